@@ -1,0 +1,223 @@
+package fabric
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Builder collects nodes and cables in any order and makes a Fabric of them.
+// Its indices are those of insertion; the Fabric's are different.
+type Builder struct {
+	nodes []Node
+	ports [][]builderPort // by node, by port number
+}
+
+type builderPort struct {
+	node  int32 // the other end; -1 without a cable
+	num   PortNum
+	guid  GUID
+	lid   LID
+	lmc   uint8
+	link  Link
+	wired bool
+}
+
+// AddNode adds a node and returns its index in the builder. Order is set by
+// Build. Switch port 0 gets the node's GUID, port p of a CA or router gets
+// GUID+p until SetPort says otherwise.
+func (b *Builder) AddNode(n Node) (int, error) {
+	if n.NumPorts > MaxPortNum {
+		return 0, fmt.Errorf("%d ports, want at most %d", n.NumPorts, MaxPortNum)
+	}
+	switch n.Type {
+	case Switch, CA, Router:
+	default:
+		return 0, fmt.Errorf("no such node type: %d", n.Type)
+	}
+	if len(b.nodes) == math.MaxInt32 {
+		return 0, ErrTooLarge
+	}
+	ports := make([]builderPort, int(n.NumPorts)+1)
+	for p := range ports {
+		ports[p].node = -1
+		if (p == 0) == (n.Type == Switch) {
+			ports[p].guid = n.GUID + GUID(p)
+		}
+	}
+	b.nodes = append(b.nodes, n)
+	b.ports = append(b.ports, ports)
+	return len(b.nodes) - 1, nil
+}
+
+// Node gives a node back, to be completed before Build.
+func (b *Builder) Node(i int) *Node { return &b.nodes[i] }
+
+// NumNodes counts the nodes added.
+func (b *Builder) NumNodes() int { return len(b.nodes) }
+
+func (b *Builder) port(node int, p PortNum) (*builderPort, error) {
+	if node < 0 || node >= len(b.nodes) {
+		return nil, fmt.Errorf("no node %d", node)
+	}
+	if int(p) >= len(b.ports[node]) || (p == 0 && b.nodes[node].Type != Switch) {
+		return nil, fmt.Errorf("port %d of %q, which has ports 1 to %d", p, b.nodes[node].Description, b.nodes[node].NumPorts)
+	}
+	return &b.ports[node][p], nil
+}
+
+// SetPort sets what an end port is known by: switch port 0, or a port of a CA
+// or router. guid 0 keeps the default.
+func (b *Builder) SetPort(node int, p PortNum, guid GUID, lid LID, lmc uint8) error {
+	at, err := b.port(node, p)
+	if err != nil {
+		return err
+	}
+	if (p == ManagementPort) != (b.nodes[node].Type == Switch) {
+		return fmt.Errorf("port %d of switch %q is no end port", p, b.nodes[node].Description)
+	}
+	if guid != 0 {
+		at.guid = guid
+	}
+	at.lid, at.lmc = lid, lmc
+	return nil
+}
+
+// Connect puts a cable between two ports, which must be free. A cable from a
+// port to itself is refused; one between two ports of a node is not.
+func (b *Builder) Connect(node1 int, p1 PortNum, node2 int, p2 PortNum, link Link) error {
+	a, err := b.port(node1, p1)
+	if err != nil {
+		return err
+	}
+	z, err := b.port(node2, p2)
+	if err != nil {
+		return err
+	}
+	if p1 == 0 || p2 == 0 {
+		return errors.New("port 0 of a switch takes no cable")
+	}
+	if a == z {
+		return fmt.Errorf("a cable from port %d of %q to itself", p1, b.nodes[node1].Description)
+	}
+	if a.wired {
+		return fmt.Errorf("port %d of %q has a cable already", p1, b.nodes[node1].Description)
+	}
+	if z.wired {
+		return fmt.Errorf("port %d of %q has a cable already", p2, b.nodes[node2].Description)
+	}
+	a.wired, a.node, a.num, a.link = true, int32(node2), p2, link
+	z.wired, z.node, z.num, z.link = true, int32(node1), p1, link
+	return nil
+}
+
+// Connected says whether a port has a cable, and to what.
+func (b *Builder) Connected(node int, p PortNum) (peer int, peerPort PortNum, ok bool) {
+	at, err := b.port(node, p)
+	if err != nil || !at.wired {
+		return 0, 0, false
+	}
+	return int(at.node), at.num, true
+}
+
+// Disconnect takes a cable away, if there is one.
+func (b *Builder) Disconnect(node int, p PortNum) {
+	at, err := b.port(node, p)
+	if err != nil || !at.wired {
+		return
+	}
+	z := &b.ports[at.node][at.num]
+	at.wired, at.node, at.link = false, -1, Link{}
+	z.wired, z.node, z.link = false, -1, Link{}
+}
+
+// Build makes the Fabric. Errors: a zero or duplicate node GUID, more ports
+// than a PortID can count, and what WithLIDs says of the LIDs.
+func (b *Builder) Build() (*Fabric, error) {
+	order := make([]int32, len(b.nodes)) // NodeID to builder index
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		m, n := &b.nodes[i], &b.nodes[j]
+		if s, t := m.Type != Switch, n.Type != Switch; s != t {
+			if s {
+				return 1
+			}
+			return -1
+		}
+		if c := cmp.Compare(m.GUID, n.GUID); c != 0 {
+			return c
+		}
+		return cmp.Compare(i, j)
+	})
+	f := &Fabric{nodes: make([]Node, len(order)), base: make([]PortID, len(order)+1), ports: &ports{}, lids: &lids{}}
+	id := make([]NodeID, len(order)) // builder index to NodeID
+	slots := 0
+	seen := make(map[GUID]int32, len(order))
+	for n, i := range order {
+		node := b.nodes[i]
+		node.Order = i
+		if node.GUID == 0 {
+			return nil, fmt.Errorf("node %q has GUID 0", node.Description)
+		}
+		if j, dup := seen[node.GUID]; dup {
+			return nil, fmt.Errorf("GUID %s is on two nodes, %q and %q", node.GUID, b.nodes[j].Description, node.Description)
+		}
+		seen[node.GUID] = i
+		f.nodes[n] = node
+		f.base[n] = PortID(slots)
+		id[i] = NodeID(n)
+		slots += len(b.ports[i])
+		if slots > math.MaxInt32 {
+			return nil, ErrTooLarge
+		}
+		if node.Type == Switch {
+			f.switches++
+		}
+	}
+	f.base[len(order)] = PortID(slots)
+	f.owner = make([]NodeID, slots)
+	f.peer = make([]PortID, slots)
+	f.guid = make([]GUID, slots)
+	f.link = make([]Link, slots)
+	base := make([]LID, slots)
+	lmc := make([]uint8, slots)
+	f.first = make([]int32, f.switches+1)
+	for n, i := range order {
+		for p := range b.ports[i] {
+			at := &b.ports[i][p]
+			slot := int(f.base[n]) + p
+			f.owner[slot] = NodeID(n)
+			f.guid[slot] = at.guid
+			f.link[slot] = at.link
+			base[slot], lmc[slot] = at.lid, at.lmc
+			f.peer[slot] = NoPort
+			if !at.wired {
+				continue
+			}
+			peer := id[at.node]
+			f.peer[slot] = f.base[peer] + PortID(at.num)
+			f.links++
+			switch {
+			case !f.IsSwitch(NodeID(n)):
+				f.caPorts = append(f.caPorts, PortID(slot))
+				if f.IsSwitch(peer) {
+					f.attached = append(f.attached, peer)
+				} else {
+					f.attached = append(f.attached, NoNode)
+				}
+			case f.IsSwitch(peer) && peer != NodeID(n):
+				f.chans = append(f.chans, PortID(slot))
+				f.to = append(f.to, peer)
+			}
+		}
+		if n < f.switches {
+			f.first[n+1] = int32(len(f.chans))
+		}
+	}
+	f.links /= 2
+	return f.WithLIDs(base, lmc)
+}

@@ -1,0 +1,231 @@
+// Package fabric models an InfiniBand subnet: nodes, ports, cables and the
+// identifiers they carry. It is what every other part of ibweave works on.
+//
+// A Fabric is immutable once built and safe for concurrent use. Everything is
+// addressed by dense indices (NodeID, PortID), so that tables elsewhere are
+// flat slices. Indices follow GUIDs, not the order of the input: two texts
+// that describe the same subnet in different order give equal Fabrics, but
+// for Node.Order.
+package fabric
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Node is a switch, channel adapter or router.
+type Node struct {
+	GUID          GUID
+	SystemGUID    GUID // system image GUID; 0 when the source does not say
+	Type          NodeType
+	NumPorts      PortNum // external ports, 1 to 254
+	EnhancedPort0 bool    // switch port 0 is enhanced (IBA 18.2.4.1)
+	Order         int32   // position in the input, from 0
+	VendorID      uint32  // 24 bits
+	DeviceID      uint16
+	Description   string
+}
+
+// Fabric is one subnet. The zero value is an empty one.
+type Fabric struct {
+	nodes    []Node
+	switches int
+	base     []PortID // by NodeID, one more at the end
+	*ports
+	*lids
+}
+
+// ports is everything by PortID that does not change with the LIDs.
+type ports struct {
+	owner []NodeID
+	peer  []PortID // NoPort without a cable
+	guid  []GUID   // of CA and router ports, and of switch port 0
+	link  []Link
+
+	caPorts  []PortID // CA and router ports with a cable
+	attached []NodeID // by index in caPorts: the switch at the other end, or NoNode
+
+	first []int32  // by switch: its part of chans and to
+	chans []PortID // switch-to-switch channels, by switch and port number
+	to    []NodeID // the switch a channel leads to
+	links int      // cables
+}
+
+// lids is what an assignment of LIDs replaces.
+type lids struct {
+	lid   []LID   // by PortID: base LID, 0 for none
+	lmc   []uint8 // by PortID
+	byLID []PortID
+}
+
+// NumNodes counts nodes of all types.
+func (f *Fabric) NumNodes() int { return len(f.nodes) }
+
+// NumSwitches counts switches; they are the nodes [0, NumSwitches).
+func (f *Fabric) NumSwitches() int { return f.switches }
+
+// NumPorts counts port slots, the bound of PortIDs.
+func (f *Fabric) NumPorts() int { return len(f.owner) }
+
+// NumLinks counts cables, host cables included.
+func (f *Fabric) NumLinks() int { return f.links }
+
+// Node gives a node; the caller must not change it.
+func (f *Fabric) Node(n NodeID) *Node { return &f.nodes[n] }
+
+// IsSwitch says whether n is a switch.
+func (f *Fabric) IsSwitch(n NodeID) bool { return int(n) < f.switches }
+
+// PortBase is the PortID of slot 0 of node n.
+func (f *Fabric) PortBase(n NodeID) PortID { return f.base[n] }
+
+// Port is the PortID of port p of node n. p must not exceed NumPorts.
+func (f *Fabric) Port(n NodeID, p PortNum) PortID { return f.base[n] + PortID(p) }
+
+// Owner is the node that a port is on.
+func (f *Fabric) Owner(p PortID) NodeID { return f.owner[p] }
+
+// Num is a port's number on its node.
+func (f *Fabric) Num(p PortID) PortNum { return PortNum(p - f.base[f.owner[p]]) }
+
+// Peer is the port at the other end of p's cable, or NoPort.
+func (f *Fabric) Peer(p PortID) PortID { return f.peer[p] }
+
+// Link is the width and speed of p's cable.
+func (f *Fabric) Link(p PortID) Link { return f.link[p] }
+
+// PortGUID is the GUID of an end port; 0 for the external ports of a switch.
+func (f *Fabric) PortGUID(p PortID) GUID { return f.guid[p] }
+
+// LID is the base LID of an end port, 0 when it has none.
+func (f *Fabric) LID(p PortID) LID { return f.lid[p] }
+
+// LMC is the LID mask control of an end port: it answers to 1<<LMC LIDs from
+// its base LID on.
+func (f *Fabric) LMC(p PortID) uint8 { return f.lmc[p] }
+
+// MaxLID is the highest LID of any port, with LMC, 0 when none is assigned.
+func (f *Fabric) MaxLID() LID { return LID(max(0, len(f.byLID)-1)) }
+
+// LIDPort is the end port that answers to a LID, or NoPort.
+func (f *Fabric) LIDPort(l LID) PortID {
+	if int(l) >= len(f.byLID) {
+		return NoPort
+	}
+	return f.byLID[l]
+}
+
+// LIDPorts is LIDPort for all LIDs up to MaxLID; not to be changed.
+func (f *Fabric) LIDPorts() []PortID { return f.byLID }
+
+// CAPorts lists the CA and router ports with a cable, by NodeID and port
+// number; not to be changed.
+func (f *Fabric) CAPorts() []PortID { return f.caPorts }
+
+// CASwitches gives for each of CAPorts the switch its cable leads to, NoNode
+// for a cable to another CA; not to be changed.
+func (f *Fabric) CASwitches() []NodeID { return f.attached }
+
+// SwitchLinks gives the directed channels from switch s to other switches, by
+// port number, and the switch each leads to. A cable from a switch to itself
+// is not among them. Not to be changed.
+func (f *Fabric) SwitchLinks(s NodeID) (ports []PortID, to []NodeID) {
+	a, b := f.first[s], f.first[s+1]
+	return f.chans[a:b], f.to[a:b]
+}
+
+// EndPorts visits the ports that have LIDs: port 0 of each switch, then the
+// ports of CAs and routers that have a cable.
+func (f *Fabric) EndPorts(visit func(PortID)) {
+	for s := range f.switches {
+		visit(f.base[s])
+	}
+	for _, p := range f.caPorts {
+		visit(p)
+	}
+}
+
+// NodeByGUID finds a node of any type.
+func (f *Fabric) NodeByGUID(g GUID) (NodeID, bool) {
+	byGUID := func(n Node, g GUID) int { return cmp.Compare(n.GUID, g) }
+	if i, ok := slices.BinarySearchFunc(f.nodes[:f.switches], g, byGUID); ok {
+		return NodeID(i), true
+	}
+	if i, ok := slices.BinarySearchFunc(f.nodes[f.switches:], g, byGUID); ok {
+		return NodeID(f.switches + i), true
+	}
+	return NoNode, false
+}
+
+// SwitchByGUID finds a switch.
+func (f *Fabric) SwitchByGUID(g GUID) (NodeID, bool) {
+	n, ok := f.NodeByGUID(g)
+	if !ok || !f.IsSwitch(n) {
+		return NoNode, false
+	}
+	return n, true
+}
+
+// PortName is "description"[port], for messages.
+func (f *Fabric) PortName(p PortID) string {
+	n := f.owner[p]
+	return fmt.Sprintf("%q[%d]", f.nodes[n].Description, f.Num(p))
+}
+
+// LIDOverlapError says that two ports claim one LID.
+type LIDOverlapError struct {
+	LID  LID
+	A, B PortID
+	fab  *Fabric
+}
+
+func (e *LIDOverlapError) Error() string {
+	return fmt.Sprintf("LID %d is claimed by %s and by %s", e.LID, e.fab.PortName(e.A), e.fab.PortName(e.B))
+}
+
+// WithLIDs is the same subnet with other LIDs: base and lmc are by PortID,
+// 0 for no LID, and belong to the Fabric from now on. Errors: a LID beyond
+// MaxUnicastLID, a base LID that is not a multiple of 1<<LMC (IBA 3.5.10),
+// and a *LIDOverlapError.
+func (f *Fabric) WithLIDs(base []LID, lmc []uint8) (*Fabric, error) {
+	if len(base) != f.NumPorts() || len(lmc) != f.NumPorts() {
+		return nil, fmt.Errorf("LIDs for %d ports, the fabric has %d", len(base), f.NumPorts())
+	}
+	highest := 0
+	for p, l := range base {
+		if l == 0 {
+			continue
+		}
+		if lmc[p] > MaxLMC {
+			return nil, fmt.Errorf("%s: LMC %d, want 0 to %d", f.PortName(PortID(p)), lmc[p], MaxLMC)
+		}
+		n := 1 << lmc[p]
+		if int(l)%n != 0 {
+			return nil, fmt.Errorf("%s: LID %d is not a multiple of %d, as LMC %d wants", f.PortName(PortID(p)), l, n, lmc[p])
+		}
+		if int(l)+n-1 > int(MaxUnicastLID) {
+			return nil, fmt.Errorf("%s: LID %d, want 1 to %d", f.PortName(PortID(p)), int(l)+n-1, MaxUnicastLID)
+		}
+		highest = max(highest, int(l)+n-1)
+	}
+	byLID := make([]PortID, highest+1)
+	for i := range byLID {
+		byLID[i] = NoPort
+	}
+	for p, l := range base {
+		if l == 0 {
+			continue
+		}
+		for k := range 1 << lmc[p] {
+			at := &byLID[int(l)+k]
+			if *at != NoPort {
+				return nil, &LIDOverlapError{LID: l + LID(k), A: *at, B: PortID(p), fab: f}
+			}
+			*at = PortID(p)
+		}
+	}
+	g := *f
+	g.lids = &lids{lid: base, lmc: lmc, byLID: byLID}
+	return &g, nil
+}

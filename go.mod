@@ -1,0 +1,3 @@
+module github.com/ibweave/ibweave
+
+go 1.26.8

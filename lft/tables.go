@@ -1,0 +1,48 @@
+// Package lft holds what a subnet manager computes for unicast: LID
+// assignments, linear forwarding tables, legal hop counts, and the contract
+// between a routing engine and the rest of ibweave. It also has what every
+// engine shares: the spreading of LIDs over equal ports, and the minhop
+// engine.
+package lft
+
+import (
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// BlockSize is the number of entries in one LinearForwardingTable attribute
+// (IBA 14.2.5.10): what a subnet manager writes with one SMP.
+const BlockSize = 64
+
+// Tables is the linear forwarding tables of all switches: one row of ports a
+// switch, indexed by LID, in one piece of memory. Rows are whole blocks.
+type Tables struct {
+	maxLID  fabric.LID
+	stride  int
+	entries []fabric.PortNum
+}
+
+// NewTables makes tables for LIDs 0 to maxLID with NoPath everywhere.
+func NewTables(switches int, maxLID fabric.LID) *Tables {
+	stride := (int(maxLID)/BlockSize + 1) * BlockSize
+	t := &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
+	if len(t.entries) > 0 {
+		t.entries[0] = fabric.NoPath
+		for n := 1; n < len(t.entries); n *= 2 {
+			copy(t.entries[n:], t.entries[:n])
+		}
+	}
+	return t
+}
+
+// Switches is the number of rows.
+func (t *Tables) Switches() int { return len(t.entries) / t.stride }
+
+// MaxLID is the highest LID that a row has an entry for.
+func (t *Tables) MaxLID() fabric.LID { return t.maxLID }
+
+// Row is switch s's table, indexed by LID, of length MaxLID+1. Its capacity
+// goes to the end of the last block; entries there are NoPath.
+func (t *Tables) Row(s fabric.NodeID) []fabric.PortNum {
+	a := int(s) * t.stride
+	return t.entries[a : a+int(t.maxLID)+1 : a+t.stride]
+}
