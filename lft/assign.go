@@ -1,0 +1,369 @@
+package lft
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// LIDPolicy says where the LIDs of a fabric come from.
+type LIDPolicy uint8
+
+const (
+	// KeepLIDs leaves every LID that the topology text or guid2lid gives
+	// where it is, and gives the other end ports the lowest free ones, by
+	// Node.Order and port number.
+	KeepLIDs LIDPolicy = iota
+	// DenseLIDs forgets all LIDs and numbers the end ports from 1 on:
+	// switches by GUID, then the ports of CAs and routers by node GUID and
+	// port number, whatever the order of the text.
+	DenseLIDs
+)
+
+// lidPolicies are the names of the command line, by LIDPolicy.
+var lidPolicies = [...]string{KeepLIDs: "keep", DenseLIDs: "dense"}
+
+// String is the policy's name on the command line.
+func (p LIDPolicy) String() string {
+	if int(p) < len(lidPolicies) {
+		return lidPolicies[p]
+	}
+	return fmt.Sprintf("LID policy %d", uint8(p))
+}
+
+// ParseLIDPolicy reads a policy's name.
+func ParseLIDPolicy(s string) (LIDPolicy, error) {
+	if i := slices.Index(lidPolicies[:], s); i >= 0 {
+		return LIDPolicy(i), nil
+	}
+	return 0, fmt.Errorf("LID policy %q: want one of %v", s, lidPolicies)
+}
+
+// LIDRange is what a line of OpenSM's guid2lid says: the port answers to the
+// LIDs Min to Max.
+type LIDRange struct {
+	Port     fabric.GUID // port GUID
+	Min, Max fabric.LID
+}
+
+// KeepLMC as LIDOptions.LMC takes the LMC that the ports have.
+const KeepLMC = -1
+
+// LIDOptions are the choices of AssignLIDs.
+type LIDOptions struct {
+	Policy LIDPolicy
+	// LMC is the subnet's, 0 to 7, or KeepLMC: then it is that of the ports
+	// which have LIDs already, which must agree, and 0 when there are none.
+	// As with OpenSM's option lmc, switches have LMC 0, but for EnhancedPort0.
+	LMC int
+	// EnhancedPort0 gives enhanced switch ports 0 the LMC as well (OpenSM's
+	// lmc_esp0). A base port 0 has LMC 0 always (IBA 14.2.5.6). KeepLMC sets
+	// it too when the enhanced ports 0 with LIDs have an LMC.
+	EnhancedPort0 bool
+	// GUID2LID overrides the LIDs of the topology for KeepLIDs. The LIDs of
+	// ports that the fabric does not have stay reserved, as with OpenSM.
+	GUID2LID []LIDRange
+}
+
+// LIDConflictError says that a port cannot keep the LIDs that its source gives
+// it, because another port has one of them. LIDs are never moved silently.
+type LIDConflictError struct {
+	LID  fabric.LID
+	A, B fabric.PortID
+	msg  string
+}
+
+func (e *LIDConflictError) Error() string { return e.msg }
+
+// lidSource says who gave a port its LID.
+type lidSource uint8
+
+const (
+	fromNobody lidSource = iota
+	fromText
+	fromGUID2LID
+)
+
+func (s lidSource) String() string {
+	if s == fromGUID2LID {
+		return "guid2lid"
+	}
+	return "the topology"
+}
+
+// assignment is the state of one AssignLIDs.
+type assignment struct {
+	f      *fabric.Fabric
+	base   []fabric.LID // by PortID
+	lmc    []uint8      // by PortID; of ports with a source what the source says, until settled
+	source []lidSource  // by PortID
+	taken  []bool       // by LID
+	next   [fabric.MaxLMC + 1]int
+	absent int // LIDs reserved for ports that the fabric does not have
+}
+
+// AssignLIDs gives every end port its LIDs and returns the fabric that has
+// them; f is left alone. It takes time linear in ports and LIDs.
+//
+// Errors: LIDs that cannot be kept (a *LIDConflictError for two ports that
+// claim one; a base LID that is not a multiple of 1<<LMC; ports whose LMCs
+// differ, when the LMC is to be kept), a guid2lid that contradicts itself or
+// names an ambiguous port, and more LIDs wanted than there are.
+func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
+	if opt.LMC != KeepLMC && (opt.LMC < 0 || opt.LMC > fabric.MaxLMC) {
+		return nil, fmt.Errorf("LMC %d: want 0 to %d", opt.LMC, fabric.MaxLMC)
+	}
+	a := &assignment{
+		f:      f,
+		base:   make([]fabric.LID, f.NumPorts()),
+		lmc:    make([]uint8, f.NumPorts()),
+		source: make([]lidSource, f.NumPorts()),
+		taken:  make([]bool, int(fabric.MaxUnicastLID)+1),
+	}
+	a.taken[0] = true
+	// Read for DenseLIDs too, whose LMC may be the one to keep.
+	a.fromTopology()
+	if opt.Policy == KeepLIDs {
+		if err := a.fromRanges(opt.GUID2LID); err != nil {
+			return nil, err
+		}
+	}
+	lmc, esp0, err := a.subnetLMC(opt)
+	if err != nil {
+		return nil, err
+	}
+	for p := range a.lmc {
+		a.lmc[p] = a.portLMC(fabric.PortID(p), lmc, esp0)
+	}
+	var order []fabric.PortID
+	f.EndPorts(func(p fabric.PortID) { order = append(order, p) })
+	if opt.Policy == DenseLIDs {
+		clear(a.base)
+	} else {
+		if err := a.settle(); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(order, func(p, q fabric.PortID) int {
+			return cmp.Or(cmp.Compare(f.Node(f.Owner(p)).Order, f.Node(f.Owner(q)).Order), cmp.Compare(p, q))
+		})
+	}
+	for _, p := range order {
+		if a.base[p] != 0 {
+			continue
+		}
+		l := a.lowestFree(a.lmc[p])
+		if l == 0 {
+			return nil, a.outOfLIDs(order, lmc)
+		}
+		a.base[p] = l
+	}
+	for p, l := range a.base {
+		if l == 0 {
+			a.lmc[p] = 0
+		}
+	}
+	return f.WithLIDs(a.base, a.lmc)
+}
+
+// fromTopology takes over the LIDs that f has.
+func (a *assignment) fromTopology() {
+	for p := range a.base {
+		if l := a.f.LID(fabric.PortID(p)); l != 0 {
+			a.base[p], a.lmc[p], a.source[p] = l, a.f.LMC(fabric.PortID(p)), fromText
+		}
+	}
+}
+
+// fromRanges takes over guid2lid, and reserves what it gives to absent ports.
+func (a *assignment) fromRanges(ranges []LIDRange) error {
+	if len(ranges) == 0 {
+		return nil
+	}
+	byGUID := make(map[fabric.GUID]fabric.PortID, len(ranges))
+	for _, r := range ranges {
+		if _, dup := byGUID[r.Port]; dup {
+			return fmt.Errorf("guid2lid lists port GUID %s twice", r.Port)
+		}
+		byGUID[r.Port] = fabric.NoPort
+	}
+	var twice error
+	a.f.EndPorts(func(p fabric.PortID) {
+		at, listed := byGUID[a.f.PortGUID(p)]
+		if !listed {
+			return
+		}
+		if at != fabric.NoPort && twice == nil {
+			twice = fmt.Errorf("guid2lid lists port GUID %s, which both %s and %s have", a.f.PortGUID(p), a.f.PortName(at), a.f.PortName(p))
+		}
+		byGUID[a.f.PortGUID(p)] = p
+	})
+	if twice != nil {
+		return twice
+	}
+	for _, r := range ranges {
+		if r.Min == 0 || r.Min > r.Max || r.Max > fabric.MaxUnicastLID {
+			return fmt.Errorf("guid2lid gives port GUID %s the LIDs %d to %d: want a range within 1 to %d", r.Port, r.Min, r.Max, fabric.MaxUnicastLID)
+		}
+		p := byGUID[r.Port]
+		if p == fabric.NoPort {
+			for l := int(r.Min); l <= int(r.Max); l++ {
+				if !a.taken[l] {
+					a.taken[l] = true
+					a.absent++
+				}
+			}
+			continue
+		}
+		n := int(r.Max) - int(r.Min) + 1
+		lmc := uint8(0)
+		for 1<<lmc < n && lmc < fabric.MaxLMC {
+			lmc++
+		}
+		if 1<<lmc != n {
+			return fmt.Errorf("guid2lid gives %s the LIDs %d to %d, %d of them: want a power of two, at most %d", a.f.PortName(p), r.Min, r.Max, n, 1<<fabric.MaxLMC)
+		}
+		a.base[p], a.lmc[p], a.source[p] = r.Min, lmc, fromGUID2LID
+	}
+	return nil
+}
+
+// subnetLMC is the LMC of CAs and routers, and whether enhanced switch ports
+// have it too.
+func (a *assignment) subnetLMC(opt LIDOptions) (uint8, bool, error) {
+	if opt.LMC != KeepLMC {
+		return uint8(opt.LMC), opt.EnhancedPort0, nil
+	}
+	ca, err := a.commonLMC(func(n fabric.NodeID) bool { return !a.f.IsSwitch(n) })
+	if err != nil {
+		return 0, false, err
+	}
+	esp0, err := a.commonLMC(func(n fabric.NodeID) bool { return a.f.IsSwitch(n) && a.f.Node(n).EnhancedPort0 })
+	if err != nil {
+		return 0, false, err
+	}
+	switch {
+	case esp0 > 0 && ca >= 0 && esp0 != ca:
+		return 0, false, fmt.Errorf("enhanced switch ports 0 have LMC %d, CA ports %d: OpenSM knows one LMC, which enhanced ports have or not; say which", esp0, ca)
+	case esp0 > 0:
+		return uint8(esp0), true, nil
+	}
+	return uint8(max(ca, 0)), opt.EnhancedPort0, nil
+}
+
+// commonLMC is the one LMC of the ports with LIDs on some nodes, -1 if none
+// has any.
+func (a *assignment) commonLMC(of func(fabric.NodeID) bool) (int, error) {
+	first := fabric.NoPort
+	for p, l := range a.base {
+		p := fabric.PortID(p)
+		if l == 0 || !of(a.f.Owner(p)) {
+			continue
+		}
+		if first == fabric.NoPort {
+			first = p
+		}
+		if a.lmc[p] != a.lmc[first] {
+			return 0, fmt.Errorf("%s has LMC %d by %s and %s has LMC %d by %s: OpenSM knows one LMC for all; say which",
+				a.f.PortName(first), a.lmc[first], a.source[first], a.f.PortName(p), a.lmc[p], a.source[p])
+		}
+	}
+	if first == fabric.NoPort {
+		return -1, nil
+	}
+	return int(a.lmc[first]), nil
+}
+
+// portLMC is the LMC of one port, as OpenSM gives it out.
+func (a *assignment) portLMC(p fabric.PortID, lmc uint8, esp0 bool) uint8 {
+	n := a.f.Owner(p)
+	if a.f.IsSwitch(n) && (!a.f.Node(n).EnhancedPort0 || !esp0) {
+		return 0
+	}
+	return lmc
+}
+
+// settle marks the LIDs of all ports that have a source as taken.
+func (a *assignment) settle() error {
+	holder := make([]fabric.PortID, len(a.taken))
+	for i := range holder {
+		holder[i] = fabric.NoPort
+	}
+	for p, l := range a.base {
+		p := fabric.PortID(p)
+		if l == 0 {
+			continue
+		}
+		n := 1 << a.lmc[p]
+		if int(l)%n != 0 {
+			return fmt.Errorf("%s has LID %d by %s, which is not a multiple of %d as LMC %d wants; use another LMC or number all anew (dense)",
+				a.f.PortName(p), l, a.source[p], n, a.lmc[p])
+		}
+		if int(l)+n-1 > int(fabric.MaxUnicastLID) {
+			return fmt.Errorf("%s has LID %d by %s and LMC %d: its last LID is %d, want at most %d", a.f.PortName(p), l, a.source[p], a.lmc[p], int(l)+n-1, fabric.MaxUnicastLID)
+		}
+		for k := int(l); k < int(l)+n; k++ {
+			if q := holder[k]; q != fabric.NoPort {
+				return a.conflict(fabric.LID(k), q, p)
+			}
+			holder[k] = p
+			if a.taken[k] {
+				a.absent-- // claimed by an absent port as well: OpenSM lets the present one have it
+			}
+			a.taken[k] = true
+		}
+	}
+	return nil
+}
+
+func (a *assignment) conflict(l fabric.LID, p, q fabric.PortID) error {
+	has := func(p fabric.PortID) string {
+		s := fmt.Sprintf("%s has %d", a.f.PortName(p), a.base[p])
+		if a.lmc[p] > 0 {
+			s += fmt.Sprintf(" to %d", int(a.base[p])+1<<a.lmc[p]-1)
+		}
+		return s + " by " + a.source[p].String()
+	}
+	return &LIDConflictError{LID: l, A: p, B: q, msg: fmt.Sprintf("LID %d belongs to two ports: %s, %s; correct one of them, or number all anew (dense)", l, has(p), has(q))}
+}
+
+// lowestFree takes the lowest free run of 1<<lmc LIDs that is aligned to its
+// length, and returns 0 when there is none. LIDs are never given back, so
+// each LMC's search goes on where the last one ended.
+func (a *assignment) lowestFree(lmc uint8) fabric.LID {
+	n := 1 << lmc
+	for l := a.next[lmc]; l+n <= len(a.taken); l += n {
+		run := a.taken[l : l+n]
+		if slices.Contains(run, true) {
+			continue
+		}
+		for i := range run {
+			run[i] = true
+		}
+		a.next[lmc] = l + n
+		return fabric.LID(l)
+	}
+	a.next[lmc] = len(a.taken)
+	return 0
+}
+
+// outOfLIDs counts what was wanted.
+func (a *assignment) outOfLIDs(order []fabric.PortID, lmc uint8) error {
+	wanted := 0
+	for _, p := range order {
+		wanted += 1 << a.lmc[p]
+	}
+	s := fmt.Sprintf("%d end ports want %d LIDs with LMC %d", len(order), wanted, lmc)
+	if a.absent > 0 {
+		s += fmt.Sprintf(", guid2lid reserves %d for absent ports", a.absent)
+	}
+	s += fmt.Sprintf(", and a subnet has %d", fabric.MaxUnicastLID)
+	switch {
+	case lmc > 0:
+		s += "; use a smaller LMC"
+	case wanted+a.absent <= int(fabric.MaxUnicastLID):
+		s += "; number all anew (dense)"
+	}
+	return fmt.Errorf("out of LIDs: %s", s)
+}
