@@ -271,7 +271,9 @@ func TestAssignLIDsProperties(t *testing.T) {
 		given := map[fabric.GUID]fabric.LID{}
 		for i := range nodes {
 			if rapid.Bool().Draw(rt, "given") {
-				nodes[i].lid, nodes[i].lmc = fabric.LID(128*(1+span[i])), lmcOf(nodes[i])
+				nodes[i].lmc = lmcOf(nodes[i])
+				runs := 128 >> nodes[i].lmc
+				nodes[i].lid = fabric.LID(128*(1+span[i]) + rapid.IntRange(0, runs-1).Draw(rt, "run")<<nodes[i].lmc)
 				given[nodes[i].guid] = nodes[i].lid
 			}
 		}
