@@ -1,0 +1,169 @@
+// Package mesh knows n-dimensional meshes, tori and hypercubes.
+package mesh
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+)
+
+// maxDims keeps a switch's coordinates within a node description, which is
+// 64 bytes (IBA 14.2.5.2). Every dimension longer than 1 at least doubles the
+// switches, so that no mesh that can have LIDs has more of these than 15.
+const maxDims = 16
+
+// Spec describes a mesh or torus.
+type Spec struct {
+	Dims  []int  // switches along each dimension, 1 or more; x first, then y
+	Wrap  []bool // whether each dimension is a ring; nil for none
+	Hosts int    // on each switch, 0 or more
+}
+
+// Generate makes a mesh with as many hosts on every switch as Spec says.
+//
+// Ports, from 1: 1 leads east (x+1), 2 north (y+1), 3 west (x-1), 4 south
+// (y-1); further dimensions have 5 and 6, 7 and 8, ... for +1 and -1; then
+// come the hosts, on a mesh of one dimension as on one of two from port 5 on.
+//
+// In a ring the last switch is connected with the first by a cable from the
+// port for +1 to the port for -1. A ring of two switches thus has two cables
+// between them, and a ring of one has none.
+//
+// Switches are numbered row by row with the first dimension slowest, and
+// described by their coordinates: "switch 2,3", "host 2,3", and "host 2,3/1"
+// when there are several hosts on a switch.
+func Generate(spec Spec) (*fabric.Fabric, error) {
+	dims := spec.Dims
+	if len(dims) < 1 || len(dims) > maxDims {
+		return nil, fmt.Errorf("mesh of %d dimensions: want 1 to %d", len(dims), maxDims)
+	}
+	if spec.Wrap != nil && len(spec.Wrap) != len(dims) {
+		return nil, fmt.Errorf("mesh of %d dimensions with %d that wrap or not: want as many", len(dims), len(spec.Wrap))
+	}
+	switches := 1
+	for _, size := range dims {
+		if size < 1 {
+			return nil, fmt.Errorf("mesh of %s: want 1 or more switches in each dimension", times(dims))
+		}
+		if most := int(fabric.MaxUnicastLID); size > most/switches {
+			return nil, fmt.Errorf("mesh of %s: want at most %d switches: %w", times(dims), most, fabric.ErrTooLarge)
+		}
+		switches *= size
+	}
+	firstHost := 2*max(len(dims), 2) + 1
+	p, err := plan(switches, firstHost, spec.Hosts)
+	if err != nil {
+		return nil, fmt.Errorf("mesh of %s: %w", times(dims), err)
+	}
+	names := make([]string, switches)
+	at := make([]int, len(dims)) // coordinates of the switch at hand
+	for s := range names {
+		names[s] = coordinates(at)
+		p.Switch(firstHost-1+max(spec.Hosts, 0), "switch "+names[s])
+		for d := len(dims) - 1; d >= 0; d-- {
+			if at[d]++; at[d] < dims[d] {
+				break
+			}
+			at[d] = 0
+		}
+	}
+	stride := switches
+	for d, size := range dims {
+		block := stride
+		stride /= size
+		plus, minus := directions(d)
+		for s := range switches {
+			switch {
+			case s%block+stride < block:
+				p.Cable(s, plus, s+stride, minus)
+			case spec.Wrap != nil && spec.Wrap[d] && size > 1:
+				p.Cable(s, plus, s-(size-1)*stride, minus)
+			}
+		}
+	}
+	addHosts(p, names, firstHost, spec.Hosts)
+	return p.Fabric()
+}
+
+// directions gives the ports of a mesh switch for +1 and -1 in dimension d.
+func directions(d int) (plus, minus int) {
+	if d < 2 {
+		return d + 1, d + 3
+	}
+	return 2*d + 1, 2*d + 2
+}
+
+// Hypercube makes a hypercube: 1<<dim switches whose coordinates are all 0 or
+// 1. Port d+1 leads along dimension d to the switch that differs in that
+// coordinate only, hosts follow from port dim+1 on. Numbering and
+// descriptions are those of a mesh of 2x2x...
+func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
+	if most := bits.Len16(uint16(fabric.MaxUnicastLID)) - 1; dim < 1 || dim > most {
+		return nil, fmt.Errorf("hypercube of %d dimensions: want 1 to %d", dim, most)
+	}
+	switches := 1 << dim
+	p, err := plan(switches, dim+1, hosts)
+	if err != nil {
+		return nil, fmt.Errorf("hypercube of %d dimensions: %w", dim, err)
+	}
+	names := make([]string, switches)
+	at := make([]int, dim)
+	for s := range names {
+		for d := range at {
+			at[d] = s >> (dim - 1 - d) & 1
+		}
+		names[s] = coordinates(at)
+		p.Switch(dim+hosts, "switch "+names[s])
+	}
+	for d := range dim {
+		bit := 1 << (dim - 1 - d)
+		for s := range switches {
+			if s&bit == 0 {
+				p.Cable(s, d+1, s|bit, d+1)
+			}
+		}
+	}
+	addHosts(p, names, dim+1, hosts)
+	return p.Fabric()
+}
+
+// plan checks what meshes and hypercubes have in common.
+func plan(switches, firstHost, hosts int) (*gen.Plan, error) {
+	if most := int(fabric.MaxPortNum) - (firstHost - 1); hosts < 0 || hosts > most {
+		return nil, fmt.Errorf("%d hosts on each switch: want 0 to %d, since a switch has at most %d ports", hosts, most, fabric.MaxPortNum)
+	}
+	return gen.NewPlan(switches, switches*hosts)
+}
+
+// addHosts puts hosts on all switches; names are the switches' coordinates.
+func addHosts(p *gen.Plan, names []string, firstPort, hosts int) {
+	for s, name := range names {
+		for h := range hosts {
+			description := "host " + name
+			if hosts > 1 {
+				description += "/" + strconv.Itoa(h)
+			}
+			p.Cable(p.CA(1, description), 1, s, firstPort+h)
+		}
+	}
+}
+
+// coordinates is "2,3".
+func coordinates(at []int) string { return join(at, ',') }
+
+// times is "16x16".
+func times(dims []int) string { return join(dims, 'x') }
+
+func join(numbers []int, separator byte) string {
+	b := make([]byte, 0, 64)
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, separator)
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return string(b)
+}
