@@ -1,0 +1,40 @@
+# Each target works in a fresh clone. `make` builds bin/ibweave.
+
+GO       ?= go
+FUZZTIME ?= 10s
+SOAKTIME ?= 10m
+# Built from source on first use (about two minutes) and cached by go.
+GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: build test race lint fuzz soak bench man clean
+
+build:
+	$(GO) build -trimpath -o bin/ibweave ./cmd/ibweave
+
+# The tests run the real OpenSM, ibsim, infiniband-diags and ibdmchk.
+test:
+	scripts/install-tools.sh
+	$(GO) test ./...
+
+race:
+	scripts/install-tools.sh
+	$(GO) test -race ./...
+
+lint:
+	GOLANGCI="$(GOLANGCI)" scripts/lint.sh
+
+fuzz:
+	scripts/fuzz.sh $(FUZZTIME)
+
+soak:
+	scripts/soak.sh $(SOAKTIME)
+
+bench: build
+	scripts/install-tools.sh
+	scripts/bench.sh
+
+man: build
+	bin/ibweave man -o bin/man
+
+clean:
+	rm -rf bin

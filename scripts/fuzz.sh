@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the module for as long as $1 says (default 10s).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-10s}
+
+targets=0
+for package in $(go list ./...); do
+	for name in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+		echo "fuzz $package $name for $time"
+		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$package"
+		targets=$((targets + 1))
+	done
+done
+echo "$targets fuzz targets, no findings"

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Makes sure that the programs which the tests run are here: as root, or with
+# sudo that asks for no password, it installs what is missing; otherwise it
+# says what to install.
+set -euo pipefail
+
+declare -A package=(
+	[opensm]=opensm
+	[ibsim]=ibsim-utils
+	[ibnetdiscover]=infiniband-diags
+	[dump_lfts]=infiniband-diags
+	[ibroute]=infiniband-diags
+	[ibdmchk]=ibutils
+)
+PATH=$PATH:/usr/sbin:/sbin
+
+missing=()
+for program in "${!package[@]}"; do
+	command -v "$program" >/dev/null || missing+=("${package[$program]}")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+
+install=(apt-get install -y --no-install-recommends "${missing[@]}")
+if ! command -v apt-get >/dev/null; then
+	echo "missing: ${missing[*]} (names of Debian packages); install them and try again" >&2
+	exit 1
+fi
+if [ "$(id -u)" = 0 ]; then
+	as_root=(env DEBIAN_FRONTEND=noninteractive)
+elif sudo -n true 2>/dev/null; then
+	as_root=(sudo -n env DEBIAN_FRONTEND=noninteractive)
+else
+	echo "missing: ${missing[*]}; run this and try again:" >&2
+	echo "    sudo apt-get update && sudo ${install[*]}" >&2
+	exit 1
+fi
+echo "installing ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" "${install[@]}" >/dev/null

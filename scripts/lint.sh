@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Formats, vets and lints, and proves that the linter holds the arrows of
+# ARCHITECTURE.md: in a module made for it, every room imports one room that
+# it must not, and each of these imports has to be found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+read -ra golangci <<<"${GOLANGCI:?run make lint}"
+
+unformatted=$(gofmt -l $(git ls-files '*.go'))
+if [ -n "$unformatted" ]; then
+	echo "not formatted by gofmt:" >&2
+	echo "$unformatted" >&2
+	exit 1
+fi
+go vet ./...
+"${golangci[@]}" run
+
+# room, and what it must not import
+forbidden='
+fabric                lft
+fabric/gen            mesh
+fabric/topology       sminterface/dump
+lft                   updown
+mesh                  updown
+updown                verify
+myrinet               mesh
+minnet                updown
+verify                updown
+sminterface/dump      compile
+sminterface/ibsim     compile
+sminterface/rehearse  updown
+compile               sminterface/rehearse
+report                compile
+cmd/ibweave           example.com/other
+'
+module=$(go list -m)
+proof=$(mktemp -d)
+trap 'rm -rf "$proof"' EXIT
+cp .golangci.yml "$proof"
+printf 'module %s\n\ngo 1.26\n' "$module" >"$proof/go.mod"
+wanted=0
+while read -r room import; do
+	[ -n "$room" ] || continue
+	wanted=$((wanted + 1))
+	mkdir -p "$proof/$room" "$proof/${import#example.com/}"
+	case $import in
+	example.com/*) path=$import ;;
+	*) path=$module/$import; echo "package stub" >"$proof/$import/stub.go" ;;
+	esac
+	printf 'package stub\n\nimport _ "%s"\n' "$path" >"$proof/$room/import$wanted.go"
+done <<<"$forbidden"
+found=$(cd "$proof" && "${golangci[@]}" run --enable-only depguard 2>&1 | grep -c 'is not allowed from list' || true)
+if [ "$found" != "$wanted" ]; then
+	echo "the linter found $found of $wanted forbidden imports; see the depguard rules in .golangci.yml" >&2
+	exit 1
+fi
+echo "lint: clean, and all $wanted forbidden imports of the proof were found"

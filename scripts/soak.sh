@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Repeats the property tests with ever new random seeds for as long as $1 says
+# in seconds, minutes or hours (default 10m). The failing seed is printed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-10m}
+
+mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
+	grep 'pgregory.net/rapid' | cut -d ' ' -f 1 | sort -u)
+end=$(($(date +%s) + $(echo "$time" | sed -E 's/s$//; s/m$/*60/; s/h$/*3600/')))
+rounds=0
+while [ "$(date +%s)" -lt "$end" ]; do
+	go test -count=1 -timeout 60m "${packages[@]}" -rapid.checks 2000
+	rounds=$((rounds + 1))
+done
+echo "$rounds rounds of 2000 checks each, no findings"
