@@ -1,0 +1,125 @@
+package dump
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Form is one of the text forms of this package.
+type Form uint8
+
+// The forms, by the file or the tool that has them.
+const (
+	Unknown    Form = iota
+	LFTs            // opensm-lfts.dump
+	IBRoute         // ibroute, dump_fts, dump_lfts
+	FDBs            // opensm.fdbs, ibdiagnet's fdbs
+	LIDMatrix       // opensm-lid-matrix.dump
+	GUID2LID        // OpenSM's guid2lid cache
+	SubnetList      // opensm-subnet.lst, ibdiagnet's lst
+	MCFDBs          // opensm.mcfdbs
+	MFTs            // ibroute -M, dump_mfts
+	SL2VL           // opensm-sl2vl.dump
+)
+
+var formNames = [...]string{"unknown text", "opensm-lfts.dump", "ibroute or dump_lfts text", "opensm.fdbs",
+	"opensm-lid-matrix.dump", "guid2lid", "opensm-subnet.lst", "opensm.mcfdbs", "dump_mfts text", "opensm-sl2vl.dump"}
+
+// String is the name of the file, or of the tool that prints the form.
+func (f Form) String() string {
+	if int(f) < len(formNames) {
+		return formNames[f]
+	}
+	return "form " + strconv.Itoa(int(f))
+}
+
+// recognizeLines bounds how many lines Recognize looks at.
+const recognizeLines = 64
+
+// Recognize tells the form of a (decompressed) text by its first line that
+// says something; Unknown when it is none of them, or has no such line.
+func Recognize(data []byte) Form {
+	for range recognizeLines {
+		if len(data) == 0 {
+			break
+		}
+		line := data
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			line, data = data[:i], data[i+1:]
+		} else {
+			data = nil
+		}
+		line = bytes.TrimRight(line, " \t\r")
+		switch {
+		case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, fileVersion):
+			continue
+		case bytes.HasPrefix(line, unicastLIDs):
+			if i := bytes.IndexByte(line, '['); i >= 0 && bytes.HasPrefix(line[i+1:], []byte("0x")) {
+				return IBRoute
+			}
+			return LFTs
+		case bytes.HasPrefix(line, []byte("Multicast mlids")):
+			return MFTs
+		case fdbsHeader(line) > 0:
+			return FDBs
+		case bytes.HasPrefix(line, []byte("Switch: guid 0x")):
+			return LIDMatrix
+		case bytes.HasPrefix(line, []byte("{ ")):
+			return SubnetList
+		case bytes.Contains(line, []byte(", base LID ")):
+			return SL2VL
+		case bytes.HasPrefix(line, []byte("Switch 0x")):
+			return MCFDBs
+		}
+		if _, ok := parseGUID2LID(line); ok {
+			return GUID2LID
+		}
+		return Unknown
+	}
+	return Unknown
+}
+
+// fileVersion starts a line that newer ibdiagnet writes into its files.
+var fileVersion = []byte("File version:")
+
+// maxDecompressed bounds the size of decompressed text, in bytes. The tables
+// of the largest subnet that InfiniBand can address stay below it.
+const maxDecompressed = 16 << 30
+
+// Decompress undoes zstd or gzip, told by the first bytes, and returns other
+// data as it is, without copying.
+func Decompress(data []byte) ([]byte, error) {
+	switch {
+	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxDecompressed))
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		defer d.Close()
+		out, err := d.DecodeAll(data, nil)
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		return out, nil
+	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
+		d, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		var out bytes.Buffer
+		n, err := io.Copy(&out, io.LimitReader(d, maxDecompressed+1))
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		if n > maxDecompressed {
+			return nil, fmt.Errorf("gzip: more than %d bytes of text", int64(maxDecompressed))
+		}
+		return out.Bytes(), nil
+	}
+	return data, nil
+}
