@@ -10,11 +10,15 @@ import (
 // Unreachable is the distance between switches that no path joins.
 const Unreachable uint8 = 255
 
+// MaxHops is the greatest distance that a HopMatrix tells from greater ones.
+const MaxHops = Unreachable - 1
+
 // HopMatrix holds one distance, in switch-to-switch links, for each ordered
 // pair of switches: 0 on the diagonal, Unreachable where there is no path.
 type HopMatrix struct {
-	n    int
-	dist []uint8
+	n       int
+	dist    []uint8
+	tooLong atomic.Bool
 }
 
 // NewHopMatrix makes a matrix for n switches, all Unreachable.
@@ -26,6 +30,11 @@ func NewHopMatrix(n int) *HopMatrix {
 	return m
 }
 
+// TooLong says that some path has MaxHops links or more, so that its length
+// counts as MaxHops. No subnet that a subnet manager can discover has one:
+// a directed route ends after 63 links (IBA 14.2.2).
+func (m *HopMatrix) TooLong() bool { return m.tooLong.Load() }
+
 // To gives the distances of all switches to switch t; the matrix's own row.
 func (m *HopMatrix) To(t NodeID) []uint8 { return m.dist[int(t)*m.n : (int(t)+1)*m.n : (int(t)+1)*m.n] }
 
@@ -33,7 +42,7 @@ func (m *HopMatrix) To(t NodeID) []uint8 { return m.dist[int(t)*m.n : (int(t)+1)
 // breadth-first search from 64 of them at a time, one bit each (Then et al.,
 // The More the Merrier, VLDB 2014). It takes
 // O(switches/64 x channels x diameter) word operations, on all CPUs.
-// A path longer than 254 links counts as 254.
+// A path of MaxHops links or more counts as MaxHops, see TooLong.
 func (f *Fabric) Distances() *HopMatrix {
 	n := f.switches
 	m := &HopMatrix{n: n, dist: make([]uint8, n*n)}
@@ -83,6 +92,7 @@ func (f *Fabric) distances(m *HopMatrix, t0 int, seen, front, grown []uint64) {
 				grown[u] |= w
 			}
 		}
+		d := uint8(min(level, int(MaxHops)))
 		any := uint64(0)
 		for s := range grown {
 			w := grown[s] &^ seen[s]
@@ -90,11 +100,14 @@ func (f *Fabric) distances(m *HopMatrix, t0 int, seen, front, grown []uint64) {
 			seen[s] |= w
 			any |= w
 			for ; w != 0; w &= w - 1 {
-				rows[bits.TrailingZeros64(w)*n+s] = uint8(min(level, int(Unreachable)-1))
+				rows[bits.TrailingZeros64(w)*n+s] = d
 			}
 		}
 		if any == 0 {
 			return
+		}
+		if d == MaxHops {
+			m.tooLong.Store(true)
 		}
 		front, grown = grown, front
 	}

@@ -1,0 +1,128 @@
+package lft
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// refiner places LIDs again, one at a time, each against the load of all
+// others, and looks at the whole path: it adds up for each way to the
+// destination by how much the fourth power of the loads on it would grow, so
+// that the most loaded channels count most. Work for each LID is
+// O(equal ports, times the equal ports of the next switch).
+type refiner struct {
+	s      *Spread
+	order  []fabric.NodeID // of the destination at hand, farthest first
+	first  []int32         // by NodeID: its ports in ports; of switches in order
+	ports  []fabric.PortID
+	count  []int32 // by NodeID: how many ports, 0 for t and for what cannot reach it
+	weight []uint64
+	was    []uint64
+	ahead  []float64 // by NodeID: growth on the way to the destination
+}
+
+func newRefiner(s *Spread) *refiner {
+	n := s.fab.NumSwitches()
+	return &refiner{
+		s:      s,
+		first:  make([]int32, n),
+		count:  make([]int32, n),
+		weight: make([]uint64, n),
+		was:    make([]uint64, n),
+		ahead:  make([]float64, n),
+	}
+}
+
+// begin forgets the candidates of the destination before.
+func (r *refiner) begin() {
+	r.order, r.ports = r.order[:0], r.ports[:0]
+	clear(r.first)
+	clear(r.count)
+}
+
+// record takes the candidates of u, as Placer.Place does.
+func (r *refiner) record(u fabric.NodeID, ports []fabric.PortID) {
+	r.order = append(r.order, u)
+	r.first[u] = int32(len(r.ports))
+	r.count[u] = int32(len(ports))
+	r.ports = append(r.ports, ports...)
+}
+
+func (r *refiner) candidates(u fabric.NodeID) []fabric.PortID {
+	return r.ports[r.first[u]:][:r.count[u]]
+}
+
+// growth is by how much the fourth power of a load grows with more. The
+// conversions keep the compiler from fusing a multiplication with an addition,
+// which would make the result depend on the processor.
+func growth(load, more uint64) float64 {
+	a, b := float64(load), float64(load+more)
+	a, b = float64(a*a), float64(b*b)
+	return float64(b*b) - float64(a*a)
+}
+
+// replace places one LID again.
+func (r *refiner) replace(lid fabric.LID) {
+	s := r.s
+	for u, h := range s.hosts {
+		r.was[u] = uint64(h)
+		r.weight[u] = uint64(h)
+	}
+	for _, u := range r.order {
+		if w := r.was[u]; w > 0 {
+			c := s.fab.Port(u, s.tables.Row(u)[lid])
+			s.load[c] -= w * s.unit[c]
+			r.was[s.to[c]] += w
+		}
+	}
+	for _, u := range slices.Backward(r.order) {
+		w := max(1, uint64(s.hosts[u]))
+		least := -1.0
+		for _, c := range r.candidates(u) {
+			if g := growth(s.load[c], w*s.unit[c]) + r.beyond(s.to[c]); least < 0 || g < least {
+				least = g
+			}
+		}
+		r.ahead[u] = least
+	}
+	for _, u := range r.order {
+		w := r.weight[u]
+		if w == 0 {
+			continue
+		}
+		ports := r.candidates(u)
+		best := ports[0]
+		if len(ports) > 1 {
+			least := -1.0
+			for _, c := range ports {
+				if g := growth(s.load[c], w*s.unit[c]) + r.onward(s.to[c], w); least < 0 || g < least {
+					best, least = c, g
+				}
+			}
+		}
+		s.tables.Row(u)[lid] = s.num[best]
+		s.load[best] += w * s.unit[best]
+		r.weight[s.to[best]] += w
+	}
+}
+
+func (r *refiner) beyond(v fabric.NodeID) float64 {
+	if r.count[v] == 0 {
+		return 0
+	}
+	return r.ahead[v]
+}
+
+// onward is the growth from switch v on when w more sources come to it.
+func (r *refiner) onward(v fabric.NodeID, w uint64) float64 {
+	s := r.s
+	least := -1.0
+	for _, c := range r.candidates(v) {
+		there := r.weight[v] * s.unit[c]
+		if g := growth(s.load[c]+there, w*s.unit[c]) + r.beyond(s.to[c]); least < 0 || g < least {
+			least = g
+		}
+	}
+	return max(least, 0)
+}

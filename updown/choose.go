@@ -1,0 +1,222 @@
+package updown
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// score says how good an order is; less is better, field by field.
+type score struct {
+	longer   uint64  // routes between hosts that are longer than a shortest path
+	greatest uint64  // most loaded channel, by unit
+	squares  float64 // sum of the squares of all loads, in routes
+}
+
+func (a score) compare(b score) int {
+	return cmp.Or(cmp.Compare(a.longer, b.longer), cmp.Compare(a.greatest, b.greatest), cmp.Compare(a.squares, b.squares))
+}
+
+const (
+	// routeUnit is one route in score.greatest, so that routes can be
+	// divided among equal ports.
+	routeUnit = 1 << 16
+	// trialDestinations bounds the destination switches that a trial routes
+	// to, trialWork the channels that all trials visit.
+	trialDestinations = 32
+	trialWork         = 1 << 24
+	minTrials         = 4
+	maxTrials         = 64
+)
+
+// ChooseOrder tries orders grown from single switches and takes the best:
+// first, by the routes between hosts that are longer than a shortest path;
+// then by the load of the most loaded channel when every destination's
+// traffic divides evenly over equal ports; then by the sum of squared loads;
+// then by the GUID on top.
+//
+// Why single switches: in an order that grows from one switch by distance,
+// every switch has an upward link towards that switch, so that the order
+// needs no root in common, and whatever lies between two switches at the same
+// distance can be used in both directions. Which switch is on top decides the
+// rest. In a fat tree with a spine on top every other spine lies below the
+// leaves: all traffic between leaves squeezes through one spine, although its
+// paths are as short as any. With a leaf on top all spines lie between it and
+// the other leaves, every leaf-to-leaf path of minimal length is legal, and
+// spine-to-spine traffic crosses the top leaf. On a mesh a corner on top
+// makes the negative-first turn model, whose legal paths are all minimal.
+// The load tells these apart where path lengths do not.
+//
+// All switches are tried when there are at most maxTrials; otherwise one of
+// each kind, where kinds are told apart by the number of hosts, of links, and
+// the sum of distances to all others, and the destinations are sampled.
+func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
+	n := f.NumSwitches()
+	if n == 0 {
+		return NewOrder(f, nil), nil
+	}
+	dist := f.Distances()
+	hosts := make([]uint64, n)
+	for _, s := range f.CASwitches() {
+		if s != fabric.NoNode {
+			hosts[s]++
+		}
+	}
+	tops := tops(f, dist, hosts)
+	targets := targets(hosts, len(tops))
+	channels := 0
+	for s := range fabric.NodeID(n) {
+		_, to := f.SwitchLinks(s)
+		channels += len(to)
+	}
+	limit := min(max(trialWork/max(1, channels*len(targets)), minTrials), maxTrials)
+	if len(tops) > limit {
+		kept := make([]fabric.NodeID, limit)
+		for i := range kept {
+			kept[i] = tops[i*len(tops)/limit]
+		}
+		tops = kept
+	}
+	scores := make([]score, len(tops))
+	orders := make([]*Order, len(tops))
+	var next atomic.Int32
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(tops)) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(tops) || ctx.Err() != nil {
+					return
+				}
+				orders[i] = NewOrder(f, tops[i:i+1])
+				scores[i] = try(f, orders[i], dist, hosts, targets)
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	best := 0
+	for i := range scores {
+		c := scores[i].compare(scores[best])
+		if c < 0 || c == 0 && tops[i] < tops[best] {
+			best = i
+		}
+	}
+	return orders[best], nil
+}
+
+// tops lists the switches worth trying on top, the most central first: all of
+// a small fabric, one of each kind of a large one.
+func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.NodeID {
+	n := f.NumSwitches()
+	type kind struct {
+		sum          uint64
+		hosts, links uint64
+		s            fabric.NodeID
+	}
+	kinds := make([]kind, n)
+	for s := range kinds {
+		id := fabric.NodeID(s)
+		k := kind{hosts: hosts[s], s: id}
+		for _, d := range dist.To(id) {
+			k.sum += uint64(d)
+		}
+		_, to := f.SwitchLinks(id)
+		k.links = uint64(len(to))
+		kinds[s] = k
+	}
+	same := func(a, b kind) int {
+		return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.hosts, b.hosts), cmp.Compare(a.links, b.links))
+	}
+	slices.SortFunc(kinds, func(a, b kind) int { return cmp.Or(same(a, b), cmp.Compare(a.s, b.s)) })
+	if n > maxTrials {
+		kinds = slices.CompactFunc(kinds, func(a, b kind) bool { return same(a, b) == 0 })
+	}
+	list := make([]fabric.NodeID, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.s
+	}
+	return list
+}
+
+// targets lists the destination switches of the trials: those with hosts, or
+// a sample of them; any when no switch has hosts.
+func targets(hosts []uint64, trials int) []fabric.NodeID {
+	var all []fabric.NodeID
+	for s, h := range hosts {
+		if h > 0 {
+			all = append(all, fabric.NodeID(s))
+		}
+	}
+	if len(all) == 0 {
+		for s := range hosts {
+			all = append(all, fabric.NodeID(s))
+		}
+	}
+	if len(all) <= trialDestinations || len(hosts) <= maxTrials {
+		return all
+	}
+	sample := make([]fabric.NodeID, trialDestinations)
+	for i := range sample {
+		sample[i] = all[i*len(all)/trialDestinations]
+	}
+	return sample
+}
+
+// try routes to the targets along o, all traffic divided evenly over equal
+// ports.
+func try(f *fabric.Fabric, o *Order, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) score {
+	var result score
+	d := newDirections(f, o)
+	x := newTree(d)
+	flow := make([]uint64, len(o.Switch)) // by rank
+	load := make([]uint64, f.NumPorts())
+	for _, t := range targets {
+		x.grow(t)
+		minimal := dist.To(t)
+		weight := max(1, hosts[t])
+		for r, s := range o.Switch {
+			flow[r] = hosts[s] * weight * routeUnit
+			if h := x.hops[r]; h != fabric.Unreachable && h > minimal[s] {
+				result.longer += hosts[s] * weight
+			}
+		}
+		for _, s := range x.sort.FarthestFirst(x.hops) {
+			r := int32(s) // hops are by rank
+			if flow[r] == 0 {
+				continue
+			}
+			ports := x.ports(r)
+			part := flow[r] / uint64(len(ports))
+			for _, c := range ports {
+				load[c] += part
+				flow[o.Rank[f.Owner(f.Peer(c))]] += part
+			}
+		}
+	}
+	fastest := 0
+	for c := range load {
+		if load[c] > 0 {
+			fastest = max(fastest, f.Link(fabric.PortID(c)).Mbps())
+		}
+	}
+	for c, l := range load {
+		if mbps := f.Link(fabric.PortID(c)).Mbps(); mbps > 0 {
+			l = l / uint64(mbps) * uint64(fastest)
+		}
+		result.greatest = max(result.greatest, l)
+		routes := float64(l) / routeUnit
+		result.squares += float64(routes * routes)
+	}
+	return result
+}
+
+var _ lft.Engine = Engine{}
