@@ -1,0 +1,338 @@
+package topology
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// assemble makes the fabric of what the lines say.
+func (p *parser) assemble() (*fabric.Fabric, error) {
+	if len(p.ports) > math.MaxInt32 || len(p.slots) > math.MaxInt32 {
+		return nil, &fabric.ParseError{File: p.file, Err: fabric.ErrTooLarge}
+	}
+	for _, step := range []func() error{
+		p.match,    // cables: both ends must agree
+		p.portGUID, // needs to know which ports have a cable
+		p.lids,     // needs to know which lines speak of one port
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return p.build()
+}
+
+// find gives the node that a key names, or -1.
+func (p *parser) find(k key) int32 {
+	if k.kind == 0 {
+		return p.nameNode[k.value]
+	}
+	if i := p.byGUID.find(fabric.GUID(k.value)); i >= 0 && p.nodes[i].id == k {
+		return i
+	}
+	return -1
+}
+
+// column is where the other end stands in a line, for messages.
+func (p *parser) column(l *portLine) int {
+	s := p.textOf(l.at)
+	if p.list {
+		return max(0, bytes.Index(s, []byte(" - "))+3)
+	}
+	return max(0, bytes.IndexByte(s, '"'))
+}
+
+// match sets portLine.back.
+func (p *parser) match() error {
+	for i := range p.ports {
+		l := &p.ports[i]
+		if l.back >= 0 {
+			continue // the other end found it
+		}
+		if err := p.matchLine(int32(i), l); err != nil && err != errDropped {
+			return err
+		}
+	}
+	for i := range p.ports {
+		if l := &p.ports[i]; l.back > int32(i) {
+			p.agreeOnLink(l, &p.ports[l.back])
+		}
+	}
+	return nil
+}
+
+func (p *parser) matchLine(i int32, l *portLine) error {
+	const lost = "link dropped"
+	peer := p.find(l.peer)
+	if peer < 0 {
+		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has no stanza: a cable must be there at both ends", p.portName(l), p.peerName(l))
+	}
+	n := &p.nodes[peer]
+	if l.peerNum > n.ports {
+		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has ports 1 to %d (line %d)", p.portName(l), p.peerName(l), n.ports, n.header.num)
+	}
+	if peer == l.node && l.peerNum == l.num {
+		return p.fail(l.at, p.column(l), lost, "%s is connected to itself: want another port", p.portName(l))
+	}
+	at := p.slots[n.base+int(l.peerNum)] - 1
+	if at < 0 {
+		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node (line %d) has no line for its port %d: a cable must be there at both ends", p.portName(l), p.peerName(l), n.header.num, l.peerNum)
+	}
+	b := &p.ports[at]
+	if b.peer != p.nodes[l.node].id || b.peerNum != l.num {
+		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but line %d connects that port to %s", p.portName(l), p.peerName(l), b.at.num, p.peerName(b))
+	}
+	l.back, b.back = at, i
+	return nil
+}
+
+// agreeOnLink gives both ends of a cable the same width and speed: what only
+// one line knows, or the slower of two that differ.
+func (p *parser) agreeOnLink(a, b *portLine) {
+	if a.link == b.link {
+		return
+	}
+	fill := func(l *fabric.Link, from fabric.Link) {
+		if l.Width == 0 {
+			l.Width = from.Width
+		}
+		if l.Speed == fabric.SpeedUnknown {
+			l.Speed = from.Speed
+		}
+	}
+	fill(&a.link, b.link)
+	fill(&b.link, a.link)
+	if a.link == b.link {
+		return
+	}
+	slow := a.link
+	if s, t := a.link.Mbps(), b.link.Mbps(); t < s || t == s && b.link.Width < a.link.Width {
+		slow = b.link
+	}
+	p.note(b.at, p.column(b), "%s is %s here, but %s is %s in line %d: taken as %s", p.portName(b), b.link, p.portName(a), a.link, a.at.num, slow)
+	a.link, b.link = slow, slow
+}
+
+// portGUID settles the GUIDs of end ports. The line of the port itself counts
+// more than what its peer says, and ibsim's rule, node GUID + port number,
+// fills what neither says.
+func (p *parser) portGUID() error {
+	var table guidTable // by port GUID: index in nodes, or len(nodes) + index in ports
+	clash := false
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.kind != fabric.Switch {
+			continue
+		}
+		if n.portGUID == 0 {
+			n.portGUID = n.guid
+		}
+		if other := table.find(n.portGUID); other >= 0 {
+			if err := p.mend(n.header, 0, "node GUIDs taken for the port GUIDs of all switches", "port GUID %s of switch %s is used twice: the switch of line %d has it too", n.portGUID, n.guid, p.nodes[other].header.num); err != nil {
+				return err
+			}
+			clash = true
+			continue
+		}
+		table.add(n.portGUID, int32(i))
+	}
+	if clash {
+		table = guidTable{}
+		for i := range p.nodes {
+			if n := &p.nodes[i]; n.kind == fabric.Switch {
+				n.portGUID = n.guid
+				table.add(n.guid, int32(i))
+			}
+		}
+	}
+	for i := range p.ports {
+		l := &p.ports[i]
+		n := &p.nodes[l.node]
+		if l.back < 0 || n.kind == fabric.Switch {
+			continue
+		}
+		b := &p.ports[l.back]
+		switch {
+		case l.guid == 0 && b.peerGUID != 0:
+			l.guid = b.peerGUID
+		case l.guid == 0:
+			l.guid = n.guid + fabric.GUID(l.num)
+		case b.peerGUID != 0 && b.peerGUID != l.guid:
+			p.note(b.at, p.column(b), "port GUID of %s is %s here, but %s in its own line %d: taken from there", p.portName(l), b.peerGUID, l.guid, l.at.num)
+		}
+		if other := table.find(l.guid); other >= 0 {
+			line := 0
+			if int(other) < len(p.nodes) {
+				line = p.nodes[other].header.num
+			} else {
+				line = p.ports[int(other)-len(p.nodes)].at.num
+			}
+			if err := p.mend(l.at, 0, "link dropped", "port GUID %s of %s is used twice: the port of line %d has it too", l.guid, p.portName(l), line); err != nil {
+				return err
+			}
+			l.back, b.back = -1, -1
+			continue
+		}
+		table.add(l.guid, int32(len(p.nodes)+i))
+	}
+	return nil
+}
+
+// lids settles the LIDs of end ports. What a port says of itself counts; where
+// it says nothing, what the lines of its neighbours say, if they agree.
+func (p *parser) lids() error {
+	for i := range p.ports {
+		b := &p.ports[i]
+		if b.back < 0 || b.peerLID == 0 {
+			continue
+		}
+		l := &p.ports[b.back]
+		n := &p.nodes[l.node]
+		own := l.lid
+		if n.kind == fabric.Switch {
+			own = n.lid
+		}
+		switch {
+		case own != 0:
+			if b.peerLID != own {
+				p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own lines: taken from there", p.nodeName(l.node), b.peerLID, own)
+			}
+		case n.kind != fabric.Switch:
+			l.lid, l.lmc = b.peerLID, 0
+		case n.heard == 0:
+			n.heard = b.peerLID
+		case n.heard != b.peerLID:
+			p.note(b.at, p.column(b), "LID of %s is %d here, but %d elsewhere, and it says none itself: left without a LID", p.nodeName(l.node), b.peerLID, n.heard)
+			n.disagree = true
+		}
+	}
+	var owner lidOwners
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.kind == fabric.Switch {
+			if n.lid == 0 && !n.disagree {
+				n.lid = n.heard
+			}
+			if ok, err := p.claim(&owner, n.lid, n.lmc, n.header, int32(i), nil); err != nil {
+				return err
+			} else if !ok {
+				n.lid = 0
+			}
+			continue
+		}
+		for _, at := range p.slots[n.base : n.base+int(n.ports)+1] {
+			if at == 0 || p.ports[at-1].back < 0 {
+				continue
+			}
+			l := &p.ports[at-1]
+			if ok, err := p.claim(&owner, l.lid, l.lmc, l.at, int32(i), l); err != nil {
+				return err
+			} else if !ok {
+				l.lid = 0
+			}
+		}
+	}
+	return nil
+}
+
+// lidOwners holds for each LID the number of the line that gives it to a port,
+// or 0.
+type lidOwners [int(fabric.MaxUnicastLID) + 1]int
+
+// claim enters the LIDs of an end port, a switch's when l is nil. It says
+// whether the port can have them.
+func (p *parser) claim(owner *lidOwners, lid fabric.LID, lmc uint8, at place, node int32, l *portLine) (bool, error) {
+	if lid == 0 {
+		return true, nil
+	}
+	const lost = "LID dropped"
+	name := func() string {
+		if l == nil {
+			return p.nodeName(node)
+		}
+		return p.portName(l)
+	}
+	low, n := int(lid), 1<<lmc
+	if low%n != 0 {
+		return false, p.mend(at, p.lidColumn(at, lid), lost, "LID %d of %s is not a multiple of %d, as LMC %d wants", low, name(), n, lmc)
+	}
+	if low+n > len(owner) {
+		return false, p.mend(at, p.lidColumn(at, lid), lost, "LID %d of %s with LMC %d: want at most %d", low, name(), lmc, len(owner)-n)
+	}
+	for k, line := range owner[low : low+n] {
+		if line != 0 {
+			return false, p.mend(at, p.lidColumn(at, lid), lost, "LID %d of %s is used twice: the port of line %d has it too", low+k, name(), line)
+		}
+	}
+	for k := range n {
+		owner[low+k] = at.num
+	}
+	return true, nil
+}
+
+// lidColumn is where a LID stands in a line, for messages; 0 when it is in
+// another line.
+func (p *parser) lidColumn(at place, lid fabric.LID) int {
+	s := p.textOf(at)
+	for i := 0; i < len(s); i++ {
+		if n, next := decimal(s, i); n == int(lid) && (i == 0 || s[i-1] == ' ') && (next == len(s) || s[next] == ' ') {
+			return i
+		} else if next > i {
+			i = next
+		}
+	}
+	return 0
+}
+
+// build makes the fabric of what has been settled.
+func (p *parser) build() (*fabric.Fabric, error) {
+	text := string(p.desc)
+	var b fabric.Builder
+	fail := func(err error, at place) error {
+		return &fabric.ParseError{File: p.file, Line: at.num, Text: string(p.textOf(at)), Err: err}
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if _, err := b.AddNode(fabric.Node{
+			GUID:          n.guid,
+			SystemGUID:    n.system,
+			Type:          n.kind,
+			NumPorts:      n.ports,
+			EnhancedPort0: n.enhanced0,
+			VendorID:      n.vendor,
+			DeviceID:      n.device,
+			Description:   text[n.descFrom:n.descTo],
+		}); err != nil {
+			return nil, fail(err, n.header)
+		}
+		if n.kind == fabric.Switch {
+			if err := b.SetPort(i, fabric.ManagementPort, n.portGUID, n.lid, n.lmc); err != nil {
+				return nil, fail(err, n.header)
+			}
+		}
+	}
+	for i := range p.ports {
+		l := &p.ports[i]
+		if l.back < 0 {
+			continue
+		}
+		if p.nodes[l.node].kind != fabric.Switch {
+			if err := b.SetPort(int(l.node), l.num, l.guid, l.lid, l.lmc); err != nil {
+				return nil, fail(err, l.at)
+			}
+		}
+		if int(l.back) > i {
+			peer := &p.ports[l.back]
+			if err := b.Connect(int(l.node), l.num, int(peer.node), peer.num, l.link); err != nil {
+				return nil, fail(err, l.at)
+			}
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		return nil, &fabric.ParseError{File: p.file, Err: err}
+	}
+	return f, nil
+}

@@ -1,0 +1,391 @@
+package topology
+
+import (
+	"bytes"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// listLine is a line of a port list (dump_ports_report):
+//
+//	CA    32  1 0x000000000010001f 4x QDR - SW    24  5 0x000000000020000f ( 'host 3,3' - 'switch 3,3' )
+//	SW    24  1 0x000000000020000f 4x SDR                                    'switch 3,3'
+type listLine struct {
+	at     place
+	own    listPort
+	peer   listPort
+	link   fabric.Link
+	linked bool
+	names  []byte // what stands between the first quote and the last
+}
+
+// firstName is names up to the first place where a description can end.
+func (l *listLine) firstName() []byte {
+	if n := bytes.Index(l.names, separator); n >= 0 {
+		return l.names[:n]
+	}
+	return l.names
+}
+
+// listPort is a port as a port list has it. A switch has the same GUID on all
+// its ports.
+type listPort struct {
+	guid fabric.GUID
+	kind fabric.NodeType
+	num  fabric.PortNum
+	lid  fabric.LID
+}
+
+// listKind reads the type of a node in a port list.
+func listKind(s []byte) (fabric.NodeType, bool) {
+	switch string(s) {
+	case "SW":
+		return fabric.Switch, true
+	case "CA":
+		return fabric.CA, true
+	case "RT":
+		return fabric.Router, true
+	}
+	return 0, false
+}
+
+// listType is the opposite of listKind.
+func listType(kind fabric.NodeType) string {
+	switch kind {
+	case fabric.Switch:
+		return "SW"
+	case fabric.Router:
+		return "RT"
+	}
+	return "CA"
+}
+
+// idKind is the letter that ids of a type of node begin with.
+func idKind(kind fabric.NodeType) byte {
+	switch kind {
+	case fabric.Switch:
+		return 'S'
+	case fabric.Router:
+		return 'R'
+	}
+	return 'H'
+}
+
+// listTypeOf is listType by the letter.
+func listTypeOf(letter byte) string {
+	switch letter {
+	case 'S':
+		return "SW"
+	case 'R':
+		return "RT"
+	}
+	return "CA"
+}
+
+// isListLine says whether s[i:] begins as a line of a port list.
+func isListLine(s []byte, i int) bool {
+	if i+2 >= len(s) {
+		return false
+	}
+	if _, ok := listKind(s[i : i+2]); !ok {
+		return false
+	}
+	for range 2 { // LID, port number
+		j := skipBlanks(s, i+2)
+		if j == i+2 {
+			return false
+		}
+		n, k := decimal(s, j)
+		if n < 0 {
+			return false
+		}
+		i = k - 2
+	}
+	i = skipBlanks(s, i+2)
+	return i+1 < len(s) && s[i] == '0' && s[i+1] == 'x'
+}
+
+// readList reads a port list.
+func (p *parser) readList() error {
+	lines := make([]listLine, 0, len(p.data)/96+16)
+	for rest := p.data; len(rest) > 0; {
+		p.line.off = len(p.data) - len(rest)
+		p.line.num++
+		var s []byte
+		s, rest = cutLine(rest)
+		i := skipBlanks(s, 0)
+		if i == len(s) || s[i] == '#' {
+			continue
+		}
+		l := listLine{at: p.line}
+		if err := p.readListLine(s, i, &l); err != nil {
+			if err == errDropped {
+				continue
+			}
+			return err
+		}
+		lines = append(lines, l)
+	}
+	return p.listNodes(lines)
+}
+
+func (p *parser) readListLine(s []byte, i int, l *listLine) error {
+	const lost = "line dropped"
+	if !isListLine(s, i) {
+		return p.failHere(i, lost, "not a line of a port list: want what ibnetdiscover -p prints")
+	}
+	i, err := p.readListPort(s, i, &l.own)
+	if err != nil {
+		return err
+	}
+	i = skipBlanks(s, i)
+	width := tokenAt(s, i)
+	i = skipBlanks(s, i+len(width))
+	speed := tokenAt(s, i)
+	i = skipBlanks(s, i+len(speed))
+	if len(width) < 2 || len(speed) < 2 {
+		return p.failHere(i, lost, "want width and speed, such as 4x NDR")
+	}
+	link, ok := linkOf(width)
+	if !ok {
+		return p.failHere(i, lost, "width %q: want a number and x", width)
+	}
+	link.Speed = speedOf(speed)
+
+	if i < len(s) && s[i] == '-' {
+		i = skipBlanks(s, i+1)
+		if !isListLine(s, i) {
+			return p.failHere(i, lost, "want the port at the other end: SW, CA or RT, LID, port number and GUID")
+		}
+		if i, err = p.readListPort(s, i, &l.peer); err != nil {
+			return err
+		}
+		i = skipBlanks(s, i)
+		if i < len(s) && s[i] == '(' {
+			i = skipBlanks(s, i+1)
+		}
+		l.linked, l.link = true, link
+	}
+	last := bytes.LastIndexByte(s, '\'')
+	if i >= len(s) || s[i] != '\'' || last <= i {
+		return p.failHere(i, lost, "want the node's description in single quotes")
+	}
+	l.names = s[i+1 : last]
+	if l.linked && !bytes.Contains(l.names, separator) {
+		return p.failHere(i, lost, "want the descriptions of both nodes: 'one' - 'other'")
+	}
+	return nil
+}
+
+// separator is between two descriptions, with the quotes of both.
+var separator = []byte("' - '")
+
+// readListPort reads "SW    24  5 0x000000000020000f", which isListLine has
+// looked at.
+func (p *parser) readListPort(s []byte, i int, to *listPort) (next int, err error) {
+	const lost = "line dropped"
+	to.kind, _ = listKind(s[i : i+2])
+	i = skipBlanks(s, i+2)
+	n, k := decimal(s, i)
+	if n > int(fabric.MaxUnicastLID) {
+		return i, p.failHere(i, lost, "LID %s: want 1 to %d, or 0 for none", tokenAt(s, i), fabric.MaxUnicastLID)
+	}
+	to.lid = fabric.LID(n)
+	i = skipBlanks(s, k)
+	n, k = decimal(s, i)
+	if n < 1 || n > int(fabric.MaxPortNum) {
+		return i, p.failHere(i, lost, "port %s: want 1 to %d", tokenAt(s, i), fabric.MaxPortNum)
+	}
+	to.num = fabric.PortNum(n)
+	i = skipBlanks(s, k)
+	g, digits := hexadecimal(s, i+2)
+	next = i + 2 + digits
+	if digits < 1 || digits > 16 || (next < len(s) && s[next] != ' ' && s[next] != '\t') {
+		return i, p.failHere(i, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", tokenAt(s, i))
+	}
+	if g == 0 {
+		return i, p.failHere(i, lost, "GUID 0: want another")
+	}
+	to.guid = fabric.GUID(g)
+	return next, nil
+}
+
+// listNodes makes nodes and port lines of a port list.
+func (p *parser) listNodes(lines []listLine) error {
+	nodeOf := p.nodeRule(lines)
+	of := make([]int32, len(lines)) // node of each line, -1 when dropped
+	for i := range lines {
+		l := &lines[i]
+		g := nodeOf(&l.own)
+		n := p.byGUID.find(g)
+		if n < 0 {
+			n = int32(len(p.nodes))
+			p.byGUID.add(g, n)
+			id := key{value: uint64(g), kind: idKind(l.own.kind)}
+			p.nodes = append(p.nodes, node{id: id, guid: g, kind: l.own.kind, header: l.at})
+		}
+		at := &p.nodes[n]
+		of[i] = n
+		if at.kind != l.own.kind {
+			of[i] = -1
+			if err := p.mend(l.at, 0, "line dropped", "GUID %s is of a %s here, but of a %s in line %d", l.own.guid, listType(l.own.kind), listType(at.kind), at.header.num); err != nil {
+				return err
+			}
+			continue
+		}
+		at.ports = max(at.ports, l.own.num)
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		n.base = len(p.slots)
+		p.slots = append(p.slots, make([]int32, int(n.ports)+1)...)
+	}
+	p.ports = make([]portLine, 0, len(lines))
+	first := make([]int32, len(p.slots)) // line of each slot + 1, linked or not
+	for i := range lines {
+		if of[i] < 0 {
+			continue
+		}
+		l := &lines[i]
+		n := &p.nodes[of[i]]
+		slot := n.base + int(l.own.num)
+		if first[slot] != 0 {
+			of[i] = -1
+			if err := p.mend(l.at, 0, "line dropped", "port %d of %s %s is there twice: line %d has it too", l.own.num, listType(n.kind), l.own.guid, lines[first[slot]-1].at.num); err != nil {
+				return err
+			}
+			continue
+		}
+		first[slot] = int32(i + 1)
+		if n.kind == fabric.Switch && l.own.lid != 0 {
+			if n.lid == 0 {
+				n.lid = l.own.lid
+				n.header = l.at
+			} else if n.lid != l.own.lid {
+				p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.kind), n.guid, l.own.lid, n.lid, n.header.num)
+			}
+		}
+		if !l.linked {
+			continue
+		}
+		line := portLine{
+			at:      l.at,
+			node:    of[i],
+			back:    -1,
+			num:     l.own.num,
+			peer:    key{value: uint64(nodeOf(&l.peer)), kind: idKind(l.peer.kind)},
+			peerNum: l.peer.num,
+			peerLID: l.peer.lid,
+			link:    l.link,
+		}
+		if n.kind != fabric.Switch {
+			line.guid, line.lid = l.own.guid, l.own.lid
+		}
+		p.ports = append(p.ports, line)
+		p.slots[slot] = int32(len(p.ports))
+	}
+	p.describe(lines, of, first, nodeOf)
+	return nil
+}
+
+// nodeRule chooses how the node GUID of a CA or router is made of a port's:
+// see Parse.
+func (p *parser) nodeRule(lines []listLine) func(*listPort) fabric.GUID {
+	less := func(l *listPort) fabric.GUID {
+		if l.kind == fabric.Switch {
+			return l.guid
+		}
+		return l.guid - fabric.GUID(l.num)
+	}
+	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines)/8+1)
+	names := make(map[fabric.GUID]string)
+	for i := range lines {
+		l := &lines[i]
+		g := less(&l.own)
+		kind, seen := kinds[g]
+		kinds[g] = l.own.kind
+		name := ""
+		if l.own.kind != fabric.Switch {
+			name = string(l.firstName())
+		}
+		if g == 0 || g > l.own.guid || seen && (kind != l.own.kind || names[g] != name) {
+			return func(l *listPort) fabric.GUID { return l.guid }
+		}
+		if !seen && name != "" {
+			names[g] = name
+		}
+	}
+	return less
+}
+
+// describe finds the descriptions of the nodes. They are not escaped, so that
+// 'a' - 'b' - 'c' may be split in two ways: lines that can be split in one way
+// only decide, and after them the line of the other end, which has the same two
+// descriptions in the other order.
+func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*listPort) fabric.GUID) {
+	known := make([][]byte, len(p.nodes))
+	peerOf := func(l *listLine) int32 {
+		return p.find(key{value: uint64(nodeOf(&l.peer)), kind: idKind(l.peer.kind)})
+	}
+	for i := range lines {
+		l := &lines[i]
+		if of[i] < 0 {
+			continue
+		}
+		if !l.linked {
+			known[of[i]] = l.names
+			continue
+		}
+		at := bytes.Index(l.names, separator)
+		if bytes.Contains(l.names[at+1:], separator) {
+			continue
+		}
+		if known[of[i]] == nil {
+			known[of[i]] = l.names[:at]
+		}
+		if peer := peerOf(l); peer >= 0 && known[peer] == nil {
+			known[peer] = l.names[at+len(separator):]
+		}
+	}
+	for i := range lines {
+		l := &lines[i]
+		if of[i] >= 0 && known[of[i]] == nil {
+			known[of[i]] = p.splitNames(l, peerOf(l), known, lines, first)
+		}
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		n.descFrom = len(p.desc)
+		p.desc = append(p.desc, known[i]...)
+		n.descTo = len(p.desc)
+	}
+}
+
+// splitNames gives the first description of a line that can be split in several
+// ways.
+func (p *parser) splitNames(l *listLine, peer int32, known [][]byte, lines []listLine, first []int32) []byte {
+	if peer < 0 {
+		return l.firstName()
+	}
+	if known[peer] != nil {
+		if own, ok := bytes.CutSuffix(l.names, known[peer]); ok && bytes.HasSuffix(own, separator) {
+			return own[:len(own)-len(separator)]
+		}
+	}
+	n := &p.nodes[peer]
+	if l.peer.num > n.ports || first[n.base+int(l.peer.num)] == 0 {
+		return l.firstName()
+	}
+	back := lines[first[n.base+int(l.peer.num)]-1].names
+	for at := 0; ; at++ {
+		k := bytes.Index(l.names[at:], separator)
+		if k < 0 {
+			return l.firstName()
+		}
+		at += k
+		own, other := l.names[:at], l.names[at+len(separator):]
+		if rest, ok := bytes.CutPrefix(back, other); ok && bytes.HasSuffix(rest, own) && bytes.HasPrefix(rest, separator) && len(rest) == len(separator)+len(own) {
+			return own
+		}
+	}
+}

@@ -1,0 +1,265 @@
+// Package topology reads and writes topology text: what ibnetdiscover prints,
+// with or without -p, and the short form that people write by hand for ibsim.
+//
+// Sources of the format: infiniband-diags/ibnetdiscover.c of rdma-core
+// (out_switch, out_ca, out_switch_port, out_ca_port, dump_ports_report) for
+// what is printed, ibsim/sim_net.c of ibsim (parse_netconf and below) for what
+// is accepted. Quirks of either are named where the code answers to them.
+//
+// A cable is written twice, once at each of its ends, and both must agree.
+package topology
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Options are how a text is read.
+type Options struct {
+	// Lenient drops what is broken and lists it, instead of refusing the text.
+	Lenient bool
+}
+
+// Problem is something in a text that does not fit, and what was made of it.
+// A strict read has them too, for statements that contradict each other in
+// what one of them decides alone: the LID or port GUID that a line gives to
+// its peer, and the speed of a cable.
+type Problem struct {
+	Line    int    // 1-based
+	Column  int    // 0-based, in bytes
+	Text    string // the line, without its end
+	Message string
+}
+
+// String is "line 7: message".
+func (p Problem) String() string { return "line " + strconv.Itoa(p.Line) + ": " + p.Message }
+
+// Read is Parse for all that r holds. An error of r is returned as it is.
+func Read(name string, r io.Reader, opt Options) (*fabric.Fabric, []Problem, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Parse(name, data, opt)
+}
+
+// Parse reads topology text; name is for messages. The form is recognized by
+// its lines. Nodes get their place in the text as Node.Order.
+//
+// Errors are *fabric.ParseError. A strict read stops at the first line that is
+// wrong by itself, and after that at the first that contradicts another. A
+// lenient one only fails where there is no node at all; the fabric that it
+// returns can be written and then read strictly. Problems are sorted by line.
+//
+// GUIDs come from the switchguid, caguid and rtguid lines, else from ids like
+// S-0002c90000000001, else they are those that ibsim assigns: CAs from
+// 0x100000, each taking its number of ports + 1, switches from 0x200000. Port
+// lists do not say which node a CA port is on: its node GUID is taken as the
+// port GUID less the port number, as in ibsim, which keeps the ports of a CA
+// together. Where that contradicts another line of the list, each CA port is a
+// node of its own, with the port's GUID.
+func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
+	p := &parser{file: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), lenient: opt.Lenient}
+	f, err := p.parse()
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortStableFunc(p.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return f, p.problems, nil
+}
+
+// recognizeWithin is how far Recognize looks, in bytes.
+const recognizeWithin = 64 << 10
+
+// Recognize says whether data, which may be only the beginning of a file, has
+// a line that only topology text has.
+func Recognize(data []byte) bool {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if len(data) > recognizeWithin {
+		data = data[:recognizeWithin]
+	}
+	for len(data) > 0 {
+		line, rest := cutLine(data)
+		data = rest
+		i := skipBlanks(line, 0)
+		if isListLine(line, i) {
+			return true
+		}
+		word := wordAt(line, i)
+		after := line[i+len(word):]
+		switch string(word) {
+		case "Switch", "Ca", "Hca", "Rt":
+			j := skipBlanks(after, 0)
+			n, k := decimal(after, j)
+			if j > 0 && n >= 0 && k > j {
+				if k = skipBlanks(after, k); k < len(after) && after[k] == '"' {
+					return true
+				}
+			}
+		case "vendid", "devid", "sysimgguid", "switchguid", "caguid", "hcaguid", "hcaguids", "rtguid":
+			if len(after) > 1 && (after[0] == '=' || after[0] == '+') {
+				return true
+			}
+		case "":
+			if bytes.HasPrefix(line[i:], []byte("# Topology file:")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// parser is the state of one Parse: first what the lines say, one by one, then
+// what they make together (see assemble).
+type parser struct {
+	file     string
+	data     []byte
+	lenient  bool
+	list     bool // the text is a port list
+	problems []Problem
+
+	line place // being read
+
+	nodes    []node
+	ports    []portLine
+	slots    []int32 // by node.base + port number: index in ports + 1, or 0
+	desc     []byte  // descriptions, one after the other
+	byGUID   guidTable
+	names    map[string]int32 // ids that are not made of a GUID, numbered
+	nameNode []int32          // by that number: index in nodes, or -1
+
+	// What the next lines of a text without port lists refer to.
+	current int32 // node that port lines belong to, -1 without
+	dropped bool  // there is none because its header was dropped
+	guids   [4]guidCounter
+	vendor  uint32
+	device  uint16
+	system  fabric.GUID
+	masks   linkMasks // by width, speed and extspeed lines
+}
+
+// place is a line of the text.
+type place struct {
+	off int // of its first byte
+	num int // 1-based
+}
+
+// key identifies a node as the text does: by an id like S-0002c90000000001, or
+// by a name.
+type key struct {
+	value uint64 // GUID, or number of the name
+	kind  byte   // S, H or R; 0 for a name
+}
+
+type node struct {
+	id        key
+	guid      fabric.GUID
+	portGUID  fabric.GUID // of switch port 0, 0 when not stated
+	system    fabric.GUID
+	header    place
+	descFrom  int
+	descTo    int
+	base      int // of its slots
+	vendor    uint32
+	device    uint16
+	lid       fabric.LID // of switch port 0
+	heard     fabric.LID // what others say that it is
+	disagree  bool       // others say different things
+	lmc       uint8
+	kind      fabric.NodeType
+	ports     fabric.PortNum
+	enhanced0 bool
+}
+
+// portLine is one end of a cable.
+type portLine struct {
+	at       place
+	peer     key
+	guid     fabric.GUID // of this port, 0 when not stated
+	peerGUID fabric.GUID // of the peer's, 0 when not stated
+	node     int32
+	back     int32 // index of the line of the other end, -1 when dropped
+	lid      fabric.LID
+	peerLID  fabric.LID
+	lmc      uint8
+	num      fabric.PortNum
+	peerNum  fabric.PortNum
+	link     fabric.Link
+}
+
+// errDropped is returned by fail in a lenient read, up to the loop over lines.
+var errDropped = errors.New("dropped")
+
+// fail is for what cannot be used: an error, or in a lenient read a Problem
+// that says what is lost by it, and errDropped.
+func (p *parser) fail(at place, column int, lost, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if p.lenient {
+		p.problems = append(p.problems, Problem{Line: at.num, Column: column, Text: string(p.textOf(at)), Message: err.Error() + "; " + lost})
+		return errDropped
+	}
+	return &fabric.ParseError{File: p.file, Line: at.num, Column: column, Text: string(p.textOf(at)), Err: err}
+}
+
+// failHere is fail for the line being read.
+func (p *parser) failHere(column int, lost, format string, args ...any) error {
+	return p.fail(p.line, column, lost, format, args...)
+}
+
+// mend is fail for what a lenient read can go on without: nil then.
+func (p *parser) mend(at place, column int, lost, format string, args ...any) error {
+	if err := p.fail(at, column, lost, format, args...); err != errDropped {
+		return err
+	}
+	return nil
+}
+
+// note is for a contradiction that is settled in any case.
+func (p *parser) note(at place, column int, format string, args ...any) {
+	p.problems = append(p.problems, Problem{Line: at.num, Column: column, Text: string(p.textOf(at)), Message: fmt.Sprintf(format, args...)})
+}
+
+// textOf is the line at a place.
+func (p *parser) textOf(at place) []byte {
+	line, _ := cutLine(p.data[at.off:])
+	return line
+}
+
+func (p *parser) parse() (*fabric.Fabric, error) {
+	if p.list = p.isPortList(); p.list {
+		if err := p.readList(); err != nil {
+			return nil, err
+		}
+	} else if err := p.readStanzas(); err != nil {
+		return nil, err
+	}
+	if len(p.nodes) == 0 {
+		return nil, &fabric.ParseError{File: p.file, Err: errors.New("no node in this text: want what ibnetdiscover prints, with lines such as Switch 36 \"S-0002c90000000001\"")}
+	}
+	return p.assemble()
+}
+
+// isPortList says whether the first line that tells the form is one of a port
+// list.
+func (p *parser) isPortList() bool {
+	for data := p.data; len(data) > 0; {
+		var line []byte
+		line, data = cutLine(data)
+		i := skipBlanks(line, 0)
+		if isListLine(line, i) {
+			return true
+		}
+		switch string(wordAt(line, i)) {
+		case "Switch", "Ca", "Hca", "Rt":
+			return false
+		}
+	}
+	return false
+}
