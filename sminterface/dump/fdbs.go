@@ -3,8 +3,10 @@ package dump
 import (
 	"bytes"
 	"fmt"
+	"io"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 )
 
 // dumpRoutes is in the first line of every section of fdbs files. OpenSM
@@ -37,6 +39,8 @@ func (r *tableReader) fdbsHeader(sec *section, line []byte) (fabric.GUID, error)
 	if n == 0 || n != len(rest) {
 		return 0, fmt.Errorf("bad GUID; want %s0x0123456789abcdef", dumpRoutes)
 	}
+	// Only OpenSM has as many rows for each switch.
+	sec.even = !bytes.HasPrefix(line, []byte("osm_"))
 	second, _ := cutLine(r.src.data[:sec.end], sec.body)
 	if number, ok := parsePLFT(second); ok && number > 0 {
 		sec.plft = sec.body + 1
@@ -137,4 +141,153 @@ func (r *tableReader) oddFDBsLine(st *rowState, sec *section, row []fabric.PortN
 	st.rows++
 	r.put(st, sec, row, int(lid), int(port), i)
 	return next
+}
+
+// WriteFDBs writes opensm.fdbs, as osm_dump.c does after opensm has loaded
+// what WriteLFTs and WriteLIDMatrix write for these tables. Hops and Optimal
+// follow that lid matrix: Hops is the hop count by way of the entry's port to
+// the switch that has the LID, or to which its owner is attached, and then one
+// more; Optimal is yes when that is the least hop count, else it names another
+// port. HOPS UNKNOWN means that the matrix has no path that way. Options are
+// as for WriteLFTs; Lean changes nothing.
+func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
+	if err := checkTables(f, t); err != nil {
+		return err
+	}
+	list, err := switchesToWrite(f, opt.Only)
+	if err != nil {
+		return err
+	}
+	h := newHopCounts(f, t)
+	lids := newLIDTargets(f, t.MaxLID())
+	scratch := make([][]uint8, workers(len(list)))
+	return writeInOrder(w, len(list), func(worker, i int, b []byte) []byte {
+		if scratch[worker] == nil {
+			scratch[worker] = make([]uint8, h.n)
+		}
+		return appendFDBs(b, h, t, lids, list[i], scratch[worker])
+	})
+}
+
+// lidTarget is what fdbs need to know of a LID.
+type lidTarget struct {
+	hex      [4]byte       // its digits
+	owned    bool          // some port has it
+	isSwitch bool          // that port is the port 0 of a switch
+	sw       fabric.NodeID // that switch, or the one to which the port is attached; NoNode for none
+}
+
+func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
+	list := make([]lidTarget, int(maxLID)+1)
+	for l := range list {
+		t := &list[l]
+		appendHex(t.hex[:0], uint64(l), 4, hexUpper)
+		t.sw = fabric.NoNode
+		p := f.LIDPort(fabric.LID(l))
+		if p == fabric.NoPort {
+			continue
+		}
+		t.owned = true
+		n := f.Owner(p)
+		if t.isSwitch = f.IsSwitch(n); !t.isSwitch {
+			peer := f.Peer(p)
+			if peer == fabric.NoPort || !f.IsSwitch(f.Owner(peer)) {
+				continue
+			}
+			n = f.Owner(peer)
+		}
+		t.sw = n
+	}
+	return list
+}
+
+// appendFDBs appends the section of switch s; least is room for the least hop
+// counts.
+func appendFDBs(b []byte, h *hopCounts, t *lft.Tables, lids []lidTarget, s fabric.NodeID, least []uint8) []byte {
+	h.least(s, least)
+	neighbours := h.neighbours(s)
+	var paths []int // by port, counted when needed
+	b = append(b, dumpRoutes...)
+	b = h.f.Node(s).GUID.Append(b)
+	b = append(b, "\nLID    : Port : Hops : Optimal\n"...)
+	for l, port := range t.Row(s) {
+		if l == 0 {
+			continue
+		}
+		target := &lids[l]
+		b = append(b, "0x"...)
+		b = append(b, target.hex[:]...)
+		if !target.owned || port == fabric.NoPath {
+			b = append(b, " : UNREACHABLE\n"...)
+			continue
+		}
+		hops, best := noHops, noHops
+		switch {
+		case target.sw == fabric.NoNode:
+		case target.sw == s && !target.isSwitch:
+			hops, best = 0, 0
+		default:
+			best = least[target.sw]
+			if port == fabric.ManagementPort {
+				hops = best
+			} else if int(port) < len(neighbours) && neighbours[port] != fabric.NoNode {
+				hops = via(h.dist[int(neighbours[port])*h.n+int(target.sw)])
+			}
+		}
+		b = append(b, " : "...)
+		b = append(b, digits3[port][:]...)
+		if hops == noHops {
+			b = append(b, "  : HOPS UNKNOWN\n"...)
+			continue
+		}
+		if !target.isSwitch {
+			hops++
+			best++
+		}
+		b = append(b, "  : "...)
+		b = appendPadded(b, int(hops), 2)
+		if hops == best {
+			b = append(b, "   : yes\n"...)
+			continue
+		}
+		b = append(b, "   : No "...)
+		b = appendPadded(b, int(best), 1)
+		b = append(b, " hop path possible via port "...)
+		if paths == nil {
+			paths = pathCounts(t.Row(s), len(neighbours))
+		}
+		b = appendPadded(b, int(h.recommend(s, target.sw, least[target.sw], paths)), 1)
+		b = append(b, "!\n"...)
+	}
+	return b
+}
+
+// pathCounts counts the entries that lead to each port, as OpenSM does when it
+// loads tables (osm_ucast_file.c, add_path).
+func pathCounts(row []fabric.PortNum, ports int) []int {
+	counts := make([]int, ports)
+	for _, p := range row {
+		if int(p) < ports {
+			counts[p]++
+		}
+	}
+	return counts
+}
+
+// recommend is the port that OpenSM would have taken: of those with the least
+// hop count the one with the fewest entries (osm_switch_recommend_path).
+func (h *hopCounts) recommend(s, target fabric.NodeID, least uint8, paths []int) fabric.PortNum {
+	if s == target {
+		return fabric.ManagementPort
+	}
+	best := fabric.NoPath
+	for p, u := range h.neighbours(s) {
+		if u == fabric.NoNode || via(h.dist[int(u)*h.n+int(target)]) != least {
+			continue
+		}
+		if best == fabric.NoPath || paths[p] < paths[best] {
+			best = fabric.PortNum(p)
+		}
+	}
+	return best
 }

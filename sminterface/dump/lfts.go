@@ -359,7 +359,7 @@ func (r *tableReader) checkOwner(st *rowState, lid int, comment []byte, at int) 
 		return
 	}
 	if st.odd == nil {
-		st.odd = make([]int, int(r.tables.MaxLID())+1)
+		st.odd = make([]int, int(r.maxLID)+1)
 	}
 	if was := &st.odd[lid]; *was == 0 || *was > at+1 {
 		*was = at + 1
@@ -379,7 +379,7 @@ func commentGUID(comment []byte) (fabric.GUID, bool) {
 // each once, at its first row.
 func (r *tableReader) ownerFaults() []fault {
 	var list []fault
-	for l := 0; l <= int(r.tables.MaxLID()); l++ {
+	for l := 0; l <= int(r.maxLID); l++ {
 		at := 0
 		for i := range r.states {
 			if odd := r.states[i].odd; odd != nil && odd[l] > 0 && (at == 0 || odd[l] < at) {

@@ -18,6 +18,7 @@ type section struct {
 	high int  // highest LID by the first line; -1 when that does not say
 	hex  bool // ibroute's form of the first line
 	skip bool // not to be read
+	even bool // its last row should be for the same LID as those of the others
 
 	// What reading it found.
 	ended  bool // the last line has been met
@@ -53,6 +54,7 @@ type tableReader struct {
 	f        *fabric.Fabric
 	opt      Options
 	sections []section
+	maxLID   fabric.LID // of the tables
 	tables   *lft.Tables
 	texts    *rowTexts // the rows that OpenSM would write for f
 	states   []rowState
@@ -88,7 +90,7 @@ func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tab
 	case FDBs:
 		marker, header, read = dumpRoutes, r.fdbsHeader, r.fdbsSection
 	default:
-		return nil, nil, r.notTables(form)
+		return nil, nil, r.notForm(form, "forwarding tables", "opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print")
 	}
 	faults := r.preamble(r.split(marker))
 	r.headers(header)
@@ -106,24 +108,28 @@ func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tab
 		// The first lines did not tell how high the LIDs go: once more.
 		maxLID = over
 	}
-	return r.finish(faults)
+	r.checkLast()
+	problems, err := r.finish(faults, "table")
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.tables, problems, nil
 }
 
-// notTables says what a file is instead of tables.
-func (r *tableReader) notTables(form Form) error {
-	const want = "want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"
+// notForm says what a file is instead of what a reader wants.
+func (r *tableReader) notForm(form Form, what, want string) error {
 	if form != Unknown {
-		return &fabric.ParseError{File: r.src.name, Err: fmt.Errorf("this is %s; %s", form, want)}
+		return &fabric.ParseError{File: r.src.name, Err: fmt.Errorf("this is %s; want %s", form, want)}
 	}
 	at := 0
 	for at < len(r.src.data) {
 		line, next := cutLine(r.src.data, at)
 		if t := bytes.TrimSpace(line); len(t) > 0 && t[0] != '#' && !bytes.HasPrefix(t, fileVersion) {
-			return r.src.errorAt(at, fmt.Errorf("no forwarding tables; %s", want))
+			return r.src.errorAt(at, fmt.Errorf("no %s; want %s", what, want))
 		}
 		at = next
 	}
-	return &fabric.ParseError{File: r.src.name, Err: fmt.Errorf("no forwarding tables: the file is empty; %s", want)}
+	return &fabric.ParseError{File: r.src.name, Err: fmt.Errorf("no %s, the file is empty; want %s", what, want)}
 }
 
 // cutLine gives the line of data that starts at i, without its end, and the
@@ -215,6 +221,7 @@ func (r *tableReader) headers(header func(*section, []byte) (fabric.GUID, error)
 
 // readAll reads all sections into new tables and returns the highest LID met.
 func (r *tableReader) readAll(form Form, maxLID fabric.LID, read func(*rowState, *section)) int {
+	r.maxLID = maxLID
 	r.tables = lft.NewTables(r.f.NumSwitches(), maxLID)
 	if form != FDBs {
 		r.texts = newRowTexts(r.f, min(maxLID, r.f.MaxLID()), form, false)
@@ -239,8 +246,28 @@ func (r *tableReader) readAll(form Form, maxLID fabric.LID, read func(*rowState,
 	return over
 }
 
-// finish makes the result of what readAll found.
-func (r *tableReader) finish(faults []fault) (*lft.Tables, []Problem, error) {
+// checkLast looks whether the last section has fewer rows than all others,
+// which is how fdbs look that are cut short between two lines.
+func (r *tableReader) checkLast() {
+	n := len(r.sections) - 1
+	if n < 1 || r.sections[n].skip || !r.sections[n].even {
+		return
+	}
+	least := int(fabric.MaxUnicastLID) + 1
+	for i := range r.sections[:n] {
+		if sec := &r.sections[i]; !sec.skip {
+			least = min(least, sec.last)
+		}
+	}
+	if sec := &r.sections[n]; least <= int(fabric.MaxUnicastLID) && sec.last < least {
+		r.fault(sec, fault{at: r.lastLine(sec), kind: Truncated,
+			err: fmt.Errorf("the last section has fewer rows than every other one: %w", ErrTruncated)})
+	}
+}
+
+// finish collects what was found wrong: the error of a strict reader, or the
+// Problems. what names that which a switch without a section lacks.
+func (r *tableReader) finish(faults []fault, what string) ([]Problem, error) {
 	more := 0
 	private, at := 0, 0
 	have := make([]bool, r.f.NumSwitches())
@@ -264,7 +291,7 @@ func (r *tableReader) finish(faults []fault) (*lft.Tables, []Problem, error) {
 		}
 	}
 	if err := r.src.firstFault(faults); err != nil && !r.opt.Lenient {
-		return nil, nil, err
+		return nil, err
 	}
 	faults = append(faults, r.ownerFaults()...)
 	if private > 0 {
@@ -274,10 +301,10 @@ func (r *tableReader) finish(faults []fault) (*lft.Tables, []Problem, error) {
 	for s, ok := range have {
 		if !ok {
 			n := r.f.Node(fabric.NodeID(s))
-			faults = append(faults, fault{at: -1, kind: Missing, err: fmt.Errorf("no table of switch %s %q", n.GUID, n.Description)})
+			faults = append(faults, fault{at: -1, kind: Missing, err: fmt.Errorf("no %s of switch %s %q", what, n.GUID, n.Description)})
 		}
 	}
-	return r.tables, r.src.problems(faults, more), nil
+	return r.src.problems(faults, more), nil
 }
 
 // fault notes something wrong in a section; a strict reader goes no further.
@@ -322,7 +349,7 @@ func (r *tableReader) put(st *rowState, sec *section, row []fabric.PortNum, lid,
 	}
 	if p == fabric.NoPath {
 		if st.none == nil {
-			st.none = make([]uint64, int(r.tables.MaxLID())/64+1)
+			st.none = make([]uint64, int(r.maxLID)/64+1)
 		}
 		st.none[lid/64] |= 1 << (lid % 64)
 	}

@@ -1,0 +1,318 @@
+package dump
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+// oddFabric has what fabrics of one kind do not have: a router, channel
+// adapters with two ports, several links between two switches, GUIDs that
+// OpenSM orders otherwise, all widths and speeds that ibsim has, an enhanced
+// port 0, other vendors, and descriptions that try the forms.
+func oddFabric(t testing.TB, lmc uint8) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	node := func(typ fabric.NodeType, guid fabric.GUID, ports fabric.PortNum, vendor uint32, device uint16, description string) int {
+		i, err := b.AddNode(fabric.Node{Type: typ, GUID: guid, SystemGUID: guid ^ 0xff00, NumPorts: ports, VendorID: vendor, DeviceID: device, Description: description})
+		must(err)
+		return i
+	}
+	a := node(fabric.Switch, 0x200000, 36, 0x2c9, 0xb924, "switch {0} \u00e9t\u00e9")
+	z := node(fabric.Switch, 0x8000000000200004, 8, 0x2c9, 9, "MF0;z } LID:0001 PN:01 } {:MQM8700/U1")
+	y := node(fabric.Switch, 0x0102030405060708, 8, 0x2c9, 0, "")
+	x := node(fabric.Switch, 0x0100000000000001, 8, 0x1234, 0xffff, "it's #1")
+	b.Node(y).EnhancedPort0 = true
+	b.Node(y).Description = "y"
+	h := node(fabric.CA, 0x100000, 2, 0x2c9, 0x1003, "host 0,0 } LID:0001 PN:01 } {")
+	i := node(fabric.CA, 0xf00000000010, 2, 0x2c9, 0x1b, strings.Repeat("0123456789", 7))
+	j := node(fabric.CA, 0x100020, 1, 0x2c9, 0x1003, "host 'j'  HCA-1")
+	r := node(fabric.Router, 0x300000, 1, 0x2c9, 0x1003, "rt 1")
+	link := func(n1 int, p1 fabric.PortNum, n2 int, p2 fabric.PortNum, width uint8, speed fabric.Speed) {
+		t.Helper()
+		must(b.Connect(n1, p1, n2, p2, fabric.Link{Width: width, Speed: speed}))
+	}
+	link(a, 1, z, 3, 4, fabric.SDR)
+	link(a, 2, z, 2, 12, fabric.DDR)
+	link(a, 3, y, 1, 8, fabric.QDR)
+	link(z, 1, x, 1, 4, fabric.EDR)
+	link(y, 2, x, 8, 4, fabric.HDR)
+	link(a, 36, h, 1, 1, fabric.FDR)
+	link(z, 8, h, 2, 4, fabric.QDR)
+	link(x, 4, i, 1, 4, fabric.SDR)
+	link(y, 5, j, 1, 4, fabric.HDR)
+	link(a, 7, r, 1, 4, fabric.QDR)
+	f, err := b.Build()
+	must(err)
+	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: int(lmc)})
+	must(err)
+	return f
+}
+
+// withLIDs gives all end ports LIDs.
+func withLIDs(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: lft.KeepLMC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func meshFabric(t testing.TB, dims []int, wrap bool) *fabric.Fabric {
+	t.Helper()
+	spec := mesh.Spec{Dims: dims, Hosts: 1}
+	if wrap {
+		spec.Wrap = []bool{true, true}
+	}
+	f, err := mesh.Generate(spec)
+	return withLIDs(t, f, err)
+}
+
+// sortedRecords splits a guid2lid file into records and sorts them.
+func sortedRecords(b []byte) []byte {
+	list := strings.SplitAfter(string(b), "\n\n")
+	slices.Sort(list)
+	return []byte(strings.Join(list, ""))
+}
+
+// same compares what a real tool wrote with what we write.
+func same(t testing.TB, name string, theirs, ours []byte) {
+	t.Helper()
+	if !bytes.Equal(theirs, ours) {
+		t.Errorf("%s (-theirs +ours):\n%s", name, cmp.Diff(strings.Split(string(theirs), "\n"), strings.Split(string(ours), "\n")))
+	}
+}
+
+// written is every text that we write for tables.
+func written(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt WriteOptions) map[Form][]byte {
+	t.Helper()
+	return map[Form][]byte{
+		LFTs:      text(t, func(w io.Writer) error { return WriteLFTs(w, f, tables, opt) }),
+		IBRoute:   text(t, func(w io.Writer) error { return WriteIBRoute(w, f, tables, opt) }),
+		FDBs:      text(t, func(w io.Writer) error { return WriteFDBs(w, f, tables, opt) }),
+		LIDMatrix: text(t, func(w io.Writer) error { return WriteLIDMatrix(w, f, tables, opt) }),
+	}
+}
+
+// mustRead reads tables that have nothing wrong.
+func mustRead(t testing.TB, name string, data []byte, f *fabric.Fabric) *lft.Tables {
+	t.Helper()
+	tables, problems, err := ReadLFTs(name, data, f, Options{})
+	if err != nil || problems != nil {
+		t.Fatalf("%s: %v, %v", name, err, problems)
+	}
+	return tables
+}
+
+// sameTables compares tables entry by entry.
+func sameTables(t testing.TB, name string, want, got *lft.Tables) {
+	t.Helper()
+	if want.Switches() != got.Switches() || want.MaxLID() != got.MaxLID() {
+		t.Fatalf("%s: tables of %d switches to LID %d, want %d to %d", name, got.Switches(), got.MaxLID(), want.Switches(), want.MaxLID())
+	}
+	for s := range fabric.NodeID(want.Switches()) {
+		if !slices.Equal(want.Row(s), got.Row(s)) {
+			t.Fatalf("%s: switch %d:\n%v, want\n%v", name, s, got.Row(s), want.Row(s))
+		}
+	}
+}
+
+// TestAgainstOpenSM lets OpenSM route fabrics and compares each file that it
+// writes with ours for its tables.
+func TestAgainstOpenSM(t *testing.T) {
+	fatTree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	fatTree = withLIDs(t, fatTree, err)
+	for _, c := range []struct {
+		name   string
+		f      *fabric.Fabric
+		engine string
+		lmc    int
+	}{
+		{"odd", oddFabric(t, 0), "minhop", 0},
+		{"odd, LMC 2", oddFabric(t, 2), "minhop", 2},
+		{"mesh", meshFabric(t, []int{4, 3}, false), "dor", 0},
+		{"torus", meshFabric(t, []int{5, 5}, true), "minhop", 0},
+		{"fat tree", fatTree, "minhop", 0},
+		{"fat tree, up*/down*", fatTree, "updn", 0},
+		{"fat tree, ftree", fatTree, "ftree", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := startSimulator(t, c.f)
+			s.opensm("-R", c.engine, "-l", fmt.Sprint(c.lmc))
+			dumped := s.file("opensm-lfts.dump")
+			tables := mustRead(t, "opensm-lfts.dump", dumped, c.f)
+			ours := written(t, c.f, tables, WriteOptions{})
+			same(t, "opensm-lfts.dump", dumped, ours[LFTs])
+			same(t, "opensm.fdbs", s.file("opensm.fdbs"), ours[FDBs])
+			if c.engine == "minhop" || c.engine == "dor" { // others leave out ports that their rules forbid
+				same(t, "opensm-lid-matrix.dump", s.file("opensm-lid-matrix.dump"), ours[LIDMatrix])
+			}
+			same(t, "opensm-subnet.lst", s.file("opensm-subnet.lst"), text(t, func(w io.Writer) error {
+				return WriteSubnetList(w, c.f, SubnetListOptions{SM: c.f.LID(0)})
+			}))
+			same(t, "guid2lid", sortedRecords(s.file("guid2lid")), sortedRecords(text(t, func(w io.Writer) error { return WriteGUID2LID(w, c.f) })))
+			sameTables(t, "opensm.fdbs", tables, mustRead(t, "opensm.fdbs", s.file("opensm.fdbs"), c.f))
+		})
+	}
+}
+
+// randomTables are tables of a fabric's shortest paths with some entries
+// changed at random to other ports, port 0 and no path among them.
+func randomTables(t testing.TB, f *fabric.Fabric, changes int, seed uint64) *lft.Tables {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	hops := f.Distances()
+	tables := lft.NewTables(f.NumSwitches(), f.MaxLID())
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		row := tables.Row(s)
+		for l := range row {
+			p := f.LIDPort(fabric.LID(l))
+			if p == fabric.NoPort {
+				continue
+			}
+			target := f.Owner(p)
+			if !f.IsSwitch(target) {
+				if peer := f.Peer(p); f.Owner(peer) == s {
+					row[l] = f.Num(peer)
+					continue
+				}
+				target = f.Owner(f.Peer(p))
+			}
+			if target == s {
+				row[l] = fabric.ManagementPort
+				continue
+			}
+			ports, to := f.SwitchLinks(s)
+			for i, u := range to {
+				if hops.To(target)[u] < hops.To(target)[s] {
+					row[l] = f.Num(ports[i])
+				}
+			}
+		}
+	}
+	for range changes {
+		s := fabric.NodeID(rnd.IntN(f.NumSwitches()))
+		row := tables.Row(s)
+		l := 1 + rnd.IntN(len(row)-1)
+		row[l] = fabric.PortNum(rnd.IntN(int(f.Node(s).NumPorts) + 2))
+		if row[l] > f.Node(s).NumPorts {
+			row[l] = fabric.NoPath
+		}
+	}
+	return tables
+}
+
+// TestOpenSMLoads lets OpenSM load what we write and compares what it then
+// dumps, which must be the very same: tables of shortest paths, and tables
+// with errors of every kind, which OpenSM takes as they are.
+func TestOpenSMLoads(t *testing.T) {
+	fatTree, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
+	fatTree = withLIDs(t, fatTree, err)
+	for _, c := range []struct {
+		name    string
+		f       *fabric.Fabric
+		lmc     int
+		changes int
+	}{
+		{"odd", oddFabric(t, 0), 0, 0},
+		{"odd, wrong", oddFabric(t, 0), 0, 8},
+		{"odd, LMC 2, wrong", oddFabric(t, 2), 2, 30},
+		{"mesh", meshFabric(t, []int{4, 4}, false), 0, 0},
+		{"torus, wrong", meshFabric(t, []int{5, 4}, true), 0, 300},
+		{"fat tree, wrong", fatTree, 0, 100},
+	} {
+		for _, lean := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, lean %t", c.name, lean), func(t *testing.T) {
+				tables := randomTables(t, c.f, c.changes, 1)
+				files := written(t, c.f, tables, WriteOptions{Lean: lean})
+				s := startSimulator(t, c.f)
+				for name, form := range map[string]Form{"lfts": LFTs, "matrix": LIDMatrix} {
+					if err := os.WriteFile(filepath.Join(s.dir, name), files[form], 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.opensm("-R", "file", "-U", filepath.Join(s.dir, "lfts"), "-M", filepath.Join(s.dir, "matrix"), "-l", fmt.Sprint(c.lmc))
+				if log := s.file("opensm.log"); !bytes.Contains(log, []byte("file tables configured on all switches")) {
+					t.Fatalf("%s", log)
+				}
+				files = written(t, c.f, tables, WriteOptions{})
+				same(t, "opensm-lfts.dump", s.file("opensm-lfts.dump"), files[LFTs])
+				same(t, "opensm-lid-matrix.dump", s.file("opensm-lid-matrix.dump"), files[LIDMatrix])
+				same(t, "opensm.fdbs", s.file("opensm.fdbs"), files[FDBs])
+			})
+		}
+	}
+}
+
+// TestAgainstIBRoute compares what we write with what ibroute prints of the
+// same tables, and reads all that ibroute and dump_lfts print.
+func TestAgainstIBRoute(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    *fabric.Fabric
+		lmc  int
+	}{
+		{"odd, LMC 2", oddFabric(t, 2), 2},
+		{"mesh", meshFabric(t, []int{4, 3}, false), 0},
+		{"mesh to LID 64", meshFabric(t, []int{8, 4}, false), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := startSimulator(t, c.f)
+			s.opensm("-R", "minhop", "-l", fmt.Sprint(c.lmc))
+			tables := mustRead(t, "opensm-lfts.dump", s.file("opensm-lfts.dump"), c.f)
+			visible := tables // what ibroute sees of them
+			if int(tables.MaxLID())%lft.BlockSize == 0 {
+				visible = lft.NewTables(tables.Switches(), tables.MaxLID())
+				for sw := range fabric.NodeID(tables.Switches()) {
+					copy(visible.Row(sw), tables.Row(sw)[:tables.MaxLID()])
+				}
+			}
+			list, err := switchesToWrite(c.f, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, options := range []string{"", "-n", "-a", "-na"} {
+				var printed []byte
+				for _, sw := range list {
+					arg := []string{fmt.Sprint(c.f.LID(c.f.PortBase(sw)))}
+					if options != "" {
+						arg = append([]string{options}, arg...)
+					}
+					printed = append(printed, s.run("ibroute", arg...)...)
+				}
+				sameTables(t, "ibroute "+options, visible, mustRead(t, "ibroute", printed, c.f))
+				if !strings.Contains(options, "a") {
+					ours := text(t, func(w io.Writer) error { return WriteIBRoute(w, c.f, visible, WriteOptions{Lean: options == "-n"}) })
+					same(t, "ibroute "+options, printed, ours)
+				}
+				args := strings.Fields(options)
+				sameTables(t, "dump_lfts "+options, visible, mustRead(t, "dump_lfts", s.run("dump_lfts", args...), c.f))
+			}
+			ours := text(t, func(w io.Writer) error { return WriteIBRoute(w, c.f, tables, WriteOptions{}) })
+			sameTables(t, "our own", tables, mustRead(t, "our own", ours, c.f))
+		})
+	}
+}
