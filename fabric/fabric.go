@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Node is a switch, channel adapter or router.
@@ -50,6 +51,9 @@ type ports struct {
 	chans []PortID // switch-to-switch channels, by switch and port number
 	to    []NodeID // the switch a channel leads to
 	links int      // cables
+
+	once     sync.Once
+	distance *HopMatrix
 }
 
 // lids is what an assignment of LIDs replaces.

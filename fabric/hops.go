@@ -38,12 +38,18 @@ func (m *HopMatrix) TooLong() bool { return m.tooLong.Load() }
 // To gives the distances of all switches to switch t; the matrix's own row.
 func (m *HopMatrix) To(t NodeID) []uint8 { return m.dist[int(t)*m.n : (int(t)+1)*m.n : (int(t)+1)*m.n] }
 
-// Distances computes the length of the shortest path between all switches by
-// breadth-first search from 64 of them at a time, one bit each (Then et al.,
-// The More the Merrier, VLDB 2014). It takes
+// Distances gives the length of the shortest path between all switches,
+// computed at the first call. It is for reading only.
+func (f *Fabric) Distances() *HopMatrix {
+	f.once.Do(func() { f.distance = f.allDistances() })
+	return f.distance
+}
+
+// allDistances searches breadth first from 64 switches at a time, one bit each
+// (Then et al., The More the Merrier, VLDB 2014). It takes
 // O(switches/64 x channels x diameter) word operations, on all CPUs.
 // A path of MaxHops links or more counts as MaxHops, see TooLong.
-func (f *Fabric) Distances() *HopMatrix {
+func (f *Fabric) allDistances() *HopMatrix {
 	n := f.switches
 	m := &HopMatrix{n: n, dist: make([]uint8, n*n)}
 	batches := (n + 63) / 64

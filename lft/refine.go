@@ -13,44 +13,42 @@ import (
 // O(equal ports, times the equal ports of the next switch).
 type refiner struct {
 	s      *Spread
-	order  []fabric.NodeID // of the destination at hand, farthest first
-	first  []int32         // by NodeID: its ports in ports; of switches in order
-	ports  []fabric.PortID
-	count  []int32 // by NodeID: how many ports, 0 for t and for what cannot reach it
+	p      *Placer // has the ports
+	index  []int32 // by NodeID: its place in p.order, -1 for none
 	weight []uint64
 	was    []uint64
 	ahead  []float64 // by NodeID: growth on the way to the destination
 }
 
-func newRefiner(s *Spread) *refiner {
+func newRefiner(s *Spread, p *Placer) *refiner {
 	n := s.fab.NumSwitches()
 	return &refiner{
 		s:      s,
-		first:  make([]int32, n),
-		count:  make([]int32, n),
+		p:      p,
+		index:  make([]int32, n),
 		weight: make([]uint64, n),
 		was:    make([]uint64, n),
 		ahead:  make([]float64, n),
 	}
 }
 
-// begin forgets the candidates of the destination before.
+// begin takes over the ports of a destination.
 func (r *refiner) begin() {
-	r.order, r.ports = r.order[:0], r.ports[:0]
-	clear(r.first)
-	clear(r.count)
+	for u := range r.index {
+		r.index[u] = -1
+	}
+	for i, u := range r.p.order {
+		r.index[u] = int32(i)
+	}
 }
 
-// record takes the candidates of u, as Placer.Place does.
-func (r *refiner) record(u fabric.NodeID, ports []fabric.PortID) {
-	r.order = append(r.order, u)
-	r.first[u] = int32(len(r.ports))
-	r.count[u] = int32(len(ports))
-	r.ports = append(r.ports, ports...)
-}
-
+// candidates is empty for the destination.
 func (r *refiner) candidates(u fabric.NodeID) []fabric.PortID {
-	return r.ports[r.first[u]:][:r.count[u]]
+	i := r.index[u]
+	if i < 0 {
+		return nil
+	}
+	return r.p.ports[r.p.first[i]:r.p.first[i+1]]
 }
 
 // growth is by how much the fourth power of a load grows with more. The
@@ -69,14 +67,14 @@ func (r *refiner) replace(lid fabric.LID) {
 		r.was[u] = uint64(h)
 		r.weight[u] = uint64(h)
 	}
-	for _, u := range r.order {
+	for _, u := range r.p.order {
 		if w := r.was[u]; w > 0 {
 			c := s.fab.Port(u, s.tables.Row(u)[lid])
 			s.load[c] -= w * s.unit[c]
 			r.was[s.to[c]] += w
 		}
 	}
-	for _, u := range slices.Backward(r.order) {
+	for _, u := range slices.Backward(r.p.order) {
 		w := max(1, uint64(s.hosts[u]))
 		least := -1.0
 		for _, c := range r.candidates(u) {
@@ -86,7 +84,7 @@ func (r *refiner) replace(lid fabric.LID) {
 		}
 		r.ahead[u] = least
 	}
-	for _, u := range r.order {
+	for _, u := range r.p.order {
 		w := r.weight[u]
 		if w == 0 {
 			continue
@@ -108,7 +106,7 @@ func (r *refiner) replace(lid fabric.LID) {
 }
 
 func (r *refiner) beyond(v fabric.NodeID) float64 {
-	if r.count[v] == 0 {
+	if r.index[v] < 0 {
 		return 0
 	}
 	return r.ahead[v]

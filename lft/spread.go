@@ -2,6 +2,7 @@ package lft
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -18,16 +19,19 @@ import (
 // source CA port and destination CA LID, divided by the capacity of its link.
 // An engine says for each destination switch which ports each other switch
 // may use, farthest switches first; Spread knows by then how many sources
-// stand behind a switch and sends each LID through the port that would be the
-// least loaded. LIDs of switches carry no load; they are dealt in turn.
+// stand behind a switch. It weighs a port by the third powers of two loads,
+// its own and the greatest on the best way on from the next switch, and sends
+// each LID where the sum is least: that is how fast the sum of the fourth
+// powers of all loads grows, which the greatest loads dominate. LIDs of
+// switches carry no load; they are dealt in turn.
 //
 // Loads are those of the whole fabric, so the order of destinations matters,
 // and with it what may run in parallel: destinations are taken in rounds whose
 // size follows from the fabric alone, and the destinations of a round all see
 // the loads at its beginning. The result is therefore the same on any number
-// of CPUs. Where the tables are small enough, all LIDs are then placed again,
-// one by one, with the load of the whole path in view (refine.go), and the
-// tables with the smallest greatest load are kept.
+// of CPUs. Where the tables are small enough, all LIDs are then placed again
+// one by one (refine.go), and the tables with the smallest greatest load are
+// kept.
 type Spread struct {
 	fab    *fabric.Fabric
 	tables *Tables
@@ -37,6 +41,7 @@ type Spread struct {
 	num    []fabric.PortNum
 	unit   []uint64 // by PortID: what one route adds to a channel's load
 	load   []uint64 // by PortID
+	all    float64  // sources in the fabric
 }
 
 // spreadJob is a destination switch with at most maxJobLIDs of its LIDs.
@@ -47,8 +52,7 @@ type spreadJob struct {
 }
 
 const (
-	// maxJobLIDs bounds the scratch of a job and keeps the counter in the
-	// keys of Placer.Place from overflowing its eight bits.
+	// maxJobLIDs bounds the scratch of a job.
 	maxJobLIDs = 64
 	// capacityUnits is the load that a route puts on the fastest link; on one
 	// with a third of its capacity it is three times that.
@@ -57,6 +61,9 @@ const (
 	// the load that a round does not see small: at most 1/roundsAtLeast.
 	maxRound      = 16
 	roundsAtLeast = 64
+	// flushesAtLeast is likewise for the switches that send to a destination:
+	// they see what others sent as of the last flush.
+	flushesAtLeast = 64
 	// refineEntries bounds the work of placing again, entries times passes.
 	// Passes end after patience without a smaller greatest load.
 	refineEntries = 1 << 19
@@ -97,7 +104,49 @@ func NewSpread(f *fabric.Fabric) *Spread {
 	for t := range fabric.NodeID(n) {
 		s.addJobs(t)
 	}
+	for _, h := range s.hosts {
+		s.all += float64(h)
+	}
+	s.sortJobs()
 	return s
+}
+
+// sortJobs puts destinations near each other in the switch graph far apart in
+// the list, so that those of a round meet as little as possible: a chain from
+// each to the nearest one left is cut into as many pieces as a round has
+// destinations, and a round takes one of each piece.
+func (s *Spread) sortJobs() {
+	dist := s.fab.Distances()
+	chain := make([]spreadJob, 0, len(s.jobs))
+	left := make([]int32, len(s.jobs))
+	for i := range left {
+		left[i] = int32(i)
+	}
+	for at := 0; len(left) > 0; {
+		job := s.jobs[left[at]]
+		chain = append(chain, job)
+		left = slices.Delete(left, at, at+1)
+		at = 0
+		from, nearest := dist.To(job.t), fabric.Unreachable
+		for i, j := range left {
+			if d := from[s.jobs[j].t]; d < nearest {
+				at, nearest = i, d
+			}
+		}
+	}
+	round := s.round()
+	pieces := (len(chain) + round - 1) / round
+	s.jobs = s.jobs[:0]
+	for i := range pieces {
+		for at := i; at < len(chain); at += pieces {
+			s.jobs = append(s.jobs, chain[at])
+		}
+	}
+}
+
+// round is how many destinations see the same loads.
+func (s *Spread) round() int {
+	return min(max(1, len(s.jobs)/roundsAtLeast), maxRound)
 }
 
 // addJobs lists the LIDs that t delivers, and fills t's own row for them.
@@ -152,7 +201,7 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 	if len(s.jobs) == 0 {
 		return ctx.Err()
 	}
-	round := min(max(1, len(s.jobs)/roundsAtLeast), maxRound)
+	round := s.round()
 	workers := min(runtime.GOMAXPROCS(0), round)
 	grow := make([]func(fabric.NodeID, *Placer), workers)
 	placers := make([]*Placer, workers)
@@ -176,8 +225,9 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 				if i >= len(jobs) {
 					return
 				}
-				placers[w].begin(&jobs[i], first+i)
+				placers[w].begin()
 				grow[w](jobs[i].t, placers[w])
+				placers[w].place(&jobs[i], first+i)
 			}
 		}
 		var wg sync.WaitGroup
@@ -201,16 +251,17 @@ func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), 
 	}
 	best := slices.Clone(s.tables.entries)
 	bestLoad := slices.Clone(s.load)
-	p.refine = newRefiner(s)
+	r := newRefiner(s, p)
 	for worse := 0; passes > 0 && worse < patience; passes-- {
 		for i := range s.jobs {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			p.refine.begin()
+			p.begin()
 			grow(s.jobs[i].t, p)
+			r.begin()
 			for _, lid := range s.jobs[i].lids[s.jobs[i].mgmt:] {
-				p.refine.replace(lid)
+				r.replace(lid)
 			}
 		}
 		if slices.Max(s.load) < slices.Max(bestLoad) {
@@ -226,17 +277,35 @@ func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), 
 	return nil
 }
 
-// Placer places the LIDs of one destination switch. It belongs to a worker.
+// Placer takes the ports that lead to one destination switch. It belongs to a
+// worker.
 type Placer struct {
-	s       *Spread
-	job     *spreadJob
-	turn    int // decides between equally loaded ports
+	s     *Spread
+	order []fabric.NodeID // farthest first
+	first []int32         // by index in order, one more: its part of ports
+	ports []fabric.PortID
+
 	stride  int
-	weight  []uint32 // by switch and LID of the job: sources behind the switch
-	refine  *refiner // takes the ports instead, once the first pass is done
-	pending []uint64 // by PortID: load to add when the round ends
-	touched []fabric.PortID
-	keys    [256]uint64
+	weight  []uint32  // by switch and LID of the job: sources behind the switch
+	ahead   []way     // by NodeID
+	total   []float64 // by NodeID: cost of the way, as the round begins
+	pending []uint64  // by PortID: load to add when the round ends
+	sent    []float64 // by NodeID: routes sent there since the last flush
+	sentTo  []fabric.NodeID
+	flushes int
+	known   []int     // by NodeID: the flush that most is of
+	most    []float64 // by NodeID: see greatest
+	sides   []side    // of the switch at hand
+	keys    []uint64  // by index in sides
+}
+
+// way is the best way on from a switch as a round begins, and what the job
+// has added to it since.
+type way struct {
+	near float64       // load of the channel that the way begins with
+	came float64       // routes to the destination that come to the switch, or are expected to
+	each float64       // load of one route, divided among the ports of the switch
+	next fabric.NodeID // where the channel leads; the destination has no way
 }
 
 func newPlacer(s *Spread, lids int) *Placer {
@@ -245,106 +314,258 @@ func newPlacer(s *Spread, lids int) *Placer {
 		s:       s,
 		stride:  lids,
 		weight:  make([]uint32, n*lids),
+		ahead:   make([]way, n),
+		total:   make([]float64, n),
 		pending: make([]uint64, s.fab.NumPorts()),
+		sent:    make([]float64, n),
+		known:   make([]int, n),
+		most:    make([]float64, n),
+		sides:   make([]side, 256),
+		keys:    make([]uint64, 256),
 	}
 }
 
-func (p *Placer) begin(job *spreadJob, turn int) {
-	p.job, p.turn = job, turn
-	for u, h := range p.s.hosts {
-		row := p.weight[u*p.stride:][:len(job.lids)]
+func (p *Placer) begin() {
+	p.order, p.ports = p.order[:0], p.ports[:0]
+	p.first = append(p.first[:0], 0)
+}
+
+// Place lets the LIDs of the destination leave switch u through any of ports,
+// of which there must be at least one, all leading to other switches.
+func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
+	p.order = append(p.order, u)
+	p.ports = append(p.ports, ports...)
+	p.first = append(p.first, int32(len(p.ports)))
+}
+
+func (p *Placer) merge() {
+	for c, load := range p.pending {
+		p.s.load[c] += load
+	}
+	clear(p.pending)
+}
+
+// cube is a channel's cost. Its conversions, and those below, keep the
+// compiler from fusing a multiplication with an addition, which would make the
+// result depend on the processor.
+func cube(load float64) float64 { return float64(load * load * load) }
+
+// greatest is the greatest load on the way from v to t, as of the last flush.
+func (p *Placer) greatest(v, t fabric.NodeID) float64 {
+	if p.known[v] == p.flushes {
+		return p.most[v]
+	}
+	most := 0.0
+	for x := v; x != t; {
+		w := &p.ahead[x]
+		most = max(most, w.near+float64(w.came*w.each))
+		x = w.next
+	}
+	p.known[v], p.most[v] = p.flushes, most
+	return most
+}
+
+// expect adds routes to the way from v to t.
+func (p *Placer) expect(v, t fabric.NodeID, routes float64) {
+	for v != t {
+		w := &p.ahead[v]
+		w.came += routes
+		v = w.next
+	}
+}
+
+// send notes that routes were sent to v; flush makes that show.
+func (p *Placer) send(v fabric.NodeID, routes float64) {
+	if p.sent[v] == 0 {
+		p.sentTo = append(p.sentTo, v)
+	}
+	p.sent[v] += routes
+}
+
+func (p *Placer) flush(t fabric.NodeID) {
+	for _, v := range p.sentTo {
+		p.expect(v, t, p.sent[v])
+		p.sent[v] = 0
+	}
+	p.sentTo = p.sentTo[:0]
+	p.flushes++
+}
+
+// look finds the best way on from every switch, nearest first.
+func (p *Placer) look(t fabric.NodeID) {
+	s := p.s
+	p.total[t] = 0
+	for i := len(p.order) - 1; i >= 0; i-- {
+		u := p.order[i]
+		ports := p.ports[p.first[i]:p.first[i+1]]
+		least, best := math.Inf(1), ports[0]
+		for _, c := range ports {
+			if g := cube(float64(s.load[c])) + p.total[s.to[c]]; g < least {
+				least, best = g, c
+			}
+		}
+		p.total[u] = least
+		p.ahead[u] = way{
+			near: float64(s.load[best]),
+			each: float64(s.unit[best]) / float64(len(ports)),
+			next: s.to[best],
+		}
+	}
+}
+
+// place fills the tables for a job whose ports are all known. turn decides
+// between equally loaded ports.
+func (p *Placer) place(job *spreadJob, turn int) {
+	s, lids := p.s, job.lids
+	for u, h := range s.hosts {
+		row := p.weight[u*p.stride:][:len(lids)]
 		clear(row[:job.mgmt])
 		for k := job.mgmt; k < len(row); k++ {
 			row[k] = h
 		}
 	}
-}
-
-func (p *Placer) merge() {
-	for _, c := range p.touched {
-		p.s.load[c] += p.pending[c]
-		p.pending[c] = 0
+	if len(lids) > job.mgmt {
+		p.look(job.t)
 	}
-	p.touched = p.touched[:0]
-}
-
-func (p *Placer) add(c fabric.PortID, load uint64) {
-	if p.pending[c] == 0 {
-		p.touched = append(p.touched, c)
-	}
-	p.pending[c] += load
-}
-
-// Place sends each LID of the destination from switch u through one of ports,
-// of which there must be at least one, all leading to other switches.
-func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
-	if p.refine != nil {
-		p.refine.record(u, ports)
-		return
-	}
-	s, lids := p.s, p.job.lids
-	row := s.tables.Row(u)
-	weight := p.weight[int(u)*p.stride:][:len(lids)]
-	if len(ports) == 1 {
-		c := ports[0]
-		num, onward := s.num[c], p.weight[int(s.to[c])*p.stride:][:len(lids)]
+	p.flush(job.t)
+	every := max(1, len(p.order)/flushesAtLeast)
+	for i, u := range p.order {
+		if i%every == 0 || p.sent[u] > 0 {
+			p.flush(job.t)
+		}
+		ports := p.ports[p.first[i]:p.first[i+1]]
+		row := s.tables.Row(u)
+		weight := p.weight[int(u)*p.stride:][:len(lids)]
 		sum := uint64(0)
-		for k, w := range weight {
-			row[lids[k]] = num
-			onward[k] += w
+		for _, w := range weight {
 			sum += uint64(w)
 		}
-		p.add(c, sum*s.unit[c])
-		return
-	}
-	// A key is load, times used here, and place in turn, so that the least
-	// one is the port to take.
-	keys := p.keys[:len(ports)]
-	start := p.turn % len(ports)
-	for i := range keys {
-		at := start + i
-		if at >= len(ports) {
-			at -= len(ports)
-		}
-		keys[i] = s.load[ports[at]]<<16 | uint64(i)
-	}
-	idle := 0
-	for k, w := range weight {
-		var i int
-		if w == 0 {
-			i = idle
-			if idle++; idle == len(keys) {
-				idle = 0
+		switch start := turn % len(ports); {
+		case sum == 0:
+			for _, lid := range lids {
+				row[lid] = s.num[ports[start]]
+				if start++; start == len(ports) {
+					start = 0
+				}
 			}
-		} else {
-			i = int(least(keys) & 0xff)
+		case len(ports) == 1:
+			p.only(u, ports[0], row, weight, lids, sum)
+		default:
+			p.choose(u, job.t, ports, start, row, weight, lids)
 		}
+	}
+}
+
+// only sends all LIDs through channel c, as was expected of all routes that
+// do not begin at u.
+func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, weight []uint32, lids []fabric.LID, sum uint64) {
+	s := p.s
+	num, onward := s.num[c], p.weight[int(s.to[c])*p.stride:][:len(lids)]
+	for k, w := range weight {
+		row[lids[k]] = num
+		onward[k] += w
+	}
+	p.pending[c] += sum * s.unit[c]
+	if more := float64(sum) - p.ahead[u].came; more > 0 {
+		p.send(s.to[c], more)
+	}
+}
+
+// choose sends each LID through the channel of ports that costs least.
+func (p *Placer) choose(u, t fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32, lids []fabric.LID) {
+	s := p.s
+	if came := p.ahead[u].came; came > 0 {
+		p.expect(p.ahead[u].next, t, -came)
+	}
+	sides := p.sides[:len(ports)]
+	keys := p.keys[:len(ports)]
+	for i := range sides {
 		at := start + i
 		if at >= len(ports) {
 			at -= len(ports)
 		}
 		c := ports[at]
-		row[lids[k]] = s.num[c]
+		x := &sides[i]
+		x.port, x.to, x.num = c, s.to[c], s.num[c]
+		x.routes = 0
+		x.own = float64(s.load[c])
+		x.beyond = p.greatest(x.to, t)
+		x.unit = float64(s.unit[c])
+		keys[i] = x.key(i)
+	}
+	sort(keys)
+	first, idle := 0, 0 // keys are a ring, the least at first
+	for k, w := range weight {
 		if w == 0 {
+			row[lids[k]] = sides[idle].num
+			if idle++; idle == len(sides) {
+				idle = 0
+			}
 			continue
 		}
-		load := uint64(w) * s.unit[c]
-		keys[i] += load<<16 + 1<<8
-		p.weight[int(s.to[c])*p.stride+k] += w
-		p.add(c, load)
+		i := int(keys[first] & 0xff)
+		x := &sides[i]
+		row[lids[k]] = x.num
+		p.weight[int(x.to)*p.stride+k] += w
+		x.routes += uint64(w)
+		x.own += float64(float64(w) * x.unit)
+		x.beyond += float64(s.all * x.unit)
+		grown := x.key(i)
+		at := first
+		for range len(keys) - 1 {
+			before := at - 1
+			if before < 0 {
+				before = len(keys) - 1
+			}
+			if keys[before] < grown {
+				break
+			}
+			keys[at] = keys[before]
+			at = before
+		}
+		keys[at] = grown
+		if first++; first == len(keys) {
+			first = 0
+		}
+	}
+	for i := range sides {
+		if x := &sides[i]; x.routes > 0 {
+			p.pending[x.port] += x.routes * uint64(x.unit)
+			p.send(x.to, float64(x.routes))
+		}
 	}
 }
 
-// least is the smallest key, by four independent chains of comparisons.
-func least(keys []uint64) uint64 {
-	a, b, c, d := keys[0], ^uint64(0), ^uint64(0), ^uint64(0)
-	keys = keys[1:]
-	for len(keys) >= 4 {
-		a, b, c, d = min(a, keys[0]), min(b, keys[1]), min(c, keys[2]), min(d, keys[3])
-		keys = keys[4:]
+// side is one of the ports to choose from.
+type side struct {
+	own float64 // load of the channel
+	// beyond is the greatest load on the way on. Each LID sent there adds to
+	// it as if all sources did the same, so that the LIDs of a destination
+	// divide over the ports.
+	beyond float64
+	unit   float64
+	routes uint64 // sent there now
+	port   fabric.PortID
+	to     fabric.NodeID
+	num    fabric.PortNum
+}
+
+// key makes the cost of a side comparable as an integer, with its index to
+// break ties. Costs are not negative, so their bits order as they do.
+func (x *side) key(i int) uint64 {
+	return math.Float64bits(cube(x.own)+cube(x.beyond))&^0xff | uint64(i)
+}
+
+// sort is an insertion sort, the fastest for as many keys as a switch has
+// ports in one direction.
+func sort(keys []uint64) {
+	for i := 1; i < len(keys); i++ {
+		k := keys[i]
+		at := i
+		for at > 0 && keys[at-1] > k {
+			keys[at] = keys[at-1]
+			at--
+		}
+		keys[at] = k
 	}
-	for _, k := range keys {
-		a = min(a, k)
-	}
-	return min(a, b, c, d)
 }
