@@ -67,7 +67,11 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	const lost = "link dropped"
 	peer := p.find(l.peer)
 	if peer < 0 {
-		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has no stanza: a cable must be there at both ends", p.portName(l), p.peerName(l))
+		what := "stanza"
+		if p.list {
+			what = "line"
+		}
+		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends", p.portName(l), p.peerName(l), what)
 	}
 	n := &p.nodes[peer]
 	if l.peerNum > n.ports {
@@ -197,10 +201,14 @@ func (p *parser) lids() error {
 		switch {
 		case own != 0:
 			if b.peerLID != own {
-				p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own lines: taken from there", p.nodeName(l.node), b.peerLID, own)
+				name := p.nodeName(l.node)
+				if n.kind != fabric.Switch {
+					name = p.portName(l)
+				}
+				p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own line: taken from there", name, b.peerLID, own)
 			}
 		case n.kind != fabric.Switch:
-			l.lid, l.lmc = b.peerLID, 0
+			l.lid = b.peerLID
 		case n.heard == 0:
 			n.heard = b.peerLID
 		case n.heard != b.peerLID:

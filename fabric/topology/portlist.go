@@ -49,17 +49,6 @@ func listKind(s []byte) (fabric.NodeType, bool) {
 	return 0, false
 }
 
-// listType is the opposite of listKind.
-func listType(kind fabric.NodeType) string {
-	switch kind {
-	case fabric.Switch:
-		return "SW"
-	case fabric.Router:
-		return "RT"
-	}
-	return "CA"
-}
-
 // idKind is the letter that ids of a type of node begin with.
 func idKind(kind fabric.NodeType) byte {
 	switch kind {
@@ -71,8 +60,8 @@ func idKind(kind fabric.NodeType) byte {
 	return 'H'
 }
 
-// listTypeOf is listType by the letter.
-func listTypeOf(letter byte) string {
+// listType is the type that a port list has for such a letter.
+func listType(letter byte) string {
 	switch letter {
 	case 'S':
 		return "SW"
@@ -188,7 +177,10 @@ func (p *parser) readListPort(s []byte, i int, to *listPort) (next int, err erro
 	i = skipBlanks(s, i+2)
 	n, k := decimal(s, i)
 	if n > int(fabric.MaxUnicastLID) {
-		return i, p.failHere(i, lost, "LID %s: want 1 to %d, or 0 for none", tokenAt(s, i), fabric.MaxUnicastLID)
+		if err := p.mend(p.line, i, "LID dropped", "LID %q: want 0 to %d", tokenAt(s, i), fabric.MaxUnicastLID); err != nil {
+			return i, err
+		}
+		n = 0
 	}
 	to.lid = fabric.LID(n)
 	i = skipBlanks(s, k)
@@ -228,7 +220,7 @@ func (p *parser) listNodes(lines []listLine) error {
 		of[i] = n
 		if at.kind != l.own.kind {
 			of[i] = -1
-			if err := p.mend(l.at, 0, "line dropped", "GUID %s is of a %s here, but of a %s in line %d", l.own.guid, listType(l.own.kind), listType(at.kind), at.header.num); err != nil {
+			if err := p.mend(l.at, 0, "line dropped", "GUID %s is of a %s here, but of a %s in line %d", l.own.guid, listType(idKind(l.own.kind)), listType(at.id.kind), at.header.num); err != nil {
 				return err
 			}
 			continue
@@ -251,7 +243,7 @@ func (p *parser) listNodes(lines []listLine) error {
 		slot := n.base + int(l.own.num)
 		if first[slot] != 0 {
 			of[i] = -1
-			if err := p.mend(l.at, 0, "line dropped", "port %d of %s %s is there twice: line %d has it too", l.own.num, listType(n.kind), l.own.guid, lines[first[slot]-1].at.num); err != nil {
+			if err := p.mend(l.at, 0, "line dropped", "port %d of %s %s is there twice: line %d has it too", l.own.num, listType(n.id.kind), l.own.guid, lines[first[slot]-1].at.num); err != nil {
 				return err
 			}
 			continue
@@ -262,7 +254,7 @@ func (p *parser) listNodes(lines []listLine) error {
 				n.lid = l.own.lid
 				n.header = l.at
 			} else if n.lid != l.own.lid {
-				p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.kind), n.guid, l.own.lid, n.lid, n.header.num)
+				p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.id.kind), n.guid, l.own.lid, n.lid, n.header.num)
 			}
 		}
 		if !l.linked {
@@ -280,6 +272,9 @@ func (p *parser) listNodes(lines []listLine) error {
 		}
 		if n.kind != fabric.Switch {
 			line.guid, line.lid = l.own.guid, l.own.lid
+		}
+		if l.peer.kind != fabric.Switch {
+			line.peerGUID = l.peer.guid
 		}
 		p.ports = append(p.ports, line)
 		p.slots[slot] = int32(len(p.ports))
@@ -364,7 +359,7 @@ func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*list
 // splitNames gives the first description of a line that can be split in several
 // ways.
 func (p *parser) splitNames(l *listLine, peer int32, known [][]byte, lines []listLine, first []int32) []byte {
-	if peer < 0 {
+	if peer < 0 || len(l.names) > 4096 { // trying takes quadratic time
 		return l.firstName()
 	}
 	if known[peer] != nil {

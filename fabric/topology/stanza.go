@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -214,14 +213,18 @@ func number(s []byte, i int) (v uint64, next int, ok bool) {
 		return v, i + 2 + n, n >= 1 && n <= 16
 	}
 	j := i
-	for j < len(s) && '0' <= s[j] && s[j] <= '9' {
-		j++
+	ok = true
+	for ; j < len(s) && '0' <= s[j] && s[j] <= '9'; j++ {
+		d := uint64(s[j] - '0')
+		if v > (math.MaxUint64-d)/10 {
+			ok = false
+		}
+		v = v*10 + d
 	}
 	if j == i || (s[i] == '0' && j > i+1) { // ibsim takes 010 for octal
-		return 0, j, false
+		ok = false
 	}
-	v, err := strconv.ParseUint(string(s[i:j]), 10, 64)
-	return v, j, err == nil
+	return v, j, ok
 }
 
 // readGUID reads =0x1(2), or +N, which ibsim adds to the GUID of the last such
@@ -251,7 +254,7 @@ func (p *parser) readGUID(s []byte, i int, kind fabric.NodeType) error {
 		next = end
 	}
 	if next < len(s) && s[next] != ' ' && s[next] != '\t' && s[next] != '#' {
-		return p.failHere(next, "line dropped", "%q behind the GUID: want nothing or a comment", tokenAt(s, next))
+		return p.failHere(next, "line dropped", "text behind the GUID: want nothing or a comment")
 	}
 	if relative {
 		c.next = c.base + fabric.GUID(v)
@@ -290,7 +293,7 @@ func (p *parser) readHeader(s []byte, i int, kind fabric.NodeType) error {
 	j := skipBlanks(s, i)
 	ports, k := decimal(s, j)
 	if ports < 1 || ports > int(fabric.MaxPortNum) || j == i {
-		return p.failHere(j, "stanza dropped", "number of ports %q: want 1 to %d", tokenAt(s, j), fabric.MaxPortNum)
+		return p.failHere(j, "stanza dropped", "number of ports %s: want 1 to %d", tokenAt(s, j), fabric.MaxPortNum)
 	}
 	n.ports = fabric.PortNum(ports)
 	i = skipBlanks(s, k)
@@ -301,7 +304,7 @@ func (p *parser) readHeader(s []byte, i int, kind fabric.NodeType) error {
 	idAt := i
 	i = skipBlanks(s, next)
 	if i < len(s) && s[i] != '#' {
-		return p.failHere(i, "stanza dropped", "%q behind the node's id: want nothing or a comment", tokenAt(s, i))
+		return p.failHere(i, "stanza dropped", "text behind the node's id: want nothing or a comment")
 	}
 
 	fromID := false
@@ -502,8 +505,11 @@ func (p *parser) readPort(s []byte, i int) error {
 		if err := p.readTail(s, last+1, &peer); err != nil {
 			return err
 		}
-		if peer.unquoted && n.kind != fabric.Switch && peer.lids > 1 {
+		if peer.unquoted && n.kind != fabric.Switch && (peer.lids > 1 || bytes.HasPrefix(s[skipBlanks(s, j+1):], []byte("lid "))) {
 			own.lid, own.lmc = peer.firstLID, peer.lmc
+			if peer.lids == 1 {
+				peer.lid = 0
+			}
 		}
 	} else {
 		peer.strict = true
@@ -511,7 +517,7 @@ func (p *parser) readPort(s []byte, i int) error {
 			return err
 		}
 		if peer.junk > 0 {
-			return p.failHere(peer.junk, lost, "%q behind the other end: want nothing or a comment", tokenAt(s, peer.junk))
+			return p.failHere(peer.junk, lost, "text behind the other end: want nothing or a comment")
 		}
 	}
 	l.lid, l.lmc, l.peerLID, l.link = own.lid, own.lmc, peer.lid, peer.link
@@ -714,24 +720,36 @@ func speedOf(name []byte) fabric.Speed {
 func (p *parser) nodeName(i int32) string {
 	n := &p.nodes[i]
 	if p.list {
-		return fmt.Sprintf("%s %s", listType(n.kind), n.guid)
+		return listType(n.id.kind) + " " + n.guid.String()
 	}
-	s := p.textOf(n.header)
-	id, _ := quoted(s, max(0, bytes.IndexByte(s, '"')))
-	return `"` + string(id) + `"`
+	return quotedIn(p.textOf(n.header))
 }
 
-// portName is a port as the text has it, for messages.
+// portName is the port of a line as the text has it, for messages.
 func (p *parser) portName(l *portLine) string {
-	return fmt.Sprintf("%s[%d]", p.nodeName(l.node), l.num)
+	name := p.nodeName(l.node)
+	if p.list && l.guid != 0 {
+		name = listType(p.nodes[l.node].id.kind) + " " + l.guid.String()
+	}
+	return fmt.Sprintf("%s[%d]", name, l.num)
 }
 
 // peerName is the other end of a line as the line has it.
 func (p *parser) peerName(l *portLine) string {
-	if p.list {
-		return fmt.Sprintf("%s %s[%d]", listTypeOf(l.peer.kind), fabric.GUID(l.peer.value), l.peerNum)
+	name := ""
+	switch {
+	case !p.list:
+		name = quotedIn(p.textOf(l.at))
+	case l.peerGUID != 0:
+		name = listType(l.peer.kind) + " " + l.peerGUID.String()
+	default:
+		name = listType(l.peer.kind) + " " + fabric.GUID(l.peer.value).String()
 	}
-	s := p.textOf(l.at)
+	return fmt.Sprintf("%s[%d]", name, l.peerNum)
+}
+
+// quotedIn is the first id in a line, with its quotes.
+func quotedIn(s []byte) string {
 	id, _ := quoted(s, max(0, bytes.IndexByte(s, '"')))
-	return fmt.Sprintf("\"%s\"[%d]", id, l.peerNum)
+	return `"` + string(id) + `"`
 }

@@ -34,7 +34,7 @@ type Options struct {
 type Problem struct {
 	Line    int    // 1-based
 	Column  int    // 0-based, in bytes
-	Text    string // the line, without its end
+	Text    string // the line, without its end, cut to 256 bytes
 	Message string
 }
 
@@ -64,7 +64,8 @@ func Read(name string, r io.Reader, opt Options) (*fabric.Fabric, []Problem, err
 // lists do not say which node a CA port is on: its node GUID is taken as the
 // port GUID less the port number, as in ibsim, which keeps the ports of a CA
 // together. Where that contradicts another line of the list, each CA port is a
-// node of its own, with the port's GUID.
+// node of its own, with the port's GUID. Port lists lack vendor, device, LMC and
+// the kind of port 0 besides, and a node has as many ports as are listed.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
 	p := &parser{file: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), lenient: opt.Lenient}
 	f, err := p.parse()
@@ -202,7 +203,7 @@ var errDropped = errors.New("dropped")
 func (p *parser) fail(at place, column int, lost, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if p.lenient {
-		p.problems = append(p.problems, Problem{Line: at.num, Column: column, Text: string(p.textOf(at)), Message: err.Error() + "; " + lost})
+		p.problem(at, column, err.Error()+"; "+lost)
 		return errDropped
 	}
 	return &fabric.ParseError{File: p.file, Line: at.num, Column: column, Text: string(p.textOf(at)), Err: err}
@@ -223,7 +224,14 @@ func (p *parser) mend(at place, column int, lost, format string, args ...any) er
 
 // note is for a contradiction that is settled in any case.
 func (p *parser) note(at place, column int, format string, args ...any) {
-	p.problems = append(p.problems, Problem{Line: at.num, Column: column, Text: string(p.textOf(at)), Message: fmt.Sprintf(format, args...)})
+	p.problem(at, column, fmt.Sprintf(format, args...))
+}
+
+func (p *parser) problem(at place, column int, message string) {
+	text := p.textOf(at)
+	// One long line may have many problems.
+	text = text[:min(len(text), 256)]
+	p.problems = append(p.problems, Problem{Line: at.num, Column: column, Text: string(text), Message: message})
 }
 
 // textOf is the line at a place.

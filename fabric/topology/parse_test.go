@@ -1,0 +1,306 @@
+package topology
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// pair is a switch and a CA, as ibnetdiscover prints them.
+const pair = `#
+# Topology file: generated on Sat Nov 21 03:49:02 2026
+#
+# Initiated from node 0000000000000002 port 0000000000000003
+
+vendid=0x2c9
+devid=0xd2f2
+sysimgguid=0x1
+switchguid=0x1(1)
+Switch	36 "S-0000000000000001"		# "leaf" enhanced port 0 lid 7 lmc 0
+[17]	"H-0000000000000002"[1](3) 		# "host" lid 9 4xNDR
+
+vendid=0x2c9
+devid=0x1021
+sysimgguid=0x2
+caguid=0x2
+Ca	1 "H-0000000000000002"		# "host"
+[1](3) 	"S-0000000000000001"[17]		# lid 9 lmc 0 "leaf" lid 7 4xNDR
+`
+
+const tellPair = `Switch 1 "leaf" ports 36 system 1 vendor 2c9 device d2f2 enhanced lid 7
+  17 to 2 1 4xNDR
+Channel Adapter 2 "host" ports 1 system 2 vendor 2c9 device 1021
+  1 to 1 17 4xNDR lid 9
+`
+
+// switches is two cabled switches whose lines are completed by the test.
+func switches(port1, port2 string) string {
+	return "Switch 4 \"S-0000000000000001\" # \"a\" base port 0 lid 1 lmc 0\n[1] \"S-0000000000000002\"[2]" + port1 +
+		"\n\nSwitch 4 \"S-0000000000000002\" # \"b\" base port 0 lid 2 lmc 0\n[2] \"S-0000000000000001\"[1]" + port2 + "\n"
+}
+
+func tellSwitches(link string) string {
+	return "Switch 1 \"a\" ports 4 lid 1\n  1 to 2 2" + link + "\nSwitch 2 \"b\" ports 4 lid 2\n  2 to 1 1" + link + "\n"
+}
+
+func TestParse(t *testing.T) {
+	for _, test := range []struct {
+		name, text, want string
+		notes            string
+	}{
+		{"ibnetdiscover", pair, tellPair, ""},
+		{"CRLF", strings.ReplaceAll(pair, "\n", "\r\n"), tellPair, ""},
+		{"no empty lines", strings.ReplaceAll(pair, "\n\n", "\n"), tellPair, ""},
+		{"no final newline", strings.TrimSuffix(pair, "\n"), tellPair, ""},
+		{"blanks for tabs", strings.ReplaceAll(pair, "\t", "  "), tellPair, ""},
+		{"no blanks", strings.NewReplacer("] \t", "]", "]\t", "]", ") \t", ")", "\t\t#", "#", "# \"", "#\"").Replace(pair), tellPair, ""},
+		{"indented", strings.ReplaceAll(pair, "\n", "\n \t"), tellPair, ""},
+		{"byte order mark", "\ufeff" + pair, tellPair, ""},
+		{"Hca", strings.NewReplacer("Ca\t", "Hca\t", "caguid", "hcaguid").Replace(pair), tellPair, ""},
+		{"upper case", strings.NewReplacer("0x2c9", "0x2C9", "0xd2f2", "0XD2F2", "0x1(1)", "0x0000000000000001(0x1)").Replace(pair), tellPair, ""},
+		{"comments", strings.ReplaceAll(pair, "\n[1", "\n# a comment\n[1"), tellPair, ""},
+		{
+			// ibnetdiscover -g
+			"chassis",
+			strings.NewReplacer(
+				"\nvendid=0x2c9\ndevid=0xd2f2", "\nChassis 1 (guid 0x5)\nHostname: box\n\n# Spine Nodes\nvendid=0x2c9\ndevid=0xd2f2",
+				"sysimgguid=0x1\n", "sysimgguid=0x1\t\t# Chassis 1 (box) slot 3\n",
+				"(1)\n", "(1)\t# Spine 1 Chip 2\n",
+				"[17]\t", "[17][ext 4]\t", "[17]\t\t#", "[17][ext 4]\t\t#",
+				"\nvendid=0x2c9\ndevid=0x1021", "\nNon-Chassis Nodes\n\nvendid=0x2c9\ndevid=0x1021",
+				"# \"host\"\n", "# \"host\" (scp)\n", "4xNDR", "4xNDR slot 3",
+			).Replace(pair),
+			tellPair, "",
+		},
+		// ibnetdiscover -f
+		{"full", strings.ReplaceAll(pair, "4xNDR", "4xNDR s=4 w=2 v=4"), tellPair, ""},
+		{
+			"description with everything",
+			strings.NewReplacer(`"leaf"`, `"a "b", #c\ lid 3 4xSDR 'd' "e""`).Replace(pair),
+			strings.Replace(tellPair, `"leaf"`, `"a \"b\", #c\\ lid 3 4xSDR 'd' \"e\""`, 1), "",
+		},
+		{"empty description", strings.ReplaceAll(pair, `"leaf"`, `""`), strings.Replace(tellPair, `"leaf"`, `""`, 1), ""},
+		{
+			"old captures: no quotes around descriptions",
+			strings.NewReplacer(`# "leaf"`, "# leaf, of old", `# "host"`, "# host", `lmc 0 "leaf" lid 7`, "lmc 0 leaf, of old lid 7").Replace(pair),
+			strings.Replace(tellPair, `"leaf"`, `"leaf, of old"`, 1), "",
+		},
+		{"no comments", switches("", ""), tellSwitches(""), ""},
+		{"link at one end", switches(` # "b" lid 2 4xHDR`, ` # "a" lid 1`), tellSwitches(" 4xHDR"), ""},
+		{"width at one end, speed at the other", switches(` # "b" lid 2 4x???`, ` # "a" lid 1 ??HDR`), tellSwitches(" 4xHDR"), ""},
+		{"unknown speed and width", switches(` # "b" lid 2 4xFAST`, ` # "a" lid 1 5xFAST`), tellSwitches(" 4x"), ""},
+		{"lid without a number", switches(` # "b" lid 4xDDR`, ` # "a" lid 4xDDR`), tellSwitches(" 4xDDR"), ""},
+		{"hexadecimal LIDs", switches(` # "b" lid 0x2 1xSDR`, ` # "a" lid 0x1 1xSDR`), tellSwitches(" 1xSDR"), ""},
+		{"no quotes in comments", switches(` # b lid 2 12xQDR`, ` # lid 1 12xQDR`), tellSwitches(" 12xQDR"), ""},
+		{
+			"ends of different speed", switches(` # "b" lid 2 4xHDR`, ` # "a" lid 1 4xNDR`), tellSwitches(" 4xHDR"),
+			"line 5: \"S-0000000000000002\"[2] is 4xNDR here, but \"S-0000000000000001\"[1] is 4xHDR in line 2: taken as 4xHDR\n",
+		},
+		{
+			"same rate, different width", switches(` # "b" lid 2 8xSDR`, ` # "a" lid 1 4xDDR`), tellSwitches(" 4xDDR"),
+			"line 5: \"S-0000000000000002\"[2] is 4xDDR here, but \"S-0000000000000001\"[1] is 8xSDR in line 2: taken as 4xDDR\n",
+		},
+		{
+			"LID of the peer is another", switches(` # "b" lid 3 4xHDR`, ` # "a" lid 1 4xHDR`), tellSwitches(" 4xHDR"),
+			"line 2: LID of \"S-0000000000000002\" is 3 here, but 2 in its own line: taken from there\n",
+		},
+		{
+			"LIDs from the neighbours only",
+			strings.NewReplacer(" lid 7 lmc 0\n", "\n", "# lid 9 lmc 0", "#").Replace(pair), tellPair, "",
+		},
+		{
+			"neighbours disagree on a LID",
+			"Switch 2 \"a\" # \"a\" base port 0 lid 1 lmc 0\n[1] \"b\"[1] # \"b\" lid 5 4xQDR\n[2] \"b\"[2] # \"b\" lid 6 4xQDR\n\n" +
+				"Switch 2 \"b\" # \"b\" base port 0\n[1] \"a\"[1]\n[2] \"a\"[2]\n",
+			"Switch 200000 \"a\" ports 2 lid 1\n  1 to 200001 1 4xQDR\n  2 to 200001 2 4xQDR\nSwitch 200001 \"b\" ports 2\n  1 to 200000 1 4xQDR\n  2 to 200000 2 4xQDR\n",
+			"line 3: LID of \"b\" is 6 here, but 5 elsewhere, and it says none itself: left without a LID\n",
+		},
+		{
+			"port GUID from the switch only", strings.Replace(pair, "[1](3) \t\"S", "[1] \t\"S", 1), tellPair, "",
+		},
+		{
+			"port GUIDs that are not node GUID + port",
+			strings.NewReplacer("(1)", "(e)", "](3)", "](f)").Replace(pair),
+			strings.NewReplacer("lid 7", "lid 7 port GUID e", "lid 9", "lid 9 port GUID f").Replace(tellPair), "",
+		},
+		{
+			"port GUID of the peer is another", strings.Replace(pair, "[1](3) \t\t#", "[1](f) \t\t#", 1), tellPair,
+			"line 11: port GUID of \"H-0000000000000002\"[1] is 0x000000000000000f here, but 0x0000000000000003 in its own line 18: taken from there\n",
+		},
+		{"GUIDs from ids", strings.NewReplacer("switchguid=0x1(1)\n", "", "caguid=0x2\n", "").Replace(pair), tellPair, ""},
+		{
+			"LMC",
+			strings.NewReplacer("lid 7 lmc 0", "lid 8 lmc 3", "lid 7", "lid 8", "lid 9 lmc 0", "lid 0xbf80 lmc 7", "lid 9", "lid 49024").Replace(pair),
+			strings.NewReplacer("lid 7", "lid 8 lmc 3", "lid 9", "lid 49024 lmc 7").Replace(tellPair), "",
+		},
+		{
+			"LID 0 on both", strings.NewReplacer("lid 7", "lid 0", "lid 9", "lid 0").Replace(pair),
+			strings.NewReplacer(" lid 7", "", " lid 9", "").Replace(tellPair), "",
+		},
+		{
+			// The rule of ibsim's new_node, seen in TestIbsimShortForm too.
+			"short form",
+			"# by hand\nSwitch 5 \"left\"\n[1] \"right\"[3]\n[2]\"right\" [4]\n[5] \"two\"[2]\n\nSwitch 254 \"right\"\n[3] \"left\"\n[4] \"left\"[2]\n[254] \"h\"\n\n" +
+				"Hca 2 \"two\"\n[2] \"left\"[5]\n\nCa 1 \"h\" # \"\"\n[1] \"right\"[254]\n",
+			"Switch 200000 \"left\" ports 5\n  1 to 200001 3\n  2 to 200001 4\n  5 to 100000 2\n" +
+				"Switch 200001 \"right\" ports 254\n  3 to 200000 1\n  4 to 200000 2\n  254 to 100003 1\n" +
+				"Channel Adapter 100000 \"two\" ports 2\n  2 to 200000 5\n" +
+				"Channel Adapter 100003 \"\" ports 1\n  1 to 200001 254\n", "",
+		},
+		{
+			"ibsim's GUID bases, device and masks",
+			"devid=0x5\nswitchguid=0x500\nSwitch 2 \"a\"\n[1] \"b\"[1] w=8 s=2\n\nSwitch 2 \"b\"\n[1] \"a\"[1] w=8 s=2 e=8\n\nwidth=4\nspeed=3\nswitchguid+0x20\nSwitch 2 \"c\"\n[1] \"r\"\n\nrtguid=0x900\nRt 1 \"r\"\n[1] \"c\"\n",
+			"Switch 500 \"a\" ports 2 system 0 vendor 0 device 5\n  1 to 501 1 12xDDR\n" +
+				"Switch 501 \"b\" ports 2 system 0 vendor 0 device 5\n  1 to 500 1 12xDDR\n" +
+				"Switch 520 \"c\" ports 2 system 0 vendor 0 device 5\n  1 to 900 1 8xDDR\n" +
+				"Router 900 \"r\" ports 1 system 0 vendor 0 device 5\n  1 to 520 1 8xDDR\n",
+			"line 7: \"b\"[1] is 12xNDR here, but \"a\"[1] is 12xDDR in line 4: taken as 12xDDR\n",
+		},
+		{
+			"a switch with a cable to itself, twice",
+			"Switch 4 \"S-0000000000000001\"\n[1] \"S-0000000000000001\"[2]\n[2] \"S-0000000000000001\"[1]\n[3] \"S-0000000000000001\"[4]\n[4] \"S-0000000000000001\"[3]\n",
+			"Switch 1 \"S-0000000000000001\" ports 4\n  1 to 1 2\n  2 to 1 1\n  3 to 1 4\n  4 to 1 3\n", "",
+		},
+		{
+			"two CAs back to back",
+			"Ca 1 \"a\"\n[1] \"b\"\n\nCa 1 \"b\"\n[1] \"a\"\n",
+			"Channel Adapter 100000 \"a\" ports 1\n  1 to 100002 1\nChannel Adapter 100002 \"b\" ports 1\n  1 to 100000 1\n", "",
+		},
+		{
+			"a CA without a link",
+			"vendid=0x2c9\ndevid=0x1021\nsysimgguid=0xb8e92403009ca838\ncaguid=0xb8e92403009ca838\nCa\t1 \"H-b8e92403009ca838\"\t\t# \"n01 HCA-1\"\n",
+			"Channel Adapter b8e92403009ca838 \"n01 HCA-1\" ports 1 system b8e92403009ca838 vendor 2c9 device 1021\n", "",
+		},
+		{
+			"port list",
+			"CA     9  1 0x0000000000000003 4x NDR - SW     7 17 0x0000000000000001 ( 'host' - 'leaf' )\n" +
+				"SW     7 18 0x0000000000000001 4x SDR                                    'leaf'\n" +
+				"SW     7 17 0x0000000000000001 4x NDR - CA     9  1 0x0000000000000003 ( 'leaf' - 'host' )\n",
+			"Switch 1 \"leaf\" ports 18 lid 7\n  17 to 2 1 4xNDR\nChannel Adapter 2 \"host\" ports 1\n  1 to 1 17 4xNDR lid 9\n", "",
+		},
+		{
+			"port list with two ports of a CA, descriptions with quotes, comments and blanks, CRLF, no LIDs",
+			strings.ReplaceAll("# by ibnetdiscover -p\n\nCA 0 2 0x12 2x HDR - SW 0 1 0x1 ( 'it's' - 'a' - 'b' )\n"+
+				"CA 0 1 0x11 4x ??? - RT 0 1 0x31 ( 'it's' - 'r' )\n"+
+				"RT 0 1 0x31 4x ??? - CA 0 1 0x11 ( 'r' - 'it's' )\n"+
+				"SW 0 1 0x1 2x HDR - CA 0 2 0x12 ( 'a' - 'b' - 'it's' )", "\n", "\r\n"),
+			"Switch 1 \"a' - 'b\" ports 1\n  1 to 10 2 2xHDR\n" +
+				"Channel Adapter 10 \"it's\" ports 2\n  1 to 30 1 4x\n  2 to 1 1 2xHDR\nRouter 30 \"r\" ports 1\n  1 to 10 1 4x\n", "",
+		},
+		{
+			"port list whose every line can be split in several ways",
+			"SW 1 1 0x1 4x EDR - SW 2 1 0x2 ( 'a' - 'b' - 'c' )\nSW 2 1 0x2 4x EDR - SW 1 1 0x1 ( 'b' - 'c' - 'a' )\n",
+			"Switch 1 \"a\" ports 1 lid 1\n  1 to 2 1 4xEDR\nSwitch 2 \"b' - 'c\" ports 1 lid 2\n  1 to 1 1 4xEDR\n", "",
+		},
+		{
+			// ConnectX-4 and later: a node for each port, with the port's GUID.
+			"port list where node GUIDs cannot be port GUIDs less port numbers",
+			"SW 1 1 0x10 4x EDR - CA 2 1 0x11 ( 's' - 'a' )\nCA 2 1 0x11 4x EDR - SW 1 1 0x10 ( 'a' - 's' )\n",
+			"Switch 10 \"s\" ports 1 lid 1\n  1 to 11 1 4xEDR\nChannel Adapter 11 \"a\" ports 1\n  1 to 10 1 4xEDR lid 2 port GUID 11\n", "",
+		},
+		{
+			"port list where one node GUID would have two descriptions",
+			"CA 2 1 0x11 4x EDR - CA 3 2 0x12 ( 'a' - 'b' )\nCA 3 2 0x12 4x EDR - CA 2 1 0x11 ( 'b' - 'a' )\n",
+			"Channel Adapter 11 \"a\" ports 1\n  1 to 12 2 4xEDR lid 2 port GUID 11\nChannel Adapter 12 \"b\" ports 2\n  2 to 11 1 4xEDR lid 3 port GUID 12\n", "",
+		},
+		{
+			"port list whose lines give a switch different LIDs",
+			"SW 1 1 0x10 4x EDR - SW 3 1 0x11 ( 's' - 't' )\nSW 2 2 0x10 4x SDR 's'\nSW 3 1 0x11 4x EDR - SW 1 1 0x10 ( 't' - 's' )\n",
+			"Switch 10 \"s\" ports 2 lid 1\n  1 to 11 1 4xEDR\nSwitch 11 \"t\" ports 1 lid 3\n  1 to 10 1 4xEDR\n",
+			"line 2: LID of SW 0x0000000000000010 is 2 here, but 1 in line 1: taken from there\n",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, lenient := range []bool{false, true} {
+				f, problems, err := Parse("in", []byte(test.text), Options{Lenient: lenient})
+				if err != nil {
+					t.Fatalf("lenient %v: %v\n%s", lenient, err, test.text)
+				}
+				if diff := cmp.Diff(test.want, tell(f)); diff != "" {
+					t.Errorf("lenient %v: (-want +got)\n%s", lenient, diff)
+				}
+				if diff := cmp.Diff(test.notes, list(problems)); diff != "" {
+					t.Errorf("lenient %v: problems (-want +got)\n%s", lenient, diff)
+				}
+			}
+			if !Recognize([]byte(test.text)) {
+				t.Error("not recognized")
+			}
+		})
+	}
+}
+
+func list(problems []Problem) string {
+	s := ""
+	for _, p := range problems {
+		s += p.String() + "\n"
+	}
+	return s
+}
+
+func TestParseOrder(t *testing.T) {
+	f, _, err := Parse("in", []byte("Ca 1 \"x\"\nSwitch 1 \"b\"\nSwitch 1 \"a\"\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int32
+	for n := range f.NumNodes() {
+		got = append(got, f.Node(fabric.NodeID(n)).Order)
+	}
+	if diff := cmp.Diff([]int32{1, 2, 0}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRead(t *testing.T) {
+	f, problems, err := Read("in", iotest.OneByteReader(strings.NewReader(pair)), Options{})
+	if err != nil || len(problems) != 0 {
+		t.Fatal(err, problems)
+	}
+	if diff := cmp.Diff(tellPair, tell(f)); diff != "" {
+		t.Error(diff)
+	}
+	f, problems, err = Read("in", io.MultiReader(strings.NewReader(pair), iotest.ErrReader(io.ErrClosedPipe)), Options{Lenient: true})
+	if !errors.Is(err, io.ErrClosedPipe) || f != nil || problems != nil {
+		t.Error(f, problems, err)
+	}
+}
+
+func TestRecognize(t *testing.T) {
+	for _, text := range []string{
+		pair,
+		"ibwarn: [12] mad_rpc: timed out\n" + pair,
+		"Switch 5 \"a\"",
+		"  vendid=0x2c9",
+		"switchguid+5",
+		"# Topology file: generated on Fri Aug  8 06:33:24 2025\n",
+		"SW    24  1 0x000000000020000f 4x SDR                                    'switch 3,3'",
+	} {
+		if !Recognize([]byte(text)) {
+			t.Errorf("not recognized: %q", text)
+		}
+	}
+	for _, text := range []string{
+		"",
+		"\n\n",
+		"Unicast lids [0-32] of switch Lid 1 guid 0x0000000000200000 ('switch 0,0'):\n0x0001 000 # Switch portguid 0x0000000000200000: 'switch 0,0'\n",
+		"dump_ucast_routes: Switch 0x0000000000200000\nLID    : Port : Hops : Optimal\n0x0001 : 000  : 00   : yes\n",
+		"\nSwitch 0x0000000000200000\nLID    : Out Port(s)\n0xC000 : 0x005\n",
+		"{ SW Ports:05 SystemGUID:000000000020000f NodeGUID:000000000020000f PortGUID:000000000020000f VenID:000002C9 DevID:B9240000 Rev:000000A1 {switch 3,3} LID:0018 PN:03 }",
+		"0x0000000000100001 0x0002 0x0002\n",
+		"0x0000000000200000 \"switch 0,0\"\n",
+		"Switches 5 \"a\"",
+		"SW    24  1 x",
+		"CA",
+	} {
+		if Recognize([]byte(text)) {
+			t.Errorf("recognized: %q", text)
+		}
+	}
+}

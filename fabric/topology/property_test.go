@@ -1,0 +1,217 @@
+package topology
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// anyFabric draws a fabric of all that a text can hold: cables of all kinds,
+// loops and parallel ones among them, LIDs on some end ports, LMCs, port GUIDs
+// that follow no rule, unknown links.
+func anyFabric(t *rapid.T) *fabric.Fabric {
+	var b fabric.Builder
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	type end struct {
+		node int
+		port fabric.PortNum
+	}
+	var free []end
+	kinds := []fabric.NodeType{fabric.Switch, fabric.Switch, fabric.CA, fabric.Router}
+	letters := rapid.StringOfN(rapid.RuneFrom([]rune(`abc ,;"'#\()[]-@0é`)), 0, 20, -1)
+	speeds := []fabric.Speed{fabric.SpeedUnknown, fabric.SDR, fabric.DDR, fabric.QDR, fabric.FDR10, fabric.FDR, fabric.EDR, fabric.HDR, fabric.NDR, fabric.XDR}
+	nodes := rapid.IntRange(1, 8).Draw(t, "nodes")
+	// GUIDs leave room for those of ports, and port GUIDs that follow no rule
+	// lie beyond.
+	guids := rapid.SliceOfNDistinct(rapid.Uint64Range(1, 1<<54), nodes, nodes, rapid.ID).Draw(t, "guids")
+	portGUIDs := rapid.SliceOfNDistinct(rapid.Uint64Range(1<<63, 1<<64-1), 64, 64, rapid.ID).Draw(t, "port guids")
+	for i := range nodes {
+		n := fabric.Node{
+			GUID:        fabric.GUID(guids[i] << 8),
+			SystemGUID:  fabric.GUID(rapid.Uint64().Draw(t, "system")),
+			Type:        rapid.SampledFrom(kinds).Draw(t, "type"),
+			NumPorts:    fabric.PortNum(rapid.OneOf(rapid.IntRange(1, 6), rapid.IntRange(1, 254)).Draw(t, "ports")),
+			VendorID:    rapid.Uint32Range(0, 1<<24-1).Draw(t, "vendor"),
+			DeviceID:    rapid.Uint16().Draw(t, "device"),
+			Description: letters.Draw(t, "description"),
+		}
+		n.EnhancedPort0 = n.Type == fabric.Switch && rapid.Bool().Draw(t, "enhanced")
+		_, err := b.AddNode(n)
+		must(err)
+		for p := fabric.PortNum(1); p <= min(n.NumPorts, 8); p++ {
+			free = append(free, end{i, p})
+		}
+		if n.NumPorts > 8 {
+			free = append(free, end{i, n.NumPorts})
+		}
+	}
+	lid := fabric.LID(0)
+	endPort := func(i int, p fabric.PortNum, guid fabric.GUID) {
+		lmc := uint8(rapid.SampledFrom([]int{0, 0, 0, 1, 7}).Draw(t, "lmc"))
+		l := fabric.LID(0)
+		if rapid.Bool().Draw(t, "has LID") {
+			n := fabric.LID(1) << lmc
+			l = (lid/n + 1) * n
+			lid = l + n - 1
+		}
+		must(b.SetPort(i, p, guid, l, lmc))
+	}
+	drawGUID := func() fabric.GUID {
+		g := portGUIDs[0]
+		portGUIDs = portGUIDs[1:]
+		if rapid.Bool().Draw(t, "default GUID") {
+			return 0
+		}
+		return fabric.GUID(g)
+	}
+	for i := range nodes {
+		if b.Node(i).Type == fabric.Switch {
+			endPort(i, 0, drawGUID())
+		}
+	}
+	free = rapid.Permutation(free).Draw(t, "ends")
+	for range rapid.IntRange(0, min(len(free)/2, 20)).Draw(t, "cables") {
+		link := fabric.Link{
+			Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"),
+			Speed: rapid.SampledFrom(speeds).Draw(t, "speed"),
+		}
+		must(b.Connect(free[0].node, free[0].port, free[1].node, free[1].port, link))
+		for _, e := range free[:2] {
+			if b.Node(e.node).Type != fabric.Switch {
+				endPort(e.node, e.port, drawGUID())
+			}
+		}
+		free = free[2:]
+	}
+	f, err := b.Build()
+	must(err)
+	return f
+}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFabric(t)
+		text := Append(nil, f)
+		g, problems, err := Parse("in", text, Options{})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if len(problems) != 0 {
+			t.Fatalf("%s%s", list(problems), text)
+		}
+		if diff := cmp.Diff(tell(f), tell(g)); diff != "" {
+			t.Fatalf("(-want +got)\n%s\n%s", diff, text)
+		}
+		var written bytes.Buffer
+		if err := Write(&written, f); err != nil || !bytes.Equal(written.Bytes(), text) {
+			t.Fatal("Write differs from Append", err)
+		}
+	})
+}
+
+// The order of stanzas, and of lines in one, changes nothing but Node.Order.
+func TestOrderOfLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFabric(t)
+		text := string(Append(nil, f))
+		parts := rapid.Permutation(stanzas(text)[1:]).Draw(t, "stanzas")
+		for i, s := range parts {
+			lines := strings.SplitAfter(s, "\n")
+			at := 0
+			for at < len(lines) && !strings.HasPrefix(lines[at], "[") {
+				at++
+			}
+			end := at
+			for end < len(lines) && strings.HasPrefix(lines[end], "[") {
+				end++
+			}
+			if end-at > 1 {
+				copy(lines[at:end], rapid.Permutation(lines[at:end]).Draw(t, "lines"))
+			}
+			parts[i] = strings.Join(lines, "")
+		}
+		g, _, err := Parse("in", []byte(strings.Join(parts, "")), Options{})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if diff := cmp.Diff(text, string(Append(nil, g))); diff != "" {
+			t.Fatal(diff)
+		}
+		if g.NumNodes() > 0 && g.Node(0).Type == fabric.Switch {
+			order := g.Node(0).Order
+			if id := string(appendID(nil, g.Node(0))); !strings.Contains(parts[order], "Switch\t") || !strings.Contains(parts[order], " "+id+"\t\t#") {
+				t.Fatalf("node %s is not at %d", id, order)
+			}
+		}
+	})
+}
+
+// Any text with a line taken away, doubled or moved is read or refused, and
+// what a lenient read makes of it can be written and read strictly.
+func TestBrokenLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := strings.SplitAfter(string(Append(nil, anyFabric(t))), "\n")
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			i := rapid.IntRange(0, len(lines)-1).Draw(t, "line")
+			j := rapid.IntRange(0, len(lines)-1).Draw(t, "other line")
+			switch rapid.IntRange(0, 3).Draw(t, "change") {
+			case 0:
+				lines[i] = ""
+			case 1:
+				lines[i] += lines[j]
+			case 2:
+				lines[i], lines[j] = lines[j], lines[i]
+			default:
+				n := rapid.IntRange(0, len(lines[i])).Draw(t, "column")
+				lines[i] = lines[i][:n] + rapid.SampledFrom([]string{"", "9", "\"", "]", " ", "#"}).Draw(t, "text") + lines[i][min(n+1, len(lines[i])):]
+			}
+		}
+		checkParse(t, []byte(strings.Join(lines, "")))
+	})
+}
+
+// checkParse checks what holds for any input.
+func checkParse(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, data []byte,
+) {
+	t.Helper()
+	for _, lenient := range []bool{false, true} {
+		f, problems, err := Parse("in", data, Options{Lenient: lenient})
+		if err != nil {
+			if f != nil || problems != nil {
+				t.Fatalf("a result with error %v", err)
+			}
+			continue
+		}
+		if len(data) <= recognizeWithin && !Recognize(data) {
+			t.Fatalf("read, but not recognized")
+		}
+		for _, p := range problems {
+			if p.Line < 1 || p.Column < 0 || p.Column > len(data) || p.Message == "" {
+				t.Fatalf("problem %+v", p)
+			}
+		}
+		text := Append(nil, f)
+		g, problems, err := Parse("in", text, Options{})
+		if err != nil {
+			t.Fatalf("lenient %v: written text cannot be read: %v\n%s", lenient, err, text)
+		}
+		if len(problems) != 0 {
+			t.Fatalf("lenient %v: written text has problems:\n%s%s", lenient, list(problems), text)
+		}
+		if again := Append(nil, g); !bytes.Equal(text, again) {
+			t.Fatalf("lenient %v: (-want +got)\n%s", lenient, cmp.Diff(string(text), string(again)))
+		}
+	}
+}
