@@ -285,10 +285,12 @@ func decPrefix(b []byte, digits int) (v uint64, n int) {
 	return v, n
 }
 
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
 // skipBlanks gives the index of the first byte at or after i that is neither
 // blank nor tab.
 func skipBlanks(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
+	for i < len(b) && isBlank(b[i]) {
 		i++
 	}
 	return i

@@ -357,7 +357,7 @@ func hopRow(line []byte, hops []uint8) (lid fabric.LID, comment []byte, err erro
 			break
 		}
 		v, n := hexPrefix(rest[i:], 2)
-		if i == 0 || n == 0 || i+n < len(rest) && rest[i+n] != ' ' {
+		if i == 0 || n == 0 || i+n < len(rest) && !isBlank(rest[i+n]) {
 			return 0, nil, fmt.Errorf("hop count in column %d: want 00 to ff", columns)
 		}
 		if columns < len(hops) {

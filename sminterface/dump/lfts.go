@@ -270,9 +270,11 @@ func (r *tableReader) unicastSection(st *rowState, sec *section) {
 		comment := r.texts.row(lid)[portAt+3:]
 		if len(d)-i >= len(comment) && string(d[i:i+len(comment)]) == string(comment) {
 			i += len(comment)
+		} else if d[i] == '\n' {
+			i++
 		} else {
 			j := bytes.IndexByte(d[i:], '\n')
-			if d[i] != ' ' && d[i] != '\n' && d[i] != '\r' || j < 0 {
+			if d[i] != ' ' && d[i] != '\r' || j < 0 {
 				i = r.oddUnicastLine(st, sec, row, i-portAt-3)
 				continue
 			}
@@ -325,14 +327,14 @@ func (r *tableReader) oddUnicastLine(st *rowState, sec *section, row []fabric.Po
 		return next
 	}
 	lid, n := hex0x(trimmed, 8)
-	if n == 0 || n == len(trimmed) || trimmed[n] != ' ' {
+	if n == 0 || n == len(trimmed) || !isBlank(trimmed[n]) {
 		r.drop(sec, i, "want a row such as 0x0001 002 # .., or N lids dumped")
 		return next
 	}
 	at := skipBlanks(trimmed, n)
 	port, m := decPrefix(trimmed[at:], 9)
 	comment := trimmed[at+m:]
-	if m == 0 || (len(comment) > 0 && comment[0] != ' ') {
+	if m == 0 || len(comment) > 0 && !isBlank(comment[0]) {
 		r.drop(sec, i, "want a row such as 0x0001 002 # .., or N lids dumped")
 		return next
 	}

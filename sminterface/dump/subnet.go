@@ -2,10 +2,12 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -169,7 +171,8 @@ func appendRecord(b []byte, f *fabric.Fabric, p fabric.PortID, opt SubnetListOpt
 
 // record is one port of a line of a subnet list.
 type record struct {
-	node     fabric.Node
+	node     fabric.Node // without Description
+	desc     []byte
 	portGUID fabric.GUID
 	lid      fabric.LID
 	num      fabric.PortNum
@@ -178,16 +181,18 @@ type record struct {
 // errRecord says what records look like.
 var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour")
 
+var errDescription = fmt.Errorf("no end of the description: %w", errRecord)
+
 // recordField reads name and a hexadecimal number of at most digits digits at
 // the start of b, and a blank after it.
 func recordField(b []byte, name string, digits int) (v uint64, rest []byte, err error) {
 	if len(b) < len(name) || string(b[:len(name)]) != name {
-		return 0, nil, fmt.Errorf("no %s: %w", name, errRecord)
+		return 0, nil, fmt.Errorf("no %s: %w", strings.Trim(name, "} :"), errRecord)
 	}
 	b = b[len(name):]
 	v, n := hexPrefix(b, digits)
 	if n == 0 || n == len(b) || b[n] != ' ' {
-		return 0, nil, fmt.Errorf("%s: want 1 to %d hexadecimal digits", name, digits)
+		return 0, nil, fmt.Errorf("%s: want 1 to %d hexadecimal digits", strings.Trim(name, "} :"), digits)
 	}
 	return v, b[n+1:], nil
 }
@@ -262,6 +267,10 @@ func parseRecord(b []byte) (r record, rest []byte, err error) {
 	return r, b[1:], nil
 }
 
+// maxName bounds a description in a subnet list, in bytes. Names of a
+// node-name-map may be longer than the 64 bytes of a node description.
+const maxName = 256
+
 // afterDescription ends a description.
 var afterDescription = []byte("} LID:")
 
@@ -286,7 +295,7 @@ func (r *record) finish(description, b []byte) (rest []byte, err error) {
 	if len(b) == 0 || b[0] != '}' {
 		return nil, errRecord
 	}
-	r.node.Description = string(description)
+	r.desc = description
 	return b[1:], nil
 }
 
@@ -297,13 +306,14 @@ func parseSubnetLine(line []byte) (first, second record, link fabric.Link, up bo
 	if err != nil {
 		return first, second, link, false, err
 	}
-	err = fmt.Errorf("no end of the description: %w", errRecord)
 	for at := 0; ; {
 		i := bytes.Index(rest[at:], afterDescription)
 		if i < 0 {
-			return first, second, link, false, err
+			return first, second, link, false, cmp.Or(err, errDescription)
 		}
-		at += i
+		if at += i; at > maxName {
+			return first, second, link, false, cmp.Or(err, errDescription)
+		}
 		after, err1 := first.finish(rest[:at], rest[at:])
 		if err1 == nil {
 			second, link, up, err1 = parseNeighbour(after)
@@ -311,7 +321,7 @@ func parseSubnetLine(line []byte) (first, second record, link fabric.Link, up bo
 		if err1 == nil {
 			return first, second, link, up, nil
 		}
-		err = err1
+		err = cmp.Or(err, err1) // that of the likeliest end counts
 		at += len(afterDescription)
 	}
 }
@@ -325,13 +335,14 @@ func parseNeighbour(b []byte) (r record, link fabric.Link, up bool, err error) {
 	if err != nil {
 		return r, link, false, err
 	}
-	err = fmt.Errorf("no end of the description: %w", errRecord)
 	for at := 0; ; {
 		i := bytes.Index(rest[at:], afterDescription)
 		if i < 0 {
-			return r, link, false, err
+			return r, link, false, cmp.Or(err, errDescription)
 		}
-		at += i
+		if at += i; at > maxName {
+			return r, link, false, cmp.Or(err, errDescription)
+		}
 		after, err1 := r.finish(rest[:at], rest[at:])
 		if err1 == nil {
 			link, up, err1 = parseLinkState(after)
@@ -339,21 +350,31 @@ func parseNeighbour(b []byte) (r record, link fabric.Link, up bool, err error) {
 		if err1 == nil {
 			return r, link, up, nil
 		}
-		err = err1
+		err = cmp.Or(err, err1)
 		at += len(afterDescription)
 	}
+}
+
+// linkField gives the value of a field, which ends at a blank, and what
+// follows it.
+func linkField(b []byte, name string) (value, rest []byte, ok bool) {
+	if len(b) < len(name) || string(b[:len(name)]) != name {
+		return nil, nil, false
+	}
+	b = b[len(name):]
+	n := bytes.IndexByte(b, ' ')
+	if n < 0 {
+		n = len(b)
+	}
+	return b[:n], b[n:], true
 }
 
 // parseLinkState reads PHY=4x LOG=ACT SPD=10; files of before 2006 have no
 // SPD, and ibdiagnet may have more fields.
 func parseLinkState(b []byte) (link fabric.Link, up bool, err error) {
 	const want = "want PHY=4x LOG=ACT SPD=10"
-	words := bytes.Fields(b)
-	if len(words) < 2 || len(b) == 0 || b[0] != ' ' {
-		return link, false, errors.New("no state of the link; " + want)
-	}
-	phy, ok1 := bytes.CutPrefix(words[0], []byte("PHY="))
-	log, ok2 := bytes.CutPrefix(words[1], []byte("LOG="))
+	phy, b, ok1 := linkField(b, " PHY=")
+	log, b, ok2 := linkField(b, " LOG=")
 	if !ok1 || !ok2 {
 		return link, false, errors.New("no state of the link; " + want)
 	}
@@ -373,8 +394,8 @@ func parseLinkState(b []byte) (link fabric.Link, up bool, err error) {
 	default:
 		return link, false, fmt.Errorf("link state %q: want ACT, ARM, INI or DWN", log)
 	}
-	if len(words) > 2 {
-		spd, ok := bytes.CutPrefix(words[2], []byte("SPD="))
+	if len(b) > 0 {
+		spd, _, ok := linkField(b, " SPD=")
 		if !ok {
 			return link, false, errors.New("no speed of the link; " + want)
 		}
@@ -489,7 +510,7 @@ func (r *subnetReader) line(line []byte, at int) error {
 			return err
 		}
 	} else if first.lid != 0 && first.lid == second.lid {
-		return fmt.Errorf("LID %d of both %q and %q", first.lid, first.node.Description, second.node.Description)
+		return fmt.Errorf("LID %d of both %q and %q", first.lid, first.desc, second.desc)
 	}
 	if up {
 		if err := r.checkCable(&first, &second); err != nil {
@@ -522,13 +543,13 @@ func (r *subnetReader) note(at int, err error) {
 func sameNode(a, b *record) error {
 	switch {
 	case a.num == b.num:
-		return fmt.Errorf("a cable from port %d of %q to itself", a.num, a.node.Description)
+		return fmt.Errorf("a cable from port %d of %q to itself", a.num, a.desc)
 	case a.node.Type != b.node.Type || a.node.NumPorts != b.node.NumPorts:
 		return fmt.Errorf("node %s is %s with %d ports and %s with %d", a.node.GUID, a.node.Type, a.node.NumPorts, b.node.Type, b.node.NumPorts)
 	case a.node.Type == fabric.Switch && (a.lid != b.lid || a.portGUID != b.portGUID):
 		return fmt.Errorf("switch %s has LIDs %d and %d, port GUIDs %s and %s", a.node.GUID, a.lid, b.lid, a.portGUID, b.portGUID)
 	case a.node.Type != fabric.Switch && a.lid != 0 && a.lid == b.lid:
-		return fmt.Errorf("LID %d of two ports of %q", a.lid, a.node.Description)
+		return fmt.Errorf("LID %d of two ports of %q", a.lid, a.desc)
 	}
 	return nil
 }
@@ -572,7 +593,7 @@ func (r *subnetReader) checkCable(a, z *record) error {
 		}
 		if j, known := r.byGUID[end[1].node.GUID]; !known || j != peer || port != end[1].num {
 			return fmt.Errorf("port %d of %q has a cable to port %d of %q already",
-				end[0].num, end[0].node.Description, port, r.b.Node(peer).Description)
+				end[0].num, end[0].desc, port, r.b.Node(peer).Description)
 		}
 	}
 	return nil
@@ -583,7 +604,9 @@ func (r *subnetReader) add(e *record, at int) (int, error) {
 	i, known := r.byGUID[e.node.GUID]
 	if !known {
 		var err error
-		if i, err = r.b.AddNode(e.node); err != nil {
+		n := e.node
+		n.Description = string(e.desc)
+		if i, err = r.b.AddNode(n); err != nil {
 			return 0, err
 		}
 		r.byGUID[e.node.GUID] = i
@@ -594,7 +617,7 @@ func (r *subnetReader) add(e *record, at int) (int, error) {
 		r.nodes = append(r.nodes, subnetNode{ports: make([]subnetPort, ports)})
 	}
 	n := r.b.Node(i)
-	differ := n.Description != e.node.Description
+	differ := n.Description != string(e.desc)
 	differ = merge(&n.SystemGUID, e.node.SystemGUID) || differ
 	differ = merge(&n.VendorID, e.node.VendorID) || differ
 	differ = merge(&n.DeviceID, e.node.DeviceID) || differ

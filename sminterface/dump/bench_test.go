@@ -1,0 +1,152 @@
+package dump
+
+import (
+	"io"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// benchFabric is a fat tree of 1,024 hosts and 320 switches, with tables.
+func benchFabric(b *testing.B) (*fabric.Fabric, *lft.Tables) {
+	b.Helper()
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 3})
+	f = withLIDs(b, f, err)
+	return f, randomTables(b, f, 0, 1)
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
+func benchmarkWrite(b *testing.B, write func(io.Writer) error) {
+	b.ReportAllocs()
+	for b.Loop() {
+		var c counter
+		if err := write(&c); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(c))
+	}
+}
+
+func benchmarkRead(b *testing.B, data []byte, read func() error) {
+	b.ReportAllocs()
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if err := read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// renamed is the same fabric with other descriptions, so that no row is the
+// one that OpenSM would write for it.
+func renamed(b *testing.B, f *fabric.Fabric) *fabric.Fabric {
+	b.Helper()
+	var bl fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		node.Description = "by another name"
+		i, err := bl.AddNode(node)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for p := fabric.PortNum(0); p <= node.NumPorts; p++ {
+			if at := f.Port(n, p); f.LID(at) > 0 {
+				if err := bl.SetPort(i, p, f.PortGUID(at), f.LID(at), 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	g, err := bl.Build()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return g
+}
+
+func BenchmarkReadLFTs(b *testing.B) {
+	f, tables := benchFabric(b)
+	files := written(b, f, tables, WriteOptions{})
+	lean := written(b, f, tables, WriteOptions{Lean: true})
+	for _, c := range []struct {
+		name string
+		data []byte
+		f    *fabric.Fabric
+	}{
+		{"lfts", files[LFTs], f},
+		{"lfts/renamed", files[LFTs], renamed(b, f)},
+		{"lfts/lean", lean[LFTs], f},
+		{"ibroute", files[IBRoute], f},
+		{"fdbs", files[FDBs], f},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			benchmarkRead(b, c.data, func() error {
+				_, _, err := ReadLFTs("bench", c.data, c.f, Options{})
+				return err
+			})
+		})
+	}
+}
+
+func BenchmarkReadLIDMatrix(b *testing.B) {
+	f, tables := benchFabric(b)
+	data := written(b, f, tables, WriteOptions{})[LIDMatrix]
+	benchmarkRead(b, data, func() error {
+		_, _, err := ReadLIDMatrix("bench", data, f, Options{})
+		return err
+	})
+}
+
+func BenchmarkReadSubnetList(b *testing.B) {
+	f, _ := benchFabric(b)
+	data := text(b, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) })
+	benchmarkRead(b, data, func() error {
+		_, _, err := ReadSubnetList("bench", data, Options{})
+		return err
+	})
+}
+
+func BenchmarkReadGUID2LID(b *testing.B) {
+	f, _ := benchFabric(b)
+	data := text(b, func(w io.Writer) error { return WriteGUID2LID(w, f) })
+	benchmarkRead(b, data, func() error {
+		_, _, err := ReadGUID2LID("bench", data, Options{})
+		return err
+	})
+}
+
+func BenchmarkWriteLFTs(b *testing.B) {
+	f, tables := benchFabric(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteLFTs(w, f, tables, WriteOptions{}) })
+}
+
+func BenchmarkWriteIBRoute(b *testing.B) {
+	f, tables := benchFabric(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteIBRoute(w, f, tables, WriteOptions{}) })
+}
+
+func BenchmarkWriteFDBs(b *testing.B) {
+	f, tables := benchFabric(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteFDBs(w, f, tables, WriteOptions{}) })
+}
+
+func BenchmarkWriteLIDMatrix(b *testing.B) {
+	f, tables := benchFabric(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteLIDMatrix(w, f, tables, WriteOptions{}) })
+}
+
+func BenchmarkWriteSubnetList(b *testing.B) {
+	f, _ := benchFabric(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) })
+}
+
+func BenchmarkWriteGUID2LID(b *testing.B) {
+	f, _ := benchFabric(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteGUID2LID(w, f) })
+}

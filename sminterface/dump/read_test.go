@@ -1,0 +1,732 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// pair is two switches with four ports, LIDs 1 and 2, joined by their ports 1,
+// and a host on port 2 of each, LIDs 3 and 4.
+func pair(t testing.TB) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 4 {
+		n := fabric.Node{GUID: 0xa, Type: fabric.Switch, NumPorts: 4, Description: "a"}
+		switch i {
+		case 1:
+			n.GUID, n.Description = 0xb, "b"
+		case 2:
+			n = fabric.Node{GUID: 0xc0, Type: fabric.CA, NumPorts: 1, Description: "c"}
+		case 3:
+			n = fabric.Node{GUID: 0xd0, Type: fabric.CA, NumPorts: 1, Description: "d"}
+		}
+		_, err := b.AddNode(n)
+		must(err)
+		must(b.SetPort(i, fabric.PortNum(i/2), 0, fabric.LID(i+1), 0))
+	}
+	must(b.Connect(0, 1, 1, 1, fabric.Link{Width: 4, Speed: fabric.NDR}))
+	must(b.Connect(0, 2, 2, 1, fabric.Link{}))
+	must(b.Connect(1, 2, 3, 1, fabric.Link{}))
+	f, err := b.Build()
+	must(err)
+	return f
+}
+
+// rows are tables as text: a line for each switch, NoPath as a dash.
+func rows(t *lft.Tables) string {
+	var b strings.Builder
+	for s := range fabric.NodeID(t.Switches()) {
+		for i, p := range t.Row(s) {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			if p == fabric.NoPath {
+				b.WriteByte('-')
+			} else {
+				fmt.Fprint(&b, p)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// problemLines are Problems as text.
+func problemLines(list []Problem) string {
+	var b strings.Builder
+	for i := range list {
+		fmt.Fprintln(&b, list[i].String())
+	}
+	return b.String()
+}
+
+const (
+	headA = "Unicast lids [0-4] of switch Lid 1 guid 0x000000000000000a ('a'):\n"
+	headB = "Unicast lids [0-4] of switch Lid 2 guid 0x000000000000000b ('b'):\n"
+	tail  = "4 lids dumped\n"
+	tabA  = headA + "0x0001 000\n0x0002 001\n0x0003 002\n0x0004 001\n" + tail
+	tabB  = headB + "0x0001 001\n0x0002 000\n0x0003 001\n0x0004 002\n" + tail
+	rowsA = "- 0 1 2 1\n"
+	rowsB = "- 1 0 1 2\n"
+	none  = "- - - - -\n"
+
+	fdbA = "dump_ucast_routes: Switch 0x000000000000000a\nLID    : Port : Hops : Optimal\n" +
+		"0x0001 : 000  : 00   : yes\n0x0002 : 001  : 01   : yes\n0x0003 : 002  : 01   : yes\n0x0004 : 001  : 02   : yes\n"
+	fdbB = "dump_ucast_routes: Switch 0x000000000000000b\nLID    : Port : Hops : Optimal\n" +
+		"0x0001 : 001  : 01   : yes\n0x0002 : 000  : 00   : yes\n0x0003 : 001  : 02   : yes\n0x0004 : 002  : 01   : yes\n"
+)
+
+// TestReadLFTs pins what is read from odd and from wrong text, by a strict and
+// by a lenient reader, and the exact messages.
+func TestReadLFTs(t *testing.T) {
+	f := pair(t)
+	wide := strings.ReplaceAll(rowsA+rowsB, "\n", " - -\n")
+	for _, c := range []struct {
+		name, text string
+		err        string // of the strict reader, "" for none
+		rows       string
+		problems   string // of the lenient reader; of the strict one too when err is ""
+	}{
+		{"both", tabA + tabB, "", rowsA + rowsB, ""},
+		{"CRLF", strings.ReplaceAll(tabA+tabB, "\n", "\r\n"), "", rowsA + rowsB, ""},
+		{"comments, blank lines, unpadded numbers, other order",
+			"# made by hand\n\nUnicast lids [0x0-0x4] of switch DR path slid 0; dlid 0; 0,1 guid 0xb (b):\n\n  0x4 2 # portguid 0xd1: x\n# more\n0x1 1\n0x3\t1\n" +
+				"0x2 0\n4 valid lids dumped \n\n*** WARNING ***: this command has been replaced by dump_fts\n\n" + tabA,
+			"", rowsA + rowsB, ""},
+		{"illegal ports are no path", headA + "0x0001 255 : (illegal port)\n0x0002 001\n" + tail + tabB, "", "- - 1 - -\n" + rowsB, ""},
+		{"a row twice", headA + "0x0001 000\n0x0002 001\n0x0001 000\n" + tail + tabB, "", "- 0 1 - -\n" + rowsB, ""},
+		{"LIDs beyond the fabric's and the header's", strings.Replace(tabA, tail, "0x0006 003\n"+tail, 1) + tabB, "",
+			strings.Replace(wide, "1 - -\n", "1 - 3\n", 1), ""},
+		{"highest LID of the header", strings.ReplaceAll(strings.ReplaceAll(tabA+tabB, "[0-4]", "[0-6]"), "4 lids", "6 lids"), "", wide, ""},
+		{"no table", tabB, "", none + rowsB, "in: missing: no table of switch 0x000000000000000a \"a\"\n"},
+		{"other owner", strings.Replace(tabA+tabB, "0x0003 002", "0x0003 002 # Channel Adapter portguid 0x00000000000000d1: 'd'", 1), "", rowsA + rowsB,
+			"in:4: contradiction: LID 3 belongs to 0x00000000000000c1, \"c\"[1], in the fabric, here to 0x00000000000000d1\n"},
+		{"other owner, in many rows, and none",
+			strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(tabA+tabB, "0x0003 00", "0x0003 00# portguid 0xd1"), "0# portguid 0xd1", "0"), "0x0004 002", "0x0004 002 # portguid 0x1\n0x0005 001 # portguid 0x2"), "",
+			"- 0 1 2 1 -\n- 1 0 1 2 1\n",
+			"in:11: contradiction: LID 4 belongs to 0x00000000000000d1, \"d\"[1], in the fabric, here to 0x0000000000000001\n" +
+				"in:12: contradiction: LID 5 belongs to no port of the fabric, here to 0x0000000000000002\n"},
+		{"other LID of a switch", strings.Replace(tabA, "Lid 1", "Lid 9", 1) + tabB, "", rowsA + rowsB,
+			"in:1: contradiction: switch 0x000000000000000a has LID 1 in the fabric, here 9\n"},
+
+		{"LID too high", headA + "0xc000 001 # x\n" + tail + tabB,
+			"in:2: LID 0xc000, want at most 0xbfff\n    0xc000 001 # x", none + rowsB, "in:2: dropped: LID 0xc000, want at most 0xbfff\n"},
+		{"LID of five digits", headA + "0x10001 001 # x\n" + tail + tabB,
+			"in:2: LID 0x10001, want at most 0xbfff\n    0x10001 001 # x", none + rowsB, "in:2: dropped: LID 0x10001, want at most 0xbfff\n"},
+		{"port too high", headA + "0x0001 000\n0x0002 005 # x\n" + tail + tabB,
+			"in:3: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    0x0002 005 # x", "- 0 - - -\n" + rowsB,
+			"in:3: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
+		{"port that would wrap", headA + "0x0002 257\n" + tail + tabB,
+			"in:2: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n    0x0002 257", none + rowsB,
+			"in:2: dropped: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n"},
+		{"unknown switch", strings.Replace(tabA, "0a (", "0e (", 1) + tabB,
+			"in:1: the fabric has no switch 0x000000000000000e\n    Unicast lids [0-4] of switch Lid 1 guid 0x000000000000000e ('a'):", none + rowsB,
+			"in: missing: no table of switch 0x000000000000000a \"a\"\nin:1: dropped: the fabric has no switch 0x000000000000000e\n"},
+		{"host for a switch", strings.Replace(tabA, "0a (", "c0 (", 1) + tabA + tabB,
+			"in:1: the fabric has no switch 0x00000000000000c0\n    Unicast lids [0-4] of switch Lid 1 guid 0x00000000000000c0 ('a'):", rowsA + rowsB,
+			"in:1: dropped: the fabric has no switch 0x00000000000000c0\n"},
+		{"switch twice", tabA + tabB + strings.ReplaceAll(tabA, " 001\n", " 003\n"),
+			"in:13: a second section for switch 0x000000000000000a, the first is in line 1\n    Unicast lids [0-4] of switch Lid 1 guid 0x000000000000000a ('a'):", rowsA + rowsB,
+			"in:13: dropped: a second section for switch 0x000000000000000a, the first is in line 1\n"},
+		{"LID twice", headA + "0x0001 000\n0x0002 001\n0x0001 002\n" + tail + tabB,
+			"in:4: a second row for LID 1 of switch 0x000000000000000a, with port 2; the first has 0\n    0x0001 002", "- 0 1 - -\n" + rowsB,
+			"in:4: dropped: a second row for LID 1 of switch 0x000000000000000a, with port 2; the first has 0\n"},
+		{"LID twice, first without path", headA + "0x0001 255\n0x0001 002\n" + tail + tabB,
+			"in:3: a second row for LID 1 of switch 0x000000000000000a, with port 2; the first has 255\n    0x0001 002", none + rowsB,
+			"in:3: dropped: a second row for LID 1 of switch 0x000000000000000a, with port 2; the first has 255\n"},
+		{"LID twice, then without path", headA + "0x0001 000\n0x0001 255\n" + tail + tabB,
+			"in:3: a second row for LID 1 of switch 0x000000000000000a, with port 255; the first has 0\n    0x0001 255", "- 0 - - -\n" + rowsB,
+			"in:3: dropped: a second row for LID 1 of switch 0x000000000000000a, with port 255; the first has 0\n"},
+		{"no row", headA + "0x0001 000\nhello\n" + tail + tabB,
+			"in:3: want a row such as 0x0001 002 # .., or N lids dumped\n    hello", "- 0 - - -\n" + rowsB,
+			"in:3: dropped: want a row such as 0x0001 002 # .., or N lids dumped\n"},
+		{"digits run together", headA + "0x0001000\n0x0002 001x\n0x0003 0021 # y\n" + tail + tabB,
+			"in:2: want a row such as 0x0001 002 # .., or N lids dumped\n    0x0001000", none + rowsB,
+			"in:2: dropped: want a row such as 0x0001 002 # .., or N lids dumped\nin:3: dropped: want a row such as 0x0001 002 # .., or N lids dumped\n" +
+				"in:4: dropped: port 21 of switch 0x000000000000000a, which has ports 0 to 4\n"},
+		{"cut in a row", tabA + tabB[:len(tabB)-len(tail)-4],
+			"in:11: want a row such as 0x0001 002 # .., or N lids dumped\n    0x0004 ", rowsA + "- 1 0 1 -\n",
+			"in:11: dropped: want a row such as 0x0001 002 # .., or N lids dumped\n" +
+				"in:11: truncated: the section of switch 0x000000000000000b does not end with a line N lids dumped: the file is cut short\n"},
+		{"cut after a row", tabA + tabB[:len(tabB)-len(tail)],
+			"in:11: the section of switch 0x000000000000000b does not end with a line N lids dumped: the file is cut short\n    0x0004 002", rowsA + rowsB,
+			"in:11: truncated: the section of switch 0x000000000000000b does not end with a line N lids dumped: the file is cut short\n"},
+		{"cut in the middle of the file", tabA[:len(tabA)-len(tail)] + tabB,
+			"in:5: the section of switch 0x000000000000000a does not end with a line N lids dumped: the file is cut short\n    0x0004 001", rowsA + rowsB,
+			"in:5: truncated: the section of switch 0x000000000000000a does not end with a line N lids dumped: the file is cut short\n"},
+		{"other end", strings.Replace(tabA, "4 lids", "5 lids", 1) + tabB,
+			"in:6: 5 lids dumped, but the section has 4 as the highest LID: the file is cut short\n    5 lids dumped", rowsA + rowsB,
+			"in:6: truncated: 5 lids dumped, but the section has 4 as the highest LID: the file is cut short\n"},
+		{"text after the end", tabA + "0x0001 003\n" + tabB,
+			"in:7: text between the end of a section and the next one; want Unicast lids ..\n    0x0001 003", rowsA + rowsB,
+			"in:7: dropped: text between the end of a section and the next one; want Unicast lids ..\n"},
+		{"no range", "Unicast lids of switch\n" + tabA + tabB,
+			"in:1: no range of LIDs; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n    Unicast lids of switch", rowsA + rowsB,
+			"in:1: dropped: no range of LIDs; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n"},
+		{"range too wide", strings.Replace(tabA, "[0-4]", "[0-49152]", 1) + tabB,
+			"in:1: highest LID 49152, above 49151; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n    Unicast lids [0-49152] of switch Lid 1 guid 0x000000000000000a ('a'):", none + rowsB,
+			"in: missing: no table of switch 0x000000000000000a \"a\"\nin:1: dropped: highest LID 49152, above 49151; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n"},
+		{"no GUID", strings.Replace(tabA, " guid", "", 1) + tabB,
+			"in:1: no GUID; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n    Unicast lids [0-4] of switch Lid 1 0x000000000000000a ('a'):", none + rowsB,
+			"in: missing: no table of switch 0x000000000000000a \"a\"\nin:1: dropped: no GUID; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n"},
+		{"long GUID", strings.Replace(tabA, "guid 0x", "guid 0x0", 1) + tabB,
+			"in:1: bad GUID; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n    Unicast lids [0-4] of switch Lid 1 guid 0x0000000000000000a ('a'):", none + rowsB,
+			"in: missing: no table of switch 0x000000000000000a \"a\"\nin:1: dropped: bad GUID; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n"},
+
+		{"fdbs", fdbA + fdbB, "", rowsA + rowsB, ""},
+		{"fdbs of old OpenSM", "__osm_ucast_mgr_" + fdbA + "\n__osm_ucast_mgr_" + fdbB, "", rowsA + rowsB, ""},
+		{"fdbs of ibdiagnet", "# made by\nFile version: 1\n\nosm_ucast_mgr_" + strings.ReplaceAll(fdbA, "00000000000000", "") + "\nosm_ucast_mgr_" + strings.ReplaceAll(fdbB, "00000000000000", "") + "\n", "", rowsA + rowsB, ""},
+		{"fdbs, all that OpenSM prints", strings.NewReplacer(": 01   : yes", ": HOPS UNKNOWN", ": 02   : yes", ": 03   : No 2 hop path possible via port 1!", "0x0001 : 000  : 00   : yes", "0x0001 : UNREACHABLE").Replace(fdbA) + fdbB, "",
+			"- - 1 2 1\n" + rowsB, ""},
+		{"fdbs, switches of unequal height", "osm_ucast_mgr_" + fdbA + "osm_ucast_mgr_" + fdbB[:len(fdbB)-27], "", rowsA + "- 1 0 1 -\n", ""},
+		{"private tables",
+			strings.Replace(fdbA, "\n", "\nPLFT_NUM: 0\n", 1) + "PLFT_NUM: 1\n0x0001 : 003  : 00   : yes\nfree\n" + strings.Replace(fdbB, "\n", "\nPLFT_NUM: 0\n", 1), "", rowsA + rowsB,
+			"in:2: private tables: 2 switches have private tables (PLFT_NUM), as for adaptive routing: the table read here is not all of the path\n"},
+		{"private tables in sections of their own",
+			fdbA + strings.Replace(fdbB, "\n", "\nPLFT_NUM: 0\n", 1) + strings.Replace(strings.ReplaceAll(fdbB, ": 001", ": 003"), "\n", "\nPLFT_NUM: 1\n", 1), "", rowsA + rowsB,
+			"in:8: private tables: 1 switches have private tables (PLFT_NUM), as for adaptive routing: the table read here is not all of the path\n"},
+		{"fdbs cut in a row", fdbA + fdbB[:len(fdbB)-3],
+			"in:12: want a row such as 0x0001 : 002  : 01   : yes, or 0x0001 : UNREACHABLE\n    0x0004 : 002  : 01   : y", rowsA + "- 1 0 1 -\n",
+			"in:12: dropped: want a row such as 0x0001 : 002  : 01   : yes, or 0x0001 : UNREACHABLE\n" +
+				"in:12: truncated: the last section has fewer rows than every other one: the file is cut short\n"},
+		{"fdbs cut after a row", fdbA + fdbB[:len(fdbB)-27],
+			"in:11: the last section has fewer rows than every other one: the file is cut short\n    0x0003 : 001  : 02   : yes", rowsA + "- 1 0 1 -\n",
+			"in:11: truncated: the last section has fewer rows than every other one: the file is cut short\n"},
+		{"fdbs, LID twice", fdbA + "0x0002 : 002  : 01   : yes\n" + fdbB,
+			"in:7: a second row for LID 2 of switch 0x000000000000000a, with port 2; the first has 1\n    0x0002 : 002  : 01   : yes", rowsA + rowsB,
+			"in:7: dropped: a second row for LID 2 of switch 0x000000000000000a, with port 2; the first has 1\n"},
+		{"fdbs, port too high", strings.Replace(fdbA, ": 002", ": 005", 1) + fdbB,
+			"in:5: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    0x0003 : 005  : 01   : yes", "- 0 1 - 1\n" + rowsB,
+			"in:5: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
+		{"fdbs, no LID", fdbA + "0x : 001  : 01   : yes\n0x0001\n" + fdbB,
+			"in:7: want a row such as 0x0001 : 002  : 01   : yes, or 0x0001 : UNREACHABLE\n    0x : 001  : 01   : yes", rowsA + rowsB,
+			"in:7: dropped: want a row such as 0x0001 : 002  : 01   : yes, or 0x0001 : UNREACHABLE\nin:8: dropped: want a row such as 0x0001 : 002  : 01   : yes, or 0x0001 : UNREACHABLE\n"},
+		{"fdbs, bad GUID", "dump_ucast_routes: Switch a\n" + fdbA + fdbB,
+			"in:1: bad GUID; want dump_ucast_routes: Switch 0x0123456789abcdef\n    dump_ucast_routes: Switch a", rowsA + rowsB,
+			"in:1: dropped: bad GUID; want dump_ucast_routes: Switch 0x0123456789abcdef\n"},
+		{"bad PLFT", strings.Replace(fdbA, "\n", "\nPLFT_NUM: x\n", 1) + fdbB,
+			"in:2: bad number of a private table; want PLFT_NUM: 0\n    PLFT_NUM: x", rowsA + rowsB,
+			"in:2: dropped: bad number of a private table; want PLFT_NUM: 0\n"},
+		{"first error of several", strings.Replace(tabA, "0x0003", "0xc003", 1) + strings.Replace(tabB, "0b (", "0e (", 1) + headB + "x\n",
+			"in:4: LID 0xc003, want at most 0xbfff\n    0xc003 002", "- 0 1 - 1\n" + none,
+			"in:4: dropped: LID 0xc003, want at most 0xbfff\nin:7: dropped: the fabric has no switch 0x000000000000000e\n" +
+				"in:14: dropped: want a row such as 0x0001 002 # .., or N lids dumped\n" +
+				"in:14: truncated: the section of switch 0x000000000000000b does not end with a line N lids dumped: the file is cut short\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tables, problems, err := ReadLFTs("in", []byte(c.text), f, Options{})
+			switch {
+			case c.err == "":
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.rows, rows(tables)); diff != "" {
+					t.Errorf("tables (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
+					t.Errorf("problems (-want +got):\n%s", diff)
+				}
+			case err == nil:
+				t.Errorf("no error, want %s", c.err)
+			default:
+				if diff := cmp.Diff(c.err, err.Error()); diff != "" {
+					t.Errorf("error (-want +got):\n%s", diff)
+				}
+				var parse *fabric.ParseError
+				if !errors.As(err, &parse) || tables != nil || problems != nil {
+					t.Errorf("%T, %v, %v", err, tables, problems)
+				}
+			}
+			tables, problems, err = ReadLFTs("in", []byte(c.text), f, Options{Lenient: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.rows, rows(tables)); diff != "" {
+				t.Errorf("lenient: tables (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
+				t.Errorf("lenient: problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOtherForms pins what is said of files that are something else, by
+// lenient readers too.
+func TestOtherForms(t *testing.T) {
+	f := pair(t)
+	for _, c := range []struct{ name, text, err string }{
+		{"empty", "", "in: no forwarding tables, the file is empty; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+		{"blank", "\n# x\n\n", "in: no forwarding tables, the file is empty; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+		{"anything", "\nhello\n", "in:2: no forwarding tables; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print\n    hello"},
+		{"mcfdbs", "\nSwitch 0x000000000000000a\nLID    : Out Port(s)\n", "in: this is opensm.mcfdbs; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+		{"mfts", "Multicast mlids [0xc000-0xc3ff] of switch\n", "in: this is dump_mfts text; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+		{"sl2vl", "Switch 0x000000000000000a, base LID 1, \"a\"\n", "in: this is opensm-sl2vl.dump; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+		{"guid2lid", "0x000000000000000a 0x0001 0x0001\n", "in: this is guid2lid; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+		{"lid matrix", "Switch: guid 0x000000000000000a\n", "in: this is opensm-lid-matrix.dump; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+		{"subnet list", "{ CA Ports:01\n", "in: this is opensm-subnet.lst; want opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print"},
+	} {
+		for _, lenient := range []bool{false, true} {
+			tables, problems, err := ReadLFTs("in", []byte(c.text), f, Options{Lenient: lenient})
+			if err == nil || err.Error() != c.err || tables != nil || problems != nil {
+				t.Errorf("%s: %v, %v, %v; want %s", c.name, tables, problems, err, c.err)
+			}
+		}
+	}
+	if _, _, err := ReadLIDMatrix("in", []byte(tabA), f, Options{}); err == nil || err.Error() != "in: this is opensm-lfts.dump; want opensm-lid-matrix.dump" {
+		t.Error(err)
+	}
+	if _, _, err := ReadSubnetList("in", []byte("x"), Options{}); err == nil || err.Error() != "in:1: no list of links; want opensm-subnet.lst\n    x" {
+		t.Error(err)
+	}
+}
+
+// TestManyProblems reads a file with more wrong lines than are listed.
+func TestManyProblems(t *testing.T) {
+	f := pair(t)
+	data := headA + strings.Repeat("x\n", maxFaults+5) + tail + headB + strings.Repeat("y\n", 7) + tail
+	_, problems, err := ReadLFTs("in", []byte(data), f, Options{Lenient: true})
+	if err != nil || len(problems) != maxFaults+1 {
+		t.Fatal(len(problems), err)
+	}
+	if got, want := problems[maxFaults].String(), "in: dropped: 12 more problems"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := problems[maxFaults-1].Line; got != maxFaults+1 {
+		t.Errorf("the last one is of line %d, want %d", got, maxFaults+1)
+	}
+}
+
+// TestLIDMatrix reads hop counts, right and wrong ones.
+func TestLIDMatrix(t *testing.T) {
+	f := pair(t)
+	const (
+		a    = "Switch: guid 0x000000000000000a\n0x0001: 00 02 ff ff ff # portguid 0x000000000000000a\n0x0002: 01 01 ff ff ff # portguid 0x000000000000000b\n"
+		b    = "Switch: guid 0x000000000000000b\n0x0001: 01 01 ff ff ff # portguid 0x000000000000000a\n0x0002: 00 02 ff ff ff # portguid 0x000000000000000b\n"
+		want = "0 1: [0 2 255 255 255]\n0 2: [1 1 255 255 255]\n1 1: [1 1 255 255 255]\n1 2: [0 2 255 255 255]\n"
+	)
+	dumped := func(h *HopTable) string {
+		var out strings.Builder
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			for _, l := range h.LIDs(s) {
+				fmt.Fprintf(&out, "%d %d: %v\n", s, l, h.Row(s, l))
+			}
+		}
+		return out.String()
+	}
+	for _, c := range []struct{ name, text, err, hops, problems string }{
+		{"both", a + b, "", want, ""},
+		{"another order, no comments", strings.ReplaceAll(b, " # portguid", "\t#") + "Switch: guid 0xa\n 0x2:  1 1 ff FF ff\n# x\n\n0x0001: 0 2 ff ff ff\n", "", want, ""},
+		{"a row of a host", a + b + "0x0003: 02 02 ff ff ff # portguid 0x00000000000000c1\n", "", want + "1 3: [2 2 255 255 255]\n", ""},
+		{"a row twice", a + "0x0001: 00 02 ff ff ff\n" + b, "", want, ""},
+		{"other owner", strings.Replace(a, "000b", "000e", 1) + b, "", want,
+			"in:3: contradiction: LID 2 belongs to 0x000000000000000b, \"b\"[0], in the fabric, here to 0x000000000000000e\n"},
+		{"no section", b, "", want[len(want)/2:], "in: missing: no hop counts of switch 0x000000000000000a \"a\"\n"},
+		{"other hop counts", a + "0x0001: 00 03 ff ff ff\n" + b,
+			"in:4: a second row for LID 1 of switch 0x000000000000000a, with other hop counts\n    0x0001: 00 03 ff ff ff", want,
+			"in:4: dropped: a second row for LID 1 of switch 0x000000000000000a, with other hop counts\n"},
+		{"too few columns", a + "0x0003: 00 03 ff ff\n" + b,
+			"in:4: 4 hop counts, want 5: one for each port from 0 on\n    0x0003: 00 03 ff ff", want,
+			"in:4: dropped: 4 hop counts, want 5: one for each port from 0 on\n"},
+		{"too many columns", a + "0x0003: 00 03 ff ff 1 2\n" + b,
+			"in:4: 6 hop counts, want 5: one for each port from 0 on\n    0x0003: 00 03 ff ff 1 2", want,
+			"in:4: dropped: 6 hop counts, want 5: one for each port from 0 on\n"},
+		{"hop count too high", a + "0x0003: 00 100 ff ff 1\n" + b,
+			"in:4: hop count in column 1: want 00 to ff\n    0x0003: 00 100 ff ff 1", want, "in:4: dropped: hop count in column 1: want 00 to ff\n"},
+		{"no blank", a + "0x0003:00 01 ff ff 1\n" + b,
+			"in:4: hop count in column 0: want 00 to ff\n    0x0003:00 01 ff ff 1", want, "in:4: dropped: hop count in column 0: want 00 to ff\n"},
+		{"no LID", a + "3: 00 01 ff ff 1\n" + b,
+			"in:4: want a row such as 0x0001: 00 ff 01 ..\n    3: 00 01 ff ff 1", want, "in:4: dropped: want a row such as 0x0001: 00 ff 01 ..\n"},
+		{"LID too high", a + "0xc000: 00 01 ff ff 1\n" + b,
+			"in:4: LID 0xc000, want at most 0xbfff\n    0xc000: 00 01 ff ff 1", want, "in:4: dropped: LID 0xc000, want at most 0xbfff\n"},
+		{"cut short", a + b[:len(b)-5],
+			"in:6: the last line has no end: the file is cut short\n    0x0002: 00 02 ff ff ff # portguid 0x000000000000", want,
+			"in:6: truncated: the last line has no end: the file is cut short\nin:6: contradiction: LID 2 belongs to 0x000000000000000b, \"b\"[0], in the fabric, here to 0x0000000000000000\n"},
+		{"unknown switch", a + strings.Replace(b, "0b", "0e", 1) + b,
+			"in:4: the fabric has no switch 0x000000000000000e\n    Switch: guid 0x000000000000000e", want,
+			"in:4: dropped: the fabric has no switch 0x000000000000000e\n"},
+		{"bad GUID", "Switch: guid 0xa b\n" + a + b,
+			"in:1: bad GUID; want Switch: guid 0x0123456789abcdef\n    Switch: guid 0xa b", want,
+			"in:1: dropped: bad GUID; want Switch: guid 0x0123456789abcdef\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, problems, err := ReadLIDMatrix("in", []byte(c.text), f, Options{})
+			if c.err != "" {
+				if err == nil || err.Error() != c.err || h != nil || problems != nil {
+					t.Errorf("%v, %v; want %s", problems, err, c.err)
+				}
+				h, problems, err = ReadLIDMatrix("in", []byte(c.text), f, Options{Lenient: true})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.hops, dumped(h)); diff != "" {
+				t.Errorf("hop counts (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+	h, _, err := ReadLIDMatrix("in", []byte(a), f, Options{})
+	if err != nil || h.Row(0, 3) != nil || h.Row(1, 1) != nil {
+		t.Errorf("rows that are not there: %v %v %v", h.Row(0, 3), h.Row(1, 1), err)
+	}
+}
+
+// TestGUID2LID reads LIDs, right and wrong ones.
+func TestGUID2LID(t *testing.T) {
+	for _, c := range []struct{ name, text, err, ranges, problems string }{
+		{"empty", "", "", "[]", ""},
+		{"two", "0x000000000000000b 0x0004 0x0007\n\n0x000000000000000a 0x0001 0x0001\n\n", "", "[{0x000000000000000a 1 1} {0x000000000000000b 4 7}]", ""},
+		{"short", "0xb\t0x4  0x7 \r\n\r\n\r\n", "", "[{0x000000000000000b 4 7}]", ""},
+		{"no empty line", "0xb 0x4 0x7\n0xa 0x1 0x1\n", "", "[{0x000000000000000a 1 1} {0x000000000000000b 4 7}]",
+			"in:2: contradiction: no empty line before port 0x000000000000000a: OpenSM takes this line as part of the one before\n"},
+		{"no LID", "0xb 0x4 0x7\n\n0xa 0x1\n", "in:3: want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001\n    0xa 0x1", "[{0x000000000000000b 4 7}]",
+			"in:3: dropped: want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001\n"},
+		{"too much", "0xb 0x4 0x7 x\n", "in:1: want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001\n    0xb 0x4 0x7 x", "[]",
+			"in:1: dropped: want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001\n"},
+		{"LID that would wrap", "0xb 0x10001 0x10001\n", "in:1: want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001\n    0xb 0x10001 0x10001", "[]",
+			"in:1: dropped: want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001\n"},
+		{"GUID 0", "0x0 0x4 0x7\n", "in:1: port GUID 0\n    0x0 0x4 0x7", "[]", "in:1: dropped: port GUID 0\n"},
+		{"LID 0", "0xb 0x0 0x0\n", "in:1: LIDs 0x0000 to 0x0000, want 0x0001 to 0xbfff\n    0xb 0x0 0x0", "[]", "in:1: dropped: LIDs 0x0000 to 0x0000, want 0x0001 to 0xbfff\n"},
+		{"multicast LID", "0xb 0xc000 0xc000\n", "in:1: LIDs 0xc000 to 0xc000, want 0x0001 to 0xbfff\n    0xb 0xc000 0xc000", "[]", "in:1: dropped: LIDs 0xc000 to 0xc000, want 0x0001 to 0xbfff\n"},
+		{"backwards", "0xb 0x0007 0x0004\n", "in:1: LIDs 0x0007 to 0x0004: want as many as an LMC of 0 to 7 has, the first a multiple of their number\n    0xb 0x0007 0x0004", "[]",
+			"in:1: dropped: LIDs 0x0007 to 0x0004: want as many as an LMC of 0 to 7 has, the first a multiple of their number\n"},
+		{"not aligned", "0xb 0x0003 0x0004\n", "in:1: LIDs 0x0003 to 0x0004: want as many as an LMC of 0 to 7 has, the first a multiple of their number\n    0xb 0x0003 0x0004", "[]",
+			"in:1: dropped: LIDs 0x0003 to 0x0004: want as many as an LMC of 0 to 7 has, the first a multiple of their number\n"},
+		{"256 of them", "0xb 0x0100 0x01ff\n", "in:1: LIDs 0x0100 to 0x01ff: want as many as an LMC of 0 to 7 has, the first a multiple of their number\n    0xb 0x0100 0x01ff", "[]",
+			"in:1: dropped: LIDs 0x0100 to 0x01ff: want as many as an LMC of 0 to 7 has, the first a multiple of their number\n"},
+		{"GUID twice", "0xb 0x1 0x1\n\n0xb 0x2 0x2\n", "in:3: a second record for port 0x000000000000000b, the first is in line 1\n    0xb 0x2 0x2", "[{0x000000000000000b 1 1}]",
+			"in:3: dropped: a second record for port 0x000000000000000b, the first is in line 1\n"},
+		{"LID twice", "0xb 0x4 0x7\n\n0xa 0x6 0x6\n", "in:3: LID 0x0006 belongs to port 0x000000000000000b already\n    0xa 0x6 0x6", "[{0x000000000000000b 4 7}]",
+			"in:3: dropped: LID 0x0006 belongs to port 0x000000000000000b already\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list, problems, err := ReadGUID2LID("in", []byte(c.text), Options{})
+			if c.err != "" {
+				if err == nil || err.Error() != c.err || list != nil || problems != nil {
+					t.Errorf("%v, %v, %v; want %s", list, problems, err, c.err)
+				}
+				list, problems, err = ReadGUID2LID("in", []byte(c.text), Options{Lenient: true})
+			}
+			if err != nil || fmt.Sprint(list) != c.ranges {
+				t.Errorf("%v, %v; want %s", list, err, c.ranges)
+			}
+			if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// describe is a fabric as text: nodes, then cables.
+func describe(f *fabric.Fabric) string {
+	var b strings.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		node.Order = 0
+		fmt.Fprintf(&b, "%+v", node)
+		for p := fabric.PortNum(0); p <= node.NumPorts; p++ {
+			if at := f.Port(n, p); f.LID(at) > 0 {
+				fmt.Fprintf(&b, " %d: %s LID %d LMC %d", p, f.PortGUID(at), f.LID(at), f.LMC(at))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if peer := f.Peer(p); peer > p {
+			fmt.Fprintf(&b, "%s %s {Width:%d Speed:%s}\n", f.PortName(p), f.PortName(peer), f.Link(p).Width, f.Link(p).Speed)
+		}
+	}
+	return b.String()
+}
+
+// TestSubnetList reads lists of links, right and wrong ones.
+func TestSubnetList(t *testing.T) {
+	const (
+		a  = "{ SW Ports:04 SystemGUID:0000000000000000 NodeGUID:000000000000000a PortGUID:000000000000000a VenID:0002C9 DevID:B924 Rev:000000A1 {a} LID:0001 PN:01 }"
+		a2 = "{ SW-SM Ports:04 SystemGUID:0000000000000000 NodeGUID:000000000000000a PortGUID:000000000000000a VenID:000002C9 DevID:B9240000 Rev:000000A0 {a} LID:0001 PN:02 }"
+		b  = "{ SW Ports:04 SystemGUID:0000000000000000 NodeGUID:000000000000000b PortGUID:000000000000000b VenID:000002C9 DevID:90000 Rev:000000A1 {b} LID:0002 PN:01 }"
+		c  = "{ CA Ports:01 SystemGUID:0000000000000000 NodeGUID:00000000000000c0 PortGUID:00000000000000c1 VenID:000002C9 DevID:10030000 Rev:000000A1 {c} LID:0003 PN:01 }"
+		up = " PHY=4x LOG=ACT SPD=10\n"
+
+		nodeA = "{GUID:0x000000000000000a SystemGUID:0x0000000000000000 Type:Switch NumPorts:4 EnhancedPort0:false Order:0 VendorID:713 DeviceID:47396 Description:a} 0: 0x000000000000000a LID 1 LMC 0\n"
+		nodeB = "{GUID:0x000000000000000b SystemGUID:0x0000000000000000 Type:Switch NumPorts:4 EnhancedPort0:false Order:0 VendorID:713 DeviceID:9 Description:b} 0: 0x000000000000000b LID 2 LMC 0\n"
+		nodeC = "{GUID:0x00000000000000c0 SystemGUID:0x0000000000000000 Type:Channel Adapter NumPorts:1 EnhancedPort0:false Order:0 VendorID:713 DeviceID:4099 Description:c} 1: 0x00000000000000c1 LID 3 LMC 0\n"
+		cable = "\"a\"[1] \"b\"[1] {Width:4 Speed:QDR}\n"
+		host  = "\"a\"[2] \"c\"[1] {Width:4 Speed:QDR}\n"
+
+		ab   = a + " " + b + up
+		ba   = b + " " + a + up
+		ac   = a2 + " " + c + up
+		want = errText
+	)
+	all := nodeA + nodeB + nodeC + cable + host
+	swap := func(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
+	for _, tc := range []struct{ name, text, err, fabric, problems string }{
+		{"one-sided", ab + ac, "", all, ""},
+		{"two-sided", "# x\n\n" + ab + ac + ba + c + " " + a2 + up, "", all, ""},
+		{"CRLF", strings.ReplaceAll(ab+ac, "\n", "\r\n"), "", all, ""},
+		{"no SPD", strings.ReplaceAll(ab+ac, " SPD=10", ""), "", strings.ReplaceAll(all, "QDR", ""), ""},
+		{"more fields", strings.ReplaceAll(ab+ac, "SPD=10", "SPD=200 FEC=x"), "", strings.ReplaceAll(all, "QDR", "XDR"), ""},
+		{"unknown width and speed", strings.ReplaceAll(strings.ReplaceAll(ab+ac, "SPD=10", "SPD=??"), "PHY=4x", "PHY=??"), "", swap(all, "Width:4 Speed:QDR", "Width:0 Speed:"), ""},
+		{"2x, being set up", strings.ReplaceAll(strings.ReplaceAll(ab+ac, "ACT", "INI"), "4x", "2x"), "", strings.ReplaceAll(all, "Width:4", "Width:2"), ""},
+		{"device IDs of old lists", swap(ab, "B924 Rev:000000A1", "0000 Rev:00000000") + ac, "", all, ""},
+		{"ibdiagnet's router", swap(ab+ac, "CA ", "RTR "), "", strings.Replace(all, "Channel Adapter", "Router", 1), ""},
+		{"description with braces", swap(ab+ac, "{b}", "{} LID:0007 PN:01 } {}"), "", swap(all, "Description:b", "Description:} LID:0007 PN:01 } {", "\"b\"", "\"} LID:0007 PN:01 } {\""), ""},
+		{"no description", swap(ab+ac, "{b}", "{}"), "", swap(all, "Description:b", "Description:", "\"b\"", "\"\""), ""},
+		{"link down", ab + swap(ac, "ACT", "DWN"), "", nodeA + nodeB + nodeC + cable, "in:2: contradiction: the link is down; left out\n"},
+		{"other descriptions", ab + swap(ac, "{a}", "{x}") + swap(ac, "{a}", "{y}"), "", all, "in:2: contradiction: node 0x000000000000000a is described otherwise in a line before\n"},
+		{"other device", ab + swap(ac, "B9240000", "B9250000"), "", all, "in:2: contradiction: node 0x000000000000000a is described otherwise in a line before\n"},
+		{"no LIDs", swap(ab, "LID:0001", "LID:0000", "LID:0002", "LID:0000"), "", strings.ReplaceAll(swap(nodeA+nodeB, " 0: 0x000000000000000a LID 1 LMC 0", "", " 0: 0x000000000000000b LID 2 LMC 0", "")+cable, "QDR", "QDR"), ""},
+		{"loopback", a + " " + a2 + up, "", nodeA + "\"a\"[1] \"a\"[2] {Width:4 Speed:QDR}\n", ""},
+
+		{"cut short", ab + ac[:len(ac)-200], "in:2: no end of the description: " + want + "\n    ", nodeA + nodeB + cable, "in:2: dropped: no end of the description: " + want + "\n"},
+		{"cut in the neighbour", ab + ac[:len(ac)-50], "in:2: Rev: want 1 to 8 hexadecimal digits\n    ", nodeA + nodeB + cable, "in:2: dropped: Rev: want 1 to 8 hexadecimal digits\n"},
+		{"cut in the state", ab + ac[:len(ac)-4], "in:2: no speed of the link; want PHY=4x LOG=ACT SPD=10\n    ", nodeA + nodeB + cable, "in:2: dropped: no speed of the link; want PHY=4x LOG=ACT SPD=10\n"},
+		{"node type", ab + swap(ac, "CA ", "XX "), "in:2: node type \"XX\": want SW, CA or Rt\n    ", nodeA + nodeB + cable, "in:2: dropped: node type \"XX\": want SW, CA or Rt\n"},
+		{"port beyond", ab + swap(ac, "PN:02", "PN:05"), "in:2: port 5 of a node with ports 1 to 4\n    ", nodeA + nodeB + cable, "in:2: dropped: port 5 of a node with ports 1 to 4\n"},
+		{"port 0", ab + swap(ac, "PN:02", "PN:00"), "in:2: port 0 of a node with ports 1 to 4\n    ", nodeA + nodeB + cable, "in:2: dropped: port 0 of a node with ports 1 to 4\n"},
+		{"too many ports", ab + swap(ac, "CA Ports:01", "CA Ports:FF"), "in:2: 255 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: dropped: 255 ports, want 1 to 254\n"},
+		{"ports that would wrap", ab + swap(ac, "CA Ports:01", "CA Ports:101"), "in:2: 257 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: dropped: 257 ports, want 1 to 254\n"},
+		{"no ports", ab + swap(ac, "CA Ports:01", "CA Ports:00"), "in:2: 0 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: dropped: 0 ports, want 1 to 254\n"},
+		{"LID too high", ab + swap(ac, "LID:0003", "LID:C000"), "in:2: LID 0xc000, want at most 0xbfff\n    ", nodeA + nodeB + cable, "in:2: dropped: LID 0xc000, want at most 0xbfff\n"},
+		{"LID of five digits", ab + swap(ac, "LID:0003", "LID:10003"), "in:2: LID: want 1 to 4 hexadecimal digits\n    ", nodeA + nodeB + cable, "in:2: dropped: LID: want 1 to 4 hexadecimal digits\n"},
+		{"LID of another port", ab + swap(ac, "LID:0003", "LID:0002"), "in:2: LID 2 belongs to \"b\" already\n    ", nodeA + nodeB + cable, "in:2: dropped: LID 2 belongs to \"b\" already\n"},
+		{"one LID", swap(ab, "LID:0002", "LID:0001") + ac, "in:1: LID 1 of both \"a\" and \"b\"\n    ", nodeA + nodeC + host, "in:1: dropped: LID 1 of both \"a\" and \"b\"\n"},
+		{"other LID", ab + swap(ac, "LID:0001", "LID:0009"), "in:2: port 0 of node 0x000000000000000a has GUID 0x000000000000000a and LID 9 here, had 0x000000000000000a and 1 before\n    ", nodeA + nodeB + cable,
+			"in:2: dropped: port 0 of node 0x000000000000000a has GUID 0x000000000000000a and LID 9 here, had 0x000000000000000a and 1 before\n"},
+		{"other number of ports", ab + swap(ac, "Ports:04", "Ports:05"), "in:2: node 0x000000000000000a is Switch with 5 ports here, was Switch with 4 before\n    ", nodeA + nodeB + cable,
+			"in:2: dropped: node 0x000000000000000a is Switch with 5 ports here, was Switch with 4 before\n"},
+		{"other cable", ab + ac + swap(ba, "PN:01", "PN:02"), "in:3: port 2 of \"a\" has a cable to port 1 of \"c\" already\n    ", all, "in:3: dropped: port 2 of \"a\" has a cable to port 1 of \"c\" already\n"},
+		{"other end of a cable", ab + b + " " + a2 + up, "in:2: port 1 of \"b\" has a cable to port 1 of \"a\" already\n    ", nodeA + nodeB + cable, "in:2: dropped: port 1 of \"b\" has a cable to port 1 of \"a\" already\n"},
+		{"cable to itself", ab + a2 + " " + a2 + up, "in:2: a cable from port 2 of \"a\" to itself\n    ", nodeA + nodeB + cable, "in:2: dropped: a cable from port 2 of \"a\" to itself\n"},
+		{"two LIDs of a switch", ab + swap(a2, "0001", "0009") + " " + swap(a, "PN:01", "PN:03") + up, "in:2: port 0 of node 0x000000000000000a has GUID 0x000000000000000a and LID 9 here, had 0x000000000000000a and 1 before\n    ", nodeA + nodeB + cable,
+			"in:2: dropped: port 0 of node 0x000000000000000a has GUID 0x000000000000000a and LID 9 here, had 0x000000000000000a and 1 before\n"},
+		{"GUID 0", ab + swap(ac, "NodeGUID:00000000000000c0", "NodeGUID:0"), "in:2: node GUID 0\n    ", nodeA + nodeB + cable, "in:2: dropped: node GUID 0\n"},
+		{"vendor", ab + swap(ac, "10030000", "10030000", "VenID:000002C9 DevID:1003", "VenID:010002C9 DevID:1003"), "in:2: vendor ID 0x10002c9, want 24 bits\n    ", nodeA + nodeB + cable, "in:2: dropped: vendor ID 0x10002c9, want 24 bits\n"},
+		{"device", ab + swap(ac, "10030000", "10030001"), "in:2: device ID 0x10030001, want 16 bits\n    ", nodeA + nodeB + cable, "in:2: dropped: device ID 0x10030001, want 16 bits\n"},
+		{"width", ab + swap(ac, "4x", "3x"), "in:2: link width \"3x\": want 1x, 2x, 4x, 8x, 12x or ??\n    ", nodeA + nodeB + cable, "in:2: dropped: link width \"3x\": want 1x, 2x, 4x, 8x, 12x or ??\n"},
+		{"state", ab + swap(ac, "ACT", "UP"), "in:2: link state \"UP\": want ACT, ARM, INI or DWN\n    ", nodeA + nodeB + cable, "in:2: dropped: link state \"UP\": want ACT, ARM, INI or DWN\n"},
+		{"speed", ab + swap(ac, "SPD=10", "SPD=11"), "in:2: link speed \"11\": want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??\n    ", nodeA + nodeB + cable, "in:2: dropped: link speed \"11\": want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??\n"},
+		{"no state", ab + swap(ac, up, "\n"), "in:2: no state of the link; want PHY=4x LOG=ACT SPD=10\n    ", nodeA + nodeB + cable, "in:2: dropped: no state of the link; want PHY=4x LOG=ACT SPD=10\n"},
+		{"no line", ab + "hello\n" + ac, "in:2: " + want + "\n    hello", all, "in:2: dropped: " + want + "\n"},
+		{"no neighbour", ab + a2 + "\n" + ac, "in:2: " + want + "\n    ", all, "in:2: dropped: " + want + "\n"},
+		{"no GUID", ab + swap(ac, "NodeGUID", "GUID"), "in:2: no NodeGUID: " + want + "\n    ", nodeA + nodeB + cable, "in:2: dropped: no NodeGUID: " + want + "\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, problems, err := ReadSubnetList("in", []byte(tc.text), Options{})
+			if tc.err != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), tc.err) || f != nil || problems != nil {
+					t.Errorf("%v, %v; want %s", problems, err, tc.err)
+				}
+				f, problems, err = ReadSubnetList("in", []byte(tc.text), Options{Lenient: true})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.fabric, describe(f)); diff != "" {
+				t.Errorf("fabric (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.problems, problemLines(problems)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+const errText = "want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour"
+
+// TestDecompress undoes both compressions, and leaves other text alone.
+func TestDecompress(t *testing.T) {
+	plain := []byte(strings.Repeat(tabA, 100))
+	var gz bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	if _, err := w.Write(plain); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	enc, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zst := enc.EncodeAll(plain, nil)
+	for name, data := range map[string][]byte{"plain": plain, "gzip": gz.Bytes(), "zstd": zst, "two frames": slices.Concat(enc.EncodeAll(plain[:100], nil), enc.EncodeAll(plain[100:], nil))} {
+		if got, err := Decompress(data); err != nil || !bytes.Equal(got, plain) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	for name, data := range map[string][]byte{"gzip": gz.Bytes()[:gz.Len()-9], "zstd": zst[:len(zst)-3], "gzip header": {0x1f, 0x8b}} {
+		if got, err := Decompress(data); err == nil || got != nil || !strings.HasPrefix(err.Error(), strings.Fields(name)[0]+": ") {
+			t.Errorf("%s cut short: %d bytes, %v", name, len(got), err)
+		}
+	}
+	if got, err := Decompress(nil); err != nil || got != nil {
+		t.Errorf("nothing: %v, %v", got, err)
+	}
+}
+
+// TestRecognize tells all forms.
+func TestRecognize(t *testing.T) {
+	f := pair(t)
+	files := written(t, f, mustRead(t, "in", []byte(tabA+tabB), f), WriteOptions{})
+	files[GUID2LID] = text(t, func(w io.Writer) error { return WriteGUID2LID(w, f) })
+	files[SubnetList] = text(t, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) })
+	for form, data := range files {
+		for _, before := range []string{"", "# comment\n\n", "\r\nFile version: 1\r\n"} {
+			if got := Recognize(append([]byte(before), data...)); got != form {
+				t.Errorf("%s taken for %s", form, got)
+			}
+		}
+	}
+	for _, s := range []string{"", "\n", "x\n" + tabA, "vendid=0x2c9\n", "Switch\t36 \"S-1\"\t# \"a\"\n", " Unicast lids [0-4]"} {
+		if got := Recognize([]byte(s)); got != Unknown {
+			t.Errorf("%q taken for %s", s, got)
+		}
+	}
+}
+
+// TestWriteFileAtomic makes a file, replaces it, and fails to.
+func TestWriteFileAtomic(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	write := func(s string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			io.WriteString(w, s)
+			return err
+		}
+	}
+	look := func(want string) {
+		t.Helper()
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+		list, err := os.ReadDir(dir)
+		if err != nil || len(list) != 1 {
+			t.Errorf("the folder has %v, %v", list, err)
+		}
+	}
+	if err := WriteFileAtomic(path, write("old", nil)); err != nil {
+		t.Fatal(err)
+	}
+	look("old")
+	plain, err := os.Create(filepath.Join(t.TempDir(), "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err1 := plain.Stat()
+	ours, err2 := os.Stat(path)
+	if err := errors.Join(err1, err2, plain.Close()); err != nil || theirs.Mode() != ours.Mode() {
+		t.Errorf("mode %v, want %v (%v)", ours.Mode(), theirs.Mode(), err)
+	}
+	if err := WriteFileAtomic(path, write(strings.Repeat("new", 1<<20), nil)); err != nil {
+		t.Fatal(err)
+	}
+	look(strings.Repeat("new", 1<<20))
+	if err := WriteFileAtomic(path, write("half", io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+	look(strings.Repeat("new", 1<<20))
+	if err := WriteFileAtomic(filepath.Join(dir, "none", "file"), write("x", nil)); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	// A folder in the way of the rename.
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFileAtomic(filepath.Join(dir, "folder"), write("x", nil)); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if err := os.Remove(filepath.Join(dir, "folder")); err != nil {
+		t.Fatal(err)
+	}
+	look(strings.Repeat("new", 1<<20))
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := WriteFileAtomic("file", write("relative", nil)); err != nil {
+		t.Error(err)
+	}
+	t.Chdir(wd)
+	look("relative")
+}
+
+// failing is a writer that fails after some bytes.
+type failing struct{ left int }
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.left -= len(p); f.left < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+// TestWriteErrors passes errors of the writer on, and refuses what does not
+// belong together.
+func TestWriteErrors(t *testing.T) {
+	f := meshFabric(t, []int{6, 6}, false)
+	tables := randomTables(t, f, 0, 1)
+	writers := map[string]func(io.Writer, *fabric.Fabric, *lft.Tables, WriteOptions) error{
+		"WriteLFTs": WriteLFTs, "WriteIBRoute": WriteIBRoute, "WriteFDBs": WriteFDBs, "WriteLIDMatrix": WriteLIDMatrix,
+	}
+	for name, write := range writers {
+		for _, left := range []int{0, 5000} {
+			if err := write(&failing{left}, f, tables, WriteOptions{}); !errors.Is(err, io.ErrShortWrite) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		var b bytes.Buffer
+		if err := write(&b, pair(t), tables, WriteOptions{}); err == nil || err.Error() != "tables of 36 switches, the fabric has 2" || b.Len() > 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, n := range []fabric.NodeID{-1, 36} {
+			want := fmt.Sprintf("node %d is not one of the 36 switches", n)
+			if err := write(&b, f, tables, WriteOptions{Only: []fabric.NodeID{0, n}}); err == nil || err.Error() != want || b.Len() > 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		// Only some switches: the parts of the whole, in its order.
+		whole := text(t, func(w io.Writer) error { return write(w, f, tables, WriteOptions{}) })
+		some := text(t, func(w io.Writer) error { return write(w, f, tables, WriteOptions{Only: []fabric.NodeID{35, 3, 35}}) })
+		first := text(t, func(w io.Writer) error { return write(w, f, tables, WriteOptions{Only: []fabric.NodeID{3}}) })
+		second := text(t, func(w io.Writer) error { return write(w, f, tables, WriteOptions{Only: []fabric.NodeID{35}}) })
+		if !bytes.Equal(some, append(first, second...)) || !bytes.Contains(whole, first) || !bytes.Contains(whole, second) {
+			t.Errorf("%s: Only gives\n%s", name, some)
+		}
+		if none := text(t, func(w io.Writer) error { return write(w, f, tables, WriteOptions{Only: []fabric.NodeID{}}) }); len(none) > 0 {
+			t.Errorf("%s: no switches give\n%s", name, none)
+		}
+	}
+	if err := WriteSubnetList(&failing{}, f, SubnetListOptions{}); !errors.Is(err, io.ErrShortWrite) {
+		t.Error(err)
+	}
+	if err := WriteGUID2LID(&failing{}, f); !errors.Is(err, io.ErrShortWrite) {
+		t.Error(err)
+	}
+}
