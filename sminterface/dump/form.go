@@ -87,39 +87,46 @@ func Recognize(data []byte) Form {
 // fileVersion starts a line that newer ibdiagnet writes into its files.
 var fileVersion = []byte("File version:")
 
-// maxDecompressed bounds the size of decompressed text, in bytes. The tables
-// of the largest subnet that InfiniBand can address stay below it.
+// maxDecompressed bounds the size of decompressed text, in bytes. The dumps of
+// the largest subnets that are run stay far below it.
 const maxDecompressed = 16 << 30
 
+// maxWindow bounds the memory that a zstd frame may ask for, in bytes, as the
+// zstd program does.
+const maxWindow = 128 << 20
+
 // Decompress undoes zstd or gzip, told by the first bytes, and returns other
-// data as it is, without copying.
+// data as it is, without copying. Errors: what is wrong with the compressed
+// data, and more than 16 GiB of text.
 func Decompress(data []byte) ([]byte, error) {
+	var name string
+	var from io.Reader
 	switch {
 	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxDecompressed))
+		name = "zstd"
+		d, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecompressed))
 		if err != nil {
 			return nil, fmt.Errorf("zstd: %w", err)
 		}
 		defer d.Close()
-		out, err := d.DecodeAll(data, nil)
-		if err != nil {
-			return nil, fmt.Errorf("zstd: %w", err)
-		}
-		return out, nil
+		from = d
 	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
+		name = "gzip"
 		d, err := gzip.NewReader(bytes.NewReader(data))
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", err)
 		}
-		var out bytes.Buffer
-		n, err := io.Copy(&out, io.LimitReader(d, maxDecompressed+1))
-		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		if n > maxDecompressed {
-			return nil, fmt.Errorf("gzip: more than %d bytes of text", int64(maxDecompressed))
-		}
-		return out.Bytes(), nil
+		from = d
+	default:
+		return data, nil
 	}
-	return data, nil
+	var out bytes.Buffer
+	n, err := io.Copy(&out, io.LimitReader(from, maxDecompressed+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if n > maxDecompressed {
+		return nil, fmt.Errorf("%s: more than %d bytes of text", name, int64(maxDecompressed))
+	}
+	return out.Bytes(), nil
 }

@@ -285,6 +285,7 @@ func ReadLIDMatrix(name string, data []byte, f *fabric.Fabric, opt Options) (*Ho
 
 // hopSection reads the rows of a switch.
 func (r *tableReader) hopSection(st *rowState, sec *section, rows *hopRows) {
+	st.begin()
 	rows.columns = int(r.f.Node(sec.sw).NumPorts) + 1
 	sorted := true
 	hops := make([]uint8, rows.columns)
@@ -297,8 +298,8 @@ func (r *tableReader) hopSection(st *rowState, sec *section, rows *hopRows) {
 			continue
 		}
 		lid, comment, err := hopRow(trimmed, hops)
-		if err == nil && lid > fabric.MaxUnicastLID {
-			err = fmt.Errorf("LID %#x, want at most %#x", lid, fabric.MaxUnicastLID)
+		if err == nil && (lid == 0 || lid > fabric.MaxUnicastLID) {
+			err = fmt.Errorf("LID %#x, want 0x1 to %#x", lid, fabric.MaxUnicastLID)
 		}
 		if err != nil {
 			r.fault(sec, fault{at: start, kind: Dropped, err: err})
@@ -307,7 +308,7 @@ func (r *tableReader) hopSection(st *rowState, sec *section, rows *hopRows) {
 		if at == len(r.src.data) && r.src.data[at-1] != '\n' {
 			r.fault(sec, fault{at: start, kind: Truncated, err: fmt.Errorf("the last line has no end: %w", ErrTruncated)})
 		}
-		if n := len(rows.lids); n > 0 && lid <= rows.lids[n-1] {
+		if int(lid) <= st.last {
 			if i := slices.Index(rows.lids, lid); i >= 0 {
 				if !bytes.Equal(rows.hops[i*rows.columns:(i+1)*rows.columns], hops) {
 					r.drop(sec, start, "a second row for LID %d of switch %s, with other hop counts", lid, r.f.Node(sec.sw).GUID)
@@ -316,6 +317,7 @@ func (r *tableReader) hopSection(st *rowState, sec *section, rows *hopRows) {
 			}
 			sorted = false
 		}
+		st.last = max(st.last, int(lid))
 		r.checkOwner(st, int(lid), comment, start)
 		rows.lids = append(rows.lids, lid)
 		rows.hops = append(rows.hops, hops...)

@@ -1,0 +1,179 @@
+package dump
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// FuzzReadLFTs: an error means no result; a lenient reader agrees with a
+// strict one that is content, and never fails once it knows the form; what was
+// read can be written and read again.
+func FuzzReadLFTs(f *testing.F) {
+	fab := pair(f)
+	for _, s := range []string{
+		tabA + tabB, fdbA + fdbB, tabA, tabA + tabA, headA + "0x0001 255 : (illegal port)\n0xbfff 001\n" + tail,
+		"Unicast lids [0x0-0x4] of switch DR path slid 0; dlid 0; 0,1 guid 0xb (b):\n  Lid  Out   Destination\n       Port     Info \n0x0004 002 : (Channel Adapter portguid 0xd1: 'd')\n1 valid lids dumped \n\n*** WARNING ***: this\n",
+		"osm_ucast_mgr_" + fdbA + "PLFT_NUM: 1\n0x0002 : 003  : 00   : yes\n", "File version: 1\n# x\n" + fdbB, strings.ReplaceAll(tabA+tabB, "\n", "\r\n"),
+	} {
+		f.Add([]byte(s))
+	}
+	for _, opt := range []WriteOptions{{}, {Lean: true}} {
+		for _, b := range written(f, fab, mustRead(f, "seed", []byte(tabA+tabB), fab), opt) {
+			f.Add(b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		strict, problems, err := ReadLFTs("in", data, fab, Options{})
+		if err != nil && (strict != nil || problems != nil) {
+			t.Fatal("an error and a result")
+		}
+		lenient, problems2, err2 := ReadLFTs("in", data, fab, Options{Lenient: true})
+		if err2 != nil {
+			if form := Recognize(data); err == nil || lenient != nil || form == LFTs || form == IBRoute || form == FDBs {
+				t.Fatalf("lenient: %v; strict: %v", err2, err)
+			}
+			return
+		}
+		if err == nil && (!reflect.DeepEqual(problems, problems2) || rows(strict) != rows(lenient)) {
+			t.Fatalf("strict: %v\n%slenient: %v\n%s", problems, rows(strict), problems2, rows(lenient))
+		}
+		for s := range fabric.NodeID(fab.NumSwitches()) {
+			for l, p := range lenient.Row(s) {
+				if p > fab.Node(s).NumPorts && p != fabric.NoPath {
+					t.Fatalf("switch %d LID %d port %d", s, l, p)
+				}
+			}
+		}
+		for _, write := range []func(io.Writer, *fabric.Fabric, *lft.Tables, WriteOptions) error{WriteLFTs, WriteIBRoute} {
+			again := text(t, func(w io.Writer) error { return write(w, fab, lenient, WriteOptions{}) })
+			got, problems, err := ReadLFTs("again", again, fab, Options{})
+			if err != nil || problems != nil || rows(got) != rows(lenient) {
+				t.Fatalf("%v %v\n%s", err, problems, again)
+			}
+		}
+	})
+}
+
+// FuzzReadLIDMatrix: an error means no result, and a lenient reader agrees.
+func FuzzReadLIDMatrix(f *testing.F) {
+	fab := pair(f)
+	good := written(f, fab, mustRead(f, "seed", []byte(tabA+tabB), fab), WriteOptions{})[LIDMatrix]
+	f.Add(good)
+	f.Add(append(good, "0x0003: 1 ff 2 3 4\n0x0001: 1 ff 2 3 4 # x"...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		strict, problems, err := ReadLIDMatrix("in", data, fab, Options{})
+		if err != nil && (strict != nil || problems != nil) {
+			t.Fatal("an error and a result")
+		}
+		lenient, problems2, err2 := ReadLIDMatrix("in", data, fab, Options{Lenient: true})
+		if err2 != nil && (err == nil || lenient != nil || Recognize(data) == LIDMatrix) {
+			t.Fatalf("lenient: %v; strict: %v", err2, err)
+		}
+		if err == nil && (!reflect.DeepEqual(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
+			t.Fatalf("strict: %v %v; lenient: %v %v", strict, problems, lenient, problems2)
+		}
+		if lenient == nil {
+			return
+		}
+		for s := range fabric.NodeID(fab.NumSwitches()) {
+			for i, l := range lenient.LIDs(s) {
+				if i > 0 && l <= lenient.LIDs(s)[i-1] || len(lenient.Row(s, l)) != int(fab.Node(s).NumPorts)+1 {
+					t.Fatalf("rows for %v", lenient.LIDs(s))
+				}
+			}
+		}
+	})
+}
+
+// FuzzReadGUID2LID: an error means no result, a lenient reader agrees, and the
+// ranges are what they should be.
+func FuzzReadGUID2LID(f *testing.F) {
+	f.Add([]byte("0x000000000000000b 0x0004 0x0007\n\n0x000000000000000a 0x0001 0x0001\n\n"))
+	f.Add([]byte("0xb 0x4 0x7\n0xa 0x1 0x1\r\n\t\nx"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		strict, problems, err := ReadGUID2LID("in", data, Options{})
+		if err != nil && (strict != nil || problems != nil) {
+			t.Fatal("an error and a result")
+		}
+		lenient, problems2, err2 := ReadGUID2LID("in", data, Options{Lenient: true})
+		if err2 != nil {
+			t.Fatal(err2)
+		}
+		if err == nil && (!reflect.DeepEqual(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
+			t.Fatalf("strict: %v %v; lenient: %v %v", strict, problems, lenient, problems2)
+		}
+		seen := make(map[fabric.LID]bool)
+		for i, r := range lenient {
+			if i > 0 && r.Port <= lenient[i-1].Port || r.Min == 0 || r.Max < r.Min || r.Max > fabric.MaxUnicastLID {
+				t.Fatalf("%v", lenient)
+			}
+			for l := r.Min; l <= r.Max; l++ {
+				if seen[l] {
+					t.Fatalf("LID %d twice", l)
+				}
+				seen[l] = true
+			}
+		}
+	})
+}
+
+// FuzzReadSubnetList: an error means no result, a lenient reader agrees, and
+// what was read is written and read again without a change.
+func FuzzReadSubnetList(f *testing.F) {
+	fab := oddFabric(f, 0)
+	good := text(f, func(w io.Writer) error { return WriteSubnetList(w, fab, SubnetListOptions{SM: 1}) })
+	for line := range bytes.Lines(good) {
+		f.Add(line)
+	}
+	f.Add(good)
+	f.Add(bytes.ReplaceAll(bytes.ReplaceAll(good[:len(good)/2], []byte(" SPD=10"), nil), []byte("ACT"), []byte("DWN")))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		strict, problems, err := ReadSubnetList("in", data, Options{})
+		if err != nil && (strict != nil || problems != nil) {
+			t.Fatal("an error and a result")
+		}
+		lenient, problems2, err2 := ReadSubnetList("in", data, Options{Lenient: true})
+		if err2 != nil {
+			if err == nil || lenient != nil || Recognize(data) == SubnetList {
+				t.Fatalf("lenient: %v; strict: %v", err2, err)
+			}
+			return
+		}
+		if err == nil && (!reflect.DeepEqual(problems, problems2) || describe(strict) != describe(lenient)) {
+			t.Fatalf("strict: %v\n%s\nlenient: %v\n%s", problems, describe(strict), problems2, describe(lenient))
+		}
+		if lenient.NumLinks() == 0 {
+			return
+		}
+		once := text(t, func(w io.Writer) error { return WriteSubnetList(w, lenient, SubnetListOptions{}) })
+		again, problems, err := ReadSubnetList("again", once, Options{})
+		if err != nil || problems != nil {
+			t.Fatalf("%v %v\n%s", err, problems, once)
+		}
+		if twice := text(t, func(w io.Writer) error { return WriteSubnetList(w, again, SubnetListOptions{}) }); !bytes.Equal(once, twice) {
+			t.Fatalf("%s\nthen\n%s", once, twice)
+		}
+	})
+}
+
+// FuzzDecompress: an error means no result, and other data comes back.
+func FuzzDecompress(f *testing.F) {
+	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04\x00\x43\xbe\xb7\xe8\x01\x00\x00\x00"))
+	f.Add([]byte("\x28\xb5\x2f\xfd\x04\x00\x09\x00\x00\x61\x35\xdf\x4f\xb4"))
+	f.Add([]byte("Unicast lids"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		out, err := Decompress(data)
+		if err != nil && out != nil {
+			t.Fatal("an error and a result")
+		}
+		if !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) && !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) && (err != nil || !bytes.Equal(out, data)) {
+			t.Fatalf("%v", err)
+		}
+	})
+}
