@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// audit is what check is asked to look at.
+type audit struct {
+	topology    string
+	lfts        string
+	certificate string // "" for none
+	lenient     bool
+	files       map[string]string // SHA-256 by path, as a manifest has them
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	var (
+		in             audit
+		format, failOn string
+		rules          bool
+		explain        string
+	)
+	cmd := &cobra.Command{
+		Use:   "check [DIR | -t TOPOLOGY --lfts FILE]",
+		Short: "audit forwarding tables, wherever they come from",
+		Long: `Audit forwarding tables: does every port reach every LID, without forwarding
+loops and without credit loops?
+
+DIR is what compile wrote; its certificate is checked as well. Otherwise the
+tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
+opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text or
+opensm-subnet.lst. Forms are recognized by content, zstd and gzip as well; - is
+standard input.`,
+		Example: `  ibweave check tables
+  ibweave check -t fabric.txt --lfts /var/log/opensm-lfts.dump
+  dump_lfts | ibweave check -t fabric.txt --lfts - --format json
+  ibweave check --explain credit-loop`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case rules:
+				return a.listRules()
+			case explain != "":
+				return a.explainRule(explain)
+			}
+			form, err := report.ParseForm(format)
+			if err != nil {
+				return usagef("--format: %w", err)
+			}
+			opt := report.Options{Version: version}
+			if opt.FailOn, opt.Never, err = parseFailOn(failOn); err != nil {
+				return err
+			}
+			if err := in.resolve(args); err != nil {
+				return err
+			}
+			r, err := a.check(cmd.Context(), &in)
+			if err != nil {
+				return err
+			}
+			opt.Topology, opt.Tables = in.topology, in.lfts
+			if err := report.Write(a.stdout, form, r, opt); err != nil {
+				return err
+			}
+			if !opt.Never && r.Worst() >= opt.FailOn {
+				return errFindings
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
+	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
+	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.StringVar(&format, "format", "text", "text, json, sarif or junit")
+	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	flags.BoolVar(&rules, "rules", false, "list the rules")
+	flags.StringVar(&explain, "explain", "", "explain one `RULE`")
+	return cmd
+}
+
+// parseFailOn reads --fail-on.
+func parseFailOn(s string) (at verify.Severity, never bool, err error) {
+	if s == "never" {
+		return 0, true, nil
+	}
+	if err := at.UnmarshalText([]byte(s)); err != nil || at == verify.Clean {
+		return 0, false, usagef("--fail-on %q: want error, warning, note or never", s)
+	}
+	return at, false, nil
+}
+
+// resolve finds the files of a compiled directory, or sees that all are named.
+func (in *audit) resolve(args []string) error {
+	if len(args) == 0 {
+		if in.topology == "" || in.lfts == "" {
+			return usagef("check needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
+		}
+		return nil
+	}
+	if in.topology != "" || in.lfts != "" {
+		return usagef("check takes a directory or -t and --lfts, not both")
+	}
+	dir := args[0]
+	m, err := compile.ReadManifest(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return inputf("%s is no directory that compile wrote: it has no %s", dir, compile.ManifestName)
+		}
+		return &inputError{err}
+	}
+	in.topology, in.lfts = filepath.Join(dir, compile.TopologyName), filepath.Join(dir, compile.LFTsName)
+	in.files = make(map[string]string, len(m.Files))
+	for name, sum := range m.Files {
+		in.files[filepath.Join(dir, name)] = sum
+	}
+	if name := filepath.Join(dir, compile.CertificateName); in.certificate == "" {
+		if _, err := os.Stat(name); err == nil {
+			in.certificate = name
+		}
+	}
+	return nil
+}
+
+// readAudited is readInput for a file that may be of a compiled directory: it says
+// when the file is not as compile wrote it.
+func (a *app) readAudited(in *audit, name string) ([]byte, error) {
+	data, err := a.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	if want, ok := in.files[name]; ok {
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
+			fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, compile.ManifestName)
+		}
+	}
+	return data, nil
+}
+
+// check reads what an audit needs and verifies it.
+func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
+	text, err := a.readAudited(in, in.topology)
+	if err != nil {
+		return nil, err
+	}
+	f, err := a.parseTopology(in.topology, text, in.lenient)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = a.readAudited(in, in.lfts); err != nil {
+		return nil, err
+	}
+	s := a.startStage("parse "+in.lfts, 0)
+	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient})
+	s.end()
+	if err != nil {
+		return nil, err
+	}
+	a.dumpProblems(problems)
+	s = a.startStage("verify", 0)
+	defer s.end()
+	r, err := verify.Check(ctx, f, tables, verify.Options{Progress: s.set})
+	if err != nil {
+		return nil, err
+	}
+	if in.certificate != "" {
+		if text, err = a.readAudited(in, in.certificate); err != nil {
+			return nil, err
+		}
+		c, err := verify.ReadCertificate(in.certificate, text)
+		if err != nil {
+			return nil, err
+		}
+		findings, err := c.Check(ctx, f, tables)
+		if err != nil {
+			return nil, err
+		}
+		r.Add(findings...)
+	}
+	for i := range problems {
+		p := &problems[i]
+		if p.Kind != dump.PrivateTables {
+			continue
+		}
+		rule, _ := verify.RuleByName(verify.AdaptiveRouting)
+		r.Add(verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: p.Err.Error(), Count: 1})
+	}
+	return r, nil
+}
+
+func (a *app) listRules() error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, r := range verify.Rules {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Severity, r.Summary)
+	}
+	return w.Flush()
+}
+
+func (a *app) explainRule(name string) error {
+	r, ok := verify.RuleByName(name)
+	if !ok {
+		return usagef("--explain %q: no such rule; --rules lists them", name)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s (%s): %s\n\n%s\n", r.Name, r.Severity, r.Summary, strings.TrimSpace(r.Explain))
+	return err
+}

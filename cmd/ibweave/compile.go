@@ -1,0 +1,378 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// defaultInstallDir is where opensm.conf expects the tables. It does not
+// follow the output directory, so that the same input gives the same files
+// wherever it is compiled.
+const defaultInstallDir = "/etc/opensm/ibweave"
+
+// order is what compile is asked to do.
+type order struct {
+	topology, engine, output string
+	lids, guid2lid           string
+	lmc                      int
+	esp0                     bool
+	roots, only              []string
+	lenient, dryRun, force   bool
+	lean                     bool
+	installDir               string
+	json                     bool
+}
+
+func (a *app) compileCommand() *cobra.Command {
+	var (
+		o      order
+		format string
+		list   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "compile -t FILE -e ENGINE -o DIR",
+		Short: "make forwarding tables for OpenSM, and prove them",
+		Long: `Make the forwarding tables of a fabric, prove them safe, and write what OpenSM
+needs to use them.
+
+FILE is ibnetdiscover text or opensm-subnet.lst; zstd and gzip are recognized.
+DIR gets OpenSM's own kinds of files (` + strings.Join([]string{compile.LFTsName, compile.LIDMatrixName, compile.GUID2LIDName}, ",\n") + `,
+` + strings.Join([]string{compile.FDBsName, compile.SubnetListName, compile.ConfigName}, ", ") + `), the fabric with its
+LIDs (` + compile.TopologyName + `), the proof that there is no credit loop
+(` + compile.CertificateName + `), and ` + compile.ManifestName + `. It appears as a whole: a crash
+leaves the old DIR or the new one. With errors in the tables nothing is
+written, unless --force says so.
+
+Engines:
+` + engineHelp(),
+		Example: `  ibweave compile -t fabric.txt -e updn -o tables
+  ibweave compile -t fabric.txt -e updn --lids dense --lmc 1 --dry-run
+  ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,
+		Args: a.noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if list {
+				_, err := io.WriteString(a.stdout, engineHelp())
+				return err
+			}
+			switch format {
+			case "text":
+			case "json":
+				o.json = true
+			default:
+				return usagef("--format %q: want text or json", format)
+			}
+			if !cmd.Flags().Changed("lmc") {
+				o.lmc = lft.KeepLMC
+			} else if o.lmc < 0 || o.lmc > fabric.MaxLMC {
+				return usagef("--lmc %d: want 0 to %d", o.lmc, fabric.MaxLMC)
+			}
+			return a.compile(cmd.Context(), &o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE`")
+	flags.StringVarP(&o.output, "output", "o", "", "`DIR` to write")
+	flags.StringVar(&o.lids, "lids", "keep", "LIDs: keep those there are and fill the gaps, or dense, all new from 1")
+	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
+	flags.IntVar(&o.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
+	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
+	flags.StringSliceVar(&o.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
+	flags.BoolVar(&o.force, "force", false, "write tables with errors, too")
+	flags.BoolVar(&o.lean, "lean", false, "leave the comments out of dumps")
+	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
+	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+compile.ConfigName)
+	flags.StringVar(&format, "format", "text", "form of the summary, text or json")
+	flags.BoolVar(&list, "engines", false, "list the engines")
+	return cmd
+}
+
+// engineHelp lists the engines with their domains and guarantees.
+func engineHelp() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i := range compile.Engines {
+		e := &compile.Engines[i]
+		name := e.Name()
+		if len(e.Aliases) > 0 {
+			name += " (" + strings.Join(e.Aliases, ", ") + ")"
+		}
+		fmt.Fprintf(w, "  %s\t%s\n  \tfor %s; guarantees: %s\n", name, e.Summary, e.Domain, e.Promise())
+	}
+	w.Flush()
+	return b.String()
+}
+
+// summary is the JSON document of compile.
+type summary struct {
+	Version string          `json:"version"`
+	Engine  string          `json:"engine"`
+	LIDs    lidSummary      `json:"lids"`
+	Output  string          `json:"output"` // "" when nothing was written
+	Files   []string        `json:"files"`
+	Install []string        `json:"install"` // commands
+	Seconds compile.Seconds `json:"seconds"`
+	Groups  []struct{}      `json:"groups"`
+	Verify  *verify.Result  `json:"verify"`
+}
+
+type lidSummary struct {
+	Policy string     `json:"policy"`
+	LMC    uint8      `json:"lmc"`
+	Kept   int        `json:"kept"`  // end ports that had their LID before
+	Given  int        `json:"given"` // end ports with a new LID
+	Max    fabric.LID `json:"max"`
+}
+
+// compile is the command.
+func (a *app) compile(ctx context.Context, o *order) error {
+	if o.topology == "" || o.engine == "" {
+		return usagef("compile needs a topology, -t FILE, and an engine, -e ENGINE")
+	}
+	if (o.output == "") != o.dryRun {
+		return usagef("compile needs either a directory to write, -o DIR, or --dry-run")
+	}
+	engine, err := compile.EngineByName(o.engine)
+	if err != nil {
+		return &usageError{err}
+	}
+	if !filepath.IsAbs(o.installDir) {
+		return usagef("--install-dir %q: want an absolute path", o.installDir)
+	}
+	opt := compile.Options{LIDs: lft.LIDOptions{LMC: o.lmc, EnhancedPort0: o.esp0}}
+	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(o.lids); err != nil {
+		return usagef("--lids: %w", err)
+	}
+	if o.guid2lid != "" && opt.LIDs.Policy != lft.KeepLIDs {
+		return usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
+	}
+
+	start := time.Now()
+	f, err := a.readTopology(o.topology, o.lenient)
+	if err != nil {
+		return err
+	}
+	if f.NumSwitches() == 0 {
+		return inputf("%s has no switch, so there are no tables to make", o.topology)
+	}
+	if o.guid2lid != "" {
+		if opt.LIDs.GUID2LID, err = a.readGUID2LID(o.guid2lid, o.lenient); err != nil {
+			return err
+		}
+	}
+	if opt.Route.Roots, err = a.switches(f, "--roots", o.roots); err != nil {
+		return err
+	}
+	only, err := a.switches(f, "--only", o.only)
+	if err != nil {
+		return err
+	}
+	read := time.Since(start).Seconds()
+
+	stage := a.startStage("", 0)
+	opt.Stage = func(name string) {
+		stage.end()
+		stage = a.startStage(name+" "+fabricSize(f), 0)
+	}
+	opt.Progress = func(done, total int) { stage.set(done, total) }
+	r, err := compile.Run(ctx, f, engine, opt)
+	stage.end()
+	var lidError *compile.LIDError
+	if errors.As(err, &lidError) {
+		return inputf("%s: %w", o.topology, err)
+	}
+	if err != nil {
+		return err
+	}
+	r.Seconds.Read = read
+	a.log.Info("routed", zap.String("engine", engine.Name()), zap.Float64("seconds", r.Seconds.Route))
+	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
+
+	s := summary{
+		Version: version, Engine: engine.Name(), LIDs: countLIDs(f, r.Routing.Fabric, o.lids),
+		Files: []string{}, Install: []string{}, Groups: []struct{}{}, Verify: r.Verify,
+	}
+	failed := r.Verify.Worst() >= verify.Error
+	if !o.dryRun && (!failed || o.force) {
+		w := compile.WriteOptions{
+			Version: version, InstallDir: o.installDir, Lean: o.lean, Only: only,
+			Options: o.manifestOptions(r.Routing.Fabric, opt, s.LIDs.LMC),
+		}
+		stage := a.startStage("write "+o.output, 0)
+		start := time.Now()
+		s.Files, err = r.Write(ctx, o.output, w)
+		r.Seconds.Write = time.Since(start).Seconds()
+		stage.end()
+		if err != nil {
+			return err
+		}
+		s.Output = o.output
+		if commands := compile.InstallCommands(o.output, w); commands != nil {
+			s.Install = commands
+		}
+		a.log.Info("written", zap.String("directory", o.output), zap.Float64("seconds", r.Seconds.Write))
+	}
+	s.Seconds = r.Seconds
+	if o.json {
+		err = report.JSON(a.stdout, &s)
+	} else {
+		err = a.printSummary(&s, o, engine)
+	}
+	if err != nil {
+		return err
+	}
+	if failed {
+		return errFindings
+	}
+	return nil
+}
+
+// manifestOptions are the options that decide what a result is.
+func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8) map[string]any {
+	roots := []fabric.GUID{}
+	for _, s := range opt.Route.Roots {
+		roots = append(roots, f.Node(s).GUID)
+	}
+	return map[string]any{"lids": o.lids, "lmc": lmc, "roots": roots}
+}
+
+// readGUID2LID reads OpenSM's cache of LIDs.
+func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
+	data, err := a.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	ranges, problems, err := dump.ReadGUID2LID(name, data, dump.Options{Lenient: lenient})
+	if err != nil {
+		return nil, err
+	}
+	a.dumpProblems(problems)
+	return ranges, nil
+}
+
+// switches finds switches by GUID. A list of one entry that is no GUID names
+// a file with a GUID a line, as OpenSM's root_guid_file; # begins a comment.
+func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.NodeID, error) {
+	if len(list) == 1 {
+		if _, err := fabric.ParseGUID(list[0]); err != nil {
+			return a.switchFile(f, list[0])
+		}
+	}
+	var found []fabric.NodeID
+	for _, text := range list {
+		s, err := findSwitch(f, text)
+		if err != nil {
+			return nil, &inputError{fmt.Errorf("%s: %w", flag, err)}
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
+func (a *app) switchFile(f *fabric.Fabric, name string) ([]fabric.NodeID, error) {
+	data, err := a.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	var found []fabric.NodeID
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		text, _, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		s, err := findSwitch(f, text)
+		if err != nil {
+			return nil, &fabric.ParseError{File: name, Line: number, Text: text, Err: err}
+		}
+		found = append(found, s)
+	}
+	if len(found) == 0 {
+		return nil, inputf("%s has no GUID", name)
+	}
+	return found, nil
+}
+
+func findSwitch(f *fabric.Fabric, text string) (fabric.NodeID, error) {
+	g, err := fabric.ParseGUID(text)
+	if err != nil {
+		return 0, err
+	}
+	s, ok := f.SwitchByGUID(g)
+	if !ok {
+		return 0, fmt.Errorf("the fabric has no switch with GUID %s", g)
+	}
+	return s, nil
+}
+
+// countLIDs compares the LIDs of g with those that f had.
+func countLIDs(f, g *fabric.Fabric, policy string) lidSummary {
+	s := lidSummary{Policy: policy, Max: g.MaxLID()}
+	g.EndPorts(func(p fabric.PortID) {
+		if g.LID(p) == f.LID(p) {
+			s.Kept++
+		} else {
+			s.Given++
+		}
+		s.LMC = max(s.LMC, g.LMC(p))
+	})
+	return s
+}
+
+// printSummary is the summary for people.
+func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%-13s%s: %s\n", "engine", e.Name(), e.Summary)
+	fmt.Fprintf(&b, "%-13s%s: %s kept, %s new, LMC %d\n", "LIDs", s.LIDs.Policy,
+		report.Grouped(int64(s.LIDs.Kept)), report.Grouped(int64(s.LIDs.Given)), s.LIDs.LMC)
+	if err := report.Text(&b, s.Verify); err != nil {
+		return err
+	}
+	row := func(name, value string) { fmt.Fprintf(&b, "%-13s%s\n", name, value) }
+	failed := s.Verify.Worst() >= verify.Error
+	switch {
+	case o.dryRun:
+		row("files", "none, as --dry-run says")
+	case s.Output == "":
+		row("files", "none, because of the errors; --force writes them all the same")
+	default:
+		row("files", strings.TrimSuffix(s.Output, "/")+"/")
+		for _, name := range s.Files {
+			size := int64(0)
+			if info, err := os.Stat(filepath.Join(s.Output, name)); err == nil {
+				size = info.Size()
+			}
+			fmt.Fprintf(&b, "%13s%-23s %14s bytes\n", "", name, report.Grouped(size))
+		}
+	}
+	row("seconds", fmt.Sprintf("read %.3f, route %.3f, verify %.3f, write %.3f", s.Seconds.Read, s.Seconds.Route, s.Seconds.Verify, s.Seconds.Write))
+	if len(s.Install) > 0 && !failed {
+		fmt.Fprintf(&b, "\nOn the host of the subnet manager:\n")
+		for _, c := range s.Install {
+			fmt.Fprintf(&b, "    %s\n", c)
+		}
+	}
+	_, err := a.stdout.Write(b.Bytes())
+	return err
+}

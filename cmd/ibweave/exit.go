@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// The exit statuses of every command.
+const (
+	exitClean       = 0
+	exitFindings    = 1
+	exitUsage       = 2
+	exitInput       = 3
+	exitEnvironment = 4
+)
+
+// exitHelp is their list in every help text and manual page.
+const exitHelp = `  0  done and clean
+  1  done, and there are findings at or above --fail-on, or the engine says
+     that it cannot do this fabric
+  2  wrong usage
+  3  input that cannot be read or is invalid; the message has file:line
+  4  the environment lacks something, an input or output error, or interrupted`
+
+// errFindings ends a command that did its work and printed what it found.
+var errFindings = errors.New("findings")
+
+// usageError is a command line that makes no sense.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// inputError is input that cannot be read or is invalid.
+type inputError struct{ err error }
+
+func (e *inputError) Error() string { return e.err.Error() }
+func (e *inputError) Unwrap() error { return e.err }
+
+func inputf(format string, args ...any) error {
+	return &inputError{fmt.Errorf(format, args...)}
+}
+
+// exitStatus sorts errors. What nobody claims is the environment's fault.
+func exitStatus(err error) int {
+	var (
+		usage  *usageError
+		input  *inputError
+		parse  *fabric.ParseError
+		domain *lft.DomainError
+	)
+	switch {
+	case err == nil:
+		return exitClean
+	case errors.Is(err, context.Canceled):
+		return exitEnvironment
+	case errors.Is(err, errFindings), errors.As(err, &domain):
+		return exitFindings
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &input), errors.As(err, &parse):
+		return exitInput
+	}
+	return exitEnvironment
+}
+
+// report prints an error for people and gives the exit status.
+func (a *app) report(err error) int {
+	status := exitStatus(err)
+	switch {
+	case err == nil, err == errFindings:
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(a.stderr, "ibweave: interrupted; nothing was left half done")
+	case status == exitUsage:
+		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
+		fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.invoked())
+	default:
+		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
+	}
+	return status
+}

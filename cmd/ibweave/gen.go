@@ -1,0 +1,222 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/minnet"
+	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/report"
+)
+
+// genCommand makes fabrics.
+func (a *app) genCommand() *cobra.Command {
+	var (
+		output string
+		drop   int
+		seed   uint64
+	)
+	cmd := &cobra.Command{
+		Use:   "gen KIND",
+		Short: "make a fabric",
+		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads.
+
+The same kind, flags and seed give the same bytes. Switches have the GUIDs from
+0x200000 on, channel adapters those from 0x100000 on; no port has a LID.`,
+		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
+  ibweave gen mesh --dims 16x16 | ibweave compile -t - -e updn -o tables`,
+		Args: a.noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("gen needs a KIND: %s", strings.Join(kindNames(cmd), ", "))
+		},
+	}
+	flags := cmd.PersistentFlags()
+	flags.StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
+	flags.IntVar(&drop, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
+	flags.Uint64Var(&seed, "seed", 1, "seed of everything random")
+
+	kind := func(use, short string, make func([]string) (*fabric.Fabric, error)) *cobra.Command {
+		c := &cobra.Command{
+			Use:   use,
+			Short: short,
+			Args:  a.noArgs,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				f, err := make(args)
+				if err != nil {
+					return &usageError{err}
+				}
+				if f, err = gen.DropLinks(f, drop, seed); err != nil {
+					return &usageError{err}
+				}
+				return a.writeTopology(f, output)
+			},
+		}
+		cmd.AddCommand(c)
+		return c
+	}
+
+	grid := func(use, short string, torus bool) {
+		var (
+			dims  string
+			wrap  string
+			hosts int
+		)
+		c := kind(use, short, func(args []string) (*fabric.Fabric, error) {
+			spec := mesh.Spec{Hosts: hosts}
+			var err error
+			if spec.Dims, err = parseDims(dims); err != nil {
+				return nil, err
+			}
+			if len(args) == 1 { // --wrap x,y: an optional value needs no = here
+				if wrap != wrapAll {
+					return nil, fmt.Errorf("unexpected argument %q", args[0])
+				}
+				wrap = args[0]
+			}
+			if torus {
+				wrap = wrapAll
+			}
+			if spec.Wrap, err = parseWrap(wrap, len(spec.Dims)); err != nil {
+				return nil, err
+			}
+			return mesh.Generate(spec)
+		})
+		c.Flags().StringVar(&dims, "dims", "", "switches along each dimension, `AxB[xC..]`, x first")
+		c.Flags().IntVar(&hosts, "hosts", 1, "hosts on each switch")
+		a.require(c, "dims")
+		if !torus {
+			c.Args = a.maxArgs(1)
+			c.Flags().StringVar(&wrap, "wrap", "", "make rings of all dimensions, or of the named ones: `x,y,z` or numbers from 1")
+			c.Flags().Lookup("wrap").NoOptDefVal = wrapAll
+		}
+	}
+	grid("mesh", "n-dimensional mesh", false)
+	grid("torus", "n-dimensional torus: a mesh with all dimensions wrapped", true)
+
+	var dim, cubeHosts int
+	c := kind("hypercube", "hypercube", func([]string) (*fabric.Fabric, error) { return mesh.Hypercube(dim, cubeHosts) })
+	c.Flags().IntVar(&dim, "dim", 0, "dimensions")
+	c.Flags().IntVar(&cubeHosts, "hosts", 1, "hosts on each switch")
+	a.require(c, "dim")
+
+	var tree gen.FatTreeSpec
+	c = kind("fattree", "fat tree of two or three levels", func([]string) (*fabric.Fabric, error) { return gen.FatTree(tree) })
+	c.Flags().IntVar(&tree.Radix, "radix", 0, "ports of each switch, an even number")
+	c.Flags().IntVar(&tree.Levels, "levels", 2, "levels of switches, 2 or 3")
+	c.Flags().IntVar(&tree.HostsPerLeaf, "hosts-per-leaf", 0, "hosts on each leaf; half the radix when not given")
+	a.require(c, "radix")
+
+	var p, k int
+	c = kind("shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", func([]string) (*fabric.Fabric, error) { return myrinet.Shufflenet(p, k) })
+	c.Flags().IntVar(&p, "p", 2, "cables from a switch to the next column")
+	c.Flags().IntVar(&k, "k", 3, "columns")
+
+	kind("myrinet4", "four switches in a ring with eight hosts", func([]string) (*fabric.Fabric, error) { return myrinet.Four() })
+
+	var points int
+	c = kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, seed) })
+	c.Flags().IntVar(&points, "switches", 128, "switches")
+
+	var stages int
+	var wrapAround bool
+	c = kind("banyan", "banyan multistage network of 2x2 switches", func([]string) (*fabric.Fabric, error) { return minnet.Banyan(stages, wrapAround) })
+	c.Flags().IntVar(&stages, "stages", 0, "stages `N`; there are 2^N processors")
+	c.Flags().BoolVar(&wrapAround, "wrap-around", false, "a processor sends and receives with one channel adapter")
+	a.require(c, "stages")
+
+	var random gen.IrregularSpec
+	c = kind("irregular", "connected random network, every switch of the same degree", func([]string) (*fabric.Fabric, error) {
+		random.Seed = seed
+		return gen.Irregular(random)
+	})
+	c.Flags().IntVar(&random.Switches, "switches", 0, "switches")
+	c.Flags().IntVar(&random.Degree, "degree", 0, "cables from each switch to other switches")
+	c.Flags().IntVar(&random.Hosts, "hosts", 0, "hosts in all")
+	a.require(c, "switches", "degree", "hosts")
+	return cmd
+}
+
+// kindNames lists a command's subcommands.
+func kindNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// parseDims reads 16x16x4.
+func parseDims(s string) ([]int, error) {
+	var dims []int
+	for _, d := range strings.Split(s, "x") {
+		n, err := strconv.Atoi(d)
+		if err != nil {
+			return nil, fmt.Errorf("--dims %q: want numbers with x between them, like 16x16", s)
+		}
+		dims = append(dims, n)
+	}
+	return dims, nil
+}
+
+// wrapAll is what --wrap without a value says.
+const wrapAll = "all"
+
+// parseWrap reads which of n dimensions are rings: "", "all", or a list of x,
+// y, z and numbers from 1.
+func parseWrap(s string, n int) ([]bool, error) {
+	if s == "" {
+		return nil, nil
+	}
+	wrap := make([]bool, n)
+	if s == wrapAll {
+		for d := range wrap {
+			wrap[d] = true
+		}
+		return wrap, nil
+	}
+	for _, name := range strings.Split(s, ",") {
+		d := slices.Index([]string{"x", "y", "z"}, name)
+		if i, err := strconv.Atoi(name); err == nil {
+			d = i - 1
+		}
+		if d < 0 || d >= n {
+			return nil, fmt.Errorf("--wrap %q: want dimensions of the %d-dimensional mesh, like x,y or 1,2", s, n)
+		}
+		wrap[d] = true
+	}
+	return wrap, nil
+}
+
+// writeTopology writes ibnetdiscover text to a file or standard output.
+func (a *app) writeTopology(f *fabric.Fabric, name string) error {
+	if err := a.writeOutput(name, topology.Append(nil, f)); err != nil {
+		return err
+	}
+	if name != "-" {
+		fmt.Fprintf(a.stdout, "wrote %s: %s\n", name, fabricSize(f))
+	}
+	return nil
+}
+
+// fabricSize is "20 switches, 64 hosts, 128 links".
+func fabricSize(f *fabric.Fabric) string {
+	return fmt.Sprintf("%s, %s, %s", plural(f.NumSwitches(), "switch", "switches"),
+		plural(len(f.CAPorts()), "CA port", "CA ports"), plural(f.NumLinks(), "link", "links"))
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return report.Grouped(int64(n)) + " " + many
+}

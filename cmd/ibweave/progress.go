@@ -1,0 +1,95 @@
+package main
+
+import (
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+)
+
+// progressAfter is how long a stage may take before a terminal shows it.
+const progressAfter = time.Second
+
+// isTerminal says whether a person watches w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// stage is something under way that may take long. Its methods may be called
+// concurrently, end once.
+type stage struct {
+	done, total atomic.Int64
+	stop        chan struct{}
+	ended       sync.WaitGroup
+}
+
+// startStage shows a stage on standard error, if that is a terminal, once it
+// has lasted progressAfter: as a bar when the total is known by then, else as
+// the time that it has taken (total 0).
+func (a *app) startStage(name string, total int64) *stage {
+	s := &stage{stop: make(chan struct{})}
+	s.total.Store(total)
+	if isTerminal(a.stderr) {
+		start := time.Now()
+		s.ended.Go(func() {
+			select {
+			case <-s.stop:
+			case <-time.After(progressAfter):
+				s.show(a.stderr, name, start)
+			}
+		})
+	}
+	return s
+}
+
+// show draws the stage until it ends.
+func (s *stage) show(w io.Writer, name string, start time.Time) {
+	const redraw = 100 * time.Millisecond
+	p := mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(redraw))
+	elapsed := decor.Any(func(decor.Statistics) string { return " " + time.Since(start).Round(time.Second).String() })
+	var bar *mpb.Bar
+	if total := s.total.Load(); total > 0 {
+		bar = p.AddBar(total, mpb.PrependDecorators(decor.Name(name+" ")), mpb.AppendDecorators(decor.Percentage(), elapsed))
+	} else {
+		bar = p.New(1, mpb.SpinnerStyle().PositionLeft(), mpb.BarWidth(2),
+			mpb.PrependDecorators(decor.Name(name+" ")), mpb.AppendDecorators(elapsed))
+	}
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			bar.Abort(true)
+			p.Wait()
+			return
+		case <-tick.C:
+			if total := s.total.Load(); total > 0 {
+				bar.SetCurrent(min(s.done.Load(), total-1)) // a full bar would end
+			}
+		}
+	}
+}
+
+// set says how much is done, of all.
+func (s *stage) set(done, total int) {
+	s.done.Store(int64(done))
+	s.total.Store(int64(total))
+}
+
+// Write counts bytes as done, so that a stage can be an io.Writer on the side.
+func (s *stage) Write(b []byte) (int, error) {
+	s.done.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// end takes the stage off the screen and returns when it is gone.
+func (s *stage) end() {
+	close(s.stop)
+	s.ended.Wait()
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// app is one run of the program.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	log            *zap.Logger
+	stdinTaken     bool           // "-" has been read
+	command        *cobra.Command // the one that is meant
+	running        bool           // the command line made sense
+}
+
+// rootCommand is the program's tree of commands.
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ibweave",
+		Short: "compile an InfiniBand fabric into forwarding tables and prove them safe",
+		Long: `ibweave compiles an InfiniBand fabric into forwarding tables, proves them safe
+and hands them to OpenSM.`,
+		Example: `  ibnetdiscover > fabric.txt
+  ibweave compile -t fabric.txt -e updn -o tables
+  ibweave check tables
+  ibweave rehearse tables`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          a.noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("a command is needed: %s", strings.Join(kindNames(cmd), ", "))
+		},
+	}
+	var level, format string
+	flags := root.PersistentFlags()
+	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
+	flags.StringVar(&format, "log-format", "console", "form of the log, console or json")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		a.command = cmd
+		return a.openLog(level, format)
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		a.command = cmd
+		return &usageError{err}
+	})
+	root.AddCommand(a.genCommand(), a.compileCommand(), a.checkCommand(), a.versionCommand(), a.manCommand(root))
+	root.InitDefaultCompletionCmd()
+	root.SetHelpTemplate(root.HelpTemplate() + "\nExit status:\n" + exitHelp + "\n")
+	walk(root, func(c *cobra.Command) {
+		if body := c.RunE; body != nil {
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				a.running = true
+				return body(cmd, args)
+			}
+		}
+	})
+	return root
+}
+
+// walk visits a command and all below it.
+func walk(c *cobra.Command, visit func(*cobra.Command)) {
+	visit(c)
+	for _, sub := range c.Commands() {
+		walk(sub, visit)
+	}
+}
+
+// invoked is the name of the command that runs, for messages.
+func (a *app) invoked() string {
+	if a.command != nil {
+		return a.command.CommandPath()
+	}
+	return "ibweave"
+}
+
+// noArgs and maxArgs are cobra's, as usage errors.
+func (a *app) noArgs(cmd *cobra.Command, args []string) error { return a.maxArgs(0)(cmd, args) }
+
+func (a *app) maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		a.command = cmd
+		if n == 0 && cmd.HasSubCommands() {
+			return usagef("no such command: %s %s; want one of %s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "))
+		}
+		return usagef("unexpected argument %q", args[n])
+	}
+}
+
+// require makes flags mandatory.
+func (a *app) require(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // there is no such flag: found by every test
+		}
+	}
+}
+
+// openLog sets the log up.
+func (a *app) openLog(level, format string) error {
+	at, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return usagef("--log-level %q: want debug, info, warn or error", level)
+	}
+	var encoder zapcore.Encoder
+	switch format {
+	case "console":
+		c := zap.NewDevelopmentEncoderConfig()
+		encoder = zapcore.NewConsoleEncoder(c)
+	case "json":
+		encoder = zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	default:
+		return usagef("--log-format %q: want console or json", format)
+	}
+	a.log = zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(a.stderr)), at))
+	return nil
+}
+
+// readInput reads a whole file, or standard input for "-", and undoes zstd or
+// gzip.
+func (a *app) readInput(name string) ([]byte, error) {
+	var (
+		from io.Reader
+		size int64
+	)
+	if name == "-" {
+		if a.stdinTaken {
+			return nil, usagef("standard input (-) can be one file only")
+		}
+		a.stdinTaken = true
+		from = a.stdin
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &inputError{err}
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return nil, &inputError{err}
+		}
+		if info.IsDir() {
+			return nil, inputf("%s is a directory, want a file", name)
+		}
+		size = info.Size()
+		from = f
+	}
+	s := a.startStage("read "+name, size)
+	defer s.end()
+	var b bytes.Buffer
+	b.Grow(int(size) + bytes.MinRead)
+	if _, err := b.ReadFrom(io.TeeReader(from, s)); err != nil {
+		return nil, &inputError{fmt.Errorf("%s: %w", name, err)}
+	}
+	data, err := dump.Decompress(b.Bytes())
+	if err != nil {
+		return nil, &inputError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return data, nil
+}
+
+// readTopology reads the fabric from a file.
+func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
+	data, err := a.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	return a.parseTopology(name, data, lenient)
+}
+
+// parseTopology makes a fabric of ibnetdiscover text or opensm-subnet.lst.
+func (a *app) parseTopology(name string, data []byte, lenient bool) (*fabric.Fabric, error) {
+	if dump.Recognize(data) == dump.SubnetList {
+		f, problems, err := dump.ReadSubnetList(name, data, dump.Options{Lenient: lenient})
+		if err != nil {
+			return nil, err
+		}
+		a.dumpProblems(problems)
+		return f, nil
+	}
+	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		fmt.Fprintf(a.stderr, "%s:%d: %s\n", name, p.Line, p.Message)
+	}
+	return f, nil
+}
+
+// dumpProblems prints what was odd in a dump.
+func (a *app) dumpProblems(problems []dump.Problem) {
+	for i := range problems {
+		fmt.Fprintf(a.stderr, "%s\n", &problems[i])
+	}
+}
+
+// writeOutput writes a whole file at once, or to standard output for "-".
+func (a *app) writeOutput(name string, data []byte) error {
+	write := func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+	if name == "-" {
+		return write(a.stdout)
+	}
+	return dump.WriteFileAtomic(name, write)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// version is the release; the revision comes from the build.
+const version = "0.1.0"
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Args:  a.noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(a.stdout, "ibweave %s%s, %s\n", version, revision(), runtime.Version())
+			return err
+		},
+	}
+}
+
+// revision is " (0123456789ab)" with the commit that was built, and
+// "modified" if the tree was.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	commit, modified := "", ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				modified = ", modified"
+			}
+		}
+	}
+	if commit == "" {
+		return ""
+	}
+	return " (" + commit + modified + ")"
+}
+
+// manCommand writes the manual pages.
+func (a *app) manCommand(root *cobra.Command) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "man",
+		Short: "write the manual pages",
+		Long:  "Write a manual page for each command, to be read with man -l FILE.",
+		Args:  a.noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return err
+			}
+			walk(root, func(c *cobra.Command) {
+				c.DisableAutoGenTag = true
+				if c.RunE != nil {
+					c.Long = strings.TrimSpace(c.Long+"\n\nExit status:\n") + "\n\n" + exitHelp
+				}
+			})
+			header := &doc.GenManHeader{Section: "1", Source: "ibweave " + version, Manual: "ibweave"}
+			return doc.GenManTree(root, header, dir)
+		},
+	}
+	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
+	return cmd
+}

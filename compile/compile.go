@@ -1,0 +1,90 @@
+// Package compile is the pipeline from a fabric to files that OpenSM loads:
+// LIDs, an engine's forwarding tables, their verification, and the directory
+// that holds them.
+package compile
+
+import (
+	"context"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Options are what a caller may ask of Run.
+type Options struct {
+	LIDs  lft.LIDOptions
+	Route lft.Options
+	// Stage, if not nil, is called when a stage begins: "route", "verify".
+	Stage func(name string)
+	// Progress, if not nil, is told how much of the verification is done. It
+	// is called from several goroutines.
+	Progress func(done, total int)
+}
+
+// Seconds is how long each stage took.
+type Seconds struct {
+	Read      float64 `json:"read"`
+	Route     float64 `json:"route"` // LIDs included
+	Multicast float64 `json:"multicast"`
+	Verify    float64 `json:"verify"`
+	Write     float64 `json:"write"`
+}
+
+// Result is a verified routing.
+type Result struct {
+	Engine  *Engine
+	Routing *lft.Routing
+	// Verify is what the checker says. What the engine does not promise and
+	// an operator can live with, a credit loop of minhop, is a warning in it.
+	Verify  *verify.Result
+	Seconds Seconds
+}
+
+// LIDError says that the LIDs cannot be assigned as wanted.
+type LIDError struct{ Err error }
+
+func (e *LIDError) Error() string { return "LIDs: " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *LIDError) Unwrap() error { return e.Err }
+
+// Run assigns LIDs, routes and verifies. Errors: a *LIDError, a
+// *lft.DomainError of the engine, and ctx's. Tables with findings are no
+// error: see Result.Verify.
+func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
+	r := &Result{Engine: e}
+	stage := func(name string, seconds *float64, run func() error) error {
+		if opt.Stage != nil {
+			opt.Stage(name)
+		}
+		start := time.Now()
+		err := run()
+		*seconds += time.Since(start).Seconds()
+		return err
+	}
+	err := stage("route", &r.Seconds.Route, func() error {
+		g, err := lft.AssignLIDs(f, opt.LIDs)
+		if err != nil {
+			return &LIDError{err}
+		}
+		r.Routing, err = e.Route(ctx, g, opt.Route)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = stage("verify", &r.Seconds.Verify, func() error {
+		var err error
+		r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, verify.Options{Progress: opt.Progress})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !e.Guarantee().Has(lft.NoCreditLoop) {
+		r.Verify.Regrade(verify.CreditLoop, verify.Warning)
+	}
+	return r, nil
+}

@@ -1,0 +1,289 @@
+package compile
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// ManifestName is the file of a compiled directory that lists the others.
+const ManifestName = "manifest.json"
+
+// Manifest says what made a compiled directory, and what belongs to it.
+type Manifest struct {
+	Version string         `json:"version"` // of ibweave
+	Engine  string         `json:"engine"`
+	Options map[string]any `json:"options"` // by flag name; only what changes the result
+	// Files is the SHA-256 of each file, in hexadecimal, by name.
+	Files map[string]string `json:"files"`
+}
+
+// ReadManifest reads the manifest of a compiled directory.
+func ReadManifest(dir string) (*Manifest, error) {
+	name := filepath.Join(dir, ManifestName)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var m Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &m, nil
+}
+
+// A file of a directory in the making.
+type file struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// pendingPrefix names a directory in the making, beside the one it replaces.
+// It is locked (flock) as long as somebody works on it.
+const pendingPrefix = ".ibweave-"
+
+// pendingAge is how old a directory in the making has to be before it can
+// count as abandoned: it is not locked at the moment that it is made.
+const pendingAge = time.Minute
+
+// writeDirectory writes files and their manifest as directory dir. All of it
+// appears at once: a complete directory is made beside dir, synced, and put
+// in its place by one rename (two, the old one first, on a file system that
+// cannot exchange directories, as NFS). A crash at any point leaves dir as it
+// was or as it will be, and at most a hidden directory beside it, which a
+// later call removes.
+//
+// A dir that exists is replaced only if it is empty or holds nothing but the
+// files of its own manifest: what others put there is not ours to delete.
+// progress, if not nil, is told how many bytes were written.
+func writeDirectory(ctx context.Context, dir string, files []file, m Manifest, progress io.Writer) (err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = target
+	}
+	mode := fs.FileMode(0o755)
+	replace, err := replaceable(dir, files)
+	if err != nil {
+		return err
+	}
+	if replace {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		mode = info.Mode().Perm()
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return err
+	}
+	removeAbandoned(parent)
+	pending, err := os.MkdirTemp(parent, pendingPrefix+"*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(pending)) }() // what is left, or was replaced
+	lock, err := lockDirectory(pending)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := os.Chmod(pending, mode); err != nil {
+		return err
+	}
+	m.Files = make(map[string]string, len(files))
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(writersAtOnce)
+	for _, f := range files {
+		g.Go(func() error {
+			sum, err := writeFile(ctx, filepath.Join(pending, f.name), f.write, progress)
+			mu.Lock()
+			defer mu.Unlock()
+			m.Files[f.name] = sum
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	writeManifest := func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(m)
+	}
+	if _, err := writeFile(ctx, filepath.Join(pending, ManifestName), writeManifest, progress); err != nil {
+		return err
+	}
+	if err := lock.Sync(); err != nil {
+		return err
+	}
+	if err := swap(pending, dir, replace); err != nil {
+		return err
+	}
+	return syncDirectory(parent)
+}
+
+// writersAtOnce bounds the files that are written at the same time: each
+// writer spreads its own work over the CPUs.
+const writersAtOnce = 2
+
+// replaceable says whether dir exists, and refuses one with files that no
+// compile wrote.
+func replaceable(dir string, files []file) (exists bool, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || len(entries) == 0 {
+		return true, err
+	}
+	m, err := ReadManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, fmt.Errorf("%s is not empty and has no %s, so it is not a compiled directory; write to another one", dir, ManifestName)
+	}
+	if err != nil {
+		return true, err
+	}
+	ours := map[string]bool{ManifestName: true}
+	for name := range m.Files {
+		ours[name] = true
+	}
+	for _, f := range files {
+		ours[f.name] = true
+	}
+	for _, e := range entries {
+		if !ours[e.Name()] || e.IsDir() {
+			return true, fmt.Errorf("%s has %s, which no compile wrote and which would be lost; move it, or write to another directory", dir, e.Name())
+		}
+	}
+	return true, nil
+}
+
+// swap puts pending in the place of dir; pending is then what was there.
+func swap(pending, dir string, replace bool) error {
+	if !replace {
+		return os.Rename(pending, dir)
+	}
+	err := unix.Renameat2(unix.AT_FDCWD, pending, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		if err != nil {
+			return &os.LinkError{Op: "exchange", Old: pending, New: dir, Err: err}
+		}
+		return nil
+	}
+	old := pending + ".old"
+	if err := os.Rename(dir, old); err != nil {
+		return err
+	}
+	if err := os.Rename(pending, dir); err != nil {
+		return errors.Join(err, os.Rename(old, dir))
+	}
+	return os.Rename(old, pending)
+}
+
+// writeFile writes one file, syncs it and returns its SHA-256. It stops when
+// ctx ends.
+func writeFile(ctx context.Context, name string, write func(io.Writer) error, progress io.Writer) (sum string, err error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := &sumWriter{ctx: ctx, file: f, sum: sha256.New(), progress: progress}
+	b := bufio.NewWriterSize(w, 1<<20)
+	if err := write(b); err != nil {
+		return "", err
+	}
+	if err := b.Flush(); err != nil {
+		return "", err
+	}
+	if err := f.Sync(); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(w.sum.Sum(nil)), nil
+}
+
+// sumWriter writes to a file and keeps its hash.
+type sumWriter struct {
+	ctx      context.Context
+	file     *os.File
+	sum      hash.Hash
+	progress io.Writer
+}
+
+func (w *sumWriter) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	w.sum.Write(b)
+	if w.progress != nil {
+		w.progress.Write(b)
+	}
+	return w.file.Write(b)
+}
+
+// lockDirectory opens a directory and locks it until it is closed. The error
+// is unix.EWOULDBLOCK when another process has the lock.
+func lockDirectory(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, &os.PathError{Op: "flock", Path: dir, Err: err}
+	}
+	return f, nil
+}
+
+// removeAbandoned removes directories in the making that nobody works on any
+// more. It is no error when it cannot.
+func removeAbandoned(parent string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), pendingPrefix) {
+			continue
+		}
+		dir := filepath.Join(parent, e.Name())
+		info, err := e.Info()
+		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < pendingAge {
+			continue
+		}
+		if lock, err := lockDirectory(dir); err == nil {
+			os.RemoveAll(dir)
+			lock.Close()
+		}
+	}
+}
+
+// syncDirectory makes renames in a directory last.
+func syncDirectory(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,63 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
+)
+
+// Engine is an entry of the table of engines. The guarantee is the engine's
+// own, lft.Engine.Guarantee; verify holds every result to it.
+type Engine struct {
+	lft.Engine
+	Aliases []string
+	Domain  string // the fabrics that it routes
+	Summary string
+}
+
+// Engines is the table of engines, in the order of the help texts.
+var Engines = []Engine{
+	{
+		Engine:  updown.Engine{},
+		Aliases: []string{"updown"},
+		Domain:  "any fabric",
+		Summary: "up*/down* on a strict order of the switches, loads balanced over the whole fabric",
+	},
+	{
+		Engine:  lft.Minhop{},
+		Domain:  "any fabric",
+		Summary: "shortest paths, loads balanced over the whole fabric",
+	},
+}
+
+// Promise is the guarantee in words.
+func (e *Engine) Promise() string {
+	g := e.Guarantee()
+	var s []string
+	if g.Has(lft.Reachable) {
+		s = append(s, "all pairs reachable")
+	}
+	if g.Has(lft.Minimal) {
+		s = append(s, "shortest paths")
+	}
+	if g.Has(lft.NoCreditLoop) {
+		s = append(s, "no credit loop")
+	}
+	return strings.Join(s, ", ")
+}
+
+// EngineByName finds an engine by its name or an alias.
+func EngineByName(name string) (*Engine, error) {
+	var names []string
+	for i := range Engines {
+		e := &Engines[i]
+		if e.Name() == name || slices.Contains(e.Aliases, name) {
+			return e, nil
+		}
+		names = append(names, e.Name())
+	}
+	return nil, fmt.Errorf("no engine %q: want one of %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,163 @@
+package compile
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// The files of a compiled directory, by the names that OpenSM has for them
+// where it has them.
+const (
+	LFTsName        = "opensm-lfts.dump"
+	LIDMatrixName   = "opensm-lid-matrix.dump"
+	GUID2LIDName    = "guid2lid"
+	FDBsName        = "opensm.fdbs"
+	SubnetListName  = "opensm-subnet.lst"
+	TopologyName    = "fabric.ibnetdiscover"
+	CertificateName = "certificate.txt"
+	ConfigName      = "opensm.conf"
+)
+
+// WriteOptions are what a caller may ask of Result.Write.
+type WriteOptions struct {
+	Version string         // of ibweave, for the manifest
+	Options map[string]any // for the manifest: what else made the result
+	// InstallDir is the absolute path that opensm.conf gives the files.
+	InstallDir string
+	// Lean leaves the comments out of dumps.
+	Lean bool
+	// Only restricts tables to these switches; nil means all. There is no
+	// opensm.conf then, since OpenSM would leave the other switches without
+	// tables.
+	Only []fabric.NodeID
+	// Progress, if not nil, is written what the files are.
+	Progress io.Writer
+}
+
+// Write makes dir of a result, all at once (see writeDirectory), and returns
+// the names of its files. It writes whatever Result.Verify says: that is for
+// the caller to read first.
+func (r *Result) Write(ctx context.Context, dir string, opt WriteOptions) ([]string, error) {
+	if !filepath.IsAbs(opt.InstallDir) {
+		return nil, fmt.Errorf("%s is no absolute path, as opensm.conf needs", opt.InstallDir)
+	}
+	if strings.ContainsAny(opt.InstallDir, " \t\n\r#\"") {
+		return nil, fmt.Errorf("%q: OpenSM reads no blanks, quotes or # in the names of files", opt.InstallDir)
+	}
+	files := r.files(opt)
+	m := Manifest{Version: opt.Version, Engine: r.Routing.Engine, Options: opt.manifestOptions(r.Routing.Fabric)}
+	if err := writeDirectory(ctx, dir, files, m, opt.Progress); err != nil {
+		return nil, err
+	}
+	names := []string{ManifestName}
+	for _, f := range files {
+		names = append(names, f.name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// files is what a result consists of.
+func (r *Result) files(opt WriteOptions) []file {
+	f, t := r.Routing.Fabric, r.Routing.Tables
+	tables := dump.WriteOptions{Lean: opt.Lean, Only: opt.Only}
+	files := []file{
+		{LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t, tables) }},
+		{LIDMatrixName, func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, t, tables) }},
+		{FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, tables) }},
+		{GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) }},
+		{SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) }},
+		{TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
+	}
+	if c := r.Verify.Certificate(); c != nil {
+		files = append(files, file{CertificateName, func(w io.Writer) error { return c.Write(w) }})
+	}
+	if opt.Only == nil {
+		files = append(files, file{ConfigName, func(w io.Writer) error { return r.writeConfig(w, opt) }})
+	}
+	return files
+}
+
+// writeConfig writes an opensm.conf that makes OpenSM's file engine load the
+// tables from InstallDir.
+//
+// no_fallback keeps OpenSM from routing by minhop when it cannot load them.
+// LIDs come from guid2lid in OpenSM's cache directory (OSM_CACHE_DIR, else
+// /var/cache/opensm), for which there is no option; honor_guid2lid_file makes
+// OpenSM believe it rather than the ports.
+func (r *Result) writeConfig(w io.Writer, opt WriteOptions) error {
+	f := r.Routing.Fabric
+	lmc, esp0 := uint8(0), "FALSE"
+	f.EndPorts(func(p fabric.PortID) {
+		l := f.LMC(p)
+		lmc = max(lmc, l)
+		if l > 0 && f.IsSwitch(f.Owner(p)) {
+			esp0 = "TRUE"
+		}
+	})
+	_, err := fmt.Fprintf(w, `# Makes OpenSM's file engine load the tables that ibweave's %s made.
+# Copy %s to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.
+routing_engine file,no_fallback
+lfts_file %s
+lid_matrix_dump_file %s
+honor_guid2lid_file TRUE
+lmc %d
+lmc_esp0 %s
+`, r.Routing.Engine, filepath.Join(opt.InstallDir, GUID2LIDName),
+		filepath.Join(opt.InstallDir, LFTsName), filepath.Join(opt.InstallDir, LIDMatrixName), lmc, esp0)
+	return err
+}
+
+// InstallCommands are the shell commands that put a compiled directory where
+// its opensm.conf expects it and start OpenSM with it; none when the directory
+// has no opensm.conf.
+func InstallCommands(dir string, opt WriteOptions) []string {
+	if opt.Only != nil {
+		return nil
+	}
+	quote := func(s string) string {
+		if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+			return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./+,:@%", c))
+		}) {
+			return s
+		}
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var commands []string
+	if abs, err := filepath.Abs(dir); err != nil || abs != filepath.Clean(opt.InstallDir) {
+		commands = append(commands,
+			"mkdir -p "+quote(opt.InstallDir),
+			"cp "+quote(dir)+"/* "+quote(opt.InstallDir)+"/")
+	}
+	return append(commands,
+		"cp "+quote(filepath.Join(opt.InstallDir, GUID2LIDName))+" /var/cache/opensm/guid2lid",
+		"opensm -F "+quote(filepath.Join(opt.InstallDir, ConfigName)))
+}
+
+// manifestOptions adds what WriteOptions decide to the other options.
+func (opt *WriteOptions) manifestOptions(f *fabric.Fabric) map[string]any {
+	m := maps.Clone(opt.Options)
+	if m == nil {
+		m = map[string]any{}
+	}
+	m["install-dir"] = opt.InstallDir
+	m["lean"] = opt.Lean
+	if opt.Only != nil {
+		only := []fabric.GUID{}
+		for _, s := range opt.Only {
+			only = append(only, f.Node(s).GUID)
+		}
+		slices.Sort(only)
+		m["only"] = slices.Compact(only)
+	}
+	return m
+}

@@ -1,0 +1,95 @@
+// Package report prints what verify found: text for people, JSON for scripts,
+// SARIF 2.1.0 for code scanning, and JUnit XML for CI systems. All forms are
+// the same bytes for the same result.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Form is a way to print a verify.Result.
+type Form uint8
+
+// The forms.
+const (
+	TextForm Form = iota
+	JSONForm
+	SARIFForm
+	JUnitForm
+)
+
+var forms = [...]string{TextForm: "text", JSONForm: "json", SARIFForm: "sarif", JUnitForm: "junit"}
+
+// String is the name on the command line.
+func (f Form) String() string {
+	if int(f) < len(forms) {
+		return forms[f]
+	}
+	return fmt.Sprintf("form %d", uint8(f))
+}
+
+// ParseForm reads a form's name.
+func ParseForm(s string) (Form, error) {
+	for i, name := range forms {
+		if name == s {
+			return Form(i), nil
+		}
+	}
+	return 0, fmt.Errorf("format %q: want one of %s", s, strings.Join(forms[:], ", "))
+}
+
+// Options say where a result comes from and what it is held to.
+type Options struct {
+	Version  string          // of ibweave
+	Topology string          // name of the topology file
+	Tables   string          // name of the file of forwarding tables
+	FailOn   verify.Severity // findings from here on are failures
+	Never    bool            // no finding is a failure
+}
+
+// fails says whether a finding is a failure.
+func (o *Options) fails(s verify.Severity) bool { return !o.Never && s >= o.FailOn }
+
+// Write prints r in one of the forms. Errors are those of w.
+func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
+	switch form {
+	case JSONForm:
+		return JSON(w, r)
+	case SARIFForm:
+		return SARIF(w, r, opt)
+	case JUnitForm:
+		return JUnit(w, r, opt)
+	}
+	return Text(w, r)
+}
+
+// JSON prints v, a result or a document that holds one, with two blanks a
+// level.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// plural is "1 switch" or "1,620 switches".
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Grouped(n) + " " + many
+}
+
+// Grouped writes 338142 as 338,142.
+func Grouped(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Text prints a result for people: the figures, the findings with their
+// witnesses, and the verdict.
+func Text(w io.Writer, r *verify.Result) error {
+	b := bufio.NewWriter(w)
+	Figures(b, r)
+	for i := range r.Findings {
+		finding(b, &r.Findings[i])
+	}
+	Verdict(b, r)
+	return b.Flush()
+}
+
+// Figures prints a line for each thing that was counted.
+func Figures(w io.Writer, r *verify.Result) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	f, u, m := &r.Fabric, &r.Unicast, &r.Management
+	row("fabric", "%s, %s, %s, LIDs up to %d",
+		plural(int64(f.Switches), "switch", "switches"), plural(int64(f.CAPorts), "CA port", "CA ports"),
+		plural(int64(f.Links), "link", "links"), f.MaxLID)
+	row("unicast", "%s: %s unreachable, %s looping, %s longer than the shortest path",
+		plural(u.Pairs, "pair", "pairs"), Grouped(u.Unreachable), Grouped(u.Loops), Grouped(u.NonMinimal))
+	delivered := u.Pairs - u.Unreachable - u.Loops
+	name := "hops"
+	for hops, n := range u.HopHistogram {
+		if n == 0 {
+			continue
+		}
+		row(name, "%3d %14s pairs %5.1f %%", hops, Grouped(n), 100*float64(n)/float64(delivered))
+		name = ""
+	}
+	if l := r.Balance.MaxLink; l != nil {
+		row("balance", "%s on the most loaded link, %s, and %.1f on average",
+			plural(r.Balance.MaxRoutes, "route", "routes"), l, r.Balance.MeanRoutes)
+	}
+	c := &r.CreditLoops
+	row("credit loops", "%s on %s; %s between %s",
+		Grouped(int64(c.Count)), plural(int64(c.VLs), "VL", "VLs"),
+		plural(int64(c.Dependencies), "dependency", "dependencies"), plural(int64(c.Channels), "channel", "channels"))
+	row("management", "%s with a switch: %s unreachable, %s looping, %s with CA traffic",
+		plural(m.Pairs, "pair", "pairs"), Grouped(m.Unreachable), Grouped(m.Loops),
+		plural(int64(m.CreditLoops), "credit loop", "credit loops"))
+	if g := &r.Multicast; g.Groups > 0 {
+		row("multicast", "%s: %s missing, %s twice, %s looping, %s stray, %s with unicast",
+			plural(int64(g.Groups), "group", "groups"), Grouped(int64(g.Missing)), Grouped(int64(g.Duplicates)),
+			Grouped(int64(g.Loops)), Grouped(int64(g.Stray)), plural(int64(g.CreditLoops), "credit loop", "credit loops"))
+	}
+}
+
+// finding prints one finding and its witness, a line for each channel.
+func finding(w io.Writer, f *verify.Finding) {
+	fmt.Fprintf(w, "\n%s: %s: %s\n", f.Severity, f.Rule, f.Message)
+	wide := 0
+	for _, h := range f.Witness {
+		wide = max(wide, len(h.String()))
+	}
+	for _, h := range f.Witness {
+		fmt.Fprintf(w, "    %-*s  %s port %d VL %d", wide, h, h.Switch, h.Port, h.VL)
+		if h.LID != 0 {
+			fmt.Fprintf(w, "  to LID %d", h.LID)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// Verdict prints the last line: the verdict and how many findings there are.
+func Verdict(w io.Writer, r *verify.Result) {
+	count := map[verify.Severity]int64{}
+	for i := range r.Findings {
+		count[r.Findings[i].Severity]++
+	}
+	var parts []string
+	for _, s := range []verify.Severity{verify.Error, verify.Warning, verify.Note} {
+		if n := count[s]; n > 0 {
+			parts = append(parts, plural(n, s.String(), s.String()+"s"))
+		}
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(w, "\nverdict      %s (%s)\n", r.Verdict, strings.Join(parts, ", "))
+		return
+	}
+	fmt.Fprintf(w, "\nverdict      %s\n", r.Verdict)
+}
