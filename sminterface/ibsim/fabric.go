@@ -1,0 +1,348 @@
+package ibsim
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Twin is a fabric as ibsim can have it. Switches keep their GUIDs, and all
+// ports their LIDs, so tables of the one and the other are the same by switch
+// and LID, and switches have the same NodeIDs. The rest differs where ibsim
+// leaves no choice:
+//
+//   - Port p of a CA or router has GUID+p, whatever the text says. Captures of
+//     real fabrics mostly have port GUIDs that equal the node's.
+//   - Where that would give a GUID to two ports, the later CA gets a GUID of
+//     its own, from 0x1b51000000000000 on.
+//   - Descriptions lose characters that ibsim's reader trips over, and are cut.
+//   - Widths and speeds that it does not know become the nearest it knows.
+type Twin struct {
+	Fabric *fabric.Fabric
+	guids  map[fabric.GUID]fabric.GUID // port GUIDs, old to new
+	taken  map[fabric.GUID]struct{}    // port GUIDs of Fabric
+}
+
+// firstSpare is the first of the GUIDs for CAs that cannot keep theirs.
+const firstSpare fabric.GUID = 0x1b51000000000000
+
+// NewTwin makes the fabric that ibsim can have in f's place. The only error
+// is a GUID that two ports of f have, with which OpenSM would not run either.
+func NewTwin(f *fabric.Fabric) (*Twin, error) {
+	t := &Twin{guids: make(map[fabric.GUID]fabric.GUID), taken: make(map[fabric.GUID]struct{})}
+	nodeGUIDs := make(map[fabric.GUID]struct{}, f.NumNodes())
+	for n := range fabric.NodeID(f.NumNodes()) {
+		nodeGUIDs[f.Node(n).GUID] = struct{}{}
+	}
+	spare := firstSpare
+	var b fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		node.Description = describe(node.Description)
+		if !f.IsSwitch(n) && !t.free(node.GUID, node.NumPorts) {
+			for {
+				_, used := nodeGUIDs[spare]
+				if !used && t.free(spare, node.NumPorts) {
+					break
+				}
+				spare += 256
+			}
+			node.GUID = spare
+			spare += 256
+		}
+		if _, err := b.AddNode(node); err != nil {
+			return nil, err
+		}
+		first, last := fabric.PortNum(1), node.NumPorts
+		if f.IsSwitch(n) {
+			first, last = 0, 0
+		}
+		for p := first; p <= last && p >= first; p++ {
+			at := f.Port(n, p)
+			old, guid := f.PortGUID(at), node.GUID+fabric.GUID(p)
+			if _, dup := t.guids[old]; dup {
+				return nil, fmt.Errorf("port GUID %s is on two ports, one of them %s: OpenSM does not start on such a fabric", old, f.PortName(at))
+			}
+			t.guids[old] = guid
+			t.taken[guid] = struct{}{}
+			if err := b.SetPort(int(n), p, guid, f.LID(at), f.LMC(at)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		q := f.Peer(p)
+		if q == fabric.NoPort || q < p {
+			continue
+		}
+		if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), nearest(f.Link(p))); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	t.Fabric, err = b.Build()
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// free says whether a CA with this GUID gets port GUIDs that no port has yet.
+func (t *Twin) free(node fabric.GUID, ports fabric.PortNum) bool {
+	if node == 0 || node+fabric.GUID(ports) < node {
+		return false
+	}
+	for p := range fabric.GUID(ports) {
+		if _, taken := t.taken[node+p+1]; taken {
+			return false
+		}
+	}
+	return true
+}
+
+// PortGUID is the GUID that the port with GUID g has in the twin. A GUID that
+// no port has stays one that no port has.
+func (t *Twin) PortGUID(g fabric.GUID) fabric.GUID {
+	if twin, known := t.guids[g]; known {
+		return twin
+	}
+	for {
+		if _, taken := t.taken[g]; !taken {
+			return g
+		}
+		g += firstSpare
+	}
+}
+
+// maxDescription keeps lines short enough for ibsim, which reads 254 bytes at
+// a time.
+const maxDescription = 48
+
+// describe makes a description harmless. ibsim looks for options (w=4) behind
+// any =, ends a description at a quote, and keeps # and @ for itself.
+func describe(s string) string {
+	b := []byte(s[:min(len(s), maxDescription)])
+	for i, c := range b {
+		if c < ' ' || c > '~' || c == '"' || c == '=' || c == '#' || c == '@' || c == '\'' {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+// nearest is the link that ibsim 0.10 can have in l's place.
+func nearest(l fabric.Link) fabric.Link {
+	switch l.Width {
+	case 1, 4, 8, 12:
+	default:
+		l.Width = 4
+	}
+	switch {
+	case l.Speed == fabric.SpeedUnknown:
+		l.Speed = fabric.QDR
+	case l.Speed > fabric.HDR:
+		l.Speed = fabric.HDR
+	}
+	return l
+}
+
+// WriteTopology writes the twin as text for ibsim, with the LIDs of the
+// fabric.
+func WriteTopology(w io.Writer, t *Twin) error {
+	f := t.Fabric
+	out := bufio.NewWriterSize(w, 1<<16)
+	var b []byte
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := f.Node(n)
+		b = b[:0]
+		b = append(b, "vendid=0x"...)
+		b = strconv.AppendUint(b, uint64(node.VendorID), 16)
+		b = append(b, "\ndevid=0x"...)
+		b = strconv.AppendUint(b, uint64(node.DeviceID), 16)
+		kind := "Ca"
+		switch node.Type {
+		case fabric.Switch:
+			kind = "Switch"
+			b = append(b, "\nswitchguid=0x"...)
+		case fabric.Router:
+			kind = "Rt"
+			b = append(b, "\nrtguid=0x"...)
+		default:
+			b = append(b, "\ncaguid=0x"...)
+		}
+		b = strconv.AppendUint(b, uint64(node.GUID), 16)
+		b = append(b, '\n')
+		b = append(b, kind...)
+		b = append(b, '\t')
+		b = strconv.AppendUint(b, uint64(node.NumPorts), 10)
+		b = append(b, ' ')
+		b = appendID(b, f, n)
+		b = append(b, "\t\t# \""...)
+		b = append(b, node.Description...)
+		b = append(b, '"')
+		if node.Type == fabric.Switch {
+			if node.EnhancedPort0 {
+				b = append(b, " enhanced port 0"...)
+			} else {
+				b = append(b, " base port 0"...)
+			}
+			b = appendLID(b, f, f.PortBase(n))
+		}
+		b = append(b, '\n')
+		for p := fabric.PortNum(1); p <= node.NumPorts && p != 0; p++ {
+			at := f.Port(n, p)
+			peer := f.Peer(at)
+			if peer == fabric.NoPort {
+				continue
+			}
+			b = append(b, '[')
+			b = strconv.AppendUint(b, uint64(p), 10)
+			b = append(b, "]\t"...)
+			b = appendID(b, f, f.Owner(peer))
+			b = append(b, '[')
+			b = strconv.AppendUint(b, uint64(f.Num(peer)), 10)
+			b = append(b, "]\t\t#"...)
+			if node.Type != fabric.Switch {
+				b = appendLID(b, f, at)
+			}
+			b = append(b, " \""...)
+			b = append(b, f.Node(f.Owner(peer)).Description...)
+			b = append(b, "\" lid "...)
+			if f.IsSwitch(f.Owner(peer)) {
+				peer = f.PortBase(f.Owner(peer))
+			}
+			b = strconv.AppendUint(b, uint64(f.LID(peer)), 10)
+			b = append(b, ' ')
+			b = append(b, f.Link(at).String()...)
+			b = append(b, '\n')
+		}
+		b = append(b, '\n')
+		if _, err := out.Write(b); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// appendID appends a node's id, in quotes.
+func appendID(b []byte, f *fabric.Fabric, n fabric.NodeID) []byte {
+	return append(append(append(b, '"'), nodeID(f, n)...), '"')
+}
+
+// nodeID is a node's id, by which ibsim's console knows it too.
+func nodeID(f *fabric.Fabric, n fabric.NodeID) string {
+	node := f.Node(n)
+	id := "H-"
+	switch node.Type {
+	case fabric.Switch:
+		id = "S-"
+	case fabric.Router:
+		id = "R-"
+	}
+	return string(node.GUID.AppendDigits([]byte(id)))
+}
+
+func appendLID(b []byte, f *fabric.Fabric, p fabric.PortID) []byte {
+	b = append(b, " lid "...)
+	b = strconv.AppendUint(b, uint64(f.LID(p)), 10)
+	b = append(b, " lmc "...)
+	return strconv.AppendUint(b, uint64(f.LMC(p)), 10)
+}
+
+// NodeID is the id by which ibsim knows a node of the twin, as its console
+// wants it.
+func (t *Twin) NodeID(n fabric.NodeID) string { return nodeID(t.Fabric, n) }
+
+// Centre is the switch that OpenSM and the other programs are attached to: in
+// the largest connected part of the fabric, half way along a longest shortest
+// path as two breadth-first searches find it. Directed routes cannot be longer
+// than 63 links (IBA 14.2.2), so the middle reaches farthest. It is NoNode in
+// a fabric without switches.
+func Centre(f *fabric.Fabric) fabric.NodeID {
+	n := f.NumSwitches()
+	before := make([]fabric.NodeID, n)
+	seen := make([]int32, n) // 1 + number of the last search that came here
+	queue := make([]fabric.NodeID, 0, n)
+	search := func(from fabric.NodeID, mark int32) {
+		queue = append(queue[:0], from)
+		seen[from] = mark
+		before[from] = fabric.NoNode
+		for i := 0; i < len(queue); i++ {
+			_, to := f.SwitchLinks(queue[i])
+			for _, s := range to {
+				if seen[s] != mark {
+					seen[s] = mark
+					before[s] = queue[i]
+					queue = append(queue, s)
+				}
+			}
+		}
+	}
+	start, most := fabric.NoNode, 0
+	for s := range fabric.NodeID(n) {
+		if seen[s] == 0 {
+			if search(s, 1); len(queue) > most {
+				start, most = s, len(queue)
+			}
+		}
+	}
+	if start == fabric.NoNode {
+		return start
+	}
+	search(start, 2)
+	end := queue[len(queue)-1]
+	search(end, 3)
+	var path []fabric.NodeID
+	for s := queue[len(queue)-1]; s != fabric.NoNode; s = before[s] {
+		path = append(path, s)
+	}
+	return path[len(path)/2]
+}
+
+// ErrNoSwitch says that a fabric has no switch, so there is nothing for
+// OpenSM to route.
+var ErrNoSwitch = errors.New("the fabric has no switch")
+
+// StartTwin writes the twin to a file and starts ibsim on it, with room for
+// exactly this fabric, and with clients attached to its Centre unless cfg says
+// otherwise. It returns ErrNoSwitch and what Start returns.
+func StartTwin(ctx context.Context, t *Twin, cfg Config) (*Sim, error) {
+	f := t.Fabric
+	if cfg.Host == "" {
+		centre := Centre(f)
+		if centre == fabric.NoNode {
+			return nil, ErrNoSwitch
+		}
+		cfg.Host = t.NodeID(centre)
+	}
+	// ibsim has as many ports as the nodes have, and port 0 of switches.
+	ports := f.NumPorts() - (f.NumNodes() - f.NumSwitches())
+	cfg.Nodes, cfg.Switches, cfg.Ports = f.NumNodes(), f.NumSwitches(), ports
+	if cfg.Timeout == 0 {
+		// It finds the other end of each cable by comparing the ids of all
+		// nodes: some 10 ns each.
+		cfg.Timeout = time.Minute + time.Duration(f.NumNodes())*time.Duration(f.NumLinks())*100*time.Nanosecond
+	}
+	dir, err := os.MkdirTemp("", "ibweave-topology-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "fabric.ibnetdiscover")
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(WriteTopology(file, t), file.Close()); err != nil {
+		return nil, err
+	}
+	return Start(ctx, name, cfg)
+}

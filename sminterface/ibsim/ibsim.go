@@ -1,0 +1,499 @@
+// Package ibsim runs the real InfiniBand fabric simulator, ibsim, and real
+// programs against it: OpenSM, infiniband-diags, or any other that uses
+// libibumad.
+//
+// Every Sim has private socket names and a private folder, so that many can
+// run at once. Nothing outlives this process: ibsim and its clients run in
+// process groups of their own, are killed with their context, and the kernel
+// kills them when this process dies, even of SIGKILL (on Linux; ibsim runs
+// nowhere else).
+//
+// What is said of ibsim here was measured with version 0.10 and read in its
+// sources (ibsim/sim_net.c, ibsim/sim_cmd.c, umad2sim/umad2sim.c).
+package ibsim
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MaxClients is how many programs one ibsim serves at once
+// (IBSIM_MAX_CLIENTS). Run waits until there is a place.
+const MaxClients = 10
+
+// Config is how to run ibsim. The zero value is usable for small fabrics.
+type Config struct {
+	// Program is ibsim, by default the one on $PATH.
+	Program string
+	// Preload is libumad2sim.so, by default the one that is installed.
+	Preload string
+	// Dir is the folder that clients run in, absolute. libumad2sim.so makes
+	// its imitation of sysfs there (./sys-PID). By default a temporary
+	// folder, which Close removes.
+	Dir string
+	// Nodes, Switches and Ports are what ibsim has room for; switches count
+	// as nodes, and their port 0 as a port. 0 leaves ibsim's own limits:
+	// 2048, 256 and 10240.
+	Nodes, Switches, Ports int
+	// LinearCap and MulticastCap are the sizes of the forwarding tables of
+	// every switch, in LIDs. 0 means all that InfiniBand can address.
+	LinearCap, MulticastCap int
+	// Host is the id of the node that clients are attached to ("S-..." or
+	// "H-..."), by default the first in the file.
+	Host string
+	// Timeout is how long ibsim may take until it is ready, by default a
+	// minute.
+	Timeout time.Duration
+}
+
+// Sim is a running ibsim. It is safe for concurrent use.
+type Sim struct {
+	socket  string
+	preload string
+	host    string
+	dir     string
+	ownDir  bool
+
+	proc   *process
+	stdin  io.WriteCloser
+	stderr tail
+	out    console
+	slots  chan struct{} // one element per running client
+	ask    sync.Mutex    // held for one console command
+
+	unwatch func() bool
+
+	mu      sync.Mutex
+	closed  bool
+	closing chan struct{} // closed with closed
+	clients sync.WaitGroup
+}
+
+// Start runs ibsim on a file with ibnetdiscover text, or ibsim's own form of
+// it, and returns once it is ready. The Sim lives until Close, or until ctx is
+// done, which kills it but leaves its folder to Close.
+//
+// Errors: a *MissingError, and an *ExitError with what ibsim said of the
+// file.
+func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if cfg.Program == "" {
+		cfg.Program = "ibsim"
+	}
+	program, err := Find(cfg.Program)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Preload == "" {
+		if cfg.Preload, err = findPreload(); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = time.Minute
+	}
+	if topologyFile, err = filepath.Abs(topologyFile); err != nil {
+		return nil, err
+	}
+	s := &Sim{
+		preload: cfg.Preload, host: cfg.Host, dir: cfg.Dir,
+		slots: make(chan struct{}, MaxClients), closing: make(chan struct{}),
+	}
+	s.out.ready = make(chan struct{})
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "ibweave-ibsim-"); err != nil {
+			return nil, err
+		}
+		s.ownDir = true
+	}
+	if err := s.start(ctx, program, topologyFile, cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Config) error {
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	s.socket = "ibweave-" + strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(random[:])
+
+	args := []string{"-s"}
+	for _, limit := range []struct {
+		flag        string
+		value, most int
+	}{
+		{"-N", cfg.Nodes, 0},
+		{"-S", cfg.Switches, 0},
+		{"-P", cfg.Ports, 0},
+		{"-L", cfg.LinearCap, 0xC000},
+		{"-M", cfg.MulticastCap, 0x3FFF},
+	} {
+		if limit.value == 0 {
+			limit.value = limit.most
+		}
+		if limit.value > 0 {
+			args = append(args, limit.flag, strconv.Itoa(limit.value))
+		}
+	}
+	cmd := exec.Command(program, append(args, topologyFile)...)
+	cmd.Dir = s.dir
+	cmd.Env = s.environ(false)
+	cmd.Stdout = &s.out
+	cmd.Stderr = &s.stderr
+	// ibsim reads commands from its standard input and would spin at its end.
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	s.stdin = stdin
+	if s.proc, err = begin(cmd); err != nil {
+		return err
+	}
+	s.unwatch = context.AfterFunc(ctx, s.proc.kill)
+
+	timer := time.NewTimer(cfg.Timeout)
+	defer timer.Stop()
+	select {
+	case <-s.out.ready:
+		return nil
+	case <-s.proc.done:
+	case <-timer.C:
+		return &ExitError{Program: "ibsim", Output: s.stderr.last(), Err: &errTimeout{cfg.Timeout, "not ready"}}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return s.ended()
+}
+
+// ended is the error for an ibsim that has ended before Close.
+func (s *Sim) ended() error {
+	err := s.proc.err
+	if err == nil {
+		err = errors.New("ended")
+	}
+	// It says what is wrong on standard error, and where on standard output.
+	return &ExitError{Program: "ibsim", Output: append(s.stderr.last(), s.out.tail.last()...), Err: err}
+}
+
+// Close kills ibsim and its clients, and removes the folder if it is not the
+// caller's. It may be called more than once, and at any time.
+func (s *Sim) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	if first {
+		s.closed = true
+		close(s.closing)
+	}
+	s.mu.Unlock()
+	s.clients.Wait()
+	if !first {
+		return nil
+	}
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	if s.proc != nil {
+		s.proc.kill()
+	}
+	if s.ownDir {
+		return os.RemoveAll(s.dir)
+	}
+	return nil
+}
+
+// Dir is the folder that clients run in.
+func (s *Sim) Dir() string { return s.dir }
+
+// environ is the environment of ibsim, or of a client.
+func (s *Sim) environ(client bool) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		switch {
+		case name == "LD_PRELOAD", name == "LC_ALL",
+			strings.HasPrefix(name, "IBSIM_"), strings.HasPrefix(name, "SIM_"), strings.HasPrefix(name, "OSM_"):
+		default:
+			env = append(env, v)
+		}
+	}
+	env = append(env, "LC_ALL=C", "IBSIM_SOCKNAME="+s.socket)
+	if client {
+		env = append(env, "LD_PRELOAD="+s.preload)
+		if s.host != "" {
+			env = append(env, "SIM_HOST="+s.host)
+		}
+	}
+	return env
+}
+
+// Command prepares a program, found by Find, to run against the simulated
+// fabric: it talks to ibsim instead of the kernel, and its working folder is
+// Dir. Give it to Run. Programs must not be shell scripts: the shell would
+// take one of ibsim's clients too.
+func (s *Sim) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	path, err := Find(name)
+	if err != nil {
+		path = name
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	if err != nil {
+		cmd.Err = err
+	}
+	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.Dir = s.dir
+	cmd.Env = s.environ(true)
+	return cmd
+}
+
+// Run runs a Command and waits for it. It is killed when ctx, which should be
+// the Command's, is done, when ibsim ends, and by Close. Where cmd has no
+// Stderr, the end of it becomes part of the error.
+//
+// Errors: a *MissingError, ctx's own when it was cancelled, and an *ExitError.
+func (s *Sim) Run(ctx context.Context, cmd *exec.Cmd) error {
+	if cmd.Err != nil {
+		return cmd.Err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return os.ErrClosed
+	}
+	s.clients.Add(1)
+	s.mu.Unlock()
+	defer s.clients.Done()
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closing:
+		return os.ErrClosed
+	}
+	var output *tail
+	if cmd.Stderr == nil {
+		output = new(tail)
+		cmd.Stderr = output
+	}
+	p, err := begin(cmd)
+	if err != nil {
+		return exitError(ctx, cmd, nil, err)
+	}
+	select {
+	case <-p.done:
+		if p.err != nil && cmd.ProcessState.ExitCode() < 0 {
+			s.release(cmd.Process.Pid)
+		}
+		return exitError(ctx, cmd, output, p.err)
+	case <-s.proc.done:
+		p.kill()
+		return s.ended()
+	case <-s.closing:
+		p.kill()
+		return os.ErrClosed
+	}
+}
+
+// release gives the place of a client that was killed to others: ibsim keeps
+// it until the client says goodbye.
+func (s *Sim) release(pid int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var places []int
+	if s.ConsoleLines(ctx, "attached", func(line []byte) {
+		var place, of int
+		if n, _ := fmt.Sscanf(string(line), "Client %d: pid %d ", &place, &of); n == 2 && of == pid {
+			places = append(places, place)
+		}
+	}) != nil {
+		return
+	}
+	for _, place := range places {
+		if s.ConsoleLines(ctx, "x "+strconv.Itoa(place), func([]byte) {}) != nil {
+			return
+		}
+	}
+}
+
+// Console gives ibsim's console a command that prints nothing when all is
+// well: Link, Unlink, Clear, Error, Baselid. What it prints is the error.
+func (s *Sim) Console(ctx context.Context, line string) error {
+	var said tail
+	if err := s.ConsoleLines(ctx, line, func(b []byte) {
+		said.Write(b)
+		said.Write([]byte("\n"))
+	}); err != nil {
+		return err
+	}
+	if lines := said.last(); len(lines) > 0 {
+		return fmt.Errorf("ibsim, told to %s: %s", line, strings.Join(lines, "; "))
+	}
+	return nil
+}
+
+// maxCommand is the length of the longest command that ibsim takes, in bytes:
+// it reads lines into 128 bytes, the end of the line and a zero included.
+const maxCommand = 126
+
+// ConsoleLines gives ibsim's console a command, as Dump or Help, and calls
+// each for every line that it prints, without its end; the slice is valid
+// during the call only. ibsim answers nobody else meanwhile.
+func (s *Sim) ConsoleLines(ctx context.Context, line string, each func(line []byte)) error {
+	if len(line) > maxCommand || strings.ContainsAny(line, "\n\x00") || strings.HasPrefix(strings.TrimSpace(line), "#") {
+		return fmt.Errorf("not a command for ibsim, which takes one line of at most %d bytes: %.200q", maxCommand, line)
+	}
+	s.ask.Lock()
+	defer s.ask.Unlock()
+	select {
+	case <-s.closing:
+		return os.ErrClosed
+	default:
+	}
+	done := s.out.expect(each)
+	// ibsim echoes comments (without the end of the line), which marks the
+	// end of what the command before has printed.
+	if _, err := io.WriteString(s.stdin, line+"\n"+endMark+"\n"); err != nil {
+		s.out.abandon()
+		return fmt.Errorf("ibsim's console: %w", err)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-s.proc.done:
+		return s.ended()
+	case <-s.closing:
+		return os.ErrClosed
+	case <-ctx.Done():
+		s.out.abandon()
+		return context.Cause(ctx)
+	}
+}
+
+const endMark = "#end of answer;"
+
+var (
+	prompt    = []byte("sim> ")
+	endBytes  = []byte(endMark)
+	readyLine = []byte("Network simulator ready.")
+)
+
+// console takes apart what ibsim prints on standard output. ibsim stops while
+// nobody reads it, so all is taken at once and only the end is kept.
+type console struct {
+	ready chan struct{} // closed by the first readyLine
+	tail  tail
+
+	mu      sync.Mutex
+	partial []byte // of the last line
+	isReady bool
+	each    func([]byte) // nil when nobody has asked for anything
+	done    chan struct{}
+	skip    int // answers that nobody waits for any more
+}
+
+// maxConsoleLine bounds the lines that are kept whole, in bytes.
+const maxConsoleLine = 1 << 16
+
+// expect has each called for every line up to the next endMark, which closes
+// the channel.
+func (c *console) expect(each func([]byte)) chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.each = each
+	c.done = make(chan struct{})
+	return c.done
+}
+
+// abandon gives up the answer that is expected, unless it is complete.
+func (c *console) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.each != nil {
+		c.each = nil
+		c.skip++
+	}
+}
+
+func (c *console) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(b)
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			if len(c.partial)+len(b) <= maxConsoleLine {
+				c.partial = append(c.partial, b...)
+			}
+			break
+		}
+		line := b[:i]
+		if len(c.partial) > 0 {
+			c.partial = append(c.partial, line...)
+			line = c.partial
+		}
+		c.line(line)
+		c.partial = c.partial[:0]
+		b = b[i+1:]
+	}
+	// Neither the prompt nor the mark has an end of line.
+	if rest := trimPrompts(c.partial); bytes.HasPrefix(rest, endBytes) {
+		c.finish()
+		c.partial = append(c.partial[:0], rest[len(endBytes):]...)
+	}
+	return n, nil
+}
+
+func trimPrompts(line []byte) []byte {
+	for {
+		rest, found := bytes.CutPrefix(line, prompt)
+		if !found {
+			return line
+		}
+		line = rest
+	}
+}
+
+func (c *console) finish() {
+	if c.skip > 0 {
+		c.skip--
+	} else if c.each != nil {
+		c.each = nil
+		close(c.done)
+	}
+}
+
+func (c *console) line(line []byte) {
+	line = trimPrompts(line)
+	if rest, found := bytes.CutPrefix(line, endBytes); found {
+		c.finish()
+		line = trimPrompts(rest)
+	}
+	if !c.isReady && bytes.Equal(line, readyLine) {
+		c.isReady = true
+		close(c.ready)
+	}
+	if c.skip > 0 {
+		return
+	}
+	if c.each != nil {
+		c.each(line)
+		return
+	}
+	c.tail.Write(line)
+	c.tail.Write([]byte("\n"))
+}

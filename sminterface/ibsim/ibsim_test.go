@@ -1,0 +1,371 @@
+package ibsim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+// mesh4x4 has 16 switches with a host each, and LIDs 1 to 32.
+func mesh4x4(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func startTwin(t *testing.T, f *fabric.Fabric) (*Sim, *Twin) {
+	t.Helper()
+	twin, err := NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := StartTwin(t.Context(), twin, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the folder is still there: %v", err)
+		}
+	})
+	return s, twin
+}
+
+// running lists the processes whose environment has IBSIM_SOCKNAME=prefix...
+func running(t *testing.T, prefix string) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, dir := range dirs {
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil {
+			continue // it has ended, or it is not ours
+		}
+		if bytes.Contains(env, []byte("IBSIM_SOCKNAME="+prefix)) {
+			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			found = append(found, filepath.Base(dir)+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// none waits until no process is left.
+func none(t *testing.T, prefix string) {
+	t.Helper()
+	var left []string
+	for range 100 {
+		if left = running(t, prefix); len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("still running: %q", left)
+}
+
+func TestClients(t *testing.T) {
+	s, _ := startTwin(t, mesh4x4(t))
+	// More at a time than ibsim has places for.
+	var wg sync.WaitGroup
+	for range 2 * MaxClients {
+		wg.Go(func() {
+			var out bytes.Buffer
+			cmd := s.Command(t.Context(), "ibnetdiscover")
+			cmd.Stdout = &out
+			if err := s.Run(t.Context(), cmd); err != nil {
+				t.Error(err)
+			}
+			if n := bytes.Count(out.Bytes(), []byte("\nswitchguid=")); n != 16 {
+				t.Errorf("ibnetdiscover found %d switches, want 16", n)
+			}
+		})
+	}
+	wg.Wait()
+	if left, err := filepath.Glob(filepath.Join(s.Dir(), "sys-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+func TestConsole(t *testing.T) {
+	s, twin := startTwin(t, mesh4x4(t))
+	count := func() (links int) {
+		t.Helper()
+		if err := s.ConsoleLines(t.Context(), "dump", func(line []byte) {
+			if bytes.Contains(line, []byte("Init/LinkUp")) {
+				links++
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return links
+	}
+	if n := count(); n != 2*(24+16) {
+		t.Fatalf("%d ports up, want %d", n, 2*(24+16))
+	}
+	name := `"` + twin.NodeID(0) + `"[1]`
+	if err := s.Console(t.Context(), "unlink "+name); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(); n != 2*(24+16)-2 {
+		t.Errorf("%d ports up after unlink, want %d", n, 2*(24+16)-2)
+	}
+	err := s.Console(t.Context(), "unlink "+name)
+	if err == nil || !strings.Contains(err.Error(), "is not linked") {
+		t.Errorf("unlink of a free port: %v", err)
+	}
+	for _, bad := range []string{"# comment", "two\nlines", strings.Repeat("x", 127)} {
+		if err := s.Console(t.Context(), bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	// An answer that nobody waits for must not be the next one's.
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.ConsoleLines(done, "dump", func([]byte) {}); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for range 3 {
+		if n := count(); n != 2*(24+16)-2 {
+			t.Errorf("%d ports up after an abandoned dump, want %d", n, 2*(24+16)-2)
+		}
+	}
+}
+
+// A client that is killed must give its place to others.
+func TestKilledClients(t *testing.T) {
+	s, _ := startTwin(t, mesh4x4(t))
+	for i := range MaxClients + 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cmd := s.Command(ctx, "opensm", "-F", "/dev/null", "-f", filepath.Join(s.Dir(), "opensm.log"), "-D", "2")
+		cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+s.Dir(), "OSM_TMP_DIR="+s.Dir())
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			// Once it discovers, it is a client.
+			buf := make([]byte, 4096)
+			var said []byte
+			for !bytes.Contains(said, []byte("MASTER")) {
+				n, err := out.Read(buf)
+				if said = append(said, buf[:n]...); err != nil {
+					break
+				}
+			}
+			cancel()
+		}()
+		if err := s.Run(ctx, cmd); !errors.Is(err, context.Canceled) {
+			t.Fatalf("run %d: %v", i, err)
+		}
+	}
+}
+
+func TestEnds(t *testing.T) {
+	twin, err := NewTwin(mesh4x4(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeping := func(t *testing.T, ctx context.Context, s *Sim) <-chan error {
+		done := make(chan error, 1)
+		cmd := s.Command(ctx, "sleep", "100")
+		go func() { done <- s.Run(ctx, cmd) }()
+		for range 100 {
+			if len(running(t, s.socket)) == 2 {
+				return done
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Fatal("the client does not run")
+		return nil
+	}
+	for _, end := range []struct {
+		name string
+		end  func(s *Sim, cancel func())
+		want error
+	}{
+		{"close", func(s *Sim, _ func()) { s.Close() }, os.ErrClosed},
+		{"cancel", func(_ *Sim, cancel func()) { cancel() }, nil},
+		{"quit", func(s *Sim, _ func()) { s.Console(context.Background(), "quit") }, nil},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			s, err := StartTwin(ctx, twin, Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			done := sleeping(t, context.Background(), s)
+			end.end(s, cancel)
+			err = <-done
+			var exit *ExitError
+			if end.want != nil && !errors.Is(err, end.want) || end.want == nil && !errors.As(err, &exit) {
+				t.Errorf("the client ended with %v", err)
+			}
+			none(t, s.socket)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the folder is still there: %v", err)
+			}
+			if err := s.Run(context.Background(), s.Command(context.Background(), "true")); !errors.Is(err, os.ErrClosed) {
+				t.Errorf("Run after Close: %v", err)
+			}
+			if err := s.Console(context.Background(), "help"); !errors.Is(err, os.ErrClosed) {
+				t.Errorf("Console after Close: %v", err)
+			}
+		})
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	empty := func(t *testing.T) {
+		t.Helper()
+		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
+	bad := filepath.Join(t.TempDir(), "bad")
+	if err := os.WriteFile(bad, []byte("Switch 4 \"a\"\n[1] \"b\"[1]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(t.Context(), bad, Config{})
+	var exit *ExitError
+	if !errors.As(err, &exit) || !strings.Contains(err.Error(), `can't find remote node "b"`) {
+		t.Errorf("a cable to nowhere: %v", err)
+	}
+	empty(t)
+
+	_, err = Start(t.Context(), filepath.Join(tmp, "none"), Config{})
+	if !errors.As(err, &exit) || !strings.Contains(err.Error(), "No such file") {
+		t.Errorf("no file: %v", err)
+	}
+	empty(t)
+
+	_, err = Start(t.Context(), bad, Config{Nodes: 1, Timeout: time.Minute, Program: "sleep"})
+	if !errors.As(err, &exit) {
+		t.Errorf("another program: %v", err)
+	}
+	empty(t)
+
+	// sleep takes no -s, so a program that does not become ready is a script.
+	slow := filepath.Join(t.TempDir(), "slow")
+	if err := os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 100\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Start(t.Context(), bad, Config{Program: slow, Timeout: 50 * time.Millisecond})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("never ready: %v", err)
+	}
+	empty(t)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = Start(ctx, bad, Config{Program: slow})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("cancelled: %v", err)
+	}
+	empty(t)
+
+	t.Setenv("PATH", "")
+	for _, want := range []MissingError{
+		{"ibsim", "ibsim-utils"}, {"opensm", "opensm"}, {"dump_fts", "infiniband-diags"}, {"/no/such/opensm", "opensm"}, {"nothing", ""},
+	} {
+		_, err := Find(want.Program)
+		var missing *MissingError
+		if !errors.As(err, &missing) || *missing != want || !errors.Is(err, exec.ErrNotFound) {
+			t.Errorf("%s: %v", want.Program, err)
+		}
+	}
+	var missing *MissingError
+	if _, err := Start(t.Context(), bad, Config{}); !errors.As(err, &missing) {
+		t.Errorf("no ibsim: %v", err)
+	}
+	empty(t)
+}
+
+// Users other than root have no sbin on $PATH.
+func TestFindBesideBin(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"bin", "sbin"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := filepath.Join(root, "sbin", "tool")
+	if err := os.WriteFile(want, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Join(root, "bin"))
+	if got, err := Find("tool"); got != want || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestKilledParent kills a process that runs ibsim and OpenSM.
+func TestKilledParent(t *testing.T) {
+	if dir := os.Getenv("IBWEAVE_TEST_PARENT"); dir != "" {
+		parent(t, dir)
+		return
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledParent$")
+	cmd.Env = append(os.Environ(), "IBWEAVE_TEST_PARENT="+dir, "TMPDIR="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	prefix := "ibweave-" + strconv.Itoa(cmd.Process.Pid) + "-"
+	for range 500 {
+		if len(running(t, prefix)) == 2 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	up := running(t, prefix)
+	cmd.Process.Kill()
+	cmd.Wait()
+	if len(up) != 2 {
+		t.Errorf("running: %q, want ibsim and opensm", up)
+	}
+	none(t, prefix)
+}
+
+func parent(t *testing.T, dir string) {
+	twin, err := NewTwin(mesh4x4(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := StartTwin(t.Context(), twin, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.Command(t.Context(), "opensm", "-F", "/dev/null", "-f", filepath.Join(dir, "opensm.log"))
+	cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+dir, "OSM_TMP_DIR="+dir)
+	t.Fatal(s.Run(t.Context(), cmd)) // until killed
+}

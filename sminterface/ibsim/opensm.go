@@ -1,0 +1,367 @@
+package ibsim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// OpenSMConfig is how to run OpenSM once.
+type OpenSMConfig struct {
+	// Program is opensm, by default the one on $PATH.
+	Program string
+	// Engine is what -R takes: "updn", "file", "ftree,no_fallback". Empty
+	// leaves the choice to OpenSM, which is minhop.
+	Engine string
+	// Dir is the folder for everything that OpenSM writes: opensm.log, the
+	// dumps, and its cache (guid2lid) in Dir/cache. It is made if it is not
+	// there. The default is the folder opensm in the Sim's.
+	Dir string
+	// LFTs and LIDMatrix are the files for -U and -M; empty for none.
+	LFTs, LIDMatrix string
+	// HonorGUID2LID makes OpenSM take LIDs from Dir/cache/guid2lid. Ports that
+	// are not in it get others.
+	HonorGUID2LID bool
+	// LMC is for all ports of CAs and routers, and for enhanced ports 0 of
+	// switches if LMCPort0 is set.
+	LMC      uint8
+	LMCPort0 bool
+	// Options are further lines for opensm.conf: "qos TRUE".
+	Options []string
+	// Args are further arguments.
+	Args []string
+	// Flags are OpenSM's log flags (-D), 0x03 when 0. With 0x40 it writes
+	// dumps of its tables, with 0x04 OpenSMRun.Routing is known.
+	Flags uint8
+	// Timeout is how long a run may take, by default ten minutes.
+	Timeout time.Duration
+	// Line, if set, is called for each line of the log, by one goroutine
+	// and before RunOpenSM returns.
+	Line func(LogLine)
+}
+
+// OpenSMRun is what became of it.
+type OpenSMRun struct {
+	Version   string   // "3.3.23"
+	Engine    string   // the engine whose tables were configured, "" if none was
+	UP        bool     // SUBNET UP
+	Errors    []string // the first messages of level 0x01, at most maxErrors
+	NumErrors int      // all of them
+	Dir       string   // with the log and the dumps
+
+	// Discovery is the time from the first line of the log until OpenSM
+	// becomes the master, Routing that from the last "building routing with"
+	// to "tables configured" (only with the log flag 0x04), Total that of the
+	// whole program.
+	Discovery, Routing, Total time.Duration
+}
+
+const maxErrors = 20
+
+// ErrNotUp says that OpenSM ended, or was ended, without SUBNET UP.
+var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
+
+// RunOpenSM runs OpenSM once (opensm -o) on the Sim's fabric. It reads no file
+// outside of cfg's, and writes none outside of Dir.
+//
+// The run is nil where OpenSM did not run at all. Errors: a *MissingError, an
+// *ExitError, ctx's own, and one that wraps ErrNotUp and has OpenSM's last
+// complaint.
+func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error) {
+	if cfg.Program == "" {
+		cfg.Program = "opensm"
+	}
+	if cfg.Flags == 0 {
+		cfg.Flags = 0x03
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Minute
+	}
+	if cfg.Dir == "" {
+		cfg.Dir = filepath.Join(s.dir, "opensm")
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	cache := filepath.Join(dir, "cache")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return nil, err
+	}
+	conf := filepath.Join(dir, "opensm.conf")
+	if err := os.WriteFile(conf, []byte(openSMConf(dir, cfg)), 0o600); err != nil {
+		return nil, err
+	}
+	args := []string{"-F", conf, "-o", "-D", fmt.Sprintf("%#x", cfg.Flags)}
+	for _, opt := range []struct{ flag, value string }{{"-R", cfg.Engine}, {"-U", cfg.LFTs}, {"-M", cfg.LIDMatrix}} {
+		if opt.value == "" {
+			continue
+		}
+		if opt.flag != "-R" {
+			// OpenSM runs in another folder.
+			if opt.value, err = filepath.Abs(opt.value); err != nil {
+				return nil, err
+			}
+		}
+		args = append(args, opt.flag, opt.value)
+	}
+	log := filepath.Join(dir, "opensm.log")
+	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, &errTimeout{cfg.Timeout, "not done"})
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	cmd := s.Command(ctx, cfg.Program, append(args, cfg.Args...)...)
+	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+dir, "OSM_CACHE_DIR="+cache)
+
+	run := &OpenSMRun{Dir: dir}
+	watch := &logWatch{run: run, each: cfg.Line}
+	ended := make(chan struct{})
+	followed := make(chan error, 1)
+	go func() {
+		followed <- followFile(log, ended, func(b []byte) {
+			if watch.write(b); watch.hopeless {
+				stop(ErrNotUp)
+			}
+		})
+	}()
+	start := time.Now()
+	err = s.Run(ctx, cmd)
+	run.Total = time.Since(start)
+	close(ended)
+	if logErr := <-followed; err == nil {
+		err = logErr
+	}
+	watch.finish()
+
+	var exit *exec.ExitError
+	switch {
+	case watch.hopeless:
+		err = ErrNotUp
+	case run.UP && errors.As(err, &exit) && exit.Exited():
+		// Its status says nothing: it is 1 where an engine has failed and
+		// another has been used.
+		err = nil
+	case err == nil && !run.UP:
+		err = ErrNotUp
+	}
+	if errors.Is(err, ErrNotUp) && len(run.Errors) > 0 {
+		err = fmt.Errorf("%w: %s", err, run.Errors[len(run.Errors)-1])
+	}
+	if run.Version == "" && err != nil {
+		return nil, err
+	}
+	return run, err
+}
+
+// openSMConf makes the file of options. Whatever OpenSM would look for in
+// /etc/opensm is looked for in dir instead, where it is not.
+func openSMConf(dir string, cfg OpenSMConfig) string {
+	var b strings.Builder
+	option := func(name, value string) { fmt.Fprintf(&b, "%s %s\n", name, value) }
+	boolean := func(name string, value bool) { option(name, strings.ToUpper(strconv.FormatBool(value))) }
+	file := func(name, base string) { option(name, filepath.Join(dir, base)) }
+	file("log_file", "opensm.log")
+	option("dump_files_dir", dir)
+	file("partition_config_file", "partitions.conf")
+	file("qos_policy_file", "qos-policy.conf")
+	file("prefix_routes_file", "prefix-routes.conf")
+	file("per_module_logging_file", "per-module-logging.conf")
+	file("torus_config", "torus-2QoS.conf")
+	boolean("honor_guid2lid_file", cfg.HonorGUID2LID)
+	option("lmc", strconv.Itoa(int(cfg.LMC)))
+	boolean("lmc_esp0", cfg.LMCPort0)
+	// A machine that is busy must not look like a fabric that loses packets.
+	option("long_transaction_timeout", "2000")
+	option("transaction_timeout", "1000")
+	for _, line := range cfg.Options {
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// LogLine is a line of opensm.log.
+type LogLine struct {
+	Time    time.Time // in the year 0: the log does not have it
+	Level   uint8     // the log flag that had it written
+	Message string
+}
+
+// parseLogLine reads a line as osm_log.c writes it:
+//
+//	Nov 21 04:08:19 209755 [2D14D740] 0x03 -> OpenSM 3.3.23
+//
+// Other lines belong to the message before.
+func parseLogLine(line []byte) (l LogLine, ok bool) {
+	const stamp = "Jan 02 15:04:05"
+	if len(line) < len(stamp)+len(" 123456 [") || line[len(stamp)] != ' ' {
+		return l, false
+	}
+	head, message, ok := bytes.Cut(line, []byte(" -> "))
+	fields := bytes.Fields(head[min(len(stamp), len(head)):])
+	if !ok || len(fields) != 3 {
+		return l, false
+	}
+	at, err := time.Parse(stamp, string(line[:len(stamp)]))
+	if err != nil {
+		return l, false
+	}
+	micros, err := strconv.ParseUint(string(fields[0]), 10, 32)
+	if err != nil || micros >= 1e6 {
+		return l, false
+	}
+	level, err := strconv.ParseUint(string(fields[2]), 0, 8)
+	if err != nil {
+		return l, false
+	}
+	l.Time = at.Add(time.Duration(micros) * time.Microsecond)
+	l.Level = uint8(level)
+	l.Message = string(message)
+	return l, true
+}
+
+// logWatch reads opensm.log as it grows.
+type logWatch struct {
+	run      *OpenSMRun
+	each     func(LogLine)
+	hopeless bool // OpenSM would try again for ever
+
+	partial  []byte
+	started  bool
+	first    time.Time
+	building time.Time
+}
+
+const (
+	levelError = 0x01
+	levelSys   = 0x80
+)
+
+// maxLogLine bounds the lines that are kept whole, in bytes.
+const maxLogLine = 1 << 16
+
+func (w *logWatch) write(b []byte) {
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			w.partial = append(w.partial, b[:min(len(b), max(0, maxLogLine-len(w.partial)))]...)
+			return
+		}
+		line := b[:i]
+		if len(w.partial) > 0 {
+			line = append(w.partial, line...)
+			w.partial = w.partial[:0]
+		}
+		w.line(line)
+		b = b[i+1:]
+	}
+}
+
+func (w *logWatch) finish() {
+	if len(w.partial) > 0 {
+		w.line(w.partial)
+		w.partial = nil
+	}
+}
+
+func (w *logWatch) line(text []byte) {
+	l, ok := parseLogLine(text)
+	if !ok {
+		return
+	}
+	if w.each != nil {
+		w.each(l)
+	}
+	run := w.run
+	if !w.started {
+		w.started, w.first = true, l.Time
+	}
+	if version, ok := strings.CutPrefix(l.Message, "OpenSM "); ok {
+		// The banner has all flags for its level.
+		run.Version = version
+		return
+	}
+	switch {
+	case l.Level == levelError:
+		if run.NumErrors++; run.NumErrors <= maxErrors {
+			run.Errors = append(run.Errors, l.Message)
+		}
+		// The next sweep would find the same, and "once" means once with
+		// success.
+		if strings.Contains(l.Message, "No routing engine able to successfully configure") {
+			w.hopeless = true
+		}
+	case l.Message == "SUBNET UP":
+		run.UP = true
+	case l.Level == levelSys && l.Message == "Entering MASTER state":
+		run.Discovery = since(w.first, l.Time)
+	case strings.Contains(l.Message, "building routing with "):
+		w.building = l.Time
+	case strings.HasSuffix(l.Message, " tables configured on all switches"):
+		words := strings.Fields(l.Message)
+		if len(words) > 5 {
+			run.Engine = words[len(words)-6]
+		}
+		if !w.building.IsZero() {
+			run.Routing = since(w.building, l.Time)
+		}
+	}
+}
+
+// since is the time from a to b, over New Year too.
+func since(a, b time.Time) time.Duration {
+	if b.Before(a) {
+		b = b.AddDate(1, 0, 0)
+	}
+	return b.Sub(a)
+}
+
+// followFile gives what a growing file has, until ended is closed, and then
+// the rest. A file that is never made is empty.
+func followFile(name string, ended <-chan struct{}, each func([]byte)) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	var file *os.File
+	buf := make([]byte, 1<<16)
+	for last := false; ; {
+		if file == nil {
+			var err error
+			if file, err = os.Open(name); err == nil {
+				defer file.Close()
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		for file != nil {
+			n, err := file.Read(buf)
+			each(buf[:n])
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if last {
+			return nil
+		}
+		select {
+		case <-ended:
+			last = true
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package ibsim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// process is a running child, which does not outlive this program.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended and its output is read
+	err  error         // Wait's; valid once done is closed
+}
+
+// begin starts cmd in a process group of its own, so that a Ctrl-C on the
+// terminal reaches ibweave only. The kernel kills the child when ibweave dies,
+// whatever kills it. That is tied to the thread that forked, which therefore
+// stays with the child until it has ended.
+func begin(cmd *exec.Cmd) (*process, error) {
+	isolate(cmd)
+	cmd.WaitDelay = 5 * time.Second
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// kill ends the group and waits for the child.
+func (p *process) kill() {
+	select {
+	case <-p.done:
+	default:
+		killGroup(p.cmd.Process)
+		<-p.done
+	}
+}
+
+// tail keeps the end of what is written to it. It is safe for concurrent use.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const maxTail = 4096
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(b) >= maxTail {
+		t.buf = append(t.buf[:0], b[len(b)-maxTail:]...)
+		return len(b), nil
+	}
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - maxTail; over > maxTail {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(b), nil
+}
+
+// tailLines is how much of a program's output an error quotes.
+const tailLines = 5
+
+// last gives the last lines, the oldest first.
+func (t *tail) last() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(bytes.ToValidUTF8(t.buf, []byte("?")))), "\n")
+	lines = lines[max(0, len(lines)-tailLines):]
+	if len(lines) == 1 && lines[0] == "" {
+		return nil
+	}
+	return lines
+}
+
+// ExitError says that a program failed, with the end of what it printed.
+type ExitError struct {
+	Program string
+	Output  []string // the last lines of its standard error
+	Err     error
+}
+
+func (e *ExitError) Error() string {
+	s := e.Program + ": " + e.Err.Error()
+	for _, line := range e.Output {
+		s += "\n    " + line
+	}
+	return s
+}
+
+// Unwrap gives the cause.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// exitError makes the error for a program that ended with err. What a context
+// ended is that context's error.
+func exitError(ctx context.Context, cmd *exec.Cmd, output *tail, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+		if errors.Is(cause, context.Canceled) {
+			return cause
+		}
+	}
+	e := &ExitError{Program: filepath.Base(cmd.Path), Err: err}
+	if output != nil {
+		e.Output = output.last()
+	}
+	return e
+}
+
+// errTimeout is the cause of a run that took too long.
+type errTimeout struct {
+	limit time.Duration
+	what  string
+}
+
+func (e *errTimeout) Error() string {
+	return fmt.Sprintf("%s within %v", e.what, e.limit.Round(time.Second))
+}
+
+// Unwrap makes it a context.DeadlineExceeded.
+func (e *errTimeout) Unwrap() error { return context.DeadlineExceeded }
