@@ -111,11 +111,11 @@ func writeDirectory(ctx context.Context, dir string, files []file, m Manifest, p
 	}
 	m.Files = make(map[string]string, len(files))
 	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
+	g, all := errgroup.WithContext(ctx)
 	g.SetLimit(writersAtOnce)
 	for _, f := range files {
 		g.Go(func() error {
-			sum, err := writeFile(ctx, filepath.Join(pending, f.name), f.write, progress)
+			sum, err := writeFile(all, filepath.Join(pending, f.name), f.write, progress)
 			mu.Lock()
 			defer mu.Unlock()
 			m.Files[f.name] = sum

@@ -79,7 +79,10 @@ func (r *Result) files(opt WriteOptions) []file {
 		{TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
 	}
 	if c := r.Verify.Certificate(); c != nil {
-		files = append(files, file{CertificateName, func(w io.Writer) error { return c.Write(w) }})
+		files = append(files, file{CertificateName, func(w io.Writer) error {
+			_, err := c.WriteTo(w)
+			return err
+		}})
 	}
 	if opt.Only == nil {
 		files = append(files, file{ConfigName, func(w io.Writer) error { return r.writeConfig(w, opt) }})

@@ -188,11 +188,14 @@ func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		findings, err := c.Check(ctx, f, tables)
-		if err != nil {
-			return nil, err
+		if err := c.Check(f, tables); err != nil {
+			finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
+			var at *verify.DependencyError
+			if errors.As(err, &at) {
+				finding.LID, finding.Switch = at.LID, at.Out.GUID
+			}
+			r.Add(finding)
 		}
-		r.Add(findings...)
 	}
 	for i := range problems {
 		p := &problems[i]
@@ -200,7 +203,7 @@ func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
 			continue
 		}
 		rule, _ := verify.RuleByName(verify.AdaptiveRouting)
-		r.Add(verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: p.Err.Error(), Count: 1})
+		r.Add(verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: fmt.Sprintf("%s:%d: %v", p.File, p.Line, p.Err), Count: 1})
 	}
 	return r, nil
 }

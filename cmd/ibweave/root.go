@@ -47,7 +47,7 @@ and hands them to OpenSM.`,
 	var level, format string
 	flags := root.PersistentFlags()
 	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
-	flags.StringVar(&format, "log-format", "console", "form of the log, console or json")
+	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.command = cmd
 		return a.openLog(level, format)
@@ -96,7 +96,7 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		}
 		a.command = cmd
 		if n == 0 && cmd.HasSubCommands() {
-			return usagef("no such command: %s %s; want one of %s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "))
+			return usagef("%s has no %q: want one of %s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "))
 		}
 		return usagef("unexpected argument %q", args[n])
 	}

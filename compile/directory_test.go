@@ -1,0 +1,238 @@
+package compile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// generation is a set of files that all say the same.
+func generation(text string, size int) []file {
+	var files []file
+	for i := range 5 {
+		files = append(files, file{fmt.Sprintf("file%d", i), func(w io.Writer) error {
+			for range size {
+				if _, err := io.WriteString(w, text); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	}
+	return files
+}
+
+// readGeneration checks a directory against its manifest and gives the text
+// that all its files have.
+func readGeneration(t *testing.T, dir string) string {
+	t.Helper()
+	m, err := ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(m.Files)+1 {
+		t.Fatalf("%d files, the manifest has %d and itself", len(entries), len(m.Files))
+	}
+	for name, want := range m.Files {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
+			t.Fatalf("%s is not what the manifest says", name)
+		}
+		if !strings.HasPrefix(string(data), m.Engine) {
+			t.Fatalf("%s says %.10q, the manifest %q", name, data, m.Engine)
+		}
+	}
+	return m.Engine
+}
+
+// leftovers counts directories in the making.
+func leftovers(t *testing.T, parent string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), pendingPrefix) {
+			list = append(list, filepath.Join(parent, e.Name()))
+		}
+	}
+	return list
+}
+
+const writerVariable = "IBWEAVE_TEST_WRITER"
+
+// TestMain lets TestKill run this program as one that writes generations into
+// a directory until it is killed.
+func TestMain(m *testing.M) {
+	dir := os.Getenv(writerVariable)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	for i := 0; ; i++ {
+		text := fmt.Sprintf("generation %d of process %d\n", i, os.Getpid())
+		if err := writeDirectory(context.Background(), dir, generation(text, 1000), Manifest{Engine: text}, nil); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(i)
+	}
+}
+
+// Processes that write the directory again and again are killed at random
+// moments. It always holds one generation, whole.
+func TestKill(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "tables")
+	if err := writeDirectory(t.Context(), dir, generation("first\n", 1), Manifest{Engine: "first\n"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for round := range 40 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), writerVariable+"="+dir)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		started, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := started.Read(make([]byte, 1)); err != nil { // the first generation is there
+			t.Fatalf("%v: %s", err, &stderr)
+		}
+		time.Sleep(time.Duration(round*7919%25000) * time.Microsecond)
+		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+			t.Fatalf("%v: %s", err, &stderr)
+		}
+		cmd.Wait()
+		seen[readGeneration(t, dir)] = true
+	}
+	if len(seen) != 40 {
+		t.Errorf("%d generations seen, want 40", len(seen))
+	}
+
+	// What killed processes left is removed, once it is old enough.
+	left := leftovers(t, parent)
+	if len(left) == 0 {
+		t.Error("no process was killed while it wrote")
+	}
+	old := time.Now().Add(-2 * pendingAge)
+	for _, name := range left {
+		if err := os.Chtimes(name, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Engine: "last\n"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := readGeneration(t, dir); got != "last\n" {
+		t.Errorf("the directory says %q", got)
+	}
+	if left := leftovers(t, parent); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// What goes wrong leaves the old directory as it was, and nothing beside it.
+func TestWriteDirectoryErrors(t *testing.T) {
+	broken := errors.New("broken")
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		name    string
+		ctx     context.Context
+		files   []file
+		prepare func(t *testing.T, dir string)
+		want    string
+	}{
+		{"a file cannot be made", t.Context(),
+			append(generation("new\n", 1), file{"bad", func(io.Writer) error { return broken }}), nil, "broken"},
+		{"canceled", canceled, generation("new\n", 1), nil, "context canceled"},
+		{"somebody's file", t.Context(), generation("new\n", 1), func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "notes"), []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "has notes, which no compile wrote and which would be lost; move it, or write to another directory"},
+		{"somebody's directory", t.Context(), generation("new\n", 1), func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, ManifestName)); err != nil {
+				t.Fatal(err)
+			}
+		}, "is not empty and has no manifest.json, so it is not a compiled directory; write to another one"},
+		{"a broken manifest", t.Context(), generation("new\n", 1), func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, ManifestName), []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "manifest.json: unexpected end of JSON input"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			parent := t.TempDir()
+			dir := filepath.Join(parent, "tables")
+			if err := writeDirectory(t.Context(), dir, generation("old\n", 1), Manifest{Engine: "old\n"}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if tc.prepare != nil {
+				tc.prepare(t, dir)
+			}
+			err := writeDirectory(tc.ctx, dir, tc.files, Manifest{Engine: "new\n"}, nil)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got error %v, want %s", err, tc.want)
+			}
+			if data, err := os.ReadFile(filepath.Join(dir, "file0")); err != nil || string(data) != "old\n" {
+				t.Errorf("file0 is %q, %v", data, err)
+			}
+			if left := leftovers(t, parent); len(left) > 0 {
+				t.Errorf("left over: %v", left)
+			}
+		})
+	}
+}
+
+// An existing directory keeps its mode, and a symbolic link stays one.
+func TestWriteDirectoryReplaces(t *testing.T) {
+	parent := t.TempDir()
+	real, link := filepath.Join(parent, "real"), filepath.Join(parent, "link")
+	if err := os.Mkdir(real, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one\n", "two\n"} {
+		if err := writeDirectory(t.Context(), link, generation(text, 1), Manifest{Engine: text}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := readGeneration(t, real); got != text {
+			t.Errorf("the directory says %q, want %q", got, text)
+		}
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o750 {
+		t.Errorf("mode %v, want -rwxr-x---", info.Mode().Perm())
+	}
+	if info, err = os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info, err)
+	}
+}
