@@ -33,7 +33,7 @@ var broken = []struct {
 	{
 		name: "other text",
 		text: "Unicast lids [0-32] of switch Lid 1 guid 0x1 ('a'):\n",
-		err: "in:1: not a line of topology text: want what ibnetdiscover prints\n" +
+		err: "in:1: not a line of topology text: want what ibnetdiscover prints on standard output\n" +
 			"    Unicast lids [0-32] of switch Lid 1 guid 0x1 ('a'):",
 	},
 	{
@@ -44,9 +44,9 @@ var broken = []struct {
 			"\n" +
 			"Switch 4 \"b\" # \"b\" base port 0 lid 2 lmc 0\n" +
 			"[1] \"a\"[1]\n",
-		err: "in:1: not a line of topology text: want what ibnetdiscover prints\n" +
+		err: "in:1: not a line of topology text: want what ibnetdiscover prints on standard output\n" +
 			"    ibwarn: [12] mad_rpc: timed out",
-		problems: "line 1: not a line of topology text: want what ibnetdiscover prints; line dropped\n",
+		problems: "line 1: not a line of topology text: want what ibnetdiscover prints on standard output; line dropped\n",
 		want: "Switch 200000 \"a\" ports 4 lid 1\n" +
 			"  1 to 200001 1\n" +
 			"Switch 200001 \"b\" ports 4 lid 2\n" +
@@ -783,9 +783,9 @@ var broken = []struct {
 		name: "other text in a port list",
 		text: "SW 1 1 0x1 4x SDR 'a'\n" +
 			"Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n",
-		err: "in:2: not a line of a port list: want what ibnetdiscover -p prints\n" +
+		err: "in:2: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
 			"    Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0",
-		problems: "line 2: not a line of a port list: want what ibnetdiscover -p prints; line dropped\n",
+		problems: "line 2: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
 		want:     "Switch 1 \"a\" ports 1 lid 1\n",
 	},
 	{
@@ -1004,6 +1004,119 @@ var broken = []struct {
 		problems: "line 3: want the descriptions of both nodes: 'one' - 'other'; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
+			"Channel Adapter 20 \"h\" ports 1\n" +
+			"  1 to 10 1 4xNDR lid 2\n",
+	},
+	{
+		name: "number behind the other end",
+		text: "Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n" +
+			"[1] \"b\"[1] w=1 7 # a\n",
+		err: "in:2:15: text behind the other end: want nothing or a comment\n" +
+			"    [1] \"b\"[1] w=1 7 # a",
+		problems: "line 2: text behind the other end: want nothing or a comment; line dropped\n",
+		want:     "Switch 200000 \"a\" ports 4 lid 1\n",
+	},
+	{
+		name: "LID from a neighbour, twice",
+		text: "Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n" +
+			"[1] \"b\"[1] # \"b\" lid 1 4xNDR\n" +
+			"\n" +
+			"Switch 4 \"b\"\n" +
+			"[1] \"a\"[1]\n",
+		err: "in:4: LID 1 of \"b\" is used twice: the port of line 1 has it too\n" +
+			"    Switch 4 \"b\"",
+		problems: "line 4: LID 1 of \"b\" is used twice: the port of line 1 has it too; LID dropped\n",
+		want: "Switch 200000 \"a\" ports 4 lid 1\n" +
+			"  1 to 200001 1 4xNDR\n" +
+			"Switch 200001 \"b\" ports 4\n" +
+			"  1 to 200000 1 4xNDR\n",
+	},
+	{
+		name: "port list: one-sided, at a CA",
+		text: "CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n",
+		err: "in:1:21: CA 0x0000000000000021[1] is connected to SW 0x0000000000000010[1] here, but that node has no line: a cable must be there at both ends\n" +
+			"    CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )",
+		problems: "line 1: CA 0x0000000000000021[1] is connected to SW 0x0000000000000010[1] here, but that node has no line: a cable must be there at both ends; link dropped\n",
+		want:     "Channel Adapter 20 \"h\" ports 1\n",
+	},
+	{
+		name: "port list: one-sided, at a router",
+		text: "SW 1 1 0x10 4x NDR - RT 2 1 0x21 ( 's' - 'r' )\n",
+		err: "in:1:21: SW 0x0000000000000010[1] is connected to RT 0x0000000000000021[1] here, but that node has no line: a cable must be there at both ends\n" +
+			"    SW 1 1 0x10 4x NDR - RT 2 1 0x21 ( 's' - 'r' )",
+		problems: "line 1: SW 0x0000000000000010[1] is connected to RT 0x0000000000000021[1] here, but that node has no line: a cable must be there at both ends; link dropped\n",
+		want:     "Switch 10 \"s\" ports 1 lid 1\n",
+	},
+	{
+		name: "port list: one-sided, descriptions that can be split in several ways",
+		text: "SW 1 1 0x10 4x NDR - RT 2 1 0x21 ( 's' - 't' - 'r' )\n",
+		err: "in:1:21: SW 0x0000000000000010[1] is connected to RT 0x0000000000000021[1] here, but that node has no line: a cable must be there at both ends\n" +
+			"    SW 1 1 0x10 4x NDR - RT 2 1 0x21 ( 's' - 't' - 'r' )",
+		problems: "line 1: SW 0x0000000000000010[1] is connected to RT 0x0000000000000021[1] here, but that node has no line: a cable must be there at both ends; link dropped\n",
+		want:     "Switch 10 \"s\" ports 1 lid 1\n",
+	},
+	{
+		name: "port list: contradiction, descriptions that can be split in several ways",
+		text: "SW 1 1 0x10 4x NDR - SW 2 1 0x20 ( 's' - 't' - 'r' )\n" +
+			"SW 2 1 0x20 4x NDR - SW 3 1 0x30 ( 'r' - 't' - 's' )\n",
+		err: "in:1:21: SW 0x0000000000000010[1] is connected to SW 0x0000000000000020[1] here, but line 2 connects that port to SW 0x0000000000000030[1]\n" +
+			"    SW 1 1 0x10 4x NDR - SW 2 1 0x20 ( 's' - 't' - 'r' )",
+		problems: "line 1: SW 0x0000000000000010[1] is connected to SW 0x0000000000000020[1] here, but line 2 connects that port to SW 0x0000000000000030[1]; link dropped\n" +
+			"line 2: SW 0x0000000000000020[1] is connected to SW 0x0000000000000030[1] here, but that node has no line: a cable must be there at both ends; link dropped\n",
+		want: "Switch 10 \"s\" ports 1 lid 1\n" +
+			"Switch 20 \"r\" ports 1 lid 2\n",
+	},
+	{
+		name: "port list: half a line",
+		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
+			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
+			"SW 4\n",
+		err: "in:3: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
+			"    SW 4",
+		problems: "line 3: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
+		want: "Switch 10 \"s\" ports 1 lid 1\n" +
+			"  1 to 20 1 4xNDR\n" +
+			"Channel Adapter 20 \"h\" ports 1\n" +
+			"  1 to 10 1 4xNDR lid 2\n",
+	},
+	{
+		name: "port list: no blanks",
+		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
+			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
+			"SW4 1 0x40 4x SDR 't'\n",
+		err: "in:3: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
+			"    SW4 1 0x40 4x SDR 't'",
+		problems: "line 3: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
+		want: "Switch 10 \"s\" ports 1 lid 1\n" +
+			"  1 to 20 1 4xNDR\n" +
+			"Channel Adapter 20 \"h\" ports 1\n" +
+			"  1 to 10 1 4xNDR lid 2\n",
+	},
+	{
+		name: "port list: no LID",
+		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
+			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
+			"SW x 1 0x40 4x SDR 't'\n",
+		err: "in:3: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
+			"    SW x 1 0x40 4x SDR 't'",
+		problems: "line 3: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
+		want: "Switch 10 \"s\" ports 1 lid 1\n" +
+			"  1 to 20 1 4xNDR\n" +
+			"Channel Adapter 20 \"h\" ports 1\n" +
+			"  1 to 10 1 4xNDR lid 2\n",
+	},
+	{
+		name: "port list: port GUID twice",
+		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
+			"SW 1 2 0x10 4x NDR - CA 2 2 0x21 ( 's' - 'h' )\n" +
+			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
+			"CA 3 2 0x21 4x NDR - SW 1 2 0x10 ( 'h' - 's' )\n",
+		err: "in:4: port GUID 0x0000000000000021 of CA 0x0000000000000021[2] is used twice: the port of line 3 has it too\n" +
+			"    CA 3 2 0x21 4x NDR - SW 1 2 0x10 ( 'h' - 's' )",
+		problems: "line 4: port GUID 0x0000000000000021 of CA 0x0000000000000021[2] is used twice: the port of line 3 has it too; link dropped\n",
+		want: "Switch 10 \"s\" ports 2 lid 1\n" +
+			"  1 to 20 1 4xNDR\n" +
+			"Channel Adapter 1f \"h\" ports 2\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
 			"  1 to 10 1 4xNDR lid 2\n",
 	},

@@ -91,6 +91,21 @@ func TestParse(t *testing.T) {
 			strings.NewReplacer(`# "leaf"`, "# leaf, of old", `# "host"`, "# host", `lmc 0 "leaf" lid 7`, "lmc 0 leaf, of old lid 7").Replace(pair),
 			strings.Replace(tellPair, `"leaf"`, `"leaf, of old"`, 1), "",
 		},
+		{"options and a comment", switches(` w=4 s=1 # "b" lid 2`, ` w=4 s=1# "a" lid 1 8xSDR`), tellSwitches(" 8xSDR"), ""},
+		{"words in a comment that look like options", switches(` # "b" lid 2 4xSDR w=99 s=x 77 lid`, ` # "a" lid 1 4xSDR =`), tellSwitches(" 4xSDR"), ""},
+		{"words in a description without quotes that look like LIDs", switches(` # lid 5b of b lid 2 4xSDR`, ` # lid lid lid 1 4xSDR`), tellSwitches(" 4xSDR"), ""},
+		{
+			"no description in a comment",
+			"Switch 2 \"a\" # base port 0 lid 3 lmc 0\nCa 1 \"h\" #\nCa 1 \"i\" # \"\nCa 1 \"j\"#k \n",
+			"Switch 200000 \"a\" ports 2 lid 3\nChannel Adapter 100000 \"h\" ports 1\nChannel Adapter 100002 \"\\\"\" ports 1\nChannel Adapter 100004 \"k\" ports 1\n", "",
+		},
+		{"masks of FDR", switches(" e=1", " e=1"), tellSwitches(" 4xFDR"), ""},
+		{"masks of HDR", switches(" e=7 w=3", " e=7 w=3"), tellSwitches(" 4xHDR"), ""},
+		{"masks of 1x", "pdebug=1\nextspeed=8\n" + switches(" w=1", " w=1"), tellSwitches(" 1xNDR"), ""},
+		{"masks", switches(" w=17 s=7 e=2", " w=17 s=7 e=2"), tellSwitches(" 2xEDR"), ""},
+		{"mask of the width only", switches(" w=4", " w=4"), tellSwitches(" 8xSDR"), ""},
+		{"mask of the speed only", switches(" s=4", " s=4"), tellSwitches(" 4xQDR"), ""},
+		{"no blank behind the type", strings.NewReplacer("Switch\t", "Switch", "Ca\t", "Ca").Replace(pair), tellPair, ""},
 		{"no comments", switches("", ""), tellSwitches(""), ""},
 		{"link at one end", switches(` # "b" lid 2 4xHDR`, ` # "a" lid 1`), tellSwitches(" 4xHDR"), ""},
 		{"width at one end, speed at the other", switches(` # "b" lid 2 4x???`, ` # "a" lid 1 ??HDR`), tellSwitches(" 4xHDR"), ""},
@@ -111,8 +126,18 @@ func TestParse(t *testing.T) {
 			"line 2: LID of \"S-0000000000000002\" is 3 here, but 2 in its own line: taken from there\n",
 		},
 		{
+			"LID of a CA port is another", strings.Replace(pair, "lid 9 4xNDR", "lid 10 4xNDR", 1), tellPair,
+			"line 11: LID of \"H-0000000000000002\"[1] is 10 here, but 9 in its own line: taken from there\n",
+		},
+		{
 			"LIDs from the neighbours only",
 			strings.NewReplacer(" lid 7 lmc 0\n", "\n", "# lid 9 lmc 0", "#").Replace(pair), tellPair, "",
+		},
+		{"own LID only", strings.NewReplacer(` "leaf" lid 7 4xNDR`, "").Replace(pair), tellPair, ""},
+		{
+			"names that look like ids",
+			"Switch 2 \"S-switch-number-01\"\n[1] \"S-switch-number-02\"[2]\n\nSwitch 2 \"S-switch-number-02\"\n[2] \"S-switch-number-01\"[1]\n\nSwitch 2 \"S-1\"\n",
+			"Switch 200000 \"S-switch-number-01\" ports 2\n  1 to 200001 2\nSwitch 200001 \"S-switch-number-02\" ports 2\n  2 to 200000 1\nSwitch 200002 \"S-1\" ports 2\n", "",
 		},
 		{
 			"neighbours disagree on a LID",
@@ -210,6 +235,16 @@ func TestParse(t *testing.T) {
 			"Channel Adapter 11 \"a\" ports 1\n  1 to 12 2 4xEDR lid 2 port GUID 11\nChannel Adapter 12 \"b\" ports 2\n  2 to 11 1 4xEDR lid 3 port GUID 12\n", "",
 		},
 		{
+			"port list whose every line can be split in several ways, but for a port without a cable",
+			"SW 1 1 0x1 4x EDR - SW 2 1 0x2 ( 'x' - 'x' - 'x' )\nSW 2 2 0x2 4x SDR 'x'\nSW 2 1 0x2 4x EDR - SW 1 1 0x1 ( 'x' - 'x' - 'x' )\n",
+			"Switch 1 \"x' - 'x\" ports 1 lid 1\n  1 to 2 1 4xEDR\nSwitch 2 \"x\" ports 2 lid 2\n  1 to 1 1 4xEDR\n", "",
+		},
+		{
+			"port list with a port GUID less than the port number",
+			"CA 2 3 0x1 4x EDR - CA 3 1 0x12 ( 'a' - 'b' )\nCA 3 1 0x12 4x EDR - CA 2 3 0x1 ( 'b' - 'a' )\n",
+			"Channel Adapter 1 \"a\" ports 3\n  3 to 12 1 4xEDR lid 2 port GUID 1\nChannel Adapter 12 \"b\" ports 1\n  1 to 1 3 4xEDR lid 3 port GUID 12\n", "",
+		},
+		{
 			"port list whose lines give a switch different LIDs",
 			"SW 1 1 0x10 4x EDR - SW 3 1 0x11 ( 's' - 't' )\nSW 2 2 0x10 4x SDR 's'\nSW 3 1 0x11 4x EDR - SW 1 1 0x10 ( 't' - 's' )\n",
 			"Switch 10 \"s\" ports 2 lid 1\n  1 to 11 1 4xEDR\nSwitch 11 \"t\" ports 1 lid 3\n  1 to 10 1 4xEDR\n",
@@ -302,5 +337,87 @@ func TestRecognize(t *testing.T) {
 		if Recognize([]byte(text)) {
 			t.Errorf("recognized: %q", text)
 		}
+	}
+}
+
+// A long line with many problems does not fill the memory with copies of it.
+func TestProblemText(t *testing.T) {
+	line := "Switch 1 \"a\" # \"a\"" + strings.Repeat(" lid 99999", 1000)
+	_, problems, err := Parse("in", []byte(line), Options{Lenient: true})
+	if err != nil || len(problems) != 1000 {
+		t.Fatal(len(problems), err)
+	}
+	want := Problem{Line: 1, Column: 23, Text: line[:256], Message: "LID \"99999\": want 0 to 49151; LID dropped"}
+	if diff := cmp.Diff(want, problems[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRecognizeBeginning(t *testing.T) {
+	noise := strings.Repeat("noise\n", recognizeWithin/6)
+	if !Recognize([]byte(noise[:recognizeWithin-6*20] + pair)) {
+		t.Error("not recognized within the limit")
+	}
+	if Recognize([]byte(noise + "noise\n" + pair)) {
+		t.Error("recognized beyond the limit")
+	}
+}
+
+// Many nodes: tables grow, Write writes in pieces.
+func TestLargeRoundTrip(t *testing.T) {
+	f := fatTree(t, 24, fabric.Link{Width: 4, Speed: fabric.HDR})
+	text := string(Append(nil, f))
+	for _, in := range []string{text, shuffled(text, 7)} {
+		g, problems, err := Parse("in", []byte(in), Options{})
+		if err != nil || len(problems) != 0 {
+			t.Fatal(err, list(problems))
+		}
+		if diff := cmp.Diff(tell(f), tell(g)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+	var pieces recorder
+	if err := Write(&pieces, f); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(pieces.text, ""); got != text {
+		t.Error("Write differs from Append")
+	}
+	if len(pieces.text) < 2 {
+		t.Errorf("%d bytes in %d pieces", len(text), len(pieces.text))
+	}
+	for i := range pieces.text {
+		if err := Write(&recorder{fail: i + 1}, f); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("piece %d: error %v", i, err)
+		}
+	}
+}
+
+// recorder keeps what is written, up to a write that fails.
+type recorder struct {
+	text []string
+	fail int // the number of that write, from 1; 0 for none
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.text = append(r.text, string(b))
+	if len(r.text) == r.fail {
+		return 0, io.ErrShortWrite
+	}
+	return len(b), nil
+}
+
+func TestAppendDescription(t *testing.T) {
+	var b fabric.Builder
+	if _, err := b.AddNode(fabric.Node{GUID: 1, Type: fabric.CA, NumPorts: 1, Description: "a\nb\tc\x7fd\x00e\xffé"}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := header + "\nvendid=0x0\ndevid=0x0\ncaguid=0x1\nCa\t1 \"H-0000000000000001\"\t\t# \"a b c d e\xffé\"\n"
+	if diff := cmp.Diff(want, string(Append(nil, f))); diff != "" {
+		t.Error(diff)
 	}
 }

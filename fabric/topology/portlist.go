@@ -121,7 +121,7 @@ func (p *parser) readList() error {
 func (p *parser) readListLine(s []byte, i int, l *listLine) error {
 	const lost = "line dropped"
 	if !isListLine(s, i) {
-		return p.failHere(i, lost, "not a line of a port list: want what ibnetdiscover -p prints")
+		return p.failHere(i, lost, "not a line of a port list: want what ibnetdiscover -p prints on standard output")
 	}
 	i, err := p.readListPort(s, i, &l.own)
 	if err != nil {
@@ -319,9 +319,6 @@ func (p *parser) nodeRule(lines []listLine) func(*listPort) fabric.GUID {
 // descriptions in the other order.
 func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*listPort) fabric.GUID) {
 	known := make([][]byte, len(p.nodes))
-	peerOf := func(l *listLine) int32 {
-		return p.find(key{value: uint64(nodeOf(&l.peer)), kind: idKind(l.peer.kind)})
-	}
 	for i := range lines {
 		l := &lines[i]
 		if of[i] < 0 {
@@ -338,14 +335,12 @@ func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*list
 		if known[of[i]] == nil {
 			known[of[i]] = l.names[:at]
 		}
-		if peer := peerOf(l); peer >= 0 && known[peer] == nil {
-			known[peer] = l.names[at+len(separator):]
-		}
 	}
 	for i := range lines {
 		l := &lines[i]
 		if of[i] >= 0 && known[of[i]] == nil {
-			known[of[i]] = p.splitNames(l, peerOf(l), known, lines, first)
+			peer := p.find(key{value: uint64(nodeOf(&l.peer)), kind: idKind(l.peer.kind)})
+			known[of[i]] = p.splitNames(l, peer, known, lines, first)
 		}
 	}
 	for i := range p.nodes {

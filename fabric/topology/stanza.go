@@ -170,13 +170,13 @@ func (p *parser) readOther(s []byte, i int) error {
 		return p.failHere(i, "line dropped", "a line of ibnetdiscover -p in a text of another form: want one form only")
 	}
 	j := skipBlanks(s, after)
-	if n, k := decimal(s, j); len(word) > 0 && n >= 0 && j > after {
+	if n, k := decimal(s, j); len(word) > 0 && n >= 0 {
 		if k = skipBlanks(s, k); k < len(s) && s[k] == '"' {
 			p.noNode()
 			return p.failHere(i, "stanza dropped", "no such node type %q: want Switch, Ca, Hca or Rt", word)
 		}
 	}
-	return p.failHere(i, "line dropped", "not a line of topology text: want what ibnetdiscover prints")
+	return p.failHere(i, "line dropped", "not a line of topology text: want what ibnetdiscover prints on standard output")
 }
 
 // noNode makes port lines fall away until the next header, because the one
@@ -292,7 +292,7 @@ func (p *parser) readHeader(s []byte, i int, kind fabric.NodeType) error {
 
 	j := skipBlanks(s, i)
 	ports, k := decimal(s, j)
-	if ports < 1 || ports > int(fabric.MaxPortNum) || j == i {
+	if ports < 1 || ports > int(fabric.MaxPortNum) {
 		return p.failHere(j, "stanza dropped", "number of ports %s: want 1 to %d", tokenAt(s, j), fabric.MaxPortNum)
 	}
 	n.ports = fabric.PortNum(ports)
@@ -388,12 +388,12 @@ func (p *parser) readNodeComment(s []byte, i int, id []byte, t *tail) error {
 	// (parse_node_desc).
 	end := len(s)
 	for _, stop := range []string{" enhanced port ", " base port ", " lid ", " lmc "} {
-		if n := bytes.Index(s[i:], []byte(stop)); n >= 0 {
-			end = i + n
+		if n := bytes.Index(s[i-1:], []byte(stop)); n >= 0 {
+			end = i - 1 + n
 			break
 		}
 	}
-	desc := bytes.TrimRight(s[i:end], " \t")
+	desc := bytes.TrimRight(s[i:max(i, end)], " \t")
 	if len(desc) == 0 {
 		desc = id
 	}
@@ -488,7 +488,23 @@ func (p *parser) readPort(s []byte, i int) error {
 
 	own := tail{}
 	peer := tail{masks: p.masks}
-	if j < len(s) && s[j] == '#' {
+	if j < len(s) && s[j] != '#' {
+		// ibsim's options, w=2 and the like, which may have a comment behind.
+		end := len(s)
+		if n := bytes.IndexByte(s[j:], '#'); n >= 0 {
+			end = j + n
+		}
+		peer.strict = true
+		if err := p.readTail(s[:end], j, &peer); err != nil {
+			return err
+		}
+		if peer.junk > 0 {
+			return p.failHere(peer.junk, lost, "text behind the other end: want nothing or a comment")
+		}
+		peer.strict = false
+		j = end
+	}
+	if j < len(s) {
 		// The description stands between the first quote and the last.
 		last := len(s) - 1
 		for last > j && s[last] != '"' {
@@ -505,19 +521,11 @@ func (p *parser) readPort(s []byte, i int) error {
 		if err := p.readTail(s, last+1, &peer); err != nil {
 			return err
 		}
-		if peer.unquoted && n.kind != fabric.Switch && (peer.lids > 1 || bytes.HasPrefix(s[skipBlanks(s, j+1):], []byte("lid "))) {
+		if peer.unquoted && n.kind != fabric.Switch && bytes.HasPrefix(s[skipBlanks(s, j+1):], []byte("lid ")) {
 			own.lid, own.lmc = peer.firstLID, peer.lmc
 			if peer.lids == 1 {
 				peer.lid = 0
 			}
-		}
-	} else {
-		peer.strict = true
-		if err := p.readTail(s, j, &peer); err != nil {
-			return err
-		}
-		if peer.junk > 0 {
-			return p.failHere(peer.junk, lost, "text behind the other end: want nothing or a comment")
 		}
 	}
 	l.lid, l.lmc, l.peerLID, l.link = own.lid, own.lmc, peer.lid, peer.link
@@ -639,9 +647,6 @@ func (p *parser) readTail(s []byte, i int, t *tail) error {
 				return err
 			}
 		case t.strict:
-			if word[0] == '#' {
-				return nil
-			}
 			t.junk = from
 			return nil
 		}

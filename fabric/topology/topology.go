@@ -99,7 +99,7 @@ func Recognize(data []byte) bool {
 		case "Switch", "Ca", "Hca", "Rt":
 			j := skipBlanks(after, 0)
 			n, k := decimal(after, j)
-			if j > 0 && n >= 0 && k > j {
+			if n >= 0 {
 				if k = skipBlanks(after, k); k < len(after) && after[k] == '"' {
 					return true
 				}
