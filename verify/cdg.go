@@ -1,0 +1,361 @@
+package verify
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// channels numbers the channels that leave switches: a link is a port of a
+// switch that has a cable, a channel is one VL of it. Both are dense and
+// ascend by PortID, so that the channels of a switch are neighbours and a set
+// of them is a few words of bits.
+type channels struct {
+	vls   int
+	first []int32         // by switch, one more at the end: its first link
+	port  []fabric.PortID // by link
+	from  []int32         // by link: its switch
+	to    []int32         // by link: the switch it leads to, -1 for a CA or router
+	words int             // 64-bit words that hold a bit for each channel of any one switch
+}
+
+func newChannels(f *fabric.Fabric, vls int) *channels {
+	n := f.NumSwitches()
+	c := &channels{vls: vls, first: make([]int32, n+1)}
+	degree := 0
+	for s := range n {
+		base := f.PortBase(fabric.NodeID(s))
+		for p := 1; p <= int(f.Node(fabric.NodeID(s)).NumPorts); p++ {
+			peer := f.Peer(base + fabric.PortID(p))
+			if peer == fabric.NoPort {
+				continue
+			}
+			to := int32(f.Owner(peer))
+			if int(to) >= n {
+				to = -1
+			}
+			c.port = append(c.port, base+fabric.PortID(p))
+			c.from = append(c.from, int32(s))
+			c.to = append(c.to, to)
+		}
+		c.first[s+1] = int32(len(c.port))
+		degree = max(degree, int(c.first[s+1]-c.first[s]))
+	}
+	c.words = max(1, (degree*vls+63)/64)
+	return c
+}
+
+// count is the number of channels.
+func (c *channels) count() int { return len(c.port) * c.vls }
+
+// tail is the switch that a channel leaves.
+func (c *channels) tail(ch int32) int32 { return c.from[int(ch)/c.vls] }
+
+// head is the switch that a channel leads to, -1 for a CA or router.
+func (c *channels) head(ch int32) int32 { return c.to[int(ch)/c.vls] }
+
+// base is the first channel of switch s.
+func (c *channels) base(s int32) int32 { return c.first[s] * int32(c.vls) }
+
+// bit is a channel's place in a set of the channels of all switches, words
+// for each switch: the word, and the bit in it.
+func (c *channels) bit(ch int32) (word int, bit uint64) {
+	s := c.tail(ch)
+	i := ch - c.base(s)
+	return int(s)*c.words + int(i>>6), 1 << (i & 63)
+}
+
+// portVL is what a channel is known by.
+func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
+	return c.port[int(ch)/c.vls], fabric.VL(int(ch) % c.vls)
+}
+
+// link is the link of a switch port, -1 when the port has no cable.
+func (c *channels) link(s fabric.NodeID, p fabric.PortID) int32 {
+	for l := c.first[s]; l < c.first[s+1]; l++ {
+		if c.port[l] == p {
+			return l
+		}
+	}
+	return -1
+}
+
+// graph is a channel dependency graph: for each channel the set of channels of
+// the switch it leads to that a packet which holds it may wait for.
+type graph struct {
+	*channels
+	deps []uint64 // words for each channel; bit i is the channel base(head)+i
+}
+
+// row is the set of channels that ch depends on.
+func (g *graph) row(ch int32) []uint64 {
+	return g.deps[int(ch)*g.words : (int(ch)+1)*g.words]
+}
+
+// has says whether channel a depends on b.
+func (g *graph) has(a, b int32) bool {
+	u := g.head(a)
+	if u < 0 {
+		return false
+	}
+	i := b - g.base(u)
+	if i < 0 || b >= g.base(u+1) {
+		return false
+	}
+	return g.row(a)[i>>6]>>(i&63)&1 != 0
+}
+
+// dependencies counts the edges.
+func (g *graph) dependencies() int {
+	n := 0
+	for _, w := range g.deps {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// order lists all channels so that each comes after those that depend on it;
+// ok is false when a cycle makes that impossible. It is a depth-first search
+// that keeps, for each switch, the set of channels not seen yet: the next
+// channel to descend into is one AND away, so that the time is
+// O(channels x words) however many dependencies there are.
+func (g *graph) order() (list []int32, ok bool) {
+	n := g.count()
+	unseen := make([]uint64, (len(g.first)-1)*g.words)
+	open := make([]uint64, len(unseen)) // on the way from the start to here
+	for ch := range int32(n) {
+		w, bit := g.bit(ch)
+		unseen[w] |= bit
+	}
+	list = make([]int32, n)
+	at := n // list fills from its end
+	var stack []int32
+	enter := func(ch int32) bool {
+		w, bit := g.bit(ch)
+		unseen[w] &^= bit
+		open[w] |= bit
+		stack = append(stack, ch)
+		if u := int(g.head(ch)); u >= 0 {
+			for w, set := range g.row(ch) {
+				if set&open[u*g.words+w] != 0 {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	for start := range int32(n) {
+		if w, bit := g.bit(start); unseen[w]&bit == 0 {
+			continue
+		}
+		if !enter(start) {
+			return nil, false
+		}
+		for len(stack) > 0 {
+			ch := stack[len(stack)-1]
+			if d := g.successor(ch, unseen); d >= 0 {
+				if !enter(d) {
+					return nil, false
+				}
+				continue
+			}
+			stack = stack[:len(stack)-1]
+			w, bit := g.bit(ch)
+			open[w] &^= bit
+			at--
+			list[at] = ch
+		}
+	}
+	return list, true
+}
+
+// successor is the first channel of set that ch depends on, -1 for none.
+func (g *graph) successor(ch int32, set []uint64) int32 {
+	u := g.head(ch)
+	if u < 0 {
+		return -1
+	}
+	for w, deps := range g.row(ch) {
+		if deps &= set[int(u)*g.words+w]; deps != 0 {
+			return g.base(u) + int32(w*64+bits.TrailingZeros64(deps))
+		}
+	}
+	return -1
+}
+
+// levels numbers the channels of a topological order: 0 for one that none
+// depends on, else one more than the highest of those that depend on it.
+func (g *graph) levels(order []int32) []int32 {
+	level := make([]int32, g.count())
+	for _, ch := range order {
+		u := g.head(ch)
+		if u < 0 {
+			continue
+		}
+		next := level[ch] + 1
+		for w, set := range g.row(ch) {
+			for ; set != 0; set &= set - 1 {
+				d := g.base(u) + int32(w*64+bits.TrailingZeros64(set))
+				level[d] = max(level[d], next)
+			}
+		}
+	}
+	return level
+}
+
+// components are the strongly connected components that hold a cycle, each
+// with its channels in ascending order, the one with the lowest channel first
+// (Tarjan, Depth-first search and linear graph algorithms, SIAM J. Comput.
+// 1972, without recursion). No channel depends on itself, so that these are
+// the components of two channels or more.
+func (g *graph) components() [][]int32 {
+	const none = -1
+	n := g.count()
+	index := make([]int32, n) // order of discovery
+	low := make([]int32, n)
+	open := make([]bool, n) // on the component stack
+	for i := range index {
+		index[i] = none
+	}
+	type frame struct {
+		ch   int32
+		word int32
+		left uint64 // of that word, the channels to look at still
+	}
+	var frames []frame
+	var stack []int32
+	var found [][]int32
+	next := int32(0)
+	enter := func(ch int32) {
+		index[ch], low[ch] = next, next
+		next++
+		open[ch] = true
+		stack = append(stack, ch)
+		f := frame{ch: ch}
+		if g.head(ch) >= 0 {
+			f.left = g.row(ch)[0]
+		}
+		frames = append(frames, f)
+	}
+	for start := range int32(n) {
+		if index[start] != none {
+			continue
+		}
+		enter(start)
+		for len(frames) > 0 {
+			f := &frames[len(frames)-1]
+			u := g.head(f.ch)
+			if u >= 0 {
+				for f.left == 0 && int(f.word)+1 < g.words {
+					f.word++
+					f.left = g.row(f.ch)[f.word]
+				}
+			}
+			if f.left != 0 {
+				d := g.base(u) + f.word*64 + int32(bits.TrailingZeros64(f.left))
+				f.left &= f.left - 1
+				if index[d] == none {
+					enter(d)
+				} else if open[d] {
+					low[f.ch] = min(low[f.ch], index[d])
+				}
+				continue
+			}
+			ch := f.ch
+			frames = frames[:len(frames)-1]
+			if len(frames) > 0 {
+				up := frames[len(frames)-1].ch
+				low[up] = min(low[up], low[ch])
+			}
+			if low[ch] != index[ch] {
+				continue
+			}
+			i := len(stack) - 1
+			for stack[i] != ch {
+				i--
+			}
+			for _, d := range stack[i:] {
+				open[d] = false
+			}
+			if len(stack)-i > 1 {
+				members := slices.Clone(stack[i:])
+				slices.Sort(members)
+				found = append(found, members)
+			}
+			stack = stack[:i]
+		}
+	}
+	slices.SortFunc(found, func(a, b []int32) int { return cmp.Compare(a[0], b[0]) })
+	return found
+}
+
+// cycleBudget bounds the work of one shortestCycle, in channels visited.
+const cycleBudget = 1 << 26
+
+// minCycle is the length of the shortest cycle there can be: two channels
+// that depend on each other would have a packet pass a switch twice.
+const minCycle = 3
+
+// shortestCycle is a shortest cycle among members, a strongly connected
+// component, from its lowest channel on. It searches breadth first from each
+// channel in turn, no deeper than can beat the best so far, and leaves a
+// channel out once the shortest cycle through it is known. exact is false
+// when cycleBudget ran out: then the result is the shortest through the
+// channels that were tried.
+func (g *graph) shortestCycle(members []int32, budget int) (cycle []int32, exact bool) {
+	left := make([]uint64, (len(g.first)-1)*g.words) // members not tried
+	for _, ch := range members {
+		w, bit := g.bit(ch)
+		left[w] |= bit
+	}
+	seen := make([]uint64, len(left))
+	depth := make([]int32, g.count()) // of channels in the queue; the start has 1
+	parent := make([]int32, g.count())
+	var queue []int32
+	for _, start := range members {
+		if len(cycle) == minCycle {
+			return cycle, true
+		}
+		if budget <= 0 && cycle != nil {
+			return cycle, false
+		}
+		for _, ch := range queue {
+			w, _ := g.bit(ch)
+			seen[w] = 0
+		}
+		queue = append(queue[:0], start)
+		depth[start] = 1
+		for at := 0; at < len(queue); at++ {
+			ch := queue[at]
+			if cycle != nil && int(depth[ch]) >= len(cycle) {
+				break
+			}
+			budget--
+			if g.has(ch, start) {
+				cycle = cycle[:0]
+				for ; ch != start; ch = parent[ch] {
+					cycle = append(cycle, ch)
+				}
+				cycle = append(cycle, start)
+				slices.Reverse(cycle)
+				break
+			}
+			u := g.head(ch)
+			for w, set := range g.row(ch) {
+				i := int(u)*g.words + w
+				set &= left[i] &^ seen[i]
+				seen[i] |= set
+				for ; set != 0; set &= set - 1 {
+					d := g.base(u) + int32(w*64+bits.TrailingZeros64(set))
+					parent[d], depth[d] = ch, depth[ch]+1
+					queue = append(queue, d)
+				}
+			}
+		}
+		w, bit := g.bit(start)
+		left[w] &^= bit
+	}
+	return cycle, true
+}

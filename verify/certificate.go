@@ -1,0 +1,255 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Certificate proves that tables have no credit loop: it gives each channel
+// that their traffic uses a number, which increases along every dependency.
+// Numbers that increase cannot go round in a circle. Whoever has the tables
+// can check that in linear time (see Check) and need not trust who made it.
+//
+// Its text is a line
+//
+//	ibweave certificate 1 traffic unicast+management vls 1 channels 80 fabric sha256:<64 digits>
+//
+// and one for each channel: the GUID of the node that the channel leaves, the
+// port, the VL and the number, in ascending order. It is bound to the nodes
+// and cables of the fabric. LIDs and tables may change as long as the numbers
+// hold.
+type Certificate struct {
+	// Management says that the proof covers packets to and from port 0 of
+	// switches too, and not only those between CA and router ports.
+	Management bool
+	VLs        int
+	Fabric     [sha256.Size]byte // FabricHash of the nodes and cables
+	Channels   []NumberedChannel // by GUID, port and VL
+}
+
+// NumberedChannel is a virtual lane of a cable in one direction.
+type NumberedChannel struct {
+	GUID   fabric.GUID // node that the channel leaves
+	Port   fabric.PortNum
+	VL     fabric.VL
+	Number int32 // from 0 on
+}
+
+func (c NumberedChannel) compare(d NumberedChannel) int {
+	return cmp.Or(cmp.Compare(c.GUID, d.GUID), cmp.Compare(c.Port, d.Port), cmp.Compare(c.VL, d.VL))
+}
+
+// FabricHash identifies nodes and cables: the SHA-256 of, for each node in
+// the order of NodeIDs, its type, GUID and number of ports, and for each of
+// its ports the PortID at the other end, in big-endian order. Names, LIDs and
+// link speeds are not in it.
+func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
+	b := make([]byte, 0, 16*f.NumNodes()+4*f.NumPorts())
+	for n := range f.NumNodes() {
+		node := f.Node(fabric.NodeID(n))
+		b = append(b, byte(node.Type), byte(node.NumPorts))
+		b = binary.BigEndian.AppendUint64(b, uint64(node.GUID))
+		for p := 1; p <= int(node.NumPorts); p++ {
+			b = binary.BigEndian.AppendUint32(b, uint32(f.Peer(f.Port(fabric.NodeID(n), fabric.PortNum(p)))))
+		}
+	}
+	return sha256.Sum256(b)
+}
+
+// certificateProof is what a Certificate is made of.
+type certificateProof struct {
+	plan       *plan
+	management bool
+	graph      *graph
+	order      []int32 // channels, each after those that depend on it
+	used       []bool  // by channel
+}
+
+func (p *plan) proof(management bool, g *graph, order []int32, w *worker) *certificateProof {
+	used := make([]bool, p.count())
+	for ch := range used {
+		used[ch] = w.records[ch*w.stride] > 0
+		if management {
+			used[ch] = used[ch] || w.used[ch] || slices.ContainsFunc(g.row(int32(ch)), func(set uint64) bool { return set != 0 })
+		}
+	}
+	return &certificateProof{plan: p, management: management, graph: g, order: order, used: used}
+}
+
+// Certificate proves that there is no credit loop; nil when there is one. It
+// covers management traffic too unless that adds a credit loop. The numbers
+// are the lengths of the longest chains of dependencies that end in a
+// channel, so that those of CAs are 0.
+func (r *Result) Certificate() *Certificate {
+	if r.proof == nil {
+		return nil
+	}
+	p, f := r.proof.plan, r.proof.plan.f
+	c := &Certificate{Management: r.proof.management, VLs: p.vls, Fabric: FabricHash(f)}
+	add := func(port fabric.PortID, vl fabric.VL, number int32) {
+		c.Channels = append(c.Channels, NumberedChannel{f.Node(f.Owner(port)).GUID, f.Num(port), vl, number})
+	}
+	for ch, level := range r.proof.graph.levels(r.proof.order) {
+		if r.proof.used[ch] {
+			port, vl := p.portVL(int32(ch))
+			add(port, vl, level+1) // above the CAs' channels into the switches
+		}
+	}
+	for _, port := range f.CAPorts() {
+		add(port, 0, 0)
+	}
+	slices.SortFunc(c.Channels, NumberedChannel.compare)
+	return c
+}
+
+const (
+	certificateMagic = "ibweave certificate 1"
+	trafficUnicast   = "unicast"
+	trafficAll       = "unicast+management"
+	hashPrefix       = "sha256:"
+)
+
+// Append appends the certificate's text to b.
+func (c *Certificate) Append(b []byte) []byte {
+	traffic := trafficUnicast
+	if c.Management {
+		traffic = trafficAll
+	}
+	b = slices.Grow(b, 128+32*len(c.Channels))
+	b = fmt.Appendf(b, "%s traffic %s vls %d channels %d fabric %s%x\n", certificateMagic, traffic, c.VLs, len(c.Channels), hashPrefix, c.Fabric)
+	for _, ch := range c.Channels {
+		b = append(ch.GUID.Append(b), ' ')
+		b = append(strconv.AppendUint(b, uint64(ch.Port), 10), ' ')
+		b = append(strconv.AppendUint(b, uint64(ch.VL), 10), ' ')
+		b = append(strconv.AppendInt(b, int64(ch.Number), 10), '\n')
+	}
+	return b
+}
+
+// WriteTo writes the certificate's text.
+func (c *Certificate) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(c.Append(nil))
+	return int64(n), err
+}
+
+// ReadCertificate reads a certificate's text. It takes what Append writes and
+// nothing else: other text is an error, a *fabric.ParseError with the line.
+func ReadCertificate(name string, data []byte) (*Certificate, error) {
+	line := 0
+	fail := func(text []byte, err error) (*Certificate, error) {
+		return nil, &fabric.ParseError{File: name, Line: line, Text: string(text), Err: err}
+	}
+	text, rest, ok := bytes.Cut(data, []byte("\n"))
+	line++
+	if !ok {
+		return fail(text, fmt.Errorf("no certificate: want a first line that begins with %q", certificateMagic))
+	}
+	c, channels, err := parseCertificateHeader(string(text))
+	if err != nil {
+		return fail(text, err)
+	}
+	c.Channels = make([]NumberedChannel, 0, min(channels, len(rest)/minChannelLine))
+	for len(rest) > 0 {
+		text, rest, ok = bytes.Cut(rest, []byte("\n"))
+		line++
+		if !ok {
+			return fail(text, errors.New("the line has no end: the file was cut off"))
+		}
+		ch, err := parseNumberedChannel(text)
+		switch {
+		case err != nil:
+			return fail(text, err)
+		case int(ch.VL) >= c.VLs:
+			return fail(text, fmt.Errorf("VL %d: want 0 to %d, as the first line says", ch.VL, c.VLs-1))
+		case len(c.Channels) > 0 && c.Channels[len(c.Channels)-1].compare(ch) >= 0:
+			return fail(text, errors.New("channels must ascend by GUID, port and VL, each once"))
+		}
+		c.Channels = append(c.Channels, ch)
+	}
+	if len(c.Channels) != channels {
+		line = 1
+		return fail(text, fmt.Errorf("%d channels follow, the first line says %d", len(c.Channels), channels))
+	}
+	return c, nil
+}
+
+// minChannelLine is the length of the shortest line of a channel.
+const minChannelLine = len("0x0000000000000001 1 0 0\n")
+
+// parseCertificateHeader reads the first line.
+func parseCertificateHeader(s string) (c *Certificate, channels int, err error) {
+	rest, ok := strings.CutPrefix(s, certificateMagic+" ")
+	if !ok {
+		return nil, 0, fmt.Errorf("no certificate that can be read: want a first line that begins with %q", certificateMagic)
+	}
+	field := strings.Split(rest, " ")
+	if len(field) != 8 || field[0] != "traffic" || field[2] != "vls" || field[4] != "channels" || field[6] != "fabric" {
+		return nil, 0, fmt.Errorf("want %q", certificateMagic+" traffic T vls V channels C fabric "+hashPrefix+"H")
+	}
+	c = &Certificate{Management: field[1] == trafficAll}
+	if !c.Management && field[1] != trafficUnicast {
+		return nil, 0, fmt.Errorf("traffic %q: want %s or %s", field[1], trafficUnicast, trafficAll)
+	}
+	if c.VLs, err = parseDecimal(field[3], 1, 15); err != nil {
+		return nil, 0, fmt.Errorf("vls %w", err)
+	}
+	if channels, err = parseDecimal(field[5], 0, math.MaxInt32); err != nil {
+		return nil, 0, fmt.Errorf("channels %w", err)
+	}
+	digits, ok := strings.CutPrefix(field[7], hashPrefix)
+	hash, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(hash) != len(c.Fabric) || strings.ToLower(digits) != digits {
+		return nil, 0, fmt.Errorf("fabric %q: want %s and %d hexadecimal digits in lower case", field[7], hashPrefix, 2*len(c.Fabric))
+	}
+	copy(c.Fabric[:], hash)
+	return c, channels, nil
+}
+
+// parseNumberedChannel reads one line of a channel.
+func parseNumberedChannel(text []byte) (ch NumberedChannel, err error) {
+	field := strings.Split(string(text), " ")
+	if len(field) != 4 {
+		return ch, errors.New("want a GUID, a port, a VL and a number")
+	}
+	if ch.GUID, err = fabric.ParseGUID(field[0]); err != nil {
+		return ch, err
+	}
+	if ch.GUID == 0 || ch.GUID.String() != field[0] {
+		return ch, fmt.Errorf("GUID %q: want 0x and 16 hexadecimal digits in lower case, not all 0", field[0])
+	}
+	port, err := parseDecimal(field[1], 1, int(fabric.MaxPortNum))
+	if err != nil {
+		return ch, fmt.Errorf("port %w", err)
+	}
+	vl, err := parseDecimal(field[2], 0, 14)
+	if err != nil {
+		return ch, fmt.Errorf("VL %w", err)
+	}
+	number, err := parseDecimal(field[3], 0, math.MaxInt32)
+	if err != nil {
+		return ch, fmt.Errorf("number %w", err)
+	}
+	ch.Port, ch.VL, ch.Number = fabric.PortNum(port), fabric.VL(vl), int32(number)
+	return ch, nil
+}
+
+// parseDecimal reads a number in the one way that it is written.
+func parseDecimal(s string, low, high int) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < low || n > high || strconv.Itoa(n) != s {
+		return 0, fmt.Errorf("%q: want %d to %d", s, low, high)
+	}
+	return n, nil
+}

@@ -1,0 +1,439 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// collector makes findings, up to a limit for each rule.
+type collector struct {
+	r     *Result
+	limit int
+	rules []struct{ made, left, count int64 } // by position in Rules
+}
+
+func newCollector(r *Result, limit int) *collector {
+	return &collector{r: r, limit: limit, rules: make([]struct{ made, left, count int64 }, len(Rules))}
+}
+
+// add makes a finding of a rule which stands for count, unless the rule has
+// enough of them.
+func (c *collector) add(rule string, count int64, fill func(*Finding)) {
+	i := ruleIndex(rule)
+	at := &c.rules[i]
+	if at.made == int64(c.limit) {
+		at.left++
+		at.count += count
+		return
+	}
+	at.made++
+	f := Finding{Rule: rule, Severity: Rules[i].Severity, Count: count, Witness: []Hop{}}
+	fill(&f)
+	c.r.Findings = append(c.r.Findings, f)
+}
+
+// close adds what was left out.
+func (c *collector) close() {
+	for i, at := range c.rules {
+		if at.left == 0 {
+			continue
+		}
+		c.r.Findings = append(c.r.Findings, Finding{
+			Rule: Rules[i].Name, Severity: Rules[i].Severity, Count: at.count, Witness: []Hop{}, more: true,
+			Message: fmt.Sprintf("and %d more findings of this rule, for %d %s", at.left, at.count, Rules[i].Count),
+		})
+	}
+}
+
+// report turns what the workers found into findings, all but credit loops.
+func (p *plan) report(r *Result, w *worker, opt Options) {
+	c := newCollector(r, opt.Findings)
+	p.reportPorts(c)
+	slices.SortFunc(w.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
+	for i := range w.troubles {
+		t := &w.troubles[i]
+		p.reportDropped(c, w, UnicastUnreachable, t.lid, t.unreachable)
+		p.reportDropped(c, w, Misdelivered, t.lid, t.misdelivered)
+		p.reportLoop(c, UnicastLoop, t.lid, t.loops)
+		p.reportDropped(c, w, ManagementUnreachable, t.lid, t.mgmtUnreachable)
+		p.reportLoop(c, ManagementLoop, t.lid, t.mgmtLoops)
+	}
+	p.reportEntries(c, w)
+	if w.nonMinimal > 0 {
+		c.add(NonMinimal, w.nonMinimal, func(f *Finding) {
+			lid, from := w.stretch.lid, w.stretch.from
+			way, _ := p.trace(from, lid)
+			f.LID, f.Switch, f.Witness = lid, way[0].Switch, way
+			f.Message = fmt.Sprintf("%d of %d pairs pass more switches than they need to; from %s to %s it is %d instead of %d",
+				w.nonMinimal, r.Unicast.Pairs, p.source(from, lid, false), p.lidName(lid), len(way), len(way)-int(w.stretch.extra))
+		})
+	}
+	c.close()
+}
+
+// reportPorts is about ports that nobody can reach whatever the tables say.
+func (p *plan) reportPorts(c *collector) {
+	f := p.f
+	var caLIDs, switchLIDs int64
+	f.EndPorts(func(port fabric.PortID) {
+		if f.IsSwitch(f.Owner(port)) {
+			switchLIDs += p.lids(port)
+		} else {
+			caLIDs += p.lids(port)
+		}
+	})
+	f.EndPorts(func(port fabric.PortID) {
+		if f.LID(port) != 0 {
+			return
+		}
+		if node := f.Owner(port); f.IsSwitch(node) {
+			c.add(ManagementUnassignedLID, 1, func(x *Finding) {
+				x.Switch = f.Node(node).GUID
+				x.Message = p.switchName(node) + " has no LID"
+			})
+			return
+		}
+		c.add(UnassignedLID, 1, func(x *Finding) {
+			x.Message = fmt.Sprintf("%s %s, port GUID %s, has a cable and no LID", f.Node(f.Owner(port)).Type, f.PortName(port), f.PortGUID(port))
+		})
+	})
+	for i, port := range f.CAPorts() {
+		if f.CASwitches()[i] != fabric.NoNode {
+			continue
+		}
+		peer := f.Peer(port)
+		say := func(rule, what string, lids int64) {
+			if lids > 0 {
+				c.add(rule, lids, func(x *Finding) {
+					x.Message = fmt.Sprintf("%s is cabled to %s and not to a switch: it cannot reach the %d LIDs of %s", f.PortName(port), f.PortName(peer), lids, what)
+				})
+			}
+		}
+		say(UnicastUnreachable, "other CA ports", caLIDs-p.lids(port)-p.lids(peer))
+		say(ManagementUnreachable, "switches", switchLIDs)
+	}
+}
+
+// reportDropped is about pairs of one LID whose packets are dropped.
+func (p *plan) reportDropped(c *collector, w *worker, rule string, lid fabric.LID, t tally) {
+	if t.pairs == 0 {
+		return
+	}
+	c.add(rule, t.pairs, func(f *Finding) {
+		way, end := p.trace(t.from, lid)
+		node := p.f.Node(fabric.NodeID(end))
+		f.LID, f.Switch, f.Witness = lid, node.GUID, way
+		verb := "cannot reach it"
+		if rule == Misdelivered {
+			verb = "send to it in vain"
+		}
+		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
+			p.lidName(lid), count(t.pairs, "port"), verb, p.source(t.from, lid, rule == ManagementUnreachable),
+			p.switchName(fabric.NodeID(end)), p.fate(end, lid))
+		d, _ := p.destination(lid)
+		joined := d.root >= 0
+		if joined {
+			w.search(d.root)
+			w.at = -1
+			joined = w.exact[t.from] >= 0
+		}
+		if !joined {
+			f.Message += " (no cables join them)"
+		}
+	})
+}
+
+// reportLoop is about pairs of one LID whose packets go round.
+func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
+	if t.pairs == 0 {
+		return
+	}
+	c.add(rule, t.pairs, func(f *Finding) {
+		way, again := p.trace(t.from, lid)
+		i := slices.IndexFunc(way, func(h Hop) bool { return h.Switch == p.f.Node(fabric.NodeID(again)).GUID })
+		f.LID, f.Witness = lid, rotate(way[i:])
+		f.Switch = f.Witness[0].Switch
+		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), count(t.pairs, "port"), circle(f.Witness, false))
+	})
+}
+
+// reportEntries is about entries as such.
+func (p *plan) reportEntries(c *collector, w *worker) {
+	if p.f.MaxLID() > 0 {
+		for s := range p.n {
+			row := p.t.Row(fabric.NodeID(s))
+			if !slices.ContainsFunc(row[1:], func(e fabric.PortNum) bool { return e != fabric.NoPath }) {
+				c.add(EmptyTable, 1, func(f *Finding) {
+					f.Switch = p.f.Node(fabric.NodeID(s)).GUID
+					f.Message = p.switchName(fabric.NodeID(s)) + " has no forwarding entries"
+				})
+			}
+		}
+	}
+	keys := make([]deadKey, 0, len(w.dead))
+	for key := range w.dead {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b deadKey) int { return cmp.Or(cmp.Compare(a.sw, b.sw), cmp.Compare(a.port, b.port)) })
+	for _, key := range keys {
+		n := w.dead[key]
+		c.add(DeadEntry, n.lids, func(f *Finding) {
+			f.Switch, f.LID = p.f.Node(fabric.NodeID(key.sw)).GUID, n.first
+			f.Message = fmt.Sprintf("%s has %s, the first for %s, with which it %s",
+				p.switchName(fabric.NodeID(key.sw)), count(n.lids, "dead entry"), p.lidName(n.first), p.fate(key.sw, n.first))
+		})
+	}
+	slices.SortFunc(w.stale, func(a, b staleLID) int { return cmp.Compare(a.lid, b.lid) })
+	for _, n := range w.stale {
+		c.add(StaleEntry, n.switches, func(f *Finding) {
+			f.Switch, f.LID = p.f.Node(fabric.NodeID(n.first)).GUID, n.lid
+			owner := "belongs to no port"
+			if port := p.f.LIDPort(n.lid); port != fabric.NoPort {
+				owner = "belongs to " + p.f.PortName(port) + ", which has no cable"
+			}
+			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %d",
+				n.lid, owner, have(n.switches), p.switchName(fabric.NodeID(n.first)), p.entry(n.first, n.lid))
+		})
+	}
+}
+
+// reportCreditLoops looks for a witness of each credit loop.
+func (p *plan) reportCreditLoops(r *Result, unicast *graph, loops [][]int32, all *graph, mgmtLoops [][]int32, opt Options) {
+	c := newCollector(r, opt.Witnesses)
+	inLoop := make(map[int32]bool)
+	for _, members := range loops {
+		for _, ch := range members {
+			inLoop[ch] = true
+		}
+		c.add(CreditLoop, int64(len(members)), func(f *Finding) {
+			p.creditLoop(f, unicast, members, cycleBudget/min(len(loops), opt.Witnesses))
+			r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
+		})
+	}
+	for _, members := range mgmtLoops {
+		// Where unicast traffic alone closes a circle that finding is enough.
+		if slices.ContainsFunc(members, func(ch int32) bool { return inLoop[ch] }) {
+			continue
+		}
+		c.add(ManagementCreditLoop, int64(len(members)), func(f *Finding) {
+			p.creditLoop(f, all, members, cycleBudget/min(len(mgmtLoops), opt.Witnesses))
+		})
+	}
+	c.close()
+}
+
+// creditLoop describes one strongly connected component.
+func (p *plan) creditLoop(f *Finding, g *graph, members []int32, budget int) {
+	cycle, exact := g.shortestCycle(members, budget)
+	for i, ch := range cycle {
+		lid := p.closes(ch, cycle[(i+1)%len(cycle)], f.Rule == CreditLoop)
+		f.Witness = append(f.Witness, p.hop(ch, lid))
+	}
+	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
+	found := "shortest"
+	if !exact {
+		found = "shortest found in bounded time"
+	}
+	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s",
+		count(int64(len(members)), "channel"), found, count(int64(len(cycle)), "channel"), circle(f.Witness, true))
+}
+
+// closes is the lowest LID whose packets hold channel a while they wait for
+// b. unicast says that only packets between CA and router ports count.
+func (p *plan) closes(a, b int32, unicast bool) fabric.LID {
+	portA, _ := p.portVL(a)
+	portB, _ := p.portVL(b)
+	v, u := p.tail(a), p.tail(b)
+	numA, numB := p.f.Num(portA), p.f.Num(portB)
+	for lid := fabric.LID(1); lid <= p.f.MaxLID(); lid++ {
+		if p.entry(v, lid) != numA || p.entry(u, lid) != numB {
+			continue
+		}
+		d, ok := p.destination(lid)
+		if !ok || unicast && !d.ca {
+			continue
+		}
+		if p.arrives(v, &d) && (!unicast || p.carries(v, lid)) {
+			return lid
+		}
+	}
+	return 0
+}
+
+// arrives says whether a packet for d at switch s is delivered.
+func (p *plan) arrives(s int32, d *dest) bool {
+	for range p.n {
+		e := p.step(s, d.lid)
+		if s == d.root {
+			return e == d.last
+		}
+		if int(e&stepMask) >= p.n {
+			return false
+		}
+		s = int32(e & stepMask)
+	}
+	return false
+}
+
+// carries says whether packets for a LID come through switch s from a CA or
+// router port, given that they are delivered from s. It searches the tree
+// above s.
+func (p *plan) carries(s int32, lid fabric.LID) bool {
+	stack := []int32{s}
+	for len(stack) > 0 {
+		s := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if p.sources[s] > 0 {
+			return true
+		}
+		for l := p.first[s]; l < p.first[s+1]; l++ {
+			if u := p.to[l]; u >= 0 && p.entry(u, lid) == p.f.Num(p.f.Peer(p.port[l])) {
+				stack = append(stack, u)
+			}
+		}
+	}
+	return false
+}
+
+// entry is switch s's entry for a LID, NoPath beyond the end of its table.
+func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
+	if lid > p.t.MaxLID() {
+		return fabric.NoPath
+	}
+	return p.t.Row(fabric.NodeID(s))[lid]
+}
+
+// step is what switch s does with packets for a LID.
+func (p *plan) step(s int32, lid fabric.LID) step {
+	steps := p.steps[p.stepAt[s]:p.stepAt[s+1]]
+	return steps[min(int(p.entry(s, lid)), len(steps)-1)]
+}
+
+// trace follows packets for a LID from switch s until they leave the switches
+// or come to one of them again, and says which was the last in the first
+// case, and which comes again in the second.
+func (p *plan) trace(s int32, lid fabric.LID) (way []Hop, last int32) {
+	seen := make(map[int32]bool)
+	for {
+		seen[s] = true
+		n := p.f.Node(fabric.NodeID(s))
+		way = append(way, Hop{Switch: n.GUID, Name: n.Description, Port: p.entry(s, lid), LID: lid})
+		e := p.step(s, lid) & stepMask
+		if int(e) >= p.n {
+			return way, s
+		}
+		s = int32(e)
+		if seen[s] {
+			return way, s
+		}
+	}
+}
+
+// fate says what switch s does with packets for a LID that end there.
+func (p *plan) fate(s int32, lid fabric.LID) string {
+	e := p.entry(s, lid)
+	n := p.f.Node(fabric.NodeID(s))
+	switch {
+	case e == fabric.NoPath:
+		return "has no entry for it"
+	case e > n.NumPorts:
+		return fmt.Sprintf("sends it to port %d and has ports 1 to %d", e, n.NumPorts)
+	case e == fabric.ManagementPort:
+		return fmt.Sprintf("takes it in at port 0, which has %s", lidOf(p.f, p.f.PortBase(fabric.NodeID(s))))
+	}
+	peer := p.f.Peer(p.f.Port(fabric.NodeID(s), e))
+	if peer == fabric.NoPort {
+		return fmt.Sprintf("sends it to port %d, which has no cable", e)
+	}
+	return fmt.Sprintf("sends it by port %d to %s, which has %s", e, p.f.PortName(peer), lidOf(p.f, peer))
+}
+
+func lidOf(f *fabric.Fabric, port fabric.PortID) string {
+	switch {
+	case f.LID(port) == 0:
+		return "no LID"
+	case f.LMC(port) > 0:
+		return fmt.Sprintf("LIDs %d to %d", f.LID(port), int(f.LID(port))+1<<f.LMC(port)-1)
+	}
+	return fmt.Sprintf("LID %d", f.LID(port))
+}
+
+// source names the port that sends the packets for a LID which start at
+// switch s: a CA or router port, or with management the switch itself where
+// the LID is that of a CA.
+func (p *plan) source(s int32, lid fabric.LID, management bool) string {
+	to := p.f.LIDPort(lid)
+	if management && (!p.f.IsSwitch(p.f.Owner(to)) || p.sources[s] == 0) {
+		return p.switchName(fabric.NodeID(s)) + " itself"
+	}
+	for l := p.first[s]; l < p.first[s+1]; l++ {
+		if peer := p.f.Peer(p.port[l]); p.to[l] < 0 && peer != to {
+			return p.f.PortName(peer)
+		}
+	}
+	return p.switchName(fabric.NodeID(s)) + " itself"
+}
+
+func (p *plan) lidName(lid fabric.LID) string {
+	port := p.f.LIDPort(lid)
+	return fmt.Sprintf("LID %d of %s", lid, p.f.PortName(port))
+}
+
+func (p *plan) switchName(s fabric.NodeID) string {
+	n := p.f.Node(s)
+	return fmt.Sprintf("switch %q (%s)", n.Description, n.GUID)
+}
+
+// rotate makes a cycle of hops start at the switch with the lowest GUID.
+func rotate(cycle []Hop) []Hop {
+	low := 0
+	for i := range cycle {
+		if cycle[i].Switch < cycle[low].Switch {
+			low = i
+		}
+	}
+	return slices.Concat(cycle[low:], cycle[:low])
+}
+
+// circle writes a cycle of channels, its first one at both ends; lids says
+// with the LID that leads from each to the next.
+func circle(hops []Hop, lids bool) string {
+	const most = 12
+	var b strings.Builder
+	for i, h := range hops {
+		if i == most && len(hops) > most+1 {
+			fmt.Fprintf(&b, "%d more -> ", len(hops)-most)
+			break
+		}
+		b.WriteString(h.String())
+		if lids {
+			fmt.Fprintf(&b, " (LID %d)", h.LID)
+		}
+		b.WriteString(" -> ")
+	}
+	b.WriteString(hops[0].String())
+	return b.String()
+}
+
+// count writes a number of things.
+func count(n int64, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "y"):
+		thing = thing[:len(thing)-1] + "ies"
+	default:
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+func have(switches int64) string {
+	if switches == 1 {
+		return "1 switch has an entry"
+	}
+	return fmt.Sprintf("%d switches have entries", switches)
+}

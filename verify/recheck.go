@@ -1,0 +1,243 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// DependencyError says that a certificate does not hold: packets for LID hold
+// channel In while they wait for Out, and the number does not increase. A
+// channel without a number has Number -1.
+type DependencyError struct {
+	In, Out NumberedChannel
+	LID     fabric.LID
+
+	in, out string // "description"[port]
+}
+
+func (e *DependencyError) Error() string {
+	number := func(c NumberedChannel) string {
+		if c.Number < 0 {
+			return "no number"
+		}
+		return fmt.Sprintf("number %d", c.Number)
+	}
+	return fmt.Sprintf("the certificate does not hold: packets for LID %d hold %s, which has %s, while they wait for %s, which has %s: the number must increase",
+		e.LID, e.in, number(e.In), e.out, number(e.Out))
+}
+
+// Check proves the certificate against tables: that it is of this fabric, and
+// that its number increases along every dependency which the traffic it
+// covers makes. It trusts nothing, finds the dependencies by itself in the
+// plainest way, and takes O(switches x LIDs) time. It returns a
+// *DependencyError for a dependency along which the number does not increase.
+//
+// Packets that are dropped or go round make no dependency: a certificate can
+// hold for tables that are wrong in other ways, which Check the function
+// tells.
+func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables) error {
+	if t.Switches() != f.NumSwitches() {
+		return fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	}
+	k := &recheck{
+		f: f, t: t,
+		number:  make([]int32, f.NumPorts()),
+		first:   make([]fabric.LID, f.NumPorts()),
+		sources: make([]int, f.NumSwitches()),
+		state:   make([]uint8, f.NumSwitches()),
+	}
+	if err := k.numbers(c); err != nil {
+		return err
+	}
+	for _, n := range f.CASwitches() {
+		if n != fabric.NoNode {
+			k.sources[n]++
+		}
+	}
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		owner := f.LIDPort(lid)
+		if owner == fabric.NoPort || f.IsSwitch(f.Owner(owner)) && (!c.Management || f.Num(owner) != fabric.ManagementPort) {
+			continue
+		}
+		if err := k.destination(lid, owner, c.Management); err != nil {
+			return err
+		}
+	}
+	return k.fromCAs()
+}
+
+// recheck enumerates dependencies.
+type recheck struct {
+	f       *fabric.Fabric
+	t       *lft.Tables
+	number  []int32      // by PortID of the channel's port; -1 for none
+	first   []fabric.LID // by PortID: one for which CAs on the switch take the port first
+	sources []int        // by switch: CA and router ports cabled to it
+	state   []uint8      // by switch, for one LID
+	way     []fabric.NodeID
+}
+
+// What is known of a switch.
+const (
+	stateUnknown  = iota
+	stateFailing  // packets do not arrive; also while they are followed
+	stateArriving // packets arrive from here
+	stateUsed     // and there are packets, whose dependencies have been checked
+)
+
+// numbers takes over the certificate's numbers.
+func (k *recheck) numbers(c *Certificate) error {
+	f := k.f
+	if FabricHash(f) != c.Fabric {
+		return errors.New("the certificate is of a fabric with other nodes or cables")
+	}
+	if c.VLs != 1 {
+		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
+	}
+	for port := range k.number {
+		k.number[port] = -1
+	}
+	for _, ch := range c.Channels {
+		n, ok := f.NodeByGUID(ch.GUID)
+		if !ok {
+			return fmt.Errorf("the certificate numbers a channel of node %s, which the fabric does not have", ch.GUID)
+		}
+		node := f.Node(n)
+		if ch.Port == 0 || ch.Port > node.NumPorts || f.Peer(f.Port(n, ch.Port)) == fabric.NoPort {
+			return fmt.Errorf("the certificate numbers a channel of port %d of %q (%s), which has no cable", ch.Port, node.Description, ch.GUID)
+		}
+		port := f.Port(n, ch.Port)
+		if ch.VL != 0 || ch.Number < 0 {
+			return fmt.Errorf("the certificate gives %s VL %d the number %d: want VL 0 and numbers from 0 on", f.PortName(port), ch.VL, ch.Number)
+		}
+		if k.number[port] >= 0 {
+			return fmt.Errorf("the certificate numbers %s VL %d twice", f.PortName(port), ch.VL)
+		}
+		k.number[port] = ch.Number
+	}
+	return nil
+}
+
+// out is the port by which switch s sends packets for a LID, and what is at
+// the other end of its cable: NoPort when there is none. Both are the
+// switch's own port 0 when that takes the packet.
+func (k *recheck) out(s fabric.NodeID, lid fabric.LID) (port, peer fabric.PortID) {
+	row := k.t.Row(s)
+	if int(lid) >= len(row) || row[lid] > k.f.Node(s).NumPorts {
+		return fabric.NoPort, fabric.NoPort
+	}
+	port = k.f.Port(s, row[lid])
+	if row[lid] == fabric.ManagementPort {
+		return port, port
+	}
+	return port, k.f.Peer(port)
+}
+
+// arrives says whether packets for a LID of owner arrive from switch s.
+func (k *recheck) arrives(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) bool {
+	k.way = k.way[:0]
+	result := uint8(stateFailing)
+	for {
+		if k.state[s] != stateUnknown {
+			result = k.state[s]
+			break
+		}
+		k.state[s] = stateFailing
+		k.way = append(k.way, s)
+		_, peer := k.out(s, lid)
+		if peer == owner {
+			result = stateArriving
+			break
+		}
+		if peer == fabric.NoPort || !k.f.IsSwitch(k.f.Owner(peer)) || k.f.Num(peer) == fabric.ManagementPort {
+			break
+		}
+		s = k.f.Owner(peer)
+	}
+	for _, u := range k.way {
+		k.state[u] = min(result, stateArriving)
+	}
+	return result != stateFailing
+}
+
+// destination checks the dependencies of packets for one LID, but for those
+// on channels that leave CAs.
+func (k *recheck) destination(lid fabric.LID, owner fabric.PortID, management bool) error {
+	f := k.f
+	clear(k.state)
+	for s := range f.NumSwitches() {
+		s := fabric.NodeID(s)
+		sources := k.sources[s]
+		if peer := f.Peer(owner); peer != fabric.NoPort && f.Owner(peer) == s {
+			sources-- // the owner, which does not send to itself
+		}
+		if sources == 0 && (!management || s == f.Owner(owner)) || !k.arrives(s, lid, owner) {
+			continue
+		}
+		if out, _ := k.out(s, lid); sources > 0 {
+			k.first[out] = lid
+		}
+		if err := k.follow(s, lid, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromCAs checks the dependencies of channels that leave CAs: on each port by
+// which packets of the switch's CAs go on, but a CA's own, since there only
+// the others' packets go.
+func (k *recheck) fromCAs() error {
+	f := k.f
+	for i, port := range f.CAPorts() {
+		s := f.CASwitches()[i]
+		if s == fabric.NoNode {
+			continue
+		}
+		for p := fabric.PortNum(1); p <= f.Node(s).NumPorts; p++ {
+			out := f.Port(s, p)
+			if k.first[out] == 0 || f.Peer(out) == port {
+				continue
+			}
+			if err := k.increases(port, out, k.first[out]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// follow checks the dependencies between the channels of switches on the way
+// from s, as far as no packet went before.
+func (k *recheck) follow(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) error {
+	for k.state[s] != stateUsed {
+		k.state[s] = stateUsed
+		port, peer := k.out(s, lid)
+		if peer == owner {
+			return nil
+		}
+		s = k.f.Owner(peer)
+		next, _ := k.out(s, lid)
+		if k.f.Num(next) == fabric.ManagementPort {
+			return nil
+		}
+		if err := k.increases(port, next, lid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// increases checks one dependency: packets for lid hold in and wait for out.
+func (k *recheck) increases(in, out fabric.PortID, lid fabric.LID) error {
+	if a, b := k.number[in], k.number[out]; a >= 0 && a < b {
+		return nil
+	}
+	channel := func(p fabric.PortID) NumberedChannel {
+		return NumberedChannel{k.f.Node(k.f.Owner(p)).GUID, k.f.Num(p), 0, k.number[p]}
+	}
+	return &DependencyError{In: channel(in), Out: channel(out), LID: lid, in: k.f.PortName(in), out: k.f.PortName(out)}
+}

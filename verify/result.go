@@ -1,0 +1,231 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Result is what Check found. Its JSON form is the document of
+// `ibweave check --format json`.
+type Result struct {
+	Fabric      FabricCounts      `json:"fabric"`
+	Unicast     UnicastCounts     `json:"unicast"`
+	Management  ManagementCounts  `json:"management"`
+	CreditLoops CreditLoopCounts  `json:"credit_loops"`
+	Multicast   MulticastCounts   `json:"multicast"`
+	Balance     BalanceCounts     `json:"balance"`
+	Findings    []Finding         `json:"findings"` // sorted; never nil
+	Verdict     string            `json:"verdict"`  // "clean", "warnings" or "errors"; notes are clean
+	proof       *certificateProof // nil when the unicast traffic has a credit loop
+}
+
+// FabricCounts says how large the fabric is.
+type FabricCounts struct {
+	Switches int        `json:"switches"`
+	CAPorts  int        `json:"ca_ports"` // CA and router ports with a cable
+	Links    int        `json:"links"`    // cables, those of hosts included
+	MaxLID   fabric.LID `json:"max_lid"`
+}
+
+// UnicastCounts is about ordered pairs of a CA or router port and a LID of
+// another one. Each pair is delivered, unreachable or loops.
+type UnicastCounts struct {
+	Pairs        int64     `json:"pairs"`
+	Unreachable  int64     `json:"unreachable"` // misdelivered pairs among them
+	Loops        int64     `json:"loops"`
+	NonMinimal   int64     `json:"non_minimal"`   // delivered pairs that pass more switches than needed
+	HopHistogram Histogram `json:"hop_histogram"` // delivered pairs by switches passed
+	MaxHops      int       `json:"max_hops"`      // of delivered pairs
+	Misdelivered int64     `json:"misdelivered"`
+}
+
+// ManagementCounts is about ordered pairs of a port and a LID of another one,
+// of which at least one is port 0 of a switch.
+type ManagementCounts struct {
+	Pairs       int64 `json:"pairs"`
+	Unreachable int64 `json:"unreachable"`
+	Loops       int64 `json:"loops"`
+	CreditLoops int   `json:"credit_loops"` // of unicast and management traffic together
+}
+
+// CreditLoopCounts is about the channel dependency graph of delivered unicast
+// pairs. A channel is a virtual lane of a cable in one direction.
+type CreditLoopCounts struct {
+	Count  int     `json:"count"` // strongly connected components that hold a cycle
+	VLs    int     `json:"vls"`
+	Cycles [][]Hop `json:"cycles"` // one witness each, at most Options.Witnesses; never nil
+	// Channels counts the channels that leave switches and are used, those to
+	// CAs included; Dependencies those between two of them. Channels from CAs
+	// into switches are the start of all paths and can close no cycle: they
+	// are not counted.
+	Channels     int `json:"channels"`
+	Dependencies int `json:"dependencies"`
+}
+
+// MulticastCounts is all zero as long as nobody checks multicast tables.
+type MulticastCounts struct {
+	Groups      int `json:"groups"`
+	Missing     int `json:"missing"`
+	Duplicates  int `json:"duplicates"`
+	Loops       int `json:"loops"`
+	Stray       int `json:"stray"`
+	CreditLoops int `json:"credit_loops"`
+}
+
+// BalanceCounts says how routes spread over the directed channels between
+// switches. A route is a delivered unicast pair that crosses the channel.
+type BalanceCounts struct {
+	MaxRoutes  int64   `json:"max_routes_per_link"`
+	MeanRoutes float64 `json:"mean_routes_per_link"` // over all of them, unused ones too
+	MaxLink    *Hop    `json:"max_link,omitempty"`   // the first of the most loaded; nil without routes
+}
+
+// Hop is a channel that leaves a switch.
+type Hop struct {
+	Switch fabric.GUID    `json:"switch"`
+	Name   string         `json:"name"` // node description
+	Port   fabric.PortNum `json:"port"`
+	VL     fabric.VL      `json:"vl"`
+	// LID is the destination of a packet that takes this channel: in a credit
+	// loop one that goes on to the next channel of the cycle.
+	LID fabric.LID `json:"lid,omitempty"`
+}
+
+// String is "description"[port].
+func (h Hop) String() string { return fmt.Sprintf("%q[%d]", h.Name, h.Port) }
+
+// Finding is one way in which tables break a rule.
+type Finding struct {
+	Rule     string      `json:"rule"`
+	Severity Severity    `json:"severity"`
+	Message  string      `json:"message"`
+	Switch   fabric.GUID `json:"switch"` // 0 when it is about no one switch
+	LID      fabric.LID  `json:"lid"`    // 0 when it is about no one LID
+	// Count is how many it stands for, in the rule's unit: pairs, LIDs,
+	// switches, channels.
+	Count   int64 `json:"count"`
+	Witness []Hop `json:"witness"` // never nil
+	more    bool  // stands for those that are left out, and comes last
+}
+
+// Histogram counts by a small number, its index.
+type Histogram []int64
+
+// MarshalJSON is an object of the indices that have a count, in order.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, n := range h {
+		if n == 0 {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		b = strconv.AppendInt(b, int64(i), 10)
+		b = append(b, '"', ':')
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return append(b, '}'), nil
+}
+
+// maxHistogram bounds the index of a Histogram that is read.
+const maxHistogram = 1 << 20
+
+// UnmarshalJSON reads what MarshalJSON wrote. Null leaves h as it is.
+func (h *Histogram) UnmarshalJSON(data []byte) error {
+	if bytes.Equal(data, []byte("null")) {
+		return nil
+	}
+	var m map[int]int64
+	if err := json.Unmarshal(data, &m); err != nil {
+		return err
+	}
+	top := -1
+	for i, n := range m {
+		if i < 0 || i > maxHistogram || n < 0 {
+			return fmt.Errorf("histogram has %d at %d: want counts from 0 on, at 0 to %d", n, i, maxHistogram)
+		}
+		if n > 0 {
+			top = max(top, i)
+		}
+	}
+	*h = make(Histogram, top+1)
+	for i, n := range m {
+		if n > 0 {
+			(*h)[i] = n
+		}
+	}
+	return nil
+}
+
+// The verdicts.
+const (
+	VerdictClean    = "clean"
+	VerdictWarnings = "warnings"
+	VerdictErrors   = "errors"
+)
+
+// Worst is the gravest severity among the findings, Clean without any.
+func (r *Result) Worst() Severity {
+	worst := Clean
+	for i := range r.Findings {
+		worst = max(worst, r.Findings[i].Severity)
+	}
+	return worst
+}
+
+// Add adds findings from elsewhere, sorts them in, and settles the verdict.
+func (r *Result) Add(findings ...Finding) {
+	for _, f := range findings {
+		if f.Witness == nil {
+			f.Witness = []Hop{}
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	r.settle()
+}
+
+// Regrade gives all findings of a rule another severity: a caller may know
+// that the tables were not meant to hold to it.
+func (r *Result) Regrade(rule string, to Severity) {
+	for i := range r.Findings {
+		if r.Findings[i].Rule == rule {
+			r.Findings[i].Severity = to
+		}
+	}
+	r.settle()
+}
+
+// settle sorts the findings and derives the verdict from them.
+func (r *Result) settle() {
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		more := func(f Finding) int {
+			if f.more {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(
+			-cmp.Compare(a.Severity, b.Severity),
+			cmp.Compare(ruleIndex(a.Rule), ruleIndex(b.Rule)),
+			cmp.Compare(more(a), more(b)),
+			cmp.Compare(a.LID, b.LID),
+			cmp.Compare(a.Switch, b.Switch),
+		)
+	})
+	switch r.Worst() {
+	case Error:
+		r.Verdict = VerdictErrors
+	case Warning:
+		r.Verdict = VerdictWarnings
+	default:
+		r.Verdict = VerdictClean
+	}
+}

@@ -1,0 +1,269 @@
+// Package verify proves or disproves forwarding tables: does every port reach
+// every LID, do packets go round, and can the channels they hold wait for each
+// other in a circle. It works on the tables alone and knows no engine. Clean
+// tables come with a Certificate that anybody can check again in linear time.
+//
+// A destination LID makes the switches a forest: each has one entry, which
+// leads to one next switch. So pairs of ports need not be walked one by one.
+// The forest of each LID is put in order once, and counts of sources flow down
+// it: O(switches x LIDs) in all, whatever the number of ports.
+//
+// The channel dependency graph is that of Dally and Seitz (Deadlock-free
+// message routing in multiprocessor interconnection networks, IEEE Trans.
+// Computers 1987), of the pairs that arrive, from the source's channel into
+// the first switch on.
+package verify
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Options are the choices of Check.
+type Options struct {
+	// Workers is how many goroutines share the work; 0 for one on each CPU.
+	// The result does not depend on it.
+	Workers int
+	// Witnesses bounds the credit loops that are shown; 0 for
+	// DefaultWitnesses. All are counted.
+	Witnesses int
+	// Findings bounds the findings for each rule; 0 for DefaultFindings. One
+	// more says how many were left out.
+	Findings int
+	// Progress, when set, is told how many blocks of LIDs are done, of all.
+	// It is called from several goroutines.
+	Progress func(done, total int)
+}
+
+// The defaults of Options.
+const (
+	DefaultWitnesses = 16
+	DefaultFindings  = 50
+)
+
+// Check examines the tables t of fabric f, in which every switch has a row by
+// its NodeID, for all LIDs of f. Everything travels on one VL. It takes
+// O(switches x LIDs) time, and memory for the distances between switches (a
+// byte for each pair, up to 256 MB) besides that for the channels.
+//
+// It returns an error when the tables are not of this fabric and when ctx
+// ends; whatever is wrong with the tables is in the Result.
+func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
+	if t.Switches() != f.NumSwitches() {
+		return nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	}
+	if f.NumSwitches() > maxSwitches {
+		return nil, fmt.Errorf("%d switches, at most %d can be checked: %w", f.NumSwitches(), maxSwitches, fabric.ErrTooLarge)
+	}
+	if opt.Workers <= 0 {
+		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opt.Witnesses <= 0 {
+		opt.Witnesses = DefaultWitnesses
+	}
+	if opt.Findings <= 0 {
+		opt.Findings = DefaultFindings
+	}
+	p := newPlan(f, t)
+	w, err := p.run(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{
+		Fabric:   FabricCounts{Switches: p.n, CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()},
+		Findings: []Finding{},
+	}
+	p.summarize(r, w)
+	g, all := p.graphs(w)
+	loops, mgmtLoops := p.judge(r, g, all, w)
+	p.report(r, w, opt)
+	p.reportCreditLoops(r, g, loops, all, mgmtLoops, opt)
+	r.settle()
+	return r, nil
+}
+
+// run checks all blocks of LIDs, and returns one worker with what all found.
+func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
+	blocks := int(max(p.f.MaxLID(), p.t.MaxLID()))/lft.BlockSize + 1
+	workers := make([]*worker, max(1, min(opt.Workers, blocks)))
+	var next, done atomic.Int32
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range workers {
+		group.Go(func() error {
+			w := newWorker(p)
+			workers[i] = w
+			for {
+				b := int(next.Add(1)) - 1
+				if b >= blocks {
+					return nil
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				w.block(b)
+				if n := int(done.Add(1)); opt.Progress != nil {
+					opt.Progress(n, blocks)
+				}
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, w := range workers[1:] {
+		workers[0].merge(w)
+	}
+	return workers[0], nil
+}
+
+// merge takes over what another worker found.
+func (w *worker) merge(o *worker) {
+	for at := 0; at < len(w.records); at += w.stride {
+		w.records[at] += o.records[at]
+		for i := at + 1; i < at+w.stride; i++ {
+			w.records[i] |= o.records[i]
+		}
+	}
+	for ch, used := range o.used {
+		w.used[ch] = w.used[ch] || used
+	}
+	for h, n := range o.delivered {
+		w.delivered[h] += n
+	}
+	w.nonMinimal += o.nonMinimal
+	w.stretch.consider(o.stretch)
+	w.troubles = append(w.troubles, o.troubles...)
+	w.stale = append(w.stale, o.stale...)
+	for key, n := range o.dead {
+		if m, ok := w.dead[key]; ok {
+			n.lids += m.lids
+			n.first = min(n.first, m.first)
+		}
+		w.dead[key] = n
+	}
+}
+
+// summarize fills in the numbers of pairs and routes.
+func (p *plan) summarize(r *Result, w *worker) {
+	var caLIDs, switchLIDs int64
+	for _, port := range p.f.CAPorts() {
+		caLIDs += p.lids(port)
+	}
+	for s := range p.n {
+		switchLIDs += p.lids(p.f.PortBase(fabric.NodeID(s)))
+	}
+	caPorts, switches := int64(len(p.f.CAPorts())), int64(p.n)
+	r.Unicast.Pairs = (caPorts - 1) * caLIDs
+	r.Management.Pairs = switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
+	for i, port := range p.f.CAPorts() {
+		if p.f.CASwitches()[i] != fabric.NoNode {
+			continue
+		}
+		// A cable between two CAs reaches the LIDs at its other end only.
+		peer := p.lids(p.f.Peer(port))
+		w.delivered[0] += peer
+		r.Unicast.Unreachable += caLIDs - p.lids(port) - peer
+		r.Management.Unreachable += switchLIDs
+	}
+	for i := range w.troubles {
+		t := &w.troubles[i]
+		r.Unicast.Unreachable += t.unreachable.pairs + t.misdelivered.pairs
+		r.Unicast.Misdelivered += t.misdelivered.pairs
+		r.Unicast.Loops += t.loops.pairs
+		r.Management.Unreachable += t.mgmtUnreachable.pairs
+		r.Management.Loops += t.mgmtLoops.pairs
+	}
+	for h, n := range w.delivered {
+		if n > 0 {
+			r.Unicast.MaxHops = h
+		}
+	}
+	r.Unicast.HopHistogram = w.delivered[:r.Unicast.MaxHops+1]
+	r.Unicast.NonMinimal = w.nonMinimal
+
+	var sum int64
+	links := 0
+	most := int32(-1)
+	for l := range p.port {
+		if p.to[l] < 0 || p.to[l] == p.from[l] {
+			continue
+		}
+		links++
+		routes := int64(w.records[l*p.vls*w.stride])
+		sum += routes
+		if routes > r.Balance.MaxRoutes {
+			r.Balance.MaxRoutes, most = routes, int32(l)
+		}
+	}
+	if links > 0 {
+		r.Balance.MeanRoutes = float64(sum) / float64(links)
+	}
+	if most >= 0 {
+		hop := p.hop(most*int32(p.vls), 0)
+		r.Balance.MaxLink = &hop
+	}
+}
+
+// lids is the number of LIDs that a port answers to.
+func (p *plan) lids(port fabric.PortID) int64 {
+	if p.f.LID(port) == 0 {
+		return 0
+	}
+	return 1 << p.f.LMC(port)
+}
+
+// graphs takes the dependencies out of the records: of unicast traffic, and
+// of unicast and management traffic together.
+func (p *plan) graphs(w *worker) (unicast, all *graph) {
+	size := p.count() * p.words
+	unicast = &graph{channels: p.channels, deps: make([]uint64, size)}
+	all = &graph{channels: p.channels, deps: make([]uint64, size)}
+	for ch := range p.count() {
+		from := w.records[ch*w.stride+1 : (ch+1)*w.stride]
+		at := ch * p.words
+		for i := range p.words {
+			unicast.deps[at+i] = from[i]
+			all.deps[at+i] = from[i] | from[p.words+i]
+		}
+	}
+	return unicast, all
+}
+
+// judge looks for credit loops, and keeps what a certificate needs.
+func (p *plan) judge(r *Result, unicast, all *graph, w *worker) (loops, mgmtLoops [][]int32) {
+	r.CreditLoops.VLs = p.vls
+	r.CreditLoops.Cycles = [][]Hop{}
+	r.CreditLoops.Dependencies = unicast.dependencies()
+	for at := 0; at < len(w.records); at += w.stride {
+		if w.records[at] > 0 {
+			r.CreditLoops.Channels++
+		}
+	}
+	if order, ok := all.order(); ok {
+		r.proof = p.proof(true, all, order, w)
+		return nil, nil
+	}
+	mgmtLoops = all.components()
+	r.Management.CreditLoops = len(mgmtLoops)
+	if order, ok := unicast.order(); ok {
+		r.proof = p.proof(false, unicast, order, w)
+		return nil, mgmtLoops
+	}
+	loops = unicast.components()
+	r.CreditLoops.Count = len(loops)
+	return loops, mgmtLoops
+}
+
+// hop names a channel, and a LID that packets on it are for.
+func (p *plan) hop(ch int32, lid fabric.LID) Hop {
+	port, vl := p.portVL(ch)
+	n := p.f.Node(p.f.Owner(port))
+	return Hop{Switch: n.GUID, Name: n.Description, Port: p.f.Num(port), VL: vl, LID: lid}
+}
