@@ -1,0 +1,130 @@
+package compile
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/verify"
+)
+
+func TestEngines(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range Engines {
+		e := &Engines[i]
+		if e.Domain == "" || e.Summary == "" || e.Promise() == "" {
+			t.Errorf("%s lacks its domain, summary or guarantee", e.Name())
+		}
+		for _, name := range append(slices.Clone(e.Aliases), e.Name()) {
+			if seen[name] {
+				t.Errorf("two engines are called %s", name)
+			}
+			seen[name] = true
+			if got, err := EngineByName(name); err != nil || got != e {
+				t.Errorf("EngineByName(%q) is %v, %v", name, got, err)
+			}
+		}
+	}
+	_, err := EngineByName("ftree")
+	if want := `no engine "ftree": want one of updn, minhop`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func torus(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// A credit loop is a warning where the engine does not rule it out.
+func TestRunGradesCreditLoops(t *testing.T) {
+	for _, tc := range []struct {
+		engine string
+		want   verify.Severity
+	}{{"minhop", verify.Warning}, {"updn", verify.Note}} {
+		e, err := EngineByName(tc.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stages []string
+		r, err := Run(t.Context(), torus(t), e, Options{Stage: func(s string) { stages = append(stages, s) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Verify.Worst(); got > tc.want || (tc.engine == "minhop" && got != tc.want) {
+			t.Errorf("%s on a torus: %v, want %v", tc.engine, got, tc.want)
+		}
+		if (r.Verify.Certificate() == nil) != (tc.engine == "minhop") {
+			t.Errorf("%s on a torus: certificate %v", tc.engine, r.Verify.Certificate())
+		}
+		if d := cmp.Diff([]string{"route", "verify"}, stages); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func TestRunErrors(t *testing.T) {
+	f := torus(t)
+	e := &Engines[0]
+	_, err := Run(t.Context(), f, e, Options{LIDs: lft.LIDOptions{GUID2LID: []lft.LIDRange{{Port: 1, Min: 3, Max: 2}}}})
+	var lids *LIDError
+	if !errors.As(err, &lids) {
+		t.Errorf("got %v, want a LIDError", err)
+	}
+	r, err := Run(t.Context(), f, e, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"tables", "/a b", "/a#b", ""} {
+		if _, err := r.Write(t.Context(), t.TempDir()+"/out", WriteOptions{InstallDir: dir}); err == nil {
+			t.Errorf("an opensm.conf for %q was written", dir)
+		}
+	}
+}
+
+func TestInstallCommands(t *testing.T) {
+	for _, tc := range []struct {
+		dir  string
+		opt  WriteOptions
+		want []string
+	}{
+		{"out's", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{
+			"mkdir -p /etc/opensm/ibweave",
+			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
+			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
+			"opensm -F /etc/opensm/ibweave/opensm.conf",
+		}},
+		{"/etc/opensm/ibweave/", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{
+			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
+			"opensm -F /etc/opensm/ibweave/opensm.conf",
+		}},
+		{"out", WriteOptions{InstallDir: "/x", Only: []fabric.NodeID{}}, nil},
+	} {
+		if d := cmp.Diff(tc.want, InstallCommands(tc.dir, tc.opt)); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func BenchmarkRun720Switches3456Hosts(b *testing.B) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Run(b.Context(), f, &Engines[0], Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package compile
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// withEnhancedPorts0 is the fabric with every second switch's port 0 enhanced.
+func withEnhancedPorts0(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
+	t.Helper()
+	var text []byte
+	for i, part := range bytes.Split(topology.Append(nil, f), []byte(" base port 0 ")) {
+		switch {
+		case i == 0:
+		case i%2 == 0:
+			text = append(text, " base port 0 "...)
+		default:
+			text = append(text, " enhanced port 0 "...)
+		}
+		text = append(text, part...)
+	}
+	g, _, err := topology.Parse("enhanced", text, topology.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// The real OpenSM, started with nothing but the opensm.conf and guid2lid of a
+// compiled directory on a fabric that has other LIDs, or none, ends up with
+// exactly our LIDs and tables, which its own dumps prove.
+func TestOpenSMConf(t *testing.T) {
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := gen.Irregular(gen.IrregularSpec{Switches: 9, Degree: 4, Hosts: 12, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense, err := lft.AssignLIDs(ring, lft.LIDOptions{Policy: lft.DenseLIDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		f      *fabric.Fabric
+		engine string
+		lids   lft.LIDOptions
+		lean   bool
+	}{
+		{"updn", tree, "updn", lft.LIDOptions{LMC: lft.KeepLMC}, false},
+		{"minhop, LMC 1, no comments", tree, "minhop", lft.LIDOptions{LMC: 1}, true},
+		{"LMC 2 for enhanced ports 0 too", withEnhancedPorts0(t, ring), "updn", lft.LIDOptions{LMC: 2, EnhancedPort0: true}, false},
+		{"LMC 2 for CAs only", withEnhancedPorts0(t, ring), "updn", lft.LIDOptions{LMC: 2}, false},
+		{"other LIDs than before", dense, "updn", lft.LIDOptions{
+			LMC: lft.KeepLMC, GUID2LID: []lft.LIDRange{{Port: ring.PortGUID(ring.CAPorts()[3]), Min: 500, Max: 500}}}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			engine, err := EngineByName(tc.engine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Run(t.Context(), tc.f, engine, Options{LIDs: tc.lids})
+			if err != nil {
+				t.Fatal(err)
+			}
+			temp := t.TempDir()
+			dir := filepath.Join(temp, "tables")
+			if _, err := r.Write(t.Context(), dir, WriteOptions{InstallDir: dir}); err != nil {
+				t.Fatal(err)
+			}
+			want, err := os.ReadFile(filepath.Join(dir, LFTsName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.lean {
+				if _, err := r.Write(t.Context(), dir, WriteOptions{InstallDir: dir, Lean: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			before := filepath.Join(temp, "fabric.txt")
+			if err := os.WriteFile(before, topology.Append(nil, tc.f), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			sim, err := ibsim.Start(t.Context(), before, ibsim.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sim.Close()
+			cache, dumps := filepath.Join(temp, "cache"), filepath.Join(temp, "dumps")
+			for _, d := range []string{cache, dumps} {
+				if err := os.Mkdir(d, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			guid2lid, err := os.ReadFile(filepath.Join(dir, GUID2LIDName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(cache, GUID2LIDName), guid2lid, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := sim.Command(t.Context(), "opensm", "-o", "-D", "0x43", "-F", filepath.Join(dir, ConfigName), "-f", filepath.Join(dumps, "opensm.log"))
+			cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+dumps, "OSM_CACHE_DIR="+cache)
+			if err := sim.Run(t.Context(), cmd); err != nil {
+				log, _ := os.ReadFile(filepath.Join(dumps, "opensm.log"))
+				t.Fatalf("%v\n%s", err, log)
+			}
+			got, err := os.ReadFile(filepath.Join(dumps, "opensm-lfts.dump"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("OpenSM has other tables than %s; it dumped\n%.3000s", LFTsName, got)
+			}
+		})
+	}
+}
