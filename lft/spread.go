@@ -51,6 +51,9 @@ type spreadJob struct {
 	mgmt int          // how many of lids are the switch's own
 }
 
+// idle says that no LID of the job carries load.
+func (j *spreadJob) idle() bool { return j.mgmt == len(j.lids) }
+
 const (
 	// maxJobLIDs bounds the scratch of a job.
 	maxJobLIDs = 64
@@ -111,37 +114,61 @@ func NewSpread(f *fabric.Fabric) *Spread {
 	return s
 }
 
-// sortJobs puts destinations near each other in the switch graph far apart in
-// the list, so that those of a round meet as little as possible: a chain from
-// each to the nearest one left is cut into as many pieces as a round has
-// destinations, and a round takes one of each piece.
-func (s *Spread) sortJobs() {
-	dist := s.fab.Distances()
-	chain := make([]spreadJob, 0, len(s.jobs))
-	left := make([]int32, len(s.jobs))
+// chain lists all switches so that near ones are close in the list: from each
+// to the nearest one left, equal ones by NodeID.
+func chain(dist *fabric.HopMatrix, switches int) []fabric.NodeID {
+	list := make([]fabric.NodeID, 0, switches)
+	left := make([]fabric.NodeID, switches)
 	for i := range left {
-		left[i] = int32(i)
+		left[i] = fabric.NodeID(i)
 	}
 	for at := 0; len(left) > 0; {
-		job := s.jobs[left[at]]
-		chain = append(chain, job)
+		s := left[at]
+		list = append(list, s)
 		left = slices.Delete(left, at, at+1)
 		at = 0
-		from, nearest := dist.To(job.t), fabric.Unreachable
-		for i, j := range left {
-			if d := from[s.jobs[j].t]; d < nearest {
+		from, nearest := dist.To(s), fabric.Unreachable
+		for i, u := range left {
+			if d := from[u]; d < nearest {
 				at, nearest = i, d
 			}
 		}
 	}
+	return list
+}
+
+// sortJobs puts destinations near each other in the switch graph far apart in
+// the list, so that those of a round meet as little as possible: the chain of
+// switches is cut into as many pieces as a round has destinations, and a round
+// takes one of each piece. Destinations with hosts come first; those without
+// carry no load.
+func (s *Spread) sortJobs() {
+	place := make([]int, len(s.hosts))
+	for i, u := range chain(s.fab.Distances(), len(place)) {
+		place[u] = i
+	}
+	slices.SortStableFunc(s.jobs, func(a, b spreadJob) int {
+		if a.idle() != b.idle() {
+			if b.idle() {
+				return -1
+			}
+			return 1
+		}
+		return place[a.t] - place[b.t]
+	})
+	loaded := 0
+	for loaded < len(s.jobs) && !s.jobs[loaded].idle() {
+		loaded++
+	}
 	round := s.round()
-	pieces := (len(chain) + round - 1) / round
-	s.jobs = s.jobs[:0]
+	pieces := (loaded + round - 1) / round
+	jobs := make([]spreadJob, 0, len(s.jobs))
 	for i := range pieces {
-		for at := i; at < len(chain); at += pieces {
-			s.jobs = append(s.jobs, chain[at])
+		for at := i; at < loaded; at += pieces {
+			jobs = append(jobs, s.jobs[at])
 		}
 	}
+	s.jobs = append(jobs, s.jobs[loaded:]...)
 }
 
 // round is how many destinations see the same loads.
@@ -295,7 +322,7 @@ type Placer struct {
 	flushes int
 	known   []int     // by NodeID: the flush that most is of
 	most    []float64 // by NodeID: see greatest
-	sides   []side    // of the switch at hand
+	sides   []side    // of the last switch with a choice
 	keys    []uint64  // by index in sides
 }
 
@@ -424,10 +451,9 @@ func (p *Placer) place(job *spreadJob, turn int) {
 			row[k] = h
 		}
 	}
-	if len(lids) > job.mgmt {
+	if !job.idle() {
 		p.look(job.t)
 	}
-	p.flush(job.t)
 	every := max(1, len(p.order)/flushesAtLeast)
 	for i, u := range p.order {
 		if i%every == 0 || p.sent[u] > 0 {
@@ -454,6 +480,7 @@ func (p *Placer) place(job *spreadJob, turn int) {
 			p.choose(u, job.t, ports, start, row, weight, lids)
 		}
 	}
+	p.flush(job.t)
 }
 
 // only sends all LIDs through channel c, as was expected of all routes that
@@ -493,8 +520,7 @@ func (p *Placer) choose(u, t fabric.NodeID, ports []fabric.PortID, start int, ro
 		x.unit = float64(s.unit[c])
 		keys[i] = x.key(i)
 	}
-	sort(keys)
-	first, idle := 0, 0 // keys are a ring, the least at first
+	idle := 0
 	for k, w := range weight {
 		if w == 0 {
 			row[lids[k]] = sides[idle].num
@@ -503,30 +529,14 @@ func (p *Placer) choose(u, t fabric.NodeID, ports []fabric.PortID, start int, ro
 			}
 			continue
 		}
-		i := int(keys[first] & 0xff)
+		i := int(least(keys) & 0xff)
 		x := &sides[i]
 		row[lids[k]] = x.num
 		p.weight[int(x.to)*p.stride+k] += w
 		x.routes += uint64(w)
 		x.own += float64(float64(w) * x.unit)
 		x.beyond += float64(s.all * x.unit)
-		grown := x.key(i)
-		at := first
-		for range len(keys) - 1 {
-			before := at - 1
-			if before < 0 {
-				before = len(keys) - 1
-			}
-			if keys[before] < grown {
-				break
-			}
-			keys[at] = keys[before]
-			at = before
-		}
-		keys[at] = grown
-		if first++; first == len(keys) {
-			first = 0
-		}
+		keys[i] = x.key(i)
 	}
 	for i := range sides {
 		if x := &sides[i]; x.routes > 0 {
@@ -556,16 +566,16 @@ func (x *side) key(i int) uint64 {
 	return math.Float64bits(cube(x.own)+cube(x.beyond))&^0xff | uint64(i)
 }
 
-// sort is an insertion sort, the fastest for as many keys as a switch has
-// ports in one direction.
-func sort(keys []uint64) {
-	for i := 1; i < len(keys); i++ {
-		k := keys[i]
-		at := i
-		for at > 0 && keys[at-1] > k {
-			keys[at] = keys[at-1]
-			at--
-		}
-		keys[at] = k
+// least is the smallest key, by four independent chains of comparisons.
+func least(keys []uint64) uint64 {
+	a, b, c, d := keys[0], ^uint64(0), ^uint64(0), ^uint64(0)
+	keys = keys[1:]
+	for len(keys) >= 4 {
+		a, b, c, d = min(a, keys[0]), min(b, keys[1]), min(c, keys[2]), min(d, keys[3])
+		keys = keys[4:]
 	}
+	for _, k := range keys {
+		a = min(a, k)
+	}
+	return min(a, b, c, d)
 }

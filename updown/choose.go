@@ -3,6 +3,7 @@ package updown
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -27,12 +28,13 @@ const (
 	// routeUnit is one route in score.greatest, so that routes can be
 	// divided among equal ports.
 	routeUnit = 1 << 16
-	// trialDestinations bounds the destination switches that a trial routes
-	// to, trialWork the channels that all trials visit.
-	trialDestinations = 32
-	trialWork         = 1 << 24
-	minTrials         = 4
-	maxTrials         = 64
+	// allTops is the most switches that are all tried on top. trialWork
+	// bounds the channels that all trials visit together, as far as minTrials
+	// and minTargets allow.
+	allTops    = 64
+	trialWork  = 1 << 21
+	minTrials  = 8
+	minTargets = 32
 )
 
 // ChooseOrder tries orders grown from single switches and takes the best:
@@ -53,9 +55,10 @@ const (
 // makes the negative-first turn model, whose legal paths are all minimal.
 // The load tells these apart where path lengths do not.
 //
-// All switches are tried when there are at most maxTrials; otherwise one of
+// All switches are tried when there are at most allTops; otherwise one of
 // each kind, where kinds are told apart by the number of hosts, of links, and
-// the sum of distances to all others, and the destinations are sampled.
+// the sum of distances to all others. Where that is still too much work,
+// destinations and kinds are sampled.
 func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 	n := f.NumSwitches()
 	if n == 0 {
@@ -68,18 +71,20 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 			hosts[s]++
 		}
 	}
-	tops := tops(f, dist, hosts)
-	targets := targets(hosts, len(tops))
 	channels := 0
 	for s := range fabric.NodeID(n) {
 		_, to := f.SwitchLinks(s)
 		channels += len(to)
 	}
-	limit := min(max(trialWork/max(1, channels*len(targets)), minTrials), maxTrials)
-	if len(tops) > limit {
-		kept := make([]fabric.NodeID, limit)
+	tops := tops(f, dist, hosts)
+	targets := targets(hosts)
+	if most := trialWork / max(1, channels*min(len(tops), minTrials)); len(targets) > max(most, minTargets) {
+		targets = sample(targets, max(most, minTargets))
+	}
+	if most := max(trialWork/max(1, channels*len(targets)), minTrials); len(tops) > most {
+		kept := make([]fabric.NodeID, most)
 		for i := range kept {
-			kept[i] = tops[i*len(tops)/limit]
+			kept[i] = tops[i*(len(tops)-1)/(most-1)]
 		}
 		tops = kept
 	}
@@ -137,7 +142,7 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 		return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.hosts, b.hosts), cmp.Compare(a.links, b.links))
 	}
 	slices.SortFunc(kinds, func(a, b kind) int { return cmp.Or(same(a, b), cmp.Compare(a.s, b.s)) })
-	if n > maxTrials {
+	if n > allTops {
 		kinds = slices.CompactFunc(kinds, func(a, b kind) bool { return same(a, b) == 0 })
 	}
 	list := make([]fabric.NodeID, len(kinds))
@@ -147,9 +152,9 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 	return list
 }
 
-// targets lists the destination switches of the trials: those with hosts, or
-// a sample of them; any when no switch has hosts.
-func targets(hosts []uint64, trials int) []fabric.NodeID {
+// targets lists the destination switches of the trials: those with hosts, any
+// when no switch has hosts.
+func targets(hosts []uint64) []fabric.NodeID {
 	var all []fabric.NodeID
 	for s, h := range hosts {
 		if h > 0 {
@@ -161,14 +166,15 @@ func targets(hosts []uint64, trials int) []fabric.NodeID {
 			all = append(all, fabric.NodeID(s))
 		}
 	}
-	if len(all) <= trialDestinations || len(hosts) <= maxTrials {
-		return all
-	}
-	sample := make([]fabric.NodeID, trialDestinations)
-	for i := range sample {
-		sample[i] = all[i*len(all)/trialDestinations]
-	}
-	return sample
+	return all
+}
+
+// sample takes n of list at random, but the same ones every time: a stride
+// would pick one column of a mesh.
+func sample(list []fabric.NodeID, n int) []fabric.NodeID {
+	rnd := rand.New(rand.NewPCG(uint64(len(list)), uint64(n)))
+	rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list[:n]
 }
 
 // try routes to the targets along o, all traffic divided evenly over equal
