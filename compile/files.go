@@ -95,8 +95,9 @@ func (r *Result) files(opt WriteOptions) []file {
 //
 // no_fallback keeps OpenSM from routing by minhop when it cannot load them.
 // LIDs come from guid2lid in OpenSM's cache directory (OSM_CACHE_DIR, else
-// /var/cache/opensm), for which there is no option; honor_guid2lid_file makes
-// OpenSM believe it rather than the ports.
+// /var/cache/opensm), for which there is no option. OpenSM reads it when it
+// starts; honor_guid2lid_file has it keep those LIDs when it takes over as a
+// standby, too.
 func (r *Result) writeConfig(w io.Writer, opt WriteOptions) error {
 	f := r.Routing.Fabric
 	lmc, esp0 := uint8(0), "FALSE"

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -154,34 +156,44 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	return data, nil
 }
 
-// check reads what an audit needs and verifies it.
-func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
+// readTables reads a fabric and its tables.
+func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem, error) {
 	text, err := a.readAudited(in, in.topology)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	f, err := a.parseTopology(in.topology, text, in.lenient)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if text, err = a.readAudited(in, in.lfts); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	s := a.startStage("parse "+in.lfts, 0)
+	defer s.end()
 	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient})
-	s.end()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a.dumpProblems(problems)
+	return f, tables, problems, nil
+}
+
+// check reads what an audit needs and verifies it.
+func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
+	f, tables, problems, err := a.readTables(in)
 	if err != nil {
 		return nil, err
 	}
-	a.dumpProblems(problems)
-	s = a.startStage("verify", 0)
+	s := a.startStage("verify", 0)
 	defer s.end()
 	r, err := verify.Check(ctx, f, tables, verify.Options{Progress: s.set})
 	if err != nil {
 		return nil, err
 	}
 	if in.certificate != "" {
-		if text, err = a.readAudited(in, in.certificate); err != nil {
+		text, err := a.readAudited(in, in.certificate)
+		if err != nil {
 			return nil, err
 		}
 		c, err := verify.ReadCertificate(in.certificate, text)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
 // The exit statuses of every command.
@@ -20,8 +21,8 @@ const (
 
 // exitHelp is their list in every help text and manual page.
 const exitHelp = `  0  done and clean
-  1  done, and there are findings at or above --fail-on, or the engine says
-     that it cannot do this fabric
+  1  done, and there are findings at or above --fail-on, or differences; or
+     the engine says that it cannot do this fabric
   2  wrong usage
   3  input that cannot be read or is invalid; the message has file:line
   4  the environment lacks something, an input or output error, or interrupted`
@@ -56,13 +57,14 @@ func exitStatus(err error) int {
 		input  *inputError
 		parse  *fabric.ParseError
 		domain *lft.DomainError
+		unfit  *rehearse.UnfitError
 	)
 	switch {
 	case err == nil:
 		return exitClean
 	case errors.Is(err, context.Canceled):
 		return exitEnvironment
-	case errors.Is(err, errFindings), errors.As(err, &domain):
+	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &unfit):
 		return exitFindings
 	case errors.As(err, &usage):
 		return exitUsage
