@@ -17,13 +17,15 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
 // oddFabric has what fabrics of one kind do not have: a router, channel
 // adapters with two ports, several links between two switches, GUIDs that
 // OpenSM orders otherwise, all widths and speeds that ibsim has, an enhanced
-// port 0, other vendors, and descriptions that try the forms.
-func oddFabric(t testing.TB, lmc uint8) *fabric.Fabric {
+// port 0, other vendors, and descriptions that try the forms. port0 is whether
+// the LMC is for the enhanced port 0, too.
+func oddFabric(t testing.TB, lmc uint8, port0 bool) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
 	must := func(err error) {
@@ -63,7 +65,7 @@ func oddFabric(t testing.TB, lmc uint8) *fabric.Fabric {
 	link(a, 7, r, 1, 4, fabric.QDR)
 	f, err := b.Build()
 	must(err)
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: int(lmc)})
+	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: int(lmc), EnhancedPort0: port0})
 	must(err)
 	return f
 }
@@ -149,10 +151,11 @@ func TestAgainstOpenSM(t *testing.T) {
 		name   string
 		f      *fabric.Fabric
 		engine string
-		lmc    int
+		lmc    uint8
 	}{
-		{"odd", oddFabric(t, 0), "minhop", 0},
-		{"odd, LMC 2", oddFabric(t, 2), "minhop", 2},
+		{"odd", oddFabric(t, 0, false), "minhop", 0},
+		{"odd, LMC 2", oddFabric(t, 2, false), "minhop", 2},
+		{"odd, LMC 1 on port 0", oddFabric(t, 1, true), "minhop", 1},
 		{"mesh", meshFabric(t, []int{4, 3}, false), "dor", 0},
 		{"torus", meshFabric(t, []int{5, 5}, true), "minhop", 0},
 		{"fat tree", fatTree, "minhop", 0},
@@ -161,7 +164,7 @@ func TestAgainstOpenSM(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := startSimulator(t, c.f)
-			s.opensm("-R", c.engine, "-l", fmt.Sprint(c.lmc))
+			s.opensm(ibsim.OpenSMConfig{Engine: c.engine, LMC: c.lmc, LMCPort0: strings.Contains(c.name, "port 0")})
 			dumped := s.file("opensm-lfts.dump")
 			tables := mustRead(t, "opensm-lfts.dump", dumped, c.f)
 			ours := written(t, c.f, tables, WriteOptions{})
@@ -173,7 +176,7 @@ func TestAgainstOpenSM(t *testing.T) {
 			same(t, "opensm-subnet.lst", s.file("opensm-subnet.lst"), text(t, func(w io.Writer) error {
 				return WriteSubnetList(w, c.f, SubnetListOptions{SM: c.f.LID(0)})
 			}))
-			same(t, "guid2lid", sortedRecords(s.file("guid2lid")), sortedRecords(text(t, func(w io.Writer) error { return WriteGUID2LID(w, c.f) })))
+			same(t, "guid2lid", sortedRecords(s.file("cache/guid2lid")), sortedRecords(text(t, func(w io.Writer) error { return WriteGUID2LID(w, c.f) })))
 			sameTables(t, "opensm.fdbs", tables, mustRead(t, "opensm.fdbs", s.file("opensm.fdbs"), c.f))
 		})
 	}
@@ -234,12 +237,12 @@ func TestOpenSMLoads(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		f       *fabric.Fabric
-		lmc     int
+		lmc     uint8
 		changes int
 	}{
-		{"odd", oddFabric(t, 0), 0, 0},
-		{"odd, wrong", oddFabric(t, 0), 0, 8},
-		{"odd, LMC 2, wrong", oddFabric(t, 2), 2, 30},
+		{"odd", oddFabric(t, 0, false), 0, 0},
+		{"odd, wrong", oddFabric(t, 0, false), 0, 8},
+		{"odd, LMC 2, wrong", oddFabric(t, 2, false), 2, 30},
 		{"mesh", meshFabric(t, []int{4, 4}, false), 0, 0},
 		{"torus, wrong", meshFabric(t, []int{5, 4}, true), 0, 300},
 		{"fat tree, wrong", fatTree, 0, 100},
@@ -249,15 +252,14 @@ func TestOpenSMLoads(t *testing.T) {
 				tables := randomTables(t, c.f, c.changes, 1)
 				files := written(t, c.f, tables, WriteOptions{Lean: lean})
 				s := startSimulator(t, c.f)
-				for name, form := range map[string]Form{"lfts": LFTs, "matrix": LIDMatrix} {
-					if err := os.WriteFile(filepath.Join(s.dir, name), files[form], 0o600); err != nil {
+				dir := t.TempDir()
+				lfts, matrix := filepath.Join(dir, "lfts"), filepath.Join(dir, "matrix")
+				for name, form := range map[string]Form{lfts: LFTs, matrix: LIDMatrix} {
+					if err := os.WriteFile(name, files[form], 0o600); err != nil {
 						t.Fatal(err)
 					}
 				}
-				s.opensm("-R", "file", "-U", filepath.Join(s.dir, "lfts"), "-M", filepath.Join(s.dir, "matrix"), "-l", fmt.Sprint(c.lmc))
-				if log := s.file("opensm.log"); !bytes.Contains(log, []byte("file tables configured on all switches")) {
-					t.Fatalf("%s", log)
-				}
+				s.opensm(ibsim.OpenSMConfig{Engine: "file", LFTs: lfts, LIDMatrix: matrix, LMC: c.lmc})
 				files = written(t, c.f, tables, WriteOptions{})
 				same(t, "opensm-lfts.dump", s.file("opensm-lfts.dump"), files[LFTs])
 				same(t, "opensm-lid-matrix.dump", s.file("opensm-lid-matrix.dump"), files[LIDMatrix])
@@ -268,20 +270,20 @@ func TestOpenSMLoads(t *testing.T) {
 }
 
 // TestAgainstIBRoute compares what we write with what ibroute prints of the
-// same tables, and reads all that ibroute and dump_lfts print.
+// same tables, and reads all that ibroute and dump_fts print.
 func TestAgainstIBRoute(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		f    *fabric.Fabric
-		lmc  int
+		lmc  uint8
 	}{
-		{"odd, LMC 2", oddFabric(t, 2), 2},
+		{"odd, LMC 2", oddFabric(t, 2, false), 2},
 		{"mesh", meshFabric(t, []int{4, 3}, false), 0},
 		{"mesh to LID 64", meshFabric(t, []int{8, 4}, false), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := startSimulator(t, c.f)
-			s.opensm("-R", "minhop", "-l", fmt.Sprint(c.lmc))
+			s.opensm(ibsim.OpenSMConfig{Engine: "minhop", LMC: c.lmc})
 			tables := mustRead(t, "opensm-lfts.dump", s.file("opensm-lfts.dump"), c.f)
 			visible := tables // what ibroute sees of them
 			if int(tables.MaxLID())%lft.BlockSize == 0 {
@@ -301,7 +303,7 @@ func TestAgainstIBRoute(t *testing.T) {
 					if options != "" {
 						arg = append([]string{options}, arg...)
 					}
-					printed = append(printed, s.run("ibroute", arg...)...)
+					printed = append(printed, s.output("ibroute", arg...)...)
 				}
 				sameTables(t, "ibroute "+options, visible, mustRead(t, "ibroute", printed, c.f))
 				if !strings.Contains(options, "a") {
@@ -309,7 +311,7 @@ func TestAgainstIBRoute(t *testing.T) {
 					same(t, "ibroute "+options, printed, ours)
 				}
 				args := strings.Fields(options)
-				sameTables(t, "dump_lfts "+options, visible, mustRead(t, "dump_lfts", s.run("dump_lfts", args...), c.f))
+				sameTables(t, "dump_fts "+options, visible, mustRead(t, "dump_fts", s.output("dump_fts", args...), c.f))
 			}
 			ours := text(t, func(w io.Writer) error { return WriteIBRoute(w, c.f, tables, WriteOptions{}) })
 			sameTables(t, "our own", tables, mustRead(t, "our own", ours, c.f))

@@ -38,22 +38,12 @@ func (f Form) String() string {
 	return "form " + strconv.Itoa(int(f))
 }
 
-// recognizeLines bounds how many lines Recognize looks at.
-const recognizeLines = 64
-
 // Recognize tells the form of a (decompressed) text by its first line that
 // says something; Unknown when it is none of them, or has no such line.
 func Recognize(data []byte) Form {
-	for range recognizeLines {
-		if len(data) == 0 {
-			break
-		}
-		line := data
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			line, data = data[:i], data[i+1:]
-		} else {
-			data = nil
-		}
+	for at := 0; at < len(data); {
+		var line []byte
+		line, at = cutLine(data, at)
 		line = bytes.TrimRight(line, " \t\r")
 		switch {
 		case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, fileVersion):

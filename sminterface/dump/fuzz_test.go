@@ -126,7 +126,7 @@ func FuzzReadGUID2LID(f *testing.F) {
 // FuzzReadSubnetList: an error means no result, a lenient reader agrees, and
 // what was read is written and read again without a change.
 func FuzzReadSubnetList(f *testing.F) {
-	fab := oddFabric(f, 0)
+	fab := oddFabric(f, 0, false)
 	good := text(f, func(w io.Writer) error { return WriteSubnetList(w, fab, SubnetListOptions{SM: 1}) })
 	for line := range bytes.Lines(good) {
 		f.Add(line)

@@ -285,7 +285,7 @@ func (r *tableReader) unicastSection(st *rowState, sec *section) {
 		st.last = lid
 		st.rows++
 	}
-	if !sec.ended && !sec.failed {
+	if !sec.ended {
 		r.fault(sec, fault{at: r.lastLine(sec), kind: Truncated,
 			err: fmt.Errorf("the section of switch %s does not end with a line N lids dumped: %w", r.f.Node(sec.sw).GUID, ErrTruncated)})
 	}
@@ -363,8 +363,8 @@ func (r *tableReader) checkOwner(st *rowState, lid int, comment []byte, at int) 
 	if st.odd == nil {
 		st.odd = make([]int, int(r.maxLID)+1)
 	}
-	if was := &st.odd[lid]; *was == 0 || *was > at+1 {
-		*was = at + 1
+	if st.odd[lid] == 0 { // a worker's sections come in the order of the file
+		st.odd[lid] = at + 1
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +181,9 @@ func TestReadLFTs(t *testing.T) {
 		{"text after the end", tabA + "0x0001 003\n" + tabB,
 			"in:7: text between the end of a section and the next one; want Unicast lids ..\n    0x0001 003", rowsA + rowsB,
 			"in:7: dropped: text between the end of a section and the next one; want Unicast lids ..\n"},
+		{"a row after the end", strings.Replace(tabA, "0x0004 001\n"+tail, tail+"0x0004 001\n", 1) + tabB,
+			"in:6: text between the end of a section and the next one; want Unicast lids ..\n    0x0004 001", "- 0 1 2 -\n" + rowsB,
+			"in:6: dropped: text between the end of a section and the next one; want Unicast lids ..\n"},
 		{"no range", "Unicast lids of switch\n" + tabA + tabB,
 			"in:1: no range of LIDs; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n    Unicast lids of switch", rowsA + rowsB,
 			"in:1: dropped: no range of LIDs; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef\n"},
@@ -618,8 +622,8 @@ func TestWriteFileAtomic(t *testing.T) {
 	path := filepath.Join(dir, "file")
 	write := func(s string, err error) func(io.Writer) error {
 		return func(w io.Writer) error {
-			io.WriteString(w, s)
-			return err
+			_, err2 := io.WriteString(w, s)
+			return errors.Join(err, err2)
 		}
 	}
 	look := func(want string) {
@@ -680,11 +684,12 @@ func TestWriteFileAtomic(t *testing.T) {
 	look("relative")
 }
 
-// failing is a writer that fails after some bytes.
-type failing struct{ left int }
+// failing is a writer that fails after some bytes, and counts the failures.
+type failing struct{ left, failures int }
 
 func (f *failing) Write(p []byte) (int, error) {
 	if f.left -= len(p); f.left < 0 {
+		f.failures++
 		return 0, io.ErrShortWrite
 	}
 	return len(p), nil
@@ -693,6 +698,7 @@ func (f *failing) Write(p []byte) (int, error) {
 // TestWriteErrors passes errors of the writer on, and refuses what does not
 // belong together.
 func TestWriteErrors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	f := meshFabric(t, []int{6, 6}, false)
 	tables := randomTables(t, f, 0, 1)
 	writers := map[string]func(io.Writer, *fabric.Fabric, *lft.Tables, WriteOptions) error{
@@ -700,8 +706,12 @@ func TestWriteErrors(t *testing.T) {
 	}
 	for name, write := range writers {
 		for _, left := range []int{0, 5000} {
-			if err := write(&failing{left}, f, tables, WriteOptions{}); !errors.Is(err, io.ErrShortWrite) {
-				t.Errorf("%s: %v", name, err)
+			for _, cpus := range []int{1, 4} {
+				runtime.GOMAXPROCS(cpus)
+				w := &failing{left: left}
+				if err := write(w, f, tables, WriteOptions{}); !errors.Is(err, io.ErrShortWrite) || w.failures != 1 {
+					t.Errorf("%s: %v, after %d failures", name, err, w.failures)
+				}
 			}
 		}
 		var b bytes.Buffer
