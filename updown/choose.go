@@ -3,6 +3,7 @@ package updown
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -186,7 +187,9 @@ func try(f *fabric.Fabric, o *Order, dist *fabric.HopMatrix, hosts []uint64, tar
 	flow := make([]uint64, len(o.Switch)) // by rank
 	load := make([]uint64, f.NumPorts())
 	for _, t := range targets {
-		x.grow(t)
+		if !x.grow(t) {
+			return score{longer: math.MaxUint64}
+		}
 		minimal := dist.To(t)
 		weight := max(1, hosts[t])
 		for r, s := range o.Switch {

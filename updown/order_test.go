@@ -1,0 +1,297 @@
+package updown
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// routable gives the made fabric LIDs.
+func routable(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func route(t testing.TB, f *fabric.Fabric, roots ...fabric.NodeID) *verify.Result {
+	t.Helper()
+	r, err := Engine{}.Route(context.Background(), f, lft.Options{Roots: roots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// clusterSpec is a two-level fabric as they are found: hosts on the spines,
+// several links between a leaf and a spine, some of them missing.
+type clusterSpec struct {
+	leaves, spines, hosts, parallel, missing int
+	seed                                     uint64
+}
+
+func cluster(t testing.TB, spec clusterSpec) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	next := fabric.GUID(0x1000)
+	add := func(typ fabric.NodeType, ports int, name string) int {
+		n, err := b.AddNode(fabric.Node{GUID: next, Type: typ, NumPorts: fabric.PortNum(ports), Description: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next += 0x10
+		return n
+	}
+	connect := func(a, p, c, q int) {
+		if err := b.Connect(a, fabric.PortNum(p), c, fabric.PortNum(q), fabric.Link{Width: 4, Speed: fabric.NDR}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var leaves, spines []int
+	for range spec.leaves {
+		leaves = append(leaves, add(fabric.Switch, 64, "leaf"))
+	}
+	for range spec.spines {
+		spines = append(spines, add(fabric.Switch, 64, "spine"))
+	}
+	rnd := rand.New(rand.NewPCG(spec.seed, 0))
+	skip := make(map[int]bool)
+	for _, i := range rnd.Perm(spec.leaves * spec.spines * spec.parallel)[:spec.missing] {
+		skip[i] = true
+	}
+	cable := 0
+	for i, l := range leaves {
+		for j, s := range spines {
+			for k := range spec.parallel {
+				if !skip[cable] {
+					connect(l, 30+j*spec.parallel+k, s, 1+i*spec.parallel+k)
+				}
+				cable++
+			}
+		}
+		for h := range spec.hosts {
+			connect(l, 1+h, add(fabric.CA, 1, "host"), 1)
+		}
+	}
+	for _, s := range spines {
+		connect(s, 64, add(fabric.CA, 1, "aggregation node"), 1)
+	}
+	f, err := b.Build()
+	return routable(t, f, err)
+}
+
+// TestOrderConnects: the order has every switch once, and every switch but
+// the first of its connected part has an upward link.
+func TestOrderConnects(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 30).Draw(rt, "switches")
+		var b fabric.Builder
+		for i := range n {
+			if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 200}); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		port := make([]fabric.PortNum, n)
+		for range rapid.IntRange(0, 40).Draw(rt, "links") {
+			i, j := rapid.IntRange(0, n-1).Draw(rt, "i"), rapid.IntRange(0, n-1).Draw(rt, "j")
+			port[i]++
+			p := port[i]
+			port[j]++
+			if err := b.Connect(i, p, j, port[j], fabric.Link{}); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		f, err := b.Build()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		roots := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) fabric.NodeID {
+			return fabric.NodeID(rapid.IntRange(0, n-1).Draw(rt, "root"))
+		}), 0, 4).Draw(rt, "roots")
+		o := NewOrder(f, roots)
+		if len(o.Switch) != n {
+			rt.Fatalf("%d of %d switches in the order", len(o.Switch), n)
+		}
+		if len(roots) > 0 && o.Switch[0] != roots[0] {
+			rt.Fatalf("switch %d on top, want %d", o.Switch[0], roots[0])
+		}
+		dist := f.Distances()
+		for r, s := range o.Switch {
+			if o.Rank[s] != int32(r) {
+				rt.Fatalf("switch %d: rank %d, but at %d", s, o.Rank[s], r)
+			}
+			top, up := true, false
+			for _, u := range o.Switch[:r] {
+				top = top && dist.To(s)[u] == fabric.Unreachable
+				up = up || dist.To(s)[u] == 1
+			}
+			if !top && !up {
+				rt.Fatalf("switch %d at rank %d has no upward link", s, r)
+			}
+		}
+	})
+}
+
+// TestChooseOrder: which switch comes on top where that decides whether paths
+// are minimal and loads even.
+func TestChooseOrder(t *testing.T) {
+	ft := func(spec gen.FatTreeSpec, drop int) *fabric.Fabric {
+		f, err := gen.FatTree(spec)
+		if err == nil && drop > 0 {
+			f, err = gen.DropLinks(f, drop, 1)
+		}
+		return routable(t, f, err)
+	}
+	grid := func(wrap bool, dims ...int) *fabric.Fabric {
+		w := make([]bool, len(dims))
+		for i := range w {
+			w[i] = wrap
+		}
+		f, err := mesh.Generate(mesh.Spec{Dims: dims, Wrap: w, Hosts: 1})
+		return routable(t, f, err)
+	}
+	cube, err := mesh.Hypercube(6, 1)
+	for _, test := range []struct {
+		name string
+		f    *fabric.Fabric
+		top  string // how the description of the top switch begins
+	}{
+		{"two levels", ft(gen.FatTreeSpec{Radix: 8, Levels: 2}, 0), "leaf"},
+		{"two levels, links missing", ft(gen.FatTreeSpec{Radix: 16, Levels: 2}, 12), "leaf"},
+		{"three levels", ft(gen.FatTreeSpec{Radix: 8, Levels: 3}, 0), "leaf"},
+		{"three levels, sampled", ft(gen.FatTreeSpec{Radix: 16, Levels: 3}, 0), "leaf"},
+		{"three levels, links missing", ft(gen.FatTreeSpec{Radix: 12, Levels: 3}, 40), "leaf"},
+		{"hosts on spines", cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2, missing: 7}), "leaf"},
+		{"mesh", grid(false, 8, 8), "switch 0,0"},
+		{"mesh, sampled", grid(false, 16, 16), "switch 0,0"},
+		{"mesh 3-D", grid(false, 3, 4, 5), "switch 0,0,0"},
+		{"torus 4x4x4", grid(true, 4, 4, 4), "switch"},
+		{"hypercube", routable(t, cube, err), "switch"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o, err := ChooseOrder(context.Background(), test.f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if top := test.f.Node(o.Switch[0]).Description; !strings.HasPrefix(top, test.top) {
+				t.Errorf("%q on top, want %q", top, test.top)
+			}
+			v := route(t, test.f)
+			if v.Verdict != verify.VerdictClean || v.Unicast.NonMinimal != 0 {
+				t.Errorf("verdict %s, %d pairs longer than minimal", v.Verdict, v.Unicast.NonMinimal)
+			}
+		})
+	}
+}
+
+// TestSpineOnTop shows what ChooseOrder is for: with a spine on top paths are
+// as short, but all traffic between leaves squeezes through it.
+func TestSpineOnTop(t *testing.T) {
+	f := cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2})
+	spine := fabric.NodeID(-1)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if f.Node(s).Description == "spine" {
+			spine = s
+			break
+		}
+	}
+	forced, chosen := route(t, f, spine), route(t, f)
+	if forced.Unicast.NonMinimal != 0 || chosen.Unicast.NonMinimal != 0 {
+		t.Errorf("%d and %d pairs longer than minimal, want 0", forced.Unicast.NonMinimal, chosen.Unicast.NonMinimal)
+	}
+	if a, b := forced.Balance.MaxRoutes, chosen.Balance.MaxRoutes; a < 4*b {
+		t.Errorf("most loaded link: %d routes with a spine on top, %d as chosen: want at least 4 times as many", a, b)
+	}
+}
+
+// TestSpinesAsRoots: several equal roots that no order in common connects.
+// OpenSM's updn leaves pairs of them unreachable.
+func TestSpinesAsRoots(t *testing.T) {
+	f := cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2, missing: 7})
+	var spines []fabric.NodeID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if f.Node(s).Description == "spine" {
+			spines = append(spines, s)
+		}
+	}
+	o := NewOrder(f, spines)
+	for r, s := range o.Switch[:len(spines)+1] {
+		if leaf := f.Node(s).Description == "leaf"; leaf != (r == 1) {
+			t.Errorf("rank %d: %s; want the spines, and one leaf at rank 1", r, f.Node(s).Description)
+		}
+	}
+	if v := route(t, f, spines...); v.Verdict != verify.VerdictClean {
+		t.Errorf("verdict %s, want clean", v.Verdict)
+	}
+}
+
+// TestBalance holds the most loaded link against what no routing can beat: the
+// routes into or out of a leaf divided by its links.
+func TestBalance(t *testing.T) {
+	for seed := range uint64(8) {
+		f := cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2, missing: 9, seed: seed})
+		hosts := make([]int, f.NumSwitches())
+		for _, s := range f.CASwitches() {
+			hosts[s]++
+		}
+		bound := 0
+		for s, h := range hosts {
+			ports, _ := f.SwitchLinks(fabric.NodeID(s))
+			bound = max(bound, (h*(len(f.CAPorts())-h)+len(ports)-1)/len(ports))
+		}
+		v := route(t, f)
+		if got := v.Balance.MaxRoutes; int(got) < bound || int(got) > bound+bound/8 {
+			t.Errorf("seed %d: %d routes on the most loaded link, want %d to %d", seed, got, bound, bound+bound/8)
+		}
+	}
+}
+
+// TestTooLong: a path that a HopMatrix cannot count.
+func TestTooLong(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{600}, Wrap: []bool{false}, Hosts: 1})
+	f = routable(t, f, err)
+	_, err = Engine{}.Route(context.Background(), f, lft.Options{})
+	want := "updn cannot route this fabric: a path has more than 254 links"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestIslands: a subnet in two parts, and switches without hosts.
+func TestIslands(t *testing.T) {
+	var b fabric.Builder
+	for i := range 4 {
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []int{0, 2} {
+		if err := b.Connect(i, 1, i+1, 1, fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	f = routable(t, f, err)
+	v := route(t, f)
+	if v.Management.Loops != 0 || v.Management.Unreachable != 8 {
+		t.Errorf("management: %d loops, %d unreachable; want 0 and the 8 pairs that no cable joins", v.Management.Loops, v.Management.Unreachable)
+	}
+}
