@@ -115,7 +115,7 @@ func (in *audit) resolve(args []string) error {
 		if in.topology == "" || in.lfts == "" {
 			return usagef("check needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
 		}
-		return nil
+		return oneStdin(in.topology, in.lfts, in.certificate)
 	}
 	if in.topology != "" || in.lfts != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")

@@ -167,6 +167,10 @@ func (a *app) compile(ctx context.Context, o *order) error {
 		return usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
 	}
 
+	if err := oneStdin(append([]string{o.topology, o.guid2lid}, o.roots...)...); err != nil {
+		return err
+	}
+
 	start := time.Now()
 	f, err := a.readTopology(o.topology, o.lenient)
 	if err != nil {

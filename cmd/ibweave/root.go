@@ -21,7 +21,6 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	log            *zap.Logger
-	stdinTaken     bool           // "-" has been read
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
 }
@@ -131,6 +130,20 @@ func (a *app) openLog(level, format string) error {
 	return nil
 }
 
+// oneStdin refuses names of which several are standard input.
+func oneStdin(names ...string) error {
+	n := 0
+	for _, name := range names {
+		if name == "-" {
+			n++
+		}
+	}
+	if n > 1 {
+		return usagef("standard input (-) can be one file only")
+	}
+	return nil
+}
+
 // readInput reads a whole file, or standard input for "-", and undoes zstd or
 // gzip.
 func (a *app) readInput(name string) ([]byte, error) {
@@ -139,10 +152,6 @@ func (a *app) readInput(name string) ([]byte, error) {
 		size int64
 	)
 	if name == "-" {
-		if a.stdinTaken {
-			return nil, usagef("standard input (-) can be one file only")
-		}
-		a.stdinTaken = true
 		from = a.stdin
 	} else {
 		f, err := os.Open(name)

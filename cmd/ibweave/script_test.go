@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ibweave": main})
+}
+
+// TestScript runs the command lines of testdata/script. Beyond testscript's
+// own commands there are
+//
+//	status N ibweave ARG..   runs the program and wants exit status N
+//	json FILE PATH WANT      FILE has WANT at PATH, member names and indices with dots between them
+//	nojson FILE PATH         FILE is one JSON document, which has nothing at PATH
+//	same DIR DIR             both directories have the same files with the same bytes
+//	shuffle FILE FILE SEED   copies ibnetdiscover text with its stanzas in random order
+//	compress zstd|gzip FILE FILE
+//	replace FILE OLD NEW     replaces the first OLD in FILE, which must be there
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			program, err := exec.LookPath("ibweave")
+			e.Setenv("IBWEAVE", program)
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":   status,
+			"json":     wantJSON,
+			"nojson":   wantNoJSON,
+			"same":     same,
+			"shuffle":  shuffle,
+			"compress": compress,
+			"replace":  replace,
+		},
+	})
+}
+
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N COMMAND [ARG..]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// lookUp reads one JSON document and finds what is at a path, as JSON.
+func lookUp(ts *testscript.TestScript, file, path string) (string, bool) {
+	d := json.NewDecoder(strings.NewReader(ts.ReadFile(file)))
+	d.UseNumber()
+	var v any
+	ts.Check(d.Decode(&v))
+	if d.More() {
+		ts.Fatalf("%s has more than one JSON document", file)
+	}
+	for _, step := range strings.Split(path, ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			var ok bool
+			if v, ok = at[step]; !ok {
+				return "", false
+			}
+		case []any:
+			if step == "len" {
+				v = len(at)
+				continue
+			}
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(at) {
+				return "", false
+			}
+			v = at[i]
+		default:
+			return "", false
+		}
+	}
+	if s, ok := v.(string); ok {
+		return s, true
+	}
+	text, err := json.Marshal(v)
+	ts.Check(err)
+	return string(text), true
+}
+
+func wantJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: json FILE PATH WANT")
+	}
+	got, ok := lookUp(ts, args[0], args[1])
+	if !ok {
+		ts.Fatalf("%s has nothing at %s", args[0], args[1])
+	}
+	if got != args[2] {
+		ts.Fatalf("%s is %s, want %s", args[1], got, args[2])
+	}
+}
+
+func wantNoJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: nojson FILE PATH")
+	}
+	if got, ok := lookUp(ts, args[0], args[1]); ok {
+		ts.Fatalf("%s is %s, want nothing there", args[1], got)
+	}
+}
+
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: same DIR DIR")
+	}
+	content := func(dir string) map[string]string {
+		entries, err := os.ReadDir(ts.MkAbs(dir))
+		ts.Check(err)
+		m := map[string]string{}
+		for _, e := range entries {
+			m[e.Name()] = ts.ReadFile(filepath.Join(dir, e.Name()))
+		}
+		if len(m) == 0 {
+			ts.Fatalf("%s is empty", dir)
+		}
+		return m
+	}
+	a, b := content(args[0]), content(args[1])
+	var different []string
+	for name, text := range a {
+		if other, ok := b[name]; !ok || other != text {
+			different = append(different, name)
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			different = append(different, name)
+		}
+	}
+	if neg != (len(different) > 0) {
+		ts.Fatalf("files that differ: %v", different)
+	}
+}
+
+func shuffle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: shuffle FILE FILE SEED")
+	}
+	seed, err := strconv.ParseUint(args[2], 10, 64)
+	ts.Check(err)
+	stanzas := strings.Split(ts.ReadFile(args[0]), "\n\n")
+	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(stanzas), func(i, j int) { stanzas[i], stanzas[j] = stanzas[j], stanzas[i] })
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(stanzas, "\n\n")), 0o666))
+}
+
+func compress(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: compress zstd|gzip FILE FILE")
+	}
+	var out bytes.Buffer
+	data := []byte(ts.ReadFile(args[1]))
+	switch args[0] {
+	case "zstd":
+		w, err := zstd.NewWriter(&out)
+		ts.Check(err)
+		_, err = w.Write(data)
+		ts.Check(errors.Join(err, w.Close()))
+	case "gzip":
+		w := gzip.NewWriter(&out)
+		_, err := w.Write(data)
+		ts.Check(errors.Join(err, w.Close()))
+	default:
+		ts.Fatalf("compress %s: want zstd or gzip", args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), out.Bytes(), 0o666))
+}
+
+func replace(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: replace FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	unescape := strings.NewReplacer(`\n`, "\n", `\t`, "\t")
+	from, to := unescape.Replace(args[1]), unescape.Replace(args[2])
+	if !strings.Contains(text, from) {
+		ts.Fatalf("%s has no %q", args[0], from)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, from, to, 1)), 0o666))
+}
+
+// Every command says in its help what the exit statuses mean.
+func TestHelp(t *testing.T) {
+	root := (&app{}).rootCommand()
+	var paths [][]string
+	walk(root, func(c *cobra.Command) {
+		if c.IsAvailableCommand() || c == root {
+			paths = append(paths, strings.Fields(c.CommandPath())[1:])
+		}
+	})
+	if len(paths) < 15 {
+		t.Fatalf("only %d commands", len(paths))
+	}
+	for _, path := range paths {
+		var out, errs bytes.Buffer
+		if got := run(append(path, "--help"), strings.NewReader(""), &out, &errs); got != exitClean || errs.Len() > 0 {
+			t.Errorf("%v --help: exit status %d, %s", path, got, &errs)
+		}
+		if !strings.Contains(out.String(), exitHelp) {
+			t.Errorf("%v --help does not list the exit statuses:\n%s", path, &out)
+		}
+	}
+}
+
+// What cannot be written is an error, not a truncated result.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{
+		{"gen", "mesh", "--dims", "3x3"}, {"check", "--rules"}, {"check", "--explain", "credit-loop"}, {"compile", "--engines"}, {"version"},
+	} {
+		var errs bytes.Buffer
+		if got := run(args, strings.NewReader(""), full, &errs); got != exitEnvironment || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%v to a full disk: exit status %d, %s", args, got, &errs)
+		}
+	}
+	if got := exitStatus(fmt.Errorf("anything: %w", errFindings)); got != exitFindings {
+		t.Errorf("wrapped findings give %d", got)
+	}
+}
