@@ -1,0 +1,169 @@
+package compile_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/minnet"
+	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// kinds has one or more fabrics of every kind that ibweave gen makes.
+func kinds(t testing.TB) map[string]*fabric.Fabric {
+	t.Helper()
+	list := make(map[string]*fabric.Fabric)
+	add := func(name string) func(*fabric.Fabric, error) {
+		return func(f *fabric.Fabric, err error) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			list[name] = f
+		}
+	}
+	grid := func(hosts int, wrap bool, dims ...int) (*fabric.Fabric, error) {
+		w := make([]bool, len(dims))
+		for i := range w {
+			w[i] = wrap
+		}
+		return mesh.Generate(mesh.Spec{Dims: dims, Wrap: w, Hosts: hosts})
+	}
+	add("mesh 4x4")(grid(1, false, 4, 4))
+	add("mesh 3x4x2, 2 hosts")(grid(2, false, 3, 4, 2))
+	add("mesh 1x5")(grid(1, false, 1, 5))
+	add("torus 5x4")(grid(1, true, 5, 4))
+	add("torus 3x3x3")(grid(1, true, 3, 3, 3))
+	add("hypercube 4")(mesh.Hypercube(4, 1))
+	add("fattree 2 levels")(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))
+	add("fattree 3 levels")(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))
+	add("shufflenet")(myrinet.Shufflenet(2, 3))
+	add("myrinet4")(myrinet.Four())
+	add("banyan")(minnet.Banyan(3, false))
+	add("banyan, wrap-around")(minnet.Banyan(3, true))
+	for seed := range uint64(3) {
+		add(fmt.Sprint("lattice, seed ", seed))(gen.Lattice(20, seed))
+		add(fmt.Sprint("irregular, seed ", seed))(gen.Irregular(gen.IrregularSpec{Switches: 18, Degree: 4, Hosts: 40, Seed: seed}))
+	}
+	add("fattree 3 levels, links missing")(gen.DropLinks(list["fattree 3 levels"], 12, 1))
+	add("torus 5x4, links missing")(gen.DropLinks(list["torus 5x4"], 6, 1))
+	return list
+}
+
+func assign(t testing.TB, f *fabric.Fabric, opt lft.LIDOptions) *fabric.Fabric {
+	t.Helper()
+	f, err := lft.AssignLIDs(f, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func route(t testing.TB, e lft.Engine, f *fabric.Fabric) *lft.Tables {
+	t.Helper()
+	r, err := e.Route(context.Background(), f, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Tables
+}
+
+func rows(t *lft.Tables) []byte {
+	var b []byte
+	for s := range t.Switches() {
+		for _, p := range t.Row(fabric.NodeID(s)) {
+			b = append(b, byte(p))
+		}
+	}
+	return b
+}
+
+// shuffled is the same fabric, read from text whose stanzas come in another
+// order.
+func shuffled(t testing.TB, f *fabric.Fabric, seed uint64) *fabric.Fabric {
+	t.Helper()
+	stanzas := bytes.SplitAfter(topology.Append(nil, f), []byte("\n\n"))
+	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(stanzas), func(i, j int) {
+		stanzas[i], stanzas[j] = stanzas[j], stanzas[i]
+	})
+	g, problems, err := topology.Parse("shuffled", bytes.Join(stanzas, nil), topology.Options{})
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	return g
+}
+
+// TestConformance holds every engine to what it promises, on every kind of
+// fabric: for all pairs, management traffic included, and whatever the number
+// of CPUs and the order of the input.
+func TestConformance(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for name, bare := range kinds(t) {
+		for lmc := range 2 {
+			f := assign(t, bare, lft.LIDOptions{LMC: lmc})
+			for i := range compile.Engines {
+				e := compile.Engines[i]
+				t.Run(fmt.Sprintf("%s/%s/LMC %d", e.Name(), name, lmc), func(t *testing.T) {
+					tables := route(t, e, f)
+					v, err := verify.Check(context.Background(), f, tables, verify.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					u, m, g := v.Unicast, v.Management, e.Guarantee()
+					if g.Has(lft.Reachable) && u.Unreachable+u.Loops+m.Unreachable+m.Loops != 0 {
+						t.Errorf("unicast: %d unreachable, %d loops; management: %d unreachable, %d loops; promised: reachable",
+							u.Unreachable, u.Loops, m.Unreachable, m.Loops)
+					}
+					if g.Has(lft.Minimal) && u.NonMinimal != 0 {
+						t.Errorf("%d pairs are longer than a shortest path; promised: minimal", u.NonMinimal)
+					}
+					if g.Has(lft.NoCreditLoop) && (v.CreditLoops.Count != 0 || m.CreditLoops != 0) {
+						t.Errorf("credit loops: %d, with management %d; promised: none", v.CreditLoops.Count, m.CreditLoops)
+					}
+					want := rows(tables)
+					for _, cpus := range []int{1, 2, 5} {
+						runtime.GOMAXPROCS(cpus)
+						if !bytes.Equal(rows(route(t, e, f)), want) {
+							t.Errorf("other tables with %d CPUs", cpus)
+						}
+						if !bytes.Equal(rows(route(t, e, shuffled(t, f, uint64(cpus)))), want) {
+							t.Errorf("other tables from text in another order, with %d CPUs", cpus)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestConformanceInOpenSM puts the tables of every engine into the real OpenSM
+// on the real ibsim, for every kind of fabric, and compares every entry that
+// the switches then have.
+func TestConformanceInOpenSM(t *testing.T) {
+	for name, bare := range kinds(t) {
+		f := assign(t, bare, lft.LIDOptions{})
+		for i := range compile.Engines {
+			e := compile.Engines[i]
+			t.Run(e.Name()+"/"+name, func(t *testing.T) {
+				tables := route(t, e, f)
+				r, err := rehearse.Run(context.Background(), f, tables, rehearse.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.EqualSwitches != f.NumSwitches() || r.Differences != 0 {
+					t.Errorf("%d of %d switches equal, %d entries differ: %v", r.EqualSwitches, f.NumSwitches(), r.Differences, r.Samples)
+				}
+			})
+		}
+	}
+}
