@@ -70,8 +70,9 @@ const pendingAge = time.Minute
 //
 // A dir that exists is replaced only if it is empty or holds nothing but the
 // files of its own manifest: what others put there is not ours to delete.
-// progress, if not nil, is told how many bytes were written.
-func writeDirectory(ctx context.Context, dir string, files []file, m Manifest, progress io.Writer) (err error) {
+// progress, if not nil, is told how many bytes more were written, by several
+// goroutines.
+func writeDirectory(ctx context.Context, dir string, files []file, m Manifest, progress func(bytes int)) (err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -203,7 +204,7 @@ func swap(pending, dir string, replace bool) error {
 
 // writeFile writes one file, syncs it and returns its SHA-256. It stops when
 // ctx ends.
-func writeFile(ctx context.Context, name string, write func(io.Writer) error, progress io.Writer) (sum string, err error) {
+func writeFile(ctx context.Context, name string, write func(io.Writer) error, progress func(bytes int)) (sum string, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return "", err
@@ -228,7 +229,7 @@ type sumWriter struct {
 	ctx      context.Context
 	file     *os.File
 	sum      hash.Hash
-	progress io.Writer
+	progress func(bytes int)
 }
 
 func (w *sumWriter) Write(b []byte) (int, error) {
@@ -237,7 +238,7 @@ func (w *sumWriter) Write(b []byte) (int, error) {
 	}
 	w.sum.Write(b)
 	if w.progress != nil {
-		w.progress.Write(b)
+		w.progress(len(b))
 	}
 	return w.file.Write(b)
 }
@@ -273,7 +274,7 @@ func removeAbandoned(parent string) {
 			continue
 		}
 		if lock, err := lockDirectory(dir); err == nil {
-			os.RemoveAll(dir)
+			_ = os.RemoveAll(dir) // it stays for the next call then
 			lock.Close()
 		}
 	}

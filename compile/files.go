@@ -39,8 +39,9 @@ type WriteOptions struct {
 	// opensm.conf then, since OpenSM would leave the other switches without
 	// tables.
 	Only []fabric.NodeID
-	// Progress, if not nil, is written what the files are.
-	Progress io.Writer
+	// Progress, if not nil, is told how many bytes more were written. It is
+	// called from several goroutines.
+	Progress func(bytes int)
 }
 
 // Write makes dir of a result, all at once (see writeDirectory), and returns

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,16 +109,14 @@ Engines:
 // engineHelp lists the engines with their domains and guarantees.
 func engineHelp() string {
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for i := range compile.Engines {
 		e := &compile.Engines[i]
 		name := e.Name()
 		if len(e.Aliases) > 0 {
 			name += " (" + strings.Join(e.Aliases, ", ") + ")"
 		}
-		fmt.Fprintf(w, "  %s\t%s\n  \tfor %s; guarantees: %s\n", name, e.Summary, e.Domain, e.Promise())
+		fmt.Fprintf(&b, "  %-14s %s\n%17sfor %s; guarantees: %s\n", name, e.Summary, "", e.Domain, e.Promise())
 	}
-	w.Flush()
 	return b.String()
 }
 

@@ -78,7 +78,7 @@ func exitStatus(err error) int {
 func (a *app) report(err error) int {
 	status := exitStatus(err)
 	switch {
-	case err == nil, err == errFindings:
+	case err == nil, errors.Is(err, errFindings):
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.stderr, "ibweave: interrupted; nothing was left half done")
 	case status == exitUsage:
