@@ -97,7 +97,7 @@ func (r *Result) Certificate() *Certificate {
 		return nil
 	}
 	p, f := r.proof.plan, r.proof.plan.f
-	c := &Certificate{Management: r.proof.management, VLs: p.vls, Fabric: FabricHash(f)}
+	c := &Certificate{Management: r.proof.management, VLs: p.vls, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
 	add := func(port fabric.PortID, vl fabric.VL, number int32) {
 		c.Channels = append(c.Channels, NumberedChannel{f.Node(f.Owner(port)).GUID, f.Num(port), vl, number})
 	}

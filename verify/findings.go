@@ -183,8 +183,10 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 		n := w.dead[key]
 		c.add(DeadEntry, n.lids, func(f *Finding) {
 			f.Switch, f.LID = p.f.Node(fabric.NodeID(key.sw)).GUID, n.first
-			f.Message = fmt.Sprintf("%s has %s, the first for %s, with which it %s",
-				p.switchName(fabric.NodeID(key.sw)), count(n.lids, "dead entry"), p.lidName(n.first), p.fate(key.sw, n.first))
+			f.Message = fmt.Sprintf("%s: %s %s", p.lidName(n.first), p.switchName(fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
+			if n.lids > 1 {
+				f.Message += fmt.Sprintf("; %d LIDs have this entry", n.lids)
+			}
 		})
 	}
 	slices.SortFunc(w.stale, func(a, b staleLID) int { return cmp.Compare(a.lid, b.lid) })
@@ -421,11 +423,7 @@ func circle(hops []Hop, lids bool) string {
 
 // count writes a number of things.
 func count(n int64, thing string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(thing, "y"):
-		thing = thing[:len(thing)-1] + "ies"
-	default:
+	if n != 1 {
 		thing += "s"
 	}
 	return fmt.Sprintf("%d %s", n, thing)

@@ -71,26 +71,22 @@ const (
 // Rules lists all rules, the gravest first. Findings are sorted in this order
 // within a severity.
 var Rules = []Rule{
-	{UnicastUnreachable, Error, "pairs", "a CA or router port cannot reach a LID of another one", `
-A packet from the source port to the LID is dropped on the way: a switch has no
+	{UnicastUnreachable, Error, "pairs", "a CA or router port cannot reach a LID of another one", `A packet from the source port to the LID is dropped on the way: a switch has no
 entry for the LID (255), or the entry is a port without a cable, a port that the
 switch does not have, or port 0 of a switch that does not own the LID. There is
 one finding for each LID. Its count is the number of source ports, and its
 witness the way of one of them, up to the switch that drops the packet. Where no
 cables join the two ports no table can help: look for a missing cable.`},
-	{Misdelivered, Error, "pairs", "packets for a LID arrive at a port that has another LID", `
-The last switch hands the packet to a CA or router port that does not own the
+	{Misdelivered, Error, "pairs", "packets for a LID arrive at a port that has another LID", `The last switch hands the packet to a CA or router port that does not own the
 LID, which drops it. The usual cause is a table that is older than the cabling:
 two cables were swapped, or LIDs were assigned anew. These pairs are among the
 unreachable ones. There is one finding for each LID.`},
-	{UnicastLoop, Error, "pairs", "packets for a LID go round in a circle", `
-The tables send packets for the LID round a cycle of switches. InfiniBand has no
+	{UnicastLoop, Error, "pairs", "packets for a LID go round in a circle", `The tables send packets for the LID round a cycle of switches. InfiniBand has no
 hop limit inside a subnet: they circulate until the head of queue or switch
 lifetime limit drops them, and take the links from everybody else until then.
 The witness is the cycle, which starts at the switch with the lowest GUID. There
 is one finding for each LID.`},
-	{CreditLoop, Error, "channels", "channels can wait for each other's credits in a circle", `
-A packet that holds the receive buffer of one channel waits for credits of the
+	{CreditLoop, Error, "channels", "channels can wait for each other's credits in a circle", `A packet that holds the receive buffer of one channel waits for credits of the
 next one on its way. When such waits close a circle the packets in it can stop
 for good, and so does all that queues behind them. Only waits that traffic
 between CA and router ports really makes are counted: dependencies that no pair
@@ -100,51 +96,40 @@ graph, Dally and Seitz 1987), with a shortest cycle as the witness: each line
 is a channel, and a LID whose packets hold it while they wait for the next one.
 Use an engine that guarantees freedom from credit loops, as updn does, or
 virtual lanes that break the circle.`},
-	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `
-Nobody can send to the port, and a clean result would say nothing about it.
+	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `Nobody can send to the port, and a clean result would say nothing about it.
 Assign LIDs before the tables are made.`},
-	{ManagementLoop, Error, "pairs", "management packets for a LID go round in a circle", `
-As unicast-loop, for packets from port 0 of a switch to any LID, or from any
+	{ManagementLoop, Error, "pairs", "management packets for a LID go round in a circle", `As unicast-loop, for packets from port 0 of a switch to any LID, or from any
 port to the LID of a switch. A subnet manager or performance manager that polls
 a switch starts such a storm.`},
-	{CertificateRule, Error, "dependencies", "the certificate does not hold for these tables", `
-A certificate gives each channel a number, and the number must increase along
+	{CertificateRule, Error, "dependencies", "the certificate does not hold for these tables", `A certificate gives each channel a number, and the number must increase along
 every dependency that the traffic makes. It belongs to other cabling, or the
 tables have changed since, or it was damaged. Check without it, and take a new
 one if the tables are clean.`},
-	{ManagementUnreachable, Warning, "pairs", "a switch's port 0 and another port cannot talk", `
-Packets from port 0 of a switch to the LID are dropped, or packets from a CA to
+	{ManagementUnreachable, Warning, "pairs", "a switch's port 0 and another port cannot talk", `Packets from port 0 of a switch to the LID are dropped, or packets from a CA to
 the LID of a switch. Subnet management itself uses directed routes and still
 works, but everything on LID routes does not: performance counters (PerfMgt),
 baseboard management, traps, SA queries from a manager on a switch. There is
 one finding for each LID.`},
-	{ManagementCreditLoop, Warning, "channels", "management traffic closes a circle of credits", `
-Traffic between CAs alone has no such circle, but together with packets to and
+	{ManagementCreditLoop, Warning, "channels", "management traffic closes a circle of credits", `Traffic between CAs alone has no such circle, but together with packets to and
 from port 0 of switches there is one. On VL15 management packets need no
 credits; performance management and SA queries (GMPs) take a data VL. They are
 rare and small, so such a loop hardly ever stops a fabric, but nothing rules it
 out. An engine that guarantees freedom from credit loops avoids it.`},
-	{ManagementUnassignedLID, Warning, "ports", "port 0 of a switch has no LID", `
-Nobody can send to the switch but by directed routes.`},
-	{EmptyTable, Warning, "switches", "a switch has no forwarding entries at all", `
-Every entry of the switch is 255. If the switch forwards packets then its table
+	{ManagementUnassignedLID, Warning, "ports", "port 0 of a switch has no LID", `Nobody can send to the switch but by directed routes.`},
+	{EmptyTable, Warning, "switches", "a switch has no forwarding entries at all", `Every entry of the switch is 255. If the switch forwards packets then its table
 is missing from the dump; otherwise it was just brought up, or is cut off from
 the subnet manager.`},
-	{AdaptiveRouting, Warning, "switches", "adaptive routing is on: the forwarding table is not the whole path", `
-The dump names several forwarding tables (PLFT) for a switch. What was checked is
+	{AdaptiveRouting, Warning, "switches", "adaptive routing is on: the forwarding table is not the whole path", `The dump names several forwarding tables (PLFT) for a switch. What was checked is
 one of them: packets that take another are not covered, so that there can be no
 clean verdict without every table.`},
-	{DeadEntry, Note, "LIDs", "a forwarding entry leads nowhere", `
-The entry of an assigned LID is a port without a cable, a port that the switch
+	{DeadEntry, Note, "LIDs", "a forwarding entry leads nowhere", `The entry of an assigned LID is a port without a cable, a port that the switch
 does not have, or port 0 of another switch. Pairs whose packets meet the entry
 have findings of their own. There is one finding for each switch and port; its
 count is the number of LIDs.`},
-	{StaleEntry, Note, "switches", "there are forwarding entries for a LID that no port has", `
-The port is gone or has another LID now; whoever sends to the LID makes packets
+	{StaleEntry, Note, "switches", "there are forwarding entries for a LID that no port has", `The port is gone or has another LID now; whoever sends to the LID makes packets
 that nobody takes. A subnet manager clears such entries when it routes anew.
 There is one finding for each LID; its count is the number of switches.`},
-	{NonMinimal, Note, "pairs", "some packets pass more switches than they need to", `
-Deadlock-free routing often has to take longer ways; count says how many pairs
+	{NonMinimal, Note, "pairs", "some packets pass more switches than they need to", `Deadlock-free routing often has to take longer ways; count says how many pairs
 do. The witness is the pair that goes farthest out of its way.`},
 }
 

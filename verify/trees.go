@@ -103,7 +103,7 @@ type worker struct {
 	// only. Together, since they are wanted together.
 	records []uint64
 	stride  int    // of records: 1 + 2*words
-	used    []bool // channels that a path to a switch's port 0 ends with
+	used    []bool // channels that paths end with: they show in no dependency of their own
 
 	delivered  Histogram // pairs by switches passed
 	nonMinimal int64     // of these, those that pass more than needed
@@ -459,8 +459,9 @@ func (w *worker) load(d *dest, col []step, order []int32) {
 		}
 		records[at] |= 1 << (k & 63)
 	}
-	n := uint64(weight[d.root] - d.own)
-	records[(int(first[d.root])+int(d.last>>stepBits))*stride] += n
+	out := int(first[d.root]) + int(d.last>>stepBits)
+	records[out*stride] += uint64(weight[d.root] - d.own)
+	w.used[out] = true
 }
 
 // manage adds the dependencies of packets for port 0 of a switch: order as

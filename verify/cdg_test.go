@@ -1,0 +1,128 @@
+package verify
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// randomGraph has any dependencies between the channels of a random fabric,
+// but those that would have a packet turn round: whatever makes a shortest
+// cycle of one or two channels.
+func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int) *graph {
+	t.Helper()
+	c := newChannels(f, vls)
+	g := &graph{channels: c, deps: make([]uint64, c.count()*c.words)}
+	for a := range int32(c.count()) {
+		u := c.head(a)
+		if u < 0 || u == c.tail(a) {
+			continue
+		}
+		for b := c.base(u); b < c.base(u+1); b++ {
+			if c.head(b) != c.tail(a) && c.head(b) != u && r.IntN(100) < percent {
+				i := b - c.base(u)
+				g.row(a)[i>>6] |= 1 << (i & 63)
+			}
+		}
+	}
+	return g
+}
+
+// named is the same graph as the slow checker has it, a channel being named
+// by its number.
+func (g *graph) named() dependencies {
+	d := dependencies{}
+	for a := range int32(g.count()) {
+		for b := range int32(g.count()) {
+			if g.has(a, b) {
+				d.add([]fabric.PortID{fabric.PortID(a), fabric.PortID(b)}, 1)
+			}
+		}
+	}
+	return d
+}
+
+// TestGraph compares orders, levels, components and shortest cycles of random
+// graphs, on several VLs too, with plain searches.
+func TestGraph(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	cyclic, acyclic := 0, 0
+	for i := range 400 {
+		g := randomGraph(t, r, randomFabric(t, r), 1+i%4, 1+r.IntN(30))
+		d := g.named()
+		sets, shortest := d.components()
+		order, ok := g.order()
+		if ok != (len(sets) == 0) {
+			t.Fatalf("order %t with %d cyclic components", ok, len(sets))
+		}
+		if ok {
+			acyclic++
+			at := make([]int, g.count())
+			for i, ch := range order {
+				at[ch] = i
+			}
+			level := g.levels(order)
+			for a, next := range d {
+				for b := range next {
+					if at[a] >= at[b] || level[a] >= level[b] {
+						t.Fatalf("%d depends on %d: places %d, %d; levels %d, %d", a, b, at[a], at[b], level[a], level[b])
+					}
+				}
+			}
+			continue
+		}
+		cyclic++
+		components := g.components()
+		if len(components) != len(sets) {
+			t.Fatalf("%d components, want %d", len(components), len(sets))
+		}
+		for i, set := range sets {
+			members := components[i]
+			if !slices.EqualFunc(members, set, func(a int32, b fabric.PortID) bool { return a == int32(b) }) {
+				t.Fatalf("component %v, want %v", members, set)
+			}
+			for _, budget := range []int{0, 20, cycleBudget} {
+				cycle, exact := g.shortestCycle(members, budget)
+				for k, ch := range cycle {
+					if !g.has(ch, cycle[(k+1)%len(cycle)]) {
+						t.Fatalf("%v is no cycle", cycle)
+					}
+				}
+				if slices.Min(cycle) != cycle[0] {
+					t.Errorf("%v does not start at its lowest channel", cycle)
+				}
+				if exact && len(cycle) != shortest[i] || len(cycle) < shortest[i] {
+					t.Errorf("cycle of %d channels (exact %t), the shortest has %d", len(cycle), exact, shortest[i])
+				}
+				if !exact && budget == cycleBudget {
+					t.Error("the budget is not enough for a small graph")
+				}
+			}
+		}
+	}
+	t.Logf("%d cyclic, %d acyclic", cyclic, acyclic)
+	if cyclic < 50 || acyclic < 50 {
+		t.Errorf("%d cyclic, %d acyclic", cyclic, acyclic)
+	}
+}
+
+// TestBudget has a ring of 600, where one search visits every channel, and a
+// budget for less than that.
+func TestBudget(t *testing.T) {
+	f, tables := ring(t, 600)
+	p := newPlan(f, tables)
+	w, err := p.run(t.Context(), Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := p.graphs(w)
+	members := g.components()[0]
+	if cycle, exact := g.shortestCycle(members, 100); len(cycle) != 600 || exact {
+		t.Errorf("%d channels, exact %t", len(cycle), exact)
+	}
+	if cycle, exact := g.shortestCycle(members, cycleBudget); len(cycle) != 600 || !exact {
+		t.Errorf("%d channels, exact %t", len(cycle), exact)
+	}
+}

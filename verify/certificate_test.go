@@ -1,0 +1,255 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// line is two switches, a host on each.
+func line(t testing.TB) (*fabric.Fabric, *lft.Tables) {
+	t.Helper()
+	var w wiring
+	a, b := w.node(fabric.Switch, 2), w.node(fabric.Switch, 2)
+	w.cable(a, b)
+	w.cable(a, w.node(fabric.CA, 1))
+	w.cable(b, w.node(fabric.CA, 1))
+	f := number(t, w.fabric(t), nil)
+	return f, shortestTables(f, rand.New(rand.NewPCG(1, 1)))
+}
+
+// TestCertificateText pins the form. The hash was computed apart from this
+// code, by another program from the layout that FabricHash documents.
+func TestCertificateText(t *testing.T) {
+	f, tables := line(t)
+	c := mustCheck(t, f, tables, Options{}).Certificate()
+	const want = `ibweave certificate 1 traffic unicast+management vls 1 channels 6 fabric sha256:496ac9f7509c01e2bf4898aabc3134218fa5cf0d75180ba83269aea8c3543933
+0x0000000000005000 1 0 1
+0x0000000000005000 2 0 2
+0x0000000000005100 1 0 1
+0x0000000000005100 2 0 2
+0x000000000ca00200 1 0 0
+0x000000000ca00300 1 0 0
+`
+	var b bytes.Buffer
+	if n, err := c.WriteTo(&b); err != nil || n != int64(b.Len()) {
+		t.Fatalf("%d of %d bytes, %v", n, b.Len(), err)
+	}
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestCertificateTampered swaps the numbers along each dependency, and leaves
+// each channel out, in turn: the check must name the two channels.
+func TestCertificateTampered(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	tried := 0
+	for range 40 {
+		f := randomFabric(t, r)
+		tables := upDownTables(f, r)
+		res, s := compare(t, f, tables)
+		if res.Management.CreditLoops != 0 {
+			t.Fatal("up*/down* tables have a credit loop")
+		}
+		at := map[fabric.PortID]int{}
+		good := res.Certificate()
+		for i, ch := range good.Channels {
+			n, _ := f.NodeByGUID(ch.GUID)
+			at[f.Port(n, ch.Port)] = i
+		}
+		for a, next := range s.all {
+			for b := range next {
+				tried++
+				c := *good
+				c.Channels = slices.Clone(good.Channels)
+				x, y := &c.Channels[at[a]], &c.Channels[at[b]]
+				x.Number, y.Number = y.Number, x.Number
+				var bad *DependencyError
+				err := c.Check(f, tables)
+				if !errors.As(err, &bad) {
+					t.Fatalf("numbers of %s and %s swapped: %v", f.PortName(a), f.PortName(b), err)
+				}
+				in, out := s.port2(t, bad.In), s.port2(t, bad.Out)
+				if bad.In.Number < bad.Out.Number || !s.all[in][out][bad.LID] {
+					t.Errorf("%v names no dependency that does not increase", err)
+				}
+			}
+		}
+		for a := range s.all {
+			c := *good
+			c.Channels = slices.Delete(slices.Clone(good.Channels), at[a], at[a]+1)
+			var bad *DependencyError
+			if err := c.Check(f, tables); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
+				t.Errorf("channel %s left out: %v", f.PortName(a), err)
+			}
+		}
+	}
+	if tried < 1000 {
+		t.Errorf("only %d dependencies", tried)
+	}
+}
+
+func (s *slow) port2(t testing.TB, c NumberedChannel) fabric.PortID {
+	t.Helper()
+	n, ok := s.f.NodeByGUID(c.GUID)
+	if !ok {
+		t.Fatalf("no node %s", c.GUID)
+	}
+	return s.f.Port(n, c.Port)
+}
+
+// TestCertificateOtherTables adds a turn to XY routing that its numbers do
+// not allow.
+func TestCertificateOtherTables(t *testing.T) {
+	f := xMesh(t, 4, 4, 0)
+	xy := func(fabric.LID) bool { return false }
+	tables := xyTables(t, f, 4, 4, xy)
+	c := mustCheck(t, f, tables, Options{}).Certificate()
+	if err := c.Check(f, tables); err != nil {
+		t.Fatal(err)
+	}
+	lid := f.LID(f.Peer(f.Port(15, 5))) // of the host at (3,3)
+	turned := cloneTables(f, tables)
+	turned.Row(0)[lid] = 2 // from (0,0) north first, then east as ever
+	var bad *DependencyError
+	if err := c.Check(f, turned); !errors.As(err, &bad) || bad.LID != lid {
+		t.Errorf("a turn from y to x: %v", err)
+	}
+	// The same tables on other cabling.
+	g := xMesh(t, 4, 5, 0)
+	if err := c.Check(g, xyTables(t, g, 4, 5, xy)); err == nil || !strings.Contains(err.Error(), "other nodes or cables") {
+		t.Errorf("other fabric: %v", err)
+	}
+	if err := c.Check(f, lft.NewTables(3, 9)); err == nil {
+		t.Error("tables of 3 switches pass")
+	}
+	// Other LIDs do not matter as long as the numbers hold.
+	h := numberAtRandom(t, rand.New(rand.NewPCG(1, 1)), f)
+	if err := c.Check(h, xyTables(t, h, 4, 4, xy)); err != nil {
+		t.Errorf("other LIDs: %v", err)
+	}
+}
+
+// TestCertificateNonsense has certificates that cannot be: Check trusts
+// nothing that ReadCertificate would have refused either.
+func TestCertificateNonsense(t *testing.T) {
+	f, tables := line(t)
+	for _, c := range []struct {
+		want   string
+		change func(*Certificate)
+	}{
+		{"2 VLs", func(c *Certificate) { c.VLs = 2 }},
+		{"node 0x0000000000000007, which", func(c *Certificate) { c.Channels[0].GUID = 7 }},
+		{"port 3 of", func(c *Certificate) { c.Channels[0].Port = 3 }},
+		{"port 0 of", func(c *Certificate) { c.Channels[0].Port = 0 }},
+		{"VL 1 the number", func(c *Certificate) { c.Channels[0].VL = 1 }},
+		{"the number -3", func(c *Certificate) { c.Channels[0].Number = -3 }},
+		{"twice", func(c *Certificate) { c.Channels[1] = c.Channels[0] }},
+	} {
+		cert := mustCheck(t, f, tables, Options{}).Certificate()
+		c.change(cert)
+		if err := cert.Check(f, tables); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("want %q: %v", c.want, err)
+		}
+	}
+}
+
+// TestCertificateUnicastOnly has traffic between hosts without a credit loop
+// that management traffic closes.
+func TestCertificateUnicastOnly(t *testing.T) {
+	f, tables := ring(t, 4)
+	// Hosts of 0 and 2 talk the short way over 1 and 3; all else is cut.
+	host := func(s fabric.NodeID) fabric.LID { return f.LID(f.Peer(f.Port(s, 3))) }
+	for s := range fabric.NodeID(4) {
+		for to := range fabric.NodeID(4) {
+			if s != to {
+				tables.Row(s)[host(to)] = fabric.NoPath
+			}
+		}
+	}
+	r, _ := compare(t, f, tables)
+	if r.CreditLoops.Count != 0 || r.Management.CreditLoops != 1 {
+		t.Fatalf("%+v, %+v", r.CreditLoops, r.Management)
+	}
+	c := r.Certificate()
+	if c == nil || c.Management || !strings.Contains(string(c.Append(nil)), " traffic unicast vls") {
+		t.Fatalf("%+v", c)
+	}
+	c.Management = true
+	if err := c.Check(f, tables); err == nil {
+		t.Error("a certificate of unicast traffic passes for management traffic")
+	}
+}
+
+func TestReadCertificate(t *testing.T) {
+	f, tables := line(t)
+	good := string(mustCheck(t, f, tables, Options{}).Certificate().Append(nil))
+	replace := func(old, by string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("no %q in %s", old, good)
+		}
+		return strings.Replace(good, old, by, 1)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"", `c.txt:1: no certificate: want a first line that begins with "ibweave certificate 1"`},
+		{"hello\n", `c.txt:1: no certificate that can be read`},
+		{replace("certificate 1", "certificate 2"), `c.txt:1: no certificate that can be read`},
+		{replace(" vls 1", ""), `c.txt:1: want "ibweave certificate 1 traffic T vls V`},
+		{replace("unicast+", "multicast+"), `c.txt:1: traffic "multicast+management": want unicast or unicast+management`},
+		{replace("vls 1", "vls 16"), `c.txt:1: vls "16": want 1 to 15`},
+		{replace("channels 6", "channels 7"), `c.txt:1: 6 channels follow, the first line says 7`},
+		{replace("channels 6", "channels +6"), `c.txt:1: channels "+6"`},
+		{replace("channels 6", "channels 99999999999999999999"), `c.txt:1: channels "99999999999999999999"`},
+		{replace("sha256:", "md5:"), `c.txt:1: fabric "md5:`},
+		{strings.ToUpper(good[:1]) + good[1:], `c.txt:1: no certificate`},
+		{replace("5000 1 0 1\n", "5000 1 0\n"), "c.txt:2: want a GUID, a port, a VL and a number\n    0x0000000000005000 1 0"},
+		{replace("0x0000000000005000 1", "0x5000 1"), `c.txt:2: GUID "0x5000": want 0x and 16 hexadecimal digits`},
+		{replace("0x0000000000005000 1", "0x500000000000000000 1"), `c.txt:2: GUID`},
+		{replace("0x0000000000005000 1 0 1", "0x0000000000005000 0 0 1"), `c.txt:2: port "0": want 1 to 254`},
+		{replace("0x0000000000005000 1 0 1", "0x0000000000005000 255 0 1"), `c.txt:2: port "255": want 1 to 254`},
+		{replace("0x0000000000005000 1 0 1", "0x0000000000005000 1 1 1"), `c.txt:2: VL 1: want 0 to 0`},
+		{replace("0x0000000000005000 1 0 1", "0x0000000000005000 1 15 1"), `c.txt:2: VL "15": want 0 to 14`},
+		{replace("0x0000000000005000 1 0 1", "0x0000000000005000 1 0 2147483648"), `c.txt:2: number "2147483648": want 0 to 2147483647`},
+		{replace("0x0000000000005000 1 0 1", "0x0000000000005000 1 0 01"), `c.txt:2: number "01"`},
+		{replace("0x0000000000005000 2 0", "0x0000000000005000 1 0"), `c.txt:3: channels must ascend`},
+		{good + "\n", `c.txt:8: want a GUID`},
+		{good[:len(good)-1], `c.txt:7: the line has no end`},
+	} {
+		got, err := ReadCertificate("c.txt", []byte(c.text))
+		var parse *fabric.ParseError
+		if !errors.As(err, &parse) || !strings.Contains(err.Error(), c.want) || got != nil {
+			t.Errorf("%q:\n%v\nwant %s", c.text, err, c.want)
+		}
+	}
+}
+
+func FuzzReadCertificate(f *testing.F) {
+	fab, tables := line(f)
+	good := mustCheck(f, fab, tables, Options{}).Certificate().Append(nil)
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Add([]byte(certificateMagic + " traffic unicast vls 15 channels 0 fabric " + hashPrefix + strings.Repeat("0", 64) + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := ReadCertificate("f", data)
+		if err != nil {
+			if c != nil {
+				t.Errorf("%v, and a result", err)
+			}
+			return
+		}
+		if got := c.Append(nil); !bytes.Equal(got, data) {
+			t.Errorf("written again:\n%s\nwas\n%s", got, data)
+		}
+		// Whatever it says, checking must come to an end without a panic.
+		_ = c.Check(fab, tables)
+	})
+}
