@@ -4,9 +4,9 @@
 // other packages (mesh, myrinet, minnet) share, so that all made fabrics are
 // numbered and labelled alike.
 //
-// A made fabric looks to the tools like QDR hardware, the fastest that ibsim
-// knows without a warning: every cable is 4xQDR, switches are InfiniScale IV
-// and channel adapters ConnectX-2 by vendor and device ID. No port has a LID.
+// A made fabric looks to the tools like QDR hardware, since that is what any
+// ibsim makes of a cable: every one is 4xQDR, switches are InfiniScale IV and
+// channel adapters ConnectX-2 by vendor and device ID. No port has a LID.
 //
 // GUIDs are those that ibsim gives to nodes that have none: channel adapters
 // from 0x100000, each taking its port count + 1, so that port p has the
@@ -35,7 +35,8 @@ const (
 	connectX2     = 0x673c // device ID of the QDR adapter
 )
 
-// link is every cable's. ibsim cannot express more than 12x and QDR.
+// link is every cable's: ibsim's default, and what versions that do not read
+// widths and speeds from the text make of every cable.
 var link = fabric.Link{Width: 4, Speed: fabric.QDR}
 
 // Plan is a fabric in the making. The first thing that goes wrong is kept,

@@ -105,6 +105,11 @@ func TestShapes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// Before anything else: a Fabric remembers what was asked of it.
+			again, err := want.make()
+			if err != nil || !reflect.DeepEqual(f, again) {
+				t.Errorf("made twice, it is not the same (%v)", err)
+			}
 			if f.NumSwitches() != want.switches || f.NumNodes()-f.NumSwitches() != want.cas || len(f.CAPorts()) != want.caPorts {
 				t.Errorf("%d switches, %d CAs with %d ports connected; want %d, %d, %d", f.NumSwitches(),
 					f.NumNodes()-f.NumSwitches(), len(f.CAPorts()), want.switches, want.cas, want.caPorts)
@@ -122,10 +127,6 @@ func TestShapes(t *testing.T) {
 			}
 			if want.mean != 0 && math.Abs(mean-want.mean) > 0.00005 {
 				t.Errorf("average distance %.5f, want %.4f", mean, want.mean)
-			}
-			again, err := want.make()
-			if err != nil || !reflect.DeepEqual(f, again) {
-				t.Errorf("made twice, it is not the same (%v)", err)
 			}
 		})
 	}

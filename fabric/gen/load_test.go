@@ -1,0 +1,177 @@
+package gen_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+// TestLoad gives every made fabric, as text, to the real ibsim, and compares
+// what the real ibnetdiscover then finds.
+func TestLoad(t *testing.T) {
+	ibsim, ibsimRun, ibnetdiscover := tool(t, "ibsim"), tool(t, "ibsim-run"), tool(t, "ibnetdiscover")
+	loads := append(shapes(),
+		shape{name: "hypercube 5 less 20 links", make: func() (*fabric.Fabric, error) {
+			f, err := mesh.Hypercube(5, 1)
+			if err != nil {
+				return nil, err
+			}
+			return gen.DropLinks(f, 20, 1)
+		}},
+		shape{name: "mesh of 16 dimensions", make: func() (*fabric.Fabric, error) {
+			return mesh.Generate(mesh.Spec{Dims: append(slices.Repeat([]int{1}, 13), 2, 2, 11), Hosts: 2})
+		}},
+		shape{name: "largest switch", make: func() (*fabric.Fabric, error) {
+			return mesh.Generate(mesh.Spec{Dims: []int{2}, Hosts: 250})
+		}},
+	)
+	for i, load := range loads {
+		f, err := load.make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.NumNodes() > 600 { // ibsim reads byte by byte and searches nodes one by one
+			continue
+		}
+		t.Run(load.name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := topology.Append(nil, f)
+			file := filepath.Join(dir, "fabric")
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env := append(os.Environ(), fmt.Sprintf("IBSIM_SOCKNAME=ibweave-gen-%d-%d", os.Getpid(), i))
+
+			// timeout ends ibsim even if this test is killed.
+			sim := exec.Command("timeout", "300", ibsim, "-s", "-n", "-N", strconv.Itoa(f.NumNodes()),
+				"-S", strconv.Itoa(f.NumSwitches()), "-P", strconv.Itoa(f.NumPorts()), "-L", "49152", "-M", "16383", file)
+			var stdout, stderr lockedBuffer
+			sim.Dir, sim.Env, sim.Stdout, sim.Stderr = dir, env, &stdout, &stderr
+			if err := sim.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- sim.Wait() }()
+			stop := func() {
+				sim.Process.Signal(syscall.SIGTERM)
+				<-ended
+			}
+			for started := time.Now(); !strings.Contains(stdout.String(), "Network simulator ready"); time.Sleep(5 * time.Millisecond) {
+				select {
+				case err := <-ended:
+					t.Fatalf("ibsim: %v\n%s%s", err, stdout.String(), stderr.String())
+				default:
+				}
+				if time.Since(started) > time.Minute {
+					stop()
+					t.Fatalf("ibsim is not ready after a minute\n%s%s", stdout.String(), stderr.String())
+				}
+			}
+
+			discover := exec.Command("timeout", "120", ibsimRun, ibnetdiscover)
+			discover.Dir, discover.Env = dir, env
+			found, err := discover.Output()
+			stop()
+			if err != nil {
+				t.Fatalf("ibnetdiscover: %v\n%s", err, stderr.String())
+			}
+			if said := stderr.String(); said != "" {
+				t.Errorf("ibsim warns:\n%s", said)
+			}
+			g, problems, err := topology.Parse("ibnetdiscover", found, topology.Options{})
+			if err != nil || len(problems) > 0 {
+				t.Fatalf("what ibnetdiscover printed: %v %v", err, problems)
+			}
+			if diff := cmp.Diff(records(f), records(g)); diff != "" {
+				t.Errorf("made and found in ibsim (-made +found):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestText checks that the text of a made fabric reads back as that fabric,
+// in the same order.
+func TestText(t *testing.T) {
+	for _, s := range shapes() {
+		f, err := s.make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, problems, err := topology.Parse("text", topology.Append(nil, f), topology.Options{})
+		if err != nil || len(problems) > 0 {
+			t.Errorf("%s: %v %v", s.name, err, problems)
+			continue
+		}
+		if !reflect.DeepEqual(f, g) {
+			t.Errorf("%s: reads back as another fabric:\n%s", s.name, cmp.Diff(records(f), records(g)))
+		}
+	}
+}
+
+// records describes everything about a fabric but the order of its nodes.
+func records(f *fabric.Fabric) []string {
+	var lines []string
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		node.Order = 0
+		lines = append(lines, fmt.Sprintf("%+v", node))
+		for num := fabric.PortNum(0); num <= node.NumPorts; num++ {
+			p := f.Port(n, num)
+			to := "nothing"
+			if peer := f.Peer(p); peer != fabric.NoPort {
+				to = f.PortName(peer)
+			}
+			lines = append(lines, fmt.Sprintf("%s %s LID %d LMC %d leads to %s with %s", f.PortName(p), f.PortGUID(p), f.LID(p), f.LMC(p), to, f.Link(p)))
+		}
+	}
+	return lines
+}
+
+// tool finds a program of ibsim-utils or infiniband-diags, which some systems
+// keep in a folder that is not in everybody's PATH.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	path, err := exec.LookPath("/usr/sbin/" + name)
+	if err != nil {
+		t.Fatalf("%s is not installed: apt-get install ibsim-utils infiniband-diags", name)
+	}
+	return path
+}
+
+// lockedBuffer collects the output of a program while it runs.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
