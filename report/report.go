@@ -45,11 +45,14 @@ func ParseForm(s string) (Form, error) {
 
 // Options say where a result comes from and what it is held to.
 type Options struct {
-	Version  string          // of ibweave
-	Topology string          // name of the topology file
-	Tables   string          // name of the file of forwarding tables
-	FailOn   verify.Severity // findings from here on are failures
-	Never    bool            // no finding is a failure
+	Version  string // of ibweave
+	Topology string // name of the topology file
+	Tables   string // name of the file of forwarding tables
+	// Certificate is the name of the certificate that was checked too, ""
+	// for none.
+	Certificate string
+	FailOn      verify.Severity // findings from here on are failures
+	Never       bool            // no finding is a failure
 }
 
 // fails says whether a finding is a failure.
@@ -65,7 +68,7 @@ func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 	case JUnitForm:
 		return JUnit(w, r, opt)
 	}
-	return Text(w, r)
+	return Text(w, r, opt)
 }
 
 // JSON prints v, a result or a document that holds one, with two blanks a

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/verify"
@@ -11,18 +12,25 @@ import (
 
 // Text prints a result for people: the figures, the findings with their
 // witnesses, and the verdict.
-func Text(w io.Writer, r *verify.Result) error {
+func Text(w io.Writer, r *verify.Result, opt Options) error {
 	b := bufio.NewWriter(w)
-	Figures(b, r)
+	figures(b, r)
+	if opt.Certificate != "" {
+		holds := "holds"
+		if slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.Rule == verify.CertificateRule }) {
+			holds = "does not hold"
+		}
+		fmt.Fprintf(b, "%-13s%s %s\n", "certificate", opt.Certificate, holds)
+	}
 	for i := range r.Findings {
 		finding(b, &r.Findings[i])
 	}
-	Verdict(b, r)
+	verdict(b, r)
 	return b.Flush()
 }
 
-// Figures prints a line for each thing that was counted.
-func Figures(w io.Writer, r *verify.Result) {
+// figures prints a line for each thing that was counted.
+func figures(w io.Writer, r *verify.Result) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -30,7 +38,7 @@ func Figures(w io.Writer, r *verify.Result) {
 	row("fabric", "%s, %s, %s, LIDs up to %d",
 		plural(int64(f.Switches), "switch", "switches"), plural(int64(f.CAPorts), "CA port", "CA ports"),
 		plural(int64(f.Links), "link", "links"), f.MaxLID)
-	row("unicast", "%s: %s unreachable, %s looping, %s longer than the shortest path",
+	row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path",
 		plural(u.Pairs, "pair", "pairs"), Grouped(u.Unreachable), Grouped(u.Loops), Grouped(u.NonMinimal))
 	delivered := u.Pairs - u.Unreachable - u.Loops
 	name := "hops"
@@ -38,7 +46,7 @@ func Figures(w io.Writer, r *verify.Result) {
 		if n == 0 {
 			continue
 		}
-		row(name, "%3d %14s pairs %5.1f %%", hops, Grouped(n), 100*float64(n)/float64(delivered))
+		row(name, "%-12s %12s pairs %5.1f %%", plural(int64(hops), "switch", "switches"), Grouped(n), 100*float64(n)/float64(delivered))
 		name = ""
 	}
 	if l := r.Balance.MaxLink; l != nil {
@@ -59,9 +67,14 @@ func Figures(w io.Writer, r *verify.Result) {
 	}
 }
 
-// finding prints one finding and its witness, a line for each channel.
+// finding prints one finding and its witness, a line for each channel. A
+// message that ends with the channels of the witness is cut before them.
 func finding(w io.Writer, f *verify.Finding) {
-	fmt.Fprintf(w, "\n%s: %s: %s\n", f.Severity, f.Rule, f.Message)
+	message := f.Message
+	if len(f.Witness) > 0 {
+		message, _, _ = strings.Cut(message, ": "+f.Witness[0].String())
+	}
+	fmt.Fprintf(w, "\n%s: %s: %s\n", f.Severity, f.Rule, message)
 	wide := 0
 	for _, h := range f.Witness {
 		wide = max(wide, len(h.String()))
@@ -75,8 +88,8 @@ func finding(w io.Writer, f *verify.Finding) {
 	}
 }
 
-// Verdict prints the last line: the verdict and how many findings there are.
-func Verdict(w io.Writer, r *verify.Result) {
+// verdict prints the last line: the verdict and how many findings there are.
+func verdict(w io.Writer, r *verify.Result) {
 	count := map[verify.Severity]int64{}
 	for i := range r.Findings {
 		count[r.Findings[i].Severity]++

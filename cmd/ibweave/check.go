@@ -76,7 +76,7 @@ standard input.`,
 			if err != nil {
 				return err
 			}
-			opt.Topology, opt.Tables = in.topology, in.lfts
+			opt.Topology, opt.Tables, opt.Certificate = in.topology, in.lfts, in.certificate
 			if err := report.Write(a.stdout, form, r, opt); err != nil {
 				return err
 			}

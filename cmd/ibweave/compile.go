@@ -347,7 +347,7 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	fmt.Fprintf(&b, "%-13s%s: %s\n", "engine", e.Name(), e.Summary)
 	fmt.Fprintf(&b, "%-13s%s: %s kept, %s new, LMC %d\n", "LIDs", s.LIDs.Policy,
 		report.Grouped(int64(s.LIDs.Kept)), report.Grouped(int64(s.LIDs.Given)), s.LIDs.LMC)
-	if err := report.Text(&b, s.Verify); err != nil {
+	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
 		return err
 	}
 	row := func(name, value string) { fmt.Fprintf(&b, "%-13s%s\n", name, value) }

@@ -1,0 +1,1 @@
+ibweave check -t opensm-subnet.lst --lfts opensm-lfts.dump
