@@ -33,12 +33,20 @@ func (Minhop) Route(ctx context.Context, f *fabric.Fabric, _ Options) (*Routing,
 		sorter := NewByDistance(f.NumSwitches())
 		return func(t fabric.NodeID, p *Placer) {
 			to := dist.To(t)
+			single := p.Single()
 			for _, u := range sorter.FarthestFirst(to) {
 				channels, next := f.SwitchLinks(u)
 				ports = ports[:0]
-				for i, v := range next {
-					if to[v]+1 == to[u] {
+				start := p.Turn() % len(next)
+				for i := range next {
+					if i += start; i >= len(next) {
+						i -= len(next)
+					}
+					if to[next[i]]+1 == to[u] {
 						ports = append(ports, channels[i])
+						if single {
+							break
+						}
 					}
 				}
 				p.Place(u, ports)

@@ -36,6 +36,7 @@ type Spread struct {
 	fab    *fabric.Fabric
 	tables *Tables
 	jobs   []spreadJob
+	loaded int             // how many of jobs, the first, have a LID that carries load
 	hosts  []uint32        // by switch: CA ports with a cable to it
 	to     []fabric.NodeID // by PortID: the switch that a channel leads to
 	num    []fabric.PortNum
@@ -156,19 +157,18 @@ func (s *Spread) sortJobs() {
 		}
 		return place[a.t] - place[b.t]
 	})
-	loaded := 0
-	for loaded < len(s.jobs) && !s.jobs[loaded].idle() {
-		loaded++
+	for s.loaded < len(s.jobs) && !s.jobs[s.loaded].idle() {
+		s.loaded++
 	}
 	round := s.round()
-	pieces := (loaded + round - 1) / round
+	pieces := (s.loaded + round - 1) / round
 	jobs := make([]spreadJob, 0, len(s.jobs))
 	for i := range pieces {
-		for at := i; at < loaded; at += pieces {
+		for at := i; at < s.loaded; at += pieces {
 			jobs = append(jobs, s.jobs[at])
 		}
 	}
-	s.jobs = append(jobs, s.jobs[loaded:]...)
+	s.jobs = append(jobs, s.jobs[s.loaded:]...)
 }
 
 // round is how many destinations see the same loads.
@@ -229,7 +229,7 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		return ctx.Err()
 	}
 	round := s.round()
-	workers := min(runtime.GOMAXPROCS(0), round)
+	workers := min(runtime.GOMAXPROCS(0), len(s.jobs))
 	grow := make([]func(fabric.NodeID, *Placer), workers)
 	placers := make([]*Placer, workers)
 	longest := 0
@@ -240,21 +240,18 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		grow[w] = newGrow()
 		placers[w] = newPlacer(s, longest)
 	}
-	for first := 0; first < len(s.jobs); first += round {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		jobs := s.jobs[first:min(first+round, len(s.jobs))]
+	// each lets the workers take jobs until none is left.
+	each := func(jobs []spreadJob, first int) {
 		var next atomic.Int32
 		work := func(w int) {
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= len(jobs) {
+				if i >= len(jobs) || ctx.Err() != nil {
 					return
 				}
-				placers[w].begin()
+				placers[w].begin(&jobs[i], first+i)
 				grow[w](jobs[i].t, placers[w])
-				placers[w].place(&jobs[i], first+i)
+				placers[w].place()
 			}
 		}
 		var wg sync.WaitGroup
@@ -263,9 +260,16 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		}
 		work(0)
 		wg.Wait()
+	}
+	for first := 0; first < s.loaded; first += round {
+		each(s.jobs[first:min(first+round, s.loaded)], first)
 		for _, p := range placers {
 			p.merge()
 		}
+	}
+	each(s.jobs[s.loaded:], s.loaded)
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	return s.refine(ctx, grow[0], placers[0])
 }
@@ -280,11 +284,11 @@ func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), 
 	bestLoad := slices.Clone(s.load)
 	r := newRefiner(s, p)
 	for worse := 0; passes > 0 && worse < patience; passes-- {
-		for i := range s.jobs {
+		for i := range s.jobs[:s.loaded] {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			p.begin()
+			p.begin(&s.jobs[i], i)
 			grow(s.jobs[i].t, p)
 			r.begin()
 			for _, lid := range s.jobs[i].lids[s.jobs[i].mgmt:] {
@@ -308,6 +312,8 @@ func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), 
 // worker.
 type Placer struct {
 	s     *Spread
+	job   *spreadJob
+	turn  int             // decides between equally loaded ports
 	order []fabric.NodeID // farthest first
 	first []int32         // by index in order, one more: its part of ports
 	ports []fabric.PortID
@@ -320,10 +326,8 @@ type Placer struct {
 	sent    []float64 // by NodeID: routes sent there since the last flush
 	sentTo  []fabric.NodeID
 	flushes int
-	known   []int     // by NodeID: the flush that most is of
-	most    []float64 // by NodeID: see greatest
-	sides   []side    // of the last switch with a choice
-	keys    []uint64  // by index in sides
+	sides   []side   // of the last switch with a choice
+	keys    []uint64 // by index in sides
 }
 
 // way is the best way on from a switch as a round begins, and what the job
@@ -333,6 +337,9 @@ type way struct {
 	came float64       // routes to the destination that come to the switch, or are expected to
 	each float64       // load of one route, divided among the ports of the switch
 	next fabric.NodeID // where the channel leads; the destination has no way
+	// most is what greatest found as of flush known.
+	most  float64
+	known int
 }
 
 func newPlacer(s *Spread, lids int) *Placer {
@@ -345,21 +352,35 @@ func newPlacer(s *Spread, lids int) *Placer {
 		total:   make([]float64, n),
 		pending: make([]uint64, s.fab.NumPorts()),
 		sent:    make([]float64, n),
-		known:   make([]int, n),
-		most:    make([]float64, n),
 		sides:   make([]side, 256),
 		keys:    make([]uint64, 256),
 	}
 }
 
-func (p *Placer) begin() {
+func (p *Placer) begin(job *spreadJob, turn int) {
+	p.job, p.turn = job, turn
 	p.order, p.ports = p.order[:0], p.ports[:0]
 	p.first = append(p.first[:0], 0)
 }
 
+// Turn is a number that differs between destinations.
+func (p *Placer) Turn() int { return p.turn }
+
+// Single says that the destination carries no load, so that one port for each
+// switch is as good as all; which, should depend on Turn. The order of
+// switches does not matter then.
+func (p *Placer) Single() bool { return p.job.idle() && len(p.job.lids) == 1 }
+
 // Place lets the LIDs of the destination leave switch u through any of ports,
 // of which there must be at least one, all leading to other switches.
 func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
+	if p.job.idle() {
+		row := p.s.tables.Row(u)
+		for i, lid := range p.job.lids {
+			row[lid] = p.s.num[ports[(p.turn+i)%len(ports)]]
+		}
+		return
+	}
 	p.order = append(p.order, u)
 	p.ports = append(p.ports, ports...)
 	p.first = append(p.first, int32(len(p.ports)))
@@ -377,18 +398,23 @@ func (p *Placer) merge() {
 // result depend on the processor.
 func cube(load float64) float64 { return float64(load * load * load) }
 
-// greatest is the greatest load on the way from v to t, as of the last flush.
-func (p *Placer) greatest(v, t fabric.NodeID) float64 {
-	if p.known[v] == p.flushes {
-		return p.most[v]
+// greatest is the greatest load on the way from v to the destination, as of
+// the last flush.
+func (p *Placer) greatest(v fabric.NodeID) float64 {
+	w := &p.ahead[v]
+	if w.known != p.flushes {
+		w.most, w.known = p.follow(v), p.flushes
 	}
+	return w.most
+}
+
+func (p *Placer) follow(v fabric.NodeID) float64 {
 	most := 0.0
-	for x := v; x != t; {
-		w := &p.ahead[x]
+	for v != p.job.t {
+		w := &p.ahead[v]
 		most = max(most, w.near+float64(w.came*w.each))
-		x = w.next
+		v = w.next
 	}
-	p.known[v], p.most[v] = p.flushes, most
 	return most
 }
 
@@ -409,9 +435,9 @@ func (p *Placer) send(v fabric.NodeID, routes float64) {
 	p.sent[v] += routes
 }
 
-func (p *Placer) flush(t fabric.NodeID) {
+func (p *Placer) flush() {
 	for _, v := range p.sentTo {
-		p.expect(v, t, p.sent[v])
+		p.expect(v, p.job.t, p.sent[v])
 		p.sent[v] = 0
 	}
 	p.sentTo = p.sentTo[:0]
@@ -422,6 +448,7 @@ func (p *Placer) flush(t fabric.NodeID) {
 func (p *Placer) look(t fabric.NodeID) {
 	s := p.s
 	p.total[t] = 0
+	p.ahead[t] = way{known: -1}
 	for i := len(p.order) - 1; i >= 0; i-- {
 		u := p.order[i]
 		ports := p.ports[p.first[i]:p.first[i+1]]
@@ -436,14 +463,18 @@ func (p *Placer) look(t fabric.NodeID) {
 			near: float64(s.load[best]),
 			each: float64(s.unit[best]) / float64(len(ports)),
 			next: s.to[best],
+
+			known: -1,
 		}
 	}
 }
 
-// place fills the tables for a job whose ports are all known. turn decides
-// between equally loaded ports.
-func (p *Placer) place(job *spreadJob, turn int) {
-	s, lids := p.s, job.lids
+// place fills the tables for the job, whose ports are all known.
+func (p *Placer) place() {
+	s, job, lids := p.s, p.job, p.job.lids
+	if job.idle() {
+		return
+	}
 	for u, h := range s.hosts {
 		row := p.weight[u*p.stride:][:len(lids)]
 		clear(row[:job.mgmt])
@@ -451,13 +482,11 @@ func (p *Placer) place(job *spreadJob, turn int) {
 			row[k] = h
 		}
 	}
-	if !job.idle() {
-		p.look(job.t)
-	}
+	p.look(job.t)
 	every := max(1, len(p.order)/flushesAtLeast)
 	for i, u := range p.order {
 		if i%every == 0 || p.sent[u] > 0 {
-			p.flush(job.t)
+			p.flush()
 		}
 		ports := p.ports[p.first[i]:p.first[i+1]]
 		row := s.tables.Row(u)
@@ -466,7 +495,7 @@ func (p *Placer) place(job *spreadJob, turn int) {
 		for _, w := range weight {
 			sum += uint64(w)
 		}
-		switch start := turn % len(ports); {
+		switch start := p.turn % len(ports); {
 		case sum == 0:
 			for _, lid := range lids {
 				row[lid] = s.num[ports[start]]
@@ -475,18 +504,18 @@ func (p *Placer) place(job *spreadJob, turn int) {
 				}
 			}
 		case len(ports) == 1:
-			p.only(u, ports[0], row, weight, lids, sum)
+			p.only(u, ports[0], row, weight, sum)
 		default:
-			p.choose(u, job.t, ports, start, row, weight, lids)
+			p.choose(u, ports, start, row, weight)
 		}
 	}
-	p.flush(job.t)
+	p.flush()
 }
 
 // only sends all LIDs through channel c, as was expected of all routes that
 // do not begin at u.
-func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, weight []uint32, lids []fabric.LID, sum uint64) {
-	s := p.s
+func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, weight []uint32, sum uint64) {
+	s, lids := p.s, p.job.lids
 	num, onward := s.num[c], p.weight[int(s.to[c])*p.stride:][:len(lids)]
 	for k, w := range weight {
 		row[lids[k]] = num
@@ -499,8 +528,8 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, we
 }
 
 // choose sends each LID through the channel of ports that costs least.
-func (p *Placer) choose(u, t fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32, lids []fabric.LID) {
-	s := p.s
+func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32) {
+	s, t, lids := p.s, p.job.t, p.job.lids
 	if came := p.ahead[u].came; came > 0 {
 		p.expect(p.ahead[u].next, t, -came)
 	}
@@ -514,9 +543,10 @@ func (p *Placer) choose(u, t fabric.NodeID, ports []fabric.PortID, start int, ro
 		c := ports[at]
 		x := &sides[i]
 		x.port, x.to, x.num = c, s.to[c], s.num[c]
+		x.weight = int(x.to) * p.stride
 		x.routes = 0
 		x.own = float64(s.load[c])
-		x.beyond = p.greatest(x.to, t)
+		x.beyond = p.greatest(x.to)
 		x.unit = float64(s.unit[c])
 		keys[i] = x.key(i)
 	}
@@ -532,7 +562,7 @@ func (p *Placer) choose(u, t fabric.NodeID, ports []fabric.PortID, start int, ro
 		i := int(least(keys) & 0xff)
 		x := &sides[i]
 		row[lids[k]] = x.num
-		p.weight[int(x.to)*p.stride+k] += w
+		p.weight[x.weight+k] += w
 		x.routes += uint64(w)
 		x.own += float64(float64(w) * x.unit)
 		x.beyond += float64(s.all * x.unit)
@@ -555,6 +585,7 @@ type side struct {
 	beyond float64
 	unit   float64
 	routes uint64 // sent there now
+	weight int    // where the weights of the next switch begin
 	port   fabric.PortID
 	to     fabric.NodeID
 	num    fabric.PortNum

@@ -61,6 +61,14 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 				tooLong.Store(true)
 				return
 			}
+			if p.Single() {
+				for r, h := range tree.hops {
+					if h != 0 && h != fabric.Unreachable {
+						p.Place(d.order.Switch[r], tree.port(int32(r), p.Turn()))
+					}
+				}
+				return
+			}
 			for _, r := range tree.sort.FarthestFirst(tree.hops) {
 				p.Place(d.order.Switch[r], tree.ports(int32(r)))
 			}
@@ -184,15 +192,21 @@ func (x *tree) grow(t fabric.NodeID) bool {
 	return true
 }
 
+// side gives the channels in the one direction that the switch with rank r may
+// take, and the hops, by rank, to which they must lead.
+func (x *tree) side(r int32) (to []int32, port []fabric.PortID, hops []uint8) {
+	if x.down[r] == fabric.Unreachable {
+		to, port = x.d.up.of(r)
+		return to, port, x.hops
+	}
+	to, port = x.d.down.of(r)
+	return to, port, x.down
+}
+
 // ports lists the channels that the switch with rank r may use. The list is
 // good until the next call.
 func (x *tree) ports(r int32) []fabric.PortID {
-	hops := x.down
-	to, port := x.d.down.of(r)
-	if x.down[r] == fabric.Unreachable {
-		hops = x.hops
-		to, port = x.d.up.of(r)
-	}
+	to, port, hops := x.side(r)
 	want := x.hops[r] - 1
 	n := 0
 	for i, v := range to {
@@ -202,4 +216,17 @@ func (x *tree) ports(r int32) []fabric.PortID {
 		}
 	}
 	return x.buf[:n]
+}
+
+// port is one of ports: the first from a start that turn decides.
+func (x *tree) port(r int32, turn int) []fabric.PortID {
+	to, port, hops := x.side(r)
+	want := x.hops[r] - 1
+	i := turn % len(to)
+	for hops[to[i]] != want {
+		if i++; i == len(to) {
+			i = 0
+		}
+	}
+	return port[i : i+1]
 }
