@@ -32,6 +32,7 @@ sminterface/rehearse  updown
 compile               sminterface/rehearse
 report                compile
 cmd/ibweave           example.com/other
+scripts/bench         example.com/other
 '
 module=$(go list -m)
 for room in $(go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' ./...); do
