@@ -1,17 +1,14 @@
 package ibsim
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // Twin is a fabric as ibsim can have it. Switches keep their GUIDs, and all
@@ -24,6 +21,7 @@ import (
 //   - Where that would give a GUID to two ports, the later CA gets a GUID of
 //     its own, from 0x1b51000000000000 on.
 //   - Descriptions lose characters that ibsim's reader trips over, and are cut.
+//   - Nodes without ports have one.
 //   - Widths and speeds that it does not know become the nearest it knows.
 type Twin struct {
 	Fabric *fabric.Fabric
@@ -47,6 +45,7 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 	for n := range fabric.NodeID(f.NumNodes()) {
 		node := *f.Node(n)
 		node.Description = describe(node.Description)
+		node.NumPorts = max(1, node.NumPorts) // ibsim stops reading at a node without any
 		if !f.IsSwitch(n) && !t.free(node.GUID, node.NumPorts) {
 			for {
 				_, used := nodeGUIDs[spare]
@@ -61,11 +60,11 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 		if _, err := b.AddNode(node); err != nil {
 			return nil, err
 		}
-		first, last := fabric.PortNum(1), node.NumPorts
+		first, last := fabric.PortNum(1), f.Node(n).NumPorts
 		if f.IsSwitch(n) {
 			first, last = 0, 0
 		}
-		for p := first; p <= last && p >= first; p++ {
+		for p := first; p <= last; p++ { // at most 254
 			at := f.Port(n, p)
 			old, guid := f.PortGUID(at), node.GUID+fabric.GUID(p)
 			if _, dup := t.guids[old]; dup {
@@ -122,6 +121,26 @@ func (t *Twin) PortGUID(g fabric.GUID) fabric.GUID {
 	}
 }
 
+// Same says whether all ports have the GUIDs that they have in the fabric that
+// this is the twin of.
+func (t *Twin) Same() bool {
+	for old, guid := range t.guids {
+		if old != guid {
+			return false
+		}
+	}
+	return true
+}
+
+// WithLIDs is the twin with other LIDs, as fabric.WithLIDs has it.
+func (t *Twin) WithLIDs(base []fabric.LID, lmc []uint8) (*Twin, error) {
+	f, err := t.Fabric.WithLIDs(base, lmc)
+	if err != nil {
+		return nil, err
+	}
+	return &Twin{Fabric: f, guids: t.guids, taken: t.taken}, nil
+}
+
 // maxDescription keeps lines short enough for ibsim, which reads 254 bytes at
 // a time.
 const maxDescription = 48
@@ -154,92 +173,10 @@ func nearest(l fabric.Link) fabric.Link {
 	return l
 }
 
-// WriteTopology writes the twin as text for ibsim, with the LIDs of the
-// fabric.
-func WriteTopology(w io.Writer, t *Twin) error {
-	f := t.Fabric
-	out := bufio.NewWriterSize(w, 1<<16)
-	var b []byte
-	for n := range fabric.NodeID(f.NumNodes()) {
-		node := f.Node(n)
-		b = b[:0]
-		b = append(b, "vendid=0x"...)
-		b = strconv.AppendUint(b, uint64(node.VendorID), 16)
-		b = append(b, "\ndevid=0x"...)
-		b = strconv.AppendUint(b, uint64(node.DeviceID), 16)
-		kind := "Ca"
-		switch node.Type {
-		case fabric.Switch:
-			kind = "Switch"
-			b = append(b, "\nswitchguid=0x"...)
-		case fabric.Router:
-			kind = "Rt"
-			b = append(b, "\nrtguid=0x"...)
-		default:
-			b = append(b, "\ncaguid=0x"...)
-		}
-		b = strconv.AppendUint(b, uint64(node.GUID), 16)
-		b = append(b, '\n')
-		b = append(b, kind...)
-		b = append(b, '\t')
-		b = strconv.AppendUint(b, uint64(node.NumPorts), 10)
-		b = append(b, ' ')
-		b = appendID(b, f, n)
-		b = append(b, "\t\t# \""...)
-		b = append(b, node.Description...)
-		b = append(b, '"')
-		if node.Type == fabric.Switch {
-			if node.EnhancedPort0 {
-				b = append(b, " enhanced port 0"...)
-			} else {
-				b = append(b, " base port 0"...)
-			}
-			b = appendLID(b, f, f.PortBase(n))
-		}
-		b = append(b, '\n')
-		for p := fabric.PortNum(1); p <= node.NumPorts && p != 0; p++ {
-			at := f.Port(n, p)
-			peer := f.Peer(at)
-			if peer == fabric.NoPort {
-				continue
-			}
-			b = append(b, '[')
-			b = strconv.AppendUint(b, uint64(p), 10)
-			b = append(b, "]\t"...)
-			b = appendID(b, f, f.Owner(peer))
-			b = append(b, '[')
-			b = strconv.AppendUint(b, uint64(f.Num(peer)), 10)
-			b = append(b, "]\t\t#"...)
-			if node.Type != fabric.Switch {
-				b = appendLID(b, f, at)
-			}
-			b = append(b, " \""...)
-			b = append(b, f.Node(f.Owner(peer)).Description...)
-			b = append(b, "\" lid "...)
-			if f.IsSwitch(f.Owner(peer)) {
-				peer = f.PortBase(f.Owner(peer))
-			}
-			b = strconv.AppendUint(b, uint64(f.LID(peer)), 10)
-			b = append(b, ' ')
-			b = append(b, f.Link(at).String()...)
-			b = append(b, '\n')
-		}
-		b = append(b, '\n')
-		if _, err := out.Write(b); err != nil {
-			return err
-		}
-	}
-	return out.Flush()
-}
-
-// appendID appends a node's id, in quotes.
-func appendID(b []byte, f *fabric.Fabric, n fabric.NodeID) []byte {
-	return append(append(append(b, '"'), nodeID(f, n)...), '"')
-}
-
-// nodeID is a node's id, by which ibsim's console knows it too.
-func nodeID(f *fabric.Fabric, n fabric.NodeID) string {
-	node := f.Node(n)
+// NodeID is the id by which ibsim knows a node of the twin: that of package
+// topology.
+func (t *Twin) NodeID(n fabric.NodeID) string {
+	node := t.Fabric.Node(n)
 	id := "H-"
 	switch node.Type {
 	case fabric.Switch:
@@ -249,17 +186,6 @@ func nodeID(f *fabric.Fabric, n fabric.NodeID) string {
 	}
 	return string(node.GUID.AppendDigits([]byte(id)))
 }
-
-func appendLID(b []byte, f *fabric.Fabric, p fabric.PortID) []byte {
-	b = append(b, " lid "...)
-	b = strconv.AppendUint(b, uint64(f.LID(p)), 10)
-	b = append(b, " lmc "...)
-	return strconv.AppendUint(b, uint64(f.LMC(p)), 10)
-}
-
-// NodeID is the id by which ibsim knows a node of the twin, as its console
-// wants it.
-func (t *Twin) NodeID(n fabric.NodeID) string { return nodeID(t.Fabric, n) }
 
 // Centre is the switch that OpenSM and the other programs are attached to: in
 // the largest connected part of the fabric, half way along a longest shortest
@@ -331,18 +257,13 @@ func StartTwin(ctx context.Context, t *Twin, cfg Config) (*Sim, error) {
 		// nodes: some 10 ns each.
 		cfg.Timeout = time.Minute + time.Duration(f.NumNodes())*time.Duration(f.NumLinks())*100*time.Nanosecond
 	}
-	dir, err := os.MkdirTemp("", "ibweave-topology-")
+	file, err := os.CreateTemp(cfg.Dir, "ibweave-*.ibnetdiscover")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	name := filepath.Join(dir, "fabric.ibnetdiscover")
-	file, err := os.Create(name)
-	if err != nil {
+	defer os.Remove(file.Name())
+	if err := errors.Join(topology.Write(file, f), file.Close()); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(WriteTopology(file, t), file.Close()); err != nil {
-		return nil, err
-	}
-	return Start(ctx, name, cfg)
+	return Start(ctx, file.Name(), cfg)
 }

@@ -73,6 +73,7 @@ type Sim struct {
 	slots  chan struct{} // one element per running client
 	ask    sync.Mutex    // held for one console command
 
+	ctx     context.Context // Start's, which kills ibsim
 	unwatch func() bool
 
 	mu      sync.Mutex
@@ -110,7 +111,7 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s := &Sim{
-		preload: cfg.Preload, host: cfg.Host, dir: cfg.Dir,
+		preload: cfg.Preload, host: cfg.Host, dir: cfg.Dir, ctx: ctx,
 		slots: make(chan struct{}, MaxClients), closing: make(chan struct{}),
 	}
 	s.out.ready = make(chan struct{})
@@ -121,7 +122,8 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 		s.ownDir = true
 	}
 	if err := s.start(ctx, program, topologyFile, cfg); err != nil {
-		return nil, errors.Join(err, s.Close())
+		s.Close() // what went wrong first matters
+		return nil, err
 	}
 	return s, nil
 }
@@ -174,14 +176,14 @@ func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Confi
 	case <-timer.C:
 		return &ExitError{Program: "ibsim", Output: s.stderr.last(), Err: &errTimeout{cfg.Timeout, "not ready"}}
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	return s.ended()
 }
 
 // ended is the error for an ibsim that has ended before Close.
 func (s *Sim) ended() error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
 	err := s.proc.err
 	if err == nil {
 		err = errors.New("ended")

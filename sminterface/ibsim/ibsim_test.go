@@ -207,7 +207,7 @@ func TestEnds(t *testing.T) {
 		want error
 	}{
 		{"close", func(s *Sim, _ func()) { s.Close() }, os.ErrClosed},
-		{"cancel", func(_ *Sim, cancel func()) { cancel() }, nil},
+		{"cancel", func(_ *Sim, cancel func()) { cancel() }, context.Canceled},
 		{"quit", func(s *Sim, _ func()) { s.Console(context.Background(), "quit") }, nil},
 	} {
 		t.Run(end.name, func(t *testing.T) {

@@ -1,0 +1,391 @@
+// Package rehearse proves that forwarding tables arrive: it runs the real
+// OpenSM with them on the real ibsim, reads back what the simulated switches
+// then have, and compares entry by entry.
+//
+// What is compared comes from dump_fts of infiniband-diags, which reads the
+// switches by SMPs and knows nothing of the files or of OpenSM; ibsim's own
+// dump adds the LIDs that the ports have got, and the one entry that dump_fts
+// cannot read.
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// The files of a compile directory that OpenSM gets.
+const (
+	lftsFile      = "opensm-lfts.dump"
+	lidMatrixFile = "opensm-lid-matrix.dump"
+	guid2lidFile  = "guid2lid"
+)
+
+// Options are what a caller may ask of Run.
+type Options struct {
+	// Dir is a compile directory. Its opensm-lfts.dump and, where they are
+	// there, its opensm-lid-matrix.dump and guid2lid are what OpenSM gets,
+	// with no change but to port GUIDs that ibsim cannot have. Without Dir,
+	// OpenSM gets files made of the fabric and the tables.
+	Dir string
+	// Samples is how many differences of each kind the report lists, 20 when
+	// 0.
+	Samples int
+	// OpenSM is the program, by default opensm on $PATH. OpenSMOptions are
+	// further lines for its opensm.conf.
+	OpenSM        string
+	OpenSMOptions []string
+	// Progress, if set, is called with the name of each stage as it begins.
+	Progress func(stage string)
+}
+
+// The stages, as Options.Progress and Report.Seconds name them.
+const (
+	StagePrepare  = "prepare"
+	StageSimulate = "simulate"
+	StageOpenSM   = "opensm"
+	StageReadBack = "read-back"
+	StageExplain  = "explain"
+)
+
+// Difference is an entry that differs.
+type Difference struct {
+	Switch fabric.GUID    `json:"switch"`
+	Name   string         `json:"name"`
+	LID    fabric.LID     `json:"lid"`
+	Ours   fabric.PortNum `json:"ours"`   // fabric.NoPath for none
+	OpenSM fabric.PortNum `json:"opensm"` // what the switch has
+}
+
+// String is "switch" (GUID), LID: port against port.
+func (d Difference) String() string {
+	return fmt.Sprintf("%q (%s), LID %d: %s, OpenSM has %s", d.Name, d.Switch, d.LID, portText(d.Ours), portText(d.OpenSM))
+}
+
+func portText(p fabric.PortNum) string {
+	if p == fabric.NoPath {
+		return "no path"
+	}
+	return fmt.Sprintf("port %d", p)
+}
+
+// LIDDifference is a port that has got another LID than it was meant to have.
+type LIDDifference struct {
+	Port   string      `json:"port"` // "description"[port]
+	GUID   fabric.GUID `json:"guid"` // of the port, in the real fabric
+	Ours   fabric.LID  `json:"ours"`
+	LMC    uint8       `json:"lmc"`
+	OpenSM fabric.LID  `json:"opensm"`
+	// OpenSMLMC is the LMC that the port has got.
+	OpenSMLMC uint8 `json:"opensm_lmc"`
+}
+
+// String is "port" (GUID): LID against LID.
+func (d LIDDifference) String() string {
+	return fmt.Sprintf("%s (%s): LID %d, LMC %d, OpenSM gave it LID %d, LMC %d", d.Port, d.GUID, d.Ours, d.LMC, d.OpenSM, d.OpenSMLMC)
+}
+
+// Switch names a switch.
+type Switch struct {
+	GUID fabric.GUID `json:"guid"`
+	Name string      `json:"name"`
+}
+
+// Report is what a rehearsal found. Entries are those of LIDs from 1 to the
+// highest of the fabric and the tables, on the switches that could be read;
+// where a switch has a lower LinearFDBTop, it has no path to the LIDs above.
+type Report struct {
+	Switches      int          `json:"switches"`
+	EqualSwitches int          `json:"equal_switches"`
+	Entries       int          `json:"entries"`
+	Differences   int          `json:"differences"`
+	Samples       []Difference `json:"samples"` // by switch GUID and LID
+	Unread        int          `json:"unread_switches"`
+	UnreadSamples []Switch     `json:"unread_samples"` // by GUID
+
+	WrongLIDs  int             `json:"wrong_lids"` // ports
+	LIDSamples []LIDDifference `json:"lid_samples"`
+
+	OpenSM    string   `json:"opensm_version"`
+	Engine    string   `json:"opensm_engine"` // whose tables it configured: "file", unless it gave up
+	SubnetUp  bool     `json:"subnet_up"`
+	Errors    []string `json:"opensm_errors"` // the first that its log has
+	NumErrors int      `json:"opensm_error_count"`
+
+	Seconds map[string]float64 `json:"seconds"` // by stage
+	Notes   []string           `json:"notes"`   // why, where it is known
+}
+
+// Equal says whether every switch has exactly the tables it was meant to have.
+func (r *Report) Equal() bool {
+	return r.EqualSwitches == r.Switches && r.Differences == 0 && r.WrongLIDs == 0
+}
+
+// UnfitError says that OpenSM's file engine cannot carry such a routing, or
+// that OpenSM could not run on such a fabric, whatever is in the files.
+type UnfitError struct{ Reason string }
+
+func (e *UnfitError) Error() string { return "cannot be rehearsed: " + e.Reason }
+
+// Run rehearses tables t of fabric f, whose ports have their LIDs. Everything
+// that it starts has ended, and everything that it writes is gone, when it
+// returns; a process that is killed leaves no process behind either.
+//
+// Tables that differ, and an OpenSM that does not accept them, are not errors
+// but in the report. Errors: an *ibsim.MissingError, an *UnfitError, an
+// *ibsim.ExitError, ctx's own, and those of files. The report is then nil.
+func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Report, error) {
+	if opt.OpenSM == "" {
+		opt.OpenSM = "opensm"
+	}
+	if opt.Samples == 0 {
+		opt.Samples = 20
+	}
+	for _, program := range []string{"ibsim", opt.OpenSM, "dump_fts"} {
+		if _, err := ibsim.Find(program); err != nil {
+			return nil, err
+		}
+	}
+	if t.Switches() != f.NumSwitches() {
+		return nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	}
+	if f.NumSwitches() == 0 {
+		return nil, &UnfitError{ibsim.ErrNoSwitch.Error()}
+	}
+	lmc, err := subnetLMC(f)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "ibweave-rehearse-")
+	if err != nil {
+		return nil, err
+	}
+	r := &run{ctx: ctx, f: f, t: t, opt: opt, dir: dir, lmc: lmc,
+		report: &Report{
+			Switches: f.NumSwitches(), Samples: []Difference{}, UnreadSamples: []Switch{}, LIDSamples: []LIDDifference{},
+			Errors: []string{}, Seconds: map[string]float64{}, Notes: []string{},
+		}}
+	err = r.all()
+	if removed := os.RemoveAll(dir); err == nil {
+		err = removed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.report, nil
+}
+
+// lmcs are the LMCs that OpenSM has options for.
+type lmcs struct {
+	lmc   uint8
+	port0 bool // for enhanced ports 0 of switches too (lmc_esp0)
+}
+
+// subnetLMC finds the options that give all ports the LMC that they have in f.
+// OpenSM knows one LMC for CAs and routers, which enhanced ports 0 have either
+// all or not at all; base ports 0 have LMC 0 (osm_lid_mgr.c).
+func subnetLMC(f *fabric.Fabric) (lmcs, error) {
+	var set lmcs
+	ca, enhanced := fabric.NoPort, fabric.NoPort
+	var wrong error
+	check := func(p fabric.PortID, want uint8, other fabric.PortID) {
+		if f.LMC(p) != want && wrong == nil {
+			as := "OpenSM gives it 0"
+			if other != fabric.NoPort {
+				as = fmt.Sprintf("%s has %d, and OpenSM has one for all", f.PortName(other), want)
+			}
+			wrong = &UnfitError{fmt.Sprintf("%s has LMC %d, but %s", f.PortName(p), f.LMC(p), as)}
+		}
+	}
+	for _, p := range f.CAPorts() {
+		if f.LID(p) == 0 {
+			continue
+		}
+		if ca == fabric.NoPort {
+			ca, set.lmc = p, f.LMC(p)
+		}
+		check(p, set.lmc, ca)
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		p := f.PortBase(s)
+		switch {
+		case f.LID(p) == 0:
+		case !f.Node(s).EnhancedPort0:
+			check(p, 0, fabric.NoPort)
+		case enhanced == fabric.NoPort:
+			enhanced = p
+			if set.port0 = f.LMC(p) != 0; set.port0 {
+				if ca == fabric.NoPort {
+					ca, set.lmc = p, f.LMC(p)
+				}
+				check(p, set.lmc, ca)
+			}
+		default:
+			check(p, f.LMC(enhanced), enhanced)
+		}
+	}
+	return set, wrong
+}
+
+// run is a rehearsal under way.
+type run struct {
+	ctx    context.Context
+	f      *fabric.Fabric
+	t      *lft.Tables
+	opt    Options
+	dir    string // temporary
+	lmc    lmcs
+	twin   *ibsim.Twin
+	report *Report
+
+	lfts, lidMatrix string // the files that OpenSM gets; no lidMatrix: ""
+	opensmDir       string
+}
+
+// stage runs a part, with its name for whoever waits, and its time.
+func (r *run) stage(name string, part func() error) error {
+	if err := r.ctx.Err(); err != nil {
+		return context.Cause(r.ctx)
+	}
+	if r.opt.Progress != nil {
+		r.opt.Progress(name)
+	}
+	start := time.Now()
+	err := part()
+	r.report.Seconds[name] += time.Since(start).Seconds()
+	return err
+}
+
+func (r *run) all() error {
+	if err := r.stage(StagePrepare, r.prepare); err != nil {
+		return err
+	}
+	var sim *ibsim.Sim
+	if err := r.stage(StageSimulate, func() (err error) {
+		clients := filepath.Join(r.dir, "clients")
+		if err := os.Mkdir(clients, 0o700); err != nil {
+			return err
+		}
+		// The ports have no LIDs yet, so that OpenSM has to find them all in
+		// guid2lid.
+		ports := r.twin.Fabric.NumPorts()
+		blank, err := r.twin.WithLIDs(make([]fabric.LID, ports), make([]uint8, ports))
+		if err != nil {
+			return err
+		}
+		sim, err = ibsim.StartTwin(r.ctx, blank, ibsim.Config{Dir: clients})
+		return err
+	}); err != nil {
+		return err
+	}
+	err := r.simulated(sim)
+	if closed := sim.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func (r *run) simulated(sim *ibsim.Sim) error {
+	if err := r.stage(StageOpenSM, func() error { return r.runOpenSM(sim) }); err != nil {
+		return err
+	}
+	if err := r.stage(StageReadBack, func() error { return r.readBack(sim) }); err != nil {
+		return err
+	}
+	if r.report.Equal() {
+		return nil
+	}
+	return r.stage(StageExplain, r.explain)
+}
+
+// prepare makes the files that OpenSM gets.
+func (r *run) prepare() error {
+	twin, err := ibsim.NewTwin(r.f)
+	if err != nil {
+		return &UnfitError{err.Error()}
+	}
+	r.twin = twin
+	r.opensmDir = filepath.Join(r.dir, "opensm")
+	cache := filepath.Join(r.opensmDir, "cache")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return err
+	}
+	// Comments are for ports that have other LIDs than in the file. Those of
+	// the twin have these.
+	lean := dump.WriteOptions{Lean: true}
+	r.lfts, err = r.file(lftsFile, filepath.Join(r.dir, lftsFile), true, func(w io.Writer) error {
+		return dump.WriteLFTs(w, twin.Fabric, r.t, lean)
+	})
+	if err != nil {
+		return err
+	}
+	r.lidMatrix, err = r.file(lidMatrixFile, filepath.Join(r.dir, lidMatrixFile), false, func(w io.Writer) error {
+		return dump.WriteLIDMatrix(w, twin.Fabric, r.t, lean)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.file(guid2lidFile, filepath.Join(cache, guid2lidFile), false, func(w io.Writer) error {
+		return dump.WriteGUID2LID(w, twin.Fabric)
+	})
+	return err
+}
+
+// file provides the file to for OpenSM: the one that Dir has with the twin's
+// GUIDs in it, or one that write makes where there is no Dir. It gives the
+// path of what to use, "" when Dir does not have it and it is not needed.
+func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (string, error) {
+	if r.opt.Dir == "" {
+		return to, dump.WriteFileAtomic(to, write)
+	}
+	from, err := filepath.Abs(filepath.Join(r.opt.Dir, base))
+	if err != nil {
+		return "", err
+	}
+	switch _, err := os.Stat(from); {
+	case errors.Is(err, fs.ErrNotExist) && !needed:
+		r.note("%s is not there, so OpenSM went without it", from)
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	// OpenSM writes guid2lid itself.
+	if r.twin.Same() && base != guid2lidFile {
+		return from, nil
+	}
+	return to, copyGUIDs(r.ctx, to, from, r.twin.PortGUID)
+}
+
+func (r *run) note(format string, args ...any) {
+	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// timeout is how long OpenSM, or reading back, may take on this fabric: many
+// times what they take, since it is there for what would never end.
+func (r *run) timeout() time.Duration {
+	entries := r.f.NumSwitches() * (int(r.t.MaxLID()) + 1)
+	return 2*time.Minute + time.Duration(r.f.NumNodes())*20*time.Millisecond + time.Duration(entries)*5*time.Microsecond
+}
+
+func (r *run) runOpenSM(sim *ibsim.Sim) error {
+	got, err := ibsim.RunOpenSM(r.ctx, sim, ibsim.OpenSMConfig{
+		Program: r.opt.OpenSM, Engine: "file", Dir: r.opensmDir, LFTs: r.lfts, LIDMatrix: r.lidMatrix, HonorGUID2LID: true,
+		LMC: r.lmc.lmc, LMCPort0: r.lmc.port0, Options: r.opt.OpenSMOptions, Timeout: r.timeout(),
+	})
+	if err != nil && !errors.Is(err, ibsim.ErrNotUp) || got == nil {
+		return err
+	}
+	r.report.OpenSM, r.report.Engine, r.report.SubnetUp = got.Version, got.Engine, got.UP
+	r.report.Errors, r.report.NumErrors = append(r.report.Errors, got.Errors...), got.NumErrors
+	return nil
+}

@@ -1,0 +1,611 @@
+package rehearse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// assign gives all end ports LIDs.
+func assign(t *testing.T, f *fabric.Fabric, lmc int) *fabric.Fabric {
+	t.Helper()
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func grid(t *testing.T, x, y int) *fabric.Fabric {
+	t.Helper()
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{x, y}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return assign(t, f, 0)
+}
+
+func irregular(t *testing.T, switches int, lmc int) *fabric.Fabric {
+	t.Helper()
+	f, err := gen.Irregular(gen.IrregularSpec{Switches: switches, Degree: 3, Hosts: switches + 3, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return assign(t, f, lmc)
+}
+
+// tables are shortest paths by breadth-first search, the LIDs of a port spread
+// over equal cables.
+func tables(f *fabric.Fabric) *lft.Tables {
+	t := lft.NewTables(f.NumSwitches(), f.MaxLID())
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		p := f.LIDPort(lid)
+		if p == fabric.NoPort {
+			continue
+		}
+		root := f.Owner(p)
+		if f.IsSwitch(root) {
+			t.Row(root)[lid] = fabric.ManagementPort
+		} else {
+			at := f.Peer(p)
+			if root = f.Owner(at); !f.IsSwitch(root) {
+				continue
+			}
+			t.Row(root)[lid] = f.Num(at)
+		}
+		distance := map[fabric.NodeID]int{root: 0}
+		queue := []fabric.NodeID{root}
+		for i := 0; i < len(queue); i++ {
+			_, to := f.SwitchLinks(queue[i])
+			for _, s := range to {
+				if _, seen := distance[s]; !seen {
+					distance[s] = distance[queue[i]] + 1
+					queue = append(queue, s)
+				}
+			}
+		}
+		for s, d := range distance {
+			if s == root {
+				continue
+			}
+			var ports []fabric.PortNum
+			links, to := f.SwitchLinks(s)
+			for i, next := range to {
+				if distance[next] == d-1 {
+					ports = append(ports, f.Num(links[i]))
+				}
+			}
+			t.Row(s)[lid] = ports[int(lid)%len(ports)]
+		}
+	}
+	return t
+}
+
+// alone gives the test a private folder for temporary files, and checks that
+// it leaves nothing in it, nor where OpenSM writes when it is not told.
+func alone(t *testing.T) {
+	t.Helper()
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	defaults := []string{"/var/log/opensm*", "/var/cache/opensm/*", "/tmp/opensm*", "/tmp/osm*"}
+	state := func() (s []string) {
+		for _, pattern := range defaults {
+			names, _ := filepath.Glob(pattern)
+			for _, name := range names {
+				if info, err := os.Stat(name); err == nil {
+					s = append(s, fmt.Sprint(name, info.Size(), info.ModTime()))
+				}
+			}
+		}
+		return s
+	}
+	before := state()
+	t.Cleanup(func() {
+		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+		if after := state(); !slices.Equal(before, after) {
+			t.Errorf("OpenSM's folders have changed: %q, %q before", after, before)
+		}
+		if left := running(os.Getpid()); len(left) > 0 {
+			t.Errorf("still running: %q", left)
+		}
+	})
+}
+
+// running lists the processes that a process of this program has started.
+func running(pid int) []string {
+	var found []string
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err == nil && bytes.Contains(env, []byte("IBSIM_SOCKNAME=ibweave-"+strconv.Itoa(pid)+"-")) {
+			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			found = append(found, filepath.Base(dir)+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// compiled is a compile directory with these tables.
+func compiled(t *testing.T, f *fabric.Fabric, tb *lft.Tables) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, write := range map[string]func(io.Writer) error{
+		lftsFile:      func(w io.Writer) error { return dump.WriteLFTs(w, f, tb, dump.WriteOptions{}) },
+		lidMatrixFile: func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, tb, dump.WriteOptions{}) },
+		guid2lidFile:  func(w io.Writer) error { return dump.WriteGUID2LID(w, f) },
+	} {
+		if err := dump.WriteFileAtomic(filepath.Join(dir, name), write); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// edit changes a file; old must be in it.
+func edit(t *testing.T, file, old, new string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(old)) {
+		t.Fatalf("%s has no %q", file, old)
+	}
+	if err := os.WriteFile(file, bytes.Replace(data, []byte(old), []byte(new), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, r *Report, err error, f *fabric.Fabric) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Report{Switches: f.NumSwitches(), EqualSwitches: f.NumSwitches(), Entries: f.NumSwitches() * int(f.MaxLID()),
+		OpenSM: r.OpenSM, Engine: "file", SubnetUp: true}
+	if !r.Equal() || r.EqualSwitches != want.EqualSwitches || r.Switches != want.Switches || r.Entries != want.Entries ||
+		r.Engine != want.Engine || !r.SubnetUp || r.NumErrors != 0 || len(r.Notes) != 0 || r.OpenSM == "" {
+		t.Errorf("report %+v, want %+v", r, want)
+	}
+}
+
+func TestEqual(t *testing.T) {
+	alone(t)
+	for _, c := range []struct {
+		name string
+		f    *fabric.Fabric
+	}{
+		{"mesh 4x4", grid(t, 4, 4)},
+		// dump_fts does not read the last of 64 or 128 LIDs.
+		{"mesh 4x8, highest LID 64", grid(t, 4, 8)},
+		{"mesh 8x8, highest LID 128", grid(t, 8, 8)},
+		{"irregular", irregular(t, 12, 0)},
+		{"irregular, LMC 2", irregular(t, 12, 2)},
+		{"real GUIDs", real(t)},
+		{"enhanced ports 0, LMC 1 for them too", enhanced(t)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tb := tables(c.f)
+			r, err := Run(t.Context(), c.f, tb, Options{})
+			equal(t, r, err, c.f)
+			r, err = Run(t.Context(), c.f, tb, Options{Dir: compiled(t, c.f, tb)})
+			equal(t, r, err, c.f)
+		})
+	}
+}
+
+// real is a fabric as captures have them: port GUIDs equal the node's, GUIDs
+// are one apart, LIDs have gaps, a router, two ports on an adapter, speeds
+// that ibsim does not know, and descriptions that its reader stumbles over.
+func real(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	add := func(n fabric.Node) int {
+		i, err := b.AddNode(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	port := func(node int, p fabric.PortNum, guid fabric.GUID, lid fabric.LID) {
+		if err := b.SetPort(node, p, guid, lid, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cable := func(m int, p fabric.PortNum, n int, q fabric.PortNum) {
+		if err := b.Connect(m, p, n, q, fabric.Link{Width: 4, Speed: fabric.NDR}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const base = 0xfc6a1c0300000000
+	s1 := add(fabric.Node{GUID: base + 0x40, Type: fabric.Switch, NumPorts: 65, Description: `MF0;sw-1 "a=b" # lid 7 @x/Q3400`})
+	s2 := add(fabric.Node{GUID: base + 0x80, Type: fabric.Switch, NumPorts: 254, Description: strings.Repeat("long base port 0 lid 9 lmc 3 ", 9)})
+	port(s1, 0, 0, 17)
+	port(s2, 0, 0, 3000)
+	cable(s1, 65, s2, 254)
+	cable(s1, 1, s2, 1)
+	for k, lid := range []fabric.LID{1, 2, 900, 901, 41} {
+		c := add(fabric.Node{GUID: base + fabric.GUID(k), Type: fabric.CA, NumPorts: 1, Description: fmt.Sprintf("dgx-%d mlx5_%d", k/2, k%2)})
+		port(c, 1, base+fabric.GUID(k), lid)
+		cable(c, 1, []int{s1, s2}[k%2], fabric.PortNum(10+k))
+	}
+	double := add(fabric.Node{GUID: base + 0x20, Type: fabric.CA, NumPorts: 2, Description: "double"})
+	port(double, 1, base+0x21, 60)
+	port(double, 2, base+0x22, 61)
+	cable(double, 1, s1, 30)
+	cable(double, 2, s2, 30)
+	// With port GUIDs one up this one would take that of double's second port.
+	single := add(fabric.Node{GUID: base + 0x23 - 2, Type: fabric.CA, NumPorts: 1, Description: "single"})
+	port(single, 1, base+0x1021, 62)
+	cable(single, 1, s1, 31)
+	router := add(fabric.Node{GUID: base + 0x30, Type: fabric.Router, NumPorts: 2, Description: "router"})
+	port(router, 1, base+0x31, 70)
+	cable(router, 1, s2, 40)
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// enhanced is a mesh whose switches have enhanced ports 0, and LMC 1 for all.
+func enhanced(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	var at [3][2]int
+	for i := range at {
+		at[i][0], _ = b.AddNode(fabric.Node{GUID: fabric.GUID(0x200000 + i), Type: fabric.Switch, NumPorts: 4, EnhancedPort0: true, Description: "switch"})
+		at[i][1], _ = b.AddNode(fabric.Node{GUID: fabric.GUID(0x100000 + 2*i), Type: fabric.CA, NumPorts: 1, Description: "host"})
+		if err := errors.Join(b.Connect(at[i][0], 3, at[i][1], 1, fabric.Link{}),
+			b.SetPort(at[i][0], 0, 0, fabric.LID(8*i+2), 1), b.SetPort(at[i][1], 1, 0, fabric.LID(8*i+4), 1)); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			if err := b.Connect(at[i-1][0], 1, at[i][0], 2, fabric.Link{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// The entry of one switch changes: in what is expected, so OpenSM got another.
+func TestChangedEntry(t *testing.T) {
+	alone(t)
+	f := grid(t, 4, 8)
+	dir := compiled(t, f, tables(f))
+	for _, lid := range []fabric.LID{1, 33, 63, 64} {
+		for _, port := range []fabric.PortNum{fabric.NoPath, 7} {
+			tb := tables(f)
+			s := fabric.NodeID(11)
+			was := tb.Row(s)[lid]
+			tb.Row(s)[lid] = port
+			r, err := Run(t.Context(), f, tb, Options{Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []Difference{{f.Node(s).GUID, f.Node(s).Description, lid, port, was}}
+			if r.Equal() || r.Differences != 1 || r.EqualSwitches != 31 || !slices.Equal(r.Samples, want) || r.Entries != 32*64 {
+				t.Errorf("LID %d, port %d: report %+v, want the difference %+v", lid, port, r, want)
+			}
+		}
+	}
+}
+
+func TestSamples(t *testing.T) {
+	alone(t)
+	f := grid(t, 4, 4)
+	dir := compiled(t, f, tables(f))
+	tb := lft.NewTables(f.NumSwitches(), f.MaxLID()+70) // no paths at all
+	r, err := Run(t.Context(), f, tb, Options{Dir: dir, Samples: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Differences != 16*32 || r.EqualSwitches != 0 || len(r.Samples) != 3 || r.Entries != 16*(32+70) {
+		t.Errorf("report %+v", r)
+	}
+	for i, d := range r.Samples {
+		if d.Switch != f.Node(0).GUID || d.LID != fabric.LID(i+1) || d.Ours != fabric.NoPath || d.OpenSM == fabric.NoPath {
+			t.Errorf("sample %d: %v", i, d)
+		}
+	}
+}
+
+func notes(t *testing.T, r *Report, want ...string) {
+	t.Helper()
+	all := strings.Join(r.Notes, "\n")
+	for _, w := range want {
+		if !strings.Contains(all, w) {
+			t.Errorf("no note says %q:\n%s", w, all)
+		}
+	}
+}
+
+// A comment that names another port moves the entry to that port's LID.
+func TestRemapped(t *testing.T) {
+	alone(t)
+	f := real(t)
+	tb := tables(f)
+	dir := compiled(t, f, tb)
+	s, _ := f.SwitchByGUID(0xfc6a1c0300000040)
+	row := fmt.Sprintf("0x%04x %03d # Channel Adapter portguid ", 900, tb.Row(s)[900])
+	edit(t, filepath.Join(dir, lftsFile), row+"0xfc6a1c0300000002", row+"0xfc6a1c0300000003")
+	r, err := Run(t.Context(), f, tb, Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The row of LID 901 comes later, and is right.
+	want := []Difference{{f.Node(s).GUID, f.Node(s).Description, 900, tb.Row(s)[900], fabric.NoPath}}
+	if r.Equal() || !slices.Equal(r.Samples, want) || r.Differences != 1 || r.WrongLIDs != 0 {
+		t.Errorf("report %+v, want the difference %+v", r, want)
+	}
+	notes(t, r, `the row is for LID 900, but its comment names "dgx-1 mlx5_1"[1] (0xfc6a1c0300000003), which has LID 901`)
+}
+
+func TestPortOutOfRange(t *testing.T) {
+	alone(t)
+	f := grid(t, 4, 4)
+	tb := tables(f)
+	for _, port := range []string{"006", "255"} {
+		dir := compiled(t, f, tb)
+		edit(t, filepath.Join(dir, lftsFile), fmt.Sprintf("0x0005 %03d", tb.Row(0)[5]), "0x0005 "+port)
+		r, err := Run(t.Context(), f, tb, Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Equal() || r.Differences == 0 || r.Engine != "minhop" || r.NumErrors == 0 {
+			t.Errorf("report %+v", r)
+		}
+		notes(t, r, "minhop tables instead, because of: do_ucast_file_load: Invalid port "+strings.TrimLeft(port, "0"),
+			"a LID without a path must have no row")
+	}
+}
+
+func TestLIDs(t *testing.T) {
+	alone(t)
+	f := grid(t, 4, 4)
+	tb := tables(f)
+	p := f.LIDPort(32)
+	record := f.PortGUID(p).String() + " 0x0020 0x0020\n\n"
+
+	dir := compiled(t, f, tb)
+	edit(t, filepath.Join(dir, guid2lidFile), record, f.PortGUID(p).String()+" 0x0030 0x0030\n\n")
+	r, err := Run(t.Context(), f, tb, Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []LIDDifference{{Port: f.PortName(p), GUID: f.PortGUID(p), Ours: 32, OpenSM: 48}}
+	if r.Equal() || r.WrongLIDs != 1 || !slices.Equal(r.LIDSamples, want) {
+		t.Errorf("report %+v, want %+v", r, want)
+	}
+	// Every switch now has an entry for LID 48 in place of one for LID 32.
+	if r.Differences != 2*16 || r.EqualSwitches != 0 {
+		t.Errorf("%d differences on %d switches, want 2 on each of 16", r.Differences, r.Switches-r.EqualSwitches)
+	}
+	notes(t, r, "has other LIDs than the fabric for 1 of the end ports")
+
+	gaps := real(t)
+	gapTables := tables(gaps)
+	dir = compiled(t, gaps, gapTables)
+	p = gaps.LIDPort(900)
+	edit(t, filepath.Join(dir, guid2lidFile), gaps.PortGUID(p).String()+" 0x0384 0x0384\n\n", "")
+	if r, err = Run(t.Context(), gaps, gapTables, Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	want = []LIDDifference{{Port: gaps.PortName(p), GUID: gaps.PortGUID(p), Ours: 900, OpenSM: 3}}
+	if r.Equal() || r.WrongLIDs != 1 || !slices.Equal(r.LIDSamples, want) {
+		t.Errorf("report %+v, want %+v", r, want)
+	}
+	notes(t, r, "lacks 1 of the end ports")
+
+	dir = compiled(t, f, tb)
+	for _, name := range []string{guid2lidFile, lidMatrixFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err = Run(t.Context(), f, tb, Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	notes(t, r, guid2lidFile+" is not there", lidMatrixFile+" is not there")
+
+	if err := os.Remove(filepath.Join(dir, lftsFile)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Run(t.Context(), f, tb, Options{Dir: dir}); r != nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without tables: %v, %v", r, err)
+	}
+}
+
+// A fabric in two pieces: OpenSM sees the larger one.
+func TestPieces(t *testing.T) {
+	alone(t)
+	var b fabric.Builder
+	for i := range 5 {
+		s, _ := b.AddNode(fabric.Node{GUID: fabric.GUID(0x200000 + i), Type: fabric.Switch, NumPorts: 4, Description: "switch " + strconv.Itoa(i)})
+		if err := b.SetPort(s, 0, 0, fabric.LID(i+1), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range [][2]int{{0, 1}, {2, 3}, {3, 4}} {
+		if err := b.Connect(c[0], 1, c[1], 2, fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(t.Context(), f, tables(f), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Switch{{0x200000, "switch 0"}, {0x200001, "switch 1"}}
+	if r.Equal() || r.Unread != 2 || !slices.Equal(r.UnreadSamples, want) || r.EqualSwitches != 3 || r.Differences != 0 {
+		t.Errorf("report %+v, want %+v unread", r, want)
+	}
+	notes(t, r, "no cables lead to 2 of the switches")
+}
+
+func TestErrors(t *testing.T) {
+	alone(t)
+	f := grid(t, 2, 2)
+	tb := tables(f)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := Run(cancelled, f, tb, Options{}); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v, %v", r, err)
+	}
+	if r, err := Run(t.Context(), f, lft.NewTables(3, 9), Options{}); r != nil || err == nil {
+		t.Errorf("tables of another fabric: %v, %v", r, err)
+	}
+	var unfit *UnfitError
+	if r, err := Run(t.Context(), &fabric.Fabric{}, lft.NewTables(0, 0), Options{}); r != nil || !errors.As(err, &unfit) {
+		t.Errorf("no switch: %v, %v", r, err)
+	}
+	base := make([]fabric.LID, f.NumPorts())
+	lmc := make([]uint8, f.NumPorts())
+	for i, p := range f.CAPorts() {
+		base[p], lmc[p] = fabric.LID(16*(i+1)), uint8(i)
+	}
+	mixed, err := f.WithLIDs(base, lmc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Run(t.Context(), mixed, tables(mixed), Options{}); r != nil || !errors.As(err, &unfit) || !strings.Contains(err.Error(), "LMC") {
+		t.Errorf("several LMCs: %v, %v", r, err)
+	}
+	clear(lmc)
+	lmc[f.PortBase(0)], base[f.PortBase(0)] = 1, 2
+	if mixed, err = f.WithLIDs(base, lmc); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Run(t.Context(), mixed, tables(mixed), Options{}); r != nil || !errors.As(err, &unfit) || !strings.Contains(err.Error(), "OpenSM gives it 0") {
+		t.Errorf("LMC on a base port 0: %v, %v", r, err)
+	}
+	var missing *ibsim.MissingError
+	if r, err := Run(t.Context(), f, tb, Options{OpenSM: "/no/such/opensm"}); r != nil || !errors.As(err, &missing) || missing.Package != "opensm" {
+		t.Errorf("no OpenSM: %v, %v", r, err)
+	}
+	var exit *ibsim.ExitError
+	if r, err := Run(t.Context(), f, tb, Options{OpenSM: "false"}); r != nil || !errors.As(err, &exit) {
+		t.Errorf("an OpenSM that fails: %v, %v", r, err)
+	}
+	t.Setenv("PATH", "")
+	if r, err := Run(t.Context(), f, tb, Options{}); r != nil || !errors.As(err, &missing) {
+		t.Errorf("an empty PATH: %v, %v", r, err)
+	}
+}
+
+// Rehearsals at the same time do not see each other.
+func TestTwo(t *testing.T) {
+	alone(t)
+	var wg sync.WaitGroup
+	for _, f := range []*fabric.Fabric{grid(t, 4, 4), irregular(t, 12, 0), grid(t, 3, 5)} {
+		wg.Go(func() {
+			r, err := Run(t.Context(), f, tables(f), Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			equal(t, r, nil, f)
+		})
+	}
+	wg.Wait()
+}
+
+// Cancelled in each of its stages, a rehearsal leaves nothing.
+func TestCancelled(t *testing.T) {
+	alone(t)
+	f := grid(t, 12, 12)
+	tb := tables(f)
+	for _, at := range []struct {
+		stage string
+		after time.Duration
+	}{
+		{StagePrepare, 0}, {StageSimulate, 0}, {StageSimulate, 20 * time.Millisecond},
+		{StageOpenSM, 0}, {StageOpenSM, 50 * time.Millisecond}, {StageOpenSM, 200 * time.Millisecond},
+		{StageReadBack, 0}, {StageReadBack, 30 * time.Millisecond},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := Run(ctx, f, tb, Options{Progress: func(stage string) {
+			if stage == at.stage {
+				time.AfterFunc(at.after, cancel)
+			}
+		}})
+		cancel()
+		if r != nil || err != context.Canceled {
+			t.Errorf("%s after %v: %v, %v", at.stage, at.after, r, err)
+		}
+		if left := running(os.Getpid()); len(left) > 0 {
+			t.Errorf("%s after %v: still running: %q", at.stage, at.after, left)
+		}
+	}
+}
+
+// A process that is killed in the middle leaves no process.
+func TestKilled(t *testing.T) {
+	if os.Getenv("IBWEAVE_TEST_REHEARSE") != "" {
+		f := grid(t, 20, 20)
+		_, err := Run(t.Context(), f, tables(f), Options{Progress: func(stage string) {
+			if stage == StageOpenSM {
+				fmt.Println("ready")
+			}
+		}})
+		t.Fatal("it has not been killed:", err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	cmd.Env = append(os.Environ(), "IBWEAVE_TEST_REHEARSE=1", "TMPDIR="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	io.ReadFull(out, make([]byte, len("ready\n")))
+	for range 100 {
+		if len(running(cmd.Process.Pid)) >= 2 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	up := running(cmd.Process.Pid)
+	cmd.Process.Kill()
+	cmd.Wait()
+	if len(up) != 2 {
+		t.Errorf("running: %q, want ibsim and opensm", up)
+	}
+	var left []string
+	for range 100 {
+		if left = running(cmd.Process.Pid); len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("still running: %q", left)
+}
