@@ -30,23 +30,26 @@ func (Minhop) Route(ctx context.Context, f *fabric.Fabric, _ Options) (*Routing,
 	s := NewSpread(f)
 	err := s.Run(ctx, func() func(fabric.NodeID, *Placer) {
 		var ports []fabric.PortID
-		sorter := NewByDistance(f.NumSwitches())
+		sorter := NewByDistance(s.Near())
 		return func(t fabric.NodeID, p *Placer) {
 			to := dist.To(t)
-			single := p.Single()
 			for _, u := range sorter.FarthestFirst(to) {
 				channels, next := f.SwitchLinks(u)
 				ports = ports[:0]
-				start := p.Turn() % len(next)
+				start := 0
+				if p.Single() {
+					start = p.Turn() % len(next)
+				}
 				for i := range next {
 					if i += start; i >= len(next) {
 						i -= len(next)
 					}
-					if to[next[i]]+1 == to[u] {
-						ports = append(ports, channels[i])
-						if single {
-							break
-						}
+					if to[next[i]]+1 != to[u] {
+						continue
+					}
+					ports = append(ports, channels[i])
+					if p.Single() {
+						break
 					}
 				}
 				p.Place(u, ports)
@@ -62,37 +65,31 @@ func (Minhop) Route(ctx context.Context, f *fabric.Fabric, _ Options) (*Routing,
 // ByDistance sorts switches by their distance to a destination, again and
 // again without allocating.
 type ByDistance struct {
+	list   []fabric.NodeID
 	sorted []fabric.NodeID
 }
 
-// NewByDistance is for fabrics of n switches.
-func NewByDistance(n int) *ByDistance { return &ByDistance{sorted: make([]fabric.NodeID, n)} }
-
-// FarthestFirst lists the switches with a distance from 1 to 254, the
-// greatest first, equal ones by NodeID. The list is good until the next call.
-func (b *ByDistance) FarthestFirst(dist []uint8) []fabric.NodeID {
-	var start [257]int32 // start[d]: where distance 255-d begins
-	for _, d := range dist {
-		start[255-int(d)+1]++
-	}
-	first := start[1] // after the unreachable ones, at distance 255
-	for d := 1; d < len(start); d++ {
-		start[d] += start[d-1]
-	}
-	for u, d := range dist {
-		at := &start[255-int(d)]
-		b.sorted[*at] = fabric.NodeID(u)
-		*at++
-	}
-	return b.sorted[first : len(dist)-zeros(dist)]
+// NewByDistance is for the switches of list, which it keeps.
+func NewByDistance(list []fabric.NodeID) *ByDistance {
+	return &ByDistance{list: list, sorted: make([]fabric.NodeID, len(list))}
 }
 
-func zeros(dist []uint8) int {
-	n := 0
+// FarthestFirst lists the switches with a distance from 1 to MaxHops, the
+// greatest first, equal ones as in the list of NewByDistance. The result is
+// good until the next call.
+func (b *ByDistance) FarthestFirst(dist []uint8) []fabric.NodeID {
+	var start [257]int32 // start[i]: where distance 255-i begins, then goes on
 	for _, d := range dist {
-		if d == 0 {
-			n++
-		}
+		start[256-int(d)]++
 	}
-	return n
+	unreachable, end := start[1], int32(len(dist))-start[256]
+	for i := 1; i < len(start); i++ {
+		start[i] += start[i-1]
+	}
+	for _, u := range b.list {
+		at := &start[255-int(dist[u])]
+		b.sorted[*at] = u
+		*at++
+	}
+	return b.sorted[unreachable:end]
 }

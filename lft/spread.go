@@ -43,6 +43,7 @@ type Spread struct {
 	unit   []uint64 // by PortID: what one route adds to a channel's load
 	load   []uint64 // by PortID
 	all    float64  // sources in the fabric
+	near   []fabric.NodeID
 }
 
 // spreadJob is a destination switch with at most maxJobLIDs of its LIDs.
@@ -111,6 +112,7 @@ func NewSpread(f *fabric.Fabric) *Spread {
 	for _, h := range s.hosts {
 		s.all += float64(h)
 	}
+	s.near = chain(f.Distances(), n)
 	s.sortJobs()
 	return s
 }
@@ -145,7 +147,7 @@ func chain(dist *fabric.HopMatrix, switches int) []fabric.NodeID {
 // carry no load.
 func (s *Spread) sortJobs() {
 	place := make([]int, len(s.hosts))
-	for i, u := range chain(s.fab.Distances(), len(place)) {
+	for i, u := range s.near {
 		place[u] = i
 	}
 	slices.SortStableFunc(s.jobs, func(a, b spreadJob) int {
@@ -170,6 +172,11 @@ func (s *Spread) sortJobs() {
 	}
 	s.jobs = append(jobs, s.jobs[s.loaded:]...)
 }
+
+// Near lists all switches so that near ones are close in the list. Place is
+// fastest when equally distant switches come in this order: those with the
+// same ways on then follow each other, and one choice serves several.
+func (s *Spread) Near() []fabric.NodeID { return s.near }
 
 // round is how many destinations see the same loads.
 func (s *Spread) round() int {
@@ -328,6 +335,9 @@ type Placer struct {
 	flushes int
 	sides   []side   // of the last switch with a choice
 	keys    []uint64 // by index in sides
+	taken   []uint8  // by index in the LIDs of the job: index in sides
+	chosen  int      // how many sides repeat may use, 0 for none
+	start   int      // the port that is the first of sides
 }
 
 // way is the best way on from a switch as a round begins, and what the job
@@ -353,6 +363,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 		pending: make([]uint64, s.fab.NumPorts()),
 		sent:    make([]float64, n),
 		sides:   make([]side, 256),
+		taken:   make([]uint8, lids),
 		keys:    make([]uint64, 256),
 	}
 }
@@ -442,6 +453,7 @@ func (p *Placer) flush() {
 	}
 	p.sentTo = p.sentTo[:0]
 	p.flushes++
+	p.chosen = 0
 }
 
 // look finds the best way on from every switch, nearest first.
@@ -505,6 +517,8 @@ func (p *Placer) place() {
 			}
 		case len(ports) == 1:
 			p.only(u, ports[0], row, weight, sum)
+		case p.ahead[u].came == 0 && p.repeats(ports):
+			p.repeat(ports, s.hosts[u], row)
 		default:
 			p.choose(u, ports, start, row, weight)
 		}
@@ -544,7 +558,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 		x := &sides[i]
 		x.port, x.to, x.num = c, s.to[c], s.num[c]
 		x.weight = int(x.to) * p.stride
-		x.routes = 0
+		x.routes, x.lids = 0, 0
 		x.own = float64(s.load[c])
 		x.beyond = p.greatest(x.to)
 		x.unit = float64(s.unit[c])
@@ -554,6 +568,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 	for k, w := range weight {
 		if w == 0 {
 			row[lids[k]] = sides[idle].num
+			p.taken[k] = uint8(idle)
 			if idle++; idle == len(sides) {
 				idle = 0
 			}
@@ -561,8 +576,10 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 		}
 		i := int(least(keys) & 0xff)
 		x := &sides[i]
+		p.taken[k] = uint8(i)
 		row[lids[k]] = x.num
 		p.weight[x.weight+k] += w
+		x.lids++
 		x.routes += uint64(w)
 		x.own += float64(float64(w) * x.unit)
 		x.beyond += float64(s.all * x.unit)
@@ -572,6 +589,55 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 		if x := &sides[i]; x.routes > 0 {
 			p.pending[x.port] += x.routes * uint64(x.unit)
 			p.send(x.to, float64(x.routes))
+		}
+	}
+	p.chosen, p.start = len(ports), start
+	if p.ahead[u].came > 0 {
+		p.chosen = 0
+	}
+}
+
+// repeats says whether the last choice, since the last flush and for a switch
+// that nothing came through, was between ports to the same switches.
+func (p *Placer) repeats(ports []fabric.PortID) bool {
+	if p.chosen != len(ports) {
+		return false
+	}
+	at := p.start
+	for i := range p.sides[:len(ports)] {
+		if p.s.to[ports[at]] != p.sides[i].to {
+			return false
+		}
+		if at++; at == len(ports) {
+			at = 0
+		}
+	}
+	return true
+}
+
+// repeat chooses as choose did the last time.
+func (p *Placer) repeat(ports []fabric.PortID, hosts uint32, row []fabric.PortNum) {
+	s := p.s
+	at := p.start
+	sides := p.sides[:len(ports)]
+	for i := range sides {
+		c := ports[at]
+		x := &sides[i]
+		x.num = s.num[c]
+		if x.lids > 0 {
+			routes := x.lids * uint64(hosts)
+			p.pending[c] += routes * s.unit[c]
+			p.send(x.to, float64(routes))
+		}
+		if at++; at == len(ports) {
+			at = 0
+		}
+	}
+	for k, lid := range p.job.lids {
+		x := &sides[p.taken[k]]
+		row[lid] = x.num
+		if k >= p.job.mgmt {
+			p.weight[x.weight+k] += hosts
 		}
 	}
 }
@@ -585,6 +651,7 @@ type side struct {
 	beyond float64
 	unit   float64
 	routes uint64 // sent there now
+	lids   uint64 // the same in LIDs
 	weight int    // where the weights of the next switch begin
 	port   fabric.PortID
 	to     fabric.NodeID

@@ -53,9 +53,13 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	}
 	s := lft.NewSpread(f)
 	d := newDirections(f, order)
+	near := make([]fabric.NodeID, 0, len(order.Rank)) // by rank
+	for _, u := range s.Near() {
+		near = append(near, fabric.NodeID(order.Rank[u]))
+	}
 	var tooLong atomic.Bool
 	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
-		tree := newTree(d)
+		tree := newTree(d, near)
 		return func(t fabric.NodeID, p *lft.Placer) {
 			if !tree.grow(t) {
 				tooLong.Store(true)
@@ -125,7 +129,8 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 	return d
 }
 
-// tree is the paths to one destination switch: scratch of one worker.
+// tree is the paths to one destination switch: scratch of one worker. It
+// knows switches by rank only.
 type tree struct {
 	d     *directions
 	hops  []uint8 // by rank: links to the destination, Unreachable for none
@@ -135,7 +140,8 @@ type tree struct {
 	sort  *lft.ByDistance
 }
 
-func newTree(d *directions) *tree {
+// newTree is for the switches of near, a list of all ranks.
+func newTree(d *directions, near []fabric.NodeID) *tree {
 	n := len(d.order.Switch)
 	return &tree{
 		d:     d,
@@ -143,7 +149,7 @@ func newTree(d *directions) *tree {
 		down:  make([]uint8, n),
 		queue: make([]int32, 0, n),
 		buf:   make([]fabric.PortID, fabric.NoPath),
-		sort:  lft.NewByDistance(n),
+		sort:  lft.NewByDistance(near),
 	}
 }
 

@@ -1,0 +1,154 @@
+package lft_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// routed gives the fabric LIDs, routes it with minhop and verifies the tables.
+func routed(t testing.TB, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tables, *verify.Result) {
+	t.Helper()
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, r.Tables, v
+}
+
+// TestSpreadFatTree holds the most loaded link of fat trees against what no
+// routing can beat: the routes into a leaf divided by its links. The larger
+// ones are beyond what is placed again.
+func TestSpreadFatTree(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		spec       gen.FatTreeSpec
+		drop       int
+		percentile int64 // of the bound, the most allowed
+	}{
+		{"radix 12", gen.FatTreeSpec{Radix: 12, Levels: 3}, 0, 100},
+		{"radix 12, 30 links missing", gen.FatTreeSpec{Radix: 12, Levels: 3}, 30, 135},
+		{"radix 16", gen.FatTreeSpec{Radix: 16, Levels: 3}, 0, 110},
+		{"radix 16, 11 hosts a leaf", gen.FatTreeSpec{Radix: 16, Levels: 3, HostsPerLeaf: 11}, 0, 125},
+		{"radix 20", gen.FatTreeSpec{Radix: 20, Levels: 3}, 0, 130},
+		{"radix 20, 100 links missing", gen.FatTreeSpec{Radix: 20, Levels: 3}, 100, 125},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f, err := gen.FatTree(test.spec)
+			if err == nil && test.drop > 0 {
+				f, err = gen.DropLinks(f, test.drop, 1)
+			}
+			f, _, v := routed(t, f, err)
+			hosts := make([]int64, f.NumSwitches())
+			for _, s := range f.CASwitches() {
+				hosts[s]++
+			}
+			bound := int64(0)
+			for s, h := range hosts {
+				ports, _ := f.SwitchLinks(fabric.NodeID(s))
+				n := int64(len(ports))
+				bound = max(bound, (h*(int64(len(f.CAPorts()))-h)+n-1)/n)
+			}
+			if got := v.Balance.MaxRoutes; got < bound || got*100 > bound*test.percentile {
+				t.Errorf("%d routes on the most loaded link, want %d to %d", got, bound, bound*test.percentile/100)
+			}
+		})
+	}
+}
+
+// TestSpreadCapacity: links of different speed between two switches carry load
+// in proportion.
+func TestSpreadCapacity(t *testing.T) {
+	var b fabric.Builder
+	node := func(typ fabric.NodeType, guid fabric.GUID, ports fabric.PortNum) int {
+		n, err := b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: ports})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	connect := func(a int, p fabric.PortNum, c int, q fabric.PortNum, speed fabric.Speed) {
+		if err := b.Connect(a, p, c, q, fabric.Link{Width: 4, Speed: speed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const hosts = 40
+	x, y := node(fabric.Switch, 1, 64), node(fabric.Switch, 2, 64)
+	for i := range fabric.PortNum(hosts) {
+		connect(x, 10+i, node(fabric.CA, 0x100+2*fabric.GUID(i), 1), 1, fabric.XDR)
+		connect(y, 10+i, node(fabric.CA, 0x200+2*fabric.GUID(i), 1), 1, fabric.XDR)
+	}
+	connect(x, 1, y, 1, fabric.XDR) // 200 of 500 gigabits a second and lane
+	connect(x, 2, y, 2, fabric.XDR)
+	connect(x, 3, y, 3, fabric.HDR) // 50
+	connect(x, 4, y, 4, fabric.HDR)
+	f, err := b.Build()
+	f, tables, _ := routed(t, f, err)
+	for s := range fabric.NodeID(2) {
+		var lids [5]int
+		for _, p := range f.CAPorts() {
+			if port := tables.Row(s)[f.LID(p)]; port < 5 {
+				lids[port]++
+			}
+		}
+		if want := [5]int{0, 16, 16, 4, 4}; lids != want {
+			t.Errorf("switch %d: LIDs by port %v, want %v", s, lids, want)
+		}
+	}
+}
+
+// TestSpreadSwitchLIDs: LIDs of switches carry no load, but divide over equal
+// ports as well.
+func TestSpreadSwitchLIDs(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 2})
+	f, tables, _ := routed(t, f, err)
+	var lids [17]int
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		lids[tables.Row(0)[f.LID(f.Port(s, 0))]]++
+	}
+	for port := 9; port <= 16; port++ {
+		// A spine at the end of each of the eight links, and 15 leaves.
+		if n := lids[port]; n < 2 || n > 4 {
+			t.Errorf("%d switches through port %d, want 2 to 4: %v", n, port, lids)
+		}
+	}
+}
+
+// TestMinhopTooLong: a distance that a HopMatrix cannot tell.
+func TestMinhopTooLong(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{300}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = lft.Minhop{}.Route(context.Background(), f, lft.Options{})
+	want := "minhop cannot route this fabric: two switches are 254 links or more apart"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestRouteCancelled: no tables once the context has ended.
+func TestRouteCancelled(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
+	f, _, _ = routed(t, f, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if r, err := (lft.Minhop{}).Route(ctx, f, lft.Options{}); err != context.Canceled || r != nil {
+		t.Errorf("%v, %v; want nil and %v", r, err, context.Canceled)
+	}
+}

@@ -1,0 +1,224 @@
+// Command bench measures ibweave against the programs that do the same work
+// on real fabrics, in one run on one machine, turn by turn:
+//
+//   - routing and verification against OpenSM's own engine, from "building
+//     routing with" to "tables configured" in its log at -D 0x07, where it
+//     writes no dumps; OpenSM does not verify;
+//   - the audit of OpenSM's dumps, as whole processes that read the text,
+//     against ibdmchk.
+//
+// Fabrics are 3-level fat trees. Medians of -runs are printed, with the least
+// and the greatest, and the ratio of the medians.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/verify"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	route := flags.String("route", "24", "radixes to route, with commas; 36 takes OpenSM a minute a run")
+	engines := flags.String("engines", "updn,minhop", "engines that both have, with commas")
+	audit := flags.String("audit", "20", "radixes to audit, with commas")
+	runs := flags.Int("runs", 5, "runs of each program")
+	program := flags.String("ibweave", "bin/ibweave", "the program")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s, %d CPUs, median (least to greatest) of %d runs in turn\n", runtime.Version(), runtime.NumCPU(), *runs)
+	for _, radix := range strings.Split(*route, ",") {
+		if radix == "" {
+			continue
+		}
+		if err := benchRoute(ctx, out, radix, strings.Split(*engines, ","), *runs); err != nil {
+			return err
+		}
+	}
+	for _, radix := range strings.Split(*audit, ",") {
+		if radix == "" {
+			continue
+		}
+		if err := benchAudit(ctx, out, radix, *program, *runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fatTree is the fabric of a measurement, with LIDs.
+func fatTree(out io.Writer, radix string) (*fabric.Fabric, error) {
+	k, err := strconv.Atoi(radix)
+	if err != nil {
+		return nil, err
+	}
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
+	if err != nil {
+		return nil, err
+	}
+	f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "\nfattree radix %d: %d switches, %d hosts, LIDs up to %d\n", k, f.NumSwitches(), len(f.CAPorts()), f.MaxLID())
+	return f, nil
+}
+
+func benchRoute(ctx context.Context, out io.Writer, radix string, engines []string, runs int) error {
+	f, err := fatTree(out, radix)
+	if err != nil {
+		return err
+	}
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		return err
+	}
+	for _, name := range engines {
+		engine, err := compile.EngineByName(name)
+		if err != nil {
+			return err
+		}
+		var theirs, route, check, both []time.Duration
+		for range runs {
+			t, err := openSM(ctx, twin, name, 0x07, "")
+			if err != nil {
+				return err
+			}
+			theirs = append(theirs, t)
+			runtime.GC()
+			start := time.Now()
+			r, err := engine.Route(ctx, f, lft.Options{})
+			if err != nil {
+				return err
+			}
+			routed := time.Now()
+			v, err := verify.Check(ctx, f, r.Tables, verify.Options{})
+			if err != nil {
+				return err
+			}
+			end := time.Now()
+			if g := engine.Guarantee(); g.Has(lft.NoCreditLoop) && v.Verdict != verify.VerdictClean {
+				return fmt.Errorf("%s: verdict %s", name, v.Verdict)
+			}
+			route = append(route, routed.Sub(start))
+			check = append(check, end.Sub(routed))
+			both = append(both, end.Sub(start))
+		}
+		row(out, "OpenSM "+name, theirs)
+		row(out, "ibweave "+name+", route", route)
+		row(out, "ibweave "+name+", verify", check)
+		row(out, "ibweave "+name+", both", both)
+		ratio(out, theirs, both)
+	}
+	return nil
+}
+
+// openSM runs OpenSM once on a new ibsim, since it takes over the tables that
+// it finds, and returns the time that its engine took. Dumps go to dir.
+func openSM(ctx context.Context, twin *ibsim.Twin, engine string, flags uint8, dir string) (time.Duration, error) {
+	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{Timeout: 5 * time.Minute})
+	if err != nil {
+		return 0, err
+	}
+	defer sim.Close()
+	r, err := ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{Engine: engine, Flags: flags, Dir: dir, Timeout: time.Hour})
+	if err != nil {
+		return 0, err
+	}
+	if r.Engine != engine {
+		return 0, fmt.Errorf("OpenSM used engine %q instead of %q", r.Engine, engine)
+	}
+	return r.Routing, nil
+}
+
+func benchAudit(ctx context.Context, out io.Writer, radix, program string, runs int) error {
+	f, err := fatTree(out, radix)
+	if err != nil {
+		return err
+	}
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "ibweave-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := openSM(ctx, twin, "updn", 0x43, dir); err != nil {
+		return err
+	}
+	list, fdbs, mcfdbs := filepath.Join(dir, "opensm-subnet.lst"), filepath.Join(dir, "opensm.fdbs"), filepath.Join(dir, "opensm.mcfdbs")
+	var theirs, ours []time.Duration
+	for range runs {
+		// It ends by a segmentation fault on many fabrics, after printing.
+		t, text, err := whole(ctx, dir, "ibdmchk", "-s", list, "-f", fdbs, "-m", mcfdbs)
+		if err != nil && !strings.Contains(text, "Checking credit loops") && !strings.Contains(text, "no credit loops found") {
+			return fmt.Errorf("ibdmchk: %w\n%s", err, text)
+		}
+		theirs = append(theirs, t)
+		t, text, err = whole(ctx, "", program, "check", "-t", list, "--lfts", fdbs)
+		if err != nil {
+			return fmt.Errorf("%s check: %w\n%s", program, err, text)
+		}
+		ours = append(ours, t)
+	}
+	row(out, "ibdmchk", theirs)
+	row(out, "ibweave check", ours)
+	ratio(out, theirs, ours)
+	return nil
+}
+
+// whole times a process from start to end.
+func whole(ctx context.Context, dir, name string, args ...string) (time.Duration, string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	start := time.Now()
+	text, err := cmd.CombinedOutput()
+	return time.Since(start), string(text), err
+}
+
+func median(d []time.Duration) time.Duration {
+	s := slices.Sorted(slices.Values(d))
+	return s[len(s)/2]
+}
+
+func row(out io.Writer, what string, d []time.Duration) {
+	fmt.Fprintf(out, "  %-28s %9.1f ms (%.1f to %.1f)\n", what, ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
+}
+
+func ratio(out io.Writer, theirs, ours []time.Duration) {
+	fmt.Fprintf(out, "  %-28s %9.1f times\n", "ratio", float64(median(theirs))/float64(median(ours)))
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
