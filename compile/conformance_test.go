@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
@@ -16,6 +19,8 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/minnet"
 	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -165,5 +170,53 @@ func TestConformanceInOpenSM(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAgainstOpenSM routes every kind of fabric with OpenSM's own minhop as
+// well: ours must have the same hops, and no link more loaded than OpenSM's
+// most loaded one.
+func TestAgainstOpenSM(t *testing.T) {
+	ctx := context.Background()
+	for name, bare := range kinds(t) {
+		t.Run(name, func(t *testing.T) {
+			f := assign(t, bare, lft.LIDOptions{})
+			twin, err := ibsim.NewTwin(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sim.Close()
+			run, err := ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(run.Dir, "opensm-lfts.dump")
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(tables *lft.Tables) *verify.Result {
+				v, err := verify.Check(ctx, f, tables, verify.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+			a, b := check(theirs), check(route(t, lft.Minhop{}, f))
+			if !slices.Equal(a.Unicast.HopHistogram, b.Unicast.HopHistogram) {
+				t.Errorf("pairs by hops: OpenSM %v, ours %v", a.Unicast.HopHistogram, b.Unicast.HopHistogram)
+			}
+			if a.Balance.MaxRoutes < b.Balance.MaxRoutes {
+				t.Errorf("routes on the most loaded link: OpenSM %d, ours %d", a.Balance.MaxRoutes, b.Balance.MaxRoutes)
+			}
+		})
 	}
 }
