@@ -82,7 +82,7 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 		if q == fabric.NoPort || q < p {
 			continue
 		}
-		if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), nearest(f.Link(p))); err != nil {
+		if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), nearest(f, p, q)); err != nil {
 			return nil, err
 		}
 	}
@@ -157,8 +157,14 @@ func describe(s string) string {
 	return string(b)
 }
 
-// nearest is the link that ibsim 0.10 can have in l's place.
-func nearest(l fabric.Link) fabric.Link {
+// nearest is the link that ibsim 0.10 can have in place of the one between
+// ports p and q. It does not read what a router's ports say of theirs, takes
+// them for 4x SDR, and exits when the other end does not allow that.
+func nearest(f *fabric.Fabric, p, q fabric.PortID) fabric.Link {
+	l := f.Link(p)
+	if f.Node(f.Owner(p)).Type == fabric.Router || f.Node(f.Owner(q)).Type == fabric.Router {
+		return fabric.Link{Width: 4, Speed: fabric.SDR}
+	}
 	switch l.Width {
 	case 1, 4, 8, 12:
 	default:

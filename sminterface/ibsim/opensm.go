@@ -166,6 +166,11 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 	return run, err
 }
 
+// qosPolicy is where OpenSM looks for its QoS policies. It is quiet when there
+// are none (with qos TRUE), but logs ERR AC01 when there are none in another
+// place, and a file there must give the default SL, which is the engine's.
+const qosPolicy = "/etc/opensm/qos-policy.conf"
+
 // openSMConf makes the file of options. Whatever OpenSM would look for in
 // /etc/opensm is looked for in dir instead, where it is not.
 func openSMConf(dir string, cfg OpenSMConfig) string {
@@ -176,7 +181,9 @@ func openSMConf(dir string, cfg OpenSMConfig) string {
 	file("log_file", "opensm.log")
 	option("dump_files_dir", dir)
 	file("partition_config_file", "partitions.conf")
-	file("qos_policy_file", "qos-policy.conf")
+	if _, err := os.Stat(qosPolicy); err == nil {
+		file("qos_policy_file", "qos-policy.conf")
+	}
 	file("prefix_routes_file", "prefix-routes.conf")
 	file("per_module_logging_file", "per-module-logging.conf")
 	file("torus_config", "torus-2QoS.conf")

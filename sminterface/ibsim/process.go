@@ -137,7 +137,7 @@ type errTimeout struct {
 }
 
 func (e *errTimeout) Error() string {
-	return fmt.Sprintf("%s within %v", e.what, e.limit.Round(time.Second))
+	return fmt.Sprintf("%s within %v", e.what, e.limit)
 }
 
 // Unwrap makes it a context.DeadlineExceeded.

@@ -1,0 +1,189 @@
+package ibsim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+func TestRunOpenSM(t *testing.T) {
+	f := mesh4x4(t)
+	s, twin := startTwin(t, f)
+	dir := t.TempDir()
+	var lines []LogLine
+	run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x47, Options: []string{"qos TRUE"},
+		Line: func(l LogLine) { lines = append(lines, l) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Engine != "dor" || !run.UP || run.NumErrors != 0 || run.Version == "" || run.Dir != dir ||
+		run.Routing <= 0 || run.Discovery <= 0 || run.Total < run.Routing+run.Discovery {
+		t.Errorf("run %+v", run)
+	}
+	if !slices.ContainsFunc(lines, func(l LogLine) bool { return l.Level == 0x02 && l.Message == "SUBNET UP" }) {
+		t.Errorf("no SUBNET UP in %d lines", len(lines))
+	}
+	for _, name := range []string{"opensm-lfts.dump", "opensm-sl2vl.dump", "opensm.log", "cache/guid2lid"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	// OpenSM keeps the LIDs that the fabric has.
+	data, err := os.ReadFile(filepath.Join(dir, "cache", "guid2lid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges, _, err := dump.ReadGUID2LID("guid2lid", data, dump.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range ranges {
+		if p := twin.Fabric.LIDPort(r.Min); p == fabric.NoPort || twin.Fabric.PortGUID(p) != r.Port {
+			t.Errorf("LID %d is %s, which is not its owner in the fabric", r.Min, r.Port)
+		}
+	}
+	if len(ranges) != 32 {
+		t.Errorf("%d LIDs, want 32", len(ranges))
+	}
+}
+
+// Without a fallback, OpenSM would try a file that it does not take for ever.
+func TestNotUp(t *testing.T) {
+	s, _ := startTwin(t, mesh4x4(t))
+	bad := filepath.Join(t.TempDir(), "bad")
+	if err := os.WriteFile(bad, []byte("Unicast lids [0-1] of switch Lid 1 guid 0x0000000000200000 ('x'):\n0x0001 200\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "file,no_fallback", LFTs: bad})
+	if !errors.Is(err, ErrNotUp) || run == nil || run.UP || run.Engine != "" || run.NumErrors < 2 || !strings.Contains(err.Error(), "No routing engine able") {
+		t.Errorf("%+v, %v", run, err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	// With one, it has minhop's, whatever its exit status.
+	run, err = RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "file", LFTs: bad})
+	if err != nil || run.Engine != "minhop" || !run.UP {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	s, _ := startTwin(t, mesh4x4(t))
+	for _, limit := range []time.Duration{1, time.Millisecond, 20 * time.Millisecond} {
+		if run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Timeout: limit}); !errors.Is(err, context.DeadlineExceeded) || run != nil && run.UP {
+			t.Errorf("%+v, %v", run, err)
+		}
+	}
+	// And the place that it had is free.
+	if run, err := RunOpenSM(t.Context(), s, OpenSMConfig{}); err != nil || !run.UP {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+func TestParseLogLine(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Date(0, 11, 21, 4, 8, 19, 0, time.UTC).Add(d) }
+	for _, c := range []struct {
+		line string
+		want LogLine
+		ok   bool
+	}{
+		{"Nov 21 04:08:19 209755 [2D14D740] 0x03 -> OpenSM 3.3.23", LogLine{at(209755 * time.Microsecond), 3, "OpenSM 3.3.23"}, true},
+		{"Nov 21 04:08:19 000001 [1] 0x80 -> a -> b", LogLine{at(time.Microsecond), 0x80, "a -> b"}, true},
+		{"Nov 21 04:08:19 000001 [1] 0x01 -> ", LogLine{at(time.Microsecond), 1, ""}, true},
+		{"Nov 21 04:08:19 1000000 [1] 0x01 -> late", LogLine{}, false},
+		{"Nov 31 04:08:19 000001 [1] 0x01 -> no such day", LogLine{}, false},
+		{"Nov 21 04:08:19 000001 [1] 0x100 -> no such level", LogLine{}, false},
+		{"Nov 21 04:08:19 000001 0x01 -> no thread", LogLine{}, false},
+		{"****************** ENTERING SM MASTER STATE ******************", LogLine{}, false},
+		{"Nov 21 04:08:19", LogLine{}, false},
+		{"", LogLine{}, false},
+	} {
+		got, ok := parseLogLine([]byte(c.line))
+		if got != c.want || ok != c.ok {
+			t.Errorf("%q: %+v, %v, want %+v, %v", c.line, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// Log and console come in pieces of any size.
+func TestPieces(t *testing.T) {
+	const log = "Dec 31 23:59:59 999999 [1] 0x03 -> OpenSM 9.9\n" +
+		"Jan 01 00:00:00 000000 [2] 0x80 -> Entering MASTER state\n\n***\n" +
+		"Jan 01 00:00:01 000000 [2] 0x04 -> ucast_mgr_route: building routing with 'x' routing algorithm...\n" +
+		"Jan 01 00:00:02 000000 [2] 0x01 -> a: ERR 1\nJan 01 00:00:02 500000 [2] 0x02 -> osm_ucast_mgr_process: x tables configured on all switches\n" +
+		"Jan 01 00:00:03 000000 [2] 0x02 -> SUBNET UP"
+	for size := 1; size <= len(log); size++ {
+		var run OpenSMRun
+		w := logWatch{run: &run}
+		for chunk := range slices.Chunk([]byte(log), size) {
+			w.write(chunk)
+		}
+		w.finish()
+		if run.Version != "9.9" || run.Discovery != time.Microsecond || run.Routing != 1500*time.Millisecond || !run.UP ||
+			run.NumErrors != 1 || run.Errors[0] != "a: ERR 1" || run.Engine != "x" {
+			t.Fatalf("in pieces of %d: %+v", size, run)
+		}
+	}
+	const console = "parsing: x\n####\nNetwork simulator ready.\nsim> one\ntwo\n\nsim> " + endMark + "sim> "
+	for size := 1; size <= len(console); size++ {
+		c := console
+		o := consoleOf(t, []byte(c), size)
+		if !slices.Equal(o, []string{"one", "two", ""}) {
+			t.Fatalf("in pieces of %d: %q", size, o)
+		}
+	}
+}
+
+func consoleOf(t *testing.T, text []byte, size int) (lines []string) {
+	t.Helper()
+	c := console{ready: make(chan struct{})}
+	at := bytes.Index(text, []byte("sim> "))
+	for chunk := range slices.Chunk(text[:at], size) {
+		c.Write(chunk)
+	}
+	select {
+	case <-c.ready:
+	default:
+		t.Fatal("not ready")
+	}
+	done := c.expect(func(line []byte) { lines = append(lines, string(line)) })
+	for chunk := range slices.Chunk(text[at:], size) {
+		c.Write(chunk)
+	}
+	select {
+	case <-done:
+	default:
+		t.Fatalf("no end in pieces of %d", size)
+	}
+	return lines
+}
+
+func FuzzParseLogLine(f *testing.F) {
+	f.Add([]byte("Nov 21 04:08:19 209755 [2D14D740] 0x03 -> OpenSM 3.3.23"))
+	f.Add([]byte("Feb 29 04:08:19 000000 [2D14D740] 0x01 -> x: ERR 0A17: y"))
+	f.Add([]byte(" -> "))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		l, ok := parseLogLine(line)
+		if !ok && l != (LogLine{}) {
+			t.Errorf("not a line, but %+v", l)
+		}
+		if ok && !bytes.HasSuffix(line, []byte(" -> "+l.Message)) {
+			t.Errorf("message %q of %q", l.Message, line)
+		}
+		var run OpenSMRun
+		w := logWatch{run: &run}
+		w.write(line)
+		w.finish()
+	})
+}
