@@ -8,59 +8,59 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// channels numbers the channels that leave switches: a link is a port of a
-// switch that has a cable, a channel is one VL of it. Both are dense and
-// ascend by PortID, so that the channels of a switch are neighbours and a set
-// of them is a few words of bits.
+// channels numbers the channels that leave switches: VL v of the port with
+// PortID p is channel p*vls+v. (Switches are the first nodes, so that their
+// ports are the first PortIDs.) A set of the channels of one switch is a few
+// words of bits, the first for VL 0 of port 1.
 type channels struct {
+	f     *fabric.Fabric
 	vls   int
-	first []int32         // by switch, one more at the end: its first link
-	port  []fabric.PortID // by link
-	from  []int32         // by link: its switch
-	to    []int32         // by link: the switch it leads to, -1 for a CA or router
-	words int             // 64-bit words that hold a bit for each channel of any one switch
+	to    []int32 // by PortID: the switch that the port leads to, or one of those below
+	words int     // 64-bit words that hold a bit for each channel of any one switch
 }
+
+const (
+	toCA      = -1 // or to a router
+	toNowhere = -2 // no cable, or port 0
+)
 
 func newChannels(f *fabric.Fabric, vls int) *channels {
 	n := f.NumSwitches()
-	c := &channels{vls: vls, first: make([]int32, n+1)}
-	degree := 0
-	for s := range n {
-		base := f.PortBase(fabric.NodeID(s))
-		for p := 1; p <= int(f.Node(fabric.NodeID(s)).NumPorts); p++ {
-			peer := f.Peer(base + fabric.PortID(p))
-			if peer == fabric.NoPort {
-				continue
+	c := &channels{f: f, vls: vls, to: make([]int32, f.PortBase(fabric.NodeID(n)))}
+	most := 0
+	for p := range c.to {
+		c.to[p] = toNowhere
+		if peer := f.Peer(fabric.PortID(p)); peer != fabric.NoPort {
+			c.to[p] = toCA
+			if to := f.Owner(peer); f.IsSwitch(to) {
+				c.to[p] = int32(to)
 			}
-			to := int32(f.Owner(peer))
-			if int(to) >= n {
-				to = -1
-			}
-			c.port = append(c.port, base+fabric.PortID(p))
-			c.from = append(c.from, int32(s))
-			c.to = append(c.to, to)
 		}
-		c.first[s+1] = int32(len(c.port))
-		degree = max(degree, int(c.first[s+1]-c.first[s]))
+		most = max(most, int(f.Num(fabric.PortID(p))))
 	}
-	c.words = max(1, (degree*vls+63)/64)
+	c.words = max(1, (most*vls+63)/64)
 	return c
 }
 
-// count is the number of channels.
-func (c *channels) count() int { return len(c.port) * c.vls }
+// count is the number of channels, those of ports without a cable included.
+func (c *channels) count() int { return len(c.to) * c.vls }
 
 // tail is the switch that a channel leaves.
-func (c *channels) tail(ch int32) int32 { return c.from[int(ch)/c.vls] }
+func (c *channels) tail(ch int32) int32 {
+	return int32(c.f.Owner(fabric.PortID(int(ch) / c.vls)))
+}
 
-// head is the switch that a channel leads to, -1 for a CA or router.
+// head is the switch that a channel leads to, toCA or toNowhere.
 func (c *channels) head(ch int32) int32 { return c.to[int(ch)/c.vls] }
 
-// base is the first channel of switch s.
-func (c *channels) base(s int32) int32 { return c.first[s] * int32(c.vls) }
+// base is the first channel of switch s that can have a cable.
+func (c *channels) base(s int32) int32 {
+	return (int32(c.f.PortBase(fabric.NodeID(s))) + 1) * int32(c.vls)
+}
 
 // bit is a channel's place in a set of the channels of all switches, words
-// for each switch: the word, and the bit in it.
+// for each switch: the word, and the bit in it. The channel's port must have
+// a cable.
 func (c *channels) bit(ch int32) (word int, bit uint64) {
 	s := c.tail(ch)
 	i := ch - c.base(s)
@@ -69,17 +69,7 @@ func (c *channels) bit(ch int32) (word int, bit uint64) {
 
 // portVL is what a channel is known by.
 func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
-	return c.port[int(ch)/c.vls], fabric.VL(int(ch) % c.vls)
-}
-
-// link is the link of a switch port, -1 when the port has no cable.
-func (c *channels) link(s fabric.NodeID, p fabric.PortID) int32 {
-	for l := c.first[s]; l < c.first[s+1]; l++ {
-		if c.port[l] == p {
-			return l
-		}
-	}
-	return -1
+	return fabric.PortID(int(ch) / c.vls), fabric.VL(int(ch) % c.vls)
 }
 
 // graph is a channel dependency graph: for each channel the set of channels of
@@ -97,13 +87,10 @@ func (g *graph) row(ch int32) []uint64 {
 // has says whether channel a depends on b.
 func (g *graph) has(a, b int32) bool {
 	u := g.head(a)
-	if u < 0 {
+	if u < 0 || u != g.tail(b) || g.head(b) == toNowhere {
 		return false
 	}
 	i := b - g.base(u)
-	if i < 0 || b >= g.base(u+1) {
-		return false
-	}
 	return g.row(a)[i>>6]>>(i&63)&1 != 0
 }
 
@@ -116,18 +103,20 @@ func (g *graph) dependencies() int {
 	return n
 }
 
-// order lists all channels so that each comes after those that depend on it;
+// order lists all channels of cables so that each comes after those that depend on it;
 // ok is false when a cycle makes that impossible. It is a depth-first search
 // that keeps, for each switch, the set of channels not seen yet: the next
 // channel to descend into is one AND away, so that the time is
 // O(channels x words) however many dependencies there are.
 func (g *graph) order() (list []int32, ok bool) {
 	n := g.count()
-	unseen := make([]uint64, (len(g.first)-1)*g.words)
+	unseen := make([]uint64, g.f.NumSwitches()*g.words)
 	open := make([]uint64, len(unseen)) // on the way from the start to here
 	for ch := range int32(n) {
-		w, bit := g.bit(ch)
-		unseen[w] |= bit
+		if g.head(ch) != toNowhere {
+			w, bit := g.bit(ch)
+			unseen[w] |= bit
+		}
 	}
 	list = make([]int32, n)
 	at := n // list fills from its end
@@ -147,6 +136,9 @@ func (g *graph) order() (list []int32, ok bool) {
 		return true
 	}
 	for start := range int32(n) {
+		if g.head(start) == toNowhere {
+			continue
+		}
 		if w, bit := g.bit(start); unseen[w]&bit == 0 {
 			continue
 		}
@@ -168,7 +160,7 @@ func (g *graph) order() (list []int32, ok bool) {
 			list[at] = ch
 		}
 	}
-	return list, true
+	return list[at:], true
 }
 
 // successor is the first channel of set that ch depends on, -1 for none.
@@ -305,7 +297,7 @@ const minCycle = 3
 // when cycleBudget ran out: then the result is the shortest through the
 // channels that were tried.
 func (g *graph) shortestCycle(members []int32, budget int) (cycle []int32, exact bool) {
-	left := make([]uint64, (len(g.first)-1)*g.words) // members not tried
+	left := make([]uint64, g.f.NumSwitches()*g.words) // members not tried
 	for _, ch := range members {
 		w, bit := g.bit(ch)
 		left[w] |= bit

@@ -20,8 +20,8 @@ func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int)
 		if u < 0 || u == c.tail(a) {
 			continue
 		}
-		for b := c.base(u); b < c.base(u+1); b++ {
-			if c.head(b) != c.tail(a) && c.head(b) != u && r.IntN(100) < percent {
+		for b := c.base(u); b < c.base(u+1)-int32(vls); b++ {
+			if c.head(b) != toNowhere && c.head(b) != c.tail(a) && c.head(b) != u && r.IntN(100) < percent {
 				i := b - c.base(u)
 				g.row(a)[i>>6] |= 1 << (i & 63)
 			}

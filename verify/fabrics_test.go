@@ -203,76 +203,85 @@ func shortestTables(f *fabric.Fabric, r *rand.Rand) *lft.Tables {
 }
 
 // upDownTables routes each LID up*/down* in an order that grows from switch
-// 0 (rule M4 of the myrinet spec's form for tables): down as soon as a path
-// of down channels exists, the shortest such, else up.
+// 0: down by a shortest path of channels that all lead down where there is
+// one, else up.
 func upDownTables(f *fabric.Fabric, r *rand.Rand) *lft.Tables {
-	n := f.NumSwitches()
-	rank := make([]int, n) // 0 on top
-	for i := range rank {
-		rank[i] = -1
-	}
-	at := 0
-	for start := range n {
-		if rank[start] >= 0 {
-			continue
-		}
-		rank[start] = at
-		at++
-		for queue := []fabric.NodeID{fabric.NodeID(start)}; len(queue) > 0; queue = queue[1:] {
-			_, to := f.SwitchLinks(queue[0])
-			for _, i := range r.Perm(len(to)) {
-				if u := to[i]; rank[u] < 0 {
-					rank[u] = at
-					at++
-					queue = append(queue, u)
-				}
-			}
-		}
-	}
-	byRank := make([]fabric.NodeID, n)
-	for s, k := range rank {
-		byRank[k] = fabric.NodeID(s)
-	}
-	t := lft.NewTables(n, f.MaxLID())
-	const far = 1 << 30
+	t := lft.NewTables(f.NumSwitches(), f.MaxLID())
+	u := newUpDown(f, r)
 	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-		root, port := toward(f, lid)
-		if root == fabric.NoNode {
-			continue
-		}
-		t.Row(root)[lid] = port
-		cost := make([]int, n)
-		down := make([]bool, n)
-		for s := range cost {
-			cost[s] = far
-		}
-		cost[root], down[root] = 0, true
-		// Down paths, from the lowest switch up.
-		for k := n - 1; k >= 0; k-- {
-			s := byRank[k]
-			ports, to := f.SwitchLinks(s)
-			for i, u := range to {
-				if s != root && rank[u] > k && down[u] && cost[u]+1 < cost[s] {
-					cost[s], down[s] = cost[u]+1, true
-					t.Row(s)[lid] = f.Num(ports[i])
-				}
-			}
-		}
-		// Up steps, from the highest switch down.
-		for k, s := range byRank {
-			if down[s] {
-				continue
-			}
-			ports, to := f.SwitchLinks(s)
-			for i, u := range to {
-				if rank[u] < k && cost[u]+1 < cost[s] {
-					cost[s] = cost[u] + 1
-					t.Row(s)[lid] = f.Num(ports[i])
-				}
-			}
-		}
+		u.route(t, lid)
 	}
 	return t
+}
+
+type upDown struct {
+	f      *fabric.Fabric
+	rank   []int // by switch, 0 on top
+	byRank []fabric.NodeID
+	cost   []int
+	down   []bool
+}
+
+func newUpDown(f *fabric.Fabric, r *rand.Rand) *upDown {
+	n := f.NumSwitches()
+	u := &upDown{f: f, rank: make([]int, n), cost: make([]int, n), down: make([]bool, n)}
+	for i := range u.rank {
+		u.rank[i] = -1
+	}
+	for start := range n {
+		if u.rank[start] >= 0 {
+			continue
+		}
+		next := len(u.byRank)
+		u.rank[start] = next
+		for u.byRank = append(u.byRank, fabric.NodeID(start)); next < len(u.byRank); next++ {
+			_, to := f.SwitchLinks(u.byRank[next])
+			for _, i := range r.Perm(len(to)) {
+				if u.rank[to[i]] < 0 {
+					u.rank[to[i]] = len(u.byRank)
+					u.byRank = append(u.byRank, to[i])
+				}
+			}
+		}
+	}
+	return u
+}
+
+func (u *upDown) route(t *lft.Tables, lid fabric.LID) {
+	root, port := toward(u.f, lid)
+	if root == fabric.NoNode {
+		return
+	}
+	t.Row(root)[lid] = port
+	const far = 1 << 30
+	for s := range u.cost {
+		u.cost[s], u.down[s] = far, false
+	}
+	u.cost[root], u.down[root] = 0, true
+	// Down paths, from the lowest switch up.
+	for k := len(u.byRank) - 1; k >= 0; k-- {
+		s := u.byRank[k]
+		ports, to := u.f.SwitchLinks(s)
+		for i, v := range to {
+			if s != root && u.rank[v] > k && u.down[v] && u.cost[v]+1 < u.cost[s] {
+				u.cost[s], u.down[s] = u.cost[v]+1, true
+				t.Row(s)[lid] = u.f.Num(ports[i])
+			}
+		}
+	}
+	// Up steps, from the highest switch down.
+	for k, s := range u.byRank {
+		if u.down[s] {
+			continue
+		}
+		ports, to := u.f.SwitchLinks(s)
+		for i, v := range to {
+			if u.rank[v] < k && u.cost[v]+1 < u.cost[s] {
+				u.cost[s] = u.cost[v] + 1
+				t.Row(s)[lid] = u.f.Num(ports[i])
+			}
+		}
+	}
 }
 
 // cloneTables copies tables.
@@ -303,39 +312,45 @@ func someEntry(f *fabric.Fabric, s fabric.NodeID, r *rand.Rand) fabric.PortNum {
 	return p
 }
 
-// dmodk routes a full fat tree that gen.FatTree made: up by the LID's
-// remainders, down by the only way.
+// dmodk routes a full fat tree that gen.FatTree made. LIDs of hosts go up by
+// their remainders and down by the only way. LIDs of switches go up*/down* in
+// an order that grows from a leaf: it allows all those ways as well, so that
+// there is no credit loop with management traffic either.
 func dmodk(f *fabric.Fabric) *lft.Tables {
 	n := f.NumSwitches()
 	hops := f.Distances()
 	t := lft.NewTables(n, f.MaxLID())
+	u := newUpDown(f, rand.New(rand.NewPCG(1, 1)))
+	lids := make([][]fabric.LID, n) // of hosts, by switch
 	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
 		root, port := toward(f, lid)
-		dist := hops.To(root)
-		for s := range n {
-			if fabric.NodeID(s) == root {
-				t.Row(root)[lid] = port
+		if port == fabric.ManagementPort {
+			u.route(t, lid)
+			continue
+		}
+		t.Row(root)[lid] = port
+		lids[root] = append(lids[root], lid)
+	}
+	var closer []fabric.PortNum
+	for root, lids := range lids {
+		dist := hops.To(fabric.NodeID(root))
+		for s := range fabric.NodeID(n) {
+			if int(s) == root || len(lids) == 0 {
 				continue
 			}
-			ports, to := f.SwitchLinks(fabric.NodeID(s))
-			closer := 0
-			for _, u := range to {
-				if dist[u] < dist[s] {
-					closer++
+			closer = closer[:0]
+			ports, to := f.SwitchLinks(s)
+			for i, v := range to {
+				if dist[v] < dist[s] {
+					closer = append(closer, f.Num(ports[i]))
 				}
 			}
-			k := int(lid) % closer
-			if dist[s]%2 != 0 { // the middle level of three
-				k = int(lid) / closer % closer
-			}
-			for i, u := range to {
-				if dist[u] < dist[s] {
-					if k == 0 {
-						t.Row(fabric.NodeID(s))[lid] = f.Num(ports[i])
-						break
-					}
-					k--
+			for _, lid := range lids {
+				k := int(lid)
+				if dist[s]%2 != 0 { // the middle level of three
+					k /= len(closer)
 				}
+				t.Row(s)[lid] = closer[k%len(closer)]
 			}
 		}
 	}

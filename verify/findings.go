@@ -269,14 +269,14 @@ func (p *plan) closes(a, b int32, unicast bool) fabric.LID {
 // arrives says whether a packet for d at switch s is delivered.
 func (p *plan) arrives(s int32, d *dest) bool {
 	for range p.n {
-		e := p.step(s, d.lid)
 		if s == d.root {
-			return e == d.last
+			return p.entry(s, d.lid) == d.last
 		}
-		if int(e&stepMask) >= p.n {
+		next := p.step(s, d.lid)
+		if next >= p.n {
 			return false
 		}
-		s = int32(e & stepMask)
+		s = int32(next)
 	}
 	return false
 }
@@ -287,14 +287,15 @@ func (p *plan) arrives(s int32, d *dest) bool {
 func (p *plan) carries(s int32, lid fabric.LID) bool {
 	stack := []int32{s}
 	for len(stack) > 0 {
-		s := stack[len(stack)-1]
+		s := fabric.NodeID(stack[len(stack)-1])
 		stack = stack[:len(stack)-1]
 		if p.sources[s] > 0 {
 			return true
 		}
-		for l := p.first[s]; l < p.first[s+1]; l++ {
-			if u := p.to[l]; u >= 0 && p.entry(u, lid) == p.f.Num(p.f.Peer(p.port[l])) {
-				stack = append(stack, u)
+		ports, to := p.f.SwitchLinks(s)
+		for i, u := range to {
+			if p.entry(int32(u), lid) == p.f.Num(p.f.Peer(ports[i])) {
+				stack = append(stack, int32(u))
 			}
 		}
 	}
@@ -309,10 +310,11 @@ func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
 	return p.t.Row(fabric.NodeID(s))[lid]
 }
 
-// step is what switch s does with packets for a LID.
-func (p *plan) step(s int32, lid fabric.LID) step {
-	steps := p.steps[p.stepAt[s]:p.stepAt[s+1]]
-	return steps[min(int(p.entry(s, lid)), len(steps)-1)]
+// step is where switch s sends packets for a LID: a switch, or a number
+// beyond as in plan.next.
+func (p *plan) step(s int32, lid fabric.LID) int {
+	next := p.next[p.nextAt[s]:p.nextAt[s+1]]
+	return int(next[min(int(p.entry(s, lid)), len(next)-1)])
 }
 
 // trace follows packets for a LID from switch s until they leave the switches
@@ -324,11 +326,11 @@ func (p *plan) trace(s int32, lid fabric.LID) (way []Hop, last int32) {
 		seen[s] = true
 		n := p.f.Node(fabric.NodeID(s))
 		way = append(way, Hop{Switch: n.GUID, Name: n.Description, Port: p.entry(s, lid), LID: lid})
-		e := p.step(s, lid) & stepMask
-		if int(e) >= p.n {
+		next := p.step(s, lid)
+		if next >= p.n {
 			return way, s
 		}
-		s = int32(e)
+		s = int32(next)
 		if seen[s] {
 			return way, s
 		}
@@ -372,8 +374,9 @@ func (p *plan) source(s int32, lid fabric.LID, management bool) string {
 	if management && (!p.f.IsSwitch(p.f.Owner(to)) || p.sources[s] == 0) {
 		return p.switchName(fabric.NodeID(s)) + " itself"
 	}
-	for l := p.first[s]; l < p.first[s+1]; l++ {
-		if peer := p.f.Peer(p.port[l]); p.to[l] < 0 && peer != to {
+	base := p.f.PortBase(fabric.NodeID(s))
+	for port := base + 1; port <= base+fabric.PortID(p.f.Node(fabric.NodeID(s)).NumPorts); port++ {
+		if peer := p.f.Peer(port); p.to[port] == toCA && peer != to {
 			return p.f.PortName(peer)
 		}
 	}

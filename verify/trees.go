@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -8,26 +9,18 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// A step is where a switch sends a packet: the next switch in the low 24 bits
-// and the link it takes, counted from the switch's first, in the upper 8.
-// Three numbers beyond the switches say that the packet leaves the switches.
-type step = uint32
-
+// What a switch does with a packet is the number of the next switch, or one
+// of these added to the number of switches.
 const (
-	stepBits    = 24
-	stepMask    = 1<<stepBits - 1
-	maxSwitches = stepMask - 3
-
-	outCA   = 0 // added to the number of switches: over the link to a CA or router
-	outDrop = 1 // no entry, no cable, no such port
-	outPort = 2 // to port 0 of the switch
+	outCA   = 0 // sends it to a CA or router
+	outDrop = 1 // has no entry, or no such port, or no cable there
+	outPort = 2 // takes it in at its port 0
 	outs    = 3
 )
 
-// columns is how many LIDs are taken from the tables at a time. A row's 64
-// entries of a block are one cache line; fewer columns keep the steps of all
-// switches in the cache next to the dependencies.
-const columns = 16
+// batch is how many LIDs of one root are taken through the switches together:
+// so many cells are two cache lines for each switch.
+const batch = 32
 
 // maxMatrix bounds the distance matrix in bytes. In a larger fabric distances
 // are searched for one destination switch at a time.
@@ -41,9 +34,10 @@ type plan struct {
 	hops *fabric.HopMatrix // nil when it would be larger than maxMatrix
 	*channels
 	sources []uint32 // by switch: CA and router ports cabled to it
-	total   int64    // CA and router ports cabled to any switch
-	steps   []step   // for each switch NumPorts+2: by port number, the last for what is beyond
-	stepAt  []int32  // by switch: its part of steps; one more at the end
+	// next is what each switch does with packets by the entry for their LID:
+	// NumPorts+2 for each switch, the last for all that is beyond its ports.
+	next   []uint32
+	nextAt []int32 // by switch: its part of next; one more at the end
 }
 
 func newPlan(f *fabric.Fabric, t *lft.Tables) *plan {
@@ -53,28 +47,26 @@ func newPlan(f *fabric.Fabric, t *lft.Tables) *plan {
 	for _, s := range f.CASwitches() {
 		if s != fabric.NoNode {
 			p.sources[s]++
-			p.total++
 		}
 	}
-	p.stepAt = make([]int32, n+1)
+	p.next = make([]uint32, 0, len(p.to)+n)
+	p.nextAt = make([]int32, n+1)
 	for s := range n {
-		p.stepAt[s+1] = p.stepAt[s] + int32(f.Node(fabric.NodeID(s)).NumPorts) + 2
-	}
-	p.steps = make([]step, p.stepAt[n])
-	for i := range p.steps {
-		p.steps[i] = step(n + outDrop)
-	}
-	for s := range n {
-		p.steps[p.stepAt[s]] = step(n + outPort)
-		base := f.PortBase(fabric.NodeID(s))
-		for l := p.first[s]; l < p.first[s+1]; l++ {
-			to := step(n + outCA)
-			if p.to[l] >= 0 {
-				to = step(p.to[l])
+		base := int(f.PortBase(fabric.NodeID(s)))
+		p.next = append(p.next, uint32(n+outPort))
+		for _, to := range p.to[base+1 : base+1+int(f.Node(fabric.NodeID(s)).NumPorts)] {
+			switch to {
+			case toCA:
+				to = int32(n + outCA)
+			case toNowhere:
+				to = int32(n + outDrop)
 			}
-			p.steps[p.stepAt[s]+int32(p.port[l]-base)] = to | step(l-p.first[s])<<stepBits
+			p.next = append(p.next, uint32(to))
 		}
+		p.next = append(p.next, uint32(n+outDrop))
+		p.nextAt[s+1] = int32(len(p.next))
 	}
+	p.next = append(p.next, make([]uint32, 256)...) // so that there are 256 from the last switch's on
 	if n*n <= maxMatrix {
 		p.hops = f.Distances()
 	}
@@ -84,12 +76,18 @@ func newPlan(f *fabric.Fabric, t *lft.Tables) *plan {
 // dest is a LID and the switch its tree is rooted in.
 type dest struct {
 	lid    fabric.LID
-	column int           // in the block
-	port   fabric.PortID // the port that owns the LID
-	root   int32         // -1 when the port's cable leads to no switch
-	last   step          // what the root must do with the packet
-	own    uint32        // sources at the root that are the port itself: 1 for CAs
-	ca     bool          // else port 0 of the root owns the LID
+	column uint8          // in its block
+	last   fabric.PortNum // what the root's entry must be
+	ca     bool           // the owner is a CA or router port, else port 0 of the root
+	root   int32          // -1 when the owner's cable leads to no switch
+}
+
+// own is how many of the sources at the root are the owner itself.
+func (d *dest) own() uint32 {
+	if d.ca && d.root >= 0 {
+		return 1
+	}
+	return 0
 }
 
 // worker turns blocks of LIDs into counts and dependencies. Its results are
@@ -98,12 +96,13 @@ type dest struct {
 type worker struct {
 	*plan
 
-	// For each channel a record: the routes that cross it, then its
-	// dependencies in traffic between CAs, then those in management traffic
-	// only. Together, since they are wanted together.
+	// For each channel a record: the routes that cross it, and then its
+	// dependencies in traffic between CAs; together, since they are wanted
+	// together. Dependencies that management traffic makes are apart.
 	records []uint64
-	stride  int    // of records: 1 + 2*words
-	used    []bool // channels that paths end with: they show in no dependency of their own
+	stride  int      // of records: 1 + words
+	idle    []uint64 // words for each channel
+	used    []bool   // channels that paths end with: they show in no dependency of their own
 
 	delivered  Histogram // pairs by switches passed
 	nonMinimal int64     // of these, those that pass more than needed
@@ -111,6 +110,8 @@ type worker struct {
 	troubles   []trouble
 	stale      []staleLID
 	dead       map[deadKey]deadCount
+
+	stage []fabric.PortNum // the block's entries, lft.BlockSize for each switch
 
 	// By destination switch.
 	at     int32   // which one; -1 for none
@@ -122,15 +123,14 @@ type worker struct {
 	levels []int64 // sources by distance
 	queue  []int32
 
-	// By destination.
-	cols      []step // columns x colStride
-	colStride int
-	weight    []uint32 // by switch: sources whose packets pass it
-	depth     []int32
-	end       []int32
-	tree      []int32
-	path      []int32
-	bucket    []int32
+	cells []uint32 // by switch and LID of a batch
+
+	after  []int32 // by switch, for one LID: what it does, as in plan.next
+	depth  []int32 // and so are those that follow
+	end    []int32
+	tree   []int32
+	path   []int32
+	bucket []int32
 }
 
 // trouble is what pairs of one destination LID came to that were not
@@ -186,26 +186,28 @@ type deadCount struct {
 func newWorker(p *plan) *worker {
 	w := &worker{
 		plan:      p,
-		stride:    1 + 2*p.words,
+		stride:    1 + p.words,
 		used:      make([]bool, p.count()),
 		delivered: make(Histogram, p.n+1),
 		dead:      make(map[deadKey]deadCount),
+		stage:     make([]fabric.PortNum, p.n*lft.BlockSize),
 		at:        -1,
 		dist:      make([]uint8, p.n+outs),
 		exact:     make([]int32, p.n),
 		order:     make([]int32, p.n),
 		levels:    make([]int64, 256),
 		queue:     make([]int32, 0, p.n),
-		colStride: (p.n+15)/16*16 | 16, // an odd number of cache lines: columns must not share sets
-		weight:    make([]uint32, p.n),
+		cells:     make([]uint32, p.n*batch),
+		after:     make([]int32, p.n),
 		depth:     make([]int32, p.n),
 		end:       make([]int32, p.n),
 		tree:      make([]int32, p.n),
 		path:      make([]int32, 0, p.n),
 		bucket:    make([]int32, p.n+1),
 	}
-	w.records = make([]uint64, p.count()*w.stride)
-	w.cols = make([]step, columns*w.colStride)
+	// So that 256 ports of the last switch are within bounds.
+	w.records = make([]uint64, p.count()*w.stride+512)
+	w.idle = make([]uint64, p.count()*p.words+256)
 	w.dist[p.n+outCA] = 255
 	w.dist[p.n+outDrop] = 254
 	w.dist[p.n+outPort] = 255
@@ -237,10 +239,10 @@ func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
 	if port == fabric.NoPort {
 		return d, false
 	}
-	d = dest{lid: lid, column: int(lid) % lft.BlockSize, port: port, root: -1}
+	d = dest{lid: lid, column: uint8(lid % lft.BlockSize), root: -1}
 	node := p.f.Owner(port)
 	if p.f.IsSwitch(node) {
-		d.root, d.last = int32(node), step(p.n+outPort)
+		d.root, d.last = int32(node), fabric.ManagementPort
 		return d, p.f.Num(port) == fabric.ManagementPort
 	}
 	peer := p.f.Peer(port)
@@ -249,14 +251,16 @@ func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
 	}
 	d.ca = true
 	if s := p.f.Owner(peer); p.f.IsSwitch(s) {
-		d.root, d.own = int32(s), 1
-		d.last = step(p.n+outCA) | step(p.link(s, peer)-p.first[s])<<stepBits
+		d.root, d.last = int32(s), p.f.Num(peer)
 	}
 	return d, true
 }
 
 // block checks the LIDs from b*lft.BlockSize on.
 func (w *worker) block(b int) {
+	for s := range w.n {
+		*(*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:]) = *w.entries(s, b)
+	}
 	var all [lft.BlockSize]dest
 	dests := all[:0]
 	var unowned uint64
@@ -273,18 +277,15 @@ func (w *worker) block(b int) {
 	w.unowned(b, unowned)
 	// Destinations with one root share what is computed for it.
 	slices.SortFunc(dests, func(d, e dest) int {
-		if d.root != e.root {
-			return int(d.root - e.root)
-		}
-		return int(d.lid) - int(e.lid)
+		return cmp.Or(cmp.Compare(d.root, e.root), cmp.Compare(d.last, e.last), cmp.Compare(d.lid, e.lid))
 	})
 	for len(dests) > 0 {
-		part := dests[:min(len(dests), columns)]
-		dests = dests[len(part):]
-		w.gather(b, part)
-		for i := range part {
-			w.route(&part[i], w.cols[i*w.colStride:][:w.n])
+		n := 1
+		for n < min(len(dests), batch) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca {
+			n++
 		}
+		w.route(dests[:n])
+		dests = dests[n:]
 	}
 }
 
@@ -295,7 +296,7 @@ func (w *worker) unowned(b int, set uint64) {
 	}
 	var found [lft.BlockSize]staleLID
 	for s := range w.n {
-		row := w.entries(s, b)
+		row := (*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:])
 		if *row == noEntries {
 			continue
 		}
@@ -318,42 +319,43 @@ func (w *worker) unowned(b int, set uint64) {
 	}
 }
 
-// gather turns entries into steps: a column of all switches for each
-// destination.
-func (w *worker) gather(b int, dests []dest) {
-	for s := range w.n {
-		row := w.entries(s, b)
-		steps := w.steps[w.stepAt[s]:w.stepAt[s+1]]
-		beyond := len(steps) - 1
-		at := s
+// route checks destinations of the block that have one root and kind of
+// owner: together if all their paths are minimal.
+func (w *worker) route(dests []dest) {
+	root := dests[0].root
+	if root < 0 {
 		for i := range dests {
-			p := min(int(row[dests[i].column&(lft.BlockSize-1)]), beyond)
-			w.cols[at] = steps[p]
-			at += w.colStride
+			w.walk(&dests[i])
+		}
+		return
+	}
+	w.root(root)
+	if w.near && w.fill(dests) {
+		w.minimal(dests)
+		return
+	}
+	// Some go long ways: those that do not are checked alone.
+	for i := range dests {
+		if w.near && len(dests) > 1 && w.fill(dests[i:i+1]) {
+			w.minimal(dests[i : i+1])
+		} else {
+			w.walk(&dests[i])
 		}
 	}
 }
 
-// route takes one destination through all switches' steps.
-func (w *worker) route(d *dest, col []step) {
-	if d.root < 0 || w.n == 0 {
-		w.walk(d, col)
-		return
-	}
-	w.root(d.root)
-	if !w.near || col[d.root] != d.last || !w.minimal(col) {
-		w.walk(d, col)
-		return
-	}
-	if !d.ca {
-		w.manage(col, w.order, w.last)
+// minimal checks destinations of one root and owner kind whose paths are all
+// minimal, after fill.
+func (w *worker) minimal(dests []dest) {
+	if !dests[0].ca {
+		w.manage(dests, w.order, w.last)
 		return
 	}
 	for h, sources := range w.levels[:min(len(w.levels), w.n)] {
-		w.delivered[h+1] += sources
+		w.delivered[h+1] += sources * int64(len(dests))
 	}
-	w.delivered[1] -= int64(d.own)
-	w.load(d, col, w.order)
+	w.delivered[1] -= int64(len(dests)) // the owners
+	w.load(dests, w.order)
 }
 
 // root prepares for destinations at switch t: distances, and an order of the
@@ -426,57 +428,143 @@ func (w *worker) distance(s int) int32 {
 	return w.exact[s]
 }
 
-// minimal says whether each step leads one link closer to the root. The root
-// itself, at distance 0, passes with a step out of the switches, whose
-// distance is 255.
-func (w *worker) minimal(col []step) bool {
-	dist := w.dist
-	bad := uint8(0)
-	for s, e := range col {
-		bad |= dist[e&stepMask] ^ (dist[s] - 1)
-	}
-	return bad == 0
-}
+// A cell is what is known of a switch and one LID of a batch: the entry in
+// the upper 8 bits, and below it how many sources' packets pass the switch.
+const (
+	cellBits   = 24
+	maxSources = 1<<cellBits - 1
+)
 
-// load sends the packets of all sources down the tree of a CA's LID: order is
-// its switches without the root, each before the one it leads to.
-func (w *worker) load(d *dest, col []step, order []int32) {
-	weight := w.weight[:len(col)]
-	copy(weight, w.sources)
-	records, stride, words := w.records, w.stride, w.words
-	first := w.first
-	for _, s := range order {
-		e := col[s]
-		u := e & stepMask
-		k := col[u] >> stepBits
-		n := uint64(weight[s])
-		weight[u] += uint32(n)
-		at := (int(first[s]) + int(e>>stepBits)) * stride
-		records[at] += n
-		at += 1 + int(k>>6)
-		if n == 0 {
-			at += words // nothing but the switch's own packets
+// fill makes the cells of destinations that are all rooted where root was
+// called with. It says whether all their paths are minimal, that is, whether
+// each entry leads one link closer. The root itself, at distance 0, passes
+// with an entry that leads out of the switches, whose distance is 255.
+func (w *worker) fill(dests []dest) bool {
+	g := len(dests)
+	var columns [batch]uint8
+	for i := range dests {
+		columns[i] = dests[i].column
+	}
+	cells := w.cells[:w.n*g]
+	off := uint8(0) // bits in which some distance is not what it should be
+	for s := range w.n {
+		at := w.nextAt[s]
+		next := (*[256]uint32)(w.next[at:])
+		off |= fillRow(cells[s*g:s*g+g], columns[:g], (*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:]),
+			next, uint8(w.nextAt[s+1]-at-1), w.dist, w.dist[s]-1, w.sources[s])
+	}
+	root := cells[int(w.at)*g:]
+	for i := range dests {
+		if root[i]>>cellBits != uint32(dests[i].last) {
+			return false
 		}
-		records[at] |= 1 << (k & 63)
 	}
-	out := int(first[d.root]) + int(d.last>>stepBits)
-	records[out*stride] += uint64(weight[d.root] - d.own)
-	w.used[out] = true
+	return off == 0
 }
 
-// manage adds the dependencies of packets for port 0 of a switch: order as
-// for load, with those next to the root from last on.
-func (w *worker) manage(col []step, order []int32, last int) {
-	records, stride := w.records, w.stride
-	first := w.first
-	for _, s := range order[:last] {
-		e := col[s]
-		k := col[e&stepMask] >> stepBits
-		at := (int(first[s])+int(e>>stepBits))*stride + 1 + w.words + int(k>>6)
-		records[at] |= 1 << (k & 63)
+// fillRow is fill for one switch: its entries of the block, what it does by
+// entry, the last of these standing for all beyond, and the distance that the
+// next switch should have.
+func fillRow(cells []uint32, columns []uint8, row *[lft.BlockSize]fabric.PortNum, next *[256]uint32, last uint8, dist []uint8, want uint8, sources uint32) (off uint8) {
+	columns = columns[:len(cells)]
+	for i := range cells {
+		p := uint8(row[columns[i]%lft.BlockSize])
+		off |= dist[next[min(p, last)]] ^ want
+		cells[i] = uint32(p)<<cellBits | sources
 	}
-	for _, s := range order[last:] {
-		w.used[int(first[s])+int(col[s]>>stepBits)] = true
+	return off
+}
+
+// load sends the packets of all sources down the trees of LIDs of CAs that
+// are cabled to one switch, of which fill made the cells. order is the
+// switches of the trees without the root, each before the one it leads to in
+// any of them.
+func (w *worker) load(dests []dest, order []int32) {
+	g := len(dests)
+	cells := w.cells[:w.n*g]
+	for _, s := range order {
+		next := (*[256]uint32)(w.next[w.nextAt[s]:])
+		base := int(w.f.PortBase(fabric.NodeID(s)))
+		row := cells[int(s)*g : int(s)*g+g]
+		if w.words == 1 {
+			loadRow(row, cells, next, (*[512]uint64)(w.records[base*2:]), (*[256]uint64)(w.idle[base:]))
+		} else {
+			loadWideRow(row, cells, next, w.records[base*w.stride:], w.idle[base*w.words:], w.words)
+		}
+	}
+	for i := range dests {
+		d := &dests[i]
+		out := int(w.f.PortBase(fabric.NodeID(d.root))) + int(d.last)
+		w.records[out*w.stride] += uint64(cells[int(d.root)*g+i]&maxSources - 1) // the owner does not send to itself
+		w.used[out] = true
+	}
+}
+
+// loadRow is load for one switch, of which row are the cells and records and
+// idle begin with port 0, where a set of channels is one word. Most
+// dependencies are there already, and a store would only hold up the next
+// load from there.
+func loadRow(row, cells []uint32, next *[256]uint32, records *[512]uint64, idle *[256]uint64) {
+	for i, cell := range row {
+		p := uint8(cell >> cellBits)
+		n := cell & maxSources
+		u := int(next[p])*len(row) + i
+		after := cells[u] + n
+		cells[u] = after
+		bit := uint64(1) << ((after>>cellBits - 1) & 63)
+		if n == 0 {
+			// Nothing but the switch's own packets.
+			if idle[p]&bit == 0 {
+				idle[p] |= bit
+			}
+			continue
+		}
+		records[2*int(p)] += uint64(n)
+		if records[2*int(p)+1]&bit == 0 {
+			records[2*int(p)+1] |= bit
+		}
+	}
+}
+
+// loadWideRow is loadRow where a set of channels is several words.
+func loadWideRow(row, cells []uint32, next *[256]uint32, records, idle []uint64, words int) {
+	for i, cell := range row {
+		p := int(cell >> cellBits)
+		n := cell & maxSources
+		u := int(next[uint8(p)])*len(row) + i
+		after := cells[u] + n
+		cells[u] = after
+		bit := after>>cellBits - 1
+		set := &idle[p*words+int(bit>>6)]
+		if n != 0 {
+			records[p*(1+words)] += uint64(n)
+			set = &records[p*(1+words)+1+int(bit>>6)]
+		}
+		if *set>>(bit&63)&1 == 0 {
+			*set |= 1 << (bit & 63)
+		}
+	}
+}
+
+// manage adds the dependencies of packets for LIDs of port 0 of one switch:
+// order as for load, with those next to the root from last on.
+func (w *worker) manage(dests []dest, order []int32, last int) {
+	g, words := len(dests), w.words
+	cells, idle, next, nextAt := w.cells, w.idle, w.next, w.nextAt
+	for i := range dests {
+		for _, s := range order[:last] {
+			p := int(cells[int(s)*g+i] >> cellBits)
+			at := int(nextAt[s])
+			bit := cells[int(next[at+p])*g+i]>>cellBits - 1
+			// A switch has one more in next than it has PortIDs.
+			set := &idle[(at-int(s)+p)*words+int(bit>>6)]
+			if *set>>(bit&63)&1 == 0 {
+				*set |= 1 << (bit & 63)
+			}
+		}
+		for _, s := range order[last:] {
+			w.used[int(nextAt[s]-s)+int(cells[int(s)*g+i]>>cellBits)] = true
+		}
 	}
 }
 
@@ -489,31 +577,35 @@ const (
 )
 
 // walk takes a destination through tables of which nothing is known: packets
-// may be dropped, go round, or take long ways. It follows each switch's steps
+// may be dropped, go round, or take long ways. It follows each switch's entry
 // until something known, once for each switch.
-func (w *worker) walk(d *dest, col []step) {
+func (w *worker) walk(d *dest) {
 	if d.root >= 0 {
 		w.root(d.root)
 	}
-	for s := range w.depth {
+	for s := range w.n {
+		p := w.stage[s*lft.BlockSize+int(d.column)]
+		next := w.next[w.nextAt[s]:w.nextAt[s+1]]
+		w.after[s] = int32(next[min(int(p), len(next)-1)])
+		w.cells[s] = uint32(p)<<cellBits | w.sources[s]
 		w.depth[s] = depthUnknown
 	}
-	if d.root >= 0 && col[d.root] == d.last {
+	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
 		w.depth[d.root] = 0
 	}
-	for s := range col {
+	for s := range w.n {
 		if w.depth[s] != depthUnknown {
 			continue
 		}
 		path := w.path[:0]
-		at := int32(s)
-		for at < int32(w.n) && w.depth[at] == depthUnknown {
+		at := s
+		for at < w.n && w.depth[at] == depthUnknown {
 			w.depth[at] = depthWalked
-			path = append(path, at)
-			at = int32(col[at] & stepMask)
+			path = append(path, int32(at))
+			at = int(w.after[at])
 		}
 		depth, end := int32(depthDead), path[len(path)-1]
-		if at < int32(w.n) {
+		if at < w.n {
 			depth, end = w.depth[at], w.end[at]
 		}
 		for i, u := range slices.Backward(path) {
@@ -528,7 +620,7 @@ func (w *worker) walk(d *dest, col []step) {
 			w.end[u] = end
 		}
 	}
-	w.tallyUp(d, col)
+	w.tallyUp(d)
 	if d.root < 0 || w.depth[d.root] != 0 {
 		return
 	}
@@ -539,11 +631,10 @@ func (w *worker) walk(d *dest, col []step) {
 			w.bucket[h]++
 		}
 	}
-	nextTo := w.bucket[1:2]
-	if w.n == 1 {
-		nextTo = w.bucket[:1]
+	direct := 0
+	if len(w.bucket) > 1 {
+		direct = int(w.bucket[1])
 	}
-	direct := int(nextTo[0])
 	at := int32(0)
 	for h := len(w.bucket) - 1; h > 0; h-- {
 		at, w.bucket[h] = at+w.bucket[h], at
@@ -555,21 +646,22 @@ func (w *worker) walk(d *dest, col []step) {
 		}
 	}
 	tree := w.tree[:at]
+	one := [...]dest{*d}
 	if d.ca {
-		w.load(d, col, tree)
+		w.load(one[:], tree)
 	} else {
-		w.manage(col, tree, len(tree)-direct)
+		w.manage(one[:], tree, len(tree)-direct)
 	}
 }
 
 // tallyUp counts the pairs of a destination by what walk found.
-func (w *worker) tallyUp(d *dest, col []step) {
+func (w *worker) tallyUp(d *dest) {
 	bad := trouble{lid: d.lid}
 	for s, h := range w.depth {
 		sources := int64(w.sources[s])
 		managers := int64(1)
 		if int32(s) == d.root {
-			sources -= int64(d.own)
+			sources -= int64(d.own())
 			if !d.ca {
 				managers = 0
 			}
@@ -582,7 +674,7 @@ func (w *worker) tallyUp(d *dest, col []step) {
 				w.stretch.consider(detour{extra, d.lid, int32(s)})
 			}
 		case h == depthDead && d.ca:
-			if int(col[w.end[s]]&stepMask) == w.n+outCA {
+			if int(w.after[w.end[s]]) == w.n+outCA {
 				bad.misdelivered.add(sources, s)
 			} else {
 				bad.unreachable.add(sources, s)

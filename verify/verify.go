@@ -59,8 +59,8 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	if t.Switches() != f.NumSwitches() {
 		return nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
 	}
-	if f.NumSwitches() > maxSwitches {
-		return nil, fmt.Errorf("%d switches, at most %d can be checked: %w", f.NumSwitches(), maxSwitches, fabric.ErrTooLarge)
+	if len(f.CAPorts()) > maxSources {
+		return nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
 	}
 	if opt.Workers <= 0 {
 		opt.Workers = runtime.GOMAXPROCS(0)
@@ -125,11 +125,14 @@ func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
 
 // merge takes over what another worker found.
 func (w *worker) merge(o *worker) {
-	for at := 0; at < len(w.records); at += w.stride {
+	for at := 0; at < w.count()*w.stride; at += w.stride {
 		w.records[at] += o.records[at]
 		for i := at + 1; i < at+w.stride; i++ {
 			w.records[i] |= o.records[i]
 		}
+	}
+	for i, set := range o.idle {
+		w.idle[i] |= set
 	}
 	for ch, used := range o.used {
 		w.used[ch] = w.used[ch] || used
@@ -190,23 +193,23 @@ func (p *plan) summarize(r *Result, w *worker) {
 
 	var sum int64
 	links := 0
-	most := int32(-1)
-	for l := range p.port {
-		if p.to[l] < 0 || p.to[l] == p.from[l] {
-			continue
-		}
-		links++
-		routes := int64(w.records[l*p.vls*w.stride])
-		sum += routes
-		if routes > r.Balance.MaxRoutes {
-			r.Balance.MaxRoutes, most = routes, int32(l)
+	most := fabric.NoPort
+	for s := range p.n {
+		ports, _ := p.f.SwitchLinks(fabric.NodeID(s))
+		for _, port := range ports {
+			links++
+			routes := int64(w.records[int(port)*p.vls*w.stride])
+			sum += routes
+			if routes > r.Balance.MaxRoutes {
+				r.Balance.MaxRoutes, most = routes, port
+			}
 		}
 	}
 	if links > 0 {
 		r.Balance.MeanRoutes = float64(sum) / float64(links)
 	}
-	if most >= 0 {
-		hop := p.hop(most*int32(p.vls), 0)
+	if most != fabric.NoPort {
+		hop := p.hop(int32(most)*int32(p.vls), 0)
 		r.Balance.MaxLink = &hop
 	}
 }
@@ -226,12 +229,10 @@ func (p *plan) graphs(w *worker) (unicast, all *graph) {
 	unicast = &graph{channels: p.channels, deps: make([]uint64, size)}
 	all = &graph{channels: p.channels, deps: make([]uint64, size)}
 	for ch := range p.count() {
-		from := w.records[ch*w.stride+1 : (ch+1)*w.stride]
-		at := ch * p.words
-		for i := range p.words {
-			unicast.deps[at+i] = from[i]
-			all.deps[at+i] = from[i] | from[p.words+i]
-		}
+		copy(unicast.row(int32(ch)), w.records[ch*w.stride+1:(ch+1)*w.stride])
+	}
+	for i := range all.deps {
+		all.deps[i] = unicast.deps[i] | w.idle[i]
 	}
 	return unicast, all
 }
@@ -241,7 +242,7 @@ func (p *plan) judge(r *Result, unicast, all *graph, w *worker) (loops, mgmtLoop
 	r.CreditLoops.VLs = p.vls
 	r.CreditLoops.Cycles = [][]Hop{}
 	r.CreditLoops.Dependencies = unicast.dependencies()
-	for at := 0; at < len(w.records); at += w.stride {
+	for at := 0; at < w.count()*w.stride; at += w.stride {
 		if w.records[at] > 0 {
 			r.CreditLoops.Channels++
 		}
