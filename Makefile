@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 # Built from source on first use (about two minutes) and cached by go.
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build test race lint fuzz soak bench man clean
+.PHONY: build test race lint fuzz soak bench update man clean
 
 build:
 	$(GO) build -trimpath -o bin/ibweave ./cmd/ibweave
@@ -32,6 +32,10 @@ soak:
 bench: build
 	scripts/install-tools.sh
 	scripts/bench.sh
+
+# Takes what the commands print now into README.md and the examples; read the diff.
+update:
+	UPDATE_EXAMPLES=1 $(GO) test ./examples
 
 man: build
 	bin/ibweave man -o bin/man

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // measured are the figures that differ from run to run.
@@ -19,15 +21,35 @@ var measured = regexp.MustCompile(`(?m)^(seconds +).*$`)
 // generated finds in an example's README how its fabric was made.
 var generated = regexp.MustCompile(`(?m)^    ibweave (gen .*)$`)
 
+// build makes the program and returns its name.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "ibweave")
+	if out, err := exec.Command("go", "build", "-o", program, "../cmd/ibweave").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// runShell runs a shell script in a directory, with the program on the PATH.
+func runShell(t *testing.T, program, dir string, args ...string) (output string, status int) {
+	t.Helper()
+	cmd := exec.Command("sh", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
 // Each example's run.sh prints its expected.txt, to which the exit status is
 // added, and its fabric is what its README says. With UPDATE_EXAMPLES set,
 // expected.txt is written instead.
 func TestExamples(t *testing.T) {
-	bin := t.TempDir()
-	program := filepath.Join(bin, "ibweave")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/ibweave").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := build(t)
 	scripts, err := filepath.Glob("*/run.sh")
 	if err != nil || len(scripts) < 3 {
 		t.Fatalf("examples: %v, %v", scripts, err)
@@ -59,18 +81,8 @@ func TestExamples(t *testing.T) {
 			if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("sh", "run.sh")
-			cmd.Dir = work
-			cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-			out, err := cmd.CombinedOutput()
-			status := 0
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				status = exit.ExitCode()
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			got := string(measured.ReplaceAll(out, []byte("${1}vary"))) + fmt.Sprintf("exit status  %d\n", status)
+			out, status := runShell(t, program, work, "run.sh")
+			got := measured.ReplaceAllString(out, "${1}vary") + fmt.Sprintf("exit status  %d\n", status)
 			expected := filepath.Join(dir, "expected.txt")
 			if os.Getenv("UPDATE_EXAMPLES") != "" {
 				if err := os.WriteFile(expected, []byte(got), 0o666); err != nil {
@@ -82,8 +94,61 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("run.sh prints\n%s\nand should print\n%s", got, want)
+				t.Errorf("run.sh prints other text (-expected.txt +now); make update if that is right:\n%s", cmp.Diff(string(want), got))
 			}
 		})
+	}
+}
+
+// consoles finds the blocks of README.md that show commands, after "$ ", and
+// what they print.
+var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+
+// The commands in README.md print what it says, up to measured times. They
+// run one after the other in one directory, where examples is. With
+// UPDATE_EXAMPLES set, README.md is written instead.
+func TestREADME(t *testing.T) {
+	const name = "../README.md"
+	program := build(t)
+	work := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(here, filepath.Join(work, "examples")); err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	now := consoles.ReplaceAllStringFunc(string(readme), func(block string) string {
+		var b strings.Builder
+		b.WriteString("```console\n")
+		for line := range strings.Lines(block) {
+			command, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "$ ")
+			if !ok {
+				continue
+			}
+			commands++
+			out, _ := runShell(t, program, work, "-c", strings.Replace(command, "go run ./cmd/ibweave", "ibweave", 1))
+			b.WriteString(line)
+			b.WriteString(out)
+		}
+		b.WriteString("```")
+		return b.String()
+	})
+	if commands < 6 {
+		t.Errorf("%d commands in README.md", commands)
+	}
+	if os.Getenv("UPDATE_EXAMPLES") != "" {
+		if err := os.WriteFile(name, []byte(now), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(measured.ReplaceAllString(string(readme), ""), measured.ReplaceAllString(now, "")); d != "" {
+		t.Errorf("commands print other text (-README.md +now); make update if that is right:\n%s", d)
 	}
 }

@@ -1,0 +1,229 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/verify"
+)
+
+// sample has a finding of each severity, with and without a witness.
+func sample() *verify.Result {
+	r := &verify.Result{
+		Fabric:      verify.FabricCounts{Switches: 1620, CAPorts: 1, Links: 2, MaxLID: 7},
+		Unicast:     verify.UnicastCounts{Pairs: 338142, Unreachable: 2, Loops: 100, NonMinimal: 1, HopHistogram: verify.Histogram{0, 38040, 300000}, MaxHops: 2},
+		Management:  verify.ManagementCounts{Pairs: 9, CreditLoops: 1},
+		CreditLoops: verify.CreditLoopCounts{Count: 1, VLs: 1, Cycles: [][]verify.Hop{}, Channels: 4, Dependencies: 1},
+		Balance:     verify.BalanceCounts{MaxRoutes: 12, MeanRoutes: 3.25, MaxLink: &verify.Hop{Switch: 0x10, Name: "leaf <1>", Port: 3}},
+	}
+	hops := []verify.Hop{{Switch: 0x10, Name: "leaf <1>", Port: 3, LID: 5}, {Switch: 0x11, Name: "b", Port: 12}}
+	r.Add(
+		verify.Finding{Rule: verify.NonMinimal, Severity: verify.Note, Message: "1 pair", Count: 1},
+		verify.Finding{Rule: verify.CreditLoop, Severity: verify.Error, Message: `2 channels: "leaf <1>"[3] -> "b"[12]`, Count: 2, Witness: hops},
+		verify.Finding{Rule: verify.EmptyTable, Severity: verify.Warning, Message: "no entries", Switch: 0x11, Count: 1},
+		verify.Finding{Rule: verify.UnicastUnreachable, Severity: verify.Error, Message: "LID 5 & more", LID: 5, Count: 2},
+	)
+	return r
+}
+
+func TestText(t *testing.T) {
+	var b bytes.Buffer
+	if err := Write(&b, TextForm, sample(), Options{Certificate: "proof"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `fabric       1,620 switches, 1 CA port, 2 links, LIDs up to 7
+unicast      338,142 pairs of a CA port and a LID: 2 unreachable, 100 looping, 1 longer than the shortest path
+hops         1 switch           38,040 pairs  11.3 %
+             2 switches        300,000 pairs  88.7 %
+balance      12 routes on the most loaded link, "leaf <1>"[3], and 3.2 on average
+credit loops 1 on 1 VL; 1 dependency between 4 channels
+management   9 pairs with a switch: 0 unreachable, 0 looping, 1 credit loop with CA traffic
+certificate  proof holds
+
+error: unicast-unreachable: LID 5 & more
+
+error: credit-loop: 2 channels
+    "leaf <1>"[3]  0x0000000000000010 port 3 VL 0  to LID 5
+    "b"[12]        0x0000000000000011 port 12 VL 0
+
+warning: empty-table: no entries
+
+note: non-minimal: 1 pair
+
+verdict      errors (2 errors, 1 warning, 1 note)
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+	r := sample()
+	r.Add(verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: "bad", Count: 1})
+	b.Reset()
+	if err := Write(&b, TextForm, r, Options{Certificate: "proof"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "certificate  proof does not hold\n") {
+		t.Errorf("a certificate that does not hold:\n%s", &b)
+	}
+}
+
+// The JSON form is the result, whole: it reads back as it was.
+func TestJSON(t *testing.T) {
+	var b, again bytes.Buffer
+	if err := Write(&b, JSONForm, sample(), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var r verify.Result
+	if err := json.Unmarshal(b.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if err := JSON(&again, &r); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(b.String(), again.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+// What SARIF 2.1.0 wants of a log: references that resolve, levels and rule
+// indices that agree, URIs that are escaped.
+func TestSARIF(t *testing.T) {
+	var b bytes.Buffer
+	r := sample()
+	if err := Write(&b, SARIFForm, r, Options{Version: "1.2.3", Topology: "a b.txt", Tables: "/var/log/lfts"}); err != nil {
+		t.Fatal(err)
+	}
+	var log struct {
+		Schema  string `json:"$schema"`
+		Version string
+		Runs    []struct {
+			Tool struct {
+				Driver struct {
+					Name, Version string
+					Rules         []struct{ ID string }
+				}
+			}
+			Artifacts []struct{ Location struct{ URI string } }
+			Results   []struct {
+				RuleID, Level string
+				RuleIndex     int
+				Message       struct{ Text string }
+				Locations     []struct {
+					PhysicalLocation struct{ ArtifactLocation struct{ URI string } }
+					LogicalLocations []struct{ FullyQualifiedName string }
+				}
+				CodeFlows []struct {
+					ThreadFlows []struct {
+						Locations []struct {
+							Location struct{ Message struct{ Text string } }
+						}
+					}
+				}
+				PartialFingerprints map[string]string
+			}
+		}
+	}
+	if err := json.Unmarshal(b.Bytes(), &log); err != nil {
+		t.Fatal(err)
+	}
+	if log.Version != "2.1.0" || !strings.HasSuffix(log.Schema, "sarif-2.1.0.json") || len(log.Runs) != 1 {
+		t.Fatalf("version %q, schema %q, %d runs", log.Version, log.Schema, len(log.Runs))
+	}
+	run := log.Runs[0]
+	if d := run.Tool.Driver; d.Name != "ibweave" || d.Version != "1.2.3" || len(d.Rules) != len(verify.Rules) {
+		t.Errorf("driver %q %q with %d rules", d.Name, d.Version, len(d.Rules))
+	}
+	if got := run.Artifacts[0].Location.URI; got != "a%20b.txt" {
+		t.Errorf("the topology's URI is %q", got)
+	}
+	seen := map[string]bool{}
+	for i, result := range run.Results {
+		f := r.Findings[i]
+		if result.RuleID != f.Rule || run.Tool.Driver.Rules[result.RuleIndex].ID != f.Rule || result.Level != f.Severity.String() || result.Message.Text != f.Message {
+			t.Errorf("result %d is %+v, of finding %+v", i, result, f)
+		}
+		if got := result.Locations[0].PhysicalLocation.ArtifactLocation.URI; got != "file:///var/log/lfts" {
+			t.Errorf("result %d is located at %q", i, got)
+		}
+		if logical := result.Locations[0].LogicalLocations; (f.Switch != 0) != (len(logical) == 1 && logical[0].FullyQualifiedName == f.Switch.String()) {
+			t.Errorf("result %d has logical locations %v, the finding switch %s", i, logical, f.Switch)
+		}
+		if (len(f.Witness) > 0) != (len(result.CodeFlows) == 1) {
+			t.Fatalf("result %d has %d code flows, the witness %d channels", i, len(result.CodeFlows), len(f.Witness))
+		}
+		if len(f.Witness) > 0 {
+			steps := result.CodeFlows[0].ThreadFlows[0].Locations
+			if len(steps) != len(f.Witness) || steps[0].Location.Message.Text != `"leaf <1>"[3] port 3 VL 0, to LID 5` {
+				t.Errorf("result %d has steps %+v", i, steps)
+			}
+		}
+		fingerprint := result.PartialFingerprints["finding/v1"]
+		if len(fingerprint) != 16 || seen[fingerprint] {
+			t.Errorf("result %d has fingerprint %q", i, fingerprint)
+		}
+		seen[fingerprint] = true
+	}
+	if len(run.Results) != len(r.Findings) {
+		t.Errorf("%d results for %d findings", len(run.Results), len(r.Findings))
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		opt      Options
+		failures int
+	}{
+		{"errors", Options{FailOn: verify.Error}, 2},
+		{"warnings", Options{FailOn: verify.Warning}, 3},
+		{"notes", Options{FailOn: verify.Note}, 4},
+		{"never", Options{Never: true}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var b bytes.Buffer
+			tc.opt.Tables = "lfts"
+			if err := Write(&b, JUnitForm, sample(), tc.opt); err != nil {
+				t.Fatal(err)
+			}
+			var s junitSuites
+			if err := xml.Unmarshal(b.Bytes(), &s); err != nil {
+				t.Fatal(err)
+			}
+			if s.Failures != tc.failures || s.Tests != len(verify.Rules) || len(s.Suites) != 1 || s.Suites[0].Name != "lfts" {
+				t.Errorf("%d failures of %d in %d suites, want %d of %d", s.Failures, s.Tests, len(s.Suites), tc.failures, len(verify.Rules))
+			}
+			failed, mild := 0, 0
+			for _, c := range s.Suites[0].Cases {
+				if c.Failure != nil {
+					failed++
+				}
+				if c.Output != nil {
+					mild++
+				}
+			}
+			if failed != tc.failures || failed+mild != 4 {
+				t.Errorf("%d cases failed and %d have output, want %d and %d", failed, mild, tc.failures, 4-tc.failures)
+			}
+		})
+	}
+}
+
+func TestForms(t *testing.T) {
+	for f := TextForm; f <= JUnitForm; f++ {
+		if got, err := ParseForm(f.String()); got != f || err != nil {
+			t.Errorf("%v reads as %v, %v", f, got, err)
+		}
+	}
+	if _, err := ParseForm("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit` {
+		t.Errorf("got %v", err)
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 338142: "338,142", -1000: "-1,000", -100: "-100", 12345678: "12,345,678"} {
+		if got := Grouped(n); got != want {
+			t.Errorf("Grouped(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
