@@ -175,7 +175,7 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	a.dumpProblems(problems)
+	a.dumpProblems(problems, in.lenient)
 	return f, tables, problems, nil
 }
 

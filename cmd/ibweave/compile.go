@@ -267,7 +267,7 @@ func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.dumpProblems(problems)
+	a.dumpProblems(problems, lenient)
 	return ranges, nil
 }
 

@@ -199,23 +199,37 @@ func (a *app) parseTopology(name string, data []byte, lenient bool) (*fabric.Fab
 		if err != nil {
 			return nil, err
 		}
-		a.dumpProblems(problems)
+		a.dumpProblems(problems, lenient)
 		return f, nil
 	}
 	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient})
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range problems {
-		fmt.Fprintf(a.stderr, "%s:%d: %s\n", name, p.Line, p.Message)
-	}
+	a.listProblems(len(problems), lenient, func(i int) string {
+		return fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message)
+	})
 	return f, nil
 }
 
 // dumpProblems prints what was odd in a dump.
-func (a *app) dumpProblems(problems []dump.Problem) {
-	for i := range problems {
-		fmt.Fprintf(a.stderr, "%s\n", &problems[i])
+func (a *app) dumpProblems(problems []dump.Problem, all bool) {
+	a.listProblems(len(problems), all, func(i int) string { return problems[i].String() })
+}
+
+// fewProblems is how many lines listProblems prints when not all are wanted.
+const fewProblems = 10
+
+// listProblems prints n lines to standard error: all of them where input was
+// left out, else the first and how many more there are. A dump from a
+// rehearsal on ibsim contradicts every port GUID of a real capture.
+func (a *app) listProblems(n int, all bool, line func(int) string) {
+	for i := range n {
+		if i == fewProblems && n > fewProblems+1 && !all {
+			fmt.Fprintf(a.stderr, "and %d more of these\n", n-i)
+			return
+		}
+		fmt.Fprintln(a.stderr, line(i))
 	}
 }
 
