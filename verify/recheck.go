@@ -47,6 +47,8 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables) error {
 		number:  make([]int32, f.NumPorts()),
 		first:   make([]fabric.LID, f.NumPorts()),
 		sources: make([]int, f.NumSwitches()),
+		port:    make([]fabric.PortID, f.NumSwitches()),
+		peer:    make([]fabric.PortID, f.NumSwitches()),
 		state:   make([]uint8, f.NumSwitches()),
 	}
 	if err := k.numbers(c); err != nil {
@@ -76,8 +78,13 @@ type recheck struct {
 	number  []int32      // by PortID of the channel's port; -1 for none
 	first   []fabric.LID // by PortID: one for which CAs on the switch take the port first
 	sources []int        // by switch: CA and router ports cabled to it
-	state   []uint8      // by switch, for one LID
-	way     []fabric.NodeID
+
+	// By switch, for one LID: the port that packets leave by and what is at
+	// the other end of its cable, NoPort where there is none, or the switch's
+	// own port 0 for both; and what is known of their fate.
+	port, peer []fabric.PortID
+	state      []uint8
+	way        []fabric.NodeID
 }
 
 // What is known of a switch.
@@ -121,23 +128,26 @@ func (k *recheck) numbers(c *Certificate) error {
 	return nil
 }
 
-// out is the port by which switch s sends packets for a LID, and what is at
-// the other end of its cable: NoPort when there is none. Both are the
-// switch's own port 0 when that takes the packet.
-func (k *recheck) out(s fabric.NodeID, lid fabric.LID) (port, peer fabric.PortID) {
-	row := k.t.Row(s)
-	if int(lid) >= len(row) || row[lid] > k.f.Node(s).NumPorts {
-		return fabric.NoPort, fabric.NoPort
+// entries looks up what each switch does with packets for a LID.
+func (k *recheck) entries(lid fabric.LID) {
+	f := k.f
+	for s := range k.state {
+		s := fabric.NodeID(s)
+		k.state[s], k.port[s], k.peer[s] = stateUnknown, fabric.NoPort, fabric.NoPort
+		row := k.t.Row(s)
+		if int(lid) >= len(row) || row[lid] > f.Node(s).NumPorts {
+			continue
+		}
+		k.port[s] = f.Port(s, row[lid])
+		k.peer[s] = f.Peer(k.port[s])
+		if row[lid] == fabric.ManagementPort {
+			k.peer[s] = k.port[s]
+		}
 	}
-	port = k.f.Port(s, row[lid])
-	if row[lid] == fabric.ManagementPort {
-		return port, port
-	}
-	return port, k.f.Peer(port)
 }
 
 // arrives says whether packets for a LID of owner arrive from switch s.
-func (k *recheck) arrives(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) bool {
+func (k *recheck) arrives(s fabric.NodeID, owner fabric.PortID) bool {
 	k.way = k.way[:0]
 	result := uint8(stateFailing)
 	for {
@@ -147,7 +157,7 @@ func (k *recheck) arrives(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) 
 		}
 		k.state[s] = stateFailing
 		k.way = append(k.way, s)
-		_, peer := k.out(s, lid)
+		peer := k.peer[s]
 		if peer == owner {
 			result = stateArriving
 			break
@@ -167,18 +177,18 @@ func (k *recheck) arrives(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) 
 // on channels that leave CAs.
 func (k *recheck) destination(lid fabric.LID, owner fabric.PortID, management bool) error {
 	f := k.f
-	clear(k.state)
+	k.entries(lid)
 	for s := range f.NumSwitches() {
 		s := fabric.NodeID(s)
 		sources := k.sources[s]
 		if peer := f.Peer(owner); peer != fabric.NoPort && f.Owner(peer) == s {
 			sources-- // the owner, which does not send to itself
 		}
-		if sources == 0 && (!management || s == f.Owner(owner)) || !k.arrives(s, lid, owner) {
+		if sources == 0 && (!management || s == f.Owner(owner)) || !k.arrives(s, owner) {
 			continue
 		}
-		if out, _ := k.out(s, lid); sources > 0 {
-			k.first[out] = lid
+		if sources > 0 {
+			k.first[k.port[s]] = lid
 		}
 		if err := k.follow(s, lid, owner); err != nil {
 			return err
@@ -188,8 +198,8 @@ func (k *recheck) destination(lid fabric.LID, owner fabric.PortID, management bo
 }
 
 // fromCAs checks the dependencies of channels that leave CAs: on each port by
-// which packets of the switch's CAs go on, but a CA's own, since there only
-// the others' packets go.
+// which packets of the switch's CAs go on, but for the one that leads back to
+// the CA, where only the others' packets go.
 func (k *recheck) fromCAs() error {
 	f := k.f
 	for i, port := range f.CAPorts() {
@@ -215,16 +225,15 @@ func (k *recheck) fromCAs() error {
 func (k *recheck) follow(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) error {
 	for k.state[s] != stateUsed {
 		k.state[s] = stateUsed
-		port, peer := k.out(s, lid)
-		if peer == owner {
+		if k.peer[s] == owner {
 			return nil
 		}
-		s = k.f.Owner(peer)
-		next, _ := k.out(s, lid)
-		if k.f.Num(next) == fabric.ManagementPort {
+		port := k.port[s]
+		s = k.f.Owner(k.peer[s])
+		if k.port[s] == owner { // port 0 of the switch
 			return nil
 		}
-		if err := k.increases(port, next, lid); err != nil {
+		if err := k.increases(port, k.port[s], lid); err != nil {
 			return err
 		}
 	}

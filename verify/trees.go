@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"bytes"
 	"cmp"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -26,12 +28,19 @@ const batch = 32
 // are searched for one destination switch at a time.
 const maxMatrix = 256 << 20
 
+// maxOrders bounds what is kept of the orders of switches, in bytes: LIDs of
+// one switch are often far apart.
+const maxOrders = 128 << 20
+
 // plan is what all workers read.
 type plan struct {
 	f    *fabric.Fabric
 	t    *lft.Tables
 	n    int               // switches
 	hops *fabric.HopMatrix // nil when it would be larger than maxMatrix
+	// orders keeps what workers compute for a root. Nil when all would take
+	// more than maxOrders.
+	orders []atomic.Pointer[rooted]
 	*channels
 	sources []uint32 // by switch: CA and router ports cabled to it
 	// next is what each switch does with packets by the entry for their LID:
@@ -69,6 +78,9 @@ func newPlan(f *fabric.Fabric, t *lft.Tables) *plan {
 	p.next = append(p.next, make([]uint32, 256)...) // so that there are 256 from the last switch's on
 	if n*n <= maxMatrix {
 		p.hops = f.Distances()
+	}
+	if 4*n*n <= maxOrders {
+		p.orders = make([]atomic.Pointer[rooted], n)
 	}
 	return p
 }
@@ -115,12 +127,12 @@ type worker struct {
 
 	// By destination switch.
 	at     int32   // which one; -1 for none
-	dist   []uint8 // by switch and beyond; valid if near
-	exact  []int32 // by switch, -1 where no cables lead to; valid if not near
-	near   bool    // all switches are at most 253 links away
-	order  []int32 // all switches but at, the farthest first
-	last   int     // where in order those one link away begin
-	levels []int64 // sources by distance
+	dist   []uint8 // by switch and beyond; not valid if capped
+	capped bool    // some switch is 254 links away or more
+	exact  []int32 // by switch, -1 where no cables lead to; valid if capped
+	near   bool    // cables lead to all switches, and not capped
+	rooted *rooted // valid if near
+	order  []int32 // for rooted where it is not kept
 	queue  []int32
 
 	cells []uint32 // by switch and LID of a batch
@@ -195,7 +207,6 @@ func newWorker(p *plan) *worker {
 		dist:      make([]uint8, p.n+outs),
 		exact:     make([]int32, p.n),
 		order:     make([]int32, p.n),
-		levels:    make([]int64, 256),
 		queue:     make([]int32, 0, p.n),
 		cells:     make([]uint32, p.n*batch),
 		after:     make([]int32, p.n),
@@ -348,57 +359,81 @@ func (w *worker) route(dests []dest) {
 // minimal, after fill.
 func (w *worker) minimal(dests []dest) {
 	if !dests[0].ca {
-		w.manage(dests, w.order, w.last)
+		w.manage(dests, w.rooted.order, w.rooted.last)
 		return
 	}
-	for h, sources := range w.levels[:min(len(w.levels), w.n)] {
+	for h, sources := range w.rooted.levels {
 		w.delivered[h+1] += sources * int64(len(dests))
 	}
 	w.delivered[1] -= int64(len(dests)) // the owners
-	w.load(dests, w.order)
+	w.load(dests, w.rooted.order)
 }
 
-// root prepares for destinations at switch t: distances, and an order of the
-// switches that serves for every destination there whose paths are minimal.
+// root prepares for destinations at switch t.
 func (w *worker) root(t int32) {
 	if w.at == t {
 		return
 	}
 	w.at = t
-	w.near = w.hops != nil
-	if w.near {
+	w.capped = w.hops == nil
+	if !w.capped {
 		copy(w.dist, w.hops.To(fabric.NodeID(t)))
-		w.near = slices.Max(w.dist[:w.n]) < fabric.Unreachable-1
+		w.capped = bytes.IndexByte(w.dist[:w.n], fabric.Unreachable-1) >= 0
 	}
-	if !w.near {
+	if w.capped {
 		w.search(t)
-		if farthest := slices.Max(w.exact); slices.Min(w.exact) >= 0 && farthest < int32(fabric.Unreachable)-1 {
-			w.near = true
+		if slices.Max(w.exact) < int32(fabric.Unreachable)-1 {
+			w.capped = false
 			for s, d := range w.exact {
-				w.dist[s] = uint8(d)
+				w.dist[s] = uint8(d) // Unreachable for -1
 			}
 		}
 	}
+	w.near = !w.capped && bytes.IndexByte(w.dist[:w.n], fabric.Unreachable) < 0
 	if !w.near {
 		return
 	}
-	var count [256]int32
-	clear(w.levels)
-	for s, d := range w.dist[:w.n] {
-		count[d]++
-		w.levels[d] += int64(w.sources[s])
+	if w.orders == nil {
+		w.rooted = newRooted(w.dist[:w.n], w.sources, w.order)
+		return
 	}
-	w.last = w.n - 1 - int(count[1])
+	cached := &w.orders[t]
+	if w.rooted = cached.Load(); w.rooted == nil {
+		w.rooted = newRooted(w.dist[:w.n], w.sources, make([]int32, w.n))
+		cached.Store(w.rooted)
+	}
+}
+
+// rooted is what serves all destinations at one switch whose paths are all
+// minimal.
+type rooted struct {
+	order  []int32 // all switches but the root, the farthest first
+	last   int     // where in order those one link away begin
+	levels []int64 // sources by distance
+}
+
+// newRooted orders the switches by their distance, in the given slice.
+func newRooted(dist []uint8, sources []uint32, order []int32) *rooted {
+	var count [256]int32
+	var levels [256]int64
+	farthest := uint8(0)
+	for s, d := range dist {
+		count[d]++
+		levels[d] += int64(sources[s])
+		farthest = max(farthest, d)
+	}
+	r := &rooted{order: order[:len(dist)-1], last: len(dist) - 1 - int(count[1]), levels: slices.Clone(levels[:farthest+1])}
 	at := int32(0)
-	for d := len(count) - 1; d >= 0; d-- {
+	for d := int(farthest); d >= 0; d-- {
 		at, count[d] = at+count[d], at
 	}
-	order := w.order[:w.n]
-	for s, d := range w.dist[:w.n] {
-		order[count[d]] = int32(s)
-		count[d]++
+	for s, d := range dist {
+		if d > 0 {
+			order[count[d]] = int32(s)
+			count[d]++
+		}
 	}
-	w.order = order[:w.n-1] // the last is t
+	return r
 }
 
 // search fills exact with the distances to switch t.
@@ -422,10 +457,13 @@ func (w *worker) search(t int32) {
 
 // distance is that of switch s to the one that root was called with.
 func (w *worker) distance(s int) int32 {
-	if w.near {
-		return int32(w.dist[s])
+	switch {
+	case w.capped:
+		return w.exact[s]
+	case w.dist[s] == fabric.Unreachable:
+		return -1
 	}
-	return w.exact[s]
+	return int32(w.dist[s])
 }
 
 // A cell is what is known of a switch and one LID of a batch: the entry in
@@ -441,6 +479,9 @@ const (
 // with an entry that leads out of the switches, whose distance is 255.
 func (w *worker) fill(dests []dest) bool {
 	g := len(dests)
+	if g == 1 {
+		return w.fillOne(&dests[0])
+	}
 	var columns [batch]uint8
 	for i := range dests {
 		columns[i] = dests[i].column
@@ -460,6 +501,21 @@ func (w *worker) fill(dests []dest) bool {
 		}
 	}
 	return off == 0
+}
+
+// fillOne is fill for one destination.
+func (w *worker) fillOne(d *dest) bool {
+	cells, stage, next, nextAt, dist := w.cells[:w.n], w.stage[d.column:], w.next, w.nextAt[:w.n+1], w.dist[:w.n+outs]
+	off := uint8(0)
+	from := nextAt[0]
+	for s, sources := range w.sources[:len(cells)] {
+		p := int(stage[s*lft.BlockSize])
+		to := nextAt[s+1]
+		off |= dist[next[min(int(from)+p, int(to)-1)]] ^ (dist[s] - 1)
+		cells[s] = uint32(p)<<cellBits | sources
+		from = to
+	}
+	return off == 0 && cells[w.at]>>cellBits == uint32(d.last)
 }
 
 // fillRow is fill for one switch: its entries of the block, what it does by
@@ -482,6 +538,10 @@ func fillRow(cells []uint32, columns []uint8, row *[lft.BlockSize]fabric.PortNum
 func (w *worker) load(dests []dest, order []int32) {
 	g := len(dests)
 	cells := w.cells[:w.n*g]
+	if g == 1 && w.words == 1 {
+		w.loadOne(order)
+		order = nil
+	}
 	for _, s := range order {
 		next := (*[256]uint32)(w.next[w.nextAt[s]:])
 		base := int(w.f.PortBase(fabric.NodeID(s)))
@@ -497,6 +557,31 @@ func (w *worker) load(dests []dest, order []int32) {
 		out := int(w.f.PortBase(fabric.NodeID(d.root))) + int(d.last)
 		w.records[out*w.stride] += uint64(cells[int(d.root)*g+i]&maxSources - 1) // the owner does not send to itself
 		w.used[out] = true
+	}
+}
+
+// loadOne is load for one destination where a set of channels is one word.
+func (w *worker) loadOne(order []int32) {
+	cells, records, idle, next, nextAt := w.cells[:w.n], w.records, w.idle, w.next, w.nextAt
+	for _, s := range order {
+		cell := cells[s]
+		n := cell & maxSources
+		at := int(nextAt[s]) + int(cell>>cellBits)
+		u := next[at]
+		after := cells[u] + n
+		cells[u] = after
+		bit := uint64(1) << ((after>>cellBits - 1) & 63)
+		at -= int(s) // a switch has one more in next than it has PortIDs
+		if n == 0 {
+			if idle[at]&bit == 0 {
+				idle[at] |= bit
+			}
+			continue
+		}
+		records[2*at] += uint64(n)
+		if records[2*at+1]&bit == 0 {
+			records[2*at+1] |= bit
+		}
 	}
 }
 

@@ -473,14 +473,14 @@ func TestLongRing(t *testing.T) {
 	}
 }
 
-// TestNoMatrix makes the checker do without the matrix of distances.
+// TestNoMatrix makes the checker do without what it keeps in smaller fabrics.
 func TestNoMatrix(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	f = number(t, f, err)
 	tables := dmodk(f)
 	want := mustCheck(t, f, tables, Options{})
 	p := newPlan(f, tables)
-	p.hops = nil
+	p.hops, p.orders = nil, nil
 	w, err := p.run(context.Background(), Options{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
