@@ -220,12 +220,6 @@ func (s *Spread) addJobs(t fabric.NodeID) {
 // Tables is the result of Run.
 func (s *Spread) Tables() *Tables { return s.tables }
 
-// MaxLoad is the greatest number of routes on a channel between switches, in
-// routes of the fastest link.
-func (s *Spread) MaxLoad() float64 {
-	return float64(slices.Max(append([]uint64{0}, s.load...))) / capacityUnits
-}
-
 // Run fills the tables. newGrow is called once for each worker, which then
 // calls what it returned for one destination switch at a time: grow must call
 // p.Place once for each switch that can reach t, t itself excepted, after the

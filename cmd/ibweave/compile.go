@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +125,7 @@ func engineHelp() string {
 type summary struct {
 	Version string          `json:"version"`
 	Engine  string          `json:"engine"`
+	Top     *topSwitch      `json:"top,omitempty"` // of the order of an up*/down* engine
 	LIDs    lidSummary      `json:"lids"`
 	Output  string          `json:"output"` // "" when nothing was written
 	Files   []string        `json:"files"`
@@ -131,6 +133,21 @@ type summary struct {
 	Seconds compile.Seconds `json:"seconds"`
 	Groups  []struct{}      `json:"groups"`
 	Verify  *verify.Result  `json:"verify"`
+}
+
+type topSwitch struct {
+	Switch fabric.GUID `json:"switch"`
+	Name   string      `json:"name"`
+}
+
+// top finds the switch on top of a routing's order; nil where there is none.
+func top(r *lft.Routing) *topSwitch {
+	s := slices.Index(r.Order, 0)
+	if s < 0 {
+		return nil
+	}
+	n := r.Fabric.Node(fabric.NodeID(s))
+	return &topSwitch{Switch: n.GUID, Name: n.Description}
 }
 
 type lidSummary struct {
@@ -210,7 +227,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 
 	s := summary{
-		Version: version, Engine: engine.Name(), LIDs: countLIDs(f, r.Routing.Fabric, o.lids),
+		Version: version, Engine: engine.Name(), Top: top(r.Routing), LIDs: countLIDs(f, r.Routing.Fabric, o.lids),
 		Files: []string{}, Install: []string{}, Groups: []struct{}{}, Verify: r.Verify,
 	}
 	failed := r.Verify.Worst() >= verify.Error
@@ -345,6 +362,9 @@ func countLIDs(f, g *fabric.Fabric, policy string) lidSummary {
 func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%-13s%s: %s\n", "engine", e.Name(), e.Summary)
+	if t := s.Top; t != nil {
+		fmt.Fprintf(&b, "%-13s%q on top, %s; --roots chooses others\n", "order", t.Name, t.Switch)
+	}
 	fmt.Fprintf(&b, "%-13s%s: %s kept, %s new, LMC %d\n", "LIDs", s.LIDs.Policy,
 		report.Grouped(int64(s.LIDs.Kept)), report.Grouped(int64(s.LIDs.Given)), s.LIDs.LMC)
 	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
