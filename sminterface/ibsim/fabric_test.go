@@ -18,7 +18,7 @@ func wild(t *rapid.T) *fabric.Fabric {
 	lid := fabric.LID(0)
 	for i, g := range guids {
 		kind := rapid.SampledFrom([]fabric.NodeType{fabric.Switch, fabric.CA, fabric.CA, fabric.Router}).Draw(t, "type")
-		n, err := b.AddNode(fabric.Node{GUID: fabric.GUID(g), Type: kind, Description: rapid.String().Draw(t, "description"),
+		n, err := b.AddNode(fabric.Node{GUID: fabric.GUID(g), Type: kind, Description: rapid.OneOf(rapid.String(), rapid.SampledFrom(nasty)).Draw(t, "description"),
 			NumPorts: rapid.SampledFrom([]fabric.PortNum{0, 1, 2, 4}).Draw(t, "ports")})
 		if err != nil {
 			t.Fatal(err)
@@ -50,6 +50,11 @@ func wild(t *rapid.T) *fabric.Fabric {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// nasty are descriptions that ibsim would take for something else.
+var nasty = []string{
+	"w=99", "x s=0 e=-1", `a" lid 77 lmc 3 "`, "base port 0 lid 5", "# comment", "@alias", strings.Repeat("long ", 60), "ends with \n[1] \"S-1\"[2]", "%s%n", "",
 }
 
 func seq(from, to uint64) (s []uint64) {

@@ -144,13 +144,20 @@ func TestConsole(t *testing.T) {
 	// An answer that nobody waits for must not be the next one's.
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.ConsoleLines(done, "dump", func([]byte) {}); err != nil && !errors.Is(err, context.Canceled) {
+	for range 3 {
+		if err := s.ConsoleLines(done, "dump", func([]byte) {}); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("an abandoned dump: %v", err)
+		}
+	}
+	if err := s.ConsoleLines(t.Context(), "verbose", func(line []byte) {
+		if !bytes.Contains(line, []byte("verbose level is 0")) {
+			t.Errorf("verbose: %q", line)
+		}
+	}); err != nil {
 		t.Error(err)
 	}
-	for range 3 {
-		if n := count(); n != 2*(24+16)-2 {
-			t.Errorf("%d ports up after an abandoned dump, want %d", n, 2*(24+16)-2)
-		}
+	if n := count(); n != 2*(24+16)-2 {
+		t.Errorf("%d ports up after that, want %d", n, 2*(24+16)-2)
 	}
 }
 
@@ -165,19 +172,21 @@ func TestKilledClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		up := make(chan bool, 1)
 		go func() {
-			// Once it discovers, it is a client.
+			defer cancel()
 			buf := make([]byte, 4096)
 			var said []byte
 			for !bytes.Contains(said, []byte("MASTER")) {
 				n, err := out.Read(buf)
 				if said = append(said, buf[:n]...); err != nil {
-					break
+					up <- false
+					return
 				}
 			}
-			cancel()
+			up <- true
 		}()
-		if err := s.Run(ctx, cmd); !errors.Is(err, context.Canceled) {
+		if err := s.Run(ctx, cmd); !errors.Is(err, context.Canceled) || !<-up {
 			t.Fatalf("run %d: %v", i, err)
 		}
 	}

@@ -23,14 +23,15 @@ type OpenSMConfig struct {
 	// leaves the choice to OpenSM, which is minhop.
 	Engine string
 	// Dir is the folder for everything that OpenSM writes: opensm.log, the
-	// dumps, and its cache (guid2lid) in Dir/cache. It is made if it is not
-	// there. The default is the folder opensm in the Sim's.
+	// dumps, and its cache in Dir/cache. It is made if it is not there. The
+	// default is the folder opensm in the Sim's.
+	//
+	// When it starts, OpenSM takes LIDs from the guid2lid in its cache, with
+	// and without honor_guid2lid_file, which is for coming out of standby.
+	// Ports that are not in it keep theirs if they can (osm_lid_mgr.c).
 	Dir string
 	// LFTs and LIDMatrix are the files for -U and -M; empty for none.
 	LFTs, LIDMatrix string
-	// HonorGUID2LID makes OpenSM take LIDs from Dir/cache/guid2lid. Ports that
-	// are not in it get others.
-	HonorGUID2LID bool
 	// LMC is for all ports of CAs and routers, and for enhanced ports 0 of
 	// switches if LMCPort0 is set.
 	LMC      uint8
@@ -176,7 +177,6 @@ const qosPolicy = "/etc/opensm/qos-policy.conf"
 func openSMConf(dir string, cfg OpenSMConfig) string {
 	var b strings.Builder
 	option := func(name, value string) { fmt.Fprintf(&b, "%s %s\n", name, value) }
-	boolean := func(name string, value bool) { option(name, strings.ToUpper(strconv.FormatBool(value))) }
 	file := func(name, base string) { option(name, filepath.Join(dir, base)) }
 	file("log_file", "opensm.log")
 	option("dump_files_dir", dir)
@@ -187,9 +187,8 @@ func openSMConf(dir string, cfg OpenSMConfig) string {
 	file("prefix_routes_file", "prefix-routes.conf")
 	file("per_module_logging_file", "per-module-logging.conf")
 	file("torus_config", "torus-2QoS.conf")
-	boolean("honor_guid2lid_file", cfg.HonorGUID2LID)
 	option("lmc", strconv.Itoa(int(cfg.LMC)))
-	boolean("lmc_esp0", cfg.LMCPort0)
+	option("lmc_esp0", strings.ToUpper(strconv.FormatBool(cfg.LMCPort0)))
 	// A machine that is busy must not look like a fabric that loses packets.
 	option("long_transaction_timeout", "2000")
 	option("transaction_timeout", "1000")

@@ -379,7 +379,7 @@ func (r *run) timeout() time.Duration {
 
 func (r *run) runOpenSM(sim *ibsim.Sim) error {
 	got, err := ibsim.RunOpenSM(r.ctx, sim, ibsim.OpenSMConfig{
-		Program: r.opt.OpenSM, Engine: "file", Dir: r.opensmDir, LFTs: r.lfts, LIDMatrix: r.lidMatrix, HonorGUID2LID: true,
+		Program: r.opt.OpenSM, Engine: "file", Dir: r.opensmDir, LFTs: r.lfts, LIDMatrix: r.lidMatrix,
 		LMC: r.lmc.lmc, LMCPort0: r.lmc.port0, Options: r.opt.OpenSMOptions, Timeout: r.timeout(),
 	})
 	if err != nil && !errors.Is(err, ibsim.ErrNotUp) || got == nil {
