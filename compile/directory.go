@@ -70,9 +70,7 @@ const pendingAge = time.Minute
 //
 // A dir that exists is replaced only if it is empty or holds nothing but the
 // files of its own manifest: what others put there is not ours to delete.
-// progress, if not nil, is told how many bytes more were written, by several
-// goroutines.
-func writeDirectory(ctx context.Context, dir string, files []file, m Manifest, progress func(bytes int)) (err error) {
+func writeDirectory(ctx context.Context, dir string, files []file, m Manifest) (err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -116,7 +114,7 @@ func writeDirectory(ctx context.Context, dir string, files []file, m Manifest, p
 	g.SetLimit(writersAtOnce)
 	for _, f := range files {
 		g.Go(func() error {
-			sum, err := writeFile(all, filepath.Join(pending, f.name), f.write, progress)
+			sum, err := writeFile(all, filepath.Join(pending, f.name), f.write)
 			mu.Lock()
 			defer mu.Unlock()
 			m.Files[f.name] = sum
@@ -132,7 +130,7 @@ func writeDirectory(ctx context.Context, dir string, files []file, m Manifest, p
 		e.SetIndent("", "  ")
 		return e.Encode(m)
 	}
-	if _, err := writeFile(ctx, filepath.Join(pending, ManifestName), writeManifest, progress); err != nil {
+	if _, err := writeFile(ctx, filepath.Join(pending, ManifestName), writeManifest); err != nil {
 		return err
 	}
 	if err := lock.Sync(); err != nil {
@@ -204,13 +202,13 @@ func swap(pending, dir string, replace bool) error {
 
 // writeFile writes one file, syncs it and returns its SHA-256. It stops when
 // ctx ends.
-func writeFile(ctx context.Context, name string, write func(io.Writer) error, progress func(bytes int)) (sum string, err error) {
+func writeFile(ctx context.Context, name string, write func(io.Writer) error) (sum string, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := &sumWriter{ctx: ctx, file: f, sum: sha256.New(), progress: progress}
+	w := &sumWriter{ctx: ctx, file: f, sum: sha256.New()}
 	b := bufio.NewWriterSize(w, 1<<20)
 	if err := write(b); err != nil {
 		return "", err
@@ -226,10 +224,9 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error, pr
 
 // sumWriter writes to a file and keeps its hash.
 type sumWriter struct {
-	ctx      context.Context
-	file     *os.File
-	sum      hash.Hash
-	progress func(bytes int)
+	ctx  context.Context
+	file *os.File
+	sum  hash.Hash
 }
 
 func (w *sumWriter) Write(b []byte) (int, error) {
@@ -237,9 +234,6 @@ func (w *sumWriter) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	w.sum.Write(b)
-	if w.progress != nil {
-		w.progress(len(b))
-	}
 	return w.file.Write(b)
 }
 

@@ -88,7 +88,7 @@ func TestMain(m *testing.M) {
 	}
 	for i := 0; ; i++ {
 		text := fmt.Sprintf("generation %d of process %d\n", i, os.Getpid())
-		if err := writeDirectory(context.Background(), dir, generation(text, 1000), Manifest{Engine: text}, nil); err != nil {
+		if err := writeDirectory(context.Background(), dir, generation(text, 1000), Manifest{Engine: text}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -101,7 +101,7 @@ func TestMain(m *testing.M) {
 func TestKill(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "tables")
-	if err := writeDirectory(t.Context(), dir, generation("first\n", 1), Manifest{Engine: "first\n"}, nil); err != nil {
+	if err := writeDirectory(t.Context(), dir, generation("first\n", 1), Manifest{Engine: "first\n"}); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
@@ -142,7 +142,7 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Engine: "last\n"}, nil); err != nil {
+	if err := writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Engine: "last\n"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := readGeneration(t, dir); got != "last\n" {
@@ -187,13 +187,13 @@ func TestWriteDirectoryErrors(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			parent := t.TempDir()
 			dir := filepath.Join(parent, "tables")
-			if err := writeDirectory(t.Context(), dir, generation("old\n", 1), Manifest{Engine: "old\n"}, nil); err != nil {
+			if err := writeDirectory(t.Context(), dir, generation("old\n", 1), Manifest{Engine: "old\n"}); err != nil {
 				t.Fatal(err)
 			}
 			if tc.prepare != nil {
 				tc.prepare(t, dir)
 			}
-			err := writeDirectory(tc.ctx, dir, tc.files, Manifest{Engine: "new\n"}, nil)
+			err := writeDirectory(tc.ctx, dir, tc.files, Manifest{Engine: "new\n"})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got error %v, want %s", err, tc.want)
 			}
@@ -218,7 +218,7 @@ func TestWriteDirectoryReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"one\n", "two\n"} {
-		if err := writeDirectory(t.Context(), link, generation(text, 1), Manifest{Engine: text}, nil); err != nil {
+		if err := writeDirectory(t.Context(), link, generation(text, 1), Manifest{Engine: text}); err != nil {
 			t.Fatal(err)
 		}
 		if got := readGeneration(t, real); got != text {

@@ -39,9 +39,6 @@ type WriteOptions struct {
 	// opensm.conf then, since OpenSM would leave the other switches without
 	// tables.
 	Only []fabric.NodeID
-	// Progress, if not nil, is told how many bytes more were written. It is
-	// called from several goroutines.
-	Progress func(bytes int)
 }
 
 // Write makes dir of a result, all at once (see writeDirectory), and returns
@@ -56,7 +53,7 @@ func (r *Result) Write(ctx context.Context, dir string, opt WriteOptions) ([]str
 	}
 	files := r.files(opt)
 	m := Manifest{Version: opt.Version, Engine: r.Routing.Engine, Options: opt.manifestOptions(r.Routing.Fabric)}
-	if err := writeDirectory(ctx, dir, files, m, opt.Progress); err != nil {
+	if err := writeDirectory(ctx, dir, files, m); err != nil {
 		return nil, err
 	}
 	names := []string{ManifestName}
