@@ -446,6 +446,45 @@ func ring(t testing.TB, n int) (*fabric.Fabric, *lft.Tables) {
 	return f, tables
 }
 
+// TestWitnessOfUnicast has a LID that would do for a witness, if only the
+// packets of CAs for it came that way: a ring of 6, hosts on every other
+// switch. From switch 3 on only the switch itself sends to the host of 2.
+func TestWitnessOfUnicast(t *testing.T) {
+	var w wiring
+	var switches, hosts []int
+	for range 6 {
+		switches = append(switches, w.node(fabric.Switch, 3))
+	}
+	for i := range switches {
+		w.fail(w.b.Connect(switches[i], 1, switches[(i+1)%6], 2, fabric.Link{}))
+		if i%2 == 0 {
+			hosts = append(hosts, w.node(fabric.CA, 1))
+			w.fail(w.b.Connect(switches[i], 3, hosts[i/2], 1, fabric.Link{}))
+		}
+	}
+	for i, lid := range []fabric.LID{2, 1, 3} {
+		w.fail(w.b.SetPort(hosts[i], 1, 0, lid, 0))
+	}
+	f := w.fabric(t)
+	tables := lft.NewTables(6, f.MaxLID())
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		root, port := toward(f, lid)
+		for s := range fabric.NodeID(6) {
+			tables.Row(s)[lid] = 1
+		}
+		tables.Row(root)[lid] = port
+	}
+	r, _ := compare(t, f, tables)
+	if r.CreditLoops.Count != 1 {
+		t.Fatalf("%+v", r.CreditLoops)
+	}
+	for i, want := range []fabric.LID{1, 3, 2, 2, 1, 1} {
+		if got := r.CreditLoops.Cycles[0][i].LID; got != want {
+			t.Errorf("hop %d: LID %d, want %d", i, got, want)
+		}
+	}
+}
+
 // TestLongRing has paths and cycles longer than a byte counts.
 func TestLongRing(t *testing.T) {
 	const n = 600
