@@ -122,7 +122,7 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 		s.ownDir = true
 	}
 	if err := s.start(ctx, program, topologyFile, cfg); err != nil {
-		s.Close() // what went wrong first matters
+		_ = s.Close() // what went wrong first matters
 		return nil, err
 	}
 	return s, nil

@@ -51,7 +51,7 @@ func (p *process) kill() {
 	select {
 	case <-p.done:
 	default:
-		killGroup(p.cmd.Process)
+		_ = killGroup(p.cmd.Process) // it may end by itself just now
 		<-p.done
 	}
 }

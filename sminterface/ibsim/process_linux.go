@@ -12,7 +12,11 @@ func isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// killGroup kills a child that isolate was used on, and its children.
+// killGroup kills a child that isolate was used on, and its children; of
+// another child, it only.
 func killGroup(p *os.Process) error {
-	return syscall.Kill(-p.Pid, syscall.SIGKILL)
+	if syscall.Kill(-p.Pid, syscall.SIGKILL) == nil {
+		return nil
+	}
+	return p.Kill()
 }
