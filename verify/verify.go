@@ -50,8 +50,9 @@ const (
 
 // Check examines the tables t of fabric f, in which every switch has a row by
 // its NodeID, for all LIDs of f. Everything travels on one VL. It takes
-// O(switches x LIDs) time, and memory for the distances between switches (a
-// byte for each pair, up to 256 MB) besides that for the channels.
+// O(switches x LIDs) time. Besides what it needs for each channel it keeps up
+// to five bytes for each pair of switches, and less in fabrics where that
+// would be more than 256 MB.
 //
 // It returns an error when the tables are not of this fabric and when ctx
 // ends; whatever is wrong with the tables is in the Result.
