@@ -64,8 +64,9 @@ func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 			}
 			walk(root, func(c *cobra.Command) {
 				c.DisableAutoGenTag = true
+				c.Long = manText(c.Long)
 				if c.RunE != nil {
-					c.Long = strings.TrimSpace(c.Long+"\n\nExit status:\n") + "\n\n" + exitHelp
+					c.Long += "\n\n" + manText("Exit status:\n"+exitHelp)
 				}
 			})
 			header := &doc.GenManHeader{Section: "1", Source: "ibweave " + version, Manual: "ibweave"}
@@ -74,4 +75,22 @@ func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
 	return cmd
+}
+
+// manText makes Markdown of a help text: indented lines stay lines.
+func manText(help string) string {
+	var b strings.Builder
+	before := false
+	for line := range strings.Lines(help) {
+		indented := strings.HasPrefix(line, "  ")
+		if indented != before {
+			b.WriteByte('\n')
+		}
+		if indented {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+		before = indented
+	}
+	return b.String()
 }
