@@ -54,12 +54,14 @@ func (a *app) compileCommand() *cobra.Command {
 needs to use them.
 
 FILE is ibnetdiscover text or opensm-subnet.lst; zstd and gzip are recognized.
-DIR gets OpenSM's own kinds of files (` + strings.Join([]string{compile.LFTsName, compile.LIDMatrixName, compile.GUID2LIDName}, ",\n") + `,
-` + strings.Join([]string{compile.FDBsName, compile.SubnetListName, compile.ConfigName}, ", ") + `), the fabric with its
-LIDs (` + compile.TopologyName + `), the proof that there is no credit loop
-(` + compile.CertificateName + `), and ` + compile.ManifestName + `. It appears as a whole: a crash
-leaves the old DIR or the new one. With errors in the tables nothing is
-written, unless --force says so.
+DIR gets OpenSM's own kinds of files, the fabric with its LIDs, the proof that
+there is no credit loop, and a manifest:
+  opensm-lfts.dump  opensm-lid-matrix.dump  guid2lid  opensm.conf
+  opensm.fdbs  opensm-subnet.lst  fabric.ibnetdiscover
+  certificate.txt  manifest.json
+
+It appears as a whole: a crash leaves the old DIR or the new one. With errors in
+the tables nothing is written, unless --force says so.
 
 Engines:
 ` + engineHelp(),
