@@ -85,7 +85,7 @@ func TestLoad(t *testing.T) {
 				}
 			}
 
-			discover := exec.Command("timeout", "120", ibsimRun, ibnetdiscover)
+			discover := exec.Command("timeout", "120", ibsimRun, ibnetdiscover, "-t", "10000")
 			discover.Dir, discover.Env = dir, env
 			found, err := discover.Output()
 			stop()

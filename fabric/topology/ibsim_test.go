@@ -77,7 +77,7 @@ func simulate(t *testing.T, text string) func(args ...string) string {
 	}
 	return func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command("ibsim-run", append([]string{"ibnetdiscover"}, args...)...)
+		cmd := exec.Command("ibsim-run", append([]string{"ibnetdiscover", "-t", "10000"}, args...)...)
 		cmd.Env = env
 		var errs bytes.Buffer
 		cmd.Stderr = &errs

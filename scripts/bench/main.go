@@ -31,7 +31,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -196,6 +198,33 @@ func benchAudit(ctx context.Context, out io.Writer, radix, program string, runs 
 	row(out, "ibdmchk", theirs)
 	row(out, "ibweave check", ours)
 	ratio(out, theirs, ours)
+	return busiest(ctx, out, twin.Fabric, fdbs)
+}
+
+// busiest prints the load of the busiest link in OpenSM's tables and in ours.
+func busiest(ctx context.Context, out io.Writer, f *fabric.Fabric, fdbs string) error {
+	data, err := os.ReadFile(fdbs)
+	if err != nil {
+		return err
+	}
+	theirs, _, err := dump.ReadLFTs(fdbs, data, f, dump.Options{})
+	if err != nil {
+		return err
+	}
+	ours, err := updown.Engine{}.Route(ctx, f, lft.Options{})
+	if err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		name   string
+		tables *lft.Tables
+	}{{"OpenSM updn, busiest link", theirs}, {"ibweave updn, busiest link", ours.Tables}} {
+		v, err := verify.Check(ctx, f, t.tables, verify.Options{})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "  %-28s %9d routes, mean %.0f\n", t.name, v.Balance.MaxRoutes, v.Balance.MeanRoutes)
+	}
 	return nil
 }
 

@@ -93,7 +93,7 @@ func TestClients(t *testing.T) {
 	for range 2 * MaxClients {
 		wg.Go(func() {
 			var out bytes.Buffer
-			cmd := s.Command(t.Context(), "ibnetdiscover")
+			cmd := s.Command(t.Context(), "ibnetdiscover", "-t", "10000")
 			cmd.Stdout = &out
 			if err := s.Run(t.Context(), cmd); err != nil {
 				t.Error(err)

@@ -31,9 +31,11 @@ func (r *run) readBack(sim *ibsim.Sim) error {
 }
 
 // readSwitches reads the tables by dump_fts. It prints rows without a path
-// too (-a), and does not look up what destinations are (-n).
+// too (-a), and does not look up what destinations are (-n). On a machine that
+// has more to do than CPUs ibsim may take longer to answer than the second that
+// dump_fts would wait (-t).
 func (r *run) readSwitches(ctx context.Context, sim *ibsim.Sim, c *comparison) error {
-	cmd := sim.Command(ctx, "dump_fts", "-a", "-n")
+	cmd := sim.Command(ctx, "dump_fts", "-a", "-n", "-t", "10000")
 	var said complaints
 	cmd.Stderr = &said
 	in, out := io.Pipe()
