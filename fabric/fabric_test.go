@@ -1,0 +1,369 @@
+package fabric
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestGUID(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		want GUID
+		out  string
+	}{
+		{"0", 0, "0x0000000000000000"},
+		{"2c5eab0300b87b40", 0x2c5eab0300b87b40, "0x2c5eab0300b87b40"},
+		{"0x1", 1, "0x0000000000000001"},
+		{"0XfFfFfFfFfFfFfFfF", 1<<64 - 1, "0xffffffffffffffff"},
+	} {
+		g, err := ParseGUID(test.in)
+		if err != nil || g != test.want || g.String() != test.out {
+			t.Errorf("ParseGUID(%q) = %v, %v; want %s", test.in, g, err, test.out)
+		}
+	}
+	for _, in := range []string{"", "0x", "x1", "0x12345678901234567", "-1", "1 ", "0x0x1", "g"} {
+		if g, err := ParseGUID(in); err == nil {
+			t.Errorf("ParseGUID(%q) = %v, want an error", in, g)
+		}
+	}
+	text, err := json.Marshal(map[string]GUID{"guid": 0xabc})
+	if err != nil || string(text) != `{"guid":"0x0000000000000abc"}` {
+		t.Errorf("JSON %s, %v", text, err)
+	}
+	var back map[string]GUID
+	if err := json.Unmarshal(text, &back); err != nil || back["guid"] != 0xabc {
+		t.Errorf("from JSON %v, %v", back, err)
+	}
+}
+
+func FuzzParseGUID(f *testing.F) {
+	f.Add("0x2c5eab0300b87b40")
+	f.Add("1")
+	f.Fuzz(func(t *testing.T, s string) {
+		g, err := ParseGUID(s)
+		if err != nil {
+			if g != 0 {
+				t.Errorf("%v with an error", g)
+			}
+			return
+		}
+		if h, err := ParseGUID(g.String()); err != nil || h != g {
+			t.Errorf("%q: %v, back %v, %v", s, g, h, err)
+		}
+	})
+}
+
+func TestLink(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		mbps int
+	}{{"1xSDR", 2000}, {"4xFDR10", 40000}, {"4xNDR", 400000}, {"12xXDR", 2400000}} {
+		l, ok := ParseLink(test.in)
+		if !ok || l.String() != test.in || l.Mbps() != test.mbps {
+			t.Errorf("%s: %v, %d Mb/s, %t; want %d", test.in, l, l.Mbps(), ok, test.mbps)
+		}
+	}
+	for _, in := range []string{"", "x", "4x", "3xQDR", "4xqdr", "256xSDR", "4QDR", "-4xQDR", "4xQDR "} {
+		if l, ok := ParseLink(in); ok {
+			t.Errorf("ParseLink(%q) = %v, want none", in, l)
+		}
+	}
+	if l := (Link{Width: 4, Speed: 200}); l.Mbps() != 0 || l.String() != "4x" {
+		t.Errorf("unknown speed: %d Mb/s, %q", l.Mbps(), l)
+	}
+}
+
+func TestParseError(t *testing.T) {
+	cause := errors.New("want 1 to 254")
+	for _, test := range []struct {
+		err  ParseError
+		want string
+	}{
+		{ParseError{File: "f", Line: 3, Column: 4, Text: "[255] x", Err: cause}, "f:3:4: want 1 to 254\n    [255] x"},
+		{ParseError{File: "-", Line: 3, Err: cause}, "-:3: want 1 to 254"},
+		{ParseError{File: "f", Err: cause}, "f: want 1 to 254"},
+		{ParseError{File: "f", Line: 1, Text: strings.Repeat("a", 300), Err: cause}, "f:1: want 1 to 254\n    " + strings.Repeat("a", 200) + "..."},
+	} {
+		if got := test.err.Error(); got != test.want || !errors.Is(&test.err, cause) {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+// small is a switch (GUID 0x20) with three CAs, one of two ports, and a router,
+// cabled to a second switch (0x10).
+func small(t testing.TB) *Builder {
+	t.Helper()
+	var b Builder
+	for _, n := range []Node{
+		{GUID: 0x20, Type: Switch, NumPorts: 8, Description: "one"},
+		{GUID: 0x300, Type: CA, NumPorts: 2, Description: "both"},
+		{GUID: 0x10, Type: Switch, NumPorts: 4, Description: "two", EnhancedPort0: true},
+		{GUID: 0x100, Type: CA, NumPorts: 1, Description: "host"},
+		{GUID: 0x200, Type: Router, NumPorts: 2, Description: "router"},
+	} {
+		if _, err := b.AddNode(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		a int
+		p PortNum
+		z int
+		q PortNum
+	}{{0, 1, 2, 1}, {0, 2, 2, 2}, {0, 3, 1, 1}, {2, 3, 1, 2}, {0, 4, 3, 1}, {4, 2, 2, 4}, {0, 7, 0, 8}} {
+		if err := b.Connect(c.a, c.p, c.z, c.q, Link{Width: 4, Speed: HDR}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &b
+}
+
+func TestBuild(t *testing.T) {
+	b := small(t)
+	if err := b.SetPort(1, 2, 0xabc, 8, 1); err != nil {
+		t.Fatal(err)
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var guids []GUID
+	for n := range NodeID(f.NumNodes()) {
+		guids = append(guids, f.Node(n).GUID)
+	}
+	if want := []GUID{0x10, 0x20, 0x100, 0x200, 0x300}; !slices.Equal(guids, want) {
+		t.Errorf("nodes %v, want %v: switches, then the others, by GUID", guids, want)
+	}
+	if f.NumSwitches() != 2 || f.NumLinks() != 7 || f.NumPorts() != 5+9+2+3+3 {
+		t.Errorf("%d switches, %d links, %d port slots", f.NumSwitches(), f.NumLinks(), f.NumPorts())
+	}
+	if f.Node(0).Order != 2 || f.Node(4).Order != 1 {
+		t.Errorf("order in the input %d and %d, want 2 and 1", f.Node(0).Order, f.Node(4).Order)
+	}
+	ports, to := f.SwitchLinks(1)
+	if want := []PortID{f.Port(1, 1), f.Port(1, 2)}; !slices.Equal(ports, want) || !slices.Equal(to, []NodeID{0, 0}) {
+		t.Errorf("channels %v to %v; want %v, and the cable of a switch to itself not among them", ports, to, want)
+	}
+	want := []PortID{f.Port(2, 1), f.Port(3, 2), f.Port(4, 1), f.Port(4, 2)}
+	if !slices.Equal(f.CAPorts(), want) || !slices.Equal(f.CASwitches(), []NodeID{1, 0, 1, 0}) {
+		t.Errorf("CA ports %v at %v, want %v at [1 0 1 0]", f.CAPorts(), f.CASwitches(), want)
+	}
+	for p := range PortID(f.NumPorts()) {
+		if q := f.Peer(p); q != NoPort && (f.Peer(q) != p || f.Link(p) != f.Link(q)) {
+			t.Errorf("%s: the other end of its cable is not its", f.PortName(p))
+		}
+		if f.Port(f.Owner(p), f.Num(p)) != p {
+			t.Errorf("port %d is number %d of node %d", p, f.Num(p), f.Owner(p))
+		}
+	}
+	both := f.Port(4, 2)
+	if f.PortGUID(both) != 0xabc || f.PortGUID(f.Port(4, 1)) != 0x301 || f.PortGUID(f.Port(0, 0)) != 0x10 || f.PortGUID(f.Port(0, 1)) != 0 {
+		t.Error("port GUIDs are not those set, GUID+p for CAs, and the node's for switch port 0")
+	}
+	if f.MaxLID() != 9 || f.LIDPort(8) != both || f.LIDPort(9) != both || f.LIDPort(7) != NoPort || f.LIDPort(10) != NoPort {
+		t.Error("LID 8 with LMC 1 is not LIDs 8 and 9")
+	}
+	if n, ok := f.NodeByGUID(0x300); !ok || n != 4 {
+		t.Errorf("GUID 0x300 is node %d", n)
+	}
+	if _, ok := f.SwitchByGUID(0x300); ok {
+		t.Error("GUID 0x300 is no switch's")
+	}
+	if _, ok := f.NodeByGUID(0x301); ok {
+		t.Error("GUID 0x301 is no node's")
+	}
+	var ends []PortID
+	f.EndPorts(func(p PortID) { ends = append(ends, p) })
+	if want := append([]PortID{f.Port(0, 0), f.Port(1, 0)}, want...); !slices.Equal(ends, want) {
+		t.Errorf("end ports %v, want %v", ends, want)
+	}
+}
+
+func TestBuilderErrors(t *testing.T) {
+	for _, test := range []struct {
+		want string
+		do   func(b *Builder) error
+	}{
+		{"255 ports, want at most 254", func(b *Builder) error {
+			_, err := b.AddNode(Node{GUID: 1, Type: Switch, NumPorts: 255})
+			return err
+		}},
+		{"no such node type: 4", func(b *Builder) error {
+			_, err := b.AddNode(Node{GUID: 1, Type: 4})
+			return err
+		}},
+		{`port 9 of "one", which has ports 1 to 8`, func(b *Builder) error { return b.Connect(0, 9, 3, 1, Link{}) }},
+		{`port 0 of "host", which has ports 1 to 1`, func(b *Builder) error { return b.Connect(0, 5, 3, 0, Link{}) }},
+		{"port 0 of a switch takes no cable", func(b *Builder) error { return b.Connect(0, 0, 4, 1, Link{}) }},
+		{`port 1 of "one" has a cable already`, func(b *Builder) error { return b.Connect(0, 1, 4, 1, Link{}) }},
+		{`port 1 of "host" has a cable already`, func(b *Builder) error { return b.Connect(0, 5, 3, 1, Link{}) }},
+		{`a cable from port 5 of "one" to itself`, func(b *Builder) error { return b.Connect(0, 5, 0, 5, Link{}) }},
+		{"no node 9", func(b *Builder) error { return b.Connect(9, 1, 0, 5, Link{}) }},
+		{`port 1 of switch "one" is no end port`, func(b *Builder) error { return b.SetPort(0, 1, 0, 1, 0) }},
+		{`GUID 0x0000000000000020 is on two nodes, "one" and "again"`, func(b *Builder) error {
+			return build(b, Node{GUID: 0x20, Type: Switch, Description: "again"})
+		}},
+		{`GUID 0x0000000000000020 is on two nodes, "one" and "a CA"`, func(b *Builder) error {
+			return build(b, Node{GUID: 0x20, Type: CA, Description: "a CA"})
+		}},
+		{`node "nobody" has GUID 0`, func(b *Builder) error { return build(b, Node{Type: CA, Description: "nobody"}) }},
+		{`LID 5 is claimed by "two"[0] and by "host"[1]`, func(b *Builder) error { return lid(b, 2, 0, 5, 0, 3, 1, 5, 0) }},
+		{`LID 4 is claimed by "two"[0] and by "host"[1]`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 4, 2) }},
+		{`"host"[1]: LID 5 is not a multiple of 2, as LMC 1 wants`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 5, 1) }},
+		{`"host"[1]: LMC 8, want 0 to 7`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 5, 8) }},
+		{`"host"[1]: LID 49152, want 1 to 49151`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 0xc000, 0) }},
+	} {
+		if err := test.do(small(t)); err == nil || err.Error() != test.want {
+			t.Errorf("error %v, want %s", err, test.want)
+		}
+	}
+}
+
+func build(b *Builder, n Node) error {
+	if _, err := b.AddNode(n); err != nil {
+		return err
+	}
+	_, err := b.Build()
+	return err
+}
+
+func lid(b *Builder, n int, p PortNum, l LID, lmc uint8, m int, q PortNum, k LID, kmc uint8) error {
+	if err := b.SetPort(n, p, 0, l, lmc); err != nil {
+		return err
+	}
+	if err := b.SetPort(m, q, 0, k, kmc); err != nil {
+		return err
+	}
+	_, err := b.Build()
+	return err
+}
+
+func TestDisconnect(t *testing.T) {
+	b := small(t)
+	if peer, port, ok := b.Connected(0, 3); !ok || peer != 1 || port != 1 {
+		t.Errorf("port 3 goes to node %d port %d, %t; want 1, 1", peer, port, ok)
+	}
+	b.Disconnect(1, 1)
+	b.Disconnect(1, 1)
+	if _, _, ok := b.Connected(0, 3); ok {
+		t.Error("a cable with one end")
+	}
+	if err := b.Connect(0, 3, 1, 1, Link{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDistances compares with a search from each switch by itself.
+func TestDistances(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 150).Draw(rt, "switches")
+		var b Builder
+		for i := range n {
+			if _, err := b.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 250}); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		ports := make([]PortNum, n)
+		for range rapid.IntRange(0, 200).Draw(rt, "links") {
+			i := rapid.IntRange(0, n-1).Draw(rt, "i")
+			j := min(n-1, i+rapid.IntRange(0, 5).Draw(rt, "j"))
+			if ports[i] > 240 || ports[j] > 240 {
+				continue
+			}
+			ports[i]++
+			p := ports[i]
+			ports[j]++
+			if err := b.Connect(i, p, j, ports[j], Link{}); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		f, err := b.Build()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		m := f.Distances()
+		for s := range NodeID(n) {
+			want := bytes.Repeat([]byte{Unreachable}, n)
+			want[s] = 0
+			for queue := []NodeID{s}; len(queue) > 0; queue = queue[1:] {
+				_, to := f.SwitchLinks(queue[0])
+				for _, u := range to {
+					if want[u] == Unreachable {
+						want[u] = want[queue[0]] + 1
+						queue = append(queue, u)
+					}
+				}
+			}
+			if got := m.To(s); !bytes.Equal(got, want) {
+				rt.Fatalf("to %d: %v, want %v", s, got, want)
+			}
+		}
+		if m.TooLong() {
+			rt.Fatal("no path is that long")
+		}
+	})
+}
+
+// TestDistancesTooLong: a line of switches.
+func TestDistancesTooLong(t *testing.T) {
+	for _, n := range []int{254, 255, 300} {
+		var b Builder
+		for i := range n {
+			if _, err := b.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 2}); err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 {
+				if err := b.Connect(i-1, 2, i, 1, Link{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		f, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := f.Distances()
+		if got, want := m.To(0)[n-1], uint8(min(n-1, int(MaxHops))); got != want || m.TooLong() != (n > 254) {
+			t.Errorf("%d switches: distance %d, too long %t; want %d, %t", n, got, m.TooLong(), want, n > 254)
+		}
+	}
+}
+
+func BenchmarkDistances(b *testing.B) {
+	const n = 1620 // a torus of 45x36
+	var builder Builder
+	for i := range n {
+		if _, err := builder.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 4}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range n {
+		x, y := i/36, i%36
+		for _, c := range []struct {
+			to   int
+			p, q PortNum
+		}{{(x+1)%45*36 + y, 1, 3}, {x*36 + (y+1)%36, 2, 4}} {
+			if err := builder.Connect(i, c.p, c.to, c.q, Link{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	f, err := builder.Build()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run(fmt.Sprintf("torus/%d", n), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			f.allDistances()
+		}
+	})
+}
