@@ -6,7 +6,8 @@ time=${1:-10s}
 
 targets=0
 for package in $(go list ./...); do
-	for name in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+	listed=$(go test -list '^Fuzz' "$package")
+	for name in $(grep '^Fuzz' <<<"$listed" || true); do
 		echo "fuzz $package $name for $time"
 		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$package"
 		targets=$((targets + 1))
