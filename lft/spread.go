@@ -180,7 +180,11 @@ func (s *Spread) Near() []fabric.NodeID { return s.near }
 
 // round is how many destinations see the same loads.
 func (s *Spread) round() int {
-	return min(max(1, len(s.jobs)/roundsAtLeast), maxRound)
+	n := len(s.jobs) / roundsAtLeast
+	if n <= 1 {
+		return 1
+	}
+	return min((n+3)&^3, maxRound) // a multiple of most numbers of CPUs
 }
 
 // addJobs lists the LIDs that t delivers, and fills t's own row for them.
@@ -331,7 +335,7 @@ type Placer struct {
 	keys    []uint64 // by index in sides
 	taken   []uint8  // by index in the LIDs of the job: index in sides
 	chosen  int      // how many sides repeat may use, 0 for none
-	start   int      // the port that is the first of sides
+	began   int      // the port that is the first of sides
 }
 
 // way is the best way on from a switch as a round begins, and what the job
@@ -380,15 +384,26 @@ func (p *Placer) Single() bool { return p.job.idle() && len(p.job.lids) == 1 }
 // of which there must be at least one, all leading to other switches.
 func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
 	if p.job.idle() {
-		row := p.s.tables.Row(u)
-		for i, lid := range p.job.lids {
-			row[lid] = p.s.num[ports[(p.turn+i)%len(ports)]]
+		row, at := p.s.tables.Row(u), p.start(ports)
+		for _, lid := range p.job.lids {
+			row[lid] = p.s.num[ports[at]]
+			if at++; at == len(ports) {
+				at = 0
+			}
 		}
 		return
 	}
 	p.order = append(p.order, u)
 	p.ports = append(p.ports, ports...)
 	p.first = append(p.first, int32(len(p.ports)))
+}
+
+// start is the port that comes first where equal ports are used in turn.
+func (p *Placer) start(ports []fabric.PortID) int {
+	if len(ports) == 1 {
+		return 0
+	}
+	return int(uint32(p.turn) % uint32(len(ports))) // a third of the time of 64 bits
 }
 
 func (p *Placer) merge() {
@@ -481,13 +496,7 @@ func (p *Placer) place() {
 	if job.idle() {
 		return
 	}
-	for u, h := range s.hosts {
-		row := p.weight[u*p.stride:][:len(lids)]
-		clear(row[:job.mgmt])
-		for k := job.mgmt; k < len(row); k++ {
-			row[k] = h
-		}
-	}
+	clear(p.weight)
 	p.look(job.t)
 	every := max(1, len(p.order)/flushesAtLeast)
 	for i, u := range p.order {
@@ -496,13 +505,29 @@ func (p *Placer) place() {
 		}
 		ports := p.ports[p.first[i]:p.first[i+1]]
 		row := s.tables.Row(u)
-		weight := p.weight[int(u)*p.stride:][:len(lids)]
-		sum := uint64(0)
-		for _, w := range weight {
-			sum += uint64(w)
+		start := p.start(ports)
+		source := p.ahead[u].came == 0 // nothing comes to u from other switches
+		if source && s.hosts[u] > 0 && p.repeats(ports) {
+			p.repeat(ports, s.hosts[u], row)
+			continue
 		}
-		switch start := p.turn % len(ports); {
-		case sum == 0:
+		weight := p.weight[int(u)*p.stride:][:len(lids)]
+		routes, loaded := uint64(0), 0
+		if h := s.hosts[u]; h > 0 {
+			for k := job.mgmt; k < len(weight); k++ {
+				weight[k] += h
+			}
+		} else if source {
+			weight = nil
+		}
+		for _, w := range weight {
+			if w > 0 {
+				routes += uint64(w)
+				loaded++
+			}
+		}
+		switch {
+		case loaded == 0:
 			for _, lid := range lids {
 				row[lid] = s.num[ports[start]]
 				if start++; start == len(ports) {
@@ -510,9 +535,9 @@ func (p *Placer) place() {
 				}
 			}
 		case len(ports) == 1:
-			p.only(u, ports[0], row, weight, sum)
-		case p.ahead[u].came == 0 && p.repeats(ports):
-			p.repeat(ports, s.hosts[u], row)
+			p.only(u, ports[0], row, weight, routes)
+		case loaded == 1:
+			p.one(u, ports, start, row, weight, routes)
 		default:
 			p.choose(u, ports, start, row, weight)
 		}
@@ -535,12 +560,50 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, we
 	}
 }
 
+// one does what choose does where a single LID carries load.
+func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32, routes uint64) {
+	s := p.s
+	p.withdraw(u)
+	least, best := math.Inf(1), ports[start]
+	at := start
+	for range ports {
+		c := ports[at]
+		if g := cube(float64(s.load[c])) + cube(p.greatest(s.to[c])); g < least {
+			least, best = g, c
+		}
+		if at++; at == len(ports) {
+			at = 0
+		}
+	}
+	next := s.to[best]
+	p.pending[best] += routes * s.unit[best]
+	p.send(next, float64(routes))
+	onward := p.weight[int(next)*p.stride:][:len(weight)]
+	for k, lid := range p.job.lids {
+		if weight[k] > 0 {
+			row[lid] = s.num[best]
+			onward[k] += weight[k]
+			continue
+		}
+		row[lid] = s.num[ports[at]]
+		if at++; at == len(ports) {
+			at = 0
+		}
+	}
+}
+
+// withdraw takes back what was expected to go on from u by its best way, since
+// now it is known.
+func (p *Placer) withdraw(u fabric.NodeID) {
+	if came := p.ahead[u].came; came > 0 {
+		p.expect(p.ahead[u].next, p.job.t, -came)
+	}
+}
+
 // choose sends each LID through the channel of ports that costs least.
 func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32) {
-	s, t, lids := p.s, p.job.t, p.job.lids
-	if came := p.ahead[u].came; came > 0 {
-		p.expect(p.ahead[u].next, t, -came)
-	}
+	s, lids := p.s, p.job.lids
+	p.withdraw(u)
 	sides := p.sides[:len(ports)]
 	keys := p.keys[:len(ports)]
 	for i := range sides {
@@ -585,7 +648,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 			p.send(x.to, float64(x.routes))
 		}
 	}
-	p.chosen, p.start = len(ports), start
+	p.chosen, p.began = len(ports), start
 	if p.ahead[u].came > 0 {
 		p.chosen = 0
 	}
@@ -597,7 +660,7 @@ func (p *Placer) repeats(ports []fabric.PortID) bool {
 	if p.chosen != len(ports) {
 		return false
 	}
-	at := p.start
+	at := p.began
 	for i := range p.sides[:len(ports)] {
 		if p.s.to[ports[at]] != p.sides[i].to {
 			return false
@@ -612,7 +675,7 @@ func (p *Placer) repeats(ports []fabric.PortID) bool {
 // repeat chooses as choose did the last time.
 func (p *Placer) repeat(ports []fabric.PortID, hosts uint32, row []fabric.PortNum) {
 	s := p.s
-	at := p.start
+	at := p.began
 	sides := p.sides[:len(ports)]
 	for i := range sides {
 		c := ports[at]

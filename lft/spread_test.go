@@ -36,12 +36,12 @@ func routed(t testing.TB, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tab
 // ones are beyond what is placed again.
 func TestSpreadFatTree(t *testing.T) {
 	for _, test := range []struct {
-		name       string
-		spec       gen.FatTreeSpec
-		drop       int
-		percentile int64 // of the bound, the most allowed
+		name    string
+		spec    gen.FatTreeSpec
+		drop    int
+		percent int64 // of the bound, the most allowed
 	}{
-		{"radix 12", gen.FatTreeSpec{Radix: 12, Levels: 3}, 0, 100},
+		{"radix 12", gen.FatTreeSpec{Radix: 12, Levels: 3}, 0, 105},
 		{"radix 12, 30 links missing", gen.FatTreeSpec{Radix: 12, Levels: 3}, 30, 135},
 		{"radix 16", gen.FatTreeSpec{Radix: 16, Levels: 3}, 0, 110},
 		{"radix 16, 11 hosts a leaf", gen.FatTreeSpec{Radix: 16, Levels: 3, HostsPerLeaf: 11}, 0, 125},
@@ -64,8 +64,8 @@ func TestSpreadFatTree(t *testing.T) {
 				n := int64(len(ports))
 				bound = max(bound, (h*(int64(len(f.CAPorts()))-h)+n-1)/n)
 			}
-			if got := v.Balance.MaxRoutes; got < bound || got*100 > bound*test.percentile {
-				t.Errorf("%d routes on the most loaded link, want %d to %d", got, bound, bound*test.percentile/100)
+			if got := v.Balance.MaxRoutes; got < bound || got*100 > bound*test.percent {
+				t.Errorf("%d routes on the most loaded link, want %d to %d", got, bound, bound*test.percent/100)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ const (
 	// bounds the channels that all trials visit together, as far as minTrials
 	// and minTargets allow.
 	allTops    = 64
-	trialWork  = 1 << 21
+	trialWork  = 1 << 20
 	minTrials  = 8
 	minTargets = 32
 )

@@ -16,8 +16,10 @@
 package updown
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -53,10 +55,7 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	}
 	s := lft.NewSpread(f)
 	d := newDirections(f, order)
-	near := make([]fabric.NodeID, 0, len(order.Rank)) // by rank
-	for _, u := range s.Near() {
-		near = append(near, fabric.NodeID(order.Rank[u]))
-	}
+	near := d.near()
 	var tooLong atomic.Bool
 	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
 		tree := newTree(d, near)
@@ -127,6 +126,21 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 		d.down.first = append(d.down.first, int32(len(d.down.to)))
 	}
 	return d
+}
+
+// near lists all ranks so that those with the same upward neighbours are
+// together: Spread is fastest when they follow each other.
+func (d *directions) near() []fabric.NodeID {
+	list := make([]fabric.NodeID, len(d.order.Switch))
+	for r := range list {
+		list[r] = fabric.NodeID(r)
+	}
+	slices.SortFunc(list, func(a, b fabric.NodeID) int {
+		x, _ := d.up.of(int32(a))
+		y, _ := d.up.of(int32(b))
+		return cmp.Or(slices.Compare(x, y), cmp.Compare(a, b))
+	})
+	return list
 }
 
 // tree is the paths to one destination switch: scratch of one worker. It
@@ -228,7 +242,7 @@ func (x *tree) ports(r int32) []fabric.PortID {
 func (x *tree) port(r int32, turn int) []fabric.PortID {
 	to, port, hops := x.side(r)
 	want := x.hops[r] - 1
-	i := turn % len(to)
+	i := int(uint32(turn) % uint32(len(to)))
 	for hops[to[i]] != want {
 		if i++; i == len(to) {
 			i = 0

@@ -1,9 +1,10 @@
 // Command bench measures ibweave against the programs that do the same work
 // on real fabrics, in one run on one machine, turn by turn:
 //
-//   - routing and verification against OpenSM's own engine, from "building
-//     routing with" to "tables configured" in its log at -D 0x07, where it
-//     writes no dumps; OpenSM does not verify;
+//   - routing and verification by ibweave compile --dry-run, as it says in its
+//     seconds, against OpenSM's own engine, from "building routing with" to
+//     "tables configured" in its log at -D 0x07, where it writes no dumps;
+//     OpenSM does not verify;
 //   - the audit of OpenSM's dumps, as whole processes that read the text,
 //     against ibdmchk.
 //
@@ -13,6 +14,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,6 +32,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -63,7 +66,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if radix == "" {
 			continue
 		}
-		if err := benchRoute(ctx, out, radix, strings.Split(*engines, ","), *runs); err != nil {
+		if err := benchRoute(ctx, out, radix, *program, strings.Split(*engines, ","), *runs); err != nil {
 			return err
 		}
 	}
@@ -96,7 +99,7 @@ func fatTree(out io.Writer, radix string) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-func benchRoute(ctx context.Context, out io.Writer, radix string, engines []string, runs int) error {
+func benchRoute(ctx context.Context, out io.Writer, radix, program string, engines []string, runs int) error {
 	f, err := fatTree(out, radix)
 	if err != nil {
 		return err
@@ -105,45 +108,47 @@ func benchRoute(ctx context.Context, out io.Writer, radix string, engines []stri
 	if err != nil {
 		return err
 	}
+	dir, err := os.MkdirTemp("", "ibweave-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	text := filepath.Join(dir, "fabric.ibnetdiscover")
+	if err := os.WriteFile(text, topology.Append(nil, f), 0o644); err != nil {
+		return err
+	}
 	for _, name := range engines {
-		engine, err := compile.EngineByName(name)
-		if err != nil {
-			return err
-		}
-		var theirs, route, check, both []time.Duration
+		var theirs, route, check, both, process []time.Duration
 		for range runs {
 			t, err := openSM(ctx, twin, name, 0x07, "")
 			if err != nil {
 				return err
 			}
 			theirs = append(theirs, t)
-			runtime.GC()
-			start := time.Now()
-			r, err := engine.Route(ctx, f, lft.Options{})
+			t, said, err := whole(ctx, "", program, "compile", "-t", text, "-e", name, "--dry-run", "--format", "json")
 			if err != nil {
+				return fmt.Errorf("%s compile: %w\n%s", program, err, said)
+			}
+			var summary struct {
+				Seconds compile.Seconds `json:"seconds"`
+			}
+			if err := json.Unmarshal([]byte(said), &summary); err != nil {
 				return err
 			}
-			routed := time.Now()
-			v, err := verify.Check(ctx, f, r.Tables, verify.Options{})
-			if err != nil {
-				return err
-			}
-			end := time.Now()
-			if g := engine.Guarantee(); g.Has(lft.NoCreditLoop) && v.Verdict != verify.VerdictClean {
-				return fmt.Errorf("%s: verdict %s", name, v.Verdict)
-			}
-			route = append(route, routed.Sub(start))
-			check = append(check, end.Sub(routed))
-			both = append(both, end.Sub(start))
+			r, v := duration(summary.Seconds.Route), duration(summary.Seconds.Verify)
+			route, check, both, process = append(route, r), append(check, v), append(both, r+v), append(process, t)
 		}
 		row(out, "OpenSM "+name, theirs)
 		row(out, "ibweave "+name+", route", route)
 		row(out, "ibweave "+name+", verify", check)
 		row(out, "ibweave "+name+", both", both)
+		row(out, "ibweave "+name+", process", process)
 		ratio(out, theirs, both)
 	}
 	return nil
 }
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 // openSM runs OpenSM once on a new ibsim, since it takes over the tables that
 // it finds, and returns the time that its engine took. Dumps go to dir.
