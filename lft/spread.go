@@ -143,19 +143,22 @@ func chain(dist *fabric.HopMatrix, switches int) []fabric.NodeID {
 // sortJobs puts destinations near each other in the switch graph far apart in
 // the list, so that those of a round meet as little as possible: the chain of
 // switches is cut into as many pieces as a round has destinations, and a round
-// takes one of each piece. Destinations with hosts come first; those without
-// carry no load.
+// takes one of each piece. Destinations with hosts come first. Those without
+// carry no load; they follow by LID, and a worker takes a block of them, so that
+// workers do not write to the same cache lines in turn.
 func (s *Spread) sortJobs() {
 	place := make([]int, len(s.hosts))
 	for i, u := range s.near {
 		place[u] = i
 	}
 	slices.SortStableFunc(s.jobs, func(a, b spreadJob) int {
-		if a.idle() != b.idle() {
-			if b.idle() {
-				return -1
-			}
+		switch {
+		case a.idle() && b.idle():
+			return int(a.lids[0]) - int(b.lids[0])
+		case a.idle():
 			return 1
+		case b.idle():
+			return -1
 		}
 		return place[a.t] - place[b.t]
 	})
@@ -245,18 +248,21 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		grow[w] = newGrow()
 		placers[w] = newPlacer(s, longest)
 	}
-	// each lets the workers take jobs until none is left.
-	each := func(jobs []spreadJob, first int) {
+	// each lets the workers take jobs, some at a time, until none is left.
+	each := func(jobs []spreadJob, first, some int) {
 		var next atomic.Int32
 		work := func(w int) {
 			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(jobs) || ctx.Err() != nil {
+				to := int(next.Add(int32(some)))
+				from := to - some
+				if from >= len(jobs) || ctx.Err() != nil {
 					return
 				}
-				placers[w].begin(&jobs[i], first+i)
-				grow[w](jobs[i].t, placers[w])
-				placers[w].place()
+				for i := from; i < min(to, len(jobs)); i++ {
+					placers[w].begin(&jobs[i], first+i)
+					grow[w](jobs[i].t, placers[w])
+					placers[w].place()
+				}
 			}
 		}
 		var wg sync.WaitGroup
@@ -267,12 +273,12 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		wg.Wait()
 	}
 	for first := 0; first < s.loaded; first += round {
-		each(s.jobs[first:min(first+round, s.loaded)], first)
+		each(s.jobs[first:min(first+round, s.loaded)], first, 1)
 		for _, p := range placers {
 			p.merge()
 		}
 	}
-	each(s.jobs[s.loaded:], s.loaded)
+	each(s.jobs[s.loaded:], s.loaded, BlockSize)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ type Tables struct {
 func NewTables(switches int, maxLID fabric.LID) *Tables {
 	stride := (int(maxLID)/BlockSize + 1) * BlockSize
 	t := &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
+	adviseHugePages(t.entries)
 	if len(t.entries) > 0 {
 		t.entries[0] = fabric.NoPath
 		for n := 1; n < len(t.entries); n *= 2 {

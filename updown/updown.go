@@ -89,6 +89,7 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 // directions is the switch graph by rank, upward and downward channels apart.
 type directions struct {
 	order *Order
+	dist  *fabric.HopMatrix
 	up    channels
 	down  channels
 }
@@ -109,7 +110,7 @@ func (c *channels) of(r int32) (to []int32, port []fabric.PortID) {
 
 func newDirections(f *fabric.Fabric, order *Order) *directions {
 	n := f.NumSwitches()
-	d := &directions{order: order}
+	d := &directions{order: order, dist: f.Distances()}
 	d.up.first = make([]int32, 1, n+1)
 	d.down.first = make([]int32, 1, n+1)
 	for r, s := range order.Switch {
@@ -191,15 +192,19 @@ func (x *tree) grow(t fabric.NodeID) bool {
 		}
 	}
 	// Upward neighbours have lower ranks: one pass from the top.
+	minimal := x.d.dist.To(t)
 	copy(x.hops, x.down)
 	for u, h := range x.hops {
 		if h != fabric.Unreachable {
 			continue
 		}
 		least := fabric.Unreachable
+		shortest := minimal[x.d.order.Switch[u]] // no neighbour can be nearer than that less one
 		above, _ := x.d.up.of(int32(u))
 		for _, v := range above {
-			least = min(least, x.hops[v])
+			if least = min(least, x.hops[v]); least < shortest {
+				break
+			}
 		}
 		if least == fabric.Unreachable {
 			continue
