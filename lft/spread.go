@@ -328,11 +328,12 @@ type Placer struct {
 	order []fabric.NodeID // farthest first
 	first []int32         // by index in order, one more: its part of ports
 	ports []fabric.PortID
+	index []int32 // by NodeID: index in order
+	jobs  int     // how many jobs there were
 
 	stride  int
 	weight  []uint32  // by switch and LID of the job: sources behind the switch
 	ahead   []way     // by NodeID
-	total   []float64 // by NodeID: cost of the way, as the round begins
 	pending []uint64  // by PortID: load to add when the round ends
 	sent    []float64 // by NodeID: routes sent there since the last flush
 	sentTo  []fabric.NodeID
@@ -351,6 +352,8 @@ type way struct {
 	came float64       // routes to the destination that come to the switch, or are expected to
 	each float64       // load of one route, divided among the ports of the switch
 	next fabric.NodeID // where the channel leads; the destination has no way
+	cost float64       // sum of the cubes of the loads on it, as the round begins
+	job  int           // the job that all this belongs to
 	// most is what greatest found as of flush known.
 	most  float64
 	known int
@@ -363,7 +366,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 		stride:  lids,
 		weight:  make([]uint32, n*lids),
 		ahead:   make([]way, n),
-		total:   make([]float64, n),
+		index:   make([]int32, n),
 		pending: make([]uint64, s.fab.NumPorts()),
 		sent:    make([]float64, n),
 		sides:   make([]side, 256),
@@ -374,6 +377,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 
 func (p *Placer) begin(job *spreadJob, turn int) {
 	p.job, p.turn = job, turn
+	p.jobs++
 	p.order, p.ports = p.order[:0], p.ports[:0]
 	p.first = append(p.first[:0], 0)
 }
@@ -399,6 +403,7 @@ func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
 		}
 		return
 	}
+	p.index[u] = int32(len(p.order))
 	p.order = append(p.order, u)
 	p.ports = append(p.ports, ports...)
 	p.first = append(p.first, int32(len(p.ports)))
@@ -427,7 +432,7 @@ func cube(load float64) float64 { return float64(load * load * load) }
 // greatest is the greatest load on the way from v to the destination, as of
 // the last flush.
 func (p *Placer) greatest(v fabric.NodeID) float64 {
-	w := &p.ahead[v]
+	w := p.way(v)
 	if w.known != p.flushes {
 		w.most, w.known = p.follow(v), p.flushes
 	}
@@ -437,7 +442,7 @@ func (p *Placer) greatest(v fabric.NodeID) float64 {
 func (p *Placer) follow(v fabric.NodeID) float64 {
 	most := 0.0
 	for v != p.job.t {
-		w := &p.ahead[v]
+		w := p.way(v)
 		most = max(most, w.near+float64(w.came*w.each))
 		v = w.next
 	}
@@ -447,7 +452,7 @@ func (p *Placer) follow(v fabric.NodeID) float64 {
 // expect adds routes to the way from v to t.
 func (p *Placer) expect(v, t fabric.NodeID, routes float64) {
 	for v != t {
-		w := &p.ahead[v]
+		w := p.way(v)
 		w.came += routes
 		v = w.next
 	}
@@ -471,29 +476,43 @@ func (p *Placer) flush() {
 	p.chosen = 0
 }
 
-// look finds the best way on from every switch, nearest first.
-func (p *Placer) look(t fabric.NodeID) {
+// way finds the best way on from v when it is first asked for: of the many
+// switches that only send, it never is.
+func (p *Placer) way(v fabric.NodeID) *way {
+	w := &p.ahead[v]
+	if w.job != p.jobs {
+		p.look(v)
+	}
+	return w
+}
+
+func (p *Placer) look(v fabric.NodeID) {
 	s := p.s
-	p.total[t] = 0
-	p.ahead[t] = way{known: -1}
-	for i := len(p.order) - 1; i >= 0; i-- {
-		u := p.order[i]
+	found := way{job: p.jobs, known: -1}
+	if v != p.job.t {
+		i := p.index[v]
 		ports := p.ports[p.first[i]:p.first[i+1]]
-		least, best := math.Inf(1), ports[0]
+		best := ports[0]
+		found.cost = math.Inf(1)
 		for _, c := range ports {
-			if g := cube(float64(s.load[c])) + p.total[s.to[c]]; g < least {
-				least, best = g, c
+			if g := cube(float64(s.load[c])) + p.way(s.to[c]).cost; g < found.cost {
+				found.cost, best = g, c
 			}
 		}
-		p.total[u] = least
-		p.ahead[u] = way{
-			near: float64(s.load[best]),
-			each: float64(s.unit[best]) / float64(len(ports)),
-			next: s.to[best],
-
-			known: -1,
-		}
+		found.near = float64(s.load[best])
+		found.each = float64(s.unit[best]) / float64(len(ports))
+		found.next = s.to[best]
 	}
+	p.ahead[v] = found
+}
+
+// came is how many routes come to u, all of them once all that send to it are
+// placed and flushed.
+func (p *Placer) came(u fabric.NodeID) float64 {
+	if w := &p.ahead[u]; w.job == p.jobs {
+		return w.came
+	}
+	return 0
 }
 
 // place fills the tables for the job, whose ports are all known.
@@ -503,7 +522,6 @@ func (p *Placer) place() {
 		return
 	}
 	clear(p.weight)
-	p.look(job.t)
 	every := max(1, len(p.order)/flushesAtLeast)
 	for i, u := range p.order {
 		if i%every == 0 || p.sent[u] > 0 {
@@ -512,7 +530,7 @@ func (p *Placer) place() {
 		ports := p.ports[p.first[i]:p.first[i+1]]
 		row := s.tables.Row(u)
 		start := p.start(ports)
-		source := p.ahead[u].came == 0 // nothing comes to u from other switches
+		source := p.came(u) == 0 // nothing comes to u from other switches
 		if source && s.hosts[u] > 0 && p.repeats(ports) {
 			p.repeat(ports, s.hosts[u], row)
 			continue
@@ -561,7 +579,7 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, we
 		onward[k] += w
 	}
 	p.pending[c] += sum * s.unit[c]
-	if more := float64(sum) - p.ahead[u].came; more > 0 {
+	if more := float64(sum) - p.came(u); more > 0 {
 		p.send(s.to[c], more)
 	}
 }
@@ -601,7 +619,7 @@ func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fa
 // withdraw takes back what was expected to go on from u by its best way, since
 // now it is known.
 func (p *Placer) withdraw(u fabric.NodeID) {
-	if came := p.ahead[u].came; came > 0 {
+	if came := p.came(u); came > 0 {
 		p.expect(p.ahead[u].next, p.job.t, -came)
 	}
 }
@@ -655,7 +673,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 		}
 	}
 	p.chosen, p.began = len(ports), start
-	if p.ahead[u].came > 0 {
+	if p.came(u) > 0 {
 		p.chosen = 0
 	}
 }
