@@ -28,6 +28,19 @@ type Options struct {
 	// Roots puts these switches on top of the up*/down* order, the first
 	// highest; empty leaves the choice to the engine.
 	Roots []fabric.NodeID
+	// VLs is how many data VLs the fabric's ports have, 1 to MaxDataVLs; 0
+	// leaves that to the engine, which then takes what it needs.
+	VLs int
+	// Origin is the switch with coordinates 0,0 of a mesh; 0 leaves the
+	// choice to the engine.
+	Origin fabric.GUID
+	// Dims is the size of each dimension of a mesh, in order; nil leaves it to
+	// the engine to find out.
+	Dims []int
+	// NoWrap leaves the cables that close a dimension of a torus unused.
+	NoWrap bool
+	// Repair routes around missing cables and switches of a mesh.
+	Repair bool
 }
 
 // Engine computes the forwarding tables of a fabric whose end ports all have
@@ -62,4 +75,10 @@ type Routing struct {
 	// Order is the total order of the switches that an up*/down* engine
 	// used: rank by NodeID, 0 on top. Nil for other engines.
 	Order []int32
+	// SL2VL is the SL-to-VL tables that the guarantee needs, nil when it needs
+	// one VL only, and all traffic may use the same.
+	SL2VL *SL2VL
+	// PathSLs is the SL that the guarantee wants each path to have; nil means
+	// that any path may use any SL.
+	PathSLs *PathSLs
 }

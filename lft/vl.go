@@ -1,0 +1,209 @@
+package lft
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+const (
+	// NumSLs is how many service levels there are (IBA 7.6.5).
+	NumSLs = 16
+	// MaxDataVLs is how many virtual lanes carry data; VL15 is for subnet
+	// management alone (IBA 7.6.4).
+	MaxDataVLs = 15
+	// DropVL in an SL-to-VL map drops the packet (IBA 7.6.6).
+	DropVL fabric.VL = 15
+)
+
+// VLMap is one SL-to-VL mapping table (IBA 14.2.5.8): the VL by SL, each 0 to
+// 15, where DropVL discards the packet.
+type VLMap [NumSLs]fabric.VL
+
+// IdentityVLs maps each SL to the VL of its number, modulo vls, the number of
+// data VLs, 1 to MaxDataVLs.
+func IdentityVLs(vls int) VLMap {
+	var m VLMap
+	for sl := range m {
+		m[sl] = fabric.VL(sl % vls)
+	}
+	return m
+}
+
+// ConstantVL maps all SLs to v.
+func ConstantVL(v fabric.VL) VLMap {
+	var m VLMap
+	for sl := range m {
+		m[sl] = v
+	}
+	return m
+}
+
+// SL2VL is the SL-to-VL mapping tables of a whole fabric. A switch has one for
+// each port that a packet may come in by, its own port 0 included, and each
+// port that it may leave by; a CA or router has one for each of its ports. A
+// map that occurs often is stored once.
+type SL2VL struct {
+	fab   *fabric.Fabric
+	start []int32  // by PortID of the way out: where its row of index begins
+	index []uint16 // by way out and number of the way in: index in maps
+	maps  []VLMap
+	known map[VLMap]uint16
+}
+
+// NewSL2VL gives every port of f the map m.
+func NewSL2VL(f *fabric.Fabric, m VLMap) *SL2VL {
+	s := &SL2VL{
+		fab:   f,
+		start: make([]int32, f.NumPorts()+1),
+		maps:  []VLMap{m},
+		known: map[VLMap]uint16{m: 0},
+	}
+	n := int32(0)
+	for p := range fabric.PortID(f.NumPorts()) {
+		s.start[p] = n
+		n += int32(s.waysIn(f.Owner(p)))
+	}
+	s.start[f.NumPorts()] = n
+	s.index = make([]uint16, n)
+	return s
+}
+
+// waysIn is how many ports a packet may come in by: for CAs and routers, whose
+// tables do not depend on it, one.
+func (s *SL2VL) waysIn(n fabric.NodeID) int {
+	if s.fab.IsSwitch(n) {
+		return int(s.fab.Node(n).NumPorts) + 1
+	}
+	return 1
+}
+
+// Fabric is the fabric whose ports the tables are of.
+func (s *SL2VL) Fabric() *fabric.Fabric { return s.fab }
+
+// At is the map for packets that come in by port in of a switch, 0 for its own,
+// and leave by port out of the same switch. For a port out of a CA or router,
+// in is not used.
+func (s *SL2VL) At(in fabric.PortNum, out fabric.PortID) *VLMap {
+	return &s.maps[s.index[s.slot(in, out)]]
+}
+
+// Set changes what At returns. A fabric has at most 65,536 different maps.
+func (s *SL2VL) Set(in fabric.PortNum, out fabric.PortID, m VLMap) {
+	i, ok := s.known[m]
+	if !ok {
+		if len(s.maps) > 0xffff {
+			panic("lft: more than 65536 different SL-to-VL maps")
+		}
+		i = uint16(len(s.maps))
+		s.maps = append(s.maps, m)
+		s.known[m] = i
+	}
+	s.index[s.slot(in, out)] = i
+}
+
+// SetOut sets the map of a way out for all ways in.
+func (s *SL2VL) SetOut(out fabric.PortID, m VLMap) {
+	s.Set(0, out, m)
+	row := s.index[s.start[out]:s.start[out+1]]
+	for i := range row {
+		row[i] = row[0]
+	}
+}
+
+func (s *SL2VL) slot(in fabric.PortNum, out fabric.PortID) int32 {
+	at := s.start[out]
+	if s.start[out+1]-at == 1 {
+		return at
+	}
+	if at+int32(in) >= s.start[out+1] {
+		panic(fmt.Sprintf("lft: no port %d on the switch of %s", in, s.fab.PortName(out)))
+	}
+	return at + int32(in)
+}
+
+// VLs is one more than the greatest data VL that any port with a cable maps an
+// SL to.
+func (s *SL2VL) VLs() int {
+	used := make([]bool, len(s.maps))
+	for p := range fabric.PortID(s.fab.NumPorts()) {
+		if s.fab.Peer(p) == fabric.NoPort {
+			continue
+		}
+		for _, i := range s.index[s.start[p]:s.start[p+1]] {
+			used[i] = true
+		}
+	}
+	n := 0
+	for i, m := range s.maps {
+		if !used[i] {
+			continue
+		}
+		for _, v := range m {
+			if v != DropVL {
+				n = max(n, int(v)+1)
+			}
+		}
+	}
+	return n
+}
+
+// Equal says whether both map alike at every port.
+func (s *SL2VL) Equal(t *SL2VL) bool {
+	if !slices.Equal(s.start, t.start) {
+		return false
+	}
+	for i := range s.index {
+		if s.maps[s.index[i]] != t.maps[t.index[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone copies the tables.
+func (s *SL2VL) Clone() *SL2VL {
+	t := *s
+	t.index, t.maps, t.known = slices.Clone(s.index), slices.Clone(s.maps), maps.Clone(s.known)
+	return &t
+}
+
+// PathSLs is the SL of every path: by the switch that the source port hangs on
+// and the destination LID. Switches with the same SLs may share a row.
+type PathSLs struct {
+	maxLID fabric.LID
+	row    []int32 // by switch: index in rows
+	rows   [][]fabric.SL
+}
+
+// NewPathSLs gives all paths SL 0.
+func NewPathSLs(switches int, maxLID fabric.LID) *PathSLs {
+	return &PathSLs{
+		maxLID: maxLID,
+		row:    make([]int32, switches),
+		rows:   [][]fabric.SL{make([]fabric.SL, int(maxLID)+1)},
+	}
+}
+
+// Row is the SLs of the paths from switch s, by LID, of length MaxLID+1. It
+// must not be changed: other switches may share it.
+func (p *PathSLs) Row(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]] }
+
+// SetRow gives the paths from the switches the SLs of row, which it keeps.
+func (p *PathSLs) SetRow(row []fabric.SL, switches ...fabric.NodeID) {
+	if len(row) != int(p.maxLID)+1 {
+		panic(fmt.Sprintf("lft: %d path SLs for LIDs up to %d", len(row), p.maxLID))
+	}
+	for _, s := range switches {
+		p.row[s] = int32(len(p.rows))
+	}
+	p.rows = append(p.rows, row)
+}
+
+// Switches is the number of switches.
+func (p *PathSLs) Switches() int { return len(p.row) }
+
+// MaxLID is the highest LID that a row has an SL for.
+func (p *PathSLs) MaxLID() fabric.LID { return p.maxLID }
