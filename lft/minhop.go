@@ -33,9 +33,10 @@ func (Minhop) Route(ctx context.Context, f *fabric.Fabric, _ Options) (*Routing,
 		sorter := NewByDistance(s.Near())
 		return func(t fabric.NodeID, p *Placer) {
 			to := dist.To(t)
+			ports = ports[:0]
 			for _, u := range sorter.FarthestFirst(to) {
 				channels, next := f.SwitchLinks(u)
-				ports = ports[:0]
+				from := len(ports)
 				start := 0
 				if p.Single() {
 					start = p.Turn() % len(next)
@@ -52,7 +53,7 @@ func (Minhop) Route(ctx context.Context, f *fabric.Fabric, _ Options) (*Routing,
 						break
 					}
 				}
-				p.Place(u, ports)
+				p.Place(u, ports[from:len(ports):len(ports)])
 			}
 		}
 	})

@@ -48,7 +48,7 @@ func (r *refiner) candidates(u fabric.NodeID) []fabric.PortID {
 	if i < 0 {
 		return nil
 	}
-	return r.p.ports[r.p.first[i]:r.p.first[i+1]]
+	return r.p.ports[i]
 }
 
 // growth is by how much the fourth power of a load grows with more. The

@@ -40,9 +40,10 @@ type Spread struct {
 	hosts  []uint32        // by switch: CA ports with a cable to it
 	to     []fabric.NodeID // by PortID: the switch that a channel leads to
 	num    []fabric.PortNum
-	unit   []uint64 // by PortID: what one route adds to a channel's load
-	load   []uint64 // by PortID
-	all    float64  // sources in the fabric
+	unit   []uint64  // by PortID: what one route adds to a channel's load
+	load   []uint64  // by PortID
+	cost   []float64 // by PortID: the cube of load as the round begins
+	all    float64   // sources in the fabric
 	near   []fabric.NodeID
 }
 
@@ -87,6 +88,7 @@ func NewSpread(f *fabric.Fabric) *Spread {
 		num:    make([]fabric.PortNum, f.NumPorts()),
 		unit:   make([]uint64, f.NumPorts()),
 		load:   make([]uint64, f.NumPorts()),
+		cost:   make([]float64, f.NumPorts()),
 	}
 	for p := range s.to {
 		s.to[p] = fabric.NoNode
@@ -248,37 +250,59 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		grow[w] = newGrow()
 		placers[w] = newPlacer(s, longest)
 	}
-	// each lets the workers take jobs, some at a time, until none is left.
-	each := func(jobs []spreadJob, first, some int) {
-		var next atomic.Int32
+	run := func(w, job int) {
+		placers[w].begin(&s.jobs[job], job)
+		grow[w](s.jobs[job].t, placers[w])
+		placers[w].place()
+	}
+	// idle does one of the jobs that carry no load, if any is left.
+	var blocks atomic.Int32
+	next := make([]int, workers)
+	idle := func(w int) bool {
+		if next[w]%BlockSize == 0 {
+			next[w] = int(blocks.Add(1)-1) * BlockSize
+		}
+		job := s.loaded + next[w]
+		if job >= len(s.jobs) {
+			return false
+		}
+		run(w, job)
+		next[w]++
+		return true
+	}
+	// each has the workers do the jobs from first to end, and idle ones while
+	// they wait for each other; at last, those that are left.
+	each := func(first, end int) {
+		last := end == s.loaded
+		var begun, done atomic.Int32
 		work := func(w int) {
-			for {
-				to := int(next.Add(int32(some)))
-				from := to - some
-				if from >= len(jobs) || ctx.Err() != nil {
+			for ctx.Err() == nil {
+				job := first + int(begun.Add(1)) - 1
+				switch {
+				case job < end:
+					run(w, job)
+					done.Add(1)
+				case !last && int(done.Load()) == end-first, !idle(w):
 					return
-				}
-				for i := from; i < min(to, len(jobs)); i++ {
-					placers[w].begin(&jobs[i], first+i)
-					grow[w](jobs[i].t, placers[w])
-					placers[w].place()
 				}
 			}
 		}
 		var wg sync.WaitGroup
-		for w := 1; w < min(workers, len(jobs)); w++ {
+		for w := 1; w < workers; w++ {
 			wg.Go(func() { work(w) })
 		}
 		work(0)
 		wg.Wait()
 	}
-	for first := 0; first < s.loaded; first += round {
-		each(s.jobs[first:min(first+round, s.loaded)], first, 1)
+	for first := 0; first == 0 || first < s.loaded; first += round {
+		each(first, min(first+round, s.loaded))
 		for _, p := range placers {
 			p.merge()
 		}
+		for c, load := range s.load {
+			s.cost[c] = cube(float64(load))
+		}
 	}
-	each(s.jobs[s.loaded:], s.loaded, BlockSize)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -324,12 +348,11 @@ func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), 
 type Placer struct {
 	s     *Spread
 	job   *spreadJob
-	turn  int             // decides between equally loaded ports
-	order []fabric.NodeID // farthest first
-	first []int32         // by index in order, one more: its part of ports
-	ports []fabric.PortID
-	index []int32 // by NodeID: index in order
-	jobs  int     // how many jobs there were
+	turn  int               // decides between equally loaded ports
+	order []fabric.NodeID   // farthest first
+	ports [][]fabric.PortID // by index in order: what Place was given
+	index []int32           // by NodeID: index in order
+	jobs  int               // how many jobs there were
 
 	stride  int
 	weight  []uint32  // by switch and LID of the job: sources behind the switch
@@ -342,6 +365,7 @@ type Placer struct {
 	keys    []uint64 // by index in sides
 	taken   []uint8  // by index in the LIDs of the job: index in sides
 	chosen  int      // how many sides repeat may use, 0 for none
+	again   uint32   // hosts that repeat has placed since, not yet in weight and sent
 	began   int      // the port that is the first of sides
 }
 
@@ -354,8 +378,9 @@ type way struct {
 	next fabric.NodeID // where the channel leads; the destination has no way
 	cost float64       // sum of the cubes of the loads on it, as the round begins
 	job  int           // the job that all this belongs to
-	// most is what greatest found as of flush known.
+	// most is the greatest load on the way as of flush known, risk its cube.
 	most  float64
+	risk  float64
 	known int
 }
 
@@ -379,7 +404,6 @@ func (p *Placer) begin(job *spreadJob, turn int) {
 	p.job, p.turn = job, turn
 	p.jobs++
 	p.order, p.ports = p.order[:0], p.ports[:0]
-	p.first = append(p.first[:0], 0)
 }
 
 // Turn is a number that differs between destinations.
@@ -391,22 +415,17 @@ func (p *Placer) Turn() int { return p.turn }
 func (p *Placer) Single() bool { return p.job.idle() && len(p.job.lids) == 1 }
 
 // Place lets the LIDs of the destination leave switch u through any of ports,
-// of which there must be at least one, all leading to other switches.
+// of which there must be at least one, all leading to other switches, in
+// ascending order. Unless the destination is Single, the list must not change
+// until the next destination.
 func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
 	if p.job.idle() {
-		row, at := p.s.tables.Row(u), p.start(ports)
-		for _, lid := range p.job.lids {
-			row[lid] = p.s.num[ports[at]]
-			if at++; at == len(ports) {
-				at = 0
-			}
-		}
+		p.s.deal(p.s.tables.Row(u), p.job.lids, ports, p.start(ports))
 		return
 	}
 	p.index[u] = int32(len(p.order))
 	p.order = append(p.order, u)
-	p.ports = append(p.ports, ports...)
-	p.first = append(p.first, int32(len(p.ports)))
+	p.ports = append(p.ports, ports)
 }
 
 // start is the port that comes first where equal ports are used in turn.
@@ -429,14 +448,15 @@ func (p *Placer) merge() {
 // result depend on the processor.
 func cube(load float64) float64 { return float64(load * load * load) }
 
-// greatest is the greatest load on the way from v to the destination, as of
-// the last flush.
-func (p *Placer) greatest(v fabric.NodeID) float64 {
-	w := p.way(v)
-	if w.known != p.flushes {
+// beyond is the way on from v, whose most and risk are as of the last flush.
+func (p *Placer) beyond(v fabric.NodeID) *way {
+	w := &p.ahead[v]
+	if w.known != p.flushes { // no two jobs have a flush in common
+		w = p.way(v)
 		w.most, w.known = p.follow(v), p.flushes
+		w.risk = cube(w.most)
 	}
-	return w.most
+	return w
 }
 
 func (p *Placer) follow(v fabric.NodeID) float64 {
@@ -467,6 +487,7 @@ func (p *Placer) send(v fabric.NodeID, routes float64) {
 }
 
 func (p *Placer) flush() {
+	p.settle()
 	for _, v := range p.sentTo {
 		p.expect(v, p.job.t, p.sent[v])
 		p.sent[v] = 0
@@ -491,11 +512,11 @@ func (p *Placer) look(v fabric.NodeID) {
 	found := way{job: p.jobs, known: -1}
 	if v != p.job.t {
 		i := p.index[v]
-		ports := p.ports[p.first[i]:p.first[i+1]]
+		ports := p.ports[i]
 		best := ports[0]
 		found.cost = math.Inf(1)
 		for _, c := range ports {
-			if g := cube(float64(s.load[c])) + p.way(s.to[c]).cost; g < found.cost {
+			if g := s.cost[c] + p.way(s.to[c]).cost; g < found.cost {
 				found.cost, best = g, c
 			}
 		}
@@ -527,7 +548,7 @@ func (p *Placer) place() {
 		if i%every == 0 || p.sent[u] > 0 {
 			p.flush()
 		}
-		ports := p.ports[p.first[i]:p.first[i+1]]
+		ports := p.ports[i]
 		row := s.tables.Row(u)
 		start := p.start(ports)
 		source := p.came(u) == 0 // nothing comes to u from other switches
@@ -552,12 +573,7 @@ func (p *Placer) place() {
 		}
 		switch {
 		case loaded == 0:
-			for _, lid := range lids {
-				row[lid] = s.num[ports[start]]
-				if start++; start == len(ports) {
-					start = 0
-				}
-			}
+			s.deal(row, lids, ports, start)
 		case len(ports) == 1:
 			p.only(u, ports[0], row, weight, routes)
 		case loaded == 1:
@@ -589,31 +605,52 @@ func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fa
 	s := p.s
 	p.withdraw(u)
 	least, best := math.Inf(1), ports[start]
-	at := start
-	for range ports {
-		c := ports[at]
-		if g := cube(float64(s.load[c])) + cube(p.greatest(s.to[c])); g < least {
-			least, best = g, c
-		}
-		if at++; at == len(ports) {
-			at = 0
+	for _, part := range [...][]fabric.PortID{ports[start:], ports[:start]} {
+		for _, c := range part {
+			w := &p.ahead[s.to[c]]
+			if w.known != p.flushes {
+				w = p.beyond(s.to[c])
+			}
+			if g := s.cost[c] + w.risk; g < least {
+				least, best = g, c
+			}
 		}
 	}
 	next := s.to[best]
 	p.pending[best] += routes * s.unit[best]
 	p.send(next, float64(routes))
 	onward := p.weight[int(next)*p.stride:][:len(weight)]
-	for k, lid := range p.job.lids {
-		if weight[k] > 0 {
-			row[lid] = s.num[best]
-			onward[k] += weight[k]
-			continue
+	k := 0
+	for weight[k] == 0 {
+		k++
+	}
+	onward[k] += weight[k]
+	lids := p.job.lids
+	start = s.deal(row, lids[:k], ports, start)
+	s.deal(row, lids[k+1:], ports, start)
+	row[lids[k]] = s.num[best]
+}
+
+// deal gives the LIDs to the ports in turn, from the one at start, and returns
+// where the next turn is.
+func (s *Spread) deal(row []fabric.PortNum, lids []fabric.LID, ports []fabric.PortID, start int) int {
+	if first := ports[0]; int(ports[len(ports)-1]-first) == len(ports)-1 {
+		num, end := s.num[first]+fabric.PortNum(start), s.num[first]+fabric.PortNum(len(ports))
+		for _, lid := range lids {
+			row[lid] = num
+			if num++; num == end {
+				num = s.num[first]
+			}
 		}
-		row[lid] = s.num[ports[at]]
-		if at++; at == len(ports) {
-			at = 0
+		return int(num - s.num[first])
+	}
+	for _, lid := range lids {
+		row[lid] = s.num[ports[start]]
+		if start++; start == len(ports) {
+			start = 0
 		}
 	}
+	return start
 }
 
 // withdraw takes back what was expected to go on from u by its best way, since
@@ -627,6 +664,7 @@ func (p *Placer) withdraw(u fabric.NodeID) {
 // choose sends each LID through the channel of ports that costs least.
 func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32) {
 	s, lids := p.s, p.job.lids
+	p.settle()
 	p.withdraw(u)
 	sides := p.sides[:len(ports)]
 	keys := p.keys[:len(ports)]
@@ -641,7 +679,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 		x.weight = int(x.to) * p.stride
 		x.routes, x.lids = 0, 0
 		x.own = float64(s.load[c])
-		x.beyond = p.greatest(x.to)
+		x.beyond = p.beyond(x.to).most
 		x.unit = float64(s.unit[c])
 		keys[i] = x.key(i)
 	}
@@ -696,7 +734,9 @@ func (p *Placer) repeats(ports []fabric.PortID) bool {
 	return true
 }
 
-// repeat chooses as choose did the last time.
+// repeat chooses as choose did the last time. What that sends to the next
+// switches is left to settle: they have routes of choose to be flushed, so that
+// place flushes before it looks at any of them.
 func (p *Placer) repeat(ports []fabric.PortID, hosts uint32, row []fabric.PortNum) {
 	s := p.s
 	at := p.began
@@ -705,22 +745,32 @@ func (p *Placer) repeat(ports []fabric.PortID, hosts uint32, row []fabric.PortNu
 		c := ports[at]
 		x := &sides[i]
 		x.num = s.num[c]
-		if x.lids > 0 {
-			routes := x.lids * uint64(hosts)
-			p.pending[c] += routes * s.unit[c]
-			p.send(x.to, float64(routes))
-		}
+		p.pending[c] += x.lids * uint64(hosts) * s.unit[c]
 		if at++; at == len(ports) {
 			at = 0
 		}
 	}
+	taken := p.taken
 	for k, lid := range p.job.lids {
-		x := &sides[p.taken[k]]
-		row[lid] = x.num
-		if k >= p.job.mgmt {
-			p.weight[x.weight+k] += hosts
+		row[lid] = sides[taken[k]].num
+	}
+	p.again += hosts
+}
+
+// settle passes on what repeat placed.
+func (p *Placer) settle() {
+	if p.again == 0 {
+		return
+	}
+	for i := range p.sides[:p.chosen] {
+		if x := &p.sides[i]; x.lids > 0 {
+			p.send(x.to, float64(x.lids*uint64(p.again)))
 		}
 	}
+	for k := p.job.mgmt; k < len(p.job.lids); k++ {
+		p.weight[p.sides[p.taken[k]].weight+k] += p.again
+	}
+	p.again = 0
 }
 
 // side is one of the ports to choose from.

@@ -151,7 +151,7 @@ type tree struct {
 	hops  []uint8 // by rank: links to the destination, Unreachable for none
 	down  []uint8 // by rank: the same where the destination is reached downward, else Unreachable
 	queue []int32
-	buf   []fabric.PortID
+	some  []fabric.PortID // the lists of ports that are not all of one side
 	sort  *lft.ByDistance
 }
 
@@ -163,7 +163,6 @@ func newTree(d *directions, near []fabric.NodeID) *tree {
 		hops:  make([]uint8, n),
 		down:  make([]uint8, n),
 		queue: make([]int32, 0, n),
-		buf:   make([]fabric.PortID, fabric.NoPath),
 		sort:  lft.NewByDistance(near),
 	}
 }
@@ -171,6 +170,7 @@ func newTree(d *directions, near []fabric.NodeID) *tree {
 // grow computes hops and down for destination t: O(channels). It reports
 // false when a path is longer than 254 links.
 func (x *tree) grow(t fabric.NodeID) bool {
+	x.some = x.some[:0]
 	for i := range x.down {
 		x.down[i] = fabric.Unreachable
 	}
@@ -229,18 +229,25 @@ func (x *tree) side(r int32) (to []int32, port []fabric.PortID, hops []uint8) {
 }
 
 // ports lists the channels that the switch with rank r may use. The list is
-// good until the next call.
+// good until the next grow.
 func (x *tree) ports(r int32) []fabric.PortID {
 	to, port, hops := x.side(r)
 	want := x.hops[r] - 1
 	n := 0
-	for i, v := range to {
-		x.buf[n] = port[i]
-		if hops[v] == want {
-			n++
+	for n < len(to) && hops[to[n]] == want {
+		n++
+	}
+	if n == len(to) {
+		return port
+	}
+	from := len(x.some)
+	x.some = append(x.some, port[:n]...)
+	for i := n; i < len(to); i++ {
+		if hops[to[i]] == want {
+			x.some = append(x.some, port[i])
 		}
 	}
-	return x.buf[:n]
+	return x.some[from:len(x.some):len(x.some)]
 }
 
 // port is one of ports: the first from a start that turn decides.
