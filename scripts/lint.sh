@@ -22,6 +22,7 @@ fabric/gen            mesh
 fabric/topology       sminterface/dump
 lft                   updown
 mesh                  updown
+mft                   mesh
 updown                sim
 myrinet               mesh
 minnet                mesh

@@ -1,0 +1,54 @@
+package mft
+
+import (
+	"context"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Options are what a caller may ask of a scheme.
+type Options struct {
+	// Capacity is how many MLIDs a switch's table has (MulticastFDBCap), from
+	// MinMLID on; 0 stands for all there are.
+	Capacity int
+	// Reserved MLIDs are never given out. MinMLID, that of IPoIB's broadcast
+	// group, is reserved unless a group asks for it.
+	Reserved []fabric.LID
+	// Balance lets schemes that choose their trees divide them over links.
+	Balance bool
+}
+
+// Scheme makes the multicast tables of groups for a unicast routing. Schemes
+// are stateless and safe for concurrent use; the result is the same on any
+// number of CPUs.
+type Scheme interface {
+	// Name is the scheme's name on the command line.
+	Name() string
+	// Build makes trees for all groups, whose MGIDs and MLIDs it gives out
+	// where they are missing. It returns a *RefusedError when a group cannot
+	// be exact on the paths of the routing, and ctx's error when that ends
+	// first.
+	Build(ctx context.Context, r *lft.Routing, groups []Group, opt Options) (*Plan, error)
+}
+
+// RefusedError says that a scheme cannot serve a group, why, and what can.
+type RefusedError struct {
+	Scheme  string
+	Group   string
+	Reason  string   // with the witness: switches and ports
+	Suggest []string // names of schemes
+}
+
+func (e *RefusedError) Error() string {
+	s := e.Scheme + " cannot serve group " + e.Group + ": " + e.Reason
+	for i, name := range e.Suggest {
+		switch {
+		case i == 0:
+			s += "; use " + name
+		default:
+			s += " or " + name
+		}
+	}
+	return s
+}
