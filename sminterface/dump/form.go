@@ -15,20 +15,25 @@ type Form uint8
 
 // The forms, by the file or the tool that has them.
 const (
-	Unknown    Form = iota
-	LFTs            // opensm-lfts.dump
-	IBRoute         // ibroute, dump_fts, dump_lfts
-	FDBs            // opensm.fdbs, ibdiagnet's fdbs
-	LIDMatrix       // opensm-lid-matrix.dump
-	GUID2LID        // OpenSM's guid2lid cache
-	SubnetList      // opensm-subnet.lst, ibdiagnet's lst
-	MCFDBs          // opensm.mcfdbs
-	MFTs            // ibroute -M, dump_mfts
-	SL2VL           // opensm-sl2vl.dump
+	Unknown       Form = iota
+	LFTs               // opensm-lfts.dump
+	IBRoute            // ibroute, dump_fts, dump_lfts
+	FDBs               // opensm.fdbs, ibdiagnet's fdbs
+	LIDMatrix          // opensm-lid-matrix.dump
+	GUID2LID           // OpenSM's guid2lid cache
+	SubnetList         // opensm-subnet.lst, ibdiagnet's lst
+	MCFDBs             // opensm.mcfdbs
+	MFTs               // ibroute -M, dump_mfts
+	SL2VL              // opensm-sl2vl.dump
+	SMPQuerySL2VL      // smpquery sl2vl
+	IBDMSL2VL          // ibdmchk -d
+	PathSLs            // what WritePathSLs writes
+	IBDMPathSLs        // ibdmchk -c
 )
 
 var formNames = [...]string{"unknown text", "opensm-lfts.dump", "ibroute or dump_lfts text", "opensm.fdbs",
-	"opensm-lid-matrix.dump", "guid2lid", "opensm-subnet.lst", "opensm.mcfdbs", "dump_mfts text", "opensm-sl2vl.dump"}
+	"opensm-lid-matrix.dump", "guid2lid", "opensm-subnet.lst", "opensm.mcfdbs", "dump_mfts text", "opensm-sl2vl.dump",
+	"smpquery sl2vl text", "ibdmchk's SL-to-VL tables", "path SLs by switch and DLID", "ibdmchk's path SLs"}
 
 // String is the name of the file, or of the tool that prints the form.
 func (f Form) String() string {
@@ -61,17 +66,48 @@ func Recognize(data []byte) Form {
 			return LIDMatrix
 		case bytes.HasPrefix(line, []byte("{ ")):
 			return SubnetList
-		case bytes.Contains(line, []byte(", base LID ")):
-			return SL2VL
+		case bytes.HasPrefix(line, pathHead):
+			return PathSLs
+		case bytes.Contains(line, []byte(baseLID)):
+			// The sections of ibdmchk -c may begin like those of SL2VL.
+			return sectionForm(data[at:], SL2VL)
+		case bytes.HasPrefix(line, []byte(portsIn)):
+			return SMPQuerySL2VL
+		case bytes.HasPrefix(line, []byte("ibwarn: ")):
+			continue
 		case bytes.HasPrefix(line, []byte("Switch 0x")):
 			return MCFDBs
+		}
+		if _, _, _, _, ok := ibdmRow(line); ok {
+			return IBDMSL2VL
 		}
 		if _, ok := parseGUID2LID(line); ok {
 			return GUID2LID
 		}
+		if _, n := hex0x(line, 16); n > 0 {
+			if _, _, ok := ibdmPair(line[n:]); ok {
+				return IBDMPathSLs
+			}
+		}
+		if _, _, ok := ibdmSource(line); ok {
+			return sectionForm(data[at:], Unknown)
+		}
 		return Unknown
 	}
 	return Unknown
+}
+
+// sectionForm tells path SLs of ibdmchk, by the line after the first line of a
+// section, from another form.
+func sectionForm(data []byte, other Form) Form {
+	line, _ := cutLine(data, 0)
+	line = bytes.TrimSpace(line)
+	if _, n := hex0x(line, 16); n > 0 {
+		if i := skipBlanks(line, n); i < len(line) && line[i] == ':' {
+			return IBDMPathSLs
+		}
+	}
+	return other
 }
 
 // fileVersion starts a line that newer ibdiagnet writes into its files.

@@ -1,0 +1,137 @@
+package lft
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// VLCounts lists how many data VLs a port can have: the values of
+// PortInfo.VLCap and OperationalVLs (IBA 14.2.5.6).
+var VLCounts = [...]int{1, 2, 4, 8, 15}
+
+// CheckVLCount says whether a port can have n data VLs.
+func CheckVLCount(n int) error {
+	for _, v := range VLCounts {
+		if n == v {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d data VLs; ports have 1, 2, 4, 8 or 15", n)
+}
+
+// OpenSMVLs is the map that OpenSM gives ports with vls data VLs unless it is
+// told otherwise (OSM_DEFAULT_QOS_SL2VL, masked by sl2vl_update_table in
+// osm_qos.c): an SL has the VL of its number, and SL 15 VL 7, modulo vls. It
+// differs from IdentityVLs in the VL of SL 15 on 15 VLs only. vls is one of
+// VLCounts.
+func OpenSMVLs(vls int) VLMap {
+	m := IdentityVLs(vls)
+	m[NumSLs-1] = fabric.VL(7 % vls)
+	return m
+}
+
+// IdentitySL2VL is the scheme identity on ports that have vls data VLs: OpenSMVLs
+// everywhere, which is what a fabric has whose OpenSM runs with QoS and without
+// further options. An SL that the ports have no VL for shares one with
+// others and is not dropped.
+//
+// The paper's configuration with one VL is the same with one (Zhou, Liu and
+// Chung, Fig. 8(a)). The error is CheckVLCount's.
+func IdentitySL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
+	if err := CheckVLCount(vls); err != nil {
+		return nil, err
+	}
+	return NewSL2VL(f, OpenSMVLs(vls)), nil
+}
+
+// SpreadSL2VL is the scheme spread: VL = SL mod vls on every way through every
+// switch, whatever the ports have beyond vls VLs, so that a packet may use any
+// VL on any port (Zhou, Liu and Chung, Fig. 8(b) and (d) with two and four
+// VLs). Since the tables see (way in, way out, SL) and never the load, it is
+// the choice of the SL that balances the VLs, and it is the sender's: path SLs,
+// or for simulation (index of the source + packet number) mod vls, which the
+// paper leaves open. A packet keeps its VL all the way, so this breaks no credit
+// loop: tables that have one on one VL have it on each. The error is
+// CheckVLCount's.
+func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
+	if err := CheckVLCount(vls); err != nil {
+		return nil, err
+	}
+	return NewSL2VL(f, IdentityVLs(vls)), nil
+}
+
+// Ways yields every way in and way out that a packet can take: through a
+// switch from its port 0 or a port with a cable to a port with a cable, and
+// out of a CA or router port with a cable, for which the way in is 0. The order
+// is that of the ways out, then of the ways in.
+func (s *SL2VL) Ways() iter.Seq2[fabric.PortNum, fabric.PortID] {
+	return func(yield func(fabric.PortNum, fabric.PortID) bool) {
+		f := s.fab
+		for out := range fabric.PortID(f.NumPorts()) {
+			if f.Peer(out) == fabric.NoPort {
+				continue
+			}
+			if !yield(0, out) {
+				return
+			}
+			n := f.Owner(out)
+			if !f.IsSwitch(n) {
+				continue
+			}
+			for in := fabric.PortNum(1); in <= f.Node(n).NumPorts; in++ {
+				if f.Peer(f.Port(n, in)) != fabric.NoPort && !yield(in, out) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// VLError says that a port has no VL of the number that an SL maps to.
+type VLError struct {
+	In  fabric.PortNum // way in, 0 for CAs and routers
+	Out fabric.PortID  // the port
+	SL  fabric.SL
+	VL  fabric.VL
+	VLs int // data VLs that the port has
+
+	name string
+}
+
+func (e *VLError) Error() string {
+	return fmt.Sprintf("%s has %d data VLs, but SL %d by way in %d maps to VL %d", e.name, e.VLs, e.SL, e.In, e.VL)
+}
+
+// CheckVLs says whether every port with a cable has the VLs that SLs map to on
+// it. vls gives the data VLs of a port, one of VLCounts: the smaller VLCap of
+// both ends of the cable. Errors: a *VLError for the first way that has none,
+// in the order of Ways, and CheckVLCount's for what vls returns.
+func (s *SL2VL) CheckVLs(vls func(fabric.PortID) int) error {
+	top := make([]fabric.VL, len(s.maps))
+	for i, m := range s.maps {
+		for _, v := range m {
+			if v != DropVL {
+				top[i] = max(top[i], v)
+			}
+		}
+	}
+	last, have := fabric.NoPort, 0
+	for in, out := range s.Ways() {
+		if out != last {
+			last, have = out, vls(out)
+			if err := CheckVLCount(have); err != nil {
+				return fmt.Errorf("%s: %w", s.fab.PortName(out), err)
+			}
+		}
+		if i := s.index[s.slot(in, out)]; int(top[i]) >= have {
+			for sl, v := range s.maps[i] {
+				if v != DropVL && int(v) >= have {
+					return &VLError{In: in, Out: out, SL: fabric.SL(sl), VL: v, VLs: have, name: s.fab.PortName(out)}
+				}
+			}
+		}
+	}
+	return nil
+}

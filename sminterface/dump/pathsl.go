@@ -1,0 +1,665 @@
+package dump
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// pathGroup is the switches from which all paths have the same SLs.
+type pathGroup struct {
+	row      []fabric.SL
+	switches []fabric.NodeID
+}
+
+// pathGroups puts switches with equal rows together, whether or not they share
+// them in memory. Groups, and the switches of each, are in the order of list.
+func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL) []pathGroup {
+	hashes := make([]uint64, len(list))
+	same := make([]int, len(list)) // index of the first switch with this row in memory
+	first := make(map[*fabric.SL]int)
+	for i, s := range list {
+		at := &row(s)[0]
+		if _, ok := first[at]; !ok {
+			first[at] = i
+		}
+		same[i] = first[at]
+	}
+	forEach(len(list), func(_, i int) {
+		if same[i] == i {
+			hashes[i] = hashSLs(row(list[i]))
+		}
+	})
+	var groups []pathGroup
+	byHash := make(map[uint64][]int)
+	of := make([]int, len(list))
+	for i, s := range list {
+		if j := same[i]; j < i {
+			of[i] = of[j]
+			groups[of[i]].switches = append(groups[of[i]].switches, s)
+			continue
+		}
+		of[i] = len(groups)
+		for _, g := range byHash[hashes[i]] {
+			if slices.Equal(groups[g].row, row(s)) {
+				of[i] = g
+			}
+		}
+		if of[i] == len(groups) {
+			byHash[hashes[i]] = append(byHash[hashes[i]], of[i])
+			groups = append(groups, pathGroup{row: row(s)})
+		}
+		groups[of[i]].switches = append(groups[of[i]].switches, s)
+	}
+	return groups
+}
+
+// hashSLs mixes eight SLs at a time; what collides is compared.
+func hashSLs(row []fabric.SL) uint64 {
+	h := uint64(len(row))
+	for ; len(row) >= 8; row = row[8:] {
+		v := uint64(row[0]) | uint64(row[1])<<8 | uint64(row[2])<<16 | uint64(row[3])<<24 |
+			uint64(row[4])<<32 | uint64(row[5])<<40 | uint64(row[6])<<48 | uint64(row[7])<<56
+		h = bits.RotateLeft64((h^v)*0x9e3779b97f4a7c15, 29)
+	}
+	for _, v := range row {
+		h = (h ^ uint64(v)) * 0x9e3779b97f4a7c15
+	}
+	return h
+}
+
+var (
+	pathHead = []byte("Path SLs [")
+	pathOf   = []byte("switch 0x")
+	pathDLID = []byte("dlid ")
+	pathSL   = []byte(" sl ")
+)
+
+// WritePathSLs writes path SLs in the form of this package, which no other
+// program has:
+//
+//	Path SLs [1-40] of 16 switches
+//	switch 0x0000000000200000 "switch 0,0"
+//	switch 0x0000000000200001 "switch 0,1"
+//	dlid 1-5 sl 0
+//	dlid 6 sl 1
+//	dlid 7-40 sl 0
+//
+// The first line has the range of the DLIDs and the number of switches. Then
+// there is a block for each of the different rows of SLs, with a blank line
+// before all but the first: the switches that the row is of, by the switch that
+// the sender's port hangs on, or is the port 0 of, and the SLs of all DLIDs in
+// order, a line for each run of DLIDs with the same. Switches come by GUID, and
+// blocks by their first switch, so that equal path SLs give equal bytes.
+//
+// Of opt, Lean leaves out the node descriptions, and Only all other switches.
+// Errors are those of w, and path SLs or options that do not belong to the
+// fabric.
+func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOptions) error {
+	if err := checkPathSLs(f, p); err != nil {
+		return err
+	}
+	list, err := switchesToWrite(f, opt.Only)
+	if err != nil {
+		return err
+	}
+	slices.Sort(list) // NodeIDs are in the order of GUIDs
+	groups := pathGroups(list, p.Row)
+	var head []byte
+	head = append(head, pathHead...)
+	head = fmt.Appendf(head, "1-%d] of %d switches\n", p.MaxLID(), len(list))
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	return writeInOrder(w, len(groups), func(_, i int, b []byte) []byte {
+		if i > 0 {
+			b = append(b, '\n')
+		}
+		g := &groups[i]
+		for _, s := range g.switches {
+			b = append(b, "switch "...)
+			b = f.Node(s).GUID.Append(b)
+			if !opt.Lean {
+				b = append(b, ' ', '"')
+				b = appendDescription(b, f.Node(s).Description)
+				b = append(b, '"')
+			}
+			b = append(b, '\n')
+		}
+		for from := 1; from < len(g.row); {
+			to, sl := from+1, g.row[from]
+			for to < len(g.row) && g.row[to] == sl {
+				to++
+			}
+			b = append(b, pathDLID...)
+			b = appendPadded(b, from, 1)
+			if to-1 > from {
+				b = append(b, '-')
+				b = appendPadded(b, to-1, 1)
+			}
+			b = append(b, pathSL...)
+			b = appendPadded(b, int(sl), 1)
+			b = append(b, '\n')
+			from = to
+		}
+		return b
+	})
+}
+
+// checkPathSLs says whether path SLs can be those of a fabric.
+func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {
+	if p.Switches() != f.NumSwitches() {
+		return fmt.Errorf("path SLs of %d switches, the fabric has %d", p.Switches(), f.NumSwitches())
+	}
+	return nil
+}
+
+// IBDMPathSLOptions are what a caller may ask of WriteIBDMPathSLs.
+type IBDMPathSLOptions struct {
+	// Switches adds the paths from and to switches, which ibdmchk -a follows.
+	Switches bool
+}
+
+// WriteIBDMPathSLs writes path SLs as ibdmchk -c reads them: a line for each
+// source node and DLID of another port, with the source's node GUID, the DLID
+// and the SL. That is a line for each pair of hosts, about 25 bytes. Sources
+// are CAs and routers on a switch in OpenSM's order, DLIDs are in order.
+//
+// Errors are those of w, path SLs that do not belong to the fabric, and a CA
+// whose ports hang on switches with different SLs, since the form has one SL
+// for all ports of a node; then nothing has been written.
+func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt IBDMPathSLOptions) error {
+	if err := checkPathSLs(f, p); err != nil {
+		return err
+	}
+	type source struct {
+		node fabric.NodeID
+		row  []fabric.SL
+		own  fabric.PortID // no line for this port's LIDs; NoPort when it has several
+	}
+	var sources []source
+	index := make([]int32, f.NumNodes()) // 1 + index in sources
+	for i, port := range f.CAPorts() {
+		n, s := f.Owner(port), f.CASwitches()[i]
+		switch {
+		case s == fabric.NoNode:
+		case index[n] == 0:
+			sources = append(sources, source{n, p.Row(s), port})
+			index[n] = int32(len(sources))
+		default:
+			src := &sources[index[n]-1]
+			if l := differentSL(f, src.row, p.Row(s)); l > 0 {
+				return fmt.Errorf("%s has SL %d to LID %d and another port of the node has SL %d: ibdmchk has one SL for all ports of a node",
+					f.PortName(port), p.Row(s)[l], l, src.row[l])
+			}
+			src.own = fabric.NoPort
+		}
+	}
+	if opt.Switches {
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			sources = append(sources, source{s, p.Row(s), f.PortBase(s)})
+		}
+	}
+	slices.SortFunc(sources, func(a, b source) int {
+		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(a.node).GUID)), bits.ReverseBytes64(uint64(f.Node(b.node).GUID)))
+	})
+	var dlids []fabric.LID
+	for l := 1; l <= int(min(p.MaxLID(), f.MaxLID())); l++ {
+		if q := f.LIDPort(fabric.LID(l)); q != fabric.NoPort && (opt.Switches || !f.IsSwitch(f.Owner(q))) {
+			dlids = append(dlids, fabric.LID(l))
+		}
+	}
+	return writeInOrder(w, len(sources), func(_, i int, b []byte) []byte {
+		src := &sources[i]
+		var head [len("0x0123456789abcdef ")]byte
+		copy(head[:], f.Node(src.node).GUID.Append(head[:0]))
+		head[len(head)-1] = ' '
+		for _, l := range dlids {
+			if f.LIDPort(l) == src.own {
+				continue
+			}
+			b = append(b, head[:]...)
+			b = appendPadded(b, int(l), 1)
+			b = append(b, ' ')
+			b = appendPadded(b, int(src.row[l]), 1)
+			b = append(b, '\n')
+		}
+		return b
+	})
+}
+
+// differentSL is the lowest LID with an owner to which the rows have different
+// SLs, 0 for none.
+func differentSL(f *fabric.Fabric, a, b []fabric.SL) fabric.LID {
+	for l := 1; l < len(a); l++ {
+		if a[l] != b[l] && f.LIDPort(fabric.LID(l)) != fabric.NoPort {
+			return fabric.LID(l)
+		}
+	}
+	return 0
+}
+
+// pathReader reads path SLs of any form.
+type pathReader struct {
+	src    source
+	f      *fabric.Fabric
+	opt    Options
+	faults []fault
+	more   int
+	failed bool
+
+	paths *lft.PathSLs
+	given []bool // by switch: it has a row
+
+	// Of the form of this package.
+	high     int // highest DLID by the first line
+	switches int // how many there are by the first line
+	count    int // how many there have been
+	block    []fabric.NodeID
+	row      []fabric.SL // of block, nil before its first dlid line
+	next     int         // the DLID that the block must go on with
+
+	// Of ibdmchk's.
+	rows   [][]fabric.SL                 // by switch: noSL where nothing is given; nil without lines
+	source fabric.GUID                   // of the last line of a pair
+	from   []fabric.NodeID               // the switches of source, or that the lines of a section are of
+	byGUID map[fabric.GUID]fabric.NodeID // the switches that CA and router ports hang on
+}
+
+// noSL stands for an SL that no line has given.
+const noSL fabric.SL = 0xff
+
+// ReadPathSLs reads path SLs: what WritePathSLs writes, or ibdmchk -c reads,
+// which are lines with a source's node GUID, a DLID and an SL, or sections that
+// begin with a line Channel Adapter 0x0123456789abcdef, .. with the source's
+// port GUID, and have a line with DLID, colon and SL for each path. The form is
+// recognized by content. name is the file's, for messages.
+//
+// The result goes to the highest LID of f and of the file, and has SL 0 where
+// the text says nothing. A switch without a block of this package's form is a
+// Missing Problem; for ibdmchk's forms there is one for all paths between CA or
+// router ports that have no line.
+//
+// Errors are *fabric.ParseError, and the path SLs are then nil. With
+// Options.Lenient these are Problems instead: unknown sources and DLIDs, SLs
+// above 15, a second SL for a path, also from another node on the same switch,
+// since path SLs are by switch and DLID (the first counts), lines that are
+// nothing of the form, blocks with gaps and files that end too early.
+func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.PathSLs, []Problem, error) {
+	r := &pathReader{src: source{name, data}, f: f, opt: opt}
+	var line func(at int, line []byte)
+	form := Recognize(data)
+	switch form {
+	case PathSLs:
+		line = r.blockLine
+	case IBDMPathSLs:
+		line = r.ibdmLine
+		r.rows = make([][]fabric.SL, f.NumSwitches())
+		r.byGUID = make(map[fabric.GUID]fabric.NodeID, len(f.CAPorts()))
+		for i, p := range f.CAPorts() {
+			if s := f.CASwitches()[i]; s != fabric.NoNode {
+				r.byGUID[f.PortGUID(p)] = s
+			}
+		}
+	default:
+		t := tableReader{src: r.src}
+		return nil, nil, t.notForm(form, "path SLs", "what ibweave writes, or the lines of ibdmchk -c")
+	}
+	r.given = make([]bool, f.NumSwitches())
+	for at := 0; at < len(data) && !r.failed; {
+		text, next := cutLine(data, at)
+		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' {
+			line(at, text)
+			if next == len(data) && data[next-1] != '\n' && !r.failed {
+				r.fault(at, Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
+			}
+		}
+		at = next
+	}
+	if !r.failed {
+		if form == PathSLs {
+			r.endBlocks()
+		} else {
+			r.endPairs()
+		}
+	}
+	if err := r.src.firstFault(r.faults); err != nil && !opt.Lenient {
+		return nil, nil, err
+	}
+	return r.paths, r.src.problems(r.faults, r.more), nil
+}
+
+func (r *pathReader) fault(at int, kind ProblemKind, err error) {
+	if !r.opt.Lenient && kind.fatal() {
+		r.failed = true
+	}
+	if len(r.faults) == maxFaults {
+		r.more++
+		return
+	}
+	r.faults = append(r.faults, fault{at: at, kind: kind, err: err})
+}
+
+func (r *pathReader) drop(at int, format string, args ...any) {
+	r.fault(at, Dropped, fmt.Errorf(format, args...))
+}
+
+// blockLine reads a line of this package's form.
+func (r *pathReader) blockLine(at int, line []byte) {
+	switch {
+	case bytes.HasPrefix(line, pathDLID):
+		r.dlidLine(at, line)
+	case bytes.HasPrefix(line, pathOf):
+		if r.row != nil {
+			r.closeBlock(at)
+		}
+		v, n := hexPrefix(line[len(pathOf):], 16)
+		if rest := line[len(pathOf)+n:]; n == 0 || len(rest) > 0 && !isBlank(rest[0]) {
+			r.drop(at, "bad GUID; want switch 0x0123456789abcdef \"..\"")
+			return
+		}
+		r.count++
+		guid := fabric.GUID(v)
+		s, ok := r.f.SwitchByGUID(guid)
+		switch {
+		case !ok:
+			r.drop(at, "the fabric has no switch %s", guid)
+		case r.given[s]:
+			r.drop(at, "switch %s for a second time", guid)
+		default:
+			r.given[s] = true
+			r.block = append(r.block, s)
+		}
+	case bytes.HasPrefix(line, pathHead) && r.paths == nil:
+		high, switches, ok := parsePathHead(line)
+		if !ok {
+			r.drop(at, "want Path SLs [1-N] of M switches, with N of 0 to %d", fabric.MaxUnicastLID)
+			high, switches = int(r.f.MaxLID()), -1
+		}
+		r.high, r.switches, r.next = high, switches, 1
+		r.paths = lft.NewPathSLs(r.f.NumSwitches(), max(fabric.LID(high), r.f.MaxLID()))
+	default:
+		r.drop(at, "want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0")
+	}
+}
+
+// parsePathHead reads the first line of this package's form.
+func parsePathHead(line []byte) (high, switches int, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte("Path SLs [1-"))
+	v, n := decPrefix(rest, 5)
+	rest, of := bytes.CutPrefix(rest[n:], []byte("] of "))
+	m, k := decPrefix(rest, 9)
+	if !ok || !of || n == 0 || k == 0 || v > uint64(fabric.MaxUnicastLID) || string(rest[k:]) != " switches" {
+		return 0, 0, false
+	}
+	return int(v), int(m), true
+}
+
+// dlidLine reads a line with a range of DLIDs and their SL.
+func (r *pathReader) dlidLine(at int, line []byte) {
+	rest := line[len(pathDLID):]
+	from, n := decPrefix(rest, 5)
+	rest = rest[n:]
+	to, m := from, 1
+	if len(rest) > 0 && rest[0] == '-' {
+		to, m = decPrefix(rest[1:], 5)
+		rest = rest[1+m:]
+	}
+	rest, ok := bytes.CutPrefix(rest, pathSL)
+	sl, k := decPrefix(rest, 2)
+	switch {
+	case n == 0 || m == 0 || !ok || k == 0 || k != len(rest):
+		r.drop(at, "want dlid 1-5 sl 0, or dlid 6 sl 1")
+		return
+	case sl >= lft.NumSLs:
+		r.drop(at, "SL %d, want 0 to %d", sl, lft.NumSLs-1)
+		return
+	case from == 0 || to < from || to > uint64(r.high):
+		r.drop(at, "DLIDs %d to %d, want some of 1 to %d, the lower first", from, to, r.high)
+		return
+	case r.row == nil && len(r.block) == 0 && !r.opt.Lenient:
+		r.drop(at, "no switch before this line; want switch 0x0123456789abcdef \"..\"")
+		return
+	}
+	if r.row == nil {
+		r.row = make([]fabric.SL, int(r.paths.MaxLID())+1)
+	}
+	if int(from) != r.next {
+		r.drop(at, "the block goes on with DLID %d, want %d", from, r.next)
+		if int(from) < r.next {
+			return // the first counts
+		}
+	}
+	part := r.row[from : to+1]
+	for i := range part {
+		part[i] = fabric.SL(sl)
+	}
+	r.next = int(to) + 1
+}
+
+// closeBlock ends the block before the line at offset at.
+func (r *pathReader) closeBlock(at int) {
+	if r.failed {
+		return
+	}
+	if r.next <= r.high {
+		text := bytes.TrimRight(r.src.data[:at], " \t\r\n")
+		r.fault(bytes.LastIndexByte(text, '\n')+1, Truncated, fmt.Errorf("the block ends before DLID %d, want up to %d: %w", r.next, r.high, ErrTruncated))
+	}
+	if r.row != nil && len(r.block) > 0 {
+		r.paths.SetRow(r.row, r.block...)
+	}
+	r.block, r.row, r.next = r.block[:0], nil, 1
+}
+
+// endBlocks looks at what there was in this package's form.
+func (r *pathReader) endBlocks() {
+	if r.row != nil || len(r.block) > 0 {
+		r.closeBlock(len(r.src.data))
+	}
+	switch {
+	case r.count < r.switches:
+		text := bytes.TrimRight(r.src.data, " \t\r\n")
+		r.fault(bytes.LastIndexByte(text, '\n')+1, Truncated, fmt.Errorf("%d switches, but the first line has %d: %w", r.count, r.switches, ErrTruncated))
+	case r.count > r.switches && r.switches >= 0:
+		r.fault(-1, Contradiction, fmt.Errorf("%d switches, but the first line has %d", r.count, r.switches))
+	}
+	if r.high < int(r.f.MaxLID()) {
+		r.fault(-1, Missing, fmt.Errorf("no path SLs for the LIDs from %d to %d: SL 0", r.high+1, r.f.MaxLID()))
+	}
+	for s, ok := range r.given {
+		if !ok {
+			n := r.f.Node(fabric.NodeID(s))
+			r.fault(-1, Missing, fmt.Errorf("no path SLs of switch %s %q: SL 0", n.GUID, n.Description))
+		}
+	}
+}
+
+var errIBDMPath = errors.New("want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1")
+
+// ibdmLine reads a line of ibdmchk -c.
+func (r *pathReader) ibdmLine(at int, line []byte) {
+	if line[0] != '0' {
+		r.ibdmHead(at, line)
+		return
+	}
+	v, n := hex0x(line, 16)
+	if n == 0 {
+		r.fault(at, Dropped, errIBDMPath)
+		return
+	}
+	i := skipBlanks(line, n)
+	if i < len(line) && line[i] == ':' {
+		j := skipBlanks(line, i+1)
+		sl, k := decPrefix(line[j:], 3)
+		switch {
+		case k == 0 || j+k != len(line):
+			r.drop(at, "want a DLID and an SL: 0x0006 : 1")
+		case r.from == nil:
+			r.drop(at, "no source before this line; want a line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID")
+		default:
+			r.path(at, r.from, v, sl)
+		}
+		return
+	}
+	dlid, sl, ok := ibdmPair(line[n:])
+	if !ok {
+		r.fault(at, Dropped, errIBDMPath)
+		return
+	}
+	if guid := fabric.GUID(v); guid != r.source || len(r.from) == 0 {
+		if r.source, r.from = guid, r.switchesOf(guid); len(r.from) == 0 {
+			r.drop(at, "the fabric has no node %s on a switch", guid)
+			return
+		}
+	}
+	r.path(at, r.from, dlid, sl)
+}
+
+// ibdmPair reads the DLID and the SL that follow the GUID in a line of ibdmchk
+// -c; what comes behind them it does not read either.
+func ibdmPair(rest []byte) (dlid, sl uint64, ok bool) {
+	i := skipBlanks(rest, 0)
+	dlid, n := decPrefix(rest[i:], 9)
+	j := skipBlanks(rest, i+n)
+	sl, m := decPrefix(rest[min(j, len(rest)):], 3)
+	end := j + m
+	return dlid, sl, i > 0 && n > 0 && j > i+n && m > 0 && (end == len(rest) || isBlank(rest[end]))
+}
+
+// ibdmHead reads the first line of a section of ibdmchk -c.
+func (r *pathReader) ibdmHead(at int, line []byte) {
+	r.source, r.from = 0, nil
+	guid, kind, ok := ibdmSource(line)
+	if !ok {
+		r.drop(at, "want a section's first line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID, or %v", errIBDMPath)
+		return
+	}
+	s, ok := r.byGUID[guid]
+	if kind == fabric.Switch {
+		s, ok = r.f.SwitchByGUID(guid)
+	}
+	if r.from = []fabric.NodeID{}; ok {
+		r.from = append(r.from, s)
+		return
+	}
+	r.drop(at, "the fabric has no %s with port GUID %s on a switch", kind, guid)
+}
+
+// ibdmSource reads the first line of a section of ibdmchk -c.
+func ibdmSource(line []byte) (guid fabric.GUID, kind fabric.NodeType, ok bool) {
+	for _, kind := range []fabric.NodeType{fabric.CA, fabric.Switch} {
+		if rest, ok := bytes.CutPrefix(line, []byte(kind.String()+" ")); ok {
+			v, n := hex0x(rest, 16)
+			return fabric.GUID(v), kind, n > 0 && n < len(rest) && rest[n] == ','
+		}
+	}
+	return 0, 0, false
+}
+
+// switchesOf lists the switches that a node's paths begin at: itself, or those
+// that the ports of a CA or router hang on.
+func (r *pathReader) switchesOf(guid fabric.GUID) []fabric.NodeID {
+	list := []fabric.NodeID{}
+	n, ok := r.f.NodeByGUID(guid)
+	if !ok {
+		return list
+	}
+	if r.f.IsSwitch(n) {
+		return append(list, n)
+	}
+	for p := fabric.PortNum(1); p <= r.f.Node(n).NumPorts; p++ {
+		if peer := r.f.Peer(r.f.Port(n, p)); peer != fabric.NoPort {
+			if s := r.f.Owner(peer); r.f.IsSwitch(s) && !slices.Contains(list, s) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// path enters the SL of a path of one of ibdmchk's forms.
+func (r *pathReader) path(at int, from []fabric.NodeID, dlid, sl uint64) {
+	switch {
+	case dlid > uint64(fabric.MaxUnicastLID) || r.f.LIDPort(fabric.LID(dlid)) == fabric.NoPort:
+		r.drop(at, "no port of the fabric has LID %d", dlid)
+		return
+	case sl >= lft.NumSLs:
+		r.drop(at, "SL %d, want 0 to %d", sl, lft.NumSLs-1)
+		return
+	}
+	for _, s := range from {
+		row := r.rows[s]
+		if row == nil {
+			row = make([]fabric.SL, int(r.f.MaxLID())+1)
+			for l := range row {
+				row[l] = noSL
+			}
+			r.rows[s] = row
+		}
+		if was := row[dlid]; was != noSL && was != fabric.SL(sl) {
+			r.drop(at, "SL %d from switch %s to LID %d, which has SL %d already: path SLs are by switch and DLID", sl, r.f.Node(s).GUID, dlid, was)
+			return
+		}
+		row[dlid] = fabric.SL(sl)
+	}
+}
+
+// endPairs makes the path SLs of ibdmchk's lines, and notes which are missing.
+func (r *pathReader) endPairs() {
+	f := r.f
+	hosts := make([]int32, f.NumSwitches()) // CA and router ports on each switch
+	for _, s := range f.CASwitches() {
+		if s != fabric.NoNode {
+			hosts[s]++
+		}
+	}
+	missing, firstFrom, firstTo := 0, fabric.NoNode, fabric.LID(0)
+	r.paths = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	var list []fabric.NodeID
+	for s, n := range hosts {
+		row := r.rows[s]
+		if row == nil && n == 0 {
+			continue
+		}
+		for l := 1; l <= int(f.MaxLID()); l++ {
+			if row != nil && row[l] != noSL {
+				continue
+			}
+			p := f.LIDPort(fabric.LID(l))
+			if n == 0 || p == fabric.NoPort || f.IsSwitch(f.Owner(p)) {
+				continue
+			}
+			// A port does not send to itself.
+			if peer := f.Peer(p); n == 1 && peer != fabric.NoPort && int(f.Owner(peer)) == s {
+				continue
+			}
+			if missing == 0 {
+				firstFrom, firstTo = fabric.NodeID(s), fabric.LID(l)
+			}
+			missing++
+		}
+		if row == nil {
+			continue
+		}
+		for l, sl := range row {
+			if sl == noSL {
+				row[l] = 0
+			}
+		}
+		list = append(list, fabric.NodeID(s))
+	}
+	for _, g := range pathGroups(list, func(s fabric.NodeID) []fabric.SL { return r.rows[s] }) {
+		r.paths.SetRow(g.row, g.switches...)
+	}
+	if missing > 0 {
+		r.fault(-1, Missing, fmt.Errorf("no SL for %d paths from a switch to a CA or router, the first from switch %s to LID %d: SL 0", missing, f.Node(firstFrom).GUID, firstTo))
+	}
+}
