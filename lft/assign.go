@@ -2,6 +2,7 @@ package lft
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,10 +21,13 @@ const (
 	// switches by GUID, then the ports of CAs and routers by node GUID and
 	// port number, whatever the order of the text.
 	DenseLIDs
+	// MeshLIDs forgets all LIDs and takes those of LIDOptions.Place, from
+	// which the coordinates of a port on a mesh can be read.
+	MeshLIDs
 )
 
 // lidPolicies are the names of the command line, by LIDPolicy.
-var lidPolicies = [...]string{KeepLIDs: "keep", DenseLIDs: "dense"}
+var lidPolicies = [...]string{KeepLIDs: "keep", DenseLIDs: "dense", MeshLIDs: "mesh"}
 
 // String is the policy's name on the command line.
 func (p LIDPolicy) String() string {
@@ -65,6 +69,9 @@ type LIDOptions struct {
 	// GUID2LID overrides the LIDs of the topology for KeepLIDs. The LIDs of
 	// ports that the fabric does not have stay reserved, as with OpenSM.
 	GUID2LID []LIDRange
+	// Place is for MeshLIDs: it gives base LIDs by PortID for ports that have
+	// the LMCs, by PortID as well, and 0 for ports that get any free LID.
+	Place func(lmc []uint8) ([]fabric.LID, error)
 }
 
 // LIDConflictError says that a port cannot keep the LIDs that its source gives
@@ -84,11 +91,15 @@ const (
 	fromNobody lidSource = iota
 	fromText
 	fromGUID2LID
+	fromPlace
 )
 
 func (s lidSource) String() string {
-	if s == fromGUID2LID {
+	switch s {
+	case fromGUID2LID:
 		return "guid2lid"
+	case fromPlace:
+		return "its place in the mesh"
 	}
 	return "the topology"
 }
@@ -139,9 +150,17 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	}
 	var order []fabric.PortID
 	f.EndPorts(func(p fabric.PortID) { order = append(order, p) })
-	if opt.Policy == DenseLIDs {
+	switch opt.Policy {
+	case DenseLIDs:
 		clear(a.base)
-	} else {
+	case MeshLIDs:
+		if err := a.fromPlaces(opt.Place); err != nil {
+			return nil, err
+		}
+		if err := a.settle(); err != nil {
+			return nil, err
+		}
+	default:
 		if err := a.settle(); err != nil {
 			return nil, err
 		}
@@ -225,6 +244,25 @@ func (a *assignment) fromRanges(ranges []LIDRange) error {
 			return fmt.Errorf("guid2lid gives %s the LIDs %d to %d, %d of them: want a power of two, at most %d", a.f.PortName(p), r.Min, r.Max, n, 1<<fabric.MaxLMC)
 		}
 		a.base[p], a.lmc[p], a.source[p] = r.Min, lmc, fromGUID2LID
+	}
+	return nil
+}
+
+// fromPlaces takes over what LIDOptions.Place gives.
+func (a *assignment) fromPlaces(place func([]uint8) ([]fabric.LID, error)) error {
+	if place == nil {
+		return errors.New("LIDs by place in a mesh: want the mesh")
+	}
+	base, err := place(slices.Clone(a.lmc))
+	if err != nil {
+		return err
+	}
+	if len(base) != len(a.base) {
+		return fmt.Errorf("LIDs by place for %d ports, the fabric has %d", len(base), len(a.base))
+	}
+	copy(a.base, base)
+	for p := range a.source {
+		a.source[p] = fromPlace
 	}
 	return nil
 }

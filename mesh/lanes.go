@@ -1,0 +1,224 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+const (
+	// maxSLBits is how many yes-or-no questions an SL can answer.
+	maxSLBits = 4
+	// datelineRing is the length from which a ring needs a dateline. In a ring
+	// of three no shortest path has two hops, so no channel of the ring waits
+	// for another.
+	datelineRing = 4
+)
+
+// lanes says which VL the hops of paths take, and with which SL.
+//
+// Bit i of an SL says whether the path crosses the cable that closes the ring
+// of dimension rings[i]: the dateline of Dally and Seitz (IEEE Trans.
+// Computers 1987). The next bit says which of the orders the path takes, when
+// there are two. A hop takes VL v of its order, order o's VLs being 2o and
+// 2o+1 with datelines, and o without, where v is the bit of the hop's
+// dimension, 0 in other dimensions.
+//
+// A switch chooses the VL by way in, way out and SL, and never learns on which
+// VL the packet came (IBA 7.6.6); so the packet cannot change to the other VL
+// when it crosses the dateline, as Dally and Seitz have it, but is on one of
+// the two for the whole dimension, and the SL must know beforehand.
+//
+// No circle of channels waits for each other:
+//
+//   - A path passes through the dimensions in order and never returns to one,
+//     and it keeps to its order's VLs, so a circle would have to lie within one
+//     dimension, one direction, one VL: on a ring, all the way round.
+//   - On VL 0 of a ring no packet uses the closing cable.
+//   - On VL 1 of a ring of k positions, in the direction of greater
+//     coordinates, a path from x to y crosses the closing cable and is at most
+//     half way round: y + k - x <= k/2, so that x >= k/2 and y <= k/2 - 1. It
+//     leaves the positions from x on and those below y, and so no path leaves
+//     the one that is k/2 - 1, rounded up. The other direction is the mirror
+//     image.
+//
+// The channels into and out of hosts have all VLs to themselves in no circle:
+// nothing comes before the former and nothing after the latter. They use VL 0
+// (X15).
+type lanes struct {
+	g      *Grid
+	rings  []int   // dimensions with a dateline, ascending
+	orders [][]Dir // as in paths
+}
+
+// datelines lists the dimensions that need a dateline when paths are the
+// shortest.
+func datelines(g *Grid) []int {
+	var rings []int
+	for d, size := range g.Dims {
+		if g.Wrap[d] && size >= datelineRing {
+			rings = append(rings, d)
+		}
+	}
+	return rings
+}
+
+// vls is the number of VLs.
+func (l *lanes) vls() int {
+	n := len(l.orders)
+	if len(l.rings) > 0 {
+		n *= 2
+	}
+	return n
+}
+
+// slBits is how many bits of the SL have a meaning.
+func (l *lanes) slBits() int {
+	n := len(l.rings)
+	if len(l.orders) > 1 {
+		n++
+	}
+	return n
+}
+
+// sl2vl is the tables of all ports. They depend on the way out and the SL
+// only.
+func (l *lanes) sl2vl() *lft.SL2VL {
+	f := l.g.Fabric
+	s := lft.NewSL2VL(f, lft.ConstantVL(0))
+	byDim := make([]lft.VLMap, len(l.g.Dims))
+	for d := range byDim {
+		for sl := range lft.NumSLs {
+			if len(l.orders) > 1 {
+				byDim[d][sl] = fabric.VL(sl >> len(l.rings) & 1 * l.vls() / 2)
+			}
+			for bit, ring := range l.rings {
+				if ring == d {
+					byDim[d][sl] += fabric.VL(sl >> bit & 1)
+				}
+			}
+		}
+	}
+	for n := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(n)
+		for _, p := range ports {
+			if way := l.g.Dir(p); way != NoDir {
+				s.SetOut(p, byDim[way.Dim()])
+			}
+		}
+	}
+	return s
+}
+
+// pathSLs is the SLs of all of p's paths. Switches whose coordinates are equal
+// in all dimensions with a dateline share a row.
+func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
+	f, g := l.g.Fabric, l.g
+	var groups [][]fabric.NodeID // switches by their coordinates in the rings
+	number := make(map[int]int)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		key := 0
+		for _, d := range l.rings {
+			key += int(g.Coord(s)[d]) * g.step[d]
+		}
+		i, known := number[key]
+		if !known {
+			i = len(groups)
+			number[key] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], s)
+	}
+	rows := make([][]fabric.SL, len(groups))
+	err := eachSwitch(ctx, len(groups), func() func(fabric.NodeID) {
+		w := newSLRow(l, p)
+		return func(i fabric.NodeID) {
+			rows[i] = make([]fabric.SL, int(f.MaxLID())+1)
+			w.fill(groups[i][0], rows[i])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	sls := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	for i, row := range rows {
+		sls.SetRow(row, groups[i]...)
+	}
+	return sls, nil
+}
+
+// slRow makes the SLs of the paths from one switch after the other: scratch of
+// a worker.
+type slRow struct {
+	*lanes
+	paths   *paths
+	crosses [2][]fabric.SL // by parity and position
+	sl      []fabric.SL    // by slot
+}
+
+func newSLRow(l *lanes, p *paths) *slRow {
+	r := &slRow{lanes: l, paths: p, sl: make([]fabric.SL, len(l.orders)*l.g.Positions()+1)}
+	for odd := range r.crosses {
+		r.crosses[odd] = make([]fabric.SL, l.g.Positions())
+	}
+	return r
+}
+
+// fill makes the row of switch s. LIDs that lead nowhere have SL 0.
+func (r *slRow) fill(s fabric.NodeID, to []fabric.SL) {
+	g := r.g
+	for odd, crosses := range r.crosses {
+		crosses[0] = 0
+		n, bit := 1, 0
+		for d, size := range g.Dims {
+			isRing := bit < len(r.rings) && r.rings[bit] == d
+			x := int(g.Coord(s)[d])
+			for i := n - 1; i >= 0; i-- {
+				sl := crosses[i]
+				for y := range size {
+					crosses[i*size+y] = sl
+					if !isRing || y == x {
+						continue
+					}
+					if way, _ := r.paths.toward(d, x, y, uint8(odd)); way.Positive() != (y > x) {
+						crosses[i*size+y] |= 1 << bit
+					}
+				}
+			}
+			if isRing {
+				bit++
+			}
+			n *= size
+		}
+	}
+	positions := g.Positions()
+	for o := range r.orders {
+		for at, odd := range r.paths.odd {
+			r.sl[o*positions+at] = r.crosses[odd][at] | fabric.SL(o)<<len(r.rings)
+		}
+	}
+	for lid, slot := range r.paths.slot {
+		to[lid] = r.sl[slot]
+	}
+}
+
+// Dateline is the SL-to-VL tables and path SLs that free XY routing on a torus
+// of credit loops by two VLs: a path that crosses the cable that closes a ring
+// of four positions or more takes VL 1 in that dimension, all others VL 0. Bit
+// i of the SL belongs to the i-th such dimension. A grid without any has all
+// paths on SL 0 and VL 0. All LIDs of a port have the path of the base LID.
+//
+// It returns an error for more than four such dimensions, and ctx's.
+func Dateline(ctx context.Context, g *Grid) (*lft.SL2VL, *lft.PathSLs, error) {
+	l := &lanes{g: g, rings: datelines(g), orders: [][]Dir{dimensionOrder(len(g.Dims), false)}}
+	if len(l.rings) > maxSLBits {
+		return nil, nil, fmt.Errorf("%d dimensions are rings of %d switches or more; each takes a bit of the SL, which has %d", len(l.rings), datelineRing, maxSLBits)
+	}
+	sls, err := l.pathSLs(ctx, newPaths(g, false, l.orders...))
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.sl2vl(), sls, nil
+}

@@ -1,0 +1,141 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// XY is dimension-order routing on meshes, tori and hypercubes: the routing of
+// Zhou, Liu and Chung (section 3.2) for any number of dimensions, with hosts
+// and parallel links in any number.
+//
+// A path changes the first coordinate until it is the destination's, then the
+// second, and so on. The paper prints four cases by the signs of the two
+// differences; its cases 3 and 4 have y go the wrong way (E-X3), its list of
+// ports names east twice where the second one is west (E-X2), and its table has
+// no entry for a switch's own host. Here y always moves towards the
+// destination, and a switch's own LIDs leave by the port they hang on. The
+// paper's LID x*m+y+1, which its tables divide by m again, is not unique
+// (E-X1), see Grid.LIDs; these tables go by coordinates, whatever the LIDs.
+// All LIDs of a position, the switch's own included, follow the same path, but
+// for the choice between parallel links.
+//
+// # Rings
+//
+// On a ring a path goes the shorter way round. Of the paths that are exactly
+// half way round, those to destinations whose coordinates have an even sum go
+// towards greater coordinates, the others towards smaller ones.
+//
+// Channels of a ring can wait for each other in a circle, so each ring of four
+// positions or more takes two VLs: see Dateline. It takes a bit of the SL for
+// each such dimension; an SL has four. A ring of three has no path that goes
+// two hops in it, and so no circle.
+//
+// With Options.NoWrap the cables that close rings are not used, nothing but
+// VL 0 is needed, and paths are those of a mesh.
+//
+// # Several LIDs on a port
+//
+// With an LMC of 1 or more the LIDs at odd distances from the base LID are
+// routed in the opposite order of the dimensions, YX, so that a sender has two
+// paths; where all coordinates differ on a grid of two dimensions, they share
+// no link between switches. Both orders on one VL would close circles, so the
+// second one has VLs of its own, and the next bit of the SL says which: on
+// a mesh it is SL 0 and VL 0 for XY, SL 1 and VL 1 for YX. Options.VLs too
+// small for both leaves all LIDs to XY. On a grid of one dimension both orders
+// are the same.
+//
+// # Missing cables and switches
+//
+// The path of dimension order is the only one. Where a cable or a switch on it
+// is missing, all switches from which the path leads there have NoPath for the
+// LID, so that packets are dropped where they set out, and the checker names
+// the pairs. With Options.Repair they are routed around what is missing, see
+// repair.go, and then all LIDs of a port go by one order.
+type XY struct{}
+
+// Name is "xy". OpenSM's name for it is dor.
+func (XY) Name() string { return "xy" }
+
+// Guarantee is NoCreditLoop. On a grid without missing cables or switches,
+// all pairs reach each other as well, and paths are shortest ones unless
+// Options.NoWrap forbids those.
+func (XY) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
+
+// routeXY is XY.Route on a grid.
+func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error) {
+	l, err := planLanes(g, opt)
+	if err != nil {
+		return nil, err
+	}
+	p := newPaths(g, opt.NoWrap, l.orders...)
+	tables, _, err := p.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &lft.Routing{Engine: XY{}.Name(), Fabric: g.Fabric, Tables: tables}
+	if l.vls() > 1 {
+		r.SL2VL = l.sl2vl()
+		if r.PathSLs, err = l.pathSLs(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// dimensionOrder is the list of directions of XY routing, last dimension
+// first when reversed.
+func dimensionOrder(dims int, reversed bool) []Dir {
+	var order []Dir
+	for d := range dims {
+		if reversed {
+			d = dims - 1 - d
+		}
+		order = append(order, Plus(d), Minus(d))
+	}
+	return order
+}
+
+// planLanes decides how many VLs XY routing takes.
+func planLanes(g *Grid, opt lft.Options) (*lanes, error) {
+	n := len(g.Dims)
+	l := &lanes{g: g, orders: [][]Dir{dimensionOrder(n, false)}}
+	if !opt.NoWrap {
+		l.rings = datelines(g)
+	}
+	fail := func(format string, args ...any) error {
+		return &lft.DomainError{Engine: XY{}.Name(), Reason: fmt.Sprintf(format, args...)}
+	}
+	if len(l.rings) > maxSLBits {
+		return nil, fail("%d dimensions are rings of four switches or more; each takes a bit of the SL, which has %d; without the cables that close rings (no-wrap) it can",
+			len(l.rings), maxSLBits)
+	}
+	if opt.VLs > 0 && opt.VLs < l.vls() {
+		return nil, fail("rings of four switches or more take %d VLs, and it may use %d; without the cables that close rings (no-wrap) one is enough", l.vls(), opt.VLs)
+	}
+	if n == 1 || !manyLIDs(g.Fabric) {
+		return l, nil
+	}
+	single := l.orders
+	l.orders = append(l.orders, dimensionOrder(n, true))
+	switch {
+	case opt.VLs > 0 && opt.VLs < l.vls():
+		l.orders = single
+	case l.slBits() > maxSLBits:
+		return nil, fail("%d dimensions are rings of four switches or more; each takes a bit of the SL, the second path of an LMC above 0 takes one more, and an SL has %d; with %d VLs all LIDs of a port take one path",
+			len(l.rings), maxSLBits, l.vls()/2)
+	}
+	return l, nil
+}
+
+// manyLIDs says whether any port has more than one LID.
+func manyLIDs(f *fabric.Fabric) bool {
+	many := false
+	f.EndPorts(func(p fabric.PortID) {
+		many = many || f.LID(p) != 0 && f.LMC(p) > 0
+	})
+	return many
+}

@@ -1,0 +1,468 @@
+package mesh
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// plot is a grid to be built for a test.
+type plot struct {
+	dims  []int
+	wrap  []bool
+	hosts func(position int) int // nil for one on each switch
+	links []int                  // by dimension: parallel cables; nil for one each
+	// missing says whether all cables from a position in a positive direction
+	// are left out; absent whether the switch is.
+	missing func(position, dim int) bool
+	absent  func(position int) bool
+	mbps    func(dim, cable int) fabric.Link // nil for the same everywhere
+	seed    uint64                           // other than 0: GUIDs and port numbers in random order
+	lmc     int
+}
+
+// grow builds a plot. Ports are numbered as they are needed, in the order of
+// the seed, hosts not always last, so that nothing depends on numbers.
+func grow(t testing.TB, p plot) *Grid {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(p.seed, 1))
+	positions := 1
+	for _, size := range p.dims {
+		positions *= size
+	}
+	step := make([]int, len(p.dims))
+	for d, n := len(p.dims)-1, 1; d >= 0; d-- {
+		step[d] = n
+		n *= p.dims[d]
+	}
+	if p.wrap == nil {
+		p.wrap = make([]bool, len(p.dims))
+	}
+	guids := make([]int, positions)
+	for i := range guids {
+		guids[i] = i
+	}
+	type cable struct{ a, b, dim, copy int } // b < 0: a host
+	var cables []cable
+	for at := range positions {
+		if p.absent != nil && p.absent(at) {
+			continue
+		}
+		for d, size := range p.dims {
+			x := at / step[d] % size
+			to := at + step[d]
+			if x == size-1 {
+				to -= size * step[d]
+			}
+			if x == size-1 && !p.wrap[d] || p.missing != nil && p.missing(at, d) || p.absent != nil && p.absent(to) {
+				continue
+			}
+			n := 1
+			if p.links != nil {
+				n = p.links[d]
+			}
+			for i := range n {
+				cables = append(cables, cable{at, to, d, i})
+			}
+		}
+		hosts := 1
+		if p.hosts != nil {
+			hosts = p.hosts(at)
+		}
+		for i := range hosts {
+			cables = append(cables, cable{at, -1, 0, i})
+		}
+	}
+	if p.seed != 0 {
+		rnd.Shuffle(len(guids), func(i, j int) { guids[i], guids[j] = guids[j], guids[i] })
+		rnd.Shuffle(len(cables), func(i, j int) { cables[i], cables[j] = cables[j], cables[i] })
+	}
+	var b fabric.Builder
+	must := func(n int, err error) int {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+		return n
+	}
+	index := make([]int, positions)
+	for at := range positions {
+		if p.absent == nil || !p.absent(at) {
+			index[at] = must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x1000 + guids[at]), Type: fabric.Switch, NumPorts: 40, Description: fmt.Sprint("switch ", at)}))
+		}
+	}
+	used := make([]fabric.PortNum, positions)
+	type end struct {
+		at  int
+		num fabric.PortNum
+	}
+	ways := make(map[end]Dir)
+	for i, c := range cables {
+		used[c.a]++
+		link := fabric.Link{Width: 4, Speed: fabric.QDR}
+		if c.b < 0 {
+			h := must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x900000 + i*2), Type: fabric.CA, NumPorts: 1, Description: fmt.Sprintf("host %d/%d", c.a, c.copy)}))
+			must(0, b.SetPort(h, 1, fabric.GUID(0x900001+i*2), 0, 0))
+			must(0, b.Connect(index[c.a], used[c.a], h, 1, link))
+			continue
+		}
+		if p.mbps != nil {
+			link = p.mbps(c.dim, c.copy)
+		}
+		used[c.b]++
+		ways[end{c.a, used[c.a]}] = Plus(c.dim)
+		ways[end{c.b, used[c.b]}] = Minus(c.dim)
+		must(0, b.Connect(index[c.a], used[c.a], index[c.b], used[c.b], link))
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: p.lmc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coord := make([]int16, f.NumSwitches()*len(p.dims))
+	dir := make([]Dir, f.NumPorts())
+	for i := range dir {
+		dir[i] = NoDir
+	}
+	for at, g := range guids {
+		s, ok := f.SwitchByGUID(fabric.GUID(0x1000 + g))
+		if !ok {
+			continue
+		}
+		for d, size := range p.dims {
+			coord[int(s)*len(p.dims)+d] = int16(at / step[d] % size)
+		}
+		for num := fabric.PortNum(1); num <= used[at]; num++ {
+			if way, ok := ways[end{at, num}]; ok {
+				dir[f.Port(s, num)] = way
+			}
+		}
+	}
+	return newGrid(f, p.dims, p.wrap, coord, dir)
+}
+
+// generated is the grid of a fabric that Generate made, with LIDs.
+func generated(t testing.TB, spec Spec, opt lft.LIDOptions) *Grid {
+	t.Helper()
+	f, err := Generate(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gridByNumber(t, f, spec, opt)
+}
+
+func gridByNumber(t testing.TB, f *fabric.Fabric, spec Spec, opt lft.LIDOptions) *Grid {
+	t.Helper()
+	wrap := spec.Wrap
+	if wrap == nil {
+		wrap = make([]bool, len(spec.Dims))
+	}
+	coord := make([]int16, 0, f.NumSwitches()*len(spec.Dims))
+	dir := make([]Dir, f.NumPorts())
+	for i := range dir {
+		dir[i] = NoDir
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		at := int(s)
+		for d := range spec.Dims {
+			n := 1
+			for _, size := range spec.Dims[d+1:] {
+				n *= size
+			}
+			coord = append(coord, int16(at/n))
+			at %= n
+			plus, minus := directions(d)
+			for num, way := range map[int]Dir{plus: Plus(d), minus: Minus(d)} {
+				if p := f.Port(s, fabric.PortNum(num)); f.Peer(p) != fabric.NoPort {
+					dir[p] = way
+				}
+			}
+		}
+	}
+	g := newGrid(f, spec.Dims, wrap, coord, dir)
+	if opt.Policy == lft.MeshLIDs {
+		opt.Place = g.LIDs
+	}
+	var err error
+	if g.Fabric, err = lft.AssignLIDs(f, opt); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func routed(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
+	t.Helper()
+	r, err := routeXY(t.Context(), g, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// walk is the ports by which a packet to a LID leaves the switches from s on,
+// the last one the destination's own or its host's. ok is false where it is
+// dropped.
+func walk(t testing.TB, r *lft.Routing, s fabric.NodeID, lid fabric.LID) (ports []fabric.PortID, ok bool) {
+	t.Helper()
+	f := r.Fabric
+	for range f.NumSwitches() + 1 {
+		num := r.Tables.Row(s)[lid]
+		if num == fabric.NoPath {
+			return ports, false
+		}
+		p := f.Port(s, num)
+		ports = append(ports, p)
+		if num == fabric.ManagementPort {
+			return ports, f.LIDPort(lid) == p
+		}
+		peer := f.Peer(p)
+		if peer == fabric.NoPort || !f.IsSwitch(f.Owner(peer)) {
+			return ports, peer != fabric.NoPort && f.LIDPort(lid) == peer
+		}
+		s = f.Owner(peer)
+	}
+	t.Fatalf("a packet for LID %d goes round", lid)
+	return nil, false
+}
+
+// circle says whether channels can wait for each other in a circle when every
+// switch and its hosts send to every LID: a plain search for a topological
+// order of (port, VL).
+func circle(t testing.TB, r *lft.Routing) bool {
+	t.Helper()
+	f := r.Fabric
+	type channel struct {
+		port fabric.PortID
+		vl   fabric.VL
+	}
+	after := make(map[channel]map[channel]bool)
+	before := make(map[channel]int)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for lid := range fabric.LID(len(f.LIDPorts())) {
+			if f.LIDPort(lid) == fabric.NoPort {
+				continue
+			}
+			sl := fabric.SL(0)
+			if r.PathSLs != nil {
+				sl = r.PathSLs.Row(s)[lid]
+			}
+			ports, _ := walk(t, r, s, lid)
+			last := channel{port: fabric.NoPort}
+			for _, p := range ports {
+				if f.Num(p) == fabric.ManagementPort {
+					break
+				}
+				c := channel{port: p}
+				if r.SL2VL != nil {
+					in := fabric.ManagementPort
+					if last.port != fabric.NoPort {
+						in = f.Num(f.Peer(last.port))
+					}
+					c.vl = r.SL2VL.At(in, p)[sl]
+				}
+				if after[c] == nil {
+					after[c] = make(map[channel]bool)
+				}
+				if last.port != fabric.NoPort && !after[last][c] {
+					after[last][c] = true
+					before[c]++
+				}
+				last = c
+			}
+		}
+	}
+	var free []channel
+	for c := range after {
+		if before[c] == 0 {
+			free = append(free, c)
+		}
+	}
+	n := 0
+	for ; len(free) > 0; n++ {
+		c := free[len(free)-1]
+		free = free[:len(free)-1]
+		for d := range after[c] {
+			if before[d]--; before[d] == 0 {
+				free = append(free, d)
+			}
+		}
+	}
+	return n < len(after)
+}
+
+// digits is a row of the tables from LID 1 on, a digit for each port.
+func digits(r *lft.Routing, s fabric.NodeID, most int) string {
+	var b strings.Builder
+	for _, p := range r.Tables.Row(s)[1 : most+1] {
+		fmt.Fprint(&b, p)
+	}
+	return b.String()
+}
+
+// TestXYTables has G-X3: the whole tables of a 5x5 mesh by the paper's rules
+// (section 3.3.1 with n for m), and of a 2x3 mesh.
+func TestXYTables(t *testing.T) {
+	for _, tt := range []struct {
+		dims []int
+		want string
+	}{
+		{[]int{5, 5}, `5222211111111111111111111 4522211111111111111111111 4452211111111111111111111 4445211111111111111111111 4444511111111111111111111
+3333352222111111111111111 3333345222111111111111111 3333344522111111111111111 3333344452111111111111111 3333344445111111111111111
+3333333333522221111111111 3333333333452221111111111 3333333333445221111111111 3333333333444521111111111 3333333333444451111111111
+3333333333333335222211111 3333333333333334522211111 3333333333333334452211111 3333333333333334445211111 3333333333333334444511111
+3333333333333333333352222 3333333333333333333345222 3333333333333333333344522 3333333333333333333344452 3333333333333333333344445`},
+		{[]int{2, 3}, "522111 452111 445111 333522 333452 333445"},
+	} {
+		g := generated(t, Spec{Dims: tt.dims, Hosts: 1}, lft.LIDOptions{Policy: lft.MeshLIDs})
+		r := routed(t, g, lft.Options{})
+		for at, want := range strings.Fields(tt.want) {
+			s := g.At(at)
+			if got := digits(r, s, g.Positions()); got != want {
+				t.Errorf("%v: N(%v) has %s, want %s", tt.dims, g.Coord(s), got, want)
+			}
+			// The LIDs of switches go the same way, and end on port 0 (X3).
+			want = strings.ReplaceAll(want, "5", "0")
+			if got := digits(r, s, 2*g.Positions())[g.Positions():]; got != want {
+				t.Errorf("%v: N(%v) has %s for the LIDs of switches, want %s", tt.dims, g.Coord(s), got, want)
+			}
+		}
+		if r.SL2VL != nil || r.PathSLs != nil {
+			t.Errorf("%v: a mesh needs no VLs", tt.dims)
+		}
+	}
+}
+
+// TestXYPaths has G-X2: the five paths of the paper from N(2,2) (Fig. 5 and 7),
+// port by port: the switch and the port out of it, the next switch and the
+// port into it.
+func TestXYPaths(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{5, 5}, Hosts: 1}, lft.LIDOptions{Policy: lft.MeshLIDs})
+	r := routed(t, g, lft.Options{})
+	from := g.At(2*5 + 2)
+	for _, tt := range []struct{ name, to, want string }{
+		{"P", "0,3", "2,2_3 1,2_1 1,2_3 0,2_1 0,2_2 0,3_4"},
+		{"Q", "0,4", "2,2_3 1,2_1 1,2_3 0,2_1 0,2_2 0,3_4 0,3_2 0,4_4"},
+		{"R", "3,3", "2,2_1 3,2_3 3,2_2 3,3_4"},
+		{"S", "4,2", "2,2_1 3,2_3 3,2_1 4,2_3"},
+		{"T", "4,0", "2,2_1 3,2_3 3,2_1 4,2_3 4,2_4 4,1_2 4,1_4 4,0_2"},
+	} {
+		var x, y int
+		if _, err := fmt.Sscanf(tt.to, "%d,%d", &x, &y); err != nil {
+			t.Fatal(err)
+		}
+		ports, ok := walk(t, r, from, fabric.LID(x*5+y+1))
+		if !ok {
+			t.Fatalf("%s does not arrive", tt.name)
+		}
+		at := func(p fabric.PortID) string {
+			c := g.Coord(g.Fabric.Owner(p))
+			return fmt.Sprintf("%d,%d_%d", c[0], c[1], g.Fabric.Num(p))
+		}
+		var got []string
+		for _, p := range ports[:len(ports)-1] {
+			got = append(got, at(p), at(g.Fabric.Peer(p)))
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("path %s to N(%s): %s, want %s", tt.name, tt.to, strings.Join(got, " "), tt.want)
+		}
+		if host := ports[len(ports)-1]; g.Fabric.Num(host) != 5 {
+			t.Errorf("path %s leaves its last switch by port %d, want 5", tt.name, g.Fabric.Num(host))
+		}
+	}
+}
+
+// ringDistance is the hops from x to y on a ring or a line.
+func ringDistance(size int, wrap bool, x, y int16) int {
+	d := int(max(x, y) - min(x, y))
+	if wrap {
+		d = min(d, size-d)
+	}
+	return d
+}
+
+// shapes are small grids of all kinds.
+func shapes() map[string]plot {
+	return map[string]plot{
+		"one switch":       {dims: []int{1}},
+		"line":             {dims: []int{5}},
+		"ring of 3":        {dims: []int{3}, wrap: []bool{true}},
+		"ring of 4":        {dims: []int{4}, wrap: []bool{true}},
+		"ring of 5":        {dims: []int{5}, wrap: []bool{true}},
+		"ring of 6":        {dims: []int{6}, wrap: []bool{true}},
+		"mesh":             {dims: []int{4, 3}, seed: 1},
+		"cylinder":         {dims: []int{5, 3}, wrap: []bool{true, false}, seed: 2},
+		"other cylinder":   {dims: []int{3, 6}, wrap: []bool{false, true}, seed: 3},
+		"torus":            {dims: []int{4, 6}, wrap: []bool{true, true}, seed: 4},
+		"odd torus":        {dims: []int{5, 3, 3}, wrap: []bool{true, true, true}, seed: 5},
+		"even torus":       {dims: []int{4, 2, 4}, wrap: []bool{true, false, true}, seed: 6},
+		"mixed":            {dims: []int{2, 4, 3, 2}, wrap: []bool{false, true, true, false}, seed: 7},
+		"four rings":       {dims: []int{4, 4, 4, 4}, wrap: []bool{true, true, true, true}, hosts: func(at int) int { return (at%31 + 30) / 31 }},
+		"hypercube":        {dims: []int{2, 2, 2, 2, 2}, seed: 8},
+		"parallel links":   {dims: []int{3, 4}, wrap: []bool{true, true}, links: []int{2, 3}, seed: 9},
+		"hosts on a few":   {dims: []int{3, 4}, wrap: []bool{false, true}, hosts: func(at int) int { return at % 3 }, links: []int{2, 1}, seed: 10},
+		"several LIDs":     {dims: []int{3, 4}, lmc: 2, seed: 11},
+		"several on torus": {dims: []int{5, 4}, wrap: []bool{true, true}, lmc: 1, seed: 12},
+		"several in rings": {dims: []int{4, 2, 4, 3}, wrap: []bool{true, false, true, true}, lmc: 1, hosts: func(at int) int { return at & 1 }, seed: 13},
+	}
+}
+
+// TestXY holds the routing of all kinds of grids to what it promises: all
+// switches reach all LIDs by shortest paths, with one dimension after the
+// other, and no circle of channels exists, with and without the cables that
+// close rings.
+func TestXY(t *testing.T) {
+	for name, shape := range shapes() {
+		for _, noWrap := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/no wrap %v", name, noWrap), func(t *testing.T) {
+				g := grow(t, shape)
+				checkXY(t, g, lft.Options{NoWrap: noWrap})
+			})
+		}
+	}
+}
+
+// checkXY holds one routing to what it promises on a complete grid.
+func checkXY(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
+	t.Helper()
+	r := routed(t, g, opt)
+	f := g.Fabric
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		dest, _ := delivery(f, f.LIDPort(lid))
+		if dest == fabric.NoNode {
+			continue
+		}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			ports, ok := walk(t, r, s, lid)
+			if !ok {
+				t.Fatalf("%v: N(%v) does not reach LID %d on N(%v)", g.Dims, g.Coord(s), lid, g.Coord(dest))
+			}
+			want := 1
+			for d, size := range g.Dims {
+				want += ringDistance(size, g.Wrap[d] && !opt.NoWrap, g.Coord(s)[d], g.Coord(dest)[d])
+			}
+			var dims []int
+			for _, p := range ports[:len(ports)-1] {
+				dims = append(dims, g.Dir(p).Dim())
+			}
+			if (lid-f.LID(f.LIDPort(lid)))%2 == 1 && (opt.VLs == 0 || r.SL2VL != nil && r.SL2VL.VLs() > 2) {
+				slices.Reverse(dims)
+			}
+			if len(ports) != want || !slices.IsSorted(dims) {
+				t.Fatalf("%v: N(%v) reaches LID %d on N(%v) by dimensions %v, want %d hops, dimensions in order",
+					g.Dims, g.Coord(s), lid, g.Coord(dest), dims, want-1)
+			}
+		}
+	}
+	if circle(t, r) {
+		t.Fatalf("%v, rings %v: channels wait for each other in a circle", g.Dims, g.Wrap)
+	}
+	return r
+}
