@@ -161,21 +161,19 @@ func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {
 	return nil
 }
 
-// IBDMPathSLOptions are what a caller may ask of WriteIBDMPathSLs.
-type IBDMPathSLOptions struct {
-	// Switches adds the paths from and to switches, which ibdmchk -a follows.
-	Switches bool
-}
-
 // WriteIBDMPathSLs writes path SLs as ibdmchk -c reads them: a line for each
 // source node and DLID of another port, with the source's node GUID, the DLID
-// and the SL. That is a line for each pair of hosts, about 25 bytes. Sources
-// are CAs and routers on a switch in OpenSM's order, DLIDs are in order.
+// and the SL. That is a line for each pair of CA or router ports, about 25
+// bytes. Sources come in OpenSM's order, DLIDs in their own.
+//
+// Paths from and to switches, which ibdmchk -a follows, have no lines: ibdmchk
+// takes the SL of a switch's own packets for their VL on the first hop, and
+// crashes when the tables have no such VL.
 //
 // Errors are those of w, path SLs that do not belong to the fabric, and a CA
 // whose ports hang on switches with different SLs, since the form has one SL
 // for all ports of a node; then nothing has been written.
-func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt IBDMPathSLOptions) error {
+func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 	if err := checkPathSLs(f, p); err != nil {
 		return err
 	}
@@ -202,17 +200,12 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt IBDMPat
 			src.own = fabric.NoPort
 		}
 	}
-	if opt.Switches {
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			sources = append(sources, source{s, p.Row(s), f.PortBase(s)})
-		}
-	}
 	slices.SortFunc(sources, func(a, b source) int {
 		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(a.node).GUID)), bits.ReverseBytes64(uint64(f.Node(b.node).GUID)))
 	})
 	var dlids []fabric.LID
 	for l := 1; l <= int(min(p.MaxLID(), f.MaxLID())); l++ {
-		if q := f.LIDPort(fabric.LID(l)); q != fabric.NoPort && (opt.Switches || !f.IsSwitch(f.Owner(q))) {
+		if q := f.LIDPort(fabric.LID(l)); q != fabric.NoPort && !f.IsSwitch(f.Owner(q)) {
 			dlids = append(dlids, fabric.LID(l))
 		}
 	}
