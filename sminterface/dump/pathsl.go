@@ -252,12 +252,13 @@ type pathReader struct {
 	given []bool // by switch: it has a row
 
 	// Of the form of this package.
-	high     int // highest DLID by the first line
-	switches int // how many there are by the first line
-	count    int // how many there have been
-	block    []fabric.NodeID
-	row      []fabric.SL // of block, nil before its first dlid line
-	next     int         // the DLID that the block must go on with
+	high     int             // highest DLID by the first line
+	switches int             // how many there are by the first line
+	count    int             // how many there have been
+	inBlock  bool            // there has been a line switch ..
+	block    []fabric.NodeID // the switches of the block that the fabric has
+	row      []fabric.SL     // of block, nil before its first dlid line
+	next     int             // the DLID that the block must go on with
 
 	// Of ibdmchk's.
 	rows   [][]fabric.SL                 // by switch: noSL where nothing is given; nil without lines
@@ -353,6 +354,7 @@ func (r *pathReader) blockLine(at int, line []byte) {
 		if r.row != nil {
 			r.closeBlock(at)
 		}
+		r.inBlock = true
 		v, n := hexPrefix(line[len(pathOf):], 16)
 		if rest := line[len(pathOf)+n:]; n == 0 || len(rest) > 0 && !isBlank(rest[0]) {
 			r.drop(at, "bad GUID; want switch 0x0123456789abcdef \"..\"")
@@ -417,7 +419,7 @@ func (r *pathReader) dlidLine(at int, line []byte) {
 	case from == 0 || to < from || to > uint64(r.high):
 		r.drop(at, "DLIDs %d to %d, want some of 1 to %d, the lower first", from, to, r.high)
 		return
-	case r.row == nil && len(r.block) == 0 && !r.opt.Lenient:
+	case !r.inBlock:
 		r.drop(at, "no switch before this line; want switch 0x0123456789abcdef \"..\"")
 		return
 	}

@@ -1,0 +1,518 @@
+package dump
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Tables of pair: every way of a switch, and the hosts.
+const (
+	rulers   = slHeads + "\n" + slRuler + "\n"
+	dumpEnd  = slRuler + "\n\n"
+	dumpA    = "Switch 0x000000000000000a, base LID 1, \"a\"\n" + rulers + dumpRows + dumpEnd
+	dumpB    = "Switch 0x000000000000000b, base LID 2, \"b\"\n" + rulers + dumpRows + dumpEnd
+	dumpC    = "Channel Adapter 0x00000000000000c1, base LID 3, \"c\"\n" + rulers + "0   0   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  3  \n" + dumpEnd
+	dumpD    = "Channel Adapter 0x00000000000000d1, base LID 4, \"d\"\n" + rulers + "0   0   : 4  4  4  4  4  4  4  4  4  4  4  4  4  4  4  4  \n" + dumpEnd
+	dumpRows = "0   1   : 0  1  0  1  0  1  0  1  0  1  0  1  0  1  0  15 \n" +
+		"1   1   : 1  1  0  1  0  1  0  1  0  1  0  1  0  1  0  15 \n" +
+		"2   1   : 2  1  0  1  0  1  0  1  0  1  0  1  0  1  0  15 \n" +
+		"3   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n" +
+		"4   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n" +
+		"0   2   : 5  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n" +
+		"1   2   : 6  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n" +
+		"2   2   : 7  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n" +
+		"3   2   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n" +
+		"4   2   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n"
+	dumpAll = dumpA + dumpB + dumpC + dumpD
+	// SLs 0 and 15 of the ways of the two switches, then of the hosts.
+	waysAll = "0>1:0,15 1>1:1,15 2>1:2,15 0>2:5,0 1>2:6,0 2>2:7,0\n"
+	wantAll = waysAll + waysAll + "0,3\n4,4\n"
+	zeros   = "0>1:0,0 1>1:0,0 2>1:0,0 0>2:0,0 1>2:0,0 2>2:0,0\n"
+
+	queryA = "# SL2VL table: Lid 1\n#                 SL: | 0| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|15|\n" +
+		"ports: in  0, out  1: | 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0|15|\n"
+	queryC = "# SL2VL table: Lid 3\n#                 SL: | 0| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|15|\n" +
+		"ports: in  0, out  0: | 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 3|\n"
+	ibdmA  = "0x000000000000000a 0 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0x0f\n"
+	oneWay = "0>1:0,15 1>1:0,0 2>1:0,0 0>2:0,0 1>2:0,0 2>2:0,0\n"
+
+	noRowA1 = "in: missing: no row for 5 ways through switch 0x000000000000000a \"a\", the first from port 1 to port 1: all SLs on VL 0\n"
+	noRowA  = "in: missing: no row for 6 ways through switch 0x000000000000000a \"a\", the first from port 0 to port 1: all SLs on VL 0\n"
+	noRowB  = "in: missing: no row for 6 ways through switch 0x000000000000000b \"b\", the first from port 0 to port 1: all SLs on VL 0\n"
+	noRowD  = "in: missing: no row for 1 CA and router ports, the first \"d\"[1]: all SLs on VL 0\n"
+	noRowCD = "in: missing: no row for 2 CA and router ports, the first \"c\"[1]: all SLs on VL 0\n"
+)
+
+// ways are the VLs of SLs 0 and 15: a line for each switch and for each host.
+func ways(s *lft.SL2VL) string {
+	f := s.Fabric()
+	var b strings.Builder
+	last := fabric.NoNode
+	for in, out := range s.Ways() {
+		n := f.Owner(out)
+		if n != last && last != fabric.NoNode {
+			b.WriteByte('\n')
+		} else if n == last {
+			b.WriteByte(' ')
+		}
+		last = n
+		m := s.At(in, out)
+		if f.IsSwitch(n) {
+			fmt.Fprintf(&b, "%d>%d:", in, f.Num(out))
+		}
+		fmt.Fprintf(&b, "%d,%d", m[0], m[15])
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// TestReadSL2VL pins what is read from odd and from wrong text, by a strict and
+// by a lenient reader, and the exact messages.
+func TestReadSL2VL(t *testing.T) {
+	f := pair(t)
+	const none = zeros + zeros + "0,0\n0,0\n"
+	for _, c := range []struct {
+		name, text string
+		err        string // of the strict reader, "" for none
+		ways       string
+		problems   string // of the lenient reader; of the strict one too when err is ""
+	}{
+		{"all", dumpAll, "", wantAll, ""},
+		{"other order, CRLF, comments", strings.ReplaceAll("# x\n"+dumpD+dumpB+dumpC+dumpA, "\n", "\r\n"), "", wantAll, ""},
+		{"a row twice", strings.Replace(dumpAll, dumpRows, dumpRows+dumpRows, 1), "", wantAll, ""},
+		{"no rows of some", dumpA + dumpC, "", waysAll + zeros + "0,3\n0,0\n", noRowB + noRowD},
+		{"no row of a way", strings.Replace(dumpAll, "2   2   : 7", "3   2   : 0", 1), "", strings.Replace(wantAll, "2>2:7", "2>2:0", 1),
+			"in: missing: no row for 1 ways through switch 0x000000000000000a \"a\", the first from port 2 to port 2: all SLs on VL 0\n"},
+		{"other LID", strings.Replace(dumpAll, "LID 1", "LID 9", 1), "", wantAll,
+			"in:1: contradiction: Switch 0x000000000000000a has LID 1 in the fabric, here 9\n"},
+
+		{"VL too high", strings.Replace(dumpAll, "0   2   : 5  0", "0   2   : 5  16", 1),
+			"in:9: VL 16 for SL 1: want VLs of 0 to 15\n    0   2   : 5  16  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, ":5", ":0", 1),
+			"in: missing: no row for 1 ways through switch 0x000000000000000a \"a\", the first from port 0 to port 2: all SLs on VL 0\n" +
+				"in:9: dropped: VL 16 for SL 1: want VLs of 0 to 15\n"},
+		{"VL that would wrap", strings.Replace(dumpC, "3  \n", "259\n", 1) + dumpA + dumpB + dumpD,
+			"in:4: VL 259 for SL 15: want VLs of 0 to 15\n    0   0   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  259", strings.Replace(wantAll, "0,3", "0,0", 1),
+			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\nin:4: dropped: VL 259 for SL 15: want VLs of 0 to 15\n"},
+		{"15 VLs", strings.Replace(dumpC, "3  \n", "\n", 1) + dumpA + dumpB + dumpD,
+			"in:4: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    0   0   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, "0,3", "0,0", 1),
+			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\n" +
+				"in:4: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
+		{"17 VLs, and no colon", strings.Replace(strings.Replace(dumpAll, "3  \n", "3  0\n", 1), "4   1   :", "4   1   ", 1),
+			"in:8: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    4   1    0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, "0,3", "0,0", 1),
+			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\n" +
+				"in:8: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n" +
+				"in:34: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
+		{"port too high", strings.Replace(dumpAll, "4   1   :", "5   1   :", 1),
+			"in:8: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    5   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
+			"in:8: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
+		{"port that would wrap", strings.Replace(dumpAll, "4   1   :", "4   257 :", 1),
+			"in:8: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n    4   257 : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
+			"in:8: dropped: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n"},
+		{"ports of a host", strings.Replace(dumpAll, "0   0   : 0", "0   1   : 0", 1),
+			"in:34: way in 0 and way out 1 of \"c\"[1], which is no switch; want 0 for both\n    0   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  3  ", strings.Replace(wantAll, "0,3", "0,0", 1),
+			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\nin:34: dropped: way in 0 and way out 1 of \"c\"[1], which is no switch; want 0 for both\n"},
+		{"other VLs for a second time", dumpAll + strings.Replace(dumpA, "0   2   : 5", "0   2   : 9", 1),
+			"in:51: a second row for way in 0 and way out 2 of Switch 0x000000000000000a, with other VLs\n    0   2   : 9  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
+			"in:51: dropped: a second row for way in 0 and way out 2 of Switch 0x000000000000000a, with other VLs\n"},
+		{"unknown switch", strings.Replace(dumpAll, "0a, base", "0e, base", 1),
+			"in:1: the fabric has no switch 0x000000000000000e\n    Switch 0x000000000000000e, base LID 1, \"a\"", zeros + waysAll + "0,3\n4,4\n",
+			noRowA + "in:1: dropped: the fabric has no switch 0x000000000000000e\n"},
+		{"unknown host", strings.Replace(dumpAll, "d1, base", "d2, base", 1),
+			"in:37: the fabric has no CA or router port 0x00000000000000d2 with a cable\n    Channel Adapter 0x00000000000000d2, base LID 4, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
+			noRowD + "in:37: dropped: the fabric has no CA or router port 0x00000000000000d2 with a cable\n"},
+		{"unknown type", strings.Replace(dumpAll, "Channel Adapter 0x00000000000000d1", "Adapter 0x00000000000000d1", 1),
+			"in:37: want a section's first line such as Switch 0x0123456789abcdef, base LID 1, \"..\", or a row such as 0   1   : 0  1  2 ..\n    Adapter 0x00000000000000d1, base LID 4, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
+			noRowD + "in:37: dropped: want a section's first line such as Switch 0x0123456789abcdef, base LID 1, \"..\", or a row such as 0   1   : 0  1  2 ..\n"},
+		{"bad GUID", strings.Replace(dumpAll, "00d1, base", "00d1 base", 1),
+			"in:37: bad GUID; want Channel Adapter 0x0123456789abcdef, base LID 1, \"..\"\n    Channel Adapter 0x00000000000000d1 base LID 4, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
+			noRowD + "in:37: dropped: bad GUID; want Channel Adapter 0x0123456789abcdef, base LID 1, \"..\"\n"},
+		{"bad LID", strings.Replace(dumpAll, "LID 4", "LID 49152", 1),
+			"in:37: bad base LID; want 0 to 49151\n    Channel Adapter 0x00000000000000d1, base LID 49152, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
+			noRowD + "in:37: dropped: bad base LID; want 0 to 49151\n"},
+		{"cut in a row", dumpAll[:len(dumpAll)-len(dumpEnd)-5],
+			"in:40: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    0   0   : 4  4  4  4  4  4  4  4  4  4  4  4  4  4  4 ", strings.Replace(wantAll, "4,4", "0,0", 1),
+			noRowD + "in:40: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n" +
+				"in:40: truncated: the last line has no end: the file is cut short\n" +
+				"in:40: truncated: the section that begins in line 37 does not end with a line #-------..: the file is cut short\n"},
+		{"cut after a row", dumpAll[:len(dumpAll)-len(dumpEnd)],
+			"in:40: the section that begins in line 37 does not end with a line #-------..: the file is cut short\n    0   0   : 4  4  4  4  4  4  4  4  4  4  4  4  4  4  4  4  ", wantAll,
+			"in:40: truncated: the section that begins in line 37 does not end with a line #-------..: the file is cut short\n"},
+		{"a section cut in the middle", strings.Replace(dumpA, dumpEnd, "", 1) + dumpB + dumpC + dumpD,
+			"in:13: the section that begins in line 1 does not end with a line #-------..: the file is cut short\n    4   2   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
+			"in:13: truncated: the section that begins in line 1 does not end with a line #-------..: the file is cut short\n"},
+		{"a row behind the end", dumpAll + dumpRows[:len(dumpRows)/10],
+			"in:43: a row outside of a section; want a line such as Switch 0x0123456789abcdef, base LID 1, \"..\" before it\n    0   1   : 0  1  0  1  0  1  0  1  0  1  0  1  0  1  0  15 ", wantAll,
+			"in:43: dropped: a row outside of a section; want a line such as Switch 0x0123456789abcdef, base LID 1, \"..\" before it\n"},
+
+		{"smpquery", "ibwarn: [12806] sim_connect: attached as client 0 at node \"S-0000000000200000\"\n" + queryA + "\n" + queryC, "", oneWay + zeros + "0,3\n0,0\n",
+			noRowA1 + noRowB + noRowD},
+		{"smpquery, a direct route", strings.Replace(queryA, "Lid 1", "DR path slid 65535; dlid 65535; 0,1", 1) + queryC,
+			"in:1: no LID; want # SL2VL table: Lid 1, as smpquery sl2vl prints it when it is given a LID\n    # SL2VL table: DR path slid 65535; dlid 65535; 0,1", zeros + zeros + "0,3\n0,0\n",
+			noRowA + noRowB + noRowD + "in:1: dropped: no LID; want # SL2VL table: Lid 1, as smpquery sl2vl prints it when it is given a LID\n"},
+		{"smpquery, an unknown LID", strings.Replace(queryA, "Lid 1", "Lid 7", 1) + queryC,
+			"in:1: no port of the fabric has LID 7\n    # SL2VL table: Lid 7", zeros + zeros + "0,3\n0,0\n",
+			noRowA + noRowB + noRowD + "in:1: dropped: no port of the fabric has LID 7\n"},
+		{"smpquery, a VL too high", strings.Replace(queryA, "15|\np", "15|\nports: in  1, out  1: | 0| 1| 0| 1| 0| 1| 0|99| 0| 1| 0| 1| 0| 1| 0|15|\np", 1) + queryC,
+			"in:3: VL 99 for SL 7: want VLs of 0 to 15\n    ports: in  1, out  1: | 0| 1| 0| 1| 0| 1| 0|99| 0| 1| 0| 1| 0| 1| 0|15|", oneWay + zeros + "0,3\n0,0\n",
+			noRowA1 + noRowB + noRowD + "in:3: dropped: VL 99 for SL 7: want VLs of 0 to 15\n"},
+		{"smpquery, cut", queryC + queryA[:len(queryA)-4],
+			"in:6: want a row such as ports: in  0, out  1: | 0| 1| 2|.., with 16 VLs\n    ports: in  0, out  1: | 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0|", zeros + zeros + "0,3\n0,0\n",
+			noRowA + noRowB + noRowD + "in:6: dropped: want a row such as ports: in  0, out  1: | 0| 1| 2|.., with 16 VLs\nin:6: truncated: the last line has no end: the file is cut short\n"},
+
+		{"ibdmchk", "# x\n" + ibdmA, "", oneWay + zeros + "0,0\n0,0\n", noRowA1 + noRowB + noRowCD},
+		{"ibdmchk, an odd line", ibdmA + "0x000000000000000a 1 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0xf\n",
+			"in:2: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n    0x000000000000000a 1 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0xf", oneWay + zeros + "0,0\n0,0\n",
+			noRowA1 + noRowB + noRowCD + "in:2: dropped: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n"},
+		{"ibdmchk, a host", ibdmA + strings.Replace(ibdmA, "0a 0", "c0 0", 1),
+			"in:2: the fabric has no switch 0x00000000000000c0\n    0x00000000000000c0 0 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0x0f", oneWay + zeros + "0,0\n0,0\n",
+			noRowA1 + noRowB + noRowCD + "in:2: dropped: the fabric has no switch 0x00000000000000c0\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			strict, problems, err := ReadSL2VL("in", []byte(c.text), f, Options{})
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if diff := cmp.Diff(c.err, message); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			lenient, problems2, err := ReadSL2VL("in", []byte(c.text), f, Options{Lenient: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.ways, ways(lenient)); diff != "" {
+				t.Errorf("tables (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.problems, problemLines(problems2)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if c.err == "" && (!strict.Equal(lenient) || problemLines(problems) != c.problems) {
+				t.Errorf("the strict reader has other tables or problems: %v", problems)
+			}
+		})
+	}
+	for text, want := range map[string]string{
+		"":        "in: no SL-to-VL tables, the file is empty; want opensm-sl2vl.dump, what smpquery sl2vl prints, or the lines of ibdmchk -d",
+		"x\n":     "in:1: no SL-to-VL tables; want opensm-sl2vl.dump, what smpquery sl2vl prints, or the lines of ibdmchk -d\n    x",
+		fdbA:      "in: this is opensm.fdbs; want opensm-sl2vl.dump, what smpquery sl2vl prints, or the lines of ibdmchk -d",
+		"0xa 1 1": "in: this is ibdmchk's path SLs; want opensm-sl2vl.dump, what smpquery sl2vl prints, or the lines of ibdmchk -d",
+	} {
+		if _, _, err := ReadSL2VL("in", []byte(text), f, Options{}); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+const (
+	pathsAB = "Path SLs [1-4] of 2 switches\nswitch 0x000000000000000a \"a\"\ndlid 1-2 sl 0\ndlid 3 sl 15\ndlid 4 sl 1\n\nswitch 0x000000000000000b \"b\"\ndlid 1-4 sl 2\n"
+	slsAB   = "0 0 15 1\n2 2 2 2\n"
+	pairsAB = "0x00000000000000c0 4 1\n0x00000000000000d0 3 2\n"
+)
+
+// sls are path SLs from LID 1 on, a line for each switch.
+func sls(p *lft.PathSLs) string {
+	var b strings.Builder
+	for s := range fabric.NodeID(p.Switches()) {
+		for l, sl := range p.Row(s)[1:] {
+			if l > 0 {
+				b.WriteByte(' ')
+			}
+			fmt.Fprint(&b, sl)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// TestReadPathSLs does for path SLs what TestReadSL2VL does.
+func TestReadPathSLs(t *testing.T) {
+	f := pair(t)
+	const none = "0 0 0 0\n0 0 0 0\n"
+	for _, c := range []struct {
+		name, text string
+		err        string
+		sls        string
+		problems   string
+	}{
+		{"blocks", pathsAB, "", slsAB, ""},
+		{"CRLF, comments, no descriptions, no blank lines",
+			"# x\r\nPath SLs [1-4] of 2 switches\r\nswitch 0xa\r\ndlid 1-1 sl 0\r\ndlid 2 sl 0\r\ndlid 3 sl 15\r\n# y\r\ndlid 4 sl 1\r\nswitch 0xb\r\ndlid 1-4 sl 2\r\n", "", slsAB, ""},
+		{"one block", "Path SLs [1-4] of 2 switches\nswitch 0xb\nswitch 0xa\ndlid 1-4 sl 2\n", "", "2 2 2 2\n2 2 2 2\n", ""},
+		{"more LIDs", "Path SLs [1-6] of 2 switches\nswitch 0xb\nswitch 0xa\ndlid 1-6 sl 2\n", "", "2 2 2 2 2 2\n2 2 2 2 2 2\n", ""},
+		{"fewer LIDs", "Path SLs [1-2] of 2 switches\nswitch 0xb\nswitch 0xa\ndlid 1-2 sl 2\n", "", "2 2 0 0\n2 2 0 0\n",
+			"in: missing: no path SLs for the LIDs from 3 to 4: SL 0\n"},
+		{"one switch", "Path SLs [1-4] of 1 switches\nswitch 0xb\ndlid 1-4 sl 2\n", "", "0 0 0 0\n2 2 2 2\n",
+			"in: missing: no path SLs of switch 0x000000000000000a \"a\": SL 0\n"},
+		{"more switches than said", strings.Replace(pathsAB, "of 2", "of 1", 1), "", slsAB, "in: contradiction: 2 switches, but the first line has 1\n"},
+
+		{"fewer switches than said", strings.Replace(pathsAB, "of 2", "of 3", 1),
+			"in:8: 2 switches, but the first line has 3: the file is cut short\n    dlid 1-4 sl 2", slsAB, "in:8: truncated: 2 switches, but the first line has 3: the file is cut short\n"},
+		{"bad first line", strings.Replace(pathsAB, "of 2 sw", "of sw", 1),
+			"in:1: want Path SLs [1-N] of M switches, with N of 0 to 49151\n    Path SLs [1-4] of switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, with N of 0 to 49151\n"},
+		{"LIDs too high", strings.Replace(pathsAB, "1-4]", "1-65536]", 1),
+			"in:1: want Path SLs [1-N] of M switches, with N of 0 to 49151\n    Path SLs [1-65536] of 2 switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, with N of 0 to 49151\n"},
+		{"unknown switch", strings.Replace(pathsAB, "0a \"", "0e \"", 1),
+			"in:2: the fabric has no switch 0x000000000000000e\n    switch 0x000000000000000e \"a\"", "0 0 0 0\n2 2 2 2\n",
+			"in: missing: no path SLs of switch 0x000000000000000a \"a\": SL 0\nin:2: dropped: the fabric has no switch 0x000000000000000e\n"},
+		{"bad GUID", strings.Replace(pathsAB, "0a \"", "0a0 \"", 1),
+			"in:2: bad GUID; want switch 0x0123456789abcdef \"..\"\n    switch 0x000000000000000a0 \"a\"", "0 0 0 0\n2 2 2 2\n",
+			"in: missing: no path SLs of switch 0x000000000000000a \"a\": SL 0\nin:2: dropped: bad GUID; want switch 0x0123456789abcdef \"..\"\n" +
+				"in:8: truncated: 1 switches, but the first line has 2: the file is cut short\n"},
+		{"switch twice", pathsAB + "switch 0xa\ndlid 1-4 sl 3\n",
+			"in:9: switch 0x000000000000000a for a second time\n    switch 0xa", slsAB, "in: contradiction: 3 switches, but the first line has 2\nin:9: dropped: switch 0x000000000000000a for a second time\n"},
+		{"SL too high", strings.Replace(pathsAB, "sl 15", "sl 16", 1),
+			"in:4: SL 16, want 0 to 15\n    dlid 3 sl 16", "0 0 0 1\n2 2 2 2\n", "in:4: dropped: SL 16, want 0 to 15\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
+		{"no SL", strings.Replace(pathsAB, "3 sl 15", "3 15", 1),
+			"in:4: want dlid 1-5 sl 0, or dlid 6 sl 1\n    dlid 3 15", "0 0 0 1\n2 2 2 2\n", "in:4: dropped: want dlid 1-5 sl 0, or dlid 6 sl 1\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
+		{"DLID beyond", strings.Replace(pathsAB, "dlid 4 sl", "dlid 4-5 sl", 1),
+			"in:5: DLIDs 4 to 5, want some of 1 to 4, the lower first\n    dlid 4-5 sl 1", "0 0 15 0\n2 2 2 2\n",
+			"in:5: dropped: DLIDs 4 to 5, want some of 1 to 4, the lower first\nin:5: truncated: the block ends before DLID 4, want up to 4: the file is cut short\n"},
+		{"DLIDs backwards", strings.Replace(pathsAB, "1-2 sl", "2-1 sl", 1),
+			"in:3: DLIDs 2 to 1, want some of 1 to 4, the lower first\n    dlid 2-1 sl 0", slsAB,
+			"in:3: dropped: DLIDs 2 to 1, want some of 1 to 4, the lower first\nin:4: dropped: the block goes on with DLID 3, want 1\n"},
+		{"a DLID twice", strings.Replace(pathsAB, "dlid 3 sl", "dlid 2-3 sl", 1),
+			"in:4: the block goes on with DLID 2, want 3\n    dlid 2-3 sl 15", "0 0 0 1\n2 2 2 2\n",
+			"in:4: dropped: the block goes on with DLID 2, want 3\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
+		{"no switch", "Path SLs [1-4] of 2 switches\ndlid 1-4 sl 2\n" + pathsAB[29:],
+			"in:2: no switch before this line; want switch 0x0123456789abcdef \"..\"\n    dlid 1-4 sl 2", slsAB,
+			"in:2: dropped: no switch before this line; want switch 0x0123456789abcdef \"..\"\n"},
+		{"other text", strings.Replace(pathsAB, "dlid 3", "lid 3", 1),
+			"in:4: want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0\n    lid 3 sl 15", "0 0 0 1\n2 2 2 2\n",
+			"in:4: dropped: want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
+		{"cut between blocks", pathsAB[:strings.Index(pathsAB, "\nswitch 0x000000000000000b")],
+			"in:5: 1 switches, but the first line has 2: the file is cut short\n    dlid 4 sl 1", "0 0 15 1\n0 0 0 0\n",
+			"in: missing: no path SLs of switch 0x000000000000000b \"b\": SL 0\nin:5: truncated: 1 switches, but the first line has 2: the file is cut short\n"},
+		{"cut in a number", pathsAB[:strings.Index(pathsAB, "5\ndlid 4")],
+			"in:4: the last line has no end: the file is cut short\n    dlid 3 sl 1", "0 0 1 0\n0 0 0 0\n",
+			"in: missing: no path SLs of switch 0x000000000000000b \"b\": SL 0\nin:4: truncated: the last line has no end: the file is cut short\n" +
+				"in:4: truncated: the block ends before DLID 4, want up to 4: the file is cut short\nin:4: truncated: 1 switches, but the first line has 2: the file is cut short\n"},
+
+		{"pairs", pairsAB, "", "0 0 0 1\n0 0 2 0\n", ""},
+		{"pairs, odd", "# x\n\n0xc0 4 1 # host\n0xd0\t3  2\n0xa 2 3\n0xa 2 3\n", "", "0 3 0 1\n0 0 2 0\n", ""},
+		{"pairs, some", pairsAB[:23], "", "0 0 0 1\n0 0 0 0\n",
+			"in: missing: no SL for 1 paths from a switch to a CA or router, the first from switch 0x000000000000000b to LID 3: SL 0\n"},
+		{"pairs, two SLs", pairsAB + "0xa 4 3\n",
+			"in:3: SL 3 from switch 0x000000000000000a to LID 4, which has SL 1 already: path SLs are by switch and DLID\n    0xa 4 3", "0 0 0 1\n0 0 2 0\n",
+			"in:3: dropped: SL 3 from switch 0x000000000000000a to LID 4, which has SL 1 already: path SLs are by switch and DLID\n"},
+		{"pairs, unknown source", pairsAB + "0xe0 4 3\n0xe0 3 3\n",
+			"in:3: the fabric has no node 0x00000000000000e0 on a switch\n    0xe0 4 3", "0 0 0 1\n0 0 2 0\n",
+			"in:3: dropped: the fabric has no node 0x00000000000000e0 on a switch\nin:4: dropped: the fabric has no node 0x00000000000000e0 on a switch\n"},
+		{"pairs, unknown DLID", pairsAB + "0xc0 5 3\n0xc0 65540 3\n",
+			"in:3: no port of the fabric has LID 5\n    0xc0 5 3", "0 0 0 1\n0 0 2 0\n",
+			"in:3: dropped: no port of the fabric has LID 5\nin:4: dropped: no port of the fabric has LID 65540\n"},
+		{"pairs, SL too high", pairsAB + "0xc0 3 16\n0xc0 3 256\n",
+			"in:3: SL 16, want 0 to 15\n    0xc0 3 16", "0 0 0 1\n0 0 2 0\n", "in:3: dropped: SL 16, want 0 to 15\nin:4: dropped: SL 256, want 0 to 15\n"},
+		{"pairs, hexadecimal DLID", pairsAB + "0xc0 0x3 1\n",
+			"in:3: want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1\n    0xc0 0x3 1", "0 0 0 1\n0 0 2 0\n",
+			"in:3: dropped: want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1\n"},
+		{"pairs, cut", pairsAB[:len(pairsAB)-1],
+			"in:2: the last line has no end: the file is cut short\n    0x00000000000000d0 3 2", "0 0 0 1\n0 0 2 0\n", "in:2: truncated: the last line has no end: the file is cut short\n"},
+		{"sections", "Channel Adapter 0x00000000000000c1, base LID 3, \"c\"\n0x0004 : 1\nChannel Adapter 0xd1,\n0x3 : 2\nSwitch 0xb, \"b\"\n0x1 : 7\n", "", "0 0 0 1\n7 0 2 0\n", ""},
+		{"sections, node GUID", "Channel Adapter 0xc0, base LID 3\n0x0004 : 1\n0x0002 : 1\n",
+			"in:1: the fabric has no Channel Adapter with port GUID 0x00000000000000c0 on a switch\n    Channel Adapter 0xc0, base LID 3", none,
+			"in: missing: no SL for 2 paths from a switch to a CA or router, the first from switch 0x000000000000000a to LID 4: SL 0\n" +
+				"in:1: dropped: the fabric has no Channel Adapter with port GUID 0x00000000000000c0 on a switch\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			strict, problems, err := ReadPathSLs("in", []byte(c.text), f, Options{})
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if diff := cmp.Diff(c.err, message); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			lenient, problems2, err := ReadPathSLs("in", []byte(c.text), f, Options{Lenient: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.sls, sls(lenient)); diff != "" {
+				t.Errorf("path SLs (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.problems, problemLines(problems2)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if c.err == "" && (sls(strict) != sls(lenient) || problemLines(problems) != c.problems) {
+				t.Errorf("the strict reader has other path SLs or problems: %v", problems)
+			}
+		})
+	}
+}
+
+// TestWritePathSLs pins the form of this package, and that switches with equal
+// rows share a block, whether or not they share the row in memory.
+func TestWritePathSLs(t *testing.T) {
+	f := pair(t)
+	p, _, err := ReadPathSLs("in", []byte(pathsAB), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(p *lft.PathSLs, opt WriteOptions) string {
+		return string(text(t, func(w io.Writer) error { return WritePathSLs(w, f, p, opt) }))
+	}
+	if got := write(p, WriteOptions{}); got != pathsAB {
+		t.Error(cmp.Diff(pathsAB, got))
+	}
+	if got, want := write(p, WriteOptions{Lean: true, Only: []fabric.NodeID{1}}), "Path SLs [1-4] of 1 switches\nswitch 0x000000000000000b\ndlid 1-4 sl 2\n"; got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	const same = "Path SLs [1-4] of 2 switches\nswitch 0x000000000000000a\nswitch 0x000000000000000b\ndlid 1-4 sl 3\n"
+	row := []fabric.SL{0, 3, 3, 3, 3}
+	shared, copied := lft.NewPathSLs(2, 4), lft.NewPathSLs(2, 4)
+	shared.SetRow(row, 1, 0)
+	copied.SetRow(row, 0)
+	copied.SetRow(bytesSL(slBytes(row)), 1)
+	for _, p := range []*lft.PathSLs{shared, copied} {
+		if got := write(p, WriteOptions{Lean: true}); got != same {
+			t.Error(cmp.Diff(same, got))
+		}
+	}
+	if got := string(text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })); got != "0x00000000000000c0 4 1\n0x00000000000000d0 3 2\n" {
+		t.Errorf("for ibdmchk: %s", got)
+	}
+	if err := WritePathSLs(io.Discard, f, lft.NewPathSLs(3, 4), WriteOptions{}); err == nil {
+		t.Error("path SLs of three switches were written for a fabric with two")
+	}
+}
+
+// TestIBDMPathSLsOfPorts: ibdmchk knows nodes, not ports.
+func TestIBDMPathSLsOfPorts(t *testing.T) {
+	f := oddFabric(t, 0, false)
+	host, _ := f.NodeByGUID(0x100000)
+	at := f.Owner(f.Peer(f.Port(host, 2)))
+	p := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	row := make([]fabric.SL, int(f.MaxLID())+1)
+	row[f.LID(f.Port(host, 1))] = 1
+	p.SetRow(row, at)
+	var b bytes.Buffer
+	err := WriteIBDMPathSLs(&b, f, p)
+	want := fmt.Sprintf("%s has SL 1 to LID %d and another port of the node has SL 0: ibdmchk has one SL for all ports of a node", f.PortName(f.Port(host, 2)), f.LID(f.Port(host, 1)))
+	if err == nil || err.Error() != want || b.Len() > 0 {
+		t.Errorf("%v, want %s; wrote %d bytes", err, want, b.Len())
+	}
+	// With the same SLs there are lines from each port to the other.
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		p.SetRow(row, s)
+	}
+	out := text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })
+	for q, sl := range map[fabric.PortNum]int{1: 1, 2: 0} {
+		if line := fmt.Appendf(nil, "0x0000000000100000 %d %d\n", f.LID(f.Port(host, q)), sl); !bytes.Contains(out, line) {
+			t.Errorf("no line %s in\n%s", line, out)
+		}
+	}
+}
+
+// TestSL2VLRoundTrip reads back what is written of fabrics and tables of any
+// kind, and compares the bytes that one CPU and several write.
+func TestSL2VLRoundTrip(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFabric(t, true)
+		guids := make(map[fabric.GUID]bool) // a drawn GUID may be another's port GUID
+		for _, p := range f.CAPorts() {
+			if guids[f.PortGUID(p)] {
+				return
+			}
+			guids[f.PortGUID(p)] = true
+		}
+		s := lft.NewSL2VL(f, lft.ConstantVL(0))
+		for in, out := range s.Ways() {
+			var m lft.VLMap
+			for sl := range m {
+				m[sl] = fabric.VL(rapid.IntRange(0, 15).Draw(t, "VL"))
+			}
+			s.Set(in, out, m)
+		}
+		for form, write := range map[Form]func(io.Writer, *lft.SL2VL, WriteOptions) error{SL2VL: WriteSL2VL, SMPQuerySL2VL: WriteSMPQuerySL2VL, IBDMSL2VL: WriteIBDMSL2VL} {
+			var b, one bytes.Buffer
+			if err := write(&b, s, WriteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			runtime.GOMAXPROCS(1)
+			err := write(&one, s, WriteOptions{})
+			runtime.GOMAXPROCS(4)
+			if err != nil || !bytes.Equal(b.Bytes(), one.Bytes()) {
+				t.Fatalf("%s: one CPU writes\n%s\nseveral\n%s", form, &one, &b)
+			}
+			if b.Len() == 0 {
+				continue
+			}
+			got, _, err := ReadSL2VL("in", b.Bytes(), f, Options{})
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", form, err, &b)
+			}
+			for in, out := range s.Ways() {
+				n := f.Owner(out)
+				end := out
+				if f.IsSwitch(n) {
+					end = f.PortBase(n)
+				}
+				if form == IBDMSL2VL && !f.IsSwitch(n) || form == SMPQuerySL2VL && f.LID(end) == 0 {
+					continue
+				}
+				if *got.At(in, out) != *s.At(in, out) {
+					t.Fatalf("%s: from port %d to %s: %v, want %v\n%s", form, in, f.PortName(out), got.At(in, out), s.At(in, out), &b)
+				}
+			}
+		}
+	})
+}
+
+// TestPathSLsRoundTrip does so for path SLs.
+func TestPathSLsRoundTrip(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFabric(t, true)
+		p := lft.NewPathSLs(f.NumSwitches(), f.MaxLID()+fabric.LID(rapid.IntRange(0, 3).Draw(t, "beyond")))
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			row := make([]fabric.SL, int(p.MaxLID())+1)
+			for l := 1; l < len(row); l++ {
+				row[l] = fabric.SL(rapid.IntRange(0, 2).Draw(t, "SL"))
+			}
+			p.SetRow(row, s)
+		}
+		var b, one bytes.Buffer
+		if err := WritePathSLs(&b, f, p, WriteOptions{Lean: rapid.Bool().Draw(t, "lean")}); err != nil {
+			t.Fatal(err)
+		}
+		got, problems, err := ReadPathSLs("in", b.Bytes(), f, Options{})
+		if err != nil || problems != nil || sls(got) != sls(p) {
+			t.Fatalf("%v %v\n%s\nwant\n%s%s", err, problems, sls(got), sls(p), &b)
+		}
+
+		b.Reset()
+		if err := WriteIBDMPathSLs(&b, f, p); err != nil {
+			return // a CA on two switches
+		}
+		runtime.GOMAXPROCS(1)
+		err = WriteIBDMPathSLs(&one, f, p)
+		runtime.GOMAXPROCS(4)
+		if err != nil || !bytes.Equal(b.Bytes(), one.Bytes()) {
+			t.Fatalf("one CPU writes\n%s\nseveral\n%s", &one, &b)
+		}
+		if b.Len() == 0 {
+			return
+		}
+		if got, problems, err = ReadPathSLs("in", b.Bytes(), f, Options{}); err != nil || problems != nil {
+			t.Fatalf("%v %v\n%s", err, problems, &b)
+		}
+		for i, from := range f.CAPorts() {
+			s := f.CASwitches()[i]
+			for l, to := range f.LIDPorts() {
+				if s != fabric.NoNode && to != fabric.NoPort && to != from && !f.IsSwitch(f.Owner(to)) && got.Row(s)[l] != p.Row(s)[l] {
+					t.Fatalf("from %s to LID %d: SL %d, want %d\n%s", f.PortName(from), l, got.Row(s)[l], p.Row(s)[l], &b)
+				}
+			}
+		}
+	})
+}
