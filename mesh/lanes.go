@@ -222,3 +222,63 @@ func Dateline(ctx context.Context, g *Grid) (*lft.SL2VL, *lft.PathSLs, error) {
 	}
 	return l.sl2vl(), sls, nil
 }
+
+// Preset says which direction has which VL in ByDirection.
+type Preset uint8
+
+const (
+	// TextPreset is the order of the text (Zhou, Liu and Chung, section 3.2):
+	// east 0, north 1, west 2, south 3; in n dimensions the positive direction
+	// of dimension d has VL d, the negative one n+d.
+	TextPreset Preset = iota
+	// FigurePreset is the order of the labels in the figures (Fig. 6(e) and
+	// 8(e), E-X5): north 0, east 1, south 2, west 3; the positive direction of
+	// dimension d has VL n-1-d, the negative one 2n-1-d.
+	FigurePreset
+)
+
+// ByDirection is the SL-to-VL tables in which a switch's port has its
+// direction's VL for all SLs and all ways in; vls is how many data VLs the
+// ports have. With 2n and more on a grid of n dimensions each direction has a
+// VL of its own, as the preset says (Fig. 6(e) and 8(e)). With fewer, but two
+// or more, positive directions share VL 0 and negative ones VL 1 (Fig. 6(c) and
+// 8(c): north and east VL 0, south and, for the second "east" of the text,
+// west VL 1, E-X2). With one VL, and on the ports of hosts and to hosts, all is
+// VL 0.
+//
+// The VL follows from the port alone, so that no cable ever has packets of two
+// VLs: the network behaves as with one VL, and tables have the credit loops
+// that they have on one (X17, E-X13).
+//
+// The error is lft.CheckVLCount's.
+func ByDirection(g *Grid, vls int, preset Preset) (*lft.SL2VL, error) {
+	if err := lft.CheckVLCount(vls); err != nil {
+		return nil, err
+	}
+	f := g.Fabric
+	n := len(g.Dims)
+	s := lft.NewSL2VL(f, lft.ConstantVL(0))
+	for u := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(u)
+		for _, p := range ports {
+			way := g.Dir(p)
+			if way == NoDir || vls == 1 {
+				continue
+			}
+			vl := 0
+			if vls >= 2*n {
+				vl = way.Dim()
+				if preset == FigurePreset {
+					vl = n - 1 - vl
+				}
+				if !way.Positive() {
+					vl += n
+				}
+			} else if !way.Positive() {
+				vl = 1
+			}
+			s.SetOut(p, lft.ConstantVL(fabric.VL(vl)))
+		}
+	}
+	return s, nil
+}

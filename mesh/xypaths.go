@@ -332,6 +332,7 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 			r.num[r.rankOf[o*ways+int(way)]] = g.Fabric.Num(c.ports[0])
 		}
 	}
+	to = to[:len(r.slot)]
 	for lid, slot := range r.slot {
 		to[lid] = r.num[r.first[slot]]
 	}

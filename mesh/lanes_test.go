@@ -1,0 +1,178 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// TestByDirection has the VLs of the paper's Fig. 6 and 8, (a), (c) and (e),
+// for each direction, and what they become in other numbers of dimensions.
+func TestByDirection(t *testing.T) {
+	for _, tt := range []struct {
+		dims   []int
+		vls    int
+		preset Preset
+		want   string // VLs of +x -x +y -y ..
+	}{
+		{[]int{3, 3}, 1, TextPreset, "0 0 0 0"},
+		{[]int{3, 3}, 2, TextPreset, "0 1 0 1"},   // N, E: VL0; S, W: VL1
+		{[]int{3, 3}, 2, FigurePreset, "0 1 0 1"}, // NE: VL0; SW: VL1
+		{[]int{3, 3}, 4, TextPreset, "0 2 1 3"},   // E 0, N 1, W 2, S 3
+		{[]int{3, 3}, 4, FigurePreset, "1 3 0 2"}, // N: VL0; E: VL1; S: VL2; W: VL3
+		{[]int{3, 3}, 8, TextPreset, "0 2 1 3"},
+		{[]int{3}, 2, TextPreset, "0 1"},
+		{[]int{2, 3, 2}, 4, TextPreset, "0 1 0 1 0 1"},
+		{[]int{2, 3, 2}, 8, TextPreset, "0 3 1 4 2 5"},
+		{[]int{2, 3, 2}, 8, FigurePreset, "2 5 1 4 0 3"},
+		{[]int{2, 2, 2, 2, 2, 2, 2, 2}, 15, TextPreset, "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1"},
+	} {
+		g := grow(t, plot{dims: tt.dims, seed: 1})
+		s, err := ByDirection(g, tt.vls, tt.preset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := g.Fabric
+		want := strings.Fields(tt.want)
+		for p := range fabric.PortID(f.NumPorts()) {
+			if f.Peer(p) == fabric.NoPort {
+				continue
+			}
+			vl := "0"
+			if way := g.Dir(p); way != NoDir {
+				vl = want[way]
+			}
+			for in := range f.Node(f.Owner(p)).NumPorts + 1 {
+				m := s.At(in, p)
+				for sl := range m {
+					if fmt.Sprint(m[sl]) != vl {
+						t.Fatalf("%v on %d VLs, preset %d: direction %d has VL %d for SL %d, want %s", tt.dims, tt.vls, tt.preset, g.Dir(p), m[sl], sl, vl)
+					}
+				}
+			}
+		}
+	}
+	if _, err := ByDirection(grow(t, plot{dims: []int{2}}), 3, TextPreset); err == nil {
+		t.Error("3 data VLs are none that a port can have")
+	}
+}
+
+// TestDateline has the VLs and SLs of a torus of 5x4 by hand: dimension 0 is
+// bit 0 of the SL, dimension 1 bit 1.
+func TestDateline(t *testing.T) {
+	g := grow(t, plot{dims: []int{5, 4}, wrap: []bool{true, true}, seed: 3})
+	s, sls, err := Dateline(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := g.Fabric
+	for u := range fabric.NodeID(f.NumSwitches()) {
+		for d := range 2 {
+			for _, way := range []Dir{Plus(d), Minus(d)} {
+				for _, p := range g.Ports(u, way) {
+					for sl := range lft.NumSLs {
+						if got, want := s.At(0, p)[sl], fabric.VL(sl>>d&1); got != want {
+							t.Fatalf("direction %d has VL %d for SL %d, want %d", way, got, sl, want)
+						}
+					}
+				}
+			}
+		}
+	}
+	at := func(x, y int) fabric.NodeID { return g.At(x*4 + y) }
+	for _, tt := range []struct {
+		x1, y1, x2, y2 int
+		want           fabric.SL
+	}{
+		{0, 0, 0, 0, 0},
+		{0, 0, 2, 1, 0}, // 2 east, 1 north
+		{0, 0, 3, 1, 1}, // 2 west by the cable from 0 to 4
+		{4, 0, 0, 0, 1},
+		{4, 3, 1, 0, 3},
+		{2, 0, 4, 3, 2}, // 1 south from 0 to 3
+		{0, 0, 0, 2, 0}, // half way, even sum: north 0, 1, 2
+		{0, 2, 0, 0, 2}, // half way, even sum: north 2, 3, 0
+		{1, 0, 1, 2, 2}, // half way, odd sum: south 0, 3, 2
+		{1, 2, 1, 0, 0}, // half way, odd sum: south 2, 1, 0
+		{4, 0, 1, 2, 3},
+	} {
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			if dest, _ := delivery(f, f.LIDPort(lid)); dest != at(tt.x2, tt.y2) {
+				continue
+			}
+			if got := sls.Row(at(tt.x1, tt.y1))[lid]; got != tt.want {
+				t.Errorf("N(%d,%d) to N(%d,%d): SL %d, want %d", tt.x1, tt.y1, tt.x2, tt.y2, got, tt.want)
+			}
+		}
+	}
+	r := routed(t, g, lft.Options{})
+	if !r.SL2VL.Equal(s) {
+		t.Error("the engine takes other VLs")
+	}
+	for u := range fabric.NodeID(f.NumSwitches()) {
+		if !slices.Equal(r.PathSLs.Row(u), sls.Row(u)) {
+			t.Error("the engine takes other SLs")
+		}
+	}
+	// On one VL it would be a circle, so that circle() does see them.
+	r.SL2VL, r.PathSLs = nil, nil
+	if !circle(t, r) {
+		t.Error("a torus on one VL should have a circle")
+	}
+}
+
+// TestLanes has how many VLs a routing takes, and what it refuses.
+func TestLanes(t *testing.T) {
+	ring := func(n int) []bool {
+		w := make([]bool, n)
+		for i := range w {
+			w[i] = true
+		}
+		return w
+	}
+	few := func(at int) int { return (at%97 + 96) / 97 }
+	for _, tt := range []struct {
+		name string
+		plot plot
+		opt  lft.Options
+		want int    // VLs
+		err  string // or part of the reason
+	}{
+		{"mesh", plot{dims: []int{4, 4}}, lft.Options{VLs: 1}, 1, ""},
+		{"rings of 3", plot{dims: []int{3, 3, 2}, wrap: []bool{true, true, false}}, lft.Options{VLs: 1}, 1, ""},
+		{"torus", plot{dims: []int{4, 4}, wrap: ring(2)}, lft.Options{}, 2, ""},
+		{"torus, two VLs", plot{dims: []int{4, 4}, wrap: ring(2)}, lft.Options{VLs: 2}, 2, ""},
+		{"torus, one VL", plot{dims: []int{4, 4}, wrap: ring(2)}, lft.Options{VLs: 1}, 0, "take 2 VLs"},
+		{"torus, one VL, no wrap", plot{dims: []int{4, 4}, wrap: ring(2)}, lft.Options{VLs: 1, NoWrap: true}, 1, ""},
+		{"four rings", plot{dims: []int{4, 4, 4, 4}, wrap: ring(4), hosts: few}, lft.Options{}, 2, ""},
+		{"five rings", plot{dims: []int{4, 4, 4, 4, 4}, wrap: ring(5), hosts: few}, lft.Options{}, 0, "5 dimensions"},
+		{"five rings, no wrap", plot{dims: []int{4, 4, 4, 4, 4}, wrap: ring(5), hosts: few}, lft.Options{NoWrap: true}, 1, ""},
+		{"five dimensions, four rings", plot{dims: []int{4, 4, 3, 4, 4}, wrap: ring(5), hosts: few}, lft.Options{}, 2, ""},
+		{"mesh, LMC 1", plot{dims: []int{4, 4}, lmc: 1}, lft.Options{}, 2, ""},
+		{"mesh, LMC 1, one VL", plot{dims: []int{4, 4}, lmc: 1}, lft.Options{VLs: 1}, 1, ""},
+		{"line, LMC 1", plot{dims: []int{4}, lmc: 1}, lft.Options{}, 1, ""},
+		{"torus, LMC 1", plot{dims: []int{4, 4}, wrap: ring(2), lmc: 1}, lft.Options{}, 4, ""},
+		{"torus, LMC 1, two VLs", plot{dims: []int{4, 4}, wrap: ring(2), lmc: 1}, lft.Options{VLs: 2}, 2, ""},
+		{"torus, LMC 1, no wrap", plot{dims: []int{4, 4}, wrap: ring(2), lmc: 1}, lft.Options{NoWrap: true}, 2, ""},
+		{"four rings, LMC 1", plot{dims: []int{4, 4, 4, 4}, wrap: ring(4), hosts: few, lmc: 1}, lft.Options{}, 0, "with 2 VLs"},
+		{"four rings, LMC 1, two VLs", plot{dims: []int{4, 4, 4, 4}, wrap: ring(4), hosts: few, lmc: 1}, lft.Options{VLs: 2}, 2, ""},
+	} {
+		r, err := routeXY(t.Context(), grow(t, tt.plot), tt.opt)
+		var domain *lft.DomainError
+		switch {
+		case tt.err != "":
+			if !errors.As(err, &domain) || r != nil || !strings.Contains(domain.Reason, tt.err) {
+				t.Errorf("%s: %v, want a DomainError with %q", tt.name, err, tt.err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case (r.SL2VL == nil) != (tt.want == 1) || (r.PathSLs == nil) != (tt.want == 1) || tt.want > 1 && r.SL2VL.VLs() != tt.want:
+			t.Errorf("%s: want %d VLs, SL2VL %v", tt.name, tt.want, r.SL2VL != nil)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// The turn models of Glass and Ni (The turn model for adaptive routing, JACM
+// 1994) forbid just the turns that every circle of channels on an open mesh
+// needs: a path takes directions of one set first, in any order, then
+// directions of another, and never returns to the first.
+//
+// Zhou, Liu and Chung argue with negative-first (Fig. 4), whose adaptive form
+// gives multicast trees that deliver twice; the tables of a switch are not
+// adaptive, though. Here each engine has a deterministic form, a list of
+// directions each of which a path uses up before it takes the next: negative-first
+// W, S, E, N (X7), under which the paths from one source are a tree as they
+// are under XY (E-X9).
+//
+// Where a cable or a switch on that path is missing, the adaptive form's
+// freedom serves to find another. A table knows no history, so a switch from
+// which the second set alone leads to the destination takes that, whoever
+// sends, and any other switch takes the first set; each by a shortest way,
+// directions by the list where several are. Paths that are whole stay what they
+// were: they are such ways. What cannot be reached so has NoPath, in all switches from
+// which the path would lead there.
+//
+// They are engines for open grids. On tori they refuse unless Options.NoWrap
+// leaves the cables that close rings unused.
+
+// NegativeFirst takes negative directions first: in two dimensions west and
+// south, then east and north. Its deterministic form takes the negative
+// directions by dimension, then the positive ones.
+type NegativeFirst struct{}
+
+// WestFirst goes west first, then to any other direction. In n dimensions it
+// is all-but-one-negative-first: the negative directions of all dimensions but
+// the last come first. Its deterministic form is west, then north or south,
+// then east: those negative directions by dimension, then the last dimension,
+// then the positive directions of the others, from the last to the first.
+type WestFirst struct{}
+
+// NorthLast goes north last, after all other directions. In n dimensions it is
+// all-but-one-positive-last: the positive directions of all dimensions but the
+// first come last. Its deterministic form is south, then east or west, then
+// north: the negative directions of those dimensions from the last to the
+// second, then the first dimension, then the positive directions by
+// dimension.
+type NorthLast struct{}
+
+// Name is "negative-first".
+func (NegativeFirst) Name() string { return "negative-first" }
+
+// Name is "west-first".
+func (WestFirst) Name() string { return "west-first" }
+
+// Name is "north-last".
+func (NorthLast) Name() string { return "north-last" }
+
+// Guarantee is NoCreditLoop; on grids without missing cables or switches all
+// pairs reach each other as well, by shortest paths of an open mesh.
+func (NegativeFirst) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
+
+// Guarantee is that of NegativeFirst.
+func (WestFirst) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
+
+// Guarantee is that of NegativeFirst.
+func (NorthLast) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
+
+// turns is a turn model.
+type turns struct {
+	order []Dir // of the deterministic form
+	// first is how many directions of order are the first set; the others
+	// are the second.
+	first int
+}
+
+func (NegativeFirst) turns(dims int) turns {
+	var t turns
+	for d := range dims {
+		t.order = append(t.order, Minus(d))
+	}
+	t.first = dims
+	for d := range dims {
+		t.order = append(t.order, Plus(d))
+	}
+	return t
+}
+
+func (WestFirst) turns(dims int) turns {
+	last := dims - 1
+	var t turns
+	for d := range last {
+		t.order = append(t.order, Minus(d))
+	}
+	t.first = last
+	t.order = append(t.order, Plus(last), Minus(last))
+	for d := last - 1; d >= 0; d-- {
+		t.order = append(t.order, Plus(d))
+	}
+	return t
+}
+
+func (NorthLast) turns(dims int) turns {
+	var t turns
+	for d := dims - 1; d > 0; d-- {
+		t.order = append(t.order, Minus(d))
+	}
+	t.order = append(t.order, Minus(0), Plus(0))
+	t.first = len(t.order)
+	for d := 1; d < dims; d++ {
+		t.order = append(t.order, Plus(d))
+	}
+	return t
+}
+
+// turnEngine is what the three have in common.
+type turnEngine interface {
+	Name() string
+	turns(dims int) turns
+}
+
+// routeTurns is Route of the turn models on a grid. On a complete grid it
+// takes what XY takes, else O(positions x (switches x directions + LIDs))
+// more.
+func routeTurns(ctx context.Context, e turnEngine, g *Grid, opt lft.Options) (*lft.Routing, error) {
+	for d, wrap := range g.Wrap {
+		if wrap && !opt.NoWrap {
+			return nil, &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf(
+				"dimension %d is a ring of %d switches, and this turn model is for open meshes; without the cables that close rings (no-wrap) it can", d+1, g.Dims[d])}
+		}
+	}
+	model := e.turns(len(g.Dims))
+	p := newPaths(g, opt.NoWrap, model.order)
+	tables, broken, err := p.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if broken > 0 {
+		if err := bypass(ctx, p, model, tables); err != nil {
+			return nil, err
+		}
+	}
+	return &lft.Routing{Engine: e.Name(), Fabric: g.Fabric, Tables: tables}, nil
+}
+
+// bypass replaces NoPath where the model has a way to the destination.
+func bypass(ctx context.Context, p *paths, model turns, tables *lft.Tables) error {
+	g := p.g
+	return eachSwitch(ctx, g.Fabric.NumSwitches(), func() func(fabric.NodeID) {
+		b := &bypasses{paths: p, turns: model, hops: make([]int32, g.Fabric.NumSwitches())}
+		return func(t fabric.NodeID) { b.to(t, tables) }
+	})
+}
+
+// bypasses finds ways to one destination after the other: scratch of a worker.
+type bypasses struct {
+	*paths
+	turns  turns
+	hops   []int32         // by switch: to the destination, -1 for no way
+	second []fabric.NodeID // that reach it by the second set alone, nearest first
+	first  []fabric.NodeID // that reach it otherwise, nearest first
+}
+
+// to fills the entries that are NoPath for the LIDs of switch t.
+func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
+	at := b.g.Position(t)
+	lids := b.lids[b.start[at]:b.start[at+1]]
+	if len(lids) == 0 {
+		return
+	}
+	for s := range b.hops {
+		b.hops[s] = -1
+	}
+	b.hops[t] = 0
+	b.second = append(b.second[:0], t)
+	for i := 0; i < len(b.second); i++ {
+		b.second = b.behind(b.second[i], b.turns.order[b.turns.first:], b.second)
+	}
+	// Those nearest to t first, of both lists.
+	b.first = b.first[:0]
+	for i, j := 0, 0; i < len(b.second) || j < len(b.first); {
+		var u fabric.NodeID
+		if j == len(b.first) || i < len(b.second) && b.hops[b.second[i]] <= b.hops[b.first[j]] {
+			u = b.second[i]
+			i++
+		} else {
+			u = b.first[j]
+			j++
+		}
+		b.first = b.behind(u, b.turns.order[:b.turns.first], b.first)
+	}
+	for _, s := range b.second[1:] {
+		b.enter(s, b.turns.order[b.turns.first:], lids, tables.Row(s))
+	}
+	for _, s := range b.first {
+		b.enter(s, b.turns.order[:b.turns.first], lids, tables.Row(s))
+	}
+}
+
+// behind appends the switches to list that have no way yet, and come to u by
+// a hop in one of the directions.
+func (b *bypasses) behind(u fabric.NodeID, ways []Dir, list []fabric.NodeID) []fabric.NodeID {
+	for _, way := range ways {
+		s := b.next(u, way.Opposite())
+		if s != fabric.NoNode && b.hops[s] < 0 && b.next(s, way) == u {
+			b.hops[s] = b.hops[u] + 1
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// enter fills the entries of switch s that are NoPath with the first of the
+// directions that leads nearer to the destination. Parallel links take turns.
+func (b *bypasses) enter(s fabric.NodeID, ways []Dir, lids []fabric.LID, row []fabric.PortNum) {
+	if row[lids[0]] != fabric.NoPath {
+		return
+	}
+	for _, way := range ways {
+		if u := b.next(s, way); u != fabric.NoNode && b.hops[u] == b.hops[s]-1 {
+			ports := b.g.Ports(s, way)
+			for i, lid := range lids {
+				row[lid] = b.g.Fabric.Num(ports[i%len(ports)])
+			}
+			return
+		}
+	}
+}
+
+// next is the switch that a hop from s in direction way leads to, NoNode for
+// none.
+func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
+	if !p.inside(s, way) || len(p.g.Ports(s, way)) == 0 {
+		return fabric.NoNode
+	}
+	return p.g.Neighbor(s, way)
+}

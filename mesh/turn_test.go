@@ -1,0 +1,338 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+var turnEngines = []turnEngine{NegativeFirst{}, WestFirst{}, NorthLast{}}
+
+func turned(t testing.TB, e turnEngine, g *Grid, opt lft.Options) *lft.Routing {
+	t.Helper()
+	r, err := routeTurns(t.Context(), e, g, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestTurnOrder has the directions that paths of the deterministic forms take
+// one after the other, in the compass and in three dimensions.
+func TestTurnOrder(t *testing.T) {
+	for _, tt := range []struct {
+		engine turnEngine
+		dims   int
+		want   string
+	}{
+		{NegativeFirst{}, 2, "W S | E N"},
+		{WestFirst{}, 2, "W | N S E"},
+		{NorthLast{}, 2, "S W E | N"},
+		{NegativeFirst{}, 3, "W S -2 | E N +2"},
+		{WestFirst{}, 3, "W S | +2 -2 N E"},
+		{NorthLast{}, 3, "-2 S W E | N +2"},
+		{NegativeFirst{}, 1, "W | E"},
+		{WestFirst{}, 1, "| E W"},
+		{NorthLast{}, 1, "W E |"},
+	} {
+		model := tt.engine.turns(tt.dims)
+		var names []string
+		for i, way := range model.order {
+			if i == model.first {
+				names = append(names, "|")
+			}
+			if way <= South {
+				names = append(names, strings.Fields("E W N S")[way])
+			} else {
+				names = append(names, fmt.Sprintf("%c%d", "+-"[way&1], way.Dim()))
+			}
+		}
+		if model.first == len(model.order) {
+			names = append(names, "|")
+		}
+		if got := strings.Join(names, " "); got != tt.want {
+			t.Errorf("%s in %d dimensions: %s, want %s", tt.engine.Name(), tt.dims, got, tt.want)
+		}
+	}
+}
+
+// TestTurnModels holds the engines on whole grids of all kinds to what they
+// promise: shortest paths of the open mesh, directions in the order of the
+// list, no circle.
+func TestTurnModels(t *testing.T) {
+	for name, shape := range shapes() {
+		for _, e := range turnEngines {
+			t.Run(name+"/"+e.Name(), func(t *testing.T) {
+				g := grow(t, shape)
+				if slices.Contains(g.Wrap, true) {
+					_, err := routeTurns(t.Context(), e, g, lft.Options{})
+					var domain *lft.DomainError
+					if !errors.As(err, &domain) || domain.Engine != e.Name() {
+						t.Fatalf("a ring: %v, want a DomainError", err)
+					}
+				}
+				r := turned(t, e, g, lft.Options{NoWrap: true})
+				f := g.Fabric
+				order := e.turns(len(g.Dims)).order
+				for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+					dest, _ := delivery(f, f.LIDPort(lid))
+					if dest == fabric.NoNode {
+						continue
+					}
+					for s := range fabric.NodeID(f.NumSwitches()) {
+						ports, ok := walk(t, r, s, lid)
+						want := 1
+						for d, size := range g.Dims {
+							want += ringDistance(size, false, g.Coord(s)[d], g.Coord(dest)[d])
+						}
+						var places []int
+						for _, p := range ports[:max(1, len(ports))-1] {
+							places = append(places, slices.Index(order, g.Dir(p)))
+						}
+						if !ok || len(ports) != want || !slices.IsSorted(places) {
+							t.Fatalf("N(%v) to LID %d on N(%v): arrives %v, places in the list %v, want %d hops in order",
+								g.Coord(s), lid, g.Coord(dest), ok, places, want-1)
+						}
+					}
+				}
+				if circle(t, r) {
+					t.Error("channels wait for each other in a circle")
+				}
+			})
+		}
+	}
+}
+
+// TestTurnModelsBypass holds the engines on grids with missing cables and
+// switches to the turns that they may take, and to reach all that the adaptive
+// form of the model can.
+func TestTurnModelsBypass(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		shape := drawPlot(rt, false)
+		g := grow(t, shape)
+		e := rapid.SampledFrom(turnEngines).Draw(rt, "engine")
+		model := e.turns(len(g.Dims))
+		r := turned(t, e, g, lft.Options{NoWrap: true})
+		p := newPaths(g, true, model.order)
+		f := g.Fabric
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			dest, _ := delivery(f, f.LIDPort(lid))
+			if dest == fabric.NoNode {
+				continue
+			}
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				ports, ok := walk(t, r, s, lid)
+				if len(ports) > 0 && !ok {
+					rt.Fatalf("%s: LID %d sets out from N(%v) and does not arrive", e.Name(), lid, g.Coord(s))
+				}
+				if want := adaptive(p, model, s, dest, false); ok != want {
+					rt.Fatalf("%s: N(%v) reaches LID %d on N(%v): %v, want %v", e.Name(), g.Coord(s), lid, g.Coord(dest), ok, want)
+				}
+				if !ok {
+					continue
+				}
+				second := false
+				for _, port := range ports[:len(ports)-1] {
+					set := slices.Index(model.order, g.Dir(port)) >= model.first
+					if second && !set {
+						rt.Fatalf("%s: N(%v) to LID %d on N(%v) turns back to the first set of directions", e.Name(), g.Coord(s), lid, g.Coord(dest))
+					}
+					second = set
+				}
+			}
+		}
+		if circle(t, r) {
+			rt.Fatalf("%s: channels wait for each other in a circle", e.Name())
+		}
+	})
+}
+
+// adaptive says whether the adaptive form of a model can go from s to t, by a
+// plain search over where a packet is and which set it is in.
+func adaptive(p *paths, model turns, s, t fabric.NodeID, second bool) bool {
+	type state struct {
+		at     fabric.NodeID
+		second bool
+	}
+	seen := map[state]bool{{s, second}: true}
+	queue := []state{{s, second}}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		if at.at == t {
+			return true
+		}
+		for i, way := range model.order {
+			set := i >= model.first
+			if at.second && !set {
+				continue
+			}
+			next := state{p.next(at.at, way), set}
+			if next.at != fabric.NoNode && !seen[next] {
+				seen[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	return false
+}
+
+// drawPlot draws a small grid with hosts, parallel links and missing parts.
+func drawPlot(t *rapid.T, wraps bool) plot {
+	shape := plot{seed: uint64(rapid.IntRange(1, 1<<30).Draw(t, "seed"))}
+	positions := 1
+	for range rapid.IntRange(1, 4).Draw(t, "dimensions") {
+		most := 6
+		if positions*most > 48 {
+			most = 48 / positions
+		}
+		if most < 2 {
+			break
+		}
+		size := rapid.IntRange(2, most).Draw(t, "size")
+		positions *= size
+		shape.dims = append(shape.dims, size)
+		shape.wrap = append(shape.wrap, wraps && size > 2 && rapid.Bool().Draw(t, "wrap"))
+		shape.links = append(shape.links, rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "links"))
+	}
+	hosts := rapid.SliceOfN(rapid.IntRange(0, 3), 7, 7).Draw(t, "hosts")
+	shape.hosts = func(at int) int { return hosts[at%7] }
+	type place struct{ at, dim int }
+	gone := make(map[place]bool)
+	for range rapid.IntRange(0, 5).Draw(t, "missing") {
+		gone[place{rapid.IntRange(0, positions-1).Draw(t, "at"), rapid.IntRange(-1, len(shape.dims)-1).Draw(t, "dimension")}] = true
+	}
+	shape.missing = func(at, d int) bool { return gone[place{at, d}] }
+	shape.absent = func(at int) bool { return at > 0 && gone[place{at, -1}] }
+	return shape
+}
+
+// copies is how often each switch of a multicast tree delivers: out has the
+// directions by which switches send on, local those that deliver. A packet is
+// not sent back the way it came (C4).
+func copies(g *Grid, out map[fabric.NodeID]map[Dir]bool, from fabric.NodeID) map[fabric.NodeID]int {
+	count := make(map[fabric.NodeID]int)
+	var visit func(s fabric.NodeID, back Dir, left int)
+	visit = func(s fabric.NodeID, back Dir, left int) {
+		if left == 0 {
+			return
+		}
+		count[s]++
+		for way := range out[s] {
+			if way != back {
+				visit(g.Neighbor(s, way), way.Opposite(), left-1)
+			}
+		}
+	}
+	visit(from, NoDir, 64)
+	return count
+}
+
+// TestNegativeFirstCopies has G-X8: of the 36 ways that adaptive
+// negative-first can take from N(1,1) to N(2,2), N(3,2) and N(3,3) (Fig. 4),
+// 24 make a tree of masks that delivers something twice (E-X9).
+func TestNegativeFirstCopies(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{4, 4}, Hosts: 1}, lft.LIDOptions{})
+	at := func(x, y int) fabric.NodeID { return g.At(4*x + y) }
+	model := NegativeFirst{}.turns(2)
+	// ways lists the shortest ways that the model allows.
+	var ways func(s, t fabric.NodeID, second bool) [][]Dir
+	ways = func(s, t fabric.NodeID, second bool) [][]Dir {
+		if s == t {
+			return [][]Dir{nil}
+		}
+		var list [][]Dir
+		for i, way := range model.order {
+			x, y := g.Coord(s)[way.Dim()], g.Coord(t)[way.Dim()]
+			if x == y || (x < y) != way.Positive() || second && i < model.first {
+				continue
+			}
+			for _, rest := range ways(g.Neighbor(s, way), t, i >= model.first) {
+				list = append(list, append([]Dir{way}, rest...))
+			}
+		}
+		return list
+	}
+	from := at(1, 1)
+	dests := []fabric.NodeID{at(2, 2), at(3, 2), at(3, 3)}
+	counts := make(map[[3]int]int)
+	for _, a := range ways(from, dests[0], false) {
+		for _, b := range ways(from, dests[1], false) {
+			for _, c := range ways(from, dests[2], false) {
+				out := make(map[fabric.NodeID]map[Dir]bool)
+				for _, path := range [][]Dir{a, b, c} {
+					s := from
+					for _, way := range path {
+						if out[s] == nil {
+							out[s] = make(map[Dir]bool)
+						}
+						out[s][way] = true
+						s = g.Neighbor(s, way)
+					}
+				}
+				n := copies(g, out, from)
+				counts[[3]int{n[dests[0]], n[dests[1]], n[dests[2]]}]++
+			}
+		}
+	}
+	want := map[[3]int]int{{1, 1, 1}: 12, {2, 2, 2}: 12, {1, 2, 2}: 4, {2, 3, 3}: 4, {2, 1, 2}: 2, {2, 2, 1}: 2}
+	if fmt.Sprint(counts) != fmt.Sprint(want) {
+		t.Errorf("copies at N(2,2), N(3,2), N(3,3): %v, want %v", counts, want)
+	}
+}
+
+// TestOneSourceTrees has the rest of G-X8: the paths of the deterministic
+// forms and of XY from one source are a tree, so that the masks of any group
+// deliver to each member once: all 4,590 pairs of a source and a group in 3x3
+// that has another member.
+func TestOneSourceTrees(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{3, 3}, Hosts: 1}, lft.LIDOptions{Policy: lft.MeshLIDs})
+	routings := []*lft.Routing{routed(t, g, lft.Options{})}
+	for _, e := range turnEngines {
+		routings = append(routings, turned(t, e, g, lft.Options{}))
+	}
+	for _, r := range routings {
+		pairs := 0
+		for from := range fabric.NodeID(9) {
+			var path [9][]fabric.PortID
+			for at := range 9 {
+				path[at], _ = walk(t, r, from, fabric.LID(at+1))
+			}
+			for group := 1; group < 1<<9; group++ {
+				if group == 1<<g.Position(from) {
+					continue
+				}
+				pairs++
+				out := make(map[fabric.NodeID]map[Dir]bool)
+				for at := range 9 {
+					if group>>at&1 == 0 {
+						continue
+					}
+					for _, p := range path[at][:len(path[at])-1] {
+						s := g.Fabric.Owner(p)
+						if out[s] == nil {
+							out[s] = make(map[Dir]bool)
+						}
+						out[s][g.Dir(p)] = true
+					}
+				}
+				n := copies(g, out, from)
+				for at := range 9 {
+					if s := g.At(at); group>>at&1 != 0 && n[s] != 1 {
+						t.Fatalf("%s: source N(%v), group %09b: N(%v) gets %d copies", r.Engine, g.Coord(from), group, g.Coord(s), n[s])
+					}
+				}
+			}
+		}
+		if pairs != 4590 {
+			t.Errorf("%d pairs of a source and a group, want 4590", pairs)
+		}
+	}
+}
