@@ -364,3 +364,50 @@ func TestAssignLIDsProperties(t *testing.T) {
 		}
 	})
 }
+
+// LIDs by place are taken as they are, held to the same rules as those of a
+// text, and ports without a place get what is free.
+func TestMeshLIDs(t *testing.T) {
+	f := lidFabric(t, []lidNode{{guid: 1, lid: 9}, {ca: true, guid: 0x11, lid: 3}, {guid: 2}, {ca: true, guid: 0x12}, {ca: true, guid: 0x13}})
+	place := func(want map[fabric.GUID]fabric.LID) func([]uint8) ([]fabric.LID, error) {
+		return func(lmc []uint8) ([]fabric.LID, error) {
+			base := make([]fabric.LID, len(lmc))
+			f.EndPorts(func(p fabric.PortID) { base[p] = want[f.Node(f.Owner(p)).GUID] })
+			return base, nil
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		opt  LIDOptions
+		want map[fabric.GUID]string
+		err  string
+	}{
+		{"all", LIDOptions{Place: place(map[fabric.GUID]fabric.LID{1: 20, 2: 21, 0x11: 3, 0x12: 1, 0x13: 2})},
+			map[fabric.GUID]string{1: "20", 2: "21", 0x11: "3", 0x12: "1", 0x13: "2"}, ""},
+		{"some, LMC 1", LIDOptions{LMC: 1, Place: place(map[fabric.GUID]fabric.LID{1: 3, 0x12: 4})},
+			map[fabric.GUID]string{1: "3", 2: "1", 0x11: "6/1", 0x12: "4/1", 0x13: "8/1"}, ""},
+		{"not a multiple", LIDOptions{LMC: 1, Place: place(map[fabric.GUID]fabric.LID{0x12: 5})}, nil,
+			`"host 12"[1] has LID 5 by its place in the mesh, which is not a multiple of 2`},
+		{"twice", LIDOptions{Place: place(map[fabric.GUID]fabric.LID{1: 5, 0x12: 5})}, nil,
+			`LID 5 belongs to two ports: "switch 1"[0] has 5 by its place in the mesh, "host 12"[1] has 5 by its place in the mesh`},
+		{"no mesh", LIDOptions{}, nil, "want the mesh"},
+		{"an error", LIDOptions{Place: func([]uint8) ([]fabric.LID, error) { return nil, errors.New("no grid") }}, nil, "no grid"},
+		{"too few", LIDOptions{Place: func([]uint8) ([]fabric.LID, error) { return make([]fabric.LID, 2), nil }}, nil, "for 2 ports"},
+	} {
+		tc.opt.Policy = MeshLIDs
+		g, err := AssignLIDs(f, tc.opt)
+		if tc.err != "" {
+			if g != nil || err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s: error %v, want %q", tc.name, err, tc.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		if diff := cmp.Diff(tc.want, lidsOf(g)); diff != "" {
+			t.Errorf("%s: LIDs (-want +got):\n%s", tc.name, diff)
+		}
+	}
+}
