@@ -1,11 +1,17 @@
 package mesh
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -465,4 +471,257 @@ func checkXY(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
 		t.Fatalf("%v, rings %v: channels wait for each other in a circle", g.Dims, g.Wrap)
 	}
 	return r
+}
+
+// TestXYProperties has random grids with parallel links and missing cables and
+// switches. A path must be the one of dimension order, found again here hop by
+// hop, and be missing from its first switch on where it is broken. Nothing may
+// wait in a circle.
+func TestXYProperties(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		shape := drawPlot(rt, true)
+		shape.lmc = rapid.IntRange(0, 1).Draw(rt, "LMC")
+		g := grow(t, shape)
+		opt := lft.Options{NoWrap: rapid.Bool().Draw(rt, "no wrap")}
+		r := routed(t, g, opt)
+		f := g.Fabric
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			dest, _ := delivery(f, f.LIDPort(lid))
+			if dest == fabric.NoNode {
+				continue
+			}
+			reversed := len(g.Dims) > 1 && lid != f.LID(f.LIDPort(lid))
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				want, whole := plainPath(g, s, dest, reversed, !opt.NoWrap)
+				ports, ok := walk(t, r, s, lid)
+				if !whole {
+					if ok || len(ports) > 0 {
+						rt.Fatalf("N(%v) to LID %d on N(%v): sets out by %v, and a cable is missing", g.Coord(s), lid, g.Coord(dest), g.Dir(ports[0]))
+					}
+					continue
+				}
+				var got []Dir
+				for _, p := range ports[:max(1, len(ports))-1] {
+					got = append(got, g.Dir(p))
+				}
+				if !ok || !slices.Equal(got, want) {
+					rt.Fatalf("N(%v) to LID %d on N(%v): arrives %v by %v, want %v", g.Coord(s), lid, g.Coord(dest), ok, got, want)
+				}
+			}
+		}
+		if circle(t, r) {
+			rt.Fatal("channels wait for each other in a circle")
+		}
+	})
+}
+
+// plainPath is the directions of the path from s to t, and whether it is whole.
+func plainPath(g *Grid, s, t fabric.NodeID, reversed, wrap bool) (ways []Dir, whole bool) {
+	sum := 0
+	for _, x := range g.Coord(t) {
+		sum += int(x)
+	}
+	dims := make([]int, len(g.Dims))
+	for d := range dims {
+		dims[d] = d
+	}
+	if reversed {
+		slices.Reverse(dims)
+	}
+	at := slices.Clone(g.Coord(s))
+	whole = true
+	for _, d := range dims {
+		size, to := int16(g.Dims[d]), g.Coord(t)[d]
+		for at[d] != to {
+			// Try both ways round.
+			plus, minus := 0, 0
+			for x := at[d]; x != to; x = (x + 1) % size {
+				plus++
+			}
+			for x := at[d]; x != to; x = (x + size - 1) % size {
+				minus++
+			}
+			way := Plus(d)
+			if g.Wrap[d] && wrap {
+				if minus < plus || minus == plus && sum%2 == 1 {
+					way = Minus(d)
+				}
+			} else if to < at[d] {
+				way = Minus(d)
+			}
+			ways = append(ways, way)
+			here := g.At(position(g, at))
+			if here == fabric.NoNode || len(g.Ports(here, way)) == 0 {
+				whole = false
+			}
+			if way.Positive() {
+				at[d] = (at[d] + 1) % size
+			} else {
+				at[d] = (at[d] + size - 1) % size
+			}
+		}
+	}
+	return ways, whole
+}
+
+func position(g *Grid, at []int16) int {
+	n := 0
+	for d, x := range at {
+		n += int(x) * g.step[d]
+	}
+	return n
+}
+
+// TestXYEveryCPU has the same bytes on one CPU and on several.
+func TestXYEveryCPU(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	g := grow(t, plot{dims: []int{6, 5, 4}, wrap: []bool{true, true, false}, links: []int{1, 2, 3}, lmc: 1, seed: 3,
+		missing: func(at, d int) bool { return at == 40 && d == 1 }})
+	var want *lft.Routing
+	for _, cpus := range []int{1, 2, 7} {
+		runtime.GOMAXPROCS(cpus)
+		r := routed(t, g, lft.Options{})
+		if want == nil {
+			want = r
+		}
+		for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+			if !slices.Equal(r.Tables.Row(s), want.Tables.Row(s)) || !slices.Equal(r.PathSLs.Row(s), want.PathSLs.Row(s)) {
+				t.Fatalf("N(%v) has another row with %d CPUs", g.Coord(s), cpus)
+			}
+		}
+	}
+}
+
+// TestXYStops has a context that ends.
+func TestXYStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, wrap := range []bool{false, true} {
+		g := grow(t, plot{dims: []int{4, 4}, wrap: []bool{wrap, wrap}})
+		if r, err := routeXY(ctx, g, lft.Options{}); r != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("wrap %v: %v, want canceled", wrap, err)
+		}
+	}
+}
+
+// routes counts by channel the paths of all pairs of hosts, in the reckoning
+// of the command line.
+func routes(t testing.TB, r *lft.Routing) map[fabric.PortID]int {
+	t.Helper()
+	f := r.Fabric
+	n := make(map[fabric.PortID]int)
+	for i, from := range f.CAPorts() {
+		for lid := range fabric.LID(len(f.LIDPorts())) {
+			if p := f.LIDPort(lid); p == fabric.NoPort || p == from || f.IsSwitch(f.Owner(p)) {
+				continue
+			}
+			ports, _ := walk(t, r, f.CASwitches()[i], lid)
+			for _, p := range ports[:len(ports)-1] {
+				n[p]++
+			}
+		}
+	}
+	return n
+}
+
+// TestXYRings has the ties on even rings divided: on a torus whose rings have
+// a multiple of four positions each channel of a dimension carries the same, of
+// two more than that neighbours differ by the paths of one tie only.
+func TestXYRings(t *testing.T) {
+	for _, tt := range []struct {
+		dims []int
+		want [][2]int // by dimension: least and most paths on a channel
+	}{
+		// In a ring of 4 each position has one path of a hop, and half a path
+		// of two hops, in each direction: 2 channels' worth on 1 channel.
+		{[]int{4}, [][2]int{{2, 2}}},
+		{[]int{8}, [][2]int{{8, 8}}}, // 1 + 2 + 3 + 4/2
+		{[]int{6}, [][2]int{{4, 5}}}, // 1 + 2 + 3/2
+		{[]int{4, 4}, [][2]int{{8, 8}, {8, 8}}},
+		{[]int{8, 4}, [][2]int{{32, 32}, {16, 16}}},
+		// Later dimensions make a ring of 6 even, the last one has none.
+		{[]int{6, 6}, [][2]int{{27, 27}, {24, 30}}},
+		{[]int{5, 6}, [][2]int{{18, 18}, {20, 25}}},
+	} {
+		wrap := make([]bool, len(tt.dims))
+		for d := range wrap {
+			wrap[d] = true
+		}
+		g := grow(t, plot{dims: tt.dims, wrap: wrap, seed: 5})
+		n := routes(t, routed(t, g, lft.Options{}))
+		for d := range tt.dims {
+			least, most := 1<<30, 0
+			for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+				for _, way := range []Dir{Plus(d), Minus(d)} {
+					least, most = min(least, n[g.Ports(s, way)[0]]), max(most, n[g.Ports(s, way)[0]])
+				}
+			}
+			if got := [2]int{least, most}; got != tt.want[d] {
+				t.Errorf("%v: channels of dimension %d carry %v paths, want %v", tt.dims, d, got, tt.want[d])
+			}
+		}
+	}
+}
+
+// TestXYParallel has the load divided over parallel links: on open grids to
+// one LID's share, on rings nearly so, and by the links' speeds.
+func TestXYParallel(t *testing.T) {
+	slow := fabric.Link{Width: 1, Speed: fabric.QDR}
+	fast := fabric.Link{Width: 4, Speed: fabric.QDR}
+	for _, tt := range []struct {
+		name string
+		plot plot
+		// parts is the shares of a direction's links, by cable.
+		parts []float64
+		// slack is how many LIDs' worth of paths a link may be off its share.
+		slack float64
+	}{
+		{"mesh, 2 links", plot{dims: []int{5, 4}, links: []int{2, 2}}, []float64{1, 1}, 0.5},
+		{"mesh, 3 links, 2 hosts", plot{dims: []int{4, 4}, links: []int{3, 3}, hosts: func(int) int { return 2 }}, []float64{1, 1, 1}, 0.7},
+		{"torus, 2 links", plot{dims: []int{8, 8}, wrap: []bool{true, true}, links: []int{2, 2}}, []float64{1, 1}, 0.5},
+		{"ring, 4 links", plot{dims: []int{16}, wrap: []bool{true}, links: []int{4}}, []float64{1, 1, 1, 1}, 0.8},
+		{"mesh, LMC 1", plot{dims: []int{5, 4}, links: []int{2, 2}, lmc: 1}, []float64{1, 1}, 0.5},
+		{"a slow link", plot{dims: []int{6, 6}, links: []int{2, 2}, mbps: func(_, i int) fabric.Link {
+			return []fabric.Link{fast, slow}[i]
+		}}, []float64{4, 1}, 0.8},
+	} {
+		g := grow(t, tt.plot)
+		r := routed(t, g, lft.Options{})
+		n := routes(t, r)
+		sum := 0.0
+		for _, part := range tt.parts {
+			sum += part
+		}
+		for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+			for way := range Dir(2 * len(g.Dims)) {
+				ports := g.Ports(s, way)
+				all, most := 0, 0 // paths, and those of the LID with the most
+				for _, p := range ports {
+					all += n[p]
+				}
+				perLID := make(map[fabric.LID]int)
+				for u := range fabric.NodeID(g.Fabric.NumSwitches()) {
+					for _, port := range g.Fabric.CAPorts() {
+						for k := range 1 << g.Fabric.LMC(port) {
+							lid := g.Fabric.LID(port) + fabric.LID(k)
+							path, _ := walk(t, r, u, lid)
+							for _, p := range path {
+								if slices.Contains(ports, p) {
+									perLID[lid] += len(g.Fabric.CAPorts()) / g.Fabric.NumSwitches()
+									most = max(most, perLID[lid])
+								}
+							}
+						}
+					}
+				}
+				for i, p := range ports {
+					want := float64(all) * tt.parts[i] / sum
+					if off := math.Abs(float64(n[p]) - want); off > tt.slack*float64(most)+1e-9 {
+						t.Errorf("%s: N(%v), direction %d, link %d carries %d of %d paths, want %.1f within %.1f",
+							tt.name, g.Coord(s), way, i, n[p], all, want, tt.slack*float64(most))
+					}
+				}
+			}
+		}
+	}
 }
