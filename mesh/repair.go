@@ -1,0 +1,392 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// maxRepairVLs is how many VLs a repair takes at most unless Options.VLs
+// says otherwise: what most switches have.
+const maxRepairVLs = 8
+
+// repair completes base, the XY routing of a grid with missing cables and
+// switches. In its tables NoPath stands where XY's path is broken, all the way
+// back to where it starts: a broken entry. Entries that exist stay as they are.
+// Every broken entry gets the first hop of a detour, over cables that
+// Options.NoWrap allows, wherever such cables lead to the LID. repair takes base
+// over; where nothing is broken or nothing can be mended it returns it unchanged.
+//
+// # The turn rule
+//
+// A turn is what a packet does at a switch between two cables: straight on, or
+// from one direction into another one, but never back. A packet that makes a
+// turn holds a buffer of the first cable while it waits for one of the second,
+// so the turns in use are the edges of the channel dependency graph, and a
+// credit loop is a circle of turns (Dally and Seitz, IEEE Trans. Computers
+// 1987). XY's rule is that no path turns from a later dimension into an earlier
+// one, anywhere. The rule of a repair is:
+//
+//   - On the VL of XY every turn that an existing XY path makes is allowed.
+//   - A detour may make any other turn, wherever, as long as all turns made on
+//     its VL can be put in an order in which every path makes them: a turn
+//     that would close a circle is refused, now and later. A cable that is
+//     missing breaks the circles around it, and so the turns next to it are
+//     mostly free.
+//   - A path that finds no detour on one VL takes another one, on which only the
+//     detours count that take it, with their XY part: SL k is VL k, for the
+//     whole path.
+//
+// A topological order of all turns on each VL is kept up to date while turns
+// are added (see waits), so that no step of the search ever has a credit loop
+// to take back. The sources are all switches, which includes their own port 0,
+// so the proof holds for management traffic as well; channels from and to
+// hosts come first and last and are in no circle. Parallel links are the same
+// way for all this: circles through parallel cables would be circles of ways.
+//
+// # Detours
+//
+// Forwarding goes by destination: a detour to a LID is a hop from a switch with
+// a broken entry to one that has an entry already, XY's or a detour's, and from
+// there on it is that switch's path. So the detours to one destination are
+// trees, which grow from the switches that XY still connects, by the number of
+// hops, then by position. A hop that needs no new turn is preferred to one that
+// needs one and saves up to newTurn hops: each new turn forbids others, and
+// the ones next to what is missing serve all paths that come by.
+//
+// Whether one VL is enough depends on which turns come first, and to find the
+// best order is hard: a switch that is missing inside a mesh with all others in
+// place takes two VLs whatever one does, since the circle around it consists of
+// XY's turns but for the four corners, of which every choice that goes round in
+// all four directions uses two opposite ones. So the search is repeated: with
+// different turns preferred (those with one direction in common, which gives
+// the turn models of Glass and Ni, J. ACM 1994, away from faults), and each
+// time with the destination first at which it failed. The fewest VLs win; a last
+// round shortens detours on these VLs. The number of rounds is bounded by the
+// work, not by time, so that the result is always the same.
+//
+// Where nothing has VLs yet, paths that need one VL only come without SL-to-VL
+// tables: any file-loaded subnet manager can carry them. Where XY has VLs for
+// rings, they and their SLs stay what they are, and detours take VLs and SLs
+// above them.
+//
+// It returns a *lft.DomainError that names a pair when the VLs or SLs do not
+// suffice, and ctx's error. One round takes O(switches x broken entries) at
+// worst, in practice little more than O(switches^2) for the columns and O(1) a
+// broken entry.
+func repair(ctx context.Context, g *Grid, base *lft.Routing, opt lft.Options) (*lft.Routing, error) {
+	r, err := newRepairer(g, base, opt)
+	if err != nil {
+		return nil, err
+	}
+	if r.broken == 0 {
+		return base, nil
+	}
+	if r.limit < 1 {
+		return nil, r.domain(opt, "rings take %d VLs and %d SLs, which leaves none for detours", r.firstVL, r.firstSL)
+	}
+	best, err := r.search(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if best == nil {
+		return nil, r.domain(opt, "%d broken paths, and not all find a way round on %d VLs without a credit loop: none from %q to %q",
+			r.broken, r.firstVL+r.limit, r.name(r.stuckFrom), r.name(r.stuckTo))
+	}
+	r.write(base, best)
+	return base, nil
+}
+
+func (r *repairer) domain(opt lft.Options, format string, args ...any) error {
+	reason := fmt.Sprintf("repair: "+format, args...)
+	switch {
+	case opt.VLs > 0 && opt.VLs < maxRepairVLs:
+		reason += "; more VLs (vls) may do, or updn, which takes one"
+	case r.firstVL > 0:
+		reason += "; without the cables that close rings (no-wrap) it may do, or updn, which takes one"
+	default:
+		reason += "; updn takes one"
+	}
+	return &lft.DomainError{Engine: XY{}.Name(), Reason: reason}
+}
+
+func (r *repairer) name(s int32) string { return r.g.Fabric.Node(r.node[s]).Description }
+
+// column is the entries of all switches for LIDs that are routed alike.
+type column struct {
+	to     int32 // the switch that delivers the LIDs
+	lids   []fabric.LID
+	xy     []Dir   // by switch: where XY leads, NoDir where it is broken and at the destination
+	broken []int32 // switches that have no entry and cables to the destination
+}
+
+// repairer finds detours.
+type repairer struct {
+	*arcs
+	g       *Grid
+	columns []column // by the position of the destination, then by LID
+	broken  int      // entries of all columns, those of a column counted once
+	shared  bool     // whether detours may take XY's own VL
+	turns   []uint32 // by arc: XY's turns, as in waits; none unless shared
+	order   []int32  // all arcs, a topological order of turns
+	firstVL int      // of detours
+	firstSL int
+	limit   int // of VLs for detours, XY's included when it is shared
+
+	tree
+	stuckFrom, stuckTo int32
+}
+
+func newRepairer(g *Grid, base *lft.Routing, opt lft.Options) (*repairer, error) {
+	r := &repairer{arcs: newArcs(g, opt.NoWrap), g: g, shared: base.SL2VL == nil}
+	if err := r.read(base.Tables); err != nil {
+		return nil, err
+	}
+	r.turns = make([]uint32, len(r.head))
+	if r.shared {
+		r.collect()
+	} else {
+		r.firstVL = base.SL2VL.VLs()
+		r.firstSL = firstFreeSL(base.PathSLs)
+	}
+	if r.order = r.sorted(r.turns); r.order == nil {
+		return nil, errors.New("mesh: the tables to repair have a credit loop")
+	}
+	vls := opt.VLs
+	if vls == 0 {
+		vls = maxRepairVLs
+	}
+	r.limit = min(vls-r.firstVL, lft.NumSLs-r.firstSL)
+	r.init()
+	return r, nil
+}
+
+// firstFreeSL is one more than the highest SL of any path.
+func firstFreeSL(sls *lft.PathSLs) int {
+	if sls == nil {
+		return 1
+	}
+	free := 0
+	for s := range fabric.NodeID(sls.Switches()) {
+		for _, sl := range sls.Row(s) {
+			free = max(free, int(sl)+1)
+		}
+	}
+	return free
+}
+
+// read makes the columns.
+func (r *repairer) read(t *lft.Tables) error {
+	f := r.g.Fabric
+	n := len(r.node)
+	// All LIDs that a switch delivers are one column, with the first as their
+	// leader; those whose entries differ from its lead columns of their own.
+	deliver := make([]int32, f.MaxLID()+1) // by LID: the switch, -1 for none
+	leader := make([]fabric.LID, f.MaxLID()+1)
+	first := make([]fabric.LID, n) // by switch, 0 for none
+	for lid, port := range f.LIDPorts() {
+		deliver[lid] = -1
+		if s, _ := delivery(f, port); s != fabric.NoNode {
+			to := r.index[s]
+			if deliver[lid] = to; first[to] == 0 {
+				first[to] = fabric.LID(lid)
+			}
+			leader[lid] = first[to]
+		}
+	}
+	ways := make([]Dir, f.MaxLID()+1)
+	for s := range int32(n) {
+		if err := r.waysOf(s, t, deliver, ways); err != nil {
+			return err
+		}
+		for lid, to := range deliver {
+			if to >= 0 && ways[lid] != ways[leader[lid]] {
+				leader[lid] = fabric.LID(lid)
+			}
+		}
+	}
+	number := make([]int32, f.MaxLID()+1) // by leader: its column
+	lead := func(lid fabric.LID) {
+		number[lid] = int32(len(r.columns))
+		r.columns = append(r.columns, column{to: deliver[lid]})
+	}
+	for _, lid := range first {
+		if lid != 0 {
+			lead(lid)
+		}
+	}
+	for lid, to := range deliver {
+		if to < 0 {
+			continue
+		}
+		if lid := fabric.LID(lid); leader[lid] == lid && first[to] != lid {
+			lead(lid)
+		}
+		c := &r.columns[number[leader[lid]]]
+		c.lids = append(c.lids, fabric.LID(lid))
+	}
+	xy := make([]Dir, len(r.columns)*n)
+	for i := range r.columns {
+		r.columns[i].xy = xy[i*n : (i+1)*n]
+	}
+	for s := range int32(n) {
+		if err := r.waysOf(s, t, deliver, ways); err != nil {
+			return err
+		}
+		for i := range r.columns {
+			r.columns[i].xy[s] = ways[r.columns[i].lids[0]]
+		}
+	}
+	return r.findBroken()
+}
+
+// waysOf fills in by LID where switch s sends it, NoDir for nowhere.
+func (r *repairer) waysOf(s int32, t *lft.Tables, deliver []int32, ways []Dir) error {
+	f, node := r.g.Fabric, r.node[s]
+	for lid, num := range t.Row(node) {
+		ways[lid] = NoDir
+		if deliver[lid] < 0 || deliver[lid] == s || num == fabric.NoPath {
+			continue
+		}
+		if num <= f.Node(node).NumPorts {
+			ways[lid] = r.g.Dir(f.Port(node, num))
+		}
+		if ways[lid] == NoDir || r.head[r.arc(s, ways[lid])] < 0 {
+			return fmt.Errorf("mesh: tables to repair: LID %d leaves %q by port %d, which leads to no neighbor", lid, r.name(s), num)
+		}
+	}
+	return nil
+}
+
+// findBroken lists the broken entries of each column.
+func (r *repairer) findBroken() error {
+	parts := r.parts()
+	for i := range r.columns {
+		c := &r.columns[i]
+		for s, d := range c.xy {
+			s := int32(s)
+			if s == c.to {
+				continue
+			}
+			if d == NoDir {
+				if parts[s] == parts[c.to] {
+					c.broken = append(c.broken, s)
+				}
+				continue
+			}
+			if v := r.head[r.arc(s, d)]; v != c.to && c.xy[v] == NoDir {
+				return fmt.Errorf("mesh: tables to repair: LID %d goes from %q to %q and stops there", c.lids[0], r.name(s), r.name(v))
+			}
+		}
+		r.broken += len(c.broken)
+	}
+	return nil
+}
+
+// parts numbers the parts of the grid that cables hold together.
+func (r *repairer) parts() []int32 {
+	part := make([]int32, len(r.node))
+	for i := range part {
+		part[i] = -1
+	}
+	var queue []int32
+	for s := range part {
+		if part[s] >= 0 {
+			continue
+		}
+		part[s] = int32(s)
+		queue = append(queue[:0], int32(s))
+		for i := 0; i < len(queue); i++ {
+			for d := range Dir(r.ways) {
+				if v := r.head[r.arc(queue[i], d)]; v >= 0 && part[v] < 0 {
+					part[v] = int32(s)
+					queue = append(queue, v)
+				}
+			}
+		}
+	}
+	return part
+}
+
+// collect finds XY's turns.
+func (r *repairer) collect() {
+	for i := range r.columns {
+		c := &r.columns[i]
+		for s, d := range c.xy {
+			if d == NoDir {
+				continue
+			}
+			a := r.arc(int32(s), d)
+			if v := r.head[a]; v != c.to {
+				r.turns[a] |= 1 << c.xy[v]
+			}
+		}
+	}
+}
+
+// write puts detours into base.
+func (r *repairer) write(base *lft.Routing, found *detours) {
+	f := r.g.Fabric
+	turn := make([]int, len(r.head)) // by arc: the parallel link that is next
+	rows := make([][]fabric.SL, len(r.node))
+	used := 0
+	for i, hops := range found.hops {
+		for _, h := range hops {
+			a := r.arc(h.from, h.way)
+			s := r.node[h.from]
+			row, ports := base.Tables.Row(s), r.g.Ports(s, h.way)
+			for _, lid := range r.columns[i].lids {
+				row[lid] = f.Num(ports[turn[a]])
+				if turn[a]++; turn[a] == len(ports) {
+					turn[a] = 0
+				}
+			}
+			used = max(used, int(h.vl)+1)
+			if r.shared && h.vl == 0 {
+				continue
+			}
+			if rows[h.from] == nil {
+				rows[h.from] = make([]fabric.SL, int(base.Tables.MaxLID())+1)
+				if base.PathSLs != nil {
+					copy(rows[h.from], base.PathSLs.Row(s))
+				}
+			}
+			for _, lid := range r.columns[i].lids {
+				rows[h.from][lid] = fabric.SL(r.firstSL + int(h.vl))
+			}
+		}
+	}
+	if r.shared && used <= 1 {
+		return
+	}
+	if base.PathSLs == nil {
+		base.PathSLs = lft.NewPathSLs(len(r.node), base.Tables.MaxLID())
+	}
+	for s, row := range rows {
+		if row != nil {
+			base.PathSLs.SetRow(row, r.node[s])
+		}
+	}
+	if r.shared {
+		base.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(used))
+		return
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, out := range ports {
+			for in := fabric.PortNum(0); ; in++ {
+				m := *base.SL2VL.At(in, out)
+				for i := range used {
+					m[r.firstSL+i] = fabric.VL(r.firstVL + i)
+				}
+				base.SL2VL.Set(in, out, m)
+				if in == f.Node(s).NumPorts {
+					break
+				}
+			}
+		}
+	}
+}

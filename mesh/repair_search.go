@@ -1,0 +1,303 @@
+package mesh
+
+import (
+	"context"
+	"math/bits"
+)
+
+const (
+	// newTurn is how many hops longer a path may be that saves a new turn, and
+	// otherTurn how many more when the turn is none of those preferred.
+	newTurn   = 2
+	otherTurn = 4
+	// rounds is how often the search is repeated with the same preference, for
+	// each number of VLs.
+	rounds = 8
+	// roundsWork bounds the broken entries that all searches for a number of
+	// VLs visit together; wholeRounds does so in fabrics where so many are
+	// broken that it would be less than this many whole searches.
+	roundsWork  = 1 << 19
+	wholeRounds = 4
+)
+
+// detours is what a search found.
+type detours struct {
+	hops [][]hop // by column
+	vls  []*waits
+}
+
+// hop is the first hop of a detour: from a switch, the way, and the VL that
+// the whole path takes, counted from the first one for detours.
+type hop struct {
+	from int32
+	way  Dir
+	vl   uint8
+}
+
+// search finds detours on as few VLs as it can, nil when the limit does not
+// suffice.
+func (r *repairer) search(ctx context.Context) (*detours, error) {
+	var order []int32
+	for i := range r.columns {
+		if len(r.columns[i].broken) > 0 {
+			order = append(order, int32(i))
+		}
+	}
+	best, _, err := r.try(ctx, order, NoDir, r.limit)
+	if err != nil {
+		return nil, err
+	}
+	most := r.limit
+	if best != nil {
+		most = len(best.vls) - 1
+	}
+	for vls := 1; vls <= most; vls++ {
+		found, err := r.repeat(ctx, order, vls)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			best = found
+			break
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	return best, r.shorten(ctx, best)
+}
+
+// repeat tries with each of the preferences in turn.
+func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours, error) {
+	r.work = 0
+	orders := make([][]int32, r.ways+1) // by preferred direction, NoDir first
+	for i := range orders {
+		orders[i] = append([]int32(nil), order...)
+	}
+	for range rounds {
+		for i, order := range orders {
+			found, failed, err := r.try(ctx, order, Dir(i)-1, vls)
+			if found != nil || err != nil {
+				return found, err
+			}
+			copy(order[1:failed+1], order[:failed])
+			order[0] = r.failed
+			if r.work > max(roundsWork, wholeRounds*r.broken) {
+				return nil, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// try goes through the columns in an order and takes up to so many VLs. Where
+// it fails it returns the place in the order.
+func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) (*detours, int, error) {
+	r.prefer, r.newTurn, r.otherTurn = prefer, newTurn, otherTurn
+	r.vls = append([]*waits(nil), newWaits(r.arcs, r.order))
+	if r.shared {
+		copy(r.vls[0].on, r.turns)
+	}
+	found := &detours{hops: make([][]hop, len(r.columns))}
+	for i, c := range order {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		for !r.grow(&r.columns[c]) {
+			if len(r.vls) == vls {
+				r.failed = c
+				return nil, i, nil
+			}
+			r.vls = append(r.vls, newWaits(r.arcs, r.order))
+		}
+		found.hops[c] = append([]hop(nil), r.hops...)
+	}
+	found.vls = r.vls
+	return found, 0, nil
+}
+
+// shorten grows all columns anew, on the turns of all together and more where
+// they make paths shorter. A column for which that fails keeps its detours.
+func (r *repairer) shorten(ctx context.Context, found *detours) error {
+	r.vls = found.vls
+	r.prefer, r.newTurn, r.otherTurn = NoDir, 0, 0
+	for i, hops := range found.hops {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(hops) > 0 && r.grow(&r.columns[i]) {
+			copy(hops, r.hops)
+		}
+	}
+	return nil
+}
+
+// tree grows the detours to one destination.
+type tree struct {
+	vls       []*waits
+	prefer    Dir // turns with this direction in them are preferred
+	newTurn   int
+	otherTurn int
+	work      int   // broken entries visited
+	failed    int32 // column
+
+	c      *column
+	way    []Dir     // by switch: where its path leads
+	length []int32   // by switch: hops to the destination, -1 when not known yet
+	clear  []uint16  // by switch with a length: the VLs on which no turn of its path is new
+	queue  [][]int32 // by cost: arcs from switches without a way
+	cost   int       // that the queue is at
+	hops   []hop
+	path   []int32
+}
+
+func (r *repairer) init() {
+	n := len(r.node)
+	r.way = make([]Dir, n)
+	r.length = make([]int32, n)
+	r.clear = make([]uint16, n)
+}
+
+// all is the set of the VLs.
+func (r *repairer) all() uint16 { return 1<<len(r.vls) - 1 }
+
+// allowed is the VLs on which the turn from arc into direction d is made.
+func (r *repairer) allowed(arc int32, d Dir) uint16 {
+	set := uint16(0)
+	for vl, w := range r.vls {
+		if w.has(arc, d) {
+			set |= 1 << vl
+		}
+	}
+	return set
+}
+
+// grow finds the hops of all broken entries of a column, or returns false.
+func (r *repairer) grow(c *column) bool {
+	r.c = c
+	copy(r.way, c.xy)
+	for i := range r.length {
+		r.length[i] = -1
+	}
+	r.length[c.to], r.clear[c.to] = 0, r.all()
+	r.hops = r.hops[:0]
+	r.cost = 0
+	for i := range r.queue {
+		r.queue[i] = r.queue[i][:0]
+	}
+	for _, u := range c.broken {
+		for d := range Dir(r.ways) {
+			if v := r.head[r.arc(u, d)]; v >= 0 && (v == c.to || c.xy[v] != NoDir) {
+				r.measure(v)
+				r.offer(r.arc(u, d))
+			}
+		}
+	}
+	for ; r.cost < len(r.queue); r.cost++ {
+		for i := 0; i < len(r.queue[r.cost]); i++ {
+			arc := r.queue[r.cost][i]
+			u := arc / r.ways
+			if r.length[u] < 0 {
+				r.take(arc)
+			}
+		}
+	}
+	r.work += len(c.broken)
+	if len(r.hops) == len(c.broken) {
+		return true
+	}
+	for _, u := range c.broken {
+		if r.length[u] < 0 {
+			r.stuckFrom, r.stuckTo = u, c.to
+			break
+		}
+	}
+	return false
+}
+
+// measure finds the length of an XY path.
+func (r *repairer) measure(s int32) {
+	r.path = r.path[:0]
+	for ; r.length[s] < 0; s = r.head[r.arc(s, r.way[s])] {
+		r.path = append(r.path, s)
+	}
+	for i := len(r.path) - 1; i >= 0; i-- {
+		u := r.path[i]
+		r.length[u] = r.length[s] + 1
+		r.clear[u] = r.clearFrom(r.arc(u, r.way[u]))
+		s = u
+	}
+}
+
+// clearFrom is the VLs on which a path that begins with arc makes no new turn.
+func (r *repairer) clearFrom(arc int32) uint16 {
+	v := r.head[arc]
+	if v == r.c.to {
+		return r.all()
+	}
+	return r.clear[v] & r.allowed(arc, r.way[v])
+}
+
+// offer queues an arc to a switch that has a way.
+func (r *repairer) offer(arc int32) {
+	v := r.head[arc]
+	cost := int(r.length[v]) + 1
+	if r.clearFrom(arc) == 0 {
+		cost += r.newTurn
+		if r.prefer != NoDir && r.prefer != Dir(arc%r.ways) && r.prefer != r.way[v] {
+			cost += r.otherTurn
+		}
+	}
+	cost = max(cost, r.cost)
+	for len(r.queue) <= cost {
+		r.queue = append(r.queue, nil)
+	}
+	r.queue[cost] = append(r.queue[cost], arc)
+}
+
+// take makes an arc the first hop of a detour, when its turns are allowed.
+func (r *repairer) take(arc int32) {
+	clear := r.clearFrom(arc)
+	if clear == 0 {
+		if clear = r.allow(arc); clear == 0 {
+			return
+		}
+	}
+	u, d := arc/r.ways, Dir(arc%r.ways)
+	r.way[u] = d
+	r.length[u] = r.length[r.head[arc]] + 1
+	r.clear[u] = clear
+	r.hops = append(r.hops, hop{from: u, way: d, vl: uint8(bits.TrailingZeros16(clear))})
+	for d := range Dir(r.ways) {
+		if w := r.head[r.arc(u, d)]; w >= 0 && r.length[w] < 0 && w != r.c.to && r.c.xy[w] == NoDir {
+			r.offer(r.arc(w, d.Opposite()))
+		}
+	}
+}
+
+// allow adds the turns of a path that begins with arc on a VL, as a set: first
+// of those on which the rest of the path has no new turn. It is empty when
+// circles forbid it on all VLs.
+func (r *repairer) allow(arc int32) uint16 {
+	clear := r.clear[r.head[arc]]
+	for _, rest := range []uint16{clear, r.all() &^ clear} {
+		for ; rest != 0; rest &= rest - 1 {
+			if vl := bits.TrailingZeros16(rest); r.allowOn(r.vls[vl], arc) {
+				return 1 << vl
+			}
+		}
+	}
+	return 0
+}
+
+func (r *repairer) allowOn(w *waits, arc int32) bool {
+	for v := r.head[arc]; v != r.c.to; v = r.head[arc] {
+		if !w.add(arc, r.way[v]) {
+			w.undo()
+			return false
+		}
+		arc = r.arc(v, r.way[v])
+	}
+	w.keep()
+	return true
+}
