@@ -230,12 +230,3 @@ func (b *bypasses) enter(s fabric.NodeID, ways []Dir, lids []fabric.LID, row []f
 		}
 	}
 }
-
-// next is the switch that a hop from s in direction way leads to, NoNode for
-// none.
-func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
-	if !p.inside(s, way) || len(p.g.Ports(s, way)) == 0 {
-		return fabric.NoNode
-	}
-	return p.g.Neighbor(s, way)
-}

@@ -53,8 +53,8 @@ import (
 // The path of dimension order is the only one. Where a cable or a switch on it
 // is missing, all switches from which the path leads there have NoPath for the
 // LID, so that packets are dropped where they set out, and the checker names
-// the pairs. With Options.Repair they are routed around what is missing, see
-// repair.go, and then all LIDs of a port go by one order.
+// the pairs. With Options.Repair they are routed around what is missing, and
+// then all LIDs of a port go by one order; see repair.
 type XY struct{}
 
 // Name is "xy". OpenSM's name for it is dor.
@@ -72,7 +72,11 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 		return nil, err
 	}
 	p := newPaths(g, opt.NoWrap, l.orders...)
-	tables, _, err := p.tables(ctx)
+	if opt.Repair && len(p.gaps) > 0 && len(l.orders) > 1 {
+		l.orders = l.orders[:1]
+		p = newPaths(g, opt.NoWrap, l.orders...)
+	}
+	tables, broken, err := p.tables(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +86,9 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 		if r.PathSLs, err = l.pathSLs(ctx, p); err != nil {
 			return nil, err
 		}
+	}
+	if opt.Repair && broken > 0 {
+		return repair(ctx, g, r, opt)
 	}
 	return r, nil
 }

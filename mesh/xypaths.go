@@ -32,7 +32,7 @@ type paths struct {
 	orders [][]Dir // the list of directions; that of slot i is orders[i/positions]
 	ties   bool    // whether a ring is even
 	odd    []uint8 // by position: the parity of the sum of its coordinates
-	hops   []int16 // by switch and direction: how many an unbroken path can go; nil when nothing is missing
+	gaps   []gap   // where a path would leave a switch and cannot
 
 	// A slot is a position as the destination of one of orders: the number of
 	// the order times Positions, plus the position. LIDs that lead nowhere
@@ -41,6 +41,12 @@ type paths struct {
 	lids  []fabric.LID     // by slot, then ascending
 	start []int32          // by slot, one more: its part of lids
 	exit  []fabric.PortNum // by LID: the port that delivers it at its position
+}
+
+// gap is a hop that a grid without missing parts would have.
+type gap struct {
+	from fabric.NodeID
+	way  Dir
 }
 
 // newPaths prepares the routing of all LIDs of g's fabric by orders: a LID
@@ -58,26 +64,15 @@ func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 		}
 		p.odd[g.Position(s)] = uint8(sum & 1)
 	}
-	if !p.complete() {
-		p.measure()
-	}
-	p.place()
-	return p
-}
-
-// complete says whether no path can meet a missing cable or switch.
-func (p *paths) complete() bool {
-	for _, s := range p.g.at {
-		if s == fabric.NoNode {
-			return false
-		}
-		for way := range Dir(2 * len(p.g.Dims)) {
-			if p.inside(s, way) && len(p.g.Ports(s, way)) == 0 {
-				return false
+	for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+		for way := range Dir(2 * len(g.Dims)) {
+			if p.inside(s, way) && p.next(s, way) == fabric.NoNode {
+				p.gaps = append(p.gaps, gap{s, way})
 			}
 		}
 	}
-	return true
+	p.place()
+	return p
 }
 
 // inside says whether the grid goes on from s in direction way, by a cable
@@ -91,23 +86,13 @@ func (p *paths) inside(s fabric.NodeID, way Dir) bool {
 	return way.Positive() && x < p.g.Dims[d]-1 || !way.Positive() && x > 0
 }
 
-// measure finds how far each switch can go in each direction.
-func (p *paths) measure() {
-	g := p.g
-	ways := 2 * len(g.Dims)
-	p.hops = make([]int16, g.Fabric.NumSwitches()*ways)
-	for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
-		for way := range Dir(ways) {
-			n, at := 0, s
-			for n < g.Dims[way.Dim()]-1 && p.inside(at, way) && len(g.Ports(at, way)) > 0 {
-				if at = g.Neighbor(at, way); at == fabric.NoNode {
-					break
-				}
-				n++
-			}
-			p.hops[int(s)*ways+int(way)] = int16(n)
-		}
+// next is the switch that a hop from s in direction way leads to, NoNode for
+// none.
+func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
+	if !p.inside(s, way) || len(p.g.Ports(s, way)) == 0 {
+		return fabric.NoNode
 	}
+	return p.g.Neighbor(s, way)
 }
 
 // place finds the slot of every LID, and the LIDs of every slot.
@@ -259,13 +244,16 @@ type row struct {
 	first   []uint8 // by slot: rank of the first direction
 	num     [256]fabric.PortNum
 	choices []choice
-	broken  int // entries of the last row
+	weight  []uint64 // by direction, parity and coordinate: what a LID adds to the load of one of the choices
+	broken  int      // entries of the last row
+	lostAt  []int32  // positions
 }
 
 // choice is the parallel links of a switch in one direction.
 type choice struct {
 	ports []fabric.PortID
-	load  []uint64 // by index in ports, in capacity units
+	unit  []uint64 // by index in ports, as of capacities
+	load  []uint64 // the same
 	turn  int      // for LIDs without load
 }
 
@@ -287,6 +275,7 @@ func newRow(p *paths, unit []uint64) *row {
 		longest = max(longest, size)
 	}
 	r.wants = make([]uint8, longest)
+	r.weight = make([]uint64, ways*2*longest)
 	for i := range r.least {
 		r.least[i] = make([]uint8, p.g.Positions())
 	}
@@ -313,8 +302,11 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 	for o := range r.orders {
 		part := r.first[o*positions : (o+1)*positions]
 		r.directions(s, o, part)
-		if r.hops != nil {
-			r.breaks(s, o, part)
+		for _, gap := range r.gaps {
+			r.lose(s, o, gap, 0, part)
+			if r.ties {
+				r.lose(s, o, gap, 1, part)
+			}
 		}
 	}
 	for i := range r.num {
@@ -384,30 +376,66 @@ func (r *row) spread(s fabric.NodeID, order int, odd uint8, first []uint8) {
 	}
 }
 
-// breaks changes the rank of broken paths to lost, and counts their LIDs.
-func (r *row) breaks(s fabric.NodeID, order int, first []uint8) {
+// lose changes the rank of paths from s to lost that meet a gap, and counts
+// their LIDs. When there are ties it does so for destinations of one parity
+// only. It takes time in proportion to the paths.
+//
+// A path comes by the gap in direction way from position u when in each other
+// dimension, where it has gone before way, u is where it ends, and where it goes
+// after way or not at all, u is where it starts; and when u is on the way in
+// that dimension.
+func (r *row) lose(s fabric.NodeID, order int, gap gap, odd uint8, first []uint8) {
 	g := r.g
-	ways := 2 * len(g.Dims)
-	from := g.Coord(s)
-	for at, t := range g.at {
-		if t == fabric.NoNode || t == s {
+	ranks := r.rankOf[order*2*len(g.Dims):]
+	rank := ranks[gap.way]
+	from, u := g.Coord(s), g.Coord(gap.from)
+	dim := gap.way.Dim()
+	for d := range g.Dims {
+		if d == dim || from[d] == u[d] {
 			continue
 		}
-		u, to := s, g.Coord(t)
-		for _, way := range r.orders[order] {
-			d := way.Dim()
-			if from[d] == to[d] {
+		if way, _ := r.toward(d, int(from[d]), int(u[d]), odd); ranks[way] > rank {
+			return
+		}
+	}
+	before := int(u[dim]) - int(from[dim]) // hops in direction way before the gap
+	if !gap.way.Positive() {
+		before = -before
+	}
+	if before < 0 {
+		if !r.ring[dim] {
+			return
+		}
+		before += g.Dims[dim]
+	}
+	r.lostAt = append(r.lostAt[:0], 0)
+	for d, size := range g.Dims {
+		had := len(r.lostAt)
+		for y := range size {
+			way, hops := r.toward(d, int(from[d]), y, odd)
+			switch {
+			case d == dim:
+				if way != gap.way || hops <= before {
+					continue
+				}
+			case from[d] != u[d]:
+				if y != int(u[d]) {
+					continue
+				}
+			case hops > 0 && ranks[way] < rank:
 				continue
 			}
-			if taken, hops := r.toward(d, int(from[d]), int(to[d]), r.odd[at]); taken == way {
-				if int(r.hops[int(u)*ways+int(way)]) < hops {
-					slot := order*len(first) + at
-					r.broken += int(r.start[slot+1] - r.start[slot])
-					first[at] = r.lost
-					break
-				}
-				u = g.at[g.Position(u)+(int(to[d])-int(from[d]))*g.step[d]]
+			for _, at := range r.lostAt[:had] {
+				r.lostAt = append(r.lostAt, at+int32(y*g.step[d]))
 			}
+		}
+		r.lostAt = append(r.lostAt[:0], r.lostAt[had:]...)
+	}
+	for _, at := range r.lostAt {
+		if first[at] != r.lost && (!r.ties || r.odd[at] == odd) {
+			first[at] = r.lost
+			slot := order*len(first) + int(at)
+			r.broken += int(r.start[slot+1] - r.start[slot])
 		}
 	}
 }
@@ -423,21 +451,30 @@ func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 	positions := g.Positions()
 	for way := range r.choices {
 		c := &r.choices[way]
-		c.load = append(c.load[:0], make([]uint64, len(c.ports))...)
-		c.turn = 0
+		c.unit, c.load, c.turn = c.unit[:0], c.load[:0], 0
+		for _, p := range c.ports {
+			c.unit = append(c.unit, r.unit[p])
+			c.load = append(c.load, 0)
+		}
 	}
 	for o, order := range r.orders {
+		for i, way := range order {
+			if len(r.choices[way].ports) > 1 {
+				r.weigh(s, o, i, way)
+			}
+		}
 		for at, t := range g.at {
 			slot := o*positions + at
 			rank := int(r.first[slot]) - o*ways
 			if t == fabric.NoNode || rank < 0 || rank >= ways {
 				continue
 			}
-			c := &r.choices[order[rank]]
+			way := order[rank]
+			c := &r.choices[way]
 			if len(c.ports) == 1 {
 				continue
 			}
-			weight := r.sources(s, t, o, order[rank])
+			weight := r.weight[(2*rank+int(r.odd[at]))*len(r.wants)+int(g.Coord(t)[way.Dim()])]
 			for _, lid := range r.lids[r.start[slot]:r.start[slot+1]] {
 				i := c.turn
 				if r.exit[lid] == fabric.ManagementPort {
@@ -445,7 +482,7 @@ func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 						c.turn = 0
 					}
 				} else {
-					i = c.least(weight, r.unit)
+					i = c.least(weight)
 				}
 				to[lid] = g.Fabric.Num(c.ports[i])
 			}
@@ -455,10 +492,10 @@ func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 
 // least is the port with the least load after weight more is put on it, and
 // puts it there.
-func (c *choice) least(weight uint64, unit []uint64) int {
+func (c *choice) least(weight uint64) int {
 	best, least := 0, ^uint64(0)
-	for i, p := range c.ports {
-		if load := c.load[i] + weight*unit[p]; load < least {
+	for i, unit := range c.unit {
+		if load := c.load[i] + weight*unit; load < least {
 			best, least = i, load
 		}
 	}
@@ -466,26 +503,33 @@ func (c *choice) least(weight uint64, unit []uint64) int {
 	return best
 }
 
-// sources counts the switches whose path to t leaves s in direction way: those
-// behind s in the dimension of way, any coordinate in the dimensions that
-// paths are through with by then.
-func (r *row) sources(s, t fabric.NodeID, order int, way Dir) uint64 {
+// weigh counts for the destinations with each coordinate in the dimension of
+// way, the direction of some rank, the switches whose paths to them leave s in
+// that direction: those behind s in this dimension, with any coordinates in
+// the dimensions that paths are through with by then.
+func (r *row) weigh(s fabric.NodeID, order, rank int, way Dir) {
 	d := way.Dim()
 	size := r.g.Dims[d]
-	x, odd := int(r.g.Coord(s)[d]), r.odd[r.g.Position(t)]
-	n := 0
-	switch {
-	case r.ring[d]:
-		_, hops := r.toward(d, x, int(r.g.Coord(t)[d]), odd)
-		most := (size - 1) / 2
-		if size%2 == 0 && way.Positive() == (odd == 0) {
-			most++
+	x := int(r.g.Coord(s)[d])
+	before := r.before[order*2*len(r.g.Dims)+int(way)]
+	for odd := range 2 {
+		weight := r.weight[(2*rank+odd)*len(r.wants):]
+		for y := range size {
+			n := 0
+			switch taken, hops := r.toward(d, x, y, uint8(odd)); {
+			case taken != way:
+			case r.ring[d]:
+				most := (size - 1) / 2
+				if size%2 == 0 && way.Positive() == (odd == 0) {
+					most++
+				}
+				n = most - hops + 1
+			case way.Positive():
+				n = x + 1
+			default:
+				n = size - x
+			}
+			weight[y] = uint64(n) * before
 		}
-		n = most - hops + 1
-	case way.Positive():
-		n = x + 1
-	default:
-		n = size - x
 	}
-	return uint64(n) * r.before[order*2*len(r.g.Dims)+int(way)]
 }
