@@ -140,7 +140,7 @@ func TestCheckVLs(t *testing.T) {
 		t.Error(err)
 	}
 	m := lft.ConstantVL(0)
-	m[9], m[12] = 4, 7
+	m[3], m[9], m[12] = lft.DropVL, 4, 7
 	s.Set(2, f.Port(1, 2), m) // has 8
 	s.Set(3, f.Port(1, 1), m) // nothing comes in there
 	s.SetOut(f.Port(1, 3), m) // nothing goes out there

@@ -150,3 +150,54 @@ func BenchmarkWriteGUID2LID(b *testing.B) {
 	f, _ := benchFabric(b)
 	benchmarkWrite(b, func(w io.Writer) error { return WriteGUID2LID(w, f) })
 }
+
+// benchTorus is a torus of 32x32 with dateline tables: the maps and path SLs
+// of real use, in which all sources differ.
+func benchTorus(b *testing.B) (*fabric.Fabric, *lft.PathSLs, *lft.SL2VL) {
+	b.Helper()
+	f := meshFabric(b, []int{32, 32}, true)
+	_, paths, vls := torusDOR(b, f, 32, 32)
+	return f, paths, vls
+}
+
+func BenchmarkWriteSL2VL(b *testing.B) {
+	_, _, vls := benchTorus(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
+}
+
+func BenchmarkReadSL2VL(b *testing.B) {
+	f, _, vls := benchTorus(b)
+	data := text(b, func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
+	benchmarkRead(b, data, func() error {
+		_, _, err := ReadSL2VL("in", data, f, Options{})
+		return err
+	})
+}
+
+func BenchmarkWritePathSLs(b *testing.B) {
+	f, paths, _ := benchTorus(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WritePathSLs(w, f, paths, WriteOptions{}) })
+}
+
+func BenchmarkReadPathSLs(b *testing.B) {
+	f, paths, _ := benchTorus(b)
+	data := text(b, func(w io.Writer) error { return WritePathSLs(w, f, paths, WriteOptions{}) })
+	benchmarkRead(b, data, func() error {
+		_, _, err := ReadPathSLs("in", data, f, Options{})
+		return err
+	})
+}
+
+func BenchmarkWriteIBDMPathSLs(b *testing.B) {
+	f, paths, _ := benchTorus(b)
+	benchmarkWrite(b, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, paths) })
+}
+
+func BenchmarkReadIBDMPathSLs(b *testing.B) {
+	f, paths, _ := benchTorus(b)
+	data := text(b, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, paths) })
+	benchmarkRead(b, data, func() error {
+		_, _, err := ReadPathSLs("in", data, f, Options{})
+		return err
+	})
+}

@@ -181,15 +181,13 @@ func FuzzDecompress(f *testing.F) {
 // FuzzReadSL2VL: an error means no result, a lenient reader agrees, and what
 // was read is written in each form and read again without a change.
 func FuzzReadSL2VL(f *testing.F) {
-	fab := oddFabric(f, 0, false)
-	for _, s := range []*lft.SL2VL{lft.NewSL2VL(fab, lft.OpenSMVLs(8)), randomSL2VL(fab, 1)} {
-		for _, b := range sl2vlTexts(f, s) {
-			f.Add(b[:min(len(b), 4000)])
-		}
-	}
-	f.Add([]byte("Switch 0x200000, base LID 1, \"x\"\r\n#\r\n#--\r\n0 1 : 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\r\n#--\r\n"))
+	fab := pair(f)
+	f.Add([]byte(dumpC))
+	f.Add([]byte(queryA + queryC))
+	f.Add([]byte(ibdmA))
+	f.Add([]byte("Switch 0xa, base LID 1, \"x\"\r\n#\r\n#--\r\n0 1 : 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\r\n#--\r\n"))
 	f.Add([]byte("ibwarn: [1] x\n# SL2VL table: Lid 1\nports: in  0, out  1: |15| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|16|\n# SL2VL table: DR path 0\n"))
-	f.Add([]byte("# x\n0x200000 0 1 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n0x200000 0 1 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xee"))
+	f.Add([]byte("# x\n0xa 0 1 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n0xb 0 1 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xee"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		strict, problems, err := ReadSL2VL("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {
@@ -205,7 +203,9 @@ func FuzzReadSL2VL(f *testing.F) {
 		if err == nil && (!strict.Equal(lenient) || !reflect.DeepEqual(problems, problems2)) {
 			t.Fatalf("strict: %v; lenient: %v", problems, problems2)
 		}
-		for form, b := range sl2vlTexts(t, lenient) {
+		texts := sl2vlTexts(t, lenient)
+		for _, form := range []Form{SL2VL, SMPQuerySL2VL, IBDMSL2VL} {
+			b := texts[form]
 			again, problems, err := ReadSL2VL("again", b, fab, Options{})
 			if err != nil || (len(problems) > 0) != (form == IBDMSL2VL) {
 				t.Fatalf("%s: %v %v\n%s", form, err, problems, b)
@@ -218,20 +218,12 @@ func FuzzReadSL2VL(f *testing.F) {
 // FuzzReadPathSLs: an error means no result, a lenient reader agrees, and what
 // was read is written and read again without a change.
 func FuzzReadPathSLs(f *testing.F) {
-	fab := oddFabric(f, 1, false)
-	p := lft.NewPathSLs(fab.NumSwitches(), fab.MaxLID())
-	row := make([]fabric.SL, int(fab.MaxLID())+1)
-	for l := range row {
-		row[l] = fabric.SL(l / 3 % 16)
-	}
-	p.SetRow(row, 0)
-	f.Add(text(f, func(w io.Writer) error { return WritePathSLs(w, fab, p, WriteOptions{}) }))
+	fab := pair(f)
+	f.Add([]byte(pathsAB))
+	f.Add([]byte(pairsAB))
 	f.Add(pathSections(fab, lft.NewPathSLs(fab.NumSwitches(), fab.MaxLID())))
-	f.Add(text(f, func(w io.Writer) error {
-		return WriteIBDMPathSLs(w, fab, lft.NewPathSLs(fab.NumSwitches(), fab.MaxLID()))
-	}))
-	f.Add([]byte("Path SLs [1-49151] of 1 switches\r\nswitch 0x200000\r\ndlid 1 sl 15\r\ndlid 2-49151 sl 0\r\n"))
-	f.Add([]byte("0x100000 2 1 x\n0x200000 2 1\nSwitch 0x200000, x\n0x2 : 1\n"))
+	f.Add([]byte("Path SLs [1-9] of 1 switches\r\nswitch 0xa\r\ndlid 1 sl 15\r\ndlid 2-9 sl 0\r\n"))
+	f.Add([]byte("0xc0 2 1 x\n0xa 2 1\nSwitch 0xb, x\n0x2 : 1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		strict, problems, err := ReadPathSLs("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {

@@ -21,7 +21,8 @@ type pathGroup struct {
 
 // pathGroups puts switches with equal rows together, whether or not they share
 // them in memory. Groups, and the switches of each, are in the order of list.
-func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL) []pathGroup {
+// hash is hashSLs, but for tests.
+func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL, hash func([]fabric.SL) uint64) []pathGroup {
 	hashes := make([]uint64, len(list))
 	same := make([]int, len(list)) // index of the first switch with this row in memory
 	first := make(map[*fabric.SL]int)
@@ -34,7 +35,7 @@ func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL) []pat
 	}
 	forEach(len(list), func(_, i int) {
 		if same[i] == i {
-			hashes[i] = hashSLs(row(list[i]))
+			hashes[i] = hash(row(list[i]))
 		}
 	})
 	var groups []pathGroup
@@ -111,7 +112,7 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 		return err
 	}
 	slices.Sort(list) // NodeIDs are in the order of GUIDs
-	groups := pathGroups(list, p.Row)
+	groups := pathGroups(list, p.Row, hashSLs)
 	var head []byte
 	head = append(head, pathHead...)
 	head = fmt.Appendf(head, "1-%d] of %d switches\n", p.MaxLID(), len(list))
@@ -651,7 +652,7 @@ func (r *pathReader) endPairs() {
 		}
 		list = append(list, fabric.NodeID(s))
 	}
-	for _, g := range pathGroups(list, func(s fabric.NodeID) []fabric.SL { return r.rows[s] }) {
+	for _, g := range pathGroups(list, func(s fabric.NodeID) []fabric.SL { return r.rows[s] }, hashSLs) {
 		r.paths.SetRow(g.row, g.switches...)
 	}
 	if missing > 0 {

@@ -160,6 +160,9 @@ type vlRow struct {
 
 func (r *vlRow) append(b []byte, m *lft.VLMap, format func([]byte, *lft.VLMap) []byte) []byte {
 	if r.of != m {
+		if r.text == nil {
+			r.text = make([]byte, 0, 64)
+		}
 		r.of, r.text = m, format(r.text[:0], m)
 	}
 	return append(b, r.text...)
@@ -453,7 +456,7 @@ func dumpRow(line []byte) (in, out int, m lft.VLMap, err error) {
 	at := skipBlanks(line, n)
 	w, k := decPrefix(line[at:], 3)
 	colon := skipBlanks(line, at+k)
-	if n == 0 || at == n || k == 0 || colon == len(line) || line[colon] != ':' {
+	if n == 0 || k == 0 || colon == len(line) || line[colon] != ':' {
 		return 0, 0, m, errDumpRow
 	}
 	rest := line[colon+1:]

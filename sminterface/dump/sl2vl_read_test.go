@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 )
 
 // Tables of pair: every way of a switch, and the hosts.
@@ -112,6 +113,9 @@ func TestReadSL2VL(t *testing.T) {
 			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\n" +
 				"in:8: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n" +
 				"in:34: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
+		{"half a row", strings.Replace(dumpAll, "4   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", "4   1", 1),
+			"in:8: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    4   1", wantAll,
+			"in:8: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
 		{"port too high", strings.Replace(dumpAll, "4   1   :", "5   1   :", 1),
 			"in:8: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    5   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
 			"in:8: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
@@ -382,6 +386,105 @@ func TestWritePathSLs(t *testing.T) {
 	}
 	if err := WritePathSLs(io.Discard, f, lft.NewPathSLs(3, 4), WriteOptions{}); err == nil {
 		t.Error("path SLs of three switches were written for a fabric with two")
+	}
+}
+
+// TestPathGroups: rows whose hashes collide are told apart, and switches come
+// by GUID, not in OpenSM's order.
+func TestPathGroups(t *testing.T) {
+	f := oddFabric(t, 0, false)
+	p := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	row := make([]fabric.SL, int(f.MaxLID())+1)
+	row[1] = 1
+	p.SetRow(row, 1, 3)
+	groups := pathGroups([]fabric.NodeID{0, 1, 2, 3}, p.Row, func([]fabric.SL) uint64 { return 0 })
+	if len(groups) != 2 || fmt.Sprint(groups[0].switches, groups[1].switches) != "[0 2] [1 3]" {
+		t.Errorf("%v", groups)
+	}
+	n := int(f.MaxLID())
+	want := fmt.Sprintf("Path SLs [1-%d] of 4 switches\n"+
+		"switch 0x0000000000200000\nswitch 0x0102030405060708\ndlid 1-%d sl 0\n\n"+
+		"switch 0x0100000000000001\nswitch 0x8000000000200004\ndlid 1 sl 1\ndlid 2-%d sl 0\n", n, n, n)
+	if got := text(t, func(w io.Writer) error { return WritePathSLs(w, f, p, WriteOptions{Lean: true}) }); string(got) != want {
+		t.Error(cmp.Diff(want, string(got)))
+	}
+}
+
+// TestMissingPairs: of two hosts on a switch, each sends to the other.
+func TestMissingPairs(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{1}, Hosts: 2})
+	f = withLIDs(t, f, err)
+	hosts := f.CAPorts()
+	all := text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, lft.NewPathSLs(1, f.MaxLID())) })
+	if _, problems, err := ReadPathSLs("in", all, f, Options{}); err != nil || problems != nil {
+		t.Error(err, problems)
+	}
+	first := all[:bytes.IndexByte(all, '\n')+1]
+	_, problems, err := ReadPathSLs("in", first, f, Options{})
+	want := fmt.Sprintf("in: missing: no SL for 1 paths from a switch to a CA or router, the first from switch %s to LID %d: SL 0\n", f.Node(0).GUID, f.LID(hosts[0]))
+	if got := problemLines(problems); err != nil || got != want {
+		t.Errorf("%v, %s, want %s", err, got, want)
+	}
+}
+
+// TestQoSOptionLines pins the lines for opensm.conf, and the message where
+// there are none.
+func TestQoSOptionLines(t *testing.T) {
+	f := oddFabric(t, 0, false)
+	s := lft.NewSL2VL(f, lft.VLMap{0, 1, 2, 3, 15, 15, 15, 15, 0, 0, 0, 0, 0, 0, 0, 0})
+	for _, p := range f.CAPorts() {
+		if f.Node(f.Owner(p)).Type == fabric.Router {
+			s.SetOut(p, lft.OpenSMVLs(15))
+		} else {
+			s.SetOut(p, lft.ConstantVL(0))
+		}
+	}
+	a, _ := f.SwitchByGUID(0x200000)
+	s.SetOut(f.Port(a, 30), lft.ConstantVL(9)) // nothing leaves by there
+	s.Set(30, f.Port(a, 1), lft.ConstantVL(9)) // nor comes in
+	y, _ := f.SwitchByGUID(0x0102030405060708)
+	s.SetOut(f.PortBase(y), lft.ConstantVL(1))
+	lines, err := QoSOptions(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `qos TRUE
+qos_ca_max_vls 1
+qos_ca_high_limit 0
+qos_ca_vlarb_high 0:0
+qos_ca_vlarb_low 0:64
+qos_ca_sl2vl 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0
+qos_sw0_max_vls 2
+qos_sw0_high_limit 0
+qos_sw0_vlarb_high 0:0
+qos_sw0_vlarb_low 0:64,1:64
+qos_sw0_sl2vl 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
+qos_swe_max_vls 4
+qos_swe_high_limit 0
+qos_swe_vlarb_high 0:0
+qos_swe_vlarb_low 0:64,1:64,2:64,3:64
+qos_swe_sl2vl 0,1,2,3,15,15,15,15,0,0,0,0,0,0,0,0
+qos_rtr_max_vls 15
+qos_rtr_high_limit 0
+qos_rtr_vlarb_high 0:0
+qos_rtr_vlarb_low 0:64,1:64,2:64,3:64,4:64,5:64,6:64,7:64,8:64,9:64,10:64,11:64,12:64,13:64,14:64
+qos_rtr_sl2vl 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7`
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	s.Set(36, f.Port(a, 3), lft.ConstantVL(2))
+	_, err = QoSOptions(s)
+	const message = "OpenSM has one option qos_swe_sl2vl for both VLs 0,1,2,3,15,15,15,15,0,0,0,0,0,0,0,0 from port 0 to port 1 of switch 0x0000000000200000 \"switch {0} \u00e9t\u00e9\"" +
+		" and VLs 2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2 from port 36 to port 3 of switch 0x0000000000200000 \"switch {0} \u00e9t\u00e9\""
+	if err == nil || err.Error() != message {
+		t.Errorf("%v\nwant %s", err, message)
+	}
+	s = lft.NewSL2VL(f, lft.ConstantVL(0))
+	host, _ := f.NodeByGUID(0x100000)
+	s.SetOut(f.Port(host, 2), lft.ConstantVL(1))
+	_, err = QoSOptions(s)
+	if want := "OpenSM has one option qos_ca_sl2vl for both VLs 0,0,"; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), " of 0x0000000000100002 \"host 0,0 } LID:0001 PN:01 } {\"[2]") {
+		t.Errorf("%v, want %s..", err, want)
 	}
 }
 

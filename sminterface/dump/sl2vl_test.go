@@ -200,7 +200,7 @@ func TestTorus2QoS(t *testing.T) {
 // SL-to-VL tables that keep it free of credit loops: bit d of the SL says that
 // the path passes the cable that closes dimension d, and is the VL of all hops
 // along d.
-func torusDOR(t *testing.T, f *fabric.Fabric, m, n int) (*lft.Tables, *lft.PathSLs, *lft.SL2VL) {
+func torusDOR(t testing.TB, f *fabric.Fabric, m, n int) (*lft.Tables, *lft.PathSLs, *lft.SL2VL) {
 	t.Helper()
 	tables := lft.NewTables(f.NumSwitches(), f.MaxLID())
 	paths := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
