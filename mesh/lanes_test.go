@@ -3,6 +3,7 @@ package mesh
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,50 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		case (r.SL2VL == nil) != (tt.want == 1) || (r.PathSLs == nil) != (tt.want == 1) || tt.want > 1 && r.SL2VL.VLs() != tt.want:
 			t.Errorf("%s: want %d VLs, SL2VL %v", tt.name, tt.want, r.SL2VL != nil)
+		}
+	}
+}
+
+// TestByDirectionIsOneVL has X17: when the VL follows from the way out alone,
+// each port has packets on one VL only, and what waits for what is the same as on
+// one VL. It holds for any routing; two of them have circles on either.
+func TestByDirectionIsOneVL(t *testing.T) {
+	mesh := grow(t, plot{dims: []int{5, 4}, seed: 1})
+	torus := grow(t, plot{dims: []int{5, 4}, wrap: []bool{true, true}, links: []int{2, 1}, seed: 2})
+	both := grow(t, plot{dims: []int{4, 4}, lmc: 1, seed: 3})
+	for _, tt := range []struct {
+		name   string
+		g      *Grid
+		circle bool
+	}{{"XY on a mesh", mesh, false}, {"XY on a torus", torus, true}, {"XY and YX", both, true}} {
+		r := routed(t, tt.g, lft.Options{})
+		sls := r.PathSLs
+		r.SL2VL, r.PathSLs = nil, nil
+		one := waitsFor(t, r)
+		if got := circle(t, r); got != tt.circle {
+			t.Errorf("%s on one VL: circle %v, want %v", tt.name, got, tt.circle)
+		}
+		r.PathSLs = sls // whatever SLs packets have
+		for _, vls := range []int{2, 4} {
+			for _, preset := range []Preset{TextPreset, FigurePreset} {
+				var err error
+				if r.SL2VL, err = ByDirection(tt.g, vls, preset); err != nil {
+					t.Fatal(err)
+				}
+				many := make(map[channel]map[channel]bool) // with all VLs called 0
+				for c, set := range waitsFor(t, r) {
+					if many[channel{port: c.port}] != nil {
+						t.Fatalf("%s on %d VLs: packets on two VLs leave %s", tt.name, vls, r.Fabric.PortName(c.port))
+					}
+					many[channel{port: c.port}] = make(map[channel]bool)
+					for d := range set {
+						many[channel{port: c.port}][channel{port: d.port}] = true
+					}
+				}
+				if !maps.EqualFunc(one, many, maps.Equal) {
+					t.Errorf("%s on %d VLs by direction is not what it is on one VL", tt.name, vls)
+				}
+			}
 		}
 	}
 }

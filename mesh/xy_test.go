@@ -239,18 +239,18 @@ func walk(t testing.TB, r *lft.Routing, s fabric.NodeID, lid fabric.LID) (ports 
 	return nil, false
 }
 
-// circle says whether channels can wait for each other in a circle when every
-// switch and its hosts send to every LID: a plain search for a topological
-// order of (port, VL).
-func circle(t testing.TB, r *lft.Routing) bool {
+// channel is a port and a VL.
+type channel struct {
+	port fabric.PortID
+	vl   fabric.VL
+}
+
+// waitsFor gives for every channel that a packet can hold the channels that it
+// may wait for, when every switch and its hosts send to every LID.
+func waitsFor(t testing.TB, r *lft.Routing) map[channel]map[channel]bool {
 	t.Helper()
 	f := r.Fabric
-	type channel struct {
-		port fabric.PortID
-		vl   fabric.VL
-	}
 	after := make(map[channel]map[channel]bool)
-	before := make(map[channel]int)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for lid := range fabric.LID(len(f.LIDPorts())) {
 			if f.LIDPort(lid) == fabric.NoPort {
@@ -277,12 +277,25 @@ func circle(t testing.TB, r *lft.Routing) bool {
 				if after[c] == nil {
 					after[c] = make(map[channel]bool)
 				}
-				if last.port != fabric.NoPort && !after[last][c] {
+				if last.port != fabric.NoPort {
 					after[last][c] = true
-					before[c]++
 				}
 				last = c
 			}
+		}
+	}
+	return after
+}
+
+// circle says whether channels can wait for each other in a circle, by a plain
+// search for an order of all of them.
+func circle(t testing.TB, r *lft.Routing) bool {
+	t.Helper()
+	after := waitsFor(t, r)
+	before := make(map[channel]int)
+	for _, set := range after {
+		for c := range set {
+			before[c]++
 		}
 	}
 	var free []channel

@@ -1,0 +1,84 @@
+package mesh
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// openSMDor is the tables of the dor engine of the real OpenSM, on ibsim.
+func openSMDor(t *testing.T, f *fabric.Fabric) *lft.Routing {
+	t.Helper()
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "dor", Dir: t.TempDir(), Flags: 0x43})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Engine != "dor" {
+		t.Fatalf("OpenSM took the engine %q", run.Engine)
+	}
+	file := filepath.Join(run.Dir, "opensm-lfts.dump")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lft.Routing{Engine: "OpenSM's dor", Fabric: f, Tables: tables}
+}
+
+// TestOpenSMDor compares with OpenSM's own dimension-order engine: the same
+// hops for every pair of a switch and a LID. On a torus, whose ties OpenSM may
+// decide as it likes, hops are the same as well, but OpenSM's paths close
+// circles.
+func TestOpenSMDor(t *testing.T) {
+	for _, tt := range []struct {
+		dims   []int
+		wrap   bool
+		circle bool
+	}{
+		{[]int{4, 4}, false, false},
+		{[]int{3, 4, 5}, false, false},
+		{[]int{5, 5}, true, true},
+	} {
+		t.Run(fmt.Sprintf("%s, wrap %v", times(tt.dims), tt.wrap), func(t *testing.T) {
+			wrap := make([]bool, len(tt.dims))
+			for d := range wrap {
+				wrap[d] = tt.wrap
+			}
+			g := generated(t, Spec{Dims: tt.dims, Wrap: wrap, Hosts: 1}, lft.LIDOptions{})
+			ours, theirs := routed(t, g, lft.Options{}), openSMDor(t, g.Fabric)
+			for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+				for lid := fabric.LID(1); lid <= g.Fabric.MaxLID(); lid++ {
+					a, ok1 := walk(t, ours, s, lid)
+					b, ok2 := walk(t, theirs, s, lid)
+					if !ok1 || !ok2 || len(a) != len(b) {
+						t.Fatalf("N(%v) to LID %d: %d hops (%v), OpenSM %d (%v)", g.Coord(s), lid, len(a), ok1, len(b), ok2)
+					}
+				}
+			}
+			if circle(t, ours) {
+				t.Error("our channels wait for each other in a circle")
+			}
+			if circle(t, theirs) != tt.circle {
+				t.Errorf("OpenSM's channels wait for each other in a circle: %v, want %v", !tt.circle, tt.circle)
+			}
+		})
+	}
+}
