@@ -81,7 +81,6 @@ func ways(s *lft.SL2VL) string {
 // by a lenient reader, and the exact messages.
 func TestReadSL2VL(t *testing.T) {
 	f := pair(t)
-	const none = zeros + zeros + "0,0\n0,0\n"
 	for _, c := range []struct {
 		name, text string
 		err        string // of the strict reader, "" for none

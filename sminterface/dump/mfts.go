@@ -1,0 +1,544 @@
+package dump
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// mftEntry is a port in the mask of an MLID.
+type mftEntry struct {
+	mlid fabric.LID
+	port fabric.PortID
+}
+
+// masksBySwitch gives the entries of tables switch by switch: those of switch
+// s are list[start[s]:start[s+1]], by MLID and port.
+func masksBySwitch(t *mft.Tables) (list []mftEntry, start []int) {
+	f := t.Fabric()
+	start = make([]int, f.NumSwitches()+2)
+	for _, l := range t.MLIDs() {
+		for _, p := range t.Ports(l) {
+			start[f.Owner(p)+2]++
+		}
+	}
+	for s := 2; s < len(start); s++ {
+		start[s] += start[s-1]
+	}
+	list = make([]mftEntry, start[len(start)-1])
+	for _, l := range t.MLIDs() {
+		for _, p := range t.Ports(l) {
+			at := &start[f.Owner(p)+1]
+			list[*at] = mftEntry{l, p}
+			*at++
+		}
+	}
+	return list, start[:len(start)-1]
+}
+
+// WriteMCFDBs writes opensm.mcfdbs, as osm_dump.c does: a section for each
+// switch that has a port in a mask, which may be none. opt.Lean changes
+// nothing. Errors are those of w, and switches that the fabric does not have.
+func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
+	f := t.Fabric()
+	switches, err := switchesToWrite(f, opt.Only)
+	if err != nil {
+		return err
+	}
+	list, start := masksBySwitch(t)
+	switches = slices.DeleteFunc(switches, func(s fabric.NodeID) bool { return start[s] == start[s+1] })
+	return writeInOrder(w, len(switches), func(_, i int, b []byte) []byte {
+		s := switches[i]
+		base := f.PortBase(s)
+		b = append(b, "\nSwitch "...)
+		b = f.Node(s).GUID.Append(b)
+		b = append(b, "\nLID    : Out Port(s)\n"...)
+		last := fabric.LID(0)
+		for _, e := range list[start[s]:start[s+1]] {
+			if e.mlid != last {
+				if last != 0 {
+					b = append(b, '\n')
+				}
+				b = append(b, "0x"...)
+				b = appendHex(b, uint64(e.mlid), 4, hexUpper)
+				b = append(b, " :"...)
+				last = e.mlid
+			}
+			b = append(b, " 0x"...)
+			b = appendHex(b, uint64(e.port-base), 3, hexUpper)
+			b = append(b, ' ')
+		}
+		return append(b, '\n')
+	})
+}
+
+// mftColumns is where the columns of ports start in what ibroute -M prints,
+// as in 0xc000      x.
+const mftColumns = len("0xc000      ")
+
+// WriteMFTs writes what ibroute -M prints, one switch after the other and each
+// addressed by its LID; opt.Lean is its option -n. dump_mfts prints the same
+// in the order in which it meets the switches, and with a directed route
+// instead of the LID. capacity is the number of MLIDs that switches have
+// (MulticastFDBCap), which the first line of a section shows; 0 stands for all
+// there are. Errors are as for WriteMCFDBs, and an MLID beyond the capacity.
+func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error {
+	f := t.Fabric()
+	switches, err := switchesToWrite(f, opt.Only)
+	if err != nil {
+		return err
+	}
+	if capacity <= 0 || capacity > mft.NumMLIDs {
+		capacity = mft.NumMLIDs
+	}
+	high := int(mft.MinMLID) + capacity - 1
+	if l := t.MLIDs(); len(l) > 0 && int(l[len(l)-1]) > high {
+		return fmt.Errorf("MLID %#04x, above %#04x, the highest that the switches have", uint16(l[len(l)-1]), high)
+	}
+	list, start := masksBySwitch(t)
+	return writeInOrder(w, len(switches), func(_, i int, b []byte) []byte {
+		s := switches[i]
+		node := f.Node(s)
+		base := f.PortBase(s)
+		ports := int(node.NumPorts)
+		b = append(b, "Multicast mlids [0xc000-0x"...)
+		b = strconv.AppendInt(b, int64(high), 16)
+		b = append(b, "] of switch Lid "...)
+		b = appendPadded(b, int(f.LID(base)), 1)
+		b = append(b, " guid "...)
+		b = node.GUID.Append(b)
+		b = append(b, " ("...)
+		b = appendDescription(b, node.Description)
+		b = append(b, "):\n"...)
+		width := 2 * (ports + 1)
+		if opt.Lean {
+			b = append(b, " MLid       Port Mask\n"...)
+			width = 4 * (ports/16 + 1)
+		} else {
+			if ports > 9 {
+				b = append(b, "            "...)
+				for p := range ports + 1 {
+					if p%10 == 0 {
+						b = append(b, '0'+byte(p/10), ' ') // : for 100, and so on
+					} else {
+						b = append(b, "  "...)
+					}
+				}
+				b = append(b, '\n')
+			}
+			b = append(b, "     Ports: "...)
+			for p := range ports + 1 {
+				b = append(b, '0'+byte(p%10), ' ')
+			}
+			b = append(b, "\n MLid\n"...)
+		}
+		rows := 0
+		entries := list[start[s]:start[s+1]]
+		for len(entries) > 0 {
+			mlid := entries[0].mlid
+			b = append(b, "0x"...)
+			b = appendHex(b, uint64(mlid), 4, hexLower)
+			b = append(b, "      "...)
+			at := len(b)
+			for range width {
+				b = append(b, ' ')
+			}
+			if opt.Lean {
+				var mask [16]uint16
+				for ; len(entries) > 0 && entries[0].mlid == mlid; entries = entries[1:] {
+					p := int(entries[0].port - base)
+					mask[p/16] |= 1 << (p % 16)
+				}
+				b = b[:at]
+				for _, m := range mask[:ports/16+1] {
+					b = appendHex(b, uint64(m), 4, hexLower)
+				}
+			} else {
+				for ; len(entries) > 0 && entries[0].mlid == mlid; entries = entries[1:] {
+					b[at+2*int(entries[0].port-base)] = 'x'
+				}
+			}
+			b = append(b, '\n')
+			rows++
+		}
+		b = appendPadded(b, rows, 1)
+		return append(b, " valid mlids dumped \n"...)
+	})
+}
+
+var (
+	multicastMLIDs = []byte("Multicast mlids ")
+	mcfdbsSwitch   = []byte("Switch 0x")
+	outPorts       = []byte("Out Port(s)")
+	mlidsDumped    = []byte("mlids dumped")
+)
+
+// mftRow is a row of a section: the ports of an MLID are
+// entries[from:to] of the section.
+type mftRow struct {
+	mlid     fabric.LID
+	from, to int
+}
+
+// mftSection is what one section says.
+type mftSection struct {
+	rows    []mftRow
+	entries []mftEntry
+}
+
+// mftReader reads the sections of one file with multicast tables.
+type mftReader struct {
+	tableReader
+	out   []mftSection
+	index [][]int32 // by worker, then by MLID less MinMLID: 1 + index of the row, 0 for none
+}
+
+// ReadMFTs reads multicast forwarding tables: opensm.mcfdbs, also one without
+// anything, or what ibroute -M or dump_mfts print (with -a and -n too). The
+// form is recognized by content. name is the file's, for messages.
+//
+// Switches are matched by node GUID. opensm.mcfdbs leaves out switches without
+// masks; in the other form such a switch is a Missing Problem. MLIDs that are
+// in no mask are not in the tables.
+//
+// Errors are *fabric.ParseError, and the tables are then nil. With
+// Options.Lenient these are Problems instead: MLIDs outside of mft.MinMLID to
+// mft.MaxMLID, ports that the switch does not have, unknown switches, a second
+// section for a switch and a second row for an MLID with other ports (the
+// first counts), lines that are nothing of the form, sections of dump_mfts
+// that end too early, and an opensm.mcfdbs whose last line has no end. One
+// that is cut at the end of a line looks like a shorter file.
+func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tables, []Problem, error) {
+	r := &mftReader{tableReader: tableReader{src: source{name, data}, f: f, opt: opt}}
+	form := Recognize(data)
+	var header func(*section, []byte) (fabric.GUID, error)
+	var row func(*section, *mftSection, []byte, int, []int32)
+	marker := mcfdbsSwitch
+	switch form {
+	case MCFDBs:
+		header, row = r.mcfdbsHeader, r.mcfdbsLine
+	case MFTs:
+		marker, header, row = multicastMLIDs, r.multicastHeader, r.mftsLine
+	default:
+		if form == Unknown && saysNothing(data) {
+			return mft.NewTables(f), nil, nil
+		}
+		return nil, nil, r.notForm(form, "multicast forwarding tables", "opensm.mcfdbs, or what ibroute -M or dump_mfts print")
+	}
+	faults := r.preamble(r.split(marker))
+	r.headers(header)
+	r.out = make([]mftSection, len(r.sections))
+	r.index = make([][]int32, workers(len(r.sections)))
+	forEach(len(r.sections), func(w, i int) {
+		sec := &r.sections[i]
+		if sec.skip {
+			return
+		}
+		if r.index[w] == nil {
+			r.index[w] = make([]int32, mft.NumMLIDs)
+		}
+		r.section(form, sec, &r.out[i], r.index[w], row)
+	})
+	if n := len(data); form == MCFDBs && data[n-1] != '\n' {
+		faults = append(faults, fault{at: n, kind: Truncated, err: fmt.Errorf("the last line has no end: %w", ErrTruncated)})
+	}
+	problems, err := r.finishMFTs(form, faults)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.join(), problems, nil
+}
+
+// saysNothing tells a file that has no line but blank ones and comments, which
+// is what OpenSM writes when there are no groups.
+func saysNothing(data []byte) bool {
+	for at := 0; at < len(data); {
+		var line []byte
+		line, at = cutLine(data, at)
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && !bytes.HasPrefix(line, fileVersion) {
+			return false
+		}
+	}
+	return true
+}
+
+// mcfdbsHeader reads the first line of a section of opensm.mcfdbs.
+func (r *mftReader) mcfdbsHeader(_ *section, line []byte) (fabric.GUID, error) {
+	v, n := hexPrefix(line[len(mcfdbsSwitch):], 16)
+	if n == 0 || len(bytes.TrimSpace(line[len(mcfdbsSwitch)+n:])) > 0 {
+		return 0, fmt.Errorf("bad GUID; want Switch 0x0123456789abcdef")
+	}
+	return fabric.GUID(v), nil
+}
+
+// multicastHeader reads the first line of a section of ibroute -M.
+func (r *mftReader) multicastHeader(sec *section, line []byte) (fabric.GUID, error) {
+	bad := func(what string) error {
+		return fmt.Errorf("%s; want Multicast mlids [0xc000-0xc3ff] of switch Lid 1 guid 0x0123456789abcdef", what)
+	}
+	rest := line[len(multicastMLIDs):]
+	i := bytes.Index(rest, guidField)
+	if i < 0 {
+		return 0, bad("no GUID")
+	}
+	v, n := hexPrefix(rest[i+len(guidField):], 16)
+	if end := i + len(guidField) + n; n == 0 || end < len(rest) && rest[end] != ' ' {
+		return 0, bad("bad GUID")
+	}
+	if j := bytes.Index(rest[:i], switchLID); j >= 0 {
+		if lid, n := decPrefix(rest[j+len(switchLID):i], 5); n > 0 {
+			sec.lid = int(lid)
+		}
+	}
+	return fabric.GUID(v), nil
+}
+
+// section reads the lines of a section after the first.
+func (r *mftReader) section(form Form, sec *section, out *mftSection, index []int32, row func(*section, *mftSection, []byte, int, []int32)) {
+	if own := r.f.LID(r.f.PortBase(sec.sw)); sec.lid > 0 && int(own) != sec.lid {
+		r.fault(sec, fault{at: sec.at, kind: Contradiction,
+			err: fmt.Errorf("switch %s has LID %d in the fabric, here %d", r.f.Node(sec.sw).GUID, own, sec.lid)})
+	}
+	d := r.src.data[:sec.end]
+	for i := sec.body; i < len(d) && !sec.failed; {
+		line, next := cutLine(d, i)
+		row(sec, out, line, i, index)
+		i = next
+	}
+	for _, w := range out.rows {
+		index[w.mlid-mft.MinMLID] = 0
+	}
+	if form == MFTs && !sec.ended {
+		r.fault(sec, fault{at: r.lastLine(sec), kind: Truncated,
+			err: fmt.Errorf("the section of switch %s does not end with a line N valid mlids dumped: %w", r.f.Node(sec.sw).GUID, ErrTruncated)})
+	}
+}
+
+// mcfdbsLine reads a line of opensm.mcfdbs, which is at offset at.
+func (r *mftReader) mcfdbsLine(sec *section, out *mftSection, line []byte, at int, index []int32) {
+	const want = "want a row such as 0xC000 : 0x001  0x005"
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, []byte("LID ")) && bytes.HasSuffix(line, outPorts) {
+		return
+	}
+	mlid, n := hex0x(line, 8)
+	if n == 0 {
+		r.drop(sec, at, want)
+		return
+	}
+	i := skipBlanks(line, n)
+	if i == len(line) || line[i] != ':' {
+		r.drop(sec, at, want)
+		return
+	}
+	from := len(out.entries)
+	base := r.f.PortBase(sec.sw)
+	for i++; ; {
+		j := skipBlanks(line, i)
+		if j == len(line) {
+			break
+		}
+		p, n := hex0x(line[j:], 8)
+		// A port that is cut short would be another one.
+		if n < len("0x001") || j == i {
+			out.entries = out.entries[:from]
+			r.drop(sec, at, want)
+			return
+		}
+		if p > uint64(r.f.Node(sec.sw).NumPorts) {
+			out.entries = out.entries[:from]
+			r.drop(sec, at, "port %d of switch %s, which has ports 0 to %d", p, r.f.Node(sec.sw).GUID, r.f.Node(sec.sw).NumPorts)
+			return
+		}
+		out.entries = append(out.entries, mftEntry{fabric.LID(mlid), base + fabric.PortID(p)})
+		i = j + n
+	}
+	r.row(sec, out, mlid, from, at, index)
+}
+
+// mftsLine reads a line of ibroute -M, which is at offset at.
+func (r *mftReader) mftsLine(sec *section, out *mftSection, line []byte, at int, index []int32) {
+	const want = "want a row such as 0xc000      x   x, or N valid mlids dumped"
+	trimmed := bytes.TrimSpace(line)
+	switch {
+	case len(trimmed) == 0, trimmed[0] == '#', bytes.HasPrefix(trimmed, warningLine), bytes.HasPrefix(trimmed, []byte("ibwarn: ")):
+		return
+	case sec.ended:
+		r.drop(sec, at, "text between the end of a section and the next one; want Multicast mlids ..")
+		return
+	case bytes.HasPrefix(trimmed, []byte("Ports:")), bytes.HasPrefix(trimmed, []byte("MLid")),
+		bytes.HasPrefix(trimmed, []byte("Switch multicast mlid capability is ")):
+		return
+	}
+	// What precedes the ports are the tens of their numbers.
+	if sec.last < 0 && len(bytes.Trim(trimmed, "0123456789:;<=>?@ABCDEFGHI ")) == 0 {
+		return
+	}
+	if v, n := decPrefix(trimmed, 9); n > 0 && trimmed[min(n, len(trimmed)-1)] == ' ' {
+		if !bytes.Equal(bytes.TrimPrefix(trimmed[n+1:], validLIDs), mlidsDumped) {
+			r.drop(sec, at, want)
+			return
+		}
+		sec.ended = true
+		if rows := sec.last + 1; int(v) != rows {
+			r.fault(sec, fault{at: at, kind: Truncated,
+				err: fmt.Errorf("%d mlids dumped, but the section has %d rows: %w", v, rows, ErrTruncated)})
+		}
+		return
+	}
+	mlid, n := hex0x(line, 8)
+	if n == 0 || n < len(line) && line[n] != ' ' {
+		r.drop(sec, at, want)
+		return
+	}
+	sec.last++ // counts the rows
+	from := len(out.entries)
+	base := r.f.PortBase(sec.sw)
+	ports := int(r.f.Node(sec.sw).NumPorts)
+	put := func(p int) bool {
+		if p > ports {
+			out.entries = out.entries[:from]
+			r.drop(sec, at, "port %d of switch %s, which has ports 0 to %d", p, r.f.Node(sec.sw).GUID, ports)
+			return false
+		}
+		out.entries = append(out.entries, mftEntry{fabric.LID(mlid), base + fabric.PortID(p)})
+		return true
+	}
+	columns := line[min(mftColumns, len(line)):]
+	if digits := bytes.TrimSpace(line[n:]); len(digits) > 0 && digits[0] != 'x' {
+		// Four digits for sixteen ports.
+		if len(digits)%4 != 0 || len(digits) > 4*16 {
+			r.drop(sec, at, want)
+			return
+		}
+		for i := 0; i < len(digits); i += 4 {
+			mask, n := hexPrefix(digits[i:i+4], 4)
+			if n != 4 {
+				out.entries = out.entries[:from]
+				r.drop(sec, at, want)
+				return
+			}
+			for bit := range 16 {
+				if mask>>bit&1 != 0 && !put(4*i+bit) {
+					return
+				}
+			}
+		}
+	} else {
+		for i, c := range columns {
+			switch {
+			case c == ' ':
+			case c == 'x' && i%2 == 0:
+				if !put(i / 2) {
+					return
+				}
+			default:
+				out.entries = out.entries[:from]
+				r.drop(sec, at, want)
+				return
+			}
+		}
+		if len(digits) > 0 && len(bytes.TrimSpace(columns)) != len(digits) {
+			out.entries = out.entries[:from]
+			r.drop(sec, at, want)
+			return
+		}
+	}
+	r.row(sec, out, mlid, from, at, index)
+}
+
+// row enters the row of an MLID whose ports are the entries from from on.
+func (r *mftReader) row(sec *section, out *mftSection, mlid uint64, from, at int, index []int32) {
+	if mlid < uint64(mft.MinMLID) || mlid > uint64(mft.MaxMLID) {
+		out.entries = out.entries[:from]
+		r.drop(sec, at, "MLID %#x, want %#04x to %#04x", mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
+		return
+	}
+	ports := out.entries[from:]
+	if !slices.IsSortedFunc(ports, compareEntries) {
+		slices.SortFunc(ports, compareEntries)
+	}
+	ports = slices.Compact(ports)
+	out.entries = out.entries[:from+len(ports)]
+	known := &index[mlid-uint64(mft.MinMLID)]
+	if *known > 0 {
+		first := out.rows[*known-1]
+		if !slices.Equal(out.entries[first.from:first.to], ports) {
+			r.drop(sec, at, "a second row for MLID %#04x of switch %s, with other ports than the first", mlid, r.f.Node(sec.sw).GUID)
+		}
+		out.entries = out.entries[:from]
+		return
+	}
+	out.rows = append(out.rows, mftRow{fabric.LID(mlid), from, len(out.entries)})
+	*known = int32(len(out.rows))
+}
+
+func compareEntries(a, b mftEntry) int { return int(a.port - b.port) }
+
+// finishMFTs collects what was found wrong: the error of a strict reader, or
+// the Problems.
+func (r *mftReader) finishMFTs(form Form, faults []fault) ([]Problem, error) {
+	more := 0
+	have := make([]bool, r.f.NumSwitches())
+	for i := range r.sections {
+		sec := &r.sections[i]
+		faults = append(faults, sec.faults...)
+		more += sec.more
+		if !sec.skip {
+			have[sec.sw] = true
+		}
+	}
+	if err := r.src.firstFault(faults); err != nil && !r.opt.Lenient {
+		return nil, err
+	}
+	if form == MFTs {
+		for s, ok := range have {
+			if !ok {
+				n := r.f.Node(fabric.NodeID(s))
+				faults = append(faults, fault{at: -1, kind: Missing, err: fmt.Errorf("no table of switch %s %q", n.GUID, n.Description)})
+			}
+		}
+	}
+	return r.src.problems(faults, more), nil
+}
+
+// join makes tables of the sections.
+func (r *mftReader) join() *mft.Tables {
+	order := make([]int, len(r.sections))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return int(r.sections[i].sw - r.sections[j].sw) })
+	start := make([]int, mft.NumMLIDs+2)
+	for i := range r.out {
+		for _, w := range r.out[i].rows {
+			start[int(w.mlid-mft.MinMLID)+2] += w.to - w.from
+		}
+	}
+	for m := 2; m < len(start); m++ {
+		start[m] += start[m-1]
+	}
+	ports := make([]fabric.PortID, start[len(start)-1])
+	for _, i := range order {
+		for _, w := range r.out[i].rows {
+			at := &start[int(w.mlid-mft.MinMLID)+1]
+			for _, e := range r.out[i].entries[w.from:w.to] {
+				ports[*at] = e.port
+				*at++
+			}
+		}
+	}
+	t := mft.NewTables(r.f)
+	for m := range mft.NumMLIDs {
+		if from, to := start[m], start[m+1]; from < to {
+			t.Add(mft.MinMLID+fabric.LID(m), ports[from:to])
+		}
+	}
+	return t
+}
