@@ -35,8 +35,8 @@ func ParseMGID(s string) (MGID, error) {
 	return a, CheckMGID(a)
 }
 
-// CheckMGID says whether a subnet administrator takes an MGID for a new group
-// (IBA 4.1.1; osm_sa_mcmember_record.c, validate_requested_mgid).
+// CheckMGID says whether a group can have an MGID: it has to be multicast, with
+// no other flag than that of a transient group (IBA 4.1.1).
 func CheckMGID(m MGID) error {
 	if !m.Is6() || m.Zone() != "" {
 		return errors.New("no MGID; want 128 bits like ff12:a01d::1")
@@ -47,8 +47,6 @@ func CheckMGID(m MGID) error {
 		return fmt.Errorf("MGID %s is not multicast; want one that begins with ff, like ff12:a01d::1", m)
 	case b[1]&0xe0 != 0:
 		return fmt.Errorf("MGID %s has reserved flags; want ff0 or ff1 and a scope, like ff12:a01d::1", m)
-	case signature(m) == signatureSA && b[1]&15 == linkLocal:
-		return fmt.Errorf("MGID %s has the signature a01b, of groups that a subnet administrator names; want another, like ff12:a01d::1", m)
 	}
 	return nil
 }
@@ -62,6 +60,13 @@ func signature(m MGID) uint16 {
 // only with the P_Key, the rate and the MTU of the broadcast group.
 func IsIPoIB(m MGID) bool {
 	return m.Is6() && (signature(m) == signatureIPv4 || signature(m) == signatureIPv6)
+}
+
+// IsNamedBySA says whether only a subnet administrator makes a group with this
+// MGID, when it is asked to create one without: OpenSM refuses requests to
+// create it (osm_sa_mcmember_record.c, validate_requested_mgid).
+func IsNamedBySA(m MGID) bool {
+	return m.Is6() && signature(m) == signatureSA && m.As16()[1]&15 == linkLocal
 }
 
 // BudgetError says that there are more trees than MLIDs.

@@ -33,7 +33,7 @@ func TestParseMGID(t *testing.T) {
 		{"ff12:0:0:1:0:0:0:1", "ff12:0:0:1::1", ""},
 		{"fe80::1", "", "MGID fe80::1 is not multicast; want one that begins with ff, like ff12:a01d::1"},
 		{"ff32::1", "", "MGID ff32::1 has reserved flags; want ff0 or ff1 and a scope, like ff12:a01d::1"},
-		{"ff12:a01b::1", "", "MGID ff12:a01b::1 has the signature a01b, of groups that a subnet administrator names; want another, like ff12:a01d::1"},
+		{"ff12:a01b::1", "ff12:a01b::1", ""},
 		{"ff12::1%ib0", "", `MGID "ff12::1%ib0": want 128 bits like ff12:a01d::1`},
 		{"224.0.0.1", "", `MGID "224.0.0.1": want 128 bits like ff12:a01d::1`},
 		{"ff12:a01d::1::", "", `MGID "ff12:a01d::1::": want 128 bits like ff12:a01d::1`},
@@ -46,6 +46,11 @@ func TestParseMGID(t *testing.T) {
 	}
 	if err := mft.CheckMGID(mft.MGID{}); err == nil {
 		t.Error("no MGID is none")
+	}
+	for text, want := range map[string]bool{"ff12:a01b::1": true, "ff15:a01b::1": false, "ff12:a01d::1": false, "ff12:1b3e::": false} {
+		if mft.IsNamedBySA(mgid(t, text)) != want {
+			t.Errorf("IsNamedBySA(%s) is not %t", text, want)
+		}
 	}
 	for text, want := range map[string]bool{"ff12:401b::1": true, "ff15:601b::1": true, "ff12:a01d::1": false, "ff12:1b3e::": false} {
 		if mft.IsIPoIB(mgid(t, text)) != want {
