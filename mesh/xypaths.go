@@ -410,19 +410,16 @@ func (r *row) lose(s fabric.NodeID, order int, gap gap, odd uint8, first []uint8
 	}
 	r.lostAt = append(r.lostAt[:0], 0)
 	for d, size := range g.Dims {
+		if d != dim && from[d] != u[d] {
+			for i := range r.lostAt {
+				r.lostAt[i] += int32(int(u[d]) * g.step[d])
+			}
+			continue
+		}
 		had := len(r.lostAt)
 		for y := range size {
 			way, hops := r.toward(d, int(from[d]), y, odd)
-			switch {
-			case d == dim:
-				if way != gap.way || hops <= before {
-					continue
-				}
-			case from[d] != u[d]:
-				if y != int(u[d]) {
-					continue
-				}
-			case hops > 0 && ranks[way] < rank:
+			if d == dim && (way != gap.way || hops <= before) || d != dim && hops > 0 && ranks[way] < rank {
 				continue
 			}
 			for _, at := range r.lostAt[:had] {
