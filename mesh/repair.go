@@ -93,8 +93,8 @@ func repair(ctx context.Context, g *Grid, base *lft.Routing, opt lft.Options) (*
 		return nil, err
 	}
 	if best == nil {
-		return nil, r.domain(opt, "%d broken paths, and not all find a way round on %d VLs without a credit loop: none from %q to %q",
-			r.broken, r.firstVL+r.limit, r.name(r.stuckFrom), r.name(r.stuckTo))
+		return nil, r.domain(opt, "with %d data VLs not all of %d broken paths between switches find a way round without a credit loop: none from %q to %q",
+			r.firstVL+r.limit, r.broken, r.name(r.stuckFrom), r.name(r.stuckTo))
 	}
 	r.write(base, best)
 	return base, nil
@@ -104,7 +104,7 @@ func (r *repairer) domain(opt lft.Options, format string, args ...any) error {
 	reason := fmt.Sprintf("repair: "+format, args...)
 	switch {
 	case opt.VLs > 0 && opt.VLs < maxRepairVLs:
-		reason += "; more VLs (vls) may do, or updn, which takes one"
+		reason += "; more VLs may do, or updn, which takes one"
 	case r.firstVL > 0:
 		reason += "; without the cables that close rings (no-wrap) it may do, or updn, which takes one"
 	default:

@@ -58,6 +58,7 @@ type waits struct {
 	ahead   []int32
 	behind  []int32
 	ranks   []int32
+	moved   []int32
 }
 
 // newWaits has no dependencies; order lists all arcs and is the first
@@ -157,30 +158,33 @@ func (w *waits) reorder(x, y int32) bool {
 			}
 		}
 	}
-	byRank := func(a, b int32) int { return int(w.rank[a] - w.rank[b]) }
-	slices.SortFunc(w.ahead, byRank)
-	slices.SortFunc(w.behind, byRank)
-	w.ranks = w.ranks[:0]
-	i, j := 0, 0
-	for i < len(w.ahead) || j < len(w.behind) {
-		if j == len(w.behind) || i < len(w.ahead) && w.rank[w.ahead[i]] < w.rank[w.behind[j]] {
-			w.ranks = append(w.ranks, w.rank[w.ahead[i]])
-			i++
-		} else {
-			w.ranks = append(w.ranks, w.rank[w.behind[j]])
-			j++
-		}
-	}
-	for k, arc := range w.behind {
+	for _, arc := range w.behind {
 		w.seen[arc] = false
-		w.rank[arc] = w.ranks[k]
-		w.at[w.ranks[k]] = arc
 	}
-	for k, arc := range w.ahead {
-		w.rank[arc] = w.ranks[len(w.behind)+k]
-		w.at[w.rank[arc]] = arc
+	// Both keep their order, on the ranks that they have together.
+	w.toRanks(w.ahead)
+	w.toRanks(w.behind)
+	w.ranks = append(append(w.ranks[:0], w.behind...), w.ahead...)
+	slices.Sort(w.ranks)
+	w.moved = w.moved[:0]
+	for _, rank := range w.behind {
+		w.moved = append(w.moved, w.at[rank])
+	}
+	for _, rank := range w.ahead {
+		w.moved = append(w.moved, w.at[rank])
+	}
+	for i, arc := range w.moved {
+		w.at[w.ranks[i]], w.rank[arc] = arc, w.ranks[i]
 	}
 	return true
+}
+
+// toRanks turns arcs into their ranks, ascending.
+func (w *waits) toRanks(list []int32) {
+	for i, arc := range list {
+		list[i] = w.rank[arc]
+	}
+	slices.Sort(list)
 }
 
 // sorted lists all arcs in a topological order of the dependencies on, nil

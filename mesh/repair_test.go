@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // cut is a cable of a full grid: from a position in the positive direction of
@@ -71,9 +72,27 @@ type repaired struct {
 func mend(t testing.TB, g *Grid, opt lft.Options) repaired {
 	t.Helper()
 	xy := byXY(t, g, opt)
-	r, err := repair(context.Background(), g, byXY(t, g, opt), opt)
+	r, err := repair(t.Context(), g, byXY(t, g, opt), opt)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !manyLIDs(g.Fabric) { // with several, Options.Repair leaves one order only
+		opt := opt
+		opt.Repair = true
+		engine, err := routeXY(t.Context(), g, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameRouting(t, r, engine)
+	}
+	if r.SL2VL == nil {
+		v, err := verify.Check(t.Context(), r.Fabric, r.Tables, verify.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.CreditLoops.Count+v.Management.CreditLoops != 0 || v.Unicast.Loops+v.Management.Loops+v.Unicast.Misdelivered != 0 {
+			t.Fatalf("verify finds %d credit loops, %d loops, %d pairs misdelivered", v.CreditLoops.Count, v.Unicast.Loops, v.Unicast.Misdelivered)
+		}
 	}
 	return checkRepaired(t, g, xy, r, opt)
 }
@@ -82,22 +101,31 @@ func mend(t testing.TB, g *Grid, opt lft.Options) repaired {
 func byXY(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
 	t.Helper()
 	opt.Repair = false
-	r, err := routeXY(context.Background(), g, opt)
+	r, err := routeXY(t.Context(), g, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// cycleIn names a channel that is in a circle of a channel dependency graph,
-// or -1.
-func cycleIn(after map[int]map[int]bool) int {
+// waitGraph is a channel dependency graph: by channel, those that it waits
+// for.
+type waitGraph [][]int32
+
+func (w waitGraph) add(from, to int) {
+	if !slices.Contains(w[from], int32(to)) {
+		w[from] = append(w[from], int32(to))
+	}
+}
+
+// cycle names a channel that is in a circle, or -1.
+func (w waitGraph) cycle() int32 {
 	const open, done = 1, 2
-	state := make(map[int]int)
-	var visit func(int) int
-	visit = func(c int) int {
+	state := make([]uint8, len(w))
+	var visit func(int32) int32
+	visit = func(c int32) int32 {
 		state[c] = open
-		for d := range after[c] {
+		for _, d := range w[c] {
 			if state[d] == open {
 				return d
 			}
@@ -110,7 +138,7 @@ func cycleIn(after map[int]map[int]bool) int {
 		state[c] = done
 		return -1
 	}
-	for c := range after {
+	for c := range int32(len(w)) {
 		if state[c] == 0 {
 			if found := visit(c); found >= 0 {
 				return found
@@ -145,8 +173,8 @@ func checkRepaired(t testing.TB, g *Grid, xy, got *lft.Routing, opt lft.Options)
 			}
 		}
 	}
-	const vls = 16
-	after := make(map[int]map[int]bool)
+	const vls = maxRepairVLs
+	after := make(waitGraph, int(f.PortBase(fabric.NodeID(n)))*vls)
 	for s := range fabric.NodeID(n) {
 		for lid, port := range f.LIDPorts() {
 			to, exit := delivery(f, port)
@@ -187,14 +215,13 @@ func checkRepaired(t testing.TB, g *Grid, xy, got *lft.Routing, opt lft.Options)
 				vl := fabric.VL(0)
 				if got.SL2VL != nil {
 					vl = got.SL2VL.At(in, out)[sl]
-					result.vls = max(result.vls, int(vl)+1)
+					if result.vls = max(result.vls, int(vl)+1); result.vls > vls {
+						t.Fatalf("LID %d from %q: VL %d", lid, f.Node(s).Description, vl)
+					}
 				}
 				channel := int(out)*vls + int(vl)
 				if before >= 0 {
-					if after[before] == nil {
-						after[before] = make(map[int]bool)
-					}
-					after[before][channel] = true
+					after.add(before, channel)
 				}
 				before = channel
 				in = f.Num(f.Peer(out))
@@ -209,7 +236,7 @@ func checkRepaired(t testing.TB, g *Grid, xy, got *lft.Routing, opt lft.Options)
 			}
 		}
 	}
-	if c := cycleIn(after); c >= 0 {
+	if c := after.cycle(); c >= 0 {
 		t.Fatalf("credit loop through %s on VL %d", f.PortName(fabric.PortID(c/vls)), c%vls)
 	}
 	if opt.VLs > 0 && result.vls > opt.VLs {
@@ -259,12 +286,12 @@ func TestRepairHole(t *testing.T) {
 	if r := mend(t, g, lft.Options{}); r.vls != 2 {
 		t.Errorf("%d VLs, want 2", r.vls)
 	}
-	r, err := repair(context.Background(), g, byXY(t, g, lft.Options{}), lft.Options{VLs: 1})
+	r, err := repair(t.Context(), g, byXY(t, g, lft.Options{}), lft.Options{VLs: 1})
 	var domain *lft.DomainError
 	if !errors.As(err, &domain) || r != nil {
 		t.Fatalf("on one VL: %v, want a DomainError", err)
 	}
-	if !strings.Contains(err.Error(), "none from \"switch ") || !strings.Contains(err.Error(), "on 1 VLs") {
+	if !strings.Contains(err.Error(), "none from \"switch ") || !strings.Contains(err.Error(), "with 1 data VLs") {
 		t.Errorf("on one VL: %v", err)
 	}
 }
@@ -421,7 +448,7 @@ func TestRepairLimits(t *testing.T) {
 		want string
 	}{
 		{plot{dims: []int{5, 5}}.without(nil, 12), lft.Options{VLs: 1},
-			`on 1 VLs without a credit loop`},
+			`with 1 data VLs not all of `},
 		{plot{dims: []int{4, 5}, wrap: []bool{true, true}}.without([]cut{{0, 0}}), lft.Options{VLs: 2},
 			`rings take 2 VLs and 4 SLs, which leaves none for detours; more VLs`},
 		{plot{dims: []int{4, 4, 4, 4}, wrap: []bool{true, true, true, true}}.without([]cut{{0, 0}}), lft.Options{},
@@ -451,6 +478,10 @@ func TestRepairRandom(t *testing.T) {
 		p.links = make([]int, len(p.dims))
 		positions := 1
 		for d, size := range p.dims {
+			if size > 72/positions {
+				size = max(2, 72/positions)
+				p.dims[d] = size
+			}
 			p.wrap[d] = size > 2 && rapid.IntRange(0, 3).Draw(rt, "ring") == 0
 			p.links[d] = rapid.IntRange(1, 2).Draw(rt, "links")
 			positions *= size
@@ -461,5 +492,66 @@ func TestRepairRandom(t *testing.T) {
 		switches := rnd.Perm(positions)[:rapid.IntRange(0, positions/10).Draw(rt, "missing switches")]
 		opt := lft.Options{NoWrap: rapid.Bool().Draw(rt, "no-wrap")}
 		mend(t, grow(t, p.without(cables, switches...)), opt)
+	})
+}
+
+// TestWaits adds turns at random, takes some back, and compares what is
+// accepted with a search for circles.
+func TestWaits(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dims := rapid.SampledFrom([][]int{{2, 2}, {2, 3}, {3, 3}, {2, 2, 2}}).Draw(rt, "dims")
+		a := newArcs(grow(t, plot{dims: dims, hosts: func(int) int { return 0 }}), false)
+		w := newWaits(a, a.sorted(make([]uint32, len(a.head))))
+		type turn struct {
+			arc int32
+			way Dir
+		}
+		var turns, kept, trial []turn
+		for arc := range int32(len(a.head)) {
+			for way := range Dir(a.ways) {
+				if a.head[arc] >= 0 && a.head[a.next(arc, way)] >= 0 && way != Dir(arc%a.ways).Opposite() {
+					turns = append(turns, turn{arc, way})
+				}
+			}
+		}
+		closes := func(added turn) bool {
+			after := make(waitGraph, len(a.head))
+			for _, x := range append(slices.Concat(kept, trial), added) {
+				after.add(int(x.arc), int(a.next(x.arc, x.way)))
+			}
+			return after.cycle() >= 0
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"add": func(rt *rapid.T) {
+				for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(turns)-1), 1, 12).Draw(rt, "turns") {
+					x := turns[i]
+					want := !closes(x)
+					if got := w.add(x.arc, x.way); got != want {
+						rt.Fatalf("accepted: %t, want %t", got, want)
+					}
+					if want {
+						trial = append(trial, x)
+					}
+				}
+			},
+			"keep": func(*rapid.T) { w.keep(); kept, trial = append(kept, trial...), nil },
+			"undo": func(*rapid.T) {
+				w.undo()
+				// What was added twice or before stays.
+				trial = nil
+			},
+			"": func(rt *rapid.T) {
+				on := make([]uint32, len(w.on))
+				for _, x := range slices.Concat(kept, trial) {
+					on[x.arc] |= 1 << x.way
+					if w.rank[x.arc] >= w.rank[a.next(x.arc, x.way)] {
+						rt.Fatal("out of order")
+					}
+				}
+				if !slices.Equal(on, w.on) {
+					rt.Fatal("other turns than were added")
+				}
+			},
+		})
 	})
 }
