@@ -29,11 +29,12 @@ const (
 	IBDMSL2VL          // ibdmchk -d
 	PathSLs            // what WritePathSLs writes
 	IBDMPathSLs        // ibdmchk -c
+	SAQuery            // saquery -m, -g, MCMR
 )
 
 var formNames = [...]string{"unknown text", "opensm-lfts.dump", "ibroute or dump_lfts text", "opensm.fdbs",
 	"opensm-lid-matrix.dump", "guid2lid", "opensm-subnet.lst", "opensm.mcfdbs", "dump_mfts text", "opensm-sl2vl.dump",
-	"smpquery sl2vl text", "ibdmchk's SL-to-VL tables", "path SLs by switch and DLID", "ibdmchk's path SLs"}
+	"smpquery sl2vl text", "ibdmchk's SL-to-VL tables", "path SLs by switch and DLID", "ibdmchk's path SLs", "saquery's multicast groups"}
 
 // String is the name of the file, or of the tool that prints the form.
 func (f Form) String() string {
@@ -77,6 +78,8 @@ func Recognize(data []byte) Form {
 			continue
 		case bytes.HasPrefix(line, []byte("Switch 0x")):
 			return MCFDBs
+		case recordHead(line):
+			return SAQuery
 		}
 		if _, _, _, _, ok := ibdmRow(line); ok {
 			return IBDMSL2VL
