@@ -57,16 +57,16 @@ const maxRepairVLs = 8
 // needs one and saves up to newTurn hops: each new turn forbids others, and
 // the ones next to what is missing serve all paths that come by.
 //
-// Whether one VL is enough depends on which turns come first, and to find the
-// best order is hard: a switch that is missing inside a mesh with all others in
-// place takes two VLs whatever one does, since the circle around it consists of
-// XY's turns but for the four corners, of which every choice that goes round in
-// all four directions uses two opposite ones. So the search is repeated: with
-// different turns preferred (those with one direction in common, which gives
-// the turn models of Glass and Ni, J. ACM 1994, away from faults), and each
-// time with the destination first at which it failed. The fewest VLs win; a last
-// round shortens detours on these VLs. The number of rounds is bounded by the
-// work, not by time, so that the result is always the same.
+// Whether one VL is enough depends on which turns come first, and sometimes
+// nothing helps: a mesh of 3x3 without its middle switch is a ring of eight;
+// each way round has two corners where XY does not turn, of which one must stay
+// forbidden; the two ways round never share such a corner; and so some pair has
+// a forbidden corner on both. To find out is hard in general, so the search is
+// repeated: with different turns preferred (those with one direction in common,
+// which gives the turn models of Glass and Ni, J. ACM 1994, away from faults),
+// and each time with the destination first at which it failed. The fewest VLs
+// win; a last round shortens detours on these VLs. The number of rounds is
+// bounded by the work, not by time, so that the result is always the same.
 //
 // Where nothing has VLs yet, paths that need one VL only come without SL-to-VL
 // tables: any file-loaded subnet manager can carry them. Where XY has VLs for
