@@ -70,6 +70,30 @@ func (WestFirst) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 // Guarantee is that of NegativeFirst.
 func (NorthLast) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
+// Route takes what XY takes on a whole grid; where parts are missing also
+// O(switches x (switches x directions + LIDs)).
+func (e NegativeFirst) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	return routeTurnsOn(ctx, e, f, opt)
+}
+
+// Route is like that of NegativeFirst.
+func (e WestFirst) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	return routeTurnsOn(ctx, e, f, opt)
+}
+
+// Route is like that of NegativeFirst.
+func (e NorthLast) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	return routeTurnsOn(ctx, e, f, opt)
+}
+
+func routeTurnsOn(ctx context.Context, e turnEngine, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	g, err := detectFor(e.Name(), f, opt)
+	if err != nil {
+		return nil, err
+	}
+	return routeTurns(ctx, e, g, opt)
+}
+
 // turns is a turn model.
 type turns struct {
 	order []Dir // of the deterministic form
@@ -119,13 +143,11 @@ func (NorthLast) turns(dims int) turns {
 
 // turnEngine is what the three have in common.
 type turnEngine interface {
-	Name() string
+	lft.Engine
 	turns(dims int) turns
 }
 
-// routeTurns is Route of the turn models on a grid. On a complete grid it
-// takes what XY takes, else O(positions x (switches x directions + LIDs))
-// more.
+// routeTurns is Route of the turn models on a grid.
 func routeTurns(ctx context.Context, e turnEngine, g *Grid, opt lft.Options) (*lft.Routing, error) {
 	for d, wrap := range g.Wrap {
 		if wrap && !opt.NoWrap {

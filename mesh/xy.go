@@ -65,6 +65,24 @@ func (XY) Name() string { return "xy" }
 // Options.NoWrap forbids those.
 func (XY) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
+// Route takes O(switches x (positions + LIDs)).
+func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	g, err := detectFor(e.Name(), f, opt)
+	if err != nil {
+		return nil, err
+	}
+	return routeXY(ctx, g, opt)
+}
+
+// detectFor finds the grid that an engine is to route on.
+func detectFor(engine string, f *fabric.Fabric, opt lft.Options) (*Grid, error) {
+	g, err := Detect(f, DetectOptions{Origin: opt.Origin, Dims: opt.Dims})
+	if err != nil {
+		return nil, &lft.DomainError{Engine: engine, Reason: err.Error()}
+	}
+	return g, nil
+}
+
 // routeXY is XY.Route on a grid.
 func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error) {
 	l, err := planLanes(g, opt)
