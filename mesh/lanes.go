@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -154,12 +155,13 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 type slRow struct {
 	*lanes
 	paths   *paths
-	crosses [2][]fabric.SL // by parity and position
+	crosses [2][]fabric.SL // by parity and position: the bits for closing cables
+	bits    []fabric.SL    // by coordinate of the dimension at hand: its bit
 	sl      []fabric.SL    // by slot
 }
 
 func newSLRow(l *lanes, p *paths) *slRow {
-	r := &slRow{lanes: l, paths: p, sl: make([]fabric.SL, len(l.orders)*l.g.Positions()+1)}
+	r := &slRow{lanes: l, paths: p, sl: make([]fabric.SL, len(l.orders)*l.g.Positions()+1), bits: make([]fabric.SL, slices.Max(l.g.Dims))}
 	for odd := range r.crosses {
 		r.crosses[odd] = make([]fabric.SL, l.g.Positions())
 	}
@@ -171,24 +173,24 @@ func (r *slRow) fill(s fabric.NodeID, to []fabric.SL) {
 	g := r.g
 	for odd, crosses := range r.crosses {
 		crosses[0] = 0
-		n, bit := 1, 0
+		n, ring := 1, 0
 		for d, size := range g.Dims {
-			isRing := bit < len(r.rings) && r.rings[bit] == d
-			x := int(g.Coord(s)[d])
-			for i := n - 1; i >= 0; i-- {
-				sl := crosses[i]
-				for y := range size {
-					crosses[i*size+y] = sl
-					if !isRing || y == x {
-						continue
-					}
-					if way, _ := r.paths.toward(d, x, y, uint8(odd)); way.Positive() != (y > x) {
-						crosses[i*size+y] |= 1 << bit
+			bits := r.bits[:size]
+			clear(bits)
+			if ring < len(r.rings) && r.rings[ring] == d {
+				x := int(g.Coord(s)[d])
+				for y := range bits {
+					if way, _ := r.paths.toward(d, x, y, uint8(odd)); y != x && way.Positive() != (y > x) {
+						bits[y] = 1 << ring
 					}
 				}
+				ring++
 			}
-			if isRing {
-				bit++
+			for i := n - 1; i >= 0; i-- {
+				sl := crosses[i]
+				for y, bit := range bits {
+					crosses[i*size+y] = sl | bit
+				}
 			}
 			n *= size
 		}

@@ -25,8 +25,8 @@ import (
 // which the second set alone leads to the destination takes that, whoever
 // sends, and any other switch takes the first set; each by a shortest way,
 // directions by the list where several are. Paths that are whole stay what they
-// were: they are such ways. What cannot be reached so has NoPath, in all switches from
-// which the path would lead there.
+// were: they are such ways. What cannot be reached so has NoPath in all switches
+// that cannot reach it.
 //
 // They are engines for open grids. On tori they refuse unless Options.NoWrap
 // leaves the cables that close rings unused.

@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -167,7 +168,8 @@ func (p *paths) toward(d, x, y int, odd uint8) (Dir, int) {
 // anywhere on the path is missing, so that packets which cannot arrive do not
 // set out; broken counts these entries. Rows are independent of each other:
 // the result does not depend on the number of CPUs. It takes O(switches x
-// (positions + LIDs)), with parallel links times their number.
+// (positions + LIDs + gaps) + broken paths), with parallel links times their
+// number.
 func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err error) {
 	f := p.g.Fabric
 	t = lft.NewTables(f.NumSwitches(), f.MaxLID())
@@ -270,10 +272,7 @@ func newRow(p *paths, unit []uint64) *row {
 	}
 	r.lost = r.arrived + 1
 	r.first[len(r.first)-1] = r.lost
-	longest := 0
-	for _, size := range p.g.Dims {
-		longest = max(longest, size)
-	}
+	longest := slices.Max(p.g.Dims)
 	r.wants = make([]uint8, longest)
 	r.weight = make([]uint64, ways*2*longest)
 	for i := range r.least {
@@ -352,8 +351,8 @@ func (r *row) directions(s fabric.NodeID, order int, first []uint8) {
 	}
 }
 
-// spread does the same for destinations of one parity. It goes from
-// the positions of the first dimension to those of the first two, and so on.
+// spread does the same for destinations of one parity. It goes from the
+// coordinates of the first dimension to those of the first two, and so on.
 func (r *row) spread(s fabric.NodeID, order int, odd uint8, first []uint8) {
 	ways := 2 * len(r.g.Dims)
 	first[0] = r.arrived
