@@ -41,6 +41,17 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 	if found == nil {
 		return nil, explain(f, g, odd)
 	}
+	if opt.Dims != nil && !found.reads(opt.Dims) {
+		var other *fit
+		if g.switches() <= searchSwitches && g.square != nil {
+			other = searchShapes(g, nil, func(s shape) bool { return s.reads(opt.Dims) })
+		}
+		if other == nil {
+			v := newSurvey(f, g, found)
+			return nil, fmt.Errorf("the switches are a %s, which does not read as %s", v.grid(nil, v.axes(nil)), times(opt.Dims))
+		}
+		found = other
+	}
 	return orient(f, g, found, opt)
 }
 

@@ -148,10 +148,7 @@ func (v *survey) visit(each func(s fabric.NodeID, p fabric.PortID, d Dir, lowest
 // orient chooses among the readings of a fit.
 func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, error) {
 	v := newSurvey(f, g, found)
-	axes, err := v.axes(opt.Dims)
-	if err != nil {
-		return nil, err
-	}
+	axes := v.axes(opt.Dims)
 	for i := range axes {
 		if axes[i].size > math.MaxInt16 {
 			return nil, &NotGridError{Reason: fmt.Sprintf("%d switches in a row: want at most %d", axes[i].size, math.MaxInt16)}
@@ -164,8 +161,9 @@ func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, e
 }
 
 // axes joins pairs of dimensions of size 2 to rings of four and puts the
-// dimensions in order.
-func (v *survey) axes(dims []int) ([]axis, error) {
+// dimensions in order: in that of dims, which must be a reading of the shape,
+// when it is not nil.
+func (v *survey) axes(dims []int) []axis {
 	var whole, twos []axis
 	rings := true
 	for d, size := range v.fit.size {
@@ -223,9 +221,9 @@ func (v *survey) axes(dims []int) ([]axis, error) {
 	axes := append(whole, twos...)
 	slices.SortFunc(axes, byNumber)
 	if dims == nil {
-		return axes, nil
+		return axes
 	}
-	return v.ordered(axes, dims)
+	return ordered(axes, dims)
 }
 
 // byNumber orders dimensions by the usual port number in either direction, then
@@ -237,29 +235,15 @@ func byNumber(a, b axis) int {
 }
 
 // ordered puts the axes into the order of the sizes in dims.
-func (v *survey) ordered(axes []axis, dims []int) ([]axis, error) {
-	rest := slices.Clone(axes)
+func ordered(axes []axis, dims []int) []axis {
 	var in []axis
 	for _, size := range dims {
-		if size == 1 {
-			continue
+		if i := slices.IndexFunc(axes, func(a axis) bool { return int(a.size) == size }); i >= 0 {
+			in = append(in, axes[i])
+			axes = slices.Delete(axes, i, i+1)
 		}
-		i := slices.IndexFunc(rest, func(a axis) bool { return int(a.size) == size })
-		if i < 0 {
-			return nil, v.unfit(dims)
-		}
-		in = append(in, rest[i])
-		rest = slices.Delete(rest, i, i+1)
 	}
-	if len(rest) > 0 {
-		return nil, v.unfit(dims)
-	}
-	return in, nil
-}
-
-func (v *survey) unfit(dims []int) error {
-	axes, _ := v.axes(nil)
-	return fmt.Errorf("the switches are a %s, which has no reading as %s", v.grid(nil, axes).String(), times(dims))
+	return in
 }
 
 // turn gives each axis its direction and its zero.

@@ -25,21 +25,25 @@ func solve(g *links) (best *fit, odd []cable) {
 		g.findSquares()
 	}
 	if chain, ok := chains(g); ok {
-		return accept(g, chain)
+		best, odd = accept(g, chain)
+	} else {
+		for _, dims := range g.dimensions() {
+			l := g.layout(dims)
+			l.run()
+			found, misfits := l.finish()
+			if found != nil && (best == nil || found.better(best)) {
+				best = found
+			}
+			if len(odd) == 0 || len(misfits) < len(odd) {
+				odd = misfits
+			}
+			if best != nil && best.faults() == 0 {
+				break
+			}
+		}
 	}
-	for _, dims := range g.dimensions() {
-		l := g.layout(dims)
-		l.run()
-		found, misfits := l.finish()
-		if found != nil && (best == nil || found.better(best)) {
-			best = found
-		}
-		if len(odd) == 0 || len(misfits) < len(odd) {
-			odd = misfits
-		}
-		if best != nil && best.faults() == 0 {
-			return best, nil
-		}
+	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
+		best = searchShapes(g, best, func(shape) bool { return true })
 	}
 	if best != nil {
 		return best, nil
@@ -136,15 +140,6 @@ func (g *links) layout(dims int) *layout {
 // finish makes a fit of a layout, and gives the links that do not fit in it
 // when it is none.
 func (l *layout) finish() (*fit, []cable) {
-	if len(l.order) == l.g.switches() {
-		s := shape{make([]int32, l.dims), make([]bool, l.dims)}
-		for d := range l.dims {
-			s.size[d], s.ring[d] = l.ring[d], l.ring[d] > 0
-		}
-		if f, ok := newFit(s, slices.Clone(l.coord)); ok {
-			return accept(l.g, f.finest())
-		}
-	}
 	var odd []cable
 	for s := range fabric.NodeID(l.g.switches()) {
 		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
@@ -153,7 +148,40 @@ func (l *layout) finish() (*fit, []cable) {
 			}
 		}
 	}
-	return nil, odd
+	if len(odd) > 0 {
+		return nil, odd
+	}
+	s := shape{make([]int32, l.dims), make([]bool, l.dims)}
+	for d := range l.dims {
+		s.size[d], s.ring[d] = l.high[d]-l.low[d]+1, l.ring[d] > 0
+	}
+	switch left := l.g.switches() - len(l.order); {
+	case left == 0:
+		if f, ok := newFit(s, slices.Clone(l.coord)); ok {
+			return accept(l.g, f.finest())
+		}
+	case left <= leftSwitches && s.positions(mostPositions(l.g.switches())) <= mostPositions(l.g.switches()):
+		if f := l.complete(s); f != nil {
+			return f.finest(), nil
+		}
+	}
+	return nil, nil
+}
+
+// complete searches the places of the switches that have none.
+func (l *layout) complete(s shape) *fit {
+	steps := searchSteps
+	r := newSearch(l.g, s, mostMissing(s.links()), &steps)
+	for _, x := range l.order {
+		p := 0
+		for d, size := range s.size {
+			at := l.coord[int(x)*l.dims+d] - l.low[d]
+			p = p*int(size) + int(at)
+		}
+		r.put(x, int32(p))
+	}
+	r.run()
+	return r.best
 }
 
 // ringOfFour is the coordinates of the four positions of a ring in two
