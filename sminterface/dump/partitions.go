@@ -21,8 +21,9 @@ type GroupOptions struct {
 
 // What OpenSM takes where it is told nothing (osm_base.h).
 const (
-	defaultMTU  = 4 // 2048 bytes
-	defaultRate = 3 // 10 Gb/s
+	defaultMTU   = 4 // 2048 bytes
+	defaultRate  = 3 // 10 Gb/s
+	defaultScope = 2 // of a subnet, link-local
 )
 
 // fullPKey is the default partition, for full members.
@@ -124,8 +125,8 @@ var ipoibBroadcast = [16]byte{0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 12: 0xff, 0xff
 // their MLIDs, so that these are right when no MLID is left out and none is
 // shared; where they are not, a comment says which the group will have. Groups
 // that OpenSM does not create from the file have a comment only: those whose
-// MGID only the subnet administrator gives, and those of IPoIB with the P_Key
-// of another partition. Groups of IPoIB have the MTU and the rate of the
+// MGID only the subnet administrator gives or has scope 0, and those of IPoIB
+// with the P_Key of another partition. Groups of IPoIB have the MTU and the rate of the
 // broadcast group; with others, OpenSM refuses them.
 func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupOptions) error {
 	list := byMLID(trees)
@@ -164,6 +165,11 @@ func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupO
 			b = t.MGID.AppendTo(b)
 			b = append(b, " is not to be made here: its P_Key is not that of the default partition\n"...)
 			continue
+		case m[1]&15 == 0:
+			b = append(b, ", "...)
+			b = t.MGID.AppendTo(b)
+			b = append(b, " is not to be made here: OpenSM takes no scope 0\n"...)
+			continue
 		}
 		if t.MLID != next {
 			b = append(b, ", but OpenSM will give it 0x"...)
@@ -184,6 +190,11 @@ func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupO
 		}
 		b = append(b, ",sl="...)
 		b = strconv.AppendUint(b, uint64(t.SL), 10)
+		if scope := m[1] & 15; scope != defaultScope {
+			// OpenSM would write its default into the MGID.
+			b = append(b, ",scope="...)
+			b = strconv.AppendUint(b, uint64(scope), 10)
+		}
 		b = append(b, '\n')
 	}
 	if groups > 0 {
@@ -240,7 +251,7 @@ func WriteSADump(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupOptio
 		}
 		scope := m[1] & 15
 		hops := 0xff
-		if scope <= 2 {
+		if scope == defaultScope {
 			hops = 0
 		}
 		known := ""
