@@ -1,0 +1,525 @@
+package mft
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// UpdnTree gives each group one MLID, for all its senders: a tree of links each
+// of which goes up from a switch to its parent, which is before it in the
+// up*/down* order of the unicast routing.
+//
+// A packet climbs from its sender towards the top of the tree and goes down all
+// other branches on the way. A copy that came down goes down only. So multicast
+// packets make no other turns than up*/down* paths, and multicast and unicast
+// together have no credit loop, whatever the groups are. Every switch has one
+// parent at most, so the tree is exact for every sender.
+//
+// The tree is one with few links; among equal ones it is shallow, and with
+// Options.Balance it takes links and switches that few trees before it took. A
+// top is chosen from the switches that are above all members: those with the
+// least sum of distances to the members are tried. Then member by member, the
+// nearest to the top first, is joined to the tree by a shortest upward path
+// (Takahashi and Matsuyama, An Approximate Solution for the Steiner Problem in
+// Graphs, 1980, on the upward links). A mask has a port only when there are
+// receivers behind it.
+//
+// Without Options.Balance a group's tree depends on no other group.
+type UpdnTree struct {
+	// Order is by NodeID, 0 on top, like lft.Routing.Order, which is used when
+	// this is nil.
+	Order []int32
+}
+
+const (
+	// tops is how many switches are tried as the top of a tree.
+	tops = 4
+	// round is how many trees are grown at a time on the loads that those of
+	// the rounds before left, so that the result does not depend on the number
+	// of CPUs.
+	round = 32
+	// loadUnit is the load of one tree. What is less decides between equal
+	// loads, by group and link, so that the trees of one round do not all
+	// take the same.
+	loadUnit = 64
+)
+
+// Name is "updn-tree".
+func (UpdnTree) Name() string { return "updn-tree" }
+
+// Build takes O(switches x channels) once, and for each group O(members x
+// switches above all of them + members x channels above each).
+func (u UpdnTree) Build(ctx context.Context, r *lft.Routing, groups []Group, opt Options) (*Plan, error) {
+	return build(ctx, u, r, groups, opt)
+}
+
+func (UpdnTree) atLeast(*lft.Routing, *Group) int { return 1 }
+
+func (u UpdnTree) draft(ctx context.Context, r *lft.Routing, groups []Group, opt Options) ([]drafted, error) {
+	rank := u.Order
+	if rank == nil {
+		rank = r.Order
+	}
+	if rank == nil {
+		list := make([]drafted, len(groups))
+		for i := range groups {
+			list[i].err = &RefusedError{Scheme: u.Name(), Group: groups[i].Name, Reason: "routing " + r.Engine + " has no up*/down* order",
+				Suggest: []string{UnionMerge{}.Name()}}
+		}
+		return list, nil
+	}
+	if err := checkOrder(rank, r.Fabric.NumSwitches()); err != nil {
+		return nil, err
+	}
+	h, err := newHeights(ctx, r.Fabric, rank)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]drafted, len(groups))
+	growers := sync.Pool{New: func() any { return newTreeGrower(h, opt.Balance) }}
+	work := func(i int) {
+		t := growers.Get().(*treeGrower)
+		list[i].trees, list[i].err = t.tree(&groups[i], uint32(i))
+		growers.Put(t)
+	}
+	if !opt.Balance {
+		return list, parallel(ctx, len(groups), func() func(int) { return work })
+	}
+	for at := 0; at < len(groups); at += round {
+		n := min(round, len(groups)-at)
+		err := parallel(ctx, n, func() func(int) {
+			return func(i int) { work(at + i) }
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := at; i < at+n; i++ {
+			for k := range list[i].trees {
+				h.count(list[i].trees[k].ports)
+			}
+		}
+	}
+	return list, nil
+}
+
+// checkOrder says whether rank has each of the n switches' ranks once.
+func checkOrder(rank []int32, n int) error {
+	seen := make([]bool, n)
+	for _, r := range rank {
+		if r < 0 || int(r) >= n || seen[r] {
+			return fmt.Errorf("an up*/down* order with rank %d; want each of 0 to %d once", r, n-1)
+		}
+		seen[r] = true
+	}
+	if len(rank) != n {
+		return fmt.Errorf("an up*/down* order of %d switches, the fabric has %d", len(rank), n)
+	}
+	return nil
+}
+
+// heights is the upward channels of an order, and who is above whom. It knows
+// switches by rank.
+type heights struct {
+	f      *fabric.Fabric
+	n      int
+	rank   []int32         // by NodeID
+	at     []fabric.NodeID // by rank
+	first  []int32         // by rank: its part of up and port
+	up     []int32         // the ranks that upward channels lead to
+	port   []fabric.PortID
+	words  int
+	above  []uint64 // by rank: a bit for each rank that is above it, and for itself
+	hops   []uint8  // by rank on top, then by rank below: upward links, Unreachable
+	load   []uint32 // by PortID of the lower end: trees on the link, in loadUnit
+	weight []uint32 // by rank: trees through the switch, in loadUnit
+}
+
+// newHeights takes O(switches x upward channels) / 64 word operations.
+func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, error) {
+	n := f.NumSwitches()
+	h := &heights{
+		f:      f,
+		n:      n,
+		rank:   rank,
+		at:     make([]fabric.NodeID, n),
+		first:  make([]int32, 1, n+1),
+		words:  (n + 63) / 64,
+		hops:   make([]uint8, n*n),
+		load:   make([]uint32, f.NumPorts()),
+		weight: make([]uint32, n),
+	}
+	h.above = make([]uint64, n*h.words)
+	for s, r := range rank {
+		h.at[r] = fabric.NodeID(s)
+	}
+	for r, s := range h.at {
+		ports, to := f.SwitchLinks(s)
+		mine := h.above[r*h.words : (r+1)*h.words]
+		mine[r/64] |= 1 << (r % 64)
+		for i, t := range to {
+			if u := rank[t]; u < int32(r) {
+				h.up = append(h.up, u)
+				h.port = append(h.port, ports[i])
+				for k, w := range h.above[int(u)*h.words : (int(u)+1)*h.words] {
+					mine[k] |= w
+				}
+			}
+		}
+		h.first = append(h.first, int32(len(h.up)))
+	}
+	// One pass in the order of ranks: a switch is one link further from a top
+	// than the nearest of its upward neighbours.
+	err := parallel(ctx, n, func() func(int) {
+		return func(t int) {
+			row := h.hops[t*n : (t+1)*n]
+			for r := range row[:t] {
+				row[r] = fabric.Unreachable
+			}
+			row[t] = 0
+			for r := t + 1; r < n; r++ {
+				least := fabric.Unreachable
+				for _, u := range h.up[h.first[r]:h.first[r+1]] {
+					least = min(least, row[u])
+				}
+				if least < fabric.MaxHops {
+					least++
+				}
+				row[r] = least
+			}
+		}
+	})
+	return h, err
+}
+
+// count adds a tree to the loads.
+func (h *heights) count(ports []fabric.PortID) {
+	last := fabric.NoNode
+	for _, p := range ports {
+		s := h.f.Owner(p)
+		if s != last {
+			last = s
+			h.weight[h.rank[s]] += loadUnit
+		}
+		if q := h.f.Peer(p); q != fabric.NoPort && h.f.IsSwitch(h.f.Owner(q)) {
+			if h.rank[s] > h.rank[h.f.Owner(q)] {
+				h.load[p] += loadUnit
+			} else {
+				h.load[q] += loadUnit
+			}
+		}
+	}
+}
+
+// treeGrower grows trees: scratch of one worker.
+type treeGrower struct {
+	h       *heights
+	balance bool
+
+	members []int32 // ranks of the switches with members, each once
+	isIn    []uint32
+	nowIn   uint32
+	common  []uint64
+	tops    []top
+
+	grown, best treeShape
+
+	inTree []uint32 // by rank
+	now    uint32
+	deep   []int32 // by rank: links to the top
+
+	seen  []uint32 // by rank, in the search
+	turn  uint32
+	cost  []uint64
+	level []int32 // by rank: upward links from where the search began
+	via   []int32 // by rank: index in up of the channel from the switch below it
+	from  []int32 // by rank: the switch below it
+	queue []int32
+
+	below []int32 // by rank: receivers in the subtree
+	ports []fabric.PortID
+}
+
+// top is a switch that could be on top of a tree.
+type top struct {
+	rank   int32
+	sum    int32 // of the links down to the members
+	weight uint32
+}
+
+// treeShape is a tree: every switch but the top by its channel to its parent.
+type treeShape struct {
+	top   int32
+	nodes []int32 // ranks, parents before their children, the top first
+	via   []int32 // by node: index in up; -1 for the top
+	depth int32
+	load  uint64
+}
+
+func newTreeGrower(h *heights, balance bool) *treeGrower {
+	return &treeGrower{
+		h:       h,
+		balance: balance,
+		isIn:    make([]uint32, h.n),
+		common:  make([]uint64, h.words),
+		inTree:  make([]uint32, h.n),
+		deep:    make([]int32, h.n),
+		seen:    make([]uint32, h.n),
+		cost:    make([]uint64, h.n),
+		level:   make([]int32, h.n),
+		via:     make([]int32, h.n),
+		from:    make([]int32, h.n),
+		below:   make([]int32, h.n),
+	}
+}
+
+// tree is the one tree of group i.
+func (t *treeGrower) tree(g *Group, i uint32) ([]draft, error) {
+	if err := t.collect(g); err != nil {
+		return nil, err
+	}
+	ports := []fabric.PortID{}
+	if len(t.members) > 0 {
+		if err := t.chooseTops(g, i); err != nil {
+			return nil, err
+		}
+		for k, c := range t.tops {
+			t.grow(c.rank, i)
+			if k == 0 || t.grown.compare(&t.best) < 0 {
+				t.grown, t.best = t.best, t.grown
+			}
+		}
+		ports = slices.Clone(t.masks(g))
+	}
+	return []draft{{senders: g.Senders, ports: ports}}, nil
+}
+
+// collect lists the switches with members.
+func (t *treeGrower) collect(g *Group) error {
+	if t.nowIn++; t.nowIn == 0 {
+		clear(t.isIn)
+		t.nowIn = 1
+	}
+	t.members = t.members[:0]
+	for _, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
+		for _, p := range list {
+			at := terminal(t.h.f, p)
+			if at == fabric.NoPort {
+				return &RefusedError{Scheme: UpdnTree{}.Name(), Group: g.Name, Reason: fmt.Sprintf("member %s has no cable to a switch", t.h.f.PortName(p))}
+			}
+			if r := t.h.rank[t.h.f.Owner(at)]; t.isIn[r] != t.nowIn {
+				t.isIn[r] = t.nowIn
+				t.members = append(t.members, r)
+			}
+		}
+	}
+	return nil
+}
+
+// chooseTops lists the switches to try on top: above all members, and in sum
+// nearest to them.
+func (t *treeGrower) chooseTops(g *Group, group uint32) error {
+	h := t.h
+	for i, m := range t.members {
+		above := h.above[int(m)*h.words : (int(m)+1)*h.words]
+		if i == 0 {
+			copy(t.common, above)
+			continue
+		}
+		some := uint64(0)
+		for k := range t.common {
+			t.common[k] &= above[k]
+			some |= t.common[k]
+		}
+		if some == 0 {
+			return &RefusedError{Scheme: UpdnTree{}.Name(), Group: g.Name,
+				Reason: fmt.Sprintf("no switch is above all of its members' switches, from %q to %q, in the up*/down* order",
+					h.f.Node(h.at[t.members[0]]).Description, h.f.Node(h.at[m]).Description)}
+		}
+	}
+	t.tops = t.tops[:0]
+	for k, w := range t.common {
+		for ; w != 0; w &= w - 1 {
+			r := k*64 + bits.TrailingZeros64(w)
+			row := h.hops[r*h.n : (r+1)*h.n]
+			c := top{rank: int32(r)}
+			for _, m := range t.members {
+				c.sum += int32(row[m])
+			}
+			if t.balance {
+				c.weight = h.weight[r] + jitter(group, uint32(r))
+			}
+			t.offer(c)
+		}
+	}
+	return nil
+}
+
+// offer keeps c when it is among the best tops.
+func (t *treeGrower) offer(c top) {
+	i, _ := slices.BinarySearchFunc(t.tops, c, func(a, b top) int {
+		return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.weight, b.weight), cmp.Compare(a.rank, b.rank))
+	})
+	if i == tops {
+		return
+	}
+	if len(t.tops) == tops {
+		t.tops = t.tops[:tops-1]
+	}
+	t.tops = slices.Insert(t.tops, i, c)
+}
+
+// jitter is less than loadUnit, different for each group.
+func jitter(group, what uint32) uint32 {
+	x := group*0x9e3779b1 ^ what*0x85ebca6b
+	x ^= x >> 15
+	x *= 0xc2b2ae35
+	return (x >> 13) % loadUnit
+}
+
+// grow grows a tree below a top.
+func (t *treeGrower) grow(top int32, group uint32) {
+	if t.now++; t.now == 0 {
+		clear(t.inTree)
+		t.now = 1
+	}
+	h := t.h
+	row := h.hops[int(top)*h.n : (int(top)+1)*h.n]
+	slices.SortFunc(t.members, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(row[a], row[b]), cmp.Compare(a, b))
+	})
+	x := &t.grown
+	*x = treeShape{top: top, nodes: append(x.nodes[:0], top), via: append(x.via[:0], -1)}
+	t.inTree[top] = t.now
+	t.deep[top] = 0
+	for _, m := range t.members {
+		if t.inTree[m] == t.now {
+			continue
+		}
+		load := t.join(m, row, group)
+		x.load += load
+	}
+	// A top that is no member and has one branch only is not needed.
+	drop := 0
+	for t.isIn[x.nodes[drop]] != t.nowIn && drop+1 < len(x.nodes) && t.onlyChild(drop) {
+		drop++
+	}
+	for _, r := range x.nodes[drop:] {
+		x.depth = max(x.depth, t.deep[r]-int32(drop))
+	}
+	x.nodes = slices.Delete(x.nodes, 0, drop)
+	x.via = slices.Delete(x.via, 0, drop)
+	x.via[0] = -1
+	x.top = x.nodes[0]
+}
+
+// onlyChild says whether the nodes after i, the top, all hang on the one that
+// follows it.
+func (t *treeGrower) onlyChild(i int) bool {
+	x := &t.grown
+	for k, via := range x.via {
+		if k > i+1 && t.h.up[via] == x.nodes[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// join connects member m to the tree below a top whose row of hops is given, by
+// the shortest upward path, and of several by the one to the node nearest to
+// the top, then by the least load. It returns the load of the path.
+func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
+	if t.turn++; t.turn == 0 {
+		clear(t.seen)
+		t.turn = 1
+	}
+	h := t.h
+	t.seen[m] = t.turn
+	t.cost[m] = 0
+	t.queue = append(t.queue[:0], m)
+	hit, hitVia, hitFrom := int32(-1), int32(0), int32(0)
+	var hitCost uint64
+	for start, level := 0, int32(1); hit < 0; level++ {
+		end := len(t.queue)
+		for _, v := range t.queue[start:end] {
+			for e := h.first[v]; e < h.first[v+1]; e++ {
+				u := h.up[e]
+				if row[u] == fabric.Unreachable {
+					continue
+				}
+				cost := t.cost[v]
+				if t.balance {
+					cost += uint64(h.load[h.port[e]] + h.weight[u] + jitter(group, uint32(e)))
+				}
+				switch {
+				case t.inTree[u] == t.now:
+					if hit < 0 || cmp.Or(cmp.Compare(t.deep[u], t.deep[hit]), cmp.Compare(cost, hitCost)) < 0 {
+						hit, hitVia, hitFrom, hitCost = u, e, v, cost
+					}
+				case t.seen[u] != t.turn:
+					t.seen[u] = t.turn
+					t.queue = append(t.queue, u)
+					t.level[u] = level
+					t.cost[u], t.via[u], t.from[u] = cost, e, v
+				case t.level[u] == level && cost < t.cost[u]:
+					t.cost[u], t.via[u], t.from[u] = cost, e, v
+				}
+			}
+		}
+		start = end
+	}
+	x := &t.grown
+	for u, e, v := hit, hitVia, hitFrom; ; {
+		t.inTree[v] = t.now
+		t.deep[v] = t.deep[u] + 1
+		x.nodes = append(x.nodes, v)
+		x.via = append(x.via, e)
+		if v == m {
+			return hitCost
+		}
+		u, e, v = v, t.via[v], t.from[v]
+	}
+}
+
+// compare says which tree is better: the one with fewer links, then the
+// shallower, then the one on less loaded links.
+func (x *treeShape) compare(y *treeShape) int {
+	return cmp.Or(cmp.Compare(len(x.nodes), len(y.nodes)), cmp.Compare(x.depth, y.depth), cmp.Compare(x.load, y.load))
+}
+
+// masks is the ports of the best tree, ascending, those with receivers behind
+// them.
+func (t *treeGrower) masks(g *Group) []fabric.PortID {
+	h, x := t.h, &t.best
+	for _, r := range x.nodes {
+		t.below[r] = 0
+	}
+	t.ports = t.ports[:0]
+	for _, p := range g.Receivers {
+		at := terminal(h.f, p)
+		t.ports = append(t.ports, at)
+		t.below[h.rank[h.f.Owner(at)]]++
+	}
+	all := int32(len(g.Receivers))
+	for i := len(x.nodes) - 1; i > 0; i-- {
+		e := x.via[i]
+		n := t.below[x.nodes[i]]
+		t.below[h.up[e]] += n
+		if n < all {
+			t.ports = append(t.ports, h.port[e])
+		}
+		if n > 0 {
+			t.ports = append(t.ports, h.f.Peer(h.port[e]))
+		}
+	}
+	slices.Sort(t.ports)
+	return t.ports
+}
+
+var _ drafter = UpdnTree{}

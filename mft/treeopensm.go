@@ -1,0 +1,195 @@
+package mft
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// OpenSM gives each group the tree that OpenSM makes with the hops of its
+// minhop engine (osm_mcast_mgr.c), to compare with. It is exact for every
+// sender, and promises nothing about credit loops.
+//
+// The root is a switch from which the farthest member is nearest, counting one
+// hop more for a switch with hosts in the group, unless its own port 0 is a
+// member, too. Of equal ones it is the first in OpenSM's table of switches,
+// which is sorted by GUIDs as the machine reads their big-endian bytes: on
+// little-endian machines, and so here, by the last byte first. From the root on
+// every switch takes, for each member, the lowest of its ports on a shortest
+// path to the member's switch. There is no balancing.
+//
+// OpenSM treats senders that are no receivers like all other members, so that
+// they get copies; Plan.Notes says for how many groups.
+type OpenSM struct{}
+
+// opensmDepth is the depth from which on OpenSM gives up (ERR 0A21).
+const opensmDepth = 64
+
+// Name is "opensm".
+func (OpenSM) Name() string { return "opensm" }
+
+// Build takes O(switches x switches with members) for each group.
+func (o OpenSM) Build(ctx context.Context, r *lft.Routing, groups []Group, opt Options) (*Plan, error) {
+	return build(ctx, o, r, groups, opt)
+}
+
+func (OpenSM) atLeast(*lft.Routing, *Group) int { return 1 }
+
+func (o OpenSM) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
+	order := opensmOrder(r.Fabric)
+	dist := r.Fabric.Distances()
+	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
+		t := opensmTree{f: r.Fabric, dist: dist, order: order, isIn: make([]bool, r.Fabric.NumPorts())}
+		return func(g *Group) ([]draft, error) {
+			ports, err := t.grow(g)
+			if err != nil {
+				return nil, err
+			}
+			return []draft{{senders: g.Senders, ports: ports}}, nil
+		}
+	})
+}
+
+// notes says where senders get copies.
+func (OpenSM) notes(_ *lft.Routing, groups []Group) []string {
+	n := 0
+	for i := range groups {
+		for _, s := range groups[i].Senders {
+			if _, is := slices.BinarySearch(groups[i].Receivers, s); !is {
+				n++
+				break
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("in %d groups OpenSM sends copies to members that only send", n)}
+}
+
+// opensmOrder is the switches as OpenSM's table has them.
+func opensmOrder(f *fabric.Fabric) []fabric.NodeID {
+	list := make([]fabric.NodeID, f.NumSwitches())
+	for s := range list {
+		list[s] = fabric.NodeID(s)
+	}
+	slices.SortFunc(list, func(a, b fabric.NodeID) int {
+		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(a).GUID)), bits.ReverseBytes64(uint64(f.Node(b).GUID)))
+	})
+	return list
+}
+
+// opensmTree grows trees: scratch of one worker.
+type opensmTree struct {
+	f       *fabric.Fabric
+	dist    *fabric.HopMatrix
+	order   []fabric.NodeID
+	targets []opensmTarget
+	ports   []fabric.PortID
+	isIn    []bool // by PortID
+}
+
+// opensmTarget is a switch with members.
+type opensmTarget struct {
+	s    fabric.NodeID
+	hops int32 // 1 when its members are hosts only
+}
+
+func (t *opensmTree) grow(g *Group) ([]fabric.PortID, error) {
+	refuse := func(format string, args ...any) error {
+		return &RefusedError{Scheme: OpenSM{}.Name(), Group: g.Name, Reason: fmt.Sprintf(format, args...)}
+	}
+	t.ports = t.ports[:0]
+	for _, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
+		for _, p := range list {
+			at := terminal(t.f, p)
+			if at == fabric.NoPort {
+				return nil, refuse("member %s has no cable to a switch", t.f.PortName(p))
+			}
+			t.ports = append(t.ports, at)
+		}
+	}
+	if len(t.ports) == 0 {
+		return []fabric.PortID{}, nil
+	}
+	slices.Sort(t.ports)
+	t.ports = slices.Compact(t.ports)
+	t.targets = t.targets[:0]
+	for _, p := range t.ports {
+		s := t.f.Owner(p)
+		if n := len(t.targets); n == 0 || t.targets[n-1].s != s {
+			t.targets = append(t.targets, opensmTarget{s, 1})
+		}
+		if t.f.Num(p) == fabric.ManagementPort {
+			t.targets[len(t.targets)-1].hops = 0
+		}
+	}
+	root, least := fabric.NoNode, int32(0)
+	for _, s := range t.order {
+		row := t.dist.To(s)
+		most := int32(0)
+		for _, x := range t.targets {
+			most = max(most, int32(row[x.s])+x.hops)
+		}
+		if root == fabric.NoNode || most < least {
+			root, least = s, most
+		}
+	}
+	for _, p := range t.ports {
+		t.isIn[p] = true
+	}
+	var reason string
+	for _, x := range t.targets {
+		if reason == "" {
+			reason = t.join(root, x.s)
+		}
+	}
+	for _, p := range t.ports {
+		t.isIn[p] = false
+	}
+	if reason != "" {
+		return nil, refuse("%s", reason)
+	}
+	slices.Sort(t.ports)
+	return slices.Clone(t.ports), nil
+}
+
+// join adds the links of the path from the root to a switch, and says why there
+// is none.
+func (t *opensmTree) join(root, to fabric.NodeID) string {
+	dist := t.dist.To(to)
+	if dist[root] == fabric.Unreachable {
+		return fmt.Sprintf("no path from switch %q to switch %q", t.f.Node(root).Description, t.f.Node(to).Description)
+	}
+	if dist[root] >= opensmDepth-1 {
+		return fmt.Sprintf("the tree is %d switches deep, and OpenSM gives up at %d", int(dist[root])+1, opensmDepth)
+	}
+	for s := root; s != to; {
+		ports, next := t.f.SwitchLinks(s)
+		i := 0
+		for dist[next[i]]+1 != dist[s] {
+			i++
+		}
+		t.add(ports[i])
+		t.add(t.f.Peer(ports[i]))
+		s = next[i]
+	}
+	return ""
+}
+
+func (t *opensmTree) add(p fabric.PortID) {
+	if !t.isIn[p] {
+		t.isIn[p] = true
+		t.ports = append(t.ports, p)
+	}
+}
+
+var (
+	_ drafter = OpenSM{}
+	_ noter   = OpenSM{}
+)
