@@ -53,7 +53,7 @@ func BenchmarkCertificateCheck(b *testing.B) {
 	f, tables := benchmarkFabric(b, 24)
 	c := mustCheck(b, f, tables, Options{}).Certificate()
 	for b.Loop() {
-		if err := c.Check(f, tables); err != nil {
+		if err := c.Check(f, tables, nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

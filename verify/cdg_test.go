@@ -117,7 +117,7 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, _ := p.graphs(w)
+	g := p.waits(w).unicast
 	members := g.components()[0]
 	if cycle, exact := g.shortestCycle(members, 100); len(cycle) != 600 || exact {
 		t.Errorf("%d channels, exact %t", len(cycle), exact)

@@ -28,8 +28,8 @@ import (
 //
 // and one for each channel: the GUID of the node that the channel leaves, the
 // port, the VL and the number, in ascending order. It is bound to the nodes
-// and cables of the fabric. LIDs and tables may change as long as the numbers
-// hold.
+// and cables of the fabric. LIDs, tables, SL-to-VL tables and path SLs may
+// change as long as the numbers hold.
 type Certificate struct {
 	// Management says that the proof covers packets to and from port 0 of
 	// switches too, and not only those between CA and router ports.
@@ -70,45 +70,35 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 
 // certificateProof is what a Certificate is made of.
 type certificateProof struct {
-	plan       *plan
 	management bool
 	graph      *graph
 	order      []int32 // channels, each after those that depend on it
 	used       []bool  // by channel
 }
 
-func (p *plan) proof(management bool, g *graph, order []int32, w *worker) *certificateProof {
-	used := make([]bool, p.count())
-	for ch := range used {
-		used[ch] = w.records[ch*w.stride] > 0
-		if management {
-			used[ch] = used[ch] || w.used[ch] || slices.ContainsFunc(g.row(int32(ch)), func(set uint64) bool { return set != 0 })
-		}
-	}
-	return &certificateProof{plan: p, management: management, graph: g, order: order, used: used}
-}
-
 // Certificate proves that there is no credit loop; nil when there is one. It
 // covers management traffic too unless that adds a credit loop. The numbers
 // are the lengths of the longest chains of dependencies that end in a
-// channel, so that those of CAs are 0.
+// channel, so that those of CAs are 0, on whatever VL.
 func (r *Result) Certificate() *Certificate {
 	if r.proof == nil {
 		return nil
 	}
-	p, f := r.proof.plan, r.proof.plan.f
-	c := &Certificate{Management: r.proof.management, VLs: p.vls, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
+	g, f := r.proof.graph, r.proof.graph.f
+	c := &Certificate{Management: r.proof.management, VLs: g.vls, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
 	add := func(port fabric.PortID, vl fabric.VL, number int32) {
 		c.Channels = append(c.Channels, NumberedChannel{f.Node(f.Owner(port)).GUID, f.Num(port), vl, number})
 	}
-	for ch, level := range r.proof.graph.levels(r.proof.order) {
+	for ch, level := range g.levels(r.proof.order) {
 		if r.proof.used[ch] {
-			port, vl := p.portVL(int32(ch))
+			port, vl := g.portVL(int32(ch))
 			add(port, vl, level+1) // above the CAs' channels into the switches
 		}
 	}
 	for _, port := range f.CAPorts() {
-		add(port, 0, 0)
+		for vl := range g.vls {
+			add(port, fabric.VL(vl), 0)
+		}
 	}
 	slices.SortFunc(c.Channels, NumberedChannel.compare)
 	return c

@@ -77,7 +77,7 @@ func TestCertificateTampered(t *testing.T) {
 					y.Number = x.Number
 				}
 				var bad *DependencyError
-				err := c.Check(f, tables)
+				err := c.Check(f, tables, nil, nil)
 				if !errors.As(err, &bad) {
 					t.Fatalf("numbers of %s and %s wrong: %v", f.PortName(a), f.PortName(b), err)
 				}
@@ -91,7 +91,7 @@ func TestCertificateTampered(t *testing.T) {
 			c := *good
 			c.Channels = slices.Delete(slices.Clone(good.Channels), at[a], at[a]+1)
 			var bad *DependencyError
-			if err := c.Check(f, tables); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
+			if err := c.Check(f, tables, nil, nil); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
 				t.Errorf("channel %s left out: %v", f.PortName(a), err)
 			}
 		}
@@ -117,27 +117,27 @@ func TestCertificateOtherTables(t *testing.T) {
 	xy := func(fabric.LID) bool { return false }
 	tables := xyTables(t, f, 4, 4, xy)
 	c := mustCheck(t, f, tables, Options{}).Certificate()
-	if err := c.Check(f, tables); err != nil {
+	if err := c.Check(f, tables, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	lid := f.LID(f.Peer(f.Port(15, 5))) // of the host at (3,3)
 	turned := cloneTables(f, tables)
 	turned.Row(0)[lid] = 2 // from (0,0) north first, then east as ever
 	var bad *DependencyError
-	if err := c.Check(f, turned); !errors.As(err, &bad) || bad.LID != lid {
+	if err := c.Check(f, turned, nil, nil); !errors.As(err, &bad) || bad.LID != lid {
 		t.Errorf("a turn from y to x: %v", err)
 	}
 	// The same tables on other cabling.
 	g := xMesh(t, 4, 5, 0)
-	if err := c.Check(g, xyTables(t, g, 4, 5, xy)); err == nil || !strings.Contains(err.Error(), "other nodes or cables") {
+	if err := c.Check(g, xyTables(t, g, 4, 5, xy), nil, nil); err == nil || !strings.Contains(err.Error(), "other nodes or cables") {
 		t.Errorf("other fabric: %v", err)
 	}
-	if err := c.Check(f, lft.NewTables(3, 9)); err == nil {
+	if err := c.Check(f, lft.NewTables(3, 9), nil, nil); err == nil {
 		t.Error("tables of 3 switches pass")
 	}
 	// Other LIDs do not matter as long as the numbers hold.
 	h := numberAtRandom(t, rand.New(rand.NewPCG(1, 1)), f)
-	if err := c.Check(h, xyTables(t, h, 4, 4, xy)); err != nil {
+	if err := c.Check(h, xyTables(t, h, 4, 4, xy), nil, nil); err != nil {
 		t.Errorf("other LIDs: %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestCertificateNonsense(t *testing.T) {
 	} {
 		cert := mustCheck(t, f, tables, Options{}).Certificate()
 		c.change(cert)
-		if err := cert.Check(f, tables); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := cert.Check(f, tables, nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("want %q: %v", c.want, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestCertificateUnicastOnly(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	c.Management = true
-	if err := c.Check(f, tables); err == nil {
+	if err := c.Check(f, tables, nil, nil); err == nil {
 		t.Error("a certificate of unicast traffic passes for management traffic")
 	}
 }
@@ -253,6 +253,6 @@ func FuzzReadCertificate(f *testing.F) {
 			t.Errorf("written again:\n%s\nwas\n%s", got, data)
 		}
 		// Whatever it says, checking must come to an end without a panic.
-		_ = c.Check(fab, tables)
+		_ = c.Check(fab, tables, nil, nil)
 	})
 }

@@ -204,7 +204,7 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 }
 
 // reportCreditLoops looks for a witness of each credit loop.
-func (p *plan) reportCreditLoops(r *Result, unicast *graph, loops [][]int32, all *graph, mgmtLoops [][]int32, opt Options) {
+func (p *plan) reportCreditLoops(r *Result, d *waits, loops, mgmtLoops [][]int32, opt Options) {
 	c := newCollector(r, opt.Witnesses)
 	inLoop := make(map[int32]bool)
 	for _, members := range loops {
@@ -212,7 +212,7 @@ func (p *plan) reportCreditLoops(r *Result, unicast *graph, loops [][]int32, all
 			inLoop[ch] = true
 		}
 		c.add(CreditLoop, int64(len(members)), func(f *Finding) {
-			p.creditLoop(f, unicast, members, cycleBudget/min(len(loops), opt.Witnesses))
+			d.creditLoop(f, d.unicast, members, cycleBudget/min(len(loops), opt.Witnesses))
 			r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
 		})
 	}
@@ -222,18 +222,18 @@ func (p *plan) reportCreditLoops(r *Result, unicast *graph, loops [][]int32, all
 			continue
 		}
 		c.add(ManagementCreditLoop, int64(len(members)), func(f *Finding) {
-			p.creditLoop(f, all, members, cycleBudget/min(len(mgmtLoops), opt.Witnesses))
+			d.creditLoop(f, d.all, members, cycleBudget/min(len(mgmtLoops), opt.Witnesses))
 		})
 	}
 	c.close()
 }
 
 // creditLoop describes one strongly connected component.
-func (p *plan) creditLoop(f *Finding, g *graph, members []int32, budget int) {
+func (d *waits) creditLoop(f *Finding, g *graph, members []int32, budget int) {
 	cycle, exact := g.shortestCycle(members, budget)
 	for i, ch := range cycle {
-		lid := p.closes(ch, cycle[(i+1)%len(cycle)], f.Rule == CreditLoop)
-		f.Witness = append(f.Witness, p.hop(ch, lid))
+		lid := d.closes(ch, cycle[(i+1)%len(cycle)], f.Rule == CreditLoop)
+		f.Witness = append(f.Witness, g.hop(ch, lid))
 	}
 	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
 	found := "shortest"

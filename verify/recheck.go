@@ -29,27 +29,35 @@ func (e *DependencyError) Error() string {
 		e.LID, e.in, number(e.In), e.out, number(e.Out))
 }
 
-// Check proves the certificate against tables: that it is of this fabric, and
-// that its number increases along every dependency which the traffic it
-// covers makes. It trusts nothing, finds the dependencies by itself in the
-// plainest way, and takes O(switches x LIDs) time. It returns a
+// Check proves the certificate against tables, with SL-to-VL tables and path SLs
+// as in Options: that it is of this fabric, and that its number increases along
+// every dependency which the traffic it covers makes. It trusts nothing, finds
+// the dependencies by itself in the plainest way, and takes O(switches x LIDs)
+// time, with SL-to-VL tables for each SL that is in use. It returns a
 // *DependencyError for a dependency along which the number does not increase.
 //
 // Packets that are dropped or go round make no dependency: a certificate can
 // hold for tables that are wrong in other ways, which Check the function
 // tells.
-func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables) error {
+func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, pathSLs *lft.PathSLs) error {
 	if t.Switches() != f.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
 	}
 	k := &recheck{
 		f: f, t: t,
-		number:  make([]int32, f.NumPorts()),
+		vls:     c.VLs,
+		number:  make([]int32, f.NumPorts()*c.VLs),
 		first:   make([]fabric.LID, f.NumPorts()),
 		sources: make([]int, f.NumSwitches()),
 		port:    make([]fabric.PortID, f.NumSwitches()),
 		peer:    make([]fabric.PortID, f.NumSwitches()),
 		state:   make([]uint8, f.NumSwitches()),
+	}
+	switch {
+	case sl2vl == nil && c.VLs != 1:
+		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
+	case sl2vl != nil && sl2vl.VLs() > c.VLs:
+		return fmt.Errorf("the certificate is of %d VLs, and the SL-to-VL tables use %d", c.VLs, sl2vl.VLs())
 	}
 	if err := k.numbers(c); err != nil {
 		return err
@@ -59,14 +67,27 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables) error {
 			k.sources[n]++
 		}
 	}
+	var lanes *recheckLanes
+	if sl2vl != nil {
+		lanes = newRecheckLanes(k, sl2vl, pathSLs)
+	}
 	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
 		owner := f.LIDPort(lid)
 		if owner == fabric.NoPort || f.IsSwitch(f.Owner(owner)) && (!c.Management || f.Num(owner) != fabric.ManagementPort) {
 			continue
 		}
-		if err := k.destination(lid, owner, c.Management); err != nil {
+		var err error
+		if lanes != nil {
+			err = lanes.destination(lid, owner, c.Management)
+		} else {
+			err = k.destination(lid, owner, c.Management)
+		}
+		if err != nil {
 			return err
 		}
+	}
+	if lanes != nil {
+		return nil
 	}
 	return k.fromCAs()
 }
@@ -75,7 +96,8 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables) error {
 type recheck struct {
 	f       *fabric.Fabric
 	t       *lft.Tables
-	number  []int32      // by PortID of the channel's port; -1 for none
+	vls     int
+	number  []int32      // by PortID of the channel's port and VL; -1 for none
 	first   []fabric.LID // by PortID: one for which CAs on the switch take the port first
 	sources []int        // by switch: CA and router ports cabled to it
 
@@ -101,9 +123,6 @@ func (k *recheck) numbers(c *Certificate) error {
 	if FabricHash(f) != c.Fabric {
 		return errors.New("the certificate is of a fabric with other nodes or cables")
 	}
-	if c.VLs != 1 {
-		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
-	}
 	for port := range k.number {
 		k.number[port] = -1
 	}
@@ -117,13 +136,14 @@ func (k *recheck) numbers(c *Certificate) error {
 			return fmt.Errorf("the certificate numbers a channel of port %d of %q (%s), which has no cable", ch.Port, node.Description, ch.GUID)
 		}
 		port := f.Port(n, ch.Port)
-		if ch.VL != 0 || ch.Number < 0 {
-			return fmt.Errorf("the certificate gives %s VL %d the number %d: want VL 0 and numbers from 0 on", f.PortName(port), ch.VL, ch.Number)
+		if int(ch.VL) >= k.vls || ch.Number < 0 {
+			return fmt.Errorf("the certificate gives %s VL %d the number %d: want VL 0 to %d and numbers from 0 on", f.PortName(port), ch.VL, ch.Number, k.vls-1)
 		}
-		if k.number[port] >= 0 {
+		at := &k.number[int(port)*k.vls+int(ch.VL)]
+		if *at >= 0 {
 			return fmt.Errorf("the certificate numbers %s VL %d twice", f.PortName(port), ch.VL)
 		}
-		k.number[port] = ch.Number
+		*at = ch.Number
 	}
 	return nil
 }
@@ -212,7 +232,7 @@ func (k *recheck) fromCAs() error {
 			if k.first[out] == 0 || f.Peer(out) == port {
 				continue
 			}
-			if err := k.increases(port, out, k.first[out]); err != nil {
+			if err := k.increases(port, 0, out, 0, k.first[out]); err != nil {
 				return err
 			}
 		}
@@ -233,7 +253,7 @@ func (k *recheck) follow(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) e
 		if k.port[s] == owner { // port 0 of the switch
 			return nil
 		}
-		if err := k.increases(port, k.port[s], lid); err != nil {
+		if err := k.increases(port, 0, k.port[s], 0, lid); err != nil {
 			return err
 		}
 	}
@@ -241,12 +261,13 @@ func (k *recheck) follow(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) e
 }
 
 // increases checks one dependency: packets for lid hold in and wait for out.
-func (k *recheck) increases(in, out fabric.PortID, lid fabric.LID) error {
-	if a, b := k.number[in], k.number[out]; a >= 0 && a < b {
+func (k *recheck) increases(in fabric.PortID, inVL fabric.VL, out fabric.PortID, outVL fabric.VL, lid fabric.LID) error {
+	number := func(p fabric.PortID, vl fabric.VL) int32 { return k.number[int(p)*k.vls+int(vl)] }
+	if a, b := number(in, inVL), number(out, outVL); a >= 0 && a < b {
 		return nil
 	}
-	channel := func(p fabric.PortID) NumberedChannel {
-		return NumberedChannel{k.f.Node(k.f.Owner(p)).GUID, k.f.Num(p), 0, k.number[p]}
+	channel := func(p fabric.PortID, vl fabric.VL) NumberedChannel {
+		return NumberedChannel{k.f.Node(k.f.Owner(p)).GUID, k.f.Num(p), vl, number(p, vl)}
 	}
-	return &DependencyError{In: channel(in), Out: channel(out), LID: lid, in: k.f.PortName(in), out: k.f.PortName(out)}
+	return &DependencyError{In: channel(in, inVL), Out: channel(out, outVL), LID: lid, in: k.f.PortName(in), out: k.f.PortName(out)}
 }

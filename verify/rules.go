@@ -53,6 +53,8 @@ type Rule struct {
 const (
 	UnicastUnreachable      = "unicast-unreachable"
 	Misdelivered            = "misdelivered"
+	SLDropped               = "sl-dropped"
+	ManagementSLDropped     = "management-sl-dropped"
 	UnicastLoop             = "unicast-loop"
 	CreditLoop              = "credit-loop"
 	ManagementLoop          = "management-loop"
@@ -81,6 +83,10 @@ cables join the two ports no table can help: look for a missing cable.`},
 LID, which drops it. The usual cause is a table that is older than the cabling:
 two cables were swapped, or LIDs were assigned anew. These pairs are among the
 unreachable ones. There is one finding for each LID.`},
+	{SLDropped, Error, "pairs", "packets are dropped because their SL has no VL at a port on the way", `The SL-to-VL table of a port on the way has VL 15 for the SL of the path, which
+discards the packets (IBA 7.6.6). These pairs are among the unreachable ones.
+There is one finding for each LID and SL. Give the SL a VL there, or the path
+another SL. Without path SLs such an SL counts as one that nobody uses.`},
 	{UnicastLoop, Error, "pairs", "packets for a LID go round in a circle", `The tables send packets for the LID round a cycle of switches. InfiniBand has no
 hop limit inside a subnet: they circulate until the head of queue or switch
 lifetime limit drops them, and take the links from everybody else until then.
@@ -110,6 +116,8 @@ the LID of a switch. Subnet management itself uses directed routes and still
 works, but everything on LID routes does not: performance counters (PerfMgt),
 baseboard management, traps, SA queries from a manager on a switch. There is
 one finding for each LID.`},
+	{ManagementSLDropped, Warning, "pairs", "management packets are dropped because their SL has no VL", `As sl-dropped, for packets from port 0 of a switch to any LID, or from any port
+to the LID of a switch.`},
 	{ManagementCreditLoop, Warning, "channels", "management traffic closes a circle of credits", `Traffic between CAs alone has no such circle, but together with packets to and
 from port 0 of switches there is one. On VL15 management packets need no
 credits; performance management and SA queries (GMPs) take a data VL. They are

@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,12 @@ import (
 
 // Options are the choices of Check.
 type Options struct {
+	// SL2VL is the SL-to-VL tables of the fabric; nil puts everything on one
+	// VL.
+	SL2VL *lft.SL2VL
+	// PathSLs is the SL of each path; nil means that any path may have any
+	// SL. It says nothing without SL2VL.
+	PathSLs *lft.PathSLs
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
 	Workers int
@@ -49,8 +56,8 @@ const (
 )
 
 // Check examines the tables t of fabric f, in which every switch has a row by
-// its NodeID, for all LIDs of f. Everything travels on one VL. It takes
-// O(switches x LIDs) time. Besides what it needs for each channel it keeps up
+// its NodeID, for all LIDs of f. It takes O(switches x LIDs) time, with SL-to-VL
+// tables for each SL that is in use. Besides what it needs for each channel it keeps up
 // to five bytes for each pair of switches, and less in fabrics where that
 // would be more than 256 MB.
 //
@@ -62,6 +69,12 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	}
 	if len(f.CAPorts()) > maxSources {
 		return nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
+	}
+	if s := opt.SL2VL; s != nil && s.Fabric().NumPorts() != f.NumPorts() {
+		return nil, fmt.Errorf("SL-to-VL tables of %d ports for a fabric of %d", s.Fabric().NumPorts(), f.NumPorts())
+	}
+	if s := opt.PathSLs; s != nil && s.Switches() != f.NumSwitches() {
+		return nil, fmt.Errorf("path SLs of %d switches for a fabric of %d", s.Switches(), f.NumSwitches())
 	}
 	if opt.Workers <= 0 {
 		opt.Workers = runtime.GOMAXPROCS(0)
@@ -82,10 +95,21 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 		Findings: []Finding{},
 	}
 	p.summarize(r, w)
-	g, all := p.graphs(w)
-	loops, mgmtLoops := p.judge(r, g, all, w)
+	var d *waits
+	if opt.SL2VL == nil {
+		d = p.waits(w)
+	} else {
+		l := newLanes(p, opt.SL2VL, opt.PathSLs)
+		v, err := l.run(ctx, opt.Workers)
+		if err != nil {
+			return nil, err
+		}
+		d = l.waits(v)
+		l.summarizeLosses(r, v, opt)
+	}
+	loops, mgmtLoops := p.judge(r, d)
 	p.report(r, w, opt)
-	p.reportCreditLoops(r, g, loops, all, mgmtLoops, opt)
+	p.reportCreditLoops(r, d, loops, mgmtLoops, opt)
 	r.settle()
 	return r, nil
 }
@@ -223,39 +247,59 @@ func (p *plan) lids(port fabric.PortID) int64 {
 	return 1 << p.f.LMC(port)
 }
 
-// graphs takes the dependencies out of the records: of unicast traffic, and
-// of unicast and management traffic together.
-func (p *plan) graphs(w *worker) (unicast, all *graph) {
-	size := p.count() * p.words
-	unicast = &graph{channels: p.channels, deps: make([]uint64, size)}
-	all = &graph{channels: p.channels, deps: make([]uint64, size)}
-	for ch := range p.count() {
-		copy(unicast.row(int32(ch)), w.records[ch*w.stride+1:(ch+1)*w.stride])
+// waits is what packets hold and wait for: unicast packets, and those together
+// with management packets.
+type waits struct {
+	unicast, all         *graph
+	usedUnicast, usedAll []bool // by channel
+	// closes is the lowest LID whose packets hold channel a while they wait
+	// for b; unicast says that only packets between CA and router ports count.
+	closes func(a, b int32, unicast bool) fabric.LID
+}
+
+// waits takes the dependencies on one VL out of the records.
+func (p *plan) waits(w *worker) *waits {
+	n := p.count()
+	d := &waits{
+		unicast:     &graph{channels: p.channels, deps: make([]uint64, n*p.words)},
+		all:         &graph{channels: p.channels, deps: make([]uint64, n*p.words)},
+		usedUnicast: make([]bool, n),
+		usedAll:     make([]bool, n),
+		closes:      p.closes,
 	}
-	for i := range all.deps {
-		all.deps[i] = unicast.deps[i] | w.idle[i]
+	for ch := range n {
+		copy(d.unicast.row(int32(ch)), w.records[ch*w.stride+1:(ch+1)*w.stride])
+		d.usedUnicast[ch] = w.records[ch*w.stride] > 0
+		d.usedAll[ch] = d.usedUnicast[ch] || w.used[ch]
 	}
-	return unicast, all
+	for i := range d.all.deps {
+		d.all.deps[i] = d.unicast.deps[i] | w.idle[i]
+	}
+	for ch := range n {
+		d.usedAll[ch] = d.usedAll[ch] || slices.ContainsFunc(d.all.row(int32(ch)), func(set uint64) bool { return set != 0 })
+	}
+	return d
 }
 
 // judge looks for credit loops, and keeps what a certificate needs.
-func (p *plan) judge(r *Result, unicast, all *graph, w *worker) (loops, mgmtLoops [][]int32) {
-	r.CreditLoops.VLs = p.vls
+func (p *plan) judge(r *Result, d *waits) (loops, mgmtLoops [][]int32) {
+	unicast, all := d.unicast, d.all
+	r.CreditLoops.VLs = unicast.vls
 	r.CreditLoops.Cycles = [][]Hop{}
 	r.CreditLoops.Dependencies = unicast.dependencies()
-	for at := 0; at < w.count()*w.stride; at += w.stride {
-		if w.records[at] > 0 {
+	for _, used := range d.usedUnicast {
+		if used {
 			r.CreditLoops.Channels++
 		}
 	}
 	if order, ok := all.order(); ok {
-		r.proof = p.proof(true, all, order, w)
+		r.proof = &certificateProof{management: true, graph: all, order: order, used: d.usedAll}
 		return nil, nil
 	}
 	mgmtLoops = all.components()
 	r.Management.CreditLoops = len(mgmtLoops)
 	if order, ok := unicast.order(); ok {
-		r.proof = p.proof(false, unicast, order, w)
+		r.proof = &certificateProof{management: false, graph: unicast, order: order, used: d.usedUnicast}
 		return nil, mgmtLoops
 	}
 	loops = unicast.components()
@@ -264,8 +308,8 @@ func (p *plan) judge(r *Result, unicast, all *graph, w *worker) (loops, mgmtLoop
 }
 
 // hop names a channel, and a LID that packets on it are for.
-func (p *plan) hop(ch int32, lid fabric.LID) Hop {
-	port, vl := p.portVL(ch)
-	n := p.f.Node(p.f.Owner(port))
-	return Hop{Switch: n.GUID, Name: n.Description, Port: p.f.Num(port), VL: vl, LID: lid}
+func (c *channels) hop(ch int32, lid fabric.LID) Hop {
+	port, vl := c.portVL(ch)
+	n := c.f.Node(c.f.Owner(port))
+	return Hop{Switch: n.GUID, Name: n.Description, Port: c.f.Num(port), VL: vl, LID: lid}
 }

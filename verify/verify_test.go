@@ -221,7 +221,7 @@ func compareCertificate(t testing.TB, s *slow, tables *lft.Tables, r *Result) {
 	if d := cmp.Diff(c, back); d != "" {
 		t.Errorf("certificate changed by writing and reading:\n%s", d)
 	}
-	if err := back.Check(s.f, tables); err != nil {
+	if err := back.Check(s.f, tables, nil, nil); err != nil {
 		t.Errorf("certificate does not hold: %v", err)
 	}
 	number := map[fabric.PortID]int32{}
