@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -16,6 +17,12 @@ import (
 type Options struct {
 	LIDs  lft.LIDOptions
 	Route lft.Options
+	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes; "" is what
+	// the engine needs, else identity when Route.VLs is more than 1, else one
+	// VL for all traffic.
+	SL2VL string
+	// Directions says which VL each direction has with scheme by-direction.
+	Directions mesh.Preset
 	// Stage, if not nil, is called when a stage begins: "route", "verify".
 	Stage func(name string)
 	// Progress, if not nil, is told how much of the verification is done. It
@@ -50,7 +57,8 @@ func (e *LIDError) Error() string { return "LIDs: " + e.Err.Error() }
 // Unwrap gives the cause.
 func (e *LIDError) Unwrap() error { return e.Err }
 
-// Run assigns LIDs, routes and verifies. Errors: a *LIDError, a
+// Run assigns LIDs, routes and verifies. Errors: a *LIDError, which holds a
+// *mesh.NotGridError where LIDs want a mesh and there is none, a
 // *lft.DomainError of the engine, and ctx's. Tables with findings are no
 // error: see Result.Verify.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
@@ -65,19 +73,23 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		return err
 	}
 	err := stage("route", &r.Seconds.Route, func() error {
-		g, err := lft.AssignLIDs(f, opt.LIDs)
+		g, err := assignLIDs(f, &opt)
 		if err != nil {
 			return &LIDError{err}
 		}
-		r.Routing, err = e.Route(ctx, g, opt.Route)
-		return err
+		if r.Routing, err = e.Route(ctx, g, opt.Route); err != nil {
+			return err
+		}
+		return addLanes(e, r.Routing, &opt)
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = stage("verify", &r.Seconds.Verify, func() error {
 		var err error
-		r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, verify.Options{Progress: opt.Progress})
+		r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, verify.Options{
+			SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Progress: opt.Progress,
+		})
 		return err
 	})
 	if err != nil {
@@ -87,4 +99,17 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		r.Verify.Regrade(verify.CreditLoop, verify.Warning)
 	}
 	return r, nil
+}
+
+// assignLIDs finds the mesh first where LIDs go by it.
+func assignLIDs(f *fabric.Fabric, opt *Options) (*fabric.Fabric, error) {
+	lids := opt.LIDs
+	if lids.Policy == lft.MeshLIDs {
+		g, err := mesh.Detect(f, mesh.DetectOptions{Origin: opt.Route.Origin, Dims: opt.Route.Dims})
+		if err != nil {
+			return nil, err
+		}
+		lids.Place = g.LIDs
+	}
+	return lft.AssignLIDs(f, lids)
 }

@@ -96,21 +96,22 @@ func TestInstallCommands(t *testing.T) {
 	for _, tc := range []struct {
 		dir  string
 		opt  WriteOptions
+		have []string
 		want []string
 	}{
-		{"out's", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{
+		{"out's", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{LFTsName, ConfigName}, []string{
 			"mkdir -p /etc/opensm/ibweave",
 			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
 			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
 			"opensm -F /etc/opensm/ibweave/opensm.conf",
 		}},
-		{"/etc/opensm/ibweave/", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{
+		{"/etc/opensm/ibweave/", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{ConfigName}, []string{
 			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
 			"opensm -F /etc/opensm/ibweave/opensm.conf",
 		}},
-		{"out", WriteOptions{InstallDir: "/x", Only: []fabric.NodeID{}}, nil},
+		{"out", WriteOptions{InstallDir: "/x"}, []string{LFTsName}, nil},
 	} {
-		if d := cmp.Diff(tc.want, InstallCommands(tc.dir, tc.opt)); d != "" {
+		if d := cmp.Diff(tc.want, InstallCommands(tc.dir, tc.have, tc.opt)); d != "" {
 			t.Error(d)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -30,6 +31,27 @@ var Engines = []Engine{
 		Engine:  lft.Minhop{},
 		Domain:  "any fabric",
 		Summary: "shortest paths, loads balanced over the whole fabric",
+	},
+	{
+		Engine:  mesh.XY{},
+		Aliases: []string{"dor"},
+		Domain:  "meshes, tori and hypercubes",
+		Summary: "dimension-order routing; rings of four switches or more take two VLs",
+	},
+	{
+		Engine:  mesh.NegativeFirst{},
+		Domain:  "meshes and hypercubes",
+		Summary: "all hops towards smaller coordinates first",
+	},
+	{
+		Engine:  mesh.WestFirst{},
+		Domain:  "meshes and hypercubes",
+		Summary: "hops towards smaller coordinates of the first dimension first",
+	},
+	{
+		Engine:  mesh.NorthLast{},
+		Domain:  "meshes and hypercubes",
+		Summary: "hops towards greater coordinates of the last dimension last",
 	},
 }
 

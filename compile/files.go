@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -23,6 +24,9 @@ const (
 	FDBsName        = "opensm.fdbs"
 	SubnetListName  = "opensm-subnet.lst"
 	TopologyName    = "fabric.ibnetdiscover"
+	SL2VLName       = "opensm-sl2vl.dump"
+	PathSLsName     = "path-sls.dump"
+	PairSLsName     = "path-sl.txt"
 	CertificateName = "certificate.txt"
 	ConfigName      = "opensm.conf"
 )
@@ -35,6 +39,12 @@ type WriteOptions struct {
 	InstallDir string
 	// Lean leaves the comments out of dumps.
 	Lean bool
+	// PairSLs writes the path SLs a second time, a line for each pair, as
+	// ibdmchk reads them.
+	PairSLs bool
+	// Force writes an opensm.conf for OpenSM's file engine even when that
+	// cannot bring in all that the proof needs.
+	Force bool
 	// Only restricts tables to these switches; nil means all. There is no
 	// opensm.conf then, since OpenSM would leave the other switches without
 	// tables.
@@ -76,14 +86,27 @@ func (r *Result) files(opt WriteOptions) []file {
 		{SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) }},
 		{TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
 	}
+	if s := r.Routing.SL2VL; s != nil {
+		files = append(files, file{SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s, tables) }})
+	}
+	if p := r.Routing.PathSLs; p != nil {
+		files = append(files, file{PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, p, tables) }})
+	}
+	if opt.PairSLs {
+		p := r.Routing.PathSLs
+		if p == nil {
+			p = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+		}
+		files = append(files, file{PairSLsName, func(w io.Writer) error { return dump.WriteIBDMPathSLs(w, f, p) }})
+	}
 	if c := r.Verify.Certificate(); c != nil {
 		files = append(files, file{CertificateName, func(w io.Writer) error {
 			_, err := c.WriteTo(w)
 			return err
 		}})
 	}
-	if opt.Only == nil {
-		files = append(files, file{ConfigName, func(w io.Writer) error { return r.writeConfig(w, opt) }})
+	if qos, err := r.QoSOptions(); opt.Only == nil && (err == nil || opt.Force) {
+		files = append(files, file{ConfigName, func(w io.Writer) error { return r.writeConfig(w, opt, qos) }})
 	}
 	return files
 }
@@ -95,8 +118,8 @@ func (r *Result) files(opt WriteOptions) []file {
 // LIDs come from guid2lid in OpenSM's cache directory (OSM_CACHE_DIR, else
 // /var/cache/opensm), for which there is no option. OpenSM reads it when it
 // starts; honor_guid2lid_file has it keep those LIDs when it takes over as a
-// standby, too.
-func (r *Result) writeConfig(w io.Writer, opt WriteOptions) error {
+// standby, too. qos is the lines that make the SL-to-VL tables.
+func (r *Result) writeConfig(w io.Writer, opt WriteOptions, qos []string) error {
 	f := r.Routing.Fabric
 	lmc, esp0 := uint8(0), "FALSE"
 	f.EndPorts(func(p fabric.PortID) {
@@ -114,16 +137,16 @@ lid_matrix_dump_file %s
 honor_guid2lid_file TRUE
 lmc %d
 lmc_esp0 %s
-`, r.Routing.Engine, filepath.Join(opt.InstallDir, GUID2LIDName),
-		filepath.Join(opt.InstallDir, LFTsName), filepath.Join(opt.InstallDir, LIDMatrixName), lmc, esp0)
+%s`, r.Routing.Engine, filepath.Join(opt.InstallDir, GUID2LIDName),
+		filepath.Join(opt.InstallDir, LFTsName), filepath.Join(opt.InstallDir, LIDMatrixName), lmc, esp0, strings.Join(append(qos, ""), "\n"))
 	return err
 }
 
-// InstallCommands are the shell commands that put a compiled directory where
-// its opensm.conf expects it and start OpenSM with it; none when the directory
-// has no opensm.conf.
-func InstallCommands(dir string, opt WriteOptions) []string {
-	if opt.Only != nil {
+// InstallCommands are the shell commands that put a compiled directory with
+// these files where its opensm.conf expects it and start OpenSM with it; none
+// when the directory has no opensm.conf.
+func InstallCommands(dir string, files []string, opt WriteOptions) []string {
+	if !slices.Contains(files, ConfigName) {
 		return nil
 	}
 	quote := func(s string) string {
@@ -153,6 +176,7 @@ func (opt *WriteOptions) manifestOptions(f *fabric.Fabric) map[string]any {
 	}
 	m["install-dir"] = opt.InstallDir
 	m["lean"] = opt.Lean
+	m["path-sl"] = opt.PairSLs
 	if opt.Only != nil {
 		only := []fabric.GUID{}
 		for _, s := range opt.Only {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -26,6 +25,8 @@ import (
 type audit struct {
 	topology    string
 	lfts        string
+	sl2vl       string // "" for none
+	pathSL      string // "" for none
 	certificate string // "" for none
 	lenient     bool
 	files       map[string]string // SHA-256 by path, as a manifest has them
@@ -47,7 +48,10 @@ loops and without credit loops?
 DIR is what compile wrote; its certificate is checked as well. Otherwise the
 tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
 opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text or
-opensm-subnet.lst. Forms are recognized by content, zstd and gzip as well; - is
+opensm-subnet.lst. SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
+prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
+tables everything is on one VL; with tables but no path SLs any path may have
+any SL. Forms are recognized by content, zstd and gzip as well; - is
 standard input.`,
 		Example: `  ibweave check tables
   ibweave check -t fabric.txt --lfts /var/log/opensm-lfts.dump
@@ -89,6 +93,8 @@ standard input.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`")
 	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
+	flags.StringVar(&in.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
+	flags.StringVar(&in.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
 	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.StringVar(&format, "format", "text", "text, json, sarif or junit")
@@ -115,9 +121,12 @@ func (in *audit) resolve(args []string) error {
 		if in.topology == "" || in.lfts == "" {
 			return usagef("check needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
 		}
-		return oneStdin(in.topology, in.lfts, in.certificate)
+		if in.pathSL != "" && in.sl2vl == "" {
+			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
+		}
+		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.certificate)
 	}
-	if in.topology != "" || in.lfts != "" {
+	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
 	dir := args[0]
@@ -133,9 +142,13 @@ func (in *audit) resolve(args []string) error {
 	for name, sum := range m.Files {
 		in.files[filepath.Join(dir, name)] = sum
 	}
-	if name := filepath.Join(dir, compile.CertificateName); in.certificate == "" {
-		if _, err := os.Stat(name); err == nil {
-			in.certificate = name
+	for name, at := range map[string]*string{
+		compile.SL2VLName:       &in.sl2vl,
+		compile.PathSLsName:     &in.pathSL,
+		compile.CertificateName: &in.certificate,
+	} {
+		if _, listed := m.Files[name]; listed && *at == "" {
+			*at = filepath.Join(dir, name)
 		}
 	}
 	return nil
@@ -179,15 +192,49 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem
 	return f, tables, problems, nil
 }
 
+// readLanes reads SL-to-VL tables and path SLs into opt.
+func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error {
+	read := func(name string, parse func(data []byte) ([]dump.Problem, error)) error {
+		if name == "" {
+			return nil
+		}
+		data, err := a.readAudited(in, name)
+		if err != nil {
+			return err
+		}
+		s := a.startStage("parse "+name, 0)
+		defer s.end()
+		problems, err := parse(data)
+		a.dumpProblems(problems, in.lenient)
+		return err
+	}
+	err := read(in.sl2vl, func(data []byte) (problems []dump.Problem, err error) {
+		opt.SL2VL, problems, err = dump.ReadSL2VL(in.sl2vl, data, f, dump.Options{Lenient: in.lenient})
+		return problems, err
+	})
+	if err != nil {
+		return err
+	}
+	return read(in.pathSL, func(data []byte) (problems []dump.Problem, err error) {
+		opt.PathSLs, problems, err = dump.ReadPathSLs(in.pathSL, data, f, dump.Options{Lenient: in.lenient})
+		return problems, err
+	})
+}
+
 // check reads what an audit needs and verifies it.
 func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
 	f, tables, problems, err := a.readTables(in)
 	if err != nil {
 		return nil, err
 	}
+	opt := verify.Options{}
+	if err := a.readLanes(in, f, &opt); err != nil {
+		return nil, err
+	}
 	s := a.startStage("verify", 0)
 	defer s.end()
-	r, err := verify.Check(ctx, f, tables, verify.Options{Progress: s.set})
+	opt.Progress = s.set
+	r, err := verify.Check(ctx, f, tables, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +247,7 @@ func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.Check(f, tables); err != nil {
+		if err := c.Check(f, tables, opt.SL2VL, opt.PathSLs); err != nil {
 			finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
 			var at *verify.DependencyError
 			if errors.As(err, &at) {

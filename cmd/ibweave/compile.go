@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -35,6 +36,11 @@ type order struct {
 	lmc                      int
 	esp0                     bool
 	roots, only              []string
+	origin, dims             string
+	noWrap, repair           bool
+	vls                      int
+	sl2vl                    string
+	pathSL                   bool
 	lenient, dryRun, force   bool
 	lean                     bool
 	installDir               string
@@ -59,6 +65,8 @@ there is no credit loop, and a manifest:
   opensm-lfts.dump  opensm-lid-matrix.dump  guid2lid  opensm.conf
   opensm.fdbs  opensm-subnet.lst  fabric.ibnetdiscover
   certificate.txt  manifest.json
+and where paths need virtual lanes:
+  opensm-sl2vl.dump  path-sls.dump
 
 It appears as a whole: a crash leaves the old DIR or the new one. With errors in
 the tables nothing is written, unless --force says so.
@@ -93,14 +101,21 @@ Engines:
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE`")
 	flags.StringVarP(&o.output, "output", "o", "", "`DIR` to write")
-	flags.StringVar(&o.lids, "lids", "keep", "LIDs: keep those there are and fill the gaps, or dense, all new from 1")
+	flags.StringVar(&o.lids, "lids", "keep", "LIDs: keep those there are and fill the gaps; dense, all new from 1; or mesh, by coordinates")
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
 	flags.IntVar(&o.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
 	flags.StringSliceVar(&o.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that xy --help says")
+	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
+	flags.BoolVar(&o.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
+	flags.BoolVar(&o.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
+	flags.IntVar(&o.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
+	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
+	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
-	flags.BoolVar(&o.force, "force", false, "write tables with errors, too")
+	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+compile.ConfigName+" that cannot bring in all VLs and SLs")
 	flags.BoolVar(&o.lean, "lean", false, "leave the comments out of dumps")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
 	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+compile.ConfigName)
@@ -129,6 +144,7 @@ type summary struct {
 	Engine  string          `json:"engine"`
 	Top     *topSwitch      `json:"top,omitempty"` // of the order of an up*/down* engine
 	LIDs    lidSummary      `json:"lids"`
+	Lanes   laneSummary     `json:"lanes"`
 	Output  string          `json:"output"` // "" when nothing was written
 	Files   []string        `json:"files"`
 	Install []string        `json:"install"` // commands
@@ -150,6 +166,26 @@ func top(r *lft.Routing) *topSwitch {
 	}
 	n := r.Fabric.Node(fabric.NodeID(s))
 	return &topSwitch{Switch: n.GUID, Name: n.Description}
+}
+
+// laneSummary says what virtual lanes paths take, and how that gets into a
+// fabric.
+type laneSummary struct {
+	VLs        int    `json:"vls"`         // data VLs in use
+	SL2VL      bool   `json:"sl2vl"`       // whether there are SL-to-VL tables
+	PathSLs    bool   `json:"path_sls"`    // whether paths need SLs of their own
+	PluginOnly string `json:"plugin_only"` // why OpenSM's options cannot carry them; "" when they can
+}
+
+func lanesOf(r *compile.Result) laneSummary {
+	s := laneSummary{VLs: 1, SL2VL: r.Routing.SL2VL != nil, PathSLs: r.Routing.PathSLs != nil}
+	if s.SL2VL {
+		s.VLs = r.Routing.SL2VL.VLs()
+	}
+	if _, err := r.QoSOptions(); err != nil {
+		s.PluginOnly = err.Error()
+	}
+	return s
 }
 
 type lidSummary struct {
@@ -178,6 +214,27 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	opt := compile.Options{LIDs: lft.LIDOptions{LMC: o.lmc, EnhancedPort0: o.esp0}}
 	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(o.lids); err != nil {
 		return usagef("--lids: %w", err)
+	}
+	if o.dims != "" {
+		if opt.Route.Dims, err = parseDims(o.dims); err != nil {
+			return &usageError{err}
+		}
+	}
+	if o.origin != "" {
+		if opt.Route.Origin, err = fabric.ParseGUID(o.origin); err != nil {
+			return usagef("--origin: %w", err)
+		}
+	}
+	opt.Route.NoWrap, opt.Route.Repair, opt.Route.VLs = o.noWrap, o.repair, o.vls
+	if o.vls != 0 {
+		if err := lft.CheckVLCount(o.vls); err != nil {
+			return usagef("--vls: %w", err)
+		}
+	}
+	if opt.SL2VL = o.sl2vl; o.sl2vl != "" {
+		if err := compile.CheckSL2VLScheme(o.sl2vl); err != nil {
+			return usagef("--sl2vl: %w", err)
+		}
 	}
 	if o.guid2lid != "" && opt.LIDs.Policy != lft.KeepLIDs {
 		return usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
@@ -217,8 +274,11 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	opt.Progress = func(done, total int) { stage.set(done, total) }
 	r, err := compile.Run(ctx, f, engine, opt)
 	stage.end()
-	var lidError *compile.LIDError
-	if errors.As(err, &lidError) {
+	var (
+		lidError *compile.LIDError
+		notGrid  *mesh.NotGridError
+	)
+	if errors.As(err, &lidError) && !errors.As(err, &notGrid) {
 		return inputf("%s: %w", o.topology, err)
 	}
 	if err != nil {
@@ -229,13 +289,13 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 
 	s := summary{
-		Version: version, Engine: engine.Name(), Top: top(r.Routing), LIDs: countLIDs(f, r.Routing.Fabric, o.lids),
+		Version: version, Engine: engine.Name(), Top: top(r.Routing), LIDs: countLIDs(f, r.Routing.Fabric, o.lids), Lanes: lanesOf(r),
 		Files: []string{}, Install: []string{}, Groups: []struct{}{}, Verify: r.Verify,
 	}
 	failed := r.Verify.Worst() >= verify.Error
 	if !o.dryRun && (!failed || o.force) {
 		w := compile.WriteOptions{
-			Version: version, InstallDir: o.installDir, Lean: o.lean, Only: only,
+			Version: version, InstallDir: o.installDir, Lean: o.lean, Only: only, PairSLs: o.pathSL, Force: o.force,
 			Options: o.manifestOptions(r.Routing.Fabric, opt, s.LIDs.LMC),
 		}
 		stage := a.startStage("write "+o.output, 0)
@@ -247,7 +307,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 			return err
 		}
 		s.Output = o.output
-		if commands := compile.InstallCommands(o.output, w); commands != nil {
+		if commands := compile.InstallCommands(o.output, s.Files, w); commands != nil {
 			s.Install = commands
 		}
 		a.log.Info("written", zap.String("directory", o.output), zap.Float64("seconds", r.Seconds.Write))
@@ -273,7 +333,25 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	for _, s := range opt.Route.Roots {
 		roots = append(roots, f.Node(s).GUID)
 	}
-	return map[string]any{"lids": o.lids, "lmc": lmc, "roots": roots}
+	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": roots}
+	if o.origin != "" {
+		m["origin"] = opt.Route.Origin
+	}
+	if o.dims != "" {
+		m["dims"] = opt.Route.Dims
+	}
+	for name, on := range map[string]bool{"no-wrap": o.noWrap, "repair": o.repair} {
+		if on {
+			m[name] = true
+		}
+	}
+	if o.vls != 0 {
+		m["vls"] = o.vls
+	}
+	if o.sl2vl != "" {
+		m["sl2vl"] = o.sl2vl
+	}
+	return m
 }
 
 // readGUID2LID reads OpenSM's cache of LIDs.
@@ -369,10 +447,20 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	}
 	fmt.Fprintf(&b, "%-13s%s: %s kept, %s new, LMC %d\n", "LIDs", s.LIDs.Policy,
 		report.Grouped(int64(s.LIDs.Kept)), report.Grouped(int64(s.LIDs.Given)), s.LIDs.LMC)
+	row := func(name, value string) { fmt.Fprintf(&b, "%-13s%s\n", name, value) }
+	if l := s.Lanes; l.SL2VL {
+		text := plural(l.VLs, "VL", "VLs") + " by SL-to-VL tables"
+		if l.PathSLs {
+			text += ", each path with the SL of " + compile.PathSLsName
+		}
+		row("lanes", text)
+		if l.PluginOnly != "" {
+			row("", "plugin only: "+l.PluginOnly)
+		}
+	}
 	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
 		return err
 	}
-	row := func(name, value string) { fmt.Fprintf(&b, "%-13s%s\n", name, value) }
 	failed := s.Verify.Worst() >= verify.Error
 	switch {
 	case o.dryRun:

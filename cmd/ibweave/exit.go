@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
@@ -58,13 +59,14 @@ func exitStatus(err error) int {
 		parse  *fabric.ParseError
 		domain *lft.DomainError
 		unfit  *rehearse.UnfitError
+		grid   *mesh.NotGridError
 	)
 	switch {
 	case err == nil:
 		return exitClean
 	case errors.Is(err, context.Canceled):
 		return exitEnvironment
-	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &unfit):
+	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &unfit), errors.As(err, &grid):
 		return exitFindings
 	case errors.As(err, &usage):
 		return exitUsage

@@ -8,7 +8,8 @@
 //   - the audit of OpenSM's dumps, as whole processes that read the text,
 //     against ibdmchk.
 //
-// Fabrics are 3-level fat trees. Medians of -runs are printed, with the least
+// Fabrics are 3-level fat trees and meshes with a host on each switch, which are
+// routed by dimension-order routing. Medians of -runs are printed, with the least
 // and the greatest, and the ratio of the medians.
 package main
 
@@ -34,6 +35,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/updown"
@@ -55,6 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	route := flags.String("route", "24", "radixes to route, with commas; 36 takes OpenSM a minute a run")
 	engines := flags.String("engines", "updn,minhop", "engines that both have, with commas")
+	meshes := flags.String("mesh", "30x30", "meshes to route with dor, with commas")
 	audit := flags.String("audit", "20", "radixes to audit, with commas")
 	runs := flags.Int("runs", 5, "runs of each program")
 	program := flags.String("ibweave", "bin/ibweave", "the program")
@@ -66,7 +69,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if radix == "" {
 			continue
 		}
-		if err := benchRoute(ctx, out, radix, *program, strings.Split(*engines, ","), *runs); err != nil {
+		f, err := fatTree(out, radix)
+		if err == nil {
+			err = benchRoute(ctx, out, f, *program, strings.Split(*engines, ","), *runs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, dims := range strings.Split(*meshes, ",") {
+		if dims == "" {
+			continue
+		}
+		f, err := grid(out, dims)
+		if err == nil {
+			err = benchRoute(ctx, out, f, *program, []string{"dor"}, *runs)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -91,19 +110,37 @@ func fatTree(out io.Writer, radix string) (*fabric.Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	return withLIDs(out, f, "fattree radix "+radix)
+}
+
+// grid is a mesh with a host on each switch, with LIDs.
+func grid(out io.Writer, dims string) (*fabric.Fabric, error) {
+	spec := mesh.Spec{Hosts: 1}
+	for _, size := range strings.Split(dims, "x") {
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			return nil, err
+		}
+		spec.Dims = append(spec.Dims, n)
+	}
+	f, err := mesh.Generate(spec)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "\nfattree radix %d: %d switches, %d hosts, LIDs up to %d\n", k, f.NumSwitches(), len(f.CAPorts()), f.MaxLID())
+	return withLIDs(out, f, "mesh "+dims)
+}
+
+func withLIDs(out io.Writer, f *fabric.Fabric, name string) (*fabric.Fabric, error) {
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "\n%s: %d switches, %d hosts, LIDs up to %d\n", name, f.NumSwitches(), len(f.CAPorts()), f.MaxLID())
 	return f, nil
 }
 
-func benchRoute(ctx context.Context, out io.Writer, radix, program string, engines []string, runs int) error {
-	f, err := fatTree(out, radix)
-	if err != nil {
-		return err
-	}
+// benchRoute routes f with each of the engines, whose names both programs have.
+func benchRoute(ctx context.Context, out io.Writer, f *fabric.Fabric, program string, engines []string, runs int) error {
 	twin, err := ibsim.NewTwin(f)
 	if err != nil {
 		return err

@@ -1,0 +1,82 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// The schemes of SL-to-VL tables, by their names on the command line.
+const (
+	IdentityVLs    = "identity"
+	SpreadVLs      = "spread"
+	ByDirectionVLs = "by-direction"
+	DatelineVLs    = "dateline"
+)
+
+// SL2VLSchemes lists them.
+var SL2VLSchemes = []string{IdentityVLs, SpreadVLs, ByDirectionVLs, DatelineVLs}
+
+// CheckSL2VLScheme says whether there is a scheme of that name.
+func CheckSL2VLScheme(name string) error {
+	if !slices.Contains(SL2VLSchemes, name) {
+		return fmt.Errorf("SL-to-VL scheme %q: want one of %s", name, strings.Join(SL2VLSchemes, ", "))
+	}
+	return nil
+}
+
+// addLanes gives r the SL-to-VL tables that opt asks for. An engine that makes
+// tables of its own needs those for its proof: nothing else is taken then.
+func addLanes(e *Engine, r *lft.Routing, opt *Options) error {
+	scheme, vls := opt.SL2VL, opt.Route.VLs
+	refuse := func(format string, args ...any) error {
+		return &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf(format, args...)}
+	}
+	if r.SL2VL != nil {
+		if scheme != "" && scheme != DatelineVLs {
+			return refuse("it is free of credit loops with its own SL-to-VL tables only, not with scheme %s", scheme)
+		}
+		return nil
+	}
+	if scheme == "" && vls > 1 {
+		scheme = IdentityVLs
+	}
+	var err error
+	switch scheme {
+	case "":
+	case IdentityVLs:
+		r.SL2VL, err = lft.IdentitySL2VL(r.Fabric, max(1, vls))
+	case SpreadVLs:
+		r.SL2VL, err = lft.SpreadSL2VL(r.Fabric, max(1, vls))
+	case ByDirectionVLs:
+		g, detectErr := mesh.Detect(r.Fabric, mesh.DetectOptions{Origin: opt.Route.Origin, Dims: opt.Route.Dims})
+		if detectErr != nil {
+			return refuse("scheme %s needs a mesh: %v", scheme, detectErr)
+		}
+		r.SL2VL, err = mesh.ByDirection(g, max(1, vls), opt.Directions)
+	case DatelineVLs:
+		return refuse("there is nothing here to need scheme %s, which is for the rings that xy routes", scheme)
+	}
+	if err != nil {
+		return refuse("scheme %s: %v", scheme, err)
+	}
+	return nil
+}
+
+// QoSOptions are the lines of opensm.conf with which OpenSM makes the SL-to-VL
+// tables, none when all traffic may use one VL. The error says why only a
+// plugin can bring the routing into OpenSM as it was proven.
+func (r *Result) QoSOptions() ([]string, error) {
+	if r.Routing.SL2VL == nil {
+		return nil, nil
+	}
+	if r.Routing.PathSLs != nil {
+		return nil, errors.New("OpenSM's file engine gives all paths the same SL, and this routing needs its own")
+	}
+	return dump.QoSOptions(r.Routing.SL2VL)
+}
