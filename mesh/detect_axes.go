@@ -252,10 +252,13 @@ func (v *survey) turn(axes []axis, origin fabric.GUID) error {
 	if origin != 0 {
 		s, ok := v.f.SwitchByGUID(origin)
 		if !ok {
-			return fmt.Errorf("origin %s: no switch has this GUID", origin)
+			return &NotGridError{Found: v.grid(nil, axes).String(), Reason: fmt.Sprintf("no switch has the GUID of the origin, %s", origin)}
 		}
 		if !v.corner(axes, s) {
-			return fmt.Errorf("origin %s is no corner of the %s; the corners are %s", nameOf(v.f, s), v.grid(nil, axes), v.corners(axes))
+			return &NotGridError{
+				Found:  v.grid(nil, axes).String(),
+				Reason: fmt.Sprintf("the origin, %s, is no corner; the corners are %s", nameOf(v.f, s), v.corners(axes)),
+			}
 		}
 		start = s
 	}

@@ -180,10 +180,10 @@ func (f *fit) check(g *links) (odd []cable) {
 	return odd
 }
 
-// torn is the dimension of a ring in which fewer than half of the links of
-// some step round are there: then it is no ring, but an open dimension with
-// links where none belong. The links are those of the step with the fewest.
-func (f *fit) torn(g *links) (dim int, links []cable, ok bool) {
+// torn says whether fewer than a third of the links of a step round a ring are
+// there: then it is no ring, but an open dimension with links where none
+// belong, which are those.
+func (f *fit) torn(g *links) (odd []cable, torn bool) {
 	for d, ring := range f.ring {
 		if !ring {
 			continue
@@ -202,23 +202,23 @@ func (f *fit) torn(g *links) (dim int, links []cable, ok bool) {
 		}
 		at := 0
 		for x := range have {
-			if have[x]*want[at] < have[at]*want[x] {
+			if have[x]*want[at] < have[at]*want[x] || want[x] == 0 {
 				at = x
 			}
 		}
-		if 2*have[at] >= want[at] {
+		if want[at] > 0 && 3*have[at] >= want[at] {
 			continue
 		}
 		for s := range fabric.NodeID(g.switches()) {
 			if t, _ := f.beyond(s, d); t != fabric.NoNode && int(f.coord[int(s)*len(f.size)+d]) == at {
 				if _, linked := g.slot(s, t); linked {
-					links = append(links, cableOf(s, t))
+					odd = append(odd, cableOf(s, t))
 				}
 			}
 		}
-		return d, links, true
+		return odd, true
 	}
-	return 0, nil, false
+	return nil, false
 }
 
 // faults is how many things are missing.

@@ -234,7 +234,7 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 }
 
 // closeRing looks for a dimension that is a ring: links lead from one end of
-// it to the other, and in at least half of the lines that have both ends. It
+// it to the other, and in at least a third of the lines that have both ends. It
 // folds the coordinates, and says whether it found one.
 func (l *layout) closeRing() bool {
 	type ring struct {
@@ -278,7 +278,7 @@ func (l *layout) closeRing() bool {
 				lines++
 			}
 		}
-		if 2*votes[best] >= lines && l.fold(d, best.size) {
+		if 3*votes[best] >= lines && l.fold(d, best.size) {
 			return true
 		}
 	}

@@ -254,8 +254,8 @@ func (r *search) keep() bool {
 }
 
 // searchShapes looks for a better fit than best, which may be nil, in all
-// shapes that suit.
-func searchShapes(g *links, best *fit, suits func(shape) bool) *fit {
+// shapes that suit, until it has placed steps switches.
+func searchShapes(g *links, best *fit, steps int, suits func(shape) bool) *fit {
 	type option struct {
 		shape
 		positions, least int // least is how many things are missing at least
@@ -282,7 +282,6 @@ func searchShapes(g *links, best *fit, suits func(shape) bool) *fit {
 	slices.SortStableFunc(options, func(a, b option) int {
 		return cmp.Or(a.least-b.least, a.positions-b.positions, len(a.size)-len(b.size))
 	})
-	steps := searchSteps
 	for _, o := range options {
 		allowed := mostMissing(o.links())
 		if best != nil {

@@ -1,70 +1,95 @@
 package mesh
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// attempts is how many switches solve grows layouts from, for each number of
-// dimensions, when none reaches half of the fabric.
-const attempts = 8
+const (
+	// restarts is how many layouts solve grows, for each number of dimensions,
+	// until one fits: where switches are missing next to missing cables, what
+	// is most likely can be wrong.
+	restarts = 4
+	// attempts is how many switches a layout is grown from until one reaches
+	// half of the fabric.
+	attempts = 8
+)
 
-// solve finds the best fit of a graph, or nil and the links that stood out
-// when none fits: those that join places which are no neighbours.
-func solve(g *links) (best *fit, odd []cable) {
+// trouble is what stood out when nothing fits a graph.
+type trouble struct {
+	odd  []cable // links that join places which are no neighbours
+	over *fit    // has a place for all links, but more is missing than mostMissing
+	wide shape   // likewise, but with more positions than mostPositions
+}
+
+// solve finds the best fit of a graph, or nil. steps bounds the exhaustive
+// search.
+func solve(g *links, steps int) (best *fit, why trouble) {
 	n := g.switches()
 	if n == 1 {
 		best, _ = newFit(shape{}, nil)
-		return best, nil
+		return best, why
 	}
 	if _, most := g.busiest(); most > maxNeighbors {
-		return nil, nil
+		return nil, why
 	}
 	if g.square == nil {
 		g.findSquares()
 	}
 	if chain, ok := chains(g); ok {
-		best, odd = accept(g, chain)
+		best, why = accept(g, chain)
 	} else {
 		for _, dims := range g.dimensions() {
-			l := g.layout(dims)
-			l.run()
-			found, misfits := l.finish()
-			if found != nil && (best == nil || found.better(best)) {
-				best = found
-			}
-			if len(odd) == 0 || len(misfits) < len(odd) {
-				odd = misfits
-			}
-			if best != nil && best.faults() == 0 {
-				break
-			}
+			best, why = g.place(dims, best, why)
 		}
 	}
 	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
-		best = searchShapes(g, best, func(shape) bool { return true })
+		best = searchShapes(g, best, steps, func(shape) bool { return true })
 	}
-	if best != nil {
-		return best, nil
+	return best, why
+}
+
+// place grows layouts in so many dimensions. It returns what is best, and what
+// stood out in the layout with the fewest odd links.
+func (g *links) place(dims int, best *fit, why trouble) (*fit, trouble) {
+	seeds := g.seeds(dims)
+	for range restarts {
+		if best != nil && best.faults() == 0 || len(seeds) == 0 {
+			break
+		}
+		l := g.layout(dims, seeds)
+		l.run()
+		found, t := l.finish()
+		if found != nil {
+			if best == nil || found.better(best) {
+				best = found
+			}
+			break
+		}
+		if t.over != nil || len(why.odd) == 0 || len(t.odd) > 0 && len(t.odd) < len(why.odd) {
+			why = t
+		}
+		seeds = seeds[1+len(seeds)/restarts:]
 	}
-	return nil, odd
+	return best, why
 }
 
 // accept checks a fit: every link has to be one between neighbours, no ring
 // may be torn, and no more may be missing than mostPositions and mostMissing
 // allow.
-func accept(g *links, f *fit) (*fit, []cable) {
+func accept(g *links, f *fit) (*fit, trouble) {
 	if odd := f.check(g); len(odd) > 0 {
-		return nil, odd
+		return nil, trouble{odd: odd}
 	}
-	if _, odd, torn := f.torn(g); torn {
-		return nil, odd
+	if odd, torn := f.torn(g); torn {
+		return nil, trouble{odd: odd}
 	}
 	if f.missing > mostMissing(f.links()) {
-		return nil, nil
+		return nil, trouble{over: f}
 	}
-	return f, nil
+	return f, trouble{}
 }
 
 // dimensions gives the likely numbers of dimensions, the likeliest first: the
@@ -91,14 +116,16 @@ func (g *links) dimensions() []int {
 	return likely
 }
 
-// layout grows layouts from the most regular switches, until one places half
-// of them, and gives the one that places most.
-func (g *links) layout(dims int) *layout {
-	type seed struct {
-		at      fabric.NodeID
-		frame   uint32
-		regular int
-	}
+// seed is a switch that a layout may be grown from.
+type seed struct {
+	at      fabric.NodeID
+	frame   uint32
+	regular int // pairs of its links on a cycle of four
+}
+
+// seeds are the switches with links in so many dimensions, the most regular
+// first.
+func (g *links) seeds(dims int) []seed {
 	var seeds []seed
 	for s := range fabric.NodeID(g.switches()) {
 		frame, size := g.frame(s)
@@ -106,28 +133,32 @@ func (g *links) layout(dims int) *layout {
 			continue
 		}
 		regular := 0
-		for i := g.start[s]; i < g.start[s+1]; i++ {
-			for m := g.square[i]; m != 0; m &= m - 1 {
-				regular++
-			}
+		for _, fellows := range g.square[g.start[s]:g.start[s+1]] {
+			regular += bits.OnesCount32(fellows)
 		}
 		seeds = append(seeds, seed{s, frame, regular})
 	}
 	slices.SortStableFunc(seeds, func(a, b seed) int { return b.regular - a.regular })
+	return seeds
+}
+
+// layout grows layouts from the first of the seeds, until one places half of
+// the switches, and gives the one that places most.
+func (g *links) layout(dims int, seeds []seed) *layout {
 	var best *layout
 	covered := make([]bool, g.switches())
-	for tries := 0; len(seeds) > 0 && tries < attempts; seeds = seeds[1:] {
-		if covered[seeds[0].at] {
+	tries := 0
+	for _, s := range seeds {
+		if covered[s.at] {
 			continue
 		}
-		tries++
 		l := newLayout(g, dims)
-		l.seed(seeds[0].at, seeds[0].frame)
+		l.seed(s.at, s.frame)
 		l.grow()
 		if best == nil || len(l.order) > len(best.order) {
 			best = l
 		}
-		if 2*len(l.order) >= g.switches() {
+		if tries++; tries == attempts || 2*len(l.order) >= g.switches() {
 			break
 		}
 		for _, s := range l.order {
@@ -137,51 +168,109 @@ func (g *links) layout(dims int) *layout {
 	return best
 }
 
-// finish makes a fit of a layout, and gives the links that do not fit in it
-// when it is none.
-func (l *layout) finish() (*fit, []cable) {
+// finish makes a fit of a layout, or says what stands in the way.
+func (l *layout) finish() (*fit, trouble) {
 	var odd []cable
-	for s := range fabric.NodeID(l.g.switches()) {
+	for _, s := range l.order {
 		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
-			if t := l.g.to[i]; s < t && l.placed[s] && l.placed[t] && l.label[i] == NoDir {
+			if t := l.g.to[i]; s < t && l.placed[t] && l.label[i] == NoDir {
 				odd = append(odd, cable{s, t})
 			}
 		}
 	}
 	if len(odd) > 0 {
-		return nil, odd
+		return l.amend(odd), trouble{odd: odd}
 	}
+	switch s := l.shape(); {
+	case s.positions(mostPositions(l.g.switches())) > mostPositions(l.g.switches()):
+		if len(l.order) == l.g.switches() {
+			return nil, trouble{wide: s}
+		}
+	case len(l.order) == l.g.switches():
+		if f, ok := newFit(s, slices.Clone(l.coord)); ok {
+			return accept(l.g, f.finest())
+		}
+	default:
+		return l.complete(), trouble{}
+	}
+	return nil, trouble{}
+}
+
+// shape is the extent of what has places.
+func (l *layout) shape() shape {
 	s := shape{make([]int32, l.dims), make([]bool, l.dims)}
 	for d := range l.dims {
 		s.size[d], s.ring[d] = l.high[d]-l.low[d]+1, l.ring[d] > 0
 	}
-	switch left := l.g.switches() - len(l.order); {
-	case left == 0:
-		if f, ok := newFit(s, slices.Clone(l.coord)); ok {
-			return accept(l.g, f.finest())
-		}
-	case left <= leftSwitches && s.positions(mostPositions(l.g.switches())) <= mostPositions(l.g.switches()):
-		if f := l.complete(s); f != nil {
-			return f.finest(), nil
-		}
-	}
-	return nil, nil
+	return s
 }
 
-// complete searches the places of the switches that have none.
-func (l *layout) complete(s shape) *fit {
+// amend takes the places of switches with odd links away, then also those of
+// their neighbours, and searches other ones. That mends wrong guesses.
+func (l *layout) amend(odd []cable) *fit {
+	doubt := make([]bool, l.g.switches())
+	for _, c := range odd {
+		doubt[c[0]], doubt[c[1]] = true, true
+	}
+	for range 2 {
+		kept := *l
+		kept.placed = slices.Clone(l.placed)
+		kept.order = nil
+		for _, s := range l.order {
+			if doubt[s] {
+				kept.placed[s] = false
+				continue
+			}
+			for d := range l.dims {
+				x := l.coord[int(s)*l.dims+d]
+				if l.ring[d] > 0 {
+					continue
+				}
+				if len(kept.order) == 0 {
+					kept.low[d], kept.high[d] = x, x
+				}
+				kept.low[d], kept.high[d] = min(kept.low[d], x), max(kept.high[d], x)
+			}
+			kept.order = append(kept.order, s)
+		}
+		if f := kept.complete(); f != nil {
+			return f
+		}
+		for s, d := range slices.Clone(doubt) {
+			if d {
+				for _, t := range l.g.of(fabric.NodeID(s)) {
+					doubt[t] = true
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// complete searches places for the switches that have none, unless these are
+// many.
+func (l *layout) complete() *fit {
+	s, most := l.shape(), mostPositions(l.g.switches())
+	if left := l.g.switches() - len(l.order); left > leftSwitches || left == l.g.switches() || s.positions(most) > most || s.positions(most) < l.g.switches() {
+		return nil
+	}
 	steps := searchSteps
 	r := newSearch(l.g, s, mostMissing(s.links()), &steps)
 	for _, x := range l.order {
 		p := 0
 		for d, size := range s.size {
-			at := l.coord[int(x)*l.dims+d] - l.low[d]
-			p = p*int(size) + int(at)
+			p = p*int(size) + int(l.coord[int(x)*l.dims+d]-l.low[d])
 		}
 		r.put(x, int32(p))
 	}
+	if r.missing > r.allowed {
+		return nil
+	}
 	r.run()
-	return r.best
+	if r.best == nil {
+		return nil
+	}
+	return r.best.finest()
 }
 
 // ringOfFour is the coordinates of the four positions of a ring in two

@@ -131,6 +131,25 @@ func (w wiring) drop(n int, rng *rand.Rand) wiring {
 	return w
 }
 
+// unplug takes switches away, and the cables at them.
+func (w wiring) unplug(gone ...int) wiring {
+	number := make([]int, w.switches)
+	left := 0
+	for s := range number {
+		if number[s] = -1; !slices.Contains(gone, s) {
+			number[s] = left
+			left++
+		}
+	}
+	v := wiring{switches: left, hosts: w.hosts}
+	for _, c := range w.cables {
+		if a, b := number[c[0]], number[c[1]]; a >= 0 && b >= 0 {
+			v.cables = append(v.cables, [2]int{a, b})
+		}
+	}
+	return v
+}
+
 // finest is a shape as text, rings of four and double cables as dimensions of
 // size 2, in the order of sizes.
 func finest(dims []int, wrap []bool) string {
