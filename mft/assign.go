@@ -82,12 +82,12 @@ func (e *BudgetError) Error() string {
 //
 // An MGID that is given out is ff12, the signature 1b3e, 64 bits of the FNV-1a
 // hash of the group's name, 16 bits to tell groups apart whose names have one
-// hash (the second by index in the list has 1), and 16 zero bits. So a group
-// keeps its MGID when others come and go.
+// hash (the second by index in the list has 1), and 16 bits that are 1. So a
+// group keeps its MGID when others come and go.
 //
 // Trees of a group beyond the first have MGIDs of their own, which is how a
-// host tells the subnet manager which tree it means. Tree k has k in the last
-// 16 bits of the MGID that was given out. When the group came with an MGID, it
+// host tells the subnet manager which tree it means. Tree k, from 0, has k+1 in
+// the last 16 bits of the MGID that was given out. When the group came with an MGID, it
 // has the scope of that one, the hash of its 16 bytes instead of the name's,
 // and the bit 8000 set in the 16 bits that tell groups apart; but an MGID of
 // the form above is treated as if it had been given out, so that the same
@@ -181,7 +181,7 @@ func (a *IDs) prefixes() error {
 		kind := 0
 		if g.MGID.IsValid() {
 			m := g.MGID.As16()
-			if signature(g.MGID) == signatureWeaved && m[14] == 0 && m[15] == 0 && used[[14]byte(m[:14])] == 1 {
+			if signature(g.MGID) == signatureWeaved && m[14] == 0 && m[15] == 1 && used[[14]byte(m[:14])] == 1 {
 				a.prefix[i] = [14]byte(m[:14])
 				continue
 			}
@@ -231,7 +231,7 @@ func (a *IDs) MGID(group, tree int) MGID {
 	}
 	var b [16]byte
 	copy(b[:], a.prefix[group][:])
-	binary.BigEndian.PutUint16(b[14:], uint16(tree))
+	binary.BigEndian.PutUint16(b[14:], uint16(tree+1))
 	return netip.AddrFrom16(b)
 }
 

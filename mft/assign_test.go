@@ -69,8 +69,8 @@ func TestMGIDs(t *testing.T) {
 		{Name: "site", MGID: mgid(t, "ff15:401b:ffff::1")},
 		{Name: ""},
 		// As it was given out, and one that stands in the way of its trees.
-		{Name: "again", MGID: mgid(t, "ff12:1b3e:1:2:3:4:0:0")},
-		{Name: "crossed", MGID: mgid(t, "ff12:1b3e:1:2:3:4:1:0")},
+		{Name: "again", MGID: mgid(t, "ff12:1b3e:1:2:3:4:0:1")},
+		{Name: "crossed", MGID: mgid(t, "ff12:1b3e:1:2:3:4:1:1")},
 		{Name: "crossing", MGID: mgid(t, "ff12:1b3e:1:2:3:4:1:5")},
 	}
 	ids, err := mft.NewIDs(groups, mft.Options{})
@@ -81,15 +81,15 @@ func TestMGIDs(t *testing.T) {
 	for i := range groups {
 		fmt.Fprintln(&b, ids.MGID(i, 0), ids.MGID(i, 1), ids.MGID(i, 0x3ffe))
 	}
-	const want = `ff12:1b3e:f597:2664:66a2:9d07:: ff12:1b3e:f597:2664:66a2:9d07:0:1 ff12:1b3e:f597:2664:66a2:9d07:0:3ffe
-ff12:1b3e:f597:2564:66a2:9b54:: ff12:1b3e:f597:2564:66a2:9b54:0:1 ff12:1b3e:f597:2564:66a2:9b54:0:3ffe
-ff12:a01d:fe80::1 ff12:1b3e:3f4:f129:5647:b46a:8000:1 ff12:1b3e:3f4:f129:5647:b46a:8000:3ffe
-ff12:1b3e:f597:2664:66a2:9d07:1:0 ff12:1b3e:f597:2664:66a2:9d07:1:1 ff12:1b3e:f597:2664:66a2:9d07:1:3ffe
-ff15:401b:ffff::1 ff15:1b3e:be4d:feb5:61b5:ad91:8000:1 ff15:1b3e:be4d:feb5:61b5:ad91:8000:3ffe
-ff12:1b3e:cbf2:9ce4:8422:2325:: ff12:1b3e:cbf2:9ce4:8422:2325:0:1 ff12:1b3e:cbf2:9ce4:8422:2325:0:3ffe
-ff12:1b3e:1:2:3:4:: ff12:1b3e:1:2:3:4:0:1 ff12:1b3e:1:2:3:4:0:3ffe
-ff12:1b3e:1:2:3:4:1:0 ff12:1b3e:b73a:c70b:a56d:22aa:8000:1 ff12:1b3e:b73a:c70b:a56d:22aa:8000:3ffe
-ff12:1b3e:1:2:3:4:1:5 ff12:1b3e:b73a:c40b:a56d:1d91:8000:1 ff12:1b3e:b73a:c40b:a56d:1d91:8000:3ffe
+	const want = `ff12:1b3e:f597:2664:66a2:9d07:0:1 ff12:1b3e:f597:2664:66a2:9d07:0:2 ff12:1b3e:f597:2664:66a2:9d07:0:3fff
+ff12:1b3e:f597:2564:66a2:9b54:0:1 ff12:1b3e:f597:2564:66a2:9b54:0:2 ff12:1b3e:f597:2564:66a2:9b54:0:3fff
+ff12:a01d:fe80::1 ff12:1b3e:3f4:f129:5647:b46a:8000:2 ff12:1b3e:3f4:f129:5647:b46a:8000:3fff
+ff12:1b3e:f597:2664:66a2:9d07:1:1 ff12:1b3e:f597:2664:66a2:9d07:1:2 ff12:1b3e:f597:2664:66a2:9d07:1:3fff
+ff15:401b:ffff::1 ff15:1b3e:be4d:feb5:61b5:ad91:8000:2 ff15:1b3e:be4d:feb5:61b5:ad91:8000:3fff
+ff12:1b3e:cbf2:9ce4:8422:2325:0:1 ff12:1b3e:cbf2:9ce4:8422:2325:0:2 ff12:1b3e:cbf2:9ce4:8422:2325:0:3fff
+ff12:1b3e:1:2:3:4:0:1 ff12:1b3e:1:2:3:4:0:2 ff12:1b3e:1:2:3:4:0:3fff
+ff12:1b3e:1:2:3:4:1:1 ff12:1b3e:b73a:c80b:a56d:245d:8000:2 ff12:1b3e:b73a:c80b:a56d:245d:8000:3fff
+ff12:1b3e:1:2:3:4:1:5 ff12:1b3e:b73a:c40b:a56d:1d91:8000:2 ff12:1b3e:b73a:c40b:a56d:1d91:8000:3fff
 `
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
@@ -135,7 +135,7 @@ func TestMGIDsDiffer(t *testing.T) {
 		given := rapid.Custom(func(t *rapid.T) mft.MGID {
 			return rapid.SampledFrom([]mft.MGID{
 				{}, {}, first.MGID(0, 0), first.MGID(0, 1), first.MGID(1, 0), first.MGID(2, 0), first.MGID(2, 2),
-				first.MGID(3, 0), first.MGID(3, 1), mgidOf(t, "ff12:401b::1"), mgidOf(t, "ff12:1b3e::"), mgidOf(t, "ff12:1b3e::1"),
+				first.MGID(3, 0), first.MGID(3, 1), mgidOf(t, "ff12:401b::1"), mgidOf(t, "ff12:1b3e::"), mgidOf(t, "ff12:1b3e::1"), mgidOf(t, "ff12:1b3e::2"),
 			}).Draw(t, "given")
 		})
 		var groups []mft.Group

@@ -357,7 +357,7 @@ func TestPartitions(t *testing.T) {
 	hosts := f.CAPorts()
 	trees := []mft.Tree{
 		{Name: "second\n#;=: \xff", MGID: mgid(t, "ff12:a01d::2"), MLID: 0xc002, SL: 5, Receivers: hosts[:2]},
-		{Name: "first", MGID: mgid(t, "ff12:1b3e:f597:2664:66a2:9d07::"), MLID: 0xc001, Senders: hosts[:2]},
+		{Name: "first", MGID: mgid(t, "ff12:1b3e:f597:2664:66a2:9d07:0:1"), MLID: 0xc001, Senders: hosts[:2]},
 		{Name: "site", MGID: mgid(t, "ff15:a01d::3"), MLID: 0xc003},
 		{Name: "global", MGID: mgid(t, "ff1e:a01d::4"), MLID: 0xc007},
 		{Name: "permanent", MGID: mgid(t, "ff02::5"), MLID: 0xc008},
@@ -374,7 +374,7 @@ func TestPartitions(t *testing.T) {
 Default=0x7fff :
 # broadcast: MLID 0xc000, which the partition makes
 # first: MLID 0xc001
-mgid=ff12:1b3e:f597:2664:66a2:9d07::,mtu=5,rate=7,sl=0
+mgid=ff12:1b3e:f597:2664:66a2:9d07:0:1,mtu=5,rate=7,sl=0
 # second #;=:  : MLID 0xc002
 mgid=ff12:a01d::2,mtu=5,rate=7,sl=5
 # site: MLID 0xc003
@@ -410,7 +410,7 @@ NONE;
 		t.Error(c)
 	}
 	for _, line := range []string{
-		"ff12:401b:ffff::ffff:ffff 0xC000 0x84 0xFFFF 0x83 0x0", "ff12:1b3e:f597:2664:66a2:9d07:: 0xC001 0x85 0xFFFF 0x87 0x0",
+		"ff12:401b:ffff::ffff:ffff 0xC000 0x84 0xFFFF 0x83 0x0", "ff12:1b3e:f597:2664:66a2:9d07:0:1 0xC001 0x85 0xFFFF 0x87 0x0",
 		"ff12:a01d::2 0xC002 0x85 0xFFFF 0x87 0x5", "ff15:a01d::3 0xC003 0x85 0xFFFF 0x83 0x0", "ff1e:a01d::4 0xC004 0x85 0xFFFF 0x83 0x0",
 		"ff02::5 0xC005 0x85 0xFFFF 0x83 0x0", "ff12:401b:ffff::16 0xC006 0x84 0xFFFF 0x83 0x0", "ff12:401b:ffff::17 0xC007 0x84 0xFFFF 0x83 0x0",
 		"ff12:601b:ffff::1 0xC008 0x84 0xFFFF 0x83 0x0", "ff12:a01d::a 0xC009 0x85 0xFFFF 0x83 0x0",
