@@ -75,6 +75,9 @@ type Routing struct {
 	// Order is the total order of the switches that an up*/down* engine
 	// used: rank by NodeID, 0 on top. Nil for other engines.
 	Order []int32
+	// Notes is what the engine has to say about the fabric, for people: a line
+	// each.
+	Notes []string
 	// SL2VL is the SL-to-VL tables that the guarantee needs, nil when it needs
 	// one VL only, and all traffic may use the same.
 	SL2VL *SL2VL

@@ -91,7 +91,12 @@ func routeTurnsOn(ctx context.Context, e turnEngine, f *fabric.Fabric, opt lft.O
 	if err != nil {
 		return nil, err
 	}
-	return routeTurns(ctx, e, g, opt)
+	r, err := routeTurns(ctx, e, g, opt)
+	if err != nil {
+		return nil, err
+	}
+	r.Notes = g.notes()
+	return r, nil
 }
 
 // turns is a turn model.

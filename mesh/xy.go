@@ -71,7 +71,30 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 	if err != nil {
 		return nil, err
 	}
-	return routeXY(ctx, g, opt)
+	r, err := routeXY(ctx, g, opt)
+	if err != nil {
+		return nil, err
+	}
+	r.Notes = g.notes()
+	if len(g.Missing) > 0 && !opt.Repair {
+		r.Notes = append(r.Notes, "paths that what is missing breaks have no entry; repair gives them detours")
+	}
+	return r, nil
+}
+
+// maxNotes bounds the missing parts that are named.
+const maxNotes = 8
+
+// notes says what a grid is and lacks.
+func (g *Grid) notes() []string {
+	notes := []string{g.String()}
+	for i, fault := range g.Faults() {
+		if i == maxNotes {
+			return append(notes, fmt.Sprintf("and %d more are missing", len(g.Missing)-i))
+		}
+		notes = append(notes, fault)
+	}
+	return notes
 }
 
 // detectFor finds the grid that an engine is to route on.

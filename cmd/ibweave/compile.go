@@ -144,6 +144,7 @@ type summary struct {
 	Engine  string          `json:"engine"`
 	Top     *topSwitch      `json:"top,omitempty"` // of the order of an up*/down* engine
 	LIDs    lidSummary      `json:"lids"`
+	Notes   []string        `json:"notes"` // what the engine has to say about the fabric
 	Lanes   laneSummary     `json:"lanes"`
 	Output  string          `json:"output"` // "" when nothing was written
 	Files   []string        `json:"files"`
@@ -290,7 +291,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 
 	s := summary{
 		Version: version, Engine: engine.Name(), Top: top(r.Routing), LIDs: countLIDs(f, r.Routing.Fabric, o.lids), Lanes: lanesOf(r),
-		Files: []string{}, Install: []string{}, Groups: []struct{}{}, Verify: r.Verify,
+		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, Groups: []struct{}{}, Verify: r.Verify,
 	}
 	failed := r.Verify.Worst() >= verify.Error
 	if !o.dryRun && (!failed || o.force) {
@@ -444,6 +445,13 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	fmt.Fprintf(&b, "%-13s%s: %s\n", "engine", e.Name(), e.Summary)
 	if t := s.Top; t != nil {
 		fmt.Fprintf(&b, "%-13s%q on top, %s; --roots chooses others\n", "order", t.Name, t.Switch)
+	}
+	for i, note := range s.Notes {
+		name := ""
+		if i == 0 {
+			name = "notes"
+		}
+		fmt.Fprintf(&b, "%-13s%s\n", name, note)
 	}
 	fmt.Fprintf(&b, "%-13s%s: %s kept, %s new, LMC %d\n", "LIDs", s.LIDs.Policy,
 		report.Grouped(int64(s.LIDs.Kept)), report.Grouped(int64(s.LIDs.Given)), s.LIDs.LMC)

@@ -1,0 +1,275 @@
+package compile_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// compiled routes a fabric with xy, which must come out clean.
+func compiled(t *testing.T, f *fabric.Fabric, opt compile.Options) *compile.Result {
+	t.Helper()
+	e, err := compile.EngineByName("dor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(t.Context(), f, e, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verify.Verdict != verify.VerdictClean || r.Verify.Certificate() == nil {
+		t.Fatalf("%s: %+v", r.Verify.Verdict, r.Verify.Findings)
+	}
+	return r
+}
+
+func grid(t *testing.T, wrap bool, dims ...int) *fabric.Fabric {
+	t.Helper()
+	spec := mesh.Spec{Dims: dims, Hosts: 1}
+	for range dims {
+		spec.Wrap = append(spec.Wrap, wrap)
+	}
+	f, err := mesh.Generate(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// The tables of xy for meshes, tori and cubes, whole and repaired, are what the
+// real OpenSM then has.
+func TestMeshesInOpenSM(t *testing.T) {
+	cube, err := mesh.Hypercube(5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty, err := gen.DropLinks(grid(t, false, 16, 16), 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]*fabric.Fabric{
+		"4x4": grid(t, false, 4, 4), "16x16": grid(t, false, 16, 16), "8x8 torus": grid(t, true, 8, 8),
+		"3x4x5": grid(t, false, 3, 4, 5), "5-cube": cube, "16x16 without 3 links": faulty,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := compiled(t, f, compile.Options{Route: lft.Options{Repair: f == faulty}})
+			got, err := rehearse.Run(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearse.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Equal() || got.EqualSwitches != f.NumSwitches() {
+				t.Errorf("%d of %d switches equal, %d entries differ: %v", got.EqualSwitches, f.NumSwitches(), got.Differences, got.Samples)
+			}
+		})
+	}
+}
+
+// creditLoops has ibdmchk look for credit loops in the files of a directory.
+// Its exit status says nothing: it may crash when all is printed.
+func creditLoops(t *testing.T, dir, fdbs string, args ...string) bool {
+	t.Helper()
+	program, err := ibsim.Find("ibdmchk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"-s", compile.SubnetListName, "-f", fdbs, "-m", os.DevNull}, args...)
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	found, none := strings.Contains(string(out), "-E- credit loops in routing"), strings.Contains(string(out), "-I- no credit loops found")
+	if found == none {
+		t.Fatalf("no verdict of ibdmchk:\n%.3000s", out)
+	}
+	return found
+}
+
+// On a torus OpenSM's dor has a credit loop and xy, with the SL-to-VL tables and
+// path SLs that compile writes, has none: ours and ibdmchk say so alike, of
+// both. On an open mesh both are free of credit loops, with the same hops.
+func TestDOR(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    *fabric.Fabric
+		loop bool
+	}{
+		{"8x8 torus", grid(t, true, 8, 8), true},
+		{"5x7 torus", grid(t, true, 5, 7), true},
+		{"6x5 mesh", grid(t, false, 6, 5), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := compiled(t, c.f, compile.Options{})
+			dir := filepath.Join(t.TempDir(), "tables")
+			if _, err := r.Write(t.Context(), dir, compile.WriteOptions{InstallDir: "/x", PairSLs: true}); err != nil {
+				t.Fatal(err)
+			}
+			f := r.Routing.Fabric
+			theirs := openSMTables(t, f, "dor")
+			v, err := verify.Check(t.Context(), f, theirs, verify.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := v.CreditLoops.Count > 0; got != c.loop {
+				t.Errorf("OpenSM's dor: credit loop %v, want %v", got, c.loop)
+			}
+			if !c.loop {
+				if a, b := v.Unicast.HopHistogram, r.Verify.Unicast.HopHistogram; len(a) != len(b) {
+					t.Errorf("hops %v, OpenSM's %v", b, a)
+				}
+			}
+			out, err := os.Create(filepath.Join(dir, "dor.fdbs"))
+			if err == nil {
+				err = errors.Join(dump.WriteFDBs(io.Writer(out), f, theirs, dump.WriteOptions{}), out.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := creditLoops(t, dir, "dor.fdbs"); got != c.loop {
+				t.Errorf("ibdmchk on OpenSM's dor: credit loop %v, want %v", got, c.loop)
+			}
+			if !c.loop {
+				if creditLoops(t, dir, compile.FDBsName) {
+					t.Error("ibdmchk finds a credit loop in xy's tables")
+				}
+				return
+			}
+			if creditLoops(t, dir, compile.FDBsName, "-c", compile.PairSLsName, "-d", compile.SL2VLName) {
+				t.Error("ibdmchk finds a credit loop in xy's tables on two VLs")
+			}
+			if !creditLoops(t, dir, compile.FDBsName) {
+				t.Error("ibdmchk finds no credit loop in xy's tables on one VL")
+			}
+		})
+	}
+}
+
+// openSMTables is what the real OpenSM's own engine makes of a fabric.
+func openSMTables(t *testing.T, f *fabric.Fabric, engine string) *lft.Tables {
+	t.Helper()
+	ctx := context.Background()
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	run, err := ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Flags: 0x43})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Engine != engine {
+		t.Fatalf("OpenSM used engine %q", run.Engine)
+	}
+	file := filepath.Join(run.Dir, "opensm-lfts.dump")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
+}
+
+// What compile cannot put into files it does not pretend to: without an
+// opensm.conf there is no way to load half of a routing.
+func TestPluginOnly(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		f      *fabric.Fabric
+		opt    compile.Options
+		plugin bool
+		vls    int
+	}{
+		{"mesh", grid(t, false, 4, 4), compile.Options{}, false, 1},
+		{"torus", grid(t, true, 6, 6), compile.Options{}, true, 2},
+		{"torus, no wrap", grid(t, true, 6, 6), compile.Options{Route: lft.Options{NoWrap: true}}, false, 1},
+		{"two orders", grid(t, false, 4, 4), compile.Options{LIDs: lft.LIDOptions{LMC: 1}}, true, 2},
+		{"one order", grid(t, false, 4, 4), compile.Options{LIDs: lft.LIDOptions{LMC: 1}, Route: lft.Options{VLs: 1}}, false, 1},
+		{"spread", grid(t, false, 4, 4), compile.Options{SL2VL: compile.SpreadVLs, Route: lft.Options{VLs: 4}}, false, 4},
+		{"by direction", grid(t, false, 4, 4), compile.Options{SL2VL: compile.ByDirectionVLs, Route: lft.Options{VLs: 4}}, true, 4},
+		{"8 VLs", grid(t, false, 4, 4), compile.Options{Route: lft.Options{VLs: 8}}, false, 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := compiled(t, c.f, c.opt)
+			if _, err := r.QoSOptions(); (err != nil) != c.plugin {
+				t.Errorf("plugin only: %v, want %v", err, c.plugin)
+			}
+			vls := 1
+			if r.Routing.SL2VL != nil {
+				vls = r.Routing.SL2VL.VLs()
+			}
+			if vls != c.vls || r.Verify.CreditLoops.VLs != c.vls {
+				t.Errorf("%d VLs, verified on %d, want %d", vls, r.Verify.CreditLoops.VLs, c.vls)
+			}
+			dir := filepath.Join(t.TempDir(), "d")
+			for _, force := range []bool{false, true} {
+				files, err := r.Write(t.Context(), dir, compile.WriteOptions{InstallDir: "/x", Force: force})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = os.Stat(filepath.Join(dir, compile.ConfigName))
+				if got, want := err == nil, force || !c.plugin; got != want {
+					t.Errorf("force %v: opensm.conf is there: %v, want %v", force, got, want)
+				}
+				if got := compile.InstallCommands(dir, files, compile.WriteOptions{InstallDir: "/x"}); (got != nil) != (force || !c.plugin) {
+					t.Errorf("force %v: commands %v", force, got)
+				}
+			}
+		})
+	}
+}
+
+// What the engine's proof stands on is not replaced by what the user asks for.
+func TestSchemesRefused(t *testing.T) {
+	e, err := compile.EngineByName("xy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var domain *lft.DomainError
+	var notGrid *mesh.NotGridError
+	for name, c := range map[string]struct {
+		f    *fabric.Fabric
+		opt  compile.Options
+		want any
+	}{
+		"identity on a torus":    {grid(t, true, 5, 5), compile.Options{SL2VL: compile.IdentityVLs, Route: lft.Options{VLs: 2}}, &domain},
+		"dateline on a mesh":     {grid(t, false, 5, 5), compile.Options{SL2VL: compile.DatelineVLs}, &domain},
+		"one VL on a torus":      {grid(t, true, 5, 5), compile.Options{Route: lft.Options{VLs: 1}}, &domain},
+		"five rings":             {grid(t, true, 4, 4, 4, 4, 5), compile.Options{}, &domain},
+		"a fat tree":             {tree, compile.Options{}, &domain},
+		"LIDs of no mesh":        {tree, compile.Options{LIDs: lft.LIDOptions{Policy: lft.MeshLIDs}}, &notGrid},
+		"an origin in the midst": {grid(t, false, 3, 3), compile.Options{Route: lft.Options{Origin: grid(t, false, 3, 3).Node(4).GUID}}, &domain},
+		"other sizes":            {grid(t, false, 3, 4), compile.Options{Route: lft.Options{Dims: []int{6, 2}}}, &domain},
+	} {
+		if _, err := compile.Run(t.Context(), c.f, e, c.opt); !errors.As(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
