@@ -17,37 +17,38 @@ import (
 // copy by itself.
 type flood struct {
 	f      *fabric.Fabric
-	masks  map[fabric.PortID]bool // ports of switches
-	copies map[fabric.PortID]int  // by end port
-	links  map[fabric.PortID]int  // by port that leads to a switch
+	masks  []bool                // by PortID of switches
+	copies map[fabric.PortID]int // by end port
+	links  map[fabric.PortID]int // by port that leads to a switch
+	depth  int                   // links on the way to the farthest end port
+	path   []fabric.PortID       // that the copy at hand came in by
 	loop   bool
 	steps  int
 }
 
 func newFlood(f *fabric.Fabric, ports []fabric.PortID, sender fabric.PortID) *flood {
-	fl := &flood{f: f, masks: map[fabric.PortID]bool{}, copies: map[fabric.PortID]int{}, links: map[fabric.PortID]int{}}
+	fl := &flood{f: f, masks: make([]bool, f.NumPorts()), copies: map[fabric.PortID]int{}, links: map[fabric.PortID]int{}}
 	for _, p := range ports {
 		fl.masks[p] = true
 	}
 	if f.IsSwitch(f.Owner(sender)) {
-		fl.visit(sender, nil)
+		fl.visit(sender)
 	} else {
-		fl.visit(f.Peer(sender), nil)
+		fl.visit(f.Peer(sender))
 	}
 	return fl
 }
 
-// visit is a packet that came in by a port of a switch; path is the ports it
-// came in by before.
-func (fl *flood) visit(in fabric.PortID, path []fabric.PortID) {
-	if slices.Contains(path, in) {
+// visit is a copy that came in by a port of a switch.
+func (fl *flood) visit(in fabric.PortID) {
+	if slices.Contains(fl.path, in) {
 		fl.loop = true
 		return
 	}
 	if fl.steps++; fl.steps > 1_000_000 {
 		panic("flood: too many copies")
 	}
-	path = append(slices.Clone(path), in)
+	fl.path = append(fl.path, in)
 	s := fl.f.Owner(in)
 	for n := fabric.PortNum(0); n <= fl.f.Node(s).NumPorts; n++ {
 		out := fl.f.Port(s, n)
@@ -57,15 +58,18 @@ func (fl *flood) visit(in fabric.PortID, path []fabric.PortID) {
 		switch peer := fl.f.Peer(out); {
 		case n == 0:
 			fl.copies[out]++
+			fl.depth = max(fl.depth, len(fl.path)-1)
 		case peer == fabric.NoPort:
 			panic("flood: a port without a cable in a mask")
 		case fl.f.IsSwitch(fl.f.Owner(peer)):
 			fl.links[out]++
-			fl.visit(peer, path)
+			fl.visit(peer)
 		default:
 			fl.copies[peer]++
+			fl.depth = max(fl.depth, len(fl.path)-1)
 		}
 	}
+	fl.path = fl.path[:len(fl.path)-1]
 }
 
 // verdict is "loop", "duplicate", "missing", "stray" or "exact".

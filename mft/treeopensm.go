@@ -21,7 +21,8 @@ import (
 // which is sorted by GUIDs as the machine reads their big-endian bytes: on
 // little-endian machines, and so here, by the last byte first. From the root on
 // every switch takes, for each member, the lowest of its ports on a shortest
-// path to the member's switch. There is no balancing.
+// path to the member's switch. There is no balancing. A group with one member
+// has no tree.
 //
 // OpenSM treats senders that are no receivers like all other members, so that
 // they get copies; Plan.Notes says for how many groups.
@@ -114,11 +115,11 @@ func (t *opensmTree) grow(g *Group) ([]fabric.PortID, error) {
 			t.ports = append(t.ports, at)
 		}
 	}
-	if len(t.ports) == 0 {
-		return []fabric.PortID{}, nil
-	}
 	slices.Sort(t.ports)
 	t.ports = slices.Compact(t.ports)
+	if len(t.ports) < 2 {
+		return []fabric.PortID{}, nil
+	}
 	t.targets = t.targets[:0]
 	for _, p := range t.ports {
 		s := t.f.Owner(p)

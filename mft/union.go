@@ -25,7 +25,12 @@ import (
 // Paths that part and meet again would bring a receiver several copies. On
 // dimension-order and other paths that form a tree from each sender that cannot
 // be; where it is so the scheme refuses.
-type Union struct{}
+type Union struct {
+	// Shared puts all senders of a group on one MLID, or refuses: on a mesh
+	// with XY routing, two senders that receive as well can share one only in a
+	// row, or when the whole group is in one column (E-X8).
+	Shared bool
+}
 
 // Name is "union".
 func (Union) Name() string { return "union" }
@@ -35,9 +40,17 @@ func (u Union) Build(ctx context.Context, r *lft.Routing, groups []Group, opt Op
 	return build(ctx, u, r, groups, opt)
 }
 
-func (Union) atLeast(_ *lft.Routing, g *Group) int { return len(g.Senders) }
+func (u Union) atLeast(_ *lft.Routing, g *Group) int {
+	if u.Shared {
+		return min(1, len(g.Senders))
+	}
+	return len(g.Senders)
+}
 
 func (u Union) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
+	if u.Shared {
+		return u.shared(ctx, r, groups)
+	}
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
 		w := newUnicast(r, u.Name())
 		return func(g *Group) ([]draft, error) {
@@ -54,6 +67,29 @@ func (u Union) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opti
 				list[i] = draft{senders: g.Senders[i : i+1], ports: slices.Clone(ports)}
 			}
 			return list, nil
+		}
+	})
+}
+
+// shared makes one tree for each group.
+func (u Union) shared(ctx context.Context, r *lft.Routing, groups []Group) ([]drafted, error) {
+	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
+		m := newMerger(r, u.Name(), false)
+		return func(g *Group) ([]draft, error) {
+			items, err := m.items(g)
+			if err != nil || len(items) == 0 {
+				return nil, err
+			}
+			x := m.all(items)
+			m.flow.load(x.ports)
+			for _, s := range g.Senders {
+				if reason := m.flow.check(s, g.Receivers); reason != "" {
+					err := &RefusedError{Scheme: u.Name(), Group: g.Name, Reason: "its senders cannot share an MLID: " + reason,
+						Suggest: []string{UnionMerge{}.Name(), UpdnTree{}.Name()}}
+					return nil, err
+				}
+			}
+			return []draft{{senders: g.Senders, ports: x.ports}}, nil
 		}
 	})
 }

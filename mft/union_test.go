@@ -1,11 +1,14 @@
 package mft_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -94,6 +97,403 @@ func TestPaperRows(t *testing.T) {
 			if !slices.Contains(masks, want) {
 				t.Errorf("%s: no masks\n%s in\n%s", s.Name(), want, strings.Join(masks, "\n"))
 			}
+		}
+	}
+}
+
+// TestSmallest is the smallest groups whose senders cannot share an MLID, and
+// what is printed (G-X7).
+func TestSmallest(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	a, b, c := g.host(0, 0), g.host(0, 1), g.host(1, 0)
+	d := g.host(1, 1)
+	for _, x := range []struct {
+		name               string
+		receivers, senders []fabric.PortID
+		masks, verdict     string
+		want               string
+	}{
+		{"loop", []fabric.PortID{a, d}, []fabric.PortID{a, d}, "(0,0)1,5 (0,1)4 (1,0)2 (1,1)3,5", "loop",
+			`union cannot serve group loop: its senders cannot share an MLID: packets of sender "host 0,0"[1] loop: ` +
+				`"switch 0,0"[1], "switch 1,0"[2], "switch 1,1"[3], "switch 0,1"[4] and "switch 0,0"[1] again; use union-merge or updn-tree`},
+		{"duplicate", []fabric.PortID{a, b, c}, []fabric.PortID{a, b}, "(0,0)1,2,5 (0,1)1,4,5 (1,0)5 (1,1)4", "duplicate",
+			`union cannot serve group duplicate: its senders cannot share an MLID: two copies of a packet of sender "host 0,0"[1] ` +
+				`go out by "switch 1,0"[5], after "switch 0,0"[1] and after "switch 0,0"[2], "switch 0,1"[1], "switch 1,1"[4]; use union-merge or updn-tree`},
+		{"two", []fabric.PortID{a, c}, []fabric.PortID{a, b}, "", "",
+			`union cannot serve group two: its senders cannot share an MLID: two copies of a packet of sender "host 0,1"[1] ` +
+				`go out by "switch 1,0"[5], after "switch 0,1"[1], "switch 1,1"[4] and after "switch 0,1"[4], "switch 0,0"[1]; use union-merge or updn-tree`},
+	} {
+		slices.Sort(x.receivers)
+		groups := []mft.Group{{Name: x.name, Receivers: x.receivers, Senders: x.senders}}
+		if no := mustRefuse(t, mft.Union{Shared: true}, g.r, groups); no.Error() != x.want {
+			t.Errorf("%s:\n%s\nwant\n%s", x.name, no, x.want)
+		}
+		p := mustBuild(t, mft.Union{}, g.r, groups, mft.Options{})
+		mustBeExact(t, groups, p)
+		both := g.shared(p)
+		if got := g.masks(both); x.masks != "" && got != x.masks {
+			t.Errorf("%s: masks %s, want %s", x.name, got, x.masks)
+		}
+		for _, s := range x.senders {
+			if v := newFlood(g.r.Fabric, both, s).verdict(s, x.receivers); x.verdict != "" && v != x.verdict {
+				t.Errorf("%s from %s: %s", x.name, g.r.Fabric.PortName(s), v)
+			}
+		}
+	}
+}
+
+// shared is all masks of a plan in one.
+func (g *grid) shared(p *mft.Plan) (ports []fabric.PortID) {
+	for _, l := range p.Tables.MLIDs() {
+		ports = append(ports, p.Tables.Ports(l)...)
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
+
+// hosts is a subset of all hosts, ascending.
+func (g *grid) hosts(set int) []fabric.PortID {
+	var list []fabric.PortID
+	for i := range g.m * g.n {
+		if set>>i&1 != 0 {
+			list = append(list, g.host(i/g.n, i%g.n))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestPairs is all groups of small meshes with all pairs of members that send:
+// they can share an MLID in one row, and when the group is in one column;
+// otherwise packets loop when the columns differ and arrive twice when they do
+// not (E-X8, G-X7).
+func TestPairs(t *testing.T) {
+	for _, dims := range [][2]int{{1, 4}, {4, 1}, {2, 2}, {2, 3}, {3, 2}, {3, 3}, {2, 4}, {4, 2}} {
+		g := newGrid(t, dims[0], dims[1])
+		m, n := g.m, g.n
+		var groups []mft.Group
+		var wants []string
+		for a := range m * n {
+			for b := range a {
+				for set := range 1 << (m * n) {
+					if set>>a&1 == 0 || set>>b&1 == 0 {
+						continue
+					}
+					oneColumn := true
+					for i := range m * n {
+						oneColumn = oneColumn && (set>>i&1 == 0 || i/n == a/n)
+					}
+					want := "loop"
+					switch {
+					case a%n == b%n || oneColumn:
+						want = "exact"
+					case a/n == b/n:
+						want = "duplicate"
+					}
+					groups = append(groups, mft.Group{Receivers: g.hosts(set), Senders: g.hosts(1<<a | 1<<b)})
+					wants = append(wants, want)
+				}
+			}
+		}
+		count := map[string]int{}
+		const batch = 5000 // groups, so that all MLIDs suffice
+		for at := 0; at < len(groups); at += batch {
+			part := groups[at:min(at+batch, len(groups))]
+			single := mustBuild(t, mft.Union{}, g.r, part, mft.Options{})
+			merged := mustBuild(t, mft.UnionMerge{}, g.r, part, mft.Options{})
+			both := make([][]fabric.PortID, len(part))
+			trees := make([]int, len(part))
+			for i := range single.Trees {
+				x := &single.Trees[i]
+				both[x.Group] = append(both[x.Group], single.Tables.Ports(x.MLID)...)
+			}
+			for i := range merged.Trees {
+				trees[merged.Trees[i].Group]++
+			}
+			for i := range part {
+				want := wants[at+i]
+				count[want]++
+				for _, s := range part[i].Senders {
+					if v := newFlood(g.r.Fabric, both[i], s).verdict(s, part[i].Receivers); v != want {
+						t.Fatalf("%dx%d, group %+v from %d: %s, want %s", m, n, part[i], s, v, want)
+					}
+				}
+				if (trees[i] == 1) != (want == "exact") {
+					t.Fatalf("%dx%d, group %+v: %d MLIDs, the union of both is %s", m, n, part[i], trees[i], want)
+				}
+			}
+		}
+		if m == 3 && n == 3 && (count["exact"] != 1152+18 || count["loop"] != 2304 || count["duplicate"] != 1134) {
+			t.Errorf("3x3: %v", count)
+		}
+	}
+}
+
+// TestRows is all groups of 3x3 with all hosts sending: an MLID for each row,
+// and the links that packets cross are as many as with an MLID for each sender
+// (G-X7, X11). Every 16th group of 4x3 and 3x4.
+func TestRows(t *testing.T) {
+	for _, x := range []struct{ m, n, step int }{{3, 3, 1}, {4, 3, 16}, {3, 4, 16}} {
+		g := newGrid(t, x.m, x.n)
+		all := g.hosts(1<<(x.m*x.n) - 1)
+		cases := 0
+		for from := 1; from < 1<<(x.m*x.n); from += 100 * x.step {
+			var groups []mft.Group
+			for set := from; set < min(from+100*x.step, 1<<(x.m*x.n)); set += x.step {
+				groups = append(groups, mft.Group{Name: fmt.Sprint(set), Receivers: g.hosts(set), Senders: all})
+			}
+			p := mustBuild(t, mft.UnionRow{Class: g.rows}, g.r, groups, mft.Options{})
+			mustBeExact(t, groups, p)
+			if len(p.Trees) != len(groups)*x.n || len(p.Notes) > 0 {
+				t.Fatalf("%d trees for %d groups, notes %q", len(p.Trees), len(groups), p.Notes)
+			}
+			rows, single := crossings(p), crossings(mustBuild(t, mft.Union{}, g.r, groups, mft.Options{}))
+			if !slices.Equal(rows, single) {
+				t.Fatalf("%dx%d, groups from %d: %v links crossed, want %v", x.m, x.n, from, rows, single)
+			}
+			cases += len(groups) * len(all)
+		}
+		if x.step == 1 && cases != 4599 {
+			t.Errorf("%d cases, want 4599", cases)
+		}
+	}
+}
+
+// crossings is by group and sender, ascending, the links that a packet crosses.
+func crossings(p *mft.Plan) []string {
+	var list []string
+	for i := range p.Trees {
+		x := &p.Trees[i]
+		for _, s := range x.Senders {
+			n := 0
+			for _, k := range newFlood(p.Tables.Fabric(), p.Tables.Ports(x.MLID), s).links {
+				n += k
+			}
+			list = append(list, fmt.Sprintf("%d from %d: %d", x.Group, s, n))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestAllToAll is 256 senders in one group on 16x16: MLIDs (G-X11) and loads
+// (B9).
+func TestAllToAll(t *testing.T) {
+	g := newGrid(t, 16, 16)
+	all := g.r.Fabric.CAPorts()
+	groups := []mft.Group{{Name: "all", Receivers: all, Senders: all}}
+	for _, x := range []struct {
+		scheme mft.Scheme
+		mlids  int
+	}{
+		{mft.Union{}, 256}, {mft.UnionRow{}, 256}, {mft.UnionRow{Class: g.rows}, 16}, {mft.UnionMerge{}, 16},
+		{mft.UnionMerge{Class: g.rows}, 16}, {mft.UnionMerge{Class: g.rows, NoExtra: true}, 16}, {mft.OpenSM{}, 1},
+	} {
+		p := mustBuild(t, x.scheme, g.r, groups, mft.Options{})
+		if len(p.Trees) != x.mlids {
+			t.Errorf("%s: %d MLIDs, want %d", x.scheme.Name(), len(p.Trees), x.mlids)
+		}
+		mustBeExact(t, groups, p)
+		c, err := mft.Measure(t.Context(), g.r, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Crossings != 65_280 || c.Unicast != 696_320 || c.MaxHost != 255 {
+			t.Errorf("%s: %d links crossed, with unicast %d, and %d packets for a host; want 65280, 696320, 255", x.scheme.Name(), c.Crossings, c.Unicast, c.MaxHost)
+		}
+		if x.scheme.Name() != "opensm" && (c.MaxLink != 240 || c.Load[c.Hottest] != 240) {
+			t.Errorf("%s: %d packets on the hottest link, want 240", x.scheme.Name(), c.MaxLink)
+		}
+	}
+}
+
+// TestExpectedRows is how many MLIDs union-row takes for k random senders, on
+// average (G-X11).
+func TestExpectedRows(t *testing.T) {
+	g := newGrid(t, 16, 16)
+	rnd := rand.New(rand.NewPCG(1, 0))
+	for _, x := range []struct {
+		k    int
+		want float64
+	}{{1, 1}, {4, 3.66}, {8, 6.52}, {16, 10.49}, {32, 14.24}, {102, 15.997}} {
+		groups := make([]mft.Group, 400)
+		for i := range groups {
+			groups[i] = mft.Group{Name: fmt.Sprint(i), Receivers: g.byLID(1)}
+			for _, s := range rnd.Perm(256)[:x.k] {
+				groups[i].Senders = append(groups[i].Senders, g.host(s/16, s%16))
+			}
+			slices.Sort(groups[i].Senders)
+		}
+		got := float64(len(mustBuild(t, mft.UnionRow{Class: g.rows}, g.r, groups, mft.Options{}).Trees)) / float64(len(groups))
+		if d := got - x.want; d > 0.25 || d < -0.25 {
+			t.Errorf("%d senders: %.2f MLIDs, want %.2f", x.k, got, x.want)
+		}
+	}
+}
+
+// TestNegativeFirst is the paper's figure 4: of the 36 ways to choose minimal
+// negative-first paths from N(1,1) to (2,2), (3,2) and (3,3), 24 bring some
+// receiver two copies (G-X8). XY has one way.
+func TestNegativeFirst(t *testing.T) {
+	g := newGrid(t, 4, 4)
+	group := mft.Group{Name: "figure 4", Senders: []fabric.PortID{g.host(1, 1)}}
+	ends := [3][2]int{{2, 2}, {3, 2}, {3, 3}}
+	for _, e := range ends {
+		group.Receivers = append(group.Receivers, g.host(e[0], e[1]))
+	}
+	slices.Sort(group.Receivers)
+	p := mustBuild(t, mft.Union{}, g.r, []mft.Group{group}, mft.Options{})
+	mustBeExact(t, []mft.Group{group}, p)
+	if got, want := g.masks(p.Tables.Ports(0xc001)), "(1,1)1 (2,1)1,2 (2,2)5 (3,1)2 (3,2)2,5 (3,3)5"; got != want {
+		t.Errorf("masks %s, want %s", got, want)
+	}
+
+	copies := map[[3]int]int{}
+	refused := 0
+	for a := range 1 << 2 {
+		for b := range 1 << 3 {
+			for c := range 1 << 4 {
+				r := *g.r
+				r.Tables = lft.NewTables(16, g.r.Fabric.MaxLID())
+				ok := true
+				for k, steps := range [3]int{a, b, c} {
+					ok = ok && g.path(r.Tables, ends[k], steps)
+				}
+				if !ok {
+					continue
+				}
+				var union []fabric.PortID
+				for k, steps := range [3]int{a, b, c} {
+					union = append(union, g.steps(ends[k], steps)...)
+				}
+				fl := newFlood(g.r.Fabric, union, group.Senders[0])
+				var got [3]int
+				for k, e := range ends {
+					got[k] = fl.copies[g.host(e[0], e[1])]
+				}
+				copies[got]++
+				if got == [3]int{1, 1, 1} {
+					mustBeExact(t, []mft.Group{group}, mustBuild(t, mft.Union{}, &r, []mft.Group{group}, mft.Options{}))
+				} else {
+					refused++
+					no := mustRefuse(t, mft.Union{}, &r, []mft.Group{group})
+					if !strings.Contains(no.Reason, "two copies") || !slices.Equal(no.Suggest, []string{"updn-tree"}) {
+						t.Errorf("%v", no)
+					}
+				}
+			}
+		}
+	}
+	want := map[[3]int]int{{1, 1, 1}: 12, {2, 2, 2}: 12, {1, 2, 2}: 4, {2, 3, 3}: 4, {2, 1, 2}: 2, {2, 2, 1}: 2}
+	for k, n := range copies {
+		if want[k] != n {
+			t.Errorf("%d choices with copies %v, want %d", n, k, want[k])
+		}
+	}
+	if refused != 24 {
+		t.Errorf("%d choices refused, want 24", refused)
+	}
+}
+
+// steps is the ports on a path from N(1,1) to an end that steps east where a bit
+// of steps is set, else north, and to the host; nil when that leads elsewhere.
+func (g *grid) steps(end [2]int, steps int) []fabric.PortID {
+	f := g.r.Fabric
+	var ports []fabric.PortID
+	x, y := 1, 1
+	for i := range end[0] + end[1] - 2 {
+		if steps>>i&1 != 0 {
+			ports = append(ports, f.Port(g.at(x, y), 1))
+			x++
+		} else {
+			ports = append(ports, f.Port(g.at(x, y), 2))
+			y++
+		}
+		if x > end[0] || y > end[1] {
+			return nil
+		}
+	}
+	return append(ports, f.Port(g.at(x, y), 5))
+}
+
+// path writes the path of steps into tables.
+func (g *grid) path(tables *lft.Tables, end [2]int, steps int) bool {
+	list := g.steps(end, steps)
+	for _, p := range list {
+		f := g.r.Fabric
+		tables.Row(f.Owner(p))[f.LID(g.host(end[0], end[1]))] = f.Num(p)
+	}
+	return list != nil
+}
+
+// TestDeterministicNegativeFirst has one order of directions, west, south, east,
+// north: exact for all sources and groups of 3x3 (G-X8).
+func TestDeterministicNegativeFirst(t *testing.T) {
+	g := newGrid(t, 3, 3)
+	r := *g.r
+	r.Tables = lft.NewTables(9, r.Fabric.MaxLID())
+	for x := range 3 {
+		for y := range 3 {
+			row := r.Tables.Row(g.at(x, y))
+			for lid := 1; lid <= 9; lid++ {
+				switch dx, dy := (lid-1)/3, (lid-1)%3; {
+				case dx < x:
+					row[lid] = 3
+				case dy < y:
+					row[lid] = 4
+				case dx > x:
+					row[lid] = 1
+				case dy > y:
+					row[lid] = 2
+				default:
+					row[lid] = 5
+				}
+			}
+		}
+	}
+	var groups []mft.Group
+	for s := range 9 {
+		for set := 1; set < 1<<9; set++ {
+			if set != 1<<s {
+				groups = append(groups, mft.Group{Name: fmt.Sprint(s, set), Receivers: g.hosts(set), Senders: g.hosts(1 << s)})
+			}
+		}
+	}
+	if len(groups) != 4590 {
+		t.Fatalf("%d groups", len(groups))
+	}
+	mustBeExact(t, groups, mustBuild(t, mft.Union{}, &r, groups, mft.Options{}))
+}
+
+// TestNoPath is tables with holes.
+func TestNoPath(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		spot func(g *grid)
+		want string
+	}{
+		{"no entry", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = fabric.NoPath },
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: switch "switch 1,0" has no entry for LID 4; use updn-tree`},
+		{"no such port", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 9 },
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entry for LID 4 of switch "switch 1,0" is port 9, which it does not have; use updn-tree`},
+		{"loop", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 3 },
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 loop through switch "switch 0,0"; use updn-tree`},
+		{"another host", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 5 },
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 end at "switch 1,0"[5]; use updn-tree`},
+		{"port 0", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 0 },
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 end at "switch 1,0"[0]; use updn-tree`},
+		{"no cable", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 4 },
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 end at "switch 1,0"[4]; use updn-tree`},
+	} {
+		g := newGrid(t, 2, 2)
+		x.spot(g)
+		groups := []mft.Group{{Name: "g", Receivers: g.byLID(1, 4), Senders: g.byLID(1)}}
+		if no := mustRefuse(t, mft.Union{}, g.r, groups); no.Error() != x.want {
+			t.Errorf("%s:\n%s\nwant\n%s", x.name, no, x.want)
+		}
+		no := mustRefuse(t, mft.UnionMerge{}, g.r, groups)
+		if got := strings.Replace(no.Error(), "union-merge", "union", 1); got != x.want {
+			t.Errorf("%s:\n%s\nwant\n%s", x.name, no, x.want)
 		}
 	}
 }

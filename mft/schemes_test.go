@@ -1,0 +1,481 @@
+package mft_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/updown"
+)
+
+// routings are fabrics of all kinds with unicast paths of all kinds.
+func routings(t testing.TB) map[string]*lft.Routing {
+	irregular := func() (*fabric.Fabric, error) {
+		return gen.Irregular(gen.IrregularSpec{Switches: 24, Degree: 4, Hosts: 60, Seed: 1})
+	}
+	fatTree := func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }
+	grid := func(wrap bool, dims ...int) func() (*fabric.Fabric, error) {
+		w := make([]bool, len(dims))
+		for i := range w {
+			w[i] = wrap
+		}
+		return func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: dims, Wrap: w, Hosts: 2}) }
+	}
+	list := map[string]*lft.Routing{}
+	for name, make := range map[string]func() (*fabric.Fabric, error){
+		"mesh": grid(false, 5, 5), "torus": grid(true, 4, 5), "two by two links": grid(true, 2, 2), "fat tree": fatTree, "irregular": irregular,
+	} {
+		list[name+"/updn"] = routed(t, updown.Engine{})(make())
+		list[name+"/minhop"] = routed(t, lft.Minhop{})(make())
+	}
+	list["mesh/xy"] = routed(t, mesh.XY{})(grid(false, 5, 5)())
+	list["torus/xy"] = routed(t, mesh.XY{})(grid(true, 5, 5)())
+	list["even torus/xy"] = routed(t, mesh.XY{})(grid(true, 4, 5)())
+	return list
+}
+
+// unionPorts walks the unicast paths the obvious way.
+func unionPorts(r *lft.Routing, g *mft.Group, sender fabric.PortID) []fabric.PortID {
+	f := r.Fabric
+	var ports []fabric.PortID
+	for _, d := range g.Receivers {
+		if d == sender {
+			continue
+		}
+		at := sender
+		if !f.IsSwitch(f.Owner(at)) {
+			at = f.Peer(at)
+		}
+		for s := f.Owner(at); ; {
+			out := f.Port(s, r.Tables.Row(s)[f.LID(d)])
+			ports = append(ports, out)
+			if out == d || f.Peer(out) == d {
+				break
+			}
+			s = f.Owner(f.Peer(out))
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
+
+// TestExact floods from every sender of random groups, with every scheme.
+func TestExact(t *testing.T) {
+	for name, r := range routings(t) {
+		t.Run(name, func(t *testing.T) {
+			groups := someGroups(r.Fabric, 250, rand.New(rand.NewPCG(2, 0)))
+			order := r.Order
+			if order == nil {
+				order = updown.NewOrder(r.Fabric, nil).Rank
+			}
+			for _, balance := range []bool{false, true} {
+				p := mustBuild(t, mft.UpdnTree{Order: order}, r, groups, mft.Options{Balance: balance})
+				mustBeExact(t, groups, p)
+				mustBeLegal(t, order, p)
+			}
+			var members []mft.Group // all of which receive
+			for _, g := range groups {
+				g.Senders = slices.DeleteFunc(slices.Clone(g.Senders), func(p fabric.PortID) bool { return !slices.Contains(g.Receivers, p) })
+				members = append(members, g)
+			}
+			mustBeExact(t, members, mustBuild(t, mft.OpenSM{}, r, members, mft.Options{}))
+
+			refused := 0
+			for i := range groups {
+				g := groups[i : i+1]
+				exact := true
+				single := map[fabric.PortID][]fabric.PortID{}
+				for _, s := range g[0].Senders {
+					single[s] = unionPorts(r, &g[0], s)
+					exact = exact && newFlood(r.Fabric, single[s], s).verdict(s, g[0].Receivers) == "exact"
+				}
+				if !exact {
+					refused++
+					for _, s := range []mft.Scheme{mft.Union{}, mft.UnionRow{}, mft.UnionMerge{}} {
+						mustRefuse(t, s, r, g)
+					}
+					continue
+				}
+				p := mustBuild(t, mft.Union{}, r, g, mft.Options{})
+				for k := range p.Trees {
+					x := &p.Trees[k]
+					if got := p.Tables.Ports(x.MLID); !slices.Equal(got, single[x.Senders[0]]) || len(x.Senders) != 1 {
+						t.Fatalf("masks %v from %v, want %v", got, x.Senders, single[x.Senders[0]])
+					}
+				}
+				mustBeExact(t, g, p)
+				class := make([]int32, r.Fabric.NumSwitches())
+				for s := range class {
+					class[s] = int32(s % 3)
+				}
+				rows := mustBuild(t, mft.UnionRow{Class: class}, r, g, mft.Options{})
+				mustBeExact(t, g, rows)
+				switches := mustBuild(t, mft.UnionRow{}, r, g, mft.Options{})
+				mustBeExact(t, g, switches)
+				merged := mustBuild(t, mft.UnionMerge{Class: class}, r, g, mft.Options{})
+				mustBeExact(t, g, merged)
+				if len(merged.Trees) > min(len(rows.Trees), len(switches.Trees)) {
+					t.Fatalf("union-merge takes %d MLIDs, union-row %d and %d", len(merged.Trees), len(rows.Trees), len(switches.Trees))
+				}
+				noExtra := mustBuild(t, mft.UnionMerge{NoExtra: true}, r, g, mft.Options{})
+				mustBeExact(t, g, noExtra)
+				if got, want := crossings(noExtra), crossings(p); !slices.Equal(got, want) {
+					t.Fatalf("links crossed %v, want %v", got, want)
+				}
+			}
+			// In a ring of four the two ways to the opposite switch are equally
+			// long, and XY uses both.
+			switch name {
+			case "mesh/xy", "torus/xy":
+				if refused > 0 {
+					t.Errorf("%d groups refused", refused)
+				}
+			case "irregular/minhop", "even torus/xy":
+				if refused < 10 {
+					t.Errorf("only %d groups refused", refused)
+				}
+			}
+		})
+	}
+}
+
+// mustBeLegal wants all turns of multicast packets to be those of up*/down*
+// paths: never from a downward link to an upward one.
+func mustBeLegal(t *testing.T, rank []int32, p *mft.Plan) {
+	t.Helper()
+	f := p.Tables.Fabric()
+	up := func(p fabric.PortID) bool { return rank[f.Owner(f.Peer(p))] < rank[f.Owner(p)] }
+	link := func(p fabric.PortID) bool { return f.Peer(p) != fabric.NoPort && f.IsSwitch(f.Owner(f.Peer(p))) }
+	for _, l := range p.Tables.MLIDs() {
+		for _, in := range p.Tables.Ports(l) {
+			if !link(in) || up(in) {
+				continue
+			}
+			for _, out := range p.Tables.Mask(f.Owner(f.Peer(in)), l) {
+				if link(out) && up(out) && out != f.Peer(in) {
+					t.Fatalf("MLID %#x goes down by %s, then up by %s", l, f.PortName(in), f.PortName(out))
+				}
+			}
+		}
+	}
+}
+
+// TestSameAlways: trees depend neither on the number of CPUs nor, without
+// balance, on the other groups.
+func TestSameAlways(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	same := cmpopts.EquateComparable(mft.MGID{})
+	r := routings(t)["mesh/xy"]
+	groups := someGroups(r.Fabric, 200, rand.New(rand.NewPCG(3, 0)))
+	order := updown.NewOrder(r.Fabric, nil).Rank
+	for _, s := range []mft.Scheme{mft.Union{}, mft.UnionRow{}, mft.UnionMerge{}, mft.UpdnTree{Order: order}, mft.OpenSM{}} {
+		for _, balance := range []bool{false, true} {
+			var first *mft.Plan
+			for _, cpus := range []int{1, 8, 3} {
+				runtime.GOMAXPROCS(cpus)
+				p := mustBuild(t, s, r, groups, mft.Options{Balance: balance})
+				if first == nil {
+					first = p
+				}
+				if diff := cmp.Diff(first.Trees, p.Trees, same); diff != "" {
+					t.Fatalf("%s on %d CPUs: %s", s.Name(), cpus, diff)
+				}
+				for _, l := range first.Tables.MLIDs() {
+					if !slices.Equal(first.Tables.Ports(l), p.Tables.Ports(l)) {
+						t.Fatalf("%s on %d CPUs: MLID %#x differs", s.Name(), cpus, l)
+					}
+				}
+			}
+			if balance {
+				continue
+			}
+			for i := range 10 {
+				p := mustBuild(t, s, r, groups[i:i+1], mft.Options{})
+				var with, without [][]fabric.PortID
+				for k := range first.Trees {
+					if first.Trees[k].Group == i {
+						with = append(with, first.Tables.Ports(first.Trees[k].MLID))
+					}
+				}
+				for k := range p.Trees {
+					without = append(without, p.Tables.Ports(p.Trees[k].MLID))
+				}
+				if diff := cmp.Diff(with, without); diff != "" {
+					t.Fatalf("%s: group %d among others (-) and alone (+): %s", s.Name(), i, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestBalance: balance takes load off the most loaded link and costs no links.
+func TestBalance(t *testing.T) {
+	r := routed(t, updown.Engine{})(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3}))
+	groups := randomGroups(r.Fabric, 500, 16, 1)
+	var costs []*mft.Cost
+	for _, balance := range []bool{false, true} {
+		p := mustBuild(t, mft.UpdnTree{}, r, groups, mft.Options{Balance: balance})
+		c, err := mft.Measure(t.Context(), r, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		costs = append(costs, c)
+	}
+	if costs[1].MaxLink*10 > costs[0].MaxLink {
+		t.Errorf("the most loaded link has %d packets with balance, %d without", costs[1].MaxLink, costs[0].MaxLink)
+	}
+	if costs[1].Links > costs[0].Links {
+		t.Errorf("%d links with balance, %d without", costs[1].Links, costs[0].Links)
+	}
+}
+
+// TestFewLinks compares trees with the best there are: found by trying all sets
+// of switches on small fabrics.
+func TestFewLinks(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 0))
+	total, best := 0, 0
+	for seed := range uint64(30) {
+		r := routed(t, updown.Engine{})(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 24, Seed: seed}))
+		groups := randomGroups(r.Fabric, 4, 2+rnd.IntN(6), seed)
+		p := mustBuild(t, mft.UpdnTree{}, r, groups, mft.Options{})
+		c, err := mft.Measure(t.Context(), r, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Trees {
+			want := fewestLinks(r, p.Trees[i].Receivers)
+			if c.Trees[i].Links < want {
+				t.Fatalf("%d links, and no tree has less than %d", c.Trees[i].Links, want)
+			}
+			total += c.Trees[i].Links
+			best += want
+		}
+	}
+	if total*100 > best*105 {
+		t.Errorf("%d links in all, the best have %d", total, best)
+	}
+}
+
+// fewestLinks is one less than the least number of switches, those of the
+// members among them, of which all but one have an upward neighbour among them.
+func fewestLinks(r *lft.Routing, members []fabric.PortID) int {
+	f := r.Fabric
+	must := 0
+	for _, p := range members {
+		must |= 1 << f.Owner(f.Peer(p))
+	}
+	least := f.NumSwitches()
+	for set := range 1 << f.NumSwitches() {
+		if set&must != must {
+			continue
+		}
+		switches, tops := 0, 0
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if set>>s&1 == 0 {
+				continue
+			}
+			switches++
+			_, to := f.SwitchLinks(s)
+			if !slices.ContainsFunc(to, func(u fabric.NodeID) bool { return set>>u&1 != 0 && r.Order[u] < r.Order[s] }) {
+				tops++
+			}
+		}
+		if tops == 1 {
+			least = min(least, switches-1)
+		}
+	}
+	return least
+}
+
+// TestTreeErrors is orders and fabrics that updn-tree cannot use.
+func TestTreeErrors(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	groups := []mft.Group{{Name: "g", Receivers: g.byLID(1, 4), Senders: g.byLID(1)}}
+	if no := mustRefuse(t, mft.UpdnTree{}, g.r, groups); no.Error() != "updn-tree cannot serve group g: routing xy has no up*/down* order; use union-merge" {
+		t.Error(no)
+	}
+	for want, order := range map[string][]int32{
+		"an up*/down* order with rank 4; want each of 0 to 3 once":  {0, 1, 2, 4},
+		"an up*/down* order with rank 1; want each of 0 to 3 once":  {0, 1, 1, 2},
+		"an up*/down* order of 3 switches, the fabric has 4":        {0, 1, 2},
+		"an up*/down* order with rank -1; want each of 0 to 3 once": {0, 1, 2, -1},
+	} {
+		if p, err := (mft.UpdnTree{Order: order}).Build(t.Context(), g.r, groups, mft.Options{}); p != nil || err == nil || err.Error() != want {
+			t.Errorf("%v: %v, %v", order, p, err)
+		}
+	}
+	// In this order switch 1,1, like 0,0, has nothing above it.
+	no := mustRefuse(t, mft.UpdnTree{Order: []int32{0, 2, 3, 1}}, g.r, groups)
+	if want := `updn-tree cannot serve group g: no switch is above all of its members' switches, from "switch 0,0" to "switch 1,1", in the up*/down* order`; no.Error() != want {
+		t.Error(no)
+	}
+}
+
+// TestLooseEnds is end ports that no switch is on, and parts without a path.
+func TestLooseEnds(t *testing.T) {
+	var b fabric.Builder
+	for i, n := range []fabric.Node{
+		{GUID: 1, Type: fabric.Switch, NumPorts: 2, Description: "s1"}, {GUID: 2, Type: fabric.Switch, NumPorts: 2, Description: "s2"},
+		{GUID: 0x10, Type: fabric.CA, NumPorts: 1, Description: "h1"}, {GUID: 0x20, Type: fabric.CA, NumPorts: 1, Description: "h2"},
+		{GUID: 0x30, Type: fabric.CA, NumPorts: 1, Description: "h3"}, {GUID: 0x40, Type: fabric.CA, NumPorts: 1, Description: "h4"},
+	} {
+		if _, err := b.AddNode(n); err != nil {
+			t.Fatal(err)
+		}
+		port := fabric.PortNum(0)
+		if n.Type == fabric.CA {
+			port = 1
+		}
+		if err := b.SetPort(i, port, 0, fabric.LID(i+1), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range [][4]int{{0, 1, 2, 1}, {1, 1, 3, 1}, {4, 1, 5, 1}} {
+		if err := b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &lft.Routing{Engine: "none", Fabric: f, Tables: lft.NewTables(2, f.MaxLID()), Order: []int32{0, 1}}
+	h := make([]fabric.PortID, 4)
+	for i := range h {
+		h[i] = f.Port(fabric.NodeID(2+i), 1)
+	}
+	for _, x := range []struct {
+		scheme             mft.Scheme
+		receivers, senders []fabric.PortID
+		want               string
+	}{
+		{mft.Union{}, h[:1], h[2:3], `sender "h3"[1] has no cable to a switch`},
+		{mft.Union{}, h[2:3], h[:1], `sender "h1"[1] has no unicast path to receiver "h3"[1]: it has no cable to a switch`},
+		{mft.Union{Shared: true}, h[:1], h[2:3], `sender "h3"[1] has no cable to a switch`},
+		{mft.UnionMerge{}, h[:1], h[2:3], `sender "h3"[1] has no cable to a switch`},
+		{mft.UpdnTree{}, h[2:3], h[:1], `member "h3"[1] has no cable to a switch`},
+		{mft.OpenSM{}, h[2:3], h[:1], `member "h3"[1] has no cable to a switch`},
+		{mft.UpdnTree{}, h[:2], h[:1], `no switch is above all of its members' switches, from "s1" to "s2", in the up*/down* order`},
+		{mft.OpenSM{}, h[:2], h[:1], `no path from switch "s1" to switch "s2"`},
+	} {
+		no := mustRefuse(t, x.scheme, r, []mft.Group{{Name: "g", Receivers: x.receivers, Senders: x.senders}})
+		if no.Reason != x.want {
+			t.Errorf("%s: %s, want %s", x.scheme.Name(), no.Reason, x.want)
+		}
+	}
+}
+
+// TestCanceled: a context that has ended ends the work.
+func TestCanceled(t *testing.T) {
+	g := newGrid(t, 3, 3)
+	all := g.r.Fabric.CAPorts()
+	groups := []mft.Group{{Name: "g", Receivers: all, Senders: all}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, s := range []mft.Scheme{mft.Union{}, mft.UnionRow{}, mft.UnionMerge{}, mft.UpdnTree{Order: updown.NewOrder(g.r.Fabric, nil).Rank}, mft.OpenSM{}} {
+		for _, balance := range []bool{false, true} {
+			if p, err := s.Build(ctx, g.r, groups, mft.Options{Balance: balance}); p != nil || !errors.Is(err, ctx.Err()) {
+				t.Errorf("%s: %v, %v", s.Name(), p, err)
+			}
+		}
+	}
+	if p, err := mft.Fit(ctx, g.r, groups, mft.Options{}, mft.Union{}); p != nil || !errors.Is(err, ctx.Err()) {
+		t.Errorf("%v, %v", p, err)
+	}
+	if c, err := mft.Measure(ctx, g.r, mustBuild(t, mft.Union{}, g.r, groups, mft.Options{})); c != nil || !errors.Is(err, ctx.Err()) {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
+// TestCost counts with floods and walks.
+func TestCost(t *testing.T) {
+	for name, r := range routings(t) {
+		order := r.Order
+		if order == nil {
+			order = updown.NewOrder(r.Fabric, nil).Rank
+		}
+		f := r.Fabric
+		groups := someGroups(f, 40, rand.New(rand.NewPCG(5, 0)))
+		p := mustBuild(t, mft.UpdnTree{Order: order}, r, groups, mft.Options{})
+		c, err := mft.Measure(t.Context(), r, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load := map[fabric.PortID]int64{}
+		var want mft.Cost
+		for i := range p.Trees {
+			x := &p.Trees[i]
+			var tree mft.TreeCost
+			used := map[fabric.PortID]bool{}
+			for _, q := range p.Tables.Ports(x.MLID) {
+				if f.Peer(q) != fabric.NoPort && f.IsSwitch(f.Owner(f.Peer(q))) {
+					used[min(q, f.Peer(q))] = true
+				}
+			}
+			tree.Links = len(used)
+			for _, s := range x.Senders {
+				fl := newFlood(f, p.Tables.Ports(x.MLID), s)
+				tree.Depth = max(tree.Depth, fl.depth)
+				for q, n := range fl.links {
+					load[q] += int64(n)
+					tree.Crossings += int64(n)
+				}
+				for d, n := range fl.copies {
+					if !f.IsSwitch(f.Owner(d)) {
+						d = f.Peer(d)
+					}
+					load[d] += int64(n)
+				}
+				for _, d := range x.Receivers {
+					if d == s {
+						continue
+					}
+					tree.Unicast += int64(len(unionPorts(r, &mft.Group{Receivers: []fabric.PortID{d}}, s)) - 1)
+				}
+			}
+			if c.Trees[i] != tree {
+				t.Fatalf("%s: %+v, want %+v", name, c.Trees[i], tree)
+			}
+			want.Links += int64(tree.Links)
+			want.Crossings += tree.Crossings
+			want.Unicast += tree.Unicast
+		}
+		links := 0
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			ports, _ := f.SwitchLinks(s)
+			links += len(ports)
+			for n := range fabric.PortID(f.Node(s).NumPorts) + 1 {
+				q := f.PortBase(s) + n
+				if c.Load[q] != load[q] {
+					t.Fatalf("%s: load %d of %s, want %d", name, c.Load[q], f.PortName(q), load[q])
+				}
+				if slices.Contains(ports, q) {
+					want.MaxLink = max(want.MaxLink, load[q])
+				} else {
+					want.MaxHost = max(want.MaxHost, load[q])
+				}
+			}
+		}
+		want.MeanLink = float64(want.Crossings) / float64(links)
+		if c.Load[c.Hottest] != want.MaxLink {
+			t.Errorf("%s: hottest is %s", name, f.PortName(c.Hottest))
+		}
+		if diff := cmp.Diff(want, *c, cmpopts.IgnoreFields(mft.Cost{}, "Trees", "Load", "Hottest")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if c.Saved() != want.Unicast-want.Crossings {
+			t.Errorf("%s: %d saved", name, c.Saved())
+		}
+	}
+}
