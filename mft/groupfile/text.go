@@ -372,15 +372,19 @@ func (r *reader) anchor() (string, error) {
 	r.at++
 	name := r.word()
 	if name == "" {
-		return "", failAt(at, "an anchor without a name; want &name, or the text in quotes")
+		return "", failAt(at, "an anchor without a name; want &name, of letters, digits, - and _, or the text in quotes")
 	}
 	return name, nil
 }
 
-// word reads the name of an anchor or an alias.
+// word reads the name of an anchor or an alias, "" when there is none.
 func (r *reader) word() string {
 	start := r.at
 	for r.at < len(r.data) && !isSpace(r.data[r.at]) && !isFlow(r.data[r.at]) {
+		c := r.data[r.at]
+		if c != '-' && c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return ""
+		}
 		r.at++
 	}
 	return string(r.data[start:r.at])
@@ -415,7 +419,7 @@ func (r *reader) inline(depth int, flow bool) (*node, error) {
 		name := r.word()
 		n := r.anchors[name]
 		if n == nil {
-			return nil, failAt(at, "no anchor &%s before this line; want text that begins with * in quotes", name)
+			return nil, failAt(at, "no anchor &%s before this alias; want text that begins with * in quotes", name)
 		}
 		return n, nil
 	case '|', '>':
@@ -424,11 +428,11 @@ func (r *reader) inline(depth int, flow bool) (*node, error) {
 		return nil, failAt(r.at, "YAML tags are not read here; want text that begins with ! in quotes")
 	case '&':
 		return nil, failAt(r.at, "a second anchor")
-	case '@', '`', '%', ']', '}', ',', '#':
+	case '@', '`', '%', ']', '}', ',', '#', '?', ':':
 		return nil, failAt(r.at, "no value begins with %c; want it in quotes", c)
-	case '?', ':', '-':
+	case '-':
 		if next := r.at + 1; next == len(r.data) || isSpace(r.data[next]) || flow && isFlow(r.data[next]) {
-			return nil, failAt(r.at, "no value begins with %c and a blank; want it in quotes, or a key such as name: all", c)
+			return nil, failAt(r.at, "no value begins with - and a blank here; want it in quotes, or a list in lines of their own")
 		}
 	}
 	start := r.at
@@ -500,6 +504,9 @@ func (r *reader) flow(depth int) (*node, error) {
 				return nil, failAt(v.at, "want a key and a colon, such as name: all")
 			}
 			r.at++
+			if r.at < len(r.data) && !v.quoted && !isSpace(r.data[r.at]) && !isFlow(r.data[r.at]) {
+				return nil, failAt(r.at-1, "want a blank after this colon")
+			}
 			if err := next(); err != nil {
 				return nil, err
 			}
