@@ -76,14 +76,38 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 		return nil, err
 	}
 	r.Notes = g.notes()
-	if len(g.Missing) > 0 && !opt.Repair {
-		r.Notes = append(r.Notes, "paths that what is missing breaks have no entry; repair gives them detours")
+	if pairs := broken(g.Fabric, r.Tables); len(pairs) > 0 && !opt.Repair {
+		r.Notes = append(r.Notes, pairs...)
+		r.Notes = append(r.Notes, "repair gives these pairs detours")
 	}
 	return r, nil
 }
 
-// maxNotes bounds the missing parts that are named.
+// maxNotes bounds the missing parts, and the pairs, that are named.
 const maxNotes = 8
+
+// broken names pairs of CA ports that have no path, by the first LID of the
+// destination.
+func broken(f *fabric.Fabric, t *lft.Tables) []string {
+	var notes []string
+	count := 0
+	for _, to := range f.CAPorts() {
+		lid := f.LID(to)
+		for i, from := range f.CAPorts() {
+			s := f.CASwitches()[i]
+			if from == to || lid == 0 || s == fabric.NoNode || t.Row(s)[lid] != fabric.NoPath {
+				continue
+			}
+			if count++; count <= maxNotes {
+				notes = append(notes, fmt.Sprintf("no path from %s to %s, LID %d", f.PortName(from), f.PortName(to), lid))
+			}
+		}
+	}
+	if count > maxNotes {
+		notes = append(notes, fmt.Sprintf("and none for %d more pairs", count-maxNotes))
+	}
+	return notes
+}
 
 // notes says what a grid is and lacks.
 func (g *Grid) notes() []string {
