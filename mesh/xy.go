@@ -76,9 +76,11 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 		return nil, err
 	}
 	r.Notes = g.notes()
-	if pairs := broken(g.Fabric, r.Tables); len(pairs) > 0 && !opt.Repair {
-		r.Notes = append(r.Notes, pairs...)
-		r.Notes = append(r.Notes, "repair gives these pairs detours")
+	if len(g.Missing) > 0 && !opt.Repair {
+		if pairs := broken(g.Fabric, r.Tables); len(pairs) > 0 {
+			r.Notes = append(r.Notes, pairs...)
+			r.Notes = append(r.Notes, "repair gives these pairs detours")
+		}
 	}
 	return r, nil
 }
