@@ -97,3 +97,21 @@ func BenchmarkMerge(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkShare is 20,000 groups of 64 for 16,382 MLIDs.
+func BenchmarkShare(b *testing.B) {
+	r := routed(b, updown.Engine{})(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))
+	groups := randomGroups(r.Fabric, 15_000, 64, 1)
+	for i := range 5_000 {
+		g := groups[i]
+		g.Name += " again"
+		g.Receivers = g.Receivers[:64-i%4]
+		groups = append(groups, g)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := mft.Fit(b.Context(), r, groups, mft.Options{}, mft.UpdnTree{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

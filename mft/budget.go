@@ -381,8 +381,8 @@ func (b *budget) stepNotes() []string {
 	var list []string
 	for level, n := range stepped[1:] {
 		if n > 0 {
-			list = append(list, fmt.Sprintf("%d of %d groups step down to %s: with %s the trees take more than the %d MLIDs that are free",
-				n, len(b.groups), b.schemes[level+1].Name(), b.schemes[level].Name(), b.free))
+			list = append(list, fmt.Sprintf("%d of %s step down to %s: with %s the trees take more than the %s that are free",
+				n, count(len(b.groups), "group"), b.schemes[level+1].Name(), b.schemes[level].Name(), count(b.free, "MLID")))
 		}
 	}
 	return append(append(list, b.refused...), b.notes...)

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,15 +25,17 @@ type sharing struct {
 	groups   []Group
 	maxStray float64
 
-	of       []int     // by group: the first group of those on its MLID, ownMLID or noMLID
+	of       []int32   // by group: the first group of those on its MLID, ownMLID or noMLID
 	clusters []cluster // by group, at the first of them
 	byPort   [][]int32 // by PortID: groups that it receives
 	list     []int     // the clusters there are, ascending
-	overlap  []int     // by group: receivers in common with the cluster at hand
-	touched  []int
-	mark     []int // by group: tick when it is in touched for the port at hand
-	tick     int
-	drafts   []drafted // by index in list: of clusters with several groups
+	size     []clusterSize
+	drafts   []drafted // of the clusters with several groups, in the order of list
+}
+
+// clusterSize is what a search wants to know of each of list.
+type clusterSize struct {
+	cluster, groups, receivers int32
 }
 
 // cluster is groups on one MLID.
@@ -47,7 +50,7 @@ type cluster struct {
 
 // share is two clusters that may be joined.
 type share struct {
-	cost     int // stray copies that it adds
+	cost     int // stray copies that it adds; -1 when there is no partner
 	a, b     int // a < b
 	va, vb   int // the versions that the cost is of
 	searcher int // a or b: the one whose best partner the other is
@@ -74,8 +77,9 @@ func (s *shares) Pop() any {
 func (b *budget) share(ctx context.Context) (*sharing, error) {
 	excess := b.total() - b.free
 	s := newSharing(b)
-	if excess = s.join(ctx, excess); ctx.Err() != nil {
-		return nil, ctx.Err()
+	excess, err := s.join(ctx, excess)
+	if err != nil {
+		return nil, err
 	}
 	if s.drop(excess) > 0 {
 		return nil, &BudgetError{MLIDs: b.free}
@@ -112,11 +116,9 @@ func newSharing(b *budget) *sharing {
 		f:        b.r.Fabric,
 		groups:   b.groups,
 		maxStray: b.opt.MaxStray,
-		of:       make([]int, n),
+		of:       make([]int32, n),
 		clusters: make([]cluster, n),
 		byPort:   make([][]int32, b.r.Fabric.NumPorts()),
-		overlap:  make([]int, n),
-		mark:     make([]int, n),
 	}
 	if s.maxStray == 0 {
 		s.maxStray = DefaultMaxStray
@@ -127,8 +129,9 @@ func newSharing(b *budget) *sharing {
 			s.of[i] = ownMLID
 			continue
 		}
-		s.of[i] = i
+		s.of[i] = int32(i)
 		s.list = append(s.list, i)
+		s.size = append(s.size, clusterSize{int32(i), 1, int32(len(g.Receivers))})
 		s.clusters[i] = cluster{groups: []int{i}, receivers: g.Receivers, wanted: len(g.Receivers), own: g.MLID != 0}
 		for _, p := range g.Receivers {
 			s.byPort[p] = append(s.byPort[p], int32(i))
@@ -139,42 +142,43 @@ func newSharing(b *budget) *sharing {
 
 // join joins clusters until excess MLIDs are saved, or none can be joined
 // without too many stray copies; it returns what is left.
-func (s *sharing) join(ctx context.Context, excess int) int {
-	var h shares
-	for _, i := range s.list {
-		if x, ok := s.best(i); ok {
-			h = append(h, x)
-		}
-		if ctx.Err() != nil {
-			return excess
-		}
+func (s *sharing) join(ctx context.Context, excess int) (int, error) {
+	found := make([]share, len(s.list))
+	err := parallel(ctx, len(s.list), func() func(int) {
+		p := newPartners(s)
+		return func(i int) { found[i] = p.best(s.list[i]) }
+	})
+	if err != nil {
+		return 0, err
 	}
+	h := shares(slices.DeleteFunc(found, func(x share) bool { return x.cost < 0 }))
+	partners := newPartners(s)
 	heap.Init(&h)
 	for excess > 0 && len(h) > 0 {
 		x := heap.Pop(&h).(share)
-		if s.of[x.searcher] != x.searcher {
+		if s.of[x.searcher] != int32(x.searcher) {
 			continue // joined to another, which has searched since
 		}
 		a, b := &s.clusters[x.a], &s.clusters[x.b]
-		if s.of[x.a] == x.a && s.of[x.b] == x.b && a.version == x.va && b.version == x.vb {
+		if s.of[x.a] == int32(x.a) && s.of[x.b] == int32(x.b) && a.version == x.va && b.version == x.vb {
 			s.merge(x)
 			excess--
 			x.searcher = x.a
 		} else if v := s.clusters[x.searcher].version; x.searcher == x.a && v != x.va || x.searcher == x.b && v != x.vb {
 			continue // has searched since
 		}
-		if y, ok := s.best(x.searcher); ok {
+		if y := partners.best(x.searcher); y.cost >= 0 {
 			heap.Push(&h, y)
 		}
 	}
-	return excess
+	return excess, nil
 }
 
 // merge makes one cluster of two, at the index of the first.
 func (s *sharing) merge(x share) {
 	a, b := &s.clusters[x.a], &s.clusters[x.b]
 	for _, i := range b.groups {
-		s.of[i] = x.a
+		s.of[i] = int32(x.a)
 	}
 	groups := append(a.groups, b.groups...)
 	slices.Sort(groups)
@@ -187,49 +191,88 @@ func (s *sharing) merge(x share) {
 		version:   a.version + 1,
 	}
 	*b = cluster{}
-	i, _ := slices.BinarySearch(s.list, x.b)
-	s.list = slices.Delete(s.list, i, i+1)
+	s.remove(x.b)
+	i, _ := slices.BinarySearch(s.list, x.a)
+	s.size[i] = clusterSize{int32(x.a), int32(len(a.groups)), int32(len(a.receivers))}
 }
 
-// best finds the cheapest cluster to join i with.
-func (s *sharing) best(i int) (share, bool) {
+// remove takes a cluster off the list.
+func (s *sharing) remove(cluster int) {
+	i, _ := slices.BinarySearch(s.list, cluster)
+	s.list = slices.Delete(s.list, i, i+1)
+	s.size = slices.Delete(s.size, i, i+1)
+}
+
+// partners searches for clusters to join: scratch of one worker.
+type partners struct {
+	s       *sharing
+	common  []common // by cluster
+	touched []int32  // the clusters that have receivers in common with the one at hand
+	tick    int32
+}
+
+// common is what a cluster has in common with the one at hand.
+type common struct {
+	receivers int32
+	tick      int32 // the last receiver that was counted
+}
+
+func newPartners(s *sharing) *partners {
+	return &partners{s: s, common: make([]common, len(s.of))}
+}
+
+// best finds the cheapest cluster to join cluster i with, the first of equal
+// ones. It takes O(receivers x groups of each + clusters).
+func (p *partners) best(i int) share {
+	s := p.s
 	c := &s.clusters[i]
-	s.touched = s.touched[:0]
-	for _, p := range c.receivers {
-		s.tick++
-		for _, g := range s.byPort[p] {
+	p.touched = p.touched[:0]
+	if int(p.tick) > math.MaxInt32-len(c.receivers) {
+		clear(p.common)
+		p.tick = 0
+	}
+	for _, port := range c.receivers {
+		p.tick++
+		for _, g := range s.byPort[port] {
 			o := s.of[g]
-			if o < 0 || o == i || s.mark[o] == s.tick {
+			if o < 0 {
 				continue
 			}
-			s.mark[o] = s.tick
-			s.overlap[o]++
-			s.touched = append(s.touched, o)
+			x := &p.common[o]
+			if x.tick == p.tick {
+				continue
+			}
+			x.tick = p.tick
+			if x.receivers == 0 {
+				p.touched = append(p.touched, o)
+			}
+			x.receivers++
 		}
 	}
-	best := share{searcher: i}
-	found := false
-	for _, o := range s.list {
-		d := &s.clusters[o]
-		if o == i || c.own && d.own {
+	best := share{searcher: i, cost: -1}
+	groups, receivers := len(c.groups), len(c.receivers)
+	for _, o := range s.size {
+		both := int(p.common[o.cluster].receivers)
+		cost := groups*(int(o.receivers)-both) + int(o.groups)*(receivers-both)
+		if best.cost >= 0 && cost >= best.cost || int(o.cluster) == i {
 			continue
 		}
-		both := s.overlap[o]
-		cost := len(c.groups)*(len(d.receivers)-both) + len(d.groups)*(len(c.receivers)-both)
-		if found && cost >= best.cost {
+		d := &s.clusters[o.cluster]
+		if c.own && d.own {
 			continue
 		}
 		if stray := c.stray + d.stray + cost; stray > 0 && float64(stray) > s.maxStray*float64(c.wanted+d.wanted) {
 			continue
 		}
-		found = true
-		best.cost, best.a, best.b = cost, min(i, o), max(i, o)
+		best.cost, best.a, best.b = cost, min(i, int(o.cluster)), max(i, int(o.cluster))
 	}
-	for _, o := range s.touched {
-		s.overlap[o] = 0
+	for _, o := range p.touched {
+		p.common[o].receivers = 0
 	}
-	best.va, best.vb = s.clusters[best.a].version, s.clusters[best.b].version
-	return best, found
+	if best.cost >= 0 {
+		best.va, best.vb = s.clusters[best.a].version, s.clusters[best.b].version
+	}
+	return best
 }
 
 // drop leaves the clusters with the fewest receivers without MLIDs until excess
@@ -249,8 +292,7 @@ func (s *sharing) drop(excess int) int {
 		for _, g := range s.clusters[i].groups {
 			s.of[g] = noMLID
 		}
-		k, _ := slices.BinarySearch(s.list, i)
-		s.list = slices.Delete(s.list, k, k+1)
+		s.remove(i)
 		excess--
 	}
 	return excess
@@ -323,15 +365,15 @@ func (s *sharing) notes() []string {
 				clusters++
 			}
 		}
-		notes = append(notes, fmt.Sprintf("%d groups share %d MLIDs, with %d stray copies for %d to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID",
-			shared, clusters, stray, wanted))
+		notes = append(notes, fmt.Sprintf("%d groups share %s, with at most %d stray copies for %d to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID",
+			shared, count(clusters, "MLID"), stray, wanted))
 		notes = append(notes, list...)
-		if clusters > len(list) {
-			notes = append(notes, fmt.Sprintf("%d more MLIDs are shared", clusters-len(list)))
+		if more := clusters - len(list); more > 0 {
+			notes = append(notes, fmt.Sprintf("so do groups on %s more", count(more, "MLID")))
 		}
 	}
 	if len(without) > 0 {
-		notes = append(notes, fmt.Sprintf("%d groups have no MLID and take a unicast packet for each receiver: %s", len(without), few(without)))
+		notes = append(notes, fmt.Sprintf("%s without an MLID, left to a unicast packet for each receiver: %s", count(len(without), "group"), few(without)))
 	}
 	return notes
 }
@@ -345,23 +387,29 @@ func (s *sharing) note(c *cluster) string {
 	for _, i := range c.groups {
 		g := &s.groups[i]
 		names = append(names, fmt.Sprintf("%q", g.Name))
-		n := len(c.receivers) - len(g.Receivers)
-		if n == 0 {
-			continue
-		}
 		var who []string
 		for _, p := range c.receivers {
-			if _, is := slices.BinarySearch(g.Receivers, p); !is {
+			if _, is := slices.BinarySearch(g.Receivers, p); !is && !slices.Equal(g.Senders, []fabric.PortID{p}) {
 				who = append(who, s.f.PortName(p))
 			}
 		}
-		strays = append(strays, fmt.Sprintf("packets of %q reach %s as well", g.Name, few(who)))
+		if len(who) > 0 {
+			strays = append(strays, fmt.Sprintf("packets of %q reach %s as well", g.Name, few(who)))
+		}
 	}
 	note := "groups " + few(names) + " share an MLID"
 	if len(strays) == 0 {
-		return note + " and have equal receivers"
+		return note + ", and nothing strays"
 	}
 	return note + ": " + few(strays)
+}
+
+// count is "1 MLID" or "2 MLIDs".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func few(list []string) string {

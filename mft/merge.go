@@ -45,6 +45,9 @@ func (u UnionMerge) Build(ctx context.Context, r *lft.Routing, groups []Group, o
 func (UnionMerge) atLeast(_ *lft.Routing, g *Group) int { return min(1, len(g.Senders)) }
 
 func (u UnionMerge) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
+	if err := checkClass(u.Class, r.Fabric); err != nil {
+		return nil, err
+	}
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
 		m := newMerger(r, u.Name(), u.NoExtra)
 		return func(g *Group) ([]draft, error) {

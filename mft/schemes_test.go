@@ -315,6 +315,11 @@ func TestTreeErrors(t *testing.T) {
 			t.Errorf("%v: %v, %v", order, p, err)
 		}
 	}
+	for _, s := range []mft.Scheme{mft.UnionRow{Class: []int32{1, 2}}, mft.UnionMerge{Class: []int32{1, 2}}} {
+		if p, err := s.Build(t.Context(), g.r, groups, mft.Options{}); p != nil || err == nil || err.Error() != "classes of 2 switches, the fabric has 4" {
+			t.Errorf("%v, %v", p, err)
+		}
+	}
 	// In this order switch 1,1, like 0,0, has nothing above it.
 	no := mustRefuse(t, mft.UpdnTree{Order: []int32{0, 2, 3, 1}}, g.r, groups)
 	if want := `updn-tree cannot serve group g: no switch is above all of its members' switches, from "switch 0,0" to "switch 1,1", in the up*/down* order`; no.Error() != want {

@@ -129,7 +129,18 @@ func (u UnionRow) atLeast(r *lft.Routing, g *Group) int {
 	return len(slices.Compact(seen))
 }
 
+// checkClass says whether there is a class for each switch.
+func checkClass(class []int32, f *fabric.Fabric) error {
+	if class != nil && len(class) != f.NumSwitches() {
+		return fmt.Errorf("classes of %d switches, the fabric has %d", len(class), f.NumSwitches())
+	}
+	return nil
+}
+
 func (u UnionRow) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
+	if err := checkClass(u.Class, r.Fabric); err != nil {
+		return nil, err
+	}
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
 		m := newMerger(r, u.Name(), false)
 		return func(g *Group) ([]draft, error) {
@@ -144,7 +155,7 @@ func (u UnionRow) draft(ctx context.Context, r *lft.Routing, groups []Group, _ O
 
 // classOf is the class of the senders on switch s.
 func classOf(class []int32, s fabric.NodeID) int32 {
-	if class == nil {
+	if int(s) >= len(class) {
 		return int32(s)
 	}
 	return class[s]
