@@ -50,7 +50,7 @@ func (e *NotGridError) Error() string {
 // and at most an eighth (rounded to the nearest) of its pairs of neighbouring
 // switches have no cable; for each step round a ring, a third of the cables
 // has to be there. With a twentieth of the switches and a twentieth of the
-// cables gone at random, one in a thousand is not recognized; up to 48
+// cables gone at random, one in a thousand is not recognized; up to 64
 // switches, all that fits is found. Where several grids explain a fabric, the
 // one with the fewest missing things is taken, then the smallest, then the one
 // with the fewest dimensions: a 4x4 mesh without its last row is a 4x3 mesh.
@@ -92,7 +92,14 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 		return nil, &NotGridError{Reason: "there are none"}
 	}
 	g := newLinks(f, nil)
-	found, why := solve(g, searchSteps)
+	found, why := solve(g, thorough)
+	if found == nil {
+		var out []cable
+		var rest *links
+		if out, rest, found = without(f, g, why); len(out) > 0 {
+			return nil, explainOdd(f, out, rest, found)
+		}
+	}
 	if found == nil {
 		return nil, explain(f, g, why)
 	}

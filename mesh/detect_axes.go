@@ -149,11 +149,6 @@ func (v *survey) visit(each func(s fabric.NodeID, p fabric.PortID, d Dir, lowest
 func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, error) {
 	v := newSurvey(f, g, found)
 	axes := v.axes(opt.Dims)
-	for i := range axes {
-		if axes[i].size > math.MaxInt16 {
-			return nil, &NotGridError{Reason: fmt.Sprintf("%d switches in a row: want at most %d", axes[i].size, math.MaxInt16)}
-		}
-	}
 	if err := v.turn(axes, opt.Origin); err != nil {
 		return nil, err
 	}
@@ -247,7 +242,7 @@ func ordered(axes []axis, dims []int) []axis {
 }
 
 // turn gives each axis its direction and its zero.
-func (v *survey) turn(axes []axis, origin fabric.GUID) error {
+func (v *survey) turn(axes []axis, origin fabric.GUID) *NotGridError {
 	start := fabric.NoNode
 	if origin != 0 {
 		s, ok := v.f.SwitchByGUID(origin)

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,11 +12,9 @@ import (
 const (
 	// mostOdd is how many cables are named as those that do not fit.
 	mostOdd = 8
-	// trialSteps bounds the search when a grid is looked for without a cable.
-	trialSteps = 20_000
 	// trialWork bounds the switches of all graphs that are tried without a
 	// cable, and mostTrials the graphs.
-	trialWork  = 1 << 18
+	trialWork  = 1 << 16
 	mostTrials = 64
 )
 
@@ -24,27 +23,23 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 	if s, most := g.busiest(); most > maxNeighbors {
 		return &NotGridError{Reason: fmt.Sprintf("%s has cables to %d other switches; the most on a grid of %d dimensions is %d", nameOf(f, s), most, maxDims, maxNeighbors)}
 	}
-	if e := explainOdd(f, g, why.odd); e != nil {
-		return e
-	}
 	if g.crowds > 0 {
 		c := g.crowd
 		return &NotGridError{Reason: fmt.Sprintf("%s and %s have three neighbours in common, %s, %s and %s; on a grid two switches have at most two",
 			nameOf(f, c[0]), nameOf(f, c[1]), nameOf(f, c[2]), nameOf(f, c[3]), nameOf(f, c[4]))}
 	}
+	if why.long > 0 {
+		return &NotGridError{Reason: fmt.Sprintf("%d of them are in a row: want at most %d", why.long, math.MaxInt16)}
+	}
 	if why.over != nil {
 		links := why.over.links()
-		return &NotGridError{Reason: fmt.Sprintf("all cables fit a %s, but %d of its %d pairs of neighbours have none; at most %d may be missing",
+		return &NotGridError{Reason: fmt.Sprintf("all cables fit a %s, but %d of the %d pairs of neighbours on it have none; at most %d may be missing",
 			describe(f, g, why.over), why.over.missing, links, mostMissing(links))}
 	}
 	if part, parts := g.parts(); parts > 1 {
 		other := fabric.NodeID(slices.Index(part, 1))
 		return &NotGridError{Reason: fmt.Sprintf("they are %d parts without cables between them, one with %s, one with %s, and too little is left to tell how they belong together",
 			parts, nameOf(f, 0), nameOf(f, other))}
-	}
-	if s, ok := g.branch(); ok {
-		return &NotGridError{Reason: fmt.Sprintf("%s has %d neighbours, %s, of which no two have another neighbour in common; on a grid, those in different dimensions do",
-			nameOf(f, s), len(g.of(s)), namesOf(f, g.of(s)))}
 	}
 	if why.wide.size != nil {
 		sizes := make([]int, len(why.wide.size))
@@ -53,66 +48,87 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 		}
 		return &NotGridError{Reason: fmt.Sprintf("all cables fit a grid of %s, but more than an eighth of its positions have no switch: there are %d", times(sizes), g.switches())}
 	}
+	if s, many := g.branches(); 8*many > g.switches() {
+		return &NotGridError{Reason: fmt.Sprintf("%d of %d have three neighbours or more of which no two have another neighbour in common, as those in different dimensions have; the first is %s with %s",
+			many, g.switches(), nameOf(f, s), namesOf(f, g.of(s)))}
+	}
 	if len(why.odd) > 0 {
-		c := why.odd[0]
-		return &NotGridError{Reason: fmt.Sprintf("no coordinates fit all cables: whatever is tried leaves %d or more between switches that are no neighbours, such as that between %s", len(why.odd), cableName(f, c))}
+		return &NotGridError{Reason: fmt.Sprintf("whatever coordinates are tried, %d or more cables join switches that are no neighbours by them, such as that between %s",
+			len(why.odd), cableName(f, why.odd[0]))}
+	}
+	if why.left > 0 && why.lone != fabric.NoNode {
+		return &NotGridError{Reason: fmt.Sprintf("whatever coordinates are tried, %d or more switches have no place, such as %s beside %s",
+			why.left, nameOf(f, why.lone), namesOf(f, g.of(why.lone)))}
 	}
 	s, most := g.busiest()
-	return &NotGridError{Reason: fmt.Sprintf("no coordinates fit the cables; the most irregular is %s with %d neighbours, %s", nameOf(f, s), most, namesOf(f, g.of(s)))}
+	return &NotGridError{Reason: fmt.Sprintf("too little of them is regular; the most neighbours has %s, %d: %s", nameOf(f, s), most, namesOf(f, g.of(s)))}
 }
 
-// explainOdd looks for a few cables without which there were a grid: the odd
-// ones, each of them, or each link that lies on no cycle of four; in small
-// fabrics each link. Nil when there are none.
-func explainOdd(f *fabric.Fabric, g *links, odd []cable) *NotGridError {
-	if g.switches() < 2 {
-		return nil
+// without looks for the best fit of a graph less a few links: the odd ones,
+// each of them, or each link that lies on no cycle of four; in small fabrics
+// each link. It returns the links that are left out and do not fit, the graph
+// without them, and what fits it, or nil; sometimes that is the whole graph.
+func without(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
+	// One odd cable makes crowds of few switches only, and takes few others
+	// their places.
+	_, most := g.busiest()
+	if most > maxNeighbors || g.crowds > 4*most {
+		return nil, nil, nil
 	}
-	// One odd cable makes crowds of few switches only.
-	if _, most := g.busiest(); g.crowds > 4*most {
-		return nil
+	if g.switches() > searchSwitches && (len(why.odd) > mostTrials || 8*why.left > g.switches()) || why.long > 0 {
+		return nil, nil, nil
 	}
 	trials := max(4, min(mostTrials, trialWork/g.switches()))
-	var best *fit
-	var without []cable
-	var rest *links
 	try := func(cables []cable) {
 		if trials--; trials < 0 {
 			return
 		}
-		h := newLinks(f, cables)
-		if fit, _ := solve(h, trialSteps); fit != nil && (best == nil || len(cables) < len(without) || len(cables) == len(without) && fit.better(best)) {
-			best, without, rest = fit, cables, h
+		fit, _ := solve(newLinks(f, cables), quick)
+		if fit == nil {
+			return
 		}
-	}
-	if len(odd) <= mostOdd && len(odd) > 0 {
-		try(odd)
-	}
-	if best == nil || len(without) > 1 {
-		tried := make(map[cable]bool)
-		for _, c := range slices.Concat(odd, g.lonely(), g.all(searchSwitches)) {
-			if trials > 0 && !tried[c] {
-				tried[c] = true
-				try([]cable{c})
+		var odd []cable
+		for _, c := range cables {
+			if fit.direction(c[0], c[1]) == NoDir {
+				odd = append(odd, c)
 			}
 		}
+		h := newLinks(f, odd)
+		if fit, _ = accept(h, fit); fit == nil {
+			return
+		}
+		if found == nil || len(odd) < len(out) || len(odd) == len(out) && fit.better(found) {
+			out, rest, found = odd, h, fit
+		}
 	}
-	if best == nil {
-		return nil
+	if len(why.odd) > 0 && len(why.odd) <= mostOdd {
+		try(why.odd)
 	}
-	v := newSurvey(f, rest, best)
+	tried := make(map[cable]bool)
+	for _, c := range slices.Concat(why.odd, g.lonely(), g.all(searchSwitches)) {
+		if found != nil && len(out) < 2 || trials <= 0 {
+			break
+		}
+		if !tried[c] {
+			tried[c] = true
+			try([]cable{c})
+		}
+	}
+	return out, rest, found
+}
+
+// explainOdd names the links that are out of a fit of the rest of a fabric.
+func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGridError {
+	v := newSurvey(f, rest, found)
 	axes := v.axes(nil)
-	if v.turn(axes, 0) != nil {
-		return nil
+	if err := v.turn(axes, 0); err != nil {
+		return err
 	}
 	grid := v.grid(rest, axes)
 	e := &NotGridError{}
 	var names []string
-	for _, c := range without {
-		if best.direction(c[0], c[1]) != NoDir {
-			continue
-		}
-		names = append(names, fmt.Sprintf("%s, which would join %s and %s", cableName(f, c), grid.place(c[0]), grid.place(c[1])))
+	for _, c := range out {
+		names = append(names, fmt.Sprintf("between %s, which joins %s and %s", cableName(f, c), grid.place(c[0]), grid.place(c[1])))
 		ports, to := f.SwitchLinks(c[0])
 		for i, t := range to {
 			if t == c[1] {
@@ -120,21 +136,34 @@ func explainOdd(f *fabric.Fabric, g *links, odd []cable) *NotGridError {
 			}
 		}
 	}
-	if len(names) == 0 { // the links of a torn ring
-		for _, c := range without {
-			names = append(names, cableName(f, c))
-		}
-	}
-	e.Reason = fmt.Sprintf("they were a %s%s without the cable between %s", grid, grid.lacking(), strings.Join(names, "; and that between "))
+	e.Reason = fmt.Sprintf("all cables fit a %s%s, but not that %s", grid, grid.lacking(), strings.Join(names, "; nor that "))
 	return e
 }
 
 // lacking is how many things are missing, for messages.
 func (g *Grid) lacking() string {
-	if len(g.Missing) == 0 {
-		return ""
+	switches := 0
+	for _, m := range g.Missing {
+		if m.Dir == NoDir {
+			switches++
+		}
 	}
-	return fmt.Sprintf(" with %d missing", len(g.Missing))
+	count := func(n int, one, many string) string {
+		if n == 1 {
+			return "1 " + one
+		}
+		return fmt.Sprint(n, " ", many)
+	}
+	cables := len(g.Missing) - switches
+	switch {
+	case switches > 0 && cables > 0:
+		return " that lacks " + count(switches, "switch", "switches") + " and " + count(cables, "cable", "cables")
+	case switches > 0:
+		return " that lacks " + count(switches, "switch", "switches")
+	case cables > 0:
+		return " that lacks " + count(cables, "cable", "cables")
+	}
+	return ""
 }
 
 // lonely gives the links that lie on no cycle of four.
@@ -166,15 +195,18 @@ func (g *links) all(most int) []cable {
 	return cables
 }
 
-// branch is a switch with three neighbours or more and none of its links on a
-// cycle of four.
-func (g *links) branch() (fabric.NodeID, bool) {
+// branches counts the switches with three neighbours or more and none of their
+// links on a cycle of four, and gives the first.
+func (g *links) branches() (first fabric.NodeID, count int) {
 	for s := range fabric.NodeID(g.switches()) {
-		if own := g.square[g.start[s]:g.start[s+1]]; len(own) > 2 && !slices.ContainsFunc(own, func(m uint32) bool { return m != 0 }) {
-			return s, true
+		own := g.square[g.start[s]:g.start[s+1]]
+		if len(own) > 2 && !slices.ContainsFunc(own, func(m uint32) bool { return m != 0 }) {
+			if count++; count == 1 {
+				first = s
+			}
 		}
 	}
-	return 0, false
+	return first, count
 }
 
 // describe is a fit in words.

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -38,6 +39,8 @@ type layout struct {
 	taken  []uint32                 // by switch: directions in which a neighbour has a place
 	label  []Dir                    // by slot, NoDir where an end has no place or the link does not fit
 	mark   []fabric.NodeID          // of sure: by switch, the one whose neighbour it was found to be last
+	rim    []fabric.NodeID          // without a place when they got a neighbour with one
+	odd    int                      // links that do not fit
 	low    [maxDims]int32           // of all coordinates
 	high   [maxDims]int32
 }
@@ -138,8 +141,11 @@ func (l *layout) put(x fabric.NodeID, at []int32, code uint64) {
 	for i := l.g.start[x]; i < l.g.start[x+1]; i++ {
 		y := l.g.to[i]
 		l.open[y]--
-		if l.placed[y] {
+		switch {
+		case l.placed[y]:
 			l.labelSlot(i, x, y)
+		case l.open[y] == l.g.degree(y)-1:
+			l.rim = append(l.rim, y)
 		}
 	}
 }
@@ -150,6 +156,8 @@ func (l *layout) labelSlot(i int32, x, y fabric.NodeID) {
 		l.label[i], l.label[l.g.back[i]] = d, d.Opposite()
 		l.taken[x] |= 1 << d
 		l.taken[y] |= 1 << d.Opposite()
+	} else {
+		l.odd++
 	}
 }
 
@@ -237,6 +245,9 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 // it to the other, and in at least a third of the lines that have both ends. It
 // folds the coordinates, and says whether it found one.
 func (l *layout) closeRing() bool {
+	if l.odd == 0 {
+		return false
+	}
 	type ring struct {
 		dim  int
 		size int32
@@ -306,6 +317,7 @@ func (l *layout) fold(d int, size int32) bool {
 	}
 	l.at, l.ring[d] = at, size
 	l.low[d], l.high[d] = 0, size-1
+	l.odd = 0
 	for _, s := range l.order {
 		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
 			if t := l.g.to[i]; s < t && l.placed[t] {
@@ -324,7 +336,8 @@ type candidate struct {
 	beside   fabric.NodeID // a neighbour that has a place
 	dir      Dir           // from it
 	// The smaller, the likelier, in this order: one over the size, in 2**-20,
-	// of the dimension that the place would lengthen, and the links that would
+	// of each dimension that the place would lengthen, or the best places for
+	// the neighbours of the switch that have none yet; and the links that would
 	// then be missing.
 	lengthens, missing int32
 }
@@ -341,36 +354,44 @@ func (c candidate) compare(d candidate) int {
 // place is the likeliest by far. It takes the work that this was from budget,
 // and says whether it placed any.
 func (l *layout) guess(budget *int) bool {
-	var best candidate
-	*budget -= l.g.switches()
-	bestTied, found, placed := false, false, false
-	for x := range fabric.NodeID(l.g.switches()) {
-		if l.placed[x] || l.open[x] == int32(len(l.g.of(x))) {
-			continue
-		}
+	rim := l.rim
+	l.rim = nil
+	slices.Sort(rim) // what is found does not depend on the order of growth
+	rim = slices.DeleteFunc(rim, func(x fabric.NodeID) bool { return l.placed[x] })
+	var best, margin candidate
+	found, placed := false, false
+	for _, x := range rim {
 		if *budget <= 0 {
 			return false
 		}
-		first, tied, count := l.candidates(x, budget)
+		if l.placed[x] {
+			continue
+		}
+		first, second, count := l.candidates(x, budget)
 		switch {
 		case count == 0:
 		case count == 1:
 			l.putNext(x, first.beside, first.dir)
 			placed = true
-		case !found || !tied && bestTied || tied == bestTied && first.compare(best) < 0:
-			best, bestTied, found = first, tied, true
+		default:
+			// The switch with most to lose by its second place goes first.
+			m := candidate{lengthens: second.lengthens - first.lengthens, missing: second.missing - first.missing}
+			if c := m.compare(margin); !found || c > 0 || c == 0 && first.compare(best) < 0 {
+				best, margin, found = first, m, true
+			}
 		}
 	}
 	if !placed && found {
 		l.putNext(best.switchID, best.beside, best.dir)
 		placed = true
 	}
+	l.rim = append(l.rim, rim...)
 	return placed
 }
 
-// candidates gives the likeliest of the free places next to all neighbours of
-// x that have places, whether another is as likely, and how many there are.
-func (l *layout) candidates(x fabric.NodeID, budget *int) (best candidate, tied bool, count int) {
+// candidates gives the likeliest and the second likeliest of the free places
+// next to all neighbours of x that have places, and how many there are.
+func (l *layout) candidates(x fabric.NodeID, budget *int) (best, second candidate, count int) {
 	beside := fabric.NoNode
 	for _, u := range l.g.of(x) {
 		if l.placed[u] {
@@ -379,15 +400,39 @@ func (l *layout) candidates(x fabric.NodeID, budget *int) (best candidate, tied 
 		}
 	}
 	for d := range Dir(2 * l.dims) {
-		*budget -= 1 + len(l.g.of(x))
+		*budget -= 2*l.dims + len(l.g.of(x))
 		if !l.free(beside, d) {
 			continue
 		}
 		code := l.next(beside, d)
 		c := candidate{switchID: x, beside: beside, dir: d}
+		dim := d.Dim()
+		at := l.coord[int(beside)*l.dims+dim]
+		low, high := l.low, l.high
+		if l.ring[dim] == 0 && (d.Positive() && at == high[dim] || !d.Positive() && at == low[dim]) {
+			c.lengthens = l.lengthening(dim)
+			low[dim]--
+			high[dim]++
+		}
+		var costs [2 * maxDims]int32 // of the free places around this one
+		free := 0
 		for e := range Dir(2 * l.dims) {
-			if _, occupied := l.at[l.shift(beside, d, e)]; occupied {
+			around, x := l.shift(beside, d, e)
+			if _, occupied := l.at[around]; occupied {
 				c.missing++
+				continue
+			}
+			if dim := e.Dim(); l.ring[dim] == 0 && (x < low[dim] || x > high[dim]) {
+				costs[free] = l.lengthening(dim)
+			}
+			free++
+		}
+		slices.Sort(costs[:free])
+		for i := range int(l.open[x]) {
+			if i < free {
+				c.lengthens += costs[i]
+			} else {
+				c.lengthens += 1 << 20
 			}
 		}
 		fits := true
@@ -400,56 +445,50 @@ func (l *layout) candidates(x fabric.NodeID, budget *int) (best candidate, tied 
 		if !fits {
 			continue
 		}
-		dim := d.Dim()
-		at := l.coord[int(beside)*l.dims+dim]
-		if l.ring[dim] == 0 && (d.Positive() && at == l.high[dim] || !d.Positive() && at == l.low[dim]) {
-			c.lengthens = 1 << 20 / (l.high[dim] - l.low[dim] + 1)
-		}
-		switch order := c.compare(best); {
-		case count == 0 || order < 0:
-			best, tied = c, false
-		case order == 0:
-			tied = true
+		switch {
+		case count == 0 || c.compare(best) < 0:
+			best, second = c, best
+		case count == 1 || c.compare(second) < 0:
+			second = c
 		}
 		count++
 	}
-	return best, tied, count
+	return best, second, count
 }
 
-// shift is the code of the position to which d and then e lead from u.
-func (l *layout) shift(u fabric.NodeID, d, e Dir) uint64 {
-	at := func(dim int, x int32) int32 {
-		switch {
-		case d.Dim() != dim:
-			return x
-		case d.Positive():
-			x++
-		default:
-			x--
+// lengthening is the cost of one more position along a dimension.
+func (l *layout) lengthening(dim int) int32 { return 1 << 20 / (l.high[dim] - l.low[dim] + 1) }
+
+// shift is the code of the position to which d and then e lead from u, and its
+// coordinate in the dimension of e.
+func (l *layout) shift(u fabric.NodeID, d, e Dir) (code uint64, at int32) {
+	dim := e.Dim()
+	step := func(x int32, d Dir) int32 {
+		if x--; d.Positive() {
+			x += 2
 		}
 		if m := l.ring[dim]; m > 0 {
 			x = (x + m) % m
 		}
 		return x
 	}
-	dim := e.Dim()
-	x := at(dim, l.coord[int(u)*l.dims+dim])
-	y := x + 1
-	if !e.Positive() {
-		y = x - 1
+	x := l.coord[int(u)*l.dims+dim]
+	if d.Dim() == dim {
+		x = step(x, d)
 	}
-	if m := l.ring[dim]; m > 0 {
-		y = (y + m) % m
-	}
-	return l.next(u, d) + uint64(int64(y-x))*stride[dim]
+	y := step(x, e)
+	return l.next(u, d) + uint64(int64(y-x))*stride[dim], y
 }
 
-// run grows as far as it goes.
+// run grows as far as it goes, but not on when far too much does not fit.
 func (l *layout) run() {
-	budget := 1<<22 + 256*l.g.switches()
+	budget := 1<<20 + 256*l.g.switches()
 	for {
 		l.grow()
-		if !l.closeRing() && !l.guess(&budget) {
+		if l.closeRing() {
+			continue
+		}
+		if l.odd > 64+l.g.count()/16 || !l.guess(&budget) {
 			return
 		}
 	}

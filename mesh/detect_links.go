@@ -71,6 +71,9 @@ func (g *links) count() int { return len(g.to) / 2 }
 // of gives the neighbours of s, ascending.
 func (g *links) of(s fabric.NodeID) []fabric.NodeID { return g.to[g.start[s]:g.start[s+1]] }
 
+// degree is how many neighbours s has.
+func (g *links) degree(s fabric.NodeID) int32 { return g.start[s+1] - g.start[s] }
+
 // slot is that of the link from s to t.
 func (g *links) slot(s, t fabric.NodeID) (int32, bool) {
 	i, ok := slices.BinarySearch(g.of(s), t)

@@ -12,12 +12,12 @@ const (
 	// placements are tried when no whole grid was found: in small fabrics a few
 	// missing cables can leave nothing regular, or something that is a smaller
 	// grid.
-	searchSwitches = 48
+	searchSwitches = 64
 	// leftSwitches is up to how many switches are searched a place for in a
 	// shape that is known.
 	leftSwitches = 64
 	// searchSteps bounds the switches placed in all searches of a fabric.
-	searchSteps = 400_000
+	searchSteps = 100_000
 )
 
 // search places switches in a shape, so that all links join neighbouring

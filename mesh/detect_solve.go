@@ -1,32 +1,43 @@
 package mesh
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-const (
-	// restarts is how many layouts solve grows, for each number of dimensions,
-	// until one fits: where switches are missing next to missing cables, what
-	// is most likely can be wrong.
-	restarts = 4
-	// attempts is how many switches a layout is grown from until one reaches
-	// half of the fabric.
-	attempts = 8
+// attempts is how many switches a layout is grown from until one reaches half
+// of the fabric.
+const attempts = 8
+
+// effort is how much solve tries.
+type effort struct {
+	// layouts grown for each number of dimensions, until one fits: where
+	// switches are missing next to missing cables, what is most likely can be
+	// wrong.
+	layouts int
+	steps   int // switches placed in the exhaustive search
+}
+
+var (
+	thorough = effort{layouts: 4, steps: searchSteps}
+	quick    = effort{layouts: 1, steps: 20_000}
 )
 
 // trouble is what stood out when nothing fits a graph.
 type trouble struct {
-	odd  []cable // links that join places which are no neighbours
-	over *fit    // has a place for all links, but more is missing than mostMissing
-	wide shape   // likewise, but with more positions than mostPositions
+	odd  []cable       // links that join places which are no neighbours
+	left int           // switches without a place
+	lone fabric.NodeID // the first of them with a neighbour that has one
+	over *fit          // has a place for all links, but more is missing than mostMissing
+	wide shape         // likewise, but with more positions than mostPositions
+	long int32         // a dimension longer than a Grid can have
 }
 
-// solve finds the best fit of a graph, or nil. steps bounds the exhaustive
-// search.
-func solve(g *links, steps int) (best *fit, why trouble) {
+// solve finds the best fit of a graph, or nil.
+func solve(g *links, e effort) (best *fit, why trouble) {
 	n := g.switches()
 	if n == 1 {
 		best, _ = newFit(shape{}, nil)
@@ -38,24 +49,27 @@ func solve(g *links, steps int) (best *fit, why trouble) {
 	if g.square == nil {
 		g.findSquares()
 	}
+	if _, most := g.busiest(); g.crowds > 4*most {
+		return nil, why // more than a few odd cables make
+	}
 	if chain, ok := chains(g); ok {
 		best, why = accept(g, chain)
 	} else {
 		for _, dims := range g.dimensions() {
-			best, why = g.place(dims, best, why)
+			best, why = g.place(dims, e.layouts, best, why)
 		}
 	}
 	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
-		best = searchShapes(g, best, steps, func(shape) bool { return true })
+		best = searchShapes(g, best, e.steps, func(shape) bool { return true })
 	}
 	return best, why
 }
 
 // place grows layouts in so many dimensions. It returns what is best, and what
 // stood out in the layout with the fewest odd links.
-func (g *links) place(dims int, best *fit, why trouble) (*fit, trouble) {
+func (g *links) place(dims, layouts int, best *fit, why trouble) (*fit, trouble) {
 	seeds := g.seeds(dims)
-	for range restarts {
+	for seen := range layouts {
 		if best != nil && best.faults() == 0 || len(seeds) == 0 {
 			break
 		}
@@ -68,10 +82,10 @@ func (g *links) place(dims int, best *fit, why trouble) (*fit, trouble) {
 			}
 			break
 		}
-		if t.over != nil || len(why.odd) == 0 || len(t.odd) > 0 && len(t.odd) < len(why.odd) {
+		if seen == 0 || t.left+len(t.odd) < why.left+len(why.odd) {
 			why = t
 		}
-		seeds = seeds[1+len(seeds)/restarts:]
+		seeds = seeds[min(len(seeds), 1+len(seeds)/layouts):]
 	}
 	return best, why
 }
@@ -80,6 +94,11 @@ func (g *links) place(dims int, best *fit, why trouble) (*fit, trouble) {
 // may be torn, and no more may be missing than mostPositions and mostMissing
 // allow.
 func accept(g *links, f *fit) (*fit, trouble) {
+	for _, size := range f.size {
+		if size > math.MaxInt16 {
+			return nil, trouble{long: size}
+		}
+	}
 	if odd := f.check(g); len(odd) > 0 {
 		return nil, trouble{odd: odd}
 	}
@@ -179,7 +198,7 @@ func (l *layout) finish() (*fit, trouble) {
 		}
 	}
 	if len(odd) > 0 {
-		return l.amend(odd), trouble{odd: odd}
+		return l.amend(odd), l.trouble(odd)
 	}
 	switch s := l.shape(); {
 	case s.positions(mostPositions(l.g.switches())) > mostPositions(l.g.switches()):
@@ -191,9 +210,21 @@ func (l *layout) finish() (*fit, trouble) {
 			return accept(l.g, f.finest())
 		}
 	default:
-		return l.complete(), trouble{}
+		return l.complete(), l.trouble(nil)
 	}
-	return nil, trouble{}
+	return nil, l.trouble(nil)
+}
+
+// trouble is what does not fit or has no place.
+func (l *layout) trouble(odd []cable) trouble {
+	t := trouble{odd: odd, left: l.g.switches() - len(l.order), lone: fabric.NoNode}
+	for s := range fabric.NodeID(l.g.switches()) {
+		if !l.placed[s] && l.open[s] < l.g.degree(s) {
+			t.lone = s
+			break
+		}
+	}
+	return t
 }
 
 // shape is the extent of what has places.
