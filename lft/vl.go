@@ -90,6 +90,15 @@ func (s *SL2VL) At(in fabric.PortNum, out fabric.PortID) *VLMap {
 	return &s.maps[s.index[s.slot(in, out)]]
 }
 
+// Index is the number of the map At returns among Maps.
+func (s *SL2VL) Index(in fabric.PortNum, out fabric.PortID) uint16 {
+	return s.index[s.slot(in, out)]
+}
+
+// Maps lists the different maps, of which some may be in use nowhere. It must
+// not be changed, and holds until the next Set.
+func (s *SL2VL) Maps() []VLMap { return s.maps }
+
 // Set changes what At returns. A fabric has at most 65,536 different maps.
 func (s *SL2VL) Set(in fabric.PortNum, out fabric.PortID, m VLMap) {
 	i, ok := s.known[m]

@@ -8,15 +8,16 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// channels numbers the channels that leave switches: VL v of the port with
-// PortID p is channel p*vls+v. (Switches are the first nodes, so that their
-// ports are the first PortIDs.) A set of the channels of one switch is a few
-// words of bits, the first for VL 0 of port 1.
+// channels numbers the channels that leave switches: the i-th of the VLs in
+// use, of the port with PortID p, is channel p*vls+i. (Switches are the first
+// nodes, so that their ports are the first PortIDs.) A set of the channels of
+// one switch is a few words of bits, the first for the first VL of port 1.
 type channels struct {
 	f     *fabric.Fabric
 	vls   int
-	to    []int32 // by PortID: the switch that the port leads to, or one of those below
-	words int     // 64-bit words that hold a bit for each channel of any one switch
+	vl    []fabric.VL // which these are, ascending
+	to    []int32     // by PortID: the switch that the port leads to, or one of those below
+	words int         // 64-bit words that hold a bit for each channel of any one switch
 }
 
 const (
@@ -24,9 +25,9 @@ const (
 	toNowhere = -2 // no cable, or port 0
 )
 
-func newChannels(f *fabric.Fabric, vls int) *channels {
+func newChannels(f *fabric.Fabric, vl ...fabric.VL) *channels {
 	n := f.NumSwitches()
-	c := &channels{f: f, vls: vls, to: make([]int32, f.PortBase(fabric.NodeID(n)))}
+	c := &channels{f: f, vls: len(vl), vl: vl, to: make([]int32, f.PortBase(fabric.NodeID(n)))}
 	most := 0
 	for p := range c.to {
 		c.to[p] = toNowhere
@@ -38,7 +39,7 @@ func newChannels(f *fabric.Fabric, vls int) *channels {
 		}
 		most = max(most, int(f.Num(fabric.PortID(p))))
 	}
-	c.words = max(1, (most*vls+63)/64)
+	c.words = max(1, (most*c.vls+63)/64)
 	return c
 }
 
@@ -69,7 +70,14 @@ func (c *channels) bit(ch int32) (word int, bit uint64) {
 
 // portVL is what a channel is known by.
 func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
-	return fabric.PortID(int(ch) / c.vls), fabric.VL(int(ch) % c.vls)
+	return fabric.PortID(int(ch) / c.vls), c.vl[int(ch)%c.vls]
+}
+
+// hop names a channel, and a LID that packets on it are for.
+func (c *channels) hop(ch int32, lid fabric.LID) Hop {
+	port, vl := c.portVL(ch)
+	n := c.f.Node(c.f.Owner(port))
+	return Hop{Switch: n.GUID, Name: n.Description, Port: c.f.Num(port), VL: vl, LID: lid}
 }
 
 // graph is a channel dependency graph: for each channel the set of channels of
@@ -77,6 +85,39 @@ func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
 type graph struct {
 	*channels
 	deps []uint64 // words for each channel; bit i is the channel base(head)+i
+	used []bool   // by channel: whether packets take it
+}
+
+func newGraph(c *channels) *graph {
+	return &graph{channels: c, deps: make([]uint64, c.count()*c.words), used: make([]bool, c.count())}
+}
+
+// copies is a graph of one VL, g, on each of the VLs of c.
+func (g *graph) copies(c *channels) *graph {
+	to := newGraph(c)
+	for ch := range int32(g.count()) {
+		for i := range int32(c.vls) {
+			to.used[ch*int32(c.vls)+i] = g.used[ch]
+			row := to.row(ch*int32(c.vls) + i)
+			for w, set := range g.row(ch) {
+				for ; set != 0; set &= set - 1 {
+					bit := (w*64+bits.TrailingZeros64(set))*c.vls + int(i)
+					row[bit>>6] |= 1 << (bit & 63)
+				}
+			}
+		}
+	}
+	return to
+}
+
+// depends says whether a channel depends on any other.
+func (g *graph) depends(ch int32) bool {
+	for _, set := range g.row(ch) {
+		if set != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // row is the set of channels that ch depends on.

@@ -13,8 +13,8 @@ import (
 // cycle of one or two channels.
 func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int) *graph {
 	t.Helper()
-	c := newChannels(f, vls)
-	g := &graph{channels: c, deps: make([]uint64, c.count()*c.words)}
+	c := newChannels(f, []fabric.VL{0, 1, 2, 3}[:vls]...)
+	g := newGraph(c)
 	for a := range int32(c.count()) {
 		u := c.head(a)
 		if u < 0 || u == c.tail(a) {
@@ -37,7 +37,7 @@ func (g *graph) named() dependencies {
 	for a := range int32(g.count()) {
 		for b := range int32(g.count()) {
 			if g.has(a, b) {
-				d.add([]fabric.PortID{fabric.PortID(a), fabric.PortID(b)}, 1)
+				d.add([]channel{{port: fabric.PortID(a)}, {port: fabric.PortID(b)}}, 1)
 			}
 		}
 	}
@@ -64,9 +64,9 @@ func TestGraph(t *testing.T) {
 				at[ch] = i
 			}
 			level := g.levels(order)
-			for a, next := range d {
-				for b := range next {
-					if at[a] >= at[b] || level[a] >= level[b] {
+			for x, next := range d {
+				for y := range next {
+					if a, b := x.port, y.port; at[a] >= at[b] || level[a] >= level[b] {
 						t.Fatalf("%d depends on %d: places %d, %d; levels %d, %d", a, b, at[a], at[b], level[a], level[b])
 					}
 				}
@@ -80,7 +80,7 @@ func TestGraph(t *testing.T) {
 		}
 		for i, set := range sets {
 			members := components[i]
-			if !slices.EqualFunc(members, set, func(a int32, b fabric.PortID) bool { return a == int32(b) }) {
+			if !slices.EqualFunc(members, set, func(a int32, b channel) bool { return a == int32(b.port) }) {
 				t.Fatalf("component %v, want %v", members, set)
 			}
 			for _, budget := range []int{0, 20, cycleBudget} {
@@ -112,12 +112,12 @@ func TestGraph(t *testing.T) {
 // budget for less than that.
 func TestBudget(t *testing.T) {
 	f, tables := ring(t, 600)
-	p := newPlan(f, tables)
+	p := newPlan(f, tables, nil)
 	w, err := p.run(t.Context(), Options{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := p.waits(w).unicast
+	g, _ := p.graphs(w)
 	members := g.components()[0]
 	if cycle, exact := g.shortestCycle(members, 100); len(cycle) != 600 || exact {
 		t.Errorf("%d channels, exact %t", len(cycle), exact)

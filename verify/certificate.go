@@ -34,7 +34,7 @@ type Certificate struct {
 	// Management says that the proof covers packets to and from port 0 of
 	// switches too, and not only those between CA and router ports.
 	Management bool
-	VLs        int
+	VLs        int               // one more than the highest VL
 	Fabric     [sha256.Size]byte // FabricHash of the nodes and cables
 	Channels   []NumberedChannel // by GUID, port and VL
 }
@@ -72,33 +72,30 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 type certificateProof struct {
 	management bool
 	graph      *graph
-	order      []int32 // channels, each after those that depend on it
-	used       []bool  // by channel
+	order      []int32           // channels, each after those that depend on it
+	fromCAs    []NumberedChannel // those that leave CAs and routers
 }
 
 // Certificate proves that there is no credit loop; nil when there is one. It
 // covers management traffic too unless that adds a credit loop. The numbers
 // are the lengths of the longest chains of dependencies that end in a
-// channel, so that those of CAs are 0, on whatever VL.
+// channel, so that those of CAs are 0.
 func (r *Result) Certificate() *Certificate {
 	if r.proof == nil {
 		return nil
 	}
 	g, f := r.proof.graph, r.proof.graph.f
-	c := &Certificate{Management: r.proof.management, VLs: g.vls, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
-	add := func(port fabric.PortID, vl fabric.VL, number int32) {
-		c.Channels = append(c.Channels, NumberedChannel{f.Node(f.Owner(port)).GUID, f.Num(port), vl, number})
-	}
+	c := &Certificate{Management: r.proof.management, VLs: 1, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
 	for ch, level := range g.levels(r.proof.order) {
-		if r.proof.used[ch] {
+		if g.used[ch] {
 			port, vl := g.portVL(int32(ch))
-			add(port, vl, level+1) // above the CAs' channels into the switches
+			// Above the CAs' channels into the switches.
+			c.Channels = append(c.Channels, NumberedChannel{f.Node(f.Owner(port)).GUID, f.Num(port), vl, level + 1})
 		}
 	}
-	for _, port := range f.CAPorts() {
-		for vl := range g.vls {
-			add(port, fabric.VL(vl), 0)
-		}
+	c.Channels = append(c.Channels, r.proof.fromCAs...)
+	for _, ch := range c.Channels {
+		c.VLs = max(c.VLs, int(ch.VL)+1)
 	}
 	slices.SortFunc(c.Channels, NumberedChannel.compare)
 	return c

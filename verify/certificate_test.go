@@ -53,61 +53,74 @@ func TestCertificateText(t *testing.T) {
 // two channels.
 func TestCertificateTampered(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	tried := 0
-	for range 40 {
+	var tried [2]int // on one VL, on several
+	for i := range 60 {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
-		res, s := compare(t, f, tables)
-		if res.Management.CreditLoops != 0 {
+		var sl2vl *lft.SL2VL
+		var sls *lft.PathSLs
+		if i%2 == 1 {
+			sl2vl, sls = someLanes(f, r)
+		}
+		good, s := compareOn(t, f, tables, sl2vl, sls)
+		if good.Management.CreditLoops != 0 {
 			t.Fatal("up*/down* tables have a credit loop")
 		}
-		at := map[fabric.PortID]int{}
-		good := res.Certificate()
-		for i, ch := range good.Channels {
-			n, _ := f.NodeByGUID(ch.GUID)
-			at[f.Port(n, ch.Port)] = i
-		}
-		for a, next := range s.all {
-			for b := range next {
-				tried++
-				c := *good
-				c.Channels = slices.Clone(good.Channels)
-				x, y := &c.Channels[at[a]], &c.Channels[at[b]]
-				if x.Number, y.Number = y.Number, x.Number; tried%2 == 0 {
-					y.Number = x.Number
-				}
-				var bad *DependencyError
-				err := c.Check(f, tables, nil, nil)
-				if !errors.As(err, &bad) {
-					t.Fatalf("numbers of %s and %s wrong: %v", f.PortName(a), f.PortName(b), err)
-				}
-				in, out := s.port2(t, bad.In), s.port2(t, bad.Out)
-				if bad.In.Number < bad.Out.Number || !s.all[in][out][bad.LID] {
-					t.Errorf("%v names no dependency that does not increase", err)
-				}
-			}
-		}
-		for a := range s.all {
-			c := *good
-			c.Channels = slices.Delete(slices.Clone(good.Channels), at[a], at[a]+1)
-			var bad *DependencyError
-			if err := c.Check(f, tables, nil, nil); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
-				t.Errorf("channel %s left out: %v", f.PortName(a), err)
-			}
-		}
+		tried[i%2] += tamper(t, s, good.Certificate())
 	}
-	if tried < 1000 {
+	t.Logf("%d dependencies on one VL and %d on several", tried[0], tried[1])
+	if tried[0] < 1000 || tried[1] < 1000 {
 		t.Errorf("only %d dependencies", tried)
 	}
 }
 
-func (s *slow) port2(t testing.TB, c NumberedChannel) fabric.PortID {
+// tamper does so with one certificate, and returns how many dependencies there
+// are.
+func tamper(t *testing.T, s *slow, good *Certificate) (tried int) {
+	t.Helper()
+	at := map[channel]int{}
+	for i, ch := range good.Channels {
+		at[s.numbered(t, ch)] = i
+	}
+	for a, next := range s.all {
+		for b := range next {
+			tried++
+			c := *good
+			c.Channels = slices.Clone(good.Channels)
+			x, y := &c.Channels[at[a]], &c.Channels[at[b]]
+			if x.Number, y.Number = y.Number, x.Number; tried%2 == 0 {
+				y.Number = x.Number
+			}
+			var bad *DependencyError
+			err := c.Check(s.f, s.t, s.s, s.sls)
+			if !errors.As(err, &bad) {
+				t.Fatalf("numbers of %s and %s wrong: %v", s.f.PortName(a.port), s.f.PortName(b.port), err)
+			}
+			in, out := s.numbered(t, bad.In), s.numbered(t, bad.Out)
+			if bad.In.Number < bad.Out.Number || !s.all[in][out][bad.LID] {
+				t.Errorf("%v names no dependency that does not increase", err)
+			}
+		}
+	}
+	for a := range s.all {
+		c := *good
+		c.Channels = slices.Delete(slices.Clone(good.Channels), at[a], at[a]+1)
+		var bad *DependencyError
+		if err := c.Check(s.f, s.t, s.s, s.sls); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
+			t.Errorf("channel %v left out: %v", a, err)
+		}
+	}
+	return tried
+}
+
+// numbered is the channel that a certificate numbers.
+func (s *slow) numbered(t testing.TB, c NumberedChannel) channel {
 	t.Helper()
 	n, ok := s.f.NodeByGUID(c.GUID)
 	if !ok {
 		t.Fatalf("no node %s", c.GUID)
 	}
-	return s.f.Port(n, c.Port)
+	return channel{s.f.Port(n, c.Port), c.VL}
 }
 
 // TestCertificateOtherTables adds a turn to XY routing that its numbers do

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 )
 
 // collector makes findings, up to a limit for each rule.
@@ -58,18 +59,25 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 		t := &w.troubles[i]
 		p.reportDropped(c, w, UnicastUnreachable, t.lid, t.unreachable)
 		p.reportDropped(c, w, Misdelivered, t.lid, t.misdelivered)
+		p.reportDiscarded(c, SLDropped, t.lid, t.discarded)
 		p.reportLoop(c, UnicastLoop, t.lid, t.loops)
 		p.reportDropped(c, w, ManagementUnreachable, t.lid, t.mgmtUnreachable)
+		p.reportDiscarded(c, ManagementSLDropped, t.lid, t.mgmtDiscarded)
 		p.reportLoop(c, ManagementLoop, t.lid, t.mgmtLoops)
 	}
 	p.reportEntries(c, w)
 	if w.nonMinimal > 0 {
 		c.add(NonMinimal, w.nonMinimal, func(f *Finding) {
 			lid, from := w.stretch.lid, w.stretch.from
-			way, _ := p.trace(from, lid)
+			list := p.sourcesAt(from, lid, false)
+			source := list[slices.IndexFunc(list, func(port fabric.PortID) bool {
+				_, lost := p.discards(port, lid)
+				return !lost
+			})]
+			way, _ := p.trace(source, lid, p.slsOf(source, lid)[0])
 			f.LID, f.Switch, f.Witness = lid, way[0].Switch, way
 			f.Message = fmt.Sprintf("%d of %d pairs pass more switches than they need to; from %s to %s it is %d instead of %d",
-				w.nonMinimal, r.Unicast.Pairs, p.source(from, lid, false), p.lidName(lid), len(way), len(way)-int(w.stretch.extra))
+				w.nonMinimal, r.Unicast.Pairs, p.sourceName(source), p.lidName(lid), len(way), len(way)-int(w.stretch.extra))
 		})
 	}
 	c.close()
@@ -113,6 +121,11 @@ func (p *plan) reportPorts(c *collector) {
 				})
 			}
 		}
+		if lids := p.lids(peer); lids > 0 && p.mute(port) {
+			c.add(SLDropped, lids, func(x *Finding) {
+				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))
+			})
+		}
 		say(UnicastUnreachable, "other CA ports", caLIDs-p.lids(port)-p.lids(peer))
 		say(ManagementUnreachable, "switches", switchLIDs)
 	}
@@ -124,7 +137,8 @@ func (p *plan) reportDropped(c *collector, w *worker, rule string, lid fabric.LI
 		return
 	}
 	c.add(rule, t.pairs, func(f *Finding) {
-		way, end := p.trace(t.from, lid)
+		source := p.sourcesAt(t.from, lid, rule == ManagementUnreachable)[0]
+		way, end := p.trace(source, lid, p.slsOf(source, lid)[0])
 		node := p.f.Node(fabric.NodeID(end))
 		f.LID, f.Switch, f.Witness = lid, node.GUID, way
 		verb := "cannot reach it"
@@ -132,7 +146,7 @@ func (p *plan) reportDropped(c *collector, w *worker, rule string, lid fabric.LI
 			verb = "send to it in vain"
 		}
 		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
-			p.lidName(lid), count(t.pairs, "port"), verb, p.source(t.from, lid, rule == ManagementUnreachable),
+			p.lidName(lid), count(t.pairs, "port"), verb, p.sourceName(source),
 			p.switchName(fabric.NodeID(end)), p.fate(end, lid))
 		d, _ := p.destination(lid)
 		joined := d.root >= 0
@@ -147,17 +161,53 @@ func (p *plan) reportDropped(c *collector, w *worker, rule string, lid fabric.LI
 	})
 }
 
+// reportDiscarded is about pairs of one LID whose packets an SL-to-VL table
+// drops. The witness ends with the drop, on VL 15.
+func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tally) {
+	if t.pairs == 0 {
+		return
+	}
+	c.add(rule, t.pairs, func(f *Finding) {
+		f.LID = lid
+		var source fabric.PortID
+		var sl fabric.SL
+		for _, source = range p.sourcesAt(t.from, lid, rule == ManagementSLDropped) {
+			var lost bool
+			if sl, lost = p.discards(source, lid); lost {
+				break
+			}
+		}
+		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", p.lidName(lid), count(t.pairs, "port"))
+		own := p.lanes.sl2vl.At(0, source)
+		if !p.f.IsSwitch(p.f.Owner(source)) && own[sl] == lft.DropVL {
+			if *own == lft.ConstantVL(lft.DropVL) {
+				f.Message += fmt.Sprintf("the SL-to-VL table of %s drops all SLs", p.f.PortName(source))
+			} else {
+				f.Message += fmt.Sprintf("the SL-to-VL table of %s drops SL %d, which the path has", p.f.PortName(source), sl)
+			}
+			return
+		}
+		way, _ := p.trace(source, lid, sl)
+		way = way[:slices.IndexFunc(way, func(h Hop) bool { return h.VL == lft.DropVL })+1]
+		last := way[len(way)-1]
+		f.Switch, f.Witness = last.Switch, way
+		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %d",
+			sl, p.sourceName(source), last.Name, last.Switch, last.Port)
+	})
+}
+
 // reportLoop is about pairs of one LID whose packets go round.
 func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
 	if t.pairs == 0 {
 		return
 	}
 	c.add(rule, t.pairs, func(f *Finding) {
-		way, again := p.trace(t.from, lid)
+		source := p.sourcesAt(t.from, lid, rule == ManagementLoop)[0]
+		way, again := p.trace(source, lid, p.slsOf(source, lid)[0])
 		i := slices.IndexFunc(way, func(h Hop) bool { return h.Switch == p.f.Node(fabric.NodeID(again)).GUID })
 		f.LID, f.Witness = lid, rotate(way[i:])
 		f.Switch = f.Witness[0].Switch
-		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), count(t.pairs, "port"), circle(f.Witness, false))
+		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), count(t.pairs, "port"), circle(f.Witness, false, false))
 	})
 }
 
@@ -204,7 +254,7 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 }
 
 // reportCreditLoops looks for a witness of each credit loop.
-func (p *plan) reportCreditLoops(r *Result, d *waits, loops, mgmtLoops [][]int32, opt Options) {
+func (p *plan) reportCreditLoops(r *Result, unicast *graph, loops [][]int32, all *graph, mgmtLoops [][]int32, opt Options) {
 	c := newCollector(r, opt.Witnesses)
 	inLoop := make(map[int32]bool)
 	for _, members := range loops {
@@ -212,7 +262,7 @@ func (p *plan) reportCreditLoops(r *Result, d *waits, loops, mgmtLoops [][]int32
 			inLoop[ch] = true
 		}
 		c.add(CreditLoop, int64(len(members)), func(f *Finding) {
-			d.creditLoop(f, d.unicast, members, cycleBudget/min(len(loops), opt.Witnesses))
+			p.creditLoop(f, unicast, members, cycleBudget/min(len(loops), opt.Witnesses))
 			r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
 		})
 	}
@@ -222,17 +272,17 @@ func (p *plan) reportCreditLoops(r *Result, d *waits, loops, mgmtLoops [][]int32
 			continue
 		}
 		c.add(ManagementCreditLoop, int64(len(members)), func(f *Finding) {
-			d.creditLoop(f, d.all, members, cycleBudget/min(len(mgmtLoops), opt.Witnesses))
+			p.creditLoop(f, all, members, cycleBudget/min(len(mgmtLoops), opt.Witnesses))
 		})
 	}
 	c.close()
 }
 
 // creditLoop describes one strongly connected component.
-func (d *waits) creditLoop(f *Finding, g *graph, members []int32, budget int) {
+func (p *plan) creditLoop(f *Finding, g *graph, members []int32, budget int) {
 	cycle, exact := g.shortestCycle(members, budget)
 	for i, ch := range cycle {
-		lid := d.closes(ch, cycle[(i+1)%len(cycle)], f.Rule == CreditLoop)
+		lid := p.closes(g, ch, cycle[(i+1)%len(cycle)], f.Rule == CreditLoop)
 		f.Witness = append(f.Witness, g.hop(ch, lid))
 	}
 	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
@@ -241,26 +291,35 @@ func (d *waits) creditLoop(f *Finding, g *graph, members []int32, budget int) {
 		found = "shortest found in bounded time"
 	}
 	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s",
-		count(int64(len(members)), "channel"), found, count(int64(len(cycle)), "channel"), circle(f.Witness, true))
+		count(int64(len(members)), "channel"), found, count(int64(len(cycle)), "channel"), circle(f.Witness, true, g.vls > 1))
 }
 
-// closes is the lowest LID whose packets hold channel a while they wait for
-// b. unicast says that only packets between CA and router ports count.
-func (p *plan) closes(a, b int32, unicast bool) fabric.LID {
-	portA, _ := p.portVL(a)
-	portB, _ := p.portVL(b)
-	v, u := p.tail(a), p.tail(b)
+// closes is the lowest LID whose packets hold channel a of a graph while they
+// wait for b. unicast says that only packets between CA and router ports
+// count.
+func (p *plan) closes(g *graph, a, b int32, unicast bool) fabric.LID {
+	portA, vlA := g.portVL(a)
+	portB, vlB := g.portVL(b)
+	v, u := g.tail(a), g.tail(b)
 	numA, numB := p.f.Num(portA), p.f.Num(portB)
 	for lid := fabric.LID(1); lid <= p.f.MaxLID(); lid++ {
 		if p.entry(v, lid) != numA || p.entry(u, lid) != numB {
 			continue
 		}
 		d, ok := p.destination(lid)
-		if !ok || unicast && !d.ca {
+		if !ok || unicast && !d.ca || !p.arrives(v, &d) {
 			continue
 		}
-		if p.arrives(v, &d) && (!unicast || p.carries(v, lid)) {
-			return lid
+		if !p.lanes.tracks() {
+			if !unicast || p.carries(v, lid) {
+				return lid
+			}
+			continue
+		}
+		for _, sl := range p.lanes.first {
+			if p.lanes.sl2vl.At(p.f.Num(p.f.Peer(portA)), portB)[sl] == vlB && p.arrivesOn(u, &d, sl) && p.carriesOn(v, lid, sl, vlA, unicast) {
+				return lid
+			}
 		}
 	}
 	return 0
@@ -302,6 +361,62 @@ func (p *plan) carries(s int32, lid fabric.LID) bool {
 	return false
 }
 
+// arrivesOn says whether packets of an SL for d that have left switch s are
+// not dropped by SL-to-VL tables, given that the forwarding tables lead there.
+func (p *plan) arrivesOn(s int32, d *dest, sl fabric.SL) bool {
+	for s != d.root {
+		in := p.f.Peer(p.f.Port(fabric.NodeID(s), p.entry(s, d.lid)))
+		s = int32(p.f.Owner(in))
+		if s == d.root && !d.ca {
+			break
+		}
+		if p.lanes.sl2vl.At(p.f.Num(in), p.f.Port(fabric.NodeID(s), p.entry(s, d.lid)))[sl] == lft.DropVL {
+			return false
+		}
+	}
+	return true
+}
+
+// carriesOn says whether packets of the class of an SL for a LID leave switch
+// s on a VL, given that they are delivered from s. It searches the tree above
+// s, in which a VL but for that of s does not matter.
+func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, unicast bool) bool {
+	l := p.lanes
+	type place struct {
+		s   fabric.NodeID
+		any bool // the VL does not matter
+	}
+	stack := []place{{fabric.NodeID(s), false}}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		out := p.f.Port(at.s, p.entry(int32(at.s), lid))
+		fits := func(in fabric.PortNum) bool {
+			got := l.sl2vl.At(in, out)[sl]
+			return got == vl || at.any && got != lft.DropVL
+		}
+		begins := l.classesOf(at.s, lid)>>l.class[sl]&1 != 0
+		if begins && !unicast && fits(fabric.ManagementPort) {
+			return true
+		}
+		base := p.f.PortBase(at.s)
+		for port := base + 1; port <= base+fabric.PortID(p.f.Node(at.s).NumPorts); port++ {
+			if p.to[port] == toNowhere || port == out || !fits(p.f.Num(port)) {
+				continue
+			}
+			peer := p.f.Peer(port)
+			if p.to[port] == toCA {
+				if begins && l.sl2vl.At(0, peer)[sl] != lft.DropVL {
+					return true
+				}
+			} else if u := p.f.Owner(peer); p.entry(int32(u), lid) == p.f.Num(peer) {
+				stack = append(stack, place{u, true})
+			}
+		}
+	}
+	return false
+}
+
 // entry is switch s's entry for a LID, NoPath beyond the end of its table.
 func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
 	if lid > p.t.MaxLID() {
@@ -317,24 +432,85 @@ func (p *plan) step(s int32, lid fabric.LID) int {
 	return int(next[min(int(p.entry(s, lid)), len(next)-1)])
 }
 
-// trace follows packets for a LID from switch s until they leave the switches
-// or come to one of them again, and says which was the last in the first
-// case, and which comes again in the second.
-func (p *plan) trace(s int32, lid fabric.LID) (way []Hop, last int32) {
+// trace follows packets of an SL for a LID from a port until they leave the
+// switches or come to one of them again, and says which was the last in the
+// first case, and which comes again in the second. It goes on where SL-to-VL
+// tables drop them.
+func (p *plan) trace(source fabric.PortID, lid fabric.LID, sl fabric.SL) (way []Hop, last int32) {
+	s, in := p.entrance(source)
 	seen := make(map[int32]bool)
 	for {
 		seen[s] = true
 		n := p.f.Node(fabric.NodeID(s))
-		way = append(way, Hop{Switch: n.GUID, Name: n.Description, Port: p.entry(s, lid), LID: lid})
+		h := Hop{Switch: n.GUID, Name: n.Description, Port: p.entry(s, lid), LID: lid}
+		out := p.f.PortBase(fabric.NodeID(s)) + fabric.PortID(h.Port)
+		if p.lanes != nil && h.Port != fabric.ManagementPort && h.Port <= n.NumPorts {
+			h.VL = p.lanes.sl2vl.At(in, out)[sl]
+		}
+		way = append(way, h)
 		next := p.step(s, lid)
 		if next >= p.n {
 			return way, s
 		}
-		s = int32(next)
+		s, in = int32(next), p.f.Num(p.f.Peer(out))
 		if seen[s] {
 			return way, s
 		}
 	}
+}
+
+// entrance is the switch that packets from a port come to first, and the way
+// in.
+func (p *plan) entrance(source fabric.PortID) (s int32, in fabric.PortNum) {
+	if n := p.f.Owner(source); p.f.IsSwitch(n) {
+		return int32(n), fabric.ManagementPort
+	}
+	peer := p.f.Peer(source)
+	return int32(p.f.Owner(peer)), p.f.Num(peer)
+}
+
+// slsOf lists SLs that packets from a port for a LID which the forwarding
+// tables lead to may have, one of each class: SL 0 on one VL, and the lowest
+// when the port's own table drops all.
+func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
+	l := p.lanes
+	if l == nil {
+		return []fabric.SL{0}
+	}
+	s, _ := p.entrance(source)
+	if l.sls != nil {
+		return []fabric.SL{l.sls.Row(fabric.NodeID(s))[lid]}
+	}
+	own := source
+	if e := p.entry(s, lid); p.f.IsSwitch(p.f.Owner(source)) && e <= p.f.Node(fabric.NodeID(s)).NumPorts {
+		own += fabric.PortID(e)
+	}
+	var sls []fabric.SL
+	for _, sl := range l.first {
+		if l.sl2vl.At(0, own)[sl] != lft.DropVL {
+			sls = append(sls, sl)
+		}
+	}
+	if sls == nil {
+		return l.first[:1]
+	}
+	return sls
+}
+
+// discards says whether packets from a port for a LID are dropped by SL-to-VL
+// tables, given that the forwarding tables lead there, and of which SL.
+func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) {
+	if p.lanes == nil {
+		return 0, false
+	}
+	for _, sl := range p.slsOf(source, lid) {
+		way, _ := p.trace(source, lid, sl)
+		if !p.f.IsSwitch(p.f.Owner(source)) && p.lanes.sl2vl.At(0, source)[sl] == lft.DropVL ||
+			slices.ContainsFunc(way, func(h Hop) bool { return h.VL == lft.DropVL }) {
+			return sl, true
+		}
+	}
+	return 0, false
 }
 
 // fate says what switch s does with packets for a LID that end there.
@@ -366,21 +542,30 @@ func lidOf(f *fabric.Fabric, port fabric.PortID) string {
 	return fmt.Sprintf("LID %d", f.LID(port))
 }
 
-// source names the port that sends the packets for a LID which start at
-// switch s: a CA or router port, or with management the switch itself where
-// the LID is that of a CA.
-func (p *plan) source(s int32, lid fabric.LID, management bool) string {
+// sourcesAt lists the ports that send packets for a LID which start at switch
+// s: CA and router ports, by the switch's ports, or with management the switch
+// itself, after them, or alone where the LID is that of a CA.
+func (p *plan) sourcesAt(s int32, lid fabric.LID, management bool) (list []fabric.PortID) {
 	to := p.f.LIDPort(lid)
-	if management && (!p.f.IsSwitch(p.f.Owner(to)) || p.sources[s] == 0) {
-		return p.switchName(fabric.NodeID(s)) + " itself"
-	}
 	base := p.f.PortBase(fabric.NodeID(s))
-	for port := base + 1; port <= base+fabric.PortID(p.f.Node(fabric.NodeID(s)).NumPorts); port++ {
-		if peer := p.f.Peer(port); p.to[port] == toCA && peer != to {
-			return p.f.PortName(peer)
+	if !management || p.f.IsSwitch(p.f.Owner(to)) {
+		for port := base + 1; port <= base+fabric.PortID(p.f.Node(fabric.NodeID(s)).NumPorts); port++ {
+			if peer := p.f.Peer(port); p.to[port] == toCA && peer != to {
+				list = append(list, peer)
+			}
 		}
 	}
-	return p.switchName(fabric.NodeID(s)) + " itself"
+	if management && base != to {
+		list = append(list, base)
+	}
+	return list
+}
+
+func (p *plan) sourceName(port fabric.PortID) string {
+	if n := p.f.Owner(port); p.f.IsSwitch(n) {
+		return p.switchName(n) + " itself"
+	}
+	return p.f.PortName(port)
 }
 
 func (p *plan) lidName(lid fabric.LID) string {
@@ -405,22 +590,28 @@ func rotate(cycle []Hop) []Hop {
 }
 
 // circle writes a cycle of channels, its first one at both ends; lids says
-// with the LID that leads from each to the next.
-func circle(hops []Hop, lids bool) string {
+// with the LID that leads from each to the next, vls with the VLs.
+func circle(hops []Hop, lids, vls bool) string {
 	const most = 12
 	var b strings.Builder
+	name := func(h Hop) {
+		b.WriteString(h.String())
+		if vls {
+			fmt.Fprintf(&b, " VL %d", h.VL)
+		}
+	}
 	for i, h := range hops {
 		if i == most && len(hops) > most+1 {
 			fmt.Fprintf(&b, "%d more -> ", len(hops)-most)
 			break
 		}
-		b.WriteString(h.String())
+		name(h)
 		if lids {
 			fmt.Fprintf(&b, " (LID %d)", h.LID)
 		}
 		b.WriteString(" -> ")
 	}
-	b.WriteString(hops[0].String())
+	name(hops[0])
 	return b.String()
 }
 

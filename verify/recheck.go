@@ -15,7 +15,7 @@ type DependencyError struct {
 	In, Out NumberedChannel
 	LID     fabric.LID
 
-	in, out string // "description"[port]
+	in, out string // "description"[port], and the VL where there are several
 }
 
 func (e *DependencyError) Error() string {
@@ -43,6 +43,15 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, p
 	if t.Switches() != f.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
 	}
+	if _, err := checkLanes(f, sl2vl, pathSLs); err != nil {
+		return err
+	}
+	switch {
+	case c.VLs < 1 || c.VLs > lft.MaxDataVLs:
+		return fmt.Errorf("the certificate is of %d VLs: want 1 to %d", c.VLs, lft.MaxDataVLs)
+	case sl2vl == nil && c.VLs != 1:
+		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
+	}
 	k := &recheck{
 		f: f, t: t,
 		vls:     c.VLs,
@@ -52,12 +61,6 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, p
 		port:    make([]fabric.PortID, f.NumSwitches()),
 		peer:    make([]fabric.PortID, f.NumSwitches()),
 		state:   make([]uint8, f.NumSwitches()),
-	}
-	switch {
-	case sl2vl == nil && c.VLs != 1:
-		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
-	case sl2vl != nil && sl2vl.VLs() > c.VLs:
-		return fmt.Errorf("the certificate is of %d VLs, and the SL-to-VL tables use %d", c.VLs, sl2vl.VLs())
 	}
 	if err := k.numbers(c); err != nil {
 		return err
@@ -262,12 +265,23 @@ func (k *recheck) follow(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) e
 
 // increases checks one dependency: packets for lid hold in and wait for out.
 func (k *recheck) increases(in fabric.PortID, inVL fabric.VL, out fabric.PortID, outVL fabric.VL, lid fabric.LID) error {
-	number := func(p fabric.PortID, vl fabric.VL) int32 { return k.number[int(p)*k.vls+int(vl)] }
+	number := func(p fabric.PortID, vl fabric.VL) int32 {
+		if int(vl) >= k.vls {
+			return -1
+		}
+		return k.number[int(p)*k.vls+int(vl)]
+	}
 	if a, b := number(in, inVL), number(out, outVL); a >= 0 && a < b {
 		return nil
 	}
 	channel := func(p fabric.PortID, vl fabric.VL) NumberedChannel {
 		return NumberedChannel{k.f.Node(k.f.Owner(p)).GUID, k.f.Num(p), vl, number(p, vl)}
 	}
-	return &DependencyError{In: channel(in, inVL), Out: channel(out, outVL), LID: lid, in: k.f.PortName(in), out: k.f.PortName(out)}
+	name := func(p fabric.PortID, vl fabric.VL) string {
+		if k.vls == 1 && inVL == 0 && outVL == 0 {
+			return k.f.PortName(p)
+		}
+		return fmt.Sprintf("%s VL %d", k.f.PortName(p), vl)
+	}
+	return &DependencyError{In: channel(in, inVL), Out: channel(out, outVL), LID: lid, in: name(in, inVL), out: name(out, outVL)}
 }

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -12,41 +14,56 @@ type recheckLanes struct {
 	*recheck
 	sl2vl   *lft.SL2VL
 	pathSLs *lft.PathSLs
+	sls     []fabric.SL // that paths may have, when pathSLs is nil
 
 	// By port of a switch and SL: the VLs on which packets of the switch's CAs
 	// leave by it, once their channels into the switch have been checked.
 	begun  []bool
 	begins []uint16
-	// By switch and SL: VLs on which packets for the LID left it.
+	// By switch and SL, for one LID: whether packets that have left the switch
+	// arrive, and the VLs that they have been followed on.
+	fate     []uint8
 	followed []uint16
 }
 
 func newRecheckLanes(k *recheck, sl2vl *lft.SL2VL, pathSLs *lft.PathSLs) *recheckLanes {
-	return &recheckLanes{
+	l := &recheckLanes{
 		recheck: k, sl2vl: sl2vl, pathSLs: pathSLs,
 		begun:    make([]bool, k.f.NumPorts()*lft.NumSLs),
 		begins:   make([]uint16, k.f.NumPorts()*lft.NumSLs),
+		fate:     make([]uint8, k.f.NumSwitches()*lft.NumSLs),
 		followed: make([]uint16, k.f.NumSwitches()*lft.NumSLs),
 	}
+	// SLs that have the VLs of a lower one everywhere need no look.
+	for sl := range fabric.SL(lft.NumSLs) {
+		same := func(o fabric.SL) bool {
+			return !slices.ContainsFunc(sl2vl.Maps(), func(m lft.VLMap) bool { return m[sl] != m[o] })
+		}
+		if !slices.ContainsFunc(l.sls, same) {
+			l.sls = append(l.sls, sl)
+		}
+	}
+	return l
 }
 
 // destination checks the dependencies of packets for one LID.
 func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, management bool) error {
 	k.entries(lid)
+	clear(k.fate)
 	clear(k.followed)
 	for s := range fabric.NodeID(k.f.NumSwitches()) {
 		out := k.port[s]
 		if out == owner && k.f.IsSwitch(k.f.Owner(owner)) || !k.arrives(s, owner) {
 			continue // the owner itself, or nothing arrives
 		}
-		first, last := fabric.SL(0), fabric.SL(lft.NumSLs-1)
+		sls := k.sls
 		if k.pathSLs != nil {
-			if row := k.pathSLs.Row(s); int(lid) < len(row) {
-				first = row[lid]
-			}
-			last = first
+			sls = k.pathSLs.Row(s)[lid : lid+1]
 		}
-		for sl := first; sl <= last; sl++ {
+		for _, sl := range sls {
+			if !k.arrivesOn(s, sl, owner) {
+				continue
+			}
 			vls, err := k.fromCAs(s, out, sl, lid)
 			if err != nil {
 				return err
@@ -67,6 +84,50 @@ func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, manageme
 	return nil
 }
 
+// next is where packets of an SL for the LID go that have left switch s: the
+// next switch, its way out and the VL there. last says that they have arrived.
+func (k *recheckLanes) next(s fabric.NodeID, sl fabric.SL, owner fabric.PortID) (u fabric.NodeID, out fabric.PortID, vl fabric.VL, last bool) {
+	in := k.peer[s]
+	if in == owner {
+		return 0, 0, 0, true
+	}
+	u = k.f.Owner(in)
+	out = k.port[u]
+	if out == owner { // port 0 of the switch
+		return 0, 0, 0, true
+	}
+	return u, out, k.sl2vl.At(k.f.Num(in), out)[sl], false
+}
+
+// arrivesOn says whether packets of an SL that have left switch s for the LID
+// are dropped by no SL-to-VL table, given that the forwarding tables lead
+// there.
+func (k *recheckLanes) arrivesOn(s fabric.NodeID, sl fabric.SL, owner fabric.PortID) bool {
+	at := func(s fabric.NodeID) *uint8 { return &k.fate[int(s)*lft.NumSLs+int(sl)] }
+	result := uint8(stateArriving)
+	k.way = k.way[:0]
+	for {
+		if *at(s) != stateUnknown {
+			result = *at(s)
+			break
+		}
+		k.way = append(k.way, s)
+		u, _, vl, last := k.next(s, sl, owner)
+		if last {
+			break
+		}
+		if vl == lft.DropVL {
+			result = stateFailing
+			break
+		}
+		s = u
+	}
+	for _, u := range k.way {
+		*at(u) = result
+	}
+	return result == stateArriving
+}
+
 // fromCAs checks the dependencies between channels that leave CAs and a way out
 // of their switch, and returns the VLs of the latter.
 func (k *recheckLanes) fromCAs(s fabric.NodeID, out fabric.PortID, sl fabric.SL, lid fabric.LID) (uint16, error) {
@@ -76,7 +137,7 @@ func (k *recheckLanes) fromCAs(s fabric.NodeID, out fabric.PortID, sl fabric.SL,
 		return k.begins[at], nil
 	}
 	k.begun[at] = true
-	for num := fabric.PortNum(1); num != 0 && num <= f.Node(s).NumPorts; num++ {
+	for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
 		in := f.Port(s, num)
 		ca := f.Peer(in)
 		if in == out || ca == fabric.NoPort || f.IsSwitch(f.Owner(ca)) {
@@ -99,20 +160,15 @@ func (k *recheckLanes) fromCAs(s fabric.NodeID, out fabric.PortID, sl fabric.SL,
 func (k *recheckLanes) follow(s fabric.NodeID, vl fabric.VL, sl fabric.SL, lid fabric.LID, owner fabric.PortID) error {
 	for {
 		left := &k.followed[int(s)*lft.NumSLs+int(sl)]
-		if *left>>vl&1 != 0 || k.peer[s] == owner {
+		if *left>>vl&1 != 0 {
 			return nil
 		}
 		*left |= 1 << vl
-		in := k.peer[s]
-		next := k.f.Owner(in)
-		if k.port[next] == owner { // port 0 of the switch
+		next, out, after, last := k.next(s, sl, owner)
+		if last {
 			return nil
 		}
-		after := k.sl2vl.At(k.f.Num(in), k.port[next])[sl]
-		if after == lft.DropVL {
-			return nil
-		}
-		if err := k.increases(k.port[s], vl, k.port[next], after, lid); err != nil {
+		if err := k.increases(k.port[s], vl, out, after, lid); err != nil {
 			return err
 		}
 		s, vl = next, after

@@ -83,10 +83,13 @@ cables join the two ports no table can help: look for a missing cable.`},
 LID, which drops it. The usual cause is a table that is older than the cabling:
 two cables were swapped, or LIDs were assigned anew. These pairs are among the
 unreachable ones. There is one finding for each LID.`},
-	{SLDropped, Error, "pairs", "packets are dropped because their SL has no VL at a port on the way", `The SL-to-VL table of a port on the way has VL 15 for the SL of the path, which
-discards the packets (IBA 7.6.6). These pairs are among the unreachable ones.
-There is one finding for each LID and SL. Give the SL a VL there, or the path
-another SL. Without path SLs such an SL counts as one that nobody uses.`},
+	{SLDropped, Error, "pairs", "packets are dropped because their SL has no VL at a port on the way", `An SL-to-VL table on the way has VL 15 for the SL of the path: the port discards
+the packets (IBA 7.6.6). These pairs are among the unreachable ones. There is
+one finding for each LID, and its witness is the way of one of the source ports,
+up to the way out with VL 15. Give the SL a VL there, or the path another SL.
+Without path SLs a port may send with every SL that its own table does not drop,
+and all of them must arrive: an SL that is not meant to be used should have VL 15
+on CAs too, or path SLs should be given.`},
 	{UnicastLoop, Error, "pairs", "packets for a LID go round in a circle", `The tables send packets for the LID round a cycle of switches. InfiniBand has no
 hop limit inside a subnet: they circulate until the head of queue or switch
 lifetime limit drops them, and take the links from everybody else until then.
@@ -99,7 +102,7 @@ between CA and router ports really makes are counted: dependencies that no pair
 uses cannot deadlock. There is one finding for each set of channels that all
 wait for each other (a strongly connected component of the channel dependency
 graph, Dally and Seitz 1987), with a shortest cycle as the witness: each line
-is a channel, and a LID whose packets hold it while they wait for the next one.
+is a channel (a port and a VL), and a LID whose packets hold it while they wait for the next one.
 Use an engine that guarantees freedom from credit loops, as updn does, or
 virtual lanes that break the circle.`},
 	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `Nobody can send to the port, and a clean result would say nothing about it.

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -8,28 +9,41 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
+// channel is a VL of the cable that leaves a port.
+type channel struct {
+	port fabric.PortID
+	vl   fabric.VL
+}
+
+func (c channel) compare(d channel) int {
+	return cmp.Or(cmp.Compare(c.port, d.port), cmp.Compare(c.vl, d.vl))
+}
+
 // slow is a checker that is too plain to be wrong: it walks every pair, port
-// by port, and keeps dependencies in a map. Channels are named by the PortID
-// of the port they leave.
+// by port, with every SL, and keeps dependencies in a map.
 type slow struct {
-	f *fabric.Fabric
-	t *lft.Tables
+	f   *fabric.Fabric
+	t   *lft.Tables
+	s   *lft.SL2VL   // nil for one VL
+	sls *lft.PathSLs // nil for any SL
 
 	pairs, unreachable, misdelivered, loops, nonMinimal int64
+	discarded, mgmtDiscarded                            int64 // of the unreachable: for VL 15
 	mgmtPairs, mgmtUnreachable, mgmtLoops               int64
 	hist                                                map[int]int64
-	routes                                              map[fabric.PortID]int64 // unicast pairs on a channel
+	routes                                              map[fabric.PortID]int64 // unicast pairs on a cable
 	unicast, all                                        dependencies
+	usedUnicast, used                                   map[channel]bool
 }
 
 // dependencies has for each channel the channels waited for, and a LID of a
 // packet that waits.
-type dependencies map[fabric.PortID]map[fabric.PortID]map[fabric.LID]bool
+type dependencies map[channel]map[channel]map[fabric.LID]bool
 
-func (d dependencies) add(path []fabric.PortID, lid fabric.LID) {
+func (d dependencies) add(path []channel, lid fabric.LID) {
 	for i := 1; i < len(path); i++ {
 		if d[path[i-1]] == nil {
-			d[path[i-1]] = map[fabric.PortID]map[fabric.LID]bool{}
+			d[path[i-1]] = map[channel]map[fabric.LID]bool{}
 		}
 		if d[path[i-1]][path[i]] == nil {
 			d[path[i-1]][path[i]] = map[fabric.LID]bool{}
@@ -115,8 +129,11 @@ func (s *slow) distance(from, to fabric.PortID) int {
 	return dist[goal]
 }
 
-func newSlow(f *fabric.Fabric, t *lft.Tables) *slow {
-	s := &slow{f: f, t: t, hist: map[int]int64{}, routes: map[fabric.PortID]int64{}, unicast: dependencies{}, all: dependencies{}}
+func newSlow(f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) *slow {
+	s := &slow{
+		f: f, t: t, s: sl2vl, sls: sls, hist: map[int]int64{}, routes: map[fabric.PortID]int64{},
+		unicast: dependencies{}, all: dependencies{}, usedUnicast: map[channel]bool{}, used: map[channel]bool{},
+	}
 	var ends []fabric.PortID
 	f.EndPorts(func(p fabric.PortID) { ends = append(ends, p) })
 	for _, from := range ends {
@@ -132,48 +149,108 @@ func newSlow(f *fabric.Fabric, t *lft.Tables) *slow {
 	return s
 }
 
+// vls gives the ports of a path their VLs for an SL; ok is false when one of
+// them drops it.
+func (s *slow) vls(path []fabric.PortID, sl fabric.SL) (on []channel, ok bool) {
+	in := fabric.ManagementPort
+	for _, out := range path {
+		c := channel{port: out}
+		if s.s != nil {
+			c.vl = s.s.At(in, out)[sl]
+		}
+		if c.vl == lft.DropVL {
+			return nil, false
+		}
+		on = append(on, c)
+		in = s.f.Num(s.f.Peer(out))
+	}
+	return on, true
+}
+
+// sends lists the SLs of packets from a port to a LID that take a path, which
+// is empty from a switch to itself.
+func (s *slow) sends(from fabric.PortID, lid fabric.LID, path []fabric.PortID) (list []fabric.SL) {
+	if s.s == nil {
+		return []fabric.SL{0}
+	}
+	at := s.f.Owner(from)
+	if !s.f.IsSwitch(at) {
+		at = s.f.Owner(s.f.Peer(from))
+	}
+	if s.sls != nil && s.f.IsSwitch(at) {
+		return []fabric.SL{s.sls.Row(at)[lid]}
+	}
+	for sl := range fabric.SL(lft.NumSLs) {
+		if s.s.At(0, path[0])[sl] != lft.DropVL {
+			list = append(list, sl)
+		}
+	}
+	return list
+}
+
 func (s *slow) pair(from, to fabric.PortID, lid fabric.LID) {
 	path, hops, end := s.walk(from, lid)
+	management := s.f.IsSwitch(s.f.Owner(from)) || s.f.IsSwitch(s.f.Owner(to))
+	lost := false
 	if end == delivered {
-		s.all.add(path, lid)
+		sls := s.sends(from, lid, path)
+		lost = len(sls) == 0
+		for _, sl := range sls {
+			on, ok := s.vls(path, sl)
+			lost = lost || !ok
+			s.all.add(on, lid)
+			if !management {
+				s.unicast.add(on, lid)
+			}
+			for _, c := range on {
+				s.used[c] = true
+				if !management {
+					s.usedUnicast[c] = true
+				}
+			}
+		}
 	}
-	if s.f.IsSwitch(s.f.Owner(from)) || s.f.IsSwitch(s.f.Owner(to)) {
+	switch {
+	case management:
 		s.mgmtPairs++
-		switch end {
-		case dropped, astray:
+		switch {
+		case lost:
+			s.mgmtDiscarded++
 			s.mgmtUnreachable++
-		case circling:
+		case end == dropped, end == astray:
+			s.mgmtUnreachable++
+		case end == circling:
 			s.mgmtLoops++
 		}
 		return
-	}
-	s.pairs++
-	switch end {
-	case delivered:
+	case lost:
+		s.discarded++
+		s.unreachable++
+	case end == delivered:
 		s.hist[hops]++
 		if hops > s.distance(from, to) {
 			s.nonMinimal++
 		}
-		s.unicast.add(path, lid)
 		for _, p := range path {
 			s.routes[p]++
 		}
-	case astray:
+	case end == astray:
 		s.misdelivered++
 		s.unreachable++
-	case dropped:
+	case end == dropped:
 		s.unreachable++
-	case circling:
+	case end == circling:
 		s.loops++
 	}
+	s.pairs++
 }
 
 // reach is the set of channels that a chain of one or more dependencies leads
 // to from a channel.
-func (d dependencies) reach(from fabric.PortID) map[fabric.PortID]bool {
-	seen := map[fabric.PortID]bool{}
-	var visit func(fabric.PortID)
-	visit = func(p fabric.PortID) {
+func (d dependencies) reach(from channel) map[channel]bool {
+	seen := map[channel]bool{}
+	var visit func(channel)
+	visit = func(p channel) {
 		for q := range d[p] {
 			if !seen[q] {
 				seen[q] = true
@@ -187,19 +264,19 @@ func (d dependencies) reach(from fabric.PortID) map[fabric.PortID]bool {
 
 // components lists the sets of channels that all lead to each other, lowest
 // channel first, each with the length of its shortest cycle.
-func (d dependencies) components() (sets [][]fabric.PortID, shortest []int) {
-	reach := map[fabric.PortID]map[fabric.PortID]bool{}
+func (d dependencies) components() (sets [][]channel, shortest []int) {
+	reach := map[channel]map[channel]bool{}
 	for p := range d {
 		reach[p] = d.reach(p)
 	}
-	done := map[fabric.PortID]bool{}
-	for _, p := range slices.Sorted(maps.Keys(d)) {
+	done := map[channel]bool{}
+	for _, p := range slices.SortedFunc(maps.Keys(d), channel.compare) {
 		if done[p] || !reach[p][p] {
 			continue
 		}
-		var set []fabric.PortID
+		var set []channel
 		best := -1
-		for _, q := range slices.Sorted(maps.Keys(d)) {
+		for _, q := range slices.SortedFunc(maps.Keys(d), channel.compare) {
 			if reach[p][q] && reach[q][p] {
 				set = append(set, q)
 				done[q] = true
@@ -215,9 +292,9 @@ func (d dependencies) components() (sets [][]fabric.PortID, shortest []int) {
 }
 
 // cycle is the length of the shortest cycle through a channel that is on one.
-func (d dependencies) cycle(start fabric.PortID) int {
-	dist := map[fabric.PortID]int{}
-	for queue := []fabric.PortID{start}; len(queue) > 0; queue = queue[1:] {
+func (d dependencies) cycle(start channel) int {
+	dist := map[channel]int{}
+	for queue := []channel{start}; len(queue) > 0; queue = queue[1:] {
 		for q := range d[queue[0]] {
 			if q == start {
 				return dist[queue[0]] + 1
@@ -232,17 +309,29 @@ func (d dependencies) cycle(start fabric.PortID) int {
 }
 
 // fromSwitches counts the dependencies between channels that leave switches,
-// and the channels of switches that carry routes.
+// and the channels of switches that unicast packets take.
 func (s *slow) fromSwitches() (channels, deps int) {
-	for p := range s.routes {
-		if s.f.IsSwitch(s.f.Owner(p)) {
+	for c := range s.usedUnicast {
+		if s.f.IsSwitch(s.f.Owner(c.port)) {
 			channels++
 		}
 	}
-	for p, next := range s.unicast {
-		if s.f.IsSwitch(s.f.Owner(p)) {
+	for c, next := range s.unicast {
+		if s.f.IsSwitch(s.f.Owner(c.port)) {
 			deps += len(next)
 		}
 	}
 	return channels, deps
+}
+
+// lanes counts the VLs that packets are on, at least 1, but for cables between
+// two CAs.
+func (s *slow) lanes() int {
+	vls := map[fabric.VL]bool{}
+	for c := range s.used {
+		if s.f.IsSwitch(s.f.Owner(c.port)) || s.f.IsSwitch(s.f.Owner(s.f.Peer(c.port))) {
+			vls[c.vl] = true
+		}
+	}
+	return max(1, len(vls))
 }

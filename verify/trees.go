@@ -40,18 +40,19 @@ type plan struct {
 	hops *fabric.HopMatrix // nil when it would be larger than maxMatrix
 	// orders keeps what workers compute for a root. Nil when all would take
 	// more than maxOrders.
-	orders []atomic.Pointer[rooted]
-	*channels
-	sources []uint32 // by switch: CA and router ports cabled to it
+	orders    []atomic.Pointer[rooted]
+	*channels          // on one VL
+	lanes     *lanes   // nil without SL-to-VL tables
+	sources   []uint32 // by switch: CA and router ports cabled to it
 	// next is what each switch does with packets by the entry for their LID:
 	// NumPorts+2 for each switch, the last for all that is beyond its ports.
 	next   []uint32
 	nextAt []int32 // by switch: its part of next; one more at the end
 }
 
-func newPlan(f *fabric.Fabric, t *lft.Tables) *plan {
+func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	n := f.NumSwitches()
-	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 1)}
+	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 0), lanes: l}
 	p.sources = make([]uint32, n)
 	for _, s := range f.CASwitches() {
 		if s != fabric.NoNode {
@@ -137,6 +138,8 @@ type worker struct {
 
 	cells []uint32 // by switch and LID of a batch
 
+	flow *flow // nil when VLs can be left out
+
 	after  []int32 // by switch, for one LID: what it does, as in plan.next
 	depth  []int32 // and so are those that follow
 	end    []int32
@@ -148,9 +151,9 @@ type worker struct {
 // trouble is what pairs of one destination LID came to that were not
 // delivered: how many, and the lowest switch where one of them starts.
 type trouble struct {
-	lid                              fabric.LID
-	unreachable, misdelivered, loops tally // from CA and router ports to a CA LID
-	mgmtUnreachable, mgmtLoops       tally
+	lid                                         fabric.LID
+	unreachable, misdelivered, loops, discarded tally // from CA and router ports to a CA LID
+	mgmtUnreachable, mgmtLoops, mgmtDiscarded   tally
 }
 
 type tally struct {
@@ -216,6 +219,9 @@ func newWorker(p *plan) *worker {
 		path:      make([]int32, 0, p.n),
 		bucket:    make([]int32, p.n+1),
 	}
+	if p.lanes.tracks() {
+		w.flow = newFlow(p.lanes)
+	}
 	// So that 256 ports of the last switch are within bounds.
 	w.records = make([]uint64, p.count()*w.stride+512)
 	w.idle = make([]uint64, p.count()*p.words+256)
@@ -271,6 +277,9 @@ func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
 func (w *worker) block(b int) {
 	for s := range w.n {
 		*(*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:]) = *w.entries(s, b)
+	}
+	if w.flow != nil {
+		w.flow.load(b)
 	}
 	var all [lft.BlockSize]dest
 	dests := all[:0]
@@ -341,13 +350,14 @@ func (w *worker) route(dests []dest) {
 		return
 	}
 	w.root(root)
-	if w.near && w.fill(dests) {
+	near := w.near && (w.flow == nil || !w.flow.drops) // else nobody knows what is delivered
+	if near && w.fill(dests) {
 		w.minimal(dests)
 		return
 	}
 	// Some go long ways: those that do not are checked alone.
 	for i := range dests {
-		if w.near && len(dests) > 1 && w.fill(dests[i:i+1]) {
+		if near && len(dests) > 1 && w.fill(dests[i:i+1]) {
 			w.minimal(dests[i : i+1])
 		} else {
 			w.walk(&dests[i])
@@ -358,6 +368,11 @@ func (w *worker) route(dests []dest) {
 // minimal checks destinations of one root and owner kind whose paths are all
 // minimal, after fill.
 func (w *worker) minimal(dests []dest) {
+	if w.flow != nil {
+		for i := range dests {
+			w.descend(&tree{&dests[i], len(dests), i, w.rooted.order})
+		}
+	}
 	if !dests[0].ca {
 		w.manage(dests, w.rooted.order, w.rooted.last)
 		return
@@ -634,6 +649,9 @@ func loadWideRow(row, cells []uint32, next *[256]uint32, records, idle []uint64,
 // manage adds the dependencies of packets for LIDs of port 0 of one switch:
 // order as for load, with those next to the root from last on.
 func (w *worker) manage(dests []dest, order []int32, last int) {
+	if w.flow != nil {
+		return // which has found them
+	}
 	g, words := len(dests), w.words
 	cells, idle, next, nextAt := w.cells, w.idle, w.next, w.nextAt
 	for i := range dests {
@@ -705,8 +723,8 @@ func (w *worker) walk(d *dest) {
 			w.end[u] = end
 		}
 	}
-	w.tallyUp(d)
 	if d.root < 0 || w.depth[d.root] != 0 {
+		w.tallyUp(d)
 		return
 	}
 	// Order the tree by depth, the deepest first.
@@ -730,16 +748,25 @@ func (w *worker) walk(d *dest) {
 			w.bucket[h]++
 		}
 	}
-	tree := w.tree[:at]
+	order := w.tree[:at]
+	if w.flow != nil {
+		t := &tree{d, 1, 0, order}
+		if w.flow.drops {
+			w.discard(t)
+		}
+		w.descend(t)
+	}
+	w.tallyUp(d)
 	one := [...]dest{*d}
 	if d.ca {
-		w.load(one[:], tree)
+		w.load(one[:], order)
 	} else {
-		w.manage(one[:], tree, len(tree)-direct)
+		w.manage(one[:], order, len(order)-direct)
 	}
 }
 
-// tallyUp counts the pairs of a destination by what walk found.
+// tallyUp counts the pairs of a destination by what walk found, and takes those
+// that SL-to-VL tables drop out of its cells.
 func (w *worker) tallyUp(d *dest) {
 	bad := trouble{lid: d.lid}
 	for s, h := range w.depth {
@@ -749,6 +776,17 @@ func (w *worker) tallyUp(d *dest) {
 			sources -= int64(d.own())
 			if !d.ca {
 				managers = 0
+			}
+		}
+		if h >= 0 && w.flow != nil && w.flow.drops {
+			lost, own := int64(w.flow.lost[s]), int64(w.flow.lostOwn[s])
+			if d.ca {
+				bad.discarded.add(lost, s)
+				bad.mgmtDiscarded.add(own, s)
+				sources -= lost
+				w.cells[s] -= uint32(lost)
+			} else {
+				bad.mgmtDiscarded.add(lost+own, s)
 			}
 		}
 		switch {

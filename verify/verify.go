@@ -17,8 +17,8 @@ package verify
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"runtime"
-	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -32,8 +32,12 @@ type Options struct {
 	// SL2VL is the SL-to-VL tables of the fabric; nil puts everything on one
 	// VL.
 	SL2VL *lft.SL2VL
-	// PathSLs is the SL of each path; nil means that any path may have any
-	// SL. It says nothing without SL2VL.
+	// PathSLs is the SL of each path: packets from a CA or router port have
+	// that in the row of the switch that the port is cabled to, packets from
+	// port 0 of a switch that in its own row. Nil means that a port may send
+	// with any SL that its own SL-to-VL table does not drop, which is the
+	// port's for CAs and routers, and that of way in 0 for switches. It says
+	// nothing without SL2VL.
 	PathSLs *lft.PathSLs
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
@@ -56,10 +60,17 @@ const (
 )
 
 // Check examines the tables t of fabric f, in which every switch has a row by
-// its NodeID, for all LIDs of f. It takes O(switches x LIDs) time, with SL-to-VL
-// tables for each SL that is in use. Besides what it needs for each channel it keeps up
-// to five bytes for each pair of switches, and less in fabrics where that
-// would be more than 256 MB.
+// its NodeID, for all LIDs of f. It takes O(switches x LIDs) time; where
+// SL-to-VL tables are not the same on all ports, or paths have SLs, that much
+// again for each class of SLs that paths have, a class being SLs with the same
+// VL everywhere. Besides what it needs for each channel it keeps up to five
+// bytes for each pair of switches, and less in fabrics where that would be
+// more than 256 MB.
+//
+// A pair of a port and a LID is delivered when packets of every SL that it may
+// have arrive. Where the forwarding tables lead to the LID and an SL-to-VL
+// table on the way has VL 15, it is unreachable. Packets that arrive make
+// dependencies, and no others.
 //
 // It returns an error when the tables are not of this fabric and when ctx
 // ends; whatever is wrong with the tables is in the Result.
@@ -70,11 +81,9 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	if len(f.CAPorts()) > maxSources {
 		return nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
 	}
-	if s := opt.SL2VL; s != nil && s.Fabric().NumPorts() != f.NumPorts() {
-		return nil, fmt.Errorf("SL-to-VL tables of %d ports for a fabric of %d", s.Fabric().NumPorts(), f.NumPorts())
-	}
-	if s := opt.PathSLs; s != nil && s.Switches() != f.NumSwitches() {
-		return nil, fmt.Errorf("path SLs of %d switches for a fabric of %d", s.Switches(), f.NumSwitches())
+	l, err := newLanes(f, opt.SL2VL, opt.PathSLs)
+	if err != nil {
+		return nil, err
 	}
 	if opt.Workers <= 0 {
 		opt.Workers = runtime.GOMAXPROCS(0)
@@ -85,7 +94,7 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	if opt.Findings <= 0 {
 		opt.Findings = DefaultFindings
 	}
-	p := newPlan(f, t)
+	p := newPlan(f, t, l)
 	w, err := p.run(ctx, opt)
 	if err != nil {
 		return nil, err
@@ -95,21 +104,10 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 		Findings: []Finding{},
 	}
 	p.summarize(r, w)
-	var d *waits
-	if opt.SL2VL == nil {
-		d = p.waits(w)
-	} else {
-		l := newLanes(p, opt.SL2VL, opt.PathSLs)
-		v, err := l.run(ctx, opt.Workers)
-		if err != nil {
-			return nil, err
-		}
-		d = l.waits(v)
-		l.summarizeLosses(r, v, opt)
-	}
-	loops, mgmtLoops := p.judge(r, d)
+	unicast, all := p.graphs(w)
+	loops, mgmtLoops := p.judge(r, unicast, all, w)
 	p.report(r, w, opt)
-	p.reportCreditLoops(r, d, loops, mgmtLoops, opt)
+	p.reportCreditLoops(r, unicast, loops, all, mgmtLoops, opt)
 	r.settle()
 	return r, nil
 }
@@ -159,6 +157,11 @@ func (w *worker) merge(o *worker) {
 	for i, set := range o.idle {
 		w.idle[i] |= set
 	}
+	if w.flow != nil {
+		for port, classes := range o.flow.sent {
+			w.flow.sent[port] |= classes
+		}
+	}
 	for ch, used := range o.used {
 		w.used[ch] = w.used[ch] || used
 	}
@@ -196,16 +199,19 @@ func (p *plan) summarize(r *Result, w *worker) {
 		}
 		// A cable between two CAs reaches the LIDs at its other end only.
 		peer := p.lids(p.f.Peer(port))
+		if p.mute(port) {
+			peer = 0
+		}
 		w.delivered[0] += peer
 		r.Unicast.Unreachable += caLIDs - p.lids(port) - peer
 		r.Management.Unreachable += switchLIDs
 	}
 	for i := range w.troubles {
 		t := &w.troubles[i]
-		r.Unicast.Unreachable += t.unreachable.pairs + t.misdelivered.pairs
+		r.Unicast.Unreachable += t.unreachable.pairs + t.misdelivered.pairs + t.discarded.pairs
 		r.Unicast.Misdelivered += t.misdelivered.pairs
 		r.Unicast.Loops += t.loops.pairs
-		r.Management.Unreachable += t.mgmtUnreachable.pairs
+		r.Management.Unreachable += t.mgmtUnreachable.pairs + t.mgmtDiscarded.pairs
 		r.Management.Loops += t.mgmtLoops.pairs
 	}
 	for h, n := range w.delivered {
@@ -223,7 +229,7 @@ func (p *plan) summarize(r *Result, w *worker) {
 		ports, _ := p.f.SwitchLinks(fabric.NodeID(s))
 		for _, port := range ports {
 			links++
-			routes := int64(w.records[int(port)*p.vls*w.stride])
+			routes := int64(w.records[int(port)*w.stride])
 			sum += routes
 			if routes > r.Balance.MaxRoutes {
 				r.Balance.MaxRoutes, most = routes, port
@@ -234,7 +240,7 @@ func (p *plan) summarize(r *Result, w *worker) {
 		r.Balance.MeanRoutes = float64(sum) / float64(links)
 	}
 	if most != fabric.NoPort {
-		hop := p.hop(int32(most)*int32(p.vls), 0)
+		hop := p.hop(int32(most), 0)
 		r.Balance.MaxLink = &hop
 	}
 }
@@ -247,59 +253,52 @@ func (p *plan) lids(port fabric.PortID) int64 {
 	return 1 << p.f.LMC(port)
 }
 
-// waits is what packets hold and wait for: unicast packets, and those together
-// with management packets.
-type waits struct {
-	unicast, all         *graph
-	usedUnicast, usedAll []bool // by channel
-	// closes is the lowest LID whose packets hold channel a while they wait
-	// for b; unicast says that only packets between CA and router ports count.
-	closes func(a, b int32, unicast bool) fabric.LID
+// mute says whether a CA port can send nothing for its own SL-to-VL table.
+func (p *plan) mute(port fabric.PortID) bool {
+	return p.lanes != nil && *p.lanes.sl2vl.At(0, port) == lft.ConstantVL(lft.DropVL)
 }
 
-// waits takes the dependencies on one VL out of the records.
-func (p *plan) waits(w *worker) *waits {
-	n := p.count()
-	d := &waits{
-		unicast:     &graph{channels: p.channels, deps: make([]uint64, n*p.words)},
-		all:         &graph{channels: p.channels, deps: make([]uint64, n*p.words)},
-		usedUnicast: make([]bool, n),
-		usedAll:     make([]bool, n),
-		closes:      p.closes,
+// graphs takes the dependencies out of the records: of unicast traffic, and
+// of unicast and management traffic together.
+func (p *plan) graphs(w *worker) (unicast, all *graph) {
+	if p.lanes.tracks() {
+		return p.lanes.graphs()
 	}
-	for ch := range n {
-		copy(d.unicast.row(int32(ch)), w.records[ch*w.stride+1:(ch+1)*w.stride])
-		d.usedUnicast[ch] = w.records[ch*w.stride] > 0
-		d.usedAll[ch] = d.usedUnicast[ch] || w.used[ch]
+	unicast, all = newGraph(p.channels), newGraph(p.channels)
+	for ch := range int32(p.count()) {
+		record := w.records[int(ch)*w.stride : (int(ch)+1)*w.stride]
+		copy(unicast.row(ch), record[1:])
+		for i, set := range unicast.row(ch) {
+			all.row(ch)[i] = set | w.idle[int(ch)*p.words+i]
+		}
+		unicast.used[ch] = record[0] > 0
+		all.used[ch] = unicast.used[ch] || w.used[ch] || all.depends(ch)
 	}
-	for i := range d.all.deps {
-		d.all.deps[i] = d.unicast.deps[i] | w.idle[i]
+	if p.lanes != nil {
+		return unicast.copies(p.lanes.channels), all.copies(p.lanes.channels)
 	}
-	for ch := range n {
-		d.usedAll[ch] = d.usedAll[ch] || slices.ContainsFunc(d.all.row(int32(ch)), func(set uint64) bool { return set != 0 })
-	}
-	return d
+	return unicast, all
 }
 
 // judge looks for credit loops, and keeps what a certificate needs.
-func (p *plan) judge(r *Result, d *waits) (loops, mgmtLoops [][]int32) {
-	unicast, all := d.unicast, d.all
-	r.CreditLoops.VLs = unicast.vls
+func (p *plan) judge(r *Result, unicast, all *graph, w *worker) (loops, mgmtLoops [][]int32) {
+	fromCAs := p.fromCAs(w)
+	r.CreditLoops.VLs = vlsOf(all, fromCAs)
 	r.CreditLoops.Cycles = [][]Hop{}
 	r.CreditLoops.Dependencies = unicast.dependencies()
-	for _, used := range d.usedUnicast {
+	for _, used := range unicast.used {
 		if used {
 			r.CreditLoops.Channels++
 		}
 	}
 	if order, ok := all.order(); ok {
-		r.proof = &certificateProof{management: true, graph: all, order: order, used: d.usedAll}
+		r.proof = &certificateProof{management: true, graph: all, order: order, fromCAs: fromCAs}
 		return nil, nil
 	}
 	mgmtLoops = all.components()
 	r.Management.CreditLoops = len(mgmtLoops)
 	if order, ok := unicast.order(); ok {
-		r.proof = &certificateProof{management: false, graph: unicast, order: order, used: d.usedUnicast}
+		r.proof = &certificateProof{management: false, graph: unicast, order: order, fromCAs: fromCAs}
 		return nil, mgmtLoops
 	}
 	loops = unicast.components()
@@ -307,9 +306,47 @@ func (p *plan) judge(r *Result, d *waits) (loops, mgmtLoops [][]int32) {
 	return loops, mgmtLoops
 }
 
-// hop names a channel, and a LID that packets on it are for.
-func (c *channels) hop(ch int32, lid fabric.LID) Hop {
-	port, vl := c.portVL(ch)
-	n := c.f.Node(c.f.Owner(port))
-	return Hop{Switch: n.GUID, Name: n.Description, Port: c.f.Num(port), VL: vl, LID: lid}
+// fromCAs lists the channels that leave CAs and routers, with the number 0: on
+// one VL all of them, else those into switches that packets take.
+func (p *plan) fromCAs(w *worker) []NumberedChannel {
+	list := make([]NumberedChannel, 0, len(p.f.CAPorts()))
+	for i, port := range p.f.CAPorts() {
+		ch := NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)}
+		if p.lanes == nil {
+			list = append(list, ch)
+			continue
+		}
+		classes := p.lanes.classes
+		if p.f.CASwitches()[i] == fabric.NoNode {
+			continue // to another CA, where nothing waits
+		}
+		if w.flow != nil {
+			classes = w.flow.sentFrom(p.f.Peer(port))
+		}
+		m := &p.lanes.maps[p.lanes.sl2vl.Index(0, port)]
+		var vls uint16
+		for set := classes & m.live; set != 0; set &= set - 1 {
+			vls |= 1 << p.lanes.vl[m.vl[bits.TrailingZeros16(set)]]
+		}
+		for ; vls != 0; vls &= vls - 1 {
+			ch.VL = fabric.VL(bits.TrailingZeros16(vls))
+			list = append(list, ch)
+		}
+	}
+	return list
+}
+
+// vlsOf counts the VLs of channels in use, 1 when there are none.
+func vlsOf(g *graph, fromCAs []NumberedChannel) int {
+	var vls uint16
+	for ch, used := range g.used {
+		if used {
+			_, vl := g.portVL(int32(ch))
+			vls |= 1 << vl
+		}
+	}
+	for _, ch := range fromCAs {
+		vls |= 1 << ch.VL
+	}
+	return max(1, bits.OnesCount16(vls))
 }

@@ -33,8 +33,15 @@ func mustCheck(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt Options) 
 // workers makes no difference.
 func compare(t testing.TB, f *fabric.Fabric, tables *lft.Tables) (*Result, *slow) {
 	t.Helper()
-	r := mustCheck(t, f, tables, Options{Workers: 1, Witnesses: 1000, Findings: 1 << 20})
-	s := newSlow(f, tables)
+	return compareOn(t, f, tables, nil, nil)
+}
+
+// compareOn is compare with SL-to-VL tables and path SLs.
+func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) (*Result, *slow) {
+	t.Helper()
+	opt := Options{Workers: 1, Witnesses: 1000, Findings: 1 << 20, SL2VL: sl2vl, PathSLs: sls}
+	r := mustCheck(t, f, tables, opt)
+	s := newSlow(f, tables, sl2vl, sls)
 
 	unicastSets, unicastShortest := s.unicast.components()
 	allSets, allShortest := s.all.components()
@@ -46,7 +53,7 @@ func compare(t testing.TB, f *fabric.Fabric, tables *lft.Tables) (*Result, *slow
 		Management: ManagementCounts{
 			Pairs: s.mgmtPairs, Unreachable: s.mgmtUnreachable, Loops: s.mgmtLoops, CreditLoops: len(allSets),
 		},
-		CreditLoops: CreditLoopCounts{Count: len(unicastSets), VLs: 1},
+		CreditLoops: CreditLoopCounts{Count: len(unicastSets), VLs: s.lanes()},
 	}
 	for h := range s.hist {
 		want.Unicast.MaxHops = max(want.Unicast.MaxHops, h)
@@ -77,23 +84,24 @@ func compare(t testing.TB, f *fabric.Fabric, tables *lft.Tables) (*Result, *slow
 	}
 
 	compareWitnesses(t, s, r, CreditLoop, s.unicast, unicastSets, unicastShortest)
-	var mgmtSets [][]fabric.PortID
+	var mgmtSets [][]channel
 	var mgmtShortest []int
 	for i, set := range allSets {
-		if !slices.ContainsFunc(unicastSets, func(u []fabric.PortID) bool { return slices.Contains(set, u[0]) }) {
+		if !slices.ContainsFunc(unicastSets, func(u []channel) bool { return slices.Contains(set, u[0]) }) {
 			mgmtSets = append(mgmtSets, set)
 			mgmtShortest = append(mgmtShortest, allShortest[i])
 		}
 	}
 	compareWitnesses(t, s, r, ManagementCreditLoop, s.all, mgmtSets, mgmtShortest)
 	compareFindings(t, s, r)
-	compareCertificate(t, s, tables, r)
+	compareCertificate(t, s, r)
 
 	one, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, err := json.Marshal(mustCheck(t, f, tables, Options{Workers: 4, Witnesses: 1000, Findings: 1 << 20}))
+	opt.Workers = 4
+	many, err := json.Marshal(mustCheck(t, f, tables, opt))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +113,7 @@ func compare(t testing.TB, f *fabric.Fabric, tables *lft.Tables) (*Result, *slow
 
 // compareWitnesses holds the findings of a credit loop rule against the sets
 // of channels that the slow checker found.
-func compareWitnesses(t testing.TB, s *slow, r *Result, rule string, deps dependencies, sets [][]fabric.PortID, shortest []int) {
+func compareWitnesses(t testing.TB, s *slow, r *Result, rule string, deps dependencies, sets [][]channel, shortest []int) {
 	t.Helper()
 	var found []Finding
 	for _, f := range r.Findings {
@@ -119,7 +127,7 @@ func compareWitnesses(t testing.TB, s *slow, r *Result, rule string, deps depend
 	for i, set := range sets {
 		// Both are in the order of the lowest channel, but findings are
 		// sorted by LID.
-		j := slices.IndexFunc(found, func(f Finding) bool { return slices.Contains(set, s.port(t, f.Witness[0])) })
+		j := slices.IndexFunc(found, func(f Finding) bool { return slices.Contains(set, s.channel(t, f.Witness[0])) })
 		if j < 0 {
 			t.Fatalf("%s: no witness for channels %v", rule, set)
 		}
@@ -131,7 +139,7 @@ func compareWitnesses(t testing.TB, s *slow, r *Result, rule string, deps depend
 			t.Errorf("%s: witness of %d channels, the shortest has %d", rule, len(f.Witness), shortest[i])
 		}
 		for k, hop := range f.Witness {
-			a, b := s.port(t, hop), s.port(t, f.Witness[(k+1)%len(f.Witness)])
+			a, b := s.channel(t, hop), s.channel(t, f.Witness[(k+1)%len(f.Witness)])
 			if !deps[a][b][hop.LID] {
 				t.Errorf("%s: packets for LID %d do not hold %v while they wait for %v", rule, hop.LID, a, b)
 			}
@@ -142,14 +150,14 @@ func compareWitnesses(t testing.TB, s *slow, r *Result, rule string, deps depend
 	}
 }
 
-// port is the port of a hop.
-func (s *slow) port(t testing.TB, h Hop) fabric.PortID {
+// channel is the channel of a hop.
+func (s *slow) channel(t testing.TB, h Hop) channel {
 	t.Helper()
 	n, ok := s.f.NodeByGUID(h.Switch)
 	if !ok || h.Name != s.f.Node(n).Description {
 		t.Fatalf("no such switch: %+v", h)
 	}
-	return s.f.Port(n, h.Port)
+	return channel{s.f.Port(n, h.Port), h.VL}
 }
 
 // compareFindings holds the findings about pairs against the counts, and
@@ -162,6 +170,9 @@ func compareFindings(t testing.TB, s *slow, r *Result) {
 		rule, ok := RuleByName(f.Rule)
 		if !ok || f.Severity != rule.Severity || f.Message == "" || f.Witness == nil {
 			t.Errorf("incomplete finding %+v", f)
+		}
+		if f.Rule == SLDropped || f.Rule == ManagementSLDropped {
+			compareDropped(t, s, f)
 		}
 		loop := f.Rule == UnicastLoop || f.Rule == ManagementLoop
 		if f.LID == 0 || len(f.Witness) == 0 || f.Rule == CreditLoop || f.Rule == ManagementCreditLoop {
@@ -182,6 +193,9 @@ func compareFindings(t testing.TB, s *slow, r *Result) {
 				}
 				break
 			}
+			if hop.VL == lft.DropVL && (f.Rule == SLDropped || f.Rule == ManagementSLDropped) {
+				t.Errorf("%s: hop %d is the drop, and there are more", f.Message, i)
+			}
 			peer := s.f.Peer(s.f.Port(n, entry))
 			if next := f.Witness[(i+1)%len(f.Witness)]; peer == fabric.NoPort || s.f.Node(s.f.Owner(peer)).GUID != next.Switch {
 				t.Fatalf("%s: hop %d does not lead to hop %d", f.Message, i, i+1)
@@ -189,8 +203,8 @@ func compareFindings(t testing.TB, s *slow, r *Result) {
 		}
 	}
 	for rule, want := range map[string]int64{
-		UnicastUnreachable: s.unreachable - s.misdelivered, Misdelivered: s.misdelivered, UnicastLoop: s.loops, NonMinimal: s.nonMinimal,
-		ManagementUnreachable: s.mgmtUnreachable, ManagementLoop: s.mgmtLoops,
+		UnicastUnreachable: s.unreachable - s.misdelivered - s.discarded, Misdelivered: s.misdelivered, SLDropped: s.discarded, UnicastLoop: s.loops, NonMinimal: s.nonMinimal,
+		ManagementUnreachable: s.mgmtUnreachable - s.mgmtDiscarded, ManagementSLDropped: s.mgmtDiscarded, ManagementLoop: s.mgmtLoops,
 	} {
 		if sum[rule] != want {
 			t.Errorf("findings of %s are for %d pairs, want %d", rule, sum[rule], want)
@@ -198,10 +212,50 @@ func compareFindings(t testing.TB, s *slow, r *Result) {
 	}
 }
 
+// compareDropped checks that the witness of packets that an SL-to-VL table
+// drops ends with the drop, and that some port's packets take it with one SL.
+func compareDropped(t testing.TB, s *slow, f Finding) {
+	t.Helper()
+	if len(f.Witness) == 0 {
+		if !strings.Contains(f.Message, "the SL-to-VL table of ") && !strings.Contains(f.Message, "its SL-to-VL table drops all") {
+			t.Errorf("%s: no witness, and no CA that drops", f.Message)
+		}
+		return
+	}
+	if last := f.Witness[len(f.Witness)-1]; last.VL != lft.DropVL {
+		t.Errorf("%s: the witness ends on VL %d", f.Message, last.VL)
+	}
+	found := false
+	s.f.EndPorts(func(from fabric.PortID) {
+		if s.f.LIDPort(f.LID) == from {
+			return
+		}
+		path, _, end := s.walk(from, f.LID)
+		if end != delivered {
+			return
+		}
+		for _, sl := range s.sends(from, f.LID, path) {
+			in, rest := fabric.ManagementPort, path
+			if !s.f.IsSwitch(s.f.Owner(from)) {
+				in, rest = s.f.Num(s.f.Peer(from)), path[1:]
+			}
+			same := len(rest) >= len(f.Witness)
+			for i := 0; same && i < len(f.Witness); i++ {
+				same = s.channel(t, f.Witness[i]) == channel{rest[i], s.s.At(in, rest[i])[sl]}
+				in = s.f.Num(s.f.Peer(rest[i]))
+			}
+			found = found || same
+		}
+	})
+	if !found {
+		t.Errorf("%s: no packet goes this way", f.Message)
+	}
+}
+
 // compareCertificate checks that there is a certificate exactly when there
 // should be, that it holds, and that its numbers increase along every
 // dependency that the slow checker knows.
-func compareCertificate(t testing.TB, s *slow, tables *lft.Tables, r *Result) {
+func compareCertificate(t testing.TB, s *slow, r *Result) {
 	t.Helper()
 	c := r.Certificate()
 	if (c == nil) != (r.CreditLoops.Count > 0) {
@@ -221,13 +275,12 @@ func compareCertificate(t testing.TB, s *slow, tables *lft.Tables, r *Result) {
 	if d := cmp.Diff(c, back); d != "" {
 		t.Errorf("certificate changed by writing and reading:\n%s", d)
 	}
-	if err := back.Check(s.f, tables, nil, nil); err != nil {
+	if err := back.Check(s.f, s.t, s.s, s.sls); err != nil {
 		t.Errorf("certificate does not hold: %v", err)
 	}
-	number := map[fabric.PortID]int32{}
+	number := map[channel]int32{}
 	for _, ch := range c.Channels {
-		n, _ := s.f.NodeByGUID(ch.GUID)
-		number[s.f.Port(n, ch.Port)] = ch.Number
+		number[s.numbered(t, ch)] = ch.Number
 	}
 	deps := s.unicast
 	if c.Management {
@@ -238,7 +291,7 @@ func compareCertificate(t testing.TB, s *slow, tables *lft.Tables, r *Result) {
 			x, okA := number[a]
 			y, okB := number[b]
 			if !okA || !okB || x >= y {
-				t.Errorf("certificate gives %s number %d and %s number %d", s.f.PortName(a), x, s.f.PortName(b), y)
+				t.Errorf("certificate gives %s VL %d number %d and %s VL %d number %d", s.f.PortName(a.port), a.vl, x, s.f.PortName(b.port), b.vl, y)
 			}
 		}
 	}
@@ -518,7 +571,7 @@ func TestNoMatrix(t *testing.T) {
 	f = number(t, f, err)
 	tables := dmodk(f)
 	want := mustCheck(t, f, tables, Options{})
-	p := newPlan(f, tables)
+	p := newPlan(f, tables, nil)
 	p.hops, p.orders = nil, nil
 	w, err := p.run(context.Background(), Options{Workers: 2})
 	if err != nil {

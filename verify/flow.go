@@ -1,0 +1,241 @@
+package verify
+
+import (
+	"math/bits"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// flow is what a worker needs to follow VLs down the trees of LIDs. A switch
+// chooses the VL by way in, way out and SL. So packets of one class that come to
+// it by one cable for one LID leave it on one VL, whatever VLs they came on:
+// all that flows down a tree is, for each cable and class, the set of VLs that
+// packets have on it. That takes O(switches x classes in use) for each LID.
+type flow struct {
+	*lanes
+	stage []fabric.SL // the block's path SLs, lft.BlockSize for each switch
+	sent  []uint16    // by PortID of a switch: classes of packets that take it out and arrive
+
+	// By switch, for one LID. Sets of VLs are bits, as in channels.vl; they and
+	// present are empty between trees.
+	alive      []uint16 // classes that arrive once they have left the switch
+	present    []uint16 // classes of which packets leave the switch
+	unicastVLs []uint16 // VLs of the way out by class: of packets between CAs
+	everyVLs   []uint16 // and of all
+	lost       []uint32 // pairs that a map drops: of the switch's CAs
+	lostOwn    []uint32 // and of its port 0; both nil when no map drops anything
+}
+
+func newFlow(l *lanes) *flow {
+	n := l.f.NumSwitches()
+	w := &flow{
+		lanes:      l,
+		stage:      make([]fabric.SL, n*lft.BlockSize),
+		sent:       make([]uint16, len(l.to)),
+		alive:      slices.Repeat([]uint16{l.classes}, n),
+		present:    make([]uint16, n),
+		unicastVLs: make([]uint16, n*len(l.first)),
+		everyVLs:   make([]uint16, n*len(l.first)),
+	}
+	if l.drops {
+		w.lost, w.lostOwn = make([]uint32, n), make([]uint32, n)
+	}
+	return w
+}
+
+// load takes the path SLs of the LIDs from b*lft.BlockSize on.
+func (w *flow) load(b int) {
+	if w.sls == nil {
+		return
+	}
+	for s := range len(w.alive) {
+		if row := w.sls.Row(fabric.NodeID(s)); b*lft.BlockSize < len(row) {
+			copy(w.stage[s*lft.BlockSize:(s+1)*lft.BlockSize], row[b*lft.BlockSize:])
+		}
+	}
+}
+
+// wants is the classes of paths from switch s.
+func (w *flow) wants(d *dest, s int32) uint16 {
+	if w.sls == nil {
+		return w.classes
+	}
+	return 1 << w.class[w.stage[int(s)*lft.BlockSize+int(d.column)]]
+}
+
+// A tree is the i-th of g destinations of which the worker has the cells, and
+// the switches that packets reach its root from.
+type tree struct {
+	*dest
+	g, i  int
+	order []int32 // without the root, each before the one it leads to
+}
+
+// hop is the way out of a switch of the tree, and where it leads.
+func (w *worker) hop(t *tree, s int32) (out fabric.PortID, next int32) {
+	at, entry := w.nextAt[s], int32(w.cells[int(s)*t.g+t.i]>>cellBits)
+	return fabric.PortID(at - s + entry), int32(w.next[at+entry]) // a switch has one more in next than it has PortIDs
+}
+
+// mapTo is the map that packets meet which come by a port of another switch
+// and leave switch s of the tree; the last one for port 0 of the root.
+func (w *worker) mapTo(t *tree, from fabric.PortID, s int32) (m *classMap, out fabric.PortID) {
+	out, _ = w.hop(t, s)
+	if s == t.root && !t.ca {
+		return &w.flow.maps[len(w.flow.maps)-1], out
+	}
+	return &w.flow.maps[w.flow.mapAt(w.flow.peer[from], out)], out
+}
+
+// discard fills in alive, and counts the pairs of a tree that maps drop.
+func (w *worker) discard(t *tree) {
+	f := w.flow
+	f.alive[t.root] = f.classes
+	out, _ := w.hop(t, t.root)
+	f.countLost(t, t.root, out)
+	for _, s := range slices.Backward(t.order) {
+		out, u := w.hop(t, s)
+		m, _ := w.mapTo(t, out, u)
+		f.alive[s] = f.alive[u] & m.live
+		f.countLost(t, s, out)
+	}
+}
+
+// countLost counts the lost pairs that begin at switch s.
+func (w *flow) countLost(t *tree, s int32, out fabric.PortID) {
+	want, alive := w.wants(t.dest, s), w.alive[s]
+	w.lost[s], w.lostOwn[s] = 0, 0
+	for _, from := range w.senders[w.sendersAt[out]:w.sendersAt[out+1]] {
+		if w.loses(want, from.may, w.maps[from.m].live&alive) {
+			w.lost[s] += from.n
+		}
+	}
+	if s == t.root && !t.ca {
+		return
+	}
+	if live := w.maps[w.mapAt(fabric.ManagementPort, out)].live; w.loses(want, live, live&alive) {
+		w.lostOwn[s] = 1
+	}
+}
+
+// descend notes the dependencies of the packets of a tree.
+func (w *worker) descend(t *tree) {
+	f := w.flow
+	for _, s := range t.order {
+		out, u := w.hop(t, s)
+		f.begin(t, s, out)
+		if u == t.root && !t.ca {
+			f.end(s, out)
+			continue
+		}
+		m, outU := w.mapTo(t, out, u)
+		f.pass(s, out, u, m, int(outU)-int(w.f.PortBase(fabric.NodeID(u)))-1)
+	}
+	out, _ := w.hop(t, t.root)
+	if f.begin(t, t.root, out); t.ca {
+		f.end(t.root, out)
+	}
+}
+
+// begin adds the packets that begin at switch s.
+func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
+	want := w.wants(t.dest, s) & w.alive[s]
+	if w.sent[out] |= want; s == t.root && !t.ca {
+		return // to port 0
+	}
+	at := int(s) * len(w.first)
+	present := uint16(0)
+	for _, from := range w.senders[w.sendersAt[out]:w.sendersAt[out+1]] {
+		m := &w.maps[from.m]
+		set := want & from.may & m.live
+		present |= set
+		for ; set != 0; set &= set - 1 {
+			class := bits.TrailingZeros16(set)
+			w.everyVLs[at+class] |= 1 << m.vl[class]
+			if t.ca {
+				w.unicastVLs[at+class] |= 1 << m.vl[class]
+			}
+		}
+	}
+	m := &w.maps[w.mapAt(fabric.ManagementPort, out)]
+	set := want & m.live
+	present |= set
+	for ; set != 0; set &= set - 1 {
+		class := bits.TrailingZeros16(set)
+		w.everyVLs[at+class] |= 1 << m.vl[class]
+	}
+	w.present[s] |= present
+}
+
+// sentFrom is the classes of packets that arrive from the CA on a port of a
+// switch, but for those that its own table drops.
+func (w *flow) sentFrom(in fabric.PortID) (classes uint16) {
+	base := w.f.PortBase(w.f.Owner(in))
+	classes = w.sent[base] // to port 0
+	for out := base + 1; out <= base+fabric.PortID(w.f.Node(w.f.Owner(in)).NumPorts); out++ {
+		if out != in && w.sent[out] != 0 {
+			classes |= w.sent[out] & w.maps[w.mapAt(w.f.Num(in), out)].live
+		}
+	}
+	return classes
+}
+
+// pass moves the packets that leave switch s on to u, which they leave by the
+// port whose channels have the bits from index*vls on, on the VLs of m.
+func (w *flow) pass(s int32, out fabric.PortID, u int32, m *classMap, index int) {
+	at, to := int(s)*len(w.first), int(u)*len(w.first)
+	w.present[u] |= w.present[s]
+	for set := w.present[s]; set != 0; set &= set - 1 {
+		class := bits.TrailingZeros16(set)
+		unicast, every := w.unicastVLs[at+class], w.everyVLs[at+class]
+		w.unicastVLs[at+class], w.everyVLs[at+class] = 0, 0
+		vl := int(m.vl[class])
+		bit := index*w.vls + vl
+		for ; every != 0; every &= every - 1 {
+			held := bits.TrailingZeros16(every)
+			deps := w.all.deps
+			if unicast>>held&1 != 0 {
+				deps = w.unicast.deps
+			}
+			add(deps, (int(out)*w.vls+held)*w.words+bit>>6, 1<<(bit&63))
+		}
+		w.everyVLs[to+class] |= 1 << vl
+		if unicast != 0 {
+			w.unicastVLs[to+class] |= 1 << vl
+		}
+	}
+	w.present[s] = 0
+}
+
+// end takes in the packets that leave switch s: they wait for nothing more.
+func (w *flow) end(s int32, out fabric.PortID) {
+	at := int(s) * len(w.first)
+	unicast, every := uint16(0), uint16(0)
+	for set := w.present[s]; set != 0; set &= set - 1 {
+		class := bits.TrailingZeros16(set)
+		unicast |= w.unicastVLs[at+class]
+		every |= w.everyVLs[at+class]
+		w.unicastVLs[at+class], w.everyVLs[at+class] = 0, 0
+	}
+	w.present[s] = 0
+	for ; every != 0; every &= every - 1 {
+		held := bits.TrailingZeros16(every)
+		ends := w.idleEnds
+		if unicast>>held&1 != 0 {
+			ends = w.ends
+		}
+		ch := int(out)*w.vls + held
+		add(ends, ch>>6, 1<<(ch&63))
+	}
+}
+
+// add adds bits to a word that other workers may add to. Most are there
+// already.
+func add(set []uint64, i int, bits uint64) {
+	if atomic.LoadUint64(&set[i])&bits != bits {
+		atomic.OrUint64(&set[i], bits)
+	}
+}
