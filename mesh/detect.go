@@ -46,14 +46,15 @@ func (e *NotGridError) Error() string {
 //
 // # Missing switches and cables
 //
-// A grid is recognized when at most an eighth of its positions have no switch,
-// and at most an eighth (rounded to the nearest) of its pairs of neighbouring
-// switches have no cable; for each step round a ring, a third of the cables
-// has to be there. With a twentieth of the switches and a twentieth of the
-// cables gone at random, one in a thousand is not recognized; up to 64
-// switches, all that fits is found. Where several grids explain a fabric, the
-// one with the fewest missing things is taken, then the smallest, then the one
-// with the fewest dimensions: a 4x4 mesh without its last row is a 4x3 mesh.
+// A grid is recognized when at most an eighth of it is missing: the part of its
+// positions that have no switch and the part of its pairs of neighbouring
+// switches that have no cable, together and rounded to the nearest cable. For
+// each step round a ring, a third of the cables has to be there. With a
+// twentieth of the switches and a twentieth of the cables gone at random, fewer
+// than one in a thousand are not recognized; up to 64 switches, what fits is
+// found. Where several grids explain a fabric, the smallest is taken, then the
+// one with the fewest missing cables, then with the fewest dimensions, then with
+// the fewest rings: a 4x4 mesh without its last row is a 4x3 mesh.
 // Nothing of what is there is ever ignored: with one cable that joins switches
 // which are no neighbours, a fabric is no grid.
 //
@@ -156,7 +157,7 @@ func (g *Grid) Faults() []string {
 			at += x * g.step[d]
 		}
 		if m.Dir == NoDir {
-			words[i] = "no switch at " + coordinates(m.At)
+			words[i] = "no switch at " + coordinates(m.At) + g.beside(at)
 			continue
 		}
 		s := g.at[at]
@@ -164,6 +165,31 @@ func (g *Grid) Faults() []string {
 		words[i] = fmt.Sprintf("no cable between %s at %s and %s at %s", nameOf(g.Fabric, s), g.place(s), nameOf(g.Fabric, t), g.place(t))
 	}
 	return words
+}
+
+// beside names the switches next to a position.
+func (g *Grid) beside(at int) string {
+	var names []string
+	for d, step := range g.step {
+		x, size := at/step%g.Dims[d], g.Dims[d]
+		for _, to := range []int{x + 1, x - 1} {
+			if g.Wrap[d] {
+				to = (to + size) % size
+			}
+			if to >= 0 && to < size {
+				if s := g.at[at+(to-x)*step]; s != fabric.NoNode {
+					names = append(names, nameOf(g.Fabric, s))
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if last := len(names) - 1; last > 0 {
+		names = append(names[:last-1], names[last-1]+" and "+names[last])
+	}
+	return ", next to " + strings.Join(names, ", ")
 }
 
 // place is the coordinates of s as text.

@@ -3,6 +3,7 @@ package mesh
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -32,9 +33,9 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 		return &NotGridError{Reason: fmt.Sprintf("%d of them are in a row: want at most %d", why.long, math.MaxInt16)}
 	}
 	if why.over != nil {
-		links := why.over.links()
-		return &NotGridError{Reason: fmt.Sprintf("all cables fit a %s, but %d of the %d pairs of neighbours on it have none; at most %d may be missing",
-			describe(f, g, why.over), why.over.missing, links, mostMissing(links))}
+		o := why.over
+		return &NotGridError{Reason: fmt.Sprintf("all cables fit a %s, but %d of its %d positions have no switch and %d of its %d pairs of neighbours no cable, more than an eighth together",
+			describe(f, g, o), o.absent, len(o.at), o.missing, o.links())}
 	}
 	if part, parts := g.parts(); parts > 1 {
 		other := fabric.NodeID(slices.Index(part, 1))
@@ -65,18 +66,27 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 }
 
 // without looks for the best fit of a graph less a few links: the odd ones,
-// each of them, or each link that lies on no cycle of four; in small fabrics
-// each link. It returns the links that are left out and do not fit, the graph
-// without them, and what fits it, or nil; sometimes that is the whole graph.
+// each of them, each of those that make a crowd, or the links on the fewest
+// cycles of four. It returns the links that are left out and do not fit, the
+// graph without them, and what fits it, or nil; sometimes that is the whole
+// graph.
 func without(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
 	// One odd cable makes crowds of few switches only, and takes few others
 	// their places.
 	_, most := g.busiest()
-	if most > maxNeighbors || g.crowds > 4*most {
+	if most > maxNeighbors || g.crowds > 4*most || why.long > 0 {
 		return nil, nil, nil
 	}
-	if g.switches() > searchSwitches && (len(why.odd) > mostTrials || 8*why.left > g.switches()) || why.long > 0 {
-		return nil, nil, nil
+	var suspects []cable
+	if g.crowds > 0 {
+		for _, s := range g.crowd[:2] {
+			for _, t := range g.crowd[2:] {
+				suspects = append(suspects, cableOf(s, t))
+			}
+		}
+	}
+	if g.switches() <= searchSwitches || len(why.odd) <= mostTrials && 8*why.left <= g.switches() {
+		suspects = slices.Concat(why.odd, suspects, g.suspects())
 	}
 	trials := max(4, min(mostTrials, trialWork/g.switches()))
 	try := func(cables []cable) {
@@ -97,7 +107,7 @@ func without(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links,
 		if fit, _ = accept(h, fit); fit == nil {
 			return
 		}
-		if found == nil || len(odd) < len(out) || len(odd) == len(out) && fit.better(found) {
+		if found == nil || len(odd) < len(out) || len(odd) == len(out) && fit.compare(found) < 0 {
 			out, rest, found = odd, h, fit
 		}
 	}
@@ -105,7 +115,7 @@ func without(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links,
 		try(why.odd)
 	}
 	tried := make(map[cable]bool)
-	for _, c := range slices.Concat(why.odd, g.lonely(), g.all(searchSwitches)) {
+	for _, c := range suspects {
 		if found != nil && len(out) < 2 || trials <= 0 {
 			break
 		}
@@ -166,31 +176,25 @@ func (g *Grid) lacking() string {
 	return ""
 }
 
-// lonely gives the links that lie on no cycle of four.
-func (g *links) lonely() []cable {
-	var cables []cable
+// suspects gives the links that lie on no cycle of four, in small fabrics all,
+// those on the fewest cycles first.
+func (g *links) suspects() []cable {
+	type suspect struct {
+		cable
+		squares int
+	}
+	var found []suspect
 	for s := range fabric.NodeID(g.switches()) {
 		for i := g.start[s]; i < g.start[s+1]; i++ {
-			if g.square[i] == 0 && s < g.to[i] {
-				cables = append(cables, cable{s, g.to[i]})
+			if n := bits.OnesCount32(g.square[i]); s < g.to[i] && (n == 0 || g.switches() <= searchSwitches) {
+				found = append(found, suspect{cable{s, g.to[i]}, n})
 			}
 		}
 	}
-	return cables
-}
-
-// all gives all links of a graph of at most so many switches.
-func (g *links) all(most int) []cable {
-	var cables []cable
-	if g.switches() > most {
-		return nil
-	}
-	for s := range fabric.NodeID(g.switches()) {
-		for _, t := range g.of(s) {
-			if s < t {
-				cables = append(cables, cable{s, t})
-			}
-		}
+	slices.SortStableFunc(found, func(a, b suspect) int { return a.squares - b.squares })
+	cables := make([]cable, len(found))
+	for i := range found {
+		cables[i] = found[i].cable
 	}
 	return cables
 }

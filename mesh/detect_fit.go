@@ -1,7 +1,7 @@
 package mesh
 
 import (
-	"slices"
+	"cmp"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -47,9 +47,13 @@ const maxPositions = 1 << 30
 // of them may be without a switch.
 func mostPositions(n int) int { return 8 * n / 7 }
 
-// mostMissing is how many of the links of a grid may be missing between
-// switches that are there: an eighth, rounded to the nearest.
-func mostMissing(links int) int { return (links + 4) / 8 }
+// mostMissing is how many links may be missing between the n switches that are
+// there: the part of the positions without a switch and the part of the links
+// that are missing may be an eighth together, rounded to the nearest link.
+func (s shape) mostMissing(n int) int {
+	positions, links := s.positions(maxPositions), s.links()
+	return (positions*(links+4) - 8*(positions-n)*links) / (8 * positions)
+}
 
 // fit is a shape with a position for every switch.
 type fit struct {
@@ -224,9 +228,20 @@ func (f *fit) torn(g *links) (odd []cable, torn bool) {
 // faults is how many things are missing.
 func (f *fit) faults() int { return f.absent + f.missing }
 
-// better orders the fits of one graph: the one with the fewest missing things
-// is the best, then the one with the fewest positions, then the one with the
-// fewest dimensions.
-func (f *fit) better(than *fit) bool {
-	return slices.Compare([]int{f.faults(), len(f.at), len(f.size)}, []int{than.faults(), len(than.at), len(than.size)}) < 0
+// rings is how many dimensions are rings.
+func (s shape) rings() int {
+	n := 0
+	for _, ring := range s.ring {
+		if ring {
+			n++
+		}
+	}
+	return n
+}
+
+// compare orders the fits of one graph, the best first: the one with the fewest
+// positions, then with the fewest missing links, then with the fewest
+// dimensions, then with the fewest rings.
+func (f *fit) compare(g *fit) int {
+	return cmp.Or(len(f.at)-len(g.at), f.missing-g.missing, len(f.size)-len(g.size), f.rings()-g.rings())
 }

@@ -250,7 +250,7 @@ func (r *search) keep() bool {
 	}
 	r.best = f
 	r.allowed = f.missing - 1
-	return f.missing == 0 || f.absent == 0
+	return f.missing == 0 || f.absent == 0 // the number of missing links is given
 }
 
 // searchShapes looks for a better fit than best, which may be nil, in all
@@ -258,7 +258,7 @@ func (r *search) keep() bool {
 func searchShapes(g *links, best *fit, steps int, suits func(shape) bool) *fit {
 	type option struct {
 		shape
-		positions, least int // least is how many things are missing at least
+		positions, least int // least is how many links are missing at least
 	}
 	n, count := g.switches(), g.count()
 	_, most := g.busiest()
@@ -273,25 +273,29 @@ func searchShapes(g *links, best *fit, steps int, suits func(shape) bool) *fit {
 			}
 			absent, links := positions-n, s.links()
 			least := max(0, links-count-absent*ways)
-			if ways < most || links < count || least > mostMissing(links) || !suits(s) {
+			if ways < most || links < count || least > s.mostMissing(n) || !suits(s) {
 				return
 			}
-			options = append(options, option{s, positions, absent + least})
+			options = append(options, option{s, positions, least})
 		})
 	}
 	slices.SortStableFunc(options, func(a, b option) int {
-		return cmp.Or(a.least-b.least, a.positions-b.positions, len(a.size)-len(b.size))
+		return cmp.Or(a.positions-b.positions, a.least-b.least, len(a.size)-len(b.size), a.rings()-b.rings())
 	})
 	for _, o := range options {
-		allowed := mostMissing(o.links())
+		allowed := o.mostMissing(n)
 		if best != nil {
-			more := best.faults() - (o.positions - n)
-			if cmp.Or(o.positions-len(best.at), len(o.size)-len(best.size)) >= 0 {
-				more--
+			if o.positions > len(best.at) {
+				break
 			}
-			allowed = min(allowed, more)
+			if o.positions == len(best.at) {
+				allowed = best.missing
+				if cmp.Or(len(o.size)-len(best.size), o.rings()-best.rings()) >= 0 {
+					allowed--
+				}
+			}
 		}
-		if o.least-(o.positions-n) > allowed {
+		if o.least > allowed {
 			continue
 		}
 		r := newSearch(g, o.shape, allowed, &steps)

@@ -23,7 +23,7 @@ type effort struct {
 
 var (
 	thorough = effort{layouts: 4, steps: searchSteps}
-	quick    = effort{layouts: 1, steps: 20_000}
+	quick    = effort{layouts: 1, steps: 4_000}
 )
 
 // trouble is what stood out when nothing fits a graph.
@@ -77,7 +77,7 @@ func (g *links) place(dims, layouts int, best *fit, why trouble) (*fit, trouble)
 		l.run()
 		found, t := l.finish()
 		if found != nil {
-			if best == nil || found.better(best) {
+			if best == nil || found.compare(best) < 0 {
 				best = found
 			}
 			break
@@ -91,8 +91,7 @@ func (g *links) place(dims, layouts int, best *fit, why trouble) (*fit, trouble)
 }
 
 // accept checks a fit: every link has to be one between neighbours, no ring
-// may be torn, and no more may be missing than mostPositions and mostMissing
-// allow.
+// may be torn, and no more may be missing than mostMissing allows.
 func accept(g *links, f *fit) (*fit, trouble) {
 	for _, size := range f.size {
 		if size > math.MaxInt16 {
@@ -105,7 +104,7 @@ func accept(g *links, f *fit) (*fit, trouble) {
 	if odd, torn := f.torn(g); torn {
 		return nil, trouble{odd: odd}
 	}
-	if f.missing > mostMissing(f.links()) {
+	if f.missing > f.mostMissing(g.switches()) {
 		return nil, trouble{over: f}
 	}
 	return f, trouble{}
@@ -286,7 +285,7 @@ func (l *layout) complete() *fit {
 		return nil
 	}
 	steps := searchSteps
-	r := newSearch(l.g, s, mostMissing(s.links()), &steps)
+	r := newSearch(l.g, s, s.mostMissing(l.g.switches()), &steps)
 	for _, x := range l.order {
 		p := 0
 		for d, size := range s.size {
