@@ -48,6 +48,35 @@ func TestCertificateText(t *testing.T) {
 	}
 }
 
+// TestCertificateTextOnLanes has the VLs that packets take, whatever others
+// there may be, and none of those that the host of the first switch drops.
+func TestCertificateTextOnLanes(t *testing.T) {
+	f, tables := line(t)
+	m := lft.ConstantVL(1)
+	m[0] = 4
+	s := lft.NewSL2VL(f, m)
+	m[0] = lft.DropVL
+	s.SetOut(f.Peer(f.Port(0, 2)), m)
+	sls := lft.NewPathSLs(2, f.MaxLID())
+	sls.SetRow([]fabric.SL{9, 3, 3, 3, 3}, 0)
+	sls.SetRow([]fabric.SL{9, 3, 3, 0, 3}, 1)
+	r, _ := compareOn(t, f, tables, s, sls)
+	const want = `ibweave certificate 1 traffic unicast+management vls 5 channels 9 fabric sha256:496ac9f7509c01e2bf4898aabc3134218fa5cf0d75180ba83269aea8c3543933
+0x0000000000005000 1 1 1
+0x0000000000005000 2 1 1
+0x0000000000005000 2 4 2
+0x0000000000005100 1 1 1
+0x0000000000005100 1 4 1
+0x0000000000005100 2 1 2
+0x000000000ca00200 1 1 0
+0x000000000ca00300 1 1 0
+0x000000000ca00300 1 4 0
+`
+	if d := cmp.Diff(want, string(r.Certificate().Append(nil))); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestCertificateTampered swaps the numbers along each dependency, or makes
 // them equal, and leaves each channel out, in turn: the check must name the
 // two channels.
@@ -164,6 +193,9 @@ func TestCertificateNonsense(t *testing.T) {
 		change func(*Certificate)
 	}{
 		{"2 VLs", func(c *Certificate) { c.VLs = 2 }},
+		{"of 0 VLs", func(c *Certificate) { c.VLs = 0 }},
+		{"of -1 VLs", func(c *Certificate) { c.VLs = -1 }},
+		{"of 16 VLs", func(c *Certificate) { c.VLs = 16 }},
 		{"node 0x0000000000000007, which", func(c *Certificate) { c.Channels[0].GUID = 7 }},
 		{"port 3 of", func(c *Certificate) { c.Channels[0].Port = 3 }},
 		{"port 0 of", func(c *Certificate) { c.Channels[0].Port = 0 }},
@@ -253,6 +285,8 @@ func FuzzReadCertificate(f *testing.F) {
 	good := mustCheck(f, fab, tables, Options{}).Certificate().Append(nil)
 	f.Add(good)
 	f.Add(good[:len(good)/2])
+	sl2vl := lft.NewSL2VL(fab, lft.IdentityVLs(3))
+	f.Add(mustCheck(f, fab, tables, Options{SL2VL: sl2vl}).Certificate().Append(nil))
 	f.Add([]byte(certificateMagic + " traffic unicast vls 15 channels 0 fabric " + hashPrefix + strings.Repeat("0", 64) + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ReadCertificate("f", data)
@@ -267,5 +301,6 @@ func FuzzReadCertificate(f *testing.F) {
 		}
 		// Whatever it says, checking must come to an end without a panic.
 		_ = c.Check(fab, tables, nil, nil)
+		_ = c.Check(fab, tables, sl2vl, nil)
 	})
 }

@@ -178,13 +178,13 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 			}
 		}
 		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", p.lidName(lid), count(t.pairs, "port"))
-		own := p.lanes.sl2vl.At(0, source)
-		if !p.f.IsSwitch(p.f.Owner(source)) && own[sl] == lft.DropVL {
-			if *own == lft.ConstantVL(lft.DropVL) {
-				f.Message += fmt.Sprintf("the SL-to-VL table of %s drops all SLs", p.f.PortName(source))
-			} else {
-				f.Message += fmt.Sprintf("the SL-to-VL table of %s drops SL %d, which the path has", p.f.PortName(source), sl)
-			}
+		first := p.firstOut(source, lid)
+		switch own := p.lanes.sl2vl.At(0, first); {
+		case *own == lft.ConstantVL(lft.DropVL):
+			f.Message += fmt.Sprintf("the SL-to-VL table of %s drops all SLs", p.f.PortName(first))
+			return
+		case first == source && own[sl] == lft.DropVL:
+			f.Message += fmt.Sprintf("the SL-to-VL table of %s drops SL %d, which the path has", p.f.PortName(source), sl)
 			return
 		}
 		way, _ := p.trace(source, lid, sl)
@@ -469,6 +469,21 @@ func (p *plan) entrance(source fabric.PortID) (s int32, in fabric.PortNum) {
 	return int32(p.f.Owner(peer)), p.f.Num(peer)
 }
 
+// firstOut is the port by which packets from a port for a LID first leave a
+// node: a CA's own one, and for port 0 of a switch that of its entry, or port 0
+// where the entry is no port.
+func (p *plan) firstOut(source fabric.PortID, lid fabric.LID) fabric.PortID {
+	n := p.f.Owner(source)
+	if !p.f.IsSwitch(n) {
+		return source
+	}
+	e := p.entry(int32(n), lid)
+	if e > p.f.Node(n).NumPorts {
+		return source
+	}
+	return p.f.Port(n, e)
+}
+
 // slsOf lists SLs that packets from a port for a LID which the forwarding
 // tables lead to may have, one of each class: SL 0 on one VL, and the lowest
 // when the port's own table drops all.
@@ -481,13 +496,10 @@ func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	if l.sls != nil {
 		return []fabric.SL{l.sls.Row(fabric.NodeID(s))[lid]}
 	}
-	own := source
-	if e := p.entry(s, lid); p.f.IsSwitch(p.f.Owner(source)) && e <= p.f.Node(fabric.NodeID(s)).NumPorts {
-		own += fabric.PortID(e)
-	}
+	own := l.sl2vl.At(0, p.firstOut(source, lid))
 	var sls []fabric.SL
 	for _, sl := range l.first {
-		if l.sl2vl.At(0, own)[sl] != lft.DropVL {
+		if own[sl] != lft.DropVL {
 			sls = append(sls, sl)
 		}
 	}

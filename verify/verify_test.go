@@ -218,7 +218,7 @@ func compareDropped(t testing.TB, s *slow, f Finding) {
 	t.Helper()
 	if len(f.Witness) == 0 {
 		if !strings.Contains(f.Message, "the SL-to-VL table of ") && !strings.Contains(f.Message, "its SL-to-VL table drops all") {
-			t.Errorf("%s: no witness, and no CA that drops", f.Message)
+			t.Errorf("%s: no witness, and no port that drops its own packets", f.Message)
 		}
 		return
 	}
