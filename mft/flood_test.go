@@ -21,6 +21,8 @@ type flood struct {
 	copies map[fabric.PortID]int // by end port
 	links  map[fabric.PortID]int // by port that leads to a switch
 	depth  int                   // links on the way to the farthest end port
+	all    int                   // copies to end ports
+	waste  int                   // copies on links that come to no end port
 	path   []fabric.PortID       // that the copy at hand came in by
 	loop   bool
 	steps  int
@@ -58,14 +60,19 @@ func (fl *flood) visit(in fabric.PortID) {
 		switch peer := fl.f.Peer(out); {
 		case n == 0:
 			fl.copies[out]++
+			fl.all++
 			fl.depth = max(fl.depth, len(fl.path)-1)
 		case peer == fabric.NoPort:
 			panic("flood: a port without a cable in a mask")
 		case fl.f.IsSwitch(fl.f.Owner(peer)):
 			fl.links[out]++
-			fl.visit(peer)
+			before := fl.all
+			if fl.visit(peer); fl.all == before {
+				fl.waste++
+			}
 		default:
 			fl.copies[peer]++
+			fl.all++
 			fl.depth = max(fl.depth, len(fl.path)-1)
 		}
 	}
@@ -102,8 +109,8 @@ func (fl *flood) verdict(sender fabric.PortID, receivers []fabric.PortID) string
 	return "stray"
 }
 
-// mustBeExact floods from every sender of every tree, and compares the groups'
-// senders with those of the trees.
+// mustBeExact floods from every sender of every tree, wants no copy to cross a
+// link in vain, and compares the groups' senders with those of the trees.
 func mustBeExact(t testing.TB, groups []mft.Group, p *mft.Plan) {
 	t.Helper()
 	f := p.Tables.Fabric()
@@ -120,8 +127,9 @@ func mustBeExact(t testing.TB, groups []mft.Group, p *mft.Plan) {
 		}
 		senders[x.Group] = append(senders[x.Group], x.Senders...)
 		for _, s := range x.Senders {
-			if v := newFlood(f, p.Tables.Ports(x.MLID), s).verdict(s, x.Receivers); v != "exact" {
-				t.Fatalf("%s, MLID %#x of %q from %s: %s", x.Scheme, x.MLID, x.Name, f.PortName(s), v)
+			fl := newFlood(f, p.Tables.Ports(x.MLID), s)
+			if v := fl.verdict(s, x.Receivers); v != "exact" || fl.waste > 0 {
+				t.Fatalf("%s, MLID %#x of %q from %s: %s, %d copies come to nobody", x.Scheme, x.MLID, x.Name, f.PortName(s), v, fl.waste)
 			}
 		}
 	}

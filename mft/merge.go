@@ -22,16 +22,16 @@ import (
 // more MLIDs than UnionRow with the same classes.
 //
 // Proof is quick where the links of a mask form a forest: then no copy can come
-// by two ways, and since every port of the union leads to a receiver, none is
-// wasted either. Else each sender's packet is followed. A group with n switches
+// by two ways. Else each sender's packet is followed. A group with n switches
 // that have senders takes O(n*n*tree) in the worst case.
+//
+// No packet crosses more links than with Union: a copy that goes out by a port
+// follows some sender's path from there to a receiver, and since the one copy
+// that the receiver gets is that on the packet's own path, the port is on that
+// path.
 type UnionMerge struct {
 	// Class is as in UnionRow.
 	Class []int32
-	// NoExtra merges only senders whose packets then cross no more links than
-	// before. Without it packets may go down branches that other senders need
-	// and that end at no receiver of theirs, as when these are the sender.
-	NoExtra bool
 }
 
 // Name is "union-merge".
@@ -49,7 +49,7 @@ func (u UnionMerge) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 		return nil, err
 	}
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		m := newMerger(r, u.Name(), u.NoExtra)
+		m := newMerger(r, u.Name())
 		return func(g *Group) ([]draft, error) {
 			items, err := m.items(g)
 			if err != nil {
@@ -68,27 +68,22 @@ func (u UnionMerge) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 
 // item is senders that share masks.
 type item struct {
-	from    []source // a switch each, ascending
+	// from is the port that packets come in by, of one sender for each switch:
+	// packets of the others differ in the one host port that they do not go
+	// out by.
+	from    []fabric.PortID
 	senders []fabric.PortID
 	ports   []fabric.PortID // the masks, ascending
-}
-
-// source is a switch with senders: one of them stands for all, since the
-// packets of the others differ in the one host port that they do not go out by.
-type source struct {
-	in    fabric.PortID // that the sender's packets come in by
-	links int           // that they cross on their own masks
 }
 
 // merger merges items: scratch of one worker.
 type merger struct {
 	*unicast
-	noExtra bool
-	merged  []fabric.PortID
+	merged []fabric.PortID
 }
 
-func newMerger(r *lft.Routing, scheme string, noExtra bool) *merger {
-	return &merger{unicast: newUnicast(r, scheme), noExtra: noExtra}
+func newMerger(r *lft.Routing, scheme string) *merger {
+	return &merger{unicast: newUnicast(r, scheme)}
 }
 
 // items is an item for each switch with senders, by NodeID: all its senders
@@ -116,9 +111,8 @@ func (m *merger) items(g *Group) ([]item, error) {
 		if reason := m.flow.check(senders[0], g.Receivers); reason != "" {
 			return nil, m.refuse(g, reason)
 		}
-		in := terminal(m.f, senders[0])
 		list = append(list, item{
-			from:    []source{{in: in, links: m.flow.run(in).links}},
+			from:    []fabric.PortID{terminal(m.f, senders[0])},
 			senders: senders[:n:n],
 			ports:   slices.Clone(ports),
 		})
@@ -134,7 +128,7 @@ func (m *merger) classes(g *Group, items []item, class []int32) []item {
 		return items
 	}
 	items = slices.Clone(items)
-	of := func(x *item) int32 { return class[m.f.Owner(x.from[0].in)] }
+	of := func(x *item) int32 { return class[m.f.Owner(x.from[0])] }
 	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(of(&a), of(&b)) })
 	var list []item
 	for len(items) > 0 {
@@ -218,8 +212,7 @@ func (m *merger) exact(x *item) bool {
 		return true
 	}
 	for i := len(x.from) - 1; i >= 0; i-- { // who came last fails first
-		t := m.flow.run(x.from[i].in)
-		if t.twice >= 0 || m.noExtra && t.links > x.from[i].links {
+		if m.flow.run(x.from[i]).twice >= 0 {
 			return false
 		}
 	}

@@ -128,9 +128,12 @@ func TestExact(t *testing.T) {
 				if len(merged.Trees) > min(len(rows.Trees), len(switches.Trees)) {
 					t.Fatalf("union-merge takes %d MLIDs, union-row %d and %d", len(merged.Trees), len(rows.Trees), len(switches.Trees))
 				}
-				noExtra := mustBuild(t, mft.UnionMerge{NoExtra: true}, r, g, mft.Options{})
-				mustBeExact(t, g, noExtra)
-				if got, want := crossings(noExtra), crossings(p); !slices.Equal(got, want) {
+				fromSwitches := mustBuild(t, mft.UnionMerge{}, r, g, mft.Options{})
+				mustBeExact(t, g, fromSwitches)
+				if len(merged.Trees) > len(fromSwitches.Trees) {
+					t.Fatalf("%d MLIDs with classes, %d without", len(merged.Trees), len(fromSwitches.Trees))
+				}
+				if got, want := crossings(merged), crossings(p); !slices.Equal(got, want) {
 					t.Fatalf("links crossed %v, want %v", got, want)
 				}
 			}
@@ -219,7 +222,8 @@ func TestSameAlways(t *testing.T) {
 	}
 }
 
-// TestBalance: balance takes load off the most loaded link and costs no links.
+// TestBalance: balance takes load off the most loaded link, as much as it does
+// now, and costs no links.
 func TestBalance(t *testing.T) {
 	r := routed(t, updown.Engine{})(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3}))
 	groups := randomGroups(r.Fabric, 500, 16, 1)
@@ -232,7 +236,7 @@ func TestBalance(t *testing.T) {
 		}
 		costs = append(costs, c)
 	}
-	if costs[1].MaxLink*10 > costs[0].MaxLink {
+	if costs[1].MaxLink > 374 {
 		t.Errorf("the most loaded link has %d packets with balance, %d without", costs[1].MaxLink, costs[0].MaxLink)
 	}
 	if costs[1].Links > costs[0].Links {
@@ -262,8 +266,37 @@ func TestFewLinks(t *testing.T) {
 			best += want
 		}
 	}
-	if total*100 > best*105 {
+	if total*100 > best*101 {
 		t.Errorf("%d links in all, the best have %d", total, best)
+	}
+}
+
+// TestTreesNoWorse holds the links and depths of trees on larger fabrics, summed
+// over groups, at what they are.
+func TestTreesNoWorse(t *testing.T) {
+	for _, x := range []struct {
+		name         string
+		r            *lft.Routing
+		links, depth int
+	}{
+		{"mesh", routed(t, updown.Engine{})(mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Hosts: 1})), 4281, 3001},
+		{"torus", routed(t, updown.Engine{})(mesh.Generate(mesh.Spec{Dims: []int{7, 7}, Wrap: []bool{true, true}, Hosts: 1})), 3335, 1820},
+		{"fat tree", routed(t, updown.Engine{})(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})), 2857, 881},
+		{"irregular", routed(t, updown.Engine{})(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 5, Hosts: 128, Seed: 1})), 2735, 1231},
+	} {
+		groups := someGroups(x.r.Fabric, 200, rand.New(rand.NewPCG(7, 0)))
+		c, err := mft.Measure(t.Context(), x.r, mustBuild(t, mft.UpdnTree{}, x.r, groups, mft.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		links, depth := 0, 0
+		for _, tree := range c.Trees {
+			links += tree.Links
+			depth += tree.Depth
+		}
+		if links > x.links || depth > x.depth {
+			t.Errorf("%s: %d links, depth %d; want at most %d and %d", x.name, links, depth, x.links, x.depth)
+		}
 	}
 }
 

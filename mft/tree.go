@@ -23,13 +23,13 @@ import (
 // parent at most, so the tree is exact for every sender.
 //
 // The tree is one with few links; among equal ones it is shallow, and with
-// Options.Balance it takes links and switches that few trees before it took. A
+// Options.Balance it takes links that few trees before it took. A
 // top is chosen from the switches that are above all members: those with the
-// least sum of distances to the members are tried. Then member by member, the
-// nearest to the top first, is joined to the tree by a shortest upward path
-// (Takahashi and Matsuyama, An Approximate Solution for the Steiner Problem in
-// Graphs, 1980, on the upward links). A mask has a port only when there are
-// receivers behind it.
+// least sum of distances to the members are tried. Then member by member, in the
+// order, is joined to the tree by a shortest upward path (like Takahashi and
+// Matsuyama, An Approximate Solution for the Steiner Problem in Graphs, 1980, who
+// take the nearest first; in an order that grows by distance that is much the
+// same). A mask has a port only when there are receivers behind it.
 //
 // Without Options.Balance a group's tree depends on no other group.
 type UpdnTree struct {
@@ -44,7 +44,7 @@ const (
 	// round is how many trees are grown at a time on the loads that those of
 	// the rounds before left, so that the result does not depend on the number
 	// of CPUs.
-	round = 32
+	round = 16
 	// loadUnit is the load of one tree. What is less decides between equal
 	// loads, by group and link, so that the trees of one round do not all
 	// take the same.
@@ -127,33 +127,31 @@ func checkOrder(rank []int32, n int) error {
 // heights is the upward channels of an order, and who is above whom. It knows
 // switches by rank.
 type heights struct {
-	f      *fabric.Fabric
-	n      int
-	rank   []int32         // by NodeID
-	at     []fabric.NodeID // by rank
-	first  []int32         // by rank: its part of up and port
-	up     []int32         // the ranks that upward channels lead to
-	port   []fabric.PortID
-	words  int
-	above  []uint64 // by rank: a bit for each rank that is above it, and for itself
-	hops   []uint8  // by rank on top, then by rank below: upward links, Unreachable
-	load   []uint32 // by PortID of the lower end: trees on the link, in loadUnit
-	weight []uint32 // by rank: trees through the switch, in loadUnit
+	f     *fabric.Fabric
+	n     int
+	rank  []int32         // by NodeID
+	at    []fabric.NodeID // by rank
+	first []int32         // by rank: its part of up and port
+	up    []int32         // the ranks that upward channels lead to
+	port  []fabric.PortID
+	words int
+	above []uint64 // by rank: a bit for each rank that is above it, and for itself
+	hops  []uint8  // by rank on top, then by rank below: upward links, Unreachable
+	load  []uint32 // by PortID of the lower end: trees on the link, in loadUnit
 }
 
 // newHeights takes O(switches x upward channels) / 64 word operations.
 func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, error) {
 	n := f.NumSwitches()
 	h := &heights{
-		f:      f,
-		n:      n,
-		rank:   rank,
-		at:     make([]fabric.NodeID, n),
-		first:  make([]int32, 1, n+1),
-		words:  (n + 63) / 64,
-		hops:   make([]uint8, n*n),
-		load:   make([]uint32, f.NumPorts()),
-		weight: make([]uint32, n),
+		f:     f,
+		n:     n,
+		rank:  rank,
+		at:    make([]fabric.NodeID, n),
+		first: make([]int32, 1, n+1),
+		words: (n + 63) / 64,
+		hops:  make([]uint8, n*n),
+		load:  make([]uint32, f.NumPorts()),
 	}
 	h.above = make([]uint64, n*h.words)
 	for s, r := range rank {
@@ -200,19 +198,18 @@ func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, 
 
 // count adds a tree to the loads.
 func (h *heights) count(ports []fabric.PortID) {
-	last := fabric.NoNode
-	for _, p := range ports {
-		s := h.f.Owner(p)
-		if s != last {
-			last = s
-			h.weight[h.rank[s]] += loadUnit
+	for i, p := range ports {
+		q := h.f.Peer(p)
+		if q == fabric.NoPort || !h.f.IsSwitch(h.f.Owner(q)) {
+			continue
 		}
-		if q := h.f.Peer(p); q != fabric.NoPort && h.f.IsSwitch(h.f.Owner(q)) {
-			if h.rank[s] > h.rank[h.f.Owner(q)] {
-				h.load[p] += loadUnit
-			} else {
-				h.load[q] += loadUnit
-			}
+		if _, both := slices.BinarySearch(ports[:i], q); both {
+			continue // counted at q
+		}
+		if h.rank[h.f.Owner(p)] > h.rank[h.f.Owner(q)] {
+			h.load[p] += loadUnit
+		} else {
+			h.load[q] += loadUnit
 		}
 	}
 }
@@ -222,7 +219,7 @@ type treeGrower struct {
 	h       *heights
 	balance bool
 
-	members []int32 // ranks of the switches with members, each once
+	members []int32 // ranks of the switches with members, ascending, each once
 	isIn    []uint32
 	nowIn   uint32
 	common  []uint64
@@ -237,7 +234,6 @@ type treeGrower struct {
 	seen  []uint32 // by rank, in the search
 	turn  uint32
 	cost  []uint64
-	level []int32 // by rank: upward links from where the search began
 	via   []int32 // by rank: index in up of the channel from the switch below it
 	from  []int32 // by rank: the switch below it
 	queue []int32
@@ -248,14 +244,13 @@ type treeGrower struct {
 
 // top is a switch that could be on top of a tree.
 type top struct {
-	rank   int32
-	sum    int32 // of the links down to the members
-	weight uint32
+	rank int32
+	sum  int32  // of the links down to the members
+	turn uint32 // of equal ones the least is best
 }
 
 // treeShape is a tree: every switch but the top by its channel to its parent.
 type treeShape struct {
-	top   int32
 	nodes []int32 // ranks, parents before their children, the top first
 	via   []int32 // by node: index in up; -1 for the top
 	depth int32
@@ -272,7 +267,6 @@ func newTreeGrower(h *heights, balance bool) *treeGrower {
 		deep:    make([]int32, h.n),
 		seen:    make([]uint32, h.n),
 		cost:    make([]uint64, h.n),
-		level:   make([]int32, h.n),
 		via:     make([]int32, h.n),
 		from:    make([]int32, h.n),
 		below:   make([]int32, h.n),
@@ -300,7 +294,7 @@ func (t *treeGrower) tree(g *Group, i uint32) ([]draft, error) {
 	return []draft{{senders: g.Senders, ports: ports}}, nil
 }
 
-// collect lists the switches with members.
+// collect lists the switches with members, by rank.
 func (t *treeGrower) collect(g *Group) error {
 	if t.nowIn++; t.nowIn == 0 {
 		clear(t.isIn)
@@ -319,6 +313,7 @@ func (t *treeGrower) collect(g *Group) error {
 			}
 		}
 	}
+	slices.Sort(t.members)
 	return nil
 }
 
@@ -353,7 +348,7 @@ func (t *treeGrower) chooseTops(g *Group, group uint32) error {
 				c.sum += int32(row[m])
 			}
 			if t.balance {
-				c.weight = h.weight[r] + jitter(group, uint32(r))
+				c.turn = jitter(group, uint32(r))
 			}
 			t.offer(c)
 		}
@@ -364,7 +359,7 @@ func (t *treeGrower) chooseTops(g *Group, group uint32) error {
 // offer keeps c when it is among the best tops.
 func (t *treeGrower) offer(c top) {
 	i, _ := slices.BinarySearchFunc(t.tops, c, func(a, b top) int {
-		return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.weight, b.weight), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.turn, b.turn), cmp.Compare(a.rank, b.rank))
 	})
 	if i == tops {
 		return
@@ -391,19 +386,15 @@ func (t *treeGrower) grow(top int32, group uint32) {
 	}
 	h := t.h
 	row := h.hops[int(top)*h.n : (int(top)+1)*h.n]
-	slices.SortFunc(t.members, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(row[a], row[b]), cmp.Compare(a, b))
-	})
 	x := &t.grown
-	*x = treeShape{top: top, nodes: append(x.nodes[:0], top), via: append(x.via[:0], -1)}
+	*x = treeShape{nodes: append(x.nodes[:0], top), via: append(x.via[:0], -1)}
 	t.inTree[top] = t.now
 	t.deep[top] = 0
 	for _, m := range t.members {
 		if t.inTree[m] == t.now {
 			continue
 		}
-		load := t.join(m, row, group)
-		x.load += load
+		x.load += t.join(m, row, group)
 	}
 	// A top that is no member and has one branch only is not needed.
 	drop := 0
@@ -416,7 +407,6 @@ func (t *treeGrower) grow(top int32, group uint32) {
 	x.nodes = slices.Delete(x.nodes, 0, drop)
 	x.via = slices.Delete(x.via, 0, drop)
 	x.via[0] = -1
-	x.top = x.nodes[0]
 }
 
 // onlyChild says whether the nodes after i, the top, all hang on the one that
@@ -445,7 +435,7 @@ func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 	t.queue = append(t.queue[:0], m)
 	hit, hitVia, hitFrom := int32(-1), int32(0), int32(0)
 	var hitCost uint64
-	for start, level := 0, int32(1); hit < 0; level++ {
+	for start := 0; hit < 0; {
 		end := len(t.queue)
 		for _, v := range t.queue[start:end] {
 			for e := h.first[v]; e < h.first[v+1]; e++ {
@@ -455,7 +445,7 @@ func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 				}
 				cost := t.cost[v]
 				if t.balance {
-					cost += uint64(h.load[h.port[e]] + h.weight[u] + jitter(group, uint32(e)))
+					cost += uint64(h.load[h.port[e]] + jitter(group, uint32(e)))
 				}
 				switch {
 				case t.inTree[u] == t.now:
@@ -465,9 +455,6 @@ func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 				case t.seen[u] != t.turn:
 					t.seen[u] = t.turn
 					t.queue = append(t.queue, u)
-					t.level[u] = level
-					t.cost[u], t.via[u], t.from[u] = cost, e, v
-				case t.level[u] == level && cost < t.cost[u]:
 					t.cost[u], t.via[u], t.from[u] = cost, e, v
 				}
 			}

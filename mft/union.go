@@ -49,7 +49,7 @@ func (u Union) atLeast(_ *lft.Routing, g *Group) int {
 
 func (u Union) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
 	if u.Shared {
-		return u.shared(ctx, r, groups)
+		return u.draftShared(ctx, r, groups)
 	}
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
 		w := newUnicast(r, u.Name())
@@ -71,10 +71,10 @@ func (u Union) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opti
 	})
 }
 
-// shared makes one tree for each group.
-func (u Union) shared(ctx context.Context, r *lft.Routing, groups []Group) ([]drafted, error) {
+// draftShared makes one tree for each group.
+func (u Union) draftShared(ctx context.Context, r *lft.Routing, groups []Group) ([]drafted, error) {
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		m := newMerger(r, u.Name(), false)
+		m := newMerger(r, u.Name())
 		return func(g *Group) ([]draft, error) {
 			items, err := m.items(g)
 			if err != nil || len(items) == 0 {
@@ -142,7 +142,7 @@ func (u UnionRow) draft(ctx context.Context, r *lft.Routing, groups []Group, _ O
 		return nil, err
 	}
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		m := newMerger(r, u.Name(), false)
+		m := newMerger(r, u.Name())
 		return func(g *Group) ([]draft, error) {
 			items, err := m.items(g)
 			if err != nil {
@@ -254,7 +254,7 @@ func (w *unicast) walk(s fabric.NodeID, d fabric.PortID) string {
 			return ""
 		}
 		q := w.f.Peer(p)
-		if n == fabric.ManagementPort || q == fabric.NoPort || !w.f.IsSwitch(w.f.Owner(q)) {
+		if q == fabric.NoPort || !w.f.IsSwitch(w.f.Owner(q)) {
 			return fmt.Sprintf("the entries for LID %d end at %s", lid, w.f.PortName(p))
 		}
 		s = w.f.Owner(q)

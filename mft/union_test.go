@@ -80,7 +80,7 @@ func TestPaperRows(t *testing.T) {
 		}
 	}
 
-	for _, s := range []mft.Scheme{mft.UnionRow{Class: g.rows}, mft.UnionMerge{Class: g.rows}, mft.UnionMerge{NoExtra: true}} {
+	for _, s := range []mft.Scheme{mft.UnionRow{Class: g.rows}, mft.UnionMerge{Class: g.rows}, mft.UnionMerge{}} {
 		p := mustBuild(t, s, g.r, groups, mft.Options{})
 		mustBeExact(t, groups, p)
 		var masks []string
@@ -287,7 +287,7 @@ func TestAllToAll(t *testing.T) {
 		mlids  int
 	}{
 		{mft.Union{}, 256}, {mft.UnionRow{}, 256}, {mft.UnionRow{Class: g.rows}, 16}, {mft.UnionMerge{}, 16},
-		{mft.UnionMerge{Class: g.rows}, 16}, {mft.UnionMerge{Class: g.rows, NoExtra: true}, 16}, {mft.OpenSM{}, 1},
+		{mft.UnionMerge{Class: g.rows}, 16}, {mft.OpenSM{}, 1},
 	} {
 		p := mustBuild(t, x.scheme, g.r, groups, mft.Options{})
 		if len(p.Trees) != x.mlids {
@@ -495,5 +495,50 @@ func TestNoPath(t *testing.T) {
 		if got := strings.Replace(no.Error(), "union-merge", "union", 1); got != x.want {
 			t.Errorf("%s:\n%s\nwant\n%s", x.name, no, x.want)
 		}
+	}
+}
+
+// TestMergeNoWorse has few receivers and other hosts that send: more than a row
+// of them can share an MLID. It holds the MLIDs, summed over groups, at what they
+// are.
+func TestMergeNoWorse(t *testing.T) {
+	g := newGrid(t, 5, 5)
+	total := map[string]int{}
+	rowsBetter, switchesBetter := 0, 0
+	for seed := range uint64(40) {
+		groups := randomGroups(g.r.Fabric, 30, 3, seed)
+		for i, senders := range randomGroups(g.r.Fabric, 30, 2+int(seed)/2, seed+100) {
+			groups[i].Senders = senders.Senders
+		}
+		count := func(s mft.Scheme) []int {
+			list := make([]int, len(groups))
+			p := mustBuild(t, s, g.r, groups, mft.Options{})
+			mustBeExact(t, groups, p)
+			for i := range p.Trees {
+				list[p.Trees[i].Group]++
+			}
+			return list
+		}
+		single, rows := count(mft.Union{}), count(mft.UnionRow{Class: g.rows})
+		fromSwitches, merged := count(mft.UnionMerge{}), count(mft.UnionMerge{Class: g.rows})
+		for i := range groups {
+			if merged[i] > min(rows[i], fromSwitches[i]) || rows[i] > single[i] {
+				t.Fatalf("seed %d, group %d: %d MLIDs; %d by row, %d from switches, %d single", seed, i, merged[i], rows[i], fromSwitches[i], single[i])
+			}
+			if merged[i] < fromSwitches[i] {
+				rowsBetter++
+			} else if merged[i] < rows[i] {
+				switchesBetter++
+			}
+			total["single"] += single[i]
+			total["rows"] += rows[i]
+			total["merged"] += merged[i]
+		}
+	}
+	if rowsBetter == 0 || switchesBetter == 0 {
+		t.Errorf("%d groups take fewer MLIDs from rows than from switches, %d fewer than rows", rowsBetter, switchesBetter)
+	}
+	if total["merged"] > 4640 || total["rows"] != 5239 || total["single"] != 13800 {
+		t.Errorf("%v", total)
 	}
 }

@@ -15,6 +15,11 @@ import (
 // sender when no port is gone out by twice and every receiver but the sender
 // gets a copy. A search through the states that stops at the first port seen
 // twice takes O(ports in masks).
+//
+// A sender cannot get a copy of its own unless some port is gone out by twice: a
+// switch that it comes back to sends it on by all ports but one, so that one
+// must be the only port that it went out by, and so on to the next switch
+// without end.
 type flow struct {
 	f      *fabric.Fabric
 	ports  []fabric.PortID // of the MLID, ascending
@@ -24,7 +29,6 @@ type flow struct {
 
 	seen []uint32 // by index in ports: now when a copy went out by it
 	now  uint32
-	in   fabric.PortID // that the sender's packets come in by
 	hops []hop
 
 	root []fabric.NodeID // by switch: union-find, for forest
@@ -118,18 +122,13 @@ func (w *flow) begin(in fabric.PortID) {
 		clear(w.seen)
 		w.now = 1
 	}
-	w.in = in
 	e := w.enter(in)
-	if e.back >= 0 {
-		w.seen[e.back] = w.now // a sender gets no copy of its own
-	}
 	w.hops = append(w.hops[:0], hop{from: e.from, to: e.to, back: e.back, out: -1})
 }
 
 // trace is what became of a packet.
 type trace struct {
-	links     int   // copies that crossed a link between switches
-	delivered int   // copies that went out otherwise
+	delivered int   // copies that went out to end ports
 	twice     int32 // index in ports of the first that two copies went out by, or -1
 	hop       int32 // that the second copy comes from
 }
@@ -153,7 +152,6 @@ func (w *flow) run(in fabric.PortID) trace {
 			if e := &w.edges[k]; e.host {
 				t.delivered++
 			} else {
-				t.links++
 				w.hops = append(w.hops, hop{from: e.from, to: e.to, back: e.back, out: k, prev: i})
 			}
 		}
@@ -223,9 +221,6 @@ func (w *flow) witness(sender fabric.PortID, t trace) string {
 	second := w.path(t.hop)
 	if i := slices.Index(second, twice); i >= 0 {
 		return fmt.Sprintf("packets of sender %s loop: %s and %s again", name, w.names(second[i:]), w.f.PortName(twice))
-	}
-	if twice == w.in {
-		return fmt.Sprintf("packets of sender %s come back to it: %s", name, w.names(append(second, twice)))
 	}
 	var first []fabric.PortID
 	for i, h := range w.hops {
