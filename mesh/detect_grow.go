@@ -213,7 +213,7 @@ func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 			if z == u || l.mark[z] != x {
 				continue
 			}
-			if d := l.label[k]; d != NoDir && d.Dim() != beta.Dim() && l.free(u, d) {
+			if d := l.label[k]; d != NoDir && l.free(u, d) {
 				return d
 			}
 		}
@@ -241,9 +241,9 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 	return !occupied
 }
 
-// closeRing looks for a dimension that is a ring: links lead from one end of
-// it to the other, and in at least a third of the lines that have both ends. It
-// folds the coordinates, and says whether it found one.
+// closeRing looks for a dimension that is a ring, because links lead from one
+// end of it to the other. It folds the coordinates, and says whether it found
+// one.
 func (l *layout) closeRing() bool {
 	if l.odd == 0 {
 		return false
@@ -283,13 +283,7 @@ func (l *layout) closeRing() bool {
 		if votes[best] == 0 {
 			continue
 		}
-		lines := 0
-		for _, s := range l.order {
-			if _, ok := l.at[l.code[s]+uint64(best.size-1)*stride[d]]; ok {
-				lines++
-			}
-		}
-		if 3*votes[best] >= lines && l.fold(d, best.size) {
+		if l.fold(d, best.size) {
 			return true
 		}
 	}

@@ -54,10 +54,8 @@ func solve(g *links, e effort) (best *fit, why trouble) {
 	}
 	if chain, ok := chains(g); ok {
 		best, why = accept(g, chain)
-	} else {
-		for _, dims := range g.dimensions() {
-			best, why = g.place(dims, e.layouts, best, why)
-		}
+	} else if dims := g.dimensions(); dims > 1 && dims <= maxDims {
+		best, why = g.place(dims, e.layouts)
 	}
 	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
 		best = searchShapes(g, best, e.steps, func(shape) bool { return true })
@@ -65,29 +63,26 @@ func solve(g *links, e effort) (best *fit, why trouble) {
 	return best, why
 }
 
-// place grows layouts in so many dimensions. It returns what is best, and what
-// stood out in the layout with the fewest odd links.
-func (g *links) place(dims, layouts int, best *fit, why trouble) (*fit, trouble) {
+// place grows layouts in so many dimensions until one fits, or gives what stood
+// out in the best of them.
+func (g *links) place(dims, layouts int) (found *fit, why trouble) {
 	seeds := g.seeds(dims)
 	for seen := range layouts {
-		if best != nil && best.faults() == 0 || len(seeds) == 0 {
+		if len(seeds) == 0 {
 			break
 		}
 		l := g.layout(dims, seeds)
 		l.run()
-		found, t := l.finish()
-		if found != nil {
-			if best == nil || found.compare(best) < 0 {
-				best = found
-			}
-			break
+		var t trouble
+		if found, t = l.finish(); found != nil {
+			return found, trouble{}
 		}
 		if seen == 0 || t.left+len(t.odd) < why.left+len(why.odd) {
 			why = t
 		}
 		seeds = seeds[min(len(seeds), 1+len(seeds)/layouts):]
 	}
-	return best, why
+	return nil, why
 }
 
 // accept checks a fit: every link has to be one between neighbours, no ring
@@ -110,28 +105,15 @@ func accept(g *links, f *fit) (*fit, trouble) {
 	return f, trouble{}
 }
 
-// dimensions gives the likely numbers of dimensions, the likeliest first: the
-// one for which a quarter of the switches have that many links which lead in
-// different dimensions, as all have on a whole grid, and the greatest number
-// that any switch has.
-func (g *links) dimensions() []int {
-	var with [maxNeighbors + 1]int // switches by the size of their frame
+// dimensions is the greatest number of links of a switch that lead in different
+// dimensions. On a whole grid, all switches have as many.
+func (g *links) dimensions() int {
+	dims := 0
 	for s := range fabric.NodeID(g.switches()) {
 		_, size := g.frame(s)
-		with[size]++
+		dims = max(dims, size)
 	}
-	var likely []int
-	total := 0
-	for dims := maxNeighbors; dims > 1; dims-- {
-		before := total
-		total += with[dims]
-		if total > 0 && before == 0 || 4*total >= g.switches() && 4*before < g.switches() {
-			if dims <= maxDims {
-				likely = append([]int{dims}, likely...)
-			}
-		}
-	}
-	return likely
+	return dims
 }
 
 // seed is a switch that a layout may be grown from.
@@ -197,7 +179,7 @@ func (l *layout) finish() (*fit, trouble) {
 		}
 	}
 	if len(odd) > 0 {
-		return l.amend(odd), l.trouble(odd)
+		return nil, l.trouble(odd)
 	}
 	switch s := l.shape(); {
 	case s.positions(mostPositions(l.g.switches())) > mostPositions(l.g.switches()):
@@ -233,48 +215,6 @@ func (l *layout) shape() shape {
 		s.size[d], s.ring[d] = l.high[d]-l.low[d]+1, l.ring[d] > 0
 	}
 	return s
-}
-
-// amend takes the places of switches with odd links away, then also those of
-// their neighbours, and searches other ones. That mends wrong guesses.
-func (l *layout) amend(odd []cable) *fit {
-	doubt := make([]bool, l.g.switches())
-	for _, c := range odd {
-		doubt[c[0]], doubt[c[1]] = true, true
-	}
-	for range 2 {
-		kept := *l
-		kept.placed = slices.Clone(l.placed)
-		kept.order = nil
-		for _, s := range l.order {
-			if doubt[s] {
-				kept.placed[s] = false
-				continue
-			}
-			for d := range l.dims {
-				x := l.coord[int(s)*l.dims+d]
-				if l.ring[d] > 0 {
-					continue
-				}
-				if len(kept.order) == 0 {
-					kept.low[d], kept.high[d] = x, x
-				}
-				kept.low[d], kept.high[d] = min(kept.low[d], x), max(kept.high[d], x)
-			}
-			kept.order = append(kept.order, s)
-		}
-		if f := kept.complete(); f != nil {
-			return f
-		}
-		for s, d := range slices.Clone(doubt) {
-			if d {
-				for _, t := range l.g.of(fabric.NodeID(s)) {
-					doubt[t] = true
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // complete searches places for the switches that have none, unless these are
@@ -342,7 +282,6 @@ func chains(g *links) (*fit, bool) {
 			return nil, false
 		}
 	}
-	_, parts := g.parts()
 	coord := make([]int32, n)
 	seen := make([]bool, n)
 	place := int32(0)
@@ -370,5 +309,5 @@ func chains(g *links) (*fit, bool) {
 	if int(place) < n {
 		return nil, false // a ring and more
 	}
-	return newFit(shape{[]int32{int32(n)}, []bool{parts == 1 && g.count() == n}}, coord)
+	return newFit(shape{[]int32{int32(n)}, []bool{g.count() == n}}, coord)
 }

@@ -500,6 +500,14 @@ func TestDetectNone(t *testing.T) {
 	if count += 4; count < 200 {
 		t.Errorf("%d fabrics, want 200", count)
 	}
+	for _, size := range []int{6, 12} {
+		w := gridWiring([]int{size, size}, []bool{false, false}, []int{1, 1})
+		w.cables = append(w.cables, [2]int{1, (size-1)*size + 1})
+		none := try("a mesh with one row closed", fmt.Sprintf("all cables fit a %dx%d mesh, but not that between", size, size), w.named(t), nil)
+		if len(none.Cables) != 1 {
+			t.Errorf("a mesh with one row closed: %v", none)
+		}
+	}
 	try("nothing", "there are none", new(fabric.Fabric), nil)
 	split := gridWiring([]int{3, 3}, []bool{false, false}, []int{1, 1})
 	for _, c := range gridWiring([]int{5, 5}, []bool{false, false}, []int{1, 1}).cables {
@@ -758,6 +766,22 @@ func TestDetectReading(t *testing.T) {
 			t.Errorf("%s: %s is at the origin, not the lowest GUID", tt.name, nameOf(tt.f, g.At(0)))
 		}
 	}
+	// The lowest port of the origin leads in the positive direction of a ring.
+	for seed := range uint64(10) {
+		rings := gridWiring([]int{5, 7}, []bool{true, true}, []int{1, 1})
+		f, _ := rings.build(rand.New(rand.NewPCG(seed, 5)))
+		g, err := Detect(f, DetectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d := range g.Dims {
+			plus, minus := g.Ports(0, Plus(d)), g.Ports(0, Minus(d))
+			if g.At(0) != 0 || plus[0] > minus[0] {
+				t.Errorf("a torus of random port numbers, seed %d: %s at the origin, port %d leads up, %d down in dimension %d",
+					seed, nameOf(f, g.At(0)), f.Num(plus[0]), f.Num(minus[0]), d+1)
+			}
+		}
+	}
 	// Every switch of a torus can be the origin.
 	for s := range fabric.NodeID(square.NumSwitches()) {
 		g, err := Detect(square, DetectOptions{Origin: square.Node(s).GUID})
@@ -965,7 +989,19 @@ func TestDetectSmall(t *testing.T) {
 		for s := 1; s < w.switches; s++ { // a random tree of short branches
 			w.cables = append(w.cables, [2]int{max(0, s-1-rng.IntN(2)), s})
 		}
-		for range rng.IntN(6) {
+		extra := rng.IntN(6)
+		if seed%2 == 0 { // or a small grid, less some of its cables
+			_, _, w = drawGrid(rng, 8)
+			w.hosts = 0
+			for i, c := range w.cables {
+				w.cables[i] = [2]int{min(c[0], c[1]), max(c[0], c[1])}
+			}
+			slices.SortFunc(w.cables, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+			w.cables = slices.Compact(w.cables)
+			w = w.drop(rng.IntN(3), rng)
+			extra = rng.IntN(2)
+		}
+		for range extra {
 			if s, u := rng.IntN(w.switches), rng.IntN(w.switches); s != u && !slices.Contains(w.cables, [2]int{min(s, u), max(s, u)}) {
 				w.cables = append(w.cables, [2]int{min(s, u), max(s, u)})
 			}
