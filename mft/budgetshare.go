@@ -43,7 +43,7 @@ type cluster struct {
 	groups    []int           // ascending
 	receivers []fabric.PortID // of all groups, ascending
 	wanted    int             // copies to receivers, when each group sends a packet
-	stray     int             // copies to others then
+	stray     int             // copies to others then, at most: a sender gets none of its own
 	own       bool            // a group came with an MLID
 	version   int             // changes with the groups
 }
