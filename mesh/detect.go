@@ -33,7 +33,7 @@ type NotGridError struct {
 
 func (e *NotGridError) Error() string {
 	if e.Found != "" {
-		return "the switches are a " + e.Found + ": " + e.Reason
+		return "the switches are " + withArticle(e.Found) + ": " + e.Reason
 	}
 	return "the switches are no mesh, torus or hypercube: " + e.Reason
 }

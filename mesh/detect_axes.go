@@ -13,13 +13,12 @@ import (
 // axis is a dimension of the grid to be, made of one dimension of a fit or of
 // two of size 2 that are a ring of four.
 type axis struct {
-	of          int
-	and         int // -1 for none
+	of, and     int // dimensions of the fit; and is -1 for none
 	size        int32
 	ring        bool
-	plus, minus numbering
-	flip        bool
-	zero        int32
+	plus, minus numbering // before it is turned
+	flip        bool      // whether it is turned round
+	zero        int32     // of a ring: what the coordinate of its beginning is else
 }
 
 // at is the coordinate of a switch along the axis, before it is turned.
@@ -72,7 +71,7 @@ func (a *axis) aligned() bool {
 	return a.plus.clear() && a.minus.clear() && a.plus.usual() != a.minus.usual()
 }
 
-// leads is the numbers of ports along the axis.
+// number looks at the ports along the axis.
 func (a *axis) number(v *survey) {
 	a.plus, a.minus = numbering{first: math.MaxInt32}, numbering{first: math.MaxInt32}
 	v.visit(func(s fabric.NodeID, p fabric.PortID, d Dir, lowest bool) {
@@ -134,6 +133,8 @@ func newSurvey(f *fabric.Fabric, g *links, found *fit) *survey {
 	return v
 }
 
+// visit goes through the ports that lead to other switches, by switch and
+// number.
 func (v *survey) visit(each func(s fabric.NodeID, p fabric.PortID, d Dir, lowest bool)) {
 	for s := range fabric.NodeID(v.f.NumSwitches()) {
 		ports, _ := v.f.SwitchLinks(s)
@@ -250,10 +251,7 @@ func (v *survey) turn(axes []axis, origin fabric.GUID) *NotGridError {
 			return &NotGridError{Found: v.grid(nil, axes).String(), Reason: fmt.Sprintf("no switch has the GUID of the origin, %s", origin)}
 		}
 		if !v.corner(axes, s) {
-			return &NotGridError{
-				Found:  v.grid(nil, axes).String(),
-				Reason: fmt.Sprintf("the origin, %s, is no corner; the corners are %s", nameOf(v.f, s), v.corners(axes)),
-			}
+			return &NotGridError{Found: v.grid(nil, axes).String(), Reason: fmt.Sprintf("the origin, %s, is no corner; %s", nameOf(v.f, s), v.corners(axes))}
 		}
 		start = s
 	}
@@ -329,7 +327,10 @@ func (v *survey) corners(axes []axis) string {
 			names = append(names, nameOf(v.f, s))
 		}
 	}
-	return strings.Join(names, ", ")
+	if len(names) == 0 {
+		return "no corner has a switch"
+	}
+	return "the corners are " + strings.Join(names, ", ")
 }
 
 // nameOf is "description" (GUID), for messages.

@@ -34,8 +34,8 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 	}
 	if why.over != nil {
 		o := why.over
-		return &NotGridError{Reason: fmt.Sprintf("all cables fit a %s, but %d of its %d positions have no switch and %d of its %d pairs of neighbours no cable, more than an eighth together",
-			describe(f, g, o), o.absent, len(o.at), o.missing, o.links())}
+		return &NotGridError{Reason: fmt.Sprintf("all cables fit %s, but %d of its %d positions have no switch and %d of its %d pairs of neighbours no cable, more than an eighth together",
+			withArticle(describe(f, g, o)), o.absent, len(o.at), o.missing, o.links())}
 	}
 	if part, parts := g.parts(); parts > 1 {
 		other := fabric.NodeID(slices.Index(part, 1))
@@ -146,7 +146,7 @@ func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGrid
 			}
 		}
 	}
-	e.Reason = fmt.Sprintf("all cables fit a %s%s, but not that %s", grid, grid.lacking(), strings.Join(names, "; nor that "))
+	e.Reason = fmt.Sprintf("all cables fit %s%s, but not that %s", withArticle(grid.String()), grid.lacking(), strings.Join(names, "; nor that "))
 	return e
 }
 
@@ -250,4 +250,14 @@ func namesOf(f *fabric.Fabric, switches []fabric.NodeID) string {
 		names = append(names, nameOf(f, s))
 	}
 	return strings.Join(names, ", ")
+}
+
+// withArticle puts a or an before a shape: "an 8x8 mesh", "an 11x2 torus".
+func withArticle(shape string) string {
+	digits := len(shape) - len(strings.TrimLeft(shape, "0123456789"))
+	eleven := digits%3 == 2 && (strings.HasPrefix(shape, "11") || strings.HasPrefix(shape, "18"))
+	if digits > 0 && shape[0] == '8' || eleven {
+		return "an " + shape
+	}
+	return "a " + shape
 }

@@ -512,10 +512,10 @@ func TestDetectNone(t *testing.T) {
 	if count += 4; count < 200 {
 		t.Errorf("%d fabrics, want 200", count)
 	}
-	for _, size := range []int{6, 12} {
+	for _, size := range []int{6, 11, 80} {
 		w := gridWiring([]int{size, size}, []bool{false, false}, []int{1, 1})
 		w.cables = append(w.cables, [2]int{1, (size-1)*size + 1})
-		none := try("a mesh with one row closed", fmt.Sprintf("all cables fit a %dx%d mesh, but not that between", size, size), w.named(t), nil)
+		none := try("a mesh with one row closed", fmt.Sprintf("all cables fit %s %dx%d mesh, but not that between", map[int]string{6: "a", 11: "an", 80: "an"}[size], size, size), w.named(t), nil)
 		if len(none.Cables) != 1 {
 			t.Errorf("a mesh with one row closed: %v", none)
 		}
