@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -36,13 +37,17 @@ func withEnhancedPorts0(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 
 // The real OpenSM, started with nothing but the opensm.conf and guid2lid of a
 // compiled directory on a fabric that has other LIDs, or none, ends up with
-// exactly our LIDs and tables, which its own dumps prove.
+// exactly our LIDs, tables and SL-to-VL tables, which its own dumps prove.
 func TestOpenSMConf(t *testing.T) {
 	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ring, err := gen.Irregular(gen.IrregularSpec{Switches: 9, Degree: 4, Hosts: 12, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grid, err := mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Hosts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,20 +61,23 @@ func TestOpenSMConf(t *testing.T) {
 		engine string
 		lids   lft.LIDOptions
 		lean   bool
+		sl2vl  string
 	}{
-		{"updn", tree, "updn", lft.LIDOptions{LMC: lft.KeepLMC}, false},
-		{"minhop, LMC 1, no comments", tree, "minhop", lft.LIDOptions{LMC: 1}, true},
-		{"LMC 2 for enhanced ports 0 too", withEnhancedPorts0(t, ring), "updn", lft.LIDOptions{LMC: 2, EnhancedPort0: true}, false},
-		{"LMC 2 for CAs only", withEnhancedPorts0(t, ring), "updn", lft.LIDOptions{LMC: 2}, false},
+		{"updn", tree, "updn", lft.LIDOptions{LMC: lft.KeepLMC}, false, ""},
+		{"minhop, LMC 1, no comments", tree, "minhop", lft.LIDOptions{LMC: 1}, true, ""},
+		{"LMC 2 for enhanced ports 0 too", withEnhancedPorts0(t, ring), "updn", lft.LIDOptions{LMC: 2, EnhancedPort0: true}, false, ""},
+		{"LMC 2 for CAs only", withEnhancedPorts0(t, ring), "updn", lft.LIDOptions{LMC: 2}, false, ""},
 		{"other LIDs than before", dense, "updn", lft.LIDOptions{
-			LMC: lft.KeepLMC, GUID2LID: []lft.LIDRange{{Port: ring.PortGUID(ring.CAPorts()[3]), Min: 500, Max: 500}}}, false},
+			LMC: lft.KeepLMC, GUID2LID: []lft.LIDRange{{Port: ring.PortGUID(ring.CAPorts()[3]), Min: 500, Max: 500}}}, false, ""},
+		{"LIDs by coordinates", grid, "xy", lft.LIDOptions{Policy: lft.MeshLIDs}, false, ""},
+		{"four VLs", grid, "xy", lft.LIDOptions{LMC: lft.KeepLMC}, false, SpreadVLs},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			engine, err := EngineByName(tc.engine)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Run(t.Context(), tc.f, engine, Options{LIDs: tc.lids})
+			r, err := Run(t.Context(), tc.f, engine, Options{LIDs: tc.lids, SL2VL: tc.sl2vl, Route: lft.Options{VLs: map[string]int{SpreadVLs: 4}[tc.sl2vl]}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,6 +130,15 @@ func TestOpenSMConf(t *testing.T) {
 			}
 			if !bytes.Equal(got, want) {
 				t.Errorf("OpenSM has other tables than %s; it dumped\n%.3000s", LFTsName, got)
+			}
+			if tc.sl2vl == "" {
+				return
+			}
+			if want, err = os.ReadFile(filepath.Join(dir, SL2VLName)); err == nil {
+				got, err = os.ReadFile(filepath.Join(dumps, "opensm-sl2vl.dump"))
+			}
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%v; OpenSM has other SL-to-VL tables than %s; it dumped\n%.3000s", err, SL2VLName, got)
 			}
 		})
 	}
