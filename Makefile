@@ -19,7 +19,7 @@ test:
 # The rooms that spread their work over goroutines, but for those whose tests
 # wait for OpenSM.
 race:
-	$(GO) test -race ./lft ./updown ./verify
+	$(GO) test -race ./lft ./mesh ./mft ./updown ./verify
 
 lint:
 	GOLANGCI="$(GOLANGCI)" scripts/lint.sh
