@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 )
 
 // benchmarkRadixes are those of three-level fat trees by radix: 720, 1,620 and 3,920
@@ -47,6 +48,88 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	tables := dmodk(f)
 	b.Run("fattree3/radix=24/scattered", func(b *testing.B) { run(b, f, tables) })
+}
+
+// torus is an n x n torus with a host on each switch, the shorter way round
+// along x and then along y; and the dateline of each dimension: bit 0 of the SL
+// says that a path crosses the cables that close the rings of x, bit 1 those of
+// y, and is the VL there.
+func torus(tb testing.TB, n int) (*fabric.Fabric, *lft.Tables, *lft.SL2VL, *lft.PathSLs) {
+	tb.Helper()
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{n, n}, Wrap: []bool{true, true}, Hosts: 1})
+	f = number(tb, f, err)
+	tables := lft.NewTables(n*n, f.MaxLID())
+	sls := lft.NewPathSLs(n*n, f.MaxLID())
+	// Towards b from a: whether up, and across the cable that closes the ring.
+	way := func(a, b int) (up, crosses bool) {
+		up = (b-a+n)%n <= n/2
+		return up, up != (b > a) && a != b
+	}
+	for s := range fabric.NodeID(n * n) {
+		row := make([]fabric.SL, int(f.MaxLID())+1)
+		x, y := int(s)/n, int(s)%n
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			root, port := toward(f, lid)
+			east, crossX := way(x, int(root)/n)
+			north, crossY := way(y, int(root)%n)
+			switch {
+			case x != int(root)/n:
+				port = map[bool]fabric.PortNum{true: 1, false: 3}[east]
+			case y != int(root)%n:
+				port = map[bool]fabric.PortNum{true: 2, false: 4}[north]
+			}
+			tables.Row(s)[lid] = port
+			for bit, crosses := range []bool{crossX, crossY} {
+				if crosses {
+					row[lid] |= 1 << bit
+				}
+			}
+		}
+		sls.SetRow(row, s)
+	}
+	sl2vl := lft.NewSL2VL(f, lft.ConstantVL(0))
+	for s := range fabric.NodeID(n * n) {
+		for p := fabric.PortNum(1); p <= 4; p++ {
+			var m lft.VLMap
+			for sl := range m {
+				m[sl] = fabric.VL(sl >> ((p - 1) & 1) & 1)
+			}
+			sl2vl.SetOut(f.Port(s, p), m)
+		}
+	}
+	return f, tables, sl2vl, sls
+}
+
+// BenchmarkCheckLanes has a torus on one VL, where it has credit loops, with a
+// dateline, and with the same SL-to-VL tables and no path SLs; and a fat tree
+// whose ports all have the same table.
+func BenchmarkCheckLanes(b *testing.B) {
+	f, tables, sl2vl, sls := torus(b, 64)
+	fat, dmodk := benchmarkFabric(b, 36)
+	run := func(name string, f *fabric.Fabric, tables *lft.Tables, opt Options, verdict string) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if r := mustCheck(b, f, tables, opt); r.Verdict != verdict {
+					b.Fatal(r.Verdict)
+				}
+			}
+		})
+	}
+	opt := Options{SL2VL: sl2vl, PathSLs: sls, Witnesses: 1}
+	run("torus64/dateline", f, tables, opt, VerdictClean)
+	run("torus64/one", f, tables, Options{Witnesses: 1}, VerdictErrors)
+	run("torus64/any", f, tables, Options{SL2VL: sl2vl, Witnesses: 1}, VerdictErrors)
+	run("fattree36/one", fat, dmodk, Options{}, VerdictClean)
+	run("fattree36/identity8", fat, dmodk, Options{SL2VL: lft.NewSL2VL(fat, lft.IdentityVLs(8))}, VerdictClean)
+	c := mustCheck(b, f, tables, opt).Certificate()
+	b.Run("torus64/certificate", func(b *testing.B) {
+		for b.Loop() {
+			if err := c.Check(f, tables, sl2vl, sls); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 func BenchmarkCertificateCheck(b *testing.B) {

@@ -27,7 +27,8 @@ import (
 //	ibweave certificate 1 traffic unicast+management vls 1 channels 80 fabric sha256:<64 digits>
 //
 // and one for each channel: the GUID of the node that the channel leaves, the
-// port, the VL and the number, in ascending order. It is bound to the nodes
+// port, the VL and the number, in ascending order. vls is one more than the
+// highest VL: the form is the same for one VL and for several. It is bound to the nodes
 // and cables of the fabric. LIDs, tables, SL-to-VL tables and path SLs may
 // change as long as the numbers hold.
 type Certificate struct {

@@ -80,6 +80,74 @@ func TestAnyLanes(t *testing.T) {
 	}
 }
 
+// sparseRing is a ring with up to two hosts on each switch, LIDs in any order,
+// and everything clockwise.
+func sparseRing(t testing.TB, r *rand.Rand) (*fabric.Fabric, *lft.Tables) {
+	t.Helper()
+	var w wiring
+	n := 3 + r.IntN(4)
+	var switches []int
+	for range n {
+		switches = append(switches, w.node(fabric.Switch, 4))
+	}
+	for i := range switches {
+		w.fail(w.b.Connect(switches[i], 1, switches[(i+1)%n], 2, fabric.Link{}))
+	}
+	for i := range switches {
+		for k := range r.IntN(3) {
+			w.fail(w.b.Connect(switches[i], fabric.PortNum(3+k), w.node(fabric.CA, 1), 1, fabric.Link{}))
+		}
+	}
+	f := numberAtRandom(t, r, w.fabric(t))
+	tables := lft.NewTables(n, f.MaxLID())
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		root, port := toward(f, lid)
+		if root == fabric.NoNode {
+			continue
+		}
+		for s := range fabric.NodeID(n) {
+			tables.Row(s)[lid] = 1
+		}
+		tables.Row(root)[lid] = port
+	}
+	return f, tables
+}
+
+// TestWitnessOnLanes has many credit loops on several VLs with lost packets
+// among the others: a LID that would do for a witness on one VL often does not.
+func TestWitnessOnLanes(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	loops, lost := 0, 0
+	for range 300 {
+		f, tables := sparseRing(t, r)
+		s, sls := someLanes(f, r)
+		if r.IntN(2) == 0 {
+			s = lft.NewSL2VL(f, lft.ConstantVL(fabric.VL(r.IntN(2))))
+			for in, out := range s.Ways() {
+				if r.IntN(3) == 0 {
+					m := *s.At(in, out)
+					m[r.IntN(3)] = lft.DropVL
+					s.Set(in, out, m)
+				}
+			}
+		}
+		res, _ := compareOn(t, f, tables, s, sls)
+		if t.Failed() {
+			t.FailNow()
+		}
+		if res.Management.CreditLoops > 0 {
+			loops++
+			if res.Unicast.Unreachable+res.Management.Unreachable > 0 {
+				lost++
+			}
+		}
+	}
+	t.Logf("%d with credit loops, %d of them with lost packets", loops, lost)
+	if loops < 30 || lost < 20 {
+		t.Errorf("%d with credit loops, %d of them with lost packets: the trials do not cover everything", loops, lost)
+	}
+}
+
 // TestOneLane has one VL by SL-to-VL tables: the same as without.
 func TestOneLane(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

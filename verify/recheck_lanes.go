@@ -15,6 +15,7 @@ type recheckLanes struct {
 	sl2vl   *lft.SL2VL
 	pathSLs *lft.PathSLs
 	sls     []fabric.SL // that paths may have, when pathSLs is nil
+	drops   bool        // some table drops an SL
 
 	// By port of a switch and SL: the VLs on which packets of the switch's CAs
 	// leave by it, once their channels into the switch have been checked.
@@ -34,6 +35,7 @@ func newRecheckLanes(k *recheck, sl2vl *lft.SL2VL, pathSLs *lft.PathSLs) *rechec
 		fate:     make([]uint8, k.f.NumSwitches()*lft.NumSLs),
 		followed: make([]uint16, k.f.NumSwitches()*lft.NumSLs),
 	}
+	l.drops = slices.ContainsFunc(sl2vl.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
 	// SLs that have the VLs of a lower one everywhere need no look.
 	for sl := range fabric.SL(lft.NumSLs) {
 		same := func(o fabric.SL) bool {
@@ -49,7 +51,9 @@ func newRecheckLanes(k *recheck, sl2vl *lft.SL2VL, pathSLs *lft.PathSLs) *rechec
 // destination checks the dependencies of packets for one LID.
 func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, management bool) error {
 	k.entries(lid)
-	clear(k.fate)
+	if k.drops {
+		clear(k.fate)
+	}
 	clear(k.followed)
 	for s := range fabric.NodeID(k.f.NumSwitches()) {
 		out := k.port[s]
@@ -61,7 +65,7 @@ func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, manageme
 			sls = k.pathSLs.Row(s)[lid : lid+1]
 		}
 		for _, sl := range sls {
-			if !k.arrivesOn(s, sl, owner) {
+			if k.drops && !k.arrivesOn(s, sl, owner) {
 				continue
 			}
 			vls, err := k.fromCAs(s, out, sl, lid)

@@ -57,8 +57,8 @@ type ManagementCounts struct {
 // CreditLoopCounts is about the channel dependency graph of delivered unicast
 // pairs. A channel is a virtual lane of a cable in one direction.
 type CreditLoopCounts struct {
-	Count  int     `json:"count"` // strongly connected components that hold a cycle
-	VLs    int     `json:"vls"`
+	Count  int     `json:"count"`  // strongly connected components that hold a cycle
+	VLs    int     `json:"vls"`    // that packets are on, management packets included; at least 1
 	Cycles [][]Hop `json:"cycles"` // one witness each, at most Options.Witnesses; never nil
 	// Channels counts the channels that leave switches and are used, those to
 	// CAs included; Dependencies those between two of them. Channels from CAs
@@ -78,12 +78,13 @@ type MulticastCounts struct {
 	CreditLoops int `json:"credit_loops"`
 }
 
-// BalanceCounts says how routes spread over the directed channels between
-// switches. A route is a delivered unicast pair that crosses the channel.
+// BalanceCounts says how routes spread over the cables between switches, each
+// direction apart and all VLs together. A route is a delivered unicast pair that
+// crosses the cable.
 type BalanceCounts struct {
 	MaxRoutes  int64   `json:"max_routes_per_link"`
 	MeanRoutes float64 `json:"mean_routes_per_link"` // over all of them, unused ones too
-	MaxLink    *Hop    `json:"max_link,omitempty"`   // the first of the most loaded; nil without routes
+	MaxLink    *Hop    `json:"max_link,omitempty"`   // the first of the most loaded, on VL 0; nil without routes
 }
 
 // Hop is a channel that leaves a switch.

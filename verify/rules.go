@@ -102,7 +102,8 @@ between CA and router ports really makes are counted: dependencies that no pair
 uses cannot deadlock. There is one finding for each set of channels that all
 wait for each other (a strongly connected component of the channel dependency
 graph, Dally and Seitz 1987), with a shortest cycle as the witness: each line
-is a channel (a port and a VL), and a LID whose packets hold it while they wait for the next one.
+is a channel (a port and a VL), and a LID whose packets hold it while they wait
+for the next one.
 Use an engine that guarantees freedom from credit loops, as updn does, or
 virtual lanes that break the circle.`},
 	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `Nobody can send to the port, and a clean result would say nothing about it.

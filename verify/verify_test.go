@@ -101,9 +101,13 @@ func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL
 		t.Fatal(err)
 	}
 	opt.Workers = 4
-	many, err := json.Marshal(mustCheck(t, f, tables, opt))
+	again := mustCheck(t, f, tables, opt)
+	many, err := json.Marshal(again)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if d := cmp.Diff(r.Certificate(), again.Certificate()); d != "" {
+		t.Fatalf("certificates of 1 and 4 workers differ:\n%s", d)
 	}
 	if string(one) != string(many) {
 		t.Fatalf("1 and 4 workers differ:\n%s\n%s", one, many)
@@ -282,10 +286,11 @@ func compareCertificate(t testing.TB, s *slow, r *Result) {
 	for _, ch := range c.Channels {
 		number[s.numbered(t, ch)] = ch.Number
 	}
-	deps := s.unicast
+	deps, used := s.unicast, s.usedUnicast
 	if c.Management {
-		deps = s.all
+		deps, used = s.all, s.used
 	}
+	compareNumbered(t, s, number, used)
 	for a, next := range deps {
 		for b := range next {
 			x, okA := number[a]
@@ -294,6 +299,38 @@ func compareCertificate(t testing.TB, s *slow, r *Result) {
 				t.Errorf("certificate gives %s VL %d number %d and %s VL %d number %d", s.f.PortName(a.port), a.vl, x, s.f.PortName(b.port), b.vl, y)
 			}
 		}
+	}
+}
+
+// compareNumbered checks that a certificate numbers the channels that packets
+// take and no others, but for those from CAs: on one VL all of them, on several
+// those that any packets take.
+func compareNumbered(t testing.TB, s *slow, number map[channel]int32, used map[channel]bool) {
+	t.Helper()
+	want := map[channel]bool{}
+	for c := range used {
+		if s.f.IsSwitch(s.f.Owner(c.port)) {
+			want[c] = true
+		}
+	}
+	for i, port := range s.f.CAPorts() {
+		switch {
+		case s.s == nil:
+			want[channel{port: port}] = true
+		case s.f.CASwitches()[i] != fabric.NoNode:
+			for vl := range fabric.VL(lft.MaxDataVLs) {
+				if s.used[channel{port, vl}] {
+					want[channel{port, vl}] = true
+				}
+			}
+		}
+	}
+	got := map[channel]bool{}
+	for c := range number {
+		got[c] = true
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(channel{})); d != "" {
+		t.Errorf("channels that packets take, and channels numbered (-slow +certificate):\n%s", d)
 	}
 }
 
@@ -604,8 +641,26 @@ func TestManyPorts(t *testing.T) {
 	}
 	f := number(t, w.fabric(t), nil)
 	r := rand.New(rand.NewPCG(3, 4))
-	if res, _ := compare(t, f, upDownTables(f, r)); res.CreditLoops.Count != 0 {
+	upDown := upDownTables(f, r)
+	if res, _ := compare(t, f, upDown); res.CreditLoops.Count != 0 {
 		t.Errorf("%d credit loops", res.CreditLoops.Count)
+	}
+	// On three VLs each switch has its own SL, the lowest LID of each block
+	// apart: what the workers saw differs.
+	s := lft.NewSL2VL(f, lft.IdentityVLs(3))
+	s.Set(1, f.Port(0, 2), lft.ConstantVL(0))
+	sls := lft.NewPathSLs(3, f.MaxLID())
+	for n := range fabric.NodeID(3) {
+		row := make([]fabric.SL, int(f.MaxLID())+1)
+		for lid := range row {
+			if lid/lft.BlockSize%2 == 1 {
+				row[lid] = fabric.SL(n)
+			}
+		}
+		sls.SetRow(row, n)
+	}
+	if res, _ := compareOn(t, f, upDown, s, sls); res.CreditLoops.Count != 0 || res.CreditLoops.VLs != 3 {
+		t.Errorf("%+v", res.CreditLoops)
 	}
 	// All the way round, over cables that the LID picks.
 	tables := lft.NewTables(3, f.MaxLID())
