@@ -1,0 +1,217 @@
+package updown
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// SPAM is the spam engine: the unicast half of SPAM (Libeskind-Hadas, Mazzoni
+// and Rajagopalan, Tree-Based Multicasting in Wormhole-Routed Irregular
+// Topologies, 1998), made destination-based. A path goes up any number of
+// links, then down by links outside of a spanning tree, then down by links of
+// the tree.
+//
+// Directions are those of an Order. The parent of a switch is its upward
+// neighbour of the lowest rank. With one root the order is by distance, then
+// GUID, so that the tree is a breadth-first one. All cables between a switch
+// and its parent are tree channels, all others cross channels; the paper has no
+// parallel cables.
+//
+// The paper's router knows by which kind of channel a packet came; a forwarding
+// table does not. For a destination switch t the switches are of three kinds:
+//
+//   - Tree ancestors of t, t among them, go down by tree channels to the next
+//     ancestor.
+//   - Extended ancestors that are no ancestors, from which t is reached by
+//     cross channels down to an ancestor, go down by a cross channel to an
+//     extended ancestor.
+//   - All others go up.
+//
+// Only an ancestor sends down by a tree channel, and the next switch is an
+// ancestor, too: after a tree channel come tree channels only. A cross channel
+// down leads to an extended ancestor, which does not go up. So every path has
+// the order up, down cross, down tree from wherever it is begun, and no
+// packet's history matters. Every step up or down changes the rank in the same
+// sense as the steps of its kind before it, so a path ends; it ends at t, since
+// the switch on top is an ancestor of all others. As every path is an up*/down*
+// path of the Order, there is no cycle of channel dependencies, and trees along
+// the Order (SPAMTree) can share the VL.
+//
+// In a breadth-first tree an ancestor's way is a shortest one. An extended
+// ancestor may have a shorter way up and down again, which it does not take,
+// since packets may come to it by cross channels.
+type SPAM struct{}
+
+// Name is "spam". OpenSM has no such engine.
+func (SPAM) Name() string { return "spam" }
+
+// Guarantee is Reachable and NoCreditLoop.
+func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
+
+// Route grows the order from opt.Roots, or takes that of ChooseOrder, and
+// spreads each destination over the ports that are equally near it. It takes
+// O(channels) for each destination switch, and the time of lft.Spread.
+func (SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	var order *Order
+	if len(opt.Roots) > 0 {
+		order = NewOrder(f, opt.Roots)
+	} else {
+		var err error
+		if order, err = ChooseOrder(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	s := lft.NewSpread(f)
+	d := newDirections(f, order)
+	near := d.near()
+	parent := d.parents()
+	var tooLong atomic.Bool
+	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
+		x := newSpamPaths(d, parent)
+		sort := lft.NewByDistance(near)
+		return func(t fabric.NodeID, p *lft.Placer) {
+			if !x.grow(order.Rank[t]) {
+				tooLong.Store(true)
+				return
+			}
+			for _, r := range sort.FarthestFirst(x.hops) {
+				p.Place(order.Switch[r], x.ports(int32(r)))
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if tooLong.Load() {
+		return nil, &lft.DomainError{Engine: "spam", Reason: fmt.Sprintf("a path has more than %d links", fabric.Unreachable-1)}
+	}
+	return &lft.Routing{Engine: "spam", Fabric: f, Tables: s.Tables(), Order: order.Rank}, nil
+}
+
+// noParent is the parent of the first switch of each connected part.
+const noParent = -1
+
+// parents is the spanning tree, one for each connected part: by rank, the rank
+// of the upward neighbour with the lowest.
+func (d *directions) parents() []int32 {
+	parent := make([]int32, len(d.order.Switch))
+	for r := range parent {
+		parent[r] = noParent
+		above, _ := d.up.of(int32(r))
+		for _, u := range above {
+			if parent[r] == noParent || u < parent[r] {
+				parent[r] = u
+			}
+		}
+	}
+	return parent
+}
+
+// spamPaths is the paths to one destination switch: scratch of one worker. It
+// knows switches by rank only.
+type spamPaths struct {
+	d      *directions
+	parent []int32
+	hops   []uint8         // by rank: links to the destination, Unreachable for none
+	down   []uint8         // by rank: hops of extended ancestors, else Unreachable
+	next   []int32         // by rank: of an ancestor the next one, else noParent
+	some   []fabric.PortID // the lists of ports
+}
+
+func newSpamPaths(d *directions, parent []int32) *spamPaths {
+	n := len(parent)
+	return &spamPaths{d: d, parent: parent, hops: make([]uint8, n), down: make([]uint8, n), next: make([]int32, n)}
+}
+
+// grow computes hops, down and next for the destination with rank t. It reports
+// false when a path is longer than 254 links.
+func (x *spamPaths) grow(t int32) bool {
+	x.some = x.some[:0]
+	for r := range x.down {
+		x.down[r], x.next[r] = fabric.Unreachable, noParent
+	}
+	x.down[t] = 0
+	for v := t; x.parent[v] != noParent; v = x.parent[v] {
+		h := x.down[v] + 1
+		if h == fabric.Unreachable {
+			return false
+		}
+		x.down[x.parent[v]], x.next[x.parent[v]] = h, v
+	}
+	// Downward neighbours have higher ranks, upward ones lower.
+	for v := t - 1; v >= 0; v-- {
+		if x.down[v] != fabric.Unreachable {
+			continue
+		}
+		least := fabric.Unreachable
+		below, _ := x.d.down.of(v)
+		for _, w := range below {
+			if x.parent[w] != v {
+				least = min(least, x.down[w])
+			}
+		}
+		if least == fabric.Unreachable {
+			continue
+		}
+		if least+1 == fabric.Unreachable {
+			return false
+		}
+		x.down[v] = least + 1
+	}
+	copy(x.hops, x.down)
+	for v, h := range x.hops {
+		if h != fabric.Unreachable {
+			continue
+		}
+		least := fabric.Unreachable
+		above, _ := x.d.up.of(int32(v))
+		for _, u := range above {
+			least = min(least, x.hops[u])
+		}
+		if least == fabric.Unreachable {
+			continue // not joined to the destination
+		}
+		if least+1 == fabric.Unreachable {
+			return false
+		}
+		x.hops[v] = least + 1
+	}
+	return true
+}
+
+// ports lists the channels that the switch with rank r may use, in ascending
+// order. The list is good until the next grow.
+func (x *spamPaths) ports(r int32) []fabric.PortID {
+	from := len(x.some)
+	want := x.hops[r] - 1
+	switch {
+	case x.next[r] != noParent:
+		to, port := x.d.down.of(r)
+		for i, w := range to {
+			if w == x.next[r] {
+				x.some = append(x.some, port[i])
+			}
+		}
+	case x.down[r] != fabric.Unreachable:
+		to, port := x.d.down.of(r)
+		for i, w := range to {
+			if x.parent[w] != r && x.down[w] == want {
+				x.some = append(x.some, port[i])
+			}
+		}
+	default:
+		to, port := x.d.up.of(r)
+		for i, u := range to {
+			if x.hops[u] == want {
+				x.some = append(x.some, port[i])
+			}
+		}
+	}
+	return x.some[from:len(x.some):len(x.some)]
+}
+
+var _ lft.Engine = SPAM{}

@@ -1,0 +1,543 @@
+package updown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// figure1 is the network of figure 1 of the SPAM paper, vertex by vertex:
+// GUIDs are the numbers in the figure; 5 and 8 to 11 are processors. Where the
+// figure leaves the parent of 4 open it is 1.
+func figure1(t *testing.T) (*fabric.Fabric, map[int]fabric.NodeID) {
+	t.Helper()
+	var b fabric.Builder
+	index := make(map[int]int)
+	for v := 1; v <= 11; v++ {
+		n := fabric.Node{GUID: fabric.GUID(v), Type: fabric.Switch, NumPorts: 8, Description: fmt.Sprint(v)}
+		if v == 5 || v >= 8 {
+			n.Type, n.NumPorts = fabric.CA, 1
+		}
+		i, err := b.AddNode(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index[v] = i
+	}
+	used := make(map[int]fabric.PortNum)
+	for _, e := range [][2]int{{1, 2}, {1, 3}, {1, 4}, {2, 5}, {4, 6}, {4, 7}, {6, 8}, {6, 9}, {6, 10}, {7, 11}, {2, 3}, {3, 4}} {
+		used[e[0]]++
+		used[e[1]]++
+		if err := b.Connect(index[e[0]], used[e[0]], index[e[1]], used[e[1]], fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	f = routable(t, f, err)
+	node := make(map[int]fabric.NodeID)
+	for v := 1; v <= 11; v++ {
+		node[v], _ = f.NodeByGUID(fabric.GUID(v))
+	}
+	return f, node
+}
+
+// endPort is the end port of a node with one.
+func endPort(f *fabric.Fabric, n fabric.NodeID) fabric.PortID {
+	if f.IsSwitch(n) {
+		return f.PortBase(n)
+	}
+	return f.Port(n, 1)
+}
+
+// vertices is the numbers in figure 1 of the switches on the way to a LID.
+func vertices(t *testing.T, r *lft.Routing, from fabric.NodeID, to fabric.PortID) []int {
+	t.Helper()
+	f := r.Fabric
+	var way []int
+	for at := from; ; {
+		way = append(way, int(f.Node(at).GUID))
+		out := r.Tables.Row(at)[f.LID(to)]
+		if out == fabric.ManagementPort || f.Peer(f.Port(at, out)) == to {
+			return way
+		}
+		if at = f.Owner(f.Peer(f.Port(at, out))); len(way) > 20 {
+			t.Fatalf("way %v does not end", way)
+		}
+	}
+}
+
+// TestFigure1 is the example of the paper: the directions, the tree, the
+// extended ancestors of 4, the way from 5 to 4, the multicast from 5: 4 sends to
+// 6 and 7, these to their processors, and back up only what comes from there.
+func TestFigure1(t *testing.T) {
+	f, node := figure1(t)
+	r, err := SPAM{}.Route(context.Background(), f, lft.Options{Roots: []fabric.NodeID{node[1]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, err := orderOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank := func(v int) int32 { return order.Rank[node[v]] }
+	for _, up := range [][2]int{{2, 1}, {3, 1}, {4, 1}, {6, 4}, {7, 4}, {3, 2}, {4, 3}} {
+		if rank(up[0]) < rank(up[1]) {
+			t.Errorf("%d to %d is down, want up", up[0], up[1])
+		}
+	}
+	d := newDirections(f, order)
+	parent := d.parents()
+	for v, want := range map[int]int{2: 1, 3: 1, 4: 1, 6: 4, 7: 4} {
+		if parent[rank(v)] != rank(want) {
+			t.Errorf("the parent of %d has rank %d, want %d's", v, parent[rank(v)], want)
+		}
+	}
+	if parent[rank(1)] != noParent {
+		t.Error("the root has a parent")
+	}
+	x := newSpamPaths(d, parent)
+	x.grow(rank(4))
+	var extended []int
+	for _, v := range []int{1, 2, 3, 4, 6, 7} {
+		if x.down[rank(v)] != fabric.Unreachable {
+			extended = append(extended, v)
+		}
+	}
+	if want := []int{1, 2, 3, 4}; !slices.Equal(extended, want) {
+		t.Errorf("extended ancestors of 4: %v, want %v", extended, want)
+	}
+	for _, way := range [][]int{{2, 3, 4}, {1, 4}, {3, 4}, {6, 4}, {2, 3, 4, 6}, {7, 4, 6}, {3, 2}, {6, 4, 1}} {
+		got := vertices(t, r, node[way[0]], endPort(f, node[way[len(way)-1]]))
+		if !slices.Equal(got, way) {
+			t.Errorf("way %v, want %v", got, way)
+		}
+	}
+
+	var receivers []fabric.PortID
+	for v := 8; v <= 11; v++ {
+		receivers = append(receivers, endPort(f, node[v]))
+	}
+	slices.Sort(receivers)
+	masks := func(senders ...fabric.PortID) map[int][]int {
+		p, err := SPAMTree{}.Build(context.Background(), r, []mft.Group{{Name: "g", Receivers: receivers, Senders: senders}}, mft.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := make(map[int][]int)
+		for _, port := range p.Tables.Ports(p.Trees[0].MLID) {
+			v := int(f.Node(f.Owner(port)).GUID)
+			m[v] = append(m[v], int(f.Node(f.Owner(f.Peer(port))).GUID))
+			slices.Sort(m[v])
+		}
+		return m
+	}
+	for _, test := range []struct {
+		from int
+		want map[int][]int
+	}{
+		{5, map[int][]int{2: {1}, 1: {4}, 4: {6, 7}, 6: {4, 8, 9, 10}, 7: {4, 11}}},
+		{8, map[int][]int{4: {6, 7}, 6: {4, 8, 9, 10}, 7: {4, 11}}},
+	} {
+		if got := masks(endPort(f, node[test.from])); fmt.Sprint(got) != fmt.Sprint(test.want) {
+			t.Errorf("masks %v from %d, want %v", got, test.from, test.want)
+		}
+	}
+}
+
+// spamFabric is a random fabric of some kind. Irregular ones have parallel
+// cables.
+func spamFabric(t testing.TB, rt *rapid.T) *fabric.Fabric {
+	seed := rapid.Uint64Range(0, 1<<32).Draw(rt, "seed")
+	switch rapid.IntRange(0, 3).Draw(rt, "kind") {
+	case 0:
+		f, err := gen.Lattice(rapid.IntRange(2, 40).Draw(rt, "switches"), seed)
+		return routable(t, f, err)
+	case 1:
+		f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+		if err == nil {
+			f, err = gen.DropLinks(f, rapid.IntRange(0, 6).Draw(rt, "missing"), seed)
+		}
+		return routable(t, f, err)
+	case 2:
+		f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 4}, Wrap: []bool{true, true}, Hosts: 1})
+		return routable(t, f, err)
+	}
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	n := rapid.IntRange(2, 25).Draw(rt, "switches")
+	var b fabric.Builder
+	node := func(typ fabric.NodeType, ports int) int {
+		i, err := b.AddNode(fabric.Node{GUID: fabric.GUID(rnd.Uint64()>>1 | 1), Type: typ, NumPorts: fabric.PortNum(ports)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	used := make([]fabric.PortNum, n)
+	join := func(i, j int) {
+		used[i]++
+		p := used[i]
+		used[j]++
+		if err := b.Connect(i, p, j, used[j], fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		node(fabric.Switch, 200)
+		if i > 0 {
+			for range 1 + rnd.IntN(2) {
+				join(i, rnd.IntN(i))
+			}
+		}
+	}
+	for range rnd.IntN(2 * n) {
+		if i, j := rnd.IntN(n), rnd.IntN(n); i != j {
+			join(i, j)
+		}
+	}
+	for i := range n {
+		for range rnd.IntN(3) {
+			used[i]++
+			if err := b.Connect(i, used[i], node(fabric.CA, 1), 1, fabric.Link{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f, err := b.Build()
+	return routable(t, f, err)
+}
+
+// turns is the channel dependencies of unicast and multicast packets: by
+// channel, named by the port that it leaves, those that it waits for.
+type turns map[fabric.PortID]map[fabric.PortID]bool
+
+func (d turns) add(a, b fabric.PortID) {
+	if d[a] == nil {
+		d[a] = make(map[fabric.PortID]bool)
+	}
+	d[a][b] = true
+}
+
+// cyclic takes away channels that wait for none until none is left.
+func (d turns) cyclic() bool {
+	state := make(map[fabric.PortID]int)
+	var visit func(fabric.PortID) bool
+	visit = func(c fabric.PortID) bool {
+		if state[c] != 0 {
+			return state[c] == 1
+		}
+		state[c] = 1
+		for next := range d[c] {
+			if visit(next) {
+				return true
+			}
+		}
+		state[c] = 2
+		return false
+	}
+	for c := range d {
+		if visit(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// kinds of channels in the order that a path must have.
+const (
+	up = iota
+	downCross
+	downTree
+)
+
+// TestSPAM: tables are clean for verify; every path from every switch, followed
+// hop by hop, is up, down cross, down tree; groups are exact; no cycle of
+// dependencies of unicast and multicast.
+func TestSPAM(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		f := spamFabric(t, rt)
+		var roots []fabric.NodeID
+		if rapid.Bool().Draw(rt, "root given") {
+			roots = append(roots, fabric.NodeID(rapid.IntRange(0, f.NumSwitches()-1).Draw(rt, "root")))
+		}
+		r, err := SPAM{}.Route(context.Background(), f, lft.Options{Roots: roots})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops != 0 ||
+			v.CreditLoops.Count+v.Management.CreditLoops != 0 || v.Verdict == verify.VerdictErrors {
+			rt.Fatalf("verify: %+v", v)
+		}
+		parent := slowParents(f, r.Order)
+		waits := make(turns)
+		f.EndPorts(func(to fabric.PortID) {
+			if f.LID(to) == 0 {
+				return
+			}
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				followSPAM(rt, r, parent, s, to, waits)
+			}
+		})
+		groups := randomGroups(f, rapid.Uint64Range(0, 1<<32).Draw(rt, "groups"))
+		plan, err := SPAMTree{}.Build(context.Background(), r, groups, mft.Options{Balance: rapid.Bool().Draw(rt, "balance")})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i := range plan.Trees {
+			x := &plan.Trees[i]
+			mask := make(map[fabric.PortID]bool)
+			for _, p := range plan.Tables.Ports(x.MLID) {
+				mask[p] = true
+			}
+			for _, sender := range x.Senders {
+				exact(rt, f, mask, sender, x.Receivers, waits)
+			}
+		}
+		if waits.cyclic() {
+			rt.Fatal("unicast and multicast have a cycle of dependencies")
+		}
+	})
+}
+
+// slowParents is the parents by NodeID: the upward neighbour of the lowest rank.
+func slowParents(f *fabric.Fabric, rank []int32) []fabric.NodeID {
+	parent := make([]fabric.NodeID, f.NumSwitches())
+	for s := range parent {
+		parent[s] = fabric.NoNode
+		_, to := f.SwitchLinks(fabric.NodeID(s))
+		for _, u := range to {
+			if rank[u] < rank[s] && (parent[s] == fabric.NoNode || rank[u] < rank[parent[s]]) {
+				parent[s] = u
+			}
+		}
+	}
+	return parent
+}
+
+func followSPAM(rt *rapid.T, r *lft.Routing, parent []fabric.NodeID, from fabric.NodeID, to fabric.PortID, waits turns) {
+	f := r.Fabric
+	last, before := up, fabric.NoPort
+	for at := from; ; {
+		out := r.Tables.Row(at)[f.LID(to)]
+		if out == fabric.ManagementPort {
+			if f.PortBase(at) != to {
+				rt.Fatalf("%s: ends at port 0 of switch %d", f.PortName(to), at)
+			}
+			return
+		}
+		port := f.Port(at, out)
+		if before != fabric.NoPort {
+			waits.add(before, port)
+		}
+		before = port
+		peer := f.Peer(port)
+		if peer == to {
+			return
+		}
+		next := f.Owner(peer)
+		kind := up
+		switch {
+		case r.Order[next] < r.Order[at]:
+		case parent[next] == at:
+			kind = downTree
+		default:
+			kind = downCross
+		}
+		if kind < last {
+			rt.Fatalf("from switch %d to %s: a channel of kind %d after one of kind %d", from, f.PortName(to), kind, last)
+		}
+		last, at = kind, next
+	}
+}
+
+// exact floods a packet from sender: every receiver but the sender gets one
+// copy, nobody else gets any, no link is crossed twice.
+func exact(rt *rapid.T, f *fabric.Fabric, mask map[fabric.PortID]bool, sender fabric.PortID, receivers []fabric.PortID, waits turns) {
+	got := make(map[fabric.PortID]int)
+	crossed := make(map[fabric.PortID]bool)
+	// visit is a copy that came by port in after channel before; it says
+	// whether it came to anybody.
+	var visit func(in, before fabric.PortID) bool
+	visit = func(in, before fabric.PortID) bool {
+		s := f.Owner(in)
+		useful := false
+		for n := fabric.PortNum(0); n <= f.Node(s).NumPorts; n++ {
+			out := f.Port(s, n)
+			if out == in || !mask[out] {
+				continue
+			}
+			if n == 0 {
+				got[out]++
+				useful = true
+				continue
+			}
+			if crossed[out] {
+				rt.Fatalf("from %s: a second copy leaves %s", f.PortName(sender), f.PortName(out))
+			}
+			crossed[out] = true
+			if before != fabric.NoPort {
+				waits.add(before, out)
+			}
+			peer := f.Peer(out)
+			if !f.IsSwitch(f.Owner(peer)) {
+				got[peer]++
+				useful = true
+			} else if visit(peer, out) {
+				useful = true
+			} else {
+				rt.Fatalf("from %s: the copy that leaves %s comes to nobody", f.PortName(sender), f.PortName(out))
+			}
+		}
+		return useful
+	}
+	if f.IsSwitch(f.Owner(sender)) {
+		visit(sender, fabric.NoPort)
+	} else {
+		visit(f.Peer(sender), fabric.NoPort)
+	}
+	want := 0
+	for _, p := range receivers {
+		if p == sender {
+			continue
+		}
+		want++
+		if got[p] != 1 {
+			rt.Fatalf("from %s: %d copies to %s", f.PortName(sender), got[p], f.PortName(p))
+		}
+	}
+	if len(got) != want {
+		rt.Fatalf("from %s: copies to %d ports, want %d", f.PortName(sender), len(got), want)
+	}
+}
+
+// randomGroups has members among all end ports, switches included; some groups
+// have one receiver, or senders that do not receive.
+func randomGroups(f *fabric.Fabric, seed uint64) []mft.Group {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	var ends []fabric.PortID
+	f.EndPorts(func(p fabric.PortID) {
+		if f.LID(p) != 0 {
+			ends = append(ends, p)
+		}
+	})
+	some := func(n int) []fabric.PortID {
+		rnd.Shuffle(len(ends), func(i, j int) { ends[i], ends[j] = ends[j], ends[i] })
+		list := slices.Clone(ends[:min(n, len(ends))])
+		slices.Sort(list)
+		return list
+	}
+	groups := make([]mft.Group, 6)
+	for i := range groups {
+		groups[i] = mft.Group{Name: fmt.Sprint(i), Receivers: some(1 + rnd.IntN(8)), Senders: some(1 + rnd.IntN(4))}
+	}
+	return groups
+}
+
+// TestSPAMSame: the same tables on one CPU as on several.
+func TestSPAMSame(t *testing.T) {
+	f, err := gen.Lattice(60, 3)
+	f = routable(t, f, err)
+	rows := func() [][]fabric.PortNum {
+		r, err := SPAM{}.Route(context.Background(), f, lft.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows [][]fabric.PortNum
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			rows = append(rows, r.Tables.Row(s))
+		}
+		return rows
+	}
+	many := rows()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if one := rows(); !slices.EqualFunc(one, many, slices.Equal) {
+		t.Error("tables differ with the number of CPUs")
+	}
+}
+
+// TestSPAMRefuses: a routing without an order, a group across two islands, a
+// path that is too long.
+func TestSPAMRefuses(t *testing.T) {
+	var b fabric.Builder
+	for i := range 2 {
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	f = routable(t, f, err)
+	group := []mft.Group{{Name: "g", Receivers: []fabric.PortID{f.PortBase(0), f.PortBase(1)}, Senders: []fabric.PortID{f.PortBase(0)}}}
+	for _, order := range [][]int32{nil, {0, 1}} {
+		_, err := SPAMTree{}.Build(context.Background(), &lft.Routing{Engine: "e", Fabric: f, Order: order}, group, mft.Options{})
+		var refused *mft.RefusedError
+		if !errors.As(err, &refused) || refused.Group != "g" {
+			t.Errorf("order %v: error %v, want a RefusedError", order, err)
+		}
+	}
+	for _, order := range [][]int32{{0}, {0, 0}, {1, 2}, {-1, 0}} {
+		plan, err := SPAMTree{}.Build(context.Background(), &lft.Routing{Engine: "e", Fabric: f, Order: order}, group, mft.Options{})
+		if err == nil || plan != nil {
+			t.Errorf("order %v: no error", order)
+		}
+	}
+	long, err := mesh.Generate(mesh.Spec{Dims: []int{600}, Wrap: []bool{false}, Hosts: 1})
+	long = routable(t, long, err)
+	var domain *lft.DomainError
+	if _, err := (SPAM{}).Route(context.Background(), long, lft.Options{}); !errors.As(err, &domain) {
+		t.Errorf("error %v, want a DomainError", err)
+	}
+}
+
+// TestSPAMLength says how much longer paths are than with updn, with -v, and
+// wants none longer where the order lets all paths between leaves be minimal.
+func TestSPAMLength(t *testing.T) {
+	made := func(f *fabric.Fabric, err error) *fabric.Fabric { return routable(t, f, err) }
+	for _, test := range []struct {
+		name    string
+		f       *fabric.Fabric
+		minimal bool // wanted
+	}{
+		{"fat tree, radix 8", made(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})), true},
+		{"fat tree, radix 8, 3 levels", made(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})), true},
+		{"lattice of 128", made(gen.Lattice(128, 1)), false},
+		{"irregular, 64", made(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 4, Hosts: 128, Seed: 1})), false},
+		{"torus 6x6", made(mesh.Generate(mesh.Spec{Dims: []int{6, 6}, Wrap: []bool{true, true}, Hosts: 1})), false},
+	} {
+		for _, e := range []lft.Engine{SPAM{}, Engine{}} {
+			r, err := e.Route(context.Background(), test.f, lft.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := verify.Check(context.Background(), test.f, r.Tables, verify.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switches, pairs := int64(0), int64(0)
+			for n, count := range v.Unicast.HopHistogram {
+				switches += int64(n) * count
+				pairs += count
+			}
+			t.Logf("%s, %s: %.3f switches on average, at most %d, %.1f%% of pairs longer than minimal, at most %d routes on a link",
+				test.name, e.Name(), float64(switches)/float64(pairs), v.Unicast.MaxHops, 100*float64(v.Unicast.NonMinimal)/float64(pairs), v.Balance.MaxRoutes)
+			if test.minimal && v.Unicast.NonMinimal > 0 {
+				t.Errorf("%s, %s: %d pairs longer than minimal", test.name, e.Name(), v.Unicast.NonMinimal)
+			}
+		}
+	}
+}

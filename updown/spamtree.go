@@ -1,0 +1,215 @@
+package updown
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// SPAMTree gives each group one MLID, for all its senders: the part of SPAM's
+// spanning tree that joins its members. The tree follows from the order in
+// lft.Routing.Order (see SPAM), which routings of updn have, too.
+//
+// In the paper a packet goes to the least common ancestor of its receivers by
+// any allowed way and only then down the tree. On InfiniBand a mask is for all
+// arrival ports, so a packet keeps to the tree from its sender on: at each
+// switch it climbs further as long as there are receivers elsewhere, and goes
+// down to those below, never above the least common ancestor of all members. A
+// mask has a port only when there are receivers behind it. A part of a tree has
+// one way between any two switches, so that every sender reaches every
+// receiver once, and nobody else.
+//
+// Copies go up, then down, by the order of the routing: with its unicast paths
+// they make no cycle of channel dependencies on one VL.
+//
+// Where several cables join a switch to its parent, a group uses the one with
+// the lowest port number of the switch; with Options.Balance groups take turns.
+type SPAMTree struct{}
+
+// Name is "spam".
+func (SPAMTree) Name() string { return "spam" }
+
+// Build takes O(channels) once, and for each group O(members x depth of the
+// tree), with a sort of the switches on the way.
+func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
+	named, err := mft.AssignIDs(groups, opt)
+	if err != nil {
+		return nil, err
+	}
+	if r.Order == nil && len(groups) > 0 {
+		return nil, &mft.RefusedError{Scheme: s.Name(), Group: groups[0].Name, Reason: "routing " + r.Engine + " has no up*/down* order",
+			Suggest: []string{mft.UnionMerge{}.Name()}}
+	}
+	plan := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
+	if len(groups) == 0 {
+		return plan, nil
+	}
+	order, err := orderOf(r)
+	if err != nil {
+		return nil, err
+	}
+	x := newSpamSubtree(r.Fabric, order)
+	masks := make([][]fabric.PortID, len(groups))
+	for i := range named {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		g := &named[i]
+		cable := 0
+		if opt.Balance {
+			cable = i
+		}
+		if masks[i], err = x.masks(g, cable); err != nil {
+			return nil, err
+		}
+		plan.Trees = append(plan.Trees, mft.Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
+			Senders: g.Senders, Receivers: g.Receivers, SL: g.SL, Scheme: s.Name()})
+	}
+	slices.SortFunc(plan.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	for i := range plan.Trees {
+		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
+	}
+	return plan, nil
+}
+
+// orderOf is the Order with the ranks of the routing. Its error says that they
+// are not those of a strict order.
+func orderOf(r *lft.Routing) (*Order, error) {
+	n := r.Fabric.NumSwitches()
+	if len(r.Order) != n {
+		return nil, fmt.Errorf("an up*/down* order of %d switches, the fabric has %d", len(r.Order), n)
+	}
+	o := &Order{Rank: r.Order, Switch: make([]fabric.NodeID, n)}
+	for i := range o.Switch {
+		o.Switch[i] = fabric.NoNode
+	}
+	for s, rank := range r.Order {
+		if rank < 0 || int(rank) >= n || o.Switch[rank] != fabric.NoNode {
+			return nil, fmt.Errorf("an up*/down* order with rank %d; want each of 0 to %d once", rank, n-1)
+		}
+		o.Switch[rank] = fabric.NodeID(s)
+	}
+	return o, nil
+}
+
+// spamSubtree finds the parts of the spanning tree that join groups. It knows
+// switches by rank.
+type spamSubtree struct {
+	f         *fabric.Fabric
+	order     *Order
+	d         *directions
+	parent    []int32
+	members   []int32 // by rank: of the group in the switch's subtree
+	receivers []int32 // likewise
+	touched   []int32 // ranks of switches with members in their subtrees
+	seen      []bool  // by rank: in touched
+}
+
+func newSpamSubtree(f *fabric.Fabric, order *Order) *spamSubtree {
+	n := len(order.Switch)
+	d := newDirections(f, order)
+	return &spamSubtree{f: f, order: order, d: d, parent: d.parents(), members: make([]int32, n), receivers: make([]int32, n), seen: make([]bool, n)}
+}
+
+// masks is the ports in the masks of g, ascending; cable says which of several
+// cables to a parent it uses, modulo their number.
+func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
+	for _, r := range x.touched {
+		x.members[r], x.receivers[r], x.seen[r] = 0, 0, false
+	}
+	x.touched = x.touched[:0]
+	ports := make([]fabric.PortID, 0, len(g.Receivers))
+	for _, p := range g.Receivers {
+		at, err := x.add(g, p)
+		if err != nil {
+			return nil, err
+		}
+		x.receivers[x.order.Rank[x.f.Owner(at)]]++
+		ports = append(ports, at)
+	}
+	for _, p := range g.Senders {
+		if _, err := x.add(g, p); err != nil {
+			return nil, err
+		}
+	}
+	for i := 0; i < len(x.touched); i++ {
+		if u := x.parent[x.touched[i]]; u != noParent {
+			x.touch(u)
+		}
+	}
+	slices.Sort(x.touched)
+	all, wanted := int32(len(g.Receivers)+len(g.Senders)), int32(len(g.Receivers))
+	for i := len(x.touched) - 1; i >= 0; i-- { // children before their parents
+		v := x.touched[i]
+		if x.members[v] == all {
+			break // the least common ancestor; what comes now is above it
+		}
+		u := x.parent[v]
+		if u == noParent {
+			return nil, &mft.RefusedError{Scheme: SPAMTree{}.Name(), Group: g.Name,
+				Reason: fmt.Sprintf("no cables join %q, which is above some of its members, to the others", x.f.Node(x.order.Switch[v]).Description)}
+		}
+		x.members[u] += x.members[v]
+		x.receivers[u] += x.receivers[v]
+		up := x.cable(v, cable)
+		if x.receivers[v] < wanted {
+			ports = append(ports, up)
+		}
+		if x.receivers[v] > 0 {
+			ports = append(ports, x.f.Peer(up))
+		}
+	}
+	slices.Sort(ports)
+	return ports, nil
+}
+
+// add counts member p at its switch, and is the switch's port to it.
+func (x *spamSubtree) add(g *mft.Group, p fabric.PortID) (fabric.PortID, error) {
+	at := p
+	if !x.f.IsSwitch(x.f.Owner(p)) {
+		at = x.f.Peer(p)
+	}
+	if at == fabric.NoPort || !x.f.IsSwitch(x.f.Owner(at)) {
+		return 0, &mft.RefusedError{Scheme: SPAMTree{}.Name(), Group: g.Name, Reason: fmt.Sprintf("member %s has no cable to a switch", x.f.PortName(p))}
+	}
+	r := x.order.Rank[x.f.Owner(at)]
+	x.touch(r)
+	x.members[r]++
+	return at, nil
+}
+
+func (x *spamSubtree) touch(r int32) {
+	if !x.seen[r] {
+		x.seen[r] = true
+		x.touched = append(x.touched, r)
+	}
+}
+
+// cable is the port of the switch with rank v to its parent, the one that turn
+// falls on when there are several.
+func (x *spamSubtree) cable(v int32, turn int) fabric.PortID {
+	to, port := x.d.up.of(v)
+	n := 0
+	for _, u := range to {
+		if u == x.parent[v] {
+			n++
+		}
+	}
+	turn %= n
+	for i, u := range to {
+		if u == x.parent[v] {
+			if turn == 0 {
+				return port[i]
+			}
+			turn--
+		}
+	}
+	panic("updown: a switch without a cable to its parent")
+}
+
+var _ mft.Scheme = SPAMTree{}
