@@ -23,6 +23,7 @@ fabric/topology       sminterface/dump
 lft                   updown
 mesh                  updown
 mft                   mesh
+mft/groupfile         mesh
 updown                sim
 myrinet               mesh
 minnet                mesh

@@ -24,9 +24,9 @@
 // In quotes, 0x and at most 16 hexadecimal digits are a GUID too, and decimal
 // digits are a description.
 //
-// Of YAML, this is read: mappings and lists, in block and in flow form; plain
-// and quoted scalars on one line; comments; anchors and aliases; one document.
-// The rest of it is an error that says what to write instead.
+// A file has at most 64 MiB and one document. Aliases may repeat what an anchor
+// names. Tags, merge keys and text in blocks (| and >) are errors that say what
+// to write instead.
 package groupfile
 
 import (
@@ -158,10 +158,10 @@ func oneOf(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// places are offsets of values of a group.
-type places struct{ mgid, mlid int }
+// marks are offsets of values of a group.
+type marks struct{ mgid, mlid int }
 
-func (p *parser) group(n *node) (g mft.Group, at places, isShared bool, err error) {
+func (p *parser) group(n *node) (g mft.Group, at marks, isShared bool, err error) {
 	if n.kind != mapping {
 		return g, at, false, failAt(n.at, "%s for a group; want name: and receivers:", n.kind)
 	}

@@ -1,6 +1,7 @@
 package groupfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -115,7 +116,7 @@ var cases = []struct{ name, text, want string }{
 {"name":"b","mgid":"ff12:a01d::3","mlid":49154,"senders":[1],"receivers":[],"scheme":"comb","shared_mlid":true}
 ]
 `, "\"a\" ff12:a01d::1 0xc001 SL 2: h0/1 h1/1 from h0/1\n\"a\" ff12:a01d::2 0xc002: h3/1 from\n\"b\" ff12:a01d::3 0xc002: from leaf 0/0\n"},
-	{"unquoted", "groups:\n- name: a: b\n", "in:2:9: a second key in one line; want each in a line of its own, or the value in quotes\n    - name: a: b"},
+	{"unquoted", "groups:\n- name: a: b\n", "in:2: mapping values are not allowed in this context; want each key in a line of its own, or text with a colon and a blank in quotes\n    - name: a: b"},
 	{"plain text", "groups:\n- name: all - it's \"so\"#1, [x] {y} # more\n  receivers: [h0]\n", "\"all - it's \\\"so\\\"#1, [x] {y}\": h0/1\n"},
 	{"plain text of several words in a list", "groups:\n- {name: a b, receivers: [leaf 0, leaf 1,]}\n", "\"a b\": leaf 0/0 leaf 1/0\n"},
 	{"colons in plain text", "groups:\n- {name: 'it''s', mgid: ff12::1, receivers: [re:^h0]}\n- {name: b, mgid: ff12:1b3e:0:0:0:0:0:2, receivers: [re::|h1]}\n",
@@ -156,9 +157,9 @@ var cases = []struct{ name, text, want string }{
 	{"empty senders", "groups:\n- name: a\n  receivers: [h0]\n  senders: []\n", "in:4:11: no senders; want at least one, and for senders that are all receivers no line at all\n      senders: []"},
 	{"no list of receivers", "groups:\n- name: a\n  receivers: h0\n", "in:3:13: a value for receivers; want a list, such as [0x0000000000100001, \"host 0,1\"]\n      receivers: h0"},
 	{"a list in the list", "groups: [{name: a, receivers: [[h0]]}]", "in:1:31: a list for an end port; want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID\n    groups: [{name: a, receivers: [[h0]]}]"},
-	{"nothing in the list", "groups:\n- name: a\n  receivers:\n  -\n", "in:4:2: nothing for an end port; want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID\n      -"},
+	{"nothing in the list", "groups:\n- name: a\n  receivers:\n  -\n", "in:4:3: nothing for an end port; want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID\n      -"},
 	{"bad MGID", "groups:\n- name: a\n  mgid: fe80::1\n", "in:3:8: MGID fe80::1 is not multicast; want one that begins with ff, like ff12:a01d::1\n      mgid: fe80::1"},
-	{"MGID that ends with colons", "groups:\n- name: a\n  mgid: ff12::\n", "in:3:13: a second key in one line; want each in a line of its own, or the value in quotes\n      mgid: ff12::"},
+	{"MGID that ends with colons", "groups:\n- name: a\n  mgid: ff12::\n", "in:3: mapping values are not allowed in this context; want each key in a line of its own, or text with a colon and a blank in quotes\n      mgid: ff12::"},
 	{"MLID too low", "groups:\n- name: a\n  mlid: 0xbfff\n", "in:3:8: MLID 0xbfff, want 0xc000 to 0xfffe\n      mlid: 0xbfff"},
 	{"MLID too high", "groups:\n- name: a\n  mlid: 65535\n", "in:3:8: MLID 65535, want 0xc000 to 0xfffe\n      mlid: 65535"},
 	{"MLID of more bits", "groups:\n- name: a\n  mlid: 0x1c001\n", "in:3:8: MLID 0x1c001, want 0xc000 to 0xfffe\n      mlid: 0x1c001"},
@@ -187,35 +188,50 @@ var cases = []struct{ name, text, want string }{
 	{"no match", "groups: [{name: a, receivers: ['re:^h0x']}]", "in:1:31: no node with a cable has a description that matches \"^h0x\"; want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID\n    groups: [{name: a, receivers: ['re:^h0x']}]"},
 	{"bad expression", "groups: [{name: a, receivers: ['re:h[']}]", "in:1:31: error parsing regexp: missing closing ]: `[`\n    groups: [{name: a, receivers: ['re:h[']}]"},
 
-	{"tab", "groups:\n\t- name: a\n", "in:2: a tab in the indentation; want blanks\n    \t- name: a"},
-	{"deeper line", "groups:\n- name: a\n   sl: 1\n", "in:3:3: this line is indented more than the ones above; want it in column 2, or text over several lines in one\n       sl: 1"},
-	{"less deep", "groups:\n  - name: a\n - name: b\n", "in:3:1: this line is indented more than the ones above; want it in column 0, or text over several lines in one\n     - name: b"},
-	{"text after the end", "  groups: []\nx: y\n", "in:2: text after the end; is it indented like the lines above?\n    x: y"},
+	{"tab", "groups:\n\t- name: a\n", "in:2: found character that cannot start any token; want text that begins with it in quotes, and blanks instead of tabs\n    \t- name: a"},
+	{"deeper line", "groups:\n- name: a\n   sl: 1\n", "in:3: mapping values are not allowed in this context; want each key in a line of its own, or text with a colon and a blank in quotes\n       sl: 1"},
+	{"less deep", "groups:\n  - name: a\n - name: b\n", "in:3: in this line or just before, in what begins in line 1: did not find expected key; want a key and a colon, such as name: all, in the column of the keys above\n     - name: b"},
+	{"text after the end", "  groups: []\nx: y\n", "in:2: did not find expected <document start>; want the text indented like the lines above, and one document\n    x: y"},
 	{"text over lines", "groups:\n- name: |\n    a\n", "in:2:8: text over several lines is not read here; want it in one line, in quotes\n    - name: |"},
 	{"tag", "groups:\n- name: !!str a\n", "in:2:8: YAML tags are not read here; want text that begins with ! in quotes\n    - name: !!str a"},
-	{"directive", "%YAML 1.2\n---\ngroups: []\n", "in:1: YAML directives are not read here; leave this line out\n    %YAML 1.2"},
+	{"directive", "%YAML 1.2\n---\ngroups: []\n", "in:1: found incompatible YAML document; want this line left out\n    %YAML 1.2"},
 	{"two documents", "groups: []\n---\ngroups: []\n", "in:2: a second document; want one file for each\n    ---"},
-	{"question mark", "? groups\n: []\n", "in:1: no value begins with ?; want it in quotes\n    ? groups"},
-	{"dash in a list", "groups: [- a]\n", "in:1:9: no value begins with - and a blank here; want it in quotes, or a list in lines of their own\n    groups: [- a]"},
+	{"question mark", "? groups\n: []\n", ""},
+	{"dash in a list", "groups: [- a]\n", "in:1: did not find expected node content; want a value\n    groups: [- a]"},
 	{"key that is a list", "[a]: b\n", "in:1: a key that is a list; want a name\n    [a]: b"},
 	{"no anchor", "groups: *a\n", "in:1:8: no anchor &a before this alias; want text that begins with * in quotes\n    groups: *a"},
 	{"anchor without a value", "groups: [{name: a, receivers: [h0]}]\nx: &b\n", "in:2: unknown key \"x\"; want groups\n    x: &b"},
-	{"anchor's name", "groups: &a.b []\n", "in:1:8: an anchor without a name; want &name, of letters, digits, - and _, or the text in quotes\n    groups: &a.b []"},
-	{"colon in braces", "groups: [{name\n:a}]\n", "in:2: want a blank after this colon\n    :a}]"},
-	{"anchor in itself", "groups: &a\n- *a\n", "in:2:2: no anchor &a before this alias; want text that begins with * in quotes\n    - *a"},
-	{"quote", "groups:\n- name: \"a\n", "in:2:8: no \" ends this text in its line\n    - name: \"a"},
-	{"single quote", "groups:\n- name: 'a''\n", "in:2:8: no ' ends this text in its line\n    - name: 'a''"},
-	{"escape", "groups:\n- name: \"\\q\"\n", "in:2:9: no such escape; want \\\\ for a backslash, or the text in single quotes\n    - name: \"\\q\""},
-	{"text after quotes", "groups:\n- name: \"a\" b\n", "in:2:12: text after a value; want it in quotes, or in a line of its own\n    - name: \"a\" b"},
-	{"bracket", "groups: [\n", "in:1:8: no ] for this [\n    groups: ["},
-	{"brace", "groups: [{name: a]\n", "in:1:17: want , or }\n    groups: [{name: a]"},
-	{"no comma", "groups: [{name: a\nsl: 1}]\n", "in:2: want , or }\n    sl: 1}]"},
-	{"cut short", "{\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h", "in:1:46: no \" ends this text in its line\n    {\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h"},
-	{"key in a list", "groups: [a: b]\n", "in:1:10: a key in a list; want the text in quotes, or {} around key and value\n    groups: [a: b]"},
+	{"anchor's name", "groups: &a.b []\n", "in:1: did not find expected alphabetic or numeric character; want & or * and a name of letters, digits, - and _, or the text in quotes\n    groups: &a.b []"},
+	{"colon in braces", "groups: [{name\n:a}]\n", "in:1:10: unknown key \"name :a\"; want name, mgid, mlid, receivers, senders or sl\n    groups: [{name"},
+	{"anchor in itself", "groups: &a\n- *a\n", "in:2:2: no anchor &a before this alias, which is in its value; want the value written out\n    - *a"},
+	{"quote", "groups:\n- name: \"a\n", "in:2: found unexpected end of stream; want a quote that ends this text\n    - name: \"a"},
+	{"single quote", "groups:\n- name: 'a''\n", "in:2: found unexpected end of stream; want a quote that ends this text\n    - name: 'a''"},
+	{"escape", "groups:\n- name: \"\\q\"\n", "in:2: found unknown escape character; want \\\\ for a backslash, or the text in single quotes\n    - name: \"\\q\""},
+	{"text after quotes", "groups:\n- name: \"a\" b\n", "in:2: did not find expected key; want a key and a colon, such as name: all, in the column of the keys above\n    - name: \"a\" b"},
+	{"bracket", "groups: [\n", "in:1: did not find expected node content; want a value\n    groups: ["},
+	{"brace", "groups: [{name: a]\n", "in:1: did not find expected ',' or '}'; want , or }\n    groups: [{name: a]"},
+	{"no comma", "groups: [{name: a\nsl: 1}]\n", "in:2: in this line or just before, in what begins in line 1: did not find expected ',' or '}'; want , or }\n    sl: 1}]"},
+	{"cut short", "{\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h", "in:1: found unexpected end of stream; want a quote that ends this text\n    {\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h"},
+	{"key in a list", "groups: [a: b]\n", "in:1:9: unknown key \"a\"; want name, mgid, mlid, receivers, senders or sl\n    groups: [a: b]"},
 	{"not UTF-8", "groups:\n- name: \xff\n", "in:2:8: a byte that is not UTF-8\n    - name: \xff"},
 	{"control character", "groups:\n- name: \x00\n", "in:2:8: a control character\n    - name: \x00"},
-	{"too deep", "groups: [[[[[[[[[[", "in:1:15: values are nested too deep; want groups: with a list of mappings\n    groups: [[[[[[[[[["},
-	{"a dash after a key", "groups: - name: a\n", "in:1:8: a list begins in the line after the key\n    groups: - name: a"},
+	{"too deep", "groups: [[[[[[[[[[]]]]]]]]]]", "in:1:15: values are nested too deep; want groups: with a list of mappings\n    groups: [[[[[[[[[[]]]]]]]]]]"},
+	{"too deep, in JSON", "[[[[[[[[[[]]]]]]]]]]", "in:1:8: values are nested too deep; want groups: with a list of mappings\n    [[[[[[[[[[]]]]]]]]]]"},
+	{"merge key", "groups:\n- &a {name: a, receivers: [h0]}\n- <<: *a\n  name: b\n", "in:3:2: merge keys are not read here; want all keys of the group written out\n    - <<: *a"},
+	{"tag after an anchor", "groups:\n- name: &a !x b\n", "in:2:8: YAML tags are not read here; want text that begins with ! in quotes\n    - name: &a !x b"},
+	{"tag without a name", "groups:\n- name: ! 17\n", "in:2:8: YAML tags are not read here; want text that begins with ! in quotes\n    - name: ! 17"},
+	{"line separator", "groups:\n- name: a\u2028b\n", "in:2:9: the character U+2028; want it as \"\\u2028\", in double quotes\n    - name: a\u2028b"},
+	{"carriage return", "groups:\n- name: a\rb\n", "in:2:9: a carriage return within a line; want lines that end with LF or CR LF\n    - name: a\rb"},
+	{"escapes of YAML", "groups:\n- name: \"\\x41\\u2028\\U0001F600\\e\"\n  receivers: [h0]\n", "\"A\\u2028😀\\x1b\": h0/1\n"},
+	{"DEL in JSON", "[{\"name\": \"\x7f\u0085\u2028\ufffd\\uFFFD\", \"receivers\": [3]}]", "\"\\x7f\\u0085\\u2028��\": h0/1\n"},
+	{"half a surrogate pair", "[{\"name\": \"\\ud83d\", \"receivers\": [3]}]", "in:1:10: half of a surrogate pair\n    [{\"name\": \"\\ud83d\", \"receivers\": [3]}]"},
+	{"numbers of JSON", "[{\"name\": 1e3, \"receivers\": [3], \"mlid\": 4.9153e4}]", "in:1:41: MLID 4.9153e4, want 0xc000 to 0xfffe\n    [{\"name\": 1e3, \"receivers\": [3], \"mlid\": 4.9153e4}]"},
+	{"no such anchor, in a long file", "groups:\n# *b\n- name: a\n  receivers: [h0,\n    *b]\n- name: c\n", "in:5:4: no anchor &b before this alias; want text that begins with * in quotes\n        *b]"},
+	{"columns are bytes", "groups: [{name: é😀, receivers: [xé, zz]}]", "in:1:36: no node has the description \"xé\"; want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID\n    groups: [{name: é😀, receivers: [xé, zz]}]"},
+	{"columns after a BOM", "\ufeffgroups: [{name: a, receivers: [xyz]}]", "in:1:34: no node has the description \"xyz\"; want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID\n    \ufeffgroups: [{name: a, receivers: [xyz]}]"},
+	{"second document broken", "groups: []\n---\n[", "in:3: did not find expected node content; want a value\n    ["},
+	{"dedent in the middle", "groups:\n  - name: a\n    receivers: [h0]\n  - name: b\n    receivers: [h0]\n   - name: c\n", "in:6: in this line or just before, in what begins in line 2: did not find expected '-' indicator; want - and a blank, in the column of those above\n       - name: c"},
+	{"a dash after a key", "groups: - name: a\n", "in:1: block sequence entries are not allowed in this context; want a list in the lines after its key\n    groups: - name: a"},
 }
 
 func TestParse(t *testing.T) {
@@ -315,16 +331,38 @@ func TestWritten(t *testing.T) {
 	})
 }
 
-// TestHostile: text that makes other readers slow.
+// aliases is a group whose receivers would be 2 to the n, were they written out.
+func aliases(n int) string {
+	text := []byte("groups:\n- name: a\n  senders: &a0 [h0, h0]\n- name: b\n  receivers:\n")
+	for i := range n {
+		text = fmt.Appendf(text, "  - &a%d [*a%d, *a%d]\n", i+1, i, i)
+	}
+	return string(text)
+}
+
+// TestSize: what is beyond the largest size is not read.
+func TestSize(t *testing.T) {
+	f := small(t)
+	text := append([]byte(`[{"name":"a","receivers":["h0"]}]`), bytes.Repeat([]byte(" "), maxSize)...)[:maxSize]
+	if groups, err := Parse("in", text, f); err != nil || len(groups) != 1 {
+		t.Errorf("%v, %v", groups, err)
+	}
+	if groups, err := Parse("in", append(text, ' '), f); err == nil || groups != nil || !strings.HasPrefix(err.Error(), "in:1: a file of 67108865 bytes; want at most 67108864") {
+		t.Errorf("%v, %.100v", groups, err)
+	}
+}
+
+// TestHostile: text that makes readers of YAML slow.
 func TestHostile(t *testing.T) {
 	f := small(t)
-	const n = 200000
+	const n = 100000
 	for name, text := range map[string]string{
 		"brackets": strings.Repeat("[", n), "dashes": strings.Repeat("- ", n), "braces": strings.Repeat("{a: ", n), "anchors": strings.Repeat("&a ", n),
 		"lines": strings.Repeat("a:\n", n), "indentation": strings.Repeat(" ", n) + "a", "long list": "groups: [{name: a, receivers: [" + strings.Repeat("h0,\n", n) + "]}]",
 		"long line": "groups: [{name: a, receivers: [" + strings.Repeat("h0,", n) + "]}]", "anchors of anchors": "groups: " + strings.Repeat("&a\n", n),
 		"questions": strings.Repeat("? ", n), "comments": strings.Repeat("#\n", n), "expressions": "groups: [{name: a, receivers: [" + strings.Repeat("'re:.',", n) + "]}]",
-		"aliases": "a: &a [x]\n" + strings.Repeat("b: [*a, *a, *a, *a]\n", n/10), "groups": "groups:\n" + strings.Repeat("- {name: a, receivers: [h0]}\n", n/10),
+		"aliases of aliases": aliases(n / 100), "flow comments": "groups: [" + strings.Repeat("a, #\n", n) + "]", "comments of items": strings.Repeat("- a #x\n# y\n\n", n/4),
+		"deep list": strings.Repeat("[", 9000) + strings.Repeat("a,", n), "aliases": "a: &a [x]\n" + strings.Repeat("b: [*a, *a, *a, *a]\n", n/10), "groups": "groups:\n" + strings.Repeat("- {name: a, receivers: [h0]}\n", n/10),
 	} {
 		start := time.Now()
 		groups, err := Parse("in", []byte(text), f)
@@ -406,23 +444,35 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// BenchmarkParse reads 1,000 groups of 64 ports.
+// BenchmarkParse reads groups of 64 ports.
 func BenchmarkParse(b *testing.B) {
 	f := small(b)
-	var text strings.Builder
-	text.WriteString("groups:\n")
-	for g := range 1000 {
-		fmt.Fprintf(&text, "  - name: group %d\n    receivers:\n", g)
-		for i := range 64 {
-			fmt.Fprintf(&text, "      - 0x%016x\n", 0x101+i%4*0x10)
+	for _, n := range []int{1000, 10000} {
+		var block, written strings.Builder
+		block.WriteString("groups:\n")
+		for g := range n {
+			fmt.Fprintf(&block, "  - name: group %d\n    receivers:\n", g)
+			fmt.Fprintf(&written, "%c\n{\"name\":\"group %d\",\"receivers\":[3", "[,"[min(g, 1)], g)
+			for i := range 64 {
+				fmt.Fprintf(&block, "      - 0x%016x\n", 0x101+i%4*0x10)
+				if i > 0 {
+					fmt.Fprintf(&written, ",%d", 3+i%3)
+				}
+			}
+			written.WriteString("]}")
 		}
-	}
-	data := []byte(text.String())
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Parse("in", data, f); err != nil {
-			b.Fatal(err)
+		written.WriteString("]\n")
+		for _, c := range []struct{ name, text string }{{"YAML", block.String()}, {"JSON", written.String()}} {
+			b.Run(fmt.Sprintf("%s/groups=%d", c.name, n), func(b *testing.B) {
+				data := []byte(c.text)
+				b.SetBytes(int64(len(data)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if groups, err := Parse("in", data, f); err != nil || len(groups) != n {
+						b.Fatal(len(groups), err)
+					}
+				}
+			})
 		}
 	}
 }

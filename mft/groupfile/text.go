@@ -2,9 +2,16 @@ package groupfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -29,9 +36,15 @@ type node struct {
 	items  []*node // of a list; of a mapping, key and value in turn
 }
 
-// maxDepth is how deep values may be nested. A file of groups needs four: the
-// file, the list of groups, a group, the list of its receivers.
-const maxDepth = 8
+const (
+	// maxDepth is how deep values may be nested. A file of groups needs four:
+	// the file, the list of groups, a group, the list of its receivers.
+	maxDepth = 8
+
+	// maxSize is how many bytes a file may have. 10,000 groups of 64 ports are
+	// 17 MB when each port has a line of its own.
+	maxSize = 64 << 20
+)
 
 // textError is an error at an offset of the file.
 type textError struct {
@@ -45,17 +58,7 @@ func failAt(at int, format string, args ...any) error {
 	return &textError{at, fmt.Errorf(format, args...)}
 }
 
-// reader reads the YAML that files of groups are written in, of which JSON is
-// a part: mappings and lists in block and in flow form, plain scalars on one
-// line, quoted scalars on one line, comments, anchors and aliases. All else is
-// an error that says how to write it instead. Reading takes time in proportion
-// to the text, whatever it is.
-type reader struct {
-	data    []byte
-	at      int
-	inFlow  int // how many brackets are open
-	anchors map[string]*node
-}
+var errDepth = errors.New("values are nested too deep; want groups: with a list of mappings")
 
 // position is the line of an offset, from 1, its column, from 0 and in bytes,
 // and the line itself without its end.
@@ -70,16 +73,6 @@ func position(data []byte, at int) (line, column int, text string) {
 	return bytes.Count(data[:start], []byte("\n")) + 1, at - start, string(rest[:min(len(rest), 256)])
 }
 
-// parseText reads a file. It returns nil for one without a value.
-func parseText(name string, data []byte) (*node, error) {
-	r := &reader{data: data, anchors: make(map[string]*node)}
-	root, err := r.document()
-	if err != nil {
-		return nil, locate(name, data, err)
-	}
-	return root, nil
-}
-
 // locate makes a *fabric.ParseError of a textError.
 func locate(name string, data []byte, err error) error {
 	var t *textError
@@ -90,546 +83,340 @@ func locate(name string, data []byte, err error) error {
 	return &fabric.ParseError{File: name, Line: line, Column: column, Text: text, Err: t.err}
 }
 
-func (r *reader) document() (*node, error) {
-	r.at = len(r.data) - len(bytes.TrimPrefix(r.data, []byte("\ufeff")))
-	for i := r.at; i < len(r.data); {
-		c, size := utf8.DecodeRune(r.data[i:])
-		if c == utf8.RuneError && size == 1 {
-			return nil, failAt(i, "a byte that is not UTF-8")
+// parseText reads a file. It returns nil for one without a value. What is JSON
+// is read as such, since YAML knows neither its surrogate pairs nor a DEL in
+// quotes.
+func parseText(name string, data []byte) (*node, error) {
+	read := readYAML
+	isJSON := len(data) <= maxSize && json.Valid(data)
+	if isJSON {
+		read = readJSON
+	}
+	err := checkText(data, isJSON)
+	if err == nil {
+		var root *node
+		if root, err = read(data); err == nil {
+			return root, nil
 		}
-		if c < ' ' && c != '\t' && c != '\n' && c != '\r' {
-			return nil, failAt(i, "a control character")
+	}
+	return nil, locate(name, data, err)
+}
+
+// checkText wants at most maxSize bytes, of UTF-8, without characters that the
+// format does not have. In YAML, it wants no line to end with anything but LF or
+// CR LF either: YAML 1.1 counts lines at four more places than editors do.
+func checkText(data []byte, isJSON bool) error {
+	if len(data) > maxSize {
+		return failAt(0, "a file of %d bytes; want at most %d", len(data), maxSize)
+	}
+	for i := 0; i < len(data); {
+		c, size := rune(data[i]), 1
+		if c >= utf8.RuneSelf {
+			c, size = utf8.DecodeRune(data[i:])
+		}
+		switch {
+		case c == utf8.RuneError && size == 1:
+			return failAt(i, "a byte that is not UTF-8")
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r':
+			return failAt(i, "a control character")
+		case isJSON:
+		case c == '\r' && (i+1 == len(data) || data[i+1] != '\n'):
+			return failAt(i, "a carriage return within a line; want lines that end with LF or CR LF")
+		case c >= 0x7f && c < 0xa0, c == 0x2028, c == 0x2029, c == 0xfeff && i > 0, c&^1 == 0xfffe:
+			return failAt(i, "the character %U; want it as \"\\u%04x\", in double quotes", c, c)
 		}
 		i += size
 	}
-	if err := r.skip(); err != nil {
-		return nil, err
+	return nil
+}
+
+// readJSON reads data that json.Valid holds for.
+func readJSON(data []byte) (*node, error) {
+	r := &jsonReader{data: data, d: json.NewDecoder(bytes.NewReader(data))}
+	r.d.UseNumber()
+	n, _, err := r.value(1)
+	return n, err
+}
+
+type jsonReader struct {
+	data []byte
+	d    *json.Decoder
+}
+
+// value reads a value, or the bracket that ends the list or mapping around it.
+func (r *jsonReader) value(depth int) (n *node, isEnd bool, err error) {
+	at := int(r.d.InputOffset())
+	at = len(r.data) - len(bytes.TrimLeft(r.data[at:], " \t\r\n,:"))
+	token, err := r.d.Token()
+	if err != nil {
+		return nil, false, failAt(at, "%w", err)
 	}
-	if r.marker("---") {
-		r.at += 3
-		if err := r.skip(); err != nil {
-			return nil, err
+	n = &node{at: at}
+	switch v := token.(type) {
+	case json.Delim:
+		switch v {
+		case ']', '}':
+			return nil, true, nil
+		case '[':
+			n.kind = list
+		case '{':
+			n.kind = mapping
 		}
+		if depth > maxDepth {
+			return nil, false, &textError{at, errDepth}
+		}
+		for {
+			item, isEnd, err := r.value(depth + 1)
+			if err != nil || isEnd {
+				return n, false, err
+			}
+			n.items = append(n.items, item)
+		}
+	case string:
+		n.text, n.quoted = v, true
+		raw := r.data[at:r.d.InputOffset()]
+		if strings.Contains(v, "\ufffd") && !bytes.Contains(raw, []byte("\ufffd")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+			return nil, false, failAt(at, "half of a surrogate pair")
+		}
+	default: // a number, true, false or null
+		n.text = string(r.data[at:r.d.InputOffset()])
 	}
-	if r.at == len(r.data) {
+	return n, false, nil
+}
+
+// readYAML reads one document.
+func readYAML(data []byte) (*node, error) {
+	start := len(data) - len(bytes.TrimPrefix(data, []byte("\ufeff")))
+	lines := &lineReader{data: data, at: start}
+	d := yaml.NewDecoder(lines)
+	var root, more yaml.Node
+	switch err := decode(d, &root); {
+	case errors.Is(err, io.EOF):
 		return nil, nil
+	case err != nil:
+		return nil, lines.locate(err)
 	}
-	if r.data[r.at] == '%' && r.column(r.at) == 0 {
-		return nil, failAt(r.at, "YAML directives are not read here; leave this line out")
+	if err := decode(d, &more); err == nil {
+		return nil, failAt(newPlaces(data, start).offset(more.Line, more.Column), "a second document; want one file for each")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, lines.locate(err)
 	}
-	root, err := r.block(0, 1)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.skip(); err != nil {
-		return nil, err
-	}
-	if r.marker("...") {
-		r.at += 3
-		if err := r.skip(); err != nil {
-			return nil, err
-		}
-	}
-	if r.at < len(r.data) {
-		if r.marker("---") {
-			return nil, failAt(r.at, "a second document; want one file for each")
-		}
-		return nil, failAt(r.at, "text after the end; is it indented like the lines above?")
-	}
-	return root, nil
-}
-
-// marker says whether a marker of documents is next.
-func (r *reader) marker(m string) bool {
-	rest := r.data[r.at:]
-	return bytes.HasPrefix(rest, []byte(m)) && r.column(r.at) == 0 && (len(rest) == 3 || isSpace(rest[3]))
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
-
-// column is the column of an offset, in bytes.
-func (r *reader) column(at int) int {
-	column := at - bytes.LastIndexByte(r.data[:at], '\n') - 1
-	if bytes.HasPrefix(r.data, []byte("\ufeff")) && at-column == 0 {
-		column -= len("\ufeff")
-	}
-	return column
-}
-
-// skip goes to the next byte that is neither space nor comment. Tabs may not
-// indent a line of a block.
-func (r *reader) skip() error {
-	tab := -1 // offset of a tab in the indentation
-	indent := r.at == 0 || r.data[r.at-1] == '\n'
-	for ; r.at < len(r.data); r.at++ {
-		switch c := r.data[r.at]; {
-		case c == '\n':
-			indent, tab = true, -1
-		case c == ' ' || c == '\r':
-		case c == '\t':
-			if indent && tab < 0 && r.inFlow == 0 {
-				tab = r.at
-			}
-		case c == '#' && (r.at == 0 || isSpace(r.data[r.at-1]) || r.at == 3 && r.data[0] == 0xef):
-			if i := bytes.IndexByte(r.data[r.at:], '\n'); i >= 0 {
-				r.at += i - 1
-			} else {
-				r.at = len(r.data) - 1
-			}
-		default:
-			if tab >= 0 {
-				return failAt(tab, "a tab in the indentation; want blanks")
-			}
-			return nil
-		}
-	}
-	return nil
-}
-
-// sameLine goes to the next byte in this line that is no blank, and says
-// whether there is one, a comment apart.
-func (r *reader) sameLine() bool {
-	for r.at < len(r.data) && (r.data[r.at] == ' ' || r.data[r.at] == '\t' || r.data[r.at] == '\r') {
-		r.at++
-	}
-	if r.at == len(r.data) || r.data[r.at] == '\n' {
-		return false
-	}
-	return r.data[r.at] != '#' || !isSpace(r.data[r.at-1])
-}
-
-// dash says whether an item of a block list is next.
-func (r *reader) dash() bool {
-	return r.data[r.at] == '-' && (r.at+1 == len(r.data) || isSpace(r.data[r.at+1]))
-}
-
-// block reads the value at r.at, which is the first of its line but for dashes
-// and must be in column least or beyond.
-func (r *reader) block(least, depth int) (*node, error) {
-	if depth > maxDepth {
-		return nil, failAt(r.at, "values are nested too deep; want groups: with a list of mappings")
-	}
-	column := r.column(r.at)
-	if column < least {
-		return nil, failAt(r.at, "this line is not indented enough to belong to the one above")
-	}
-	if r.dash() {
-		return r.blockList(column, depth)
-	}
-	start := r.at
-	anchor, err := r.anchor()
-	if err != nil {
-		return nil, err
-	}
-	if anchor != "" && !r.sameLine() {
-		if err := r.skip(); err != nil {
-			return nil, err
-		}
-		if r.at == len(r.data) || r.column(r.at) < least {
-			return nil, failAt(start, "the anchor &%s has no value", anchor)
-		}
-		n, err := r.block(least, depth+1)
-		return r.name(anchor, n), err
-	}
-	at := r.at
-	n, err := r.inline(depth, false)
-	if err != nil {
-		return nil, err
-	}
-	if r.colon() {
-		if anchor != "" {
-			return nil, failAt(start, "anchors of keys are not read here; leave &%s out", anchor)
-		}
-		return r.blockMapping(n, at, column, depth)
-	}
-	return r.name(anchor, n), r.endOfLine()
-}
-
-// colon says whether the colon after a key is next.
-func (r *reader) colon() bool {
-	i := r.at
-	for i < len(r.data) && (r.data[i] == ' ' || r.data[i] == '\t') {
-		i++
-	}
-	return i < len(r.data) && r.data[i] == ':' && (i+1 == len(r.data) || isSpace(r.data[i+1]))
-}
-
-// endOfLine wants nothing but a comment in the rest of the line.
-func (r *reader) endOfLine() error {
-	if r.sameLine() {
-		return failAt(r.at, "text after a value; want it in quotes, or in a line of its own")
-	}
-	return nil
-}
-
-// blockList reads the items of a list whose dashes are in a column.
-func (r *reader) blockList(column, depth int) (*node, error) {
-	n := &node{kind: list, at: r.at}
-	for r.at < len(r.data) && r.column(r.at) == column && r.dash() {
-		at := r.at
-		r.at++
-		item, err := r.below(at, column+1, depth)
-		if err != nil {
-			return nil, err
-		}
-		n.items = append(n.items, item)
-		if err := r.skip(); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.dedented(column); err != nil {
+	a := &adapter{data: data, places: newPlaces(data, start), done: make(map[*yaml.Node]*node)}
+	n, err := a.node(root.Content[0], 1)
+	if err != nil || n.kind == scalar && !n.quoted && n.text == "" {
 		return nil, err
 	}
 	return n, nil
 }
 
-// below reads the value after a dash or a key's colon, in this line or in the
-// next ones, from column least on.
-func (r *reader) below(at, least, depth int) (*node, error) {
-	if r.sameLine() {
-		if r.data[at] == '-' {
-			return r.block(least, depth+1)
+// decode reads the next document. A panic of the library is an error.
+func decode(d *yaml.Decoder, n *yaml.Node) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: %v", r)
 		}
-		if r.dash() {
-			return nil, failAt(r.at, "a list begins in the line after the key")
-		}
-		anchor, err := r.anchor()
-		if err != nil {
-			return nil, err
-		}
-		if anchor == "" || r.sameLine() {
-			n, err := r.inline(depth+1, false)
-			if err != nil {
-				return nil, err
-			}
-			if r.colon() {
-				return nil, failAt(r.at, "a second key in one line; want each in a line of its own, or the value in quotes")
-			}
-			return r.name(anchor, n), r.endOfLine()
-		}
-		n, err := r.below(at, least, depth)
-		return r.name(anchor, n), err
-	}
-	if err := r.skip(); err != nil {
-		return nil, err
-	}
-	if r.at < len(r.data) && !r.marker("...") && !r.marker("---") {
-		column := r.column(r.at)
-		// A list may be in the column of its key.
-		if column >= least || r.data[at] != '-' && column == least-1 && r.dash() {
-			return r.block(column, depth+1)
-		}
-	}
-	return &node{at: at}, nil // nothing
+	}()
+	return d.Decode(n)
 }
 
-// blockMapping reads the pairs of a mapping whose keys are in a column; the
-// first key, which is at offset at, has been read.
-func (r *reader) blockMapping(key *node, at, column, depth int) (*node, error) {
-	n := &node{kind: mapping, at: at}
-	for {
-		if key.kind != scalar {
-			return nil, failAt(key.at, "a key that is %s; want a name", key.kind)
-		}
-		for r.data[r.at] != ':' {
-			r.at++
-		}
-		r.at++
-		value, err := r.below(key.at, column+1, depth)
-		if err != nil {
-			return nil, err
-		}
-		n.items = append(n.items, key, value)
-		if err := r.skip(); err != nil {
-			return nil, err
-		}
-		if r.at == len(r.data) || r.column(r.at) != column || r.dash() || r.marker("...") || r.marker("---") {
-			return n, r.dedented(column)
-		}
-		if key, err = r.inline(depth, false); err != nil {
-			return nil, err
-		}
-		if !r.colon() {
-			return nil, failAt(key.at, "want a key and a colon, such as name: all")
-		}
-	}
+// lineReader gives data line by line, after an empty line 0, and so knows how
+// far the library has come when it fails. The library's errors have the line
+// in which the mapping began, and none for the first line of its input.
+type lineReader struct {
+	data  []byte
+	at    int
+	begun bool
 }
 
-// dedented wants the next value, if any, in a column before the one that ends.
-func (r *reader) dedented(column int) error {
-	if r.at < len(r.data) && r.column(r.at) > column {
-		return failAt(r.at, "this line is indented more than the ones above; want it in column %d, or text over several lines in one", column)
+func (r *lineReader) Read(p []byte) (int, error) {
+	if !r.begun && len(p) > 0 {
+		r.begun = true
+		p[0] = '\n'
+		return 1, nil
 	}
-	return nil
+	if r.at == len(r.data) {
+		return 0, io.EOF
+	}
+	rest := r.data[r.at:]
+	if i := bytes.IndexByte(rest[:min(len(rest), len(p))], '\n'); i >= 0 {
+		rest = rest[:i+1]
+	}
+	n := copy(p, rest)
+	r.at += n
+	return n, nil
 }
 
-// anchor reads &name, if it is next.
-func (r *reader) anchor() (string, error) {
-	if r.data[r.at] != '&' {
-		return "", nil
-	}
-	at := r.at
-	r.at++
-	name := r.word()
-	if name == "" {
-		return "", failAt(at, "an anchor without a name; want &name, of letters, digits, - and _, or the text in quotes")
-	}
-	return name, nil
+var (
+	yamlError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
+	noAnchor  = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
+
+// reported is what the line in an error of the library is.
+type reported uint8
+
+const (
+	scanned reported = iota // that of the text, plus one: an error of the scanner
+	parsed                  // that of the text
+	begun                   // that in which the list or mapping begins around the text
+)
+
+// remedies are what to write instead, by the message of the library.
+var remedies = map[string]struct {
+	line reported
+	want string
+}{
+	"did not find expected key":                              {begun, "want a key and a colon, such as name: all, in the column of the keys above"},
+	"did not find expected '-' indicator":                    {begun, "want - and a blank, in the column of those above"},
+	"did not find expected ',' or ']'":                       {begun, "want , or ]"},
+	"did not find expected ',' or '}'":                       {begun, "want , or }"},
+	"did not find expected node content":                     {begun, "want a value"},
+	"did not find expected <document start>":                 {begun, "want the text indented like the lines above, and one document"},
+	"mapping values are not allowed in this context":         {scanned, "want each key in a line of its own, or text with a colon and a blank in quotes"},
+	"block sequence entries are not allowed in this context": {scanned, "want a list in the lines after its key"},
+	"found character that cannot start any token":            {scanned, "want text that begins with it in quotes, and blanks instead of tabs"},
+	"could not find expected ':'":                            {scanned, "want a key and a colon, such as name: all"},
+	"found unexpected end of stream":                         {scanned, "want a quote that ends this text"},
+	"found unexpected document indicator":                    {scanned, "want a quote that ends this text"},
+	"found unknown escape character":                         {scanned, `want \\ for a backslash, or the text in single quotes`},
+	"did not find expected hexdecimal number":                {scanned, `want \\ for a backslash, or the text in single quotes`},
+	"did not find expected alphabetic or numeric character":  {scanned, "want & or * and a name of letters, digits, - and _, or the text in quotes"},
+	"found incompatible YAML document":                       {parsed, "want this line left out"},
+	"found duplicate %YAML directive":                        {parsed, "want this line left out"},
+	"found unknown directive name":                           {scanned, "want this line left out"},
+	"found a tab character that violates indentation":        {scanned, "want blanks"},
 }
 
-// word reads the name of an anchor or an alias, "" when there is none.
-func (r *reader) word() string {
-	start := r.at
-	for r.at < len(r.data) && !isSpace(r.data[r.at]) && !isFlow(r.data[r.at]) {
-		c := r.data[r.at]
-		if c != '-' && c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return ""
+// locate finds the place of an error of the library.
+func (r *lineReader) locate(err error) error {
+	m := yamlError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return failAt(r.at, "%w", err)
+	}
+	line, _ := strconv.Atoi(m[1]) // 0 when there is none
+	text := m[2]
+	// What was read last is at the end of the last line with text.
+	last := len(bytes.TrimRight(r.data[:r.at], " \t\r\n"))
+	last = bytes.LastIndexByte(r.data[:last], '\n') + 1
+	if m := noAnchor.FindStringSubmatch(text); m != nil {
+		if i := bytes.LastIndex(r.data[:r.at], []byte("*"+m[1])); i >= 0 {
+			last = i
 		}
-		r.at++
+		return failAt(last, "no anchor &%s before this alias; want text that begins with * in quotes", m[1])
 	}
-	return string(r.data[start:r.at])
+	remedy, known := remedies[text]
+	if known {
+		text += "; " + remedy.want
+	}
+	if line == 0 {
+		return failAt(last, "%s", text)
+	}
+	if remedy.line == scanned {
+		line--
+	}
+	if first, _, _ := position(r.data, last); remedy.line == begun && line < first {
+		return failAt(last, "in this line or just before, in what begins in line %d: %s", line, text)
+	}
+	return failAt(min(lineStart(r.data, line), last), "%s", text)
 }
 
-func isFlow(c byte) bool { return c == ',' || c == '[' || c == ']' || c == '{' || c == '}' }
-
-// name gives a value its anchor.
-func (r *reader) name(anchor string, n *node) *node {
-	if anchor != "" && n != nil {
-		r.anchors[anchor] = n
+// lineStart is the offset of a line, from 1, or that of the last.
+func lineStart(data []byte, line int) int {
+	at := 0
+	for ; line > 1; line-- {
+		i := bytes.IndexByte(data[at:], '\n')
+		if i < 0 {
+			break
+		}
+		at += i + 1
 	}
-	return n
+	return at
 }
 
-// inline reads a value that begins at r.at and is no block. In flow, it ends
-// at commas and brackets too.
-func (r *reader) inline(depth int, flow bool) (*node, error) {
-	if depth > maxDepth {
-		return nil, failAt(r.at, "values are nested too deep; want groups: with a list of mappings")
+// places finds offsets by line and column. Going forward, as the nodes of a
+// file do, takes time in proportion to the text in all.
+type places struct {
+	data         []byte
+	start        int // offset of line 1
+	at           int
+	line, column int // of at, both from 1; columns are characters
+}
+
+func newPlaces(data []byte, start int) *places {
+	return &places{data: data, start: start, at: start, line: 1, column: 1}
+}
+
+// offset is that of a place in the library's input, which has a line 0 in
+// front that it counts as 1.
+func (p *places) offset(line, column int) int {
+	line--
+	if line < p.line || line == p.line && column < p.column {
+		*p = *newPlaces(p.data, p.start)
 	}
-	switch c := r.data[r.at]; c {
-	case '[', '{':
-		return r.flow(depth)
-	case '"':
-		return r.doubleQuoted()
-	case '\'':
-		return r.singleQuoted()
-	case '*':
-		at := r.at
-		r.at++
-		name := r.word()
-		n := r.anchors[name]
+	for p.line < line {
+		i := bytes.IndexByte(p.data[p.at:], '\n')
+		if i < 0 {
+			return len(p.data)
+		}
+		p.at, p.line, p.column = p.at+i+1, p.line+1, 1
+	}
+	for p.column < column && p.at < len(p.data) && p.data[p.at] != '\n' {
+		_, size := utf8.DecodeRune(p.data[p.at:])
+		p.at, p.column = p.at+size, p.column+1
+	}
+	return p.at
+}
+
+// adapter makes nodes of those of the library.
+type adapter struct {
+	data   []byte
+	places *places
+	done   map[*yaml.Node]*node // with anchors; nil for those that are not complete
+}
+
+// node makes one node for a value, however many aliases repeat it, so what
+// aliases of aliases stand for is never written out.
+func (a *adapter) node(y *yaml.Node, depth int) (*node, error) {
+	at := a.places.offset(y.Line, y.Column)
+	if y.Kind == yaml.AliasNode {
+		n := a.done[y.Alias]
 		if n == nil {
-			return nil, failAt(at, "no anchor &%s before this alias; want text that begins with * in quotes", name)
+			return nil, failAt(at, "no anchor &%s before this alias, which is in its value; want the value written out", y.Value)
 		}
 		return n, nil
-	case '|', '>':
-		return nil, failAt(r.at, "text over several lines is not read here; want it in one line, in quotes")
-	case '!':
-		return nil, failAt(r.at, "YAML tags are not read here; want text that begins with ! in quotes")
-	case '&':
-		return nil, failAt(r.at, "a second anchor")
-	case '@', '`', '%', ']', '}', ',', '#', '?', ':':
-		return nil, failAt(r.at, "no value begins with %c; want it in quotes", c)
-	case '-':
-		if next := r.at + 1; next == len(r.data) || isSpace(r.data[next]) || flow && isFlow(r.data[next]) {
-			return nil, failAt(r.at, "no value begins with - and a blank here; want it in quotes, or a list in lines of their own")
-		}
 	}
-	start := r.at
-	for r.at < len(r.data) {
-		c := r.data[r.at]
-		if c == '\n' || flow && isFlow(c) || c == '#' && isSpace(r.data[r.at-1]) {
-			break
-		}
-		if c == ':' && (r.at+1 == len(r.data) || isSpace(r.data[r.at+1]) || flow && isFlow(r.data[r.at+1])) {
-			break
-		}
-		r.at++
+	if depth > maxDepth {
+		return nil, &textError{at, errDepth}
 	}
-	text := bytes.TrimRight(r.data[start:r.at], " \t\r")
-	r.at = start + len(text)
-	return &node{at: start, text: string(text)}, nil
-}
-
-// flow reads [a, b] or {a: b}, as in JSON.
-func (r *reader) flow(depth int) (*node, error) {
-	start := r.at
-	n := &node{kind: list, at: start}
-	end := byte(']')
-	if r.data[r.at] == '{' {
-		n.kind, end = mapping, '}'
+	if y.Style&yaml.TaggedStyle != 0 || at < len(a.data) && a.data[at] == '!' {
+		return nil, failAt(at, "YAML tags are not read here; want text that begins with ! in quotes")
 	}
-	r.at++
-	r.inFlow++
-	defer func() { r.inFlow-- }()
-	next := func() error {
-		if err := r.skip(); err != nil {
-			return err
-		}
-		if r.at == len(r.data) {
-			return failAt(start, "no %c for this %c", end, r.data[start])
-		}
-		return nil
+	n := &node{at: at, text: y.Value, quoted: y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0}
+	switch {
+	case y.Kind == yaml.SequenceNode:
+		n.kind = list
+	case y.Kind == yaml.MappingNode:
+		n.kind = mapping
+	case y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return nil, failAt(at, "text over several lines is not read here; want it in one line, in quotes")
 	}
-	value := func() (*node, error) {
-		anchor, err := r.anchor()
+	n.items = make([]*node, 0, len(y.Content))
+	for i, child := range y.Content {
+		item, err := a.node(child, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		if anchor != "" {
-			if err := next(); err != nil {
-				return nil, err
+		if n.kind == mapping && i%2 == 0 {
+			switch {
+			case item.kind != scalar:
+				return nil, failAt(item.at, "a key that is %s; want a name", item.kind)
+			case item.text == "<<" && !item.quoted:
+				return nil, failAt(item.at, "merge keys are not read here; want all keys of the group written out")
 			}
 		}
-		v, err := r.inline(depth+1, true)
-		return r.name(anchor, v), err
+		n.items = append(n.items, item)
 	}
-	for {
-		if err := next(); err != nil {
-			return nil, err
-		}
-		if r.data[r.at] == end {
-			r.at++
-			return n, nil
-		}
-		v, err := value()
-		if err != nil {
-			return nil, err
-		}
-		if err := next(); err != nil {
-			return nil, err
-		}
-		if n.kind == mapping {
-			if v.kind != scalar || r.data[r.at] != ':' {
-				return nil, failAt(v.at, "want a key and a colon, such as name: all")
-			}
-			r.at++
-			if r.at < len(r.data) && !v.quoted && !isSpace(r.data[r.at]) && !isFlow(r.data[r.at]) {
-				return nil, failAt(r.at-1, "want a blank after this colon")
-			}
-			if err := next(); err != nil {
-				return nil, err
-			}
-			n.items = append(n.items, v)
-			if c := r.data[r.at]; c == ',' || c == end {
-				v = &node{at: r.at} // nothing
-			} else if v, err = value(); err != nil {
-				return nil, err
-			}
-			if err := next(); err != nil {
-				return nil, err
-			}
-		} else if r.data[r.at] == ':' {
-			return nil, failAt(r.at, "a key in a list; want the text in quotes, or {} around key and value")
-		}
-		n.items = append(n.items, v)
-		switch r.data[r.at] {
-		case ',':
-			r.at++
-		case end:
-		default:
-			return nil, failAt(r.at, "want , or %c", end)
-		}
+	if y.Anchor != "" {
+		a.done[y] = n
 	}
-}
-
-// singleQuoted reads 'text', where two quotes stand for one.
-func (r *reader) singleQuoted() (*node, error) {
-	n := &node{at: r.at, quoted: true}
-	var b []byte
-	for r.at++; r.at < len(r.data) && r.data[r.at] != '\n'; r.at++ {
-		if r.data[r.at] == '\'' {
-			if r.at+1 == len(r.data) || r.data[r.at+1] != '\'' {
-				r.at++
-				n.text = string(b)
-				return n, nil
-			}
-			r.at++
-		}
-		b = append(b, r.data[r.at])
-	}
-	return nil, failAt(n.at, "no ' ends this text in its line")
-}
-
-// escapes are those of one character, of JSON and YAML.
-var escapes = map[byte]string{'"': "\"", '\\': "\\", '/': "/", ' ': " ", '0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t",
-	'n': "\n", 'v': "\v", 'f': "\f", 'r': "\r", 'e': "\x1b", 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029"}
-
-// doubleQuoted reads "text" with the escapes of JSON and YAML.
-func (r *reader) doubleQuoted() (*node, error) {
-	n := &node{at: r.at, quoted: true}
-	var b []byte
-	for r.at++; r.at < len(r.data) && r.data[r.at] != '\n'; {
-		switch c := r.data[r.at]; c {
-		case '"':
-			r.at++
-			n.text = string(b)
-			return n, nil
-		case '\\':
-			at := r.at
-			r.at++
-			if r.at == len(r.data) || r.data[r.at] == '\n' || r.data[r.at] == '\r' {
-				return nil, failAt(n.at, "no \" ends this text in its line")
-			}
-			c := r.data[r.at]
-			r.at++
-			if s, ok := escapes[c]; ok {
-				b = append(b, s...)
-				continue
-			}
-			v, err := r.escape(at, c)
-			if err != nil {
-				return nil, err
-			}
-			b = utf8.AppendRune(b, v)
-		default:
-			b = append(b, c)
-			r.at++
-		}
-	}
-	return nil, failAt(n.at, "no \" ends this text in its line")
-}
-
-// escape reads the digits of \x41, \u0041 or \U00000041, after the letter;
-// JSON writes what is beyond \uffff as two of these.
-func (r *reader) escape(at int, letter byte) (rune, error) {
-	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[letter]
-	v, ok := r.hex(digits)
-	if digits == 0 || !ok {
-		return 0, failAt(at, "no such escape; want \\\\ for a backslash, or the text in single quotes")
-	}
-	if letter == 'u' && v >= 0xd800 && v < 0xdc00 && bytes.HasPrefix(r.data[r.at:], []byte(`\u`)) {
-		r.at += 2
-		low, ok := r.hex(4)
-		if !ok || low < 0xdc00 || low > 0xdfff {
-			return 0, failAt(at, "half of a surrogate pair")
-		}
-		v = 0x10000 + (v-0xd800)<<10 + (low - 0xdc00)
-	}
-	if v > utf8.MaxRune || !utf8.ValidRune(rune(v)) {
-		return 0, failAt(at, "an escape that is no character")
-	}
-	return rune(v), nil
-}
-
-// hex reads a number of n hexadecimal digits, not more than eight.
-func (r *reader) hex(n int) (v uint32, ok bool) {
-	if len(r.data)-r.at < n {
-		return 0, false
-	}
-	for _, c := range r.data[r.at : r.at+n] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		v = v<<4 | uint32(c)
-	}
-	r.at += n
-	return v, true
+	return n, nil
 }
