@@ -33,6 +33,11 @@ var Engines = []Engine{
 		Summary: "shortest paths, loads balanced over the whole fabric",
 	},
 	{
+		Engine:  updown.SPAM{},
+		Domain:  "any fabric",
+		Summary: "up channels, then down cross channels, then a spanning tree down (Libeskind-Hadas et al.)",
+	},
+	{
 		Engine:  mesh.XY{},
 		Aliases: []string{"dor"},
 		Domain:  "meshes, tori and hypercubes",
