@@ -145,7 +145,7 @@ var cases = []struct{ name, text, want string }{
 	{"nothing for groups", "groups:\n", "in:1: no groups; want groups: and a list with name: and receivers: for each group\n    groups:"},
 	{"no list", "groups: {name: a}\n", "in:1:8: a mapping for groups; want groups: and a list with name: and receivers: for each group\n    groups: {name: a}"},
 	{"unknown key of the file", "group: []\n", "in:1: unknown key \"group\"; want groups\n    group: []"},
-	{"unknown key", "groups:\n- name: a\n  reciever: [h0]\n", "in:3:2: unknown key \"reciever\"; want name, mgid, mlid, receivers, senders or sl\n      reciever: [h0]"},
+	{"unknown key", "groups:\n- name: a\n  recipients: [h0]\n", "in:3:2: unknown key \"recipients\"; want name, mgid, mlid, receivers, senders or sl\n      recipients: [h0]"},
 	{"a key of groups.json", "groups:\n- name: a\n  scheme: union\n", "in:3:2: unknown key \"scheme\"; want name, mgid, mlid, receivers, senders or sl\n      scheme: union"},
 	{"a key twice", "groups:\n- name: a\n  sl: 1\n  sl: 2\n", "in:4:2: a second sl, the first is in line 3\n      sl: 2"},
 	{"a key twice, in JSON", "{\"groups\": [{\"name\": \"a\",\n\"name\": null}]}", "in:2: a second name, the first is in line 1\n    \"name\": null}]}"},
