@@ -541,3 +541,49 @@ func TestSPAMLength(t *testing.T) {
 		}
 	}
 }
+
+// TestSPAMBalance: groups take turns on parallel cables when asked to, and else
+// use the first.
+func TestSPAMBalance(t *testing.T) {
+	var b fabric.Builder
+	for i := range 2 {
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := fabric.PortNum(1); p <= 3; p++ {
+		if err := b.Connect(0, p, 1, p, fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	f = routable(t, f, err)
+	groups := make([]mft.Group, 6)
+	for i := range groups {
+		groups[i] = mft.Group{Name: fmt.Sprint(i), Receivers: []fabric.PortID{f.PortBase(1)}, Senders: []fabric.PortID{f.PortBase(0)}}
+	}
+	r := &lft.Routing{Engine: "spam", Fabric: f, Order: []int32{0, 1}}
+	for _, test := range []struct {
+		balance bool
+		want    []fabric.PortNum
+	}{
+		{false, []fabric.PortNum{1, 1, 1, 1, 1, 1}},
+		{true, []fabric.PortNum{1, 2, 3, 1, 2, 3}},
+	} {
+		p, err := SPAMTree{}.Build(context.Background(), r, groups, mft.Options{Balance: test.balance})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []fabric.PortNum
+		for i := range p.Trees {
+			mask := p.Tables.Mask(0, p.Trees[i].MLID)
+			if len(mask) != 1 {
+				t.Fatalf("balance %t: mask %v, want one port", test.balance, mask)
+			}
+			got = append(got, f.Num(mask[0]))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("balance %t: cables %v, want %v", test.balance, got, test.want)
+		}
+	}
+}
