@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,7 +132,7 @@ func TestDOR(t *testing.T) {
 				t.Errorf("OpenSM's dor: credit loop %v, want %v", got, c.loop)
 			}
 			if !c.loop {
-				if a, b := v.Unicast.HopHistogram, r.Verify.Unicast.HopHistogram; len(a) != len(b) {
+				if a, b := v.Unicast.HopHistogram, r.Verify.Unicast.HopHistogram; !slices.Equal(a, b) {
 					t.Errorf("hops %v, OpenSM's %v", b, a)
 				}
 			}
