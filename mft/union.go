@@ -100,8 +100,7 @@ func (u Union) draftShared(ctx context.Context, r *lft.Routing, groups []Group) 
 // tree and no others (E-X8), so that a group takes an MLID for each row with
 // senders at most.
 //
-// Where the union of a whole class is not exact, the class is divided, and
-// Plan.Notes says so.
+// Where the union of a whole class is not exact, the class is divided.
 type UnionRow struct {
 	// Class is by NodeID of the switch that a sender hangs on. Nil puts the
 	// senders of each switch in a class of their own, which is exact wherever
