@@ -1,0 +1,253 @@
+package mft
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// LossError says that an old member that stays may miss a packet and that
+// Update.Interrupted does not say so.
+type LossError struct {
+	MLID     fabric.LID
+	Stage    int // from 1
+	Sender   fabric.PortID
+	Receiver fabric.PortID
+
+	fab *fabric.Fabric
+}
+
+func (e *LossError) Error() string {
+	return fmt.Sprintf("MLID %#04x: the masks while stage %d: %s may miss packets from %s",
+		uint16(e.MLID), e.Stage, e.fab.PortName(e.Receiver), e.fab.PortName(e.Sender))
+}
+
+// CheckUpdate proves an order of writes, whoever made it: from the tables of old
+// it comes to those of u.Result, in no mixture of the writes of a stage does a
+// packet loop or arrive twice, of any sender of the old or the new groups but
+// those in u.Stop and u.Start, and old members that stay get every packet
+// but for what u.Interrupted says. MLIDs that it calls faulty may do harm until
+// the stage is over that ends it.
+//
+// Errors: *UnsafeError, *LossError, others for writes that do not fit, and
+// ctx's error when that ends first. An order that is safe can be refused as
+// Undecided when there are very many ways.
+func CheckUpdate(ctx context.Context, old *Plan, u *Update) error {
+	f := u.Result.Tables.Fabric()
+	if err := sameNodes(old.Tables.Fabric(), f); err != nil {
+		return err
+	}
+	writes := make(map[fabric.LID][]stagedWrite)
+	for i, stage := range u.Stages {
+		for k := range stage {
+			writes[stage[k].MLID] = append(writes[stage[k].MLID], stagedWrite{i + 1, &stage[k]})
+		}
+	}
+	list := changedMLIDs(old.Tables, u.Result.Tables)
+	for m := range writes {
+		list = append(list, m)
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	oldTrees, newTrees := byMLID(old.Trees), byMLID(u.Result.Trees)
+	errs := make([]error, len(list))
+	err := parallel(ctx, len(list), func() func(int) {
+		c := updateCheck{w: newUpdater(f), u: u}
+		return func(i int) {
+			m := list[i]
+			errs[i] = c.check(m, writes[m], old.Tables.Ports(m), u.Result.Tables.Ports(m), treesOf(oldTrees, m), treesOf(newTrees, m))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type stagedWrite struct {
+	stage int // from 1
+	*Write
+}
+
+// updateCheck proves one MLID at a time: scratch of one worker. It shares the
+// flooder with the planner, and nothing of what that decides.
+type updateCheck struct {
+	w *updater
+	u *Update
+}
+
+func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabric.PortID, oldTrees, newTrees []Tree) error {
+	w, u := c.w, c.u
+	var extra []fabric.PortID
+	for _, x := range writes {
+		if err := checkWrite(w.f, x.Write); err != nil {
+			return err
+		}
+		extra = append(extra, x.Ports...)
+	}
+	slices.Sort(extra)
+	w.load(m, old, new, slices.Compact(extra), oldTrees, newTrees)
+
+	quietFrom, quietTo := len(u.Stages)+2, 0 // stages from and up to which nobody sends
+	for _, x := range u.Moves {
+		switch m {
+		case x.From:
+			quietFrom = x.After + 1
+		case x.To:
+			quietTo = x.After
+		}
+	}
+	faultyTo := 0
+	var excused *Interruption
+	for i := range u.Interrupted {
+		if x := &u.Interrupted[i]; x.MLID == m {
+			if excused = x; x.Faulty {
+				faultyTo = x.From
+			}
+		}
+	}
+	senders := w.senders[:0]
+	for _, s := range w.senders {
+		if !slices.Contains(u.Stop, MLIDSender{m, s.port}) && !slices.Contains(u.Start, MLIDSender{m, s.port}) {
+			senders = append(senders, s)
+		}
+	}
+	w.senders = senders
+	for i := range w.senders {
+		s := &w.senders[i]
+		for _, mask := range [...]uint8{inOld, inNew} {
+			w.settle(mask)
+			what, at := w.flood(s.entry)
+			w.exempt(s)
+			var err *UnsafeError
+			if what != sound && (mask == inNew || faultyTo == 0) {
+				err = w.unsafe(s, what, at)
+			}
+			w.reset()
+			if err != nil {
+				if mask == inOld {
+					err.Stage = 1
+				}
+				return err
+			}
+		}
+	}
+
+	now := w.now
+	for stage := 1; stage <= len(u.Stages); stage++ {
+		for i := range now {
+			w.mode[i] = never
+			if now[i] {
+				w.mode[i] = always
+			}
+		}
+		n, changes := 0, false
+		for ; n < len(writes) && writes[n].stage == stage; n++ {
+			x := &writes[n]
+			first := w.f.Port(x.Switch, fabric.PortNum(x.Position)*PositionPorts)
+			from, _ := slices.BinarySearch(w.ports, first)
+			for i := from; i < len(w.ports) && w.f.Owner(w.ports[i]) == x.Switch && w.ports[i] < first+PositionPorts; i++ {
+				changes = true
+				w.mode[i] = never
+				if now[i] {
+					w.mode[i] = before
+				}
+				if _, in := slices.BinarySearch(x.Ports, w.ports[i]); in {
+					w.mode[i] |= after
+				}
+			}
+		}
+		for i := range n {
+			for k := range i {
+				if writes[i].Switch == writes[k].Switch && writes[i].Position == writes[k].Position {
+					return fmt.Errorf("MLID %#04x: stage %d writes position %d of %q twice", uint16(m), stage, writes[i].Position, w.f.Node(writes[i].Switch).Description)
+				}
+			}
+		}
+		writes = writes[n:]
+		if stage > quietTo && stage < quietFrom && changes {
+			if err := c.stage(stage, stage <= faultyTo, excused); err != nil {
+				return err
+			}
+		}
+		for i := range now {
+			now[i] = w.mode[i]&after != 0
+		}
+		if stage == quietTo || stage+1 == quietFrom {
+			mask := inNew
+			if stage+1 == quietFrom {
+				mask = inOld
+			}
+			for i := range now {
+				if now[i] != (w.is[i]&mask != 0) {
+					return fmt.Errorf("MLID %#04x: when members move after stage %d its masks are not as they should be", uint16(m), stage)
+				}
+			}
+		}
+	}
+	for i := range now {
+		if now[i] != (w.is[i]&inNew != 0) {
+			return fmt.Errorf("MLID %#04x: %s in the end is not as the new tables have it", uint16(m), w.f.PortName(w.ports[i]))
+		}
+	}
+	return nil
+}
+
+// stage looks at all that can happen while the writes in w.mode are on their way.
+func (c *updateCheck) stage(stage int, faulty bool, excused *Interruption) error {
+	w := c.w
+	for i := range w.senders {
+		s := &w.senders[i]
+		what, at := w.flood(s.entry)
+		var err error
+		if what != sound {
+			if !faulty {
+				e := w.unsafe(s, what, at)
+				e.Stage = stage
+				err = e
+			}
+		} else {
+			w.missed(&w.flooder, s, func(i int32) {
+				r := w.endPort(i)
+				if err != nil || excused != nil && excused.From <= stage && stage <= excused.To && (excused.Faulty || slices.Contains(excused.Receivers, r)) {
+					return
+				}
+				err = &LossError{MLID: w.mlid, Stage: stage, Sender: s.port, Receiver: r, fab: w.f}
+			})
+		}
+		w.reset()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWrite says whether a write has ports of its switch and position only.
+func checkWrite(f *fabric.Fabric, x *Write) error {
+	if x.MLID < MinMLID || x.MLID > MaxMLID {
+		return fmt.Errorf("a write of MLID %#04x, want %#04x to %#04x", uint16(x.MLID), uint16(MinMLID), uint16(MaxMLID))
+	}
+	if int(x.Switch) < 0 || int(x.Switch) >= f.NumSwitches() {
+		return fmt.Errorf("MLID %#04x: a write to node %d, want a switch, 0 to %d", uint16(x.MLID), x.Switch, f.NumSwitches()-1)
+	}
+	n := int(f.Node(x.Switch).NumPorts)
+	low := int(x.Position) * PositionPorts
+	if low > n {
+		return fmt.Errorf("MLID %#04x: a write to position %d of %q, want 0 to %d", uint16(x.MLID), x.Position, f.Node(x.Switch).Description, n/PositionPorts)
+	}
+	base := f.PortBase(x.Switch)
+	for i, p := range x.Ports {
+		if p < base+fabric.PortID(low) || p > base+fabric.PortID(min(n, low+PositionPorts-1)) || i > 0 && p <= x.Ports[i-1] {
+			return fmt.Errorf("MLID %#04x: a write to position %d of %q has other ports than %d to %d, ascending", uint16(x.MLID), x.Position, f.Node(x.Switch).Description, low, min(n, low+PositionPorts-1))
+		}
+	}
+	return nil
+}
