@@ -1,0 +1,256 @@
+package mesh
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Comb gives each group one MLID, for all its senders: the part of a comb that
+// joins its members. On a mesh of two dimensions a comb is one row, the trunk,
+// and all columns: from a switch it leads along the column to the trunk, along
+// that to another column, and out (E-X8, X12). In n dimensions it is a comb of
+// combs: from a switch it leads along the last dimension into the plane of the
+// trunk, in this along the last but one, and so on to the trunk, a line along
+// the first dimension. So it makes hops in the opposite order of dimension-order
+// routing on the way to the trunk, and in the same order on the way from it.
+//
+// # Masks
+//
+// A mask has a port when a sender is on this side of it and a receiver on the
+// other. With all hosts as senders that is the closed form X12. A comb has one
+// way between any two switches, so every sender reaches every receiver once, by
+// this way, and nobody else, wherever senders are, whether they receive or not.
+// Cables that close rings are in no comb.
+//
+// # Credit loops
+//
+// With dimension-order unicast on the same VL, channels cannot wait for each
+// other in a circle, as long as all combs on the VL have one trunk. Take the
+// channels of the last dimension apart by whether they lead towards the trunk's
+// plane or away from it, and all others by the plane that they are in, which
+// has one coordinate of the last dimension. Every packet that makes a turn out
+// of the last dimension does so in the trunk's plane, where it came by a
+// channel that leads there. So channels only wait for those that are later, or
+// the same kind, in
+//
+//	other planes < towards the trunk's plane < trunk's plane < away from it
+//
+// and a circle would lie in one of the four. Channels along the last dimension
+// wait for none that lead the other way, so it would lie in one plane. In
+// planes other than the trunk's there are only turns of dimension-order
+// routing, which has no circles. The trunk's plane is a mesh of one dimension
+// less, with its comb: the same holds there, down to the trunk, a line. On a
+// ring with datelines (see XY) the same holds on VL 0, whose packets cross no
+// closing cable, and on a ring of three, where a channel of a closing cable
+// waits for none of its ring.
+//
+// Two trunk rows on one VL close a circle, on 2x2 already.
+//
+// Nothing rests on that proof alone. Build looks at the tables that it is given,
+// whatever engine made them, with their SL-to-VL tables and path SLs, adds
+// the turns of whole combs, and takes trunks with which no channels wait for each
+// other in a circle. West-first allows any row. Negative-first allows the first
+// row only, where combs have no turn from a channel that leads to greater
+// coordinates; so does north-last, while the comb with the dimensions in the
+// opposite order, whose trunk is a column, has any column there. That comb is
+// tried when no row is safe. Where no trunk is, Build refuses.
+//
+// # Trunks
+//
+// The trunk is the line that makes the greatest load of any link, in one
+// direction, the least, when each sender sends one packet (B9); of equal ones
+// it is that nearest to the middle, which has the shortest paths (G-X11), and
+// then that with the lower coordinate. On a grid with missing parts this is
+// reckoned as if nothing were missing, and only such trunks are taken as serve
+// all groups; where none does, Build refuses and names the cable that a group
+// lacks.
+//
+// With several parallel cables a comb takes the one with the lowest port number
+// of the switch that is farther from the trunk; with mft.Options.Balance the
+// groups take turns.
+//
+// # Several VLs
+//
+// Groups whose packets have one VL on any link have one trunk. With VLs at 2 or
+// more, there is a trunk for each of as many VLs, B3: each of them is a line of
+// its own, on SLs whose packets meet on no VL, and the load is divided over
+// them. The SL of a group that has one other than 0 stays; groups with SL 0 get
+// that of their trunk.
+//
+// The trunks depend on all groups. Choose fixes them, and the SLs, so that
+// groups that come later, and parts of a list of groups, get the same.
+type Comb struct {
+	// Grid is the grid that the routing's fabric is; nil to find it out by
+	// Detect. Its dimensions need not have the order that the engine took, but
+	// rings of four positions and more must begin at the same switches, since
+	// unicast paths cross the cables that close them on a VL of their own.
+	Grid *Grid
+	// VLs is how many VLs, and so trunks, groups without an SL are divided
+	// over; 0 and 1 leave all SLs as they are.
+	VLs int
+	// Trunks are the trunks to use, by the SLs of the groups on them. An SL that
+	// no packet of these meets has the first one. Nil leaves the choice to
+	// Build. With VLs above 1 there must be as many, and groups with SL 0 are
+	// divided over these SLs.
+	Trunks []Trunk
+}
+
+// Trunk is the line that combs meet on.
+type Trunk struct {
+	// At is its coordinates, -1 in the dimension that it runs along: the first,
+	// or the last for the opposite order of dimensions. {-1, 2} is row 2 of a
+	// mesh of two dimensions.
+	At []int
+	// SL is that of groups on it.
+	SL fabric.SL
+}
+
+// String is "row 2", "column 2", or "line *,2,3".
+func (t Trunk) String() string {
+	if len(t.At) == 2 {
+		if t.At[0] < 0 {
+			return "row " + strconv.Itoa(t.At[1])
+		}
+		return "column " + strconv.Itoa(t.At[0])
+	}
+	parts := make([]string, len(t.At))
+	for d, x := range t.At {
+		if parts[d] = strconv.Itoa(x); x < 0 {
+			parts[d] = "*"
+		}
+	}
+	return "line " + strings.Join(parts, ",")
+}
+
+// Name is "comb".
+func (Comb) Name() string { return "comb" }
+
+// Build takes O(switches x LIDs) for the turns of unicast paths, and for each
+// group O(members x log members x dimensions + links of its tree). It returns
+// a *mft.RefusedError for a fabric that is no grid, when no trunk is safe, or
+// not as many as VLs says, and when a group's members are not joined.
+func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
+	named, err := mft.AssignIDs(groups, opt)
+	if err != nil {
+		return nil, err
+	}
+	plan := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
+	if len(groups) == 0 {
+		return plan, nil
+	}
+	l, err := c.layout(ctx, r, named)
+	if err != nil {
+		return nil, err
+	}
+	cable := make([]int, len(named)) // which of parallel cables a group takes
+	if opt.Balance {
+		next := make([]int, len(l.lanes))
+		for i, k := range l.lane {
+			cable[i] = next[k]
+			next[k]++
+		}
+	}
+	masks := make([][]fabric.PortID, len(named))
+	err = eachSwitch(ctx, len(named), func() func(fabric.NodeID) {
+		w := newCombWalk(l.g)
+		return func(i fabric.NodeID) {
+			masks[i] = w.masks(l.lanes[l.lane[i]].tree, &named[i], cable[i])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range named {
+		g := &named[i]
+		plan.Trees = append(plan.Trees, mft.Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
+			Senders: g.Senders, Receivers: g.Receivers, SL: l.sl[i], Scheme: c.Name()})
+	}
+	slices.SortFunc(plan.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	for i := range plan.Trees {
+		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
+	}
+	plan.Notes = l.notes()
+	return plan, nil
+}
+
+// Choose is the Comb with the trunks that Build takes for groups, and the
+// groups with their SLs: with these Build makes the same trees, in whatever
+// parts and order it gets the groups. Errors are those of Build.
+func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (Comb, []mft.Group, error) {
+	if len(groups) == 0 {
+		return c, nil, nil
+	}
+	l, err := c.layout(ctx, r, groups)
+	if err != nil {
+		return c, nil, err
+	}
+	fixed := Comb{Grid: l.g}
+	for i := range l.lanes {
+		t := l.lanes[i].tree.trunk
+		for _, sl := range l.lanes[i].sls {
+			fixed.Trunks = append(fixed.Trunks, Trunk{At: t.At, SL: sl})
+		}
+	}
+	list := slices.Clone(groups)
+	for i := range list {
+		list[i].SL = l.sl[i]
+	}
+	return fixed, list, nil
+}
+
+// combLayout is the trunks and who is on which.
+type combLayout struct {
+	g     *Grid
+	lanes []combLane
+	lane  []int // by group: index in lanes
+	sl    []fabric.SL
+}
+
+// combLane is the SLs whose packets meet on some VL, and their comb.
+type combLane struct {
+	sls    []fabric.SL // ascending
+	pinned bool        // by groups
+	tree   *combTree
+}
+
+// notes names the trunks.
+func (l *combLayout) notes() []string {
+	var list []string
+	for k := range l.lanes {
+		n, s := len(l.members(k)), "s"
+		if n == 1 {
+			s = ""
+		}
+		t := l.lanes[k].tree.trunk
+		list = append(list, fmt.Sprintf("comb: trunk %v of the %v for %d group%s, SL %s", t, l.g, n, s, slNames(l.lanes[k].sls)))
+	}
+	return list
+}
+
+func (l *combLayout) members(lane int) []int {
+	var list []int
+	for i, k := range l.lane {
+		if k == lane {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func slNames(sls []fabric.SL) string {
+	names := make([]string, len(sls))
+	for i, sl := range sls {
+		names[i] = strconv.Itoa(int(sl))
+	}
+	return strings.Join(names, ", ")
+}
+
+var _ mft.Scheme = Comb{}

@@ -1,0 +1,688 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// copyTracker is the slow and obvious checker: it sends one packet and follows every
+// copy by itself.
+type copyTracker struct {
+	f     *fabric.Fabric
+	masks map[fabric.PortID]bool
+	got   map[fabric.PortID]int // by end port
+	cross map[fabric.PortID]int // by port that leads to a switch
+	path  []fabric.PortID       // that the copy at hand came in by
+	depth int                   // links to the farthest receiver
+	waste int                   // copies on links that come to no end port
+	loop  bool
+	hop   func(in, out fabric.PortID) // if not nil, told of every copy between switches
+}
+
+func newCopyTracker(f *fabric.Fabric, ports []fabric.PortID) *copyTracker {
+	c := &copyTracker{f: f, masks: make(map[fabric.PortID]bool), got: make(map[fabric.PortID]int), cross: make(map[fabric.PortID]int)}
+	for _, p := range ports {
+		c.masks[p] = true
+	}
+	return c
+}
+
+func (c *copyTracker) send(sender fabric.PortID) {
+	if !c.f.IsSwitch(c.f.Owner(sender)) {
+		sender = c.f.Peer(sender)
+	}
+	c.visit(sender)
+}
+
+// visit is a copy that came in by a port of a switch; it returns how many end
+// ports it reaches.
+func (c *copyTracker) visit(in fabric.PortID) int {
+	if slices.Contains(c.path, in) {
+		c.loop = true
+		return 0
+	}
+	c.path = append(c.path, in)
+	reached := 0
+	s := c.f.Owner(in)
+	for n := fabric.PortNum(0); n <= c.f.Node(s).NumPorts; n++ {
+		out := c.f.Port(s, n)
+		if out == in || !c.masks[out] {
+			continue
+		}
+		end := out
+		if n != fabric.ManagementPort {
+			end = c.f.Peer(out)
+		}
+		if end != out && c.f.IsSwitch(c.f.Owner(end)) {
+			c.cross[out]++
+			if c.hop != nil {
+				c.hop(in, out)
+			}
+			some := c.visit(end)
+			if some == 0 {
+				c.waste++
+			}
+			reached += some
+			continue
+		}
+		c.got[end]++
+		c.depth = max(c.depth, len(c.path)-1)
+		reached++
+	}
+	c.path = c.path[:len(c.path)-1]
+	return reached
+}
+
+// wrong says what is wrong with what became of a packet, "" for nothing.
+func (c *copyTracker) wrong(sender fabric.PortID, receivers []fabric.PortID) string {
+	want := make(map[fabric.PortID]int)
+	for _, p := range receivers {
+		if p != sender {
+			want[p] = 1
+		}
+	}
+	switch {
+	case c.loop:
+		return "it goes round"
+	case !maps.Equal(c.got, want):
+		return fmt.Sprintf("copies %v, want %v", c.got, want)
+	case c.waste > 0:
+		return fmt.Sprintf("%d copies come to nobody", c.waste)
+	}
+	for p, n := range c.cross {
+		if n > 1 {
+			return fmt.Sprintf("%d copies by %s", n, c.f.PortName(p))
+		}
+	}
+	return ""
+}
+
+func combed(t testing.TB, c Comb, r *lft.Routing, groups []mft.Group, opt mft.Options) *mft.Plan {
+	t.Helper()
+	p, err := c.Build(t.Context(), r, groups, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// mustBeExact follows a packet of every sender of every group, and wants each
+// port in the masks but those of hosts to be used by one of them. It returns
+// the copies over links and the greatest depth.
+func mustBeExact(t testing.TB, groups []mft.Group, p *mft.Plan) (crossings, depth int) {
+	t.Helper()
+	f := p.Tables.Fabric()
+	if len(p.Trees) != len(groups) {
+		t.Fatalf("%d trees for %d groups", len(p.Trees), len(groups))
+	}
+	for i := range p.Trees {
+		x := &p.Trees[i]
+		g := &groups[x.Group]
+		if !slices.Equal(x.Senders, g.Senders) || !slices.Equal(x.Receivers, g.Receivers) || x.Name != g.Name {
+			t.Fatalf("tree %+v of group %+v", x, g)
+		}
+		used := make(map[fabric.PortID]bool)
+		ports := p.Tables.Ports(x.MLID)
+		for _, s := range x.Senders {
+			c := newCopyTracker(f, ports)
+			c.send(s)
+			if what := c.wrong(s, x.Receivers); what != "" {
+				t.Fatalf("%s from %s: %s", x.Name, f.PortName(s), what)
+			}
+			for out := range c.cross {
+				used[out] = true
+			}
+			crossings += len(c.cross)
+			depth = max(depth, c.depth)
+		}
+		for _, out := range ports {
+			if q := f.Peer(out); q != fabric.NoPort && f.IsSwitch(f.Owner(q)) && !used[out] {
+				t.Fatalf("%s: no packet leaves by %s, which is in a mask", x.Name, f.PortName(out))
+			}
+		}
+	}
+	return crossings, depth
+}
+
+// endPorts is all end ports that a switch has or has a cable to, ascending.
+func endPorts(f *fabric.Fabric) []fabric.PortID {
+	var list []fabric.PortID
+	f.EndPorts(func(p fabric.PortID) {
+		if s, _ := delivery(f, p); s != fabric.NoNode {
+			list = append(list, p)
+		}
+	})
+	slices.Sort(list)
+	return list
+}
+
+// pick is n of list at random, ascending.
+func pick(rnd *rand.Rand, list []fabric.PortID, n int) []fabric.PortID {
+	var some []fabric.PortID
+	for _, i := range rnd.Perm(len(list))[:n] {
+		some = append(some, list[i])
+	}
+	slices.Sort(some)
+	return some
+}
+
+// randomGroups has up to most receivers and senders in a group, in part the same.
+func randomGroups(rnd *rand.Rand, list []fabric.PortID, n, most int) []mft.Group {
+	most = min(most, len(list))
+	groups := make([]mft.Group, n)
+	for i := range groups {
+		g := &groups[i]
+		g.Name = fmt.Sprint("group ", i)
+		g.Receivers = pick(rnd, list, 1+rnd.IntN(most))
+		switch rnd.IntN(3) {
+		case 0:
+			g.Senders = g.Receivers
+		case 1:
+			g.Senders = pick(rnd, list, 1+rnd.IntN(most))
+		default:
+			g.Senders = pick(rnd, g.Receivers, 1+rnd.IntN(len(g.Receivers)))
+		}
+	}
+	return groups
+}
+
+// hostsByPosition is the hosts of a grid with one on each switch.
+func hostsByPosition(g *Grid) []fabric.PortID {
+	list := make([]fabric.PortID, g.Positions())
+	for i, p := range g.Fabric.CAPorts() {
+		list[g.Position(g.Fabric.CASwitches()[i])] = p
+	}
+	return list
+}
+
+// row is the trunk with the coordinates, -1 for its own dimension.
+func trunkAt(at ...int) []Trunk { return []Trunk{{At: at}} }
+
+// TestCombGolden has the comb of G-X6, byte by byte: the 5x5 mesh, the five
+// members as receivers, all 25 nodes as senders, trunk row 2.
+func TestCombGolden(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{5, 5}, Hosts: 1}, lft.LIDOptions{Policy: lft.MeshLIDs})
+	hosts := hostsByPosition(g)
+	at := func(x, y int) int { return 5*x + y }
+	var receivers []fabric.PortID
+	for _, i := range []int{at(0, 3), at(0, 4), at(3, 3), at(4, 0), at(4, 2)} {
+		receivers = append(receivers, hosts[i])
+	}
+	slices.Sort(receivers)
+	senders := slices.Clone(hosts)
+	slices.Sort(senders)
+	groups := []mft.Group{{Name: "G-X6", Receivers: receivers, Senders: senders}}
+	p := combed(t, Comb{Grid: g, Trunks: trunkAt(-1, 2)}, routed(t, g, lft.Options{}), groups, mft.Options{})
+	mustBeExact(t, groups, p)
+	const want = `y=4 {45} {4} {4} {4} {4}
+y=3 {245} {4} {4} {45} {4}
+y=2 {12} {13} {13} {123} {345}
+y=1 {2} {2} {2} {2} {24}
+y=0 {2} {2} {2} {2} {25}
+`
+	var b strings.Builder
+	for y := 4; y >= 0; y-- {
+		fmt.Fprintf(&b, "y=%d", y)
+		for x := range 5 {
+			b.WriteString(" {")
+			for _, port := range p.Tables.Mask(g.At(at(x, y)), p.Trees[0].MLID) {
+				fmt.Fprint(&b, g.Fabric.Num(port))
+			}
+			b.WriteString("}")
+		}
+		b.WriteString("\n")
+	}
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+	if notes := []string{"comb: trunk row 2 of the 5x5 mesh for 1 group, SL 0"}; !slices.Equal(p.Notes, notes) {
+		t.Errorf("notes %q, want %q", p.Notes, notes)
+	}
+}
+
+// TestCombClosedForm compares the masks of all groups on 3x3 and 3x4 switches
+// with X12, as it stands there, when all hosts send.
+func TestCombClosedForm(t *testing.T) {
+	for _, dims := range [][]int{{3, 3}, {4, 2}} {
+		g := generated(t, Spec{Dims: dims, Hosts: 1}, lft.LIDOptions{})
+		r := routed(t, g, lft.Options{})
+		m, n := dims[0], dims[1]
+		hosts := hostsByPosition(g)
+		var groups []mft.Group
+		for set := range 1 << len(hosts) {
+			x := mft.Group{Name: fmt.Sprint(set), Senders: slices.Sorted(slices.Values(hosts))}
+			for i, p := range hosts {
+				if set>>i&1 != 0 {
+					x.Receivers = append(x.Receivers, p)
+				}
+			}
+			slices.Sort(x.Receivers)
+			groups = append(groups, x)
+		}
+		for trunk := range n {
+			p := combed(t, Comb{Grid: g, Trunks: trunkAt(-1, trunk)}, r, groups, mft.Options{})
+			for i := range p.Trees {
+				set := p.Trees[i].Group
+				some := func(want func(x, y int) bool) bool {
+					for at := range m * n {
+						if set>>at&1 != 0 && want(at/n, at%n) {
+							return true
+						}
+					}
+					return false
+				}
+				for at := range m * n {
+					x, y := at/n, at%n
+					var want []fabric.PortNum
+					add := func(port fabric.PortNum, is bool) {
+						if is {
+							want = append(want, port)
+						}
+					}
+					above := some(func(x1, y1 int) bool { return x1 == x && y1 > y })
+					below := some(func(x1, y1 int) bool { return x1 == x && y1 < y })
+					add(1, y == trunk && some(func(x1, _ int) bool { return x1 > x }))
+					add(2, y >= trunk && above || y < trunk && some(func(x1, y1 int) bool { return x1 != x || y1 > y }))
+					add(3, y == trunk && some(func(x1, _ int) bool { return x1 < x }))
+					add(4, y <= trunk && below || y > trunk && some(func(x1, y1 int) bool { return x1 != x || y1 < y }))
+					add(5, set>>at&1 != 0)
+					var got []fabric.PortNum
+					for _, port := range p.Tables.Mask(g.At(at), p.Trees[i].MLID) {
+						got = append(got, g.Fabric.Num(port))
+					}
+					if !slices.Equal(got, want) {
+						t.Fatalf("%v, trunk row %d, set %b: mask %v at N(%d,%d), want %v", dims, trunk, set, got, x, y, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestCombExhaustive floods from every sender of every group on small meshes,
+// for all sets of senders on 2x3, and some on 3x3.
+func TestCombExhaustive(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, tt := range []struct {
+		dims []int
+		all  bool
+	}{{[]int{2, 3}, true}, {[]int{5}, true}, {[]int{3, 3}, false}, {[]int{2, 2, 2}, false}} {
+		g := generated(t, Spec{Dims: tt.dims, Hosts: 1}, lft.LIDOptions{})
+		r := routed(t, g, lft.Options{})
+		hosts := hostsByPosition(g)
+		set := func(bits int) []fabric.PortID {
+			var list []fabric.PortID
+			for i, p := range hosts {
+				if bits>>i&1 != 0 {
+					list = append(list, p)
+				}
+			}
+			slices.Sort(list)
+			return list
+		}
+		var groups []mft.Group
+		for to := range 1 << len(hosts) {
+			for from := range 1 << len(hosts) {
+				if tt.all || from == to || from == 1<<len(hosts)-1 || rnd.IntN(64) == 0 {
+					groups = append(groups, mft.Group{Name: fmt.Sprintf("%b to %b", from, to), Receivers: set(to), Senders: set(from)})
+				}
+			}
+		}
+		trunks := []Trunk{{}}
+		for trunk := range tt.dims[len(tt.dims)-1] {
+			switch len(tt.dims) {
+			case 1:
+				trunks[0].At = []int{-1}
+			case 2:
+				trunks[0].At = []int{-1, trunk}
+			default:
+				trunks[0].At = []int{-1, trunk, 1 - trunk}
+			}
+			for at := 0; at < len(groups); at += 8000 {
+				part := groups[at:min(at+8000, len(groups))]
+				mustBeExact(t, part, combed(t, Comb{Grid: g, Trunks: trunks}, r, part, mft.Options{}))
+			}
+		}
+	}
+}
+
+// TestCombExact floods from every sender of random groups of all end ports,
+// switches' own included, on grids of all shapes; with their unicast paths the
+// packets close no circle.
+func TestCombExact(t *testing.T) {
+	for name, shape := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			g := grow(t, shape)
+			r := routed(t, g, lft.Options{})
+			groups := randomGroups(rand.New(rand.NewPCG(3, 4)), endPorts(g.Fabric), 100, 9)
+			for _, balance := range []bool{false, true} {
+				p := combed(t, Comb{Grid: g}, r, groups, mft.Options{Balance: balance})
+				mustBeExact(t, groups, p)
+				for _, x := range p.Trees {
+					for _, port := range p.Tables.Ports(x.MLID) {
+						if g.Wraps(port) {
+							t.Fatalf("%s takes %s, which closes a ring", x.Name, g.Fabric.PortName(port))
+						}
+					}
+				}
+				if circleOf(together(waitsFor(t, r), r, p)) {
+					t.Error("unicast and multicast close a circle")
+				}
+			}
+			r, err := XY{}.Route(t.Context(), g.Fabric, lft.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := combed(t, Comb{}, r, groups, mft.Options{}) // on the grid that both find
+			mustBeExact(t, groups, p)
+			if circleOf(together(waitsFor(t, r), r, p)) {
+				t.Error("without a grid unicast and multicast close a circle")
+			}
+		})
+	}
+}
+
+// together is the channels that wait for each other with unicast and with the
+// packets of all senders of a plan.
+func together(unicast map[channel]map[channel]bool, r *lft.Routing, p *mft.Plan) map[channel]map[channel]bool {
+	f := r.Fabric
+	after := make(map[channel]map[channel]bool, len(unicast))
+	for c, set := range unicast {
+		after[c] = maps.Clone(set)
+	}
+	for i := range p.Trees {
+		x := &p.Trees[i]
+		c := newCopyTracker(f, p.Tables.Ports(x.MLID))
+		held := make(map[fabric.PortID]channel) // by the port that a packet came in by
+		c.hop = func(in, out fabric.PortID) {
+			next := channel{port: out}
+			if r.SL2VL != nil {
+				next.vl = r.SL2VL.At(f.Num(in), out)[x.SL]
+			}
+			if after[next] == nil {
+				after[next] = make(map[channel]bool)
+			}
+			if from, ok := held[in]; ok {
+				after[from][next] = true
+			}
+			held[f.Peer(out)] = next
+		}
+		for _, s := range x.Senders {
+			clear(held)
+			c.send(s)
+		}
+	}
+	return after
+}
+
+// circleOf says whether channels wait for each other in a circle, by taking
+// away those that wait for none that is left.
+func circleOf(after map[channel]map[channel]bool) bool {
+	before := make(map[channel][]channel)
+	waits := make(map[channel]int)
+	var free []channel
+	for c, set := range after {
+		waits[c] = len(set)
+		if len(set) == 0 {
+			free = append(free, c)
+		}
+		for d := range set {
+			before[d] = append(before[d], c)
+		}
+	}
+	gone := 0
+	for ; len(free) > 0; gone++ {
+		c := free[len(free)-1]
+		free = free[:len(free)-1]
+		for _, b := range before[c] {
+			if waits[b]--; waits[b] == 0 {
+				free = append(free, b)
+			}
+		}
+	}
+	return gone < len(after)
+}
+
+// TestCombDeadlock has the comb of issue and B3: with XY on 8x8, 200 sets of 50
+// random groups close no circle; and when the groups of a set are on two trunks
+// of one VL, they do.
+func TestCombDeadlock(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{8, 8}, Hosts: 1}, lft.LIDOptions{})
+	r := routed(t, g, lft.Options{})
+	unicast := waitsFor(t, r)
+	rnd := rand.New(rand.NewPCG(5, 6))
+	circles := 0
+	for range 200 {
+		groups := randomGroups(rnd, g.Fabric.CAPorts(), 50, 16)
+		p := combed(t, Comb{Grid: g}, r, groups, mft.Options{})
+		if circleOf(together(unicast, r, p)) {
+			t.Fatalf("a circle with %s", p.Notes)
+		}
+		// One group moves to another row.
+		row := 2
+		other := combed(t, Comb{Grid: g, Trunks: trunkAt(-1, row)}, r, groups, mft.Options{})
+		moved := mft.NewTables(g.Fabric)
+		for i := range p.Trees {
+			from := p
+			if i == 7 {
+				from = other
+			}
+			moved.Add(p.Trees[i].MLID, from.Tables.Ports(p.Trees[i].MLID))
+		}
+		p.Tables = moved
+		if circleOf(together(unicast, r, p)) {
+			circles++
+		}
+	}
+	if circles < 100 {
+		t.Errorf("one group on another row closes a circle in %d of 200 sets only", circles)
+	}
+	t.Logf("one group on another row closes a circle in %d of 200 sets", circles)
+}
+
+// TestCombCost has G-X11: hops and links on 16x16.
+func TestCombCost(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{16, 16}, Hosts: 1}, lft.LIDOptions{})
+	r := routed(t, g, lft.Options{})
+	hosts := slices.Sorted(slices.Values(hostsByPosition(g)))
+	for _, tt := range []struct {
+		trunk, most int
+		mean        float64
+	}{{0, 45, 19.784}, {7, 31, 13.196}, {8, 31, 13.196}} {
+		tree := newCombTree(g, []int{0, 1}, Trunk{At: []int{-1, tt.trunk}})
+		sum, most := 0, 0
+		for a := range int32(256) {
+			for b := range a {
+				n := 0
+				for x, y := a, b; x != y; n++ { // the farther one from the root goes up
+					if x > y {
+						x = tree.parent[x]
+					} else {
+						y = tree.parent[y]
+					}
+				}
+				sum, most = sum+2*n, max(most, n)
+			}
+		}
+		if mean := float64(sum) / (256 * 255); mean < tt.mean-0.0005 || mean > tt.mean+0.0005 || most != tt.most {
+			t.Errorf("trunk row %d: %.3f hops on average, %d at most; want %.3f and %d", tt.trunk, mean, most, tt.mean, tt.most)
+		}
+		all := []mft.Group{{Name: "all", Receivers: hosts, Senders: hosts}}
+		p := combed(t, Comb{Grid: g, Trunks: trunkAt(-1, tt.trunk)}, r, all, mft.Options{})
+		cost, err := mft.Measure(t.Context(), r, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := cost.Trees[0]; x.Links != 255 || x.Depth != tt.most || x.Crossings != 256*255 {
+			t.Errorf("trunk row %d: %d links, depth %d, %d crossings; want 255, %d, %d", tt.trunk, x.Links, x.Depth, x.Crossings, tt.most, 256*255)
+		}
+	}
+	// Links that a packet crosses, with groups of several sizes.
+	rnd := rand.New(rand.NewPCG(7, 8))
+	for _, tt := range []struct {
+		size     int
+		xy, comb float64
+	}{{4, 24.3, 24.2}, {16, 79.2, 69.2}, {102, 214.2, 208.8}} {
+		var groups []mft.Group
+		for i := range 400 {
+			members := pick(rnd, hosts, tt.size)
+			groups = append(groups, mft.Group{Name: fmt.Sprint(i), Receivers: members, Senders: pick(rnd, members, 1)})
+		}
+		for _, scheme := range []struct {
+			mft.Scheme
+			want float64
+		}{{mft.Union{}, tt.xy}, {Comb{Grid: g, Trunks: trunkAt(-1, 8)}, tt.comb}} {
+			p, err := scheme.Build(t.Context(), r, groups, mft.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cost, err := mft.Measure(t.Context(), r, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := float64(cost.Crossings) / float64(len(groups))
+			if got < scheme.want*0.96 || got > scheme.want*1.04 {
+				t.Errorf("%s, groups of %d: %.1f links, want about %.1f", scheme.Name(), tt.size, got, scheme.want)
+			}
+			t.Logf("%s, groups of %d: %.1f links (%.1f)", scheme.Name(), tt.size, got, scheme.want)
+		}
+	}
+}
+
+// TestCombLoads compares the loads of all trunks, found at once, with those that
+// packets make; and the trunk that is chosen with all others.
+func TestCombLoads(t *testing.T) {
+	for name, shape := range shapes() {
+		if len(shape.dims) < 2 || len(shape.dims) > 4 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			shape.links = nil
+			g := grow(t, shape)
+			r := routed(t, g, lft.Options{})
+			rnd := rand.New(rand.NewPCG(9, 10))
+			groups := randomGroups(rnd, endPorts(g.Fabric), 30, 5)
+			loads, err := newCombLoads(t.Context(), g, combOrders(len(g.Dims))[0], groups)
+			if err != nil {
+				t.Fatal(err)
+			}
+			measure := func(trunks []Trunk) int64 {
+				cost, err := mft.Measure(t.Context(), r, combed(t, Comb{Grid: g, Trunks: trunks}, r, groups, mft.Options{}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return cost.MaxLink
+			}
+			least, middle := int64(1)<<60, 0
+			for at := range g.Positions() / g.Dims[0] {
+				trunk := []int{-1}
+				load, distance := loads.trunkLoad(), 0
+				for j := 1; j < len(g.Dims); j++ {
+					y := at / g.step[j] % g.Dims[j]
+					trunk = append(trunk, y)
+					load = max(load, loads.sideLoad(j, y))
+					distance += abs(2*y - g.Dims[j] + 1)
+				}
+				if got := measure(trunkAt(trunk...)); got != load {
+					t.Errorf("trunk %v: %d copies on the busiest link, reckoned %d", trunk, got, load)
+				}
+				if load < least || load == least && distance < middle {
+					least, middle = load, distance
+				}
+			}
+			chosen, _, err := Comb{Grid: g}.Choose(t.Context(), r, groups)
+			if err != nil {
+				t.Fatal(err)
+			}
+			distance := 0
+			for d, y := range chosen.Trunks[0].At {
+				if d > 0 {
+					distance += abs(2*y - g.Dims[d] + 1)
+				}
+			}
+			if got := measure(chosen.Trunks); got != least || distance != middle {
+				t.Errorf("trunk %v: %d copies on the busiest link, %d from the middle; %d and %d are possible", chosen.Trunks[0], got, distance, least, middle)
+			}
+		})
+	}
+}
+
+// TestCombTurnModels has the trunks that the turn models allow.
+func TestCombTurnModels(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{4, 5}, Hosts: 1}, lft.LIDOptions{})
+	groups := randomGroups(rand.New(rand.NewPCG(11, 12)), endPorts(g.Fabric), 100, 9)
+	for _, tt := range []struct {
+		engine turnEngine
+		rows   []int // that are safe
+		cols   []int
+	}{
+		{NegativeFirst{}, []int{0}, []int{0}},
+		{WestFirst{}, []int{0, 1, 2, 3, 4}, []int{0}},
+		{NorthLast{}, []int{0}, []int{0, 1, 2, 3}},
+	} {
+		r, err := routeTurns(t.Context(), tt.engine, g, lft.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		unicast := waitsFor(t, r)
+		safe := func(trunk []Trunk) bool {
+			p, err := Comb{Grid: g, Trunks: trunk}.Build(t.Context(), r, groups, mft.Options{})
+			if err != nil {
+				var no *mft.RefusedError
+				if !errors.As(err, &no) || !strings.Contains(no.Reason, "closes a circle of cables") || !slices.Contains(no.Suggest, "union-merge") {
+					t.Fatal(err)
+				}
+				return false
+			}
+			mustBeExact(t, groups, p)
+			if circleOf(together(unicast, r, p)) {
+				t.Errorf("%s with trunk %v closes a circle", r.Engine, trunk[0])
+			}
+			return true
+		}
+		for y := range 5 {
+			if safe(trunkAt(-1, y)) != slices.Contains(tt.rows, y) {
+				t.Errorf("%s: trunk row %d, want rows %v", r.Engine, y, tt.rows)
+			}
+		}
+		for x := range 4 {
+			if safe(trunkAt(x, -1)) != slices.Contains(tt.cols, x) {
+				t.Errorf("%s: trunk column %d, want columns %v", r.Engine, x, tt.cols)
+			}
+		}
+		p := combed(t, Comb{Grid: g}, r, groups, mft.Options{})
+		mustBeExact(t, groups, p)
+		t.Log(r.Engine, p.Notes)
+	}
+}
+
+func TestCombEveryCPU(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	g := grow(t, shapes()["parallel links"])
+	r := routed(t, g, lft.Options{})
+	r.SL2VL = lft.NewSL2VL(g.Fabric, lft.IdentityVLs(4))
+	groups := randomGroups(rand.New(rand.NewPCG(13, 14)), endPorts(g.Fabric), 300, 9)
+	var first *mft.Plan
+	for _, n := range []int{1, 2, 7} {
+		runtime.GOMAXPROCS(n)
+		p := combed(t, Comb{}, r, groups, mft.Options{Balance: true})
+		if first == nil {
+			first = p
+		}
+		for _, mlid := range p.Tables.MLIDs() {
+			if !slices.Equal(p.Tables.Ports(mlid), first.Tables.Ports(mlid)) {
+				t.Fatalf("MLID %#x differs on %d CPUs", mlid, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,515 @@
+package mesh
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// maxCombTries bounds how many trunks are tried, for the grids of many
+// dimensions on which none may be safe.
+const maxCombTries = 1024
+
+// combChooser finds trunks.
+type combChooser struct {
+	c      Comb
+	g      *Grid
+	r      *lft.Routing
+	groups []mft.Group
+	vls    *slLanes
+	paths  *combWaits // the turns of unicast
+	tries  int
+	why    error // why the first trunk that was tried is none
+}
+
+func (x *combChooser) refuse(group int, format string, args ...any) error {
+	return &mft.RefusedError{Scheme: x.c.Name(), Group: x.groups[group].Name, Reason: fmt.Sprintf(format, args...),
+		Suggest: []string{mft.UnionMerge{}.Name(), mft.UpdnTree{}.Name()}}
+}
+
+// layout chooses the trunks for groups, of which there must be one.
+func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*combLayout, error) {
+	x := &combChooser{c: c, g: c.Grid, r: r, groups: groups}
+	f := r.Fabric
+	if x.g == nil {
+		var err error
+		if x.g, err = Detect(f, DetectOptions{}); err != nil {
+			return nil, x.refuse(0, "%v", err)
+		}
+	} else if err := isGridOf(x.g, f); err != nil {
+		return nil, err
+	} else if x.g.Fabric != f { // the same cables, but other LIDs
+		g := *x.g
+		g.Fabric = f
+		x.g = &g
+	}
+	for i := range groups {
+		for _, list := range [2][]fabric.PortID{groups[i].Receivers, groups[i].Senders} {
+			for _, p := range list {
+				if s, _ := delivery(f, p); s == fabric.NoNode {
+					return nil, x.refuse(i, "member %s has no cable to a switch", f.PortName(p))
+				}
+			}
+		}
+	}
+	for _, t := range c.Trunks {
+		if err := x.checkTrunk(t); err != nil {
+			return nil, err
+		}
+	}
+	x.vls = newSLLanes(x.g, r)
+	var err error
+	if x.paths, err = newCombWaits(ctx, x.vls); err != nil {
+		return nil, err
+	}
+	if circle := x.paths.circle(); circle != nil {
+		return nil, x.refuse(0, "the unicast paths alone wait for each other in a circle: %s", x.paths.describe(circle))
+	}
+	lanes, err := x.lanes()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		l, bad, err := x.trunks(ctx, lanes)
+		if l != nil || err != nil {
+			return l, err
+		}
+		// A lane that no group insists on makes room for another one.
+		if bad < 0 || lanes[bad].pinned || len(c.Trunks) > 0 {
+			return nil, x.why
+		}
+		if lanes = x.replace(lanes, bad); lanes == nil {
+			return nil, x.refuse(x.free(), "%d trunks on VLs of their own are wanted; its SLs have no room for another safe one, after: %v", c.VLs, x.why)
+		}
+	}
+}
+
+// isGridOf says whether g has the switches and cables of f.
+func isGridOf(g *Grid, f *fabric.Fabric) error {
+	if g.Fabric == f {
+		return nil
+	}
+	same := g.Fabric.NumSwitches() == f.NumSwitches() && g.Fabric.NumPorts() == f.NumPorts()
+	for p := fabric.PortID(0); same && int(p) < f.NumPorts(); p++ {
+		same = g.Fabric.Owner(p) == f.Owner(p) && g.Fabric.Peer(p) == f.Peer(p)
+	}
+	if !same {
+		return fmt.Errorf("comb: a grid of another fabric than the routing's")
+	}
+	return nil
+}
+
+// checkTrunk says what is wrong with a trunk's coordinates.
+func (x *combChooser) checkTrunk(t Trunk) error {
+	n := len(x.g.Dims)
+	if len(t.At) != n {
+		return fmt.Errorf("comb: a trunk with %d coordinates, the grid has %d dimensions", len(t.At), n)
+	}
+	if t.At[0] >= 0 && t.At[n-1] >= 0 {
+		return fmt.Errorf("comb: trunk %v runs along neither the first nor the last dimension, where -1 should be", t)
+	}
+	along := 0
+	if t.At[0] >= 0 {
+		along = n - 1
+	}
+	for d, y := range t.At {
+		if d != along && (y < 0 || y >= x.g.Dims[d]) {
+			return fmt.Errorf("comb: trunk %v, and dimension %d has coordinates 0 to %d", t, d+1, x.g.Dims[d]-1)
+		}
+	}
+	if t.SL >= lft.NumSLs {
+		return fmt.Errorf("comb: a trunk for SL %d, want 0 to %d", t.SL, lft.NumSLs-1)
+	}
+	return nil
+}
+
+// spreads says whether group i may be on any lane.
+func (x *combChooser) spreads(i int) bool { return x.c.VLs > 1 && x.groups[i].SL == 0 }
+
+// free is the first group that may be on any lane, 0 for none.
+func (x *combChooser) free() int {
+	for i := range x.groups {
+		if x.spreads(i) {
+			return i
+		}
+	}
+	return 0
+}
+
+// lanes divides the SLs of the groups into those that meet on a VL, and adds SLs
+// that meet none of them for as many lanes as are wanted.
+func (x *combChooser) lanes() ([]combLane, error) {
+	meets := x.vls.meets()
+	inUse, free := uint16(0), false
+	for i := range x.groups {
+		switch sl := x.groups[i].SL; {
+		case sl >= lft.NumSLs:
+			return nil, fmt.Errorf("comb: group %q has SL %d, want 0 to %d", x.groups[i].Name, sl, lft.NumSLs-1)
+		case x.spreads(i):
+			free = true
+		case x.vls.drops>>sl&1 != 0:
+			return nil, x.refuse(i, "the SL-to-VL tables drop packets of its SL %d", sl)
+		default:
+			inUse |= 1 << sl
+		}
+	}
+	var lanes []combLane
+	for rest := inUse; rest != 0; {
+		// All that meet, one over the other.
+		set, before := rest&-rest, uint16(0)
+		for set != before {
+			before = set
+			for k := set; k != 0; k &= k - 1 {
+				set |= meets[bits.TrailingZeros16(k)] & inUse
+			}
+		}
+		rest &^= set
+		lane := combLane{pinned: true}
+		for ; set != 0; set &= set - 1 {
+			lane.sls = append(lane.sls, fabric.SL(bits.TrailingZeros16(set)))
+		}
+		lanes = append(lanes, lane)
+	}
+	if !free {
+		return lanes, nil
+	}
+	if len(x.c.Trunks) > 0 {
+		if len(x.c.Trunks) != x.c.VLs {
+			return nil, fmt.Errorf("comb: %d trunks for %d VLs", len(x.c.Trunks), x.c.VLs)
+		}
+		for _, t := range x.c.Trunks {
+			if laneOf(lanes, t.SL) >= 0 {
+				continue
+			}
+			if !x.apart(lanes, meets, t.SL) {
+				return nil, x.refuse(x.free(), "packets of trunk %v's SL %d are dropped or have the VL of another trunk", t, t.SL)
+			}
+			lanes = append(lanes, combLane{sls: []fabric.SL{t.SL}})
+		}
+		return lanes, nil
+	}
+	for sl := fabric.SL(0); sl < lft.NumSLs && len(lanes) < x.c.VLs; sl++ {
+		if x.apart(lanes, meets, sl) {
+			lanes = append(lanes, combLane{sls: []fabric.SL{sl}})
+		}
+	}
+	if len(lanes) < x.c.VLs {
+		if x.r.SL2VL == nil {
+			return nil, x.refuse(x.free(), "%d trunks take %d VLs, and routing %s has one VL", x.c.VLs, x.c.VLs, x.r.Engine)
+		}
+		return nil, x.refuse(x.free(), "%d trunks are wanted, and only %d SLs have no VL in common", x.c.VLs, len(lanes))
+	}
+	return lanes, nil
+}
+
+// laneOf is the lane with an SL, -1 for none.
+func laneOf(lanes []combLane, sl fabric.SL) int {
+	return slices.IndexFunc(lanes, func(l combLane) bool { return slices.Contains(l.sls, sl) })
+}
+
+// apart says whether packets of an SL arrive, and never have a VL that those of
+// lanes have.
+func (x *combChooser) apart(lanes []combLane, meets [lft.NumSLs]uint16, sl fabric.SL) bool {
+	if x.vls.drops>>sl&1 != 0 {
+		return false
+	}
+	for _, l := range lanes {
+		for _, other := range l.sls {
+			if meets[other]>>sl&1 != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// replace gives a lane the next SL that will do, nil when there is none.
+func (x *combChooser) replace(lanes []combLane, bad int) []combLane {
+	list := slices.Delete(slices.Clone(lanes), bad, bad+1)
+	meets := x.vls.meets()
+	for sl := lanes[bad].sls[0] + 1; sl < lft.NumSLs; sl++ {
+		if x.apart(list, meets, sl) {
+			return append(list, combLane{sls: []fabric.SL{sl}})
+		}
+	}
+	return nil
+}
+
+// trunks finds trunks for all lanes. When there are none, x.why says why, and
+// bad is the lane that the first ones failed at, or -1.
+func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
+	x.why, x.tries = nil, 0
+	if len(x.c.Trunks) > 0 {
+		for k := range lanes {
+			t, err := x.pinned(&lanes[k])
+			if err != nil {
+				return nil, 0, err
+			}
+			order := combOrders(len(t.At))[0]
+			if t.At[0] >= 0 {
+				order = combOrders(len(t.At))[1]
+			}
+			t.SL = lanes[k].sls[0]
+			lanes[k].tree = newCombTree(x.g, order, t)
+		}
+		return x.try(lanes)
+	}
+	bad = -1
+	for _, order := range combOrders(len(x.g.Dims)) {
+		loads, err := newCombLoads(ctx, x.g, order, x.groups)
+		if err != nil {
+			return nil, 0, err
+		}
+		l, failed, err := x.along(ctx, order, loads, lanes)
+		if l != nil || err != nil {
+			return l, 0, err
+		}
+		if bad < 0 {
+			bad = failed
+		}
+	}
+	return nil, bad, nil
+}
+
+// pinned is the trunk that the caller wants a lane to have.
+func (x *combChooser) pinned(lane *combLane) (Trunk, error) {
+	meets := x.vls.meets()
+	found := -1
+	for i, t := range x.c.Trunks {
+		met := slices.ContainsFunc(lane.sls, func(sl fabric.SL) bool { return sl == t.SL || meets[sl]>>t.SL&1 != 0 })
+		switch {
+		case !met:
+		case found < 0:
+			found = i
+		case !slices.Equal(x.c.Trunks[found].At, t.At):
+			return t, fmt.Errorf("comb: trunks %v of SL %d and %v of SL %d, and packets of these have a VL in common, or of SLs that have", x.c.Trunks[found], x.c.Trunks[found].SL, t, t.SL)
+		}
+	}
+	return x.c.Trunks[max(found, 0)], nil
+}
+
+// along is trunks for one order of the dimensions.
+func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (l *combLayout, bad int, err error) {
+	n := len(order)
+	if n == 1 {
+		for k := range lanes {
+			lanes[k].tree = newCombTree(x.g, order, Trunk{At: []int{-1}, SL: lanes[k].sls[0]})
+		}
+		return x.try(lanes)
+	}
+	bad = -1
+	for _, at := range x.planes(order, loads) {
+		last := order[n-1]
+		// Trunks in different planes divide the load of all dimensions but the
+		// last among them.
+		least := loads.trunkLoad()
+		for j := 1; j < n-1; j++ {
+			least = max(least, loads.sideLoad(j, at[order[j]]))
+		}
+		if most := len(lanes); most > x.g.Dims[last] {
+			least *= int64((most + x.g.Dims[last] - 1) / x.g.Dims[last])
+		}
+		choice := newRowChoice(loads, n-1, len(lanes), least)
+		for {
+			if err := ctx.Err(); err != nil {
+				return nil, 0, err
+			}
+			rows, _ := choice.rows()
+			if rows == nil || x.tries == maxCombTries {
+				break
+			}
+			for k := range lanes {
+				t := Trunk{At: slices.Clone(at), SL: lanes[k].sls[0]}
+				t.At[order[0]] = -1
+				t.At[last] = rows[k]
+				lanes[k].tree = newCombTree(x.g, order, t)
+			}
+			x.tries++
+			l, failed, err := x.try(lanes)
+			if l != nil || err != nil {
+				return l, 0, err
+			}
+			if bad < 0 {
+				bad = failed
+			}
+			choice.allowed[failed][rows[failed]] = false
+		}
+	}
+	return nil, bad, nil
+}
+
+// sideLoad is the load of the busiest link along dimension j of the order with
+// the trunk at coordinate y.
+func (l *combLoads) sideLoad(j, y int) int64 {
+	most := int64(0)
+	for link := range l.g.Dims[l.order[j]] - 1 {
+		below := 0
+		if y <= link {
+			below = 1
+		}
+		most = max(most, l.greatest(j, link, below, 1))
+	}
+	return most
+}
+
+// planes lists the coordinates, of trunks, in all dimensions but the first and
+// the last of the order, the best first. The others are 0.
+func (x *combChooser) planes(order []int, loads *combLoads) [][]int {
+	type plane struct {
+		at       []int
+		load     int64
+		distance int
+	}
+	list := []plane{{at: make([]int, len(order)), load: loads.trunkLoad()}}
+	for j := 1; j < len(order)-1; j++ {
+		d := order[j]
+		var next []plane
+		for _, p := range list {
+			for y := range x.g.Dims[d] {
+				at := slices.Clone(p.at)
+				at[d] = y
+				next = append(next, plane{at, max(p.load, loads.sideLoad(j, y)), p.distance + abs(2*y-x.g.Dims[d]+1)})
+			}
+		}
+		list = next
+	}
+	slices.SortStableFunc(list, func(a, b plane) int {
+		return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.distance, b.distance))
+	})
+	planes := make([][]int, len(list))
+	for i, p := range list {
+		planes[i] = p.at
+	}
+	return planes
+}
+
+// try says whether the lanes' trees are safe and join all groups: then it is
+// the layout. Else bad is a lane whose trunk is to blame.
+func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int, err error) {
+	w := x.paths
+	for k := range lanes {
+		w = w.with(lanes[k].tree, lanes[k].sls)
+		if circle := w.circle(); circle != nil {
+			if x.why == nil {
+				x.why = x.refuse(x.firstOn(lanes, k), "with the unicast paths of routing %s a comb on %v closes a circle of cables that wait for each other: %s",
+					x.r.Engine, lanes[k].tree.trunk, w.describe(circle))
+			}
+			return nil, k, nil
+		}
+	}
+	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
+	whole, free := true, false
+	for k := range lanes {
+		whole = whole && lanes[k].tree.whole
+	}
+	walk := newCombWalk(x.g)
+	for i := range x.groups {
+		if x.spreads(i) {
+			free = true
+			continue
+		}
+		l.sl[i] = x.groups[i].SL
+		l.lane[i] = laneOf(lanes, l.sl[i])
+		if whole {
+			continue
+		}
+		if stuck := walk.tree(lanes[l.lane[i]].tree, &x.groups[i]); stuck >= 0 {
+			x.cut(i, lanes[l.lane[i]].tree, stuck)
+			return nil, l.lane[i], nil
+		}
+	}
+	if free {
+		if bad := x.divide(l, walk); bad >= 0 {
+			return nil, bad, nil
+		}
+	}
+	return l, 0, nil
+}
+
+// cut notes that a group is not joined.
+func (x *combChooser) cut(group int, t *combTree, stuck int32) {
+	if x.why == nil {
+		s := t.node[stuck]
+		x.why = x.refuse(group, "the comb on %v needs a cable that is missing: %s at %s has no way on to the trunk, and members on both sides",
+			t.trunk, nameOf(x.g.Fabric, s), x.g.place(s))
+	}
+}
+
+// firstOn is the first group that is, or may be, on a lane.
+func (x *combChooser) firstOn(lanes []combLane, lane int) int {
+	for i := range x.groups {
+		if x.spreads(i) || laneOf(lanes, x.groups[i].SL) == lane {
+			return i
+		}
+	}
+	return 0
+}
+
+// divide puts the groups that may be on any lane where the links of their
+// trees carry the least so far, those with the most copies first. It returns
+// the lane to blame when one cannot be joined, else -1.
+func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
+	load := make([]int64, len(x.vls.head)) // by arc
+	links := make([][]combLink, len(l.lanes))
+	put := func(t *combTree, links []combLink) {
+		for _, k := range links {
+			a := x.vls.arc(x.vls.index[t.node[k.below]], t.up[k.below])
+			b := x.vls.arc(x.vls.head[a], t.up[k.below].Opposite())
+			load[a] += int64(k.up)
+			load[b] += int64(k.down)
+		}
+	}
+	cost := func(t *combTree, links []combLink) int64 {
+		sum := int64(0)
+		for _, k := range links {
+			a := x.vls.arc(x.vls.index[t.node[k.below]], t.up[k.below])
+			b := x.vls.arc(x.vls.head[a], t.up[k.below].Opposite())
+			up, down := int64(k.up), int64(k.down)
+			sum += up*(2*load[a]+up) + down*(2*load[b]+down)
+		}
+		return sum
+	}
+	var free []int
+	for i := range x.groups {
+		if x.spreads(i) {
+			free = append(free, i)
+			continue
+		}
+		t := l.lanes[l.lane[i]].tree
+		walk.tree(t, &x.groups[i])
+		put(t, walk.links)
+	}
+	slices.SortStableFunc(free, func(i, j int) int {
+		a, b := &x.groups[i], &x.groups[j]
+		return cmp.Compare(len(b.Senders)*len(b.Receivers), len(a.Senders)*len(a.Receivers))
+	})
+	on := make([]int, len(l.lanes))
+	for _, i := range free {
+		best, least := -1, int64(0)
+		for k := range l.lanes {
+			t := l.lanes[k].tree
+			stuck := walk.tree(t, &x.groups[i])
+			if stuck >= 0 {
+				x.cut(i, t, stuck)
+				continue
+			}
+			links[k] = append(links[k][:0], walk.links...)
+			if c := cost(t, links[k]); best < 0 || c < least || c == least && on[k] < on[best] {
+				best, least = k, c
+			}
+		}
+		if best < 0 {
+			return 0
+		}
+		on[best]++
+		put(l.lanes[best].tree, links[best])
+		l.lane[i], l.sl[i] = best, l.lanes[best].sls[0]
+	}
+	return -1
+}

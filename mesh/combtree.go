@@ -1,0 +1,237 @@
+package mesh
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// combOrders lists the orders of dimensions that combs are tried in: the
+// dimension along the trunk first. A packet for the trunk goes along the last
+// one first.
+func combOrders(dims int) [][]int {
+	first := make([]int, dims)
+	for d := range first {
+		first[d] = d
+	}
+	if dims == 1 {
+		return [][]int{first}
+	}
+	last := slices.Clone(first)
+	slices.Reverse(last)
+	return [][]int{first, last}
+}
+
+// combTree is the whole comb of a trunk. Switches are known by their rank in
+// it, which is less the nearer they are to its root, the middle of the trunk.
+type combTree struct {
+	g      *Grid
+	trunk  Trunk
+	rank   []int32         // by NodeID
+	node   []fabric.NodeID // by rank
+	parent []int32         // by rank: that of the switch that is next on the way to the root
+	up     []Dir           // by rank: the direction to it
+	whole  bool            // every switch but the root has a parent
+}
+
+// noParent stands where a cable or a switch is missing, and for the root.
+const noParent = -1
+
+func newCombTree(g *Grid, order []int, trunk Trunk) *combTree {
+	n := g.Fabric.NumSwitches()
+	t := &combTree{g: g, trunk: trunk, rank: make([]int32, n), node: make([]fabric.NodeID, n),
+		parent: make([]int32, n), up: make([]Dir, n)}
+	root := slices.Clone(trunk.At)
+	root[order[0]] = (g.Dims[order[0]] - 1) / 2
+	far := 0
+	for d, size := range g.Dims {
+		far += max(root[d], size-1-root[d])
+	}
+	start := make([]int32, far+2) // by distance: the first rank
+	distance := make([]int32, n)
+	for s := range fabric.NodeID(n) {
+		for d, x := range g.Coord(s) {
+			distance[s] += int32(abs(int(x) - root[d]))
+		}
+		start[distance[s]+1]++
+	}
+	for i := range far + 1 {
+		start[i+1] += start[i]
+	}
+	for at := range g.Positions() {
+		if s := g.At(at); s != fabric.NoNode {
+			r := start[distance[s]]
+			start[distance[s]]++
+			t.rank[s], t.node[r] = r, s
+		}
+	}
+	lost := 0
+	for r, s := range t.node {
+		t.parent[r], t.up[r] = noParent, NoDir
+		x := g.Coord(s)
+		for i := len(order) - 1; i >= 0; i-- {
+			d := order[i]
+			if int(x[d]) == root[d] {
+				continue
+			}
+			way := Plus(d)
+			if int(x[d]) > root[d] {
+				way = Minus(d)
+			}
+			if u := g.Neighbor(s, way); u != fabric.NoNode && len(g.Ports(s, way)) > 0 {
+				t.parent[r], t.up[r] = t.rank[u], way
+			}
+			break
+		}
+		if t.parent[r] == noParent {
+			lost++
+		}
+	}
+	t.whole = lost <= 1
+	return t
+}
+
+func abs(x int) int { return max(x, -x) }
+
+// combWalk follows the parts of combs that join groups: scratch of a worker.
+type combWalk struct {
+	g         *Grid
+	touched   []uint64 // by rank, a bit: members in the subtree; all 0 between calls
+	senders   []int32  // by rank: of the group, in the subtree; likewise
+	receivers []int32
+	has       []uint64 // by NodeID, a bit: the mask has ports to other switches
+	ways      []uint32 // by NodeID: their directions, a bit each
+	links     []combLink
+	hosts     []fabric.PortID
+	some      []fabric.PortID
+}
+
+// combLink is a link of a group's tree.
+type combLink struct {
+	below    int32 // rank of the switch that is farther from the trunk
+	up, down int32 // copies that cross it when each sender sends one packet
+}
+
+func newCombWalk(g *Grid) *combWalk {
+	n := g.Fabric.NumSwitches()
+	words := (n + 63) / 64
+	return &combWalk{g: g, touched: make([]uint64, words), senders: make([]int32, n), receivers: make([]int32, n),
+		has: make([]uint64, words), ways: make([]uint32, n)}
+}
+
+// tree fills links with the part of the comb that joins the group's members.
+// When a cable is missing there it returns the rank of the switch that has no
+// way to the others, else -1. All members must have a switch.
+func (w *combWalk) tree(t *combTree, g *mft.Group) int32 {
+	f := w.g.Fabric
+	w.links = w.links[:0]
+	top := 0 // the last word of touched that is not 0
+	for i, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
+		count := w.receivers
+		if i == 1 {
+			count = w.senders
+		}
+		for _, p := range list {
+			s, _ := delivery(f, p)
+			r := t.rank[s]
+			w.touched[r/64] |= 1 << (r % 64)
+			top = max(top, int(r/64))
+			count[r]++
+		}
+	}
+	receivers, senders := int32(len(g.Receivers)), int32(len(g.Senders))
+	stuck := int32(-1)
+	for k := top; k >= 0; k-- { // children before their parents
+		for w.touched[k] != 0 {
+			r := int32(k*64 + 63 - bits.LeadingZeros64(w.touched[k]))
+			w.touched[k] &^= 1 << (r % 64)
+			in, out := w.receivers[r], w.senders[r]
+			w.receivers[r], w.senders[r] = 0, 0
+			if in == receivers && out == senders || stuck >= 0 {
+				continue // the highest switch of the tree, or no tree
+			}
+			u := t.parent[r]
+			if u == noParent {
+				stuck = r
+				continue
+			}
+			w.touched[u/64] |= 1 << (u % 64)
+			w.receivers[u] += in
+			w.senders[u] += out
+			link := combLink{below: r}
+			if in < receivers {
+				link.up = out
+			}
+			if in > 0 {
+				link.down = senders - out
+			}
+			if link.up > 0 || link.down > 0 {
+				w.links = append(w.links, link)
+			}
+		}
+	}
+	return stuck
+}
+
+// masks is the ports in the masks of g, ascending; cable says which of several
+// parallel cables it takes, modulo their number.
+func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
+	f := w.g.Fabric
+	w.tree(t, g)
+	n := len(g.Receivers)
+	for _, l := range w.links {
+		s, u := t.node[l.below], t.node[t.parent[l.below]]
+		if l.up > 0 {
+			w.put(s, t.up[l.below])
+			n++
+		}
+		if l.down > 0 {
+			w.put(u, t.up[l.below].Opposite())
+			n++
+		}
+	}
+	w.hosts = w.hosts[:0]
+	for _, p := range g.Receivers {
+		s, num := delivery(f, p)
+		w.hosts = append(w.hosts, f.Port(s, num))
+	}
+	slices.Sort(w.hosts)
+	hosts := w.hosts
+	ports := make([]fabric.PortID, 0, n)
+	for k := range w.has {
+		for ; w.has[k] != 0; w.has[k] &= w.has[k] - 1 {
+			s := fabric.NodeID(k*64 + bits.TrailingZeros64(w.has[k]))
+			w.some = w.some[:0]
+			for ways := w.ways[s]; ways != 0; ways &= ways - 1 {
+				w.some = append(w.some, t.cable(s, Dir(bits.TrailingZeros32(ways)), cable))
+			}
+			w.ways[s] = 0
+			slices.Sort(w.some)
+			for _, p := range w.some {
+				for len(hosts) > 0 && hosts[0] < p {
+					ports, hosts = append(ports, hosts[0]), hosts[1:]
+				}
+				ports = append(ports, p)
+			}
+		}
+	}
+	return append(ports, hosts...)
+}
+
+func (w *combWalk) put(s fabric.NodeID, way Dir) {
+	w.has[s/64] |= 1 << (s % 64)
+	w.ways[s] |= 1 << way
+}
+
+// cable is the port of s of one of the parallel cables in a direction. They are
+// numbered at the end that is farther from the trunk.
+func (t *combTree) cable(s fabric.NodeID, way Dir, turn int) fabric.PortID {
+	if t.up[t.rank[s]] == way {
+		ports := t.g.Ports(s, way)
+		return ports[turn%len(ports)]
+	}
+	ports := t.g.Ports(t.g.Neighbor(s, way), way.Opposite())
+	return t.g.Fabric.Peer(ports[turn%len(ports)])
+}
