@@ -160,7 +160,7 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	}
 	masks := make([][]fabric.PortID, len(named))
 	err = eachSwitch(ctx, len(named), func() func(fabric.NodeID) {
-		w := newCombWalk(l.g)
+		w := newCombWalk(l.g, l.exits)
 		return func(i fabric.NodeID) {
 			masks[i] = w.masks(l.lanes[l.lane[i]].tree, &named[i], cable[i])
 		}
@@ -174,6 +174,11 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 			Senders: g.Senders, Receivers: g.Receivers, SL: l.sl[i], Scheme: c.Name()})
 	}
 	slices.SortFunc(plan.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	total := 0
+	for i := range masks {
+		total += len(masks[i])
+	}
+	plan.Tables.Grow(len(masks), total)
 	for i := range plan.Trees {
 		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
 	}
@@ -209,6 +214,7 @@ func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (C
 // combLayout is the trunks and who is on which.
 type combLayout struct {
 	g     *Grid
+	exits []fabric.PortID // as of exits
 	lanes []combLane
 	lane  []int // by group: index in lanes
 	sl    []fabric.SL

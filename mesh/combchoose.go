@@ -22,6 +22,7 @@ type combChooser struct {
 	g      *Grid
 	r      *lft.Routing
 	groups []mft.Group
+	exits  []fabric.PortID // as of exits
 	vls    *slLanes
 	paths  *combWaits // the turns of unicast
 	tries  int
@@ -49,10 +50,11 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		g.Fabric = f
 		x.g = &g
 	}
+	x.exits = exits(f)
 	for i := range groups {
 		for _, list := range [2][]fabric.PortID{groups[i].Receivers, groups[i].Senders} {
 			for _, p := range list {
-				if s, _ := delivery(f, p); s == fabric.NoNode {
+				if x.exits[p] == fabric.NoPort {
 					return nil, x.refuse(i, "member %s has no cable to a switch", f.PortName(p))
 				}
 			}
@@ -262,7 +264,7 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 	}
 	bad = -1
 	for _, order := range combOrders(len(x.g.Dims)) {
-		loads, err := newCombLoads(ctx, x.g, order, x.groups)
+		loads, err := newCombLoads(ctx, x.g, x.exits, order, x.groups)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -403,12 +405,12 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int, err error) 
 			return nil, k, nil
 		}
 	}
-	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
+	l = &combLayout{g: x.g, exits: x.exits, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
 	whole, free := true, false
 	for k := range lanes {
 		whole = whole && lanes[k].tree.whole
 	}
-	walk := newCombWalk(x.g)
+	walk := newCombWalk(x.g, x.exits)
 	for i := range x.groups {
 		if x.spreads(i) {
 			free = true

@@ -43,7 +43,7 @@ const (
 )
 
 // newCombLoads takes O(members x log members x dimensions) for each group.
-func newCombLoads(ctx context.Context, g *Grid, order []int, groups []mft.Group) (*combLoads, error) {
+func newCombLoads(ctx context.Context, g *Grid, exits []fabric.PortID, order []int, groups []mft.Group) (*combLoads, error) {
 	const some = 64 // groups that a worker takes at a time
 	l := emptyCombLoads(g, order)
 	var mu sync.Mutex
@@ -56,7 +56,7 @@ func newCombLoads(ctx context.Context, g *Grid, order []int, groups []mft.Group)
 		var keys []int
 		return func(i fabric.NodeID) {
 			for k := int(i) * some; k < min(len(groups), int(i+1)*some); k++ {
-				keys = part.add(&groups[k], keys)
+				keys = part.add(exits, &groups[k], keys)
 			}
 		}
 	})
@@ -101,17 +101,17 @@ func emptyCombLoads(g *Grid, order []int) *combLoads {
 	return l
 }
 
-// add adds the differences between the loads of neighbouring links. keys is
-// scratch.
-func (l *combLoads) add(g *mft.Group, keys []int) []int {
+// add adds the differences between the loads of neighbouring links. exits is as
+// of exits, keys is scratch.
+func (l *combLoads) add(exits []fabric.PortID, g *mft.Group, keys []int) []int {
 	// A key is twice the position in the order, and 1 more for a sender.
 	keys = keys[:0]
 	for i, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
 		for _, p := range list {
-			s, _ := delivery(l.g.Fabric, p)
+			x := l.g.Coord(l.g.Fabric.Owner(exits[p]))
 			at := 0
 			for j, d := range l.order {
-				at += int(l.g.Coord(s)[d]) * l.step[j]
+				at += int(x[d]) * l.step[j]
 			}
 			keys = append(keys, 2*at+i)
 		}

@@ -34,6 +34,8 @@ type combTree struct {
 	parent []int32         // by rank: that of the switch that is next on the way to the root
 	up     []Dir           // by rank: the direction to it
 	whole  bool            // every switch but the root has a parent
+	first  []fabric.PortID // by NodeID and direction: the port of the comb's cable there, of several the first; else NoPort
+	many   bool            // some cables have parallel ones
 }
 
 // noParent stands where a cable or a switch is missing, and for the root.
@@ -90,6 +92,19 @@ func newCombTree(g *Grid, order []int, trunk Trunk) *combTree {
 		}
 	}
 	t.whole = lost <= 1
+	ways := 2 * len(g.Dims)
+	t.first = make([]fabric.PortID, n*ways)
+	for i := range t.first {
+		t.first[i] = fabric.NoPort
+	}
+	for r, s := range t.node {
+		if way := t.up[r]; way != NoDir {
+			ports := g.Ports(s, way)
+			t.first[int(s)*ways+int(way)] = ports[0]
+			t.first[int(t.node[t.parent[r]])*ways+int(way.Opposite())] = g.Fabric.Peer(ports[0])
+			t.many = t.many || len(ports) > 1
+		}
+	}
 	return t
 }
 
@@ -98,8 +113,9 @@ func abs(x int) int { return max(x, -x) }
 // combWalk follows the parts of combs that join groups: scratch of a worker.
 type combWalk struct {
 	g         *Grid
-	touched   []uint64 // by rank, a bit: members in the subtree; all 0 between calls
-	senders   []int32  // by rank: of the group, in the subtree; likewise
+	exits     []fabric.PortID // as of exits
+	touched   []uint64        // by rank, a bit: members in the subtree; all 0 between calls
+	senders   []int32         // by rank: of the group, in the subtree; likewise
 	receivers []int32
 	has       []uint64 // by NodeID, a bit: the mask has ports to other switches
 	ways      []uint32 // by NodeID: their directions, a bit each
@@ -114,10 +130,10 @@ type combLink struct {
 	up, down int32 // copies that cross it when each sender sends one packet
 }
 
-func newCombWalk(g *Grid) *combWalk {
+func newCombWalk(g *Grid, exits []fabric.PortID) *combWalk {
 	n := g.Fabric.NumSwitches()
 	words := (n + 63) / 64
-	return &combWalk{g: g, touched: make([]uint64, words), senders: make([]int32, n), receivers: make([]int32, n),
+	return &combWalk{g: g, exits: exits, touched: make([]uint64, words), senders: make([]int32, n), receivers: make([]int32, n),
 		has: make([]uint64, words), ways: make([]uint32, n)}
 }
 
@@ -134,8 +150,7 @@ func (w *combWalk) tree(t *combTree, g *mft.Group) int32 {
 			count = w.senders
 		}
 		for _, p := range list {
-			s, _ := delivery(f, p)
-			r := t.rank[s]
+			r := t.rank[f.Owner(w.exits[p])]
 			w.touched[r/64] |= 1 << (r % 64)
 			top = max(top, int(r/64))
 			count[r]++
@@ -178,7 +193,6 @@ func (w *combWalk) tree(t *combTree, g *mft.Group) int32 {
 // masks is the ports in the masks of g, ascending; cable says which of several
 // parallel cables it takes, modulo their number.
 func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
-	f := w.g.Fabric
 	w.tree(t, g)
 	n := len(g.Receivers)
 	for _, l := range w.links {
@@ -194,8 +208,7 @@ func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 	}
 	w.hosts = w.hosts[:0]
 	for _, p := range g.Receivers {
-		s, num := delivery(f, p)
-		w.hosts = append(w.hosts, f.Port(s, num))
+		w.hosts = append(w.hosts, w.exits[p])
 	}
 	slices.Sort(w.hosts)
 	hosts := w.hosts
@@ -205,7 +218,11 @@ func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 			s := fabric.NodeID(k*64 + bits.TrailingZeros64(w.has[k]))
 			w.some = w.some[:0]
 			for ways := w.ways[s]; ways != 0; ways &= ways - 1 {
-				w.some = append(w.some, t.cable(s, Dir(bits.TrailingZeros32(ways)), cable))
+				p := t.first[int(s)*2*len(w.g.Dims)+bits.TrailingZeros32(ways)]
+				if t.many && cable > 0 {
+					p = t.cable(p, cable)
+				}
+				w.some = append(w.some, p)
 			}
 			w.ways[s] = 0
 			slices.Sort(w.some)
@@ -225,13 +242,30 @@ func (w *combWalk) put(s fabric.NodeID, way Dir) {
 	w.ways[s] |= 1 << way
 }
 
-// cable is the port of s of one of the parallel cables in a direction. They are
-// numbered at the end that is farther from the trunk.
-func (t *combTree) cable(s fabric.NodeID, way Dir, turn int) fabric.PortID {
+// cable is the port p of the comb, or, of several parallel cables, the one whose
+// turn it is. They are numbered at the end that is farther from the trunk.
+func (t *combTree) cable(p fabric.PortID, turn int) fabric.PortID {
+	s, way := t.g.Fabric.Owner(p), t.g.Dir(p)
 	if t.up[t.rank[s]] == way {
 		ports := t.g.Ports(s, way)
 		return ports[turn%len(ports)]
 	}
 	ports := t.g.Ports(t.g.Neighbor(s, way), way.Opposite())
 	return t.g.Fabric.Peer(ports[turn%len(ports)])
+}
+
+// exits is by PortID of end ports the port of a switch by which packets for it
+// leave and its packets come in: that at the other end of its cable, port 0 of
+// a switch itself, NoPort when no switch is there.
+func exits(f *fabric.Fabric) []fabric.PortID {
+	list := make([]fabric.PortID, f.NumPorts())
+	for p := range list {
+		list[p] = fabric.NoPort
+	}
+	f.EndPorts(func(p fabric.PortID) {
+		if s, num := delivery(f, p); s != fabric.NoNode {
+			list[p] = f.Port(s, num)
+		}
+	})
+	return list
 }
