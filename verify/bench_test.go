@@ -125,7 +125,7 @@ func BenchmarkCheckLanes(b *testing.B) {
 	c := mustCheck(b, f, tables, opt).Certificate()
 	b.Run("torus64/certificate", func(b *testing.B) {
 		for b.Loop() {
-			if err := c.Check(f, tables, sl2vl, sls); err != nil {
+			if err := c.Check(f, tables, Options{SL2VL: sl2vl, PathSLs: sls}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -136,7 +136,7 @@ func BenchmarkCertificateCheck(b *testing.B) {
 	f, tables := benchmarkFabric(b, 24)
 	c := mustCheck(b, f, tables, Options{}).Certificate()
 	for b.Loop() {
-		if err := c.Check(f, tables, nil, nil); err != nil {
+		if err := c.Check(f, tables, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -327,9 +327,12 @@ func (g *graph) components() [][]int32 {
 // cycleBudget bounds the work of one shortestCycle, in channels visited.
 const cycleBudget = 1 << 26
 
-// minCycle is the length of the shortest cycle there can be: two channels
-// that depend on each other would have a packet pass a switch twice.
-const minCycle = 3
+// The lengths of the shortest cycles there can be. Two channels depend on each
+// other when packets pass a switch twice, which copies of a multicast packet may.
+const (
+	minUnicastCycle = 3
+	minCycle        = 2
+)
 
 // shortestCycle is a shortest cycle among members, a strongly connected
 // component, from its lowest channel on. It searches breadth first from each
@@ -337,7 +340,7 @@ const minCycle = 3
 // channel out once the shortest cycle through it is known. exact is false
 // when cycleBudget ran out: then the result is the shortest through the
 // channels that were tried.
-func (g *graph) shortestCycle(members []int32, budget int) (cycle []int32, exact bool) {
+func (g *graph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
 	left := make([]uint64, g.f.NumSwitches()*g.words) // members not tried
 	for _, ch := range members {
 		w, bit := g.bit(ch)
@@ -348,7 +351,7 @@ func (g *graph) shortestCycle(members []int32, budget int) (cycle []int32, exact
 	parent := make([]int32, g.count())
 	var queue []int32
 	for _, start := range members {
-		if len(cycle) == minCycle {
+		if len(cycle) == least {
 			return cycle, true
 		}
 		if budget <= 0 && cycle != nil {

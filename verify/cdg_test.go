@@ -84,7 +84,7 @@ func TestGraph(t *testing.T) {
 				t.Fatalf("component %v, want %v", members, set)
 			}
 			for _, budget := range []int{0, 20, cycleBudget} {
-				cycle, exact := g.shortestCycle(members, budget)
+				cycle, exact := g.shortestCycle(members, minCycle, budget)
 				for k, ch := range cycle {
 					if !g.has(ch, cycle[(k+1)%len(cycle)]) {
 						t.Fatalf("%v is no cycle", cycle)
@@ -119,10 +119,10 @@ func TestBudget(t *testing.T) {
 	}
 	g, _ := p.graphs(w)
 	members := g.components()[0]
-	if cycle, exact := g.shortestCycle(members, 100); len(cycle) != 600 || exact {
+	if cycle, exact := g.shortestCycle(members, minCycle, 100); len(cycle) != 600 || exact {
 		t.Errorf("%d channels, exact %t", len(cycle), exact)
 	}
-	if cycle, exact := g.shortestCycle(members, cycleBudget); len(cycle) != 600 || !exact {
+	if cycle, exact := g.shortestCycle(members, minCycle, cycleBudget); len(cycle) != 600 || !exact {
 		t.Errorf("%d channels, exact %t", len(cycle), exact)
 	}
 }

@@ -29,15 +29,17 @@ import (
 // and one for each channel: the GUID of the node that the channel leaves, the
 // port, the VL and the number, in ascending order. vls is one more than the
 // highest VL: the form is the same for one VL and for several. It is bound to the nodes
-// and cables of the fabric. LIDs, tables, SL-to-VL tables and path SLs may
-// change as long as the numbers hold.
+// and cables of the fabric. LIDs, tables, SL-to-VL tables, path SLs and
+// multicast groups may change as long as the numbers hold.
 type Certificate struct {
 	// Management says that the proof covers packets to and from port 0 of
 	// switches too, and not only those between CA and router ports.
 	Management bool
-	VLs        int               // one more than the highest VL
-	Fabric     [sha256.Size]byte // FabricHash of the nodes and cables
-	Channels   []NumberedChannel // by GUID, port and VL
+	// Multicast says that it covers multicast packets too.
+	Multicast bool
+	VLs       int               // one more than the highest VL
+	Fabric    [sha256.Size]byte // FabricHash of the nodes and cables
+	Channels  []NumberedChannel // by GUID, port and VL
 }
 
 // NumberedChannel is a virtual lane of a cable in one direction.
@@ -71,14 +73,16 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 
 // certificateProof is what a Certificate is made of.
 type certificateProof struct {
-	management bool
-	graph      *graph
-	order      []int32           // channels, each after those that depend on it
-	fromCAs    []NumberedChannel // those that leave CAs and routers
+	management, multicast bool
+
+	graph   *graph
+	order   []int32           // channels, each after those that depend on it
+	fromCAs []NumberedChannel // those that leave CAs and routers
 }
 
-// Certificate proves that there is no credit loop; nil when there is one. It
-// covers management traffic too unless that adds a credit loop. The numbers
+// Certificate proves that there is no credit loop; nil when there is one, when
+// multicast packets go round, and when switches do not copy independently, since its
+// numbers say nothing about that. It covers management traffic too unless that adds a credit loop. The numbers
 // are the lengths of the longest chains of dependencies that end in a
 // channel, so that those of CAs are 0.
 func (r *Result) Certificate() *Certificate {
@@ -86,7 +90,7 @@ func (r *Result) Certificate() *Certificate {
 		return nil
 	}
 	g, f := r.proof.graph, r.proof.graph.f
-	c := &Certificate{Management: r.proof.management, VLs: 1, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
+	c := &Certificate{Management: r.proof.management, Multicast: r.proof.multicast, VLs: 1, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
 	for ch, level := range g.levels(r.proof.order) {
 		if g.used[ch] {
 			port, vl := g.portVL(int32(ch))
@@ -105,7 +109,8 @@ func (r *Result) Certificate() *Certificate {
 const (
 	certificateMagic = "ibweave certificate 1"
 	trafficUnicast   = "unicast"
-	trafficAll       = "unicast+management"
+	plusManagement   = "+management"
+	plusMulticast    = "+multicast"
 	hashPrefix       = "sha256:"
 )
 
@@ -113,7 +118,10 @@ const (
 func (c *Certificate) Append(b []byte) []byte {
 	traffic := trafficUnicast
 	if c.Management {
-		traffic = trafficAll
+		traffic += plusManagement
+	}
+	if c.Multicast {
+		traffic += plusMulticast
 	}
 	b = slices.Grow(b, 128+32*len(c.Channels))
 	b = fmt.Appendf(b, "%s traffic %s vls %d channels %d fabric %s%x\n", certificateMagic, traffic, c.VLs, len(c.Channels), hashPrefix, c.Fabric)
@@ -186,9 +194,14 @@ func parseCertificateHeader(s string) (c *Certificate, channels int, err error) 
 	if len(field) != 8 || field[0] != "traffic" || field[2] != "vls" || field[4] != "channels" || field[6] != "fabric" {
 		return nil, 0, fmt.Errorf("want %q", certificateMagic+" traffic T vls V channels C fabric "+hashPrefix+"H")
 	}
-	c = &Certificate{Management: field[1] == trafficAll}
-	if !c.Management && field[1] != trafficUnicast {
-		return nil, 0, fmt.Errorf("traffic %q: want %s or %s", field[1], trafficUnicast, trafficAll)
+	c = &Certificate{}
+	traffic, ok := strings.CutPrefix(field[1], trafficUnicast)
+	if ok {
+		traffic, c.Management = strings.CutPrefix(traffic, plusManagement)
+		traffic, c.Multicast = strings.CutPrefix(traffic, plusMulticast)
+	}
+	if !ok || traffic != "" {
+		return nil, 0, fmt.Errorf("traffic %q: want %s, and %s or %s or both after it", field[1], trafficUnicast, plusManagement, plusMulticast)
 	}
 	if c.VLs, err = parseDecimal(field[3], 1, 15); err != nil {
 		return nil, 0, fmt.Errorf("vls %w", err)

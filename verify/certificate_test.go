@@ -121,7 +121,7 @@ func tamper(t *testing.T, s *slow, good *Certificate) (tried int) {
 				y.Number = x.Number
 			}
 			var bad *DependencyError
-			err := c.Check(s.f, s.t, s.s, s.sls)
+			err := c.Check(s.f, s.t, Options{SL2VL: s.s, PathSLs: s.sls})
 			if !errors.As(err, &bad) {
 				t.Fatalf("numbers of %s and %s wrong: %v", s.f.PortName(a.port), s.f.PortName(b.port), err)
 			}
@@ -135,7 +135,7 @@ func tamper(t *testing.T, s *slow, good *Certificate) (tried int) {
 		c := *good
 		c.Channels = slices.Delete(slices.Clone(good.Channels), at[a], at[a]+1)
 		var bad *DependencyError
-		if err := c.Check(s.f, s.t, s.s, s.sls); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
+		if err := c.Check(s.f, s.t, Options{SL2VL: s.s, PathSLs: s.sls}); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
 			t.Errorf("channel %v left out: %v", a, err)
 		}
 	}
@@ -159,27 +159,27 @@ func TestCertificateOtherTables(t *testing.T) {
 	xy := func(fabric.LID) bool { return false }
 	tables := xyTables(t, f, 4, 4, xy)
 	c := mustCheck(t, f, tables, Options{}).Certificate()
-	if err := c.Check(f, tables, nil, nil); err != nil {
+	if err := c.Check(f, tables, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	lid := f.LID(f.Peer(f.Port(15, 5))) // of the host at (3,3)
 	turned := cloneTables(f, tables)
 	turned.Row(0)[lid] = 2 // from (0,0) north first, then east as ever
 	var bad *DependencyError
-	if err := c.Check(f, turned, nil, nil); !errors.As(err, &bad) || bad.LID != lid {
+	if err := c.Check(f, turned, Options{}); !errors.As(err, &bad) || bad.LID != lid {
 		t.Errorf("a turn from y to x: %v", err)
 	}
 	// The same tables on other cabling.
 	g := xMesh(t, 4, 5, 0)
-	if err := c.Check(g, xyTables(t, g, 4, 5, xy), nil, nil); err == nil || !strings.Contains(err.Error(), "other nodes or cables") {
+	if err := c.Check(g, xyTables(t, g, 4, 5, xy), Options{}); err == nil || !strings.Contains(err.Error(), "other nodes or cables") {
 		t.Errorf("other fabric: %v", err)
 	}
-	if err := c.Check(f, lft.NewTables(3, 9), nil, nil); err == nil {
+	if err := c.Check(f, lft.NewTables(3, 9), Options{}); err == nil {
 		t.Error("tables of 3 switches pass")
 	}
 	// Other LIDs do not matter as long as the numbers hold.
 	h := numberAtRandom(t, rand.New(rand.NewPCG(1, 1)), f)
-	if err := c.Check(h, xyTables(t, h, 4, 4, xy), nil, nil); err != nil {
+	if err := c.Check(h, xyTables(t, h, 4, 4, xy), Options{}); err != nil {
 		t.Errorf("other LIDs: %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestCertificateNonsense(t *testing.T) {
 	} {
 		cert := mustCheck(t, f, tables, Options{}).Certificate()
 		c.change(cert)
-		if err := cert.Check(f, tables, nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := cert.Check(f, tables, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("want %q: %v", c.want, err)
 		}
 	}
@@ -233,7 +233,7 @@ func TestCertificateUnicastOnly(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	c.Management = true
-	if err := c.Check(f, tables, nil, nil); err == nil {
+	if err := c.Check(f, tables, Options{}); err == nil {
 		t.Error("a certificate of unicast traffic passes for management traffic")
 	}
 }
@@ -252,7 +252,7 @@ func TestReadCertificate(t *testing.T) {
 		{"hello\n", `c.txt:1: no certificate that can be read`},
 		{replace("certificate 1", "certificate 2"), `c.txt:1: no certificate that can be read`},
 		{replace(" vls 1", ""), `c.txt:1: want "ibweave certificate 1 traffic T vls V`},
-		{replace("unicast+", "multicast+"), `c.txt:1: traffic "multicast+management": want unicast or unicast+management`},
+		{replace("unicast+", "multicast+"), `c.txt:1: traffic "multicast+management": want unicast, and +management or +multicast or both after it`},
 		{replace("vls 1", "vls 16"), `c.txt:1: vls "16": want 1 to 15`},
 		{replace("channels 6", "channels 7"), `c.txt:1: 6 channels follow, the first line says 7`},
 		{replace("channels 6", "channels +6"), `c.txt:1: channels "+6"`},
@@ -300,7 +300,7 @@ func FuzzReadCertificate(f *testing.F) {
 			t.Errorf("written again:\n%s\nwas\n%s", got, data)
 		}
 		// Whatever it says, checking must come to an end without a panic.
-		_ = c.Check(fab, tables, nil, nil)
-		_ = c.Check(fab, tables, sl2vl, nil)
+		_ = c.Check(fab, tables, Options{})
+		_ = c.Check(fab, tables, Options{SL2VL: sl2vl})
 	})
 }

@@ -253,37 +253,47 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 	}
 }
 
-// reportCreditLoops looks for a witness of each credit loop.
-func (p *plan) reportCreditLoops(r *Result, unicast *graph, loops [][]int32, all *graph, mgmtLoops [][]int32, opt Options) {
+// reportCreditLoops looks for a witness of each credit loop. Where traffic closes
+// a circle without other traffic that finding is enough.
+func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options) {
 	c := newCollector(r, opt.Witnesses)
 	inLoop := make(map[int32]bool)
-	for _, members := range loops {
-		for _, ch := range members {
-			inLoop[ch] = true
+	for _, at := range []struct {
+		rule string
+		traffic
+	}{{CreditLoop, l.unicast}, {MulticastCreditLoop, l.multicast}, {ManagementCreditLoop, l.management}} {
+		for _, members := range at.loops {
+			if slices.ContainsFunc(members, func(ch int32) bool { return inLoop[ch] }) {
+				continue
+			}
+			c.add(at.rule, int64(len(members)), func(f *Finding) {
+				p.creditLoop(f, at.graph, members, l.unicast.graph, mc, cycleBudget/min(len(at.loops), opt.Witnesses))
+				if at.rule == CreditLoop {
+					r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
+				}
+			})
 		}
-		c.add(CreditLoop, int64(len(members)), func(f *Finding) {
-			p.creditLoop(f, unicast, members, cycleBudget/min(len(loops), opt.Witnesses))
-			r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
-		})
+		for _, members := range at.loops {
+			for _, ch := range members {
+				inLoop[ch] = true
+			}
+		}
 	}
-	for _, members := range mgmtLoops {
-		// Where unicast traffic alone closes a circle that finding is enough.
-		if slices.ContainsFunc(members, func(ch int32) bool { return inLoop[ch] }) {
-			continue
-		}
-		c.add(ManagementCreditLoop, int64(len(members)), func(f *Finding) {
-			p.creditLoop(f, all, members, cycleBudget/min(len(mgmtLoops), opt.Witnesses))
-		})
+	if mc != nil && mc.Copying != Independent {
+		mc.reportKnots(r, c, l.multicast.graph)
 	}
 	c.close()
 }
 
 // creditLoop describes one strongly connected component.
-func (p *plan) creditLoop(f *Finding, g *graph, members []int32, budget int) {
-	cycle, exact := g.shortestCycle(members, budget)
+func (p *plan) creditLoop(f *Finding, g *graph, members []int32, unicast *graph, mc *multicast, budget int) {
+	least := minUnicastCycle
+	if mc != nil {
+		least = minCycle
+	}
+	cycle, exact := g.shortestCycle(members, least, budget)
 	for i, ch := range cycle {
-		lid := p.closes(g, ch, cycle[(i+1)%len(cycle)], f.Rule == CreditLoop)
-		f.Witness = append(f.Witness, g.hop(ch, lid))
+		f.Witness = append(f.Witness, g.hop(ch, p.holds(g, ch, cycle[(i+1)%len(cycle)], unicast, mc)))
 	}
 	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
 	found := "shortest"
@@ -292,6 +302,21 @@ func (p *plan) creditLoop(f *Finding, g *graph, members []int32, budget int) {
 	}
 	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s",
 		count(int64(len(members)), "channel"), found, count(int64(len(cycle)), "channel"), circle(f.Witness, true, g.vls > 1))
+}
+
+// holds is a LID whose packets hold channel a of a graph while they wait for b:
+// the lowest of those between CA and router ports, else the lowest MLID, else the
+// lowest LID of all.
+func (p *plan) holds(g *graph, a, b int32, unicast *graph, mc *multicast) fabric.LID {
+	if unicast.has(a, b) {
+		return p.closes(g, a, b, true)
+	}
+	if mc != nil {
+		if mlid := mc.closes(a, b); mlid != 0 {
+			return mlid
+		}
+	}
+	return p.closes(g, a, b, false)
 }
 
 // closes is the lowest LID whose packets hold channel a of a graph while they

@@ -55,13 +55,15 @@ type senders struct {
 	m   uint16 // the map at the switch
 }
 
-// newLanes returns nil without SL-to-VL tables. Errors: tables that are not of
-// this fabric, and SLs and VLs that do not exist.
-func newLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (*lanes, error) {
+// newLanes returns nil without SL-to-VL tables. SLs that multicast packets have
+// are in use as well as those of paths. Errors: tables that are not of this fabric,
+// and SLs and VLs that do not exist.
+func newLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs, multicast uint16) (*lanes, error) {
 	inUse, err := checkLanes(f, s, sls)
 	if s == nil || err != nil {
 		return nil, err
 	}
+	inUse |= multicast
 	l := &lanes{sl2vl: s, sls: sls}
 	n := int(f.PortBase(fabric.NodeID(f.NumSwitches())))
 	used := make([]bool, len(s.Maps()))
@@ -109,14 +111,8 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 	if s == nil {
 		return 0, nil
 	}
-	if g := s.Fabric(); g != f {
-		same := g.NumNodes() == f.NumNodes() && g.NumSwitches() == f.NumSwitches()
-		for n := fabric.NodeID(0); same && int(n) < f.NumNodes(); n++ {
-			same = g.PortBase(n) == f.PortBase(n) && g.Node(n).GUID == f.Node(n).GUID && g.Node(n).NumPorts == f.Node(n).NumPorts
-		}
-		if !same {
-			return 0, fmt.Errorf("SL-to-VL tables of other nodes than the fabric has")
-		}
+	if err := sameNodes("SL-to-VL tables", s.Fabric(), f); err != nil {
+		return 0, err
 	}
 	for _, m := range s.Maps() {
 		if vl := slices.Max(m[:]); vl > lft.DropVL {
@@ -151,6 +147,21 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 		}
 	}
 	return inUse, nil
+}
+
+// sameNodes says whether what is of nodes and ports of g is of those of f.
+func sameNodes(what string, g, f *fabric.Fabric) error {
+	if g == f {
+		return nil
+	}
+	same := g.NumNodes() == f.NumNodes() && g.NumSwitches() == f.NumSwitches()
+	for n := fabric.NodeID(0); same && int(n) < f.NumNodes(); n++ {
+		same = g.PortBase(n) == f.PortBase(n) && g.Node(n).GUID == f.Node(n).GUID && g.Node(n).NumPorts == f.Node(n).NumPorts
+	}
+	if !same {
+		return fmt.Errorf("%s of other nodes than the fabric has", what)
+	}
+	return nil
 }
 
 // classify makes the classes of the SLs in use.

@@ -585,7 +585,7 @@ func TestLaneErrors(t *testing.T) {
 		if r, err := Check(t.Context(), f, tables, tt.opt); err == nil || r != nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Check: %v, want %s", err, tt.want)
 		}
-		if err := c.Check(f, tables, tt.opt.SL2VL, tt.opt.PathSLs); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := c.Check(f, tables, tt.opt); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Certificate.Check: %v, want %s", err, tt.want)
 		}
 	}
@@ -595,10 +595,10 @@ func TestLaneErrors(t *testing.T) {
 		t.Error(err)
 	}
 	c = mustCheck(t, f, tables, Options{SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(2))}).Certificate()
-	if err := c.Check(f, tables, nil, nil); err == nil || !strings.Contains(err.Error(), "2 VLs") {
+	if err := c.Check(f, tables, Options{}); err == nil || !strings.Contains(err.Error(), "2 VLs") {
 		t.Errorf("%v", err)
 	}
-	if err := c.Check(f, tables, lft.NewSL2VL(f, lft.IdentityVLs(4)), nil); err == nil || !strings.Contains(err.Error(), "VL 2, which has no number") {
+	if err := c.Check(f, tables, Options{SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}); err == nil || !strings.Contains(err.Error(), "VL 2, which has no number") {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // DependencyError says that a certificate does not hold: packets for LID hold
@@ -25,21 +26,29 @@ func (e *DependencyError) Error() string {
 		}
 		return fmt.Sprintf("number %d", c.Number)
 	}
-	return fmt.Sprintf("the certificate does not hold: packets for LID %d hold %s, which has %s, while they wait for %s, which has %s: the number must increase",
-		e.LID, e.in, number(e.In), e.out, number(e.Out))
+	lid := fmt.Sprintf("%d", e.LID)
+	if e.LID >= mft.MinMLID {
+		lid = fmt.Sprintf("%#x", uint16(e.LID))
+	}
+	return fmt.Sprintf("the certificate does not hold: packets for LID %s hold %s, which has %s, while they wait for %s, which has %s: the number must increase",
+		lid, e.in, number(e.In), e.out, number(e.Out))
 }
 
-// Check proves the certificate against tables, with SL-to-VL tables and path SLs
-// as in Options: that it is of this fabric, and that its number increases along
+// Check proves the certificate against tables, with the SL-to-VL tables, path SLs
+// and multicast tables of opt, which is not used otherwise: that it is of this fabric, and that its number increases along
 // every dependency which the traffic it covers makes. It trusts nothing, finds
 // the dependencies by itself in the plainest way, and takes O(switches x LIDs)
-// time, with SL-to-VL tables for each SL that is in use. It returns a
-// *DependencyError for a dependency along which the number does not increase.
+// time, with SL-to-VL tables for each SL that is in use, and O(senders + ports in
+// masks x ports of a switch) for each MLID. A certificate that covers no multicast
+// packets says nothing about multicast tables, and one that does needs them: both
+// are errors. It returns a *DependencyError for a dependency along which the number does not increase.
 //
-// Packets that are dropped or go round make no dependency: a certificate can
+// Packets that are dropped and unicast packets that go round make no dependency; no
+// certificate holds for multicast packets that go round. A certificate can
 // hold for tables that are wrong in other ways, which Check the function
 // tells.
-func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, pathSLs *lft.PathSLs) error {
+func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, opt Options) error {
+	sl2vl, pathSLs := opt.SL2VL, opt.PathSLs
 	if t.Switches() != f.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
 	}
@@ -51,6 +60,15 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, p
 		return fmt.Errorf("the certificate is of %d VLs: want 1 to %d", c.VLs, lft.MaxDataVLs)
 	case sl2vl == nil && c.VLs != 1:
 		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
+	case c.Multicast && opt.Multicast == nil:
+		return errors.New("the certificate covers multicast packets, and there are no multicast tables")
+	case !c.Multicast && opt.Multicast != nil:
+		return errors.New("the certificate does not cover multicast packets, and there are multicast tables")
+	}
+	if opt.Multicast != nil {
+		if err := opt.Multicast.check(f); err != nil {
+			return err
+		}
 	}
 	k := &recheck{
 		f: f, t: t,
@@ -89,10 +107,15 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, p
 			return err
 		}
 	}
-	if lanes != nil {
-		return nil
+	if lanes == nil {
+		if err := k.fromCAs(); err != nil {
+			return err
+		}
 	}
-	return k.fromCAs()
+	if opt.Multicast != nil {
+		return newRecheckMulticast(k, opt.Multicast, sl2vl).trees()
+	}
+	return nil
 }
 
 // recheck enumerates dependencies.

@@ -22,7 +22,7 @@ type Result struct {
 	Balance     BalanceCounts     `json:"balance"`
 	Findings    []Finding         `json:"findings"` // sorted; never nil
 	Verdict     string            `json:"verdict"`  // "clean", "warnings" or "errors"; notes are clean
-	proof       *certificateProof // nil when the unicast traffic has a credit loop
+	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
 }
 
 // FabricCounts says how large the fabric is.
@@ -51,7 +51,7 @@ type ManagementCounts struct {
 	Pairs       int64 `json:"pairs"`
 	Unreachable int64 `json:"unreachable"`
 	Loops       int64 `json:"loops"`
-	CreditLoops int   `json:"credit_loops"` // of unicast and management traffic together
+	CreditLoops int   `json:"credit_loops"` // of unicast, multicast and management traffic together
 }
 
 // CreditLoopCounts is about the channel dependency graph of delivered unicast
@@ -68,14 +68,21 @@ type CreditLoopCounts struct {
 	Dependencies int `json:"dependencies"`
 }
 
-// MulticastCounts is all zero as long as nobody checks multicast tables.
+// MulticastCounts is about multicast packets, all zero when nobody checks
+// multicast tables. A packet of each sender of each group is followed: each
+// receiver but the sender itself must get one copy and nobody else any.
 type MulticastCounts struct {
-	Groups      int `json:"groups"`
-	Missing     int `json:"missing"`
-	Duplicates  int `json:"duplicates"`
-	Loops       int `json:"loops"`
-	Stray       int `json:"stray"`
-	CreditLoops int `json:"credit_loops"`
+	Groups     int   `json:"groups"`     // groups, and MLIDs in the tables that no group has
+	MLIDs      int   `json:"mlids"`      // of groups, or in the tables
+	Pairs      int64 `json:"pairs"`      // of a sender and a receiver of its packets
+	Missing    int   `json:"missing"`    // pairs of a sender and a receiver that gets no copy
+	Duplicates int   `json:"duplicates"` // the same with a receiver that gets several; packets that loop apart
+	Loops      int   `json:"loops"`      // senders whose packets go round for ever
+	Stray      int   `json:"stray"`      // pairs of a sender and an end port that is no receiver and gets copies
+	// CreditLoops is of unicast and multicast traffic together, and
+	// Dependencies counts those of both between channels that leave switches.
+	CreditLoops  int `json:"credit_loops"`
+	Dependencies int `json:"dependencies"`
 }
 
 // BalanceCounts says how routes spread over the cables between switches, each

@@ -68,6 +68,15 @@ const (
 	DeadEntry               = "dead-entry"
 	StaleEntry              = "stale-entry"
 	NonMinimal              = "non-minimal"
+	MulticastMissing        = "multicast-missing"
+	MulticastDuplicate      = "multicast-duplicate"
+	MulticastLoop           = "multicast-loop"
+	MulticastStray          = "multicast-stray"
+	MulticastCreditLoop     = "multicast-credit-loop"
+	MulticastCopying        = "multicast-copying"
+	MulticastDeadPort       = "multicast-dead-port"
+	MulticastUnknown        = "multicast-unknown"
+	BufferTooSmall          = "buffer-too-small"
 )
 
 // Rules lists all rules, the gravest first. Findings are sorted in this order
@@ -106,6 +115,31 @@ is a channel (a port and a VL), and a LID whose packets hold it while they wait
 for the next one.
 Use an engine that guarantees freedom from credit loops, as updn does, or
 virtual lanes that break the circle.`},
+	{MulticastLoop, Error, "senders", "copies of a multicast packet go round in a circle", `A switch sends a multicast packet to all ports of the MLID's mask but the one that
+it came in by. The masks lead packets of the sender round a circle of switches,
+and each switch of it goes on copying them: InfiniBand has no hop limit inside a
+subnet, so that one packet is a storm for everybody. The usual cause is an MLID
+that senders share whose trees do not fit together. There is one finding for each
+group and MLID; its count is the number of senders, and the witness the circle.`},
+	{MulticastDuplicate, Error, "pairs", "a receiver gets several copies of a multicast packet", `Copies of one packet come to the receiver, or back to the sender, on different
+ways. Applications that do not number their packets take them for different
+ones. There is one finding for each group and MLID; its count is the number of
+pairs of a sender and a receiver, and the witness the way of a second copy.`},
+	{MulticastMissing, Error, "pairs", "a receiver gets no copy of a multicast packet", `The masks of the MLID do not lead from the sender to the receiver. There is one
+finding for each group and MLID; its count is the number of pairs of a sender and
+a receiver.`},
+	{MulticastCreditLoop, Error, "channels", "channels of unicast and multicast traffic can wait for each other in a circle", `As credit-loop, for unicast and multicast packets together. A multicast packet
+holds the buffer that it came in by until its last copy has left, and so waits for
+each of its ways out; which those are depends on where it came in. Trees that were
+made without regard to the unicast routing close circles easily, even where the
+routing by itself has none. Use a scheme that keeps to the routing's own order:
+updn-tree with updn, comb or union-row with xy.`},
+	{MulticastCopying, Error, "channels", "copies of packets hold output ports while others wait", `The switches were said to copy packets in a way in which one copy can hold an
+output port while it waits for another one: all of them reserved at once, taken
+one by one, or held by the branches of a worm. Then output ports that packets
+leave by together wait for each other too, and that closes a circle, or lets two
+packets hold what the other one wants. Independent copying, which is what
+InfiniBand switches do, has no such rule.`},
 	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `Nobody can send to the port, and a clean result would say nothing about it.
 Assign LIDs before the tables are made.`},
 	{ManagementLoop, Error, "pairs", "management packets for a LID go round in a circle", `As unicast-loop, for packets from port 0 of a switch to any LID, or from any
@@ -134,6 +168,18 @@ the subnet manager.`},
 	{AdaptiveRouting, Warning, "switches", "adaptive routing is on: the forwarding table is not the whole path", `The dump names several forwarding tables (PLFT) for a switch. What was checked is
 one of them: packets that take another are not covered, so that there can be no
 clean verdict without every table.`},
+	{MulticastStray, Warning, "pairs", "an end port gets copies of multicast packets that it does not want", `The end port is no receiver of the group, and the masks of the MLID lead to it.
+Its adapter discards the packets by their MGID, but its link carries them. Groups
+that share an MLID for want of others do that on purpose. There is one finding for
+each group and MLID.`},
+	{MulticastDeadPort, Warning, "MLIDs", "a multicast mask has a port without a cable", `The switch makes copies for a port that is down. They are dropped, and the port
+hides a change of cables since the masks were made.`},
+	{BufferTooSmall, Warning, "bytes", "a receive buffer does not hold a packet", `The proof that there is no credit loop rests on virtual cut-through: a switch takes
+in a whole packet on each VL before it waits. A VL with fewer credits than a packet
+of the MTU needs makes packets wait across several links, as worms do, and then
+copies of one packet can stop each other.`},
+	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID that no group has", `Nobody said who sends and receives on the MLID. All end ports in its masks were
+taken to do both.`},
 	{DeadEntry, Note, "LIDs", "a forwarding entry leads nowhere", `The entry of an assigned LID is a port without a cable, a port that the switch
 does not have, or port 0 of another switch. Pairs whose packets meet the entry
 have findings of their own. There is one finding for each switch and port; its

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,11 @@ type Options struct {
 	// port's for CAs and routers, and that of way in 0 for switches. It says
 	// nothing without SL2VL.
 	PathSLs *lft.PathSLs
+	// Multicast is checked too unless it is nil.
+	Multicast *Multicast
+	// Buffer is what the switches have room for; the zero value means that nobody
+	// said.
+	Buffer Buffer
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
 	Workers int
@@ -81,9 +87,14 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	if len(f.CAPorts()) > maxSources {
 		return nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
 	}
-	l, err := newLanes(f, opt.SL2VL, opt.PathSLs)
+	l, err := newLanes(f, opt.SL2VL, opt.PathSLs, opt.Multicast.sls())
 	if err != nil {
 		return nil, err
+	}
+	if opt.Multicast != nil {
+		if err := opt.Multicast.check(f); err != nil {
+			return nil, err
+		}
 	}
 	if opt.Workers <= 0 {
 		opt.Workers = runtime.GOMAXPROCS(0)
@@ -103,11 +114,22 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 		Fabric:   FabricCounts{Switches: p.n, CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()},
 		Findings: []Finding{},
 	}
+	var mc *multicast
+	if opt.Multicast != nil {
+		mc = newMulticast(p, opt.Multicast)
+		if err := mc.run(ctx, opt); err != nil {
+			return nil, err
+		}
+	}
 	p.summarize(r, w)
 	unicast, all := p.graphs(w)
-	loops, mgmtLoops := p.judge(r, unicast, all, w)
+	loops := p.judge(r, unicast, all, mc, w)
 	p.report(r, w, opt)
-	p.reportCreditLoops(r, unicast, loops, all, mgmtLoops, opt)
+	if mc != nil {
+		mc.report(r, opt)
+	}
+	opt.Buffer.report(r)
+	p.reportCreditLoops(r, loops, mc, opt)
 	r.settle()
 	return r, nil
 }
@@ -280,30 +302,65 @@ func (p *plan) graphs(w *worker) (unicast, all *graph) {
 	return unicast, all
 }
 
-// judge looks for credit loops, and keeps what a certificate needs.
-func (p *plan) judge(r *Result, unicast, all *graph, w *worker) (loops, mgmtLoops [][]int32) {
-	fromCAs := p.fromCAs(w)
-	r.CreditLoops.VLs = vlsOf(all, fromCAs)
-	r.CreditLoops.Cycles = [][]Hop{}
+// loops is the credit loops that were found: graphs, and sets of channels that
+// wait for each other.
+type loops struct {
+	unicast, multicast, management traffic
+}
+
+// traffic is a graph with its credit loops.
+type traffic struct {
+	*graph
+	loops [][]int32
+}
+
+// judge looks for credit loops, and keeps what a certificate needs: of unicast
+// packets, of these and multicast packets, and of those to and from switches as
+// well.
+func (p *plan) judge(r *Result, unicast, all *graph, mc *multicast, w *worker) (l loops) {
 	r.CreditLoops.Dependencies = unicast.dependencies()
 	for _, used := range unicast.used {
 		if used {
 			r.CreditLoops.Channels++
 		}
 	}
-	if order, ok := all.order(); ok {
-		r.proof = &certificateProof{management: true, graph: all, order: order, fromCAs: fromCAs}
-		return nil, nil
+	r.CreditLoops.Cycles = [][]Hop{}
+	both := unicast
+	fromCAs := p.fromCAs(w)
+	if mc != nil {
+		r.Multicast = mc.counts
+		both = mc.graph
+		all.union(both)
+		both.union(unicast)
+		r.Multicast.Dependencies = both.dependencies()
+		fromCAs = append(fromCAs, mc.injections()...)
+		slices.SortFunc(fromCAs, NumberedChannel.compare)
+		fromCAs = slices.Compact(fromCAs)
 	}
-	mgmtLoops = all.components()
-	r.Management.CreditLoops = len(mgmtLoops)
-	if order, ok := unicast.order(); ok {
-		r.proof = &certificateProof{management: false, graph: unicast, order: order, fromCAs: fromCAs}
-		return nil, mgmtLoops
+	r.CreditLoops.VLs = vlsOf(all, fromCAs)
+	l.unicast.graph, l.multicast.graph, l.management.graph = unicast, both, all
+	proof := &certificateProof{multicast: mc != nil, fromCAs: fromCAs}
+	var ok bool
+	if proof.order, ok = all.order(); ok {
+		proof.management, proof.graph = true, all
+	} else {
+		l.management.loops = all.components()
+		r.Management.CreditLoops = len(l.management.loops)
+		if proof.order, ok = both.order(); ok {
+			proof.graph = both
+		} else {
+			l.unicast.loops = unicast.components()
+			r.CreditLoops.Count = len(l.unicast.loops)
+			if mc != nil {
+				l.multicast.loops = both.components()
+				r.Multicast.CreditLoops = len(l.multicast.loops)
+			}
+		}
 	}
-	loops = unicast.components()
-	r.CreditLoops.Count = len(loops)
-	return loops, mgmtLoops
+	if ok && (mc == nil || mc.Copying == Independent && mc.counts.Loops == 0) {
+		r.proof = proof
+	}
+	return l
 }
 
 // fromCAs lists the channels that leave CAs and routers, with the number 0: on

@@ -279,7 +279,7 @@ func compareCertificate(t testing.TB, s *slow, r *Result) {
 	if d := cmp.Diff(c, back); d != "" {
 		t.Errorf("certificate changed by writing and reading:\n%s", d)
 	}
-	if err := back.Check(s.f, s.t, s.s, s.sls); err != nil {
+	if err := back.Check(s.f, s.t, Options{SL2VL: s.s, PathSLs: s.sls}); err != nil {
 		t.Errorf("certificate does not hold: %v", err)
 	}
 	number := map[channel]int32{}
@@ -916,7 +916,7 @@ func TestJSON(t *testing.T) {
  "unicast": {"pairs": 6, "unreachable": 0, "loops": 0, "non_minimal": 3, "hop_histogram": {"2": 3, "3": 3}, "max_hops": 3, "misdelivered": 0},
  "management": {"pairs": 24, "unreachable": 0, "loops": 0, "credit_loops": 1},
  "credit_loops": {"count": 1, "vls": 1, "cycles": [` + loop + `], "channels": 6, "dependencies": 6},
- "multicast": {"groups": 0, "missing": 0, "duplicates": 0, "loops": 0, "stray": 0, "credit_loops": 0},
+ "multicast": {"groups": 0, "mlids": 0, "pairs": 0, "missing": 0, "duplicates": 0, "loops": 0, "stray": 0, "credit_loops": 0, "dependencies": 0},
  "balance": {"max_routes_per_link": 3, "mean_routes_per_link": 1.5, "max_link": {"switch": "0x0000000000005000", "name": "switch 0", "port": 1, "vl": 0}},
  "findings": [
   {"rule": "credit-loop", "severity": "error", "message": "3 channels wait for each other; shortest cycle, 3 channels: \"switch 0\"[1] (LID 6) -> \"switch 1\"[1] (LID 4) -> \"switch 2\"[1] (LID 5) -> \"switch 0\"[1]",

@@ -247,7 +247,7 @@ func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.Check(f, tables, opt.SL2VL, opt.PathSLs); err != nil {
+		if err := c.Check(f, tables, opt); err != nil {
 			finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
 			var at *verify.DependencyError
 			if errors.As(err, &at) {

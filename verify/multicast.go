@@ -1,0 +1,301 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Multicast is multicast forwarding tables, and who sends and receives by them.
+type Multicast struct {
+	Tables *mft.Tables
+	// Trees has the senders and receivers of each MLID, in any order. For an
+	// MLID of Tables that is not here every end port in its masks is taken to
+	// send and to receive, on SL 0.
+	Trees []mft.Tree
+	// Copying is how switches copy a packet to several ports.
+	Copying Copying
+}
+
+// Copying is how a switch sends a packet to several ports, which decides what a
+// packet can hold while it waits (Zhou, Liu and Chung treat unicast only; see
+// docs/multicast.md).
+type Copying uint8
+
+const (
+	// Independent is what InfiniBand switches do: the packet is received as a
+	// whole, each copy leaves when its port has credits, and all that is held
+	// meanwhile is the buffer that the packet is in.
+	Independent Copying = iota
+	// Reserving: the packet is received as a whole, and takes its place in the
+	// queues of all its output ports at once, in one order for all packets; none
+	// of them sends anything else from then on until all copies have left.
+	Reserving
+	// LockStep: the packet is received as a whole, takes its output ports one by
+	// one as they fall free, and leaves by all of them at the same time.
+	LockStep
+	// Wormhole: buffers are smaller than packets. A worm takes the output ports
+	// of one switch all at once, as with Reserving, and a branch that cannot go
+	// on stops all the others, however far they got.
+	Wormhole
+)
+
+var copyings = [...]string{Independent: "independent", Reserving: "reserving", LockStep: "lock-step", Wormhole: "wormhole"}
+
+// String is the name on the command line.
+func (c Copying) String() string {
+	if int(c) < len(copyings) {
+		return copyings[c]
+	}
+	return fmt.Sprintf("copying %d", uint8(c))
+}
+
+// UnmarshalText reads a name.
+func (c *Copying) UnmarshalText(text []byte) error {
+	i := slices.Index(copyings[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("copying %q: want one of %v", text, copyings)
+	}
+	*c = Copying(i)
+	return nil
+}
+
+// MarshalText is String.
+func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// check says whether multicast tables are of this fabric.
+func (m *Multicast) check(f *fabric.Fabric) error {
+	if m.Tables == nil {
+		return fmt.Errorf("multicast without tables")
+	}
+	if err := sameNodes("multicast tables", m.Tables.Fabric(), f); err != nil {
+		return err
+	}
+	for i := range m.Trees {
+		t := &m.Trees[i]
+		if t.MLID < mft.MinMLID || t.MLID > mft.MaxMLID {
+			return fmt.Errorf("group %q has MLID %#x: want %#x to %#x", t.Name, uint16(t.MLID), uint16(mft.MinMLID), uint16(mft.MaxMLID))
+		}
+		if t.SL >= lft.NumSLs {
+			return fmt.Errorf("group %q has SL %d: want 0 to %d", t.Name, t.SL, lft.NumSLs-1)
+		}
+		for _, list := range [][]fabric.PortID{t.Senders, t.Receivers} {
+			for i, p := range list {
+				if p < 0 || int(p) >= f.NumPorts() || i > 0 && list[i-1] >= p {
+					return fmt.Errorf("group %q: its ports must ascend and be of the fabric", t.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sls is the SLs that multicast packets have.
+func (m *Multicast) sls() (set uint16) {
+	if m == nil {
+		return 0
+	}
+	set = 1 // of MLIDs without a tree
+	for i := range m.Trees {
+		set |= 1 << m.Trees[i].SL
+	}
+	return set
+}
+
+// multicast is what Check finds out about multicast. Packets are followed from
+// one switch's port to the next: an arc is a port in a mask, and a packet that
+// went out by it has come in at the other end of its cable.
+type multicast struct {
+	*plan
+	*Multicast
+	mlids []fabric.LID // of tables and trees, ascending
+	start []int        // by index in mlids, one more at the end: its part of trees
+	trees []*mft.Tree  // by MLID
+
+	graph  *graph   // of multicast packets alone
+	used   []uint64 // a bit for each channel of graph
+	splits []split  // unless switches copy independently
+
+	counts   MulticastCounts
+	troubles []mcTrouble
+	dead     []deadMask
+}
+
+// mcTrouble is what is wrong with the packets of one tree. Each tally counts
+// pairs, or senders for loops; its from is the first sender's index.
+type mcTrouble struct {
+	tree                            *mft.Tree
+	missing, duplicate, loop, stray mcTally
+}
+
+type mcTally struct {
+	n      int64
+	sender fabric.PortID // the first one
+	other  fabric.PortID // the first end port that it concerns
+}
+
+func (t *mcTally) count(sender, other fabric.PortID) {
+	if t.n == 0 {
+		t.sender, t.other = sender, other
+	}
+	t.n++
+}
+
+// deadMask is a port in the mask of an MLID that has no cable.
+type deadMask struct {
+	port fabric.PortID
+	mlid fabric.LID
+}
+
+func newMulticast(p *plan, m *Multicast) *multicast {
+	c := &multicast{plan: p, Multicast: m}
+	for i := range m.Trees {
+		c.trees = append(c.trees, &m.Trees[i])
+	}
+	slices.SortStableFunc(c.trees, func(a, b *mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	c.mlids = slices.Clone(m.Tables.MLIDs())
+	groups := make(map[int]bool)
+	for _, t := range c.trees {
+		c.mlids = append(c.mlids, t.MLID)
+		groups[t.Group] = true
+	}
+	slices.Sort(c.mlids)
+	c.mlids = slices.Compact(c.mlids)
+	at := 0
+	for _, mlid := range c.mlids {
+		c.start = append(c.start, at)
+		for at < len(c.trees) && c.trees[at].MLID == mlid {
+			at++
+		}
+		if at == c.start[len(c.start)-1] {
+			c.counts.Groups++
+		}
+	}
+	c.start = append(c.start, at)
+	c.counts.Groups += len(groups)
+	c.counts.MLIDs = len(c.mlids)
+	ch := p.channels
+	if p.lanes != nil {
+		ch = p.lanes.channels
+	}
+	c.graph = newGraph(ch)
+	c.used = make([]uint64, ch.count()/64+1)
+	return c
+}
+
+// of is the trees of the i-th MLID, and whether they were only taken from its
+// masks.
+func (c *multicast) of(i int) (trees []*mft.Tree, assumed bool) {
+	if trees = c.trees[c.start[i]:c.start[i+1]]; len(trees) > 0 {
+		return trees, false
+	}
+	t := &mft.Tree{Group: -1, MLID: c.mlids[i]}
+	for _, p := range c.Tables.Ports(t.MLID) {
+		switch peer := c.f.Peer(p); {
+		case c.f.Num(p) == fabric.ManagementPort:
+			t.Receivers = append(t.Receivers, p)
+		case peer != fabric.NoPort && !c.f.IsSwitch(c.f.Owner(peer)):
+			t.Receivers = append(t.Receivers, peer)
+		}
+	}
+	slices.Sort(t.Receivers)
+	t.Senders = t.Receivers
+	return []*mft.Tree{t}, true
+}
+
+// run follows the packets of all MLIDs.
+func (c *multicast) run(ctx context.Context, opt Options) error {
+	const chunk = 16
+	chunks := (len(c.mlids) + chunk - 1) / chunk
+	workers := make([]*mcWorker, max(1, min(opt.Workers, chunks)))
+	var next atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range workers {
+		group.Go(func() error {
+			w := newMCWorker(c)
+			workers[i] = w
+			for {
+				from := (int(next.Add(1)) - 1) * chunk
+				if from >= len(c.mlids) {
+					return nil
+				}
+				for i := from; i < min(from+chunk, len(c.mlids)); i++ {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					w.mlid(i)
+				}
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, w := range workers {
+		c.counts.add(&w.counts)
+		c.troubles = append(c.troubles, w.troubles...)
+		c.dead = append(c.dead, w.dead...)
+		c.splits = append(c.splits, w.splits...)
+	}
+	for ch := range int32(c.graph.count()) {
+		c.graph.used[ch] = c.used[ch>>6]>>(ch&63)&1 != 0
+	}
+	// Trees of one MLID were looked at by one worker, in their order.
+	slices.SortStableFunc(c.troubles, func(a, b mcTrouble) int { return cmp.Compare(a.tree.MLID, b.tree.MLID) })
+	slices.SortFunc(c.dead, func(a, b deadMask) int { return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.mlid, b.mlid)) })
+	slices.SortFunc(c.splits, split.compare)
+	c.splits = slices.Compact(c.splits)
+	return nil
+}
+
+func (c *MulticastCounts) add(o *MulticastCounts) {
+	c.Pairs += o.Pairs
+	c.Missing += o.Missing
+	c.Duplicates += o.Duplicates
+	c.Loops += o.Loops
+	c.Stray += o.Stray
+}
+
+// injections lists the channels by which multicast packets leave CAs, with the
+// number 0, in no order and some more than once.
+func (c *multicast) injections() (list []NumberedChannel) {
+	for i := range c.mlids {
+		trees, _ := c.of(i)
+		for _, t := range trees {
+			for _, p := range t.Senders {
+				in := c.terminal(p)
+				if in == fabric.NoPort || c.f.IsSwitch(c.f.Owner(p)) {
+					continue
+				}
+				ch := NumberedChannel{GUID: c.f.Node(c.f.Owner(p)).GUID, Port: c.f.Num(p)}
+				if c.lanes != nil {
+					if ch.VL = c.lanes.sl2vl.At(0, p)[t.SL]; ch.VL == lft.DropVL {
+						continue
+					}
+				}
+				list = append(list, ch)
+			}
+		}
+	}
+	return list
+}
+
+// terminal is the port of a switch that end port p is cabled to, and for port
+// 0 of a switch that port itself. NoPort when there is none.
+func (p *plan) terminal(end fabric.PortID) fabric.PortID {
+	if p.f.IsSwitch(p.f.Owner(end)) {
+		return p.f.PortBase(p.f.Owner(end))
+	}
+	if q := p.f.Peer(end); q != fabric.NoPort && p.f.IsSwitch(p.f.Owner(q)) {
+		return q
+	}
+	return fabric.NoPort
+}

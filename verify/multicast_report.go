@@ -1,0 +1,354 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// report turns what is wrong with multicast packets into findings, all but
+// credit loops.
+func (c *multicast) report(r *Result, opt Options) {
+	out := newCollector(r, opt.Findings)
+	w := newMCWorker(c)
+	for i := range c.troubles {
+		t := &c.troubles[i]
+		for _, at := range []struct {
+			rule string
+			mcTally
+			describe func(f *Finding, t *mft.Tree, at mcTally)
+		}{
+			{MulticastLoop, t.loop, w.describeLoop},
+			{MulticastDuplicate, t.duplicate, w.describeDuplicate},
+			{MulticastMissing, t.missing, w.describeMissing},
+			{MulticastStray, t.stray, w.describeStray},
+		} {
+			if at.n > 0 {
+				out.add(at.rule, at.n, func(f *Finding) {
+					f.LID = t.tree.MLID
+					w.load(f.LID)
+					next(&w.tree, w.wanted)
+					at.describe(f, t.tree, at.mcTally)
+					f.Message = treeName(t.tree) + ": " + f.Message
+				})
+			}
+		}
+	}
+	for i := 0; i < len(c.dead); {
+		first, n := c.dead[i], int64(0)
+		for ; i < len(c.dead) && c.dead[i].port == first.port; i++ {
+			n++
+		}
+		out.add(MulticastDeadPort, n, func(f *Finding) {
+			f.Switch, f.LID = c.f.Node(c.f.Owner(first.port)).GUID, first.mlid
+			f.Message = fmt.Sprintf("%s has no cable and is in the mask of MLID %#x", c.f.PortName(first.port), uint16(first.mlid))
+			if n > 1 {
+				f.Message = fmt.Sprintf("%s has no cable and is in the masks of %d MLIDs, such as %#x", c.f.PortName(first.port), n, uint16(first.mlid))
+			}
+		})
+	}
+	if len(c.trees) > 0 {
+		c.reportUnknown(out)
+	}
+	out.close()
+}
+
+// reportUnknown is about MLIDs that no tree has.
+func (c *multicast) reportUnknown(out *collector) {
+	var unknown []fabric.LID
+	for i, mlid := range c.mlids {
+		if _, assumed := c.of(i); assumed && len(c.Tables.Ports(mlid)) > 0 {
+			unknown = append(unknown, mlid)
+		}
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	out.add(MulticastUnknown, int64(len(unknown)), func(f *Finding) {
+		f.LID = unknown[0]
+		f.Message = fmt.Sprintf("no group has MLID %#x, and there are masks for it", uint16(unknown[0]))
+		if n := len(unknown); n > 1 {
+			f.Message = fmt.Sprintf("no group has %d of the MLIDs that there are masks for, the first %#x", n, uint16(unknown[0]))
+		}
+	})
+}
+
+// treeName names a group and its MLID.
+func treeName(t *mft.Tree) string {
+	if t.Group < 0 {
+		return fmt.Sprintf("MLID %#x", uint16(t.MLID))
+	}
+	return fmt.Sprintf("group %q (MLID %#x)", t.Name, uint16(t.MLID))
+}
+
+// pathTo is the ports that a copy went out by up to the i-th of way.
+func (w *mcWorker) pathTo(i int32) (list []Hop) {
+	for ; i >= 0; i = w.way[i].after {
+		list = append(list, w.hopOf(w.way[i].arc))
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// hopOf is the hop of an arc. VLs are not in it.
+func (w *mcWorker) hopOf(arc int32) Hop {
+	p := w.ports[arc]
+	n := w.f.Node(w.f.Owner(p))
+	return Hop{Switch: n.GUID, Name: n.Description, Port: w.f.Num(p), LID: w.current}
+}
+
+func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
+	cycle := w.loop(t.SL, at.sender)
+	var hops []Hop
+	for _, arc := range cycle {
+		hops = append(hops, w.hopOf(arc))
+	}
+	f.Witness = rotate(hops)
+	f.Switch = f.Witness[0].Switch
+	f.Message = fmt.Sprintf("packets of %s go round for ever, those of %s: %s",
+		count(at.n, "sender"), w.sourceName(at.sender), circle(f.Witness, false, false))
+}
+
+// loop is a circle of arcs that a packet of a sender takes: the first that a
+// search in depth closes.
+func (w *mcWorker) loop(sl fabric.SL, sender fabric.PortID) []int32 {
+	const open, closed = 1, 2
+	state := make([]uint8, len(w.ports))
+	type frame struct{ arc, next, to, back int32 }
+	in := w.terminal(sender)
+	from, to, back := w.enter(in)
+	stack := []frame{{-1, from, to, back}}
+	for len(stack) > 0 {
+		f := &stack[len(stack)-1]
+		if f.next == f.to {
+			if f.arc >= 0 {
+				state[f.arc] = closed
+			}
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		k := f.next
+		f.next++
+		num := w.f.Num(in)
+		if f.arc >= 0 {
+			num = w.f.Num(w.f.Peer(w.ports[f.arc]))
+		}
+		if k == f.back || w.dropped(sl, num, k) {
+			continue
+		}
+		switch state[k] {
+		case open:
+			var cycle []int32
+			for i := len(stack) - 1; ; i-- {
+				cycle = append(cycle, stack[i].arc)
+				if stack[i].arc == k {
+					slices.Reverse(cycle)
+					return cycle
+				}
+			}
+		case closed:
+		default:
+			state[k] = open
+			a := &w.arcs[k]
+			if a.kind != arcSwitch {
+				stack = append(stack, frame{k, 0, 0, -1})
+				continue
+			}
+			stack = append(stack, frame{k, a.from, a.to, a.back})
+		}
+	}
+	panic("verify: packets loop and no loop is found")
+}
+
+func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
+	first, second := w.twoWays(t.SL, at.sender, w.terminal(at.other))
+	f.Witness = second
+	f.Switch = second[len(second)-1].Switch
+	f.Message = fmt.Sprintf("%s %s more than one copy; %s ", count(at.n, "pair"), gets(at.n), w.sourceName(at.other))
+	if first == nil {
+		f.Message += "gets its own packets back by " + route(second)
+		return
+	}
+	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", w.sourceName(at.sender), route(first), route(second))
+}
+
+// twoWays is two ways of copies of a packet to the port of a switch. A sender may get
+// a single copy of its own packet: then there is no first one.
+func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, second []Hop) {
+	w.flood(sl, sender)
+	target, _ := slices.BinarySearch(w.ports, end)
+	// Back from the end to the arc that two copies come to.
+	tail := []Hop{}
+	arc := int32(target)
+	in := w.terminal(sender)
+	for {
+		var before []int32 // indices in way of copies that go out by arc next; -1 for the sender
+		from, to, back := w.enter(in)
+		if from <= arc && arc < to && arc != back && !w.dropped(sl, w.f.Num(in), arc) {
+			before = append(before, -1)
+		}
+		for i, h := range w.way {
+			a := &w.arcs[h.arc]
+			if a.kind == arcSwitch && a.from <= arc && arc < a.to && arc != a.back && !w.dropped(sl, w.f.Num(w.f.Peer(w.ports[h.arc])), arc) {
+				before = append(before, int32(i))
+			}
+		}
+		tail = append(tail, w.hopOf(arc))
+		if len(before) > 1 {
+			slices.Reverse(tail)
+			return append(w.pathTo(before[0]), tail...), append(w.pathTo(before[1]), tail...)
+		}
+		if before[0] < 0 {
+			slices.Reverse(tail)
+			return nil, tail
+		}
+		arc = w.way[before[0]].arc
+	}
+}
+
+func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
+	f.Message = fmt.Sprintf("%s %s no copy; ", count(at.n, "pair"), gets(at.n))
+	sender, receiver := w.sourceName(at.sender), w.sourceName(at.other)
+	in, end := w.terminal(at.sender), w.terminal(at.other)
+	w.flood(t.SL, at.sender)
+	switch {
+	case in == fabric.NoPort:
+		f.Message += fmt.Sprintf("sender %s has no cable to a switch", sender)
+		return
+	case w.mutes(t.SL, at.sender):
+		f.Message += fmt.Sprintf("the SL-to-VL table of sender %s drops SL %d", sender, t.SL)
+		return
+	case end == fabric.NoPort:
+		f.Message += fmt.Sprintf("receiver %s has no cable to a switch", receiver)
+		return
+	}
+	s := w.f.Owner(end)
+	f.Switch = w.f.Node(s).GUID
+	came := slices.IndexFunc(w.way, func(h mcHop) bool { return w.to[w.ports[h.arc]] == int32(s) })
+	_, listed := slices.BinarySearch(w.ports, end)
+	switch {
+	case came < 0 && w.f.Owner(in) != s:
+		what := "no packet of %s comes to %s of receiver %s"
+		if w.mask[s].loaded != w.loaded {
+			what += ", which has no mask"
+		}
+		f.Message += fmt.Sprintf(what, sender, w.switchName(s), receiver)
+	case listed:
+		f.Message += fmt.Sprintf("packets of %s come to %s, whose SL-to-VL table drops SL %d on the way to port %d of receiver %s",
+			sender, w.switchName(s), t.SL, w.f.Num(end), receiver)
+	default:
+		f.Message += fmt.Sprintf("packets of %s come to %s, which does not have port %d of receiver %s in its mask",
+			sender, w.switchName(s), w.f.Num(end), receiver)
+	}
+	if came >= 0 {
+		f.Witness = w.pathTo(int32(came))
+	}
+}
+
+func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
+	w.flood(t.SL, at.sender)
+	end := w.terminal(at.other)
+	i := slices.IndexFunc(w.way, func(h mcHop) bool { return w.ports[h.arc] == end })
+	f.Witness = w.pathTo(int32(i))
+	f.Switch = w.f.Node(w.f.Owner(end)).GUID
+	f.Message = fmt.Sprintf("%s of a sender and an end port that is no receiver; %s gets packets of %s",
+		count(at.n, "pair"), w.sourceName(at.other), w.sourceName(at.sender))
+}
+
+func gets(n int64) string {
+	if n == 1 {
+		return "gets"
+	}
+	return "get"
+}
+
+// route writes a way from its first channel to its last.
+func route(hops []Hop) string {
+	const most = 12
+	s := ""
+	for i, h := range hops {
+		switch {
+		case len(hops) <= most || i < most/2 || i >= len(hops)-most/2:
+			if i > 0 {
+				s += " -> "
+			}
+			s += h.String()
+		case i == most/2:
+			s += fmt.Sprintf(" -> %d more", len(hops)-most)
+		}
+	}
+	return s
+}
+
+// closes is the lowest MLID whose packets hold channel a while they wait for b, 0
+// for none.
+func (c *multicast) closes(a, b int32) fabric.LID {
+	g := c.graph
+	portA, _ := g.portVL(a)
+	portB, _ := g.portVL(b)
+	alone := *c
+	alone.graph, alone.used, alone.Multicast = newGraph(g.channels), make([]uint64, len(c.used)), &Multicast{Tables: c.Tables}
+	w := newMCWorker(&alone)
+	for i, mlid := range c.mlids {
+		ports := c.Tables.Ports(mlid)
+		if _, ok := slices.BinarySearch(ports, portA); !ok {
+			continue
+		}
+		if _, ok := slices.BinarySearch(ports, portB); !ok {
+			continue
+		}
+		w.load(mlid)
+		trees, _ := c.of(i)
+		for _, t := range trees {
+			w.deliver(t)
+			w.spread(t)
+		}
+		if w.graph.has(a, b) {
+			return mlid
+		}
+	}
+	return 0
+}
+
+// reportKnots looks for what else than dependencies can stop packets when
+// switches do not copy independently.
+func (c *multicast) reportKnots(r *Result, out *collector, g *graph) {
+	k := newKnots(g, c)
+	circles := k.circles()
+	r.Multicast.CreditLoops = len(circles)
+	for _, classes := range circles {
+		channels := 0
+		for _, class := range classes {
+			channels += len(k.of(class))
+		}
+		out.add(MulticastCopying, int64(channels), func(f *Finding) {
+			for _, ch := range k.circle(classes) {
+				f.Witness = append(f.Witness, g.hop(ch, 0))
+			}
+			f.Switch = f.Witness[0].Switch
+			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a circle, in which channels that leave one switch one after the other are held by one packet: %s",
+				c.Copying, count(int64(channels), "channel"), circle(f.Witness, false, g.vls > 1))
+		})
+	}
+	var found []grip
+	var why string
+	switch c.Copying {
+	case LockStep:
+		found = k.grips(c.splits)
+		why = "packets of two ways in go out by both %s and %s, so that each can take one of them first"
+	case Wormhole:
+		found = k.meetings()
+		why = "worms that have split can be on both %s and %s, which lead into one switch: two of them can hold what the other one waits for"
+	}
+	r.Multicast.CreditLoops += len(found)
+	for _, x := range found {
+		out.add(MulticastCopying, 2, func(f *Finding) {
+			a, b := g.hop(x.a, 0), g.hop(x.b, 0)
+			f.Witness = []Hop{a, b}
+			f.Switch = a.Switch
+			f.Message = fmt.Sprintf("with %s copying "+why, c.Copying, a, b)
+		})
+	}
+}
