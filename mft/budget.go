@@ -149,7 +149,8 @@ func (a *assembly) plan() *Plan {
 // groups with the fewest receivers get no MLID and are left to repeated unicast.
 // Plan.Notes says what was done.
 //
-// Errors: those of the first scheme, when it refuses a group; a *BudgetError,
+// Errors: those of the first scheme, when it refuses a group and opt.Yield is not
+// set, and those of the last; a *BudgetError,
 // when the MLIDs do not suffice and the last scheme takes several for a group.
 func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schemes ...Scheme) (*Plan, error) {
 	ids, err := NewIDs(groups, opt)
@@ -166,6 +167,7 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 		schemes: schemes,
 		level:   make([]int, len(groups)),
 		list:    make([]drafted, len(groups)),
+		refused: make([]refusal, len(schemes)),
 		made:    make([]int, len(groups)),
 		free:    ids.Free(),
 	}
@@ -211,8 +213,14 @@ type budget struct {
 	list    []drafted
 	made    []int // by group: the level that list is of, -1 for none
 	free    int
-	refused []string // why schemes below the first were passed over
-	notes   []string // that schemes had
+	refused []refusal // by index in schemes, of groups that stepped down for it
+	notes   []string  // that schemes had
+}
+
+// refusal is how many groups a scheme refused, and why the first.
+type refusal struct {
+	groups int
+	why    error
 }
 
 // total is how many MLIDs the trees take beyond the groups' own.
@@ -293,8 +301,8 @@ func (b *budget) step(count []int) bool {
 	return moved
 }
 
-// draft makes the trees that are missing. A group that a scheme below the first
-// refuses steps down once more.
+// draft makes the trees that are missing. A group that a scheme refuses steps down
+// once more, unless it is the last one, or the first without Options.Yield.
 func (b *budget) draft(ctx context.Context) error {
 	for level := range b.schemes {
 		var which []int
@@ -320,10 +328,12 @@ func (b *budget) draft(ctx context.Context) error {
 			var no *RefusedError
 			switch err := list[k].err; {
 			case err == nil:
-			case level == 0 || level+1 == len(b.schemes) || !errors.As(err, &no):
+			case level == 0 && !b.opt.Yield || level+1 == len(b.schemes) || !errors.As(err, &no):
 				return err
 			default:
-				b.refused = append(b.refused, err.Error())
+				if b.refused[level].groups++; b.refused[level].groups == 1 {
+					b.refused[level].why = err
+				}
 				b.level[i]++
 			}
 		}
@@ -374,16 +384,23 @@ func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, op
 
 // stepNotes says which groups took which scheme, and why.
 func (b *budget) stepNotes() []string {
-	stepped := make([]int, len(b.schemes))
+	below := make([]int, len(b.schemes)) // groups that end with a scheme after it
 	for _, level := range b.level {
-		stepped[level]++
-	}
-	var list []string
-	for level, n := range stepped[1:] {
-		if n > 0 {
-			list = append(list, fmt.Sprintf("%d of %s step down to %s: with %s the trees take more than the %s that are free",
-				n, count(len(b.groups), "group"), b.schemes[level+1].Name(), b.schemes[level].Name(), count(b.free, "MLID")))
+		for i := range level {
+			below[i]++
 		}
 	}
-	return append(append(list, b.refused...), b.notes...)
+	var list []string
+	for level, n := range below {
+		refused := &b.refused[level]
+		if refused.groups > 0 {
+			list = append(list, fmt.Sprintf("%d of %s step down to %s: %v",
+				refused.groups, count(len(b.groups), "group"), b.schemes[level+1].Name(), refused.why))
+		}
+		if n > refused.groups {
+			list = append(list, fmt.Sprintf("%d of %s step down to %s: with %s the trees take more than the %s that are free",
+				n-refused.groups, count(len(b.groups), "group"), b.schemes[level+1].Name(), b.schemes[level].Name(), count(b.free, "MLID")))
+		}
+	}
+	return append(list, b.notes...)
 }

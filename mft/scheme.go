@@ -17,6 +17,8 @@ type Options struct {
 	Reserved []fabric.LID
 	// Balance lets schemes that choose their trees divide them over links.
 	Balance bool
+	// Yield lets Fit give a group that the first scheme refuses to the next one.
+	Yield bool
 	// MaxStray is the greatest number of stray copies for each copy to a
 	// receiver that groups which share an MLID may cause on it, when each of them
 	// sends one packet; 0 stands for DefaultMaxStray, less for none at all.
