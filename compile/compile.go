@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -23,11 +24,21 @@ type Options struct {
 	SL2VL string
 	// Directions says which VL each direction has with scheme by-direction.
 	Directions mesh.Preset
-	// Stage, if not nil, is called when a stage begins: "route", "verify".
+	// Groups, if not nil, gives the multicast groups of the fabric, which has
+	// its LIDs.
+	Groups func(*fabric.Fabric) ([]mft.Group, error)
+	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses by
+	// group and engine.
+	Multicast string
+	MFT       mft.Options
+	// Stage, if not nil, is called when a stage begins: "route", "multicast",
+	// "verify".
 	Stage func(name string)
 	// Progress, if not nil, is told how much of the verification is done. It
 	// is called from several goroutines.
 	Progress func(done, total int)
+
+	check verify.Options
 }
 
 // Seconds is how long each stage took.
@@ -43,6 +54,11 @@ type Seconds struct {
 type Result struct {
 	Engine  *Engine
 	Routing *lft.Routing
+	// Groups and Plan are the multicast part, nil without groups, and Cost is
+	// what it costs.
+	Groups []mft.Group
+	Plan   *mft.Plan
+	Cost   *mft.Cost
 	// Verify is what the checker says. What the engine does not promise and
 	// an operator can live with, a credit loop of minhop, is a warning in it.
 	Verify  *verify.Result
@@ -57,9 +73,9 @@ func (e *LIDError) Error() string { return "LIDs: " + e.Err.Error() }
 // Unwrap gives the cause.
 func (e *LIDError) Unwrap() error { return e.Err }
 
-// Run assigns LIDs, routes and verifies. Errors: a *LIDError, which holds a
+// Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, which holds a
 // *mesh.NotGridError where LIDs want a mesh and there is none, a
-// *lft.DomainError of the engine, and ctx's. Tables with findings are no
+// *lft.DomainError of the engine, a *GroupError, those of Options.Groups, and ctx's. Tables with findings are no
 // error: see Result.Verify.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r := &Result{Engine: e}
@@ -85,11 +101,16 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	if err != nil {
 		return nil, err
 	}
+	opt.check = verify.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Progress: opt.Progress}
+	if opt.Groups != nil {
+		err = stage("multicast", &r.Seconds.Multicast, func() error { return r.multicast(ctx, &opt) })
+		if err != nil {
+			return nil, err
+		}
+	}
 	err = stage("verify", &r.Seconds.Verify, func() error {
 		var err error
-		r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, verify.Options{
-			SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Progress: opt.Progress,
-		})
+		r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, opt.check)
 		return err
 	})
 	if err != nil {
@@ -97,6 +118,10 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	}
 	if !e.Guarantee().Has(lft.NoCreditLoop) {
 		r.Verify.Regrade(verify.CreditLoop, verify.Warning)
+		r.Verify.Regrade(verify.MulticastCreditLoop, verify.Warning)
+	}
+	if opt.Multicast == openSMScheme { // promises nothing
+		r.Verify.Regrade(verify.MulticastCreditLoop, verify.Warning)
 	}
 	return r, nil
 }

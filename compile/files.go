@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -27,6 +28,10 @@ const (
 	SL2VLName       = "opensm-sl2vl.dump"
 	PathSLsName     = "path-sls.dump"
 	PairSLsName     = "path-sl.txt"
+	MCFDBsName      = "opensm.mcfdbs"
+	MFTsName        = "mfts.dump"
+	GroupsName      = "groups.json"
+	PartitionsName  = "partitions.conf"
 	CertificateName = "certificate.txt"
 	ConfigName      = "opensm.conf"
 )
@@ -98,6 +103,19 @@ func (r *Result) files(opt WriteOptions) []file {
 			p = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
 		}
 		files = append(files, file{PairSLsName, func(w io.Writer) error { return dump.WriteIBDMPathSLs(w, f, p) }})
+	}
+	if p := r.Plan; p != nil {
+		files = append(files,
+			file{MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, p.Tables, tables) }},
+			file{MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, p.Tables, tables, 0) }},
+			file{GroupsName, func(w io.Writer) error {
+				b, err := mft.AppendGroupsJSON(nil, f, p.Trees)
+				if err == nil {
+					_, err = w.Write(b)
+				}
+				return err
+			}},
+			file{PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees, dump.GroupOptions{}) }})
 	}
 	if c := r.Verify.Certificate(); c != nil {
 		files = append(files, file{CertificateName, func(w io.Writer) error {

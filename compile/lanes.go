@@ -72,6 +72,9 @@ func addLanes(e *Engine, r *lft.Routing, opt *Options) error {
 // tables, none when all traffic may use one VL. The error says why only a
 // plugin can bring the routing into OpenSM as it was proven.
 func (r *Result) QoSOptions() ([]string, error) {
+	if r.Plan != nil {
+		return nil, errors.New("OpenSM's file engine loads no multicast tables")
+	}
 	if r.Routing.SL2VL == nil {
 		return nil, nil
 	}

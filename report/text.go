@@ -61,9 +61,11 @@ func figures(w io.Writer, r *verify.Result) {
 		plural(m.Pairs, "pair", "pairs"), Grouped(m.Unreachable), Grouped(m.Loops),
 		plural(int64(m.CreditLoops), "credit loop", "credit loops"))
 	if g := &r.Multicast; g.Groups > 0 {
-		row("multicast", "%s: %s missing, %s twice, %s looping, %s stray, %s with unicast",
-			plural(int64(g.Groups), "group", "groups"), Grouped(int64(g.Missing)), Grouped(int64(g.Duplicates)),
-			Grouped(int64(g.Loops)), Grouped(int64(g.Stray)), plural(int64(g.CreditLoops), "credit loop", "credit loops"))
+		row("multicast", "%s on %s, %s of a sender and a receiver: %s missing, %s duplicate; %s looping, %s stray",
+			plural(int64(g.Groups), "group", "groups"), plural(int64(g.MLIDs), "MLID", "MLIDs"), plural(g.Pairs, "pair", "pairs"),
+			Grouped(int64(g.Missing)), Grouped(int64(g.Duplicates)), plural(int64(g.Loops), "sender", "senders"), Grouped(int64(g.Stray)))
+		row("", "%s of unicast and multicast together; %s", plural(int64(g.CreditLoops), "credit loop", "credit loops"),
+			plural(int64(g.Dependencies), "dependency", "dependencies"))
 	}
 }
 
@@ -82,7 +84,7 @@ func finding(w io.Writer, f *verify.Finding) {
 	for _, h := range f.Witness {
 		fmt.Fprintf(w, "    %-*s  %s port %d VL %d", wide, h, h.Switch, h.Port, h.VL)
 		if h.LID != 0 {
-			fmt.Fprintf(w, "  to LID %d", h.LID)
+			fmt.Fprintf(w, "  to %s", h.Target())
 		}
 		fmt.Fprintln(w)
 	}

@@ -644,7 +644,7 @@ func circle(hops []Hop, lids, vls bool) string {
 		}
 		name(h)
 		if lids {
-			fmt.Fprintf(&b, " (LID %d)", h.LID)
+			fmt.Fprintf(&b, " (%s)", h.Target())
 		}
 		b.WriteString(" -> ")
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // Result is what Check found. Its JSON form is the document of
@@ -107,6 +108,14 @@ type Hop struct {
 
 // String is "description"[port].
 func (h Hop) String() string { return fmt.Sprintf("%q[%d]", h.Name, h.Port) }
+
+// Target is "LID 5", or "MLID 0xc001".
+func (h Hop) Target() string {
+	if h.LID >= mft.MinMLID {
+		return fmt.Sprintf("MLID %#x", uint16(h.LID))
+	}
+	return fmt.Sprintf("LID %d", h.LID)
+}
 
 // Finding is one way in which tables break a rule.
 type Finding struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -27,7 +28,11 @@ type audit struct {
 	lfts        string
 	sl2vl       string // "" for none
 	pathSL      string // "" for none
+	mfts        string // "" for none
+	groups      string // "" for none
 	certificate string // "" for none
+	copying     string
+	buffer      verify.Buffer
 	lenient     bool
 	files       map[string]string // SHA-256 by path, as a manifest has them
 }
@@ -43,7 +48,8 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check [DIR | -t TOPOLOGY --lfts FILE]",
 		Short: "audit forwarding tables, wherever they come from",
 		Long: `Audit forwarding tables: does every port reach every LID, without forwarding
-loops and without credit loops?
+loops and without credit loops? Does every receiver of a multicast group get one
+copy, and nobody else any?
 
 DIR is what compile wrote; its certificate is checked as well. Otherwise the
 tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
@@ -51,8 +57,14 @@ opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text or
 opensm-subnet.lst. SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
 prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
 tables everything is on one VL; with tables but no path SLs any path may have
-any SL. Forms are recognized by content, zstd and gzip as well; - is
-standard input.`,
+any SL.
+
+Multicast tables are opensm.mcfdbs or what dump_mfts prints, and groups what compile
+takes, with their MLIDs, groups.json of a compiled directory, or what saquery -m
+prints. MLIDs that no group has are taken to be sent to and received by all end
+ports in their masks.
+
+Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		Example: `  ibweave check tables
   ibweave check -t fabric.txt --lfts /var/log/opensm-lfts.dump
   dump_lfts | ibweave check -t fabric.txt --lfts - --format json
@@ -95,6 +107,11 @@ standard input.`,
 	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
 	flags.StringVar(&in.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
 	flags.StringVar(&in.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
+	flags.StringVar(&in.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
+	flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
+	flags.StringVar(&in.copying, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
+	flags.IntVar(&in.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
+	flags.IntVar(&in.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.StringVar(&format, "format", "text", "text, json, sarif or junit")
@@ -124,9 +141,12 @@ func (in *audit) resolve(args []string) error {
 		if in.pathSL != "" && in.sl2vl == "" {
 			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
 		}
-		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.certificate)
+		if in.groups != "" && in.mfts == "" {
+			return usagef("-g says nothing without multicast tables, --mfts FILE")
+		}
+		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate)
 	}
-	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" {
+	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
 	dir := args[0]
@@ -145,6 +165,8 @@ func (in *audit) resolve(args []string) error {
 	for name, at := range map[string]*string{
 		compile.SL2VLName:       &in.sl2vl,
 		compile.PathSLsName:     &in.pathSL,
+		compile.MCFDBsName:      &in.mfts,
+		compile.GroupsName:      &in.groups,
 		compile.CertificateName: &in.certificate,
 	} {
 		if _, listed := m.Files[name]; listed && *at == "" {
@@ -221,14 +243,64 @@ func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error 
 	})
 }
 
+// readMulticast reads multicast tables and groups, nil without tables.
+func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, error) {
+	if in.mfts == "" {
+		return nil, nil
+	}
+	m := &verify.Multicast{}
+	if err := m.Copying.UnmarshalText([]byte(in.copying)); err != nil {
+		return nil, usagef("--%w", err)
+	}
+	data, err := a.readAudited(in, in.mfts)
+	if err != nil {
+		return nil, err
+	}
+	s := a.startStage("parse "+in.mfts, 0)
+	tables, problems, err := dump.ReadMFTs(in.mfts, data, f, dump.Options{Lenient: in.lenient})
+	s.end()
+	if err != nil {
+		return nil, err
+	}
+	m.Tables = tables
+	a.dumpProblems(problems, in.lenient)
+	if in.groups == "" {
+		return m, nil
+	}
+	if data, err = a.readAudited(in, in.groups); err != nil {
+		return nil, err
+	}
+	groups, err := a.parseGroups(in.groups, data, f, in.lenient)
+	if err != nil {
+		return nil, err
+	}
+	number := make(map[string]int) // a group with several MLIDs has one name
+	for i := range groups {
+		g := &groups[i]
+		if g.MLID == 0 {
+			return nil, inputf("%s: group %q has no mlid, so that nobody knows its masks; groups.json of a compiled directory has them", in.groups, g.Name)
+		}
+		if _, ok := number[g.Name]; !ok {
+			number[g.Name] = i
+		}
+		m.Trees = append(m.Trees, mft.Tree{
+			Group: number[g.Name], Name: g.Name, MGID: g.MGID, MLID: g.MLID, Senders: g.Senders, Receivers: g.Receivers, SL: g.SL,
+		})
+	}
+	return m, nil
+}
+
 // check reads what an audit needs and verifies it.
 func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
 	f, tables, problems, err := a.readTables(in)
 	if err != nil {
 		return nil, err
 	}
-	opt := verify.Options{}
+	opt := verify.Options{Buffer: in.buffer}
 	if err := a.readLanes(in, f, &opt); err != nil {
+		return nil, err
+	}
+	if opt.Multicast, err = a.readMulticast(in, f); err != nil {
 		return nil, err
 	}
 	s := a.startStage("verify", 0)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/mft/groupfile"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -41,6 +44,9 @@ type order struct {
 	vls                      int
 	sl2vl                    string
 	pathSL                   bool
+	groups, mcast            string
+	mftCapacity              int
+	balance                  bool
 	lenient, dryRun, force   bool
 	lean                     bool
 	installDir               string
@@ -67,14 +73,19 @@ there is no credit loop, and a manifest:
   certificate.txt  manifest.json
 and where paths need virtual lanes:
   opensm-sl2vl.dump  path-sls.dump
+and with multicast groups:
+  opensm.mcfdbs  mfts.dump  groups.json  partitions.conf
 
 It appears as a whole: a crash leaves the old DIR or the new one. With errors in
 the tables nothing is written, unless --force says so.
 
 Engines:
-` + engineHelp(),
+` + engineHelp() + `
+Multicast schemes, --mcast:
+` + schemeHelp(),
 		Example: `  ibweave compile -t fabric.txt -e updn -o tables
   ibweave compile -t fabric.txt -e updn --lids dense --lmc 1 --dry-run
+  ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables
   ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -113,6 +124,10 @@ Engines:
 	flags.IntVar(&o.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
+	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
+	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+schemeNames()+"; by default union for groups with one sender, else union-row on meshes and updn-tree elsewhere")
+	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
+	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+compile.ConfigName+" that cannot bring in all VLs and SLs")
@@ -150,7 +165,8 @@ type summary struct {
 	Files   []string        `json:"files"`
 	Install []string        `json:"install"` // commands
 	Seconds compile.Seconds `json:"seconds"`
-	Groups  []struct{}      `json:"groups"`
+	Groups  []mft.Entry     `json:"groups"`
+	Trees   *treeSummary    `json:"multicast,omitempty"`
 	Verify  *verify.Result  `json:"verify"`
 }
 
@@ -185,6 +201,60 @@ func lanesOf(r *compile.Result) laneSummary {
 	}
 	if _, err := r.QoSOptions(); err != nil {
 		s.PluginOnly = err.Error()
+	}
+	return s
+}
+
+// treeSummary is what multicast costs when every sender sends one packet. Links are
+// those between switches, each direction apart.
+type treeSummary struct {
+	Groups     int            `json:"groups"`
+	MLIDs      int            `json:"mlids"`
+	Links      int64          `json:"links"` // cables in all trees together
+	MaxLinks   int            `json:"max_links"`
+	MaxDepth   int            `json:"max_depth"`            // links on the longest way
+	MaxCopies  int64          `json:"max_copies_per_link"`  // on the most loaded link
+	MeanCopies float64        `json:"mean_copies_per_link"` // over all links of the fabric
+	HostCopies int64          `json:"max_copies_per_host"`  // that one end port gets
+	Crossings  int64          `json:"link_crossings"`
+	Unicast    int64          `json:"unicast_link_crossings"` // with a unicast packet from each sender to each receiver
+	Hottest    *verify.Hop    `json:"max_link,omitempty"`
+	ByScheme   map[string]int `json:"trees_by_scheme"`
+}
+
+// text says how many trees of which scheme there are.
+func (s *treeSummary) text() string {
+	text := fmt.Sprintf("%s on %s", plural(s.Groups, "group", "groups"), plural(s.MLIDs, "MLID", "MLIDs"))
+	for i, name := range slices.Sorted(maps.Keys(s.ByScheme)) {
+		separator := ", "
+		if i == 0 {
+			separator = ": "
+		}
+		text += fmt.Sprintf("%s%s %s", separator, report.Grouped(int64(s.ByScheme[name])), name)
+	}
+	return text
+}
+
+func treesOf(r *compile.Result) *treeSummary {
+	if r.Plan == nil {
+		return nil
+	}
+	c, f := r.Cost, r.Routing.Fabric
+	s := &treeSummary{
+		MLIDs: len(r.Plan.Tables.MLIDs()), Links: c.Links, MaxCopies: c.MaxLink, MeanCopies: c.MeanLink, HostCopies: c.MaxHost,
+		Crossings: c.Crossings, Unicast: c.Unicast, ByScheme: make(map[string]int),
+	}
+	groups := make(map[int]bool)
+	for i := range r.Plan.Trees {
+		t := &r.Plan.Trees[i]
+		groups[t.Group] = true
+		s.ByScheme[t.Scheme]++
+		s.MaxLinks, s.MaxDepth = max(s.MaxLinks, c.Trees[i].Links), max(s.MaxDepth, c.Trees[i].Depth)
+	}
+	s.Groups = len(groups)
+	if p := c.Hottest; p != fabric.NoPort {
+		n := f.Node(f.Owner(p))
+		s.Hottest = &verify.Hop{Switch: n.GUID, Name: n.Description, Port: f.Num(p)}
 	}
 	return s
 }
@@ -237,11 +307,23 @@ func (a *app) compile(ctx context.Context, o *order) error {
 			return usagef("--sl2vl: %w", err)
 		}
 	}
+	if o.mcast != "" {
+		if err := compile.CheckMulticastScheme(o.mcast); err != nil {
+			return usagef("--mcast: %w", err)
+		}
+		if o.groups == "" {
+			return usagef("--mcast %s says nothing without groups, -g FILE", o.mcast)
+		}
+	}
+	if o.mftCapacity < 0 || o.mftCapacity > mft.NumMLIDs {
+		return usagef("--mft-capacity %d: want 1 to %d", o.mftCapacity, mft.NumMLIDs)
+	}
+	opt.Multicast, opt.MFT = o.mcast, mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
 	if o.guid2lid != "" && opt.LIDs.Policy != lft.KeepLIDs {
 		return usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
 	}
 
-	if err := oneStdin(append([]string{o.topology, o.guid2lid}, o.roots...)...); err != nil {
+	if err := oneStdin(append([]string{o.topology, o.guid2lid, o.groups}, o.roots...)...); err != nil {
 		return err
 	}
 
@@ -264,6 +346,13 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	only, err := a.switches(f, "--only", o.only)
 	if err != nil {
 		return err
+	}
+	if o.groups != "" {
+		text, err := a.readInput(o.groups)
+		if err != nil {
+			return err
+		}
+		opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) { return a.parseGroups(o.groups, text, f, o.lenient) }
 	}
 	read := time.Since(start).Seconds()
 
@@ -291,7 +380,13 @@ func (a *app) compile(ctx context.Context, o *order) error {
 
 	s := summary{
 		Version: version, Engine: engine.Name(), Top: top(r.Routing), LIDs: countLIDs(f, r.Routing.Fabric, o.lids), Lanes: lanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, Groups: []struct{}{}, Verify: r.Verify,
+		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Verify: r.Verify,
+	}
+	if r.Plan != nil {
+		s.Notes = append(s.Notes, r.Plan.Notes...)
+		if s.Groups, err = mft.Entries(r.Routing.Fabric, r.Plan.Trees); err != nil {
+			return inputf("%s: %w", o.groups, err)
+		}
 	}
 	failed := r.Verify.Worst() >= verify.Error
 	if !o.dryRun && (!failed || o.force) {
@@ -352,7 +447,37 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	if o.sl2vl != "" {
 		m["sl2vl"] = o.sl2vl
 	}
+	if o.groups != "" {
+		m["mcast"], m["mft-capacity"], m["mcast-balance"] = o.mcast, o.mftCapacity, o.balance
+	}
 	return m
+}
+
+// parseGroups reads multicast groups in any form.
+func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, lenient bool) ([]mft.Group, error) {
+	if dump.Recognize(text) != dump.SAQuery {
+		return groupfile.Parse(name, text, f)
+	}
+	groups, problems, err := dump.ReadSAQuery(name, text, f, dump.Options{Lenient: lenient})
+	a.dumpProblems(problems, lenient)
+	return groups, err
+}
+
+// schemeHelp lists the multicast schemes.
+func schemeHelp() string {
+	var b strings.Builder
+	for _, s := range compile.MulticastSchemes {
+		fmt.Fprintf(&b, "  %-15s%s\n", s.Name, s.Summary)
+	}
+	return b.String()
+}
+
+func schemeNames() string {
+	var names []string
+	for _, s := range compile.MulticastSchemes {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // readGUID2LID reads OpenSM's cache of LIDs.
@@ -439,6 +564,15 @@ func countLIDs(f, g *fabric.Fabric, policy string) lidSummary {
 	return s
 }
 
+// seconds is how long each stage took.
+func seconds(s *summary) string {
+	text := fmt.Sprintf("read %.3f, route %.3f, ", s.Seconds.Read, s.Seconds.Route)
+	if s.Trees != nil {
+		text += fmt.Sprintf("multicast %.3f, ", s.Seconds.Multicast)
+	}
+	return text + fmt.Sprintf("verify %.3f, write %.3f", s.Seconds.Verify, s.Seconds.Write)
+}
+
 // printSummary is the summary for people.
 func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	var b bytes.Buffer
@@ -466,6 +600,16 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 			row("", "plugin only: "+l.PluginOnly)
 		}
 	}
+	if t := s.Trees; t != nil {
+		row("trees", t.text())
+		row("", fmt.Sprintf("at most %s and %s deep; if each sender sends one packet:",
+			plural(t.MaxLinks, "link", "links"), plural(t.MaxDepth, "link", "links")))
+		crossings := fmt.Sprintf("%s link crossings, %s with unicast", report.Grouped(t.Crossings), report.Grouped(t.Unicast))
+		if t.Hottest != nil {
+			crossings += fmt.Sprintf("; %s copies on the most loaded link, %s", report.Grouped(t.MaxCopies), t.Hottest)
+		}
+		row("", crossings)
+	}
 	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
 		return err
 	}
@@ -485,7 +629,7 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 			fmt.Fprintf(&b, "%13s%-23s %14s bytes\n", "", name, report.Grouped(size))
 		}
 	}
-	row("seconds", fmt.Sprintf("read %.3f, route %.3f, verify %.3f, write %.3f", s.Seconds.Read, s.Seconds.Route, s.Seconds.Verify, s.Seconds.Write))
+	row("seconds", seconds(s))
 	if len(s.Install) > 0 && !failed {
 		fmt.Fprintf(&b, "\nOn the host of the subnet manager:\n")
 		for _, c := range s.Install {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
@@ -60,17 +62,21 @@ func exitStatus(err error) int {
 		domain *lft.DomainError
 		unfit  *rehearse.UnfitError
 		grid   *mesh.NotGridError
+		refuse *mft.RefusedError
+		budget *mft.BudgetError
+		groups *compile.GroupError
 	)
 	switch {
 	case err == nil:
 		return exitClean
 	case errors.Is(err, context.Canceled):
 		return exitEnvironment
-	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &unfit), errors.As(err, &grid):
+	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &unfit), errors.As(err, &grid),
+		errors.As(err, &refuse), errors.As(err, &budget):
 		return exitFindings
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &input), errors.As(err, &parse):
+	case errors.As(err, &input), errors.As(err, &parse), errors.As(err, &groups):
 		return exitInput
 	}
 	return exitEnvironment

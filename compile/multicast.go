@@ -1,0 +1,345 @@
+package compile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// The multicast schemes, by their names on the command line.
+const (
+	unionScheme      = "union"
+	unionRowScheme   = "union-row"
+	unionMergeScheme = "union-merge"
+	combScheme       = "comb"
+	updnTreeScheme   = "updn-tree"
+	spamScheme       = "spam"
+	openSMScheme     = "opensm"
+)
+
+// MulticastSchemes lists the multicast schemes, each with what it is.
+var MulticastSchemes = []struct{ Name, Summary string }{
+	{unionScheme, "an MLID for each sender, along its unicast paths"},
+	{unionRowScheme, "union, and the senders of a mesh row share an MLID"},
+	{unionMergeScheme, "union, and senders share MLIDs wherever that is exact"},
+	{combScheme, "one MLID for a group on a mesh: along columns to a trunk row and out again"},
+	{updnTreeScheme, "one MLID for a group, on a tree of an up*/down* order"},
+	{spamScheme, "one MLID for a group, on SPAM's spanning tree"},
+	{openSMScheme, "the tree that OpenSM makes by itself, to compare; may have credit loops"},
+}
+
+// CheckMulticastScheme says whether there is a scheme of that name.
+func CheckMulticastScheme(name string) error {
+	var names []string
+	for _, s := range MulticastSchemes {
+		if s.Name == name {
+			return nil
+		}
+		names = append(names, s.Name)
+	}
+	return fmt.Errorf("multicast scheme %q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// multicaster makes schemes for a routing, and what they need only once.
+type multicaster struct {
+	r     *lft.Routing
+	route lft.Options
+	opt   mft.Options
+	grid  *mesh.Grid // nil where there is none
+	known bool       // whether grid has been looked for
+	comb  *mesh.Comb // with the trunks for all groups; nil until combs are made
+}
+
+// mesh finds the grid that the routing is on, nil for none.
+func (m *multicaster) mesh() *mesh.Grid {
+	if !m.known {
+		m.known = true
+		m.grid, _ = mesh.Detect(m.r.Fabric, mesh.DetectOptions{Origin: m.route.Origin, Dims: m.route.Dims})
+	}
+	return m.grid
+}
+
+// rows numbers the switches by their coordinates in all dimensions but the
+// first: those that can share an MLID under XY routing. Nil where there is no
+// mesh.
+func (m *multicaster) rows() []int32 {
+	g := m.mesh()
+	if g == nil {
+		return nil
+	}
+	row := make([]int32, m.r.Fabric.NumSwitches())
+	for s := range row {
+		for d, x := range g.Coord(fabric.NodeID(s)) {
+			if d > 0 {
+				row[s] = row[s]*int32(g.Dims[d]) + int32(x)
+			}
+		}
+	}
+	return row
+}
+
+// order is the up*/down* order of the routing, and one of its own where that has
+// none.
+func (m *multicaster) order(ctx context.Context) ([]int32, error) {
+	if m.r.Order != nil {
+		return m.r.Order, nil
+	}
+	order, err := updown.ChooseOrder(ctx, m.r.Fabric)
+	if err != nil {
+		return nil, err
+	}
+	return order.Rank, nil
+}
+
+// scheme makes a scheme by its name.
+func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, error) {
+	switch name {
+	case unionScheme:
+		return mft.Union{}, nil
+	case unionRowScheme:
+		return mft.UnionRow{Class: m.rows()}, nil
+	case unionMergeScheme:
+		return mft.UnionMerge{}, nil
+	case openSMScheme:
+		return mft.OpenSM{}, nil
+	case combScheme:
+		return m.comb, nil
+	case spamScheme:
+		return updown.SPAMTree{}, nil
+	case updnTreeScheme:
+		order, err := m.order(ctx)
+		return mft.UpdnTree{Order: order}, err
+	}
+	return nil, CheckMulticastScheme(name)
+}
+
+// fit makes the trees of groups with the first of the schemes that are named, and
+// steps down to the others when MLIDs are scarce.
+func (m *multicaster) fit(ctx context.Context, groups []mft.Group, opt mft.Options, names ...string) (*mft.Plan, error) {
+	var list []mft.Scheme
+	for _, name := range names {
+		s, err := m.scheme(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return mft.Fit(ctx, m.r, groups, opt, list...)
+}
+
+// chooseTrunks makes the combs' trunks, which depend on all groups, and gives
+// groups the SLs that go with them. It says whether there are any that are safe.
+func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]mft.Group, error) {
+	comb := mesh.Comb{Grid: m.mesh()}
+	if m.opt.Balance && m.r.SL2VL != nil && m.r.PathSLs == nil {
+		comb.VLs = len(slLanes(m.r.SL2VL))
+	}
+	comb, groups, err := comb.Choose(ctx, m.r, groups)
+	if err != nil {
+		return nil, err
+	}
+	m.comb = &comb
+	return groups, nil
+}
+
+// slLanes is SLs with a VL each that no other one of them meets anywhere: the
+// lowest SL of each VL, where all ports have the same SL-to-VL table, else none.
+func slLanes(s *lft.SL2VL) (sls []fabric.SL) {
+	if len(s.Maps()) != 1 {
+		return nil
+	}
+	var seen uint16
+	for sl, vl := range s.Maps()[0] {
+		if vl != lft.DropVL && seen>>vl&1 == 0 {
+			seen |= 1 << vl
+			sls = append(sls, fabric.SL(sl))
+		}
+	}
+	return sls
+}
+
+// divide gives groups that have SL 0 an SL, so that they share the VLs evenly.
+// On each VL an up*/down* tree is as safe as on any other.
+func (m *multicaster) divide(groups []mft.Group) []mft.Group {
+	if !m.opt.Balance || m.r.SL2VL == nil || m.r.PathSLs != nil {
+		return groups
+	}
+	sls := slLanes(m.r.SL2VL)
+	if len(sls) < 2 {
+		return groups
+	}
+	groups = slices.Clone(groups)
+	next := 0
+	for i := range groups {
+		if groups[i].SL == 0 {
+			groups[i].SL = sls[next%len(sls)]
+			next++
+		}
+	}
+	return groups
+}
+
+// plan makes the trees of all groups by a scheme, or by the default ones.
+func (m *multicaster) plan(ctx context.Context, name string, groups []mft.Group) (*mft.Plan, error) {
+	if len(groups) == 0 {
+		return &mft.Plan{Tables: mft.NewTables(m.r.Fabric)}, nil
+	}
+	switch name {
+	case "":
+		return m.planDefault(ctx, groups)
+	case combScheme:
+		chosen, err := m.chooseTrunks(ctx, groups)
+		if err != nil {
+			return nil, err
+		}
+		return m.fit(ctx, chosen, m.opt, combScheme)
+	case unionScheme, unionRowScheme, unionMergeScheme:
+		names := []string{name}
+		if name == unionScheme {
+			names = append(names, unionRowScheme)
+		}
+		last, groups := m.last(ctx, groups)
+		return m.fit(ctx, groups, m.opt, append(names, last)...)
+	case updnTreeScheme, spamScheme:
+		groups = m.divide(groups)
+	}
+	return m.fit(ctx, groups, m.opt, name)
+}
+
+// last is the scheme to step down to in the end: comb where there is a safe one,
+// else updn-tree.
+func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []mft.Group) {
+	if m.r.Order == nil && m.mesh() != nil {
+		if chosen, err := m.chooseTrunks(ctx, groups); err == nil {
+			return combScheme, chosen
+		}
+	}
+	return updnTreeScheme, groups
+}
+
+// planDefault takes union for groups with one sender, and for others union-row
+// on meshes and updn-tree elsewhere. Where paths have SLs of their own, as on rings,
+// a group, which has one SL, cannot keep to them, so that combs are made there. A
+// group that a scheme refuses has the next one.
+func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
+	// The kinds of groups get their MLIDs one after the other, and no MGID or
+	// MLID that belongs to a group of another kind.
+	groups, err := mft.AssignIDs(groups, m.opt)
+	if err != nil {
+		return nil, err
+	}
+	one, several := []string{unionScheme, updnTreeScheme}, []string{updnTreeScheme}
+	last := updnTreeScheme
+	if m.r.Order == nil && m.mesh() != nil {
+		last, groups = m.last(ctx, groups)
+		one, several = []string{unionScheme, last}, []string{unionRowScheme, last}
+	}
+	if m.r.PathSLs != nil {
+		one, several = []string{last}, []string{last}
+	}
+	if last == combScheme {
+		one, several = append(one, updnTreeScheme), append(several, updnTreeScheme)
+	}
+	var taken []fabric.LID
+	for _, g := range groups {
+		taken = append(taken, g.MLID)
+	}
+	opt := m.opt
+	opt.Yield = true
+	all := &mft.Plan{}
+	var parts []*mft.Plan
+	for _, part := range []struct {
+		names []string
+		of    func(*mft.Group) bool
+	}{
+		{one, func(g *mft.Group) bool { return len(g.Senders) <= 1 }},
+		{several, func(g *mft.Group) bool { return len(g.Senders) > 1 }},
+	} {
+		var list []mft.Group
+		var index []int
+		own := make(map[fabric.LID]bool)
+		for i := range groups {
+			if part.of(&groups[i]) {
+				list, index = append(list, groups[i]), append(index, i)
+				own[groups[i].MLID] = true
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		opt.Reserved = append(slices.Clone(m.opt.Reserved), slices.DeleteFunc(slices.Clone(taken), func(l fabric.LID) bool { return own[l] })...)
+		p, err := m.fit(ctx, list, opt, part.names...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range p.Trees {
+			p.Trees[i].Group = index[p.Trees[i].Group]
+			taken = append(taken, p.Trees[i].MLID)
+		}
+		all.Trees = append(all.Trees, p.Trees...)
+		all.Notes = append(all.Notes, p.Notes...)
+		parts = append(parts, p)
+	}
+	slices.SortStableFunc(all.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	all.Tables = merge(m.r.Fabric, parts)
+	return all, nil
+}
+
+// merge puts the tables of plans together, which have no MLID in common.
+func merge(f *fabric.Fabric, parts []*mft.Plan) *mft.Tables {
+	if len(parts) == 1 {
+		return parts[0].Tables
+	}
+	type item struct {
+		mlid fabric.LID
+		from *mft.Tables
+	}
+	var items []item
+	for _, p := range parts {
+		for _, mlid := range p.Tables.MLIDs() {
+			items = append(items, item{mlid, p.Tables})
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.mlid, b.mlid) })
+	all := mft.NewTables(f)
+	for _, x := range items {
+		all.Add(x.mlid, x.from.Ports(x.mlid))
+	}
+	return all
+}
+
+// GroupError says that there are no trees for the multicast groups: it holds a
+// *mft.RefusedError or a *mft.BudgetError, or says what is wrong with the groups.
+type GroupError struct{ Err error }
+
+func (e *GroupError) Error() string { return "multicast: " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *GroupError) Unwrap() error { return e.Err }
+
+// multicast plans the groups, and has them verified.
+func (r *Result) multicast(ctx context.Context, opt *Options) error {
+	var err error
+	if r.Groups, err = opt.Groups(r.Routing.Fabric); err != nil {
+		return err
+	}
+	m := &multicaster{r: r.Routing, route: opt.Route, opt: opt.MFT}
+	if r.Plan, err = m.plan(ctx, opt.Multicast, r.Groups); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return &GroupError{err}
+	}
+	opt.check.Multicast = &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees}
+	r.Cost, err = mft.Measure(ctx, r.Routing, r.Plan)
+	return err
+}
