@@ -73,7 +73,8 @@ type Interruption struct {
 	// Faulty says that the old masks themselves loop or duplicate for their
 	// senders, which ends with stage From.
 	Faulty bool
-	// Reason is what packets could do if all masks were written at once.
+	// Reason is what packets can do by the old masks when they are faulty, else
+	// what they could do if all masks were written at once.
 	Reason string
 }
 
@@ -406,6 +407,53 @@ func moved(p *Plan, moves []Move) *Plan {
 	return q
 }
 
+// After is the tables in force when n stages have been confirmed, if old was
+// before.
+func (u *Update) After(old *Tables, n int) *Tables {
+	type numbered struct {
+		*Write
+		stage int
+	}
+	var writes []numbered
+	for i, stage := range u.Stages[:n] {
+		for k := range stage {
+			writes = append(writes, numbered{&stage[k], i})
+		}
+	}
+	slices.SortFunc(writes, func(a, b numbered) int {
+		return cmp.Or(cmp.Compare(a.MLID, b.MLID), compareWrites(*a.Write, *b.Write), cmp.Compare(b.stage, a.stage))
+	})
+	writes = slices.CompactFunc(writes, func(a, b numbered) bool { return compareWrites(*a.Write, *b.Write) == 0 })
+	f := old.fab
+	t := NewTables(f)
+	mlids := old.mlids
+	var ports []fabric.PortID
+	for len(writes) > 0 || len(mlids) > 0 {
+		if len(writes) == 0 || len(mlids) > 0 && mlids[0] < writes[0].MLID {
+			t.Add(mlids[0], old.Ports(mlids[0]))
+			mlids = mlids[1:]
+			continue
+		}
+		m := writes[0].MLID
+		rest := old.Ports(m)
+		ports = ports[:0]
+		for ; len(writes) > 0 && writes[0].MLID == m; writes = writes[1:] {
+			first := f.Port(writes[0].Switch, fabric.PortNum(writes[0].Position)*PositionPorts)
+			from, _ := slices.BinarySearch(rest, first)
+			ports = append(append(ports, rest[:from]...), writes[0].Ports...)
+			for from < len(rest) && cellStart(f, rest[from]) == first {
+				from++
+			}
+			rest = rest[from:]
+		}
+		t.Add(m, append(ports, rest...))
+		if len(mlids) > 0 && mlids[0] == m {
+			mlids = mlids[1:]
+		}
+	}
+	return t
+}
+
 // Writes is how many writes there are in all stages.
 func (u *Update) Writes() int {
 	n := 0
@@ -438,15 +486,16 @@ func (u *Update) Lines() iter.Seq[string] {
 		}
 		for i := range u.Interrupted {
 			x := &u.Interrupted[i]
-			line := fmt.Sprintf("MLID %#04x: in stages %d to %d, %d of %s lose packets", uint16(x.MLID), x.From, x.To, len(x.Receivers), "the receivers that stay")
-			if x.Faulty {
-				line = fmt.Sprintf("MLID %#04x: faulty until stage %d is confirmed", uint16(x.MLID), x.From)
+			line := fmt.Sprintf("MLID %#04x: faulty until stage %d is confirmed: %s", uint16(x.MLID), x.From, x.Reason)
+			if !x.Faulty {
+				line = fmt.Sprintf("MLID %#04x: interrupted from stage %d to %d, %s; written at once, %s",
+					uint16(x.MLID), x.From, x.To, count(x.Pairs, "(sender, receiver) pair"), x.Reason)
 			}
-			if !yield(line + "; written at once, " + x.Reason) {
+			if !yield(line) {
 				return
 			}
 			for _, p := range x.Receivers {
-				if !yield("\t" + f.PortName(p)) {
+				if !yield("\t" + f.PortName(p) + " may miss packets") {
 					return
 				}
 			}

@@ -306,7 +306,7 @@ func tryStages(old *mft.Plan, u *mft.Update) (all int, _ error) {
 		type pair struct{ from, to fabric.PortID }
 		keep := map[pair]bool{}
 		for _, s := range senders {
-			if !stay(s, from.Senders, to.Senders) {
+			if !stay(s, from.Senders, to.Senders) || from.MGID != to.MGID && from.MGID.IsValid() && to.MGID.IsValid() {
 				continue
 			}
 			a, b := newFlood(f, oldPorts, s), newFlood(f, newPorts, s)
@@ -369,6 +369,9 @@ func tryStages(old *mft.Plan, u *mft.Update) (all int, _ error) {
 			for k := range writes {
 				do(f, masks, &writes[k])
 			}
+			if got := u.After(old.Tables, i+1).Ports(m); !slices.Equal(got, slices.Sorted(maps.Keys(masks))) {
+				return 0, fmt.Errorf("MLID %#x after stage %d: %v, want %v", m, i+1, got, slices.Sorted(maps.Keys(masks)))
+			}
 		}
 		if !excused.Faulty {
 			all += len(lost)
@@ -390,13 +393,24 @@ func do(f *fabric.Fabric, masks map[fabric.PortID]bool, w *mft.Write) {
 	}
 }
 
+// treeOf is the tree of an MLID, or one of all end ports in its masks.
 func treeOf(p *mft.Plan, m fabric.LID) *mft.Tree {
 	for i := range p.Trees {
 		if p.Trees[i].MLID == m {
 			return &p.Trees[i]
 		}
 	}
-	return &mft.Tree{}
+	f := p.Tables.Fabric()
+	var list []fabric.PortID
+	for _, q := range p.Tables.Ports(m) {
+		if f.Num(q) == 0 {
+			list = append(list, q)
+		} else if q = f.Peer(q); !f.IsSwitch(f.Owner(q)) {
+			list = append(list, q)
+		}
+	}
+	slices.Sort(list)
+	return &mft.Tree{Senders: list, Receivers: list}
 }
 
 // drawFabric is a few switches of 40 ports, three positions, in any of which a
@@ -502,7 +516,8 @@ func drawMembers(t *rapid.T, f *fabric.Fabric, least, most int, name string) []f
 	return list
 }
 
-// drawChange is an MLID before and after, of any kind.
+// drawChange is an MLID before and after, of any kind. Some plans have no trees,
+// like those of dumps; some masks are faulty, or do not suit all senders.
 func drawChange(t *rapid.T) (old, new *mft.Plan) {
 	f := drawFabric(t)
 	senders := drawMembers(t, f, 1, rapid.SampledFrom([]int{1, 1, 3}).Draw(t, "most senders"), "senders")
@@ -514,7 +529,20 @@ func drawChange(t *rapid.T) (old, new *mft.Plan) {
 	if rapid.Bool().Draw(t, "other receivers") {
 		after[1] = drawMembers(t, f, 1, 6, "new receivers")
 	}
-	return planOf(f, drawMasks(t, f, senders, receivers), senders, receivers), planOf(f, drawMasks(t, f, after[0], after[1]), after[0], after[1])
+	draw := func(senders, receivers []fabric.PortID) *mft.Plan {
+		ports := drawMasks(t, f, senders, receivers)
+		if rapid.IntRange(0, 7).Draw(t, "faulty") == 0 {
+			ports = append(ports, drawMasks(t, f, drawMembers(t, f, 1, 3, "others"), receivers)...)
+			slices.Sort(ports)
+			ports = slices.Compact(ports)
+		}
+		return planOf(f, ports, senders, receivers)
+	}
+	old, new = draw(senders, receivers), draw(after[0], after[1])
+	if rapid.IntRange(0, 7).Draw(t, "dumps") == 0 {
+		old.Trees, new.Trees = nil, nil
+	}
+	return old, new
 }
 
 // TestUpdates floods in every state of random updates, and in those of orders
@@ -523,7 +551,20 @@ func TestUpdates(t *testing.T) {
 	kinds := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		old, new := drawChange(t)
-		u, err := mft.PlanUpdate(t.Context(), old, new, mft.UpdateOptions{})
+		var opt mft.UpdateOptions
+		if rapid.IntRange(0, 3).Draw(t, "fresh") == 0 {
+			opt.Fresh = []fabric.LID{0xC000}
+		}
+		u, err := mft.PlanUpdate(t.Context(), old, new, opt)
+		var unsafe *mft.UnsafeError
+		if errors.As(err, &unsafe) {
+			fl := newFlood(new.Tables.Fabric(), new.Tables.Ports(0xC001), unsafe.Sender)
+			if v := fl.worst(unsafe.Sender, nil); u != nil || unsafe.Stage != 0 || unsafe.Undecided || unsafe.Loop != fl.loop || v == "ok" && fl.verdict(unsafe.Sender, nil) != "duplicate" {
+				t.Fatalf("%v, flooding finds %s", err, v)
+			}
+			kinds["new masks refused"]++
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -532,11 +573,22 @@ func TestUpdates(t *testing.T) {
 		}
 		floodStages(t, old, u)
 		kind := fmt.Sprintf("%d stages", len(u.Stages))
-		if len(u.Interrupted) > 0 {
+		switch {
+		case len(u.Moves) > 0:
+			kind += ", fresh"
+		case len(u.Interrupted) > 0 && u.Interrupted[0].Faulty:
+			kind += ", faulty"
+		case len(u.Interrupted) > 0:
 			kind += ", interrupted"
 		}
+		if len(u.Stop) > 0 {
+			kinds["senders stop"]++
+		}
+		if len(u.Start) > 0 {
+			kinds["senders start"]++
+		}
 		kinds[kind]++
-		if len(u.Stages) < 2 {
+		if len(u.Stages) < 2 || len(u.Moves) > 0 {
 			return
 		}
 		merged, reversed := *u, *u
@@ -549,11 +601,10 @@ func TestUpdates(t *testing.T) {
 			if slow != nil && fast == nil {
 				t.Fatalf("%s: %v\n%s", name, slow, strings.Join(slices.Collect(v.Lines()), "\n"))
 			}
-			var unsafe *mft.UnsafeError
 			switch {
 			case slow != nil:
 				kinds[name+" is harmful"]++
-			case errors.As(fast, &unsafe):
+			case fast != nil:
 				kinds[name+" is refused in vain"]++
 			}
 		}
@@ -562,6 +613,11 @@ func TestUpdates(t *testing.T) {
 	for _, kind := range []string{"1 stages", "2 stages, interrupted", "merged is harmful", "reversed is harmful"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no update with %s: %v", kind, kinds)
+		}
+	}
+	for _, kind := range []string{"merged", "reversed"} {
+		if vain := kinds[kind+" is refused in vain"]; vain > 5+kinds[kind+" is harmful"]/20 {
+			t.Errorf("%d %s orders are refused in vain: %v", vain, kind, kinds)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package mft
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -92,9 +93,20 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 		}
 		extra = append(extra, x.Ports...)
 	}
+	slices.SortFunc(writes, func(a, b stagedWrite) int {
+		return cmp.Or(cmp.Compare(a.stage, b.stage), compareWrites(*a.Write, *b.Write))
+	})
+	for k := range writes[min(1, len(writes)):] {
+		if a, b := &writes[k], &writes[k+1]; a.stage == b.stage && compareWrites(*a.Write, *b.Write) == 0 {
+			return fmt.Errorf("MLID %#04x: stage %d writes position %d of %q twice", uint16(m), a.stage, a.Position, w.f.Node(a.Switch).Description)
+		}
+	}
 	slices.Sort(extra)
 	w.load(m, old, new, slices.Compact(extra), oldTrees, newTrees)
 
+	if done, err := c.oneTree(writes); done || err != nil {
+		return err
+	}
 	quietFrom, quietTo := len(u.Stages)+2, 0 // stages from and up to which nobody sends
 	for _, x := range u.Moves {
 		switch m {
@@ -151,9 +163,8 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 		n, changes := 0, false
 		for ; n < len(writes) && writes[n].stage == stage; n++ {
 			x := &writes[n]
-			first := w.f.Port(x.Switch, fabric.PortNum(x.Position)*PositionPorts)
-			from, _ := slices.BinarySearch(w.ports, first)
-			for i := from; i < len(w.ports) && w.f.Owner(w.ports[i]) == x.Switch && w.ports[i] < first+PositionPorts; i++ {
+			from, to := w.portsOf(x.Write)
+			for i := from; i < to; i++ {
 				changes = true
 				w.mode[i] = never
 				if now[i] {
@@ -161,13 +172,6 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 				}
 				if _, in := slices.BinarySearch(x.Ports, w.ports[i]); in {
 					w.mode[i] |= after
-				}
-			}
-		}
-		for i := range n {
-			for k := range i {
-				if writes[i].Switch == writes[k].Switch && writes[i].Position == writes[k].Position {
-					return fmt.Errorf("MLID %#04x: stage %d writes position %d of %q twice", uint16(m), stage, writes[i].Position, w.f.Node(writes[i].Switch).Description)
 				}
 			}
 		}
@@ -192,12 +196,43 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 			}
 		}
 	}
-	for i := range now {
-		if now[i] != (w.is[i]&inNew != 0) {
-			return fmt.Errorf("MLID %#04x: %s in the end is not as the new tables have it", uint16(m), w.f.PortName(w.ports[i]))
+	return c.ended()
+}
+
+// ended says whether the masks are the new ones.
+func (c *updateCheck) ended() error {
+	w := c.w
+	for i, in := range w.now {
+		if in != (w.is[i]&inNew != 0) {
+			return fmt.Errorf("MLID %#04x: %s in the end is not as the new tables have it", uint16(w.mlid), w.f.PortName(w.ports[i]))
 		}
 	}
 	return nil
+}
+
+// oneTree is for writes whose ports lie on one tree of cables, as nearly all do:
+// what was in the old masks and is in the new ones has to be in all masks
+// between. Then a packet that had a way before and has one afterwards has the
+// same way all the time, since there is no other.
+func (c *updateCheck) oneTree(writes []stagedWrite) (bool, error) {
+	w := c.w
+	var tree bool
+	if w.parent, tree = w.forest(w.parent); !tree || len(c.u.Moves) > 0 {
+		return false, nil
+	}
+	for k := range writes {
+		x := &writes[k]
+		from, to := w.portsOf(x.Write)
+		for i := from; i < to; i++ {
+			_, in := slices.BinarySearch(x.Ports, w.ports[i])
+			if !in && w.is[i] == inOld|inNew {
+				w.restart()
+				return false, nil
+			}
+			w.now[i] = in
+		}
+	}
+	return true, c.ended()
 }
 
 // stage looks at all that can happen while the writes in w.mode are on their way.
@@ -228,6 +263,15 @@ func (c *updateCheck) stage(stage int, faulty bool, excused *Interruption) error
 		}
 	}
 	return nil
+}
+
+// portsOf is the ports that a write sets, as a range of indices in ports.
+func (w *flooder) portsOf(x *Write) (from, to int) {
+	first := w.f.Port(x.Switch, fabric.PortNum(x.Position)*PositionPorts)
+	from, _ = slices.BinarySearch(w.ports, first)
+	for to = from; to < len(w.ports) && w.f.Owner(w.ports[to]) == x.Switch && w.ports[to] < first+PositionPorts; to++ {
+	}
+	return from, to
 }
 
 // checkWrite says whether a write has ports of its switch and position only.

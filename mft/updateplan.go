@@ -112,6 +112,7 @@ func (w *updater) plan() mlidUpdate {
 	if w.out.interruption != nil { // the old masks are faulty
 		w.write(w.aim(nil, w.change, inOld|inNew))
 		w.write(w.aim(nil, w.change, inNew))
+		w.out.interruption.To = len(w.out.stages)
 		return w.out
 	}
 	once := w.aim(nil, w.change, inNew)
@@ -185,7 +186,7 @@ func (w *updater) judge() {
 			w.out.stop = append(w.out.stop, MLIDSender{w.mlid, s.port})
 		case before != sound && s.inOld:
 			if w.out.interruption == nil {
-				w.out.interruption = &Interruption{MLID: w.mlid, From: 1, To: 2, Faulty: true, Reason: w.unsafe(s, before, at).what()}
+				w.out.interruption = &Interruption{MLID: w.mlid, From: 1, Faulty: true, Reason: w.unsafe(s, before, at).what()}
 			}
 		case before != sound:
 			w.out.start = append(w.out.start, MLIDSender{w.mlid, s.port})
@@ -394,6 +395,7 @@ func (w *updater) inTurn(cells []int32) []int32 {
 		wait := cells[:0]
 		for _, c := range cells {
 			w.aims = append(w.aims, aim{c, inNew})
+			w.tryFirst(w.cells[c].sw)
 			if w.check(w.aims) != sound {
 				w.aims = w.aims[:len(w.aims)-1]
 				wait = append(wait, c)
@@ -406,4 +408,16 @@ func (w *updater) inTurn(cells []int32) []int32 {
 		cells = wait
 	}
 	return cells
+}
+
+// tryFirst has a sender on a switch checked first, if there is one: what it sends
+// is the likeliest to be harmed by a change there.
+func (w *updater) tryFirst(sw int32) {
+	for k, i := range w.active {
+		if w.at(w.senders[i].entry) == sw {
+			copy(w.active[1:k+1], w.active[:k])
+			w.active[0] = i
+			return
+		}
+	}
 }
