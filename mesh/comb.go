@@ -61,21 +61,28 @@ import (
 // row only, where combs have no turn from a channel that leads to greater
 // coordinates; so does north-last, while the comb with the dimensions in the
 // opposite order, whose trunk is a column, has any column there. That comb is
-// tried when no row is safe. Where no trunk is, Build refuses.
+// tried when the best row is not safe. Where no trunk is, Build refuses.
 //
 // # Trunks
 //
 // The trunk is the line that makes the greatest load of any link, in one
 // direction, the least, when each sender sends one packet (B9); of equal ones
 // it is that nearest to the middle, which has the shortest paths (G-X11), and
-// then that with the lower coordinate. On a grid with missing parts this is
-// reckoned as if nothing were missing, and only such trunks are taken as serve
-// all groups; where none does, Build refuses and names the cable that a group
-// lacks.
+// then that with the lower coordinates.
 //
 // With several parallel cables a comb takes the one with the lowest port number
 // of the switch that is farther from the trunk; with mft.Options.Balance the
 // groups take turns.
+//
+// # Missing cables and switches
+//
+// On a grid with missing parts trunks are compared as if nothing were missing, and
+// the best one is taken on which no group lacks a cable. Where there is none,
+// combs become spanning trees (B6): cable after cable is added, those of the
+// comb first, as long as the turns into it and out of it close no circle. On the
+// detours of a repaired routing that may fail for all trunks; on a VL without
+// unicast, see AddVLs, it cannot. Build then refuses and names a switch that
+// remains apart, as it does for groups that no cables join.
 //
 // # Several VLs
 //
@@ -83,7 +90,7 @@ import (
 // more, there is a trunk for each of as many VLs, B3: each of them is a line of
 // its own, on SLs whose packets meet on no VL, and the load is divided over
 // them. The SL of a group that has one other than 0 stays; groups with SL 0 get
-// that of their trunk.
+// that of their trunk. AddVLs makes room for that.
 //
 // The trunks depend on all groups. Choose fixes them, and the SLs, so that
 // groups that come later, and parts of a list of groups, get the same.

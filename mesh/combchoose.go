@@ -25,6 +25,7 @@ type combChooser struct {
 	exits  []fabric.PortID // as of exits
 	vls    *slLanes
 	paths  *combWaits // the turns of unicast
+	bridge bool       // whether gaps may be bridged
 	tries  int
 	why    error // why the first trunk that was tried is none
 }
@@ -246,7 +247,47 @@ func (x *combChooser) replace(lanes []combLane, bad int) []combLane {
 // trunks finds trunks for all lanes. When there are none, x.why says why, and
 // bad is the lane that the first ones failed at, or -1.
 func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
-	x.why, x.tries = nil, 0
+	for _, x.bridge = range []bool{false, true} {
+		if x.bridge && x.g.complete() {
+			break
+		}
+		x.why, x.tries = nil, 0
+		l, failed, err := x.anyOrder(ctx, lanes)
+		if l != nil || err != nil {
+			return l, 0, err
+		}
+		if !x.bridge {
+			bad = failed
+		}
+	}
+	return nil, bad, nil
+}
+
+// complete says whether no cable or switch is missing.
+func (g *Grid) complete() bool {
+	for _, s := range g.at {
+		if s == fabric.NoNode {
+			return false
+		}
+		for d := range g.Dims {
+			if g.Neighbor(s, Plus(d)) != fabric.NoNode && len(g.Ports(s, Plus(d))) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// combChoice is a layout and what it costs.
+type combChoice struct {
+	l        *combLayout
+	load     int64 // of the busiest link, times the number of trunks
+	distance int   // of the trunks to the middle, twice the sum
+	first    bool  // nothing better was tried
+}
+
+// anyOrder is trunks with or without bridges.
+func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	if len(x.c.Trunks) > 0 {
 		for k := range lanes {
 			t, err := x.pinned(&lanes[k])
@@ -260,23 +301,29 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 			t.SL = lanes[k].sls[0]
 			lanes[k].tree = newCombTree(x.g, order, t)
 		}
-		return x.try(lanes)
+		l, bad := x.try(lanes)
+		return l, bad, nil
 	}
-	bad = -1
+	var best combChoice
 	for _, order := range combOrders(len(x.g.Dims)) {
 		loads, err := newCombLoads(ctx, x.g, x.exits, order, x.groups)
 		if err != nil {
 			return nil, 0, err
 		}
-		l, failed, err := x.along(ctx, order, loads, lanes)
-		if l != nil || err != nil {
-			return l, 0, err
-		}
-		if bad < 0 {
+		c, failed, err := x.along(ctx, order, loads, lanes)
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case c.l == nil && best.l == nil:
 			bad = failed
+		case c.l != nil && (best.l == nil || cmp.Or(cmp.Compare(c.load, best.load), cmp.Compare(c.distance, best.distance)) < 0):
+			best = c
+		}
+		if best.first {
+			break
 		}
 	}
-	return nil, bad, nil
+	return best.l, bad, nil
 }
 
 // pinned is the trunk that the caller wants a lane to have.
@@ -297,45 +344,48 @@ func (x *combChooser) pinned(lane *combLane) (Trunk, error) {
 }
 
 // along is trunks for one order of the dimensions.
-func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (l *combLayout, bad int, err error) {
+func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (c combChoice, bad int, err error) {
 	n := len(order)
 	if n == 1 {
 		for k := range lanes {
 			lanes[k].tree = newCombTree(x.g, order, Trunk{At: []int{-1}, SL: lanes[k].sls[0]})
 		}
-		return x.try(lanes)
+		l, bad := x.try(lanes)
+		return combChoice{l: l, first: true}, bad, nil
 	}
+	last := order[n-1]
 	bad = -1
 	for _, at := range x.planes(order, loads) {
-		last := order[n-1]
-		// Trunks in different planes divide the load of all dimensions but the
-		// last among them.
+		// Trunks with different coordinates in the last dimension divide the
+		// load of all others among them.
 		least := loads.trunkLoad()
 		for j := 1; j < n-1; j++ {
 			least = max(least, loads.sideLoad(j, at[order[j]]))
 		}
-		if most := len(lanes); most > x.g.Dims[last] {
-			least *= int64((most + x.g.Dims[last] - 1) / x.g.Dims[last])
-		}
+		least *= int64((len(lanes) + x.g.Dims[last] - 1) / x.g.Dims[last])
 		choice := newRowChoice(loads, n-1, len(lanes), least)
 		for {
 			if err := ctx.Err(); err != nil {
-				return nil, 0, err
+				return c, 0, err
 			}
-			rows, _ := choice.rows()
+			rows, load := choice.rows()
 			if rows == nil || x.tries == maxCombTries {
 				break
 			}
+			c = combChoice{load: load, first: bad < 0}
 			for k := range lanes {
 				t := Trunk{At: slices.Clone(at), SL: lanes[k].sls[0]}
-				t.At[order[0]] = -1
-				t.At[last] = rows[k]
+				t.At[order[0]], t.At[last] = -1, rows[k]
+				for _, d := range order[1:] {
+					c.distance += abs(2*t.At[d] - x.g.Dims[d] + 1)
+				}
 				lanes[k].tree = newCombTree(x.g, order, t)
 			}
 			x.tries++
-			l, failed, err := x.try(lanes)
-			if l != nil || err != nil {
-				return l, 0, err
+			l, failed := x.try(lanes)
+			if l != nil {
+				c.l = l
+				return c, 0, nil
 			}
 			if bad < 0 {
 				bad = failed
@@ -343,7 +393,7 @@ func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, 
 			choice.allowed[failed][rows[failed]] = false
 		}
 	}
-	return nil, bad, nil
+	return combChoice{}, bad, nil
 }
 
 // sideLoad is the load of the busiest link along dimension j of the order with
@@ -393,16 +443,30 @@ func (x *combChooser) planes(order []int, loads *combLoads) [][]int {
 
 // try says whether the lanes' trees are safe and join all groups: then it is
 // the layout. Else bad is a lane whose trunk is to blame.
-func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int, err error) {
+func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	w := x.paths
 	for k := range lanes {
-		w = w.with(lanes[k].tree, lanes[k].sls)
-		if circle := w.circle(); circle != nil {
+		sls := uint16(0)
+		for _, sl := range lanes[k].sls {
+			sls |= 1 << sl
+		}
+		t := lanes[k].tree
+		with := w.with(t, sls)
+		switch circle := with.circle(); {
+		case circle == nil && (t.whole || !x.bridge):
+			w = with
+		case circle == nil:
+			w = with.grow(t, sls, t.joined)
+		case x.bridge:
+			wanted := t.joined
+			t.joined = make([]uint32, len(wanted))
+			w = w.grow(t, sls, wanted)
+		default:
 			if x.why == nil {
 				x.why = x.refuse(x.firstOn(lanes, k), "with the unicast paths of routing %s a comb on %v closes a circle of cables that wait for each other: %s",
-					x.r.Engine, lanes[k].tree.trunk, w.describe(circle))
+					x.r.Engine, t.trunk, with.describe(circle))
 			}
-			return nil, k, nil
+			return nil, k
 		}
 	}
 	l = &combLayout{g: x.g, exits: x.exits, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
@@ -423,24 +487,30 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int, err error) 
 		}
 		if stuck := walk.tree(lanes[l.lane[i]].tree, &x.groups[i]); stuck >= 0 {
 			x.cut(i, lanes[l.lane[i]].tree, stuck)
-			return nil, l.lane[i], nil
+			return nil, l.lane[i]
 		}
 	}
 	if free {
 		if bad := x.divide(l, walk); bad >= 0 {
-			return nil, bad, nil
+			return nil, bad
 		}
 	}
-	return l, 0, nil
+	return l, 0
 }
 
 // cut notes that a group is not joined.
 func (x *combChooser) cut(group int, t *combTree, stuck int32) {
-	if x.why == nil {
-		s := t.node[stuck]
-		x.why = x.refuse(group, "the comb on %v needs a cable that is missing: %s at %s has no way on to the trunk, and members on both sides",
-			t.trunk, nameOf(x.g.Fabric, s), x.g.place(s))
+	if x.why != nil {
+		return
 	}
+	s := t.node[stuck]
+	name, place := nameOf(x.g.Fabric, s), x.g.place(s)
+	if x.bridge {
+		x.why = x.refuse(group, "of the cables that are left none joins %s at %s, or what is behind it, to the comb on %v without closing a circle of cables that wait for each other",
+			name, place, t.trunk)
+		return
+	}
+	x.why = x.refuse(group, "the comb on %v needs a cable that is missing: %s at %s has no way on to the trunk, and members on both sides", t.trunk, name, place)
 }
 
 // firstOn is the first group that is, or may be, on a lane.

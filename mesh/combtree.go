@@ -24,34 +24,38 @@ func combOrders(dims int) [][]int {
 	return [][]int{first, last}
 }
 
-// combTree is the whole comb of a trunk. Switches are known by their rank in
-// it, which is less the nearer they are to its root, the middle of the trunk.
+// combTree is the whole comb of a trunk, as far as there are cables, and
+// those that bridge gaps. Switches are known by their rank in it: a parent is
+// before its children.
 type combTree struct {
 	g      *Grid
 	trunk  Trunk
+	near   []fabric.NodeID // by distance to the middle of the trunk, on a whole grid
+	joined []uint32        // by NodeID: the directions of its cables in the comb, a bit each
+	whole  bool            // it is one tree
+
 	rank   []int32         // by NodeID
 	node   []fabric.NodeID // by rank
 	parent []int32         // by rank: that of the switch that is next on the way to the root
 	up     []Dir           // by rank: the direction to it
-	whole  bool            // every switch but the root has a parent
 	first  []fabric.PortID // by NodeID and direction: the port of the comb's cable there, of several the first; else NoPort
 	many   bool            // some cables have parallel ones
 }
 
-// noParent stands where a cable or a switch is missing, and for the root.
+// noParent is the parent of a root. There is one root, unless parts are missing
+// that nothing bridges.
 const noParent = -1
 
 func newCombTree(g *Grid, order []int, trunk Trunk) *combTree {
 	n := g.Fabric.NumSwitches()
-	t := &combTree{g: g, trunk: trunk, rank: make([]int32, n), node: make([]fabric.NodeID, n),
-		parent: make([]int32, n), up: make([]Dir, n)}
+	t := &combTree{g: g, trunk: trunk, near: make([]fabric.NodeID, n), joined: make([]uint32, n)}
 	root := slices.Clone(trunk.At)
 	root[order[0]] = (g.Dims[order[0]] - 1) / 2
 	far := 0
 	for d, size := range g.Dims {
 		far += max(root[d], size-1-root[d])
 	}
-	start := make([]int32, far+2) // by distance: the first rank
+	start := make([]int32, far+2) // by distance: where it begins in near
 	distance := make([]int32, n)
 	for s := range fabric.NodeID(n) {
 		for d, x := range g.Coord(s) {
@@ -64,14 +68,11 @@ func newCombTree(g *Grid, order []int, trunk Trunk) *combTree {
 	}
 	for at := range g.Positions() {
 		if s := g.At(at); s != fabric.NoNode {
-			r := start[distance[s]]
+			t.near[start[distance[s]]] = s
 			start[distance[s]]++
-			t.rank[s], t.node[r] = r, s
 		}
 	}
-	lost := 0
-	for r, s := range t.node {
-		t.parent[r], t.up[r] = noParent, NoDir
+	for s := range fabric.NodeID(n) {
 		x := g.Coord(s)
 		for i := len(order) - 1; i >= 0; i-- {
 			d := order[i]
@@ -82,30 +83,62 @@ func newCombTree(g *Grid, order []int, trunk Trunk) *combTree {
 			if int(x[d]) > root[d] {
 				way = Minus(d)
 			}
-			if u := g.Neighbor(s, way); u != fabric.NoNode && len(g.Ports(s, way)) > 0 {
-				t.parent[r], t.up[r] = t.rank[u], way
+			if len(g.Ports(s, way)) > 0 {
+				t.join(s, way)
 			}
 			break
 		}
-		if t.parent[r] == noParent {
-			lost++
-		}
 	}
-	t.whole = lost <= 1
-	ways := 2 * len(g.Dims)
+	t.climb()
+	return t
+}
+
+// join adds the cable from s in a direction.
+func (t *combTree) join(s fabric.NodeID, way Dir) {
+	t.joined[s] |= 1 << way
+	t.joined[t.g.Neighbor(s, way)] |= 1 << way.Opposite()
+}
+
+// climb finds the ways to the root.
+func (t *combTree) climb() {
+	g, n, ways := t.g, len(t.near), 2*len(t.g.Dims)
+	t.rank, t.node = make([]int32, n), make([]fabric.NodeID, 0, n)
+	t.parent, t.up = make([]int32, 0, n), make([]Dir, 0, n)
 	t.first = make([]fabric.PortID, n*ways)
 	for i := range t.first {
 		t.first[i] = fabric.NoPort
 	}
-	for r, s := range t.node {
-		if way := t.up[r]; way != NoDir {
-			ports := g.Ports(s, way)
-			t.first[int(s)*ways+int(way)] = ports[0]
-			t.first[int(t.node[t.parent[r]])*ways+int(way.Opposite())] = g.Fabric.Peer(ports[0])
-			t.many = t.many || len(ports) > 1
+	for s := range t.rank {
+		t.rank[s] = noParent
+	}
+	add := func(s fabric.NodeID, parent int32, up Dir) {
+		t.rank[s] = int32(len(t.node))
+		t.node, t.parent, t.up = append(t.node, s), append(t.parent, parent), append(t.up, up)
+	}
+	roots := 0
+	for _, root := range t.near {
+		if t.rank[root] >= 0 {
+			continue
+		}
+		roots++
+		i := len(t.node)
+		for add(root, noParent, NoDir); i < len(t.node); i++ {
+			s := t.node[i]
+			for rest := t.joined[s]; rest != 0; rest &= rest - 1 {
+				way := Dir(bits.TrailingZeros32(rest))
+				u := g.Neighbor(s, way)
+				if t.rank[u] >= 0 {
+					continue
+				}
+				add(u, int32(i), way.Opposite())
+				ports := g.Ports(u, way.Opposite())
+				t.first[int(u)*ways+int(way.Opposite())] = ports[0]
+				t.first[int(s)*ways+int(way)] = g.Fabric.Peer(ports[0])
+				t.many = t.many || len(ports) > 1
+			}
 		}
 	}
-	return t
+	t.whole = roots == 1
 }
 
 func abs(x int) int { return max(x, -x) }

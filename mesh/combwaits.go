@@ -1,9 +1,11 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 
@@ -103,6 +105,8 @@ type combWaits struct {
 	// of the channels in that direction, from where the arc leads, that are
 	// waited for.
 	on []uint16
+	// growing is for one that stays free of circles, else nil.
+	growing *combOrder
 }
 
 func (w *combWaits) channel(arc int32, vl int) int { return int(arc)*len(w.vls) + vl }
@@ -127,13 +131,25 @@ func (w *combWaits) addTurn(arc int32, way Dir, sls uint16) {
 					}
 				}
 				for held := w.slLanes.on[arc][sl]; held != 0; held &= held - 1 {
-					w.on[w.channel(arc, bits.TrailingZeros16(held))*int(w.ways)+int(way)] |= then
+					w.add(w.channel(arc, bits.TrailingZeros16(held))*int(w.ways)+int(way), then)
 				}
 			}
 			if m == nil {
 				return
 			}
 		}
+	}
+}
+
+// add sets bits of on. When w is growing it does so as far as they close no
+// circle.
+func (w *combWaits) add(i int, bitset uint16) {
+	if w.growing == nil {
+		w.on[i] |= bitset
+		return
+	}
+	for rest := bitset &^ w.on[i]; rest != 0 && !w.growing.circle; rest &= rest - 1 {
+		w.growing.add(w, i, bits.TrailingZeros16(rest))
 	}
 }
 
@@ -306,75 +322,246 @@ func (w *pathTurns) pass(s int32, ways []Dir, sls []uint16) {
 	}
 }
 
-// with is w with all turns of a comb for packets of some SLs.
-func (w *combWaits) with(t *combTree, sls []fabric.SL) *combWaits {
-	x := &combWaits{slLanes: w.slLanes, on: append([]uint16(nil), w.on...)}
-	set := uint16(0)
-	for _, sl := range sls {
-		set |= 1 << sl
-	}
-	joined := make([]uint32, len(w.node)) // by switch: directions of the comb
-	for r, s := range t.node {
-		if way := t.up[r]; way != NoDir {
-			joined[w.index[s]] |= 1 << way
-			joined[w.index[t.node[t.parent[r]]]] |= 1 << way.Opposite()
-		}
-	}
-	for s := range int32(len(joined)) {
-		for rest := joined[s]; rest != 0; rest &= rest - 1 {
-			arc := w.arc(s, Dir(bits.TrailingZeros32(rest)))
-			back := Dir(bits.TrailingZeros32(rest)).Opposite()
-			for then := joined[w.head[arc]] &^ (1 << back); then != 0; then &= then - 1 {
-				x.addTurn(arc, Dir(bits.TrailingZeros32(then)), set)
-			}
-		}
+// with is w with all turns of a comb for packets of some SLs, a bit each.
+func (w *combWaits) with(t *combTree, sls uint16) *combWaits {
+	x := &combWaits{slLanes: w.slLanes, on: slices.Clone(w.on)}
+	for s := range fabric.NodeID(len(w.node)) {
+		x.addTurns(t, s, sls)
 	}
 	return x
 }
 
-// circle is channels that wait for each other in a circle, none when there is
-// none. It takes O(channels x directions x VLs).
-func (w *combWaits) circle() []int {
-	vls, ways := len(w.vls), int(w.ways)
-	after := func(ch int, visit func(int)) {
-		for d := range ways {
-			for set := w.on[ch*ways+d]; set != 0; set &= set - 1 {
-				visit(w.channel(w.next(int32(ch/vls), Dir(d)), bits.TrailingZeros16(set)))
+// addTurns adds the turns of a comb at switch s, from each cable into each
+// other.
+func (w *combWaits) addTurns(t *combTree, s fabric.NodeID, sls uint16) {
+	at := w.index[s]
+	for from := t.joined[s]; from != 0; from &= from - 1 {
+		way := Dir(bits.TrailingZeros32(from))
+		arc := w.arc(w.head[w.arc(at, way)], way.Opposite())
+		for to := t.joined[s] &^ (1 << way); to != 0; to &= to - 1 {
+			w.addTurn(arc, Dir(bits.TrailingZeros32(to)), sls)
+		}
+	}
+}
+
+// grow joins the parts of a comb by cables with which it makes no circle, as
+// far as there are any: those in wanted, by NodeID the directions, a bit each,
+// first, then those that close no ring; of each kind those nearest to the
+// middle of the trunk. The result has their turns, w stays what it was.
+func (w *combWaits) grow(t *combTree, sls uint16, wanted []uint32) *combWaits {
+	order, _ := w.sorted()
+	x := &combWaits{slLanes: w.slLanes, on: slices.Clone(w.on), growing: newCombOrder(order)}
+	root := make([]fabric.NodeID, len(t.node)) // by NodeID: union-find
+	for s := range root {
+		root[s] = fabric.NodeID(s)
+	}
+	find := func(s fabric.NodeID) fabric.NodeID {
+		for root[s] != s {
+			root[s] = root[root[s]]
+			s = root[s]
+		}
+		return s
+	}
+	for s, ways := range t.joined {
+		for ; ways != 0; ways &= ways - 1 {
+			root[find(fabric.NodeID(s))] = find(w.g.Neighbor(fabric.NodeID(s), Dir(bits.TrailingZeros32(ways))))
+		}
+	}
+	for kind := range 3 {
+		for _, s := range t.near {
+			for way := range Dir(w.ways) {
+				ports := w.g.Ports(s, way)
+				if len(ports) == 0 || kind == 0 && wanted[s]>>way&1 == 0 || kind > 0 && w.g.Wraps(ports[0]) != (kind == 2) {
+					continue
+				}
+				u := w.g.Neighbor(s, way)
+				a, b := find(s), find(u)
+				if a == b {
+					continue
+				}
+				before := [2]uint32{t.joined[s], t.joined[u]}
+				t.join(s, way)
+				x.addTurns(t, s, sls)
+				x.addTurns(t, u, sls)
+				if x.growing.circle {
+					x.growing.undo(x)
+					t.joined[s], t.joined[u] = before[0], before[1]
+					continue
+				}
+				x.growing.keep()
+				root[a] = b
 			}
 		}
 	}
-	n := len(w.head) * vls
-	in := make([]int32, n) // channels that wait for each
-	for ch := range n {
-		after(ch, func(to int) { in[to]++ })
+	x.growing = nil
+	t.climb()
+	return x
+}
+
+// combOrder is a topological order of channels that is kept up to date while
+// they come to wait for more (Pearce and Kelly, A Dynamic Topological Sort
+// Algorithm for Directed Acyclic Graphs, ACM JEA 2006).
+type combOrder struct {
+	rank   []int32 // by channel: each ranks below those that it waits for
+	at     []int32 // by rank
+	circle bool    // something was not added since the last keep or undo
+	trial  []int   // indices of on, and bits, that were added since then
+
+	seen          []bool // by channel; false between calls
+	ahead, behind []int32
+	ranks         []int32
+}
+
+// newCombOrder takes all channels in a topological order.
+func newCombOrder(order []int32) *combOrder {
+	o := &combOrder{rank: make([]int32, len(order)), at: order, seen: make([]bool, len(order))}
+	for i, ch := range order {
+		o.rank[ch] = int32(i)
 	}
-	free := make([]int, 0, n)
-	for ch, k := range in {
-		if k == 0 {
-			free = append(free, ch)
+	return o
+}
+
+func (o *combOrder) keep() { o.trial = o.trial[:0] }
+
+func (o *combOrder) undo(w *combWaits) {
+	for k := 0; k < len(o.trial); k += 2 {
+		w.on[o.trial[k]] &^= 1 << o.trial[k+1]
+	}
+	o.trial, o.circle = o.trial[:0], false
+}
+
+// add sets a bit of on, or circle when that would close one.
+func (o *combOrder) add(w *combWaits, i, bit int) {
+	vls, ways := len(w.vls), int(w.ways)
+	x := int32(i / ways)
+	y := int32(w.channel(w.next(x/int32(vls), Dir(i%ways)), bit))
+	if low, high := o.rank[y], o.rank[x]; low < high {
+		// What y leads to has to rank above what leads to x.
+		o.ahead = append(o.ahead[:0], y)
+		o.seen[y] = true
+		for k := 0; k < len(o.ahead); k++ {
+			w.after(int(o.ahead[k]), func(ch int) {
+				o.circle = o.circle || int32(ch) == x
+				if !o.seen[ch] && o.rank[ch] < high {
+					o.seen[ch] = true
+					o.ahead = append(o.ahead, int32(ch))
+				}
+			})
+		}
+		for _, ch := range o.ahead {
+			o.seen[ch] = false
+		}
+		if o.circle {
+			return
+		}
+		o.behind = append(o.behind[:0], x)
+		o.seen[x] = true
+		for k := 0; k < len(o.behind); k++ {
+			w.before(int(o.behind[k]), func(ch int) {
+				if !o.seen[ch] && o.rank[ch] > low {
+					o.seen[ch] = true
+					o.behind = append(o.behind, int32(ch))
+				}
+			})
+		}
+		for _, ch := range o.behind {
+			o.seen[ch] = false
+		}
+		o.reorder()
+	}
+	w.on[i] |= 1 << bit
+	o.trial = append(o.trial, i, bit)
+}
+
+// reorder gives behind the lowest ranks of those that behind and ahead have
+// together, and ahead the others.
+func (o *combOrder) reorder() {
+	byRank := func(a, b int32) int { return cmp.Compare(o.rank[a], o.rank[b]) }
+	slices.SortFunc(o.behind, byRank)
+	slices.SortFunc(o.ahead, byRank)
+	o.behind = append(o.behind, o.ahead...)
+	o.ranks = o.ranks[:0]
+	for _, ch := range o.behind {
+		o.ranks = append(o.ranks, o.rank[ch])
+	}
+	slices.Sort(o.ranks)
+	for k, ch := range o.behind {
+		o.rank[ch] = o.ranks[k]
+		o.at[o.ranks[k]] = ch
+	}
+}
+
+// after visits the channels that a channel waits for.
+func (w *combWaits) after(ch int, visit func(int)) {
+	vls, ways := len(w.vls), int(w.ways)
+	for d := range ways {
+		for set := w.on[ch*ways+d]; set != 0; set &= set - 1 {
+			visit(w.channel(w.next(int32(ch/vls), Dir(d)), bits.TrailingZeros16(set)))
 		}
 	}
-	for i := 0; i < len(free); i++ {
-		after(free[i], func(to int) {
-			if in[to]--; in[to] == 0 {
-				free = append(free, to)
+}
+
+// before visits the channels that wait for a channel.
+func (w *combWaits) before(ch int, visit func(int)) {
+	vls, ways := len(w.vls), int(w.ways)
+	s, way := int32(ch/vls)/w.ways, ch/vls%ways
+	for d := range Dir(ways) {
+		from := w.head[w.arc(s, d)]
+		if from < 0 {
+			continue
+		}
+		for vl := range vls {
+			if before := w.channel(w.arc(from, d.Opposite()), vl); w.on[before*ways+way]>>(ch%vls)&1 != 0 {
+				visit(before)
+			}
+		}
+	}
+}
+
+// sorted is all channels in an order in which each comes before those that it
+// waits for. When there is none, list has those that can be sorted, and left is
+// by channel how many that are not in the list wait for it. It takes O(channels
+// x directions x VLs).
+func (w *combWaits) sorted() (list, left []int32) {
+	n := len(w.head) * len(w.vls)
+	left = make([]int32, n)
+	for ch := range n {
+		w.after(ch, func(to int) { left[to]++ })
+	}
+	list = make([]int32, 0, n)
+	for ch, k := range left {
+		if k == 0 {
+			list = append(list, int32(ch))
+		}
+	}
+	for i := 0; i < len(list); i++ {
+		w.after(int(list[i]), func(to int) {
+			if left[to]--; left[to] == 0 {
+				list = append(list, int32(to))
 			}
 		})
 	}
-	if len(free) == n {
+	return list, left
+}
+
+// circle is channels that wait for each other in a circle, none when there is
+// none.
+func (w *combWaits) circle() []int {
+	order, left := w.sorted()
+	if len(order) == len(left) {
 		return nil
 	}
 	// Each of those left is waited for by one of those left: back from any,
 	// until one comes again.
-	before := make([]int, n)
+	before := make([]int, len(left))
 	at := -1
-	for ch := range n {
-		if in[ch] > 0 {
-			after(ch, func(to int) { before[to] = ch })
+	for ch, n := range left {
+		if n > 0 {
+			w.after(ch, func(to int) { before[to] = ch })
 			at = ch
 		}
 	}
-	seen := make([]int, n)
+	seen := make([]int, len(left))
 	var list []int
 	for seen[at] == 0 {
 		list = append(list, at)
@@ -382,9 +569,7 @@ func (w *combWaits) circle() []int {
 		at = before[at]
 	}
 	list = list[seen[at]-1:]
-	for i, k := 0, len(list)-1; i < k; i, k = i+1, k-1 {
-		list[i], list[k] = list[k], list[i]
-	}
+	slices.Reverse(list)
 	return list
 }
 
