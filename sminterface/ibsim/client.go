@@ -1,0 +1,672 @@
+package ibsim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/mad"
+)
+
+// What goes over ibsim's sockets is in its include/ibsim.h: structs of C in the
+// byte order of the machine, with LIDs, queue pairs, status and length in
+// network order inside.
+const (
+	simMagic   = 0xdeadbeef
+	simCtlSize = 16 + 64 // struct sim_ctl: magic, client, type, length, data
+	simReqHead = 32      // struct sim_request before the MAD
+	simReqSize = simReqHead + mad.Size
+
+	simCtlError      = 0
+	simCtlConnect    = 1
+	simCtlDisconnect = 2
+	simCtlSetIsSM    = 9
+
+	simTimedOut = 110 // ETIMEDOUT of Linux, wherever ibsim runs
+)
+
+// DefaultSocket and DefaultServerPort are where ibsim listens unless it is told
+// otherwise.
+const (
+	DefaultSocket     = "sim"
+	DefaultServerPort = 8003
+)
+
+// ClientConfig says how to reach a running ibsim. The zero value is what
+// libumad2sim.so takes from the environment: IBSIM_SOCKNAME or, for ibsim -r,
+// IBSIM_SERVER_NAME and IBSIM_SERVER_PORT, and SIM_HOST.
+type ClientConfig struct {
+	// Socket is the name that ibsim's abstract sockets begin with.
+	Socket string
+	// Server is host:port of an ibsim that listens to UDP (-r).
+	Server string
+	// Node is the id or the description of the node that the client is
+	// attached to, at most 31 bytes; "" is ibsim's default, the first one.
+	Node string
+	// Timeout is how long ibsim may take to answer, by default 10 seconds.
+	Timeout time.Duration
+}
+
+// Client sends MADs to a running ibsim, as a program does that is attached to a
+// node: port 1 of a CA, port 0 of a switch. It does what the kernel does for
+// programs with a real device: it sends again what is not answered in time, and
+// puts together answers of several packets. At most MaxClients can be
+// connected to an ibsim.
+//
+// Send and Close are safe for concurrent use. Receive is for one goroutine.
+type Client struct {
+	ctl     net.Conn
+	data    *net.UnixConn // or
+	udp     *net.UDPConn
+	out     *net.UnixAddr
+	raw     syscall.RawConn
+	id      uint32
+	node    string
+	timeout time.Duration
+	onClose func()
+
+	mu       sync.Mutex
+	waiting  map[uint32]*exchange // by the lower half of the transaction ID
+	armed    time.Time            // read deadline; zero for none
+	expired  []*exchange          // timed out, not yet received
+	backlog  [][]byte             // requests that ibsim had no room for
+	draining bool                 // a goroutine sends the backlog
+	closed   bool
+	gone     error // ibsim has ended
+
+	in [simReqSize + 1]byte
+}
+
+// exchange is a request that waits for its answer.
+type exchange struct {
+	request  [simReqSize]byte
+	timeout  time.Duration
+	deadline time.Time
+	retries  int
+	parts    *mad.Reassembly
+}
+
+// Dial connects to an ibsim. Errors: a *NoServerError where no ibsim listens,
+// and a *RefusedError.
+func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
+	if cfg.Socket == "" && cfg.Server == "" {
+		cfg.Socket = os.Getenv("IBSIM_SOCKNAME")
+		if name := os.Getenv("IBSIM_SERVER_NAME"); name != "" {
+			port := os.Getenv("IBSIM_SERVER_PORT")
+			if port == "" {
+				port = strconv.Itoa(DefaultServerPort)
+			}
+			cfg.Server = net.JoinHostPort(name, port)
+		} else if cfg.Socket == "" {
+			cfg.Socket = DefaultSocket
+		}
+	}
+	if cfg.Node == "" {
+		cfg.Node = os.Getenv("SIM_HOST")
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	if len(cfg.Node) > 31 || strings.ContainsRune(cfg.Node, 0) {
+		return nil, fmt.Errorf("ibsim takes names of nodes of at most 31 bytes, not %q", cfg.Node)
+	}
+	c := &Client{timeout: cfg.Timeout, waiting: make(map[uint32]*exchange)}
+	if err := c.connect(ctx, cfg); err != nil {
+		c.closeSockets()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Dial connects a client to s, attached to a node (an id, as Twin.NodeID gives
+// it, or a description; "" for Config.Host). It waits while ibsim has no place,
+// and takes one until its Close.
+func (s *Sim) Dial(ctx context.Context, node string) (*Client, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, os.ErrClosed
+	}
+	s.mu.Unlock()
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-s.closing:
+		return nil, os.ErrClosed
+	}
+	if node == "" {
+		node = s.host
+	}
+	c, err := Dial(ctx, ClientConfig{Socket: s.socket, Node: node})
+	if err != nil {
+		<-s.slots
+		return nil, err
+	}
+	closed := make(chan struct{})
+	c.onClose = func() {
+		close(closed)
+		<-s.slots
+	}
+	go func() {
+		select {
+		case <-s.proc.done:
+			c.abandon(s.ended())
+		case <-closed:
+		}
+	}()
+	return c, nil
+}
+
+// abandon ends Receive, since ibsim has.
+func (c *Client) abandon(err error) {
+	c.mu.Lock()
+	c.gone = err
+	c.setReadDeadline(past)
+	c.mu.Unlock()
+	_ = c.ctl.SetDeadline(past) // it is open, or nobody waits for it
+}
+
+var past = time.Unix(1, 0)
+
+// Socket is what the names of ibsim's sockets begin with (IBSIM_SOCKNAME).
+func (s *Sim) Socket() string { return s.socket }
+
+// NoServerError says that no ibsim listens.
+type NoServerError struct {
+	Where string
+	Err   error
+}
+
+func (e *NoServerError) Error() string {
+	return "no ibsim listens at " + e.Where + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *NoServerError) Unwrap() error { return e.Err }
+
+// RefusedError says that ibsim does not take a client. It does not say why: no
+// place is free (MaxClients), or it has no such node.
+type RefusedError struct{ Node string }
+
+func (e *RefusedError) Error() string {
+	if e.Node == "" {
+		return fmt.Sprintf("ibsim refuses the connection: it has %d clients already", MaxClients)
+	}
+	return fmt.Sprintf("ibsim refuses the connection: it has no node %q, or %d clients already", e.Node, MaxClients)
+}
+
+func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
+	where := "the abstract socket " + strconv.Quote(cfg.Socket)
+	var number uint32
+	var err error
+	if cfg.Server != "" {
+		where = cfg.Server
+		number, err = c.bindUDP(ctx, cfg.Server)
+	} else {
+		number, err = c.bindUnix(cfg.Socket)
+	}
+	if err != nil {
+		return &NoServerError{Where: where, Err: err}
+	}
+	var info [64]byte // struct sim_client_info: id, queue pair, is SM, node
+	binary.NativeEndian.PutUint32(info[0:], number)
+	copy(info[12:44], cfg.Node)
+	answer, err := c.control(ctx, simCtlConnect, info)
+	switch {
+	case errors.Is(err, errControl):
+		return &RefusedError{Node: cfg.Node}
+	case err != nil:
+		return &NoServerError{Where: where, Err: err}
+	}
+	c.id = binary.NativeEndian.Uint32(answer[:])
+	name, _, _ := strings.Cut(string(answer[12:44]), "\x00")
+	c.node = name
+	if cfg.Server != "" {
+		return c.connectUDP(ctx, cfg.Server)
+	}
+	c.out = unixAddress(cfg.Socket, "out"+strconv.FormatUint(uint64(c.id), 10))
+	c.raw, err = c.data.SyscallConn()
+	return err
+}
+
+// unixAddress is one of ibsim's names, which end with the zero of a C string.
+func unixAddress(socket, name string) *net.UnixAddr {
+	return &net.UnixAddr{Net: "unixgram", Name: "@" + socket + ":" + name + "\x00"}
+}
+
+// bindUnix makes the sockets of a client. libumad2sim.so takes its process id
+// for a number; ours are beyond those.
+func (c *Client) bindUnix(socket string) (number uint32, err error) {
+	for range 100 {
+		number = 1<<30 | rand.Uint32N(1<<30)
+		digits := strconv.FormatUint(uint64(number), 10)
+		// ibsim connects to this one when it is asked to take the client.
+		c.data, err = net.ListenUnixgram("unixgram", unixAddress(socket, "in"+digits))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		ctl, err := net.DialUnix("unixgram", unixAddress(socket, "ctl"+digits), unixAddress(socket, "ctl"))
+		if err != nil {
+			return 0, errors.Unwrap(err)
+		}
+		c.ctl = ctl
+		return number, nil
+	}
+	return 0, err
+}
+
+func (c *Client) bindUDP(ctx context.Context, server string) (number uint32, err error) {
+	var d net.Dialer
+	if c.ctl, err = d.DialContext(ctx, "udp4", server); err != nil {
+		return 0, err
+	}
+	host := c.ctl.LocalAddr().(*net.UDPAddr)
+	if c.udp, err = net.ListenUDP("udp4", &net.UDPAddr{IP: host.IP}); err != nil {
+		return 0, err
+	}
+	return uint32(c.udp.LocalAddr().(*net.UDPAddr).Port), nil
+}
+
+// connectUDP makes the data socket one to ibsim's for this client, which is at
+// the port after the server's plus the number of the client.
+func (c *Client) connectUDP(ctx context.Context, server string) error {
+	to := c.ctl.RemoteAddr().(*net.UDPAddr)
+	local := c.udp.LocalAddr().(*net.UDPAddr)
+	if err := c.udp.Close(); err != nil {
+		return err
+	}
+	remote := netip.AddrPortFrom(to.AddrPort().Addr(), uint16(to.Port)+1+uint16(c.id))
+	d := net.Dialer{LocalAddr: local}
+	conn, err := d.DialContext(ctx, "udp4", remote.String())
+	if err != nil {
+		c.udp = nil
+		return &NoServerError{Where: server, Err: err}
+	}
+	c.udp = conn.(*net.UDPConn)
+	c.raw, err = c.udp.SyscallConn()
+	return err
+}
+
+var errControl = errors.New("refused")
+
+// control sends a sim_ctl and returns the data of the answer.
+func (c *Client) control(ctx context.Context, kind uint32, data [64]byte) (answer [64]byte, err error) {
+	deadline := time.Now().Add(c.timeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := c.ctl.SetDeadline(deadline); err != nil {
+		return answer, err
+	}
+	var b [simCtlSize]byte
+	for i, v := range [4]uint32{simMagic, c.id, kind, uint32(len(data))} {
+		binary.NativeEndian.PutUint32(b[4*i:], v)
+	}
+	copy(b[16:], data[:])
+	if _, err := c.ctl.Write(b[:]); err != nil {
+		return answer, err
+	}
+	n, err := c.ctl.Read(b[:])
+	if err != nil {
+		return answer, err
+	}
+	if n != len(b) || binary.NativeEndian.Uint32(b[:]) != simMagic {
+		return answer, fmt.Errorf("an answer of %d bytes, want %d", n, len(b))
+	}
+	if got := binary.NativeEndian.Uint32(b[8:]); got != kind {
+		return answer, errControl
+	}
+	copy(answer[:], b[16:])
+	return answer, nil
+}
+
+// Node is the id of the node that the client is attached to, cut to 31 bytes.
+func (c *Client) Node() string { return c.node }
+
+// Close says goodbye to ibsim, so that the place is free, and ends Receive. It
+// may be called more than once.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	gone := c.gone
+	c.mu.Unlock()
+	var err error
+	if gone == nil {
+		_, err = c.control(context.Background(), simCtlDisconnect, [64]byte{})
+		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil // ibsim has gone before
+		}
+	}
+	c.closeSockets()
+	if c.onClose != nil {
+		c.onClose()
+	}
+	return err
+}
+
+func (c *Client) closeSockets() {
+	if c.ctl != nil {
+		c.ctl.Close()
+	}
+	if c.data != nil {
+		c.data.Close()
+	}
+	if c.udp != nil {
+		c.udp.Close()
+	}
+}
+
+// network16 puts a number in network order into a field of 32 bits in the order
+// of the machine: what htons of C gives.
+func network16(b []byte, v uint16) {
+	var n [2]byte
+	binary.BigEndian.PutUint16(n[:], v)
+	binary.NativeEndian.PutUint32(b, uint32(binary.NativeEndian.Uint16(n[:])))
+}
+
+func fromNetwork16(b []byte) uint16 {
+	var n [2]byte
+	binary.NativeEndian.PutUint16(n[:], uint16(binary.NativeEndian.Uint32(b)))
+	return binary.BigEndian.Uint16(n[:])
+}
+
+// Send sends a MAD; it does not wait. ibsim takes MADs of one packet only. What
+// expects an answer (p.Timeout) must have a transaction ID of its own in the
+// lower 32 bits; ibsim uses the upper 16. Receive gives the answer, or the MAD
+// itself when it was not answered.
+func (c *Client) Send(p *mad.Packet) error {
+	if len(p.Data) != mad.Size {
+		return fmt.Errorf("a MAD of %d bytes, want %d", len(p.Data), mad.Size)
+	}
+	x := &exchange{timeout: p.Timeout, retries: p.Retries}
+	b := x.request[:]
+	network16(b[0:], uint16(p.LID))
+	if p.LID == mad.PermissiveLID {
+		network16(b[4:], uint16(mad.PermissiveLID)) // 0: ibsim fills the LID in
+	}
+	binary.BigEndian.PutUint32(b[8:], p.QP)
+	binary.BigEndian.PutUint32(b[12:], p.QP) // ours: 0 talks to 0, 1 to 1
+	binary.BigEndian.PutUint64(b[24:], mad.Size)
+	copy(b[simReqHead:], p.Data)
+
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return net.ErrClosed
+	}
+	if c.gone != nil {
+		defer c.mu.Unlock()
+		return c.gone
+	}
+	if p.Timeout > 0 {
+		key := uint32(mad.TransactionID(p.Data))
+		if c.waiting[key] != nil {
+			c.mu.Unlock()
+			return fmt.Errorf("transaction %#x is under way already", key)
+		}
+		c.waiting[key] = x
+		c.arm(x)
+	}
+	c.mu.Unlock()
+	err := c.write(b)
+	if err != nil && p.Timeout > 0 {
+		c.mu.Lock()
+		delete(c.waiting, uint32(mad.TransactionID(p.Data)))
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// arm sets the deadline of an exchange, and that of Receive if it comes first.
+// The lock is held.
+func (c *Client) arm(x *exchange) {
+	x.deadline = time.Now().Add(x.timeout)
+	if c.gone != nil {
+		return
+	}
+	if c.armed.IsZero() || x.deadline.Before(c.armed) {
+		c.armed = x.deadline
+		c.setReadDeadline(x.deadline)
+	}
+}
+
+func (c *Client) setReadDeadline(t time.Time) {
+	// It fails on closed sockets only, which Receive sees itself.
+	if c.data != nil {
+		_ = c.data.SetReadDeadline(t)
+	} else {
+		_ = c.udp.SetReadDeadline(t)
+	}
+}
+
+// write sends a request without waiting. ibsim's socket has room for
+// net.unix.max_dgram_qlen of them, 10 by default, and ibsim itself does nothing
+// else while a client's socket is full: one that waits for room to write, and
+// does not read meanwhile, would wait for ever.
+func (c *Client) write(b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.draining {
+		c.backlog = append(c.backlog, append([]byte(nil), b...))
+		return nil
+	}
+	err := c.tryWrite(b)
+	if errors.Is(err, syscall.EAGAIN) {
+		c.backlog = append(c.backlog, append([]byte(nil), b...))
+		c.draining = true
+		go c.drain()
+		return nil
+	}
+	return err
+}
+
+// drain sends the backlog, and waits for room.
+func (c *Client) drain() {
+	for {
+		c.mu.Lock()
+		if len(c.backlog) == 0 || c.closed {
+			c.backlog = nil
+			c.draining = false
+			c.mu.Unlock()
+			return
+		}
+		b := c.backlog[0]
+		c.backlog = c.backlog[1:]
+		c.mu.Unlock()
+		var err error
+		if c.data != nil {
+			_, err = c.data.WriteToUnix(b, c.out)
+		} else {
+			_, err = c.udp.Write(b)
+		}
+		_ = err // the request times out
+	}
+}
+
+// Receive waits for the next MAD that comes in, or is not answered, and puts it
+// into p. p.Data holds until the next call. Errors: net.ErrClosed after Close,
+// and those of the sockets, after which ibsim has gone.
+func (c *Client) Receive(p *mad.Packet) error {
+	for {
+		c.mu.Lock()
+		if n := len(c.expired); n > 0 {
+			x := c.expired[n-1]
+			c.expired = c.expired[:n-1]
+			c.mu.Unlock()
+			c.unpack(p, x.request[:])
+			p.TimedOut = true
+			return nil
+		}
+		closed, gone := c.closed, c.gone
+		c.mu.Unlock()
+		if closed {
+			return net.ErrClosed
+		}
+		if gone != nil {
+			return gone
+		}
+		var n int
+		var err error
+		if c.data != nil {
+			n, err = c.data.Read(c.in[:])
+		} else {
+			n, err = c.udp.Read(c.in[:])
+		}
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			c.expire()
+			continue
+		case errors.Is(err, net.ErrClosed):
+			return net.ErrClosed
+		case err != nil:
+			return fmt.Errorf("ibsim has gone: %w", err)
+		case n != simReqSize:
+			continue // not from ibsim
+		}
+		if c.take(p, c.in[:n]) {
+			return nil
+		}
+	}
+}
+
+func (c *Client) unpack(p *mad.Packet, b []byte) {
+	*p = mad.Packet{
+		LID: fabric.LID(fromNetwork16(b[4:])), QP: binary.BigEndian.Uint32(b[12:]),
+		Data: b[simReqHead:simReqSize],
+	}
+	// An answer with records may be shorter than a packet.
+	if n := binary.BigEndian.Uint64(b[24:]); n < mad.Size && n >= mad.HeaderSize {
+		p.Data = p.Data[:n]
+	}
+}
+
+// take deals with a packet, and says whether Receive returns it.
+func (c *Client) take(p *mad.Packet, b []byte) bool {
+	m := b[simReqHead:]
+	key := uint32(mad.TransactionID(m))
+	lost := binary.BigEndian.Uint32(b[16:]) == simTimedOut
+	if !lost && !mad.IsResponse(m) {
+		c.unpack(p, b) // a request or a trap
+		return true
+	}
+	c.mu.Lock()
+	x := c.waiting[key]
+	if x == nil {
+		c.mu.Unlock()
+		return false // answered or given up before
+	}
+	if lost {
+		// ibsim says at once that it has dropped a packet, or found no way.
+		defer c.mu.Unlock()
+		if x.retries > 0 {
+			x.retries--
+			c.arm(x)
+			c.mu.Unlock()
+			err := c.write(x.request[:])
+			c.mu.Lock()
+			if err == nil {
+				return false
+			}
+		}
+		delete(c.waiting, key)
+		c.unpack(p, x.request[:])
+		p.TimedOut = true
+		return true
+	}
+	if rmpp(m) {
+		defer c.mu.Unlock()
+		if x.parts == nil {
+			x.parts = new(mad.Reassembly)
+		}
+		reply, whole, err := x.parts.Segment(m)
+		c.arm(x)
+		if reply != nil {
+			request := x.request
+			copy(request[simReqHead:], reply)
+			c.mu.Unlock()
+			_ = c.write(request[:]) // the sender sends again
+			c.mu.Lock()
+		}
+		switch {
+		case err != nil:
+			delete(c.waiting, key)
+			c.unpack(p, x.request[:])
+			p.TimedOut = true
+			return true
+		case whole == nil:
+			return false
+		}
+		delete(c.waiting, key)
+		c.unpack(p, b)
+		p.Data = whole
+		return true
+	}
+	delete(c.waiting, key)
+	c.mu.Unlock()
+	c.unpack(p, b)
+	return true
+}
+
+// rmpp says whether a MAD is a segment of several. OpenSM leaves it to the
+// kernel to number them and libumad2sim.so does not: it cuts answers off at 256
+// bytes, and these have RMPP in use but no segment.
+func rmpp(m []byte) bool {
+	if mad.Class(m[1]) != mad.SubnAdm {
+		return false
+	}
+	var h mad.RMPP
+	h.Unmarshal(m[mad.HeaderSize:])
+	return h.Flags&mad.RMPPActive != 0 && h.Segment > 0
+}
+
+// expire sends again what has waited long enough, or gives it up.
+func (c *Client) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.armed = time.Time{}
+	var again []*exchange
+	for key, x := range c.waiting {
+		switch {
+		case x.deadline.After(now):
+			if c.armed.IsZero() || x.deadline.Before(c.armed) {
+				c.armed = x.deadline
+			}
+		case x.retries > 0:
+			x.retries--
+			again = append(again, x)
+		default:
+			delete(c.waiting, key)
+			c.expired = append(c.expired, x)
+		}
+	}
+	if c.gone == nil {
+		c.setReadDeadline(c.armed)
+	}
+	for _, x := range again {
+		c.arm(x)
+		request := x.request
+		c.mu.Unlock()
+		_ = c.write(request[:]) // or it expires again
+		c.mu.Lock()
+	}
+}

@@ -1,0 +1,273 @@
+// Package mad encodes and decodes the management datagrams (MADs) that speak
+// to a subnet: subnet management packets (SMPs), by directed route and by LID,
+// and the requests and records of subnet administration (SA).
+//
+// Offsets and bit fields are those of the InfiniBand Architecture
+// Specification, volume 1: 13.4 (MAD headers), 14.2 (subnet management), 15.2
+// (subnet administration) and 13.6 (RMPP). Values are in host byte order,
+// except in the bytes. Reserved bits are written as 0 and ignored when read.
+//
+// Everything here is safe for concurrent use on different values.
+package mad
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Size is the length of a MAD in bytes.
+const Size = 256
+
+// Class is a management class (IBA 13.4.4).
+type Class uint8
+
+// The management classes in use here.
+const (
+	SubnLID      Class = 0x01 // subnet management, routed by LID
+	SubnDirected Class = 0x81 // subnet management, routed by ports
+	SubnAdm      Class = 0x03 // subnet administration
+)
+
+func (c Class) String() string {
+	switch c {
+	case SubnLID:
+		return "SubnLID"
+	case SubnDirected:
+		return "SubnDirected"
+	case SubnAdm:
+		return "SubnAdm"
+	}
+	return fmt.Sprintf("class %#02x", uint8(c))
+}
+
+// Method is what a MAD asks for or answers (IBA 13.4.5, 15.2.2).
+type Method uint8
+
+// The methods in use here. Response is the bit that an answer has.
+const (
+	Get          Method = 0x01
+	Set          Method = 0x02
+	GetTable     Method = 0x12
+	Delete       Method = 0x15
+	Response     Method = 0x80
+	GetResp      Method = 0x81
+	GetTableResp Method = 0x92
+	DeleteResp   Method = 0x95
+)
+
+func (m Method) String() string {
+	switch m {
+	case Get:
+		return "Get"
+	case Set:
+		return "Set"
+	case GetTable:
+		return "GetTable"
+	case Delete:
+		return "Delete"
+	case GetResp:
+		return "GetResp"
+	case GetTableResp:
+		return "GetTableResp"
+	case DeleteResp:
+		return "DeleteResp"
+	}
+	return fmt.Sprintf("method %#02x", uint8(m))
+}
+
+// Attribute is what a MAD is about (IBA 14.2.5, 15.2.5). Numbers mean different
+// things to subnet management and to subnet administration.
+type Attribute uint16
+
+// The attributes of subnet management.
+const (
+	AttrNodeDescription          Attribute = 0x0010
+	AttrNodeInfo                 Attribute = 0x0011
+	AttrSwitchInfo               Attribute = 0x0012
+	AttrGUIDInfo                 Attribute = 0x0014
+	AttrPortInfo                 Attribute = 0x0015
+	AttrPKeyTable                Attribute = 0x0016
+	AttrSLtoVLMappingTable       Attribute = 0x0017
+	AttrVLArbitrationTable       Attribute = 0x0018
+	AttrLinearForwardingTable    Attribute = 0x0019
+	AttrMulticastForwardingTable Attribute = 0x001b
+	AttrMellanoxExtendedPortInfo Attribute = 0xff90 // Mellanox's own, for FDR10
+	AttrClassPortInfo            Attribute = 0x0001 // of every class but SMPs
+	AttrNodeRecord               Attribute = 0x0011 // of subnet administration
+	AttrPathRecord               Attribute = 0x0035 // of subnet administration
+	AttrMCMemberRecord           Attribute = 0x0038 // of subnet administration
+)
+
+var subnAttributes = map[Attribute]string{
+	AttrNodeDescription: "NodeDescription", AttrNodeInfo: "NodeInfo", AttrSwitchInfo: "SwitchInfo",
+	AttrGUIDInfo: "GUIDInfo", AttrPortInfo: "PortInfo", AttrPKeyTable: "P_KeyTable",
+	AttrSLtoVLMappingTable: "SLtoVLMappingTable", AttrVLArbitrationTable: "VLArbitrationTable",
+	AttrLinearForwardingTable: "LinearForwardingTable", AttrMulticastForwardingTable: "MulticastForwardingTable",
+	AttrMellanoxExtendedPortInfo: "MellanoxExtendedPortInfo",
+}
+
+var admAttributes = map[Attribute]string{
+	AttrClassPortInfo: "ClassPortInfo", AttrNodeRecord: "NodeRecord",
+	AttrPathRecord: "PathRecord", AttrMCMemberRecord: "MCMemberRecord",
+}
+
+// Name is the attribute's name in a class.
+func (a Attribute) Name(c Class) string {
+	names := subnAttributes
+	if c == SubnAdm {
+		names = admAttributes
+	}
+	if name, ok := names[a]; ok {
+		return name
+	}
+	return fmt.Sprintf("attribute %#04x", uint16(a))
+}
+
+// Status is the status field of a MAD (IBA 13.4.7): 0 when all is well. In a
+// SMP by directed route its highest bit is the direction, which is not part of
+// a Status.
+type Status uint16
+
+// The status codes of subnet administration (IBA 15.2.1.1), which are in the
+// upper byte.
+const (
+	NoResources         Status = 0x0100
+	RequestInvalid      Status = 0x0200
+	NoRecords           Status = 0x0300
+	TooManyRecords      Status = 0x0400
+	InvalidGID          Status = 0x0500
+	InsufficientRequest Status = 0x0600
+	RequestDenied       Status = 0x0700
+)
+
+// Busy is set when the receiver could not take a request and it should be sent
+// again.
+const Busy Status = 0x0001
+
+var admStatus = map[Status]string{
+	NoResources: "no resources", RequestInvalid: "request invalid", NoRecords: "no records",
+	TooManyRecords: "too many records", InvalidGID: "invalid GID",
+	InsufficientRequest: "insufficient components", RequestDenied: "request denied",
+	0x0800: "priority suggested",
+}
+
+var invalidFields = [8]string{1: "bad class or version", 2: "method not supported", 3: "method and attribute not supported", 7: "invalid value in an attribute or its modifier"}
+
+func (s Status) String() string {
+	text := fmt.Sprintf("status %#04x", uint16(s))
+	if name, ok := admStatus[s&0xff00]; ok {
+		text += ", " + name
+	}
+	if name := invalidFields[s>>2&7]; name != "" {
+		text += ", " + name
+	}
+	if s&Busy != 0 {
+		text += ", busy"
+	}
+	if s&2 != 0 {
+		text += ", redirection required"
+	}
+	return text
+}
+
+// Header is the part that all MADs have (IBA 13.4.3), less the four bytes at
+// offset 4, of which all classes but directed routes use only the Status.
+type Header struct {
+	BaseVersion   uint8
+	Class         Class
+	ClassVersion  uint8
+	Method        Method
+	TransactionID uint64
+	Attribute     Attribute
+	Modifier      uint32
+}
+
+// HeaderSize is the length of the common header in bytes.
+const HeaderSize = 24
+
+// ErrShort says that a MAD has fewer bytes than its class wants.
+var ErrShort = errors.New("MAD too short")
+
+// Marshal writes the header to b, which has HeaderSize bytes or more. It leaves
+// bytes 4 to 7 alone.
+func (h *Header) Marshal(b []byte) {
+	_ = b[HeaderSize-1]
+	b[0], b[1], b[2], b[3] = h.BaseVersion, byte(h.Class), h.ClassVersion, byte(h.Method)
+	binary.BigEndian.PutUint64(b[8:], h.TransactionID)
+	binary.BigEndian.PutUint16(b[16:], uint16(h.Attribute))
+	b[18], b[19] = 0, 0
+	binary.BigEndian.PutUint32(b[20:], h.Modifier)
+}
+
+// Unmarshal reads the header. It returns ErrShort for fewer than HeaderSize
+// bytes.
+func (h *Header) Unmarshal(b []byte) error {
+	if len(b) < HeaderSize {
+		return fmt.Errorf("%w: %d bytes, the header has %d", ErrShort, len(b), HeaderSize)
+	}
+	*h = Header{
+		BaseVersion:   b[0],
+		Class:         Class(b[1]),
+		ClassVersion:  b[2],
+		Method:        Method(b[3]),
+		TransactionID: binary.BigEndian.Uint64(b[8:]),
+		Attribute:     Attribute(binary.BigEndian.Uint16(b[16:])),
+		Modifier:      binary.BigEndian.Uint32(b[20:]),
+	}
+	return nil
+}
+
+// TransactionID reads the transaction ID of a MAD of at least HeaderSize bytes.
+func TransactionID(b []byte) uint64 { return binary.BigEndian.Uint64(b[8:]) }
+
+// SetTransactionID replaces it.
+func SetTransactionID(b []byte, id uint64) { binary.BigEndian.PutUint64(b[8:], id) }
+
+// IsResponse says whether a MAD of at least HeaderSize bytes answers another.
+func IsResponse(b []byte) bool { return Method(b[3])&Response != 0 }
+
+// The addresses of the management agents.
+const (
+	// PermissiveLID is the LID that every port takes for its own (IBA 4.1.3).
+	PermissiveLID fabric.LID = 0xFFFF
+	// QP0 is for SMPs, QP1 for the other classes.
+	QP0, QP1 uint32 = 0, 1
+	// WellKnownQKey is the Q_Key of QP1 (IBA 10.2.5).
+	WellKnownQKey uint32 = 0x80010000
+)
+
+// Packet is a MAD on its way, and where it goes to or comes from. A transport
+// (package ibsim, package umad) takes it and gives it back.
+type Packet struct {
+	LID  fabric.LID // of the other port
+	QP   uint32     // of the other side
+	QKey uint32
+	SL   fabric.SL
+	// Timeout is how long the transport waits for an answer before it sends
+	// the MAD again, Retries times at most. 0 expects no answer.
+	Timeout time.Duration
+	Retries int
+	// TimedOut says of a received packet that it is the MAD that was sent,
+	// to which no answer came.
+	TimedOut bool
+	// Data is the MAD: Size bytes, or more where RMPP put several together.
+	Data []byte
+}
+
+// StatusError says that the answer to a request has a bad status.
+type StatusError struct {
+	Class     Class
+	Method    Method // of the request
+	Attribute Attribute
+	Modifier  uint32
+	Status    Status
+}
+
+func (e *StatusError) Error() string {
+	return e.Method.String() + "(" + e.Attribute.Name(e.Class) + ", " + strconv.FormatUint(uint64(e.Modifier), 10) + "): " + e.Status.String()
+}

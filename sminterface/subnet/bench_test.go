@@ -1,0 +1,59 @@
+package subnet
+
+import (
+	"io"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+// BenchmarkDiscover runs our sweep and the real ibnetdiscover on one ibsim, one
+// after the other. ibnetdiscover has besides to start and to print.
+func BenchmarkDiscover(b *testing.B) {
+	for _, size := range []struct {
+		name string
+		make func() (*fabric.Fabric, error)
+	}{
+		{"mesh16x16", func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{16, 16}, Hosts: 1}) }},
+		{"fattree24", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 2}) }},
+	} {
+		b.Run(size.name, func(b *testing.B) {
+			f, err := size.make()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
+				b.Fatal(err)
+			}
+			s, _ := start(b, f)
+			b.Run("ibweave", func(b *testing.B) {
+				b.ReportAllocs()
+				requests := 0
+				for b.Loop() {
+					c := dial(b, s, "")
+					d, err := c.Discover(b.Context())
+					if err != nil {
+						b.Fatal(err)
+					}
+					requests = d.Requests
+					if err := c.Close(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(requests), "SMPs/op")
+			})
+			b.Run("ibnetdiscover", func(b *testing.B) {
+				for b.Loop() {
+					cmd := s.Command(b.Context(), "ibnetdiscover", "-t", "10000")
+					cmd.Stdout = io.Discard
+					if err := s.Run(b.Context(), cmd); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}

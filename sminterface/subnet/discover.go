@@ -1,0 +1,451 @@
+package subnet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/mad"
+)
+
+// Problem is something that a sweep met and went on without.
+type Problem struct {
+	Where string // "S-0002c90000000001"[3], or a route
+	Text  string
+}
+
+func (p Problem) String() string { return p.Where + ": " + p.Text }
+
+// Discovery is what a sweep found.
+type Discovery struct {
+	Fabric *fabric.Fabric
+	// Local is the port that the sweep started from: port 0 of a switch, or
+	// a port of a CA or router. It is NoPort where that is a CA or router
+	// without a cable.
+	Local fabric.PortID
+	// Routes has for each node a directed route to it, a shortest one, from
+	// the local node on.
+	Routes [][]fabric.PortNum
+	// Switches has what each switch said of itself, by NodeID.
+	Switches []mad.SwitchInfo
+	Problems []Problem // sorted
+	Requests int       // SMPs
+}
+
+// sweep is a discovery under way.
+type sweep struct {
+	*batch
+	nodes  []found
+	byGUID map[fabric.GUID]int32
+	notes  []Problem
+}
+
+// found is a node.
+type found struct {
+	info     mad.NodeInfo
+	desc     mad.NodeDescription
+	route    []fabric.PortNum
+	sw       mad.SwitchInfo
+	extended bool        // switch: knows extended speeds, as its port 0 says
+	ports    []foundPort // by number
+}
+
+// foundPort is a port.
+type foundPort struct {
+	info   mad.PortInfo
+	asked  bool        // PortInfo was asked for
+	known  bool        // and has come
+	guid   fabric.GUID // of a CA or router port
+	fdr10  bool
+	looked bool  // at what its cable leads to
+	peer   int32 // node, valid with wired
+	num    fabric.PortNum
+	wired  bool
+}
+
+// Discover finds all nodes and cables that directed routes from the local node
+// reach, breadth first, with as many requests in flight as the window allows:
+// NodeInfo through every port that has a link; NodeDescription, SwitchInfo and
+// the PortInfo of all ports of a switch; the PortInfo of the ports of CAs and
+// routers that have a cable (libibnetdisc's ibnetdisc.c asks for the same).
+//
+// The result does not depend on the order of answers, but for the routes among
+// shortest ones. Node.Order is by kind and GUID, as in the text that package
+// topology writes. LIDs that are used twice, or that no port can have, are left
+// out.
+//
+// A node that does not answer, a route too long for a SMP, and contradictions
+// are Problems. Errors: the local node does not answer, ErrClosed, and ctx's.
+func (c *Client) Discover(ctx context.Context) (*Discovery, error) {
+	s := &sweep{byGUID: make(map[fabric.GUID]int32)}
+	requests, err := c.run(ctx, func(b *batch) {
+		s.batch = b
+		b.get(Target{}, mad.AttrNodeInfo, 0, s.local)
+	})
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.build()
+	if err != nil {
+		return nil, err
+	}
+	d.Requests = requests
+	return d, nil
+}
+
+func (s *sweep) note(where, format string, args ...any) {
+	s.notes = append(s.notes, Problem{Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+// portName is how problems call a port.
+func (s *sweep) portName(n int32, p fabric.PortNum) string {
+	node := &s.nodes[n].info
+	return fmt.Sprintf("%s %s port %d", node.Type, node.GUID, p)
+}
+
+// local takes the NodeInfo of the node that the sweep starts from.
+func (s *sweep) local(data *mad.Data, err error) error {
+	if err != nil {
+		return fmt.Errorf("the local port: %w", err)
+	}
+	var info mad.NodeInfo
+	info.Unmarshal(data)
+	n, err := s.add(&info, nil)
+	if err != nil {
+		return fmt.Errorf("the local port: %w", err)
+	}
+	if info.Type != fabric.Switch {
+		s.askPort(n, info.LocalPort, Target{})
+	}
+	return nil
+}
+
+// add takes a new node, and asks it for what it is.
+func (s *sweep) add(info *mad.NodeInfo, route []fabric.PortNum) (int32, error) {
+	switch info.Type {
+	case fabric.CA, fabric.Switch, fabric.Router:
+	default:
+		return 0, fmt.Errorf("%s, want a CA, switch or router", info.Type)
+	}
+	if info.NumPorts > uint8(fabric.MaxPortNum) || info.GUID == 0 {
+		return 0, fmt.Errorf("a node with GUID %s and %d ports", info.GUID, info.NumPorts)
+	}
+	if info.Type != fabric.Switch && (info.LocalPort == 0 || uint8(info.LocalPort) > info.NumPorts) {
+		return 0, fmt.Errorf("%s %s says that it was reached by port %d, and it has %d", info.Type, info.GUID, info.LocalPort, info.NumPorts)
+	}
+	n := int32(len(s.nodes))
+	s.byGUID[info.GUID] = n
+	s.nodes = append(s.nodes, found{info: *info, route: route, ports: make([]foundPort, int(info.NumPorts)+1)})
+	to := Target{Route: route}
+	if info.Type == fabric.Switch {
+		// The ports first: they lead to other nodes.
+		for p := range info.NumPorts {
+			s.askPort(n, fabric.PortNum(p+1), to)
+		}
+		s.askPort(n, fabric.ManagementPort, to)
+		s.get(to, mad.AttrSwitchInfo, 0, func(data *mad.Data, err error) error {
+			if err != nil {
+				return s.missing(n, err)
+			}
+			s.nodes[n].sw.Unmarshal(data)
+			return nil
+		})
+	}
+	s.get(to, mad.AttrNodeDescription, 0, func(data *mad.Data, err error) error {
+		if err != nil {
+			return s.missing(n, err)
+		}
+		s.nodes[n].desc.Unmarshal(data)
+		return nil
+	})
+	return n, nil
+}
+
+// missing notes an answer that did not come.
+func (s *sweep) missing(n int32, err error) error {
+	if !lost(err) {
+		return err
+	}
+	info := &s.nodes[n].info
+	s.note(fmt.Sprintf("%s %s", info.Type, info.GUID), "%v", err)
+	return nil
+}
+
+// askPort asks for the PortInfo of a port, once.
+func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
+	port := &s.nodes[n].ports[p]
+	if port.asked {
+		return
+	}
+	port.asked = true
+	s.get(to, mad.AttrPortInfo, uint32(p), func(data *mad.Data, err error) error {
+		if err != nil {
+			return s.missing(n, err)
+		}
+		node := &s.nodes[n]
+		port := &node.ports[p]
+		port.info.Unmarshal(data)
+		port.known = true
+		if p == fabric.ManagementPort {
+			node.extended = port.info.CapabilityMask&mad.IsExtendedSpeeds != 0
+			return nil
+		}
+		if port.info.PhysicalState != mad.PhysicalLinkUp {
+			return nil
+		}
+		if port.info.LinkSpeedActive == 4 && port.info.LinkSpeedExtActive == 0 && knowsFDR10(&node.info) {
+			s.askFDR10(n, p, to)
+		}
+		// Only switches pass directed routes on, and the node where they
+		// start.
+		if node.info.Type == fabric.Switch || len(to.Route) == 0 && p == node.info.LocalPort {
+			s.look(n, p)
+		}
+		return nil
+	})
+}
+
+// askFDR10 asks a port that seems to have QDR whether it has FDR10.
+func (s *sweep) askFDR10(n int32, p fabric.PortNum, to Target) {
+	s.get(to, mad.AttrMellanoxExtendedPortInfo, uint32(p), func(data *mad.Data, err error) error {
+		if err != nil {
+			if lost(err) {
+				return nil // it is QDR, then
+			}
+			return err
+		}
+		var info mad.MellanoxExtendedPortInfo
+		info.Unmarshal(data)
+		s.nodes[n].ports[p].fdr10 = info.LinkSpeedActive&1 != 0
+		return nil
+	})
+}
+
+// knowsFDR10 says whether a device has Mellanox's extended PortInfo: the ones
+// that libibnetdisc asks (is_mlnx_ext_port_info_supported), less those that
+// Bull sells under numbers of its own.
+func knowsFDR10(n *mad.NodeInfo) bool {
+	d := n.DeviceID
+	switch {
+	case d >= 0xc738 && d <= 0xc73b, d >= 0x1003 && d <= 0x101b:
+		return true
+	case d == 0xc839, d == 0xcb20, d == 0xcf08, d == 0xcf09, d == 0xd2f0, d == 0xa2d2:
+		return true
+	}
+	return false
+}
+
+// look asks what is at the other end of a cable, unless that is known.
+func (s *sweep) look(n int32, p fabric.PortNum) {
+	node := &s.nodes[n]
+	port := &node.ports[p]
+	if port.wired || port.looked {
+		return
+	}
+	port.looked = true
+	route := append(slices.Clip(slices.Clone(node.route)), p)
+	to := Target{Route: route}
+	s.get(to, mad.AttrNodeInfo, 0, func(data *mad.Data, err error) error {
+		if err != nil {
+			if lost(err) {
+				s.note(s.portName(n, p), "has a link, but what is at its other end does not answer: %v", err)
+				return nil
+			}
+			return err
+		}
+		var info mad.NodeInfo
+		info.Unmarshal(data)
+		peer, known := s.byGUID[info.GUID]
+		if !known {
+			if peer, err = s.add(&info, route); err != nil {
+				s.note(s.portName(n, p), "at its other end: %v", err)
+				return nil
+			}
+		}
+		s.connect(n, p, peer, &info)
+		if t := &s.nodes[peer]; t.info.Type != fabric.Switch && int(info.LocalPort) < len(t.ports) {
+			t.ports[info.LocalPort].guid = info.PortGUID
+			s.askPort(peer, info.LocalPort, to)
+		}
+		return nil
+	})
+}
+
+// connect puts a cable between a port and the one that a NodeInfo came from.
+func (s *sweep) connect(n int32, p fabric.PortNum, peer int32, info *mad.NodeInfo) {
+	q := info.LocalPort
+	if q == 0 || int(q) >= len(s.nodes[peer].ports) {
+		s.note(s.portName(n, p), "leads to port %d of %s, which has ports 1 to %d", q, info.GUID, len(s.nodes[peer].ports)-1)
+		return
+	}
+	a, z := &s.nodes[n].ports[p], &s.nodes[peer].ports[q]
+	switch {
+	case a == z:
+		s.note(s.portName(n, p), "leads to itself")
+		return
+	case a.wired && a.peer == peer && a.num == q && z.wired && z.peer == n && z.num == p:
+		return // seen from the other end
+	case a.wired:
+		s.note(s.portName(n, p), "leads to %s and to %s", s.portName(a.peer, a.num), s.portName(peer, q))
+		return
+	case z.wired:
+		s.note(s.portName(peer, q), "leads to %s and to %s", s.portName(z.peer, z.num), s.portName(n, p))
+		return
+	}
+	a.peer, a.num, a.wired = peer, q, true
+	z.peer, z.num, z.wired = n, p, true
+}
+
+// build makes the fabric.
+func (s *sweep) build() (*Discovery, error) {
+	order := make([]int32, len(s.nodes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	kind := func(t fabric.NodeType) int {
+		switch t {
+		case fabric.Switch:
+			return 0
+		case fabric.CA:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := &s.nodes[i].info, &s.nodes[j].info
+		return cmp.Or(cmp.Compare(kind(a.Type), kind(b.Type)), a.GUID.Compare(b.GUID))
+	})
+	var b fabric.Builder
+	at := make([]int, len(s.nodes)) // builder index
+	used := make([]bool, int(fabric.MaxUnicastLID)+1)
+	for _, i := range order {
+		n := &s.nodes[i]
+		index, err := b.AddNode(fabric.Node{
+			GUID: n.info.GUID, SystemGUID: n.info.SystemGUID, Type: n.info.Type,
+			NumPorts: fabric.PortNum(n.info.NumPorts), EnhancedPort0: n.sw.EnhancedPort0,
+			VendorID: n.info.VendorID, DeviceID: n.info.DeviceID, Description: string(n.desc),
+		})
+		if err != nil {
+			return nil, err
+		}
+		at[i] = index
+		for p := range n.ports {
+			port := &n.ports[p]
+			guid := port.guid
+			if (p == 0) != (n.info.Type == fabric.Switch) || p > 0 && !port.wired {
+				continue
+			}
+			if n.info.Type == fabric.Switch || guid == 0 && fabric.PortNum(p) == n.info.LocalPort {
+				guid = n.info.PortGUID
+			}
+			lid, lmc := s.lid(i, fabric.PortNum(p), used)
+			if err := b.SetPort(index, fabric.PortNum(p), guid, lid, lmc); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, i := range order {
+		for p := range s.nodes[i].ports {
+			port := &s.nodes[i].ports[p]
+			if !port.wired || at[port.peer] < at[i] || port.peer == i && int(port.num) < p {
+				continue
+			}
+			link := s.link(i, fabric.PortNum(p))
+			if err := b.Connect(at[i], fabric.PortNum(p), at[port.peer], port.num, link); err != nil {
+				return nil, err
+			}
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	d := &Discovery{Fabric: f, Local: fabric.NoPort, Routes: make([][]fabric.PortNum, f.NumNodes()), Switches: make([]mad.SwitchInfo, f.NumSwitches())}
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		id, ok := f.NodeByGUID(n.info.GUID)
+		if !ok {
+			return nil, fmt.Errorf("no node %s", n.info.GUID) // cannot be
+		}
+		d.Routes[id] = n.route
+		if n.info.Type == fabric.Switch {
+			d.Switches[id] = n.sw
+		}
+		if i == 0 {
+			local := n.info.LocalPort
+			if n.info.Type == fabric.Switch {
+				local = fabric.ManagementPort
+			}
+			if p := f.Port(id, local); local == fabric.ManagementPort || f.Peer(p) != fabric.NoPort {
+				d.Local = p
+			}
+		}
+	}
+	slices.SortFunc(s.notes, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Text, b.Text))
+	})
+	d.Problems = slices.Compact(s.notes)
+	return d, nil
+}
+
+// lid gives the LID of an end port, if it can have it.
+func (s *sweep) lid(n int32, p fabric.PortNum, used []bool) (fabric.LID, uint8) {
+	info := &s.nodes[n].ports[p].info
+	lid, lmc := int(info.LID), info.LMC
+	if lid == 0 {
+		return 0, lmc
+	}
+	count := 1 << lmc
+	if lid%count != 0 || lid+count-1 > int(fabric.MaxUnicastLID) {
+		s.note(s.portName(n, p), "LID %d with LMC %d, want a multiple of %d up to %d: left out", lid, lmc, count, fabric.MaxUnicastLID)
+		return 0, lmc
+	}
+	for l := lid; l < lid+count; l++ {
+		if used[l] {
+			s.note(s.portName(n, p), "LID %d is another port's too: left out", l)
+			return 0, lmc
+		}
+	}
+	for l := lid; l < lid+count; l++ {
+		used[l] = true
+	}
+	return info.LID, lmc
+}
+
+// link is the width and speed of a cable, the slower of what its ends say.
+func (s *sweep) link(n int32, p fabric.PortNum) fabric.Link {
+	end := func(n int32, p fabric.PortNum) fabric.Link {
+		node := &s.nodes[n]
+		port := &node.ports[p]
+		if !port.known {
+			return fabric.Link{}
+		}
+		extended := node.extended
+		if node.info.Type != fabric.Switch {
+			extended = port.info.CapabilityMask&mad.IsExtendedSpeeds != 0
+		}
+		l := port.info.Link(extended)
+		if port.fdr10 && l.Speed == fabric.QDR {
+			l.Speed = fabric.FDR10
+		}
+		return l
+	}
+	port := &s.nodes[n].ports[p]
+	a, z := end(n, p), end(port.peer, port.num)
+	fill := func(l *fabric.Link, from fabric.Link) {
+		if l.Width == 0 {
+			l.Width = from.Width
+		}
+		if l.Speed == fabric.SpeedUnknown {
+			l.Speed = from.Speed
+		}
+	}
+	fill(&a, z)
+	fill(&z, a)
+	if s, t := a.Mbps(), z.Mbps(); t < s || t == s && z.Width < a.Width {
+		return z
+	}
+	return a
+}

@@ -1,0 +1,461 @@
+// Package subnet speaks to a live subnet, without C: it finds out what nodes
+// and cables there are, reads the forwarding tables, and joins and leaves
+// multicast groups. The subnet is a simulated one (package ibsim) or a real one
+// (package umad); both are a Transport.
+//
+// Requests are in flight many at a time. What is sent is at most a read, but
+// for Client.Set, Join and Leave.
+package subnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/mad"
+)
+
+// Transport carries MADs to and from a subnet, as package ibsim and package
+// umad do. It sends again what is not answered, as often as a packet says, and
+// gives the packet back (TimedOut) when all is in vain; it puts together answers
+// of several packets. It answers to transaction IDs by their lower 32 bits.
+//
+// Send does not wait for the answer, and may be called concurrently. Receive is
+// called by one goroutine, until it returns an error; the data holds until the
+// next call. Close ends Receive.
+type Transport interface {
+	Send(p *mad.Packet) error
+	Receive(p *mad.Packet) error
+	Close() error
+}
+
+// Options are how a Client sends. The zero value is usable.
+type Options struct {
+	// Window is how many requests are in flight at most, by default 8: less
+	// than the 10 datagrams that a socket of ibsim's has room for, and a
+	// load that a switch's management agent bears.
+	Window int
+	// Timeout is how long to wait for an answer before the request is sent
+	// again, by default a second; Retries how often, by default 3 times, and
+	// not at all below 0.
+	Timeout time.Duration
+	Retries int
+	// MKey is for SMPs, where the subnet protects its ports with one.
+	MKey uint64
+}
+
+// Client sends requests over a Transport, which is its own from New on, and
+// finds the answers by their transaction IDs. It is safe for concurrent use.
+type Client struct {
+	t   Transport
+	opt Options
+
+	mu     sync.Mutex
+	last   uint32           // transaction ID
+	flying map[uint32]*call // by transaction ID
+	queue  []*call          // wait for the window
+	head   int              // of the queue
+	err    error            // why it has ended
+	ended  chan struct{}    // closed when the receiver has ended
+}
+
+// call is a request and what is to be done with the answer.
+type call struct {
+	ctx    context.Context // not sent any more when it is done
+	packet mad.Packet
+	buf    [mad.Size]byte
+	tries  int // sent again because the receiver was busy
+	// done is called once, never by the goroutine that starts the call. The
+	// answer holds during it.
+	done func(answer []byte, err error)
+}
+
+// New makes a Client.
+func New(t Transport, opt Options) *Client {
+	if opt.Window <= 0 {
+		opt.Window = 8
+	}
+	if opt.Timeout <= 0 {
+		opt.Timeout = time.Second
+	}
+	switch {
+	case opt.Retries == 0:
+		opt.Retries = 3
+	case opt.Retries < 0:
+		opt.Retries = 0
+	}
+	c := &Client{t: t, opt: opt, flying: make(map[uint32]*call), ended: make(chan struct{})}
+	go c.receive()
+	return c
+}
+
+// Close ends the Client and its Transport; what is under way fails with
+// ErrClosed.
+func (c *Client) Close() error {
+	err := c.t.Close()
+	<-c.ended
+	return err
+}
+
+// ErrClosed is what requests fail with when the Client is closed.
+var ErrClosed = errors.New("the connection to the subnet is closed")
+
+// ErrTimeout is wrapped by the error for a request without an answer.
+var ErrTimeout = errors.New("no answer")
+
+// TimeoutError says that a request was not answered.
+type TimeoutError struct {
+	What string // "Get(NodeInfo) by 0,1,4"
+}
+
+func (e *TimeoutError) Error() string { return e.What + ": no answer" }
+
+// Unwrap makes it an ErrTimeout.
+func (e *TimeoutError) Unwrap() error { return ErrTimeout }
+
+// start sends a request, now or when the window allows.
+func (c *Client) start(x *call) {
+	c.mu.Lock()
+	if c.err != nil {
+		err := c.err
+		c.mu.Unlock()
+		go x.done(nil, err) // the caller may hold what done wants
+		return
+	}
+	if len(c.flying) >= c.opt.Window {
+		c.queue = append(c.queue, x)
+		c.mu.Unlock()
+		return
+	}
+	c.launch(x)
+	c.mu.Unlock()
+	c.send(x)
+}
+
+// launch gives a request its transaction ID. The lock is held.
+func (c *Client) launch(x *call) {
+	for {
+		if c.last++; c.last == 0 {
+			continue
+		}
+		if _, taken := c.flying[c.last]; !taken {
+			break
+		}
+	}
+	mad.SetTransactionID(x.buf[:], uint64(c.last))
+	c.flying[c.last] = x
+}
+
+// send gives a request to the transport.
+func (c *Client) send(x *call) {
+	err := c.t.Send(&x.packet)
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	id := uint32(mad.TransactionID(x.buf[:]))
+	mine := c.flying[id] == x
+	if mine {
+		delete(c.flying, id)
+	}
+	next := c.next()
+	c.mu.Unlock()
+	if next != nil {
+		c.send(next)
+	}
+	if mine {
+		go x.done(nil, err)
+	}
+}
+
+// next takes a request out of the queue, if the window allows. The lock is held.
+func (c *Client) next() *call {
+	for c.head < len(c.queue) && len(c.flying) < c.opt.Window {
+		x := c.queue[c.head]
+		c.queue[c.head] = nil
+		if c.head++; c.head == len(c.queue) {
+			c.queue, c.head = c.queue[:0], 0
+		}
+		if x.ctx.Err() != nil {
+			go x.done(nil, context.Cause(x.ctx))
+			continue
+		}
+		c.launch(x)
+		return x
+	}
+	return nil
+}
+
+// maxBusy is how often a request is sent again to a receiver that is busy.
+const maxBusy = 6
+
+// receive hands the answers over.
+func (c *Client) receive() {
+	defer close(c.ended)
+	var p mad.Packet
+	for {
+		err := c.t.Receive(&p)
+		if err != nil {
+			c.end(err)
+			return
+		}
+		if len(p.Data) < mad.HeaderSize || !p.TimedOut && !mad.IsResponse(p.Data) {
+			continue // somebody else's request, or a trap
+		}
+		c.mu.Lock()
+		id := uint32(mad.TransactionID(p.Data))
+		x := c.flying[id]
+		if x == nil || !answers(p.Data, x.buf[:]) {
+			c.mu.Unlock()
+			continue
+		}
+		delete(c.flying, id)
+		next := c.next()
+		c.mu.Unlock()
+		if next != nil {
+			c.send(next) // before the answer is looked at: the other side has to do
+		}
+		switch {
+		case p.TimedOut:
+			x.done(nil, &TimeoutError{What: describe(x.buf[:], x.packet.LID)})
+		case p.Data[5]&byte(mad.Busy) != 0 && x.tries < maxBusy:
+			x.tries++
+			time.AfterFunc(50*time.Millisecond<<x.tries, func() { c.start(x) })
+		default:
+			x.done(p.Data, nil)
+		}
+	}
+}
+
+// answers says whether a MAD belongs to a request with the same transaction ID:
+// the class and the attribute are the same.
+func answers(b, request []byte) bool {
+	return b[1] == request[1] && b[16] == request[16] && b[17] == request[17]
+}
+
+// end fails all that is under way.
+func (c *Client) end(err error) {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
+		err = ErrClosed
+	}
+	c.mu.Lock()
+	c.err = err
+	var left []*call
+	for _, x := range c.flying {
+		left = append(left, x)
+	}
+	left = append(left, c.queue[c.head:]...)
+	clear(c.flying)
+	c.queue, c.head = nil, 0
+	c.mu.Unlock()
+	for _, x := range left {
+		x.done(nil, err)
+	}
+}
+
+// Target is whom a SMP goes to: by LID, or by a directed route where LID is 0.
+type Target struct {
+	LID fabric.LID
+	// Route has the ports to leave by, the local node's first. The empty
+	// route is the local node.
+	Route []fabric.PortNum
+}
+
+func (t Target) String() string {
+	if t.LID != 0 {
+		return "LID " + strconv.Itoa(int(t.LID))
+	}
+	var b strings.Builder
+	b.WriteString("route 0")
+	for _, p := range t.Route {
+		b.WriteByte(',')
+		b.WriteString(strconv.Itoa(int(p)))
+	}
+	return b.String()
+}
+
+// describe says in words what a request is.
+func describe(b []byte, lid fabric.LID) string {
+	var h mad.Header
+	if h.Unmarshal(b) != nil {
+		return "MAD"
+	}
+	text := fmt.Sprintf("%s(%s, %#x)", h.Method, h.Attribute.Name(h.Class), h.Modifier)
+	switch h.Class {
+	case mad.SubnDirected:
+		t := Target{Route: make([]fabric.PortNum, min(int(b[7]), mad.MaxHops))}
+		for i := range t.Route {
+			t.Route[i] = fabric.PortNum(b[129+i])
+		}
+		return text + " to " + t.String()
+	case mad.SubnAdm:
+		return text + " to subnet administration at " + Target{LID: lid}.String()
+	}
+	return text + " to " + Target{LID: lid}.String()
+}
+
+// startSMP sends a SMP. done is called as call.done is.
+func (c *Client) startSMP(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data, done func(*mad.Data, error)) {
+	s := mad.SMP{Header: mad.Header{BaseVersion: 1, Class: mad.SubnLID, ClassVersion: mad.SMPVersion, Method: method, Attribute: attr, Modifier: modifier}, MKey: c.opt.MKey}
+	x := &call{ctx: ctx}
+	x.packet = mad.Packet{LID: to.LID, QP: mad.QP0, Timeout: c.opt.Timeout, Retries: c.opt.Retries, Data: x.buf[:]}
+	if to.LID == 0 {
+		if len(to.Route) > mad.MaxHops {
+			go done(nil, &TooFarError{Route: to})
+			return
+		}
+		x.packet.LID = mad.PermissiveLID
+		s.Class = mad.SubnDirected
+		s.HopCount = uint8(len(to.Route))
+		s.DrSLID, s.DrDLID = mad.PermissiveLID, mad.PermissiveLID
+		copy(s.InitialPath[1:], to.Route)
+	}
+	if data != nil {
+		s.Data = *data
+	}
+	s.Marshal(&x.buf)
+	x.done = func(answer []byte, err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		var s mad.SMP
+		if err := s.Unmarshal(answer); err != nil {
+			done(nil, err)
+			return
+		}
+		if s.Status != 0 {
+			done(nil, &mad.StatusError{Class: s.Class, Method: method, Attribute: attr, Modifier: modifier, Status: s.Status})
+			return
+		}
+		done(&s.Data, nil)
+	}
+	c.start(x)
+}
+
+// TooFarError says that a directed route would have more than 63 links.
+type TooFarError struct{ Route Target }
+
+func (e *TooFarError) Error() string {
+	return fmt.Sprintf("a route of %d links, and directed routes have at most %d: start nearer to the middle of the fabric", len(e.Route.Route), mad.MaxHops)
+}
+
+// Get reads an attribute of subnet management. Errors: a *TimeoutError, a
+// *mad.StatusError, ErrClosed, and ctx's.
+func (c *Client) Get(ctx context.Context, to Target, attr mad.Attribute, modifier uint32) (mad.Data, error) {
+	return c.smp(ctx, to, mad.Get, attr, modifier, nil)
+}
+
+// Set writes an attribute of subnet management and returns what the node says
+// that it is now. Errors are as for Get.
+func (c *Client) Set(ctx context.Context, to Target, attr mad.Attribute, modifier uint32, data *mad.Data) (mad.Data, error) {
+	return c.smp(ctx, to, mad.Set, attr, modifier, data)
+}
+
+func (c *Client) smp(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data) (mad.Data, error) {
+	type result struct {
+		data mad.Data
+		err  error
+	}
+	ch := make(chan result, 1)
+	c.startSMP(ctx, to, method, attr, modifier, data, func(d *mad.Data, err error) {
+		r := result{err: err}
+		if d != nil {
+			r.data = *d
+		}
+		ch <- r
+	})
+	select {
+	case r := <-ch:
+		return r.data, r.err
+	case <-ctx.Done():
+		return mad.Data{}, context.Cause(ctx)
+	}
+}
+
+// batch is a number of SMPs whose answers make further ones. Answers are handed
+// over one at a time.
+type batch struct {
+	c      *Client
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu   sync.Mutex // held by answers, and by what begins the batch
+	left int        // requests without an answer, and one for begin
+	sent int        // requests
+	err  error      // the first
+	done chan struct{}
+}
+
+// run calls begin, which makes the first requests by get, and waits for all
+// answers. An error of any ends the batch: no more requests are sent. It
+// returns the number of requests.
+func (c *Client) run(ctx context.Context, begin func(*batch)) (requests int, err error) {
+	b := &batch{c: c, done: make(chan struct{}), left: 1}
+	b.ctx, b.cancel = context.WithCancel(ctx)
+	defer b.cancel()
+	b.mu.Lock()
+	begin(b)
+	b.finish()
+	b.mu.Unlock()
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ctx.Err() != nil {
+		b.fail(context.Cause(ctx)) // what answers come now changes nothing
+	}
+	return b.sent, b.err
+}
+
+// fail ends the batch. The lock is held.
+func (b *batch) fail(err error) {
+	if b.err == nil {
+		b.err = err
+		b.cancel()
+	}
+}
+
+// finish counts an answer. The lock is held.
+func (b *batch) finish() {
+	if b.left--; b.left == 0 {
+		close(b.done)
+	}
+}
+
+// get reads an attribute. The lock is held, and is when answer is called; an
+// error of answer ends the batch. The data holds during the call.
+func (b *batch) get(to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data, error) error) {
+	if b.err != nil {
+		return
+	}
+	b.left++
+	b.sent++
+	b.c.startSMP(b.ctx, to, mad.Get, attr, modifier, nil, func(d *mad.Data, err error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.err == nil {
+			if err := answer(d, err); err != nil {
+				b.fail(err)
+			}
+		}
+		b.finish()
+	})
+}
+
+// lost says whether an error is one of the request alone: no answer, or a bad
+// one. All others end everything.
+func lost(err error) bool {
+	var status *mad.StatusError
+	var far *TooFarError
+	return errors.Is(err, ErrTimeout) || errors.As(err, &status) || errors.As(err, &far)
+}
