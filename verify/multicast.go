@@ -126,7 +126,8 @@ type multicast struct {
 
 	counts   MulticastCounts
 	troubles []mcTrouble
-	dead     []deadMask
+	dead     []deadMask // ports without a cable
+	ends     []deadMask // ports to switches with nowhere to go on
 }
 
 // mcTrouble is what is wrong with the packets of one tree. Each tally counts
@@ -149,10 +150,14 @@ func (t *mcTally) count(sender, other fabric.PortID) {
 	t.n++
 }
 
-// deadMask is a port in the mask of an MLID that has no cable.
+// deadMask is a port in the mask of an MLID that leads nowhere.
 type deadMask struct {
 	port fabric.PortID
 	mlid fabric.LID
+}
+
+func (d deadMask) compare(o deadMask) int {
+	return cmp.Or(cmp.Compare(d.port, o.port), cmp.Compare(d.mlid, o.mlid))
 }
 
 func newMulticast(p *plan, m *Multicast) *multicast {
@@ -243,6 +248,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 		c.counts.add(&w.counts)
 		c.troubles = append(c.troubles, w.troubles...)
 		c.dead = append(c.dead, w.dead...)
+		c.ends = append(c.ends, w.ends...)
 		c.splits = append(c.splits, w.splits...)
 	}
 	for ch := range int32(c.graph.count()) {
@@ -250,7 +256,8 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 	}
 	// Trees of one MLID were looked at by one worker, in their order.
 	slices.SortStableFunc(c.troubles, func(a, b mcTrouble) int { return cmp.Compare(a.tree.MLID, b.tree.MLID) })
-	slices.SortFunc(c.dead, func(a, b deadMask) int { return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.mlid, b.mlid)) })
+	slices.SortFunc(c.dead, deadMask.compare)
+	slices.SortFunc(c.ends, deadMask.compare)
 	slices.SortFunc(c.splits, split.compare)
 	c.splits = slices.Compact(c.splits)
 	return nil

@@ -14,6 +14,7 @@ type mcWorker struct {
 	counts   MulticastCounts
 	troubles []mcTrouble
 	dead     []deadMask
+	ends     []deadMask
 	splits   []split
 
 	// The masks of the MLID.
@@ -123,6 +124,9 @@ func (w *mcWorker) load(mlid fabric.LID) {
 				if i, ok := slices.BinarySearch(w.ports[m.from:m.to], w.f.Peer(p)); ok {
 					a.back = m.from + int32(i)
 				}
+			}
+			if n := a.to - a.from; n == 0 || n == 1 && a.back >= 0 {
+				w.ends = append(w.ends, deadMask{p, mlid})
 			}
 		case to == toNowhere && w.f.Num(p) != fabric.ManagementPort:
 			a.kind = arcDead

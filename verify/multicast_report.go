@@ -36,23 +36,30 @@ func (c *multicast) report(r *Result, opt Options) {
 			}
 		}
 	}
-	for i := 0; i < len(c.dead); {
-		first, n := c.dead[i], int64(0)
-		for ; i < len(c.dead) && c.dead[i].port == first.port; i++ {
-			n++
-		}
-		out.add(MulticastDeadPort, n, func(f *Finding) {
-			f.Switch, f.LID = c.f.Node(c.f.Owner(first.port)).GUID, first.mlid
-			f.Message = fmt.Sprintf("%s has no cable and is in the mask of MLID %#x", c.f.PortName(first.port), uint16(first.mlid))
-			if n > 1 {
-				f.Message = fmt.Sprintf("%s has no cable and is in the masks of %d MLIDs, such as %#x", c.f.PortName(first.port), n, uint16(first.mlid))
-			}
-		})
-	}
+	c.reportDead(out, MulticastDeadPort, c.dead, "has no cable")
+	c.reportDead(out, MulticastDeadEnd, c.ends, "leads to a switch with no other port in its mask")
 	if len(c.trees) > 0 {
 		c.reportUnknown(out)
 	}
 	out.close()
+}
+
+// reportDead is about ports that lead nowhere, each with all MLIDs.
+func (c *multicast) reportDead(out *collector, rule string, list []deadMask, why string) {
+	for i := 0; i < len(list); {
+		first, n := list[i], int64(0)
+		for ; i < len(list) && list[i].port == first.port; i++ {
+			n++
+		}
+		out.add(rule, n, func(f *Finding) {
+			f.Switch, f.LID = c.f.Node(c.f.Owner(first.port)).GUID, first.mlid
+			of := fmt.Sprintf("the mask of MLID %#x", uint16(first.mlid))
+			if n > 1 {
+				of = fmt.Sprintf("the masks of %d MLIDs, such as %#x", n, uint16(first.mlid))
+			}
+			f.Message = fmt.Sprintf("%s %s and is in %s", c.f.PortName(first.port), why, of)
+		})
+	}
 }
 
 // reportUnknown is about MLIDs that no tree has.

@@ -540,6 +540,7 @@ func TestMulticastFindings(t *testing.T) {
 	}{
 		{"stray", mask{{0, 0}: {1}, {1, 0}: {2, 5}, {1, 1}: {5}}, MulticastStray, 1, `group "g" (MLID 0xc001): 1 pair of a sender and an end port that is no receiver; "host 1,0"[1] gets packets of "host 0,0"[1]`},
 		{"dead port", mask{{0, 0}: {1, 3}, {1, 0}: {2}, {1, 1}: {5}}, MulticastDeadPort, 1, `"switch 0,0"[3] has no cable and is in the mask of MLID 0xc001`},
+		{"dead end", mask{{0, 0}: {1, 2}, {1, 0}: {2}, {1, 1}: {5}}, MulticastDeadEnd, 1, `"switch 0,0"[2] leads to a switch with no other port in its mask and is in the mask of MLID 0xc001`},
 		{"no host port", mask{{0, 0}: {1}, {1, 0}: {2}, {1, 1}: {1}}, MulticastMissing, 1, `packets of "host 0,0"[1] come to switch "switch 1,1" (0x0000000000200003), which does not have port 5 of receiver "host 1,1"[1] in its mask`},
 		{"no way", mask{{0, 0}: {1}, {1, 1}: {5}}, MulticastMissing, 1, `no packet of "host 0,0"[1] comes to switch "switch 1,1" (0x0000000000200003) of receiver "host 1,1"[1]`},
 	} {

@@ -75,6 +75,7 @@ const (
 	MulticastCreditLoop     = "multicast-credit-loop"
 	MulticastCopying        = "multicast-copying"
 	MulticastDeadPort       = "multicast-dead-port"
+	MulticastDeadEnd        = "multicast-dead-end"
 	MulticastUnknown        = "multicast-unknown"
 	BufferTooSmall          = "buffer-too-small"
 )
@@ -180,6 +181,9 @@ of the MTU needs makes packets wait across several links, as worms do, and then
 copies of one packet can stop each other.`},
 	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID that no group has", `Nobody said who sends and receives on the MLID. All end ports in its masks were
 taken to do both.`},
+	{MulticastDeadEnd, Note, "MLIDs", "a multicast mask leads to a switch that has nobody to pass packets on to", `The switch at the other end of the cable has no other port in its mask for the
+MLID: copies cross the cable in vain. Trees that have a link in both directions
+for a member that only sends do that.`},
 	{DeadEntry, Note, "LIDs", "a forwarding entry leads nowhere", `The entry of an assigned LID is a port without a cable, a port that the switch
 does not have, or port 0 of another switch. Pairs whose packets meet the entry
 have findings of their own. There is one finding for each switch and port; its
