@@ -39,7 +39,7 @@ func compiled(t *testing.T, f *fabric.Fabric, opt compile.Options) *compile.Resu
 	return r
 }
 
-func grid(t *testing.T, wrap bool, dims ...int) *fabric.Fabric {
+func grid(t testing.TB, wrap bool, dims ...int) *fabric.Fabric {
 	t.Helper()
 	spec := mesh.Spec{Dims: dims, Hosts: 1}
 	for range dims {

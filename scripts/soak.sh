@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Repeats the property tests with ever new random seeds for as long as $1 says
-# in seconds, minutes or hours (default 10m). The failing seed is printed.
+# Runs the trials of which the tests run a tenth, and then repeats the property
+# tests with ever new random seeds for as long as $1 says in seconds, minutes or
+# hours (default 10m). The failing seed is printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-10m}
+
+go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast' -trials 1000 -v |
+	grep -E 'groups|flipped|^(ok|FAIL|---)'
 
 mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
 	grep 'pgregory.net/rapid' | cut -d ' ' -f 1 | sort -u)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
@@ -272,24 +273,30 @@ func (c *MulticastCounts) add(o *MulticastCounts) {
 }
 
 // injections lists the channels by which multicast packets leave CAs, with the
-// number 0, in no order and some more than once.
+// number 0.
 func (c *multicast) injections() (list []NumberedChannel) {
+	vls := make([]uint16, c.f.NumPorts())
 	for i := range c.mlids {
 		trees, _ := c.of(i)
 		for _, t := range trees {
 			for _, p := range t.Senders {
-				in := c.terminal(p)
-				if in == fabric.NoPort || c.f.IsSwitch(c.f.Owner(p)) {
+				if c.f.IsSwitch(c.f.Owner(p)) || c.terminal(p) == fabric.NoPort {
 					continue
 				}
-				ch := NumberedChannel{GUID: c.f.Node(c.f.Owner(p)).GUID, Port: c.f.Num(p)}
+				vl := fabric.VL(0)
 				if c.lanes != nil {
-					if ch.VL = c.lanes.sl2vl.At(0, p)[t.SL]; ch.VL == lft.DropVL {
-						continue
-					}
+					vl = c.lanes.sl2vl.At(0, p)[t.SL]
 				}
-				list = append(list, ch)
+				if vl != lft.DropVL {
+					vls[p] |= 1 << vl
+				}
 			}
+		}
+	}
+	for p, set := range vls {
+		for ; set != 0; set &= set - 1 {
+			port := fabric.PortID(p)
+			list = append(list, NumberedChannel{GUID: c.f.Node(c.f.Owner(port)).GUID, Port: c.f.Num(port), VL: fabric.VL(bits.TrailingZeros16(set))})
 		}
 	}
 	return list

@@ -1,0 +1,403 @@
+package compile_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+var (
+	trials       = flag.Int("trials", 100, "how many random multicast groups there are on each fabric, and bits flipped; and five times as many groups for credit loops")
+	topologyFile = flag.String("topology", "", "also try multicast on the fabric of this file")
+)
+
+// engine finds an engine by its name.
+func engine(t testing.TB, name string) *compile.Engine {
+	t.Helper()
+	e, err := compile.EngineByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// onTrial is a fabric to try multicast on, with engines and the schemes that suit
+// them.
+type onTrial struct {
+	name    string
+	f       *fabric.Fabric
+	engines map[string][]string
+}
+
+func fabricsOnTrial(t testing.TB) []onTrial {
+	t.Helper()
+	fat, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 80, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grids := map[string][]string{
+		"xy":   {"union", "union-row", "union-merge", "comb", ""},
+		"updn": {"updn-tree", "spam", ""},
+	}
+	all := map[string][]string{
+		"updn":   {"union", "union-merge", "updn-tree", "spam", "opensm", ""},
+		"spam":   {"updn-tree", "spam", "union-merge"},
+		"minhop": {"union", "updn-tree", "opensm", ""},
+	}
+	list := []onTrial{
+		{"mesh 8x8", grid(t, false, 8, 8), grids},
+		{"torus 6x6", grid(t, true, 6, 6), grids},
+		{"torus 5x4x3", grid(t, true, 5, 4, 3), map[string][]string{"xy": {"union", "comb", ""}}},
+		{"fat tree", fat, all},
+		{"irregular", irregular, all},
+	}
+	if *topologyFile != "" {
+		data, err := os.Open(*topologyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, _, err := topology.Read(*topologyFile, data, topology.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, onTrial{"topology file", f, all})
+	}
+	return list
+}
+
+// randomGroup is a group of some end ports, now and then switches among them, and
+// with senders that need not receive.
+func randomGroup(f *fabric.Fabric, r *rand.Rand, i int) mft.Group {
+	var ends, hosts []fabric.PortID
+	f.EndPorts(func(p fabric.PortID) {
+		ends = append(ends, p)
+		if !f.IsSwitch(f.Owner(p)) {
+			hosts = append(hosts, p)
+		}
+	})
+	some := func(list []fabric.PortID, n int) (chosen []fabric.PortID) {
+		for _, k := range r.Perm(len(list))[:min(n, len(list))] {
+			chosen = append(chosen, list[k])
+		}
+		slices.Sort(chosen)
+		return chosen
+	}
+	from := hosts
+	if r.IntN(8) == 0 {
+		from = ends
+	}
+	g := mft.Group{Name: fmt.Sprintf("g%d", i), Receivers: some(from, 1+r.IntN(1+r.IntN(24)))}
+	switch r.IntN(4) {
+	case 0:
+		g.Senders = some(from, 1)
+	case 1:
+		g.Senders = some(from, 1+r.IntN(6))
+	default:
+		g.Senders = g.Receivers
+	}
+	return g
+}
+
+// flooded is what becomes of a packet, by a checker that is too plain to be wrong:
+// it follows every copy by itself.
+type flooded struct {
+	f      *fabric.Fabric
+	masks  map[fabric.PortID]bool
+	copies map[fabric.PortID]int // by end port
+	path   []fabric.PortID       // that the copy at hand came in by
+	loops  bool
+	steps  int
+}
+
+func flood(f *fabric.Fabric, ports []fabric.PortID, sender fabric.PortID) *flooded {
+	x := &flooded{f: f, masks: map[fabric.PortID]bool{}, copies: map[fabric.PortID]int{}}
+	for _, p := range ports {
+		x.masks[p] = true
+	}
+	if in := f.Peer(sender); f.IsSwitch(f.Owner(sender)) {
+		x.visit(sender)
+	} else if in != fabric.NoPort && f.IsSwitch(f.Owner(in)) {
+		x.visit(in)
+	}
+	return x
+}
+
+func (x *flooded) visit(in fabric.PortID) {
+	if x.steps++; x.loops || slices.Contains(x.path, in) || x.steps > 1e6 {
+		x.loops = true // or as good as that
+		return
+	}
+	x.path = append(x.path, in)
+	s := x.f.Owner(in)
+	for n := fabric.PortNum(0); n <= x.f.Node(s).NumPorts; n++ {
+		out := x.f.Port(s, n)
+		if out == in || !x.masks[out] {
+			continue
+		}
+		switch peer := x.f.Peer(out); {
+		case n == 0:
+			x.copies[out]++
+		case peer == fabric.NoPort:
+		case x.f.IsSwitch(x.f.Owner(peer)):
+			x.visit(peer)
+		default:
+			x.copies[peer]++
+		}
+	}
+	x.path = x.path[:len(x.path)-1]
+}
+
+// exact says whether each receiver but the sender got one copy, and nobody else.
+func (x *flooded) exact(sender fabric.PortID, receivers []fabric.PortID) bool {
+	want := map[fabric.PortID]int{}
+	for _, p := range receivers {
+		if p != sender {
+			want[p] = 1
+		}
+	}
+	return !x.loops && maps.Equal(want, x.copies)
+}
+
+// exactTrees says whether flooding finds nothing wrong with trees.
+func exactTrees(f *fabric.Fabric, tables *mft.Tables, trees []mft.Tree) bool {
+	for i := range trees {
+		for _, s := range trees[i].Senders {
+			if !flood(f, tables.Ports(trees[i].MLID), s).exact(s, trees[i].Receivers) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// delivery says whether a result has a finding about who gets packets.
+func delivery(r *verify.Result) bool {
+	m := r.Multicast
+	return m.Missing+m.Duplicates+m.Loops+m.Stray > 0
+}
+
+// TestRandomGroups has random groups on fabrics of all kinds: every plan is exact,
+// as flooding and verify say alike, and a plan with a bit flipped is found by
+// verify whenever flooding sees a difference. Schemes that refuse a group say why.
+func TestRandomGroups(t *testing.T) {
+	for _, on := range fabricsOnTrial(t) {
+		t.Run(on.name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(7, uint64(len(on.name))))
+			type choice struct{ engine, scheme string }
+			var choices []choice
+			for _, e := range slices.Sorted(maps.Keys(on.engines)) {
+				for _, s := range on.engines[e] {
+					choices = append(choices, choice{e, s})
+				}
+			}
+			lids := compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}}
+			refused, flips, seen, made := 0, 0, 0, map[choice]int{}
+			for i := range *trials {
+				c := choices[i%len(choices)]
+				opt := lids
+				opt.Multicast = c.scheme
+				opt.MFT = mft.Options{Balance: r.IntN(2) == 0}
+				opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) {
+					g := randomGroup(f, r, i)
+					if c.scheme == "opensm" { // its senders get copies, too
+						g.Senders = g.Receivers
+					}
+					return []mft.Group{g}, nil
+				}
+				res, err := compile.Run(t.Context(), on.f, engine(t, c.engine), opt)
+				var no *mft.RefusedError
+				if errors.As(err, &no) {
+					if c.scheme == "" || no.Reason == "" || len(no.Suggest) == 0 {
+						t.Errorf("%s, scheme %q: %v", c.engine, c.scheme, err)
+					}
+					refused++
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				made[c]++
+				f, tables, trees := res.Routing.Fabric, res.Plan.Tables, res.Plan.Trees
+				if !exactTrees(f, tables, trees) || delivery(res.Verify) {
+					t.Fatalf("%s, scheme %q: flooding says %t, verify %+v", c.engine, c.scheme, exactTrees(f, tables, trees), res.Verify.Multicast)
+				}
+				// Schemes that keep to an order have no credit loop, the others may.
+				if promised := c.engine != "minhop" && c.scheme != "opensm" && !(strings.HasPrefix(on.name, "torus") && c.engine == "xy" && c.scheme != "" && c.scheme != "comb"); promised && res.Verify.Multicast.CreditLoops > 0 {
+					t.Errorf("%s, scheme %q: %d credit loops", c.engine, c.scheme, res.Verify.Multicast.CreditLoops)
+				}
+				if len(trees) == 0 {
+					t.Fatalf("%s, scheme %q: no trees, %v", c.engine, c.scheme, res.Plan.Notes)
+				}
+				// Flip a bit in a mask of a switch that has one.
+				tree := trees[r.IntN(len(trees))]
+				old := tables.Ports(tree.MLID)
+				if len(old) == 0 {
+					continue
+				}
+				s := f.Owner(old[r.IntN(len(old))])
+				p := f.Port(s, fabric.PortNum(r.IntN(int(f.Node(s).NumPorts)+1)))
+				if r.IntN(2) == 0 {
+					p = old[r.IntN(len(old))]
+				}
+				ports := slices.Clone(old)
+				if at, ok := slices.BinarySearch(ports, p); ok {
+					ports = slices.Delete(ports, at, at+1)
+				} else {
+					ports = slices.Insert(ports, at, p)
+				}
+				flipped := mft.NewTables(f)
+				flipped.Add(tree.MLID, ports)
+				flips++
+				after, err := verify.Check(t.Context(), f, res.Routing.Tables, verify.Options{
+					SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs,
+					Multicast: &verify.Multicast{Tables: flipped, Trees: []mft.Tree{tree}},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				wrong := !exactTrees(f, flipped, []mft.Tree{tree})
+				if wrong {
+					seen++
+				}
+				if wrong != delivery(after) {
+					t.Errorf("%s, scheme %q, %s flipped for %#x: flooding sees a difference: %t, verify says %+v",
+						c.engine, c.scheme, f.PortName(p), uint16(tree.MLID), wrong, after.Multicast)
+				}
+			}
+			t.Logf("%d groups, %d refused, %v; %d bits flipped, %d make a difference, all of them found", *trials, refused, made, flips, seen)
+			for _, c := range choices {
+				if made[c] == 0 && c.scheme != "union" {
+					t.Errorf("%s never made trees with scheme %q", c.engine, c.scheme)
+				}
+			}
+			if seen < flips/3 || flips == 0 {
+				t.Errorf("only %d of %d bits make a difference", seen, flips)
+			}
+		})
+	}
+}
+
+// loopsOf compiles random sets of 50 groups and says how many have a credit loop of
+// unicast and multicast together.
+func loopsOf(t *testing.T, f *fabric.Fabric, engineName, scheme string, sets int) (loops int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(11, 12))
+	for range sets {
+		opt := compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}, Multicast: scheme, Groups: func(f *fabric.Fabric) (list []mft.Group, _ error) {
+			for i := range 50 {
+				g := randomGroup(f, r, i)
+				g.Senders = g.Receivers
+				list = append(list, g)
+			}
+			return list, nil
+		}}
+		res, err := compile.Run(t.Context(), f, engine(t, engineName), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if delivery(res.Verify) || res.Verify.CreditLoops.Count > 0 {
+			t.Fatalf("%s with %s: %+v", engineName, scheme, res.Verify.Multicast)
+		}
+		if res.Verify.Multicast.CreditLoops > 0 {
+			loops++
+		}
+	}
+	return loops
+}
+
+// TestUnicastAndMulticast counts the sets of 50 groups that have a credit loop of
+// unicast and multicast together: none with the schemes that keep to the order of
+// the routing. With OpenSM's own trees most have (docs/multicast.md).
+func TestUnicastAndMulticast(t *testing.T) {
+	sets := max(1, *trials/5)
+	on := fabricsOnTrial(t)
+	mesh, fat, irregular := on[0].f, on[3].f, on[4].f
+	for _, tt := range []struct {
+		name           string
+		f              *fabric.Fabric
+		engine, scheme string
+		loops          bool
+	}{
+		{"mesh 8x8", mesh, "xy", "comb", false},
+		{"mesh 8x8", mesh, "xy", "union-row", false},
+		{"mesh 8x8", mesh, "updn", "updn-tree", false},
+		{"mesh 8x8", mesh, "xy", "opensm", true},
+		{"mesh 8x8", mesh, "updn", "opensm", true},
+		{"mesh 8x8", mesh, "xy", "updn-tree", true},
+		{"torus 6x6", on[1].f, "xy", "comb", false},
+		{"fat tree", fat, "updn", "updn-tree", false},
+		{"fat tree", fat, "updn", "spam", false},
+		{"fat tree", fat, "updn", "opensm", true},
+		{"irregular", irregular, "updn", "updn-tree", false},
+		{"irregular", irregular, "spam", "spam", false},
+		{"irregular", irregular, "updn", "opensm", true},
+	} {
+		t.Run(fmt.Sprintf("%s/%s/%s", tt.name, tt.engine, tt.scheme), func(t *testing.T) {
+			t.Parallel()
+			loops := loopsOf(t, tt.f, tt.engine, tt.scheme, sets)
+			t.Logf("%d of %d sets of 50 groups have a credit loop", loops, sets)
+			if (loops > 0) != tt.loops {
+				t.Errorf("%d of %d sets have a credit loop", loops, sets)
+			}
+		})
+	}
+}
+
+// The trees, tables and verification of 10,000 groups of 64 hosts on a three-level
+// fat tree of 720 switches and 3,456 hosts.
+func BenchmarkMulticast10000Groups3456Hosts(b *testing.B) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(17, 18))
+	hosts := f.CAPorts()
+	groups := make([]mft.Group, 10_000)
+	for i := range groups {
+		members := make([]fabric.PortID, 0, 64)
+		for _, k := range r.Perm(len(hosts))[:64] {
+			members = append(members, hosts[k])
+		}
+		slices.Sort(members)
+		groups[i] = mft.Group{Name: fmt.Sprint(i), Receivers: members, Senders: members}
+	}
+	opt := compile.Options{
+		LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}, Multicast: "updn-tree",
+		Groups: func(*fabric.Fabric) ([]mft.Group, error) { return groups, nil },
+	}
+	var route, trees, check float64
+	for b.Loop() {
+		res, err := compile.Run(b.Context(), f, engine(b, "updn"), opt)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if res.Verify.Verdict != verify.VerdictClean || res.Verify.Multicast.Pairs != 10_000*64*63 {
+			b.Fatal(res.Verify.Verdict, res.Verify.Multicast)
+		}
+		route += res.Seconds.Route
+		trees += res.Seconds.Multicast
+		check += res.Seconds.Verify
+	}
+	b.ReportMetric(route/float64(b.N), "route-s")
+	b.ReportMetric(trees/float64(b.N), "multicast-s")
+	b.ReportMetric(check/float64(b.N), "verify-s")
+}
