@@ -33,6 +33,7 @@ soak:
 bench: build
 	scripts/install-tools.sh
 	scripts/bench.sh
+	$(GO) test ./compile -run '^$$' -bench Multicast
 
 # Takes what the commands print now into README.md and the examples; read the diff.
 update:
