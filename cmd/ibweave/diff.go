@@ -1,0 +1,303 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/diff"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// comparison is the flags of diff.
+type comparison struct {
+	topology string
+	lenient  bool
+}
+
+func (a *app) diffCommand() *cobra.Command {
+	var (
+		c              comparison
+		format, failOn string
+		verbose        bool
+	)
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "what a change does, whom it affects, and in which order to write it",
+		Long: `Compare two states of a fabric: nodes, cables, LIDs, forwarding tables,
+SL-to-VL tables, path SLs and multicast tables that changed, and the pairs of
+ports whose path did.
+
+OLD and NEW are each a directory that compile wrote, a directory of OpenSM's own
+dumps, a topology, or one dump of tables. A dump alone does not tell the cables:
+they are those of -t, else those of the other side. Nodes are matched by GUID
+and entries by the port that they lead to, so LIDs dealt out anew are no other
+differences.
+
+OpenSM writes switch by switch, so meanwhile packets meet old entries on some
+switches and new ones on others. diff says whether they can loop then, whether
+old and new paths together can wait for each other's credits in a circle, and in
+which order to write so that no state on the way has a loop.
+
+Differences are notes, loops on the way are warnings, and pairs that arrived and
+do not any more are errors.`,
+		Example: `  ibweave diff tables tables.new
+  ibweave diff last-week.ibnetdiscover today.ibnetdiscover
+  ibweave diff tables live-lfts.dump --fail-on note
+  ibweave diff -t fabric.txt before.lfts after.lfts --format json`,
+		Args: a.maxArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("diff needs two states, OLD and NEW")
+			}
+			if format != "text" && format != "json" {
+				return usagef("--format %q: want text or json", format)
+			}
+			at, never, err := parseFailOn(failOn)
+			if err != nil {
+				return err
+			}
+			if err := oneStdin(args[0], args[1], c.topology); err != nil {
+				return err
+			}
+			r, err := a.diff(cmd.Context(), &c, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				err = report.JSON(a.stdout, r)
+			} else {
+				err = diff.Text(a.stdout, r, verbose)
+			}
+			if err == nil && !never && r.Worst() >= at {
+				err = errFindings
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE` of dumps")
+	flags.BoolVar(&c.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.StringVar(&format, "format", "text", "text or json")
+	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")
+	return cmd
+}
+
+// state is OLD or NEW before it is read.
+type state struct {
+	name string
+	audit
+	compiled bool   // a directory that compile wrote
+	data     []byte // of a file that is not a directory
+	kind     stateKind
+}
+
+// stateKind is what a state is.
+type stateKind uint8
+
+const (
+	directory stateKind = iota
+	cables              // a topology
+	unicastDump
+	multicastDump
+	sl2vlDump
+	pathSLDump
+)
+
+func (k stateKind) String() string {
+	return [...]string{"directory", "topology", "forwarding tables", "multicast tables", "SL-to-VL tables", "path SLs"}[k]
+}
+
+// diff reads both states and compares them.
+func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.Result, error) {
+	var states [2]*state
+	for i, name := range []string{old, new} {
+		s, err := a.openState(name, c.lenient)
+		if err != nil {
+			return nil, err
+		}
+		states[i] = s
+	}
+	if x, y := states[0].kind, states[1].kind; x > cables && y > cables && x != y {
+		return nil, inputf("%s is %s and %s is %s: nothing to compare", old, x, new, y)
+	}
+	// One topology is read once, so that it is one fabric.
+	fabrics := map[string]*fabric.Fabric{}
+	var snapshots [2]*diff.Snapshot
+	for i, s := range states {
+		other := states[1-i]
+		if s.kind > cables {
+			s.topology = cmp.Or(c.topology, other.topology)
+			if s.topology == "" {
+				return nil, usagef("%s is %s, which does not tell the cables: name the topology, -t FILE", s.name, s.kind)
+			}
+		}
+		f, ok := fabrics[s.topology]
+		if !ok {
+			var err error
+			if f, err = a.stateFabric(s, other); err != nil {
+				return nil, err
+			}
+			fabrics[s.topology] = f
+		}
+		var err error
+		if snapshots[i], err = a.readState(s, f); err != nil {
+			return nil, err
+		}
+	}
+	// A compiled directory without multicast tables has no groups.
+	for i, s := range snapshots {
+		if s.Multicast == nil && snapshots[1-i].Multicast != nil && states[i].compiled {
+			s.Multicast = &mft.Plan{Tables: mft.NewTables(s.Fabric)}
+		}
+	}
+	stage := a.startStage("compare", 0)
+	defer stage.end()
+	return diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
+}
+
+// openState finds out what a state is.
+func (a *app) openState(name string, lenient bool) (*state, error) {
+	s := &state{name: name, audit: audit{lenient: lenient, copying: "independent"}}
+	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+		return s, s.directory(name)
+	}
+	data, err := a.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	s.data = data
+	switch form := dump.Recognize(data); form {
+	case dump.LFTs, dump.IBRoute, dump.FDBs:
+		s.kind, s.lfts = unicastDump, name
+	case dump.MCFDBs, dump.MFTs:
+		s.kind, s.mfts = multicastDump, name
+	case dump.SL2VL, dump.SMPQuerySL2VL, dump.IBDMSL2VL:
+		s.kind, s.sl2vl = sl2vlDump, name
+	case dump.PathSLs, dump.IBDMPathSLs:
+		s.kind, s.pathSL = pathSLDump, name
+	case dump.SubnetList, dump.Unknown:
+		s.kind, s.topology = cables, name
+		if form == dump.Unknown && !topology.Recognize(data) {
+			return nil, &fabric.ParseError{File: name, Err: errors.New("neither a topology nor tables; want ibnetdiscover text, opensm-subnet.lst, or a dump of tables")}
+		}
+	default:
+		return nil, &fabric.ParseError{File: name, Err: errors.New("this is " + form.String() + "; want a topology or a dump of tables")}
+	}
+	return s, nil
+}
+
+// directory finds the files of a directory that compile or OpenSM wrote.
+func (s *state) directory(dir string) error {
+	err := s.resolve([]string{dir})
+	if err == nil {
+		s.compiled = true
+		return nil
+	}
+	if _, stat := os.Stat(filepath.Join(dir, compile.ManifestName)); !errors.Is(stat, fs.ErrNotExist) {
+		return err
+	}
+	find := func(names ...string) string {
+		for _, name := range names {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return filepath.Join(dir, name)
+			}
+		}
+		return ""
+	}
+	s.topology = find(compile.TopologyName, compile.SubnetListName)
+	s.lfts = find(compile.LFTsName, compile.FDBsName)
+	s.sl2vl = find(compile.SL2VLName)
+	s.mfts = find(compile.MCFDBsName, compile.MFTsName)
+	if s.topology == "" {
+		return inputf("%s has neither %s, as what compile wrote, nor %s or %s beside dumps of tables",
+			dir, compile.ManifestName, compile.SubnetListName, compile.TopologyName)
+	}
+	return nil
+}
+
+// stateFabric reads the topology of a state, which may be that of the other one.
+func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
+	from := s
+	if s.kind > cables && s.topology == other.topology {
+		from = other
+	}
+	if from.kind == cables {
+		return a.parseTopology(s.topology, from.data, s.lenient)
+	}
+	data, err := a.readAudited(&from.audit, s.topology)
+	if err != nil {
+		return nil, err
+	}
+	return a.parseTopology(s.topology, data, s.lenient)
+}
+
+// readState reads the tables of a state.
+func (a *app) readState(s *state, f *fabric.Fabric) (*diff.Snapshot, error) {
+	snapshot := &diff.Snapshot{Name: s.name, Fabric: f}
+	opt := dump.Options{Lenient: s.lenient}
+	read := func(name string, parse func(data []byte) ([]dump.Problem, error)) error {
+		if name == "" {
+			return nil
+		}
+		data := s.data
+		if s.kind == directory {
+			var err error
+			if data, err = a.readAudited(&s.audit, name); err != nil {
+				return err
+			}
+		}
+		stage := a.startStage("parse "+name, 0)
+		defer stage.end()
+		problems, err := parse(data)
+		a.dumpProblems(problems, s.lenient)
+		return err
+	}
+	if err := read(s.lfts, func(data []byte) (problems []dump.Problem, err error) {
+		snapshot.Tables, problems, err = dump.ReadLFTs(s.lfts, data, f, opt)
+		return problems, err
+	}); err != nil {
+		return nil, err
+	}
+	if err := read(s.sl2vl, func(data []byte) (problems []dump.Problem, err error) {
+		snapshot.SL2VL, problems, err = dump.ReadSL2VL(s.sl2vl, data, f, opt)
+		return problems, err
+	}); err != nil {
+		return nil, err
+	}
+	if err := read(s.pathSL, func(data []byte) (problems []dump.Problem, err error) {
+		snapshot.PathSLs, problems, err = dump.ReadPathSLs(s.pathSL, data, f, opt)
+		return problems, err
+	}); err != nil {
+		return nil, err
+	}
+	if s.mfts == "" {
+		return snapshot, nil
+	}
+	if s.groups != "" {
+		m, err := a.readMulticast(&s.audit, f)
+		if err != nil {
+			return nil, err
+		}
+		snapshot.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
+		return snapshot, nil
+	}
+	return snapshot, read(s.mfts, func(data []byte) ([]dump.Problem, error) {
+		tables, problems, err := dump.ReadMFTs(s.mfts, data, f, opt)
+		if err == nil {
+			snapshot.Multicast = &mft.Plan{Tables: tables}
+		}
+		return problems, err
+	})
+}

@@ -1,0 +1,160 @@
+// Package diff compares two states of a subnet: what changed, whom it affects,
+// and what can happen while a subnet manager writes the change switch by
+// switch.
+//
+// Nodes are matched by GUID and ports by number, forwarding entries by the end
+// port that they lead to, so that LIDs that were dealt out anew are differences
+// of LIDs and of nothing else.
+//
+// OpenSM writes linear forwarding tables switch by switch, in blocks of 64 LIDs
+// (osm_ucast_mgr_set_fwd_tables). Until it is done a packet can meet old entries
+// on some switches and new ones on others. Compare therefore looks at all
+// mixtures at once: the graph that has, for a LID, the old and the new next hop
+// of every switch.
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Snapshot is one state of a subnet. What is nil is not known, and is not
+// compared.
+type Snapshot struct {
+	Name   string // for people
+	Fabric *fabric.Fabric
+	Tables *lft.Tables
+	// SL2VL and PathSLs are as in verify.Options: tables without SL2VL are
+	// on one VL, and without PathSLs any path may have any SL.
+	SL2VL   *lft.SL2VL
+	PathSLs *lft.PathSLs
+	// Multicast is the multicast tables, and the trees that they are made of
+	// where those are known.
+	Multicast *mft.Plan
+}
+
+// Options are what a caller may ask of Compare.
+type Options struct {
+	// Workers is how many goroutines share the work; 0 for one on each CPU.
+	// The result does not depend on it.
+	Workers int
+	// Witnesses bounds the loops that are shown of each kind; 0 for
+	// DefaultWitnesses. All are counted.
+	Witnesses int
+	// Worst bounds the lists of the ports that are affected most; 0 for
+	// DefaultWorst.
+	Worst int
+}
+
+// The defaults of Options.
+const (
+	DefaultWitnesses = 16
+	DefaultWorst     = 10
+)
+
+// comparison is what all parts of Compare share.
+type comparison struct {
+	*match
+	a, b    *Snapshot
+	opt     Options
+	targets []target
+	r       *Result
+}
+
+// Compare says what is different in b, the new state, from a, the old one.
+//
+// It takes O(switches x LIDs) time, never per pair of ports; where SL-to-VL
+// tables tell VLs apart, that times the SLs that behave differently. Errors:
+// snapshots without a fabric, tables that are not of their fabric, and ctx's
+// error when that ends first.
+func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) {
+	for _, s := range []*Snapshot{a, b} {
+		if err := s.valid(); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Workers <= 0 {
+		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opt.Witnesses <= 0 {
+		opt.Witnesses = DefaultWitnesses
+	}
+	if opt.Worst <= 0 {
+		opt.Worst = DefaultWorst
+	}
+	c := &comparison{match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, opt: opt, r: newResult(a, b)}
+	c.nodes()
+	c.links()
+	c.lids()
+	c.targets = c.findTargets()
+	if a.Tables != nil && b.Tables != nil {
+		if err := c.entries(ctx); err != nil {
+			return nil, err
+		}
+		if err := c.pairs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if a.SL2VL != nil && b.SL2VL != nil {
+		c.lanes()
+	}
+	if a.PathSLs != nil && b.PathSLs != nil {
+		c.pathSLs()
+	}
+	if a.Tables != nil && b.Tables != nil {
+		if err := c.transition(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if a.Multicast != nil && b.Multicast != nil {
+		if err := c.multicast(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.r.settle()
+	return c.r, nil
+}
+
+// valid says whether the parts of a snapshot belong together.
+func (s *Snapshot) valid() error {
+	switch f := s.Fabric; {
+	case f == nil:
+		return errors.New("nothing can be compared without a fabric")
+	case s.Tables != nil && s.Tables.Switches() != f.NumSwitches():
+		return fmt.Errorf("%s: tables of %d switches for a fabric of %d", s.Name, s.Tables.Switches(), f.NumSwitches())
+	case s.SL2VL != nil && s.SL2VL.Fabric().NumPorts() != f.NumPorts():
+		return fmt.Errorf("%s: SL-to-VL tables of another fabric", s.Name)
+	case s.PathSLs != nil && s.PathSLs.Switches() != f.NumSwitches():
+		return fmt.Errorf("%s: path SLs from %d switches for a fabric of %d", s.Name, s.PathSLs.Switches(), f.NumSwitches())
+	case s.Multicast != nil && s.Multicast.Tables.Fabric().NumPorts() != f.NumPorts():
+		return fmt.Errorf("%s: multicast tables of another fabric", s.Name)
+	}
+	return nil
+}
+
+// parallel calls do for 0 to n-1 on several goroutines, until ctx ends. start
+// makes what one goroutine works with; its results are returned.
+func parallel[W any](ctx context.Context, workers, n int, start func() W, do func(w W, i int)) ([]W, error) {
+	list := make([]W, max(1, min(workers, n)))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for k := range list {
+		wg.Go(func() {
+			w := start()
+			list[k] = w
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				do(w, i)
+			}
+		})
+	}
+	wg.Wait()
+	return list, ctx.Err()
+}

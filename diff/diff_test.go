@@ -1,0 +1,429 @@
+package diff
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/updown"
+)
+
+// plan is a fabric to be made anew with changes.
+type plan struct {
+	t *testing.T
+	b fabric.Builder
+	f *fabric.Fabric
+}
+
+// copyOf is a builder with the nodes and cables of a fabric; indices are
+// NodeIDs.
+func copyOf(t *testing.T, f *fabric.Fabric) *plan {
+	t.Helper()
+	p := &plan{t: t, f: f}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if _, err := p.b.AddNode(*f.Node(n)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range fabric.PortID(f.Node(n).NumPorts) + 1 {
+			x := f.PortBase(n) + i
+			if (i == 0) == f.IsSwitch(n) {
+				p.ok(p.b.SetPort(int(n), fabric.PortNum(i), f.PortGUID(x), f.LID(x), f.LMC(x)))
+			}
+		}
+	}
+	for x := range fabric.PortID(f.NumPorts()) {
+		if y := f.Peer(x); x < y {
+			p.ok(p.b.Connect(int(f.Owner(x)), f.Num(x), int(f.Owner(y)), f.Num(y), f.Link(x)))
+		}
+	}
+	return p
+}
+
+func (p *plan) ok(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *plan) build() *fabric.Fabric {
+	p.t.Helper()
+	f, err := p.b.Build()
+	p.ok(err)
+	return f
+}
+
+// copyTables is tables that can be changed.
+func copyTables(t *lft.Tables) *lft.Tables {
+	c := lft.NewTables(t.Switches(), t.MaxLID())
+	for s := range fabric.NodeID(t.Switches()) {
+		copy(c.Row(s), t.Row(s))
+	}
+	return c
+}
+
+func meshFabric(t *testing.T, dims ...int) *fabric.Fabric {
+	t.Helper()
+	f, err := mesh.Generate(mesh.Spec{Dims: dims, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return withLIDs(t, f)
+}
+
+func withLIDs(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
+	t.Helper()
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func route(t *testing.T, e lft.Engine, f *fabric.Fabric) *Snapshot {
+	t.Helper()
+	r, err := e.Route(context.Background(), f, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Snapshot{Name: e.Name(), Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+}
+
+func compare(t *testing.T, a, b *Snapshot) *Result {
+	t.Helper()
+	r, err := Compare(context.Background(), a, b, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rules is the findings of a result, as "rule count".
+func rules(r *Result) []string {
+	list := []string{}
+	for _, f := range r.Findings {
+		list = append(list, fmt.Sprintf("%s %d", f.Rule, f.Count))
+	}
+	return list
+}
+
+func want(t *testing.T, r *Result, findings ...string) {
+	t.Helper()
+	if got := rules(r); !slices.Equal(got, append([]string{}, findings...)) {
+		var b strings.Builder
+		_ = Text(&b, r, false)
+		t.Fatalf("findings %q, want %q\n%s", got, findings, &b)
+	}
+	if r.Equal != (len(findings) == 0) {
+		t.Fatalf("equal is %t with findings %q", r.Equal, findings)
+	}
+}
+
+// full is a mesh with everything that can be compared.
+func full(t *testing.T) *Snapshot {
+	t.Helper()
+	s := route(t, mesh.XY{}, meshFabric(t, 3, 3))
+	s.SL2VL = lft.NewSL2VL(s.Fabric, lft.IdentityVLs(2))
+	s.PathSLs = lft.NewPathSLs(s.Fabric.NumSwitches(), s.Fabric.MaxLID())
+	s.Multicast = &mft.Plan{Tables: mft.NewTables(s.Fabric)}
+	f := s.Fabric
+	// Switches 0, 3 and 6 are a row: port 1 leads to the next, 3 back, 5 to the host.
+	s.Multicast.Tables.Add(0xc001, []fabric.PortID{f.Port(0, 1), f.Port(0, 5), f.Port(3, 1), f.Port(3, 3), f.Port(6, 3), f.Port(6, 5)})
+	return s
+}
+
+// on is a snapshot with the tables of s on another fabric with the same nodes.
+func (s *Snapshot) on(f *fabric.Fabric) *Snapshot {
+	c := *s
+	c.Fabric = f
+	c.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(2))
+	c.Multicast = &mft.Plan{Tables: mft.NewTables(f)}
+	for _, l := range s.Multicast.Tables.MLIDs() {
+		c.Multicast.Tables.Add(l, s.Multicast.Tables.Ports(l))
+	}
+	return &c
+}
+
+func TestEqual(t *testing.T) {
+	a := full(t)
+	want(t, compare(t, a, a))
+	want(t, compare(t, a, a.on(copyOf(t, a.Fabric).build())))
+	torus, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Tables with a credit loop by themselves are no difference either.
+	m := route(t, lft.Minhop{}, withLIDs(t, torus))
+	want(t, compare(t, m, m))
+}
+
+// One thing is changed, and exactly that is found.
+func TestSingleChanges(t *testing.T) {
+	a := full(t)
+	f := a.Fabric
+	host := func(i int) fabric.NodeID { return fabric.NodeID(f.NumSwitches() + i) }
+
+	t.Run("entry", func(t *testing.T) {
+		b := *a
+		b.Tables = copyTables(a.Tables)
+		l := f.LID(f.Port(host(8), 1))
+		if a.Tables.Row(0)[l] != 1 {
+			t.Fatal("the mesh is not as expected")
+		}
+		b.Tables.Row(0)[l] = 2 // y first
+		r := compare(t, a, &b)
+		want(t, r, "lfts-differ 1")
+		change := LFTChanges{
+			Entries: 9 * 18, Changed: 1, Blocks: 1, OfBlocks: 9,
+			Switches: []SwitchChange{{
+				Switch: f.Node(0).GUID, Name: "switch 0,0", Changed: 1, Blocks: 1,
+				Entries: Entries{{LID: l, OldLID: l, Old: 1, New: 2}},
+			}},
+		}
+		if d := cmp.Diff(&change, r.LFTs); d != "" {
+			t.Error(d)
+		}
+		// The hosts of switch 0,0 alone go by way of it.
+		p := r.Pairs
+		if p.Compared != 72 || p.Changed != 1 || p.Rerouted != 1 || p.AllDestinations != 1 || p.AllSources != 1 ||
+			p.Destinations[0].Port.Name != "host 2,2" || p.Sources[0].Port.Name != "host 0,0" || p.Longer+p.Shorter+p.Gone+p.New != 0 {
+			t.Errorf("%+v", p)
+		}
+		if r.Transition.Order.Kind != OrderAny || r.Transition.Loops != 0 {
+			t.Errorf("%+v", r.Transition)
+		}
+	})
+	t.Run("entry dropped", func(t *testing.T) {
+		b := *a
+		b.Tables = copyTables(a.Tables)
+		b.Tables.Row(3)[f.LID(f.Port(host(8), 1))] = fabric.NoPath
+		r := compare(t, a, &b)
+		want(t, r, "pairs-lost 2", "lfts-differ 1")
+		if r.Verdict != "errors" || r.Pairs.Lost != 2 || r.Pairs.Changed != 2 {
+			t.Errorf("%s %+v", r.Verdict, r.Pairs)
+		}
+		r = compare(t, &b, a)
+		want(t, r, "lfts-differ 1")
+		if r.Verdict != "clean" || r.Pairs.Gained != 2 || r.Pairs.Changed != 2 {
+			t.Errorf("%s %+v", r.Verdict, r.Pairs)
+		}
+	})
+	t.Run("cable gone and new", func(t *testing.T) {
+		c := copyOf(t, f)
+		c.b.Disconnect(4, 1)
+		b := a.on(c.build())
+		r := compare(t, a, b)
+		lost := r.Pairs.Lost
+		want(t, r, fmt.Sprintf("pairs-lost %d", lost), "links-differ 1")
+		if lost == 0 || r.Links.Count() != 1 || len(r.Links.Gone) != 1 || r.Links.Gone[0].A.String() != `"switch 1,1"[1]` || r.Links.Gone[0].B.String() != `"switch 2,1"[3]` {
+			t.Errorf("%+v", r.Links)
+		}
+		if r.Transition.Order.Kind != OrderNone {
+			t.Errorf("order %q, though nothing is written", r.Transition.Order.Kind)
+		}
+		r = compare(t, b, a)
+		want(t, r, "links-differ 1")
+		if len(r.Links.New) != 1 || r.Links.Count() != 1 || r.Pairs.Gained != lost {
+			t.Errorf("%+v %+v", r.Links, r.Pairs)
+		}
+	})
+	t.Run("cable moved", func(t *testing.T) {
+		// The host of switch 0,0 goes to a free port of switch 2,2.
+		c := copyOf(t, f)
+		c.b.Disconnect(int(host(0)), 1)
+		c.ok(c.b.Connect(int(host(0)), 1, 8, 1, fabric.Link{}))
+		r := compare(t, a, a.on(c.build()))
+		if r.Links.Count() != 1 || len(r.Links.Moved) != 1 {
+			t.Fatalf("%+v", r.Links)
+		}
+		if m := r.Links.Moved[0]; m.End.Name != "host 0,0" || m.Old.String() != `"switch 0,0"[5]` || m.New.String() != `"switch 2,2"[1]` {
+			t.Errorf("%+v", m)
+		}
+		// Nobody can reach it there, but it reaches all but itself still.
+		if p := r.Pairs; p.Lost != 8 || p.Rerouted != 8 {
+			t.Errorf("%+v", p)
+		}
+	})
+	t.Run("hosts swapped", func(t *testing.T) {
+		c := copyOf(t, f)
+		c.b.Disconnect(int(host(0)), 1)
+		c.b.Disconnect(int(host(8)), 1)
+		c.ok(c.b.Connect(int(host(0)), 1, 8, 5, fabric.Link{}))
+		c.ok(c.b.Connect(int(host(8)), 1, 0, 5, fabric.Link{}))
+		r := compare(t, a, a.on(c.build()))
+		if r.Links.Count() != 2 || len(r.Links.Moved) != 2 || r.Links.Moved[0].End.Name != "host 0,0" || r.Links.Moved[1].End.Name != "host 2,2" {
+			t.Errorf("%+v", r.Links)
+		}
+	})
+	t.Run("width", func(t *testing.T) {
+		at := func(width uint8) *Snapshot {
+			c := copyOf(t, f)
+			c.b.Disconnect(0, 1)
+			c.ok(c.b.Connect(0, 1, 3, 3, fabric.Link{Width: width, Speed: fabric.NDR}))
+			return a.on(c.build())
+		}
+		r := compare(t, at(4), at(1))
+		want(t, r, "links-differ 1")
+		if len(r.Links.Changed) != 1 || r.Links.Changed[0].Old != "4xNDR" || r.Links.Changed[0].New != "1xNDR" {
+			t.Errorf("%+v", r.Links)
+		}
+		if a, b := at(0), at(4); b.Fabric.Link(1).String() == "" {
+			t.Error("no width")
+		} else {
+			want(t, compare(t, a, b)) // not known in one of them
+		}
+	})
+	t.Run("description", func(t *testing.T) {
+		c := copyOf(t, f)
+		c.b.Node(4).Description = "spine"
+		r := compare(t, a, a.on(c.build()))
+		want(t, r, "nodes-differ 1")
+		if x := r.Nodes.Changed; len(x) != 1 || x[0].Node.Name != "spine" || !slices.Equal(x[0].Fields, []Field{{"name", "switch 1,1", "spine"}}) {
+			t.Errorf("%+v", x)
+		}
+	})
+	t.Run("switch replaced", func(t *testing.T) {
+		c := copyOf(t, f)
+		c.b.Node(4).GUID += 0x1000
+		c.ok(c.b.SetPort(4, 0, c.b.Node(4).GUID, f.LID(f.Port(4, 0)), 0))
+		g := c.build()
+		b := route(t, mesh.XY{}, g)
+		b.SL2VL, b.PathSLs = lft.NewSL2VL(g, lft.IdentityVLs(2)), lft.NewPathSLs(g.NumSwitches(), g.MaxLID())
+		r := compare(t, &Snapshot{Name: "old", Fabric: f, Tables: a.Tables, SL2VL: a.SL2VL, PathSLs: a.PathSLs}, b)
+		// It is one node, all paths are as they were, and it gets its table.
+		want(t, r, "nodes-differ 1", "lfts-differ 1")
+		if len(r.Nodes.Replaced) != 1 || r.Links.Count() != 0 || r.LFTs.Changed != 0 || r.Pairs.Changed != 0 {
+			t.Errorf("%+v %+v %+v", r.Nodes, r.Links, r.Pairs)
+		}
+	})
+	t.Run("host replaced", func(t *testing.T) {
+		for name, same := range map[string]bool{"host 1,1": true, "another": false} {
+			c := copyOf(t, f)
+			n := c.b.Node(int(host(4)))
+			n.GUID += 0x1000
+			n.Description = name
+			c.ok(c.b.SetPort(int(host(4)), 1, n.GUID+1, f.LID(f.Port(host(4), 1)), 0))
+			r := compare(t, &Snapshot{Fabric: f}, &Snapshot{Fabric: c.build()})
+			if same {
+				want(t, r, "nodes-differ 1")
+			} else {
+				want(t, r, "nodes-differ 2", "links-differ 1")
+				if m := r.Links.Moved; len(m) != 1 || m[0].End.Name != "switch 1,1" || m[0].Old.Name != "host 1,1" || m[0].New.Name != name {
+					t.Errorf("%+v", r.Links)
+				}
+			}
+		}
+	})
+	t.Run("LID", func(t *testing.T) {
+		lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
+		f.EndPorts(func(p fabric.PortID) { lid[p] = f.LID(p) })
+		x, y := f.Port(host(0), 1), f.Port(host(8), 1)
+		lid[x], lid[y] = lid[y], lid[x]
+		g, err := f.WithLIDs(lid, lmc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := a.on(g)
+		b.Tables = copyTables(a.Tables)
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			row := b.Tables.Row(s)
+			row[lid[x]], row[lid[y]] = row[lid[y]], row[lid[x]]
+		}
+		r := compare(t, a, b)
+		// Two ports, every switch's only block, and nothing else: packets for
+		// either LID may go to and fro meanwhile.
+		if r.LFTs.Changed != 0 || r.LFTs.Blocks != 9 || r.Pairs.Changed != 0 || len(r.LIDs.Changed) != 2 || r.Nodes.Count()+r.Links.Count() != 0 {
+			t.Errorf("%+v %+v %+v", r.LFTs, r.Pairs, r.LIDs)
+		}
+		if r.Transition.Loops != 2 {
+			t.Errorf("%+v", r.Transition)
+		}
+	})
+	t.Run("SL-to-VL map", func(t *testing.T) {
+		b := *a
+		b.SL2VL = a.SL2VL.Clone()
+		m := lft.ConstantVL(1)
+		b.SL2VL.Set(3, f.Port(4, 1), m)
+		r := compare(t, a, &b)
+		want(t, r, "sl2vl-differ 1")
+		if x := r.SL2VL.Ports; len(x) != 1 || x[0].In != 3 || x[0].Out.String() != `"switch 1,1"[1]` || x[0].New != m || x[0].Old != lft.IdentityVLs(2) {
+			t.Errorf("%+v", x)
+		}
+	})
+	t.Run("path SL", func(t *testing.T) {
+		b := *a
+		b.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+		row := make([]fabric.SL, int(f.MaxLID())+1)
+		row[f.LID(f.Port(host(8), 1))] = 1
+		b.PathSLs.SetRow(row, 0)
+		r := compare(t, a, &b)
+		want(t, r, "path-sls-differ 1")
+		if x := r.PathSLs.Paths; len(x) != 1 || x[0].Name != "switch 0,0" || x[0].Old != 0 || x[0].New != 1 {
+			t.Errorf("%+v", x)
+		}
+	})
+	t.Run("mask", func(t *testing.T) {
+		b := *a
+		b.Multicast = &mft.Plan{Tables: mft.NewTables(f)}
+		ports := slices.Clone(a.Multicast.Tables.Ports(0xc001))
+		b.Multicast.Tables.Add(0xc001, slices.Insert(ports, 4, f.Port(3, 5)))
+		r := compare(t, a, &b)
+		want(t, r, "multicast-differ 1")
+		changed := []MLIDChange{{MLID: 0xc001, Masks: []MaskChange{{Switch: f.Node(3).GUID, Name: "switch 1,0", Old: []int{1, 3}, New: []int{1, 3, 5}}}}}
+		if d := cmp.Diff(changed, r.Multicast.Changed); d != "" {
+			t.Error(d)
+		}
+		u := r.Multicast.Update
+		if u == nil || len(u.Stages) != 1 || len(u.Interrupted) != 0 || u.Stages[0].SMPs != 1 {
+			t.Fatalf("%+v", u)
+		}
+		writes := []MaskWrite{{Switch: f.Node(3).GUID, MLID: 0xc001, Ports: []int{1, 3, 5}}}
+		if d := cmp.Diff(writes, u.Stages[0].Writes); d != "" {
+			t.Error(d)
+		}
+	})
+	t.Run("tables of one state", func(t *testing.T) {
+		r := compare(t, &Snapshot{Fabric: f}, a)
+		want(t, r, "not-compared 1", "not-compared 1", "not-compared 1", "not-compared 1")
+		if r.LFTs != nil || r.Pairs != nil || r.Transition != nil || r.SL2VL != nil || r.PathSLs != nil || r.Multicast != nil {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// LIDs dealt out anew by another policy are no differences of entries.
+func TestRenumbered(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = withLIDs(t, f)
+	a := route(t, updown.Engine{}, f)
+	n := int(f.MaxLID())
+	lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
+	f.EndPorts(func(p fabric.PortID) { lid[p] = fabric.LID(2*n + 1 - int(f.LID(p))) })
+	g, err := f.WithLIDs(lid, lmc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Snapshot{Fabric: g, Tables: lft.NewTables(f.NumSwitches(), g.MaxLID())}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for l := 1; l <= n; l++ {
+			b.Tables.Row(s)[2*n+1-l] = a.Tables.Row(s)[l]
+		}
+	}
+	r := compare(t, a, b)
+	want(t, r, fmt.Sprintf("lids-differ %d", n), fmt.Sprintf("lfts-differ %d", r.LFTs.Blocks))
+	if r.LFTs.Changed+r.LFTs.Gone+r.LFTs.New != 0 || r.Pairs.Changed != 0 {
+		t.Errorf("%+v %+v", r.LFTs, r.Pairs)
+	}
+}

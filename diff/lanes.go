@@ -1,0 +1,245 @@
+package diff
+
+import (
+	"math/bits"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// lanes is what chooses the VL in one layer.
+type lanes struct {
+	sl2vl *lft.SL2VL
+	port  []fabric.PortID // by PortID of the new fabric: that of the SL-to-VL tables, NoPort for none
+	sls   *lft.PathSLs    // nil: any SL
+	vl    []fabric.VL     // by map and class
+}
+
+// injection is CA ports of one switch whose packets have the same VLs from there
+// on.
+type injection struct {
+	in    fabric.PortNum
+	live  [2]uint16 // by layer: SLs that the CA's own tables do not drop
+	ports int
+	port  fabric.PortID // the first of these CA ports
+}
+
+// mixLanes gives both layers of a mixture their lanes, and returns how many VLs
+// there are. Where that is one, lanes make no difference.
+func (c *comparison) mixLanes(m *mixture) int {
+	x, y := c.a.SL2VL, c.b.SL2VL
+	if x == nil {
+		x = lft.NewSL2VL(c.old, lft.ConstantVL(0))
+	}
+	if y == nil {
+		y = lft.NewSL2VL(c.new, lft.ConstantVL(0))
+	}
+	vls := max(x.VLs(), y.VLs())
+	if vls <= 1 {
+		return 1
+	}
+	same := make([]fabric.PortID, c.new.NumPorts())
+	for p := range same {
+		same[p] = fabric.PortID(p)
+	}
+	list := [2]*lanes{{sl2vl: x, port: c.backPort, sls: c.a.PathSLs}, {sl2vl: y, port: same, sls: c.b.PathSLs}}
+	// SLs that have the same VL in all maps of both are one class.
+	var classOf [lft.NumSLs]int
+	known := map[string]int{}
+	var members []fabric.SL
+	for sl := range classOf {
+		var column []byte
+		for _, l := range list {
+			for _, vls := range l.sl2vl.Maps() {
+				column = append(column, byte(vls[sl]))
+			}
+		}
+		k, ok := known[string(column)]
+		if !ok {
+			k = len(known)
+			known[string(column)] = k
+			members = append(members, fabric.SL(sl))
+		}
+		classOf[sl] = k
+	}
+	m.classes = len(known)
+	m.classOf = classOf
+	for k, l := range list {
+		for _, vls := range l.sl2vl.Maps() {
+			for _, sl := range members {
+				l.vl = append(l.vl, vls[sl])
+			}
+		}
+		m.layers[k].lanes = l
+	}
+	m.inject = make([][]injection, m.n)
+	keys := make([]map[string]int, m.n)
+	for i, port := range m.f.CAPorts() {
+		s := m.f.CASwitches()[i]
+		if s == fabric.NoNode {
+			continue
+		}
+		j := injection{in: m.f.Num(m.f.Peer(port)), ports: 1, port: port}
+		var key []byte
+		for k, l := range list {
+			if p := l.port[port]; p != fabric.NoPort {
+				for sl, vl := range l.sl2vl.At(0, p) {
+					if vl != lft.DropVL {
+						j.live[k] |= 1 << sl
+					}
+				}
+			}
+			key = append(key, byte(j.live[k]), byte(j.live[k]>>8))
+			base := m.f.PortBase(s)
+			for out := range fabric.PortID(m.f.Node(s).NumPorts) {
+				at, ok := l.index(j.in, base+1+out)
+				if !ok {
+					at = 1 << 16
+				}
+				key = append(key, byte(at), byte(at>>8), byte(at>>16))
+			}
+		}
+		if keys[s] == nil {
+			keys[s] = map[string]int{}
+		}
+		if at, ok := keys[s][string(key)]; ok {
+			m.inject[s][at].ports++
+			continue
+		}
+		keys[s][string(key)] = len(m.inject[s])
+		m.inject[s] = append(m.inject[s], j)
+	}
+	return vls
+}
+
+// index is the map for packets that come in by port in of a switch and leave by
+// out; ok is false when the layer has none, since it does not have the port.
+func (l *lanes) index(in fabric.PortNum, out fabric.PortID) (at int, ok bool) {
+	p := l.port[out]
+	if p == fabric.NoPort {
+		return 0, false
+	}
+	if f := l.sl2vl.Fabric(); in > f.Node(f.Owner(p)).NumPorts {
+		return 0, false
+	}
+	return int(l.sl2vl.Index(in, p)), true
+}
+
+// mixVLs is the VLs, a bit each, that packets of a class may have in a mixture
+// when they come in by port in of a switch and leave by out.
+func (m *mixture) mixVLs(in fabric.PortNum, out int32, class int) (vls uint16) {
+	for k := range m.layers {
+		l := m.layers[k].lanes
+		if at, ok := l.index(in, fabric.PortID(out)); ok {
+			if v := l.vl[at*m.classes+class]; v != lft.DropVL {
+				vls |= 1 << v
+			}
+		}
+	}
+	return vls
+}
+
+// classSet is the classes, a bit each, of packets for the LID from sources at
+// switch s with these live SLs.
+func (w *mixWorker) classSet(s int32, live [2]uint16) (classes uint16) {
+	var sls uint16
+	for k := range w.layers {
+		a := &w.layers[k]
+		switch r := a.row[s]; {
+		case a.lanes.sls == nil:
+			sls |= live[k]
+		case r == fabric.NoNode || w.lid > a.lanes.sls.MaxLID():
+		default:
+			sls |= live[k] & (1 << a.lanes.sls.Row(r)[w.lid])
+		}
+	}
+	for ; sls != 0; sls &= sls - 1 {
+		classes |= 1 << w.classOf[bits.TrailingZeros16(sls)]
+	}
+	return classes
+}
+
+// dependLanes is dependOne with VLs: sets of them flow down with the packets, for
+// each class. ca leaves packets out that switches send.
+func (w *mixWorker) dependLanes(g *graph, ca bool) {
+	clear(w.state[0])
+	clear(w.state[1])
+	var owner fabric.PortID = fabric.NoPort
+	if w.owner[0][w.lid] == w.owner[1][w.lid] {
+		owner = w.owner[1][w.lid]
+	}
+	for s := range int32(w.n) {
+		for _, j := range w.inject[s] {
+			if j.ports > 1 || j.port != owner {
+				w.send(s, j.in, w.classSet(s, j.live))
+			}
+		}
+		if !ca {
+			w.send(s, fabric.ManagementPort, w.classSet(s, [2]uint16{0xffff, 0xffff}))
+		}
+	}
+	if w.loops == 0 {
+		for _, s := range w.order {
+			w.flow(g, s)
+		}
+		return
+	}
+	for more := true; more; {
+		more = false
+		for s := range int32(w.n) {
+			more = w.flow(g, s) || more
+		}
+	}
+}
+
+// send starts packets of some classes at a switch, from its port in.
+func (w *mixWorker) send(s int32, in fabric.PortNum, classes uint16) {
+	for ; classes != 0; classes &= classes - 1 {
+		k := bits.TrailingZeros16(classes)
+		for a := range w.next {
+			if c := w.next[a][s]; c >= 0 && (a == 0 || c != w.next[0][s]) {
+				w.state[a][int(s)*w.classes+k] |= w.mixVLs(in, c, k)
+			}
+		}
+	}
+}
+
+// flow takes the packets that leave a switch on, past the next one, and says
+// whether there are any that were not known there.
+func (w *mixWorker) flow(g *graph, u int32) (more bool) {
+	for a := range w.next {
+		c := w.next[a][u]
+		s := w.head(c)
+		if s < 0 || a == 1 && c == w.next[0][u] {
+			continue
+		}
+		in := w.f.Num(w.f.Peer(fabric.PortID(c)))
+		for b := range w.next {
+			e := w.next[b][s]
+			if e < 0 || b == 1 && e == w.next[0][s] {
+				continue
+			}
+			counts := w.loops == 0 || w.counts(u, s, c, e)
+			for k := range w.classes {
+				have := w.state[a][int(u)*w.classes+k]
+				if have == 0 {
+					continue
+				}
+				vls := w.mixVLs(in, e, k)
+				at := &w.state[b][int(s)*w.classes+k]
+				more = more || *at|vls != *at
+				*at |= vls
+				if !counts {
+					continue
+				}
+				for from := have; from != 0; from &= from - 1 {
+					ch := c*int32(w.vls) + int32(bits.TrailingZeros16(from))
+					for to := vls; to != 0; to &= to - 1 {
+						w.add(g, ch, e*int32(w.vls)+int32(bits.TrailingZeros16(to)))
+					}
+				}
+			}
+		}
+	}
+	return more
+}

@@ -1,0 +1,111 @@
+package diff
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// multicast compares the multicast masks of switches that both states have, by
+// MLID and port number.
+func (c *comparison) multicast(ctx context.Context) error {
+	d := &MulticastChanges{Changed: []MLIDChange{}}
+	c.r.Multicast = d
+	a, b := c.a.Multicast.Tables, c.b.Multicast.Tables
+	mlids := slices.Concat(a.MLIDs(), b.MLIDs())
+	slices.Sort(mlids)
+	for _, l := range slices.Compact(mlids) {
+		change := MLIDChange{MLID: l, Masks: []MaskChange{}}
+		old, new := a.Ports(l), b.Ports(l)
+		if c.old == c.new && slices.Equal(old, new) {
+			continue
+		}
+		// Switches of either mask that both states have, as nodes of the new one.
+		var switches []fabric.NodeID
+		for ports := old; len(ports) > 0; ports = ports[len(maskOf(c.old, ports)):] {
+			if s := c.node[c.old.Owner(ports[0])]; s != fabric.NoNode {
+				switches = append(switches, s)
+			}
+		}
+		for ports := new; len(ports) > 0; ports = ports[len(maskOf(c.new, ports)):] {
+			if s := c.new.Owner(ports[0]); c.back[s] != fabric.NoNode {
+				switches = append(switches, s)
+			}
+		}
+		slices.Sort(switches)
+		for _, s := range slices.Compact(switches) {
+			x, y := numbers(c.old, a.Mask(c.back[s], l)), numbers(c.new, b.Mask(s, l))
+			if !slices.Equal(x, y) {
+				n := c.new.Node(s)
+				change.Masks = append(change.Masks, MaskChange{Switch: n.GUID, Name: n.Description, Old: x, New: y})
+			}
+		}
+		if len(change.Masks) > 0 {
+			d.Changed = append(d.Changed, change)
+			d.Masks += len(change.Masks)
+		}
+	}
+	d.MLIDs = len(d.Changed)
+	if d.Masks == 0 {
+		return nil
+	}
+	u, err := mft.PlanUpdate(ctx, c.a.Multicast, c.b.Multicast, mft.UpdateOptions{})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		d.Unplanned = err.Error()
+	default:
+		d.Update = newUpdatePlan(u)
+	}
+	return nil
+}
+
+// newUpdatePlan is an order of writes by GUID and port number.
+func newUpdatePlan(u *mft.Update) *UpdatePlan {
+	f := u.Result.Tables.Fabric()
+	p := &UpdatePlan{Stages: []MaskStage{}, Interrupted: []Interruption{}, Stop: []Sender{}, Start: []Sender{}, update: u}
+	for i, stage := range u.Stages {
+		s := MaskStage{SMPs: u.SMPs(i), Writes: make([]MaskWrite, len(stage))}
+		for k := range stage {
+			w := &stage[k]
+			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: numbers(f, w.Ports)}
+		}
+		p.Stages = append(p.Stages, s)
+	}
+	for i := range u.Interrupted {
+		x := &u.Interrupted[i]
+		d := Interruption{MLID: x.MLID, From: x.From, To: x.To, Pairs: x.Pairs, Receivers: []PortRef{}, Faulty: x.Faulty, Reason: x.Reason}
+		for _, r := range x.Receivers {
+			d.Receivers = append(d.Receivers, portRef(f, r))
+		}
+		p.Interrupted = append(p.Interrupted, d)
+	}
+	for _, s := range u.Stop {
+		p.Stop = append(p.Stop, Sender{MLID: s.MLID, Port: portRef(f, s.Port)})
+	}
+	for _, s := range u.Start {
+		p.Start = append(p.Start, Sender{MLID: s.MLID, Port: portRef(f, s.Port)})
+	}
+	return p
+}
+
+// maskOf is the ports at the start of a list that are of one switch.
+func maskOf(f *fabric.Fabric, ports []fabric.PortID) []fabric.PortID {
+	n := 1
+	for n < len(ports) && f.Owner(ports[n]) == f.Owner(ports[0]) {
+		n++
+	}
+	return ports[:n]
+}
+
+// numbers is the port numbers of a list, never nil.
+func numbers(f *fabric.Fabric, ports []fabric.PortID) []int {
+	list := make([]int, len(ports))
+	for i, p := range ports {
+		list[i] = int(f.Num(p))
+	}
+	return list
+}

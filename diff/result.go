@@ -1,0 +1,609 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Result is what Compare found. Its JSON form is the document of
+// `ibweave diff --format json`, see docs/diff.md. Parts that were not compared,
+// since a snapshot does not have them, are nil.
+type Result struct {
+	Old       Side              `json:"old"`
+	New       Side              `json:"new"`
+	Nodes     NodeChanges       `json:"nodes"`
+	Links     LinkChanges       `json:"links"`
+	LIDs      LIDChanges        `json:"lids"`
+	LFTs      *LFTChanges       `json:"lfts"`
+	SL2VL     *SL2VLChanges     `json:"sl2vl"`
+	PathSLs   *PathSLChanges    `json:"path_sls"`
+	Multicast *MulticastChanges `json:"multicast"`
+	// Pairs is whom changes of tables and cables affect.
+	Pairs *PairChanges `json:"pairs"`
+	// Transition is what can happen while the forwarding tables are written.
+	Transition *Transition `json:"transition"`
+	Findings   []Finding   `json:"findings"` // sorted; never nil
+	Equal      bool        `json:"equal"`    // no difference in what was compared
+	Verdict    string      `json:"verdict"`  // as verify.Result has it
+}
+
+// Side is one of the two states, in numbers.
+type Side struct {
+	Name     string     `json:"name"`
+	Switches int        `json:"switches"`
+	CAPorts  int        `json:"ca_ports"`
+	Links    int        `json:"links"`
+	MaxLID   fabric.LID `json:"max_lid"`
+	// Has is the parts that this state has: "lfts", "sl2vl", "path_sls",
+	// "multicast". Nodes, links and LIDs are always there.
+	Has []string `json:"has"`
+}
+
+// NodeRef names a node.
+type NodeRef struct {
+	GUID fabric.GUID `json:"guid"`
+	Name string      `json:"name"`
+	Type string      `json:"type"` // "switch", "ca" or "router"
+}
+
+// PortRef names a port.
+type PortRef struct {
+	GUID fabric.GUID    `json:"guid"` // of the node
+	Name string         `json:"name"` // of the node
+	Port fabric.PortNum `json:"port"`
+}
+
+// String is "description"[port].
+func (p PortRef) String() string { return fmt.Sprintf("%q[%d]", p.Name, p.Port) }
+
+// LinkRef names a cable.
+type LinkRef struct {
+	A    PortRef `json:"a"`
+	B    PortRef `json:"b"`
+	Link string  `json:"link,omitempty"` // "4xNDR"
+}
+
+// NodeChanges is nodes that came, went, were replaced or changed, by GUID,
+// switches first.
+type NodeChanges struct {
+	Gone     []NodeRef     `json:"gone"`
+	New      []NodeRef     `json:"new"`
+	Replaced []Replacement `json:"replaced"`
+	Changed  []NodeChange  `json:"changed"`
+}
+
+// Count is how many nodes that is.
+func (d *NodeChanges) Count() int {
+	return len(d.Gone) + len(d.New) + len(d.Replaced) + len(d.Changed)
+}
+
+// Replacement is a node in the place of one that had another GUID.
+type Replacement struct {
+	Old NodeRef `json:"old"`
+	New NodeRef `json:"new"`
+}
+
+// NodeChange is a node that is there still, but different.
+type NodeChange struct {
+	Node   NodeRef `json:"node"`
+	Fields []Field `json:"fields"`
+}
+
+// Field is something about a node, as text.
+type Field struct {
+	Name string `json:"name"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
+// LinkChanges is cables that came, went, moved or changed.
+type LinkChanges struct {
+	Gone    []LinkRef    `json:"gone"`
+	New     []LinkRef    `json:"new"`
+	Moved   []LinkMove   `json:"moved"`
+	Changed []LinkChange `json:"changed"`
+}
+
+// Count is how many cables that is.
+func (d *LinkChanges) Count() int {
+	return len(d.Gone) + len(d.New) + len(d.Moved) + len(d.Changed)
+}
+
+// LinkMove is a cable one end of which is where it was.
+type LinkMove struct {
+	End  PortRef `json:"end"`
+	Old  PortRef `json:"old"` // the other end
+	New  PortRef `json:"new"`
+	Link string  `json:"link,omitempty"` // as it is now
+}
+
+// LinkChange is a cable with another width or speed.
+type LinkChange struct {
+	Link LinkRef `json:"cable"`
+	Old  string  `json:"old"`
+	New  string  `json:"new"`
+}
+
+// LIDChanges is ports with other LIDs.
+type LIDChanges struct {
+	Changed []LIDChange `json:"changed"` // by node
+}
+
+// LIDChange is a port with another LID or LMC; 0 stands for none.
+type LIDChange struct {
+	Port   PortRef    `json:"port"`
+	Old    fabric.LID `json:"old"`
+	New    fabric.LID `json:"new"`
+	OldLMC uint8      `json:"old_lmc"`
+	NewLMC uint8      `json:"new_lmc"`
+}
+
+// LFTChanges is forwarding entries that changed, on switches that both states
+// have, for destinations that both have: an entry belongs to the end port that
+// has its LID, whatever LID that is in either state. LIDs that no port has in
+// either state count as destinations of their own.
+type LFTChanges struct {
+	Entries int64 `json:"entries"` // that were compared
+	Changed int64 `json:"changed"` // lead elsewhere, NoPath included
+	// Gone and New are entries, other than NoPath, for destinations that only
+	// one of the states has.
+	Gone int64 `json:"gone"`
+	New  int64 `json:"new"`
+	// Blocks is how many blocks of 64 LIDs have to be written, on all
+	// switches, those that came included, and OfBlocks how many there are.
+	Blocks   int64          `json:"blocks"`
+	OfBlocks int64          `json:"of_blocks"`
+	Switches []SwitchChange `json:"switches"` // those with a block to write, by GUID
+}
+
+// SwitchChange is the changes of one switch's table.
+type SwitchChange struct {
+	Switch  fabric.GUID `json:"switch"`
+	Name    string      `json:"name"`
+	Changed int         `json:"changed"` // entries that lead elsewhere
+	Blocks  int         `json:"blocks"`
+	Entries Entries     `json:"entries"` // those that changed, by new LID
+}
+
+// Entries is entries that changed.
+type Entries []Entry
+
+// Entry is one entry of a forwarding table that changed.
+type Entry struct {
+	LID    fabric.LID     // of the destination in the new state
+	OldLID fabric.LID     // in the old one
+	Old    fabric.PortNum // NoPath for none
+	New    fabric.PortNum
+}
+
+// MarshalJSON is a list of {"lid", "old", "new"}, and "old_lid" where that is
+// another one.
+func (e Entries) MarshalJSON() ([]byte, error) {
+	b := make([]byte, 0, 2+32*len(e))
+	b = append(b, '[')
+	for i := range e {
+		x := &e[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"lid":`...)
+		b = strconv.AppendInt(b, int64(x.LID), 10)
+		if x.OldLID != x.LID {
+			b = append(b, `,"old_lid":`...)
+			b = strconv.AppendInt(b, int64(x.OldLID), 10)
+		}
+		b = append(b, `,"old":`...)
+		b = strconv.AppendInt(b, int64(x.Old), 10)
+		b = append(b, `,"new":`...)
+		b = strconv.AppendInt(b, int64(x.New), 10)
+		b = append(b, '}')
+	}
+	return append(b, ']'), nil
+}
+
+// SL2VLChanges is SL-to-VL maps that changed, of ports that both states have.
+type SL2VLChanges struct {
+	Changed int64       `json:"changed"`
+	Ports   []MapChange `json:"ports"` // by the port a packet leaves by, and the one it comes in by
+}
+
+// MapChange is one SL-to-VL map: of packets that come in by port In of the same
+// node, 0 for its own, and leave by Out.
+type MapChange struct {
+	Out PortRef        `json:"out"`
+	In  fabric.PortNum `json:"in"`
+	Old [16]fabric.VL  `json:"old"`
+	New [16]fabric.VL  `json:"new"`
+}
+
+// PathSLChanges is paths, of a switch that they start from and a destination,
+// with another SL.
+type PathSLChanges struct {
+	Changed int64          `json:"changed"`
+	Paths   []PathSLChange `json:"paths"` // by switch and new LID
+}
+
+// PathSLChange is one of these.
+type PathSLChange struct {
+	Switch fabric.GUID `json:"switch"`
+	Name   string      `json:"name"`
+	LID    fabric.LID  `json:"lid"` // in the new state
+	Old    fabric.SL   `json:"old"`
+	New    fabric.SL   `json:"new"`
+}
+
+// PairChanges is about ordered pairs of a CA or router port and a destination
+// LID of another one. Both ends are in both states; what came and what went is
+// among NodeChanges. A path is the cables that it takes.
+type PairChanges struct {
+	Compared int64 `json:"compared"`
+	Changed  int64 `json:"changed"`  // the sum of the next three
+	Rerouted int64 `json:"rerouted"` // arrive as before, on another path
+	Lost     int64 `json:"lost"`     // arrived, and do not any more
+	Gained   int64 `json:"gained"`   // arrive now
+	Longer   int64 `json:"longer"`   // rerouted past more switches
+	Shorter  int64 `json:"shorter"`  // rerouted past fewer
+	Gone     int64 `json:"gone"`     // pairs with an end that went
+	New      int64 `json:"new"`      // pairs with an end that came
+	// Destinations and Sources are the ports with the most pairs that are lost,
+	// then with the most that changed, at most Options.Worst.
+	Destinations []Affected `json:"destinations"`
+	Sources      []Affected `json:"sources"`
+	// All is how many destination LIDs and how many source ports are affected
+	// at all.
+	AllDestinations int `json:"all_destinations"`
+	AllSources      int `json:"all_sources"`
+}
+
+// Affected is an end port and its pairs that changed.
+type Affected struct {
+	Port     PortRef    `json:"port"`
+	LID      fabric.LID `json:"lid"` // in the new state
+	Changed  int64      `json:"changed"`
+	Rerouted int64      `json:"rerouted"`
+	Lost     int64      `json:"lost"`
+	Gained   int64      `json:"gained"`
+	Longer   int64      `json:"longer"`
+	Shorter  int64      `json:"shorter"`
+}
+
+// Transition is what can happen while old forwarding tables become new ones, on
+// the cables of the new fabric. A mixture is any choice of an old or a new
+// entry for every switch and LID.
+type Transition struct {
+	// Loops is LIDs for which a mixture has a forwarding loop that neither the
+	// old nor the new tables have; OldLoops and NewLoops those for which they
+	// have one by themselves.
+	Loops    int `json:"loops"`
+	OldLoops int `json:"old_loops"`
+	NewLoops int `json:"new_loops"`
+	// Cycles is a shortest loop of a mixture for each of the first of these
+	// LIDs, never nil.
+	Cycles [][]MixedHop `json:"cycles"`
+	// CreditLoops is about the channel dependencies of all mixtures together:
+	// where mixtures can loop, of those that Order lets be.
+	CreditLoops CreditLoops `json:"credit_loops"`
+	// Order is an order of writes in which no state, from the first write to
+	// the last, has a forwarding loop that is not in the old or in the new
+	// tables.
+	Order Order `json:"order"`
+}
+
+// CreditLoops counts strongly connected components, with a cycle, of channel
+// dependency graphs.
+type CreditLoops struct {
+	Count int `json:"count"` // of all mixtures
+	Old   int `json:"old"`   // of the old tables by themselves
+	New   int `json:"new"`
+	// Management counts the same with packets to and from switches.
+	Management    int `json:"management"`
+	OldManagement int `json:"old_management"`
+	NewManagement int `json:"new_management"`
+	// Cycles has a short witness each, at most Options.Witnesses, never nil;
+	// ManagementCycles for those of management traffic when there are no others.
+	Cycles           [][]MixedHop `json:"cycles"`
+	ManagementCycles [][]MixedHop `json:"management_cycles"`
+}
+
+// MixedHop is a channel that leaves a switch.
+type MixedHop struct {
+	Switch fabric.GUID    `json:"switch"`
+	Name   string         `json:"name"`
+	Port   fabric.PortNum `json:"port"`
+	VL     fabric.VL      `json:"vl"`
+	// LID is that of a packet which takes this channel, and in a credit loop the
+	// next one after it.
+	LID fabric.LID `json:"lid"`
+	// Table is whose entry that is: "old", "new" or "both".
+	Table string `json:"table"`
+}
+
+// String is "description"[port].
+func (h MixedHop) String() string { return fmt.Sprintf("%q[%d]", h.Name, h.Port) }
+
+// Order is stages of writes. The writes of a stage may be done in any order or
+// at once, and a stage begins when those of the one before are confirmed.
+type Order struct {
+	// Kind is "none" when nothing is written, "any" when every order is free of loops, "switches" when it is
+	// enough to order switches, all blocks of one together, and "blocks" when
+	// what one block needs is against what another needs.
+	Kind string `json:"kind"`
+	// Stages is the switches with a block to write, for "any" and "switches",
+	// by GUID within a stage.
+	Stages [][]fabric.GUID `json:"stages,omitempty"`
+	// Blocks is the order for each block that is written, for "blocks". Blocks
+	// do not wait for each other.
+	Blocks []BlockOrder `json:"blocks,omitempty"`
+	// names is the node descriptions of the switches of Stages.
+	names [][]string
+}
+
+// BlockOrder is the order for the block of LIDs 64*Block to 64*Block+63.
+type BlockOrder struct {
+	Block int `json:"block"`
+	// Passes is more than one when LIDs of the block need opposite orders: each
+	// pass writes the entries of its LIDs, and leaves the others as they are.
+	Passes []Pass `json:"passes"`
+}
+
+// Pass is some LIDs of a block, and the stages in which switches get their
+// entries for them.
+type Pass struct {
+	LIDs   []fabric.LID    `json:"lids,omitempty"` // with an entry that changes, ascending; nil for the whole block
+	Stages [][]fabric.GUID `json:"stages"`
+	names  [][]string
+}
+
+// MulticastChanges is multicast masks that changed, on switches that both
+// states have, by MLID.
+type MulticastChanges struct {
+	MLIDs   int          `json:"mlids"`   // with a mask that changed
+	Masks   int          `json:"masks"`   // of a switch and an MLID
+	Changed []MLIDChange `json:"changed"` // by MLID
+	// Update is the order of writes, nil where it could not be planned, and
+	// Unplanned says why.
+	Update    *UpdatePlan `json:"update"`
+	Unplanned string      `json:"unplanned,omitempty"`
+}
+
+// MLIDChange is the masks of one MLID.
+type MLIDChange struct {
+	MLID  fabric.LID   `json:"mlid"`
+	Masks []MaskChange `json:"masks"` // by switch
+}
+
+// MaskChange is one switch's mask.
+type MaskChange struct {
+	Switch fabric.GUID `json:"switch"`
+	Name   string      `json:"name"`
+	Old    []int       `json:"old"` // ports, ascending; never nil
+	New    []int       `json:"new"`
+}
+
+// UpdatePlan is the order of writes of multicast masks, see mft.PlanUpdate.
+type UpdatePlan struct {
+	Stages      []MaskStage    `json:"stages"`
+	Interrupted []Interruption `json:"interrupted"`
+	// Stop is senders that must be quiet before the first stage, and Start those
+	// that must not send before the last is confirmed.
+	Stop   []Sender `json:"stop"`
+	Start  []Sender `json:"start"`
+	update *mft.Update
+}
+
+// MaskStage is one stage: the writes of one may be done in any order.
+type MaskStage struct {
+	SMPs   int         `json:"smps"` // when writes that can go together do
+	Writes []MaskWrite `json:"writes"`
+}
+
+// MaskWrite sets 16 ports of a mask, from 16*Position on.
+type MaskWrite struct {
+	Switch   fabric.GUID `json:"switch"`
+	MLID     fabric.LID  `json:"mlid"`
+	Position int         `json:"position"`
+	Ports    []int       `json:"ports"` // never nil
+}
+
+// Interruption is an MLID some receivers of which lose packets in the meantime.
+type Interruption struct {
+	MLID      fabric.LID `json:"mlid"`
+	From      int        `json:"from"` // stage, from 1
+	To        int        `json:"to"`
+	Pairs     int        `json:"pairs"` // of a sender and a receiver
+	Receivers []PortRef  `json:"receivers"`
+	// Faulty says that the old masks themselves loop or duplicate, until stage
+	// From.
+	Faulty bool   `json:"faulty"`
+	Reason string `json:"reason"` // what packets could do if all masks were written at once
+}
+
+// Sender is an end port that sends to an MLID.
+type Sender struct {
+	MLID fabric.LID `json:"mlid"`
+	Port PortRef    `json:"port"`
+}
+
+// Finding says that a state or a change is worth attention. Rules are those of
+// this package.
+type Finding struct {
+	Rule     string          `json:"rule"`
+	Severity verify.Severity `json:"severity"`
+	Message  string          `json:"message"`
+	Count    int64           `json:"count"`
+}
+
+// The rules, gravest first.
+const (
+	PairsLost            = "pairs-lost"            // error: pairs arrived and do not any more
+	TransientLoop        = "transient-loop"        // warning
+	TransientCreditLoop  = "transient-credit-loop" // warning
+	TransientManagement  = "transient-management"  // warning: as above, only with packets to and from switches
+	MulticastInterrupted = "multicast-interrupted" // warning
+	MulticastUnplanned   = "multicast-unplanned"   // warning: no safe order was found
+	NodesDiffer          = "nodes-differ"          // note, as all below
+	LinksDiffer          = "links-differ"          //
+	LIDsDiffer           = "lids-differ"           //
+	LFTsDiffer           = "lfts-differ"           //
+	SL2VLDiffer          = "sl2vl-differ"          //
+	PathSLsDiffer        = "path-sls-differ"       //
+	MulticastDiffer      = "multicast-differ"      //
+	NotCompared          = "not-compared"          // one state has tables that the other lacks
+)
+
+func newResult(a, b *Snapshot) *Result {
+	return &Result{
+		Old: side(a), New: side(b), Findings: []Finding{},
+		Nodes: NodeChanges{Gone: []NodeRef{}, New: []NodeRef{}, Replaced: []Replacement{}, Changed: []NodeChange{}},
+		Links: LinkChanges{Gone: []LinkRef{}, New: []LinkRef{}, Moved: []LinkMove{}, Changed: []LinkChange{}},
+		LIDs:  LIDChanges{Changed: []LIDChange{}},
+	}
+}
+
+// The parts of Side.Has, with how people call them.
+var parts = [...]struct{ name, words string }{
+	{"lfts", "forwarding tables"},
+	{"sl2vl", "SL-to-VL tables"},
+	{"path_sls", "path SLs"},
+	{"multicast", "multicast tables"},
+}
+
+func side(s *Snapshot) Side {
+	f := s.Fabric
+	d := Side{Name: s.Name, Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID(), Has: []string{}}
+	for i, has := range []bool{s.Tables != nil, s.SL2VL != nil, s.PathSLs != nil, s.Multicast != nil} {
+		if has {
+			d.Has = append(d.Has, parts[i].name)
+		}
+	}
+	return d
+}
+
+// settle makes findings of the differences, and the verdict of them.
+func (r *Result) settle() {
+	r.Equal = true
+	differ := func(rule string, count int64, format string, args ...any) {
+		if count > 0 {
+			r.Equal = false
+			r.Findings = append(r.Findings, Finding{Rule: rule, Severity: verify.Note, Message: fmt.Sprintf(format, args...), Count: count})
+		}
+	}
+	n := &r.Nodes
+	differ(NodesDiffer, int64(n.Count()), "nodes: %s", list(
+		counted(len(n.Gone), "gone"), counted(len(n.New), "new"), counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed")))
+	l := &r.Links
+	differ(LinksDiffer, int64(l.Count()), "links: %s", list(
+		counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed")))
+	differ(LIDsDiffer, int64(len(r.LIDs.Changed)), "%s", plural(int64(len(r.LIDs.Changed)), "port has another LID", "ports have other LIDs"))
+	if d := r.LFTs; d != nil {
+		count := d.Changed + d.Gone + d.New
+		if count == 0 {
+			count = d.Blocks // the same destinations by other LIDs
+		}
+		differ(LFTsDiffer, count, "forwarding entries: %s of %s changed; %s to write",
+			grouped(d.Changed), grouped(d.Entries), plural(d.Blocks, "block", "blocks"))
+	}
+	if d := r.SL2VL; d != nil {
+		differ(SL2VLDiffer, d.Changed, "%s changed", plural(d.Changed, "SL-to-VL map", "SL-to-VL maps"))
+	}
+	if d := r.PathSLs; d != nil {
+		differ(PathSLsDiffer, d.Changed, "the SL of %s changed", plural(d.Changed, "path", "paths"))
+	}
+	if d := r.Multicast; d != nil {
+		differ(MulticastDiffer, int64(d.Masks), "%s of %s changed",
+			plural(int64(d.Masks), "multicast mask", "multicast masks"), plural(int64(d.MLIDs), "MLID", "MLIDs"))
+	}
+	for _, p := range parts {
+		x, y := slices.Contains(r.Old.Has, p.name), slices.Contains(r.New.Has, p.name)
+		switch {
+		case x && !y:
+			differ(NotCompared, 1, "only the old state has %s", p.words)
+		case y && !x:
+			differ(NotCompared, 1, "only the new state has %s", p.words)
+		}
+	}
+	r.warn()
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return -cmp.Compare(a.Severity, b.Severity) })
+	switch r.Worst() {
+	case verify.Error:
+		r.Verdict = verify.VerdictErrors
+	case verify.Warning:
+		r.Verdict = verify.VerdictWarnings
+	default:
+		r.Verdict = verify.VerdictClean
+	}
+}
+
+// warn makes the findings that are more than differences.
+func (r *Result) warn() {
+	add := func(rule string, s verify.Severity, count int64, format string, args ...any) {
+		r.Findings = append(r.Findings, Finding{Rule: rule, Severity: s, Message: fmt.Sprintf(format, args...), Count: count})
+	}
+	if p := r.Pairs; p != nil && p.Lost > 0 {
+		add(PairsLost, verify.Error, p.Lost, "%s arrived with the old tables and cables and do not with the new ones", plural(p.Lost, "pair", "pairs"))
+	}
+	if t := r.Transition; t != nil {
+		if t.Loops > 0 {
+			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can go round in a circle, unless writes are in the order given",
+				plural(int64(t.Loops), "LID", "LIDs"))
+		}
+		c := &t.CreditLoops
+		switch {
+		case c.Count > 0 && c.Old == 0 && c.New == 0:
+			add(TransientCreditLoop, verify.Warning, int64(c.Count),
+				"while tables are written, old and new paths together can wait for each other's credits in a circle, though neither do by themselves")
+		case c.Count > 0:
+			whose := "the old and the new tables both do"
+			if c.Old == 0 {
+				whose = "the new tables do"
+			} else if c.New == 0 {
+				whose = "the old tables do"
+			}
+			add(TransientCreditLoop, verify.Warning, int64(c.Count),
+				"while tables are written, paths can wait for each other's credits in a circle; %s by themselves", whose)
+		case c.Management > 0 && c.OldManagement == 0 && c.NewManagement == 0:
+			add(TransientManagement, verify.Warning, int64(c.Management),
+				"while tables are written, paths to and from switches close a circle of credits, though neither old nor new ones do by themselves")
+		}
+	}
+	if m := r.Multicast; m != nil {
+		if m.Update != nil && len(m.Update.Interrupted) > 0 {
+			n := int64(len(m.Update.Interrupted))
+			add(MulticastInterrupted, verify.Warning, n, "while masks are written, receivers of %s lose packets", plural(n, "MLID", "MLIDs"))
+		}
+		if m.Unplanned != "" {
+			add(MulticastUnplanned, verify.Warning, int64(m.MLIDs), "no order of writing the multicast masks was found: %s", m.Unplanned)
+		}
+	}
+}
+
+// Worst is the gravest severity among the findings, verify.Clean without any.
+func (r *Result) Worst() verify.Severity {
+	worst := verify.Clean
+	for i := range r.Findings {
+		worst = max(worst, r.Findings[i].Severity)
+	}
+	return worst
+}
+
+func nodeRef(n *fabric.Node) NodeRef {
+	t := "ca"
+	switch n.Type {
+	case fabric.Switch:
+		t = "switch"
+	case fabric.Router:
+		t = "router"
+	}
+	return NodeRef{GUID: n.GUID, Name: n.Description, Type: t}
+}
+
+func portRef(f *fabric.Fabric, p fabric.PortID) PortRef {
+	n := f.Node(f.Owner(p))
+	return PortRef{GUID: n.GUID, Name: n.Description, Port: f.Num(p)}
+}

@@ -1,0 +1,200 @@
+package diff
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// target is a destination of both states: a LID of an end port that both have,
+// or a LID that no port has in either.
+type target struct {
+	old, new fabric.LID
+	port     fabric.PortID // of the new fabric; NoPort for a LID that no port has
+}
+
+// findTargets lists the destinations of both states, by new LID. A port with
+// more LIDs in one state than in the other has the lower ones in both.
+func (c *comparison) findTargets() []target {
+	var list []target
+	c.new.EndPorts(func(x fabric.PortID) {
+		p := c.backPort[x]
+		if p == fabric.NoPort || c.new.LID(x) == 0 || c.old.LID(p) == 0 {
+			return
+		}
+		for k := range fabric.LID(1) << min(c.old.LMC(p), c.new.LMC(x)) {
+			list = append(list, target{old: c.old.LID(p) + k, new: c.new.LID(x) + k, port: x})
+		}
+	})
+	highest := fabric.LID(0)
+	if c.a.Tables != nil && c.b.Tables != nil {
+		highest = max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())
+	}
+	for l := fabric.LID(1); l <= highest; l++ {
+		if c.old.LIDPort(l) == fabric.NoPort && c.new.LIDPort(l) == fabric.NoPort {
+			list = append(list, target{old: l, new: l, port: fabric.NoPort})
+		}
+	}
+	slices.SortFunc(list, func(a, b target) int { return cmp.Compare(a.new, b.new) })
+	return list
+}
+
+// entry is the entry of a row for a LID, NoPath where the row ends before it.
+func entry(row []fabric.PortNum, l fabric.LID) fabric.PortNum {
+	if int(l) < len(row) {
+		return row[l]
+	}
+	return fabric.NoPath
+}
+
+// entries compares the forwarding tables switch by switch.
+func (c *comparison) entries(ctx context.Context) error {
+	d := &LFTChanges{Switches: []SwitchChange{}}
+	c.r.LFTs = d
+	x, y := c.a.Tables, c.b.Tables
+	// LIDs of destinations that only one state has.
+	oldOnly, newOnly := make([]bool, int(x.MaxLID())+1), make([]bool, int(y.MaxLID())+1)
+	for l := range oldOnly {
+		oldOnly[l] = l > 0 && c.old.LIDPort(fabric.LID(l)) != fabric.NoPort
+	}
+	for l := range newOnly {
+		newOnly[l] = l > 0 && c.new.LIDPort(fabric.LID(l)) != fabric.NoPort
+	}
+	for _, t := range c.targets {
+		if int(t.old) < len(oldOnly) {
+			oldOnly[t.old] = false
+		}
+		if int(t.new) < len(newOnly) {
+			newOnly[t.new] = false
+		}
+	}
+	count := func(row []fabric.PortNum, only []bool) (n int64) {
+		for l, is := range only {
+			if is && row[l] != fabric.NoPath {
+				n++
+			}
+		}
+		return n
+	}
+	anyOld, anyNew := slices.Contains(oldOnly, true), slices.Contains(newOnly, true)
+	type switchResult struct {
+		SwitchChange
+		gone, new int64
+	}
+	results := make([]switchResult, c.new.NumSwitches())
+	_, err := parallel(ctx, c.opt.Workers, len(results), func() struct{} { return struct{}{} }, func(_ struct{}, s int) {
+		n := c.new.Node(fabric.NodeID(s))
+		r := &results[s]
+		r.Switch, r.Name, r.Entries = n.GUID, n.Description, Entries{}
+		row := y.Row(fabric.NodeID(s))
+		if anyNew {
+			r.new = count(row, newOnly)
+		}
+		was := c.back[s]
+		if was == fabric.NoNode || c.old.Node(was).GUID != n.GUID {
+			// It knows nothing, and gets all of its table.
+			r.Blocks = changedBlocks(nil, row)
+			if was == fabric.NoNode {
+				return
+			}
+		}
+		before := x.Row(was)
+		if anyOld {
+			r.gone = count(before, oldOnly)
+		}
+		if c.old.Node(was).GUID == n.GUID {
+			r.Blocks = changedBlocks(before, row)
+		}
+		for _, t := range c.targets {
+			if a, b := entry(before, t.old), entry(row, t.new); a != b {
+				r.Entries = append(r.Entries, Entry{LID: t.new, OldLID: t.old, Old: a, New: b})
+			}
+		}
+		r.Changed = len(r.Entries)
+	})
+	if err != nil {
+		return err
+	}
+	for s := range results {
+		r := &results[s]
+		d.Gone += r.gone
+		d.New += r.new
+		d.Changed += int64(r.Changed)
+		d.Blocks += int64(r.Blocks)
+		d.OfBlocks += int64(y.MaxLID())/lft.BlockSize + 1
+		if c.back[s] != fabric.NoNode {
+			d.Entries += int64(len(c.targets))
+		}
+		if r.Blocks > 0 || r.Changed > 0 {
+			d.Switches = append(d.Switches, r.SwitchChange)
+		}
+	}
+	return nil
+}
+
+// changedBlocks counts the blocks of a row that have to be written when the
+// switch has another one. Entries beyond the end of a row are NoPath.
+func changedBlocks(before, row []fabric.PortNum) int {
+	n := 0
+	for at := 0; at < max(len(before), len(row)); at += lft.BlockSize {
+		for l := fabric.LID(at); int(l) < at+lft.BlockSize; l++ {
+			if entry(before, l) != entry(row, l) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// lanes compares the SL-to-VL maps of ports that have a cable, and of ports 0
+// of switches as ways in.
+func (c *comparison) lanes() {
+	d := &SL2VLChanges{Ports: []MapChange{}}
+	c.r.SL2VL = d
+	a, b := c.a.SL2VL, c.b.SL2VL
+	for x := range fabric.PortID(c.new.NumPorts()) {
+		p := c.backPort[x]
+		if p == fabric.NoPort || c.new.Peer(x) == fabric.NoPort || c.old.Peer(p) == fabric.NoPort {
+			continue
+		}
+		ways := 1
+		if n := c.new.Owner(x); c.new.IsSwitch(n) {
+			ways = 1 + int(min(c.new.Node(n).NumPorts, c.old.Node(c.back[n]).NumPorts))
+		}
+		base, was := c.new.PortBase(c.new.Owner(x)), c.old.PortBase(c.old.Owner(p))
+		for in := range ways {
+			if in > 0 && (c.new.Peer(base+fabric.PortID(in)) == fabric.NoPort || c.old.Peer(was+fabric.PortID(in)) == fabric.NoPort) {
+				continue
+			}
+			m, n := a.At(fabric.PortNum(in), p), b.At(fabric.PortNum(in), x)
+			if *m != *n {
+				d.Ports = append(d.Ports, MapChange{Out: portRef(c.new, x), In: fabric.PortNum(in), Old: *m, New: *n})
+			}
+		}
+	}
+	d.Changed = int64(len(d.Ports))
+}
+
+// pathSLs compares the SLs of paths.
+func (c *comparison) pathSLs() {
+	d := &PathSLChanges{Paths: []PathSLChange{}}
+	c.r.PathSLs = d
+	for s, was := range c.back[:c.new.NumSwitches()] {
+		if was == fabric.NoNode {
+			continue
+		}
+		x, y := c.a.PathSLs.Row(was), c.b.PathSLs.Row(fabric.NodeID(s))
+		n := c.new.Node(fabric.NodeID(s))
+		for _, t := range c.targets {
+			if t.port == fabric.NoPort || int(t.old) >= len(x) || int(t.new) >= len(y) || x[t.old] == y[t.new] {
+				continue
+			}
+			d.Paths = append(d.Paths, PathSLChange{Switch: n.GUID, Name: n.Description, LID: t.new, Old: x[t.old], New: y[t.new]})
+		}
+	}
+	d.Changed = int64(len(d.Paths))
+}

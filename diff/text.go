@@ -1,0 +1,426 @@
+package diff
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// few is how many lines a list has at most, unless all are wanted.
+const few = 5
+
+// Text prints a result for people: the figures first, then what is behind them.
+// verbose prints lists as long as they are, and every entry that changed.
+func Text(w io.Writer, r *Result, verbose bool) error {
+	t := &text{w: bufio.NewWriter(w), verbose: verbose}
+	t.figures(r)
+	t.findings(r)
+	t.meanwhile(r)
+	t.changes(r)
+	t.tables(r)
+	t.affected(r)
+	t.order(r)
+	t.multicast(r)
+	t.verdict(r)
+	return t.w.Flush()
+}
+
+type text struct {
+	w       *bufio.Writer
+	verbose bool
+}
+
+func (t *text) row(name, format string, args ...any) {
+	fmt.Fprintf(t.w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
+}
+
+// section prints a title and a line for each of n, or for the first of them.
+func section(t *text, title string, n int, line func(i int) string) {
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(t.w, "\n%s:\n", title)
+	for i := range n {
+		if i == few && n > few+1 && !t.verbose {
+			fmt.Fprintf(t.w, "    and %s more\n", grouped(int64(n-few)))
+			break
+		}
+		fmt.Fprintf(t.w, "    %s\n", line(i))
+	}
+}
+
+// figures prints a line for each thing that is different, and one for all that
+// are not.
+func (t *text) figures(r *Result) {
+	side := func(name string, s *Side) {
+		t.row(name, "%s: %s, %s, %s, LIDs up to %d", s.Name, plural(int64(s.Switches), "switch", "switches"),
+			plural(int64(s.CAPorts), "CA port", "CA ports"), plural(int64(s.Links), "link", "links"), s.MaxLID)
+	}
+	side("old", &r.Old)
+	side("new", &r.New)
+	var equal []string
+	part := func(name string, differs bool, format string, args ...any) {
+		if !differs {
+			equal = append(equal, name)
+			return
+		}
+		t.row(name, format, args...)
+	}
+	n, l := &r.Nodes, &r.Links
+	part("nodes", n.Count() > 0, "%s", list(counted(len(n.Gone), "gone"), counted(len(n.New), "new"),
+		counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed")))
+	part("links", l.Count() > 0, "%s", list(counted(len(l.Gone), "gone"), counted(len(l.New), "new"),
+		counted(len(l.Moved), "moved"), counted(len(l.Changed), "with another width or speed")))
+	part("LIDs", len(r.LIDs.Changed) > 0, "%s", plural(int64(len(r.LIDs.Changed)), "port has another one", "ports have other ones"))
+	if d := r.LFTs; d != nil {
+		part("entries", d.Changed+d.Gone+d.New+d.Blocks > 0, "%s of %s changed%s; %s of %s blocks to write, on %s",
+			grouped(d.Changed), grouped(d.Entries), t.cameAndWent(d), grouped(d.Blocks), grouped(d.OfBlocks),
+			plural(int64(len(d.Switches)), "switch", "switches"))
+	}
+	if d := r.SL2VL; d != nil {
+		part("SL-to-VL", d.Changed > 0, "%s changed", plural(d.Changed, "map", "maps"))
+	}
+	if d := r.PathSLs; d != nil {
+		part("path SLs", d.Changed > 0, "%s changed, each of a switch and a LID", grouped(d.Changed))
+	}
+	if d := r.Multicast; d != nil {
+		part("multicast", d.Masks > 0, "%s of %s changed", plural(int64(d.Masks), "mask", "masks"), plural(int64(d.MLIDs), "MLID", "MLIDs"))
+	}
+	if p := r.Pairs; p != nil {
+		part("paths", p.Changed > 0, "%s of %s affected: %s rerouted (%s longer, %s shorter), %s lost, %s gained",
+			grouped(p.Changed), plural(p.Compared, "pair", "pairs"), grouped(p.Rerouted), grouped(p.Longer), grouped(p.Shorter),
+			grouped(p.Lost), grouped(p.Gained))
+	}
+	if len(equal) > 0 {
+		t.row("equal", "%s", strings.Join(equal, ", "))
+	}
+	if c := r.Transition; c != nil && c.Order.Kind != OrderNone {
+		loops := "no forwarding loop"
+		if c.Loops > 0 {
+			loops = "forwarding loops for " + plural(int64(c.Loops), "LID", "LIDs")
+		}
+		credit := "no credit loop"
+		switch d := &c.CreditLoops; {
+		case d.Count > 0:
+			credit = fmt.Sprintf("%s (old alone %d, new alone %d)", plural(int64(d.Count), "credit loop", "credit loops"), d.Old, d.New)
+		case d.Management > 0:
+			credit = fmt.Sprintf("no credit loop, with management traffic %d (old alone %d, new alone %d)", d.Management, d.OldManagement, d.NewManagement)
+		}
+		t.row("meanwhile", "%s, %s of old and new entries together", loops, credit)
+		t.row("order", "%s", orderWords(&c.Order))
+	}
+}
+
+// cameAndWent says how many entries are for destinations of one state only.
+func (t *text) cameAndWent(d *LFTChanges) string {
+	s := list(counted(int(d.New), "for new LIDs"), counted(int(d.Gone), "for LIDs that went"))
+	if s != "" {
+		s = ", " + s
+	}
+	return s
+}
+
+// orderWords is an order in a line.
+func orderWords(o *Order) string {
+	switch o.Kind {
+	case OrderAny:
+		return "any order of writes is free of loops"
+	case OrderSwitches:
+		sizes := make([]string, 0, few)
+		for i, stage := range o.Stages {
+			if i == few {
+				sizes = append(sizes, "..")
+				break
+			}
+			sizes = append(sizes, grouped(int64(len(stage))))
+		}
+		return fmt.Sprintf("%s of switches: %s", plural(int64(len(o.Stages)), "stage", "stages"), strings.Join(sizes, ", "))
+	}
+	stages, passes := 0, 0
+	for i := range o.Blocks {
+		n := 0
+		for _, p := range o.Blocks[i].Passes {
+			n += len(p.Stages)
+		}
+		stages = max(stages, n)
+		if len(o.Blocks[i].Passes) > 1 {
+			passes++
+		}
+	}
+	s := fmt.Sprintf("blocks need opposite orders of switches: each of %s by itself, at most %s",
+		plural(int64(len(o.Blocks)), "block", "blocks"), plural(int64(stages), "stage", "stages"))
+	if passes > 0 {
+		s += fmt.Sprintf("; %s more than once", plural(int64(passes), "block is written", "blocks are written"))
+	}
+	return s
+}
+
+// findings prints what is more than a difference.
+func (t *text) findings(r *Result) {
+	for i, f := range r.Findings {
+		if f.Severity > verify.Note || f.Rule == NotCompared {
+			if i == 0 {
+				fmt.Fprintln(t.w)
+			}
+			fmt.Fprintf(t.w, "%s: %s: %s\n", f.Severity, f.Rule, f.Message)
+		}
+	}
+}
+
+// changes prints nodes, cables and LIDs.
+func (t *text) changes(r *Result) {
+	node := func(n NodeRef) string { return fmt.Sprintf("%s %s %q", n.Type, n.GUID, n.Name) }
+	nodes := func(title string, refs []NodeRef) {
+		section(t, title, len(refs), func(i int) string { return node(refs[i]) })
+	}
+	nodes("nodes that went", r.Nodes.Gone)
+	nodes("new nodes", r.Nodes.New)
+	section(t, "nodes that were replaced", len(r.Nodes.Replaced), func(i int) string {
+		x := &r.Nodes.Replaced[i]
+		return fmt.Sprintf("%s is now %s %q", node(x.Old), x.New.GUID, x.New.Name)
+	})
+	section(t, "nodes that changed", len(r.Nodes.Changed), func(i int) string {
+		x := &r.Nodes.Changed[i]
+		s := node(x.Node)
+		for _, f := range x.Fields {
+			s += fmt.Sprintf("  %s %s -> %s", f.Name, f.Old, f.New)
+		}
+		return s
+	})
+	link := func(l LinkRef) string { return strings.TrimRight(fmt.Sprintf("%s -- %s  %s", l.A, l.B, l.Link), " ") }
+	links := func(title string, refs []LinkRef) {
+		section(t, title, len(refs), func(i int) string { return link(refs[i]) })
+	}
+	links("links that went", r.Links.Gone)
+	links("new links", r.Links.New)
+	section(t, "links that moved", len(r.Links.Moved), func(i int) string {
+		x := &r.Links.Moved[i]
+		return fmt.Sprintf("%s: from %s to %s", x.End, x.Old, x.New)
+	})
+	section(t, "links with another width or speed", len(r.Links.Changed), func(i int) string {
+		x := &r.Links.Changed[i]
+		return fmt.Sprintf("%s -- %s: %s -> %s", x.Link.A, x.Link.B, x.Old, x.New)
+	})
+	lid := func(l fabric.LID, lmc uint8) string {
+		switch {
+		case l == 0:
+			return "none"
+		case lmc > 0:
+			return fmt.Sprintf("%d to %d", l, int(l)+1<<lmc-1)
+		}
+		return fmt.Sprint(l)
+	}
+	section(t, "ports with other LIDs", len(r.LIDs.Changed), func(i int) string {
+		x := &r.LIDs.Changed[i]
+		return fmt.Sprintf("%s: %s -> %s", x.Port, lid(x.Old, x.OldLMC), lid(x.New, x.NewLMC))
+	})
+}
+
+// port is an entry in words.
+func entryWord(p fabric.PortNum) string {
+	if p == fabric.NoPath {
+		return "none"
+	}
+	return fmt.Sprint(p)
+}
+
+// tables prints entries, maps and path SLs.
+func (t *text) tables(r *Result) {
+	if d := r.LFTs; d != nil {
+		most := slices.DeleteFunc(slices.Clone(d.Switches), func(x SwitchChange) bool { return x.Changed == 0 })
+		title := "switches with entries that changed"
+		if !t.verbose && len(most) > 1 {
+			slices.SortStableFunc(most, func(a, b SwitchChange) int {
+				return cmp.Or(-cmp.Compare(a.Changed, b.Changed), -cmp.Compare(a.Blocks, b.Blocks))
+			})
+			title += ", the most first"
+		}
+		wide := 0
+		for i := range most[:min(few, len(most))] {
+			wide = max(wide, len(fmt.Sprintf("%q", most[i].Name)))
+		}
+		section(t, title, len(most), func(i int) string {
+			x := &most[i]
+			s := fmt.Sprintf("%-*s  %s  %s in %s", wide, fmt.Sprintf("%q", x.Name), x.Switch,
+				plural(int64(x.Changed), "entry", "entries"), plural(int64(x.Blocks), "block", "blocks"))
+			if !t.verbose && d.Changed > few {
+				return s
+			}
+			for _, e := range x.Entries {
+				was := ""
+				if e.OldLID != e.LID {
+					was = fmt.Sprintf(" (was %d)", e.OldLID)
+				}
+				s += fmt.Sprintf("\n        LID %d%s: port %s -> %s", e.LID, was, entryWord(e.Old), entryWord(e.New))
+			}
+			return s
+		})
+	}
+	if d := r.SL2VL; d != nil {
+		section(t, "SL-to-VL maps that changed", len(d.Ports), func(i int) string {
+			x := &d.Ports[i]
+			return fmt.Sprintf("%s in by port %d: %v -> %v", x.Out, x.In, x.Old, x.New)
+		})
+	}
+	if d := r.PathSLs; d != nil {
+		section(t, "path SLs that changed", len(d.Paths), func(i int) string {
+			x := &d.Paths[i]
+			return fmt.Sprintf("from %q to LID %d: SL %d -> %d", x.Name, x.LID, x.Old, x.New)
+		})
+	}
+}
+
+// affected prints the ports with the most pairs.
+func (t *text) affected(r *Result) {
+	p := r.Pairs
+	if p == nil {
+		return
+	}
+	lines := func(title string, all int, refs []Affected) {
+		if !t.verbose {
+			refs = refs[:min(few, len(refs))]
+		}
+		if all > len(refs) {
+			title += fmt.Sprintf(", the worst %d of %s", len(refs), grouped(int64(all)))
+		}
+		wide := 0
+		for i := range refs {
+			wide = max(wide, len(refs[i].Port.String()))
+		}
+		section(t, title, len(refs), func(i int) string {
+			x := &refs[i]
+			return fmt.Sprintf("%-*s  LID %-5d  %s", wide, x.Port, x.LID, list(counted(int(x.Lost), "lost"), counted(int(x.Gained), "gained"),
+				counted(int(x.Rerouted), "rerouted"), counted(int(x.Longer), "longer"), counted(int(x.Shorter), "shorter")))
+		})
+	}
+	lines("destinations with pairs that are affected", p.AllDestinations, p.Destinations)
+	lines("sources with pairs that are affected", p.AllSources, p.Sources)
+}
+
+// meanwhile prints the loops that mixtures of old and new entries can have.
+func (t *text) meanwhile(r *Result) {
+	c := r.Transition
+	if c == nil {
+		return
+	}
+	cycles := func(title string, list [][]MixedHop, all int, lane bool) {
+		for i, cycle := range list {
+			if i == 1 && !t.verbose {
+				break
+			}
+			what := title
+			if i == 0 && all > 1 && !t.verbose {
+				what += fmt.Sprintf(", the first of %s", grouped(int64(all)))
+			}
+			fmt.Fprintf(t.w, "\n%s:\n", what)
+			wide := 0
+			for _, h := range cycle {
+				wide = max(wide, len(h.String()))
+			}
+			for _, h := range cycle {
+				fmt.Fprintf(t.w, "    %-*s  %s", wide, h, h.Switch)
+				if lane {
+					fmt.Fprintf(t.w, " VL %d", h.VL)
+				}
+				fmt.Fprintf(t.w, "  to LID %d by its %s\n", h.LID, map[string]string{"old": "old entry", "new": "new entry", "both": "entry"}[h.Table])
+			}
+		}
+	}
+	cycles("a forwarding loop of old and new entries", c.Cycles, c.Loops, false)
+	cycles("a credit loop of old and new paths", c.CreditLoops.Cycles, c.CreditLoops.Count, true)
+	cycles("a credit loop of old and new paths, those of switches among them", c.CreditLoops.ManagementCycles, c.CreditLoops.Management, true)
+}
+
+// order prints which switches are to be written when.
+func (t *text) order(r *Result) {
+	if r.Transition == nil {
+		return
+	}
+	o := &r.Transition.Order
+	switch {
+	case o.Kind == OrderSwitches:
+		section(t, "write in this order, the switches of a line together", len(o.names), func(i int) string {
+			return fmt.Sprintf("%d: %s", i+1, t.names(o.names[i]))
+		})
+	case o.Kind == OrderBlocks:
+		section(t, "write in this order, blocks side by side", len(o.Blocks), func(i int) string {
+			b := &o.Blocks[i]
+			var s strings.Builder
+			fmt.Fprintf(&s, "LIDs %d to %d", b.Block*64, b.Block*64+63)
+			for _, p := range b.Passes {
+				if p.LIDs != nil {
+					fmt.Fprintf(&s, "\n      of these %s", strings.Trim(fmt.Sprint(p.LIDs), "[]"))
+				}
+				for k := range p.Stages {
+					fmt.Fprintf(&s, "\n        %d: %s", k+1, t.names(p.names[k]))
+				}
+			}
+			return s.String()
+		})
+	}
+}
+
+// names lists switches.
+func (t *text) names(list []string) string {
+	var s strings.Builder
+	for i, name := range list {
+		if i == few && len(list) > few+1 && !t.verbose {
+			fmt.Fprintf(&s, " and %s more", grouped(int64(len(list)-few)))
+			break
+		}
+		if i > 0 {
+			s.WriteString(" ")
+		}
+		fmt.Fprintf(&s, "%q", name)
+	}
+	return s.String()
+}
+
+// multicast prints masks.
+func (t *text) multicast(r *Result) {
+	d := r.Multicast
+	if d == nil {
+		return
+	}
+	section(t, "multicast masks that changed", len(d.Changed), func(i int) string {
+		x := &d.Changed[i]
+		s := fmt.Sprintf("MLID %#04x: %s", uint16(x.MLID), plural(int64(len(x.Masks)), "switch", "switches"))
+		if !t.verbose && len(x.Masks) > few {
+			return s
+		}
+		for _, m := range x.Masks {
+			s += fmt.Sprintf("\n        %q: ports %v -> %v", m.Name, m.Old, m.New)
+		}
+		return s
+	})
+}
+
+// verdict prints the last line.
+func (t *text) verdict(r *Result) {
+	count := map[verify.Severity]int64{}
+	for _, f := range r.Findings {
+		count[f.Severity]++
+	}
+	verdict := "different"
+	if r.Equal {
+		verdict = "equal"
+	}
+	if s := list(some(count[verify.Error], "error", "errors"), some(count[verify.Warning], "warning", "warnings")); s != "" {
+		verdict += " (" + s + ")"
+	}
+	fmt.Fprintf(t.w, "\nverdict      %s\n", verdict)
+}
+
+// some is plural, or "" for none.
+func some(n int64, one, many string) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, one, many)
+}

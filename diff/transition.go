@@ -1,0 +1,152 @@
+package diff
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// transition looks at what can happen while the tables are written.
+func (c *comparison) transition(ctx context.Context) error {
+	t := &Transition{
+		Cycles:      [][]MixedHop{},
+		CreditLoops: CreditLoops{Cycles: [][]MixedHop{}, ManagementCycles: [][]MixedHop{}},
+		Order:       Order{Kind: OrderNone},
+	}
+	c.r.Transition = t
+	if !c.writes() {
+		return nil
+	}
+	m := c.newMixture()
+	w, all, err := m.run(ctx, c.opt.Workers, true, true, nil)
+	if err != nil {
+		return err
+	}
+	t.Loops, t.OldLoops, t.NewLoops = len(w.transient), w.own[0], w.own[1]
+	t.Order = makeOrder(c.new, all)
+	show := m.newWorker(false, false, nil)
+	for _, l := range w.transient[:min(c.opt.Witnesses, len(w.transient))] {
+		t.Cycles = append(t.Cycles, show.loop(l))
+	}
+	return c.creditLoops(ctx, m, w.unicast.cycles(), w.all.cycles(), w)
+}
+
+// writes says whether anything is written that packets go by.
+func (c *comparison) writes() bool {
+	r := c.r
+	return r.LFTs.Blocks > 0 ||
+		(c.a.SL2VL == nil) != (c.b.SL2VL == nil) || r.SL2VL != nil && r.SL2VL.Changed > 0 ||
+		(c.a.PathSLs == nil) != (c.b.PathSLs == nil) || r.PathSLs != nil && r.PathSLs.Changed > 0
+}
+
+// creditLoops reports the components of the graphs that hold a cycle, and
+// whether the old and the new tables have some by themselves.
+func (c *comparison) creditLoops(ctx context.Context, m *mixture, unicast, all [][]int32, w *mixWorker) error {
+	d := &c.r.Transition.CreditLoops
+	d.Count, d.Management = len(unicast), len(all)
+	if d.Management == 0 {
+		return nil
+	}
+	for k, counts := range [2][2]*int{{&d.Old, &d.OldManagement}, {&d.New, &d.NewManagement}} {
+		own, _, err := m.alone(k).run(ctx, c.opt.Workers, false, true, nil)
+		if err != nil {
+			return err
+		}
+		*counts[0], *counts[1] = len(own.unicast.cycles()), len(own.all.cycles())
+	}
+	into, g, components, management := &d.Cycles, w.unicast, unicast, false
+	if d.Count == 0 {
+		into, g, components, management = &d.ManagementCycles, w.all, all, true
+	}
+	var cycles [][]int32
+	for _, members := range components[:min(c.opt.Witnesses, len(components))] {
+		cycles = append(cycles, g.shortest(members))
+	}
+	want := newWitnesses(&m.graphShape, cycles, management)
+	if _, _, err := m.run(ctx, c.opt.Workers, false, false, want); err != nil {
+		return err
+	}
+	show := m.newWorker(false, false, nil)
+	for _, cycle := range cycles {
+		var hops []MixedHop
+		for i, ch := range cycle {
+			l := want.lid[[2]int32{ch, cycle[(i+1)%len(cycle)]}]
+			show.takeOne(l)
+			hop := show.hop(ch / int32(m.vls))
+			hop.VL = fabric.VL(int(ch) % m.vls)
+			hops = append(hops, hop)
+		}
+		*into = append(*into, hops)
+	}
+	return nil
+}
+
+// takeOne loads the block of a LID and takes the LID.
+func (w *mixWorker) takeOne(l fabric.LID) {
+	from := l / lft.BlockSize * lft.BlockSize
+	w.load(from, min(int(from)+lft.BlockSize, int(w.maxLID)+1))
+	w.take(l, int(l-from))
+}
+
+// hop names a port that packets for the LID that was taken leave by.
+func (w *mixWorker) hop(out int32) MixedHop {
+	s := w.f.Owner(fabric.PortID(out))
+	n := w.f.Node(s)
+	h := MixedHop{Switch: n.GUID, Name: n.Description, Port: w.f.Num(fabric.PortID(out)), LID: w.lid, Table: "both"}
+	switch {
+	case w.next[0][s] != out:
+		h.Table = "new"
+	case w.next[1][s] != out:
+		h.Table = "old"
+	}
+	return h
+}
+
+// loop is a shortest loop of a mixture for a LID, in the first component that
+// holds one which is in neither layer.
+func (w *mixWorker) loop(l fabric.LID) []MixedHop {
+	w.takeOne(l)
+	w.sort()
+	in := int32(slices.Index(w.bad, false))
+	var best []int32
+	from := make([]int32, w.n) // the channel by which the search came
+	for start := range int32(w.n) {
+		if w.comp[start] != in {
+			continue
+		}
+		for s := range from {
+			from[s] = -1
+		}
+		queue := []int32{start}
+		for at := 0; at < len(queue) && from[start] < 0; at++ {
+			s := queue[at]
+			for k := range w.next {
+				out := w.next[k][s]
+				if h := w.head(out); h >= 0 && w.comp[h] == in && from[h] < 0 {
+					from[h] = out
+					if h != start {
+						queue = append(queue, h)
+					}
+				}
+			}
+		}
+		var cycle []int32
+		for s := start; ; {
+			cycle = append(cycle, from[s])
+			if s = int32(w.f.Owner(fabric.PortID(from[s]))); s == start {
+				break
+			}
+		}
+		if best == nil || len(cycle) < len(best) {
+			best = cycle
+		}
+	}
+	slices.Reverse(best)
+	hops := make([]MixedHop, len(best))
+	for i, out := range best {
+		hops[i] = w.hop(out)
+	}
+	return hops
+}
