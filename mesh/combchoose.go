@@ -12,9 +12,13 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// maxCombTries bounds how many trunks are tried, for the grids of many
-// dimensions on which none may be safe.
-const maxCombTries = 1024
+// maxCombTries bounds how many trunks of one order of the dimensions are tried,
+// for the grids of many dimensions on which none may be safe; and
+// maxBridgedSwitches, of all trunks together, when cables are added one by one.
+const (
+	maxCombTries       = 1024
+	maxBridgedSwitches = 8192
+)
 
 // combChooser finds trunks.
 type combChooser struct {
@@ -27,7 +31,8 @@ type combChooser struct {
 	paths  *combWaits // the turns of unicast
 	bridge bool       // whether gaps may be bridged
 	tries  int
-	why    error // why the first trunk that was tried is none
+	why    error // why the trunk is none that was tried and came farthest
+	served int   // groups that it joined
 }
 
 func (x *combChooser) refuse(group int, format string, args ...any) error {
@@ -251,7 +256,7 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 		if x.bridge && x.g.complete() {
 			break
 		}
-		x.why, x.tries = nil, 0
+		x.why, x.served = nil, 0
 		l, failed, err := x.anyOrder(ctx, lanes)
 		if l != nil || err != nil {
 			return l, 0, err
@@ -353,6 +358,11 @@ func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, 
 		l, bad := x.try(lanes)
 		return combChoice{l: l, first: true}, bad, nil
 	}
+	most := maxCombTries
+	if x.bridge {
+		most = max(2, maxBridgedSwitches/x.g.Fabric.NumSwitches())
+	}
+	x.tries = 0
 	last := order[n-1]
 	bad = -1
 	for _, at := range x.planes(order, loads) {
@@ -369,7 +379,7 @@ func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, 
 				return c, 0, err
 			}
 			rows, load := choice.rows()
-			if rows == nil || x.tries == maxCombTries {
+			if rows == nil || x.tries == most {
 				break
 			}
 			c = combChoice{load: load, first: bad < 0}
@@ -500,9 +510,10 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 
 // cut notes that a group is not joined.
 func (x *combChooser) cut(group int, t *combTree, stuck int32) {
-	if x.why != nil {
+	if x.why != nil && group <= x.served {
 		return
 	}
+	x.served = group
 	s := t.node[stuck]
 	name, place := nameOf(x.g.Fabric, s), x.g.place(s)
 	if x.bridge {
@@ -566,9 +577,7 @@ func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
 		best, least := -1, int64(0)
 		for k := range l.lanes {
 			t := l.lanes[k].tree
-			stuck := walk.tree(t, &x.groups[i])
-			if stuck >= 0 {
-				x.cut(i, t, stuck)
+			if walk.tree(t, &x.groups[i]) >= 0 {
 				continue
 			}
 			links[k] = append(links[k][:0], walk.links...)
@@ -577,6 +586,8 @@ func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
 			}
 		}
 		if best < 0 {
+			t := l.lanes[0].tree
+			x.cut(i, t, walk.tree(t, &x.groups[i]))
 			return 0
 		}
 		on[best]++

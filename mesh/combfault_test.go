@@ -66,8 +66,8 @@ func TestCombFaults(t *testing.T) {
 	made, refused, cut := 0, 0, 0
 	for i, a := range faults {
 		for k, b := range faults[:i+1] {
-			if k != i && (i+k)%3 != 0 {
-				continue // a third of the pairs
+			if k != i && (i+k)%6 != 0 {
+				continue // a sixth of the pairs
 			}
 			g := grow(t, plot{dims: []int{4, 4},
 				missing: func(at, d int) bool { return fault{at, d} == a || fault{at, d} == b },
@@ -78,7 +78,8 @@ func TestCombFaults(t *testing.T) {
 			}
 			parts := connected(g.Fabric)
 			groups := append(randomGroups(rnd, parts[0], 5, 6), mft.Group{Name: "all", Receivers: parts[0], Senders: parts[0]})
-			p, err := Comb{Grid: g}.Build(t.Context(), r, groups, mft.Options{})
+			c := Comb{Grid: g}
+			p, err := c.Build(t.Context(), r, groups, mft.Options{})
 			if err != nil {
 				refused++
 				if r.PathSLs == nil {
@@ -87,7 +88,8 @@ func TestCombFaults(t *testing.T) {
 				if r, err = AddVLs(r, 4); err != nil {
 					t.Fatal(err)
 				}
-				p = combed(t, Comb{Grid: g, VLs: 2}, r, groups, mft.Options{})
+				c.VLs = 2
+				p = combed(t, c, r, groups, mft.Options{})
 			}
 			made++
 			mustBeExact(t, groups, p)
@@ -97,7 +99,7 @@ func TestCombFaults(t *testing.T) {
 			if len(parts) > 1 {
 				cut++
 				groups[2].Receivers = slices.Sorted(slices.Values(append(parts[1][:1:1], groups[2].Receivers...)))
-				_, err := Comb{Grid: g}.Build(t.Context(), r, groups, mft.Options{})
+				_, err := c.Build(t.Context(), r, groups, mft.Options{})
 				var no *mft.RefusedError
 				if !errors.As(err, &no) || no.Group != "group 2" || !strings.Contains(no.Reason, "of the cables that are left none joins") {
 					t.Fatal(a, b, err)
@@ -106,7 +108,7 @@ func TestCombFaults(t *testing.T) {
 		}
 	}
 	t.Logf("%d grids, on %d a VL without unicast is needed, on %d not all hosts are connected", made, refused, cut)
-	if made < 250 || refused > made/8 || cut == 0 {
+	if made < 150 || refused > made/6 || cut == 0 {
 		t.Errorf("%d grids, on %d a VL without unicast is needed, on %d not all hosts are connected", made, refused, cut)
 	}
 }
