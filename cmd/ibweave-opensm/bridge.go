@@ -1,0 +1,379 @@
+//go:build opensm
+
+package main
+
+/*
+#cgo CFLAGS: -I/usr/include/infiniband -Wall -Wextra -Wno-unused-parameter -O2
+#include <stdlib.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"net/netip"
+	"path/filepath"
+	"runtime/cgo"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/plugin"
+)
+
+// main is never called in a c-shared library.
+func main() {}
+
+// instance is a plugin that OpenSM has loaded.
+type instance struct {
+	*plugin.Plugin
+	mu     sync.Mutex
+	routed []*plugin.Tables // by engine: made, and not written yet
+}
+
+func of(handle C.uintptr_t) *instance { return cgo.Handle(handle).Value().(*instance) }
+
+//export ibweaveOpen
+func ibweaveOpen(osm *C.struct_osm_opensm, options, logFile *C.char, engines *C.int) C.uintptr_t {
+	host := plugin.Host{
+		LogDir: "/var/log",
+		Log: func(level plugin.Level, line string) {
+			text := C.CString(line)
+			C.ibw_log(osm, C.int(level), text)
+			C.free(unsafe.Pointer(text))
+		},
+		Engines: engineTable(),
+	}
+	if logFile != nil {
+		if dir := filepath.Dir(C.GoString(logFile)); filepath.IsAbs(dir) {
+			host.LogDir = dir
+		}
+	}
+	text := ""
+	if options != nil {
+		text = C.GoString(options)
+	}
+	p := &instance{Plugin: plugin.Open(text, host)}
+	n := len(p.Engines())
+	p.routed = make([]*plugin.Tables, n)
+	*engines = C.int(n)
+	return C.uintptr_t(cgo.NewHandle(p))
+}
+
+// ibweaveEngineName is OpenSM's name of an engine, for the caller to free.
+//
+//export ibweaveEngineName
+func ibweaveEngineName(handle C.uintptr_t, engine C.int) *C.char {
+	return C.CString(of(handle).Engines()[engine])
+}
+
+//export ibweaveClose
+func ibweaveClose(handle C.uintptr_t) {
+	_ = of(handle).Close() // there is nobody to tell
+	cgo.Handle(handle).Delete()
+}
+
+// settings translates OpenSM's options.
+func settings(s *C.struct_ibw_settings) plugin.Settings {
+	return plugin.Settings{
+		QoS: s.qos != 0, UcastCache: s.ucast_cache != 0, DumpsTables: s.dumps != 0,
+		MaxDataVLs: int(dataVLs(uint8(s.max_op_vls))),
+	}
+}
+
+// dataVLs is the number that VLCap and OperationalVLs stand for (IBA 14.2.5.6),
+// 0 for none.
+func dataVLs(code uint8) uint8 {
+	if code < 6 {
+		return [...]uint8{0, 1, 2, 4, 8, 15}[code]
+	}
+	return 0
+}
+
+// ibweaveSetup is negative when OpenSM is not to use the engine; bit 0 says that
+// it wants to be asked for multicast trees.
+//
+//export ibweaveSetup
+func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings) C.int {
+	p := of(handle)
+	if p.Setup(int(engine), settings(s)) != nil {
+		return -1
+	}
+	if p.HandlesMulticast() {
+		return 1
+	}
+	return 0
+}
+
+// snapshot copies a snapshot.
+func snapshot(s *C.struct_ibw_snapshot) *plugin.Snapshot {
+	start := time.Now()
+	nodes := unsafe.Slice(s.nodes, s.num_nodes)
+	ports := unsafe.Slice(s.ports, s.num_ports)
+	t := &plugin.Snapshot{
+		Settings: settings(&s.settings),
+		Nodes:    make([]plugin.Node, len(nodes)),
+		Ports:    make([]plugin.Port, len(ports)),
+		MaxLID:   fabric.LID(s.max_lid),
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		t.Nodes[i] = plugin.Node{
+			GUID: fabric.GUID(n.guid), SystemGUID: fabric.GUID(n.system_guid), Type: uint8(n._type), NumPorts: uint8(n.num_ports),
+			EnhancedPort0: n.enhanced_port0 != 0, First: int32(n.first), LinearCap: uint16(n.linear_cap), MulticastCap: uint16(n.multicast_cap),
+			VendorID: uint32(n.vendor_id), DeviceID: uint16(n.device_id), Description: C.GoString(&n.description[0]),
+		}
+	}
+	for i := range ports {
+		p := &ports[i]
+		t.Ports[i] = plugin.Port{
+			GUID: fabric.GUID(p.guid), LID: fabric.LID(p.lid), LMC: uint8(p.lmc), Peer: int32(p.peer), Num: uint8(p.num),
+			VLs: dataVLs(uint8(p.vl_cap)), OpVLs: dataVLs(uint8(p.op_vls)), Width: width(uint8(p.width)),
+			Speed: speed(uint8(p.speed), uint8(p.speed_ext), p.fdr10 != 0), Sick: p.sick != 0,
+		}
+	}
+	t.Took = time.Duration(s.nanoseconds) + time.Since(start)
+	return t
+}
+
+// width is the lanes that LinkWidthActive stands for (IBA 14.2.5.6).
+func width(code uint8) uint8 {
+	switch code {
+	case 1:
+		return 1
+	case 2:
+		return 4
+	case 4:
+		return 8
+	case 8:
+		return 12
+	case 16:
+		return 2
+	}
+	return 0
+}
+
+// speed is what LinkSpeedActive and LinkSpeedExtActive stand for (IBA
+// 14.2.5.6), and Mellanox' own FDR10.
+func speed(code, extended uint8, fdr10 bool) fabric.Speed {
+	switch extended {
+	case 1:
+		return fabric.FDR
+	case 2:
+		return fabric.EDR
+	case 4:
+		return fabric.HDR
+	case 8:
+		return fabric.NDR
+	}
+	switch code {
+	case 1:
+		return fabric.SDR
+	case 2:
+		return fabric.DDR
+	case 4:
+		if fdr10 {
+			return fabric.FDR10
+		}
+		return fabric.QDR
+	}
+	return fabric.SpeedUnknown
+}
+
+// ibweaveRoute computes the tables of an engine and writes the lid matrix; it is
+// 0, or negative when OpenSM is to take its next engine.
+//
+//export ibweaveRoute
+func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int, s *C.struct_ibw_snapshot, wants *C.struct_ibw_wants) C.int {
+	p := of(handle)
+	t, err := p.Route(int(engine), snapshot(s))
+	if err != nil {
+		return -1
+	}
+	if err := p.Guard(t.Engine, func() error { return writeHops(osm, t) }); err != nil {
+		return -1
+	}
+	wants.sl2vl = flag(t.NeedsQoS())
+	wants.vlarb = flag(p.ArbitratesVLs(t))
+	wants.path_sl = flag(t.HasPathSLs())
+	p.mu.Lock()
+	p.routed[engine] = t
+	p.mu.Unlock()
+	return 0
+}
+
+func flag(b bool) C.uint8_t {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// guids is the GUIDs of the switches for C.
+func guids(t *plugin.Tables) *C.uint64_t {
+	return (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(t.GUIDs)))
+}
+
+// rows is the tables for C: the first byte, and how far apart rows are.
+func rows(t *plugin.Tables) (*C.uint8_t, C.int64_t) {
+	first := t.LFT(0)
+	return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(first))), C.int64_t(cap(first))
+}
+
+// writeHops writes the lid matrix, after a look whether OpenSM has room for all
+// that is to come, so that nothing is ever half written.
+func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
+	start := time.Now()
+	defer func() { t.Timing.Hops += time.Since(start) }()
+	n := C.int32_t(len(t.GUIDs))
+	if C.ibw_check_switches(osm, guids(t), n, C.uint16_t(t.Fabric.MaxLID())) != 0 {
+		return plugin.ErrSwitches
+	}
+	lids := t.SwitchLIDs()
+	list := (*C.uint16_t)(unsafe.Pointer(unsafe.SliceData(lids)))
+	if t.WantsLIDMatrix() {
+		var buf []uint8
+		for s := range t.GUIDs {
+			width := int(t.Fabric.Node(fabric.NodeID(s)).NumPorts) + 1
+			if need := width * len(lids); cap(buf) < need {
+				buf = make([]uint8, need)
+			} else {
+				buf = buf[:need]
+			}
+			for to := range lids {
+				t.HopRow(fabric.NodeID(s), fabric.NodeID(to), buf[to*width:(to+1)*width])
+			}
+			if C.ibw_set_hop_rows(osm, C.uint64_t(t.GUIDs[s]), n, list, (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(buf))), C.int32_t(width)) != 0 {
+				return plugin.ErrSwitches
+			}
+		}
+		return nil
+	}
+	first, stride := rows(t)
+	if C.ibw_set_hops(osm, guids(t), n, list, (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(t.Distances()))), first, stride) != 0 {
+		return plugin.ErrSwitches
+	}
+	return nil
+}
+
+// ibweaveWrite gives OpenSM the forwarding tables of the last ibweaveRoute.
+//
+//export ibweaveWrite
+func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.int {
+	p := of(handle)
+	p.mu.Lock()
+	t := p.routed[engine]
+	p.routed[engine] = nil
+	p.mu.Unlock()
+	if t == nil {
+		return -1
+	}
+	err := p.Guard(t.Engine, func() error {
+		start := time.Now()
+		first, stride := rows(t)
+		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), first, stride, C.uint16_t(t.Fabric.MaxLID())) != 0 {
+			return plugin.ErrSwitches
+		}
+		p.Written(t, time.Since(start))
+		return nil
+	})
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+//export ibweaveSL2VL
+func ibweaveSL2VL(handle C.uintptr_t, node C.uint64_t, in, out C.uint8_t, table *C.uint8_t) (ok C.int) {
+	p := of(handle)
+	_ = p.Guard("", func() error {
+		m, has := p.Current().SL2VL(fabric.GUID(node), fabric.PortNum(in), fabric.PortNum(out))
+		if has {
+			copy(unsafe.Slice((*uint8)(table), len(m)), m[:])
+			ok = 1
+		}
+		return nil
+	})
+	return ok
+}
+
+//export ibweaveVLArb
+func ibweaveVLArb(handle C.uintptr_t, block, length C.uint, entries *C.uint8_t) (ok C.int) {
+	p := of(handle)
+	_ = p.Guard("", func() error {
+		list := make([]plugin.Arbitration, length)
+		if p.VLArb(p.Current(), int(block), list) {
+			to := unsafe.Slice((*uint8)(entries), 2*len(list))
+			for i, e := range list {
+				to[2*i], to[2*i+1] = uint8(e.VL), e.Weight
+			}
+			ok = 1
+		}
+		return nil
+	})
+	return ok
+}
+
+//export ibweavePathSL
+func ibweavePathSL(handle C.uintptr_t, hint C.uint8_t, from, to C.uint16_t) (sl C.uint8_t) {
+	p := of(handle)
+	sl = hint
+	_ = p.Guard("", func() error {
+		if v, ok := p.Current().PathSL(fabric.LID(from), fabric.LID(to)); ok {
+			sl = C.uint8_t(v)
+		}
+		return nil
+	})
+	return sl
+}
+
+// boxes translates groups, those of one MLID into one box.
+func boxes(g *C.struct_ibw_groups) []plugin.Box {
+	var list []plugin.Box
+	members := unsafe.Slice(g.members, g.num_members)
+	for _, at := range unsafe.Slice(g.groups, g.num_groups) {
+		group := plugin.Group{SL: fabric.SL(at.sl), Members: make([]plugin.Member, at.num_members)}
+		group.MGID = netip.AddrFrom16(*(*[16]byte)(unsafe.Pointer(&at.mgid)))
+		for i := range group.Members {
+			m := &members[int(at.first)+i]
+			group.Members[i] = plugin.Member{Port: fabric.GUID(m.port_guid), State: uint8(m.state)}
+		}
+		if n := len(list); n == 0 || list[n-1].MLID != fabric.LID(at.mlid) {
+			list = append(list, plugin.Box{MLID: fabric.LID(at.mlid)})
+		}
+		box := &list[len(list)-1]
+		box.Groups = append(box.Groups, group)
+	}
+	return list
+}
+
+// ibweaveMasks builds the masks of one MLID, of which g has the groups, and
+// gives them to OpenSM.
+//
+//export ibweaveMasks
+func ibweaveMasks(handle C.uintptr_t, osm *C.struct_osm_opensm, mlid C.uint16_t, g *C.struct_ibw_groups) {
+	p := of(handle)
+	_ = p.Guard("", func() error {
+		one := boxes(g)
+		if len(one) == 0 {
+			return nil
+		}
+		ports := p.Masks(one[0], func() []plugin.Box {
+			var all C.struct_ibw_groups
+			defer C.ibw_groups_free(&all)
+			if C.ibw_groups_all(osm, &all) != 0 {
+				return one
+			}
+			return boxes(&all)
+		})
+		if len(ports) == 0 {
+			return nil
+		}
+		list := make([]C.struct_ibw_switch_port, len(ports))
+		for i, at := range ports {
+			list[i].guid, list[i].port = C.uint64_t(at.Switch), C.uint8_t(at.Port)
+		}
+		C.ibw_set_masks(osm, mlid, &list[0], C.int32_t(len(list)))
+		return nil
+	})
+}

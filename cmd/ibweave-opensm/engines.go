@@ -1,0 +1,8 @@
+//go:build opensm && !ibweave_fault
+
+package main
+
+import "github.com/ibweave/ibweave/compile"
+
+// engineTable is the engines to offer to OpenSM.
+func engineTable() []compile.Engine { return compile.Engines }

@@ -1,0 +1,9 @@
+// Command ibweave-opensm is OpenSM's plugin libibweave-opensm.so: the C
+// boundary of package sminterface/plugin.
+//
+//	go build -tags opensm -buildmode=c-shared -o libibweave-opensm.so ./cmd/ibweave-opensm
+//
+// It needs OpenSM's headers, libopensm-dev on Debian, of the version of the
+// OpenSM that loads it. Without the build tag this is a program that says so,
+// so that everything builds on machines without them.
+package main

@@ -1,0 +1,651 @@
+//go:build opensm
+
+/*
+ * The C half of the plugin: OpenSM's structures to flat arrays and back. It
+ * decides nothing. OpenSM calls from its own threads and holds its lock, for
+ * path_sl a shared one, so that nothing that is read here changes meanwhile.
+ *
+ * No pointer into OpenSM outlives a callback: switches are found by GUID each
+ * time, since OpenSM frees those that have left the subnet.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <iba/ib_types.h>
+#include <complib/cl_qmap.h>
+#include <complib/cl_fleximap.h>
+#include <complib/cl_ptr_vector.h>
+#include <opensm/osm_config.h>
+#include <opensm/osm_version.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_event_plugin.h>
+#include <opensm/osm_subnet.h>
+#include <opensm/osm_switch.h>
+#include <opensm/osm_node.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_multicast.h>
+#include <opensm/osm_mcm_port.h>
+#include <opensm/osm_log.h>
+#include <opensm/osm_file_ids.h>
+
+#include "shim.h"
+#include "_cgo_export.h"
+
+/*
+ * These are in the program opensm and its libraries. Weak, so that the library
+ * can be linked and loaded without them, and missing ones are told by name.
+ */
+#pragma weak osm_register_external_routing_engine
+#pragma weak osm_switch_set_hops
+#pragma weak osm_mcast_tbl_set
+#pragma weak osm_link_is_healthy
+#pragma weak osm_link_is_throttled
+#pragma weak osm_purge_mtree
+#pragma weak osm_log_v2
+#pragma weak cl_qmap_get
+
+/* OpenSM has no number for files of plugins; this one's lines are event plugins'. */
+#define LOG_FILE OSM_FILE_EVENT_PLUGIN_C
+
+struct plugin;
+
+struct engine {
+	struct plugin *plugin;
+	int index;
+	osm_routing_engine_t *re;	/* NULL unless routing_engine names it */
+	char *name;
+};
+
+struct plugin {
+	osm_opensm_t *osm;
+	uintptr_t handle;
+	int num_engines;
+	struct engine *engines;
+};
+
+/*
+ * OpenSM's handlers run on the stack of the thread that has the signal. Inside a
+ * call into Go that may be a small one of Go's, so the signals that OpenSM
+ * handles wait until the call is over. OpenSM blocks them in all its threads but
+ * the main one, and Go's threads inherit that.
+ */
+static void hold_signals(sigset_t *saved)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGALRM);
+	sigaddset(&set, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &set, saved);
+}
+
+static void release_signals(const sigset_t *saved)
+{
+	pthread_sigmask(SIG_SETMASK, saved, NULL);
+}
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+void ibw_log(struct osm_opensm *osm, int level, const char *line)
+{
+	if (osm_log_v2 && osm_log_is_active_v2(&osm->log, (osm_log_level_t) level, LOG_FILE))
+		osm_log_v2(&osm->log, (osm_log_level_t) level, LOG_FILE, "ibweave: %s\n", line);
+}
+
+/* Node pointers to indices, for one snapshot: open addressing. */
+struct index {
+	const osm_node_t **key;
+	int32_t *value;
+	size_t mask;
+};
+
+static int index_init(struct index *x, size_t n)
+{
+	size_t size = 16;
+
+	while (size < 2 * n)
+		size *= 2;
+	x->key = calloc(size, sizeof(*x->key));
+	x->value = malloc(size * sizeof(*x->value));
+	x->mask = size - 1;
+	return x->key && x->value ? 0 : -1;
+}
+
+static size_t index_slot(const struct index *x, const osm_node_t *node)
+{
+	size_t i = (size_t) ((((uint64_t) (uintptr_t) node) * 0x9e3779b97f4a7c15u) >> 20) & x->mask;
+
+	while (x->key[i] && x->key[i] != node)
+		i = (i + 1) & x->mask;
+	return i;
+}
+
+static void index_free(struct index *x)
+{
+	free(x->key);
+	free(x->value);
+}
+
+static void settings_take(const osm_opensm_t *osm, struct ibw_settings *s)
+{
+	const osm_subn_opt_t *opt = &osm->subn.opt;
+
+	s->qos = opt->qos ? 1 : 0;
+	s->ucast_cache = opt->use_ucast_cache ? 1 : 0;
+	s->dumps = osm_log_is_active(&osm->log, OSM_LOG_ROUTING) ? 1 : 0;
+	s->max_op_vls = opt->max_op_vls;
+}
+
+static void port_take(const osm_opensm_t *osm, osm_physp_t *p, struct ibw_port *to, const struct index *nodes)
+{
+	const ib_port_info_t *pi = &p->port_info;
+	osm_physp_t *r = p->p_remote_physp;
+
+	to->guid = cl_ntoh64(p->port_guid);
+	to->lid = cl_ntoh16(pi->base_lid);
+	to->lmc = ib_port_info_get_lmc(pi);
+	to->vl_cap = ib_port_info_get_vl_cap(pi);
+	to->op_vls = ib_port_info_get_op_vls(pi);
+	to->width = pi->link_width_active;
+	to->speed = ib_port_info_get_link_speed_active(pi);
+	to->speed_ext = ib_port_info_get_link_speed_ext_active(pi);
+	to->fdr10 = p->ext_port_info.link_speed_active & 1;
+	if (!r || !osm_physp_is_valid(r) || r->p_remote_physp != p || r == p || r->port_num == 0 || p->port_num == 0)
+		return;
+	{
+		size_t i = index_slot(nodes, r->p_node);
+
+		if (!nodes->key[i])
+			return;
+		to->peer = nodes->value[i];
+		to->num = r->port_num;
+	}
+	if (!osm_link_is_healthy(p) ||
+	    (osm->subn.opt.avoid_throttled_links && osm_link_is_throttled(p, osm->subn.opt.fdr10)))
+		to->sick = 1;
+}
+
+/* 0, or -1 without memory. The result is to be freed in any case. */
+static int snapshot_take(osm_opensm_t *osm, struct ibw_snapshot *s)
+{
+	cl_qmap_t *tbl = &osm->subn.node_guid_tbl;
+	cl_map_item_t *item;
+	struct index nodes = { 0 };
+	uint64_t start = now();
+	size_t lids = cl_ptr_vector_get_size(&osm->subn.port_lid_tbl);
+	int32_t n = 0, ports = 0, i;
+	int status = -1;
+
+	memset(s, 0, sizeof(*s));
+	settings_take(osm, &s->settings);
+	s->max_lid = lids ? (uint16_t) (lids - 1) : 0;
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
+		n++;
+		ports += ((osm_node_t *) item)->node_info.num_ports + 1;
+	}
+	s->nodes = calloc(n ? n : 1, sizeof(*s->nodes));
+	s->ports = calloc(ports ? ports : 1, sizeof(*s->ports));
+	if (!s->nodes || !s->ports || index_init(&nodes, n))
+		goto Exit;
+	i = 0;
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
+		size_t at = index_slot(&nodes, (osm_node_t *) item);
+
+		nodes.key[at] = (osm_node_t *) item;
+		nodes.value[at] = i++;
+	}
+	s->num_nodes = n;
+	s->num_ports = ports;
+	ports = 0;
+	i = 0;
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
+		osm_node_t *node = (osm_node_t *) item;
+		const ib_node_info_t *ni = &node->node_info;
+		struct ibw_node *to = &s->nodes[i++];
+		unsigned p;
+
+		to->guid = cl_ntoh64(ni->node_guid);
+		to->system_guid = cl_ntoh64(ni->sys_guid);
+		to->vendor_id = cl_ntoh32(ib_node_info_get_vendor_id(ni));
+		to->device_id = cl_ntoh16(ni->device_id);
+		to->type = ni->node_type;
+		to->num_ports = ni->num_ports;
+		to->first = ports;
+		memcpy(to->description, node->node_desc.description, sizeof(to->description) - 1);
+		if (node->sw) {
+			to->linear_cap = cl_ntoh16(node->sw->switch_info.lin_cap);
+			to->multicast_cap = cl_ntoh16(node->sw->switch_info.mcast_cap);
+			to->enhanced_port0 = ib_switch_info_is_enhanced_port0(&node->sw->switch_info) ? 1 : 0;
+		}
+		for (p = 0; p <= ni->num_ports; p++) {
+			struct ibw_port *port = &s->ports[ports++];
+
+			port->peer = -1;
+			if (p < node->physp_tbl_size && osm_physp_is_valid(&node->physp_table[p]))
+				port_take(osm, &node->physp_table[p], port, &nodes);
+		}
+	}
+	status = 0;
+Exit:
+	index_free(&nodes);
+	s->nanoseconds = now() - start;
+	return status;
+}
+
+static void snapshot_free(struct ibw_snapshot *s)
+{
+	free(s->nodes);
+	free(s->ports);
+}
+
+static osm_switch_t *switch_by_guid(const osm_opensm_t *osm, uint64_t guid)
+{
+	cl_map_item_t *item = cl_qmap_get(&osm->subn.sw_guid_tbl, cl_hton64(guid));
+
+	return item == cl_qmap_end(&osm->subn.sw_guid_tbl) ? NULL : (osm_switch_t *) item;
+}
+
+/* Says whether all tables can be written: 0, or -1. */
+int ibw_check_switches(struct osm_opensm *osm, const uint64_t *guids, int32_t n, uint16_t max_lid)
+{
+	int32_t i;
+
+	if ((uint32_t) n != cl_qmap_count(&osm->subn.sw_guid_tbl))
+		return -1;
+	for (i = 0; i < n; i++) {
+		osm_switch_t *sw = switch_by_guid(osm, guids[i]);
+
+		if (!sw || !sw->new_lft || !sw->hops || sw->lft_size <= max_lid || sw->max_lid_ho < max_lid)
+			return -1;
+	}
+	return 0;
+}
+
+int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint8_t *rows, int64_t stride, uint16_t max_lid)
+{
+	int32_t i;
+
+	if (ibw_check_switches(osm, guids, n, max_lid))
+		return -1;
+	for (i = 0; i < n; i++) {
+		osm_switch_t *sw = switch_by_guid(osm, guids[i]);
+
+		memset(sw->new_lft, OSM_NO_PATH, sw->lft_size);
+		memcpy(sw->new_lft, rows + i * stride, (size_t) max_lid + 1);
+	}
+	return 0;
+}
+
+/* The least that OpenSM's own code goes by: the hops by the port of the LFT. */
+int ibw_set_hops(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint16_t *lids, const uint8_t *dist,
+		 const uint8_t *rows, int64_t stride)
+{
+	osm_switch_t **sw = malloc((n ? n : 1) * sizeof(*sw));
+	int32_t s, t;
+	int status = 0;
+
+	if (!sw)
+		return -1;
+	for (s = 0; s < n; s++) {
+		sw[s] = switch_by_guid(osm, guids[s]);
+		if (!sw[s]) {
+			free(sw);
+			return -1;
+		}
+	}
+	for (t = 0; t < n && !status; t++)
+		for (s = 0; s < n; s++) {
+			uint8_t hops = dist[(int64_t) t * n + s];
+			uint8_t port = s == t ? 0 : rows[s * stride + lids[t]];
+
+			if (hops != OSM_NO_PATH && port < sw[s]->num_ports && osm_switch_set_hops(sw[s], lids[t], port, hops))
+				status = -1;
+		}
+	free(sw);
+	return status;
+}
+
+/* All hops of one switch: rows has width bytes for each LID, by port. */
+int ibw_set_hop_rows(struct osm_opensm *osm, uint64_t guid, int32_t n, const uint16_t *lids, const uint8_t *rows, int32_t width)
+{
+	osm_switch_t *sw = switch_by_guid(osm, guid);
+	int32_t t, p;
+
+	if (!sw)
+		return -1;
+	for (t = 0; t < n; t++) {
+		const uint8_t *row = rows + (int64_t) t * width;
+
+		for (p = row[0] == 0 ? 0 : 1; p < width && p < sw->num_ports; p++)
+			if (row[p] != OSM_NO_PATH && osm_switch_set_hops(sw, lids[t], (uint8_t) p, row[p]))
+				return -1;
+	}
+	return 0;
+}
+
+static int grow(void **list, int32_t *room, int32_t need, size_t size)
+{
+	int32_t n = *room ? *room : 64;
+	void *more;
+
+	if (need <= *room)
+		return 0;
+	while (n < need)
+		n *= 2;
+	more = realloc(*list, (size_t) n * size);
+	if (!more)
+		return -1;
+	*list = more;
+	*room = n;
+	return 0;
+}
+
+/* Appends the groups of one MLID. */
+static int groups_take(osm_mgrp_box_t *mgb, struct ibw_groups *g)
+{
+	cl_list_item_t *item;
+
+	for (item = cl_qlist_head(&mgb->mgrp_list); item != cl_qlist_end(&mgb->mgrp_list); item = cl_qlist_next(item)) {
+		osm_mgrp_t *mgrp = cl_item_obj(item, mgrp, list_item);
+		cl_qmap_t *tbl = &mgrp->mcm_alias_port_tbl;
+		cl_map_item_t *m;
+		struct ibw_group *to;
+
+		if (grow((void **)&g->groups, &g->room_groups, g->num_groups + 1, sizeof(*g->groups)))
+			return -1;
+		to = &g->groups[g->num_groups++];
+		memset(to, 0, sizeof(*to));
+		memcpy(to->mgid, mgrp->mcmember_rec.mgid.raw, sizeof(to->mgid));
+		to->mlid = mgb->mlid;
+		to->sl = (uint8_t) (cl_ntoh32(mgrp->mcmember_rec.sl_flow_hop) >> 28);
+		to->first = g->num_members;
+		for (m = cl_qmap_head(tbl); m != cl_qmap_end(tbl); m = cl_qmap_next(m)) {
+			osm_mcm_alias_guid_t *alias = (osm_mcm_alias_guid_t *) m;
+			struct ibw_member *member;
+
+			if (!alias->p_base_mcm_port || !alias->p_base_mcm_port->port)
+				continue;
+			if (grow((void **)&g->members, &g->room_members, g->num_members + 1, sizeof(*g->members)))
+				return -1;
+			member = &g->members[g->num_members++];
+			memset(member, 0, sizeof(*member));
+			member->port_guid = cl_ntoh64(alias->p_base_mcm_port->port->guid);
+			member->state = alias->scope_state & 0x0f;
+			to->num_members++;
+		}
+	}
+	return 0;
+}
+
+int ibw_groups_all(struct osm_opensm *osm, struct ibw_groups *g)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(osm->subn.mboxes) / sizeof(osm->subn.mboxes[0]); i++)
+		if (osm->subn.mboxes[i] && groups_take(osm->subn.mboxes[i], g))
+			return -1;
+	return 0;
+}
+
+void ibw_groups_free(struct ibw_groups *g)
+{
+	free(g->groups);
+	free(g->members);
+	memset(g, 0, sizeof(*g));
+}
+
+void ibw_set_masks(struct osm_opensm *osm, uint16_t mlid, const struct ibw_switch_port *ports, int32_t n)
+{
+	osm_switch_t *sw = NULL;
+	uint64_t guid = 0;
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		osm_mcast_tbl_t *tbl;
+
+		if (!sw || ports[i].guid != guid) {
+			guid = ports[i].guid;
+			sw = switch_by_guid(osm, guid);
+		}
+		if (!sw)
+			continue;	/* it has left since the last routing */
+		tbl = &sw->mcast_tbl;
+		if (!tbl->p_mask_tbl || mlid > tbl->max_mlid_ho || ports[i].port >= sw->num_ports)
+			continue;
+		osm_mcast_tbl_set(tbl, mlid, ports[i].port);
+	}
+}
+
+/* The callbacks. Go's functions return, whatever happens, and never panic. */
+
+static void cb_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t out, ib_slvl_table_t *t)
+{
+	struct engine *e = context;
+	uint8_t table[8];
+
+	if (ibweaveSL2VL(e->plugin->handle, cl_ntoh64(port->p_node->node_info.node_guid),
+			 port->p_node->sw ? in : 0, port->p_node->sw ? out : port->port_num, table))
+		memcpy(t->raw_vl_by_sl, table, sizeof(t->raw_vl_by_sl));
+}
+
+static void cb_vlarb(void *context, osm_physp_t *port, uint8_t port_num, ib_vl_arb_table_t *block, unsigned length, unsigned num)
+{
+	struct engine *e = context;
+	uint8_t entries[2 * IB_NUM_VL_ARB_ELEMENTS_IN_BLOCK];
+	unsigned i;
+
+	(void)port;
+	(void)port_num;
+	if (length > IB_NUM_VL_ARB_ELEMENTS_IN_BLOCK)
+		return;
+	if (!ibweaveVLArb(e->plugin->handle, num, length, entries))
+		return;
+	for (i = 0; i < length; i++) {
+		block->vl_entry[i].vl = entries[2 * i];
+		block->vl_entry[i].weight = entries[2 * i + 1];
+	}
+}
+
+static uint8_t cb_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)
+{
+	struct engine *e = context;
+
+	return ibweavePathSL(e->plugin->handle, hint, cl_ntoh16(slid), cl_ntoh16(dlid));
+}
+
+static ib_api_status_t cb_multicast(void *context, osm_mgrp_box_t *mgb)
+{
+	struct engine *e = context;
+	struct ibw_groups g = { 0 };
+	sigset_t saved;
+
+	/* The tree that another engine of OpenSM's may have left. */
+	osm_purge_mtree(&e->plugin->osm->sm, mgb);
+	if (groups_take(mgb, &g)) {
+		ibw_groups_free(&g);
+		return IB_INSUFFICIENT_MEMORY;
+	}
+	hold_signals(&saved);
+	ibweaveMasks(e->plugin->handle, e->plugin->osm, mgb->mlid, &g);
+	release_signals(&saved);
+	ibw_groups_free(&g);
+	return IB_SUCCESS;
+}
+
+static int cb_lid_matrices(void *context)
+{
+	struct engine *e = context;
+	struct ibw_snapshot s;
+	struct ibw_wants wants = { 0 };
+	sigset_t saved;
+	int status = -1;
+
+	if (snapshot_take(e->plugin->osm, &s))
+		ibw_log(e->plugin->osm, OSM_LOG_ERROR, "ERR IBW5: no memory for a snapshot of the subnet");
+	else {
+		hold_signals(&saved);
+		status = ibweaveRoute(e->plugin->handle, e->plugin->osm, e->index, &s, &wants);
+		release_signals(&saved);
+	}
+	snapshot_free(&s);
+	if (status)
+		return -1;
+	/* OpenSM programs SL-to-VL tables the slow way where there is a callback. */
+	e->re->update_sl2vl = wants.sl2vl ? cb_sl2vl : NULL;
+	e->re->update_vlarb = wants.vlarb ? cb_vlarb : NULL;
+	e->re->path_sl = wants.path_sl ? cb_path_sl : NULL;
+	return 0;
+}
+
+static int cb_fwd_tables(void *context)
+{
+	struct engine *e = context;
+	sigset_t saved;
+	int status;
+
+	hold_signals(&saved);
+	status = ibweaveWrite(e->plugin->handle, e->plugin->osm, e->index);
+	release_signals(&saved);
+	return status ? -1 : 0;
+}
+
+static void cb_destroy(void *context)
+{
+	struct engine *e = context;
+
+	e->re = NULL;
+}
+
+static int setup(osm_routing_engine_t *re, osm_opensm_t *osm)
+{
+	struct engine *e = re->context;
+	struct ibw_settings s;
+	sigset_t saved;
+	int status;
+
+	settings_take(osm, &s);
+	hold_signals(&saved);
+	status = ibweaveSetup(e->plugin->handle, e->index, &s);
+	release_signals(&saved);
+	if (status < 0)
+		return -1;
+	e->re = re;
+	re->build_lid_matrices = cb_lid_matrices;
+	re->ucast_build_fwd_tables = cb_fwd_tables;
+	if (status & 1)
+		re->mcast_build_stree = cb_multicast;
+	re->destroy = cb_destroy;
+	return 0;
+}
+
+/* What this OpenSM lacks, NULL for nothing. */
+static const char *missing(void)
+{
+	static const struct {
+		const char *name;
+		const void *at;
+	} needed[] = {
+		{ "osm_register_external_routing_engine", osm_register_external_routing_engine },
+		{ "osm_switch_set_hops", osm_switch_set_hops },
+		{ "osm_mcast_tbl_set", osm_mcast_tbl_set },
+		{ "osm_link_is_healthy", osm_link_is_healthy },
+		{ "osm_link_is_throttled", osm_link_is_throttled },
+		{ "osm_purge_mtree", osm_purge_mtree },
+		{ "cl_qmap_get", cl_qmap_get },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (!needed[i].at)
+			return needed[i].name;
+	return NULL;
+}
+
+static void destroy(void *data)
+{
+	struct plugin *p = data;
+	sigset_t saved;
+	int i;
+
+	hold_signals(&saved);
+	ibweaveClose(p->handle);
+	release_signals(&saved);
+	for (i = 0; i < p->num_engines; i++)
+		free(p->engines[i].name);
+	free(p->engines);
+	free(p);
+}
+
+static void *create(struct osm_opensm *osm)
+{
+	struct plugin *p;
+	const char *lacks = missing();
+	sigset_t saved;
+	int i;
+
+	if (lacks) {
+		char line[128];
+
+		snprintf(line, sizeof(line), "ERR IBW4: this OpenSM has no %s", lacks);
+		ibw_log(osm, OSM_LOG_ERROR, line);
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->osm = osm;
+	hold_signals(&saved);
+	p->handle = ibweaveOpen(osm, osm->subn.opt.event_plugin_options, osm->subn.opt.log_file, &p->num_engines);
+	release_signals(&saved);
+	p->engines = calloc(p->num_engines ? p->num_engines : 1, sizeof(*p->engines));
+	if (!p->engines) {
+		p->num_engines = 0;
+		destroy(p);
+		return NULL;
+	}
+	for (i = 0; i < p->num_engines; i++) {
+		struct engine *e = &p->engines[i];
+		external_routing_engine_module_t module;
+
+		e->plugin = p;
+		e->index = i;
+		e->name = ibweaveEngineName(p->handle, i);
+		module.name = e->name;
+		module.setup = setup;
+		module.context = e;
+		/* It logs what is wrong itself: the name is taken. */
+		(void)osm_register_external_routing_engine(osm, &module, e);
+	}
+	return p;
+}
+
+static void report(void *data, osm_epi_event_id_t event, void *event_data)
+{
+	(void)data;
+	(void)event;
+	(void)event_data;
+}
+
+/* OpenSM loads no plugin whose version is not its own, to the letter. */
+osm_event_plugin_t osm_event_plugin = {
+	OSM_VERSION,
+	create,
+	destroy,
+	report,
+};

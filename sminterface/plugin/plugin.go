@@ -1,0 +1,351 @@
+// Package plugin is the core of the OpenSM plugin, without C: from a snapshot
+// of OpenSM's subnet to verified tables for OpenSM to write. The shared library
+// around it, which knows OpenSM's structures, is cmd/ibweave-opensm.
+//
+// OpenSM knows one routing engine for each of ours, "ibweave-" before its name.
+// An engine routes with the code of the compiler (package compile), on OpenSM's
+// LIDs; what it makes is verified before OpenSM sees any of it.
+//
+// # Never worse than no plugin
+//
+// What goes wrong, a panic included, becomes one *Error with a code. For
+// unicast OpenSM then takes its next engine, and nothing has been written. For
+// multicast OpenSM has cleared the masks before it asks, and an error would
+// leave the group without any: Masks has no error, see there.
+//
+// Calls into OpenSM's structures are no business of this package, nor are its
+// locks: OpenSM holds its own, exclusively, while it calls Route and Masks, and
+// shared while it calls PathSL. A Plugin is safe for concurrent use all the
+// same.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/ibweave/ibweave/compile"
+)
+
+// Prefix is what OpenSM's names of our engines begin with.
+const Prefix = "ibweave-"
+
+// Code tells failures apart in OpenSM's log: "ERR IBW2".
+type Code string
+
+// The codes.
+const (
+	// BadConfig: the options or the configuration file cannot be used.
+	BadConfig Code = "IBW1"
+	// CannotRoute: the engine does not route this fabric.
+	CannotRoute Code = "IBW2"
+	// NotVerified: the engine's tables break a rule of the checker.
+	NotVerified Code = "IBW3"
+	// NeedsOpenSM: OpenSM's own options keep the engine from working.
+	NeedsOpenSM Code = "IBW4"
+	// BadSubnet: OpenSM's subnet is not one that can be routed at all.
+	BadSubnet Code = "IBW5"
+	// Panicked: a bug of ibweave.
+	Panicked Code = "IBW6"
+	// Multicast: masks are not as they were wanted.
+	Multicast Code = "IBW7"
+)
+
+// Error is what OpenSM's log gets one line of.
+type Error struct {
+	Code   Code
+	Engine string // OpenSM's name of the engine, "" when it is about none
+	Err    error
+}
+
+// Error is one line.
+func (e *Error) Error() string {
+	s := "ERR " + string(e.Code) + ": "
+	if e.Engine != "" {
+		s += e.Engine + ": "
+	}
+	return s + oneLine(e.Err.Error())
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// oneLine joins the lines of a message, as OpenSM's log has a line for each.
+func oneLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Level is the importance of a line in OpenSM's log.
+type Level uint8
+
+// The levels, with the values of osm_log_level_t.
+const (
+	LogError   Level = 0x01
+	LogInfo    Level = 0x02
+	LogVerbose Level = 0x04
+)
+
+// Host is what the plugin needs of OpenSM.
+type Host struct {
+	// LogDir is where our log goes unless the configuration names a file: the
+	// folder of OpenSM's log.
+	LogDir string
+	// Log writes a line, without its end, to OpenSM's log.
+	Log func(level Level, line string)
+	// Engines are those to offer; nil stands for compile.Engines.
+	Engines []compile.Engine
+}
+
+// Plugin is what OpenSM has loaded.
+type Plugin struct {
+	host    Host
+	config  *Config
+	failed  *Error // why there is no configuration
+	log     *zap.Logger
+	close   func() error
+	engines []compile.Engine
+
+	mu      sync.Mutex
+	current *Tables // the last that were made, nil for none
+	masks   *masks  // multicast, see multicast.go
+}
+
+// Open reads event_plugin_options and the configuration file that they name. A
+// Plugin always comes of it: where the configuration cannot be used, that has
+// been logged, and Setup refuses all engines with the same error.
+func Open(options string, host Host) *Plugin {
+	p := &Plugin{host: host, engines: host.Engines, log: zap.NewNop(), close: func() error { return nil }}
+	if p.engines == nil {
+		p.engines = compile.Engines
+	}
+	err := p.guard("", func() error {
+		var err error
+		if p.config, err = readConfig(options); err != nil {
+			return err
+		}
+		p.log, p.close, err = openLog(&p.config.Log, host.LogDir)
+		return err
+	})
+	if err != nil {
+		if err.Code == "" {
+			err.Code = BadConfig
+		}
+		p.failed = err
+		p.report(err)
+	}
+	p.masks = newMasks(p)
+	return p
+}
+
+// Close ends our log.
+func (p *Plugin) Close() error {
+	_ = p.log.Sync() // a terminal cannot
+	return p.close()
+}
+
+// Engines are OpenSM's names of our engines.
+func (p *Plugin) Engines() []string {
+	names := make([]string, len(p.engines))
+	for i := range p.engines {
+		names[i] = Prefix + p.engines[i].Name()
+	}
+	return names
+}
+
+// engineName is OpenSM's name of an engine.
+func (p *Plugin) engineName(engine int) string { return Prefix + p.engines[engine].Name() }
+
+// Settings are options of OpenSM.
+type Settings struct {
+	QoS         bool // qos: OpenSM writes SL-to-VL and VL arbitration tables
+	UcastCache  bool // use_ucast_cache
+	MaxDataVLs  int  // data VLs that max_op_vls leaves a port
+	DumpsTables bool // OpenSM writes its lid matrix and the like (-D 0x40)
+}
+
+// Setup is called for each of our engines that OpenSM's routing_engine names.
+// An *Error has been logged.
+func (p *Plugin) Setup(engine int, s Settings) error {
+	if p.failed != nil {
+		// It has been logged once.
+		return p.failed
+	}
+	return p.reported(p.guard(p.engineName(engine), func() error {
+		if s.UcastCache {
+			return &Error{Code: NeedsOpenSM, Err: errors.New("use_ucast_cache TRUE makes OpenSM change tables without asking the engine; set it FALSE")}
+		}
+		p.log.Info("engine set up", zap.String("engine", p.engineName(engine)), zap.String("configuration", p.config.File))
+		return nil
+	}))
+}
+
+// guard runs f and makes an *Error of whatever it ends with, a panic included.
+// The Code is empty where f has not said. A nil result is no error.
+func (p *Plugin) guard(engine string, f func() error) (failure *Error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.log.Error("panic", zap.String("engine", engine), zap.Any("value", r), zap.String("stack", string(debug.Stack())))
+			failure = &Error{Code: Panicked, Engine: engine, Err: fmt.Errorf("a bug of ibweave, please report it with its log: %v", r)}
+		}
+	}()
+	err := f()
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return &Error{Code: known.Code, Engine: engine, Err: known.Err}
+	}
+	return &Error{Engine: engine, Err: err}
+}
+
+// Guard runs f for an engine and makes one line in both logs of whatever it ends
+// with, a panic included.
+func (p *Plugin) Guard(engine string, f func() error) error {
+	failed := p.guard(engine, f)
+	if failed != nil {
+		failed.Code = or(failed.Code, BadSubnet)
+	}
+	return p.reported(failed)
+}
+
+// reported is guard's result as an error, which it logs.
+func (p *Plugin) reported(e *Error) error {
+	if e == nil {
+		return nil
+	}
+	p.report(e)
+	return e
+}
+
+// report puts a failure into both logs.
+func (p *Plugin) report(e *Error) {
+	p.log.Error(e.Err.Error(), zap.String("code", string(e.Code)), zap.String("engine", e.Engine))
+	p.host.Log(LogError, e.Error())
+}
+
+// Route computes and verifies the tables of an engine, and remembers them for
+// SL2VL, PathSL and Masks. An *Error has been logged; what was remembered
+// before stays then, though OpenSM is about to use another engine.
+func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
+	if p.failed != nil {
+		return nil, p.failed
+	}
+	var t *Tables
+	err := p.guard(p.engineName(engine), func() error {
+		var err error
+		t, err = p.route(engine, s)
+		return err
+	})
+	if err != nil {
+		if err.Code == "" {
+			err.Code = CannotRoute
+		}
+		p.host.Log(LogError, err.Error()+"; OpenSM goes on with its next engine")
+		p.log.Error(err.Err.Error(), zap.String("code", string(err.Code)), zap.String("engine", err.Engine))
+		return nil, err
+	}
+	p.mu.Lock()
+	p.current = t
+	p.mu.Unlock()
+	return t, nil
+}
+
+// route does it.
+func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
+	defer cancel()
+	start := time.Now()
+	f, nodes, notes, err := s.fabric()
+	if err != nil {
+		return nil, &Error{Code: BadSubnet, Err: err}
+	}
+	for _, n := range notes {
+		p.log.Warn(n)
+	}
+	built := time.Now()
+	e := &p.engines[engine]
+	opt, err := p.config.compileOptions(f, p.log)
+	if err != nil {
+		return nil, &Error{Code: BadConfig, Err: err}
+	}
+	r, err := compile.Run(ctx, f, e, opt)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("not done after %v (timeout in %s)", p.config.Timeout, p.config.where())
+		}
+		return nil, err
+	}
+	for _, n := range r.Routing.Notes {
+		p.log.Info(n, zap.String("engine", e.Name()))
+	}
+	if err := p.accept(r); err != nil {
+		return nil, err
+	}
+	t := &Tables{
+		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: p.engineName(engine),
+		GUIDs: nodes, snapshot: s, generation: p.nextGeneration(), fullMatrix: !p.HandlesMulticast(),
+	}
+	if err := t.checkLanes(s); err != nil {
+		return nil, err
+	}
+	if err := t.checkCapacity(s); err != nil {
+		return nil, err
+	}
+	verified := time.Now()
+	t.hops = newHops(t.Fabric, r.Routing.Tables)
+	t.Timing.Snapshot = s.Took + built.Sub(start)
+	t.Timing.Route = time.Duration(r.Seconds.Route * float64(time.Second))
+	t.Timing.Verify = time.Duration(r.Seconds.Verify * float64(time.Second))
+	t.Timing.Hops = time.Since(verified)
+	return t, nil
+}
+
+// nextGeneration counts routings.
+func (p *Plugin) nextGeneration() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return 1
+	}
+	return p.current.generation + 1
+}
+
+// Written is called when OpenSM has all of t.
+func (p *Plugin) Written(t *Tables, took time.Duration) {
+	t.Timing.Write = took
+	v := t.Verify
+	p.log.Info("routed",
+		zap.String("engine", t.Engine),
+		zap.Int("switches", v.Fabric.Switches), zap.Int("ca_ports", v.Fabric.CAPorts), zap.Int("links", v.Fabric.Links),
+		zap.Uint16("max_lid", uint16(v.Fabric.MaxLID)), zap.String("verdict", v.Verdict),
+		zap.Duration("snapshot", t.Timing.Snapshot), zap.Duration("route", t.Timing.Route),
+		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.Hops+t.Timing.Write),
+		zap.Duration("total", t.Timing.Total()))
+	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, %d LIDs, %s, in %v", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
+		t.Timing.Total().Round(time.Microsecond)))
+}
+
+// accept says whether the checker lets tables pass.
+func (p *Plugin) accept(r *compile.Result) error {
+	err := verdict(r.Verify)
+	if err == nil {
+		return nil
+	}
+	if p.config.Verify == VerifyWarn {
+		p.log.Warn("installed although "+err.Error(), zap.String("engine", r.Engine.Name()))
+		p.host.Log(LogError, (&Error{Code: NotVerified, Engine: Prefix + r.Engine.Name(), Err: fmt.Errorf("%w; installed all the same (verify: warn)", err)}).Error())
+		return nil
+	}
+	return &Error{Code: NotVerified, Err: err}
+}

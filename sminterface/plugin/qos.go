@@ -1,0 +1,99 @@
+package plugin
+
+import (
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// NeedsQoS says whether OpenSM is to ask for SL-to-VL tables.
+func (t *Tables) NeedsQoS() bool { return t.Routing.SL2VL != nil }
+
+// HasPathSLs says whether OpenSM is to ask for the SLs of paths.
+func (t *Tables) HasPathSLs() bool { return t.Routing.PathSLs != nil }
+
+// SL2VL is the SL-to-VL table of a node's ports in and out, both 0 for CAs and
+// routers other than by their port out, packed as on the wire: SL 0 in the upper
+// half of the first byte (IBA 14.2.5.8). OK is false where the routing has none,
+// or the node was not there: then OpenSM's own stays.
+func (t *Tables) SL2VL(node fabric.GUID, in, out fabric.PortNum) (table [lft.NumSLs / 2]uint8, ok bool) {
+	if t == nil || t.Routing.SL2VL == nil {
+		return table, false
+	}
+	n, ok := t.Fabric.NodeByGUID(node)
+	if !ok {
+		return table, false
+	}
+	if ports := t.Fabric.Node(n).NumPorts; in > ports || out > ports || !t.Fabric.IsSwitch(n) && out == 0 {
+		return table, false
+	}
+	m := t.Routing.SL2VL.At(in, t.Fabric.Port(n, out))
+	for i := range table {
+		table[i] = uint8(m[2*i])<<4 | uint8(m[2*i+1])&15
+	}
+	return table, true
+}
+
+// PathSL is the SL of the path from an end port to another, which OpenSM is
+// to answer path record queries with. OK is false where the routing leaves it
+// open or does not know the LIDs.
+func (t *Tables) PathSL(from, to fabric.LID) (sl fabric.SL, ok bool) {
+	if t == nil || t.Routing.PathSLs == nil {
+		return 0, false
+	}
+	p := t.Fabric.LIDPort(from)
+	if p == fabric.NoPort || int(to) > int(t.Routing.PathSLs.MaxLID()) || t.Fabric.LIDPort(to) == fabric.NoPort {
+		return 0, false
+	}
+	s := t.Fabric.Owner(p)
+	if !t.Fabric.IsSwitch(s) {
+		q := t.Fabric.Peer(p)
+		if q == fabric.NoPort || !t.Fabric.IsSwitch(t.Fabric.Owner(q)) {
+			return 0, false
+		}
+		s = t.Fabric.Owner(q)
+	}
+	return t.Routing.PathSLs.Row(s)[to], true
+}
+
+// arbitrationWeight is what every VL gets, in units of 64 bytes (IBA 7.6.9.2): a
+// packet of the largest MTU, 4096 bytes. It is that of compiled directories.
+const arbitrationWeight = 64
+
+// Arbitration is an entry of a VL arbitration table (IBA 14.2.5.9).
+type Arbitration struct {
+	VL     fabric.VL
+	Weight uint8
+}
+
+// ArbitratesVLs says whether OpenSM is to ask for VL arbitration tables.
+func (p *Plugin) ArbitratesVLs(t *Tables) bool {
+	return t != nil && p.config != nil && p.config.VLArb == ArbitrationEqual && t.Routing.SL2VL != nil
+}
+
+// VLArb fills a block of the VL arbitration tables of all ports: block 0 and 1
+// are of low priority, 2 and 3 of high priority, as OpenSM counts them. It says
+// false where OpenSM's own stay: vlarb: opensm, or a routing on one VL.
+//
+// All VLs that SLs map to have equal weights in the table of low priority, and
+// the other is empty: OpenSM's default has VL 0 alone there, which would starve
+// the others.
+func (p *Plugin) VLArb(t *Tables, block int, entries []Arbitration) bool {
+	if !p.ArbitratesVLs(t) {
+		return false
+	}
+	clear(entries)
+	if block != 0 {
+		return true
+	}
+	for v := range min(t.Routing.SL2VL.VLs(), len(entries)) {
+		entries[v] = Arbitration{VL: fabric.VL(v), Weight: arbitrationWeight}
+	}
+	return true
+}
+
+// Current is the tables of the last Route that went well, nil for none.
+func (p *Plugin) Current() *Tables {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current
+}

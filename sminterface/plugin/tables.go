@@ -1,0 +1,188 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Tables is a verified routing, for OpenSM to write.
+type Tables struct {
+	Engine  string // OpenSM's name of it
+	Fabric  *fabric.Fabric
+	Routing *lft.Routing
+	Verify  *verify.Result
+	// GUIDs is the GUID of each switch, by NodeID.
+	GUIDs []fabric.GUID
+	// LatePorts is how many ports have fewer VLs at this moment than the
+	// SL-to-VL tables use, though they can have them: OpenSM cuts their tables
+	// until its next heavy sweep.
+	LatePorts int
+	Timing    Timing
+
+	snapshot   *Snapshot
+	hops       *hops
+	generation uint64
+	fullMatrix bool
+	ports      map[fabric.GUID]fabric.PortID // end ports by GUID, made when needed
+}
+
+// Timing is how long the parts of a routing took.
+type Timing struct{ Snapshot, Route, Verify, Hops, Write time.Duration }
+
+// Total is all of them.
+func (t *Timing) Total() time.Duration { return t.Snapshot + t.Route + t.Verify + t.Hops + t.Write }
+
+// LFT is switch s's linear forwarding table, by LID up to Fabric.MaxLID.
+func (t *Tables) LFT(s fabric.NodeID) []fabric.PortNum { return t.Routing.Tables.Row(s) }
+
+// verdict is the first error that the checker found, nil for none.
+func verdict(v *verify.Result) error {
+	var first *verify.Finding
+	n := 0
+	for i := range v.Findings {
+		if v.Findings[i].Severity == verify.Error {
+			if n++; first == nil {
+				first = &v.Findings[i]
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("its tables break a rule: %s: %s", first.Rule, first.Message)
+	}
+	return fmt.Errorf("its tables break rules, %d findings: %s: %s", n, first.Rule, first.Message)
+}
+
+// hops is how far apart switches are on the paths of the tables, in the way of
+// OpenSM's lid matrix: links between switches.
+type hops struct {
+	n    int
+	dist []uint8 // by target, then by source: 0 on the diagonal, 255 for never
+}
+
+// To is the length of the tables' path from every switch to switch t.
+func (h *hops) to(t fabric.NodeID) []uint8 { return h.dist[int(t)*h.n : (int(t)+1)*h.n] }
+
+// newHops walks the paths to the base LID of every switch. It takes
+// O(switches^2).
+func newHops(f *fabric.Fabric, t *lft.Tables) *hops {
+	n := f.NumSwitches()
+	h := &hops{n: n, dist: make([]uint8, n*n)}
+	last := fabric.NodeID(n - 1)
+	over := make([]fabric.NodeID, f.PortBase(last)+fabric.PortID(f.Node(last).NumPorts)+1) // by PortID: the switch there
+	for p := range over {
+		over[p] = fabric.NoNode
+	}
+	for s := range fabric.NodeID(n) {
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			over[p] = to[i]
+		}
+	}
+	// LIDs of switches are mostly neighbours, so a batch of targets reads each
+	// row once.
+	const batch = 64
+	next := make([]fabric.NodeID, batch*n) // by target of the batch, then switch
+	known := make([]bool, n)
+	var path []fabric.NodeID
+	for t0 := 0; t0 < n; t0 += batch {
+		t1 := min(t0+batch, n)
+		for s := range fabric.NodeID(n) {
+			row, base, ports := t.Row(s), f.PortBase(s), f.Node(s).NumPorts
+			for k := t0; k < t1; k++ {
+				to := fabric.NoNode
+				if l := int(f.LID(f.PortBase(fabric.NodeID(k)))); l > 0 && l < len(row) && row[l] > 0 && row[l] <= ports {
+					to = over[base+fabric.PortID(row[l])]
+				}
+				next[(k-t0)*n+int(s)] = to
+			}
+		}
+		for k := t0; k < t1; k++ {
+			h.walk(fabric.NodeID(k), next[(k-t0)*n:(k-t0+1)*n], known, &path)
+		}
+	}
+	return h
+}
+
+// walk fills the row of target t, when a packet at s goes on to next[s].
+func (h *hops) walk(t fabric.NodeID, next []fabric.NodeID, known []bool, path *[]fabric.NodeID) {
+	row := h.to(t)
+	for s := range row {
+		row[s], known[s] = fabric.Unreachable, false
+	}
+	row[t], known[t] = 0, true
+	for s := range row {
+		at := fabric.NodeID(s)
+		*path = (*path)[:0]
+		for at != fabric.NoNode && !known[at] {
+			known[at] = true // and Unreachable, should the path come back to it
+			*path = append(*path, at)
+			at = next[at]
+		}
+		d := fabric.Unreachable
+		if at != fabric.NoNode {
+			d = row[at]
+		}
+		for _, s := range slices.Backward(*path) {
+			if d < fabric.MaxHops {
+				d++
+			}
+			row[s] = d
+		}
+	}
+}
+
+// HopRow is a row of OpenSM's lid matrix: the hops from switch s to switch t by
+// each of the switch's ports, 255 by ports that do not lead there. hops has a
+// place for port 0, for the least of them, and each of the ports; used is the port
+// that the tables have.
+//
+// By any port it is one more than the tables' path from the neighbour there,
+// as the dump of a compiled directory has it.
+func (t *Tables) HopRow(s, to fabric.NodeID, hops []uint8) {
+	for i := range hops {
+		hops[i] = fabric.Unreachable
+	}
+	row := t.hops.to(to)
+	ports, neighbours := t.Fabric.SwitchLinks(s)
+	base := t.Fabric.PortBase(s)
+	for i, p := range ports {
+		if d := row[neighbours[i]]; d < fabric.MaxHops {
+			hops[p-base] = d + 1
+			hops[0] = min(hops[0], d+1)
+		}
+	}
+	if s == to {
+		hops[0] = 0
+	}
+}
+
+// ErrSwitches says that OpenSM's table of switches is not the one of the
+// snapshot, or has no room for the tables. Nothing has been written then.
+var ErrSwitches = &Error{Code: BadSubnet, Err: errors.New("OpenSM's switches have changed, or have no room for the tables")}
+
+// SwitchLIDs is the base LID of each switch, by NodeID.
+func (t *Tables) SwitchLIDs() []fabric.LID {
+	lids := make([]fabric.LID, t.Fabric.NumSwitches())
+	for s := range lids {
+		lids[s] = t.Fabric.LID(t.Fabric.PortBase(fabric.NodeID(s)))
+	}
+	return lids
+}
+
+// Distances is the length of the tables' paths between switches, in links: by
+// target, then by source; 255 where a path never arrives.
+func (t *Tables) Distances() []uint8 { return t.hops.dist }
+
+// WantsLIDMatrix says whether OpenSM is about to use all of its lid matrix: to
+// write it down, or to build multicast trees. Otherwise nothing reads more of it
+// than the hops by the port of the tables.
+func (t *Tables) WantsLIDMatrix() bool { return t.snapshot.DumpsTables || t.fullMatrix }
