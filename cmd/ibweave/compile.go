@@ -602,13 +602,12 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	}
 	if t := s.Trees; t != nil {
 		row("trees", t.text())
-		row("", fmt.Sprintf("at most %s and %s deep; if each sender sends one packet:",
-			plural(t.MaxLinks, "link", "links"), plural(t.MaxDepth, "link", "links")))
-		crossings := fmt.Sprintf("%s link crossings, %s with unicast", report.Grouped(t.Crossings), report.Grouped(t.Unicast))
+		row("", fmt.Sprintf("at most %s in a tree, and %d from a sender to a receiver", plural(t.MaxLinks, "link", "links"), t.MaxDepth))
+		load := fmt.Sprintf("each sender once: %s link crossings, %s with unicast", report.Grouped(t.Crossings), report.Grouped(t.Unicast))
 		if t.Hottest != nil {
-			crossings += fmt.Sprintf("; %s copies on the most loaded link, %s", report.Grouped(t.MaxCopies), t.Hottest)
+			load += fmt.Sprintf("; %s on the most loaded link, %s", plural(int(t.MaxCopies), "copy", "copies"), t.Hottest)
 		}
-		row("", crossings)
+		row("", load)
 	}
 	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
 		return err
