@@ -29,11 +29,17 @@ myrinet               mesh
 minnet                mesh
 verify                updown
 sminterface/dump      compile
+sminterface/mad       compile
 sminterface/ibsim     compile
+sminterface/umad      compile
+sminterface/subnet    compile
+sminterface/plugin    sminterface/rehearse
+diff                  compile
 sminterface/rehearse  updown
 compile               sminterface/rehearse
 report                compile
 cmd/ibweave           example.com/other
+cmd/ibweave-opensm    example.com/other
 scripts/bench         example.com/other
 '
 module=$(go list -m)
