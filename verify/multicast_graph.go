@@ -94,11 +94,6 @@ func (g *graph) union(o *graph) {
 	}
 }
 
-// clone copies a graph.
-func (g *graph) clone() *graph {
-	return &graph{channels: g.channels, deps: slices.Clone(g.deps), used: slices.Clone(g.used)}
-}
-
 // knots is what else than dependencies can stop packets when switches do not
 // copy independently, in the graph of all traffic.
 //

@@ -179,7 +179,7 @@ func (p *slowPacket) visit(in fabric.PortID, held []channel) {
 // some changes.
 func someMasks(f *fabric.Fabric, r *rand.Rand, members []fabric.PortID) []fabric.PortID {
 	in := map[fabric.PortID]bool{}
-	switches := fabric.PortID(f.PortBase(fabric.NodeID(f.NumSwitches())))
+	switches := f.PortBase(fabric.NodeID(f.NumSwitches()))
 	if r.IntN(4) > 0 {
 		// The whole of a spanning tree, and the members.
 		joined := map[fabric.NodeID]bool{fabric.NodeID(r.IntN(f.NumSwitches())): true}
