@@ -3,11 +3,13 @@ package diff
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -398,6 +400,107 @@ func TestSingleChanges(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+}
+
+// Two hosts on neighbouring switches swap LIDs: packets for either go to and fro
+// unless the switch that has the host now is written first, for one LID the one
+// switch and for the other LID the other one.
+func TestOppositeOrders(t *testing.T) {
+	f := meshFabric(t, 2, 1)
+	x, y := f.Port(2, 1), f.Port(3, 1) // the hosts of switches 0 and 1
+	for _, lids := range [][2]fabric.LID{{10, 20}, {10, 100}} {
+		state := func(of, at fabric.LID) *Snapshot {
+			lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
+			lid[f.Port(0, 0)], lid[f.Port(1, 0)], lid[x], lid[y] = 1, 2, of, at
+			g, err := f.WithLIDs(lid, lmc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return route(t, lft.Minhop{}, g)
+		}
+		a, b := state(lids[0], lids[1]), state(lids[1], lids[0])
+		r := compare(t, a, b)
+		// A packet that is on its way when a switch is written turns back there.
+		want(t, r, "transient-loop 2", "transient-credit-loop 1", "lids-differ 2", fmt.Sprintf("lfts-differ %d", r.LFTs.Blocks))
+		s := []fabric.GUID{f.Node(0).GUID, f.Node(1).GUID}
+		first := [][]fabric.GUID{{s[1]}, {s[0]}} // the first LID is at switch 1 now
+		second := [][]fabric.GUID{{s[0]}, {s[1]}}
+		blocks := []BlockOrder{{Block: 0, Passes: []Pass{{LIDs: lids[:1], Stages: first}, {LIDs: lids[1:], Stages: second}}}}
+		if lids[1] > 63 {
+			blocks = []BlockOrder{{Block: 0, Passes: []Pass{{Stages: first}}}, {Block: 1, Passes: []Pass{{Stages: second}}}}
+		}
+		if d := cmp.Diff(blocks, r.Transition.Order.Blocks, cmpopts.IgnoreUnexported(Pass{})); d != "" || r.Transition.Order.Kind != OrderBlocks {
+			t.Errorf("%s %s", r.Transition.Order.Kind, d)
+		}
+		m := &mix{f: f, old: a.Tables, new: b.Tables, met: map[[2]int32]fabric.LID{}}
+		for _, part := range writesOf(m, r) {
+			replay(t, rand.New(rand.NewPCG(1, 0)), m, part, map[fabric.LID]bool{lids[0]: true, lids[1]: true})
+		}
+		// Without loops there is nothing to keep to.
+		want(t, compare(t, a, a))
+	}
+}
+
+// The old paths turn one way round a mesh, the new ones the other way: each free
+// of credit loops, both together not.
+func TestCreditLoopOfMixture(t *testing.T) {
+	f := meshFabric(t, 2, 2)
+	a, b := route(t, mesh.XY{}, f), route(t, mesh.XY{}, f)
+	host := func(s fabric.NodeID) fabric.LID { return f.LID(f.Port(4+s, 1)) }
+	// Switches 0 (0,0), 1 (0,1), 2 (1,0), 3 (1,1): y first instead of x first.
+	b.Tables = copyTables(a.Tables)
+	for s := range fabric.NodeID(4) {
+		row := b.Tables.Row(s)
+		row[host(3-s)] = row[host(s^1)]
+	}
+	r := compare(t, a, b)
+	want(t, r, "transient-credit-loop 2", "lfts-differ 4")
+	c := &r.Transition.CreditLoops
+	if c.Old+c.New != 0 || len(c.Cycles) != 2 || len(c.Cycles[0]) != 4 {
+		t.Fatalf("%+v", c)
+	}
+	count := map[string]int{}
+	for _, h := range c.Cycles[0] {
+		count[h.Table]++
+	}
+	if count["old"] == 0 || count["new"] == 0 {
+		t.Errorf("a credit loop of %v", count)
+	}
+	// On VLs of their own they are apart.
+	for i, s := range []*Snapshot{a, b} {
+		s.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(2))
+		s.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+		row := slices.Repeat([]fabric.SL{fabric.SL(i)}, int(f.MaxLID())+1)
+		s.PathSLs.SetRow(row, 0, 1, 2, 3)
+	}
+	// But while SLs are old or new, and entries are, too, they are not.
+	if c := &compare(t, a, b).Transition.CreditLoops; c.Count == 0 || c.Old+c.New != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What cannot be compared is an error.
+func TestInvalid(t *testing.T) {
+	a := full(t)
+	small := meshFabric(t, 2, 2)
+	for name, b := range map[string]*Snapshot{
+		"no fabric": {},
+		"tables":    {Fabric: small, Tables: a.Tables},
+		"SL-to-VL":  {Fabric: small, SL2VL: a.SL2VL},
+		"path SLs":  {Fabric: small, PathSLs: a.PathSLs},
+		"multicast": {Fabric: small, Multicast: a.Multicast},
+	} {
+		for _, pair := range [][2]*Snapshot{{a, b}, {b, a}} {
+			if r, err := Compare(context.Background(), pair[0], pair[1], Options{}); err == nil || r != nil {
+				t.Errorf("%s: no error", name)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if r, err := Compare(ctx, a, a, Options{}); err != context.Canceled || r != nil {
+		t.Errorf("cancelled: %v", err)
+	}
 }
 
 // LIDs dealt out anew by another policy are no differences of entries.

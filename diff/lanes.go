@@ -208,8 +208,7 @@ func (w *mixWorker) send(s int32, in fabric.PortNum, classes uint16) {
 // whether there are any that were not known there.
 func (w *mixWorker) flow(g *graph, u int32) (more bool) {
 	for a := range w.next {
-		c := w.next[a][u]
-		s := w.head(c)
+		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {
 			continue
 		}

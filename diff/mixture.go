@@ -28,6 +28,8 @@ type mixture struct {
 	owner [2][]fabric.PortID
 	ca    []bool  // by LID: it is that of a CA or router in one of the layers
 	to    []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
+	base  []int32 // by switch, and one more: PortID of its port 0
+	wired []bool  // by PortID of a switch: it has a cable
 	cas   []int32 // by switch: CA and router ports that are cabled to it
 	graphShape
 	classes int // of SLs with the same VL everywhere; 1 on one VL
@@ -40,6 +42,7 @@ type mixWorker struct {
 	*mixture
 	column  [2][]fabric.PortNum // a block of LIDs: entries by switch
 	next    [2][]int32          // by switch: the PortID that packets leave by, -1 for none
+	heads   [2][]int32          // by switch: the one that this leads to, -1 for none
 	changed []bool              // by switch: its entry for this LID
 	indeg   []int32
 	order   []int32 // topological, as far as there are no loops
@@ -55,7 +58,7 @@ type mixWorker struct {
 	unicast, all *graph
 	transient    []fabric.LID // with a loop that is in neither layer
 	own          [2]int       // LIDs for which a layer loops by itself
-	order2       *orderWorker // nil when no order is wanted
+	writes       *orderWorker // nil when no order is wanted
 	want         *witnesses   // nil when no dependency is looked for
 	lid          fabric.LID
 }
@@ -66,11 +69,19 @@ func (c *comparison) newMixture() *mixture {
 	n := f.NumSwitches()
 	m := &mixture{f: f, n: n, classes: 1, cas: make([]int32, n)}
 	m.to = make([]int32, f.PortBase(fabric.NodeID(n)))
+	m.wired = make([]bool, len(m.to))
 	for x := range m.to {
 		m.to[x] = -1
-		if peer := f.Peer(fabric.PortID(x)); peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) {
-			m.to[x] = int32(f.Owner(peer))
+		if peer := f.Peer(fabric.PortID(x)); peer != fabric.NoPort {
+			m.wired[x] = true
+			if f.IsSwitch(f.Owner(peer)) {
+				m.to[x] = int32(f.Owner(peer))
+			}
 		}
+	}
+	m.base = make([]int32, n+1)
+	for s := range m.base {
+		m.base[s] = int32(f.PortBase(fabric.NodeID(s)))
 	}
 	for _, s := range f.CASwitches() {
 		if s != fabric.NoNode {
@@ -124,7 +135,7 @@ func (m *mixture) newWorker(orders, graphs bool, want *witnesses) *mixWorker {
 	}
 	for k := range w.column {
 		w.column[k] = make([]fabric.PortNum, lft.BlockSize*m.n)
-		w.next[k] = make([]int32, m.n)
+		w.next[k], w.heads[k] = make([]int32, m.n), make([]int32, m.n)
 		w.onOwn[k] = make([]bool, m.n)
 		if m.vls > 1 {
 			w.state[k] = make([]uint16, m.n*m.classes)
@@ -134,7 +145,7 @@ func (m *mixture) newWorker(orders, graphs bool, want *witnesses) *mixWorker {
 		w.unicast, w.all = newGraph(&m.graphShape), newGraph(&m.graphShape)
 	}
 	if orders {
-		w.order2 = newOrderWorker(m.n)
+		w.writes = newOrderWorker(m.n)
 	}
 	return w
 }
@@ -170,15 +181,15 @@ func (w *mixWorker) block(b int) {
 	from := fabric.LID(b * lft.BlockSize)
 	to := min(int(from)+lft.BlockSize, int(w.maxLID)+1)
 	w.load(from, to)
-	if w.order2 != nil {
-		w.order2.begin(b)
+	if w.writes != nil {
+		w.writes.begin(b)
 	}
 	for l := max(1, from); int(l) < to; l++ {
 		w.take(l, int(l-from))
 		w.look()
 	}
-	if w.order2 != nil {
-		w.order2.end()
+	if w.writes != nil {
+		w.writes.end()
 	}
 }
 
@@ -205,10 +216,13 @@ func (w *mixWorker) load(from fabric.LID, to int) {
 func (w *mixWorker) take(l fabric.LID, i int) {
 	w.lid = l
 	for k := range w.next {
-		next := w.next[k]
+		next, heads := w.next[k], w.heads[k]
 		for s, p := range w.column[k][i*w.n : (i+1)*w.n] {
-			out := way(w.f, fabric.NodeID(s), p)
-			next[s] = int32(out) // NoPort is -1
+			next[s], heads[s] = -1, -1
+			out := w.base[s] + int32(p)
+			if p != fabric.ManagementPort && out < w.base[s+1] && w.wired[out] {
+				next[s], heads[s] = out, w.to[out]
+			}
 		}
 	}
 	x, y := w.column[0][i*w.n:(i+1)*w.n], w.column[1][i*w.n:(i+1)*w.n]
@@ -228,8 +242,8 @@ func (w *mixWorker) head(next int32) int32 {
 // look looks at the LID that was taken.
 func (w *mixWorker) look() {
 	w.sort()
-	if w.order2 != nil {
-		w.order2.touch(w)
+	if w.writes != nil {
+		w.writes.touch(w)
 	}
 	if w.unicast == nil && w.want == nil {
 		return
@@ -241,13 +255,13 @@ func (w *mixWorker) look() {
 // and finds the loops that make that impossible.
 func (w *mixWorker) sort() {
 	clear(w.indeg)
-	for s := range int32(w.n) {
-		a, b := w.next[0][s], w.next[1][s]
-		if h := w.head(a); h >= 0 {
+	x, y := w.heads[0], w.heads[1]
+	for s, h := range x {
+		if h >= 0 {
 			w.indeg[h]++
 		}
-		if h := w.head(b); h >= 0 && a != b {
-			w.indeg[h]++
+		if g := y[s]; g >= 0 && g != h {
+			w.indeg[g]++
 		}
 	}
 	w.order = w.order[:0]
@@ -258,15 +272,15 @@ func (w *mixWorker) sort() {
 	}
 	for i := 0; i < len(w.order); i++ {
 		s := w.order[i]
-		a, b := w.next[0][s], w.next[1][s]
-		if h := w.head(a); h >= 0 {
+		h := x[s]
+		if h >= 0 {
 			if w.indeg[h]--; w.indeg[h] == 0 {
 				w.order = append(w.order, h)
 			}
 		}
-		if h := w.head(b); h >= 0 && a != b {
-			if w.indeg[h]--; w.indeg[h] == 0 {
-				w.order = append(w.order, h)
+		if g := y[s]; g >= 0 && g != h {
+			if w.indeg[g]--; w.indeg[g] == 0 {
+				w.order = append(w.order, g)
 			}
 		}
 	}
@@ -293,10 +307,10 @@ func (w *mixWorker) sort() {
 // in which one of the layers loops by itself.
 func (w *mixWorker) findLoops() {
 	w.loops = w.scc.components(w.n, w.comp, func(s int32) (a, b int32) {
-		return w.head(w.next[0][s]), w.head(w.next[1][s])
+		return w.heads[0][s], w.heads[1][s]
 	})
 	w.bad = append(w.bad[:0], make([]bool, w.loops)...)
-	for k, next := range w.next {
+	for k, heads := range w.heads {
 		on := w.onOwn[k]
 		clear(on)
 		// Mark walks with the number of their start; one that meets its own
@@ -307,12 +321,12 @@ func (w *mixWorker) findLoops() {
 			s := start
 			for s >= 0 && mark[s] == 0 {
 				mark[s] = start + 1
-				s = w.head(next[s])
+				s = heads[s]
 			}
 			if s < 0 || mark[s] != start+1 || on[s] {
 				continue
 			}
-			for at := s; !on[at]; at = w.head(next[at]) {
+			for at := s; !on[at]; at = heads[at] {
 				on[at] = true
 				if c := w.comp[at]; c >= 0 {
 					w.bad[c] = true
@@ -365,8 +379,8 @@ func (w *mixWorker) reach() {
 	for len(w.stack) > 0 {
 		s := w.stack[len(w.stack)-1]
 		w.stack = w.stack[:len(w.stack)-1]
-		for k := range w.next {
-			if h := w.head(w.next[k][s]); h >= 0 && !w.reached[h] {
+		for k := range w.heads {
+			if h := w.heads[k][s]; h >= 0 && !w.reached[h] {
 				w.reached[h] = true
 				w.stack = append(w.stack, h)
 			}
@@ -389,8 +403,7 @@ func (w *mixWorker) dependOne(g *graph, reached []bool) {
 			continue
 		}
 		for a := range w.next {
-			c := w.next[a][u]
-			s := w.head(c)
+			c, s := w.next[a][u], w.heads[a][u]
 			if s < 0 || a == 1 && c == w.next[0][u] {
 				continue
 			}

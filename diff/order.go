@@ -11,9 +11,10 @@ import (
 // A switch may get its new entry for a LID when the switch that this leads to
 // has its new one. Then a packet that has met a new entry meets new ones all the
 // way, so that no state has a loop which is neither in the old nor in the new
-// tables, and a packet that is on its way while states change comes to no switch
-// twice. It is enough to hold to that within each strongly connected component
-// of the graph of old and new next hops, since every loop is inside of one.
+// tables. A packet that is on its way while states change may come to a switch a
+// second time, by new entries after old ones, and no more often. It is enough to
+// hold to that within each strongly connected component of the graph of old and
+// new next hops, since every loop is inside of one.
 
 // before says that switch first has to be written before then, for a LID.
 type before struct {
@@ -121,9 +122,9 @@ func (o *orderWorker) touch(w *mixWorker) {
 		}
 		// Switches between that keep their entries are as new as what comes
 		// after them. There is no loop of these: the component is not bad.
-		d := w.head(w.next[1][s])
+		d := w.heads[1][s]
 		for d >= 0 && w.comp[d] == c && !w.changed[d] {
-			d = w.head(w.next[1][d])
+			d = w.heads[1][d]
 		}
 		if d >= 0 && w.comp[d] == c {
 			o.block.constraints = append(o.block.constraints, before{lid: w.lid, first: d, then: s})
@@ -140,7 +141,7 @@ func makeOrder(f *fabric.Fabric, list []*mixWorker) Order {
 	all := newRelation(n)
 	any := false
 	for _, w := range list {
-		o := w.order2
+		o := w.writes
 		blocks = append(blocks, o.blocks...)
 		any = any || o.any
 		for i, set := range o.all.bits {

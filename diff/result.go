@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
@@ -151,8 +150,8 @@ type LIDChange struct {
 type LFTChanges struct {
 	Entries int64 `json:"entries"` // that were compared
 	Changed int64 `json:"changed"` // lead elsewhere, NoPath included
-	// Gone and New are entries, other than NoPath, for destinations that only
-	// one of the states has.
+	// Gone and New are entries of these switches, other than NoPath, for
+	// destinations that only one of the states has.
 	Gone int64 `json:"gone"`
 	New  int64 `json:"new"`
 	// Blocks is how many blocks of 64 LIDs have to be written, on all
@@ -180,31 +179,6 @@ type Entry struct {
 	OldLID fabric.LID     // in the old one
 	Old    fabric.PortNum // NoPath for none
 	New    fabric.PortNum
-}
-
-// MarshalJSON is a list of {"lid", "old", "new"}, and "old_lid" where that is
-// another one.
-func (e Entries) MarshalJSON() ([]byte, error) {
-	b := make([]byte, 0, 2+32*len(e))
-	b = append(b, '[')
-	for i := range e {
-		x := &e[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"lid":`...)
-		b = strconv.AppendInt(b, int64(x.LID), 10)
-		if x.OldLID != x.LID {
-			b = append(b, `,"old_lid":`...)
-			b = strconv.AppendInt(b, int64(x.OldLID), 10)
-		}
-		b = append(b, `,"old":`...)
-		b = strconv.AppendInt(b, int64(x.Old), 10)
-		b = append(b, `,"new":`...)
-		b = strconv.AppendInt(b, int64(x.New), 10)
-		b = append(b, '}')
-	}
-	return append(b, ']'), nil
 }
 
 // SL2VLChanges is SL-to-VL maps that changed, of ports that both states have.
@@ -306,7 +280,8 @@ type CreditLoops struct {
 	OldManagement int `json:"old_management"`
 	NewManagement int `json:"new_management"`
 	// Cycles has a short witness each, at most Options.Witnesses, never nil;
-	// ManagementCycles for those of management traffic when there are no others.
+	// ManagementCycles for those of management traffic when there are no others,
+	// and neither the old nor the new tables have some by themselves.
 	Cycles           [][]MixedHop `json:"cycles"`
 	ManagementCycles [][]MixedHop `json:"management_cycles"`
 }

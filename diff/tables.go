@@ -90,9 +90,6 @@ func (c *comparison) entries(ctx context.Context) error {
 		r := &results[s]
 		r.Switch, r.Name, r.Entries = n.GUID, n.Description, Entries{}
 		row := y.Row(fabric.NodeID(s))
-		if anyNew {
-			r.new = count(row, newOnly)
-		}
 		was := c.back[s]
 		if was == fabric.NoNode || c.old.Node(was).GUID != n.GUID {
 			// It knows nothing, and gets all of its table.
@@ -104,6 +101,9 @@ func (c *comparison) entries(ctx context.Context) error {
 		before := x.Row(was)
 		if anyOld {
 			r.gone = count(before, oldOnly)
+		}
+		if anyNew {
+			r.new = count(row, newOnly)
 		}
 		if c.old.Node(was).GUID == n.GUID {
 			r.Blocks = changedBlocks(before, row)

@@ -58,6 +58,9 @@ func (c *comparison) creditLoops(ctx context.Context, m *mixture, unicast, all [
 	}
 	into, g, components, management := &d.Cycles, w.unicast, unicast, false
 	if d.Count == 0 {
+		if d.OldManagement > 0 || d.NewManagement > 0 {
+			return nil // as ever: check shows it
+		}
 		into, g, components, management = &d.ManagementCycles, w.all, all, true
 	}
 	var cycles [][]int32

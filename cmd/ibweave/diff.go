@@ -15,7 +15,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -75,7 +74,7 @@ do not any more are errors.`,
 				return err
 			}
 			if format == "json" {
-				err = report.JSON(a.stdout, r)
+				err = diff.JSON(a.stdout, r)
 			} else {
 				err = diff.Text(a.stdout, r, verbose)
 			}

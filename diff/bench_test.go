@@ -1,0 +1,48 @@
+package diff
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
+)
+
+// The 720 switches and 3,456 hosts of a 3-level fat tree of radix 24, from one
+// engine to another: a quarter of all entries change.
+func BenchmarkCompareFatTree24(b *testing.B) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	var states [2]*Snapshot
+	for i, e := range []lft.Engine{updown.Engine{}, lft.Minhop{}} {
+		r, err := e.Route(context.Background(), f, lft.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		states[i] = &Snapshot{Name: e.Name(), Fabric: f, Tables: r.Tables}
+	}
+	var r *Result
+	b.Run("compare", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if r, err = Compare(context.Background(), states[0], states[1], Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("json", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := JSON(io.Discard, r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

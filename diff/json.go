@@ -1,0 +1,99 @@
+package diff
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strconv"
+)
+
+// JSON prints the document of a result, with two blanks a level but for the
+// switches of the forwarding tables, which have a line each: there can be
+// millions of entries.
+func JSON(w io.Writer, r *Result) error {
+	shown := *r
+	if r.LFTs != nil {
+		tables := *r.LFTs
+		tables.Switches = []SwitchChange{}
+		shown.LFTs = &tables
+	}
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(&shown); err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(w, 1<<16)
+	// No string has a raw line end, and no other list of that depth is called so.
+	head, tail, found := bytes.Cut(doc.Bytes(), []byte("\n    \"switches\": []"))
+	b.Write(head)
+	if found {
+		b.WriteString("\n    \"switches\": [")
+		var line []byte
+		for i := range r.LFTs.Switches {
+			var err error
+			if line, err = r.LFTs.Switches[i].append(line[:0]); err != nil {
+				return err
+			}
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString("\n      ")
+			b.Write(line)
+		}
+		if len(r.LFTs.Switches) > 0 {
+			b.WriteString("\n    ")
+		}
+		b.WriteByte(']')
+		b.Write(tail)
+	}
+	return b.Flush()
+}
+
+// append appends the switch as JSON on one line.
+func (s *SwitchChange) append(b []byte) ([]byte, error) {
+	b = append(b, `{"switch": "`...)
+	b = s.Switch.Append(b)
+	b = append(b, `", "name": `...)
+	name, err := json.Marshal(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, name...)
+	b = append(b, `, "changed": `...)
+	b = strconv.AppendInt(b, int64(s.Changed), 10)
+	b = append(b, `, "blocks": `...)
+	b = strconv.AppendInt(b, int64(s.Blocks), 10)
+	b = append(b, `, "entries": `...)
+	return append(s.Entries.append(b), '}'), nil
+}
+
+// MarshalJSON is a list of {"lid", "old", "new"}, and "old_lid" where that is
+// another one.
+func (e Entries) MarshalJSON() ([]byte, error) {
+	return e.append(make([]byte, 0, 2+40*len(e))), nil
+}
+
+func (e Entries) append(b []byte) []byte {
+	b = append(b, '[')
+	for i := range e {
+		x := &e[i]
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, `{"lid": `...)
+		b = strconv.AppendInt(b, int64(x.LID), 10)
+		if x.OldLID != x.LID {
+			b = append(b, `, "old_lid": `...)
+			b = strconv.AppendInt(b, int64(x.OldLID), 10)
+		}
+		b = append(b, `, "old": `...)
+		b = strconv.AppendInt(b, int64(x.Old), 10)
+		b = append(b, `, "new": `...)
+		b = strconv.AppendInt(b, int64(x.New), 10)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,857 @@
+package diff
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// What is in this file finds out the slow way, pair by pair, state by state and
+// path by path, what Compare finds out for all at once.
+
+// randomFabric is a small network with LIDs here and there, so that they are in
+// several blocks. Node GUIDs of the same draw are the same for all seeds.
+func randomFabric(t *rapid.T, r *rand.Rand, switches, hosts int, lmc bool) *fabric.Fabric {
+	var b fabric.Builder
+	for s := range switches {
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x200 + s), Type: fabric.Switch, NumPorts: 6, Description: fmt.Sprintf("s%d", s)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for h := range hosts {
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x1000 + 16*h), Type: fabric.CA, NumPorts: 2, Description: fmt.Sprintf("h%d", h)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := func(n int) fabric.PortNum { // a free one, 0 for none
+		ports := r.Perm(int(b.Node(n).NumPorts))
+		for _, p := range ports {
+			if _, _, ok := b.Connected(n, fabric.PortNum(p+1)); !ok {
+				return fabric.PortNum(p + 1)
+			}
+		}
+		return 0
+	}
+	connect := func(m, n int) {
+		p, q := port(m), port(n)
+		if p == 0 || q == 0 || m == n && p == q {
+			return
+		}
+		if err := b.Connect(m, p, n, q, fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for s := 1; s < switches; s++ {
+		connect(s, r.IntN(s))
+	}
+	for h := range hosts {
+		connect(switches+h, r.IntN(switches))
+	}
+	for range r.IntN(4 * switches) {
+		if s, u := r.IntN(switches), r.IntN(switches); s != u {
+			connect(s, u)
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return randomLIDs(t, r, f, lmc)
+}
+
+func randomLIDs(t *rapid.T, r *rand.Rand, f *fabric.Fabric, mask bool) *fabric.Fabric {
+	lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
+	free := r.Perm(45)
+	i := 0
+	f.EndPorts(func(p fabric.PortID) {
+		lid[p] = fabric.LID(4 * (free[i] + 1))
+		if mask && !f.IsSwitch(f.Owner(p)) {
+			lmc[p] = uint8(r.IntN(2))
+		}
+		i++
+	})
+	g, err := f.WithLIDs(lid, lmc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// randomTables leads to every LID by a random tree, and here and there anywhere.
+func randomTables(r *rand.Rand, f *fabric.Fabric, wild float64) *lft.Tables {
+	t := lft.NewTables(f.NumSwitches(), f.MaxLID())
+	for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+		dst := f.LIDPort(l)
+		if dst == fabric.NoPort {
+			continue
+		}
+		done := make([]bool, f.NumSwitches())
+		var edge []fabric.PortID // ports that lead to who is done
+		grow := func(s fabric.NodeID) {
+			done[s] = true
+			for p := 1; p <= 6; p++ {
+				if peer := f.Peer(f.Port(s, fabric.PortNum(p))); peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) {
+					edge = append(edge, peer)
+				}
+			}
+		}
+		if f.IsSwitch(f.Owner(dst)) {
+			t.Row(f.Owner(dst))[l] = 0
+			grow(f.Owner(dst))
+		} else if peer := f.Peer(dst); peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) {
+			t.Row(f.Owner(peer))[l] = f.Num(peer)
+			grow(f.Owner(peer))
+		}
+		for len(edge) > 0 {
+			i := r.IntN(len(edge))
+			p := edge[i]
+			edge = slices.Delete(edge, i, i+1)
+			if s := f.Owner(p); !done[s] {
+				t.Row(s)[l] = f.Num(p)
+				grow(s)
+			}
+		}
+		for s := range done {
+			if r.Float64() < wild {
+				t.Row(fabric.NodeID(s))[l] = []fabric.PortNum{0, 1, 2, 3, 4, 5, 6, 7, fabric.NoPath}[r.IntN(9)]
+			}
+		}
+	}
+	return t
+}
+
+// walkPath is the cables from a CA port to a LID by name, "" when packets do not
+// arrive at dst.
+func walkPath(f *fabric.Fabric, t *lft.Tables, from, dst fabric.PortID, l fabric.LID) (path string, hops int) {
+	name := func(p fabric.PortID) string { return fmt.Sprintf("%s/%d", f.Node(f.Owner(p)).GUID, f.Num(p)) }
+	for at := from; ; hops++ {
+		peer := f.Peer(at)
+		if peer == fabric.NoPort || hops > f.NumSwitches() {
+			return "", 0
+		}
+		path += name(at) + "-" + name(peer) + " "
+		s := f.Owner(peer)
+		if !f.IsSwitch(s) {
+			if peer != dst || hops == 0 {
+				return "", 0
+			}
+			return path, hops
+		}
+		p := entry(t.Row(s), l)
+		if p == 0 || p > f.Node(s).NumPorts {
+			return "", 0
+		}
+		at = f.Port(s, p)
+	}
+}
+
+// Entries, pairs, and all that a difference has two directions for, against
+// comparisons one by one.
+func TestAgainstSlow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		switches, hosts := 1+r.IntN(4), 1+r.IntN(5)
+		wild := []float64{0, 0.1, 0.5}[r.IntN(3)]
+		f := randomFabric(t, r, switches, hosts, true)
+		g := f
+		switch r.IntN(4) {
+		case 0:
+			g = randomFabric(t, r, 1+r.IntN(4), 1+r.IntN(5), true)
+		case 1:
+			g = randomLIDs(t, r, f, true)
+		}
+		a := &Snapshot{Name: "a", Fabric: f, Tables: randomTables(r, f, wild)}
+		b := &Snapshot{Name: "b", Fabric: g, Tables: randomTables(r, g, wild)}
+		if g == f {
+			b.Tables = copyTables(a.Tables)
+			for range r.IntN(4) {
+				row := b.Tables.Row(fabric.NodeID(r.IntN(switches)))
+				row[1+r.IntN(len(row)-1)] = fabric.PortNum(r.IntN(8))
+			}
+		}
+		x, err := Compare(context.Background(), a, b, Options{Worst: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := Compare(context.Background(), a, b, Options{Worst: 1000, Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		unexported := cmp.AllowUnexported(Order{}, Pass{}, UpdatePlan{})
+		if d := cmp.Diff(x, one, unexported); d != "" {
+			t.Fatalf("on one goroutine: %s", d)
+		}
+		if self, err := Compare(context.Background(), a, a, Options{}); err != nil || !self.Equal || len(self.Findings) > 0 {
+			t.Fatalf("a is not equal to itself: %v %+v", err, self.Findings)
+		}
+		checkPairs(t, a, b, x)
+		checkForms(t, x)
+		y, err := Compare(context.Background(), b, a, Options{Worst: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkMirror(t, x, y)
+	})
+}
+
+// checkForms holds JSON against what encoding/json makes of a result by itself.
+func checkForms(t *rapid.T, r *Result) {
+	var doc bytes.Buffer
+	if err := JSON(&doc, r); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x, y any
+	if err := json.Unmarshal(doc.Bytes(), &x); err != nil {
+		t.Fatalf("%v:\n%s", err, &doc)
+	}
+	if err := json.Unmarshal(plain, &y); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(y, x); d != "" {
+		t.Fatal(d)
+	}
+	for _, verbose := range []bool{false, true} {
+		var b strings.Builder
+		if err := Text(&b, r, verbose); err != nil || strings.Contains(b.String(), "%!") {
+			t.Fatalf("%v:\n%s", err, &b)
+		}
+	}
+}
+
+// checkPairs walks every pair of ports.
+func checkPairs(t *rapid.T, a, b *Snapshot, r *Result) {
+	m := matchNodes(a.Fabric, b.Fabric)
+	f, g := a.Fabric, b.Fabric
+	var sum PairChanges
+	byDestination, bySource := map[fabric.LID]int64{}, map[PortRef]int64{}
+	for _, dst := range g.CAPorts() {
+		was := m.backPort[dst]
+		if was == fabric.NoPort || f.Peer(was) == fabric.NoPort || f.LID(was) == 0 {
+			continue
+		}
+		for k := range fabric.LID(1) << min(f.LMC(was), g.LMC(dst)) {
+			for _, src := range g.CAPorts() {
+				old := m.backPort[src]
+				if src == dst || old == fabric.NoPort || f.Peer(old) == fabric.NoPort {
+					continue
+				}
+				sum.Compared++
+				x, m := walkPath(f, a.Tables, old, was, f.LID(was)+k)
+				y, n := walkPath(g, b.Tables, src, dst, g.LID(dst)+k)
+				if x == y {
+					continue
+				}
+				sum.Changed++
+				byDestination[g.LID(dst)+k]++
+				bySource[portRef(g, src)]++
+				switch {
+				case x == "":
+					sum.Gained++
+				case y == "":
+					sum.Lost++
+				default:
+					sum.Rerouted++
+					if n > m {
+						sum.Longer++
+					} else if n < m {
+						sum.Shorter++
+					}
+				}
+			}
+		}
+	}
+	p := *r.Pairs
+	for _, d := range p.Destinations {
+		if byDestination[d.LID] != d.Changed {
+			t.Fatalf("LID %d: %d pairs, want %d", d.LID, d.Changed, byDestination[d.LID])
+		}
+	}
+	for _, d := range p.Sources {
+		if bySource[d.Port] != d.Changed {
+			t.Fatalf("from %s: %d pairs, want %d", d.Port, d.Changed, bySource[d.Port])
+		}
+	}
+	if p.AllDestinations != len(byDestination) || p.AllSources != len(bySource) {
+		t.Fatalf("%d destinations and %d sources, want %d and %d", p.AllDestinations, p.AllSources, len(byDestination), len(bySource))
+	}
+	sum.Gone, sum.New = allPairs(f)-sum.Compared, allPairs(g)-sum.Compared
+	sum.Destinations, sum.Sources, sum.AllDestinations, sum.AllSources = p.Destinations, p.Sources, p.AllDestinations, p.AllSources
+	if d := cmp.Diff(sum, p); d != "" {
+		t.Fatal(d)
+	}
+}
+
+// checkMirror holds one direction of a comparison against the other.
+func checkMirror(t *rapid.T, x, y *Result) {
+	same := func(what string, a, b any) {
+		if d := cmp.Diff(a, b); d != "" {
+			t.Fatalf("%s: %s", what, d)
+		}
+	}
+	same("nodes", x.Nodes.Gone, y.Nodes.New)
+	same("nodes", x.Nodes.New, y.Nodes.Gone)
+	same("replaced", len(x.Nodes.Replaced), len(y.Nodes.Replaced))
+	same("links", x.Links.Gone, y.Links.New)
+	same("links", x.Links.New, y.Links.Gone)
+	same("moved", len(x.Links.Moved), len(y.Links.Moved))
+	for i, m := range x.Links.Moved {
+		n := y.Links.Moved[i]
+		same("moved", [3]PortRef{m.End, m.Old, m.New}, [3]PortRef{n.End, n.New, n.Old})
+	}
+	same("LIDs", len(x.LIDs.Changed), len(y.LIDs.Changed))
+	same("entries", [3]int64{x.LFTs.Changed, x.LFTs.Gone, x.LFTs.New}, [3]int64{y.LFTs.Changed, y.LFTs.New, y.LFTs.Gone})
+	p, q := x.Pairs, y.Pairs
+	same("pairs", [8]int64{p.Compared, p.Rerouted, p.Lost, p.Gained, p.Longer, p.Shorter, p.Gone, p.New},
+		[8]int64{q.Compared, q.Rerouted, q.Gained, q.Lost, q.Shorter, q.Longer, q.New, q.Gone})
+	same("equal", x.Equal, y.Equal)
+	for i := range x.LFTs.Switches {
+		s := x.LFTs.Switches[i]
+		for _, o := range y.LFTs.Switches {
+			if s.Switch != o.Switch {
+				continue
+			}
+			mirrored := map[Entry]bool{}
+			for _, e := range o.Entries {
+				mirrored[Entry{LID: e.OldLID, OldLID: e.LID, Old: e.New, New: e.Old}] = true
+			}
+			for _, e := range s.Entries {
+				if !mirrored[e] {
+					t.Fatalf("%s: %+v has no mirror image", s.Name, e)
+				}
+			}
+		}
+	}
+}
+
+// mix is a fabric with old and new tables of a switch for the slow checks.
+type mix struct {
+	f        *fabric.Fabric
+	old, new *lft.Tables
+	met      map[[2]int32]fabric.LID // dependencies of packets that travelled
+}
+
+// next is the switch that the entry of s leads to, -1 for none, and the way out.
+func (m *mix) next(s int32, l fabric.LID, updated bool) (out fabric.PortID, to int32) {
+	t := m.old
+	if updated {
+		t = m.new
+	}
+	out = way(m.f, fabric.NodeID(s), entry(t.Row(fabric.NodeID(s)), l))
+	if out == fabric.NoPort {
+		return out, -1
+	}
+	if peer := m.f.Owner(m.f.Peer(out)); m.f.IsSwitch(peer) {
+		return out, int32(peer)
+	}
+	return out, -1
+}
+
+// loops says whether some state, a bit for each switch that is updated, loops.
+func (m *mix) loops(l fabric.LID, state uint32) bool {
+	for start := range int32(m.f.NumSwitches()) {
+		s := start
+		for range m.f.NumSwitches() + 1 {
+			if s >= 0 {
+				_, s = m.next(s, l, state>>s&1 != 0)
+			}
+		}
+		if s >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// write is one write of an order: the entries of a switch for some LIDs.
+type slowWrite struct {
+	s    int32
+	lids map[fabric.LID]bool
+}
+
+// writesOf is the stages of an order, for each of its parts that do not wait for
+// each other.
+func writesOf(m *mix, r *Result) [][][]slowWrite {
+	id := func(g fabric.GUID) int32 {
+		n, _ := m.f.SwitchByGUID(g)
+		return int32(n)
+	}
+	all := map[fabric.LID]bool{}
+	for l := fabric.LID(0); l < 256; l++ {
+		all[l] = true
+	}
+	stages := func(list [][]fabric.GUID, lids map[fabric.LID]bool) (out [][]slowWrite) {
+		for _, stage := range list {
+			var w []slowWrite
+			for _, g := range stage {
+				w = append(w, slowWrite{id(g), lids})
+			}
+			out = append(out, w)
+		}
+		return out
+	}
+	o := &r.Transition.Order
+	if o.Kind != OrderBlocks {
+		return [][][]slowWrite{stages(o.Stages, all)}
+	}
+	var parts [][][]slowWrite
+	for _, b := range o.Blocks {
+		var part [][]slowWrite
+		for _, p := range b.Passes {
+			lids := map[fabric.LID]bool{}
+			for l := fabric.LID(b.Block * 64); int(l) < b.Block*64+64; l++ {
+				lids[l] = p.LIDs == nil || slices.Contains(p.LIDs, l)
+			}
+			part = append(part, stages(p.Stages, lids)...)
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// Loops of mixtures against all states there are, and the order against all
+// states on its way, packets that are under way included.
+func TestOrderAgainstStates(t *testing.T) {
+	kinds := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(16), false)
+		wild := []float64{0, 0, 0.05}[r.IntN(3)]
+		m := &mix{f: f, old: randomTables(r, f, wild), new: randomTables(r, f, wild), met: map[[2]int32]fabric.LID{}}
+		change := []float64{0.1, 0.5, 1}[r.IntN(3)] // many LIDs need many orders
+		for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+			if r.Float64() > change {
+				for s := range fabric.NodeID(f.NumSwitches()) {
+					m.new.Row(s)[l] = m.old.Row(s)[l]
+				}
+			}
+		}
+		res, err := Compare(context.Background(), &Snapshot{Fabric: f, Tables: m.old}, &Snapshot{Fabric: f, Tables: m.new}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := res.Transition
+		kinds[tr.Order.Kind]++
+		n := f.NumSwitches()
+		var transient, old, new int
+		full := uint32(1)<<n - 1
+		clean := map[fabric.LID]bool{} // neither table loops by itself
+		for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+			a, b := m.loops(l, 0), m.loops(l, full)
+			if a {
+				old++
+			}
+			if b {
+				new++
+			}
+			if a || b {
+				continue
+			}
+			clean[l] = true
+			for state := range full {
+				if m.loops(l, state) {
+					transient++
+					break
+				}
+			}
+		}
+		if old+new == 0 && tr.Loops != transient || tr.Loops < transient {
+			t.Fatalf("%d LIDs with loops of mixtures, want %d", tr.Loops, transient)
+		}
+		if tr.Order.Kind != OrderNone && (tr.OldLoops != old || tr.NewLoops != new) {
+			t.Fatalf("%d and %d LIDs loop by themselves, want %d and %d", tr.OldLoops, tr.NewLoops, old, new)
+		}
+		if transient > 0 && tr.Order.Kind == OrderAny {
+			t.Fatal("any order, though mixtures loop")
+		}
+		for _, cycle := range tr.Cycles {
+			at := int32(-1)
+			tables := map[string]bool{}
+			for i, h := range cycle {
+				s, _ := f.SwitchByGUID(h.Switch)
+				if i > 0 && int32(s) != at {
+					t.Fatalf("no loop: %v", cycle)
+				}
+				out, to := m.next(int32(s), h.LID, h.Table != "old")
+				if f.Num(out) != h.Port {
+					t.Fatalf("no such entry: %+v", h)
+				}
+				at = to
+				tables[h.Table] = true
+			}
+			if s, _ := f.SwitchByGUID(cycle[0].Switch); int32(s) != at || !tables["old"] || !tables["new"] {
+				t.Fatalf("no loop of old and new entries: %v", cycle)
+			}
+		}
+		for _, part := range writesOf(m, res) {
+			replay(t, r, m, part, clean)
+		}
+		// What packets depend on while the order is kept is among what has been
+		// looked at for credit loops, whatever has been left out there.
+		c := &comparison{match: matchNodes(f, f), a: &Snapshot{Fabric: f, Tables: m.old}, b: &Snapshot{Fabric: f, Tables: m.new}}
+		w, _, err := c.newMixture().run(context.Background(), 1, false, true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d, l := range m.met {
+			if bit := int(d[1] - w.all.first[w.all.headOf(d[0])]); w.all.next(d[0], bit) != bit {
+				t.Fatalf("a packet for LID %d went from channel %d to %d, of which nobody knows", l, d[0], d[1])
+			}
+		}
+		// In the end all entries are new.
+		final := map[[2]int]bool{}
+		for _, part := range writesOf(m, res) {
+			for _, stage := range part {
+				for _, w := range stage {
+					for l := range w.lids {
+						if w.lids[l] {
+							final[[2]int{int(w.s), int(l)}] = true
+						}
+					}
+				}
+			}
+		}
+		for s := range n {
+			for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+				if m.old.Row(fabric.NodeID(s))[l] != m.new.Row(fabric.NodeID(s))[l] && !final[[2]int{s, int(l)}] {
+					t.Fatalf("nobody writes LID %d of switch %d", l, s)
+				}
+			}
+		}
+	})
+	if kinds[OrderAny] == 0 || kinds[OrderSwitches] == 0 {
+		t.Errorf("not all kinds of orders were tried: %v", kinds)
+	}
+}
+
+// replay goes through all states of an order, and lets packets go while it
+// changes.
+func replay(t rapid.TB, r *rand.Rand, m *mix, part [][]slowWrite, clean map[fabric.LID]bool) {
+	for l := range clean {
+		state := uint32(0)
+		var sequence []int32
+		for _, stage := range part {
+			var writers []int32
+			for _, w := range stage {
+				if w.lids[l] {
+					writers = append(writers, w.s)
+				}
+			}
+			for subset := range uint32(1) << len(writers) {
+				now := state
+				for i, s := range writers {
+					now |= subset >> i & 1 << s
+				}
+				if m.loops(l, now) {
+					t.Fatalf("LID %d loops in state %b of stage %v", l, now, stage)
+				}
+			}
+			r.Shuffle(len(writers), func(i, j int) { writers[i], writers[j] = writers[j], writers[i] })
+			for _, s := range writers {
+				state |= 1 << s
+			}
+			sequence = append(sequence, writers...)
+		}
+		for s := range int32(m.f.NumSwitches()) {
+			m.travel(t, l, s, 0, sequence, 1<<s, 0, fabric.NoPort)
+		}
+	}
+}
+
+// travel moves a packet, or time, in all ways, and fails when the packet comes to
+// a switch more often than twice. last is the channel that it came by.
+func (m *mix) travel(t rapid.TB, l fabric.LID, s int32, state uint32, sequence []int32, once, twice uint32, last fabric.PortID) {
+	out, to := m.next(s, l, state>>s&1 != 0)
+	if out != fabric.NoPort && last != fabric.NoPort {
+		m.met[[2]int32{int32(last), int32(out)}] = l
+	}
+	if to >= 0 {
+		if twice>>to&1 != 0 {
+			t.Fatalf("a packet for LID %d comes to switch %d a third time", l, to)
+		}
+		m.travel(t, l, to, state, sequence, once|1<<to, twice|once&(1<<to), out)
+	}
+	if len(sequence) > 0 {
+		m.travel(t, l, s, state|1<<sequence[0], sequence[1:], once, twice, last)
+	}
+}
+
+// The dependencies of all mixtures, against those of paths one by one: with VLs,
+// where tables do not loop.
+func TestDependenciesAgainstPaths(t *testing.T) {
+	loops, clean, lanes := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		f := randomFabric(t, r, 2+r.IntN(4), 1+r.IntN(4), false)
+		a := &Snapshot{Fabric: f, Tables: randomTables(r, f, 0)}
+		b := &Snapshot{Fabric: f, Tables: copyTables(a.Tables)}
+		other := randomTables(r, f, 0)
+		for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+			if r.IntN(2) == 0 {
+				for s := range fabric.NodeID(f.NumSwitches()) {
+					b.Tables.Row(s)[l] = other.Row(s)[l]
+				}
+			}
+		}
+		b.Tables.Row(0)[f.LID(0)] = fabric.NoPath // something is always written
+		for _, s := range []*Snapshot{a, b} {
+			if r.IntN(3) > 0 {
+				s.SL2VL = randomLanes(r, f)
+				if r.IntN(2) == 0 {
+					s.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+					for n := range fabric.NodeID(f.NumSwitches()) {
+						row := make([]fabric.SL, int(f.MaxLID())+1)
+						for i := range row {
+							row[i] = fabric.SL(r.IntN(3))
+						}
+						s.PathSLs.SetRow(row, n)
+					}
+				}
+			}
+		}
+		res, err := Compare(context.Background(), a, b, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Transition.Loops > 0 {
+			loops++
+		} else {
+			clean++
+		}
+		c := &comparison{match: matchNodes(f, f), a: a, b: b}
+		m := c.newMixture()
+		if m.vls > 1 {
+			lanes++
+		}
+		w, _, err := m.run(context.Background(), 1, false, true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ca := range []bool{true, false} {
+			g := w.all
+			if ca {
+				g = w.unicast
+			}
+			got := map[[2]int32]bool{}
+			for ch := range int32(m.count) {
+				if g.headOf(ch) < 0 {
+					continue
+				}
+				for bit := g.next(ch, 0); bit >= 0; bit = g.next(ch, bit+1) {
+					got[[2]int32{ch, g.first[g.headOf(ch)] + int32(bit)}] = true
+				}
+			}
+			want := slowDependencies(m, a, b, ca)
+			if res.Transition.Loops > 0 {
+				// Some mixtures are left out where there are loops; old and new
+				// paths never are.
+				for _, s := range []*Snapshot{a, b} {
+					for d := range slowDependencies(m, s, s, ca) {
+						if !got[d] {
+							t.Fatalf("dependency %v of one state is missing", d)
+						}
+					}
+				}
+				for d := range got {
+					if !want[d] {
+						t.Fatalf("dependency %v is of no path", d)
+					}
+				}
+				continue
+			}
+			if !maps.Equal(got, want) {
+				t.Fatalf("ca %t, %d VLs: dependencies %v, want %v", ca, m.vls, got, want)
+			}
+		}
+		checkCycles(t, m, res, w)
+	})
+	if loops == 0 || clean == 0 || lanes == 0 {
+		t.Errorf("%d with loops, %d without, %d with VLs", loops, clean, lanes)
+	}
+}
+
+func randomLanes(r *rand.Rand, f *fabric.Fabric) *lft.SL2VL {
+	var maps [4]lft.VLMap
+	for i := range maps {
+		for sl := range maps[i] {
+			maps[i][sl] = []fabric.VL{0, 1, 2, lft.DropVL}[r.IntN(4)]
+		}
+	}
+	s := lft.NewSL2VL(f, maps[0])
+	for p := range fabric.PortID(f.NumPorts()) {
+		n := f.Owner(p)
+		if !f.IsSwitch(n) {
+			s.Set(0, p, maps[r.IntN(4)])
+			continue
+		}
+		for in := range f.Node(n).NumPorts + 1 {
+			s.Set(in, p, maps[r.IntN(4)])
+		}
+	}
+	return s
+}
+
+// slowDependencies follows every mixture of paths, of every SL and VL.
+func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
+	f := a.Fabric
+	deps := map[[2]int32]bool{}
+	states := []*Snapshot{a, b}
+	sls := func(s fabric.NodeID, l fabric.LID, live func(*Snapshot) uint16) (set uint16) {
+		for _, x := range states {
+			if x.PathSLs != nil && m.vls > 1 {
+				set |= live(x) & (1 << x.PathSLs.Row(s)[l])
+			} else {
+				set |= live(x)
+			}
+		}
+		return set
+	}
+	vls := func(in fabric.PortNum, out fabric.PortID, sl int) (set []fabric.VL) {
+		for _, x := range states {
+			v := fabric.VL(0)
+			if m.vls > 1 && x.SL2VL != nil {
+				v = x.SL2VL.At(in, out)[sl]
+			}
+			if v != lft.DropVL {
+				set = append(set, v)
+			}
+		}
+		return set
+	}
+	for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+		dst := f.LIDPort(l)
+		if dst == fabric.NoPort || ca && f.IsSwitch(f.Owner(dst)) {
+			continue
+		}
+		seen := map[[3]int32]bool{}
+		var follow func(ch int32, s fabric.NodeID, in fabric.PortNum, sl int)
+		follow = func(ch int32, s fabric.NodeID, in fabric.PortNum, sl int) {
+			for _, x := range states {
+				out := way(f, s, entry(x.Tables.Row(s), l))
+				if out == fabric.NoPort {
+					continue
+				}
+				for _, v := range vls(in, out, sl) {
+					e := int32(out)*int32(m.vls) + int32(v)
+					if ch >= 0 {
+						deps[[2]int32{ch, e}] = true
+					}
+					peer := f.Peer(out)
+					key := [3]int32{e, int32(sl), int32(l)}
+					if f.IsSwitch(f.Owner(peer)) && !seen[key] {
+						seen[key] = true
+						follow(e, f.Owner(peer), f.Num(peer), sl)
+					}
+				}
+			}
+		}
+		start := func(s fabric.NodeID, in fabric.PortNum, set uint16) {
+			for sl := range 16 {
+				if set>>sl&1 != 0 {
+					follow(-1, s, in, sl)
+				}
+			}
+		}
+		for i, p := range f.CAPorts() {
+			s := f.CASwitches()[i]
+			if p == dst || s == fabric.NoNode {
+				continue
+			}
+			start(s, f.Num(f.Peer(p)), sls(s, l, func(x *Snapshot) (live uint16) {
+				for sl := range 16 {
+					if m.vls == 1 || x.SL2VL == nil || x.SL2VL.At(0, p)[sl] != lft.DropVL {
+						live |= 1 << sl
+					}
+				}
+				return live
+			}))
+		}
+		if !ca {
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				start(s, 0, sls(s, l, func(*Snapshot) uint16 { return 0xffff }))
+			}
+		}
+	}
+	return deps
+}
+
+// checkCycles looks whether graphs have cycles, and that witnesses are some.
+func checkCycles(t *rapid.T, m *mixture, r *Result, w *mixWorker) {
+	reach := func(g *graph, from int32) map[int32]bool {
+		seen := map[int32]bool{}
+		todo := []int32{from}
+		for len(todo) > 0 {
+			ch := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if g.headOf(ch) < 0 {
+				continue
+			}
+			for bit := g.next(ch, 0); bit >= 0; bit = g.next(ch, bit+1) {
+				if d := g.first[g.headOf(ch)] + int32(bit); !seen[d] {
+					seen[d] = true
+					todo = append(todo, d)
+				}
+			}
+		}
+		return seen
+	}
+	components := func(g *graph) int {
+		n := 0
+		in := map[int32]bool{}
+		for ch := range int32(m.count) {
+			from := reach(g, ch)
+			if !from[ch] || in[ch] {
+				continue
+			}
+			n++
+			for d := range from {
+				if reach(g, d)[ch] {
+					in[d] = true
+				}
+			}
+		}
+		return n
+	}
+	d := &r.Transition.CreditLoops
+	if n := components(w.unicast); n != d.Count {
+		t.Fatalf("%d components of the unicast graph hold a cycle, want %d", d.Count, n)
+	}
+	if n := components(w.all); n != d.Management {
+		t.Fatalf("%d components of the graph hold a cycle, want %d", d.Management, n)
+	}
+	if d.Count > 0 && len(d.Cycles) == 0 {
+		t.Fatal("no witness")
+	}
+	for i, cycle := range slices.Concat(d.Cycles, d.ManagementCycles) {
+		g := w.unicast
+		if i >= len(d.Cycles) {
+			g = w.all
+		}
+		channel := func(h MixedHop) int32 {
+			s, _ := m.f.SwitchByGUID(h.Switch)
+			return int32(m.f.Port(s, h.Port))*int32(m.vls) + int32(h.VL)
+		}
+		for k, h := range cycle {
+			c, e := channel(h), channel(cycle[(k+1)%len(cycle)])
+			bit := int(e - g.first[g.headOf(c)])
+			if bit < 0 || g.next(c, bit) != bit || h.LID == 0 {
+				t.Fatalf("no dependency at %d of %+v", k, cycle)
+			}
+		}
+	}
+}
