@@ -634,10 +634,11 @@ func TestCombTurnModels(t *testing.T) {
 		engine turnEngine
 		rows   []int // that are safe
 		cols   []int
+		want   string
 	}{
-		{NegativeFirst{}, []int{0}, []int{0}},
-		{WestFirst{}, []int{0, 1, 2, 3, 4}, []int{0}},
-		{NorthLast{}, []int{0}, []int{0, 1, 2, 3}},
+		{NegativeFirst{}, []int{0}, []int{0}, "column 0"},
+		{WestFirst{}, []int{0, 1, 2, 3, 4}, []int{0}, "row 2"},
+		{NorthLast{}, []int{0}, []int{0, 1, 2, 3}, "column 1"},
 	} {
 		r, err := routeTurns(t.Context(), tt.engine, g, lft.Options{})
 		if err != nil {
@@ -669,9 +670,124 @@ func TestCombTurnModels(t *testing.T) {
 				t.Errorf("%s: trunk column %d, want columns %v", r.Engine, x, tt.cols)
 			}
 		}
-		p := combed(t, Comb{Grid: g}, r, groups, mft.Options{})
+		// All to all, the load is the same everywhere, and the middle decides.
+		hosts := slices.Sorted(slices.Values(g.Fabric.CAPorts()))
+		all := []mft.Group{{Name: "all", Receivers: hosts, Senders: hosts}}
+		p := combed(t, Comb{Grid: g}, r, all, mft.Options{})
+		mustBeExact(t, all, p)
+		if want := fmt.Sprintf("comb: trunk %s of the 4x5 mesh for 1 group, SL 0", tt.want); p.Notes[0] != want {
+			t.Errorf("%s: %q, want %q", r.Engine, p.Notes[0], want)
+		}
+	}
+}
+
+// TestRowChoice compares the choice of trunk rows with a trial of all.
+func TestRowChoice(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(15, 16))
+	for range 500 {
+		c := &rowChoice{size: 1 + rnd.IntN(6), least: rnd.Int64N(6)}
+		n := 1 + rnd.IntN(4)
+		for range c.size - 1 {
+			w := make([]int64, n+1)
+			for k := range w {
+				w[k] = rnd.Int64N(10)
+			}
+			c.weight = append(c.weight, w)
+		}
+		for range n {
+			allowed := make([]bool, c.size)
+			for y := range allowed {
+				allowed[y] = rnd.IntN(4) > 0
+			}
+			c.allowed = append(c.allowed, allowed)
+		}
+		var best []int
+		var least [2]int64
+		var try func(rows []int)
+		try = func(rows []int) {
+			if k := len(rows); k < n {
+				for y := range c.size {
+					same := 0
+					for _, row := range rows {
+						if row == y {
+							same++
+						}
+					}
+					if c.allowed[k][y] && (k == 0 || y >= rows[k-1]) && same < (n+c.size-1)/c.size {
+						try(append(rows[:k:k], y))
+					}
+				}
+				return
+			}
+			cost := [2]int64{c.least, 0}
+			for y := range c.size {
+				below := 0
+				for _, row := range rows {
+					if row <= y {
+						below++
+					}
+					if row == y {
+						cost[1] += int64(abs(2*y - c.size + 1))
+					}
+				}
+				if y < c.size-1 {
+					cost[0] = max(cost[0], c.weight[y][below])
+				}
+			}
+			if best == nil || slices.Compare(cost[:], least[:]) < 0 {
+				best, least = rows, cost
+			}
+		}
+		try(nil)
+		rows, load := c.rows()
+		if !slices.Equal(rows, best) || best != nil && load != least[0] {
+			t.Fatalf("%+v: rows %v with load %d, want %v with %d", c, rows, load, best, least[0])
+		}
+	}
+}
+
+// TestCombCables has parallel cables: with Options.Balance the groups take turns,
+// and without they take the first.
+func TestCombCables(t *testing.T) {
+	g := grow(t, plot{dims: []int{3, 3}, links: []int{3, 2}, seed: 1})
+	r := routed(t, g, lft.Options{})
+	hosts := slices.Sorted(slices.Values(g.Fabric.CAPorts()))
+	var groups []mft.Group
+	for i := range 12 {
+		groups = append(groups, mft.Group{Name: fmt.Sprint(i), Receivers: hosts, Senders: hosts})
+	}
+	for _, balance := range []bool{false, true} {
+		p := combed(t, Comb{Grid: g}, r, groups, mft.Options{Balance: balance})
 		mustBeExact(t, groups, p)
-		t.Log(r.Engine, p.Notes)
+		use := make(map[fabric.PortID]int)
+		for _, x := range p.Trees {
+			for _, port := range p.Tables.Ports(x.MLID) {
+				use[port]++
+			}
+		}
+		for s := range fabric.NodeID(9) {
+			for way := range Dir(4) {
+				var got, want []int
+				ports := g.Ports(s, way)
+				for _, port := range ports {
+					got = append(got, use[port])
+					want = append(want, 12/len(ports))
+				}
+				slices.Sort(got)
+				if len(got) == 0 || got[len(got)-1] == 0 {
+					continue // not in the comb
+				}
+				if !balance {
+					for i := range want {
+						want[i] = 0
+					}
+					want[len(want)-1] = 12
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("balance %v: %v groups on the cables of N(%v) in direction %v, want %v", balance, got, g.Coord(s), way, want)
+				}
+			}
+		}
 	}
 }
 

@@ -148,6 +148,36 @@ func TestCombSLs(t *testing.T) {
 	}
 }
 
+// TestCombDivide has groups without an SL keep away from the trunk that is busy.
+func TestCombDivide(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{6, 6}, Hosts: 1}, lft.LIDOptions{})
+	r, err := AddVLs(routed(t, g, lft.Options{}), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := slices.Sorted(slices.Values(g.Fabric.CAPorts()))
+	for _, busy := range []fabric.SL{1, 3} {
+		var groups []mft.Group
+		for i := range 20 {
+			groups = append(groups, mft.Group{Name: fmt.Sprint("busy ", i), Receivers: hosts, Senders: hosts, SL: busy})
+		}
+		rnd := rand.New(rand.NewPCG(5, 5))
+		for range 10 {
+			groups = append(groups, randomGroups(rnd, hosts, 1, 9)...)
+		}
+		p := combed(t, Comb{Grid: g, VLs: 2}, r, groups, mft.Options{})
+		away := 0
+		for _, x := range p.Trees {
+			if x.SL == 0 {
+				away++
+			}
+		}
+		if away < 9 {
+			t.Errorf("%d of 10 groups keep away from SL %d", away, busy)
+		}
+	}
+}
+
 // TestCombRings has combs on tori with datelines, on VL 0, on VLs that AddVLs
 // adds, and on the VL of closing cables, where there can be none; and XY and YX
 // on VLs of their own.
