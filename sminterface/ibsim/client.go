@@ -149,8 +149,21 @@ func (s *Sim) Dial(ctx context.Context, node string) (*Client, error) {
 	if node == "" {
 		node = s.host
 	}
-	c, err := Dial(ctx, ClientConfig{Socket: s.socket, Node: node})
-	if err != nil {
+	// ibsim says that it is ready before it listens.
+	var c *Client
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		var err error
+		if c, err = Dial(ctx, ClientConfig{Socket: s.socket, Node: node}); err == nil {
+			break
+		}
+		select {
+		case <-s.proc.done:
+			err = s.ended()
+		case <-time.After(5 * time.Millisecond):
+			if errors.Is(err, syscall.ECONNREFUSED) && time.Now().Before(deadline) && ctx.Err() == nil {
+				continue
+			}
+		}
 		<-s.slots
 		return nil, err
 	}

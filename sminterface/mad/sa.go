@@ -2,6 +2,7 @@ package mad
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -230,7 +231,9 @@ func (m *MCMemberRecord) Unmarshal(r []byte) error {
 		HopLimit:         uint8(flow),
 		Scope:            r[48] >> 4,
 		JoinState:        JoinState(r[48] & 15),
-		ProxyJoin:        r[49]&0x80 != 0,
+		// OpenSM's struct has a bit field of C here, which compilers for
+		// little-endian machines put at the other end of the byte.
+		ProxyJoin: r[49]&0x81 != 0,
 	}
 	return nil
 }
@@ -385,9 +388,15 @@ func (n *NodeRecord) Unmarshal(r []byte) error {
 	return nil
 }
 
+// ErrTruncated says that an answer does not end with a whole record.
+// libumad2sim.so cuts what OpenSM answers on ibsim off at 256 bytes, which are
+// three MCMemberRecords: ask for less at a time there.
+var ErrTruncated = errors.New("the answer was cut off")
+
 // Records cuts the Data of an answer into its records, of size bytes each, by
-// AttributeOffset. Errors: an offset less than a record, and a rest that is
-// not one. What follows the last record as padding is less than 8 bytes.
+// AttributeOffset. Errors: an offset less than a record, and ErrTruncated for a
+// rest that is not one. What follows the last record as padding is less than 8
+// bytes.
 func (a *Adm) Records(size int) ([][]byte, error) {
 	step := 8 * int(a.AttributeOffset)
 	if step == 0 && len(a.Data) == 0 {
@@ -403,7 +412,7 @@ func (a *Adm) Records(size int) ([][]byte, error) {
 		rest = rest[min(step, len(rest)):]
 	}
 	if len(rest) >= 8 {
-		return nil, fmt.Errorf("%d bytes follow the last of %d records of %d bytes", len(rest), len(list), step)
+		return nil, fmt.Errorf("%w: %d bytes follow the last of %d records of %d bytes", ErrTruncated, len(rest), len(list), step)
 	}
 	return list, nil
 }

@@ -1,0 +1,306 @@
+package subnet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/mad"
+)
+
+// PullOptions say what to read.
+type PullOptions struct {
+	// LFT, MFT and SL2VL choose the tables; none of them set means all.
+	LFT, MFT, SL2VL bool
+	// MaxMLID is the highest MLID to read masks of; 0 reads all that a switch
+	// has. Switches that keep a MulticastFDBTop are not read beyond it.
+	MaxMLID fabric.LID
+}
+
+// Tables is what the switches of a subnet forward by. Those that were not read
+// are nil.
+type Tables struct {
+	LFT   *lft.Tables
+	MFT   *mft.Tables
+	SL2VL *lft.SL2VL
+	// Read says of each switch, by NodeID, whether all its tables were read.
+	Read []bool
+	// Problems are switches and ports that could not be read, and entries
+	// that name no port; sorted.
+	Problems []Problem
+	Requests int // SMPs
+}
+
+// pull is the reading of tables under way.
+type pull struct {
+	*batch
+	d     *Discovery
+	opt   PullOptions
+	t     *Tables
+	rows  [][]fabric.PortNum // by switch, until the highest LID is known
+	masks map[fabric.LID][]fabric.PortID
+}
+
+// isMulticastFDBTop says that a switch keeps SwitchInfo.MulticastFDBTop: bit 30
+// of the CapabilityMask of its port 0.
+const isMulticastFDBTop = 1 << 30
+
+// Pull reads the forwarding tables of all switches that d has, by its directed
+// routes: linear tables up to each switch's LinearFDBTop, the masks of all
+// MLIDs, and the SL-to-VL maps of all ways through a switch whose way out has a
+// cable, and of the ports of CAs and routers that have one. What is beyond the
+// top is NoPath. A CA or router port without SL-to-VL maps, as one with a
+// single VL may be, maps all to VL 0.
+//
+// A block that does not come is never taken for another: the switch is not
+// Read then, and its entries in this block are NoPath. Errors: ErrClosed, and
+// ctx's.
+func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tables, error) {
+	if !opt.LFT && !opt.MFT && !opt.SL2VL {
+		opt.LFT, opt.MFT, opt.SL2VL = true, true, true
+	}
+	if opt.MaxMLID == 0 {
+		opt.MaxMLID = mft.MaxMLID
+	}
+	if opt.MaxMLID < mft.MinMLID || opt.MaxMLID > mft.MaxMLID {
+		return nil, fmt.Errorf("MLID %#x, want %#x to %#x", opt.MaxMLID, mft.MinMLID, mft.MaxMLID)
+	}
+	f := d.Fabric
+	n := f.NumSwitches()
+	p := &pull{d: d, opt: opt, t: &Tables{Read: make([]bool, n)}, rows: make([][]fabric.PortNum, n), masks: make(map[fabric.LID][]fabric.PortID)}
+	for i := range p.t.Read {
+		p.t.Read[i] = true
+	}
+	if opt.SL2VL {
+		p.t.SL2VL = lft.NewSL2VL(f, lft.ConstantVL(0))
+	}
+	requests, err := c.run(ctx, func(b *batch) {
+		p.batch = b
+		for s := range fabric.NodeID(n) {
+			p.readSwitch(s)
+		}
+		if opt.SL2VL {
+			for _, port := range f.CAPorts() {
+				p.readHost(port)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.t.Requests = requests
+	p.finish()
+	return p.t, nil
+}
+
+func (p *pull) name(s fabric.NodeID) string {
+	node := p.d.Fabric.Node(s)
+	return fmt.Sprintf("%s %s %q", node.Type, node.GUID, node.Description)
+}
+
+func (p *pull) problem(s fabric.NodeID, format string, args ...any) {
+	p.t.Problems = append(p.t.Problems, Problem{Where: p.name(s), Text: fmt.Sprintf(format, args...)})
+}
+
+// unread notes that something of a switch did not come, once.
+func (p *pull) unread(s fabric.NodeID, err error) error {
+	if !lost(err) {
+		return err
+	}
+	if p.t.Read[s] {
+		p.t.Read[s] = false
+		p.problem(s, "%v", err)
+	}
+	return nil
+}
+
+// readSwitch asks how large the tables of a switch are, and for them.
+func (p *pull) readSwitch(s fabric.NodeID) {
+	to := Target{Route: p.d.Routes[s]}
+	if p.opt.LFT || p.opt.MFT {
+		p.get(to, mad.AttrSwitchInfo, 0, func(data *mad.Data, err error) error {
+			if err != nil {
+				return p.unread(s, err)
+			}
+			var info mad.SwitchInfo
+			info.Unmarshal(data)
+			if p.opt.LFT {
+				p.readLFT(s, to, &info)
+			}
+			if p.opt.MFT {
+				p.readTop(s, to, &info)
+			}
+			return nil
+		})
+	}
+	if p.opt.SL2VL {
+		p.readSL2VL(s, to)
+	}
+}
+
+// readLFT reads the linear table of a switch.
+func (p *pull) readLFT(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
+	top := int(info.LinearFDBTop)
+	if top > int(fabric.MaxUnicastLID) {
+		p.problem(s, "LinearFDBTop %#x, want at most %#x", top, fabric.MaxUnicastLID)
+		top = int(fabric.MaxUnicastLID)
+	}
+	row := make([]fabric.PortNum, top+1)
+	for i := range row {
+		row[i] = fabric.NoPath
+	}
+	p.rows[s] = row
+	for block := 0; block*lft.BlockSize <= top; block++ {
+		p.get(to, mad.AttrLinearForwardingTable, uint32(block), func(data *mad.Data, err error) error {
+			if err != nil {
+				return p.unread(s, err)
+			}
+			var t mad.LinearForwardingTable
+			t.Unmarshal(data)
+			copy(row[block*lft.BlockSize:], t[:])
+			return nil
+		})
+	}
+}
+
+// readTop finds out where the multicast table of a switch ends, and reads it.
+func (p *pull) readTop(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
+	count := min(int(info.MulticastFDBCap), mft.NumMLIDs, int(p.opt.MaxMLID-mft.MinMLID)+1)
+	if count == 0 {
+		return
+	}
+	if info.MulticastFDBTop == 0 || int(info.MulticastFDBTop) >= int(mft.MinMLID)+count-1 {
+		p.readMFT(s, to, count)
+		return
+	}
+	// 0 is what a switch without this field has, too: ask.
+	top := int(info.MulticastFDBTop) - int(mft.MinMLID) + 1
+	p.get(to, mad.AttrPortInfo, 0, func(data *mad.Data, err error) error {
+		if err != nil {
+			return p.unread(s, err)
+		}
+		var port mad.PortInfo
+		port.Unmarshal(data)
+		if port.CapabilityMask&isMulticastFDBTop != 0 {
+			count = max(0, top)
+		}
+		p.readMFT(s, to, count)
+		return nil
+	})
+}
+
+// readMFT reads the masks of the first count MLIDs.
+func (p *pull) readMFT(s fabric.NodeID, to Target, count int) {
+	f := p.d.Fabric
+	ports := int(f.Node(s).NumPorts)
+	for block := 0; block*mad.MLIDBlock < count; block++ {
+		for position := 0; position*mad.PortsPerMask <= ports; position++ {
+			p.get(to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data, err error) error {
+				if err != nil {
+					return p.unread(s, err)
+				}
+				if *data == (mad.Data{}) {
+					return nil
+				}
+				var t mad.MulticastForwardingTable
+				t.Unmarshal(data)
+				for i, mask := range t[:min(mad.MLIDBlock, count-block*mad.MLIDBlock)] {
+					for b := range mad.PortsPerMask {
+						if mask>>b&1 == 0 {
+							continue
+						}
+						mlid := mft.MinMLID + fabric.LID(block*mad.MLIDBlock+i)
+						port := position*mad.PortsPerMask + b
+						if port > ports {
+							p.problem(s, "the mask of MLID %#x has port %d, and the switch has ports 0 to %d", mlid, port, ports)
+							continue
+						}
+						p.masks[mlid] = append(p.masks[mlid], f.Port(s, fabric.PortNum(port)))
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// readSL2VL reads the SL-to-VL maps of a switch.
+func (p *pull) readSL2VL(s fabric.NodeID, to Target) {
+	f := p.d.Fabric
+	ports := f.Node(s).NumPorts
+	for out := fabric.PortNum(1); out <= ports; out++ {
+		way := f.Port(s, out)
+		if f.Peer(way) == fabric.NoPort {
+			continue
+		}
+		for in := fabric.PortNum(0); in <= ports; in++ {
+			p.get(to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), func(data *mad.Data, err error) error {
+				if err != nil {
+					return p.unread(s, err)
+				}
+				var m mad.SLtoVL
+				m.Unmarshal(data)
+				p.t.SL2VL.Set(in, way, lft.VLMap(m))
+				return nil
+			})
+		}
+	}
+}
+
+// readHost reads the SL-to-VL map of a port of a CA or router.
+func (p *pull) readHost(port fabric.PortID) {
+	f := p.d.Fabric
+	node := f.Owner(port)
+	to := Target{Route: p.d.Routes[node]}
+	// Each port of a CA answers for itself.
+	if peer := f.Peer(port); port != p.d.Local && f.IsSwitch(f.Owner(peer)) {
+		to.Route = append(slices.Clone(p.d.Routes[f.Owner(peer)]), f.Num(peer))
+	}
+	p.get(to, mad.AttrSLtoVLMappingTable, 0, func(data *mad.Data, err error) error {
+		if err != nil {
+			if lost(err) {
+				p.problem(node, "port %d: %v", f.Num(port), err)
+				return nil
+			}
+			return err
+		}
+		var m mad.SLtoVL
+		m.Unmarshal(data)
+		p.t.SL2VL.Set(0, port, lft.VLMap(m))
+		return nil
+	})
+}
+
+// finish makes tables of what was read.
+func (p *pull) finish() {
+	f := p.d.Fabric
+	if p.opt.LFT {
+		top := int(f.MaxLID())
+		for _, row := range p.rows {
+			top = max(top, len(row)-1)
+		}
+		p.t.LFT = lft.NewTables(f.NumSwitches(), fabric.LID(top))
+		for s, row := range p.rows {
+			copy(p.t.LFT.Row(fabric.NodeID(s)), row)
+		}
+	}
+	if p.opt.MFT {
+		p.t.MFT = mft.NewTables(f)
+		mlids := make([]fabric.LID, 0, len(p.masks))
+		for l := range p.masks {
+			mlids = append(mlids, l)
+		}
+		slices.Sort(mlids)
+		for _, l := range mlids {
+			slices.Sort(p.masks[l])
+			p.t.MFT.Add(l, p.masks[l])
+		}
+	}
+	slices.SortFunc(p.t.Problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Text, b.Text))
+	})
+}

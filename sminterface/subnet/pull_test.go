@@ -1,0 +1,208 @@
+package subnet
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+)
+
+// What is read from the switches is what OpenSM says that it wrote.
+func TestPull(t *testing.T) {
+	s, twin := start(t, mesh4x4(t))
+	dir := t.TempDir()
+	if _, err := ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x43,
+		Options: []string{"qos TRUE", "qos_max_vls 8", "qos_sl2vl 0,1,2,3,4,5,6,7,7,6,5,4,3,2,1,0"}}); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, s, "")
+	d, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFabric(t, d.Fabric, ibnetdiscover(t, s))
+	if d.Local == fabric.NoPort || d.Fabric.Node(d.Fabric.Owner(d.Local)).GUID != twin.Fabric.Node(ibsim.Centre(twin.Fabric)).GUID {
+		t.Errorf("the sweep started from %d", d.Local)
+	}
+	got, err := c.Pull(t.Context(), d, PullOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Problems) > 0 || slices.Contains(got.Read, false) {
+		t.Errorf("problems: %v", got.Problems)
+	}
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	want, _, err := dump.ReadLFTs("opensm-lfts.dump", read("opensm-lfts.dump"), d.Fabric, dump.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.LFT.MaxLID() != want.MaxLID() {
+		t.Fatalf("LIDs up to %d, want %d", got.LFT.MaxLID(), want.MaxLID())
+	}
+	for sw := range fabric.NodeID(d.Fabric.NumSwitches()) {
+		if !slices.Equal(got.LFT.Row(sw), want.Row(sw)) {
+			t.Errorf("switch %d has %v, want %v", sw, got.LFT.Row(sw), want.Row(sw))
+		}
+	}
+	maps, _, err := dump.ReadSL2VL("opensm-sl2vl.dump", read("opensm-sl2vl.dump"), d.Fabric, dump.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seven := false
+	for p := range fabric.PortID(d.Fabric.NumPorts()) {
+		if d.Fabric.Peer(p) == fabric.NoPort {
+			continue
+		}
+		ways := fabric.PortNum(0)
+		if n := d.Fabric.Owner(p); d.Fabric.IsSwitch(n) {
+			ways = d.Fabric.Node(n).NumPorts
+		}
+		for in := range ways + 1 {
+			if g, w := got.SL2VL.At(in, p), maps.At(in, p); *g != *w {
+				t.Fatalf("%s, way in %d: %v, want %v", d.Fabric.PortName(p), in, *g, *w)
+			}
+		}
+		seven = seven || got.SL2VL.At(0, p)[7] == 7
+	}
+	if !seven {
+		t.Error("no port has the SL-to-VL map that was asked for")
+	}
+	if len(got.MFT.MLIDs()) != 0 {
+		t.Errorf("masks of %v, and nobody has joined", got.MFT.MLIDs())
+	}
+}
+
+// The masks that are read are those that were written, whatever the ports.
+func TestPullMasks(t *testing.T) {
+	s, _ := start(t, mesh4x4(t))
+	c := dial(t, s, "")
+	d, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[fabric.LID][]fabric.PortID{}
+	for i, mlid := range []fabric.LID{0xc000, 0xc01f, 0xc020, 0xc3ff, 0xfffe} {
+		for sw := range fabric.NodeID(d.Fabric.NumSwitches()) {
+			if int(sw)%(i+1) != 0 || mlid == 0xfffe {
+				continue
+			}
+			mask := uint16(1<<i | 1<<(int(sw)%5))
+			block := int(mlid-mft.MinMLID) / mad.MLIDBlock
+			to := Target{Route: d.Routes[sw]}
+			data, err := c.Get(t.Context(), to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m mad.MulticastForwardingTable
+			m.Unmarshal(&data)
+			m[int(mlid-mft.MinMLID)%mad.MLIDBlock] = mask
+			m.Marshal(&data)
+			if _, err := c.Set(t.Context(), to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0), &data); err != nil {
+				t.Fatal(err)
+			}
+			for b := range 16 {
+				if mask>>b&1 != 0 {
+					want[mlid] = append(want[mlid], d.Fabric.Port(sw, fabric.PortNum(b)))
+				}
+			}
+		}
+	}
+	got, err := c.Pull(t.Context(), d, PullOptions{MFT: true})
+	if err != nil || len(got.Problems) > 0 {
+		t.Fatal(err, got.Problems)
+	}
+	if got.LFT != nil || got.SL2VL != nil {
+		t.Error("tables that were not asked for")
+	}
+	if len(got.MFT.MLIDs()) != len(want) {
+		t.Errorf("MLIDs %#x", got.MFT.MLIDs())
+	}
+	for mlid, ports := range want {
+		slices.Sort(ports)
+		if !slices.Equal(got.MFT.Ports(mlid), ports) {
+			t.Errorf("MLID %#x: ports %v, want %v", mlid, got.MFT.Ports(mlid), ports)
+		}
+	}
+	few, err := c.Pull(t.Context(), d, PullOptions{MFT: true, MaxMLID: 0xc01f})
+	if err != nil || !slices.Equal(few.MFT.MLIDs(), []fabric.LID{0xc000, 0xc01f}) {
+		t.Errorf("up to 0xc01f: %#x, %v", few.MFT.MLIDs(), err)
+	}
+}
+
+// Groups that were joined by our requests are in the switches, as dump_mfts
+// prints them.
+func TestPullGroups(t *testing.T) {
+	s, twin := start(t, mesh4x4(t))
+	openSM(t, s, ibsim.OpenSMConfig{})
+	c := dial(t, s, "")
+	m, err := c.Manager(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgid := netip.MustParseAddr("ff12:a01d:fe80::7")
+	for _, p := range twin.Fabric.CAPorts()[:5] {
+		if _, err := c.Join(t.Context(), m, Membership{MGID: mgid, MLID: 0xc007, Port: twin.Fabric.PortGUID(p)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// OpenSM writes the masks soon after the joins.
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		got, err := c.Pull(t.Context(), d, PullOptions{MFT: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		members := 0
+		for _, p := range got.MFT.Ports(0xc007) {
+			if peer := d.Fabric.Peer(p); peer != fabric.NoPort && slices.Contains(d.Fabric.CAPorts(), peer) {
+				members++
+			}
+		}
+		if members == 5 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("ports %v", got.MFT.Ports(0xc007))
+		}
+	}
+}
+
+// A CA is as good a place to start from as a switch.
+func TestFromHost(t *testing.T) {
+	f := mesh4x4(t)
+	s, twin := start(t, f)
+	want := ibnetdiscover(t, s)
+	c := dial(t, s, twin.NodeID(twin.Fabric.Owner(twin.Fabric.CAPorts()[3])))
+	d, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFabric(t, d.Fabric, want)
+	if d.Local == fabric.NoPort || d.Fabric.PortGUID(d.Local) != twin.Fabric.PortGUID(twin.Fabric.CAPorts()[3]) {
+		t.Errorf("local port %d", d.Local)
+	}
+	got, err := c.Pull(t.Context(), d, PullOptions{LFT: true, SL2VL: true})
+	if err != nil || len(got.Problems) > 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got.LFT.Switches() != 16 || got.SL2VL.VLs() < 0 {
+		t.Errorf("tables of %d switches", got.LFT.Switches())
+	}
+}
