@@ -68,7 +68,7 @@ type Interruption struct {
 	From, To int
 	// Receivers is who may miss packets, of some senders at least, ascending.
 	Receivers []fabric.PortID
-	// Pairs is how many (sender, receiver) that is.
+	// Pairs is how many (sender, receiver) that is. Faulty ones are not counted.
 	Pairs int
 	// Faulty says that the old masks themselves loop or duplicate for their
 	// senders, which ends with stage From.
@@ -153,6 +153,10 @@ func (e *UnsafeError) what() string {
 //     way 2 goes part of the way and fewer pairs lose packets for it. Old
 //     members whose paths stay as they are keep their packets.
 //     Update.Interrupted says who does not.
+//
+// Members that join or leave get each packet once at most meanwhile. Where the
+// old masks loop or duplicate for an old sender, ports go out and then in
+// as in way 4, and Update.Interrupted calls the MLID faulty.
 //
 // An MLID with masks but without a tree in a plan, as in a dump, is taken to
 // have all end ports in its masks as senders and receivers, of any MGID.
@@ -326,7 +330,7 @@ func (u *Update) takeFresh(list []mlidUpdate, old *Tables, new *Plan, fresh []fa
 	}
 	var worst []int
 	for i := range list {
-		if x := list[i].interruption; x != nil && !x.Faulty && x.Pairs > 0 {
+		if x := list[i].interruption; x != nil && x.Pairs > 0 {
 			worst = append(worst, i)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -286,36 +287,41 @@ func tryStages(old *mft.Plan, u *mft.Update) (all int, _ error) {
 	mlids = append(mlids, u.Result.Tables.MLIDs()...)
 	slices.Sort(mlids)
 	for _, m := range slices.Compact(mlids) {
-		from, to := treeOf(old, m), treeOf(u.Result, m)
 		oldPorts, newPorts := old.Tables.Ports(m), u.Result.Tables.Ports(m)
 		masks := map[fabric.PortID]bool{}
 		for _, p := range oldPorts {
 			masks[p] = true
 		}
+		type pair struct{ from, to fabric.PortID }
+		keep := map[pair]bool{}
 		var senders []fabric.PortID
-		senders = append(senders, from.Senders...)
-		senders = append(senders, to.Senders...)
+		for _, to := range treesOf(u.Result, m) {
+			senders = append(senders, to.Senders...)
+		}
+		for _, from := range treesOf(old, m) {
+			senders = append(senders, from.Senders...)
+			for _, to := range treesOf(u.Result, m) {
+				if from.MGID != to.MGID && from.MGID.IsValid() && to.MGID.IsValid() {
+					continue
+				}
+				for _, s := range from.Senders {
+					if !slices.Contains(to.Senders, s) {
+						continue
+					}
+					a, b := newFlood(f, oldPorts, s), newFlood(f, newPorts, s)
+					for _, d := range from.Receivers {
+						if d != s && slices.Contains(to.Receivers, d) && a.copies[d] > 0 && b.copies[d] > 0 {
+							keep[pair{s, d}] = true
+						}
+					}
+				}
+			}
+		}
 		slices.Sort(senders)
 		senders = slices.DeleteFunc(slices.Compact(senders), func(p fabric.PortID) bool {
 			s := mft.MLIDSender{MLID: m, Port: p}
 			return slices.Contains(u.Stop, s) || slices.Contains(u.Start, s)
 		})
-		stay := func(p fabric.PortID, a, b []fabric.PortID) bool {
-			return slices.Contains(a, p) && slices.Contains(b, p)
-		}
-		type pair struct{ from, to fabric.PortID }
-		keep := map[pair]bool{}
-		for _, s := range senders {
-			if !stay(s, from.Senders, to.Senders) || from.MGID != to.MGID && from.MGID.IsValid() && to.MGID.IsValid() {
-				continue
-			}
-			a, b := newFlood(f, oldPorts, s), newFlood(f, newPorts, s)
-			for _, d := range from.Receivers {
-				if d != s && stay(d, from.Receivers, to.Receivers) && a.copies[d] == 1 && b.copies[d] == 1 {
-					keep[pair{s, d}] = true
-				}
-			}
-		}
 		lost := map[pair]bool{}
 		var excused mft.Interruption
 		for _, x := range u.Interrupted {
@@ -356,9 +362,9 @@ func tryStages(old *mft.Plan, u *mft.Update) (all int, _ error) {
 					if fl.loop || fl.verdict(s, nil) == "duplicate" || fl.copies[s] > 0 {
 						return 0, fmt.Errorf("MLID %#x, stage %d, from %s: %s, %v", m, i+1, f.PortName(s), fl.worst(s, nil), fl.copies)
 					}
-					for _, d := range from.Receivers {
-						if keep[pair{s, d}] && fl.copies[d] == 0 {
-							lost[pair{s, d}] = true
+					for x := range keep {
+						if d := x.to; x.from == s && fl.copies[d] == 0 {
+							lost[x] = true
 							if i+1 < excused.From || i+1 > excused.To || !excused.Faulty && !slices.Contains(excused.Receivers, d) {
 								return 0, fmt.Errorf("MLID %#x, stage %d: %s misses packets of %s", m, i+1, f.PortName(d), f.PortName(s))
 							}
@@ -393,12 +399,16 @@ func do(f *fabric.Fabric, masks map[fabric.PortID]bool, w *mft.Write) {
 	}
 }
 
-// treeOf is the tree of an MLID, or one of all end ports in its masks.
-func treeOf(p *mft.Plan, m fabric.LID) *mft.Tree {
-	for i := range p.Trees {
-		if p.Trees[i].MLID == m {
-			return &p.Trees[i]
+// treesOf is the trees of an MLID, or else one of all end ports in its masks.
+func treesOf(p *mft.Plan, m fabric.LID) []mft.Tree {
+	var trees []mft.Tree
+	for _, x := range p.Trees {
+		if x.MLID == m {
+			trees = append(trees, x)
 		}
+	}
+	if len(trees) > 0 {
+		return trees
 	}
 	f := p.Tables.Fabric()
 	var list []fabric.PortID
@@ -410,7 +420,7 @@ func treeOf(p *mft.Plan, m fabric.LID) *mft.Tree {
 		}
 	}
 	slices.Sort(list)
-	return &mft.Tree{Senders: list, Receivers: list}
+	return []mft.Tree{{Senders: list, Receivers: list}}
 }
 
 // drawFabric is a few switches of 40 ports, three positions, in any of which a
@@ -539,17 +549,33 @@ func drawChange(t *rapid.T) (old, new *mft.Plan) {
 		return planOf(f, ports, senders, receivers)
 	}
 	old, new = draw(senders, receivers), draw(after[0], after[1])
-	if rapid.IntRange(0, 7).Draw(t, "dumps") == 0 {
+	switch rapid.IntRange(0, 15).Draw(t, "groups") {
+	case 0, 1:
 		old.Trees, new.Trees = nil, nil
+	case 2, 3: // some members are of another group that has the MLID too
+		share(old, "ff12:1b3e::1", "ff12:1b3e::2")
+		share(new, "ff12:1b3e::2", "ff12:1b3e::1")
+	case 4:
+		share(old, "ff12:1b3e::1", "ff12:1b3e::2")
+		share(new, "ff12:1b3e::1", "ff12:1b3e::3")
 	}
 	return old, new
+}
+
+// share makes two groups of the members of one.
+func share(p *mft.Plan, a, b string) {
+	x, y := p.Trees[0], p.Trees[0]
+	x.MGID, y.MGID = netip.MustParseAddr(a), netip.MustParseAddr(b)
+	y.Senders = y.Senders[len(y.Senders)/2:]
+	x.Receivers = x.Receivers[:(len(x.Receivers)+1)/2]
+	p.Trees = []mft.Tree{x, y}
 }
 
 // TestUpdates floods in every state of random updates, and in those of orders
 // that are not as planned: whatever flooding finds CheckUpdate must find.
 func TestUpdates(t *testing.T) {
 	kinds := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	update := func(t *rapid.T) {
 		old, new := drawChange(t)
 		var opt mft.UpdateOptions
 		if rapid.IntRange(0, 3).Draw(t, "fresh") == 0 {
@@ -572,6 +598,14 @@ func TestUpdates(t *testing.T) {
 			t.Fatal(err)
 		}
 		floodStages(t, old, u)
+		for _, x := range u.Interrupted {
+			if (x.Pairs == 0) != x.Faulty || (len(x.Receivers) == 0) != x.Faulty {
+				t.Fatalf("%+v", x)
+			}
+		}
+		if len(u.Moves) > 0 && len(u.Interrupted)+len(u.Stop)+len(u.Start) > 0 {
+			t.Fatalf("%+v", u)
+		}
 		kind := fmt.Sprintf("%d stages", len(u.Stages))
 		switch {
 		case len(u.Moves) > 0:
@@ -608,7 +642,10 @@ func TestUpdates(t *testing.T) {
 				kinds[name+" is refused in vain"]++
 			}
 		}
-	})
+	}
+	for range 5 {
+		rapid.Check(t, update)
+	}
 	t.Log(kinds)
 	for _, kind := range []string{"1 stages", "2 stages, interrupted", "merged is harmful", "reversed is harmful"} {
 		if kinds[kind] == 0 {

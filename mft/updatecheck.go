@@ -107,15 +107,6 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 	if done, err := c.oneTree(writes); done || err != nil {
 		return err
 	}
-	quietFrom, quietTo := len(u.Stages)+2, 0 // stages from and up to which nobody sends
-	for _, x := range u.Moves {
-		switch m {
-		case x.From:
-			quietFrom = x.After + 1
-		case x.To:
-			quietTo = x.After
-		}
-	}
 	faultyTo := 0
 	var excused *Interruption
 	for i := range u.Interrupted {
@@ -176,7 +167,7 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 			}
 		}
 		writes = writes[n:]
-		if stage > quietTo && stage < quietFrom && changes {
+		if changes {
 			if err := c.stage(stage, stage <= faultyTo, excused); err != nil {
 				return err
 			}
@@ -184,19 +175,33 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 		for i := range now {
 			now[i] = w.mode[i]&after != 0
 		}
-		if stage == quietTo || stage+1 == quietFrom {
-			mask := inNew
-			if stage+1 == quietFrom {
-				mask = inOld
-			}
-			for i := range now {
-				if now[i] != (w.is[i]&mask != 0) {
-					return fmt.Errorf("MLID %#04x: when members move after stage %d its masks are not as they should be", uint16(m), stage)
-				}
-			}
+		if err := c.moving(stage); err != nil {
+			return err
 		}
 	}
 	return c.ended()
+}
+
+// moving says whether members can move after a stage, if they are to: the masks
+// must be the old ones of the MLID that they leave, and the new ones of the other.
+func (c *updateCheck) moving(stage int) error {
+	w := c.w
+	for _, x := range c.u.Moves {
+		mask := inOld
+		if x.To == w.mlid {
+			mask = inNew
+		}
+		if x.After != stage || x.From != w.mlid && x.To != w.mlid {
+			continue
+		}
+		for i, in := range w.now {
+			if in != (w.is[i]&mask != 0) {
+				return fmt.Errorf("MLID %#04x: %s is not as it should be when members move from %#04x to %#04x after stage %d",
+					uint16(w.mlid), w.f.PortName(w.ports[i]), uint16(x.From), uint16(x.To), stage)
+			}
+		}
+	}
+	return nil
 }
 
 // ended says whether the masks are the new ones.

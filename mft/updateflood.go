@@ -149,17 +149,18 @@ func (w *flooder) at(entry fabric.PortID) int32 { return w.index[w.f.Owner(entry
 // flood sends a packet in at port entry of a switch, through the ports as mode
 // has them. It returns loop, duplicate or undecided with the port that shows it,
 // as an index in ports, and -1 for sound; then cover says who gets copies. A
-// copy that comes back to its sender is a duplicate. The caller must call reset.
+// copy that comes back to its sender needs no look of its own: where it left a
+// switch that it had been to, it left by a port for the second time. The caller
+// must call reset.
 func (w *flooder) flood(entry fabric.PortID) (fault, int32) {
 	worst, shown := sound, int32(-1)
+	first := w.at(entry)
 	w.events = append(w.events[:0], event{parent: -1, port: -1, earlier: -1})
 	limit := 4096 + 64*len(w.ports)
 	for e := 0; e < len(w.events); e++ {
 		x := w.events[e]
-		in, s := entry, int32(-1)
-		if e == 0 {
-			s = w.at(entry)
-		} else {
+		in, s := entry, first
+		if e > 0 {
 			in, s = w.in[x.port], w.to[x.port]
 		}
 		if s < 0 {
@@ -177,9 +178,6 @@ func (w *flooder) flood(entry fabric.PortID) (fault, int32) {
 			w.events = append(w.events, y)
 			w.last[i] = k
 			what := sound
-			if w.ports[i] == entry {
-				what = duplicate
-			}
 			for v := y.earlier; v >= 0 && what != loop; v = w.events[v].earlier {
 				what = max(what, w.meet(v, k))
 			}
@@ -273,7 +271,7 @@ type mlidSender struct {
 	inOld  bool
 	inNew  bool
 	keeps  []int32 // receivers to be kept supplied: indices in keep
-	exempt []int32 // those to which it has no way in the old or the new masks: in ports, ascending
+	exempt []int32 // those to which it has no way in the old or the new masks, as itself: in ports, ascending
 }
 
 // keep is receivers that stay, as indices in ports: of one group, ascending.
@@ -391,7 +389,7 @@ func both(a, b []fabric.PortID, visit func(fabric.PortID)) {
 func (b *members) missed(w *flooder, s *mlidSender, visit func(i int32)) {
 	for _, k := range s.keeps {
 		for _, i := range b.keep[k] {
-			if w.cover[i] >= whole || w.ports[i] == s.entry {
+			if w.cover[i] >= whole {
 				continue
 			}
 			if _, no := slices.BinarySearch(s.exempt, i); !no {

@@ -42,8 +42,7 @@ type updater struct {
 	active  []int32
 	fromOld []bool // by index in spans: by the old masks packets come there
 	fromNew []bool
-	lost    []bool // by index in ports: a receiver that misses packets
-	pairs   int    // that lose packets
+	loser   []int32 // by index in ports: the last sender whose packets the receiver there may miss, or -1
 	aims    []aim
 	out     mlidUpdate
 }
@@ -72,7 +71,7 @@ func (w *updater) load(m fabric.LID, old, new, extra []fabric.PortID, oldTrees, 
 		w.all, w.is = append(w.all, p), append(w.is, is)
 	}
 	w.setPorts(m, w.all)
-	w.now, w.lost = resize(w.now, len(w.all)), resize(w.lost, len(w.all))
+	w.now, w.loser = resize(w.now, len(w.all)), resize(w.loser, len(w.all))
 	w.change = w.change[:0]
 	for c := range w.cells {
 		for i := w.cells[c].from; i < w.cells[c].to; i++ {
@@ -367,16 +366,21 @@ func (w *updater) outAndIn(list []aim, parting, late []int32) Interruption {
 	x := Interruption{MLID: w.mlid, From: len(w.out.stages) + 1}
 	w.write(w.aim(list, parting, inOld|inNew))
 	w.fly(nil)
-	clear(w.lost)
-	for _, i := range w.active {
-		s := &w.senders[i]
+	for i := range w.loser {
+		w.loser[i] = -1
+	}
+	for _, k := range w.active {
+		s := &w.senders[k]
 		w.flood(s.entry)
 		w.missed(&w.flooder, s, func(i int32) {
-			x.Pairs++
-			if !w.lost[i] {
-				w.lost[i] = true
+			switch w.loser[i] {
+			case k:
+				return // as a member of another group on this MLID
+			case -1:
 				x.Receivers = append(x.Receivers, w.endPort(i))
 			}
+			w.loser[i] = k
+			x.Pairs++
 		})
 		w.reset()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,30 +22,36 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// diamond is switches S, X, Y and R of 40 ports, hosts s and r, and the ports by
-// which they are joined: "SX" is that of S to X.
-func diamond(t *testing.T) (*fabric.Fabric, map[string]fabric.PortID) {
+// cable joins two ports of nodes, by their names.
+type cable struct {
+	a    string
+	from int
+	b    string
+	to   int
+}
+
+// wired is switches of 40 ports, whose names are upper-case, and hosts, and the
+// ports of their cables: "SX" is that of S to X, "SX2" that of the second cable.
+func wired(t *testing.T, cables ...cable) (*fabric.Fabric, map[string]fabric.PortID) {
 	t.Helper()
-	p, err := gen.NewPlan(4, 2)
+	var names []string
+	for _, c := range cables {
+		names = append(names, c.a, c.b)
+	}
+	slices.Sort(names) // upper case first
+	names = slices.Compact(names)
+	p, err := gen.NewPlan(len(names), len(names))
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"S", "X", "Y", "R", "s", "r"}
 	at := map[string]int{}
-	for i, name := range names {
-		if i < 4 {
+	for _, name := range names {
+		if strings.ToUpper(name) == name {
 			at[name] = p.Switch(40, name)
 		} else {
 			at[name] = p.CA(1, name)
 		}
 	}
-	type cable struct {
-		a    string
-		from int
-		b    string
-		to   int
-	}
-	cables := []cable{{"S", 3, "X", 1}, {"S", 5, "Y", 20}, {"X", 2, "R", 7}, {"Y", 40, "R", 39}, {"s", 1, "S", 1}, {"r", 1, "R", 1}, {"S", 33, "Y", 21}}
 	for _, c := range cables {
 		p.Cable(at[c.a], c.from, at[c.b], c.to)
 	}
@@ -53,23 +60,27 @@ func diamond(t *testing.T) (*fabric.Fabric, map[string]fabric.PortID) {
 		t.Fatal(err)
 	}
 	ports := map[string]fabric.PortID{}
-	for i, c := range cables {
-		a, b := c.a+c.b, c.b+c.a
-		if i == len(cables)-1 {
-			a, b = a+"2", b+"2"
-		}
-		node := func(name string) fabric.NodeID {
-			for n := range fabric.NodeID(f.NumNodes()) {
-				if f.Node(n).Description == name {
-					return n
+	for _, c := range cables {
+		for n := range fabric.NodeID(f.NumNodes()) {
+			for _, end := range []cable{c, {c.b, c.to, c.a, c.from}} {
+				if f.Node(n).Description != end.a {
+					continue
 				}
+				name := end.a + end.b
+				if _, again := ports[name]; again {
+					name += "2"
+				}
+				ports[name] = f.Port(n, fabric.PortNum(end.from))
 			}
-			t.Fatalf("no %s", name)
-			return 0
 		}
-		ports[a], ports[b] = f.Port(node(c.a), fabric.PortNum(c.from)), f.Port(node(c.b), fabric.PortNum(c.to))
 	}
 	return f, ports
+}
+
+func diamond(t *testing.T) (*fabric.Fabric, map[string]fabric.PortID) {
+	t.Helper()
+	return wired(t, cable{"S", 3, "X", 1}, cable{"S", 5, "Y", 20}, cable{"X", 2, "R", 7}, cable{"Y", 40, "R", 39},
+		cable{"s", 1, "S", 1}, cable{"r", 1, "R", 1}, cable{"S", 33, "Y", 21})
 }
 
 func pick(ports map[string]fabric.PortID, names ...string) []fabric.PortID {
@@ -101,11 +112,11 @@ func TestMovedPath(t *testing.T) {
 	floodStages(t, old, u)
 	mustPrint(t, u, `
 stage 1 of 3: 1 write in 1 SMP, in any order
-	0x0000000000200002 "Y" MLID 0xc001 position 2: ports 40
+	0x0000000000200003 "Y" MLID 0xc001 position 2: ports 40
 stage 2 of 3: 1 write in 1 SMP, in any order
-	0x0000000000200000 "S" MLID 0xc001 position 0: ports 5
+	0x0000000000200001 "S" MLID 0xc001 position 0: ports 5
 stage 3 of 3: 1 write in 1 SMP, in any order
-	0x0000000000200001 "X" MLID 0xc001 position 0: no ports`)
+	0x0000000000200002 "X" MLID 0xc001 position 0: no ports`)
 
 	parted := planOf(f, pick(ports, "SY2", "YR", "Rr"), s, r)
 	u = mustPlan(t, old, parted, mft.UpdateOptions{})
@@ -114,26 +125,74 @@ stage 3 of 3: 1 write in 1 SMP, in any order
 MLID 0xc001: interrupted from stage 1 to 2, 1 (sender, receiver) pair; written at once, packets from "s"[1] can leave "R"[1] twice
 	"r"[1] may miss packets
 stage 1 of 2: 2 writes in 2 SMPs, in any order
-	0x0000000000200000 "S" MLID 0xc001 position 0: no ports
-	0x0000000000200002 "Y" MLID 0xc001 position 2: ports 40
+	0x0000000000200001 "S" MLID 0xc001 position 0: no ports
+	0x0000000000200003 "Y" MLID 0xc001 position 2: ports 40
 stage 2 of 2: 2 writes in 2 SMPs, in any order
-	0x0000000000200000 "S" MLID 0xc001 position 2: ports 33
-	0x0000000000200001 "X" MLID 0xc001 position 0: no ports`)
+	0x0000000000200001 "S" MLID 0xc001 position 2: ports 33
+	0x0000000000200002 "X" MLID 0xc001 position 0: no ports`)
 
 	u = mustPlan(t, old, parted, mft.UpdateOptions{Fresh: []fabric.LID{0xC0FF}})
 	floodStages(t, old, u)
+	for _, stages := range [][][]mft.Write{{u.Stages[1], u.Stages[0]}, {append(u.Stages[0], u.Stages[1]...)}} {
+		v := *u
+		v.Stages = stages
+		if err := mft.CheckUpdate(t.Context(), old, &v); err == nil || !strings.HasSuffix(err.Error(), "is not as it should be when members move from 0xc001 to 0xc0ff after stage 1") {
+			t.Errorf("%v", err)
+		}
+	}
 	mustPrint(t, u, `
 stage 1 of 2: 3 writes in 3 SMPs, in any order
-	0x0000000000200000 "S" MLID 0xc0ff position 2: ports 33
-	0x0000000000200002 "Y" MLID 0xc0ff position 2: ports 40
-	0x0000000000200003 "R" MLID 0xc0ff position 0: ports 1
+	0x0000000000200000 "R" MLID 0xc0ff position 0: ports 1
+	0x0000000000200001 "S" MLID 0xc0ff position 2: ports 33
+	0x0000000000200003 "Y" MLID 0xc0ff position 2: ports 40
 members of MLID 0xc001 go to 0xc0ff, receivers first
 stage 2 of 2: 3 writes in 3 SMPs, in any order
-	0x0000000000200000 "S" MLID 0xc001 position 0: no ports
-	0x0000000000200001 "X" MLID 0xc001 position 0: no ports
-	0x0000000000200003 "R" MLID 0xc001 position 0: no ports`)
+	0x0000000000200000 "R" MLID 0xc001 position 0: no ports
+	0x0000000000200001 "S" MLID 0xc001 position 0: no ports
+	0x0000000000200002 "X" MLID 0xc001 position 0: no ports`)
 
 	mustPrint(t, mustPlan(t, old, old, mft.UpdateOptions{}), "no masks change")
+}
+
+// TestPartlyInTurn has paths to r and to q that part at A and at B. The ports of A
+// are in one position, so that r loses nothing, though q does.
+func TestPartlyInTurn(t *testing.T) {
+	f, ports := wired(t, cable{"s", 1, "S", 1}, cable{"S", 2, "A", 1}, cable{"S", 3, "B", 1},
+		cable{"A", 2, "C", 1}, cable{"A", 3, "D", 1}, cable{"C", 2, "R", 1}, cable{"D", 2, "R", 2}, cable{"R", 3, "r", 1},
+		cable{"B", 2, "E", 1}, cable{"B", 33, "F", 1}, cable{"E", 2, "Q", 1}, cable{"F", 2, "Q", 2}, cable{"Q", 3, "q", 1})
+	s, to := pick(ports, "sS"), pick(ports, "rR", "qQ")
+	old := planOf(f, pick(ports, "SA", "SB", "AC", "CR", "Rr", "BE", "EQ", "Qq"), s, to)
+	new := planOf(f, pick(ports, "SA", "SB", "AD", "DR", "Rr", "BF", "FQ", "Qq"), s, to)
+	u := mustPlan(t, old, new, mft.UpdateOptions{})
+	floodStages(t, old, u)
+	if len(u.Stages) != 4 || len(u.Interrupted) != 1 || u.Interrupted[0].Pairs != 1 || !slices.Equal(u.Interrupted[0].Receivers, pick(ports, "qQ")) || u.Interrupted[0].From != 3 || u.Interrupted[0].To != 4 {
+		t.Errorf("%s", strings.Join(slices.Collect(u.Lines()), "\n"))
+	}
+
+	// Of another group that gets the MLID nobody stays, whoever the members are.
+	a, b := netip.MustParseAddr("ff12:1b3e::1"), netip.MustParseAddr("ff12:1b3e::2")
+	old.Trees[0].MGID, new.Trees[0].MGID = a, b
+	u = mustPlan(t, old, new, mft.UpdateOptions{})
+	floodStages(t, old, u)
+	if len(u.Interrupted) != 0 || len(u.Stages) != 2 {
+		t.Errorf("%s", strings.Join(slices.Collect(u.Lines()), "\n"))
+	}
+	// A dump does not say which group it is.
+	old.Trees = nil
+	u = mustPlan(t, old, new, mft.UpdateOptions{})
+	if len(u.Interrupted) != 0 {
+		t.Errorf("s is in no mask, so that it is no member: %s", strings.Join(slices.Collect(u.Lines()), "\n"))
+	}
+	both := planOf(f, pick(ports, "SA", "AC", "CR", "Rr", "RC", "CA", "AS", "Ss"), nil, nil)
+	both.Trees = nil
+	moved := pick(ports, "sS", "rR")
+	new = planOf(f, pick(ports, "SA", "AD", "DR", "Rr", "RD", "DA", "AS", "Ss"), moved, moved)
+	new.Trees[0].MGID = b
+	u = mustPlan(t, both, new, mft.UpdateOptions{})
+	floodStages(t, both, u)
+	if len(u.Interrupted) != 1 || u.Interrupted[0].Pairs != 2 {
+		t.Errorf("%s", strings.Join(slices.Collect(u.Lines()), "\n"))
+	}
 }
 
 // TestSendersOfOneState has senders that only the old or the new masks suit.
@@ -230,6 +289,35 @@ func TestUpdateErrors(t *testing.T) {
 		v.Stages = tt.stages
 		if err := mft.CheckUpdate(t.Context(), old, &v); err == nil || err.Error() != tt.want {
 			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+
+	// A mask that is cleared and filled again.
+	joined := planOf(f, pick(ports, "SX", "XR", "Rr", "SY"), s, r)
+	u = mustPlan(t, old, joined, mft.UpdateOptions{})
+	grow := u.Stages[0][0]
+	gone := write(part, func(w *mft.Write) { w.Ports = nil })
+	u.Stages = [][]mft.Write{{grow}, {gone}, {grow}}
+	want := `MLID 0xc001: the masks while stage 2: "r"[1] may miss packets from "s"[1]`
+	if err := mft.CheckUpdate(t.Context(), old, u); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+
+	// Interruptions that are not all told.
+	u = mustPlan(t, old, planOf(f, pick(ports, "SY2", "YR", "Rr"), s, r), mft.UpdateOptions{})
+	told := u.Interrupted[0]
+	for _, change := range []func(x *mft.Interruption){
+		func(x *mft.Interruption) { x.From = 2 },
+		func(x *mft.Interruption) { x.To = 1 },
+		func(x *mft.Interruption) { x.Receivers = s },
+		func(x *mft.Interruption) { x.MLID++ },
+	} {
+		x := told
+		change(&x)
+		u.Interrupted = []mft.Interruption{x}
+		var loss *mft.LossError
+		if err := mft.CheckUpdate(t.Context(), old, u); !errors.As(err, &loss) || loss.Sender != s[0] || loss.Receiver != r[0] {
+			t.Errorf("%+v: %v", x, err)
 		}
 	}
 }
