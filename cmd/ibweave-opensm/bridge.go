@@ -271,7 +271,7 @@ func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.
 	err := p.Guard(t.Engine, func() error {
 		start := time.Now()
 		first, stride := rows(t)
-		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), first, stride, C.uint16_t(t.Fabric.MaxLID())) != 0 {
+		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), first, stride, C.uint16_t(t.Fabric.MaxLID()), C.int(flag(t.WantsLIDMatrix()))) != 0 {
 			return plugin.ErrSwitches
 		}
 		p.Written(t, time.Since(start))

@@ -11,12 +11,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// engineTable has an engine more, ibweave-fault, which panics. Only the tests
-// build it, with the tag ibweave_fault.
+// engineTable has two engines more: ibweave-fault, which panics, and
+// ibweave-wrong, whose tables lead nowhere. Only the tests build it, with the tag
+// ibweave_fault.
 func engineTable() []compile.Engine {
-	return append(slices.Clone(compile.Engines), compile.Engine{
-		Engine: fault{}, Domain: "no fabric", Summary: "panics, for tests",
-	})
+	return append(slices.Clone(compile.Engines), compile.Engine{Engine: fault{}}, compile.Engine{Engine: wrong{}})
 }
 
 type fault struct{}
@@ -25,4 +24,15 @@ func (fault) Name() string             { return "fault" }
 func (fault) Guarantee() lft.Guarantee { return 0 }
 func (fault) Route(context.Context, *fabric.Fabric, lft.Options) (*lft.Routing, error) {
 	panic("a fault on purpose")
+}
+
+type wrong struct{ lft.Minhop }
+
+func (wrong) Name() string { return "wrong" }
+func (w wrong) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	r, err := w.Minhop.Route(ctx, f, opt)
+	if err == nil {
+		r.Tables.Row(0)[f.MaxLID()] = fabric.NoPath
+	}
+	return r, err
 }

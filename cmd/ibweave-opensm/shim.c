@@ -277,9 +277,15 @@ int ibw_check_switches(struct osm_opensm *osm, const uint64_t *guids, int32_t n,
 	return 0;
 }
 
-int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint8_t *rows, int64_t stride, uint16_t max_lid)
+/*
+ * count adds up the LIDs of each port, as OpenSM's file engine does: OpenSM's list
+ * of routes and its multicast trees choose between equal ports by them.
+ */
+int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint8_t *rows, int64_t stride, uint16_t max_lid,
+		 int count)
 {
 	int32_t i;
+	uint16_t lid;
 
 	if (ibw_check_switches(osm, guids, n, max_lid))
 		return -1;
@@ -288,6 +294,11 @@ int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const
 
 		memset(sw->new_lft, OSM_NO_PATH, sw->lft_size);
 		memcpy(sw->new_lft, rows + i * stride, (size_t) max_lid + 1);
+		if (!count)
+			continue;
+		for (lid = 1; lid <= max_lid; lid++)
+			if (sw->new_lft[lid] < sw->num_ports)
+				osm_switch_count_path(sw, sw->new_lft[lid]);
 	}
 	return 0;
 }

@@ -62,7 +62,9 @@ type Config struct {
 
 // MulticastConfig is the part of the configuration about multicast.
 type MulticastConfig struct {
-	Scheme  string
+	Scheme string
+	// Balance divides trees over links. Then the tree of a group depends on who
+	// joined before: another OpenSM, or this one after a restart, makes others.
 	Balance bool
 }
 
@@ -77,7 +79,7 @@ type LogConfig struct {
 func defaults() *Config {
 	return &Config{
 		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute,
-		Multicast: MulticastConfig{Scheme: SchemeAuto, Balance: true},
+		Multicast: MulticastConfig{Scheme: SchemeAuto},
 		Log:       LogConfig{Level: zapcore.InfoLevel, Format: "console"},
 	}
 }

@@ -317,7 +317,8 @@ type draft struct {
 	ports []fabric.PortID
 	built bool
 	why   string // why an earlier step did not do
-	// trusted says that the masks are in force already.
+	// trusted says that the masks are in force already. OpenSM does not ask for
+	// those now, so they stay whatever is found.
 	trusted bool
 }
 
@@ -540,14 +541,14 @@ func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err err
 			err = errors.New(f.Rule + ": " + f.Message)
 		}
 		if d := byMLID[f.LID]; f.Rule != verify.MulticastCreditLoop {
-			if d != nil && !d.final() {
+			if d != nil && !d.final() && !d.trusted {
 				d.next(f.Message)
 				again = true
 			}
 			continue
 		}
 		for _, hop := range f.Witness {
-			if d := byMLID[hop.LID]; d != nil && !d.final() && d.built {
+			if d := byMLID[hop.LID]; d != nil && !d.final() && !d.trusted && d.built {
 				d.next(f.Message)
 				again = true
 			}

@@ -256,8 +256,15 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Masks stay in force when OpenSM only routes again.
+	if p.current != nil {
+		t.generation = p.current.generation
+		if !t.same(p.current) {
+			t.generation++
+		}
+	}
 	p.current = t
-	p.mu.Unlock()
 	return t, nil
 }
 
@@ -294,7 +301,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	t := &Tables{
 		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: p.engineName(engine),
-		GUIDs: nodes, snapshot: s, generation: p.nextGeneration(), fullMatrix: !p.HandlesMulticast(),
+		GUIDs: nodes, snapshot: s, fullMatrix: !p.HandlesMulticast(),
 	}
 	if err := t.checkLanes(s); err != nil {
 		return nil, err
@@ -309,16 +316,6 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	t.Timing.Verify = time.Duration(r.Seconds.Verify * float64(time.Second))
 	t.Timing.Hops = time.Since(verified)
 	return t, nil
-}
-
-// nextGeneration counts routings.
-func (p *Plugin) nextGeneration() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current == nil {
-		return 1
-	}
-	return p.current.generation + 1
 }
 
 // Written is called when OpenSM has all of t.

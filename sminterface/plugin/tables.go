@@ -38,6 +38,35 @@ type Timing struct{ Snapshot, Route, Verify, Hops, Write time.Duration }
 // Total is all of them.
 func (t *Timing) Total() time.Duration { return t.Snapshot + t.Route + t.Verify + t.Hops + t.Write }
 
+// same says whether both are the same tables of the same fabric, so that
+// multicast masks for one are as good for the other.
+func (t *Tables) same(o *Tables) bool {
+	f, g := t.Fabric, o.Fabric
+	if t.Engine != o.Engine || f.NumNodes() != g.NumNodes() || f.NumPorts() != g.NumPorts() || f.MaxLID() != g.MaxLID() ||
+		(t.Routing.SL2VL == nil) != (o.Routing.SL2VL == nil) || (t.Routing.PathSLs == nil) != (o.Routing.PathSLs == nil) {
+		return false
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if f.Node(n).GUID != g.Node(n).GUID || f.PortBase(n) != g.PortBase(n) {
+			return false
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if f.Peer(p) != g.Peer(p) || f.LID(p) != g.LID(p) || f.LMC(p) != g.LMC(p) || f.PortGUID(p) != g.PortGUID(p) {
+			return false
+		}
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if !slices.Equal(t.LFT(s), o.LFT(s)) {
+			return false
+		}
+		if p := t.Routing.PathSLs; p != nil && !slices.Equal(p.Row(s), o.Routing.PathSLs.Row(s)) {
+			return false
+		}
+	}
+	return t.Routing.SL2VL == nil || t.Routing.SL2VL.Equal(o.Routing.SL2VL)
+}
+
 // LFT is switch s's linear forwarding table, by LID up to Fabric.MaxLID.
 func (t *Tables) LFT(s fabric.NodeID) []fabric.PortNum { return t.Routing.Tables.Row(s) }
 

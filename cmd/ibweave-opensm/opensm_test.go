@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+const library = "libibweave-opensm.so"
+
+// libraries is the folder of the plugin as it is shipped, in lib, and with the
+// engine that panics, in fault.
+var libraries struct{ lib, fault string }
+
+// The tests load the plugin into the real OpenSM, so it is built first.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "ibweave-opensm-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		for _, b := range []struct {
+			to   *string
+			tags string
+		}{{&libraries.lib, "opensm"}, {&libraries.fault, "opensm,ibweave_fault"}} {
+			*b.to = filepath.Join(dir, b.tags)
+			out, err := exec.Command("go", "build", "-tags", b.tags, "-buildmode=c-shared", "-o", filepath.Join(*b.to, library), ".").CombinedOutput()
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%s%v\n", out, err)
+				return 1
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// subnet is a fabric in ibsim, with LIDs.
+type subnet struct {
+	*ibsim.Sim
+	f   *fabric.Fabric
+	dir string
+}
+
+// start loads a fabric, with dense LIDs, into ibsim.
+func start(t *testing.T, f *fabric.Fabric, err error) *subnet {
+	t.Helper()
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lft.KeepLMC})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sim.Close() })
+	return &subnet{Sim: sim, f: twin.Fabric, dir: t.TempDir()}
+}
+
+// opensm runs OpenSM once with the plugin.
+func (s *subnet) opensm(t *testing.T, lib, config string, cfg ibsim.OpenSMConfig) (run *ibsim.OpenSMRun, log []string) {
+	t.Helper()
+	t.Setenv("LD_LIBRARY_PATH", lib)
+	file := filepath.Join(s.dir, "ibweave.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Dir = s.dir
+	cfg.LMC = lmcOf(s.f)
+	cfg.Options = append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file}, cfg.Options...)
+	cfg.Line = func(l ibsim.LogLine) { log = append(log, l.Message) }
+	if cfg.Flags == 0 {
+		cfg.Flags = 0x47
+	}
+	run, err := ibsim.RunOpenSM(t.Context(), s.Sim, cfg)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(log, "\n"))
+	}
+	if !run.UP {
+		t.Fatalf("no SUBNET UP\n%s", strings.Join(log, "\n"))
+	}
+	return run, log
+}
+
+func lmcOf(f *fabric.Fabric) (lmc uint8) {
+	for _, p := range f.CAPorts() {
+		lmc = max(lmc, f.LMC(p))
+	}
+	return lmc
+}
+
+// ours is the lines of the plugin in OpenSM's log, of level error.
+func ours(log []string) (lines []string) {
+	for _, l := range log {
+		if strings.HasPrefix(l, "ibweave: ERR ") {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// ownLog is our log.
+func (s *subnet) ownLog(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "ibweave.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// compiled is what the compiler makes of the fabric.
+func (s *subnet) compiled(t *testing.T, engine string, opt compile.Options) *compile.Result {
+	t.Helper()
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.LIDs.LMC = lft.KeepLMC
+	r, err := compile.Run(context.Background(), s.f, e, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// sameDump compares a dump of OpenSM's with ours.
+func (s *subnet) sameDump(t *testing.T, name string, write func(*bytes.Buffer) error) {
+	t.Helper()
+	got, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if err := write(&want); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		g, w := strings.Split(string(got), "\n"), strings.Split(want.String(), "\n")
+		for i := range min(len(g), len(w)) {
+			if g[i] != w[i] {
+				t.Errorf("%s, line %d: %q, want %q", name, i+1, g[i], w[i])
+				return
+			}
+		}
+		t.Errorf("%s: %d lines, want %d", name, len(g), len(w))
+	}
+}
+
+// OpenSM's own dumps after a sweep with the plugin are, byte for byte, those of
+// the compiler: forwarding tables, lid matrix, and its list of routes, which goes
+// by both.
+func TestSameAsCompiler(t *testing.T) {
+	small := func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}) }
+	for _, tc := range []struct {
+		name, engine, config string
+		make                 func() (*fabric.Fabric, error)
+		lmc                  int
+		route                func(*fabric.Fabric) lft.Options
+	}{
+		{"4x4", "xy", "", small, 0, nil},
+		{"16x16", "xy", "", func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{16, 16}, Hosts: 1}) }, 0, nil},
+		{"fat tree", "updn", "", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3}) }, 0, nil},
+		{"irregular, LMC 2, roots", "updn", "roots: [0x200003, 0x200001]", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 7})
+		}, 2, func(f *fabric.Fabric) lft.Options {
+			a, _ := f.SwitchByGUID(0x200003)
+			b, _ := f.SwitchByGUID(0x200001)
+			return lft.Options{Roots: []fabric.NodeID{a, b}}
+		}},
+		{"spam", "spam", "", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 7})
+		}, 0, nil},
+		{"minhop", "minhop", "", small, 0, nil},
+		{"west first", "west-first", "dims: 4x4", small, 0, func(*fabric.Fabric) lft.Options { return lft.Options{Dims: []int{4, 4}} }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, err := tc.make()
+			if err == nil {
+				f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: tc.lmc})
+			}
+			s := start(t, f, err)
+			run, log := s.opensm(t, libraries.lib, tc.config, ibsim.OpenSMConfig{Engine: "ibweave-" + tc.engine})
+			if run.Engine != "ibweave-"+tc.engine || len(ours(log)) > 0 {
+				t.Errorf("OpenSM used %s; %q", run.Engine, ours(log))
+			}
+			opt := compile.Options{}
+			if tc.route != nil {
+				opt.Route = tc.route(s.f)
+			}
+			r := s.compiled(t, tc.engine, opt)
+			tables := r.Routing.Tables
+			s.sameDump(t, "opensm-lfts.dump", func(b *bytes.Buffer) error { return dump.WriteLFTs(b, s.f, tables, dump.WriteOptions{}) })
+			s.sameDump(t, "opensm-lid-matrix.dump", func(b *bytes.Buffer) error { return dump.WriteLIDMatrix(b, s.f, tables, dump.WriteOptions{}) })
+			s.sameDump(t, "opensm.fdbs", func(b *bytes.Buffer) error { return dump.WriteFDBs(b, s.f, tables, dump.WriteOptions{}) })
+		})
+	}
+}
+
+// Whatever goes wrong is one line in OpenSM's log, which says what, and OpenSM's
+// next engine, here dor, whose tables are then exactly those that it makes
+// without the plugin.
+func TestFailuresEndInNextEngine(t *testing.T) {
+	grid := func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}) }
+	ring := func() (*fabric.Fabric, error) {
+		return mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	}
+	tree := func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}) }
+	other := filepath.Join(t.TempDir(), "other")
+	otherVersion(t, other)
+	for _, tc := range []struct {
+		name, lib, engine, config string
+		options                   []string
+		make                      func() (*fabric.Fabric, error)
+		want                      string // the line, with FILE for the configuration
+		ours                      bool   // that it is our line
+	}{
+		{"panic", libraries.fault, "ibweave-fault", "", nil, grid,
+			"ibweave: ERR IBW6: ibweave-fault: a bug of ibweave, please report it with its log: a fault on purpose; OpenSM goes on with its next engine", true},
+		{"tables that break a rule", libraries.fault, "ibweave-wrong", "", nil, grid,
+			`ibweave: ERR IBW3: ibweave-wrong: its tables break a rule: unicast-unreachable: LID 32 of "host 3,3"[1]: 1 port cannot reach it; packets from "host 0,0"[1] end at switch "switch 0,0" (0x0000000000200000), which has no entry for it; OpenSM goes on with its next engine`, true},
+		{"version", other, "ibweave-xy", "", nil, grid,
+			"Error loading plugin 'ibweave-opensm': OpenSM version mismatch - plugin was built against OpenSM 3.3.99 version of OpenSM. Skip loading.", false},
+		{"no configuration file", libraries.lib, "ibweave-xy", "", []string{"event_plugin_options --config /nowhere/ibweave.yaml"}, grid,
+			"ibweave: ERR IBW1: open /nowhere/ibweave.yaml: no such file or directory", true},
+		{"a key that there is not", libraries.lib, "ibweave-xy", "vls: 2\nroot: [0x1]\n", nil, grid,
+			`ibweave: ERR IBW1: FILE:2: no key "root": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, multicast, log; root: [0x1]`, true},
+		{"no mesh", libraries.lib, "ibweave-xy", "", nil, tree,
+			"ibweave: ERR IBW2: ibweave-xy: xy cannot route this fabric: ", true},
+		{"VLs without qos", libraries.lib, "ibweave-xy", "", nil, ring,
+			"ibweave: ERR IBW4: ibweave-xy: it needs SL-to-VL tables, which OpenSM writes with qos TRUE (-Q) only; OpenSM goes on with its next engine", true},
+		{"unicast cache", libraries.lib, "ibweave-updn", "", []string{"use_ucast_cache TRUE"}, grid,
+			"ibweave: ERR IBW4: ibweave-updn: use_ucast_cache TRUE makes OpenSM change tables without asking the engine; set it FALSE", true},
+		{"too few VLs", libraries.lib, "ibweave-xy", "", []string{"qos TRUE", "max_op_vls 1"}, ring,
+			"ibweave: ERR IBW2: ibweave-xy: ", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, err := tc.make()
+			s := start(t, f, err)
+			run, log := s.opensm(t, tc.lib, tc.config, ibsim.OpenSMConfig{Engine: tc.engine + ",dor", Options: tc.options})
+			if run.Engine != "dor" {
+				t.Errorf("OpenSM used %q, want dor", run.Engine)
+			}
+			want := strings.ReplaceAll(tc.want, "FILE", filepath.Join(s.dir, "ibweave.yaml"))
+			found := 0
+			for _, l := range log {
+				if strings.Contains(l, want) {
+					found++
+				}
+			}
+			if lines := ours(log); found != 1 || tc.ours && len(lines) != 1 {
+				t.Errorf("want the line once:\n%s\ngot\n%s", want, strings.Join(run.Errors, "\n"))
+			}
+			got, err := os.ReadFile(filepath.Join(s.dir, "opensm-lfts.dump"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone := *s
+			alone.dir = t.TempDir()
+			if _, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "dor", Dir: alone.dir, Flags: 0x47}); err != nil {
+				t.Fatal(err)
+			}
+			plain, err := os.ReadFile(filepath.Join(alone.dir, "opensm-lfts.dump"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, plain) {
+				t.Error("OpenSM's dor has other tables after the plugin failed than without it")
+			}
+		})
+	}
+}
+
+// otherVersion makes a copy of the plugin for another version of OpenSM.
+func otherVersion(t *testing.T, dir string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(libraries.lib, library))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const version = "OpenSM 3.3."
+	i := bytes.Index(data, []byte(version))
+	if i < 0 || bytes.LastIndex(data, []byte(version)) != i {
+		t.Fatalf("the plugin does not have %q once", version)
+	}
+	copy(data[i+len(version):], "99")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, library), data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// With verify: warn the tables are installed, and both logs have what is wrong.
+func TestVerifyWarn(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	run, log := s.opensm(t, libraries.fault, "verify: warn\n", ibsim.OpenSMConfig{Engine: "ibweave-wrong,dor"})
+	if lines := ours(log); run.Engine != "ibweave-wrong" || len(lines) != 1 || !strings.HasSuffix(lines[0], "; installed all the same (verify: warn)") {
+		t.Errorf("OpenSM used %s, and has %q", run.Engine, lines)
+	}
+	if l := s.ownLog(t); !strings.Contains(l, "installed although its tables break a rule: unicast-unreachable") {
+		t.Error(l)
+	}
+}
+
+// On a torus, SL-to-VL tables and VL arbitration are what the compiler makes,
+// byte for byte in OpenSM's dump.
+func TestLanes(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	s := start(t, f, err)
+	run, log := s.opensm(t, libraries.lib, "vlarb: equal\n", ibsim.OpenSMConfig{Engine: "ibweave-xy", Options: []string{"qos TRUE"}})
+	if run.Engine != "ibweave-xy" || len(ours(log)) > 0 {
+		t.Fatalf("OpenSM used %s; %q", run.Engine, ours(log))
+	}
+	r := s.compiled(t, "xy", compile.Options{})
+	s.sameDump(t, "opensm-lfts.dump", func(b *bytes.Buffer) error {
+		return dump.WriteLFTs(b, s.f, r.Routing.Tables, dump.WriteOptions{})
+	})
+	s.sameDump(t, "opensm-sl2vl.dump", func(b *bytes.Buffer) error { return dump.WriteSL2VL(b, r.Routing.SL2VL, dump.WriteOptions{}) })
+}
