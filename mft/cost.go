@@ -43,9 +43,11 @@ type TreeCost struct {
 // Saved is how many copies on links multicast spares, against unicast.
 func (c *Cost) Saved() int64 { return c.Unicast - c.Crossings }
 
-// Measure follows a packet of every sender through its masks. It takes
-// O(senders x tree) for each tree, and O(senders x receivers x hops) for the
-// comparison with unicast. Packets that loop are followed once round.
+// Measure counts the copies of every sender's packets. Where the links of a tree
+// close no circle it takes O(senders + ports in masks x ports of a switch in them),
+// else O(senders x ports in masks), with packets that loop followed once round; and
+// for the comparison with unicast O(switches x LIDs of receivers + senders x
+// receivers).
 func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 	f := r.Fabric
 	c := &Cost{Trees: make([]TreeCost, len(p.Trees)), Load: make([]int64, f.NumPorts()), Hottest: fabric.NoPort}
@@ -104,8 +106,14 @@ func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 type meter struct {
 	flow  *flow
 	load  []int64
-	count []int64 // by index in the masks: copies
-	depth []int32 // by index in flow.hops
+	count []int64 // by index in the masks: copies; -1 for not known yet
+	depth []int32 // by index in flow.hops, or for a forest in the masks
+
+	// For a forest, by index in the masks: senders there; the first edge into the
+	// switch of which the mask begins there, and the next into the same one; -1
+	// for none.
+	here, first, next []int32
+	stack             []int32
 }
 
 func (m *meter) tree(t *Tree, ports []fabric.PortID) TreeCost {
@@ -118,9 +126,13 @@ func (m *meter) tree(t *Tree, ports []fabric.PortID) TreeCost {
 			c.Links++
 		}
 	}
-	for _, s := range t.Senders {
-		if in := terminal(w.f, s); in != fabric.NoPort {
-			c.Depth = max(c.Depth, m.follow(in))
+	if w.forest() {
+		c.Depth = m.forest(t)
+	} else {
+		for _, s := range t.Senders {
+			if in := terminal(w.f, s); in != fabric.NoPort {
+				c.Depth = max(c.Depth, m.follow(in))
+			}
 		}
 	}
 	for i, n := range m.count {
@@ -130,6 +142,116 @@ func (m *meter) tree(t *Tree, ports []fabric.PortID) TreeCost {
 		}
 	}
 	return c
+}
+
+// forest counts the copies where links close no circle: as many go out by a port as
+// there are senders on its side of it. It returns the links to the farthest
+// receiver.
+func (m *meter) forest(t *Tree) int {
+	w := m.flow
+	n := len(w.ports)
+	fill := func(list []int32, with int32) []int32 {
+		list = append(list[:0], make([]int32, n)...)
+		for i := range list {
+			list[i] = with
+		}
+		return list
+	}
+	m.here, m.first, m.next, m.depth = fill(m.here, 0), fill(m.first, -1), fill(m.next, -1), fill(m.depth, -1)
+	for i := range w.edges {
+		if e := &w.edges[i]; !e.host && e.from < e.to {
+			m.next[i], m.first[e.from] = m.first[e.from], int32(i)
+		}
+		m.count[i] = -1
+	}
+	deepest := int32(0)
+	for _, s := range t.Senders {
+		in := terminal(w.f, s)
+		if in == fabric.NoPort {
+			continue
+		}
+		e := w.enter(in)
+		if e.from == e.to {
+			continue
+		}
+		m.here[e.from]++
+		for k := e.from; k < e.to; k++ {
+			if k != e.back {
+				deepest = max(deepest, m.deep(k))
+			}
+		}
+	}
+	// Senders do not send back to themselves: their own port counts them as if
+	// their packets had come in by it.
+	own := m.next // not needed once the counts are known
+	for i := range w.edges {
+		m.copies(int32(i))
+	}
+	clear(own)
+	for _, s := range t.Senders {
+		if in := terminal(w.f, s); in != fabric.NoPort {
+			if e := w.enter(in); e.back >= 0 {
+				own[e.back]++
+			}
+		}
+	}
+	for i := range m.count {
+		m.count[i] -= int64(own[i])
+	}
+	return int(deepest)
+}
+
+// copies is the number of senders whose packets go out by port i of the masks, if
+// all those on its switch send by it.
+func (m *meter) copies(i int32) {
+	w := m.flow
+	m.stack = append(m.stack[:0], i)
+	for len(m.stack) > 0 {
+		i := m.stack[len(m.stack)-1]
+		from := w.mask[w.f.Owner(w.ports[i])].from
+		n, known := int64(m.here[from]), true
+		for k := m.first[from]; k >= 0; k = m.next[k] {
+			switch {
+			case w.edges[k].back == i: // came in by it
+			case m.count[k] < 0:
+				known = false
+				m.stack = append(m.stack, k)
+			default:
+				n += m.count[k]
+			}
+		}
+		if known {
+			m.count[i] = n
+			m.stack = m.stack[:len(m.stack)-1]
+		}
+	}
+}
+
+// deep is the links behind port i of the masks to the farthest receiver, 0 for
+// none.
+func (m *meter) deep(i int32) int32 {
+	w := m.flow
+	m.stack = append(m.stack[:0], i)
+	for len(m.stack) > 0 {
+		i := m.stack[len(m.stack)-1]
+		e := &w.edges[i]
+		n, known := int32(0), true
+		for k := e.from; k < e.to && !e.host; k++ {
+			switch {
+			case k == e.back:
+			case m.depth[k] < 0:
+				known = false
+				m.stack = append(m.stack, k)
+			case w.edges[k].host || m.depth[k] > 0:
+				n = max(n, m.depth[k]+1)
+			}
+		}
+		if known {
+			m.depth[i] = n
+			m.stack = m.stack[:len(m.stack)-1]
+		}
+	}
+	return m.depth[i]
 }
 
 // follow is flow.run that counts, leaves out copies that come again, and returns

@@ -430,8 +430,8 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestCost counts with floods and walks.
 func TestCost(t *testing.T) {
+	built := map[string]int{}
 	for name, r := range routings(t) {
 		order := r.Order
 		if order == nil {
@@ -439,75 +439,90 @@ func TestCost(t *testing.T) {
 		}
 		f := r.Fabric
 		groups := someGroups(f, 40, rand.New(rand.NewPCG(5, 0)))
-		p := mustBuild(t, mft.UpdnTree{Order: order}, r, groups, mft.Options{})
-		c, err := mft.Measure(t.Context(), r, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		load := map[fabric.PortID]int64{}
-		var want mft.Cost
-		for i := range p.Trees {
-			x := &p.Trees[i]
-			var tree mft.TreeCost
-			used := map[fabric.PortID]bool{}
-			for _, q := range p.Tables.Ports(x.MLID) {
-				if f.Peer(q) != fabric.NoPort && f.IsSwitch(f.Owner(f.Peer(q))) {
-					used[min(q, f.Peer(q))] = true
-				}
-			}
-			tree.Links = len(used)
-			for _, s := range x.Senders {
-				fl := newFlood(f, p.Tables.Ports(x.MLID), s)
-				tree.Depth = max(tree.Depth, fl.depth)
-				for q, n := range fl.links {
-					load[q] += int64(n)
-					tree.Crossings += int64(n)
-				}
-				for d, n := range fl.copies {
-					if !f.IsSwitch(f.Owner(d)) {
-						d = f.Peer(d)
-					}
-					load[d] += int64(n)
-				}
-				for _, d := range x.Receivers {
-					if d == s {
-						continue
-					}
-					tree.Unicast += int64(len(unionPorts(r, &mft.Group{Receivers: []fabric.PortID{d}}, s)) - 1)
-				}
-			}
-			if c.Trees[i] != tree {
-				t.Fatalf("%s: %+v, want %+v", name, c.Trees[i], tree)
-			}
-			want.Links += int64(tree.Links)
-			want.Crossings += tree.Crossings
-			want.Unicast += tree.Unicast
-		}
-		links := 0
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			ports, _ := f.SwitchLinks(s)
-			links += len(ports)
-			for n := range fabric.PortID(f.Node(s).NumPorts) + 1 {
-				q := f.PortBase(s) + n
-				if c.Load[q] != load[q] {
-					t.Fatalf("%s: load %d of %s, want %d", name, c.Load[q], f.PortName(q), load[q])
-				}
-				if slices.Contains(ports, q) {
-					want.MaxLink = max(want.MaxLink, load[q])
-				} else {
-					want.MaxHost = max(want.MaxHost, load[q])
-				}
+		for _, s := range []mft.Scheme{mft.UpdnTree{Order: order}, mft.Union{}, mft.UnionMerge{}} {
+			p, err := s.Build(t.Context(), r, groups, mft.Options{})
+			if err == nil {
+				built[s.Name()]++
+				mustMeasure(t, name, r, p)
 			}
 		}
-		want.MeanLink = float64(want.Crossings) / float64(links)
-		if c.Load[c.Hottest] != want.MaxLink {
-			t.Errorf("%s: hottest is %s", name, f.PortName(c.Hottest))
+	}
+	if len(built) != 3 {
+		t.Errorf("built %v", built)
+	}
+}
+
+// mustMeasure counts with floods and walks.
+func mustMeasure(t *testing.T, name string, r *lft.Routing, p *mft.Plan) {
+	t.Helper()
+	f := r.Fabric
+	c, err := mft.Measure(t.Context(), r, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := map[fabric.PortID]int64{}
+	var want mft.Cost
+	for i := range p.Trees {
+		x := &p.Trees[i]
+		var tree mft.TreeCost
+		used := map[fabric.PortID]bool{}
+		for _, q := range p.Tables.Ports(x.MLID) {
+			if f.Peer(q) != fabric.NoPort && f.IsSwitch(f.Owner(f.Peer(q))) {
+				used[min(q, f.Peer(q))] = true
+			}
 		}
-		if diff := cmp.Diff(want, *c, cmpopts.IgnoreFields(mft.Cost{}, "Trees", "Load", "Hottest")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+		tree.Links = len(used)
+		for _, s := range x.Senders {
+			fl := newFlood(f, p.Tables.Ports(x.MLID), s)
+			tree.Depth = max(tree.Depth, fl.depth)
+			for q, n := range fl.links {
+				load[q] += int64(n)
+				tree.Crossings += int64(n)
+			}
+			for d, n := range fl.copies {
+				if !f.IsSwitch(f.Owner(d)) {
+					d = f.Peer(d)
+				}
+				load[d] += int64(n)
+			}
+			for _, d := range x.Receivers {
+				if d == s {
+					continue
+				}
+				tree.Unicast += int64(len(unionPorts(r, &mft.Group{Receivers: []fabric.PortID{d}}, s)) - 1)
+			}
 		}
-		if c.Saved() != want.Unicast-want.Crossings {
-			t.Errorf("%s: %d saved", name, c.Saved())
+		if c.Trees[i] != tree {
+			t.Fatalf("%s: %+v, want %+v", name, c.Trees[i], tree)
 		}
+		want.Links += int64(tree.Links)
+		want.Crossings += tree.Crossings
+		want.Unicast += tree.Unicast
+	}
+	links := 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		links += len(ports)
+		for n := range fabric.PortID(f.Node(s).NumPorts) + 1 {
+			q := f.PortBase(s) + n
+			if c.Load[q] != load[q] {
+				t.Fatalf("%s: load %d of %s, want %d", name, c.Load[q], f.PortName(q), load[q])
+			}
+			if slices.Contains(ports, q) {
+				want.MaxLink = max(want.MaxLink, load[q])
+			} else {
+				want.MaxHost = max(want.MaxHost, load[q])
+			}
+		}
+	}
+	want.MeanLink = float64(want.Crossings) / float64(links)
+	if c.Load[c.Hottest] != want.MaxLink {
+		t.Errorf("%s: hottest is %s", name, f.PortName(c.Hottest))
+	}
+	if diff := cmp.Diff(want, *c, cmpopts.IgnoreFields(mft.Cost{}, "Trees", "Load", "Hottest")); diff != "" {
+		t.Errorf("%s: %s", name, diff)
+	}
+	if c.Saved() != want.Unicast-want.Crossings {
+		t.Errorf("%s: %d saved", name, c.Saved())
 	}
 }
