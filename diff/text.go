@@ -59,8 +59,12 @@ func section(t *text, title string, n int, line func(i int) string) {
 // are not.
 func (t *text) figures(r *Result) {
 	side := func(name string, s *Side) {
-		t.row(name, "%s: %s, %s, %s, LIDs up to %d", s.Name, plural(int64(s.Switches), "switch", "switches"),
-			plural(int64(s.CAPorts), "CA port", "CA ports"), plural(int64(s.Links), "link", "links"), s.MaxLID)
+		lids := "no LIDs"
+		if s.MaxLID > 0 {
+			lids = fmt.Sprintf("LIDs up to %d", s.MaxLID)
+		}
+		t.row(name, "%s: %s, %s, %s, %s", s.Name, plural(int64(s.Switches), "switch", "switches"),
+			plural(int64(s.CAPorts), "CA port", "CA ports"), plural(int64(s.Links), "link", "links"), lids)
 	}
 	side("old", &r.Old)
 	side("new", &r.New)
@@ -105,6 +109,9 @@ func (t *text) figures(r *Result) {
 		if c.Loops > 0 {
 			loops = "forwarding loops for " + plural(int64(c.Loops), "LID", "LIDs")
 		}
+		if c.OldLoops+c.NewLoops > 0 {
+			loops += fmt.Sprintf(" (old alone for %d, new alone for %d)", c.OldLoops, c.NewLoops)
+		}
 		credit := "no credit loop"
 		switch d := &c.CreditLoops; {
 		case d.Count > 0:
@@ -130,7 +137,7 @@ func (t *text) cameAndWent(d *LFTChanges) string {
 func orderWords(o *Order) string {
 	switch o.Kind {
 	case OrderAny:
-		return "any order of writes is free of loops"
+		return "any order of switches is free of loops"
 	case OrderSwitches:
 		sizes := make([]string, 0, few)
 		for i, stage := range o.Stages {
@@ -140,7 +147,7 @@ func orderWords(o *Order) string {
 			}
 			sizes = append(sizes, grouped(int64(len(stage))))
 		}
-		return fmt.Sprintf("%s of switches: %s", plural(int64(len(o.Stages)), "stage", "stages"), strings.Join(sizes, ", "))
+		return fmt.Sprintf("free of loops in %s of switches: %s", plural(int64(len(o.Stages)), "stage", "stages"), strings.Join(sizes, ", "))
 	}
 	stages, passes := 0, 0
 	for i := range o.Blocks {
@@ -153,21 +160,23 @@ func orderWords(o *Order) string {
 			passes++
 		}
 	}
-	s := fmt.Sprintf("blocks need opposite orders of switches: each of %s by itself, at most %s",
+	s := fmt.Sprintf("blocks need opposite orders of switches: %s with an order each, of at most %s",
 		plural(int64(len(o.Blocks)), "block", "blocks"), plural(int64(stages), "stage", "stages"))
 	if passes > 0 {
-		s += fmt.Sprintf("; %s more than once", plural(int64(passes), "block is written", "blocks are written"))
+		s += fmt.Sprintf("; %s in several passes", plural(int64(passes), "block is written", "blocks are written"))
 	}
 	return s
 }
 
 // findings prints what is more than a difference.
 func (t *text) findings(r *Result) {
-	for i, f := range r.Findings {
+	first := true
+	for _, f := range r.Findings {
 		if f.Severity > verify.Note || f.Rule == NotCompared {
-			if i == 0 {
+			if first {
 				fmt.Fprintln(t.w)
 			}
+			first = false
 			fmt.Fprintf(t.w, "%s: %s: %s\n", f.Severity, f.Rule, f.Message)
 		}
 	}
@@ -399,6 +408,17 @@ func (t *text) multicast(r *Result) {
 		}
 		return s
 	})
+	if d.Update == nil || d.Update.update == nil {
+		return
+	}
+	var lines []string
+	for line := range d.Update.update.Lines() {
+		// Single writes and receivers are indented.
+		if t.verbose || !strings.HasPrefix(line, "\t") {
+			lines = append(lines, strings.ReplaceAll(line, "\t", "    "))
+		}
+	}
+	section(t, "order of writes of multicast masks", len(lines), func(i int) string { return lines[i] })
 }
 
 // verdict prints the last line.
