@@ -1,0 +1,363 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// daemon is an OpenSM that stays.
+type daemon struct {
+	*subnet
+	t     *testing.T
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// stay starts OpenSM with the plugin and waits until the subnet is up.
+func (s *subnet) stay(t *testing.T, engine, config string, options ...string) *daemon {
+	t.Helper()
+	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
+	file := filepath.Join(s.dir, "ibweave.yaml")
+	lines := append([]string{
+		"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file,
+		"routing_engine " + engine, "lmc " + strconv.Itoa(int(lmcOf(s.f))),
+		"log_file " + filepath.Join(s.dir, "opensm.log"), "dump_files_dir " + s.dir, "force_log_flush TRUE",
+		"partition_config_file " + filepath.Join(s.dir, "partitions.conf"), "prefix_routes_file " + filepath.Join(s.dir, "prefix-routes.conf"),
+		"per_module_logging_file " + filepath.Join(s.dir, "per-module-logging.conf"), "sweep_interval 0",
+	}, options...)
+	conf := filepath.Join(s.dir, "opensm.conf")
+	for name, text := range map[string]string{file: config, conf: strings.Join(lines, "\n") + "\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cache := filepath.Join(s.dir, "cache")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{subnet: s, t: t, cmd: s.Command(t.Context(), "opensm", "-F", conf, "-D", "0x47"), ended: make(chan error, 1)}
+	d.cmd.Env = append(d.cmd.Env, "OSM_TMP_DIR="+s.dir, "OSM_CACHE_DIR="+cache)
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	d.cmd.Cancel = nil
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { d.ended <- d.cmd.Wait() }()
+	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
+	d.wait("SUBNET UP", 1)
+	return d
+}
+
+// log is OpenSM's log.
+func (d *daemon) log() string {
+	data, err := os.ReadFile(filepath.Join(d.dir, "opensm.log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// wait waits until OpenSM's log has a text so many times.
+func (d *daemon) wait(text string, times int) {
+	d.t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if strings.Count(d.log(), text) >= times {
+			return
+		}
+		select {
+		case err := <-d.ended:
+			d.t.Fatalf("OpenSM has ended: %v\n%s", err, d.log())
+		default:
+		}
+	}
+	d.t.Fatalf("OpenSM's log does not have %q %d times\n%s", text, times, d.log())
+}
+
+// run is what a diagnostic program prints.
+func (s *subnet) run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := s.Command(t.Context(), name, args...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := s.Run(t.Context(), cmd); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out.Bytes())
+	}
+	return out.String()
+}
+
+// OpenSM's signals work with Go's runtime in the process: SIGHUP makes it route
+// again, SIGUSR1 reopen its log, SIGTERM end. Only its main thread takes them: a
+// handler that ran on a stack of Go's would overrun it.
+func TestSignals(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	d := s.stay(t, "ibweave-xy", "")
+	pid := d.cmd.Process.Pid
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(tasks) < 5 {
+		t.Fatal(tasks, err)
+	}
+	const taken = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGUSR1-1)
+	for _, name := range tasks {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, ok := strings.Cut(string(data), "\nSigBlk:\t")
+		mask, err := strconv.ParseUint(strings.TrimSpace(rest[:16]), 16, 64)
+		if !ok || err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, data)
+		}
+		main := strings.Contains(name, fmt.Sprintf("/task/%d/", pid))
+		if blocked := mask & taken; main && blocked != 0 || !main && blocked != taken {
+			t.Errorf("%s blocks %#x; want %#x of all threads but the main one", name, blocked, taken)
+		}
+	}
+	const routed = "ibweave: ibweave-xy: 16 switches, 32 LIDs, clean, in "
+	d.wait(routed, 1)
+	for n := 2; n <= 6; n++ {
+		if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		d.wait(routed, n)
+	}
+	moved := filepath.Join(s.dir, "opensm.log")
+	if err := os.Rename(moved, moved+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	d.wait(routed, 1)
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-d.ended:
+		if err != nil {
+			t.Errorf("OpenSM, told to end: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("OpenSM does not end on SIGTERM")
+	}
+}
+
+// groupsOn is some groups of hosts: one sender, several, send-only members.
+func groupsOn(f *fabric.Fabric) []mft.Group {
+	ports := f.CAPorts()
+	var groups []mft.Group
+	for i := range 8 {
+		var g mft.Group
+		g.Name = fmt.Sprintf("group %d", i)
+		for k, p := range ports {
+			if (k*7+i*5)%(i+2) == 0 {
+				g.Receivers = append(g.Receivers, p)
+			}
+		}
+		g.Senders = g.Receivers
+		if i%2 == 1 {
+			g.Senders = slices.Clone(append(g.Senders, ports[i], ports[len(ports)-1-i]))
+			slices.Sort(g.Senders)
+			g.Senders = slices.Compact(g.Senders)
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// With joined groups the multicast tables, by MGID, are those of the compiler,
+// and those that the simulated switches then have.
+func TestMulticast(t *testing.T) {
+	for _, tc := range []struct {
+		name, engine, scheme string
+		make                 func() (*fabric.Fabric, error)
+		options              []string
+	}{
+		{"fat tree", "updn", "updn-tree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }, nil},
+		{"mesh", "xy", "comb", func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{4, 5}, Hosts: 2}) }, nil},
+		{"torus", "xy", "comb", func() (*fabric.Fabric, error) {
+			return mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+		}, []string{"qos TRUE"}},
+		{"irregular", "spam", "spam", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 7})
+		}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, err := tc.make()
+			s := start(t, f, err)
+			r := s.compiled(t, tc.engine, compile.Options{
+				Groups:    func(f *fabric.Fabric) ([]mft.Group, error) { return groupsOn(f), nil },
+				Multicast: tc.scheme,
+			})
+			if r.Verify.Multicast.CreditLoops > 0 || r.Verify.Multicast.Missing > 0 {
+				t.Fatal(r.Verify.Findings)
+			}
+			// OpenSM gives the groups other MLIDs than ours: those of partitions.conf.
+			moved := slices.Clone(r.Plan.Trees)
+			for i := range moved {
+				moved[i].MLID = mft.MinMLID + 20 + fabric.LID(len(moved)-i)
+			}
+			var sa bytes.Buffer
+			if err := dump.WriteSADump(&sa, s.f, moved, dump.GroupOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(s.dir, "sa.dump")
+			if err := os.WriteFile(file, sa.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			run, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Engine: "ibweave-" + tc.engine, Options: append(tc.options, "sa_db_file "+file)})
+			if run.Engine != "ibweave-"+tc.engine || run.NumErrors > 0 {
+				t.Fatal(run.Engine, ours(log), run.Errors)
+			}
+			if l := s.ownLog(t); !strings.Contains(l, `"verified": true`) || strings.Contains(l, "steps down") {
+				t.Error(l)
+			}
+			data, err := os.ReadFile(filepath.Join(s.dir, "opensm.mcfdbs"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, s.f, dump.Options{})
+			if err != nil || len(problems) > 0 {
+				t.Fatal(err, problems)
+			}
+			for i, tree := range r.Plan.Trees {
+				want, have := r.Plan.Tables.Ports(tree.MLID), got.Ports(moved[i].MLID)
+				if !slices.Equal(want, have) {
+					t.Errorf("%s, MGID %s: OpenSM has %d ports, want %d:\n%v\n%v", tree.Name, tree.MGID, len(have), len(want), portNames(s.f, have), portNames(s.f, want))
+				}
+			}
+			if len(r.Plan.Trees) != 8 {
+				t.Errorf("%d trees, want one for each group", len(r.Plan.Trees))
+			}
+			// What the switches have, by a program that knows nothing of us.
+			for _, n := range []fabric.NodeID{0, fabric.NodeID(s.f.NumSwitches() / 2)} {
+				text := s.run(t, "ibroute", "-M", strconv.Itoa(int(s.f.LID(s.f.PortBase(n)))))
+				for i := range moved {
+					var ports []string
+					for _, p := range got.Mask(n, moved[i].MLID) {
+						ports = append(ports, strconv.Itoa(int(s.f.Num(p))))
+					}
+					if len(ports) > 0 && !strings.Contains(text, fmt.Sprintf("0x%04x", uint16(moved[i].MLID))) {
+						t.Errorf("ibroute has no MLID %#x with ports %v:\n%s", uint16(moved[i].MLID), ports, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+func portNames(f *fabric.Fabric, ports []fabric.PortID) (list []string) {
+	for _, p := range ports {
+		list = append(list, f.PortName(p))
+	}
+	return list
+}
+
+// A live OpenSM answers queries for paths with the SLs of the routing, smpquery
+// reads its SL-to-VL tables from the switches, and tables follow the fabric as
+// links go and come back.
+func TestLive(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	s := start(t, f, err)
+	d := s.stay(t, "ibweave-xy,ibweave-updn", "", "qos TRUE")
+	r := s.compiled(t, "xy", compile.Options{})
+
+	ports := s.f.CAPorts()
+	sls := make(map[fabric.SL]bool)
+	for _, pair := range [][2]int{{0, 4}, {0, 3}, {1, 24}, {7, 20}, {24, 0}} {
+		from, to := ports[pair[0]], ports[pair[1]]
+		text := s.run(t, "saquery", "--src-to-dst", fmt.Sprintf("%d:%d", s.f.LID(from), s.f.LID(to)))
+		_, rest, ok := strings.Cut(text, "sl......................")
+		if !ok {
+			t.Fatalf("saquery has no SL:\n%s", text)
+		}
+		got, err := strconv.ParseUint(strings.TrimPrefix(strings.Fields(rest)[0], "0x"), 16, 8)
+		if err != nil {
+			t.Fatal(err, rest)
+		}
+		want := r.Routing.PathSLs.Row(s.f.Owner(s.f.Peer(from)))[s.f.LID(to)]
+		if fabric.SL(got) != want {
+			t.Errorf("path %v: OpenSM answers SL %d, want %d\n%s", pair, got, want, text)
+		}
+		sls[want] = true
+	}
+	if len(sls) < 2 {
+		t.Error("all paths have one SL")
+	}
+	for s0 := range fabric.NodeID(3) {
+		for port := 1; port <= 4; port++ {
+			text := s.run(t, "smpquery", "sl2vl", strconv.Itoa(int(s.f.LID(s.f.PortBase(s0)))), strconv.Itoa(port))
+			want := r.Routing.SL2VL.At(2, s.f.Port(s0, fabric.PortNum(port)))
+			var line strings.Builder
+			for _, vl := range want {
+				fmt.Fprintf(&line, "%2d|", vl)
+			}
+			if !strings.Contains(text, line.String()) {
+				t.Errorf("switch %d, to port %d from port 2: want %s\n%s", s0, port, line.String(), text)
+			}
+		}
+	}
+
+	// A ring that is broken is no torus: updn takes over. A ring that is whole
+	// again has the tables of before.
+	id := fmt.Sprintf("%q", "S-"+string(s.f.Node(6).GUID.AppendDigits(nil)))
+	if err := s.Console(t.Context(), "Unlink "+id+"[1]"); err != nil {
+		t.Fatal(err)
+	}
+	d.sweep()
+	d.wait("ibweave: ibweave-updn: 25 switches", 1)
+	other := s.f.Peer(s.f.Port(6, 1))
+	link := fmt.Sprintf("Link %s[1] \"S-%s\"[%d]", id, s.f.Node(s.f.Owner(other)).GUID.AppendDigits(nil), s.f.Num(other))
+	if err := s.Console(t.Context(), link); err != nil {
+		t.Fatal(err)
+	}
+	d.sweep()
+	d.wait("ibweave: ibweave-xy: 25 switches", 2)
+	var want bytes.Buffer
+	if err := dump.WriteLFTs(&want, s.f, r.Routing.Tables, dump.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	dumped := filepath.Join(s.dir, "opensm-lfts.dump") // some time after the sweep
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		got, err := os.ReadFile(dumped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(got, want.Bytes()) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Errorf("OpenSM has other tables than before the link was down\n%.2000s", got)
+			break
+		}
+	}
+}
+
+// sweep makes OpenSM look at the whole fabric.
+func (d *daemon) sweep() {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		d.t.Fatal(err)
+	}
+}
