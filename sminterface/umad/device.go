@@ -1,0 +1,167 @@
+// Package umad speaks to a real InfiniBand port through the kernel's user MAD
+// device, /dev/infiniband/umadN, without C: it does what libibumad does.
+//
+// The kernel's side is in Linux: drivers/infiniband/core/user_mad.c and
+// include/uapi/rdma/ib_user_mad.h. It sends again what is not answered in time,
+// gives requests back that never are, and puts the packets of long answers
+// together.
+package umad
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"syscall"
+)
+
+// Device is an open /dev/infiniband/umadN, or what behaves like one.
+//
+// Read waits for a message and gives the whole of it; where b is too small, it
+// gives what fits and syscall.ENOSPC, and the message again the next time. Write
+// takes one message. Ioctl reads its argument from arg, and writes what the
+// kernel answers there. Close ends Read with fs.ErrClosed.
+type Device interface {
+	Read(b []byte) (int, error)
+	Write(b []byte) (int, error)
+	Ioctl(request uint32, arg []byte) error
+	Close() error
+}
+
+// The requests of ioctl, of type 0x1b.
+var (
+	ioctlRegister   = ioctlNumber(true, true, 1, sizeRegister)
+	ioctlUnregister = ioctlNumber(false, true, 2, 4)
+	ioctlEnablePKey = ioctlNumber(false, false, 3, 0)
+	ioctlRegister2  = ioctlNumber(true, true, 4, sizeRegister2)
+)
+
+// ioctlNumber is _IOC of asm-generic/ioctl.h, and of those architectures that
+// have their own.
+func ioctlNumber(read, write bool, number, size uint32) uint32 {
+	const kind = 0x1b
+	var dir uint32
+	switch runtime.GOARCH {
+	case "ppc64", "ppc64le", "mips", "mipsle", "mips64", "mips64le":
+		if read {
+			dir |= 2
+		}
+		if write {
+			dir |= 4
+		}
+		if dir == 0 {
+			dir = 1
+		}
+		return dir<<29 | size<<16 | kind<<8 | number
+	}
+	if write {
+		dir |= 1
+	}
+	if read {
+		dir |= 2
+	}
+	return dir<<30 | size<<16 | kind<<8 | number
+}
+
+// The structs of ib_user_mad.h, in bytes. All of them are in the byte order of
+// the machine, but for what a comment says.
+const (
+	sizeRegister  = 28 // ib_user_mad_reg_req
+	sizeRegister2 = 40 // ib_user_mad_reg_req2
+	// HeaderSize is the length of ib_user_mad_hdr, which is in front of each
+	// MAD: with a P_Key index, since IB_USER_MAD_ENABLE_PKEY.
+	HeaderSize = 64
+)
+
+// header is ib_user_mad_hdr.
+type header struct {
+	agent, status, timeoutMS, retries uint32
+	length                            uint32 // of the message, header included; in what is read
+	qpn, qkey                         uint32 // network order
+	lid                               uint16 // network order
+	sl, pathBits                      uint8
+	pkeyIndex                         uint16
+}
+
+func (h *header) marshal(b []byte) {
+	clear(b[:HeaderSize])
+	n := binary.NativeEndian
+	n.PutUint32(b[0:], h.agent)
+	n.PutUint32(b[4:], h.status)
+	n.PutUint32(b[8:], h.timeoutMS)
+	n.PutUint32(b[12:], h.retries)
+	n.PutUint32(b[16:], h.length)
+	binary.BigEndian.PutUint32(b[20:], h.qpn)
+	binary.BigEndian.PutUint32(b[24:], h.qkey)
+	binary.BigEndian.PutUint16(b[28:], h.lid)
+	b[30], b[31] = h.sl, h.pathBits
+	n.PutUint16(b[56:], h.pkeyIndex)
+}
+
+func (h *header) unmarshal(b []byte) {
+	n := binary.NativeEndian
+	*h = header{
+		agent: n.Uint32(b[0:]), status: n.Uint32(b[4:]), timeoutMS: n.Uint32(b[8:]), retries: n.Uint32(b[12:]),
+		length: n.Uint32(b[16:]),
+		qpn:    binary.BigEndian.Uint32(b[20:]), qkey: binary.BigEndian.Uint32(b[24:]), lid: binary.BigEndian.Uint16(b[28:]),
+		sl: b[30], pathBits: b[31], pkeyIndex: n.Uint16(b[56:]),
+	}
+}
+
+// agent is what registers a management class.
+type agent struct {
+	class, version, rmpp uint8
+	qpn                  uint8
+}
+
+// register registers an agent, which gets no requests of others, and returns its
+// number. Kernels before 3.18 know the older request only.
+func register(d Device, a agent) (uint32, error) {
+	var b [sizeRegister2]byte
+	n := binary.NativeEndian
+	n.PutUint32(b[4:], uint32(a.qpn))
+	b[8], b[9] = a.class, a.version
+	b[36] = a.rmpp
+	err := d.Ioctl(ioctlRegister2, b[:])
+	if err == nil {
+		return n.Uint32(b[0:]), nil
+	}
+	if !errors.Is(err, syscall.ENOTTY) && !errors.Is(err, syscall.EINVAL) {
+		return 0, err
+	}
+	var old [sizeRegister]byte
+	old[20], old[21], old[22] = a.qpn, a.class, a.version
+	old[26] = a.rmpp
+	if err := d.Ioctl(ioctlRegister, old[:]); err != nil {
+		return 0, err
+	}
+	return n.Uint32(old[0:]), nil
+}
+
+// unregister gives an agent back.
+func unregister(d Device, id uint32) error {
+	var b [4]byte
+	binary.NativeEndian.PutUint32(b[:], id)
+	return d.Ioctl(ioctlUnregister, b[:])
+}
+
+// OpenError says that a device cannot be used.
+type OpenError struct {
+	Device string
+	Err    error
+}
+
+func (e *OpenError) Error() string {
+	text := fmt.Sprintf("%s: %v", e.Device, e.Err)
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		text += ": only root may use it, unless a rule of udev says otherwise"
+	case errors.Is(e.Err, fs.ErrNotExist):
+		text += ": is the kernel module ib_umad loaded?"
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (e *OpenError) Unwrap() error { return e.Err }
