@@ -384,11 +384,11 @@ func TestList(t *testing.T) {
 		got = append(got, fmt.Sprintf("%v %v %d %d %d %s %q %s %v", p, p.GUID, p.LID, p.LMC, p.SMLID, p.State, p.Umad, p.LinkLayer, p.Netdevs))
 	}
 	want := []string{
-		"mlx5_0:1 0x0002c90300a10101 17 1 3 DOWN "umad3" InfiniBand []",
-		"mlx5_0:2 0x0002c90300a10102 18 1 3 ACTIVE "umad4" InfiniBand [ib0 ib0.8001]",
-		"mlx5_1:1 0x0002c90300a10001 1 1 3 DOWN "umad1" InfiniBand []",
-		"mlx5_1:2 0x0002c90300a10002 2 1 3 ACTIVE "umad2" InfiniBand []",
-		"roce_0:1 0x0000000000000000 0 0 0 ACTIVE "" Ethernet []",
+		`mlx5_0:1 0x0002c90300a10101 17 1 3 DOWN "umad3" InfiniBand []`,
+		`mlx5_0:2 0x0002c90300a10102 18 1 3 ACTIVE "umad4" InfiniBand [ib0 ib0.8001]`,
+		`mlx5_1:1 0x0002c90300a10001 1 1 3 DOWN "umad1" InfiniBand []`,
+		`mlx5_1:2 0x0002c90300a10002 2 1 3 ACTIVE "umad2" InfiniBand []`,
+		`roce_0:1 0x0000000000000000 0 0 0 ACTIVE "" Ethernet []`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
