@@ -811,3 +811,40 @@ func TestCombEveryCPU(t *testing.T) {
 		}
 	}
 }
+
+// TestXYTrees has the paths from every source as a tree, on rings of even length,
+// too: mft.Union, with an MLID for each sender, serves all hosts of all grids
+// whose neighbours are joined by one cable each.
+func TestXYTrees(t *testing.T) {
+	list := shapes()
+	for _, dims := range [][]int{{4, 4}, {6, 6}, {4, 4, 4}, {4, 6}, {8, 4}} {
+		list[fmt.Sprint(dims)] = plot{dims: dims, wrap: []bool{true, true, true}[:len(dims)]}
+	}
+	for name, shape := range list {
+		if shape.links != nil {
+			continue // LIDs of one switch are divided over parallel cables
+		}
+		t.Run(name, func(t *testing.T) {
+			g := grow(t, shape)
+			f := g.Fabric
+			r := routed(t, g, lft.Options{})
+			all := slices.Sorted(slices.Values(f.CAPorts()))
+			groups := []mft.Group{{Name: "all", Receivers: all, Senders: all}}
+			if name == "four rings" { // of the 256 hosts some
+				groups = randomGroups(rand.New(rand.NewPCG(1, 1)), endPorts(f), 5, 40)
+			}
+			p, err := mft.Union{}.Build(t.Context(), r, groups, mft.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range p.Trees {
+				x := &p.Trees[i]
+				c := newCopyTracker(f, p.Tables.Ports(x.MLID))
+				c.send(x.Senders[0])
+				if what := c.wrong(x.Senders[0], x.Receivers); what != "" {
+					t.Fatalf("%s: %s", f.PortName(x.Senders[0]), what)
+				}
+			}
+		})
+	}
+}

@@ -155,54 +155,85 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 type slRow struct {
 	*lanes
 	paths   *paths
-	crosses [2][]fabric.SL // by parity and position: the bits for closing cables
-	bits    []fabric.SL    // by coordinate of the dimension at hand: its bit
+	crosses []fabric.SL    // by position: the bits for closing cables
+	odd     []uint8        // by position: the parity of where the path is, as in paths.odd
+	bits    [2][]fabric.SL // by parity and coordinate of the dimension at hand: its bit
 	sl      []fabric.SL    // by slot
 }
 
 func newSLRow(l *lanes, p *paths) *slRow {
-	r := &slRow{lanes: l, paths: p, sl: make([]fabric.SL, len(l.orders)*l.g.Positions()+1), bits: make([]fabric.SL, slices.Max(l.g.Dims))}
-	for odd := range r.crosses {
-		r.crosses[odd] = make([]fabric.SL, l.g.Positions())
+	r := &slRow{lanes: l, paths: p, crosses: make([]fabric.SL, l.g.Positions()), odd: make([]uint8, l.g.Positions()),
+		sl: make([]fabric.SL, len(l.orders)*l.g.Positions()+1)}
+	for i := range r.bits {
+		r.bits[i] = make([]fabric.SL, slices.Max(l.g.Dims))
 	}
 	return r
 }
 
 // fill makes the row of switch s. LIDs that lead nowhere have SL 0.
 func (r *slRow) fill(s fabric.NodeID, to []fabric.SL) {
-	g := r.g
-	for odd, crosses := range r.crosses {
-		crosses[0] = 0
-		n, ring := 1, 0
-		for d, size := range g.Dims {
-			bits := r.bits[:size]
-			clear(bits)
-			if ring < len(r.rings) && r.rings[ring] == d {
-				x := int(g.Coord(s)[d])
-				for y := range bits {
-					if way, _ := r.paths.toward(d, x, y, uint8(odd)); y != x && way.Positive() != (y > x) {
-						bits[y] = 1 << ring
-					}
-				}
-				ring++
-			}
-			for i := n - 1; i >= 0; i-- {
-				sl := crosses[i]
-				for y, bit := range bits {
-					crosses[i*size+y] = sl | bit
-				}
-			}
-			n *= size
+	positions := r.g.Positions()
+	for o, order := range r.orders {
+		clear(r.crosses)
+		for at := range r.odd {
+			r.odd[at] = r.paths.odd[r.g.Position(s)]
 		}
-	}
-	positions := g.Positions()
-	for o := range r.orders {
-		for at, odd := range r.paths.odd {
-			r.sl[o*positions+at] = r.crosses[odd][at] | fabric.SL(o)<<len(r.rings)
+		for i := 0; i < len(order); i += 2 { // both directions of a dimension
+			if ring := slices.Index(r.rings, order[i].Dim()); ring >= 0 {
+				r.cross(s, ring)
+			}
+		}
+		for at, bits := range r.crosses {
+			r.sl[o*positions+at] = bits | fabric.SL(o)<<len(r.rings)
 		}
 	}
 	for lid, slot := range r.paths.slot {
 		to[lid] = r.sl[slot]
+	}
+}
+
+// cross adds the bit of a ring to the paths from switch s to all positions,
+// which are through with the dimensions before it.
+func (r *slRow) cross(s fabric.NodeID, ring int) {
+	d := r.rings[ring]
+	x, size := int(r.g.Coord(s)[d]), r.g.Dims[d]
+	for odd, bits := range r.bits {
+		for y := range size {
+			way, _ := r.paths.around(d, x, y, uint8(odd))
+			bits[y] = 0
+			if y != x && way.Positive() != (y > x) {
+				bits[y] = 1 << ring
+			}
+		}
+	}
+	step := r.g.step[d]
+	if !r.paths.tied[d] { // which way does not depend on where the path is
+		for at := 0; at < len(r.crosses); {
+			for _, bit := range r.bits[0][:size] {
+				if bit == 0 {
+					at += step
+					continue
+				}
+				for range step {
+					r.crosses[at] |= bit
+					at++
+				}
+			}
+		}
+		return
+	}
+	from := uint8(x & 1)
+	for at := 0; at < len(r.crosses); {
+		for y := range size {
+			bits := [2]fabric.SL{r.bits[0][y], r.bits[1][y]}
+			turn := from ^ uint8(y&1)
+			crosses, odd := r.crosses[at:at+step], r.odd[at:at+step]
+			for i, parity := range odd {
+				crosses[i] |= bits[(parity^from)&1]
+				odd[i] = parity ^ turn
+			}
+			at += step
+		}
 	}
 }
 

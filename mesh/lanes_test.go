@@ -96,11 +96,13 @@ func TestDateline(t *testing.T) {
 		{4, 0, 0, 0, 1},
 		{4, 3, 1, 0, 3},
 		{2, 0, 4, 3, 2}, // 1 south from 0 to 3
-		{0, 0, 0, 2, 0}, // half way, even sum: north 0, 1, 2
-		{0, 2, 0, 0, 2}, // half way, even sum: north 2, 3, 0
-		{1, 0, 1, 2, 2}, // half way, odd sum: south 0, 3, 2
-		{1, 2, 1, 0, 0}, // half way, odd sum: south 2, 1, 0
-		{4, 0, 1, 2, 3},
+		{0, 0, 0, 2, 0}, // half way, even: north 0, 1, 2
+		{0, 2, 0, 0, 2}, // half way, even: north 2, 3, 0
+		{1, 0, 1, 2, 0}, // likewise: the ring of 5 does not count
+		{1, 1, 1, 3, 2}, // half way, odd: south 1, 0, 3
+		{1, 3, 1, 1, 0}, // half way, odd: south 3, 2, 1
+		{4, 0, 1, 2, 1},
+		{4, 1, 1, 3, 3},
 	} {
 		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
 			if dest, _ := delivery(f, f.LIDPort(lid)); dest != at(tt.x2, tt.y2) {

@@ -26,8 +26,11 @@ import (
 // # Rings
 //
 // On a ring a path goes the shorter way round. Of the paths that are exactly
-// half way round, those to destinations whose coordinates have an even sum go
-// towards greater coordinates, the others towards smaller ones.
+// half way round, those that leave the ring at a switch whose coordinates have
+// an even sum go towards greater coordinates, the others towards smaller ones;
+// of the coordinates those in rings of even length count. The paths from one
+// source to all destinations are a tree on rings, too, so that mft.Union and its
+// like can follow them, unless parallel cables divide the destinations.
 //
 // Channels of a ring can wait for each other in a circle, so each ring of four
 // positions or more takes two VLs: see Dateline. It takes a bit of the SL for

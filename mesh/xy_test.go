@@ -530,10 +530,6 @@ func TestXYProperties(t *testing.T) {
 
 // plainPath is the directions of the path from s to t, and whether it is whole.
 func plainPath(g *Grid, s, t fabric.NodeID, reversed, wrap bool) (ways []Dir, whole bool) {
-	sum := 0
-	for _, x := range g.Coord(t) {
-		sum += int(x)
-	}
 	dims := make([]int, len(g.Dims))
 	for d := range dims {
 		dims[d] = d
@@ -556,7 +552,13 @@ func plainPath(g *Grid, s, t fabric.NodeID, reversed, wrap bool) (ways []Dir, wh
 			}
 			way := Plus(d)
 			if g.Wrap[d] && wrap {
-				if minus < plus || minus == plus && sum%2 == 1 {
+				leave := to // the sum of the coordinates where the path leaves the ring
+				for i, size := range g.Dims {
+					if i != d && g.Wrap[i] && size%2 == 0 {
+						leave += at[i]
+					}
+				}
+				if minus < plus || minus == plus && leave%2 == 1 {
 					way = Minus(d)
 				}
 			} else if to < at[d] {
@@ -652,9 +654,10 @@ func TestXYRings(t *testing.T) {
 		{[]int{6}, [][2]int{{4, 5}}}, // 1 + 2 + 3/2
 		{[]int{4, 4}, [][2]int{{8, 8}, {8, 8}}},
 		{[]int{8, 4}, [][2]int{{32, 32}, {16, 16}}},
-		// Later dimensions make a ring of 6 even, the last one has none.
-		{[]int{6, 6}, [][2]int{{27, 27}, {24, 30}}},
+		{[]int{6, 6}, [][2]int{{24, 30}, {24, 30}}},
 		{[]int{5, 6}, [][2]int{{18, 18}, {20, 25}}},
+		{[]int{6, 5}, [][2]int{{20, 25}, {18, 18}}},
+		{[]int{4, 6, 8}, [][2]int{{96, 96}, {128, 160}, {192, 192}}},
 	} {
 		wrap := make([]bool, len(tt.dims))
 		for d := range wrap {

@@ -18,11 +18,20 @@ import (
 //
 // In each dimension a path goes one way only: on an open one towards the
 // destination, on a ring by the shorter way. Half way round an even ring both
-// are short; then paths to destinations whose coordinates have an even sum go
-// towards greater coordinates, the others towards smaller ones. Half of the
-// destinations in a ring are even, and so each direction gets half of these
-// paths. Of a ring of 4i positions each channel carries the same, of one of
-// 4i+2 positions neighbouring channels differ by a path.
+// are short; then paths that leave the ring at a position with an even sum of
+// coordinates go towards greater ones, the others towards smaller ones, where
+// the coordinates in rings of even length count. Half of the positions in a ring
+// are even, and so each direction gets half of these paths. Of a ring of 4i
+// positions each channel carries the same, of one of 4i+2 positions neighbouring
+// channels differ, by the paths of one position.
+//
+// Where a path leaves a ring follows from its source and from the destination's
+// coordinates in this dimension and those before it. So paths of one source that
+// have part of their destinations' coordinates in common have that part of the
+// way in common, and the paths of one source are a tree, as multicast along them
+// needs it. A tree takes from the balance: what goes to one position in a ring
+// goes one way, wherever it goes on to, and in rings of 4i+2 positions that
+// leaves an odd number of such bundles for two ways.
 //
 // Whatever the list, on open dimensions no channels can wait for each other in
 // a circle: a packet that holds a channel waits for one of the same direction
@@ -31,8 +40,8 @@ type paths struct {
 	g      *Grid
 	ring   []bool  // by dimension: whether the cables that close it are used
 	orders [][]Dir // the list of directions; that of slot i is orders[i/positions]
-	ties   bool    // whether a ring is even
-	odd    []uint8 // by position: the parity of the sum of its coordinates
+	tied   []bool  // by dimension: whether it is a ring of even length, with paths half way round
+	odd    []uint8 // by position: the parity of the sum of its coordinates in these
 	gaps   []gap   // where a path would leave a switch and cannot
 
 	// A slot is a position as the destination of one of orders: the number of
@@ -53,15 +62,17 @@ type gap struct {
 // newPaths prepares the routing of all LIDs of g's fabric by orders: a LID
 // that is n above its port's base LID goes by orders[n%len(orders)].
 func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
-	p := &paths{g: g, ring: make([]bool, len(g.Dims)), orders: orders, odd: make([]uint8, g.Positions())}
+	p := &paths{g: g, ring: make([]bool, len(g.Dims)), tied: make([]bool, len(g.Dims)), orders: orders, odd: make([]uint8, g.Positions())}
 	for d, size := range g.Dims {
 		p.ring[d] = g.Wrap[d] && !noWrap
-		p.ties = p.ties || p.ring[d] && size%2 == 0
+		p.tied[d] = p.ring[d] && size%2 == 0
 	}
 	for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
 		sum := 0
-		for _, x := range g.Coord(s) {
-			sum += int(x)
+		for d, x := range g.Coord(s) {
+			if p.tied[d] {
+				sum += int(x)
+			}
 		}
 		p.odd[g.Position(s)] = uint8(sum & 1)
 	}
@@ -145,8 +156,17 @@ func delivery(f *fabric.Fabric, port fabric.PortID) (fabric.NodeID, fabric.PortN
 }
 
 // toward is the direction from coordinate x to y of dimension d and the hops
-// that it takes, for destinations whose coordinates have an odd or even sum.
-func (p *paths) toward(d, x, y int, odd uint8) (Dir, int) {
+// that it takes, where the other coordinates are those of switch s.
+func (p *paths) toward(s fabric.NodeID, d, x, y int) (Dir, int) {
+	odd := uint8(0)
+	if p.tied[d] {
+		odd = p.odd[p.g.Position(s)] ^ uint8(p.g.Coord(s)[d]&1)
+	}
+	return p.around(d, x, y, odd)
+}
+
+// around is toward by the parity of the other coordinates in tied dimensions.
+func (p *paths) around(d, x, y int, odd uint8) (Dir, int) {
 	plus := y - x
 	if !p.ring[d] {
 		if plus < 0 {
@@ -158,7 +178,7 @@ func (p *paths) toward(d, x, y int, odd uint8) (Dir, int) {
 	if plus < 0 {
 		plus += size
 	}
-	if minus := size - plus; minus < plus || minus == plus && odd != 0 {
+	if minus := size - plus; minus < plus || minus == plus && uint8(y&1) != odd {
 		return Minus(d), minus
 	}
 	return Plus(d), plus
@@ -242,11 +262,10 @@ type row struct {
 	rankOf  []uint8  // by order and direction
 	before  []uint64 // by order and direction: positions in the dimensions that are earlier in the list
 	wants   []uint8  // by coordinate of the dimension at hand
-	least   [2][]uint8
-	first   []uint8 // by slot: rank of the first direction
+	first   []uint8  // by slot: rank of the first direction
 	num     [256]fabric.PortNum
 	choices []choice
-	weight  []uint64 // by direction, parity and coordinate: what a LID adds to the load of one of the choices
+	weight  []uint64 // by direction and coordinate: what a LID adds to the load of one of the choices
 	broken  int      // entries of the last row
 	lostAt  []int32  // positions
 }
@@ -274,10 +293,7 @@ func newRow(p *paths, unit []uint64) *row {
 	r.first[len(r.first)-1] = r.lost
 	longest := slices.Max(p.g.Dims)
 	r.wants = make([]uint8, longest)
-	r.weight = make([]uint64, ways*2*longest)
-	for i := range r.least {
-		r.least[i] = make([]uint8, p.g.Positions())
-	}
+	r.weight = make([]uint64, ways*longest)
 	for o, order := range p.orders {
 		before := uint64(1)
 		seen := make([]bool, ways)
@@ -302,10 +318,7 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 		part := r.first[o*positions : (o+1)*positions]
 		r.directions(s, o, part)
 		for _, gap := range r.gaps {
-			r.lose(s, o, gap, 0, part)
-			if r.ties {
-				r.lose(s, o, gap, 1, part)
-			}
+			r.lose(s, o, gap, part)
 		}
 	}
 	for i := range r.num {
@@ -337,23 +350,12 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 	}
 }
 
-// directions finds the rank of the first direction from s to every position.
+// directions finds the rank of the first direction from s to every position. It
+// goes from the coordinates of the first dimension to those of the first two,
+// and so on. In the dimension that comes first of those in which s is not at
+// its destination's coordinate, a path leaves a ring at other coordinates that
+// are those of s.
 func (r *row) directions(s fabric.NodeID, order int, first []uint8) {
-	if !r.ties {
-		r.spread(s, order, 0, first)
-		return
-	}
-	for odd := range r.least {
-		r.spread(s, order, uint8(odd), r.least[odd])
-	}
-	for at := range first {
-		first[at] = r.least[r.odd[at]][at]
-	}
-}
-
-// spread does the same for destinations of one parity. It goes from the
-// coordinates of the first dimension to those of the first two, and so on.
-func (r *row) spread(s fabric.NodeID, order int, odd uint8, first []uint8) {
 	ways := 2 * len(r.g.Dims)
 	first[0] = r.arrived
 	n := 1
@@ -361,7 +363,7 @@ func (r *row) spread(s fabric.NodeID, order int, odd uint8, first []uint8) {
 		wants := r.wants[:size]
 		x := int(r.g.Coord(s)[d])
 		for y := range wants {
-			way, _ := r.toward(d, x, y, odd)
+			way, _ := r.toward(s, d, x, y)
 			wants[y] = r.rankOf[order*ways+int(way)]
 		}
 		wants[x] = r.arrived
@@ -376,14 +378,13 @@ func (r *row) spread(s fabric.NodeID, order int, odd uint8, first []uint8) {
 }
 
 // lose changes the rank of paths from s to lost that meet a gap, and counts
-// their LIDs. When there are ties it does so for destinations of one parity
-// only. It takes time in proportion to the paths.
+// their LIDs. It takes time in proportion to the paths.
 //
 // A path comes by the gap in direction way from position u when in each other
 // dimension, where it has gone before way, u is where it ends, and where it goes
 // after way or not at all, u is where it starts; and when u is on the way in
 // that dimension.
-func (r *row) lose(s fabric.NodeID, order int, gap gap, odd uint8, first []uint8) {
+func (r *row) lose(s fabric.NodeID, order int, gap gap, first []uint8) {
 	g := r.g
 	ranks := r.rankOf[order*2*len(g.Dims):]
 	rank := ranks[gap.way]
@@ -393,7 +394,7 @@ func (r *row) lose(s fabric.NodeID, order int, gap gap, odd uint8, first []uint8
 		if d == dim || from[d] == u[d] {
 			continue
 		}
-		if way, _ := r.toward(d, int(from[d]), int(u[d]), odd); ranks[way] > rank {
+		if way, _ := r.toward(gap.from, d, int(from[d]), int(u[d])); ranks[way] > rank {
 			return
 		}
 	}
@@ -417,7 +418,7 @@ func (r *row) lose(s fabric.NodeID, order int, gap gap, odd uint8, first []uint8
 		}
 		had := len(r.lostAt)
 		for y := range size {
-			way, hops := r.toward(d, int(from[d]), y, odd)
+			way, hops := r.toward(gap.from, d, int(from[d]), y)
 			if d == dim && (way != gap.way || hops <= before) || d != dim && hops > 0 && ranks[way] < rank {
 				continue
 			}
@@ -428,7 +429,7 @@ func (r *row) lose(s fabric.NodeID, order int, gap gap, odd uint8, first []uint8
 		r.lostAt = append(r.lostAt[:0], r.lostAt[had:]...)
 	}
 	for _, at := range r.lostAt {
-		if first[at] != r.lost && (!r.ties || r.odd[at] == odd) {
+		if first[at] != r.lost {
 			first[at] = r.lost
 			slot := order*len(first) + int(at)
 			r.broken += int(r.start[slot+1] - r.start[slot])
@@ -470,7 +471,7 @@ func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 			if len(c.ports) == 1 {
 				continue
 			}
-			weight := r.weight[(2*rank+int(r.odd[at]))*len(r.wants)+int(g.Coord(t)[way.Dim()])]
+			weight := r.weight[rank*len(r.wants)+int(g.Coord(t)[way.Dim()])]
 			for _, lid := range r.lids[r.start[slot]:r.start[slot+1]] {
 				i := c.turn
 				if r.exit[lid] == fabric.ManagementPort {
@@ -508,24 +509,24 @@ func (r *row) weigh(s fabric.NodeID, order, rank int, way Dir) {
 	size := r.g.Dims[d]
 	x := int(r.g.Coord(s)[d])
 	before := r.before[order*2*len(r.g.Dims)+int(way)]
-	for odd := range 2 {
-		weight := r.weight[(2*rank+odd)*len(r.wants):]
-		for y := range size {
-			n := 0
-			switch taken, hops := r.toward(d, x, y, uint8(odd)); {
-			case taken != way:
-			case r.ring[d]:
-				most := (size - 1) / 2
-				if size%2 == 0 && way.Positive() == (odd == 0) {
+	weight := r.weight[rank*len(r.wants):]
+	for y := range size {
+		n := 0
+		switch taken, hops := r.toward(s, d, x, y); {
+		case taken != way:
+		case r.ring[d]:
+			most := (size - 1) / 2
+			if size%2 == 0 {
+				if half, _ := r.toward(s, d, (y+size/2)%size, y); half == way {
 					most++
 				}
-				n = most - hops + 1
-			case way.Positive():
-				n = x + 1
-			default:
-				n = size - x
 			}
-			weight[y] = uint64(n) * before
+			n = most - hops + 1
+		case way.Positive():
+			n = x + 1
+		default:
+			n = size - x
 		}
+		weight[y] = uint64(n) * before
 	}
 }
