@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"runtime/cgo"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -220,7 +221,7 @@ func rows(t *plugin.Tables) (*C.uint8_t, C.int64_t) {
 	return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(first))), C.int64_t(cap(first))
 }
 
-// writeHops writes the lid matrix, after a look whether OpenSM has room for all
+// writeHops writes the lid matrix where anything reads it, after a look whether OpenSM has room for all
 // that is to come, so that nothing is ever half written.
 func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
 	start := time.Now()
@@ -229,29 +230,21 @@ func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
 	if C.ibw_check_switches(osm, guids(t), n, C.uint16_t(t.Fabric.MaxLID())) != 0 {
 		return plugin.ErrSwitches
 	}
-	lids := t.SwitchLIDs()
-	list := (*C.uint16_t)(unsafe.Pointer(unsafe.SliceData(lids)))
-	if t.WantsLIDMatrix() {
-		var buf []uint8
-		for s := range t.GUIDs {
-			width := int(t.Fabric.Node(fabric.NodeID(s)).NumPorts) + 1
-			if need := width * len(lids); cap(buf) < need {
-				buf = make([]uint8, need)
-			} else {
-				buf = buf[:need]
-			}
-			for to := range lids {
-				t.HopRow(fabric.NodeID(s), fabric.NodeID(to), buf[to*width:(to+1)*width])
-			}
-			if C.ibw_set_hop_rows(osm, C.uint64_t(t.GUIDs[s]), n, list, (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(buf))), C.int32_t(width)) != 0 {
-				return plugin.ErrSwitches
-			}
-		}
+	if !t.WantsLIDMatrix() {
 		return nil
 	}
-	first, stride := rows(t)
-	if C.ibw_set_hops(osm, guids(t), n, list, (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(t.Distances()))), first, stride) != 0 {
-		return plugin.ErrSwitches
+	lids := t.SwitchLIDs()
+	list := (*C.uint16_t)(unsafe.Pointer(unsafe.SliceData(lids)))
+	var buf []uint8
+	for s := range t.GUIDs {
+		width := int(t.Fabric.Node(fabric.NodeID(s)).NumPorts) + 1
+		buf = slices.Grow(buf[:0], width*len(lids))[:width*len(lids)]
+		for to := range lids {
+			t.HopRow(fabric.NodeID(s), fabric.NodeID(to), buf[to*width:(to+1)*width])
+		}
+		if C.ibw_set_hop_rows(osm, C.uint64_t(t.GUIDs[s]), n, list, (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(buf))), C.int32_t(width)) != 0 {
+			return plugin.ErrSwitches
+		}
 	}
 	return nil
 }

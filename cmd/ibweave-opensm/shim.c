@@ -303,35 +303,6 @@ int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const
 	return 0;
 }
 
-/* The least that OpenSM's own code goes by: the hops by the port of the LFT. */
-int ibw_set_hops(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint16_t *lids, const uint8_t *dist,
-		 const uint8_t *rows, int64_t stride)
-{
-	osm_switch_t **sw = malloc((n ? n : 1) * sizeof(*sw));
-	int32_t s, t;
-	int status = 0;
-
-	if (!sw)
-		return -1;
-	for (s = 0; s < n; s++) {
-		sw[s] = switch_by_guid(osm, guids[s]);
-		if (!sw[s]) {
-			free(sw);
-			return -1;
-		}
-	}
-	for (t = 0; t < n && !status; t++)
-		for (s = 0; s < n; s++) {
-			uint8_t hops = dist[(int64_t) t * n + s];
-			uint8_t port = s == t ? 0 : rows[s * stride + lids[t]];
-
-			if (hops != OSM_NO_PATH && port < sw[s]->num_ports && osm_switch_set_hops(sw[s], lids[t], port, hops))
-				status = -1;
-		}
-	free(sw);
-	return status;
-}
-
 /* All hops of one switch: rows has width bytes for each LID, by port. */
 int ibw_set_hop_rows(struct osm_opensm *osm, uint64_t guid, int32_t n, const uint16_t *lids, const uint8_t *rows, int32_t width)
 {

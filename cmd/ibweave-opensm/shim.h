@@ -98,8 +98,6 @@ void ibw_set_masks(struct osm_opensm *osm, uint16_t mlid, const struct ibw_switc
 int ibw_check_switches(struct osm_opensm *osm, const uint64_t *guids, int32_t n, uint16_t max_lid);
 int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint8_t *rows, int64_t stride, uint16_t max_lid,
 		 int count);
-int ibw_set_hops(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint16_t *lids, const uint8_t *dist,
-		 const uint8_t *rows, int64_t stride);
 int ibw_set_hop_rows(struct osm_opensm *osm, uint64_t guid, int32_t n, const uint16_t *lids, const uint8_t *rows, int32_t width);
 
 #endif

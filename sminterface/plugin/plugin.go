@@ -310,7 +310,9 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, err
 	}
 	verified := time.Now()
-	t.hops = newHops(t.Fabric, r.Routing.Tables)
+	if t.WantsLIDMatrix() {
+		t.hops = newHops(t.Fabric, r.Routing.Tables)
+	}
 	t.Timing.Snapshot = s.Took + built.Sub(start)
 	t.Timing.Route = time.Duration(r.Seconds.Route * float64(time.Second))
 	t.Timing.Verify = time.Duration(r.Seconds.Verify * float64(time.Second))

@@ -169,10 +169,9 @@ func (h *hops) walk(t fabric.NodeID, next []fabric.NodeID, known []bool, path *[
 	}
 }
 
-// HopRow is a row of OpenSM's lid matrix: the hops from switch s to switch t by
+// HopRow is a row of OpenSM's lid matrix, for Tables that WantsLIDMatrix: the hops from switch s to switch t by
 // each of the switch's ports, 255 by ports that do not lead there. hops has a
-// place for port 0, for the least of them, and each of the ports; used is the port
-// that the tables have.
+// place for port 0, for the least of them, and one for each of the ports.
 //
 // By any port it is one more than the tables' path from the neighbour there,
 // as the dump of a compiled directory has it.
@@ -207,11 +206,7 @@ func (t *Tables) SwitchLIDs() []fabric.LID {
 	return lids
 }
 
-// Distances is the length of the tables' paths between switches, in links: by
-// target, then by source; 255 where a path never arrives.
-func (t *Tables) Distances() []uint8 { return t.hops.dist }
-
-// WantsLIDMatrix says whether OpenSM is about to use all of its lid matrix: to
-// write it down, or to build multicast trees. Otherwise nothing reads more of it
-// than the hops by the port of the tables.
+// WantsLIDMatrix says whether OpenSM is about to read its lid matrix: to write it
+// down (-D 0x40), or to build multicast trees. Nothing else reads it, and on large
+// fabrics to fill it takes longer than all the rest.
 func (t *Tables) WantsLIDMatrix() bool { return t.snapshot.DumpsTables || t.fullMatrix }

@@ -1,0 +1,134 @@
+package plugin
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+func TestParseConfig(t *testing.T) {
+	const all = `# a comment
+roots: [0x0002c90000000001, 0x2]
+origin: 0x200000
+dims: 16x8x4
+no-wrap: true
+repair: true
+vls: 4
+sl2vl: dateline
+verify: warn
+vlarb: equal
+timeout: 90s
+multicast:
+  scheme: comb
+  balance: true
+log:
+  file: /var/log/ibweave/plugin.log
+  level: debug
+  format: json
+`
+	want := &Config{
+		File: "all", Roots: []fabric.GUID{0x2c90000000001, 2}, Origin: 0x200000, Dims: []int{16, 8, 4}, NoWrap: true, Repair: true,
+		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second,
+		Multicast: MulticastConfig{Scheme: "comb", Balance: true},
+		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Level: zapcore.DebugLevel, Format: "json"},
+	}
+	got, err := ParseConfig("all", []byte(all))
+	if err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("%v %s", err, cmp.Diff(want, got))
+	}
+	for _, empty := range []string{"", "# nothing\n", "---\n", "multicast:\nlog:\n", "log: {}\n"} {
+		got, err := ParseConfig("empty", []byte(empty))
+		want := defaults()
+		want.File = "empty"
+		if err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("%q: %v %s", empty, err, cmp.Diff(want, got))
+		}
+	}
+}
+
+// Errors have the line and what would have been right.
+func TestParseConfigErrors(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, multicast, log\n    vl: 3"},
+		{"vls: 2\nvls: 4\n", "f:2: key \"vls\" is in line 1 already\n    vls: 4"},
+		{"vls: 3\n", "f:1:5: \"3\": want 1, 2, 4, 8 or 15 data VLs\n    vls: 3"},
+		{"vls:\n", "f:1:4: no value: want 1, 2, 4, 8 or 15"},
+		{"vls: [2]\n", "f:1:5: a list: want 1, 2, 4, 8 or 15"},
+		{"multicast:\n  scheme: tree\n", "f:2:10: \"tree\": want one of auto, union, union-merge, comb, spam, updn-tree, opensm\n      scheme: tree"},
+		{"multicast: union\n", "f:1:11: \"union\": want a mapping with scheme, balance"},
+		{"log:\n  level: loud\n", "f:2:9: \"loud\": want one of debug, info, warn, error"},
+		{"log:\n  file: plugin.log\n", "f:2:8: \"plugin.log\": want an absolute path"},
+		{"repair: 1\n", "f:1:8: \"1\": want true or false"},
+		{"repair: \"true\"\n", "f:1:8: \"true\": want true or false"},
+		{"roots: 0x1\n", "f:1:7: \"0x1\": want a list of GUIDs"},
+		{"roots: [0x1,\n  17]\n", "f:2:2: \"17\": want a GUID like 0x0002c90000000001"},
+		{"roots: [0x1, 0x01]\n", "f:1:13: 0x0000000000000001 is in the list already"},
+		{"origin: 0x11112222333344445\n", "f:1:8: GUID \"0x11112222333344445\": want 1 to 16"},
+		{"dims: 16*16\n", "f:1:6: \"16*16\": want sizes like 16x16"},
+		{"dims: 0x4\n", "f:1:6: \"0x4\": want sizes like 16x16"},
+		{"timeout: -1s\n", "f:1:9: \"-1s\": want a time above zero"},
+		{"- vls: 2\n", "f:1: a list: want a mapping with roots,"},
+		{"vls: 2\n---\nvls: 4\n", "f:2: a second document: want one"},
+		{"vls: 2\n\tdims: 4\n", "f:2: found a tab character that violates indentation\n    \tdims: 4"},
+		{"a: &x {}\nb: *x\n", "f:1: no key \"a\""},
+		{"log: *x\n", "f: unknown anchor 'x' referenced"},
+		{"log: &x {format: *x}\n", "f:1:17: an alias: want one of console, json"},
+	} {
+		c, err := ParseConfig("f", []byte(tc.text))
+		var e *fabric.ParseError
+		if c != nil || !errors.As(err, &e) || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%q: %v, %v; want %q", tc.text, c, err, tc.want)
+		}
+	}
+}
+
+func TestReadConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("vls: 8"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, options := range []string{"--config " + file, "--config=" + file, "  --config  " + file + " ", `"--config ` + file + `"`} {
+		if c, err := readConfig(options); err != nil || c.VLs != 8 || c.File != file {
+			t.Errorf("%q: %v, %v", options, c, err)
+		}
+	}
+	for _, options := range []string{"", "(null)", `""`} {
+		if c, err := readConfig(options); err != nil || c.File != "" || c.Timeout == 0 {
+			t.Errorf("%q: %v, %v", options, c, err)
+		}
+	}
+	for options, want := range map[string]string{
+		"--conf " + file:         "unknown flag: --conf; want --config FILE",
+		file:                     "unexpected \"" + file + "\"; want --config FILE",
+		"--config":               "flag needs an argument: --config; want --config FILE",
+		"--config c.yaml":        "want an absolute path",
+		"--config " + file + "x": "no such file",
+	} {
+		if c, err := readConfig(options); c != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v; want %q", options, c, err, want)
+		}
+	}
+}
+
+// FuzzParseConfig: whatever the text, there is a configuration or an error, which
+// is of the kind that has a line.
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte("roots: [0x1]\nvls: 2\nlog: {level: debug}\n"))
+	f.Add([]byte("multicast:\n  scheme: comb\ntimeout: 1s\ndims: 4x4"))
+	f.Add([]byte("a: &x [*x]\n--- !!map\n? []\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := ParseConfig("f", data)
+		var e *fabric.ParseError
+		if (c == nil) != (err != nil) || err != nil && !errors.As(err, &e) {
+			t.Errorf("%v, %v", c, err)
+		}
+	})
+}
