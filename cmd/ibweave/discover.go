@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/subnet"
+	"github.com/ibweave/ibweave/sminterface/umad"
+)
+
+// reach is the flags that say how to reach a subnet.
+type reach struct {
+	ibsim, umad, node string
+	timeout           time.Duration
+	retries, window   int
+	mkey              uint64
+	viaIbsim          bool
+}
+
+// environment stands for the ibsim that the environment names.
+const environment = "environment"
+
+func (r *reach) flags(f *pflag.FlagSet) {
+	f.StringVar(&r.ibsim, "ibsim", "", "the ibsim whose sockets are called `NAME` (IBSIM_SOCKNAME, else sim)")
+	f.Lookup("ibsim").NoOptDefVal = environment
+	f.StringVar(&r.umad, "umad", "", "the port `DEVICE[:PORT]` of this machine, or its port GUID, or its network interface")
+	f.StringVar(&r.node, "node", "", "the `NODE` that ibsim attaches us to, by id or description (SIM_HOST, else its first)")
+	f.DurationVar(&r.timeout, "timeout", time.Second, "wait so long for an answer")
+	f.IntVar(&r.retries, "retries", 3, "then ask again, so often")
+	f.IntVar(&r.window, "window", 8, "requests in flight at most")
+	f.Uint64Var(&r.mkey, "mkey", 0, "M_Key of the subnet, where its ports are protected")
+}
+
+// reachHelp is what the help of a command says of these flags.
+const reachHelp = `
+--ibsim is a simulated fabric, by ibsim's own sockets: no program has to be
+loaded before ours. --umad is a real one, by /dev/infiniband/umadN. One of them
+is needed.`
+
+// args takes the name of --ibsim NAME, which the flag leaves to the arguments.
+func (r *reach) args(cmd *cobra.Command, args []string) error {
+	r.viaIbsim = cmd.Flags().Changed("ibsim")
+	if len(args) == 1 && r.ibsim == environment {
+		r.ibsim, args = args[0], nil
+	}
+	switch {
+	case len(args) > 0:
+		return usagef("unexpected argument %q", args[0])
+	case r.viaIbsim == (r.umad != ""):
+		return usagef("%s needs either --ibsim [NAME] or --umad DEVICE[:PORT]", cmd.CommandPath())
+	case r.node != "" && !r.viaIbsim:
+		return usagef("--node goes with --ibsim only")
+	case r.timeout <= 0 || r.retries < 0 || r.window < 1 || r.window > 1024:
+		return usagef("want --timeout above 0, --retries from 0, and --window from 1 to 1024")
+	}
+	return nil
+}
+
+// open connects to the subnet.
+func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
+	opt := subnet.Options{Window: r.window, Timeout: r.timeout, Retries: r.retries, MKey: r.mkey}
+	if r.retries == 0 {
+		opt.Retries = -1
+	}
+	if r.viaIbsim {
+		cfg := ibsim.ClientConfig{Node: r.node}
+		if r.ibsim != environment {
+			cfg.Socket = r.ibsim
+		}
+		conn, err := ibsim.Dial(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		a.log.Info("attached to " + conn.Node())
+		return subnet.New(conn, opt), nil
+	}
+	list, err := umad.List()
+	if err != nil {
+		return nil, err
+	}
+	info, err := umad.Select(list, r.umad)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	port, err := umad.Open(info)
+	if err != nil {
+		return nil, err
+	}
+	a.log.Info("opened " + info.String())
+	return subnet.New(port, opt), nil
+}
+
+// sweep discovers the fabric.
+func (a *app) sweep(ctx context.Context, c *subnet.Client) (*subnet.Discovery, error) {
+	s := a.startStage("discover", 0)
+	defer s.end()
+	began := time.Now()
+	d, err := c.Discover(ctx)
+	if err == nil {
+		a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests in %v", d.Fabric.NumNodes(), d.Requests, time.Since(began)))
+	}
+	return d, err
+}
+
+// subnetProblems prints what a sweep went on without, which is a finding.
+func (a *app) subnetProblems(problems []subnet.Problem) error {
+	a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
+	if len(problems) > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// refused makes findings of what the subnet itself says no to.
+func (a *app) refused(err error) error {
+	var (
+		status *mad.StatusError
+		mlid   *subnet.MLIDError
+		group  *subnet.NoGroupError
+	)
+	if errors.As(err, &status) || errors.As(err, &mlid) || errors.As(err, &group) {
+		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
+		return errFindings
+	}
+	return err
+}
+
+func (a *app) discoverCommand() *cobra.Command {
+	var (
+		r   reach
+		out string
+	)
+	cmd := &cobra.Command{
+		Use:   "discover --ibsim [NAME] | --umad DEVICE[:PORT]",
+		Short: "find out what a live fabric consists of, as ibnetdiscover text",
+		Long: `Send subnet management packets by directed routes, many at a time, and print
+what they find in the form of ibnetdiscover. It only reads.
+` + reachHelp + `
+
+What does not answer, and what contradicts itself, goes to standard error, and
+the exit status is 1.`,
+		Example: `  ibweave discover --ibsim
+  ibweave discover --umad mlx5_0:1 -o fabric.txt`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.args(cmd, args); err != nil {
+				return err
+			}
+			c, err := a.open(cmd.Context(), &r)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			d, err := a.sweep(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if err := a.writeOutput(out, topology.Append(nil, d.Fabric)); err != nil {
+				return err
+			}
+			return a.subnetProblems(d.Problems)
+		},
+	}
+	r.flags(cmd.Flags())
+	cmd.Flags().StringVarP(&out, "output", "o", "-", "`FILE` for the text, - for standard output")
+	return cmd
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/umad"
+)
+
+// TestLive runs the command lines of testdata/live against the real ibsim.
+// Beyond the commands of TestScript there are
+//
+//	ibsim FILE         runs ibsim on a fabric, as the one that the environment names
+//	opensm [OPTION]    runs OpenSM on it, with a line of opensm.conf
+//	tool FILE ARG..    runs a program that uses libibumad, with its output into FILE
+//	console COMMAND    gives ibsim's console a command
+func TestLive(t *testing.T) {
+	type key struct{}
+	sim := func(ts *testscript.TestScript) *ibsim.Sim {
+		s := *ts.Value(key{}).(**ibsim.Sim)
+		if s == nil {
+			ts.Fatalf("no ibsim runs: ibsim FILE comes first")
+		}
+		return s
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "live"),
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Values[key{}] = new(*ibsim.Sim)
+			program, err := exec.LookPath("ibweave")
+			e.Setenv("IBWEAVE", program)
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": status,
+			"json":   wantJSON,
+			"ibsim": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) != 1 {
+					ts.Fatalf("usage: ibsim FILE")
+				}
+				f, _, err := topology.Parse(args[0], []byte(ts.ReadFile(args[0])), topology.Options{})
+				ts.Check(err)
+				twin, err := ibsim.NewTwin(f)
+				ts.Check(err)
+				s, err := ibsim.StartTwin(context.Background(), twin, ibsim.Config{})
+				ts.Check(err)
+				ts.Defer(func() {
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+				// It listens when a client has been taken.
+				c, err := s.Dial(context.Background(), "")
+				ts.Check(err)
+				ts.Check(c.Close())
+				ts.Setenv("IBSIM_SOCKNAME", s.Socket())
+				ts.Setenv("SIM_HOST", twin.NodeID(ibsim.Centre(twin.Fabric)))
+				*ts.Value(key{}).(**ibsim.Sim) = s
+			},
+			"opensm": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg {
+					ts.Fatalf("usage: opensm [OPTION]")
+				}
+				o, err := ibsim.StartOpenSM(context.Background(), sim(ts), ibsim.OpenSMConfig{Dir: ts.MkAbs("opensm"), Options: args})
+				ts.Check(err)
+				ts.Defer(func() {
+					if err := o.Stop(); err != nil {
+						t.Error(err)
+					}
+				})
+			},
+			"tool": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) < 2 {
+					ts.Fatalf("usage: tool FILE PROGRAM [ARG..]")
+				}
+				var out bytes.Buffer
+				cmd := sim(ts).Command(context.Background(), args[1], args[2:]...)
+				cmd.Stdout = &out
+				ts.Check(sim(ts).Run(context.Background(), cmd))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), out.Bytes(), 0o666))
+			},
+			"console": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) != 1 {
+					ts.Fatalf("usage: console COMMAND")
+				}
+				ts.Check(sim(ts).Console(context.Background(), args[0]))
+			},
+		},
+	})
+}
+
+// The table of devices has what --umad takes.
+func TestDeviceTable(t *testing.T) {
+	got := string(deviceTable([]umad.PortInfo{
+		{Device: "mlx5_0", Number: 1, GUID: 0x2c90300a10101, LID: 17, SMLID: 3, State: "ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "umad0", Netdevs: []string{"ib0", "ib0.8001"}},
+		{Device: "roce_0", Number: 1, LinkLayer: "Ethernet"},
+	}))
+	want := `PORT      GUID                LID  SM LID  STATE   LINK        RATE                 UMAD   NETDEV
+mlx5_0:1  0x0002c90300a10101  17   3       ACTIVE  InfiniBand  100 Gb/sec (4X EDR)  umad0  ib0,ib0.8001
+roce_0:1  0x0000000000000000  0    0       -       Ethernet    -                    -      -
+`
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A machine without RDMA is told so, in one line.
+func TestNoDevices(t *testing.T) {
+	list, err := umad.List()
+	want := exitClean
+	if errors.Is(err, umad.ErrNoDevices) {
+		want = exitEnvironment
+	}
+	var out, errs bytes.Buffer
+	if got := run([]string{"devices"}, strings.NewReader(""), &out, &errs); got != want {
+		t.Errorf("devices: exit status %d, want %d for %v: %s", got, want, list, &errs)
+	}
+	if want == exitClean {
+		return
+	}
+	for _, args := range [][]string{{"devices"}, {"discover", "--umad", "mlx5_0:1"}, {"pull", "--umad", "ib0", "-o", t.TempDir()}} {
+		out.Reset()
+		errs.Reset()
+		const text = "ibweave: this machine has no RDMA device: the kernel lists none in /sys/class/infiniband\n"
+		if got := run(args, strings.NewReader(""), &out, &errs); got != exitEnvironment || errs.String() != text || out.Len() > 0 {
+			t.Errorf("%v: exit status %d, %s%s", args, got, &out, &errs)
+		}
+	}
+}

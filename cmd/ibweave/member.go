@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/subnet"
+)
+
+// membership is the flags of join and leave.
+type membership struct {
+	reach
+	mgid, mlid, port, format string
+	sendOnly, nonMember      bool
+	pkey                     uint16
+	qkey                     uint32
+	sl                       uint8
+}
+
+// parse makes a request of the flags.
+func (m *membership) parse() (r subnet.Membership, err error) {
+	if r.MGID, err = netip.ParseAddr(m.mgid); err != nil || !r.MGID.Is6() || r.MGID.Zone() != "" || r.MGID.As16()[0] != 0xff {
+		return r, usagef("--mgid %q: want a multicast GID such as ff12:a01d:fe80::1", m.mgid)
+	}
+	if m.mlid != "" {
+		n, err := strconv.ParseUint(m.mlid, 0, 16)
+		if err != nil || fabric.LID(n) < mft.MinMLID || fabric.LID(n) > mft.MaxMLID {
+			return r, usagef("--mlid %q: want %#x to %#x", m.mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
+		}
+		r.MLID = fabric.LID(n)
+	}
+	if r.Port, err = fabric.ParseGUID(m.port); err != nil || r.Port == 0 {
+		return r, usagef("--port-guid %q: want the GUID of a port, 1 to 16 hexadecimal digits", m.port)
+	}
+	switch {
+	case m.sendOnly && m.nonMember:
+		return r, usagef("--send-only and --non-member exclude each other")
+	case m.sendOnly:
+		r.State = mad.SendOnlyNonMember
+	case m.nonMember:
+		r.State = mad.NonMember
+	default:
+		r.State = mad.FullMember
+	}
+	if m.sl >= lft.NumSLs {
+		return r, usagef("--sl %d: want 0 to %d", m.sl, lft.NumSLs-1)
+	}
+	if m.format != "text" && m.format != "json" {
+		return r, usagef("--format %q: want text or json", m.format)
+	}
+	r.PKey, r.QKey, r.SL = m.pkey, m.qkey, fabric.SL(m.sl)
+	return r, nil
+}
+
+// memberReport is what the subnet manager answers.
+type memberReport struct {
+	MGID      string      `json:"mgid"`
+	MLID      fabric.LID  `json:"mlid,omitempty"` // OpenSM does not say it to those who leave
+	Port      fabric.GUID `json:"port_guid"`
+	JoinState uint8       `json:"join_state"`
+	SL        fabric.SL   `json:"sl"`
+	PKey      uint16      `json:"pkey"`
+	QKey      uint32      `json:"qkey"`
+}
+
+// memberCommand makes join and leave, which differ in what they send.
+func (a *app) memberCommand(name, done, short, long string, send func(*cobra.Command, *subnet.Client, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
+	var m membership
+	cmd := &cobra.Command{
+		Use:   name + " --ibsim [NAME] | --umad DEVICE[:PORT] --mgid M --port-guid G",
+		Short: short,
+		Long:  long + "\n" + reachHelp,
+		Example: `  ibweave ` + name + ` --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100001
+  ibweave ` + name + ` --umad ib0 --mgid ff12:a01d:fe80::1 --port-guid 0x0002c90300a1b2c3 --send-only`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := m.args(cmd, args); err != nil {
+				return err
+			}
+			request, err := m.parse()
+			if err != nil {
+				return err
+			}
+			c, err := a.open(cmd.Context(), &m.reach)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			sm, err := c.Manager(cmd.Context())
+			if err != nil {
+				return err
+			}
+			record, err := send(cmd, c, sm, request)
+			if err != nil {
+				return a.refused(err)
+			}
+			if m.format == "json" {
+				return report.JSON(a.stdout, memberReport{
+					MGID: record.MGID.String(), MLID: record.MLID, Port: request.Port, JoinState: uint8(record.JoinState),
+					SL: record.SL, PKey: record.PKey, QKey: record.QKey,
+				})
+			}
+			mlid := ""
+			if record.MLID != 0 { // OpenSM does not say it to those who leave
+				mlid = fmt.Sprintf(", MLID %#x", uint16(record.MLID))
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s %s %s%s, as %s\n", request.Port, done, record.MGID, mlid, request.State)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	m.flags(f)
+	f.StringVar(&m.mgid, "mgid", "", "multicast `GID` of the group")
+	f.StringVar(&m.mlid, "mlid", "", "`MLID` that the group must have, or gets when it is made")
+	f.StringVar(&m.port, "port-guid", "", "`GUID` of the port")
+	f.BoolVar(&m.sendOnly, "send-only", false, "as a send-only non-member")
+	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
+	f.StringVar(&m.format, "format", "text", "text or json")
+	if name == "join" {
+		f.Uint16Var(&m.pkey, "pkey", 0xffff, "`P_Key` of a group that is made")
+		f.Uint32Var(&m.qkey, "qkey", 0x0b1b, "`Q_Key` of a group that is made")
+		f.Uint8Var(&m.sl, "sl", 0, "`SL` of a group that is made")
+	}
+	a.require(cmd, "mgid", "port-guid")
+	return cmd
+}
+
+func (a *app) joinCommand() *cobra.Command {
+	return a.memberCommand("join", "joined", "make a port a member of a multicast group",
+		`Ask the subnet manager to make a port a member of a multicast group; a full
+member makes the group if it is not there. The port may be any of the fabric.
+
+The exit status is 1 when the subnet manager refuses, and when the group has
+another MLID than --mlid; the port is no member then.`,
+		func(cmd *cobra.Command, c *subnet.Client, sm subnet.Manager, m subnet.Membership) (mad.MCMemberRecord, error) {
+			return c.Join(cmd.Context(), sm, m)
+		})
+}
+
+func (a *app) leaveCommand() *cobra.Command {
+	return a.memberCommand("leave", "left", "end the membership of a port in a multicast group",
+		`Ask the subnet manager to end the membership of a port in a multicast group, in
+the way that --send-only or --non-member say, else as a full member.
+
+The exit status is 1 when the subnet manager refuses, as it does when the port
+is no such member, and when the group has another MLID than --mlid.`,
+		func(cmd *cobra.Command, c *subnet.Client, sm subnet.Manager, m subnet.Membership) (mad.MCMemberRecord, error) {
+			return c.Leave(cmd.Context(), sm, m)
+		})
+}
