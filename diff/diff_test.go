@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -21,14 +22,14 @@ import (
 
 // plan is a fabric to be made anew with changes.
 type plan struct {
-	t *testing.T
+	t rapid.TB
 	b fabric.Builder
 	f *fabric.Fabric
 }
 
 // copyOf is a builder with the nodes and cables of a fabric; indices are
 // NodeIDs.
-func copyOf(t *testing.T, f *fabric.Fabric) *plan {
+func copyOf(t rapid.TB, f *fabric.Fabric) *plan {
 	t.Helper()
 	p := &plan{t: t, f: f}
 	for n := range fabric.NodeID(f.NumNodes()) {
@@ -343,7 +344,7 @@ func TestSingleChanges(t *testing.T) {
 		r := compare(t, a, b)
 		// Two ports, every switch's only block, and nothing else: packets for
 		// either LID may go to and fro meanwhile.
-		if r.LFTs.Changed != 0 || r.LFTs.Blocks != 9 || r.Pairs.Changed != 0 || len(r.LIDs.Changed) != 2 || r.Nodes.Count()+r.Links.Count() != 0 {
+		if r.LFTs.Changed != 0 || r.LFTs.Blocks != 9 || len(r.LFTs.Switches) != 9 || r.Pairs.Changed != 0 || len(r.LIDs.Changed) != 2 || r.Nodes.Count()+r.Links.Count() != 0 {
 			t.Errorf("%+v %+v %+v", r.LFTs, r.Pairs, r.LIDs)
 		}
 		if r.Transition.Loops != 2 {
@@ -383,6 +384,11 @@ func TestSingleChanges(t *testing.T) {
 		changed := []MLIDChange{{MLID: 0xc001, Masks: []MaskChange{{Switch: f.Node(3).GUID, Name: "switch 1,0", Old: []int{1, 3}, New: []int{1, 3, 5}}}}}
 		if d := cmp.Diff(changed, r.Multicast.Changed); d != "" {
 			t.Error(d)
+		}
+		none := *a
+		none.Multicast = &mft.Plan{Tables: mft.NewTables(f)}
+		if r := compare(t, &none, a); r.Multicast.Masks != 3 || r.Multicast.MLIDs != 1 {
+			t.Errorf("%+v", r.Multicast)
 		}
 		u := r.Multicast.Update
 		if u == nil || len(u.Stages) != 1 || len(u.Interrupted) != 0 || u.Stages[0].SMPs != 1 {
@@ -438,6 +444,124 @@ func TestOppositeOrders(t *testing.T) {
 		}
 		// Without loops there is nothing to keep to.
 		want(t, compare(t, a, a))
+	}
+}
+
+// A LID that moves loops meanwhile when the order is not kept to; that is not also
+// a credit loop.
+func TestLoopIsNoCreditLoop(t *testing.T) {
+	f := meshFabric(t, 2, 1)
+	state := func(of, at fabric.LID) *Snapshot {
+		lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
+		lid[f.Port(0, 0)], lid[f.Port(1, 0)], lid[f.Port(2, 1)], lid[f.Port(3, 1)] = 1, 2, of, at
+		g, err := f.WithLIDs(lid, lmc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return route(t, lft.Minhop{}, g)
+	}
+	r := compare(t, state(10, 20), state(30, 10))
+	want(t, r, "transient-loop 1", "lids-differ 2", "lfts-differ 2")
+	stages := [][]fabric.GUID{{f.Node(1).GUID}, {f.Node(0).GUID}}
+	if d := cmp.Diff(stages, r.Transition.Order.Stages); d != "" {
+		t.Error(d)
+	}
+	// A switch that is replaced has no old entries to loop by. Its GUID puts it
+	// behind the other one.
+	replaced := func(x *Snapshot) *Snapshot {
+		c := copyOf(t, x.Fabric)
+		c.b.Node(0).GUID += 0x1000
+		c.ok(c.b.SetPort(0, 0, c.b.Node(0).GUID, 1, 0))
+		y := &Snapshot{Fabric: c.build(), Tables: lft.NewTables(2, x.Tables.MaxLID())}
+		copy(y.Tables.Row(0), x.Tables.Row(1))
+		copy(y.Tables.Row(1), x.Tables.Row(0))
+		return y
+	}
+	r = compare(t, state(10, 20), replaced(state(30, 10)))
+	want(t, r, "transient-loop 1", "nodes-differ 1", "lids-differ 2", "lfts-differ 2")
+	r = compare(t, state(20, 10), replaced(state(10, 30)))
+	want(t, r, "nodes-differ 1", "lids-differ 2", "lfts-differ 2")
+	// Nor is a loop of the new tables themselves a credit loop.
+	a := state(10, 20)
+	b := &Snapshot{Fabric: a.Fabric, Tables: copyTables(a.Tables)}
+	b.Tables.Row(1)[20] = 3
+	r = compare(t, a, b)
+	want(t, r, "pairs-lost 1", "lfts-differ 1")
+	if tr := r.Transition; tr.NewLoops != 1 || tr.OldLoops+tr.Loops != 0 || tr.CreditLoops.Management != 0 || tr.Order.Kind != OrderAny {
+		t.Errorf("%+v", tr)
+	}
+}
+
+// A host with a LID beyond the old tables and path SLs.
+func TestHostAdded(t *testing.T) {
+	a := full(t)
+	c := copyOf(t, a.Fabric)
+	n, err := c.b.AddNode(fabric.Node{GUID: 0x900000, Type: fabric.CA, NumPorts: 1, Description: "more"})
+	c.ok(err)
+	c.ok(c.b.SetPort(n, 1, 0, a.Fabric.MaxLID()+1, 0))
+	c.ok(c.b.Connect(n, 1, 8, 1, fabric.Link{}))
+	b := route(t, lft.Minhop{}, c.build())
+	b.SL2VL, b.PathSLs = lft.NewSL2VL(b.Fabric, lft.IdentityVLs(2)), lft.NewPathSLs(b.Fabric.NumSwitches(), b.Fabric.MaxLID())
+	r := compare(t, a, b)
+	if len(r.Nodes.New) != 1 || r.Nodes.Count() != 1 || len(r.Links.New) != 1 || r.Links.Count() != 1 || len(r.LIDs.Changed) != 0 ||
+		r.LFTs.New != 9 || r.LFTs.Gone != 0 || r.Pairs.New != 18 || r.Pairs.Gone != 0 || r.Pairs.Lost != 0 {
+		t.Errorf("%+v %+v %+v %+v", r.Nodes, r.Links, r.LFTs, r.Pairs)
+	}
+	r = compare(t, b, a)
+	if len(r.Nodes.Gone) != 1 || len(r.Links.Gone) != 1 || r.LFTs.Gone != 9 || r.LFTs.New != 0 || r.Pairs.Gone != 18 || r.Pairs.New != 0 {
+		t.Errorf("%+v %+v %+v %+v", r.Nodes, r.Links, r.LFTs, r.Pairs)
+	}
+}
+
+// A node is not replaced by one that is wired otherwise, or is another kind.
+func TestNotReplaced(t *testing.T) {
+	f := meshFabric(t, 3, 3)
+	old := &Snapshot{Fabric: f}
+	for name, change := range map[string]func(p *plan) *plan{
+		"cables": func(p *plan) *plan {
+			// Two cables more, besides the two of a corner and its host's.
+			n := p.b.Node(0)
+			n.GUID, n.NumPorts = 0x900, 5
+			p.b.Disconnect(0, 1)
+			p.ok(p.b.Connect(0, 3, 3, 3, fabric.Link{}))
+			p.b.Disconnect(0, 2)
+			p.ok(p.b.Connect(0, 4, 1, 4, fabric.Link{}))
+			return p
+		},
+		"type": func(p *plan) *plan {
+			p.b.Node(13).GUID, p.b.Node(13).Type = 0x900, fabric.Router
+			return p
+		},
+	} {
+		r := compare(t, old, &Snapshot{Fabric: change(copyOf(t, f)).build()})
+		if len(r.Nodes.Replaced) != 0 || len(r.Nodes.Gone) != 1 || len(r.Nodes.New) != 1 {
+			t.Errorf("%s: %+v", name, r.Nodes)
+		}
+	}
+	// Half of its cables are where the old one's are, which is not more.
+	var a, b fabric.Builder
+	ok := func(_ int, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, at := range []*fabric.Builder{&a, &b} {
+		ok(at.AddNode(fabric.Node{GUID: fabric.GUID(1 + i), Type: fabric.Switch, NumPorts: 4}))
+		for g := range 4 {
+			ok(at.AddNode(fabric.Node{GUID: fabric.GUID(0x100 + 16*g), Type: fabric.CA, NumPorts: 1}))
+			if g < 2 || i == 1 {
+				ok(0, at.Connect(0, fabric.PortNum(g+1), g+1, 1, fabric.Link{}))
+			}
+		}
+	}
+	x, err := a.Build()
+	ok(0, err)
+	y, err := b.Build()
+	ok(0, err)
+	for _, pair := range [][2]*fabric.Fabric{{x, y}, {y, x}} {
+		if r := compare(t, &Snapshot{Fabric: pair[0]}, &Snapshot{Fabric: pair[1]}); len(r.Nodes.Replaced) != 0 {
+			t.Errorf("%+v", r.Nodes)
+		}
 	}
 }
 

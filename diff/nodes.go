@@ -121,11 +121,12 @@ func (c *comparison) links() {
 	}
 }
 
-// lids finds the end ports that are there still and have other LIDs.
+// lids finds the end ports of both states that have other LIDs. A CA port whose
+// cable came or went is not among them: links says so.
 func (c *comparison) lids() {
 	c.new.EndPorts(func(x fabric.PortID) {
 		p := c.backPort[x]
-		if p == fabric.NoPort {
+		if p == fabric.NoPort || !c.old.IsSwitch(c.old.Owner(p)) && c.old.Peer(p) == fabric.NoPort {
 			return
 		}
 		d := LIDChange{

@@ -69,7 +69,8 @@ func (c *comparison) pairs(ctx context.Context) error {
 		sources += g.ports
 	}
 	for _, t := range c.targets {
-		if t.port != fabric.NoPort && !c.new.IsSwitch(c.new.Owner(t.port)) && c.old.Peer(c.backPort[t.port]) != fabric.NoPort {
+		if t.port != fabric.NoPort && !c.new.IsSwitch(c.new.Owner(t.port)) &&
+			c.new.Peer(t.port) != fabric.NoPort && c.old.Peer(c.backPort[t.port]) != fabric.NoPort {
 			targets = append(targets, t)
 			d.Compared += sources
 			if p.groupOf[t.port] >= 0 {
@@ -276,12 +277,12 @@ const (
 	sameNo
 )
 
-// What hopsTo says of a switch that it has not come to yet, or is walking from,
-// and of one whose packets do not arrive.
+// What hopsTo says of a switch that it has not come to yet, of one whose packets
+// do not arrive, or that it is walking from, and of the destination itself.
 const (
 	hopsUnknown = 0
-	hopsPending = -1
-	hopsNever   = -2
+	hopsNever   = -1
+	hopsDone    = -2
 )
 
 // hopsTo fills in how many switches packets pass from each switch to port dst,
@@ -293,7 +294,7 @@ func hopsTo(f *fabric.Fabric, dst fabric.PortID, column []fabric.PortNum, hops, 
 		h := hops[s]
 		stack = stack[:0]
 		for h == hopsUnknown {
-			hops[s] = hopsPending
+			hops[s] = hopsNever // should the walk come here again
 			stack = append(stack, s)
 			out := way(f, fabric.NodeID(s), column[s])
 			switch {
@@ -310,9 +311,6 @@ func hopsTo(f *fabric.Fabric, dst fabric.PortID, column []fabric.PortNum, hops, 
 				}
 			}
 		}
-		if h == hopsPending {
-			h = hopsNever
-		}
 		if h == hopsDone {
 			h = 0
 		}
@@ -325,9 +323,6 @@ func hopsTo(f *fabric.Fabric, dst fabric.PortID, column []fabric.PortNum, hops, 
 	}
 	return stack
 }
-
-// hopsDone is what hopsTo has at the destination itself.
-const hopsDone = -3
 
 // way is the port that an entry of switch s leads out by, NoPort when the
 // packet is dropped or is for the switch itself.

@@ -20,15 +20,18 @@ type target struct {
 // more LIDs in one state than in the other has the lower ones in both.
 func (c *comparison) findTargets() []target {
 	var list []target
-	c.new.EndPorts(func(x fabric.PortID) {
+	for l, x := range c.new.LIDPorts() {
+		if x == fabric.NoPort || c.new.LID(x) != fabric.LID(l) {
+			continue
+		}
 		p := c.backPort[x]
-		if p == fabric.NoPort || c.new.LID(x) == 0 || c.old.LID(p) == 0 {
-			return
+		if p == fabric.NoPort || c.old.LID(p) == 0 {
+			continue
 		}
 		for k := range fabric.LID(1) << min(c.old.LMC(p), c.new.LMC(x)) {
 			list = append(list, target{old: c.old.LID(p) + k, new: c.new.LID(x) + k, port: x})
 		}
-	})
+	}
 	highest := fabric.LID(0)
 	if c.a.Tables != nil && c.b.Tables != nil {
 		highest = max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())

@@ -107,16 +107,16 @@ func (w *mixWorker) hop(out int32) MixedHop {
 	return h
 }
 
-// loop is a shortest loop of a mixture for a LID, in the first component that
-// holds one which is in neither layer.
+// loop is a shortest loop of a mixture for a LID, in components without a loop of
+// either layer.
 func (w *mixWorker) loop(l fabric.LID) []MixedHop {
 	w.takeOne(l)
 	w.sort()
-	in := int32(slices.Index(w.bad, false))
 	var best []int32
 	from := make([]int32, w.n) // the channel by which the search came
 	for start := range int32(w.n) {
-		if w.comp[start] != in {
+		in := w.comp[start]
+		if in < 0 || w.bad[in] {
 			continue
 		}
 		for s := range from {
