@@ -208,7 +208,7 @@ func hostsByPosition(g *Grid) []fabric.PortID {
 	return list
 }
 
-// row is the trunk with the coordinates, -1 for its own dimension.
+// trunkAt is the trunk with the coordinates, -1 in its own dimension.
 func trunkAt(at ...int) []Trunk { return []Trunk{{At: at}} }
 
 // TestCombGolden has the comb of G-X6, byte by byte: the 5x5 mesh, the five
@@ -253,7 +253,7 @@ y=0 {2} {2} {2} {2} {25}
 	}
 }
 
-// TestCombClosedForm compares the masks of all groups on 3x3 and 3x4 switches
+// TestCombClosedForm compares the masks of all groups on 3x3 and 4x2 switches
 // with X12, as it stands there, when all hosts send.
 func TestCombClosedForm(t *testing.T) {
 	for _, dims := range [][]int{{3, 3}, {4, 2}} {
@@ -462,41 +462,43 @@ func circleOf(after map[channel]map[channel]bool) bool {
 	return gone < len(after)
 }
 
-// TestCombDeadlock has the comb of issue and B3: with XY on 8x8, 200 sets of 50
-// random groups close no circle; and when the groups of a set are on two trunks
-// of one VL, they do.
+// TestCombDeadlock has B3 on one VL: with XY on 8x8, 200 sets of 50 random groups
+// close no circle; and when one group of a set is on another trunk, they mostly
+// do.
 func TestCombDeadlock(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{8, 8}, Hosts: 1}, lft.LIDOptions{})
 	r := routed(t, g, lft.Options{})
 	unicast := waitsFor(t, r)
 	rnd := rand.New(rand.NewPCG(5, 6))
 	circles := 0
-	for range 200 {
+	for i := range 200 {
 		groups := randomGroups(rnd, g.Fabric.CAPorts(), 50, 16)
 		p := combed(t, Comb{Grid: g}, r, groups, mft.Options{})
 		if circleOf(together(unicast, r, p)) {
 			t.Fatalf("a circle with %s", p.Notes)
 		}
+		if i >= 50 {
+			continue
+		}
 		// One group moves to another row.
-		row := 2
-		other := combed(t, Comb{Grid: g, Trunks: trunkAt(-1, row)}, r, groups, mft.Options{})
+		other := combed(t, Comb{Grid: g, Trunks: trunkAt(-1, 2)}, r, groups, mft.Options{})
 		moved := mft.NewTables(g.Fabric)
-		for i := range p.Trees {
+		for k := range p.Trees {
 			from := p
-			if i == 7 {
+			if k == 7 {
 				from = other
 			}
-			moved.Add(p.Trees[i].MLID, from.Tables.Ports(p.Trees[i].MLID))
+			moved.Add(p.Trees[k].MLID, from.Tables.Ports(p.Trees[k].MLID))
 		}
 		p.Tables = moved
 		if circleOf(together(unicast, r, p)) {
 			circles++
 		}
 	}
-	if circles < 100 {
-		t.Errorf("one group on another row closes a circle in %d of 200 sets only", circles)
+	t.Logf("one group on another row closes a circle in %d of 50 sets", circles)
+	if circles < 35 {
+		t.Errorf("one group on another row closes a circle in %d of 50 sets only", circles)
 	}
-	t.Logf("one group on another row closes a circle in %d of 200 sets", circles)
 }
 
 // TestCombCost has G-X11: hops and links on 16x16.
