@@ -262,7 +262,6 @@ func TestMasksNeverFail(t *testing.T) {
 					first.ask(o, boxes, all(boxes)...)
 				}
 				// A new routing, and its schemes do not work.
-				s.Ports[0].LMC = 0
 				if tables, err = o.Route(o.engine("minhop"), s); err != nil {
 					t.Fatal(err)
 				}
@@ -321,6 +320,7 @@ func TestMasksThatNoLongerFit(t *testing.T) {
 		t.Fatal("masks do not fit their own fabric")
 	}
 	// Any cable between switches that the masks use is cut.
+	s = &Snapshot{Settings: s.Settings, Nodes: s.Nodes, Ports: slices.Clone(s.Ports), MaxLID: s.MaxLID}
 	var cut fabric.PortID
 	for _, p := range o.masks.set[mgid(0)].ports {
 		if q := f.Peer(p); q != fabric.NoPort && f.IsSwitch(f.Owner(q)) {

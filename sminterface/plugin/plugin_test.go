@@ -151,6 +151,56 @@ func TestRoute(t *testing.T) {
 	}
 }
 
+// A subnet that has not changed is not routed again; one that has is, and the
+// snapshot that was kept does not change with OpenSM's.
+func TestUnchanged(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 4}, Hosts: 1})
+	f = withLIDs(t, f, err)
+	take := func() *Snapshot { return snapshotOf(f, rand.New(rand.NewPCG(1, 2))) }
+	o := open(t, "")
+	route := func(engine string, s *Snapshot) *Tables {
+		t.Helper()
+		got, err := o.Route(o.engine(engine), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first := route("xy", take())
+	if again := route("xy", take()); again.Routing != first.Routing || again.generation != first.generation {
+		t.Error("the same subnet was routed again")
+	}
+	if other := route("updn", take()); other.Routing == first.Routing || other.generation == first.generation {
+		t.Error("another engine has the same tables")
+	}
+	before := route("xy", take())
+	for i, change := range []func(*Snapshot){
+		func(s *Snapshot) { s.Ports[s.Nodes[0].First+1].OpVLs = 4 },
+		func(s *Snapshot) { s.DumpsTables = false },
+		func(s *Snapshot) { s.MaxLID++ },
+		func(s *Snapshot) { s.Nodes[0].Description = "new" },
+	} {
+		s := take()
+		change(s)
+		if got := route("xy", s); got.Routing == before.Routing || got.generation != before.generation {
+			t.Errorf("change %d: not routed again, or masks forgotten", i)
+		}
+	}
+	s := take()
+	for i := range s.Ports {
+		if p := &s.Ports[i]; p.Peer >= 0 && s.Nodes[p.Peer].Type == 2 {
+			peer := &s.Ports[s.Nodes[p.Peer].First+int32(p.Num)]
+			if s.Nodes[peer.Peer].Type == 2 {
+				p.Peer, peer.Peer = -1, -1
+				break
+			}
+		}
+	}
+	if got := route("updn", s); got.generation == before.generation || got.Fabric.NumLinks() != f.NumLinks()-1 {
+		t.Error("a cable is gone, and nothing was routed")
+	}
+}
+
 // broken is an engine that fails as its name says.
 type broken struct {
 	lft.Minhop
@@ -377,11 +427,13 @@ func BenchmarkRoute(b *testing.B) {
 		f = withLIDs(b, f, err)
 		s := snapshotOf(f, rand.New(rand.NewPCG(1, 2)))
 		s.DumpsTables = false
+		s.MaxLID = fabric.MaxUnicastLID - 1
 		b.Run(fmt.Sprintf("radix%d", radix), func(b *testing.B) {
 			o := open(b, "")
 			b.ReportAllocs()
 			var sum Timing
 			for b.Loop() {
+				s.MaxLID ^= 1 // or it would be the subnet of before
 				t, err := o.Route(0, s)
 				if err != nil {
 					b.Fatal(err)
@@ -394,5 +446,18 @@ func BenchmarkRoute(b *testing.B) {
 			b.ReportMetric(float64(sum.Route.Microseconds())/float64(b.N), "route-us/op")
 			b.ReportMetric(float64(sum.Verify.Microseconds())/float64(b.N), "verify-us/op")
 		})
+	}
+}
+
+// BenchmarkSnapshot is what it takes to make the model of OpenSM's subnet.
+func BenchmarkSnapshot(b *testing.B) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3})
+	f = withLIDs(b, f, err)
+	s := snapshotOf(f, rand.New(rand.NewPCG(1, 2)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, _, err := s.fabric(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -38,6 +38,14 @@ type Timing struct{ Snapshot, Route, Verify, Hops, Write time.Duration }
 // Total is all of them.
 func (t *Timing) Total() time.Duration { return t.Snapshot + t.Route + t.Verify + t.Hops + t.Write }
 
+// isOf says whether t is what an engine would make of a snapshot again: OpenSM
+// sweeps now and then without any change.
+func (t *Tables) isOf(engine string, s *Snapshot) bool {
+	o := t.snapshot
+	return t.Engine == engine && o.Settings == s.Settings && o.MaxLID == s.MaxLID && verdict(t.Verify) == nil &&
+		slices.Equal(o.Nodes, s.Nodes) && slices.Equal(o.Ports, s.Ports)
+}
+
 // same says whether both are the same tables of the same fabric, so that
 // multicast masks for one are as good for the other.
 func (t *Tables) same(o *Tables) bool {
