@@ -1,0 +1,502 @@
+package ibsim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/sminterface/mad"
+)
+
+// request is a Get by directed route.
+func request(id uint64, attr mad.Attribute, timeout time.Duration, retries int, route ...fabric.PortNum) *mad.Packet {
+	s := mad.SMP{Header: mad.Header{BaseVersion: 1, Class: mad.SubnDirected, ClassVersion: 1, Method: mad.Get, TransactionID: id, Attribute: attr},
+		HopCount: uint8(len(route)), DrSLID: mad.PermissiveLID, DrDLID: mad.PermissiveLID}
+	copy(s.InitialPath[1:], route)
+	var b [mad.Size]byte
+	s.Marshal(&b)
+	return &mad.Packet{LID: mad.PermissiveLID, Timeout: timeout, Retries: retries, Data: b[:]}
+}
+
+// receive waits for one packet.
+func receive(t *testing.T, c *Client) mad.Packet {
+	t.Helper()
+	var p mad.Packet
+	if err := c.Receive(&p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// guid asks who is at the end of a route.
+func guid(t *testing.T, c *Client, id uint64, route ...fabric.PortNum) fabric.GUID {
+	t.Helper()
+	if err := c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 3, route...)); err != nil {
+		t.Fatal(err)
+	}
+	p := receive(t, c)
+	var s mad.SMP
+	if err := s.Unmarshal(p.Data); err != nil || p.TimedOut || s.Status != 0 || !s.Returning || uint32(s.TransactionID) != uint32(id) {
+		t.Fatalf("%+v, %+v, %v", p, s, err)
+	}
+	var n mad.NodeInfo
+	n.Unmarshal(&s.Data)
+	return n.GUID
+}
+
+func TestClient(t *testing.T) {
+	f := mesh4x4(t)
+	s, twin := startTwin(t, f)
+	sw := fabric.NodeID(5)
+	c, err := s.Dial(t.Context(), twin.NodeID(sw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Node() != twin.NodeID(sw) {
+		t.Errorf("attached to %q, want %q", c.Node(), twin.NodeID(sw))
+	}
+	if got := guid(t, c, 1); got != twin.Fabric.Node(sw).GUID {
+		t.Errorf("the local node is %s", got)
+	}
+	ports, to := twin.Fabric.SwitchLinks(sw)
+	for i, p := range ports {
+		if got := guid(t, c, uint64(i)+2, twin.Fabric.Num(p)); got != twin.Fabric.Node(to[i]).GUID {
+			t.Errorf("behind port %d is %s", twin.Fabric.Num(p), got)
+		}
+	}
+	// A port without a cable: ibsim says so, as often as we ask.
+	if err := c.Send(request(9, mad.AttrNodeInfo, time.Minute, 5, 20)); err != nil {
+		t.Fatal(err)
+	}
+	if p := receive(t, c); !p.TimedOut || uint32(mad.TransactionID(p.Data)) != 9 {
+		t.Errorf("%+v", p)
+	}
+	// Two requests with one ID cannot be told apart.
+	stop(t, s)
+	if err := c.Send(request(10, mad.AttrNodeInfo, time.Minute, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(request(10, mad.AttrNodeInfo, time.Minute, 0)); err == nil {
+		t.Error("a transaction ID was taken twice")
+	}
+	if err := c.Send(&mad.Packet{Data: make([]byte, 300)}); err == nil {
+		t.Error("300 bytes were sent")
+	}
+	resume(t, s)
+	receive(t, c)
+	if err := errors.Join(c.Close(), c.Close()); err != nil {
+		t.Error(err)
+	}
+	var p mad.Packet
+	if err := c.Receive(&p); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Receive after Close: %v", err)
+	}
+	if err := c.Send(request(1, mad.AttrNodeInfo, time.Second, 0)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Send after Close: %v", err)
+	}
+	if err := s.ConsoleLines(t.Context(), "attached", func(line []byte) {
+		if strings.HasPrefix(string(line), "Client ") {
+			t.Errorf("still there: %s", line)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// stop and resume hold ibsim still, so that nothing is answered.
+func stop(t *testing.T, s *Sim) {
+	t.Helper()
+	if err := s.proc.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.proc.cmd.Process.Pid), "stat"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(stat), ") T ") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("ibsim does not stop")
+}
+
+func resume(t *testing.T, s *Sim) {
+	t.Helper()
+	if err := s.proc.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is not answered is sent again, and given up in the end. Answers that
+// come too late are nobody's.
+func TestClientTimeout(t *testing.T) {
+	s, _ := startTwin(t, mesh4x4(t))
+	c, err := s.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stop(t, s)
+	began := time.Now()
+	for id := uint64(1); id <= 3; id++ {
+		if err := c.Send(request(id, mad.AttrNodeInfo, 40*time.Millisecond, int(id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var order []uint32
+	for range 3 {
+		p := receive(t, c)
+		id := uint32(mad.TransactionID(p.Data))
+		if !p.TimedOut {
+			t.Errorf("%+v", p)
+		}
+		if took, least := time.Since(began), time.Duration(id+1)*40*time.Millisecond; took < least {
+			t.Errorf("request %d was given up after %v, want %v", id, took, least)
+		}
+		order = append(order, id)
+	}
+	if order[0] != 1 || order[2] != 3 {
+		t.Errorf("given up in the order %v", order)
+	}
+	resume(t, s)
+	if got := guid(t, c, 4); got == 0 {
+		t.Error("no answer")
+	}
+	// One that is answered the second time.
+	stop(t, s)
+	if err := c.Send(request(5, mad.AttrNodeInfo, 50*time.Millisecond, 100)); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(120*time.Millisecond, func() { resume(t, s) })
+	if p := receive(t, c); p.TimedOut || uint32(mad.TransactionID(p.Data)) != 5 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// More than the socket takes is kept, and nobody waits for ever.
+func TestClientBacklog(t *testing.T) {
+	s, _ := startTwin(t, mesh4x4(t))
+	c, err := s.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const count = 500
+	stop(t, s)
+	for id := range uint64(count) {
+		if err := c.Send(request(id+1, mad.AttrNodeInfo, time.Minute, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resume(t, s)
+	seen := make(map[uint32]bool)
+	for range count {
+		p := receive(t, c)
+		if id := uint32(mad.TransactionID(p.Data)); p.TimedOut || seen[id] {
+			t.Fatalf("%d: %+v", id, p)
+		} else {
+			seen[id] = true
+		}
+	}
+}
+
+// A link that loses every fifth packet does not lose answers.
+func TestClientLoss(t *testing.T) {
+	s, twin := startTwin(t, mesh4x4(t))
+	c, err := s.Dial(t.Context(), twin.NodeID(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ports, to := twin.Fabric.SwitchLinks(0)
+	peer := twin.Fabric.Peer(ports[0])
+	if err := s.Console(t.Context(), `error "`+twin.NodeID(to[0])+`"[`+strconv.Itoa(int(twin.Fabric.Num(peer)))+`] 20`); err != nil && !strings.Contains(err.Error(), "error rate") {
+		t.Fatal(err)
+	}
+	lost := 0
+	for id := uint64(1); id <= 200; id++ {
+		if err := c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 0, twin.Fabric.Num(ports[0]))); err != nil {
+			t.Fatal(err)
+		}
+		if receive(t, c).TimedOut {
+			lost++
+		}
+	}
+	if lost < 10 || lost > 120 {
+		t.Errorf("%d of 200 lost, want about 40", lost)
+	}
+	for id := uint64(201); id <= 400; id++ {
+		if err := c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 30, twin.Fabric.Num(ports[0]))); err != nil {
+			t.Fatal(err)
+		}
+		if p := receive(t, c); p.TimedOut {
+			t.Errorf("request %d was lost in spite of 30 retries", id)
+		}
+	}
+}
+
+func TestClientRefused(t *testing.T) {
+	s, twin := startTwin(t, mesh4x4(t))
+	var refused *RefusedError
+	if _, err := s.Dial(t.Context(), "no such node"); !errors.As(err, &refused) || refused.Node != "no such node" {
+		t.Error(err)
+	}
+	if _, err := s.Dial(t.Context(), strings.Repeat("x", 32)); err == nil {
+		t.Error("a name of 32 bytes was taken")
+	}
+	var gone *NoServerError
+	if _, err := Dial(t.Context(), ClientConfig{Socket: "ibweave-nobody"}); !errors.As(err, &gone) || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+	// A place is free again when a client closes, and when it was refused.
+	var clients []*Client
+	for range MaxClients {
+		c, err := s.Dial(t.Context(), twin.Fabric.Node(3).Description)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	if _, err := Dial(t.Context(), ClientConfig{Socket: s.Socket(), Node: twin.NodeID(0)}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Dial(ctx, ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { clients[0].Close() })
+	c, err := s.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// When ibsim goes, everybody is told at once.
+	closed := make(chan error, 1)
+	time.AfterFunc(50*time.Millisecond, func() { closed <- s.Close() })
+	began := time.Now()
+	var p mad.Packet
+	if err := c.Receive(&p); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	for _, c := range append(clients[1:], c) {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// ibsim -r listens to UDP.
+func TestClientUDP(t *testing.T) {
+	f := mesh4x4(t)
+	twin, err := NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "fabric")
+	if err := os.WriteFile(file, topology.Append(nil, twin.Fabric), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := Find("ibsim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(20000 + rand.IntN(10000))
+	cmd := exec.Command(program, "-s", "-r", "-l", port, file)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := begin(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.kill()
+	defer stdin.Close()
+	cfg := ClientConfig{Server: net.JoinHostPort("127.0.0.1", port), Node: twin.NodeID(2), Timeout: 200 * time.Millisecond}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		c, err := Dial(t.Context(), cfg)
+		if err == nil {
+			for id := range uint64(20) {
+				if got := guid(t, c, id+1); got != twin.Fabric.Node(2).GUID {
+					t.Errorf("the local node is %s", got)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		var gone *NoServerError
+		if !errors.As(err, &gone) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The segments of a long answer are put together, and acknowledged. ibsim
+// itself never has any: a socket in its place sends them.
+func TestClientSegments(t *testing.T) {
+	c, server := fakeServer(t)
+	var data []byte
+	for i := range 1000 {
+		data = append(data, byte(i), byte(i>>8))
+	}
+	const each = mad.AdmDataSize
+	count := (len(data) + each - 1) / each
+	a := mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 5, Attribute: mad.AttrNodeRecord}}
+	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	got := server.read()
+	if binary.BigEndian.Uint16(got[0:]) != 7 || binary.BigEndian.Uint32(got[8:]) != 1 || binary.BigEndian.Uint32(got[12:]) != 1 || binary.BigEndian.Uint64(got[24:]) != 256 {
+		t.Errorf("request %x", got[:simReqHead])
+	}
+	done := make(chan mad.Packet, 1)
+	go func() {
+		var p mad.Packet
+		if c.Receive(&p) == nil {
+			p.Data = append([]byte(nil), p.Data...)
+			done <- p
+		}
+		close(done)
+	}()
+	a.Method = mad.GetTableResp
+	acks := 0
+	for i := range count {
+		part := data[i*each : min(len(data), (i+1)*each)]
+		a.RMPP = mad.RMPP{Version: 1, Type: mad.RMPPData, Flags: mad.RMPPActive, Segment: uint32(i + 1)}
+		if i == 0 {
+			a.RMPP.Flags |= mad.RMPPFirst
+		}
+		if i == count-1 {
+			a.RMPP.Flags |= mad.RMPPLast
+			a.RMPP.PayloadLength = uint32(len(part) + 20)
+		}
+		a.Data = part
+		server.write(a.Append(nil), mad.Size)
+		if i == 0 || i == count-1 {
+			var ack mad.Adm
+			if err := ack.Unmarshal(server.read()[simReqHead:]); err != nil || ack.RMPP.Type != mad.RMPPAck || int(ack.RMPP.Segment) != i+1 {
+				t.Fatalf("acknowledgement %+v, %v", ack.RMPP, err)
+			}
+			acks++
+		}
+	}
+	p := <-done
+	if err := a.Unmarshal(p.Data); err != nil || string(a.Data) != string(data) || acks != 2 || p.TimedOut {
+		t.Errorf("%d bytes of %d, %v", len(a.Data), len(data), err)
+	}
+	// OpenSM's answers through libumad2sim.so have RMPP in use, and no
+	// segment: they are whole, and as long as the header says.
+	a = mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 6}}
+	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	server.read()
+	a.Method, a.RMPP = mad.GetTableResp, mad.RMPP{Flags: mad.RMPPActive}
+	server.write(a.Append(nil), 112)
+	if p := receive(t, c); len(p.Data) != 112 || p.TimedOut {
+		t.Errorf("%d bytes", len(p.Data))
+	}
+	// And one that the other side gives up.
+	a.Method, a.TransactionID = mad.GetTable, 7
+	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	server.read()
+	a.Method, a.RMPP = mad.GetTableResp, mad.RMPP{Version: 1, Type: mad.RMPPAbort, Flags: mad.RMPPActive, Status: 126, Segment: 1}
+	server.write(a.Append(nil), mad.Size)
+	if p := receive(t, c); !p.TimedOut {
+		t.Errorf("%+v", p)
+	}
+}
+
+// fake is a socket in ibsim's place.
+type fake struct {
+	t    *testing.T
+	conn *net.UnixConn
+	to   *net.UnixAddr
+}
+
+func fakeServer(t *testing.T) (*Client, *fake) {
+	t.Helper()
+	name := "ibweave-fake-" + strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(rand.Int())
+	ctl, err := net.ListenUnixgram("unixgram", unixAddress(name, "ctl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := net.ListenUnixgram("unixgram", unixAddress(name, "out3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctl.Close()
+		out.Close()
+	})
+	number := make(chan uint32, 1)
+	go func() {
+		b := make([]byte, simCtlSize)
+		for {
+			n, from, err := ctl.ReadFromUnix(b)
+			if err != nil || n != len(b) {
+				return
+			}
+			if binary.NativeEndian.Uint32(b[8:]) == simCtlConnect {
+				number <- binary.NativeEndian.Uint32(b[16:])
+				binary.NativeEndian.PutUint32(b[16:], 3)
+			}
+			// Go takes the zero at the end of the name for its end.
+			ctl.WriteToUnix(b, &net.UnixAddr{Net: from.Net, Name: from.Name + "\x00"})
+		}
+	}()
+	c, err := Dial(t.Context(), ClientConfig{Socket: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, &fake{t: t, conn: out, to: unixAddress(name, "in"+strconv.FormatUint(uint64(<-number), 10))}
+}
+
+func (f *fake) read() []byte {
+	f.t.Helper()
+	b := make([]byte, simReqSize)
+	f.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if n, err := f.conn.Read(b); err != nil || n != len(b) {
+		f.t.Fatalf("%d bytes, %v", n, err)
+	}
+	return b
+}
+
+func (f *fake) write(m []byte, length uint64) {
+	f.t.Helper()
+	b := make([]byte, simReqSize)
+	network16(b[4:], 7)
+	binary.BigEndian.PutUint64(b[24:], length)
+	// ibsim puts the number of the client into the upper 16 bits.
+	copy(b[simReqHead:], m[:mad.Size])
+	mad.SetTransactionID(b[simReqHead:], 3<<48|mad.TransactionID(m))
+	if _, err := f.conn.WriteToUnix(b, f.to); err != nil {
+		f.t.Fatal(err)
+	}
+}

@@ -1,0 +1,462 @@
+package mad
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"pgregory.net/rapid"
+)
+
+// attribute is what every attribute of SMPs can do.
+type attribute interface {
+	Marshal(*Data)
+	Unmarshal(*Data)
+}
+
+// attributes has a new one of each kind, and the bits of its 64 bytes that are
+// not reserved.
+func attributes() map[string]struct {
+	make func() attribute
+	used func(b *Data) // clears the reserved bits
+} {
+	type entry = struct {
+		make func() attribute
+		used func(b *Data)
+	}
+	all := func(*Data) {}
+	from := func(n int) func(*Data) { return func(b *Data) { clear(b[n:]) } }
+	return map[string]entry{
+		"NodeInfo": {func() attribute { return new(NodeInfo) }, from(40)},
+		"SwitchInfo": {func() attribute { return new(SwitchInfo) }, func(b *Data) {
+			clear(b[20:])
+			b[16] &= 0xf8
+			b[17] = 0
+		}},
+		"PortInfo": {func() attribute { return new(PortInfo) }, func(b *Data) {
+			b[34] &= 0xc7
+			b[52] &= 31
+			b[56] = 0
+			b[63] &= 31
+		}},
+		"GUIDInfo":  {func() attribute { return new(GUIDInfo) }, all},
+		"PKeyTable": {func() attribute { return new(PKeyTable) }, all},
+		"SLtoVL":    {func() attribute { return new(SLtoVL) }, from(8)},
+		"VLArbitration": {func() attribute { return new(VLArbitration) }, func(b *Data) {
+			for i := 0; i < len(b); i += 2 {
+				b[i] &= 15
+			}
+		}},
+		"LinearForwardingTable":    {func() attribute { return new(LinearForwardingTable) }, all},
+		"MulticastForwardingTable": {func() attribute { return new(MulticastForwardingTable) }, all},
+		"MellanoxExtendedPortInfo": {func() attribute { return new(MellanoxExtendedPortInfo) }, func(b *Data) {
+			for i := range b {
+				if i != 3 && i != 7 && i != 11 && i != 15 {
+					b[i] = 0
+				}
+			}
+		}},
+	}
+}
+
+// All bits but the reserved ones come through, into every field and back.
+func TestAttributes(t *testing.T) {
+	for name, a := range attributes() {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			data := Data(rapid.SliceOfN(rapid.Byte(), DataSize, DataSize).Draw(t, "data"))
+			v := a.make()
+			v.Unmarshal(&data)
+			want := data
+			a.used(&want)
+			got := Data(bytes.Repeat([]byte{0xa5}, DataSize)) // nothing of it may be left
+			v.Marshal(&got)
+			if got != want {
+				t.Fatalf("%x\nbecame %+v\nand then %x\nwant %x", data, v, got, want)
+			}
+		}))
+	}
+	for text, want := range map[string]string{"": "", "a b": "a b", strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): strings.Repeat("x", 64), "a\x00b": "a"} {
+		var b Data
+		NodeDescription(text).Marshal(&b)
+		var d NodeDescription
+		if d.Unmarshal(&b); string(d) != want {
+			t.Errorf("%q became %q", text, d)
+		}
+	}
+}
+
+// Where the fields are: bytes of a PortInfo, SwitchInfo and NodeInfo, made by
+// hand from the tables of IBA 14.2.5.
+func TestLayout(t *testing.T) {
+	var b Data
+	copy(b[16:], []byte{0x12, 0x34, 0x00, 0x03}) // LID, SM LID
+	copy(b[20:], []byte{0x40, 0x00, 0x40, 0x02}) // bit 30, 14, 1
+	b[28] = 7
+	b[31] = 2    // 4x
+	b[32] = 0x74 // SDR DDR QDR; Active
+	b[33] = 0x52 // LinkUp; Polling
+	b[34] = 0x85 // protect 2; LMC 5
+	b[35] = 0x47 // QDR active
+	b[36] = 0x5a // MTU 4096; SL 10
+	b[37] = 0x40 // 8 VLs
+	b[43] = 0x4a // 8 VLs; enforcement in, filter in
+	b[62], b[63] = 0x87, 0x0f
+	var p PortInfo
+	p.Unmarshal(&b)
+	want := PortInfo{LID: 0x1234, MasterSMLID: 3, CapabilityMask: 1<<30 | IsExtendedSpeeds | IsSM, LocalPort: 7, LinkWidthActive: 2,
+		LinkSpeedSupported: 7, State: PortActive, PhysicalState: PhysicalLinkUp, LinkDownDefaultState: 2, MKeyProtectBits: 2, LMC: 5,
+		LinkSpeedActive: 4, LinkSpeedEnabled: 7, NeighborMTU: 5, MasterSMSL: 10, VLCap: 4, OperationalVLs: 4,
+		PartitionEnforcementIn: true, FilterRawIn: true, LinkSpeedExtActive: 8, LinkSpeedExtSupported: 7, LinkSpeedExtEnabled: 15}
+	if p != want {
+		t.Errorf("%+v\nwant %+v", p, want)
+	}
+	for _, c := range []struct {
+		extended bool
+		width    uint8
+		speed    uint8
+		ext      uint8
+		want     string
+	}{
+		{true, 2, 4, 8, "4xNDR"}, {true, 2, 4, 4, "4xHDR"}, {true, 16, 4, 2, "2xEDR"}, {true, 8, 4, 1, "12xFDR"}, {true, 4, 4, 0, "8xQDR"},
+		{false, 2, 4, 8, "4xQDR"}, {false, 1, 2, 0, "1xDDR"}, {false, 1, 1, 0, "1xSDR"}, {true, 0, 0, 0, ""}, {true, 3, 3, 3, ""},
+	} {
+		p := PortInfo{LinkWidthActive: c.width, LinkSpeedActive: c.speed, LinkSpeedExtActive: c.ext}
+		if got := p.Link(c.extended).String(); got != c.want {
+			t.Errorf("%+v is %q", c, got)
+		}
+	}
+	b = Data{2, 1, 2, 36}
+	binary.BigEndian.PutUint64(b[12:], 0x0002c90300a1b2c3)
+	copy(b[30:], []byte{0xd2, 0xf0})
+	copy(b[36:], []byte{5, 0x00, 0x02, 0xc9})
+	var n NodeInfo
+	n.Unmarshal(&b)
+	if n != (NodeInfo{BaseVersion: 2, ClassVersion: 1, Type: fabric.Switch, NumPorts: 36, GUID: 0x2c90300a1b2c3, DeviceID: 0xd2f0, LocalPort: 5, VendorID: 0x2c9}) {
+		t.Errorf("%+v", n)
+	}
+	b = Data{0xc0, 0, 0, 0, 0x3f, 0xff, 0, 32, 255, 1, 2, 0x8e, 0, 1, 0, 8, 0x88, 0, 0xc0, 0x1f}
+	var s SwitchInfo
+	s.Unmarshal(&b)
+	if s != (SwitchInfo{LinearFDBCap: 0xc000, MulticastFDBCap: 0x3fff, LinearFDBTop: 32, DefaultPort: 255, DefaultMulticastPrimaryPort: 1,
+		DefaultMulticastNotPrimaryPort: 2, LifeTimeValue: 17, PortStateChange: true, OptimizedSLtoVLMapping: 2, LIDsPerPort: 1,
+		PartitionEnforcementCap: 8, InboundEnforcement: true, EnhancedPort0: true, MulticastFDBTop: 0xc01f}) {
+		t.Errorf("%+v", s)
+	}
+	for _, c := range []struct{ got, want uint32 }{
+		{SLtoVLModifier(3, 7), 0x307}, {VLArbitrationModifier(VLArbitrationHigh0, 9), 0x30009}, {MulticastModifier(511, 15), 0xf00001ff}, {MulticastModifier(1, 2), 0x20000001},
+	} {
+		if c.got != c.want {
+			t.Errorf("modifier %#x, want %#x", c.got, c.want)
+		}
+	}
+}
+
+// Where the fields of a MCMemberRecord are, by hand from the table of IBA
+// 15.2.5.17.
+func TestMCMemberRecord(t *testing.T) {
+	m := MCMemberRecord{MGID: netip.MustParseAddr("ff12:a01d:fe80::1"), PortGID: PortGID(DefaultSubnetPrefix, 0x100001), QKey: 0x0b1b, MLID: 0xc010,
+		MTUSelector: Exactly, MTU: 4, TClass: 9, PKey: 0xffff, RateSelector: Exactly, Rate: 7, LifeTimeSelector: LessThan, LifeTime: 18,
+		SL: 3, FlowLabel: 0xabcde, HopLimit: 64, Scope: 2, JoinState: FullMember | SendOnlyNonMember, ProxyJoin: true}
+	want := []byte("\xff\x12\xa0\x1d\xfe\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" +
+		"\xfe\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x10\x00\x01" +
+		"\x00\x00\x0b\x1b" + "\xc0\x10" + "\x84" + "\x09" + "\xff\xff" + "\x87" + "\x52" + "\x3a\xbc\xde\x40" + "\x25" + "\x80\x00\x00")
+	if got := m.Append(nil); !bytes.Equal(got, want) {
+		t.Errorf("%x\nwant %x", got, want)
+	}
+	var back MCMemberRecord
+	if err := back.Unmarshal(want); err != nil || back != m {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if GIDPort(m.PortGID) != 0x100001 || m.JoinState.String() != "full+send-only member" {
+		t.Errorf("%s, %s", GIDPort(m.PortGID), m.JoinState)
+	}
+	// OpenSM's bit for ProxyJoin is at the other end.
+	want[49] = 1
+	if err := back.Unmarshal(want); err != nil || !back.ProxyJoin {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if err := back.Unmarshal(want[:51]); !errors.Is(err, ErrShort) {
+		t.Errorf("51 bytes: %v", err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	e := &StatusError{Class: SubnAdm, Method: Set, Attribute: AttrMCMemberRecord, Status: InsufficientRequest}
+	if got := e.Error(); got != "Set(MCMemberRecord, 0): status 0x0600, insufficient components" {
+		t.Error(got)
+	}
+	e = &StatusError{Class: SubnLID, Method: Get, Attribute: AttrNodeInfo, Modifier: 7, Status: 3<<2 | Busy}
+	if got := e.Error(); got != "Get(NodeInfo, 7): status 0x000d, method and attribute not supported, busy" {
+		t.Error(got)
+	}
+	if got := Attribute(0x99).Name(SubnLID) + " " + Class(9).String() + " " + Method(0x77).String(); got != "attribute 0x0099 class 0x09 method 0x77" {
+		t.Error(got)
+	}
+	var s SMP
+	var a Adm
+	whole := make([]byte, Size)
+	if err := s.Unmarshal(whole[:255]); !errors.Is(err, ErrShort) {
+		t.Error(err)
+	}
+	if err := s.Unmarshal(whole); err == nil {
+		t.Error("a SMP of class 0")
+	}
+	if err := a.Unmarshal(whole); err == nil {
+		t.Error("subnet administration of class 0")
+	}
+	if err := a.Unmarshal(whole[:AdmHeaderSize-1]); !errors.Is(err, ErrShort) {
+		t.Error(err)
+	}
+}
+
+func TestRecords(t *testing.T) {
+	data := make([]byte, 200)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	for _, c := range []struct {
+		length, offset, size, want int
+		err                        error
+	}{
+		{0, 0, 52, 0, nil}, {56, 7, 52, 1, nil}, {52, 7, 52, 1, nil}, {112, 7, 52, 2, nil}, {115, 7, 52, 2, nil},
+		{200, 7, 52, 0, ErrTruncated}, {120, 7, 52, 0, ErrTruncated}, {56, 6, 52, 0, nil}, {56, 0, 52, 0, nil},
+	} {
+		a := Adm{AttributeOffset: uint16(c.offset), Data: data[:c.length]}
+		list, err := a.Records(c.size)
+		if c.want == 0 && c.length > 0 {
+			if err == nil || list != nil || c.err != nil && !errors.Is(err, c.err) {
+				t.Errorf("%+v: %d records, %v", c, len(list), err)
+			}
+			continue
+		}
+		if err != nil || len(list) != c.want {
+			t.Errorf("%+v: %d records, %v", c, len(list), err)
+		}
+		for i, r := range list {
+			if len(r) != c.size || int(r[0]) != i*8*c.offset {
+				t.Errorf("%+v: record %d is %x", c, i, r)
+			}
+		}
+	}
+}
+
+// sender sends an answer in segments, as IBA 13.6.6.3 has it, over a link that
+// loses and repeats some.
+type sender struct {
+	segments [][]byte
+	next     int // index of the segment to send
+	window   int
+	acked    int
+}
+
+func newSender(data []byte) *sender {
+	s := &sender{window: 1}
+	count := max(1, (len(data)+AdmDataSize-1)/AdmDataSize)
+	for i := range count {
+		part := data[i*AdmDataSize : min(len(data), (i+1)*AdmDataSize)]
+		a := Adm{Header: Header{BaseVersion: 1, Class: SubnAdm, ClassVersion: AdmVersion, Method: GetTableResp, TransactionID: 77, Attribute: AttrNodeRecord},
+			RMPP: RMPP{Version: 1, Type: RMPPData, Flags: RMPPActive, Segment: uint32(i + 1)}, AttributeOffset: 14, Data: part}
+		if i == 0 {
+			a.RMPP.Flags |= RMPPFirst
+			a.RMPP.PayloadLength = uint32(len(data) + 20*count)
+		}
+		if i == count-1 {
+			a.RMPP.Flags |= RMPPLast
+			a.RMPP.PayloadLength = uint32(len(part) + 20)
+		}
+		s.segments = append(s.segments, a.Append(nil))
+	}
+	return s
+}
+
+func TestReassembly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := rapid.SliceOfN(rapid.Byte(), 0, 20*AdmDataSize).Draw(t, "data")
+		if rapid.Bool().Draw(t, "long") {
+			data = bytes.Repeat(append(data, 1), 20)
+		}
+		s := newSender(data)
+		var r Reassembly
+		var whole []byte
+		for steps := 0; whole == nil; steps++ {
+			if steps > 100000 {
+				t.Fatal("no end")
+			}
+			if s.next >= min(s.window, len(s.segments)) {
+				s.next = s.acked // timeout: from the last one acknowledged on
+			}
+			b := s.segments[s.next]
+			s.next++
+			if steps%3 == 1 && rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
+				continue
+			}
+			reply, got, err := r.Segment(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != nil {
+				whole = slices.Clone(got)
+			}
+			if reply == nil {
+				continue
+			}
+			var a Adm
+			if err := a.Unmarshal(reply); err != nil {
+				t.Fatal(err)
+			}
+			if a.Method != GetTable || a.TransactionID != 77 || a.RMPP.Type != RMPPAck || a.RMPP.Flags != RMPPActive || a.RMPP.Version != 1 || len(reply) != Size {
+				t.Fatalf("reply %+v", a)
+			}
+			if int(a.RMPP.Segment) < s.acked || int(a.RMPP.PayloadLength) < s.window || a.RMPP.Segment > a.RMPP.PayloadLength {
+				t.Fatalf("acknowledged %d of window %d, before %d of %d", a.RMPP.Segment, a.RMPP.PayloadLength, s.acked, s.window)
+			}
+			s.acked, s.window = int(a.RMPP.Segment), int(a.RMPP.PayloadLength)
+			s.next = max(s.acked, 0)
+		}
+		var a Adm
+		if err := a.Unmarshal(whole); err != nil || !bytes.Equal(a.Data, data) || a.AttributeOffset != 14 {
+			t.Fatalf("%d bytes, want %d: %v", len(a.Data), len(data), err)
+		}
+		// What comes twice is acknowledged again, and not more.
+		reply, got, err := r.Segment(s.segments[len(s.segments)-1])
+		if reply == nil || got != nil || err != nil {
+			t.Fatalf("the last segment again: %x, %x, %v", reply, got, err)
+		}
+	})
+}
+
+func TestReassemblyFails(t *testing.T) {
+	change := func(f func(*RMPP)) []byte {
+		b := slices.Clone(newSender(make([]byte, 500)).segments[0])
+		var h RMPP
+		h.Unmarshal(b[HeaderSize:])
+		f(&h)
+		h.Marshal(b[HeaderSize:])
+		return b
+	}
+	for name, c := range map[string]struct {
+		b     []byte
+		reply uint8 // status of the abort
+		peer  bool
+	}{
+		"version":        {change(func(h *RMPP) { h.Version = 2 }), 125, false},
+		"type":           {change(func(h *RMPP) { h.Type = 9 }), 121, false},
+		"no first flag":  {change(func(h *RMPP) { h.Flags = RMPPActive }), 120, false},
+		"segment 0":      {change(func(h *RMPP) { h.Segment, h.Flags = 0, RMPPActive }), 120, false},
+		"beyond":         {change(func(h *RMPP) { h.Segment, h.Flags = 2, RMPPActive }), 123, false},
+		"last too long":  {change(func(h *RMPP) { h.Flags |= RMPPLast; h.PayloadLength = 221 }), 119, false},
+		"last too short": {change(func(h *RMPP) { h.Flags |= RMPPLast; h.PayloadLength = 19 }), 119, false},
+		"abort":          {change(func(h *RMPP) { h.Type, h.Status = RMPPAbort, 1 }), 0, true},
+		"stop":           {change(func(h *RMPP) { h.Type, h.Status = RMPPStop, 1 }), 0, true},
+	} {
+		var r Reassembly
+		reply, whole, err := r.Segment(c.b)
+		var failed *RMPPError
+		if whole != nil || !errors.As(err, &failed) || failed.Peer != c.peer || (reply == nil) != c.peer {
+			t.Errorf("%s: %x, %v", name, reply, err)
+			continue
+		}
+		if reply != nil {
+			var a Adm
+			if err := a.Unmarshal(reply); err != nil || a.RMPP.Type != RMPPAbort || a.RMPP.Status != c.reply {
+				t.Errorf("%s: %+v, %v", name, a.RMPP, err)
+			}
+		}
+	}
+	var r Reassembly
+	if _, _, err := r.Segment(make([]byte, 100)); err == nil {
+		t.Error("100 bytes")
+	}
+	if reply, whole, err := r.Segment(change(func(h *RMPP) { h.Type = RMPPAck })); reply != nil || whole != nil || err != nil {
+		t.Errorf("an acknowledgement: %x, %x, %v", reply, whole, err)
+	}
+}
+
+func FuzzSMP(f *testing.F) {
+	s := SMP{Header: Header{BaseVersion: 1, Class: SubnDirected, ClassVersion: 1, Method: GetResp, TransactionID: 1 << 40, Attribute: AttrNodeInfo, Modifier: 3},
+		Status: 28, Returning: true, HopCount: 2, MKey: 5, DrSLID: PermissiveLID, DrDLID: PermissiveLID, InitialPath: [64]fabric.PortNum{0, 1, 2}}
+	var b [Size]byte
+	s.Marshal(&b)
+	f.Add(b[:])
+	s.Class = SubnLID
+	s.Marshal(&b)
+	f.Add(b[:])
+	f.Add(b[:100])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s SMP
+		if err := s.Unmarshal(data); err != nil {
+			if !reflect.DeepEqual(s, SMP{}) {
+				t.Fatalf("%v, and yet %+v", err, s)
+			}
+			return
+		}
+		var b [Size]byte
+		s.Marshal(&b)
+		var again SMP
+		if err := again.Unmarshal(b[:]); err != nil || again != s {
+			t.Fatalf("%+v\nbecame %+v, %v", s, again, err)
+		}
+	})
+}
+
+func FuzzAdm(f *testing.F) {
+	m := MCMemberRecord{MLID: 0xc000, JoinState: FullMember}
+	p := PathRecord{DLID: 7, SLID: 9, Reversible: true, NumPath: 3, QoSClass: 0xfff, SL: 2}
+	n := NodeRecord{LID: 5, Info: NodeInfo{Type: fabric.CA, NumPorts: 2}, Description: "host"}
+	for _, data := range [][]byte{m.Append(nil), p.Append(nil), n.Append(nil), nil} {
+		a := Adm{Header: Header{Class: SubnAdm, Method: GetTableResp}, RMPP: RMPP{Version: 1, Type: RMPPData, Flags: 7, Segment: 1, PayloadLength: 20 + uint32(len(data))},
+			SMKey: 1, AttributeOffset: uint16(len(data)+7) / 8, ComponentMask: 3, Data: data}
+		f.Add(a.Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var a Adm
+		if err := a.Unmarshal(data); err != nil {
+			if !reflect.DeepEqual(a, Adm{}) {
+				t.Fatalf("%v, and yet %+v", err, a)
+			}
+			return
+		}
+		var again Adm
+		if err := again.Unmarshal(a.Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		again.Data = again.Data[:len(a.Data)] // filled up to a MAD
+		if !reflect.DeepEqual(a, again) {
+			t.Fatalf("%+v\nbecame %+v", a, again)
+		}
+		var r Reassembly
+		for range 2 {
+			if reply, whole, err := r.Segment(data); err != nil && whole != nil || reply != nil && len(reply) != Size {
+				t.Fatalf("%x, %x, %v", reply, whole, err)
+			}
+		}
+		list, err := a.Records(MCMemberRecordSize)
+		if err != nil && list != nil {
+			t.Fatalf("%v, and yet %d records", err, len(list))
+		}
+		var m, m2 MCMemberRecord
+		if m.Unmarshal(a.Data) == nil {
+			if err := m2.Unmarshal(m.Append(nil)); err != nil || m2 != m {
+				t.Fatalf("%+v\nbecame %+v, %v", m, m2, err)
+			}
+		}
+		var p, p2 PathRecord
+		if p.Unmarshal(a.Data) == nil {
+			if err := p2.Unmarshal(p.Append(nil)); err != nil || p2 != p {
+				t.Fatalf("%+v\nbecame %+v, %v", p, p2, err)
+			}
+		}
+		var n, n2 NodeRecord
+		if n.Unmarshal(a.Data) == nil {
+			if err := n2.Unmarshal(n.Append(nil)); err != nil || n2 != n {
+				t.Fatalf("%+v\nbecame %+v, %v", n, n2, err)
+			}
+		}
+	})
+}
