@@ -124,6 +124,10 @@ func (c *comparison) links() {
 // lids finds the end ports of both states that have other LIDs. A CA port whose
 // cable came or went is not among them: links says so.
 func (c *comparison) lids() {
+	if c.old.MaxLID() == 0 || c.new.MaxLID() == 0 {
+		return
+	}
+	c.r.LIDs = &LIDChanges{Changed: []LIDChange{}}
 	c.new.EndPorts(func(x fabric.PortID) {
 		p := c.backPort[x]
 		if p == fabric.NoPort || !c.old.IsSwitch(c.old.Owner(p)) && c.old.Peer(p) == fabric.NoPort {

@@ -12,13 +12,13 @@ import (
 
 // Result is what Compare found. Its JSON form is the document of
 // `ibweave diff --format json`, see docs/diff.md. Parts that were not compared,
-// since a snapshot does not have them, are nil.
+// since a snapshot does not have them, are nil; LIDs since a fabric has none.
 type Result struct {
 	Old       Side              `json:"old"`
 	New       Side              `json:"new"`
 	Nodes     NodeChanges       `json:"nodes"`
 	Links     LinkChanges       `json:"links"`
-	LIDs      LIDChanges        `json:"lids"`
+	LIDs      *LIDChanges       `json:"lids"`
 	LFTs      *LFTChanges       `json:"lfts"`
 	SL2VL     *SL2VLChanges     `json:"sl2vl"`
 	PathSLs   *PathSLChanges    `json:"path_sls"`
@@ -40,7 +40,7 @@ type Side struct {
 	Links    int        `json:"links"`
 	MaxLID   fabric.LID `json:"max_lid"`
 	// Has is the parts that this state has: "lfts", "sl2vl", "path_sls",
-	// "multicast". Nodes, links and LIDs are always there.
+	// "multicast". Nodes and links are always there.
 	Has []string `json:"has"`
 }
 
@@ -437,7 +437,6 @@ func newResult(a, b *Snapshot) *Result {
 		Old: side(a), New: side(b), Findings: []Finding{},
 		Nodes: NodeChanges{Gone: []NodeRef{}, New: []NodeRef{}, Replaced: []Replacement{}, Changed: []NodeChange{}},
 		Links: LinkChanges{Gone: []LinkRef{}, New: []LinkRef{}, Moved: []LinkMove{}, Changed: []LinkChange{}},
-		LIDs:  LIDChanges{Changed: []LIDChange{}},
 	}
 }
 
@@ -475,7 +474,9 @@ func (r *Result) settle() {
 	l := &r.Links
 	differ(LinksDiffer, int64(l.Count()), "links: %s", list(
 		counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed")))
-	differ(LIDsDiffer, int64(len(r.LIDs.Changed)), "%s", plural(int64(len(r.LIDs.Changed)), "port has another LID", "ports have other LIDs"))
+	if d := r.LIDs; d != nil {
+		differ(LIDsDiffer, int64(len(d.Changed)), "%s", plural(int64(len(d.Changed)), "port has another LID", "ports have other LIDs"))
+	}
 	if d := r.LFTs; d != nil {
 		count := d.Changed + d.Gone + d.New
 		if count == 0 {

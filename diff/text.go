@@ -81,7 +81,9 @@ func (t *text) figures(r *Result) {
 		counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed")))
 	part("links", l.Count() > 0, "%s", list(counted(len(l.Gone), "gone"), counted(len(l.New), "new"),
 		counted(len(l.Moved), "moved"), counted(len(l.Changed), "with another width or speed")))
-	part("LIDs", len(r.LIDs.Changed) > 0, "%s", plural(int64(len(r.LIDs.Changed)), "port has another one", "ports have other ones"))
+	if d := r.LIDs; d != nil {
+		part("LIDs", len(d.Changed) > 0, "%s", plural(int64(len(d.Changed)), "port has another one", "ports have other ones"))
+	}
 	if d := r.LFTs; d != nil {
 		part("entries", d.Changed+d.Gone+d.New+d.Blocks > 0, "%s of %s changed%s; %s of %s blocks to write, on %s",
 			grouped(d.Changed), grouped(d.Entries), t.cameAndWent(d), grouped(d.Blocks), grouped(d.OfBlocks),
@@ -224,6 +226,9 @@ func (t *text) changes(r *Result) {
 			return fmt.Sprintf("%d to %d", l, int(l)+1<<lmc-1)
 		}
 		return fmt.Sprint(l)
+	}
+	if r.LIDs == nil {
+		return
 	}
 	section(t, "ports with other LIDs", len(r.LIDs.Changed), func(i int) string {
 		x := &r.LIDs.Changed[i]

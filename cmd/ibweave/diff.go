@@ -39,9 +39,9 @@ ports whose path did.
 
 OLD and NEW are each a directory that compile wrote, a directory of OpenSM's own
 dumps, a topology, or one dump of tables. A dump alone does not tell the cables:
-they are those of -t, else those of the other side. Nodes are matched by GUID
-and entries by the port that they lead to, so LIDs dealt out anew are no other
-differences.
+they are those of -t, else those of the other side. A file is compared with a
+directory in what it tells. Nodes are matched by GUID and entries by the port
+that they lead to, so LIDs dealt out anew are no other differences.
 
 OpenSM writes switch by switch, so meanwhile packets meet old entries on some
 switches and new ones on others. diff says whether they can loop then, whether
@@ -128,8 +128,11 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 		}
 		states[i] = s
 	}
-	if x, y := states[0].kind, states[1].kind; x > cables && y > cables && x != y {
+	if x, y := states[0].kind, states[1].kind; x != directory && y != directory && x != y {
 		return nil, inputf("%s is %s and %s is %s: nothing to compare", old, x, new, y)
+	}
+	if c.topology != "" && states[0].kind <= cables && states[1].kind <= cables {
+		return nil, usagef("-t says nothing here: neither %s nor %s is a dump of tables", old, new)
 	}
 	// One topology is read once, so that it is one fabric.
 	fabrics := map[string]*fabric.Fabric{}
@@ -155,6 +158,9 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 			return nil, err
 		}
 	}
+	for i, s := range states {
+		s.narrow(snapshots[i], snapshots[1-i])
+	}
 	// A compiled directory without multicast tables has no groups.
 	for i, s := range snapshots {
 		if s.Multicast == nil && snapshots[1-i].Multicast != nil && states[i].compiled {
@@ -164,6 +170,41 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 	stage := a.startStage("compare", 0)
 	defer stage.end()
 	return diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
+}
+
+// narrow sees to it that a file is compared with a directory in what the file can
+// tell. What a dump does not tell is as in the directory: on the same cables VLs
+// still say whether there are credit loops.
+func (s *state) narrow(mine, other *diff.Snapshot) {
+	switch {
+	case s.kind == directory:
+	case s.kind > cables && mine.Fabric == other.Fabric:
+		if mine.Tables == nil {
+			mine.Tables = other.Tables
+		}
+		if mine.SL2VL == nil {
+			mine.SL2VL = other.SL2VL
+		}
+		if mine.PathSLs == nil {
+			mine.PathSLs = other.PathSLs
+		}
+		if mine.Multicast == nil {
+			mine.Multicast = other.Multicast
+		}
+	default:
+		if mine.Tables == nil {
+			other.Tables = nil
+		}
+		if mine.SL2VL == nil {
+			other.SL2VL = nil
+		}
+		if mine.PathSLs == nil {
+			other.PathSLs = nil
+		}
+		if mine.Multicast == nil {
+			other.Multicast = nil
+		}
+	}
 }
 
 // openState finds out what a state is.
