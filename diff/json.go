@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 )
@@ -30,7 +31,7 @@ func JSON(w io.Writer, r *Result) error {
 	head, tail, found := bytes.Cut(doc.Bytes(), []byte("\n    \"switches\": []"))
 	b.Write(head)
 	if found {
-		b.WriteString("\n    \"switches\": [")
+		fmt.Fprint(b, "\n    \"switches\": [")
 		var line []byte
 		for i := range r.LFTs.Switches {
 			var err error
@@ -40,11 +41,11 @@ func JSON(w io.Writer, r *Result) error {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			b.WriteString("\n      ")
+			fmt.Fprint(b, "\n      ")
 			b.Write(line)
 		}
 		if len(r.LFTs.Switches) > 0 {
-			b.WriteString("\n    ")
+			fmt.Fprint(b, "\n    ")
 		}
 		b.WriteByte(']')
 		b.Write(tail)

@@ -52,7 +52,7 @@ type mixWorker struct {
 	loops   int        // components with a loop
 	bad     []bool     // by component: one of the layers loops there by itself
 	onOwn   [2][]bool  // by switch: on a loop of that layer
-	scc     sccScratch // for loopsOf
+	scc     sccScratch // for findLoops
 	state   [2][]uint16
 	// found by this goroutine
 	unicast, all *graph

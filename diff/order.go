@@ -80,10 +80,9 @@ func (r *relation) stages(members []int32) (stage []int32, ok bool) {
 type orderWorker struct {
 	n      int
 	block  *blockOrder
-	blocks []*blockOrder // with a constraint or a write
+	blocks []*blockOrder // those with a write
 	all    *relation     // of all blocks together
 	any    bool          // there is a constraint
-	last   []fabric.LID  // by switch: the LID of its last write, 0 for none
 }
 
 // blockOrder is what one block has.
