@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that the programs which the tests run are here: as root, or with
-# sudo that asks for no password, it installs what is missing; otherwise it
-# says what to install.
+# Makes sure that the programs which the tests run are here, and what the plugin
+# is built with: as root, or with sudo that asks for no password, it installs what
+# is missing; otherwise it says what to install.
 set -euo pipefail
 
 declare -A package=(
@@ -11,6 +11,7 @@ declare -A package=(
 	[dump_lfts]=infiniband-diags
 	[ibroute]=infiniband-diags
 	[ibdmchk]=ibutils
+	[gcc]=gcc
 )
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -18,6 +19,8 @@ missing=()
 for program in "${!package[@]}"; do
 	command -v "$program" >/dev/null || missing+=("${package[$program]}")
 done
+[ -e /usr/include/infiniband/opensm/osm_opensm.h ] || missing+=(libopensm-dev)
+[ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
 [ ${#missing[@]} -gt 0 ] || exit 0
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 

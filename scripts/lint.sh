@@ -14,6 +14,10 @@ if [ -n "$unformatted" ]; then
 fi
 go vet ./...
 "${golangci[@]}" run
+if [ -e /usr/include/infiniband/opensm/osm_opensm.h ]; then
+	go vet -tags opensm ./cmd/ibweave-opensm
+	"${golangci[@]}" run --build-tags opensm ./cmd/ibweave-opensm
+fi
 
 # room, and what it must not import; together without a cycle
 forbidden='
