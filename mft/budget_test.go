@@ -178,6 +178,7 @@ func checkShared(t testing.TB, groups []mft.Group, p *mft.Plan) (stray int, with
 	t.Helper()
 	f := p.Tables.Fabric()
 	served := make([]int, len(groups))
+	sl := map[fabric.LID]fabric.SL{}
 	for i := range p.Trees {
 		x := &p.Trees[i]
 		g := &groups[x.Group]
@@ -188,6 +189,10 @@ func checkShared(t testing.TB, groups []mft.Group, p *mft.Plan) (stray int, with
 		if g.MLID != 0 && g.MLID != x.MLID {
 			t.Fatalf("group %q has MLID %#x", g.Name, x.MLID)
 		}
+		if first, ok := sl[x.MLID]; ok && first != x.SL || x.SL != g.SL {
+			t.Fatalf("group %q has SL %d, another one of MLID %#x SL %d", g.Name, x.SL, x.MLID, first)
+		}
+		sl[x.MLID] = x.SL
 		for k, s := range g.Senders {
 			fl := newFlood(f, p.Tables.Ports(x.MLID), s)
 			if v := fl.verdict(s, g.Receivers); v != "exact" && v != "stray" {
@@ -257,7 +262,7 @@ func slowShare(groups []mft.Group, free int, most float64) (stray, without int) 
 		cost := 0
 		for i, a := range list {
 			for k, b := range list[:i] {
-				if a.own && b.own {
+				if a.own && b.own || groups[a.groups[0]].SL != groups[b.groups[0]].SL {
 					continue
 				}
 				c := join(a, b)
@@ -318,6 +323,9 @@ func TestShare(t *testing.T) {
 			}
 			slices.Sort(g.Receivers)
 			g.Senders = g.Receivers
+			if rnd.IntN(4) == 0 { // SLs do not mix: trees may depend on them
+				g.SL = 1
+			}
 			if rnd.IntN(8) == 0 {
 				g.MLID = mft.MinMLID + 100 + fabric.LID(i)
 			}

@@ -45,6 +45,7 @@ type cluster struct {
 	wanted    int             // copies to receivers, when each group sends a packet
 	stray     int             // copies to others then, at most: a sender gets none of its own
 	own       bool            // a group came with an MLID
+	sl        fabric.SL       // of all groups: a scheme's trees may depend on it
 	version   int             // changes with the groups
 }
 
@@ -132,7 +133,7 @@ func newSharing(b *budget) *sharing {
 		s.of[i] = int32(i)
 		s.list = append(s.list, i)
 		s.size = append(s.size, clusterSize{int32(i), 1, int32(len(g.Receivers))})
-		s.clusters[i] = cluster{groups: []int{i}, receivers: g.Receivers, wanted: len(g.Receivers), own: g.MLID != 0}
+		s.clusters[i] = cluster{groups: []int{i}, receivers: g.Receivers, wanted: len(g.Receivers), own: g.MLID != 0, sl: g.SL}
 		for _, p := range g.Receivers {
 			s.byPort[p] = append(s.byPort[p], int32(i))
 		}
@@ -188,6 +189,7 @@ func (s *sharing) merge(x share) {
 		wanted:    a.wanted + b.wanted,
 		stray:     a.stray + b.stray + x.cost,
 		own:       a.own || b.own,
+		sl:        a.sl,
 		version:   a.version + 1,
 	}
 	*b = cluster{}
@@ -258,7 +260,7 @@ func (p *partners) best(i int) share {
 			continue
 		}
 		d := &s.clusters[o.cluster]
-		if c.own && d.own {
+		if c.own && d.own || c.sl != d.sl {
 			continue
 		}
 		if stray := c.stray + d.stray + cost; stray > 0 && float64(stray) > s.maxStray*float64(c.wanted+d.wanted) {
@@ -300,7 +302,7 @@ func (s *sharing) drop(excess int) int {
 
 // whole is the groups of a cluster as one.
 func (s *sharing) whole(c *cluster) Group {
-	g := Group{Name: s.groups[c.groups[0]].Name, Receivers: c.receivers}
+	g := Group{Name: s.groups[c.groups[0]].Name, Receivers: c.receivers, SL: c.sl}
 	for _, i := range c.groups {
 		g.Senders = append(g.Senders, s.groups[i].Senders...)
 	}
