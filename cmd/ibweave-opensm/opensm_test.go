@@ -7,8 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -17,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/plugin"
 )
 
 const library = "libibweave-opensm.so"
@@ -339,4 +343,26 @@ func TestLanes(t *testing.T) {
 		return dump.WriteLFTs(b, s.f, r.Routing.Tables, dump.WriteOptions{})
 	})
 	s.sameDump(t, "opensm-sl2vl.dump", func(b *bytes.Buffer) error { return dump.WriteSL2VL(b, r.Routing.SL2VL, dump.WriteOptions{}) })
+}
+
+// The sample configuration says what the defaults are.
+func TestSampleConfiguration(t *testing.T) {
+	data, err := os.ReadFile("ibweave.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := plugin.ParseConfig("ibweave.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := plugin.ParseConfig("ibweave.yaml", nil)
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v %s", err, cmp.Diff(want, got))
+	}
+	// What is commented out can be used.
+	text := regexp.MustCompile(`(?m)^( *)#([a-z0-9-]+: )`).ReplaceAll(data, []byte("$1$2"))
+	text = bytes.ReplaceAll(text, []byte("event_plugin"), nil)
+	if got, err = plugin.ParseConfig("ibweave.yaml", text); err != nil || len(got.Roots) != 1 || got.VLs != 2 || got.Log.File == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
