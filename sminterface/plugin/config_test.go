@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -38,7 +37,10 @@ log:
 		File: "all", Roots: []fabric.GUID{0x2c90000000001, 2}, Origin: 0x200000, Dims: []int{16, 8, 4}, NoWrap: true, Repair: true,
 		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second,
 		Multicast: MulticastConfig{Scheme: "comb", Balance: true},
-		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Level: zapcore.DebugLevel, Format: "json"},
+		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Format: "json"},
+	}
+	if err := want.Log.Level.Set("debug"); err != nil {
+		t.Fatal(err)
 	}
 	got, err := ParseConfig("all", []byte(all))
 	if err != nil || cmp.Diff(want, got) != "" {

@@ -252,8 +252,7 @@ func TestMasksNeverFail(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(5, 5))
 				o := open(t, "")
 				s := snapshotOf(f, rnd)
-				tables, err := o.Route(o.engine("updn"), s)
-				if err != nil {
+				if _, err := o.Route(o.engine("updn"), s); err != nil {
 					t.Fatal(err)
 				}
 				boxes := someBoxes(f, 6, rnd)
@@ -262,7 +261,8 @@ func TestMasksNeverFail(t *testing.T) {
 					first.ask(o, boxes, all(boxes)...)
 				}
 				// A new routing, and its schemes do not work.
-				if tables, err = o.Route(o.engine("minhop"), s); err != nil {
+				tables, err := o.Route(o.engine("minhop"), s)
+				if err != nil {
 					t.Fatal(err)
 				}
 				o.masks.renew(tables)
@@ -310,8 +310,7 @@ func TestMasksThatNoLongerFit(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	o := open(t, "")
 	s := snapshotOf(f, rnd)
-	tables, err := o.Route(o.engine("updn"), s)
-	if err != nil {
+	if _, err := o.Route(o.engine("updn"), s); err != nil {
 		t.Fatal(err)
 	}
 	boxes := someBoxes(f, 6, rnd)
@@ -337,7 +336,8 @@ func TestMasksThatNoLongerFit(t *testing.T) {
 			}
 		}
 	}
-	if tables, err = o.Route(o.engine("updn"), s); err != nil {
+	tables, err := o.Route(o.engine("updn"), s)
+	if err != nil {
 		t.Fatal(err)
 	}
 	o.masks.renew(tables)

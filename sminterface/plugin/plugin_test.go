@@ -212,8 +212,7 @@ func (b broken) Name() string { return b.name }
 func (b broken) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	switch b.name {
 	case "panic":
-		var m map[string]int
-		m["a"] = 1
+		panic("a fault on purpose")
 	case "error":
 		return nil, errors.New("no\nway")
 	case "slow":
@@ -244,7 +243,7 @@ func TestFailures(t *testing.T) {
 		code                 Code
 		line                 string
 	}{
-		{"panic", "panic", "", nil, Panicked, "ERR IBW6: ibweave-panic: a bug of ibweave, please report it with its log: assignment to entry in nil map"},
+		{"panic", "panic", "", nil, Panicked, "ERR IBW6: ibweave-panic: a bug of ibweave, please report it with its log: a fault on purpose"},
 		{"error", "error", "", nil, CannotRoute, "ERR IBW2: ibweave-error: no; way"},
 		{"timeout", "slow", "timeout: 5ms", nil, CannotRoute, "ERR IBW2: ibweave-slow: not done after 5ms (timeout in "},
 		{"hole", "hole", "", nil, NotVerified, "ERR IBW3: ibweave-hole: its tables break a rule: "},
