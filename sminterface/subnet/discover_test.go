@@ -2,6 +2,7 @@ package subnet
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -114,7 +115,74 @@ func kinds(t testing.TB) map[string]*fabric.Fabric {
 	add("shufflenet", f, err)
 	f, err = myrinet.Four()
 	add("myrinet4", f, err)
+	f, err = odd()
+	add("odd", f, err)
 	return fabrics
+}
+
+// odd has what generators do not make: widths and speeds of all kinds, parallel
+// cables, a cable from a switch to itself, a CA with two ports on two switches
+// and one with a free port, a router, and more than one LID for a port.
+func odd() (*fabric.Fabric, error) {
+	var b fabric.Builder
+	node := func(kind fabric.NodeType, guid fabric.GUID, ports fabric.PortNum, name string) int {
+		i, err := b.AddNode(fabric.Node{Type: kind, GUID: guid, SystemGUID: guid, NumPorts: ports, Description: name, VendorID: 0x2c9, DeviceID: 0xd2f0})
+		if err != nil {
+			panic(err)
+		}
+		return i
+	}
+	a, z := node(fabric.Switch, 0x900, 40, "a; switch"), node(fabric.Switch, 0x300, 8, "z")
+	two, one, router := node(fabric.CA, 0x10, 2, "two ports"), node(fabric.CA, 0x800, 4, "one port of four"), node(fabric.Router, 0x500, 2, "out")
+	err := errors.Join(
+		b.Connect(a, 1, z, 1, fabric.Link{Width: 4, Speed: fabric.HDR}),
+		b.Connect(a, 40, z, 2, fabric.Link{Width: 12, Speed: fabric.EDR}),
+		b.Connect(a, 7, z, 8, fabric.Link{Width: 1, Speed: fabric.FDR}),
+		b.Connect(a, 20, a, 22, fabric.Link{Width: 4, Speed: fabric.FDR10}),
+		b.Connect(a, 2, two, 1, fabric.Link{Width: 8, Speed: fabric.QDR}),
+		b.Connect(z, 3, two, 2, fabric.Link{Width: 4, Speed: fabric.DDR}),
+		b.Connect(z, 4, one, 3, fabric.Link{Width: 4, Speed: fabric.SDR}),
+		b.Connect(z, 5, router, 1, fabric.Link{Width: 4, Speed: fabric.SDR}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return b.Build()
+}
+
+// Where it starts, and how many LIDs ports have, changes nothing.
+func TestDiscoverOdd(t *testing.T) {
+	f, err := odd()
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 2})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, twin := start(t, f)
+	openSM(t, s, ibsim.OpenSMConfig{LMC: 2})
+	want := ibnetdiscover(t, s)
+	for n := range fabric.NodeID(twin.Fabric.NumNodes()) {
+		// Clients are at the first port of a CA: it must have a cable.
+		if p := twin.Fabric.Port(n, 1); twin.Fabric.Peer(p) == fabric.NoPort {
+			continue
+		}
+		c := dial(t, s, twin.NodeID(n))
+		d, err := c.Discover(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Problems) > 0 {
+			t.Errorf("from node %d: %v", n, d.Problems)
+		}
+		sameFabric(t, d.Fabric, want)
+		if got := d.Fabric.LMC(d.Fabric.CAPorts()[0]); got != 2 {
+			t.Errorf("LMC %d", got)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestDiscover(t *testing.T) {
