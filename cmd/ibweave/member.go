@@ -93,7 +93,7 @@ func (a *app) memberCommand(name, done, short, long string, send func(*cobra.Com
 			if err != nil {
 				return err
 			}
-			defer c.Close()
+			defer func() { _ = c.Close() }() // what it was for is done, or has failed
 			sm, err := c.Manager(cmd.Context())
 			if err != nil {
 				return err

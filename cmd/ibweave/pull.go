@@ -49,7 +49,7 @@ error, and the exit status is 1.`,
 			if err != nil {
 				return err
 			}
-			defer c.Close()
+			defer func() { _ = c.Close() }() // what it was for is done, or has failed
 			d, err := a.sweep(cmd.Context(), c)
 			if err != nil {
 				return err

@@ -378,13 +378,13 @@ func (c *Client) Close() error {
 
 func (c *Client) closeSockets() {
 	if c.ctl != nil {
-		c.ctl.Close()
+		_ = c.ctl.Close()
 	}
 	if c.data != nil {
-		c.data.Close()
+		_ = c.data.Close()
 	}
 	if c.udp != nil {
-		c.udp.Close()
+		_ = c.udp.Close()
 	}
 }
 
