@@ -8,8 +8,8 @@ GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 
 .PHONY: build test race lint fuzz soak bench update man clean
 
-# What the plugin is built with, from libopensm-dev.
-OPENSM_HEADERS = $(wildcard /usr/include/infiniband/opensm/osm_opensm.h)
+# What the plugin is built with, from libopensm-dev and libibumad-dev.
+OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
 
 build:
 	$(GO) build -trimpath -o bin/ibweave ./cmd/ibweave
@@ -17,7 +17,7 @@ ifneq ($(OPENSM_HEADERS),)
 	$(GO) build -trimpath -tags opensm -buildmode=c-shared -o bin/libibweave-opensm.so ./cmd/ibweave-opensm
 	rm -f bin/libibweave-opensm.h
 else
-	@echo 'no plugin for OpenSM: it needs the headers of libopensm-dev'
+	@echo 'no plugin for OpenSM: it needs the headers of libopensm-dev and libibumad-dev'
 endif
 
 # The tests run the real OpenSM, ibsim, infiniband-diags and ibdmchk.

@@ -3,7 +3,6 @@ package fabric
 import (
 	"math/bits"
 	"runtime"
-	"sync"
 	"sync/atomic"
 )
 
@@ -54,7 +53,7 @@ func (f *Fabric) allDistances() *HopMatrix {
 	m := &HopMatrix{n: n, dist: make([]uint8, n*n)}
 	batches := (n + 63) / 64
 	var next atomic.Int32
-	var wg sync.WaitGroup
+	var wg Workers
 	for range min(runtime.GOMAXPROCS(0), batches) {
 		wg.Go(func() {
 			seen := make([]uint64, n)

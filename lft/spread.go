@@ -5,7 +5,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -287,7 +286,7 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 				}
 			}
 		}
-		var wg sync.WaitGroup
+		var wg fabric.Workers
 		for w := 1; w < workers; w++ {
 			wg.Go(func() { work(w) })
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -212,7 +211,7 @@ func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err erro
 func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.NodeID)) error {
 	const some = 16 // switches that a worker takes at a time
 	var next atomic.Int32
-	var wg sync.WaitGroup
+	var wg fabric.Workers
 	for range min(runtime.GOMAXPROCS(0), (switches+some-1)/some) {
 		wg.Go(func() {
 			work := newWork()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -264,7 +263,7 @@ func (w *unicast) walk(s fabric.NodeID, d fabric.PortID) string {
 // parallel calls functions from worker, one for each CPU, for 0 to n-1.
 func parallel(ctx context.Context, n int, worker func() func(i int)) error {
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	var wg fabric.Workers
 	for range min(runtime.GOMAXPROCS(0), n) {
 		wg.Go(func() {
 			work := worker()

@@ -20,6 +20,7 @@ for program in "${!package[@]}"; do
 	command -v "$program" >/dev/null || missing+=("${package[$program]}")
 done
 [ -e /usr/include/infiniband/opensm/osm_opensm.h ] || missing+=(libopensm-dev)
+[ -e /usr/include/infiniband/umad.h ] || missing+=(libibumad-dev)
 [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
 [ ${#missing[@]} -gt 0 ] || exit 0
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -92,7 +91,7 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 	scores := make([]score, len(tops))
 	orders := make([]*Order, len(tops))
 	var next atomic.Int32
-	var wg sync.WaitGroup
+	var wg fabric.Workers
 	for range min(runtime.GOMAXPROCS(0), len(tops)) {
 		wg.Go(func() {
 			for {

@@ -225,7 +225,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range workers {
-		group.Go(func() error {
+		group.Go(fabric.Guarded(func() error {
 			w := newMCWorker(c)
 			workers[i] = w
 			for {
@@ -240,7 +240,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 					w.mlid(i)
 				}
 			}
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return err

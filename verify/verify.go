@@ -141,7 +141,7 @@ func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
 	var next, done atomic.Int32
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range workers {
-		group.Go(func() error {
+		group.Go(fabric.Guarded(func() error {
 			w := newWorker(p)
 			workers[i] = w
 			for {
@@ -157,7 +157,7 @@ func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
 					opt.Progress(n, blocks)
 				}
 			}
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
 )
 
 // Prefix is what OpenSM's names of our engines begin with.
@@ -194,19 +195,32 @@ func (p *Plugin) Setup(engine int, s Settings) error {
 func (p *Plugin) guard(engine string, f func() error) (failure *Error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p.log.Error("panic", zap.String("engine", engine), zap.Any("value", r), zap.String("stack", string(debug.Stack())))
-			failure = &Error{Code: Panicked, Engine: engine, Err: fmt.Errorf("a bug of ibweave, please report it with its log: %v", r)}
+			if w, ok := r.(*fabric.WorkerPanic); ok {
+				failure = p.panicked(engine, w)
+				return
+			}
+			failure = p.panicked(engine, &fabric.WorkerPanic{Value: r, Stack: debug.Stack()})
 		}
 	}()
 	err := f()
 	if err == nil {
 		return nil
 	}
+	var worker *fabric.WorkerPanic
+	if errors.As(err, &worker) {
+		return p.panicked(engine, worker)
+	}
 	var known *Error
 	if errors.As(err, &known) {
 		return &Error{Code: known.Code, Engine: engine, Err: known.Err}
 	}
 	return &Error{Engine: engine, Err: err}
+}
+
+// panicked is the failure that a panic is. Our log has the stack.
+func (p *Plugin) panicked(engine string, w *fabric.WorkerPanic) *Error {
+	p.log.Error("panic", zap.String("engine", engine), zap.String("value", fmt.Sprint(w.Value)), zap.ByteString("stack", w.Stack))
+	return &Error{Code: Panicked, Engine: engine, Err: fmt.Errorf("a bug of ibweave, please report it with its log: %v", w.Value)}
 }
 
 // Guard runs f for an engine and makes one line in both logs of whatever it ends

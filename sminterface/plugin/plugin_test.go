@@ -213,6 +213,12 @@ func (b broken) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	switch b.name {
 	case "panic":
 		panic("a fault on purpose")
+	case "worker":
+		var w fabric.Workers
+		w.Go(func() { panic("in a worker") })
+		w.Wait()
+	case "guarded":
+		return nil, fabric.Guarded(func() error { panic("in a group") })()
 	case "error":
 		return nil, errors.New("no\nway")
 	case "slow":
@@ -233,7 +239,7 @@ func TestFailures(t *testing.T) {
 	f = withLIDs(t, f, err)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	engines := []compile.Engine{{Engine: lft.Minhop{}}}
-	for _, name := range []string{"panic", "error", "slow", "hole"} {
+	for _, name := range []string{"panic", "worker", "guarded", "error", "slow", "hole"} {
 		engines = append(engines, compile.Engine{Engine: broken{name: name}})
 	}
 	engines = append(engines, compile.Engine{Engine: mesh.XY{}})
@@ -244,6 +250,8 @@ func TestFailures(t *testing.T) {
 		line                 string
 	}{
 		{"panic", "panic", "", nil, Panicked, "ERR IBW6: ibweave-panic: a bug of ibweave, please report it with its log: a fault on purpose"},
+		{"panic in a worker", "worker", "", nil, Panicked, "ERR IBW6: ibweave-worker: a bug of ibweave, please report it with its log: in a worker; OpenSM"},
+		{"panic in a group", "guarded", "", nil, Panicked, "ERR IBW6: ibweave-guarded: a bug of ibweave, please report it with its log: in a group; OpenSM"},
 		{"error", "error", "", nil, CannotRoute, "ERR IBW2: ibweave-error: no; way"},
 		{"timeout", "slow", "timeout: 5ms", nil, CannotRoute, "ERR IBW2: ibweave-slow: not done after 5ms (timeout in "},
 		{"hole", "hole", "", nil, NotVerified, "ERR IBW3: ibweave-hole: its tables break a rule: "},
