@@ -159,6 +159,129 @@ func TestWormsThatMeet(t *testing.T) {
 	}
 }
 
+// TestCopyingOnLanes has packets on several VLs, which are apart only as long as
+// switches copy independently: elsewhere they hold ports.
+func TestCopyingOnLanes(t *testing.T) {
+	// A switch with hosts a, b, c and d on ports 1 to 4. SL 0 and 1 have VL 0 and 1
+	// on the way into the switch, and out of it unless merged.
+	var w wiring
+	s := w.node(fabric.Switch, 4)
+	for range 4 {
+		w.cable(w.node(fabric.CA, 1), s)
+	}
+	f := number(t, w.fabric(t), nil)
+	sw, _ := f.NodeByGUID(0x5000)
+	host := func(p fabric.PortNum) fabric.PortID { return f.Peer(f.Port(sw, p)) }
+	tables := lft.NewTables(1, f.MaxLID())
+	for _, tt := range []struct {
+		name   string
+		merged bool
+		second fabric.PortNum // sender of the second packet
+		want   map[Copying]int
+	}{
+		{"two VLs from two hosts", false, 2, map[Copying]int{Independent: 0, Reserving: 0, LockStep: 1}},
+		{"two VLs from one host become one", true, 1, map[Copying]int{Independent: 0, Reserving: 0, LockStep: 1}},
+	} {
+		sl2vl := lft.NewSL2VL(f, lft.IdentityVLs(2))
+		if tt.merged {
+			for in, out := range sl2vl.Ways() {
+				if f.IsSwitch(f.Owner(out)) {
+					sl2vl.Set(in, out, lft.ConstantVL(0))
+				}
+			}
+		}
+		m := &Multicast{Tables: mft.NewTables(f)}
+		receivers := []fabric.PortID{host(3), host(4)}
+		slices.Sort(receivers)
+		for i, from := range []fabric.PortNum{1, tt.second} {
+			mlid := mft.MinMLID + 1 + fabric.LID(i)
+			m.Tables.Add(mlid, []fabric.PortID{f.Port(sw, 3), f.Port(sw, 4)})
+			m.Trees = append(m.Trees, mft.Tree{Group: i, Name: fmt.Sprint(i), MLID: mlid, SL: fabric.SL(i), Senders: []fabric.PortID{host(from)}, Receivers: receivers})
+		}
+		for c, want := range tt.want {
+			m.Copying = c
+			r := mustCheck(t, f, tables, Options{Multicast: m, SL2VL: sl2vl})
+			if r.Multicast.CreditLoops != want || r.Multicast.Missing+r.Multicast.Stray > 0 {
+				t.Errorf("%s, %s copying: %+v", tt.name, c, r.Multicast)
+			}
+		}
+	}
+}
+
+// TestReservingOnLanes has a circle that goes through two VLs of one port: a packet
+// that waits for a credit on one holds the port for the other as well.
+func TestReservingOnLanes(t *testing.T) {
+	// A ring of three switches, clockwise: port 1 leads on, port 2 comes from the one
+	// before, port 3 has the host, port 4 of the first one more host.
+	var w wiring
+	switches := make([]int, 3)
+	for i := range switches {
+		switches[i] = w.node(fabric.Switch, 4)
+	}
+	connect := func(a int, p fabric.PortNum, b int, q fabric.PortNum) { w.fail(w.b.Connect(a, p, b, q, fabric.Link{})) }
+	for i, s := range switches {
+		connect(s, 1, switches[(i+1)%3], 2)
+	}
+	for _, s := range switches {
+		connect(w.node(fabric.CA, 1), 1, s, 3)
+	}
+	connect(w.node(fabric.CA, 1), 1, switches[0], 4)
+	f := number(t, w.fabric(t), nil)
+	port := func(i int, p fabric.PortNum) fabric.PortID {
+		n, _ := f.NodeByGUID(0x5000 + 0x100*fabric.GUID(switches[i]))
+		return f.Port(n, p)
+	}
+	// The unicast tables send everything clockwise round the ring, on VL 1, but for
+	// what crosses two cables from the first switch on: that has VL 2 on the first of
+	// them. So no packet holds VL 1 of it and waits for the next.
+	tables := lft.NewTables(3, f.MaxLID())
+	for i := range switches {
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			root, last := toward(f, lid)
+			n := f.Owner(port(i, 1))
+			if tables.Row(n)[lid] = 1; root == n {
+				tables.Row(n)[lid] = last
+			}
+		}
+	}
+	sls := lft.NewPathSLs(3, f.MaxLID())
+	for i := range switches {
+		row := make([]fabric.SL, int(f.MaxLID())+1)
+		n := f.Owner(port(i, 1))
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			row[lid] = 1
+			if root, _ := toward(f, lid); i == 0 && root == f.Owner(port(2, 1)) {
+				row[lid] = 2
+			}
+		}
+		sls.SetRow(row, n)
+	}
+	sl2vl := lft.NewSL2VL(f, lft.IdentityVLs(4))
+	back := lft.IdentityVLs(4)
+	back[2] = 1
+	for in, out := range sl2vl.Ways() {
+		if out == port(1, 1) {
+			sl2vl.Set(in, out, back)
+		}
+	}
+	m := &Multicast{Tables: mft.NewTables(f)}
+	// From the first switch's second host to the second switch's host and the first's
+	// own, on VL 2.
+	masks := []fabric.PortID{port(0, 1), port(0, 3), port(1, 3)}
+	slices.Sort(masks)
+	m.Tables.Add(mft.MinMLID+1, masks)
+	receivers := []fabric.PortID{f.Peer(port(0, 3)), f.Peer(port(1, 3))}
+	slices.Sort(receivers)
+	m.Trees = []mft.Tree{{Name: "g", MLID: mft.MinMLID + 1, SL: 2, Senders: []fabric.PortID{f.Peer(port(0, 4))}, Receivers: receivers}}
+	for c, loops := range map[Copying]bool{Independent: false, Reserving: true, LockStep: true} {
+		m.Copying = c
+		r := mustCheck(t, f, tables, Options{Multicast: m, SL2VL: sl2vl, PathSLs: sls})
+		if r.CreditLoops.Count > 0 || (r.Multicast.CreditLoops > 0) != loops {
+			t.Errorf("%s copying: %d credit loops of unicast, %+v", c, r.CreditLoops.Count, r.Multicast)
+		}
+	}
+}
+
 func TestCopyingNames(t *testing.T) {
 	for c := Independent; c <= Wormhole; c++ {
 		text, err := c.MarshalText()

@@ -19,8 +19,8 @@ import (
 type Multicast struct {
 	Tables *mft.Tables
 	// Trees has the senders and receivers of each MLID, in any order. For an
-	// MLID of Tables that is not here every end port in its masks is taken to
-	// send and to receive, on SL 0.
+	// MLID of Tables that is not here, or of which no sender is, every end port
+	// in its masks is taken to send and to receive, on SL 0.
 	Trees []mft.Tree
 	// Copying is how switches copy a packet to several ports.
 	Copying Copying
@@ -38,7 +38,8 @@ const (
 	Independent Copying = iota
 	// Reserving: the packet is received as a whole, and takes its place in the
 	// queues of all its output ports at once, in one order for all packets; none
-	// of them sends anything else from then on until all copies have left.
+	// of them sends anything else, on any VL, from then on until all copies have
+	// left.
 	Reserving
 	// LockStep: the packet is received as a whole, takes its output ports one by
 	// one as they fall free, and leaves by all of them at the same time.
@@ -48,6 +49,8 @@ const (
 	// on stops all the others, however far they got.
 	Wormhole
 )
+
+// Port 0 of a switch takes whatever comes and is never waited for.
 
 var copyings = [...]string{Independent: "independent", Reserving: "reserving", LockStep: "lock-step", Wormhole: "wormhole"}
 
@@ -90,8 +93,11 @@ func (m *Multicast) check(f *fabric.Fabric) error {
 		}
 		for _, list := range [][]fabric.PortID{t.Senders, t.Receivers} {
 			for i, p := range list {
-				if p < 0 || int(p) >= f.NumPorts() || i > 0 && list[i-1] >= p {
+				switch {
+				case p < 0 || int(p) >= f.NumPorts() || i > 0 && list[i-1] >= p:
 					return fmt.Errorf("group %q: its ports must ascend and be of the fabric", t.Name)
+				case f.IsSwitch(f.Owner(p)) && f.Num(p) != fabric.ManagementPort:
+					return fmt.Errorf("group %q: %s is a port of a switch, which has port 0 as an end port only", t.Name, f.PortName(p))
 				}
 			}
 		}
@@ -129,10 +135,11 @@ type multicast struct {
 	troubles []mcTrouble
 	dead     []deadMask // ports without a cable
 	ends     []deadMask // ports to switches with nowhere to go on
+	unused   []deadMask // for each MLID with ports that nobody's packets reach, the first
 }
 
 // mcTrouble is what is wrong with the packets of one tree. Each tally counts
-// pairs, or senders for loops; its from is the first sender's index.
+// pairs, or senders for loops.
 type mcTrouble struct {
 	tree                            *mft.Tree
 	missing, duplicate, loop, stray mcTally
@@ -140,21 +147,25 @@ type mcTrouble struct {
 
 type mcTally struct {
 	n      int64
-	sender fabric.PortID // the first one
-	other  fabric.PortID // the first end port that it concerns
+	sender fabric.PortID // the lowest one
 }
 
-func (t *mcTally) count(sender, other fabric.PortID) {
-	if t.n == 0 {
-		t.sender, t.other = sender, other
+// count adds n, if there are any, for a sender.
+func (t *mcTally) count(n int, sender fabric.PortID) {
+	if n == 0 {
+		return
 	}
-	t.n++
+	if t.n == 0 || sender < t.sender {
+		t.sender = sender
+	}
+	t.n += int64(n)
 }
 
 // deadMask is a port in the mask of an MLID that leads nowhere.
 type deadMask struct {
 	port fabric.PortID
 	mlid fabric.LID
+	n    int // of unused: how many ports
 }
 
 func (d deadMask) compare(o deadMask) int {
@@ -200,7 +211,8 @@ func newMulticast(p *plan, m *Multicast) *multicast {
 // of is the trees of the i-th MLID, and whether they were only taken from its
 // masks.
 func (c *multicast) of(i int) (trees []*mft.Tree, assumed bool) {
-	if trees = c.trees[c.start[i]:c.start[i+1]]; len(trees) > 0 {
+	trees = c.trees[c.start[i]:c.start[i+1]]
+	if slices.ContainsFunc(trees, func(t *mft.Tree) bool { return len(t.Senders) > 0 }) {
 		return trees, false
 	}
 	t := &mft.Tree{Group: -1, MLID: c.mlids[i]}
@@ -234,10 +246,9 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 					return nil
 				}
 				for i := from; i < min(from+chunk, len(c.mlids)); i++ {
-					if err := ctx.Err(); err != nil {
+					if err := w.mlid(ctx, i); err != nil {
 						return err
 					}
-					w.mlid(i)
 				}
 			}
 		}))
@@ -250,6 +261,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 		c.troubles = append(c.troubles, w.troubles...)
 		c.dead = append(c.dead, w.dead...)
 		c.ends = append(c.ends, w.ends...)
+		c.unused = append(c.unused, w.unused...)
 		c.splits = append(c.splits, w.splits...)
 	}
 	for ch := range int32(c.graph.count()) {
@@ -259,6 +271,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 	slices.SortStableFunc(c.troubles, func(a, b mcTrouble) int { return cmp.Compare(a.tree.MLID, b.tree.MLID) })
 	slices.SortFunc(c.dead, deadMask.compare)
 	slices.SortFunc(c.ends, deadMask.compare)
+	slices.SortFunc(c.unused, func(a, b deadMask) int { return cmp.Compare(a.mlid, b.mlid) })
 	slices.SortFunc(c.splits, split.compare)
 	c.splits = slices.Compact(c.splits)
 	return nil

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -15,7 +16,9 @@ type mcWorker struct {
 	troubles []mcTrouble
 	dead     []deadMask
 	ends     []deadMask
+	unused   []deadMask
 	splits   []split
+	packed   int // splits, when each was last in there once
 
 	// The masks of the MLID.
 	current fabric.LID
@@ -25,25 +28,45 @@ type mcWorker struct {
 	loaded  uint32          // of masks that are the MLID's
 	forest  bool            // the cables of the masks close no circle, whichever their direction
 	parent  []int32         // by switch: union-find, for forest
+	taken   []uint32        // by index in ports: loaded when some packet goes out by it
 
-	// By index in ports. An entry counts for the tree or packet whose number it
-	// has.
-	behind  []int32 // copies to end ports that a packet going out by it makes; -1 when not known
-	hit     []uint32
-	packet  uint32
-	way     []mcHop
-	loopers []fabric.PortID // senders of the tree whose packets go round
-	pending []int32
-	depth   []int32 // and for counting copies
-	copies  []int64
+	// One tree.
+	tree    uint32
+	wanted  []uint32        // by PortID of a switch: tree when a receiver is there
+	behind  []mcBehind      // by index in ports, in a forest
+	from    []mcFrom        // by switch, elsewhere
+	back    []int64         // by index in ports: copies that go out by it of a packet from its switch
+	loopers []fabric.PortID // senders whose packets go round, ascending
 
-	// By PortID of a switch: whether a receiver of the tree is there.
-	wanted []uint32
-	tree   uint32
+	// One packet.
+	packet uint32
+	hit    []uint32 // by index in ports: packet when it goes out by it
+	way    []mcHop
+	copies []int64 // by index in ports, of those hit
+	before []int32 // the same: arcs that lead to it and have not been counted
 
 	reached  []uint32 // by index in ports and VL
 	reachNow uint32
 	queue    []mcState
+	stack    []int32
+}
+
+// mcBehind is the copies that a packet makes which goes out by an arc: to
+// receivers, and to other end ports; -1 when not known yet.
+type mcBehind struct{ good, stray int32 }
+
+// mcFrom is what becomes of a packet that begins in a switch and goes out by all
+// ports of its mask.
+type mcFrom struct {
+	tree uint32 // that it is for
+	reach
+}
+
+// reach is what is wrong with a packet: receivers that get no copy, or several, and
+// other end ports that get some. Packets that loop have no duplicates.
+type reach struct {
+	missing, duplicate, stray int
+	loops                     bool
 }
 
 // mcArc is a port in a mask and where it leads.
@@ -87,20 +110,40 @@ func next(number *uint32, stamps []uint32) uint32 {
 	return *number
 }
 
-// mlid checks the i-th MLID.
-func (w *mcWorker) mlid(i int) {
+// mlid checks the i-th MLID. Its error is ctx's.
+func (w *mcWorker) mlid(ctx context.Context, i int) error {
 	w.load(w.mlids[i])
 	trees, _ := w.of(i)
+	looped := false
 	for _, t := range trees {
-		w.deliver(t)
+		if err := w.deliver(ctx, t); err != nil {
+			return err
+		}
 		w.spread(t)
+		looped = looped || len(w.loopers) > 0
 	}
+	if looped { // what only these packets reach is not in taken
+		return nil
+	}
+	idle := deadMask{mlid: w.current}
+	for k, p := range w.ports {
+		if w.taken[k] != w.loaded {
+			if idle.n++; idle.n == 1 {
+				idle.port = p
+			}
+		}
+	}
+	if idle.n > 0 {
+		w.unused = append(w.unused, idle)
+	}
+	return nil
 }
 
 // load takes the masks of an MLID.
 func (w *mcWorker) load(mlid fabric.LID) {
 	if w.loaded++; w.loaded == 0 {
 		clear(w.mask)
+		clear(w.taken)
 		w.loaded = 1
 	}
 	w.current, w.ports = mlid, w.Tables.Ports(mlid)
@@ -126,22 +169,20 @@ func (w *mcWorker) load(mlid fabric.LID) {
 				}
 			}
 			if n := a.to - a.from; n == 0 || n == 1 && a.back >= 0 {
-				w.ends = append(w.ends, deadMask{p, mlid})
+				w.ends = append(w.ends, deadMask{port: p, mlid: mlid})
 			}
 		case to == toNowhere && w.f.Num(p) != fabric.ManagementPort:
 			a.kind = arcDead
-			w.dead = append(w.dead, deadMask{p, mlid})
+			w.dead = append(w.dead, deadMask{port: p, mlid: mlid})
 		}
 		w.arcs = append(w.arcs, a)
 	}
 	w.forest = w.isForest()
 	if n := len(w.ports); len(w.hit) < n {
 		w.hit = append(w.hit, make([]uint32, n-len(w.hit))...)
-		w.behind, w.copies = make([]int32, n), make([]int64, n)
-		w.depth = make([]int32, n)
-	}
-	for i := range w.arcs {
-		w.behind[i] = -1
+		w.taken = append(w.taken, make([]uint32, n-len(w.taken))...)
+		w.behind, w.back = make([]mcBehind, n), make([]int64, n)
+		w.copies, w.before = make([]int64, n), make([]int32, n)
 	}
 }
 
@@ -188,42 +229,53 @@ func (w *mcWorker) enter(in fabric.PortID) (from, to, back int32) {
 	return m.from, m.to, back
 }
 
-// deliver counts what becomes of the packets of each sender of a tree.
+// deliver counts what becomes of the packets of each sender of a tree. Its error is
+// ctx's.
 //
-// Where the cables of the masks close no circle no packet comes to a switch
-// twice. Then it is enough to count the copies that go out to end ports, which are
-// all of receivers: as many as there are receivers means one to each. The copies
-// behind an arc are the same for all packets that take it. Elsewhere each sender's
-// packet is followed by itself.
-func (w *mcWorker) deliver(t *mft.Tree) {
-	next(&w.tree, w.wanted)
-	reachable := int32(0)
-	for _, p := range t.Receivers {
-		if q := w.terminal(p); q != fabric.NoPort {
-			w.wanted[q] = w.tree
-			reachable++
-		}
-	}
-	count := w.forest && (w.lanes == nil || !w.lanes.drops)
-	for i, p := range w.ports {
-		if w.arcs[i].kind == arcEnd && w.wanted[p] != w.tree {
-			count = false
+// Where the cables of the masks close no circle no packet comes to a switch twice,
+// and what is behind an arc is the same for all packets that take it: all senders
+// take O(ports in masks x ports of a switch). Elsewhere one packet is followed from
+// each switch with senders, since theirs differ by their own ports only; and where an
+// SL-to-VL table drops their SL, one from each sender.
+func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
+	w.expect(t)
+	drops := w.dropsSL(t.SL)
+	if w.forest && !drops {
+		for i := range w.ports {
+			w.behind[i] = mcBehind{-1, -1}
 		}
 	}
 	trouble := mcTrouble{tree: t}
 	w.loopers = w.loopers[:0]
-	for _, s := range t.Senders {
-		want := int32(len(t.Receivers))
-		if _, ok := slices.BinarySearch(t.Receivers, s); ok {
+	for i, s := range t.Senders {
+		if i%64 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		want := len(t.Receivers)
+		_, member := slices.BinarySearch(t.Receivers, s)
+		if member {
 			want--
 		}
 		w.counts.Pairs += int64(want)
-		if in := w.terminal(s); count && in != fabric.NoPort {
-			if w.copiesFrom(in) == want {
-				continue
-			}
+		var r reach
+		switch in := w.terminal(s); {
+		case in == fabric.NoPort || w.mutes(t.SL, s):
+			r.missing = want
+		case drops:
+			r = w.follow(t, s)
+		case w.forest:
+			good, stray := w.copiesFrom(in)
+			r = reach{missing: want - int(good), stray: int(stray)}
+		default:
+			r = w.followFrom(t, in, member)
 		}
-		w.follow(t, s, &trouble)
+		trouble.missing.count(r.missing, s)
+		trouble.duplicate.count(r.duplicate, s)
+		trouble.stray.count(r.stray, s)
+		if r.loops {
+			trouble.loop.count(1, s)
+			w.loopers = append(w.loopers, s)
+		}
 	}
 	if trouble.missing.n+trouble.duplicate.n+trouble.loop.n+trouble.stray.n > 0 {
 		w.troubles = append(w.troubles, trouble)
@@ -232,50 +284,71 @@ func (w *mcWorker) deliver(t *mft.Tree) {
 		w.counts.Loops += int(trouble.loop.n)
 		w.counts.Stray += int(trouble.stray.n)
 	}
+	return nil
 }
 
-// copiesFrom is the number of copies to end ports of a packet that comes in by
-// a port of a switch, when the masks are a forest.
-func (w *mcWorker) copiesFrom(in fabric.PortID) (n int32) {
+// expect makes a tree the one whose receivers are wanted.
+func (w *mcWorker) expect(t *mft.Tree) {
+	if next(&w.tree, w.wanted) == 1 {
+		clear(w.from)
+	}
+	for _, p := range t.Receivers {
+		if q := w.terminal(p); q != fabric.NoPort {
+			w.wanted[q] = w.tree
+		}
+	}
+}
+
+// copiesFrom is the copies to receivers and to other end ports of a packet that
+// comes in by a port of a switch, when the masks are a forest.
+func (w *mcWorker) copiesFrom(in fabric.PortID) (good, stray int32) {
 	from, to, back := w.enter(in)
 	for i := from; i < to; i++ {
 		if i != back {
-			n += w.copiesBehind(i)
+			n := w.copiesBehind(i)
+			good += n.good
+			stray += n.stray
 		}
 	}
-	return n
+	return good, stray
 }
 
 // copiesBehind is the same for a packet that goes out by an arc.
-func (w *mcWorker) copiesBehind(arc int32) int32 {
-	stack := append(w.pending[:0], arc)
+func (w *mcWorker) copiesBehind(arc int32) mcBehind {
+	if w.behind[arc].good >= 0 {
+		return w.behind[arc]
+	}
+	stack := append(w.stack[:0], arc)
 	for len(stack) > 0 {
 		i := stack[len(stack)-1]
 		a := &w.arcs[i]
-		n := int32(0)
-		switch a.kind {
-		case arcEnd:
-			n = 1
-		case arcSwitch:
+		var n mcBehind
+		switch {
+		case a.kind == arcSwitch:
 			known := true
 			for k := a.from; k < a.to; k++ {
 				switch {
 				case k == a.back:
-				case w.behind[k] < 0:
+				case w.behind[k].good < 0:
 					known = false
 					stack = append(stack, k)
 				default:
-					n += w.behind[k]
+					n.good += w.behind[k].good
+					n.stray += w.behind[k].stray
 				}
 			}
 			if !known {
 				continue
 			}
+		case a.kind == arcEnd && w.wanted[w.ports[i]] == w.tree:
+			n.good = 1
+		case a.kind == arcEnd:
+			n.stray = 1
 		}
 		w.behind[i] = n
 		stack = stack[:len(stack)-1]
 	}
-	w.pending = stack
+	w.stack = stack
 	return w.behind[arc]
 }
 
@@ -294,115 +367,121 @@ func (w *mcWorker) mutes(sl fabric.SL, p fabric.PortID) bool {
 	return w.lanes != nil && !w.f.IsSwitch(w.f.Owner(p)) && w.lanes.sl2vl.At(0, p)[sl] == lft.DropVL
 }
 
-// follow follows a packet of a sender, and counts what is wrong with it.
-func (w *mcWorker) follow(t *mft.Tree, sender fabric.PortID, trouble *mcTrouble) {
-	twice := w.flood(t.SL, sender)
-	loops := twice && !w.countCopies(t.SL, sender)
-	if loops {
-		trouble.loop.count(sender, fabric.NoPort)
-		w.loopers = append(w.loopers, sender)
+// dropsSL says whether any SL-to-VL table drops an SL.
+func (c *multicast) dropsSL(sl fabric.SL) bool {
+	return c.lanes != nil && slices.ContainsFunc(c.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[sl] == lft.DropVL })
+}
+
+// followFrom is what becomes of the packets of a sender at a port of a switch, where
+// no SL-to-VL table drops them. They are those that begin in the switch and go out by
+// all ports, but for the copy that goes out by that port at once.
+func (w *mcWorker) followFrom(t *mft.Tree, in fabric.PortID, member bool) reach {
+	s := w.f.Owner(in)
+	from, to, own := w.enter(in)
+	if len(w.from) == 0 {
+		w.from = make([]mcFrom, w.n)
 	}
-	got := func(p fabric.PortID) int64 { // copies that come to an end port, where there is an end of them
-		q := w.terminal(p)
-		if q == fabric.NoPort {
-			return 0
-		}
-		i, ok := slices.BinarySearch(w.ports, q)
-		switch {
-		case !ok || w.hit[i] != w.packet:
-			return 0
-		case twice && !loops:
-			return w.copies[i]
-		}
-		return 1
-	}
-	for _, p := range t.Receivers {
-		switch n := got(p); {
-		case p == sender:
-			if n > 0 && !loops {
-				trouble.duplicate.count(sender, p)
-			}
-		case n == 0:
-			trouble.missing.count(sender, p)
-		case n > 1 && !loops:
-			trouble.duplicate.count(sender, p)
+	at := &w.from[s]
+	if at.tree != w.tree {
+		*at = mcFrom{tree: w.tree, reach: w.judge(t, w.flood(t.SL, mcStart{from: from, to: to, back: -1}), fabric.NoPort)}
+		for k := from; k < to; k++ {
+			w.back[k] = w.copies[k]
 		}
 	}
-	for _, h := range w.way {
-		if q := w.ports[h.arc]; w.arcs[h.arc].kind == arcEnd && w.wanted[q] != w.tree {
-			p := q
-			if peer := w.f.Peer(q); peer != fabric.NoPort {
-				p = peer
-			}
-			if p != sender || !loops {
-				trouble.stray.count(sender, p)
-			}
+	r := at.reach
+	switch {
+	case member && own < 0:
+		r.missing-- // itself
+	case !member && own >= 0 && (r.loops || w.back[own] == 1):
+		r.stray-- // itself
+	}
+	return r
+}
+
+// follow is what becomes of the packets of a sender.
+func (w *mcWorker) follow(t *mft.Tree, sender fabric.PortID) reach {
+	return w.judge(t, w.flood(t.SL, w.start(t.SL, sender)), sender)
+}
+
+// mcStart is where a packet is when it has come to its first switch: the mask, the
+// index in ports of the port that it came in by, -1 when that is not in the mask, and
+// the number of that port.
+type mcStart struct {
+	from, to, back int32
+	num            fabric.PortNum
+}
+
+// start is where packets of a sender are, with no way out for one who cannot send.
+func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
+	in := w.terminal(sender)
+	if in == fabric.NoPort || w.mutes(sl, sender) {
+		return mcStart{back: -1}
+	}
+	from, to, back := w.enter(in)
+	return mcStart{from, to, back, w.f.Num(in)}
+}
+
+// outs is the arcs by which a packet goes out that is in a switch.
+func (w *mcWorker) outs(sl fabric.SL, at mcStart, do func(k int32)) {
+	for k := at.from; k < at.to; k++ {
+		if k != at.back && !w.dropped(sl, at.num, k) {
+			do(k)
 		}
 	}
 }
 
-// flood sends a packet of a sender through the masks, and says whether it went
-// out by some arc twice. Each arc it went out by is in way once, and has the
-// packet's number in hit.
-func (w *mcWorker) flood(sl fabric.SL, sender fabric.PortID) (twice bool) {
+// behindArc is where a packet is that went out by an arc, with no way on for one that
+// has arrived.
+func (w *mcWorker) behindArc(arc int32) mcStart {
+	a := &w.arcs[arc]
+	if a.kind != arcSwitch {
+		return mcStart{back: -1}
+	}
+	return mcStart{a.from, a.to, a.back, w.f.Num(w.f.Peer(w.ports[arc]))}
+}
+
+// flood sends a packet through the masks. Each arc it goes out by is in way once, and
+// has the packet's number in hit and in copies how many copies take it, unless it
+// loops: then it says true.
+func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 	next(&w.packet, w.hit)
 	w.way = w.way[:0]
-	in := w.terminal(sender)
-	if in == fabric.NoPort || w.mutes(sl, sender) {
-		return false
-	}
-	out := func(num fabric.PortNum, from, to, back, after int32) {
-		for k := from; k < to; k++ {
-			switch {
-			case k == back || w.dropped(sl, num, k):
-			case w.hit[k] == w.packet:
+	twice := false
+	for i := int32(-1); ; {
+		w.outs(sl, at, func(k int32) {
+			if w.hit[k] == w.packet {
 				twice = true
-			default:
-				w.hit[k] = w.packet
-				w.way = append(w.way, mcHop{k, after})
+				return
 			}
+			w.hit[k] = w.packet
+			w.copies[k], w.before[k] = 1, 0
+			w.way = append(w.way, mcHop{k, i})
+		})
+		if i++; int(i) == len(w.way) {
+			break
 		}
+		at = w.behindArc(w.way[i].arc)
 	}
-	from, to, back := w.enter(in)
-	out(w.f.Num(in), from, to, back, -1)
-	for i := 0; i < len(w.way); i++ {
-		if a := &w.arcs[w.way[i].arc]; a.kind == arcSwitch {
-			out(w.f.Num(w.f.Peer(w.ports[w.way[i].arc])), a.from, a.to, a.back, int32(i))
-		}
-	}
-	return twice
+	return twice && !w.countCopies(sl)
 }
 
 // maxCopies is where counting copies ends.
 const maxCopies = 1 << 40
 
-// countCopies counts the copies of the packet just flooded that go out by each
-// arc, after those before it. It says false when the packet goes round for ever.
-func (w *mcWorker) countCopies(sl fabric.SL, sender fabric.PortID) bool {
+// countCopies counts the copies of the packet just flooded that go out by each arc,
+// after those by the arcs before it. It says false when the packet goes round for
+// ever.
+func (w *mcWorker) countCopies(sl fabric.SL) bool {
 	for _, h := range w.way {
-		w.depth[h.arc], w.copies[h.arc] = 0, 0
-	}
-	outs := func(num fabric.PortNum, from, to, back int32, do func(k int32)) {
-		for k := from; k < to; k++ {
-			if k != back && !w.dropped(sl, num, k) {
-				do(k)
-			}
+		w.copies[h.arc] = 0
+		if h.after < 0 {
+			w.copies[h.arc] = 1 // from where the packet began
 		}
+		w.outs(sl, w.behindArc(h.arc), func(k int32) { w.before[k]++ })
 	}
-	after := func(i int32, do func(k int32)) {
-		if a := &w.arcs[i]; a.kind == arcSwitch {
-			outs(w.f.Num(w.f.Peer(w.ports[i])), a.from, a.to, a.back, do)
-		}
-	}
-	for _, h := range w.way { // depth counts the arcs before one that are still to come
-		after(h.arc, func(k int32) { w.depth[k]++ })
-	}
-	in := w.terminal(sender)
-	from, to, back := w.enter(in)
-	outs(w.f.Num(in), from, to, back, func(k int32) { w.copies[k]++ })
-	ready := w.pending[:0]
+	ready := w.stack[:0]
 	for _, h := range w.way {
-		if w.depth[h.arc] == 0 {
+		if w.before[h.arc] == 0 {
 			ready = append(ready, h.arc)
 		}
 	}
@@ -410,13 +489,68 @@ func (w *mcWorker) countCopies(sl fabric.SL, sender fabric.PortID) bool {
 	for ; len(ready) > 0; done++ {
 		i := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
-		after(i, func(k int32) {
+		w.outs(sl, w.behindArc(i), func(k int32) {
 			w.copies[k] = min(maxCopies, w.copies[k]+w.copies[i])
-			if w.depth[k]--; w.depth[k] == 0 {
+			if w.before[k]--; w.before[k] == 0 {
 				ready = append(ready, k)
 			}
 		})
 	}
-	w.pending = ready
+	w.stack = ready
 	return done == len(w.way)
+}
+
+// got is how many copies of the packet just flooded come to an end port; 1 for any
+// number of a packet that loops.
+func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
+	q := w.terminal(end)
+	if q == fabric.NoPort {
+		return 0
+	}
+	i, ok := slices.BinarySearch(w.ports, q)
+	switch {
+	case !ok || w.hit[i] != w.packet:
+		return 0
+	case loops:
+		return 1
+	}
+	return w.copies[i]
+}
+
+// judge counts what is wrong with the packet just flooded, of a sender, or of NoPort.
+func (w *mcWorker) judge(t *mft.Tree, loops bool, sender fabric.PortID) reach {
+	r := reach{loops: loops}
+	for _, p := range t.Receivers {
+		switch n := w.got(p, loops); {
+		case p == sender:
+			if n > 0 && !loops {
+				r.duplicate++
+			}
+		case n == 0:
+			r.missing++
+		case n > 1:
+			r.duplicate++
+		}
+	}
+	w.strays(func(p fabric.PortID) {
+		if p != sender || !loops {
+			r.stray++
+		}
+	})
+	return r
+}
+
+// strays calls do for the end ports that are no receivers and get copies of the
+// packet just flooded.
+func (w *mcWorker) strays(do func(p fabric.PortID)) {
+	for _, h := range w.way {
+		q := w.ports[h.arc]
+		if w.arcs[h.arc].kind != arcEnd || w.wanted[q] == w.tree {
+			continue
+		}
+		if peer := w.f.Peer(q); peer != fabric.NoPort {
+			q = peer
+		}
+		do(q)
+	}
 }

@@ -13,7 +13,8 @@ import (
 type mcState struct{ arc, vl int32 }
 
 // split says that a packet which comes in by a channel goes out by both of two
-// others. Packets of a CA or of port 0 come in by ^PortID of the switch's port.
+// others. Packets of a CA come in by the number that the channel would have if it
+// left the switch, less than 0 for ^, and those of port 0 by port 0 alike.
 type split struct{ in, a, b int32 }
 
 func (s split) compare(o split) int {
@@ -33,11 +34,18 @@ func (w *mcWorker) spread(t *mft.Tree) {
 	w.queue = w.queue[:0]
 	for _, s := range t.Senders {
 		in := w.terminal(s)
-		if in == fabric.NoPort || w.mutes(t.SL, s) || slices.Contains(w.loopers, s) {
+		if in == fabric.NoPort || w.mutes(t.SL, s) {
 			continue
 		}
+		if _, loops := slices.BinarySearch(w.loopers, s); loops {
+			continue
+		}
+		vl := int32(0)
+		if w.lanes != nil && !w.f.IsSwitch(w.f.Owner(s)) {
+			vl = w.lane(w.lanes.sl2vl.At(0, s)[t.SL])
+		}
 		from, to, back := w.enter(in)
-		w.leave(t.SL, ^int32(in), w.f.Num(in), from, to, back, nil)
+		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.f.Num(in), from, to, back, nil)
 	}
 	for i := 0; i < len(w.queue); i++ {
 		at := w.queue[i]
@@ -51,19 +59,28 @@ func (w *mcWorker) spread(t *mft.Tree) {
 	}
 }
 
+// lane is which one of channels.vl a VL is.
+func (c *multicast) lane(vl fabric.VL) int32 {
+	i, _ := slices.BinarySearch(c.lanes.vl, vl)
+	return int32(i)
+}
+
 // leave sends a packet out by all arcs of a switch but back. It came in by a
 // channel, whose dependencies are in row.
 func (w *mcWorker) leave(sl fabric.SL, in int32, num fabric.PortNum, from, to, back int32, row []uint64) {
 	first, vls := int32(-1), int32(w.graph.vls)
 	for k := from; k < to; k++ {
 		p := w.ports[k]
-		if k == back || w.arcs[k].kind == arcDead || w.f.Num(p) == fabric.ManagementPort || w.dropped(sl, num, k) {
+		if k == back || w.dropped(sl, num, k) {
+			continue
+		}
+		w.taken[k] = w.loaded
+		if w.arcs[k].kind == arcDead || w.f.Num(p) == fabric.ManagementPort {
 			continue
 		}
 		vl := int32(0)
 		if w.lanes != nil {
-			i, _ := slices.BinarySearch(w.lanes.vl, w.lanes.sl2vl.At(num, p)[sl])
-			vl = int32(i)
+			vl = w.lane(w.lanes.sl2vl.At(num, p)[sl])
 		}
 		ch := int32(p)*vls + vl
 		if seen := &w.reached[k*vls+vl]; *seen != w.reachNow {
@@ -82,6 +99,16 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, num fabric.PortNum, from, to, b
 			first = ch
 		}
 	}
+	if len(w.splits) > 1<<16 && len(w.splits) > 2*w.packed {
+		w.pack()
+	}
+}
+
+// pack leaves each split in the list once.
+func (w *mcWorker) pack() {
+	slices.SortFunc(w.splits, split.compare)
+	w.splits = slices.Compact(w.splits)
+	w.packed = len(w.splits)
 }
 
 // union adds the dependencies of another graph of the same channels.
@@ -99,7 +126,8 @@ func (g *graph) union(o *graph) {
 //
 // Where a packet holds one output port while it waits for another one of the same
 // switch, these two are as one: whoever waits for the one waits for the other
-// too. So channels that some packet leaves by together are put in one class. That
+// too. So channels that some packet leaves by together are put in one class, and,
+// where it holds ports and not just VLs of them, with the other VLs of these. That
 // the channels of a class wait for each other is no harm by itself, if packets
 // take their places in the queues of a switch all at once: the first comes first
 // in all of them. A circle that leaves the switch is.
@@ -128,23 +156,34 @@ func newKnots(g *graph, c *multicast) *knots {
 		k.class[i] = int32(i)
 	}
 	for _, s := range c.splits {
-		k.join(k.class, s.a, s.b)
+		join(k.class, s.a, s.b)
+		if c.Copying == Wormhole {
+			continue
+		}
+		for vl := range int32(g.vls) {
+			join(k.class, s.a, k.port(s.a)+vl)
+			join(k.class, s.b, k.port(s.b)+vl)
+		}
 	}
+	size := make([]int32, len(k.class))
 	for ch := range k.class {
-		k.class[ch] = k.find(k.class, int32(ch))
+		k.class[ch] = find(k.class, int32(ch))
+		size[k.class[ch]]++
 	}
-	for _, s := range c.splits {
-		for _, ch := range []int32{s.a, s.b} {
-			if list := k.members[k.class[ch]]; !slices.Contains(list, ch) {
-				k.members[k.class[ch]] = append(list, ch)
-			}
+	for ch, class := range k.class {
+		if size[class] > 1 {
+			k.members[class] = append(k.members[class], int32(ch))
 		}
 	}
 	return k
 }
 
-// find and join are a union-find in which the lowest is the root.
-func (k *knots) find(parent []int32, i int32) int32 {
+// port is the first channel of the port that a channel is of.
+func (g *graph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
+
+// find and join are a union-find in which the lowest is the root; join says whether
+// the two were apart.
+func find(parent []int32, i int32) int32 {
 	for parent[i] != i {
 		parent[i] = parent[parent[i]]
 		i = parent[i]
@@ -152,8 +191,8 @@ func (k *knots) find(parent []int32, i int32) int32 {
 	return i
 }
 
-func (k *knots) join(parent []int32, a, b int32) bool {
-	a, b = k.find(parent, a), k.find(parent, b)
+func join(parent []int32, a, b int32) bool {
+	a, b = find(parent, a), find(parent, b)
 	parent[max(a, b)] = min(a, b)
 	return a != b
 }
@@ -194,10 +233,10 @@ func (k *knots) circles() (found [][]int32) {
 	}
 	var frames []frame
 	var stack []int32
-	next := int32(0)
+	seen := int32(0)
 	enter := func(class int32) {
-		index[class], low[class] = next, next
-		next++
+		index[class], low[class] = seen, seen
+		seen++
 		open[class] = true
 		stack = append(stack, class)
 		var left []int32
@@ -304,7 +343,8 @@ func (k *knots) circle(classes []int32) (list []int32) {
 type grip struct{ a, b int32 }
 
 // grips are found where packets take output ports one by one: by switch, two
-// channels that the packets of one way in and those of others go out by.
+// ports, by a channel of each, that the packets of one way in and those of others go
+// out by.
 func (k *knots) grips(splits []split) (found []grip) {
 	own := make([]int32, k.count())    // of one way in
 	shared := make([]int32, k.count()) // of those before it
@@ -321,15 +361,16 @@ func (k *knots) grips(splits []split) (found []grip) {
 		splits = splits[n:]
 		var joins []split
 		for _, s := range group {
-			if k.join(own, s.a, s.b) {
+			s.a, s.b = k.port(s.a), k.port(s.b)
+			if join(own, s.a, s.b) {
 				joins = append(joins, s)
 			}
 		}
-		for _, s := range group {
+		for _, s := range joins {
 			own[s.a], own[s.b] = s.a, s.b
 		}
 		for _, s := range joins {
-			if !k.join(shared, s.a, s.b) && !said[k.tail(s.a)] {
+			if !join(shared, s.a, s.b) && !said[k.tail(s.a)] {
 				said[k.tail(s.a)] = true
 				found = append(found, grip{s.a, s.b})
 			}

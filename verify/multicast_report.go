@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -29,7 +30,7 @@ func (c *multicast) report(r *Result, opt Options) {
 				out.add(at.rule, at.n, func(f *Finding) {
 					f.LID = t.tree.MLID
 					w.load(f.LID)
-					next(&w.tree, w.wanted)
+					w.expect(t.tree)
 					at.describe(f, t.tree, at.mcTally)
 					f.Message = treeName(t.tree) + ": " + f.Message
 				})
@@ -38,6 +39,12 @@ func (c *multicast) report(r *Result, opt Options) {
 	}
 	c.reportDead(out, MulticastDeadPort, c.dead, "has no cable")
 	c.reportDead(out, MulticastDeadEnd, c.ends, "leads to a switch with no other port in its mask")
+	for _, x := range c.unused {
+		out.add(MulticastUnused, int64(x.n), func(f *Finding) {
+			f.Switch, f.LID = c.f.Node(c.f.Owner(x.port)).GUID, x.mlid
+			f.Message = fmt.Sprintf("no sender's packets reach %s in the masks of MLID %#x, such as %s", count(int64(x.n), "port"), uint16(x.mlid), c.f.PortName(x.port))
+		})
+	}
 	if len(c.trees) > 0 {
 		c.reportUnknown(out)
 	}
@@ -62,7 +69,7 @@ func (c *multicast) reportDead(out *collector, rule string, list []deadMask, why
 	}
 }
 
-// reportUnknown is about MLIDs that no tree has.
+// reportUnknown is about MLIDs of which nobody said who sends.
 func (c *multicast) reportUnknown(out *collector) {
 	var unknown []fabric.LID
 	for i, mlid := range c.mlids {
@@ -75,9 +82,9 @@ func (c *multicast) reportUnknown(out *collector) {
 	}
 	out.add(MulticastUnknown, int64(len(unknown)), func(f *Finding) {
 		f.LID = unknown[0]
-		f.Message = fmt.Sprintf("no group has MLID %#x, and there are masks for it", uint16(unknown[0]))
+		f.Message = fmt.Sprintf("no group has MLID %#x and senders, and there are masks for it", uint16(unknown[0]))
 		if n := len(unknown); n > 1 {
-			f.Message = fmt.Sprintf("no group has %d of the MLIDs that there are masks for, the first %#x", n, uint16(unknown[0]))
+			f.Message = fmt.Sprintf("no group has any of %d MLIDs and senders, and there are masks for them, the first for %#x", n, uint16(unknown[0]))
 		}
 	})
 }
@@ -170,10 +177,15 @@ func (w *mcWorker) loop(sl fabric.SL, sender fabric.PortID) []int32 {
 }
 
 func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
-	first, second := w.twoWays(t.SL, at.sender, w.terminal(at.other))
+	w.flood(t.SL, w.start(t.SL, at.sender))
+	other := t.Receivers[slices.IndexFunc(t.Receivers, func(p fabric.PortID) bool {
+		n := w.got(p, false)
+		return n > 1 || n > 0 && p == at.sender
+	})]
+	first, second := w.twoWays(t.SL, at.sender, w.terminal(other))
 	f.Witness = second
 	f.Switch = second[len(second)-1].Switch
-	f.Message = fmt.Sprintf("%s %s more than one copy; %s ", count(at.n, "pair"), gets(at.n), w.sourceName(at.other))
+	f.Message = fmt.Sprintf("%s %s more than one copy; %s ", count(at.n, "pair"), gets(at.n), w.sourceName(other))
 	if first == nil {
 		f.Message += "gets its own packets back by " + route(second)
 		return
@@ -184,7 +196,7 @@ func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
 // twoWays is two ways of copies of a packet to the port of a switch. A sender may get
 // a single copy of its own packet: then there is no first one.
 func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, second []Hop) {
-	w.flood(sl, sender)
+	w.flood(sl, w.start(sl, sender))
 	target, _ := slices.BinarySearch(w.ports, end)
 	// Back from the end to the arc that two copies come to.
 	tail := []Hop{}
@@ -217,9 +229,10 @@ func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, seco
 
 func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 	f.Message = fmt.Sprintf("%s %s no copy; ", count(at.n, "pair"), gets(at.n))
-	sender, receiver := w.sourceName(at.sender), w.sourceName(at.other)
-	in, end := w.terminal(at.sender), w.terminal(at.other)
-	w.flood(t.SL, at.sender)
+	loops := w.flood(t.SL, w.start(t.SL, at.sender))
+	other := t.Receivers[slices.IndexFunc(t.Receivers, func(p fabric.PortID) bool { return p != at.sender && w.got(p, loops) == 0 })]
+	sender, receiver := w.sourceName(at.sender), w.sourceName(other)
+	in, end := w.terminal(at.sender), w.terminal(other)
 	switch {
 	case in == fabric.NoPort:
 		f.Message += fmt.Sprintf("sender %s has no cable to a switch", sender)
@@ -255,13 +268,19 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 }
 
 func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
-	w.flood(t.SL, at.sender)
-	end := w.terminal(at.other)
+	loops := w.flood(t.SL, w.start(t.SL, at.sender))
+	other := fabric.NoPort
+	w.strays(func(p fabric.PortID) {
+		if other == fabric.NoPort && (p != at.sender || !loops) {
+			other = p
+		}
+	})
+	end := w.terminal(other)
 	i := slices.IndexFunc(w.way, func(h mcHop) bool { return w.ports[h.arc] == end })
 	f.Witness = w.pathTo(int32(i))
 	f.Switch = w.f.Node(w.f.Owner(end)).GUID
 	f.Message = fmt.Sprintf("%s of a sender and an end port that is no receiver; %s gets packets of %s",
-		count(at.n, "pair"), w.sourceName(at.other), w.sourceName(at.sender))
+		count(at.n, "pair"), w.sourceName(other), w.sourceName(at.sender))
 }
 
 func gets(n int64) string {
@@ -309,7 +328,7 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 		w.load(mlid)
 		trees, _ := c.of(i)
 		for _, t := range trees {
-			w.deliver(t)
+			_ = w.deliver(context.Background(), t)
 			w.spread(t)
 		}
 		if w.graph.has(a, b) {

@@ -32,18 +32,24 @@ type slowMulticast struct {
 func newSlowMulticast(f *fabric.Fabric, m *Multicast, s *lft.SL2VL) *slowMulticast {
 	w := &slowMulticast{f: f, m: m, s: s, deps: dependencies{}, used: map[channel]bool{}}
 	groups, mlids := map[int]bool{}, map[fabric.LID]bool{}
+	known := map[fabric.LID]bool{}
 	for i := range m.Trees {
 		groups[m.Trees[i].Group] = true
 		mlids[m.Trees[i].MLID] = true
-		w.tree(&m.Trees[i])
+		if len(m.Trees[i].Senders) > 0 {
+			known[m.Trees[i].MLID] = true
+			w.tree(&m.Trees[i])
+		}
 	}
 	w.counts.Groups = len(groups)
 	for _, mlid := range m.Tables.MLIDs() {
-		if mlids[mlid] {
+		if known[mlid] {
 			continue
 		}
+		if !mlids[mlid] {
+			w.counts.Groups++
+		}
 		mlids[mlid] = true
-		w.counts.Groups++
 		var members []fabric.PortID
 		f.EndPorts(func(p fabric.PortID) {
 			if end := w.at(p); end != fabric.NoPort && slices.Contains(m.Tables.Ports(mlid), end) {
@@ -232,8 +238,11 @@ func someMulticast(f *fabric.Fabric, r *rand.Rand) *Multicast {
 		mlid += fabric.LID(1 + r.IntN(2))
 		t := mft.Tree{Group: g, Name: fmt.Sprintf("g%d", g), MLID: mlid, Receivers: some(1 + r.IntN(6))}
 		t.Senders = t.Receivers
-		if r.IntN(2) == 0 {
+		switch r.IntN(6) {
+		case 0, 1, 2:
 			t.Senders = some(1 + r.IntN(3))
+		case 3:
+			t.Senders = nil // nobody knows
 		}
 		if r.IntN(2) == 0 {
 			t.SL = fabric.SL(r.IntN(4))
@@ -541,6 +550,7 @@ func TestMulticastFindings(t *testing.T) {
 		{"stray", mask{{0, 0}: {1}, {1, 0}: {2, 5}, {1, 1}: {5}}, MulticastStray, 1, `group "g" (MLID 0xc001): 1 pair of a sender and an end port that is no receiver; "host 1,0"[1] gets packets of "host 0,0"[1]`},
 		{"dead port", mask{{0, 0}: {1, 3}, {1, 0}: {2}, {1, 1}: {5}}, MulticastDeadPort, 1, `"switch 0,0"[3] has no cable and is in the mask of MLID 0xc001`},
 		{"dead end", mask{{0, 0}: {1, 2}, {1, 0}: {2}, {1, 1}: {5}}, MulticastDeadEnd, 1, `"switch 0,0"[2] leads to a switch with no other port in its mask and is in the mask of MLID 0xc001`},
+		{"nobody comes", mask{{0, 0}: {1}, {1, 0}: {2}, {1, 1}: {5}, {0, 1}: {1, 4}}, MulticastUnused, 2, `no sender's packets reach 2 ports in the masks of MLID 0xc001, such as "switch 0,1"[1]`},
 		{"no host port", mask{{0, 0}: {1}, {1, 0}: {2}, {1, 1}: {1}}, MulticastMissing, 1, `packets of "host 0,0"[1] come to switch "switch 1,1" (0x0000000000200003), which does not have port 5 of receiver "host 1,1"[1] in its mask`},
 		{"no way", mask{{0, 0}: {1}, {1, 1}: {5}}, MulticastMissing, 1, `no packet of "host 0,0"[1] comes to switch "switch 1,1" (0x0000000000200003) of receiver "host 1,1"[1]`},
 	} {
@@ -569,8 +579,9 @@ func TestMulticastFindings(t *testing.T) {
 		{&Multicast{Tables: mft.NewTables(xMesh(t, 2, 3, 0))}, "of other nodes"},
 		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xbfff}}}, `group "x" has MLID 0xbfff: want 0xc000 to 0xfffe`},
 		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, SL: 16}}}, `group "x" has SL 16`},
-		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Senders: []fabric.PortID{3, 2}}}}, `must ascend`},
+		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Senders: []fabric.PortID{f.CAPorts()[1], f.CAPorts()[0]}}}}, `must ascend`},
 		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Receivers: []fabric.PortID{-1}}}}, `be of the fabric`},
+		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Receivers: []fabric.PortID{1}}}}, `which has port 0 as an end port only`},
 	} {
 		if _, err := Check(context.Background(), f, tables, Options{Multicast: bad.m}); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%v, want %s", err, bad.want)
@@ -581,6 +592,9 @@ func TestMulticastFindings(t *testing.T) {
 		t.Error(err)
 	}
 	c = mustCheck(t, f, tables, Options{Multicast: mc}).Certificate()
+	if err := c.Check(f, tables, Options{Multicast: &Multicast{Tables: mc.Tables, Trees: mc.Trees, Copying: LockStep}}); err == nil || !strings.Contains(err.Error(), "lock-step copying") {
+		t.Error(err)
+	}
 	if err := c.Check(f, tables, Options{}); err == nil || !strings.Contains(err.Error(), "no multicast tables") {
 		t.Error(err)
 	}

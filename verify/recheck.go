@@ -35,18 +35,21 @@ func (e *DependencyError) Error() string {
 }
 
 // Check proves the certificate against tables, with the SL-to-VL tables, path SLs
-// and multicast tables of opt, which is not used otherwise: that it is of this fabric, and that its number increases along
-// every dependency which the traffic it covers makes. It trusts nothing, finds
-// the dependencies by itself in the plainest way, and takes O(switches x LIDs)
-// time, with SL-to-VL tables for each SL that is in use, and O(senders + ports in
-// masks x ports of a switch) for each MLID. A certificate that covers no multicast
-// packets says nothing about multicast tables, and one that does needs them: both
-// are errors. It returns a *DependencyError for a dependency along which the number does not increase.
+// and multicast tables of opt, which is not used otherwise: that it is of this
+// fabric, and that its number increases along every dependency which the traffic
+// it covers makes. It trusts nothing and finds the dependencies by itself in the
+// plainest way. It takes O(switches x LIDs) time, with SL-to-VL tables for each SL
+// that is in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
+// switch). It returns a *DependencyError for a dependency along which the number
+// does not increase.
+//
+// A certificate that covers no multicast packets says nothing about multicast
+// tables, and one that does needs them; none says anything about switches that do
+// not copy independently. These are errors.
 //
 // Packets that are dropped and unicast packets that go round make no dependency; no
-// certificate holds for multicast packets that go round. A certificate can
-// hold for tables that are wrong in other ways, which Check the function
-// tells.
+// certificate holds for multicast packets that go round. A certificate can hold for
+// tables that are wrong in other ways, which Check the function tells.
 func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, opt Options) error {
 	sl2vl, pathSLs := opt.SL2VL, opt.PathSLs
 	if t.Switches() != f.NumSwitches() {
@@ -68,6 +71,9 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, opt Options) error 
 	if opt.Multicast != nil {
 		if err := opt.Multicast.check(f); err != nil {
 			return err
+		}
+		if c := opt.Multicast.Copying; c != Independent {
+			return fmt.Errorf("a certificate says nothing about switches with %s copying", c)
 		}
 	}
 	k := &recheck{

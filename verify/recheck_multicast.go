@@ -33,7 +33,7 @@ func (k *recheckMulticast) trees() error {
 	known := make(map[fabric.LID]bool, len(k.m.Trees))
 	for i := range k.m.Trees {
 		t := &k.m.Trees[i]
-		known[t.MLID] = true
+		known[t.MLID] = known[t.MLID] || len(t.Senders) > 0
 		if err := k.tree(t.MLID, t.Senders, t.SL); err != nil {
 			return err
 		}

@@ -76,6 +76,7 @@ const (
 	MulticastCopying        = "multicast-copying"
 	MulticastDeadPort       = "multicast-dead-port"
 	MulticastDeadEnd        = "multicast-dead-end"
+	MulticastUnused         = "multicast-unused"
 	MulticastUnknown        = "multicast-unknown"
 	BufferTooSmall          = "buffer-too-small"
 )
@@ -179,8 +180,11 @@ hides a change of cables since the masks were made.`},
 in a whole packet on each VL before it waits. A VL with fewer credits than a packet
 of the MTU needs makes packets wait across several links, as worms do, and then
 copies of one packet can stop each other.`},
-	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID that no group has", `Nobody said who sends and receives on the MLID. All end ports in its masks were
-taken to do both.`},
+	{MulticastUnused, Note, "ports", "no packets reach some ports of multicast masks", `No sender's packets come to these switches, or none by another port. They do no harm
+until somebody else sends, or a port is added elsewhere. There is one finding for each
+MLID.`},
+	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID of which nobody knows the senders", `Nobody said who sends on the MLID. All end ports in its masks were taken to send and
+to receive.`},
 	{MulticastDeadEnd, Note, "MLIDs", "a multicast mask leads to a switch that has nobody to pass packets on to", `The switch at the other end of the cable has no other port in its mask for the
 MLID: copies cross the cable in vain. Trees that have a link in both directions
 for a member that only sends do that.`},
