@@ -35,7 +35,6 @@ type mcWorker struct {
 	wanted  []uint32        // by PortID of a switch: tree when a receiver is there
 	behind  []mcBehind      // by index in ports, in a forest
 	from    []mcFrom        // by switch, elsewhere
-	back    []int64         // by index in ports: copies that go out by it of a packet from its switch
 	loopers []fabric.PortID // senders whose packets go round, ascending
 
 	// One packet.
@@ -181,7 +180,7 @@ func (w *mcWorker) load(mlid fabric.LID) {
 	if n := len(w.ports); len(w.hit) < n {
 		w.hit = append(w.hit, make([]uint32, n-len(w.hit))...)
 		w.taken = append(w.taken, make([]uint32, n-len(w.taken))...)
-		w.behind, w.back = make([]mcBehind, n), make([]int64, n)
+		w.behind = make([]mcBehind, n)
 		w.copies, w.before = make([]int64, n), make([]int32, n)
 	}
 }
@@ -374,7 +373,9 @@ func (c *multicast) dropsSL(sl fabric.SL) bool {
 
 // followFrom is what becomes of the packets of a sender at a port of a switch, where
 // no SL-to-VL table drops them. They are those that begin in the switch and go out by
-// all ports, but for the copy that goes out by that port at once.
+// all ports, but for the copy that goes out by that port at once: no other one does,
+// unless the packet loops, since a copy that comes back to the switch goes out again by
+// the port that led to it.
 func (w *mcWorker) followFrom(t *mft.Tree, in fabric.PortID, member bool) reach {
 	s := w.f.Owner(in)
 	from, to, own := w.enter(in)
@@ -384,15 +385,12 @@ func (w *mcWorker) followFrom(t *mft.Tree, in fabric.PortID, member bool) reach 
 	at := &w.from[s]
 	if at.tree != w.tree {
 		*at = mcFrom{tree: w.tree, reach: w.judge(t, w.flood(t.SL, mcStart{from: from, to: to, back: -1}), fabric.NoPort)}
-		for k := from; k < to; k++ {
-			w.back[k] = w.copies[k]
-		}
 	}
 	r := at.reach
 	switch {
 	case member && own < 0:
 		r.missing-- // itself
-	case !member && own >= 0 && (r.loops || w.back[own] == 1):
+	case !member && own >= 0:
 		r.stray-- // itself
 	}
 	return r
