@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -231,90 +230,31 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 // a group, which has one SL, cannot keep to them, so that combs are made there. A
 // group that a scheme refuses has the next one.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
-	// The kinds of groups get their MLIDs one after the other, and no MGID or
-	// MLID that belongs to a group of another kind.
-	groups, err := mft.AssignIDs(groups, m.opt)
-	if err != nil {
-		return nil, err
-	}
-	one, several := []string{unionScheme, updnTreeScheme}, []string{updnTreeScheme}
-	last := updnTreeScheme
+	names := []string{unionScheme, updnTreeScheme}
 	if m.r.Order == nil && m.mesh() != nil {
-		last, groups = m.last(ctx, groups)
-		one, several = []string{unionScheme, last}, []string{unionRowScheme, last}
-	}
-	if m.r.PathSLs != nil {
-		one, several = []string{last}, []string{last}
-	}
-	if last == combScheme {
-		one, several = append(one, updnTreeScheme), append(several, updnTreeScheme)
-	}
-	var taken []fabric.LID
-	for _, g := range groups {
-		taken = append(taken, g.MLID)
+		names = []string{unionScheme, unionRowScheme}
+		var last string
+		if last, groups = m.last(ctx, groups); last == combScheme {
+			names = append(names, combScheme)
+		}
+		names = append(names, updnTreeScheme)
+	} else {
+		groups = m.divide(groups)
 	}
 	opt := m.opt
 	opt.Yield = true
-	all := &mft.Plan{}
-	var parts []*mft.Plan
-	for _, part := range []struct {
-		names []string
-		of    func(*mft.Group) bool
-	}{
-		{one, func(g *mft.Group) bool { return len(g.Senders) <= 1 }},
-		{several, func(g *mft.Group) bool { return len(g.Senders) > 1 }},
-	} {
-		var list []mft.Group
-		var index []int
-		own := make(map[fabric.LID]bool)
-		for i := range groups {
-			if part.of(&groups[i]) {
-				list, index = append(list, groups[i]), append(index, i)
-				own[groups[i].MLID] = true
-			}
+	opt.First = func(g *mft.Group) int {
+		switch {
+		case m.r.PathSLs != nil && m.comb != nil:
+			return slices.Index(names, combScheme)
+		case m.r.PathSLs != nil:
+			return len(names) - 1
+		case len(g.Senders) > 1:
+			return 1
 		}
-		if len(list) == 0 {
-			continue
-		}
-		opt.Reserved = append(slices.Clone(m.opt.Reserved), slices.DeleteFunc(slices.Clone(taken), func(l fabric.LID) bool { return own[l] })...)
-		p, err := m.fit(ctx, list, opt, part.names...)
-		if err != nil {
-			return nil, err
-		}
-		for i := range p.Trees {
-			p.Trees[i].Group = index[p.Trees[i].Group]
-			taken = append(taken, p.Trees[i].MLID)
-		}
-		all.Trees = append(all.Trees, p.Trees...)
-		all.Notes = append(all.Notes, p.Notes...)
-		parts = append(parts, p)
+		return 0
 	}
-	slices.SortStableFunc(all.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
-	all.Tables = merge(m.r.Fabric, parts)
-	return all, nil
-}
-
-// merge puts the tables of plans together, which have no MLID in common.
-func merge(f *fabric.Fabric, parts []*mft.Plan) *mft.Tables {
-	if len(parts) == 1 {
-		return parts[0].Tables
-	}
-	type item struct {
-		mlid fabric.LID
-		from *mft.Tables
-	}
-	var items []item
-	for _, p := range parts {
-		for _, mlid := range p.Tables.MLIDs() {
-			items = append(items, item{mlid, p.Tables})
-		}
-	}
-	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.mlid, b.mlid) })
-	all := mft.NewTables(f)
-	for _, x := range items {
-		all.Add(x.mlid, x.from.Ports(x.mlid))
-	}
-	return all
+	return m.fit(ctx, groups, opt, names...)
 }
 
 // GroupError says that there are no trees for the multicast groups: it holds a

@@ -149,7 +149,7 @@ func (a *assembly) plan() *Plan {
 // groups with the fewest receivers get no MLID and are left to repeated unicast.
 // Plan.Notes says what was done.
 //
-// Errors: those of the first scheme, when it refuses a group and opt.Yield is not
+// Errors: those of the first scheme of a group, when it refuses and opt.Yield is not
 // set, and those of the last; a *BudgetError,
 // when the MLIDs do not suffice and the last scheme takes several for a group.
 func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schemes ...Scheme) (*Plan, error) {
@@ -166,6 +166,7 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 		opt:     opt,
 		schemes: schemes,
 		level:   make([]int, len(groups)),
+		first:   make([]int, len(groups)),
 		list:    make([]drafted, len(groups)),
 		refused: make([]refusal, len(schemes)),
 		made:    make([]int, len(groups)),
@@ -173,6 +174,10 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 	}
 	for i := range b.made {
 		b.made[i] = -1
+		if opt.First != nil {
+			b.first[i] = opt.First(&groups[i])
+			b.level[i] = b.first[i]
+		}
 	}
 	if err := b.fit(ctx); err != nil {
 		return nil, err
@@ -200,6 +205,13 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 	}
 	plan := a.plan()
 	plan.Notes = notes
+	if shared != nil {
+		for i, of := range shared.of {
+			if of == noMLID {
+				plan.Unserved = append(plan.Unserved, i)
+			}
+		}
+	}
 	return plan, nil
 }
 
@@ -210,6 +222,7 @@ type budget struct {
 	opt     Options
 	schemes []Scheme
 	level   []int // by group: index in schemes
+	first   []int // by group: the level that it began with
 	list    []drafted
 	made    []int // by group: the level that list is of, -1 for none
 	free    int
@@ -302,7 +315,7 @@ func (b *budget) step(count []int) bool {
 }
 
 // draft makes the trees that are missing. A group that a scheme refuses steps down
-// once more, unless it is the last one, or the first without Options.Yield.
+// once more, unless it is the last one, or its first without Options.Yield.
 func (b *budget) draft(ctx context.Context) error {
 	for level := range b.schemes {
 		var which []int
@@ -328,7 +341,7 @@ func (b *budget) draft(ctx context.Context) error {
 			var no *RefusedError
 			switch err := list[k].err; {
 			case err == nil:
-			case level == 0 && !b.opt.Yield || level+1 == len(b.schemes) || !errors.As(err, &no):
+			case level == b.first[i] && !b.opt.Yield || level+1 == len(b.schemes) || !errors.As(err, &no):
 				return err
 			default:
 				if b.refused[level].groups++; b.refused[level].groups == 1 {
@@ -382,24 +395,40 @@ func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, op
 	return list, notes, nil
 }
 
+// stepping is "1 of 5 groups steps down".
+func (b *budget) stepping(n int) string {
+	verb := "step"
+	if n == 1 {
+		verb = "steps"
+	}
+	return fmt.Sprintf("%d of %s %s down", n, count(len(b.groups), "group"), verb)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 // stepNotes says which groups took which scheme, and why.
 func (b *budget) stepNotes() []string {
-	below := make([]int, len(b.schemes)) // groups that end with a scheme after it
-	for _, level := range b.level {
-		for i := range level {
-			below[i]++
+	below := make([]int, len(b.schemes)) // groups that went past it
+	for i, level := range b.level {
+		for k := b.first[i]; k < level; k++ {
+			below[k]++
 		}
 	}
 	var list []string
 	for level, n := range below {
 		refused := &b.refused[level]
 		if refused.groups > 0 {
-			list = append(list, fmt.Sprintf("%d of %s step down to %s: %v",
-				refused.groups, count(len(b.groups), "group"), b.schemes[level+1].Name(), refused.why))
+			list = append(list, fmt.Sprintf("%s to %s: %v",
+				b.stepping(refused.groups), b.schemes[level+1].Name(), refused.why))
 		}
 		if n > refused.groups {
-			list = append(list, fmt.Sprintf("%d of %s step down to %s: with %s the trees take more than the %s that are free",
-				n-refused.groups, count(len(b.groups), "group"), b.schemes[level+1].Name(), b.schemes[level].Name(), count(b.free, "MLID")))
+			list = append(list, fmt.Sprintf("%s to %s: with %s the trees take more than %s, all that %s free",
+				b.stepping(n-refused.groups), b.schemes[level+1].Name(), b.schemes[level].Name(), count(b.free, "MLID"), are(b.free)))
 		}
 	}
 	return append(list, b.notes...)

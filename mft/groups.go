@@ -54,6 +54,9 @@ type Tree struct {
 type Plan struct {
 	Trees  []Tree // by MLID, ascending
 	Tables *Tables
+	// Unserved is the groups, by index, that got no MLID and are left to repeated
+	// unicast; ascending.
+	Unserved []int
 	// Notes say in words what was given up where a scheme did not fit: steps
 	// down to another scheme, groups that share an MLID, stray copies.
 	Notes []string

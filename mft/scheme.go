@@ -17,7 +17,10 @@ type Options struct {
 	Reserved []fabric.LID
 	// Balance lets schemes that choose their trees divide them over links.
 	Balance bool
-	// Yield lets Fit give a group that the first scheme refuses to the next one.
+	// First is the index of the scheme that Fit begins with for a group; nil
+	// stands for 0.
+	First func(*Group) int
+	// Yield lets Fit give a group that its first scheme refuses to the next one.
 	Yield bool
 	// MaxStray is the greatest number of stray copies for each copy to a
 	// receiver that groups which share an MLID may cause on it, when each of them

@@ -31,7 +31,7 @@ type audit struct {
 	mfts        string // "" for none
 	groups      string // "" for none
 	certificate string // "" for none
-	copying     string
+	copying     verify.Copying
 	buffer      verify.Buffer
 	lenient     bool
 	files       map[string]string // SHA-256 by path, as a manifest has them
@@ -43,6 +43,7 @@ func (a *app) checkCommand() *cobra.Command {
 		format, failOn string
 		rules          bool
 		explain        string
+		copying        string
 	)
 	cmd := &cobra.Command{
 		Use:   "check [DIR | -t TOPOLOGY --lfts FILE]",
@@ -85,8 +86,17 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if opt.FailOn, opt.Never, err = parseFailOn(failOn); err != nil {
 				return err
 			}
+			if err := in.copying.UnmarshalText([]byte(copying)); err != nil {
+				return usagef("--%w", err)
+			}
+			if err := in.checkBuffer(cmd.Flags().Changed("vl-credits"), cmd.Flags().Changed("mtu")); err != nil {
+				return err
+			}
 			if err := in.resolve(args); err != nil {
 				return err
+			}
+			if in.mfts == "" && cmd.Flags().Changed("copying") {
+				return usagef("--copying says nothing without multicast tables")
 			}
 			r, err := a.check(cmd.Context(), &in)
 			if err != nil {
@@ -109,7 +119,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	flags.StringVar(&in.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
 	flags.StringVar(&in.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
 	flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
-	flags.StringVar(&in.copying, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
+	flags.StringVar(&copying, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
 	flags.IntVar(&in.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
 	flags.IntVar(&in.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
@@ -119,6 +129,19 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	flags.BoolVar(&rules, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain one `RULE`")
 	return cmd
+}
+
+// checkBuffer sees that --vl-credits and --mtu make sense.
+func (in *audit) checkBuffer(credits, mtu bool) error {
+	switch {
+	case credits && in.buffer.Credits <= 0:
+		return usagef("--vl-credits %d: want 1 or more", in.buffer.Credits)
+	case in.buffer.MTU < 256 || in.buffer.MTU > 4096:
+		return usagef("--mtu %d: want 256 to 4096", in.buffer.MTU)
+	case mtu && !credits:
+		return usagef("--mtu says nothing without --vl-credits")
+	}
+	return nil
 }
 
 // parseFailOn reads --fail-on.
@@ -248,10 +271,7 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 	if in.mfts == "" {
 		return nil, nil
 	}
-	m := &verify.Multicast{}
-	if err := m.Copying.UnmarshalText([]byte(in.copying)); err != nil {
-		return nil, usagef("--%w", err)
-	}
+	m := &verify.Multicast{Copying: in.copying}
 	data, err := a.readAudited(in, in.mfts)
 	if err != nil {
 		return nil, err

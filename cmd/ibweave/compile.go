@@ -220,6 +220,7 @@ type treeSummary struct {
 	Unicast    int64          `json:"unicast_link_crossings"` // with a unicast packet from each sender to each receiver
 	Hottest    *verify.Hop    `json:"max_link,omitempty"`
 	ByScheme   map[string]int `json:"trees_by_scheme"`
+	Unserved   []string       `json:"unserved,omitempty"` // groups without an MLID, left to repeated unicast
 }
 
 // text says how many trees of which scheme there are.
@@ -252,6 +253,9 @@ func treesOf(r *compile.Result) *treeSummary {
 		s.MaxLinks, s.MaxDepth = max(s.MaxLinks, c.Trees[i].Links), max(s.MaxDepth, c.Trees[i].Depth)
 	}
 	s.Groups = len(groups)
+	for _, i := range r.Plan.Unserved {
+		s.Unserved = append(s.Unserved, r.Groups[i].Name)
+	}
 	if p := c.Hottest; p != fabric.NoPort {
 		n := f.Node(f.Owner(p))
 		s.Hottest = &verify.Hop{Switch: n.GUID, Name: n.Description, Port: f.Num(p)}
@@ -370,6 +374,15 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	)
 	if errors.As(err, &lidError) && !errors.As(err, &notGrid) {
 		return inputf("%s: %w", o.topology, err)
+	}
+	var groups *compile.GroupError
+	if errors.As(err, &groups) {
+		var refused *mft.RefusedError
+		var budget *mft.BudgetError
+		if errors.As(err, &refused) || errors.As(err, &budget) {
+			return fmt.Errorf("%s: %w", o.groups, groups.Err)
+		}
+		return inputf("%s: %w", o.groups, groups.Err)
 	}
 	if err != nil {
 		return err

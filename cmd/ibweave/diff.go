@@ -209,7 +209,7 @@ func (s *state) narrow(mine, other *diff.Snapshot) {
 
 // openState finds out what a state is.
 func (a *app) openState(name string, lenient bool) (*state, error) {
-	s := &state{name: name, audit: audit{lenient: lenient, copying: "independent"}}
+	s := &state{name: name, audit: audit{lenient: lenient}}
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
 		return s, s.directory(name)
 	}

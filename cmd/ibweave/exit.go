@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -64,7 +63,6 @@ func exitStatus(err error) int {
 		grid   *mesh.NotGridError
 		refuse *mft.RefusedError
 		budget *mft.BudgetError
-		groups *compile.GroupError
 	)
 	switch {
 	case err == nil:
@@ -76,7 +74,7 @@ func exitStatus(err error) int {
 		return exitFindings
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &input), errors.As(err, &parse), errors.As(err, &groups):
+	case errors.As(err, &input), errors.As(err, &parse):
 		return exitInput
 	}
 	return exitEnvironment
