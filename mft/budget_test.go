@@ -62,9 +62,9 @@ func TestStepDown(t *testing.T) {
 		{28, []string{"union 1", "union 16", "union 5", "union 5"}, nil},
 		// 0xc000 is reserved, and 0xc010 is the last group's own.
 		{27, []string{"union 1", "union-row 4", "union 5", "union 5"}, []string{
-			"1 of 4 groups step down to union-row: with union the trees take more than the 25 MLIDs that are free"}},
+			"1 of 4 groups steps down to union-row: with union the trees take more than 25 MLIDs, all that are free"}},
 		{17, []string{"union 1", "union-row 4", "union 5", "union 5"}, []string{
-			"1 of 4 groups step down to union-row: with union the trees take more than the 15 MLIDs that are free"}},
+			"1 of 4 groups steps down to union-row: with union the trees take more than 15 MLIDs, all that are free"}},
 	} {
 		p := mustFit(t, g.r, groups, mft.Options{Capacity: x.capacity}, schemes...)
 		mustBeExact(t, groups, p)
