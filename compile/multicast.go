@@ -230,23 +230,20 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 // a group, which has one SL, cannot keep to them, so that combs are made there. A
 // group that a scheme refuses has the next one.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
-	names := []string{unionScheme, updnTreeScheme}
+	names := []string{unionScheme}
+	last := updnTreeScheme
 	if m.r.Order == nil && m.mesh() != nil {
-		names = []string{unionScheme, unionRowScheme}
-		var last string
-		if last, groups = m.last(ctx, groups); last == combScheme {
-			names = append(names, combScheme)
-		}
-		names = append(names, updnTreeScheme)
-	} else {
+		names = append(names, unionRowScheme)
+		last, groups = m.last(ctx, groups)
+	}
+	if last == updnTreeScheme {
 		groups = m.divide(groups)
 	}
+	names = append(names, last)
 	opt := m.opt
 	opt.Yield = true
 	opt.First = func(g *mft.Group) int {
 		switch {
-		case m.r.PathSLs != nil && m.comb != nil:
-			return slices.Index(names, combScheme)
 		case m.r.PathSLs != nil:
 			return len(names) - 1
 		case len(g.Senders) > 1:
