@@ -365,12 +365,7 @@ func TestExactIsEnumeration(t *testing.T) {
 				}
 			}
 			for k := range s.places {
-				lo := k * s.step
-				hi := (lo + tt.f - 1) & (s.size - 1)
-				if s.cube {
-					hi = lo | (s.size - s.size/tt.f)
-				}
-				words = append(words, present|multicast|uint64(lo)|uint64(hi)<<highShift)
+				words = append(words, present|multicast|s.place(k))
 				odds = append(odds, rate*tt.m/float64(s.places))
 			}
 			packets, unicast := 0.0, 0.0

@@ -52,7 +52,7 @@ func (a *Arbiter) UnmarshalText(text []byte) error {
 
 // SlotBlock is the slots that are simulated with one stream of random numbers,
 // and whose mean is one sample for the confidence intervals.
-const SlotBlock = 512
+const SlotBlock = 128
 
 // warmUp is the slots before a block that are not counted, when packets of one
 // slot come back in the next.
@@ -375,11 +375,17 @@ func (s *slots) header(a int) uint64 {
 			return direct | uint64(lo) | uint64(lo+s.f-1)<<highShift
 		}
 	}
-	lo := s.below(s.places) * s.step
+	return s.place(s.below(s.places))
+}
+
+// place is the addresses in the header to the k-th place for copies.
+func (s *slots) place(k int) uint64 {
 	if s.cube {
-		return uint64(lo) | uint64(lo|(s.size-s.size/s.f))<<highShift
+		c := earlyCube(s.n, k, s.f)
+		return uint64(c.Fixed) | uint64(c.Fixed|c.Free)<<highShift
 	}
-	return uint64(lo) | uint64((lo+s.f-1)&(s.size-1))<<highShift
+	r := region(s.n, k*s.step, s.f)
+	return uint64(r.Min) | uint64(r.Max)<<highShift
 }
 
 // draw chooses destinations for a packet of node a, and says where they begin
@@ -419,40 +425,71 @@ func (s *slots) pass() {
 	}
 }
 
-// stage routes all packets of stage i by their headers.
+// stage routes all packets of stage i by their headers, without branches that
+// depend on them.
 func (s *slots) stage(i int) {
 	in, out := s.links, s.after[:len(s.links)]
 	bit := uint64(1) << i
 	low := bit - 1
+	// What Region.Split clears and sets in the header on port 0 and 1. At the
+	// first stage regions may go on at 0 after the last address, and Min has the 1.
+	clear0, set0, clear1, set1 := bit<<highShift, low<<highShift, low, bit
+	cyclic := s.o.Placement == CyclicStart && i == s.n-1
+	// Butterfly of the two outputs of an element: it moves the one whose bit i is
+	// not its bit 0.
+	move := 1<<i | 1
+	if i == 0 {
+		move = 0
+	}
+	lo, hi := uint(i)&63, uint(i+highShift)&63
 	if s.cube {
-		bit, low = 0, 0
+		clear0, set0, clear1, set1 = 0, 0, 0, 0
+	}
+	// A coin for each output: 1 gives it to input 1.
+	coins := uint64(0)
+	if s.o.Arbiter == LowerInput {
+		coins = math.MaxUint64
 	}
 	var packets, multicasts uint64
 	for e := 0; e+1 < len(in); e += 2 {
+		if s.o.Arbiter == RandomInput {
+			if coins >>= 2; e%64 == 0 {
+				coins = s.pcg.Uint64()
+			}
+		}
 		a, b := in[e], in[e+1]
 		packets += a>>63 + b>>63
 		multicasts += a>>62&1 + b>>62&1
-		wantA := a >> 63 * (1<<(a>>i&1) | 1<<(a>>(i+highShift)&1))
-		wantB := b >> 63 * (1<<(b>>i&1) | 1<<(b>>(i+highShift)&1))
-		a0, a1, b0, b1 := a, a, b, b
-		if wantA == 3 {
-			a0, a1 = splitPacket(a, i, bit, low)
+		// 1 for port 0, 2 for port 1, 3 for both: a bit that is 1 asks for port 1.
+		wantA := ((1 + a>>lo&1) | (1 + a>>hi&1)) & -(a >> 63)
+		wantB := ((1 + b>>lo&1) | (1 + b>>hi&1)) & -(b >> 63)
+		bothA, bothB := -(wantA & (wantA >> 1)), -(wantB & (wantB >> 1)) // all bits or none
+		a0, a1 := a&^(bothA&clear0)|bothA&set0, a&^(bothA&clear1)|bothA&set1
+		b0, b1 := b&^(bothB&clear0)|bothB&set0, b&^(bothB&clear1)|bothB&set1
+		if cyclic {
+			a0, a1 = splitCyclic(a, a0, a1, i)
+			b0, b1 = splitCyclic(b, b0, b1, i)
 		}
-		if wantB == 3 {
-			b0, b1 = splitPacket(b, i, bit, low)
-		}
-		out0, out1 := -(wantA&1)&a0, -(wantA>>1)&a1
-		if wantB&1 != 0 && (wantA&1 == 0 || s.second()) {
-			out0 = b0
-		}
-		if wantB>>1 != 0 && (wantA>>1 == 0 || s.second()) {
-			out1 = b1
-		}
-		out[Butterfly(i, e)] = out0
-		out[Butterfly(i, e+1)] = out1
+		from0 := -(wantB & (^wantA | coins) & 1)      // port 0 has what input 1 sends
+		from1 := -(wantB & (^wantA | coins) >> 1 & 1) // port 1
+		out0 := b0&from0 | a0&^from0&-(wantA&1)
+		out1 := b1&from1 | a1&^from1&-(wantA>>1)
+		high := e >> lo & 1
+		out[e^move&-high] = out0
+		out[(e+1)^move&(high-1)] = out1
 	}
 	s.counts.into[i].packets += int64(packets)
 	s.counts.into[i].multicast += int64(multicasts)
+}
+
+// splitCyclic is Region.Split at the first stage, i, for a packet x whose
+// region goes on at 0 after the last address, and else what it is given.
+func splitCyclic(x, x0, x1 uint64, i int) (upper, lower uint64) {
+	if x>>i&1 <= x>>(i+highShift)&1 {
+		return x0, x1
+	}
+	all := uint64(2)<<i - 1
+	return x &^ all, x | all<<highShift
 }
 
 // second says whether the packet on input 1 gets an output that both want.
@@ -461,14 +498,6 @@ func (s *slots) second() bool {
 		return s.flip() != 0
 	}
 	return s.o.Arbiter == LowerInput
-}
-
-// splitPacket is Region.Split of a packet that goes to both ports.
-func splitPacket(x uint64, i int, bit, low uint64) (upper, lower uint64) {
-	if x>>i&1 != 0 && bit != 0 { // it goes on at 0 after the last address
-		return x &^ (bit | low), x | (bit|low)<<highShift
-	}
-	return x&^(bit<<highShift) | low<<highShift, (x | bit) &^ low
 }
 
 // toss sends the packets of stage i anywhere.

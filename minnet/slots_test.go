@@ -13,9 +13,9 @@ import (
 
 var trials = flag.Int("trials", 1, "a factor for how many slots and worms the tests simulate")
 
-// sigmas is how many standard errors a simulation may be off, in half widths of
-// the 95 % interval. Seeds are fixed, so that this decides once and for all.
-const sigmas = 1.5
+// halves is how far a simulation may be off, in half widths of its 95 % interval:
+// by twice as much one comparison of ten thousand is, and there are a hundred.
+const halves = 2
 
 func simulate(t testing.TB, o SlotOptions) *SlotResult {
 	t.Helper()
@@ -33,14 +33,14 @@ func TestSlotsAndModel(t *testing.T) {
 		for _, m := range []float64{0.1, 0.5, 1} {
 			o := SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: m, Fanout: f}, Memoryless: true, Slots: 4096 * *trials, Seed: 7}
 			got, want := simulate(t, o), predict(t, 7, RandomStart, 1, m, f)
-			if !got.Throughput.Has(want.Throughput, sigmas) || !got.Sent.Has(o.Traffic.Rate(), sigmas) {
+			if !got.Throughput.Has(want.Throughput, halves) || !got.Sent.Has(o.Traffic.Rate(), halves) {
 				t.Errorf("f=%d, m=%g: %v, model %.6f; sent %v of %g", f, m, got.Throughput, want.Throughput, got.Sent, o.Traffic.Rate())
 			}
 			if half := got.Throughput.Half / got.Throughput.Mean; half > 0.02 {
 				t.Errorf("f=%d, m=%g: %v is no measurement", f, m, got.Throughput)
 			}
 			for i, x := range got.Into {
-				if !near(x.Packets, want.Into[i].Packets, 0.02*want.Into[i].Packets) || !near(x.Multicast, want.Into[i].Multicast, 0.02) {
+				if !near(x.Packets, want.Into[i].Packets, 0.04*want.Into[i].Packets) || !near(x.Multicast, want.Into[i].Multicast, 0.02) {
 					t.Errorf("f=%d, m=%g: into stage %d %+v, model %+v", f, m, i, x, want.Into[i])
 				}
 			}
@@ -57,7 +57,7 @@ func TestSlotsAndExact(t *testing.T) {
 				for _, a := range []Arbiter{RandomInput, UpperInput, LowerInput} {
 					o := SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: m, Fanout: f}, Placement: p, Arbiter: a, Slots: 4096 * *trials, Seed: 11}
 					got, want := simulate(t, o), exact(t, 7, p, 1, m, f)
-					if !got.Throughput.Has(want.Throughput, sigmas) {
+					if !got.Throughput.Has(want.Throughput, halves) {
 						t.Errorf("%v, f=%d, m=%g, %v: %v, exactly %.6f", p, f, m, a, got.Throughput, want.Throughput)
 					}
 					if got.Final != got.Throughput {
@@ -108,18 +108,52 @@ func TestSlotsReference(t *testing.T) {
 	}
 }
 
-// TestRecycle has Phase 2 in the load.
-func TestRecycle(t *testing.T) {
-	// Without contention everything arrives: a packet from one node in many slots.
-	quiet := SlotOptions{Stages: 5, Traffic: Traffic{Load: 0.0002, Multicast: 0.5, Fanout: 5}, Recycle: true, Slots: 400_000, Seed: 5}
-	r := simulate(t, quiet)
-	if lost := 1 - r.Final.Mean/r.Sent.Mean; r.Sent.Mean == 0 || lost < 0 || lost > 0.005 {
-		t.Errorf("nearly no load: %v sent, %v delivered", r.Sent, r.Final)
-	}
-	// The copies take the links from other packets, and only a part of them comes
-	// to its end.
+// TestTwoPhasesAlone sends one multicast packet at a time to random destinations:
+// all copies come to them in two slots, or in one when they are a region. Copies
+// of EarlyCopies are not on consecutive nodes, so that Theorem 1 does not hold
+// for them, and some of them block each other.
+func TestTwoPhasesAlone(t *testing.T) {
 	for _, p := range []Placement{RandomStart, AlignedStart, CyclicStart, EarlyCopies} {
-		o := SlotOptions{Stages: 7, Placement: p, Traffic: Traffic{Load: 1, Multicast: 0.5, Fanout: 4}, Slots: 4096, Seed: 5}
+		lost := 0
+		for n := 1; n <= 7; n++ {
+			for f := 1; f <= 1<<n/2; f++ {
+				if p.Check(n, f) != nil {
+					continue
+				}
+				o := SlotOptions{Stages: n, Traffic: Traffic{Load: 0, Multicast: 1, Fanout: f}, Placement: p, Recycle: true, Seed: uint64(f)}
+				s, err := newSlots(&o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 20 {
+					s.counts = slotCounts{}
+					s.generate()
+					a := s.below(s.size)
+					s.inject[a] = present | multicast | uint64(a)<<sourceShift | s.header(a)
+					s.pass()
+					s.deliver()
+					if s.counts.copies != int64(f) || s.counts.whole != 1 {
+						t.Fatalf("%v, n=%d, f=%d: %d copies in Phase 1", p, n, f, s.counts.copies)
+					}
+					s.slot()
+					if s.counts.copies != int64(f) || s.counts.sent != 0 || s.counts.final > int64(f) {
+						t.Fatalf("%v, n=%d, f=%d: %+v", p, n, f, s.counts)
+					}
+					lost += f - int(s.counts.final)
+				}
+			}
+		}
+		if (lost > 0) != (p == EarlyCopies) {
+			t.Errorf("%v: %d copies lost in Phase 2", p, lost)
+		}
+	}
+}
+
+// TestRecycle has Phase 2 in the load: copies take links from other packets, and
+// only a part of them comes to its end.
+func TestRecycle(t *testing.T) {
+	for _, p := range []Placement{RandomStart, AlignedStart, CyclicStart, EarlyCopies} {
+		o := SlotOptions{Stages: 7, Placement: p, Traffic: Traffic{Load: 1, Multicast: 0.5, Fanout: 4}, Slots: 2048, Seed: 5}
 		one := simulate(t, o)
 		o.Recycle = true
 		two := simulate(t, o)
@@ -138,7 +172,7 @@ func TestRecycle(t *testing.T) {
 func TestSlotsSame(t *testing.T) {
 	o := SlotOptions{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Recycle: true, Slots: 6000, Seed: 1, Workers: 1}
 	want := simulate(t, o)
-	if want.Slots != 12*SlotBlock {
+	if want.Slots != 47*SlotBlock {
 		t.Errorf("%d slots", want.Slots)
 	}
 	for _, workers := range []int{0, 2, 5, 100} {
