@@ -1,5 +1,18 @@
-// Package minnet has the banyan multistage interconnection network (MIN) of
-// the paper on recursive multicast in wrap-around MINs, and its multicast.
+// Package minnet has banyan multistage interconnection networks (MINs), with the
+// multicast and the performance model of the paper on recursive multicast in
+// wrap-around MINs.
+//
+// For its own hardware: the headers that elements route by (Region, Cube), the
+// algorithm (TwoPhase), what blocks what (FirstConflict), the model of an
+// unbuffered network (CopyRates, Predict), the exact result that the model comes
+// near to (Exact), and simulations of unbuffered networks by time slots
+// (SimulateSlots) and of worms by flits (RunWorms).
+//
+// On InfiniBand: the fabric (Banyan, Detect), forwarding tables (Engine) and
+// multicast forwarding tables (RegionTree).
+//
+// Networks have n stages, numbered n-1, the first, to 0, and N = 1<<n processors
+// or nodes, numbered from 0 like the links of each stage from the top.
 package minnet
 
 import (

@@ -99,6 +99,16 @@ func mustReach[H Header[H]](t testing.TB, n, source int, h H, want []int) {
 	for _, hop := range Hops(n, source, h) {
 		if hop.Stage == 0 {
 			got = append(got, hop.Out)
+			switch x := any(hop.Header).(type) {
+			case Region:
+				if x != (Region{hop.Out, hop.Out}) {
+					t.Fatalf("from %d to %v: header %v at %d", source, h, x, hop.Out)
+				}
+			case Cube:
+				if x != (Cube{hop.Out, 0}) {
+					t.Fatalf("from %d to %v: header %v at %d", source, h, x, hop.Out)
+				}
+			}
 		}
 		// Any destination that the copy is for: the output link has the bits of
 		// it down to this stage.

@@ -169,6 +169,32 @@ func TestDetectRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Two adapters more, cabled to each other.
+	var apart fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if _, err := apart.AddNode(*f.Node(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p {
+			if err := apart.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 2 {
+		if _, err := apart.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(i + 1), NumPorts: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := apart.Connect(f.NumNodes(), 1, f.NumNodes()+1, 1, f.Link(f.CAPorts()[0])); err != nil {
+		t.Fatal(err)
+	}
+	added, err := apart.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var b fabric.Builder
 	empty, err := b.Build()
 	if err != nil {
@@ -180,6 +206,7 @@ func TestDetectRefuses(t *testing.T) {
 	}{
 		{lattice, "20 switches; a network of n stages has n * 2^(n-1)"},
 		{empty, "0 switches"},
+		{added, "18 ports of channel adapters; a network of 3 stages has 16"},
 		{dropped, ": cables are on ports 1 to 4 of each switch"},
 		{ring, "outputs are on ports 3 and 4, inputs on 1 and 2"},
 		{swapped(`"stage 2 element 0"[1]`, `"stage 2 element 0"[3]`), "outputs are on ports 3 and 4, inputs on 1 and 2"},
@@ -462,6 +489,7 @@ func TestRegionTreeOfSome(t *testing.T) {
 			g.Senders = append(g.Senders, w.Outputs[a])
 		}
 		slices.Sort(g.Senders)
+		g.MLID = mft.MinMLID + fabric.LID(100-i)
 		groups = append(groups, g)
 	}
 	p := mustBuild(t, r, groups...)

@@ -135,6 +135,11 @@ func TestTwoPhasesAlone(t *testing.T) {
 					if s.counts.copies != int64(f) || s.counts.whole != 1 {
 						t.Fatalf("%v, n=%d, f=%d: %d copies in Phase 1", p, n, f, s.counts.copies)
 					}
+					for a, x := range s.back {
+						if x != 0 && int(x&address) == a {
+							t.Fatalf("%v, n=%d, f=%d: node %d sends to itself", p, n, f, a)
+						}
+					}
 					s.slot()
 					if s.counts.copies != int64(f) || s.counts.sent != 0 || s.counts.final > int64(f) {
 						t.Fatalf("%v, n=%d, f=%d: %+v", p, n, f, s.counts)
@@ -165,6 +170,34 @@ func TestRecycle(t *testing.T) {
 	all := simulate(t, SlotOptions{Stages: 3, Traffic: Traffic{Load: 0.5, Multicast: 1, Fanout: 8}, Recycle: true, Slots: 2048, Seed: 5})
 	if all.Final != all.Throughput {
 		t.Errorf("to all nodes: %v in one pass, %v", all.Throughput, all.Final)
+	}
+}
+
+// TestArbiters has nodes that nobody can stop: with the upper input link first
+// that is node 0, with the lower one the last.
+func TestArbiters(t *testing.T) {
+	for _, a := range []Arbiter{RandomInput, UpperInput, LowerInput} {
+		s, err := newSlots(&SlotOptions{Stages: 4, Traffic: Traffic{Load: 1, Fanout: 1}, Arbiter: a})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var arrived [2]int
+		for range 400 {
+			s.slot()
+			for _, x := range s.links {
+				switch x >> sourceShift & address {
+				case 0:
+					arrived[0] += int(x >> 63)
+				case 15:
+					arrived[1]++
+				}
+			}
+		}
+		// Of packets that anybody may stop, 0.45 arrive.
+		upper, lower := arrived[0] == 400, arrived[1] == 400
+		if upper != (a == UpperInput) || lower != (a == LowerInput) {
+			t.Errorf("%v: of 400 packets %d arrive from node 0 and %d from node 15", a, arrived[0], arrived[1])
+		}
 	}
 }
 

@@ -32,7 +32,8 @@ type Wait struct {
 
 // WormResult is what became of worms.
 type WormResult struct {
-	Cycles int // until the last flit arrived, or nothing moved any more
+	Cycles  int   // until the last flit arrived, or nothing moved any more
+	Arrived []int // by address: worms that have arrived as a whole
 	// Deadlock is worms that wait for each other in a circle; nil when all
 	// arrived.
 	Deadlock []Wait
@@ -44,17 +45,18 @@ type flit struct{ worm, number int32 }
 // wormNet simulates worms. Links are numbered by stage and input link; want and
 // next are about the worm that is first in the buffer of a link.
 type wormNet struct {
-	o      *WormOptions
-	worms  []Worm
-	size   int
-	fifo   [][]flit // by link
-	full   []bool   // by link: no room when the cycle began
-	want   []Outputs
-	next   [][2]int32 // by link and output: number of the flit to send there next
-	owner  []int32    // by stage and output link: input link of the element plus one, 0 for free
-	holder []int32    // by stage and output link: the worm that has it, or had it last
-	sent   []int32    // by worm: flits that left the source
-	left   int        // flits to arrive yet, at all nodes
+	o       *WormOptions
+	worms   []Worm
+	size    int
+	fifo    [][]flit // by link
+	full    []bool   // by link: no room when the cycle began
+	want    []Outputs
+	next    [][2]int32 // by link and output: number of the flit to send there next
+	owner   []int32    // by stage and output link: input link of the element plus one, 0 for free
+	holder  []int32    // by stage and output link: the worm that has it, or had it last
+	sent    []int32    // by worm: flits that left the source
+	left    int        // flits to arrive yet, at all nodes
+	arrived []int      // by address: worms
 }
 
 // RunWorms sends worms, one from a processor, through a network until all have
@@ -89,10 +91,10 @@ func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
 			waiting = waiting || x.sent[i] == 0 && w.Start > cycle
 		}
 		if !waiting {
-			return &WormResult{Cycles: cycle, Deadlock: x.circle()}, nil
+			return &WormResult{Cycles: cycle, Arrived: x.arrived, Deadlock: x.circle()}, nil
 		}
 	}
-	return &WormResult{Cycles: cycle}, nil
+	return &WormResult{Cycles: cycle, Arrived: x.arrived}, nil
 }
 
 func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
@@ -105,7 +107,7 @@ func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
 	size := 1 << o.Stages
 	links := o.Stages * size
 	x := &wormNet{o: o, worms: worms, size: size, fifo: make([][]flit, links), full: make([]bool, links), want: make([]Outputs, links), next: make([][2]int32, links),
-		owner: make([]int32, links), holder: make([]int32, links), sent: make([]int32, len(worms))}
+		owner: make([]int32, links), holder: make([]int32, links), sent: make([]int32, len(worms)), arrived: make([]int, size)}
 	seen := make([]bool, size)
 	for i, w := range worms {
 		if w.Source < 0 || w.Source >= size || seen[w.Source] {
@@ -196,6 +198,9 @@ func (x *wormNet) element(stage, e int) bool {
 			x.push(stage-1, next, f)
 		} else {
 			x.left--
+			if int(f.number) == x.o.Flits-1 {
+				x.arrived[2*e+b]++
+			}
 		}
 		moved = true
 		x.next[l][b]++

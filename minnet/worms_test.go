@@ -14,6 +14,17 @@ func runWorms(t testing.TB, o WormOptions, worms ...Worm) *WormResult {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for a, n := range r.Arrived {
+		want := 0
+		for _, w := range worms {
+			if w.To.Has(a) {
+				want++
+			}
+		}
+		if n > want || n < want && r.Deadlock == nil {
+			t.Fatalf("%+v: %d arrived at %d", worms, n, a)
+		}
+	}
 	// A deadlock is a circle: each waits for the next, the last for the first.
 	for i, w := range r.Deadlock {
 		if next := r.Deadlock[(i+1)%len(r.Deadlock)]; w.For != next.Worm || w.Worm == w.For {
@@ -80,6 +91,35 @@ stage 0 SE4: 1.0 and 1.1`
 				t.Errorf("%d flits and room for them, %s: %+v", flits, tt.name, r)
 			}
 		}
+	}
+}
+
+// TestOneWorm sends a worm to every region, cyclic ones too: with room for two
+// flits at each input one leaves in each cycle, and the first one takes a cycle
+// for each link.
+func TestOneWorm(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		for lo := range 1 << n {
+			for hi := range 1 << n {
+				for source := range 1 << n {
+					to := Region{lo, hi}
+					if to.Check(n) != nil {
+						continue
+					}
+					if r := runWorms(t, WormOptions{Stages: n, Flits: 5, Buffer: 2}, Worm{source, to, 0}); r.Cycles != n+1+5-1 {
+						t.Fatalf("n=%d, from %d to %v: %+v", n, source, to, r)
+					}
+				}
+			}
+		}
+	}
+	// The worms of Figure 4 do not meet when one is long gone.
+	o := WormOptions{Stages: 4, Flits: 6, Buffer: 1, First: func(_, e int) int { return e >> 1 & 1 }}
+	if r := runWorms(t, o, Worm{1, Region{5, 8}, 0}, Worm{15, Region{7, 12}, 0}); r.Deadlock == nil {
+		t.Errorf("together: %+v", r)
+	}
+	if r := runWorms(t, o, Worm{1, Region{5, 8}, 0}, Worm{15, Region{7, 12}, 100}); r.Deadlock != nil || r.Cycles <= 100 {
+		t.Errorf("one after the other: %+v", r)
 	}
 }
 
