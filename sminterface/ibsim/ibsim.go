@@ -267,7 +267,10 @@ func (s *Sim) Command(ctx context.Context, name string, args ...string) *exec.Cm
 // Stderr, the end of it becomes part of the error.
 //
 // Errors: a *MissingError, ctx's own when it was cancelled, and an *ExitError.
-func (s *Sim) Run(ctx context.Context, cmd *exec.Cmd) error {
+func (s *Sim) Run(ctx context.Context, cmd *exec.Cmd) error { return s.run(ctx, cmd, func() {}) }
+
+// run is Run; begun is called when the program has been started.
+func (s *Sim) run(ctx context.Context, cmd *exec.Cmd, begun func()) error {
 	if cmd.Err != nil {
 		return cmd.Err
 	}
@@ -296,6 +299,7 @@ func (s *Sim) Run(ctx context.Context, cmd *exec.Cmd) error {
 	if err != nil {
 		return exitError(ctx, cmd, nil, err)
 	}
+	begun()
 	select {
 	case <-p.done:
 		if p.err != nil && cmd.ProcessState.ExitCode() < 0 {

@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // OpenSM is an OpenSM that stays: it answers requests to subnet administration,
 // and sweeps again when the fabric changes. It is safe for concurrent use.
 type OpenSM struct {
-	dir    string
+	cmd    *exec.Cmd
 	cancel context.CancelCauseFunc
+	sweeps chan struct{} // holds one element when a sweep has ended since it was emptied
 	up     chan struct{} // closed by the first SUBNET UP
 	done   chan struct{} // closed when it has ended
 
@@ -79,10 +82,20 @@ func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	cmd := s.Command(ctx, cfg.Program, append(args, cfg.Args...)...)
-	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+dir, "OSM_CACHE_DIR="+cache)
-	o := &OpenSM{dir: dir, cancel: cancel, up: make(chan struct{}), done: make(chan struct{}), run: OpenSMRun{Dir: dir}}
-	watch := &logWatch{run: &o.run, each: cfg.Line}
-	ended := make(chan struct{})
+	cmd.Env = append(append(cmd.Env, "OSM_TMP_DIR="+dir, "OSM_CACHE_DIR="+cache), cfg.Env...)
+	o := &OpenSM{cmd: cmd, cancel: cancel, up: make(chan struct{}), done: make(chan struct{}), sweeps: make(chan struct{}, 1), run: OpenSMRun{Dir: dir}}
+	watch := &logWatch{run: &o.run, each: func(l LogLine) {
+		if l.Message == upMessage {
+			select {
+			case o.sweeps <- struct{}{}:
+			default:
+			}
+		}
+		if cfg.Line != nil {
+			cfg.Line(l)
+		}
+	}}
+	begun, ended := make(chan struct{}), make(chan struct{})
 	followed := make(chan error, 1)
 	go func() {
 		isUp := false
@@ -101,7 +114,7 @@ func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error)
 	}()
 	go func() {
 		start := time.Now()
-		err := s.Run(ctx, cmd)
+		err := s.run(ctx, cmd, func() { close(begun) })
 		close(ended)
 		if logErr := <-followed; err == nil {
 			err = logErr
@@ -120,6 +133,7 @@ func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error)
 	defer timer.Stop()
 	select {
 	case <-o.up:
+		<-begun
 		return o, nil
 	case <-o.done:
 		err = o.err
@@ -143,6 +157,52 @@ func (o *OpenSM) Run() OpenSMRun {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.run
+}
+
+// PID is OpenSM's process.
+func (o *OpenSM) PID() int { return o.cmd.Process.Pid }
+
+// Sweep has OpenSM look at the whole fabric, and returns when all that follows
+// from the fabric as it was when Sweep began is in the switches. OpenSM tries
+// again by itself as long as it does not bring the subnet up. Errors: why OpenSM
+// has ended, and ctx's. It must not be called concurrently.
+func (o *OpenSM) Sweep(ctx context.Context) error {
+	// The first sweep that ends may have begun before, so the second counts.
+	for range 2 {
+		select {
+		case <-o.sweeps:
+		default:
+		}
+		if err := o.sweep(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep waits for the end of one sweep. A signal between OpenSM's look for
+// signals and its sleep waits for the end of that, ten seconds (main.c): so it is
+// sent again.
+func (o *OpenSM) sweep(ctx context.Context) error {
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		select {
+		case <-o.sweeps:
+			return nil
+		case <-again.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-o.done:
+			if err := o.Stop(); err != nil {
+				return err
+			}
+			return errStopped
+		}
+	}
 }
 
 // Done is closed when OpenSM has ended, by itself or not.

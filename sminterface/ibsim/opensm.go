@@ -40,6 +40,8 @@ type OpenSMConfig struct {
 	Options []string
 	// Args are further arguments.
 	Args []string
+	// Env is further variables of its environment, "NAME=value".
+	Env []string
 	// Flags are OpenSM's log flags (-D), 0x03 when 0. With 0x40 it writes
 	// dumps of its tables, with 0x04 OpenSMRun.Routing is known.
 	Flags uint8
@@ -125,7 +127,7 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	cmd := s.Command(ctx, cfg.Program, append(args, cfg.Args...)...)
-	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+dir, "OSM_CACHE_DIR="+cache)
+	cmd.Env = append(append(cmd.Env, "OSM_TMP_DIR="+dir, "OSM_CACHE_DIR="+cache), cfg.Env...)
 
 	run := &OpenSMRun{Dir: dir}
 	watch := &logWatch{run: run, each: cfg.Line}
@@ -256,6 +258,10 @@ const (
 	levelSys   = 0x80
 )
 
+// upMessage is what OpenSM logs at the end of each sweep that has brought the
+// subnet up (osm_state_mgr.c).
+const upMessage = "SUBNET UP"
+
 // maxLogLine bounds the lines that are kept whole, in bytes.
 const maxLogLine = 1 << 16
 
@@ -310,7 +316,7 @@ func (w *logWatch) line(text []byte) {
 		if strings.Contains(l.Message, "No routing engine able to successfully configure") {
 			w.hopeless = true
 		}
-	case l.Message == "SUBNET UP":
+	case l.Message == upMessage:
 		run.UP = true
 	case l.Level == levelSys && l.Message == "Entering MASTER state":
 		run.Discovery = since(w.first, l.Time)

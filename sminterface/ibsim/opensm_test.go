@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,4 +189,47 @@ func FuzzParseLogLine(f *testing.F) {
 		w.write(line)
 		w.finish()
 	})
+}
+
+// Sweep returns when what has changed before is in the switches. An OpenSM that
+// is killed lets Sweep say so.
+func TestSweep(t *testing.T) {
+	s, twin := startTwin(t, mesh4x4(t))
+	dir := t.TempDir()
+	o, err := StartOpenSM(t.Context(), s, OpenSMConfig{Dir: dir, Flags: 0x43, Env: []string{"IBWEAVE_TEST=sweep"}, Options: []string{"sweep_interval 0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(o.PID()), "environ")); err != nil || !bytes.Contains(env, []byte("\x00IBWEAVE_TEST=sweep\x00")) {
+		t.Errorf("OpenSM's environment: %q, %v", env, err)
+	}
+	host := fabric.NodeID(twin.Fabric.NumSwitches())
+	lid := twin.Fabric.LID(twin.Fabric.CAPorts()[0])
+	row := []byte(fmt.Sprintf("\n%#04x ", uint16(lid)))
+	for range 3 {
+		at := twin.Fabric.Peer(twin.Fabric.CAPorts()[0])
+		link := fmt.Sprintf("%q[%d] %q[1]", twin.NodeID(twin.Fabric.Owner(at)), twin.Fabric.Num(at), twin.NodeID(host))
+		for _, there := range []bool{false, true} {
+			command := fmt.Sprintf("Unlink %q[1]", twin.NodeID(host))
+			if there {
+				command = "Link " + link
+			}
+			if err := s.Console(t.Context(), command); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(filepath.Join(dir, "opensm-lfts.dump"))
+			if err != nil || bytes.Contains(data, row) != there {
+				t.Fatalf("%s: OpenSM has a row for LID %d: %t, want %t; %v", command, lid, !there, there, err)
+			}
+		}
+	}
+	if err := syscall.Kill(o.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Sweep(t.Context()); err == nil {
+		t.Error("a dead OpenSM sweeps")
+	}
 }

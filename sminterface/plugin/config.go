@@ -63,6 +63,8 @@ type Config struct {
 // MulticastConfig is the part of the configuration about multicast.
 type MulticastConfig struct {
 	Scheme string
+	// Groups is the groups.json of a compiled directory, "" for none.
+	Groups string
 	// Balance divides trees over links. Then the tree of a group depends on who
 	// joined before: another OpenSM, or this one after a restart, makes others.
 	Balance bool
@@ -182,6 +184,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 		{"multicast", func(n *yaml.Node) error {
 			return r.mapping(n, []key{
 				{"scheme", func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) }},
+				{"groups", func(n *yaml.Node) error { return r.path(n, &c.Multicast.Groups) }},
 				{"balance", func(n *yaml.Node) error { return r.boolean(n, &c.Multicast.Balance) }},
 			})
 		}},

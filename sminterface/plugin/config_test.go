@@ -27,6 +27,7 @@ vlarb: equal
 timeout: 90s
 multicast:
   scheme: comb
+  groups: /etc/opensm/ibweave/groups.json
   balance: true
 log:
   file: /var/log/ibweave/plugin.log
@@ -36,7 +37,7 @@ log:
 	want := &Config{
 		File: "all", Roots: []fabric.GUID{0x2c90000000001, 2}, Origin: 0x200000, Dims: []int{16, 8, 4}, NoWrap: true, Repair: true,
 		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second,
-		Multicast: MulticastConfig{Scheme: "comb", Balance: true},
+		Multicast: MulticastConfig{Scheme: "comb", Groups: "/etc/opensm/ibweave/groups.json", Balance: true},
 		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Format: "json"},
 	}
 	if err := want.Log.Level.Set("debug"); err != nil {
@@ -65,7 +66,7 @@ func TestParseConfigErrors(t *testing.T) {
 		{"vls:\n", "f:1:4: no value: want 1, 2, 4, 8 or 15"},
 		{"vls: [2]\n", "f:1:5: a list: want 1, 2, 4, 8 or 15"},
 		{"multicast:\n  scheme: tree\n", "f:2:10: \"tree\": want one of auto, union, union-merge, comb, spam, updn-tree, opensm\n      scheme: tree"},
-		{"multicast: union\n", "f:1:11: \"union\": want a mapping with scheme, balance"},
+		{"multicast: union\n", "f:1:11: \"union\": want a mapping with scheme, groups, balance"},
 		{"log:\n  level: loud\n", "f:2:9: \"loud\": want one of debug, info, warn, error"},
 		{"log:\n  file: plugin.log\n", "f:2:8: \"plugin.log\": want an absolute path"},
 		{"repair: 1\n", "f:1:8: \"1\": want true or false"},

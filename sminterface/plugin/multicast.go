@@ -20,7 +20,7 @@ import (
 
 // The bits of JoinState (IBA 15.2.5.17.1). Full members and non-members send and
 // receive, the others send only; which of them keep the group alive is OpenSM's
-// business.
+// business. There is none for ports that only receive: see declaredGroups.
 const (
 	joinFull         = 1
 	joinNon          = 2
@@ -63,12 +63,13 @@ type wish struct {
 	mlid    fabric.LID
 	sl      fabric.SL
 	members mft.Group // senders and receivers only
+	scheme  string    // by which the group was compiled, "" when nobody says
 	unknown int       // members that the fabric does not have
 }
 
 // equal says whether masks for one suit the other.
 func (a *wish) equal(b *wish) bool {
-	return a.mgid == b.mgid && a.mlid == b.mlid && a.sl == b.sl &&
+	return a.mgid == b.mgid && a.mlid == b.mlid && a.sl == b.sl && a.scheme == b.scheme &&
 		slices.Equal(a.members.Senders, b.members.Senders) && slices.Equal(a.members.Receivers, b.members.Receivers)
 }
 
@@ -86,6 +87,8 @@ type planned struct {
 type masks struct {
 	p          *Plugin
 	generation uint64 // of the routing that the rest is for
+	sweep      uint64 // Plugin.sweeps when it was begun
+	plans      int    // how often it has been planned since
 	tables     *Tables
 	set        map[mft.MGID]*planned
 	last       map[mft.MGID][]SwitchPort
@@ -151,12 +154,17 @@ func or(a, b Code) Code {
 	return b
 }
 
-// renew forgets what belongs to an older routing.
+// renew forgets what belongs to an older routing. What was planned little by
+// little, as ports joined and left, may depend on the order in which they did;
+// when OpenSM sweeps again, and so asks for all boxes, they are planned anew. So
+// after each sweep masks depend on the subnet and its members only, and another
+// OpenSM has the same.
 func (m *masks) renew(t *Tables) {
-	if m.tables != nil && m.generation == t.generation {
+	if m.tables != nil && m.generation == t.generation && (m.plans <= 1 || m.sweep == m.p.sweeps) {
 		return
 	}
 	m.generation, m.tables = t.generation, t
+	m.sweep, m.plans = m.p.sweeps, 0
 	m.set = make(map[mft.MGID]*planned)
 	m.schemes = make(map[string]mft.Scheme)
 	m.grid, m.detected = nil, false
@@ -168,16 +176,21 @@ func (m *masks) wish(box *Box) wish {
 	w := wish{mlid: box.MLID}
 	for i := range box.Groups {
 		g := &box.Groups[i]
+		declared := m.p.groups.of(g.MGID)
 		if i == 0 || g.MGID.Less(w.mgid) {
-			w.mgid, w.sl = g.MGID, g.SL
+			w.mgid, w.sl, w.scheme = g.MGID, g.SL, ""
+			if declared != nil {
+				w.scheme = declared.scheme
+			}
 		}
-		for _, member := range g.Members {
+		for k := range g.Members {
+			member := &g.Members[k]
 			p, ok := m.tables.endPort(member.Port)
 			if !ok || !reachable(f, p) {
 				w.unknown++
 				continue
 			}
-			if member.State&joinSends != 0 {
+			if declared.sends(member) {
 				w.members.Senders = append(w.members.Senders, p)
 			}
 			if member.State&joinReceives != 0 {
@@ -223,6 +236,7 @@ func (t *Tables) endPort(g fabric.GUID) (fabric.PortID, bool) {
 // The schemes of steps beyond those of compile.
 const (
 	unionScheme    = "union"
+	rowScheme      = "union-row"
 	mergeScheme    = "union-merge"
 	combScheme     = "comb"
 	spamScheme     = "spam"
@@ -246,6 +260,13 @@ func (m *masks) steps(w *wish) []string {
 		if !slices.Contains(list, name) {
 			list = append(list, name)
 		}
+	}
+	switch w.scheme {
+	case "", SchemeOpenSM:
+	case rowScheme: // on one MLID the same
+		add(mergeScheme)
+	default:
+		add(w.scheme)
 	}
 	if s := m.p.config.Multicast.Scheme; s != SchemeAuto {
 		add(s)
@@ -273,7 +294,8 @@ func (m *masks) mesh() *mesh.Grid {
 }
 
 // scheme makes a scheme, once for a routing. groups are those that it is for
-// first, on which the trunks of combs depend.
+// first, on which the trunks of combs depend, unless groups are declared: then
+// they depend on those as the compiler's do.
 func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mft.Scheme, error) {
 	if s := m.schemes[name]; s != nil {
 		return s, nil
@@ -287,7 +309,16 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 	case spamScheme:
 		s = updown.SPAMTree{}
 	case combScheme:
-		comb, _, err := mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, groups)
+		var (
+			comb mesh.Comb
+			err  error
+		)
+		if whole := m.p.groups.whole(m.tables); len(whole) > 0 {
+			comb, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, whole)
+		}
+		if comb.Trunks == nil {
+			comb, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, groups)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -339,6 +370,7 @@ func (m *masks) plan(boxes []Box) error {
 	ctx, cancel := context.WithTimeout(context.Background(), m.p.config.Timeout)
 	defer cancel()
 	start := time.Now()
+	m.plans++
 	var drafts []*draft
 	changed := 0
 	for i := range boxes {

@@ -119,6 +119,10 @@ type Plugin struct {
 	mu      sync.Mutex
 	current *Tables // the last that were made, nil for none
 	masks   *masks  // multicast, see multicast.go
+	sweeps  uint64  // how often OpenSM has asked for tables
+	groups  *declaredGroups
+	// groupsError is why groups is not what the file has now, "" when it is.
+	groupsError string
 }
 
 // Open reads event_plugin_options and the configuration file that they name. A
@@ -133,6 +137,11 @@ func Open(options string, host Host) *Plugin {
 		var err error
 		if p.config, err = readConfig(options); err != nil {
 			return err
+		}
+		if p.config.Multicast.Groups != "" {
+			if p.groups, err = readGroups(p.config.Multicast.Groups, nil); err != nil {
+				return err
+			}
 		}
 		p.log, p.close, err = openLog(&p.config.Log, host.LogDir)
 		return err
@@ -271,10 +280,12 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.sweeps++
+	regrouped := p.readGroups()
 	// Masks stay in force when OpenSM only routes again.
 	if p.current != nil {
 		t.generation = p.current.generation
-		if !t.same(p.current) {
+		if regrouped || !t.same(p.current) {
 			t.generation++
 		}
 	}

@@ -1,0 +1,231 @@
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+
+	"go.uber.org/zap"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// declaredGroups is groups.json of a compiled directory: who sends to which MGID,
+// and by which scheme its tree was made. Join states cannot say the first: IBA has
+// none for a port that only receives (15.2.5.17.2), so that every full member
+// counts as a sender, and masks for a single sender are not what they could be.
+type declaredGroups struct {
+	name   string
+	data   []byte // of both files, to see whether they have changed
+	groups map[mft.MGID]*declaredGroup
+	order  []*declaredGroup // as in the file
+}
+
+// declaredGroup is an entry: an MGID.
+type declaredGroup struct {
+	name, scheme       string
+	mlid               fabric.LID
+	sl                 fabric.SL
+	senders, receivers []fabric.GUID // port GUIDs, ascending
+}
+
+// guid2lidName is the file beside groups.json that says which port has the LIDs in
+// it: compile writes both.
+const guid2lidName = compile.GUID2LIDName
+
+// readGroups reads groups.json and the guid2lid beside it. It gives old when that
+// was made of the same bytes. Errors are those of files, and *fabric.ParseError.
+func readGroups(name string, old *declaredGroups) (*declaredGroups, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	beside := filepath.Join(filepath.Dir(name), guid2lidName)
+	lids, err := os.ReadFile(beside)
+	if err != nil {
+		return nil, fmt.Errorf("the LIDs in %s are those of the %s beside it: %w", name, guid2lidName, err)
+	}
+	both := slices.Concat(data, []byte{0}, lids)
+	if old != nil && bytes.Equal(old.data, both) {
+		return old, nil
+	}
+	ranges, _, err := dump.ReadGUID2LID(beside, lids, dump.Options{})
+	if err != nil {
+		return nil, err
+	}
+	port := make(map[fabric.LID]fabric.GUID, len(ranges))
+	for _, r := range ranges {
+		port[r.Min] = r.Port
+	}
+	d, err := parseGroups(name, data, port)
+	if err != nil {
+		return nil, err
+	}
+	d.data = both
+	return d, nil
+}
+
+// parseGroups reads groups.json, where port has the ports by base LID.
+func parseGroups(name string, data []byte, port map[fabric.LID]fabric.GUID) (*declaredGroups, error) {
+	d := &declaredGroups{name: name, groups: make(map[mft.MGID]*declaredGroup)}
+	// fail is the error for the text from an offset on.
+	fail := func(at int64, err error) error {
+		rest := data[at:]
+		at += int64(len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,")))
+		from := bytes.LastIndexByte(data[:at], '\n') + 1
+		line, _, _ := bytes.Cut(data[from:], []byte("\n"))
+		return &fabric.ParseError{File: name, Line: 1 + bytes.Count(data[:at], []byte("\n")), Column: int(at) - from,
+			Text: string(bytes.TrimRight(line, "\r")), Err: err}
+	}
+	// broken is the error for what the JSON decoder says of the text from an offset on.
+	broken := func(at int64, err error) error {
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.As(err, &syntax):
+			at = max(0, syntax.Offset-1)
+		case errors.As(err, &kind):
+			err = fmt.Errorf("%s is a JSON %s: want the groups.json of a compiled directory", kind.Field, kind.Value)
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			at, err = int64(len(data)), errors.New("the file ends in the middle; want a list of groups, as compile writes it")
+		}
+		return fail(min(at, int64(len(data))), err)
+	}
+	j := json.NewDecoder(bytes.NewReader(data))
+	j.DisallowUnknownFields()
+	if open, err := j.Token(); err != nil {
+		return nil, broken(0, err)
+	} else if open != json.Delim('[') {
+		return nil, fail(0, errors.New("want a list of groups, as compile writes it in groups.json"))
+	}
+	for j.More() {
+		at := j.InputOffset()
+		var e mft.Entry
+		if err := j.Decode(&e); err != nil {
+			return nil, broken(at, err)
+		}
+		if err := mft.CheckMGID(e.MGID); err != nil {
+			return nil, fail(at, fmt.Errorf("group %q: %w", e.Name, err))
+		}
+		if d.groups[e.MGID] != nil {
+			return nil, fail(at, fmt.Errorf("a second group with MGID %s", e.MGID))
+		}
+		if err := compile.CheckMulticastScheme(e.Scheme); err != nil {
+			return nil, fail(at, fmt.Errorf("group %q: %w", e.Name, err))
+		}
+		g := &declaredGroup{name: e.Name, scheme: e.Scheme, mlid: e.MLID, sl: e.SL}
+		for _, list := range []struct {
+			lids []fabric.LID
+			to   *[]fabric.GUID
+		}{{e.Senders, &g.senders}, {e.Receivers, &g.receivers}} {
+			for _, l := range list.lids {
+				guid, ok := port[l]
+				if !ok {
+					return nil, fail(at, fmt.Errorf("group %q: no port has base LID %d in %s", e.Name, l, guid2lidName))
+				}
+				*list.to = append(*list.to, guid)
+			}
+			slices.Sort(*list.to)
+		}
+		d.groups[e.MGID] = g
+		d.order = append(d.order, g)
+	}
+	if _, err := j.Token(); err != nil { // the end of the list
+		return nil, broken(j.InputOffset(), err)
+	}
+	if at := j.InputOffset(); len(bytes.TrimSpace(data[at:])) > 0 {
+		return nil, fail(at, errors.New("text after the list of groups"))
+	}
+	return d, nil
+}
+
+// of is what is declared for an MGID, nil for nothing.
+func (d *declaredGroups) of(m mft.MGID) *declaredGroup {
+	if d == nil {
+		return nil
+	}
+	return d.groups[m]
+}
+
+// sends says whether a member sends. Those who join to send only do so. For the
+// others the declaration counts, and without one all do.
+func (g *declaredGroup) sends(m *Member) bool {
+	switch {
+	case m.State&joinSends == 0:
+		return false
+	case g == nil || m.State&joinReceives == 0:
+		return true
+	}
+	i := sort.Search(len(g.senders), func(i int) bool { return g.senders[i] >= m.Port })
+	return i < len(g.senders) && g.senders[i] == m.Port
+}
+
+// whole is the groups that the compiler was given, with the ports that t has: it
+// makes of some groups several trees of one name, with one MGID for each.
+func (d *declaredGroups) whole(t *Tables) []mft.Group {
+	if d == nil {
+		return nil
+	}
+	var list []mft.Group
+	index := make(map[string]int)
+	for _, e := range d.order {
+		i, seen := index[e.name]
+		if !seen {
+			i = len(list)
+			index[e.name] = i
+			list = append(list, mft.Group{Name: e.name, MLID: e.mlid, SL: e.sl})
+		}
+		g := &list[i]
+		for _, of := range []struct {
+			from []fabric.GUID
+			to   *[]fabric.PortID
+		}{{e.senders, &g.Senders}, {e.receivers, &g.Receivers}} {
+			for _, guid := range of.from {
+				if p, ok := t.endPort(guid); ok && reachable(t.Fabric, p) {
+					*of.to = append(*of.to, p)
+				}
+			}
+		}
+	}
+	for i := range list {
+		g := &list[i]
+		for _, ports := range []*[]fabric.PortID{&g.Senders, &g.Receivers} {
+			slices.Sort(*ports)
+			*ports = slices.Compact(*ports)
+		}
+	}
+	return slices.DeleteFunc(list, func(g mft.Group) bool { return len(g.Senders) == 0 || len(g.Receivers) == 0 })
+}
+
+// readGroups reads the file of groups again, if there is one. What cannot be read
+// is logged, and what was read before stays. It says whether there is anything
+// new.
+func (p *Plugin) readGroups() (changed bool) {
+	if p.config.Multicast.Groups == "" {
+		return false
+	}
+	d, err := readGroups(p.config.Multicast.Groups, p.groups)
+	if err != nil {
+		if p.groupsError != err.Error() {
+			p.groupsError = err.Error()
+			p.report(&Error{Code: BadConfig, Err: fmt.Errorf("%w; the groups of before stay", err)})
+		}
+		return false
+	}
+	p.groupsError = ""
+	if d == p.groups {
+		return false
+	}
+	p.groups = d
+	p.log.Info("groups", zap.String("file", d.name), zap.Int("mgids", len(d.order)))
+	return true
+}
