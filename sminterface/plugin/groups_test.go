@@ -130,12 +130,17 @@ func TestDeclaredGroups(t *testing.T) {
 			if _, err := o.Route(o.engine(tc.engine), s); err != nil {
 				t.Fatal(err)
 			}
+			joined := have
+			have = asked{}
 			have.ask(o, boxes, all(boxes)...)
 			for _, tree := range r.Plan.Trees {
 				i := slices.IndexFunc(boxes, func(b Box) bool { return b.Groups[0].MGID == tree.MGID })
 				want := o.masks.switchPorts(r.Plan.Tables.Ports(tree.MLID))
 				if got := have[boxes[i].MLID]; !slices.Equal(got, want) {
 					t.Errorf("%s, %s of %d senders: %d ports, want %d\n%v\n%v", tree.Scheme, tree.Name, len(tree.Senders), len(got), len(want), got, want)
+				}
+				if l := boxes[i].MLID; !slices.Equal(joined[l], have[l]) {
+					t.Errorf("%s, %s: other masks after a sweep", tree.Scheme, tree.Name)
 				}
 			}
 			if len(o.lines) > 0 {
@@ -245,7 +250,7 @@ func TestParseGroupsErrors(t *testing.T) {
 		{"[\n" + strings.Replace(one, `"union"`, `"onion"`, 1) + "\n]", `f:2: group "a": multicast scheme "onion": want one of union`},
 		{"[\n" + strings.Replace(one, `[1,2]`, `"all"`, 1) + "\n]", "f:2: receivers is a JSON string: want the groups.json of a compiled directory"},
 		{"[\n" + strings.Replace(one, `"mlid"`, `"lid"`, 1) + "\n]", `f:2: json: unknown field "lid"`},
-		{"[\n" + one + "\n;", "f:3: expected comma ';'"},
+		{"[\n" + one + "\n;", "f:3: expected comma"},
 	} {
 		d, err := parseGroups("f", []byte(tc.text), port)
 		if err == nil || d != nil || !strings.Contains(err.Error(), tc.want) {
