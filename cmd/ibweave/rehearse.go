@@ -2,53 +2,57 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/verify"
 )
 
 func (a *app) rehearseCommand() *cobra.Command {
-	var via, format string
+	var via, format, library string
 	cmd := &cobra.Command{
 		Use:   "rehearse DIR",
 		Short: "load compiled tables with the real OpenSM on the real ibsim, and compare",
-		Long: `Start ibsim with the fabric of DIR and OpenSM with its files, read the tables
-back from the simulated switches, and compare entry by entry. DIR is what
-compile wrote. Needs opensm, ibsim-utils and infiniband-diags.
+		Long: `Start ibsim with the fabric of DIR and OpenSM with its files, or with the plugin,
+read the tables back from the simulated switches, and compare entry by entry. DIR
+is what compile wrote. Needs opensm, ibsim-utils and infiniband-diags.
 
-Files carry unicast tables only. ibsim gives port p of a CA the port GUID
-caguid+p, so OpenSM gets copies of guid2lid and of the comments of the tables
-with these.`,
-		Example: `  ibweave rehearse tables`,
-		Args:    a.maxArgs(1),
+Files carry unicast tables only. With --via plugin OpenSM has the plugin, with the
+engine and the options that DIR was compiled with; ports join the multicast groups
+by requests to subnet administration; and the linear and multicast forwarding
+tables and SL-to-VL tables of all switches are compared, multicast by MGID, since
+OpenSM gives out MLIDs itself.
+
+ibsim gives port p of a CA the port GUID caguid+p, so OpenSM gets copies of
+guid2lid and of the comments of the tables with these.`,
+		Example: `  ibweave rehearse tables
+  ibweave rehearse tables --via plugin`,
+		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("rehearse needs a directory that compile wrote")
 			}
-			if via != "file" {
-				return usagef("--via %q: want file", via)
+			if via != string(rehearse.ViaFile) && via != string(rehearse.ViaPlugin) {
+				return usagef("--via %q: want file or plugin", via)
+			}
+			if library != "" && via != string(rehearse.ViaPlugin) {
+				return usagef("--plugin says nothing without --via plugin")
 			}
 			if format != "text" && format != "json" {
 				return usagef("--format %q: want text or json", format)
 			}
-			var in audit
-			if err := in.resolve(args); err != nil {
-				return err
-			}
-			f, tables, _, err := a.readTables(&in)
-			if err != nil {
-				return err
-			}
-			s := a.startStage("", 0)
-			r, err := rehearse.Run(cmd.Context(), f, tables, rehearse.Options{Dir: args[0], Progress: func(name string) {
-				s.end()
-				s = a.startStage(name, 0)
-				a.log.Info(name)
-			}})
-			s.end()
+			r, err := a.rehearse(cmd.Context(), args[0], rehearse.Via(via), library)
 			if err != nil {
 				return err
 			}
@@ -63,9 +67,107 @@ with these.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&via, "via", "file", "how OpenSM gets the tables: file")
+	cmd.Flags().StringVar(&via, "via", "file", "how OpenSM gets the tables: file or plugin")
+	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
+}
+
+// rehearse reads a compiled directory and rehearses it.
+func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library string) (*rehearse.Report, error) {
+	in := audit{copying: "independent"}
+	if err := in.resolve([]string{dir}); err != nil {
+		return nil, err
+	}
+	f, tables, _, err := a.readTables(&in)
+	if err != nil {
+		return nil, err
+	}
+	s := a.startStage("", 0)
+	defer func() { s.end() }()
+	opt := rehearse.Options{Dir: dir, Progress: func(name string) {
+		s.end()
+		s = a.startStage(name, 0)
+		a.log.Info(name)
+	}}
+	if via == rehearse.ViaFile {
+		return rehearse.Run(ctx, f, tables, opt)
+	}
+	m, err := compile.ReadManifest(dir)
+	if err != nil {
+		return nil, &inputError{err}
+	}
+	if _, partly := m.Options["only"]; partly {
+		return nil, inputf("%s has the tables of some switches only (compile --only), and the plugin makes all", dir)
+	}
+	plugin := rehearse.PluginOptions{Options: opt, Library: library, Engine: m.Engine}
+	var lanes verify.Options
+	if err := a.readLanes(&in, f, &lanes); err != nil {
+		return nil, err
+	}
+	plugin.SL2VL = lanes.SL2VL
+	trees, err := a.readMulticast(&in, f)
+	if err != nil {
+		return nil, err
+	}
+	if trees != nil {
+		plugin.MFT, plugin.Trees = trees.Tables, trees.Trees
+		// The schemes are for the plugin.
+		if err := a.readSchemes(&in, plugin.Trees); err != nil {
+			return nil, err
+		}
+	}
+	if plugin.Config, err = pluginConfig(m); err != nil {
+		return nil, inputf("%s: %w", filepath.Join(dir, compile.ManifestName), err)
+	}
+	return rehearse.RunPlugin(ctx, f, tables, plugin)
+}
+
+// readSchemes reads the names of the schemes of trees, which come from the same
+// groups.json.
+func (a *app) readSchemes(in *audit, trees []mft.Tree) error {
+	data, err := a.readInput(in.groups)
+	if err != nil {
+		return err
+	}
+	var entries []mft.Entry
+	if err := json.Unmarshal(data, &entries); err != nil || len(entries) != len(trees) {
+		return inputf("%s: want a list of %d groups as compile writes it: %v", in.groups, len(trees), err)
+	}
+	for i := range trees {
+		trees[i].Scheme = entries[i].Scheme
+	}
+	return nil
+}
+
+// pluginConfig is the configuration by which the plugin makes what a compiled
+// directory has: its keys are the flags of compile.
+func pluginConfig(m *compile.Manifest) (func(groups string) []byte, error) {
+	var b bytes.Buffer
+	b.WriteString("log: {level: info}\n")
+	for _, key := range slices.Sorted(maps.Keys(m.Options)) {
+		// JSON is YAML, but for GUIDs in quotes and sizes in a list.
+		text, err := json.Marshal(m.Options[key])
+		if err != nil {
+			return nil, err
+		}
+		switch key {
+		case "roots", "origin", "no-wrap", "repair", "vls", "sl2vl":
+			if string(text) != "[]" {
+				fmt.Fprintf(&b, "%s: %s\n", key, text)
+			}
+		case "dims":
+			fmt.Fprintf(&b, "%s: %s\n", key, strings.ReplaceAll(strings.Trim(string(text), "[]"), ",", "x"))
+		}
+	}
+	balance, _ := m.Options["mcast-balance"].(bool)
+	return func(groups string) []byte {
+		text := slices.Clone(b.Bytes())
+		if groups != "" {
+			text = fmt.Appendf(text, "multicast: {balance: %t, groups: %q}\n", balance, groups)
+		}
+		return text
+	}, nil
 }
 
 // printRehearsal prints a report for people.
@@ -87,7 +189,22 @@ func (a *app) printRehearsal(r *rehearse.Report) error {
 	row("switches", "%s of %s have our tables", n(r.EqualSwitches), n(r.Switches))
 	row("entries", "%s compared, %s", n(r.Entries), plural(r.Differences, "difference", "differences"))
 	row("LIDs", "%s with other LIDs than ours", plural(r.WrongLIDs, "port", "ports"))
-	row("not carried", "multicast tables and SL-to-VL maps, which files do not hold")
+	if r.Via == rehearse.ViaFile {
+		row("not carried", "multicast tables and SL-to-VL maps, which files do not hold")
+	} else {
+		if m := r.Multicast; m == nil {
+			row("multicast", "no groups")
+		} else {
+			row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), plural(m.Groups, "group", "groups"), n(m.Masks), plural(m.Differences, "difference", "differences"))
+			row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", plural(m.Members, "member", "members"), n(m.Refused), plural(m.OtherMLIDs, "group", "groups"))
+		}
+		if v := r.SL2VL; v == nil {
+			row("SL-to-VL", "no tables")
+		} else {
+			row("SL-to-VL", "%s compared, %s", plural(v.Maps, "table", "tables"), plural(v.Differences, "difference", "differences"))
+		}
+		row("plugin", "%s", r.Plugin)
+	}
 	samples := func(title string, total, shown int, line func(int) string) {
 		if total == 0 {
 			return
@@ -102,6 +219,13 @@ func (a *app) printRehearsal(r *rehearse.Report) error {
 	}
 	samples("Entries that differ", r.Differences, len(r.Samples), func(i int) string { return r.Samples[i].String() })
 	samples("Ports with other LIDs", r.WrongLIDs, len(r.LIDSamples), func(i int) string { return r.LIDSamples[i].String() })
+	if m := r.Multicast; m != nil {
+		samples("Masks that differ", m.Differences, len(m.Samples), func(i int) string { return m.Samples[i].String() })
+		samples("Joins that OpenSM refused", m.Refused, len(m.RefusedWhy), func(i int) string { return m.RefusedWhy[i] })
+	}
+	if v := r.SL2VL; v != nil {
+		samples("SL-to-VL tables that differ", v.Differences, len(v.Samples), func(i int) string { return v.Samples[i].String() })
+	}
 	samples("Switches that could not be read", r.Unread, len(r.UnreadSamples), func(i int) string {
 		return fmt.Sprintf("%q (%s)", r.UnreadSamples[i].Name, r.UnreadSamples[i].GUID)
 	})

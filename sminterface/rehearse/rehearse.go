@@ -5,7 +5,8 @@
 // What is compared comes from dump_fts of infiniband-diags, which reads the
 // switches by SMPs and knows nothing of the files or of OpenSM; ibsim's own
 // dump adds the LIDs that the ports have got, and the one entry that dump_fts
-// cannot read.
+// cannot read. Multicast and SL-to-VL tables, which only the plugin brings in, are
+// read by package subnet.
 package rehearse
 
 import (
@@ -54,6 +55,8 @@ const (
 	StagePrepare  = "prepare"
 	StageSimulate = "simulate"
 	StageOpenSM   = "opensm"
+	StageJoin     = "join"
+	StageSweep    = "sweep"
 	StageReadBack = "read-back"
 	StageExplain  = "explain"
 )
@@ -105,6 +108,9 @@ type Switch struct {
 // highest of the fabric and the tables, on the switches that could be read;
 // where a switch has a lower LinearFDBTop, it has no path to the LIDs above.
 type Report struct {
+	Via    Via    `json:"via"`
+	Plugin string `json:"plugin,omitempty"` // the file
+
 	Switches      int          `json:"switches"`
 	EqualSwitches int          `json:"equal_switches"`
 	Entries       int          `json:"entries"`
@@ -115,6 +121,9 @@ type Report struct {
 
 	WrongLIDs  int             `json:"wrong_lids"` // ports
 	LIDSamples []LIDDifference `json:"lid_samples"`
+
+	Multicast *MulticastReport `json:"multicast,omitempty"` // nil when it was not compared
+	SL2VL     *SL2VLReport     `json:"sl2vl,omitempty"`     // likewise
 
 	OpenSM    string   `json:"opensm_version"`
 	Engine    string   `json:"opensm_engine"` // whose tables it configured: "file", unless it gave up
@@ -128,7 +137,9 @@ type Report struct {
 
 // Equal says whether every switch has exactly the tables it was meant to have.
 func (r *Report) Equal() bool {
-	return r.EqualSwitches == r.Switches && r.Differences == 0 && r.WrongLIDs == 0
+	return r.EqualSwitches == r.Switches && r.Differences == 0 && r.WrongLIDs == 0 &&
+		(r.Multicast == nil || r.Multicast.Equal == r.Multicast.Groups && r.Multicast.Differences == 0 && r.Multicast.Refused == 0) &&
+		(r.SL2VL == nil || r.SL2VL.Differences == 0)
 }
 
 // UnfitError says that OpenSM's file engine cannot carry such a routing, or
@@ -145,6 +156,11 @@ func (e *UnfitError) Error() string { return "cannot be rehearsed: " + e.Reason 
 // but in the report. Errors: an *ibsim.MissingError, an *UnfitError, an
 // *ibsim.ExitError, ctx's own, and those of files. The report is then nil.
 func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Report, error) {
+	return begin(ctx, f, t, opt, ViaFile, (*run).all)
+}
+
+// begin prepares for a rehearsal, which all then does.
+func begin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, via Via, all func(*run) error) (*Report, error) {
 	if opt.OpenSM == "" {
 		opt.OpenSM = "opensm"
 	}
@@ -172,10 +188,10 @@ func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Re
 	}
 	r := &run{ctx: ctx, f: f, t: t, opt: opt, dir: dir, lmc: lmc,
 		report: &Report{
-			Switches: f.NumSwitches(), Samples: []Difference{}, UnreadSamples: []Switch{}, LIDSamples: []LIDDifference{},
+			Via: via, Switches: f.NumSwitches(), Samples: []Difference{}, UnreadSamples: []Switch{}, LIDSamples: []LIDDifference{},
 			Errors: []string{}, Seconds: map[string]float64{}, Notes: []string{},
 		}}
-	err = r.all()
+	err = all(r)
 	if removed := os.RemoveAll(dir); err == nil {
 		err = removed
 	}
@@ -270,6 +286,11 @@ func (r *run) all() error {
 	if err := r.stage(StagePrepare, r.prepare); err != nil {
 		return err
 	}
+	return r.simulate(r.simulated)
+}
+
+// simulate does something while ibsim runs.
+func (r *run) simulate(simulated func(*ibsim.Sim) error) error {
 	var sim *ibsim.Sim
 	if err := r.stage(StageSimulate, func() (err error) {
 		clients := filepath.Join(r.dir, "clients")
@@ -288,7 +309,7 @@ func (r *run) all() error {
 	}); err != nil {
 		return err
 	}
-	err := r.simulated(sim)
+	err := simulated(sim)
 	if closed := sim.Close(); err == nil {
 		err = closed
 	}
@@ -308,8 +329,8 @@ func (r *run) simulated(sim *ibsim.Sim) error {
 	return r.stage(StageExplain, r.explain)
 }
 
-// prepare makes the files that OpenSM gets.
-func (r *run) prepare() error {
+// prepareTwin makes the fabric that ibsim gets, and its LIDs for OpenSM.
+func (r *run) prepareTwin() error {
 	twin, err := ibsim.NewTwin(r.f)
 	if err != nil {
 		return &UnfitError{err.Error()}
@@ -320,6 +341,19 @@ func (r *run) prepare() error {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
 	}
+	_, err = r.file(guid2lidFile, filepath.Join(cache, guid2lidFile), false, func(w io.Writer) error {
+		return dump.WriteGUID2LID(w, twin.Fabric)
+	})
+	return err
+}
+
+// prepare makes the files that OpenSM gets.
+func (r *run) prepare() error {
+	err := r.prepareTwin()
+	if err != nil {
+		return err
+	}
+	twin := r.twin
 	// Comments are for ports that have other LIDs than in the file. Those of
 	// the twin have these.
 	lean := dump.WriteOptions{Lean: true}
@@ -331,12 +365,6 @@ func (r *run) prepare() error {
 	}
 	r.lidMatrix, err = r.file(lidMatrixFile, filepath.Join(r.dir, lidMatrixFile), false, func(w io.Writer) error {
 		return dump.WriteLIDMatrix(w, twin.Fabric, r.t, lean)
-	})
-	if err != nil {
-		return err
-	}
-	_, err = r.file(guid2lidFile, filepath.Join(cache, guid2lidFile), false, func(w io.Writer) error {
-		return dump.WriteGUID2LID(w, twin.Fabric)
 	})
 	return err
 }

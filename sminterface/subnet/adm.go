@@ -186,6 +186,7 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 		m.State = mad.FullMember
 	}
 	record := mad.MCMemberRecord{MGID: m.MGID, PortGID: mad.PortGID(to.SubnetPrefix, m.Port), JoinState: m.State}
+	create := false
 	if m.MLID != 0 {
 		// Asked first: a join that has to be undone would change the tables
 		// of the switches twice.
@@ -198,12 +199,20 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 				return mad.MCMemberRecord{}, &MLIDError{MGID: m.MGID, Want: m.MLID, Got: r.MLID}
 			}
 		}
+		create = len(there) == 0 && m.State&mad.FullMember != 0
 	}
 	const join = mad.MCMemberMGID | mad.MCMemberPortGID | mad.MCMemberJoinState
-	answer, err := c.member(ctx, to, mad.Set, record, join)
-	var status *mad.StatusError
-	if errors.As(err, &status) && (status.Status == mad.InsufficientRequest || status.Status == mad.RequestInvalid) {
+	var (
+		answer mad.MCMemberRecord
+		err    error
+	)
+	if !create {
+		answer, err = c.member(ctx, to, mad.Set, record, join)
+		var status *mad.StatusError
 		// No such group, most likely.
+		create = errors.As(err, &status) && (status.Status == mad.InsufficientRequest || status.Status == mad.RequestInvalid)
+	}
+	if create {
 		if m.State&mad.FullMember == 0 {
 			return mad.MCMemberRecord{}, &NoGroupError{MGID: m.MGID, Err: err}
 		}

@@ -1,0 +1,617 @@
+package rehearse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/subnet"
+)
+
+// Via says how OpenSM gets the tables.
+type Via string
+
+// The ways.
+const (
+	ViaFile   Via = "file"   // by its file engine
+	ViaPlugin Via = "plugin" // by our plugin
+)
+
+// PluginName is OpenSM's name of the plugin (event_plugin_name), and LibraryName
+// the file that it loads for it.
+const (
+	PluginName  = "ibweave-opensm"
+	LibraryName = "lib" + PluginName + ".so"
+)
+
+// enginePrefix is what OpenSM's names of the plugin's engines begin with.
+const enginePrefix = "ibweave-"
+
+// PluginOptions are what RunPlugin is to rehearse beside forwarding tables.
+type PluginOptions struct {
+	// Options.Dir is only the source of guid2lid.
+	Options
+	// Library is the plugin, a file of any name. Without, it is LibraryName where
+	// FindPlugin finds it.
+	Library string
+	// Engine is our name of the engine: "xy".
+	Engine string
+	// Config is the plugin's configuration. groups is what multicast.groups is to
+	// be, "" for none.
+	Config func(groups string) []byte
+	// SL2VL is the SL-to-VL tables; nil for none, and then none are compared.
+	SL2VL *lft.SL2VL
+	// MFT is the multicast tables of Trees; nil for none.
+	MFT   *mft.Tables
+	Trees []mft.Tree
+}
+
+// MaskDifference is a mask that differs: the ports of a switch out of which
+// packets to a group go.
+type MaskDifference struct {
+	Group  string     `json:"group"`          // "" for a MLID that none of our groups has
+	MGID   string     `json:"mgid,omitempty"` // likewise
+	MLID   fabric.LID `json:"mlid"`           // that OpenSM gave the group
+	Switch Switch     `json:"switch"`
+	Ours   []int      `json:"ours"` // ascending
+	OpenSM []int      `json:"opensm"`
+}
+
+// String is the group, the switch and both masks.
+func (d MaskDifference) String() string {
+	group := fmt.Sprintf("%q (%s)", d.Group, d.MGID)
+	if d.MGID == "" {
+		group = "none of ours"
+	}
+	return fmt.Sprintf("group %s, MLID %#x, %q (%s): %s, OpenSM has %s", group, uint16(d.MLID), d.Switch.Name, d.Switch.GUID, maskText(d.Ours), maskText(d.OpenSM))
+}
+
+func maskText(ports []int) string {
+	switch len(ports) {
+	case 0:
+		return "no port"
+	case 1:
+		return fmt.Sprintf("port %d", ports[0])
+	}
+	return "ports " + strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
+}
+
+// MulticastReport is what a rehearsal found of multicast. A mask is that of one
+// switch for one group, empty ones included.
+type MulticastReport struct {
+	Groups      int              `json:"groups"` // MGIDs
+	Equal       int              `json:"equal_groups"`
+	Members     int              `json:"members"`     // joined
+	OtherMLIDs  int              `json:"other_mlids"` // groups that OpenSM gave other MLIDs than ours, which is no difference
+	Masks       int              `json:"masks"`
+	Differences int              `json:"differences"`
+	Samples     []MaskDifference `json:"samples"` // by MGID, then switch
+	Refused     int              `json:"refused"` // joins
+	RefusedWhy  []string         `json:"refused_samples"`
+}
+
+// MapDifference is a SL-to-VL table that differs. For a port of a CA or router In
+// is 0.
+type MapDifference struct {
+	Node   Switch         `json:"node"`
+	In     fabric.PortNum `json:"in"`
+	Out    fabric.PortNum `json:"out"`
+	Ours   []int          `json:"ours"` // VL by SL
+	OpenSM []int          `json:"opensm"`
+}
+
+// String is the way through the node and both tables.
+func (d MapDifference) String() string {
+	vls := func(m []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(m), " ", ","), "[]") }
+	return fmt.Sprintf("%q (%s), port %d to port %d: VLs %s, OpenSM has %s", d.Node.Name, d.Node.GUID, d.In, d.Out, vls(d.Ours), vls(d.OpenSM))
+}
+
+// SL2VLReport is what a rehearsal found of SL-to-VL tables: those of every way
+// through a switch to a port with a cable, and of the other ports with a cable.
+type SL2VLReport struct {
+	Maps        int             `json:"maps"`
+	Differences int             `json:"differences"`
+	Samples     []MapDifference `json:"samples"` // by node, out and in
+}
+
+// MissingPluginError says that there is no plugin.
+type MissingPluginError struct{ Places []string }
+
+func (e *MissingPluginError) Error() string {
+	return fmt.Sprintf("%s is not there: it was looked for in %s; `make build` makes it where libopensm-dev and libibumad-dev are installed, and --plugin FILE says where it is",
+		LibraryName, strings.Join(e.Places, ", "))
+}
+
+// Unwrap makes it an os.ErrNotExist.
+func (e *MissingPluginError) Unwrap() error { return os.ErrNotExist }
+
+// libraryFolders are those in which OpenSM finds its plugins: the dynamic
+// linker's, on Debian and on others.
+var libraryFolders = []string{"/usr/local/lib", "/usr/local/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib/*-linux-gnu*", "/usr/lib64", "/lib64", "/usr/lib", "/lib"}
+
+// FindPlugin looks for the plugin beside this program, in the folders of
+// LD_LIBRARY_PATH and in those of the dynamic linker. Its error is a
+// *MissingPluginError.
+func FindPlugin() (string, error) {
+	var places []string
+	if program, err := os.Executable(); err == nil {
+		places = append(places, filepath.Dir(program))
+	}
+	places = append(places, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
+	places = append(places, libraryFolders...)
+	var empty []string
+	for _, place := range places {
+		if place == "" {
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(place, LibraryName))
+		if err == nil && len(found) > 0 {
+			return found[0], nil
+		}
+		empty = append(empty, place)
+	}
+	return "", &MissingPluginError{Places: empty}
+}
+
+// RunPlugin rehearses tables as the plugin makes them: OpenSM runs with it, ports
+// join the groups by requests to subnet administration, and all tables are read
+// back. Receivers join each tree of their group as full members; senders that do
+// not receive join theirs as send-only non-members. The plugin gets groups.json,
+// since join states do not say which of the full members send.
+//
+// It is otherwise as Run, and has a *MissingPluginError besides. A join that
+// OpenSM refuses is in the report.
+func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions) (*Report, error) {
+	if opt.Library == "" {
+		found, err := FindPlugin()
+		if err != nil {
+			return nil, err
+		}
+		opt.Library = found
+	}
+	library, err := filepath.Abs(opt.Library)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(library); err != nil {
+		return nil, err
+	}
+	byMLID := make(map[fabric.LID]*mft.Tree)
+	for i := range opt.Trees {
+		tree := &opt.Trees[i]
+		if first := byMLID[tree.MLID]; first != nil && first.MGID != tree.MGID {
+			return nil, &UnfitError{fmt.Sprintf("groups %q (%s) and %q (%s) share MLID %#x, and OpenSM gives every group a MLID of its own",
+				first.Name, first.MGID, tree.Name, tree.MGID, uint16(tree.MLID))}
+		}
+		byMLID[tree.MLID] = tree
+	}
+	return begin(ctx, f, t, opt.Options, ViaPlugin, func(r *run) error {
+		opt.Options = r.opt // with its defaults
+		p := &pluginRun{run: r, opt: opt, library: library}
+		r.report.Plugin = library
+		if opt.MFT != nil {
+			r.report.Multicast = &MulticastReport{Groups: len(opt.Trees), Samples: []MaskDifference{}, RefusedWhy: []string{}}
+		}
+		if opt.SL2VL != nil {
+			r.report.SL2VL = &SL2VLReport{Samples: []MapDifference{}}
+		}
+		if err := r.stage(StagePrepare, p.prepare); err != nil {
+			return err
+		}
+		return r.simulate(p.simulated)
+	})
+}
+
+// pluginRun is a rehearsal with the plugin under way.
+type pluginRun struct {
+	*run
+	opt     PluginOptions
+	library string
+	config  string // file
+	live    map[mft.MGID]fabric.LID
+}
+
+// groupsFile is the file of a compile directory that the plugin reads.
+const groupsFile = "groups.json"
+
+// prepare makes the files that OpenSM and the plugin read.
+func (p *pluginRun) prepare() error {
+	if err := p.prepareTwin(); err != nil {
+		return err
+	}
+	groups := ""
+	if p.opt.MFT != nil {
+		// Beside it guid2lid, with the twin's GUIDs.
+		dir := filepath.Join(p.dir, "groups")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		groups = filepath.Join(dir, groupsFile)
+		text, err := mft.AppendGroupsJSON(nil, p.f, p.opt.Trees)
+		if err != nil {
+			return &UnfitError{err.Error()}
+		}
+		if err := os.WriteFile(groups, text, 0o600); err != nil {
+			return err
+		}
+		if err := dump.WriteFileAtomic(filepath.Join(dir, guid2lidFile), func(w io.Writer) error {
+			return dump.WriteGUID2LID(w, p.twin.Fabric)
+		}); err != nil {
+			return err
+		}
+	}
+	p.config = filepath.Join(p.dir, "ibweave.yaml")
+	if err := os.WriteFile(p.config, p.opt.Config(groups), 0o600); err != nil {
+		return err
+	}
+	// OpenSM makes a file name of the plugin's name.
+	lib := filepath.Join(p.dir, "lib")
+	if err := os.Mkdir(lib, 0o700); err != nil {
+		return err
+	}
+	return os.Symlink(p.library, filepath.Join(lib, LibraryName))
+}
+
+// simulated is what happens while ibsim runs.
+func (p *pluginRun) simulated(sim *ibsim.Sim) (err error) {
+	var o *ibsim.OpenSM
+	if err := p.stage(StageOpenSM, func() (err error) {
+		o, err = p.startOpenSM(sim)
+		return err
+	}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Stop()) }()
+	ctx, cancel := context.WithTimeout(p.ctx, p.timeout())
+	defer cancel()
+	transport, err := sim.Dial(ctx, "")
+	if err != nil {
+		return err
+	}
+	// OpenSM may be busy with the joins before.
+	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if p.opt.MFT != nil {
+		if err := p.stage(StageJoin, func() error { return p.join(ctx, c) }); err != nil {
+			return p.cause(err)
+		}
+	}
+	if err := p.stage(StageSweep, func() error { return o.Sweep(ctx) }); err != nil {
+		return p.cause(err)
+	}
+	if err := p.stage(StageReadBack, func() error { return p.readAll(ctx, sim, c) }); err != nil {
+		return p.cause(err)
+	}
+	p.take(o.Run())
+	if p.report.Equal() {
+		return nil
+	}
+	return p.stage(StageExplain, p.explainPlugin)
+}
+
+// cause is an error, or that of whoever has ended the rehearsal.
+func (p *pluginRun) cause(err error) error {
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx)
+	}
+	return err
+}
+
+// startOpenSM runs OpenSM. Where the plugin does not serve, OpenSM takes an engine
+// of its own, so that the differences show.
+func (p *pluginRun) startOpenSM(sim *ibsim.Sim) (*ibsim.OpenSM, error) {
+	path := filepath.Join(p.dir, "lib")
+	if old := os.Getenv("LD_LIBRARY_PATH"); old != "" {
+		path += string(os.PathListSeparator) + old
+	}
+	options := []string{"event_plugin_name " + PluginName, "event_plugin_options --config " + p.config, "sweep_interval 0"}
+	if p.opt.SL2VL != nil {
+		options = append(options, "qos TRUE")
+	}
+	return ibsim.StartOpenSM(p.ctx, sim, ibsim.OpenSMConfig{
+		Program: p.opt.OpenSM, Engine: enginePrefix + p.opt.Engine, Dir: p.opensmDir, LMC: p.lmc.lmc, LMCPort0: p.lmc.port0,
+		Options: append(options, p.opt.OpenSMOptions...), Env: []string{"LD_LIBRARY_PATH=" + path}, Timeout: p.timeout(),
+	})
+}
+
+// take puts what became of OpenSM into the report.
+func (p *pluginRun) take(run ibsim.OpenSMRun) {
+	r := p.report
+	r.OpenSM, r.Engine, r.SubnetUp = run.Version, run.Engine, run.UP
+	r.Errors, r.NumErrors = append(r.Errors, run.Errors...), run.NumErrors
+}
+
+// joinsAtOnce is how many requests to join are under way together.
+const joinsAtOnce = 8
+
+// join makes the members of all trees members of OpenSM's groups.
+func (p *pluginRun) join(ctx context.Context, c *subnet.Client) error {
+	m, err := c.Manager(ctx)
+	if err != nil {
+		return err
+	}
+	report := p.report.Multicast
+	port := func(id fabric.PortID) fabric.GUID { return p.twin.PortGUID(p.f.PortGUID(id)) }
+	var refusals []string
+	refused := func(tree *mft.Tree, id fabric.PortID, err error) error {
+		var status *mad.StatusError
+		var group *subnet.NoGroupError
+		if !errors.As(err, &status) && !errors.As(err, &group) {
+			return err
+		}
+		refusals = append(refusals, fmt.Sprintf("%s, group %q (%s): %v", p.f.PortName(id), tree.Name, tree.MGID, err))
+		return nil
+	}
+	p.live = make(map[mft.MGID]fabric.LID, len(p.opt.Trees))
+	var rest []request
+	for i := range p.opt.Trees {
+		tree := &p.opt.Trees[i]
+		if len(tree.Receivers) == 0 {
+			p.note("group %q (%s) has no receivers: only a full member makes a group (IBA 15.2.5.17), so OpenSM does not have it", tree.Name, tree.MGID)
+			continue
+		}
+		// The first makes the group, with our MLID if that is free.
+		first := subnet.Membership{MGID: tree.MGID, MLID: tree.MLID, Port: port(tree.Receivers[0]), SL: tree.SL}
+		got, err := c.Join(ctx, m, first)
+		var other *subnet.MLIDError
+		if errors.As(err, &other) {
+			first.MLID = 0
+			got, err = c.Join(ctx, m, first)
+		}
+		if err != nil {
+			if err := refused(tree, tree.Receivers[0], err); err != nil {
+				return err
+			}
+			continue
+		}
+		report.Members++
+		if p.live[tree.MGID] = got.MLID; got.MLID != tree.MLID {
+			report.OtherMLIDs++
+		}
+		for _, r := range tree.Receivers[1:] {
+			rest = append(rest, request{tree, r, mad.FullMember})
+		}
+		for _, s := range tree.Senders {
+			if _, receives := slices.BinarySearch(tree.Receivers, s); !receives {
+				rest = append(rest, request{tree, s, mad.SendOnlyNonMember})
+			}
+		}
+	}
+	failed := make([]error, len(rest))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range joinsAtOnce {
+		workers.Go(func() {
+			for i := range next {
+				q := &rest[i]
+				_, failed[i] = c.Join(ctx, m, subnet.Membership{MGID: q.tree.MGID, Port: port(q.port), State: q.state, SL: q.tree.SL})
+			}
+		})
+	}
+	for i := range rest {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	for i, err := range failed {
+		if err == nil {
+			report.Members++
+		} else if err := refused(rest[i].tree, rest[i].port, err); err != nil {
+			return err
+		}
+	}
+	report.Refused = len(refusals)
+	report.RefusedWhy = append(report.RefusedWhy, refusals[:min(len(refusals), p.opt.Samples)]...)
+	return nil
+}
+
+// request is a join.
+type request struct {
+	tree  *mft.Tree
+	port  fabric.PortID
+	state mad.JoinState
+}
+
+// readAll reads all tables and compares them: forwarding tables as Run does,
+// the others by our own requests.
+func (p *pluginRun) readAll(ctx context.Context, sim *ibsim.Sim, c *subnet.Client) error {
+	if err := p.readBack(sim); err != nil {
+		return err
+	}
+	if p.opt.MFT == nil && p.opt.SL2VL == nil {
+		return nil
+	}
+	d, err := c.Discover(ctx)
+	if err != nil {
+		return err
+	}
+	highest := mft.MinMLID
+	for _, l := range p.live {
+		highest = max(highest, l)
+	}
+	for i := range p.opt.Trees {
+		highest = max(highest, p.opt.Trees[i].MLID)
+	}
+	t, err := c.Pull(ctx, d, subnet.PullOptions{MFT: p.opt.MFT != nil, SL2VL: p.opt.SL2VL != nil, MaxMLID: highest})
+	if err != nil {
+		return err
+	}
+	if problems := slices.Concat(d.Problems, t.Problems); len(problems) > 0 {
+		return fmt.Errorf("tables could not be read: %s", problems[0])
+	}
+	at := newPlaces(p.twin.Fabric, d.Fabric)
+	if p.opt.MFT != nil {
+		p.compareMasks(at, t.MFT)
+	}
+	if p.opt.SL2VL != nil {
+		p.compareMaps(at, t.SL2VL)
+	}
+	return nil
+}
+
+// places finds nodes of the fabric that was found from those of the one that was
+// simulated.
+type places struct{ node []fabric.NodeID } // NoNode where it was not found
+
+func newPlaces(twin, found *fabric.Fabric) *places {
+	at := &places{node: make([]fabric.NodeID, twin.NumNodes())}
+	for n := range at.node {
+		m, ok := found.NodeByGUID(twin.Node(fabric.NodeID(n)).GUID)
+		if !ok {
+			m = fabric.NoNode
+		}
+		at.node[n] = m
+	}
+	return at
+}
+
+func numbers(f *fabric.Fabric, ports []fabric.PortID) []int {
+	list := make([]int, len(ports))
+	for i, p := range ports {
+		list[i] = int(f.Num(p))
+	}
+	return list
+}
+
+// compareMasks compares the masks of all groups, by MGID. Switches have the same
+// NodeIDs in the twin.
+func (p *pluginRun) compareMasks(at *places, got *mft.Tables) {
+	report, f := p.report.Multicast, p.f
+	var list []MaskDifference
+	compare := func(group, mgid string, ours, live fabric.LID) (same bool) {
+		same = true
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			report.Masks++
+			want, have := []int{}, []int{}
+			if ours != 0 {
+				want = numbers(f, p.opt.MFT.Mask(s, ours))
+			}
+			if m := at.node[s]; m != fabric.NoNode && live != 0 {
+				have = numbers(got.Fabric(), got.Mask(m, live))
+			}
+			if !slices.Equal(want, have) {
+				same = false
+				node := f.Node(s)
+				list = append(list, MaskDifference{group, mgid, live, Switch{node.GUID, node.Description}, want, have})
+			}
+		}
+		return same
+	}
+	trees := slices.Clone(p.opt.Trees)
+	slices.SortFunc(trees, func(a, b mft.Tree) int { return a.MGID.Compare(b.MGID) })
+	known := make(map[fabric.LID]bool)
+	for i := range trees {
+		tree := &trees[i]
+		live := p.live[tree.MGID]
+		known[live] = true
+		if compare(tree.Name, tree.MGID.String(), tree.MLID, live) {
+			report.Equal++
+		}
+	}
+	for _, l := range got.MLIDs() {
+		if !known[l] {
+			compare("", "", 0, l)
+		}
+	}
+	report.Differences = len(list)
+	report.Samples = append(report.Samples, list[:min(len(list), p.opt.Samples)]...)
+}
+
+// compareMaps compares SL-to-VL tables.
+func (p *pluginRun) compareMaps(at *places, got *lft.SL2VL) {
+	report, f := p.report.SL2VL, p.f
+	g := got.Fabric()
+	byGUID := make(map[fabric.GUID]fabric.PortID)
+	g.EndPorts(func(q fabric.PortID) { byGUID[g.PortGUID(q)] = q })
+	compare := func(in fabric.PortNum, out, found fabric.PortID) {
+		report.Maps++
+		want, have := p.opt.SL2VL.At(in, out), got.At(in, found)
+		if *want == *have {
+			return
+		}
+		if report.Differences++; report.Differences <= p.opt.Samples {
+			node := f.Node(f.Owner(out))
+			d := MapDifference{Node: Switch{node.GUID, node.Description}, In: in, Out: f.Num(out)}
+			for sl := range want {
+				d.Ours, d.OpenSM = append(d.Ours, int(want[sl])), append(d.OpenSM, int(have[sl]))
+			}
+			report.Samples = append(report.Samples, d)
+		}
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		m := at.node[s]
+		if m == fabric.NoNode {
+			continue // is among the switches that could not be read
+		}
+		for out := fabric.PortNum(1); out <= f.Node(s).NumPorts; out++ {
+			if f.Peer(f.Port(s, out)) == fabric.NoPort {
+				continue
+			}
+			for in := fabric.PortNum(0); in <= f.Node(s).NumPorts; in++ {
+				compare(in, f.Port(s, out), g.Port(m, out))
+			}
+		}
+	}
+	for _, q := range f.CAPorts() {
+		if found, ok := byGUID[p.twin.PortGUID(f.PortGUID(q))]; ok && f.Peer(q) != fabric.NoPort {
+			compare(0, q, found)
+		}
+	}
+}
+
+// explainPlugin adds notes on what is known to make tables differ.
+func (p *pluginRun) explainPlugin() error {
+	r := p.report
+	if want := enginePrefix + p.opt.Engine; r.Engine != want {
+		instead := "no tables at all"
+		if r.Engine != "" {
+			instead = "its own " + r.Engine + " tables"
+		}
+		p.note("OpenSM did not use %s and has %s instead%s", want, instead, p.pluginComplaint())
+	}
+	p.explainUnread()
+	if r.WrongLIDs > 0 {
+		if err := p.explainLIDs(); err != nil {
+			return err
+		}
+	}
+	// The plugin's log is beside OpenSM's.
+	text, err := os.ReadFile(filepath.Join(p.opensmDir, "ibweave.log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	said := 0
+	for line := range bytes.Lines(text) {
+		_, what, _ := strings.Cut(strings.TrimSpace(string(line)), "\t")
+		if level, message, ok := strings.Cut(what, "\t"); ok && (strings.EqualFold(level, "warn") || strings.EqualFold(level, "error")) {
+			if said++; said <= p.opt.Samples {
+				p.note("the plugin's log: %s", strings.ReplaceAll(message, "\t", " "))
+			}
+		}
+	}
+	return nil
+}
+
+// pluginComplaint is why OpenSM did not use the engine, as far as its log says.
+func (p *pluginRun) pluginComplaint() string {
+	for _, e := range p.report.Errors {
+		if strings.Contains(e, "ibweave: ERR") || strings.Contains(e, "Error loading plugin") || strings.Contains(e, "setup routing engine") {
+			return ", because of: " + strings.TrimSpace(e)
+		}
+	}
+	return ""
+}
