@@ -75,7 +75,7 @@ guid2lid and of the comments of the tables with these.`,
 
 // rehearse reads a compiled directory and rehearses it.
 func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library string) (*rehearse.Report, error) {
-	in := audit{copying: "independent"}
+	var in audit
 	if err := in.resolve([]string{dir}); err != nil {
 		return nil, err
 	}
