@@ -15,7 +15,6 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -334,21 +333,6 @@ func TestEngineNeedsTwoVLs(t *testing.T) {
 	r.SL2VL, r.PathSLs = nil, nil
 	if v := check(t, r, nil); v.CreditLoops.Count == 0 {
 		t.Error("no credit loop on one VL")
-	}
-}
-
-// TestInOpenSM puts the tables into the real OpenSM on the real ibsim, and
-// compares every entry that the switches then have.
-func TestInOpenSM(t *testing.T) {
-	for _, wrap := range []bool{false, true} {
-		r := route(t, banyan(t, 3, wrap), 0, 0)
-		got, err := rehearse.Run(t.Context(), r.Fabric, r.Tables, rehearse.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.EqualSwitches != r.Fabric.NumSwitches() || got.Differences != 0 {
-			t.Errorf("wrap-around %v: %d of %d switches equal, %d entries differ: %v", wrap, got.EqualSwitches, r.Fabric.NumSwitches(), got.Differences, got.Samples)
-		}
 	}
 }
 
