@@ -108,6 +108,11 @@ func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
 	links := o.Stages * size
 	x := &wormNet{o: o, worms: worms, size: size, fifo: make([][]flit, links), full: make([]bool, links), want: make([]Outputs, links), next: make([][2]int32, links),
 		owner: make([]int32, links), holder: make([]int32, links), sent: make([]int32, len(worms)), arrived: make([]int, size)}
+	room := min(o.Buffer, 16) // to begin with
+	flits := make([]flit, links*room)
+	for l := range x.fifo {
+		x.fifo[l] = flits[l*room : l*room : (l+1)*room]
+	}
 	seen := make([]bool, size)
 	for i, w := range worms {
 		if w.Source < 0 || w.Source >= size || seen[w.Source] {
