@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Copying is how a switch sends a packet to several ports, with the names that
+// verify has for it. It also says how a packet with one way out waits for it.
+type Copying uint8
+
+const (
+	// Independent is what InfiniBand switches do: a packet enters a buffer that
+	// has room for all of it, each copy leaves when its port is free and the
+	// buffer behind it has room, and the packet keeps its place until the last
+	// copy has left.
+	Independent Copying = iota
+	// Reserving: room for a whole packet as with Independent, but a packet takes
+	// its place in the queues of all its output channels at once, first come
+	// first served, and leaves by all of them at one time when it is first in
+	// each and all are free and have room behind them. A channel whose first
+	// packet waits stays idle.
+	Reserving
+	// LockStep: room for a whole packet as with Independent, but a packet takes
+	// its output ports one by one, as they fall free with room behind them, keeps
+	// what it has, and leaves by all of them at one time.
+	LockStep
+	// Wormhole: packets move flit by flit, and buffers may be smaller than
+	// packets. A worm takes its place in the queues of all its output channels
+	// at once (the OCRQ of SPAM), and holds them from when it is first in all
+	// until its last flit has gone through each. Copies are asynchronous: see
+	// Config.OutputFlits.
+	Wormhole
+	// GreedyWormhole is Wormhole with a worm that takes its output channels one by
+	// one, as they fall free.
+	GreedyWormhole
+)
+
+var copyings = [...]string{
+	Independent: "independent", Reserving: "reserving", LockStep: "lock-step",
+	Wormhole: "wormhole", GreedyWormhole: "greedy-wormhole",
+}
+
+// String is the name on the command line.
+func (c Copying) String() string { return name(copyings[:], "copying", uint8(c)) }
+
+// MarshalText is String.
+func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads a name.
+func (c *Copying) UnmarshalText(text []byte) error {
+	return parseName(copyings[:], "copying", text, (*uint8)(c))
+}
+
+// flits says whether packets move flit by flit.
+func (c Copying) flits() bool { return c >= Wormhole }
+
+// Arbitration is which of the packets that wait for one output channel goes
+// next. Reserving and Wormhole serve them in the order in which they came,
+// whatever it says.
+type Arbitration uint8
+
+const (
+	// RoundRobin serves the input buffers in turn, by port and then VL.
+	RoundRobin Arbitration = iota
+	// FIFO serves packets in the order in which they asked.
+	FIFO
+	// LowestPort serves the lowest input port first, as the upper-input-first
+	// rule of multistage networks does. Packets that come at the same
+	// picosecond are compared before any of them goes.
+	LowestPort
+)
+
+var arbitrations = [...]string{RoundRobin: "round-robin", FIFO: "fifo", LowestPort: "lowest-port"}
+
+// String is the name on the command line.
+func (a Arbitration) String() string { return name(arbitrations[:], "arbitration", uint8(a)) }
+
+// MarshalText is String.
+func (a Arbitration) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads a name.
+func (a *Arbitration) UnmarshalText(text []byte) error {
+	return parseName(arbitrations[:], "arbitration", text, (*uint8)(a))
+}
+
+func name(names []string, what string, i uint8) string {
+	if int(i) < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%s %d", what, i)
+}
+
+func parseName(names []string, what string, text []byte, to *uint8) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("%s %q: want one of %v", what, text, names)
+	}
+	*to = uint8(i)
+	return nil
+}
+
+// Config is how the hardware behaves. The zero value is not valid: start from
+// Defaults.
+type Config struct {
+	// Mbps is the data rate of all links in megabits a second; 0 takes each
+	// link's own from the fabric.
+	Mbps int
+	// WireDelay is how long a bit travels along a cable, host cables included.
+	WireDelay Time
+	// CreditDelay is the time from when the last byte of a packet, or flit, has
+	// left a buffer until the sender behind it knows of the room.
+	CreditDelay Time
+	// RoutingDelay is the time from when a packet's first byte enters a switch
+	// until it asks for its way out. With flits, from when its first flit is
+	// complete and at the head of its buffer.
+	RoutingDelay Time
+	// Startup is how long a host is busy with each message before its first
+	// packet is ready.
+	Startup Time
+	// FlitBytes is the unit of buffers and credits. InfiniBand's credits are of
+	// 64 bytes.
+	FlitBytes int
+	// BufferFlits is the size of the input buffer of each port and VL of a switch.
+	BufferFlits int
+	// OutputFlits is the size of the output buffer of each port and VL, with flits
+	// only. With 1 or more, a flit leaves the input buffer when the output
+	// buffers of all branches have room, and is copied to all of them at once
+	// (SPAM). With 0 each branch takes the flit at the head of the input buffer
+	// when its link is free, and the flit goes when all have taken it. Either
+	// way a branch that gets no flit because a sibling is blocked has bubbles.
+	OutputFlits int
+	// MTU is the most bytes of data in a packet; longer messages are cut. 0 sends
+	// every message as one packet.
+	MTU int
+	// HeaderBytes is added to each packet.
+	HeaderBytes int
+	Copying     Copying
+	Arbitration Arbitration
+	// VLWeights, when not empty, is by VL how many units of 64 bytes a port sends
+	// from it before it turns to the next VL that waits, if any: 1 to 255, as in
+	// a VLArbitration table (IBA 7.6.9). Packets are not cut: a VL goes on while
+	// any of its weight is left. Empty: one packet, or flit, from each in turn.
+	VLWeights []uint8
+	// FullChecks counts all flits and credits anew every so many events; 0 leaves
+	// it at what is checked as they move. Errors are *ConservationError.
+	FullChecks int
+}
+
+// Defaults is how this project fills the gaps in the mesh papers by Zhou, Liu and
+// Chung: links of 1X SDR (2 Gb/s of data, 4 ns a byte), 100 ns in a switch, 10 ns
+// for the wire and for credits, no headers. Buffers of 64 flits of 64 bytes take
+// one packet of 4 KB; PacketBuffers sizes them for others.
+func Defaults() Config {
+	return Config{
+		Mbps:         2000,
+		WireDelay:    10 * Nanosecond,
+		CreditDelay:  10 * Nanosecond,
+		RoutingDelay: 100 * Nanosecond,
+		FlitBytes:    64,
+		BufferFlits:  64,
+	}
+}
+
+// PacketBuffers makes flits of at most 64 bytes and buffers that take n packets
+// of so many bytes, headers not included, and nothing more.
+func (c *Config) PacketBuffers(n, bytes int) {
+	bytes += c.HeaderBytes
+	c.FlitBytes = min(64, max(bytes, 1))
+	c.BufferFlits = n * c.flits(bytes)
+}
+
+// flits is how many flits a packet of so many bytes has.
+func (c *Config) flits(bytes int) int { return (bytes + c.FlitBytes - 1) / c.FlitBytes }
+
+// maxBytes bounds packets, and buffers in bytes: far beyond any hardware, and
+// small enough that no sum overflows.
+const maxBytes = 1 << 30
+
+// check says what is wrong with c.
+func (c *Config) check(vls int) error {
+	for _, v := range []struct {
+		name  string
+		value int64
+		least int64
+		most  int64
+	}{
+		{"Mbps", int64(c.Mbps), 0, 1 << 30},
+		{"WireDelay", int64(c.WireDelay), 0, int64(Second)},
+		{"CreditDelay", int64(c.CreditDelay), 0, int64(Second)},
+		{"RoutingDelay", int64(c.RoutingDelay), 0, int64(Second)},
+		{"Startup", int64(c.Startup), 0, int64(1000 * Second)},
+		{"FlitBytes", int64(c.FlitBytes), 1, 1 << 20},
+		{"BufferFlits", int64(c.BufferFlits), 1, maxBytes / int64(max(c.FlitBytes, 1))},
+		{"OutputFlits", int64(c.OutputFlits), 0, 1 << 20},
+		{"MTU", int64(c.MTU), 0, maxBytes},
+		{"HeaderBytes", int64(c.HeaderBytes), 0, 1 << 20},
+		{"Copying", int64(c.Copying), 0, int64(len(copyings)) - 1},
+		{"Arbitration", int64(c.Arbitration), 0, int64(len(arbitrations)) - 1},
+		{"FullChecks", int64(c.FullChecks), 0, 1 << 40},
+	} {
+		if v.value < v.least || v.value > v.most {
+			return fmt.Errorf("%s is %d: want %d to %d", v.name, v.value, v.least, v.most)
+		}
+	}
+	if c.OutputFlits > 0 && !c.Copying.flits() {
+		return fmt.Errorf("OutputFlits with %s copying: only worms have output buffers", c.Copying)
+	}
+	if len(c.VLWeights) > lft.MaxDataVLs || len(c.VLWeights) > 0 && len(c.VLWeights) < vls {
+		return fmt.Errorf("%d VLWeights for %d VLs", len(c.VLWeights), vls)
+	}
+	for vl, w := range c.VLWeights {
+		if w == 0 {
+			return fmt.Errorf("weight 0 for VL %d, which would never send: want 1 to 255", vl)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Hop is a channel that leaves a switch, with the fields that verify has for
+// its witnesses.
+type Hop struct {
+	Switch fabric.GUID    `json:"switch"`
+	Name   string         `json:"name"` // node description
+	Port   fabric.PortNum `json:"port"`
+	VL     fabric.VL      `json:"vl"`
+	// LID is the destination of a packet that holds this channel, or the buffer
+	// behind it, and waits for the next channel of the cycle.
+	LID fabric.LID `json:"lid,omitempty"`
+}
+
+// Reason is why a packet waits.
+type Reason uint8
+
+const (
+	// NoRoom: the buffer at the other end of the channel is full.
+	NoRoom Reason = iota
+	// Held: another packet has the channel.
+	Held
+	// Behind: another packet is before it in the queue of the channel.
+	Behind
+	// Starved: with flits, the rest of the packet does not come, since another
+	// copy of it is blocked at the switch before.
+	Starved
+)
+
+var reasons = [...]string{NoRoom: "no room", Held: "held", Behind: "behind", Starved: "starved"}
+
+// String is in words.
+func (r Reason) String() string { return name(reasons[:], "reason", uint8(r)) }
+
+// MarshalText is String.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// Wait is a packet that waits for the packet of the next Wait.
+type Wait struct {
+	Src  fabric.GUID `json:"src"` // of the packet's sender: the CA or router
+	DLID fabric.LID  `json:"dlid"`
+	// For is the channel that it cannot go on by; with Starved, that it comes by.
+	// Its LID is that of the packet it waits for.
+	For    Hop    `json:"for"`
+	Reason Reason `json:"reason"`
+}
+
+// DeadlockError says that packets wait for each other in a circle.
+type DeadlockError struct {
+	At     Time   // when it was found: it may be older
+	Copies int64  // of packets that were under way then
+	Waits  []Wait // each for the next, and the last for the first
+}
+
+// Channels is the circle as the channels that are waited for, each once, in the
+// form of verify's witnesses.
+func (e *DeadlockError) Channels() []Hop {
+	var hops []Hop
+	for _, w := range e.Waits {
+		if w.Reason != Starved {
+			hops = append(hops, w.For)
+		}
+	}
+	return hops
+}
+
+func (e *DeadlockError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "deadlock at %s: ", e.At)
+	for i, w := range e.Waits {
+		if i > 0 {
+			b.WriteString(", which waits for ")
+		}
+		target := fmt.Sprintf("LID %d", w.DLID)
+		if w.DLID >= mft.MinMLID {
+			target = fmt.Sprintf("MLID %#x", uint16(w.DLID))
+		}
+		fmt.Fprintf(&b, "%s from %s at %q[%d] on VL %d (%s)", target, w.Src, w.For.Name, w.For.Port, w.For.VL, w.Reason)
+	}
+	b.WriteString(", which waits for the first")
+	return b.String()
+}
+
+// edge is that the first packet of a buffer cannot go on before that of buffer
+// `to` does.
+type edge struct {
+	out    int32 // channel
+	to     int32 // input channel
+	reason Reason
+}
+
+// waitGraph is the buffers' first packets, and which of them waits for which. What
+// a packet waits for is all needed before it can leave, so that a circle never
+// ends. Packets that only wait for a moment, for a link that sends or for credits
+// on their way, wait for nobody.
+type waitGraph struct {
+	s     *Sim
+	stuck bool // no event is left, so that nobody new will come
+	mark  []uint8
+	path  []int32
+	edges []edge // of path: by which it goes on
+	list  []edge // scratch
+}
+
+// deadlock searches for packets that wait for each other in a circle.
+func (s *Sim) deadlock() error {
+	if s.waits.mark == nil {
+		s.waits = waitGraph{s: s, mark: make([]uint8, len(s.ins))}
+	}
+	g := &s.waits
+	clear(g.mark)
+	g.stuck = s.events.n == 0
+	for in := range s.ins {
+		if s.ins[in].first == none || g.mark[in] != 0 {
+			continue
+		}
+		g.path, g.edges, g.list = g.path[:0], g.edges[:0], g.list[:0]
+		if from := g.search(int32(in)); from >= 0 {
+			return g.report(g.path[from:], g.edges[from:])
+		}
+	}
+	return nil
+}
+
+// search goes depth first from a buffer, and returns where in the path a circle
+// begins, or -1.
+func (g *waitGraph) search(in int32) int {
+	const onPath, done = 1, 2
+	g.mark[in] = onPath
+	g.path = append(g.path, in)
+	begin := len(g.list)
+	g.waits(in)
+	for i := begin; i < len(g.list); i++ {
+		e := g.list[i]
+		if g.mark[e.to] == done {
+			continue
+		}
+		g.edges = append(g.edges, e)
+		if g.mark[e.to] == onPath {
+			return slices.Index(g.path, e.to)
+		}
+		if from := g.search(e.to); from >= 0 {
+			return from
+		}
+		g.edges = g.edges[:len(g.edges)-1]
+	}
+	g.list = g.list[:begin]
+	g.path = g.path[:len(g.path)-1]
+	g.mark[in] = done
+	return -1
+}
+
+func (g *waitGraph) add(out, to int32, reason Reason) {
+	if to != none && g.s.ins[to].first != none {
+		g.list = append(g.list, edge{out, to, reason})
+	}
+}
+
+// waits appends what the first packet of a buffer waits for.
+func (g *waitGraph) waits(in int32) {
+	s := g.s
+	c := s.ins[in].first
+	ce := &s.cells.items[c]
+	flits := s.packets.items[ce.packet].flits
+	if s.cfg.Copying.flits() {
+		g.wormWaits(ce)
+		return
+	}
+	if ce.state != cellWaiting {
+		return
+	}
+	for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+		br := &s.branches.items[b]
+		if br.granted {
+			continue
+		}
+		o, pt := &s.outs[br.out], &s.ports[br.port]
+		full := g.full(o, flits)
+		if full {
+			g.add(br.out, o.to, NoRoom)
+		}
+		switch s.cfg.Copying {
+		case Reserving:
+			if br.waits && br.prev != none {
+				g.add(br.out, s.branches.items[br.prev].in, Behind)
+			}
+		case LockStep:
+			if pt.taken != none {
+				if holder := &s.branches.items[pt.taken]; s.cells.items[holder.cell].waiting > 0 {
+					g.add(br.out, holder.in, Held)
+				}
+			}
+		}
+		// Where sizes differ, the packet whose turn it is may lack the room that
+		// this one has.
+		if g.stuck && !full && br.waits && !pt.busy && s.cfg.Copying != Reserving {
+			if next := s.choose(o); next != b {
+				g.add(br.out, s.branches.items[next].in, Behind)
+			}
+		}
+	}
+}
+
+// full says whether the buffer at the other end of a channel has no room for so
+// many flits, with the credits that are on their way.
+func (g *waitGraph) full(o *output, flits int32) bool {
+	return o.to != none && int32(g.s.cfg.BufferFlits)-g.s.ins[o.to].used < flits
+}
+
+func (g *waitGraph) wormWaits(ce *cell) {
+	s := g.s
+	switch ce.state {
+	case cellWaiting:
+		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+			br := &s.branches.items[b]
+			o := &s.outs[br.out]
+			switch {
+			case br.granted:
+			case o.holder != none:
+				holder := &s.branches.items[o.holder]
+				if hc := &s.cells.items[holder.cell]; hc.gone < s.packets.items[hc.packet].flits {
+					g.add(br.out, holder.in, Held)
+				} else if g.full(o, 1) { // the holder's tail is in the output buffer
+					g.add(br.out, o.to, NoRoom)
+				}
+			case br.prev != none:
+				g.add(br.out, s.branches.items[br.prev].in, Behind)
+			}
+		}
+	case cellGoing:
+		flits := s.packets.items[ce.packet].flits
+		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+			br := &s.branches.items[b]
+			o := &s.outs[br.out]
+			blocks := br.taken-br.sent >= int32(s.cfg.OutputFlits)
+			if s.cfg.OutputFlits == 0 {
+				blocks = br.sent == ce.gone
+			}
+			if blocks && br.sent < flits && ce.arrived > ce.gone && s.ports[br.port].taken != b && g.full(o, 1) {
+				g.add(br.out, o.to, NoRoom)
+			}
+		}
+		if ce.parent != none && ce.arrived == ce.gone {
+			parent := &s.branches.items[ce.parent]
+			if parent.sent == ce.arrived && s.ports[parent.port].taken != ce.parent && !s.hasFlit(parent) {
+				g.add(parent.out, parent.in, Starved)
+			}
+		}
+	}
+}
+
+// report makes the error, beginning with the least channel that is waited for.
+func (g *waitGraph) report(path []int32, edges []edge) error {
+	s := g.s
+	f := s.net.Fabric
+	e := &DeadlockError{At: s.events.now, Copies: s.counts.Copies}
+	least := 0
+	for i := range edges {
+		if edges[i].out < edges[least].out {
+			least = i
+		}
+	}
+	for k := range path {
+		i := (least + k) % len(path)
+		m := s.packets.items[s.cells.items[s.ins[path[i]].first].packet].msg
+		next := s.packets.items[s.cells.items[s.ins[edges[i].to].first].packet].msg
+		port, vl := s.where(edges[i].out)
+		node := f.Node(f.Owner(port))
+		e.Waits = append(e.Waits, Wait{
+			Src: f.Node(f.Owner(m.Src)).GUID, DLID: m.DLID, Reason: edges[i].reason,
+			For: Hop{Switch: node.GUID, Name: node.Description, Port: f.Num(port), VL: vl, LID: next.DLID},
+		})
+	}
+	return e
+}

@@ -1,0 +1,266 @@
+package sim
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// buckets is how many buckets a queue's wheel has, a power of two.
+const buckets = 4096
+
+// queue is a priority queue of events ordered by (time, sequence of pushes): a
+// calendar queue (Brown, CACM 1988) of which one turn is kept in buckets, with a
+// bit for each bucket that has events, and what is later than that in a heap.
+// A bucket is put in order when its time comes. Push and pop take constant time
+// on average where delays are alike, and allocate nothing once the arrays have
+// grown. The width of the buckets follows the events; no order depends on it.
+//
+// E should be small and without pointers.
+type queue[E any] struct {
+	now   Time   // of the event popped last
+	seq   uint64 // of the next push
+	n     int    // events
+	shift uint   // a bucket is 1<<shift ps wide
+
+	open  int64 // number of the bucket that is being popped: time >> shift
+	cur   []timed[E]
+	at    int         // cur[at:] is left, in order
+	wheel int         // events in buckets
+	head  []int32     // by bucket: its events, the last pushed first
+	full  []uint64    // a bit for each bucket that has events
+	nodes []linked[E] // pool
+	free  int32       // first free node
+	far   []timed[E]  // heap of the events a turn or more ahead
+	trial struct{ pushes, far, opened, popped int }
+	wide  bool // has been made wider: then it is not made narrower, lest it go to and fro
+}
+
+type timed[E any] struct {
+	at    Time
+	seq   uint64
+	event E
+}
+
+type linked[E any] struct {
+	timed[E]
+	next int32
+}
+
+// newQueue makes an empty queue, at time 0.
+func newQueue[E any]() *queue[E] {
+	q := &queue[E]{shift: 10, head: make([]int32, buckets), full: make([]uint64, buckets/64), free: none}
+	for i := range q.head {
+		q.head[i] = none
+	}
+	return q
+}
+
+// push adds an event, not before now.
+func (q *queue[E]) push(at Time, e E) {
+	q.seq++
+	q.n++
+	q.trial.pushes++
+	q.put(timed[E]{at, q.seq, e})
+}
+
+func (q *queue[E]) put(t timed[E]) {
+	b := int64(t.at) >> q.shift
+	switch {
+	case b <= q.open:
+		q.cur = append(q.cur, t)
+		i := len(q.cur) - 1
+		for ; i > q.at && t.before(&q.cur[i-1]); i-- {
+			q.cur[i] = q.cur[i-1]
+		}
+		q.cur[i] = t
+	case b < q.open+buckets:
+		i := q.free
+		if i == none {
+			i = int32(len(q.nodes))
+			q.nodes = append(q.nodes, linked[E]{})
+		} else {
+			q.free = q.nodes[i].next
+		}
+		slot := b & (buckets - 1)
+		q.nodes[i] = linked[E]{t, q.head[slot]}
+		q.head[slot] = i
+		q.full[slot/64] |= 1 << (slot % 64)
+		q.wheel++
+	default:
+		q.trial.far++
+		q.pushFar(t)
+	}
+}
+
+// before orders by time, then by sequence.
+func (t *timed[E]) before(u *timed[E]) bool {
+	return t.at < u.at || t.at == u.at && t.seq < u.seq
+}
+
+// pop takes the first event, and sets now.
+func (q *queue[E]) pop() (e E, ok bool) {
+	if q.at == len(q.cur) {
+		if q.n == 0 {
+			return e, false
+		}
+		q.turn()
+	}
+	t := &q.cur[q.at]
+	q.at++
+	q.n--
+	q.now = t.at
+	return t.event, true
+}
+
+// peek is the time of the first event.
+func (q *queue[E]) peek() (Time, bool) {
+	if q.at == len(q.cur) {
+		if q.n == 0 {
+			return 0, false
+		}
+		q.turn()
+	}
+	return q.cur[q.at].at, true
+}
+
+// turn opens the next bucket that has events, of which there must be some.
+func (q *queue[E]) turn() {
+	q.trial.popped += len(q.cur)
+	q.trial.opened++
+	q.cur, q.at = q.cur[:0], 0
+	if q.trial.pushes >= 1<<16 {
+		q.tune()
+	}
+	if q.wheel > 0 {
+		q.open += q.ahead()
+	} else {
+		q.open = int64(q.far[0].at) >> q.shift
+	}
+	for len(q.far) > 0 && int64(q.far[0].at)>>q.shift < q.open+buckets {
+		q.put(q.popFar()) // to cur where it is of this bucket
+	}
+	slot := q.open & (buckets - 1)
+	late := len(q.cur)
+	for i := q.head[slot]; i != none; {
+		node := &q.nodes[i]
+		q.cur = append(q.cur, node.timed)
+		next := node.next
+		node.next = q.free
+		q.free = i
+		i = next
+		q.wheel--
+	}
+	q.head[slot] = none
+	q.full[slot/64] &^= 1 << (slot % 64)
+	if late == 0 {
+		slices.Reverse(q.cur)
+	}
+	if len(q.cur) > 24 {
+		slices.SortFunc(q.cur, func(a, b timed[E]) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
+		})
+		return
+	}
+	for i := 1; i < len(q.cur); i++ {
+		t := q.cur[i]
+		j := i
+		for ; j > 0 && t.before(&q.cur[j-1]); j-- {
+			q.cur[j] = q.cur[j-1]
+		}
+		q.cur[j] = t
+	}
+}
+
+// ahead is how many buckets the next one with events is after the open one.
+func (q *queue[E]) ahead() int64 {
+	from := int((q.open + 1) & (buckets - 1))
+	word := from / 64
+	if w := q.full[word] >> (from % 64); w != 0 {
+		return 1 + int64(bits.TrailingZeros64(w))
+	}
+	step := int64(64 - from%64)
+	for {
+		word = (word + 1) & (buckets/64 - 1)
+		if w := q.full[word]; w != 0 {
+			return 1 + step + int64(bits.TrailingZeros64(w))
+		}
+		step += 64
+	}
+}
+
+// tune makes the buckets wider when many events were beyond the wheel, and
+// narrower when many shared a bucket. Called with cur empty.
+func (q *queue[E]) tune() {
+	t := q.trial
+	q.trial.pushes, q.trial.far, q.trial.opened, q.trial.popped = 0, 0, 0, 0
+	shift := q.shift
+	switch {
+	case t.far > t.pushes/8 && shift < 40:
+		shift++
+		q.wide = true
+	case t.popped > 8*t.opened && !q.wide && shift > 0:
+		shift--
+	default:
+		return
+	}
+	var all []timed[E] // seldom: the width settles
+	for slot := range q.head {
+		for i := q.head[slot]; i != none; i = q.nodes[i].next {
+			all = append(all, q.nodes[i].timed)
+		}
+		q.head[slot] = none
+	}
+	all = append(all, q.far...)
+	clear(q.full)
+	q.nodes, q.free, q.far, q.wheel = q.nodes[:0], none, q.far[:0], 0
+	q.shift = shift
+	q.open = int64(q.now)>>shift - 1 // so that nothing is in the open bucket
+	for _, t := range all {
+		q.put(t)
+	}
+	q.trial.far = 0
+}
+
+func (q *queue[E]) pushFar(t timed[E]) {
+	q.far = append(q.far, t)
+	i := len(q.far) - 1
+	for i > 0 {
+		up := (i - 1) / 4
+		if !t.before(&q.far[up]) {
+			break
+		}
+		q.far[i] = q.far[up]
+		i = up
+	}
+	q.far[i] = t
+}
+
+func (q *queue[E]) popFar() timed[E] {
+	top := q.far[0]
+	last := len(q.far) - 1
+	t := q.far[last]
+	q.far = q.far[:last]
+	if last == 0 {
+		return top
+	}
+	i := 0
+	for {
+		least := 4*i + 1
+		if least >= last {
+			break
+		}
+		for j := least + 1; j < min(least+4, last); j++ {
+			if q.far[j].before(&q.far[least]) {
+				least = j
+			}
+		}
+		if !q.far[least].before(&t) {
+			break
+		}
+		q.far[i] = q.far[least]
+		i = least
+	}
+	q.far[i] = t
+	return top
+}

@@ -1,0 +1,689 @@
+// Package sim simulates a fabric with the very tables that its switches get:
+// linear and multicast forwarding tables, SL-to-VL tables and path SLs. It is
+// for whoever asks what a routing, virtual lanes or multicast buy, and knows no
+// engine.
+//
+// The model is event-driven. A link has a rate and a delay; a switch has an
+// input buffer for each port and VL, of a stated number of flits, and takes a
+// time to route. Flow control is by credits for each VL. Packets of one VL stay
+// in order, and the first one of a buffer alone can leave it. Switching is
+// virtual cut-through as on InfiniBand, or wormhole flit by flit: see Copying.
+// Hosts send from one queue for each VL, and take in everything at once.
+//
+// Moments are integers, in picoseconds. Events of one moment come in the order
+// in which they were made, so a simulation depends on its input alone. Nothing
+// is allocated once the arrays have grown to the number of packets that are
+// under way.
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// none is the index of nothing.
+const none int32 = -1
+
+// unlimited is the credit of a channel to a host.
+const unlimited int32 = math.MaxInt32 / 2
+
+// Network is what is simulated.
+type Network struct {
+	Fabric *fabric.Fabric
+	// Tables forwards unicast packets; nil drops them.
+	Tables *lft.Tables
+	// Multicast forwards multicast packets: to all ports of the mask but the one
+	// that they came by. Nil drops them.
+	Multicast *mft.Tables
+	// SL2VL gives the VL of each hop; nil puts everything on VL 0.
+	SL2VL *lft.SL2VL
+	// PathSLs gives the SL of messages that are sent with PathSL; nil gives 0.
+	PathSLs *lft.PathSLs
+	// Router, when not nil, is asked in place of both tables.
+	Router Router
+}
+
+// Router forwards packets by other means than tables: adaptively, or by a route
+// that the source chose.
+type Router interface {
+	// Route appends the ports by which a packet leaves switch at, which it
+	// entered by port in: ports of that switch, each once; port 0 takes a copy
+	// for the switch itself. No ports drop the packet. The packet is at the head
+	// of its buffer, and Route is called once for each packet and switch. It may
+	// ask s.Free, and must not call anything else of s.
+	Route(s *Sim, at fabric.NodeID, in fabric.PortID, m *Message, to []fabric.PortID) []fabric.PortID
+}
+
+// PathSL as a message's SL takes it from Network.PathSLs.
+const PathSL fabric.SL = 255
+
+// Message is what a host is asked to send.
+type Message struct {
+	Src   fabric.PortID // port of a CA or router, with a cable
+	DLID  fabric.LID    // LID or MLID
+	SL    fabric.SL     // 0 to 15, or PathSL
+	Bytes int           // of data, 1 or more
+	Tag   int64         // the sender's own
+}
+
+// Delivery is the arrival of a packet's last byte at a host, or at port 0 of a
+// switch.
+type Delivery struct {
+	Message  // its Bytes are those of the packet's data
+	Port     fabric.PortID
+	At       Time
+	Born     Time // when the message was sent
+	Injected Time // when the packet's first byte left the host
+	// Last says that the message is complete with this packet: packets of one
+	// message stay in order.
+	Last bool
+}
+
+// Driver makes traffic, and sees what becomes of it.
+type Driver interface {
+	// Wake is called at the time for which Wake was asked.
+	Wake(s *Sim, id int64)
+	// Deliver is called for each delivery. d is valid during the call.
+	Deliver(s *Sim, d *Delivery)
+}
+
+// Counts says what has happened so far. A flit-hop is a flit that crossed a cable.
+type Counts struct {
+	Messages  int64 // sent by hosts
+	Packets   int64 // of them
+	Copies    int64 // of packets, in buffers and on the way to hosts, now
+	Queued    int64 // packets that hosts have not begun to send
+	Delivered int64 // arrivals of packets at end ports
+	Dropped   int64 // copies that a switch had no way for, or DropVL
+	Strayed   int64 // unicast deliveries to a port that has not the LID
+	FlitHops  int64
+	Events    int64
+	LastAt    Time // of the last delivery
+}
+
+// Load is what has crossed a cable in one direction.
+type Load struct {
+	Packets, Bytes int64
+	Busy           Time
+}
+
+// event is what happens at a moment; what a and b are depends on kind.
+type event struct {
+	kind eventKind
+	b    int32
+	a    int64
+}
+
+type eventKind uint8
+
+const (
+	evInject    eventKind = iota // packet a is ready at its host
+	evReady                      // cell a has been routed
+	evAsk                        // the tail of branch a will keep up with its port if it leaves now
+	evTail                       // the tail of branch a has left its port
+	evCredit                     // output channel b has a more flits of room
+	evArbitrate                  // port a chooses
+	evDeliver                    // packet a has arrived at port b
+	evWake                       // for the driver
+	evDrop                       // the tail of cell a, which has no way out, has come
+	evFlit                       // a flit has arrived in cell a
+	evLink                       // port a has sent a flit
+)
+
+// Sim is a simulation. It is not safe for concurrent use.
+type Sim struct {
+	net    Network
+	cfg    Config
+	vls    int32
+	driver Driver
+	events *queue[event]
+
+	ports    []port     // by PortID
+	outs     []output   // by channel: PortID it leaves by * vls + VL
+	ins      []input    // by channel: PortID it enters by * vls + VL
+	cells    pool[cell] // see there
+	branches pool[branch]
+	packets  pool[packet]
+	hostFree []Time // by PortID: when a host is done with the start of its messages
+	loads    []Load // by PortID that the cable leaves
+	masks    masks
+	route    []fabric.PortID // scratch
+
+	counts    Counts
+	delivery  Delivery
+	returning int64 // flits of credit that are on their way
+	broken    error // what ended the simulation
+	nextFull  int64 // Events at the next full check
+	nextCheck int64 // Events at the next search for deadlock
+	waits     waitGraph
+}
+
+// port is the sending side of a port.
+type port struct {
+	rate    int64 // 1/1024 ps a byte
+	to      int32 // port at the other end; itself for port 0 of a switch, none without a cable
+	node    int32
+	waiting uint16 // VLs that a branch waits for
+	weight  int32  // bytes that VL may send before others
+	num     fabric.PortNum
+	vl      uint8 // that was served last
+	sink    bool  // what leaves here has arrived
+	busy    bool  // sending, or with LockStep, taken
+	asked   bool  // an evArbitrate is under way
+	taken   int32 // the branch that has the port
+}
+
+// output is a channel as its sender sees it.
+type output struct {
+	first, last int32 // branches that wait for it
+	credits     int32 // flits of room at the other end
+	holder      int32 // with flits: the worm's branch that has it
+	served      int32 // the input channel that was served last
+	to          int32 // input channel at the other end; none for sinks
+}
+
+// input is a channel as its receiver sees it: a buffer.
+type input struct {
+	first, last int32 // cells in it
+	used        int32 // flits of room that its cells have taken
+	from        int32 // output channel that feeds it
+	port        int32 // that it is at
+}
+
+// cell is a packet in the buffer of a switch, or at the host that sends it.
+type cell struct {
+	packet  int32
+	in      int32 // input channel; none at a host
+	next    int32 // in the buffer
+	branch  int32 // first of its branches
+	pending int32 // branches that have not left
+	waiting int32 // branches that have not been granted
+	parent  int32 // with flits: the branch that feeds it, none when that is done
+	arrived int32 // with flits: how many have come
+	gone    int32 // with flits: how many have left the buffer
+	tail    Time  // when the last byte comes
+	state   cellState
+}
+
+type cellState uint8
+
+const (
+	cellComing  cellState = iota // is not routed yet
+	cellReady                    // is routed, and may ask as soon as it is first
+	cellWaiting                  // has asked
+	cellGoing                    // with flits: has all it asked for
+)
+
+// branch is a copy of a cell's packet that leaves by one output channel.
+type branch struct {
+	cell       int32
+	in         int32 // the cell's
+	port       int32
+	out        int32 // channel
+	sibling    int32
+	prev, next int32 // waiting for the same channel
+	sent       int32 // with flits: how many have left the port
+	taken      int32 // with flits and output buffers: how many have come in there
+	child      int32 // with flits: the cell that it feeds
+	granted    bool  // on its way; with LockStep has its port, with flits its channel
+	waits      bool  // is in the channel's list
+}
+
+// packet is what all copies of a packet share.
+type packet struct {
+	msg      Message
+	bytes    int32 // on the wire
+	flits    int32
+	refs     int32 // cells and deliveries under way
+	last     bool
+	born     Time
+	injected Time
+}
+
+// pool hands out indices of items that are used again.
+type pool[T any] struct {
+	items []T
+	free  []int32
+}
+
+func (p *pool[T]) get() int32 {
+	if n := len(p.free); n > 0 {
+		i := p.free[n-1]
+		p.free = p.free[:n-1]
+		return i
+	}
+	var zero T
+	p.items = append(p.items, zero)
+	return int32(len(p.items) - 1)
+}
+
+func (p *pool[T]) put(i int32) { p.free = append(p.free, i) }
+
+// live is how many items are in use.
+func (p *pool[T]) live() int { return len(p.items) - len(p.free) }
+
+// New makes a simulation at time 0. driver may be nil. Errors: a Config that
+// does not hold together, tables of another fabric, links without a rate.
+func New(net Network, cfg Config, driver Driver) (*Sim, error) {
+	f := net.Fabric
+	vls := 1
+	if net.SL2VL != nil {
+		if !sameFabric(net.SL2VL.Fabric(), f) {
+			return nil, errors.New("SL-to-VL tables of another fabric")
+		}
+		vls = max(vls, net.SL2VL.VLs())
+	}
+	if err := cfg.check(vls); err != nil {
+		return nil, err
+	}
+	if net.Tables != nil && net.Tables.Switches() != f.NumSwitches() {
+		return nil, fmt.Errorf("forwarding tables of %d switches for a fabric of %d", net.Tables.Switches(), f.NumSwitches())
+	}
+	if net.Multicast != nil && !sameFabric(net.Multicast.Fabric(), f) {
+		return nil, errors.New("multicast tables of another fabric")
+	}
+	if net.PathSLs != nil && net.PathSLs.Switches() != f.NumSwitches() {
+		return nil, fmt.Errorf("path SLs of %d switches for a fabric of %d", net.PathSLs.Switches(), f.NumSwitches())
+	}
+	if int64(f.NumPorts())*int64(vls) > math.MaxInt32 {
+		return nil, fabric.ErrTooLarge
+	}
+	s := &Sim{
+		net: net, cfg: cfg, vls: int32(vls), driver: driver,
+		events:   newQueue[event](),
+		ports:    make([]port, f.NumPorts()),
+		outs:     make([]output, f.NumPorts()*vls),
+		ins:      make([]input, f.NumPorts()*vls),
+		hostFree: make([]Time, f.NumPorts()),
+		loads:    make([]Load, f.NumPorts()),
+		masks:    newMasks(f, net.Multicast),
+	}
+	s.nextCheck = checkEvery
+	s.nextFull = int64(cfg.FullChecks)
+	for p := range fabric.PortID(f.NumPorts()) {
+		if err := s.addPort(p); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// sameFabric says whether two fabrics have the same ports with the same cables.
+func sameFabric(a, b *fabric.Fabric) bool {
+	if a == b {
+		return true
+	}
+	if a.NumNodes() != b.NumNodes() || a.NumPorts() != b.NumPorts() || a.NumSwitches() != b.NumSwitches() {
+		return false
+	}
+	for p := range fabric.PortID(a.NumPorts()) {
+		if a.Peer(p) != b.Peer(p) || a.Owner(p) != b.Owner(p) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Sim) addPort(p fabric.PortID) error {
+	f := s.net.Fabric
+	node := f.Owner(p)
+	pt := port{node: int32(node), num: f.Num(p), to: none, taken: none}
+	peer := f.Peer(p)
+	own := pt.num == fabric.ManagementPort && f.IsSwitch(node)
+	mbps := s.cfg.Mbps
+	switch {
+	case own: // as fast as anything can come
+		pt.to, pt.sink = int32(p), true
+	case peer != fabric.NoPort:
+		pt.to, pt.sink = int32(peer), !f.IsSwitch(f.Owner(peer))
+		if mbps == 0 {
+			mbps = f.Link(p).Mbps()
+		}
+		if mbps == 0 {
+			return fmt.Errorf("%s: the fabric does not say how fast its link is: set Config.Mbps", f.PortName(p))
+		}
+		pt.rate = bytePs(mbps)
+	}
+	s.ports[p] = pt
+	for vl := range s.vls {
+		c := int32(p)*s.vls + vl
+		o := output{first: none, last: none, holder: none, served: none, to: none, credits: unlimited}
+		in := input{first: none, last: none, from: none, port: int32(p)}
+		if !pt.sink && pt.to != none {
+			o.to = pt.to*s.vls + vl
+			o.credits = int32(s.cfg.BufferFlits)
+		}
+		if peer != fabric.NoPort && f.IsSwitch(node) {
+			in.from = int32(peer)*s.vls + vl
+		}
+		s.outs[c], s.ins[c] = o, in
+	}
+	return nil
+}
+
+// Now is the time of the event that is under way, or where Run has stopped.
+func (s *Sim) Now() Time { return s.events.now }
+
+// Counts says what has happened so far.
+func (s *Sim) Counts() Counts { return s.counts }
+
+// Network is what is simulated.
+func (s *Sim) Network() *Network { return &s.net }
+
+// Config is how the hardware behaves.
+func (s *Sim) Config() Config { return s.cfg }
+
+// VLs is how many data VLs there are.
+func (s *Sim) VLs() int { return int(s.vls) }
+
+// Load is what has left by port p so far: for ports of hosts what they have sent,
+// for those that lead to hosts what these have got.
+func (s *Sim) Load(p fabric.PortID) Load { return s.loads[p] }
+
+// Free says whether the channel of port p and a VL would take a packet, or the
+// head of a worm, at once: a Router may prefer such.
+func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
+	o := &s.outs[int32(p)*s.vls+int32(vl)]
+	return !s.ports[p].busy && o.first == none && o.holder == none && o.credits > 0
+}
+
+// Wake has the driver's Wake called with id at a time that is not before Now.
+func (s *Sim) Wake(at Time, id int64) {
+	s.events.push(max(at, s.events.now), event{kind: evWake, a: id})
+}
+
+// Send gives a message to its host now. It is an error if the host cannot send,
+// nobody has the LID, or a packet does not fit a buffer.
+func (s *Sim) Send(m Message) error {
+	f := s.net.Fabric
+	if m.Src < 0 || int(m.Src) >= f.NumPorts() || f.IsSwitch(f.Owner(m.Src)) || f.Peer(m.Src) == fabric.NoPort {
+		return fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable", m.Src)
+	}
+	if m.SL == PathSL {
+		m.SL = s.pathSL(m.Src, m.DLID)
+	}
+	if m.SL >= lft.NumSLs {
+		return fmt.Errorf("SL %d: want 0 to %d", m.SL, lft.NumSLs-1)
+	}
+	if m.DLID == 0 || m.DLID > mft.MaxMLID {
+		return fmt.Errorf("nobody can have LID %d", m.DLID)
+	}
+	if m.Bytes < 1 || m.Bytes > maxBytes {
+		return fmt.Errorf("a message of %d bytes: want 1 to %d", m.Bytes, maxBytes)
+	}
+	size := m.Bytes
+	if s.cfg.MTU > 0 {
+		size = min(size, s.cfg.MTU)
+	}
+	if flits := s.cfg.flits(size + s.cfg.HeaderBytes); flits > s.cfg.BufferFlits && !s.cfg.Copying.flits() {
+		return fmt.Errorf("a packet of %d flits for buffers of %d: %s copying needs room for all of it", flits, s.cfg.BufferFlits, s.cfg.Copying)
+	}
+	s.counts.Messages++
+	now := s.events.now
+	ready := now
+	if s.cfg.Startup > 0 {
+		ready = max(now, s.hostFree[m.Src]) + s.cfg.Startup
+		s.hostFree[m.Src] = ready
+	}
+	for left := m.Bytes; left > 0; left -= size {
+		m.Bytes = min(left, size)
+		i := s.packets.get()
+		bytes := m.Bytes + s.cfg.HeaderBytes
+		s.packets.items[i] = packet{
+			msg: m, bytes: int32(bytes), flits: int32(s.cfg.flits(bytes)), last: left <= size, born: now, refs: 1,
+		}
+		s.counts.Packets++
+		s.counts.Queued++
+		if ready == now {
+			s.inject(i)
+		} else {
+			s.events.push(ready, event{kind: evInject, a: int64(i)})
+		}
+	}
+	return nil
+}
+
+// pathSL is the SL that the routing wants for a path.
+func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
+	p := s.net.PathSLs
+	if p == nil || dlid > p.MaxLID() {
+		return 0
+	}
+	at := s.net.Fabric.Owner(s.net.Fabric.Peer(src))
+	if !s.net.Fabric.IsSwitch(at) {
+		return 0
+	}
+	return p.Row(at)[dlid]
+}
+
+// vl is the VL on which a packet of an SL leaves port out, or lft.DropVL.
+func (s *Sim) vl(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
+	if s.net.SL2VL == nil {
+		return 0
+	}
+	return s.net.SL2VL.At(in, out)[sl]
+}
+
+// inject puts a packet, whose one reference it takes over, into its host's queue.
+func (s *Sim) inject(i int32) {
+	p := &s.packets.items[i]
+	vl := s.vl(0, p.msg.Src, p.msg.SL)
+	if vl == lft.DropVL {
+		s.counts.Queued--
+		s.counts.Dropped++
+		s.release(i)
+		return
+	}
+	c := s.cells.get()
+	s.cells.items[c] = cell{
+		packet: i, in: none, next: none, branch: none, parent: none,
+		arrived: p.flits, tail: s.events.now, state: cellWaiting,
+	}
+	s.counts.Copies++
+	s.addBranch(c, p.msg.Src, vl)
+	if s.cfg.Copying.flits() {
+		s.askWorm(c)
+	} else {
+		s.ask(c)
+	}
+}
+
+// release gives up a reference to a packet.
+func (s *Sim) release(i int32) {
+	p := &s.packets.items[i]
+	p.refs--
+	if p.refs == 0 {
+		s.packets.put(i)
+	}
+}
+
+// addBranch adds a way out to a cell.
+func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
+	b := s.branches.get()
+	ce := &s.cells.items[c]
+	s.branches.items[b] = branch{
+		cell: c, in: ce.in, port: int32(out), out: int32(out)*s.vls + int32(vl),
+		sibling: ce.branch, prev: none, next: none, child: none,
+	}
+	ce.branch = b
+	ce.pending++
+	ce.waiting++
+}
+
+// branchOut makes the branches of a cell at a switch: none when it is dropped.
+func (s *Sim) branchOut(c int32) {
+	ce := &s.cells.items[c]
+	m := &s.packets.items[ce.packet].msg
+	in := fabric.PortID(s.ins[ce.in].port)
+	pt := &s.ports[in]
+	at := fabric.NodeID(pt.node)
+	switch {
+	case s.net.Router != nil:
+		s.route = s.net.Router.Route(s, at, in, m, s.route[:0])
+		for i := len(s.route) - 1; i >= 0; i-- {
+			s.leave(c, pt.num, s.route[i])
+		}
+	case m.DLID >= mft.MinMLID:
+		mask := s.masks.of(at, m.DLID)
+		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
+			if mask[i] != in {
+				s.leave(c, pt.num, mask[i])
+			}
+		}
+	case s.net.Tables != nil && m.DLID <= s.net.Tables.MaxLID():
+		if out := s.net.Tables.Row(at)[m.DLID]; int(out) <= int(s.net.Fabric.Node(at).NumPorts) {
+			s.leave(c, pt.num, in-fabric.PortID(pt.num)+fabric.PortID(out))
+		}
+	}
+	if s.cells.items[c].branch == none {
+		s.counts.Dropped++
+	}
+}
+
+// leave adds the branch of a cell by port out, unless that leads nowhere.
+func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
+	if s.ports[out].to == none {
+		return
+	}
+	m := &s.packets.items[s.cells.items[c].packet].msg
+	vl := fabric.VL(0)
+	if s.ports[out].num != fabric.ManagementPort {
+		vl = s.vl(in, out, m.SL)
+	}
+	if vl != lft.DropVL {
+		s.addBranch(c, out, vl)
+	}
+}
+
+// Run goes on until no event is left up to the time until, which is then Now. It
+// returns a *DeadlockError when packets wait for each other in a circle, which
+// ends the simulation, a *ConservationError when the simulator itself is wrong,
+// and ctx's error.
+func (s *Sim) Run(ctx context.Context, until Time) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	err := s.run(ctx, until)
+	if err != nil && !errors.Is(err, ctx.Err()) {
+		s.broken = err
+	}
+	return err
+}
+
+// checkEvery is after how many events waiting packets are searched for a circle.
+const checkEvery = 1 << 20
+
+func (s *Sim) run(ctx context.Context, until Time) error {
+	for n := 0; ; n++ {
+		if n&0xffff == 0xffff && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		at, ok := s.events.peek()
+		if !ok || at > until {
+			if !ok && s.counts.Copies > 0 {
+				if err := s.deadlock(); err != nil {
+					return err
+				}
+				return s.conservation("%d copies of packets wait, and nothing happens", s.counts.Copies)
+			}
+			if until != Forever {
+				s.events.now = max(s.events.now, until)
+			}
+			return s.verify()
+		}
+		e, _ := s.events.pop()
+		s.counts.Events++
+		s.handle(e)
+		if s.broken != nil {
+			return s.broken
+		}
+		if s.counts.Events >= s.nextCheck {
+			s.nextCheck += checkEvery
+			if err := s.deadlock(); err != nil {
+				return err
+			}
+		}
+		if s.nextFull > 0 && s.counts.Events >= s.nextFull {
+			s.nextFull += int64(s.cfg.FullChecks)
+			if err := s.verify(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Forever as the end of Run goes on until nothing is left to do.
+const Forever Time = math.MaxInt64
+
+func (s *Sim) handle(e event) {
+	a := int32(e.a)
+	switch e.kind {
+	case evInject:
+		s.inject(a)
+	case evReady:
+		if s.cfg.Copying.flits() {
+			s.routeWorm(a)
+		} else {
+			s.ready(a)
+		}
+	case evAsk:
+		s.queue(a)
+		s.offer(s.branches.items[a].port)
+	case evTail:
+		s.tail(a)
+	case evCredit:
+		o := &s.outs[e.b]
+		o.credits += a
+		s.returning -= e.a
+		if o.credits > int32(s.cfg.BufferFlits) {
+			s.broken = s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits)
+			return
+		}
+		if s.cfg.Copying.flits() {
+			if o.holder != none {
+				s.link(s.branches.items[o.holder].port)
+			}
+		} else if o.first != none {
+			s.offer(s.branches.items[o.first].port)
+		}
+	case evArbitrate:
+		s.ports[a].asked = false
+		s.arbitrate(a)
+	case evDeliver:
+		s.deliver(a, fabric.PortID(e.b))
+	case evWake:
+		if s.driver != nil {
+			s.driver.Wake(s, e.a)
+		}
+	case evFlit:
+		s.flit(a)
+	case evLink:
+		s.linked(a)
+	case evDrop:
+		s.depart(a)
+	}
+}
+
+// deliver has a packet arrive at an end port, and takes over a reference to it.
+func (s *Sim) deliver(i int32, at fabric.PortID) {
+	p := &s.packets.items[i]
+	s.counts.Delivered++
+	s.counts.Copies--
+	s.counts.LastAt = s.events.now
+	if p.msg.DLID < mft.MinMLID && s.net.Fabric.LIDPort(p.msg.DLID) != at {
+		s.counts.Strayed++
+	}
+	if s.driver != nil {
+		s.delivery = Delivery{
+			Message: p.msg, Port: at, At: s.events.now, Born: p.born, Injected: p.injected, Last: p.last,
+		}
+		s.driver.Deliver(s, &s.delivery)
+	}
+	s.release(i)
+}

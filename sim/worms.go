@@ -1,0 +1,280 @@
+package sim
+
+// Wormhole switching: flits move one by one, each when the buffer at the other
+// end has room for it. A worm is a cell in every switch that it is in: its first
+// flit makes the cell, and the branch of the cell before feeds it.
+
+// askWorm has a worm whose first flit is at the head of its buffer, or at a host,
+// ask for its channels.
+func (s *Sim) askWorm(c int32) {
+	ce := &s.cells.items[c]
+	ce.state = cellWaiting
+	for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+		s.queue(b)
+	}
+	if s.cfg.Copying == Wormhole {
+		s.takeAll(c)
+		return
+	}
+	for b := ce.branch; b != none; {
+		// The cell stays while it waits, and when it stops waiting this was the
+		// last branch.
+		next := s.branches.items[b].sibling
+		s.takeOne(s.branches.items[b].out)
+		b = next
+	}
+}
+
+// routeWorm routes the first flit of a buffer. A worm without a way out is
+// swallowed.
+func (s *Sim) routeWorm(c int32) {
+	s.branchOut(c)
+	if s.cells.items[c].branch == none {
+		s.cells.items[c].state = cellGoing
+		s.advance(c)
+		return
+	}
+	s.askWorm(c)
+}
+
+// takeAll gives a worm its channels if it is first in the queues of all and they
+// are free.
+func (s *Sim) takeAll(c int32) {
+	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
+		o := &s.outs[s.branches.items[b].out]
+		if o.holder != none || o.first != b {
+			return
+		}
+	}
+	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
+		s.hold(b)
+	}
+	s.cells.items[c].state = cellGoing
+	s.advance(c)
+}
+
+// takeOne gives a channel that is free to the next worm that waits for it.
+func (s *Sim) takeOne(out int32) {
+	o := &s.outs[out]
+	if o.holder != none || o.first == none {
+		return
+	}
+	b := s.choose(o)
+	o.served = s.branches.items[b].in
+	s.hold(b)
+	c := s.branches.items[b].cell
+	ce := &s.cells.items[c]
+	if ce.waiting == 0 {
+		ce.state = cellGoing
+		s.advance(c)
+	}
+}
+
+// hold gives a branch its channel.
+func (s *Sim) hold(b int32) {
+	s.unqueue(b)
+	br := &s.branches.items[b]
+	br.granted = true
+	s.outs[br.out].holder = b
+	s.cells.items[br.cell].waiting--
+}
+
+// advance has the flits of a worm that has its channels go on as far as they can
+// at this moment. The cell may be gone after that.
+func (s *Sim) advance(c int32) {
+	ce := &s.cells.items[c]
+	flits := s.packets.items[ce.packet].flits
+	if s.cfg.OutputFlits == 0 {
+		for ce.gone < ce.arrived {
+			slowest := flits
+			for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+				slowest = min(slowest, s.branches.items[b].sent)
+			}
+			if slowest <= ce.gone {
+				break
+			}
+			s.pass(c)
+		}
+	} else {
+	copying:
+		for ce.gone < ce.arrived {
+			for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+				if br := &s.branches.items[b]; br.taken-br.sent >= int32(s.cfg.OutputFlits) {
+					break copying
+				}
+			}
+			for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+				s.branches.items[b].taken++
+			}
+			s.pass(c)
+		}
+	}
+	if ce.pending == 0 && ce.gone == flits {
+		s.remove(c)
+		return
+	}
+	for b := ce.branch; b != none; {
+		br := &s.branches.items[b]
+		next, port := br.sibling, br.port
+		if s.hasFlit(br) {
+			s.ports[port].waiting |= 1 << (br.out - port*s.vls)
+			s.link(port)
+		}
+		b = next
+	}
+}
+
+// hasFlit says whether a branch that has its channel has a flit to send.
+func (s *Sim) hasFlit(br *branch) bool {
+	if s.cfg.OutputFlits > 0 {
+		return br.taken > br.sent
+	}
+	ce := &s.cells.items[br.cell]
+	return br.sent == ce.gone && ce.arrived > ce.gone
+}
+
+// pass has the first flit of a worm leave the input buffer, and with the last one
+// the worm: then the next one may be routed.
+func (s *Sim) pass(c int32) {
+	ce := &s.cells.items[c]
+	ce.gone++
+	if ce.in == none {
+		return
+	}
+	s.makeRoom(ce.in, 1)
+	if ce.gone < s.packets.items[ce.packet].flits {
+		return
+	}
+	lane := &s.ins[ce.in]
+	lane.first = ce.next
+	if ce.next == none {
+		lane.last = none
+	} else if s.cells.items[ce.next].arrived > 0 {
+		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: int64(ce.next)})
+	}
+}
+
+// flit has a flit arrive in a buffer.
+func (s *Sim) flit(c int32) {
+	ce := &s.cells.items[c]
+	ce.arrived++
+	switch {
+	case s.ins[ce.in].first != c:
+	case ce.arrived == 1:
+		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: int64(c)})
+	case ce.state == cellGoing:
+		s.advance(c)
+	}
+}
+
+// link has a port that is idle send the next flit, if there is one that can go.
+func (s *Sim) link(p int32) {
+	pt := &s.ports[p]
+	if pt.busy || pt.waiting == 0 {
+		return
+	}
+	vl := s.nextVL(pt)
+	for range s.vls {
+		if pt.waiting&(1<<vl) != 0 {
+			o := &s.outs[p*s.vls+vl]
+			switch {
+			case o.holder == none || !s.hasFlit(&s.branches.items[o.holder]):
+				pt.waiting &^= 1 << vl
+			case o.credits > 0:
+				s.sendFlit(o.holder)
+				return
+			}
+		}
+		if vl++; vl == s.vls {
+			vl = 0
+		}
+	}
+}
+
+// sendFlit sends the next flit of a branch.
+func (s *Sim) sendFlit(b int32) {
+	now := s.events.now
+	br := &s.branches.items[b]
+	pi := s.cells.items[br.cell].packet
+	p := &s.packets.items[pi]
+	pt := &s.ports[br.port]
+	pt.busy, pt.taken = true, b
+	bytes := int32(s.cfg.FlitBytes)
+	s.served(pt, br.out-br.port*s.vls, bytes)
+	takes := takes(bytes, pt.rate)
+	load := &s.loads[br.port]
+	load.Bytes += int64(bytes)
+	load.Busy += takes
+	if br.sent == 0 {
+		load.Packets++
+		if br.in == none {
+			p.injected = now
+			s.counts.Queued--
+		}
+	}
+	s.events.push(now+takes, event{kind: evLink, a: int64(br.port)})
+	if pt.sink {
+		arrive := now + takes
+		if pt.to != br.port {
+			arrive += s.cfg.WireDelay
+			s.counts.FlitHops++
+		}
+		if br.sent+1 == p.flits {
+			p.refs++
+			s.counts.Copies++
+			s.events.push(arrive, event{kind: evDeliver, a: int64(pi), b: pt.to})
+		}
+		return
+	}
+	s.counts.FlitHops++
+	o := &s.outs[br.out]
+	o.credits--
+	if br.child == none {
+		p.refs++
+		s.counts.Copies++
+		br.child = s.enter(o.to, cell{packet: pi, in: o.to, next: none, branch: none, parent: b}, 1)
+	} else {
+		in := &s.ins[o.to]
+		in.used++
+		if in.used > int32(s.cfg.BufferFlits) {
+			s.broken = s.conservation("%d flits in a buffer of %d", in.used, s.cfg.BufferFlits)
+		}
+	}
+	s.events.push(now+takes+s.cfg.WireDelay, event{kind: evFlit, a: int64(br.child)})
+}
+
+// linked ends the sending of a flit. With the last one of a worm the channel is
+// free for the next.
+func (s *Sim) linked(p int32) {
+	pt := &s.ports[p]
+	b := pt.taken
+	br := &s.branches.items[b]
+	br.sent++
+	c, out := br.cell, br.out
+	ce := &s.cells.items[c]
+	if br.sent == s.packets.items[ce.packet].flits {
+		if br.child != none {
+			s.cells.items[br.child].parent = none
+		}
+		s.outs[out].holder = none
+		ce.pending--
+	}
+	free := s.outs[out].holder == none
+	s.advance(c) // while the port is busy
+	pt.busy, pt.taken = false, none
+	if free {
+		s.handOn(out)
+	}
+	s.link(p)
+}
+
+// handOn gives a channel that has fallen free to the next worm.
+func (s *Sim) handOn(out int32) {
+	if s.cfg.Copying != Wormhole {
+		s.takeOne(out)
+		return
+	}
+	if first := s.outs[out].first; first != none {
+		s.takeAll(s.branches.items[first].cell)
+	}
+}
