@@ -29,8 +29,8 @@ const (
 	LockStep
 	// Wormhole: packets move flit by flit, and buffers may be smaller than
 	// packets. A worm takes its place in the queues of all its output channels
-	// at once (the OCRQ of SPAM), and holds them from when it is first in all
-	// until its last flit has gone through each. Copies are asynchronous: see
+	// at once (the OCRQ of SPAM), gets them when it is first in all, and lets
+	// them go together behind its last flit. Copies are asynchronous: see
 	// Config.OutputFlits.
 	Wormhole
 	// GreedyWormhole is Wormhole with a worm that takes its output channels one by

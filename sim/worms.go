@@ -243,38 +243,45 @@ func (s *Sim) sendFlit(b int32) {
 	s.events.push(now+takes+s.cfg.WireDelay, event{kind: evFlit, a: int64(br.child)})
 }
 
-// linked ends the sending of a flit. With the last one of a worm the channel is
-// free for the next.
+// linked ends the sending of a flit. When the last flit of a worm has left by all
+// branches, their channels are free for the next. With output buffers, where all
+// copies of the last flit begin at once, each channel is free when its own has
+// left.
 func (s *Sim) linked(p int32) {
 	pt := &s.ports[p]
 	b := pt.taken
 	br := &s.branches.items[b]
 	br.sent++
-	c, out := br.cell, br.out
+	c := br.cell
 	ce := &s.cells.items[c]
 	if br.sent == s.packets.items[ce.packet].flits {
 		if br.child != none {
 			s.cells.items[br.child].parent = none
 		}
-		s.outs[out].holder = none
 		ce.pending--
+		if s.cfg.OutputFlits > 0 {
+			s.letGo(b)
+		} else if ce.pending == 0 {
+			for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+				s.letGo(b)
+			}
+		}
 	}
-	free := s.outs[out].holder == none
-	s.advance(c) // while the port is busy
 	pt.busy, pt.taken = false, none
-	if free {
-		s.handOn(out)
-	}
+	s.advance(c)
 	s.link(p)
 }
 
-// handOn gives a channel that has fallen free to the next worm.
-func (s *Sim) handOn(out int32) {
-	if s.cfg.Copying != Wormhole {
+// letGo gives the channel of a branch to the next worm.
+func (s *Sim) letGo(b int32) {
+	out := s.branches.items[b].out
+	o := &s.outs[out]
+	o.holder = none
+	switch {
+	case o.first == none:
+	case s.cfg.Copying == Wormhole:
+		s.takeAll(s.branches.items[o.first].cell)
+	default:
 		s.takeOne(out)
-		return
-	}
-	if first := s.outs[out].first; first != none {
-		s.takeAll(s.branches.items[first].cell)
 	}
 }
