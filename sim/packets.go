@@ -199,7 +199,10 @@ func (s *Sim) grant(b int32) bool {
 	flits := s.packets.items[s.cells.items[c].packet].flits
 	o := &s.outs[br.out]
 	if o.credits < flits {
-		return false
+		s.settle(br.out, flits)
+		if o.credits < flits {
+			return false
+		}
 	}
 	if s.cfg.Copying == Independent || br.in == none {
 		s.unqueue(b)
@@ -223,7 +226,11 @@ func (s *Sim) grant(b int32) bool {
 	}
 	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
 		br := &s.branches.items[b]
-		if o := &s.outs[br.out]; o.first != b || o.credits < flits || s.ports[br.port].busy {
+		o := &s.outs[br.out]
+		if o.credits < flits {
+			s.settle(br.out, flits)
+		}
+		if o.first != b || o.credits < flits || s.ports[br.port].busy {
 			return false
 		}
 	}
@@ -338,7 +345,49 @@ func (s *Sim) makeRoom(in, flits int32) {
 		s.broken = s.conservation("%d flits left a buffer of %d", flits, lane.used+flits)
 	}
 	s.returning += int64(flits)
-	s.events.push(s.events.now+s.cfg.CreditDelay, event{kind: evCredit, a: int64(flits), b: lane.from})
+	at := s.events.now + s.cfg.CreditDelay
+	o := &s.outs[lane.from]
+	if o.first != none || o.holder != none {
+		s.events.push(at, event{kind: evCredit, a: int64(flits), b: lane.from})
+		return
+	}
+	d := s.dues.get()
+	s.dues.items[d] = due{at, flits, none}
+	if o.lastDue == none {
+		o.due = d
+	} else {
+		s.dues.items[o.lastDue].next = d
+	}
+	o.lastDue = d
+}
+
+// credit gives a channel flits of room.
+func (s *Sim) credit(o *output, flits int32) {
+	o.credits += flits
+	s.returning -= int64(flits)
+	if o.credits > int32(s.cfg.BufferFlits) {
+		s.broken = s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits)
+	}
+}
+
+// settle gives a channel the credits that have come by now. Those that have not
+// get events if the channel still has less than it needs.
+func (s *Sim) settle(channel, need int32) {
+	o := &s.outs[channel]
+	for d := o.due; d != none; d = o.due {
+		n := s.dues.items[d]
+		switch {
+		case n.at <= s.events.now:
+			s.credit(o, n.flits)
+		case o.credits < need:
+			s.events.push(n.at, event{kind: evCredit, a: int64(n.flits), b: channel})
+		default:
+			return
+		}
+		o.due = n.next
+		s.dues.put(d)
+	}
+	o.lastDue = none
 }
 
 // remove ends a cell and its branches.

@@ -98,8 +98,8 @@ func (t *timed[E]) before(u *timed[E]) bool {
 	return t.at < u.at || t.at == u.at && t.seq < u.seq
 }
 
-// pop takes the first event, and sets now.
-func (q *queue[E]) pop() (e E, ok bool) {
+// pop takes the first event if it is not later than until, and sets now.
+func (q *queue[E]) pop(until Time) (e E, ok bool) {
 	if q.at == len(q.cur) {
 		if q.n == 0 {
 			return e, false
@@ -107,21 +107,13 @@ func (q *queue[E]) pop() (e E, ok bool) {
 		q.turn()
 	}
 	t := &q.cur[q.at]
+	if t.at > until {
+		return e, false
+	}
 	q.at++
 	q.n--
 	q.now = t.at
 	return t.event, true
-}
-
-// peek is the time of the first event.
-func (q *queue[E]) peek() (Time, bool) {
-	if q.at == len(q.cur) {
-		if q.n == 0 {
-			return 0, false
-		}
-		q.turn()
-	}
-	return q.cur[q.at].at, true
 }
 
 // turn opens the next bucket that has events, of which there must be some.

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -150,18 +151,21 @@ type Sim struct {
 	cells    pool[cell] // see there
 	branches pool[branch]
 	packets  pool[packet]
+	dues     pool[due]
 	hostFree []Time // by PortID: when a host is done with the start of its messages
 	loads    []Load // by PortID that the cable leaves
 	masks    masks
+	oneVL    bool            // all packets are on VL 0
 	route    []fabric.PortID // scratch
 
 	counts    Counts
 	delivery  Delivery
 	returning int64 // flits of credit that are on their way
 	broken    error // what ended the simulation
-	nextFull  int64 // Events at the next full check
-	nextCheck int64 // Events at the next search for deadlock
-	waits     waitGraph
+	// Counts of events: of the next search for deadlock, the next full check, and
+	// whichever is first.
+	nextSearch, nextFull, nextCheck int64
+	waits                           waitGraph
 }
 
 // port is the sending side of a port.
@@ -181,11 +185,19 @@ type port struct {
 
 // output is a channel as its sender sees it.
 type output struct {
-	first, last int32 // branches that wait for it
-	credits     int32 // flits of room at the other end
-	holder      int32 // with flits: the worm's branch that has it
-	served      int32 // the input channel that was served last
-	to          int32 // input channel at the other end; none for sinks
+	first, last  int32 // branches that wait for it
+	credits      int32 // flits of room at the other end
+	holder       int32 // with flits: the worm's branch that has it
+	served       int32 // the input channel that was served last
+	to           int32 // input channel at the other end; none for sinks
+	due, lastDue int32 // credits on their way, by time, that have no event
+}
+
+// due is credit on its way for a channel that nothing waits for.
+type due struct {
+	at    Time
+	flits int32
+	next  int32
 }
 
 // input is a channel as its receiver sees it: a buffer.
@@ -304,8 +316,8 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		loads:    make([]Load, f.NumPorts()),
 		masks:    newMasks(f, net.Multicast),
 	}
-	s.nextCheck = checkEvery
-	s.nextFull = int64(cfg.FullChecks)
+	s.nextSearch = searchEvery
+	s.oneVL = net.SL2VL == nil || !slices.ContainsFunc(net.SL2VL.Maps(), func(m lft.VLMap) bool { return m != lft.ConstantVL(0) })
 	for p := range fabric.PortID(f.NumPorts()) {
 		if err := s.addPort(p); err != nil {
 			return nil, err
@@ -353,7 +365,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 	s.ports[p] = pt
 	for vl := range s.vls {
 		c := int32(p)*s.vls + vl
-		o := output{first: none, last: none, holder: none, served: none, to: none, credits: unlimited}
+		o := output{first: none, last: none, holder: none, served: none, to: none, due: none, lastDue: none, credits: unlimited}
 		in := input{first: none, last: none, from: none, port: int32(p)}
 		if !pt.sink && pt.to != none {
 			o.to = pt.to*s.vls + vl
@@ -389,7 +401,9 @@ func (s *Sim) Load(p fabric.PortID) Load { return s.loads[p] }
 // Free says whether the channel of port p and a VL would take a packet, or the
 // head of a worm, at once: a Router may prefer such.
 func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
-	o := &s.outs[int32(p)*s.vls+int32(vl)]
+	channel := int32(p)*s.vls + int32(vl)
+	s.settle(channel, 1)
+	o := &s.outs[channel]
 	return !s.ports[p].busy && o.first == none && o.holder == none && o.credits > 0
 }
 
@@ -464,7 +478,7 @@ func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
 
 // vl is the VL on which a packet of an SL leaves port out, or lft.DropVL.
 func (s *Sim) vl(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
-	if s.net.SL2VL == nil {
+	if s.oneVL {
 		return 0
 	}
 	return s.net.SL2VL.At(in, out)[sl]
@@ -537,8 +551,9 @@ func (s *Sim) branchOut(c int32) {
 			}
 		}
 	case s.net.Tables != nil && m.DLID <= s.net.Tables.MaxLID():
-		if out := s.net.Tables.Row(at)[m.DLID]; int(out) <= int(s.net.Fabric.Node(at).NumPorts) {
-			s.leave(c, pt.num, in-fabric.PortID(pt.num)+fabric.PortID(out))
+		base := int32(in) - int32(pt.num)
+		if out := base + int32(s.net.Tables.Row(at)[m.DLID]); int(out) < len(s.ports) && s.ports[out].node == pt.node {
+			s.leave(c, pt.num, fabric.PortID(out))
 		}
 	}
 	if s.cells.items[c].branch == none {
@@ -576,46 +591,68 @@ func (s *Sim) Run(ctx context.Context, until Time) error {
 	return err
 }
 
-// checkEvery is after how many events waiting packets are searched for a circle.
-const checkEvery = 1 << 20
+// searchEvery is after how many events waiting packets are searched for a circle.
+const searchEvery = 1 << 20
 
 func (s *Sim) run(ctx context.Context, until Time) error {
 	for n := 0; ; n++ {
 		if n&0xffff == 0xffff && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		at, ok := s.events.peek()
-		if !ok || at > until {
-			if !ok && s.counts.Copies > 0 {
-				if err := s.deadlock(); err != nil {
-					return err
-				}
-				return s.conservation("%d copies of packets wait, and nothing happens", s.counts.Copies)
-			}
-			if until != Forever {
-				s.events.now = max(s.events.now, until)
-			}
-			return s.verify()
+		e, ok := s.events.pop(until)
+		if !ok {
+			return s.end(until)
 		}
-		e, _ := s.events.pop()
 		s.counts.Events++
 		s.handle(e)
+		if s.counts.Events >= s.nextCheck {
+			if err := s.check(); err != nil {
+				return err
+			}
+		}
 		if s.broken != nil {
 			return s.broken
 		}
-		if s.counts.Events >= s.nextCheck {
-			s.nextCheck += checkEvery
-			if err := s.deadlock(); err != nil {
-				return err
-			}
+	}
+}
+
+// end settles what is left when no event is, up to the time until.
+func (s *Sim) end(until Time) error {
+	if until != Forever {
+		s.events.now = max(s.events.now, until)
+	}
+	if s.events.n == 0 && s.counts.Copies > 0 {
+		if err := s.deadlock(); err != nil {
+			return err
 		}
-		if s.nextFull > 0 && s.counts.Events >= s.nextFull {
-			s.nextFull += int64(s.cfg.FullChecks)
-			if err := s.verify(); err != nil {
-				return err
-			}
+		return s.conservation("%d copies of packets wait, and nothing happens", s.counts.Copies)
+	}
+	if s.events.n == 0 || s.cfg.FullChecks > 0 {
+		return s.verify()
+	}
+	return nil
+}
+
+// check is what is done every so many events.
+func (s *Sim) check() error {
+	if s.counts.Events >= s.nextSearch {
+		s.nextSearch = s.counts.Events + searchEvery
+		if err := s.deadlock(); err != nil {
+			return err
 		}
 	}
+	s.nextCheck = s.nextSearch
+	if s.cfg.FullChecks == 0 {
+		return nil
+	}
+	if s.counts.Events >= s.nextFull {
+		s.nextFull = s.counts.Events + int64(s.cfg.FullChecks)
+		if err := s.verify(); err != nil {
+			return err
+		}
+	}
+	s.nextCheck = min(s.nextSearch, s.nextFull)
+	return nil
 }
 
 // Forever as the end of Run goes on until nothing is left to do.
@@ -639,12 +676,7 @@ func (s *Sim) handle(e event) {
 		s.tail(a)
 	case evCredit:
 		o := &s.outs[e.b]
-		o.credits += a
-		s.returning -= e.a
-		if o.credits > int32(s.cfg.BufferFlits) {
-			s.broken = s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits)
-			return
-		}
+		s.credit(o, a)
 		if s.cfg.Copying.flits() {
 			if o.holder != none {
 				s.link(s.branches.items[o.holder].port)

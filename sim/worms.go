@@ -177,6 +177,9 @@ func (s *Sim) link(p int32) {
 	for range s.vls {
 		if pt.waiting&(1<<vl) != 0 {
 			o := &s.outs[p*s.vls+vl]
+			if o.credits == 0 {
+				s.settle(p*s.vls+vl, 1)
+			}
 			switch {
 			case o.holder == none || !s.hasFlit(&s.branches.items[o.holder]):
 				pt.waiting &^= 1 << vl

@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// uniform is open-loop traffic: each host sends packets to others drawn at random,
+// at exponential times.
+type uniform struct {
+	hosts []fabric.PortID
+	lids  []fabric.LID
+	rng   *rand.Rand
+	mean  float64 // ps between packets of a host
+	bytes int
+	sls   int
+	got   int64
+	err   error
+}
+
+func (u *uniform) start(s *Sim) {
+	for i := range u.hosts {
+		s.Wake(s.Now()+u.gap(), int64(i))
+	}
+}
+
+func (u *uniform) gap() Time { return Time(-math.Log(1-u.rng.Float64()) * u.mean) }
+
+func (u *uniform) Wake(s *Sim, id int64) {
+	d := u.rng.IntN(len(u.hosts) - 1)
+	if d >= int(id) {
+		d++
+	}
+	err := s.Send(Message{Src: u.hosts[id], DLID: u.lids[d], Bytes: u.bytes, SL: fabric.SL(int(id) % u.sls)})
+	if err != nil {
+		u.err = err
+	}
+	s.Wake(s.Now()+u.gap(), id)
+}
+
+func (u *uniform) Deliver(*Sim, *Delivery) { u.got++ }
+
+// loaded is a mesh under uniform traffic at a share of the capacity of its
+// bisection, warmed up.
+func loaded(tb testing.TB, n, bytes, vls, packets int, load float64) (*Sim, *uniform) {
+	g := newGrid(tb, n, n)
+	cfg := Defaults()
+	cfg.PacketBuffers(packets, bytes)
+	u := &uniform{hosts: g.CAPorts(), rng: rand.New(rand.NewPCG(1, 2)), bytes: bytes, sls: vls}
+	for _, h := range u.hosts {
+		u.lids = append(u.lids, g.LID(h))
+	}
+	// A host may send n/4 th of... half of the packets cross the middle, which has
+	// n links each way for n*n/2 hosts: 4/n packets a packet time and host.
+	u.mean = float64(takes(int32(bytes), bytePs(cfg.Mbps))) * float64(n) / 4 / load
+	s := mustNew(tb, Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}, cfg, u)
+	u.start(s)
+	if err := s.Run(tb.Context(), Time(2000*u.mean)); err != nil {
+		tb.Fatal(err)
+	}
+	return s, u
+}
+
+// cpu is the CPU time of the process.
+func cpu() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+func BenchmarkMesh16x16(b *testing.B) {
+	for _, tt := range []struct{ bytes, vls, packets int }{
+		{64, 1, 8}, {64, 4, 8}, {256, 4, 4}, {2048, 4, 2},
+	} {
+		b.Run(fmt.Sprintf("bytes=%d/vls=%d/load=60%%", tt.bytes, tt.vls), func(b *testing.B) {
+			s, u := loaded(b, 16, tt.bytes, tt.vls, tt.packets, 0.6)
+			b.ReportAllocs()
+			before := s.Counts()
+			used := cpu()
+			step := Time(u.mean)
+			for b.Loop() {
+				if err := s.Run(b.Context(), s.Now()+step); err != nil {
+					b.Fatal(err)
+				}
+			}
+			after := s.Counts()
+			sec := (cpu() - used).Seconds() // of CPU: others may use the machine
+			b.ReportMetric(float64(after.FlitHops-before.FlitHops)/sec/1e6, "Mflit-hops/s")
+			b.ReportMetric(float64(after.Events-before.Events)/sec/1e6, "Mevents/s")
+			b.ReportMetric(float64(after.Queued)/256, "queued/host")
+		})
+	}
+}
