@@ -64,10 +64,18 @@ type DeadlockError struct {
 // Channels is the circle as the channels that are waited for, each once, in the
 // form of verify's witnesses.
 func (e *DeadlockError) Channels() []Hop {
-	var hops []Hop
+	var waited, hops []Hop
 	for _, w := range e.Waits {
 		if w.Reason != Starved {
-			hops = append(hops, w.For)
+			waited = append(waited, w.For)
+		}
+	}
+	for i, h := range waited {
+		// A worm that waits for a channel, and the one that has it and waits for room
+		// behind it, wait at the same place: the second one's packet is in the way.
+		next := waited[(i+1)%len(waited)]
+		if h.Switch != next.Switch || h.Port != next.Port || h.VL != next.VL {
+			hops = append(hops, h)
 		}
 	}
 	return hops

@@ -25,15 +25,15 @@ type queue[E any] struct {
 
 	open  int64 // number of the bucket that is being popped: time >> shift
 	cur   []timed[E]
-	at    int         // cur[at:] is left, in order
-	wheel int         // events in buckets
-	head  []int32     // by bucket: its events, the last pushed first
-	full  []uint64    // a bit for each bucket that has events
-	nodes []linked[E] // pool
-	free  int32       // first free node
-	far   []timed[E]  // heap of the events a turn or more ahead
-	trial struct{ pushes, far, opened, popped int }
-	wide  bool // has been made wider: then it is not made narrower, lest it go to and fro
+	at    int                               // cur[at:] is left, in order
+	wheel int                               // events in buckets
+	head  []int32                           // by bucket: its events, the last pushed first
+	full  []uint64                          // a bit for each bucket that has events
+	nodes []linked[E]                       // pool
+	free  int32                             // first free node
+	far   []timed[E]                        // heap of the events a turn or more ahead
+	trial struct{ pushes, far, opened int } // since the width was looked at last
+	wide  bool                              // has been made wider: then it is not made narrower, lest it go to and fro
 }
 
 type timed[E any] struct {
@@ -62,6 +62,9 @@ func (q *queue[E]) push(at Time, e E) {
 	q.n++
 	q.trial.pushes++
 	q.put(timed[E]{at, q.seq, e})
+	if q.trial.pushes >= 1<<16 {
+		q.tune()
+	}
 }
 
 func (q *queue[E]) put(t timed[E]) {
@@ -118,12 +121,8 @@ func (q *queue[E]) pop(until Time) (e E, ok bool) {
 
 // turn opens the next bucket that has events, of which there must be some.
 func (q *queue[E]) turn() {
-	q.trial.popped += len(q.cur)
 	q.trial.opened++
 	q.cur, q.at = q.cur[:0], 0
-	if q.trial.pushes >= 1<<16 {
-		q.tune()
-	}
 	if q.wheel > 0 {
 		q.open += q.ahead()
 	} else {
@@ -182,21 +181,21 @@ func (q *queue[E]) ahead() int64 {
 }
 
 // tune makes the buckets wider when many events were beyond the wheel, and
-// narrower when many shared a bucket. Called with cur empty.
+// narrower when many shared a bucket.
 func (q *queue[E]) tune() {
 	t := q.trial
-	q.trial.pushes, q.trial.far, q.trial.opened, q.trial.popped = 0, 0, 0, 0
+	q.trial.pushes, q.trial.far, q.trial.opened = 0, 0, 0
 	shift := q.shift
 	switch {
 	case t.far > t.pushes/8 && shift < 40:
 		shift++
 		q.wide = true
-	case t.popped > 8*t.opened && !q.wide && shift > 0:
+	case t.pushes > 8*t.opened && !q.wide && shift > 0:
 		shift--
 	default:
 		return
 	}
-	var all []timed[E] // seldom: the width settles
+	all := slices.Clone(q.cur[q.at:]) // seldom: the width settles
 	for slot := range q.head {
 		for i := q.head[slot]; i != none; i = q.nodes[i].next {
 			all = append(all, q.nodes[i].timed)
@@ -205,7 +204,7 @@ func (q *queue[E]) tune() {
 	}
 	all = append(all, q.far...)
 	clear(q.full)
-	q.nodes, q.free, q.far, q.wheel = q.nodes[:0], none, q.far[:0], 0
+	q.cur, q.at, q.nodes, q.free, q.far, q.wheel = q.cur[:0], 0, q.nodes[:0], none, q.far[:0], 0
 	q.shift = shift
 	q.open = int64(q.now)>>shift - 1 // so that nothing is in the open bucket
 	for _, t := range all {
@@ -238,11 +237,12 @@ func (q *queue[E]) popFar() timed[E] {
 	}
 	i := 0
 	for {
-		least := 4*i + 1
-		if least >= last {
+		first := 4*i + 1
+		if first >= last {
 			break
 		}
-		for j := least + 1; j < min(least+4, last); j++ {
+		least := first
+		for j := first + 1; j < min(first+4, last); j++ {
 			if q.far[j].before(&q.far[least]) {
 				least = j
 			}

@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestQueueOrder has ties in the order in which they were pushed, and times near,
+// far and beyond the wheel.
+func TestQueueOrder(t *testing.T) {
+	q := newQueue[int32]()
+	times := []Time{5, 5, 0, 1 << 40, 5, 3 << 22, 1 << 40, 1023, 1024, 5}
+	for i, at := range times {
+		q.push(at, int32(i))
+	}
+	want := []int32{2, 0, 1, 4, 9, 7, 8, 5, 3, 6}
+	for _, w := range want {
+		if e, ok := q.pop(Forever); !ok || e != w || q.now != times[w] {
+			t.Fatalf("got event %d at %d, want %d", e, q.now, w)
+		}
+	}
+	if _, ok := q.pop(Forever); ok {
+		t.Error("an event too many")
+	}
+}
+
+// TestQueueAgainstSlow compares the queue with a search for the least event, with
+// delays of all sizes, and pushes after a pop that found nothing.
+func TestQueueAgainstSlow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := newQueue[int32]()
+		type event struct {
+			at Time
+			id int32
+		}
+		var slow []event
+		next := int32(0)
+		scale := rapid.IntRange(0, 36).Draw(t, "scale")
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if rapid.IntRange(0, 9).Draw(t, "push") < 5 {
+				at := q.now + Time(rapid.Int64Range(0, 1<<scale).Draw(t, "delay"))
+				q.push(at, next)
+				slow = append(slow, event{at, next})
+				next++
+				continue
+			}
+			until := q.now + Time(rapid.Int64Range(0, 1<<scale).Draw(t, "until"))
+			least := -1
+			for i := range slow {
+				if least < 0 || slow[i].at < slow[least].at {
+					least = i
+				}
+			}
+			e, ok := q.pop(until)
+			if want := least >= 0 && slow[least].at <= until; ok != want {
+				t.Fatalf("pop until %d: %t", until, ok)
+			}
+			if !ok {
+				continue
+			}
+			if w := slow[least]; e != w.id || q.now != w.at {
+				t.Fatalf("got %d at %d, want %+v", e, q.now, w)
+			}
+			slow = append(slow[:least], slow[least+1:]...)
+		}
+		if q.n != len(slow) {
+			t.Fatalf("%d events, want %d", q.n, len(slow))
+		}
+	})
+}
+
+// TestQueueTunes has delays that are far beyond the wheel at first, and so dense
+// that buckets become narrower: the order stays.
+func TestQueueTunes(t *testing.T) {
+	for _, scale := range []Time{3, 1 << 36} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		q := newQueue[int32]()
+		for i := range int32(5000) {
+			q.push(Time(rng.Int64N(int64(scale))), i)
+		}
+		shift := q.shift
+		last := Time(0)
+		for range 1_000_000 {
+			e, ok := q.pop(Forever)
+			if !ok || q.now < last {
+				t.Fatalf("at %d after %d", q.now, last)
+			}
+			last = q.now
+			q.push(q.now+Time(rng.Int64N(int64(scale))), e)
+		}
+		if q.shift == shift || q.n != 5000 {
+			t.Errorf("scale %d: buckets of 1<<%d ps still, %d events", scale, q.shift, q.n)
+		}
+	}
+}
+
+// BenchmarkQueue holds the number of events, with the delays of a mesh.
+func BenchmarkQueue(b *testing.B) {
+	for _, depth := range []int{100, 1000, 10000, 100000} {
+		b.Run(fmt.Sprint(depth), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(1, 1))
+			delays := make([]Time, 1024)
+			for i := range delays {
+				delays[i] = []Time{10000, 110000, 256000, Time(rng.IntN(2000000))}[i%4]
+			}
+			q := newQueue[event]()
+			for i := range depth {
+				q.push(delays[i%1024]+Time(i), event{a: int64(i)})
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				e, _ := q.pop(Forever)
+				q.push(q.now+delays[i%1024], e)
+				i++
+			}
+		})
+	}
+}

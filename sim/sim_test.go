@@ -1,0 +1,540 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// TestZeroLoad has the time of a packet that meets no other, exactly.
+func TestZeroLoad(t *testing.T) {
+	g := newGrid(t, 4, 3)
+	for _, bytes := range []int{1, 32, 64, 65, 4096} {
+		for x := range 4 {
+			for y := range 3 {
+				if x == 0 && y == 0 {
+					continue
+				}
+				switches := Time(x + y + 1)
+				l := &log{}
+				s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), l)
+				mustSend(t, s, Message{Src: g.host(0, 0), DLID: g.lid(x, y), Bytes: bytes, Tag: 7})
+				if err := s.Run(t.Context(), Forever); err != nil {
+					t.Fatal(err)
+				}
+				want := 10*Nanosecond + switches*110*Nanosecond + Time(bytes)*4*Nanosecond
+				if len(l.deliveries) != 1 {
+					t.Fatalf("%d deliveries", len(l.deliveries))
+				}
+				if d := l.deliveries[0]; d.At != want || d.Port != g.host(x, y) || d.Tag != 7 || d.Born != 0 || d.Injected != 0 || !d.Last || d.Bytes != bytes {
+					t.Errorf("%d bytes over %d switches: %+v, want %s", bytes, switches, d, want)
+				}
+
+				// SPAM's formula: 10 us + 40 ns a router + 10 ns a channel + 10 ns for
+				// each flit after the first.
+				cfg := Config{
+					Mbps: 800, RoutingDelay: 40 * Nanosecond, Startup: 10 * Microsecond, FlitBytes: 1,
+					BufferFlits: 1, OutputFlits: 1, Copying: Wormhole, FullChecks: 1,
+				}
+				l = &log{}
+				s = mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+				mustSend(t, s, Message{Src: g.host(0, 0), DLID: g.lid(x, y), Bytes: bytes})
+				if err := s.Run(t.Context(), Forever); err != nil {
+					t.Fatal(err)
+				}
+				want = 10000*Nanosecond + 40*Nanosecond*switches + 10*Nanosecond*(switches+1) + Time(bytes-1)*10*Nanosecond
+				if d := l.deliveries[0]; d.At != want {
+					t.Errorf("a worm of %d flits over %d switches: %s, want %s", bytes, switches, d.At, want)
+				}
+			}
+		}
+	}
+}
+
+// TestSwitchLID has packets to a switch, which takes them at port 0.
+func TestSwitchLID(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	for _, copying := range []Copying{Independent, Reserving, LockStep, Wormhole} {
+		l := &log{}
+		cfg := cycles(copying, 8)
+		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+		mustSend(t, s, Message{Src: g.host(0, 0), DLID: 5 + 3, Bytes: 8}) // switch 1,1
+		if err := s.Run(t.Context(), Forever); err != nil {
+			t.Fatal(err)
+		}
+		// The switch takes it when the tail is in. A packet's head has passed two
+		// switches by then; a worm's first flit also took 1 ns on three cables.
+		want := 2*Nanosecond + 8*Nanosecond
+		if copying.flits() {
+			want = 2*Nanosecond + 3*Nanosecond + 7*Nanosecond
+		}
+		if len(l.deliveries) != 1 || l.deliveries[0].Port != g.PortBase(3) || l.deliveries[0].At != want || s.Counts().FlitHops != 24 {
+			t.Errorf("%s: %+v, %+v, want at %s", copying, l.deliveries, s.Counts(), want)
+		}
+	}
+}
+
+// TestDrops has LIDs that tables have no way for, masks that are empty, and an SL
+// that is dropped.
+func TestDrops(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	hole := g.route(true)
+	hole.Row(2)[4] = fabric.NoPath // at switch 1,0
+	free := g.route(true)
+	free.Row(2)[4] = 4 // no cable
+	astray := g.route(true)
+	astray.Row(2)[4] = 5 // the wrong host
+	drop := lft.NewSL2VL(g.Fabric, lft.ConstantVL(0))
+	drop.SetOut(g.Port(2, 2), lft.ConstantVL(lft.DropVL))
+	host := lft.NewSL2VL(g.Fabric, lft.ConstantVL(lft.DropVL))
+	masks := mft.NewTables(g.Fabric)
+	masks.Add(mft.MinMLID+1, []fabric.PortID{g.Port(0, 1), g.Port(0, 5)})
+	masks.Add(mft.MinMLID+3, nil)
+	for _, tt := range []struct {
+		name                        string
+		net                         Network
+		dlid                        fabric.LID
+		delivered, dropped, strayed int64
+	}{
+		{"no entry", Network{Tables: hole}, 4, 0, 5, 0},
+		{"no cable", Network{Tables: free}, 4, 0, 5, 0},
+		{"wrong host", Network{Tables: astray}, 4, 5, 0, 5},
+		{"VL 15", Network{Tables: g.tables, SL2VL: drop}, 4, 0, 5, 0},
+		{"VL 15 at the host", Network{Tables: g.tables, SL2VL: host}, 4, 0, 5, 0},
+		{"LID that nobody has", Network{Tables: g.tables}, 100, 0, 5, 0},
+		{"no tables", Network{}, 4, 0, 5, 0},
+		{"mask that ends", Network{Multicast: masks}, mft.MinMLID + 1, 0, 5, 0},
+		{"MLID without mask", Network{Multicast: masks}, mft.MinMLID + 2, 0, 5, 0},
+		{"empty mask", Network{Multicast: masks}, mft.MinMLID + 3, 0, 5, 0},
+		{"MLID below all", Network{Multicast: masks}, mft.MinMLID, 0, 5, 0},
+		{"MLID above all", Network{Multicast: masks}, mft.MinMLID + 4, 0, 5, 0},
+	} {
+		for copying := Independent; copying <= GreedyWormhole; copying++ {
+			tt.net.Fabric = g.Fabric
+			s := mustNew(t, tt.net, cycles(copying, 8), nil)
+			for range 5 { // more than a buffer takes
+				mustSend(t, s, Message{Src: g.host(0, 0), DLID: tt.dlid, Bytes: 8})
+			}
+			err := s.Run(t.Context(), Forever)
+			c := s.Counts()
+			if err != nil || c.Delivered != tt.delivered || c.Dropped != tt.dropped || c.Strayed != tt.strayed || c.Copies != 0 || c.Queued != 0 {
+				t.Errorf("%s, %s: %v, %+v", tt.name, copying, err, c)
+			}
+		}
+	}
+}
+
+// TestMTU cuts messages, with headers on each packet.
+func TestMTU(t *testing.T) {
+	g := newGrid(t, 2, 1)
+	cfg := Defaults()
+	cfg.MTU, cfg.HeaderBytes = 256, 26
+	cfg.PacketBuffers(1, 256)
+	l := &log{}
+	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+	mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 1000})
+	if err := s.Run(t.Context(), Forever); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range l.deliveries {
+		got = append(got, fmt.Sprint(d.Bytes, d.Last, d.Injected))
+	}
+	// A packet of 282 bytes takes 1128 ns, and its buffer falls free 120 ns later.
+	want := []string{"256 false 0ns", "256 false 1248ns", "256 false 2496ns", "232 true 3744ns"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if c := s.Counts(); c.Messages != 1 || c.Packets != 4 || s.Load(g.host(0, 0)).Bytes != 1000+4*26 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestStartup has a host that begins its messages one after the other.
+func TestStartup(t *testing.T) {
+	g := newGrid(t, 2, 1)
+	cfg := Defaults()
+	cfg.Startup = 5 * Microsecond
+	l := &log{}
+	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+	for range 3 {
+		mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 100})
+	}
+	if err := s.Run(t.Context(), Microsecond); err != nil || s.Now() != Microsecond || s.Counts().Queued != 3 {
+		t.Fatal(err, s.Now(), s.Counts())
+	}
+	if err := s.Run(t.Context(), Forever); err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range l.deliveries {
+		if d.Injected != Time(i+1)*5*Microsecond || d.Born != 0 {
+			t.Errorf("packet %d: %+v", i, d)
+		}
+	}
+}
+
+// TestRates has cables of different rates: a packet that goes on by a faster one
+// waits until its tail keeps up.
+func TestRates(t *testing.T) {
+	var b fabric.Builder
+	add := func(typ fabric.NodeType, guid fabric.GUID) int {
+		i, err := b.AddNode(fabric.Node{Type: typ, GUID: guid, NumPorts: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	a, s1, s2, c := add(fabric.CA, 0x10), add(fabric.Switch, 1), add(fabric.Switch, 2), add(fabric.CA, 0x20)
+	for _, l := range []struct {
+		from, to int
+		p, q     fabric.PortNum
+		link     fabric.Link
+	}{{a, s1, 1, 1, fabric.Link{Width: 1, Speed: fabric.SDR}}, {s1, s2, 2, 1, fabric.Link{Width: 4, Speed: fabric.SDR}}, {s2, c, 2, 1, fabric.Link{Width: 1, Speed: fabric.SDR}}} {
+		if err := b.Connect(l.from, l.p, l.to, l.q, l.link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	src, dst := f.CAPorts()[0], f.CAPorts()[1]
+	tables := lft.NewTables(2, f.MaxLID())
+	tables.Row(0)[f.LID(dst)], tables.Row(1)[f.LID(dst)] = 2, 2
+	cfg := Defaults()
+	cfg.Mbps = 0
+	for _, copying := range []Copying{Independent, Reserving, LockStep} {
+		cfg.Copying = copying
+		l := &log{}
+		s := mustNew(t, Network{Fabric: f, Tables: tables}, cfg, l)
+		mustSend(t, s, Message{Src: src, DLID: f.LID(dst), Bytes: 1000})
+		if err := s.Run(t.Context(), Forever); err != nil {
+			t.Fatal(err)
+		}
+		// The tail is in the first switch at 4010 ns, and takes 1000 ns on the fast
+		// cable, which begins at 3010; then come a cable and a switch, 110 ns, and
+		// 4000 ns with 10 ns of cable.
+		if want := 7130 * Nanosecond; len(l.deliveries) != 1 || l.deliveries[0].At != want {
+			t.Errorf("%s: %+v, want %s", copying, l.deliveries, want)
+		}
+	}
+	if _, err := New(Network{Fabric: newGrid(t, 2, 2).Fabric}, cfg, nil); err != nil {
+		t.Error(err) // made meshes have rates
+	}
+}
+
+// TestVLWeights has two VLs on one cable that always have something to send.
+func TestVLWeights(t *testing.T) {
+	g := newGrid(t, 2, 1)
+	for _, tt := range []struct {
+		weights []uint8
+		want    []int64 // packets by VL, of the first 40
+	}{{nil, []int64{20, 20}}, {[]uint8{1, 1}, []int64{20, 20}}, {[]uint8{3, 1}, []int64{30, 10}}, {[]uint8{4, 16}, []int64{8, 32}}} {
+		cfg := Defaults()
+		cfg.PacketBuffers(8, 64)
+		cfg.VLWeights = tt.weights
+		l := &log{}
+		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(2))}, cfg, l)
+		for range 100 {
+			for sl := range fabric.SL(2) {
+				mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: sl})
+			}
+		}
+		if err := s.Run(t.Context(), Forever); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]int64, 2)
+		for _, d := range l.deliveries[:40] {
+			got[d.SL]++
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("weights %v: %v, want %v", tt.weights, got, tt.want)
+		}
+	}
+}
+
+// TestPathSL takes SLs from the routing.
+func TestPathSL(t *testing.T) {
+	g := newGrid(t, 2, 1)
+	sls := lft.NewPathSLs(2, g.MaxLID())
+	sls.SetRow([]fabric.SL{0, 0, 3, 0, 0}, 0)
+	l := &log{}
+	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, PathSLs: sls}, Defaults(), l)
+	mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: PathSL})
+	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: PathSL})
+	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: 5})
+	if err := s.Run(t.Context(), Forever); err != nil {
+		t.Fatal(err)
+	}
+	got := map[fabric.PortID][]fabric.SL{}
+	for _, d := range l.deliveries {
+		got[d.Src] = append(got[d.Src], d.SL)
+	}
+	if !slices.Equal(got[g.host(0, 0)], []fabric.SL{3}) || !slices.Equal(got[g.host(1, 0)], []fabric.SL{0, 5}) {
+		t.Error(got)
+	}
+}
+
+// byTag routes by a list of output ports for each tag: source routing.
+type byTag struct {
+	g    *grid
+	port map[int64]map[fabric.NodeID][]fabric.PortNum
+}
+
+func (r byTag) Route(s *Sim, at fabric.NodeID, _ fabric.PortID, m *Message, to []fabric.PortID) []fabric.PortID {
+	for _, p := range r.port[m.Tag][at] {
+		to = append(to, r.g.Port(at, p))
+	}
+	return to
+}
+
+// TestRouter has a router in place of tables.
+func TestRouter(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	for copying := Independent; copying <= GreedyWormhole; copying++ {
+		l := &log{}
+		s := mustNew(t, Network{Fabric: g.Fabric, Router: byTag{g, map[int64]map[fabric.NodeID][]fabric.PortNum{
+			1: {0: {1}, 2: {2}, 3: {5}},
+			2: {0: {1, 2, 5}, 2: {5}, 1: {5}},
+		}}}, cycles(copying, 8), l)
+		mustSend(t, s, Message{Src: g.host(0, 0), DLID: 4, Bytes: 8, Tag: 1})
+		mustSend(t, s, Message{Src: g.host(0, 0), DLID: mft.MinMLID, Bytes: 8, Tag: 2})
+		if err := s.Run(t.Context(), Forever); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range l.deliveries {
+			got = append(got, fmt.Sprint(d.Tag, g.PortName(d.Port)))
+		}
+		slices.Sort(got)
+		if want := `[1"host 1,1"[1] 2"host 0,0"[1] 2"host 0,1"[1] 2"host 1,0"[1]]`; fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, want %s", copying, got, want)
+		}
+	}
+}
+
+// TestDeterministic has the same traffic twice, and in one run or in many.
+func TestDeterministic(t *testing.T) {
+	trace := func(copying Copying, steps int) string {
+		g := newGrid(t, 4, 4)
+		l := &log{}
+		cfg := cycles(copying, 8)
+		cfg.FullChecks = 1 << 10
+		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+		rng := rand.New(rand.NewPCG(4, 4))
+		l.wake = func(s *Sim, id int64) {
+			d := fabric.LID(rng.IntN(16) + 1)
+			mustSend(t, s, Message{Src: g.host(int(id)/4, int(id)%4), DLID: d, Bytes: 1 + rng.IntN(8)})
+			if s.Now() < 2*Microsecond {
+				s.Wake(s.Now()+Time(1000+rng.IntN(20000)), id)
+			}
+		}
+		for i := range int64(16) {
+			s.Wake(Time(i), i)
+		}
+		for i := range steps {
+			if err := s.Run(t.Context(), Time(i)*4*Microsecond/Time(steps)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Run(t.Context(), Forever); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(l.deliveries, s.Counts())
+	}
+	for copying := Independent; copying <= GreedyWormhole; copying++ {
+		want := trace(copying, 0)
+		if trace(copying, 0) != want || trace(copying, 37) != want {
+			t.Errorf("%s: two runs differ", copying)
+		}
+	}
+}
+
+// TestFullLoad has a 2x2 mesh with XY at full load for 10^7 flit times.
+func TestFullLoad(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	cfg := Defaults()
+	cfg.PacketBuffers(1, 4096)
+	cfg.FullChecks = 1 << 14
+	l := &log{}
+	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, nil)
+	s.driver = fullLoad{g, rand.New(rand.NewPCG(1, 1))}
+	for i := range int64(4) {
+		s.Wake(0, i)
+		s.Wake(0, i)
+	}
+	const flitTimes = 10_000_000
+	if err := s.Run(t.Context(), flitTimes*64*4*Nanosecond); err != nil {
+		t.Fatal(err)
+	}
+	// All hosts send for all but the time in which a buffer falls free.
+	if c := s.Counts(); c.FlitHops < flitTimes*4 || len(l.deliveries) != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// fullLoad keeps two packets of every host under way.
+type fullLoad struct {
+	g   *grid
+	rng *rand.Rand
+}
+
+func (d fullLoad) Wake(s *Sim, id int64) {
+	to := d.rng.IntN(3)
+	if to >= int(id) {
+		to++
+	}
+	if err := s.Send(Message{Src: d.g.host(int(id)/2, int(id)%2), DLID: fabric.LID(to + 1), Bytes: 4096, Tag: id}); err != nil {
+		panic(err)
+	}
+}
+
+func (d fullLoad) Deliver(s *Sim, m *Delivery) { d.Wake(s, m.Tag) }
+
+// TestNoAllocation has a warm simulation, of packets and of worms.
+func TestNoAllocation(t *testing.T) {
+	s, u := loaded(t, 8, 256, 2, 2, 0.5)
+	if n := testing.AllocsPerRun(20, func() {
+		if err := s.Run(t.Context(), s.Now()+Time(10*u.mean)); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 || u.err != nil {
+		t.Errorf("%v allocations, %v", n, u.err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	other := newGrid(t, 3, 2)
+	config := func(change func(*Config)) Config {
+		c := Defaults()
+		change(&c)
+		return c
+	}
+	two := lft.NewSL2VL(g.Fabric, lft.IdentityVLs(2))
+	for _, tt := range []struct {
+		net  Network
+		cfg  Config
+		want string
+	}{
+		{Network{}, Config{}, "FlitBytes is 0: want 1 to"},
+		{Network{}, config(func(c *Config) { c.BufferFlits = 0 }), "BufferFlits is 0: want 1 to"},
+		{Network{}, config(func(c *Config) { c.WireDelay = -1 }), "WireDelay is -1"},
+		{Network{}, config(func(c *Config) { c.Copying = 9 }), "Copying is 9: want 0 to 4"},
+		{Network{}, config(func(c *Config) { c.OutputFlits = 1 }), "OutputFlits with independent copying"},
+		{Network{SL2VL: two}, config(func(c *Config) { c.VLWeights = []uint8{1} }), "1 VLWeights for 2 VLs"},
+		{Network{SL2VL: two}, config(func(c *Config) { c.VLWeights = []uint8{1, 0} }), "weight 0 for VL 1"},
+		{Network{Tables: other.tables}, Defaults(), "forwarding tables of 6 switches for a fabric of 4"},
+		{Network{Multicast: mft.NewTables(other.Fabric)}, Defaults(), "multicast tables of another fabric"},
+		{Network{SL2VL: lft.NewSL2VL(other.Fabric, lft.ConstantVL(0))}, Defaults(), "SL-to-VL tables of another fabric"},
+		{Network{PathSLs: lft.NewPathSLs(3, 9)}, Defaults(), "path SLs of 3 switches for a fabric of 4"},
+	} {
+		tt.net.Fabric = g.Fabric
+		if s, err := New(tt.net, tt.cfg, nil); s != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), nil)
+	good := Message{Src: g.host(0, 0), DLID: 2, Bytes: 1}
+	for _, tt := range []struct {
+		change func(*Message)
+		want   string
+	}{
+		{func(m *Message) { m.Src = -1 }, "port -1 cannot send"},
+		{func(m *Message) { m.Src = g.Port(0, 1) }, "cannot send: want one of a CA"},
+		{func(m *Message) { m.Src = fabric.PortID(g.NumPorts()) }, "cannot send"},
+		{func(m *Message) { m.DLID = 0 }, "nobody can have LID 0"},
+		{func(m *Message) { m.DLID = 0xffff }, "nobody can have LID 65535"},
+		{func(m *Message) { m.SL = 16 }, "SL 16: want 0 to 15"},
+		{func(m *Message) { m.Bytes = 0 }, "a message of 0 bytes"},
+		{func(m *Message) { m.Bytes = 1 << 31 }, "want 1 to 1073741824"},
+		{func(m *Message) { m.Bytes = 4097 }, "a packet of 65 flits for buffers of 64"},
+	} {
+		m := good
+		tt.change(&m)
+		if err := s.Send(m); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %s", m, err, tt.want)
+		}
+	}
+	if c := s.Counts(); c != (Counts{}) {
+		t.Errorf("messages that are refused count: %+v", c)
+	}
+
+	// A context that ends stops a run, which can go on afterwards.
+	s, _ = loaded(t, 4, 64, 1, 1, 0.5)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx, Forever); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := s.Run(t.Context(), s.Now()+Microsecond); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNames reads back what is printed.
+func TestNames(t *testing.T) {
+	for c := Independent; c <= GreedyWormhole; c++ {
+		text, err := c.MarshalText()
+		var back Copying
+		if err != nil || back.UnmarshalText(text) != nil || back != c {
+			t.Errorf("%s comes back as %s", c, back)
+		}
+	}
+	for a := RoundRobin; a <= LowestPort; a++ {
+		text, err := a.MarshalText()
+		var back Arbitration
+		if err != nil || back.UnmarshalText(text) != nil || back != a {
+			t.Errorf("%s comes back as %s", a, back)
+		}
+	}
+	var c Copying
+	if err := c.UnmarshalText([]byte("osmosis")); err == nil || !strings.Contains(err.Error(), "want one of [independent reserving") {
+		t.Error(err)
+	}
+	if s := Copying(9).String(); s != "copying 9" {
+		t.Error(s)
+	}
+	if s := (12500 * Picosecond).String(); s != "12.5ns" {
+		t.Error(s)
+	}
+}
+
+// TestConservation breaks a simulation in ways that the checks are for.
+func TestConservation(t *testing.T) {
+	for name, spoil := range map[string]func(*Sim){
+		"credit lost":   func(s *Sim) { s.outs[s.busyChannel()].credits-- },
+		"credit made":   func(s *Sim) { s.outs[s.busyChannel()].credits++ },
+		"flit lost":     func(s *Sim) { s.ins[s.outs[s.busyChannel()].to].used-- },
+		"copy lost":     func(s *Sim) { s.counts.Copies-- },
+		"copy made":     func(s *Sim) { s.counts.Copies++ },
+		"reference":     func(s *Sim) { s.packets.items[s.cells.items[s.ins[s.outs[s.busyChannel()].to].first].packet].refs++ },
+		"credit flying": func(s *Sim) { s.returning++ },
+	} {
+		s, _ := loaded(t, 4, 256, 1, 2, 0.9)
+		if err := s.verify(); err != nil {
+			t.Fatal(err)
+		}
+		spoil(s)
+		var lost *ConservationError
+		if err := s.verify(); !errors.As(err, &lost) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// busyChannel is a channel whose buffer has a packet.
+func (s *Sim) busyChannel() int {
+	return slices.IndexFunc(s.outs, func(o output) bool { return o.to != none && s.ins[o.to].first != none })
+}
