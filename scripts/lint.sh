@@ -32,6 +32,7 @@ updown                sim
 myrinet               mesh
 minnet                mesh
 verify                updown
+sim                   example.com/other
 sminterface/dump      compile
 sminterface/mad       compile
 sminterface/ibsim     compile
