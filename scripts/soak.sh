@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the trials of which the tests run a tenth, and then repeats the property
+# Runs the trials of which the tests run a part, a tenth or a twentieth, and then repeats the property
 # tests with ever new random seeds for as long as $1 says in seconds, minutes or
 # hours (default 10m). The failing seed is printed.
 set -euo pipefail
@@ -8,6 +8,10 @@ time=${1:-10m}
 
 go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast' -trials 1000 -v |
 	grep -E 'groups|flipped|^(ok|FAIL|---)'
+
+# SEED=N gives the chaos of another day.
+go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
+	grep -E 'changes|seed|^(ok|FAIL|---)'
 
 mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
 	grep 'pgregory.net/rapid' | cut -d ' ' -f 1 | sort -u)

@@ -25,14 +25,14 @@ import (
 
 // daemon is an OpenSM that stays.
 type daemon struct {
-	*subnet
+	*testbed
 	t     *testing.T
 	cmd   *exec.Cmd
 	ended chan error
 }
 
 // stay starts OpenSM with the plugin and waits until the subnet is up.
-func (s *subnet) stay(t *testing.T, engine, config string, options ...string) *daemon {
+func (s *testbed) stay(t *testing.T, engine, config string, options ...string) *daemon {
 	t.Helper()
 	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	file := filepath.Join(s.dir, "ibweave.yaml")
@@ -53,7 +53,7 @@ func (s *subnet) stay(t *testing.T, engine, config string, options ...string) *d
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d := &daemon{subnet: s, t: t, cmd: s.Command(t.Context(), "opensm", "-F", conf, "-D", "0x47"), ended: make(chan error, 1)}
+	d := &daemon{testbed: s, t: t, cmd: s.Command(t.Context(), "opensm", "-F", conf, "-D", "0x47"), ended: make(chan error, 1)}
 	d.cmd.Env = append(d.cmd.Env, "OSM_TMP_DIR="+s.dir, "OSM_CACHE_DIR="+cache)
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.cmd.Cancel = nil
@@ -92,7 +92,7 @@ func (d *daemon) wait(text string, times int) {
 }
 
 // run is what a diagnostic program prints.
-func (s *subnet) run(t *testing.T, name string, args ...string) string {
+func (s *testbed) run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := s.Command(t.Context(), name, args...)
 	var out bytes.Buffer

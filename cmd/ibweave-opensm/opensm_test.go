@@ -53,15 +53,15 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// subnet is a fabric in ibsim, with LIDs.
-type subnet struct {
+// testbed is a fabric in ibsim, with LIDs.
+type testbed struct {
 	*ibsim.Sim
 	f   *fabric.Fabric
 	dir string
 }
 
 // start loads a fabric, with dense LIDs, into ibsim.
-func start(t *testing.T, f *fabric.Fabric, err error) *subnet {
+func start(t *testing.T, f *fabric.Fabric, err error) *testbed {
 	t.Helper()
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lft.KeepLMC})
@@ -78,11 +78,11 @@ func start(t *testing.T, f *fabric.Fabric, err error) *subnet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sim.Close() })
-	return &subnet{Sim: sim, f: twin.Fabric, dir: t.TempDir()}
+	return &testbed{Sim: sim, f: twin.Fabric, dir: t.TempDir()}
 }
 
 // opensm runs OpenSM once with the plugin.
-func (s *subnet) opensm(t *testing.T, lib, config string, cfg ibsim.OpenSMConfig) (run *ibsim.OpenSMRun, log []string) {
+func (s *testbed) opensm(t *testing.T, lib, config string, cfg ibsim.OpenSMConfig) (run *ibsim.OpenSMRun, log []string) {
 	t.Helper()
 	t.Setenv("LD_LIBRARY_PATH", lib)
 	file := filepath.Join(s.dir, "ibweave.yaml")
@@ -124,7 +124,7 @@ func ours(log []string) (lines []string) {
 }
 
 // ownLog is our log.
-func (s *subnet) ownLog(t *testing.T) string {
+func (s *testbed) ownLog(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "ibweave.log"))
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *subnet) ownLog(t *testing.T) string {
 }
 
 // compiled is what the compiler makes of the fabric.
-func (s *subnet) compiled(t *testing.T, engine string, opt compile.Options) *compile.Result {
+func (s *testbed) compiled(t *testing.T, engine string, opt compile.Options) *compile.Result {
 	t.Helper()
 	e, err := compile.EngineByName(engine)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *subnet) compiled(t *testing.T, engine string, opt compile.Options) *com
 }
 
 // sameDump compares a dump of OpenSM's with ours.
-func (s *subnet) sameDump(t *testing.T, name string, write func(*bytes.Buffer) error) {
+func (s *testbed) sameDump(t *testing.T, name string, write func(*bytes.Buffer) error) {
 	t.Helper()
 	got, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err != nil {

@@ -42,6 +42,7 @@
 #pragma weak osm_register_external_routing_engine
 #pragma weak osm_switch_set_hops
 #pragma weak osm_mcast_tbl_set
+#pragma weak osm_mcast_tbl_clear_mlid
 #pragma weak osm_link_is_healthy
 #pragma weak osm_link_is_throttled
 #pragma weak osm_purge_mtree
@@ -392,6 +393,27 @@ void ibw_groups_free(struct ibw_groups *g)
 	memset(g, 0, sizeof(*g));
 }
 
+/*
+ * Has OpenSM write the MLID's block to all switches. By itself it writes a
+ * switch's blocks up to the last that has ever had a mask in this OpenSM
+ * (osm_mcast_tbl_get_block): a switch that was away keeps the masks of a group
+ * that it is no longer on, or that there is no longer.
+ */
+static void masks_touch(osm_opensm_t *osm, uint16_t mlid)
+{
+	cl_qmap_t *tbl = &osm->subn.sw_guid_tbl;
+	cl_map_item_t *item;
+
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
+		osm_mcast_tbl_t *t = &((osm_switch_t *) item)->mcast_tbl;
+
+		if (!t->p_mask_tbl || mlid > t->max_mlid_ho)
+			continue;
+		osm_mcast_tbl_set(t, mlid, 0);
+		osm_mcast_tbl_clear_mlid(t, mlid);
+	}
+}
+
 void ibw_set_masks(struct osm_opensm *osm, uint16_t mlid, const struct ibw_switch_port *ports, int32_t n)
 {
 	osm_switch_t *sw = NULL;
@@ -463,6 +485,7 @@ static ib_api_status_t cb_multicast(void *context, osm_mgrp_box_t *mgb)
 		ibw_groups_free(&g);
 		return IB_INSUFFICIENT_MEMORY;
 	}
+	masks_touch(e->plugin->osm, mgb->mlid);
 	hold_signals(&saved);
 	ibweaveMasks(e->plugin->handle, e->plugin->osm, mgb->mlid, &g);
 	release_signals(&saved);
@@ -546,6 +569,7 @@ static const char *missing(void)
 		{ "osm_register_external_routing_engine", osm_register_external_routing_engine },
 		{ "osm_switch_set_hops", osm_switch_set_hops },
 		{ "osm_mcast_tbl_set", osm_mcast_tbl_set },
+		{ "osm_mcast_tbl_clear_mlid", osm_mcast_tbl_clear_mlid },
 		{ "osm_link_is_healthy", osm_link_is_healthy },
 		{ "osm_link_is_throttled", osm_link_is_throttled },
 		{ "osm_purge_mtree", osm_purge_mtree },

@@ -190,7 +190,7 @@ func (d *declaredGroups) whole(t *Tables) []mft.Group {
 			to   *[]fabric.PortID
 		}{{e.senders, &g.Senders}, {e.receivers, &g.Receivers}} {
 			for _, guid := range of.from {
-				if p, ok := t.endPort(guid); ok && reachable(t.Fabric, p) {
+				if p, ok := t.endPort(guid); ok && t.joinable(p) {
 					*of.to = append(*of.to, p)
 				}
 			}

@@ -64,7 +64,7 @@ type wish struct {
 	sl      fabric.SL
 	members mft.Group // senders and receivers only
 	scheme  string    // by which the group was compiled, "" when nobody says
-	unknown int       // members that the fabric does not have
+	unknown int       // members that the fabric does not have, or not in its main piece
 }
 
 // equal says whether masks for one suit the other.
@@ -172,7 +172,6 @@ func (m *masks) renew(t *Tables) {
 
 // wish translates a box.
 func (m *masks) wish(box *Box) wish {
-	f := m.tables.Fabric
 	w := wish{mlid: box.MLID}
 	for i := range box.Groups {
 		g := &box.Groups[i]
@@ -186,7 +185,7 @@ func (m *masks) wish(box *Box) wish {
 		for k := range g.Members {
 			member := &g.Members[k]
 			p, ok := m.tables.endPort(member.Port)
-			if !ok || !reachable(f, p) {
+			if !ok || !m.tables.joinable(p) {
 				w.unknown++
 				continue
 			}
@@ -206,9 +205,11 @@ func (m *masks) wish(box *Box) wish {
 	return w
 }
 
-// reachable says whether an end port is a switch's or has a cable to a switch.
-func reachable(f *fabric.Fabric, p fabric.PortID) bool {
-	return terminal(f, p) != fabric.NoPort
+// joinable says whether masks can lead to an end port: it is a switch's or has a
+// cable to a switch, and that is not apart from the others.
+func (t *Tables) joinable(p fabric.PortID) bool {
+	at := terminal(t.Fabric, p)
+	return at != fabric.NoPort && t.pieces.of[t.Fabric.Owner(at)] == t.pieces.main
 }
 
 // terminal is the port of a switch by which an end port is reached.

@@ -327,12 +327,16 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	for _, n := range r.Routing.Notes {
 		p.log.Info(n, zap.String("engine", e.Name()))
 	}
+	parts := findPieces(r.Routing.Fabric)
+	if text := parts.excuse(r.Verify); text != "" {
+		p.log.Warn(text, zap.String("engine", e.Name()))
+	}
 	if err := p.accept(r); err != nil {
 		return nil, err
 	}
 	t := &Tables{
 		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: p.engineName(engine),
-		GUIDs: nodes, snapshot: s, fullMatrix: !p.HandlesMulticast(),
+		GUIDs: nodes, pieces: parts, snapshot: s, fullMatrix: !p.HandlesMulticast(),
 	}
 	if err := t.checkLanes(s); err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type Tables struct {
 	Timing    Timing
 
 	snapshot   *Snapshot
+	pieces     *pieces
 	hops       *hops
 	generation uint64
 	fullMatrix bool
