@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the trials of which the tests run a part, a tenth or a twentieth, and then repeats the property
+# Runs the trials of which the tests run a part, and then repeats the property
 # tests with ever new random seeds for as long as $1 says in seconds, minutes or
 # hours (default 10m). The failing seed is printed.
 set -euo pipefail

@@ -194,16 +194,16 @@ func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int, s 
 	if err := p.Guard(t.Engine, func() error { return writeHops(osm, t) }); err != nil {
 		return -1
 	}
-	wants.sl2vl = flag(t.NeedsQoS())
-	wants.vlarb = flag(p.ArbitratesVLs(t))
-	wants.path_sl = flag(t.HasPathSLs())
+	wants.sl2vl = bit(t.NeedsQoS())
+	wants.vlarb = bit(p.ArbitratesVLs(t))
+	wants.path_sl = bit(t.HasPathSLs())
 	p.mu.Lock()
 	p.routed[engine] = t
 	p.mu.Unlock()
 	return 0
 }
 
-func flag(b bool) C.uint8_t {
+func bit(b bool) C.uint8_t {
 	if b {
 		return 1
 	}
@@ -264,7 +264,7 @@ func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.
 	err := p.Guard(t.Engine, func() error {
 		start := time.Now()
 		first, stride := rows(t)
-		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), first, stride, C.uint16_t(t.Fabric.MaxLID()), C.int(flag(t.WantsLIDMatrix()))) != 0 {
+		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), first, stride, C.uint16_t(t.Fabric.MaxLID()), C.int(bit(t.WantsLIDMatrix()))) != 0 {
 			return plugin.ErrSwitches
 		}
 		p.Written(t, time.Since(start))

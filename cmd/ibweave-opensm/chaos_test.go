@@ -691,4 +691,3 @@ func (c *chaos) checkMemory() {
 		c.fail("OpenSM grows: %v KiB", c.rss)
 	}
 }
-
