@@ -34,6 +34,9 @@ const (
 	PartitionsName  = "partitions.conf"
 	CertificateName = "certificate.txt"
 	ConfigName      = "opensm.conf"
+	// The plugin's configuration, and one that makes OpenSM use the plugin.
+	PluginConfigName = "ibweave.yaml"
+	PluginOpenSMName = "opensm-plugin.conf"
 )
 
 // WriteOptions are what a caller may ask of Result.Write.
@@ -66,8 +69,8 @@ func (r *Result) Write(ctx context.Context, dir string, opt WriteOptions) ([]str
 	if strings.ContainsAny(opt.InstallDir, " \t\n\r#\"") {
 		return nil, fmt.Errorf("%q: OpenSM reads no blanks, quotes or # in the names of files", opt.InstallDir)
 	}
-	files := r.files(opt)
 	m := Manifest{Version: opt.Version, Engine: r.Routing.Engine, Options: opt.manifestOptions(r.Routing.Fabric)}
+	files := r.files(opt, m.Options)
 	if err := writeDirectory(ctx, dir, files, m); err != nil {
 		return nil, err
 	}
@@ -79,8 +82,8 @@ func (r *Result) Write(ctx context.Context, dir string, opt WriteOptions) ([]str
 	return names, nil
 }
 
-// files is what a result consists of.
-func (r *Result) files(opt WriteOptions) []file {
+// files is what a result consists of. options are those of the manifest.
+func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 	f, t := r.Routing.Fabric, r.Routing.Tables
 	tables := dump.WriteOptions{Lean: opt.Lean, Only: opt.Only}
 	files := []file{
@@ -123,10 +126,31 @@ func (r *Result) files(opt WriteOptions) []file {
 			return err
 		}})
 	}
-	if qos, err := r.QoSOptions(); opt.Only == nil && (err == nil || opt.Force) {
+	if opt.Only != nil {
+		return files
+	}
+	qos, err := r.QoSOptions()
+	if err == nil || opt.Force {
 		files = append(files, file{ConfigName, func(w io.Writer) error { return r.writeConfig(w, opt, qos) }})
 	}
+	if err != nil {
+		files = append(files, r.pluginFiles(opt, options)...)
+	}
 	return files
+}
+
+// lmcOptions are the values of OpenSM's options lmc and lmc_esp0.
+func (r *Result) lmcOptions() (lmc uint8, esp0 string) {
+	f := r.Routing.Fabric
+	esp0 = "FALSE"
+	f.EndPorts(func(p fabric.PortID) {
+		l := f.LMC(p)
+		lmc = max(lmc, l)
+		if l > 0 && f.IsSwitch(f.Owner(p)) {
+			esp0 = "TRUE"
+		}
+	})
+	return lmc, esp0
 }
 
 // writeConfig writes an opensm.conf that makes OpenSM's file engine load the
@@ -138,15 +162,7 @@ func (r *Result) files(opt WriteOptions) []file {
 // starts; honor_guid2lid_file has it keep those LIDs when it takes over as a
 // standby, too. qos is the lines that make the SL-to-VL tables.
 func (r *Result) writeConfig(w io.Writer, opt WriteOptions, qos []string) error {
-	f := r.Routing.Fabric
-	lmc, esp0 := uint8(0), "FALSE"
-	f.EndPorts(func(p fabric.PortID) {
-		l := f.LMC(p)
-		lmc = max(lmc, l)
-		if l > 0 && f.IsSwitch(f.Owner(p)) {
-			esp0 = "TRUE"
-		}
-	})
+	lmc, esp0 := r.lmcOptions()
 	_, err := fmt.Fprintf(w, `# Makes OpenSM's file engine load the tables that ibweave's %s made.
 # Copy %s to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.
 routing_engine file,no_fallback
@@ -161,10 +177,14 @@ lmc_esp0 %s
 }
 
 // InstallCommands are the shell commands that put a compiled directory with
-// these files where its opensm.conf expects it and start OpenSM with it; none
-// when the directory has no opensm.conf.
+// these files where its opensm.conf expects it and start OpenSM with it, or with
+// the plugin where it has no opensm.conf; none when it has neither.
 func InstallCommands(dir string, files []string, opt WriteOptions) []string {
-	if !slices.Contains(files, ConfigName) {
+	config := ConfigName
+	if !slices.Contains(files, config) {
+		config = PluginOpenSMName
+	}
+	if !slices.Contains(files, config) {
 		return nil
 	}
 	quote := func(s string) string {
@@ -183,7 +203,7 @@ func InstallCommands(dir string, files []string, opt WriteOptions) []string {
 	}
 	return append(commands,
 		"cp "+quote(filepath.Join(opt.InstallDir, GUID2LIDName))+" /var/cache/opensm/guid2lid",
-		"opensm -F "+quote(filepath.Join(opt.InstallDir, ConfigName)))
+		"opensm -F "+quote(filepath.Join(opt.InstallDir, config)))
 }
 
 // manifestOptions adds what WriteOptions decide to the other options.

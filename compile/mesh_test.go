@@ -235,7 +235,17 @@ func TestPluginOnly(t *testing.T) {
 				if got, want := err == nil, force || !c.plugin; got != want {
 					t.Errorf("force %v: opensm.conf is there: %v, want %v", force, got, want)
 				}
-				if got := compile.InstallCommands(dir, files, compile.WriteOptions{InstallDir: "/x"}); (got != nil) != (force || !c.plugin) {
+				for _, name := range []string{compile.PluginConfigName, compile.PluginOpenSMName} {
+					if slices.Contains(files, name) != c.plugin {
+						t.Errorf("force %v: %s is there: %v, want %v", force, name, !c.plugin, c.plugin)
+					}
+				}
+				config := compile.ConfigName
+				if c.plugin && !force {
+					config = compile.PluginOpenSMName
+				}
+				got := compile.InstallCommands(dir, files, compile.WriteOptions{InstallDir: "/x"})
+				if len(got) == 0 || got[len(got)-1] != "opensm -F /x/"+config {
 					t.Errorf("force %v: commands %v", force, got)
 				}
 			}
