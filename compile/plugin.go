@@ -58,7 +58,7 @@ func (r *Result) pluginFiles(opt WriteOptions, options map[string]any) []file {
 			lmc, esp0 := r.lmcOptions()
 			more := ""
 			if r.needsQoS() {
-				more += "qos FALSE\n"
+				more += "qos TRUE\n"
 			}
 			if r.Plan != nil {
 				more += "partition_config_file " + at(PartitionsName) + "\n"
