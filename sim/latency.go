@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"math"
+	"math/bits"
+)
+
+// batches is between how many batches, and half as many, a Latency keeps.
+const batches = 64
+
+// fine is how many parts the histogram of a Latency divides a power of two into.
+const fine = 16
+
+// Latency is the distribution of a time, with the precision of its mean by batch
+// means: observations follow each other closely, so their own variance says too
+// little. Batches grow with the number of observations.
+type Latency struct {
+	Count    int64
+	Min, Max Time
+
+	sum   float64          // ps
+	means [batches]float64 // sums of full batches, ps
+	full  int
+	size  int64 // observations in a batch
+	part  float64
+	in    int64
+	bins  [64 * fine]int64 // by magnitude
+}
+
+func (l *Latency) add(t Time) {
+	if l.Count == 0 {
+		l.Min, l.size = t, 1
+	}
+	l.Min, l.Max = min(l.Min, t), max(l.Max, t)
+	l.Count++
+	l.sum += float64(t)
+	l.bins[bin(t)]++
+	l.part += float64(t)
+	if l.in++; l.in < l.size {
+		return
+	}
+	l.means[l.full] = l.part
+	l.part, l.in = 0, 0
+	if l.full++; l.full < batches {
+		return
+	}
+	for i := range batches / 2 {
+		l.means[i] = l.means[2*i] + l.means[2*i+1]
+	}
+	l.full, l.size = batches/2, 2*l.size
+}
+
+// bin is the bin of a time, and floor the least time of a bin.
+func bin(t Time) int {
+	if t < fine {
+		return int(max(t, 0))
+	}
+	shift := bits.Len64(uint64(t)) - bits.Len(fine)
+	return shift*fine + int(t>>shift)
+}
+
+func floor(b int) Time {
+	if b < 2*fine {
+		return Time(b)
+	}
+	shift := b/fine - 1
+	return Time(b-shift*fine) << shift
+}
+
+// Mean is in ps, 0 without observations.
+func (l *Latency) Mean() float64 {
+	if l.Count == 0 {
+		return 0
+	}
+	return l.sum / float64(l.Count)
+}
+
+// Interval is the mean and half the width of its 95 % confidence interval, in ps;
+// the half is infinite before there are 10 batches.
+func (l *Latency) Interval() (mean, half float64) {
+	if l.full < 10 {
+		return l.Mean(), math.Inf(1)
+	}
+	n := float64(l.full)
+	for _, s := range l.means[:l.full] {
+		mean += s / float64(l.size)
+	}
+	mean /= n
+	square := 0.0
+	for _, s := range l.means[:l.full] {
+		d := s/float64(l.size) - mean
+		square += d * d
+	}
+	return l.Mean(), student95(l.full-1) * math.Sqrt(square/(n-1)/n)
+}
+
+// student95 is the 97.5 % quantile of Student's t for 9 degrees of freedom or
+// more, to three digits (Cornish-Fisher expansion).
+func student95(df int) float64 {
+	const z = 1.959964
+	n := float64(df)
+	const z2 = z * z
+	return z * (1 + (z2+1)/(4*n) + ((5*z2+16)*z2+3)/(96*n*n) + (((3*z2+19)*z2+17)*z2-15)/(384*n*n*n))
+}
+
+// Quantile is the time that a share q of all observations, 0 to 1, are not above,
+// to 1/16 of it.
+func (l *Latency) Quantile(q float64) Time {
+	left := int64(math.Ceil(q * float64(l.Count)))
+	for b, n := range l.bins {
+		if left -= n; left <= 0 && n > 0 {
+			return max(l.Min, min(l.Max, floor(b+1)-1))
+		}
+	}
+	return l.Max
+}

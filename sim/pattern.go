@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// Pattern is which host sends to which.
+type Pattern interface {
+	// To is the host, of n, that the k-th message of host i goes to, from 0. None,
+	// which is -1, and i itself send nothing. rng is host i's.
+	To(i int, k int64, n int, rng *rand.Rand) int
+	// For is the pattern for n hosts, or what is wrong with it for so many. To is
+	// called of what it returns, and with the same n.
+	For(n int) (Pattern, error)
+	// String is the form that ParsePattern reads.
+	String() string
+}
+
+// Uniform sends to all others alike.
+type Uniform struct{}
+
+// To draws another host.
+func (Uniform) To(i int, _ int64, n int, rng *rand.Rand) int {
+	d := rng.IntN(n - 1)
+	if d >= i {
+		d++
+	}
+	return d
+}
+
+// For is the same for any number of hosts.
+func (u Uniform) For(int) (Pattern, error) { return u, nil }
+
+// String is "uniform".
+func (Uniform) String() string { return "uniform" }
+
+// Permutation has each host send to one, and get from one: a cycle through all
+// hosts, drawn by the seed (Sattolo's algorithm), so that none sends to itself.
+type Permutation struct {
+	Seed uint64
+	to   []int32
+}
+
+// To is the next host in the cycle.
+func (p Permutation) To(i int, _ int64, _ int, _ *rand.Rand) int { return int(p.to[i]) }
+
+// For draws the cycle.
+func (p Permutation) For(n int) (Pattern, error) {
+	rng := rand.New(rand.NewPCG(p.Seed, 0x7065726d))
+	p.to = make([]int32, n)
+	for i := range p.to {
+		p.to[i] = int32(i)
+	}
+	for i := n - 1; i > 0; i-- {
+		j := rng.IntN(i)
+		p.to[i], p.to[j] = p.to[j], p.to[i]
+	}
+	return p, nil
+}
+
+// String is "permutation:SEED".
+func (p Permutation) String() string { return "permutation:" + strconv.FormatUint(p.Seed, 10) }
+
+// Shift has each host send to the one that is By after it, and the last ones to
+// the first.
+type Shift struct{ By int }
+
+// To is that host.
+func (s Shift) To(i int, _ int64, n int, _ *rand.Rand) int { return ((i+s.By)%n + n) % n }
+
+// For refuses shifts that have all hosts send to themselves.
+func (s Shift) For(n int) (Pattern, error) {
+	if s.By%n == 0 {
+		return nil, fmt.Errorf("shift by %d among %d hosts sends nothing", s.By, n)
+	}
+	return s, nil
+}
+
+// String is "shift:BY".
+func (s Shift) String() string { return "shift:" + strconv.Itoa(s.By) }
+
+// HotSpot sends a share of all messages to one host, and the others uniformly.
+type HotSpot struct {
+	Host  int
+	Share float64 // 0 to 1
+}
+
+// To is the hot host, which itself sends uniformly, or another.
+func (h HotSpot) To(i int, k int64, n int, rng *rand.Rand) int {
+	if hot := rng.Float64() < h.Share; hot && i != h.Host {
+		return h.Host
+	}
+	return Uniform{}.To(i, k, n, rng)
+}
+
+// For refuses hosts and shares that there are not.
+func (h HotSpot) For(n int) (Pattern, error) {
+	if h.Host < 0 || h.Host >= n || !(h.Share >= 0 && h.Share <= 1) {
+		return nil, fmt.Errorf("hot spot at host %d with a share of %g: want one of 0 to %d and 0 to 1", h.Host, h.Share, n-1)
+	}
+	return h, nil
+}
+
+// String is "hot-spot:HOST:SHARE".
+func (h HotSpot) String() string {
+	return fmt.Sprintf("hot-spot:%d:%g", h.Host, h.Share)
+}
+
+// AllToAll has each host send to all others in turn, beginning with the next one:
+// a shift by 1, then by 2, and so on.
+type AllToAll struct{}
+
+// To is the host that is k after the next one.
+func (AllToAll) To(i int, k int64, n int, _ *rand.Rand) int {
+	return (i + 1 + int(k%int64(n-1))) % n
+}
+
+// For is the same for any number of hosts.
+func (a AllToAll) For(int) (Pattern, error) { return a, nil }
+
+// String is "all-to-all".
+func (AllToAll) String() string { return "all-to-all" }
+
+// ParsePattern reads "uniform", "permutation", "permutation:SEED", "shift:BY",
+// "hot-spot:HOST:SHARE" or "all-to-all".
+func ParsePattern(text string) (Pattern, error) {
+	name, rest, has := strings.Cut(text, ":")
+	bad := fmt.Errorf("pattern %q: want uniform, permutation[:SEED], shift:BY, hot-spot:HOST:SHARE or all-to-all", text)
+	switch {
+	case name == "uniform" && !has:
+		return Uniform{}, nil
+	case name == "all-to-all" && !has:
+		return AllToAll{}, nil
+	case name == "permutation" && !has:
+		return Permutation{}, nil
+	case name == "permutation":
+		seed, err := strconv.ParseUint(rest, 10, 64)
+		if err != nil {
+			return nil, bad
+		}
+		return Permutation{Seed: seed}, nil
+	case name == "shift":
+		by, err := strconv.ParseInt(rest, 10, 32)
+		if err != nil {
+			return nil, bad
+		}
+		return Shift{int(by)}, nil
+	case name == "hot-spot":
+		host, share, _ := strings.Cut(rest, ":")
+		h, err1 := strconv.ParseInt(host, 10, 32)
+		x, err2 := strconv.ParseFloat(share, 64)
+		if err1 != nil || err2 != nil || !(x >= 0 && x <= 1) || h < 0 {
+			return nil, bad
+		}
+		return HotSpot{int(h), x}, nil
+	}
+	return nil, bad
+}

@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Timed is a message that is sent at a moment.
+type Timed struct {
+	At Time
+	Message
+}
+
+// Replay sends messages at their moments, in any order and those of one moment in
+// the order of the slice, and returns when all have arrived: what the last of them
+// did is in Counts.LastAt. driver may be nil; its Wake is not called. It is closed
+// loop for messages that are all sent at 0: the time to the last receiver.
+func Replay(ctx context.Context, net Network, cfg Config, messages []Timed, driver Driver) (*Sim, error) {
+	r := &replay{messages: slices.Clone(messages), driver: driver}
+	slices.SortStableFunc(r.messages, func(a, b Timed) int { return cmp.Compare(a.At, b.At) })
+	s, err := New(net, cfg, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) > 0 {
+		if r.messages[0].At < 0 {
+			return nil, fmt.Errorf("a message at %s, before the start", r.messages[0].At)
+		}
+		s.Wake(r.messages[0].At, 0)
+	}
+	if err := s.Run(ctx, Forever); err != nil {
+		return nil, err
+	}
+	return s, r.err
+}
+
+type replay struct {
+	messages []Timed
+	driver   Driver
+	err      error
+}
+
+// Wake sends all messages of this moment, of which id is the first.
+func (r *replay) Wake(s *Sim, id int64) {
+	for ; id < int64(len(r.messages)); id++ {
+		m := &r.messages[id]
+		if m.At > s.Now() {
+			s.Wake(m.At, id)
+			return
+		}
+		if err := s.Send(m.Message); err != nil && r.err == nil {
+			r.err = fmt.Errorf("message at %s: %w", m.At, err)
+		}
+	}
+}
+
+// Deliver is the driver's.
+func (r *replay) Deliver(s *Sim, d *Delivery) {
+	if r.driver != nil {
+		r.driver.Deliver(s, d)
+	}
+}
+
+// ReadTrace reads messages, a line each: nanoseconds, LID of the source, LID or MLID
+// of the destination, bytes, and the SL, which is that of the path if there is none.
+// LIDs are decimal, or hexadecimal with 0x; nanoseconds may have decimals, down to
+// a picosecond. Empty lines, and what follows #, are not read. Tags are the numbers
+// of the messages, from 0. Errors are *fabric.ParseError.
+func ReadTrace(name string, data []byte, f *fabric.Fabric) ([]Timed, error) {
+	var out []Timed
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		text := strings.TrimRight(string(line), "\r\n")
+		fields := strings.Fields(text)
+		if at := strings.IndexByte(text, '#'); at >= 0 {
+			fields = strings.Fields(text[:at])
+		}
+		if len(fields) == 0 {
+			continue
+		}
+		m, err := parseMessage(fields, f)
+		if err != nil {
+			return nil, &fabric.ParseError{File: name, Line: number, Text: text, Err: err}
+		}
+		m.Tag = int64(len(out))
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func parseMessage(fields []string, f *fabric.Fabric) (m Timed, err error) {
+	if len(fields) != 4 && len(fields) != 5 {
+		return m, fmt.Errorf("%d fields: want nanoseconds, source LID, destination LID, bytes and perhaps the SL", len(fields))
+	}
+	if m.At, err = parseNanoseconds(fields[0]); err != nil {
+		return m, err
+	}
+	src, err := strconv.ParseUint(fields[1], 0, 16)
+	if err != nil || f.LIDPort(fabric.LID(src)) == fabric.NoPort {
+		return m, fmt.Errorf("source %q: want the LID of a port", fields[1])
+	}
+	m.Src = f.LIDPort(fabric.LID(src))
+	dlid, err := strconv.ParseUint(fields[2], 0, 16)
+	if err != nil || dlid == 0 {
+		return m, fmt.Errorf("destination %q: want a LID or MLID", fields[2])
+	}
+	m.DLID = fabric.LID(dlid)
+	size, err := strconv.ParseUint(fields[3], 10, 32)
+	if err != nil || size == 0 || size > maxBytes {
+		return m, fmt.Errorf("%q bytes: want 1 to %d", fields[3], maxBytes)
+	}
+	m.Bytes, m.SL = int(size), PathSL
+	if len(fields) == 5 {
+		sl, err := strconv.ParseUint(fields[4], 10, 4)
+		if err != nil {
+			return m, fmt.Errorf("SL %q: want 0 to 15", fields[4])
+		}
+		m.SL = fabric.SL(sl)
+	}
+	return m, nil
+}
+
+// parseNanoseconds reads a decimal number exactly.
+func parseNanoseconds(s string) (Time, error) {
+	whole, part, point := strings.Cut(s, ".")
+	bad := fmt.Errorf("time %q: want nanoseconds from 0 on, with at most three decimals", s)
+	if point && (part == "" || len(part) > 3) {
+		return 0, bad
+	}
+	n, err := strconv.ParseUint(whole+(part + "000")[:3], 10, 62)
+	if err != nil || whole == "" || strings.ContainsAny(s, "+-_") {
+		return 0, bad
+	}
+	return Time(n), nil
+}

@@ -1,0 +1,434 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Arrivals is how the times between the messages of a host are drawn.
+type Arrivals uint8
+
+const (
+	// Poisson has exponential times.
+	Poisson Arrivals = iota
+	// Periodic has equal times, from a random moment of the first period on.
+	Periodic
+	// NegativeBinomial has whole cycles, as many as Traffic.Shape geometric ones
+	// together take (S16, E-S4): with shape 1 it is geometric.
+	NegativeBinomial
+)
+
+var arrivals = [...]string{Poisson: "poisson", Periodic: "periodic", NegativeBinomial: "negative-binomial"}
+
+// String is the name on the command line.
+func (a Arrivals) String() string { return name(arrivals[:], "arrivals", uint8(a)) }
+
+// MarshalText is String.
+func (a Arrivals) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads a name.
+func (a *Arrivals) UnmarshalText(text []byte) error {
+	return parseName(arrivals[:], "arrivals", text, (*uint8)(a))
+}
+
+// Lengths is how the lengths of messages are drawn.
+type Lengths uint8
+
+const (
+	// Fixed messages are all of Traffic.Bytes.
+	Fixed Lengths = iota
+	// Geometric messages have a mean of Traffic.Bytes, and one byte at least.
+	Geometric
+)
+
+var lengths = [...]string{Fixed: "fixed", Geometric: "geometric"}
+
+// String is the name on the command line.
+func (l Lengths) String() string { return name(lengths[:], "lengths", uint8(l)) }
+
+// MarshalText is String.
+func (l Lengths) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads a name.
+func (l *Lengths) UnmarshalText(text []byte) error {
+	return parseName(lengths[:], "lengths", text, (*uint8)(l))
+}
+
+// Traffic is what hosts send in open loop: whatever the network does, the same
+// messages at the same times, since each host draws from numbers of its own.
+type Traffic struct {
+	// Hosts send to each other; nil stands for all ports of CAs and routers that
+	// have a LID. Pattern counts them from 0.
+	Hosts   []fabric.PortID
+	Pattern Pattern
+	// Load is the bytes that a host offers, headers not included, as a share of
+	// the data rate of its link, above 0; what goes to a group counts once.
+	Load     float64
+	Arrivals Arrivals
+	Shape    int  // of NegativeBinomial, 1 or more; 0 is 1
+	Cycle    Time // of NegativeBinomial; 0 is the time of a byte on the host's link
+	Lengths  Lengths
+	Bytes    int // mean length
+	MaxBytes int // cuts longer Geometric messages down to this; 0 does not
+	// Multicast is the share of messages, 0 to 1, that a host which may send to
+	// groups sends to one of them, each as likely as the others. Trees says who
+	// sends to which MLID, and who receives.
+	Multicast float64
+	Trees     []mft.Tree
+	// Repeat sends a message to a group as one unicast message for each receiver,
+	// in the order of their ports: the comparison of the mesh papers.
+	Repeat bool
+	// SLs spreads messages over SL 0 to SLs-1, by the number of the host and of
+	// its message together (X16). 0 takes path SLs for unicast, and the SLs of
+	// trees for multicast.
+	SLs  int
+	Seed uint64
+}
+
+// Stop is when a measurement ends.
+type Stop struct {
+	// WarmUp is not measured: messages that are sent before it ends do not count.
+	WarmUp Time
+	// RelativeError ends it when the mean latency of all messages lies within
+	// this share of itself with 95 % confidence, by batch means; 0 does not.
+	RelativeError float64
+	// MinMessages have to be complete before RelativeError ends it; 0 is 10,000.
+	MinMessages int64
+	// MaxTime ends it in any case.
+	MaxTime Time
+	// MaxQueue ends it when hosts have this many packets more each, on average,
+	// that they could not send: the network is saturated. 0 is 1000.
+	MaxQueue int64
+}
+
+// Measured is what a measurement found.
+type Measured struct {
+	// Unicast and Multicast is the latency of messages: from when they were sent
+	// until all receivers have the last byte.
+	Unicast, Multicast, All Latency
+	// Receiver is the latency of each copy of a multicast message by itself.
+	Receiver Latency
+	// Offered and Accepted is the bytes of data that hosts have sent, and that
+	// have arrived, after the warm-up, each copy counted, as shares of what the
+	// links of the hosts carry.
+	Offered, Accepted float64
+	// Saturated says that hosts had ever more packets waiting, or that the end
+	// came without the precision that was asked for.
+	Saturated bool
+	Time      Time // when it ended
+	Counts    Counts
+}
+
+// open drives open-loop traffic.
+type open struct {
+	Traffic
+	lids      []fabric.LID
+	rngs      []*rand.Rand
+	next      []float64 // ps: the time of the next message of each host, not rounded
+	sent      []int64
+	trees     [][]int32 // by host: the trees it may send to
+	rates     []float64 // ps a byte
+	flights   pool[flight]
+	warm      Time
+	out       *Measured
+	bytesSent int64
+	bytesGot  int64
+	err       error
+}
+
+// flight is a message under way.
+type flight struct {
+	born  Time
+	left  int32 // deliveries that complete it
+	multi bool
+	count bool
+}
+
+// check fills in what is left open, and says what is wrong.
+func (o *open) check(s *Sim) error {
+	f := s.net.Fabric
+	if o.Hosts == nil {
+		for _, p := range f.CAPorts() {
+			if f.LID(p) != 0 {
+				o.Hosts = append(o.Hosts, p)
+			}
+		}
+	}
+	if len(o.Hosts) < 2 {
+		return fmt.Errorf("traffic of %d hosts: want 2 or more", len(o.Hosts))
+	}
+	if o.Pattern == nil {
+		o.Pattern = Uniform{}
+	}
+	var err error
+	if o.Pattern, err = o.Pattern.For(len(o.Hosts)); err != nil {
+		return err
+	}
+	switch {
+	case !(o.Load > 0) || o.Load > 1000:
+		return fmt.Errorf("load %g: want more than 0", o.Load)
+	case o.Bytes < 1 || o.Bytes > maxBytes:
+		return fmt.Errorf("messages of %d bytes: want 1 to %d", o.Bytes, maxBytes)
+	case !(o.Multicast >= 0 && o.Multicast <= 1):
+		return fmt.Errorf("a share of %g multicast: want 0 to 1", o.Multicast)
+	case o.Shape < 0 || o.Shape > 1000:
+		return fmt.Errorf("shape %d: want 1 to 1000", o.Shape)
+	case o.SLs < 0 || o.SLs > 16:
+		return fmt.Errorf("%d SLs: want 1 to 16", o.SLs)
+	case o.Cycle < 0:
+		return fmt.Errorf("a cycle of %s", o.Cycle)
+	}
+	o.Shape = max(o.Shape, 1)
+	index := make(map[fabric.PortID]int, len(o.Hosts))
+	for i, p := range o.Hosts {
+		if p < 0 || int(p) >= f.NumPorts() || f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort || f.LID(p) == 0 {
+			return fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable and a LID", p)
+		}
+		if _, twice := index[p]; twice {
+			return fmt.Errorf("%s sends twice", f.PortName(p))
+		}
+		index[p] = i
+		o.lids = append(o.lids, f.LID(p))
+		o.rngs = append(o.rngs, rand.New(rand.NewPCG(o.Seed, uint64(i))))
+		o.rates = append(o.rates, float64(s.ports[p].rate)/1024)
+	}
+	o.next = make([]float64, len(o.Hosts))
+	o.sent = make([]int64, len(o.Hosts))
+	o.trees = make([][]int32, len(o.Hosts))
+	members := 0
+	for k, t := range o.Trees {
+		for _, p := range t.Senders {
+			i, ok := index[p]
+			if !ok || len(t.Receivers) == 0 || len(t.Receivers) == 1 && t.Receivers[0] == p {
+				continue
+			}
+			o.trees[i] = append(o.trees[i], int32(k))
+			members++
+		}
+	}
+	if o.Multicast > 0 && members == 0 {
+		return fmt.Errorf("multicast without a host that may send to a group")
+	}
+	return nil
+}
+
+// gap draws the time to the next message of host i, in ps.
+func (o *open) gap(i int) float64 {
+	rng := o.rngs[i]
+	mean := o.rates[i] * float64(o.Bytes) / o.Load
+	switch o.Arrivals {
+	case Periodic:
+		return mean
+	case NegativeBinomial:
+		cycle := float64(o.Cycle)
+		if cycle == 0 {
+			cycle = o.rates[i]
+		}
+		gap := 0.0
+		for range o.Shape {
+			gap += geometric(rng, mean/cycle/float64(o.Shape))
+		}
+		return gap * cycle
+	default:
+		return -math.Log(1-rng.Float64()) * mean
+	}
+}
+
+// geometric is how many trials it takes to succeed, 1 or more, with a mean of 1 or
+// more.
+func geometric(rng *rand.Rand, mean float64) float64 {
+	if mean <= 1 {
+		return 1
+	}
+	return 1 + math.Floor(math.Log(1-rng.Float64())/math.Log1p(-1/mean))
+}
+
+func (o *open) start(s *Sim) {
+	for i := range o.Hosts {
+		o.next[i] = o.gap(i)
+		if o.Arrivals == Periodic {
+			o.next[i] *= o.rngs[i].Float64()
+		}
+		s.Wake(Time(o.next[i]), int64(i))
+	}
+}
+
+// Wake sends the next message of a host.
+func (o *open) Wake(s *Sim, id int64) {
+	i := int(id)
+	rng := o.rngs[i]
+	bytes := o.Bytes
+	if o.Lengths == Geometric {
+		bytes = int(geometric(rng, float64(o.Bytes)))
+		if o.MaxBytes > 0 {
+			bytes = min(bytes, o.MaxBytes)
+		}
+	}
+	m := Message{Src: o.Hosts[i], Bytes: bytes, SL: PathSL}
+	if o.SLs > 0 {
+		m.SL = fabric.SL((int64(i) + o.sent[i]) % int64(o.SLs))
+	}
+	if o.Multicast > 0 && rng.Float64() < o.Multicast && len(o.trees[i]) > 0 {
+		o.sendGroup(s, m, &o.Trees[o.trees[i][rng.IntN(len(o.trees[i]))]])
+	} else if d := o.Pattern.To(i, o.sent[i], len(o.Hosts), rng); d >= 0 && d != i {
+		m.DLID = o.lids[d]
+		m.Tag = o.fly(s, 1, false)
+		o.send(s, m, 1)
+	}
+	o.sent[i]++
+	o.next[i] += o.gap(i)
+	s.Wake(Time(o.next[i]), id)
+}
+
+func (o *open) sendGroup(s *Sim, m Message, t *mft.Tree) {
+	copies := len(t.Receivers)
+	if _, self := slices.BinarySearch(t.Receivers, m.Src); self {
+		copies--
+	}
+	m.Tag = o.fly(s, copies, true)
+	if !o.Repeat {
+		m.DLID = t.MLID
+		if m.SL == PathSL {
+			m.SL = t.SL
+		}
+		o.send(s, m, copies)
+		return
+	}
+	for _, p := range t.Receivers {
+		if p != m.Src {
+			m.DLID = s.net.Fabric.LID(p)
+			o.send(s, m, 1)
+		}
+	}
+}
+
+// fly begins to follow a message, and returns its tag.
+func (o *open) fly(s *Sim, copies int, multi bool) int64 {
+	k := o.flights.get()
+	o.flights.items[k] = flight{s.Now(), int32(copies), multi, s.Now() >= o.warm}
+	return int64(k)
+}
+
+func (o *open) send(s *Sim, m Message, copies int) {
+	if err := s.Send(m); err != nil && o.err == nil {
+		o.err = err
+	}
+	if s.Now() >= o.warm {
+		o.bytesSent += int64(m.Bytes) * int64(copies)
+	}
+}
+
+// Deliver takes the time of messages that are complete.
+func (o *open) Deliver(s *Sim, d *Delivery) {
+	if d.At >= o.warm {
+		o.bytesGot += int64(d.Bytes)
+	}
+	if !d.Last {
+		return
+	}
+	fl := &o.flights.items[d.Tag]
+	if fl.multi && fl.count {
+		o.out.Receiver.add(d.At - fl.born)
+	}
+	if fl.left--; fl.left > 0 {
+		return
+	}
+	if fl.count {
+		took := d.At - fl.born
+		o.out.All.add(took)
+		if fl.multi {
+			o.out.Multicast.add(took)
+		} else {
+			o.out.Unicast.add(took)
+		}
+	}
+	o.flights.put(int32(d.Tag))
+}
+
+// Measure has traffic on a network until stop says that it is enough. Errors are
+// those of New and Run, and of traffic or a stop that do not hold together.
+func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop Stop) (*Measured, error) {
+	if stop.WarmUp < 0 || stop.MaxTime <= stop.WarmUp {
+		return nil, fmt.Errorf("a measurement that ends at %s, and warms up until %s", stop.MaxTime, stop.WarmUp)
+	}
+	if !(stop.RelativeError >= 0) || stop.MinMessages < 0 || stop.MaxQueue < 0 {
+		return nil, fmt.Errorf("a stop with less than nothing: %+v", stop)
+	}
+	if stop.MinMessages == 0 {
+		stop.MinMessages = 10_000
+	}
+	if stop.MaxQueue == 0 {
+		stop.MaxQueue = 1000
+	}
+	o := &open{Traffic: traffic, warm: stop.WarmUp, out: &Measured{}}
+	s, err := New(net, cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.check(s); err != nil {
+		return nil, err
+	}
+	o.start(s)
+	if err := o.run(ctx, s, stop.WarmUp); err != nil {
+		return nil, err
+	}
+	queued := s.Counts().Queued
+	limit := stop.MaxQueue * int64(len(o.Hosts))
+	// Looked at a hundred times or so, at moments that depend on the traffic alone.
+	step := max(Time(float64(stop.MinMessages)/4*o.meanGap()), 1)
+	for s.Now() < stop.MaxTime {
+		if err := o.run(ctx, s, min(s.Now()+step, stop.MaxTime)); err != nil {
+			return nil, err
+		}
+		if s.Counts().Queued-queued > limit {
+			o.out.Saturated = true
+			break
+		}
+		if all := &o.out.All; stop.RelativeError > 0 && all.Count >= stop.MinMessages {
+			if mean, half := all.Interval(); half <= stop.RelativeError*mean {
+				break
+			}
+		}
+	}
+	return o.result(s, stop), nil
+}
+
+func (o *open) run(ctx context.Context, s *Sim, until Time) error {
+	if err := s.Run(ctx, until); err != nil {
+		return err
+	}
+	return o.err
+}
+
+// meanGap is the time between two messages of any of the hosts.
+func (o *open) meanGap() float64 {
+	rate := 0.0
+	for _, r := range o.rates {
+		rate += o.Load / (r * float64(o.Bytes))
+	}
+	return 1 / rate
+}
+
+func (o *open) result(s *Sim, stop Stop) *Measured {
+	m := o.out
+	m.Time, m.Counts = s.Now(), s.Counts()
+	capacity := 0.0 // bytes
+	for _, r := range o.rates {
+		capacity += float64(m.Time-stop.WarmUp) / r
+	}
+	m.Offered = float64(o.bytesSent) / capacity
+	m.Accepted = float64(o.bytesGot) / capacity
+	if stop.RelativeError > 0 {
+		mean, half := m.All.Interval()
+		if m.All.Count < stop.MinMessages || !(half <= stop.RelativeError*mean) {
+			m.Saturated = true
+		}
+	}
+	return m
+}

@@ -1,0 +1,362 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// TestQueueing has two hosts that send to each other over cables that nobody else
+// uses: the queue of each is M/D/1, or M/G/1, whose mean wait is known (Pollaczek
+// and Khinchine).
+func TestQueueing(t *testing.T) {
+	g := newGrid(t, 2, 1)
+	cfg := Defaults()
+	cfg.MTU = 2048
+	cfg.PacketBuffers(64, 2048)
+	for _, tt := range []struct {
+		lengths Lengths
+		load    float64
+	}{{Fixed, 0.3}, {Fixed, 0.7}, {Geometric, 0.5}} {
+		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables}, cfg, Traffic{
+			Pattern: Shift{1}, Load: tt.load, Lengths: tt.lengths, Bytes: 100, Seed: 5,
+		}, Stop{WarmUp: 100 * Microsecond, RelativeError: 0.01, MinMessages: 60_000, MaxTime: Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		service, square := 400.0, 400.0*400.0 // ns
+		if tt.lengths == Geometric {
+			square = 16 * (2*100*100 - 100)
+		}
+		want := 230 + service + tt.load*square/service/2/(1-tt.load)
+		mean, half := m.All.Interval()
+		if math.Abs(mean/1000-want) > 1.5*half/1000 || half > 0.02*mean || m.Saturated {
+			t.Errorf("%s at %g: %.1f +- %.1f ns, want %.1f", tt.lengths, tt.load, mean/1000, half/1000, want)
+		}
+		if math.Abs(m.Offered-tt.load) > 0.02 || math.Abs(m.Accepted-tt.load) > 0.02 {
+			t.Errorf("offered %g, accepted %g, want %g", m.Offered, m.Accepted, tt.load)
+		}
+	}
+}
+
+// TestArrivals has the mean and the spread of the times between messages.
+func TestArrivals(t *testing.T) {
+	g := newGrid(t, 2, 1)
+	for _, tt := range []struct {
+		arrivals Arrivals
+		shape    int
+		spread   float64 // standard deviation by mean
+	}{{Poisson, 0, 1}, {Periodic, 0, 0}, {NegativeBinomial, 1, math.Sqrt(1 - 1.0/20)}, {NegativeBinomial, 4, math.Sqrt((1 - 4.0/20) / 4)}} {
+		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), nil)
+		o := &open{Traffic: Traffic{Load: 0.5, Bytes: 10, Arrivals: tt.arrivals, Shape: tt.shape}, out: &Measured{}}
+		if err := o.check(s); err != nil {
+			t.Fatal(err)
+		}
+		const n = 200_000
+		sum, square := 0.0, 0.0
+		for range n {
+			gap := o.gap(0)
+			if tt.arrivals == NegativeBinomial && math.Mod(gap, 4000) != 0 {
+				t.Fatalf("%g ps is not a number of cycles", gap)
+			}
+			sum += gap
+			square += gap * gap
+		}
+		mean := sum / n
+		spread := math.Sqrt(max(0, square/n/mean/mean-1))
+		if math.Abs(mean/80_000-1) > 0.01 || math.Abs(spread-tt.spread) > 0.01 {
+			t.Errorf("%s, shape %d: mean %g ps, spread %g; want 80000, %g", tt.arrivals, tt.shape, mean, spread, tt.spread)
+		}
+	}
+}
+
+// TestMulticastTraffic counts what groups get, by MLID and by repeated unicast:
+// the same messages, and more crossings for unicast.
+func TestMulticastTraffic(t *testing.T) {
+	g := newGrid(t, 4, 4)
+	group := []fabric.PortID{g.host(0, 0), g.host(1, 3), g.host(3, 1), g.host(3, 3)}
+	slices.Sort(group)
+	plan, err := mft.UnionRow{}.Build(t.Context(), &lft.Routing{Engine: "xy", Fabric: g.Fabric, Tables: g.tables},
+		[]mft.Group{{Name: "g", Senders: group, Receivers: group}}, mft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(repeat bool) *Measured {
+		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables, Multicast: plan.Tables}, Defaults(), Traffic{
+			Load: 0.1, Bytes: 256, Multicast: 0.5, Trees: plan.Trees, Repeat: repeat, Seed: 3,
+		}, Stop{MaxTime: 2 * Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	tree, unicast := run(false), run(true)
+	if tree.Multicast.Count < 100 || tree.Receiver.Count < 3*tree.Multicast.Count || tree.Receiver.Count > 3*tree.Multicast.Count+30 {
+		t.Errorf("%d multicasts, %d copies", tree.Multicast.Count, tree.Receiver.Count)
+	}
+	if tree.All.Count != tree.Unicast.Count+tree.Multicast.Count || tree.Counts.Dropped+tree.Counts.Strayed != 0 {
+		t.Errorf("%+v", tree)
+	}
+	if d := tree.Multicast.Count - unicast.Multicast.Count; d < -5 || d > 5 {
+		t.Errorf("%d multicasts, repeated %d", tree.Multicast.Count, unicast.Multicast.Count)
+	}
+	if unicast.Counts.FlitHops <= tree.Counts.FlitHops || unicast.Multicast.Mean() <= tree.Multicast.Mean() || tree.Receiver.Mean() >= tree.Multicast.Mean() {
+		t.Errorf("by tree %d flit-hops, %g ps, by unicast %d, %g", tree.Counts.FlitHops, tree.Multicast.Mean(), unicast.Counts.FlitHops, unicast.Multicast.Mean())
+	}
+	if again := run(false); again.All != tree.All || again.Counts != tree.Counts {
+		t.Error("two runs differ")
+	}
+}
+
+// TestBookSim has an 8x8 mesh with dimension order, uniform traffic and packets of
+// one flit, against what BookSim publishes: latency near 29 cycles at 0.3 flits a
+// node and cycle with 8 VCs of 8 flits, saturation at 0.4 to 0.5. A cycle is 1 ns
+// here; its router of several stages is 3 cycles of routing, and the cable one. VLs
+// differ from its VCs in that a packet keeps its SL, which the host's counter gives.
+func TestBookSim(t *testing.T) {
+	g := newGrid(t, 8, 8)
+	cfg := Config{
+		Mbps: 8000, RoutingDelay: 3 * Nanosecond, WireDelay: Nanosecond, CreditDelay: Nanosecond,
+		FlitBytes: 1, BufferFlits: 8,
+	}
+	net := Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(8))}
+	run := func(load float64) *Measured {
+		m, err := Measure(t.Context(), net, cfg, Traffic{
+			Load: load, Bytes: 1, Arrivals: NegativeBinomial, SLs: 8, Seed: 1,
+		}, Stop{WarmUp: 2 * Microsecond, RelativeError: 0.02, MinMessages: 60_000, MaxTime: 12 * Microsecond, MaxQueue: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	light := run(0.3)
+	if mean := light.All.Mean() / 1000; mean < 26 || mean > 33 || light.Saturated {
+		t.Errorf("%.1f cycles at 0.3 flits a cycle, saturated %t", mean, light.Saturated)
+	}
+	if m := run(0.4); m.Saturated {
+		t.Errorf("saturated at 0.4: accepted %g", m.Accepted)
+	}
+	if m := run(0.55); !m.Saturated || m.Accepted > 0.52 || m.Accepted < 0.38 {
+		t.Errorf("at 0.55: accepted %g, saturated %t", m.Accepted, m.Saturated)
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	const n = 10
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, tt := range []struct{ text, want string }{
+		{"uniform", "uniform"}, {"permutation", "permutation:0"}, {"permutation:7", "permutation:7"}, {"shift:3", "shift:3"},
+		{"shift:-1", "shift:-1"}, {"hot-spot:4:0.5", "hot-spot:4:0.5"}, {"all-to-all", "all-to-all"},
+	} {
+		p, err := ParsePattern(tt.text)
+		if err != nil || p.String() != tt.want {
+			t.Fatalf("%s: %v, %v", tt.text, p, err)
+		}
+		if p, err = p.For(n); err != nil {
+			t.Fatal(err)
+		}
+		var got [n][n]int
+		for k := range int64(900) {
+			for i := range n {
+				d := p.To(i, k, n, rng)
+				if d < 0 || d >= n || d == i {
+					t.Fatalf("%s: %d to %d", tt.text, i, d)
+				}
+				got[i][d]++
+			}
+		}
+		for i := range n {
+			into := 0
+			for j := range n {
+				into += got[j][i]
+				switch p.(type) {
+				case AllToAll:
+					if i != j && got[i][j] != 100 {
+						t.Errorf("all-to-all: %d to %d %d times", i, j, got[i][j])
+					}
+				case Uniform:
+					if i != j && (got[i][j] < 60 || got[i][j] > 140) {
+						t.Errorf("uniform: %d to %d %d times", i, j, got[i][j])
+					}
+				}
+			}
+			switch p := p.(type) {
+			case Permutation:
+				if into != 900 {
+					t.Errorf("permutation: %d messages to %d", into, i)
+				}
+			case Shift:
+				if got[i][(i+p.By+n)%n] != 900 {
+					t.Errorf("shift: %v from %d", got[i], i)
+				}
+			case HotSpot:
+				if want := 900*9/2 + 900/2; i == 4 && (into < want-200 || into > want+200) {
+					t.Errorf("hot spot: %d messages, want %d", into, want)
+				}
+			}
+		}
+	}
+	for _, bad := range []string{"", "uniform:1", "shift", "shift:x", "hot-spot:1", "hot-spot:1:2", "hot-spot:-1:0.5", "hot-spot:1:NaN", "permutation:-1", "tornado"} {
+		if p, err := ParsePattern(bad); err == nil || p != nil || !strings.Contains(err.Error(), "want uniform, permutation") {
+			t.Errorf("%q: %v, %v", bad, p, err)
+		}
+	}
+	for _, p := range []Pattern{Shift{20}, HotSpot{10, 0.5}} {
+		if q, err := p.For(n); err == nil || q != nil {
+			t.Errorf("%s for %d hosts", p, n)
+		}
+	}
+}
+
+func TestLatency(t *testing.T) {
+	var l Latency
+	if mean, half := l.Interval(); mean != 0 || !math.IsInf(half, 1) || l.Quantile(0.5) != 0 {
+		t.Error(mean, half)
+	}
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 100_000 {
+		l.add(Time(rng.IntN(1_000_000)))
+	}
+	mean, half := l.Interval()
+	// The standard error is 288675/sqrt(100000) = 913.
+	if math.Abs(mean-500_000) > 3000 || half < 913*1.2 || half > 913*3 || l.Count != 100_000 {
+		t.Errorf("%g +- %g", mean, half)
+	}
+	for _, q := range []float64{0, 0.1, 0.5, 0.9, 0.99, 1} {
+		if got := float64(l.Quantile(q)); math.Abs(got-q*1e6) > q*1e6/15+100 {
+			t.Errorf("quantile %g is %g", q, got)
+		}
+	}
+	for _, at := range []Time{0, 1, 15, 16, 17, 31, 32, 1000, 123456789, 1 << 40, math.MaxInt64} {
+		if b := bin(at); floor(b) > at || b < len(l.bins)-1 && bin(floor(b)) != b || float64(at-floor(b)) > float64(at)/fine {
+			t.Errorf("%d is in bin %d from %d on", at, b, floor(b))
+		}
+	}
+	for df, want := range map[int]float64{9: 2.262, 20: 2.086, 31: 2.040, 63: 1.998} {
+		if got := student95(df); math.Abs(got-want) > 0.001 {
+			t.Errorf("t of %d is %g, want %g", df, got, want)
+		}
+	}
+}
+
+func TestTrafficErrors(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	net := Network{Fabric: g.Fabric, Tables: g.tables}
+	good := Traffic{Load: 0.1, Bytes: 100}
+	for _, tt := range []struct {
+		change func(*Traffic, *Stop)
+		want   string
+	}{
+		{func(x *Traffic, _ *Stop) { x.Load = 0 }, "load 0: want more than 0"},
+		{func(x *Traffic, _ *Stop) { x.Load = math.NaN() }, "load NaN"},
+		{func(x *Traffic, _ *Stop) { x.Bytes = 0 }, "messages of 0 bytes"},
+		{func(x *Traffic, _ *Stop) { x.Bytes = 5000 }, "a packet of 79 flits for buffers of 64"},
+		{func(x *Traffic, _ *Stop) { x.Multicast = 0.5 }, "multicast without a host that may send"},
+		{func(x *Traffic, _ *Stop) { x.Multicast = 2 }, "a share of 2 multicast"},
+		{func(x *Traffic, _ *Stop) { x.SLs = 17 }, "17 SLs"},
+		{func(x *Traffic, _ *Stop) { x.Hosts = g.CAPorts()[:1] }, "traffic of 1 hosts"},
+		{func(x *Traffic, _ *Stop) { x.Hosts = []fabric.PortID{0, 1} }, "port 0 cannot send"},
+		{func(x *Traffic, _ *Stop) { x.Hosts = []fabric.PortID{g.host(0, 0), g.host(0, 0)} }, "sends twice"},
+		{func(x *Traffic, _ *Stop) { x.Pattern = Shift{4} }, "shift by 4 among 4 hosts"},
+		{func(_ *Traffic, s *Stop) { s.MaxTime = 0 }, "a measurement that ends at 0ns"},
+		{func(_ *Traffic, s *Stop) { s.RelativeError = -1 }, "less than nothing"},
+	} {
+		x, stop := good, Stop{MaxTime: Millisecond}
+		tt.change(&x, &stop)
+		if m, err := Measure(t.Context(), net, Defaults(), x, stop); m != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+}
+
+// TestReplay has a trace, and the same messages in another order.
+func TestReplay(t *testing.T) {
+	g := newGrid(t, 2, 2)
+	net := Network{Fabric: g.Fabric, Tables: g.tables}
+	const trace = "# ns from to bytes sl\n0 1 2 64\n\n12.5 0x2 4 100 3 # a comment\r\n12.5 2 3 100\n0.001 3 1 1"
+	messages, err := ReadTrace("t", []byte(trace), g.Fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range messages {
+		got = append(got, fmt.Sprintf("%d %d %d %d %d %d", m.At, g.LID(m.Src), m.DLID, m.Bytes, m.SL, m.Tag))
+	}
+	if want := []string{"0 1 2 64 255 0", "12500 2 4 100 3 1", "12500 2 3 100 255 2", "1 3 1 1 255 3"}; !slices.Equal(got, want) {
+		t.Fatalf("%q, want %q", got, want)
+	}
+	l := &log{}
+	s, err := Replay(t.Context(), net, Defaults(), messages, l)
+	if err != nil || s.Counts().Delivered != 4 || s.Counts().LastAt != l.deliveries[3].At {
+		t.Fatal(err, s)
+	}
+	back := &log{}
+	slices.Reverse(messages)
+	messages[1], messages[2] = messages[2], messages[1] // of one moment
+	if _, err := Replay(t.Context(), net, Defaults(), messages, back); err != nil || !slices.Equal(l.deliveries, back.deliveries) {
+		t.Errorf("%v\n%v\n%v", err, l.deliveries, back.deliveries)
+	}
+	if s, err := Replay(t.Context(), net, Defaults(), nil, nil); err != nil || s.Now() != 0 {
+		t.Error(err)
+	}
+	for _, bad := range []Timed{{At: -1}, {Message: Message{Src: -1}}} {
+		if _, err := Replay(t.Context(), net, Defaults(), []Timed{bad}, nil); err == nil {
+			t.Errorf("%+v is sent", bad)
+		}
+	}
+	for _, tt := range []struct{ text, want string }{
+		{"0 1 2", "t:1: 3 fields: want nanoseconds"},
+		{"\nx 1 2 3", `t:2: time "x": want nanoseconds`},
+		{"-1 1 2 3", `time "-1"`},
+		{"1. 1 2 3", `time "1."`},
+		{"1.2345 1 2 3", `at most three decimals`},
+		{"99999999999999999999 1 2 3", "time"},
+		{"0 9 2 3", `source "9": want the LID of a port`},
+		{"0 1 0 3", `destination "0"`},
+		{"0 1 65536 3", `destination "65536"`},
+		{"0 1 2 0", `"0" bytes: want 1 to`},
+		{"0 1 2 99999999999", "bytes"},
+		{"0 1 2 3 16", `SL "16": want 0 to 15`},
+	} {
+		m, err := ReadTrace("t", []byte(tt.text), g.Fabric)
+		var parse *fabric.ParseError
+		if m != nil || !errors.As(err, &parse) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want %s", tt.text, err, tt.want)
+		}
+	}
+}
+
+func FuzzReadTrace(f *testing.F) {
+	f.Add([]byte("# ns from to bytes sl\n0 1 2 64\n12.5 0x2 4 100 3\n"))
+	f.Add([]byte("1.2.3 1 2 3"))
+	g := newGrid(f, 2, 2)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		messages, err := ReadTrace("f", data, g.Fabric)
+		if err != nil {
+			if messages != nil {
+				t.Fatal("messages with an error")
+			}
+			return
+		}
+		var text strings.Builder
+		for _, m := range messages {
+			fmt.Fprintf(&text, "%d.%03d %d %d %d", m.At/1000, m.At%1000, g.LID(m.Src), m.DLID, m.Bytes)
+			if m.SL != PathSL {
+				fmt.Fprintf(&text, " %d", m.SL)
+			}
+			text.WriteByte('\n')
+		}
+		back, err := ReadTrace("f", []byte(text.String()), g.Fabric)
+		if err != nil || !slices.Equal(back, messages) {
+			t.Fatalf("%q: %v", text.String(), err)
+		}
+	})
+}
