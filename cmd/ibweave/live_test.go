@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/sminterface/umad"
 )
 
@@ -24,8 +25,15 @@ import (
 //	opensm [OPTION]    runs OpenSM on it, with a line of opensm.conf
 //	tool FILE ARG..    runs a program that uses libibumad, with its output into FILE
 //	console COMMAND    gives ibsim's console a command
+//
+// PLUGIN is OpenSM's plugin.
 func TestLive(t *testing.T) {
 	type key struct{}
+	plugin := filepath.Join(t.TempDir(), rehearse.LibraryName)
+	out, err := exec.Command("go", "build", "-tags", "opensm", "-buildmode=c-shared", "-o", plugin, "../ibweave-opensm").CombinedOutput()
+	if err != nil {
+		t.Fatalf("the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%s%v", out, err)
+	}
 	sim := func(ts *testscript.TestScript) *ibsim.Sim {
 		s := *ts.Value(key{}).(**ibsim.Sim)
 		if s == nil {
@@ -41,11 +49,14 @@ func TestLive(t *testing.T) {
 			e.Values[key{}] = new(*ibsim.Sim)
 			program, err := exec.LookPath("ibweave")
 			e.Setenv("IBWEAVE", program)
+			e.Setenv("PLUGIN", plugin)
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status,
-			"json":   wantJSON,
+			"status":  status,
+			"json":    wantJSON,
+			"nojson":  wantNoJSON,
+			"replace": replace,
 			"ibsim": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) != 1 {
 					ts.Fatalf("usage: ibsim FILE")
