@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,11 +19,8 @@ import (
 )
 
 // config is a configuration with the file of groups.
-func config(groups string) []byte {
-	if groups == "" {
-		return nil
-	}
-	return fmt.Appendf(nil, "multicast: {groups: %s}\n", groups)
+func config(groups string) ([]byte, error) {
+	return compile.PluginConfig(nil, groups)
 }
 
 // compiledOn is what the compiler makes of a fabric.
@@ -131,7 +127,9 @@ func TestRehearseDifferences(t *testing.T) {
 	r := compiledOn(t, f, err, "xy", compile.Options{Multicast: "comb", SL2VL: "spread", Route: lft.Options{VLs: 2},
 		Groups: func(f *fabric.Fabric) ([]mft.Group, error) { return groupsOn(f), nil }})
 	opt := rehearsal(r)
-	opt.Config = func(groups string) []byte { return append(config(groups), "vls: 2\nsl2vl: spread\n"...) }
+	opt.Config = func(groups string) ([]byte, error) {
+		return compile.PluginConfig(map[string]any{"vls": 2, "sl2vl": "spread"}, groups)
+	}
 	f = r.Routing.Fabric
 	opt.SL2VL = opt.SL2VL.Clone()
 	way := f.Port(3, 1)
@@ -180,7 +178,9 @@ func TestRehearseFailures(t *testing.T) {
 		note   string
 	}{
 		{"version", func(o *rehearse.PluginOptions) { o.Library = filepath.Join(other, library) }, "version mismatch"},
-		{"configuration", func(o *rehearse.PluginOptions) { o.Config = func(string) []byte { return []byte("nonsense: 1\n") } }, "ERR IBW1"},
+		{"configuration", func(o *rehearse.PluginOptions) {
+			o.Config = func(string) ([]byte, error) { return []byte("nonsense: 1\n"), nil }
+		}, "ERR IBW1"},
 		{"engine", func(o *rehearse.PluginOptions) { o.Engine = "nosuch" }, "OpenSM did not use ibweave-nosuch and has its own minhop tables instead"},
 	} {
 		opt := rehearsal(r)

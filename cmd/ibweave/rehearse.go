@@ -5,10 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -117,9 +113,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 			return nil, err
 		}
 	}
-	if plugin.Config, err = pluginConfig(m); err != nil {
-		return nil, inputf("%s: %w", filepath.Join(dir, compile.ManifestName), err)
-	}
+	plugin.Config = func(groups string) ([]byte, error) { return compile.PluginConfig(m.Options, groups) }
 	return rehearse.RunPlugin(ctx, f, tables, plugin)
 }
 
@@ -138,36 +132,6 @@ func (a *app) readSchemes(in *audit, trees []mft.Tree) error {
 		trees[i].Scheme = entries[i].Scheme
 	}
 	return nil
-}
-
-// pluginConfig is the configuration by which the plugin makes what a compiled
-// directory has: its keys are the flags of compile.
-func pluginConfig(m *compile.Manifest) (func(groups string) []byte, error) {
-	var b bytes.Buffer
-	b.WriteString("log: {level: info}\n")
-	for _, key := range slices.Sorted(maps.Keys(m.Options)) {
-		// JSON is YAML, but for GUIDs in quotes and sizes in a list.
-		text, err := json.Marshal(m.Options[key])
-		if err != nil {
-			return nil, err
-		}
-		switch key {
-		case "roots", "origin", "no-wrap", "repair", "vls", "sl2vl":
-			if string(text) != "[]" {
-				fmt.Fprintf(&b, "%s: %s\n", key, text)
-			}
-		case "dims":
-			fmt.Fprintf(&b, "%s: %s\n", key, strings.ReplaceAll(strings.Trim(string(text), "[]"), ",", "x"))
-		}
-	}
-	balance, _ := m.Options["mcast-balance"].(bool)
-	return func(groups string) []byte {
-		text := slices.Clone(b.Bytes())
-		if groups != "" {
-			text = fmt.Appendf(text, "multicast: {balance: %t, groups: %q}\n", balance, groups)
-		}
-		return text
-	}, nil
 }
 
 // printRehearsal prints a report for people.

@@ -52,7 +52,7 @@ type PluginOptions struct {
 	Engine string
 	// Config is the plugin's configuration. groups is what multicast.groups is to
 	// be, "" for none.
-	Config func(groups string) []byte
+	Config func(groups string) ([]byte, error)
 	// SL2VL is the SL-to-VL tables; nil for none, and then none are compared.
 	SL2VL *lft.SL2VL
 	// MFT is the multicast tables of Trees; nil for none.
@@ -255,7 +255,11 @@ func (p *pluginRun) prepare() error {
 		}
 	}
 	p.config = filepath.Join(p.dir, "ibweave.yaml")
-	if err := os.WriteFile(p.config, p.opt.Config(groups), 0o600); err != nil {
+	text, err := p.opt.Config(groups)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.config, text, 0o600); err != nil {
 		return err
 	}
 	// OpenSM makes a file name of the plugin's name.
