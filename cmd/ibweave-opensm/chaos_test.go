@@ -18,8 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -36,19 +38,20 @@ var (
 // Cables, switches and hosts go and come, packets are lost, OpenSM is killed, and
 // whoever is there joins and leaves groups. After every change OpenSM, with the
 // plugin, has tables in the switches by which all that is connected is reached, by
-// unicast and by multicast, without a loop and without a credit loop.
+// unicast and by multicast, without a loop and without a credit loop; they are those
+// that the compiler makes of the fabric as it is then, by the first engine that can.
 //
 // The tables are read by our own requests, and verified on the fabric that these
 // find, which is held against what has been left connected.
 func TestChaos(t *testing.T) {
 	cases := []chaosCase{
-		{"fat tree", "ibweave-updn,updn", "", nil, func() (*fabric.Fabric, error) {
+		{"fat tree", "ibweave-updn,updn", "", nil, compile.Options{}, func() (*fabric.Fabric, error) {
 			return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 		}},
-		{"mesh", "ibweave-xy,ibweave-updn,updn", "", nil, func() (*fabric.Fabric, error) {
+		{"mesh", "ibweave-xy,ibweave-updn,updn", "", nil, compile.Options{}, func() (*fabric.Fabric, error) {
 			return mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Hosts: 2})
 		}},
-		{"irregular with VLs", "ibweave-updn,updn", "vls: 2\nsl2vl: spread\n", []string{"qos TRUE"}, func() (*fabric.Fabric, error) {
+		{"irregular with VLs", "ibweave-updn,updn", "vls: 2\nsl2vl: spread\n", []string{"qos TRUE"}, compile.Options{Route: lft.Options{VLs: 2}, SL2VL: "spread"}, func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 32, Seed: 7})
 		}},
 	}
@@ -81,6 +84,7 @@ func running() (list []string) {
 type chaosCase struct {
 	name, engine, config string
 	options              []string
+	compile              compile.Options // the same for the compiler
 	make                 func() (*fabric.Fabric, error)
 }
 
@@ -109,6 +113,7 @@ type chaos struct {
 	mu      sync.Mutex
 	failed  []string       // lines of the plugin in OpenSM's log
 	engines map[string]int // how often each routed
+	last    string         // the one that did last
 	rss     []int          // KiB, after each sweep of this OpenSM
 	grown   int            // KiB, the most that one OpenSM grew
 }
@@ -215,7 +220,8 @@ func (c *chaos) startOpenSM() {
 				c.failed = append(c.failed, l.Message)
 			}
 			if name, found := strings.CutSuffix(l.Message, " tables configured on all switches"); found {
-				c.engines[name[strings.LastIndexByte(name, ' ')+1:]]++
+				c.last = name[strings.LastIndexByte(name, ' ')+1:]
+				c.engines[c.last]++
 			}
 		},
 	})
@@ -492,6 +498,18 @@ func (c *chaos) settle() {
 			delete(c.gone, p)
 		}
 	}
+	if joined && c.rnd.IntN(2) == 0 {
+		// Without a sweep: OpenSM has answered, and writes the masks of these groups.
+		var err error
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if _, err = c.read(there); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			c.fail("after joins: %v", err)
+		}
+	}
 	if joined {
 		c.sweep()
 	}
@@ -538,32 +556,45 @@ type have struct {
 // check reads all tables and verifies them.
 func (c *chaos) check(there []bool) *have {
 	c.t.Helper()
+	h, err := c.read(there)
+	if err != nil {
+		c.fail("%v", err)
+	}
+	return h
+}
+
+// read is check, with what is wrong as an error.
+func (c *chaos) read(there []bool) (*have, error) {
 	ctx := c.t.Context()
 	d, err := c.client.Discover(ctx)
 	if err != nil || len(d.Problems) > 0 {
-		c.fail("the fabric cannot be read: %v %v", err, d.Problems)
+		return nil, fmt.Errorf("the fabric cannot be read: %v %v", err, d.Problems)
 	}
 	f := d.Fabric
 	ports := make(map[fabric.GUID]fabric.PortID) // end ports
 	f.EndPorts(func(p fabric.PortID) { ports[f.PortGUID(p)] = p })
 	want := 0
+	var lost error
 	c.f.EndPorts(func(p fabric.PortID) {
 		if !there[p] {
 			return
 		}
 		want++
 		if q, ok := ports[c.f.PortGUID(p)]; !ok {
-			c.fail("%s is connected, and was not found", c.f.PortName(p))
+			lost = fmt.Errorf("%s is connected, and was not found", c.f.PortName(p))
 		} else if f.LID(q) != c.f.LID(p) {
-			c.fail("%s has LID %d, and had %d", c.f.PortName(p), f.LID(q), c.f.LID(p))
+			lost = fmt.Errorf("%s has LID %d, and had %d", c.f.PortName(p), f.LID(q), c.f.LID(p))
 		}
 	})
+	if lost != nil {
+		return nil, lost
+	}
 	if len(ports) != want {
-		c.fail("%d end ports were found, %d are connected", len(ports), want)
+		return nil, fmt.Errorf("%d end ports were found, %d are connected", len(ports), want)
 	}
 	m, err := c.client.Manager(ctx)
 	if err != nil {
-		c.fail("%v", err)
+		return nil, err
 	}
 	// The groups as they are meant to be, on the MLIDs that OpenSM gave them.
 	mc := &verify.Multicast{}
@@ -572,10 +603,10 @@ func (c *chaos) check(there []bool) *have {
 	for i, g := range c.groups {
 		list, err := c.client.Members(ctx, m, mad.MCMemberRecord{MGID: g.mgid}, mad.MCMemberMGID, 0)
 		if err != nil {
-			c.fail("group %s: %v", g.mgid, err)
+			return nil, fmt.Errorf("group %s: %v", g.mgid, err)
 		}
 		if len(list) > 0 != g.full(there) {
-			c.fail("OpenSM has %d groups %s, and full members are there: %t", len(list), g.mgid, g.full(there))
+			return nil, fmt.Errorf("OpenSM has %d groups %s, and full members are there: %t", len(list), g.mgid, g.full(there))
 		}
 		if len(list) == 0 {
 			continue
@@ -600,22 +631,25 @@ func (c *chaos) check(there []bool) *have {
 	slices.SortFunc(mc.Trees, func(a, b mft.Tree) int { return int(a.MLID) - int(b.MLID) })
 	tables, err := c.client.Pull(ctx, d, subnet.PullOptions{LFT: true, MFT: true, SL2VL: c.options != nil, MaxMLID: highest})
 	if err != nil || len(tables.Problems) > 0 {
-		c.fail("tables cannot be read: %v %v", err, tables.Problems)
+		return nil, fmt.Errorf("tables cannot be read: %v %v", err, tables.Problems)
 	}
 	for _, l := range tables.MFT.MLIDs() {
 		if !known[l] {
-			c.fail("MLID %#x has masks, and is no group's: %d ports", uint16(l), len(tables.MFT.Ports(l)))
+			return nil, fmt.Errorf("MLID %#x has masks, and is no group's: %d ports", uint16(l), len(tables.MFT.Ports(l)))
 		}
 	}
 	mc.Tables = tables.MFT
 	r, err := verify.Check(ctx, f, tables.LFT, verify.Options{SL2VL: tables.SL2VL, Multicast: mc})
 	if err != nil {
-		c.fail("%v", err)
+		return nil, err
 	}
 	for i := range r.Findings {
 		if x := &r.Findings[i]; x.Severity == verify.Error {
-			c.fail("%s: %s", x.Rule, x.Message)
+			return nil, fmt.Errorf("%s: %s", x.Rule, x.Message)
 		}
+	}
+	if err := c.compare(f, tables); err != nil {
+		return nil, err
 	}
 	h := &have{entries: make(map[fabric.GUID][]fabric.PortNum), masks: make(map[netip.Addr]map[fabric.GUID][]fabric.PortNum)}
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -637,7 +671,63 @@ func (c *chaos) check(there []bool) *have {
 			}
 		}
 	}
-	return h
+	return h, nil
+}
+
+// compare holds tables against those of the compiler, by the engine that OpenSM
+// used, and finds that the engines before it refuse the fabric.
+func (c *chaos) compare(f *fabric.Fabric, got *subnet.Tables) error {
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	for _, name := range strings.Split(c.engine, ",") {
+		e, err := compile.EngineByName(strings.TrimPrefix(name, "ibweave-"))
+		if err != nil || !strings.HasPrefix(name, "ibweave-") {
+			return fmt.Errorf("OpenSM used %s", last)
+		}
+		opt := c.compile
+		opt.LIDs.LMC = lft.KeepLMC
+		r, err := compile.Run(c.t.Context(), f, e, opt)
+		fits := err == nil && r.Verify.Worst() < verify.Error
+		if name != last {
+			if fits {
+				return fmt.Errorf("OpenSM used %s, and %s can route this fabric", last, name)
+			}
+			continue
+		}
+		if !fits {
+			return fmt.Errorf("OpenSM used %s, which cannot route this fabric: %v", name, err)
+		}
+		var wrong error
+		f.EndPorts(func(p fabric.PortID) {
+			for l := f.LID(p); l < f.LID(p)+1<<f.LMC(p); l++ {
+				for s := range fabric.NodeID(f.NumSwitches()) {
+					if got, want := got.LFT.Row(s)[l], r.Routing.Tables.Row(s)[l]; got != want {
+						wrong = fmt.Errorf("switch %s has port %d for LID %d, the compiler has %d", f.Node(s).GUID, got, l, want)
+					}
+				}
+			}
+		})
+		if wrong != nil || r.Routing.SL2VL == nil {
+			return wrong
+		}
+		for p := range fabric.PortID(f.NumPorts()) {
+			if f.Peer(p) == fabric.NoPort {
+				continue
+			}
+			ways := fabric.PortNum(0)
+			if n := f.Owner(p); f.IsSwitch(n) {
+				ways = f.Node(n).NumPorts
+			}
+			for in := range ways + 1 {
+				if got, want := got.SL2VL.At(in, p), r.Routing.SL2VL.At(in, p); *got != *want {
+					return fmt.Errorf("from port %d to %s SLs map to the VLs %v, the compiler has %v", in, f.PortName(p), *got, *want)
+				}
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("OpenSM used %s", last)
 }
 
 // restart kills OpenSM, in the middle of a sweep and once more at rest: then the
