@@ -120,16 +120,24 @@ type Plugin struct {
 	current *Tables // the last that were made, nil for none
 	masks   *masks  // multicast, see multicast.go
 	sweeps  uint64  // how often OpenSM has asked for tables
+	refused map[int]refusal
 	groups  *declaredGroups
 	// groupsError is why groups is not what the file has now, "" when it is.
 	groupsError string
+}
+
+// refusal is a subnet that an engine does not route, so that it need not try at
+// every sweep while OpenSM uses the next one.
+type refusal struct {
+	snapshot *Snapshot
+	failure  *Error
 }
 
 // Open reads event_plugin_options and the configuration file that they name. A
 // Plugin always comes of it: where the configuration cannot be used, that has
 // been logged, and Setup refuses all engines with the same error.
 func Open(options string, host Host) *Plugin {
-	p := &Plugin{host: host, engines: host.Engines, log: zap.NewNop(), close: func() error { return nil }}
+	p := &Plugin{host: host, engines: host.Engines, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
 	if p.engines == nil {
 		p.engines = compile.Engines
 	}
@@ -265,15 +273,19 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, p.failed
 	}
 	var t *Tables
-	err := p.guard(p.engineName(engine), func() error {
-		var err error
-		t, err = p.route(engine, s)
-		return err
-	})
+	err := p.refusal(engine, s)
+	if err == nil {
+		err = p.guard(p.engineName(engine), func() error {
+			var err error
+			t, err = p.route(engine, s)
+			return err
+		})
+	}
 	if err != nil {
 		if err.Code == "" {
 			err.Code = CannotRoute
 		}
+		p.refuse(engine, s, err)
 		p.host.Log(LogError, err.Error()+"; OpenSM goes on with its next engine")
 		p.log.Error(err.Err.Error(), zap.String("code", string(err.Code)), zap.String("engine", err.Engine))
 		return nil, err
@@ -290,7 +302,41 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		}
 	}
 	p.current = t
+	delete(p.refused, engine)
 	return t, nil
+}
+
+// refusal is why an engine did not route this very subnet the last time.
+func (p *Plugin) refusal(engine int, s *Snapshot) *Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r, ok := p.refused[engine]; ok && r.snapshot.equal(s) {
+		return r.failure
+	}
+	return nil
+}
+
+// refuse remembers it. What took too long may be quicker another time, and a panic
+// may have had to do with anything.
+func (p *Plugin) refuse(engine int, s *Snapshot, failure *Error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var late *timeoutError
+	if failure.Code == Panicked || errors.As(failure, &late) {
+		delete(p.refused, engine)
+		return
+	}
+	p.refused[engine] = refusal{s, failure}
+}
+
+// timeoutError says that a routing took too long.
+type timeoutError struct {
+	after time.Duration
+	where string // the file that says so
+}
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("not done after %v (timeout in %s)", e.after, e.where)
 }
 
 // route does it.
@@ -320,7 +366,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	r, err := compile.Run(ctx, f, e, opt)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("not done after %v (timeout in %s)", p.config.Timeout, p.config.where())
+			err = &timeoutError{p.config.Timeout, p.config.where()}
 		}
 		return nil, err
 	}

@@ -310,6 +310,49 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// counted counts how often it is asked.
+type counted struct {
+	broken
+	calls *int
+}
+
+func (c counted) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	*c.calls++
+	return c.broken.Route(ctx, f, opt)
+}
+
+// A subnet that an engine has refused is not tried again while it stays as it is:
+// OpenSM uses its next engine and asks at every sweep. Its log has the line each
+// time. What was late, or panicked, is tried again.
+func TestRefusedOnce(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1})
+	f = withLIDs(t, f, err)
+	for name, want := range map[string]int{"error": 3, "hole": 3, "slow": 5, "panic": 5} {
+		calls := 0
+		o := open(t, "timeout: 30ms", compile.Engine{Engine: counted{broken{name: name}, &calls}}, compile.Engine{Engine: lft.Minhop{}})
+		s := snapshotOf(f, rand.New(rand.NewPCG(1, 2)))
+		other := *s
+		other.QoS = true
+		var line string
+		for i, s := range []*Snapshot{s, s, &other, &other, s} {
+			o.lines = nil
+			if _, err := o.Route(0, s); err == nil || len(o.lines) != 1 {
+				t.Fatalf("%s: %v, %q", name, err, o.lines)
+			}
+			if i > 0 && o.lines[0] != line {
+				t.Errorf("%s: %q, and before %q", name, o.lines[0], line)
+			}
+			line = o.lines[0]
+			if _, err := o.Route(1, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if calls != want {
+			t.Errorf("%s was asked %d times, want %d", name, calls, want)
+		}
+	}
+}
+
 // With verify: warn what breaks a rule is installed.
 func TestVerifyWarn(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1})

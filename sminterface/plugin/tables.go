@@ -42,9 +42,13 @@ func (t *Timing) Total() time.Duration { return t.Snapshot + t.Route + t.Verify 
 // isOf says whether t is what an engine would make of a snapshot again: OpenSM
 // sweeps now and then without any change.
 func (t *Tables) isOf(engine string, s *Snapshot) bool {
-	o := t.snapshot
-	return t.Engine == engine && o.Settings == s.Settings && o.MaxLID == s.MaxLID && verdict(t.Verify) == nil &&
-		slices.Equal(o.Nodes, s.Nodes) && slices.Equal(o.Ports, s.Ports)
+	return t.Engine == engine && verdict(t.Verify) == nil && t.snapshot.equal(s)
+}
+
+// equal says whether both are the same subnet, in the same order, with the same
+// options.
+func (s *Snapshot) equal(o *Snapshot) bool {
+	return o.Settings == s.Settings && o.MaxLID == s.MaxLID && slices.Equal(o.Nodes, s.Nodes) && slices.Equal(o.Ports, s.Ports)
 }
 
 // same says whether both are the same tables of the same fabric, so that
