@@ -427,6 +427,11 @@ func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
 	p.ports = append(p.ports, ports)
 }
 
+// PlaceOnly is Place for a Single destination and the one port c of u.
+func (p *Placer) PlaceOnly(u fabric.NodeID, c fabric.PortID) {
+	p.s.tables.Row(u)[p.job.lids[0]] = p.s.num[c]
+}
+
 // start is the port that comes first where equal ports are used in turn.
 func (p *Placer) start(ports []fabric.PortID) int {
 	if len(ports) == 1 {

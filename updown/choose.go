@@ -182,11 +182,7 @@ func sample(list []fabric.NodeID, n int) []fabric.NodeID {
 func try(f *fabric.Fabric, o *Order, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) score {
 	var result score
 	d := newDirections(f, o)
-	ranks := make([]fabric.NodeID, len(o.Switch))
-	for r := range ranks {
-		ranks[r] = fabric.NodeID(r)
-	}
-	x := newTree(d, ranks)
+	x := newTree(d)
 	flow := make([]uint64, len(o.Switch)) // by rank
 	load := make([]uint64, f.NumPorts())
 	for _, t := range targets {

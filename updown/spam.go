@@ -67,12 +67,11 @@ func (SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 	}
 	s := lft.NewSpread(f)
 	d := newDirections(f, order)
-	near := d.near()
 	parent := d.parents()
 	var tooLong atomic.Bool
 	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
 		x := newSpamPaths(d, parent)
-		sort := lft.NewByDistance(near)
+		sort := lft.NewByDistance(d.up.near)
 		return func(t fabric.NodeID, p *lft.Placer) {
 			if !x.grow(order.Rank[t]) {
 				tooLong.Store(true)

@@ -55,10 +55,9 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	}
 	s := lft.NewSpread(f)
 	d := newDirections(f, order)
-	near := d.near()
 	var tooLong atomic.Bool
 	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
-		tree := newTree(d, near)
+		tree := newTree(d)
 		return func(t fabric.NodeID, p *lft.Placer) {
 			if !tree.grow(t) {
 				tooLong.Store(true)
@@ -67,7 +66,7 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 			if p.Single() {
 				for r, h := range tree.hops {
 					if h != 0 && h != fabric.Unreachable {
-						p.Place(d.order.Switch[r], tree.port(int32(r), p.Turn()))
+						p.PlaceOnly(d.order.Switch[r], tree.port(int32(r), p.Turn()))
 					}
 				}
 				return
@@ -89,17 +88,24 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 // directions is the switch graph by rank, upward and downward channels apart.
 type directions struct {
 	order *Order
-	dist  *fabric.HopMatrix
 	up    channels
 	down  channels
 }
 
 // channels lists for each switch, by rank, its channels in one direction and
 // the rank that each leads to.
+//
+// Switches whose channels lead to the same switches, one by one, are of one
+// kind: a destination that is a channel away for one is so for all, and a tree
+// looks at one of each. The 1,296 lower switches of a fat tree of radix 36 are
+// of little more than 54 kinds.
 type channels struct {
 	first []int32 // by rank: its part of to and port
 	to    []int32
 	port  []fabric.PortID
+	kind  []int32 // by rank, from 0
+	kinds int
+	near  []fabric.NodeID // all ranks, those of one kind together
 }
 
 // of gives the channels of the switch with rank r.
@@ -110,7 +116,7 @@ func (c *channels) of(r int32) (to []int32, port []fabric.PortID) {
 
 func newDirections(f *fabric.Fabric, order *Order) *directions {
 	n := f.NumSwitches()
-	d := &directions{order: order, dist: f.Distances()}
+	d := &directions{order: order}
 	d.up.first = make([]int32, 1, n+1)
 	d.down.first = make([]int32, 1, n+1)
 	for r, s := range order.Switch {
@@ -126,51 +132,78 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 		d.up.first = append(d.up.first, int32(len(d.up.to)))
 		d.down.first = append(d.down.first, int32(len(d.down.to)))
 	}
+	d.up.sort()
+	d.down.sort()
 	return d
 }
 
-// near lists all ranks so that those with the same upward neighbours are
-// together: Spread is fastest when they follow each other.
-func (d *directions) near() []fabric.NodeID {
-	list := make([]fabric.NodeID, len(d.order.Switch))
-	for r := range list {
-		list[r] = fabric.NodeID(r)
+// sort tells the kinds apart.
+func (c *channels) sort() {
+	c.kind = make([]int32, len(c.first)-1)
+	c.near = make([]fabric.NodeID, len(c.kind))
+	for r := range c.near {
+		c.near[r] = fabric.NodeID(r)
 	}
-	slices.SortFunc(list, func(a, b fabric.NodeID) int {
-		x, _ := d.up.of(int32(a))
-		y, _ := d.up.of(int32(b))
-		return cmp.Or(slices.Compare(x, y), cmp.Compare(a, b))
-	})
-	return list
+	compare := func(a, b fabric.NodeID) int {
+		x, _ := c.of(int32(a))
+		y, _ := c.of(int32(b))
+		return slices.Compare(x, y)
+	}
+	slices.SortFunc(c.near, func(a, b fabric.NodeID) int { return cmp.Or(compare(a, b), cmp.Compare(a, b)) })
+	for i, r := range c.near {
+		if i == 0 || compare(c.near[i-1], r) != 0 {
+			c.kinds++
+		}
+		c.kind[r] = int32(c.kinds - 1)
+	}
 }
 
 // tree is the paths to one destination switch: scratch of one worker. It
 // knows switches by rank only.
 type tree struct {
-	d     *directions
-	hops  []uint8 // by rank: links to the destination, Unreachable for none
-	down  []uint8 // by rank: the same where the destination is reached downward, else Unreachable
-	queue []int32
-	some  []fabric.PortID // the lists of ports that are not all of one side
-	sort  *lft.ByDistance
+	d        *directions
+	hops     []uint8 // by rank: links to the destination, Unreachable for none
+	down     []uint8 // by rank: the same where the destination is reached downward, else Unreachable
+	queue    []int32
+	climb    []uint8         // by kind of upward channels: hops of those that go up, 0 for not known yet
+	upward   []choice        // by kind of upward channels
+	downward []choice        // by kind of downward channels
+	index    []int32         // the lists of choices
+	some     []fabric.PortID // the lists of ports that are not all of one side
+	sort     *lft.ByDistance
 }
 
-// newTree is for the switches of near, a list of all ranks.
-func newTree(d *directions, near []fabric.NodeID) *tree {
+// choice is the channels, of those of one kind in one direction, that lead to
+// the destination.
+type choice struct {
+	known bool
+	// from and to are the part of tree.index that lists them, none for all.
+	// Where any one is wanted, from is itself the index.
+	from, to int32
+}
+
+// newTree is for the switches of d.
+func newTree(d *directions) *tree {
 	n := len(d.order.Switch)
 	return &tree{
-		d:     d,
-		hops:  make([]uint8, n),
-		down:  make([]uint8, n),
-		queue: make([]int32, 0, n),
-		sort:  lft.NewByDistance(near),
+		d:        d,
+		hops:     make([]uint8, n),
+		down:     make([]uint8, n),
+		queue:    make([]int32, 0, n),
+		climb:    make([]uint8, d.up.kinds),
+		upward:   make([]choice, d.up.kinds),
+		downward: make([]choice, d.down.kinds),
+		sort:     lft.NewByDistance(d.up.near),
 	}
 }
 
 // grow computes hops and down for destination t: O(channels). It reports
 // false when a path is longer than 254 links.
 func (x *tree) grow(t fabric.NodeID) bool {
-	x.some = x.some[:0]
+	x.some, x.index = x.some[:0], x.index[:0]
+	clear(x.climb)
+	clear(x.upward)
+	clear(x.downward)
 	for i := range x.down {
 		x.down[i] = fabric.Unreachable
 	}
@@ -192,73 +225,90 @@ func (x *tree) grow(t fabric.NodeID) bool {
 		}
 	}
 	// Upward neighbours have lower ranks: one pass from the top.
-	minimal := x.d.dist.To(t)
 	copy(x.hops, x.down)
 	for u, h := range x.hops {
 		if h != fabric.Unreachable {
 			continue
 		}
-		least := fabric.Unreachable
-		shortest := minimal[x.d.order.Switch[u]] // no neighbour can be nearer than that less one
-		above, _ := x.d.up.of(int32(u))
-		for _, v := range above {
-			if least = min(least, x.hops[v]); least < shortest {
-				break
+		climb := &x.climb[x.d.up.kind[u]]
+		if *climb == 0 {
+			least := fabric.Unreachable
+			above, _ := x.d.up.of(int32(u))
+			for _, v := range above {
+				least = min(least, x.hops[v])
 			}
+			switch least {
+			case fabric.Unreachable:
+			case fabric.Unreachable - 1:
+				return false
+			default:
+				least++
+			}
+			*climb = least
 		}
-		if least == fabric.Unreachable {
-			continue
-		}
-		if least+1 == fabric.Unreachable {
-			return false
-		}
-		x.hops[u] = least + 1
+		x.hops[u] = *climb
 	}
 	return true
 }
 
 // side gives the channels in the one direction that the switch with rank r may
-// take, and the hops, by rank, to which they must lead.
-func (x *tree) side(r int32) (to []int32, port []fabric.PortID, hops []uint8) {
+// take, what is known of those of its kind, and the hops, by rank, to which
+// they must lead. All but the destination itself have this in common with the
+// others of their kind that go in the same direction.
+func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	if x.down[r] == fabric.Unreachable {
-		to, port = x.d.up.of(r)
-		return to, port, x.hops
+		c = &x.d.up
+		return c, &x.upward[c.kind[r]], x.hops
 	}
-	to, port = x.d.down.of(r)
-	return to, port, x.down
+	c = &x.d.down
+	return c, &x.downward[c.kind[r]], x.down
 }
 
 // ports lists the channels that the switch with rank r may use. The list is
 // good until the next grow.
 func (x *tree) ports(r int32) []fabric.PortID {
-	to, port, hops := x.side(r)
-	want := x.hops[r] - 1
-	n := 0
-	for n < len(to) && hops[to[n]] == want {
-		n++
+	c, which, hops := x.side(r)
+	to, port := c.of(r)
+	if !which.known {
+		*which = x.choose(to, hops, x.hops[r]-1)
 	}
-	if n == len(to) {
+	if which.from == which.to {
 		return port
 	}
 	from := len(x.some)
-	x.some = append(x.some, port[:n]...)
-	for i := n; i < len(to); i++ {
-		if hops[to[i]] == want {
-			x.some = append(x.some, port[i])
-		}
+	for _, i := range x.index[which.from:which.to] {
+		x.some = append(x.some, port[i])
 	}
 	return x.some[from:len(x.some):len(x.some)]
 }
 
-// port is one of ports: the first from a start that turn decides.
-func (x *tree) port(r int32, turn int) []fabric.PortID {
-	to, port, hops := x.side(r)
-	want := x.hops[r] - 1
-	i := int(uint32(turn) % uint32(len(to)))
-	for hops[to[i]] != want {
-		if i++; i == len(to) {
-			i = 0
+// choose lists the channels that lead to where hops are as wanted.
+func (x *tree) choose(to []int32, hops []uint8, want uint8) choice {
+	from := len(x.index)
+	for i, v := range to {
+		if hops[v] == want {
+			x.index = append(x.index, int32(i))
 		}
 	}
-	return port[i : i+1]
+	if len(x.index)-from == len(to) {
+		x.index = x.index[:from]
+	}
+	return choice{true, int32(from), int32(len(x.index))}
+}
+
+// port is one of ports: the first from a start that turn decides.
+func (x *tree) port(r int32, turn int) fabric.PortID {
+	c, which, hops := x.side(r)
+	if !which.known {
+		to, _ := c.of(r)
+		want := x.hops[r] - 1
+		i := int32(uint32(turn) % uint32(len(to)))
+		for hops[to[i]] != want {
+			if i++; int(i) == len(to) {
+				i = 0
+			}
+		}
+		*which = choice{known: true, from: i}
+	}
+	return c.port[c.first[r]+which.from]
 }
