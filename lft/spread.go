@@ -350,12 +350,14 @@ type Placer struct {
 	turn  int               // decides between equally loaded ports
 	order []fabric.NodeID   // farthest first
 	ports [][]fabric.PortID // by index in order: what Place was given
+	run   []int32           // by index in order: the same for all that are alike
 	index []int32           // by NodeID: index in order
 	jobs  int               // how many jobs there were
 
 	stride  int
 	weight  []uint32  // by switch and LID of the job: sources behind the switch
 	ahead   []way     // by NodeID
+	far     []float64 // by NodeID, as ahead: sum of the cubes of the loads on the way, as the round begins
 	pending []uint64  // by PortID: load to add when the round ends
 	sent    []float64 // by NodeID: routes sent there since the last flush
 	sentTo  []fabric.NodeID
@@ -364,8 +366,21 @@ type Placer struct {
 	keys    []uint64 // by index in sides
 	taken   []uint8  // by index in the LIDs of the job: index in sides
 	chosen  int      // how many sides repeat may use, 0 for none
+	chooser int32    // the run that they are of
 	again   uint32   // hosts that repeat has placed since, not yet in weight and sent
 	began   int      // the port that is the first of sides
+
+	costs []float64 // scratch of channelCosts
+	fars  onward    // values of far
+	risks onward    // values of way.risk as of a flush
+}
+
+// onward is what the ways on from the ports of a switch cost, the same for all
+// switches of a run.
+type onward struct {
+	cost  []float64 // by index in the ports
+	run   int32     // -1 for none
+	flush int
 }
 
 // way is the best way on from a switch as a round begins, and what the job
@@ -375,7 +390,6 @@ type way struct {
 	came float64       // routes to the destination that come to the switch, or are expected to
 	each float64       // load of one route, divided among the ports of the switch
 	next fabric.NodeID // where the channel leads; the destination has no way
-	cost float64       // sum of the cubes of the loads on it, as the round begins
 	job  int           // the job that all this belongs to
 	// most is the greatest load on the way as of flush known, risk its cube.
 	most  float64
@@ -390,19 +404,24 @@ func newPlacer(s *Spread, lids int) *Placer {
 		stride:  lids,
 		weight:  make([]uint32, n*lids),
 		ahead:   make([]way, n),
+		far:     make([]float64, n),
 		index:   make([]int32, n),
 		pending: make([]uint64, s.fab.NumPorts()),
 		sent:    make([]float64, n),
 		sides:   make([]side, 256),
 		taken:   make([]uint8, lids),
 		keys:    make([]uint64, 256),
+		costs:   make([]float64, 256),
+		fars:    onward{cost: make([]float64, 256)},
+		risks:   onward{cost: make([]float64, 256)},
 	}
 }
 
 func (p *Placer) begin(job *spreadJob, turn int) {
 	p.job, p.turn = job, turn
 	p.jobs++
-	p.order, p.ports = p.order[:0], p.ports[:0]
+	p.order, p.ports, p.run = p.order[:0], p.ports[:0], p.run[:0]
+	p.fars.run, p.risks.run = -1, -1
 }
 
 // Turn is a number that differs between destinations.
@@ -425,6 +444,16 @@ func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
 	p.index[u] = int32(len(p.order))
 	p.order = append(p.order, u)
 	p.ports = append(p.ports, ports)
+	p.run = append(p.run, p.index[u])
+}
+
+// PlaceAlike is Place for a switch whose ports lead to the same switches, one
+// by one, as those of the last call: the tables are the same, but sooner made.
+func (p *Placer) PlaceAlike(u fabric.NodeID, ports []fabric.PortID) {
+	p.Place(u, ports)
+	if n := len(p.run); n > 0 { // none for idle destinations
+		p.run[n-1] = p.run[n-2]
+	}
 }
 
 // PlaceOnly is Place for a Single destination and the one port c of u.
@@ -514,21 +543,56 @@ func (p *Placer) way(v fabric.NodeID) *way {
 func (p *Placer) look(v fabric.NodeID) {
 	s := p.s
 	found := way{job: p.jobs, known: -1}
+	p.far[v] = 0
 	if v != p.job.t {
 		i := p.index[v]
 		ports := p.ports[i]
-		best := ports[0]
-		found.cost = math.Inf(1)
-		for _, c := range ports {
-			if g := s.cost[c] + p.way(s.to[c]).cost; g < found.cost {
-				found.cost, best = g, c
+		fars := &p.fars
+		if fars.run != p.run[i] {
+			for _, c := range ports {
+				p.way(s.to[c]) // which may look itself
 			}
+			for i, c := range ports {
+				fars.cost[i] = p.far[s.to[c]]
+			}
+			fars.run = p.run[i]
 		}
-		found.near = float64(s.load[best])
-		found.each = float64(s.unit[best]) / float64(len(ports))
-		found.next = s.to[best]
+		best, cost := leastSum(p.channelCosts(ports), fars.cost[:len(ports)], 0)
+		p.far[v] = cost
+		found.near = float64(s.load[ports[best]])
+		found.each = float64(s.unit[ports[best]]) / float64(len(ports))
+		found.next = s.to[ports[best]]
 	}
 	p.ahead[v] = found
+}
+
+// channelCosts is the costs of the channels as the round began.
+func (p *Placer) channelCosts(ports []fabric.PortID) []float64 {
+	if first := ports[0]; int(ports[len(ports)-1]-first) == len(ports)-1 {
+		return p.s.cost[first:][:len(ports)]
+	}
+	for i, c := range ports {
+		p.costs[i] = p.s.cost[c]
+	}
+	return p.costs[:len(ports)]
+}
+
+// leastSum finds the least of the sums a[i]+b[i], and of equal ones that which
+// comes first from start on, and then from 0 on.
+func leastSum(a, b []float64, start int) (at int, least float64) {
+	b = b[:len(a)]
+	at, least = start, math.Inf(1)
+	for i := start; i < len(a); i++ {
+		if g := a[i] + b[i]; g < least {
+			at, least = i, g
+		}
+	}
+	for i := range a[:start] {
+		if g := a[i] + b[i]; g < least {
+			at, least = i, g
+		}
+	}
+	return at, least
 }
 
 // came is how many routes come to u, all of them once all that send to it are
@@ -547,6 +611,13 @@ func (p *Placer) place() {
 		return
 	}
 	clear(p.weight)
+	// Ways from switches without hosts are wanted, since something else came
+	// to them if they are on a path at all. Nearest first, the alike together.
+	for _, u := range slices.Backward(p.order) {
+		if s.hosts[u] == 0 {
+			p.way(u)
+		}
+	}
 	every := max(1, len(p.order)/flushesAtLeast)
 	for i, u := range p.order {
 		if i%every == 0 || p.sent[u] > 0 {
@@ -556,7 +627,7 @@ func (p *Placer) place() {
 		row := s.tables.Row(u)
 		start := p.start(ports)
 		source := p.came(u) == 0 // nothing comes to u from other switches
-		if source && s.hosts[u] > 0 && p.repeats(ports) {
+		if source && s.hosts[u] > 0 && (p.chosen > 0 && p.chooser == p.run[i] || p.repeats(ports)) {
 			p.repeat(ports, s.hosts[u], row)
 			continue
 		}
@@ -608,18 +679,16 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, we
 func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32, routes uint64) {
 	s := p.s
 	p.withdraw(u)
-	least, best := math.Inf(1), ports[start]
-	for _, part := range [...][]fabric.PortID{ports[start:], ports[:start]} {
-		for _, c := range part {
-			w := &p.ahead[s.to[c]]
-			if w.known != p.flushes {
-				w = p.beyond(s.to[c])
-			}
-			if g := s.cost[c] + w.risk; g < least {
-				least, best = g, c
-			}
+	i := p.index[u]
+	risks := &p.risks
+	if risks.run != p.run[i] || risks.flush != p.flushes {
+		for i, c := range ports {
+			risks.cost[i] = p.beyond(s.to[c]).risk
 		}
+		risks.run, risks.flush = p.run[i], p.flushes
 	}
+	least, _ := leastSum(p.channelCosts(ports), risks.cost[:len(ports)], start)
+	best := ports[least]
 	next := s.to[best]
 	p.pending[best] += routes * s.unit[best]
 	p.send(next, float64(routes))
@@ -714,7 +783,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 			p.send(x.to, float64(x.routes))
 		}
 	}
-	p.chosen, p.began = len(ports), start
+	p.chosen, p.began, p.chooser = len(ports), start, p.run[p.index[u]]
 	if p.came(u) > 0 {
 		p.chosen = 0
 	}

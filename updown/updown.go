@@ -71,8 +71,15 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 				}
 				return
 			}
+			var last *choice
 			for _, r := range tree.sort.FarthestFirst(tree.hops) {
-				p.Place(d.order.Switch[r], tree.ports(int32(r)))
+				_, which, _ := tree.side(int32(r))
+				if which == last {
+					p.PlaceAlike(d.order.Switch[r], tree.ports(int32(r)))
+				} else {
+					p.Place(d.order.Switch[r], tree.ports(int32(r)))
+				}
+				last = which
 			}
 		}
 	})
