@@ -3,6 +3,7 @@ package lft
 import (
 	"context"
 	"math"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -57,7 +58,7 @@ type spreadJob struct {
 func (j *spreadJob) idle() bool { return j.mgmt == len(j.lids) }
 
 const (
-	// maxJobLIDs bounds the scratch of a job.
+	// maxJobLIDs bounds the scratch of a job; a set of them is a word.
 	maxJobLIDs = 64
 	// capacityUnits is the load that a route puts on the fastest link; on one
 	// with a third of its capacity it is three times that.
@@ -356,23 +357,24 @@ type Placer struct {
 
 	stride  int
 	weight  []uint32  // by switch and LID of the job: sources behind the switch
+	loaded  []uint64  // by NodeID: set of the LIDs, by index in the job, with a weight there
+	routes  []uint64  // by NodeID: sum of the weights
 	ahead   []way     // by NodeID
 	far     []float64 // by NodeID, as ahead: sum of the cubes of the loads on the way, as the round begins
 	pending []uint64  // by PortID: load to add when the round ends
 	sent    []float64 // by NodeID: routes sent there since the last flush
 	sentTo  []fabric.NodeID
 	flushes int
-	sides   []side   // of the last switch with a choice
-	keys    []uint64 // by index in sides
-	taken   []uint8  // by index in the LIDs of the job: index in sides
-	chosen  int      // how many sides repeat may use, 0 for none
-	chooser int32    // the run that they are of
-	again   uint32   // hosts that repeat has placed since, not yet in weight and sent
-	began   int      // the port that is the first of sides
-
-	costs []float64 // scratch of channelCosts
-	fars  onward    // values of far
-	risks onward    // values of way.risk as of a flush
+	sides   []side    // by port, of the last switch with a choice
+	keys    []uint64  // from the port on that begins
+	taken   []uint8   // by index in the LIDs of the job: index in sides
+	shares  []uint64  // by index in sides: how many LIDs took it
+	chosen  int       // how many sides repeat may use, 0 for none
+	chooser int32     // the run that they are of
+	again   uint32    // hosts that repeat has placed since, not yet in weight and sent
+	costs   []float64 // scratch of channelCosts
+	fars    onward    // values of far
+	risks   onward    // values of way.risk as of a flush
 }
 
 // onward is what the ways on from the ports of a switch cost, the same for all
@@ -403,6 +405,8 @@ func newPlacer(s *Spread, lids int) *Placer {
 		s:       s,
 		stride:  lids,
 		weight:  make([]uint32, n*lids),
+		loaded:  make([]uint64, n),
+		routes:  make([]uint64, n),
 		ahead:   make([]way, n),
 		far:     make([]float64, n),
 		index:   make([]int32, n),
@@ -411,6 +415,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 		sides:   make([]side, 256),
 		taken:   make([]uint8, lids),
 		keys:    make([]uint64, 256),
+		shares:  make([]uint64, 256),
 		costs:   make([]float64, 256),
 		fars:    onward{cost: make([]float64, 256)},
 		risks:   onward{cost: make([]float64, 256)},
@@ -578,18 +583,18 @@ func (p *Placer) channelCosts(ports []fabric.PortID) []float64 {
 }
 
 // leastSum finds the least of the sums a[i]+b[i], and of equal ones that which
-// comes first from start on, and then from 0 on.
+// comes first from start on, and then from 0 on. Sums are not negative, so
+// their bits order as they do, and min needs no jumps that nobody can foresee.
 func leastSum(a, b []float64, start int) (at int, least float64) {
 	b = b[:len(a)]
-	at, least = start, math.Inf(1)
-	for i := start; i < len(a); i++ {
-		if g := a[i] + b[i]; g < least {
-			at, least = i, g
-		}
+	lowest := ^uint64(0)
+	for i := range a {
+		lowest = min(lowest, math.Float64bits(a[i]+b[i]))
 	}
-	for i := range a[:start] {
-		if g := a[i] + b[i]; g < least {
-			at, least = i, g
+	least = math.Float64frombits(lowest)
+	for at = start; a[at]+b[at] != least; {
+		if at++; at == len(a) {
+			at = 0
 		}
 	}
 	return at, least
@@ -611,6 +616,9 @@ func (p *Placer) place() {
 		return
 	}
 	clear(p.weight)
+	clear(p.loaded)
+	clear(p.routes)
+	hosted := uint64(1)<<len(lids) - uint64(1)<<job.mgmt // LIDs of hosts
 	// Ways from switches without hosts are wanted, since something else came
 	// to them if they are on a path at all. Nearest first, the alike together.
 	for _, u := range slices.Backward(p.order) {
@@ -632,27 +640,21 @@ func (p *Placer) place() {
 			continue
 		}
 		weight := p.weight[int(u)*p.stride:][:len(lids)]
-		routes, loaded := uint64(0), 0
 		if h := s.hosts[u]; h > 0 {
 			for k := job.mgmt; k < len(weight); k++ {
 				weight[k] += h
 			}
-		} else if source {
-			weight = nil
+			p.loaded[u] |= hosted
+			p.routes[u] += uint64(h) * uint64(len(lids)-job.mgmt)
 		}
-		for _, w := range weight {
-			if w > 0 {
-				routes += uint64(w)
-				loaded++
-			}
-		}
+		loaded := p.loaded[u]
 		switch {
 		case loaded == 0:
 			s.deal(row, lids, ports, start)
 		case len(ports) == 1:
-			p.only(u, ports[0], row, weight, routes)
-		case loaded == 1:
-			p.one(u, ports, start, row, weight, routes)
+			p.only(u, ports[0], row, weight)
+		case loaded&(loaded-1) == 0:
+			p.one(u, ports, start, row, weight)
 		default:
 			p.choose(u, ports, start, row, weight)
 		}
@@ -662,21 +664,28 @@ func (p *Placer) place() {
 
 // only sends all LIDs through channel c, as was expected of all routes that
 // do not begin at u.
-func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, weight []uint32, sum uint64) {
-	s, lids := p.s, p.job.lids
-	num, onward := s.num[c], p.weight[int(s.to[c])*p.stride:][:len(lids)]
-	for k, w := range weight {
-		row[lids[k]] = num
-		onward[k] += w
+func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, weight []uint32) {
+	s := p.s
+	num, next := s.num[c], s.to[c]
+	for _, lid := range p.job.lids {
+		row[lid] = num
 	}
+	onward := p.weight[int(next)*p.stride:][:len(weight)]
+	for set := p.loaded[u]; set != 0; set &= set - 1 {
+		k := bits.TrailingZeros64(set)
+		onward[k] += weight[k]
+	}
+	p.loaded[next] |= p.loaded[u]
+	sum := p.routes[u]
+	p.routes[next] += sum
 	p.pending[c] += sum * s.unit[c]
 	if more := float64(sum) - p.came(u); more > 0 {
-		p.send(s.to[c], more)
+		p.send(next, more)
 	}
 }
 
 // one does what choose does where a single LID carries load.
-func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32, routes uint64) {
+func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32) {
 	s := p.s
 	p.withdraw(u)
 	i := p.index[u]
@@ -690,14 +699,13 @@ func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fa
 	least, _ := leastSum(p.channelCosts(ports), risks.cost[:len(ports)], start)
 	best := ports[least]
 	next := s.to[best]
+	routes := p.routes[u]
 	p.pending[best] += routes * s.unit[best]
 	p.send(next, float64(routes))
-	onward := p.weight[int(next)*p.stride:][:len(weight)]
-	k := 0
-	for weight[k] == 0 {
-		k++
-	}
-	onward[k] += weight[k]
+	k := bits.TrailingZeros64(p.loaded[u])
+	p.weight[int(next)*p.stride+k] += weight[k]
+	p.loaded[next] |= p.loaded[u]
+	p.routes[next] += routes
 	lids := p.job.lids
 	start = s.deal(row, lids[:k], ports, start)
 	s.deal(row, lids[k+1:], ports, start)
@@ -734,23 +742,27 @@ func (p *Placer) withdraw(u fabric.NodeID) {
 	}
 }
 
-// choose sends each LID through the channel of ports that costs least.
+// choose sends each LID through the channel of ports that costs least, of equal
+// ones that which comes first from start on.
 func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32) {
 	s, lids := p.s, p.job.lids
 	p.settle()
 	p.withdraw(u)
 	sides := p.sides[:len(ports)]
 	keys := p.keys[:len(ports)]
-	for i := range sides {
-		at := start + i
-		if at >= len(ports) {
-			at -= len(ports)
+	turn := func(i int) int { // the port that comes i-th from start on
+		if i += start; i >= len(ports) {
+			i -= len(ports)
 		}
+		return i
+	}
+	for i := range sides {
+		at := turn(i)
 		c := ports[at]
-		x := &sides[i]
+		x := &sides[at]
 		x.port, x.to, x.num = c, s.to[c], s.num[c]
 		x.weight = int(x.to) * p.stride
-		x.routes, x.lids = 0, 0
+		x.routes, x.lids, x.set = 0, 0, 0
 		x.own = float64(s.load[c])
 		x.beyond = p.beyond(x.to).most
 		x.unit = float64(s.unit[c])
@@ -759,31 +771,38 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 	idle := 0
 	for k, w := range weight {
 		if w == 0 {
-			row[lids[k]] = sides[idle].num
-			p.taken[k] = uint8(idle)
+			at := turn(idle)
+			row[lids[k]] = sides[at].num
+			p.taken[k] = uint8(at)
 			if idle++; idle == len(sides) {
 				idle = 0
 			}
 			continue
 		}
 		i := int(least(keys) & 0xff)
-		x := &sides[i]
-		p.taken[k] = uint8(i)
+		at := turn(i)
+		x := &sides[at]
+		p.taken[k] = uint8(at)
 		row[lids[k]] = x.num
 		p.weight[x.weight+k] += w
 		x.lids++
+		x.set |= 1 << k
 		x.routes += uint64(w)
 		x.own += float64(float64(w) * x.unit)
 		x.beyond += float64(s.all * x.unit)
 		keys[i] = x.key(i)
 	}
 	for i := range sides {
-		if x := &sides[i]; x.routes > 0 {
+		x := &sides[i]
+		p.shares[i] = x.lids
+		if x.routes > 0 {
 			p.pending[x.port] += x.routes * uint64(x.unit)
+			p.loaded[x.to] |= x.set
+			p.routes[x.to] += x.routes
 			p.send(x.to, float64(x.routes))
 		}
 	}
-	p.chosen, p.began, p.chooser = len(ports), start, p.run[p.index[u]]
+	p.chosen, p.chooser = len(ports), p.run[p.index[u]]
 	if p.came(u) > 0 {
 		p.chosen = 0
 	}
@@ -795,13 +814,9 @@ func (p *Placer) repeats(ports []fabric.PortID) bool {
 	if p.chosen != len(ports) {
 		return false
 	}
-	at := p.began
-	for i := range p.sides[:len(ports)] {
-		if p.s.to[ports[at]] != p.sides[i].to {
+	for i, c := range ports {
+		if p.s.to[c] != p.sides[i].to {
 			return false
-		}
-		if at++; at == len(ports) {
-			at = 0
 		}
 	}
 	return true
@@ -812,20 +827,13 @@ func (p *Placer) repeats(ports []fabric.PortID) bool {
 // place flushes before it looks at any of them.
 func (p *Placer) repeat(ports []fabric.PortID, hosts uint32, row []fabric.PortNum) {
 	s := p.s
-	at := p.began
-	sides := p.sides[:len(ports)]
-	for i := range sides {
-		c := ports[at]
-		x := &sides[i]
-		x.num = s.num[c]
-		p.pending[c] += x.lids * uint64(hosts) * s.unit[c]
-		if at++; at == len(ports) {
-			at = 0
-		}
+	shares := p.shares[:len(ports)]
+	for i, c := range ports {
+		p.pending[c] += shares[i] * uint64(hosts) * s.unit[c]
 	}
 	taken := p.taken
 	for k, lid := range p.job.lids {
-		row[lid] = sides[taken[k]].num
+		row[lid] = s.num[ports[taken[k]]]
 	}
 	p.again += hosts
 }
@@ -836,8 +844,10 @@ func (p *Placer) settle() {
 		return
 	}
 	for i := range p.sides[:p.chosen] {
-		if x := &p.sides[i]; x.lids > 0 {
-			p.send(x.to, float64(x.lids*uint64(p.again)))
+		if x := &p.sides[i]; x.lids > 0 { // loaded is as choose left it
+			routes := x.lids * uint64(p.again)
+			p.routes[x.to] += routes
+			p.send(x.to, float64(routes))
 		}
 	}
 	for k := p.job.mgmt; k < len(p.job.lids); k++ {
@@ -856,6 +866,7 @@ type side struct {
 	unit   float64
 	routes uint64 // sent there now
 	lids   uint64 // the same in LIDs
+	set    uint64 // these LIDs
 	weight int    // where the weights of the next switch begin
 	port   fabric.PortID
 	to     fabric.NodeID
