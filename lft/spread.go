@@ -52,6 +52,22 @@ type spreadJob struct {
 	t    fabric.NodeID
 	lids []fabric.LID // of switch port 0 first, then by port of t
 	mgmt int          // how many of lids are the switch's own
+	runs []lidRun     // of all lids; those of hosts are one run, mostly
+}
+
+// lidRun is lids[at:at+n] of a job when they are lid, lid+1 and so on.
+type lidRun struct {
+	lid   fabric.LID
+	at, n int32
+}
+
+// put writes the ports of the job's LIDs, by index, to the row of a switch.
+// Each row is another cache line, which a few large stores wait for less long
+// than many small ones.
+func (j *spreadJob) put(row, ports []fabric.PortNum) {
+	for _, r := range j.runs {
+		copy(row[r.lid:][:r.n], ports[r.at:])
+	}
 }
 
 // idle says that no LID of the job carries load.
@@ -222,7 +238,14 @@ func (s *Spread) addJobs(t fabric.NodeID) {
 	for part := range slices.Chunk(lids, maxJobLIDs) {
 		own := min(mgmt, len(part))
 		mgmt -= own
-		s.jobs = append(s.jobs, spreadJob{t: t, lids: part, mgmt: own})
+		job := spreadJob{t: t, lids: part, mgmt: own}
+		for k, lid := range part {
+			if k == 0 || lid != part[k-1]+1 {
+				job.runs = append(job.runs, lidRun{lid: lid, at: int32(k)})
+			}
+			job.runs[len(job.runs)-1].n++
+		}
+		s.jobs = append(s.jobs, job)
 	}
 }
 
@@ -365,16 +388,19 @@ type Placer struct {
 	sent    []float64 // by NodeID: routes sent there since the last flush
 	sentTo  []fabric.NodeID
 	flushes int
-	sides   []side    // by port, of the last switch with a choice
-	keys    []uint64  // from the port on that begins
-	taken   []uint8   // by index in the LIDs of the job: index in sides
-	shares  []uint64  // by index in sides: how many LIDs took it
-	chosen  int       // how many sides repeat may use, 0 for none
-	chooser int32     // the run that they are of
-	again   uint32    // hosts that repeat has placed since, not yet in weight and sent
-	costs   []float64 // scratch of channelCosts
-	fars    onward    // values of far
-	risks   onward    // values of way.risk as of a flush
+	sides   []side                        // by port, of the last switch with a choice
+	keys    []uint64                      // from the port on that begins
+	rows    [2][maxJobLIDs]fabric.PortNum // row, and what chosenRow makes
+	row     []fabric.PortNum              // by index in the LIDs of the job: the ports of the switch at hand
+	taken   []uint8                       // by index in the LIDs of the job: index in sides
+	shares  []uint64                      // by index in sides: how many LIDs took it
+	chosen  int                           // how many sides repeat may use, 0 for none
+	chooser int32                         // the run that they are of
+	first   fabric.PortNum                // of consecutive ports that chosenRow was last asked for
+	again   uint32                        // hosts that repeat has placed since, not yet in weight and sent
+	costs   []float64                     // scratch of channelCosts
+	fars    onward                        // values of far
+	risks   onward                        // values of way.risk as of a flush
 }
 
 // onward is what the ways on from the ports of a switch cost, the same for all
@@ -425,6 +451,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 func (p *Placer) begin(job *spreadJob, turn int) {
 	p.job, p.turn = job, turn
 	p.jobs++
+	p.row = p.rows[0][:len(job.lids)]
 	p.order, p.ports, p.run = p.order[:0], p.ports[:0], p.run[:0]
 	p.fars.run, p.risks.run = -1, -1
 }
@@ -443,7 +470,8 @@ func (p *Placer) Single() bool { return p.job.idle() && len(p.job.lids) == 1 }
 // until the next destination.
 func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
 	if p.job.idle() {
-		p.s.deal(p.s.tables.Row(u), p.job.lids, ports, p.start(ports))
+		p.s.deal(p.row, ports, p.start(ports))
+		p.job.put(p.s.tables.Row(u), p.row)
 		return
 	}
 	p.index[u] = int32(len(p.order))
@@ -573,8 +601,8 @@ func (p *Placer) look(v fabric.NodeID) {
 
 // channelCosts is the costs of the channels as the round began.
 func (p *Placer) channelCosts(ports []fabric.PortID) []float64 {
-	if first := ports[0]; int(ports[len(ports)-1]-first) == len(ports)-1 {
-		return p.s.cost[first:][:len(ports)]
+	if consecutive(ports) {
+		return p.s.cost[ports[0]:][:len(ports)]
 	}
 	for i, c := range ports {
 		p.costs[i] = p.s.cost[c]
@@ -636,7 +664,7 @@ func (p *Placer) place() {
 		start := p.start(ports)
 		source := p.came(u) == 0 // nothing comes to u from other switches
 		if source && s.hosts[u] > 0 && (p.chosen > 0 && p.chooser == p.run[i] || p.repeats(ports)) {
-			p.repeat(ports, s.hosts[u], row)
+			job.put(row, p.repeat(ports, s.hosts[u]))
 			continue
 		}
 		weight := p.weight[int(u)*p.stride:][:len(lids)]
@@ -650,25 +678,27 @@ func (p *Placer) place() {
 		loaded := p.loaded[u]
 		switch {
 		case loaded == 0:
-			s.deal(row, lids, ports, start)
+			s.deal(p.row, ports, start)
 		case len(ports) == 1:
-			p.only(u, ports[0], row, weight)
+			p.only(u, ports[0], weight)
 		case loaded&(loaded-1) == 0:
-			p.one(u, ports, start, row, weight)
+			p.one(u, ports, start, weight)
 		default:
-			p.choose(u, ports, start, row, weight)
+			job.put(row, p.choose(u, ports, start, weight))
+			continue
 		}
+		job.put(row, p.row)
 	}
 	p.flush()
 }
 
 // only sends all LIDs through channel c, as was expected of all routes that
 // do not begin at u.
-func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, weight []uint32) {
+func (p *Placer) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
 	s := p.s
 	num, next := s.num[c], s.to[c]
-	for _, lid := range p.job.lids {
-		row[lid] = num
+	for k := range p.row {
+		p.row[k] = num
 	}
 	onward := p.weight[int(next)*p.stride:][:len(weight)]
 	for set := p.loaded[u]; set != 0; set &= set - 1 {
@@ -685,7 +715,7 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, row []fabric.PortNum, we
 }
 
 // one does what choose does where a single LID carries load.
-func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32) {
+func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) {
 	s := p.s
 	p.withdraw(u)
 	i := p.index[u]
@@ -706,27 +736,32 @@ func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, row []fa
 	p.weight[int(next)*p.stride+k] += weight[k]
 	p.loaded[next] |= p.loaded[u]
 	p.routes[next] += routes
-	lids := p.job.lids
-	start = s.deal(row, lids[:k], ports, start)
-	s.deal(row, lids[k+1:], ports, start)
-	row[lids[k]] = s.num[best]
+	start = s.deal(p.row[:k], ports, start)
+	s.deal(p.row[k+1:], ports, start)
+	p.row[k] = s.num[best]
 }
 
-// deal gives the LIDs to the ports in turn, from the one at start, and returns
-// where the next turn is.
-func (s *Spread) deal(row []fabric.PortNum, lids []fabric.LID, ports []fabric.PortID, start int) int {
-	if first := ports[0]; int(ports[len(ports)-1]-first) == len(ports)-1 {
-		num, end := s.num[first]+fabric.PortNum(start), s.num[first]+fabric.PortNum(len(ports))
-		for _, lid := range lids {
-			row[lid] = num
+// consecutive says that ports follow each other in their switch.
+func consecutive(ports []fabric.PortID) bool {
+	return int(ports[len(ports)-1]-ports[0]) == len(ports)-1
+}
+
+// deal gives the LIDs of row to the ports in turn, from the one at start, and
+// returns where the next turn is.
+func (s *Spread) deal(row []fabric.PortNum, ports []fabric.PortID, start int) int {
+	if consecutive(ports) {
+		first := s.num[ports[0]]
+		num, end := first+fabric.PortNum(start), first+fabric.PortNum(len(ports))
+		for k := range row {
+			row[k] = num
 			if num++; num == end {
-				num = s.num[first]
+				num = first
 			}
 		}
-		return int(num - s.num[first])
+		return int(num - first)
 	}
-	for _, lid := range lids {
-		row[lid] = s.num[ports[start]]
+	for k := range row {
+		row[k] = s.num[ports[start]]
 		if start++; start == len(ports) {
 			start = 0
 		}
@@ -743,9 +778,9 @@ func (p *Placer) withdraw(u fabric.NodeID) {
 }
 
 // choose sends each LID through the channel of ports that costs least, of equal
-// ones that which comes first from start on.
-func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row []fabric.PortNum, weight []uint32) {
-	s, lids := p.s, p.job.lids
+// ones that which comes first from start on. It returns the ports of the LIDs.
+func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) []fabric.PortNum {
+	s := p.s
 	p.settle()
 	p.withdraw(u)
 	sides := p.sides[:len(ports)]
@@ -760,7 +795,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 		at := turn(i)
 		c := ports[at]
 		x := &sides[at]
-		x.port, x.to, x.num = c, s.to[c], s.num[c]
+		x.port, x.to = c, s.to[c]
 		x.weight = int(x.to) * p.stride
 		x.routes, x.lids, x.set = 0, 0, 0
 		x.own = float64(s.load[c])
@@ -771,9 +806,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 	idle := 0
 	for k, w := range weight {
 		if w == 0 {
-			at := turn(idle)
-			row[lids[k]] = sides[at].num
-			p.taken[k] = uint8(at)
+			p.taken[k] = uint8(turn(idle))
 			if idle++; idle == len(sides) {
 				idle = 0
 			}
@@ -783,7 +816,6 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 		at := turn(i)
 		x := &sides[at]
 		p.taken[k] = uint8(at)
-		row[lids[k]] = x.num
 		p.weight[x.weight+k] += w
 		x.lids++
 		x.set |= 1 << k
@@ -806,6 +838,25 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, row [
 	if p.came(u) > 0 {
 		p.chosen = 0
 	}
+	p.first = fabric.ManagementPort
+	return p.chosenRow(ports)
+}
+
+// chosenRow is the ports of the LIDs as choose chose, for a switch whose ports
+// are the given ones.
+func (p *Placer) chosenRow(ports []fabric.PortID) []fabric.PortNum {
+	row := p.rows[1][:len(p.row)]
+	first := fabric.ManagementPort // which is among no ports
+	if consecutive(ports) {
+		first = p.s.num[ports[0]]
+	}
+	if first == fabric.ManagementPort || first != p.first {
+		for k := range row {
+			row[k] = p.s.num[ports[p.taken[k]]]
+		}
+		p.first = first
+	}
+	return row
 }
 
 // repeats says whether the last choice, since the last flush and for a switch
@@ -825,17 +876,13 @@ func (p *Placer) repeats(ports []fabric.PortID) bool {
 // repeat chooses as choose did the last time. What that sends to the next
 // switches is left to settle: they have routes of choose to be flushed, so that
 // place flushes before it looks at any of them.
-func (p *Placer) repeat(ports []fabric.PortID, hosts uint32, row []fabric.PortNum) {
-	s := p.s
+func (p *Placer) repeat(ports []fabric.PortID, hosts uint32) []fabric.PortNum {
 	shares := p.shares[:len(ports)]
 	for i, c := range ports {
-		p.pending[c] += shares[i] * uint64(hosts) * s.unit[c]
-	}
-	taken := p.taken
-	for k, lid := range p.job.lids {
-		row[lid] = s.num[ports[taken[k]]]
+		p.pending[c] += shares[i] * uint64(hosts) * p.s.unit[c]
 	}
 	p.again += hosts
+	return p.chosenRow(ports)
 }
 
 // settle passes on what repeat placed.
@@ -870,7 +917,6 @@ type side struct {
 	weight int    // where the weights of the next switch begin
 	port   fabric.PortID
 	to     fabric.NodeID
-	num    fabric.PortNum
 }
 
 // key makes the cost of a side comparable as an integer, with its index to
