@@ -100,3 +100,30 @@ func BenchmarkMesh16x16(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBookSim has the traffic of TestBookSim at 0.3 flits a node and cycle, of
+// which BookSim simulates some 2,000 cycles a second.
+func BenchmarkBookSim(b *testing.B) {
+	g := newGrid(b, 8, 8)
+	cfg := Config{
+		Mbps: 8000, RoutingDelay: 3 * Nanosecond, WireDelay: Nanosecond, CreditDelay: Nanosecond,
+		FlitBytes: 1, BufferFlits: 8,
+	}
+	net := Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(8))}
+	b.ReportAllocs()
+	used := cpu()
+	cycles, hops := 0.0, int64(0)
+	for b.Loop() {
+		m, err := Measure(b.Context(), net, cfg, Traffic{
+			Load: 0.3, Bytes: 1, Arrivals: NegativeBinomial, SLs: 8, Seed: 1,
+		}, Stop{WarmUp: Microsecond, MaxTime: 20 * Microsecond})
+		if err != nil {
+			b.Fatal(err)
+		}
+		cycles += m.Time.Nanoseconds()
+		hops += m.Counts.FlitHops
+	}
+	sec := (cpu() - used).Seconds()
+	b.ReportMetric(cycles/sec, "cycles/s")
+	b.ReportMetric(float64(hops)/sec/1e6, "Mflit-hops/s")
+}
