@@ -203,14 +203,12 @@ func (g *waitGraph) waits(in int32) {
 			}
 		case LockStep:
 			if pt.taken != none {
-				if holder := &s.branches.items[pt.taken]; s.cells.items[holder.cell].waiting > 0 {
-					g.add(br.out, holder.in, Held)
-				}
+				g.add(br.out, s.branches.items[pt.taken].in, Held)
 			}
 		}
 		// Where sizes differ, the packet whose turn it is may lack the room that
 		// this one has.
-		if g.stuck && !full && br.waits && !pt.busy && s.cfg.Copying != Reserving {
+		if g.stuck && !full && br.waits && pt.taken == none && s.cfg.Copying != Reserving {
 			if next := s.choose(o); next != b {
 				g.add(br.out, s.branches.items[next].in, Behind)
 			}

@@ -5,17 +5,28 @@ import (
 )
 
 // Virtual cut-through: a packet is sent when the buffer at the other end has room
-// for all of it, and then goes through without a stop. What follows is one event
-// for each packet and hop where it may ask for its ways out, one where its tail
-// has left, and one where the sender behind it knows.
+// for all of it, and then goes through without a stop. So all that follows is known
+// when it is sent. A packet and hop have one event, where the packet may ask for its
+// ways out, and others only where somebody waits: for the port, for the head of the
+// buffer, for the credit.
 
 // ready has a packet ask for its ways out if it is the first of its buffer.
 func (s *Sim) ready(c int32) {
 	ce := &s.cells.items[c]
 	ce.state = cellReady
-	if s.ins[ce.in].first == c {
-		s.begin(c)
+	if lane := &s.ins[ce.in]; lane.first == c {
+		s.beginAt(c, lane.freeAt)
 	}
+}
+
+// beginAt routes a packet that has become the first of its buffer when the one
+// before it has left.
+func (s *Sim) beginAt(c int32, at Time) {
+	if at > s.events.now {
+		s.events.push(at, event{kind: evBegin, a: int64(c)})
+		return
+	}
+	s.begin(c)
 }
 
 // begin routes the first packet of a buffer.
@@ -27,7 +38,7 @@ func (s *Sim) begin(c int32) {
 	case ce.branch != none:
 		s.ask(c)
 	case ce.tail <= s.events.now:
-		s.depart(c)
+		s.depart(c, s.events.now)
 	default:
 		s.events.push(ce.tail, event{kind: evDrop, a: int64(c)})
 	}
@@ -72,9 +83,15 @@ func (s *Sim) askAll(c int32) {
 	for b := b; b != none; b = s.branches.items[b].sibling {
 		s.queue(b)
 	}
-	// The cell stays until its last tail has left, and with it its branches.
-	for ; b != none; b = s.branches.items[b].sibling {
-		s.offer(s.branches.items[b].port)
+	for b != none {
+		// With the last branch that is granted the cell and its branches may go:
+		// that is the last one here, or all are granted together.
+		br := &s.branches.items[b]
+		if br.granted {
+			return
+		}
+		b = br.sibling
+		s.offer(br.port)
 	}
 }
 
@@ -119,7 +136,7 @@ func (s *Sim) offer(p int32) {
 		s.arbitrate(p)
 		return
 	}
-	if pt := &s.ports[p]; !pt.asked && !pt.busy {
+	if pt := &s.ports[p]; !pt.asked {
 		pt.asked = true
 		s.events.push(s.events.now, event{kind: evArbitrate, a: int64(p)})
 	}
@@ -128,7 +145,11 @@ func (s *Sim) offer(p int32) {
 // arbitrate has a port that is idle take the next branch, if any can go.
 func (s *Sim) arbitrate(p int32) {
 	pt := &s.ports[p]
-	if pt.busy || pt.waiting == 0 {
+	if pt.waiting == 0 || pt.taken != none {
+		return
+	}
+	if pt.freeAt > s.events.now {
+		s.wake(p)
 		return
 	}
 	if s.vls == 1 {
@@ -143,6 +164,14 @@ func (s *Sim) arbitrate(p int32) {
 		if vl++; vl == s.vls {
 			vl = 0
 		}
+	}
+}
+
+// wake has a port that sends choose again when it is free.
+func (s *Sim) wake(p int32) {
+	if pt := &s.ports[p]; !pt.wakes {
+		pt.wakes = true
+		s.events.push(pt.freeAt, event{kind: evFree, a: int64(p)})
 	}
 }
 
@@ -204,82 +233,86 @@ func (s *Sim) grant(b int32) bool {
 			return false
 		}
 	}
-	if s.cfg.Copying == Independent || br.in == none {
-		s.unqueue(b)
+	ce := &s.cells.items[c]
+	switch {
+	case s.cfg.Copying == Independent || br.in == none:
 		s.transmit(b)
+		if ce = &s.cells.items[c]; ce.waiting == 0 {
+			s.depart(c, ce.tail)
+		}
 		return true
-	}
-	if s.cfg.Copying == LockStep {
+	case s.cfg.Copying == LockStep:
 		s.unqueue(b)
 		br.granted = true
-		pt := &s.ports[br.port]
-		pt.busy, pt.taken = true, b
-		ce := &s.cells.items[c]
-		ce.waiting--
-		if ce.waiting > 0 {
+		s.ports[br.port].taken = b
+		if ce.waiting--; ce.waiting > 0 {
 			return true
 		}
+	default:
 		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
-			s.transmit(b)
-		}
-		return true
-	}
-	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
-		br := &s.branches.items[b]
-		o := &s.outs[br.out]
-		if o.credits < flits {
-			s.settle(br.out, flits)
-		}
-		if o.first != b || o.credits < flits || s.ports[br.port].busy {
-			return false
+			br := &s.branches.items[b]
+			o := &s.outs[br.out]
+			if o.credits < flits {
+				s.settle(br.out, flits)
+			}
+			if o.first != b || o.credits < flits || s.ports[br.port].freeAt > s.events.now {
+				return false
+			}
 		}
 	}
-	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
-		s.unqueue(b)
+	for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 		s.transmit(b)
 	}
+	s.depart(c, s.cells.items[c].tail)
 	return true
 }
 
-// transmit sends a branch.
+// transmit sends a branch. The tail of its cell is then when the last one has left
+// of those that were sent.
 func (s *Sim) transmit(b int32) {
 	now := s.events.now
 	br := &s.branches.items[b]
-	br.granted = true
-	c := br.cell
-	in := br.in
-	pi := s.cells.items[c].packet
-	p := &s.packets.items[pi]
 	pt := &s.ports[br.port]
-	pt.busy, pt.taken = true, b
+	ce := &s.cells.items[br.cell]
+	pi := ce.packet
+	p := &s.packets.items[pi]
+	if br.waits {
+		s.unqueue(b)
+		ce.waiting--
+	}
+	br.granted = true
 	s.served(pt, br.out-br.port*s.vls, p.bytes)
-	if in == none {
+	if br.in == none {
 		p.injected = now
 		s.counts.Queued--
 	}
 	flits := p.flits
 	takes := takes(p.bytes, pt.rate)
+	left := now + takes
+	pt.taken, pt.freeAt = none, left
+	if pt.waiting != 0 {
+		s.wake(br.port)
+	}
+	ce.tail = max(ce.tail, left)
 	load := &s.loads[br.port]
 	load.Packets++
 	load.Bytes += int64(p.bytes)
 	load.Busy += takes
 	o := &s.outs[br.out]
-	o.served = in
-	s.events.push(now+takes, event{kind: evTail, a: int64(b)})
+	o.served = br.in
 	s.counts.Copies++
 	p.refs++
 	if pt.sink {
-		at := now + takes
 		if pt.to != br.port {
-			at += s.cfg.WireDelay
+			left += s.cfg.WireDelay
 			s.counts.FlitHops += int64(flits)
 		}
-		s.events.push(at, event{kind: evDeliver, a: int64(pi), b: pt.to})
+		s.events.push(left, event{kind: evDeliver, a: int64(pi), b: pt.to})
 		return
 	}
 	s.counts.FlitHops += int64(flits)
 	o.credits -= flits
-	s.enter(o.to, cell{packet: pi, in: o.to, next: none, branch: none, parent: none, tail: now + takes + s.cfg.WireDelay}, flits)
+	s.enter(o.to, cell{packet: pi, in: o.to, next: none, branch: none, parent: none, tail: left + s.cfg.WireDelay}, flits)
 }
 
 // enter makes a cell in a buffer, which will be routed if packets do not come flit
@@ -304,48 +337,36 @@ func (s *Sim) enter(to int32, ce cell, flits int32) int32 {
 	return c
 }
 
-// tail has the tail of a branch leave its port.
-func (s *Sim) tail(b int32) {
-	br := &s.branches.items[b]
-	port := br.port
-	ce := &s.cells.items[br.cell]
-	if ce.pending--; ce.pending == 0 {
-		s.depart(br.cell) // while the port is busy, so that what comes next stands in line
-	}
-	pt := &s.ports[port]
-	pt.busy, pt.taken = false, none
-	s.offer(port)
-}
-
-// depart has a packet leave its buffer as a whole.
-func (s *Sim) depart(c int32) {
+// depart has a packet leave its buffer as a whole at a time from now on, when its
+// last tail does. Nothing more happens to it until then.
+func (s *Sim) depart(c int32, at Time) {
 	ce := &s.cells.items[c]
 	in, next := ce.in, ce.next
 	if in != none {
-		s.makeRoom(in, s.packets.items[ce.packet].flits)
+		s.makeRoom(in, s.packets.items[ce.packet].flits, at)
 	}
 	s.remove(c)
 	if in == none {
 		return
 	}
 	lane := &s.ins[in]
-	lane.first = next
+	lane.first, lane.freeAt = next, at
 	if next == none {
 		lane.last = none
 	} else if s.cells.items[next].state == cellReady {
-		s.begin(next)
+		s.beginAt(next, at)
 	}
 }
 
-// makeRoom frees flits of a buffer and sends the credit.
-func (s *Sim) makeRoom(in, flits int32) {
+// makeRoom frees flits of a buffer at a time from now on, and sends the credit.
+func (s *Sim) makeRoom(in, flits int32, at Time) {
 	lane := &s.ins[in]
 	lane.used -= flits
 	if lane.used < 0 {
 		s.broken = s.conservation("%d flits left a buffer of %d", flits, lane.used+flits)
 	}
 	s.returning += int64(flits)
-	at := s.events.now + s.cfg.CreditDelay
+	at += s.cfg.CreditDelay
 	o := &s.outs[lane.from]
 	if o.first != none || o.holder != none {
 		s.events.push(at, event{kind: evCredit, a: int64(flits), b: lane.from})

@@ -126,8 +126,9 @@ type eventKind uint8
 const (
 	evInject    eventKind = iota // packet a is ready at its host
 	evReady                      // cell a has been routed
+	evBegin                      // cell a, which has been routed, is first in its buffer
 	evAsk                        // the tail of branch a will keep up with its port if it leaves now
-	evTail                       // the tail of branch a has left its port
+	evFree                       // port a, for which branches wait, has sent its packet
 	evCredit                     // output channel b has a more flits of room
 	evArbitrate                  // port a chooses
 	evDeliver                    // packet a has arrived at port b
@@ -178,9 +179,10 @@ type port struct {
 	num     fabric.PortNum
 	vl      uint8 // that was served last
 	sink    bool  // what leaves here has arrived
-	busy    bool  // sending, or with LockStep, taken
 	asked   bool  // an evArbitrate is under way
-	taken   int32 // the branch that has the port
+	wakes   bool  // an evFree is under way
+	taken   int32 // with LockStep: the branch that has the port and does not send yet; with flits: the one that sends
+	freeAt  Time  // when the last packet that was sent has left
 }
 
 // output is a channel as its sender sees it.
@@ -206,6 +208,7 @@ type input struct {
 	used        int32 // flits of room that its cells have taken
 	from        int32 // output channel that feeds it
 	port        int32 // that it is at
+	freeAt      Time  // when the cell before the first one has left
 }
 
 // cell is a packet in the buffer of a switch, or at the host that sends it.
@@ -214,7 +217,7 @@ type cell struct {
 	in      int32 // input channel; none at a host
 	next    int32 // in the buffer
 	branch  int32 // first of its branches
-	pending int32 // branches that have not left
+	pending int32 // with flits: branches that have not left
 	waiting int32 // branches that have not been granted
 	parent  int32 // with flits: the branch that feeds it, none when that is done
 	arrived int32 // with flits: how many have come
@@ -404,7 +407,7 @@ func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
 	channel := int32(p)*s.vls + int32(vl)
 	s.settle(channel, 1)
 	o := &s.outs[channel]
-	return !s.ports[p].busy && o.first == none && o.holder == none && o.credits > 0
+	return s.ports[p].taken == none && s.ports[p].freeAt <= s.events.now && o.first == none && o.holder == none && o.credits > 0
 }
 
 // Wake has the driver's Wake called with id at a time that is not before Now.
@@ -672,8 +675,11 @@ func (s *Sim) handle(e event) {
 	case evAsk:
 		s.queue(a)
 		s.offer(s.branches.items[a].port)
-	case evTail:
-		s.tail(a)
+	case evBegin:
+		s.begin(a)
+	case evFree:
+		s.ports[a].wakes = false
+		s.offer(a)
 	case evCredit:
 		o := &s.outs[e.b]
 		s.credit(o, a)
@@ -698,7 +704,7 @@ func (s *Sim) handle(e event) {
 	case evLink:
 		s.linked(a)
 	case evDrop:
-		s.depart(a)
+		s.depart(a, s.events.now)
 	}
 }
 

@@ -141,7 +141,7 @@ func (s *Sim) pass(c int32) {
 	if ce.in == none {
 		return
 	}
-	s.makeRoom(ce.in, 1)
+	s.makeRoom(ce.in, 1, s.events.now)
 	if ce.gone < s.packets.items[ce.packet].flits {
 		return
 	}
@@ -170,7 +170,7 @@ func (s *Sim) flit(c int32) {
 // link has a port that is idle send the next flit, if there is one that can go.
 func (s *Sim) link(p int32) {
 	pt := &s.ports[p]
-	if pt.busy || pt.waiting == 0 {
+	if pt.taken != none || pt.waiting == 0 {
 		return
 	}
 	vl := s.nextVL(pt)
@@ -201,7 +201,7 @@ func (s *Sim) sendFlit(b int32) {
 	pi := s.cells.items[br.cell].packet
 	p := &s.packets.items[pi]
 	pt := &s.ports[br.port]
-	pt.busy, pt.taken = true, b
+	pt.taken = b
 	bytes := int32(s.cfg.FlitBytes)
 	s.served(pt, br.out-br.port*s.vls, bytes)
 	takes := takes(bytes, pt.rate)
@@ -270,7 +270,7 @@ func (s *Sim) linked(p int32) {
 			}
 		}
 	}
-	pt.busy, pt.taken = false, none
+	pt.taken = none
 	s.advance(c)
 	s.link(p)
 }
