@@ -31,7 +31,7 @@ func (s *Sim) verify() error {
 				return s.conservation("a packet is in the buffers %d and %d", ce.in, i)
 			}
 			flits := s.packets.items[ce.packet].flits
-			if s.cfg.Copying.flits() {
+			if s.worms {
 				sent := flits
 				if ce.parent != none {
 					parent := &s.branches.items[ce.parent]

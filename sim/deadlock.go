@@ -179,7 +179,7 @@ func (g *waitGraph) waits(in int32) {
 	c := s.ins[in].first
 	ce := &s.cells.items[c]
 	flits := s.packets.items[ce.packet].flits
-	if s.cfg.Copying.flits() {
+	if s.worms {
 		g.wormWaits(ce)
 		return
 	}

@@ -31,7 +31,9 @@ func (s *Sim) beginAt(c int32, at Time) {
 
 // begin routes the first packet of a buffer.
 func (s *Sim) begin(c int32) {
-	s.branchOut(c)
+	if s.branchOut(c) {
+		return
+	}
 	ce := &s.cells.items[c]
 	ce.state = cellWaiting
 	switch {
@@ -125,7 +127,7 @@ func (s *Sim) unqueue(b int32) {
 	} else {
 		s.branches.items[br.next].prev = br.prev
 	}
-	if o.first == none && !s.cfg.Copying.flits() {
+	if o.first == none && !s.worms {
 		s.ports[br.port].waiting &^= 1 << (br.out - br.port*s.vls)
 	}
 }
@@ -267,22 +269,27 @@ func (s *Sim) grant(b int32) bool {
 	return true
 }
 
-// transmit sends a branch. The tail of its cell is then when the last one has left
-// of those that were sent.
+// transmit sends a branch.
 func (s *Sim) transmit(b int32) {
-	now := s.events.now
 	br := &s.branches.items[b]
-	pt := &s.ports[br.port]
-	ce := &s.cells.items[br.cell]
-	pi := ce.packet
-	p := &s.packets.items[pi]
 	if br.waits {
 		s.unqueue(b)
-		ce.waiting--
+		s.cells.items[br.cell].waiting--
 	}
 	br.granted = true
-	s.served(pt, br.out-br.port*s.vls, p.bytes)
-	if br.in == none {
+	s.move(br.cell, br.port, br.out)
+}
+
+// move sends a copy of a cell's packet. The tail of the cell is then when the last
+// copy has left of those that were sent.
+func (s *Sim) move(c, port, out int32) {
+	now := s.events.now
+	pt := &s.ports[port]
+	ce := &s.cells.items[c]
+	pi := ce.packet
+	p := &s.packets.items[pi]
+	s.served(pt, out-port*s.vls, p.bytes)
+	if ce.in == none {
 		p.injected = now
 		s.counts.Queued--
 	}
@@ -291,19 +298,19 @@ func (s *Sim) transmit(b int32) {
 	left := now + takes
 	pt.taken, pt.freeAt = none, left
 	if pt.waiting != 0 {
-		s.wake(br.port)
+		s.wake(port)
 	}
 	ce.tail = max(ce.tail, left)
-	load := &s.loads[br.port]
+	load := &s.loads[port]
 	load.Packets++
 	load.Bytes += int64(p.bytes)
 	load.Busy += takes
-	o := &s.outs[br.out]
-	o.served = br.in
+	o := &s.outs[out]
+	o.served = ce.in
 	s.counts.Copies++
 	p.refs++
 	if pt.sink {
-		if pt.to != br.port {
+		if pt.to != port {
 			left += s.cfg.WireDelay
 			s.counts.FlitHops += int64(flits)
 		}
@@ -313,6 +320,30 @@ func (s *Sim) transmit(b int32) {
 	s.counts.FlitHops += int64(flits)
 	o.credits -= flits
 	s.enter(o.to, cell{packet: pi, in: o.to, next: none, branch: none, parent: none, tail: left + s.cfg.WireDelay}, flits)
+}
+
+// moveAt sends the packet of a cell that has one way out and needs not wait. It has
+// no branch then.
+func (s *Sim) moveAt(c, port, out int32) bool {
+	pt := &s.ports[port]
+	now := s.events.now
+	if pt.waiting != 0 || pt.freeAt > now || pt.taken != none || s.cfg.Arbitration == LowestPort {
+		return false
+	}
+	ce := &s.cells.items[c]
+	p := &s.packets.items[ce.packet]
+	if ce.tail > now && ce.tail > now+takes(p.bytes, pt.rate) {
+		return false
+	}
+	if o := &s.outs[out]; o.credits < p.flits {
+		s.settle(out, 0)
+		if o.credits < p.flits {
+			return false
+		}
+	}
+	s.move(c, port, out)
+	s.depart(c, s.cells.items[c].tail)
+	return true
 }
 
 // enter makes a cell in a buffer, which will be routed if packets do not come flit
@@ -331,7 +362,7 @@ func (s *Sim) enter(to int32, ce cell, flits int32) int32 {
 		s.cells.items[in.last].next = c
 	}
 	in.last = c
-	if !s.cfg.Copying.flits() {
+	if !s.worms {
 		s.events.push(s.events.now+s.cfg.WireDelay+s.cfg.RoutingDelay, event{kind: evReady, a: int64(c)})
 	}
 	return c
@@ -392,7 +423,7 @@ func (s *Sim) credit(o *output, flits int32) {
 }
 
 // settle gives a channel the credits that have come by now. Those that have not
-// get events if the channel still has less than it needs.
+// get events if the channel still has less than somebody needs who waits for it.
 func (s *Sim) settle(channel, need int32) {
 	o := &s.outs[channel]
 	for d := o.due; d != none; d = o.due {

@@ -157,6 +157,7 @@ type Sim struct {
 	loads    []Load // by PortID that the cable leaves
 	masks    masks
 	oneVL    bool            // all packets are on VL 0
+	worms    bool            // packets go flit by flit
 	route    []fabric.PortID // scratch
 
 	counts    Counts
@@ -318,6 +319,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		hostFree: make([]Time, f.NumPorts()),
 		loads:    make([]Load, f.NumPorts()),
 		masks:    newMasks(f, net.Multicast),
+		worms:    cfg.Copying.flits(),
 	}
 	s.nextSearch = searchEvery
 	s.oneVL = net.SL2VL == nil || !slices.ContainsFunc(net.SL2VL.Maps(), func(m lft.VLMap) bool { return m != lft.ConstantVL(0) })
@@ -438,7 +440,7 @@ func (s *Sim) Send(m Message) error {
 	if s.cfg.MTU > 0 {
 		size = min(size, s.cfg.MTU)
 	}
-	if flits := s.cfg.flits(size + s.cfg.HeaderBytes); flits > s.cfg.BufferFlits && !s.cfg.Copying.flits() {
+	if flits := s.cfg.flits(size + s.cfg.HeaderBytes); flits > s.cfg.BufferFlits && !s.worms {
 		return fmt.Errorf("a packet of %d flits for buffers of %d: %s copying needs room for all of it", flits, s.cfg.BufferFlits, s.cfg.Copying)
 	}
 	s.counts.Messages++
@@ -504,7 +506,7 @@ func (s *Sim) inject(i int32) {
 	}
 	s.counts.Copies++
 	s.addBranch(c, p.msg.Src, vl)
-	if s.cfg.Copying.flits() {
+	if s.worms {
 		s.askWorm(c)
 	} else {
 		s.ask(c)
@@ -533,8 +535,9 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 	ce.waiting++
 }
 
-// branchOut makes the branches of a cell at a switch: none when it is dropped.
-func (s *Sim) branchOut(c int32) {
+// branchOut makes the branches of a cell at a switch, none when it is dropped, or
+// sends the packet on at once and returns true.
+func (s *Sim) branchOut(c int32) bool {
 	ce := &s.cells.items[c]
 	m := &s.packets.items[ce.packet].msg
 	in := fabric.PortID(s.ins[ce.in].port)
@@ -555,28 +558,41 @@ func (s *Sim) branchOut(c int32) {
 		}
 	case s.net.Tables != nil && m.DLID <= s.net.Tables.MaxLID():
 		base := int32(in) - int32(pt.num)
-		if out := base + int32(s.net.Tables.Row(at)[m.DLID]); int(out) < len(s.ports) && s.ports[out].node == pt.node {
-			s.leave(c, pt.num, fabric.PortID(out))
+		out := base + int32(s.net.Tables.Row(at)[m.DLID])
+		if int(out) >= len(s.ports) || s.ports[out].node != pt.node {
+			break
+		}
+		if vl := s.way(pt.num, fabric.PortID(out), m.SL); vl != lft.DropVL {
+			if !s.worms && s.moveAt(c, out, out*s.vls+int32(vl)) {
+				return true
+			}
+			s.addBranch(c, fabric.PortID(out), vl)
 		}
 	}
 	if s.cells.items[c].branch == none {
 		s.counts.Dropped++
 	}
+	return false
 }
 
 // leave adds the branch of a cell by port out, unless that leads nowhere.
 func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
-	if s.ports[out].to == none {
-		return
-	}
-	m := &s.packets.items[s.cells.items[c].packet].msg
-	vl := fabric.VL(0)
-	if s.ports[out].num != fabric.ManagementPort {
-		vl = s.vl(in, out, m.SL)
-	}
-	if vl != lft.DropVL {
+	sl := s.packets.items[s.cells.items[c].packet].msg.SL
+	if vl := s.way(in, out, sl); vl != lft.DropVL {
 		s.addBranch(c, out, vl)
 	}
+}
+
+// way is the VL on which a packet leaves a switch by port out, lft.DropVL where
+// that leads nowhere.
+func (s *Sim) way(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
+	switch pt := &s.ports[out]; {
+	case pt.to == none:
+		return lft.DropVL
+	case pt.num == fabric.ManagementPort:
+		return 0
+	}
+	return s.vl(in, out, sl)
 }
 
 // Run goes on until no event is left up to the time until, which is then Now. It
@@ -667,7 +683,7 @@ func (s *Sim) handle(e event) {
 	case evInject:
 		s.inject(a)
 	case evReady:
-		if s.cfg.Copying.flits() {
+		if s.worms {
 			s.routeWorm(a)
 		} else {
 			s.ready(a)
@@ -683,7 +699,7 @@ func (s *Sim) handle(e event) {
 	case evCredit:
 		o := &s.outs[e.b]
 		s.credit(o, a)
-		if s.cfg.Copying.flits() {
+		if s.worms {
 			if o.holder != none {
 				s.link(s.branches.items[o.holder].port)
 			}
