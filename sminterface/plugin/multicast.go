@@ -87,8 +87,8 @@ type planned struct {
 type masks struct {
 	p          *Plugin
 	generation uint64 // of the routing that the rest is for
-	sweep      uint64 // Plugin.sweeps when it was begun
-	plans      int    // how often it has been planned since
+	sweep      uint64 // Plugin.sweeps when OpenSM last asked
+	plans      int    // how often the masks of this set have been planned
 	tables     *Tables
 	set        map[mft.MGID]*planned
 	last       map[mft.MGID][]SwitchPort
@@ -159,12 +159,16 @@ func or(a, b Code) Code {
 // when OpenSM sweeps again, and so asks for all boxes, they are planned anew. So
 // after each sweep masks depend on the subnet and its members only, and another
 // OpenSM has the same.
+//
+// Only the first question after a routing is that of a sweep. Later ones are about
+// the groups that ports join and leave, and the masks of all others stay.
 func (m *masks) renew(t *Tables) {
-	if m.tables != nil && m.generation == t.generation && (m.plans <= 1 || m.sweep == m.p.sweeps) {
+	swept := m.sweep != m.p.sweeps
+	m.sweep = m.p.sweeps
+	if m.tables != nil && m.generation == t.generation && (m.plans <= 1 || !swept) {
 		return
 	}
-	m.generation, m.tables = t.generation, t
-	m.sweep, m.plans = m.p.sweeps, 0
+	m.generation, m.tables, m.plans = t.generation, t, 0
 	m.set = make(map[mft.MGID]*planned)
 	m.schemes = make(map[string]mft.Scheme)
 	m.grid, m.detected = nil, false
