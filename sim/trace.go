@@ -2,10 +2,8 @@ package sim
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,22 +21,30 @@ type Timed struct {
 // did is in Counts.LastAt. driver may be nil; its Wake is not called. It is closed
 // loop for messages that are all sent at 0: the time to the last receiver.
 func Replay(ctx context.Context, net Network, cfg Config, messages []Timed, driver Driver) (*Sim, error) {
-	r := &replay{messages: slices.Clone(messages), driver: driver}
-	slices.SortStableFunc(r.messages, func(a, b Timed) int { return cmp.Compare(a.At, b.At) })
-	s, err := New(net, cfg, r)
+	r := &replay{messages: sorted(messages), driver: driver}
+	s, err := r.start(net, cfg, r)
 	if err != nil {
 		return nil, err
-	}
-	if len(messages) > 0 {
-		if r.messages[0].At < 0 {
-			return nil, fmt.Errorf("a message at %s, before the start", r.messages[0].At)
-		}
-		s.Wake(r.messages[0].At, 0)
 	}
 	if err := s.Run(ctx, Forever); err != nil {
 		return nil, err
 	}
 	return s, r.err
+}
+
+// start makes the simulation that d, which is r or has it, drives.
+func (r *replay) start(net Network, cfg Config, d Driver) (*Sim, error) {
+	s, err := New(net, cfg, d)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.messages) > 0 {
+		if r.messages[0].At < 0 {
+			return nil, fmt.Errorf("a message at %s, before the start", r.messages[0].At)
+		}
+		s.Wake(r.messages[0].At, 0)
+	}
+	return s, nil
 }
 
 type replay struct {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -24,7 +25,7 @@ const (
 	NegativeBinomial
 )
 
-var arrivals = [...]string{Poisson: "poisson", Periodic: "periodic", NegativeBinomial: "negative-binomial"}
+var arrivals = [...]string{Poisson: "poisson", Periodic: "deterministic", NegativeBinomial: "negative-binomial"}
 
 // String is the name on the command line.
 func (a Arrivals) String() string { return name(arrivals[:], "arrivals", uint8(a)) }
@@ -60,15 +61,42 @@ func (l *Lengths) UnmarshalText(text []byte) error {
 	return parseName(lengths[:], "lengths", text, (*uint8)(l))
 }
 
-// Traffic is what hosts send in open loop: whatever the network does, the same
-// messages at the same times, since each host draws from numbers of its own.
+// Order is in which order a message to a group goes to its receivers one by one.
+type Order uint8
+
+const (
+	// ByLID goes by their LIDs, the lowest first (X19).
+	ByLID Order = iota
+	// FromSelf goes by their LIDs, from the first one above the sender's, and to
+	// the lowest after the highest.
+	FromSelf
+	// Shuffled draws an order for each message.
+	Shuffled
+)
+
+var orders = [...]string{ByLID: "lid", FromSelf: "from-self", Shuffled: "shuffled"}
+
+// String is the name on the command line.
+func (o Order) String() string { return name(orders[:], "order", uint8(o)) }
+
+// MarshalText is String.
+func (o Order) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads a name.
+func (o *Order) UnmarshalText(text []byte) error {
+	return parseName(orders[:], "order", text, (*uint8)(o))
+}
+
+// Traffic is what hosts send. In open loop they send the same messages at the same
+// times whatever the network does, since each host draws from numbers of its own.
 type Traffic struct {
 	// Hosts send to each other; nil stands for all ports of CAs and routers that
 	// have a LID. Pattern counts them from 0.
 	Hosts   []fabric.PortID
 	Pattern Pattern
 	// Load is the bytes that a host offers, headers not included, as a share of
-	// the data rate of its link, above 0; what goes to a group counts once.
+	// the data rate of its link, above 0; what goes to a group counts once. Closed
+	// loop has none.
 	Load     float64
 	Arrivals Arrivals
 	Shape    int  // of NegativeBinomial, 1 or more; 0 is 1
@@ -76,17 +104,22 @@ type Traffic struct {
 	Lengths  Lengths
 	Bytes    int // mean length
 	MaxBytes int // cuts longer Geometric messages down to this; 0 does not
-	// Multicast is the share of messages, 0 to 1, that a host which may send to
-	// groups sends to one of them, each as likely as the others. Trees says who
-	// sends to which MLID, and who receives.
+	// Multicast is the share of messages, 0 to 1, that go to groups. A host sends
+	// them to one of the groups which it may send to, each as likely as the
+	// others, and not at all if there is none. Trees says who sends to which
+	// MLID, and who receives.
 	Multicast float64
 	Trees     []mft.Tree
-	// Repeat sends a message to a group as one unicast message for each receiver,
-	// in the order of their ports: the comparison of the mesh papers.
+	// Sources is how many of the hosts that may send to groups do, drawn by the
+	// seed: those of fewer are among those of more. 0 is all.
+	Sources int
+	// Repeat sends a message to a group as one unicast message for each receiver:
+	// the comparison of the mesh papers. Trees need no MLID then.
 	Repeat bool
+	Order  Order // of Repeat
 	// SLs spreads messages over SL 0 to SLs-1, by the number of the host and of
-	// its message together (X16). 0 takes path SLs for unicast, and the SLs of
-	// trees for multicast.
+	// its message together (X16), each one of Repeat counted. 0 takes path SLs
+	// for unicast, and the SLs of trees for multicast.
 	SLs  int
 	Seed uint64
 }
@@ -121,8 +154,14 @@ type Measured struct {
 	// Saturated says that hosts had ever more packets waiting, or that the end
 	// came without the precision that was asked for.
 	Saturated bool
-	Time      Time // when it ended
-	Counts    Counts
+	// Time is when it ended. In closed loop it is the makespan: when the last
+	// receiver had the last byte.
+	Time Time
+	// Incomplete is the messages, those of the warm-up included, that were not
+	// complete then. In closed loop it is 0 unless packets were dropped or the
+	// time was up.
+	Incomplete int64
+	Counts     Counts
 }
 
 // open drives open-loop traffic.
@@ -130,10 +169,14 @@ type open struct {
 	Traffic
 	lids      []fabric.LID
 	rngs      []*rand.Rand
-	next      []float64 // ps: the time of the next message of each host, not rounded
-	sent      []int64
-	trees     [][]int32 // by host: the trees it may send to
-	rates     []float64 // ps a byte
+	next      []float64      // ps: the time of the next message of each host, not rounded
+	drawn     []int64        // messages of each host
+	sent      []int64        // the same with each one of Repeat
+	inTurn    bool           // groups are not drawn
+	trees     [][]int32      // by host: the trees it may send to
+	receivers [][]fabric.LID // of each tree, ascending; of Repeat
+	shuffled  []fabric.LID   // scratch
+	rates     []float64      // ps a byte
 	flights   pool[flight]
 	warm      Time
 	out       *Measured
@@ -181,6 +224,8 @@ func (o *open) check(s *Sim) error {
 		return fmt.Errorf("shape %d: want 1 to 1000", o.Shape)
 	case o.SLs < 0 || o.SLs > 16:
 		return fmt.Errorf("%d SLs: want 1 to 16", o.SLs)
+	case o.MaxBytes < 0 || o.MaxBytes > 0 && o.MaxBytes < o.Bytes:
+		return fmt.Errorf("messages of %d bytes on average, and of %d at most", o.Bytes, o.MaxBytes)
 	case o.Cycle < 0:
 		return fmt.Errorf("a cycle of %s", o.Cycle)
 	}
@@ -199,9 +244,14 @@ func (o *open) check(s *Sim) error {
 		o.rates = append(o.rates, float64(s.ports[p].rate)/1024)
 	}
 	o.next = make([]float64, len(o.Hosts))
+	o.drawn = make([]int64, len(o.Hosts))
 	o.sent = make([]int64, len(o.Hosts))
+	return o.checkTrees(f, index)
+}
+
+// checkTrees finds who sends to which group.
+func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 	o.trees = make([][]int32, len(o.Hosts))
-	members := 0
 	for k, t := range o.Trees {
 		for _, p := range t.Senders {
 			i, ok := index[p]
@@ -209,11 +259,39 @@ func (o *open) check(s *Sim) error {
 				continue
 			}
 			o.trees[i] = append(o.trees[i], int32(k))
-			members++
 		}
 	}
-	if o.Multicast > 0 && members == 0 {
-		return fmt.Errorf("multicast without a host that may send to a group")
+	var senders []int
+	for i, trees := range o.trees {
+		if len(trees) > 0 {
+			senders = append(senders, i)
+		}
+	}
+	switch {
+	case o.Multicast > 0 && len(senders) == 0:
+		return errors.New("multicast without a host that may send to a group")
+	case o.Sources < 0 || o.Multicast > 0 && o.Sources > len(senders):
+		return fmt.Errorf("%d sources of multicast: %d hosts may send to groups", o.Sources, len(senders))
+	}
+	if o.Sources > 0 {
+		rng := rand.New(rand.NewPCG(o.Seed, 0x736f7572636573))
+		rng.Shuffle(len(senders), func(i, j int) { senders[i], senders[j] = senders[j], senders[i] })
+		for _, i := range senders[min(o.Sources, len(senders)):] {
+			o.trees[i] = nil
+		}
+	}
+	if !o.Repeat || o.Multicast == 0 {
+		return nil
+	}
+	o.receivers = make([][]fabric.LID, len(o.Trees))
+	for k, t := range o.Trees {
+		for _, p := range t.Receivers {
+			if f.LID(p) == 0 {
+				return fmt.Errorf("group %q: %s receives, and has no LID", t.Name, f.PortName(p))
+			}
+			o.receivers[k] = append(o.receivers[k], f.LID(p))
+		}
+		slices.Sort(o.receivers[k])
 	}
 	return nil
 }
@@ -262,48 +340,66 @@ func (o *open) start(s *Sim) {
 // Wake sends the next message of a host.
 func (o *open) Wake(s *Sim, id int64) {
 	i := int(id)
-	rng := o.rngs[i]
-	bytes := o.Bytes
-	if o.Lengths == Geometric {
-		bytes = int(geometric(rng, float64(o.Bytes)))
-		if o.MaxBytes > 0 {
-			bytes = min(bytes, o.MaxBytes)
-		}
-	}
-	m := Message{Src: o.Hosts[i], Bytes: bytes, SL: PathSL}
-	if o.SLs > 0 {
-		m.SL = fabric.SL((int64(i) + o.sent[i]) % int64(o.SLs))
-	}
-	if o.Multicast > 0 && rng.Float64() < o.Multicast && len(o.trees[i]) > 0 {
-		o.sendGroup(s, m, &o.Trees[o.trees[i][rng.IntN(len(o.trees[i]))]])
-	} else if d := o.Pattern.To(i, o.sent[i], len(o.Hosts), rng); d >= 0 && d != i {
-		m.DLID = o.lids[d]
-		m.Tag = o.fly(s, 1, false)
-		o.send(s, m, 1)
-	}
-	o.sent[i]++
+	o.draw(s, i)
 	o.next[i] += o.gap(i)
 	s.Wake(Time(o.next[i]), id)
 }
 
-func (o *open) sendGroup(s *Sim, m Message, t *mft.Tree) {
+// draw sends a message of host i, or not.
+func (o *open) draw(s *Sim, i int) {
+	rng := o.rngs[i]
+	m := Message{Src: o.Hosts[i], Bytes: o.Bytes, SL: PathSL}
+	if o.Lengths == Geometric {
+		m.Bytes = int(min(geometric(rng, float64(o.Bytes)), maxBytes))
+		if o.MaxBytes > 0 {
+			m.Bytes = min(m.Bytes, o.MaxBytes)
+		}
+	}
+	k := o.drawn[i]
+	o.drawn[i]++
+	if o.Multicast > 0 && rng.Float64() < o.Multicast {
+		if n := len(o.trees[i]); n > 0 {
+			at := int(k % int64(n))
+			if !o.inTurn {
+				at = rng.IntN(n)
+			}
+			o.sendGroup(s, m, i, o.trees[i][at])
+		}
+		return
+	}
+	if d := o.Pattern.To(i, k, len(o.Hosts), rng); d >= 0 && d != i {
+		m.DLID = o.lids[d]
+		m.Tag = o.fly(s, 1, false)
+		o.send(s, m, i, 1)
+	}
+}
+
+// sendGroup sends a message of host i to a group.
+func (o *open) sendGroup(s *Sim, m Message, i int, tree int32) {
+	t := &o.Trees[tree]
 	copies := len(t.Receivers)
 	if _, self := slices.BinarySearch(t.Receivers, m.Src); self {
 		copies--
 	}
 	m.Tag = o.fly(s, copies, true)
 	if !o.Repeat {
-		m.DLID = t.MLID
-		if m.SL == PathSL {
-			m.SL = t.SL
-		}
-		o.send(s, m, copies)
+		m.DLID, m.SL = t.MLID, t.SL
+		o.send(s, m, i, copies)
 		return
 	}
-	for _, p := range t.Receivers {
-		if p != m.Src {
-			m.DLID = s.net.Fabric.LID(p)
-			o.send(s, m, 1)
+	to := o.receivers[tree]
+	first := 0
+	switch o.Order {
+	case FromSelf:
+		first, _ = slices.BinarySearch(to, o.lids[i])
+	case Shuffled:
+		o.shuffled = append(o.shuffled[:0], to...)
+		to = o.shuffled
+		o.rngs[i].Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+	}
+	for k := range to {
+		if m.DLID = to[(first+k)%len(to)]; m.DLID != o.lids[i] {
+			o.send(s, m, i, 1)
 		}
 	}
 }
@@ -315,7 +411,12 @@ func (o *open) fly(s *Sim, copies int, multi bool) int64 {
 	return int64(k)
 }
 
-func (o *open) send(s *Sim, m Message, copies int) {
+// send sends a message of host i that so many receivers get.
+func (o *open) send(s *Sim, m Message, i, copies int) {
+	if o.SLs > 0 {
+		m.SL = fabric.SL((int64(i) + o.sent[i]) % int64(o.SLs))
+	}
+	o.sent[i]++
 	if err := s.Send(m); err != nil && o.err == nil {
 		o.err = err
 	}
@@ -406,6 +507,12 @@ func (o *open) run(ctx context.Context, s *Sim, until Time) error {
 	return o.err
 }
 
+// Gap is the mean time between two messages of a host whose link carries so many
+// megabits of data a second, which are what Config.Mbps is.
+func (t *Traffic) Gap(mbps int) Time {
+	return Time(float64(bytePs(mbps)) / 1024 * float64(t.Bytes) / t.Load)
+}
+
 // meanGap is the time between two messages of any of the hosts.
 func (o *open) meanGap() float64 {
 	rate := 0.0
@@ -418,12 +525,8 @@ func (o *open) meanGap() float64 {
 func (o *open) result(s *Sim, stop Stop) *Measured {
 	m := o.out
 	m.Time, m.Counts = s.Now(), s.Counts()
-	capacity := 0.0 // bytes
-	for _, r := range o.rates {
-		capacity += float64(m.Time-stop.WarmUp) / r
-	}
-	m.Offered = float64(o.bytesSent) / capacity
-	m.Accepted = float64(o.bytesGot) / capacity
+	m.Incomplete = int64(o.flights.live())
+	o.shares(stop.WarmUp)
 	if stop.RelativeError > 0 {
 		mean, half := m.All.Interval()
 		if m.All.Count < stop.MinMessages || !(half <= stop.RelativeError*mean) {
@@ -431,4 +534,17 @@ func (o *open) result(s *Sim, stop Stop) *Measured {
 		}
 	}
 	return m
+}
+
+// shares computes what was offered and accepted of what the links carry.
+func (o *open) shares(warm Time) {
+	m := o.out
+	capacity := 0.0 // bytes
+	for _, r := range o.rates {
+		capacity += float64(m.Time-warm) / r
+	}
+	if capacity > 0 {
+		m.Offered = float64(o.bytesSent) / capacity
+		m.Accepted = float64(o.bytesGot) / capacity
+	}
 }

@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Burst is closed loop: every host sends so many messages at once, at time 0, and
+// the measurement ends when all have arrived. What a host sends is as in open loop,
+// but that it takes the groups that it may send to in turn. Hosts begin in the order
+// of Traffic.Hosts. With Traffic.Multicast 1, Sources 1 and one message it is one
+// multicast, and Measured.Time how long the last receiver waits for it.
+//
+// Latencies are from time 0 on, and Offered and Accepted the bytes that were sent
+// and have arrived as a share of what the hosts' links carry in the whole time.
+// maxTime, if not 0, ends what does not end by itself: forwarding loops. It is
+// Saturated then. Errors are those of Measure.
+func Burst(ctx context.Context, net Network, cfg Config, traffic Traffic, messages int, maxTime Time) (*Measured, error) {
+	if messages < 1 {
+		return nil, fmt.Errorf("a burst of %d messages: want 1 or more of each host", messages)
+	}
+	traffic.Load = 1
+	b := &burst{open{Traffic: traffic, inTurn: true, out: &Measured{}}, messages}
+	s, err := New(net, cfg, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.check(s); err != nil {
+		return nil, err
+	}
+	s.Wake(0, 0)
+	if err := b.run(ctx, s, until(maxTime)); err != nil {
+		return nil, err
+	}
+	b.out.closed(s)
+	b.out.Incomplete = int64(b.flights.live())
+	b.shares(0)
+	return b.out, nil
+}
+
+// burst drives closed loop.
+type burst struct {
+	open
+	messages int
+}
+
+// Wake sends everything.
+func (b *burst) Wake(s *Sim, _ int64) {
+	for range b.messages {
+		for i := range b.Hosts {
+			b.draw(s, i)
+		}
+	}
+}
+
+// until is maxTime with 0 for no end.
+func until(maxTime Time) Time {
+	if maxTime == 0 {
+		return Forever
+	}
+	return maxTime
+}
+
+// closed fills in how a closed loop ended.
+func (m *Measured) closed(s *Sim) {
+	m.Counts = s.Counts()
+	m.Time = m.Counts.LastAt
+	m.Saturated = s.events.n > 0
+}
+
+// Play is Replay with a measurement: of each message the time from its moment until
+// the last receiver has it. Its Tags are not used. Who receives a message to a
+// group is not in a trace, so that it is complete with the last copy that arrives.
+// Offered and Accepted are 0. maxTime, if not 0, is as for Burst.
+func Play(ctx context.Context, net Network, cfg Config, messages []Timed, maxTime Time) (*Measured, error) {
+	if len(messages) == 0 {
+		return nil, errors.New("a trace without messages")
+	}
+	p := &play{replay: replay{messages: sorted(messages)}, at: make([]Time, len(messages)), out: &Measured{}}
+	for i := range p.messages {
+		p.messages[i].Tag = int64(i)
+	}
+	s, err := p.start(net, cfg, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Run(ctx, until(maxTime)); err != nil {
+		return nil, err
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	m := p.out
+	m.closed(s)
+	for i := range p.messages {
+		msg := &p.messages[i]
+		if p.at[i] == 0 {
+			m.Incomplete++
+			continue
+		}
+		took := p.at[i] - msg.At
+		m.All.add(took)
+		if msg.DLID >= mft.MinMLID {
+			m.Multicast.add(took)
+		} else {
+			m.Unicast.add(took)
+		}
+	}
+	return m, nil
+}
+
+// play is a replay that is measured.
+type play struct {
+	replay
+	at  []Time // by message: when its last copy has arrived; 0 before any has
+	out *Measured
+}
+
+// Deliver takes times.
+func (p *play) Deliver(_ *Sim, d *Delivery) {
+	if !d.Last {
+		return
+	}
+	p.at[d.Tag] = d.At
+	if d.DLID >= mft.MinMLID {
+		p.out.Receiver.add(d.At - d.Born)
+	}
+}
+
+// sorted is a copy of messages by time.
+func sorted(messages []Timed) []Timed {
+	messages = slices.Clone(messages)
+	slices.SortStableFunc(messages, func(a, b Timed) int { return cmp.Compare(a.At, b.At) })
+	return messages
+}
