@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/minnet"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -57,6 +58,11 @@ var Engines = []Engine{
 		Engine:  mesh.NorthLast{},
 		Domain:  "meshes and hypercubes",
 		Summary: "hops towards greater coordinates of the last dimension last",
+	},
+	{
+		Engine:  minnet.Engine{},
+		Domain:  "banyan networks",
+		Summary: "destination tags, one bit of the address at each stage; takes two VLs",
 	},
 }
 

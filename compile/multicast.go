@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/minnet"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -22,6 +23,7 @@ const (
 	combScheme       = "comb"
 	updnTreeScheme   = "updn-tree"
 	spamScheme       = "spam"
+	regionScheme     = "region"
 	openSMScheme     = "opensm"
 )
 
@@ -33,6 +35,7 @@ var MulticastSchemes = []struct{ Name, Summary string }{
 	{combScheme, "one MLID for a group on a mesh: along columns to a trunk row and out again"},
 	{updnTreeScheme, "one MLID for a group, on a tree of an up*/down* order"},
 	{spamScheme, "one MLID for a group, on SPAM's spanning tree"},
+	{regionScheme, "one MLID for a group on a banyan network, forward through all stages"},
 	{openSMScheme, "the tree that OpenSM makes by itself, to compare; may have credit loops"},
 }
 
@@ -114,6 +117,8 @@ func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, erro
 		return m.comb, nil
 	case spamScheme:
 		return updown.SPAMTree{}, nil
+	case regionScheme:
+		return minnet.RegionTree{}, nil
 	case updnTreeScheme:
 		order, err := m.order(ctx)
 		return mft.UpdnTree{Order: order}, err
@@ -225,11 +230,14 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 	return updnTreeScheme, groups
 }
 
-// planDefault takes union for groups with one sender, and for others union-row
-// on meshes and updn-tree elsewhere. Where paths have SLs of their own, as on rings,
+// planDefault takes region on banyan networks, and elsewhere union for groups with
+// one sender, and for others union-row on meshes and updn-tree where there is none. Where paths have SLs of their own, as on rings,
 // a group, which has one SL, cannot keep to them, so that combs are made there. A
 // group that a scheme refuses has the next one.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
+	if m.r.Engine == (minnet.Engine{}).Name() {
+		return m.fit(ctx, groups, m.opt, regionScheme)
+	}
 	names := []string{unionScheme}
 	last := updnTreeScheme
 	if m.r.Order == nil && m.mesh() != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/minnet"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -53,6 +54,10 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 	if err != nil {
 		t.Fatal(err)
 	}
+	banyan, err := minnet.Banyan(4, true)
+	if err != nil {
+		t.Fatal(err)
+	}
 	grids := map[string][]string{
 		"xy":   {"union", "union-row", "union-merge", "comb", ""},
 		"updn": {"updn-tree", "spam", ""},
@@ -68,6 +73,7 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 		{"torus 5x4x3", grid(t, true, 5, 4, 3), map[string][]string{"xy": {"union", "comb", ""}}},
 		{"fat tree", fat, all},
 		{"irregular", irregular, all},
+		{"banyan", banyan, map[string][]string{"banyan": {"region", ""}}},
 	}
 	if *topologyFile != "" {
 		data, err := os.Open(*topologyFile)
@@ -84,7 +90,8 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 }
 
 // randomGroup is a group of some end ports, now and then switches among them, and
-// with senders that need not receive.
+// with senders that need not receive. On banyan networks senders are outputs of
+// processors and receivers inputs.
 func randomGroup(f *fabric.Fabric, r *rand.Rand, i int) mft.Group {
 	var ends, hosts []fabric.PortID
 	f.EndPorts(func(p fabric.PortID) {
@@ -99,6 +106,9 @@ func randomGroup(f *fabric.Fabric, r *rand.Rand, i int) mft.Group {
 		}
 		slices.Sort(chosen)
 		return chosen
+	}
+	if w, err := minnet.Detect(f); err == nil {
+		return mft.Group{Name: fmt.Sprintf("g%d", i), Senders: some(w.Outputs, 1+r.IntN(24)), Receivers: some(w.Inputs, 1+r.IntN(24))}
 	}
 	from := hosts
 	if r.IntN(8) == 0 {
@@ -305,7 +315,9 @@ func loopsOf(t *testing.T, f *fabric.Fabric, engineName, scheme string, sets int
 		opt := compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}, Multicast: scheme, Groups: func(f *fabric.Fabric) (list []mft.Group, _ error) {
 			for i := range 50 {
 				g := randomGroup(f, r, i)
-				g.Senders = g.Receivers
+				if scheme != "region" { // whose senders do not receive
+					g.Senders = g.Receivers
+				}
 				list = append(list, g)
 			}
 			return list, nil
@@ -350,6 +362,7 @@ func TestUnicastAndMulticast(t *testing.T) {
 		{"irregular", irregular, "updn", "updn-tree", false},
 		{"irregular", irregular, "spam", "spam", false},
 		{"irregular", irregular, "updn", "opensm", true},
+		{"banyan", on[5].f, "banyan", "region", false},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%s", tt.name, tt.engine, tt.scheme), func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,8 @@ time=${1:-10m}
 go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast' -trials 1000 -v |
 	grep -E 'groups|flipped|^(ok|FAIL|---)'
 
+go test -count=1 -timeout 60m ./minnet -trials 20
+
 # SEED=N gives the chaos of another day.
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
 	grep -E 'changes|seed|^(ok|FAIL|---)'

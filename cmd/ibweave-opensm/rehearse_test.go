@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/minnet"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
@@ -117,6 +118,29 @@ func TestRehearse(t *testing.T) {
 				t.Errorf("%+v", got.SL2VL)
 			}
 		})
+	}
+}
+
+// On a banyan network multicast goes from outputs of processors to inputs.
+func TestRehearseBanyan(t *testing.T) {
+	alone(t)
+	f, err := minnet.Banyan(4, true)
+	r := compiledOn(t, f, err, "banyan", compile.Options{
+		Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
+			w, err := minnet.Detect(f)
+			if err != nil {
+				return nil, err
+			}
+			groups := []mft.Group{w.Group("region 4-8", 4, 5, 6, 7, 8), w.Group("no region", 0, 3, 6, 11, 13), w.Group("one", 9)}
+			groups[1].Senders = groups[1].Senders[3:5]
+			return groups, nil
+		}})
+	got, err := rehearse.RunPlugin(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearsal(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Equal() || got.Multicast.Groups != 3 || got.Multicast.Equal != 3 || got.SL2VL.Differences != 0 {
+		t.Errorf("%+v, multicast %+v, SL-to-VL %+v", got, got.Multicast, got.SL2VL)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestParseConfigErrors(t *testing.T) {
 		{"vls: 3\n", "f:1:5: \"3\": want 1, 2, 4, 8 or 15 data VLs\n    vls: 3"},
 		{"vls:\n", "f:1:4: no value: want 1, 2, 4, 8 or 15"},
 		{"vls: [2]\n", "f:1:5: a list: want 1, 2, 4, 8 or 15"},
-		{"multicast:\n  scheme: tree\n", "f:2:10: \"tree\": want one of auto, union, union-merge, comb, spam, updn-tree, opensm\n      scheme: tree"},
+		{"multicast:\n  scheme: tree\n", "f:2:10: \"tree\": want one of auto, union, union-merge, comb, spam, updn-tree, region, opensm\n      scheme: tree"},
 		{"multicast: union\n", "f:1:11: \"union\": want a mapping with scheme, groups, balance"},
 		{"log:\n  level: loud\n", "f:2:9: \"loud\": want one of debug, info, warn, error"},
 		{"log:\n  file: plugin.log\n", "f:2:8: \"plugin.log\": want an absolute path"},

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/minnet"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -246,6 +247,7 @@ const (
 	combScheme     = "comb"
 	spamScheme     = "spam"
 	updnTreeScheme = "updn-tree"
+	regionScheme   = "region"
 	lastScheme     = "last verified"
 	plainScheme    = "any tree"
 )
@@ -253,7 +255,7 @@ const (
 // multicastSchemes lists the values of multicast.scheme: those that serve a
 // group as OpenSM has it, with one MLID.
 func multicastSchemes() []string {
-	return []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, SchemeOpenSM}
+	return []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, regionScheme, SchemeOpenSM}
 }
 
 // steps are the schemes to try for a box, one after the other. The last two
@@ -276,8 +278,11 @@ func (m *masks) steps(w *wish) []string {
 	if s := m.p.config.Multicast.Scheme; s != SchemeAuto {
 		add(s)
 	}
-	if r.Engine == spamScheme {
+	switch r.Engine {
+	case spamScheme:
 		add(spamScheme)
+	case (minnet.Engine{}).Name():
+		add(regionScheme)
 	}
 	if len(w.members.Senders) <= 1 && r.PathSLs == nil {
 		add(unionScheme)
@@ -313,6 +318,8 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 		s = mft.UnionMerge{}
 	case spamScheme:
 		s = updown.SPAMTree{}
+	case regionScheme:
+		s = minnet.RegionTree{}
 	case combScheme:
 		var (
 			comb mesh.Comb
