@@ -24,7 +24,8 @@ type PortInfo struct {
 	LinkLayer string // InfiniBand or Ethernet
 	Rate      string // 100 Gb/sec (4X EDR)
 	Umad      string // umad0, "" without
-	// Netdevs are the IPoIB interfaces of the port, sorted.
+	// Netdevs are the network interfaces of the port, sorted: IPoIB's, or Ethernet's
+	// where that is the link layer.
 	Netdevs []string
 }
 
@@ -42,8 +43,17 @@ type system struct {
 	sys fs.FS
 	// devices lists the RDMA devices; an error leaves that to /sys.
 	devices func() ([]string, error)
-	// addresses gives the hardware addresses of network interfaces by name.
-	addresses func() (map[string][]byte, error)
+	// netdevs lists the network interfaces.
+	netdevs func() ([]netdev, error)
+	// deviceOf gives the RDMA device of a network interface, "" or an error for none.
+	deviceOf func(netdev string) (string, error)
+}
+
+// netdev is a network interface of the kernel's.
+type netdev struct {
+	name     string
+	address  []byte // of hardware: 20 bytes for IPoIB (RFC 4391, section 9.1.1)
+	physical bool   // not one that software makes, such as a bridge
 }
 
 // List lists the ports of the machine's RDMA devices, by device and number, as
@@ -71,7 +81,6 @@ func (s *system) list() ([]PortInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	netdevs := s.netdevs()
 	var list []PortInfo
 	for _, device := range devices {
 		entries, err := fs.ReadDir(s.sys, "class/infiniband/"+device+"/ports")
@@ -91,13 +100,13 @@ func (s *system) list() ([]PortInfo, error) {
 				return nil, err
 			}
 			p.Umad = umads[p.String()]
-			p.Netdevs = netdevs[p.GUID]
 			list = append(list, p)
 		}
 	}
 	if len(list) == 0 {
 		return nil, ErrNoDevices
 	}
+	s.attach(list)
 	slices.SortFunc(list, func(a, b PortInfo) int {
 		return cmp.Or(strings.Compare(a.Device, b.Device), cmp.Compare(a.Number, b.Number))
 	})
@@ -170,28 +179,61 @@ func (s *system) umads() (map[string]string, error) {
 	return found, nil
 }
 
-// netdevs finds the IPoIB interfaces of ports, by port GUID: it is the end of
-// their hardware address of 20 bytes (RFC 4391, section 9.1.1).
-func (s *system) netdevs() map[fabric.GUID][]string {
-	addresses, err := s.addresses()
+// attach finds the network interfaces of ports. The hardware address of an IPoIB
+// interface ends with the GUID of its port. Of others, and where no port has that
+// GUID, the kernel says the device, and which port of several is theirs.
+func (s *system) attach(list []PortInfo) {
+	netdevs, err := s.netdevs()
 	if err != nil {
-		return nil // names are all that is lost
+		return // names are all that is lost
 	}
-	found := make(map[fabric.GUID][]string)
-	for name, a := range addresses {
-		if len(a) != 20 {
+	for _, d := range netdevs {
+		if i := slices.IndexFunc(list, func(p PortInfo) bool { return p.GUID != 0 && d.ipoib() && p.GUID == d.guid() }); i >= 0 {
+			list[i].Netdevs = append(list[i].Netdevs, d.name)
 			continue
 		}
-		var guid fabric.GUID
-		for _, b := range a[12:] {
-			guid = guid<<8 | fabric.GUID(b)
+		if !d.physical {
+			continue
 		}
-		found[guid] = append(found[guid], name)
+		device, err := s.deviceOf(d.name)
+		if err != nil || device == "" {
+			continue
+		}
+		var ports []int
+		for i, p := range list {
+			if p.Device == device && (p.LinkLayer == "InfiniBand") == d.ipoib() {
+				ports = append(ports, i)
+			}
+		}
+		for _, i := range ports {
+			if len(ports) == 1 || s.hasGIDsOf(list[i], d.name) {
+				list[i].Netdevs = append(list[i].Netdevs, d.name)
+			}
+		}
 	}
-	for _, names := range found {
-		slices.Sort(names)
+	for i := range list {
+		slices.Sort(list[i].Netdevs)
 	}
-	return found
+}
+
+func (d *netdev) ipoib() bool { return len(d.address) == 20 }
+
+// guid is the end of an IPoIB interface's address.
+func (d *netdev) guid() (g fabric.GUID) {
+	for _, b := range d.address[12:] {
+		g = g<<8 | fabric.GUID(b)
+	}
+	return g
+}
+
+// hasGIDsOf says whether a port has GIDs for a network interface.
+func (s *system) hasGIDsOf(p PortInfo, netdev string) bool {
+	dir := fmt.Sprintf("class/infiniband/%s/ports/%d/gid_attrs/ndevs", p.Device, p.Number)
+	entries, err := fs.ReadDir(s.sys, dir)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return s.attribute(dir+"/"+e.Name()) == netdev })
 }
 
 // NotFoundError says that no port has a name.

@@ -3,11 +3,12 @@ package umad
 import (
 	"os"
 
+	"github.com/Mellanox/rdmamap"
 	"github.com/vishvananda/netlink"
 )
 
 func kernel() *system {
-	return &system{sys: os.DirFS("/sys"), devices: rdmaDevices, addresses: addresses}
+	return &system{sys: os.DirFS("/sys"), devices: rdmaDevices, netdevs: netdevs, deviceOf: rdmamap.GetRdmaDeviceForNetdevice}
 }
 
 // rdmaDevices lists the devices that the kernel knows (RDMA_NLDEV_CMD_GET).
@@ -23,15 +24,17 @@ func rdmaDevices() ([]string, error) {
 	return names, nil
 }
 
-// addresses lists the network interfaces (RTM_GETLINK).
-func addresses() (map[string][]byte, error) {
+// netdevs lists the network interfaces (RTM_GETLINK).
+func netdevs() ([]netdev, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string][]byte, len(links))
-	for _, l := range links {
-		found[l.Attrs().Name] = l.Attrs().HardwareAddr
+	list := make([]netdev, len(links))
+	for i, l := range links {
+		at := l.Attrs()
+		kind := l.Type() // physical ones have none, but for IPoIB's
+		list[i] = netdev{name: at.Name, address: at.HardwareAddr, physical: kind == "ipoib" || kind == "device" && at.EncapType != "loopback"}
 	}
-	return found, nil
+	return list, nil
 }

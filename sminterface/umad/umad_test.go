@@ -361,6 +361,7 @@ func sysfs() fstest.MapFS {
 	}
 	put("infiniband/roce_0/ports/1/link_layer", "Ethernet")
 	put("infiniband/roce_0/ports/1/state", "4: ACTIVE")
+	put("infiniband/mlx5_1/ports/2/gid_attrs/ndevs/1", "ib7")
 	put("infiniband_mad/issm0/ibdev", "mlx5_0")
 	put("infiniband_mad/abi_version", "5")
 	return m
@@ -371,8 +372,23 @@ func TestList(t *testing.T) {
 	s := &system{
 		sys:     sysfs(),
 		devices: func() ([]string, error) { return nil, syscall.EPROTONOSUPPORT },
-		addresses: func() (map[string][]byte, error) {
-			return map[string][]byte{"ib0": address, "ib0.8001": address, "eth0": {1, 2, 3, 4, 5, 6}}, nil
+		netdevs: func() ([]netdev, error) {
+			other := append(slices.Clone(address[:19]), 99)
+			return []netdev{{"ib0.8001", address, false}, {"ib0", address, true}, {"eth0", []byte{1, 2, 3, 4, 5, 6}, true}, {"eno1", []byte{1, 2, 3, 4, 5, 7}, true},
+				{"br0", []byte{1, 2, 3, 4, 5, 6}, false}, {"ib7", other, true}, {"ib8", other, true}, {"gone0", nil, true}}, nil
+		},
+		deviceOf: func(name string) (string, error) {
+			switch name {
+			case "eth0", "br0":
+				return "roce_0", nil
+			case "ib7": // an address that no port has
+				return "mlx5_1", nil
+			case "ib8":
+				return "", nil
+			case "gone0":
+				return "gone_0", nil
+			}
+			return "", fmt.Errorf("no RDMA device for %s", name)
 		},
 	}
 	list, err := s.list()
@@ -387,14 +403,14 @@ func TestList(t *testing.T) {
 		`mlx5_0:1 0x0002c90300a10101 17 1 3 DOWN "umad3" InfiniBand []`,
 		`mlx5_0:2 0x0002c90300a10102 18 1 3 ACTIVE "umad4" InfiniBand [ib0 ib0.8001]`,
 		`mlx5_1:1 0x0002c90300a10001 1 1 3 DOWN "umad1" InfiniBand []`,
-		`mlx5_1:2 0x0002c90300a10002 2 1 3 ACTIVE "umad2" InfiniBand []`,
-		`roce_0:1 0x0000000000000000 0 0 0 ACTIVE "" Ethernet []`,
+		`mlx5_1:2 0x0002c90300a10002 2 1 3 ACTIVE "umad2" InfiniBand [ib7]`,
+		`roce_0:1 0x0000000000000000 0 0 0 ACTIVE "" Ethernet [eth0]`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for name, port := range map[string]string{
-		"mlx5_0": "mlx5_0:2", "mlx5_1:1": "mlx5_1:1", "0x2c90300a10001": "mlx5_1:1", "ib0": "mlx5_0:2", "ib0.8001": "mlx5_0:2",
+		"mlx5_0": "mlx5_0:2", "mlx5_1:1": "mlx5_1:1", "0x2c90300a10001": "mlx5_1:1", "ib0": "mlx5_0:2", "ib0.8001": "mlx5_0:2", "ib7": "mlx5_1:2",
 		"mlx5_0:3": "", "roce_0": "", "eth0": "", "0x0": "", "": "", "mlx5_0:": "", "mlx5_0:01": "",
 	} {
 		p, err := Select(list, name)
@@ -413,8 +429,8 @@ func TestList(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	for name, broken := range map[string]*system{
-		"no class":   {sys: fstest.MapFS{}, devices: s.devices, addresses: s.addresses},
-		"no netlink": {sys: fstest.MapFS{}, devices: func() ([]string, error) { return nil, syscall.EPROTONOSUPPORT }, addresses: s.addresses},
+		"no class":   {sys: fstest.MapFS{}, devices: s.devices, netdevs: s.netdevs},
+		"no netlink": {sys: fstest.MapFS{}, devices: func() ([]string, error) { return nil, syscall.EPROTONOSUPPORT }, netdevs: s.netdevs},
 	} {
 		if list, err := broken.list(); !errors.Is(err, ErrNoDevices) || list != nil {
 			t.Errorf("%s: %v, %v", name, list, err)
@@ -422,7 +438,7 @@ func TestList(t *testing.T) {
 	}
 	bad := sysfs()
 	bad["class/infiniband/mlx5_0/ports/1/lid"] = &fstest.MapFile{Data: []byte("0x10000\n")}
-	s = &system{sys: bad, devices: func() ([]string, error) { return nil, nil }, addresses: s.addresses}
+	s = &system{sys: bad, devices: func() ([]string, error) { return nil, nil }, netdevs: s.netdevs}
 	if list, err := s.list(); err == nil || list != nil {
 		t.Errorf("a LID of 17 bits: %v", list)
 	}
