@@ -15,6 +15,9 @@ go test -count=1 -timeout 60m ./minnet -trials 20
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
 	grep -E 'changes|seed|^(ok|FAIL|---)'
 
+go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad' -trials 3000 -flit-times 1000000000 -v |
+	grep -E 'clean|does not deadlock|^(ok|FAIL|---)'
+
 mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
 	grep 'pgregory.net/rapid' | cut -d ' ' -f 1 | sort -u)
 end=$(($(date +%s) + $(echo "$time" | sed -E 's/s$//; s/m$/*60/; s/h$/*3600/')))

@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -226,74 +224,5 @@ func TestFourPackets(t *testing.T) {
 		if at < 0 || !slices.Equal(got, slices.Concat(want[at:], want[:at])) {
 			t.Errorf("%s: simulated %v, verified %v", tt.copying, got, want)
 		}
-	}
-}
-
-// TestRandomRoutings has verify's word that tables are clean against what
-// saturating traffic does: then it never deadlocks. Of those with credit loops some
-// do.
-func TestRandomRoutings(t *testing.T) {
-	clean, loops, dead := 0, 0, 0
-	for seed := range uint64(30) {
-		rng := rand.New(rand.NewPCG(seed, 9))
-		switches := 6 + 2*rng.IntN(4)
-		f, err := gen.Irregular(gen.IrregularSpec{Switches: switches, Hosts: 2 * switches, Degree: 3, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var e lft.Engine = updown.Engine{}
-		if seed%2 == 1 {
-			e = lft.Minhop{}
-		}
-		r, err := e.Route(t.Context(), f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := verify.Check(t.Context(), f, r.Tables, verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		hosts := f.CAPorts()
-		for _, copying := range []Copying{Independent, Wormhole} {
-			cfg := cycles(copying, 8)
-			if copying.flits() {
-				cfg.BufferFlits = 1
-			}
-			cfg.FullChecks = 1 << 12
-			s := mustNew(t, Network{Fabric: f, Tables: r.Tables}, cfg, nil)
-			for range 60 {
-				for i, src := range hosts {
-					d := rng.IntN(len(hosts) - 1)
-					if d >= i {
-						d++
-					}
-					mustSend(t, s, Message{Src: src, DLID: f.LID(hosts[d]), Bytes: 8})
-				}
-			}
-			err := s.Run(t.Context(), Forever)
-			_, isDead := errors.AsType[*DeadlockError](err)
-			switch {
-			case v.CreditLoops.Count == 0:
-				clean++
-				if err != nil {
-					t.Errorf("seed %d is clean, %s: %v", seed, copying, err)
-				}
-			case isDead:
-				loops++
-				dead++
-			case err != nil:
-				t.Error(err)
-			default:
-				loops++
-			}
-		}
-	}
-	t.Logf("%d clean; of %d with credit loops %d deadlock", clean, loops, dead)
-	if clean < 20 || dead == 0 {
-		t.Errorf("%d clean; of %d with credit loops %d deadlock", clean, loops, dead)
 	}
 }
