@@ -116,6 +116,7 @@ func snapshot(s *C.struct_ibw_snapshot) *plugin.Snapshot {
 		Nodes:    make([]plugin.Node, len(nodes)),
 		Ports:    make([]plugin.Port, len(ports)),
 		MaxLID:   fabric.LID(s.max_lid),
+		Reroute:  s.reroute != 0,
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -249,7 +250,8 @@ func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
 	return nil
 }
 
-// ibweaveWrite gives OpenSM the forwarding tables of the last ibweaveRoute.
+// ibweaveWrite gives OpenSM the forwarding tables of the last ibweaveRoute. It is
+// positive when OpenSM is to sweep again at once, and negative on failure.
 //
 //export ibweaveWrite
 func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.int {
@@ -273,7 +275,7 @@ func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.
 	if err != nil {
 		return -1
 	}
-	return 0
+	return C.int(bit(t.SweepAgain))
 }
 
 //export ibweaveSL2VL

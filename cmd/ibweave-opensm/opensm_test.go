@@ -8,8 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,7 +22,9 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/plugin"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
 const library = "libibweave-opensm.so"
@@ -247,6 +251,10 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 			"Error loading plugin 'ibweave-opensm': OpenSM version mismatch - plugin was built against OpenSM 3.3.99 version of OpenSM. Skip loading.", false},
 		{"no configuration file", libraries.lib, "ibweave-xy", "", []string{"event_plugin_options --config /nowhere/ibweave.yaml"}, grid,
 			"ibweave: ERR IBW1: open /nowhere/ibweave.yaml: no such file or directory", true},
+		{"an unreadable configuration", libraries.lib, "ibweave-xy", "", []string{"event_plugin_options --config /proc/self/mem"}, grid,
+			"ibweave: ERR IBW1: read /proc/self/mem: input/output error", true},
+		{"groups that are none", libraries.lib, "ibweave-xy", "multicast:\n  groups: /proc/self/cmdline\n", nil, grid,
+			"ibweave: ERR IBW1: ", true},
 		{"a key that there is not", libraries.lib, "ibweave-xy", "vls: 2\nroot: [0x1]\n", nil, grid,
 			`ibweave: ERR IBW1: FILE:2: no key "root": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, multicast, log; root: [0x1]`, true},
 		{"no mesh", libraries.lib, "ibweave-xy", "", nil, tree,
@@ -274,6 +282,15 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 			}
 			if lines := ours(log); found != 1 || tc.ours && len(lines) != 1 {
 				t.Errorf("want the line once:\n%s\ngot\n%s", want, strings.Join(run.Errors, "\n"))
+			}
+			// Our log has the same line once, as far as we have come.
+			if tc.ours {
+				code, text, _ := strings.Cut(strings.TrimPrefix(want, "ibweave: ERR "), ": ")
+				text, _, _ = strings.Cut(strings.TrimPrefix(text, tc.engine+": "), "; OpenSM goes on")
+				lines := regexp.MustCompile(`(?m)^\S+\tERROR\t(.*)\{"code": "(.*?)"`).FindAllStringSubmatch(s.ownLog(t), -1)
+				if len(lines) != 1 || lines[0][2] != code || !strings.Contains(lines[0][1], text) {
+					t.Errorf("our log has %q, want one line with\n%s", lines, text)
+				}
 			}
 			got, err := os.ReadFile(filepath.Join(s.dir, "opensm-lfts.dump"))
 			if err != nil {
@@ -329,20 +346,109 @@ func TestVerifyWarn(t *testing.T) {
 	}
 }
 
-// On a torus, SL-to-VL tables and VL arbitration are what the compiler makes,
-// byte for byte in OpenSM's dump.
+// On a torus, SL-to-VL tables are what the compiler makes, byte for byte in
+// OpenSM's dump; and with vlarb: equal all VLs in use have equal weights in the
+// table of low priority of every port, as read from the ports.
 func TestLanes(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
 	s := start(t, f, err)
-	run, log := s.opensm(t, libraries.lib, "vlarb: equal\n", ibsim.OpenSMConfig{Engine: "ibweave-xy", Options: []string{"qos TRUE"}})
-	if run.Engine != "ibweave-xy" || len(ours(log)) > 0 {
-		t.Fatalf("OpenSM used %s; %q", run.Engine, ours(log))
+	transport, err := s.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
+	defer c.Close()
+	for _, tc := range []struct {
+		config string
+		low    []mad.VLWeight // what the first entries are
+		high   []mad.VLWeight
+	}{
+		// OpenSM's defaults, which have all VLs in both.
+		{"", []mad.VLWeight{{VL: 0, Weight: 0}, {VL: 1, Weight: 4}, {VL: 2, Weight: 4}}, []mad.VLWeight{{VL: 0, Weight: 4}, {VL: 1, Weight: 0}}},
+		{"vlarb: equal\n", []mad.VLWeight{{VL: 0, Weight: 64}, {VL: 1, Weight: 64}, {}}, []mad.VLWeight{{}, {}}},
+	} {
+		run, log := s.opensm(t, libraries.lib, tc.config, ibsim.OpenSMConfig{Engine: "ibweave-xy", Options: []string{"qos TRUE"}})
+		if run.Engine != "ibweave-xy" || len(ours(log)) > 0 {
+			t.Fatalf("OpenSM used %s; %q", run.Engine, ours(log))
+		}
+		r := s.compiled(t, "xy", compile.Options{})
+		s.sameDump(t, "opensm-lfts.dump", func(b *bytes.Buffer) error {
+			return dump.WriteLFTs(b, s.f, r.Routing.Tables, dump.WriteOptions{})
+		})
+		s.sameDump(t, "opensm-sl2vl.dump", func(b *bytes.Buffer) error { return dump.WriteSL2VL(b, r.Routing.SL2VL, dump.WriteOptions{}) })
+		for p := range fabric.PortID(s.f.NumPorts()) {
+			if s.f.Peer(p) == fabric.NoPort {
+				continue
+			}
+			n, out := s.f.Owner(p), s.f.Num(p)
+			target := subnet.Target{LID: s.f.LID(p)}
+			if s.f.IsSwitch(n) {
+				target.LID = s.f.LID(s.f.PortBase(n))
+			} else {
+				out = 0
+			}
+			for block, want := range map[int][]mad.VLWeight{mad.VLArbitrationLow0: tc.low, mad.VLArbitrationHigh0: tc.high} {
+				data, err := c.Get(t.Context(), target, mad.AttrVLArbitrationTable, mad.VLArbitrationModifier(block, out))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got mad.VLArbitration
+				got.Unmarshal(&data)
+				if !slices.Equal(got[:len(want)], want) {
+					t.Fatalf("%q: %s, block %d: %v, want %v", tc.config, s.f.PortName(p), block, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Ports that have one VL when OpenSM begins have their SL-to-VL tables cut off to
+// it, and are given more VLs in the same sweep. So it sweeps again by itself, and
+// then the tables are whole.
+func TestLatePorts(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	s := start(t, f, err)
+	if _, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Options: []string{"qos TRUE", "max_op_vls 1"}}); err != nil {
+		t.Fatal(err)
+	}
+	d := s.stay(t, "ibweave-xy", "", "qos TRUE")
+	d.wait("-> SUBNET UP\n", 2)
+	log := d.log()
+	late := regexp.MustCompile(`ibweave: ibweave-xy: \d+ ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables: it is to sweep again\n`)
+	if n := len(late.FindAllString(log, -1)); n != 1 || strings.Contains(log, "sweep after sweep") {
+		t.Errorf("%d lines that ports are late\n%s", n, log)
 	}
 	r := s.compiled(t, "xy", compile.Options{})
-	s.sameDump(t, "opensm-lfts.dump", func(b *bytes.Buffer) error {
-		return dump.WriteLFTs(b, s.f, r.Routing.Tables, dump.WriteOptions{})
-	})
-	s.sameDump(t, "opensm-sl2vl.dump", func(b *bytes.Buffer) error { return dump.WriteSL2VL(b, r.Routing.SL2VL, dump.WriteOptions{}) })
+	transport, err := s.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
+	defer c.Close()
+	found, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := c.Pull(t.Context(), found, subnet.PullOptions{SL2VL: true})
+	if err != nil || len(tables.Problems) > 0 {
+		t.Fatal(err, tables.Problems)
+	}
+	used := make(map[fabric.VL]bool)
+	for in, out := range r.Routing.SL2VL.Ways() {
+		if s.f.Peer(out) == fabric.NoPort {
+			continue
+		}
+		got, want := tables.SL2VL.At(in, out), r.Routing.SL2VL.At(in, out)
+		if *got != *want {
+			t.Fatalf("from port %d to %s: %v, want %v", in, s.f.PortName(out), *got, *want)
+		}
+		for _, vl := range want {
+			used[vl] = true
+		}
+	}
+	if len(used) != 2 {
+		t.Errorf("VLs %v are used, want two", used)
+	}
 }
 
 // The sample configuration says what the defaults are.

@@ -65,6 +65,7 @@ struct plugin {
 	osm_opensm_t *osm;
 	uintptr_t handle;
 	int num_engines;
+	int sweeping;	/* from the start of a heavy sweep to the end of its unicast */
 	struct engine *engines;
 };
 
@@ -504,6 +505,7 @@ static int cb_lid_matrices(void *context)
 	if (snapshot_take(e->plugin->osm, &s))
 		ibw_log(e->plugin->osm, OSM_LOG_ERROR, "ERR IBW5: no memory for a snapshot of the subnet");
 	else {
+		s.reroute = e->plugin->sweeping ? 0 : 1;
 		hold_signals(&saved);
 		status = ibweaveRoute(e->plugin->handle, e->plugin->osm, e->index, &s, &wants);
 		release_signals(&saved);
@@ -527,7 +529,12 @@ static int cb_fwd_tables(void *context)
 	hold_signals(&saved);
 	status = ibweaveWrite(e->plugin->handle, e->plugin->osm, e->index);
 	release_signals(&saved);
-	return status ? -1 : 0;
+	if (status < 0)
+		return -1;
+	/* As after a trap in the middle of a sweep: do_sweep() looks at its end. */
+	if (status > 0)
+		e->plugin->osm->subn.force_heavy_sweep = TRUE;
+	return 0;
 }
 
 static void cb_destroy(void *context)
@@ -643,9 +650,14 @@ static void *create(struct osm_opensm *osm)
 
 static void report(void *data, osm_epi_event_id_t event, void *event_data)
 {
-	(void)data;
-	(void)event;
+	struct plugin *p = data;
+
 	(void)event_data;
+	/* Its console's "reroute" has the second without the first (do_sweep()). */
+	if (event == OSM_EVENT_ID_HEAVY_SWEEP_START)
+		p->sweeping = 1;
+	else if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE)
+		p->sweeping = 0;
 }
 
 /* OpenSM loads no plugin whose version is not its own, to the letter. */

@@ -51,6 +51,7 @@ struct ibw_snapshot {
 	int32_t num_nodes;
 	int32_t num_ports;
 	uint16_t max_lid;
+	uint8_t reroute;	/* not part of a sweep, so no question about multicast follows */
 	struct ibw_settings settings;
 	uint64_t nanoseconds;	/* that it took */
 };

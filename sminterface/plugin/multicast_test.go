@@ -188,8 +188,15 @@ func TestMasks(t *testing.T) {
 					}
 				}
 			}
-			// It only asks for the groups that ports join, sweeps without news or not.
+			// It only asks for the groups that ports join, whether it has swept without news,
+			// or has been told to route again.
 			joins(again, "joins after sweeps")
+			reroute := *s
+			reroute.Reroute = true
+			if r, err := o.Route(o.engine(tc.engine), &reroute); err != nil || r.SweepAgain {
+				t.Fatal(r.SweepAgain, err)
+			}
+			joins(again, "joins after rerouting")
 			if len(o.lines) > 0 {
 				t.Errorf("OpenSM's log has %q", o.lines)
 			}

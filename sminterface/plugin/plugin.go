@@ -119,7 +119,7 @@ type Plugin struct {
 	mu      sync.Mutex
 	current *Tables // the last that were made, nil for none
 	masks   *masks  // multicast, see multicast.go
-	sweeps  uint64  // how often OpenSM has asked for tables
+	sweeps  uint64  // how often OpenSM has swept
 	refused map[int]refusal
 	groups  *declaredGroups
 	// groupsError is why groups is not what the file has now, "" when it is.
@@ -144,14 +144,16 @@ func Open(options string, host Host) *Plugin {
 	err := p.guard("", func() error {
 		var err error
 		if p.config, err = readConfig(options); err != nil {
+			// The line goes to the log by default, for want of another.
+			p.log, p.close, _ = openLog(&defaults().Log, host.LogDir)
+			return err
+		}
+		if p.log, p.close, err = openLog(&p.config.Log, host.LogDir); err != nil {
 			return err
 		}
 		if p.config.Multicast.Groups != "" {
-			if p.groups, err = readGroups(p.config.Multicast.Groups, nil); err != nil {
-				return err
-			}
+			p.groups, err = readGroups(p.config.Multicast.Groups, nil)
 		}
-		p.log, p.close, err = openLog(&p.config.Log, host.LogDir)
 		return err
 	})
 	if err != nil {
@@ -261,7 +263,7 @@ func (p *Plugin) reported(e *Error) error {
 
 // report puts a failure into both logs.
 func (p *Plugin) report(e *Error) {
-	p.log.Error(e.Err.Error(), zap.String("code", string(e.Code)), zap.String("engine", e.Engine))
+	p.log.Error(oneLine(e.Err.Error()), zap.String("code", string(e.Code)), zap.String("engine", e.Engine))
 	p.host.Log(LogError, e.Error())
 }
 
@@ -287,18 +289,25 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		}
 		p.refuse(engine, s, err)
 		p.host.Log(LogError, err.Error()+"; OpenSM goes on with its next engine")
-		p.log.Error(err.Err.Error(), zap.String("code", string(err.Code)), zap.String("engine", err.Engine))
+		p.log.Error(oneLine(err.Err.Error()), zap.String("code", string(err.Code)), zap.String("engine", err.Engine))
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sweeps++
-	regrouped := p.readGroups()
+	regrouped := false
+	if s.Reroute {
+		p.log.Info("routed without a sweep")
+	} else {
+		p.sweeps++
+		regrouped = p.readGroups()
+	}
 	// Masks stay in force when OpenSM only routes again.
 	if p.current != nil {
 		t.generation = p.current.generation
 		if regrouped || !t.same(p.current) {
 			t.generation++
+			// Else they would be old ones, until somebody joins.
+			t.SweepAgain = t.SweepAgain || s.Reroute
 		}
 	}
 	p.current = t
@@ -346,6 +355,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	start := time.Now()
 	if t := p.Current(); t != nil && t.isOf(p.engineName(engine), s) {
 		again := *t
+		again.SweepAgain = false
 		again.Timing = Timing{Snapshot: s.Took + time.Since(start)}
 		p.log.Debug("the subnet has not changed", zap.String("engine", t.Engine))
 		return &again, nil
@@ -414,6 +424,18 @@ func (p *Plugin) Written(t *Tables, took time.Duration) {
 		zap.Duration("total", t.Timing.Total()))
 	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, %d LIDs, %s, in %v", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
 		t.Timing.Total().Round(time.Microsecond)))
+	if t.LatePorts == 0 {
+		return
+	}
+	// To cut VLs off is to prove nothing, so this is not for one log alone.
+	text := fmt.Sprintf("%d ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables", t.LatePorts)
+	if t.SweepAgain {
+		text += ": it is to sweep again"
+	} else {
+		text += ", sweep after sweep"
+	}
+	p.log.Warn(text, zap.String("engine", t.Engine))
+	p.host.Log(LogInfo, t.Engine+": "+text)
 }
 
 // accept says whether the checker lets tables pass.

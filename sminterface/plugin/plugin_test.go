@@ -196,8 +196,13 @@ func TestUnchanged(t *testing.T) {
 			}
 		}
 	}
-	if got := route("updn", s); got.generation == before.generation || got.Fabric.NumLinks() != f.NumLinks()-1 {
+	// Without a sweep nobody asks for masks, so one is to follow.
+	s.Reroute = true
+	if got := route("updn", s); got.generation == before.generation || got.Fabric.NumLinks() != f.NumLinks()-1 || !got.SweepAgain {
 		t.Error("a cable is gone, and nothing was routed")
+	}
+	if got := route("updn", s); got.SweepAgain {
+		t.Error("another sweep, and nothing has changed")
 	}
 }
 
@@ -419,8 +424,28 @@ func TestLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got.NeedsQoS() || !got.HasPathSLs() || !o.ArbitratesVLs(got) || got.LatePorts != 1 {
-		t.Errorf("%v %v %v %d", got.NeedsQoS(), got.HasPathSLs(), o.ArbitratesVLs(got), got.LatePorts)
+	if !got.NeedsQoS() || !got.HasPathSLs() || !o.ArbitratesVLs(got) || got.LatePorts != 1 || !got.SweepAgain {
+		t.Errorf("%v %v %v %d %v", got.NeedsQoS(), got.HasPathSLs(), o.ArbitratesVLs(got), got.LatePorts, got.SweepAgain)
+	}
+	// OpenSM sweeps again for a port that has fewer VLs than it can have, once.
+	again, err := o.Route(o.engine("xy"), s)
+	if err != nil || again.LatePorts != 1 || again.SweepAgain {
+		t.Errorf("%v %+v", err, again)
+	}
+	ready := *s
+	ready.Ports = slices.Clone(s.Ports)
+	ready.Ports[s.Nodes[0].First+1].OpVLs = 2
+	other, err := o.Route(o.engine("xy"), &ready)
+	if err != nil || other.LatePorts != 0 || other.SweepAgain {
+		t.Errorf("%v %+v", err, other)
+	}
+	o.lines = nil
+	for _, t := range []*Tables{got, again, other} {
+		o.Written(t, 0)
+	}
+	const late = "2 ibweave-xy: 1 ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables"
+	if len(o.lines) != 5 || o.lines[1] != late+": it is to sweep again" || o.lines[3] != late+", sweep after sweep" {
+		t.Errorf("%q", o.lines)
 	}
 	r := got.Routing
 	for in, out := range r.SL2VL.Ways() {

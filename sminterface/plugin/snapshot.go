@@ -17,6 +17,9 @@ type Snapshot struct {
 	Ports []Port
 	// MaxLID is the highest LID that OpenSM has made room for in tables.
 	MaxLID fabric.LID
+	// Reroute says that OpenSM routes without a sweep, as its console can have it,
+	// and so will not ask for masks.
+	Reroute bool
 	// Took is how long it took to take the snapshot.
 	Took time.Duration
 }
@@ -200,7 +203,7 @@ func (t *Tables) checkLanes(s *Snapshot) error {
 			late++
 		}
 	}
-	t.LatePorts = late
+	t.LatePorts, t.SweepAgain = late, late > 0
 	return nil
 }
 

@@ -23,7 +23,10 @@ type Tables struct {
 	// SL-to-VL tables use, though they can have them: OpenSM cuts their tables
 	// until its next heavy sweep.
 	LatePorts int
-	Timing    Timing
+	// SweepAgain says that OpenSM is to sweep again at once: for LatePorts, unless
+	// the sweep before found the same, and for masks after a Snapshot.Reroute.
+	SweepAgain bool
+	Timing     Timing
 
 	snapshot   *Snapshot
 	pieces     *pieces
