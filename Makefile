@@ -6,19 +6,28 @@ SOAKTIME ?= 10m
 # Built from source on first use (about two minutes) and cached by go.
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build test race lint fuzz soak bench update man clean
+.PHONY: build test race lint fuzz soak bench bench-plugin update man licenses install uninstall deb test-deb clean
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
 
+# Further flags of go build.
+BUILDFLAGS ?=
+
 build:
-	$(GO) build -trimpath -o bin/ibweave ./cmd/ibweave
+	$(GO) build -trimpath $(BUILDFLAGS) -o bin/ibweave ./cmd/ibweave
 ifneq ($(OPENSM_HEADERS),)
-	$(GO) build -trimpath -tags opensm -buildmode=c-shared -o bin/libibweave-opensm.so ./cmd/ibweave-opensm
+	$(GO) build -trimpath $(BUILDFLAGS) -tags opensm -buildmode=c-shared -o bin/libibweave-opensm.so ./cmd/ibweave-opensm
 	rm -f bin/libibweave-opensm.h
 else
 	@echo 'no plugin for OpenSM: it needs the headers of libopensm-dev and libibumad-dev'
 endif
+	rm -rf bin/man bin/completion
+	bin/ibweave man -o bin/man
+	mkdir -p bin/completion
+	bin/ibweave completion bash >bin/completion/ibweave.bash
+	bin/ibweave completion zsh >bin/completion/_ibweave
+	bin/ibweave completion fish >bin/completion/ibweave.fish
 
 # The tests run the real OpenSM, ibsim, infiniband-diags and ibdmchk.
 test:
@@ -44,12 +53,76 @@ bench: build
 	scripts/bench.sh
 	$(GO) test ./compile -run '^$$' -bench Multicast
 
+bench-plugin: build
+	scripts/install-tools.sh
+	scripts/bench-plugin.sh
+
 # Takes what the commands print now into README.md and the examples; read the diff.
 update:
 	UPDATE_EXAMPLES=1 $(GO) test ./examples
 
 man: build
-	bin/ibweave man -o bin/man
+
+# The licences of what is linked in, for the packages.
+licenses:
+	mkdir -p bin
+	GO="$(GO)" scripts/licenses.sh >bin/licenses.txt
+
+# `make && sudo make install`, see docs/install.md. OpenSM takes plugins from the
+# dynamic linker's path only, hence LIBDIR; it reads /etc/opensm whatever PREFIX is.
+PREFIX     ?= /usr/local
+DESTDIR    ?=
+SYSCONFDIR ?= /etc
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib$(addprefix /,$(shell gcc -print-multiarch 2>/dev/null))
+MANDIR     ?= $(PREFIX)/share/man
+BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR     ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR    ?= $(PREFIX)/share/fish/vendor_completions.d
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
+LDCONFIG   ?= ldconfig
+INSTALL    ?= install
+
+CONFIG  = $(DESTDIR)$(SYSCONFDIR)/opensm/ibweave.yaml
+ROTATE  = $(DESTDIR)$(SYSCONFDIR)/logrotate.d/ibweave-opensm
+DROP_IN = $(DESTDIR)$(UNITDIR)/opensm@.service.d/ibweave.conf
+
+install:
+	@test -x bin/ibweave || { echo 'nothing is built: run make first' >&2; exit 1; }
+	$(INSTALL) -D -m 755 bin/ibweave $(DESTDIR)$(BINDIR)/ibweave
+	$(INSTALL) -d $(DESTDIR)$(MANDIR)/man1
+	$(INSTALL) -m 644 bin/man/*.1 $(DESTDIR)$(MANDIR)/man1
+	$(INSTALL) -D -m 644 bin/completion/ibweave.bash $(DESTDIR)$(BASHDIR)/ibweave
+	$(INSTALL) -D -m 644 bin/completion/_ibweave $(DESTDIR)$(ZSHDIR)/_ibweave
+	$(INSTALL) -D -m 644 bin/completion/ibweave.fish $(DESTDIR)$(FISHDIR)/ibweave.fish
+ifneq ($(wildcard bin/libibweave-opensm.so),)
+	$(INSTALL) -D -m 644 bin/libibweave-opensm.so $(DESTDIR)$(LIBDIR)/libibweave-opensm.so
+	test -e $(CONFIG) || $(INSTALL) -D -m 644 cmd/ibweave-opensm/ibweave.yaml $(CONFIG)
+	test -e $(ROTATE) || $(INSTALL) -D -m 644 cmd/ibweave-opensm/ibweave.logrotate $(ROTATE)
+	$(INSTALL) -D -m 644 cmd/ibweave-opensm/ibweave.service.conf $(DROP_IN)
+	test -n '$(DESTDIR)' || $(LDCONFIG)
+else
+	@echo 'no plugin for OpenSM was built, and none is installed'
+endif
+
+# Leaves configuration that somebody has changed.
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/ibweave $(DESTDIR)$(LIBDIR)/libibweave-opensm.so
+	rm -f $(DESTDIR)$(MANDIR)/man1/ibweave.1 $(DESTDIR)$(MANDIR)/man1/ibweave-*.1
+	rm -f $(DESTDIR)$(BASHDIR)/ibweave $(DESTDIR)$(ZSHDIR)/_ibweave $(DESTDIR)$(FISHDIR)/ibweave.fish
+	rm -f $(DROP_IN)
+	-rmdir $(dir $(DROP_IN)) 2>/dev/null
+	if cmp -s cmd/ibweave-opensm/ibweave.yaml $(CONFIG); then rm $(CONFIG); fi
+	if cmp -s cmd/ibweave-opensm/ibweave.logrotate $(ROTATE); then rm $(ROTATE); fi
+	test -n '$(DESTDIR)' || $(LDCONFIG)
+
+# Debian packages in bin/deb.
+deb:
+	scripts/deb.sh bin/deb
+
+test-deb:
+	scripts/install-tools.sh
+	scripts/test-deb.sh
 
 clean:
 	rm -rf bin

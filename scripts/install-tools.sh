@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that the programs which the tests run are here, and what the plugin
-# is built with: as root, or with sudo that asks for no password, it installs what
-# is missing; otherwise it says what to install.
+# and the packages are built with: as root, or with sudo that asks for no password,
+# it installs what is missing; otherwise it says what to install.
 set -euo pipefail
 
 declare -A package=(
@@ -12,6 +12,9 @@ declare -A package=(
 	[ibroute]=infiniband-diags
 	[ibdmchk]=ibutils
 	[gcc]=gcc
+	[dh]=debhelper
+	[dpkg-buildpackage]=dpkg-dev
+	[fakeroot]=fakeroot
 )
 PATH=$PATH:/usr/sbin:/sbin
 
