@@ -187,6 +187,7 @@ func speed(code, extended uint8, fdr10 bool) fabric.Speed {
 //
 //export ibweaveRoute
 func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int, s *C.struct_ibw_snapshot, wants *C.struct_ibw_wants) C.int {
+	start := time.Now().Add(-time.Duration(s.nanoseconds))
 	p := of(handle)
 	t, err := p.Route(int(engine), snapshot(s))
 	if err != nil {
@@ -198,6 +199,7 @@ func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int, s 
 	wants.sl2vl = bit(t.NeedsQoS())
 	wants.vlarb = bit(p.ArbitratesVLs(t))
 	wants.path_sl = bit(t.HasPathSLs())
+	t.Timing.Computing = time.Since(start)
 	p.mu.Lock()
 	p.routed[engine] = t
 	p.mu.Unlock()
@@ -222,11 +224,9 @@ func rows(t *plugin.Tables) (*C.uint8_t, C.int64_t) {
 	return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(first))), C.int64_t(cap(first))
 }
 
-// writeHops writes the lid matrix where anything reads it, after a look whether OpenSM has room for all
-// that is to come, so that nothing is ever half written.
+// writeHops writes the lid matrix where anything reads it, after a look whether
+// OpenSM has room for all that is to come, so that nothing is ever half written.
 func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
-	start := time.Now()
-	defer func() { t.Timing.Hops += time.Since(start) }()
 	n := C.int32_t(len(t.GUIDs))
 	if C.ibw_check_switches(osm, guids(t), n, C.uint16_t(t.Fabric.MaxLID())) != 0 {
 		return plugin.ErrSwitches
@@ -255,6 +255,7 @@ func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
 //
 //export ibweaveWrite
 func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.int {
+	start := time.Now()
 	p := of(handle)
 	p.mu.Lock()
 	t := p.routed[engine]
@@ -264,12 +265,12 @@ func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.
 		return -1
 	}
 	err := p.Guard(t.Engine, func() error {
-		start := time.Now()
 		first, stride := rows(t)
 		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), first, stride, C.uint16_t(t.Fabric.MaxLID()), C.int(bit(t.WantsLIDMatrix()))) != 0 {
 			return plugin.ErrSwitches
 		}
-		p.Written(t, time.Since(start))
+		t.Timing.Writing = time.Since(start)
+		p.Written(t)
 		return nil
 	})
 	if err != nil {

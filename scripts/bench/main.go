@@ -6,7 +6,9 @@
 //     "tables configured" in its log at -D 0x07, where it writes no dumps;
 //     OpenSM does not verify;
 //   - the audit of OpenSM's dumps, as whole processes that read the text,
-//     against ibdmchk.
+//     against ibdmchk;
+//   - the plugin's ibweave-updn, by the time inside its callbacks that it logs,
+//     against OpenSM's updn, beside an engine that does nothing.
 //
 // Fabrics are 3-level fat trees and meshes with a host on each switch, which are
 // routed by dimension-order routing. Medians of -runs are printed, with the least
@@ -59,6 +61,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	engines := flags.String("engines", "updn,minhop", "engines that both have, with commas")
 	meshes := flags.String("mesh", "30x30", "meshes to route with dor, with commas")
 	audit := flags.String("audit", "20", "radixes to audit, with commas")
+	plugin := flags.String("plugin", "24", "radixes to route with OpenSM's plugin, with commas")
+	library := flags.String("library", "bin/libibweave-opensm.so", "the plugin")
 	runs := flags.Int("runs", 5, "runs of each program")
 	program := flags.String("ibweave", "bin/ibweave", "the program")
 	if err := flags.Parse(args); err != nil {
@@ -94,6 +98,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			continue
 		}
 		if err := benchAudit(ctx, out, radix, *program, *runs); err != nil {
+			return err
+		}
+	}
+	for _, radix := range strings.Split(*plugin, ",") {
+		if radix == "" {
+			continue
+		}
+		f, err := fatTree(out, radix)
+		if err == nil {
+			err = benchPlugin(ctx, out, f, *library, *runs)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -157,7 +173,7 @@ func benchRoute(ctx context.Context, out io.Writer, f *fabric.Fabric, program st
 	for _, name := range engines {
 		var theirs, route, check, both, process []time.Duration
 		for range runs {
-			t, err := openSM(ctx, twin, name, 0x07, "")
+			t, err := openSM(ctx, twin, ibsim.OpenSMConfig{Engine: name, Flags: 0x07})
 			if err != nil {
 				return err
 			}
@@ -188,19 +204,20 @@ func benchRoute(ctx context.Context, out io.Writer, f *fabric.Fabric, program st
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 // openSM runs OpenSM once on a new ibsim, since it takes over the tables that
-// it finds, and returns the time that its engine took. Dumps go to dir.
-func openSM(ctx context.Context, twin *ibsim.Twin, engine string, flags uint8, dir string) (time.Duration, error) {
+// it finds, and returns the time that its engine took.
+func openSM(ctx context.Context, twin *ibsim.Twin, cfg ibsim.OpenSMConfig) (time.Duration, error) {
 	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{Timeout: 5 * time.Minute})
 	if err != nil {
 		return 0, err
 	}
 	defer sim.Close()
-	r, err := ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{Engine: engine, Flags: flags, Dir: dir, Timeout: time.Hour})
+	cfg.Timeout = time.Hour
+	r, err := ibsim.RunOpenSM(ctx, sim, cfg)
 	if err != nil {
 		return 0, err
 	}
-	if r.Engine != engine {
-		return 0, fmt.Errorf("OpenSM used engine %q instead of %q", r.Engine, engine)
+	if r.Engine != cfg.Engine {
+		return 0, fmt.Errorf("OpenSM used engine %q instead of %q", r.Engine, cfg.Engine)
 	}
 	return r.Routing, nil
 }
@@ -219,7 +236,7 @@ func benchAudit(ctx context.Context, out io.Writer, radix, program string, runs 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := openSM(ctx, twin, "updn", 0x43, dir); err != nil {
+	if _, err := openSM(ctx, twin, ibsim.OpenSMConfig{Engine: "updn", Flags: 0x43, Dir: dir}); err != nil {
 		return err
 	}
 	list, fdbs, mcfdbs := filepath.Join(dir, "opensm-subnet.lst"), filepath.Join(dir, "opensm.fdbs"), filepath.Join(dir, "opensm.mcfdbs")
@@ -265,7 +282,7 @@ func busiest(ctx context.Context, out io.Writer, f *fabric.Fabric, fdbs string) 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "  %-28s %9d routes, mean %.0f\n", t.name, v.Balance.MaxRoutes, v.Balance.MeanRoutes)
+		fmt.Fprintf(out, "  %-32s %9d routes, mean %.0f\n", t.name, v.Balance.MaxRoutes, v.Balance.MeanRoutes)
 	}
 	return nil
 }
@@ -285,11 +302,11 @@ func median(d []time.Duration) time.Duration {
 }
 
 func row(out io.Writer, what string, d []time.Duration) {
-	fmt.Fprintf(out, "  %-28s %9.1f ms (%.1f to %.1f)\n", what, ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
+	fmt.Fprintf(out, "  %-32s %9.1f ms (%.1f to %.1f)\n", what, ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
 }
 
 func ratio(out io.Writer, theirs, ours []time.Duration) {
-	fmt.Fprintf(out, "  %-28s %9.1f times\n", "ratio", float64(median(theirs))/float64(median(ours)))
+	fmt.Fprintf(out, "  %-32s %9.1f times\n", "ratio", float64(median(theirs))/float64(median(ours)))
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

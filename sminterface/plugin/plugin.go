@@ -400,27 +400,24 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	if err := t.checkCapacity(s); err != nil {
 		return nil, err
 	}
-	verified := time.Now()
 	if t.WantsLIDMatrix() {
 		t.hops = newHops(t.Fabric, r.Routing.Tables)
 	}
 	t.Timing.Snapshot = s.Took + built.Sub(start)
 	t.Timing.Route = time.Duration(r.Seconds.Route * float64(time.Second))
 	t.Timing.Verify = time.Duration(r.Seconds.Verify * float64(time.Second))
-	t.Timing.Hops = time.Since(verified)
 	return t, nil
 }
 
-// Written is called when OpenSM has all of t.
-func (p *Plugin) Written(t *Tables, took time.Duration) {
-	t.Timing.Write = took
+// Written is called when OpenSM has all of t, whose Timing is then complete.
+func (p *Plugin) Written(t *Tables) {
 	v := t.Verify
 	p.log.Info("routed",
 		zap.String("engine", t.Engine),
 		zap.Int("switches", v.Fabric.Switches), zap.Int("ca_ports", v.Fabric.CAPorts), zap.Int("links", v.Fabric.Links),
 		zap.Uint16("max_lid", uint16(v.Fabric.MaxLID)), zap.String("verdict", v.Verdict),
 		zap.Duration("snapshot", t.Timing.Snapshot), zap.Duration("route", t.Timing.Route),
-		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.Hops+t.Timing.Write),
+		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.rest()),
 		zap.Duration("total", t.Timing.Total()))
 	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, %d LIDs, %s, in %v", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
 		t.Timing.Total().Round(time.Microsecond)))

@@ -144,7 +144,7 @@ func TestRoute(t *testing.T) {
 		if len(o.lines) > 0 {
 			t.Errorf("OpenSM's log has %q", o.lines)
 		}
-		o.Written(got, 0)
+		o.Written(got)
 		if len(o.lines) != 1 || !strings.HasPrefix(o.lines[0], "2 ibweave-"+tc.engine+": ") {
 			t.Errorf("OpenSM's log has %q", o.lines)
 		}
@@ -507,9 +507,12 @@ func BenchmarkRoute(b *testing.B) {
 			o := open(b, "")
 			b.ReportAllocs()
 			var sum Timing
+			i := 0
 			for b.Loop() {
-				s.MaxLID ^= 1 // or it would be the subnet of before
-				t, err := o.Route(0, s)
+				next := *s
+				next.MaxLID ^= fabric.LID(i & 1) // or it would be the subnet of before
+				i++
+				t, err := o.Route(0, &next)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -36,11 +36,20 @@ type Tables struct {
 	ports      map[fabric.GUID]fabric.PortID // end ports by GUID, made when needed
 }
 
-// Timing is how long the parts of a routing took.
-type Timing struct{ Snapshot, Route, Verify, Hops, Write time.Duration }
+// Timing is how long OpenSM waited for its callbacks, and for parts of them.
+type Timing struct {
+	Snapshot, Route, Verify time.Duration
+	// Computing is all of the first callback, with the three above; Writing all
+	// of the second.
+	Computing, Writing time.Duration
+}
 
-// Total is all of them.
-func (t *Timing) Total() time.Duration { return t.Snapshot + t.Route + t.Verify + t.Hops + t.Write }
+// Total is the time inside both callbacks.
+func (t *Timing) Total() time.Duration { return t.Computing + t.Writing }
+
+// rest is what is neither snapshot nor routing nor verification: to check what
+// OpenSM has room for, and to write.
+func (t *Timing) rest() time.Duration { return t.Total() - t.Snapshot - t.Route - t.Verify }
 
 // isOf says whether t is what an engine would make of a snapshot again: OpenSM
 // sweeps now and then without any change.

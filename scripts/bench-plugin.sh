@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Prints the time inside the plugin's callbacks against OpenSM's own updn, and what
+# OpenSM takes with an engine that does nothing. Arguments go to scripts/bench.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go run ./scripts/bench -route '' -mesh '' -audit '' -plugin 24,36 -runs 3 "$@"
