@@ -43,6 +43,8 @@ diff                  compile
 sminterface/rehearse  updown
 compile               sminterface/rehearse
 report                compile
+report/chart          sim
+reproduce             sminterface/rehearse
 cmd/ibweave           example.com/other
 cmd/ibweave-opensm    example.com/other
 scripts/bench         example.com/other

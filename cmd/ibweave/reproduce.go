@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/reproduce"
+)
+
+// evaluation is the command line of reproduce.
+type evaluation struct {
+	names  []string
+	dir    string
+	quick  bool
+	again  bool
+	seed   uint64
+	cpus   int
+	format string
+}
+
+func (a *app) reproduceCommand() *cobra.Command {
+	var o evaluation
+	cmd := &cobra.Command{
+		Use:   "reproduce [PAPER|PAPER/FIGURE|all ...]",
+		Short: "measure the figures of the papers anew, and judge what the papers say",
+		Long: `Measure figures of the papers with the simulator, on the tables that compile makes,
+and judge the claims of the papers' text by them. Without arguments, list what there
+is. Several names are separated by blanks or commas.
+
+DIR gets for each figure PAPER/FIGURE.csv, .svg, .png and .json, the last one with
+all parameters, and for each paper PAPER/verdicts.txt, .md and .json: each claim, what
+was measured, and the verdict: holds, fails, holds as something else than what is
+printed, not decidable, or not measured when some of its figures are not in DIR. A
+claim that fails is a result and no error.
+
+Figures that the same program wrote into DIR, with the same seed and all of --quick or
+not, are kept, so an interrupted run goes on where it was; --again makes them anew.
+The same seed gives the same bytes, on any number of CPUs.`,
+		Example: `  ibweave reproduce
+  ibweave reproduce zhou2010 -o figures
+  ibweave reproduce zhou2010/fig10 zhou2010/fig13 --quick -o figures`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.format != "text" && o.format != "json" {
+				return usagef("--format %q: want text or json", o.format)
+			}
+			if o.cpus < 0 {
+				return usagef("--cpus %d: want 1 or more, or 0 for all", o.cpus)
+			}
+			for _, arg := range args {
+				o.names = append(o.names, strings.Split(arg, ",")...)
+			}
+			if len(o.names) == 0 {
+				return a.listPapers(o.format)
+			}
+			return a.reproduce(cmd.Context(), &o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.dir, "output", "o", "", "`DIR` for the figures; what else is in it stays")
+	flags.BoolVar(&o.quick, "quick", false, "fewer points and shorter measurements, for a first look")
+	flags.BoolVar(&o.again, "again", false, "make figures anew that DIR has already")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of everything random")
+	flags.IntVar(&o.cpus, "cpus", 0, "measure so many points at the same time; 0 is one for each CPU")
+	flags.StringVar(&o.format, "format", "text", "text or json")
+	return cmd
+}
+
+// paperEntry is a paper in the list.
+type paperEntry struct {
+	ID      string        `json:"id"`
+	Title   string        `json:"title"`
+	Notes   []string      `json:"notes"`
+	Claims  int           `json:"claims"`
+	Figures []figureEntry `json:"figures"`
+}
+
+type figureEntry struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+// listPapers prints what can be reproduced.
+func (a *app) listPapers(format string) error {
+	list := make([]paperEntry, 0, len(reproduce.Papers))
+	for _, p := range reproduce.Papers {
+		e := paperEntry{ID: p.ID, Title: p.Title, Notes: append([]string{}, p.Notes...), Claims: len(p.Claims)}
+		for _, x := range p.Experiments {
+			e.Figures = append(e.Figures, figureEntry{p.ID + "/" + x.Name, x.Title})
+		}
+		list = append(list, e)
+	}
+	if format == "json" {
+		return report.JSON(a.stdout, list)
+	}
+	var b strings.Builder
+	for _, p := range list {
+		fmt.Fprintf(&b, "%s: %s\n", p.ID, p.Title)
+		for _, f := range p.Figures {
+			fmt.Fprintf(&b, "  %-24s %s\n", f.ID, f.Title)
+		}
+		fmt.Fprintf(&b, "  and %d claims\n", p.Claims)
+	}
+	b.WriteString("ibweave reproduce all -o DIR makes all of these\n")
+	_, err := a.stdout.Write([]byte(b.String()))
+	return err
+}
+
+// evaluated is the result of reproduce.
+type evaluated struct {
+	Output   string                `json:"output"`
+	Made     []string              `json:"made"` // IDs of figures
+	Kept     []string              `json:"kept"`
+	Verdicts []reproduce.Judgement `json:"verdicts"`
+}
+
+func (a *app) reproduce(ctx context.Context, o *evaluation) error {
+	if o.dir == "" {
+		return usagef("reproduce needs a directory for the figures, -o DIR")
+	}
+	work, err := reproduce.Find(o.names)
+	var unknown *reproduce.UnknownError
+	if errors.As(err, &unknown) {
+		return &usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	opt := reproduce.Options{Quick: o.quick, Seed: o.seed, Workers: o.cpus, Version: version + revision()}
+	result := evaluated{Output: o.dir, Made: []string{}, Kept: []string{}, Verdicts: []reproduce.Judgement{}}
+	left := work[:0:0]
+	for _, w := range work {
+		f, err := reproduce.Load(o.dir, w, opt)
+		if err != nil {
+			return err
+		}
+		if f != nil && !o.again {
+			result.Kept = append(result.Kept, w.ID())
+			continue
+		}
+		result.Made = append(result.Made, w.ID())
+		left = append(left, w)
+	}
+	stage := a.startStage(fmt.Sprintf("%d figures", len(left)), 0)
+	opt.Progress = stage.set
+	opt.Done = func(w reproduce.Work, f *reproduce.Figure) error {
+		a.log.Info("measured " + w.ID())
+		return f.Save(o.dir)
+	}
+	_, err = reproduce.Run(ctx, left, opt)
+	stage.end()
+	if err != nil {
+		return err
+	}
+	for _, p := range reproduce.Papers {
+		if !slices.ContainsFunc(work, func(w reproduce.Work) bool { return w.Paper == p }) {
+			continue
+		}
+		// By what is in DIR, whoever made it.
+		list, err := reproduce.JudgeSaved(o.dir, p, opt)
+		if err != nil {
+			return err
+		}
+		result.Verdicts = append(result.Verdicts, list...)
+	}
+	if o.format == "json" {
+		return report.JSON(a.stdout, &result)
+	}
+	return a.printEvaluation(&result)
+}
+
+func (a *app) printEvaluation(r *evaluated) error {
+	if err := reproduce.VerdictText(a.stdout, r.Verdicts); err != nil {
+		return err
+	}
+	counts := map[reproduce.Verdict]int{}
+	for _, j := range r.Verdicts {
+		counts[j.Verdict]++
+	}
+	_, err := fmt.Fprintf(a.stdout, "%d claims: %d hold, %d hold as something else, %d fail, %d not decidable, %d not measured\n",
+		len(r.Verdicts), counts[reproduce.Holds], counts[reproduce.HoldsAs], counts[reproduce.Fails],
+		counts[reproduce.NotDecidable], counts[reproduce.NotMeasured])
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "wrote %s: %d figures made, %d kept\n", r.Output, len(r.Made), len(r.Kept))
+	return err
+}

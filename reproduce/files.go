@@ -1,0 +1,161 @@
+package reproduce
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// The suffixes of a figure's files, in DIR/PAPER/FIGURE.*: the data for programs
+// and for people, and the pictures. The JSON file comes last: where it is, the
+// others are.
+var suffixes = []string{".csv", ".svg", ".png", ".json"}
+
+// Save writes a figure's files below dir.
+func (f *Figure) Save(dir string) error {
+	base := filepath.Join(dir, filepath.FromSlash(f.ID))
+	if err := os.MkdirAll(filepath.Dir(base), 0o777); err != nil {
+		return err
+	}
+	picture := chart.Chart{Title: f.Title, Panels: f.Panels}
+	for i, write := range []func(io.Writer) error{f.CSV, picture.SVG, picture.PNG, f.json} {
+		if err := dump.WriteFileAtomic(base+suffixes[i], write); err != nil {
+			return fmt.Errorf("%s: %w", f.ID, err)
+		}
+	}
+	return nil
+}
+
+// CSV writes the points of f, one a line. Numbers have as many digits as it takes
+// to read the same number.
+func (f *Figure) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	line := []string{"panel", "curve", "x", "x_axis", "y", "half_of_95_percent_interval", "y_axis"}
+	if err := out.Write(line); err != nil {
+		return err
+	}
+	for _, p := range f.Panels {
+		for _, c := range p.Curves {
+			for _, at := range c.Points {
+				line = append(line[:0], p.Title, c.Name, number(at.X), p.X.String(), number(at.Y), number(at.Half), p.Y.String())
+				if err := out.Write(line); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func (f *Figure) json(w io.Writer) error { return encode(w, f) }
+
+// encode writes v as indented JSON.
+func encode(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
+
+// Load reads a figure that Save wrote below dir, if it is there, whole, and made
+// under these conditions; else it gives nil. Errors are those of reading. A file
+// that is no figure counts as none: it is made again.
+func Load(dir string, w Work, opt Options) (*Figure, error) {
+	base := filepath.Join(dir, filepath.FromSlash(w.ID()))
+	for _, suffix := range suffixes {
+		if _, err := os.Stat(base + suffix); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	data, err := os.ReadFile(base + ".json")
+	if err != nil {
+		return nil, err
+	}
+	f := &Figure{}
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	if in.Decode(f) != nil || f.ID != w.ID() || f.Title != w.Title ||
+		f.Version != opt.Version || f.Quick != opt.Quick || f.Seed != opt.Seed {
+		return nil, nil
+	}
+	return f, nil
+}
+
+// SaveVerdicts writes the table of judgements of a paper below dir, as
+// PAPER/verdicts in text, Markdown and JSON.
+func SaveVerdicts(dir string, p *Paper, list []Judgement) error {
+	base := filepath.Join(dir, p.ID, "verdicts")
+	if err := os.MkdirAll(filepath.Dir(base), 0o777); err != nil {
+		return err
+	}
+	for suffix, write := range map[string]func(io.Writer) error{
+		".txt":  func(w io.Writer) error { return VerdictText(w, list) },
+		".md":   func(w io.Writer) error { return VerdictMarkdown(w, p, list) },
+		".json": func(w io.Writer) error { return encode(w, list) },
+	} {
+		if err := dump.WriteFileAtomic(base+suffix, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// VerdictText writes judgements for a terminal.
+func VerdictText(w io.Writer, list []Judgement) error {
+	var b bytes.Buffer
+	for _, j := range list {
+		fmt.Fprintf(&b, "%s %s: %s\n", j.Paper, j.Spec, &j.Finding)
+		fmt.Fprintf(&b, "    claim     %s\n", j.Claim)
+		fmt.Fprintf(&b, "    measured  %s\n", j.Measured)
+		if j.Why != "" {
+			fmt.Fprintf(&b, "    why       %s\n", j.Why)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// VerdictMarkdown writes the judgements of a paper as a table.
+func VerdictMarkdown(w io.Writer, p *Paper, list []Judgement) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "| %s | the paper says | measured | verdict | why |\n|---|---|---|---|---|\n", p.ID)
+	cell := strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace
+	for _, j := range list {
+		fmt.Fprintf(&b, "| %s | %s | %s | **%s** | %s |\n", j.Spec, cell(j.Claim), cell(j.Measured), cell(j.Finding.String()), cell(j.Why))
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// JudgeSaved judges the claims of p by the figures below dir that were made under
+// these conditions, and saves the verdicts there. Errors are those of reading and
+// writing.
+func JudgeSaved(dir string, p *Paper, opt Options) ([]Judgement, error) {
+	figures := map[string]*Figure{}
+	for i := range p.Experiments {
+		f, err := Load(dir, Work{p, &p.Experiments[i]}, opt)
+		if err != nil {
+			return nil, err
+		}
+		if f != nil {
+			figures[p.Experiments[i].Name] = f
+		}
+	}
+	list := p.Judge(figures)
+	return list, SaveVerdicts(dir, p, list)
+}

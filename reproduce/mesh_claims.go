@@ -1,0 +1,459 @@
+package reproduce
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// meshWords are what the two versions of the mesh paper say; "" is not said.
+type meshWords struct {
+	wins, size, sources, group string // multicast against unicast, and its speedup
+	lanesUnicast, lanesMulti   string // more VLs
+	mostUnicast                string
+	shared, sharedLarge        string // VLs that are not tied to ports
+	slower, similar            string // all sources
+	alone                      string // one source
+}
+
+var journalWords = meshWords{
+	wins:         "multicast outperforms unicast in all cases (remark 1)",
+	size:         "the larger the message, the better the speedup (remark 2)",
+	sources:      "the more sources, the better the speedup (remark 2)",
+	group:        "the larger the group, the better the speedup (remark 2)",
+	lanesUnicast: "with more virtual lanes better performance: unicast (remark 3)",
+	lanesMulti:   "with more virtual lanes better performance: multicast (remark 3)",
+	mostUnicast:  "more virtual lanes help especially unicast (remark 3)",
+	shared:       "with as many virtual lanes, better not to tie ports to lanes: clearly at small sizes (cases 1 and 2, remark 3)",
+	sharedLarge:  "this is not clear when the data size is large (cases 1 and 2)",
+	slower:       "all sources take longer than several (case 3)",
+	similar:      "results of all sources are similar to those of several (case 3)",
+	alone:        "with one source, two packets never contend for a buffer (case 1)",
+}
+
+var conferenceWords = meshWords{
+	wins:         "multicast outperforms unicast in all cases (remark 1)",
+	size:         "the larger the message, the better the speedup (remark 2)",
+	sources:      "the more sources, the better the speedup (remark 2)",
+	group:        "the larger the group, the better the speedup (remark 2)",
+	lanesUnicast: "with more virtual lanes unicast performs better (remark 3)",
+	shared:       "with as many virtual lanes, better not to tie ports to lanes (cases 1 and 2, remark 3)",
+	sharedLarge:  "this is not clear when the data size is large (cases 1 and 2)",
+	slower:       "all sources take more time than several (case 3)",
+	similar:      "results of all sources are similar to those of several (case 3)",
+}
+
+// Differences below this share of a time are none: the order of events at one
+// moment moves times as much.
+const meshNoise = 0.005
+
+// meshClaims are the claims X22 of cases.
+func meshClaims(cases []meshCase, words meshWords) []Claim {
+	var list []Claim
+	add := func(spec, text string, over []meshCase, judge func(f map[string]*Figure) Finding) {
+		if text != "" && len(over) > 0 {
+			list = append(list, Claim{Spec: spec, Paper: text, Figures: figuresOf(over...), Judge: judge})
+		}
+	}
+	pick := func(keep func(c meshCase) bool) []meshCase {
+		var list []meshCase
+		for _, c := range cases {
+			if keep(c) {
+				list = append(list, c)
+			}
+		}
+		return list
+	}
+	one := pick(func(c meshCase) bool { return c.sources == 1 })
+	many := pick(func(c meshCase) bool { return c.sources > 1 })
+	several := pick(func(c meshCase) bool { return c.sources > 1 && c.sources < meshHosts })
+	everybody := pick(func(c meshCase) bool { return c.sources == meshHosts })
+
+	add("X22-1", words.wins, cases, func(f map[string]*Figure) Finding { return judgeWins(f, cases) })
+	add("X22-2a one source", words.size, one, func(f map[string]*Figure) Finding { return judgeSize(f, one) })
+	add("X22-2a more sources", words.size, many, func(f map[string]*Figure) Finding { return judgeSize(f, many) })
+	add("X22-2b", words.sources, cases, func(f map[string]*Figure) Finding { return judgeSources(f, cases) })
+	add("X22-2c", words.group, cases, func(f map[string]*Figure) Finding { return judgeGroup(f, cases) })
+	for _, m := range []struct {
+		spec, text string
+		unicast    bool
+		over       []meshCase
+	}{
+		{"X22-3a unicast, one source", words.lanesUnicast, true, one},
+		{"X22-3a unicast, more sources", words.lanesUnicast, true, many},
+		{"X22-3a multicast, one source", words.lanesMulti, false, one},
+		{"X22-3a multicast, more sources", words.lanesMulti, false, many},
+	} {
+		add(m.spec, m.text, m.over, func(f map[string]*Figure) Finding { return judgeLanes(f, m.over, m.unicast) })
+	}
+	add("X22-3a most", words.mostUnicast, cases, func(f map[string]*Figure) Finding { return judgeMost(f, cases) })
+	for _, m := range []struct {
+		spec    string
+		unicast bool
+		over    []meshCase
+	}{
+		{"X22-3b unicast", true, cases},
+		{"X22-3b multicast, one source", false, one},
+		{"X22-3b multicast, more sources", false, many},
+	} {
+		add(m.spec, words.shared, m.over, func(f map[string]*Figure) Finding { return judgeShared(f, m.over, m.unicast) })
+	}
+	add("X22-3b large", words.sharedLarge, cases, func(f map[string]*Figure) Finding { return judgeSharedLarge(f, cases) })
+	late := append(several[:len(several):len(several)], everybody...)
+	add("X22-4 slower", words.slower, late, func(f map[string]*Figure) Finding { return judgeSlower(f, several, everybody) })
+	add("X22-4 similar", words.similar, late, func(f map[string]*Figure) Finding { return judgeSimilar(f, several, everybody) })
+	return list
+}
+
+// span keeps the least and the greatest of some values, and where they are.
+type span struct {
+	low, high     float64
+	atLow, atHigh string
+	n             int
+}
+
+func (s *span) add(v float64, format string, args ...any) {
+	if s.n == 0 || v < s.low {
+		s.low, s.atLow = v, fmt.Sprintf(format, args...)
+	}
+	if s.n == 0 || v > s.high {
+		s.high, s.atHigh = v, fmt.Sprintf(format, args...)
+	}
+	s.n++
+}
+
+// short names a case: "102 sources to 256".
+func (c *meshCase) short() string {
+	if c.sources == 1 {
+		return fmt.Sprintf("1 source to %d", c.group)
+	}
+	return fmt.Sprintf("%d sources to %d", c.sources, c.group)
+}
+
+// bySL are the configurations by number of VLs in which a port may use all.
+var bySL = []lanes{oneVL, twoBySL, fourBySL}
+
+func judgeWins(f map[string]*Figure, cases []meshCase) Finding {
+	var s span
+	for _, c := range cases {
+		sizes, _ := c.sizesOf(f)
+		for _, b := range sizes {
+			for _, l := range []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir} {
+				s.add(c.speedup(f, l, b), "%s, %v bytes, %s", c.short(), b, l.label)
+			}
+		}
+	}
+	out := Finding{
+		Verdict:  Holds,
+		Measured: fmt.Sprintf("unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", s.low, s.atLow, s.high, s.atHigh, s.n),
+		Why:      "a multicast crosses each link of its tree once, repeated unicast once for each destination behind it",
+	}
+	if s.low <= 1 {
+		out.Verdict = Fails
+		out.Why = ""
+	}
+	return out
+}
+
+// judgeSize compares the speedups at the smallest and the largest size.
+func judgeSize(f map[string]*Figure, cases []meshCase) Finding {
+	var says []string
+	up, down := 0, 0
+	for _, c := range cases {
+		sizes, _ := c.sizesOf(f)
+		first, last := sizes[0], sizes[len(sizes)-1]
+		small, large := c.speedup(f, oneVL, first), c.speedup(f, oneVL, last)
+		says = append(says, fmt.Sprintf("%s: %.1f at %v bytes, %.1f at %v", c.short(), small, first, large, last))
+		switch d := large/small - 1; {
+		case d > meshNoise:
+			up++
+		case d < -meshNoise:
+			down++
+		}
+	}
+	out := Finding{Measured: "speedup on 1 VL: " + strings.Join(says, "; ")}
+	switch {
+	case up == len(cases):
+		out.Verdict = Holds
+		out.Why = "delays on the way count less the larger the message, and the ratio tends to the size of the group"
+	case down == len(cases):
+		out.Verdict = Fails
+		out.Why = "the delays of switches and credits count less the larger the message, and repeated unicast, with more packets " +
+			"over the hottest link, gains more by that than multicast"
+	default:
+		out.Verdict = NotDecidable
+		out.Why = fmt.Sprintf("the speedup grows in %d cases and falls in %d", up, down)
+	}
+	return out
+}
+
+// judgeSources compares cases with equal groups, by sources, as a ratio and as time
+// saved.
+func judgeSources(f map[string]*Figure, cases []meshCase) Finding {
+	ratio, saved, n := 0, 0, 0
+	var says []string
+	for i, a := range cases {
+		for _, b := range cases[i+1:] {
+			if a.group != b.group || a.sources >= b.sources {
+				continue
+			}
+			sizes, _ := a.sizesOf(f)
+			for _, size := range sizes {
+				n++
+				if b.speedup(f, oneVL, size) > a.speedup(f, oneVL, size) {
+					ratio++
+				}
+				save := func(c *meshCase) float64 { return c.result(f, true, oneVL, size) - c.result(f, false, oneVL, size) }
+				if save(&b) > save(&a) {
+					saved++
+				}
+				if size == sizes[len(sizes)-1] {
+					says = append(says, fmt.Sprintf("%s and %s, %v bytes: speedup %.1f and %.1f, saved %.3g and %.3g µs",
+						a.short(), b.short(), size, a.speedup(f, oneVL, size), b.speedup(f, oneVL, size), save(&a), save(&b)))
+				}
+			}
+		}
+	}
+	out := Finding{Measured: strings.Join(says, "; ")}
+	out.Why = "one source's repeated unicast waits for its own link, k packets to 1, and no ratio can be greater; several sources share " +
+		"the hottest links and the receivers' own, which multicast has to fill too (E-X11)"
+	switch {
+	case ratio == n:
+		out.Verdict, out.Why = Holds, ""
+	case saved == n:
+		out.Verdict, out.As = HoldsAs, "time saved, not as a ratio"
+	default:
+		out.Verdict = Fails
+	}
+	return out
+}
+
+// judgeGroup compares cases with equal sources, by group.
+func judgeGroup(f map[string]*Figure, cases []meshCase) Finding {
+	var says []string
+	n, up := 0, 0
+	for i, a := range cases {
+		for _, b := range cases[i+1:] {
+			// The conference version has the smaller group with 40 % of sources only,
+			// and compares it with the larger group and all sources.
+			if a.group >= b.group || a.sources != b.sources && !(len(cases) == 3 && a.sources > 1) {
+				continue
+			}
+			sizes, _ := a.sizesOf(f)
+			for _, size := range sizes {
+				n++
+				if b.speedup(f, oneVL, size) > a.speedup(f, oneVL, size) {
+					up++
+				}
+			}
+			last := sizes[len(sizes)-1]
+			says = append(says, fmt.Sprintf("%s and %s: speedup %.1f and %.1f at %v bytes, %.1f and %.1f at %v", a.short(), b.short(),
+				a.speedup(f, oneVL, sizes[0]), b.speedup(f, oneVL, sizes[0]), sizes[0],
+				a.speedup(f, oneVL, last), b.speedup(f, oneVL, last), last))
+		}
+	}
+	out := Finding{Verdict: Holds, Measured: strings.Join(says, "; "), Why: "unicast's packets grow with the group, multicast's do not"}
+	if up != n {
+		out.Verdict, out.Why = Fails, fmt.Sprintf("not in %d of %d comparisons", n-up, n)
+	}
+	return out
+}
+
+// judgeLanes compares 1, 2 and 4 VLs by SL.
+func judgeLanes(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
+	var s span
+	better, worse, n := 0, 0, 0
+	for _, c := range cases {
+		sizes, _ := c.sizesOf(f)
+		for _, b := range sizes {
+			for i, l := range bySL[1:] {
+				fewer := bySL[i]
+				gain := 1 - c.result(f, unicast, l, b)/c.result(f, unicast, fewer, b)
+				s.add(gain, "%s, %v bytes, %d to %d VLs", c.short(), b, fewer.vls, l.vls)
+				n++
+				switch {
+				case gain > meshNoise:
+					better++
+				case gain < -meshNoise:
+					worse++
+				}
+			}
+		}
+	}
+	out := Finding{Measured: fmt.Sprintf("times fall by %s (%s) to %s (%s); of %d steps to more VLs %d are better, %d worse, the others equal",
+		percent(s.low), s.atLow, percent(s.high), s.atHigh, n, better, worse)}
+	switch {
+	case better == 0 && worse == 0:
+		out.Verdict = Fails
+		out.Why = "a single packet waits for nobody, so no lane can help it"
+	case worse > 0:
+		out.Verdict = Fails
+		out.Why = "lanes part the buffers and not the link: where the links are busy all the time, they change the order only"
+	case better == n:
+		out.Verdict = Holds
+	case unicast && cases[0].sources == 1:
+		out.Verdict, out.As = HoldsAs, "from 1 VL to 2, with buffers of one packet"
+		out.Why = "no packets of several sources meet: the second lane only hides the time until a buffer's credit is back, which " +
+			"matters at small sizes, and a second packet of buffer would do as well (E-X12)"
+	default:
+		out.Verdict, out.As = HoldsAs, "never worse"
+	}
+	return out
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// judgeMost compares what 4 VLs gain for unicast and for multicast.
+func judgeMost(f map[string]*Figure, cases []meshCase) Finding {
+	n, most := 0, 0
+	var uni, multi span
+	for _, c := range cases {
+		sizes, _ := c.sizesOf(f)
+		for _, b := range sizes {
+			gain := func(unicast bool) float64 {
+				return 1 - c.result(f, unicast, fourBySL, b)/c.result(f, unicast, oneVL, b)
+			}
+			u, m := gain(true), gain(false)
+			uni.add(u, "%s, %v bytes", c.short(), b)
+			multi.add(m, "%s, %v bytes", c.short(), b)
+			n++
+			if u > m-meshNoise {
+				most++
+			}
+		}
+	}
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("4 VLs against 1: unicast gains %s to %s, multicast %s to %s; unicast as much or more in %d of %d cases",
+		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, n)}
+	if most < n {
+		out.Verdict = Fails
+	}
+	return out
+}
+
+// sharing are the pairs of configurations with as many VLs: by SL, and dedicated.
+var sharing = [][2]lanes{{twoBySL, twoByDir}, {fourBySL, fourByDir}}
+
+// judgeShared compares them at small sizes.
+func judgeShared(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
+	var s span
+	better := 0
+	for _, c := range cases {
+		_, sizes := c.sizesOf(f)
+		for _, b := range sizes {
+			for _, pair := range sharing {
+				gain := 1 - c.result(f, unicast, pair[0], b)/c.result(f, unicast, pair[1], b)
+				s.add(gain, "%s, %v bytes, %d VLs", c.short(), b, pair[0].vls)
+				if gain > meshNoise {
+					better++
+				}
+			}
+		}
+	}
+	out := Finding{Measured: fmt.Sprintf("up to %v bytes: %s (%s) to %s (%s) faster, better in %d of %d cases",
+		smallBytes[len(smallBytes)-1], percent(s.low), s.atLow, percent(s.high), s.atHigh, better, s.n)}
+	out.Why = "a lane by the port of exit gives each cable packets of one lane only, as with 1 VL, to the picosecond (X17, G-X10)"
+	switch {
+	case better == s.n:
+		out.Verdict = Holds
+	case better == 0 && s.low >= -meshNoise:
+		out.Verdict = Fails
+		out.Why = "a single packet waits for nobody, so no lane can help it"
+	default:
+		out.Verdict = Fails
+	}
+	return out
+}
+
+// judgeSharedLarge compares them at large sizes.
+func judgeSharedLarge(f map[string]*Figure, cases []meshCase) Finding {
+	var uni, multi span
+	for _, c := range cases {
+		sizes, small := c.sizesOf(f)
+		for _, b := range sizes[len(small):] {
+			for _, pair := range sharing {
+				for unicast, s := range map[bool]*span{true: &uni, false: &multi} {
+					s.add(1-c.result(f, unicast, pair[0], b)/c.result(f, unicast, pair[1], b), "%s, %v bytes, %d VLs", c.short(), b, pair[0].vls)
+				}
+			}
+		}
+	}
+	out := Finding{Measured: fmt.Sprintf("from %v bytes: unicast %s (%s) to %s (%s) faster, multicast %s (%s) to %s (%s)",
+		largeBytes[0], percent(uni.low), uni.atLow, percent(uni.high), uni.atHigh,
+		percent(multi.low), multi.atLow, percent(multi.high), multi.atHigh)}
+	switch {
+	case uni.low > meshNoise && multi.low > meshNoise:
+		out.Verdict = Fails
+		out.Why = "lanes by SL are faster in all cases"
+	case multi.low < -meshNoise || uni.low < -meshNoise:
+		out.Verdict = Holds
+		out.Why = "lanes by SL are faster in some cases and slower in others"
+	default:
+		out.Verdict = Holds
+		out.Why = "lanes by SL are faster in some cases, and in others it makes no difference"
+	}
+	return out
+}
+
+// pairs calls do for the cases of several and of all sources that can be compared:
+// with equal groups, else, in the conference version, with what there is.
+func pairs(several, everybody []meshCase, do func(a, b meshCase)) {
+	equal := false
+	for range 2 {
+		for _, a := range several {
+			for _, b := range everybody {
+				if a.group == b.group || equal {
+					do(a, b)
+				}
+			}
+		}
+		if len(several) > 1 {
+			return
+		}
+		equal = !equal
+	}
+}
+
+func judgeSlower(f map[string]*Figure, several, everybody []meshCase) Finding {
+	var s span
+	pairs(several, everybody, func(a, b meshCase) {
+		sizes, _ := a.sizesOf(f)
+		for _, size := range sizes {
+			for _, unicast := range []bool{true, false} {
+				for _, l := range []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir} {
+					s.add(b.result(f, unicast, l, size)/a.result(f, unicast, l, size), "%s, %v bytes, %s", b.short(), size, curveOf(unicast, l))
+				}
+			}
+		}
+	})
+	out := Finding{
+		Verdict:  Holds,
+		Measured: fmt.Sprintf("%.2f (%s) to %.2f (%s) times as long, in %d comparisons", s.low, s.atLow, s.high, s.atHigh, s.n),
+		Why:      "receivers have as many more packets to take in",
+	}
+	if s.low <= 1 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeSimilar(f map[string]*Figure, several, everybody []meshCase) Finding {
+	var s span
+	pairs(several, everybody, func(a, b meshCase) {
+		sizes, _ := a.sizesOf(f)
+		for _, size := range sizes {
+			for _, l := range bySL {
+				s.add(b.speedup(f, l, size)/a.speedup(f, l, size), "%d receivers, %v bytes, %s", b.group, size, l.label)
+			}
+		}
+	})
+	off := max(math.Abs(math.Log(s.low)), math.Abs(math.Log(s.high)))
+	out := Finding{
+		Verdict:  Holds,
+		Measured: fmt.Sprintf("speedups with all sources are %.2f (%s) to %.2f (%s) times those with several", s.low, s.atLow, s.high, s.atHigh),
+		Why:      "taken as: speedups within a factor of 1.5; the paper does not say what similar is",
+	}
+	if off > math.Log(1.5) {
+		out.Verdict = Fails
+	}
+	return out
+}

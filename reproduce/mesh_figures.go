@@ -1,0 +1,211 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// meshCase is the sources and the group of three figures, for 1, 2 and 4 VLs (X21).
+type meshCase struct {
+	name           string // in the text
+	caption        string
+	sources, group int
+	figures        [3]string
+}
+
+// Sizes of messages, of panel (a) and (b); the papers give the ends, 32 bytes and
+// 8 KB (X18), and not where the panels part.
+var (
+	smallBytes = []int{32, 64, 128, 256, 512}
+	largeBytes = []int{1024, 2048, 4096, 8192}
+)
+
+// meshDraws is how often sources and groups are drawn.
+func meshDraws(quick bool, sources, group int) int {
+	if quick || (sources == meshHosts && group == meshHosts) {
+		return 1 // everybody: nothing to draw
+	}
+	return 5
+}
+
+// configurations are the lanes of the i-th figure of a case, and its VLs.
+func configurations(i int) ([]lanes, string) {
+	switch i {
+	case 0:
+		return []lanes{oneVL}, "1 virtual lane"
+	case 1:
+		return []lanes{twoBySL, twoByDir}, "2 virtual lanes"
+	}
+	return []lanes{fourBySL, fourByDir}, "4 virtual lanes"
+}
+
+// curveOf is the name of a curve.
+func curveOf(unicast bool, l lanes) string {
+	if unicast {
+		return "unicast, " + l.label
+	}
+	return "multicast, " + l.label
+}
+
+// meshExperiments are the figures of cases.
+func meshExperiments(cases []meshCase) []Experiment {
+	var list []Experiment
+	for _, c := range cases {
+		for i, name := range c.figures {
+			configs, vls := configurations(i)
+			list = append(list, Experiment{
+				Name:  name,
+				Title: fmt.Sprintf("Fig. %s: %s with %s (%s)", name[len("fig"):], c.name, vls, c.caption),
+				Run:   func(lab *Lab) (*Figure, error) { return meshFigure(lab, &c, configs) },
+			})
+		}
+	}
+	return list
+}
+
+// sizes are the bytes of the panels.
+func meshSizes(quick bool) [2][]int {
+	if quick {
+		return [2][]int{{32, 512}, {8192}}
+	}
+	return [2][]int{smallBytes, largeBytes}
+}
+
+func meshFigure(lab *Lab, c *meshCase, configs []lanes) (*Figure, error) {
+	bytes := chart.Axis{Label: "data size", Unit: "bytes", Scale: chart.Log2}
+	time := chart.Axis{Label: "time to the last destination", Unit: "µs", Scale: chart.Log10}
+	f := &Figure{Parameters: meshParameters(c, meshDraws(lab.Quick, c.sources, c.group))}
+	var points []meshPoint
+	for i, sizes := range meshSizes(lab.Quick) {
+		p := chart.Panel{Title: []string{"(a) small data sizes", "(b) large data sizes"}[i], X: bytes, Y: time}
+		for _, unicast := range []bool{true, false} {
+			for _, l := range configs {
+				curve := chart.Curve{Name: curveOf(unicast, l), Points: make([]chart.Point, len(sizes))}
+				for k, b := range sizes {
+					curve.Points[k].X = float64(b)
+					points = append(points, meshPoint{newExchange(c.sources, c.group, b, unicast, l, lab.Seed, 0), &curve.Points[k]})
+				}
+				p.Curves = append(p.Curves, curve)
+			}
+		}
+		f.Panels = append(f.Panels, p)
+	}
+	return f, measureMesh(lab, points)
+}
+
+// meshPoint is an exchange and where its time goes.
+type meshPoint struct {
+	exchange
+	to *chart.Point
+}
+
+// measureMesh puts the mean makespan over all draws into each point, in µs.
+func measureMesh(lab *Lab, points []meshPoint) error {
+	type one struct {
+		exchange
+		point int
+	}
+	var all []one
+	for i, p := range points {
+		for d := range meshDraws(lab.Quick, p.sources, p.group) {
+			x := p.exchange
+			x.draw = uint64(d)
+			all = append(all, one{x, i})
+		}
+	}
+	times := make([]float64, len(all))
+	err := lab.Each(len(all), func(ctx context.Context, i int) error {
+		at, err := all[i].makespan(ctx, lab)
+		times[i] = at.Nanoseconds() / 1000
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	by := make([][]float64, len(points))
+	for i, x := range all {
+		by[x.point] = append(by[x.point], times[i])
+	}
+	for i, p := range points {
+		p.to.Y, p.to.Half = meanOf(by[i])
+	}
+	return nil
+}
+
+// student is the 97.5 % quantile of Student's t by degrees of freedom.
+var student = []float64{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
+
+// meanOf is the mean of 1 to 10 independent values, and half of its 95 % confidence
+// interval, 0 for one value.
+func meanOf(values []float64) (mean, half float64) {
+	n := float64(len(values))
+	for _, v := range values {
+		mean += v / n
+	}
+	if len(values) == 1 {
+		return mean, 0
+	}
+	square := 0.0
+	for _, v := range values {
+		square += (v - mean) * (v - mean)
+	}
+	return mean, student[len(values)-1] * math.Sqrt(square/(n-1)/n)
+}
+
+func meshParameters(c *meshCase, draws int) []Parameter {
+	x := newExchange(c.sources, c.group, 32, false, oneVL, 0, 0)
+	return []Parameter{
+		{"fabric", fmt.Sprintf("%dx%d mesh, a host on each switch", meshSide, meshSide)},
+		{"sources", fmt.Sprint(c.sources)},
+		{"group", fmt.Sprint(c.group)},
+		{"draws of sources and group", fmt.Sprint(draws)},
+		{"link", "1X SDR, 4 ns a byte"},
+		{"routing delay", x.routing.String()},
+		{"wire delay", x.wire.String()},
+		{"credit delay", x.credit.String()},
+		{"buffer of a port and VL", fmt.Sprintf("%d packet", x.buffers)},
+		{"headers", fmt.Sprintf("%d bytes", x.header)},
+		{"packets", "one for each message"},
+		{"order of unicast destinations", string(x.order)},
+		{"SL of a packet", string(x.choice) + ", modulo the number of VLs"},
+	}
+}
+
+// figuresOf are the names of the figures of cases.
+func figuresOf(cases ...meshCase) []string {
+	var names []string
+	for _, c := range cases {
+		names = append(names, c.figures[:]...)
+	}
+	return names
+}
+
+// result looks up a time in the figures, in µs.
+func (c *meshCase) result(figures map[string]*Figure, unicast bool, l lanes, bytes float64) float64 {
+	i := slices.IndexFunc(c.figures[:], func(name string) bool {
+		return figures[name] != nil && figures[name].Curve(curveOf(unicast, l)) != nil
+	})
+	return figures[c.figures[i]].At(curveOf(unicast, l), bytes).Y
+}
+
+// speedup is unicast's time by multicast's.
+func (c *meshCase) speedup(figures map[string]*Figure, l lanes, bytes float64) float64 {
+	return c.result(figures, true, l, bytes) / c.result(figures, false, l, bytes)
+}
+
+// sizesOf are the sizes that a case was measured at, ascending, which a quick run
+// has fewer of; small are those of panel (a).
+func (c *meshCase) sizesOf(figures map[string]*Figure) (all, small []float64) {
+	f := figures[c.figures[0]]
+	for _, at := range f.Curve(curveOf(true, oneVL)) {
+		all = append(all, at.X)
+		if at.X <= float64(smallBytes[len(smallBytes)-1]) {
+			small = append(small, at.X)
+		}
+	}
+	return all, small
+}

@@ -1,0 +1,233 @@
+// Package reproduce has the experiments of the papers whose systems ibweave
+// carries: it measures their figures anew, with the simulator and on the tables
+// that compile makes, and judges what the papers say about them.
+//
+// An Experiment is a figure of a Paper. Running it gives a Figure: panels with
+// curves, and the parameters. What a paper says about its figures is a Claim,
+// judged by the numbers of the figures alone, so that a verdict can be checked
+// with the CSV files in hand. A claim that fails is a result, not an error.
+//
+// To add a paper: a file with a variable of type Paper, and its name in Papers.
+package reproduce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// Papers is what can be reproduced, in the order of the help text.
+var Papers = []*Paper{
+	&zhou2010,
+	&zhouConference,
+}
+
+// Paper is the evaluation of a paper.
+type Paper struct {
+	ID    string // the first part of the IDs of its figures, as in "zhou2010"
+	Title string // authors, title, where and when
+	// Notes say what our experiments take as given where the paper is silent, a
+	// sentence each.
+	Notes       []string
+	Experiments []Experiment
+	Claims      []Claim
+}
+
+// Experiment is one figure.
+type Experiment struct {
+	Name  string // the second part of its ID, as in "fig10"
+	Title string // as the paper's caption, or what it should say
+	// Run measures. It calls Lab.Each once, for everything that takes long.
+	// The figure's ID, Title and conditions are filled in by the caller.
+	Run func(lab *Lab) (*Figure, error)
+}
+
+// Parameter is a setting of an experiment.
+type Parameter struct {
+	Name  string `json:"name"`
+	Value string `json:"value"` // with its unit
+}
+
+// Figure is the result of an experiment. Its JSON form is the file that keeps it.
+type Figure struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	// Version, Quick and Seed are the conditions under which figures may be
+	// compared with each other.
+	Version    string        `json:"version"`
+	Quick      bool          `json:"quick"`
+	Seed       uint64        `json:"seed"`
+	Parameters []Parameter   `json:"parameters"`
+	Panels     []chart.Panel `json:"panels"`
+}
+
+// Curve is the points of a curve over all panels, by ascending X: where panels
+// share an X, the first panel's count. Nil if there is no such curve.
+func (f *Figure) Curve(name string) []chart.Point {
+	var points []chart.Point
+	for _, p := range f.Panels {
+		for _, c := range p.Curves {
+			if c.Name != name {
+				continue
+			}
+			for _, at := range c.Points {
+				if !slices.ContainsFunc(points, func(q chart.Point) bool { return q.X == at.X }) {
+					points = append(points, at)
+				}
+			}
+		}
+	}
+	slices.SortFunc(points, func(a, b chart.Point) int {
+		if a.X < b.X {
+			return -1
+		}
+		return 1
+	})
+	return points
+}
+
+// At is the value of a curve at x. It panics where there is none: a claim may ask
+// only for what its figures have.
+func (f *Figure) At(name string, x float64) chart.Point {
+	for _, at := range f.Curve(name) {
+		if at.X == x {
+			return at
+		}
+	}
+	panic(fmt.Sprintf("%s has no point at %v of curve %q", f.ID, x, name))
+}
+
+// Verdict is what became of a claim.
+type Verdict string
+
+// The verdicts.
+const (
+	Holds Verdict = "holds"
+	Fails Verdict = "fails"
+	// HoldsAs is a claim that fails as printed and holds when it is read
+	// otherwise: Finding.As says how.
+	HoldsAs Verdict = "holds as"
+	// NotDecidable is a claim that the measurements cannot tell: the paper leaves
+	// open what it depends on, or it is within the error.
+	NotDecidable Verdict = "not decidable"
+	// NotMeasured is a claim some figures of which are not there.
+	NotMeasured Verdict = "not measured"
+)
+
+// Claim is something that a paper says about its results.
+type Claim struct {
+	Spec  string // a number for it, as in "X22-2a"; those of one paper differ
+	Paper string // the paper's words, shortly, and where they are
+	// Figures are the names of the experiments that decide it.
+	Figures []string
+	// Judge gets these figures by name, all of them, made under the same
+	// conditions. A quick run has fewer points.
+	Judge func(figures map[string]*Figure) Finding
+}
+
+// Finding is the judgement of a claim.
+type Finding struct {
+	Verdict  Verdict `json:"verdict"`
+	As       string  `json:"as,omitempty"` // with HoldsAs
+	Measured string  `json:"measured"`     // numbers
+	Why      string  `json:"why"`          // what explains them, above all where a claim fails
+}
+
+// String is the verdict in words: "holds as time saved".
+func (f *Finding) String() string {
+	if f.Verdict == HoldsAs {
+		return string(f.Verdict) + " " + f.As
+	}
+	return string(f.Verdict)
+}
+
+// Judgement is a claim with its finding.
+type Judgement struct {
+	Paper   string   `json:"paper"` // ID
+	Spec    string   `json:"spec"`
+	Claim   string   `json:"claim"`
+	Figures []string `json:"figures"`
+	Finding
+}
+
+// Judge judges the claims of p by what figures there are, by name.
+func (p *Paper) Judge(figures map[string]*Figure) []Judgement {
+	list := make([]Judgement, 0, len(p.Claims))
+	for _, c := range p.Claims {
+		j := Judgement{Paper: p.ID, Spec: c.Spec, Claim: c.Paper, Figures: c.Figures}
+		var missing []string
+		for _, name := range c.Figures {
+			if figures[name] == nil {
+				missing = append(missing, name)
+			}
+		}
+		if missing != nil {
+			j.Finding = Finding{Verdict: NotMeasured, Measured: "without " + strings.Join(missing, ", ")}
+		} else {
+			j.Finding = c.Judge(figures)
+		}
+		list = append(list, j)
+	}
+	return list
+}
+
+// Work is an experiment of a paper.
+type Work struct {
+	Paper *Paper
+	*Experiment
+}
+
+// ID is as in "zhou2010/fig10".
+func (w Work) ID() string { return w.Paper.ID + "/" + w.Name }
+
+// UnknownError is a name that no paper or figure has.
+type UnknownError struct {
+	Name string
+	Want []string // what there is
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("nothing to reproduce is called %q: want all, or some of %s", e.Name, strings.Join(e.Want, ", "))
+}
+
+// Find gives the experiments of names, each once and in the order of Papers: the
+// IDs of papers and of figures, or "all". Errors are *UnknownError.
+func Find(names []string) ([]Work, error) {
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	used := map[string]bool{"all": true}
+	var work []Work
+	for _, p := range Papers {
+		used[p.ID] = true
+		for i := range p.Experiments {
+			w := Work{p, &p.Experiments[i]}
+			used[w.ID()] = true
+			if wanted["all"] || wanted[p.ID] || wanted[w.ID()] {
+				work = append(work, w)
+			}
+		}
+	}
+	for _, name := range names {
+		if used[name] {
+			continue
+		}
+		e := &UnknownError{Name: name}
+		paper, _, isFigure := strings.Cut(name, "/")
+		for _, p := range Papers {
+			if isFigure && p.ID == paper {
+				e.Want = e.Want[:0]
+				for _, x := range p.Experiments {
+					e.Want = append(e.Want, p.ID+"/"+x.Name)
+				}
+				break
+			}
+			e.Want = append(e.Want, p.ID)
+		}
+		return nil, e
+	}
+	return work, nil
+}

@@ -1,0 +1,247 @@
+package reproduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// squares is a paper whose figures have n points, i and i*i.
+func squares(sizes ...int) (*Paper, []Work) {
+	p := &Paper{ID: "squares"}
+	for i, n := range sizes {
+		p.Experiments = append(p.Experiments, Experiment{
+			Name: fmt.Sprintf("fig%d", i), Title: fmt.Sprintf("%d squares", n),
+			Run: func(lab *Lab) (*Figure, error) {
+				curve := chart.Curve{Name: "i*i", Points: make([]chart.Point, n)}
+				err := lab.Each(n, func(_ context.Context, i int) error {
+					curve.Points[i] = chart.Point{X: float64(i), Y: float64(i * i)}
+					return nil
+				})
+				axis := chart.Axis{Label: "i", Scale: chart.Linear}
+				return &Figure{
+					Parameters: []Parameter{{"points", fmt.Sprint(n)}},
+					Panels:     []chart.Panel{{Title: "(a)", X: axis, Y: axis, Curves: []chart.Curve{curve}}},
+				}, err
+			},
+		})
+	}
+	var work []Work
+	for i := range p.Experiments {
+		work = append(work, Work{p, &p.Experiments[i]})
+	}
+	return p, work
+}
+
+// TestRunWorkers has the same figures on any number of workers, in order, and a
+// progress that ends at all.
+func TestRunWorkers(t *testing.T) {
+	_, work := squares(3, 0, 50, 7, 1, 20)
+	var want []*Figure
+	for _, workers := range []int{1, 2, 7} {
+		var last, total atomic.Int64
+		figures, err := Run(t.Context(), work, Options{Seed: 3, Workers: workers, Version: "v", Progress: func(d, n int) {
+			last.Store(int64(d))
+			total.Store(int64(n))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last.Load() != total.Load() || total.Load() != int64(share*len(work)) {
+			t.Errorf("%d workers: progress ends at %d of %d", workers, last.Load(), total.Load())
+		}
+		for i, f := range figures {
+			if f.ID != work[i].ID() || f.Seed != 3 || f.Version != "v" {
+				t.Errorf("figure %d is %+v", i, f)
+			}
+		}
+		if want == nil {
+			want = figures
+		}
+		if d := cmp.Diff(want, figures); d != "" {
+			t.Errorf("%d workers: %s", workers, d)
+		}
+	}
+}
+
+// TestRunErrors has errors of points, of Done and of the context, and none is lost.
+func TestRunErrors(t *testing.T) {
+	boom := errors.New("boom")
+	p, work := squares(4, 4, 4)
+	if _, err := Run(t.Context(), work, Options{Done: func(Work, *Figure) error { return boom }}); !errors.Is(err, boom) {
+		t.Errorf("Done: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p.Experiments[1].Run = func(lab *Lab) (*Figure, error) {
+		err := lab.Each(100, func(_ context.Context, i int) error {
+			if i == 3 {
+				cancel()
+			}
+			return nil
+		})
+		if err == nil {
+			t.Error("Each of a canceled run is complete")
+		}
+		return nil, err
+	}
+	if _, err := Run(ctx, work, Options{Workers: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	p.Experiments[1].Run = func(lab *Lab) (*Figure, error) {
+		return nil, lab.Each(100, func(_ context.Context, i int) error {
+			if i == 3 {
+				return boom
+			}
+			return nil
+		})
+	}
+	if _, err := Run(t.Context(), work, Options{}); !errors.Is(err, boom) || err.Error() != "squares/fig1: boom" {
+		t.Errorf("a point: %v", err)
+	}
+}
+
+// TestOnce has a value made once for all who ask at the same time.
+func TestOnce(t *testing.T) {
+	var made atomic.Int64
+	p := &Paper{ID: "p", Experiments: []Experiment{{Name: "x", Run: func(lab *Lab) (*Figure, error) {
+		return &Figure{}, lab.Each(100, func(context.Context, int) error {
+			v, err := Once(lab, "key", func(context.Context) (int, error) {
+				made.Add(1)
+				return 42, nil
+			})
+			if v != 42 {
+				return fmt.Errorf("got %d", v)
+			}
+			return err
+		})
+	}}}}
+	if _, err := Run(t.Context(), []Work{{p, &p.Experiments[0]}}, Options{Workers: 8}); err != nil || made.Load() != 1 {
+		t.Errorf("made %d times, %v", made.Load(), err)
+	}
+}
+
+// TestSaved has figures that come back from files, under the same conditions only
+// and with all files there, and verdicts by what is there.
+func TestSaved(t *testing.T) {
+	dir := t.TempDir()
+	p, work := squares(3, 4)
+	p.Claims = []Claim{
+		{Spec: "A", Paper: "squares grow", Figures: []string{"fig0"}, Judge: func(f map[string]*Figure) Finding {
+			return Finding{Verdict: Holds, Measured: fmt.Sprint(f["fig0"].At("i*i", 2).Y)}
+		}},
+		{Spec: "B", Paper: "both | do", Figures: []string{"fig0", "fig1"}, Judge: func(map[string]*Figure) Finding {
+			return Finding{Verdict: HoldsAs, As: "printed", Measured: "1 < 2"}
+		}},
+	}
+	opt := Options{Seed: 1, Version: "v"}
+	figures, err := Run(t.Context(), work, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := figures[0].Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(dir, work[0], opt)
+	if d := cmp.Diff(figures[0], got); d != "" || err != nil {
+		t.Errorf("%v, %s", err, d)
+	}
+	for name, other := range map[string]Options{
+		"quick": {Quick: true, Seed: 1, Version: "v"}, "seed": {Seed: 2, Version: "v"}, "version": {Seed: 1, Version: "w"},
+	} {
+		if got, err := Load(dir, work[0], other); got != nil || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if got, err := Load(dir, work[1], opt); got != nil || err != nil {
+		t.Errorf("never saved: %v, %v", got, err)
+	}
+	list, err := JudgeSaved(dir, p, opt)
+	if err != nil || list[0].Verdict != Holds || list[0].Measured != "4" || list[1].Verdict != NotMeasured || list[1].Measured != "without fig1" {
+		t.Errorf("%v, %+v", err, list)
+	}
+	if err := figures[1].Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	if list, err = JudgeSaved(dir, p, opt); err != nil || list[1].Verdict != HoldsAs {
+		t.Errorf("%v, %+v", err, list)
+	}
+	table, err := os.ReadFile(filepath.Join(dir, "squares", "verdicts.md"))
+	want := "| squares | the paper says | measured | verdict | why |\n|---|---|---|---|---|\n" +
+		"| A | squares grow | 4 | **holds** |  |\n| B | both \\| do | 1 &lt; 2 | **holds as printed** |  |\n"
+	if err != nil || string(table) != want {
+		t.Errorf("%v\n%s", err, table)
+	}
+	csv, err := os.ReadFile(filepath.Join(dir, "squares", "fig0.csv"))
+	want = "panel,curve,x,x_axis,y,half_of_95_percent_interval,y_axis\n(a),i*i,0,i,0,0,i\n(a),i*i,1,i,1,0,i\n(a),i*i,2,i,4,0,i\n"
+	if err != nil || string(csv) != want {
+		t.Errorf("%v\n%s", err, csv)
+	}
+	if err := os.Remove(filepath.Join(dir, "squares", "fig0.png")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Load(dir, work[0], opt); got != nil || err != nil {
+		t.Errorf("without its picture: %v, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "squares", "fig1.json"), []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Load(dir, work[1], opt); got != nil || err != nil {
+		t.Errorf("half a file: %v, %v", got, err)
+	}
+}
+
+// TestRegistry has every figure and claim of every paper named once, and claims
+// that speak of figures that there are.
+func TestRegistry(t *testing.T) {
+	all, err := Find([]string{"all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, w := range all {
+		if seen[w.ID()] {
+			t.Errorf("%s twice", w.ID())
+		}
+		seen[w.ID()] = true
+		if one, err := Find([]string{w.ID()}); err != nil || len(one) != 1 || one[0] != w {
+			t.Errorf("%s: %v, %v", w.ID(), one, err)
+		}
+	}
+	for _, p := range Papers {
+		if work, err := Find([]string{p.ID, p.ID + "/" + p.Experiments[0].Name}); err != nil || len(work) != len(p.Experiments) {
+			t.Errorf("%s: %d experiments, %v", p.ID, len(work), err)
+		}
+		for _, c := range p.Claims {
+			if seen[p.ID+" "+c.Spec] {
+				t.Errorf("%s %s twice", p.ID, c.Spec)
+			}
+			seen[p.ID+" "+c.Spec] = true
+			if len(c.Figures) == 0 {
+				t.Errorf("%s %s: no figures", p.ID, c.Spec)
+			}
+			for _, name := range c.Figures {
+				if !seen[p.ID+"/"+name] {
+					t.Errorf("%s %s: no figure %s", p.ID, c.Spec, name)
+				}
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"zhou":            `nothing to reproduce is called "zhou": want all, or some of zhou2010, zhou-conf`,
+		"zhou-conf/fig99": `nothing to reproduce is called "zhou-conf/fig99": want all, or some of zhou-conf/fig8, `,
+	} {
+		_, err := Find([]string{name})
+		var unknown *UnknownError
+		if !errors.As(err, &unknown) || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
