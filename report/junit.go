@@ -56,9 +56,9 @@ func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 				if first == "" {
 					first = f.Message
 				}
-				finding(&failed, f)
+				WriteFinding(&failed, f)
 			default:
-				finding(&mild, f)
+				WriteFinding(&mild, f)
 			}
 		}
 		if first != "" {

@@ -23,7 +23,7 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 		fmt.Fprintf(b, "%-13s%s %s\n", "certificate", opt.Certificate, holds)
 	}
 	for i := range r.Findings {
-		finding(b, &r.Findings[i])
+		WriteFinding(b, &r.Findings[i])
 	}
 	verdict(b, r)
 	return b.Flush()
@@ -69,9 +69,10 @@ func figures(w io.Writer, r *verify.Result) {
 	}
 }
 
-// finding prints one finding and its witness, a line for each channel. A
-// message that ends with the channels of the witness is cut before them.
-func finding(w io.Writer, f *verify.Finding) {
+// WriteFinding prints one finding and its witness, a line for each channel, as
+// Text does. A message that ends with the channels of the witness is cut
+// before them.
+func WriteFinding(w io.Writer, f *verify.Finding) {
 	message := f.Message
 	if len(f.Witness) > 0 {
 		message, _, _ = strings.Cut(message, ": "+f.Witness[0].String())

@@ -33,6 +33,7 @@ myrinet               mesh
 minnet                mesh
 verify                updown
 sim                   example.com/other
+sim/sweep             compile
 sminterface/dump      compile
 sminterface/mad       compile
 sminterface/ibsim     compile

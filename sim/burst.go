@@ -37,6 +37,9 @@ func Burst(ctx context.Context, net Network, cfg Config, traffic Traffic, messag
 	if err := b.run(ctx, s, until(maxTime)); err != nil {
 		return nil, err
 	}
+	if err := s.Deadlock(); err != nil {
+		return nil, err
+	}
 	b.out.closed(s)
 	b.out.Incomplete = int64(b.flights.live())
 	b.shares(0)
@@ -94,6 +97,9 @@ func Play(ctx context.Context, net Network, cfg Config, messages []Timed, maxTim
 	}
 	if p.err != nil {
 		return nil, p.err
+	}
+	if err := s.Deadlock(); err != nil {
+		return nil, err
 	}
 	m := p.out
 	m.closed(s)

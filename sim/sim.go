@@ -610,6 +610,17 @@ func (s *Sim) Run(ctx context.Context, until Time) error {
 	return err
 }
 
+// Deadlock searches for packets that wait for each other in a circle now, whatever
+// else still goes on, and returns a *DeadlockError when there are some. Run does so
+// by itself, but only now and then.
+func (s *Sim) Deadlock() error {
+	if s.broken != nil {
+		return s.broken
+	}
+	s.broken = s.deadlock()
+	return s.broken
+}
+
 // searchEvery is after how many events waiting packets are searched for a circle.
 const searchEvery = 1 << 20
 

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Time is a moment, in picoseconds from the start of a simulation, or how long
@@ -34,4 +36,17 @@ func bytePs(mbps int) int64 {
 // takes is how long so many bytes take at a rate of bytePs, rounded up.
 func takes(bytes int32, rate int64) Time {
 	return Time((int64(bytes)*rate + 1023) >> 10)
+}
+
+// ParseTime reads a decimal number of ps, ns, us, ms or s, such as "12.5ns", from 0
+// on and exactly.
+func ParseTime(text string) (Time, error) {
+	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz")
+	decimals, ok := map[string]int{"ps": 0, "ns": 3, "us": 6, "ms": 9, "s": 12}[text[len(digits):]]
+	whole, part, point := strings.Cut(digits, ".")
+	n, err := strconv.ParseUint(whole+part+strings.Repeat("0", max(0, decimals-len(part))), 10, 62)
+	if !ok || err != nil || whole == "" || point && part == "" || len(part) > decimals || strings.ContainsAny(digits, "+-_") {
+		return 0, fmt.Errorf("time %q: want a number and ps, ns, us, ms or s, such as 12.5ns", text)
+	}
+	return Time(n), nil
 }

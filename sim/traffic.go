@@ -487,6 +487,9 @@ func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop
 		if err := o.run(ctx, s, min(s.Now()+step, stop.MaxTime)); err != nil {
 			return nil, err
 		}
+		if err := s.Deadlock(); err != nil {
+			return nil, err
+		}
 		if s.Counts().Queued-queued > limit {
 			o.out.Saturated = true
 			break

@@ -35,6 +35,7 @@ type audit struct {
 	buffer      verify.Buffer
 	lenient     bool
 	files       map[string]string // SHA-256 by path, as a manifest has them
+	sums        map[string]string // SHA-256 by path of what was read, when not nil
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -206,10 +207,17 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want, ok := in.files[name]; ok {
-		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
-			fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, compile.ManifestName)
-		}
+	want, listed := in.files[name]
+	if !listed && in.sums == nil {
+		return data, nil
+	}
+	sum := sha256.Sum256(data)
+	text := hex.EncodeToString(sum[:])
+	if in.sums != nil {
+		in.sums[name] = text
+	}
+	if listed && text != want {
+		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, compile.ManifestName)
 	}
 	return data, nil
 }

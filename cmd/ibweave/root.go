@@ -55,7 +55,10 @@ and hands them to OpenSM.`,
 		a.command = cmd
 		return &usageError{err}
 	})
-	root.AddCommand(a.genCommand(), a.compileCommand(), a.checkCommand(), a.diffCommand(), a.rehearseCommand(), a.reproduceCommand(), a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root))
+	root.AddCommand(
+		a.genCommand(), a.compileCommand(), a.checkCommand(), a.diffCommand(), a.simCommand(), a.reproduceCommand(), a.rehearseCommand(),
+		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root),
+	)
 	root.InitDefaultCompletionCmd()
 	root.SetHelpTemplate(root.HelpTemplate() + "\nExit status:\n" + exitHelp + "\n")
 	walk(root, func(c *cobra.Command) {

@@ -1,0 +1,710 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/sim/sweep"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// simulation is what sim is asked to do.
+type simulation struct {
+	audit
+	flags *pflag.FlagSet
+	file  string                // experiment file, "" for none
+	from  map[string]sourceLine // by flag: where the experiment file sets it
+
+	loads   []float64
+	bytes   []int
+	seeds   []uint64
+	burst   int
+	trace   string
+	pattern sim.Pattern
+	sources sourceCount
+	traffic sim.Traffic
+	stop    sim.Stop
+	cfg     sim.Config
+	packets int // of the longest that room is for; 0 takes cfg.BufferFlits
+	jobs    int
+	output  string
+	state   string
+	format  string
+}
+
+func (a *app) simCommand() *cobra.Command {
+	in := simulation{cfg: sim.Defaults(), pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
+	in.cfg.Mbps, in.cfg.MTU = 0, 4096
+	cmd := &cobra.Command{
+		Use:   "sim [DIR | -t TOPOLOGY --lfts FILE] {--load LIST | --burst N | --trace FILE}",
+		Short: "simulate the tables with traffic, packet by packet or flit by flit",
+		Long: `Simulate a fabric with the very tables that its switches get, and measure latency
+and throughput.
+
+DIR is what compile wrote; or the tables come from the files that check takes.
+There are three kinds of traffic:
+  --load LIST   open loop: hosts send at random times, on average this share of
+                their links' data rate; measured after a warm-up until the mean
+                latency is known to --error with 95 % confidence (batch means)
+  --burst N     closed loop: every host sends N messages at once; the time to the
+                last receiver
+  --trace FILE  the messages of a file: nanoseconds, source LID, destination LID,
+                bytes and perhaps the SL, a line each
+
+Messages go to hosts by --pattern, and a --multicast share of them to the groups
+that the host may send to, by multicast or (--repeat) as one unicast message for
+each receiver. --multicast 1 --sources one --burst 1 is one multicast.
+
+--load, --bytes and --seed take lists, and all combinations are simulated, one on
+each core at a time. With --state FILE a sweep that was interrupted goes on where
+it was. Results are the same on any number of cores.
+
+A deadlock is reported with the channels of its circle, as check reports a credit
+loop, and exit status 1; so are packets that the tables lose.
+
+An experiment file, -f FILE, is YAML: the names of flags with their values, lists
+as lists, and tables: DIR. Flags on the command line go before it; files are
+relative to its folder.
+
+docs/simulator.md has the model, all parameters, and limits.`,
+		Example: `  ibweave sim tables --load 0.1:0.9:0.1
+  ibweave sim tables --burst 1 --multicast 1 --sources one --bytes 32,256,2048
+  ibweave sim tables --load 0.05:0.6:0.05 --sls 4 --format csv -o out.csv --state out.state
+  ibweave sim -t fabric.txt --lfts opensm-lfts.dump --pattern shift:7 --load 0.5 --seed 1,2,3
+  ibweave sim -f experiment.yaml`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
+	}
+	in.flags = cmd.Flags()
+	in.defineTables()
+	in.defineTraffic()
+	in.defineHardware()
+	flags := in.flags
+	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
+	flags.IntVar(&in.jobs, "jobs", 0, "simulations at a time, `N`; by default one on each core")
+	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
+	flags.StringVar(&in.state, "state", "", "keep finished points in `FILE`, and go on from there")
+	flags.StringVar(&in.format, "format", "text", "text, csv or json")
+	return cmd
+}
+
+// ownFlags are those that say how sim runs, not what it finds.
+var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "help": true, "log-level": true, "log-format": true}
+
+// fileFlags name files.
+var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "groups": true, "trace": true}
+
+func (in *simulation) defineTables() {
+	flags := in.flags
+	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
+	flags.StringVar(&in.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
+	flags.StringVar(&in.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
+	flags.StringVar(&in.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
+	flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs unless --repeat")
+	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+}
+
+func (in *simulation) defineTraffic() {
+	flags, t := in.flags, &in.traffic
+	flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP")
+	in.number(&in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
+	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
+	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: sim.ParsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], shift:BY, hot-spot:HOST:SHARE, all-to-all; hosts count from 0")
+	flags.Var(&listValue[int]{to: &in.bytes, parse: parseSizes, text: "256"}, "bytes", "length of messages, `LIST`")
+	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "fixed, or geometric with the mean of --bytes")
+	in.number(&t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
+	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "times between messages: poisson, deterministic, negative-binomial")
+	in.number(&t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
+	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
+	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
+	flags.Var(&parsedValue[sourceCount]{to: &in.sources, parse: parseSources, text: "all"}, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%")
+	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
+	flags.TextVar(&t.Order, "order", sim.ByLID, "order of --repeat: lid, from-self, shuffled")
+	in.number(&t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
+	flags.Var(&listValue[uint64]{to: &in.seeds, parse: parseSeeds, text: "1"}, "seed", "seed of everything random, `LIST`")
+
+	in.time(&in.stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
+	in.stop.RelativeError = 0.02
+	in.share(&in.stop.RelativeError, "error", 0, 1, "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
+	in.number64(&in.stop.MinMessages, "min-messages", 10_000, 1, 1<<40, "and `N` messages at least have arrived")
+	in.time(&in.stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst and --trace")
+	in.number64(&in.stop.MaxQueue, "max-queue", 1000, 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
+}
+
+func (in *simulation) defineHardware() {
+	flags, c := in.flags, &in.cfg
+	in.number(&c.Mbps, "mbps", 0, 1<<30, "data rate of all links, `N` megabits a second; 0 takes each link's own")
+	in.time(&c.WireDelay, "wire-delay", "`TIME` along a cable")
+	in.time(&c.CreditDelay, "credit-delay", "`TIME` from when a packet has left a buffer until the sender behind it knows")
+	in.time(&c.RoutingDelay, "routing-delay", "`TIME` from when a packet's first byte enters a switch until it asks for its way out")
+	in.time(&c.Startup, "startup", "`TIME` that a host takes to start a message")
+	in.number(&c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
+	in.number(&c.BufferFlits, "buffer-flits", 1, 1<<30, "flits in the input buffer of each port and VL")
+	in.number(&in.packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets, and flits of 64 bytes or less")
+	in.number(&c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
+	in.number(&c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
+	in.number(&c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
+	flags.TextVar(&c.Copying, "copying", sim.Independent, "how switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
+	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "which input goes next: round-robin, fifo, lowest-port")
+	flags.Var(&listValue[uint8]{to: &c.VLWeights, parse: parseWeights}, "vl-weights", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each")
+	in.number(&c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits anew every `N` events; 0 checks them as they move")
+}
+
+// choices are flags of which one is wanted: what the command line
+// says of one takes the place of all that an experiment file says.
+var choices = [][]string{{"tables", "topology", "lfts"}, {"load", "burst", "trace"}, {"buffer-flits", "buffer-packets"}}
+
+// sourceLine is a place in an experiment file.
+type sourceLine struct {
+	line int
+	text string
+}
+
+// wrong says what is wrong with a flag, and where an experiment file sets it.
+func (in *simulation) wrong(flag, format string, args ...any) error {
+	err := fmt.Errorf("%s: %w", flag, fmt.Errorf(format, args...))
+	if at, ok := in.from[flag]; ok {
+		return &fabric.ParseError{File: in.file, Line: at.line, Text: at.text, Err: err}
+	}
+	return usagef("--%w", err)
+}
+
+// given says whether a flag was set, by the command line or an experiment file.
+func (in *simulation) given(flag string) bool { return in.flags.Changed(flag) }
+
+// sim is the command.
+func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
+	if in.file != "" {
+		var err error
+		if args, err = a.readExperiment(in, args); err != nil {
+			return err
+		}
+	}
+	form, err := parseSimForm(in.format)
+	if err != nil {
+		return err
+	}
+	if err := in.check(args); err != nil {
+		return err
+	}
+	net, trees, err := a.readNetwork(in, args)
+	if err != nil {
+		return err
+	}
+	run, err := a.prepare(in, net, trees)
+	if err != nil {
+		return err
+	}
+	opt := sweep.Options{Jobs: in.jobs, State: in.state}
+	if opt.Key, err = sweep.Key(run.key()); err != nil {
+		return err
+	}
+	stage := a.startStage(fmt.Sprintf("simulate %s", plural(len(run.points), "point", "points")), 0)
+	opt.Progress = stage.set
+	run.results, err = sweep.Run(ctx, len(run.points), opt, run.simulate)
+	stage.end()
+	var other *sweep.KeyError
+	if errors.As(err, &other) {
+		return &inputError{err}
+	}
+	if err != nil {
+		return err
+	}
+	return a.writeSimulated(run, form, in.output)
+}
+
+// check says what is wrong with flags by themselves.
+func (in *simulation) check(args []string) error {
+	kinds := 0
+	for _, flag := range choices[1] {
+		if in.given(flag) {
+			kinds++
+		}
+	}
+	files := in.topology != "" || in.lfts != ""
+	switch {
+	case kinds != 1:
+		return usagef("sim needs one kind of traffic: --load LIST, --burst N or --trace FILE")
+	case in.given("burst") && in.burst == 0:
+		return in.wrong("burst", "0 messages: want 1 or more")
+	case len(args) == 0 && (in.topology == "" || in.lfts == ""):
+		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
+	case len(args) > 0 && (files || in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
+		return usagef("sim takes a directory or -t and --lfts, not both")
+	case in.traffic.Multicast == 0 && in.traffic.Repeat:
+		return in.wrong("repeat", "says nothing without --multicast SHARE")
+	case in.traffic.Multicast == 0 && in.given("sources"):
+		return in.wrong("sources", "says nothing without --multicast SHARE")
+	case in.packets > 0 && in.given("buffer-flits"):
+		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
+	case in.cfg.OutputFlits > 0 && in.cfg.Copying < sim.Wormhole:
+		return in.wrong("output-flits", "only with --copying wormhole and greedy-wormhole")
+	case in.jobs < 0:
+		return usagef("--jobs %d: want 1 or more", in.jobs)
+	}
+	if in.traffic.MaxBytes > 0 {
+		for _, n := range in.bytes {
+			if n > in.traffic.MaxBytes {
+				return in.wrong("max-bytes", "%d is less than the mean of %d", in.traffic.MaxBytes, n)
+			}
+		}
+	}
+	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.trace)
+}
+
+// readNetwork reads the tables, and the groups.
+func (a *app) readNetwork(in *simulation, args []string) (net sim.Network, trees []mft.Tree, err error) {
+	in.sums = map[string]string{}
+	groups := in.groups
+	in.groups = ""
+	if err := in.resolve(args); err != nil {
+		return net, nil, err
+	}
+	in.certificate = ""
+	if groups != "" {
+		in.groups = groups
+	}
+	f, tables, _, err := a.readTables(&in.audit)
+	if err != nil {
+		return net, nil, err
+	}
+	var lanes verify.Options
+	if err := a.readLanes(&in.audit, f, &lanes); err != nil {
+		return net, nil, err
+	}
+	net = sim.Network{Fabric: f, Tables: tables, SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}
+	switch {
+	case in.traffic.Multicast > 0 && in.groups == "":
+		return net, nil, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
+	case in.groups == "" && in.mfts == "":
+	case in.traffic.Repeat:
+		trees, err = a.readReceivers(in, f)
+	case in.mfts == "":
+		return net, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.groups)
+	default:
+		var m *verify.Multicast
+		if m, err = a.readMulticast(&in.audit, f); err == nil {
+			net.Multicast, trees = m.Tables, m.Trees
+		}
+	}
+	return net, trees, err
+}
+
+// readReceivers reads groups of which MLIDs do not matter.
+func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error) {
+	data, err := a.readAudited(&in.audit, in.groups)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := a.parseGroups(in.groups, data, f, in.lenient)
+	if err != nil {
+		return nil, err
+	}
+	var trees []mft.Tree
+	for i := range groups {
+		g := &groups[i]
+		trees = append(trees, mft.Tree{Group: i, Name: g.Name, Senders: g.Senders, Receivers: g.Receivers, SL: g.SL})
+	}
+	return trees, nil
+}
+
+// simRun is a sweep that is ready to run.
+type simRun struct {
+	in      *simulation
+	net     sim.Network
+	trees   []mft.Tree
+	trace   []sim.Timed
+	hosts   int
+	mbps    int // of the slowest link of a host
+	points  []simParameters
+	results []simResult
+}
+
+// simParameters are what tells points apart.
+type simParameters struct {
+	Load  float64 `json:"load,omitempty"` // 0 in closed loop
+	Bytes int     `json:"bytes,omitempty"`
+	Seed  uint64  `json:"seed,omitempty"`
+}
+
+// prepare makes the points.
+func (a *app) prepare(in *simulation, net sim.Network, trees []mft.Tree) (*simRun, error) {
+	r := &simRun{in: in, net: net, trees: trees, mbps: in.cfg.Mbps}
+	f := net.Fabric
+	for _, p := range f.CAPorts() {
+		if f.LID(p) == 0 || f.Peer(p) == fabric.NoPort {
+			continue
+		}
+		r.hosts++
+		if in.cfg.Mbps == 0 {
+			mbps := f.Link(p).Mbps()
+			if mbps == 0 {
+				return nil, in.wrong("mbps", "the fabric does not say how fast the link of %s is: want megabits a second for all", f.PortName(p))
+			}
+			if r.mbps == 0 || mbps < r.mbps {
+				r.mbps = mbps
+			}
+		}
+	}
+	if vls := vlCount(net); len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
+		return nil, in.wrong("vl-weights", "%s for %s", plural(len(in.cfg.VLWeights), "weight", "weights"), plural(vls, "VL", "VLs"))
+	}
+	if in.trace != "" {
+		return r, a.readTrace(r)
+	}
+	if r.hosts < 2 {
+		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.topology, plural(r.hosts, "CA port", "CA ports"))
+	}
+	if _, err := in.pattern.For(r.hosts); err != nil {
+		return nil, in.wrong("pattern", "%w", err)
+	}
+	if in.traffic.Multicast > 0 {
+		senders := sendersOf(trees)
+		n, err := in.sources.of(senders)
+		if err != nil {
+			return nil, in.wrong("sources", "%w", err)
+		}
+		in.traffic.Sources = n
+	}
+	loads := in.loads
+	if in.given("burst") {
+		loads = []float64{0}
+	}
+	for _, bytes := range in.bytes {
+		cfg := in.config(bytes)
+		if most := in.longest(bytes) + cfg.HeaderBytes; cfg.Copying < sim.Wormhole && most > cfg.FlitBytes*cfg.BufferFlits {
+			return nil, in.wrong("bytes", "a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or more --buffer-flits", most, cfg.BufferFlits, cfg.FlitBytes)
+		}
+		for _, load := range loads {
+			for _, seed := range in.seeds {
+				r.points = append(r.points, simParameters{load, bytes, seed})
+			}
+		}
+	}
+	return r, nil
+}
+
+// readTrace makes the one point of a trace.
+func (a *app) readTrace(r *simRun) error {
+	in := r.in
+	data, err := a.readAudited(&in.audit, in.trace)
+	if err != nil {
+		return err
+	}
+	if r.trace, err = sim.ReadTrace(in.trace, data, r.net.Fabric); err != nil {
+		return err
+	}
+	if len(r.trace) == 0 {
+		return inputf("%s has no message", in.trace)
+	}
+	longest := 0
+	for i := range r.trace {
+		longest = max(longest, r.trace[i].Bytes)
+	}
+	cfg := in.config(longest)
+	if most := in.longest(longest) + cfg.HeaderBytes; cfg.Copying < sim.Wormhole && most > cfg.FlitBytes*cfg.BufferFlits {
+		return inputf("%s: a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or more --buffer-flits", in.trace, most, cfg.BufferFlits, cfg.FlitBytes)
+	}
+	r.points = []simParameters{{Bytes: longest}}
+	return nil
+}
+
+// vlCount is how many data VLs a network has.
+func vlCount(net sim.Network) int {
+	if net.SL2VL == nil {
+		return 1
+	}
+	return net.SL2VL.VLs()
+}
+
+// sendersOf is how many hosts may send to a group that somebody else receives.
+func sendersOf(trees []mft.Tree) int {
+	senders := map[fabric.PortID]bool{}
+	for _, t := range trees {
+		for _, p := range t.Senders {
+			if len(t.Receivers) > 1 || len(t.Receivers) == 1 && t.Receivers[0] != p {
+				senders[p] = true
+			}
+		}
+	}
+	return len(senders)
+}
+
+// longest is the most bytes of data in a packet of messages of so many bytes.
+func (in *simulation) longest(bytes int) int {
+	if in.traffic.Lengths == sim.Geometric && in.trace == "" {
+		bytes = in.traffic.MaxBytes
+		if bytes == 0 {
+			bytes = math.MaxInt32 // cut to the MTU
+		}
+	}
+	if in.cfg.MTU > 0 {
+		return min(bytes, in.cfg.MTU)
+	}
+	return bytes
+}
+
+// config is the hardware for messages of so many bytes.
+func (in *simulation) config(bytes int) sim.Config {
+	cfg := in.cfg
+	if in.packets > 0 {
+		cfg.PacketBuffers(in.packets, in.longest(bytes))
+	}
+	return cfg
+}
+
+// key is what the results depend on.
+func (r *simRun) key() any {
+	in := r.in
+	input := map[string]string{}
+	for role, name := range map[string]string{
+		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "groups": in.groups, "trace": in.trace,
+	} {
+		if sum, ok := in.sums[name]; ok {
+			input[role] = sum
+		}
+	}
+	return struct {
+		Version    string            `json:"version"`
+		Parameters map[string]string `json:"parameters"`
+		Input      map[string]string `json:"input"`
+	}{version + revision(), r.parameters(), input}
+}
+
+// parameters are the flags that decide what the results are.
+func (r *simRun) parameters() map[string]string {
+	m := map[string]string{}
+	r.in.flags.VisitAll(func(f *pflag.Flag) {
+		if !ownFlags[f.Name] && !fileFlags[f.Name] {
+			m[f.Name] = f.Value.String()
+		}
+	})
+	return m
+}
+
+// simulate runs a point.
+func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
+	p := r.points[i]
+	traffic, stop := r.in.traffic, r.in.stop
+	traffic.Pattern, traffic.Trees = r.in.pattern, r.trees
+	traffic.Load, traffic.Bytes, traffic.Seed = p.Load, p.Bytes, p.Seed
+	cfg := r.in.config(p.Bytes)
+	var m *sim.Measured
+	var err error
+	switch {
+	case r.trace != nil:
+		m, err = sim.Play(ctx, r.net, cfg, r.trace, stop.MaxTime)
+	case r.in.burst > 0:
+		m, err = sim.Burst(ctx, r.net, cfg, traffic, r.in.burst, stop.MaxTime)
+	default:
+		gap := traffic.Gap(r.mbps)
+		if stop.WarmUp == 0 {
+			stop.WarmUp = 20 * gap
+		}
+		if stop.MaxTime == 0 {
+			stop.MaxTime = stop.WarmUp + max(2000, 20*sim.Time(stop.MinMessages)/sim.Time(r.hosts))*gap
+		}
+		if stop.MaxTime <= stop.WarmUp {
+			return simResult{}, r.in.wrong("max-time", "%s is not after the warm-up, which takes %s", stop.MaxTime, stop.WarmUp)
+		}
+		m, err = sim.Measure(ctx, r.net, cfg, traffic, stop)
+	}
+	var deadlock *sim.DeadlockError
+	var broken *sim.ConservationError
+	switch {
+	case errors.As(err, &deadlock):
+		return deadlocked(deadlock), nil
+	case err == nil:
+		return measured(m, r.in.loads == nil), nil
+	case errors.As(err, &broken), ctx.Err() != nil:
+		return simResult{}, err
+	}
+	if r.in.file != "" {
+		return simResult{}, inputf("%s: %w", r.in.file, err)
+	}
+	return simResult{}, &usageError{err}
+}
+
+// sourceCount is how many of the hosts that may send to groups do.
+type sourceCount struct {
+	n       int     // 0 is all
+	percent float64 // if above 0
+}
+
+// of is how many that are, 0 for all.
+func (c sourceCount) of(senders int) (int, error) {
+	n := c.n
+	if c.percent > 0 {
+		n = max(1, int(math.Round(c.percent/100*float64(senders))))
+	}
+	if n > senders {
+		return 0, fmt.Errorf("%d of %s that may send to groups", n, plural(senders, "host", "hosts"))
+	}
+	return n, nil
+}
+
+func parseSources(s string) (c sourceCount, err error) {
+	number, isPercent := strings.CutSuffix(s, "%")
+	switch {
+	case s == "all":
+		return c, nil
+	case s == "one":
+		return sourceCount{n: 1}, nil
+	case isPercent:
+		c.percent, err = strconv.ParseFloat(number, 64)
+		if err == nil && c.percent > 0 && c.percent <= 100 {
+			return c, nil
+		}
+	default:
+		c.n, err = strconv.Atoi(s)
+		if err == nil && c.n > 0 {
+			return c, nil
+		}
+	}
+	return sourceCount{}, fmt.Errorf("%q: want one, all, a number of hosts, or a share such as 40%%", s)
+}
+
+// maxPoints is the most values that a list may have.
+const maxPoints = 100_000
+
+// parseLoads reads "0.1,0.2:0.9:0.1".
+func parseLoads(item string) ([]float64, error) {
+	bad := fmt.Errorf("%q: want loads above 0, up to 1000, or FIRST:LAST:STEP such as 0.1:0.9:0.1", item)
+	var n [3]float64
+	parts := strings.Split(item, ":")
+	if len(parts) != 1 && len(parts) != 3 {
+		return nil, bad
+	}
+	for i, part := range parts {
+		var err error
+		if n[i], err = strconv.ParseFloat(part, 64); err != nil || !(n[i] > 0 && n[i] <= 1000) {
+			return nil, bad
+		}
+	}
+	if len(parts) == 1 {
+		return n[:1], nil
+	}
+	// Loads are as short as those that are written: 0.3, not 0.30000000000000004.
+	short := func(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+	steps := math.Floor((n[1]-n[0])/n[2] + 1e-9)
+	if steps < 0 || steps >= maxPoints || short(n[2]) == 0 {
+		return nil, bad
+	}
+	var loads []float64
+	for i := range int(steps) + 1 {
+		loads = append(loads, short(n[0]+float64(i)*n[2]))
+	}
+	return loads, nil
+}
+
+func parseSizes(item string) ([]int, error) {
+	n, err := strconv.Atoi(item)
+	if err != nil || n < 1 || n > 1<<30 {
+		return nil, fmt.Errorf("%q: want 1 to %d bytes", item, 1<<30)
+	}
+	return []int{n}, nil
+}
+
+func parseSeeds(item string) ([]uint64, error) {
+	n, err := strconv.ParseUint(item, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%q: want a number from 0 on", item)
+	}
+	return []uint64{n}, nil
+}
+
+func parseWeights(item string) ([]uint8, error) {
+	n, err := strconv.ParseUint(item, 10, 8)
+	if err != nil || n == 0 {
+		return nil, fmt.Errorf("%q: want 1 to 255", item)
+	}
+	return []uint8{uint8(n)}, nil
+}
+
+// listValue is a flag whose value is a list with commas.
+type listValue[T any] struct {
+	to    *[]T
+	parse func(item string) ([]T, error)
+	text  string
+}
+
+func (v *listValue[T]) String() string { return v.text }
+func (v *listValue[T]) Type() string   { return "list" }
+func (v *listValue[T]) Set(s string) error {
+	var out []T
+	for _, item := range strings.Split(s, ",") {
+		values, err := v.parse(strings.TrimSpace(item))
+		if err != nil {
+			return err
+		}
+		if out = append(out, values...); len(out) > maxPoints {
+			return fmt.Errorf("more than %d values", maxPoints)
+		}
+	}
+	*v.to, v.text = out, s
+	return nil
+}
+
+// parsedValue is a flag with a form of its own.
+type parsedValue[T any] struct {
+	to    *T
+	parse func(string) (T, error)
+	text  string
+}
+
+func (v *parsedValue[T]) String() string { return v.text }
+func (v *parsedValue[T]) Type() string   { return "value" }
+func (v *parsedValue[T]) Set(s string) error {
+	t, err := v.parse(s)
+	if err == nil {
+		*v.to, v.text = t, s
+	}
+	return err
+}
+
+// number is a flag with bounds, and the default that is in *to.
+func (in *simulation) number(to *int, name string, least, most int, usage string) {
+	in.flags.Var(&parsedValue[int]{to, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("%q: want %d to %d", s, least, most)
+		}
+		return n, nil
+	}, strconv.Itoa(*to)}, name, usage)
+}
+
+func (in *simulation) number64(to *int64, name string, value, least, most int64, usage string) {
+	*to = value
+	in.flags.Var(&parsedValue[int64]{to, func(s string) (int64, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("%q: want %d to %d", s, least, most)
+		}
+		return n, nil
+	}, strconv.FormatInt(value, 10)}, name, usage)
+}
+
+func (in *simulation) share(to *float64, name string, least, most float64, usage string) {
+	in.flags.Var(&parsedValue[float64]{to, func(s string) (float64, error) {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(x >= least && x <= most) {
+			return 0, fmt.Errorf("%q: want %g to %g", s, least, most)
+		}
+		return x, nil
+	}, strconv.FormatFloat(*to, 'g', -1, 64)}, name, usage)
+}
+
+func (in *simulation) time(to *sim.Time, name, usage string) {
+	in.flags.Var(&parsedValue[sim.Time]{to, sim.ParseTime, to.String()}, name, usage)
+}

@@ -1,0 +1,366 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// simResult is what a point came to. Times are in nanoseconds.
+type simResult struct {
+	// State is done; saturated, when hosts had ever more packets waiting or the end
+	// came without the precision that was asked for; or deadlock.
+	State    string  `json:"state"`
+	Messages int64   `json:"messages"` // measured
+	Latency  *simNs  `json:"latency_ns,omitempty"`
+	Offered  float64 `json:"offered"`  // as a share of what the links of the hosts carry
+	Accepted float64 `json:"accepted"` // the same
+	// Of the latency: unicast messages, multicast messages until the last receiver,
+	// and each of their receivers by itself.
+	Unicast    *simNs       `json:"unicast_ns,omitempty"`
+	Multicast  *simNs       `json:"multicast_ns,omitempty"`
+	Receiver   *simNs       `json:"receiver_ns,omitempty"`
+	Time       float64      `json:"time_ns"` // simulated; with --burst and --trace the makespan
+	Incomplete int64        `json:"incomplete"`
+	Dropped    int64        `json:"dropped"`
+	Strayed    int64        `json:"strayed"`
+	Packets    int64        `json:"packets"`
+	FlitHops   int64        `json:"flit_hops"`
+	Events     int64        `json:"events"`
+	Deadlock   *simDeadlock `json:"deadlock,omitempty"`
+}
+
+// simNs is a distribution.
+type simNs struct {
+	Count int64    `json:"count"`
+	Mean  float64  `json:"mean"`
+	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and when too few to tell
+	Min   float64  `json:"min"`
+	P50   float64  `json:"p50"`
+	P99   float64  `json:"p99"`
+	Max   float64  `json:"max"`
+}
+
+// simDeadlock is a circle of packets that wait for each other.
+type simDeadlock struct {
+	At      float64      `json:"at_ns"` // when it was found
+	Message string       `json:"message"`
+	Witness []verify.Hop `json:"witness"` // as that of check's credit-loop
+	Waits   []sim.Wait   `json:"waits"`
+}
+
+// measured is the result of a measurement, which in closed loop is no sample that
+// has a confidence interval.
+func measured(m *sim.Measured, closed bool) simResult {
+	r := simResult{
+		State: "done", Messages: m.All.Count, Latency: nanoseconds(&m.All, closed), Offered: m.Offered, Accepted: m.Accepted,
+		Unicast: nanoseconds(&m.Unicast, closed), Multicast: nanoseconds(&m.Multicast, closed), Receiver: nanoseconds(&m.Receiver, closed),
+		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete,
+	}
+	if m.Saturated {
+		r.State = "saturated"
+	}
+	r.count(m.Counts)
+	return r
+}
+
+func (r *simResult) count(c sim.Counts) {
+	r.Dropped, r.Strayed, r.Packets, r.FlitHops, r.Events = c.Dropped, c.Strayed, c.Packets, c.FlitHops, c.Events
+}
+
+func nanoseconds(l *sim.Latency, closed bool) *simNs {
+	if l.Count == 0 {
+		return nil
+	}
+	ns := &simNs{Count: l.Count, Min: l.Min.Nanoseconds(), P50: l.Quantile(0.5).Nanoseconds(), P99: l.Quantile(0.99).Nanoseconds(), Max: l.Max.Nanoseconds()}
+	mean, half := l.Interval()
+	ns.Mean = mean / 1000
+	if !closed && !math.IsInf(half, 0) {
+		half /= 1000
+		ns.Error = &half
+	}
+	return ns
+}
+
+func deadlocked(e *sim.DeadlockError) simResult {
+	d := &simDeadlock{At: e.At.Nanoseconds(), Waits: e.Waits}
+	for _, h := range e.Channels() {
+		d.Witness = append(d.Witness, verify.Hop(h))
+	}
+	d.Message = fmt.Sprintf("deadlock, found at %s: %s wait for each other; cycle, %s",
+		e.At, plural(len(e.Waits), "packet", "packets"), plural(len(d.Witness), "channel", "channels"))
+	return simResult{State: "deadlock", Time: d.At, Deadlock: d}
+}
+
+// simForm is a form of the results.
+type simForm func(w io.Writer, r *simRun) error
+
+func parseSimForm(name string) (simForm, error) {
+	switch name {
+	case "text":
+		return writeSimText, nil
+	case "csv":
+		return writeSimCSV, nil
+	case "json":
+		return writeSimJSON, nil
+	}
+	return nil, usagef("--format %q: want text, csv or json", name)
+}
+
+// writeSimulated writes the results, and says on standard error what is wrong with
+// the tables.
+func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
+	var b bytes.Buffer
+	if err := form(&b, r); err != nil {
+		return err
+	}
+	if err := a.writeOutput(output, b.Bytes()); err != nil {
+		return err
+	}
+	if output != "-" {
+		fmt.Fprintf(a.stdout, "wrote %s: %s\n", output, plural(len(r.results), "point", "points"))
+	}
+	var dropped, strayed int64
+	deadlocks := 0
+	for i := range r.results {
+		dropped += r.results[i].Dropped
+		strayed += r.results[i].Strayed
+		if r.results[i].Deadlock != nil {
+			deadlocks++
+		}
+	}
+	if deadlocks > 0 {
+		fmt.Fprintf(a.stderr, "ibweave: deadlock at %d of %s\n", deadlocks, plural(len(r.results), "point", "points"))
+	}
+	if dropped > 0 || strayed > 0 {
+		fmt.Fprintf(a.stderr, "ibweave: the tables lose packets: %s dropped, %s at the wrong port; check says which\n",
+			report.Grouped(dropped), report.Grouped(strayed))
+	}
+	if deadlocks > 0 || dropped > 0 || strayed > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+func writeSimJSON(w io.Writer, r *simRun) error {
+	type point struct {
+		simParameters
+		simResult
+	}
+	f := r.net.Fabric
+	doc := struct {
+		Fabric struct {
+			Switches int `json:"switches"`
+			CAPorts  int `json:"ca_ports"`
+			Links    int `json:"links"`
+			VLs      int `json:"vls"`
+		} `json:"fabric"`
+		Parameters map[string]string `json:"parameters"`
+		Points     []point           `json:"points"`
+	}{Parameters: r.parameters()}
+	doc.Fabric.Switches, doc.Fabric.CAPorts, doc.Fabric.Links, doc.Fabric.VLs = f.NumSwitches(), len(f.CAPorts()), f.NumLinks(), vlCount(r.net)
+	for i := range r.results {
+		doc.Points = append(doc.Points, point{r.points[i], r.results[i]})
+	}
+	return report.JSON(w, &doc)
+}
+
+// simColumns are those of CSV. A value that there is none of is empty.
+var simColumns = []string{
+	"load", "bytes", "seed", "state", "messages", "latency_ns", "latency_error_ns", "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns",
+	"unicast_ns", "unicast_error_ns", "multicast_ns", "multicast_error_ns", "receiver_ns", "receiver_error_ns",
+	"offered", "accepted", "time_ns", "incomplete", "dropped", "strayed", "packets", "flit_hops", "events",
+}
+
+func writeSimCSV(w io.Writer, r *simRun) error {
+	c := csv.NewWriter(w)
+	_ = c.Write(simColumns) // an error stays until Flush
+	for i := range r.results {
+		p, x := &r.points[i], &r.results[i]
+		row := []string{number(p.Load, p.Load > 0), strconv.Itoa(p.Bytes), seedText(r, p), x.State, strconv.FormatInt(x.Messages, 10)}
+		row = append(row, meanAndError(x.Latency)...)
+		if l := x.Latency; l != nil {
+			row = append(row, number(l.Min, true), number(l.P50, true), number(l.P99, true), number(l.Max, true))
+		} else {
+			row = append(row, "", "", "", "")
+		}
+		for _, l := range []*simNs{x.Unicast, x.Multicast, x.Receiver} {
+			row = append(row, meanAndError(l)...)
+		}
+		row = append(row, number(x.Offered, r.trace == nil), number(x.Accepted, r.trace == nil), number(x.Time, true))
+		for _, n := range []int64{x.Incomplete, x.Dropped, x.Strayed, x.Packets, x.FlitHops, x.Events} {
+			row = append(row, strconv.FormatInt(n, 10))
+		}
+		_ = c.Write(row)
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// seedText is the seed of a point; a trace has none.
+func seedText(r *simRun, p *simParameters) string {
+	if r.trace != nil {
+		return ""
+	}
+	return strconv.FormatUint(p.Seed, 10)
+}
+
+func number(x float64, there bool) string {
+	if !there {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+func meanAndError(l *simNs) []string {
+	switch {
+	case l == nil:
+		return []string{"", ""}
+	case l.Error == nil:
+		return []string{number(l.Mean, true), ""}
+	}
+	return []string{number(l.Mean, true), number(*l.Error, true)}
+}
+
+func writeSimText(w io.Writer, r *simRun) error {
+	f, in := r.net.Fabric, r.in
+	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), plural(vlCount(r.net), "VL", "VLs"))
+	fmt.Fprintf(w, "traffic      %s\n", in.trafficText(r))
+	fmt.Fprintf(w, "hardware     %s\n\n", in.hardwareText())
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	multi := in.traffic.Multicast > 0
+	open := in.loads != nil
+	head := []string{"bytes", "seed", "messages", "latency ns"}
+	if open {
+		head = []string{"load", "bytes", "seed", "messages", "latency ns", "+-"}
+	}
+	head = append(head, "p99", "max")
+	if multi {
+		head = append(head, "multicast")
+		if open {
+			head = append(head, "+-")
+		}
+		head = append(head, "receiver")
+	}
+	head = append(head, "offered", "accepted", "time us", "state")
+	fmt.Fprintf(t, "%s\t\n", strings.Join(head, "\t"))
+	short := func(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
+	mean := func(l *simNs) []string {
+		text := []string{"", ""}
+		if l != nil {
+			text[0] = short(l.Mean, 1)
+			if l.Error != nil {
+				text[1] = short(*l.Error, 1)
+			}
+		}
+		if !open {
+			return text[:1]
+		}
+		return text
+	}
+	for i := range r.results {
+		p, x := &r.points[i], &r.results[i]
+		row := []string{number(p.Load, true)}
+		if !open {
+			row = row[:0]
+		}
+		row = append(row, strconv.Itoa(p.Bytes), seedText(r, p), strconv.FormatInt(x.Messages, 10))
+		row = append(row, mean(x.Latency)...)
+		if l := x.Latency; l != nil {
+			row = append(row, short(l.P99, 0), short(l.Max, 0))
+		} else {
+			row = append(row, "", "")
+		}
+		if multi {
+			row = append(row, mean(x.Multicast)...)
+			row = append(row, mean(x.Receiver)[0])
+		}
+		if r.trace == nil && x.Deadlock == nil {
+			row = append(row, short(x.Offered, 4), short(x.Accepted, 4))
+		} else {
+			row = append(row, "", "")
+		}
+		row = append(row, short(x.Time/1000, 3), x.State)
+		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range r.results {
+		x := &r.results[i]
+		if d := x.Deadlock; d != nil {
+			report.WriteFinding(w, &verify.Finding{
+				Rule: verify.CreditLoop, Severity: verify.Error, Message: r.points[i].text() + d.Message, Witness: d.Witness, Count: 1,
+			})
+		}
+	}
+	return nil
+}
+
+// text says which point it is, before a message.
+func (p *simParameters) text() string {
+	if p.Load > 0 {
+		return fmt.Sprintf("load %g, %d bytes, seed %d: ", p.Load, p.Bytes, p.Seed)
+	}
+	return fmt.Sprintf("%d bytes, seed %d: ", p.Bytes, p.Seed)
+}
+
+// trafficText is what hosts send.
+func (in *simulation) trafficText(r *simRun) string {
+	if r.trace != nil {
+		return plural(len(r.trace), "message", "messages") + " of " + in.trace
+	}
+	t := &in.traffic
+	var parts []string
+	if t.Multicast < 1 {
+		parts = append(parts, in.pattern.String()+" unicast")
+	}
+	if t.Multicast > 0 {
+		n := t.Sources
+		if n == 0 {
+			n = sendersOf(r.trees)
+		}
+		text := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, plural(len(r.trees), "tree", "trees"), plural(n, "source", "sources"))
+		if t.Repeat {
+			text = fmt.Sprintf("%g %% of messages to groups from %s, as unicast in the order %s", 100*t.Multicast, plural(n, "source", "sources"), t.Order)
+		}
+		parts = append(parts, text)
+	}
+	if in.burst > 0 {
+		parts = append(parts, "closed loop, "+plural(in.burst, "message", "messages")+" of each host")
+	} else {
+		parts = append(parts, "open loop, "+t.Arrivals.String())
+	}
+	parts = append(parts, t.Lengths.String()+" lengths")
+	if t.SLs > 0 {
+		parts = append(parts, plural(t.SLs, "SL", "SLs"))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// hardwareText is what switches and links are.
+func (in *simulation) hardwareText() string {
+	c := &in.cfg
+	rate := "links at their own rate"
+	if c.Mbps > 0 {
+		rate = fmt.Sprintf("%s Mb/s", report.Grouped(int64(c.Mbps)))
+	}
+	buffer := fmt.Sprintf("buffers of %d flits of %d bytes", c.BufferFlits, c.FlitBytes)
+	if in.packets > 0 {
+		buffer = "buffers of " + plural(in.packets, "packet", "packets")
+	}
+	mtu := "no MTU"
+	if c.MTU > 0 {
+		mtu = fmt.Sprintf("MTU %d", c.MTU)
+	}
+	return fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s for each VL, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
+}
