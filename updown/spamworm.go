@@ -1,0 +1,414 @@
+package updown
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// SPAMNetwork is a fabric of SPAM's own routers, as the paper has them (section
+// 3): they know by which kind of channel a worm came, choose among the channels
+// that are free, and read the destinations from its header. SPAM and SPAMTree are
+// what forwarding tables can carry of this.
+//
+// Processors are the ports of channel adapters, each a leaf of the spanning tree.
+// Of several cables between a switch and its parent the one on the parent's lowest
+// port is the tree channel, the others are cross channels.
+//
+// A SPAMNetwork does not change, and may be used concurrently.
+type SPAMNetwork struct {
+	f      *fabric.Fabric
+	root   fabric.NodeID
+	parent []fabric.NodeID // by switch; NoNode for the root
+	level  []int32         // by switch: links of the tree to the root
+	first  []int32         // by switch: place in preorder
+	last   []int32         // by switch: place behind its subtree
+	atTree []fabric.NodeID // by place in preorder: the switch
+	down   []fabric.PortID // by switch: its parent's port to it
+	kind   []ChannelKind   // by PortID: of the channel that leaves by it
+	above  []relation      // by target switch, then switch
+}
+
+// ChannelKind is which part of a route a channel can be in.
+type ChannelKind uint8
+
+// The kinds, in the order in which a worm takes them. Channels between processors
+// and switches are Up and DownTree.
+const (
+	NoChannel ChannelKind = iota
+	Up
+	DownCross
+	DownTree
+)
+
+// String is in words.
+func (k ChannelKind) String() string {
+	return [...]string{"no channel", "up", "down cross", "down tree"}[k]
+}
+
+// relation is what a switch is to a target.
+type relation uint8
+
+const (
+	unrelated relation = iota
+	extended           // an extended ancestor that is no ancestor
+	ancestor           // the target itself, too
+)
+
+// SpanningTree is how SPAMNetwork grows its tree.
+type SpanningTree uint8
+
+const (
+	// BreadthFirst gives each switch the lowest of its neighbours that are nearer
+	// to the root. The paper does not say which tree it has; that broadcasts take
+	// less than 14 us needs a shallow one.
+	BreadthFirst SpanningTree = iota
+	// DepthFirst goes on from each switch to its lowest neighbour that is new.
+	DepthFirst
+)
+
+// Centre is the switch whose farthest switch is nearest, the lowest of several: a
+// root for shallow trees. NoNode where there are no switches.
+func Centre(f *fabric.Fabric) fabric.NodeID {
+	best, least := fabric.NoNode, 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if far := int(slices.Max(f.Distances().To(s))); best == fabric.NoNode || far < least {
+			best, least = s, far
+		}
+	}
+	return best
+}
+
+// NewSPAMNetwork grows the spanning tree from root and classifies all channels. A
+// channel between switches that is not in the tree is up if it leads to a lower
+// level, or on the same level to a lower switch. It takes O(switches x channels)
+// time and a byte for each pair of switches. The error says that cables do not
+// join all switches.
+func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*SPAMNetwork, error) {
+	n := f.NumSwitches()
+	if root < 0 || int(root) >= n {
+		return nil, fmt.Errorf("root %d: want a switch, 0 to %d", root, n-1)
+	}
+	w := &SPAMNetwork{
+		f: f, root: root, parent: make([]fabric.NodeID, n), level: make([]int32, n),
+		first: make([]int32, n), last: make([]int32, n), atTree: make([]fabric.NodeID, 0, n),
+		down: make([]fabric.PortID, n), kind: make([]ChannelKind, f.NumPorts()), above: make([]relation, n*n),
+	}
+	for s := range w.parent {
+		w.parent[s], w.level[s], w.down[s] = fabric.NoNode, -1, fabric.NoPort
+	}
+	w.level[root] = 0
+	if tree == DepthFirst {
+		w.growDeep()
+	} else {
+		w.growBroad()
+	}
+	if s := slices.Index(w.level, -1); s >= 0 {
+		return nil, fmt.Errorf("no cables join %q to %q", f.Node(fabric.NodeID(s)).Description, f.Node(root).Description)
+	}
+	for s := range fabric.NodeID(n) {
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			if w.parent[to[i]] == s && w.down[to[i]] == fabric.NoPort {
+				w.down[to[i]] = p
+			}
+		}
+	}
+	w.number()
+	for s := range fabric.NodeID(n) {
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			v := to[i]
+			switch {
+			case w.down[v] == p:
+				w.kind[p] = DownTree
+			case w.before(v, s):
+				w.kind[p] = Up
+			default:
+				w.kind[p] = DownCross
+			}
+		}
+	}
+	for _, p := range f.CAPorts() {
+		if q := f.Peer(p); f.IsSwitch(f.Owner(q)) {
+			w.kind[p], w.kind[q] = Up, DownTree
+		}
+	}
+	order := make([]fabric.NodeID, n)
+	for s := range order {
+		order[s] = fabric.NodeID(s)
+	}
+	slices.SortFunc(order, func(a, b fabric.NodeID) int { return cmp.Or(cmp.Compare(w.level[a], w.level[b]), cmp.Compare(a, b)) })
+	for t := range fabric.NodeID(n) {
+		w.relate(t, order)
+	}
+	return w, nil
+}
+
+func (w *SPAMNetwork) growBroad() {
+	queue := []fabric.NodeID{w.root}
+	for i := 0; i < len(queue); i++ {
+		s := queue[i]
+		_, to := w.f.SwitchLinks(s)
+		for _, v := range to {
+			if w.level[v] < 0 {
+				w.level[v] = w.level[s] + 1
+				queue = append(queue, v)
+			}
+			if w.level[v] == w.level[s]+1 && (w.parent[v] == fabric.NoNode || s < w.parent[v]) {
+				w.parent[v] = s
+			}
+		}
+	}
+}
+
+func (w *SPAMNetwork) growDeep() {
+	for s := w.root; s != fabric.NoNode; {
+		next := fabric.NoNode
+		_, to := w.f.SwitchLinks(s)
+		for _, v := range to {
+			if w.level[v] < 0 && (next == fabric.NoNode || v < next) {
+				next = v
+			}
+		}
+		if next == fabric.NoNode {
+			s = w.parent[s]
+			continue
+		}
+		w.parent[next], w.level[next] = s, w.level[s]+1
+		s = next
+	}
+}
+
+// number puts the tree into preorder, children by their parents' ports.
+func (w *SPAMNetwork) number() {
+	stack := []fabric.NodeID{w.root}
+	for len(stack) > 0 {
+		s := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		w.first[s] = int32(len(w.atTree))
+		w.last[s] = w.first[s] + 1
+		w.atTree = append(w.atTree, s)
+		ports, to := w.f.SwitchLinks(s)
+		for i := len(ports) - 1; i >= 0; i-- {
+			if w.down[to[i]] == ports[i] {
+				stack = append(stack, to[i])
+			}
+		}
+	}
+	for i := len(w.atTree) - 1; i > 0; i-- {
+		s := w.atTree[i]
+		p := w.parent[s]
+		w.last[p] = max(w.last[p], w.last[s])
+	}
+}
+
+// before says whether a channel from b to a, outside of the tree, is up.
+func (w *SPAMNetwork) before(a, b fabric.NodeID) bool {
+	return w.level[a] < w.level[b] || w.level[a] == w.level[b] && a < b
+}
+
+// relate finds the ancestors and extended ancestors of a target: order is the
+// switches by level, then number, so that channels down lead further back.
+func (w *SPAMNetwork) relate(t fabric.NodeID, order []fabric.NodeID) {
+	row := w.above[int(t)*len(order) : (int(t)+1)*len(order)]
+	for s := t; s != fabric.NoNode; s = w.parent[s] {
+		row[s] = ancestor
+	}
+	for i := len(order) - 1; i >= 0; i-- {
+		s := order[i]
+		if row[s] != unrelated {
+			continue
+		}
+		ports, to := w.f.SwitchLinks(s)
+		for k, p := range ports {
+			if w.kind[p] == DownCross && row[to[k]] != unrelated {
+				row[s] = extended
+				break
+			}
+		}
+	}
+}
+
+// Fabric is what the network is.
+func (w *SPAMNetwork) Fabric() *fabric.Fabric { return w.f }
+
+// Parent is the switch above s in the spanning tree, NoNode for the root.
+func (w *SPAMNetwork) Parent(s fabric.NodeID) fabric.NodeID { return w.parent[s] }
+
+// Level is how many links of the tree are between s and the root.
+func (w *SPAMNetwork) Level(s fabric.NodeID) int { return int(w.level[s]) }
+
+// Channel is the kind of the channel that leaves by a port.
+func (w *SPAMNetwork) Channel(p fabric.PortID) ChannelKind { return w.kind[p] }
+
+// IsAncestor says whether the tree leads down from s to t, or s is t.
+func (w *SPAMNetwork) IsAncestor(s, t fabric.NodeID) bool {
+	return w.above[int(t)*len(w.parent)+int(s)] == ancestor
+}
+
+// IsExtendedAncestor says whether down cross channels, or none, and then tree
+// channels down, or none, lead from s to t.
+func (w *SPAMNetwork) IsExtendedAncestor(s, t fabric.NodeID) bool {
+	return w.above[int(t)*len(w.parent)+int(s)] != unrelated
+}
+
+// Worm is a message on its way, as its header has it.
+type Worm struct {
+	// At is the switch that the worm is routed to: the least common ancestor of
+	// its destinations, or the switch of the only one.
+	At fabric.NodeID
+	to []fabric.PortID // switches' ports to the destinations, in preorder
+}
+
+// Destinations are the ports of the channel adapters that get the worm, in the
+// order of the tree.
+func (x *Worm) Destinations(f *fabric.Fabric) []fabric.PortID {
+	list := make([]fabric.PortID, len(x.to))
+	for i, p := range x.to {
+		list[i] = f.Peer(p)
+	}
+	return list
+}
+
+// NewWorm makes the header for destinations, ports of channel adapters in any
+// order. Errors: none, one twice, or one that no switch has.
+func (w *SPAMNetwork) NewWorm(to []fabric.PortID) (*Worm, error) {
+	if len(to) == 0 {
+		return nil, errors.New("a worm without destinations")
+	}
+	x := &Worm{to: make([]fabric.PortID, len(to))}
+	for i, p := range to {
+		if p < 0 || int(p) >= w.f.NumPorts() || w.f.IsSwitch(w.f.Owner(p)) || w.kind[p] != Up {
+			return nil, fmt.Errorf("port %d is no destination: want one of a channel adapter, with a cable to a switch", p)
+		}
+		x.to[i] = w.f.Peer(p)
+	}
+	slices.SortFunc(x.to, func(a, b fabric.PortID) int {
+		return cmp.Or(cmp.Compare(w.first[w.f.Owner(a)], w.first[w.f.Owner(b)]), cmp.Compare(a, b))
+	})
+	for i := 1; i < len(x.to); i++ {
+		if x.to[i] == x.to[i-1] {
+			return nil, fmt.Errorf("destination %s twice", w.f.PortName(w.f.Peer(x.to[i])))
+		}
+	}
+	far := w.f.Owner(x.to[len(x.to)-1])
+	for x.At = w.f.Owner(x.to[0]); w.last[x.At] <= w.first[far]; {
+		x.At = w.parent[x.At]
+	}
+	return x, nil
+}
+
+// Partition makes worms of destinations: as many as k says, and no more than there
+// are, of contiguous parts of the tree's order that differ by one destination at
+// most. The paper proposes it as future work, so that not every multicast has the
+// root as its least common ancestor. Errors are those of NewWorm.
+func (w *SPAMNetwork) Partition(to []fabric.PortID, k int) ([]*Worm, error) {
+	all, err := w.NewWorm(to)
+	if err != nil {
+		return nil, err
+	}
+	k = max(1, min(k, len(to)))
+	sorted := all.Destinations(w.f)
+	list := make([]*Worm, k)
+	for i := range list {
+		if list[i], err = w.NewWorm(sorted[i*len(sorted)/k : (i+1)*len(sorted)/k]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Channels says which channels would take a worm at once. *sim.Sim is one.
+type Channels interface {
+	Free(p fabric.PortID, vl fabric.VL) bool
+}
+
+// Route appends the ports by which a worm leaves switch at, which it entered by
+// port in: up to its At one, of those in Allowed the first that is free, and if
+// none is the first, where it then waits. From At on it goes down the tree, and
+// out by all ports behind which it has destinations: the router takes those
+// together (OCRQ).
+//
+// A worm with several destinations goes on down from the moment that it is at At;
+// Allowed would let it go up past it. It may go down by the cable that it came up
+// by, when a neighbour of its source is a destination.
+func (w *SPAMNetwork) Route(c Channels, at fabric.NodeID, in fabric.PortID, x *Worm, to []fabric.PortID) []fabric.PortID {
+	if len(x.to) > 1 && (at == x.At || w.kind[w.f.Peer(in)] == DownTree && w.IsAncestor(x.At, at)) {
+		return w.split(at, x, to)
+	}
+	from := len(to)
+	to = w.Allowed(at, in, x, to)
+	for _, p := range to[from:] {
+		if c.Free(p, 0) {
+			to[from] = p
+			break
+		}
+	}
+	return to[:min(len(to), from+1)]
+}
+
+// split appends the ports down from a switch behind which there are destinations,
+// ascending.
+func (w *SPAMNetwork) split(at fabric.NodeID, x *Worm, to []fabric.PortID) []fabric.PortID {
+	from := len(to)
+	i, _ := slices.BinarySearchFunc(x.to, w.first[at], func(p fabric.PortID, place int32) int {
+		return cmp.Compare(w.first[w.f.Owner(p)], place)
+	})
+	for i < len(x.to) && w.first[w.f.Owner(x.to[i])] < w.last[at] {
+		s := w.f.Owner(x.to[i])
+		if s == at {
+			to = append(to, x.to[i])
+			i++
+			continue
+		}
+		for w.parent[s] != at {
+			s = w.parent[s]
+		}
+		to = append(to, w.down[s])
+		for i < len(x.to) && w.first[w.f.Owner(x.to[i])] < w.last[s] {
+			i++
+		}
+	}
+	slices.Sort(to[from:])
+	return to
+}
+
+// Allowed appends the ports that the routing function allows a worm before it
+// splits, the preferred first: that from which the way to At is shortest in the
+// graph, of equals the one to the lowest switch. After up channels all up channels
+// are allowed; after up and down cross channels also down cross channels to
+// extended ancestors of At; and always the tree channel down to an ancestor of At,
+// or to the destination.
+func (w *SPAMNetwork) Allowed(at fabric.NodeID, in fabric.PortID, x *Worm, to []fabric.PortID) []fabric.PortID {
+	came := w.kind[w.f.Peer(in)]
+	relations := w.above[int(x.At)*len(w.parent) : (int(x.At)+1)*len(w.parent)]
+	from := len(to)
+	ports, next := w.f.SwitchLinks(at)
+	for i, p := range ports {
+		ok := false
+		switch w.kind[p] {
+		case Up:
+			ok = came == Up
+		case DownCross:
+			ok = came != DownTree && relations[next[i]] != unrelated
+		case DownTree:
+			ok = relations[next[i]] == ancestor
+		}
+		if ok {
+			to = append(to, p)
+		}
+	}
+	far := w.f.Distances().To(x.At)
+	slices.SortFunc(to[from:], func(a, b fabric.PortID) int {
+		u, v := w.f.Owner(w.f.Peer(a)), w.f.Owner(w.f.Peer(b))
+		return cmp.Or(cmp.Compare(far[u], far[v]), cmp.Compare(u, v), cmp.Compare(a, b))
+	})
+	if at == x.At && len(x.to) == 1 {
+		to = slices.Insert(to, from, x.to[0])
+	}
+	return to
+}
