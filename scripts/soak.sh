@@ -15,7 +15,7 @@ go test -count=1 -timeout 60m ./minnet -trials 20
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
 	grep -E 'changes|seed|^(ok|FAIL|---)'
 
-go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad' -trials 3000 -flit-times 1000000000 -v |
+go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSPAMStress' -spam-networks 1000 -trials 3000 -flit-times 1000000000 -v |
 	grep -E 'clean|does not deadlock|^(ok|FAIL|---)'
 
 mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
