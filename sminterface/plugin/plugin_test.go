@@ -441,7 +441,7 @@ func TestLanes(t *testing.T) {
 	}
 	o.lines = nil
 	for _, t := range []*Tables{got, again, other} {
-		o.Written(t, 0)
+		o.Written(t)
 	}
 	const late = "2 ibweave-xy: 1 ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables"
 	if len(o.lines) != 5 || o.lines[1] != late+": it is to sweep again" || o.lines[3] != late+", sweep after sweep" {
