@@ -14,6 +14,8 @@ go test -count=1 -timeout 60m ./minnet -trials 20
 # SEED=N gives the chaos of another day.
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
 	grep -E 'changes|seed|^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestManySweeps -sweeps 2000 -v |
+	grep -E 'sweeps|^(ok|FAIL|---)'
 
 go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSPAMStress' -spam-networks 1000 -trials 3000 -flit-times 1000000000 -v |
 	grep -E 'clean|does not deadlock|^(ok|FAIL|---)'

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,11 +29,20 @@ type daemon struct {
 	*testbed
 	t     *testing.T
 	cmd   *exec.Cmd
+	in    io.WriteCloser // its console
 	ended chan error
 }
 
 // stay starts OpenSM with the plugin and waits until the subnet is up.
 func (s *testbed) stay(t *testing.T, engine, config string, options ...string) *daemon {
+	t.Helper()
+	d := s.begin(t, "", engine, config, options...)
+	d.wait("SUBNET UP", 1)
+	return d
+}
+
+// begin starts OpenSM with the plugin, attached to a node, "" for the centre.
+func (s *testbed) begin(t *testing.T, node, engine, config string, options ...string) *daemon {
 	t.Helper()
 	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	file := filepath.Join(s.dir, "ibweave.yaml")
@@ -55,14 +65,20 @@ func (s *testbed) stay(t *testing.T, engine, config string, options ...string) *
 	}
 	d := &daemon{testbed: s, t: t, cmd: s.Command(t.Context(), "opensm", "-F", conf, "-D", "0x47"), ended: make(chan error, 1)}
 	d.cmd.Env = append(d.cmd.Env, "OSM_TMP_DIR="+s.dir, "OSM_CACHE_DIR="+cache)
+	if node != "" {
+		d.cmd.Env = append(d.cmd.Env, "SIM_HOST="+node)
+	}
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.cmd.Cancel = nil
+	var err error
+	if d.in, err = d.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { d.ended <- d.cmd.Wait() }()
 	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
-	d.wait("SUBNET UP", 1)
 	return d
 }
 

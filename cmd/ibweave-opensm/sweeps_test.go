@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/subnet"
+)
+
+var sweeps = flag.Int("sweeps", 60, "heavy sweeps of TestManySweeps")
+
+// dial is a client on the simulated fabric.
+func (s *testbed) dial(t *testing.T) *subnet.Client {
+	t.Helper()
+	transport, err := s.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
+	t.Cleanup(func() { _ = c.Close() }) // ibsim is about to end
+	return c
+}
+
+// join has every other host join a group as a full member.
+func (s *testbed) join(t *testing.T, c *subnet.Client, groups int) {
+	t.Helper()
+	m, err := c.Manager(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range groups {
+		for k, p := range s.f.CAPorts() {
+			if (k+i)%2 > 0 {
+				continue
+			}
+			member := subnet.Membership{MGID: netip.MustParseAddr(fmt.Sprintf("ff12:a01c::%x", i+1)), Port: s.f.PortGUID(p), State: mad.FullMember}
+			if _, err := c.Join(t.Context(), m, member); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// have is what the switches have.
+func (s *testbed) have(t *testing.T, c *subnet.Client) *subnet.Tables {
+	t.Helper()
+	d, err := c.Discover(t.Context())
+	if err != nil || len(d.Problems) > 0 {
+		t.Fatal(err, d.Problems)
+	}
+	tables, err := c.Pull(t.Context(), d, subnet.PullOptions{LFT: true, MFT: true, MaxMLID: 0xc03f})
+	if err != nil || len(tables.Problems) > 0 {
+		t.Fatal(err, tables.Problems)
+	}
+	return tables
+}
+
+// same waits until the switches have tables, since OpenSM has answered who joined
+// before it writes masks.
+func (s *testbed) same(t *testing.T, c *subnet.Client, want *subnet.Tables, when string) {
+	t.Helper()
+	var wrong string
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		got := s.have(t, c)
+		wrong = ""
+		for n := range fabric.NodeID(s.f.NumSwitches()) {
+			if !slices.Equal(got.LFT.Row(n)[:s.f.MaxLID()+1], want.LFT.Row(n)[:s.f.MaxLID()+1]) {
+				wrong = fmt.Sprintf("switch %s has other entries", s.f.Node(n).GUID)
+			}
+		}
+		if !slices.Equal(got.MFT.MLIDs(), want.MFT.MLIDs()) {
+			wrong = fmt.Sprintf("MLIDs %v, want %v", got.MFT.MLIDs(), want.MFT.MLIDs())
+			continue
+		}
+		for _, l := range want.MFT.MLIDs() {
+			if !slices.Equal(got.MFT.Ports(l), want.MFT.Ports(l)) {
+				wrong = fmt.Sprintf("MLID %#x has other masks", uint16(l))
+			}
+		}
+		if wrong == "" {
+			return
+		}
+	}
+	t.Errorf("%s: %s", when, wrong)
+}
+
+// A standby OpenSM with the plugin routes nothing, and takes over when the master
+// has died: with the same tables, those of the compiler, and with the same masks
+// once ports have joined again.
+func TestHandover(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	twin, err := ibsim.NewTwin(s.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
+	polling := []string{"sminfo_polling_timeout 200", "polling_retry_number 2"}
+	// ibsim keeps the place of a client that is killed, unless it is told.
+	first, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
+		Engine: "ibweave-xy", Dir: t.TempDir(), Timeout: 30 * time.Second,
+		Options: append([]string{"event_plugin_name ibweave-opensm", "sweep_interval 0", "sm_priority 9"}, polling...),
+		Line: func(l ibsim.LogLine) {
+			if strings.HasPrefix(l.Message, "ibweave: ERR ") {
+				t.Error(l.Message)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.dial(t)
+	s.join(t, c, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := first.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want := s.have(t, c)
+	if len(want.MFT.MLIDs()) != 3 {
+		t.Fatalf("MLIDs %v", want.MFT.MLIDs())
+	}
+	r := s.compiled(t, "xy", compile.Options{})
+	for n := range fabric.NodeID(s.f.NumSwitches()) {
+		if !slices.Equal(want.LFT.Row(n)[:s.f.MaxLID()+1], r.Routing.Tables.Row(n)[:s.f.MaxLID()+1]) {
+			t.Fatalf("switch %d does not have the compiler's entries", n)
+		}
+	}
+
+	second := s.begin(t, twin.NodeID(2), "ibweave-xy", "", append(polling, "sm_priority 1")...)
+	second.wait("Entering STANDBY state", 1)
+	if strings.Contains(second.log(), "ibweave-xy: 16 switches") {
+		t.Error("a standby has routed")
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	second.wait("Entering MASTER state", 1)
+	second.wait("-> SUBNET UP\n", 1)
+	s.join(t, c, 3)
+	second.sweep()
+	second.wait("-> SUBNET UP\n", 2)
+	s.same(t, c, want, "after the master died")
+
+	if log := second.log(); strings.Contains(log, "ibweave: ERR") {
+		t.Errorf("the plugin says %q", ours(strings.Split(log, "\n")))
+	}
+}
+
+// OpenSM's console can have it route without a sweep. It does not ask for masks
+// then, and those that there are stay.
+func TestReroute(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	d := s.stay(t, "ibweave-xy", "log: {level: debug}", "console local")
+	c := s.dial(t)
+	s.join(t, c, 3)
+	d.sweep()
+	d.wait("-> SUBNET UP\n", 2)
+	want := s.have(t, c)
+	const line = "routed without a sweep"
+	if strings.Contains(s.ownLog(t), line) {
+		t.Error("sweeps are taken for something else")
+	}
+	if _, err := d.in.Write([]byte("reroute\n")); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("REROUTE COMPLETE", 1)
+	if n := strings.Count(s.ownLog(t), line); n != 1 {
+		t.Errorf("%d lines %q, want one\n%s", n, line, s.ownLog(t))
+	}
+	s.same(t, c, want, "after rerouting")
+	d.sweep()
+	d.wait("-> SUBNET UP\n", 3)
+	if n := strings.Count(s.ownLog(t), line); n != 1 {
+		t.Errorf("%d lines %q, want one\n%s", n, line, s.ownLog(t))
+	}
+	s.same(t, c, want, "after another sweep")
+}
+
+// maxDrift bounds how much OpenSM may grow from the second quarter of its sweeps to
+// the last one, in KiB, however many they are.
+const maxDrift = 4 << 10
+
+// The memory of one OpenSM stays as it is, sweep after sweep, while the fabric
+// changes each time and is routed anew, with groups.
+func TestManySweeps(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	s := start(t, f, err)
+	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
+	routed := 0
+	o, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
+		Engine: "ibweave-updn", Dir: s.dir, Timeout: time.Minute, Flags: 0x07,
+		Options: []string{"event_plugin_name ibweave-opensm", "sweep_interval 0"},
+		Line: func(l ibsim.LogLine) {
+			if strings.HasPrefix(l.Message, "ibweave: ERR ") {
+				t.Error(l.Message)
+			}
+			if strings.HasPrefix(l.Message, "ibweave: ibweave-updn: ") {
+				routed++
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.join(t, s.dial(t), 4)
+	twin, err := ibsim.NewTwin(s.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A cable between switches goes and comes.
+	cable, _ := s.f.SwitchLinks(0)
+	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
+	var rss []int
+	for i := range *sweeps / 2 { // Sweep has two
+		command := "Unlink " + port(cable[0])
+		if i%2 > 0 {
+			command = "Link " + port(cable[0]) + " " + port(s.f.Peer(cable[0]))
+		}
+		if err := s.Console(t.Context(), command); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := o.Sweep(ctx)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rss = append(rss, residentKiB(t, o.PID()))
+	}
+	if err := o.Stop(); err != nil {
+		t.Error(err)
+	}
+	log, err := os.ReadFile(filepath.Join(s.dir, "ibweave.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	anew := strings.Count(string(log), "routed") - strings.Count(string(log), `"route": "0s"`)
+	quarter := len(rss) / 4
+	early, late := slices.Max(rss[quarter:2*quarter]), slices.Max(rss[3*quarter:])
+	t.Logf("%d heavy sweeps, %d routings, %d of them anew; OpenSM has %d KiB in the second quarter and %d KiB in the last", *sweeps, routed, anew, early, late)
+	if late > early+maxDrift {
+		t.Errorf("OpenSM grows: %v KiB", rss)
+	}
+	if anew < *sweeps/2 {
+		t.Errorf("routed anew %d times, want %d", anew, *sweeps/2)
+	}
+}
+
+// residentKiB is the memory of a process.
+func residentKiB(t *testing.T, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, ok := strings.Cut(string(data), "\nVmRSS:")
+	if err != nil || !ok {
+		t.Fatalf("no process %d: %v", pid, err)
+	}
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}
