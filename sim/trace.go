@@ -110,8 +110,8 @@ func parseMessage(fields []string, f *fabric.Fabric) (m Timed, err error) {
 		return m, err
 	}
 	src, err := strconv.ParseUint(fields[1], 0, 16)
-	if err != nil || f.LIDPort(fabric.LID(src)) == fabric.NoPort {
-		return m, fmt.Errorf("source %q: want the LID of a port", fields[1])
+	if p := f.LIDPort(fabric.LID(src)); err != nil || p == fabric.NoPort || f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort {
+		return m, fmt.Errorf("source %q: want the LID of a CA or router port with a cable", fields[1])
 	}
 	m.Src = f.LIDPort(fabric.LID(src))
 	dlid, err := strconv.ParseUint(fields[2], 0, 16)

@@ -319,7 +319,9 @@ func TestReplay(t *testing.T) {
 		{"1. 1 2 3", `time "1."`},
 		{"1.2345 1 2 3", `at most three decimals`},
 		{"99999999999999999999 1 2 3", "time"},
-		{"0 9 2 3", `source "9": want the LID of a port`},
+		{"0 9 2 3", `source "9": want the LID of a CA or router port with a cable`},
+		{"0 5 2 3", `source "5": want the LID of a CA`}, // a switch
+		{"0 -1 2 3", `source "-1"`},
 		{"0 1 0 3", `destination "0"`},
 		{"0 1 65536 3", `destination "65536"`},
 		{"0 1 2 0", `"0" bytes: want 1 to`},
