@@ -7,6 +7,8 @@
 //     OpenSM does not verify;
 //   - the audit of OpenSM's dumps, as whole processes that read the text,
 //     against ibdmchk;
+//   - discovery of a simulated fabric, as whole processes, against ibnetdiscover,
+//     with the same fabric found;
 //   - the plugin's ibweave-updn, by the time inside its callbacks that it logs,
 //     against OpenSM's updn, beside an engine that does nothing.
 //
@@ -61,6 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	engines := flags.String("engines", "updn,minhop", "engines that both have, with commas")
 	meshes := flags.String("mesh", "30x30", "meshes to route with dor, with commas")
 	audit := flags.String("audit", "20", "radixes to audit, with commas")
+	discover := flags.String("discover", "16x16,12", "what to discover, with commas: meshes, radixes of fat trees, files")
 	plugin := flags.String("plugin", "24", "radixes to route with OpenSM's plugin, with commas")
 	library := flags.String("library", "bin/libibweave-opensm.so", "the plugin")
 	runs := flags.Int("runs", 5, "runs of each program")
@@ -98,6 +101,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			continue
 		}
 		if err := benchAudit(ctx, out, radix, *program, *runs); err != nil {
+			return err
+		}
+	}
+	for _, which := range strings.Split(*discover, ",") {
+		if which == "" {
+			continue
+		}
+		if err := benchDiscover(ctx, out, which, *program, *runs); err != nil {
 			return err
 		}
 	}
