@@ -1,0 +1,302 @@
+package myrinet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Wait is a message that holds a buffer at one host and asks for one at another.
+type Wait struct {
+	At, To      int32 // indices of hosts
+	Held, Class Class
+	Group       int // of the message
+}
+
+// Fault is a message of a group that does not come to every member once.
+type Fault struct {
+	Group      int
+	Sender     int32 // indices of hosts
+	Host       int32
+	Copies     int // that come to Host: 0, or more than 1
+	Dependents int // further faults of the group that are not listed
+}
+
+// Report is what Check found.
+type Report struct {
+	Messages int // followed: one for each group and sender
+	Sends    int // of all of them
+	Steps    int // most sends that one of them takes one after another to a member
+	// Faults has at most one for each group.
+	Faults []Fault
+	// Deadlock is waits for buffers that close a circle; nil when there is none.
+	Deadlock []Wait
+}
+
+// Clean says that there is nothing to report.
+func (r *Report) Clean() bool { return len(r.Faults) == 0 && r.Deadlock == nil }
+
+// Check follows a message of every sender of every group and looks whether it
+// comes to each other member exactly once, and whether the buffers that messages
+// hold while they ask for others can close a circle (section 4 and Fig. 6 of the
+// paper, M16). A message keeps its buffer until everybody that the host sends it
+// to has taken it in. All groups share the buffers of a host, so schedules are safe
+// together or not. The circle is a shortest one through the host with the lowest
+// ID that is on one.
+//
+// It takes time for all sends of all messages.
+func (s *Schedule) Check() *Report {
+	r := &Report{}
+	c := checker{s: s, count: make([]int32, len(s.Hosts)), member: make([]bool, len(s.Hosts)),
+		waits: make([][]Wait, len(s.Hosts)*(s.Classes+1))}
+	for g := range s.Groups {
+		c.group(r, g)
+	}
+	r.Deadlock = c.circle()
+	return r
+}
+
+type checker struct {
+	s      *Schedule
+	count  []int32 // by host: copies of the message that is followed
+	member []bool  // by host: of the group
+	queue  []visit
+	waits  [][]Wait // by host and held class
+	used   []bool   // by send of the group: some message takes it
+}
+
+// visit is a copy of a message at a host.
+type visit struct {
+	at, from int32
+	held     Class
+	hops     int32 // left; -1 for no limit
+	step     int32
+}
+
+func (c *checker) group(r *Report, g int) {
+	grp := &c.s.Groups[g]
+	c.used = slices.Grow(c.used[:0], len(grp.Sends))[:len(grp.Sends)]
+	clear(c.used)
+	for _, m := range grp.Members {
+		c.member[m] = true
+	}
+	first := -1
+	for _, o := range grp.Senders {
+		r.Messages++
+		c.follow(r, grp, o)
+		for _, m := range grp.Members {
+			bad := c.count[m] > 1 || m != o && c.count[m] == 0
+			if bad && first >= 0 {
+				r.Faults[first].Dependents++
+			} else if bad {
+				first = len(r.Faults)
+				r.Faults = append(r.Faults, Fault{Group: g, Sender: o, Host: m, Copies: int(c.count[m])})
+			}
+		}
+	}
+	for i, s := range grp.Sends {
+		if c.used[i] && s.Held != SendBuffer {
+			at := int(s.At)*(c.s.Classes+1) + int(s.Held)
+			c.waits[at] = append(c.waits[at], Wait{At: s.At, To: s.To, Held: s.Held, Class: s.Class, Group: g})
+		}
+	}
+	for _, m := range grp.Members {
+		c.member[m] = false
+	}
+}
+
+// follow sends a message of o. Second copies are not followed, so it ends.
+func (c *checker) follow(r *Report, g *Group, o int32) {
+	for _, m := range g.Members {
+		c.count[m] = 0
+	}
+	hops := int32(g.Hops)
+	if hops == 0 {
+		hops = -1
+	}
+	c.queue = append(c.queue[:0], visit{at: o, from: Anyone, held: SendBuffer, hops: hops})
+	for i := 0; i < len(c.queue); i++ {
+		v := c.queue[i]
+		if v.hops == 0 {
+			continue
+		}
+		r.Steps = max(r.Steps, int(v.step))
+		for k, s := range g.Of(v.at, v.held, v.from) {
+			r.Sends++
+			c.count[s.To]++
+			c.used[c.index(g, v, k)] = true
+			if c.count[s.To] == 1 {
+				c.queue = append(c.queue, visit{at: s.To, from: v.at, held: s.Class, hops: max(v.hops-1, -1), step: v.step + int32(k) + 1})
+			}
+		}
+	}
+	for _, v := range c.queue {
+		r.Steps = max(r.Steps, int(v.step))
+	}
+}
+
+// index is where the k-th of the sends that Of gives for v is in g.Sends.
+func (c *checker) index(g *Group, v visit, k int) int {
+	sends := g.Of(v.at, v.held, v.from)
+	i, _ := slices.BinarySearchFunc(g.Sends, sends[0], compareSends)
+	return i + k
+}
+
+// circle finds waits that close a circle.
+func (c *checker) circle() []Wait {
+	width := c.s.Classes + 1
+	n := len(c.waits)
+	to := func(w Wait) int { return int(w.To)*width + int(w.Class) }
+	// Take away what waits for nobody, again and again: what is left waits for a
+	// circle or is on one.
+	out := make([]int, n)
+	waiters := make([][]int32, n)
+	for i, list := range c.waits {
+		out[i] = len(list)
+		for _, w := range list {
+			waiters[to(w)] = append(waiters[to(w)], int32(i))
+		}
+	}
+	var free []int
+	for i := range n {
+		if out[i] == 0 {
+			free = append(free, i)
+		}
+	}
+	left := n - len(free)
+	for len(free) > 0 {
+		i := free[len(free)-1]
+		free = free[:len(free)-1]
+		for _, w := range waiters[i] {
+			if out[w]--; out[w] == 0 {
+				free = append(free, int(w))
+				left--
+			}
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	via := make([]int32, n) // by buffer: 1 + the wait by which it was reached, of all that the search has met
+	for start := range n {
+		if out[start] == 0 {
+			continue
+		}
+		clear(via)
+		met := []Wait{{}}
+		queue := []int{start}
+		for len(queue) > 0 {
+			i := queue[0]
+			queue = queue[1:]
+			for _, w := range c.waits[i] {
+				j := to(w)
+				if out[j] == 0 || via[j] != 0 {
+					continue
+				}
+				met = append(met, w)
+				via[j] = int32(len(met) - 1)
+				if j != start {
+					queue = append(queue, j)
+					continue
+				}
+				var path []Wait
+				for {
+					w := met[via[j]]
+					path = append(path, w)
+					if j = int(w.At)*width + int(w.Held); j == start {
+						slices.Reverse(path)
+						return path
+					}
+				}
+			}
+		}
+	}
+	return nil // cannot be: every buffer that is left has a wait that is left
+}
+
+// Explain is a report for people, a line each: nothing when it is clean.
+func (s *Schedule) Explain(r *Report) []string {
+	var lines []string
+	for _, f := range r.Faults {
+		what := "does not come to"
+		if f.Copies > 1 {
+			what = fmt.Sprintf("comes %d times to", f.Copies)
+		}
+		lines = append(lines, fmt.Sprintf("group %q: a message of host %d %s host %d (%d more like this)",
+			s.Groups[f.Group].Name, s.Hosts[f.Sender].ID, what, s.Hosts[f.Host].ID, f.Dependents))
+	}
+	if len(r.Deadlock) > 0 {
+		lines = append(lines, "buffers wait for each other in a circle:")
+		for _, w := range r.Deadlock {
+			lines = append(lines, fmt.Sprintf("    a message of group %q holds class %d at host %d and waits for class %d at host %d",
+				s.Groups[w.Group].Name, w.Held, s.Hosts[w.At].ID, w.Class, s.Hosts[w.To].ID))
+		}
+	}
+	return lines
+}
+
+// String is one wait: "4/1 > 5/1" for class 1 at the hosts with the indices 4 and 5.
+func (w Wait) String() string {
+	return fmt.Sprintf("%d/%d > %d/%d", w.At, w.Held, w.To, w.Class)
+}
+
+// Cost is what schedules take of a fabric.
+type Cost struct {
+	Sends     int     // in the mean message of each group, summed over groups
+	Links     int     // between switches, that one message of each sender crosses in all
+	MeanLinks float64 // of a send
+}
+
+// Cost follows messages along the paths of unicast tables. Errors: hosts that the
+// fabric does not have under the LIDs of the schedule, paths that do not arrive.
+func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
+	ports := make([]fabric.PortID, len(s.Hosts))
+	for i, h := range s.Hosts {
+		p := f.LIDPort(h.LID)
+		if p == fabric.NoPort || f.PortGUID(p) != h.Port {
+			return nil, fmt.Errorf("host %d of the schedule has LID %d and port GUID %s, and the fabric has no such port", h.ID, h.LID, h.Port)
+		}
+		ports[i] = p
+	}
+	cost := &Cost{}
+	c := checker{s: s, count: make([]int32, len(s.Hosts)), member: make([]bool, len(s.Hosts))}
+	for g := range s.Groups {
+		grp := &s.Groups[g]
+		c.used = make([]bool, len(grp.Sends))
+		for _, o := range grp.Senders {
+			var r Report
+			c.follow(&r, grp, o)
+			cost.Sends += r.Sends
+			for i, v := range c.queue {
+				if i == 0 {
+					continue
+				}
+				links, err := Links(f, t, ports[v.from], s.Hosts[v.at].LID)
+				if err != nil {
+					return nil, err
+				}
+				cost.Links += links
+			}
+		}
+	}
+	if cost.Sends > 0 {
+		cost.MeanLinks = float64(cost.Links) / float64(cost.Sends)
+	}
+	return cost, nil
+}
+
+// Witness is a circle in one line: "1/1 > 2/1 > 1/1", by IDs.
+func (s *Schedule) Witness(circle []Wait) string {
+	if len(circle) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, w := range circle {
+		fmt.Fprintf(&b, "%d/%d > ", s.Hosts[w.At].ID, w.Held)
+	}
+	fmt.Fprintf(&b, "%d/%d", s.Hosts[circle[0].At].ID, circle[0].Held)
+	return b.String()
+}

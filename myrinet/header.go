@@ -1,0 +1,304 @@
+package myrinet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// EndOfRoute ends the tree form of a route, the port number that no switch has
+// (the paper does not say which byte does, E-M4).
+const EndOfRoute = 0xff
+
+// maxSubtree is how many bytes of a subtree fit between a pointer of one byte and
+// the next port.
+const maxSubtree = 254
+
+// Route is a unicast source route: the port by which each switch on the way is
+// left, 0 to 254.
+type Route []fabric.PortNum
+
+// SourceRoute is the route that forwarding tables give from an end port to a LID.
+// Errors are Path's.
+func SourceRoute(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID) (Route, error) {
+	p, err := Path(f, t, src, dlid, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := make(Route, len(p))
+	for i, out := range p {
+		r[i] = f.Num(out)
+	}
+	return r, nil
+}
+
+// Tree is the route as a tree without branches.
+func (r Route) Tree() TreeRoute {
+	var t TreeRoute
+	for _, p := range slices.Backward(r) {
+		t = TreeRoute{{Port: p, Below: t}}
+	}
+	return t
+}
+
+// checksum is the CRC-8 with the polynomial x^8 + x^2 + x + 1 that Myrinet ends its
+// packets with (ANSI/VITA 26-1998).
+func checksum(data []byte) (c byte) {
+	for _, b := range data {
+		c ^= b
+		for range 8 {
+			if c&0x80 != 0 {
+				c = c<<1 ^ 0x07
+			} else {
+				c <<= 1
+			}
+		}
+	}
+	return c
+}
+
+// AppendWorm appends the bytes of a unicast worm as its host sends it: a byte for
+// each switch of the route, the data, a checksum.
+func AppendWorm(b []byte, r Route, data []byte) ([]byte, error) {
+	from := len(b)
+	for i, p := range r {
+		if p == fabric.NoPath {
+			return nil, fmt.Errorf("byte %d of the route is %d: want a port, 0 to %d", i, p, fabric.MaxPortNum)
+		}
+		b = append(b, byte(p))
+	}
+	b = append(b, data...)
+	return append(b, checksum(b[from:])), nil
+}
+
+// ErrChecksum says that a worm is damaged.
+var ErrChecksum = errors.New("the checksum of the worm is wrong")
+
+// Strip is what a switch does with a unicast worm: it takes the leading byte as
+// the port to leave by, and ends the rest with a new checksum. The worm that comes
+// in is overwritten where next is. Errors: ErrChecksum, a worm without a route
+// byte, a byte that is no port.
+func Strip(worm []byte) (port fabric.PortNum, next []byte, err error) {
+	data, err := Open(worm)
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(data) == 0 || data[0] == EndOfRoute {
+		return 0, nil, errors.New("the worm has no route byte left")
+	}
+	next = worm[1:]
+	next[len(next)-1] = checksum(next[:len(next)-1])
+	return fabric.PortNum(data[0]), next, nil
+}
+
+// Open checks a worm that has arrived and gives its data.
+func Open(worm []byte) ([]byte, error) {
+	if len(worm) == 0 {
+		return nil, errors.New("the worm is empty: want at least a checksum")
+	}
+	data := worm[:len(worm)-1]
+	if checksum(data) != worm[len(data)] {
+		return nil, ErrChecksum
+	}
+	return data, nil
+}
+
+// Branch is a port by which a switch sends a copy on, and what is below it: nothing
+// for a host.
+type Branch struct {
+	Port  fabric.PortNum // 0 to 254
+	Below TreeRoute
+}
+
+// TreeRoute is the route of a switch-level multicast worm from a switch on: each
+// port once, in the order of the header.
+type TreeRoute []Branch
+
+// AppendTree appends the header of a tree (section 3 and Fig. 2 of the paper, M7):
+// for each branch, depth first, its port, a pointer, and the header of what is
+// below without its end; then EndOfRoute. The pointer counts the bytes from itself
+// to the next port, 1 and the bytes of the subtree, so that a header has two bytes
+// for each channel of the tree and one more.
+//
+// Errors: 255 as a port, a port that one switch has twice, a subtree of more than
+// 254 bytes.
+func AppendTree(b []byte, t TreeRoute) ([]byte, error) {
+	b, err := appendBranches(b, t)
+	if err != nil {
+		return nil, err
+	}
+	return append(b, EndOfRoute), nil
+}
+
+func appendBranches(b []byte, t TreeRoute) ([]byte, error) {
+	var seen [256]bool
+	for _, br := range t {
+		if br.Port == EndOfRoute {
+			return nil, fmt.Errorf("port %d in a route: want 0 to %d", br.Port, fabric.MaxPortNum)
+		}
+		if seen[br.Port] {
+			return nil, fmt.Errorf("port %d comes twice at one switch", br.Port)
+		}
+		seen[br.Port] = true
+		b = append(b, byte(br.Port), 0)
+		at := len(b) - 1
+		var err error
+		if b, err = appendBranches(b, br.Below); err != nil {
+			return nil, err
+		}
+		if n := len(b) - at; n > maxSubtree+1 {
+			return nil, fmt.Errorf("the subtree behind port %d has %d bytes: want at most %d", br.Port, n-1, maxSubtree)
+		} else {
+			b[at] = byte(n)
+		}
+	}
+	return b, nil
+}
+
+// HeaderError says where a tree header cannot be read.
+type HeaderError struct {
+	At  int // byte, from 0
+	Err error
+}
+
+func (e *HeaderError) Error() string { return fmt.Sprintf("byte %d of the header: %v", e.At, e.Err) }
+
+// Unwrap gives the cause.
+func (e *HeaderError) Unwrap() error { return e.Err }
+
+// Stamp is the header of a copy.
+type Stamp struct {
+	Port   fabric.PortNum
+	Header []byte // with its end
+}
+
+// Split is what a switch does with the header of a multicast worm: the header of
+// each copy is what the pointer encloses and an end of route. rest is what follows
+// the header. It reads one level, as the switch does; what is wrong below is for
+// the next ones. Errors are *HeaderError: no end, a pointer of 0 or beyond the
+// end, a port twice.
+func Split(header []byte) (stamps []Stamp, rest []byte, err error) {
+	var seen [256]bool
+	for i := 0; ; {
+		if i >= len(header) {
+			return nil, nil, &HeaderError{i, errors.New("the header ends without an end of route (ff)")}
+		}
+		port := header[i]
+		if port == EndOfRoute {
+			return stamps, header[i+1:], nil
+		}
+		if seen[port] {
+			return nil, nil, &HeaderError{i, fmt.Errorf("port %d comes twice", port)}
+		}
+		seen[port] = true
+		if i+1 >= len(header) {
+			return nil, nil, &HeaderError{i + 1, fmt.Errorf("no pointer behind port %d", port)}
+		}
+		next := i + 1 + int(header[i+1])
+		if header[i+1] == 0 {
+			return nil, nil, &HeaderError{i + 1, errors.New("a pointer of 0: want 1 and the bytes of the subtree")}
+		}
+		if next >= len(header) {
+			return nil, nil, &HeaderError{i + 1, fmt.Errorf("the pointer leads to byte %d of a header of %d", next, len(header))}
+		}
+		h := make([]byte, 0, next-i-1)
+		h = append(append(h, header[i+2:next]...), EndOfRoute)
+		stamps = append(stamps, Stamp{fabric.PortNum(port), h})
+		i = next
+	}
+}
+
+// ParseTree reads a whole header, to the last switch, and gives what follows it.
+// Errors are *HeaderError, with places in the header of the first switch.
+func ParseTree(header []byte) (t TreeRoute, rest []byte, err error) {
+	end := 0
+	for end < len(header) && header[end] != EndOfRoute {
+		if end+1 >= len(header) || header[end+1] == 0 {
+			break // parse says what is wrong
+		}
+		end += 1 + int(header[end+1])
+	}
+	if end >= len(header) || header[end] != EndOfRoute {
+		_, rest, err = Split(header)
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	t, err = parseBranches(header, 0, end)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, header[end+1:], nil
+}
+
+// parseBranches reads header[from:end], the branches at one switch.
+func parseBranches(header []byte, from, end int) (TreeRoute, error) {
+	var t TreeRoute
+	var seen [256]bool
+	for i := from; i < end; {
+		port := header[i]
+		switch {
+		case port == EndOfRoute:
+			return nil, &HeaderError{i, errors.New("an end of route inside of a subtree")}
+		case seen[port]:
+			return nil, &HeaderError{i, fmt.Errorf("port %d comes twice", port)}
+		case i+1 >= end:
+			return nil, &HeaderError{i, fmt.Errorf("no pointer behind port %d", port)}
+		}
+		seen[port] = true
+		next := i + 1 + int(header[i+1])
+		if header[i+1] == 0 || next > end {
+			return nil, &HeaderError{i + 1, fmt.Errorf("a pointer of %d: want 1 to %d", header[i+1], end-i-1)}
+		}
+		below, err := parseBranches(header, i+2, next)
+		if err != nil {
+			return nil, err
+		}
+		t = append(t, Branch{fabric.PortNum(port), below})
+		i = next
+	}
+	return t, nil
+}
+
+// TreeOf joins paths into the tree of a multicast worm: those that leave a switch
+// by the same port share it. The order of branches is that in which paths first
+// take them. Errors: a path that ends where another one goes on.
+func TreeOf(routes []Route) (TreeRoute, error) {
+	var t TreeRoute
+	var ports []fabric.PortNum
+	tails := make(map[fabric.PortNum][]Route)
+	ends := 0
+	for _, r := range routes {
+		if len(r) == 0 {
+			ends++
+			continue
+		}
+		if tails[r[0]] == nil {
+			ports = append(ports, r[0])
+		}
+		tails[r[0]] = append(tails[r[0]], r[1:])
+	}
+	if ends > 0 && len(ports) > 0 {
+		return nil, errors.New("a route ends where another one goes on")
+	}
+	for _, p := range ports {
+		below, err := TreeOf(tails[p])
+		if err != nil {
+			return nil, err
+		}
+		t = append(t, Branch{p, below})
+	}
+	return t, nil
+}
+
+// Leaves is how many copies arrive at the ends of a tree.
+func (t TreeRoute) Leaves() int {
+	n := 0
+	for _, b := range t {
+		n += max(1, b.Below.Leaves())
+	}
+	return n
+}

@@ -1,0 +1,251 @@
+package myrinet
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+func hexBytes(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestTreeHeader is golden G-M1, at every switch.
+func TestTreeHeader(t *testing.T) {
+	tree := TreeRoute{
+		{1, TreeRoute{{2, nil}, {4, nil}}},
+		{3, TreeRoute{{5, TreeRoute{{1, nil}, {2, nil}}}}},
+		{6, nil},
+	}
+	headers := map[string]string{
+		"A":     "01 05 02 01 04 01 03 07 05 05 01 01 02 01 06 01 ff",
+		"A.1":   "02 01 04 01 ff",
+		"A.1.2": "ff", "A.1.4": "ff",
+		"A.3":     "05 05 01 01 02 01 ff",
+		"A.3.5":   "01 01 02 01 ff",
+		"A.3.5.1": "ff", "A.3.5.2": "ff",
+		"A.6": "ff",
+	}
+	b, err := AppendTree(nil, tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	var visit func(name string, header []byte)
+	visit = func(name string, header []byte) {
+		seen++
+		if want := hexBytes(t, headers[name]); !bytes.Equal(header, want) {
+			t.Errorf("at %s % x, want % x", name, header, want)
+		}
+		stamps, rest, err := Split(append(header, 0xaa))
+		if err != nil || !bytes.Equal(rest, []byte{0xaa}) {
+			t.Fatalf("at %s: % x %v", name, rest, err)
+		}
+		for _, s := range stamps {
+			visit(name+"."+string('0'+rune(s.Port)), s.Header)
+		}
+	}
+	visit("A", b)
+	if seen != len(headers) || tree.Leaves() != 5 {
+		t.Errorf("%d headers, want %d; %d leaves", seen, len(headers), tree.Leaves())
+	}
+	if b, err = AppendTree(nil, Route{3, 5, 1}.Tree()); err != nil || !bytes.Equal(b, hexBytes(t, "03 05 05 03 01 01 ff")) {
+		t.Errorf("unicast 3,5,1: % x, %v", b, err)
+	}
+	joined, err := TreeOf([]Route{{1, 2}, {1, 4}, {3, 5, 1}, {3, 5, 2}, {6}})
+	if err != nil || !reflect.DeepEqual(joined, tree) {
+		t.Errorf("joined %v, %v", joined, err)
+	}
+	if _, err := TreeOf([]Route{{1}, {1, 2}}); err == nil {
+		t.Error("a path that ends where another goes on")
+	}
+}
+
+// TestTreeHeaderErrors has what writers and readers refuse.
+func TestTreeHeaderErrors(t *testing.T) {
+	wide := TreeRoute{}
+	for p := range 128 {
+		wide = append(wide, Branch{Port: fabric.PortNum(p)})
+	}
+	for name, tree := range map[string]TreeRoute{
+		"port 255":        {{255, nil}},
+		"a port twice":    {{1, nil}, {1, nil}},
+		"twice below":     {{1, TreeRoute{{2, nil}, {2, nil}}}},
+		"256 bytes below": {{1, wide}},
+	} {
+		if b, err := AppendTree(nil, tree); err == nil || b != nil {
+			t.Errorf("%s: % x", name, b)
+		}
+	}
+	if _, err := AppendTree(nil, TreeRoute{{1, wide[:127]}}); err != nil {
+		t.Errorf("254 bytes below: %v", err)
+	}
+	for _, tt := range []struct {
+		name, header string
+		at           int
+		deep         bool // wrong below the first switch, which does not look there
+	}{
+		{"nothing", "", 0, false},
+		{"no end", "01 01", 1, false},
+		{"no pointer", "01", 1, false},
+		{"pointer 0", "01 00 ff", 1, false},
+		{"pointer beyond the end", "01 05 ff", 1, false},
+		{"a port twice", "01 01 01 01 ff", 2, false},
+		{"pointer 0 below", "01 03 02 00 ff", 3, true},
+		{"pointer out of the subtree", "01 03 02 02 ff", 3, true},
+		{"a port twice below", "01 05 02 01 02 01 ff", 4, true},
+		{"an end below", "01 03 ff 01 ff", 2, true},
+		{"half a branch below", "01 02 02 ff", 2, true},
+	} {
+		header := hexBytes(t, tt.header)
+		tree, rest, err := ParseTree(header)
+		var e *HeaderError
+		if !errors.As(err, &e) || e.At != tt.at || tree != nil || rest != nil {
+			t.Errorf("%s: parsed %v, %v, want an error at byte %d", tt.name, tree, err, tt.at)
+		}
+		stamps, _, err := Split(header)
+		if (err != nil) == tt.deep || err != nil && stamps != nil {
+			t.Errorf("%s: split %v, %v", tt.name, stamps, err)
+		}
+	}
+}
+
+// randomTree is a tree of at most n channels, as high as it comes.
+func randomTree(rng *rand.Rand, n int) TreeRoute {
+	var t TreeRoute
+	for _, p := range rng.Perm(int(EndOfRoute)) {
+		if n == 0 || len(t) == 8 {
+			break
+		}
+		below := rng.IntN(n)
+		t = append(t, Branch{fabric.PortNum(p), randomTree(rng, below)})
+		n -= below + 1
+	}
+	return t
+}
+
+// TestRandomTrees has 2,000 trees there and back (G-M1): each header has two bytes
+// for a channel and one more, the pieces that switches make are the headers of the
+// subtrees, and every host gets the empty one.
+func TestRandomTrees(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		tree := randomTree(rng, rng.IntN(120))
+		b, err := AppendTree(nil, tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := channels(tree); len(b) != 2*n+1 {
+			t.Fatalf("%d bytes for %d channels", len(b), n)
+		}
+		got, rest, err := ParseTree(append(b, "data"...))
+		if err != nil || string(rest) != "data" || !reflect.DeepEqual(got, tree) {
+			t.Fatalf("% x: %v, %q, %v", b, got, rest, err)
+		}
+		var visit func(TreeRoute, []byte)
+		visit = func(tree TreeRoute, header []byte) {
+			stamps, rest, err := Split(header)
+			if err != nil || len(rest) != 0 || len(stamps) != len(tree) {
+				t.Fatalf("% x: %v %v", header, stamps, err)
+			}
+			for i, s := range stamps {
+				if s.Port != tree[i].Port {
+					t.Fatalf("% x: port %d, want %d", header, s.Port, tree[i].Port)
+				}
+				visit(tree[i].Below, s.Header)
+			}
+		}
+		visit(tree, b)
+	}
+}
+
+func channels(t TreeRoute) int {
+	n := len(t)
+	for _, b := range t {
+		n += channels(b.Below)
+	}
+	return n
+}
+
+// TestStrip sends a worm over every path of a torus byte by byte as the switches
+// do, and damages it on the way.
+func TestStrip(t *testing.T) {
+	f := torus8(t)
+	tables := routed(t, f)
+	data := []byte("what the host sends")
+	for _, a := range f.CAPorts()[:8] {
+		for _, b := range f.CAPorts() {
+			if a == b {
+				continue
+			}
+			r, err := SourceRoute(f, tables, a, f.LID(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			worm, err := AppendWorm(nil, r, data)
+			if err != nil || len(worm) != len(r)+len(data)+1 {
+				t.Fatal(len(worm), err)
+			}
+			at := f.Peer(a)
+			for f.IsSwitch(f.Owner(at)) {
+				damaged := bytes.Clone(worm)
+				damaged[len(damaged)/2] ^= 4
+				if _, _, err := Strip(damaged); !errors.Is(err, ErrChecksum) {
+					t.Fatalf("a damaged worm: %v", err)
+				}
+				var port fabric.PortNum
+				if port, worm, err = Strip(worm); err != nil {
+					t.Fatal(err)
+				}
+				at = f.Peer(f.Port(f.Owner(at), port))
+			}
+			got, err := Open(worm)
+			if err != nil || at != b || !bytes.Equal(got, data) {
+				t.Fatalf("%q arrived at %s, %v", got, f.PortName(at), err)
+			}
+		}
+	}
+	if _, err := AppendWorm(nil, Route{1, 255}, nil); err == nil {
+		t.Error("port 255 in a route")
+	}
+	for _, worm := range []string{"", "00", "ff f3"} {
+		if port, next, err := Strip(hexBytes(t, worm)); err == nil {
+			t.Errorf("stripped %q: %d % x", worm, port, next)
+		}
+	}
+	// CRC-8 of "123456789" in the catalogues of CRCs.
+	if c := checksum([]byte("123456789")); c != 0xf4 {
+		t.Errorf("checksum %#02x, want 0xf4", c)
+	}
+}
+
+// FuzzParseTree: what is read is written again as it was, and an error has no result.
+func FuzzParseTree(f *testing.F) {
+	f.Add(hexBytes(f, "01 05 02 01 04 01 03 07 05 05 01 01 02 01 06 01 ff"))
+	f.Add(hexBytes(f, "03 05 05 03 01 01 ff 00"))
+	f.Add(hexBytes(f, "01 03 02 00 ff"))
+	f.Fuzz(func(t *testing.T, header []byte) {
+		tree, rest, err := ParseTree(header)
+		if err != nil {
+			if tree != nil || rest != nil {
+				t.Fatalf("%v, and a result", err)
+			}
+			return
+		}
+		b, err := AppendTree(nil, tree)
+		if err != nil || !bytes.Equal(append(b, rest...), header) {
+			t.Fatalf("% x became % x, %v", header, b, err)
+		}
+	})
+}

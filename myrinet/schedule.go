@@ -1,0 +1,428 @@
+package myrinet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Method is how the members of a group pass a message on.
+type Method uint8
+
+const (
+	// Circuit is the Hamiltonian circuit (section 5 of the paper, M17): members
+	// pass a message on to the next higher ID, the highest to the lowest.
+	Circuit Method = iota
+	// Tree is the rooted tree that starts at its root, the lowest ID, where
+	// originators send first (section 6, M18): totally ordered.
+	Tree
+	// TreeFlood is the rooted tree on which originators start, and members pass a
+	// message on to all tree neighbours but the one that it came from.
+	TreeFlood
+)
+
+var methods = [...]string{Circuit: "circuit", Tree: "tree", TreeFlood: "tree-flood"}
+
+// Methods lists the names of the methods.
+func Methods() []string { return methods[:] }
+
+// String is the name on the command line and in files.
+func (m Method) String() string {
+	if int(m) < len(methods) {
+		return methods[m]
+	}
+	return fmt.Sprintf("method %d", uint8(m))
+}
+
+// ParseMethod reads a method's name.
+func ParseMethod(s string) (Method, error) {
+	if i := slices.Index(methods[:], s); i >= 0 {
+		return Method(i), nil
+	}
+	return 0, fmt.Errorf("method %q: want one of %v", s, methods)
+}
+
+// Class is the part of a host's buffers that a message takes, from 1 on.
+type Class uint8
+
+// SendBuffer as a class is where the originator of a message has it. Nothing that
+// arrives is put there, so nobody ever waits for it, and it closes no circle
+// (E-M9).
+const SendBuffer Class = 0
+
+// MaxClasses is how many classes a schedule may have.
+const MaxClasses = 8
+
+// Anyone as Send.From stands for all hosts.
+const Anyone int32 = -1
+
+// Host is an end port of a schedule.
+type Host struct {
+	ID   int32 // 1 or more; circuits and trees follow the order of IDs
+	Port fabric.GUID
+	LID  fabric.LID // where messages are sent to
+}
+
+// Send is one thing that a host does with a message of a group.
+type Send struct {
+	At    int32 // index of the host
+	Held  Class // that the message is in there
+	From  int32 // index of the host that it came from, or Anyone
+	To    int32 // index
+	Class Class // that it asks for there
+}
+
+// Group is the compiled table of a group.
+type Group struct {
+	Name   string
+	Method Method
+	// Hops is how often a message is sent on in a row, 1 or more: an originator
+	// puts that into the header, everybody takes one away, and whoever gets 0
+	// keeps the message to himself. 0 does not count.
+	Hops int
+	// Members and Senders are indices of hosts, ascending. Only senders originate.
+	Members, Senders []int32
+	// Sends is ordered by At, Held and From; what one host does with one message
+	// is in the order in which it does it.
+	Sends []Send
+}
+
+// Schedule says who sends to whom, in which class of buffers.
+type Schedule struct {
+	Classes int    // 1 to MaxClasses
+	Hosts   []Host // ascending by ID
+	Groups  []Group
+}
+
+// Of is what a host does with a message of g that it holds in class held, and that
+// came from host from (indices; for SendBuffer, from says nothing).
+func (g *Group) Of(at int32, held Class, from int32) []Send {
+	key := func(s Send, from int32) int {
+		return cmp.Or(cmp.Compare(s.At, at), cmp.Compare(s.Held, held), cmp.Compare(s.From, from))
+	}
+	for _, f := range [2]int32{from, Anyone} {
+		a, ok := slices.BinarySearchFunc(g.Sends, f, key)
+		if !ok {
+			continue
+		}
+		b := a
+		for b < len(g.Sends) && key(g.Sends[b], f) == 0 {
+			b++
+		}
+		return g.Sends[a:b]
+	}
+	return nil
+}
+
+// Options are the choices of Build.
+type Options struct {
+	Method Method
+	// Classes of buffers, 1 or 2; 0 is 2. With one class schedules can deadlock,
+	// which Check says.
+	Classes int
+	// Ordered has originators of a Circuit send to the lowest ID, which starts the
+	// circuit (M17). So everybody gets all messages of the group in one order, the
+	// originators their own among them. Trees are ordered always, floods never.
+	Ordered bool
+	// Return has a message of a Circuit come back to its originator, which confirms
+	// that all have it. Not with Ordered, which does so anyway.
+	Return bool
+	// MaxFanOut bounds the children of a host in trees; 0 does not.
+	MaxFanOut int
+	// ID gives the ID of an end port, each another one, 1 or more; nil is the base
+	// LID.
+	ID func(fabric.PortID) int32
+}
+
+// Build compiles schedules for groups whose members are the receivers and senders
+// of each, CA ports. Groups need two members or more, so that smaller ones have no
+// sends. It takes the paths of the unicast tables for the cost of trees (M19): each
+// member but the lowest ID is the child of that lower ID from which it is the
+// fewest links away, of equal ones the lowest, which makes the sum of links the
+// least under the rule that children have higher IDs, since the choices do not
+// touch each other; with MaxFanOut they do, and go in ascending order of IDs.
+// Children are served in ascending order. Trees of n members take n*n/2 paths.
+//
+// Errors: options that say nothing together, members that are no CA port or have
+// no LID, IDs that two ports share, tables without a path that is needed.
+func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*Schedule, error) {
+	if opt.Classes == 0 {
+		opt.Classes = 2
+	}
+	switch {
+	case opt.Classes > 2:
+		return nil, fmt.Errorf("%d classes of buffers: want 1 or 2, no method uses more", opt.Classes)
+	case opt.Ordered && opt.Method == TreeFlood:
+		return nil, errors.New("a flooded tree cannot be ordered: want method tree or circuit")
+	case opt.Return && (opt.Ordered || opt.Method != Circuit):
+		return nil, errors.New("messages return to the originator on a circuit that is not ordered only")
+	case opt.MaxFanOut < 0 || opt.MaxFanOut > 0 && opt.Method == Circuit:
+		return nil, errors.New("the fan-out, 1 or more, is that of trees")
+	}
+	if opt.ID == nil {
+		opt.ID = func(p fabric.PortID) int32 { return int32(f.LID(p)) }
+	}
+	b := builder{f: f, t: t, opt: opt, s: &Schedule{Classes: opt.Classes}}
+	if err := b.hosts(groups); err != nil {
+		return nil, err
+	}
+	for i := range groups {
+		if err := b.group(&groups[i]); err != nil {
+			return nil, fmt.Errorf("group %q: %w", groups[i].Name, err)
+		}
+	}
+	return b.s, nil
+}
+
+type builder struct {
+	f     *fabric.Fabric
+	t     *lft.Tables
+	opt   Options
+	s     *Schedule
+	index map[fabric.PortID]int32
+	ports []fabric.PortID // by index
+}
+
+// hosts lists all members of groups by ID.
+func (b *builder) hosts(groups []mft.Group) error {
+	b.index = make(map[fabric.PortID]int32)
+	for i := range groups {
+		for _, list := range [2][]fabric.PortID{groups[i].Receivers, groups[i].Senders} {
+			for _, p := range list {
+				if _, ok := b.index[p]; ok {
+					continue
+				}
+				if b.f.IsSwitch(b.f.Owner(p)) {
+					return fmt.Errorf("group %q: %s is of a switch: want ports of channel adapters, which pass messages on", groups[i].Name, b.f.PortName(p))
+				}
+				if b.f.LID(p) == 0 {
+					return fmt.Errorf("group %q: %s has no LID", groups[i].Name, b.f.PortName(p))
+				}
+				b.index[p] = 0
+				b.ports = append(b.ports, p)
+			}
+		}
+	}
+	ids := make(map[fabric.PortID]int32, len(b.ports))
+	for _, p := range b.ports {
+		ids[p] = b.opt.ID(p)
+	}
+	slices.SortFunc(b.ports, func(p, q fabric.PortID) int { return cmp.Compare(ids[p], ids[q]) })
+	b.s.Hosts = make([]Host, len(b.ports))
+	for i, p := range b.ports {
+		b.index[p] = int32(i)
+		b.s.Hosts[i] = Host{ID: ids[p], Port: b.f.PortGUID(p), LID: b.f.LID(p)}
+		if ids[p] < 1 {
+			return fmt.Errorf("%s has the ID %d: want 1 or more", b.f.PortName(p), ids[p])
+		}
+		if i > 0 && ids[p] == ids[b.ports[i-1]] {
+			return fmt.Errorf("%s and %s have the ID %d both", b.f.PortName(b.ports[i-1]), b.f.PortName(p), ids[p])
+		}
+	}
+	return nil
+}
+
+// members turns ports into indices.
+func (b *builder) members(lists ...[]fabric.PortID) []int32 {
+	var m []int32
+	for _, list := range lists {
+		for _, p := range list {
+			m = append(m, b.index[p])
+		}
+	}
+	slices.Sort(m)
+	return slices.Compact(m)
+}
+
+func (b *builder) group(in *mft.Group) error {
+	g := Group{Name: in.Name, Method: b.opt.Method, Members: b.members(in.Receivers, in.Senders), Senders: b.members(in.Senders)}
+	if len(in.Senders) == 0 {
+		g.Senders = g.Members
+	}
+	if len(g.Members) > 1 {
+		if g.Method == Circuit {
+			b.circuit(&g)
+		} else if err := b.tree(&g); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(g.Sends, compareSends)
+	g.Sends = slices.Compact(g.Sends)
+	b.s.Groups = append(b.s.Groups, g)
+	return nil
+}
+
+func compareSends(a, b Send) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Held, b.Held), cmp.Compare(a.From, b.From))
+}
+
+// second is the class after the reversal, the first when there is no other.
+func (b *builder) second() Class { return Class(b.opt.Classes) }
+
+func (b *builder) circuit(g *Group) {
+	m := g.Members
+	n := len(m)
+	if b.opt.Ordered {
+		for _, o := range g.Senders {
+			if o != m[0] {
+				g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: m[0], Class: 1})
+			}
+		}
+		for i := range n - 1 {
+			g.Sends = append(g.Sends, Send{At: m[i], Held: 1, From: Anyone, To: m[i+1], Class: 1})
+		}
+		if slices.Contains(g.Senders, m[0]) {
+			g.Sends = append(g.Sends, Send{At: m[0], Held: SendBuffer, From: Anyone, To: m[1], Class: 1})
+		}
+		return
+	}
+	g.Hops = n - 1
+	if b.opt.Return {
+		g.Hops = n
+	}
+	for _, o := range g.Senders {
+		at, _ := slices.BinarySearch(m, o)
+		held := SendBuffer
+		class := Class(1)
+		for range g.Hops {
+			next := (at + 1) % n
+			if next == 0 {
+				class = b.second()
+			}
+			g.Sends = append(g.Sends, Send{At: m[at], Held: held, From: Anyone, To: m[next], Class: class})
+			held, at = class, next
+		}
+		if len(g.Sends) > 4*n { // the same sends again and again
+			slices.SortFunc(g.Sends, func(a, b Send) int {
+				return cmp.Or(compareSends(a, b), cmp.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class))
+			})
+			g.Sends = slices.Compact(g.Sends)
+		}
+	}
+	slices.SortFunc(g.Sends, func(a, b Send) int {
+		return cmp.Or(compareSends(a, b), cmp.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class))
+	})
+}
+
+// Parents is the rooted tree of members, indices of hosts: the parent of each, by
+// position in the list; Anyone for the first, the root.
+func (b *builder) parents(m []int32) ([]int32, error) {
+	parent := make([]int32, len(m))
+	parent[0] = Anyone
+	children := make([]int, len(m))
+	for i := 1; i < len(m); i++ {
+		best := -1
+		bestLinks := 0
+		for j := range i {
+			if b.opt.MaxFanOut > 0 && children[j] == b.opt.MaxFanOut {
+				continue
+			}
+			links, err := Links(b.f, b.t, b.ports[m[j]], b.s.Hosts[m[i]].LID)
+			if err != nil {
+				return nil, err
+			}
+			if best < 0 || links < bestLinks {
+				best, bestLinks = j, links
+			}
+		}
+		children[best]++
+		parent[i] = int32(best)
+	}
+	return parent, nil
+}
+
+func (b *builder) tree(g *Group) error {
+	m := g.Members
+	parent, err := b.parents(m)
+	if err != nil {
+		return err
+	}
+	children := make([][]int32, len(m))
+	for i, p := range parent {
+		if p != Anyone {
+			children[p] = append(children[p], int32(i))
+		}
+	}
+	add := func(at int, held Class, from int32, to int32, class Class) {
+		if from != Anyone {
+			from = m[from]
+		}
+		g.Sends = append(g.Sends, Send{At: m[at], Held: held, From: from, To: m[to], Class: class})
+	}
+	sends := make([]bool, len(m))
+	for _, o := range g.Senders {
+		i, _ := slices.BinarySearch(m, o)
+		sends[i] = true
+	}
+	if g.Method == Tree {
+		for i := range m {
+			for _, c := range children[i] {
+				add(i, 1, Anyone, c, 1)
+				if i == 0 && sends[0] {
+					add(0, SendBuffer, Anyone, c, 1)
+				}
+			}
+			if i > 0 && sends[i] {
+				add(i, SendBuffer, Anyone, 0, 1)
+			}
+		}
+		return nil
+	}
+	// Messages climb in the first class from where there are senders, and fall in
+	// the second.
+	climbs := slices.Clone(sends) // a sender is here or below
+	for i := len(m) - 1; i > 0; i-- {
+		climbs[parent[i]] = climbs[parent[i]] || climbs[i]
+	}
+	above := make([]bool, len(m)) // a sender is not below, nor here
+	total := 0
+	for _, s := range sends {
+		if s {
+			total++
+		}
+	}
+	below := make([]int, len(m))
+	for i := len(m) - 1; i >= 0; i-- {
+		if sends[i] {
+			below[i]++
+		}
+		if i > 0 {
+			below[parent[i]] += below[i]
+		}
+		above[i] = below[i] < total
+	}
+	for i := range m {
+		if sends[i] {
+			if i > 0 {
+				add(i, SendBuffer, Anyone, parent[i], 1)
+			}
+			for _, c := range children[i] {
+				add(i, SendBuffer, Anyone, c, b.second())
+			}
+		}
+		for _, from := range children[i] {
+			if !climbs[from] {
+				continue
+			}
+			if i > 0 {
+				add(i, 1, from, parent[i], 1)
+			}
+			for _, c := range children[i] {
+				if c != from {
+					add(i, 1, from, c, b.second())
+				}
+			}
+		}
+		if i > 0 && above[i] {
+			for _, c := range children[i] {
+				add(i, b.second(), parent[i], c, b.second())
+			}
+		}
+	}
+	return nil
+}
