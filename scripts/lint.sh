@@ -40,6 +40,8 @@ sminterface/ibsim     compile
 sminterface/umad      compile
 sminterface/subnet    compile
 sminterface/plugin    sminterface/rehearse
+wiring                compile
+policy                compile
 diff                  compile
 sminterface/rehearse  updown
 compile               sminterface/rehearse

@@ -10,6 +10,7 @@ go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMul
 	grep -E 'groups|flipped|^(ok|FAIL|---)'
 
 go test -count=1 -timeout 60m ./minnet -trials 20
+go test -count=1 -timeout 60m ./wiring -run TestFaults -trials 2000 -v | grep -E '^(ok|FAIL|---)'
 
 # SEED=N gives the chaos of another day.
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |

@@ -106,6 +106,7 @@ func (p *plan) reportPorts(c *collector) {
 			return
 		}
 		c.add(UnassignedLID, 1, func(x *Finding) {
+			x.Ports = []Endpoint{p.endpoint(port)}
 			x.Message = fmt.Sprintf("%s %s, port GUID %s, has a cable and no LID", f.Node(f.Owner(port)).Type, f.PortName(port), f.PortGUID(port))
 		})
 	})
@@ -117,12 +118,14 @@ func (p *plan) reportPorts(c *collector) {
 		say := func(rule, what string, lids int64) {
 			if lids > 0 {
 				c.add(rule, lids, func(x *Finding) {
+					x.Ports = []Endpoint{p.endpoint(port)}
 					x.Message = fmt.Sprintf("%s is cabled to %s and not to a switch: it cannot reach the %d LIDs of %s", f.PortName(port), f.PortName(peer), lids, what)
 				})
 			}
 		}
 		if lids := p.lids(peer); lids > 0 && p.mute(port) {
 			c.add(SLDropped, lids, func(x *Finding) {
+				x.Ports = []Endpoint{p.endpoint(port)}
 				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))
 			})
 		}
@@ -232,7 +235,9 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 	for _, key := range keys {
 		n := w.dead[key]
 		c.add(DeadEntry, n.lids, func(f *Finding) {
-			f.Switch, f.LID = p.f.Node(fabric.NodeID(key.sw)).GUID, n.first
+			node := p.f.Node(fabric.NodeID(key.sw))
+			f.Switch, f.LID = node.GUID, n.first
+			f.Ports = []Endpoint{{node.GUID, node.Description, key.port}}
 			f.Message = fmt.Sprintf("%s: %s %s", p.lidName(n.first), p.switchName(fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
 			if n.lids > 1 {
 				f.Message += fmt.Sprintf("; %d LIDs have this entry", n.lids)
@@ -608,6 +613,11 @@ func (p *plan) sourceName(port fabric.PortID) string {
 func (p *plan) lidName(lid fabric.LID) string {
 	port := p.f.LIDPort(lid)
 	return fmt.Sprintf("LID %d of %s", lid, p.f.PortName(port))
+}
+
+func (p *plan) endpoint(port fabric.PortID) Endpoint {
+	n := p.f.Node(p.f.Owner(port))
+	return Endpoint{n.GUID, n.Description, p.f.Num(port)}
 }
 
 func (p *plan) switchName(s fabric.NodeID) string {

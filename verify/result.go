@@ -128,7 +128,35 @@ type Finding struct {
 	// switches, channels.
 	Count   int64 `json:"count"`
 	Witness []Hop `json:"witness"` // never nil
-	more    bool  // stands for those that are left out, and comes last
+	// Ports are those that it is about, where it is about ports and not about
+	// the way of a packet.
+	Ports []Endpoint `json:"ports,omitempty"`
+	// Fingerprint names the finding across runs; see SetFingerprints.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Waiver says that it is known and does not count for now.
+	Waiver *Waiver `json:"waiver,omitempty"`
+	more   bool    // stands for those that are left out, and comes last
+}
+
+// Endpoint is a port of a node of any type.
+type Endpoint struct {
+	Node fabric.GUID    `json:"node"`
+	Name string         `json:"name"` // node description
+	Port fabric.PortNum `json:"port"` // 0: the node, or nobody knows which of its ports
+}
+
+// String is "description"[port], or "description" without a port.
+func (e Endpoint) String() string {
+	if e.Port == 0 {
+		return strconv.Quote(e.Name)
+	}
+	return fmt.Sprintf("%q[%d]", e.Name, e.Port)
+}
+
+// Waiver excuses a finding for some time.
+type Waiver struct {
+	Until  string `json:"until"` // the last day, as 2006-01-02
+	Reason string `json:"reason"`
 }
 
 // Histogram counts by a small number, its index.
@@ -189,11 +217,14 @@ const (
 	VerdictErrors   = "errors"
 )
 
-// Worst is the gravest severity among the findings, Clean without any.
+// Worst is the gravest severity among the findings that are not waived, Clean
+// without any.
 func (r *Result) Worst() Severity {
 	worst := Clean
 	for i := range r.Findings {
-		worst = max(worst, r.Findings[i].Severity)
+		if r.Findings[i].Waiver == nil {
+			worst = max(worst, r.Findings[i].Severity)
+		}
 	}
 	return worst
 }
@@ -220,21 +251,43 @@ func (r *Result) Regrade(rule string, to Severity) {
 	r.settle()
 }
 
-// settle sorts the findings and derives the verdict from them.
+// Edit lets a caller who knows more change all findings: edit returns the list
+// that takes the place of theirs, which it may reuse.
+func (r *Result) Edit(edit func([]Finding) []Finding) {
+	r.Findings = edit(r.Findings)
+	if r.Findings == nil {
+		r.Findings = []Finding{}
+	}
+	r.settle()
+}
+
+// settle sorts the findings, waived ones last, those of rules that are not
+// this package after the others of their severity, and derives the verdict.
 func (r *Result) settle() {
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		more := func(f Finding) int {
-			if f.more {
-				return 1
-			}
-			return 0
+	last := func(is bool) int {
+		if is {
+			return 1
 		}
+		return 0
+	}
+	foreign := func(f *Finding) string {
+		if ruleIndex(f.Rule) < len(Rules) {
+			return ""
+		}
+		return f.Rule
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(
+			cmp.Compare(last(a.Waiver != nil), last(b.Waiver != nil)),
 			-cmp.Compare(a.Severity, b.Severity),
 			cmp.Compare(ruleIndex(a.Rule), ruleIndex(b.Rule)),
-			cmp.Compare(more(a), more(b)),
+			cmp.Compare(foreign(&a), foreign(&b)),
+			cmp.Compare(last(a.more), last(b.more)),
 			cmp.Compare(a.LID, b.LID),
 			cmp.Compare(a.Switch, b.Switch),
+			slices.CompareFunc(a.Ports, b.Ports, func(x, y Endpoint) int {
+				return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Port, y.Port))
+			}),
 		)
 	})
 	switch r.Worst() {

@@ -1,0 +1,82 @@
+package verify
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// SetFingerprints gives each finding a fingerprint: 16 hexadecimal digits that
+// are equal for the same defect of the same fabric in different runs, and
+// different for all findings of one result. They depend on the rule and on the
+// GUIDs and port numbers of what the finding is about, not on its message, its
+// count, its severity or the node descriptions, and not on LIDs, so that they
+// survive that LIDs are dealt out anew. MLIDs, and LIDs that no port has, are all
+// that can be known of their finding and do count, and so does the message of a finding
+// that has no switch, port or LID, such as a line of a file.
+//
+// What depends on a choice among many, such as the first switch whose way fails, is
+// not in it where the rule has one finding for each LID.
+func (r *Result) SetFingerprints(f *fabric.Fabric) {
+	seen := make(map[string]int, len(r.Findings))
+	for i := range r.Findings {
+		finding := &r.Findings[i]
+		key := finding.identity(f)
+		seen[key]++
+		if n := seen[key]; n > 1 {
+			key = fmt.Sprintf("%s #%d", key, n)
+		}
+		h := fnv.New64a()
+		h.Write([]byte(key))
+		finding.Fingerprint = fmt.Sprintf("%016x", h.Sum64())
+	}
+}
+
+// perLID are the rules with one finding for each LID, whose switch is an example.
+var perLID = []string{
+	UnicastUnreachable, Misdelivered, SLDropped, UnicastLoop,
+	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry,
+}
+
+// identity is what makes a finding this one.
+func (x *Finding) identity(f *fabric.Fabric) string {
+	var b strings.Builder
+	b.WriteString(x.Rule)
+	switch {
+	case x.more:
+		return b.String() + " more"
+	case x.Rule == NonMinimal: // there is one, with an example
+		return b.String()
+	case len(x.Ports) > 0:
+		ports := make([]string, len(x.Ports))
+		for i, e := range x.Ports {
+			ports[i] = fmt.Sprintf(" %s/%d", e.Node, e.Port)
+		}
+		slices.Sort(ports)
+		return b.String() + strings.Join(ports, "")
+	case len(x.Witness) > 0 && (x.Rule == CreditLoop || x.Rule == ManagementCreditLoop || x.Rule == MulticastCreditLoop):
+		for _, h := range x.Witness {
+			fmt.Fprintf(&b, " %s/%d/%d", h.Switch, h.Port, h.VL)
+		}
+		return b.String()
+	}
+	if !slices.Contains(perLID, x.Rule) && x.Switch != 0 {
+		fmt.Fprintf(&b, " %s", x.Switch)
+	}
+	switch port := f.LIDPort(x.LID); {
+	case x.LID == 0:
+	case x.LID < mft.MinMLID && port != fabric.NoPort:
+		guid := f.PortGUID(port)
+		fmt.Fprintf(&b, " %s+%d", guid, x.LID-f.LID(port))
+	default:
+		fmt.Fprintf(&b, " %d", x.LID)
+	}
+	if x.Switch == 0 && x.LID == 0 { // nothing else tells it
+		b.WriteString(" " + x.Message)
+	}
+	return b.String()
+}
