@@ -1,0 +1,26 @@
+# The same cables, routed twice. Shortest paths have a credit loop here.
+ibweave compile -t fabric.ibnetdiscover -e minhop -o minhop | grep -A 5 '^warning'
+ibweave compile -t fabric.ibnetdiscover -e xy -g groups.yaml --mcast comb -o xy | grep '^verdict'
+
+# It takes small buffers and some load to run into it.
+echo
+ibweave sim minhop --load 0.05,0.3 --bytes 512 --buffer-packets 1
+echo "exit status $?"
+echo
+ibweave sim xy --load 0.05,0.3 --bytes 512 --buffer-packets 1
+
+# Latency under load, with some multicast. The parameters are in load.yaml, and the
+# results go on from where they are in load.state if the sweep is interrupted.
+echo
+ibweave sim -f load.yaml --state load.state
+
+# What multicast saves: the time until the last receiver has it, for one source, and
+# for all at once; then the same by unicast.
+for sources in one all; do
+	echo
+	ibweave sim xy --burst 1 --multicast 1 --sources $sources --bytes 64,4096 --format csv >multicast.csv
+	ibweave sim xy --burst 1 --multicast 1 --sources $sources --bytes 64,4096 --format csv --repeat >unicast.csv
+	echo "$sources: bytes, ns by multicast, ns by unicast"
+	cut -d , -f 2,20 multicast.csv | sed 1d >multicast.txt
+	cut -d , -f 20 unicast.csv | sed 1d | paste -d , multicast.txt -
+done
