@@ -22,6 +22,7 @@ import (
 var Papers = []*Paper{
 	&zhou2010,
 	&zhouConference,
+	&recursiveMIN,
 }
 
 // Paper is the evaluation of a paper.

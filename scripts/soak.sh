@@ -19,7 +19,7 @@ go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestManySweeps -sweeps 2
 	grep -E 'sweeps|^(ok|FAIL|---)'
 
 go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSPAMStress' -spam-networks 1000 -trials 3000 -flit-times 1000000000 -v |
-	grep -E 'clean|does not deadlock|^(ok|FAIL|---)'
+	grep -E 'clean|does not deadlock|none deadlocks|^(ok|FAIL|---)'
 
 mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
 	grep 'pgregory.net/rapid' | cut -d ' ' -f 1 | sort -u)

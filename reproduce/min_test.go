@@ -1,0 +1,132 @@
+package reproduce
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// quick runs all experiments of a paper with few points, and gives the figures by
+// name and the verdicts by number.
+func quick(t *testing.T, p *Paper) (figures map[string]*Figure, verdicts map[string]Finding) {
+	t.Helper()
+	work, err := Find([]string{p.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := Run(t.Context(), work, Options{Quick: true, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, verdicts = map[string]*Figure{}, map[string]Finding{}
+	for i, f := range list {
+		figures[work[i].Name] = f
+	}
+	for _, j := range p.Judge(figures) {
+		verdicts[j.Spec] = j.Finding
+	}
+	return figures, verdicts
+}
+
+// TestMIN has the figures of the paper on banyan networks: the values of G-N5 and
+// G-N6, the simulation near them, and the verdicts.
+func TestMIN(t *testing.T) {
+	figures, verdicts := quick(t, &recursiveMIN)
+	near := func(figure string, panel int, curve string, x, want float64) {
+		t.Helper()
+		one := Figure{ID: figure, Panels: figures[figure].Panels[panel : panel+1]}
+		if got := one.At(curve, x).Y; math.Abs(got-want) > 0.00006 {
+			t.Errorf("%s panel %d, %s at %v: %v, want %v", figure, panel, curve, x, got, want)
+		}
+	}
+	for x, want := range []float64{.602564, .431193, .282353, .164384, .089552, .046875, .024} {
+		near("fig5", 0, "f = 4", float64(x), want)
+	}
+	for panel, list := range [][]float64{
+		{0.312984, 0.287371, 0.245713, 0.189145, 0.128657},
+		{0.265252, 0.189398, 0.119273, 0.068200, 0.036667},
+		{0.221448, 0.131617, 0.072132, 0.037792, 0.019341},
+	} {
+		near("fig6", panel, "f = 1", 1, 0.327107)
+		for i, want := range list {
+			near("fig6", panel, fmt.Sprint("f = ", minFanouts[i]), 1, want)
+		}
+	}
+	for i, want := range []float64{.0363, .0664, .0915, .1127, .1307, .1460, .1593, .1707, .1807, .1894} {
+		near("fig6", 1, "f = 4", float64(i+1)/10, want)
+	}
+	for i, want := range []float64{.2111, .1995, .1894, .1804, .1723, .1650} {
+		near("fig7", 1, "f = 4, (A) random start", float64(5+i), want)
+	}
+	for i, want := range []float64{.1689, .1510, .1368, .1251, .1153, .1070} {
+		near("fig7", 1, "f = 4, (B) first stages", float64(5+i), want)
+	}
+	for spec, want := range map[string]Verdict{
+		"N13": Holds, "N16-1": Holds, "N15-6": Holds, "N16-2": Holds, "N15-7": Holds, "N16-3": Fails,
+	} {
+		if got := verdicts[spec]; got.Verdict != want || got.Measured == "" || got.Why == "" {
+			t.Errorf("%s: %+v, want %s", spec, got, want)
+		}
+	}
+	if got := verdicts["N12"].Verdict; got != Holds && got != HoldsAs {
+		t.Errorf("N12: %s", got)
+	}
+	judgeOthers(t, figures)
+}
+
+// judgeOthers has figures with other numbers, of which the claims are false, and
+// the one true that is false.
+func judgeOthers(t *testing.T, figures map[string]*Figure) {
+	change := func(name string, y func(curve string, at chart.Point) float64) map[string]*Figure {
+		changed := map[string]*Figure{}
+		for k, f := range figures {
+			g := *f
+			if k == name {
+				g.Panels = nil
+				for _, p := range f.Panels {
+					curves := p.Curves
+					p.Curves = nil
+					for _, c := range curves {
+						points := c.Points
+						c.Points = nil
+						for _, at := range points {
+							at.Y = y(c.Name, at)
+							c.Points = append(c.Points, at)
+						}
+						p.Curves = append(p.Curves, c)
+					}
+					g.Panels = append(g.Panels, p)
+				}
+			}
+			changed[k] = &g
+		}
+		return changed
+	}
+	for _, tt := range []struct {
+		spec, figure string
+		y            func(curve string, at chart.Point) float64
+		want         Verdict
+	}{
+		{"N13", "fig5", func(_ string, at chart.Point) float64 { return 1 - at.Y }, Fails},
+		{"N16-1", "fig6", func(_ string, at chart.Point) float64 { return at.Y + 0.001 }, Fails},
+		{"N15-6", "fig6", func(_ string, at chart.Point) float64 { return 1 - at.Y }, Fails},
+		{"N16-2", "fig7", func(_ string, at chart.Point) float64 { return 1 / at.Y }, Fails},
+		{"N15-7", "fig7", func(_ string, at chart.Point) float64 { return at.X }, Fails},
+		{"N16-3", "fig7", func(_ string, at chart.Point) float64 { return 1 / at.Y }, Holds},
+		{"N12", "fig7", func(curve string, at chart.Point) float64 {
+			if strings.HasSuffix(curve, "simulated") {
+				return 1.2 * at.Y
+			}
+			return at.Y
+		}, Fails},
+	} {
+		for _, j := range recursiveMIN.Judge(change(tt.figure, tt.y)) {
+			if j.Spec == tt.spec && j.Verdict != tt.want {
+				t.Errorf("%s with other numbers: %s, %s", tt.spec, &j.Finding, j.Measured)
+			}
+		}
+	}
+}
