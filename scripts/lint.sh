@@ -34,6 +34,7 @@ minnet                mesh
 verify                updown
 sim                   example.com/other
 sim/sweep             compile
+quality               updown
 sminterface/dump      compile
 sminterface/mad       compile
 sminterface/ibsim     compile

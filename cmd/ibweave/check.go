@@ -232,17 +232,24 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if text, err = a.readAudited(in, in.lfts); err != nil {
-		return nil, nil, nil, err
+	tables, problems, err := a.readLFTs(in, f)
+	return f, tables, problems, err
+}
+
+// readLFTs reads the forwarding tables of f.
+func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, []dump.Problem, error) {
+	text, err := a.readAudited(in, in.lfts)
+	if err != nil {
+		return nil, nil, err
 	}
 	s := a.startStage("parse "+in.lfts, 0)
 	defer s.end()
 	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	a.dumpProblems(problems, in.lenient)
-	return f, tables, problems, nil
+	return tables, problems, nil
 }
 
 // readLanes reads SL-to-VL tables and path SLs into opt.

@@ -1,0 +1,429 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/quality"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// contest is what compare is asked to do.
+type contest struct {
+	topology string
+	engines  []string
+	lfts     []string
+	roots    []string
+	lids     string
+	lmc      int
+	lenient  bool
+	quality  quality.Options
+}
+
+// contender is one column: an engine's tables, or those of a file.
+type contender struct {
+	Name string `json:"name"`
+	File string `json:"file,omitempty"` // "" for an engine
+	// Refused is why the engine cannot do this fabric; nothing follows then.
+	Refused string           `json:"refused,omitempty"`
+	Seconds *compile.Seconds `json:"seconds,omitempty"` // of an engine
+	Verify  *verify.Result   `json:"verify,omitempty"`
+	Quality *quality.Result  `json:"quality,omitempty"`
+}
+
+// standings is the JSON document of compare.
+type standings struct {
+	Version    string              `json:"version"`
+	Fabric     verify.FabricCounts `json:"fabric"`
+	Contenders []*contender        `json:"contenders"`
+}
+
+func (a *app) compareCommand() *cobra.Command {
+	var (
+		c              contest
+		format, failOn string
+	)
+	cmd := &cobra.Command{
+		Use:   "compare -t FILE [-e ENGINE,..] [--lfts FILE ..]",
+		Short: "engines and existing tables side by side",
+		Long: `Route a fabric with several engines, and put their tables side by side with those
+that a fabric has: are they right, how long are the paths, how do routes spread
+over cables, and what is left of the bandwidth when half of the ports sends to the
+other half.
+
+FILE of --lfts is a dump of forwarding tables, whose LIDs are those of the topology,
+or a directory that compile wrote for the same fabric, with its virtual lanes.
+
+The effective bisection bandwidth is that of Hoefler, Schneider and Lumsdaine: over
+random bisections, each port of one half sends to one of the other, and the routes
+on a cable share it evenly; 100 % is what a crossbar would do. All columns are tried
+on the same bisections.`,
+		Example: `  ibweave compare -t fabric.txt -e updn,minhop,spam
+  ibweave compare -t fabric.txt -e updn --lfts /var/log/opensm-lfts.dump
+  ibweave compare -t torus.txt -e xy,updn --format json`,
+		Args: a.noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.topology == "" || len(c.engines)+len(c.lfts) == 0 {
+				return usagef("compare needs a topology, -t FILE, and engines, -e ENGINE,.., or tables, --lfts FILE")
+			}
+			if format != "text" && format != "json" {
+				return usagef("--format %q: want text or json", format)
+			}
+			at, never, err := parseFailOn(failOn)
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("lmc") {
+				c.lmc = lft.KeepLMC
+			} else if c.lmc < 0 || c.lmc > fabric.MaxLMC {
+				return usagef("--lmc %d: want 0 to %d", c.lmc, fabric.MaxLMC)
+			}
+			if c.quality.Bisections < 0 {
+				return usagef("--bisections %d: want 0 or more", c.quality.Bisections)
+			}
+			if c.quality.Bisections == 0 {
+				c.quality.Bisections = -1
+			}
+			if err := oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...); err != nil {
+				return err
+			}
+			s, err := a.compare(cmd.Context(), &c)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				err = report.JSON(a.stdout, s)
+			} else {
+				_, err = a.stdout.Write(s.text())
+			}
+			if err != nil || never {
+				return err
+			}
+			for _, x := range s.Contenders {
+				if x.Refused != "" || x.Verify.Worst() >= at {
+					return errFindings
+				}
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
+	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
+	flags.StringSliceVar(&c.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	flags.StringVar(&c.lids, "lids", "keep", "LIDs of engines: keep, dense or mesh, as in compile")
+	flags.IntVar(&c.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
+	flags.BoolVar(&c.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
+	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")
+	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`")
+	flags.StringVar(&format, "format", "text", "text or json")
+	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	return cmd
+}
+
+// compare fills in all columns.
+func (a *app) compare(ctx context.Context, c *contest) (*standings, error) {
+	engines := make([]*compile.Engine, len(c.engines))
+	for i, name := range c.engines {
+		var err error
+		if engines[i], err = compile.EngineByName(name); err != nil {
+			return nil, &usageError{err}
+		}
+	}
+	opt := compile.Options{LIDs: lft.LIDOptions{LMC: c.lmc}}
+	var err error
+	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(c.lids); err != nil {
+		return nil, usagef("--lids: %w", err)
+	}
+	f, err := a.readTopology(c.topology, c.lenient)
+	if err != nil {
+		return nil, err
+	}
+	if f.NumSwitches() == 0 {
+		return nil, inputf("%s has no switch, so there are no tables to compare", c.topology)
+	}
+	if opt.Route.Roots, err = a.switches(f, "--roots", c.roots); err != nil {
+		return nil, err
+	}
+	s := &standings{Version: version}
+	for _, e := range engines {
+		x, err := a.contendByEngine(ctx, c, f, e, opt)
+		if err != nil {
+			return nil, err
+		}
+		s.Contenders = append(s.Contenders, x)
+	}
+	for _, name := range c.lfts {
+		x, err := a.contendByFile(ctx, c, f, name)
+		if err != nil {
+			return nil, err
+		}
+		s.Contenders = append(s.Contenders, x)
+	}
+	names := make(map[string]int)
+	for _, x := range s.Contenders {
+		if names[x.Name]++; x.Verify != nil {
+			s.Fabric = x.Verify.Fabric
+		}
+	}
+	for _, x := range s.Contenders {
+		if names[x.Name] > 1 && x.File != "" {
+			x.Name = x.File
+		}
+	}
+	return s, nil
+}
+
+// contendByEngine routes f.
+func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, e *compile.Engine, opt compile.Options) (*contender, error) {
+	x := &contender{Name: e.Name()}
+	stage := a.startStage("", 0)
+	opt.Stage = func(name string) {
+		stage.end()
+		stage = a.startStage(e.Name()+": "+name, 0)
+	}
+	opt.Progress = func(done, total int) { stage.set(done, total) }
+	r, err := compile.Run(ctx, f, e, opt)
+	stage.end()
+	var outside *lft.DomainError
+	if errors.As(err, &outside) {
+		x.Refused = outside.Reason
+		return x, nil
+	}
+	var lids *compile.LIDError
+	if errors.As(err, &lids) {
+		return nil, inputf("%s: %w", c.topology, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.Verify, x.Seconds = r.Verify, &r.Seconds
+	x.Quality, err = a.measure(ctx, c, x.Name, r.Routing.Fabric, r.Routing.Tables, r.Routing.SL2VL, r.Routing.PathSLs)
+	return x, err
+}
+
+// contendByFile reads a dump of tables of f, or a compiled directory.
+func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string) (*contender, error) {
+	x := &contender{Name: filepath.Base(name), File: name}
+	in := audit{topology: c.topology, lfts: name, lenient: c.lenient}
+	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+		in = audit{lenient: c.lenient}
+		if err := in.resolve([]string{name}); err != nil {
+			return nil, err
+		}
+		text, err := a.readAudited(&in, in.topology)
+		if err != nil {
+			return nil, err
+		}
+		own, err := a.parseTopology(in.topology, text, in.lenient)
+		if err != nil {
+			return nil, err
+		}
+		if err := sameCables(f, own); err != nil {
+			return nil, inputf("%s is of another fabric than %s: %w", name, c.topology, err)
+		}
+		f = own
+	}
+	tables, _, err := a.readLFTs(&in, f)
+	if err != nil {
+		return nil, err
+	}
+	var opt verify.Options
+	if err := a.readLanes(&in, f, &opt); err != nil {
+		return nil, err
+	}
+	s := a.startStage(x.Name+": verify", 0)
+	opt.Progress = s.set
+	x.Verify, err = verify.Check(ctx, f, tables, opt)
+	s.end()
+	if err != nil {
+		return nil, err
+	}
+	x.Quality, err = a.measure(ctx, c, x.Name, f, tables, opt.SL2VL, opt.PathSLs)
+	return x, err
+}
+
+// sameCables says where two fabrics differ in more than LIDs.
+func sameCables(f, g *fabric.Fabric) error {
+	if f.NumNodes() != g.NumNodes() || f.NumLinks() != g.NumLinks() {
+		return fmt.Errorf("%s and %s, not %s and %s", plural(g.NumNodes(), "node", "nodes"), plural(g.NumLinks(), "link", "links"),
+			plural(f.NumNodes(), "node", "nodes"), plural(f.NumLinks(), "link", "links"))
+	}
+	// Both are in the order of GUIDs.
+	for n := range fabric.NodeID(f.NumNodes()) {
+		x, y := f.Node(n), g.Node(n)
+		if x.GUID != y.GUID || x.NumPorts != y.NumPorts {
+			return fmt.Errorf("it has %q with GUID %s and %d ports", y.Description, y.GUID, y.NumPorts)
+		}
+		for p := range x.NumPorts {
+			i, j := f.Port(n, p+1), g.Port(n, p+1)
+			if f.Peer(i) != g.Peer(j) {
+				return fmt.Errorf("the cable of %s", g.PortName(j))
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) measure(ctx context.Context, c *contest, name string, f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) (*quality.Result, error) {
+	s := a.startStage(name+": bisections", 0)
+	defer s.end()
+	opt := c.quality
+	opt.SL2VL, opt.PathSLs = sl2vl, sls
+	return quality.Measure(ctx, f, t, opt)
+}
+
+// text is the table for people.
+func (s *standings) text() []byte {
+	var b bytes.Buffer
+	if c := s.Fabric; c.Switches > 0 {
+		fmt.Fprintf(&b, "fabric: %s, %s, %s\n\n", plural(c.Switches, "switch", "switches"), plural(c.CAPorts, "CA port", "CA ports"), plural(c.Links, "link", "links"))
+	}
+	var shown []*contender
+	for _, x := range s.Contenders {
+		if x.Refused == "" {
+			shown = append(shown, x)
+		}
+	}
+	rows := [][]string{{""}}
+	for _, x := range shown {
+		rows[0] = append(rows[0], x.Name)
+	}
+	row := func(name string, value func(x *contender) string) {
+		r := []string{name}
+		for _, x := range shown {
+			r = append(r, value(x))
+		}
+		rows = append(rows, r)
+	}
+	count := func(name string, value func(x *contender) int64) {
+		row(name, func(x *contender) string { return report.Grouped(value(x)) })
+	}
+	if len(shown) > 0 {
+		row("verdict", func(x *contender) string { return x.Verify.Verdict })
+		count("pairs of ports not delivered", func(x *contender) int64 { return x.Verify.Unicast.Unreachable + x.Verify.Unicast.Loops })
+		count("  the same with switches", func(x *contender) int64 { return x.Verify.Management.Unreachable + x.Verify.Management.Loops })
+		count("credit loops", func(x *contender) int64 { return int64(x.Verify.CreditLoops.Count) })
+		count("VLs in use", func(x *contender) int64 { return int64(x.Verify.CreditLoops.VLs) })
+		row("switches on a path, mean", func(x *contender) string { return fmt.Sprintf("%.3f", x.meanHops()) })
+		count("  most", func(x *contender) int64 { return int64(x.Verify.Unicast.MaxHops) })
+		count("pairs longer than shortest", func(x *contender) int64 { return x.Verify.Unicast.NonMinimal })
+		row("routes on a link, mean", func(x *contender) string { return fmt.Sprintf("%.1f", x.Quality.Links.Mean) })
+		count("  most", func(x *contender) int64 { return x.Quality.Links.Max })
+		row("  Gini coefficient", func(x *contender) string { return fmt.Sprintf("%.3f", x.Quality.Links.Gini) })
+		count("links without routes", func(x *contender) int64 { return int64(x.Quality.Links.Unused) })
+		for vl := range 16 {
+			if !s.onVL(vl) {
+				continue
+			}
+			row(fmt.Sprintf("routes of a link on VL %d, most", vl), func(x *contender) string {
+				for _, l := range x.Quality.VLs {
+					if int(l.VL) == vl {
+						return report.Grouped(l.Max)
+					}
+				}
+				return "-"
+			})
+		}
+		row("ways between two switches, mean", func(x *contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
+		row("bisection bandwidth, mean", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Mean }) })
+		row("  95 % interval, +-", func(x *contender) string {
+			return x.bandwidth(func(q *quality.Bisection) float64 { return (q.High - q.Low) / 2 })
+		})
+		row("  worst bisection", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Least }) })
+		row("seconds to route and verify", func(x *contender) string {
+			if x.Seconds == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.3f", x.Seconds.Route+x.Seconds.Verify)
+		})
+		writeColumns(&b, rows)
+	}
+	for _, x := range s.Contenders {
+		switch {
+		case x.Refused != "":
+			fmt.Fprintf(&b, "\n%s cannot route this fabric: %s\n", x.Name, x.Refused)
+		case len(x.Quality.Hottest) > 0:
+			fmt.Fprintf(&b, "\nmost loaded links of %s\n", x.Name)
+			for _, h := range x.Quality.Hottest {
+				fmt.Fprintf(&b, "  %s  %q[%d] to %q[%d]\n", report.Grouped(h.Routes), h.Name, h.Port, h.ToName, h.ToPort)
+			}
+		}
+		if x.Refused == "" && len(x.Verify.CreditLoops.Cycles) > 0 {
+			fmt.Fprintf(&b, "\na credit loop of %s\n", x.Name)
+			for _, h := range x.Verify.CreditLoops.Cycles[0] {
+				fmt.Fprintf(&b, "  %s\n", h)
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// onVL says whether anybody's routes are known to be on a VL.
+func (s *standings) onVL(vl int) bool {
+	for _, x := range s.Contenders {
+		if x.Quality == nil {
+			continue
+		}
+		for _, l := range x.Quality.VLs {
+			if int(l.VL) == vl {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// meanHops is over delivered pairs.
+func (x *contender) meanHops() float64 {
+	pairs, sum := int64(0), int64(0)
+	for hops, n := range x.Verify.Unicast.HopHistogram {
+		pairs += n
+		sum += int64(hops) * n
+	}
+	return float64(sum) / float64(max(pairs, 1))
+}
+
+func (x *contender) bandwidth(of func(*quality.Bisection) float64) string {
+	if x.Quality.Bisection == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f %%", 100*of(x.Quality.Bisection))
+}
+
+// writeColumns writes rows with the first column to the left and all others to the
+// right.
+func writeColumns(b *bytes.Buffer, rows [][]string) {
+	wide := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, text := range r {
+			wide[i] = max(wide[i], utf8.RuneCountInString(text))
+		}
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for i, text := range r {
+			pad := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(text))
+			if i == 0 {
+				line.WriteString(text + pad)
+			} else {
+				line.WriteString("  " + pad + text)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}

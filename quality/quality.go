@@ -1,0 +1,471 @@
+// Package quality measures how well forwarding tables use a fabric: routes on
+// each cable and virtual lane, effective bisection bandwidth, path diversity.
+// It is for comparing routings, says nothing of whether they are right (verify
+// does), and knows no engine.
+package quality
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Defaults of Options.
+const (
+	DefaultBisections = 1000
+	DefaultHottest    = 10
+)
+
+// Options are the choices of Measure.
+type Options struct {
+	// SL2VL and PathSLs say on which VL each path is. Without both there are no
+	// figures by VL: all traffic is on one, or on whichever the senders like.
+	SL2VL   *lft.SL2VL
+	PathSLs *lft.PathSLs
+	// Bisections is how many random ones to try; 0 for DefaultBisections, less
+	// than 0 for none.
+	Bisections int
+	// Seed chooses them. The same seed has the same bisections of a fabric
+	// whatever its tables, so that tables can be compared by less than their
+	// intervals.
+	Seed uint64
+	// Hottest bounds the list of most loaded channels; 0 for DefaultHottest.
+	Hottest int
+	// Workers is how many goroutines share the work; 0 for one on each CPU.
+	// The result does not depend on it.
+	Workers int
+}
+
+// Result is the figures of one set of tables.
+type Result struct {
+	Links     Loads      `json:"links"`
+	VLs       []VLLoads  `json:"vls,omitempty"` // by VL, those in use
+	Hottest   []Channel  `json:"hottest"`       // most loaded first; by GUID and port where equal
+	Bisection *Bisection `json:"bisection,omitempty"`
+	Diversity Diversity  `json:"diversity"`
+	Lost      int64      `json:"lost"` // pairs that the tables do not deliver; they are on no link
+}
+
+// Loads says how routes spread over channels. A route is an ordered pair of a CA
+// or router port and a LID of another one that the tables deliver; a channel is
+// one direction of a cable between two switches.
+type Loads struct {
+	Channels int     `json:"channels"`
+	Unused   int     `json:"unused"` // channels without a route
+	Max      int64   `json:"max"`    // routes on the most loaded channel
+	Mean     float64 `json:"mean"`   // over all channels, unused ones too
+	Gini     float64 `json:"gini"`   // 0 when all carry the same, near 1 when one carries all
+}
+
+// VLLoads is Loads of one virtual lane of all channels.
+type VLLoads struct {
+	VL fabric.VL `json:"vl"`
+	Loads
+}
+
+// Channel is the way out of a switch by a port, to another switch.
+type Channel struct {
+	Switch   fabric.GUID    `json:"switch"`
+	Name     string         `json:"name"`
+	Port     fabric.PortNum `json:"port"`
+	ToSwitch fabric.GUID    `json:"to_switch"`
+	ToName   string         `json:"to_name"`
+	ToPort   fabric.PortNum `json:"to_port"`
+	Routes   int64          `json:"routes"`
+}
+
+// Diversity says how many different ways the tables have between the same two
+// switches: for each ordered pair of different switches with CA or router ports,
+// the number of different sequences of channels from the one to the LIDs on the
+// other. Of a switch with more than maxDiversityLIDs of them the first are taken.
+type Diversity struct {
+	Pairs int64   `json:"pairs"` // of switches
+	Mean  float64 `json:"mean"`
+	Min   int     `json:"min"`
+	Max   int     `json:"max"`
+}
+
+// maxDiversityLIDs bounds the memory for the ways to one switch: 8 bytes each for
+// every switch.
+const maxDiversityLIDs = 256
+
+// Measure looks at the tables t of fabric f, in which every switch has a row by
+// its NodeID for all LIDs of f. It takes O(switches x LIDs), and O(bisections x
+// CA ports x hops). Errors: tables that are not of this fabric, path SLs or
+// SL-to-VL tables likewise, and ctx's.
+func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
+	if t.Switches() != f.NumSwitches() || t.MaxLID() < f.MaxLID() {
+		return nil, fmt.Errorf("tables of %d switches and LIDs up to %d: the fabric has %d and %d",
+			t.Switches(), t.MaxLID(), f.NumSwitches(), f.MaxLID())
+	}
+	if p := opt.PathSLs; p != nil && (p.Switches() != f.NumSwitches() || p.MaxLID() < f.MaxLID()) {
+		return nil, fmt.Errorf("path SLs of %d switches and LIDs up to %d: the fabric has %d and %d",
+			p.Switches(), p.MaxLID(), f.NumSwitches(), f.MaxLID())
+	}
+	if s := opt.SL2VL; s != nil && s.Fabric() != f {
+		return nil, fmt.Errorf("SL-to-VL tables are not of this fabric")
+	}
+	if opt.Bisections == 0 {
+		opt.Bisections = DefaultBisections
+	}
+	if opt.Hottest == 0 {
+		opt.Hottest = DefaultHottest
+	}
+	if opt.Workers <= 0 {
+		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	m := newMeasurement(f, t, &opt)
+	if err := m.countRoutes(ctx, opt.Workers); err != nil {
+		return nil, err
+	}
+	r := m.result(opt.Hottest)
+	if opt.Bisections > 0 {
+		var err error
+		if r.Bisection, err = m.bisect(ctx, &opt); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// measurement is what workers share.
+type measurement struct {
+	f      *fabric.Fabric
+	t      *lft.Tables
+	sl2vl  *lft.SL2VL // nil for one VL
+	sls    *lft.PathSLs
+	vls    int
+	jobs   []job              // by destination switch
+	ports  [][]fabric.PortNum // by switch: those with a CA or router port at the other end
+	totals *counts
+}
+
+// job is the LIDs of the CA and router ports on a switch.
+type job struct {
+	t    fabric.NodeID
+	lids []fabric.LID
+	at   []fabric.PortID // by index in lids: the port
+}
+
+func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement {
+	m := &measurement{f: f, t: t, vls: 1, ports: make([][]fabric.PortNum, f.NumSwitches())}
+	if opt.SL2VL != nil && opt.PathSLs != nil {
+		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
+	}
+	number := make([]int, f.NumSwitches()) // of the job, from 1
+	attached := f.CASwitches()
+	for i, p := range f.CAPorts() {
+		s := attached[i]
+		if s == fabric.NoNode {
+			continue
+		}
+		m.ports[s] = append(m.ports[s], f.Num(f.Peer(p)))
+		if f.LID(p) == 0 {
+			continue
+		}
+		if number[s] == 0 {
+			m.jobs = append(m.jobs, job{t: s})
+			number[s] = len(m.jobs)
+		}
+		j := &m.jobs[number[s]-1]
+		for k := range fabric.LID(1) << f.LMC(p) {
+			j.lids = append(j.lids, f.LID(p)+k)
+			j.at = append(j.at, p)
+		}
+	}
+	return m
+}
+
+// counts is the scratch and the sums of one worker.
+type counts struct {
+	routes []int64 // by PortID and VL
+	lost   int64
+	pairs  int64 // of switches
+	ways   int64 // sum over these pairs
+	min    int
+	max    int
+
+	next  []fabric.PortID // by switch: the way out
+	child []int32         // by switch: the last that leads to it, and then by sibling; -1 for none
+	older []int32
+	order []fabric.NodeID // the destination first, all after those that they lead to
+	flow  []int64
+	hash  []uint64 // by switch and index in the LIDs of the job; 0 for not delivered
+	list  []uint64
+}
+
+func (m *measurement) newCounts() *counts {
+	n := m.f.NumSwitches()
+	return &counts{
+		routes: make([]int64, m.f.NumPorts()*m.vls),
+		min:    1 << 30,
+		next:   make([]fabric.PortID, n),
+		child:  make([]int32, n),
+		older:  make([]int32, n),
+		order:  make([]fabric.NodeID, 0, n),
+		flow:   make([]int64, n),
+	}
+}
+
+// countRoutes fills in m.totals.
+func (m *measurement) countRoutes(ctx context.Context, workers int) error {
+	m.totals = m.newCounts()
+	all := make([]*counts, workers)
+	var (
+		taken atomic.Int64
+		wg    fabric.Workers
+	)
+	for w := range all {
+		all[w] = m.newCounts()
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(taken.Add(1)) - 1
+				if i >= len(m.jobs) {
+					return
+				}
+				m.count(all[w], &m.jobs[i])
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	sum := m.totals
+	for _, c := range all {
+		for i, n := range c.routes {
+			sum.routes[i] += n
+		}
+		sum.lost += c.lost
+		sum.pairs += c.pairs
+		sum.ways += c.ways
+		sum.min, sum.max = min(sum.min, c.min), max(sum.max, c.max)
+	}
+	return nil
+}
+
+// count adds the routes to the LIDs of a job, and the ways there.
+func (m *measurement) count(c *counts, j *job) {
+	wide := min(len(j.lids), maxDiversityLIDs)
+	c.hash = append(c.hash[:0], make([]uint64, m.f.NumSwitches()*wide)...)
+	for k, lid := range j.lids {
+		m.grow(c, j.t, lid, j.at[k])
+		if k < wide {
+			c.hash[int(j.t)*wide+k] = 1
+			for _, s := range c.order[min(1, len(c.order)):] {
+				out := c.next[s]
+				onward := c.hash[int(m.f.Owner(m.f.Peer(out)))*wide+k]
+				c.hash[int(s)*wide+k] = mix(onward, uint64(out)) | 1
+			}
+		}
+		sources := int64(0)
+		for _, s := range c.order {
+			sources += int64(len(m.ports[s]))
+		}
+		if len(c.order) == 0 {
+			c.lost += int64(len(m.f.CAPorts())) - 1 // the port itself is no source
+		} else {
+			c.lost += int64(len(m.f.CAPorts())) - sources
+		}
+		if m.sls == nil {
+			m.flow(c)
+		} else {
+			m.flowOnLanes(c, lid)
+		}
+	}
+	for s, ports := range m.ports {
+		if len(ports) == 0 || fabric.NodeID(s) == j.t {
+			continue
+		}
+		c.list = append(c.list[:0], c.hash[s*wide:][:wide]...)
+		slices.Sort(c.list)
+		c.list = slices.Compact(c.list)
+		ways := len(c.list)
+		if c.list[0] == 0 {
+			ways--
+		}
+		c.pairs++
+		c.ways += int64(ways)
+		c.min, c.max = min(c.min, ways), max(c.max, ways)
+	}
+}
+
+// mix makes a number of the ways x and then y, splitmix64's last step.
+func mix(x, y uint64) uint64 {
+	x = (x ^ y*0x9e3779b97f4a7c15) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// grow finds the switches that deliver lid to port at on switch t.
+func (m *measurement) grow(c *counts, t fabric.NodeID, lid fabric.LID, at fabric.PortID) {
+	f := m.f
+	for s := range c.child {
+		c.child[s] = -1
+	}
+	c.order = c.order[:0]
+	for s := range fabric.NodeID(len(c.child)) {
+		out, peer := m.step(s, lid)
+		switch {
+		case peer == fabric.NoPort:
+		case peer == at:
+			c.order = append(c.order, s) // t itself
+		case f.IsSwitch(f.Owner(peer)):
+			to := f.Owner(peer)
+			if to == s || s == t {
+				continue
+			}
+			c.next[s] = out
+			c.older[s] = c.child[to]
+			c.child[to] = int32(s)
+		}
+	}
+	for i := 0; i < len(c.order); i++ {
+		for s := c.child[c.order[i]]; s >= 0; s = c.older[s] {
+			c.order = append(c.order, fabric.NodeID(s))
+		}
+	}
+}
+
+// step is where switch s sends lid: its port, and the port at the other end;
+// NoPort for nowhere.
+func (m *measurement) step(s fabric.NodeID, lid fabric.LID) (out, peer fabric.PortID) {
+	num := m.t.Row(s)[lid]
+	if num == fabric.ManagementPort || num > m.f.Node(s).NumPorts {
+		return fabric.NoPort, fabric.NoPort
+	}
+	out = m.f.Port(s, num)
+	return out, m.f.Peer(out)
+}
+
+// flow adds what goes to the root of c.order.
+func (m *measurement) flow(c *counts) {
+	for _, s := range c.order {
+		c.flow[s] = int64(len(m.ports[s]))
+	}
+	for i := len(c.order) - 1; i > 0; i-- {
+		s := c.order[i]
+		out := c.next[s]
+		c.routes[out] += c.flow[s]
+		c.flow[m.f.Owner(m.f.Peer(out))] += c.flow[s]
+	}
+}
+
+// flowOnLanes is flow by VL: the sources of each SL apart, since the VL depends on
+// the way in too.
+func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
+	var present uint32
+	for _, s := range c.order {
+		if len(m.ports[s]) > 0 {
+			present |= 1 << m.sls.Row(s)[lid]
+		}
+	}
+	for sl := range fabric.SL(lft.NumSLs) {
+		if present>>sl&1 == 0 {
+			continue
+		}
+		for _, s := range c.order {
+			c.flow[s] = 0
+		}
+		for i := len(c.order) - 1; i > 0; i-- {
+			s := c.order[i]
+			out := c.next[s]
+			if m.sls.Row(s)[lid] == sl {
+				for _, in := range m.ports[s] {
+					m.cross(c, in, out, sl, 1)
+				}
+				c.flow[s] += int64(len(m.ports[s]))
+			}
+			if c.flow[s] == 0 {
+				continue
+			}
+			for from := c.child[s]; from >= 0; from = c.older[from] {
+				if n := c.flow[from]; n > 0 {
+					m.cross(c, m.f.Num(m.f.Peer(c.next[from])), out, sl, n)
+				}
+			}
+			c.flow[m.f.Owner(m.f.Peer(out))] += c.flow[s]
+		}
+	}
+}
+
+// cross counts n routes of an SL from port in of a switch to its port out. Those
+// that the table drops are on no VL, and not counted from there on.
+func (m *measurement) cross(c *counts, in fabric.PortNum, out fabric.PortID, sl fabric.SL, n int64) {
+	if vl := int(m.sl2vl.At(in, out)[sl]); vl < m.vls {
+		c.routes[int(out)*m.vls+vl] += n
+	}
+}
+
+// result sums up the totals.
+func (m *measurement) result(hottest int) *Result {
+	f, c := m.f, m.totals
+	r := &Result{Lost: c.lost, Hottest: []Channel{}}
+	var (
+		channels []Channel
+		all      []int64
+		byVL     = make([][]int64, m.vls)
+	)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			sum := int64(0)
+			for vl, n := range c.routes[int(p)*m.vls:][:m.vls] {
+				sum += n
+				byVL[vl] = append(byVL[vl], n)
+			}
+			all = append(all, sum)
+			a, b := f.Node(s), f.Node(to[i])
+			channels = append(channels, Channel{
+				Switch: a.GUID, Name: a.Description, Port: f.Num(p),
+				ToSwitch: b.GUID, ToName: b.Description, ToPort: f.Num(f.Peer(p)), Routes: sum,
+			})
+		}
+	}
+	r.Links = loadsOf(all)
+	if m.sls != nil {
+		for vl, n := range byVL {
+			if l := loadsOf(n); l.Max > 0 {
+				r.VLs = append(r.VLs, VLLoads{VL: fabric.VL(vl), Loads: l})
+			}
+		}
+	}
+	slices.SortStableFunc(channels, func(a, b Channel) int { return cmp.Compare(b.Routes, a.Routes) })
+	for _, ch := range channels[:min(hottest, len(channels))] {
+		if ch.Routes > 0 {
+			r.Hottest = append(r.Hottest, ch)
+		}
+	}
+	if c.pairs > 0 {
+		r.Diversity = Diversity{Pairs: c.pairs, Mean: float64(c.ways) / float64(c.pairs), Min: c.min, Max: c.max}
+	}
+	return r
+}
+
+// loadsOf sums up the routes of channels, which it sorts.
+func loadsOf(routes []int64) Loads {
+	l := Loads{Channels: len(routes)}
+	slices.Sort(routes)
+	sum, ranked := 0.0, 0.0
+	for i, n := range routes {
+		if n == 0 {
+			l.Unused++
+		}
+		sum += float64(n)
+		ranked += float64(i+1) * float64(n)
+		l.Max = max(l.Max, n)
+	}
+	if sum > 0 {
+		n := float64(len(routes))
+		l.Mean = sum / n
+		l.Gini = 2*ranked/(n*sum) - (n+1)/n
+	}
+	return l
+}
