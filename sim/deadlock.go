@@ -101,8 +101,8 @@ func (e *DeadlockError) Error() string {
 // edge is that the first packet of a buffer cannot go on before that of buffer
 // `to` does.
 type edge struct {
-	out    int32 // channel
-	to     int32 // input channel
+	out    int32 // channel that is waited for
+	to     int32 // channel whose buffer has the packet that is waited for
 	reason Reason
 }
 
@@ -122,13 +122,13 @@ type waitGraph struct {
 // deadlock searches for packets that wait for each other in a circle.
 func (s *Sim) deadlock() error {
 	if s.waits.mark == nil {
-		s.waits = waitGraph{s: s, mark: make([]uint8, len(s.ins))}
+		s.waits = waitGraph{s: s, mark: make([]uint8, len(s.channels))}
 	}
 	g := &s.waits
 	clear(g.mark)
 	g.stuck = s.events.n == 0
-	for in := range s.ins {
-		if s.ins[in].first == none || g.mark[in] != 0 {
+	for in := range s.channels {
+		if s.channels[in].head == none || g.mark[in] != 0 {
 			continue
 		}
 		g.path, g.edges, g.list = g.path[:0], g.edges[:0], g.list[:0]
@@ -168,7 +168,7 @@ func (g *waitGraph) search(in int32) int {
 }
 
 func (g *waitGraph) add(out, to int32, reason Reason) {
-	if to != none && g.s.ins[to].first != none {
+	if to != none && g.s.channels[to].head != none {
 		g.list = append(g.list, edge{out, to, reason})
 	}
 }
@@ -176,7 +176,7 @@ func (g *waitGraph) add(out, to int32, reason Reason) {
 // waits appends what the first packet of a buffer waits for.
 func (g *waitGraph) waits(in int32) {
 	s := g.s
-	c := s.ins[in].first
+	c := s.channels[in].head
 	ce := &s.cells.items[c]
 	flits := s.packets.items[ce.packet].flits
 	if s.worms {
@@ -191,10 +191,10 @@ func (g *waitGraph) waits(in int32) {
 		if br.granted {
 			continue
 		}
-		o, pt := &s.outs[br.out], &s.ports[br.port]
+		o, pt := &s.channels[br.out], &s.ports[br.port]
 		full := g.full(o, flits)
 		if full {
-			g.add(br.out, o.to, NoRoom)
+			g.add(br.out, br.out, NoRoom)
 		}
 		switch s.cfg.Copying {
 		case Reserving:
@@ -218,8 +218,8 @@ func (g *waitGraph) waits(in int32) {
 
 // full says whether the buffer at the other end of a channel has no room for so
 // many flits, with the credits that are on their way.
-func (g *waitGraph) full(o *output, flits int32) bool {
-	return o.to != none && int32(g.s.cfg.BufferFlits)-g.s.ins[o.to].used < flits
+func (g *waitGraph) full(o *channel, flits int32) bool {
+	return o.credits < unlimited && int32(g.s.cfg.BufferFlits)-o.used < flits
 }
 
 func (g *waitGraph) wormWaits(ce *cell) {
@@ -228,7 +228,7 @@ func (g *waitGraph) wormWaits(ce *cell) {
 	case cellWaiting:
 		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 			br := &s.branches.items[b]
-			o := &s.outs[br.out]
+			o := &s.channels[br.out]
 			switch {
 			case br.granted:
 			case o.holder != none:
@@ -236,7 +236,7 @@ func (g *waitGraph) wormWaits(ce *cell) {
 				if hc := &s.cells.items[holder.cell]; hc.gone < s.packets.items[hc.packet].flits {
 					g.add(br.out, holder.in, Held)
 				} else if g.full(o, 1) { // the holder's tail is in the output buffer
-					g.add(br.out, o.to, NoRoom)
+					g.add(br.out, br.out, NoRoom)
 				}
 			case br.prev != none:
 				g.add(br.out, s.branches.items[br.prev].in, Behind)
@@ -246,13 +246,13 @@ func (g *waitGraph) wormWaits(ce *cell) {
 		flits := s.packets.items[ce.packet].flits
 		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 			br := &s.branches.items[b]
-			o := &s.outs[br.out]
+			o := &s.channels[br.out]
 			blocks := br.taken-br.sent >= int32(s.cfg.OutputFlits)
 			if s.cfg.OutputFlits == 0 {
 				blocks = br.sent == ce.gone
 			}
 			if blocks && br.sent < flits && ce.arrived > ce.gone && s.ports[br.port].taken != b && g.full(o, 1) {
-				g.add(br.out, o.to, NoRoom)
+				g.add(br.out, br.out, NoRoom)
 			}
 		}
 		if ce.parent != none && ce.arrived == ce.gone {
@@ -271,15 +271,16 @@ func (g *waitGraph) report(path []int32, edges []edge) error {
 	e := &DeadlockError{At: s.events.now, Copies: s.counts.Copies}
 	least := 0
 	for i := range edges {
-		if edges[i].out < edges[least].out {
+		p, vl := s.sender(edges[i].out)
+		if q, other := s.sender(edges[least].out); p < q || p == q && vl < other {
 			least = i
 		}
 	}
 	for k := range path {
 		i := (least + k) % len(path)
-		m := s.packets.items[s.cells.items[s.ins[path[i]].first].packet].msg
-		next := s.packets.items[s.cells.items[s.ins[edges[i].to].first].packet].msg
-		port, vl := s.where(edges[i].out)
+		m := s.packets.items[s.cells.items[s.channels[path[i]].head].packet].msg
+		next := s.packets.items[s.cells.items[s.channels[edges[i].to].head].packet].msg
+		port, vl := s.sender(edges[i].out)
 		node := f.Node(f.Owner(port))
 		e.Waits = append(e.Waits, Wait{
 			Src: f.Node(f.Owner(m.Src)).GUID, DLID: m.DLID, Reason: edges[i].reason,

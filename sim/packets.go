@@ -14,7 +14,7 @@ import (
 func (s *Sim) ready(c int32) {
 	ce := &s.cells.items[c]
 	ce.state = cellReady
-	if lane := &s.ins[ce.in]; lane.first == c {
+	if lane := &s.channels[ce.in]; lane.head == c {
 		s.beginAt(c, lane.freeAt)
 	}
 }
@@ -100,12 +100,12 @@ func (s *Sim) askAll(c int32) {
 // queue appends a branch to those that wait for its channel.
 func (s *Sim) queue(b int32) {
 	br := &s.branches.items[b]
-	o := &s.outs[br.out]
+	o := &s.channels[br.out]
 	br.waits = true
 	br.prev, br.next = o.last, none
 	if o.last == none {
 		o.first = b
-		s.ports[br.port].waiting |= 1 << (br.out - br.port*s.vls)
+		s.ports[br.port].waiting |= 1 << s.vlOf(br)
 	} else {
 		s.branches.items[o.last].next = b
 	}
@@ -115,7 +115,7 @@ func (s *Sim) queue(b int32) {
 // unqueue takes a branch out of the list of its channel.
 func (s *Sim) unqueue(b int32) {
 	br := &s.branches.items[b]
-	o := &s.outs[br.out]
+	o := &s.channels[br.out]
 	br.waits = false
 	if br.prev == none {
 		o.first = br.next
@@ -128,7 +128,7 @@ func (s *Sim) unqueue(b int32) {
 		s.branches.items[br.next].prev = br.prev
 	}
 	if o.first == none && !s.worms {
-		s.ports[br.port].waiting &^= 1 << (br.out - br.port*s.vls)
+		s.ports[br.port].waiting &^= 1 << s.vlOf(br)
 	}
 }
 
@@ -155,12 +155,12 @@ func (s *Sim) arbitrate(p int32) {
 		return
 	}
 	if s.vls == 1 {
-		s.grant(s.choose(&s.outs[p]))
+		s.grant(s.choose(&s.channels[pt.to]))
 		return
 	}
 	vl := s.nextVL(pt)
 	for range s.vls {
-		if pt.waiting&(1<<vl) != 0 && s.grant(s.choose(&s.outs[p*s.vls+vl])) {
+		if pt.waiting&(1<<vl) != 0 && s.grant(s.choose(&s.channels[pt.to*s.vls+vl])) {
 			return
 		}
 		if vl++; vl == s.vls {
@@ -202,7 +202,7 @@ func (s *Sim) served(pt *port, vl, bytes int32) {
 
 // choose is the branch whose turn it is among those that wait for a channel, of
 // which there are some.
-func (s *Sim) choose(o *output) int32 {
+func (s *Sim) choose(o *channel) int32 {
 	first := o.first
 	if first == o.last || s.cfg.Arbitration == FIFO || s.cfg.Copying == Reserving || s.branches.items[first].in == none {
 		return first
@@ -228,7 +228,7 @@ func (s *Sim) grant(b int32) bool {
 	br := &s.branches.items[b]
 	c := br.cell
 	flits := s.packets.items[s.cells.items[c].packet].flits
-	o := &s.outs[br.out]
+	o := &s.channels[br.out]
 	if o.credits < flits {
 		s.settle(br.out, flits)
 		if o.credits < flits {
@@ -253,7 +253,7 @@ func (s *Sim) grant(b int32) bool {
 	default:
 		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 			br := &s.branches.items[b]
-			o := &s.outs[br.out]
+			o := &s.channels[br.out]
 			if o.credits < flits {
 				s.settle(br.out, flits)
 			}
@@ -288,7 +288,7 @@ func (s *Sim) move(c, port, out int32) {
 	ce := &s.cells.items[c]
 	pi := ce.packet
 	p := &s.packets.items[pi]
-	s.served(pt, out-port*s.vls, p.bytes)
+	s.served(pt, out-pt.to*s.vls, p.bytes)
 	if ce.in == none {
 		p.injected = now
 		s.counts.Queued--
@@ -301,11 +301,10 @@ func (s *Sim) move(c, port, out int32) {
 		s.wake(port)
 	}
 	ce.tail = max(ce.tail, left)
-	load := &s.loads[port]
-	load.Packets++
-	load.Bytes += int64(p.bytes)
-	load.Busy += takes
-	o := &s.outs[out]
+	pt.load.Packets++
+	pt.load.Bytes += int64(p.bytes)
+	pt.load.Busy += takes
+	o := &s.channels[out]
 	o.served = ce.in
 	s.counts.Copies++
 	p.refs++
@@ -319,7 +318,7 @@ func (s *Sim) move(c, port, out int32) {
 	}
 	s.counts.FlitHops += int64(flits)
 	o.credits -= flits
-	s.enter(o.to, cell{packet: pi, in: o.to, next: none, branch: none, parent: none, tail: left + s.cfg.WireDelay}, flits)
+	s.enter(out, cell{packet: pi, in: out, next: none, branch: none, parent: none, tail: left + s.cfg.WireDelay}, flits)
 }
 
 // moveAt sends the packet of a cell that has one way out and needs not wait. It has
@@ -335,7 +334,7 @@ func (s *Sim) moveAt(c, port, out int32) bool {
 	if ce.tail > now && ce.tail > now+takes(p.bytes, pt.rate) {
 		return false
 	}
-	if o := &s.outs[out]; o.credits < p.flits {
+	if o := &s.channels[out]; o.credits < p.flits {
 		s.settle(out, 0)
 		if o.credits < p.flits {
 			return false
@@ -351,17 +350,17 @@ func (s *Sim) moveAt(c, port, out int32) bool {
 func (s *Sim) enter(to int32, ce cell, flits int32) int32 {
 	c := s.cells.get()
 	s.cells.items[c] = ce
-	in := &s.ins[to]
+	in := &s.channels[to]
 	in.used += flits
 	if in.used > int32(s.cfg.BufferFlits) {
 		s.broken = s.conservation("%d flits in a buffer of %d", in.used, s.cfg.BufferFlits)
 	}
-	if in.last == none {
-		in.first = c
+	if in.tail == none {
+		in.head = c
 	} else {
-		s.cells.items[in.last].next = c
+		s.cells.items[in.tail].next = c
 	}
-	in.last = c
+	in.tail = c
 	if !s.worms {
 		s.events.push(s.events.now+s.cfg.WireDelay+s.cfg.RoutingDelay, event{kind: evReady, a: int64(c)})
 	}
@@ -380,10 +379,10 @@ func (s *Sim) depart(c int32, at Time) {
 	if in == none {
 		return
 	}
-	lane := &s.ins[in]
-	lane.first, lane.freeAt = next, at
+	lane := &s.channels[in]
+	lane.head, lane.freeAt = next, at
 	if next == none {
-		lane.last = none
+		lane.tail = none
 	} else if s.cells.items[next].state == cellReady {
 		s.beginAt(next, at)
 	}
@@ -391,30 +390,36 @@ func (s *Sim) depart(c int32, at Time) {
 
 // makeRoom frees flits of a buffer at a time from now on, and sends the credit.
 func (s *Sim) makeRoom(in, flits int32, at Time) {
-	lane := &s.ins[in]
-	lane.used -= flits
-	if lane.used < 0 {
-		s.broken = s.conservation("%d flits left a buffer of %d", flits, lane.used+flits)
+	o := &s.channels[in]
+	o.used -= flits
+	if o.used < 0 {
+		s.broken = s.conservation("%d flits left a buffer of %d", flits, o.used+flits)
 	}
 	s.returning += int64(flits)
 	at += s.cfg.CreditDelay
-	o := &s.outs[lane.from]
 	if o.first != none || o.holder != none {
-		s.events.push(at, event{kind: evCredit, a: int64(flits), b: lane.from})
+		s.events.push(at, event{kind: evCredit, a: int64(flits), b: in})
+		return
+	}
+	if o.dueFlits != 0 && o.dueAt <= s.events.now {
+		s.settle(in, 0)
+	}
+	if o.dueFlits == 0 {
+		o.dueAt, o.dueFlits = at, flits
 		return
 	}
 	d := s.dues.get()
 	s.dues.items[d] = due{at, flits, none}
-	if o.lastDue == none {
-		o.due = d
+	if o.lastLater == none {
+		o.later = d
 	} else {
-		s.dues.items[o.lastDue].next = d
+		s.dues.items[o.lastLater].next = d
 	}
-	o.lastDue = d
+	o.lastLater = d
 }
 
 // credit gives a channel flits of room.
-func (s *Sim) credit(o *output, flits int32) {
+func (s *Sim) credit(o *channel, flits int32) {
 	o.credits += flits
 	s.returning -= int64(flits)
 	if o.credits > int32(s.cfg.BufferFlits) {
@@ -425,21 +430,28 @@ func (s *Sim) credit(o *output, flits int32) {
 // settle gives a channel the credits that have come by now. Those that have not
 // get events if the channel still has less than somebody needs who waits for it.
 func (s *Sim) settle(channel, need int32) {
-	o := &s.outs[channel]
-	for d := o.due; d != none; d = o.due {
-		n := s.dues.items[d]
+	o := &s.channels[channel]
+	for o.dueFlits != 0 {
 		switch {
-		case n.at <= s.events.now:
-			s.credit(o, n.flits)
+		case o.dueAt <= s.events.now:
+			s.credit(o, o.dueFlits)
 		case o.credits < need:
-			s.events.push(n.at, event{kind: evCredit, a: int64(n.flits), b: channel})
+			s.events.push(o.dueAt, event{kind: evCredit, a: int64(o.dueFlits), b: channel})
 		default:
 			return
 		}
-		o.due = n.next
+		d := o.later
+		if d == none {
+			o.dueFlits = 0
+			return
+		}
+		next := &s.dues.items[d]
+		o.dueAt, o.dueFlits, o.later = next.at, next.flits, next.next
+		if o.later == none {
+			o.lastLater = none
+		}
 		s.dues.put(d)
 	}
-	o.lastDue = none
 }
 
 // remove ends a cell and its branches.
@@ -455,7 +467,10 @@ func (s *Sim) remove(c int32) {
 	s.cells.put(c)
 }
 
-// where is the port and VL of a channel.
-func (s *Sim) where(channel int32) (fabric.PortID, fabric.VL) {
-	return fabric.PortID(channel / s.vls), fabric.VL(channel % s.vls)
+// vlOf is the VL on which a branch leaves.
+func (s *Sim) vlOf(br *branch) int32 { return br.out - s.ports[br.port].to*s.vls }
+
+// sender is the port that a channel leaves, and its VL.
+func (s *Sim) sender(channel int32) (fabric.PortID, fabric.VL) {
+	return fabric.PortID(s.ports[channel/s.vls].to), fabric.VL(channel % s.vls)
 }

@@ -147,14 +147,14 @@ type Sim struct {
 	events *queue[event]
 
 	ports    []port     // by PortID
-	outs     []output   // by channel: PortID it leaves by * vls + VL
-	ins      []input    // by channel: PortID it enters by * vls + VL
+	channels []channel  // by number: PortID that it ends at * vls + VL
+	owner    []int32    // by PortID: its node
+	base     []int32    // by node, one more at the end: its first port
 	cells    pool[cell] // see there
 	branches pool[branch]
 	packets  pool[packet]
 	dues     pool[due]
 	hostFree []Time // by PortID: when a host is done with the start of its messages
-	loads    []Load // by PortID that the cable leaves
 	masks    masks
 	oneVL    bool            // all packets are on VL 0
 	worms    bool            // packets go flit by flit
@@ -170,30 +170,39 @@ type Sim struct {
 	waits                           waitGraph
 }
 
-// port is the sending side of a port.
+// port is the sending side of a port, and what a hop touches of it: a line of cache.
 type port struct {
 	rate    int64 // 1/1024 ps a byte
-	to      int32 // port at the other end; itself for port 0 of a switch, none without a cable
-	node    int32
-	waiting uint16 // VLs that a branch waits for
-	weight  int32  // bytes that VL may send before others
-	num     fabric.PortNum
-	vl      uint8 // that was served last
-	sink    bool  // what leaves here has arrived
-	asked   bool  // an evArbitrate is under way
-	wakes   bool  // an evFree is under way
-	taken   int32 // with LockStep: the branch that has the port and does not send yet; with flits: the one that sends
 	freeAt  Time  // when the last packet that was sent has left
+	load    Load
+	to      int32  // port at the other end; itself for port 0 of a switch, none without a cable
+	taken   int32  // with LockStep: the branch that has the port and does not send yet; with flits: the one that sends
+	weight  int32  // bytes that VL may send before others
+	waiting uint16 // VLs that a branch waits for
+	vl      uint8  // that was served last
+	sink    bool   // what leaves here has arrived
+	asked   bool   // an evArbitrate is under way
+	wakes   bool   // an evFree is under way
+	_       [6]byte
 }
 
-// output is a channel as its sender sees it.
-type output struct {
-	first, last  int32 // branches that wait for it
-	credits      int32 // flits of room at the other end
-	holder       int32 // with flits: the worm's branch that has it
-	served       int32 // the input channel that was served last
-	to           int32 // input channel at the other end; none for sinks
-	due, lastDue int32 // credits on their way, by time, that have no event
+// channel is both ends of a VL of a cable in one direction, since what happens at one
+// of them soon concerns the other: a line of cache.
+type channel struct {
+	// As its sender sees it.
+	first, last int32 // branches that wait for it
+	credits     int32 // flits of room at the other end
+	holder      int32 // with flits: the worm's branch that has it
+	served      int32 // the channel whose packet was served last
+	dueFlits    int32 // credit that comes at dueAt and has no event, 0 for none
+	later       int32 // more credits on their way, by time
+	lastLater   int32
+	dueAt       Time
+	// As its receiver sees it: a buffer.
+	freeAt     Time  // when the cell before the first one has left
+	head, tail int32 // cells in it
+	used       int32 // flits of room that its cells have taken
+	port       int32 // that it ends at
 }
 
 // due is credit on its way for a channel that nothing waits for.
@@ -203,19 +212,11 @@ type due struct {
 	next  int32
 }
 
-// input is a channel as its receiver sees it: a buffer.
-type input struct {
-	first, last int32 // cells in it
-	used        int32 // flits of room that its cells have taken
-	from        int32 // output channel that feeds it
-	port        int32 // that it is at
-	freeAt      Time  // when the cell before the first one has left
-}
-
 // cell is a packet in the buffer of a switch, or at the host that sends it.
 type cell struct {
+	tail    Time // when the last byte comes
 	packet  int32
-	in      int32 // input channel; none at a host
+	in      int32 // channel that it came by; none at a host
 	next    int32 // in the buffer
 	branch  int32 // first of its branches
 	pending int32 // with flits: branches that have not left
@@ -223,7 +224,6 @@ type cell struct {
 	parent  int32 // with flits: the branch that feeds it, none when that is done
 	arrived int32 // with flits: how many have come
 	gone    int32 // with flits: how many have left the buffer
-	tail    Time  // when the last byte comes
 	state   cellState
 }
 
@@ -314,10 +314,10 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		net: net, cfg: cfg, vls: int32(vls), driver: driver,
 		events:   newQueue[event](),
 		ports:    make([]port, f.NumPorts()),
-		outs:     make([]output, f.NumPorts()*vls),
-		ins:      make([]input, f.NumPorts()*vls),
+		channels: make([]channel, f.NumPorts()*vls),
+		owner:    make([]int32, f.NumPorts()),
+		base:     make([]int32, f.NumNodes()+1),
 		hostFree: make([]Time, f.NumPorts()),
-		loads:    make([]Load, f.NumPorts()),
 		masks:    newMasks(f, net.Multicast),
 		worms:    cfg.Copying.flits(),
 	}
@@ -350,9 +350,9 @@ func sameFabric(a, b *fabric.Fabric) bool {
 func (s *Sim) addPort(p fabric.PortID) error {
 	f := s.net.Fabric
 	node := f.Owner(p)
-	pt := port{node: int32(node), num: f.Num(p), to: none, taken: none}
+	pt := port{to: none, taken: none}
 	peer := f.Peer(p)
-	own := pt.num == fabric.ManagementPort && f.IsSwitch(node)
+	own := f.Num(p) == fabric.ManagementPort && f.IsSwitch(node)
 	mbps := s.cfg.Mbps
 	switch {
 	case own: // as fast as anything can come
@@ -367,19 +367,16 @@ func (s *Sim) addPort(p fabric.PortID) error {
 		}
 		pt.rate = bytePs(mbps)
 	}
-	s.ports[p] = pt
+	s.ports[p], s.owner[p], s.base[node+1] = pt, int32(node), int32(p)+1
+	credits := unlimited
+	if peer != fabric.NoPort && f.IsSwitch(node) {
+		credits = int32(s.cfg.BufferFlits)
+	}
 	for vl := range s.vls {
-		c := int32(p)*s.vls + vl
-		o := output{first: none, last: none, holder: none, served: none, to: none, due: none, lastDue: none, credits: unlimited}
-		in := input{first: none, last: none, from: none, port: int32(p)}
-		if !pt.sink && pt.to != none {
-			o.to = pt.to*s.vls + vl
-			o.credits = int32(s.cfg.BufferFlits)
+		s.channels[int32(p)*s.vls+vl] = channel{
+			first: none, last: none, holder: none, served: none, later: none, lastLater: none,
+			head: none, tail: none, port: int32(p), credits: credits,
 		}
-		if peer != fabric.NoPort && f.IsSwitch(node) {
-			in.from = int32(peer)*s.vls + vl
-		}
-		s.outs[c], s.ins[c] = o, in
 	}
 	return nil
 }
@@ -401,14 +398,17 @@ func (s *Sim) VLs() int { return int(s.vls) }
 
 // Load is what has left by port p so far: for ports of hosts what they have sent,
 // for those that lead to hosts what these have got.
-func (s *Sim) Load(p fabric.PortID) Load { return s.loads[p] }
+func (s *Sim) Load(p fabric.PortID) Load { return s.ports[p].load }
 
 // Free says whether the channel of port p and a VL would take a packet, or the
 // head of a worm, at once: a Router may prefer such.
 func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
-	channel := int32(p)*s.vls + int32(vl)
+	if s.ports[p].to == none {
+		return false
+	}
+	channel := s.ports[p].to*s.vls + int32(vl)
 	s.settle(channel, 1)
-	o := &s.outs[channel]
+	o := &s.channels[channel]
 	return s.ports[p].taken == none && s.ports[p].freeAt <= s.events.now && o.first == none && o.holder == none && o.credits > 0
 }
 
@@ -527,7 +527,7 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]
 	s.branches.items[b] = branch{
-		cell: c, in: ce.in, port: int32(out), out: int32(out)*s.vls + int32(vl),
+		cell: c, in: ce.in, port: int32(out), out: s.ports[out].to*s.vls + int32(vl),
 		sibling: ce.branch, prev: none, next: none, child: none,
 	}
 	ce.branch = b
@@ -540,30 +540,30 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 func (s *Sim) branchOut(c int32) bool {
 	ce := &s.cells.items[c]
 	m := &s.packets.items[ce.packet].msg
-	in := fabric.PortID(s.ins[ce.in].port)
-	pt := &s.ports[in]
-	at := fabric.NodeID(pt.node)
+	in := fabric.PortID(s.channels[ce.in].port)
+	at := fabric.NodeID(s.owner[in])
+	base := s.base[at]
+	num := fabric.PortNum(int32(in) - base)
 	switch {
 	case s.net.Router != nil:
 		s.route = s.net.Router.Route(s, at, in, m, s.route[:0])
 		for i := len(s.route) - 1; i >= 0; i-- {
-			s.leave(c, pt.num, s.route[i])
+			s.leave(c, num, s.route[i])
 		}
 	case m.DLID >= mft.MinMLID:
 		mask := s.masks.of(at, m.DLID)
 		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
 			if mask[i] != in {
-				s.leave(c, pt.num, mask[i])
+				s.leave(c, num, mask[i])
 			}
 		}
 	case s.net.Tables != nil && m.DLID <= s.net.Tables.MaxLID():
-		base := int32(in) - int32(pt.num)
 		out := base + int32(s.net.Tables.Row(at)[m.DLID])
-		if int(out) >= len(s.ports) || s.ports[out].node != pt.node {
+		if out >= s.base[at+1] {
 			break
 		}
-		if vl := s.way(pt.num, fabric.PortID(out), m.SL); vl != lft.DropVL {
-			if !s.worms && s.moveAt(c, out, out*s.vls+int32(vl)) {
+		if vl := s.way(num, fabric.PortID(out), m.SL); vl != lft.DropVL {
+			if !s.worms && s.moveAt(c, out, s.ports[out].to*s.vls+int32(vl)) {
 				return true
 			}
 			s.addBranch(c, fabric.PortID(out), vl)
@@ -589,7 +589,7 @@ func (s *Sim) way(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL 
 	switch pt := &s.ports[out]; {
 	case pt.to == none:
 		return lft.DropVL
-	case pt.num == fabric.ManagementPort:
+	case pt.to == int32(out): // port 0
 		return 0
 	}
 	return s.vl(in, out, sl)
@@ -708,7 +708,7 @@ func (s *Sim) handle(e event) {
 		s.ports[a].wakes = false
 		s.offer(a)
 	case evCredit:
-		o := &s.outs[e.b]
+		o := &s.channels[e.b]
 		s.credit(o, a)
 		if s.worms {
 			if o.holder != none {

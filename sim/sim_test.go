@@ -516,12 +516,12 @@ func TestNames(t *testing.T) {
 // TestConservation breaks a simulation in ways that the checks are for.
 func TestConservation(t *testing.T) {
 	for name, spoil := range map[string]func(*Sim){
-		"credit lost":   func(s *Sim) { s.outs[s.busyChannel()].credits-- },
-		"credit made":   func(s *Sim) { s.outs[s.busyChannel()].credits++ },
-		"flit lost":     func(s *Sim) { s.ins[s.outs[s.busyChannel()].to].used-- },
+		"credit lost":   func(s *Sim) { s.channels[s.busyChannel()].credits-- },
+		"credit made":   func(s *Sim) { s.channels[s.busyChannel()].credits++ },
+		"flit lost":     func(s *Sim) { s.channels[s.busyChannel()].used-- },
 		"copy lost":     func(s *Sim) { s.counts.Copies-- },
 		"copy made":     func(s *Sim) { s.counts.Copies++ },
-		"reference":     func(s *Sim) { s.packets.items[s.cells.items[s.ins[s.outs[s.busyChannel()].to].first].packet].refs++ },
+		"reference":     func(s *Sim) { s.packets.items[s.cells.items[s.channels[s.busyChannel()].head].packet].refs++ },
 		"credit flying": func(s *Sim) { s.returning++ },
 	} {
 		s, _ := loaded(t, 4, 256, 1, 2, 0.9)
@@ -538,5 +538,5 @@ func TestConservation(t *testing.T) {
 
 // busyChannel is a channel whose buffer has a packet.
 func (s *Sim) busyChannel() int {
-	return slices.IndexFunc(s.outs, func(o output) bool { return o.to != none && s.ins[o.to].first != none })
+	return slices.IndexFunc(s.channels, func(o channel) bool { return o.head != none })
 }

@@ -41,7 +41,7 @@ func (s *Sim) routeWorm(c int32) {
 // are free.
 func (s *Sim) takeAll(c int32) {
 	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
-		o := &s.outs[s.branches.items[b].out]
+		o := &s.channels[s.branches.items[b].out]
 		if o.holder != none || o.first != b {
 			return
 		}
@@ -55,7 +55,7 @@ func (s *Sim) takeAll(c int32) {
 
 // takeOne gives a channel that is free to the next worm that waits for it.
 func (s *Sim) takeOne(out int32) {
-	o := &s.outs[out]
+	o := &s.channels[out]
 	if o.holder != none || o.first == none {
 		return
 	}
@@ -75,7 +75,7 @@ func (s *Sim) hold(b int32) {
 	s.unqueue(b)
 	br := &s.branches.items[b]
 	br.granted = true
-	s.outs[br.out].holder = b
+	s.channels[br.out].holder = b
 	s.cells.items[br.cell].waiting--
 }
 
@@ -117,7 +117,7 @@ func (s *Sim) advance(c int32) {
 		br := &s.branches.items[b]
 		next, port := br.sibling, br.port
 		if s.hasFlit(br) {
-			s.ports[port].waiting |= 1 << (br.out - port*s.vls)
+			s.ports[port].waiting |= 1 << s.vlOf(br)
 			s.link(port)
 		}
 		b = next
@@ -145,10 +145,10 @@ func (s *Sim) pass(c int32) {
 	if ce.gone < s.packets.items[ce.packet].flits {
 		return
 	}
-	lane := &s.ins[ce.in]
-	lane.first = ce.next
+	lane := &s.channels[ce.in]
+	lane.head = ce.next
 	if ce.next == none {
-		lane.last = none
+		lane.tail = none
 	} else if s.cells.items[ce.next].arrived > 0 {
 		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: int64(ce.next)})
 	}
@@ -159,7 +159,7 @@ func (s *Sim) flit(c int32) {
 	ce := &s.cells.items[c]
 	ce.arrived++
 	switch {
-	case s.ins[ce.in].first != c:
+	case s.channels[ce.in].head != c:
 	case ce.arrived == 1:
 		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: int64(c)})
 	case ce.state == cellGoing:
@@ -176,9 +176,9 @@ func (s *Sim) link(p int32) {
 	vl := s.nextVL(pt)
 	for range s.vls {
 		if pt.waiting&(1<<vl) != 0 {
-			o := &s.outs[p*s.vls+vl]
+			o := &s.channels[pt.to*s.vls+vl]
 			if o.credits == 0 {
-				s.settle(p*s.vls+vl, 1)
+				s.settle(pt.to*s.vls+vl, 1)
 			}
 			switch {
 			case o.holder == none || !s.hasFlit(&s.branches.items[o.holder]):
@@ -203,13 +203,12 @@ func (s *Sim) sendFlit(b int32) {
 	pt := &s.ports[br.port]
 	pt.taken = b
 	bytes := int32(s.cfg.FlitBytes)
-	s.served(pt, br.out-br.port*s.vls, bytes)
+	s.served(pt, s.vlOf(br), bytes)
 	takes := takes(bytes, pt.rate)
-	load := &s.loads[br.port]
-	load.Bytes += int64(bytes)
-	load.Busy += takes
+	pt.load.Bytes += int64(bytes)
+	pt.load.Busy += takes
 	if br.sent == 0 {
-		load.Packets++
+		pt.load.Packets++
 		if br.in == none {
 			p.injected = now
 			s.counts.Queued--
@@ -230,17 +229,16 @@ func (s *Sim) sendFlit(b int32) {
 		return
 	}
 	s.counts.FlitHops++
-	o := &s.outs[br.out]
+	o := &s.channels[br.out]
 	o.credits--
 	if br.child == none {
 		p.refs++
 		s.counts.Copies++
-		br.child = s.enter(o.to, cell{packet: pi, in: o.to, next: none, branch: none, parent: b}, 1)
+		br.child = s.enter(br.out, cell{packet: pi, in: br.out, next: none, branch: none, parent: b}, 1)
 	} else {
-		in := &s.ins[o.to]
-		in.used++
-		if in.used > int32(s.cfg.BufferFlits) {
-			s.broken = s.conservation("%d flits in a buffer of %d", in.used, s.cfg.BufferFlits)
+		o.used++
+		if o.used > int32(s.cfg.BufferFlits) {
+			s.broken = s.conservation("%d flits in a buffer of %d", o.used, s.cfg.BufferFlits)
 		}
 	}
 	s.events.push(now+takes+s.cfg.WireDelay, event{kind: evFlit, a: int64(br.child)})
@@ -278,7 +276,7 @@ func (s *Sim) linked(p int32) {
 // letGo gives the channel of a branch to the next worm.
 func (s *Sim) letGo(b int32) {
 	out := s.branches.items[b].out
-	o := &s.outs[out]
+	o := &s.channels[out]
 	o.holder = none
 	switch {
 	case o.first == none:
