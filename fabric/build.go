@@ -13,6 +13,7 @@ import (
 type Builder struct {
 	nodes []Node
 	ports [][]builderPort // by node, by port number
+	slab  []builderPort   // room for ports of nodes to come
 }
 
 type builderPort struct {
@@ -23,6 +24,15 @@ type builderPort struct {
 	lmc   uint8
 	link  Link
 	wired bool
+}
+
+// slabPorts is how many ports get their memory at a time.
+const slabPorts = 1024
+
+// Grow makes room for so many nodes more, which saves time where there are many.
+func (b *Builder) Grow(nodes int) {
+	b.nodes = slices.Grow(b.nodes, nodes)
+	b.ports = slices.Grow(b.ports, nodes)
 }
 
 // AddNode adds a node and returns its index in the builder. Order is set by
@@ -40,7 +50,12 @@ func (b *Builder) AddNode(n Node) (int, error) {
 	if len(b.nodes) == math.MaxInt32 {
 		return 0, ErrTooLarge
 	}
-	ports := make([]builderPort, int(n.NumPorts)+1)
+	slots := int(n.NumPorts) + 1
+	if len(b.slab) < slots {
+		b.slab = make([]builderPort, max(slots, slabPorts))
+	}
+	ports := b.slab[:slots:slots]
+	b.slab = b.slab[slots:]
 	for p := range ports {
 		ports[p].node = -1
 		if (p == 0) == (n.Type == Switch) {
@@ -153,6 +168,18 @@ func (b *Builder) Build() (*Fabric, error) {
 		}
 		return cmp.Compare(i, j)
 	})
+	channels, hosts := 0, 0
+	for i, n := range b.nodes {
+		for p := range b.ports[i] {
+			switch at := &b.ports[i][p]; {
+			case !at.wired:
+			case n.Type != Switch:
+				hosts++
+			case b.nodes[at.node].Type == Switch && int(at.node) != i:
+				channels++
+			}
+		}
+	}
 	f := &Fabric{nodes: make([]Node, len(order)), base: make([]PortID, len(order)+1), ports: &ports{}, lids: &lids{}}
 	id := make([]NodeID, len(order)) // builder index to NodeID
 	slots := 0
@@ -186,6 +213,8 @@ func (b *Builder) Build() (*Fabric, error) {
 	base := make([]LID, slots)
 	lmc := make([]uint8, slots)
 	f.first = make([]int32, f.switches+1)
+	f.caPorts, f.attached = make([]PortID, 0, hosts), make([]NodeID, 0, hosts)
+	f.chans, f.to = make([]PortID, 0, channels), make([]NodeID, 0, channels)
 	for n, i := range order {
 		for p := range b.ports[i] {
 			at := &b.ports[i][p]

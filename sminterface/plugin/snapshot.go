@@ -62,6 +62,7 @@ const maxNotes = 5
 // OpenSM cannot have.
 func (s *Snapshot) fabric() (f *fabric.Fabric, switches []fabric.GUID, notes []string, err error) {
 	var b fabric.Builder
+	b.Grow(len(s.Nodes))
 	sick, without := 0, 0
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
