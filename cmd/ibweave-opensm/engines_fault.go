@@ -9,13 +9,15 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
 )
 
-// engineTable has two engines more: ibweave-fault, which panics, and
-// ibweave-wrong, whose tables lead nowhere. Only the tests build it, with the tag
+// engineTable has three engines more: ibweave-fault, which panics; ibweave-wrong,
+// whose tables lead nowhere; and ibweave-lost, whose order of the switches is none,
+// so that no scheme has multicast trees. Only the tests build it, with the tag
 // ibweave_fault.
 func engineTable() []compile.Engine {
-	return append(slices.Clone(compile.Engines), compile.Engine{Engine: fault{}}, compile.Engine{Engine: wrong{}})
+	return append(slices.Clone(compile.Engines), compile.Engine{Engine: fault{}}, compile.Engine{Engine: wrong{}}, compile.Engine{Engine: lost{}})
 }
 
 type fault struct{}
@@ -33,6 +35,17 @@ func (w wrong) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*l
 	r, err := w.Minhop.Route(ctx, f, opt)
 	if err == nil {
 		r.Tables.Row(0)[f.MaxLID()] = fabric.NoPath
+	}
+	return r, err
+}
+
+type lost struct{ updown.Engine }
+
+func (lost) Name() string { return "lost" }
+func (l lost) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	r, err := l.Engine.Route(ctx, f, opt)
+	if err == nil {
+		r.Order = r.Order[:1]
 	}
 	return r, err
 }

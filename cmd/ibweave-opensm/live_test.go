@@ -284,6 +284,60 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
+// Where the trees that are wanted cannot be built, here since the routing has no
+// order of the switches, groups have others, which OpenSM writes, and both logs have a line that says so.
+func TestMulticastNeverFails(t *testing.T) {
+	// On a row of switches there is one tree for a group of which all send, so the
+	// masks are the compiler's all the same.
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{6}, Hosts: 2})
+	s := start(t, f, err)
+	r := s.compiled(t, "updn", compile.Options{
+		Groups: func(f *fabric.Fabric) (groups []mft.Group, err error) {
+			for i := range 4 {
+				g := mft.Group{Name: fmt.Sprint(i)}
+				for k, p := range f.CAPorts() {
+					if k%(i+2) == 1 {
+						g.Receivers = append(g.Receivers, p)
+					}
+				}
+				g.Senders = g.Receivers
+				groups = append(groups, g)
+			}
+			return groups, nil
+		},
+		Multicast: "updn-tree",
+	})
+	var sa bytes.Buffer
+	if err := dump.WriteSADump(&sa, s.f, r.Plan.Trees, dump.GroupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.dir, "sa.dump")
+	if err := os.WriteFile(file, sa.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run, log := s.opensm(t, libraries.fault, "multicast: {scheme: updn-tree}", ibsim.OpenSMConfig{Engine: "ibweave-lost,dor", Options: []string{"sa_db_file " + file}})
+	const want = "ibweave: ERR IBW7: ibweave-lost: 4 groups have any tree, such as "
+	if lines := ours(log); run.Engine != "ibweave-lost" || len(lines) != 1 || !strings.HasPrefix(lines[0], want) || !strings.HasSuffix(lines[0], ": updn-tree: an up*/down* order of 1 switches, the fabric has 6") {
+		t.Errorf("OpenSM used %s, and has %q, want %q", run.Engine, lines, want)
+	}
+	if l := s.ownLog(t); strings.Count(l, `"code": "IBW7"`) != 1 {
+		t.Error(l)
+	}
+	data, err := os.ReadFile(filepath.Join(s.dir, "opensm.mcfdbs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, s.f, dump.Options{})
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	for _, tree := range r.Plan.Trees {
+		if want, have := r.Plan.Tables.Ports(tree.MLID), got.Ports(tree.MLID); !slices.Equal(want, have) || len(have) == 0 {
+			t.Errorf("%s: %v, want %v", tree.Name, portNames(s.f, have), portNames(s.f, want))
+		}
+	}
+}
+
 func portNames(f *fabric.Fabric, ports []fabric.PortID) (list []string) {
 	for _, p := range ports {
 		list = append(list, f.PortName(p))
