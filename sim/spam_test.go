@@ -199,8 +199,8 @@ func TestBlockedBranch(t *testing.T) {
 	// have left the input buffer, and by output those that have left the output
 	// buffer.
 	where := func(from, at int) string {
-		in := s.ins[f.Peer(port(from, at))]
-		ce := s.cells.items[in.first]
+		in := s.channels[f.Peer(port(from, at))]
+		ce := s.cells.items[in.head]
 		text := fmt.Sprintf("in %d out %d", ce.arrived, ce.gone)
 		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 			br := s.branches.items[b]
