@@ -160,7 +160,7 @@ func (w *pairing) walk(a, b fabric.PortID) bool {
 		if !f.IsSwitch(s) {
 			return false
 		}
-		if out, peer = w.m.step(s, lid); peer == fabric.NoPort {
+		if out, peer = w.m.t.Step(f, s, lid); peer == fabric.NoPort {
 			return false
 		}
 	}

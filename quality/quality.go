@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -136,25 +137,25 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 
 // measurement is what workers share.
 type measurement struct {
-	f      *fabric.Fabric
-	t      *lft.Tables
-	sl2vl  *lft.SL2VL // nil for one VL
-	sls    *lft.PathSLs
-	vls    int
-	jobs   []job              // by destination switch
-	ports  [][]fabric.PortNum // by switch: those with a CA or router port at the other end
-	totals *counts
+	f       *fabric.Fabric
+	t       *lft.Tables
+	sl2vl   *lft.SL2VL // nil for one VL
+	sls     *lft.PathSLs
+	vls     int
+	jobs    []job              // by destination switch
+	ports   [][]fabric.PortNum // by switch: those with a CA or router port at the other end
+	sources []int64            // by switch: how many these are
+	totals  *counts
 }
 
 // job is the LIDs of the CA and router ports on a switch.
 type job struct {
 	t    fabric.NodeID
 	lids []fabric.LID
-	at   []fabric.PortID // by index in lids: the port
 }
 
 func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement {
-	m := &measurement{f: f, t: t, vls: 1, ports: make([][]fabric.PortNum, f.NumSwitches())}
+	m := &measurement{f: f, t: t, vls: 1, ports: make([][]fabric.PortNum, f.NumSwitches()), sources: make([]int64, f.NumSwitches())}
 	if opt.SL2VL != nil && opt.PathSLs != nil {
 		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
 	}
@@ -166,6 +167,7 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 			continue
 		}
 		m.ports[s] = append(m.ports[s], f.Num(f.Peer(p)))
+		m.sources[s]++
 		if f.LID(p) == 0 {
 			continue
 		}
@@ -176,7 +178,6 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 		j := &m.jobs[number[s]-1]
 		for k := range fabric.LID(1) << f.LMC(p) {
 			j.lids = append(j.lids, f.LID(p)+k)
-			j.at = append(j.at, p)
 		}
 	}
 	return m
@@ -191,24 +192,18 @@ type counts struct {
 	min    int
 	max    int
 
-	next  []fabric.PortID // by switch: the way out
-	child []int32         // by switch: the last that leads to it, and then by sibling; -1 for none
-	older []int32
-	order []fabric.NodeID // the destination first, all after those that they lead to
-	flow  []int64
-	hash  []uint64 // by switch and index in the LIDs of the job; 0 for not delivered
-	list  []uint64
+	forest *lft.Forest
+	flow   []int64
+	hash   []uint64 // by switch and index in the LIDs of the job; 0 for not delivered
+	list   []uint64
 }
 
 func (m *measurement) newCounts() *counts {
 	n := m.f.NumSwitches()
 	return &counts{
 		routes: make([]int64, m.f.NumPorts()*m.vls),
-		min:    1 << 30,
-		next:   make([]fabric.PortID, n),
-		child:  make([]int32, n),
-		older:  make([]int32, n),
-		order:  make([]fabric.NodeID, 0, n),
+		min:    math.MaxInt,
+		forest: lft.NewForest(m.f),
 		flow:   make([]int64, n),
 	}
 }
@@ -255,26 +250,27 @@ func (m *measurement) count(c *counts, j *job) {
 	wide := min(len(j.lids), maxDiversityLIDs)
 	c.hash = append(c.hash[:0], make([]uint64, m.f.NumSwitches()*wide)...)
 	for k, lid := range j.lids {
-		m.grow(c, j.t, lid, j.at[k])
+		c.forest.Grow(m.t, lid)
+		order := c.forest.Order
 		if k < wide {
 			c.hash[int(j.t)*wide+k] = 1
-			for _, s := range c.order[min(1, len(c.order)):] {
-				out := c.next[s]
+			for _, s := range order[min(1, len(order)):] {
+				out := c.forest.Next[s]
 				onward := c.hash[int(m.f.Owner(m.f.Peer(out)))*wide+k]
 				c.hash[int(s)*wide+k] = mix(onward, uint64(out)) | 1
 			}
 		}
 		sources := int64(0)
-		for _, s := range c.order {
-			sources += int64(len(m.ports[s]))
+		for _, s := range order {
+			sources += m.sources[s]
 		}
-		if len(c.order) == 0 {
+		if len(order) == 0 {
 			c.lost += int64(len(m.f.CAPorts())) - 1 // the port itself is no source
 		} else {
 			c.lost += int64(len(m.f.CAPorts())) - sources
 		}
 		if m.sls == nil {
-			m.flow(c)
+			c.forest.Flow(m.sources, func(out fabric.PortID, routes int64) { c.routes[out] += routes })
 		} else {
 			m.flowOnLanes(c, lid)
 		}
@@ -304,65 +300,12 @@ func mix(x, y uint64) uint64 {
 	return x ^ x>>31
 }
 
-// grow finds the switches that deliver lid to port at on switch t.
-func (m *measurement) grow(c *counts, t fabric.NodeID, lid fabric.LID, at fabric.PortID) {
-	f := m.f
-	for s := range c.child {
-		c.child[s] = -1
-	}
-	c.order = c.order[:0]
-	for s := range fabric.NodeID(len(c.child)) {
-		out, peer := m.step(s, lid)
-		switch {
-		case peer == fabric.NoPort:
-		case peer == at:
-			c.order = append(c.order, s) // t itself
-		case f.IsSwitch(f.Owner(peer)):
-			to := f.Owner(peer)
-			if to == s || s == t {
-				continue
-			}
-			c.next[s] = out
-			c.older[s] = c.child[to]
-			c.child[to] = int32(s)
-		}
-	}
-	for i := 0; i < len(c.order); i++ {
-		for s := c.child[c.order[i]]; s >= 0; s = c.older[s] {
-			c.order = append(c.order, fabric.NodeID(s))
-		}
-	}
-}
-
-// step is where switch s sends lid: its port, and the port at the other end;
-// NoPort for nowhere.
-func (m *measurement) step(s fabric.NodeID, lid fabric.LID) (out, peer fabric.PortID) {
-	num := m.t.Row(s)[lid]
-	if num == fabric.ManagementPort || num > m.f.Node(s).NumPorts {
-		return fabric.NoPort, fabric.NoPort
-	}
-	out = m.f.Port(s, num)
-	return out, m.f.Peer(out)
-}
-
-// flow adds what goes to the root of c.order.
-func (m *measurement) flow(c *counts) {
-	for _, s := range c.order {
-		c.flow[s] = int64(len(m.ports[s]))
-	}
-	for i := len(c.order) - 1; i > 0; i-- {
-		s := c.order[i]
-		out := c.next[s]
-		c.routes[out] += c.flow[s]
-		c.flow[m.f.Owner(m.f.Peer(out))] += c.flow[s]
-	}
-}
-
-// flowOnLanes is flow by VL: the sources of each SL apart, since the VL depends on
-// the way in too.
+// flowOnLanes counts the routes of the forest by VL: the sources of each SL apart,
+// since the VL depends on the way in too.
 func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
+	order, next := c.forest.Order, c.forest.Next
 	var present uint32
-	for _, s := range c.order {
+	for _, s := range order {
 		if len(m.ports[s]) > 0 {
 			present |= 1 << m.sls.Row(s)[lid]
 		}
@@ -371,12 +314,12 @@ func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
 		if present>>sl&1 == 0 {
 			continue
 		}
-		for _, s := range c.order {
+		for _, s := range order {
 			c.flow[s] = 0
 		}
-		for i := len(c.order) - 1; i > 0; i-- {
-			s := c.order[i]
-			out := c.next[s]
+		for i := len(order) - 1; i > 0; i-- {
+			s := order[i]
+			out := next[s]
 			if m.sls.Row(s)[lid] == sl {
 				for _, in := range m.ports[s] {
 					m.cross(c, in, out, sl, 1)
@@ -386,9 +329,9 @@ func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
 			if c.flow[s] == 0 {
 				continue
 			}
-			for from := c.child[s]; from >= 0; from = c.older[from] {
+			for from := range c.forest.From(s) {
 				if n := c.flow[from]; n > 0 {
-					m.cross(c, m.f.Num(m.f.Peer(c.next[from])), out, sl, n)
+					m.cross(c, m.f.Num(m.f.Peer(next[from])), out, sl, n)
 				}
 			}
 			c.flow[m.f.Owner(m.f.Peer(out))] += c.flow[s]

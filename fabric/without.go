@@ -1,0 +1,65 @@
+package fabric
+
+import "slices"
+
+// Without is the same subnet after the cables at some ports are gone; either end
+// of a cable names it, and ports without one are no error. Nodes and their indices
+// stay as they are, those that are cut off too. A CA or router port without a
+// cable has no LID any more, nor has a switch without any.
+func (f *Fabric) Without(cables ...PortID) *Fabric {
+	g := *f
+	g.ports = &ports{owner: f.owner, guid: f.guid, link: f.link}
+	g.peer = slices.Clone(f.peer)
+	base, lmc := slices.Clone(f.lid), slices.Clone(f.lmc)
+	g.links = f.links
+	var cut []NodeID // switches that lost a cable
+	for _, p := range cables {
+		q := g.peer[p]
+		if q == NoPort {
+			continue
+		}
+		g.links--
+		for _, end := range [...]PortID{p, q} {
+			g.peer[end] = NoPort
+			if n := f.owner[end]; f.IsSwitch(n) {
+				cut = append(cut, n)
+			} else {
+				base[end], lmc[end] = 0, 0
+			}
+		}
+	}
+	for _, s := range cut {
+		if alone(g.peer[f.base[s]+1 : f.base[s+1]]) {
+			base[f.base[s]], lmc[f.base[s]] = 0, 0
+		}
+	}
+	g.caPorts = make([]PortID, 0, len(f.caPorts))
+	g.attached = make([]NodeID, 0, len(f.attached))
+	for i, p := range f.caPorts {
+		if g.peer[p] != NoPort {
+			g.caPorts = append(g.caPorts, p)
+			g.attached = append(g.attached, f.attached[i])
+		}
+	}
+	g.first = make([]int32, f.switches+1)
+	g.chans = make([]PortID, 0, len(f.chans))
+	g.to = make([]NodeID, 0, len(f.to))
+	for s := range f.switches {
+		for i := f.first[s]; i < f.first[s+1]; i++ {
+			if p := f.chans[i]; g.peer[p] != NoPort {
+				g.chans = append(g.chans, p)
+				g.to = append(g.to, f.to[i])
+			}
+		}
+		g.first[s+1] = int32(len(g.chans))
+	}
+	with, err := g.WithLIDs(base, lmc)
+	if err != nil {
+		panic(err) // fewer LIDs than f has cannot overlap
+	}
+	return with
+}
+
+func alone(peers []PortID) bool {
+	return !slices.ContainsFunc(peers, func(p PortID) bool { return p != NoPort })
+}

@@ -1,0 +1,113 @@
+package fabric_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// TestWithout compares with a fabric that is built without the cables.
+func TestWithout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, err := gen.Irregular(gen.IrregularSpec{
+			Switches: rapid.IntRange(2, 8).Draw(t, "switches"), Degree: 4, Hosts: rapid.IntRange(1, 9).Draw(t, "hosts"),
+			Seed: rapid.Uint64().Draw(t, "seed"),
+		})
+		if err != nil {
+			t.Skip(err)
+		}
+		if f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: rapid.IntRange(0, 2).Draw(t, "LMC")}); err != nil {
+			t.Fatal(err)
+		}
+		before := slices.Clone(f.CAPorts())
+		cut := rapid.SliceOfN(rapid.IntRange(0, f.NumPorts()-1), 0, 12).Draw(t, "cut")
+		var cables []fabric.PortID
+		for _, p := range cut {
+			cables = append(cables, fabric.PortID(p))
+		}
+		got := f.Without(cables...)
+		want := rebuilt(t, f, func(p, q fabric.PortID) bool {
+			return !slices.Contains(cables, p) && !slices.Contains(cables, q)
+		})
+		same(t, want, got)
+		if !slices.Equal(before, f.CAPorts()) {
+			t.Fatal("the fabric itself changed")
+		}
+	})
+}
+
+// rebuilt builds f from its nodes and those of its cables that are kept.
+func rebuilt(t *rapid.T, f *fabric.Fabric, keep func(p, q fabric.PortID) bool) *fabric.Fabric {
+	var b fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		i, err := b.AddNode(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i != int(n) {
+			t.Fatalf("node %d became %d", n, i)
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p && keep(p, q) {
+			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func same(t *rapid.T, want, got *fabric.Fabric) {
+	if want.NumLinks() != got.NumLinks() {
+		t.Fatalf("%d links, want %d", got.NumLinks(), want.NumLinks())
+	}
+	if !slices.Equal(want.CAPorts(), got.CAPorts()) || !slices.Equal(want.CASwitches(), got.CASwitches()) {
+		t.Fatal("CA ports")
+	}
+	for p := range fabric.PortID(want.NumPorts()) {
+		if want.Peer(p) != got.Peer(p) {
+			t.Fatalf("the peer of %s", want.PortName(p))
+		}
+	}
+	for s := range fabric.NodeID(want.NumSwitches()) {
+		a, b := want.SwitchLinks(s)
+		c, d := got.SwitchLinks(s)
+		if !slices.Equal(a, c) || !slices.Equal(b, d) {
+			t.Fatalf("links of switch %d", s)
+		}
+		alone := true
+		for p := range want.Node(s).NumPorts {
+			alone = alone && want.Peer(want.Port(s, p+1)) == fabric.NoPort
+		}
+		if alone != (got.LID(got.Port(s, 0)) == 0) {
+			t.Fatalf("LID of switch %d", s)
+		}
+	}
+	cabled := 0
+	for _, p := range got.LIDPorts() {
+		if p == fabric.NoPort {
+			continue
+		}
+		if n := got.Owner(p); !got.IsSwitch(n) && got.Peer(p) == fabric.NoPort {
+			t.Fatalf("%s has a LID and no cable", got.PortName(p))
+		}
+		cabled++
+	}
+	if d := got.Distances(); d.To(0)[0] != 0 || slices.Compare(d.To(0), want.Distances().To(0)) != 0 {
+		t.Fatal("distances")
+	}
+	if len(got.CAPorts()) > 0 && cabled == 0 {
+		t.Fatal("no LIDs left")
+	}
+}
