@@ -334,7 +334,11 @@ func TestRefusedOnce(t *testing.T) {
 	f = withLIDs(t, f, err)
 	for name, want := range map[string]int{"error": 3, "hole": 3, "slow": 5, "panic": 5} {
 		calls := 0
-		o := open(t, "timeout: 30ms", compile.Engine{Engine: counted{broken{name: name}, &calls}}, compile.Engine{Engine: lft.Minhop{}})
+		config := ""
+		if name == "slow" { // on a busy machine the others may be, too
+			config = "timeout: 30ms"
+		}
+		o := open(t, config, compile.Engine{Engine: counted{broken{name: name}, &calls}}, compile.Engine{Engine: lft.Minhop{}})
 		s := snapshotOf(f, rand.New(rand.NewPCG(1, 2)))
 		other := *s
 		other.QoS = true
@@ -348,7 +352,7 @@ func TestRefusedOnce(t *testing.T) {
 				t.Errorf("%s: %q, and before %q", name, o.lines[0], line)
 			}
 			line = o.lines[0]
-			if _, err := o.Route(1, s); err != nil {
+			if _, err := o.Route(1, s); err != nil && name != "slow" {
 				t.Fatal(err)
 			}
 		}
