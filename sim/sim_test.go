@@ -536,6 +536,57 @@ func TestConservation(t *testing.T) {
 	}
 }
 
+// TestFaults has a simulation that goes wrong while it runs: a credit that is lost or
+// made, flits and packets that are lost or doubled, in packets and in worms. Checks every so many
+// events find it soon; those that are always on at the latest when all has arrived.
+func TestFaults(t *testing.T) {
+	g := newGrid(t, 4, 4)
+	for name, spoil := range map[string]func(s *Sim, channel int){
+		"credit lost":  func(s *Sim, i int) { s.channels[i].credits-- },
+		"credit made":  func(s *Sim, i int) { s.channels[i].credits++ },
+		"flit lost":    func(s *Sim, i int) { s.channels[i].used-- },
+		"flit doubled": func(s *Sim, i int) { s.channels[i].used++ },
+		"packet doubled": func(s *Sim, i int) {
+			p := s.cells.items[s.channels[i].head].packet
+			s.packets.items[p].refs++
+			s.events.push(s.Now(), event{kind: evDeliver, a: int64(p), b: s.channels[i].port})
+		},
+		// All is in its place, and never goes on: seen when nothing happens any more.
+		"arrival lost": func(s *Sim, _ int) {
+			for {
+				e, _ := s.events.pop(Forever)
+				if e.kind == evFlit || e.kind == evReady && !s.worms {
+					return
+				}
+				s.handle(e)
+			}
+		},
+	} {
+		for _, copying := range []Copying{Independent, Wormhole} {
+			for _, full := range []int{0, 64} {
+				cfg := cycles(copying, 8)
+				cfg.FullChecks, cfg.CreditDelay = full, 3*Nanosecond
+				rng := rand.New(rand.NewPCG(6, 6))
+				s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, nil)
+				for i := range 400 {
+					mustSend(t, s, Message{Src: g.host(i/4%4, i%4), DLID: fabric.LID(rng.IntN(16) + 1), Bytes: 8})
+				}
+				if err := s.Run(t.Context(), 40*Nanosecond); err != nil {
+					t.Fatal(err)
+				}
+				before := s.Counts().Events
+				spoil(s, s.busyChannel())
+				err := s.Run(t.Context(), Forever)
+				if _, ok := errors.AsType[*ConservationError](err); !ok {
+					t.Errorf("%s, %s, full checks %d: %v", name, copying, full, err)
+				} else if n := s.Counts().Events - before; full > 0 && n > int64(full) && name != "arrival lost" {
+					t.Errorf("%s, %s: found after %d events: %v", name, copying, n, err)
+				}
+			}
+		}
+	}
+}
+
 // busyChannel is a channel whose buffer has a packet.
 func (s *Sim) busyChannel() int {
 	return slices.IndexFunc(s.channels, func(o channel) bool { return o.head != none })
