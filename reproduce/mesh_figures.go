@@ -24,7 +24,7 @@ var (
 	largeBytes = []int{1024, 2048, 4096, 8192}
 )
 
-// meshDraws is how often sources and groups are drawn.
+// meshDraws is how often sources and groups are drawn for a point.
 func meshDraws(quick bool, sources, group int) int {
 	if quick || (sources == meshHosts && group == meshHosts) {
 		return 1 // everybody: nothing to draw
@@ -76,26 +76,33 @@ func meshSizes(quick bool) [2][]int {
 }
 
 func meshFigure(lab *Lab, c *meshCase, configs []lanes) (*Figure, error) {
+	f, points := layMesh(c, configs, lab.Quick, lab.Seed)
+	return f, measureMesh(lab, points, meshDraws(lab.Quick, c.sources, c.group))
+}
+
+// layMesh is the figure without its times, and where they go.
+func layMesh(c *meshCase, configs []lanes, quick bool, seed uint64) (*Figure, []meshPoint) {
 	bytes := chart.Axis{Label: "data size", Unit: "bytes", Scale: chart.Log2}
-	time := chart.Axis{Label: "time to the last destination", Unit: "µs", Scale: chart.Log10}
-	f := &Figure{Parameters: meshParameters(c, meshDraws(lab.Quick, c.sources, c.group))}
+	f := &Figure{Parameters: meshParameters(c, meshDraws(quick, c.sources, c.group))}
 	var points []meshPoint
-	for i, sizes := range meshSizes(lab.Quick) {
-		p := chart.Panel{Title: []string{"(a) small data sizes", "(b) large data sizes"}[i], X: bytes, Y: time}
+	for i, sizes := range meshSizes(quick) {
+		p := chart.Panel{Title: []string{"(a) small data sizes", "(b) large data sizes"}[i], X: bytes, Y: makespanAxis}
 		for _, unicast := range []bool{true, false} {
 			for _, l := range configs {
 				curve := chart.Curve{Name: curveOf(unicast, l), Points: make([]chart.Point, len(sizes))}
 				for k, b := range sizes {
 					curve.Points[k].X = float64(b)
-					points = append(points, meshPoint{newExchange(c.sources, c.group, b, unicast, l, lab.Seed, 0), &curve.Points[k]})
+					points = append(points, meshPoint{newExchange(c.sources, c.group, b, unicast, l, seed, 0), &curve.Points[k]})
 				}
 				p.Curves = append(p.Curves, curve)
 			}
 		}
 		f.Panels = append(f.Panels, p)
 	}
-	return f, measureMesh(lab, points)
+	return f, points
 }
+
+var makespanAxis = chart.Axis{Label: "time to the last destination", Unit: "µs", Scale: chart.Log10}
 
 // meshPoint is an exchange and where its time goes.
 type meshPoint struct {
@@ -103,15 +110,19 @@ type meshPoint struct {
 	to *chart.Point
 }
 
-// measureMesh puts the mean makespan over all draws into each point, in µs.
-func measureMesh(lab *Lab, points []meshPoint) error {
+// measureMesh puts the mean makespan over so many draws into each point, in µs.
+func measureMesh(lab *Lab, points []meshPoint, draws int) error {
 	type one struct {
 		exchange
 		point int
 	}
 	var all []one
 	for i, p := range points {
-		for d := range meshDraws(lab.Quick, p.sources, p.group) {
+		n := draws
+		if p.sources == meshHosts && p.group == meshHosts && p.order != orderRandom && p.choice != slRandom {
+			n = 1 // nothing to draw
+		}
+		for d := range n {
 			x := p.exchange
 			x.draw = uint64(d)
 			all = append(all, one{x, i})
@@ -156,12 +167,15 @@ func meanOf(values []float64) (mean, half float64) {
 	return mean, student[len(values)-1] * math.Sqrt(square/(n-1)/n)
 }
 
+// meshParameters are the defaults; those of a case without sources are said in the
+// panels, as is what a figure varies.
 func meshParameters(c *meshCase, draws int) []Parameter {
 	x := newExchange(c.sources, c.group, 32, false, oneVL, 0, 0)
-	return []Parameter{
-		{"fabric", fmt.Sprintf("%dx%d mesh, a host on each switch", meshSide, meshSide)},
-		{"sources", fmt.Sprint(c.sources)},
-		{"group", fmt.Sprint(c.group)},
+	list := []Parameter{{"fabric", fmt.Sprintf("%dx%d mesh, a host on each switch", meshSide, meshSide)}}
+	if c.sources > 0 {
+		list = append(list, Parameter{"sources", fmt.Sprint(c.sources)}, Parameter{"group", fmt.Sprint(c.group)})
+	}
+	return append(list, []Parameter{
 		{"draws of sources and group", fmt.Sprint(draws)},
 		{"link", "1X SDR, 4 ns a byte"},
 		{"routing delay", x.routing.String()},
@@ -172,7 +186,7 @@ func meshParameters(c *meshCase, draws int) []Parameter {
 		{"packets", "one for each message"},
 		{"order of unicast destinations", string(x.order)},
 		{"SL of a packet", string(x.choice) + ", modulo the number of VLs"},
-	}
+	}...)
 }
 
 // figuresOf are the names of the figures of cases.

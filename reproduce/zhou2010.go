@@ -1,5 +1,7 @@
 package reproduce
 
+import "slices"
+
 // zhou2010 is the journal version of the mesh paper; its figures 10 to 27 (X21).
 var zhou2010 = Paper{
 	ID: "zhou2010",
@@ -9,8 +11,8 @@ var zhou2010 = Paper{
 		"The axes of the figures have no numbers in the text at hand, so claims are compared and not values.",
 		"Figures 22 to 24 are captioned with a group of 100 %; the text says 40 %, which is taken.",
 	},
-	Experiments: meshExperiments(journalCases),
-	Claims:      meshClaims(journalCases, journalWords),
+	Experiments: slices.Concat(meshExperiments(journalCases), meshSensitivity()),
+	Claims:      slices.Concat(meshClaims(journalCases, journalWords), sensitivityClaims()),
 }
 
 var journalCases = []meshCase{

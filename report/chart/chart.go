@@ -72,7 +72,7 @@ type Panel struct {
 	Curves []Curve `json:"curves"`
 }
 
-// Chart is panels side by side.
+// Chart is panels side by side, and below each other where they are more than three.
 type Chart struct {
 	Title  string
 	Panels []Panel
@@ -129,15 +129,28 @@ func (c *Chart) names() []string {
 	return names
 }
 
+// grid is how the panels stand.
+func (c *Chart) grid() (rows, columns int) {
+	columns = len(c.Panels)
+	if columns > 3 {
+		columns = 2
+	}
+	return (len(c.Panels) + columns - 1) / columns, columns
+}
+
 // size is that of the picture.
 func (c *Chart) size() (w, h vg.Length) {
-	return panelWidth*vg.Length(len(c.Panels)) + 2*margin,
-		panelHeight + titleHeight + legendLine*vg.Length(len(c.names())) + 3*margin
+	rows, columns := c.grid()
+	return panelWidth*vg.Length(columns) + 2*margin,
+		panelHeight*vg.Length(rows) + titleHeight + legendLine*vg.Length(len(c.names())) + 3*margin
 }
 
 // SVG writes the picture as SVG. Errors are those of w, and charts that cannot be
 // drawn: see check.
 func (c *Chart) SVG(w io.Writer) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	width, height := c.size()
 	canvas := vgsvg.NewWith(vgsvg.UseWH(width, height))
 	if err := c.draw(draw.New(canvas)); err != nil {
@@ -149,6 +162,9 @@ func (c *Chart) SVG(w io.Writer) error {
 
 // PNG writes the picture as PNG of 120 dots an inch. Errors are those of SVG.
 func (c *Chart) PNG(w io.Writer) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	width, height := c.size()
 	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI))
 	if err := c.draw(draw.New(canvas)); err != nil {
@@ -192,9 +208,6 @@ func face(size vg.Length) font.Font {
 }
 
 func (c *Chart) draw(canvas draw.Canvas) error {
-	if err := c.check(); err != nil {
-		return err
-	}
 	canvas.SetColor(color.White)
 	canvas.Fill(canvas.Rectangle.Path())
 	names := c.names()
@@ -208,18 +221,44 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 		Color: color.Black, Font: face(11), XAlign: draw.XCenter, YAlign: draw.YTop, Handler: handler,
 	}, vg.Point{X: (canvas.Min.X + canvas.Max.X) / 2, Y: canvas.Max.Y}, c.Title)
 
-	row := make([]*plot.Plot, len(c.Panels))
+	rows, columns := c.grid()
+	plots := make([][]*plot.Plot, rows)
+	for i := range plots {
+		plots[i] = make([]*plot.Plot, columns)
+	}
 	for i := range c.Panels {
 		var err error
-		if row[i], err = c.Panels[i].plot(index); err != nil {
+		if plots[i/columns][i%columns], err = c.Panels[i].plot(index); err != nil {
 			return fmt.Errorf("chart %q: %w", c.Title, err)
 		}
 	}
 	below := legendLine * vg.Length(len(names))
 	panels := draw.Crop(canvas, 0, 0, below+margin, -titleHeight)
-	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: 0.4 * vg.Centimeter}
-	for i, at := range plot.Align([][]*plot.Plot{row}, tiles, panels)[0] {
-		row[i].Draw(at)
+	// Titles and the names of axes are drawn here: gonum/plot takes the middle of
+	// a logarithmic axis for the middle of its values, and makes room above for the
+	// name that stands there.
+	const name = 0.55 * vg.Centimeter
+	tiles := draw.Tiles{
+		Rows: rows, Cols: columns, PadX: name + 0.4*vg.Centimeter, PadY: 2*name + 0.4*vg.Centimeter,
+		PadLeft: name, PadTop: name, PadBottom: name,
+	}
+	style := draw.TextStyle{Color: color.Black, Font: face(9), XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: handler}
+	for i, row := range plot.Align(plots, tiles, panels) {
+		for k, at := range row {
+			if plots[i][k] == nil {
+				continue
+			}
+			plots[i][k].Draw(at)
+			p := &c.Panels[i*columns+k]
+			data := plots[i][k].DataCanvas(at)
+			middle := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: (data.Min.Y + data.Max.Y) / 2}
+			style.Rotation, style.Font = 0, face(10)
+			canvas.FillText(style, vg.Point{X: middle.X, Y: data.Max.Y + name/2 + 2}, p.Title)
+			style.Font = face(9)
+			canvas.FillText(style, vg.Point{X: middle.X, Y: at.Min.Y - name/2 + 2}, p.X.String())
+			style.Rotation = math.Pi / 2
+			canvas.FillText(style, vg.Point{X: at.Min.X - name/2 + 2, Y: middle.Y}, p.Y.String())
+		}
 	}
 
 	for i, name := range names {
@@ -254,22 +293,13 @@ func (p xys) intervals() bool {
 func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 	g := plot.New()
 	g.BackgroundColor = nil
-	g.Title.Text = p.Title
-	g.Title.Padding = 4
-	g.Title.TextStyle.Font = face(10)
 	for i, axis := range []*plot.Axis{&g.X, &g.Y} {
 		says := []Axis{p.X, p.Y}[i]
-		axis.Label.Text = says.String()
-		axis.Label.TextStyle.Font = face(9)
 		axis.Tick.Label.Font = face(8)
 		axis.Padding = 2
-		switch says.Scale {
-		case Log2:
-			axis.Scale, axis.Tick.Marker = plot.LogScale{}, powers(2)
-		case Log10:
-			axis.Scale, axis.Tick.Marker = plot.LogScale{}, powers(10)
-		default:
-			axis.Tick.Marker = plainTicks{}
+		axis.Tick.Marker = plainTicks{}
+		if says.Scale != Linear {
+			axis.Scale, axis.Tick.Marker = plot.LogScale{}, powers(says.Scale.base())
 		}
 	}
 	grid := plotter.NewGrid()
@@ -311,38 +341,42 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 	return g, nil
 }
 
-// limits are the ends of an axis: whole powers on a logarithmic axis y; 0 is the
-// lower end of a linear y without negative values.
+// limits are the ends of an axis: of x the first and the last point; of y whole
+// powers on a logarithmic axis, and else from 0 where no value is negative.
 func limits(low, high float64, s Scale, y bool) (float64, float64) {
 	if math.IsInf(low, 1) { // no points
-		low, high = 1, 10
+		low, high = 1, 1
 	}
-	switch {
-	case s != Linear:
-		base := 10.0
-		if s == Log2 {
-			base = 2
+	if s == Linear {
+		if y {
+			margin := 0.05 * (high - min(low, 0))
+			low, high = min(low, 0), high+margin
 		}
-		if low <= 0 { // the lower end of an interval
-			low = high / (base * base * base)
-		}
-		if !y && low < high {
-			return low, high
-		}
-		low = math.Pow(base, math.Floor(math.Log(low)/math.Log(base)+1e-9))
-		high = math.Pow(base, math.Ceil(math.Log(high)/math.Log(base)-1e-9))
 		if low == high {
-			high *= base
+			low, high = low-1, high+1
 		}
 		return low, high
-	case y && low >= 0:
-		low = 0
-		high *= 1.05
+	}
+	base := s.base()
+	if low <= 0 { // the lower end of an interval
+		low = high / (base * base * base)
+	}
+	if y {
+		low = math.Pow(base, math.Floor(math.Log(low)/math.Log(base)+1e-9))
+		high = math.Pow(base, math.Ceil(math.Log(high)/math.Log(base)-1e-9))
 	}
 	if low == high {
-		high = low + 1
+		low, high = low/base, high*base
 	}
 	return low, high
+}
+
+// base is that of a logarithm.
+func (s Scale) base() float64 {
+	if s == Log2 {
+		return 2
+	}
+	return 10
 }
 
 // powers are ticks at the powers of a base; between powers of 10 are marks at

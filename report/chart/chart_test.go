@@ -1,0 +1,177 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image"
+	"image/color"
+	_ "image/png"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// example has two panels, intervals, and curves of which one lies on another.
+func example() *Chart {
+	size := Axis{Label: "data size", Unit: "bytes", Scale: Log2}
+	time := Axis{Label: "time", Unit: "µs", Scale: Log10}
+	a := []Point{{X: 32, Y: 3.5}, {X: 64, Y: 50, Half: 10}, {X: 512, Y: 900}}
+	b := []Point{{X: 32, Y: 3.5}, {X: 64, Y: 5}}
+	return &Chart{Title: "Fig. 1", Panels: []Panel{
+		{Title: "(a)", X: size, Y: time, Curves: []Curve{{"unicast", a}, {"multicast", b}, {"none", nil}}},
+		{Title: "(b)", X: Axis{Label: "load", Scale: Linear}, Y: Axis{Label: "share", Scale: Linear}, Curves: []Curve{{"multicast", b}}},
+	}}
+}
+
+// texts are the character data of an SVG, which must be well-formed.
+func texts(t *testing.T, svg []byte) []string {
+	t.Helper()
+	var list []string
+	in := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		token, err := in.Token()
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, ok := token.(xml.CharData); ok && strings.TrimSpace(string(text)) != "" {
+			list = append(list, strings.TrimSpace(string(text)))
+		}
+	}
+}
+
+// TestSVG has titles, axes with units, powers at the ticks and each curve once in
+// the legend.
+func TestSVG(t *testing.T) {
+	var b bytes.Buffer
+	if err := example().SVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	got := texts(t, b.Bytes())
+	for want, n := range map[string]int{
+		"Fig. 1": 1, "(a)": 1, "(b)": 1, "data size (bytes)": 1, "time (µs)": 1, "load": 1, "share": 1,
+		"32": 2, "64": 2, "128": 1, "256": 1, "512": 1, "1000": 1, "100": 1, "10": 1, "unicast": 1, "multicast": 1, "none": 1,
+	} {
+		count := 0
+		for _, text := range got {
+			if text == want {
+				count++
+			}
+		}
+		if count != n {
+			t.Errorf("%q is there %d times, want %d: %q", want, count, n, got)
+		}
+	}
+}
+
+// TestSameBytes has the same pictures twice.
+func TestSameBytes(t *testing.T) {
+	for name, draw := range map[string]func(*Chart, io.Writer) error{"SVG": (*Chart).SVG, "PNG": (*Chart).PNG} {
+		var one, two bytes.Buffer
+		if err := draw(example(), &one); err != nil {
+			t.Fatal(err)
+		}
+		if err := draw(example(), &two); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(one.Bytes(), two.Bytes()) {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+// TestPNG has a picture in which the colours of all curves in the legend are seen.
+func TestPNG(t *testing.T) {
+	var b bytes.Buffer
+	if err := example().PNG(&b); err != nil {
+		t.Fatal(err)
+	}
+	picture, _, err := image.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[color.Color]int{}
+	bounds := picture.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			seen[color.RGBAModel.Convert(picture.At(x, y))]++
+		}
+	}
+	for i, c := range palette[:3] {
+		if n := seen[c]; n < 20 {
+			t.Errorf("%d pixels of curve %d", n, i)
+		}
+	}
+	if n := seen[palette[3]]; n != 0 {
+		t.Errorf("%d pixels of a curve that is not there", n)
+	}
+	if seen[color.RGBA{0xff, 0xff, 0xff, 0xff}] < bounds.Dx()*bounds.Dy()/2 {
+		t.Error("the ground is not white")
+	}
+}
+
+// TestRefused has charts that cannot be drawn, with what is wrong with them.
+func TestRefused(t *testing.T) {
+	for want, spoil := range map[string]func(c *Chart){
+		`chart "Fig. 1" has no panel`:                       func(c *Chart) { c.Panels = nil },
+		`axis "load": scale "": want linear, log2 or log10`: func(c *Chart) { c.Panels[1].X.Scale = "" },
+		`curve "unicast": a point with NaN`:                 func(c *Chart) { c.Panels[0].Curves[0].Points[1].Half = math.NaN() },
+		`curve "multicast": a point with +Inf`:              func(c *Chart) { c.Panels[1].Curves[0].Points[0].X = math.Inf(1) },
+		`curve "unicast": 0 on a logarithmic axis`:          func(c *Chart) { c.Panels[0].Curves[0].Points[1].Y = 0 },
+	} {
+		c := example()
+		spoil(c)
+		for _, draw := range []func(*Chart, io.Writer) error{(*Chart).SVG, (*Chart).PNG} {
+			var b bytes.Buffer
+			if err := draw(c, &b); err == nil || !strings.Contains(err.Error(), want) || b.Len() > 0 {
+				t.Errorf("%v and %d bytes, want %s", err, b.Len(), want)
+			}
+		}
+	}
+}
+
+// TestLimits has axes of no point, one point, and intervals beyond a logarithm.
+func TestLimits(t *testing.T) {
+	inf := math.Inf(1)
+	for _, tt := range []struct {
+		low, high float64
+		scale     Scale
+		y         bool
+		want      [2]float64
+	}{
+		{inf, -inf, Linear, true, [2]float64{0, 1.05}},
+		{inf, -inf, Log10, true, [2]float64{0.1, 10}},
+		{8192, 8192, Log2, false, [2]float64{4096, 16384}},
+		{32, 512, Log2, false, [2]float64{32, 512}},
+		{3, 512, Log2, true, [2]float64{2, 512}},
+		{3, 900, Log10, true, [2]float64{1, 1000}},
+		{-5, 900, Log10, true, [2]float64{0.1, 1000}},
+		{10, 20, Linear, true, [2]float64{0, 21}},
+		{-10, 10, Linear, true, [2]float64{-10, 11}},
+		{10, 20, Linear, false, [2]float64{10, 20}},
+		{4, 4, Linear, false, [2]float64{3, 5}},
+	} {
+		low, high := limits(tt.low, tt.high, tt.scale, tt.y)
+		if math.Abs(low-tt.want[0]) > 1e-9 || math.Abs(high-tt.want[1]) > 1e-9 {
+			t.Errorf("%+v: %v to %v", tt, low, high)
+		}
+	}
+}
+
+// TestStyles has 35 curves that look different even without their dashes.
+func TestStyles(t *testing.T) {
+	seen := map[draw.GlyphStyle]int{}
+	for i := range 35 {
+		line, glyph := styleOf(i)
+		if other, ok := seen[glyph]; ok || line.Color != glyph.Color {
+			t.Errorf("curve %d looks like %d, or its line unlike its marker", i, other)
+		}
+		seen[glyph] = i
+	}
+}

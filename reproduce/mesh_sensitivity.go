@@ -1,0 +1,221 @@
+package reproduce
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/sim"
+)
+
+// setting is something that the mesh papers do not give (X19, X16, E-X15), and the
+// values that it is tried with.
+type setting struct {
+	name   string
+	axis   chart.Axis
+	values []float64
+	quick  []float64 // some of them
+	set    func(x *exchange, value float64)
+	// cases are sources and group, by default one and 40 % of the hosts.
+	cases [][2]int
+	// bytes are the sizes, by default the ends.
+	bytes [2]int
+}
+
+var meshSettings = []setting{
+	{
+		name: "routing-delay", axis: chart.Axis{Label: "routing delay of a switch", Unit: "ns", Scale: chart.Linear},
+		values: []float64{0, 50, 100, 200, 400}, quick: []float64{0, 100, 400},
+		set: func(x *exchange, v float64) { x.routing = sim.Time(v) * sim.Nanosecond },
+	},
+	{
+		name: "wire-delay", axis: chart.Axis{Label: "delay of a wire", Unit: "ns", Scale: chart.Linear},
+		values: []float64{0, 10, 50, 100, 200}, quick: []float64{0, 10, 200},
+		set: func(x *exchange, v float64) { x.wire = sim.Time(v) * sim.Nanosecond },
+	},
+	{
+		name: "credit-delay", axis: chart.Axis{Label: "delay of a credit", Unit: "ns", Scale: chart.Linear},
+		values: []float64{0, 10, 50, 100, 200}, quick: []float64{0, 10, 200},
+		set: func(x *exchange, v float64) { x.credit = sim.Time(v) * sim.Nanosecond },
+	},
+	{
+		name: "buffers", axis: chart.Axis{Label: "buffer of a port and VL", Unit: "packets", Scale: chart.Log2},
+		values: []float64{1, 2, 4, 8}, quick: []float64{1, 2, 8},
+		set: func(x *exchange, v float64) { x.buffers = int(v) },
+	},
+	{
+		name: "headers", axis: chart.Axis{Label: "headers of a packet", Unit: "bytes", Scale: chart.Linear},
+		values: []float64{0, 26, 74}, quick: []float64{0, 74},
+		set: func(x *exchange, v float64) { x.header = int(v) },
+	},
+	{
+		name: "mtu", axis: chart.Axis{Label: "MTU", Unit: "bytes", Scale: chart.Log2},
+		values: []float64{256, 1024, 2048, 4096, 8192}, quick: []float64{2048, 8192},
+		set: func(x *exchange, v float64) { x.mtu = int(v) }, bytes: [2]int{2048, 8192},
+	},
+	{
+		name: "unicast-order", axis: chart.Axis{Label: "order: 1 by LID, 2 by LID from the source on, 3 random", Scale: chart.Linear},
+		values: []float64{1, 2, 3}, quick: []float64{1, 3},
+		set: func(x *exchange, v float64) {
+			x.order = []unicastOrder{orderLID, orderRotate, orderRandom}[int(v)-1]
+		},
+		cases: [][2]int{{meshPart, meshPart}, {meshHosts, meshHosts}},
+	},
+	{
+		name: "service-levels", axis: chart.Axis{Label: "SL: 1 by sequence, 2 by destination, 3 random", Scale: chart.Linear},
+		values: []float64{1, 2, 3}, quick: []float64{1, 3},
+		set: func(x *exchange, v float64) {
+			x.choice = []slChoice{slBySequence, slByPair, slRandom}[int(v)-1]
+		},
+	},
+}
+
+// meshSensitivity are figures of times by what the papers do not give.
+func meshSensitivity() []Experiment {
+	var list []Experiment
+	for _, s := range meshSettings {
+		if s.cases == nil {
+			s.cases = [][2]int{{1, meshPart}, {meshPart, meshPart}}
+		}
+		if s.bytes[0] == 0 {
+			s.bytes = [2]int{smallBytes[0], largeBytes[len(largeBytes)-1]}
+		}
+		list = append(list, Experiment{
+			Name: "x19-" + s.name, Title: "What the paper does not give: " + s.axis.Label,
+			Run: func(lab *Lab) (*Figure, error) { return s.figure(lab) },
+		})
+	}
+	return list
+}
+
+// The draws of sensitivity figures.
+const sensitivityDraws = 3
+
+// The configurations that they are for.
+var sensitivityLanes = []lanes{oneVL, fourBySL}
+
+func (s *setting) figure(lab *Lab) (*Figure, error) {
+	values, draws := s.values, sensitivityDraws
+	if lab.Quick {
+		values, draws = s.quick, 1
+	}
+	f := &Figure{Parameters: meshParameters(&meshCase{}, draws)}
+	var points []meshPoint
+	for _, c := range s.cases {
+		for _, bytes := range s.bytes {
+			p := chart.Panel{Title: panelOf(c, bytes), X: s.axis, Y: makespanAxis}
+			for _, unicast := range []bool{true, false} {
+				for _, l := range sensitivityLanes {
+					curve := chart.Curve{Name: curveOf(unicast, l), Points: make([]chart.Point, len(values))}
+					for i, v := range values {
+						curve.Points[i].X = v
+						x := newExchange(c[0], c[1], bytes, unicast, l, lab.Seed, 0)
+						s.set(&x, v)
+						points = append(points, meshPoint{x, &curve.Points[i]})
+					}
+					p.Curves = append(p.Curves, curve)
+				}
+			}
+			f.Panels = append(f.Panels, p)
+		}
+	}
+	return f, measureMesh(lab, points, draws)
+}
+
+// panelOf names a panel.
+func panelOf(c [2]int, bytes int) string {
+	mc := meshCase{sources: c[0], group: c[1]}
+	return fmt.Sprintf("%s, %d bytes", mc.short(), bytes)
+}
+
+// in is a value in a panel of a sensitivity figure.
+func (s *setting) in(figures map[string]*Figure, panel string, unicast bool, l lanes, x float64) float64 {
+	f := figures["x19-"+s.name]
+	for _, p := range f.Panels {
+		if p.Title == panel {
+			one := Figure{ID: f.ID, Panels: []chart.Panel{p}}
+			return one.At(curveOf(unicast, l), x).Y
+		}
+	}
+	panic(fmt.Sprintf("%s has no panel %q", f.ID, panel))
+}
+
+// sensitivityClaims are claims that these figures decide.
+func sensitivityClaims() []Claim {
+	var all []string
+	for _, s := range meshSettings {
+		all = append(all, "x19-"+s.name)
+	}
+	return []Claim{
+		{
+			Spec: "X22-5", Paper: journalWords.alone, Figures: []string{"x19-buffers"},
+			Judge: func(f map[string]*Figure) Finding {
+				buffers := settingNamed("buffers")
+				panel := panelOf([2]int{1, meshPart}, smallBytes[0])
+				at := func(l lanes, packets float64) float64 { return buffers.in(f, panel, true, l, packets) }
+				out := Finding{
+					Measured: fmt.Sprintf("repeated unicast, %s: with a buffer of 1 packet %.2f µs on 1 VL and %.2f on 4, of 2 packets %.2f and %.2f",
+						panel, at(oneVL, 1), at(fourBySL, 1), at(oneVL, 2), at(fourBySL, 2)),
+				}
+				alone := func(packets float64) bool { return at(oneVL, packets)/at(fourBySL, packets)-1 < meshNoise }
+				switch {
+				case alone(1):
+					out.Verdict = Holds
+				case alone(2):
+					out.Verdict, out.As = HoldsAs, "with buffers of two packets"
+					out.Why = "with room for one packet the next one waits until the credit is back, and other lanes help; with that the paper's " +
+						"gain by more lanes for one source would be none, so its buffers must be of one packet (E-X12)"
+				default:
+					out.Verdict = Fails
+				}
+				return out
+			},
+		},
+		{
+			Spec: "X19", Paper: "multicast outperforms unicast in all cases: whatever the paper does not give", Figures: all,
+			Judge: func(f map[string]*Figure) Finding {
+				var s span
+				for _, name := range all {
+					for _, p := range f[name].Panels {
+						one := Figure{ID: name, Panels: []chart.Panel{p}}
+						for _, l := range sensitivityLanes {
+							for _, at := range one.Curve(curveOf(true, l)) {
+								s.add(at.Y/one.At(curveOf(false, l), at.X).Y, "%s %v, %s, %s", strings.TrimPrefix(name, "x19-"), at.X, p.Title, l.label)
+							}
+						}
+					}
+				}
+				out := Finding{Verdict: Holds, Measured: fmt.Sprintf("unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases",
+					s.low, s.atLow, s.high, s.atHigh, s.n)}
+				if s.low <= 1 {
+					out.Verdict = Fails
+				}
+				return out
+			},
+		},
+		{
+			Spec: "X19 order", Paper: "(not said) the order in which repeated unicast serves its destinations", Figures: []string{"x19-unicast-order"},
+			Judge: func(f map[string]*Figure) Finding {
+				order := settingNamed("unicast-order")
+				panel := panelOf([2]int{meshHosts, meshHosts}, smallBytes[0])
+				lid, random := order.in(f, panel, true, oneVL, 1), order.in(f, panel, true, oneVL, 3)
+				multicast := order.in(f, panel, false, oneVL, 1)
+				return Finding{
+					Verdict:  NotDecidable,
+					Measured: fmt.Sprintf("%s, 1 VL: by LID %.0f µs, random %.0f µs; speedup %.1f and %.1f", panel, lid, random, lid/multicast, random/multicast),
+					Why: "with one order for all sources they serve the same receiver at the same time and wait at its link; " +
+						"the paper does not say which order it has, and half of its speedups may be due to it",
+				}
+			},
+		},
+	}
+}
+
+func settingNamed(name string) *setting {
+	for i := range meshSettings {
+		if meshSettings[i].name == name {
+			return &meshSettings[i]
+		}
+	}
+	panic("no setting " + name)
+}

@@ -1,0 +1,272 @@
+package reproduce
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMesh runs both versions of the mesh paper quickly, and has the times of G-X9
+// within bands, its outcome of the claims, and G-X10.
+func TestMesh(t *testing.T) {
+	work, err := Find([]string{"zhou2010", "zhou-conf"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := Run(t.Context(), work, Options{Quick: true, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := map[string]map[string]*Figure{}
+	for i, f := range list {
+		paper := work[i].Paper.ID
+		if figures[paper] == nil {
+			figures[paper] = map[string]*Figure{}
+		}
+		figures[paper][work[i].Name] = f
+	}
+	journal := figures["zhou2010"]
+
+	t.Run("G-X9", func(t *testing.T) {
+		// Another simulator's, in ns, whose sources and groups are not known.
+		for _, tt := range []struct {
+			c     int // of journalCases
+			bytes float64
+			band  float64
+			want  [5]float64 // unicast on 1, 2, 4 VLs, multicast on 1, 4
+		}{
+			{0, 32, 0.07, [5]float64{27468, 15468, 15468, 2668, 2668}},
+			{0, 8192, 0.02, [5]float64{3324108, 3312108, 3312108, 35308, 35308}},
+			{1, 32, 0.05, [5]float64{65770, 35290, 35290, 2778, 2778}},
+			{1, 8192, 0.02, [5]float64{8388970, 8358490, 8358490, 35418, 35418}},
+			{2, 32, 0.12, [5]float64{187594, 89314, 77194, 25076, 14896}},
+			{2, 8192, 0.12, [5]float64{25124512, 21147320, 17864540, 3870294, 3539334}},
+			{3, 32, 0.12, [5]float64{463130, 240102, 187658, 25164, 15362}},
+			{3, 8192, 0.12, [5]float64{61428974, 52714254, 47026610, 4002386, 3572122}},
+			{5, 32, 0.15, [5]float64{956710, 485828, 367516, 61542, 39328}},
+			{5, 8192, 0.15, [5]float64{121742386, 110065184, 88713036, 9251696, 9733406}},
+		} {
+			c := journalCases[tt.c]
+			for i, curve := range []struct {
+				unicast bool
+				lanes
+			}{{true, oneVL}, {true, twoBySL}, {true, fourBySL}, {false, oneVL}, {false, fourBySL}} {
+				got := 1000 * c.result(journal, curve.unicast, curve.lanes, tt.bytes)
+				if off := got/tt.want[i] - 1; math.Abs(off) > tt.band {
+					t.Errorf("%s, %v bytes, %s: %.0f ns is %+.1f %% off %.0f", c.short(), tt.bytes,
+						curveOf(curve.unicast, curve.lanes), got, 100*off, tt.want[i])
+				}
+			}
+		}
+		order := settingNamed("unicast-order")
+		got := 1000 * order.in(journal, panelOf([2]int{meshHosts, meshHosts}, 32), true, oneVL, 3)
+		if off := got/487582 - 1; math.Abs(off) > 0.1 {
+			t.Errorf("all sources in random order: %.0f ns is %+.1f %% off 487582", got, 100*off)
+		}
+	})
+
+	t.Run("verdicts", func(t *testing.T) {
+		for _, tt := range []struct {
+			paper *Paper
+			want  string
+		}{
+			{&zhou2010, `
+X22-1: holds
+X22-2a one source: holds
+X22-2a more sources: fails
+X22-2b: holds as time saved, not as a ratio
+X22-2c: holds
+X22-3a unicast, one source: holds as from 1 VL to 2, with buffers of one packet
+X22-3a unicast, more sources: holds
+X22-3a multicast, one source: fails
+X22-3a multicast, more sources: holds as up to 32 bytes
+X22-3a most: holds
+X22-3b unicast: holds
+X22-3b multicast, one source: fails
+X22-3b multicast, more sources: holds as up to 32 bytes
+X22-3b large: holds
+X17: holds as configurations of one virtual lane
+X22-4 slower: holds
+X22-4 similar: holds
+X22-5: holds as with buffers of two packets
+X19: holds
+X19 order: not decidable
+`},
+			{&zhouConference, `
+X22-1: holds
+X22-2a one source: holds
+X22-2a more sources: fails
+X22-2b: holds as time saved, not as a ratio
+X22-2c: holds
+X22-3a unicast, one source: holds as from 1 VL to 2, with buffers of one packet
+X22-3a unicast, more sources: holds
+X22-3b unicast: holds
+X22-3b multicast, one source: fails
+X22-3b multicast, more sources: holds as up to 32 bytes
+X22-3b large: holds
+X17: holds as configurations of one virtual lane
+X22-4 slower: holds
+X22-4 similar: not decidable
+`},
+		} {
+			var got strings.Builder
+			got.WriteByte('\n')
+			for _, j := range tt.paper.Judge(figures[tt.paper.ID]) {
+				got.WriteString(j.Spec + ": " + j.Finding.String() + "\n")
+			}
+			if d := cmp.Diff(tt.want, got.String()); d != "" {
+				t.Errorf("%s: %s", tt.paper.ID, d)
+			}
+		}
+	})
+
+	// The three cases of the conference version are among those of the journal's.
+	t.Run("versions agree", func(t *testing.T) {
+		for i, k := range []int{1, 2, 5} {
+			for n, name := range conferenceCases[i].figures {
+				a, b := figures["zhou-conf"][name], journal[journalCases[k].figures[n]]
+				if d := cmp.Diff(a.Panels, b.Panels); d != "" {
+					t.Errorf("%s, %s: %s", a.ID, b.ID, d)
+				}
+			}
+		}
+	})
+}
+
+// TestMeshWorkers has the same figure on any number of workers.
+func TestMeshWorkers(t *testing.T) {
+	work, err := Find([]string{"zhou2010/fig18"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []*Figure
+	for _, workers := range []int{1, 3} {
+		got, err := Run(t.Context(), work, Options{Quick: true, Seed: 7, Workers: workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%d workers: %s", workers, d)
+		}
+	}
+}
+
+// TestMeshClaims has verdicts that turn with the times: in a world as the papers
+// tell it, and in one where nothing makes a difference.
+func TestMeshClaims(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		time func(x *exchange) float64
+		want string
+	}{
+		{
+			"as told",
+			func(x *exchange) float64 {
+				vls := float64(x.lanes.vls)
+				if x.lanes.scheme == "by-direction" {
+					vls = math.Sqrt(vls)
+				}
+				sources, group, bytes := float64(x.sources), float64(x.group), float64(x.bytes)
+				if x.unicast {
+					return 2 * bytes * group * sources * sources / vls
+				}
+				return math.Sqrt(bytes) * sources * math.Pow(sources, 0.9) / math.Sqrt(vls)
+			}, `
+X22-1: holds
+X22-2a one source: holds
+X22-2a more sources: holds
+X22-2b: holds
+X22-2c: holds
+X22-3a unicast, one source: holds
+X22-3a unicast, more sources: holds
+X22-3a multicast, one source: holds
+X22-3a multicast, more sources: holds
+X22-3a most: holds
+X22-3b unicast: holds
+X22-3b multicast, one source: holds
+X22-3b multicast, more sources: holds
+X22-3b large: fails
+X17: holds
+X22-4 slower: holds
+X22-4 similar: holds
+`},
+		{
+			"all the same",
+			func(*exchange) float64 { return 1 }, `
+X22-1: fails
+X22-2a one source: not decidable
+X22-2a more sources: not decidable
+X22-2b: fails
+X22-2c: fails
+X22-3a unicast, one source: fails
+X22-3a unicast, more sources: fails
+X22-3a multicast, one source: fails
+X22-3a multicast, more sources: fails
+X22-3a most: holds
+X22-3b unicast: fails
+X22-3b multicast, one source: fails
+X22-3b multicast, more sources: fails
+X22-3b large: holds
+X17: holds as configurations of one virtual lane
+X22-4 slower: fails
+X22-4 similar: holds
+`},
+		{
+			"lanes help multicast, up to 256 bytes, and hurt unicast; all sources are another thing",
+			func(x *exchange) float64 {
+				vls := float64(x.lanes.vls)
+				time := float64(x.sources)
+				if x.sources == meshHosts && x.unicast {
+					time *= 100
+				}
+				if x.unicast || x.bytes > 256 {
+					return time * vls
+				}
+				return time / vls
+			}, `
+X22-1: fails
+X22-2a one source: not decidable
+X22-2a more sources: not decidable
+X22-2b: fails
+X22-2c: fails
+X22-3a unicast, one source: fails
+X22-3a unicast, more sources: fails
+X22-3a multicast, one source: holds as up to 256 bytes
+X22-3a multicast, more sources: holds as up to 256 bytes
+X22-3a most: fails
+X22-3b unicast: fails
+X22-3b multicast, one source: fails
+X22-3b multicast, more sources: fails
+X22-3b large: holds
+X17: holds
+X22-4 slower: holds
+X22-4 similar: fails
+`},
+	} {
+		figures := map[string]*Figure{}
+		for _, c := range journalCases {
+			for i, name := range c.figures {
+				configs, _ := configurations(i)
+				f, points := layMesh(&c, configs, false, 1)
+				for _, p := range points {
+					p.to.Y = tt.time(&p.exchange)
+				}
+				figures[name] = f
+			}
+		}
+		var got strings.Builder
+		got.WriteByte('\n')
+		paper := Paper{Claims: meshClaims(journalCases, journalWords)}
+		for _, j := range paper.Judge(figures) {
+			got.WriteString(j.Spec + ": " + j.Finding.String() + "\n")
+		}
+		if d := cmp.Diff(tt.want, got.String()); d != "" {
+			t.Errorf("%s: %s", tt.name, d)
+		}
+	}
+}
