@@ -138,13 +138,18 @@ func TestBookSim(t *testing.T) {
 		return m
 	}
 	light := run(0.3)
+	t.Logf("at 0.3: %.1f cycles, %.3f flits a node and cycle", light.All.Mean()/1000, light.Accepted)
 	if mean := light.All.Mean() / 1000; mean < 26 || mean > 33 || light.Saturated {
 		t.Errorf("%.1f cycles at 0.3 flits a cycle, saturated %t", mean, light.Saturated)
 	}
-	if m := run(0.4); m.Saturated {
+	m := run(0.4)
+	t.Logf("at 0.4: %.1f cycles, %.3f flits", m.All.Mean()/1000, m.Accepted)
+	if m.Saturated {
 		t.Errorf("saturated at 0.4: accepted %g", m.Accepted)
 	}
-	if m := run(0.55); !m.Saturated || m.Accepted > 0.52 || m.Accepted < 0.38 {
+	m = run(0.55)
+	t.Logf("at 0.55: accepts %.3f flits, saturated: %t", m.Accepted, m.Saturated)
+	if !m.Saturated || m.Accepted > 0.52 || m.Accepted < 0.38 {
 		t.Errorf("at 0.55: accepted %g, saturated %t", m.Accepted, m.Saturated)
 	}
 }
