@@ -177,6 +177,19 @@ func (f *Fabric) PortName(p PortID) string {
 	return fmt.Sprintf("%q[%d]", f.nodes[n].Description, f.Num(p))
 }
 
+// WithDescriptions is the same subnet with other node descriptions: those in names,
+// by node GUID, and as before for nodes that have none there.
+func (f *Fabric) WithDescriptions(names map[GUID]string) *Fabric {
+	g := *f
+	g.nodes = slices.Clone(f.nodes)
+	for i := range g.nodes {
+		if name, ok := names[g.nodes[i].GUID]; ok {
+			g.nodes[i].Description = name
+		}
+	}
+	return &g
+}
+
 // LIDOverlapError says that two ports claim one LID.
 type LIDOverlapError struct {
 	LID  LID

@@ -39,26 +39,54 @@ type (
 	}
 )
 
+// maxOutput bounds the text of a test case, bytes. GitLab's XML reader gives up at
+// nodes of 10 MB.
+const maxOutput = 1 << 20
+
+// output is the text of a test case.
+type output struct {
+	strings.Builder
+	left int
+}
+
+func (o *output) add(f *verify.Finding) {
+	if o.Len() >= maxOutput {
+		o.left++
+		return
+	}
+	WriteFinding(o, f)
+}
+
+// String is the text, which says how many findings are not in it.
+func (o *output) String() string {
+	s := o.Builder.String()
+	if o.left > 0 {
+		s += fmt.Sprintf("\nand %d more\n", o.left)
+	}
+	return s
+}
+
 // JUnit prints a result as JUnit XML: each rule is a test case, which fails if
 // the rule has findings that Options.FailOn asks for. Milder findings are the
-// case's output.
+// case's output, and so are those that are waived. Viewers refuse elements of many
+// megabytes, so that the findings of a rule are cut after maxOutput bytes.
 func JUnit(w io.Writer, r *verify.Result, opt Options) error {
-	suite := junitSuite{Name: opt.Tables}
-	for _, rule := range verify.Rules {
+	suite := junitSuite{Name: opt.subject()}
+	for _, rule := range opt.rules() {
 		c := junitCase{Class: "ibweave", Name: rule.Name}
-		var failed, mild strings.Builder
+		var failed, mild output
 		first := ""
 		for i := range r.Findings {
 			f := &r.Findings[i]
 			switch {
 			case f.Rule != rule.Name:
-			case opt.fails(f.Severity):
+			case opt.fails(f):
 				if first == "" {
 					first = f.Message
 				}
-				WriteFinding(&failed, f)
+				failed.add(f)
 			default:
-				WriteFinding(&mild, f)
+				mild.add(f)
 			}
 		}
 		if first != "" {

@@ -53,15 +53,47 @@ type Options struct {
 	Certificate string
 	FailOn      verify.Severity // findings from here on are failures
 	Never       bool            // no finding is a failure
+	// Rules are those that were checked; nil for verify.Rules.
+	Rules []verify.Rule
+	// Shape is what the fabric looks like, lines by String and in JSON the member
+	// shape; nil when nobody asked.
+	Shape fmt.Stringer
+	// Place says where in which file a finding is, 1-based; nil, or line 0, for
+	// the beginning of the tables.
+	Place func(f *verify.Finding) (file string, line int)
+}
+
+// rules are those that were checked.
+func (o *Options) rules() []verify.Rule {
+	if o.Rules == nil {
+		return verify.Rules
+	}
+	return o.Rules
+}
+
+// subject is the name of what was checked: tables, or a topology without any.
+func (o *Options) subject() string {
+	if o.Tables == "" {
+		return o.Topology
+	}
+	return o.Tables
 }
 
 // fails says whether a finding is a failure.
-func (o *Options) fails(s verify.Severity) bool { return !o.Never && s >= o.FailOn }
+func (o *Options) fails(f *verify.Finding) bool {
+	return !o.Never && f.Waiver == nil && f.Severity >= o.FailOn
+}
 
 // Write prints r in one of the forms. Errors are those of w.
 func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 	switch form {
 	case JSONForm:
+		if opt.Shape != nil {
+			return JSON(w, struct {
+				*verify.Result
+				Shape fmt.Stringer `json:"shape"`
+			}{r, opt.Shape})
+		}
 		return JSON(w, r)
 	case SARIFForm:
 		return SARIF(w, r, opt)

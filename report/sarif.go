@@ -20,8 +20,17 @@ type (
 	}
 	sarifRun struct {
 		Tool      sarifTool       `json:"tool"`
+		Calls     []sarifCall     `json:"invocations,omitempty"`
 		Artifacts []sarifArtifact `json:"artifacts"`
 		Results   []sarifResult   `json:"results"`
+	}
+	sarifCall struct {
+		Successful bool          `json:"executionSuccessful"`
+		Notes      []sarifNotice `json:"toolExecutionNotifications"`
+	}
+	sarifNotice struct {
+		Level   string    `json:"level"`
+		Message sarifText `json:"message"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -36,6 +45,7 @@ type (
 		ID      string       `json:"id"`
 		Short   sarifText    `json:"shortDescription"`
 		Full    sarifText    `json:"fullDescription"`
+		Help    sarifText    `json:"help"`
 		Default sarifDefault `json:"defaultConfiguration"`
 	}
 	sarifDefault struct {
@@ -51,14 +61,20 @@ type (
 		URI string `json:"uri"`
 	}
 	sarifResult struct {
-		RuleID       string            `json:"ruleId"`
-		RuleIndex    int               `json:"ruleIndex"`
-		Level        string            `json:"level"`
-		Message      sarifText         `json:"message"`
-		Locations    []sarifLocation   `json:"locations"`
-		CodeFlows    []sarifCodeFlow   `json:"codeFlows,omitempty"`
-		Fingerprints map[string]string `json:"partialFingerprints"`
-		Properties   sarifProperties   `json:"properties"`
+		RuleID       string             `json:"ruleId"`
+		RuleIndex    int                `json:"ruleIndex"`
+		Level        string             `json:"level"`
+		Message      sarifText          `json:"message"`
+		Locations    []sarifLocation    `json:"locations"`
+		CodeFlows    []sarifCodeFlow    `json:"codeFlows,omitempty"`
+		Fingerprints map[string]string  `json:"partialFingerprints"`
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+		Properties   sarifProperties    `json:"properties"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Status        string `json:"status"`
+		Justification string `json:"justification"`
 	}
 	sarifProperties struct {
 		LID   int   `json:"lid"`
@@ -70,7 +86,11 @@ type (
 		Message  *sarifText     `json:"message,omitempty"`
 	}
 	sarifPhysical struct {
-		Artifact sarifURI `json:"artifactLocation"`
+		Artifact sarifURI    `json:"artifactLocation"`
+		Region   sarifRegion `json:"region"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
 	}
 	sarifLogical struct {
 		Name      string `json:"name,omitempty"`
@@ -93,56 +113,112 @@ const (
 	projectURI  = "https://github.com/ibweave/ibweave"
 )
 
+// What GitHub's code scanning takes of a run (Code scanning limits on SARIF results,
+// and SARIF support for code scanning, docs.github.com).
+const (
+	maxResults     = 25_000 // more and the file is refused; the gravest come first
+	maxSteps       = 1_000  // of a witness: more are not shown, from 10,000 on refused
+	maxLogical     = 100    // of a location
+	maxDescription = 1024   // characters; help has the whole text
+)
+
 // SARIF prints a result as a SARIF 2.1.0 log with one run. A finding is
-// located in the file of tables and, by GUID, at its switch; its witness is a
-// code flow, a step for each channel. Fingerprints are equal for findings of
-// the same rule about the same switch and LID.
+// located in the file of tables, or where Options.Place says, and, by GUID, at its
+// ports or its switch; its witness is a code flow, a step for each channel.
+//
+// There are three fingerprints: finding/v1 is equal for findings of the same rule about
+// the same switch and LID. finding/v2 is the finding's own, which does not depend on
+// LIDs, and so is primaryLocationLineHash, the only one that GitHub looks at.
 func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	run := sarifRun{
-		Tool:      sarifTool{Driver: sarifDriver{Name: "ibweave", InformationURI: projectURI, SemanticVersion: opt.Version}},
-		Artifacts: []sarifArtifact{{sarifURI{fileURI(opt.Topology)}}, {sarifURI{fileURI(opt.Tables)}}},
-		Results:   make([]sarifResult, 0, len(r.Findings)),
+		Tool:    sarifTool{Driver: sarifDriver{Name: "ibweave", InformationURI: projectURI, SemanticVersion: opt.Version}},
+		Results: make([]sarifResult, 0, min(len(r.Findings), maxResults)),
+	}
+	for _, name := range []string{opt.Topology, opt.Tables} {
+		if name != "" {
+			run.Artifacts = append(run.Artifacts, sarifArtifact{sarifURI{fileURI(name)}})
+		}
 	}
 	index := map[string]int{}
-	for i, rule := range verify.Rules {
+	for i, rule := range opt.rules() {
 		index[rule.Name] = i
+		text := strings.TrimSpace(rule.Explain)
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
 			ID:      rule.Name,
-			Short:   sarifText{rule.Summary},
-			Full:    sarifText{strings.TrimSpace(rule.Explain)},
+			Short:   sarifText{cut(rule.Summary)},
+			Full:    sarifText{cut(text)},
+			Help:    sarifText{text},
 			Default: sarifDefault{rule.Severity.String()},
 		})
 	}
-	tables := &sarifPhysical{sarifURI{fileURI(opt.Tables)}}
 	for i := range r.Findings {
-		f := &r.Findings[i]
-		at := sarifLocation{Physical: tables}
-		if f.Switch != 0 {
-			at.Logical = []sarifLogical{{Qualified: f.Switch.String(), Kind: "resource"}}
+		if i == maxResults {
+			run.Calls = []sarifCall{{true, []sarifNotice{{"warning", sarifText{fmt.Sprintf("%d more findings are left out", len(r.Findings)-i)}}}}}
+			break
 		}
-		result := sarifResult{
-			RuleID: f.Rule, RuleIndex: index[f.Rule], Level: f.Severity.String(),
-			Message: sarifText{f.Message}, Locations: []sarifLocation{at},
-			Fingerprints: map[string]string{"finding/v1": fingerprint(f)},
-			Properties:   sarifProperties{LID: int(f.LID), Count: f.Count},
-		}
-		if len(f.Witness) > 0 {
-			var steps []sarifStep
-			for _, h := range f.Witness {
-				text := fmt.Sprintf("%s port %d VL %d", h, h.Port, h.VL)
-				if h.LID != 0 {
-					text += fmt.Sprintf(", to LID %d", h.LID)
-				}
-				steps = append(steps, sarifStep{sarifLocation{
-					Logical: []sarifLogical{{Name: h.Name, Qualified: fmt.Sprintf("%s/%d", h.Switch, h.Port), Kind: "resource"}},
-					Message: &sarifText{text},
-				}})
-			}
-			result.CodeFlows = []sarifCodeFlow{{[]sarifThreadFlow{{steps}}}}
-		}
-		run.Results = append(run.Results, result)
+		run.Results = append(run.Results, sarifFinding(&r.Findings[i], index, &opt))
 	}
 	return JSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+// sarifFinding is a finding as a result. index is by rule.
+func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) sarifResult {
+	file, line := opt.subject(), 1
+	if opt.Place != nil {
+		if name, n := opt.Place(f); n > 0 {
+			file, line = name, n
+		}
+	}
+	at := sarifLocation{Physical: &sarifPhysical{sarifURI{fileURI(file)}, sarifRegion{line}}}
+	switch {
+	case len(f.Ports) > 0 && f.LID == 0:
+		for _, e := range f.Ports[:min(len(f.Ports), maxLogical)] {
+			qualified := e.Node.String()
+			if e.Port != 0 {
+				qualified += fmt.Sprintf("/%d", e.Port)
+			}
+			at.Logical = append(at.Logical, sarifLogical{Name: e.Name, Qualified: qualified, Kind: "resource"})
+		}
+	case f.Switch != 0:
+		at.Logical = []sarifLogical{{Qualified: f.Switch.String(), Kind: "resource"}}
+	}
+	result := sarifResult{
+		RuleID: f.Rule, RuleIndex: index[f.Rule], Level: f.Severity.String(),
+		Message: sarifText{f.Message}, Locations: []sarifLocation{at},
+		Fingerprints: map[string]string{"finding/v1": fingerprint(f)},
+		Properties:   sarifProperties{LID: int(f.LID), Count: f.Count},
+	}
+	if f.Fingerprint != "" {
+		result.Fingerprints["finding/v2"] = f.Fingerprint
+		result.Fingerprints["primaryLocationLineHash"] = f.Fingerprint + ":1"
+	}
+	if f.Waiver != nil {
+		result.Suppressions = []sarifSuppression{{"external", "accepted", fmt.Sprintf("until %s: %s", f.Waiver.Until, f.Waiver.Reason)}}
+	}
+	var steps []sarifStep
+	for _, h := range f.Witness[:min(len(f.Witness), maxSteps)] {
+		text := fmt.Sprintf("%s port %d VL %d", h, h.Port, h.VL)
+		if h.LID != 0 {
+			text += fmt.Sprintf(", to LID %d", h.LID)
+		}
+		steps = append(steps, sarifStep{sarifLocation{
+			Logical: []sarifLogical{{Name: h.Name, Qualified: fmt.Sprintf("%s/%d", h.Switch, h.Port), Kind: "resource"}},
+			Message: &sarifText{text},
+		}})
+	}
+	if steps != nil {
+		result.CodeFlows = []sarifCodeFlow{{[]sarifThreadFlow{{steps}}}}
+	}
+	return result
+}
+
+// cut shortens a description to what viewers take, at a blank.
+func cut(s string) string {
+	if len(s) <= maxDescription {
+		return s
+	}
+	s = s[:maxDescription-len(" ...")]
+	return s[:strings.LastIndexAny(s, " \n")] + " ..."
 }
 
 // fingerprint names a finding across runs.

@@ -14,7 +14,7 @@ import (
 // witnesses, and the verdict.
 func Text(w io.Writer, r *verify.Result, opt Options) error {
 	b := bufio.NewWriter(w)
-	figures(b, r)
+	figures(b, r, &opt)
 	if opt.Certificate != "" {
 		holds := "holds"
 		if slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.Rule == verify.CertificateRule }) {
@@ -30,7 +30,7 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 }
 
 // figures prints a line for each thing that was counted.
-func figures(w io.Writer, r *verify.Result) {
+func figures(w io.Writer, r *verify.Result, opt *Options) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -38,6 +38,16 @@ func figures(w io.Writer, r *verify.Result) {
 	row("fabric", "%s, %s, %s, LIDs up to %d",
 		plural(int64(f.Switches), "switch", "switches"), plural(int64(f.CAPorts), "CA port", "CA ports"),
 		plural(int64(f.Links), "link", "links"), f.MaxLID)
+	if opt.Shape != nil {
+		name := "shape"
+		for line := range strings.Lines(opt.Shape.String()) {
+			row(name, "%s", strings.TrimSuffix(line, "\n"))
+			name = ""
+		}
+	}
+	if opt.Tables == "" && opt.Shape != nil {
+		return // no tables, and so no routes
+	}
 	row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path",
 		plural(u.Pairs, "pair", "pairs"), Grouped(u.Unreachable), Grouped(u.Loops), Grouped(u.NonMinimal))
 	delivered := u.Pairs - u.Unreachable - u.Loops
@@ -77,7 +87,11 @@ func WriteFinding(w io.Writer, f *verify.Finding) {
 	if len(f.Witness) > 0 {
 		message, _, _ = strings.Cut(message, ": "+f.Witness[0].String())
 	}
-	fmt.Fprintf(w, "\n%s: %s: %s\n", f.Severity, f.Rule, message)
+	if f.Waiver != nil {
+		fmt.Fprintf(w, "\nwaived %s: %s: %s\n    until %s: %s\n", f.Severity, f.Rule, message, f.Waiver.Until, f.Waiver.Reason)
+	} else {
+		fmt.Fprintf(w, "\n%s: %s: %s\n", f.Severity, f.Rule, message)
+	}
 	wide := 0
 	for _, h := range f.Witness {
 		wide = max(wide, len(h.String()))
@@ -94,7 +108,12 @@ func WriteFinding(w io.Writer, f *verify.Finding) {
 // verdict prints the last line: the verdict and how many findings there are.
 func verdict(w io.Writer, r *verify.Result) {
 	count := map[verify.Severity]int64{}
+	waived := int64(0)
 	for i := range r.Findings {
+		if r.Findings[i].Waiver != nil {
+			waived++
+			continue
+		}
 		count[r.Findings[i].Severity]++
 	}
 	var parts []string
@@ -102,6 +121,9 @@ func verdict(w io.Writer, r *verify.Result) {
 		if n := count[s]; n > 0 {
 			parts = append(parts, plural(n, s.String(), s.String()+"s"))
 		}
+	}
+	if waived > 0 {
+		parts = append(parts, Grouped(waived)+" waived")
 	}
 	if len(parts) > 0 {
 		fmt.Fprintf(w, "\nverdict      %s (%s)\n", r.Verdict, strings.Join(parts, ", "))

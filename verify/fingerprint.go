@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SetFingerprints gives each finding a fingerprint: 16 hexadecimal digits that
+// SetFingerprints gives each finding that has none a fingerprint: 16 hexadecimal digits that
 // are equal for the same defect of the same fabric in different runs, and
 // different for all findings of one result. They depend on the rule and on the
 // GUIDs and port numbers of what the finding is about, not on its message, its
@@ -25,6 +25,9 @@ func (r *Result) SetFingerprints(f *fabric.Fabric) {
 	seen := make(map[string]int, len(r.Findings))
 	for i := range r.Findings {
 		finding := &r.Findings[i]
+		if finding.Fingerprint != "" {
+			continue
+		}
 		key := finding.identity(f)
 		seen[key]++
 		if n := seen[key]; n > 1 {

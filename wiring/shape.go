@@ -532,13 +532,17 @@ func (d *deficit) ends(f *fabric.Fabric, s fabric.NodeID, ports []fabric.PortNum
 	return list
 }
 
-// portList writes endpoints one after the other.
+// portList writes endpoints one after the other, a node's name once for its ports.
 func portList(list []verify.Endpoint) string {
 	parts := make([]string, 0, len(list))
 	for i, e := range list {
 		if i == 8 && len(list) > 9 {
 			parts = append(parts, fmt.Sprintf("%d more", len(list)-i))
 			break
+		}
+		if i > 0 && e.Port != 0 && e.Node == list[i-1].Node {
+			parts = append(parts, fmt.Sprintf("[%d]", e.Port))
+			continue
 		}
 		parts = append(parts, e.String())
 	}
@@ -653,3 +657,7 @@ func (c *checker) moved(deficits *[]deficit, surplus *[]fabric.PortID) {
 		(*surplus)[i] = fabric.NoPort
 	}
 }
+
+// Level is by switch its level in a tree, 0 for leaves; nil for other shapes. It is not
+// to be changed.
+func (s *Shape) Level() []int32 { return s.level }

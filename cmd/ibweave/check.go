@@ -17,9 +17,11 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/policy"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/wiring"
 )
 
 // audit is what check is asked to look at.
@@ -36,6 +38,8 @@ type audit struct {
 	lenient     bool
 	files       map[string]string // SHA-256 by path, as a manifest has them
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
+	places      *places           // to be filled; nil when nobody needs it
+	demands
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -47,8 +51,8 @@ func (a *app) checkCommand() *cobra.Command {
 		copying        string
 	)
 	cmd := &cobra.Command{
-		Use:   "check [DIR | -t TOPOLOGY --lfts FILE]",
-		Short: "audit forwarding tables, wherever they come from",
+		Use:   "check [DIR | -t TOPOLOGY --lfts FILE | -t TOPOLOGY --wiring]",
+		Short: "audit forwarding tables and cabling, wherever they come from",
 		Long: `Audit forwarding tables: does every port reach every LID, without forwarding
 loops and without credit loops? Does every receiver of a multicast group get one
 copy, and nobody else any?
@@ -66,8 +70,16 @@ takes, with their MLIDs, groups.json of a compiled directory, or what saquery -m
 prints. MLIDs that no group has are taken to be sent to and received by all end
 ports in their masks.
 
+--wiring looks at the cables as well: it says what the fabric looks like, which
+links are slow, and which cables are missing or crossed by that shape. --policy
+holds the fabric and its tables to a file: an expected topology, required links,
+limits, properties of the routing, severities, and waivers with an end. Both do
+without tables, too.
+
 Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		Example: `  ibweave check tables
+  ibweave check -t fabric.txt --wiring
+  ibweave check tables --policy policy.yaml --format sarif
   ibweave check -t fabric.txt --lfts /var/log/opensm-lfts.dump
   dump_lfts | ibweave check -t fabric.txt --lfts - --format json
   ibweave check --explain credit-loop`,
@@ -83,8 +95,8 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if err != nil {
 				return usagef("--format: %w", err)
 			}
-			opt := report.Options{Version: version}
-			if opt.FailOn, opt.Never, err = parseFailOn(failOn); err != nil {
+			at, never, err := parseFailOn(failOn)
+			if err != nil {
 				return err
 			}
 			if err := in.copying.UnmarshalText([]byte(copying)); err != nil {
@@ -99,11 +111,18 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if in.mfts == "" && cmd.Flags().Changed("copying") {
 				return usagef("--copying says nothing without multicast tables")
 			}
-			r, err := a.check(cmd.Context(), &in)
+			if _, err := in.today(); err != nil {
+				return err
+			}
+			if form == report.SARIFForm {
+				in.places = newPlaces(&in)
+			}
+			r, shape, err := a.check(cmd.Context(), &in)
 			if err != nil {
 				return err
 			}
-			opt.Topology, opt.Tables, opt.Certificate = in.topology, in.lfts, in.certificate
+			opt := in.reportOptions(shape)
+			opt.FailOn, opt.Never = at, never
 			if err := report.Write(a.stdout, form, r, opt); err != nil {
 				return err
 			}
@@ -124,6 +143,10 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	flags.IntVar(&in.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
 	flags.IntVar(&in.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
+	flags.BoolVar(&in.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
+	flags.StringVar(&in.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
+	flags.StringVar(&in.names, "node-name-map", "", "take node names from `FILE`, as infiniband-diags do")
+	flags.StringVar(&in.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
 	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.StringVar(&format, "format", "text", "text, json, sarif or junit")
 	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
@@ -159,8 +182,11 @@ func parseFailOn(s string) (at verify.Severity, never bool, err error) {
 // resolve finds the files of a compiled directory, or sees that all are named.
 func (in *audit) resolve(args []string) error {
 	if len(args) == 0 {
-		if in.topology == "" || in.lfts == "" {
-			return usagef("check needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
+		if in.topology == "" || in.lfts == "" && !in.wanted() {
+			return usagef("check needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring or --policy FILE")
+		}
+		if in.lfts == "" && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
+			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
 		}
 		if in.pathSL != "" && in.sl2vl == "" {
 			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
@@ -168,10 +194,13 @@ func (in *audit) resolve(args []string) error {
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate)
+		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.policy, in.names)
 	}
 	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
+	}
+	if err := oneStdin(in.policy, in.names, in.certificate); err != nil {
+		return err
 	}
 	dir := args[0]
 	m, err := compile.ReadManifest(dir)
@@ -222,7 +251,7 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	return data, nil
 }
 
-// readTables reads a fabric and its tables.
+// readTables reads a fabric and its tables, which are nil when there are none.
 func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem, error) {
 	text, err := a.readAudited(in, in.topology)
 	if err != nil {
@@ -231,6 +260,15 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem
 	f, err := a.parseTopology(in.topology, text, in.lenient)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if in.places != nil {
+		in.places.readTopology(text)
+	}
+	if err := a.readNames(&in.demands, &f); err != nil {
+		return nil, nil, nil, err
+	}
+	if in.lfts == "" {
+		return f, nil, nil, nil
 	}
 	tables, problems, err := a.readLFTs(in, f)
 	return f, tables, problems, err
@@ -241,6 +279,9 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, []dump.Problem
 	text, err := a.readAudited(in, in.lfts)
 	if err != nil {
 		return nil, nil, err
+	}
+	if in.places != nil {
+		in.places.readTables(text)
 	}
 	s := a.startStage("parse "+in.lfts, 0)
 	defer s.end()
@@ -325,16 +366,30 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 	return m, nil
 }
 
-// check reads what an audit needs and verifies it.
-func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
+// check reads what an audit needs and verifies it. It says what the fabric looks like
+// when that is asked for.
+func (a *app) check(ctx context.Context, in *audit) (*verify.Result, *wiring.Shape, error) {
 	f, tables, problems, err := a.readTables(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	r := verify.Untested(f)
+	if tables != nil {
+		if r, err = a.checkTables(ctx, in, f, tables, problems); err != nil {
+			return nil, nil, err
+		}
+	}
+	shape, err := a.demand(ctx, in, f, tables, r)
+	return r, shape, err
+}
+
+// checkTables verifies tables.
+func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, problems []dump.Problem) (*verify.Result, error) {
 	opt := verify.Options{Buffer: in.buffer}
 	if err := a.readLanes(in, f, &opt); err != nil {
 		return nil, err
 	}
+	var err error
 	if opt.Multicast, err = a.readMulticast(in, f); err != nil {
 		return nil, err
 	}
@@ -376,14 +431,14 @@ func (a *app) check(ctx context.Context, in *audit) (*verify.Result, error) {
 
 func (a *app) listRules() error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	for _, r := range verify.Rules {
+	for _, r := range policy.AllRules() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Severity, r.Summary)
 	}
 	return w.Flush()
 }
 
 func (a *app) explainRule(name string) error {
-	r, ok := verify.RuleByName(name)
+	r, ok := policy.RuleByName(name)
 	if !ok {
 		return usagef("--explain %q: no such rule; --rules lists them", name)
 	}

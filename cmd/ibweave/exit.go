@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/policy"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
@@ -63,6 +64,7 @@ func exitStatus(err error) int {
 		grid   *mesh.NotGridError
 		refuse *mft.RefusedError
 		budget *mft.BudgetError
+		root   *policy.RootError
 	)
 	switch {
 	case err == nil:
@@ -74,7 +76,7 @@ func exitStatus(err error) int {
 		return exitFindings
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &input), errors.As(err, &parse):
+	case errors.As(err, &input), errors.As(err, &parse), errors.As(err, &root):
 		return exitInput
 	}
 	return exitEnvironment

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/policy"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/wiring"
+)
+
+// demands is what check holds a fabric to beyond its tables.
+type demands struct {
+	wiring bool
+	policy string // "" for none
+	names  string // "" for none
+	date   string // "" for today
+}
+
+// wanted says whether anything is to be looked at but tables.
+func (d *demands) wanted() bool { return d.wiring || d.policy != "" }
+
+// today is the day that waivers are held against.
+func (d *demands) today() (time.Time, error) {
+	if d.date == "" {
+		now := time.Now()
+		return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
+	}
+	t, err := time.Parse(time.DateOnly, d.date)
+	if err != nil {
+		return t, usagef("--date %q: want a day, like 2026-12-31", d.date)
+	}
+	return t, nil
+}
+
+// readNames gives nodes the names of a node-name map, when there is one.
+func (a *app) readNames(d *demands, fabrics ...**fabric.Fabric) error {
+	if d.names == "" {
+		return nil
+	}
+	data, err := a.readInput(d.names)
+	if err != nil {
+		return err
+	}
+	names, err := topology.ParseNames(d.names, data)
+	if err != nil {
+		return err
+	}
+	for _, f := range fabrics {
+		if *f != nil {
+			*f = (*f).WithDescriptions(names)
+		}
+	}
+	return nil
+}
+
+// demand adds to r what is wrong with the wiring, and holds everything to the policy.
+// t is nil without tables. It returns what the fabric looks like.
+func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (*wiring.Shape, error) {
+	today, err := in.today()
+	if err != nil {
+		return nil, err
+	}
+	if !in.wanted() {
+		(*policy.Policy)(nil).Apply(r, f, today)
+		return nil, nil
+	}
+	p := &policy.Policy{}
+	if in.policy != "" {
+		data, err := a.readInput(in.policy)
+		if err != nil {
+			return nil, err
+		}
+		if p, err = policy.Parse(in.policy, data); err != nil {
+			return nil, err
+		}
+	}
+	opt := wiring.Options{Meant: p.Meant, Between: p.Between, Hosts: p.Hosts}
+	if p.Expected != "" {
+		name := p.Expected
+		if !filepath.IsAbs(name) && in.policy != "-" {
+			name = filepath.Join(filepath.Dir(in.policy), name)
+		}
+		if opt.Expected, err = a.readTopology(name, in.lenient); err != nil {
+			return nil, err
+		}
+		if err := a.readNames(&in.demands, &opt.Expected); err != nil {
+			return nil, err
+		}
+	}
+	s := a.startStage("wiring", 0)
+	w := wiring.Check(f, opt)
+	s.end()
+	r.Add(w.Findings...)
+	s = a.startStage("policy", 0)
+	defer s.end()
+	routing, err := p.Routing(ctx, f, t, r)
+	if err != nil {
+		return nil, err
+	}
+	r.Add(routing...)
+	p.Apply(r, f, today)
+	return w.Shape, nil
+}
+
+// rulesOf lists the rules of what an audit looks at.
+func (in *audit) rulesOf() []verify.Rule {
+	if !in.wanted() {
+		return nil
+	}
+	var rules []verify.Rule
+	if in.lfts != "" {
+		rules = append(rules, verify.Rules...)
+	}
+	rules = append(rules, wiring.Rules...)
+	if in.policy != "" {
+		rules = append(rules, policy.Rules...)
+	}
+	return rules
+}
+
+// places finds the lines of switches, adapters and their ports in the texts of an
+// audit, for viewers that show findings beside the text.
+type places struct {
+	topology, tables string
+	nodes, switches  map[fabric.GUID]int // lines in the topology and in the tables
+	ports            map[portPlace]int   // lines in the topology
+}
+
+type portPlace struct {
+	node fabric.GUID
+	port int
+}
+
+func newPlaces(in *audit) *places {
+	return &places{topology: in.topology, tables: in.lfts,
+		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[portPlace]int{}}
+}
+
+// readTopology takes the lines of ibnetdiscover text; of other forms, the first line
+// in which the GUID of a node is.
+func (p *places) readTopology(data []byte) {
+	var node fabric.GUID
+	first := map[fabric.GUID]int{}
+	eachLine(data, func(n int, line []byte) {
+		guids := guidsIn(line)
+		for _, g := range guids {
+			if _, ok := first[g]; !ok {
+				first[g] = n
+			}
+		}
+		switch word, _, _ := bytes.Cut(line, []byte("\t")); string(word) {
+		case "Switch", "Ca", "Hca", "Rt":
+			if len(guids) > 0 {
+				node = guids[0]
+				p.nodes[node] = n
+			}
+			return
+		}
+		if node != 0 && len(line) > 2 && line[0] == '[' {
+			port := 0
+			for _, c := range line[1:min(len(line), 4)] {
+				if c < '0' || c > '9' {
+					break
+				}
+				port = 10*port + int(c-'0')
+			}
+			p.ports[portPlace{node, port}] = n
+		}
+	})
+	for g, n := range first {
+		if p.nodes[g] == 0 {
+			p.nodes[g] = n
+		}
+	}
+}
+
+// readTables takes the lines that begin the table of a switch, which have its GUID.
+func (p *places) readTables(data []byte) {
+	eachLine(data, func(n int, line []byte) {
+		if i := bytes.Index(bytes.ToLower(line), []byte("switch ")); i < 0 || bytes.HasPrefix(line, []byte("0x")) {
+			return
+		}
+		for _, g := range guidsIn(line) {
+			if p.switches[g] == 0 {
+				p.switches[g] = n
+			}
+		}
+	})
+}
+
+// eachLine visits lines, numbered from 1.
+func eachLine(data []byte, visit func(n int, line []byte)) {
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		visit(n, line)
+	}
+}
+
+// guidsIn lists the runs of 16 hexadecimal digits of a line.
+func guidsIn(line []byte) []fabric.GUID {
+	var list []fabric.GUID
+	for i := 0; i < len(line); {
+		j := i
+		for j < len(line) && (line[j] >= '0' && line[j] <= '9' || line[j] >= 'a' && line[j] <= 'f' || line[j] >= 'A' && line[j] <= 'F') {
+			j++
+		}
+		if j-i == 16 {
+			if g, err := fabric.ParseGUID(string(line[i:j])); err == nil {
+				list = append(list, g)
+			}
+		}
+		i = max(j, i+1)
+	}
+	return list
+}
+
+// of is where a finding is: its port or node in the topology when it is about ports,
+// else the table of its switch.
+func (p *places) of(f *verify.Finding) (string, int) {
+	_, table := verify.RuleByName(f.Rule)
+	if table || len(f.Ports) == 0 {
+		if p.tables != "" {
+			return p.tables, p.switches[f.Switch]
+		}
+		return p.topology, cmp.Or(p.nodes[f.Switch], 1)
+	}
+	for _, e := range f.Ports {
+		if n := p.ports[portPlace{e.Node, int(e.Port)}]; n > 0 {
+			return p.topology, n
+		}
+	}
+	for _, e := range f.Ports {
+		if n := p.nodes[e.Node]; n > 0 {
+			return p.topology, n
+		}
+	}
+	return p.topology, 1
+}
+
+// reportOptions are those of a report of an audit.
+func (in *audit) reportOptions(shape *wiring.Shape) report.Options {
+	opt := report.Options{Version: version, Topology: in.topology, Tables: in.lfts, Certificate: in.certificate, Rules: in.rulesOf()}
+	if shape != nil {
+		opt.Shape = shape
+	}
+	if in.places != nil {
+		opt.Place = in.places.of
+	}
+	return opt
+}
