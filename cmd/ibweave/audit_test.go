@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/ibweave/ibweave/policy"
+)
+
+// schema compiles a JSON schema of a file.
+func schema(t *testing.T, name string) *jsonschema.Schema {
+	t.Helper()
+	file, err := os.Open(filepath.FromSlash(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	doc, err := jsonschema.UnmarshalJSON(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// audited runs check on many fabrics and tables, sound ones and broken ones, and gives
+// what it prints in a form.
+func audited(t *testing.T, form string) map[string][]byte {
+	t.Helper()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	ibweave := func(want int, args ...string) []byte {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if got := run(args, strings.NewReader(""), &out, &errs); got != want {
+			t.Fatalf("%v: exit status %d, want %d: %s", args, got, want, &errs)
+		}
+		return out.Bytes()
+	}
+	write := func(name, text string) string {
+		t.Helper()
+		if err := os.WriteFile(at(name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return at(name)
+	}
+	read := func(name string) string {
+		t.Helper()
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	ibweave(0, "gen", "fattree", "--radix", "8", "-o", at("tree"))
+	ibweave(0, "gen", "fattree", "--radix", "8", "--drop-links", "3", "-o", at("worn"))
+	ibweave(0, "gen", "torus", "--dims", "5x5", "-o", at("torus"))
+	ibweave(0, "compile", "-t", at("worn"), "-e", "updn", "-o", at("updn"))
+	ibweave(0, "compile", "-t", at("torus"), "-e", "minhop", "-o", at("loop"))
+	broken := write("broken.lfts", regexp.MustCompile(`(?m)^0x0020 \d+`).ReplaceAllString(read(at("updn/opensm-lfts.dump")), "0x0020 000"))
+	slow := write("slow", strings.Replace(read(at("updn/fabric.ibnetdiscover")), "4xQDR", "1xSDR", 2))
+	pol := write("policy.yaml", `topology: {expected: tree}
+links: {width: 4, hosts: {speed: QDR}}
+routing: {max-hops: 1, max-imbalance: 1, require: [minimal, updown, xy]}
+severities: {non-minimal: warning}
+waivers:
+  - {rule: missing-cable, until: 2030-06-01, reason: being cabled}
+  - {rule: host-on-spine, until: 2020-06-01, reason: long ago}
+`)
+	all := map[string][]byte{}
+	for name, args := range map[string][]string{
+		"clean":    {at("updn")},
+		"loop":     {at("loop")},
+		"broken":   {"-t", at("updn/fabric.ibnetdiscover"), "--lfts", broken},
+		"wiring":   {"-t", slow, "--wiring"},
+		"policy":   {at("updn"), "--policy", pol, "--date", "2029-01-01"},
+		"unlooped": {at("loop"), "--wiring"},
+	} {
+		all[name] = ibweave(0, append([]string{"check", "--fail-on", "never", "--format", form}, args...)...)
+	}
+	return all
+}
+
+// The JSON document is what docs/check.schema.json says, and no member of it is
+// unknown there where it says that there are no others.
+func TestJSONSchema(t *testing.T) {
+	s := schema(t, "../../docs/check.schema.json")
+	findings := map[string]bool{}
+	for name, text := range audited(t, "json") {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(doc); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var d struct {
+			Findings []struct{ Rule string }
+		}
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range d.Findings {
+			findings[f.Rule] = true
+		}
+		// The schema is not one that takes anything.
+		bad, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(string(text), `"verdict": "`, `"verdict": "x`, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Validate(bad) == nil {
+			t.Errorf("%s: the schema takes an unknown verdict", name)
+		}
+	}
+	for _, rule := range []string{"missing-cable", "link-degraded", "credit-loop", "unicast-unreachable", "not-xy", "hops-above-limit", "waiver-expired"} {
+		if !findings[rule] {
+			t.Errorf("no document has a finding of %s", rule)
+		}
+	}
+}
+
+// SARIF logs are valid by the schema of OASIS, and keep what GitHub's code scanning
+// documents beyond it.
+func TestSARIFSchema(t *testing.T) {
+	s := schema(t, "../../report/testdata/sarif-schema-2.1.0.json")
+	for name, text := range audited(t, "sarif") {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(doc); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var log struct {
+			Runs []struct {
+				Tool struct {
+					Driver struct {
+						Rules []struct {
+							ID               string
+							ShortDescription struct{ Text string }
+							FullDescription  struct{ Text string }
+							Help             struct{ Text string }
+						}
+					}
+				}
+				Results []struct {
+					RuleID, Level string
+					Locations     []struct {
+						PhysicalLocation struct {
+							ArtifactLocation struct{ URI string }
+							Region           struct{ StartLine int }
+						}
+					}
+					PartialFingerprints map[string]string
+					Suppressions        []struct{ Kind string }
+				}
+			}
+		}
+		if err := json.Unmarshal(text, &log); err != nil {
+			t.Fatal(err)
+		}
+		rules := map[string]bool{}
+		for _, r := range log.Runs[0].Tool.Driver.Rules {
+			rules[r.ID] = true
+			if n, m := len(r.ShortDescription.Text), len(r.FullDescription.Text); n == 0 || n > 1024 || m == 0 || m > 1024 || r.Help.Text == "" {
+				t.Errorf("%s: rule %s has descriptions of %d and %d bytes, help %q", name, r.ID, n, m, r.Help.Text)
+			}
+		}
+		seen := map[string]bool{}
+		suppressed := 0
+		for i, r := range log.Runs[0].Results {
+			if !rules[r.RuleID] || len(r.Locations) != 1 || r.Locations[0].PhysicalLocation.Region.StartLine < 1 || r.Locations[0].PhysicalLocation.ArtifactLocation.URI == "" {
+				t.Errorf("%s: result %d is %+v", name, i, r)
+			}
+			hash := r.PartialFingerprints["primaryLocationLineHash"]
+			if hash != r.PartialFingerprints["finding/v2"]+":1" || seen[hash] {
+				t.Errorf("%s: result %d has fingerprints %v", name, i, r.PartialFingerprints)
+			}
+			seen[hash] = true
+			if len(r.Suppressions) > 0 {
+				suppressed++
+			}
+		}
+		if name == "policy" && suppressed == 0 {
+			t.Error("nothing is waived in the log of the policy")
+		}
+	}
+}
+
+// JUnit suites have each rule that was checked, once.
+func TestJUnitCases(t *testing.T) {
+	for name, text := range audited(t, "junit") {
+		var s struct {
+			Tests int `xml:"tests,attr"`
+			Suite struct {
+				Cases []struct {
+					Name string `xml:"name,attr"`
+				} `xml:"testcase"`
+			} `xml:"testsuite"`
+		}
+		if err := xml.Unmarshal(text, &s); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, c := range s.Suite.Cases {
+			if _, ok := policy.RuleByName(c.Name); !ok || seen[c.Name] {
+				t.Errorf("%s: case %q is no rule, or comes twice", name, c.Name)
+			}
+			seen[c.Name] = true
+		}
+		if s.Tests != len(seen) || seen["credit-loop"] == (name == "wiring") || seen["missing-cable"] == (name == "clean" || name == "loop" || name == "broken") || seen["waiver-expired"] != (name == "policy") {
+			t.Errorf("%s: %d cases: %v", name, s.Tests, seen)
+		}
+	}
+}
+
+// Every rule of every check explains itself.
+func TestExplain(t *testing.T) {
+	for _, r := range policy.AllRules() {
+		var out, errs bytes.Buffer
+		if got := run([]string{"check", "--explain", r.Name}, strings.NewReader(""), &out, &errs); got != exitClean {
+			t.Fatalf("--explain %s: exit status %d, %s", r.Name, got, &errs)
+		}
+		if text := out.String(); !strings.HasPrefix(text, r.Name+" ("+r.Severity.String()+"): "+r.Summary) || len(r.Explain) < 50 || !strings.Contains(text, r.Explain[:50]) {
+			t.Errorf("--explain %s:\n%s", r.Name, text)
+		}
+	}
+}
