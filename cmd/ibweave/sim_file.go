@@ -94,6 +94,12 @@ func parseExperiment(name string, data []byte) ([]setting, error) {
 		}
 		return e
 	}
+	// YAML counts lines at more places than editors do.
+	for i, line := range lines {
+		if strings.ContainsAny(strings.TrimSuffix(line, "\r"), "\r\u0085\u2028\u2029") {
+			return nil, fail(i+1, "a line that ends with something else than LF or CR LF")
+		}
+	}
 	var doc yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	if err := decoder.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// TestInterrupted ends a sweep by SIGINT and by SIGKILL after some points, and goes
+// on: with the results of a sweep that was not interrupted.
+func TestInterrupted(t *testing.T) {
+	program, err := exec.LookPath("ibweave")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Dir = dir
+		return cmd
+	}
+	for _, args := range [][]string{{"gen", "mesh", "--dims", "4x4", "-o", "mesh"}, {"compile", "-t", "mesh", "-e", "xy", "-o", "tables"}} {
+		if out, err := command(args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s%v", out, err)
+		}
+	}
+	const points = 24
+	sweep := func(state string) *exec.Cmd {
+		return command("sim", "tables", "--load", "0.2,0.3,0.4", "--seed", "1,2,3,4,5,6,7,8", "--error", "0", "--max-time", "400us", "--state", state, "--format", "csv")
+	}
+	want, err := sweep("whole").Output()
+	if err != nil || bytes.Count(want, []byte("\n")) != points+1 {
+		t.Fatalf("%v\n%s", err, want)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		state := signal.String()
+		finished := func() int {
+			data, err := os.ReadFile(filepath.Join(dir, state))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+			return bytes.Count(data, []byte(`"point":`))
+		}
+		cmd := sweep(state)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for finished() < 3 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) {
+			t.Fatalf("%s came too late: %v", signal, err)
+		}
+		if signal == syscall.SIGINT && (exit.ExitCode() != exitEnvironment || !strings.HasPrefix(errs.String(), "ibweave: interrupted")) {
+			t.Errorf("exit status %d: %s", exit.ExitCode(), &errs)
+		}
+		if n := finished(); n < 3 || n >= points {
+			t.Errorf("%s: %d of %d points are in the state", signal, n, points)
+		}
+		got, err := sweep(state).Output()
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("after %s: %v\n%s\nwant\n%s", signal, err, got, want)
+		}
+		if n := finished(); n != points {
+			t.Errorf("%d points at the end", n)
+		}
+	}
+}
+
+func TestParseLoads(t *testing.T) {
+	for text, want := range map[string][]float64{
+		"0.5": {0.5}, "0.1:0.5:0.1": {0.1, 0.2, 0.3, 0.4, 0.5}, "0.1:0.45:0.1": {0.1, 0.2, 0.3, 0.4}, "1:1:1": {1}, "0.05:0.15:0.05": {0.05, 0.1, 0.15},
+	} {
+		if got, err := parseLoads(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "0", "-1", "NaN", "Inf", "1001", "0.1:0.5", "0.5:0.1:0.1", "0.1:0.5:0", "0.1:0.5:0.1:1", "1:1000:0.000001"} {
+		if got, err := parseLoads(text); err == nil || got != nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestSources(t *testing.T) {
+	for text, want := range map[string]int{"all": 0, "one": 1, "7": 7, "40%": 102, "0.001%": 1, "100%": 256, "256": 256} {
+		c, err := parseSources(text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n, err := c.of(256); err != nil || n != want {
+			t.Errorf("%s of 256: %d, %v; want %d", text, n, err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "0%", "100.1%", "NaN%", "some", "1.5"} {
+		if c, err := parseSources(text); err == nil {
+			t.Errorf("%q: %+v", text, c)
+		}
+	}
+	if n, err := (sourceCount{n: 3}).of(2); err == nil {
+		t.Errorf("3 of 2 is %d", n)
+	}
+}
+
+// A list that is set again takes the place of the first one, and one that is wrong
+// changes nothing.
+func TestListValue(t *testing.T) {
+	loads := []float64{9}
+	v := listValue[float64]{to: &loads, parse: parseLoads}
+	for _, tt := range []struct {
+		text string
+		want []float64
+	}{{"0.1, 0.2:0.3:0.1", []float64{0.1, 0.2, 0.3}}, {"0.4,x", []float64{0.1, 0.2, 0.3}}, {"0.4", []float64{0.4}}, {"0.01:1000:0.01,0.01:1000:0.01", []float64{0.4}}} {
+		if err := v.Set(tt.text); !slices.Equal(loads, tt.want) || (err == nil) != (v.String() == tt.text) {
+			t.Errorf("%s: %d loads, %v, %q", tt.text, len(loads), err, v.String())
+		}
+	}
+}
+
+func FuzzExperiment(f *testing.F) {
+	f.Add([]byte("tables: ../tables\nload: [0.1:0.3:0.1, 0.5] # comment\nrepeat: true\n"))
+	f.Add([]byte("a: &x 1\nb: *x\nc: {d: e}\n"))
+	f.Add([]byte("load: |\n  0.1\n---\n"))
+	f.Add([]byte("{load: 0.1, ? bytes : 3, \"x\": !!binary aGk=}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		settings, err := parseExperiment("f", data)
+		var parse *fabric.ParseError
+		if err != nil {
+			if settings != nil || !errors.As(err, &parse) || parse.Line > bytes.Count(data, []byte("\n"))+1 {
+				t.Fatalf("%v, %v", settings, err)
+			}
+			return
+		}
+		names := map[string]bool{}
+		for _, s := range settings {
+			if s.line < 1 || s.line > bytes.Count(data, []byte("\n"))+1 || names[s.name] {
+				t.Fatalf("%+v", s)
+			}
+			names[s.name] = true
+		}
+	})
+}
