@@ -88,8 +88,9 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 func parseExperiment(name string, data []byte) ([]setting, error) {
 	lines := strings.Split(string(data), "\n")
 	fail := func(line int, format string, args ...any) error {
+		line = min(line, len(lines)) // what is missing may be said to be behind the end
 		e := &fabric.ParseError{File: name, Line: line, Err: fmt.Errorf(format, args...)}
-		if line > 0 && line <= len(lines) {
+		if line > 0 {
 			e.Text = strings.TrimRight(lines[line-1], "\r")
 		}
 		return e
