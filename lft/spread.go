@@ -93,6 +93,25 @@ const (
 	patience      = 3
 )
 
+// units is what a route adds to the load of each channel, by PortID.
+func units(f *fabric.Fabric) []uint64 {
+	fastest := 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			fastest = max(fastest, f.Link(p).Mbps())
+		}
+	}
+	unit := make([]uint64, f.NumPorts())
+	for p := range unit {
+		unit[p] = capacityUnits
+		if mbps := f.Link(fabric.PortID(p)).Mbps(); mbps > 0 {
+			unit[p] = uint64((capacityUnits*fastest + mbps/2) / mbps)
+		}
+	}
+	return unit
+}
+
 // NewSpread prepares empty tables for f, whose LIDs must be assigned.
 func NewSpread(f *fabric.Fabric) *Spread {
 	n := f.NumSwitches()
@@ -102,26 +121,18 @@ func NewSpread(f *fabric.Fabric) *Spread {
 		hosts:  make([]uint32, n),
 		to:     make([]fabric.NodeID, f.NumPorts()),
 		num:    make([]fabric.PortNum, f.NumPorts()),
-		unit:   make([]uint64, f.NumPorts()),
+		unit:   units(f),
 		load:   make([]uint64, f.NumPorts()),
 		cost:   make([]float64, f.NumPorts()),
 	}
 	for p := range s.to {
 		s.to[p] = fabric.NoNode
 	}
-	fastest := 0
 	for t := range fabric.NodeID(n) {
 		ports, to := f.SwitchLinks(t)
 		for i, p := range ports {
 			s.to[p] = to[i]
 			s.num[p] = f.Num(p)
-			fastest = max(fastest, f.Link(p).Mbps())
-		}
-	}
-	for p := range s.unit {
-		s.unit[p] = capacityUnits
-		if mbps := f.Link(fabric.PortID(p)).Mbps(); mbps > 0 {
-			s.unit[p] = uint64((capacityUnits*fastest + mbps/2) / mbps)
 		}
 	}
 	for t := range fabric.NodeID(n) {

@@ -6,6 +6,8 @@
 package lft
 
 import (
+	"slices"
+
 	"github.com/ibweave/ibweave/fabric"
 )
 
@@ -33,6 +35,13 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 		}
 	}
 	return t
+}
+
+// Clone copies the tables.
+func (t *Tables) Clone() *Tables {
+	c := *t
+	c.entries = slices.Clone(t.entries)
+	return &c
 }
 
 // Switches is the number of rows.
