@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 # Built from source on first use (about two minutes) and cached by go.
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build test race lint fuzz soak bench bench-plugin update man licenses install uninstall deb test-deb clean
+.PHONY: build test race lint fuzz soak bench bench-plugin figures update man licenses install uninstall deb test-deb clean
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
@@ -56,6 +56,10 @@ bench: build
 bench-plugin: build
 	scripts/install-tools.sh
 	scripts/bench-plugin.sh
+
+# All figures of the papers, into bin/figures, and those of docs/reproduction.md.
+figures: build
+	scripts/figures.sh
 
 # Takes what the commands print now into README.md and the examples; read the diff.
 update:

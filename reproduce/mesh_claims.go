@@ -184,7 +184,7 @@ func judgeSize(f map[string]*Figure, cases []meshCase) Finding {
 	case down == len(cases):
 		out.Verdict = Fails
 		out.Why = "delays of switches, wires and credits count less the larger the message, and they weigh more on repeated " +
-			"unicast than on multicast; without them all times would grow as the size, and the ratio not at all (x19-routing-delay)"
+			"unicast than on multicast; without them all times would grow as the size, and the ratio not at all"
 	default:
 		out.Verdict = NotDecidable
 		out.Why = fmt.Sprintf("the speedup grows in %d cases and falls in %d", up, down)

@@ -188,6 +188,6 @@ func (a *app) printEvaluation(r *evaluated) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "wrote %s: %d figures made, %d kept\n", r.Output, len(r.Made), len(r.Kept))
+	_, err = fmt.Fprintf(a.stdout, "wrote %s: figures made %d, kept %d\n", r.Output, len(r.Made), len(r.Kept))
 	return err
 }
