@@ -92,6 +92,10 @@ type Group struct {
 	Sends []Send
 }
 
+// Ordered says whether all members get the messages of the group in one order, as
+// long as no host sends a message before one that it has to send again.
+func (g *Group) Ordered() bool { return g.Method == Tree || g.Method == Circuit && g.Hops == 0 }
+
 // Schedule says who sends to whom, in which class of buffers.
 type Schedule struct {
 	Classes int    // 1 to MaxClasses

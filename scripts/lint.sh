@@ -30,6 +30,7 @@ mft                   mesh
 mft/groupfile         mesh
 updown                sim
 myrinet               mesh
+myrinet/lan           mesh
 minnet                mesh
 verify                updown
 sim                   example.com/other

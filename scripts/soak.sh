@@ -21,6 +21,9 @@ go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestManySweeps -sweeps 2
 go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSPAMStress' -spam-networks 1000 -trials 3000 -flit-times 1000000000 -v |
 	grep -E 'clean|does not deadlock|none deadlocks|^(ok|FAIL|---)'
 
+go test -count=1 -timeout 60m ./myrinet/lan -run TestBufferDeadlock -multicasts 1000000 -v |
+	grep -E 'multicasts|buffers|^(ok|FAIL|---)'
+
 mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
 	grep 'pgregory.net/rapid' | cut -d ' ' -f 1 | sort -u)
 end=$(($(date +%s) + $(echo "$time" | sed -E 's/s$//; s/m$/*60/; s/h$/*3600/')))
