@@ -22,6 +22,7 @@ import (
 var Papers = []*Paper{
 	&zhou2010,
 	&zhouConference,
+	&spam1998,
 	&recursiveMIN,
 }
 

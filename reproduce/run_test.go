@@ -235,7 +235,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"zhou":            `nothing to reproduce is called "zhou": want all, or some of zhou2010, zhou-conf, `,
+		"zhou":            `nothing to reproduce is called "zhou": want all, or some of zhou2010, zhou-conf, spam, `,
 		"zhou-conf/fig99": `nothing to reproduce is called "zhou-conf/fig99": want all, or some of zhou-conf/fig8, `,
 	} {
 		_, err := Find([]string{name})

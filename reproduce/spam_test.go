@@ -1,0 +1,87 @@
+package reproduce
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ibweave/ibweave/sim"
+)
+
+// TestSPAM has the figures of the SPAM paper: latencies in the bands of G-S3, and
+// the verdicts.
+func TestSPAM(t *testing.T) {
+	figures, verdicts := quick(t, &spam1998)
+	for _, tt := range []struct {
+		panel     int
+		curve     string
+		d         float64
+		want, off float64
+	}{
+		{0, "128 nodes", 1, 11.793, 0.3}, {0, "128 nodes", 127, 12.691, 0.4},
+		{0, "256 nodes", 1, 11.907, 0.4}, {0, "256 nodes", 255, 13.283, 0.3},
+		{1, "software, startups alone", 255, 80, 0}, {1, "software, startups alone", 1, 10, 0}, {1, "software, 128 nodes", 1, 11.8, 0.3},
+		{2, "breadth-first tree from the centre", 255, 12.566, 0.3}, {2, "depth-first tree", 255, 18.5, 3.5},
+	} {
+		if got := figures["fig2"].panel(tt.panel).At(tt.curve, tt.d).Y; math.Abs(got-tt.want) > tt.off {
+			t.Errorf("%s, %v destinations: %.3f us, want %.3f +- %.1f", tt.curve, tt.d, got, tt.want, tt.off)
+		}
+	}
+	for spec, want := range map[string]Verdict{
+		"S15-1": HoldsAs, "S15-2": Holds, "S15-3 deep": Fails, "S15-4": Fails, "S15-5": Holds, "S16": Holds, "S18": Fails,
+	} {
+		if got := verdicts[spec]; got.Verdict != want || got.Measured == "" || got.Why == "" {
+			t.Errorf("%s: %+v, want %s", spec, got, want)
+		}
+	}
+	if got := verdicts["S15-3"].Verdict; got != Holds && got != HoldsAs {
+		t.Errorf("S15-3: %s", got)
+	}
+}
+
+// TestSoftwareBound has startups of recursive doubling (E-S1).
+func TestSoftwareBound(t *testing.T) {
+	for d, want := range map[int]float64{1: 10, 2: 20, 3: 20, 4: 30, 127: 70, 128: 80, 255: 80, 256: 90} {
+		if got := softwareBound(d); got != want {
+			t.Errorf("%d destinations: %v us, want %v", d, got, want)
+		}
+	}
+}
+
+// TestDoubling has every host reached once, in as many phases as the bound has.
+func TestDoubling(t *testing.T) {
+	r, err := spamTrees[0].network(40, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, d := range []int{1, 2, 3, 7, 8, 39} {
+		src := rng.IntN(40)
+		at, err := r.bySoftware(t.Context(), src, someOf(rng, 40, d, src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		low := sim.Time(softwareBound(d)) * sim.Microsecond
+		if at < low || at > low*5/4 {
+			t.Errorf("%d destinations: %s, want a little more than %s", d, at, low)
+		}
+	}
+}
+
+// TestBatchMeans has the interval of a mean.
+func TestBatchMeans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	covers := 0
+	for range 400 {
+		b := batchMeans{size: 5}
+		for range 200 {
+			b.add(3 + rng.NormFloat64())
+		}
+		if mean, half := b.interval(); math.Abs(mean-3) <= half {
+			covers++
+		}
+	}
+	if covers < 360 || covers > 396 {
+		t.Errorf("%d of 400 intervals of 95 %% have the mean", covers)
+	}
+}
