@@ -309,8 +309,46 @@ func blocksOf(f *fabric.Fabric, level []int32, at int32) []*block {
 			}
 		}
 		b.parallel = mode(have)
+		b.sort(f)
 	}
 	return blocks
+}
+
+// sort puts the cables of pairs that have too many into the order in which they look
+// like part of the shape: those in ports that other switches use for the same come
+// first.
+func (b *block) sort(f *fabric.Fabric) {
+	up, down := make([]int, int(fabric.MaxPortNum)+1), make([]int, int(fabric.MaxPortNum)+1)
+	for i := range b.lower {
+		for j := range b.upper {
+			c := b.cables[i*len(b.upper)+j]
+			if len(c) <= b.parallel {
+				continue
+			}
+			b.usage(f, i, j, up, down)
+			slices.SortStableFunc(c, func(x, y fabric.PortID) int {
+				return up[f.Num(y)] + down[f.Num(f.Peer(y))] - up[f.Num(x)] - down[f.Num(f.Peer(x))]
+			})
+		}
+	}
+}
+
+// usage counts for a lower and an upper switch of a block by port number: in up the
+// lower switches that lead to the upper one by the port, in down the upper switches
+// that lead to the lower one by it.
+func (b *block) usage(f *fabric.Fabric, i, j int, up, down []int) {
+	clear(up)
+	clear(down)
+	for o := range b.lower {
+		for _, p := range b.cables[o*len(b.upper)+j] {
+			up[f.Num(p)]++
+		}
+	}
+	for o := range b.upper {
+		for _, p := range b.cables[i*len(b.upper)+o] {
+			down[f.Num(f.Peer(p))]++
+		}
+	}
 }
 
 // deficits lists the pairs of a block that lack cables. A missing cable is looked for
@@ -325,18 +363,7 @@ func (b *block) deficits(f *fabric.Fabric, free []bool) []deficit {
 			if k <= 0 {
 				continue
 			}
-			clear(up)
-			clear(down)
-			for o := range b.lower {
-				for _, p := range b.cables[o*len(b.upper)+j] {
-					up[f.Num(p)]++
-				}
-			}
-			for o := range b.upper {
-				for _, p := range b.cables[i*len(b.upper)+o] {
-					down[f.Num(f.Peer(p))]++
-				}
-			}
+			b.usage(f, i, j, up, down)
 			list = append(list, deficit{a: s, b: u, n: k, pa: likely(f, s, up, k, free), pb: likely(f, u, down, k, free)})
 		}
 	}

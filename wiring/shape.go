@@ -362,6 +362,8 @@ func gridOf(f *fabric.Fabric, dims []int) *Shape {
 					pa: likely(f, sw, lead[d], k, free), pb: likely(f, other, lead[d.Opposite()], k, free),
 				})
 			case len(ports) > s.Parallel:
+				ports = slices.Clone(ports)
+				slices.SortStableFunc(ports, func(x, y fabric.PortID) int { return lead[d][f.Num(y)] - lead[d][f.Num(x)] })
 				s.surplus = append(s.surplus, ports[s.Parallel:]...)
 			}
 		}
