@@ -1,0 +1,66 @@
+package topology
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+const goodNames = "# a map\n0x0002c90300000001 \"leaf 1\"\n2c90300000002\t\"spine # 2\" # in row 4\r\n\n0x3 \"\"\n"
+
+func TestParseNames(t *testing.T) {
+	names, err := ParseNames("map", []byte(goodNames))
+	if err != nil || len(names) != 3 || names[0x2c90300000001] != "leaf 1" || names[0x2c90300000002] != "spine # 2" || names[3] != "" {
+		t.Errorf("%q, %v", names, err)
+	}
+	var b fabric.Builder
+	for _, g := range []fabric.GUID{3, 4} {
+		if _, err := b.AddNode(fabric.Node{GUID: g, Type: fabric.Switch, NumPorts: 4, Description: "old"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := f.WithDescriptions(map[fabric.GUID]string{4: "new", 5: "nobody"})
+	if g.Node(0).Description != "old" || g.Node(1).Description != "new" || f.Node(1).Description != "old" {
+		t.Errorf("%q, %q; before %q", g.Node(0).Description, g.Node(1).Description, f.Node(1).Description)
+	}
+}
+
+var brokenNames = []struct {
+	text string
+	line int
+	say  string
+}{
+	{"", 0, "no names"}, {"# nothing\n", 0, "no names"}, {"0x1 leaf\n", 1, "no name in quotes"}, {"0x1 \"leaf\n", 1, "closing quote"},
+	{"x1 \"leaf\"\n", 1, "x1"}, {"\n0x0 \"leaf\"\n", 2, "no node"}, {"0x1 \"a\" b\n", 1, "after the name"},
+	{"0x1 \"a\"\n0x01 \"b\"\n", 2, "in line 1 already"}, {"0x12345678901234567 \"a\"\n", 1, "12345678901234567"},
+}
+
+func TestParseNamesErrors(t *testing.T) {
+	for _, tc := range brokenNames {
+		names, err := ParseNames("map", []byte(tc.text))
+		var at *fabric.ParseError
+		if !errors.As(err, &at) || names != nil || at.Line != tc.line || !strings.Contains(err.Error(), tc.say) {
+			t.Errorf("%q: %v, %v", tc.text, names, err)
+		}
+	}
+}
+
+func FuzzParseNames(f *testing.F) {
+	f.Add([]byte(goodNames))
+	for _, tc := range brokenNames {
+		f.Add([]byte(tc.text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		names, err := ParseNames("map", data)
+		var at *fabric.ParseError
+		if err != nil && (names != nil || !errors.As(err, &at)) || err == nil && len(names) == 0 {
+			t.Fatalf("%v, %v", names, err)
+		}
+	})
+}
