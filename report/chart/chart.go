@@ -7,6 +7,7 @@
 package chart
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"io"
@@ -156,7 +157,13 @@ func (c *Chart) SVG(w io.Writer) error {
 	if err := c.draw(draw.New(canvas)); err != nil {
 		return err
 	}
-	_, err := canvas.WriteTo(w)
+	var b bytes.Buffer
+	if _, err := canvas.WriteTo(&b); err != nil {
+		return err
+	}
+	// Fonts of the same widths, for readers who do not have Liberation.
+	const family = "font-family:Liberation Sans"
+	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte(family), []byte(family+",Arial,Helvetica,sans-serif")))
 	return err
 }
 
@@ -237,7 +244,7 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 	// Titles and the names of axes are drawn here: gonum/plot takes the middle of
 	// a logarithmic axis for the middle of its values, and makes room above for the
 	// name that stands there.
-	const name = 0.55 * vg.Centimeter
+	const name = 0.7 * vg.Centimeter
 	tiles := draw.Tiles{
 		Rows: rows, Cols: columns, PadX: name + 0.4*vg.Centimeter, PadY: 2*name + 0.4*vg.Centimeter,
 		PadLeft: name, PadTop: name, PadBottom: name,
