@@ -47,6 +47,7 @@ policy                compile
 diff                  compile
 sminterface/rehearse  updown
 compile               sminterface/rehearse
+whatif                sminterface/rehearse
 report                compile
 report/chart          sim
 reproduce             sminterface/rehearse

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-10m}
 
-go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast' -trials 1000 -v |
+go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast|TestMend' -trials 1000 -v |
 	grep -E 'groups|flipped|^(ok|FAIL|---)'
 
 go test -count=1 -timeout 60m ./minnet -trials 20

@@ -351,7 +351,7 @@ func (s *standings) text() []byte {
 			}
 			return fmt.Sprintf("%.3f", x.Seconds.Route+x.Seconds.Verify)
 		})
-		writeColumns(&b, rows)
+		writeColumns(&b, rows, 0)
 	}
 	for _, x := range s.Contenders {
 		switch {
@@ -405,9 +405,9 @@ func (x *contender) bandwidth(of func(*quality.Bisection) float64) string {
 	return fmt.Sprintf("%.2f %%", 100*of(x.Quality.Bisection))
 }
 
-// writeColumns writes rows with the first column to the left and all others to the
+// writeColumns writes rows with one column to the left and all others to the
 // right.
-func writeColumns(b *bytes.Buffer, rows [][]string) {
+func writeColumns(b *bytes.Buffer, rows [][]string, left int) {
 	wide := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, text := range r {
@@ -418,10 +418,13 @@ func writeColumns(b *bytes.Buffer, rows [][]string) {
 		var line strings.Builder
 		for i, text := range r {
 			pad := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(text))
-			if i == 0 {
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			if i == left {
 				line.WriteString(text + pad)
 			} else {
-				line.WriteString("  " + pad + text)
+				line.WriteString(pad + text)
 			}
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")

@@ -1,0 +1,93 @@
+package whatif
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Read reads what the command writes as JSON. The error is a *fabric.ParseError.
+func Read(name string, data []byte) (*Result, error) {
+	r := new(Result)
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil {
+		line := 1 + bytes.Count(data[:min(int(d.InputOffset()), len(data))], []byte("\n"))
+		return nil, &fabric.ParseError{File: name, Line: line, Err: fmt.Errorf("not the result of a shard: %w", err)}
+	}
+	var shard, shards int
+	_, err := fmt.Sscanf(r.Shard, "%d/%d", &shard, &shards)
+	switch {
+	case r.Shard == "":
+		shard, shards = 1, 1
+	case err != nil || shard < 1 || shard > shards || fmt.Sprintf("%d/%d", shard, shards) != r.Shard:
+		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("shard %q: want such as 2/5", r.Shard)}
+	}
+	// Of n failures dealt out in turn.
+	if want := (r.Failures + shards - shard) / shards; r.Failures < 0 || len(r.Cases) != want {
+		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("%d cases, want %d for shard %d of %d of %d failures",
+			len(r.Cases), want, shard, shards, r.Failures)}
+	}
+	return r, nil
+}
+
+// Merge puts the results of all shards together: the same as one run without
+// shards. names are for errors: shards of different runs, one that is there twice,
+// one that is missing.
+func Merge(names []string, results []*Result) (*Result, error) {
+	if len(results) == 0 {
+		return nil, fmt.Errorf("no results")
+	}
+	head := func(r *Result) Result {
+		h := *r
+		h.Shard, h.Cases = "", nil
+		return h
+	}
+	want := head(results[0])
+	all := want
+	if results[0].Shard == "" && len(results) > 1 {
+		return nil, fmt.Errorf("%s is no shard but all of a run", names[0])
+	}
+	seen := make(map[int]string)
+	shards := 1
+	for i, r := range results {
+		if h := head(r); !reflect.DeepEqual(h, want) {
+			return nil, fmt.Errorf("%s and %s are not of the same run: %s", names[0], names[i], difference(&want, &h))
+		}
+		shard, of := 1, 1
+		if r.Shard != "" {
+			fmt.Sscanf(r.Shard, "%d/%d", &shard, &of)
+		}
+		if i > 0 && of != shards {
+			return nil, fmt.Errorf("%s is one of %d shards, %s one of %d", names[0], shards, names[i], of)
+		}
+		shards = of
+		if other, twice := seen[shard]; twice {
+			return nil, fmt.Errorf("%s and %s are both shard %d of %d", other, names[i], shard, of)
+		}
+		seen[shard] = names[i]
+		all.Cases = append(all.Cases, r.Cases...)
+	}
+	for shard := 1; shard <= shards; shard++ {
+		if seen[shard] == "" {
+			return nil, fmt.Errorf("shard %d of %d is missing", shard, shards)
+		}
+	}
+	slices.SortFunc(all.Cases, func(a, b Case) int { return a.compare(&b) })
+	return &all, nil
+}
+
+// difference names the first member in which two heads differ.
+func difference(a, b *Result) string {
+	x, y := reflect.ValueOf(*a), reflect.ValueOf(*b)
+	for i := range x.NumField() {
+		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+			return fmt.Sprintf("%q is %v and %v", x.Type().Field(i).Tag.Get("json"), x.Field(i).Interface(), y.Field(i).Interface())
+		}
+	}
+	return "they differ"
+}

@@ -1,0 +1,444 @@
+// Package whatif finds out what happens to a fabric when cables or switches
+// fail: who is cut off, how many forwarding entries a subnet manager has to
+// write, whether a credit loop comes up, and where the load goes. Each failure is
+// routed again, by mending where the engine can (lft.Rerouter), else from scratch,
+// and verified.
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Kind is what fails.
+type Kind uint8
+
+const (
+	Links    Kind = iota // a cable, host cables included
+	Switches             // a switch with all its cables
+)
+
+var kinds = [...]string{"links", "switches"}
+
+func (k Kind) String() string { return kinds[k] }
+
+// MarshalText is String.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what String says.
+func (k *Kind) UnmarshalText(text []byte) error {
+	i := slices.Index(kinds[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%q: want links or switches", text)
+	}
+	*k = Kind(i)
+	return nil
+}
+
+// Options are what a caller may ask of Run.
+type Options struct {
+	Kind  Kind
+	Depth int // how many fail together, 1 or 2
+	// Sample tries so many failures, drawn at random without repetition; 0 tries
+	// all.
+	Sample int
+	Seed   uint64
+	// Shard is which of Shards parts to try, from 1; 0 for all. The failures of a
+	// shard do not depend on the machine.
+	Shard, Shards int
+	Workers       int // goroutines; 0 for one on each CPU. The result does not depend on it.
+	// Progress, if not nil, is told how many failures are done, of all. It is
+	// called from several goroutines.
+	Progress func(done, total int)
+}
+
+// Result is what all failures do; it is its own file, which Merge reads.
+type Result struct {
+	Version string         `json:"version"` // of ibweave
+	Engine  string         `json:"engine"`
+	Options map[string]any `json:"options"` // of the routing, as in a manifest
+	Fabric  string         `json:"fabric"`  // SHA-256 of nodes and cables, see verify.FabricHash
+	Fail    Kind           `json:"fail"`
+	Depth   int            `json:"depth"`
+	Sample  int            `json:"sample,omitempty"`
+	Seed    uint64         `json:"seed,omitempty"`
+	Shard   string         `json:"shard,omitempty"` // "2/5"
+	Before  Before         `json:"before"`
+	// Failures is how many Cases there are to be, those of other shards included.
+	Failures int    `json:"failures"`
+	Cases    []Case `json:"cases"` // the most harm first
+}
+
+// Before is the fabric as it is.
+type Before struct {
+	Pairs       int64   `json:"pairs"` // of a CA or router port and a LID of another one
+	Unreachable int64   `json:"unreachable"`
+	CreditLoops int     `json:"credit_loops"`
+	MaxRoutes   int64   `json:"max_routes_per_link"`
+	MeanRoutes  float64 `json:"mean_routes_per_link"`
+	Entries     int64   `json:"entries"` // of all tables
+}
+
+// Case is what one failure does.
+type Case struct {
+	Number int    `json:"number"` // among all failures of the fabric, from 0
+	Failed []Part `json:"failed"`
+	// Gone are pairs of which a port has lost its own cable: they could not do
+	// without it. Lost are pairs of ports that both have a cable, and do not reach
+	// each other any more, without as many as there were before: where there are any,
+	// what failed is a single point of failure.
+	Gone int64 `json:"gone_pairs"`
+	Lost int64 `json:"lost_pairs"`
+	// CreditLoops that there are afterwards, of management traffic too.
+	CreditLoops int `json:"credit_loops"`
+	// What a subnet manager has to write: entries, blocks of 64 of them, and
+	// switches that have some. A switch without any cable has none.
+	Entries  int `json:"entries"`
+	Blocks   int `json:"blocks"`
+	Switches int `json:"switches"`
+	// MaxRoutes is on the most loaded channel between switches afterwards.
+	MaxRoutes int64 `json:"max_routes_per_link"`
+	// Refused is why the engine cannot route what is left; nothing else holds then.
+	Refused string `json:"refused,omitempty"`
+	// Anew says that all was routed anew, so that entries may have changed that need
+	// not have.
+	Anew bool `json:"anew,omitempty"`
+}
+
+// Part is a cable, by both ends, or a switch.
+type Part struct {
+	GUID   fabric.GUID    `json:"guid"`
+	Name   string         `json:"name"`
+	Port   fabric.PortNum `json:"port,omitempty"` // 0 for a switch
+	To     fabric.GUID    `json:"to,omitempty"`
+	ToName string         `json:"to_name,omitempty"`
+	ToPort fabric.PortNum `json:"to_port,omitempty"`
+}
+
+func (p Part) String() string {
+	if p.Port == 0 {
+		return fmt.Sprintf("%q", p.Name)
+	}
+	return fmt.Sprintf("%q[%d] - %q[%d]", p.Name, p.Port, p.ToName, p.ToPort)
+}
+
+// compare puts the case that does more harm first: lost pairs, a routing that is
+// refused, credit loops, pairs that are gone, the load of the most loaded link,
+// entries to write.
+func (c *Case) compare(d *Case) int {
+	refused := func(c *Case) int { return min(len(c.Refused), 1) }
+	return cmp.Or(
+		cmp.Compare(refused(d), refused(c)), cmp.Compare(d.Lost, c.Lost), cmp.Compare(d.CreditLoops, c.CreditLoops),
+		cmp.Compare(d.Gone, c.Gone), cmp.Compare(d.MaxRoutes, c.MaxRoutes), cmp.Compare(d.Entries, c.Entries),
+		cmp.Compare(c.Number, d.Number),
+	)
+}
+
+// failure is the cables that fail.
+type failure struct {
+	number int
+	cut    []fabric.PortID
+	parts  []Part
+}
+
+// atom is what can fail alone.
+type atom struct {
+	cut  []fabric.PortID
+	part Part
+}
+
+// atoms lists them, in the order of NodeIDs and ports.
+func atoms(f *fabric.Fabric, kind Kind) []atom {
+	var list []atom
+	if kind == Switches {
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			a := atom{part: Part{GUID: f.Node(s).GUID, Name: f.Node(s).Description}}
+			for p := range f.Node(s).NumPorts {
+				a.cut = append(a.cut, f.Port(s, p+1))
+			}
+			list = append(list, a)
+		}
+		return list
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p {
+			m, n := f.Node(f.Owner(p)), f.Node(f.Owner(q))
+			list = append(list, atom{cut: []fabric.PortID{p}, part: Part{
+				GUID: m.GUID, Name: m.Description, Port: f.Num(p), To: n.GUID, ToName: n.Description, ToPort: f.Num(q),
+			}})
+		}
+	}
+	return list
+}
+
+// count is how many failures n atoms make.
+func count(n, depth int) int {
+	if depth == 2 {
+		return n * (n - 1) / 2
+	}
+	return n
+}
+
+// pair is the i-th pair a < b of n atoms: (0,1), (0,2) ... (1,2) ...
+func pair(i, n int) (a, b int) {
+	for ; i >= n-1-a; a++ {
+		i -= n - 1 - a
+	}
+	return a, a + 1 + i
+}
+
+// failures lists those of the sample and the shard.
+func failures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
+	parts := atoms(f, opt.Kind)
+	total := count(len(parts), opt.Depth)
+	var numbers []int
+	if opt.Sample > 0 && opt.Sample < total {
+		// Floyd's algorithm: no list of all.
+		rng := rand.New(rand.NewPCG(opt.Seed, 0))
+		chosen := make(map[int]bool, opt.Sample)
+		for i := total - opt.Sample; i < total; i++ {
+			n := rng.IntN(i + 1)
+			if chosen[n] {
+				n = i
+			}
+			chosen[n] = true
+			numbers = append(numbers, n)
+		}
+		slices.Sort(numbers)
+	} else {
+		numbers = make([]int, total)
+		for i := range numbers {
+			numbers[i] = i
+		}
+	}
+	for i, n := range numbers {
+		if opt.Shards > 0 && i%opt.Shards != opt.Shard-1 {
+			continue
+		}
+		x := failure{number: n}
+		which := []int{n}
+		if opt.Depth == 2 {
+			a, b := pair(n, len(parts))
+			which = []int{a, b}
+		}
+		for _, a := range which {
+			x.cut = append(x.cut, parts[a].cut...)
+			x.parts = append(x.parts, parts[a].part)
+		}
+		list = append(list, x)
+	}
+	return list, len(numbers)
+}
+
+// Run tries failures of the fabric of base, which compile.Run made with route.
+// Errors: those of compile.Run, but for a *lft.DomainError after a failure.
+func Run(ctx context.Context, base *compile.Result, route compile.Options, opt Options) (*Result, error) {
+	f := base.Routing.Fabric
+	list, all := failures(f, &opt)
+	r := &Result{
+		Engine: base.Engine.Name(), Fabric: fmt.Sprintf("%x", verify.FabricHash(f)), Fail: opt.Kind, Depth: opt.Depth,
+		Failures: all, Cases: make([]Case, len(list)),
+		Before: Before{
+			Pairs: base.Verify.Unicast.Pairs, Unreachable: base.Verify.Unicast.Unreachable + base.Verify.Unicast.Loops,
+			CreditLoops: base.Verify.CreditLoops.Count + base.Verify.Management.CreditLoops,
+			MaxRoutes:   base.Verify.Balance.MaxRoutes, MeanRoutes: base.Verify.Balance.MeanRoutes,
+			Entries: int64(f.NumSwitches()) * int64(f.MaxLID()),
+		},
+	}
+	if opt.Sample > 0 {
+		r.Sample, r.Seed = opt.Sample, opt.Seed
+	}
+	if opt.Shards > 0 {
+		r.Shard = fmt.Sprintf("%d/%d", opt.Shard, opt.Shards)
+	}
+	first := newTrial(base, route)
+	workers := opt.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var taken, done atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for w := range min(workers, len(list)) {
+		t := first
+		if w > 0 {
+			t = first.clone()
+		}
+		group.Go(fabric.Guarded(func() error {
+			for {
+				i := int(taken.Add(1)) - 1
+				if i >= len(list) {
+					return nil
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				c, err := t.try(ctx, &list[i])
+				if err != nil {
+					return err
+				}
+				r.Cases[i] = c
+				if opt.Progress != nil {
+					opt.Progress(int(done.Add(1)), len(list))
+				}
+			}
+		}))
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(r.Cases, func(a, b Case) int { return a.compare(&b) })
+	return r, nil
+}
+
+// trial is the scratch of one worker.
+type trial struct {
+	base    *compile.Result
+	route   compile.Options
+	engine  lft.Rerouter    // nil when all is to be routed anew
+	repair  *lft.Repair     // nil likewise
+	changes *verify.Changes // nil when only a whole check will do
+	lids    []fabric.LID
+}
+
+func newTrial(base *compile.Result, route compile.Options) *trial {
+	// What is left keeps its LIDs.
+	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
+	t := &trial{base: base, route: route}
+	r := base.Routing
+	if r.SL2VL != nil {
+		return t // lanes are chosen for all paths together
+	}
+	var ok bool
+	if t.engine, ok = base.Engine.Engine.(lft.Rerouter); !ok {
+		return t
+	}
+	t.repair = lft.NewRepair(r.Fabric, r.Tables.Clone())
+	if r.Order != nil {
+		// Whatever is wrong with the fabric itself is for whole checks.
+		t.changes, _ = verify.NewChanges(r.Fabric, r.Tables, verify.UpDownNumbers(r.Fabric, r.Order))
+	}
+	return t
+}
+
+func (t *trial) clone() *trial {
+	c := *t
+	if t.repair != nil {
+		c.repair = t.repair.Clone()
+	}
+	if t.changes != nil {
+		c.changes = t.changes.Clone()
+	}
+	c.lids = nil
+	return &c
+}
+
+// try has something fail.
+func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
+	c := Case{Number: x.number, Failed: x.parts}
+	g := t.base.Routing.Fabric.Without(x.cut...)
+	if t.engine != nil {
+		if m := t.engine.Mender(g, t.base.Routing); m != nil {
+			edits, ok := t.repair.Mend(g, m)
+			defer t.repair.Undo()
+			if ok {
+				c.written(g, edits)
+				return c, t.judge(ctx, &c, g, edits)
+			}
+		}
+	}
+	c.Anew = true
+	r, err := compile.Run(ctx, g, t.base.Engine, t.route)
+	var refused *lft.DomainError
+	if errors.As(err, &refused) {
+		c.Refused = refused.Reason
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	c.written(g, edits(t.base.Routing.Tables, r.Routing.Tables))
+	t.judgeWhole(&c, r.Verify)
+	return c, nil
+}
+
+// judge checks what was mended.
+func (t *trial) judge(ctx context.Context, c *Case, g *fabric.Fabric, edits []lft.Edit) error {
+	c.MaxRoutes = slices.Max(t.repair.Loads())
+	if t.changes != nil {
+		t.lids = t.lids[:0]
+		for _, e := range edits {
+			if n := len(t.lids); n == 0 || t.lids[n-1] != e.LID {
+				t.lids = append(t.lids, e.LID)
+			}
+		}
+		if r := t.changes.Check(g, t.repair.Tables(), t.lids); r.Unproven == nil {
+			c.Gone, c.Lost = r.Gone, r.Lost
+			return nil
+		}
+	}
+	v, err := verify.Check(ctx, g, t.repair.Tables(), verify.Options{Workers: 1})
+	if err != nil {
+		return err
+	}
+	t.judgeWhole(c, v)
+	return nil
+}
+
+// judgeWhole takes what a check of everything says.
+func (t *trial) judgeWhole(c *Case, v *verify.Result) {
+	before := &t.base.Verify.Unicast
+	c.Gone = before.Pairs - v.Unicast.Pairs
+	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-before.Unreachable-before.Loops)
+	c.CreditLoops = v.CreditLoops.Count + v.Management.CreditLoops
+	c.MaxRoutes = v.Balance.MaxRoutes
+}
+
+// edits lists the entries in which tables differ.
+func edits(a, b *lft.Tables) []lft.Edit {
+	var list []lft.Edit
+	for s := range fabric.NodeID(a.Switches()) {
+		was, is := a.Row(s), b.Row(s)
+		for lid := range was {
+			now := fabric.NoPath
+			if lid < len(is) {
+				now = is[lid]
+			}
+			if now != was[lid] {
+				list = append(list, lft.Edit{Switch: s, LID: fabric.LID(lid), Old: was[lid], New: now})
+			}
+		}
+	}
+	return list
+}
+
+// written counts what a subnet manager of g has to write.
+func (c *Case) written(g *fabric.Fabric, edits []lft.Edit) {
+	type block struct {
+		s fabric.NodeID
+		b fabric.LID
+	}
+	blocks := make(map[block]bool)
+	switches := make(map[fabric.NodeID]bool)
+	for _, e := range edits {
+		if g.LID(g.Port(e.Switch, fabric.ManagementPort)) == 0 {
+			continue
+		}
+		c.Entries++
+		blocks[block{e.Switch, e.LID / lft.BlockSize}] = true
+		switches[e.Switch] = true
+	}
+	c.Blocks, c.Switches = len(blocks), len(switches)
+}

@@ -1,0 +1,264 @@
+package whatif
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+var topologyFile = flag.String("topology", "", "also compare each failure of a cable of this fabric with compiling it from scratch")
+
+func routed(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) *compile.Result {
+	t.Helper()
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(t.Context(), f, e, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func run(t testing.TB, base *compile.Result, route compile.Options, opt Options) *Result {
+	t.Helper()
+	r, err := Run(t.Context(), base, route, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestAsCompiledFromScratch compares every failure with compiling what is left: who
+// is joined and whether there are credit loops must be the same.
+func TestAsCompiledFromScratch(t *testing.T) {
+	fabrics := map[string]*fabric.Fabric{}
+	add := func(name string, f *fabric.Fabric, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fabrics[name] = f
+	}
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	add("fat tree", f, err)
+	f, err = gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3, Hosts: 12, Seed: 6})
+	add("irregular", f, err)
+	f, err = mesh.Generate(mesh.Spec{Dims: []int{5, 1}, Hosts: 2}) // every cable is a single point of failure
+	add("line", f, err)
+	f, err = mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
+	add("torus", f, err)
+	kinds := []Kind{Links, Switches}
+	if *topologyFile != "" {
+		data, err := os.ReadFile(*topologyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, _, err := topology.Parse(*topologyFile, data, topology.Options{})
+		add(*topologyFile, f, err)
+	}
+	for name, f := range fabrics {
+		for _, engine := range []string{"updn", "minhop", "xy", "spam"} {
+			base := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+			e, _ := compile.EngineByName(engine)
+			r, err := compile.Run(t.Context(), f, e, base)
+			var outside *lft.DomainError
+			if errors.As(err, &outside) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, kind := range kinds {
+				t.Run(fmt.Sprintf("%s/%s/%s", name, engine, kind), func(t *testing.T) {
+					got := run(t, r, base, Options{Kind: kind, Depth: 1})
+					if len(got.Cases) != got.Failures || got.Failures == 0 {
+						t.Fatalf("%d cases of %d", len(got.Cases), got.Failures)
+					}
+					for _, c := range got.Cases {
+						scratch(t, r, base, kind, &c)
+					}
+					if name == "line" && engine == "updn" && got.Cases[0].Lost == 0 {
+						t.Error("no single point of failure on a line")
+					}
+				})
+			}
+		}
+	}
+}
+
+func scratch(t *testing.T, base *compile.Result, route compile.Options, kind Kind, c *Case) {
+	t.Helper()
+	list, _ := failures(base.Routing.Fabric, &Options{Kind: kind, Depth: 1})
+	left := base.Routing.Fabric.Without(list[c.Number].cut...)
+	r, err := compile.Run(t.Context(), left, base.Engine, route)
+	var outside *lft.DomainError
+	if errors.As(err, &outside) {
+		if c.Refused != outside.Reason {
+			t.Errorf("%v: refused %q, want %q", c.Failed, c.Refused, outside.Reason)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, before := r.Verify.Unicast, base.Verify.Unicast
+	if c.Lost != u.Unreachable+u.Loops-before.Unreachable-before.Loops || c.Gone != before.Pairs-u.Pairs {
+		t.Errorf("%v: %d lost and %d gone; from scratch %+v", c.Failed, c.Lost, c.Gone, u)
+	}
+	if loops := r.Verify.CreditLoops.Count + r.Verify.Management.CreditLoops; (c.CreditLoops > 0) != (loops > 0) {
+		t.Errorf("%v: %d credit loops, from scratch %d", c.Failed, c.CreditLoops, loops)
+	}
+	if n := c.Entries; c.Blocks > n || c.Switches > c.Blocks || n > 0 && c.Switches == 0 {
+		t.Errorf("%v: %d entries in %d blocks of %d switches", c.Failed, c.Entries, c.Blocks, c.Switches)
+	}
+}
+
+// TestShards: shards and workers do not change the result, which files keep.
+func TestShards(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := routed(t, f, "updn", compile.Options{})
+	for _, opt := range []Options{
+		{Kind: Links, Depth: 1}, {Kind: Links, Depth: 2}, {Kind: Links, Depth: 2, Sample: 40, Seed: 9}, {Kind: Switches, Depth: 2},
+	} {
+		want := run(t, base, compile.Options{}, opt)
+		opt.Workers = 5
+		if d := cmp.Diff(want, run(t, base, compile.Options{}, opt)); d != "" {
+			t.Fatalf("%+v:\n%s", opt, d)
+		}
+		var names []string
+		var parts []*Result
+		opt.Shards = 3
+		for opt.Shard = 1; opt.Shard <= 3; opt.Shard++ {
+			data, err := json.Marshal(run(t, base, compile.Options{}, opt))
+			if err != nil {
+				t.Fatal(err)
+			}
+			part, err := Read("part", data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, fmt.Sprint("part ", opt.Shard))
+			parts = append(parts, part)
+		}
+		got, err := Merge(names, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%+v:\n%s", opt, d)
+		}
+		for what, wrong := range map[string][]*Result{
+			"is missing":           parts[:2],
+			"are both shard 1":     {parts[0], parts[1], parts[0]},
+			"no shard but all":     {want, parts[0]},
+			"not of the same run":  {parts[0], run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1, Sample: 3, Seed: 7})},
+			"are not of the same ": {parts[0], {Engine: "minhop", Shard: "2/3"}},
+		} {
+			if _, err := Merge(slices.Repeat([]string{"x"}, len(wrong)), wrong); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+}
+
+// TestFailures: every failure once, in samples too.
+func TestFailures(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := f.NumLinks()
+	list, all := failures(f, &Options{Kind: Links, Depth: 2})
+	if all != n*(n-1)/2 || len(list) != all {
+		t.Fatalf("%d of %d failures, want %d", len(list), all, n*(n-1)/2)
+	}
+	seen := make(map[string]bool)
+	for _, x := range list {
+		if x.parts[0] == x.parts[1] || seen[fmt.Sprint(x.parts)] {
+			t.Fatalf("%v twice", x.parts)
+		}
+		seen[fmt.Sprint(x.parts)] = true
+	}
+	sample, all := failures(f, &Options{Kind: Links, Depth: 2, Sample: 100, Seed: 2})
+	numbers := make(map[int]bool)
+	for _, x := range sample {
+		numbers[x.number] = true
+	}
+	if all != 100 || len(sample) != 100 || len(numbers) != 100 {
+		t.Errorf("a sample of %d with %d different ones", len(sample), len(numbers))
+	}
+	other, _ := failures(f, &Options{Kind: Links, Depth: 2, Sample: 100, Seed: 3})
+	if slices.EqualFunc(sample, other, func(a, b failure) bool { return a.number == b.number }) {
+		t.Error("the seed does not matter")
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := run(f, routed(f, tree, "updn", compile.Options{}), compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 2})
+	data, err := json.Marshal(r)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"shard":"2/1"}`))
+	f.Add([]byte(`{"failures":-1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Read("fuzz", data)
+		if err != nil {
+			var at *fabric.ParseError
+			if r != nil || !errors.As(err, &at) {
+				t.Fatalf("%v with %v", r, err)
+			}
+			return
+		}
+		again, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Read("again", again); err != nil || !bytes.Equal(again, must(json.Marshal(s))) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func BenchmarkLinks(b *testing.B) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 40, Levels: 2})
+	if err != nil {
+		b.Fatal(err)
+	}
+	base := routed(b, f, "updn", compile.Options{})
+	for b.Loop() {
+		run(b, base, compile.Options{}, Options{Kind: Links, Depth: 1})
+	}
+	b.ReportMetric(float64(f.NumLinks())*float64(b.N)/b.Elapsed().Seconds(), "failures/s")
+}
