@@ -495,7 +495,7 @@ func (b *batchMeans) interval() (mean, half float64) {
 	return mean, normal95 * math.Sqrt(square/(n-1)/n)
 }
 
-// run measures until both latencies are known to 1 %, at most 40,000 messages. It
+// run measures until both latencies are known to 1 %, at most 12,000 messages. It
 // says false when more worms wait at hosts than there are hosts.
 func (x *mixture) run(ctx context.Context, quick bool) (steady bool, err error) {
 	s, err := sim.New(sim.Network{Fabric: x.r.net.Fabric(), Router: x.r}, spamHardware(), x)
@@ -505,7 +505,7 @@ func (x *mixture) run(ctx context.Context, quick bool) (steady bool, err error) 
 	for i := range x.hosts {
 		x.draw(s, i)
 	}
-	least, most := 4000, 40_000
+	least, most := 4000, 12_000
 	if quick {
 		least, most, x.warm = 800, 800, 300
 	}
@@ -550,7 +550,7 @@ func spamRates(quick bool) []float64 {
 }
 
 func spamFigure3(lab *Lab) (*Figure, error) {
-	const switches, networks = 128, 2
+	const switches, networks = 128, 1
 	x := chart.Axis{Label: "arrival rate", Unit: "messages per us and node", Scale: chart.Linear}
 	y := chart.Axis{Label: "latency", Unit: "us", Scale: chart.Linear}
 	draws := networks
