@@ -24,6 +24,7 @@ var Papers = []*Paper{
 	&zhouConference,
 	&spam1998,
 	&recursiveMIN,
+	&gerla1996,
 }
 
 // Paper is the evaluation of a paper.

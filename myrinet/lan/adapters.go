@@ -31,9 +31,12 @@ type Adapters struct {
 	Timeout int
 	// AckBytes is the length of an ACK or NACK, which take turns with other worms.
 	AckBytes int
-	// Handle is the byte times from when a worm has come until the adapter passes it
-	// on.
-	Handle int
+	// Handle and HandleByte are how long the adapter's processor is busy with each
+	// multicast worm, of others and of its own host, before it passes it on: byte
+	// times for the worm and for each byte, one worm after another. There is no
+	// cut-through then.
+	Handle     int
+	HandleByte float64
 }
 
 // DefaultAdapters has buffers of two classes in some 25 KB (M2), and no others.
@@ -113,6 +116,7 @@ type adapter struct {
 	control  []int32 // ACKs and NACKs
 	sending  int32   // worm, none
 	answered bool    // the last worm was an ACK or NACK: others have their turn
+	busy     int64   // until when the processor is
 	free     []int32 // bytes, by class
 	freeHost []int32
 	out      fabric.PortID
@@ -250,7 +254,7 @@ func (a *adapters) head(host, hop int32) {
 	h := &a.host[host]
 	h.came++
 	inHost, ok := a.reserve(h, x.class, x.bytes)
-	through := ok && a.o.Adapters.CutThrough && !inHost && a.idle(h)
+	through := ok && a.o.Adapters.CutThrough && !inHost && !a.o.Adapters.slow() && a.idle(h)
 	if a.o.Adapters.Acks {
 		kind := ackWorm
 		if !ok {
@@ -342,19 +346,14 @@ func (a *adapters) tail(host, hop int32) {
 			a.deliver(x.msg, host)
 			y := &a.copies[c]
 			y.coming = none
-			switch {
-			case y.pending == 0:
-				a.release(c)
-			case !y.passing:
-				wait := int64(a.o.Adapters.Handle)
+			if !y.passing {
+				fetch := int64(0)
 				if y.inHost {
-					wait += int64(x.bytes) * int64(a.o.Adapters.FetchTime)
+					fetch = int64(x.bytes) * int64(a.o.Adapters.FetchTime)
 				}
-				if wait > 0 {
-					a.n.push(wait, evReady, c, 0)
-				} else {
-					a.ready(c)
-				}
+				a.handle(c, fetch)
+			} else if y.pending == 0 {
+				a.release(c)
 			}
 		}
 	}
@@ -364,10 +363,34 @@ func (a *adapters) tail(host, hop int32) {
 	a.freeWorm = append(a.freeWorm, w)
 }
 
+// slow says whether the processor takes any time.
+func (x *Adapters) slow() bool { return x.Handle > 0 || x.HandleByte > 0 }
+
+// handle has the processor pass a copy on when it is done with those before, and
+// when fetch byte times have passed.
+func (a *adapters) handle(c int32, fetch int64) {
+	o := &a.o.Adapters
+	x := &a.copies[c]
+	h := &a.host[x.host]
+	if o.slow() {
+		h.busy = max(h.busy, a.n.now) + int64(o.Handle) + int64(o.HandleByte*float64(a.msgs[x.msg].bytes))
+		fetch = max(fetch, h.busy-a.n.now)
+	}
+	if fetch > 0 {
+		a.n.push(fetch, evReady, c, 0)
+	} else {
+		a.ready(c)
+	}
+}
+
 // ready is the moment at which a copy may be passed on.
 func (a *adapters) ready(c int32) {
 	x := &a.copies[c]
 	x.passing = true
+	if x.pending == 0 {
+		a.release(c)
+		return
+	}
 	host := x.host
 	for _, s := range a.sends(c) {
 		j := take(&a.jobs, &a.freeJob, job{copy: c, send: s, hop: none, used: true})

@@ -135,7 +135,7 @@ func (o *Options) check() error {
 		return errors.New("windows and times are not negative")
 	case o.Warmup < 0 || o.Time <= 0 || o.Time > math.MaxInt64/8 || o.Warmup > math.MaxInt64/8:
 		return errors.New("the measurement takes no time")
-	case a.Buffer < 0 || a.HostBuffer < 0 || a.FetchTime < 0 || a.Handle < 0:
+	case a.Buffer < 0 || a.HostBuffer < 0 || a.FetchTime < 0 || a.Handle < 0 || !(a.HandleByte >= 0):
 		return errors.New("buffers and times of adapters are not negative")
 	case a.Acks && (a.Timeout < 1 || a.AckBytes < 1):
 		return errors.New("ACKs have a length and a timeout")
@@ -288,26 +288,38 @@ func (a *adapters) fill() error {
 		}
 		h.next = a.interval(h)
 		a.n.push(h.next, evBirth, int32(i), 0)
-		share := 0.0
-		for _, g := range h.groups {
-			share += t.Multicast / float64(len(h.groups)) * a.sendsOf(g, h.at)
-		}
-		if len(h.groups) == 0 {
-			share = 1
-		} else {
-			share += 1 - t.Multicast
-		}
-		a.r.Offered += t.Rate * a.meanBytes() * share / float64(len(a.host))
+	}
+	if t.Window == 0 {
+		a.r.Offered = t.Rate * a.meanBytes() * a.o.Sends()
 	}
 	return nil
 }
 
-// sendsOf is how many worms a message of a group and a sender takes.
-func (a *adapters) sendsOf(g, sender int32) float64 {
-	one := *a.s
-	one.Groups = []myrinet.Group{a.s.Groups[g]}
-	one.Groups[0].Senders = []int32{sender}
-	return float64(one.Check().Sends)
+// Sends is how many worms are sent for a worm that a host originates, on the mean
+// over hosts: 1 for unicast, and for multicast what the schedule says. The load that
+// is offered to a host's link is Traffic.Rate times that and the mean length.
+func (o *Options) Sends() float64 {
+	hosts := len(o.Fabric.CAPorts())
+	sum := float64(hosts)
+	by := make([][]float64, len(o.Schedule.Hosts)) // sends of each group that a host sends to
+	for g := range o.Schedule.Groups {
+		x := &o.Schedule.Groups[g]
+		if len(x.Members) < 2 {
+			continue
+		}
+		for _, m := range x.Senders {
+			one := *o.Schedule
+			one.Groups = []myrinet.Group{*x}
+			one.Groups[0].Senders = []int32{m}
+			by[m] = append(by[m], float64(one.Check().Sends))
+		}
+	}
+	for _, sends := range by {
+		for _, n := range sends {
+			sum += o.Traffic.Multicast * (n - 1) / float64(len(sends))
+		}
+	}
+	return sum / float64(hosts)
 }
 
 func (a *adapters) meanBytes() float64 {
@@ -374,7 +386,7 @@ func (a *adapters) birth(host int32) {
 		c := take(&a.copies, &a.freeCopy, copyOf{msg: m, host: host, from: myrinet.Anyone, held: myrinet.SendBuffer, hops: hops, coming: none, used: true})
 		a.msgs[m].refs++
 		a.copies[c].pending = int32(len(a.sends(c)))
-		a.ready(c)
+		a.handle(c, 0)
 	}
 	h = &a.host[host]
 	if t.Window == 0 {

@@ -1,0 +1,331 @@
+package reproduce
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// gerlaClaims are the claims M26 and M28.
+var gerlaClaims = []Claim{
+	{"M26-46", "10 % of the generated worms multicast become approximately 46 % of those transmitted (section 7.1)", []string{"fig10"}, judgeShare},
+	{"M26-tree", "the tree has lower latency than the circuit with full reassembly", []string{"fig10"}, judgeTree},
+	{"M26-light", "the circuit with cut-through has lower latency than the tree for light loads", []string{"fig10"}, func(f map[string]*Figure) Finding { return judgeCut(f["fig10"], true) }},
+	{"M26-heavy", "and higher latency for heavier loads", []string{"fig10"}, func(f map[string]*Figure) Finding { return judgeCut(f["fig10"], false) }},
+	{"M26-heavy, IDs by place", "and higher latency for heavier loads (with host IDs in the order of places)", []string{"fig10-place"}, func(f map[string]*Figure) Finding { return judgeCut(f["fig10-place"], false) }},
+	{"M26-alike", "both circuits achieve the same throughput at heavy load", []string{"fig10"}, judgeAlike},
+	{"M26-unicast", "this saturation point is the same as for nonmulticast simulations", []string{"fig10"}, func(f map[string]*Figure) Finding { return judgeUnicast(f["fig10"]) }},
+	{"M26-unicast, IDs by place", "this saturation point is the same as for nonmulticast simulations (with host IDs in the order of places)", []string{"fig10-place"}, func(f map[string]*Figure) Finding { return judgeUnicast(f["fig10-place"]) }},
+	{"M26-throughput", "the tree achieves higher throughput, since its links are shorter than the mean of all pairs", []string{"fig10"}, judgeThroughput},
+	{"M26-root", "the saturation load is low due to up/down routing, which congests links around the root", []string{"fig10"}, judgeRoot},
+	{"M26-shufflenet", "on the shufflenet the circuit has in general higher latencies than the tree", []string{"fig11"}, judgeShufflenet},
+	{"M26-same", "the two schemes generate the same amount of traffic", []string{"fig11"}, judgeSameTraffic},
+	{"M26-grows", "as the proportion of multicast increases, the throughput increases", []string{"fig11"}, judgeGrows},
+	{"M28-curves", "the upper curve is one sender, the lower one all hosts sending (Fig. 12)", []string{"fig12"}, judgeSenders},
+	{"M28-none", "with one source no packets are lost", []string{"fig13"}, judgeNoLoss},
+	{"M28-loss", "with all sources considerable loss at the input buffer (Fig. 13)", []string{"fig13"}, judgeLoss},
+	{"M28-where", "loss is only significant where hosts originate as well as forward", []string{"fig13"}, judgeWhere},
+}
+
+// carried is at which loads a scheme carries what is offered, and the most that it
+// carries.
+func carried(f *Figure, scheme gerlaScheme) (until, most float64) {
+	for _, p := range f.Curve("carried: " + scheme.name) {
+		if p.Y >= 0.96*p.X && (until == 0 || p.X > until) {
+			until = p.X
+		}
+		most = max(most, p.Y)
+	}
+	return until, most
+}
+
+// low is the loads that a scheme carries.
+func low(f *Figure, scheme gerlaScheme) []chart.Point {
+	until, _ := carried(f, scheme)
+	var list []chart.Point
+	for _, p := range f.Curve(scheme.name) {
+		if p.X <= until {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func judgeShare(figures map[string]*Figure) Finding {
+	f := figures["fig10"]
+	var nine, ten span
+	for _, p := range f.Curve("share: " + circuitSF.name) {
+		if until, _ := carried(f, circuitSF); p.X <= until {
+			nine.add(p.Y, "load %v", p.X)
+		}
+	}
+	for _, p := range f.Curve("share: " + treeRoot.name) {
+		if until, _ := carried(f, treeRoot); p.X <= until {
+			ten.add(p.Y, "load %v", p.X)
+		}
+	}
+	out := Finding{
+		Verdict: Holds,
+		Measured: fmt.Sprintf("%s to %s with nine transmissions of a multicast worm (circuit), %s to %s with ten, or nine from the root (tree from its root)",
+			percent(nine.low), percent(nine.high), percent(ten.low), percent(ten.high)),
+		Why: "52 of the 64 hosts are in one of ten groups of ten on the mean, so 8.2 % of all worms are multicast",
+	}
+	if nine.low > 0.46+0.02 || ten.high < 0.46-0.02 || nine.high < 0.40 || ten.low > 0.52 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeTree(figures map[string]*Figure) Finding {
+	f := figures["fig10"]
+	var s span
+	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
+		for _, p := range f.Curve(tree.name) {
+			s.add(f.At(circuitSF.name, p.X).Y/p.Y, "%s, load %v", tree.name, p.X)
+		}
+	}
+	out := Finding{
+		Verdict:  Holds,
+		Measured: fmt.Sprintf("the circuit takes %.2f (%s) to %.1f times as long (%s)", s.low, s.atLow, s.high, s.atHigh),
+		Why:      "a message is stored nine times in a row on the circuit, and as often as the tree is deep on the tree, over fewer links",
+	}
+	if s.low <= 1 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+// judgeCut compares cut-through with both trees at the lightest or the heaviest
+// load.
+func judgeCut(f *Figure, light bool) Finding {
+	points := f.Curve(circuitCT.name)
+	p := points[len(points)-1]
+	if light {
+		p = points[0]
+	}
+	root, flood := f.At(treeRoot.name, p.X).Y, f.At(treeFlood.name, p.X).Y
+	out := Finding{Measured: fmt.Sprintf("at a load of %v cut-through %.1f µs, tree from its root %.1f µs, flooded %.1f µs", p.X, p.Y, root, flood)}
+	cross := ""
+	for i, q := range points {
+		if q.Y > f.At(treeRoot.name, q.X).Y && i > 0 {
+			cross = fmt.Sprintf("; cut-through is first above the tree from its root at %v", q.X)
+			break
+		}
+	}
+	out.Measured += cross
+	less := p.Y < min(root, flood)
+	more := p.Y > max(root, flood)
+	switch {
+	case light && less || !light && more:
+		out.Verdict = Holds
+		out.Why = "at light load ports are free and a worm is sent on at once; at heavy load it is stored at nearly every host, and the circuit is longer"
+	case light && more || !light && less:
+		out.Verdict = Fails
+		out.Why = "circuits go through the hosts by ID: where neighbours in the circuit are neighbours in the network, it saturates later than trees (E-M6)"
+	default:
+		out.Verdict = NotDecidable
+		out.Why = "cut-through is between the two ways to start the tree, of which the paper does not say which it has (E-M5)"
+	}
+	return out
+}
+
+func judgeAlike(figures map[string]*Figure) Finding {
+	f := figures["fig10"]
+	_, sf := carried(f, circuitSF)
+	_, ct := carried(f, circuitCT)
+	out := Finding{
+		Verdict:  Holds,
+		Measured: fmt.Sprintf("at most %.3f of a host's link is carried with store and forward, %.3f with cut-through", sf, ct),
+		Why:      "the worms and their ways are the same, and at heavy load nearly all are stored",
+	}
+	if sf < 0.95*ct || ct < 0.95*sf {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeUnicast(f *Figure) Finding {
+	_, sf := carried(f, circuitSF)
+	_, ct := carried(f, circuitCT)
+	_, none := carried(f, unicastOnly)
+	out := Finding{Measured: fmt.Sprintf("at most %.3f and %.3f of a host's link is carried with circuits, %.3f without multicast", sf, ct, none)}
+	if lo, hi := min(sf, ct)/none, max(sf, ct)/none; lo > 0.93 && hi < 1.07 {
+		out.Verdict = Holds
+		out.Why = "with random IDs each hop of a circuit leads to a random host, as unicast does"
+	} else {
+		out.Verdict = Fails
+		out.Why = "hops of circuits are not as long as those of unicast"
+	}
+	return out
+}
+
+func judgeThroughput(figures map[string]*Figure) Finding {
+	f := figures["fig10"]
+	_, sf := carried(f, circuitSF)
+	_, root := carried(f, treeRoot)
+	_, flood := carried(f, treeFlood)
+	mean := func(name string) (sum float64) {
+		points := f.Curve(name)
+		for _, p := range points {
+			sum += p.Y / float64(len(points))
+		}
+		return sum
+	}
+	tree, all, circuit := mean("links: "+treeFlood.name), mean("links: all pairs"), mean("links: "+circuitSF.name)
+	out := Finding{
+		Verdict: Holds,
+		Measured: fmt.Sprintf("at most %.3f of a host's link with the tree from its root and %.3f flooded, %.3f with the circuit; a send of the tree crosses %.2f links, of the circuit %.2f, all pairs %.2f",
+			root, flood, sf, tree, circuit, all),
+		Why: "the fewer links a worm crosses, the more worms fit",
+	}
+	if min(root, flood) <= sf || tree >= all {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeRoot(figures map[string]*Figure) Finding {
+	f := figures["fig10"]
+	_, none := carried(f, unicastOnly)
+	hot, mean := f.At("load of the hottest link, of a host's", 0).Y, f.At("load of a link on the mean, of a host's", 0).Y
+	out := Finding{
+		Measured: fmt.Sprintf("unicast saturates at %.3f of a host's link; the hottest link, out of the root, has %.1f times the load of a host's link, a link on the mean %.1f: it is full at %.3f",
+			none, hot, mean, 1/hot),
+	}
+	if hot > 2*mean && none < 1/hot {
+		out.Verdict = Holds
+		out.Why = "the links at the root are full long before the others, and worms that are blocked hold further links"
+	} else {
+		out.Verdict = Fails
+	}
+	return out
+}
+
+func judgeShufflenet(figures map[string]*Figure) Finding {
+	f := figures["fig11"]
+	var sf, ct span
+	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
+		for _, p := range f.Curve(tree.name) {
+			sf.add(f.At(circuitSF.name, p.X).Y/p.Y, "%s, %v", tree.name, p.X)
+			ct.add(f.At(circuitCT.name, p.X).Y/p.Y, "%s, %v", tree.name, p.X)
+		}
+	}
+	out := Finding{
+		Verdict: Holds,
+		Measured: fmt.Sprintf("the circuit takes %.2f (%s) to %.2f times as long (%s) with store and forward, %.2f to %.2f times with cut-through",
+			sf.low, sf.atLow, sf.high, sf.atHigh, ct.low, ct.high),
+		Why: "cables of 1000 byte times are longer than worms, so what counts is how many sends follow each other, whether they are cut through or not",
+	}
+	if sf.low <= 1 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeSameTraffic(figures map[string]*Figure) Finding {
+	f := figures["fig11"]
+	var s span
+	for _, p := range f.Curve("throughput: " + circuitSF.name) {
+		s.add(f.At("throughput: "+treeFlood.name, p.X).Y/p.Y, "%v", p.X)
+	}
+	var root span
+	for _, p := range f.Curve("throughput: " + circuitSF.name) {
+		root.add(f.At("throughput: "+treeRoot.name, p.X).Y/p.Y, "%v", p.X)
+	}
+	out := Finding{
+		Verdict:  Holds,
+		Measured: fmt.Sprintf("the flooded tree carries %.3f to %.3f times what the circuit does, the tree from its root %.3f to %.3f", s.low, s.high, root.low, root.high),
+		Why:      "both take one send for each member but the originator; what starts at the root takes one more",
+	}
+	if s.low < 0.97 || s.high > 1.03 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeGrows(figures map[string]*Figure) Finding {
+	f := figures["fig11"]
+	out := Finding{Verdict: Holds, Why: "each multicast worm that is generated is sent several times"}
+	var says []string
+	for _, s := range []gerlaScheme{circuitSF, treeRoot, treeFlood} {
+		points := f.Curve("throughput: " + s.name)
+		for i := range points[1:] {
+			if points[i+1].Y <= points[i].Y {
+				out.Verdict, out.Why = Fails, ""
+			}
+		}
+		a, b := points[0], points[len(points)-1]
+		says = append(says, fmt.Sprintf("%s: %.3f at %v, %.3f at %v", s.name, a.Y, a.X, b.Y, b.X))
+	}
+	out.Measured = "utilization of a host's link, " + strings.Join(says, "; ")
+	return out
+}
+
+func judgeSenders(figures map[string]*Figure) Finding {
+	f := figures["fig12"]
+	var s span
+	for _, p := range f.Curve(oneSender) {
+		s.add(p.Y/f.At(allSenders, p.X).Y, "%v bytes", p.X)
+	}
+	out := Finding{Measured: fmt.Sprintf("one sender is received with %.2f (%s) to %.2f times the rate (%s) of all", s.low, s.atLow, s.high, s.atHigh)}
+	switch {
+	case s.low >= 1:
+		out.Verdict, out.Why = Holds, "with all hosts sending most worms are lost or wait"
+	case s.high < 1:
+		out.Verdict = Fails
+		out.Why = "a host receives from seven others, and each of them originates as fast as one alone"
+	default:
+		out.Verdict = NotDecidable
+		out.Why = "which curve is above depends on how fast hosts originate and pass on, of which the paper has no numbers (E-M15)"
+	}
+	return out
+}
+
+func judgeNoLoss(figures map[string]*Figure) Finding {
+	out := Finding{Verdict: Holds, Measured: "nothing is lost at any size", Why: "hosts receive and pass on faster than one originates"}
+	for _, p := range figures["fig13"].Curve(oneSender) {
+		if p.Y > 0 {
+			out = Finding{Verdict: Fails, Measured: fmt.Sprintf("%s lost at %v bytes", percent(p.Y), p.X)}
+		}
+	}
+	return out
+}
+
+func judgeLoss(figures map[string]*Figure) Finding {
+	var s span
+	for _, p := range figures["fig13"].Curve(allSenders) {
+		s.add(p.Y, "%v bytes", p.X)
+	}
+	out := Finding{
+		Verdict:  Holds,
+		Measured: fmt.Sprintf("%s (%s) to %s (%s) of the worms that come to a host are lost", percent(s.low), s.atLow, percent(s.high), s.atHigh),
+		Why:      "seven worms come to a host for each that it originates, six of them to be passed on by the one output link",
+	}
+	if s.high < 0.05 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeWhere(figures map[string]*Figure) Finding {
+	f := figures["fig13"]
+	var both, only span
+	for _, p := range f.Curve(halfSend) {
+		both.add(p.Y, "%v bytes", p.X)
+	}
+	for _, p := range f.Curve(halfForward) {
+		only.add(p.Y, "%v bytes", p.X)
+	}
+	out := Finding{
+		Measured: fmt.Sprintf("with every other host sending, %s to %s are lost at hosts that send, %s to %s at those that only pass on",
+			percent(both.low), percent(both.high), percent(only.low), percent(only.high)),
+	}
+	switch {
+	case both.high > 0.02 && only.high < both.high/10:
+		out.Verdict, out.Why = Holds, "what comes to a host is no faster than a link, and so is passed on as fast as it comes, unless the host's own worms take their turns"
+	default:
+		out.Verdict = Fails
+	}
+	return out
+}
