@@ -76,29 +76,7 @@ func (x *trial) route(t *testing.T) {
 	case 1, 2:
 		e = lft.Minhop{}
 	default:
-		x.name += " random"
-		x.net.Tables = lft.NewTables(x.f.NumSwitches(), x.f.MaxLID())
-		trees := make([][]fabric.PortID, x.f.NumSwitches())
-		for lid := fabric.LID(1); lid <= x.f.MaxLID(); lid++ {
-			p := x.f.LIDPort(lid)
-			if p == fabric.NoPort {
-				continue
-			}
-			root, num := x.f.Owner(p), fabric.ManagementPort
-			if !x.f.IsSwitch(root) {
-				num = x.f.Num(x.f.Peer(p))
-				root = x.f.Owner(x.f.Peer(p))
-			}
-			if trees[root] == nil || x.rng.IntN(2) == 0 {
-				trees[root] = x.tree(root)
-			}
-			for s, up := range trees[root] {
-				if up != fabric.NoPort {
-					x.net.Tables.Row(fabric.NodeID(s))[lid] = x.f.Num(up)
-				}
-			}
-			x.net.Tables.Row(root)[lid] = num
-		}
+		x.randomTables()
 		return
 	}
 	x.name += " " + e.Name()
@@ -107,6 +85,33 @@ func (x *trial) route(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.net.Tables = r.Tables
+}
+
+// randomTables is a random tree to each switch, or to some of its hosts.
+func (x *trial) randomTables() {
+	x.name += " random"
+	x.net.Tables = lft.NewTables(x.f.NumSwitches(), x.f.MaxLID())
+	trees := make([][]fabric.PortID, x.f.NumSwitches())
+	for lid := fabric.LID(1); lid <= x.f.MaxLID(); lid++ {
+		p := x.f.LIDPort(lid)
+		if p == fabric.NoPort {
+			continue
+		}
+		root, num := x.f.Owner(p), fabric.ManagementPort
+		if !x.f.IsSwitch(root) {
+			num = x.f.Num(x.f.Peer(p))
+			root = x.f.Owner(x.f.Peer(p))
+		}
+		if trees[root] == nil || x.rng.IntN(2) == 0 {
+			trees[root] = x.tree(root)
+		}
+		for s, up := range trees[root] {
+			if up != fabric.NoPort {
+				x.net.Tables.Row(fabric.NodeID(s))[lid] = x.f.Num(up)
+			}
+		}
+		x.net.Tables.Row(root)[lid] = num
+	}
 }
 
 // tree is a random tree to a switch: for each other one the port that leads there.
@@ -186,18 +191,7 @@ func (x *trial) groups(t *testing.T) {
 	if x.rng.IntN(2) == 0 || len(x.hosts) < 3 {
 		return
 	}
-	var groups []mft.Group
-	for i := range 1 + x.rng.IntN(4) {
-		members := slices.Clone(x.hosts)
-		x.rng.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-		members = members[:2+x.rng.IntN(len(members)-1)]
-		slices.Sort(members)
-		g := mft.Group{Name: fmt.Sprint(i), MLID: mft.MinMLID + 1 + fabric.LID(i), Receivers: members, Senders: members}
-		if x.net.SL2VL != nil {
-			g.SL = fabric.SL(x.rng.IntN(3))
-		}
-		groups = append(groups, g)
-	}
+	groups := x.members()
 	if x.rng.IntN(2) == 0 {
 		for i := range groups {
 			groups[i].MLID = 0
@@ -215,6 +209,27 @@ func (x *trial) groups(t *testing.T) {
 			groups[i].MLID = mft.MinMLID + 1 + fabric.LID(i)
 		}
 	}
+	x.randomTrees(groups)
+}
+
+// members draws groups of hosts, all of which send and receive.
+func (x *trial) members() (groups []mft.Group) {
+	for i := range 1 + x.rng.IntN(4) {
+		members := slices.Clone(x.hosts)
+		x.rng.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+		members = members[:2+x.rng.IntN(len(members)-1)]
+		slices.Sort(members)
+		g := mft.Group{Name: fmt.Sprint(i), MLID: mft.MinMLID + 1 + fabric.LID(i), Receivers: members, Senders: members}
+		if x.net.SL2VL != nil {
+			g.SL = fabric.SL(x.rng.IntN(3))
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// randomTrees gives each group a random tree, which all its members use.
+func (x *trial) randomTrees(groups []mft.Group) {
 	x.name += " random trees"
 	x.net.Multicast = mft.NewTables(x.f)
 	for i, g := range groups {
