@@ -19,12 +19,8 @@ func Read(name string, data []byte) (*Result, error) {
 		line := 1 + bytes.Count(data[:min(int(d.InputOffset()), len(data))], []byte("\n"))
 		return nil, &fabric.ParseError{File: name, Line: line, Err: fmt.Errorf("not the result of a shard: %w", err)}
 	}
-	var shard, shards int
-	_, err := fmt.Sscanf(r.Shard, "%d/%d", &shard, &shards)
-	switch {
-	case r.Shard == "":
-		shard, shards = 1, 1
-	case err != nil || shard < 1 || shard > shards || fmt.Sprintf("%d/%d", shard, shards) != r.Shard:
+	shard, shards, ok := r.shard()
+	if !ok {
 		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("shard %q: want such as 2/5", r.Shard)}
 	}
 	// Of n failures dealt out in turn.
@@ -33,6 +29,15 @@ func Read(name string, data []byte) (*Result, error) {
 			len(r.Cases), want, shard, shards, r.Failures)}
 	}
 	return r, nil
+}
+
+// shard is which shard of how many r is, 1 of 1 for all of a run.
+func (r *Result) shard() (shard, shards int, ok bool) {
+	if r.Shard == "" {
+		return 1, 1, true
+	}
+	_, err := fmt.Sscanf(r.Shard, "%d/%d", &shard, &shards)
+	return shard, shards, err == nil && shard >= 1 && shard <= shards && fmt.Sprintf("%d/%d", shard, shards) == r.Shard
 }
 
 // Merge puts the results of all shards together: the same as one run without
@@ -58,9 +63,9 @@ func Merge(names []string, results []*Result) (*Result, error) {
 		if h := head(r); !reflect.DeepEqual(h, want) {
 			return nil, fmt.Errorf("%s and %s are not of the same run: %s", names[0], names[i], difference(&want, &h))
 		}
-		shard, of := 1, 1
-		if r.Shard != "" {
-			fmt.Sscanf(r.Shard, "%d/%d", &shard, &of)
+		shard, of, ok := r.shard()
+		if !ok {
+			return nil, fmt.Errorf("%s: shard %q: want such as 2/5", names[i], r.Shard)
 		}
 		if i > 0 && of != shards {
 			return nil, fmt.Errorf("%s is one of %d shards, %s one of %d", names[0], shards, names[i], of)
