@@ -43,7 +43,7 @@ var spam1998 = Paper{
 			Figures: []string{"fig2"}, Judge: judgeSPAMSize,
 		},
 		{
-			Spec: "S15-3", Paper: "a broadcast in 256 nodes takes under 14 us (section 4)",
+			Spec: "S15-3", Paper: "a broadcast in 256 nodes takes under 14 µs (section 4)",
 			Figures: []string{"fig2"}, Judge: func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[0]) },
 		},
 		{
@@ -51,7 +51,7 @@ var spam1998 = Paper{
 			Figures: []string{"fig2"}, Judge: func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[2]) },
 		},
 		{
-			Spec: "S15-4", Paper: "for software multicast the startups alone take 90 us then (section 4)",
+			Spec: "S15-4", Paper: "for software multicast the startups alone take 90 µs then (section 4)",
 			Figures: []string{"fig2"}, Judge: judgeSPAMSoftware,
 		},
 		{
@@ -227,7 +227,7 @@ func (r *spamRouters) bySoftware(ctx context.Context, src int, to []int) (sim.Ti
 	return s.Counts().LastAt, x.err
 }
 
-// softwareBound is the time of a software multicast's startups alone, in us.
+// softwareBound is the time of a software multicast's startups alone, in µs.
 func softwareBound(destinations int) float64 {
 	return float64(bits.Len(uint(destinations))) * float64(spamStartup) / float64(sim.Microsecond)
 }
@@ -301,7 +301,7 @@ const longestBroadcast = ", longest of all"
 
 func spamFigure2(lab *Lab) (*Figure, error) {
 	x := chart.Axis{Label: "destinations", Scale: chart.Log2}
-	y := chart.Axis{Label: "latency", Unit: "us", Scale: chart.Linear}
+	y := chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
 	wide := y
 	wide.Scale = chart.Log10
 	f := &Figure{
@@ -381,7 +381,7 @@ type mixed struct {
 	multi bool
 }
 
-// newMixture makes traffic of rate messages a us from each host.
+// newMixture makes traffic of rate messages a µs from each host.
 func newMixture(r *spamRouters, d, parts int, rate float64, seed uint64) *mixture {
 	hosts := r.net.Fabric().CAPorts()
 	return &mixture{
@@ -541,7 +541,7 @@ var spamLoads = []spamLoad{
 	{"64 destinations in 4 parts", 64, 4},
 }
 
-// spamRates are arrival rates, messages a us from each host.
+// spamRates are arrival rates, messages a µs from each host.
 func spamRates(quick bool) []float64 {
 	if quick {
 		return []float64{0.002, 0.008}
@@ -551,8 +551,8 @@ func spamRates(quick bool) []float64 {
 
 func spamFigure3(lab *Lab) (*Figure, error) {
 	const switches, networks = 128, 1
-	x := chart.Axis{Label: "arrival rate", Unit: "messages per us and node", Scale: chart.Linear}
-	y := chart.Axis{Label: "latency", Unit: "us", Scale: chart.Linear}
+	x := chart.Axis{Label: "arrival rate", Unit: "messages per µs and node", Scale: chart.Linear}
+	y := chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
 	draws := networks
 	if lab.Quick {
 		draws = 1

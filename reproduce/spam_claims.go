@@ -23,11 +23,11 @@ func judgeSPAMDestinations(f map[string]*Figure) Finding {
 		last := curve[len(curve)-1].Y
 		four := a.At(nodes(n), 4).Y
 		whole, most = max(whole, last/curve[0].Y-1), max(most, last/four-1)
-		says = append(says, fmt.Sprintf("%s: %.2f us to 1, %.2f to 4, %.2f to %.0f", nodes(n), curve[0].Y, four, last, curve[len(curve)-1].X))
+		says = append(says, fmt.Sprintf("%s: %.2f µs to 1, %.2f to 4, %.2f to %.0f", nodes(n), curve[0].Y, four, last, curve[len(curve)-1].X))
 	}
 	out := Finding{
 		Measured: fmt.Sprintf("%s; %s more from 1 to all, %s from 4 on", strings.Join(says, "; "), percent(whole), percent(most)),
-		Why:      "the way to the farthest destination is what counts, and that of a few is nearly as long as that of all; 11.3 us of it are the startup and the message itself",
+		Why:      "the way to the farthest destination is what counts, and that of a few is nearly as long as that of all; 11.3 µs of it are the startup and the message itself",
 	}
 	switch {
 	case whole < 0.05:
@@ -62,11 +62,11 @@ func judgeSPAMSize(f map[string]*Figure) Finding {
 func judgeSPAMBroadcast(f map[string]*Figure, tree spamTree) Finding {
 	c := f["fig2"].panel(2)
 	mean, most := c.At(tree.name, 255), c.At(tree.name+longestBroadcast, 255).Y
-	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%.2f us on average, %.2f at most", mean.Y, most)}
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%.2f µs on average, %.2f at most", mean.Y, most)}
 	switch {
 	case mean.Y-mean.Half > 14:
 		out.Verdict = Fails
-		out.Why = "ways in this tree are long: it takes 55 routers to be above 14 us"
+		out.Why = "ways in this tree are long: it takes 55 routers to be above 14 µs"
 	case mean.Y+mean.Half > 14:
 		out.Verdict = NotDecidable
 	case most > 14:
@@ -83,7 +83,7 @@ func judgeSPAMSoftware(f map[string]*Figure) Finding {
 	bound, measured := b.At("software, startups alone", 255).Y, b.At("software, "+nodes(256), 255)
 	out := Finding{
 		Verdict:  Holds,
-		Measured: fmt.Sprintf("%.0f us of startups for 255 destinations; %.1f us in the simulation, with unicast worms", bound, measured.Y),
+		Measured: fmt.Sprintf("%.0f µs of startups for 255 destinations; %.1f µs in the simulation, with unicast worms", bound, measured.Y),
 	}
 	if bound != 90 {
 		out.Verdict = Fails
@@ -99,7 +99,7 @@ func judgeSPAMFactor(f map[string]*Figure) Finding {
 	out := Finding{
 		Verdict:  Holds,
 		Measured: fmt.Sprintf("the startups alone are %.2f times SPAM's latency, software multicast as simulated %.2f times", bound, software),
-		Why:      "with 80 us in place of the printed 90, which would give 6.4 to 6.9 times",
+		Why:      "with 80 µs in place of the printed 90, which would give 6.4 to 6.9 times",
 	}
 	switch {
 	case bound > 6:
@@ -150,7 +150,7 @@ func judgeSPAMTraffic(f map[string]*Figure) Finding {
 		if !all {
 			break
 		}
-		says = append(says, fmt.Sprintf("%.1f to %.1f us at %v", low, high, few.X))
+		says = append(says, fmt.Sprintf("%.1f to %.1f µs at %v", low, high, few.X))
 		if few.Y <= spamHeavy*b.Curve(loads[0].name)[0].Y {
 			worst, heaviest = max(worst, high/low), few.X
 		} else {
@@ -158,7 +158,7 @@ func judgeSPAMTraffic(f map[string]*Figure) Finding {
 		}
 	}
 	out := Finding{
-		Measured: fmt.Sprintf("multicasts to 8 to 64 take %s messages per us and node: factors of up to %.2f up to rate %v", strings.Join(says, ", "), worst, heaviest),
+		Measured: fmt.Sprintf("multicasts to 8 to 64 take %s messages per µs and node: factors of up to %.2f up to rate %v", strings.Join(says, ", "), worst, heaviest),
 		Why:      "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %, as long as multicasts to 8 take at most half as long again as in an idle network",
 	}
 	if beyond > 0 {
@@ -184,7 +184,7 @@ func judgeSPAMParts(f map[string]*Figure) Finding {
 	}
 	x, y := b.At(one, last), b.At(parts, last)
 	idle, idleParts := b.Curve(one)[0], b.Curve(parts)[0]
-	out := Finding{Measured: fmt.Sprintf("64 destinations: one worm %.2f us and 4 worms %.2f at rate %v, %.2f and %.2f at rate %v; the last steady rates are %v and %v",
+	out := Finding{Measured: fmt.Sprintf("64 destinations: one worm %.2f µs and 4 worms %.2f at rate %v, %.2f and %.2f at rate %v; the last steady rates are %v and %v",
 		idle.Y, idleParts.Y, idle.X, x.Y, y.Y, last, lastRate(b, one), lastRate(b, parts))}
 	switch {
 	case lastRate(b, parts) > lastRate(b, one) || lastRate(b, parts) == lastRate(b, one) && y.Y+y.Half < x.Y-x.Half:
@@ -192,7 +192,7 @@ func judgeSPAMParts(f map[string]*Figure) Finding {
 	case y.Y-y.Half > x.Y+x.Half || lastRate(b, parts) < lastRate(b, one):
 		out.Verdict = Fails
 		out.Why = "parts leave the sender one after the other: with buffers of one flit a worm stands still while each router on its way reads the header, " +
-			"so that each part takes some 2 us; and all of them take unicast's channels up from there"
+			"so that each part takes some 2 µs; and all of them take unicast's channels up from there"
 	default:
 		out.Verdict, out.Why = NotDecidable, "within the intervals"
 	}
