@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/report"
+)
+
+// scheduling is what schedule is asked to do.
+type scheduling struct {
+	audit
+	groups string
+	method string
+	check  string // a schedule to look at instead of making one
+	output string
+	json   bool
+	force  bool
+	opt    myrinet.Options
+}
+
+func (a *app) scheduleCommand() *cobra.Command {
+	var o scheduling
+	var format string
+	cmd := &cobra.Command{
+		Use:   "schedule [DIR | -t TOPOLOGY --lfts FILE]",
+		Short: "compile software multicast schedules over unicast tables",
+		Long: `Compile schedules by which the hosts of a group pass messages on to each other in
+software, over the unicast forwarding tables of DIR, which compile wrote, or of FILE:
+who sends to whom, in which class of buffers. Groups are what compile takes.
+
+Methods:
+  circuit     each member sends to the one with the next higher LID, the highest to
+              the lowest (Hamiltonian circuit)
+  tree        originators send to the member with the lowest LID, which is the root
+              of a tree that messages go down
+  tree-flood  originators start, and members send to all neighbours in the tree but
+              the one that the message came from
+
+A message keeps its buffer at a host until the next hosts have taken it in. Schedules
+are checked: does every message come to every member once, and can buffers wait for
+each other in a circle? With errors nothing is written, unless --force says so. With
+two classes of buffers, one for messages before the turn from high LIDs to low ones
+and one after it, no circle closes.
+
+--check FILE looks at a schedule, and at the hosts and paths that it needs.`,
+		Example: `  ibweave schedule tables -g groups.yaml --method tree -o schedule.txt
+  ibweave schedule tables --check schedule.txt`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch format {
+			case "text":
+			case "json":
+				o.json = true
+			default:
+				return usagef("--format %q: want text or json", format)
+			}
+			if len(args) == 0 && (o.topology == "" || o.lfts == "") {
+				return usagef("schedule needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
+			}
+			if (o.groups == "") == (o.check == "") {
+				return usagef("schedule needs groups to make a schedule for, -g FILE, or one to look at, --check FILE")
+			}
+			if o.json && o.output == "-" && o.check == "" {
+				return usagef("--format json is the form of the summary: want -o FILE for the schedule")
+			}
+			var err error
+			if o.opt.Method, err = myrinet.ParseMethod(o.method); err != nil {
+				return usagef("--%w", err)
+			}
+			if err := o.resolve(args); err != nil {
+				return err
+			}
+			if err := oneStdin(o.topology, o.lfts, o.groups, o.check); err != nil {
+				return err
+			}
+			return a.schedule(&o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
+	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups")
+	flags.StringVar(&o.method, "method", "tree", "`METHOD`: "+strings.Join(myrinet.Methods(), ", "))
+	flags.IntVar(&o.opt.Classes, "classes", 2, "classes of buffers, 1 or 2")
+	flags.BoolVar(&o.opt.Ordered, "ordered", false, "circuit: all messages start at the lowest LID, so that members get them in one order")
+	flags.BoolVar(&o.opt.Return, "return", false, "circuit: messages come back to their originators")
+	flags.IntVar(&o.opt.MaxFanOut, "max-fan-out", 0, "trees: the most hosts that one sends to; by default any number")
+	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
+	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
+	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
+	flags.StringVar(&format, "format", "text", "form of the summary, text or json")
+	return cmd
+}
+
+// scheduled is the JSON document of schedule.
+type scheduled struct {
+	Output    string   `json:"output"` // "" when nothing was written
+	Hosts     int      `json:"hosts"`
+	Groups    int      `json:"groups"`
+	Classes   int      `json:"classes"`
+	Messages  int      `json:"messages"` // one for each group and sender
+	Sends     int      `json:"sends"`    // of all of them
+	Links     int      `json:"links"`    // between switches that these cross
+	MeanLinks float64  `json:"mean_links"`
+	Steps     int      `json:"steps"` // most sends one after another
+	Faults    int      `json:"faults"`
+	Deadlock  []string `json:"deadlock"` // the circle, as host/class; empty without one
+	Verdict   string   `json:"verdict"`
+	lines     []string // what is wrong
+}
+
+func (a *app) schedule(o *scheduling) error {
+	f, tables, _, err := a.readTables(&o.audit)
+	if err != nil {
+		return err
+	}
+	s, err := a.makeSchedule(o, f, tables)
+	if err != nil {
+		return err
+	}
+	stage := a.startStage("check", 0)
+	r := s.Check()
+	stage.end()
+	d := scheduled{
+		Hosts: len(s.Hosts), Groups: len(s.Groups), Classes: s.Classes, Messages: r.Messages, Sends: r.Sends, Steps: r.Steps,
+		Faults: len(r.Faults), Deadlock: []string{}, Verdict: "clean", lines: s.Explain(r),
+	}
+	for _, f := range r.Faults {
+		d.Faults += f.Dependents
+	}
+	for _, w := range r.Deadlock {
+		d.Deadlock = append(d.Deadlock, fmt.Sprintf("%d/%d", s.Hosts[w.At].ID, w.Held))
+	}
+	if !r.Clean() {
+		d.Verdict = "errors"
+	}
+	cost, err := s.Cost(f, tables)
+	if err != nil {
+		if o.check != "" {
+			return inputf("%s: %v", o.check, err)
+		}
+		return err
+	}
+	d.Links, d.MeanLinks = cost.Links, cost.MeanLinks
+	write := o.check == "" && (r.Clean() || o.force)
+	if write {
+		if err := a.writeOutput(o.output, s.Append(nil)); err != nil {
+			return err
+		}
+		d.Output = o.output
+	}
+	to := a.stdout
+	if o.output == "-" && o.check == "" {
+		to = a.stderr // the schedule is on standard output
+	}
+	if o.json {
+		err = report.JSON(to, &d)
+	} else {
+		_, err = to.Write(d.text())
+	}
+	if err == nil && !r.Clean() {
+		err = errFindings
+	}
+	return err
+}
+
+// makeSchedule reads or builds the schedule.
+func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) (*myrinet.Schedule, error) {
+	if o.check != "" {
+		data, err := a.readInput(o.check)
+		if err != nil {
+			return nil, err
+		}
+		return myrinet.Read(o.check, data)
+	}
+	text, err := a.readInput(o.groups)
+	if err != nil {
+		return nil, err
+	}
+	var groups []mft.Group
+	if groups, err = a.parseGroups(o.groups, text, f, o.lenient); err != nil {
+		return nil, err
+	}
+	stage := a.startStage("schedule", 0)
+	defer stage.end()
+	s, err := myrinet.Build(f, tables, groups, o.opt)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return s, nil
+}
+
+// text is the document for people.
+func (d *scheduled) text() []byte {
+	var b bytes.Buffer
+	n := func(n int) string { return report.Grouped(int64(n)) }
+	fmt.Fprintf(&b, "schedule     %s, %s, %s of buffers\n", plural(d.Groups, "group", "groups"), plural(d.Hosts, "host", "hosts"), plural(d.Classes, "class", "classes"))
+	fmt.Fprintf(&b, "messages     %s, %s sends, at most %s one after another\n", n(d.Messages), n(d.Sends), n(d.Steps))
+	fmt.Fprintf(&b, "links        %s crossed between switches, %.2f by a send\n", n(d.Links), d.MeanLinks)
+	for _, line := range d.lines {
+		fmt.Fprintln(&b, line)
+	}
+	if d.Output != "" && d.Output != "-" {
+		fmt.Fprintf(&b, "output       %s\n", d.Output)
+	}
+	fmt.Fprintf(&b, "verdict      %s\n", d.Verdict)
+	return b.Bytes()
+}
