@@ -45,6 +45,7 @@ sminterface/plugin    sminterface/rehearse
 wiring                compile
 policy                compile
 diff                  compile
+drift                 sminterface/dump
 sminterface/rehearse  updown
 compile               sminterface/rehearse
 whatif                sminterface/rehearse

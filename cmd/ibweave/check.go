@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/drift"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
@@ -431,7 +433,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 
 func (a *app) listRules() error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	for _, r := range policy.AllRules() {
+	for _, r := range append(policy.AllRules(), drift.Rules...) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Severity, r.Summary)
 	}
 	return w.Flush()
@@ -439,6 +441,9 @@ func (a *app) listRules() error {
 
 func (a *app) explainRule(name string) error {
 	r, ok := policy.RuleByName(name)
+	if i := slices.IndexFunc(drift.Rules, func(r verify.Rule) bool { return r.Name == name }); i >= 0 {
+		r, ok = &drift.Rules[i], true
+	}
 	if !ok {
 		return usagef("--explain %q: no such rule; --rules lists them", name)
 	}

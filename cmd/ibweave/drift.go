@@ -1,0 +1,380 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/drift"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/subnet"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// drifting is the flags of drift.
+type drifting struct {
+	reach
+	live            []string
+	lenient         bool
+	samples         int
+	mlid            uint16
+	verbose, single bool
+}
+
+func (a *app) driftCommand() *cobra.Command {
+	var (
+		d              drifting
+		format, failOn string
+	)
+	cmd := &cobra.Command{
+		Use:   "drift DIR --live FILE.. | --ibsim [NAME] | --umad DEVICE[:PORT]",
+		Short: "do the switches still have the tables that were compiled",
+		Long: `Read the tables of DIR, which compile wrote, back, and compare them with those
+that the switches have: linear forwarding tables, and multicast tables and
+SL-to-VL tables when both sides have them. For each switch it says which entries
+are missing, extra and changed.
+
+--live is a dump of what the switches have: what dump_lfts or dump_mfts print,
+opensm-lfts.dump, opensm.mcfdbs, opensm-sl2vl.dump; once for each dump, or the
+folder that pull wrote. Forms are recognized by content; - is standard input.
+` + strings.Replace(reachHelp[1:], "One of them\nis needed.", "Tables are read\nas pull reads them, and nothing is written.", 1) + `
+
+Entries are compared as the switches have them, by LID, MLID and port number;
+switches by GUID. Multicast packets that go round for ever come before anything
+else, with the circle of switches and ports, then unicast packets that do, then
+credit loops.
+
+Without anything but notes it prints nothing, so that cron sends mail only when
+there is something to read; -v prints a line even so. Missing and changed entries
+are errors, extra ones and cables that moved are warnings.`,
+		Example: `  ibweave drift tables --umad mlx5_0
+  dump_lfts | ibweave drift tables --live -
+  ibweave drift tables --live lfts --live mfts --fail-on warning
+  */10 * * * * ibweave drift /etc/opensm/tables --umad mlx5_0 --summary`,
+		Args: a.maxArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("drift needs a directory that compile wrote")
+			}
+			if format != "text" && format != "json" {
+				return usagef("--format %q: want text or json", format)
+			}
+			at, never, err := parseFailOn(failOn)
+			if err != nil {
+				return err
+			}
+			if err := d.check(cmd, args[1:]); err != nil {
+				return err
+			}
+			r, err := a.drift(cmd.Context(), &d, args[0])
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				err = report.JSON(a.stdout, r)
+			} else {
+				err = a.printDrift(r, &d, args[0])
+			}
+			if err == nil && !never && r.Worst() >= at {
+				err = errFindings
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&d.live, "live", nil, "a dump in `FILE`, or a folder that pull wrote; once for each dump")
+	d.flags(flags)
+	flags.Uint16Var(&d.mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`, with --ibsim and --umad")
+	flags.BoolVar(&d.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.IntVar(&d.samples, "samples", drift.DefaultSamples, "list at most `N` entries of a switch and table")
+	flags.StringVar(&format, "format", "text", "text or json")
+	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	flags.BoolVarP(&d.verbose, "verbose", "v", false, "print a line when there is nothing to say, notes, and all switches that differ")
+	flags.BoolVar(&d.single, "summary", false, "print one line only")
+	return cmd
+}
+
+// check sees that the flags make sense. rest is the arguments after DIR.
+func (d *drifting) check(cmd *cobra.Command, rest []string) error {
+	if d.samples < 1 {
+		return usagef("--samples %d: want 1 or more", d.samples)
+	}
+	if len(d.live) == 0 {
+		if !cmd.Flags().Changed("ibsim") && d.umad == "" {
+			return usagef("drift needs what is live: --live FILE, --ibsim [NAME] or --umad DEVICE[:PORT]")
+		}
+		if fabric.LID(d.mlid) < mft.MinMLID || fabric.LID(d.mlid) > mft.MaxMLID {
+			return usagef("--max-mlid %#x: want %#x to %#x", d.mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
+		}
+		return d.args(cmd, rest)
+	}
+	if len(rest) > 0 {
+		return usagef("unexpected argument %q", rest[0])
+	}
+	for _, flag := range []string{"ibsim", "umad", "node", "max-mlid"} {
+		if cmd.Flags().Changed(flag) {
+			return usagef("--%s and --live: want one of them", flag)
+		}
+	}
+	return oneStdin(d.live...)
+}
+
+// drift reads both states and compares them.
+func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report, error) {
+	in := audit{lenient: d.lenient}
+	if err := in.resolve([]string{dir}); err != nil {
+		return nil, err
+	}
+	meant, err := a.readMeant(&in)
+	if err != nil {
+		return nil, err
+	}
+	var live *drift.State
+	if len(d.live) > 0 {
+		live, err = a.readLive(d, meant.Fabric)
+	} else {
+		live, err = a.pullLive(ctx, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if (meant.LFT == nil || live.LFT == nil) && (meant.MFT == nil || live.MFT == nil) && (meant.SL2VL == nil || live.SL2VL == nil) {
+		return nil, inputf("%s and %s have no table in common: nothing to compare", dir, strings.Join(d.live, ", "))
+	}
+	s := a.startStage("compare", 0)
+	defer s.end()
+	return drift.Compare(ctx, meant, live, drift.Options{Samples: d.samples})
+}
+
+// readMeant reads a compiled directory.
+func (a *app) readMeant(in *audit) (*drift.State, error) {
+	f, tables, _, err := a.readTables(in)
+	if err != nil {
+		return nil, err
+	}
+	var lanes verify.Options
+	if err := a.readLanes(in, f, &lanes); err != nil {
+		return nil, err
+	}
+	state := &drift.State{Fabric: f, LFT: tables, SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}
+	m, err := a.readMulticast(in, f)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		state.MFT, state.Trees = m.Tables, m.Trees
+	}
+	return state, nil
+}
+
+// readLive reads dumps of what is live, on the cables of f unless they come with a
+// topology.
+func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
+	live := &drift.State{Fabric: f}
+	if len(d.live) == 1 && d.live[0] != "-" {
+		if info, err := os.Stat(d.live[0]); err == nil && info.IsDir() {
+			return a.readPulled(d)
+		}
+	}
+	opt := dump.Options{Lenient: d.lenient}
+	for _, name := range d.live {
+		data, err := a.readInput(name)
+		if err != nil {
+			return nil, err
+		}
+		var problems []dump.Problem
+		twice := false
+		switch form := dump.Recognize(data); form {
+		case dump.LFTs, dump.IBRoute, dump.FDBs:
+			twice = live.LFT != nil
+			live.LFT, problems, err = dump.ReadLFTs(name, data, f, opt)
+		case dump.SL2VL, dump.SMPQuerySL2VL, dump.IBDMSL2VL:
+			twice = live.SL2VL != nil
+			live.SL2VL, problems, err = dump.ReadSL2VL(name, data, f, opt)
+		case dump.MCFDBs, dump.MFTs:
+			twice = live.MFT != nil
+			live.MFT, problems, err = dump.ReadMFTs(name, data, f, opt)
+		case dump.Unknown:
+			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("no dump of tables; want what dump_lfts or dump_mfts print, opensm-lfts.dump, opensm.mcfdbs or opensm-sl2vl.dump")}
+		default:
+			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("this is %s; want a dump of forwarding, multicast or SL-to-VL tables", form)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if twice {
+			return nil, usagef("--live %s: there was a dump of such tables before; want one of each kind", name)
+		}
+		a.dumpProblems(problems, d.lenient)
+	}
+	return live, nil
+}
+
+// readPulled reads a folder of pull, or of OpenSM's own dumps.
+func (a *app) readPulled(d *drifting) (*drift.State, error) {
+	s, err := a.openState(d.live[0], d.lenient)
+	if err != nil {
+		return nil, err
+	}
+	f, err := a.stateFabric(s, s)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := a.readState(s, f)
+	if err != nil {
+		return nil, err
+	}
+	live := &drift.State{Fabric: f, LFT: snapshot.Tables, SL2VL: snapshot.SL2VL}
+	if snapshot.Multicast != nil {
+		live.MFT = snapshot.Multicast.Tables
+	}
+	return live, nil
+}
+
+// pullLive reads the tables of a live subnet. What could not be read goes to standard
+// error, and a switch among that is a finding.
+func (a *app) pullLive(ctx context.Context, d *drifting) (*drift.State, error) {
+	c, err := a.open(ctx, &d.reach)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }() // what it was for is done, or has failed
+	found, err := a.sweep(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s := a.startStage("read tables", 0)
+	t, err := c.Pull(ctx, found, subnet.PullOptions{MaxMLID: fabric.LID(d.mlid)})
+	s.end()
+	if err != nil {
+		return nil, err
+	}
+	problems := append(found.Problems, t.Problems...)
+	a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
+	live := &drift.State{Fabric: found.Fabric, LFT: t.LFT, MFT: t.MFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
+	for i, ok := range t.Read {
+		live.Unread[i] = !ok
+	}
+	return live, nil
+}
+
+// driftLine is the summary of a report in one line.
+func driftLine(r *drift.Report, dir string) string {
+	var b strings.Builder
+	n := func(n int) string { return report.Grouped(int64(n)) }
+	switch {
+	case r.Loops > 0:
+		fmt.Fprintf(&b, "%s: %s; ", dir, plural(r.Loops, "LID or MLID loops", "LIDs or MLIDs loop"))
+	case r.Equal():
+		fmt.Fprintf(&b, "%s: as compiled; ", dir)
+	default:
+		fmt.Fprintf(&b, "%s: drifted; ", dir)
+	}
+	fmt.Fprintf(&b, "%s of %s differ", n(r.Drifted), plural(r.Switches, "switch", "switches"))
+	if r.Unread > 0 {
+		fmt.Fprintf(&b, ", %s could not be compared", n(r.Unread))
+	}
+	for _, x := range []struct {
+		name string
+		c    *drift.Counts
+	}{{"LFT entries", r.LFT}, {"MFT masks", r.MFT}, {"SL-to-VL maps", r.SL2VL}} {
+		if x.c != nil {
+			fmt.Fprintf(&b, "; %s %s: %s missing, %s extra, %s changed", n(x.c.Compared), x.name, n(x.c.Missing), n(x.c.Extra), n(x.c.Changed))
+		}
+	}
+	return b.String()
+}
+
+// printDrift prints a report for people, or nothing when there is nothing to read.
+func (a *app) printDrift(r *drift.Report, d *drifting, dir string) error {
+	if r.Worst() <= verify.Note && !d.verbose {
+		return nil
+	}
+	var b bytes.Buffer
+	fmt.Fprintln(&b, driftLine(r, dir))
+	if !d.single {
+		for i := range r.Findings {
+			switch x := &r.Findings[i]; {
+			case x.Rule == drift.Missing, x.Rule == drift.Changed, x.Rule == drift.Extra: // by switch, below
+			case x.Severity > verify.Note || d.verbose:
+				report.WriteFinding(&b, x)
+			}
+		}
+		const most = 20
+		for i := range r.PerSwitch {
+			if r.PerSwitch[i].Empty {
+				continue // there is a finding
+			}
+			if i == most && !d.verbose {
+				fmt.Fprintf(&b, "\n%s more differ; -v prints them all\n", report.Grouped(int64(len(r.PerSwitch)-i)))
+				break
+			}
+			writeDrifted(&b, &r.PerSwitch[i])
+		}
+	}
+	_, err := a.stdout.Write(b.Bytes())
+	return err
+}
+
+// writeDrifted prints the entries of a switch that differ.
+func writeDrifted(b *bytes.Buffer, s *drift.Switch) {
+	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name, s.GUID,
+		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed)
+	more := func(n int, what string) {
+		if n > 0 {
+			fmt.Fprintf(b, "    and %s more %s\n", report.Grouped(int64(n)), what)
+		}
+	}
+	for _, e := range s.Entries {
+		fmt.Fprintf(b, "    LID %d: %s, meant %s\n", e.LID, outOf(e.Live), outOf(e.Meant))
+	}
+	more(s.LFT.Differ()-len(s.Entries), "entries")
+	for _, m := range s.Masks {
+		fmt.Fprintf(b, "    MLID %#x:", uint16(m.MLID))
+		if len(m.Missing) > 0 {
+			fmt.Fprintf(b, " lacks %s", portList(m.Missing))
+		}
+		if len(m.Missing) > 0 && len(m.Extra) > 0 {
+			b.WriteByte(',')
+		}
+		if len(m.Extra) > 0 {
+			fmt.Fprintf(b, " was not meant to have %s", portList(m.Extra))
+		}
+		b.WriteByte('\n')
+	}
+	more(s.MFT.Differ()-len(s.Masks), "masks")
+	for _, m := range s.Maps {
+		fmt.Fprintf(b, "    port %d to port %d: VLs %v, meant %v\n", m.In, m.Out, m.Live, m.Meant)
+	}
+	more(s.SL2VL.Differ()-len(s.Maps), "maps")
+}
+
+func outOf(p fabric.PortNum) string {
+	if p == fabric.NoPath {
+		return "no entry"
+	}
+	return fmt.Sprintf("port %d", p)
+}
+
+func portList(ports []fabric.PortNum) string {
+	var b strings.Builder
+	b.WriteString("port ")
+	if len(ports) > 1 {
+		b.Reset()
+		b.WriteString("ports ")
+	}
+	for i, p := range ports {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprint(&b, p)
+	}
+	return b.String()
+}

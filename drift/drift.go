@@ -1,0 +1,400 @@
+// Package drift compares the tables that switches have with those that they were
+// meant to have: linear and multicast forwarding tables and SL-to-VL tables as a
+// directory of compile has them, against what was dumped or read from a live subnet.
+//
+// It differs from package diff in what it is for. diff judges a change that somebody
+// is about to make, so that LIDs dealt out anew are no other differences. Drift is a
+// change that nobody meant to make: entries are compared as the switches have them,
+// by LID, MLID and port number, and switches are matched by GUID only.
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// State is what the switches of a fabric forward by. Tables that are nil are not
+// known, and are not compared.
+type State struct {
+	Fabric *fabric.Fabric
+	LFT    *lft.Tables
+	MFT    *mft.Tables
+	SL2VL  *lft.SL2VL
+	// Trees are the senders and receivers of the MLIDs, and PathSLs the SLs of the
+	// paths, where they are known. Those of the live state are not used: subnet
+	// administration has them, and no table.
+	Trees   []mft.Tree
+	PathSLs *lft.PathSLs
+	// Unread says of each switch, by NodeID, that its tables could not be read. Nil
+	// stands for none.
+	Unread []bool
+}
+
+// check says whether the tables are of the fabric.
+func (s *State) check(what string) error {
+	switch {
+	case s.LFT != nil && s.LFT.Switches() != s.Fabric.NumSwitches():
+		return fmt.Errorf("%s: tables of %d switches for a fabric of %d", what, s.LFT.Switches(), s.Fabric.NumSwitches())
+	case s.MFT != nil && s.MFT.Fabric() != s.Fabric:
+		return fmt.Errorf("%s: multicast tables of another fabric", what)
+	case s.SL2VL != nil && s.SL2VL.Fabric() != s.Fabric:
+		return fmt.Errorf("%s: SL-to-VL tables of another fabric", what)
+	case s.Unread != nil && len(s.Unread) != s.Fabric.NumSwitches():
+		return fmt.Errorf("%s: %d switches read or not, of %d", what, len(s.Unread), s.Fabric.NumSwitches())
+	}
+	return nil
+}
+
+// Options are what a caller may ask of Compare.
+type Options struct {
+	// Samples bounds the entries that are listed for each switch and table; 0 for
+	// DefaultSamples. All are counted.
+	Samples int
+	// Workers is how many goroutines follow packets; 0 for one on each CPU. The
+	// report does not depend on it.
+	Workers int
+}
+
+// DefaultSamples is how many entries of a switch and table are listed.
+const DefaultSamples = 20
+
+// Counts says how the entries of a table differ.
+type Counts struct {
+	Compared int `json:"compared"` // entries that either side has
+	Missing  int `json:"missing"`  // meant and not there
+	Extra    int `json:"extra"`    // there and not meant
+	Changed  int `json:"changed"`  // there, and other than meant
+}
+
+// Differ is how many differ.
+func (c *Counts) Differ() int { return c.Missing + c.Extra + c.Changed }
+
+func (c *Counts) add(o *Counts) {
+	c.Compared += o.Compared
+	c.Missing += o.Missing
+	c.Extra += o.Extra
+	c.Changed += o.Changed
+}
+
+// Entry is an entry of a linear forwarding table that differs. fabric.NoPath stands
+// for none.
+type Entry struct {
+	LID   fabric.LID     `json:"lid"`
+	Meant fabric.PortNum `json:"meant"`
+	Live  fabric.PortNum `json:"live"`
+}
+
+// Mask is the mask of an MLID that differs, as the ports that are only in one of the
+// two; ascending.
+type Mask struct {
+	MLID    fabric.LID       `json:"mlid"`
+	Missing []fabric.PortNum `json:"missing"`
+	Extra   []fabric.PortNum `json:"extra"`
+}
+
+// Lanes is an SL-to-VL map that differs: of packets that come in by a port, 0 for the
+// switch's own, and leave by another.
+type Lanes struct {
+	In    fabric.PortNum `json:"in"`
+	Out   fabric.PortNum `json:"out"`
+	Meant []fabric.VL    `json:"meant"` // by SL
+	Live  []fabric.VL    `json:"live"`
+}
+
+// Switch is a switch, or for SL-to-VL maps also a CA or router, whose tables differ.
+type Switch struct {
+	GUID    fabric.GUID `json:"switch"`
+	Name    string      `json:"name"`
+	LFT     Counts      `json:"lft"`
+	MFT     Counts      `json:"mft"`
+	SL2VL   Counts      `json:"sl2vl"`
+	Empty   bool        `json:"empty"`   // it has no entry at all, and was meant to have some
+	Entries []Entry     `json:"entries"` // the first, by LID
+	Masks   []Mask      `json:"masks"`   // the first, by MLID
+	Maps    []Lanes     `json:"maps"`    // the first, by port out and in
+}
+
+// Report is what Compare found.
+type Report struct {
+	Switches int `json:"switches"` // that were meant to have tables
+	Drifted  int `json:"drifted"`  // of them, those whose tables differ
+	Unread   int `json:"unread"`   // of them, those whose tables nobody knows
+	// LFT counts entries, MFT masks of a switch for an MLID, and SL2VL maps of two
+	// ports; nil for what was not compared.
+	LFT   *Counts `json:"lft"`
+	MFT   *Counts `json:"mft"`
+	SL2VL *Counts `json:"sl2vl"`
+	// Loops is how many MLIDs and LIDs have packets that go round, of those that have
+	// a finding: verify.DefaultFindings of each rule at most.
+	Loops int `json:"loops"`
+	// Findings begin with multicast packets that go round, then unicast packets that
+	// do, then credit loops, then the rest by switch; never nil.
+	Findings  []verify.Finding `json:"findings"`
+	PerSwitch []Switch         `json:"per_switch"` // those that drifted, by GUID; never nil
+}
+
+// Equal says whether all that was compared is as it was meant to be, and everything
+// could be read. MLIDs that the meant tables do not have are none of their business.
+func (r *Report) Equal() bool { return r.Worst() <= verify.Note }
+
+// Worst is the gravest finding's severity, verify.Clean when there is none.
+func (r *Report) Worst() verify.Severity {
+	worst := verify.Clean
+	for i := range r.Findings {
+		worst = max(worst, r.Findings[i].Severity)
+	}
+	return worst
+}
+
+// comparison is a Compare under way.
+type comparison struct {
+	meant, live *State
+	samples     int
+	toLive      []fabric.NodeID // by switch of meant; NoNode
+	alike       bool            // both fabrics are one
+	r           *Report
+	per         Switch // of the switch that is looked at
+}
+
+// Compare compares the tables that are live with those that were meant. The fabrics
+// may be one, as for a dump that does not tell the cables, or two that were found at
+// different times. Complexity: the entries of all tables, and twice the time that
+// verify takes at most.
+//
+// Errors: ctx's own, and tables that are not of their fabric.
+func Compare(ctx context.Context, meant, live *State, opt Options) (*Report, error) {
+	if err := errors.Join(meant.check("meant"), live.check("live")); err != nil {
+		return nil, err
+	}
+	c := &comparison{
+		meant: meant, live: live, samples: opt.Samples, alike: meant.Fabric == live.Fabric,
+		r: &Report{Switches: meant.Fabric.NumSwitches(), Findings: []verify.Finding{}, PerSwitch: []Switch{}},
+	}
+	if c.samples <= 0 {
+		c.samples = DefaultSamples
+	}
+	c.match()
+	if !c.alike {
+		c.places()
+	}
+	if err := c.tables(ctx); err != nil {
+		return nil, err
+	}
+	if meant.MFT != nil && live.MFT != nil {
+		c.foreign()
+	}
+	loops, err := c.loops(ctx, opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	c.r.Findings = append(append([]verify.Finding{}, loops...), c.r.Findings...)
+	return c.r, nil
+}
+
+// match finds the switches of the meant state in the live one.
+func (c *comparison) match() {
+	n := c.meant.Fabric.NumSwitches()
+	c.toLive = make([]fabric.NodeID, n)
+	for s := range fabric.NodeID(n) {
+		to, ok := c.live.Fabric.SwitchByGUID(c.meant.Fabric.Node(s).GUID)
+		if !ok || c.live.Fabric.Node(to).NumPorts != c.meant.Fabric.Node(s).NumPorts {
+			to = fabric.NoNode
+		}
+		c.toLive[s] = to
+	}
+}
+
+// tables compares the tables of each switch, and the maps of CAs and routers.
+func (c *comparison) tables(ctx context.Context) error {
+	r := c.r
+	if c.meant.LFT != nil && c.live.LFT != nil {
+		r.LFT = &Counts{}
+	}
+	if c.meant.MFT != nil && c.live.MFT != nil {
+		r.MFT = &Counts{}
+	}
+	if c.meant.SL2VL != nil && c.live.SL2VL != nil {
+		r.SL2VL = &Counts{}
+	}
+	f := c.meant.Fabric
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		node := f.Node(n)
+		c.per = Switch{GUID: node.GUID, Name: node.Description, Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}}
+		if f.IsSwitch(n) {
+			c.oneSwitch(n)
+		} else if r.SL2VL != nil {
+			c.maps(n, c.host(n))
+		}
+		p := &c.per
+		for _, x := range []struct{ sum, one *Counts }{{r.LFT, &p.LFT}, {r.MFT, &p.MFT}, {r.SL2VL, &p.SL2VL}} {
+			if x.sum != nil {
+				x.sum.add(x.one)
+			}
+		}
+		p.Empty = p.LFT.Missing > 0 && p.LFT.Missing == p.LFT.Compared
+		if p.LFT.Differ()+p.MFT.Differ()+p.SL2VL.Differ() > 0 {
+			if f.IsSwitch(n) {
+				r.Drifted++
+			}
+			r.PerSwitch = append(r.PerSwitch, *p)
+			c.report()
+		}
+	}
+	return nil
+}
+
+// host finds a CA or router in the live state.
+func (c *comparison) host(n fabric.NodeID) fabric.NodeID {
+	node := c.meant.Fabric.Node(n)
+	to, ok := c.live.Fabric.NodeByGUID(node.GUID)
+	if !ok || c.live.Fabric.IsSwitch(to) || c.live.Fabric.Node(to).NumPorts != node.NumPorts {
+		return fabric.NoNode
+	}
+	return to
+}
+
+// oneSwitch compares the tables of a switch.
+func (c *comparison) oneSwitch(s fabric.NodeID) {
+	to := c.toLive[s]
+	switch {
+	case to == fabric.NoNode:
+		why := "is not in the live fabric"
+		if _, ok := c.live.Fabric.SwitchByGUID(c.per.GUID); ok {
+			why = "has another number of ports in the live fabric"
+		}
+		c.unread(why)
+		return
+	case c.live.Unread != nil && c.live.Unread[to]:
+		c.unread("could not be read")
+		return
+	}
+	if c.r.LFT != nil {
+		c.entries(s, to)
+	}
+	if c.r.MFT != nil {
+		c.masks(s, to)
+	}
+	if c.r.SL2VL != nil {
+		c.maps(s, to)
+	}
+}
+
+// entries compares linear forwarding tables.
+func (c *comparison) entries(s, to fabric.NodeID) {
+	meant, live := c.meant.LFT.Row(s), c.live.LFT.Row(to)
+	p := &c.per
+	for lid := 1; lid < max(len(meant), len(live)); lid++ {
+		x := Entry{fabric.LID(lid), fabric.NoPath, fabric.NoPath}
+		if lid < len(meant) {
+			x.Meant = meant[lid]
+		}
+		if lid < len(live) {
+			x.Live = live[lid]
+		}
+		if x.Meant == fabric.NoPath && x.Live == fabric.NoPath {
+			continue
+		}
+		p.LFT.Compared++
+		switch {
+		case x.Meant == x.Live:
+			continue
+		case x.Live == fabric.NoPath:
+			p.LFT.Missing++
+		case x.Meant == fabric.NoPath:
+			p.LFT.Extra++
+		default:
+			p.LFT.Changed++
+		}
+		if len(p.Entries) < c.samples {
+			p.Entries = append(p.Entries, x)
+		}
+	}
+}
+
+// masks compares the masks of the MLIDs that the meant state has.
+func (c *comparison) masks(s, to fabric.NodeID) {
+	p := &c.per
+	for _, mlid := range c.meant.MFT.MLIDs() {
+		meant, live := c.meant.MFT.Mask(s, mlid), c.live.MFT.Mask(to, mlid)
+		if len(meant)+len(live) == 0 {
+			continue
+		}
+		p.MFT.Compared++
+		x := Mask{mlid, []fabric.PortNum{}, []fabric.PortNum{}}
+		i, j := 0, 0
+		for i < len(meant) || j < len(live) {
+			// A number beyond all stands for the end of a list.
+			a, b := 256, 256
+			if i < len(meant) {
+				a = int(c.meant.Fabric.Num(meant[i]))
+			}
+			if j < len(live) {
+				b = int(c.live.Fabric.Num(live[j]))
+			}
+			switch {
+			case a < b:
+				x.Missing = append(x.Missing, fabric.PortNum(a))
+			case b < a:
+				x.Extra = append(x.Extra, fabric.PortNum(b))
+			}
+			if a <= b {
+				i++
+			}
+			if b <= a {
+				j++
+			}
+		}
+		switch {
+		case len(x.Missing)+len(x.Extra) == 0:
+			continue
+		case len(live) == 0:
+			p.MFT.Missing++
+		case len(meant) == 0:
+			p.MFT.Extra++
+		default:
+			p.MFT.Changed++
+		}
+		if len(p.Masks) < c.samples {
+			p.Masks = append(p.Masks, x)
+		}
+	}
+}
+
+// maps compares the SL-to-VL maps between ports of a node that have cables in the
+// meant state; without a cable none is ever used, and subnet managers write none.
+func (c *comparison) maps(n, to fabric.NodeID) {
+	if to == fabric.NoNode {
+		return
+	}
+	p, f := &c.per, c.meant.Fabric
+	last := f.Node(n).NumPorts
+	for out := fabric.PortNum(1); out <= last; out++ {
+		if f.Peer(f.Port(n, out)) == fabric.NoPort {
+			continue
+		}
+		for in := fabric.PortNum(0); in <= last; in++ {
+			if in > 0 && (!f.IsSwitch(n) || f.Peer(f.Port(n, in)) == fabric.NoPort) || in == out {
+				continue
+			}
+			p.SL2VL.Compared++
+			meant, live := c.meant.SL2VL.At(in, f.Port(n, out)), c.live.SL2VL.At(in, c.live.Fabric.Port(to, out))
+			if *meant == *live {
+				continue
+			}
+			p.SL2VL.Changed++
+			if len(p.Maps) < c.samples {
+				p.Maps = append(p.Maps, Lanes{in, out, slices.Clone(meant[:]), slices.Clone(live[:])})
+			}
+		}
+	}
+}

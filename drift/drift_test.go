@@ -1,0 +1,423 @@
+package drift
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// grid is a 4x4 mesh with tables, and one group of all hosts on the MLIDs of the rows.
+func grid(t testing.TB) *State {
+	t.Helper()
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled(t, f)
+}
+
+// compiled is up*/down* tables of a fabric and a tree of OpenSM's for a group of all its hosts.
+func compiled(t testing.TB, f *fabric.Fabric) *State {
+	t.Helper()
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := updown.Engine{}.Route(context.Background(), f, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := f.CAPorts()
+	groups := []mft.Group{{Name: "all", MLID: 0xc001, Senders: all, Receivers: all}}
+	p, err := (mft.OpenSM{}).Build(context.Background(), r, groups, mft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &State{Fabric: f, LFT: r.Tables, MFT: p.Tables, Trees: p.Trees, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(1))}
+}
+
+// again is the same fabric, read from its text.
+func again(t testing.TB, f *fabric.Fabric, edit func(string) string) *fabric.Fabric {
+	t.Helper()
+	text := string(topology.Append(nil, f))
+	if edit != nil {
+		text = edit(text)
+	}
+	g, _, err := topology.Parse("again", []byte(text), topology.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// masksOf is tables as a mask for each switch and MLID, and remade the way back.
+func masksOf(m *mft.Tables) map[[2]int][]fabric.PortNum {
+	f, out := m.Fabric(), map[[2]int][]fabric.PortNum{}
+	for _, l := range m.MLIDs() {
+		for _, p := range m.Ports(l) {
+			key := [2]int{int(f.Owner(p)), int(l)}
+			out[key] = append(out[key], f.Num(p))
+		}
+	}
+	return out
+}
+
+func remade(f *fabric.Fabric, masks map[[2]int][]fabric.PortNum) *mft.Tables {
+	by := map[fabric.LID][]fabric.PortID{}
+	for key, ports := range masks {
+		for _, n := range ports {
+			l := fabric.LID(key[1])
+			by[l] = append(by[l], f.Port(fabric.NodeID(key[0]), n))
+		}
+	}
+	m := mft.NewTables(f)
+	var mlids []fabric.LID
+	for l := range by {
+		mlids = append(mlids, l)
+	}
+	slices.Sort(mlids)
+	for _, l := range mlids {
+		slices.Sort(by[l])
+		m.Add(l, by[l])
+	}
+	return m
+}
+
+func compare(t rapid.TB, meant, live *State) *Report {
+	t.Helper()
+	r, err := Compare(context.Background(), meant, live, Options{Samples: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := Compare(context.Background(), meant, live, Options{Samples: 1 << 20, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(one, r, cmp.AllowUnexported(verify.Finding{})); d != "" {
+		t.Fatalf("one worker finds something else:\n%s", d)
+	}
+	return r
+}
+
+// Nothing has drifted when nothing has, on the same fabric and on one read anew.
+func TestEqual(t *testing.T) {
+	fabrics := map[string]*fabric.Fabric{}
+	for name, make := range map[string]func() (*fabric.Fabric, error){
+		"fattree": func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3}) },
+		"irregular": func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: 3})
+		},
+	} {
+		f, err := make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fabrics[name] = f
+	}
+	for name, f := range fabrics {
+		meant := compiled(t, f)
+		other := again(t, meant.Fabric, nil)
+		for _, live := range []*State{
+			{Fabric: meant.Fabric, LFT: meant.LFT, MFT: meant.MFT, SL2VL: meant.SL2VL},
+			{Fabric: meant.Fabric, LFT: meant.LFT},
+			{Fabric: meant.Fabric, MFT: meant.MFT},
+			{Fabric: other, LFT: meant.LFT, MFT: remade(other, masksOf(meant.MFT)), SL2VL: lft.NewSL2VL(other, lft.IdentityVLs(1))},
+		} {
+			r := compare(t, meant, live)
+			if !r.Equal() || len(r.Findings) > 0 || r.Drifted > 0 || len(r.PerSwitch) > 0 {
+				t.Errorf("%s: %+v", name, r)
+			}
+			if live.LFT != nil && r.LFT.Compared == 0 || live.MFT != nil && r.MFT.Compared == 0 {
+				t.Errorf("%s: nothing was compared: %+v", name, r)
+			}
+		}
+	}
+}
+
+// Whatever is changed at random in all tables is what Compare lists, and no more.
+func TestRandom(t *testing.T) {
+	meant := grid(t)
+	f := meant.Fabric
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		live := &State{Fabric: f, LFT: meant.LFT.Clone(), SL2VL: meant.SL2VL.Clone()}
+		masks := masksOf(meant.MFT)
+		wantLFT, wantMFT, wantMaps := map[string]bool{}, map[string]bool{}, 0
+		for range rapid.IntRange(0, 12).Draw(t, "changes") {
+			s := fabric.NodeID(rng.IntN(f.NumSwitches()))
+			switch rng.IntN(3) {
+			case 0:
+				lid := 1 + rng.IntN(int(f.MaxLID()))
+				port := fabric.PortNum(rng.IntN(6))
+				if rng.IntN(3) == 0 {
+					port = fabric.NoPath
+				}
+				live.LFT.Row(s)[lid] = port
+				key := fmt.Sprintf("%d/%d", s, lid)
+				if wantLFT[key] = port != meant.LFT.Row(s)[lid]; !wantLFT[key] {
+					delete(wantLFT, key)
+				}
+			case 1:
+				key := [2]int{int(s), 0xc001}
+				n := fabric.PortNum(rng.IntN(6))
+				was := masks[key]
+				if i := slices.Index(was, n); i >= 0 {
+					masks[key] = slices.Delete(slices.Clone(was), i, i+1)
+				} else {
+					masks[key] = append(slices.Clone(was), n)
+				}
+			case 2:
+				out := f.Port(s, 5) // the host's
+				if live.SL2VL.At(0, out)[3] == meant.SL2VL.At(0, out)[3] {
+					m := *live.SL2VL.At(0, out)
+					m[3] = 7
+					live.SL2VL.Set(0, out, m)
+					wantMaps++
+				}
+			}
+		}
+		live.MFT = remade(f, masks)
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			a, b := meant.MFT.Mask(s, 0xc001), live.MFT.Mask(s, 0xc001)
+			if !slices.Equal(a, b) {
+				wantMFT[fmt.Sprint(s)] = true
+			}
+		}
+		r := compare(t, meant, live)
+		gotLFT, gotMFT := map[string]bool{}, map[string]bool{}
+		for _, p := range r.PerSwitch {
+			s, _ := f.SwitchByGUID(p.GUID)
+			for _, e := range p.Entries {
+				gotLFT[fmt.Sprintf("%d/%d", s, e.LID)] = true
+				if e.Meant != meant.LFT.Row(s)[e.LID] || e.Live != live.LFT.Row(s)[e.LID] {
+					t.Errorf("switch %d: %+v", s, e)
+				}
+			}
+			for _, m := range p.Masks {
+				gotMFT[fmt.Sprint(s)] = true
+				var ports []fabric.PortNum
+				for _, q := range meant.MFT.Mask(s, m.MLID) {
+					if !slices.Contains(m.Missing, f.Num(q)) {
+						ports = append(ports, f.Num(q))
+					}
+				}
+				ports = append(ports, m.Extra...)
+				slices.Sort(ports)
+				var want []fabric.PortNum
+				for _, q := range live.MFT.Mask(s, m.MLID) {
+					want = append(want, f.Num(q))
+				}
+				if !slices.Equal(ports, want) {
+					t.Errorf("switch %d: %+v gives ports %v, live %v", s, m, ports, want)
+				}
+			}
+		}
+		if d := cmp.Diff(wantLFT, gotLFT); d != "" || r.LFT.Differ() != len(wantLFT) {
+			t.Errorf("forwarding entries, %+v:\n%s", r.LFT, d)
+		}
+		if d := cmp.Diff(wantMFT, gotMFT); d != "" || r.MFT.Differ() != len(wantMFT) {
+			t.Errorf("masks, %+v:\n%s", r.MFT, d)
+		}
+		if r.SL2VL.Changed != wantMaps || r.SL2VL.Missing+r.SL2VL.Extra != 0 {
+			t.Errorf("maps: %+v, want %d changed", r.SL2VL, wantMaps)
+		}
+	})
+}
+
+// A mask that closes a circle comes before everything else, with the circle; also when
+// the packets that go round are those of another MLID than any that was compiled.
+func TestMulticastLoop(t *testing.T) {
+	meant := grid(t)
+	f := meant.Fabric
+	// Switches 0 and 1 of the first row and the two above them, and all ports of
+	// these to each other: two for each.
+	square := []fabric.NodeID{0, 1, 4, 5}
+	for _, mlid := range []fabric.LID{0xc001, 0xc123} {
+		live := &State{Fabric: f, LFT: meant.LFT.Clone()}
+		masks := masksOf(meant.MFT)
+		for _, s := range square {
+			ports, to := f.SwitchLinks(s)
+			key := [2]int{int(s), int(mlid)}
+			masks[key] = append(masks[key], 5) // the host
+			for i, p := range ports {
+				if slices.Contains(square, to[i]) {
+					masks[key] = append(masks[key], f.Num(p))
+				}
+			}
+			slices.Sort(masks[key])
+			masks[key] = slices.Compact(masks[key])
+		}
+		live.LFT.Row(7)[3] = fabric.NoPath // and something else
+		live.MFT = remade(f, masks)
+		r := compare(t, meant, live)
+		if r.Loops != 1 || len(r.Findings) < 2 || r.Findings[0].Rule != verify.MulticastLoop || r.Findings[0].LID != mlid || r.Equal() {
+			t.Fatalf("MLID %#x: %d loops, %+v", uint16(mlid), r.Loops, r.Findings)
+		}
+		w := r.Findings[0].Witness
+		if len(w) != 4 {
+			t.Fatalf("the circle is %+v", w)
+		}
+		for i, h := range w {
+			s, _ := f.SwitchByGUID(h.Switch)
+			next, _ := f.SwitchByGUID(w[(i+1)%len(w)].Switch)
+			if f.Owner(f.Peer(f.Port(s, h.Port))) != next || !slices.Contains(live.MFT.Mask(s, mlid), f.Port(s, h.Port)) {
+				t.Errorf("the circle is %+v", w)
+			}
+		}
+		rules := map[string]int{}
+		for _, x := range r.Findings {
+			rules[x.Rule]++
+		}
+		if rules[Missing] != 1 || (rules[ForeignMLID] == 1) != (mlid != 0xc001) || (r.MFT.Differ() > 0) != (mlid == 0xc001) {
+			t.Errorf("MLID %#x: %v, %+v", uint16(mlid), rules, r.MFT)
+		}
+	}
+}
+
+// Unicast packets that go round come next, with or without a multicast table.
+func TestUnicastLoop(t *testing.T) {
+	meant := grid(t)
+	f := meant.Fabric
+	live := &State{Fabric: f, LFT: meant.LFT.Clone()}
+	ports, to := f.SwitchLinks(0)
+	lid := f.LID(f.Peer(f.Port(15, 5)))
+	live.LFT.Row(0)[lid] = f.Num(ports[0])
+	live.LFT.Row(to[0])[lid] = f.Num(f.Peer(ports[0]))
+	r := compare(t, meant, live)
+	if r.Loops != 1 || r.Findings[0].Rule != verify.UnicastLoop || r.Findings[0].LID != lid || r.MFT != nil {
+		t.Errorf("%d loops, %+v", r.Loops, r.Findings)
+	}
+}
+
+// A live fabric tells LIDs and cables too, and switches that did not answer.
+func TestLive(t *testing.T) {
+	meant := grid(t)
+	host := meant.Fabric.CAPorts()[0]
+	lid := meant.Fabric.LID(host)
+	sameLFT := func(f *fabric.Fabric) *State { return &State{Fabric: f, LFT: meant.LFT} }
+	rules := func(r *Report) map[string]int {
+		m := map[string]int{}
+		for _, x := range r.Findings {
+			m[x.Rule]++
+		}
+		return m
+	}
+
+	moved := again(t, meant.Fabric, nil)
+	base, lmc := make([]fabric.LID, moved.NumPorts()), make([]uint8, moved.NumPorts())
+	for p := range base {
+		base[p] = moved.LID(fabric.PortID(p))
+	}
+	base[host] = 99
+	moved, err := moved.WithLIDs(base, lmc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := compare(t, meant, sameLFT(moved))
+	if got := rules(r); got[LID] != 1 || !strings.Contains(r.Findings[0].Message, fmt.Sprintf("LID 99, LMC 0, and was meant to have LID %d", lid)) || r.Drifted != 0 {
+		t.Errorf("another LID: %v, %+v", got, r.Findings)
+	}
+
+	ports, _ := meant.Fabric.SwitchLinks(5)
+	r = compare(t, meant, sameLFT(again(t, meant.Fabric.Without(ports[0]), nil)))
+	if got := rules(r); got[Cable] != 2 || r.Findings[len(r.Findings)-1].Count != 1 {
+		t.Errorf("a cable less: %v, %+v", got, r.Findings)
+	}
+
+	unread := sameLFT(again(t, meant.Fabric, nil))
+	unread.Unread = make([]bool, 16)
+	unread.Unread[3] = true
+	unread.LFT = meant.LFT.Clone()
+	for i := range unread.LFT.Row(3) {
+		unread.LFT.Row(3)[i] = fabric.NoPath
+	}
+	r = compare(t, meant, unread)
+	if got := rules(r); got[Unread] != 1 || got[Missing] != 0 || r.Unread != 1 || r.LFT.Missing != 0 {
+		t.Errorf("unread: %v, %+v", got, r.LFT)
+	}
+	unread.Unread = nil
+	r = compare(t, meant, unread)
+	if got := rules(r); got[Unread] != 1 || got[Missing] != 0 || r.Unread != 1 || r.LFT.Missing != 32 || !r.PerSwitch[0].Empty {
+		t.Errorf("empty: %v, %+v", got, r.LFT)
+	}
+
+	gone := again(t, meant.Fabric, func(s string) string { // another switch in its place
+		return strings.ReplaceAll(s, "200006", "200ff6")
+	})
+	n, _ := gone.SwitchByGUID(0x200ff6)
+	tables := lft.NewTables(16, meant.Fabric.MaxLID())
+	for s := range fabric.NodeID(16) {
+		from, ok := meant.Fabric.SwitchByGUID(gone.Node(s).GUID)
+		if s == n {
+			from, ok = 6, true
+		}
+		if !ok {
+			t.Fatal("no such switch")
+		}
+		copy(tables.Row(s), meant.LFT.Row(from))
+	}
+	r = compare(t, meant, &State{Fabric: gone, LFT: tables})
+	if got := rules(r); got[Unread] != 1 || got[Cable] < 3 || r.LFT.Differ() != 0 {
+		t.Errorf("replaced: %v, %+v", got, r.Findings)
+	}
+}
+
+// A credit loop that drift made is found, and one that was meant is no drift.
+func TestCreditLoop(t *testing.T) {
+	meant := grid(t)
+	r, err := lft.Minhop{}.Route(context.Background(), meant.Fabric, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loops := func(a, b *State) (n int) {
+		for _, x := range compare(t, a, b).Findings {
+			if x.Rule == verify.CreditLoop {
+				n++
+			}
+		}
+		return n
+	}
+	minhop := &State{Fabric: meant.Fabric, LFT: r.Tables}
+	if n := loops(&State{Fabric: meant.Fabric, LFT: meant.LFT}, minhop); n == 0 {
+		t.Error("minhop's credit loop was not found")
+	}
+	if n := loops(minhop, minhop); n != 0 {
+		t.Errorf("%d credit loops where nothing has drifted", n)
+	}
+}
+
+// States that do not belong together are refused.
+func TestErrors(t *testing.T) {
+	meant := grid(t)
+	other := grid(t)
+	for _, live := range []*State{
+		{Fabric: meant.Fabric, LFT: lft.NewTables(3, 10)},
+		{Fabric: meant.Fabric, MFT: other.MFT},
+		{Fabric: meant.Fabric, SL2VL: other.SL2VL},
+		{Fabric: meant.Fabric, Unread: make([]bool, 2)},
+	} {
+		if r, err := Compare(context.Background(), meant, live, Options{}); err == nil || r != nil {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Compare(ctx, meant, meant, Options{}); err == nil {
+		t.Error("a cancelled comparison has no error")
+	}
+}

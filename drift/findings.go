@@ -1,0 +1,195 @@
+package drift
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// The names of the rules.
+const (
+	Missing     = "drift-missing"
+	Changed     = "drift-changed"
+	Unread      = "drift-unread"
+	LID         = "drift-lid"
+	Cable       = "drift-cable"
+	Extra       = "drift-extra"
+	ForeignMLID = "drift-foreign-mlid"
+)
+
+// Rules lists the rules that only Compare has. Loops have the rules of package verify.
+var Rules = []verify.Rule{
+	{Name: Missing, Severity: verify.Error, Count: "entries", Summary: "a switch lacks entries that it was meant to have", Explain: `Packets for these LIDs, or to these multicast groups, are dropped at the switch. There
+is one finding for each switch; count is the entries, a mask of an MLID being one.`},
+	{Name: Changed, Severity: verify.Error, Count: "entries", Summary: "a switch has other entries than it was meant to have", Explain: `What was proved of the tables does not hold for these. There is one finding for each
+switch, or CA or router for SL-to-VL maps; count is the entries: ports of LIDs, masks of
+MLIDs, and SL-to-VL maps of two ports.`},
+	{Name: Unread, Severity: verify.Error, Count: "switches", Summary: "nobody knows what tables a switch has", Explain: `The switch did not answer, or is not in the live fabric, or has no entry at all although
+it was meant to have some: then it was left out of the dump, or a reset has emptied it and
+no subnet manager has written it since.`},
+	{Name: LID, Severity: verify.Error, Count: "ports", Summary: "a port has another LID or LMC than it was meant to have", Explain: `Entries are by LID, so that the tables lead somewhere else. guid2lid in OpenSM's cache
+keeps LIDs over restarts. Only a live fabric, or a folder of pull, tells the LIDs of ports.`},
+	{Name: Cable, Severity: verify.Warning, Count: "ports", Summary: "a cable is not where it was when the tables were made", Explain: `The tables were made for other cables; diff of the two topologies names them all. Count
+is the ports of switches that lead elsewhere or nowhere, or that were not meant to lead
+anywhere. Only a live fabric, or a folder of pull, tells cables.`},
+	{Name: Extra, Severity: verify.Warning, Count: "entries", Summary: "a switch has entries that it was not meant to have", Explain: `Entries for LIDs that no port was to have, or masks of an MLID at a switch that its trees
+do not pass. Alone they bring no packet astray: to get there, it has to meet an entry
+that has changed. A host that was added since is the usual cause.`},
+	{Name: ForeignMLID, Severity: verify.Note, Count: "MLIDs", Summary: "the switches have masks of MLIDs that were not compiled", Explain: `Subnet managers make groups of their own, such as that of IPoIB broadcasts, 0xc000, and
+other programs join groups. Their masks are nobody's drift. They are looked at for loops
+nevertheless.`},
+}
+
+func severity(rule string) verify.Severity {
+	for i := range Rules {
+		if Rules[i].Name == rule {
+			return Rules[i].Severity
+		}
+	}
+	panic("drift: no rule " + rule)
+}
+
+func (c *comparison) add(rule string, n int64, sw fabric.GUID, format string, args ...any) *verify.Finding {
+	c.r.Findings = append(c.r.Findings, verify.Finding{
+		Rule: rule, Severity: severity(rule), Message: fmt.Sprintf(format, args...), Switch: sw, Count: n, Witness: []verify.Hop{},
+	})
+	return &c.r.Findings[len(c.r.Findings)-1]
+}
+
+// named is switch "description" (GUID) of what is looked at.
+func (c *comparison) named() string {
+	what := "switch"
+	if n, ok := c.meant.Fabric.NodeByGUID(c.per.GUID); ok && !c.meant.Fabric.IsSwitch(n) {
+		what = "the end node"
+	}
+	return fmt.Sprintf("%s %q (%s)", what, c.per.Name, c.per.GUID)
+}
+
+func (c *comparison) unread(why string) {
+	c.r.Unread++
+	c.add(Unread, 1, c.per.GUID, "%s %s", c.named(), why)
+}
+
+// report makes findings of the switch that was looked at.
+func (c *comparison) report() {
+	p := &c.per
+	if p.Empty {
+		c.r.Unread++
+		c.add(Unread, 1, p.GUID, "%s has none of its %s: it was not dumped, or its table is empty", c.named(), entries(p.LFT.Missing))
+	} else if n := p.LFT.Missing + p.MFT.Missing; n > 0 {
+		c.add(Missing, int64(n), p.GUID, "%s lacks %s", c.named(), p.list(func(x *Counts) int { return x.Missing }))
+	}
+	if n := p.LFT.Changed + p.MFT.Changed + p.SL2VL.Changed; n > 0 {
+		c.add(Changed, int64(n), p.GUID, "%s has changed in %s", c.named(), p.list(func(x *Counts) int { return x.Changed }))
+	}
+	if n := p.LFT.Extra + p.MFT.Extra; n > 0 {
+		c.add(Extra, int64(n), p.GUID, "%s was not meant to have %s", c.named(), p.list(func(x *Counts) int { return x.Extra }))
+	}
+}
+
+// list writes one kind of difference in all tables.
+func (p *Switch) list(of func(*Counts) int) string {
+	var parts []string
+	for _, x := range []struct {
+		n         int
+		one, many string
+	}{{of(&p.LFT), "entry", "entries"}, {of(&p.MFT), "mask", "masks"}, {of(&p.SL2VL), "SL-to-VL map", "SL-to-VL maps"}} {
+		if x.n == 1 {
+			parts = append(parts, "1 "+x.one)
+		} else if x.n > 1 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.many))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
+
+// places compares what only a live fabric tells: LIDs and cables.
+func (c *comparison) places() {
+	f, live := c.meant.Fabric, c.live.Fabric
+	f.EndPorts(func(p fabric.PortID) {
+		q := c.endPort(p)
+		if q == fabric.NoPort || f.LID(p) == 0 || f.LID(p) == live.LID(q) && f.LMC(p) == live.LMC(q) {
+			return
+		}
+		n := f.Node(f.Owner(p))
+		x := c.add(LID, 1, 0, "%s has LID %d, LMC %d, and was meant to have LID %d, LMC %d", f.PortName(p), live.LID(q), live.LMC(q), f.LID(p), f.LMC(p))
+		x.Ports = []verify.Endpoint{{Node: n.GUID, Name: n.Description, Port: f.Num(p)}}
+	})
+	type end struct {
+		node fabric.GUID
+		port fabric.PortNum
+	}
+	peer := func(f *fabric.Fabric, p fabric.PortID) (e end) {
+		if q := f.Peer(p); q != fabric.NoPort {
+			e = end{f.Node(f.Owner(q)).GUID, f.Num(q)}
+		}
+		return e
+	}
+	for s, to := range c.toLive {
+		if to == fabric.NoNode {
+			continue
+		}
+		n := f.Node(fabric.NodeID(s))
+		var ports []verify.Endpoint
+		for num := fabric.PortNum(1); num <= n.NumPorts; num++ {
+			if peer(f, f.Port(fabric.NodeID(s), num)) != peer(live, live.Port(to, num)) {
+				ports = append(ports, verify.Endpoint{Node: n.GUID, Name: n.Description, Port: num})
+			}
+		}
+		if len(ports) == 0 {
+			continue
+		}
+		names := make([]string, min(len(ports), 8))
+		for i := range names {
+			names[i] = ports[i].String()
+		}
+		if len(names) < len(ports) {
+			names = append(names, fmt.Sprintf("%d more", len(ports)-len(names)))
+		}
+		x := c.add(Cable, int64(len(ports)), n.GUID, "other cables than when the tables were made: %s", strings.Join(names, ", "))
+		x.Ports = ports
+	}
+	for s := range fabric.NodeID(live.NumSwitches()) {
+		n := live.Node(s)
+		if _, ok := f.SwitchByGUID(n.GUID); !ok {
+			c.add(Cable, 1, n.GUID, "switch %q (%s) was not there when the tables were made", n.Description, n.GUID)
+		}
+	}
+}
+
+// foreign lists the MLIDs that only the live state has.
+func (c *comparison) foreign() {
+	var list []string
+	meant := map[fabric.LID]bool{}
+	for _, l := range c.meant.MFT.MLIDs() {
+		meant[l] = true
+	}
+	first, n := fabric.LID(0), 0
+	for _, l := range c.live.MFT.MLIDs() {
+		if meant[l] || len(c.live.MFT.Ports(l)) == 0 {
+			continue
+		}
+		if n++; n == 1 {
+			first = l
+		}
+		if n <= 8 {
+			list = append(list, fmt.Sprintf("%#x", uint16(l)))
+		}
+	}
+	if n == 0 {
+		return
+	}
+	if n > len(list) {
+		list = append(list, fmt.Sprintf("%d more", n-len(list)))
+	}
+	c.add(ForeignMLID, int64(n), 0, "masks of MLIDs that were not compiled: %s", strings.Join(list, ", ")).LID = first
+}

@@ -1,0 +1,151 @@
+package drift
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// loopRules are the rules of packets that go round, and of channels that wait for each
+// other in a circle, the gravest first: a multicast packet that goes round is copied
+// again and again to all members, and ends only by its lifetime in queues.
+var loopRules = []string{
+	verify.MulticastLoop, verify.UnicastLoop, verify.ManagementLoop,
+	verify.CreditLoop, verify.MulticastCreditLoop, verify.ManagementCreditLoop,
+}
+
+// loops looks for circles in what is live. What the live state does not tell is as
+// meant. Packets that go round are always found; credit loops only when something has
+// drifted, since tables may be meant to have one (minhop's guarantee is none).
+func (c *comparison) loops(ctx context.Context, workers int) ([]verify.Finding, error) {
+	f := c.live.Fabric
+	tables, opt := c.live.LFT, verify.Options{SL2VL: c.live.SL2VL, Workers: workers}
+	masks := c.live.MFT
+	if c.alike {
+		if tables == nil {
+			tables = c.meant.LFT
+		}
+		if opt.SL2VL == nil {
+			opt.SL2VL = c.meant.SL2VL
+		}
+		if masks == nil {
+			masks = c.meant.MFT
+		}
+	}
+	if tables == nil {
+		return nil, nil // nobody knows where packets go
+	}
+	if opt.SL2VL != nil && c.meant.PathSLs != nil {
+		opt.PathSLs = c.pathSLs(tables)
+	}
+	if masks != nil {
+		opt.Multicast = &verify.Multicast{Tables: masks, Trees: c.senders(masks)}
+	}
+	result, err := verify.Check(ctx, f, tables, opt)
+	if err != nil {
+		return nil, err
+	}
+	drifted := !c.r.Equal()
+	var list []verify.Finding
+	for i := range result.Findings {
+		x := &result.Findings[i]
+		rank := slices.Index(loopRules, x.Rule)
+		if rank < 0 || rank >= slices.Index(loopRules, verify.CreditLoop) && !drifted {
+			continue
+		}
+		list = append(list, *x)
+	}
+	slices.SortStableFunc(list, func(a, b verify.Finding) int {
+		return cmp.Compare(slices.Index(loopRules, a.Rule), slices.Index(loopRules, b.Rule))
+	})
+	// What goes round for packets of switches too is said once.
+	looping := map[fabric.LID]bool{}
+	list = slices.DeleteFunc(list, func(x verify.Finding) bool {
+		if slices.Index(loopRules, x.Rule) >= slices.Index(loopRules, verify.CreditLoop) {
+			return false
+		}
+		again := looping[x.LID]
+		looping[x.LID] = true
+		return again && x.LID != 0
+	})
+	delete(looping, 0) // that of findings which stand for more
+	c.r.Loops = len(looping)
+	return list, nil
+}
+
+// pathSLs gives the switches of the live state the path SLs that were meant. Switches
+// that were not meant to be there send on SL 0.
+func (c *comparison) pathSLs(live *lft.Tables) *lft.PathSLs {
+	top := max(live.MaxLID(), c.live.Fabric.MaxLID(), c.meant.PathSLs.MaxLID())
+	sls := lft.NewPathSLs(c.live.Fabric.NumSwitches(), top)
+	row := make([]fabric.SL, int(top)+1)
+	for s, to := range c.toLive {
+		if to == fabric.NoNode {
+			continue
+		}
+		clear(row)
+		copy(row, c.meant.PathSLs.Row(fabric.NodeID(s)))
+		sls.SetRow(row, to)
+	}
+	return sls
+}
+
+// senders makes the trees to follow packets by: the groups that were meant, with every
+// end port in the live masks of an MLID as a sender too. A mask that loops only for
+// packets of a port that nobody has named as a sender loops nevertheless.
+func (c *comparison) senders(masks *mft.Tables) []mft.Tree {
+	f := c.live.Fabric
+	meant := map[fabric.LID]mft.Tree{}
+	for i := range c.meant.Trees {
+		t := &c.meant.Trees[i]
+		of, ok := meant[t.MLID]
+		if !ok {
+			of = mft.Tree{Group: t.Group, Name: t.Name, MGID: t.MGID, MLID: t.MLID, SL: t.SL}
+		}
+		for _, p := range t.Senders {
+			if p = c.endPort(p); p != fabric.NoPort {
+				of.Senders = append(of.Senders, p)
+			}
+		}
+		meant[t.MLID] = of
+	}
+	var trees []mft.Tree
+	for _, mlid := range masks.MLIDs() {
+		t, ok := meant[mlid]
+		if !ok {
+			t = mft.Tree{Group: -1, MLID: mlid}
+		}
+		for _, p := range masks.Ports(mlid) {
+			switch peer := f.Peer(p); {
+			case f.Num(p) == fabric.ManagementPort:
+				t.Senders = append(t.Senders, p)
+			case peer != fabric.NoPort && !f.IsSwitch(f.Owner(peer)):
+				t.Senders = append(t.Senders, peer)
+			}
+		}
+		slices.Sort(t.Senders)
+		t.Senders = slices.Compact(t.Senders)
+		t.Receivers = t.Senders
+		trees = append(trees, t)
+	}
+	return trees
+}
+
+// endPort finds an end port of the meant state in the live one, by the GUID of its node
+// and its number; NoPort when it is not there.
+func (c *comparison) endPort(p fabric.PortID) fabric.PortID {
+	if c.alike {
+		return p
+	}
+	f, live := c.meant.Fabric, c.live.Fabric
+	n, ok := live.NodeByGUID(f.Node(f.Owner(p)).GUID)
+	if !ok || f.Num(p) > live.Node(n).NumPorts || live.IsSwitch(n) != f.IsSwitch(f.Owner(p)) {
+		return fabric.NoPort
+	}
+	return live.Port(n, f.Num(p))
+}
