@@ -51,6 +51,7 @@ compile               sminterface/rehearse
 whatif                sminterface/rehearse
 report                compile
 report/chart          sim
+report/page           mesh
 reproduce             sminterface/rehearse
 cmd/ibweave           example.com/other
 cmd/ibweave-opensm    example.com/other

@@ -371,24 +371,45 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 // check reads what an audit needs and verifies it. It says what the fabric looks like
 // when that is asked for.
 func (a *app) check(ctx context.Context, in *audit) (*verify.Result, *wiring.Shape, error) {
-	f, tables, problems, err := a.readTables(in)
+	x, err := a.audit(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := verify.Untested(f)
-	if tables != nil {
-		if r, err = a.checkTables(ctx, in, f, tables, problems); err != nil {
-			return nil, nil, err
-		}
-	}
-	shape, err := a.demand(ctx, in, f, tables, r)
-	return r, shape, err
+	return x.result, x.shape, nil
 }
 
-// checkTables verifies tables.
-func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, problems []dump.Problem) (*verify.Result, error) {
-	opt := verify.Options{Buffer: in.buffer}
-	if err := a.readLanes(in, f, &opt); err != nil {
+// auditResult is what an audit read and found.
+type auditResult struct {
+	fabric  *fabric.Fabric
+	tables  *lft.Tables // nil without tables
+	options verify.Options
+	result  *verify.Result
+	shape   *wiring.Shape // nil when nobody asked
+}
+
+// audit is check with what was read.
+func (a *app) audit(ctx context.Context, in *audit) (*auditResult, error) {
+	x := &auditResult{options: verify.Options{Buffer: in.buffer}}
+	var (
+		problems []dump.Problem
+		err      error
+	)
+	if x.fabric, x.tables, problems, err = a.readTables(in); err != nil {
+		return nil, err
+	}
+	x.result = verify.Untested(x.fabric)
+	if x.tables != nil {
+		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, problems, &x.options); err != nil {
+			return nil, err
+		}
+	}
+	x.shape, err = a.demand(ctx, in, x.fabric, x.tables, x.result)
+	return x, err
+}
+
+// checkTables verifies tables; what it reads with them goes into opt.
+func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, problems []dump.Problem, opt *verify.Options) (*verify.Result, error) {
+	if err := a.readLanes(in, f, opt); err != nil {
 		return nil, err
 	}
 	var err error
@@ -398,7 +419,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 	s := a.startStage("verify", 0)
 	defer s.end()
 	opt.Progress = s.set
-	r, err := verify.Check(ctx, f, tables, opt)
+	r, err := verify.Check(ctx, f, tables, *opt)
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +432,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 		if err != nil {
 			return nil, err
 		}
-		if err := c.Check(f, tables, opt); err != nil {
+		if err := c.Check(f, tables, *opt); err != nil {
 			finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
 			var at *verify.DependencyError
 			if errors.As(err, &at) {

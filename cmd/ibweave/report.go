@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/wiring"
+)
+
+// reporting is what report is asked to make.
+type reporting struct {
+	audit
+	output, svg, png string // files; "" for none
+	view             string
+	dark             bool
+	title            string
+	entries          int64
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var r reporting
+	cmd := &cobra.Command{
+		Use:   "report [DIR | -t TOPOLOGY [--lfts FILE]]",
+		Short: "a page with pictures: the fabric, its paths, loads and findings",
+		Long: `Write one HTML page that shows a fabric and what check says of it, and needs nothing
+but a browser: no network, no server. It draws the switches in levels, or by their
+coordinates on a mesh or torus, with links coloured by the routes on them. A click on a
+switch shows its links and entries, two hosts the path between them, a credit loop the
+cycle, and a multicast group its tree.
+
+DIR is what compile wrote; else the files are those of check. Without tables there are
+cables only, and what is wrong with them (--wiring).
+
+--svg and --png write a picture of one view:
+  fabric           everything
+  path:SRC,DST     the path from one host to another, each by name, GUID or LID
+  group:NAME       the tree of a multicast group, by name or MLID
+  credit-loop      the first credit loop; credit-loop:2 the second
+
+Whatever the findings are, the exit status is 0: check is what gates.`,
+		Example: `  ibweave report tables -o report.html
+  ibweave report -t fabric.txt --lfts /var/log/opensm-lfts.dump --wiring -o report.html
+  ibweave report tables --svg path.svg --view 'path:host 0,host 31'`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.resolve(args, cmd.Flags().Changed("view")); err != nil {
+				return err
+			}
+			return a.writeReport(cmd.Context(), &r)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&r.output, "output", "o", "", "page to write, `FILE`; - is standard output")
+	flags.StringVar(&r.svg, "svg", "", "write a picture of the view as SVG, `FILE`")
+	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
+	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, group:NAME or credit-loop")
+	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
+	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
+	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
+	flags.StringVarP(&r.topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&r.lfts, "lfts", "", "`FILE` of forwarding tables")
+	flags.StringVar(&r.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
+	flags.StringVar(&r.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
+	flags.StringVar(&r.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
+	flags.StringVarP(&r.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
+	flags.BoolVar(&r.wiring, "wiring", false, "also look at the cables")
+	flags.StringVar(&r.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
+	flags.StringVar(&r.names, "node-name-map", "", "take node names from `FILE`, as infiniband-diags do")
+	flags.StringVar(&r.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
+	flags.BoolVar(&r.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	return cmd
+}
+
+// resolve sees that the flags make sense together and finds the files.
+func (r *reporting) resolve(args []string, view bool) error {
+	switch {
+	case len(args) == 0 && r.topology == "":
+		return usagef("report needs a directory that compile wrote, or -t TOPOLOGY")
+	case len(args) == 1 && (r.topology != "" || r.lfts != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
+		return usagef("report takes a directory or -t and --lfts, not both")
+	case r.output == "" && r.svg == "" && r.png == "":
+		return usagef("nothing to write: -o FILE for the page, --svg FILE or --png FILE for a picture")
+	case view && r.svg == "" && r.png == "":
+		return usagef("--view says nothing without --svg FILE or --png FILE")
+	case r.dark && r.svg == "" && r.png == "":
+		return usagef("--dark says nothing without --svg FILE or --png FILE; the page has a switch")
+	case r.entries <= 0:
+		return usagef("--max-entries %d: want 1 or more", r.entries)
+	}
+	outputs := 0
+	for _, name := range []string{r.output, r.svg, r.png} {
+		if name == "-" {
+			outputs++
+		}
+	}
+	if outputs > 1 {
+		return usagef("standard output (-) can be one file only")
+	}
+	if _, err := r.today(); err != nil {
+		return err
+	}
+	if _, err := page.ParseView(r.view); err != nil {
+		return usagef("--view %w", err)
+	}
+	if len(args) == 1 {
+		r.title = cmp.Or(r.title, filepath.Base(filepath.Clean(args[0])))
+	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); r.lfts == "" {
+		r.wiring = true // there is nothing else to find
+	}
+	return r.audit.resolve(args)
+}
+
+// writeReport reads, checks and draws.
+func (a *app) writeReport(ctx context.Context, r *reporting) error {
+	x, err := a.audit(ctx, &r.audit)
+	if err != nil {
+		return err
+	}
+	s := a.startStage("draw", 0)
+	defer s.end()
+	in, err := r.input(x)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if r.output != "" {
+		if err := page.Write(ctx, &b, in); err != nil {
+			return err
+		}
+		if err := a.writeOutput(r.output, b.Bytes()); err != nil {
+			return err
+		}
+	}
+	if r.svg == "" && r.png == "" {
+		return nil
+	}
+	view, err := page.ParseView(r.view)
+	if err != nil {
+		return err
+	}
+	picture, err := page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark})
+	if err != nil {
+		return inputf("--view %s: %w", r.view, err)
+	}
+	if r.svg != "" {
+		b.Reset()
+		if err := picture.SVG(&b); err != nil {
+			return err
+		}
+		if err := a.writeOutput(r.svg, b.Bytes()); err != nil {
+			return err
+		}
+	}
+	if r.png != "" {
+		b.Reset()
+		if err := picture.PNG(&b); err != nil {
+			return err
+		}
+		return a.writeOutput(r.png, b.Bytes())
+	}
+	return nil
+}
+
+// input is what the page shows of an audit.
+func (r *reporting) input(x *auditResult) (*page.Input, error) {
+	f := x.fabric
+	in := &page.Input{
+		Title: r.title, Version: version, Fabric: f, Tables: x.tables,
+		SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, Multicast: x.options.Multicast,
+		Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
+	}
+	if in.Rules == nil {
+		in.Rules = verify.Rules
+	}
+	shape := x.shape
+	if shape == nil {
+		shape = wiring.Recognize(f)
+	}
+	in.Shape, in.Levels = shape.String(), shape.Level()
+	switch shape.Kind {
+	case wiring.Mesh, wiring.Torus, wiring.MixedGrid, wiring.Hypercube, wiring.Ring, wiring.Line:
+		grid, err := mesh.Detect(f, mesh.DetectOptions{})
+		var no *mesh.NotGridError
+		if errors.As(err, &no) {
+			return in, nil // it is drawn by levels then
+		}
+		if err != nil {
+			return nil, fmt.Errorf("coordinates: %w", err)
+		}
+		in.Grid = &page.Grid{Dims: grid.Dims, Wrap: grid.Wrap}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			in.Grid.Coord = append(in.Grid.Coord, grid.Coord(s)...)
+		}
+	}
+	return in, nil
+}

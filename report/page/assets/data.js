@@ -1,0 +1,106 @@
+// The data of the page: what Go packed, as typed arrays.
+
+const noPort = -1, noPath = 255, dropVL = 15, numSLs = 16;
+
+// inflate gives the bytes of an embedded gzip in base64.
+async function inflate(id) {
+  const element = document.getElementById(id);
+  const text = element.textContent;
+  element.remove(); // the text is no longer needed
+  let bytes;
+  if (Uint8Array.fromBase64) {
+    bytes = Uint8Array.fromBase64(text);
+  } else {
+    const binary = atob(text);
+    bytes = new Uint8Array(binary.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  }
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+// load reads the document, with its arrays as members.
+async function load() {
+  const [text, data] = await Promise.all([inflate("document"), inflate("arrays")]);
+  const D = JSON.parse(new TextDecoder().decode(text));
+  const kinds = {u8: Uint8Array, u16: Uint16Array, i32: Int32Array, f32: Float32Array};
+  for (const a of D.arrays) D[a.name] = new kinds[a.type](data, a.at, a.len);
+  D.nodes = D.names.length;
+
+  D.owner = new Int32Array(D.peer.length);
+  for (let n = 0; n < D.nodes; n++) D.owner.fill(n, D.base[n], D.base[n + 1]);
+  D.byGUID = new Map();
+  for (let n = D.nodes - 1; n >= 0; n--) D.byGUID.set(D.guids[n], n); // a switch before a host of its GUID
+
+  // By LID: the column of the tables, and the end port.
+  D.column = new Int32Array(65536).fill(-1);
+  if (D.lids) D.lids.forEach((lid, i) => { D.column[lid] = i; });
+  D.byLID = new Int32Array(65536).fill(noPort);
+  for (let p = 0; p < D.lid.length; p++) {
+    if (D.lid[p] === 0) continue;
+    for (let k = 0; k < 1 << D.lmc[p]; k++) D.byLID[D.lid[p] + k] = p;
+  }
+
+  // By node: its edges; by port of a switch: its edge.
+  D.edgeOf = new Int32Array(D.peer.length).fill(-1);
+  D.edgesOf = Array.from({length: D.switches}, () => []);
+  D.edges = D.edgeA.length;
+  D.edgeLoad = new Float64Array(D.edges); // the greatest of its channels
+  for (let e = 0; e < D.edges; e++) {
+    D.edgesOf[D.edgeA[e]].push(e);
+    D.edgesOf[D.edgeB[e]].push(e);
+    for (let i = D.edgeCables[e]; i < D.edgeCables[e + 1]; i++) {
+      const p = D.cables[i], q = D.peer[p];
+      D.edgeOf[p] = D.edgeOf[q] = e;
+      if (D.routes) D.edgeLoad[e] = Math.max(D.edgeLoad[e], D.routes[p], D.routes[q]);
+    }
+  }
+  // By node that is no switch: the switches it is cabled to, the first one first.
+  D.attached = new Int32Array(D.nodes).fill(-1);
+  D.hosts = Array.from({length: D.switches}, () => []);
+  for (let n = D.switches; n < D.nodes; n++) {
+    for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) {
+      const q = D.peer[p];
+      if (q !== noPort && D.owner[q] < D.switches) {
+        if (D.attached[n] < 0) D.attached[n] = D.owner[q];
+        D.hosts[D.owner[q]].push(n);
+      }
+    }
+  }
+  // Where the members of each group begin.
+  let at = 0;
+  for (const g of D.groups) {
+    const part = n => D.members.subarray(at, at += n);
+    [g.ports, g.senders, g.receivers] = g.counts.map(part);
+  }
+  D.isSwitch = n => n < D.switches;
+  D.num = p => p - D.base[D.owner[p]];
+  D.portName = p => `${D.names[D.owner[p]]}[${D.num(p)}]`;
+  // lidOf is a node's LID: of port 0 of a switch, of the first port of a host that has one.
+  D.portOf = n => {
+    if (D.isSwitch(n)) return D.base[n];
+    for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) if (D.lid[p] && D.peer[p] !== noPort) return p;
+    for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) if (D.peer[p] !== noPort) return p;
+    return D.base[n] + 1;
+  };
+  D.lidOf = n => D.lid[D.portOf(n)] || 0;
+  return D;
+}
+
+const format = new Intl.NumberFormat("en-US");
+const grouped = n => format.format(n);
+const plural = (n, one, many) => `${grouped(n)} ${n === 1 ? one : many || one + "s"}`;
+const hex = (n, digits) => "0x" + n.toString(16).padStart(digits, "0");
+
+// el makes an element: attributes, then children, which are elements or text.
+function el(tag, attributes, ...children) {
+  const svg = ["svg", "path", "circle", "rect", "line", "text", "g", "title", "defs", "marker"].includes(tag);
+  const e = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
+    else if (value === true) e.setAttribute(name, "");
+    else if (value !== false && value != null) e.setAttribute(name, value);
+  }
+  e.append(...children.flat().filter(c => c != null && c !== false));
+  return e;
+}

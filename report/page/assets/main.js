@@ -1,0 +1,390 @@
+// The page: what is shown, and what clicks and keys do.
+
+class App {
+  constructor(D) {
+    this.D = D;
+    this.selected = -1;
+    this.from = this.to = -1;
+    this.group = -1;
+    this.stage = document.getElementById("fabric");
+    this.head();
+    this.view = new View(D, this.stage);
+    this.makeTabs();
+    this.legend();
+    this.listen();
+    if (D.result.findings.some(f => f.severity === "error" && !f.waiver)) this.open("findings");
+  }
+
+  head() {
+    const D = this.D, r = D.result;
+    document.getElementById("title").textContent = D.title;
+    document.getElementById("subtitle").textContent = [D.shape && D.shape.split("\n")[0], `${plural(r.fabric.switches, "switch", "switches")}, ${plural(r.fabric.ca_ports, "CA port")}, ${plural(r.fabric.links, "link")}`, `ibweave ${D.version}`].filter(s => s).join(" · ");
+    const verdict = document.getElementById("verdict");
+    verdict.textContent = r.verdict;
+    verdict.classList.add({clean: "good", warnings: "warning", errors: "error"}[r.verdict]);
+    const search = picker(D, "find", "Find a switch or host by name, GUID or LID", () => true, n => this.select(n, true));
+    document.getElementById("search").append(search.element);
+    this.stage.setAttribute("aria-label", `Drawing of ${plural(r.fabric.switches, "switch", "switches")} and ${plural(D.nodes - D.switches, "host")}`);
+    document.getElementById("theme").addEventListener("click", () => {
+      const dark = getComputedStyle(document.documentElement).getPropertyValue("--theme").trim() === "dark";
+      document.documentElement.dataset.theme = dark ? "light" : "dark";
+      this.recolour();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
+  }
+
+  // recolour follows the theme.
+  recolour() {
+    this.view.recolour();
+    this.legend();
+    this.fill("overview");
+    this.fill("node");
+    if (this.again) this.again();
+  }
+
+  // makeTabs makes the tabs of the panel; arrow keys, Home and End go between them.
+  makeTabs() {
+    const D = this.D, findings = D.result.findings.length;
+    this.tabs = [
+      {id: "overview", name: "Overview", content: () => overview(this)},
+      {id: "node", name: "Node", content: () => details(this)},
+      D.tables === "here" && {id: "path", name: "Path", content: () => pathPanel(this)},
+      D.groups.length > 0 && {id: "groups", name: "Multicast", content: () => groupsPanel(this)},
+      D.result.credit_loops.cycles.length > 0 && {id: "loops", name: "Credit loops", content: () => loopsPanel(this)},
+      {id: "findings", name: findings ? `Findings ${grouped(findings)}` : "Findings", content: () => findingsPanel(this)},
+    ].filter(t => t);
+    const bar = document.getElementById("tabs"), panels = document.getElementById("tabpanels");
+    for (const t of this.tabs) {
+      t.tab = el("button", {type: "button", role: "tab", id: "tab-" + t.id, "aria-controls": "panel-" + t.id, onclick: () => this.open(t.id)}, t.name);
+      t.panel = el("div", {role: "tabpanel", id: "panel-" + t.id, "aria-labelledby": "tab-" + t.id, tabindex: "0"});
+      bar.append(t.tab);
+      panels.append(t.panel);
+      this.fill(t.id);
+    }
+    bar.addEventListener("keydown", ev => {
+      const at = this.tabs.findIndex(t => t.tab === document.activeElement), n = this.tabs.length;
+      const to = {ArrowRight: at + 1, ArrowLeft: at + n - 1, Home: 0, End: n - 1}[ev.key];
+      if (at < 0 || to === undefined) return;
+      this.open(this.tabs[to % n].id);
+      this.tabs[to % n].tab.focus();
+      ev.preventDefault();
+    });
+    this.open("overview");
+  }
+
+  fill(id) {
+    const t = this.tabs && this.tabs.find(t => t.id === id);
+    if (t) t.panel.replaceChildren(t.content());
+  }
+
+  open(id) {
+    for (const t of this.tabs) {
+      const is = t.id === id;
+      t.tab.setAttribute("aria-selected", is);
+      t.tab.tabIndex = is ? 0 : -1;
+      t.panel.hidden = !is;
+      if (is) t.tab.scrollIntoView({block: "nearest", inline: "nearest"});
+    }
+  }
+
+  // legend says what colours mean, and has the bound below which links are faint.
+  legend() {
+    const D = this.D, box = document.getElementById("legend");
+    if (!D.routes || D.max === 0) return;
+    const most = Math.max(D.max, Math.ceil(2 * D.mean));
+    const bound = el("input", {type: "range", id: "bound", min: 0, max: classes, value: this.view.least, "aria-label": "Show links with at least so many routes",
+      oninput: () => {
+        this.view.least = +bound.value;
+        say();
+        this.view.draw();
+      }});
+    const text = el("output", {for: "bound"});
+    const loadOf = k => k <= 1 ? 0 : (k - 1) / classes <= 0.5 ? 2 * D.mean * (k - 1) / classes : D.mean + (2 * (k - 1) / classes - 1) * (Math.max(D.max, 2 * D.mean) - D.mean);
+    const say = () => {
+      const k = this.view.least;
+      text.textContent = k === 0 ? "all links" : `links with ${grouped(Math.max(1, Math.ceil(loadOf(k))))} routes or more`;
+      bound.setAttribute("aria-valuetext", text.textContent);
+    };
+    say();
+    const scale = el("div", {class: "scale"});
+    scale.style.background = `linear-gradient(to right, ${this.view.ramp.join(", ")})`;
+    box.replaceChildren(el("span", {class: "legend-title"}, "routes on a link"), scale,
+      el("div", {class: "ticks"}, el("span", {}, "0"), el("span", {}, `mean ${D.mean.toFixed(1)}`), el("span", {}, grouped(most))), bound, text);
+  }
+
+  listen() {
+    const view = this.view, stage = this.stage, D = this.D;
+    document.getElementById("zoom-in").addEventListener("click", () => view.zoom(1.4));
+    document.getElementById("zoom-out").addEventListener("click", () => view.zoom(1 / 1.4));
+    document.getElementById("zoom-fit").addEventListener("click", () => view.fit());
+    document.getElementById("clear").addEventListener("click", () => {
+      this.clear();
+      stage.focus();
+    });
+    stage.addEventListener("pick", ev => {
+      const {node, edge, further} = ev.detail;
+      if (node >= 0 && further && this.selected >= D.switches && D.tables === "here") {
+        this.from = this.selected;
+        this.setEnd("to", node);
+      } else if (node >= 0) this.select(node, false);
+      else if (edge >= 0) this.showLink(D.cables[D.edgeCables[edge]]);
+      else this.clear();
+    });
+    stage.addEventListener("end", ev => {
+      if (D.tables === "here") this.setEnd(ev.detail.which === "f" ? "from" : "to", ev.detail.node);
+    });
+    stage.addEventListener("escape", () => this.clear());
+    stage.addEventListener("current", ev => this.announce(ev.detail));
+    const tip = document.getElementById("tip");
+    stage.addEventListener("hover", ev => {
+      const h = ev.detail;
+      tip.hidden = !h || view.shown && h.node < 0;
+      if (tip.hidden) return;
+      tip.replaceChildren(...(h.node >= 0 ? this.aboutNode(h.node) : this.aboutEdge(h.edge)).map((line, i) => el(i ? "div" : "b", {}, line)));
+      const right = h.x > view.width / 2, low = h.y > view.height / 2;
+      tip.style.left = `${h.x + (right ? -14 : 14)}px`;
+      tip.style.top = `${h.y + (low ? -14 : 14)}px`;
+      tip.style.transform = `translate(${right ? "-100%" : "0"}, ${low ? "-100%" : "0"})`;
+    });
+    document.addEventListener("keydown", ev => {
+      if (ev.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) {
+        document.getElementById("find").focus();
+        ev.preventDefault();
+      } else if (ev.key === "Escape" && !stage.contains(document.activeElement)) this.clear();
+    });
+  }
+
+  aboutNode(n) {
+    const D = this.D, lid = D.lidOf(n);
+    return [D.names[n], `${kinds[D.type[n]] || "node"}${lid ? `, LID ${lid}` : ""}`, D.guids[n]];
+  }
+
+  aboutEdge(e) {
+    const D = this.D, lines = [`${D.names[D.edgeA[e]]} — ${D.names[D.edgeB[e]]}`];
+    for (let i = D.edgeCables[e]; i < Math.min(D.edgeCables[e + 1], D.edgeCables[e] + 8); i++) {
+      const p = D.cables[i], q = D.peer[p];
+      lines.push(`port ${D.num(p)} — ${D.num(q)}, ${D.links[D.link[p]]}${D.routes ? `: ${grouped(D.routes[p])} routes there, ${grouped(D.routes[q])} back` : ""}`);
+    }
+    const more = D.edgeCables[e + 1] - D.edgeCables[e] - 8;
+    if (more > 0) lines.push(`and ${plural(more, "cable")} more`);
+    return lines;
+  }
+
+  announce(n) { document.getElementById("live").textContent = n < 0 ? "" : this.aboutNode(n).slice(0, 2).join(", "); }
+
+  // display draws make() now, and again when the theme changes.
+  display(make) {
+    this.again = () => {
+      const what = make();
+      this.view.show(what);
+      const line = document.getElementById("shown");
+      line.hidden = false;
+      line.querySelector("span").textContent = what.title;
+    };
+    this.again();
+  }
+
+  clear() {
+    this.again = null;
+    this.view.show(null);
+    this.view.current = -1;
+    this.view.draw();
+    document.getElementById("shown").hidden = true;
+    this.press("[data-group], [data-loop]", null);
+    this.group = -1;
+  }
+
+  press(selector, value) {
+    for (const b of document.querySelectorAll(selector)) b.setAttribute("aria-pressed", String(value !== null && b.matches(value)));
+  }
+
+  // select shows a node and what it is cabled to; reveal moves the drawing there.
+  select(n, reveal) {
+    const D = this.D, view = this.view;
+    if (n === undefined || n < 0) return;
+    this.selected = n;
+    view.current = n;
+    this.fill("node");
+    this.open("node");
+    this.display(() => {
+      const channels = [], nodes = [{node: n, colour: view.colours.accent}], labels = [n];
+      for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) {
+        const q = D.peer[p];
+        if (q === noPort) continue;
+        const load = D.routes && D.edgeOf[p] >= 0 ? Math.max(D.routes[p], D.routes[q]) : 0;
+        channels.push({out: p, colour: D.edgeOf[p] >= 0 ? view.loadColour(load) : view.colours.muted, thin: true});
+        const m = D.owner[q];
+        nodes.push({node: m, colour: D.isSwitch(m) ? view.colours.switch : view.colours.host});
+        if (D.isSwitch(m) && D.base[n + 1] - D.base[n] < 24) labels.push(m);
+      }
+      return {title: `Links of ${D.names[n]}`, channels, nodes, labels};
+    });
+    if (reveal) view.reveal(n);
+    this.announce(n);
+  }
+
+  // showLink shows both directions of a cable.
+  showLink(p) {
+    const D = this.D, view = this.view, a = D.owner[p], b = D.owner[D.peer[p]];
+    this.selected = a;
+    this.fill("node");
+    this.open("node");
+    this.display(() => ({
+      title: `${D.portName(p)} — ${D.portName(D.peer[p])}${D.routes ? `: ${grouped(D.routes[p])} routes there, ${grouped(D.routes[D.peer[p]])} back` : ""}`,
+      channels: [{out: p, colour: view.colours.accent}],
+      nodes: [{node: a, colour: view.colours.switch}, {node: b, colour: view.colours.switch}], labels: [a, b],
+    }));
+  }
+
+  setEnd(which, n) {
+    const D = this.D;
+    if (which === "from" && D.isSwitch(n)) {
+      document.getElementById("live").textContent = "A path starts at a host";
+      return;
+    }
+    this[which] = n;
+    this.path.from.set(this.from);
+    this.path.to.set(this.to);
+    this.open("path");
+    this.showPath();
+  }
+
+  swapEnds() {
+    if (this.to >= 0 && this.D.isSwitch(this.to)) return;
+    [this.from, this.to] = [this.to, this.from];
+    this.path.from.set(this.from);
+    this.path.to.set(this.to);
+    this.showPath();
+  }
+
+  // showPath follows the packet between the chosen ends, to a LID of the destination.
+  showPath(lid) {
+    const D = this.D, view = this.view, {result, lid: chooser} = this.path;
+    chooser.hidden = true;
+    if (this.from < 0 || this.to < 0) {
+      const other = this.from < 0 ? this.path.from : this.path.to;
+      result.replaceChildren(el("p", {class: "note"}, "Choose both ends."));
+      if (this.from >= 0 || this.to >= 0) other.input.focus();
+      return;
+    }
+    const lids = [];
+    for (let p = D.base[this.to]; p < D.base[this.to + 1]; p++) {
+      if (D.lid[p]) for (let k = 0; k < 1 << D.lmc[p]; k++) lids.push(D.lid[p] + k);
+    }
+    if (!lids.length) {
+      result.replaceChildren(el("p", {class: "outcome bad"}, `${D.names[this.to]} has no LID.`));
+      return;
+    }
+    if (lid === undefined) lid = lids[0];
+    if (lids.length > 1) {
+      chooser.hidden = false;
+      chooser.replaceChildren(...lids.map(l => el("option", {value: l, selected: l === lid}, `LID ${l}`)));
+    }
+    const path = route(D, D.portOf(this.from), lid);
+    result.replaceChildren(...pathResult(this, path));
+    const ends = [this.from, this.to];
+    view.current = -1;
+    this.display(() => ({
+      title: `Path from ${D.names[ends[0]]} to ${D.names[ends[1]]}`,
+      channels: path.hops.map(h => ({out: h.out, colour: path.lost ? view.colours.loop : view.colours.path})),
+      nodes: [{node: ends[0], colour: view.colours.path}, ...path.hops.map(h => ({node: D.owner[D.peer[h.out]], colour: D.isSwitch(D.owner[D.peer[h.out]]) ? view.colours.switch : view.colours.path}))],
+      labels: [ends[0], ...path.hops.map(h => D.owner[D.peer[h.out]])],
+    }));
+  }
+
+  // showGroup draws the masks of a group as a tree.
+  showGroup(i) {
+    const D = this.D, view = this.view, g = D.groups[i];
+    this.group = i;
+    this.press("[data-group]", `[data-group="${i}"]`);
+    this.groupAbout.replaceChildren(...groupAbout(this, i));
+    this.open("groups");
+    this.display(() => {
+      const nodes = new Map();
+      for (const p of g.ports) nodes.set(D.owner[p], view.colours.switch);
+      for (const p of g.receivers) nodes.set(D.owner[p], view.colours.tree);
+      for (const p of g.senders) if (!nodes.has(D.owner[p]) || g.senders.length < g.receivers.length) nodes.set(D.owner[p], view.colours.path);
+      return {
+        title: `${g.name}: MLID ${hex(g.mlid, 4)}, ${plural(g.receivers.length, "receiver")}`,
+        channels: [...g.ports].filter(p => D.num(p) > 0).map(p => ({out: p, colour: view.colours.tree, thin: g.ports.length > 400})),
+        nodes: [...nodes].map(([node, colour]) => ({node, colour})), labels: [],
+      };
+    });
+  }
+
+  // showLoop draws a cycle of channels.
+  showLoop(cycle, i) {
+    this.press("[data-loop]", `[data-loop="${i}"]`);
+    this.loopAbout.replaceChildren(...loopAbout(this, cycle));
+    this.open("loops");
+    this.showHops(`Credit loop of ${plural(cycle.length, "channel")}`, cycle);
+  }
+
+  showHops(title, hops) {
+    const D = this.D, view = this.view;
+    const outs = hops.map(h => D.base[D.byGUID.get(h.switch)] + h.port);
+    this.display(() => ({
+      title,
+      channels: outs.map(out => ({out, colour: view.colours.loop})),
+      nodes: outs.map(out => ({node: D.owner[out], colour: view.colours.loop})),
+      labels: outs.length <= 40 ? [...new Set(outs.map(out => D.owner[out]))] : [],
+    }));
+  }
+
+  showFinding(f) {
+    const D = this.D, view = this.view;
+    const cycle = D.result.credit_loops.cycles.findIndex(c => f.rule.includes("credit") && JSON.stringify(c) === JSON.stringify(f.witness));
+    if (cycle >= 0) {
+      this.showLoop(D.result.credit_loops.cycles[cycle], cycle);
+      return;
+    }
+    if (f.witness.length) {
+      this.showHops(f.rule, f.witness);
+      return;
+    }
+    const ends = [], channels = [];
+    for (const e of f.ports || []) {
+      const n = D.byGUID.get(e.node);
+      if (n === undefined) continue;
+      ends.push(n);
+      if (e.port > 0 && e.port < D.base[n + 1] - D.base[n] && D.peer[D.base[n] + e.port] !== noPort) channels.push(D.base[n] + e.port);
+    }
+    const at = D.byGUID.get(f.switch);
+    if (!ends.length && at !== undefined) ends.push(at);
+    if (!ends.length) {
+      this.clear();
+      return;
+    }
+    this.display(() => ({
+      title: f.rule,
+      channels: channels.map(out => ({out, colour: view.colours.loop, thin: true})),
+      nodes: ends.map(node => ({node, colour: view.colours.loop})), labels: ends.slice(0, 40),
+    }));
+    view.reveal(ends[0]);
+  }
+}
+
+async function start() {
+  let D;
+  try {
+    D = await load();
+  } catch (err) {
+    document.getElementById("title").textContent = "This page cannot be shown";
+    document.getElementById("subtitle").textContent = `It needs a browser with DecompressionStream: Chromium 80, Firefox 113, Safari 16.4 or later (${err}).`;
+    return;
+  }
+  const app = new App(D);
+  // For scripts and for the curious, in the console.
+  window.ibweave = {
+    data: D,
+    screen: n => {
+      const box = app.stage.getBoundingClientRect(), [x, y] = app.view.screen(n);
+      return [box.left + x, box.top + y];
+    },
+    find: name => D.names.indexOf(name),
+    path: (src, lid) => route(D, src, lid),
+    shown: () => app.view.shown && app.view.shown.channels.map(c => c.out),
+    ready: performance.now(),
+  };
+  document.documentElement.dataset.ready = "true";
+}

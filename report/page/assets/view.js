@@ -1,0 +1,593 @@
+// The drawing: a canvas with the fabric, and one above it with what is shown on it.
+
+// ramp is the colours of loads, from none over the mean to the greatest.
+const ramps = {
+  light: ["#c8d0da", "#9db9d3", "#5f9ac4", "#2f7fae", "#e0a32e", "#e2701f", "#c62a1e"],
+  dark: ["#343d4a", "#3c5a78", "#3f7ea8", "#52a5c9", "#e3b341", "#f08a3c", "#ff5c4d"],
+};
+const classes = 24;
+
+function mix(a, b, t) {
+  const part = i => {
+    const x = parseInt(a.slice(i, i + 2), 16), y = parseInt(b.slice(i, i + 2), 16);
+    return Math.round(x + (y - x) * t).toString(16).padStart(2, "0");
+  };
+  return "#" + part(1) + part(3) + part(5);
+}
+
+// shade is the colour of a place on the ramp, 0 to 1.
+function shade(ramp, t) {
+  const at = Math.min(Math.max(t, 0), 1) * (ramp.length - 1), i = Math.min(Math.floor(at), ramp.length - 2);
+  return mix(ramp[i], ramp[i + 1], at - i);
+}
+
+// warmth is the place of a load on the ramp: the mean is in the middle, and the far end
+// is the greatest load, or twice the mean where that is more.
+function warmth(D, load) {
+  if (!D.mean) return 0;
+  if (load <= D.mean) return 0.5 * load / D.mean;
+  return 0.5 + 0.5 * (load - D.mean) / (Math.max(D.max, 2 * D.mean) - D.mean);
+}
+
+class View {
+  constructor(D, stage) {
+    this.D = D;
+    this.stage = stage;
+    this.base = stage.querySelector("#base");
+    this.overlay = stage.querySelector("#overlay");
+    this.scale = 1;
+    this.tx = this.ty = 0;
+    this.current = -1; // the node that the keyboard is at
+    this.hover = null;
+    this.shown = null; // see show
+    this.least = 0; // edges with less load are faint
+    this.pending = false;
+    this.prepare();
+    this.listen();
+    new ResizeObserver(() => this.resize()).observe(stage);
+    this.recolour();
+    this.resize();
+    this.fit();
+  }
+
+  // prepare makes what drawing needs and does not change.
+  prepare() {
+    const D = this.D;
+    // Edges and cables in the order they are drawn: the hot ones last.
+    const classOf = load => D.routes ? (load === 0 ? 0 : 1 + Math.min(classes - 1, Math.floor(warmth(D, load) * classes))) : 1;
+    this.edgeClass = Uint8Array.from(D.edgeLoad, classOf);
+    this.cableClass = Uint8Array.from(D.cables, p => classOf(D.routes ? Math.max(D.routes[p], D.routes[D.peer[p]]) : 0));
+    const sorted = list => Int32Array.from(list.keys()).sort((a, b) => list[a] - list[b] || a - b);
+    this.edgeOrder = sorted(this.edgeClass);
+    this.cableOrder = sorted(this.cableClass);
+    this.cableEdge = new Int32Array(D.cables.length);
+    this.cableShift = new Float32Array(D.cables.length);
+    this.cableAt = new Int32Array(D.peer.length).fill(-1);
+    for (let e = 0; e < D.edges; e++) {
+      const from = D.edgeCables[e], n = D.edgeCables[e + 1] - from;
+      const apart = Math.min(5, 14 / n);
+      for (let i = 0; i < n; i++) {
+        this.cableEdge[from + i] = e;
+        this.cableShift[from + i] = (i - (n - 1) / 2) * apart;
+        const p = D.cables[from + i];
+        this.cableAt[p] = this.cableAt[D.peer[p]] = from + i;
+      }
+    }
+    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (let n = 0; n < D.nodes; n++) {
+      left = Math.min(left, D.x[n] - D.radius[n]);
+      right = Math.max(right, D.x[n] + D.radius[n]);
+      top = Math.min(top, D.y[n] - D.radius[n]);
+      bottom = Math.max(bottom, D.y[n] + D.radius[n]);
+    }
+    for (let e = 0; e < D.edges; e++) {
+      const [, , x, y] = this.curve(e, 0);
+      left = Math.min(left, (x + D.x[D.edgeA[e]]) / 2);
+      right = Math.max(right, (x + D.x[D.edgeA[e]]) / 2);
+      top = Math.min(top, (y + D.y[D.edgeA[e]]) / 2);
+      bottom = Math.max(bottom, (y + D.y[D.edgeA[e]]) / 2);
+    }
+    this.box = D.nodes ? {left, top, right, bottom} : {left: 0, top: 0, right: 1, bottom: 1};
+    this.index();
+    this.names();
+  }
+
+  // index puts nodes into cells, for what is under the pointer.
+  index() {
+    const D = this.D, {left, top, right, bottom} = this.box;
+    const cell = Math.max(1, Math.sqrt((right - left) * (bottom - top) / Math.max(1, D.nodes)));
+    const columns = Math.ceil((right - left) / cell) + 1, lines = Math.ceil((bottom - top) / cell) + 1;
+    const at = n => Math.floor((D.y[n] - top) / cell) * columns + Math.floor((D.x[n] - left) / cell);
+    const start = new Int32Array(columns * lines + 1);
+    for (let n = 0; n < D.nodes; n++) start[at(n) + 1]++;
+    for (let i = 1; i < start.length; i++) start[i] += start[i - 1];
+    const next = start.slice(), list = new Int32Array(D.nodes);
+    for (let n = 0; n < D.nodes; n++) list[next[at(n)]++] = n;
+    this.cells = {cell, columns, lines, start, list};
+  }
+
+  // names finds how much room the names of nodes have, and short forms of them: without
+  // what all in a row begin with.
+  names() {
+    const D = this.D;
+    this.room = new Float32Array(D.nodes).fill(Infinity);
+    this.brief = D.names.slice();
+    const rows = new Map();
+    for (let n = 0; n < D.nodes; n++) {
+      const key = (D.isSwitch(n) ? "s" : "h") + D.y[n];
+      if (!rows.has(key)) rows.set(key, []);
+      rows.get(key).push(n);
+    }
+    for (const row of rows.values()) {
+      row.sort((a, b) => D.x[a] - D.x[b]);
+      for (let i = 1; i < row.length; i++) {
+        const apart = D.x[row[i]] - D.x[row[i - 1]];
+        this.room[row[i]] = Math.min(this.room[row[i]], apart);
+        this.room[row[i - 1]] = Math.min(this.room[row[i - 1]], apart);
+      }
+    }
+    const shorten = list => {
+      if (list.length < 2) return;
+      let prefix = D.names[list[0]];
+      for (const n of list) {
+        let i = 0;
+        while (i < prefix.length && D.names[n][i] === prefix[i]) i++;
+        prefix = prefix.slice(0, i);
+      }
+      prefix = prefix.replace(/[^\s:;\/_-]*$/, ""); // whole words
+      for (const n of list) this.brief[n] = D.names[n].slice(prefix.length);
+    };
+    for (const [key, row] of rows) if (key[0] === "s") shorten(row);
+    shorten(Array.from({length: D.nodes - D.switches}, (_, i) => D.switches + i));
+    for (let n = D.switches; n < D.nodes; n++) {
+      if (this.room[n] === Infinity) this.room[n] = D.radius[n] / 0.32;
+    }
+  }
+
+  // curve is an edge's ends and the control point of its curve, shifted aside.
+  curve(e, shift) {
+    const D = this.D, a = D.edgeA[e], b = D.edgeB[e];
+    let ax = D.x[a], ay = D.y[a], bx = D.x[b], by = D.y[b];
+    const dx = bx - ax, dy = by - ay, length = Math.hypot(dx, dy) || 1;
+    const px = dy / length, py = -dx / length;
+    ax += px * shift; ay += py * shift; bx += px * shift; by += py * shift;
+    const out = 2 * D.edgeBend[e];
+    return [ax, ay, (ax + bx) / 2 + px * out, (ay + by) / 2 + py * out, bx, by];
+  }
+
+  // The colours of the theme.
+  recolour() {
+    const style = getComputedStyle(document.documentElement);
+    const get = name => style.getPropertyValue(name).trim();
+    this.colours = {
+      switch: get("--switch"), host: get("--host"), ink: get("--ink"), muted: get("--muted"), ground: get("--ground"),
+      path: get("--path"), loop: get("--loop"), tree: get("--tree"), accent: get("--accent"), unused: get("--unused"),
+    };
+    const ramp = ramps[get("--theme")] || ramps.light;
+    this.ramp = ramp;
+    this.palette = [this.colours.unused];
+    for (let i = 0; i < classes; i++) this.palette.push(shade(ramp, (i + 0.5) / classes));
+    if (!this.D.routes) this.palette.fill(ramp[2]);
+    this.draw();
+  }
+
+  loadColour(load) { return this.D.routes ? (load === 0 ? this.colours.unused : shade(this.ramp, warmth(this.D, load))) : this.ramp[2]; }
+
+  resize() {
+    const ratio = window.devicePixelRatio || 1;
+    const w = this.stage.clientWidth, h = this.stage.clientHeight;
+    const untouched = this.fitted;
+    for (const c of [this.base, this.overlay]) {
+      c.width = Math.round(w * ratio);
+      c.height = Math.round(h * ratio);
+    }
+    this.width = w;
+    this.height = h;
+    this.ratio = ratio;
+    if (untouched) this.fit();
+    this.draw();
+  }
+
+  fit() {
+    const {left, top, right, bottom} = this.box, margin = 36, below = 30;
+    const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
+    this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin) / w, (this.height - 2 * margin - below) / h, 1.6));
+    this.tx = this.width / 2 - this.scale * (left + right) / 2;
+    this.ty = (this.height - below) / 2 - this.scale * (top + bottom) / 2;
+    this.fitScale = this.scale;
+    this.fitted = true;
+    this.draw();
+  }
+
+  zoom(factor, x = this.width / 2, y = this.height / 2) {
+    const scale = Math.min(Math.max(this.scale * factor, this.fitScale / 2), 12);
+    this.tx = x - (x - this.tx) * scale / this.scale;
+    this.ty = y - (y - this.ty) * scale / this.scale;
+    this.scale = scale;
+    this.fitted = false;
+    this.draw();
+  }
+
+  pan(dx, dy) {
+    this.tx += dx;
+    this.ty += dy;
+    this.fitted = false;
+    this.draw();
+  }
+
+  // reveal moves the drawing so that a node is well inside.
+  reveal(n) {
+    const [x, y] = this.screen(n);
+    const margin = 60;
+    const dx = x < margin ? margin - x : x > this.width - margin ? this.width - margin - x : 0;
+    const dy = y < margin ? margin - y : y > this.height - margin ? this.height - margin - y : 0;
+    if (dx || dy) this.pan(dx, dy);
+  }
+
+  // screen is where a node is on the canvas, in CSS pixels.
+  screen(n) { return [this.D.x[n] * this.scale + this.tx, this.D.y[n] * this.scale + this.ty]; }
+
+  draw() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.paint();
+    });
+  }
+
+  paint() {
+    const D = this.D, c = this.base.getContext("2d"), s = this.scale;
+    const dim = this.shown !== null;
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    c.clearRect(0, 0, this.width, this.height);
+    c.setTransform(this.ratio * s, 0, 0, this.ratio * s, this.ratio * this.tx, this.ratio * this.ty);
+    const x0 = -this.tx / s, y0 = -this.ty / s, x1 = x0 + this.width / s, y1 = y0 + this.height / s;
+
+    const apart = 5 * s > 3.2; // cables side by side
+    const order = apart ? this.cableOrder : this.edgeOrder, classOf = apart ? this.cableClass : this.edgeClass;
+    const dense = Math.min(1, Math.max(0.35, 900 / Math.max(1, D.edges / Math.max(1, s / this.fitScale))));
+    const width = Math.min(2.2, Math.max(0.7, 100 * s * 0.03));
+    for (let i = 0; i < order.length;) {
+      const k = classOf[order[i]];
+      const faint = dim || (D.routes && k < this.least);
+      c.beginPath();
+      for (; i < order.length && classOf[order[i]] === k; i++) {
+        const e = apart ? this.cableEdge[order[i]] : order[i];
+        const [ax, ay, mx, my, bx, by] = this.curve(e, apart ? this.cableShift[order[i]] : 0);
+        if (Math.max(ax, bx, mx) < x0 || Math.min(ax, bx, mx) > x1 || Math.max(ay, by, my) < y0 || Math.min(ay, by, my) > y1) continue;
+        c.moveTo(ax, ay);
+        if (D.edgeBend[e]) c.quadraticCurveTo(mx, my, bx, by);
+        else c.lineTo(bx, by);
+      }
+      const t = k / classes;
+      c.globalAlpha = faint ? 0.1 : D.routes ? dense + (1 - dense) * t : 0.8 * dense;
+      c.strokeStyle = this.palette[k];
+      c.lineWidth = (width + (D.routes ? 0.9 * t * t : 0)) / s;
+      c.setLineDash(k === 0 && D.routes ? [4 / s, 3 / s] : []);
+      c.stroke();
+    }
+    c.setLineDash([]);
+
+    // Hosts, with a line to their switch where there are few.
+    c.globalAlpha = dim ? 0.3 : 1;
+    c.strokeStyle = this.colours.host;
+    c.lineWidth = Math.min(1, 100 * s * 0.012) / s;
+    c.beginPath();
+    for (let n = D.switches; n < D.nodes; n++) {
+      const to = D.attached[n];
+      if (to < 0 || D.hosts[to].length > 4 || D.radius[n] * s < 1.2) continue;
+      c.moveTo(D.x[n], D.y[n]);
+      c.lineTo(D.x[to], D.y[to]);
+    }
+    c.globalAlpha = dim ? 0.1 : 0.55;
+    c.stroke();
+    c.globalAlpha = dim ? 0.3 : 1;
+    c.fillStyle = this.colours.host;
+    c.beginPath();
+    for (let n = D.switches; n < D.nodes; n++) this.addNode(c, n, x0, y0, x1, y1);
+    c.fill();
+    c.fillStyle = this.colours.switch;
+    c.strokeStyle = this.colours.ground;
+    c.lineWidth = 1.2 / s;
+    c.globalAlpha = dim ? 0.4 : 1;
+    c.beginPath();
+    for (let n = 0; n < D.switches; n++) this.addNode(c, n, x0, y0, x1, y1);
+    c.fill();
+    if (2 * 30 * s > 5) c.stroke();
+    this.label(c, dim ? 0.45 : 1, null);
+    this.paintOverlay();
+  }
+
+  // addNode adds a node's outline to the path.
+  addNode(c, n, x0, y0, x1, y1) {
+    const D = this.D, x = D.x[n], y = D.y[n];
+    let r = D.radius[n];
+    if (x + r < x0 || x - r > x1 || y + r < y0 || y - r > y1) return;
+    const least = (n < D.switches ? 1.1 : 0.5) / this.scale;
+    if (r < least) r = least;
+    if (r * this.scale < 2) c.rect(x - r, y - r, 2 * r, 2 * r);
+    else if (n < D.switches) c.roundRect(x - r, y - r, 2 * r, 2 * r, 0.28 * r);
+    else {
+      c.moveTo(x + r, y);
+      c.arc(x, y, r, 0, 2 * Math.PI);
+    }
+  }
+
+  // label writes names where there is room; of all nodes, or always of some.
+  label(c, alpha, some) {
+    const D = this.D, s = this.scale;
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    c.textAlign = "center";
+    c.lineJoin = "round";
+    const write = n => {
+      const [x, y] = this.screen(n), r = D.radius[n] * s, isSwitch = n < D.switches;
+      if (x < -80 || x > this.width + 80 || y < -40 || y > this.height + 40) return;
+      const size = isSwitch ? 11 : 10, room = this.room[n] * s - 6;
+      if (!some && (room < 12 || r < (isSwitch ? 4 : 7))) return;
+      c.font = `${some ? 600 : 500} ${size}px system-ui, sans-serif`;
+      let text = D.names[n];
+      if (!some && c.measureText(text).width > room) {
+        text = this.brief[n];
+        if (!text || c.measureText(text).width > room) return;
+      }
+      const inside = isSwitch && c.measureText(text).width < 2 * r - 6;
+      const above = isSwitch !== (D.layout === "grid");
+      const ty = inside ? y + 0.36 * size : above ? y - r - 4 : y + r + size + 1;
+      c.globalAlpha = alpha;
+      if (!inside) {
+        c.lineWidth = 3.5;
+        c.strokeStyle = this.colours.ground;
+        c.strokeText(text, x, ty);
+      }
+      c.fillStyle = inside ? this.colours.ground : isSwitch ? this.colours.ink : this.colours.muted;
+      c.fillText(text, x, ty);
+    };
+    if (some) some.forEach(write);
+    else for (let n = 0; n < D.nodes; n++) write(n);
+    c.globalAlpha = 1;
+  }
+
+  // show puts something on the drawing, null for nothing: title, channels with the port
+  // they leave and a colour, nodes with a colour, and what to label.
+  show(what) {
+    this.shown = what;
+    this.draw();
+  }
+
+  paintOverlay() {
+    const D = this.D, c = this.overlay.getContext("2d"), s = this.scale;
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    c.clearRect(0, 0, this.width, this.height);
+    const world = () => c.setTransform(this.ratio * s, 0, 0, this.ratio * s, this.ratio * this.tx, this.ratio * this.ty);
+    world();
+    if (this.shown) {
+      for (const ch of this.shown.channels) this.paintChannel(c, ch);
+      for (const {node, colour} of this.shown.nodes) this.paintNode(c, node, colour);
+      this.label(c, 1, this.shown.labels || []);
+      world();
+    }
+    if (this.hover && this.hover.node >= 0) this.paintRing(c, this.hover.node, this.colours.accent, 1.5);
+    if (this.hover && this.hover.edge >= 0) {
+      const [ax, ay, mx, my, bx, by] = this.curve(this.hover.edge, 0);
+      c.beginPath();
+      c.moveTo(ax, ay);
+      c.quadraticCurveTo(mx, my, bx, by);
+      c.strokeStyle = this.colours.accent;
+      c.lineWidth = 4 / s;
+      c.globalAlpha = 0.6;
+      c.stroke();
+      c.globalAlpha = 1;
+    }
+    if (this.current >= 0) this.paintRing(c, this.current, this.colours.accent, 2.5);
+  }
+
+  paintRing(c, n, colour, width) {
+    const D = this.D, r = Math.max(D.radius[n], 3 / this.scale) + 3.5 / this.scale;
+    c.beginPath();
+    c.roundRect(D.x[n] - r, D.y[n] - r, 2 * r, 2 * r, n < D.switches ? 0.35 * r : r);
+    c.strokeStyle = colour;
+    c.lineWidth = width / this.scale;
+    c.stroke();
+  }
+
+  paintNode(c, n, colour) {
+    const D = this.D, r = Math.max(D.radius[n], (n < D.switches ? 4 : 3) / this.scale);
+    c.beginPath();
+    if (n < D.switches) c.roundRect(D.x[n] - r, D.y[n] - r, 2 * r, 2 * r, 0.28 * r);
+    else c.arc(D.x[n], D.y[n], r, 0, 2 * Math.PI);
+    c.fillStyle = colour;
+    c.fill();
+    c.strokeStyle = this.colours.ground;
+    c.lineWidth = 1.2 / this.scale;
+    c.stroke();
+  }
+
+  // paintChannel draws one direction of a cable, with an arrow.
+  paintChannel(c, {out, colour, thin}) {
+    const D = this.D, s = this.scale, peer = D.peer[out];
+    if (peer === noPort) return;
+    let ax, ay, mx, my, bx, by;
+    const e = D.edgeOf[out];
+    if (e >= 0) {
+      const shift = 5 * s > 3.2 ? this.cableShift[this.cableAt[out]] : 0;
+      [ax, ay, mx, my, bx, by] = this.curve(e, shift);
+      if (D.edgeA[e] !== D.owner[out]) [ax, ay, bx, by] = [bx, by, ax, ay];
+    } else {
+      const a = D.owner[out], b = D.owner[peer];
+      [ax, ay, bx, by] = [D.x[a], D.y[a], D.x[b], D.y[b]];
+      [mx, my] = [(ax + bx) / 2, (ay + by) / 2];
+    }
+    c.beginPath();
+    c.moveTo(ax, ay);
+    c.quadraticCurveTo(mx, my, bx, by);
+    c.lineCap = "round";
+    if (!thin) {
+      c.strokeStyle = this.colours.ground;
+      c.lineWidth = 6 / s;
+      c.stroke();
+    }
+    c.strokeStyle = colour;
+    c.lineWidth = (thin ? 1.8 : 3.2) / s;
+    c.stroke();
+    if (thin) return;
+    // The arrow a bit beyond the middle, so that both directions can be told apart.
+    const t = 0.58, u = 1 - t;
+    const x = u * u * ax + 2 * u * t * mx + t * t * bx, y = u * u * ay + 2 * u * t * my + t * t * by;
+    const dx = u * (mx - ax) + t * (bx - mx), dy = u * (my - ay) + t * (by - my), length = Math.hypot(dx, dy);
+    if (length * s < 8) return;
+    const w = 5.5 / s, h = 11 / s, ux = dx / length, uy = dy / length;
+    c.beginPath();
+    c.moveTo(x + ux * h / 2, y + uy * h / 2);
+    c.lineTo(x - ux * h / 2 - uy * w, y - uy * h / 2 + ux * w);
+    c.lineTo(x - ux * h / 2 + uy * w, y - uy * h / 2 - ux * w);
+    c.closePath();
+    c.fillStyle = colour;
+    c.strokeStyle = this.colours.ground;
+    c.lineWidth = 1.2 / s;
+    c.fill();
+    c.stroke();
+  }
+
+  // nodeAt is the node at a place on the canvas, -1 for none.
+  nodeAt(sx, sy) {
+    const D = this.D, {cell, columns, lines, start, list} = this.cells;
+    const x = (sx - this.tx) / this.scale, y = (sy - this.ty) / this.scale;
+    const reach = 50 + 5 / this.scale; // the largest node, and some pixels
+    let best = -1, nearest = Infinity;
+    const clamp = (v, n) => Math.min(Math.max(v, 0), n - 1);
+    const c0 = clamp(Math.floor((x - reach - this.box.left) / cell), columns), c1 = clamp(Math.floor((x + reach - this.box.left) / cell), columns);
+    const l0 = clamp(Math.floor((y - reach - this.box.top) / cell), lines), l1 = clamp(Math.floor((y + reach - this.box.top) / cell), lines);
+    for (let l = l0; l <= l1; l++) {
+      for (let i = start[l * columns + c0]; i < start[l * columns + c1 + 1]; i++) {
+        const n = list[i], d = Math.max(Math.abs(D.x[n] - x), Math.abs(D.y[n] - y)) - D.radius[n];
+        if (d < 4 / this.scale && d < nearest) {
+          nearest = d;
+          best = n;
+        }
+      }
+    }
+    return best;
+  }
+
+  // edgeAt is the edge at a place on the canvas, -1 for none.
+  edgeAt(sx, sy) {
+    const x = (sx - this.tx) / this.scale, y = (sy - this.ty) / this.scale;
+    const reach = 5 / this.scale;
+    let best = -1, nearest = reach;
+    for (let e = 0; e < this.D.edges; e++) {
+      const [ax, ay, mx, my, bx, by] = this.curve(e, 0);
+      if (x < Math.min(ax, bx, mx) - reach || x > Math.max(ax, bx, mx) + reach || y < Math.min(ay, by, my) - reach || y > Math.max(ay, by, my) + reach) continue;
+      const pieces = this.D.edgeBend[e] ? 12 : 1;
+      let px = ax, py = ay;
+      for (let i = 1; i <= pieces; i++) {
+        const t = i / pieces, u = 1 - t;
+        const qx = u * u * ax + 2 * u * t * mx + t * t * bx, qy = u * u * ay + 2 * u * t * my + t * t * by;
+        const dx = qx - px, dy = qy - py;
+        const k = Math.min(Math.max(((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1), 0), 1);
+        const d = Math.hypot(x - px - k * dx, y - py - k * dy);
+        if (d < nearest) {
+          nearest = d;
+          best = e;
+        }
+        [px, py] = [qx, qy];
+      }
+    }
+    return best;
+  }
+
+  // towards is the nearest node in a direction from the current one.
+  towards(dx, dy) {
+    const D = this.D, from = this.current;
+    let best = -1, nearest = Infinity;
+    for (let n = 0; n < D.nodes; n++) {
+      if (n === from) continue;
+      const x = D.x[n] - D.x[from], y = D.y[n] - D.y[from];
+      const along = x * dx + y * dy, aside = Math.abs(x * dy) + Math.abs(y * dx);
+      if (along <= 1e-3 || aside > 2 * along) continue;
+      const far = along + 3 * aside;
+      if (far < nearest) {
+        nearest = far;
+        best = n;
+      }
+    }
+    return best;
+  }
+
+  emit(name, detail) { this.stage.dispatchEvent(new CustomEvent(name, {detail})); }
+
+  // go makes a node the current one.
+  go(n) {
+    this.current = n;
+    if (n >= 0) this.reveal(n);
+    this.draw();
+    this.emit("current", n);
+  }
+
+  listen() {
+    const stage = this.stage;
+    const place = ev => {
+      const box = stage.getBoundingClientRect();
+      return [ev.clientX - box.left, ev.clientY - box.top];
+    };
+    let drag = null;
+    stage.addEventListener("pointerdown", ev => {
+      if (ev.button !== 0) return;
+      drag = {x: ev.clientX, y: ev.clientY, moved: false};
+      stage.setPointerCapture(ev.pointerId);
+    });
+    stage.addEventListener("pointermove", ev => {
+      if (drag) {
+        const dx = ev.clientX - drag.x, dy = ev.clientY - drag.y;
+        if (!drag.moved && Math.hypot(dx, dy) < 4) return;
+        drag.moved = true;
+        stage.classList.add("dragging");
+        [drag.x, drag.y] = [ev.clientX, ev.clientY];
+        this.pan(dx, dy);
+        return;
+      }
+      const [x, y] = place(ev), node = this.nodeAt(x, y);
+      const hover = {node, edge: node < 0 ? this.edgeAt(x, y) : -1, x, y};
+      this.hover = hover.node < 0 && hover.edge < 0 ? null : hover;
+      stage.style.cursor = this.hover ? "pointer" : "";
+      this.emit("hover", this.hover);
+      this.paintOverlay();
+    });
+    stage.addEventListener("pointerup", ev => {
+      const was = drag;
+      drag = null;
+      stage.classList.remove("dragging");
+      if (!was || was.moved) return;
+      const [x, y] = place(ev), node = this.nodeAt(x, y);
+      this.emit("pick", {node, edge: node < 0 ? this.edgeAt(x, y) : -1, further: ev.shiftKey});
+    });
+    stage.addEventListener("pointercancel", () => { drag = null; });
+    stage.addEventListener("pointerleave", () => {
+      this.hover = null;
+      this.emit("hover", null);
+      this.paintOverlay();
+    });
+    stage.addEventListener("wheel", ev => {
+      ev.preventDefault();
+      const [x, y] = place(ev);
+      this.zoom(Math.exp(-ev.deltaY * (ev.deltaMode === 1 ? 0.05 : 0.0015)), x, y);
+    }, {passive: false});
+    stage.addEventListener("keydown", ev => {
+      if (ev.ctrlKey || ev.metaKey || ev.altKey) return;
+      const arrows = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+      const way = arrows[ev.key];
+      if (way && ev.shiftKey) this.pan(-60 * way[0], -60 * way[1]);
+      else if (way && this.D.nodes) {
+        const to = this.current < 0 ? 0 : this.towards(...way);
+        if (to >= 0) this.go(to);
+      } else if (ev.key === "Enter" && this.current >= 0) this.emit("pick", {node: this.current, edge: -1, further: ev.shiftKey, keyboard: true});
+      else if (ev.key === "Escape") this.emit("escape");
+      else if (ev.key === "+" || ev.key === "=") this.zoom(1.4);
+      else if (ev.key === "-") this.zoom(1 / 1.4);
+      else if (ev.key === "0") this.fit();
+      else if ((ev.key === "f" || ev.key === "t") && this.current >= 0) this.emit("end", {node: this.current, which: ev.key});
+      else return;
+      ev.preventDefault();
+    });
+  }
+}

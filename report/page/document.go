@@ -1,0 +1,395 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"embed"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// scripts are the parts of the page's program, in order: they share one scope.
+var scripts = []string{"data.js", "paths.js", "view.js", "charts.js", "picker.js", "panels.js", "main.js"}
+
+// document is what the page's program gets as JSON. Numbers of nodes and ports are
+// NodeIDs and PortIDs. What is long is in the arrays beside it.
+type document struct {
+	Title    string `json:"title"`
+	Version  string `json:"version"`
+	Shape    string `json:"shape,omitempty"`
+	Layout   string `json:"layout"` // "grid" or "levels"
+	Switches int    `json:"switches"`
+
+	Names []string      `json:"names"` // by node
+	GUIDs []fabric.GUID `json:"guids"` // by node
+	Links []string      `json:"links"` // the widths and speeds that occur
+
+	Tables string  `json:"tables"` // "here", "none", or why they are left out
+	Max    int64   `json:"max"`    // routes on the most loaded channel between switches
+	Mean   float64 `json:"mean"`
+
+	Groups []documentGroup `json:"groups"`
+	Rules  []documentRule  `json:"rules"` // of the findings
+	Result *verify.Result  `json:"result"`
+
+	Arrays []array `json:"arrays"`
+}
+
+// documentGroup is an MLID: its ports, senders and receivers are parts of the array
+// members, one after the other.
+type documentGroup struct {
+	Name   string `json:"name"`
+	MGID   string `json:"mgid,omitempty"`
+	MLID   int    `json:"mlid"`
+	Scheme string `json:"scheme,omitempty"`
+	SL     int    `json:"sl"`
+	Counts [3]int `json:"counts"` // ports in masks, senders, receivers
+}
+
+type documentRule struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Explain string `json:"explain"`
+}
+
+// array is a part of the binary data: little-endian numbers.
+type array struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // "u8", "u16", "i32" or "f32"
+	At   int    `json:"at"`   // offset in bytes, a multiple of 4
+	Len  int    `json:"len"`  // in numbers
+}
+
+// packer collects arrays.
+type packer struct {
+	arrays []array
+	data   []byte
+}
+
+func (p *packer) begin(name, kind string, n int) {
+	for len(p.data)%4 != 0 {
+		p.data = append(p.data, 0)
+	}
+	p.arrays = append(p.arrays, array{name, kind, len(p.data), n})
+}
+
+func (p *packer) bytes(name string, n int, at func(i int) uint8) {
+	p.begin(name, "u8", n)
+	for i := range n {
+		p.data = append(p.data, at(i))
+	}
+}
+
+func (p *packer) shorts(name string, n int, at func(i int) uint16) {
+	p.begin(name, "u16", n)
+	for i := range n {
+		p.data = binary.LittleEndian.AppendUint16(p.data, at(i))
+	}
+}
+
+func (p *packer) ints(name string, n int, at func(i int) int32) {
+	p.begin(name, "i32", n)
+	for i := range n {
+		p.data = binary.LittleEndian.AppendUint32(p.data, uint32(at(i)))
+	}
+}
+
+func (p *packer) floats(name string, list []float32) {
+	p.begin(name, "f32", len(list))
+	for _, v := range list {
+		p.data = binary.LittleEndian.AppendUint32(p.data, math.Float32bits(v))
+	}
+}
+
+// Write writes the page: one HTML file that loads nothing from anywhere. Errors are
+// parts of in that do not belong together, ctx's, and those of w.
+func Write(ctx context.Context, w io.Writer, in *Input) error {
+	s, err := newScene(ctx, in)
+	if err != nil {
+		return err
+	}
+	doc, data := s.document()
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	template := asset("page.html")
+	for {
+		before, rest, more := bytes.Cut(template, []byte("{{"))
+		b.Write(before)
+		if !more {
+			break
+		}
+		name, after, _ := bytes.Cut(rest, []byte("}}"))
+		template = after
+		switch string(name) {
+		case "title":
+			b.WriteString(html.EscapeString(in.Title))
+		case "style":
+			b.Write(asset("page.css"))
+		case "document":
+			if err := compress(&b, text); err != nil {
+				return err
+			}
+		case "arrays":
+			if err := compress(&b, data); err != nil {
+				return err
+			}
+		case "script":
+			for _, name := range scripts {
+				b.Write(asset(name))
+			}
+		}
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// asset is an embedded file.
+func asset(name string) []byte {
+	data, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // not embedded: found by every test
+	}
+	return data
+}
+
+// compress appends data as base64 of gzip.
+func compress(b *bytes.Buffer, data []byte) error {
+	encoder := base64.NewEncoder(base64.StdEncoding, b)
+	z, err := gzip.NewWriterLevel(encoder, gzip.DefaultCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(data); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return encoder.Close()
+}
+
+// document packs everything.
+func (s *scene) document() (*document, []byte) {
+	f := s.Fabric
+	d := &document{
+		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(),
+		Names: make([]string, f.NumNodes()), GUIDs: make([]fabric.GUID, f.NumNodes()),
+		Tables: "none", Max: s.max, Mean: s.mean, Result: s.Result,
+		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{},
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		d.Names[n] = strings.ToValidUTF8(f.Node(n).Description, "\uFFFD")
+		d.GUIDs[n] = f.Node(n).GUID
+	}
+	broken := make(map[string]bool)
+	for i := range s.Result.Findings {
+		broken[s.Result.Findings[i].Rule] = true
+	}
+	for _, r := range s.Rules {
+		if broken[r.Name] {
+			d.Rules = append(d.Rules, documentRule{r.Name, r.Summary, strings.TrimSpace(r.Explain)})
+		}
+	}
+
+	p := &packer{}
+	ports := f.NumPorts()
+	p.ints("base", f.NumNodes()+1, func(i int) int32 {
+		if i == f.NumNodes() {
+			return int32(ports)
+		}
+		return int32(f.PortBase(fabric.NodeID(i)))
+	})
+	p.bytes("type", f.NumNodes(), func(i int) uint8 { return uint8(f.Node(fabric.NodeID(i)).Type) })
+	p.ints("peer", ports, func(i int) int32 { return int32(f.Peer(fabric.PortID(i))) })
+	known := make(map[fabric.Link]uint8)
+	p.bytes("link", ports, func(i int) uint8 {
+		l := f.Link(fabric.PortID(i))
+		k, ok := known[l]
+		if !ok {
+			k = uint8(len(d.Links))
+			known[l] = k
+			d.Links = append(d.Links, l.String())
+		}
+		return k
+	})
+	p.shorts("lid", ports, func(i int) uint16 { return uint16(f.LID(fabric.PortID(i))) })
+	p.bytes("lmc", ports, func(i int) uint8 { return f.LMC(fabric.PortID(i)) })
+	p.floats("x", s.x)
+	p.floats("y", s.y)
+	p.floats("radius", s.radius)
+	p.ints("edgeA", len(s.edges), func(i int) int32 { return int32(s.edges[i].a) })
+	p.ints("edgeB", len(s.edges), func(i int) int32 { return int32(s.edges[i].b) })
+	bend := make([]float32, len(s.edges))
+	for i, e := range s.edges {
+		bend[i] = e.bend
+	}
+	p.floats("edgeBend", bend)
+	p.ints("edgeCables", len(s.edges)+1, func(i int) int32 {
+		if i == len(s.edges) {
+			return int32(len(s.cables))
+		}
+		return s.edges[i].cables
+	})
+	p.ints("cables", len(s.cables), func(i int) int32 { return int32(s.cables[i]) })
+	if s.Tables != nil {
+		p.ints("routes", ports, func(i int) int32 { return int32(min(s.routes[i], math.MaxInt32)) })
+		d.Tables = s.packTables(p)
+	}
+	s.packGroups(d, p)
+	d.Arrays = p.arrays
+	return d, p.data
+}
+
+// packTables adds the forwarding tables for the LIDs that somebody has, and what gives
+// virtual lanes: "here", or why not.
+func (s *scene) packTables(p *packer) string {
+	f := s.Fabric
+	var lids []fabric.LID
+	for l, port := range f.LIDPorts() {
+		if port != fabric.NoPort {
+			lids = append(lids, fabric.LID(l))
+		}
+	}
+	limit := cmp.Or(s.MaxEntries, DefaultMaxEntries)
+	entries := int64(len(lids)) * int64(f.NumSwitches())
+	slots := int64(0)
+	if s.SL2VL != nil {
+		for n := range fabric.NodeID(f.NumNodes()) {
+			slots += int64(s.waysIn(n)) * (int64(f.Node(n).NumPorts) + 1)
+		}
+	}
+	switch {
+	case entries > limit:
+		return fmt.Sprintf("they have %d entries, more than the %d that a page may hold", entries, limit)
+	case slots > limit:
+		return fmt.Sprintf("the SL-to-VL tables have %d entries, more than the %d that a page may hold", slots, limit)
+	}
+	p.shorts("lids", len(lids), func(i int) uint16 { return uint16(lids[i]) })
+	p.begin("lft", "u8", int(entries))
+	p.data = slices.Grow(p.data, int(entries))
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		row := s.Tables.Row(sw)
+		for _, l := range lids {
+			p.data = append(p.data, uint8(row[l]))
+		}
+	}
+	if sls := s.PathSLs; sls != nil {
+		// Switches share rows.
+		index := make(map[*fabric.SL]int32)
+		number := make([]int32, f.NumSwitches())
+		var rows [][]fabric.SL
+		for sw := range fabric.NodeID(f.NumSwitches()) {
+			row := sls.Row(sw)
+			k, ok := index[&row[0]]
+			if !ok {
+				k = int32(len(rows))
+				index[&row[0]] = k
+				rows = append(rows, row)
+			}
+			number[sw] = k
+		}
+		p.ints("slRow", len(number), func(i int) int32 { return number[i] })
+		p.begin("sls", "u8", len(rows)*len(lids))
+		for _, row := range rows {
+			for _, l := range lids {
+				p.data = append(p.data, uint8(row[l]))
+			}
+		}
+	}
+	if s.SL2VL != nil {
+		maps := s.SL2VL.Maps()
+		p.bytes("vlMaps", len(maps)*lft.NumSLs, func(i int) uint8 { return uint8(maps[i/lft.NumSLs][i%lft.NumSLs]) })
+		starts := make([]int32, f.NumPorts())
+		at := int32(0)
+		for port := range starts {
+			starts[port] = at
+			at += int32(s.waysIn(f.Owner(fabric.PortID(port))))
+		}
+		p.ints("vlStart", len(starts), func(i int) int32 { return starts[i] })
+		p.begin("vlIndex", "u16", int(slots))
+		for port := range fabric.PortID(f.NumPorts()) {
+			for in := range s.waysIn(f.Owner(port)) {
+				p.data = binary.LittleEndian.AppendUint16(p.data, s.SL2VL.Index(fabric.PortNum(in), port))
+			}
+		}
+	}
+	return "here"
+}
+
+// waysIn is how many SL-to-VL tables a port out of a node has.
+func (s *scene) waysIn(n fabric.NodeID) int {
+	if s.Fabric.IsSwitch(n) {
+		return int(s.Fabric.Node(n).NumPorts) + 1
+	}
+	return 1
+}
+
+// packGroups adds the multicast masks.
+func (s *scene) packGroups(d *document, p *packer) {
+	var members []fabric.PortID
+	for _, g := range s.groups() {
+		ports := s.Multicast.Tables.Ports(g.MLID)
+		x := documentGroup{
+			Name: strings.ToValidUTF8(g.Name, "\uFFFD"), MLID: int(g.MLID), Scheme: g.Scheme, SL: int(g.SL),
+			Counts: [3]int{len(ports), len(g.Senders), len(g.Receivers)},
+		}
+		if g.MGID.IsValid() {
+			x.MGID = g.MGID.String()
+		}
+		d.Groups = append(d.Groups, x)
+		members = append(append(append(members, ports...), g.Senders...), g.Receivers...)
+	}
+	p.ints("members", len(members), func(i int) int32 { return int32(members[i]) })
+}
+
+// groups lists the trees by MLID, with those MLIDs of the tables that no group has:
+// whose members are the end ports in the masks.
+func (s *scene) groups() []mft.Tree {
+	if s.Multicast == nil {
+		return nil
+	}
+	f := s.Fabric
+	list := slices.Clone(s.Multicast.Trees)
+	known := make(map[fabric.LID]bool)
+	for _, t := range list {
+		known[t.MLID] = true
+	}
+	for _, mlid := range s.Multicast.Tables.MLIDs() {
+		if known[mlid] {
+			continue
+		}
+		t := mft.Tree{Name: fmt.Sprintf("MLID %#x", uint16(mlid)), MLID: mlid}
+		for _, out := range s.Multicast.Tables.Ports(mlid) {
+			if f.Num(out) == fabric.ManagementPort {
+				t.Receivers = append(t.Receivers, out)
+			} else if peer := f.Peer(out); peer != fabric.NoPort && !f.IsSwitch(f.Owner(peer)) {
+				t.Receivers = append(t.Receivers, peer)
+			}
+		}
+		slices.Sort(t.Receivers)
+		t.Senders = t.Receivers
+		list = append(list, t)
+	}
+	slices.SortStableFunc(list, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	return list
+}

@@ -1,0 +1,221 @@
+package page
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// unit is the distance of neighbouring switches in the densest row, in the units of
+// the drawing, whose y grows downwards.
+const unit = 100
+
+// layout says where everything is drawn.
+type layout struct {
+	kind   string    // "grid" or "levels"
+	x, y   []float32 // by node: its middle
+	radius []float32 // by node: half the width of what is drawn
+	edges  []edge    // by the switches they join
+	cables []fabric.PortID
+}
+
+// edge is the cables between two switches, drawn as one line.
+type edge struct {
+	a, b   fabric.NodeID // a < b
+	cables int32         // its first in layout.cables, which has their ports on a
+	// bend is how far the middle of the line is moved aside, to the left on the way
+	// from a to b, seen with y downwards; 0 for a straight one.
+	bend float32
+}
+
+// ports lists the ports of switch a of edge i.
+func (l *layout) ports(i int) []fabric.PortID {
+	end := len(l.cables)
+	if i+1 < len(l.edges) {
+		end = int(l.edges[i+1].cables)
+	}
+	return l.cables[l.edges[i].cables:end]
+}
+
+// arrange places nodes and edges.
+func arrange(in *Input) *layout {
+	f := in.Fabric
+	l := &layout{
+		x: make([]float32, f.NumNodes()), y: make([]float32, f.NumNodes()), radius: make([]float32, f.NumNodes()),
+	}
+	l.join(f)
+	hosts := hostsOf(f)
+	if in.Grid != nil {
+		l.kind = "grid"
+		l.onGrid(f, in.Grid, hosts)
+	} else {
+		l.kind = "levels"
+		levels := in.Levels
+		if levels == nil {
+			levels = distances(f, hosts)
+		}
+		l.onLevels(f, levels, hosts)
+	}
+	l.loose(f)
+	return l
+}
+
+// join finds the edges.
+func (l *layout) join(f *fabric.Fabric) {
+	type cable struct {
+		to fabric.NodeID
+		at fabric.PortID
+	}
+	var list []cable
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		list = list[:0]
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			if to[i] > s {
+				list = append(list, cable{to[i], p})
+			}
+		}
+		slices.SortFunc(list, func(a, b cable) int { return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.at, b.at)) })
+		for i, c := range list {
+			if i == 0 || list[i-1].to != c.to {
+				l.edges = append(l.edges, edge{a: s, b: c.to, cables: int32(len(l.cables))})
+			}
+			l.cables = append(l.cables, c.at)
+		}
+	}
+}
+
+// hostsOf lists the CAs and routers by the switch that their first cable leads to, in
+// the order of that switch's ports.
+func hostsOf(f *fabric.Fabric) [][]fabric.NodeID {
+	hosts := make([][]fabric.NodeID, f.NumSwitches())
+	placed := make([]bool, f.NumNodes())
+	ports := slices.Clone(f.CAPorts())
+	slices.SortStableFunc(ports, func(a, b fabric.PortID) int {
+		return cmp.Or(cmp.Compare(f.Num(a), f.Num(b)), cmp.Compare(f.Peer(a), f.Peer(b)))
+	})
+	for _, p := range ports {
+		n, s := f.Owner(p), f.Owner(f.Peer(p))
+		if !placed[n] && f.IsSwitch(s) {
+			placed[n] = true
+			hosts[s] = append(hosts[s], n)
+		}
+	}
+	return hosts
+}
+
+// block places hosts in rows of a block of at most width x height whose upper edge has
+// its middle at x, y; up has it grow upwards from there.
+func (l *layout) block(hosts []fabric.NodeID, x, y, width, height float64, up bool) {
+	n := len(hosts)
+	if n == 0 {
+		return
+	}
+	best, columns := 0.0, 1
+	for c := 1; c <= n; c++ {
+		cell := min(width/float64(c), height/math.Ceil(float64(n)/float64(c)))
+		if cell > best*(1+1e-6) {
+			best, columns = cell, c
+		}
+	}
+	cell := min(best, 0.3*unit)
+	for i, h := range hosts {
+		row, column := i/columns, i%columns
+		wide := min(columns, n-row*columns)
+		dy := (float64(row) + 0.5) * cell
+		if up {
+			dy = -dy
+		}
+		l.x[h] = float32(x + (float64(column)-float64(wide-1)/2)*cell)
+		l.y[h] = float32(y + dy)
+		l.radius[h] = float32(0.32 * cell)
+	}
+}
+
+// onGrid places switches by coordinates: even dimensions to the right, odd ones
+// upwards, and from the third dimension on as copies of the plane below. A ring alone
+// is a circle.
+func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
+	n := len(g.Dims)
+	if n == 1 && g.Wrap[0] {
+		l.onCircle(f, g, hosts)
+		return
+	}
+	step := make([]float64, n)
+	extent := [2]float64{unit, unit}
+	for d := range n {
+		step[d] = extent[d%2]
+		extent[d%2] *= float64(g.Dims[d])
+		if d >= 2 || n > 2 {
+			extent[d%2] += 0.8 * unit
+		}
+	}
+	at := func(s fabric.NodeID) []int16 { return g.Coord[int(s)*n : (int(s)+1)*n] }
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		x, y := 0.0, 0.0
+		for d, c := range at(s) {
+			if d%2 == 0 {
+				x += float64(c) * step[d]
+			} else {
+				y -= float64(c) * step[d]
+			}
+		}
+		l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.17*unit
+		// Right below, where no cable of the grid passes.
+		side := 0.42 * unit
+		l.block(hosts[s], x+0.26*unit+side/2-4, y+0.24*unit, side, side, false)
+	}
+	for i := range l.edges {
+		e := &l.edges[i]
+		for d, a := range at(e.a) {
+			b := at(e.b)[d]
+			if a == b {
+				continue
+			}
+			// A cable that closes a ring, and one between planes, passes beside the
+			// switches between its ends.
+			if far := a - b; far > 1 || far < -1 || d >= 2 {
+				e.bend = 0.3 * unit
+				if d%2 == 0 == (a > b) {
+					e.bend = -e.bend
+				}
+			}
+			break
+		}
+	}
+}
+
+// onCircle places a ring, coordinate 0 on top.
+func (l *layout) onCircle(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
+	n := float64(g.Dims[0])
+	radius := max(unit, unit*n/(2*math.Pi))
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		sin, cos := math.Sincos(2 * math.Pi * float64(g.Coord[s]) / n)
+		x, y := radius*sin, -radius*cos
+		l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.17*unit
+		out := (radius + 0.55*unit) / radius
+		l.block(hosts[s], x*out, y*out-0.25*unit, 0.5*unit, 0.5*unit, false)
+	}
+}
+
+// loose places nodes without a cable to a switch, and hosts that are cabled to hosts
+// only, in rows below everything else.
+func (l *layout) loose(f *fabric.Fabric) {
+	var list []fabric.NodeID
+	left, right, bottom := float32(0), float32(unit), float32(0)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if l.radius[n] == 0 {
+			list = append(list, n)
+			continue
+		}
+		left, right, bottom = min(left, l.x[n]), max(right, l.x[n]), max(bottom, l.y[n])
+	}
+	columns := max(1, int((right-left)/(0.4*unit)))
+	for i, n := range list {
+		l.x[n] = left + 0.4*unit*float32(i%columns)
+		l.y[n] = bottom + unit + 0.4*unit*float32(i/columns)
+		l.radius[n] = 0.12 * unit
+	}
+}

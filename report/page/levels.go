@@ -1,0 +1,331 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// distances gives each switch a level where nobody knows one: its distance to the
+// nearest switch with many hosts where some switches have few, else from the bottom,
+// with the switch in the middle of the fabric on top.
+func distances(f *fabric.Fabric, hosts [][]fabric.NodeID) []int32 {
+	most := 0
+	for _, h := range hosts {
+		most = max(most, len(h))
+	}
+	var leaves []fabric.NodeID
+	for s, h := range hosts {
+		if len(h) > 0 && 4*len(h) >= most {
+			leaves = append(leaves, fabric.NodeID(s))
+		}
+	}
+	if 0 < len(leaves) && len(leaves) < f.NumSwitches() {
+		levels, _ := breadthFirst(f, leaves)
+		return levels
+	}
+	levels, deepest := breadthFirst(f, middles(f))
+	for s := range levels {
+		levels[s] = deepest - levels[s]
+	}
+	return levels
+}
+
+// breadthFirst is the distance of all switches from the nearest of some, and the
+// greatest; 0 for those that no cable reaches.
+func breadthFirst(f *fabric.Fabric, from []fabric.NodeID) ([]int32, int32) {
+	level := make([]int32, f.NumSwitches())
+	for s := range level {
+		level[s] = -1
+	}
+	queue := slices.Clone(from)
+	for _, s := range queue {
+		level[s] = 0
+	}
+	deepest := int32(0)
+	for i := 0; i < len(queue); i++ {
+		s := queue[i]
+		deepest = level[s]
+		_, to := f.SwitchLinks(s)
+		for _, t := range to {
+			if level[t] < 0 {
+				level[t] = level[s] + 1
+				queue = append(queue, t)
+			}
+		}
+	}
+	for s := range level {
+		level[s] = max(level[s], 0)
+	}
+	return level, deepest
+}
+
+// middles is a switch in the middle of each connected part of the fabric: halfway
+// between two that are far apart, found by two searches; the lowest GUID where several
+// are.
+func middles(f *fabric.Fabric) []fabric.NodeID {
+	n := f.NumSwitches()
+	seen := make([]bool, n)
+	var list []fabric.NodeID
+	for s := range fabric.NodeID(n) {
+		if seen[s] {
+			continue
+		}
+		part, _ := reach(f, s)
+		for _, t := range part {
+			seen[t] = true
+		}
+		// The last that a search reaches is far from where it began.
+		far, fromA := reach(f, part[len(part)-1])
+		_, fromB := reach(f, far[len(far)-1])
+		best := s
+		for _, t := range part {
+			x, y := max(fromA[t], fromB[t]), max(fromA[best], fromB[best])
+			if x < y || x == y && t < best {
+				best = t
+			}
+		}
+		list = append(list, best)
+	}
+	return list
+}
+
+// reach lists the switches that cables lead to from s, nearest first, and gives their
+// distances by switch.
+func reach(f *fabric.Fabric, s fabric.NodeID) ([]fabric.NodeID, []int32) {
+	level := make([]int32, f.NumSwitches())
+	for t := range level {
+		level[t] = -1
+	}
+	level[s] = 0
+	queue := []fabric.NodeID{s}
+	for i := 0; i < len(queue); i++ {
+		_, to := f.SwitchLinks(queue[i])
+		for _, t := range to {
+			if level[t] < 0 {
+				level[t] = level[queue[i]] + 1
+				queue = append(queue, t)
+			}
+		}
+	}
+	return queue, level
+}
+
+// onLevels places switches in rows, level 0 at the bottom, hosts below their switches,
+// and those of the top level above. The order in a row is that of names, unless
+// barycentres have fewer crossings.
+func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.NodeID) {
+	if f.NumSwitches() == 0 {
+		return
+	}
+	r := newRows(f, level, l.edges)
+	r.untangle()
+	widest, tallest := 0, 1.0
+	for _, row := range r.rows {
+		widest = max(widest, len(row))
+	}
+	levels := float64(len(r.rows))
+	width := float64(widest) * unit
+	gap := max(1.7*unit, width/(2*levels))
+	tallest = min(0.85*gap, max(0.7*unit, 0.5*gap))
+	for i, row := range r.rows {
+		spacing := width / float64(len(row))
+		y := -float64(i) * gap
+		top := i == len(r.rows)-1 && i > 0
+		for k, s := range row {
+			x := (float64(k) + 0.5) * spacing
+			radius := min(0.3*spacing, 0.5*unit, 0.09*gap)
+			l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), float32(radius)
+			switch {
+			case top:
+				l.block(hosts[s], x, y-1.5*radius, 0.8*spacing, 0.3*gap, true)
+			case i == 0:
+				l.block(hosts[s], x, y+1.5*radius, 0.8*spacing, tallest, false)
+			default:
+				l.block(hosts[s], x, y+1.5*radius, 0.5*spacing, 0.3*gap, false)
+			}
+		}
+	}
+	for i := range l.edges {
+		e := &l.edges[i]
+		if level[e.a] != level[e.b] {
+			continue
+		}
+		// Within a row: an arc above, the higher the longer.
+		e.bend = min(0.5*float32(gap), 0.2*unit+0.12*max(l.x[e.a]-l.x[e.b], l.x[e.b]-l.x[e.a]))
+		if l.x[e.a] > l.x[e.b] {
+			e.bend = -e.bend
+		}
+	}
+}
+
+// rows is switches in levels, and their order.
+type rows struct {
+	rows  [][]fabric.NodeID // by level, from the bottom
+	place []int64           // by switch: its place in its row, from 0 to 1<<20
+	level []int32
+	// Neighbours one level up and down, by switch: a part of near.
+	start []int32
+	near  []fabric.NodeID
+	split []int32 // by switch: where those above begin
+}
+
+func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
+	n := f.NumSwitches()
+	r := &rows{level: level, place: make([]int64, n), start: make([]int32, n+1), split: make([]int32, n)}
+	r.rows = make([][]fabric.NodeID, slices.Max(level)+1)
+	for s := range fabric.NodeID(n) {
+		r.rows[level[s]] = append(r.rows[level[s]], s)
+	}
+	r.rows = slices.DeleteFunc(r.rows, func(row []fabric.NodeID) bool { return len(row) == 0 })
+	for _, row := range r.rows {
+		slices.SortFunc(row, func(a, b fabric.NodeID) int {
+			return cmp.Or(natural(f.Node(a).Description, f.Node(b).Description), cmp.Compare(a, b))
+		})
+		r.number(row)
+	}
+	lists := make([][2][]fabric.NodeID, n)
+	add := func(s, t fabric.NodeID) {
+		switch level[t] - level[s] {
+		case -1:
+			lists[s][0] = append(lists[s][0], t)
+		case 1:
+			lists[s][1] = append(lists[s][1], t)
+		}
+	}
+	for _, e := range edges {
+		add(e.a, e.b)
+		add(e.b, e.a)
+	}
+	for s, x := range lists {
+		r.start[s] = int32(len(r.near))
+		r.near = append(r.near, x[0]...)
+		r.split[s] = int32(len(r.near))
+		r.near = append(r.near, x[1]...)
+	}
+	r.start[n] = int32(len(r.near))
+	return r
+}
+
+// number writes down the places of a row.
+func (r *rows) number(row []fabric.NodeID) {
+	for i, s := range row {
+		r.place[s] = int64(2*i+1) << 20 / int64(2*len(row))
+	}
+}
+
+// untangle orders the rows: sweeps down and up put switches at the means of their
+// neighbours' places, and the order with the fewest crossings of lines stays. Integers
+// only: the same on any machine.
+func (r *rows) untangle() {
+	best, fewest := r.order(), r.crossings()
+	mean := make([]int64, len(r.place))
+	for sweep := 0; sweep < 8 && fewest > 0; sweep++ {
+		down := sweep%2 == 0
+		for k := range r.rows {
+			i := k
+			if down {
+				i = len(r.rows) - 1 - k
+			}
+			for _, s := range r.rows[i] {
+				near := r.near[r.start[s]:r.split[s]]
+				if down {
+					near = r.near[r.split[s]:r.start[s+1]]
+				}
+				mean[s] = r.place[s]
+				if len(near) > 0 {
+					mean[s] = 0
+					for _, t := range near {
+						mean[s] += r.place[t]
+					}
+					mean[s] /= int64(len(near))
+				}
+			}
+			slices.SortStableFunc(r.rows[i], func(a, b fabric.NodeID) int { return cmp.Compare(mean[a], mean[b]) })
+			r.number(r.rows[i])
+		}
+		if n := r.crossings(); n < fewest {
+			best, fewest = r.order(), n
+		}
+	}
+	r.rows = best
+	for _, row := range r.rows {
+		r.number(row)
+	}
+}
+
+// order copies the rows.
+func (r *rows) order() [][]fabric.NodeID {
+	c := make([][]fabric.NodeID, len(r.rows))
+	for i, row := range r.rows {
+		c[i] = slices.Clone(row)
+	}
+	return c
+}
+
+// crossings counts the pairs of lines between neighbouring rows that cross, in
+// O(lines x log switches).
+func (r *rows) crossings() int64 {
+	total := int64(0)
+	index := make([]int32, len(r.place))
+	var ends []int32
+	for i := 1; i < len(r.rows); i++ {
+		for k, s := range r.rows[i] {
+			index[s] = int32(k)
+		}
+		tree := make([]int64, len(r.rows[i])+1) // Fenwick's, of ends so far
+		seen := int64(0)
+		for _, s := range r.rows[i-1] {
+			ends = ends[:0]
+			for _, t := range r.near[r.split[s]:r.start[s+1]] {
+				ends = append(ends, index[t])
+			}
+			for _, e := range ends {
+				notRight := int64(0)
+				for k := e + 1; k > 0; k &= k - 1 {
+					notRight += tree[k]
+				}
+				total += seen - notRight
+			}
+			for _, e := range ends {
+				for k := e + 1; int(k) < len(tree); k += k & -k {
+					tree[k]++
+				}
+				seen++
+			}
+		}
+	}
+	return total
+}
+
+// natural compares names as people do: numbers in them by value.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, restA := digits(a)
+		y, restB := digits(b)
+		if x != "" && y != "" {
+			x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+			if c := cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)); c != 0 {
+				return c
+			}
+			a, b = restA, restB
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits splits off the number that s begins with.
+func digits(s string) (number, rest string) {
+	i := 0
+	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
+		i++
+	}
+	return s[:i], s[i:]
+}

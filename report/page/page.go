@@ -1,0 +1,117 @@
+// Package page shows a fabric, its tables and what verify found: as one HTML page
+// that needs nothing but a browser, and as single pictures in SVG and PNG. It is for
+// the operator who wants to see where a path goes, which cable is hot, and what a
+// credit loop looks like.
+//
+// It draws what it is given: coordinates and levels of switches come in as data, and
+// it knows no engine. The same input gives the same bytes, on any number of CPUs.
+package page
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// DefaultMaxEntries is how many entries of forwarding tables a page holds unless told
+// otherwise: those of 5,000 switches and 13,000 end ports. A browser needs a byte for
+// each.
+const DefaultMaxEntries = 64 << 20
+
+// Input is what a page or a picture shows. Only Fabric and Result must be there.
+type Input struct {
+	Title   string // of the page, such as the name of a file
+	Version string // of ibweave
+	Shape   string // what the fabric looks like, in words; "" when nobody asked
+
+	Fabric *fabric.Fabric
+	Tables *lft.Tables // rows for the switches of Fabric; nil without tables
+	// SL2VL and PathSLs give the virtual lanes of paths. Without the first all are
+	// on VL 0, without the second on SL 0.
+	SL2VL     *lft.SL2VL
+	PathSLs   *lft.PathSLs
+	Multicast *verify.Multicast // nil without multicast tables
+
+	Result *verify.Result
+	Rules  []verify.Rule // that explain the findings
+
+	// Grid has the coordinates of switches on a mesh or torus; nil elsewhere.
+	Grid *Grid
+	// Levels is by switch its level in a tree, 0 for leaves; nil where the fabric
+	// has none: it is then drawn by distances.
+	Levels []int32
+
+	// MaxEntries bounds the forwarding tables in a page; 0 for DefaultMaxEntries.
+	// Larger ones are left out: the page then shows no paths and says why.
+	MaxEntries int64
+}
+
+// Grid is the coordinates of switches.
+type Grid struct {
+	Dims  []int
+	Wrap  []bool  // by dimension: whether it is a ring
+	Coord []int16 // by switch and dimension, 0 to Dims-1
+}
+
+// check sees that all parts are of one fabric.
+func (in *Input) check() error {
+	f := in.Fabric
+	if t := in.Tables; t != nil && (t.Switches() != f.NumSwitches() || t.MaxLID() < f.MaxLID()) {
+		return fmt.Errorf("tables of %d switches and LIDs up to %d: the fabric has %d and %d",
+			t.Switches(), t.MaxLID(), f.NumSwitches(), f.MaxLID())
+	}
+	if s := in.SL2VL; s != nil && s.Fabric() != f {
+		return fmt.Errorf("SL-to-VL tables are not of this fabric")
+	}
+	if p := in.PathSLs; p != nil && (p.Switches() != f.NumSwitches() || p.MaxLID() < f.MaxLID()) {
+		return fmt.Errorf("path SLs of %d switches and LIDs up to %d: the fabric has %d and %d",
+			p.Switches(), p.MaxLID(), f.NumSwitches(), f.MaxLID())
+	}
+	if m := in.Multicast; m != nil && m.Tables.Fabric() != f {
+		return fmt.Errorf("multicast tables are not of this fabric")
+	}
+	if g := in.Grid; g != nil && (len(g.Wrap) != len(g.Dims) || len(g.Coord) != f.NumSwitches()*len(g.Dims)) {
+		return fmt.Errorf("%d coordinates in %d dimensions: the fabric has %d switches", len(g.Coord), len(g.Dims), f.NumSwitches())
+	}
+	if in.Levels != nil && len(in.Levels) != f.NumSwitches() {
+		return fmt.Errorf("levels of %d switches: the fabric has %d", len(in.Levels), f.NumSwitches())
+	}
+	return nil
+}
+
+// scene is what pages and pictures are drawn from.
+type scene struct {
+	*Input
+	*layout
+	routes []int64 // by PortID, see loads; nil without tables
+	max    int64   // of channels between switches
+	mean   float64 // of these, unused ones too
+}
+
+func newScene(ctx context.Context, in *Input) (*scene, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	s := &scene{Input: in, layout: arrange(in)}
+	if in.Tables == nil {
+		return s, nil
+	}
+	var err error
+	if s.routes, err = loads(ctx, in.Fabric, in.Tables); err != nil {
+		return nil, err
+	}
+	channels, sum := 0, int64(0)
+	for sw := range fabric.NodeID(in.Fabric.NumSwitches()) {
+		ports, _ := in.Fabric.SwitchLinks(sw)
+		for _, p := range ports {
+			channels++
+			sum += s.routes[p]
+			s.max = max(s.max, s.routes[p])
+		}
+	}
+	s.mean = float64(sum) / float64(max(channels, 1))
+	return s, nil
+}
