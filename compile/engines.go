@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/layered"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/minnet"
@@ -32,6 +33,11 @@ var Engines = []Engine{
 		Engine:  lft.Minhop{},
 		Domain:  "any fabric",
 		Summary: "shortest paths, loads balanced over the whole fabric",
+	},
+	{
+		Engine:  layered.Engine{},
+		Domain:  "any fabric",
+		Summary: "shortest paths, loads balanced over the whole fabric, on as many VLs as that takes",
 	},
 	{
 		Engine:  updown.SPAM{},

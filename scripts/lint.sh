@@ -32,6 +32,7 @@ updown                sim
 myrinet               mesh
 myrinet/lan           mesh
 minnet                mesh
+layered               mft
 verify                updown
 sim                   example.com/other
 sim/sweep             compile

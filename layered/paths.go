@@ -1,0 +1,194 @@
+package layered
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// blockLIDs is how many LIDs of one destination switch are followed at a time.
+const blockLIDs = 64
+
+// job is a destination switch and at most blockLIDs LIDs of end ports on it.
+type job struct {
+	t    fabric.NodeID
+	lids []fabric.LID
+}
+
+// paths is the paths to the LIDs of CA and router ports: to each LID a tree of
+// channels, of which each switch has one.
+type paths struct {
+	*turns
+	tables *lft.Tables
+	dist   *fabric.HopMatrix
+	hosts  []uint32        // by switch: CA and router ports on it
+	all    []fabric.NodeID // all switches
+	jobs   []job
+	own    []job        // the LIDs of switches without hosts
+	alike  []fabric.LID // by LID of a switch with hosts: the LID of a host with the same paths, 0 for others
+	bent   []bool       // by LID: some paths lead to switches that are not nearer
+	fixed  []bool       // by LID: its paths are up*/down* and have the first layer
+}
+
+func newPaths(t *turns, tables *lft.Tables) *paths {
+	f := t.f
+	n := f.NumSwitches()
+	p := &paths{turns: t, tables: tables, dist: f.Distances(), hosts: make([]uint32, n), all: make([]fabric.NodeID, n), fixed: make([]bool, int(f.MaxLID())+1), bent: make([]bool, int(f.MaxLID())+1)}
+	for s := range p.all {
+		p.all[s] = fabric.NodeID(s)
+	}
+	lids := make([][]fabric.LID, n)
+	for i, s := range f.CASwitches() {
+		if s == fabric.NoNode {
+			continue
+		}
+		p.hosts[s]++
+		port := f.CAPorts()[i]
+		if base := f.LID(port); base != 0 {
+			for k := range fabric.LID(1) << f.LMC(port) {
+				lids[s] = append(lids[s], base+k)
+			}
+		}
+	}
+	for s, list := range lids {
+		slices.Sort(list)
+		for part := range slices.Chunk(list, blockLIDs) {
+			p.jobs = append(p.jobs, job{fabric.NodeID(s), part})
+		}
+	}
+	return p
+}
+
+// numLIDs counts the LIDs of CA and router ports.
+func (p *paths) numLIDs() (n int) {
+	for i := range p.jobs {
+		n += len(p.jobs[i].lids)
+	}
+	return n
+}
+
+// walker follows the paths of one job at a time.
+type walker struct {
+	*paths
+	sort  *lft.ByDistance
+	order []fabric.NodeID // farthest first
+	next  []int32         // by switch and LID: its channel
+	legal []uint16        // by switch and LID: the layers that have all turns of the path
+	flow  []uint32        // by switch and LID: sources that come through
+}
+
+func (p *paths) newWalker() *walker {
+	n := len(p.all) * blockLIDs
+	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), legal: make([]uint16, n), flow: make([]uint32, n)}
+}
+
+// load takes the paths of a job out of the tables, and what layers they can have
+// of those in all.
+func (w *walker) load(j *job, set []uint16, all uint16) {
+	w.order = w.sort.FarthestFirst(w.dist.To(j.t))
+	root := int32(j.t)
+	for _, s := range slices.Backward(w.order) {
+		row := w.tables.Row(s)
+		base := w.f.PortBase(s)
+		next := w.next[int(s)*blockLIDs:][:len(j.lids)]
+		legal := w.legal[int(s)*blockLIDs:][:len(j.lids)]
+		for k, lid := range j.lids {
+			c := w.channel[base+fabric.PortID(row[lid])]
+			next[k] = c
+			legal[k] = all
+			if v := w.to[c]; v != root {
+				at := int(v)*blockLIDs + k
+				legal[k] = w.legal[at] & set[w.of(c, w.next[at])]
+			}
+		}
+	}
+}
+
+// weigh adds to each turn the sources whose paths make it, of those that no layer
+// of done has, and, unless in is 0, that a layer of in has. It returns how many
+// these are.
+func (w *walker) weigh(j *job, weight []uint32, done, in uint16) (sources uint64) {
+	for _, s := range w.order {
+		clear(w.flow[int(s)*blockLIDs:][:len(j.lids)])
+	}
+	root := int32(j.t)
+	for _, s := range w.order {
+		at := int(s) * blockLIDs
+		for k, lid := range j.lids {
+			flow := w.flow[at+k]
+			if legal := w.legal[at+k]; legal&done == 0 && (in == 0 || legal&in != 0) && !w.fixed[lid] {
+				flow += w.hosts[s]
+				sources += uint64(w.hosts[s])
+			}
+			c := w.next[at+k]
+			if v := w.to[c]; flow > 0 && v != root {
+				to := int(v)*blockLIDs + k
+				w.flow[to] += flow
+				weight[w.of(c, w.next[to])] += flow
+			}
+		}
+	}
+	return sources
+}
+
+// weights is weigh for all jobs, on so many workers.
+func (p *paths) weights(ctx context.Context, set []uint16, done, in uint16, workers int) (weight []uint32, sources uint64) {
+	var mu sync.Mutex
+	var all [][]uint32
+	var sum atomic.Uint64
+	p.each(ctx, len(p.jobs), workers, func() func(int) {
+		w := p.newWalker()
+		mine := make([]uint32, p.count())
+		mu.Lock()
+		all = append(all, mine)
+		mu.Unlock()
+		return func(i int) {
+			w.load(&p.jobs[i], set, done|in)
+			if n := w.weigh(&p.jobs[i], mine, done, in); n > 0 {
+				sum.Add(n)
+			}
+		}
+	})
+	if len(all) == 0 {
+		return make([]uint32, p.count()), 0
+	}
+	for _, mine := range all[1:] {
+		for e, n := range mine {
+			all[0][e] += n
+		}
+	}
+	return all[0], sum.Load()
+}
+
+// each does n pieces of work on so many goroutines, each with what newWork makes.
+func (p *paths) each(ctx context.Context, n, workers int, newWork func() func(int)) {
+	var next atomic.Int32
+	run := func() {
+		work := newWork()
+		for ctx.Err() == nil {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			work(i)
+		}
+	}
+	workers = min(workers, n)
+	if workers == 1 {
+		run()
+		return
+	}
+	var wg fabric.Workers
+	for range workers {
+		wg.Go(run)
+	}
+	wg.Wait()
+}
+
+// cpus is how many workers a sweep over all jobs has.
+func cpus() int { return runtime.GOMAXPROCS(0) }

@@ -1,0 +1,195 @@
+package layered
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// turns numbers the channels between switches, and the turns that a packet can
+// make from one to the next: the edges of all channel dependency graphs that
+// there can be. Channels are numbered by switch and port number, the turns of a
+// channel by the channels of the switch that it leads to.
+type turns struct {
+	f       *fabric.Fabric
+	first   []int32          // by switch: its first channel; one more at the end
+	from    []int32          // by channel: the switch that it leaves
+	to      []int32          // by channel: the switch that it leads to
+	port    []fabric.PortNum // by channel
+	channel []int32          // by PortID of switches: the channel, -1 for none
+	turn    []int32          // by channel: its first turn; one more at the end
+	into    []int32          // channels by the switch that they lead to
+	intoAt  []int32          // by switch: its part of into; one more at the end
+}
+
+func newTurns(f *fabric.Fabric) *turns {
+	n := f.NumSwitches()
+	t := &turns{f: f, first: make([]int32, n+1), channel: make([]int32, f.PortBase(fabric.NodeID(n))), intoAt: make([]int32, n+1)}
+	for p := range t.channel {
+		t.channel[p] = -1
+	}
+	for s := range fabric.NodeID(n) {
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			t.channel[p] = int32(len(t.to))
+			t.from = append(t.from, int32(s))
+			t.to = append(t.to, int32(to[i]))
+			t.port = append(t.port, f.Num(p))
+			t.intoAt[to[i]+1]++
+		}
+		t.first[s+1] = int32(len(t.to))
+	}
+	for s := range n {
+		t.intoAt[s+1] += t.intoAt[s]
+	}
+	t.into = make([]int32, len(t.to))
+	at := slices.Clone(t.intoAt)
+	t.turn = make([]int32, len(t.to)+1)
+	for c, v := range t.to {
+		t.into[at[v]] = int32(c)
+		at[v]++
+		t.turn[c+1] = t.turn[c] + t.first[v+1] - t.first[v]
+	}
+	return t
+}
+
+// count is the number of turns.
+func (t *turns) count() int { return int(t.turn[len(t.turn)-1]) }
+
+// of is the number of the turn from channel c to d, which begins where c ends.
+func (t *turns) of(c, d int32) int32 { return t.turn[c] + d - t.first[t.from[d]] }
+
+// ends gives the channels of a turn.
+func (t *turns) ends(e int32) (c, d int32) {
+	i, found := slices.BinarySearch(t.turn, e)
+	if !found {
+		i--
+	}
+	for t.turn[i+1] == e { // channels without a turn come before
+		i++
+	}
+	return int32(i), t.first[t.to[i]] + e - t.turn[i]
+}
+
+// layer is one virtual lane: a set of turns that close no circle, bit of
+// turnSet, and an order of the channels in which all of these turns rise. It
+// grows turn by turn (Pearce and Kelly, A Dynamic Topological Sort Algorithm for
+// Directed Acyclic Graphs, ACM JEA 2007): one that rises already costs nothing,
+// any other a search among the channels between its two ends.
+type layer struct {
+	*turns
+	set   []uint16 // by turn: a bit for each layer that has it
+	bit   uint16   // of this layer
+	place []int32  // by channel: its place in the order
+	at    []int32  // by place
+	// work is how many turns searches may still look at. When there are none left,
+	// turns that do not rise are refused.
+	work  int
+	seen  []bool // by channel
+	ahead []int32
+	back  []int32
+	slots []int32
+}
+
+// newLayer is an empty layer that begins with an order of the channels.
+func newLayer(t *turns, set []uint16, number int, order []int32, work int) *layer {
+	l := &layer{turns: t, set: set, bit: 1 << number, at: slices.Clone(order), place: make([]int32, len(order)), work: work, seen: make([]bool, len(order))}
+	for i, c := range order {
+		l.place[c] = int32(i)
+	}
+	return l
+}
+
+// has says whether the turn is in the layer.
+func (l *layer) has(e int32) bool { return l.set[e]&l.bit != 0 }
+
+// add puts the turn e from c to d into the layer, and says false when that
+// would close a circle.
+func (l *layer) add(e, c, d int32) bool {
+	if l.has(e) {
+		return true
+	}
+	if l.place[c] >= l.place[d] && !l.reorder(c, d) {
+		return false
+	}
+	l.set[e] |= l.bit
+	return true
+}
+
+// remove takes a turn out. The order remains good.
+func (l *layer) remove(e int32) { l.set[e] &^= l.bit }
+
+// reorder moves d and what follows it behind c and what leads to it, unless c
+// follows d.
+func (l *layer) reorder(c, d int32) bool {
+	if c == d || l.work <= 0 {
+		return false
+	}
+	low, high := l.place[d], l.place[c]
+	l.ahead = append(l.ahead[:0], d)
+	l.seen[d] = true
+	found := false
+	for i := 0; i < len(l.ahead) && !found; i++ {
+		x := l.ahead[i]
+		v := l.to[x]
+		first, end := l.first[v], l.first[v+1]
+		row := l.set[l.turn[x]:l.turn[x+1]]
+		l.work -= len(row)
+		for y := first; y < end; y++ {
+			if row[y-first]&l.bit == 0 || l.seen[y] || l.place[y] > high {
+				continue
+			}
+			if y == c {
+				found = true
+				break
+			}
+			l.seen[y] = true
+			l.ahead = append(l.ahead, y)
+		}
+	}
+	for _, x := range l.ahead {
+		l.seen[x] = false
+	}
+	if found {
+		return false
+	}
+	l.back = append(l.back[:0], c)
+	l.seen[c] = true
+	for i := 0; i < len(l.back); i++ {
+		y := l.back[i]
+		u := l.from[y]
+		into := l.into[l.intoAt[u]:l.intoAt[u+1]]
+		l.work -= len(into)
+		for _, x := range into {
+			if l.seen[x] || l.place[x] < low || l.set[l.of(x, y)]&l.bit == 0 {
+				continue
+			}
+			l.seen[x] = true
+			l.back = append(l.back, x)
+		}
+	}
+	byPlace := func(a, b int32) int { return int(l.place[a] - l.place[b]) }
+	slices.SortFunc(l.ahead, byPlace)
+	slices.SortFunc(l.back, byPlace)
+	l.slots = l.slots[:0]
+	for _, x := range l.back {
+		l.seen[x] = false
+		l.slots = append(l.slots, l.place[x])
+	}
+	for _, x := range l.ahead {
+		l.slots = append(l.slots, l.place[x])
+	}
+	slices.Sort(l.slots)
+	for i, x := range l.back {
+		l.put(x, l.slots[i])
+	}
+	for i, x := range l.ahead {
+		l.put(x, l.slots[len(l.back)+i])
+	}
+	return true
+}
+
+func (l *layer) put(c, place int32) {
+	l.place[c] = place
+	l.at[place] = c
+}
