@@ -30,7 +30,7 @@ func (s *Sim) verify() error {
 			if ce.in != int32(i) {
 				return s.conservation("a packet is in the buffers %d and %d", ce.in, i)
 			}
-			flits := s.packets.items[ce.packet].flits
+			flits := ce.flits
 			if s.worms {
 				sent := flits
 				if ce.parent != none {

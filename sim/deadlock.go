@@ -178,7 +178,7 @@ func (g *waitGraph) waits(in int32) {
 	s := g.s
 	c := s.channels[in].head
 	ce := &s.cells.items[c]
-	flits := s.packets.items[ce.packet].flits
+	flits := ce.flits
 	if s.worms {
 		g.wormWaits(ce)
 		return
@@ -233,7 +233,7 @@ func (g *waitGraph) wormWaits(ce *cell) {
 			case br.granted:
 			case o.holder != none:
 				holder := &s.branches.items[o.holder]
-				if hc := &s.cells.items[holder.cell]; hc.gone < s.packets.items[hc.packet].flits {
+				if hc := &s.cells.items[holder.cell]; hc.gone < hc.flits {
 					g.add(br.out, holder.in, Held)
 				} else if g.full(o, 1) { // the holder's tail is in the output buffer
 					g.add(br.out, br.out, NoRoom)
@@ -243,7 +243,7 @@ func (g *waitGraph) wormWaits(ce *cell) {
 			}
 		}
 	case cellGoing:
-		flits := s.packets.items[ce.packet].flits
+		flits := ce.flits
 		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 			br := &s.branches.items[b]
 			o := &s.channels[br.out]

@@ -56,7 +56,7 @@ func (s *Sim) ask(c int32) {
 		s.askAll(c)
 		return
 	}
-	bytes := s.packets.items[ce.packet].bytes
+	bytes := ce.bytes
 	var latest Time
 	for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 		latest = max(latest, ce.tail-takes(bytes, s.ports[s.branches.items[b].port].rate))
@@ -227,7 +227,8 @@ func (s *Sim) choose(o *channel) int32 {
 func (s *Sim) grant(b int32) bool {
 	br := &s.branches.items[b]
 	c := br.cell
-	flits := s.packets.items[s.cells.items[c].packet].flits
+	ce := &s.cells.items[c]
+	flits := ce.flits
 	o := &s.channels[br.out]
 	if o.credits < flits {
 		s.settle(br.out, flits)
@@ -235,13 +236,17 @@ func (s *Sim) grant(b int32) bool {
 			return false
 		}
 	}
-	ce := &s.cells.items[c]
 	switch {
 	case s.cfg.Copying == Independent || br.in == none:
-		s.transmit(b)
-		if ce = &s.cells.items[c]; ce.waiting == 0 {
-			s.depart(c, ce.tail)
+		if ce.waiting > 1 {
+			s.transmit(b)
+			return true
 		}
+		br.granted = true
+		port, out := br.port, br.out
+		s.unqueue(b)
+		s.prune(ce)
+		s.relay(c, port, out)
 		return true
 	case s.cfg.Copying == LockStep:
 		s.unqueue(b)
@@ -280,76 +285,117 @@ func (s *Sim) transmit(b int32) {
 	s.move(br.cell, br.port, br.out)
 }
 
-// move sends a copy of a cell's packet. The tail of the cell is then when the last
-// copy has left of those that were sent.
+// move sends a copy of a cell's packet, which stays. The tail of the cell is then when
+// the last copy has left of those that were sent.
 func (s *Sim) move(c, port, out int32) {
+	ce := &s.cells.items[c]
+	left := s.send(ce, port, out)
+	ce.tail = max(ce.tail, left)
+	s.counts.Copies++
+	s.packets.items[ce.packet].refs++
+	if s.ports[port].sink {
+		s.sink(ce.packet, port, ce.flits, left)
+		return
+	}
+	flits := ce.flits
+	s.counts.FlitHops += int64(flits)
+	s.channels[out].credits -= flits
+	copied := s.cells.get()
+	ce = &s.cells.items[c] // the pool may have grown
+	s.cells.items[copied] = cell{
+		packet: ce.packet, bytes: ce.bytes, flits: flits, dlid: ce.dlid, sl: ce.sl, tail: left + s.cfg.WireDelay,
+		in: out, next: none, branch: none, parent: none,
+	}
+	s.enter(copied, out, flits)
+}
+
+// relay sends the last copy of a cell's packet, which has no branch, and has it leave
+// its buffer: the cell goes along.
+func (s *Sim) relay(c, port, out int32) {
+	ce := &s.cells.items[c]
+	in, next, flits := ce.in, ce.next, ce.flits
+	if in == out { // a cable from a switch to itself: the packet is in the buffer twice
+		s.move(c, port, out)
+		s.depart(c, s.cells.items[c].tail)
+		return
+	}
+	left := s.send(ce, port, out)
+	gone := max(ce.tail, left)
+	if s.ports[port].sink {
+		s.sink(ce.packet, port, flits, left)
+		s.cells.put(c)
+	} else {
+		s.counts.FlitHops += int64(flits)
+		s.channels[out].credits -= flits
+		ce.tail, ce.in, ce.next, ce.state = left+s.cfg.WireDelay, out, none, cellComing
+		ce.branch, ce.waiting = none, 0
+		s.enter(c, out, flits)
+	}
+	if in != none {
+		s.vacate(in, next, flits, gone)
+	}
+}
+
+// send has a port send a copy of a cell's packet, and returns when the tail has left.
+func (s *Sim) send(ce *cell, port, out int32) Time {
 	now := s.events.now
 	pt := &s.ports[port]
-	ce := &s.cells.items[c]
-	pi := ce.packet
-	p := &s.packets.items[pi]
-	s.served(pt, out-pt.to*s.vls, p.bytes)
+	if len(s.cfg.VLWeights) > 0 || s.vls > 1 {
+		s.served(pt, out-pt.to*s.vls, ce.bytes)
+	}
 	if ce.in == none {
-		p.injected = now
+		s.packets.items[ce.packet].injected = now
 		s.counts.Queued--
 	}
-	flits := p.flits
-	takes := takes(p.bytes, pt.rate)
+	takes := takes(ce.bytes, pt.rate)
 	left := now + takes
 	pt.taken, pt.freeAt = none, left
 	if pt.waiting != 0 {
 		s.wake(port)
 	}
-	ce.tail = max(ce.tail, left)
 	pt.load.Packets++
-	pt.load.Bytes += int64(p.bytes)
+	pt.load.Bytes += int64(ce.bytes)
 	pt.load.Busy += takes
-	o := &s.channels[out]
-	o.served = ce.in
-	s.counts.Copies++
-	p.refs++
-	if pt.sink {
-		if pt.to != port {
-			left += s.cfg.WireDelay
-			s.counts.FlitHops += int64(flits)
-		}
-		s.events.push(left, event{kind: evDeliver, a: int64(pi), b: pt.to})
-		return
+	s.channels[out].served = ce.in
+	return left
+}
+
+// sink has a packet whose tail leaves a port arrive at the end port behind it.
+func (s *Sim) sink(packet, port, flits int32, left Time) {
+	to := s.ports[port].to
+	if to != port {
+		left += s.cfg.WireDelay
+		s.counts.FlitHops += int64(flits)
 	}
-	s.counts.FlitHops += int64(flits)
-	o.credits -= flits
-	s.enter(out, cell{packet: pi, in: out, next: none, branch: none, parent: none, tail: left + s.cfg.WireDelay}, flits)
+	s.events.push(left, event{kind: evDeliver, a: int64(packet), b: to})
 }
 
 // moveAt sends the packet of a cell that has one way out and needs not wait. It has
 // no branch then.
-func (s *Sim) moveAt(c, port, out int32) bool {
+func (s *Sim) moveAt(c, port int32, vl fabric.VL) bool {
 	pt := &s.ports[port]
 	now := s.events.now
 	if pt.waiting != 0 || pt.freeAt > now || pt.taken != none || s.cfg.Arbitration == LowestPort {
 		return false
 	}
 	ce := &s.cells.items[c]
-	p := &s.packets.items[ce.packet]
-	if ce.tail > now && ce.tail > now+takes(p.bytes, pt.rate) {
+	if ce.tail > now && ce.tail > now+takes(ce.bytes, pt.rate) {
 		return false
 	}
-	if o := &s.channels[out]; o.credits < p.flits {
+	out := pt.to*s.vls + int32(vl)
+	if o := &s.channels[out]; o.credits < ce.flits {
 		s.settle(out, 0)
-		if o.credits < p.flits {
+		if o.credits < ce.flits {
 			return false
 		}
 	}
-	s.move(c, port, out)
-	s.depart(c, s.cells.items[c].tail)
+	s.relay(c, port, out)
 	return true
 }
 
-// enter makes a cell in a buffer, which will be routed if packets do not come flit
-// by flit.
-func (s *Sim) enter(to int32, ce cell, flits int32) int32 {
-	c := s.cells.get()
-	s.cells.items[c] = ce
+// enter appends a cell to a buffer, in which it takes room for so many flits. It will be
+// routed if packets do not come flit by flit.
+func (s *Sim) enter(c, to, flits int32) {
 	in := &s.channels[to]
 	in.used += flits
 	if in.used > int32(s.cfg.BufferFlits) {
@@ -364,21 +410,23 @@ func (s *Sim) enter(to int32, ce cell, flits int32) int32 {
 	if !s.worms {
 		s.events.push(s.events.now+s.cfg.WireDelay+s.cfg.RoutingDelay, event{kind: evReady, a: int64(c)})
 	}
-	return c
 }
 
 // depart has a packet leave its buffer as a whole at a time from now on, when its
 // last tail does. Nothing more happens to it until then.
 func (s *Sim) depart(c int32, at Time) {
 	ce := &s.cells.items[c]
-	in, next := ce.in, ce.next
-	if in != none {
-		s.makeRoom(in, s.packets.items[ce.packet].flits, at)
-	}
+	in, next, flits := ce.in, ce.next, ce.flits
 	s.remove(c)
-	if in == none {
-		return
+	if in != none {
+		s.vacate(in, next, flits, at)
 	}
+}
+
+// vacate takes the first cell, which had so many flits, out of a buffer at a time from
+// now on, when its last tail leaves. The next one is the first one then.
+func (s *Sim) vacate(in, next, flits int32, at Time) {
+	s.makeRoom(in, flits, at)
 	lane := &s.channels[in]
 	lane.head, lane.freeAt = next, at
 	if next == none {
@@ -457,14 +505,20 @@ func (s *Sim) settle(channel, need int32) {
 // remove ends a cell and its branches.
 func (s *Sim) remove(c int32) {
 	ce := &s.cells.items[c]
+	s.prune(ce)
+	s.counts.Copies--
+	s.release(ce.packet)
+	s.cells.put(c)
+}
+
+// prune ends the branches of a cell.
+func (s *Sim) prune(ce *cell) {
 	for b := ce.branch; b != none; {
 		next := s.branches.items[b].sibling
 		s.branches.put(b)
 		b = next
 	}
-	s.counts.Copies--
-	s.release(ce.packet)
-	s.cells.put(c)
+	ce.branch = none
 }
 
 // vlOf is the VL on which a branch leaves.

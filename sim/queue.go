@@ -16,29 +16,33 @@ const buckets = 4096
 // on average where delays are alike, and allocate nothing once the arrays have
 // grown. The width of the buckets follows the events; no order depends on it.
 //
+// Only the heap needs the sequence as a number. A bucket keeps its events in the
+// order of their pushes: those of the heap come to it as soon as it is within the
+// turn, and so before any that is pushed to it. Sorting by time does the rest, as
+// long as it is stable.
+//
 // E should be small and without pointers.
 type queue[E any] struct {
-	now   Time   // of the event popped last
-	seq   uint64 // of the next push
-	n     int    // events
-	shift uint   // a bucket is 1<<shift ps wide
+	now   Time // of the event popped last
+	n     int  // events
+	shift uint // a bucket is 1<<shift ps wide
 
 	open  int64 // number of the bucket that is being popped: time >> shift
 	cur   []timed[E]
 	at    int                               // cur[at:] is left, in order
 	wheel int                               // events in buckets
-	head  []int32                           // by bucket: its events, the last pushed first
+	last  []int32                           // by bucket: its event pushed last, whose next is the one pushed first
 	full  []uint64                          // a bit for each bucket that has events
 	nodes []linked[E]                       // pool
 	free  int32                             // first free node
-	far   []timed[E]                        // heap of the events a turn or more ahead
+	far   []later[E]                        // heap of the events a turn or more ahead
+	seq   uint64                            // of the next push to it
 	trial struct{ pushes, far, opened int } // since the width was looked at last
 	wide  bool                              // has been made wider: then it is not made narrower, lest it go to and fro
 }
 
 type timed[E any] struct {
 	at    Time
-	seq   uint64
 	event E
 }
 
@@ -47,37 +51,42 @@ type linked[E any] struct {
 	next int32
 }
 
+type later[E any] struct {
+	timed[E]
+	seq uint64
+}
+
 // newQueue makes an empty queue, at time 0.
 func newQueue[E any]() *queue[E] {
-	q := &queue[E]{shift: 10, head: make([]int32, buckets), full: make([]uint64, buckets/64), free: none}
-	for i := range q.head {
-		q.head[i] = none
+	q := &queue[E]{shift: 10, last: make([]int32, buckets), full: make([]uint64, buckets/64), free: none}
+	for i := range q.last {
+		q.last[i] = none
 	}
 	return q
 }
 
 // push adds an event, not before now.
 func (q *queue[E]) push(at Time, e E) {
-	q.seq++
 	q.n++
 	q.trial.pushes++
-	q.put(timed[E]{at, q.seq, e})
+	q.put(at, e)
 	if q.trial.pushes >= 1<<16 {
 		q.tune()
 	}
 }
 
-func (q *queue[E]) put(t timed[E]) {
-	b := int64(t.at) >> q.shift
+func (q *queue[E]) put(at Time, e E) {
+	b := int64(at) >> q.shift
+	ahead := b - q.open
 	switch {
-	case b <= q.open:
-		q.cur = append(q.cur, t)
+	case ahead <= 0:
+		q.cur = append(q.cur, timed[E]{at, e})
 		i := len(q.cur) - 1
-		for ; i > q.at && t.before(&q.cur[i-1]); i-- {
+		for ; i > q.at && at < q.cur[i-1].at; i-- {
 			q.cur[i] = q.cur[i-1]
 		}
-		q.cur[i] = t
-	case b < q.open+buckets:
+		q.cur[i] = timed[E]{at, e}
+	case ahead < buckets:
 		i := q.free
 		if i == none {
 			i = int32(len(q.nodes))
@@ -86,19 +95,21 @@ func (q *queue[E]) put(t timed[E]) {
 			q.free = q.nodes[i].next
 		}
 		slot := b & (buckets - 1)
-		q.nodes[i] = linked[E]{t, q.head[slot]}
-		q.head[slot] = i
-		q.full[slot/64] |= 1 << (slot % 64)
+		node := &q.nodes[i]
+		node.at, node.event = at, e
+		if last := q.last[slot]; last == none {
+			node.next = i
+			q.full[slot/64] |= 1 << (slot % 64)
+		} else {
+			node.next = q.nodes[last].next
+			q.nodes[last].next = i
+		}
+		q.last[slot] = i
 		q.wheel++
 	default:
 		q.trial.far++
-		q.pushFar(t)
+		q.pushFar(timed[E]{at, e})
 	}
-}
-
-// before orders by time, then by sequence.
-func (t *timed[E]) before(u *timed[E]) bool {
-	return t.at < u.at || t.at == u.at && t.seq < u.seq
 }
 
 // pop takes the first event if it is not later than until, and sets now.
@@ -129,34 +140,48 @@ func (q *queue[E]) turn() {
 		q.open = int64(q.far[0].at) >> q.shift
 	}
 	for len(q.far) > 0 && int64(q.far[0].at)>>q.shift < q.open+buckets {
-		q.put(q.popFar()) // to cur where it is of this bucket
+		t := q.popFar()
+		q.put(t.at, t.event) // to cur where it is of this bucket
 	}
 	slot := q.open & (buckets - 1)
-	late := len(q.cur)
-	for i := q.head[slot]; i != none; {
+	last := q.last[slot]
+	if last == none {
+		return
+	}
+	// The bucket has no event that came from the heap just now: its turn began
+	// before. So all of cur is of this bucket.
+	q.last[slot] = none
+	q.full[slot/64] &^= 1 << (slot % 64)
+	first := q.nodes[last].next
+	sorted, latest := true, Time(0)
+	for i := first; ; {
 		node := &q.nodes[i]
 		q.cur = append(q.cur, node.timed)
-		next := node.next
-		node.next = q.free
-		q.free = i
-		i = next
-		q.wheel--
+		sorted = sorted && latest <= node.at
+		latest = node.at
+		if i == last {
+			node.next = q.free
+			break
+		}
+		i = node.next
 	}
-	q.head[slot] = none
-	q.full[slot/64] &^= 1 << (slot % 64)
-	if late == 0 {
-		slices.Reverse(q.cur)
+	q.free = first
+	q.wheel -= len(q.cur)
+	if !sorted {
+		q.sort()
 	}
+}
+
+// sort puts cur in order, and leaves events of one time in theirs.
+func (q *queue[E]) sort() {
 	if len(q.cur) > 24 {
-		slices.SortFunc(q.cur, func(a, b timed[E]) int {
-			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
-		})
+		slices.SortStableFunc(q.cur, func(a, b timed[E]) int { return cmp.Compare(a.at, b.at) })
 		return
 	}
 	for i := 1; i < len(q.cur); i++ {
 		t := q.cur[i]
 		j := i
-		for ; j > 0 && t.before(&q.cur[j-1]); j-- {
+		for ; j > 0 && t.at < q.cur[j-1].at; j-- {
 			q.cur[j] = q.cur[j-1]
 		}
 		q.cur[j] = t
@@ -196,24 +221,41 @@ func (q *queue[E]) tune() {
 		return
 	}
 	all := slices.Clone(q.cur[q.at:]) // seldom: the width settles
-	for slot := range q.head {
-		for i := q.head[slot]; i != none; i = q.nodes[i].next {
-			all = append(all, q.nodes[i].timed)
+	for b := q.open + 1; b < q.open+buckets; b++ {
+		slot := b & (buckets - 1)
+		last := q.last[slot]
+		if last == none {
+			continue
 		}
-		q.head[slot] = none
+		q.last[slot] = none
+		for i := q.nodes[last].next; ; i = q.nodes[i].next {
+			all = append(all, q.nodes[i].timed)
+			if i == last {
+				break
+			}
+		}
 	}
-	all = append(all, q.far...)
+	for len(q.far) > 0 {
+		all = append(all, q.popFar())
+	}
 	clear(q.full)
-	q.cur, q.at, q.nodes, q.free, q.far, q.wheel = q.cur[:0], 0, q.nodes[:0], none, q.far[:0], 0
+	q.cur, q.at, q.nodes, q.free, q.wheel = q.cur[:0], 0, q.nodes[:0], none, 0
 	q.shift = shift
 	q.open = int64(q.now)>>shift - 1 // so that nothing is in the open bucket
-	for _, t := range all {
-		q.put(t)
+	for _, t := range all {          // those of one time in the order of their pushes
+		q.put(t.at, t.event)
 	}
 	q.trial.far = 0
 }
 
-func (q *queue[E]) pushFar(t timed[E]) {
+// before orders by time, then by sequence.
+func (t *later[E]) before(u *later[E]) bool {
+	return t.at < u.at || t.at == u.at && t.seq < u.seq
+}
+
+func (q *queue[E]) pushFar(event timed[E]) {
+	q.seq++
+	t := later[E]{event, q.seq}
 	q.far = append(q.far, t)
 	i := len(q.far) - 1
 	for i > 0 {
@@ -228,7 +270,7 @@ func (q *queue[E]) pushFar(t timed[E]) {
 }
 
 func (q *queue[E]) popFar() timed[E] {
-	top := q.far[0]
+	top := q.far[0].timed
 	last := len(q.far) - 1
 	t := q.far[last]
 	q.far = q.far[:last]

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -156,7 +155,8 @@ type Sim struct {
 	dues     pool[due]
 	hostFree []Time // by PortID: when a host is done with the start of its messages
 	masks    masks
-	oneVL    bool            // all packets are on VL 0
+	allAlike bool // sameVL is the map of all ports
+	sameVL   lft.VLMap
 	worms    bool            // packets go flit by flit
 	route    []fabric.PortID // scratch
 
@@ -212,19 +212,25 @@ type due struct {
 	next  int32
 }
 
-// cell is a packet in the buffer of a switch, or at the host that sends it.
+// cell is a packet in the buffer of a switch, or at the host that sends it, with what a
+// hop needs to know of the packet: a line of cache.
 type cell struct {
 	tail    Time // when the last byte comes
 	packet  int32
 	in      int32 // channel that it came by; none at a host
 	next    int32 // in the buffer
 	branch  int32 // first of its branches
-	pending int32 // with flits: branches that have not left
 	waiting int32 // branches that have not been granted
+	bytes   int32 // of the packet, on the wire
+	flits   int32
+	dlid    fabric.LID
+	sl      fabric.SL
+	state   cellState
+	pending int32 // with flits: branches that have not left
 	parent  int32 // with flits: the branch that feeds it, none when that is done
 	arrived int32 // with flits: how many have come
 	gone    int32 // with flits: how many have left the buffer
-	state   cellState
+	_       [8]byte
 }
 
 type cellState uint8
@@ -322,7 +328,11 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		worms:    cfg.Copying.flits(),
 	}
 	s.nextSearch = searchEvery
-	s.oneVL = net.SL2VL == nil || !slices.ContainsFunc(net.SL2VL.Maps(), func(m lft.VLMap) bool { return m != lft.ConstantVL(0) })
+	if net.SL2VL == nil {
+		s.allAlike = true // VL 0
+	} else if maps := net.SL2VL.Maps(); len(maps) == 1 {
+		s.allAlike, s.sameVL = true, maps[0]
+	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if err := s.addPort(p); err != nil {
 			return nil, err
@@ -483,8 +493,8 @@ func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
 
 // vl is the VL on which a packet of an SL leaves port out, or lft.DropVL.
 func (s *Sim) vl(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
-	if s.oneVL {
-		return 0
+	if s.allAlike {
+		return s.sameVL[sl]
 	}
 	return s.net.SL2VL.At(in, out)[sl]
 }
@@ -502,13 +512,17 @@ func (s *Sim) inject(i int32) {
 	c := s.cells.get()
 	s.cells.items[c] = cell{
 		packet: i, in: none, next: none, branch: none, parent: none,
+		bytes: p.bytes, flits: p.flits, dlid: p.msg.DLID, sl: p.msg.SL,
 		arrived: p.flits, tail: s.events.now, state: cellWaiting,
 	}
 	s.counts.Copies++
-	s.addBranch(c, p.msg.Src, vl)
-	if s.worms {
+	src := p.msg.Src
+	switch {
+	case s.worms:
+		s.addBranch(c, src, vl)
 		s.askWorm(c)
-	} else {
+	case !s.moveAt(c, int32(src), vl):
+		s.addBranch(c, src, vl)
 		s.ask(c)
 	}
 }
@@ -539,31 +553,30 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 // sends the packet on at once and returns true.
 func (s *Sim) branchOut(c int32) bool {
 	ce := &s.cells.items[c]
-	m := &s.packets.items[ce.packet].msg
 	in := fabric.PortID(s.channels[ce.in].port)
 	at := fabric.NodeID(s.owner[in])
 	base := s.base[at]
 	num := fabric.PortNum(int32(in) - base)
 	switch {
 	case s.net.Router != nil:
-		s.route = s.net.Router.Route(s, at, in, m, s.route[:0])
+		s.route = s.net.Router.Route(s, at, in, &s.packets.items[ce.packet].msg, s.route[:0])
 		for i := len(s.route) - 1; i >= 0; i-- {
 			s.leave(c, num, s.route[i])
 		}
-	case m.DLID >= mft.MinMLID:
-		mask := s.masks.of(at, m.DLID)
+	case ce.dlid >= mft.MinMLID:
+		mask := s.masks.of(at, ce.dlid)
 		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
 			if mask[i] != in {
 				s.leave(c, num, mask[i])
 			}
 		}
-	case s.net.Tables != nil && m.DLID <= s.net.Tables.MaxLID():
-		out := base + int32(s.net.Tables.Row(at)[m.DLID])
+	case s.net.Tables != nil && ce.dlid <= s.net.Tables.MaxLID():
+		out := base + int32(s.net.Tables.Row(at)[ce.dlid])
 		if out >= s.base[at+1] {
 			break
 		}
-		if vl := s.way(num, fabric.PortID(out), m.SL); vl != lft.DropVL {
-			if !s.worms && s.moveAt(c, out, s.ports[out].to*s.vls+int32(vl)) {
+		if vl := s.way(num, fabric.PortID(out), ce.sl); vl != lft.DropVL {
+			if !s.worms && s.moveAt(c, out, vl) {
 				return true
 			}
 			s.addBranch(c, fabric.PortID(out), vl)
@@ -577,8 +590,7 @@ func (s *Sim) branchOut(c int32) bool {
 
 // leave adds the branch of a cell by port out, unless that leads nowhere.
 func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
-	sl := s.packets.items[s.cells.items[c].packet].msg.SL
-	if vl := s.way(in, out, sl); vl != lft.DropVL {
+	if vl := s.way(in, out, s.cells.items[c].sl); vl != lft.DropVL {
 		s.addBranch(c, out, vl)
 	}
 }

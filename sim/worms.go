@@ -83,7 +83,7 @@ func (s *Sim) hold(b int32) {
 // at this moment. The cell may be gone after that.
 func (s *Sim) advance(c int32) {
 	ce := &s.cells.items[c]
-	flits := s.packets.items[ce.packet].flits
+	flits := ce.flits
 	if s.cfg.OutputFlits == 0 {
 		for ce.gone < ce.arrived {
 			slowest := flits
@@ -142,7 +142,7 @@ func (s *Sim) pass(c int32) {
 		return
 	}
 	s.makeRoom(ce.in, 1, s.events.now)
-	if ce.gone < s.packets.items[ce.packet].flits {
+	if ce.gone < ce.flits {
 		return
 	}
 	lane := &s.channels[ce.in]
@@ -234,7 +234,14 @@ func (s *Sim) sendFlit(b int32) {
 	if br.child == none {
 		p.refs++
 		s.counts.Copies++
-		br.child = s.enter(br.out, cell{packet: pi, in: br.out, next: none, branch: none, parent: b}, 1)
+		child := s.cells.get()
+		from := &s.cells.items[br.cell]
+		s.cells.items[child] = cell{
+			packet: pi, bytes: from.bytes, flits: from.flits, dlid: from.dlid, sl: from.sl,
+			in: br.out, next: none, branch: none, parent: b,
+		}
+		br.child = child
+		s.enter(child, br.out, 1)
 	} else {
 		o.used++
 		if o.used > int32(s.cfg.BufferFlits) {
@@ -255,7 +262,7 @@ func (s *Sim) linked(p int32) {
 	br.sent++
 	c := br.cell
 	ce := &s.cells.items[c]
-	if br.sent == s.packets.items[ce.packet].flits {
+	if br.sent == ce.flits {
 		if br.child != none {
 			s.cells.items[br.child].parent = none
 		}
