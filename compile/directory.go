@@ -29,6 +29,9 @@ type Manifest struct {
 	Version string         `json:"version"` // of ibweave
 	Engine  string         `json:"engine"`
 	Options map[string]any `json:"options"` // by flag name; only what changes the result
+	// Previous is the SHA-256 of the manifest of the directory whose tables were kept as
+	// far as possible, "" for none.
+	Previous string `json:"previous,omitempty"`
 	// Files is the SHA-256 of each file, in hexadecimal, by name.
 	Files map[string]string `json:"files"`
 }

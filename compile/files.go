@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -34,6 +35,9 @@ const (
 	PartitionsName  = "partitions.conf"
 	CertificateName = "certificate.txt"
 	ConfigName      = "opensm.conf"
+	// OrderName has the order of the switches that an up*/down* engine used, for
+	// --previous; compile --roots takes it too.
+	OrderName = "switch-order"
 	// The plugin's configuration, and one that makes OpenSM use the plugin.
 	PluginConfigName = "ibweave.yaml"
 	PluginOpenSMName = "opensm-plugin.conf"
@@ -43,6 +47,8 @@ const (
 type WriteOptions struct {
 	Version string         // of ibweave, for the manifest
 	Options map[string]any // for the manifest: what else made the result
+	// Previous is the SHA-256 of the manifest whose tables were kept, "" for none.
+	Previous string
 	// InstallDir is the absolute path that opensm.conf gives the files.
 	InstallDir string
 	// Lean leaves the comments out of dumps.
@@ -69,7 +75,7 @@ func (r *Result) Write(ctx context.Context, dir string, opt WriteOptions) ([]str
 	if strings.ContainsAny(opt.InstallDir, " \t\n\r#\"") {
 		return nil, fmt.Errorf("%q: OpenSM reads no blanks, quotes or # in the names of files", opt.InstallDir)
 	}
-	m := Manifest{Version: opt.Version, Engine: r.Routing.Engine, Options: opt.manifestOptions(r.Routing.Fabric)}
+	m := Manifest{Version: opt.Version, Engine: r.Routing.Engine, Options: opt.manifestOptions(r.Routing.Fabric), Previous: opt.Previous}
 	files := r.files(opt, m.Options)
 	if err := writeDirectory(ctx, dir, files, m); err != nil {
 		return nil, err
@@ -93,6 +99,9 @@ func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 		{GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) }},
 		{SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) }},
 		{TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
+	}
+	if o := r.Routing.Order; o != nil {
+		files = append(files, file{OrderName, func(w io.Writer) error { return writeOrder(w, f, o) }})
 	}
 	if s := r.Routing.SL2VL; s != nil {
 		files = append(files, file{SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s, tables) }})
@@ -137,6 +146,20 @@ func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 		files = append(files, r.pluginFiles(opt, options)...)
 	}
 	return files
+}
+
+// writeOrder writes the GUIDs of the switches, the top first.
+func writeOrder(w io.Writer, f *fabric.Fabric, rank []int32) error {
+	at := make([]fabric.NodeID, len(rank))
+	for s, r := range rank {
+		at[r] = fabric.NodeID(s)
+	}
+	b := bufio.NewWriter(w)
+	for _, s := range at {
+		n := f.Node(s)
+		fmt.Fprintf(b, "%s # %q\n", n.GUID, n.Description)
+	}
+	return b.Flush()
 }
 
 // lmcOptions are the values of OpenSM's options lmc and lmc_esp0.

@@ -22,7 +22,12 @@ func (Minhop) Name() string { return "minhop" }
 func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 
 // Route takes O(switches x channels + switches x LIDs x parallel ports).
-func (Minhop) Route(ctx context.Context, f *fabric.Fabric, _ Options) (*Routing, error) {
+func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
+	if opt.Previous != nil {
+		if t, ok := Renew(f, opt.Previous, e.Mender(f, nil), true); ok {
+			return &Routing{Engine: "minhop", Fabric: f, Tables: t}, nil
+		}
+	}
 	dist := f.Distances()
 	if dist.TooLong() {
 		return nil, &DomainError{Engine: "minhop", Reason: fmt.Sprintf("two switches are %d links or more apart", fabric.MaxHops)}

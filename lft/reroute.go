@@ -2,6 +2,7 @@ package lft
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -50,6 +51,21 @@ type Repair struct {
 	order   *ByDistance
 	flow    []int64
 	edits   []Edit
+	fresh   []bool // by PortID: channels that are to get a share; nil for none
+
+	// The ways from switches to the destination at hand, see onward.
+	ways  []onwardWay // by switch
+	lid   int         // a number of the LID at hand
+	stack []fabric.PortID
+	one   [1]fabric.PortID
+}
+
+// onwardWay is the least that a way from a switch to the destination costs: the sum of
+// the cubes of the loads, as Spread counts.
+type onwardWay struct {
+	lid   int // the number that it is known for
+	cost  float64
+	fresh bool // it takes a channel that is to get a share
 }
 
 // NewRepair is for tables t of fabric f, whose routes it counts:
@@ -62,7 +78,7 @@ func NewRepair(f *fabric.Fabric, t *Tables) *Repair {
 	}
 	r := &Repair{
 		f: f, tables: t, sources: sourcesOf(f), load: make([]int64, f.NumPorts()), unit: units(f),
-		old: NewForest(f), order: NewByDistance(all), flow: make([]int64, n),
+		old: NewForest(f), order: NewByDistance(all), flow: make([]int64, n), ways: make([]onwardWay, n),
 	}
 	for lid, p := range f.LIDPorts() {
 		if p != fabric.NoPort && !f.IsSwitch(f.Owner(p)) {
@@ -82,6 +98,7 @@ func (r *Repair) Clone() *Repair {
 	c.old = NewForest(r.f)
 	c.order = NewByDistance(r.order.list)
 	c.flow, c.edits = make([]int64, len(r.flow)), nil
+	c.ways, c.lid, c.stack = make([]onwardWay, len(r.ways)), 0, nil
 	return &c
 }
 
@@ -187,10 +204,15 @@ func (r *Repair) touched(g *fabric.Fabric) []fabric.LID {
 			lids = append(lids, fabric.LID(lid))
 		}
 	}
-	slices.SortFunc(lids, func(a, b fabric.LID) int {
-		return cmp.Or(cmp.Compare(destination(g, a), destination(g, b)), cmp.Compare(a, b))
-	})
+	byDestination(g, lids)
 	return lids
+}
+
+// byDestination sorts LIDs by their switch, so that an engine turns to each once.
+func byDestination(f *fabric.Fabric, lids []fabric.LID) {
+	slices.SortFunc(lids, func(a, b fabric.LID) int {
+		return cmp.Or(cmp.Compare(destination(f, a), destination(f, b)), cmp.Compare(a, b))
+	})
 }
 
 // place mends the entries of one LID.
@@ -203,25 +225,66 @@ func (r *Repair) place(g *fabric.Fabric, m Mender, lid fabric.LID, t fabric.Node
 			r.flow[s] = sources[s]
 		}
 	}
+	r.lid++
+	r.ways[t] = onwardWay{lid: r.lid}
 	for _, u := range r.order.FarthestFirst(hops) {
-		var out fabric.PortID
+		now := g.PortBase(u) + fabric.PortID(r.tables.Row(u)[lid])
+		out := now
 		ports := m.Ports(u)
-		if i := slices.Index(ports, g.PortBase(u)+fabric.PortID(r.tables.Row(u)[lid])); i >= 0 {
-			out = ports[i]
-		} else {
-			least := ^uint64(0)
-			for _, p := range ports {
-				if load := uint64(r.load[p]+r.flow[u]) * r.unit[p]; load < least {
-					least, out = load, p
+		if !slices.Contains(ports, now) {
+			out, _ = r.least(g, m, lid, ports, r.flow[u])
+		} else if r.fresh != nil && r.flow[u] > 0 {
+			if best, way := r.least(g, m, lid, ports, r.flow[u]); way.fresh && best != now {
+				if next := g.Owner(g.Peer(now)); way.cost < r.cost(now, r.flow[u])+r.onward(g, m, lid, next).cost {
+					out = best
 				}
 			}
-			r.edit(u, lid, g.Num(out))
 		}
+		r.edit(u, lid, g.Num(out))
 		if ca {
 			r.load[out] += r.flow[u]
 			r.flow[g.Owner(g.Peer(out))] += r.flow[u]
 		}
 	}
+}
+
+// cost is what a channel costs with more routes.
+func (r *Repair) cost(p fabric.PortID, more int64) float64 {
+	return cube(float64(uint64(r.load[p]+more) * r.unit[p]))
+}
+
+// least finds the port with the least costly way, with more routes on its first
+// channel; the lowest of several.
+func (r *Repair) least(g *fabric.Fabric, m Mender, lid fabric.LID, ports []fabric.PortID, more int64) (fabric.PortID, onwardWay) {
+	from := len(r.stack)
+	r.stack = append(r.stack, ports...)
+	best, way := fabric.NoPort, onwardWay{cost: math.Inf(1)}
+	for i := range len(ports) {
+		p := r.stack[from+i]
+		x := r.onward(g, m, lid, g.Owner(g.Peer(p)))
+		if x.cost += r.cost(p, more); x.cost < way.cost {
+			best, way = p, x
+			way.fresh = x.fresh || r.fresh != nil && r.fresh[p]
+		}
+	}
+	r.stack = r.stack[:from]
+	return best, way
+}
+
+// onward is the way from v for the LID at hand: by its entry as long as that is legal
+// and need not be weighed against others.
+func (r *Repair) onward(g *fabric.Fabric, m Mender, lid fabric.LID, v fabric.NodeID) onwardWay {
+	w := &r.ways[v]
+	if w.lid == r.lid {
+		return *w
+	}
+	ports := m.Ports(v)
+	if now := g.PortBase(v) + fabric.PortID(r.tables.Row(v)[lid]); r.fresh == nil && slices.Contains(ports, now) {
+		ports = append(r.one[:0], now)
+	}
+	_, *w = r.least(g, m, lid, ports, 0)
+	w.lid = r.lid
+	return *w
 }
 
 func (r *Repair) edit(s fabric.NodeID, lid fabric.LID, to fabric.PortNum) {

@@ -9,6 +9,8 @@ time=${1:-10m}
 go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast|TestMend' -trials 1000 -v |
 	grep -E 'groups|flipped|^(ok|FAIL|---)'
 
+# 10,000 failures and returns on each fabric.
+go test -count=1 -timeout 60m ./compile -run TestPrevious -trials 20000 -v | grep -E 'steps|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./minnet -trials 20
 go test -count=1 -timeout 60m ./wiring -run TestFaults -trials 2000 -v | grep -E '^(ok|FAIL|---)'
 

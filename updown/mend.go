@@ -1,6 +1,10 @@
 package updown
 
 import (
+	"cmp"
+	"container/heap"
+	"slices"
+
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -74,4 +78,76 @@ func (m *mender) To(t fabric.NodeID) (hops []uint8, ok bool) {
 func (m *mender) Ports(u fabric.NodeID) []fabric.PortID {
 	m.tree.some = m.tree.some[:0]
 	return m.tree.ports(m.tree.d.order.Rank[u])
+}
+
+// keptOrder is the order of prev for the switches of f. One that lost its last upward
+// cable comes after the first of its neighbours that has a place; one that is new
+// comes as late as it may. kept says that all switches that both fabrics have are in
+// the same order.
+func keptOrder(f *fabric.Fabric, prev *lft.Routing) (o *Order, kept bool) {
+	n := f.NumSwitches()
+	was := make([]int32, n) // rank in prev; behind all others for new switches
+	for s := range fabric.NodeID(n) {
+		was[s] = int32(len(prev.Order) + int(s))
+		if p, ok := prev.Fabric.SwitchByGUID(f.Node(s).GUID); ok {
+			was[s] = prev.Order[p]
+		}
+	}
+	byRank := make([]fabric.NodeID, n)
+	for i := range byRank {
+		byRank[i] = fabric.NodeID(i)
+	}
+	slices.SortFunc(byRank, func(a, b fabric.NodeID) int { return cmp.Compare(was[a], was[b]) })
+	// Of the switches next to those that have a place, the first comes next. If the
+	// old order still serves, that is it.
+	o = &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, 0, n)}
+	var next ranked
+	seen := make([]bool, n)
+	for _, top := range byRank {
+		if seen[top] {
+			continue
+		}
+		seen[top] = true
+		heap.Push(&next, rankedSwitch{was[top], top})
+		for len(next) > 0 {
+			u := heap.Pop(&next).(rankedSwitch).s
+			o.Rank[u] = int32(len(o.Switch))
+			o.Switch = append(o.Switch, u)
+			_, to := f.SwitchLinks(u)
+			for _, v := range to {
+				if !seen[v] {
+					seen[v] = true
+					heap.Push(&next, rankedSwitch{was[v], v})
+				}
+			}
+		}
+	}
+	kept = true
+	last := int32(-1)
+	for _, s := range o.Switch {
+		if was[s] < int32(len(prev.Order)) {
+			kept = kept && was[s] > last
+			last = was[s]
+		}
+	}
+	return o, kept
+}
+
+// rankedSwitch is a switch with its rank in another order; ranked a heap of them.
+type rankedSwitch struct {
+	rank int32
+	s    fabric.NodeID
+}
+
+type ranked []rankedSwitch
+
+func (r ranked) Len() int           { return len(r) }
+func (r ranked) Less(i, j int) bool { return r[i].rank < r[j].rank }
+func (r ranked) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *ranked) Push(x any)        { *r = append(*r, x.(rankedSwitch)) }
+func (r *ranked) Pop() any {
+	old := *r
+	last := old[len(old)-1]
+	*r = old[:len(old)-1]
+	return last
 }

@@ -45,9 +45,18 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // That is within the rule for every packet, whoever sends it.
 func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	var order *Order
-	if len(opt.Roots) > 0 {
+	switch p := opt.Previous; {
+	case p != nil && p.Order != nil && len(opt.Roots) == 0:
+		var kept bool
+		order, kept = keptOrder(f, p)
+		m := &mender{tree: newTree(newDirections(f, order)), hops: make([]uint8, len(order.Rank))}
+		if t, ok := lft.Renew(f, p, m, kept); ok {
+			return &lft.Routing{Engine: "updn", Fabric: f, Tables: t, Order: order.Rank}, nil
+		}
+	case len(opt.Roots) > 0:
 		order = NewOrder(f, opt.Roots)
-	} else {
+	}
+	if order == nil {
 		var err error
 		if order, err = ChooseOrder(ctx, f); err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/mft/groupfile"
+	"github.com/ibweave/ibweave/quality"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -44,6 +45,7 @@ type order struct {
 	vls                      int
 	sl2vl                    string
 	pathSL                   bool
+	previous                 string
 	groups, mcast            string
 	mftCapacity              int
 	balance                  bool
@@ -71,6 +73,7 @@ there is no credit loop, and a manifest:
   opensm-lfts.dump  opensm-lid-matrix.dump  guid2lid  opensm.conf
   opensm.fdbs  opensm-subnet.lst  fabric.ibnetdiscover
   certificate.txt  manifest.json
+and the order of the switches, switch-order, where the engine has one;
 and where paths need virtual lanes:
   opensm-sl2vl.dump  path-sls.dump
 and with multicast groups:
@@ -85,6 +88,7 @@ Multicast schemes, --mcast:
 ` + schemeHelp(),
 		Example: `  ibweave compile -t fabric.txt -e updn -o tables
   ibweave compile -t fabric.txt -e updn --lids dense --lmc 1 --dry-run
+  ibweave compile -t changed.txt -e updn --previous tables -o tables.new
   ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables
   ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,
 		Args: a.noArgs,
@@ -117,6 +121,7 @@ Multicast schemes, --mcast:
 	flags.IntVar(&o.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
 	flags.StringSliceVar(&o.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
 	flags.BoolVar(&o.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
@@ -167,7 +172,15 @@ type summary struct {
 	Seconds compile.Seconds `json:"seconds"`
 	Groups  []mft.Entry     `json:"groups"`
 	Trees   *treeSummary    `json:"multicast,omitempty"`
+	Changes *changeSummary  `json:"changes,omitempty"` // with --previous
 	Verify  *verify.Result  `json:"verify"`
+}
+
+// changeSummary is what a subnet manager with the tables of a directory has to write.
+type changeSummary struct {
+	Previous string `json:"previous"`
+	compile.Changes
+	MaxRoutes int64 `json:"max_routes_per_link_before"`
 }
 
 type topSwitch struct {
@@ -347,6 +360,12 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	if opt.Route.Roots, err = a.switches(f, "--roots", o.roots); err != nil {
 		return err
 	}
+	var previous *before
+	if o.previous != "" {
+		if previous, err = a.readPrevious(o, engine, f, &opt); err != nil {
+			return err
+		}
+	}
 	only, err := a.switches(f, "--only", o.only)
 	if err != nil {
 		return err
@@ -401,10 +420,19 @@ func (a *app) compile(ctx context.Context, o *order) error {
 			return inputf("%s: %w", o.groups, err)
 		}
 	}
+	if previous != nil {
+		s.Changes = &changeSummary{Previous: o.previous, Changes: compile.ChangesSince(previous.routing, r.Routing)}
+		q, err := quality.Measure(ctx, previous.routing.Fabric, previous.routing.Tables, quality.Options{Bisections: -1})
+		if err != nil {
+			return err
+		}
+		s.Changes.MaxRoutes = q.Links.Max
+	}
 	failed := r.Verify.Worst() >= verify.Error
 	if !o.dryRun && (!failed || o.force) {
 		w := compile.WriteOptions{
-			Version: version, InstallDir: o.installDir, Lean: o.lean, Only: only, PairSLs: o.pathSL, Force: o.force,
+			Previous: previous.sum(),
+			Version:  version, InstallDir: o.installDir, Lean: o.lean, Only: only, PairSLs: o.pathSL, Force: o.force,
 			Options: o.manifestOptions(r.Routing.Fabric, opt, s.LIDs.LMC),
 		}
 		stage := a.startStage("write "+o.output, 0)
@@ -621,6 +649,10 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 			load += fmt.Sprintf("; %s on the most loaded link, %s", plural(int(t.MaxCopies), "copy", "copies"), t.Hottest)
 		}
 		row("", load)
+	}
+	if c := s.Changes; c != nil {
+		row("changes", fmt.Sprintf("%s in %s of %d on %s since %s, where the most loaded link had %s", plural(c.Entries, "entry", "entries"),
+			plural(c.Blocks, "block", "blocks"), lft.BlockSize, plural(c.Switches, "switch", "switches"), c.Previous, plural(int(c.MaxRoutes), "route", "routes")))
 	}
 	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
 		return err

@@ -1,0 +1,200 @@
+package compile_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// TestPrevious has cables and switches fail and return for as long as -trials says,
+// each time routed from the tables before. Everything is verified and compared with
+// routing from scratch.
+func TestPrevious(t *testing.T) {
+	fabrics := map[string]func() (*fabric.Fabric, error){
+		"fat tree":  func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) },
+		"two level": func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2}) },
+		"irregular": func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 3, Hosts: 31, Seed: 4})
+		},
+		"torus": func() (*fabric.Fabric, error) {
+			return mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Wrap: []bool{true, true}, Hosts: 2})
+		},
+		"lattice": func() (*fabric.Fabric, error) { return gen.Lattice(24, 3) },
+	}
+	for name, make := range fabrics {
+		for _, engineName := range []string{"updn", "minhop"} {
+			t.Run(name+"/"+engineName, func(t *testing.T) {
+				whole, err := make()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if whole, err = lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1}); err != nil {
+					t.Fatal(err)
+				}
+				e := engine(t, engineName)
+				now, err := e.Route(t.Context(), whole, lft.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rng := rand.New(rand.NewPCG(5, 6))
+				walk := failures{f: whole, gone: map[fabric.PortID]bool{}, dead: map[fabric.NodeID]bool{}}
+				changed, anew := 0, 0
+				worst := 0.0
+				steps := max(*trials/2, 20)
+				for range steps {
+					walk.step(rng)
+					g := whole.Without(walk.cut()...)
+					next, err := e.Route(t.Context(), g, lft.Options{Previous: now})
+					if err != nil {
+						t.Fatal(err)
+					}
+					scratch, err := e.Route(t.Context(), g, lft.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, want := check(t, g, next.Tables), check(t, g, scratch.Tables)
+					if got.Unicast.Unreachable != want.Unicast.Unreachable || got.Unicast.Loops != 0 ||
+						got.Management.Unreachable != want.Management.Unreachable || got.Management.Loops != 0 {
+						t.Fatalf("%+v %+v; from scratch %+v %+v", got.Unicast, got.Management, want.Unicast, want.Management)
+					}
+					if e.Guarantee().Has(lft.NoCreditLoop) && got.CreditLoops.Count+got.Management.CreditLoops > 0 {
+						t.Fatal("a credit loop")
+					}
+					if e.Guarantee().Has(lft.Minimal) && got.Unicast.NonMinimal > 0 {
+						t.Fatalf("%d pairs go round", got.Unicast.NonMinimal)
+					}
+					changed += differences(now, next)
+					anew += differences(now, scratch)
+					if want.Balance.MeanRoutes > 0 {
+						worst = max(worst, float64(got.Balance.MaxRoutes)/float64(want.Balance.MaxRoutes))
+					}
+					now = next
+				}
+				t.Logf("%d steps: %d entries changed, %d from scratch; at worst %.2f times the load on the most loaded link", steps, changed, anew, worst)
+				if changed > anew {
+					t.Errorf("%d entries changed, from scratch %d", changed, anew)
+				}
+				// All is well again: nothing is left of the failures but choices among equals.
+				last, err := e.Route(t.Context(), whole, lft.Options{Previous: now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r := check(t, whole, last.Tables); r.Unicast.Unreachable+r.Management.Unreachable > 0 {
+					t.Error("something is not reached any more")
+				}
+				again, err := e.Route(t.Context(), whole, lft.Options{Previous: last})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := differences(last, again); n > 0 {
+					t.Errorf("%d entries changed for no reason", n)
+				}
+			})
+		}
+	}
+}
+
+func check(t *testing.T, f *fabric.Fabric, tables *lft.Tables) *verify.Result {
+	t.Helper()
+	r, err := verify.Check(t.Context(), f, tables, verify.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// differences counts entries of switches with cables.
+func differences(a, b *lft.Routing) int {
+	n := 0
+	for s := range fabric.NodeID(a.Fabric.NumSwitches()) {
+		x, y := a.Tables.Row(s), b.Tables.Row(s)
+		for lid := 1; lid < max(len(x), len(y)); lid++ {
+			p, q := fabric.NoPath, fabric.NoPath
+			if lid < len(x) {
+				p = x[lid]
+			}
+			if lid < len(y) {
+				q = y[lid]
+			}
+			if p != q {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// failures is what is broken at the moment.
+type failures struct {
+	f    *fabric.Fabric
+	gone map[fabric.PortID]bool
+	dead map[fabric.NodeID]bool
+}
+
+// step has something fail or return, so that not much is broken at any time.
+func (x *failures) step(rng *rand.Rand) {
+	if rng.IntN(5) == 0 {
+		s := fabric.NodeID(rng.IntN(x.f.NumSwitches()))
+		if len(x.dead) > 1 {
+			clear(x.dead)
+		} else {
+			x.dead[s] = true
+		}
+		return
+	}
+	if len(x.gone) > 4 {
+		clear(x.gone)
+		return
+	}
+	for {
+		p := fabric.PortID(rng.IntN(x.f.NumPorts()))
+		if x.f.Peer(p) != fabric.NoPort {
+			x.gone[p] = true
+			return
+		}
+	}
+}
+
+func (x *failures) cut() []fabric.PortID {
+	var list []fabric.PortID
+	for p := range fabric.PortID(x.f.NumPorts()) {
+		if x.gone[p] || x.dead[x.f.Owner(p)] {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// TestPreviousOfOtherFabric: nodes that are new and nodes that are gone.
+func TestPreviousOfOtherFabric(t *testing.T) {
+	small, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"updn", "minhop"} {
+		e := engine(t, name)
+		for _, pair := range [][2]*fabric.Fabric{{small, large}, {large, small}} {
+			before, err := compile.Run(t.Context(), pair[0], e, compile.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := compile.Run(t.Context(), pair[1], e, compile.Options{Route: lft.Options{Previous: before.Routing}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := after.Verify; v.Unicast.Unreachable+v.Management.Unreachable > 0 || v.Unicast.Loops > 0 || name == "updn" && v.CreditLoops.Count > 0 {
+				t.Errorf("%s: %+v", name, v.Unicast)
+			}
+		}
+	}
+}
