@@ -222,8 +222,7 @@ func ParseTree(header []byte) (t TreeRoute, rest []byte, err error) {
 		end += 1 + int(header[end+1])
 	}
 	if end >= len(header) || header[end] != EndOfRoute {
-		_, rest, err = Split(header)
-		if err != nil {
+		if _, _, err := Split(header); err != nil {
 			return nil, nil, err
 		}
 	}

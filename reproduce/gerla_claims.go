@@ -3,8 +3,6 @@ package reproduce
 import (
 	"fmt"
 	"strings"
-
-	"github.com/ibweave/ibweave/report/chart"
 )
 
 // gerlaClaims are the claims M26 and M28.
@@ -38,18 +36,6 @@ func carried(f *Figure, scheme gerlaScheme) (until, most float64) {
 		most = max(most, p.Y)
 	}
 	return until, most
-}
-
-// low is the loads that a scheme carries.
-func low(f *Figure, scheme gerlaScheme) []chart.Point {
-	until, _ := carried(f, scheme)
-	var list []chart.Point
-	for _, p := range f.Curve(scheme.name) {
-		if p.X <= until {
-			list = append(list, p)
-		}
-	}
-	return list
 }
 
 func judgeShare(figures map[string]*Figure) Finding {

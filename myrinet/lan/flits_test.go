@@ -219,7 +219,6 @@ func TestRandomSwitches(t *testing.T) {
 	fragments, flushed := 0, 0
 	const trials = 60
 	for seed := range uint64(trials) {
-		rng := rand.New(rand.NewPCG(seed, 1))
 		f, err := gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 16, Seed: seed})
 		f = made(t, f, err)
 		hosts := f.CAPorts()
@@ -244,7 +243,7 @@ func TestRandomSwitches(t *testing.T) {
 			}
 			var worms []SwitchWorm
 			want := make([][]fabric.PortID, 0)
-			rng = rand.New(rand.NewPCG(seed, 2))
+			rng := rand.New(rand.NewPCG(seed, 2))
 			for range 4 {
 				w := SwitchWorm{Source: hosts[0], Flits: 12}
 				var to []fabric.PortID
