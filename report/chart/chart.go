@@ -284,9 +284,8 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 // xys are the points of a curve as gonum/plot takes them.
 type xys []Point
 
-func (p xys) Len() int                         { return len(p) }
-func (p xys) XY(i int) (x, y float64)          { return p[i].X, p[i].Y }
-func (p xys) YError(i int) (low, high float64) { return p[i].Half, p[i].Half }
+func (p xys) Len() int                { return len(p) }
+func (p xys) XY(i int) (x, y float64) { return p[i].X, p[i].Y }
 func (p xys) intervals() bool {
 	for _, at := range p {
 		if at.Half > 0 {
@@ -294,6 +293,18 @@ func (p xys) intervals() bool {
 		}
 	}
 	return false
+}
+
+// intervals are the points of a curve with their intervals, down to the end of the
+// axis: a logarithm has no values from 0 on down.
+type intervals struct {
+	xys
+	least float64
+}
+
+func (p intervals) YError(i int) (low, high float64) {
+	at := p.xys[i]
+	return min(at.Half, at.Y-p.least), at.Half
 }
 
 // plot is the panel; index gives each curve its look.
@@ -329,22 +340,30 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 		}
 		line.LineStyle, scatter.GlyphStyle = styleOf(index[curve.Name])
 		g.Add(line, scatter)
-		if xys(curve.Points).intervals() {
-			bars, err := plotter.NewYErrorBars(xys(curve.Points))
-			if err != nil {
-				return nil, fmt.Errorf("curve %q: %w", curve.Name, err)
-			}
-			bars.LineStyle = draw.LineStyle{Color: line.Color, Width: 0.8}
-			bars.CapWidth = 5
-			g.Add(bars)
-		}
 		for _, at := range curve.Points {
 			lowX, highX = min(lowX, at.X), max(highX, at.X)
-			lowY, highY = min(lowY, at.Y-at.Half), max(highY, at.Y+at.Half)
+			low := at.Y - at.Half
+			if low <= 0 && p.Y.Scale != Linear {
+				low = at.Y
+			}
+			lowY, highY = min(lowY, low), max(highY, at.Y+at.Half)
 		}
 	}
 	g.X.Min, g.X.Max = limits(lowX, highX, p.X.Scale, false)
 	g.Y.Min, g.Y.Max = limits(lowY, highY, p.Y.Scale, true)
+	for _, curve := range p.Curves {
+		if !xys(curve.Points).intervals() {
+			continue
+		}
+		bars, err := plotter.NewYErrorBars(intervals{curve.Points, g.Y.Min})
+		if err != nil {
+			return nil, fmt.Errorf("curve %q: %w", curve.Name, err)
+		}
+		look, _ := styleOf(index[curve.Name])
+		bars.LineStyle = draw.LineStyle{Color: look.Color, Width: 0.8}
+		bars.CapWidth = 5
+		g.Add(bars)
+	}
 	return g, nil
 }
 

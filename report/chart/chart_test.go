@@ -175,3 +175,18 @@ func TestStyles(t *testing.T) {
 		seen[glyph] = i
 	}
 }
+
+// TestIntervalBelowZero has an interval that a logarithmic axis cannot show whole:
+// it ends at the axis.
+func TestIntervalBelowZero(t *testing.T) {
+	c := example()
+	c.Panels[0].Curves[0].Points[1].Half = 70
+	var svg, png bytes.Buffer
+	if err := c.SVG(&svg); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.PNG(&png); err != nil {
+		t.Fatal(err)
+	}
+	texts(t, svg.Bytes())
+}
