@@ -39,9 +39,9 @@ type (
 	}
 )
 
-// maxOutput bounds the text of a test case, bytes. GitLab's XML reader gives up at
-// nodes of 10 MB.
-const maxOutput = 1 << 20
+// maxOutput bounds the text of a test case, bytes. GitLab takes files below 30 MB (Unit
+// test reports, docs.gitlab.com), and a rule may have two texts.
+const maxOutput = 200 << 10
 
 // output is the text of a test case.
 type output struct {

@@ -1,6 +1,7 @@
 // Package report prints what verify found: text for people, JSON for scripts,
-// SARIF 2.1.0 for code scanning, and JUnit XML for CI systems. All forms are
-// the same bytes for the same result.
+// SARIF 2.1.0 for code scanning, JUnit XML for CI systems, Markdown for GitHub's job
+// summaries and the Code Quality report of GitLab. All forms are the same bytes for the
+// same result.
 package report
 
 import (
@@ -21,9 +22,11 @@ const (
 	JSONForm
 	SARIFForm
 	JUnitForm
+	MarkdownForm
+	CodeQualityForm
 )
 
-var forms = [...]string{TextForm: "text", JSONForm: "json", SARIFForm: "sarif", JUnitForm: "junit"}
+var forms = [...]string{TextForm: "text", JSONForm: "json", SARIFForm: "sarif", JUnitForm: "junit", MarkdownForm: "markdown", CodeQualityForm: "codequality"}
 
 // String is the name on the command line.
 func (f Form) String() string {
@@ -99,6 +102,10 @@ func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 		return SARIF(w, r, opt)
 	case JUnitForm:
 		return JUnit(w, r, opt)
+	case MarkdownForm:
+		return Markdown(w, r, opt)
+	case CodeQualityForm:
+		return CodeQuality(w, r, opt)
 	}
 	return Text(w, r, opt)
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -218,12 +220,78 @@ func TestForms(t *testing.T) {
 			t.Errorf("%v reads as %v, %v", f, got, err)
 		}
 	}
-	if _, err := ParseForm("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit` {
+	if _, err := ParseForm("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, codequality` {
 		t.Errorf("got %v", err)
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 338142: "338,142", -1000: "-1,000", -100: "-100", 12345678: "12,345,678"} {
 		if got := Grouped(n); got != want {
 			t.Errorf("Grouped(%d) = %q, want %q", n, got, want)
 		}
+	}
+}
+
+// In Markdown what a fabric says is text: no table, link, mention or HTML comes of it,
+// and the document stays within its size.
+func TestMarkdown(t *testing.T) {
+	r := &verify.Result{Verdict: "errors"}
+	bad := "a|b `c` <img src=x> [d](http://e) @f\n## g ```"
+	for range 3000 {
+		r.Findings = append(r.Findings, verify.Finding{Rule: verify.CreditLoop, Severity: verify.Error, Message: strings.Repeat("\xc3\xa9", 600) + bad})
+	}
+	r.Findings[0].Message = bad
+	r.Findings[1].Waiver = &verify.Waiver{Until: "2030-01-01", Reason: "known | so"}
+	var b strings.Builder
+	if err := Markdown(&b, r, Options{Tables: "x```y", FailOn: verify.Error}); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if len(text) > 600<<10 || !utf8.ValidString(text) {
+		t.Errorf("%d bytes", len(text))
+	}
+	for _, want := range []string{
+		"fails\n", "3,000 findings, of which 2,999 fail and 1 waived.",
+		"| error | `credit-loop` | a&#124;b &#96;c&#96; &lt;img src=x&gt; &#91;d&#93;(http://e) &#64;f &#35;&#35; g &#96;&#96;&#96; |\n",
+		"| waived error | ", "known &#124; so", " findings are left out", " ... |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%.3000s", want, text)
+		}
+	}
+	if n := strings.Count(text, "```"); n != 2 {
+		t.Errorf("%d fences", n)
+	}
+}
+
+// Code Quality has what is not waived, with a path as GitLab wants it.
+func TestCodeQuality(t *testing.T) {
+	r := &verify.Result{Findings: []verify.Finding{
+		{Rule: verify.CreditLoop, Severity: verify.Error, Message: "one", Fingerprint: "f1"},
+		{Rule: verify.CreditLoop, Severity: verify.Error, Message: "two", Fingerprint: "f2", Waiver: &verify.Waiver{}},
+		{Rule: verify.NonMinimal, Severity: verify.Note, Message: "three"},
+	}}
+	var b strings.Builder
+	opt := Options{Tables: "./a/../t", Place: func(f *verify.Finding) (string, int) {
+		if f.Rule == verify.CreditLoop {
+			return "fabric.txt", 7
+		}
+		return "", 0
+	}}
+	if err := CodeQuality(&b, r, opt); err != nil {
+		t.Fatal(err)
+	}
+	var got []codeQuality
+	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []codeQuality{
+		{"one", "credit-loop", "f1", "critical", codeQualityLocation{"fabric.txt", codeQualityLines{7}}},
+		{"three", "non-minimal", fingerprint(&r.Findings[2]), "info", codeQualityLocation{"t", codeQualityLines{1}}},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	b.Reset()
+	if err := CodeQuality(&b, &verify.Result{}, opt); err != nil || b.String() != "[]\n" {
+		t.Errorf("of nothing: %q, %v", b.String(), err)
 	}
 }

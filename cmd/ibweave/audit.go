@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -12,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/policy"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/wiring"
 )
@@ -130,6 +133,7 @@ func (in *audit) rulesOf() []verify.Rule {
 // audit, for viewers that show findings beside the text.
 type places struct {
 	topology, tables string
+	only             bool                // the lines of --source are all that count
 	nodes, switches  map[fabric.GUID]int // lines in the topology and in the tables
 	ports            map[portPlace]int   // lines in the topology
 }
@@ -147,6 +151,9 @@ func newPlaces(in *audit) *places {
 // readTopology takes the lines of ibnetdiscover text; of other forms, the first line
 // in which the GUID of a node is.
 func (p *places) readTopology(data []byte) {
+	if p.only {
+		return
+	}
 	var node fabric.GUID
 	first := map[fabric.GUID]int{}
 	eachLine(data, func(n int, line []byte) {
@@ -184,6 +191,9 @@ func (p *places) readTopology(data []byte) {
 
 // readTables takes the lines that begin the table of a switch, which have its GUID.
 func (p *places) readTables(data []byte) {
+	if p.only {
+		return
+	}
 	eachLine(data, func(n int, line []byte) {
 		if i := bytes.Index(bytes.ToLower(line), []byte("switch ")); i < 0 || bytes.HasPrefix(line, []byte("0x")) {
 			return
@@ -231,6 +241,9 @@ func (p *places) of(f *verify.Finding) (string, int) {
 		if p.tables != "" {
 			return p.tables, p.switches[f.Switch]
 		}
+		if f.Switch == 0 && len(f.Witness) > 0 {
+			return p.topology, cmp.Or(p.nodes[f.Witness[0].Switch], 1)
+		}
 		return p.topology, cmp.Or(p.nodes[f.Switch], 1)
 	}
 	for _, e := range f.Ports {
@@ -254,6 +267,64 @@ func (in *audit) reportOptions(shape *wiring.Shape) report.Options {
 	}
 	if in.places != nil {
 		opt.Place = in.places.of
+	}
+	return opt
+}
+
+// reportFile is one --report of check.
+type reportFile struct {
+	form report.Form
+	name string
+}
+
+// parseReports reads --report FORM=FILE.
+func parseReports(list []string) ([]reportFile, error) {
+	var files []reportFile
+	for _, s := range list {
+		form, name, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return nil, usagef("--report %q: want FORM=FILE, like sarif=ibweave.sarif", s)
+		}
+		f, err := report.ParseForm(form)
+		if err != nil {
+			return nil, usagef("--report %q: %w", s, err)
+		}
+		if slices.ContainsFunc(files, func(o reportFile) bool { return o.name == name }) {
+			return nil, usagef("--report %q: the file comes twice", s)
+		}
+		files = append(files, reportFile{f, name})
+	}
+	return files, nil
+}
+
+// located says whether a form has the lines of findings.
+func located(f report.Form) bool { return f == report.SARIFForm || f == report.CodeQualityForm }
+
+// readSource takes the lines of --source, so that findings are located there only.
+func (a *app) readSource(in *audit, source string) error {
+	if source == "" || in.places == nil {
+		return nil
+	}
+	data, err := a.readInput(source)
+	if err != nil {
+		return err
+	}
+	if !topology.Recognize(data) && dump.Recognize(data) != dump.SubnetList {
+		return inputf("%s: no topology; --source wants ibnetdiscover text or opensm-subnet.lst", source)
+	}
+	in.places = newPlaces(&audit{topology: source})
+	in.places.readTopology(data)
+	in.places.only = true
+	return nil
+}
+
+// placed is the options of a report in a form: with --source, viewers see no other file.
+func (in *audit) placed(form report.Form, opt report.Options, source string) report.Options {
+	if source != "" && located(form) {
+		if opt.Rules == nil {
+			opt.Rules = verify.Rules
+		}
+		opt.Topology, opt.Tables = source, ""
 	}
 	return opt
 }

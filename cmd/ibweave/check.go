@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,9 @@ func (a *app) checkCommand() *cobra.Command {
 		rules          bool
 		explain        string
 		copying        string
+		reports        []string
+		also           []reportFile
+		source         string
 	)
 	cmd := &cobra.Command{
 		Use:   "check [DIR | -t TOPOLOGY --lfts FILE | -t TOPOLOGY --wiring]",
@@ -82,6 +86,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		Example: `  ibweave check tables
   ibweave check -t fabric.txt --wiring
   ibweave check tables --policy policy.yaml --format sarif
+  ibweave check tables --report sarif=ibweave.sarif --report junit=ibweave.xml
   ibweave check -t fabric.txt --lfts /var/log/opensm-lfts.dump
   dump_lfts | ibweave check -t fabric.txt --lfts - --format json
   ibweave check --explain credit-loop`,
@@ -116,8 +121,14 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if _, err := in.today(); err != nil {
 				return err
 			}
-			if form == report.SARIFForm {
+			if also, err = parseReports(reports); err != nil {
+				return err
+			}
+			if located(form) || slices.ContainsFunc(also, func(f reportFile) bool { return located(f.form) }) {
 				in.places = newPlaces(&in)
+			}
+			if err := a.readSource(&in, source); err != nil {
+				return err
 			}
 			r, shape, err := a.check(cmd.Context(), &in)
 			if err != nil {
@@ -125,8 +136,13 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			}
 			opt := in.reportOptions(shape)
 			opt.FailOn, opt.Never = at, never
-			if err := report.Write(a.stdout, form, r, opt); err != nil {
+			if err := report.Write(a.stdout, form, r, in.placed(form, opt, source)); err != nil {
 				return err
+			}
+			for _, f := range also {
+				if err := dump.WriteFileAtomic(f.name, func(w io.Writer) error { return report.Write(w, f.form, r, in.placed(f.form, opt, source)) }); err != nil {
+					return err
+				}
 			}
 			if !opt.Never && r.Worst() >= opt.FailOn {
 				return errFindings
@@ -150,7 +166,9 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	flags.StringVar(&in.names, "node-name-map", "", "take node names from `FILE`, as infiniband-diags do")
 	flags.StringVar(&in.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
 	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
-	flags.StringVar(&format, "format", "text", "text, json, sarif or junit")
+	flags.StringVar(&format, "format", "text", "text, json, sarif, junit, markdown or codequality")
+	flags.StringArrayVar(&reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
+	flags.StringVar(&source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
 	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
 	flags.BoolVar(&rules, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain one `RULE`")

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"io"
+	"path/filepath"
+
+	"github.com/ibweave/ibweave/verify"
+)
+
+// The report of GitLab's Code Quality (Code Quality report format, docs.gitlab.com), a
+// subset of the Code Climate specification.
+type (
+	codeQuality struct {
+		Description string              `json:"description"`
+		CheckName   string              `json:"check_name"`
+		Fingerprint string              `json:"fingerprint"`
+		Severity    string              `json:"severity"`
+		Location    codeQualityLocation `json:"location"`
+	}
+	codeQualityLocation struct {
+		Path  string           `json:"path"`
+		Lines codeQualityLines `json:"lines"`
+	}
+	codeQualityLines struct {
+		Begin int `json:"begin"`
+	}
+)
+
+var codeQualitySeverity = map[verify.Severity]string{verify.Note: "info", verify.Warning: "minor", verify.Error: "critical"}
+
+// CodeQuality prints a result as a report of GitLab's Code Quality. Errors are critical,
+// warnings minor and notes info. Findings that are waived are left out, since the form
+// has no way to say so. There are at most as many as in SARIF, the gravest first.
+func CodeQuality(w io.Writer, r *verify.Result, opt Options) error {
+	list := []codeQuality{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Waiver != nil {
+			continue
+		}
+		if len(list) == maxResults {
+			break
+		}
+		file, line := opt.subject(), 1
+		if opt.Place != nil {
+			if name, n := opt.Place(f); n > 0 {
+				file, line = name, n
+			}
+		}
+		print := f.Fingerprint
+		if print == "" {
+			print = fingerprint(f)
+		}
+		list = append(list, codeQuality{
+			Description: f.Message, CheckName: f.Rule, Fingerprint: print, Severity: codeQualitySeverity[f.Severity],
+			Location: codeQualityLocation{filepath.ToSlash(filepath.Clean(file)), codeQualityLines{line}},
+		})
+	}
+	return JSON(w, list)
+}

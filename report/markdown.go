@@ -1,0 +1,93 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ibweave/ibweave/verify"
+)
+
+// What fits into a job summary of GitHub, which takes 1 MiB from a step and shows
+// nothing of a longer one (Workflow commands for GitHub Actions, docs.github.com). Half
+// of it is left to others.
+const (
+	maxMarkdown = 512 << 10 // bytes
+	maxMessage  = 1000      // of a finding, bytes
+)
+
+// Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures,
+// and a table of the findings, the gravest first, as many as fit into a job summary.
+// Descriptions of nodes are anybody's text: they are shown as they are, and are no
+// Markdown or HTML.
+func Markdown(w io.Writer, r *verify.Result, opt Options) error {
+	var b bytes.Buffer
+	failed, waived := 0, 0
+	for i := range r.Findings {
+		switch {
+		case r.Findings[i].Waiver != nil:
+			waived++
+		case opt.fails(&r.Findings[i]):
+			failed++
+		}
+	}
+	verdict := "passes"
+	if failed > 0 {
+		verdict = "fails"
+	}
+	fmt.Fprintf(&b, "## ibweave: %s %s\n\n", literal(opt.subject()), verdict)
+	fmt.Fprintf(&b, "%s, of which %s and %s waived.\n\n", plural(int64(len(r.Findings)), "finding", "findings"), plural(int64(failed), "fails", "fail"), Grouped(int64(waived)))
+	b.WriteString("```text\n")
+	var lines bytes.Buffer
+	figures(&lines, r, &opt)
+	for line := range strings.Lines(lines.String()) {
+		b.WriteString(strings.ReplaceAll(line, "```", "'''"))
+	}
+	b.WriteString("```\n")
+	if len(r.Findings) > 0 {
+		b.WriteString("\n| severity | rule | finding |\n|---|---|---|\n")
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		message := f.Message
+		if len(message) > maxMessage {
+			message = strings.ToValidUTF8(message[:maxMessage], "") + " ..."
+		}
+		severity := f.Severity.String()
+		if f.Waiver != nil {
+			severity = "waived " + severity
+			message += fmt.Sprintf(" (until %s: %s)", f.Waiver.Until, f.Waiver.Reason)
+		}
+		row := fmt.Sprintf("| %s | `%s` | %s |\n", severity, f.Rule, literal(message))
+		if b.Len()+len(row) > maxMarkdown {
+			fmt.Fprintf(&b, "\n%s are left out.\n", plural(int64(len(r.Findings)-i), "finding", "findings"))
+			break
+		}
+		b.WriteString(row)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// literal makes text that a Markdown table shows as it is.
+func literal(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		switch c {
+		case '&':
+			b.WriteString("&amp;")
+		case '<':
+			b.WriteString("&lt;")
+		case '>':
+			b.WriteString("&gt;")
+		case '\n', '\r':
+			b.WriteByte(' ')
+		case '\\', '`', '*', '_', '[', ']', '|', '~', '#', '!', '@':
+			fmt.Fprintf(&b, "&#%d;", c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
