@@ -135,8 +135,8 @@ func (p Part) String() string {
 	return fmt.Sprintf("%q[%d] - %q[%d]", p.Name, p.Port, p.ToName, p.ToPort)
 }
 
-// compare puts the case that does more harm first: lost pairs, a routing that is
-// refused, credit loops, pairs that are gone, the load of the most loaded link,
+// compare puts the case that does more harm first: a routing that is refused, lost
+// pairs, credit loops, pairs that are gone, the load of the most loaded link,
 // entries to write.
 func (c *Case) compare(d *Case) int {
 	refused := func(c *Case) int { return min(len(c.Refused), 1) }
@@ -264,18 +264,22 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if opt.Shards > 0 {
 		r.Shard = fmt.Sprintf("%d/%d", opt.Shard, opt.Shards)
 	}
-	first := newTrial(base, route)
 	workers := opt.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
+	// All are cloned before the first of them mends the tables that it has.
+	trials := make([]*trial, min(workers, len(list)))
+	for w := range trials {
+		if w == 0 {
+			trials[w] = newTrial(base, route)
+		} else {
+			trials[w] = trials[0].clone()
+		}
+	}
 	var taken, done atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
-	for w := range min(workers, len(list)) {
-		t := first
-		if w > 0 {
-			t = first.clone()
-		}
+	for _, t := range trials {
 		group.Go(fabric.Guarded(func() error {
 			for {
 				i := int(taken.Add(1)) - 1

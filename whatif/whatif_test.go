@@ -180,6 +180,22 @@ func TestShards(t *testing.T) {
 	}
 }
 
+// TestManyWorkers: none begins with tables that another one is mending.
+func TestManyWorkers(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := routed(t, f, "minhop", compile.Options{})
+	want := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: 1})
+	for range 4 {
+		got := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: len(want.Cases)})
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
 // TestFailures: every failure once, in samples too.
 func TestFailures(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
