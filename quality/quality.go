@@ -36,7 +36,8 @@ type Options struct {
 	// whatever its tables, so that tables can be compared by less than their
 	// intervals.
 	Seed uint64
-	// Hottest bounds the list of most loaded channels; 0 for DefaultHottest.
+	// Hottest bounds the list of most loaded channels; 0 for DefaultHottest, less
+	// than 0 for none.
 	Hottest int
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
@@ -381,7 +382,7 @@ func (m *measurement) result(hottest int) *Result {
 		}
 	}
 	slices.SortStableFunc(channels, func(a, b Channel) int { return cmp.Compare(b.Routes, a.Routes) })
-	for _, ch := range channels[:min(hottest, len(channels))] {
+	for _, ch := range channels[:min(max(hottest, 0), len(channels))] {
 		if ch.Routes > 0 {
 			r.Hottest = append(r.Hottest, ch)
 		}

@@ -234,6 +234,9 @@ func TestAsVerifySays(t *testing.T) {
 		if got.Bisection != nil {
 			t.Errorf("%s: bisections that nobody wanted", name)
 		}
+		if none := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1, Hottest: -1}); len(none.Hottest) > 0 || len(got.Hottest) == 0 {
+			t.Errorf("%s: %d of the most loaded channels, and %d where nobody wanted any", name, len(got.Hottest), len(none.Hottest))
+		}
 	}
 }
 

@@ -96,6 +96,12 @@ on the same bisections.`,
 			if c.quality.Bisections == 0 {
 				c.quality.Bisections = -1
 			}
+			if c.quality.Hottest < 0 {
+				return usagef("--hottest %d: want 0 or more", c.quality.Hottest)
+			}
+			if c.quality.Hottest == 0 {
+				c.quality.Hottest = -1
+			}
 			if err := oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...); err != nil {
 				return err
 			}
@@ -129,7 +135,7 @@ on the same bisections.`,
 	flags.BoolVar(&c.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")
-	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`")
+	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`; 0 for none")
 	flags.StringVar(&format, "format", "text", "text or json")
 	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
 	return cmd
