@@ -3,7 +3,9 @@ package whatif
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 
@@ -15,7 +17,13 @@ func Read(name string, data []byte) (*Result, error) {
 	r := new(Result)
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(r); err != nil {
+	err := d.Decode(r)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("more than one JSON value")
+		}
+	}
+	if err != nil {
 		line := 1 + bytes.Count(data[:min(int(d.InputOffset()), len(data))], []byte("\n"))
 		return nil, &fabric.ParseError{File: name, Line: line, Err: fmt.Errorf("not the result of a shard: %w", err)}
 	}
@@ -54,6 +62,7 @@ func Merge(names []string, results []*Result) (*Result, error) {
 	}
 	want := head(results[0])
 	all := want
+	all.Cases = []Case{} // which is not null in JSON
 	if results[0].Shard == "" && len(results) > 1 {
 		return nil, fmt.Errorf("%s is no shard but all of a run", names[0])
 	}

@@ -228,6 +228,37 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestNoFailure: a fabric in which nothing can fail has the same file with shards and
+// without.
+func TestNoFailure(t *testing.T) {
+	p, err := gen.NewPlan(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Switch(4, "alone")
+	f, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := routed(t, f, "updn", compile.Options{})
+	want := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1})))
+	part := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 1})))
+	r, err := Read("part", part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Merge([]string{"part"}, []*Result{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := must(json.Marshal(all)); !bytes.Equal(got, want) {
+		t.Errorf("merged %s\nwant %s", got, want)
+	}
+	if _, err := Read("both", append(part, part...)); err == nil || !strings.Contains(err.Error(), "both:1: ") {
+		t.Errorf("two results in one file: %v", err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})
 	if err != nil {
