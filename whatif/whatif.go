@@ -98,8 +98,8 @@ type Case struct {
 	Failed []Part `json:"failed"`
 	// Gone are pairs of which a port has lost its own cable: they could not do
 	// without it. Lost are pairs of ports that both have a cable, and do not reach
-	// each other any more, without as many as there were before: where there are any,
-	// what failed is a single point of failure.
+	// each other any more, less those that did not before: where there are any, what
+	// failed is a single point of failure.
 	Gone int64 `json:"gone_pairs"`
 	Lost int64 `json:"lost_pairs"`
 	// CreditLoops that there are afterwards, of management traffic too.
@@ -374,7 +374,7 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 		return c, err
 	}
 	c.written(g, edits(t.base.Routing.Tables, r.Routing.Tables))
-	t.judgeWhole(&c, r.Verify)
+	t.judgeWhole(&c, g, r.Verify)
 	return c, nil
 }
 
@@ -397,17 +397,50 @@ func (t *trial) judge(ctx context.Context, c *Case, g *fabric.Fabric, edits []lf
 	if err != nil {
 		return err
 	}
-	t.judgeWhole(c, v)
+	t.judgeWhole(c, g, v)
 	return nil
 }
 
-// judgeWhole takes what a check of everything says.
-func (t *trial) judgeWhole(c *Case, v *verify.Result) {
-	before := &t.base.Verify.Unicast
-	c.Gone = before.Pairs - v.Unicast.Pairs
-	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-before.Unreachable-before.Loops)
+// judgeWhole takes what a check of everything says about g.
+func (t *trial) judgeWhole(c *Case, g *fabric.Fabric, v *verify.Result) {
+	c.Gone = t.base.Verify.Unicast.Pairs - v.Unicast.Pairs
+	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-t.apart(g))
 	c.CreditLoops = v.CreditLoops.Count + v.Management.CreditLoops
 	c.MaxRoutes = v.Balance.MaxRoutes
+}
+
+// apart counts the pairs of g that the tables from before the failure did not join in
+// the whole fabric either.
+func (t *trial) apart(g *fabric.Fabric) int64 {
+	if u := &t.base.Verify.Unicast; u.Unreachable+u.Loops == 0 {
+		return 0
+	}
+	sources := make([]int64, g.NumSwitches())
+	for _, s := range g.CASwitches() {
+		if s != fabric.NoNode {
+			sources[s]++
+		}
+	}
+	forest := lft.NewForest(t.base.Routing.Fabric)
+	n := int64(0)
+	for lid, p := range g.LIDPorts() {
+		if p == fabric.NoPort || g.IsSwitch(g.Owner(p)) {
+			continue
+		}
+		joined := int64(0) // ports, the one with the LID among them
+		forest.Grow(t.base.Routing.Tables, fabric.LID(lid))
+		for _, s := range forest.Order {
+			joined += sources[s]
+		}
+		switch {
+		case !g.IsSwitch(g.Owner(g.Peer(p))): // two CAs with a cable between them
+			joined = 2
+		case joined == 0:
+			joined = 1
+		}
+		n += int64(len(g.CAPorts())) - joined
+	}
+	return n
 }
 
 // edits lists the entries in which tables differ.
