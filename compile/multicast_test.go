@@ -59,13 +59,15 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 		t.Fatal(err)
 	}
 	grids := map[string][]string{
-		"xy":   {"union", "union-row", "union-merge", "comb", ""},
-		"updn": {"updn-tree", "spam", ""},
+		"xy":      {"union", "union-row", "union-merge", "comb", ""},
+		"updn":    {"updn-tree", "spam", ""},
+		"layered": {"updn-tree", ""},
 	}
 	all := map[string][]string{
-		"updn":   {"union", "union-merge", "updn-tree", "spam", "opensm", ""},
-		"spam":   {"updn-tree", "spam", "union-merge"},
-		"minhop": {"union", "updn-tree", "opensm", ""},
+		"updn":    {"union", "union-merge", "updn-tree", "spam", "opensm", ""},
+		"spam":    {"updn-tree", "spam", "union-merge"},
+		"minhop":  {"union", "updn-tree", "opensm", ""},
+		"layered": {"updn-tree", ""},
 	}
 	list := []onTrial{
 		{"mesh 8x8", grid(t, false, 8, 8), grids},

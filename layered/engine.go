@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -67,7 +68,9 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	t := newTurns(f)
 	p := &packer{paths: newPaths(t, r.Tables), updn: newUpDown(t, order)}
 	p.follow()
-	x := p.fewest(ctx, limit)
+	unit := units(t)
+	load := p.gather(ctx, unit)
+	x := p.fewest(ctx, limit, unit, load)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -152,16 +155,17 @@ func (p *packer) finish(ctx context.Context, x *packing, r *lft.Routing, opt lft
 }
 
 // fewest packs all paths into as few layers as it finds a way to.
-func (p *packer) fewest(ctx context.Context, limit int) *packing {
+func (p *packer) fewest(ctx context.Context, limit int, unit, load []uint64) *packing {
+	if x := p.one(ctx); x != nil {
+		return x
+	}
 	best := p.pack(ctx, trial{ordered: true}, limit, cpus())
 	if best.layers <= 1 && best.left == 0 {
 		return best
 	}
-	unit := units(p.turns)
-	load := p.loads(unit)
-	most := slices.Max(load)
+	most := slices.Max(append([]uint64{0}, load...))
 	reroute := func(x *packing) (*rerouter, bool) {
-		r := &rerouter{packer: p, w: p.newWalker(), x: x, unit: unit, load: slices.Clone(load), flow: make([]uint64, len(p.all))}
+		r := &rerouter{packer: p, w: p.newWalker(), x: x, unit: unit, load: slices.Clone(load)}
 		left := r.run(ctx)
 		return r, left == 0
 	}
@@ -188,6 +192,34 @@ func (p *packer) fewest(ctx context.Context, limit int) *packing {
 		best, load = x, r.load
 	}
 	return best
+}
+
+// one is a single layer with the turns of the order, if all paths from switches with
+// hosts make no others, else nil.
+func (p *packer) one(ctx context.Context) *packing {
+	x := &packing{set: make([]uint16, p.count()), layers: 1}
+	l := newLayer(p.turns, x.set, 0, p.updn.order, searchWork)
+	p.updn.seedLayer(l)
+	x.final = []*layer{l}
+	var lost atomic.Bool
+	p.each(ctx, len(p.jobs), cpus(), func() func(int) {
+		w := p.newWalker()
+		return func(i int) {
+			if lost.Load() {
+				return
+			}
+			w.load(&p.jobs[i], x.set, 1)
+			for k := range p.jobs[i].lids {
+				if w.lacks(k) {
+					lost.Store(true)
+				}
+			}
+		}
+	})
+	if lost.Load() {
+		return nil
+	}
+	return x
 }
 
 // best packs into so many layers in several ways.

@@ -72,36 +72,47 @@ func (p *packer) manage(ctx context.Context, x *packing, jobs []job) (left []fab
 			if p.fixed[lid] {
 				continue
 			}
-			lost := false
-			for _, s := range slices.Backward(w.order) {
-				at := int(s)*blockLIDs + k
-				c := w.next[at]
-				v := w.to[c]
-				if v == int32(j.t) {
-					continue
-				}
-				// What is nearer may have got a layer, or another path, since.
-				to := int(v)*blockLIDs + k
-				w.legal[at] = w.legal[to] & x.set[w.of(c, w.next[to])]
-				for n := 0; n < x.layers && w.legal[at] == 0; n++ {
-					if w.legal[to]>>n&1 == 0 {
-						continue
-					}
-					if refused[n] == nil {
-						refused[n] = make([]bool, p.count())
-					}
-					if w.enter(x.final[n], s, j.t, k, refused[n], &added) {
-						w.legal[at] = 1 << n
-					}
-				}
-				lost = lost || w.legal[at] == 0
+			// What is there first, then further turns, and what they lead to.
+			if !w.lost(k) || w.detour(x, j, k, lid) || w.widen(x, j, k, refused, &added) || w.detour(x, j, k, lid) {
+				continue
 			}
-			if lost && !w.detour(x, j, k, lid) {
-				left = append(left, lid)
-			}
+			left = append(left, lid)
 		}
 	}
 	return left
+}
+
+// lost says whether some switch has no layer for its path to the k-th LID.
+func (w *walker) lost(k int) bool {
+	for _, s := range w.order {
+		if w.legal[int(s)*blockLIDs+k] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// widen has layers take turns so that paths to the k-th LID of j have one. It
+// says whether all have.
+func (w *walker) widen(x *packing, j *job, k int, refused [][]bool, added *[]int32) bool {
+	all := true
+	for _, s := range slices.Backward(w.order) {
+		at := int(s)*blockLIDs + k
+		if w.legal[at] != 0 {
+			continue
+		}
+		w.legal[at] = w.along(x, s, j, k)
+		for n := 0; n < x.layers && w.legal[at] == 0; n++ {
+			if refused[n] == nil {
+				refused[n] = make([]bool, w.count())
+			}
+			if w.enter(x.final[n], s, j.t, k, refused[n], added) {
+				w.legal[at] = 1 << n
+			}
+		}
+		all = all && w.legal[at] != 0
+	}
+	return all
 }
 
 // along is the layers that have the whole path of a switch to the k-th LID of j,

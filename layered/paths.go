@@ -80,26 +80,45 @@ type walker struct {
 	next  []int32         // by switch and LID: its channel
 	legal []uint16        // by switch and LID: the layers that have all turns of the path
 	flow  []uint32        // by switch and LID: sources that come through
+	come  []uint64        // by switch: the same for one LID
+	cost  []uint64        // by switch: of the way to a LID
+	list  []int32         // channels that lead nearer
+	start []int32         // by index in order: its part of list
 }
 
 func (p *paths) newWalker() *walker {
 	n := len(p.all) * blockLIDs
-	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), legal: make([]uint16, n), flow: make([]uint32, n)}
+	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), legal: make([]uint16, n), flow: make([]uint32, n), come: make([]uint64, len(p.all)), cost: make([]uint64, len(p.all))}
 }
 
-// load takes the paths of a job out of the tables, and what layers they can have
-// of those in all.
-func (w *walker) load(j *job, set []uint16, all uint16) {
-	w.order = w.sort.FarthestFirst(w.dist.To(j.t))
-	root := int32(j.t)
-	for _, s := range slices.Backward(w.order) {
+// read takes the channels of a job's paths out of the tables, for the switches in
+// order.
+func (w *walker) read(j *job) {
+	for _, s := range w.order {
 		row := w.tables.Row(s)
 		base := w.f.PortBase(s)
 		next := w.next[int(s)*blockLIDs:][:len(j.lids)]
-		legal := w.legal[int(s)*blockLIDs:][:len(j.lids)]
 		for k, lid := range j.lids {
-			c := w.channel[base+fabric.PortID(row[lid])]
-			next[k] = c
+			next[k] = w.channel[base+fabric.PortID(row[lid])]
+		}
+	}
+}
+
+// load reads the paths of a job, and what layers they have of those in all.
+func (w *walker) load(j *job, set []uint16, all uint16) {
+	w.order = w.sort.FarthestFirst(w.dist.To(j.t))
+	w.read(j)
+	w.judge(j, set, all)
+}
+
+// judge is the part of load after reading.
+func (w *walker) judge(j *job, set []uint16, all uint16) {
+	root := int32(j.t)
+	for _, s := range slices.Backward(w.order) {
+		next := w.next[int(s)*blockLIDs:][:len(j.lids)]
+		legal := w.legal[int(s)*blockLIDs:][:len(j.lids)]
+		for k := range j.lids {
+			c := next[k]
 			legal[k] = all
 			if v := w.to[c]; v != root {
 				at := int(v)*blockLIDs + k

@@ -17,55 +17,12 @@ type rerouter struct {
 	unit  []uint64 // by channel: what a route adds to its load
 	load  []uint64 // by channel
 	saved []column
-	flow  []uint64 // by switch
 }
 
 // column is the entries of all switches for a LID.
 type column struct {
 	lid   fabric.LID
 	ports []fabric.PortNum // by switch
-}
-
-// units is the load of a route by channel: more on slower links.
-func units(t *turns) []uint64 {
-	const one = 64
-	fastest := 0
-	rate := make([]int, len(t.to))
-	for c, s := range t.from {
-		rate[c] = t.f.Link(t.f.Port(fabric.NodeID(s), t.port[c])).Mbps()
-		fastest = max(fastest, rate[c])
-	}
-	unit := make([]uint64, len(t.to))
-	for c, r := range rate {
-		if unit[c] = one; r > 0 {
-			unit[c] = uint64((one*fastest + r/2) / r)
-		}
-	}
-	return unit
-}
-
-// loads counts the routes to all LIDs of CA and router ports.
-func (p *packer) loads(unit []uint64) []uint64 {
-	load := make([]uint64, len(p.to))
-	w := p.newWalker()
-	none := make([]uint16, p.count())
-	for i := range p.jobs {
-		j := &p.jobs[i]
-		w.load(j, none, 0)
-		for _, s := range w.order {
-			clear(w.flow[int(s)*blockLIDs:][:len(j.lids)])
-		}
-		for _, s := range w.order {
-			at := int(s) * blockLIDs
-			for k := range j.lids {
-				c := w.next[at+k]
-				flow := w.flow[at+k] + w.hosts[s]
-				load[c] += uint64(flow) * unit[c]
-				w.flow[int(w.to[c])*blockLIDs+k] += flow
-			}
-		}
-	}
-	return load
 }
 
 // run gives other shortest paths to all LIDs that some switch with hosts has no
@@ -84,7 +41,7 @@ func (r *rerouter) run(ctx context.Context) (left int) {
 				continue
 			}
 			old := r.column(lid)
-			r.count(j, k, lid, -1)
+			r.w.addLoad(k, r.unit, r.load, false)
 			if r.grow(j, k, lid, all) {
 				r.saved = append(r.saved, old)
 			} else {
@@ -92,7 +49,7 @@ func (r *rerouter) run(ctx context.Context) (left int) {
 				r.w.load(j, r.x.set, all)
 				left++
 			}
-			r.count(j, k, lid, 1)
+			r.w.addLoad(k, r.unit, r.load, true)
 		}
 	}
 	return left
@@ -143,17 +100,6 @@ func (p *packer) restore(x column) {
 func (r *rerouter) undo() {
 	for _, x := range slices.Backward(r.saved) {
 		r.restore(x)
-	}
-}
-
-// count adds the routes to a LID to the loads, or takes them away.
-func (r *rerouter) count(j *job, k int, lid fabric.LID, sign int64) {
-	clear(r.flow)
-	for _, s := range r.w.order {
-		c := r.channel[r.f.PortBase(s)+fabric.PortID(r.tables.Row(s)[lid])]
-		flow := r.flow[s] + uint64(r.hosts[s])
-		r.load[c] += uint64(sign) * flow * r.unit[c]
-		r.flow[r.to[c]] += flow
 	}
 }
 

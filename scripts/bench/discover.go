@@ -82,7 +82,7 @@ func named(out io.Writer, which string) (*fabric.Fabric, error) {
 	if _, err := strconv.Atoi(which); err == nil {
 		return fatTree(out, which)
 	}
-	if strings.Trim(which, "0123456789x") == "" {
+	if strings.Trim(which, "0123456789xt") == "" {
 		return grid(out, which)
 	}
 	data, err := os.ReadFile(which)

@@ -9,6 +9,8 @@
 //     against ibdmchk;
 //   - discovery of a simulated fabric, as whole processes, against ibnetdiscover,
 //     with the same fabric found;
+//   - the engine layered against OpenSM's dfsssp, lash and nue, with lanes, loads
+//     and bisection bandwidth;
 //   - the plugin's ibweave-updn, by the time inside its callbacks that it logs,
 //     against OpenSM's updn, beside an engine that does nothing.
 //
@@ -65,6 +67,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	audit := flags.String("audit", "20", "radixes to audit, with commas")
 	discover := flags.String("discover", "16x16,12", "what to discover, with commas: meshes, radixes of fat trees, files")
 	plugin := flags.String("plugin", "24", "radixes to route with OpenSM's plugin, with commas")
+	lanes := flags.String("layered", "12,8x8t", "what to route with layered and OpenSM's engines that use lanes, with commas: radixes of fat trees, meshes, tori as 8x8t, files; 24 takes OpenSM minutes")
+	laneEngines := flags.String("layered-engines", "dfsssp,lash,nue", "the engines of OpenSM for that, with commas")
 	library := flags.String("library", "bin/libibweave-opensm.so", "the plugin")
 	runs := flags.Int("runs", 5, "runs of each program")
 	program := flags.String("ibweave", "bin/ibweave", "the program")
@@ -112,6 +116,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
+	for _, which := range strings.Split(*lanes, ",") {
+		if which == "" {
+			continue
+		}
+		if err := benchLayered(ctx, out, which, *program, strings.Split(*laneEngines, ","), *runs); err != nil {
+			return err
+		}
+	}
 	for _, radix := range strings.Split(*plugin, ",") {
 		if radix == "" {
 			continue
@@ -140,15 +152,16 @@ func fatTree(out io.Writer, radix string) (*fabric.Fabric, error) {
 	return withLIDs(out, f, "fattree radix "+radix)
 }
 
-// grid is a mesh with a host on each switch, with LIDs.
+// grid is a mesh, or a torus such as 8x8t, with a host on each switch, with LIDs.
 func grid(out io.Writer, dims string) (*fabric.Fabric, error) {
 	spec := mesh.Spec{Hosts: 1}
-	for _, size := range strings.Split(dims, "x") {
+	sizes, torus := strings.CutSuffix(dims, "t")
+	for _, size := range strings.Split(sizes, "x") {
 		n, err := strconv.Atoi(size)
 		if err != nil {
 			return nil, err
 		}
-		spec.Dims = append(spec.Dims, n)
+		spec.Dims, spec.Wrap = append(spec.Dims, n), append(spec.Wrap, torus)
 	}
 	f, err := mesh.Generate(spec)
 	if err != nil {
@@ -222,12 +235,14 @@ func openSM(ctx context.Context, twin *ibsim.Twin, cfg ibsim.OpenSMConfig) (time
 		return 0, err
 	}
 	defer sim.Close()
-	cfg.Timeout = time.Hour
+	if cfg.Timeout == 0 {
+		cfg.Timeout = time.Hour
+	}
 	r, err := ibsim.RunOpenSM(ctx, sim, cfg)
 	if err != nil {
 		return 0, err
 	}
-	if r.Engine != cfg.Engine {
+	if want, _, _ := strings.Cut(cfg.Engine, ","); r.Engine != want {
 		return 0, fmt.Errorf("OpenSM used engine %q instead of %q", r.Engine, cfg.Engine)
 	}
 	return r.Routing, nil

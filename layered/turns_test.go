@@ -1,0 +1,83 @@
+package layered
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric/gen"
+)
+
+// circle says whether the turns of a layer close one, by a plain search.
+func circle(l *layer) bool {
+	const (
+		unseen = iota
+		open
+		closed
+	)
+	state := make([]int, len(l.to))
+	var visit func(c int32) bool
+	visit = func(c int32) bool {
+		state[c] = open
+		for e := l.turn[c]; e < l.turn[c+1]; e++ {
+			if !l.has(e) {
+				continue
+			}
+			d := l.first[l.to[c]] + e - l.turn[c]
+			if state[d] == open || state[d] == unseen && visit(d) {
+				return true
+			}
+		}
+		state[c] = closed
+		return false
+	}
+	for c := range state {
+		if state[c] == unseen && visit(int32(c)) {
+			return true
+		}
+	}
+	return false
+}
+
+// A layer takes a turn exactly when that closes no circle, also after others were
+// taken out, and all turns rise in its order.
+func TestLayer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, err := gen.Irregular(gen.IrregularSpec{
+			Switches: rapid.IntRange(4, 9).Draw(t, "switches"), Degree: 3, Hosts: 4, Seed: rapid.Uint64().Draw(t, "seed"),
+		})
+		if err != nil {
+			t.Skip("no such network")
+		}
+		x := newTurns(f)
+		order := make([]int32, len(x.to))
+		for c := range order {
+			order[c] = int32(c)
+		}
+		l := newLayer(x, make([]uint16, x.count()), 3, order, 1<<30)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			e := int32(rapid.IntRange(0, x.count()-1).Draw(t, "turn"))
+			if rapid.IntRange(0, 9).Draw(t, "what") == 0 {
+				l.remove(e)
+				continue
+			}
+			c, d := x.ends(e)
+			if x.of(c, d) != e || x.to[c] != x.from[d] {
+				t.Fatalf("turn %d is from channel %d to %d", e, c, d)
+			}
+			took := l.add(e, c, d)
+			l.set[e] |= l.bit
+			if closes := circle(l); took == closes {
+				t.Fatalf("turn %d: taken %t, closes a circle %t", e, took, closes)
+			}
+			if !took {
+				l.remove(e)
+			}
+			for e := range int32(x.count()) {
+				if c, d := x.ends(e); l.has(e) && l.place[c] >= l.place[d] {
+					t.Fatalf("turn %d from %d to %d does not rise", e, c, d)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/layered"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/quality"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// lanesNeeded is what dfsssp and lash log.
+var lanesNeeded = regexp.MustCompile(`Lanes needed: (\d+)`)
+
+// benchLayered compares the engine layered with OpenSM's engines that use virtual
+// lanes, on one fabric: time, lanes, and what the tables are worth. nue
+// may use as many lanes as ibsim's ports have.
+func benchLayered(ctx context.Context, out io.Writer, which, program string, engines []string, runs int) error {
+	f, err := named(out, which)
+	if err != nil {
+		return err
+	}
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "ibweave-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	text := filepath.Join(dir, "fabric.ibnetdiscover")
+	if err := os.WriteFile(text, topology.Append(nil, f), 0o644); err != nil {
+		return err
+	}
+	theirs := make([][]time.Duration, len(engines))
+	var ours, process []time.Duration
+	for range runs {
+		for i, name := range engines {
+			t, err := openSM(ctx, twin, ibsim.OpenSMConfig{Engine: name + ",no_fallback", Flags: 0x07, Options: qos, Timeout: layeredTimeout})
+			if err != nil {
+				fmt.Fprintf(out, "  %-32s %v\n", "OpenSM "+name, err)
+				engines = append(engines[:i:i], engines[i+1:]...)
+				theirs = append(theirs[:i:i], theirs[i+1:]...)
+				break
+			}
+			theirs[i] = append(theirs[i], t)
+		}
+		t, said, err := whole(ctx, "", program, "compile", "-t", text, "-e", "layered", "--dry-run", "--format", "json")
+		if err != nil {
+			return fmt.Errorf("%s compile: %w\n%s", program, err, said)
+		}
+		var summary struct {
+			Seconds compile.Seconds `json:"seconds"`
+		}
+		if err := json.Unmarshal([]byte(said), &summary); err != nil {
+			return err
+		}
+		ours, process = append(ours, duration(summary.Seconds.Route+summary.Seconds.Verify)), append(process, t)
+	}
+	for i, name := range engines {
+		row(out, "OpenSM "+name, theirs[i])
+		ratio(out, theirs[i], ours)
+	}
+	row(out, "ibweave layered, with verify", ours)
+	row(out, "ibweave layered, process", process)
+	for _, name := range engines {
+		if err := theirQuality(ctx, out, twin, name, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	r, err := layered.Engine{}.Route(ctx, f, lft.Options{})
+	if err != nil {
+		return err
+	}
+	lanes := 1
+	if r.PathSLs != nil {
+		lanes = 0
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			for _, sl := range r.PathSLs.Row(s) {
+				lanes = max(lanes, int(sl)+1)
+			}
+		}
+	}
+	return printQuality(ctx, out, "ibweave layered", strconv.Itoa(lanes), f, r.Tables)
+}
+
+// qos is what OpenSM needs for path SLs, and nue for lanes.
+var qos = []string{"qos TRUE", "nue_max_num_vls 8"}
+
+// layeredTimeout bounds a run of OpenSM that may have no engine left to take.
+const layeredTimeout = 5 * time.Minute
+
+// theirQuality prints what the tables of an engine of OpenSM are worth.
+func theirQuality(ctx context.Context, out io.Writer, twin *ibsim.Twin, name, dir string) error {
+	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{Timeout: 5 * time.Minute})
+	if err != nil {
+		return err
+	}
+	defer sim.Close()
+	lanes := "8 at most"
+	_, err = ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{
+		Engine: name + ",no_fallback", Flags: 0x47, Dir: dir, Options: qos, Timeout: layeredTimeout,
+		Line: func(l ibsim.LogLine) {
+			if m := lanesNeeded.FindStringSubmatch(l.Message); m != nil {
+				lanes = m[1]
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "opensm-lfts.dump")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
+	if err != nil {
+		return err
+	}
+	return printQuality(ctx, out, "OpenSM "+name, lanes, twin.Fabric, tables)
+}
+
+func printQuality(ctx context.Context, out io.Writer, name, lanes string, f *fabric.Fabric, t *lft.Tables) error {
+	q, err := quality.Measure(ctx, f, t, quality.Options{Bisections: 200})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "  %-32s VLs %s; busiest link %d routes, mean %.1f, Gini %.3f; bisection bandwidth %.4f\n",
+		strings.TrimSpace(name), lanes, q.Links.Max, q.Links.Mean, q.Links.Gini, q.Bisection.Mean)
+	return nil
+}
