@@ -289,6 +289,37 @@ func TestMulticastLoop(t *testing.T) {
 	}
 }
 
+// A loop that no sender of the group gets into is found all the same: who is in a mask may
+// send tomorrow.
+func TestLoopOfNobody(t *testing.T) {
+	meant := grid(t)
+	f := meant.Fabric
+	last := f.Peer(f.Port(15, 5))
+	meant.Trees = []mft.Tree{{Name: "all", MLID: 0xc001, Senders: []fabric.PortID{last}, Receivers: f.CAPorts()}}
+	masks := map[[2]int][]fabric.PortNum{}
+	square := []fabric.NodeID{0, 1, 4, 5}
+	for _, s := range square {
+		key := [2]int{int(s), 0xc001}
+		masks[key] = []fabric.PortNum{5}
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			if slices.Contains(square, to[i]) {
+				masks[key] = append(masks[key], f.Num(p))
+			}
+		}
+	}
+	r := compare(t, meant, &State{Fabric: f, LFT: meant.LFT, MFT: remade(f, masks)})
+	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop || !strings.Contains(r.Findings[0].Message, `group "all"`) {
+		t.Errorf("%d loops, %+v", r.Loops, r.Findings)
+	}
+	// The same in a fabric that was found anew.
+	other := again(t, f, nil)
+	r = compare(t, meant, &State{Fabric: other, LFT: meant.LFT, MFT: remade(other, masks)})
+	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop {
+		t.Errorf("another fabric: %d loops, %+v", r.Loops, r.Findings)
+	}
+}
+
 // Unicast packets that go round come next, with or without a multicast table.
 func TestUnicastLoop(t *testing.T) {
 	meant := grid(t)
