@@ -304,7 +304,7 @@ func (s *Sim) move(c, port, out int32) {
 	ce = &s.cells.items[c] // the pool may have grown
 	s.cells.items[copied] = cell{
 		packet: ce.packet, bytes: ce.bytes, flits: flits, dlid: ce.dlid, sl: ce.sl, tail: left + s.cfg.WireDelay,
-		in: out, next: none, branch: none, parent: none,
+		in: out, port: s.to[port], next: none, branch: none, parent: none,
 	}
 	s.enter(copied, out, flits)
 }
@@ -328,7 +328,7 @@ func (s *Sim) relay(c, port, out int32) {
 		s.counts.FlitHops += int64(flits)
 		s.channels[out].credits -= flits
 		ce.tail, ce.in, ce.next, ce.state = left+s.cfg.WireDelay, out, none, cellComing
-		ce.branch, ce.waiting = none, 0
+		ce.port, ce.branch, ce.waiting = s.to[port], none, 0
 		s.enter(c, out, flits)
 	}
 	if in != none {
@@ -362,7 +362,7 @@ func (s *Sim) send(ce *cell, port, out int32) Time {
 
 // sink has a packet whose tail leaves a port arrive at the end port behind it.
 func (s *Sim) sink(packet, port, flits int32, left Time) {
-	to := s.ports[port].to
+	to := s.to[port]
 	if to != port {
 		left += s.cfg.WireDelay
 		s.counts.FlitHops += int64(flits)
@@ -373,17 +373,16 @@ func (s *Sim) sink(packet, port, flits int32, left Time) {
 // moveAt sends the packet of a cell that has one way out and needs not wait. It has
 // no branch then.
 func (s *Sim) moveAt(c, port int32, vl fabric.VL) bool {
-	pt := &s.ports[port]
+	out := s.to[port]*s.vls + int32(vl)
+	o, pt, ce := &s.channels[out], &s.ports[port], &s.cells.items[c]
 	now := s.events.now
 	if pt.waiting != 0 || pt.freeAt > now || pt.taken != none || s.cfg.Arbitration == LowestPort {
 		return false
 	}
-	ce := &s.cells.items[c]
 	if ce.tail > now && ce.tail > now+takes(ce.bytes, pt.rate) {
 		return false
 	}
-	out := pt.to*s.vls + int32(vl)
-	if o := &s.channels[out]; o.credits < ce.flits {
+	if o.credits < ce.flits {
 		s.settle(out, 0)
 		if o.credits < ce.flits {
 			return false
@@ -522,9 +521,9 @@ func (s *Sim) prune(ce *cell) {
 }
 
 // vlOf is the VL on which a branch leaves.
-func (s *Sim) vlOf(br *branch) int32 { return br.out - s.ports[br.port].to*s.vls }
+func (s *Sim) vlOf(br *branch) int32 { return br.out - s.to[br.port]*s.vls }
 
 // sender is the port that a channel leaves, and its VL.
 func (s *Sim) sender(channel int32) (fabric.PortID, fabric.VL) {
-	return fabric.PortID(s.ports[channel/s.vls].to), fabric.VL(channel % s.vls)
+	return fabric.PortID(s.to[channel/s.vls]), fabric.VL(channel % s.vls)
 }

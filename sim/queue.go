@@ -31,7 +31,7 @@ type queue[E any] struct {
 	cur   []timed[E]
 	at    int                               // cur[at:] is left, in order
 	wheel int                               // events in buckets
-	last  []int32                           // by bucket: its event pushed last, whose next is the one pushed first
+	last  []int32                           // by bucket: its events, the last pushed first
 	full  []uint64                          // a bit for each bucket that has events
 	nodes []linked[E]                       // pool
 	free  int32                             // first free node
@@ -96,15 +96,9 @@ func (q *queue[E]) put(at Time, e E) {
 		}
 		slot := b & (buckets - 1)
 		node := &q.nodes[i]
-		node.at, node.event = at, e
-		if last := q.last[slot]; last == none {
-			node.next = i
-			q.full[slot/64] |= 1 << (slot % 64)
-		} else {
-			node.next = q.nodes[last].next
-			q.nodes[last].next = i
-		}
+		node.at, node.event, node.next = at, e, q.last[slot]
 		q.last[slot] = i
+		q.full[slot/64] |= 1 << (slot % 64)
 		q.wheel++
 	default:
 		q.trial.far++
@@ -152,21 +146,23 @@ func (q *queue[E]) turn() {
 	// before. So all of cur is of this bucket.
 	q.last[slot] = none
 	q.full[slot/64] &^= 1 << (slot % 64)
-	first := q.nodes[last].next
-	sorted, latest := true, Time(0)
-	for i := first; ; {
+	sorted, earliest := true, Forever
+	for i := last; ; {
 		node := &q.nodes[i]
 		q.cur = append(q.cur, node.timed)
-		sorted = sorted && latest <= node.at
-		latest = node.at
-		if i == last {
+		sorted = sorted && node.at <= earliest
+		earliest = node.at
+		if node.next == none {
 			node.next = q.free
 			break
 		}
 		i = node.next
 	}
-	q.free = first
+	q.free = last
 	q.wheel -= len(q.cur)
+	if len(q.cur) > 1 {
+		slices.Reverse(q.cur)
+	}
 	if !sorted {
 		q.sort()
 	}
@@ -228,12 +224,11 @@ func (q *queue[E]) tune() {
 			continue
 		}
 		q.last[slot] = none
-		for i := q.nodes[last].next; ; i = q.nodes[i].next {
+		from := len(all)
+		for i := last; i != none; i = q.nodes[i].next {
 			all = append(all, q.nodes[i].timed)
-			if i == last {
-				break
-			}
 		}
+		slices.Reverse(all[from:])
 	}
 	for len(q.far) > 0 {
 		all = append(all, q.popFar())

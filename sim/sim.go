@@ -148,6 +148,7 @@ type Sim struct {
 	ports    []port     // by PortID
 	channels []channel  // by number: PortID that it ends at * vls + VL
 	owner    []int32    // by PortID: its node
+	to       []int32    // by PortID: port.to, again, since few lines of cache have all of it
 	base     []int32    // by node, one more at the end: its first port
 	cells    pool[cell] // see there
 	branches pool[branch]
@@ -230,7 +231,8 @@ type cell struct {
 	parent  int32 // with flits: the branch that feeds it, none when that is done
 	arrived int32 // with flits: how many have come
 	gone    int32 // with flits: how many have left the buffer
-	_       [8]byte
+	port    int32 // that it came by, as in says
+	_       [4]byte
 }
 
 type cellState uint8
@@ -322,6 +324,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		ports:    make([]port, f.NumPorts()),
 		channels: make([]channel, f.NumPorts()*vls),
 		owner:    make([]int32, f.NumPorts()),
+		to:       make([]int32, f.NumPorts()),
 		base:     make([]int32, f.NumNodes()+1),
 		hostFree: make([]Time, f.NumPorts()),
 		masks:    newMasks(f, net.Multicast),
@@ -377,7 +380,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 		}
 		pt.rate = bytePs(mbps)
 	}
-	s.ports[p], s.owner[p], s.base[node+1] = pt, int32(node), int32(p)+1
+	s.ports[p], s.to[p], s.owner[p], s.base[node+1] = pt, pt.to, int32(node), int32(p)+1
 	credits := unlimited
 	if peer != fabric.NoPort && f.IsSwitch(node) {
 		credits = int32(s.cfg.BufferFlits)
@@ -541,7 +544,7 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]
 	s.branches.items[b] = branch{
-		cell: c, in: ce.in, port: int32(out), out: s.ports[out].to*s.vls + int32(vl),
+		cell: c, in: ce.in, port: int32(out), out: s.to[out]*s.vls + int32(vl),
 		sibling: ce.branch, prev: none, next: none, child: none,
 	}
 	ce.branch = b
@@ -553,7 +556,7 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 // sends the packet on at once and returns true.
 func (s *Sim) branchOut(c int32) bool {
 	ce := &s.cells.items[c]
-	in := fabric.PortID(s.channels[ce.in].port)
+	in := fabric.PortID(ce.port)
 	at := fabric.NodeID(s.owner[in])
 	base := s.base[at]
 	num := fabric.PortNum(int32(in) - base)
@@ -598,10 +601,10 @@ func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
 // way is the VL on which a packet leaves a switch by port out, lft.DropVL where
 // that leads nowhere.
 func (s *Sim) way(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
-	switch pt := &s.ports[out]; {
-	case pt.to == none:
+	switch to := s.to[out]; to {
+	case none:
 		return lft.DropVL
-	case pt.to == int32(out): // port 0
+	case int32(out): // port 0
 		return 0
 	}
 	return s.vl(in, out, sl)

@@ -238,7 +238,7 @@ func (s *Sim) sendFlit(b int32) {
 		from := &s.cells.items[br.cell]
 		s.cells.items[child] = cell{
 			packet: pi, bytes: from.bytes, flits: from.flits, dlid: from.dlid, sl: from.sl,
-			in: br.out, next: none, branch: none, parent: b,
+			in: br.out, port: s.to[br.port], next: none, branch: none, parent: b,
 		}
 		br.child = child
 		s.enter(child, br.out, 1)
