@@ -20,7 +20,7 @@ go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestManySweeps -sweeps 2000 -v |
 	grep -E 'sweeps|^(ok|FAIL|---)'
 
-go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSPAMStress' -spam-networks 1000 -trials 3000 -flit-times 1000000000 -v |
+go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSPAMStress|TestPaperNumbers' -all-rows -spam-networks 1000 -trials 3000 -flit-times 1000000000 -v |
 	grep -E 'clean|does not deadlock|none deadlocks|^(ok|FAIL|---)'
 
 go test -count=1 -timeout 60m ./myrinet/lan -run TestBufferDeadlock -multicasts 1000000 -v |

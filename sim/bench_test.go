@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -50,9 +51,14 @@ func (u *uniform) Deliver(*Sim, *Delivery) { u.got++ }
 // loaded is a mesh under uniform traffic at a share of the capacity of its
 // bisection, warmed up.
 func loaded(tb testing.TB, n, bytes, vls, packets int, load float64) (*Sim, *uniform) {
-	g := newGrid(tb, n, n)
 	cfg := Defaults()
 	cfg.PacketBuffers(packets, bytes)
+	return loadedAs(tb, n, bytes, vls, cfg, load)
+}
+
+// loadedAs is loaded with any hardware.
+func loadedAs(tb testing.TB, n, bytes, vls int, cfg Config, load float64) (*Sim, *uniform) {
+	g := newGrid(tb, n, n)
 	u := &uniform{hosts: g.CAPorts(), rng: rand.New(rand.NewPCG(1, 2)), bytes: bytes, sls: vls}
 	for _, h := range u.hosts {
 		u.lids = append(u.lids, g.LID(h))
@@ -77,6 +83,35 @@ func cpu() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
+// pace is how fast something goes in stretches of 10 ms of CPU time. Where other jobs
+// take the caches from it for most of the time, its best stretches say what it would do
+// without them.
+type pace struct {
+	used  time.Duration
+	count int64
+	rates []float64
+}
+
+func (p *pace) add(count int64) {
+	now := cpu()
+	if p.used == 0 {
+		p.used, p.count = now, count
+	}
+	if took := now - p.used; took >= 10*time.Millisecond {
+		p.rates = append(p.rates, float64(count-p.count)/took.Seconds())
+		p.used, p.count = now, count
+	}
+}
+
+// best is the rate that a twentieth of the stretches reach.
+func (p *pace) best() float64 {
+	if len(p.rates) == 0 {
+		return 0
+	}
+	slices.Sort(p.rates)
+	return p.rates[len(p.rates)*19/20]
+}
+
 func BenchmarkMesh16x16(b *testing.B) {
 	for _, tt := range []struct{ bytes, vls, packets int }{
 		{64, 1, 8}, {64, 4, 8}, {256, 4, 4}, {2048, 4, 2},
@@ -87,14 +122,17 @@ func BenchmarkMesh16x16(b *testing.B) {
 			before := s.Counts()
 			used := cpu()
 			step := Time(u.mean)
+			var pace pace
 			for b.Loop() {
 				if err := s.Run(b.Context(), s.Now()+step); err != nil {
 					b.Fatal(err)
 				}
+				pace.add(s.Counts().FlitHops)
 			}
 			after := s.Counts()
 			sec := (cpu() - used).Seconds() // of CPU: others may use the machine
 			b.ReportMetric(float64(after.FlitHops-before.FlitHops)/sec/1e6, "Mflit-hops/s")
+			b.ReportMetric(pace.best()/1e6, "best-Mflit-hops/s")
 			b.ReportMetric(float64(after.Events-before.Events)/sec/1e6, "Mevents/s")
 			b.ReportMetric(float64(after.Queued)/256, "queued/host")
 		})

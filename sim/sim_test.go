@@ -404,15 +404,31 @@ func (d fullLoad) Wake(s *Sim, id int64) {
 
 func (d fullLoad) Deliver(s *Sim, m *Delivery) { d.Wake(s, m.Tag) }
 
-// TestNoAllocation has a warm simulation, of packets and of worms.
+// TestNoAllocation has a warm simulation, of packets and of worms, with and without
+// output buffers, that allocates nothing.
 func TestNoAllocation(t *testing.T) {
-	s, u := loaded(t, 8, 256, 2, 2, 0.5)
-	if n := testing.AllocsPerRun(20, func() {
-		if err := s.Run(t.Context(), s.Now()+Time(10*u.mean)); err != nil {
-			t.Fatal(err)
+	for _, tt := range []struct {
+		copying        Copying
+		buffer, output int
+	}{
+		{Independent, 8, 0}, {Reserving, 8, 0}, {LockStep, 8, 0},
+		{Wormhole, 2, 0}, {Wormhole, 2, 1}, {GreedyWormhole, 3, 0}, {GreedyWormhole, 2, 2},
+	} {
+		cfg := Defaults()
+		cfg.Copying, cfg.BufferFlits, cfg.OutputFlits = tt.copying, tt.buffer, tt.output
+		s, u := loadedAs(t, 4, 256, 2, cfg, 0.2)
+		before := s.Counts()
+		if n := testing.AllocsPerRun(20, func() {
+			if err := s.Run(t.Context(), s.Now()+Time(10*u.mean)); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 || u.err != nil {
+			t.Errorf("%+v: %v allocations, %v", tt, n, u.err)
 		}
-	}); n != 0 || u.err != nil {
-		t.Errorf("%v allocations, %v", n, u.err)
+		// 21 runs of 10 messages of each of 16 hosts, and no growing queues.
+		if c := s.Counts(); c.Delivered-before.Delivered < 3000 || c.Queued > 100 {
+			t.Errorf("%+v: %d deliveries, %d packets wait", tt, c.Delivered-before.Delivered, c.Queued)
+		}
 	}
 }
 

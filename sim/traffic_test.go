@@ -28,7 +28,7 @@ func TestQueueing(t *testing.T) {
 	}{{Fixed, 0.3}, {Fixed, 0.7}, {Geometric, 0.5}} {
 		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables}, cfg, Traffic{
 			Pattern: Shift{1}, Load: tt.load, Lengths: tt.lengths, Bytes: 100, Seed: 5,
-		}, Stop{WarmUp: 100 * Microsecond, RelativeError: 0.01, MinMessages: 60_000, MaxTime: Second})
+		}, Stop{WarmUp: 100 * Microsecond, RelativeError: 0.005, MinMessages: 60_000, MaxTime: Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestQueueing(t *testing.T) {
 		}
 		want := 230 + service + tt.load*square/service/2/(1-tt.load)
 		mean, half := m.All.Interval()
-		if math.Abs(mean/1000-want) > 1.5*half/1000 || half > 0.02*mean || m.Saturated {
+		if math.Abs(mean/1000-want) > half/1000 || half > 0.005*mean || m.Saturated {
 			t.Errorf("%s at %g: %.1f +- %.1f ns, want %.1f", tt.lengths, tt.load, mean/1000, half/1000, want)
 		}
 		if math.Abs(m.Offered-tt.load) > 0.02 || math.Abs(m.Accepted-tt.load) > 0.02 {
