@@ -11,6 +11,7 @@ declare -A package=(
 	[dump_lfts]=infiniband-diags
 	[ibroute]=infiniband-diags
 	[ibdmchk]=ibutils
+	[chromium]=chromium
 	[slurmctld]=slurmctld
 	[slurmd]=slurmd
 	[sbatch]=slurm-client

@@ -149,8 +149,12 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 		return err
 	}
 	picture, err := page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark})
+	var none *page.ViewError
+	if errors.As(err, &none) {
+		return usagef("--view %s: %w", r.view, err)
+	}
 	if err != nil {
-		return inputf("--view %s: %w", r.view, err)
+		return err
 	}
 	if r.svg != "" {
 		b.Reset()

@@ -364,22 +364,22 @@ func (s *scene) packGroups(d *document, p *packer) {
 
 // groups lists the trees by MLID, with those MLIDs of the tables that no group has:
 // whose members are the end ports in the masks.
-func (s *scene) groups() []mft.Tree {
-	if s.Multicast == nil {
+func (in *Input) groups() []mft.Tree {
+	if in.Multicast == nil {
 		return nil
 	}
-	f := s.Fabric
-	list := slices.Clone(s.Multicast.Trees)
+	f := in.Fabric
+	list := slices.Clone(in.Multicast.Trees)
 	known := make(map[fabric.LID]bool)
 	for _, t := range list {
 		known[t.MLID] = true
 	}
-	for _, mlid := range s.Multicast.Tables.MLIDs() {
+	for _, mlid := range in.Multicast.Tables.MLIDs() {
 		if known[mlid] {
 			continue
 		}
 		t := mft.Tree{Name: fmt.Sprintf("MLID %#x", uint16(mlid)), MLID: mlid}
-		for _, out := range s.Multicast.Tables.Ports(mlid) {
+		for _, out := range in.Multicast.Tables.Ports(mlid) {
 			if f.Num(out) == fabric.ManagementPort {
 				t.Receivers = append(t.Receivers, out)
 			} else if peer := f.Peer(out); peer != fabric.NoPort && !f.IsSwitch(f.Owner(peer)) {

@@ -25,8 +25,8 @@ type layout struct {
 type edge struct {
 	a, b   fabric.NodeID // a < b
 	cables int32         // its first in layout.cables, which has their ports on a
-	// bend is how far the middle of the line is moved aside, to the left on the way
-	// from a to b, seen with y downwards; 0 for a straight one.
+	// bend is how far aside a curved line passes, to the left on the way from a to b; 0
+	// for a straight one.
 	bend float32
 }
 
@@ -178,7 +178,7 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 			// switches between its ends.
 			if far := a - b; far > 1 || far < -1 || d >= 2 {
 				e.bend = 0.3 * unit
-				if d%2 == 0 == (a > b) {
+				if a > b {
 					e.bend = -e.bend
 				}
 			}

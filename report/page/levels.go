@@ -114,8 +114,8 @@ func reach(f *fabric.Fabric, s fabric.NodeID) ([]fabric.NodeID, []int32) {
 }
 
 // onLevels places switches in rows, level 0 at the bottom, hosts below their switches,
-// and those of the top level above. The order in a row is that of names, unless
-// barycentres have fewer crossings.
+// and those of the top level above. The order in a row is that of pods and names, unless
+// barycentres within pods have fewer crossings.
 func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.NodeID) {
 	if f.NumSwitches() == 0 {
 		return
@@ -128,7 +128,7 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 	}
 	levels := float64(len(r.rows))
 	width := float64(widest) * unit
-	gap := max(1.7*unit, width/(2*levels))
+	gap := max(1.7*unit, 0.6*width/max(levels-0.5, 1))
 	tallest = min(0.85*gap, max(0.7*unit, 0.5*gap))
 	for i, row := range r.rows {
 		spacing := width / float64(len(row))
@@ -165,7 +165,7 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 type rows struct {
 	rows  [][]fabric.NodeID // by level, from the bottom
 	place []int64           // by switch: its place in its row, from 0 to 1<<20
-	level []int32
+	pod   []int32           // by switch: comes first in the order of a row; see pods
 	// Neighbours one level up and down, by switch: a part of near.
 	start []int32
 	near  []fabric.NodeID
@@ -174,7 +174,7 @@ type rows struct {
 
 func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	n := f.NumSwitches()
-	r := &rows{level: level, place: make([]int64, n), start: make([]int32, n+1), split: make([]int32, n)}
+	r := &rows{place: make([]int64, n), pod: make([]int32, n), start: make([]int32, n+1), split: make([]int32, n)}
 	r.rows = make([][]fabric.NodeID, slices.Max(level)+1)
 	for s := range fabric.NodeID(n) {
 		r.rows[level[s]] = append(r.rows[level[s]], s)
@@ -184,6 +184,10 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 		slices.SortFunc(row, func(a, b fabric.NodeID) int {
 			return cmp.Or(natural(f.Node(a).Description, f.Node(b).Description), cmp.Compare(a, b))
 		})
+	}
+	r.pods(edges)
+	for _, row := range r.rows {
+		slices.SortStableFunc(row, func(a, b fabric.NodeID) int { return cmp.Compare(r.pod[a], r.pod[b]) })
 		r.number(row)
 	}
 	lists := make([][2][]fabric.NodeID, n)
@@ -207,6 +211,88 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	}
 	r.start[n] = int32(len(r.near))
 	return r
+}
+
+// mostPodLevels bounds the levels that are looked at for pods.
+const mostPodLevels = 16
+
+// pods finds what belongs together: the parts that rows fall into when those above are
+// taken away, such as the pods of a fat tree. Switches of a part stand side by side in
+// every row, and parts in the order of the first names in them. Rows are in the order of
+// names.
+func (r *rows) pods(edges []edge) {
+	if len(r.rows) > mostPodLevels {
+		return
+	}
+	n := len(r.pod)
+	at := make([]int32, n) // by switch: its row
+	rank := make([]int32, n)
+	next := int32(0)
+	for i, row := range r.rows {
+		for _, s := range row {
+			at[s] = int32(i)
+			rank[s] = next
+			next++
+		}
+	}
+	byRow := make([][]edge, len(r.rows)) // by the upper row
+	for _, e := range edges {
+		upper := max(at[e.a], at[e.b])
+		byRow[upper] = append(byRow[upper], e)
+	}
+	// Parts grow row by row: of each the switch with the lowest rank stands for it.
+	first := make([]fabric.NodeID, n)
+	for s := range first {
+		first[s] = fabric.NodeID(s)
+	}
+	find := func(s fabric.NodeID) fabric.NodeID {
+		for first[s] != s {
+			first[s] = first[first[s]]
+			s = first[s]
+		}
+		return s
+	}
+	parts := make([][]fabric.NodeID, len(r.rows)) // by row: by switch, its part up to there
+	for i := range r.rows {
+		for _, e := range byRow[i] {
+			a, b := find(e.a), find(e.b)
+			if rank[a] > rank[b] {
+				a, b = b, a
+			}
+			first[b] = a
+		}
+		parts[i] = make([]fabric.NodeID, n)
+		for s := range parts[i] {
+			parts[i][s] = find(fabric.NodeID(s))
+		}
+	}
+	// From the top down: a part comes where the part above it comes, then by rank.
+	above := make([]int32, n) // by the switch that stands for a part
+	for i := len(r.rows) - 1; i >= 0; i-- {
+		var list []fabric.NodeID
+		for s, p := range parts[i] {
+			if p == fabric.NodeID(s) && int(at[s]) <= i {
+				list = append(list, p)
+			}
+		}
+		order := func(p fabric.NodeID) int32 {
+			if i == len(r.rows)-1 {
+				return 0
+			}
+			return above[parts[i+1][p]]
+		}
+		slices.SortFunc(list, func(a, b fabric.NodeID) int {
+			return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(rank[a], rank[b]))
+		})
+		here := make([]int32, n)
+		for k, p := range list {
+			here[p] = int32(k)
+		}
+		for _, s := range r.rows[i] {
+			r.pod[s] = here[parts[i][s]]
+		}
+		above = here
+	}
 }
 
 // number writes down the places of a row.
@@ -243,7 +329,9 @@ func (r *rows) untangle() {
 					mean[s] /= int64(len(near))
 				}
 			}
-			slices.SortStableFunc(r.rows[i], func(a, b fabric.NodeID) int { return cmp.Compare(mean[a], mean[b]) })
+			slices.SortStableFunc(r.rows[i], func(a, b fabric.NodeID) int {
+				return cmp.Or(cmp.Compare(r.pod[a], r.pod[b]), cmp.Compare(mean[a], mean[b]))
+			})
 			r.number(r.rows[i])
 		}
 		if n := r.crossings(); n < fewest {

@@ -89,8 +89,8 @@ var dark = &theme{
 	ramp: []color.NRGBA{rgb(0x343d4a), rgb(0x3c5a78), rgb(0x3f7ea8), rgb(0x52a5c9), rgb(0xe3b341), rgb(0xf08a3c), rgb(0xff5c4d)},
 }
 
-// Draw prepares the picture of a view. Errors are those of Write, and views of what
-// the input does not have.
+// Draw prepares the picture of a view. Errors are those of Write, and
+// a *ViewError.
 func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Picture, error) {
 	s, err := newScene(ctx, in)
 	if err != nil {
@@ -114,8 +114,19 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 			p.lines[0] += "; " + strings.SplitN(s.Shape, "\n", 2)[0]
 		}
 	}
-	return p, err
+	if err != nil {
+		return nil, &ViewError{err}
+	}
+	return p, nil
 }
+
+// ViewError says why there is nothing to see in a view: the input does not have it.
+type ViewError struct{ Err error }
+
+func (e *ViewError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *ViewError) Unwrap() error { return e.Err }
 
 // showPath marks the path between two hosts, whose names may have commas.
 func (p *Picture) showPath(arg string) error {
@@ -125,27 +136,33 @@ func (p *Picture) showPath(arg string) error {
 	var (
 		src, dst fabric.PortID
 		found    int
-		last     error
+		trouble  error
+		near     bool // trouble is about one end only
 	)
 	for i, c := range arg {
 		if c != ',' {
 			continue
 		}
-		a, err := p.endPort(strings.TrimSpace(arg[:i]))
-		if err == nil && p.Fabric.IsSwitch(p.Fabric.Owner(a)) {
-			err = fmt.Errorf("%q is a switch: a path starts at a host", p.Fabric.Node(p.Fabric.Owner(a)).Description)
+		a, errA := p.endPort(strings.TrimSpace(arg[:i]))
+		b, errB := p.endPort(strings.TrimSpace(arg[i+1:]))
+		one := (errA == nil) != (errB == nil)
+		if errA == nil && p.Fabric.IsSwitch(p.Fabric.Owner(a)) {
+			errA = fmt.Errorf("%q is a switch: a path starts at a host", p.Fabric.Node(p.Fabric.Owner(a)).Description)
+			one = true
 		}
-		b, err2 := p.endPort(strings.TrimSpace(arg[i+1:]))
-		if last = cmp.Or(err, err2); last == nil {
+		switch err := cmp.Or(errA, errB); {
+		case err == nil:
 			src, dst = a, b
 			found++
+		case trouble == nil || one && !near:
+			trouble, near = err, one
 		}
 	}
 	switch {
 	case found > 1:
 		return fmt.Errorf("%q can be read as more than one pair; use GUIDs or LIDs", arg)
 	case found == 0:
-		return last
+		return trouble
 	}
 	f := p.Fabric
 	lid := f.LID(dst)
@@ -227,14 +244,20 @@ func (p *Picture) showGroup(name string) error {
 	}
 	for _, r := range g.Receivers {
 		p.marks[f.Owner(r)] = p.theme.tree
+		p.labels = append(p.labels, f.Owner(r))
 	}
 	if len(g.Senders) < len(g.Receivers) {
 		for _, s := range g.Senders {
 			p.marks[f.Owner(s)] = p.theme.path
+			p.labels = append(p.labels, f.Owner(s))
+			if f.Peer(s) != fabric.NoPort {
+				p.channels = append(p.channels, s)
+			}
 		}
 	}
 	p.title = fmt.Sprintf("%s: multicast group %s", p.title, g.Name)
-	p.lines = append(p.lines, fmt.Sprintf("MLID %#x, %d senders, %d receivers, %d ports in masks", uint16(g.MLID), len(g.Senders), len(g.Receivers), len(p.Multicast.Tables.Ports(g.MLID))))
+	p.lines = append(p.lines, fmt.Sprintf("MLID %#x; senders: %d, receivers: %d, ports in masks: %d",
+		uint16(g.MLID), len(g.Senders), len(g.Receivers), len(p.Multicast.Tables.Ports(g.MLID))))
 	return nil
 }
 
@@ -242,7 +265,7 @@ func (p *Picture) showGroup(name string) error {
 func (p *Picture) showLoop(n int) error {
 	cycles := p.Result.CreditLoops.Cycles
 	if n >= len(cycles) {
-		return fmt.Errorf("%d credit loops are known", len(cycles))
+		return fmt.Errorf("there is no such credit loop: %d are known", len(cycles))
 	}
 	f := p.Fabric
 	p.tone = p.theme.loop
@@ -267,7 +290,7 @@ const (
 	pictureMost  = 22 * vg.Centimeter // height of the drawing
 	pictureLeast = 5 * vg.Centimeter
 	margin       = 0.6 * vg.Centimeter
-	titleHeight  = 0.9 * vg.Centimeter
+	titleHeight  = 1.3 * vg.Centimeter
 	lineHeight   = 0.42 * vg.Centimeter
 	mostLines    = 24
 	pngDPI       = 120
@@ -283,8 +306,8 @@ func (l *layout) box() (left, top, right, bottom float64) {
 		take(float64(l.x[n]), float64(l.y[n]), float64(l.radius[n]))
 	}
 	for i := range l.edges {
-		c := l.curve(i)
-		take((c[0].X+2*c[1].X+c[2].X)/4, (c[0].Y+2*c[1].Y+c[2].Y)/4, 0)
+		m, _ := l.curve(i).at(0.5)
+		take(m.X, m.Y, 0)
 	}
 	if len(l.x) == 0 {
 		return 0, 0, unit, unit
@@ -295,15 +318,27 @@ func (l *layout) box() (left, top, right, bottom float64) {
 // point is a place in the units of the layout.
 type point struct{ X, Y float64 }
 
-// curve is an edge's ends, a first, and between them the control point of a quadratic
-// curve.
-func (l *layout) curve(i int) [3]point {
+// bezier is the points of a cubic curve.
+type bezier [4]point
+
+// curve is the line of an edge, from a to b.
+func (l *layout) curve(i int) bezier {
 	e := &l.edges[i]
-	a, b := point{float64(l.x[e.a]), float64(l.y[e.a])}, point{float64(l.x[e.b]), float64(l.y[e.b])}
+	a, b := l.middle(e.a), l.middle(e.b)
 	dx, dy := b.X-a.X, b.Y-a.Y
-	length := cmp.Or(math.Hypot(dx, dy), 1)
-	out := 2 * float64(e.bend)
-	return [3]point{a, {(a.X+b.X)/2 + dy/length*out, (a.Y+b.Y)/2 - dx/length*out}, b}
+	out := 4.0 / 3 * float64(e.bend) / cmp.Or(math.Hypot(dx, dy), 1)
+	return bezier{a, {a.X + dy*out, a.Y - dx*out}, {b.X + dy*out, b.Y - dx*out}, b}
+}
+
+// at is the place and the direction at t from 0 to 1.
+func (c bezier) at(t float64) (place, way point) {
+	u := 1 - t
+	mix := func(a, b, c, d float64) (float64, float64) {
+		return u*u*u*a + 3*u*u*t*b + 3*u*t*t*c + t*t*t*d, u*u*(b-a) + 2*u*t*(c-b) + t*t*(d-c)
+	}
+	place.X, way.X = mix(c[0].X, c[1].X, c[2].X, c[3].X)
+	place.Y, way.Y = mix(c[0].Y, c[1].Y, c[2].Y, c[3].Y)
+	return place, way
 }
 
 // size is that of the picture, and of the drawing in it.
@@ -446,6 +481,7 @@ func (p *Picture) drawEdges(canvas draw.Canvas, at func(point) vg.Point, dim boo
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(load[a], load[b]) })
 	thin := vg.Length(min(1.1, max(0.25, 600/float64(len(p.edges)+1))))
+	faint := p.faint()
 	for _, i := range order {
 		c := p.theme.ramp[2]
 		warm := 0.0
@@ -457,10 +493,11 @@ func (p *Picture) drawEdges(canvas draw.Canvas, at func(point) vg.Point, dim boo
 			warm = p.warmth(load[i])
 			c = p.theme.shade(warm)
 		}
+		strong := faint + (1-faint)*warm*warm
 		if dim {
-			c = blend(p.theme.ground, c, 0.22)
+			strong = 0.2
 		}
-		canvas.SetColor(c)
+		canvas.SetColor(blend(p.theme.ground, c, strong))
 		canvas.SetLineWidth(thin * vg.Length(1+0.8*warm*warm))
 		canvas.SetLineDash(dashes, 0)
 		canvas.Stroke(path(p.curve(i), at))
@@ -468,12 +505,34 @@ func (p *Picture) drawEdges(canvas draw.Canvas, at func(point) vg.Point, dim boo
 	canvas.SetLineDash(nil, 0)
 }
 
+// faint is how strong links without load are drawn, from 0.3 to 1: the fainter, the
+// more of the ground lines would hide.
+func (p *Picture) faint() float64 {
+	length := 0.0
+	for _, e := range p.edges {
+		a, b := p.middle(e.a), p.middle(e.b)
+		length += math.Hypot(a.X-b.X, a.Y-b.Y)
+	}
+	left, top, right, bottom := p.box()
+	cover := length * (right - left) / 700 / ((right - left) * (bottom - top))
+	return min(1, max(0.3, 0.7/math.Sqrt(cover+1e-9)))
+}
+
 // path is a curve on paper.
-func path(c [3]point, at func(point) vg.Point) vg.Path {
+func path(c bezier, at func(point) vg.Point) vg.Path {
 	var v vg.Path
 	v.Move(at(c[0]))
-	v.QuadTo(at(c[1]), at(c[2]))
+	if c[0] == c[1] {
+		v.Line(at(c[3]))
+	} else {
+		v.CubeTo(at(c[1]), at(c[2]), at(c[3]))
+	}
 	return v
+}
+
+// straight is the line between two nodes.
+func (l *layout) straight(a, b fabric.NodeID) bezier {
+	return bezier{l.middle(a), l.middle(a), l.middle(b), l.middle(b)}
 }
 
 func (p *Picture) drawHosts(canvas draw.Canvas, at func(point) vg.Point, scale float64, dim bool) {
@@ -488,7 +547,7 @@ func (p *Picture) drawHosts(canvas draw.Canvas, at func(point) vg.Point, scale f
 	for s, list := range hosts {
 		for _, n := range list {
 			if len(list) <= 4 {
-				canvas.Stroke(path([3]point{p.middle(fabric.NodeID(s)), p.middle(n), p.middle(n)}, at))
+				canvas.Stroke(path(p.straight(fabric.NodeID(s), n), at))
 			}
 		}
 	}
@@ -528,13 +587,12 @@ func (p *Picture) drawNode(canvas draw.Canvas, at func(point) vg.Point, scale fl
 func (p *Picture) drawChannel(canvas draw.Canvas, at func(point) vg.Point, out fabric.PortID) {
 	f := p.Fabric
 	a, b := f.Owner(out), f.Owner(f.Peer(out))
-	c := [3]point{p.middle(a), {}, p.middle(b)}
-	c[1] = point{(c[0].X + c[2].X) / 2, (c[0].Y + c[2].Y) / 2}
+	c := p.straight(a, b)
 	key := edge{a: min(a, b), b: max(a, b)}
 	if i, ok := slices.BinarySearchFunc(p.edges, key, func(x, y edge) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) }); ok {
 		c = p.curve(i)
 		if p.edges[i].a != a {
-			c[0], c[2] = c[2], c[0]
+			slices.Reverse(c[:])
 		}
 	}
 	width := vg.Length(2.2)
@@ -544,15 +602,15 @@ func (p *Picture) drawChannel(canvas draw.Canvas, at func(point) vg.Point, out f
 	canvas.SetColor(p.tone)
 	canvas.SetLineWidth(width)
 	canvas.Stroke(path(c, at))
-	const t, u = 0.6, 0.4
-	mid := at(point{u*u*c[0].X + 2*u*t*c[1].X + t*t*c[2].X, u*u*c[0].Y + 2*u*t*c[1].Y + t*t*c[2].Y})
-	x, y, z := at(c[0]), at(c[1]), at(c[2])
-	dx, dy := float64(u*(y.X-x.X)+t*(z.X-y.X)), float64(u*(y.Y-x.Y)+t*(z.Y-y.Y))
+	place, way := c.at(0.58)
+	mid := at(place)
+	tip := at(point{place.X + way.X, place.Y + way.Y})
+	dx, dy := float64(tip.X-mid.X), float64(tip.Y-mid.Y)
 	length := math.Hypot(dx, dy)
-	if length < 5 {
+	if length < 2 {
 		return
 	}
-	h := vg.Length(2.6) * width
+	h := 4 * width
 	ux, uy := vg.Length(dx/length)*h/2, vg.Length(dy/length)*h/2
 	var v vg.Path
 	v.Move(vg.Point{X: mid.X + ux, Y: mid.Y + uy})
@@ -572,7 +630,17 @@ func (p *Picture) drawNames(canvas draw.Canvas, at func(point) vg.Point, scale f
 		if f.IsSwitch(n) == (p.kind == "grid") {
 			style.YAlign, y = draw.YTop, m.Y-vg.Length(scale*float64(p.radius[n]))-2
 		}
-		canvas.FillText(style, vg.Point{X: m.X, Y: y}, f.Node(n).Description)
+		text := f.Node(n).Description
+		half := style.Width(text)/2 + 1
+		m.X = min(max(m.X, canvas.Min.X+half), canvas.Max.X-half)
+		// Lines do not go through names.
+		back := vg.Rectangle{Min: vg.Point{X: m.X - half, Y: y - 1}, Max: vg.Point{X: m.X + half, Y: y + 0.75*size}}
+		if style.YAlign == draw.YTop {
+			back.Min.Y, back.Max.Y = y-0.95*size, y
+		}
+		canvas.SetColor(p.theme.ground)
+		canvas.Fill(back.Path())
+		canvas.FillText(style, vg.Point{X: m.X, Y: y}, text)
 	}
 	if len(p.channels) > 0 {
 		if len(p.labels) <= 40 {
@@ -605,7 +673,7 @@ func (p *Picture) drawNames(canvas draw.Canvas, at func(point) vg.Point, scale f
 
 // drawLegend says what the colours of links mean.
 func (p *Picture) drawLegend(canvas draw.Canvas, y vg.Length) {
-	if p.routes == nil || p.max == 0 {
+	if p.routes == nil || p.max == 0 || len(p.channels) > 0 {
 		return
 	}
 	const wide, steps = 5 * vg.Centimeter, 60
@@ -613,7 +681,7 @@ func (p *Picture) drawLegend(canvas draw.Canvas, y vg.Length) {
 	for i := range steps {
 		canvas.SetColor(p.theme.shade((float64(i) + 0.5) / steps))
 		from := x + wide*vg.Length(i)/steps
-		canvas.Fill(vg.Rectangle{Min: vg.Point{X: from, Y: y - 6}, Max: vg.Point{X: from + wide/steps + 0.1, Y: y}}.Path())
+		canvas.Fill(vg.Rectangle{Min: vg.Point{X: from, Y: y - 6}, Max: vg.Point{X: x + wide, Y: y}}.Path())
 	}
 	most := max(p.max, int64(math.Ceil(2*p.mean)))
 	text := fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", p.mean, most, p.max)

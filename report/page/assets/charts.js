@@ -37,8 +37,8 @@ function loadBins(D, colour) {
 
 // ring draws a cycle of channels: switches on a circle, and what each packet waits for.
 function ring(D, cycle) {
-  const n = cycle.length, size = 340, middle = size / 2, radius = n > 12 ? 140 : 112;
-  const svg = el("svg", {viewBox: `0 0 ${size} ${size}`, class: "ring", role: "img",
+  const n = cycle.length, size = 320, middle = size / 2, radius = n > 12 ? 126 : 108;
+  const svg = el("svg", {viewBox: `-70 0 ${size + 140} ${size}`, class: "ring", role: "img",
     "aria-label": `cycle of ${plural(n, "channel")}: ${cycle.map(h => `${h.name}[${h.port}] VL ${h.vl}`).join(", ")}`});
   svg.append(el("defs", {}, el("marker", {id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse"},
     el("path", {d: "M0 0 8 4 0 8z", class: "head"}))));
@@ -60,7 +60,7 @@ function ring(D, cycle) {
     svg.append(el("rect", {x: x - 8, y: y - 8, width: 16, height: 16, rx: 3, class: "box"}));
     if (n <= 24) {
       const [tx, ty] = at(i, radius + 22);
-      svg.append(el("text", {x: tx, y: ty + 4, class: "name", "text-anchor": tx < middle - 20 ? "end" : tx > middle + 20 ? "start" : "middle"}, cycle[i].name));
+      svg.append(el("text", {x: tx, y: ty + 4, class: "name", "text-anchor": tx < middle - 20 ? "end" : tx > middle + 20 ? "start" : "middle"}, cycle[i].name.length > 18 ? "…" + cycle[i].name.slice(-17) : cycle[i].name, el("title", {}, cycle[i].name)));
     }
   }
   svg.append(el("text", {x: middle, y: middle - 4, class: "count"}, plural(n, "channel")), el("text", {x: middle, y: middle + 14, class: "count small"}, "each waits for the next"));

@@ -89,6 +89,7 @@ async function load() {
 
 const format = new Intl.NumberFormat("en-US");
 const grouped = n => format.format(n);
+const decimal = n => new Intl.NumberFormat("en-US", {minimumFractionDigits: 1, maximumFractionDigits: 1}).format(n);
 const plural = (n, one, many) => `${grouped(n)} ${n === 1 ? one : many || one + "s"}`;
 const hex = (n, digits) => "0x" + n.toString(16).padStart(digits, "0");
 

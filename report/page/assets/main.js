@@ -108,8 +108,9 @@ class App {
     say();
     const scale = el("div", {class: "scale"});
     scale.style.background = `linear-gradient(to right, ${this.view.ramp.join(", ")})`;
-    box.replaceChildren(el("span", {class: "legend-title"}, "routes on a link"), scale,
-      el("div", {class: "ticks"}, el("span", {}, "0"), el("span", {}, `mean ${D.mean.toFixed(1)}`), el("span", {}, grouped(most))), bound, text);
+    box.replaceChildren(el("span", {class: "legend-title"}, "routes on a link"),
+      el("div", {class: "key"}, scale, el("div", {class: "ticks"}, el("span", {}, "0"), el("span", {}, `mean ${decimal(D.mean)}`), el("span", {}, grouped(most)))),
+      el("div", {class: "key"}, bound, text));
   }
 
   listen() {
@@ -304,10 +305,13 @@ class App {
       for (const p of g.ports) nodes.set(D.owner[p], view.colours.switch);
       for (const p of g.receivers) nodes.set(D.owner[p], view.colours.tree);
       for (const p of g.senders) if (!nodes.has(D.owner[p]) || g.senders.length < g.receivers.length) nodes.set(D.owner[p], view.colours.path);
+      const few = g.senders.length < g.receivers.length;
+      const senders = few ? [...g.senders].filter(p => D.peer[p] !== noPort) : [];
       return {
         title: `${g.name}: MLID ${hex(g.mlid, 4)}, ${plural(g.receivers.length, "receiver")}`,
-        channels: [...g.ports].filter(p => D.num(p) > 0).map(p => ({out: p, colour: view.colours.tree, thin: g.ports.length > 400})),
-        nodes: [...nodes].map(([node, colour]) => ({node, colour})), labels: [],
+        channels: [...senders.map(p => ({out: p, colour: view.colours.path})),
+          ...[...g.ports].filter(p => D.num(p) > 0).map(p => ({out: p, colour: view.colours.tree, thin: g.ports.length > 400}))],
+        nodes: [...nodes].map(([node, colour]) => ({node, colour})), labels: nodes.size <= 60 ? [...nodes.keys()] : [],
       };
     });
   }

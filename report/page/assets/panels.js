@@ -30,7 +30,7 @@ function overview(app) {
   if (hops.length) box.append(el("h2", {}, "Switches on a path"), bars("Pairs of ports by switches on their path", hops, "pairs"));
   if (D.max > 0) {
     box.append(el("h2", {}, "Routes on a link"),
-      el("p", {class: "note"}, `${D.mean.toFixed(1)} on average, ${grouped(D.max)} at most; each direction of a cable between switches is one link.`),
+      el("p", {class: "note"}, `${decimal(D.mean)} on average, ${grouped(D.max)} at most; each direction of a cable between switches is one link.`),
       bars("Links by routes", loadBins(D, load => app.view.loadColour(load)), "links"));
     const hot = [];
     for (let p = 0; p < D.routes.length; p++) if (D.edgeOf[p] >= 0 && D.routes[p] > 0) hot.push(p);
@@ -83,9 +83,9 @@ function details(app) {
       D.lft && isSwitch && el("td", {class: "number"}, grouped(entries[D.num(p)]))));
   }
   box.append(el("h2", {}, "Links"), el("div", {class: "scroll"}, el("table", {id: "links"}, el("thead", {}, el("tr", {},
-    el("th", {scope: "col"}, "port"), el("th", {scope: "col"}, "to"), el("th", {scope: "col"}, "rate"),
-    D.routes && el("th", {scope: "col", title: "routes that leave by this port"}, "routes out"), D.routes && el("th", {scope: "col", title: "routes that come in by this port"}, "in"),
-    D.lft && isSwitch && el("th", {scope: "col", title: "LIDs that the table sends there"}, "LIDs"))), el("tbody", {}, rows))));
+    el("th", {scope: "col", class: "number"}, "port"), el("th", {scope: "col"}, "to"), el("th", {scope: "col"}, "rate"),
+    D.routes && el("th", {scope: "col", class: "number", title: "routes that leave by this port"}, "routes out"), D.routes && el("th", {scope: "col", class: "number", title: "routes that come in by this port"}, "in"),
+    D.lft && isSwitch && el("th", {scope: "col", class: "number", title: "LIDs that the table sends there"}, "LIDs"))), el("tbody", {}, rows))));
   if (D.lft && isSwitch) box.append(el("h2", {}, "Forwarding table"), entryTable(app, n));
   return box;
 }
@@ -113,7 +113,7 @@ function entryTable(app, n) {
   };
   fill();
   return el("div", {}, filter, count, el("div", {class: "scroll"}, el("table", {id: "entries"},
-    el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "LID"), el("th", {scope: "col"}, "of"), el("th", {scope: "col"}, "port"))), body)));
+    el("thead", {}, el("tr", {}, el("th", {scope: "col", class: "number"}, "LID"), el("th", {scope: "col"}, "of"), el("th", {scope: "col", class: "number"}, "port"))), body)));
 }
 
 function pathPanel(app) {

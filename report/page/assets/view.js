@@ -29,6 +29,16 @@ function warmth(D, load) {
   return 0.5 + 0.5 * (load - D.mean) / (Math.max(D.max, 2 * D.mean) - D.mean);
 }
 
+// along is the place and the direction at t on a cubic curve, 0 to 1.
+function along(c, t) {
+  const u = 1 - t, place = [], way = [];
+  for (let i = 0; i < 2; i++) {
+    place.push(u * u * u * c[i] + 3 * u * u * t * c[i + 2] + 3 * u * t * t * c[i + 4] + t * t * t * c[i + 6]);
+    way.push(u * u * (c[i + 2] - c[i]) + 2 * u * t * (c[i + 4] - c[i + 2]) + t * t * (c[i + 6] - c[i + 4]));
+  }
+  return [...place, ...way];
+}
+
 class View {
   constructor(D, stage) {
     this.D = D;
@@ -73,6 +83,7 @@ class View {
         this.cableAt[p] = this.cableAt[D.peer[p]] = from + i;
       }
     }
+    this.length = 0; // of all edges
     let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
     for (let n = 0; n < D.nodes; n++) {
       left = Math.min(left, D.x[n] - D.radius[n]);
@@ -81,11 +92,12 @@ class View {
       bottom = Math.max(bottom, D.y[n] + D.radius[n]);
     }
     for (let e = 0; e < D.edges; e++) {
-      const [, , x, y] = this.curve(e, 0);
-      left = Math.min(left, (x + D.x[D.edgeA[e]]) / 2);
-      right = Math.max(right, (x + D.x[D.edgeA[e]]) / 2);
-      top = Math.min(top, (y + D.y[D.edgeA[e]]) / 2);
-      bottom = Math.max(bottom, (y + D.y[D.edgeA[e]]) / 2);
+      const [x, y] = along(this.curve(e, 0), 0.5);
+      left = Math.min(left, x);
+      right = Math.max(right, x);
+      top = Math.min(top, y);
+      bottom = Math.max(bottom, y);
+      this.length += Math.hypot(D.x[D.edgeA[e]] - D.x[D.edgeB[e]], D.y[D.edgeA[e]] - D.y[D.edgeB[e]]);
     }
     this.box = D.nodes ? {left, top, right, bottom} : {left: 0, top: 0, right: 1, bottom: 1};
     this.index();
@@ -107,11 +119,13 @@ class View {
   }
 
   // names finds how much room the names of nodes have, and short forms of them: without
-  // what all in a row begin with.
+  // what all in a row begin and end with.
   names() {
     const D = this.D;
     this.room = new Float32Array(D.nodes).fill(Infinity);
     this.brief = D.names.slice();
+    this.longest = D.names.slice(); // by node: the longest name in its row
+    this.longestBrief = this.brief.slice();
     const rows = new Map();
     for (let n = 0; n < D.nodes; n++) {
       const key = (D.isSwitch(n) ? "s" : "h") + D.y[n];
@@ -128,31 +142,45 @@ class View {
     }
     const shorten = list => {
       if (list.length < 2) return;
-      let prefix = D.names[list[0]];
-      for (const n of list) {
+      const common = (a, b) => {
         let i = 0;
-        while (i < prefix.length && D.names[n][i] === prefix[i]) i++;
-        prefix = prefix.slice(0, i);
+        while (i < a.length && a[i] === b[i]) i++;
+        return a.slice(0, i);
+      };
+      const back = text => [...text].reverse().join("");
+      let prefix = D.names[list[0]], suffix = back(prefix);
+      for (const n of list) {
+        prefix = common(prefix, D.names[n]);
+        suffix = common(suffix, back(D.names[n]));
       }
-      prefix = prefix.replace(/[^\s:;\/_-]*$/, ""); // whole words
-      for (const n of list) this.brief[n] = D.names[n].slice(prefix.length);
+      // Whole words: up to a separator, and from one on.
+      prefix = prefix.replace(/[^\s:;\/_-]*$/, "");
+      suffix = back(suffix).replace(/^[^\s:;\/_-]*/, "");
+      for (const n of list) {
+        const name = D.names[n];
+        if (name.length > prefix.length + suffix.length) this.brief[n] = name.slice(prefix.length, name.length - suffix.length);
+      }
     };
-    for (const [key, row] of rows) if (key[0] === "s") shorten(row);
+    for (const [key, row] of rows) {
+      if (key[0] !== "s") continue;
+      shorten(row);
+      const longest = list => row.reduce((most, n) => list[n].length > most.length ? list[n] : most, "");
+      const name = longest(D.names), brief = longest(this.brief);
+      for (const n of row) [this.longest[n], this.longestBrief[n]] = [name, brief];
+    }
     shorten(Array.from({length: D.nodes - D.switches}, (_, i) => D.switches + i));
     for (let n = D.switches; n < D.nodes; n++) {
       if (this.room[n] === Infinity) this.room[n] = D.radius[n] / 0.32;
     }
   }
 
-  // curve is an edge's ends and the control point of its curve, shifted aside.
+  // curve is the line of an edge: the points of a cubic curve, all shifted aside.
   curve(e, shift) {
     const D = this.D, a = D.edgeA[e], b = D.edgeB[e];
-    let ax = D.x[a], ay = D.y[a], bx = D.x[b], by = D.y[b];
-    const dx = bx - ax, dy = by - ay, length = Math.hypot(dx, dy) || 1;
-    const px = dy / length, py = -dx / length;
-    ax += px * shift; ay += py * shift; bx += px * shift; by += py * shift;
-    const out = 2 * D.edgeBend[e];
-    return [ax, ay, (ax + bx) / 2 + px * out, (ay + by) / 2 + py * out, bx, by];
+    const dx = D.x[b] - D.x[a], dy = D.y[b] - D.y[a], length = Math.hypot(dx, dy) || 1;
+    const px = dy / length, py = -dx / length, out = shift + 4 / 3 * D.edgeBend[e];
+    return [D.x[a] + px * shift, D.y[a] + py * shift, D.x[a] + px * out, D.y[a] + py * out,
+      D.x[b] + px * out, D.y[b] + py * out, D.x[b] + px * shift, D.y[b] + py * shift];
   }
 
   // The colours of the theme.
@@ -189,7 +217,7 @@ class View {
   }
 
   fit() {
-    const {left, top, right, bottom} = this.box, margin = 36, below = 30;
+    const {left, top, right, bottom} = this.box, margin = 36, below = 44; // the legend
     const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
     this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin) / w, (this.height - 2 * margin - below) / h, 1.6));
     this.tx = this.width / 2 - this.scale * (left + right) / 2;
@@ -246,22 +274,24 @@ class View {
 
     const apart = 5 * s > 3.2; // cables side by side
     const order = apart ? this.cableOrder : this.edgeOrder, classOf = apart ? this.cableClass : this.edgeClass;
-    const dense = Math.min(1, Math.max(0.35, 900 / Math.max(1, D.edges / Math.max(1, s / this.fitScale))));
     const width = Math.min(2.2, Math.max(0.7, 100 * s * 0.03));
+    // The more of the ground lines would hide, the fainter are those without much load.
+    const cover = this.length * width / s / ((this.box.right - this.box.left) * (this.box.bottom - this.box.top) || 1);
+    const dense = Math.min(1, Math.max(0.16, 0.42 / Math.sqrt(cover)));
     for (let i = 0; i < order.length;) {
       const k = classOf[order[i]];
       const faint = dim || (D.routes && k < this.least);
       c.beginPath();
       for (; i < order.length && classOf[order[i]] === k; i++) {
         const e = apart ? this.cableEdge[order[i]] : order[i];
-        const [ax, ay, mx, my, bx, by] = this.curve(e, apart ? this.cableShift[order[i]] : 0);
-        if (Math.max(ax, bx, mx) < x0 || Math.min(ax, bx, mx) > x1 || Math.max(ay, by, my) < y0 || Math.min(ay, by, my) > y1) continue;
+        const [ax, ay, px, py, qx, qy, bx, by] = this.curve(e, apart ? this.cableShift[order[i]] : 0);
+        if (Math.max(ax, bx, px, qx) < x0 || Math.min(ax, bx, px, qx) > x1 || Math.max(ay, by, py, qy) < y0 || Math.min(ay, by, py, qy) > y1) continue;
         c.moveTo(ax, ay);
-        if (D.edgeBend[e]) c.quadraticCurveTo(mx, my, bx, by);
+        if (D.edgeBend[e]) c.bezierCurveTo(px, py, qx, qy, bx, by);
         else c.lineTo(bx, by);
       }
       const t = k / classes;
-      c.globalAlpha = faint ? 0.1 : D.routes ? dense + (1 - dense) * t : 0.8 * dense;
+      c.globalAlpha = faint ? Math.min(0.1, dense) : D.routes ? dense + (1 - dense) * t ** 3 : dense;
       c.strokeStyle = this.palette[k];
       c.lineWidth = (width + (D.routes ? 0.9 * t * t : 0)) / s;
       c.setLineDash(k === 0 && D.routes ? [4 / s, 3 / s] : []);
@@ -326,22 +356,28 @@ class View {
       const size = isSwitch ? 11 : 10, room = this.room[n] * s - 6;
       if (!some && (room < 12 || r < (isSwitch ? 4 : 7))) return;
       c.font = `${some ? 600 : 500} ${size}px system-ui, sans-serif`;
-      let text = D.names[n];
-      if (!some && c.measureText(text).width > room) {
-        text = this.brief[n];
-        if (!text || c.measureText(text).width > room) return;
+      let text = D.names[n], inside = false;
+      if (!some) {
+        // All in a row alike: whole names above, else what differs inside, else above.
+        const fits = (t, most) => most === Infinity || c.measureText(t).width <= most;
+        if (!fits(isSwitch ? this.longest[n] : text, room)) {
+          text = this.brief[n];
+          inside = isSwitch && fits(this.longestBrief[n], 2 * r - 4);
+          if (!text || !inside && !fits(isSwitch ? this.longestBrief[n] : text, room)) return;
+        }
       }
-      const inside = isSwitch && c.measureText(text).width < 2 * r - 6;
       const above = isSwitch !== (D.layout === "grid");
+      const half = c.measureText(text).width / 2;
+      const tx = some ? Math.min(Math.max(x, half + 4), this.width - half - 4) : x;
       const ty = inside ? y + 0.36 * size : above ? y - r - 4 : y + r + size + 1;
       c.globalAlpha = alpha;
       if (!inside) {
         c.lineWidth = 3.5;
         c.strokeStyle = this.colours.ground;
-        c.strokeText(text, x, ty);
+        c.strokeText(text, tx, ty);
       }
       c.fillStyle = inside ? this.colours.ground : isSwitch ? this.colours.ink : this.colours.muted;
-      c.fillText(text, x, ty);
+      c.fillText(text, tx, ty);
     };
     if (some) some.forEach(write);
     else for (let n = 0; n < D.nodes; n++) write(n);
@@ -362,17 +398,19 @@ class View {
     const world = () => c.setTransform(this.ratio * s, 0, 0, this.ratio * s, this.ratio * this.tx, this.ratio * this.ty);
     world();
     if (this.shown) {
-      for (const ch of this.shown.channels) this.paintChannel(c, ch);
+      // Lines first: the other direction would hide arrows.
+      for (const ch of this.shown.channels) this.paintChannel(c, ch, false);
+      for (const ch of this.shown.channels) if (!ch.thin) this.paintChannel(c, ch, true);
       for (const {node, colour} of this.shown.nodes) this.paintNode(c, node, colour);
       this.label(c, 1, this.shown.labels || []);
       world();
     }
     if (this.hover && this.hover.node >= 0) this.paintRing(c, this.hover.node, this.colours.accent, 1.5);
     if (this.hover && this.hover.edge >= 0) {
-      const [ax, ay, mx, my, bx, by] = this.curve(this.hover.edge, 0);
+      const [ax, ay, ...rest] = this.curve(this.hover.edge, 0);
       c.beginPath();
       c.moveTo(ax, ay);
-      c.quadraticCurveTo(mx, my, bx, by);
+      c.bezierCurveTo(...rest);
       c.strokeStyle = this.colours.accent;
       c.lineWidth = 4 / s;
       c.globalAlpha = 0.6;
@@ -403,39 +441,34 @@ class View {
     c.stroke();
   }
 
-  // paintChannel draws one direction of a cable, with an arrow.
-  paintChannel(c, {out, colour, thin}) {
+  // paintChannel draws one direction of a cable: the line, or its arrow.
+  paintChannel(c, {out, colour, thin}, arrow) {
     const D = this.D, s = this.scale, peer = D.peer[out];
     if (peer === noPort) return;
-    let ax, ay, mx, my, bx, by;
-    const e = D.edgeOf[out];
+    const e = D.edgeOf[out], a = D.owner[out], b = D.owner[peer];
+    let curve = [D.x[a], D.y[a], D.x[a], D.y[a], D.x[b], D.y[b], D.x[b], D.y[b]];
     if (e >= 0) {
-      const shift = 5 * s > 3.2 ? this.cableShift[this.cableAt[out]] : 0;
-      [ax, ay, mx, my, bx, by] = this.curve(e, shift);
-      if (D.edgeA[e] !== D.owner[out]) [ax, ay, bx, by] = [bx, by, ax, ay];
-    } else {
-      const a = D.owner[out], b = D.owner[peer];
-      [ax, ay, bx, by] = [D.x[a], D.y[a], D.x[b], D.y[b]];
-      [mx, my] = [(ax + bx) / 2, (ay + by) / 2];
+      curve = this.curve(e, 5 * s > 3.2 ? this.cableShift[this.cableAt[out]] : 0);
+      if (D.edgeA[e] !== a) curve = [6, 7, 4, 5, 2, 3, 0, 1].map(i => curve[i]);
     }
-    c.beginPath();
-    c.moveTo(ax, ay);
-    c.quadraticCurveTo(mx, my, bx, by);
-    c.lineCap = "round";
-    if (!thin) {
-      c.strokeStyle = this.colours.ground;
-      c.lineWidth = 6 / s;
+    if (!arrow) {
+      c.beginPath();
+      c.moveTo(curve[0], curve[1]);
+      c.bezierCurveTo(...curve.slice(2));
+      c.lineCap = "round";
+      if (!thin) {
+        c.strokeStyle = this.colours.ground;
+        c.lineWidth = 6 / s;
+        c.stroke();
+      }
+      c.strokeStyle = colour;
+      c.lineWidth = (thin ? 1.8 : 3.2) / s;
       c.stroke();
+      return;
     }
-    c.strokeStyle = colour;
-    c.lineWidth = (thin ? 1.8 : 3.2) / s;
-    c.stroke();
-    if (thin) return;
     // The arrow a bit beyond the middle, so that both directions can be told apart.
-    const t = 0.58, u = 1 - t;
-    const x = u * u * ax + 2 * u * t * mx + t * t * bx, y = u * u * ay + 2 * u * t * my + t * t * by;
-    const dx = u * (mx - ax) + t * (bx - mx), dy = u * (my - ay) + t * (by - my), length = Math.hypot(dx, dy);
-    if (length * s < 8) return;
+    const [x, y, dx, dy] = along(curve, 0.58), length = Math.hypot(dx, dy);
+    if (length * s < 4) return;
     const w = 5.5 / s, h = 11 / s, ux = dx / length, uy = dy / length;
     c.beginPath();
     c.moveTo(x + ux * h / 2, y + uy * h / 2);
@@ -476,13 +509,12 @@ class View {
     const reach = 5 / this.scale;
     let best = -1, nearest = reach;
     for (let e = 0; e < this.D.edges; e++) {
-      const [ax, ay, mx, my, bx, by] = this.curve(e, 0);
-      if (x < Math.min(ax, bx, mx) - reach || x > Math.max(ax, bx, mx) + reach || y < Math.min(ay, by, my) - reach || y > Math.max(ay, by, my) + reach) continue;
-      const pieces = this.D.edgeBend[e] ? 12 : 1;
+      const curve = this.curve(e, 0), [ax, ay, cx, cy, dx, dy, bx, by] = curve;
+      if (x < Math.min(ax, bx, cx, dx) - reach || x > Math.max(ax, bx, cx, dx) + reach || y < Math.min(ay, by, cy, dy) - reach || y > Math.max(ay, by, cy, dy) + reach) continue;
+      const pieces = this.D.edgeBend[e] ? 16 : 1;
       let px = ax, py = ay;
       for (let i = 1; i <= pieces; i++) {
-        const t = i / pieces, u = 1 - t;
-        const qx = u * u * ax + 2 * u * t * mx + t * t * bx, qy = u * u * ay + 2 * u * t * my + t * t * by;
+        const [qx, qy] = pieces === 1 ? [bx, by] : along(curve, i / pieces);
         const dx = qx - px, dy = qy - py;
         const k = Math.min(Math.max(((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1), 0), 1);
         const d = Math.hypot(x - px - k * dx, y - py - k * dy);

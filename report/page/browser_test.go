@@ -1,0 +1,598 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// The browser is shared by all tests; each opens its pages in tabs of their own.
+var browser = sync.OnceValues(func() (context.Context, error) {
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		return nil, fmt.Errorf("no Chromium; install it with apt-get install chromium, or run scripts/install-tools.sh")
+	}
+	ctx, closeAll := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1440, 900))
+	ctx, closeTab := chromedp.NewContext(ctx)
+	closeBrowser = func() {
+		closeTab()
+		closeAll()
+	}
+	return ctx, chromedp.Do(ctx)
+})
+
+var closeBrowser = func() {}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	closeBrowser()
+	os.Exit(status)
+}
+
+// tab is an open page.
+type tab struct {
+	*testing.T
+	ctx context.Context
+	in  *Input
+}
+
+// open writes a page and opens it from its file. When the test ends, the page must have
+// asked for nothing but itself, and said nothing on the console.
+func open(t *testing.T, in *Input) *tab {
+	t.Helper()
+	shared, err := browser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "report.html")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(context.Background(), file, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(shared)
+	p := &tab{t, ctx, in}
+	p.must(chromedp.Do(ctx)) // the tab lives as long as ctx, and waits for nothing for ever
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	p.ctx = ctx
+	var (
+		mu      sync.Mutex
+		trouble []string
+	)
+	own := (&url.URL{Scheme: "file", Path: name}).String()
+	asked := 0
+	p.must(chromedp.Listen(ctx, func(ev any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e := ev.(type) {
+		case *network.EventRequestWillBeSent:
+			if e.Request.URL == own {
+				asked++
+			} else {
+				trouble = append(trouble, "the page asks for "+e.Request.URL)
+			}
+		case *runtime.EventExceptionThrown:
+			trouble = append(trouble, fmt.Sprintf("exception: %+v", e.ExceptionDetails.Exception.Description))
+		case *runtime.EventConsoleAPICalled:
+			trouble = append(trouble, fmt.Sprintf("console: %v", e.Args))
+		case *log.EventEntryAdded:
+			trouble = append(trouble, "log: "+e.Entry.Text)
+		}
+	}))
+	t.Cleanup(func() {
+		stop()
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range trouble {
+			t.Error(s)
+		}
+		if asked != 1 {
+			t.Errorf("the page was asked for %d times", asked)
+		}
+	})
+	_, err = chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	p.must(err)
+	_, err = chromedp.Call(ctx, log.Enable, struct{}{})
+	p.must(err)
+	p.must(chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(own), chromedp.WaitReady(chromedp.CSS("html[data-ready]"))))
+	return p
+}
+
+func (p *tab) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// eval is what JavaScript says.
+func eval[T any](p *tab, format string, args ...any) T {
+	p.Helper()
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](fmt.Sprintf(format, args...), chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.Fatalf("%s: %v", fmt.Sprintf(format, args...), err)
+	}
+	return v
+}
+
+// quoted is a string in JavaScript.
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// click clicks on the middle of an element, with the mouse.
+func (p *tab) click(selector string) {
+	p.Helper()
+	p.must(chromedp.Do(p.ctx, chromedp.Click(chromedp.CSS(selector))))
+}
+
+// clickNode clicks on a node in the drawing.
+func (p *tab) clickNode(n fabric.NodeID, opts ...chromedp.MouseOption) {
+	p.Helper()
+	at := eval[[]float64](p, "ibweave.screen(%d)", n)
+	p.must(chromedp.Do(p.ctx, chromedp.MouseClickXY(at[0], at[1], opts...)))
+}
+
+func (p *tab) keys(keys string) {
+	p.Helper()
+	p.must(chromedp.Do(p.ctx, chromedp.KeyEvent(keys)))
+}
+
+func (p *tab) text(selector string) string {
+	p.Helper()
+	return eval[string](p, "(document.querySelector(%s) || {innerText: 'no such element'}).innerText", quoted(selector))
+}
+
+// want compares what an expression gives.
+func want[T any](p *tab, want T, format string, args ...any) {
+	p.Helper()
+	if diff := cmp.Diff(want, eval[T](p, format, args...)); diff != "" {
+		p.Errorf("%s: %s", fmt.Sprintf(format, args...), diff)
+	}
+}
+
+// node finds a node by name.
+func (p *tab) node(name string) fabric.NodeID {
+	p.Helper()
+	for n := range fabric.NodeID(p.in.Fabric.NumNodes()) {
+		if p.in.Fabric.Node(n).Description == name {
+			return n
+		}
+	}
+	p.Fatalf("no %q", name)
+	return 0
+}
+
+// port is a host's only port.
+func (p *tab) port(n fabric.NodeID) fabric.PortID { return p.in.Fabric.Port(n, 1) }
+
+// outs are the ports that a path leaves.
+func outs(path Path) []int {
+	list := []int{}
+	for _, h := range path.Hops {
+		list = append(list, int(h.Out))
+	}
+	return list
+}
+
+// TestBrowserPaths: every path in the page is that of the tables, with its VLs, and so
+// are those that end nowhere.
+func TestBrowserPaths(t *testing.T) {
+	for name, in := range inputs(t) {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, in)
+			f := in.Fabric
+			type answer struct {
+				SL   int
+				Outs []int
+				VLs  []int
+				Lost bool
+			}
+			var lids []fabric.LID
+			for l, at := range f.LIDPorts() {
+				if at != fabric.NoPort {
+					lids = append(lids, fabric.LID(l))
+				}
+			}
+			srcs, err := json.Marshal(f.CAPorts())
+			p.must(err)
+			list, err := json.Marshal(lids)
+			p.must(err)
+			got := eval[[]answer](p, `%s.flatMap(src => %s.map(lid => {
+				const path = ibweave.path(src, lid);
+				return {SL: path.sl, Outs: path.hops.map(h => h.out), VLs: path.hops.map(h => h.vl), Lost: path.lost !== ""};
+			}))`, srcs, list)
+			i := 0
+			for _, src := range f.CAPorts() {
+				for _, lid := range lids {
+					path := in.Path(src, lid)
+					wanted := answer{SL: int(path.SL), Outs: outs(path), VLs: []int{}, Lost: path.Lost != ""}
+					for _, h := range path.Hops {
+						wanted.VLs = append(wanted.VLs, int(h.VL))
+					}
+					if diff := cmp.Diff(wanted, got[i]); diff != "" {
+						t.Fatalf("from %s to LID %d: %s", f.PortName(src), lid, diff)
+					}
+					i++
+				}
+			}
+			want(p, in.Result.Verdict, "document.getElementById('verdict').textContent")
+		})
+	}
+}
+
+// TestBrowserClicks: a click on a switch shows it, clicks on two hosts the path between
+// them, a link its load, and the bound fades links.
+func TestBrowserClicks(t *testing.T) {
+	p := open(t, compiled(t, fatTree(t, 8, 2), "updn", compile.Options{}))
+	f := p.in.Fabric
+	s, err := newScene(context.Background(), p.in)
+	p.must(err)
+
+	leaf := p.node("leaf 3")
+	p.clickNode(leaf)
+	want(p, "leaf 3", "document.querySelector('#panel-node h2').textContent")
+	want(p, "true", "document.querySelector('#tab-node').getAttribute('aria-selected')")
+	rows := eval[[][]string](p, "[...document.querySelectorAll('#links tbody tr')].map(tr => [...tr.cells].map(td => td.textContent))")
+	if len(rows) != 8 {
+		t.Fatalf("%d links of a leaf with 8 cables", len(rows))
+	}
+	for i, row := range rows {
+		at := f.Port(leaf, fabric.PortNum(i+1))
+		peer := f.Peer(at)
+		lids := 0
+		for l, out := range p.in.Tables.Row(leaf) {
+			if f.LIDPort(fabric.LID(l)) != fabric.NoPort && out == f.Num(at) {
+				lids++
+			}
+		}
+		if diff := cmp.Diff([]string{
+			fmt.Sprint(i + 1), fmt.Sprintf("%s port %d", f.Node(f.Owner(peer)).Description, f.Num(peer)), f.Link(at).String(),
+			fmt.Sprint(s.routes[at]), fmt.Sprint(s.routes[peer]), fmt.Sprint(lids),
+		}, row); diff != "" {
+			t.Error(diff)
+		}
+	}
+	// The table of the switch, filtered.
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#entries-filter"), "host 2 leaf 1")))
+	at := f.LID(p.port(p.node("host 2 leaf 1")))
+	want(p, []string{fmt.Sprint(at), "host 2 leaf 1", fmt.Sprint(p.in.Tables.Row(leaf)[at])},
+		"[...document.querySelectorAll('#entries tbody tr')].flatMap(tr => [...tr.cells].map(td => td.textContent))")
+
+	// Two hosts.
+	a, b := p.node("host 1 leaf 0"), p.node("host 0 leaf 7")
+	p.clickNode(a)
+	p.clickNode(b, chromedp.ButtonModifiers(chromedp.ModifierShift))
+	path := p.in.Path(p.port(a), f.LID(p.port(b)))
+	want(p, outs(path), "ibweave.shown()")
+	names := []string{"host 1 leaf 0"}
+	for _, h := range path.Hops {
+		names = append(names, f.Node(f.Owner(f.Peer(h.Out))).Description)
+	}
+	want(p, names, "[...document.querySelectorAll('#path .steps button')].map(b => b.textContent)")
+	if got := p.text("#path .outcome"); !strings.Contains(got, fmt.Sprintf("Delivered to LID %d through 3 switches", f.LID(p.port(b)))) {
+		t.Error(got)
+	}
+	if got, port := p.text("#path .steps li:nth-child(2)"), f.Num(path.Hops[1].Out); !strings.Contains(got, fmt.Sprintf("in by port 2, out of port %d · VL 0", port)) {
+		t.Error(got)
+	}
+	p.click("#swap")
+	want(p, outs(p.in.Path(p.port(b), f.LID(p.port(a)))), "ibweave.shown()")
+
+	// A link, halfway between its ends; Clear; and nothing.
+	spine := p.node("spine 0")
+	x := eval[[][]float64](p, "[ibweave.screen(%d), ibweave.screen(%d)]", p.node("leaf 0"), spine)
+	p.must(chromedp.Do(p.ctx, chromedp.MouseClickXY(0.4*x[0][0]+0.6*x[1][0], 0.4*x[0][1]+0.6*x[1][1])))
+	if got := p.text("#shown span"); !strings.HasPrefix(got, "leaf 0[5] — spine 0[1]: ") {
+		t.Error(got)
+	}
+	p.click("#clear")
+	want(p, true, "ibweave.shown() === null && document.getElementById('shown').hidden")
+
+	// The histograms are verify's numbers.
+	p.click("#tab-overview")
+	for hops, n := range p.in.Result.Unicast.HopHistogram {
+		if n > 0 && !strings.Contains(p.text("#panel-overview"), fmt.Sprint(n)) {
+			t.Errorf("no %d pairs of %d switches in the overview", n, hops)
+		}
+	}
+	channels := eval[int](p, "[...document.querySelectorAll('ul[aria-label=\"Links by routes\"] .value')].reduce((n, v) => n + parseInt(v.textContent.replaceAll(',', '')), 0)")
+	if channels != 2*4*8 {
+		t.Errorf("%d links in the histogram, the fabric has %d", channels, 2*4*8)
+	}
+}
+
+// TestBrowserKeys does everything without a mouse.
+func TestBrowserKeys(t *testing.T) {
+	p := open(t, compiled(t, grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}))
+	f := p.in.Fabric
+	// Tab goes through the page in the order in which it is read.
+	var order []string
+	for range 5 {
+		p.keys(kb.Tab)
+		order = append(order, eval[string](p, "document.activeElement.id || document.activeElement.className"))
+	}
+	if diff := cmp.Diff([]string{"skip", "find", "theme", "fabric", "zoom-in"}, order); diff != "" {
+		t.Error(diff)
+	}
+	// What has the focus shows it.
+	want(p, "solid", "getComputedStyle(document.activeElement).outlineStyle")
+
+	// The search: a list by arrow keys, Enter.
+	p.keys("/") // from a button
+	want(p, "find", "document.activeElement.id")
+	p.keys(kb.Backspace + "switch 2,") // the protocol types the character although the page took the key
+	want(p, 4, "document.querySelectorAll('#find-list li').length")
+	p.keys(kb.ArrowDown + kb.ArrowDown)
+	want(p, "switch 2,2", "document.querySelector('#find-list [aria-selected=true] span').textContent")
+	p.keys(kb.Enter)
+	want(p, "switch 2,2", "document.querySelector('#panel-node h2').textContent")
+	want(p, true, "document.querySelector('#find-list').hidden")
+
+	// The drawing: right, up, Enter; Escape.
+	p.must(chromedp.Do(p.ctx, chromedp.Focus(chromedp.CSS("#fabric"))))
+	p.keys(kb.ArrowRight)
+	want(p, "switch 3,2, switch, LID "+fmt.Sprint(f.LID(f.Port(p.node("switch 3,2"), 0))), "document.getElementById('live').textContent")
+	p.keys(kb.ArrowUp + kb.Enter)
+	want(p, "switch 3,3", "document.querySelector('#panel-node h2').textContent")
+	want(p, "Links of switch 3,3", "document.querySelector('#shown span').textContent")
+	before := eval[[]float64](p, "ibweave.screen(0)")
+	p.keys("+")
+	if after := eval[[]float64](p, "ibweave.screen(0)"); after[0] >= before[0] {
+		t.Errorf("+ moves switch 0,0 from %v to %v", before, after)
+	}
+	p.keys("0")
+	want(p, before, "ibweave.screen(0)")
+	p.keys(kb.Escape)
+	want(p, true, "ibweave.shown() === null")
+
+	// A path by f and t on the drawing: from the host of 3,3 to that of 0,3.
+	p.keys(kb.ArrowRight) // the first switch
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#find"), "host 3,3"+kb.Enter), chromedp.Focus(chromedp.CSS("#fabric"))))
+	p.keys("f")
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#find"), "host 0,3"+kb.Enter), chromedp.Focus(chromedp.CSS("#fabric"))))
+	p.keys("t")
+	a, b := p.node("host 3,3"), p.node("host 0,3")
+	want(p, outs(p.in.Path(p.port(a), f.LID(p.port(b)))), "ibweave.shown()")
+
+	// And by the fields, which Escape closes first.
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#to"), "host 4,0")))
+	p.keys(kb.Escape)
+	want(p, false, "ibweave.shown() === null")
+	p.keys(kb.Enter + kb.Enter)
+	want(p, outs(p.in.Path(p.port(a), f.LID(p.port(p.node("host 4,0"))))), "ibweave.shown()")
+
+	// Tabs.
+	p.must(chromedp.Do(p.ctx, chromedp.Focus(chromedp.CSS("#tab-path"))))
+	p.keys(kb.ArrowRight)
+	want(p, "tab-groups", "document.activeElement.id")
+	p.keys(kb.End)
+	want(p, "tab-findings", "document.activeElement.id")
+	p.keys(kb.ArrowRight)
+	want(p, "tab-overview", "document.activeElement.id")
+	want(p, 1, "document.querySelectorAll('[role=tabpanel]:not([hidden])').length")
+
+	// Everything that can be used has a name.
+	want(p, []string{}, `[...document.querySelectorAll('button, input, select, [tabindex="0"]')]
+		.filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby'))).map(e => e.outerHTML)`)
+}
+
+// TestBrowserFindings filters, and shows a credit loop and a group.
+func TestBrowserFindings(t *testing.T) {
+	in := broken(t, compiled(t, grid(t, 1, true, 6, 6), "minhop", compile.Options{}), 30, 2)
+	p := open(t, in)
+	all := in.Result.Findings
+	count := func(fits func(i int) bool) (n int) {
+		for i := range all {
+			if fits(i) {
+				n++
+			}
+		}
+		return n
+	}
+	const shown = "document.querySelectorAll('#findings > li').length"
+	want(p, len(all), shown)
+	want(p, "true", "document.querySelector('#tab-findings').getAttribute('aria-selected')") // errors come first
+
+	rule := all[len(all)-1].Rule
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#rule"), rule)))
+	want(p, count(func(i int) bool { return all[i].Rule == rule }), shown)
+	want(p, []string{rule}, "[...new Set([...document.querySelectorAll('#findings code')].map(c => c.textContent))]")
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#rule"), kb.Home)))
+	want(p, len(all), shown)
+
+	severity := all[0].Severity.String()
+	p.click(".filter." + severity)
+	want(p, count(func(i int) bool { return all[i].Severity.String() != severity }), shown)
+	p.click(".filter." + severity)
+
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#findings-text"), "CIRCLE of nobody")))
+	want(p, 0, shown)
+	want(p, fmt.Sprintf("0 of %d findings", len(all)), "document.getElementById('findings-count').textContent")
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#findings-text"), strings.Repeat(kb.Backspace, 16)+"credit-LOOP")))
+	want(p, count(func(i int) bool { return all[i].Rule == "credit-loop" }), shown)
+
+	// The loop: the channels of the cycle, each waiting for the next.
+	p.click("#findings .finding")
+	cycle := in.Result.CreditLoops.Cycles[0]
+	ports := []int{}
+	for _, h := range cycle {
+		s, _ := in.Fabric.SwitchByGUID(h.Switch)
+		ports = append(ports, int(in.Fabric.Port(s, h.Port)))
+	}
+	want(p, ports, "ibweave.shown()")
+	want(p, len(cycle), "document.querySelectorAll('.ring .arc').length")
+	if got := p.text("#loop .steps li"); !strings.Contains(got, fmt.Sprintf("port %d · VL %d: a packet to LID %d", cycle[0].Port, cycle[0].VL, cycle[0].LID)) {
+		t.Error(got)
+	}
+
+	g := open(t, compiled(t, grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}))
+	g.click("#tab-groups")
+	for i, tree := range g.in.groups() {
+		g.click(fmt.Sprintf("[data-group=\"%d\"]", i))
+		want := []int{}
+		for _, at := range g.in.Multicast.Tables.Ports(tree.MLID) {
+			if g.in.Fabric.Num(at) != fabric.ManagementPort {
+				want = append(want, int(at))
+			}
+		}
+		if len(tree.Senders) < len(tree.Receivers) {
+			for _, at := range tree.Senders {
+				want = append(want, int(at))
+			}
+		}
+		slices.Sort(want)
+		got := eval[[]int](g, "ibweave.shown()")
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", tree.Name, diff)
+		}
+	}
+}
+
+// TestBrowserThemes: as the browser likes, and by the switch.
+func TestBrowserThemes(t *testing.T) {
+	p := open(t, compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{}))
+	like := func(what string) {
+		_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: what}},
+		})
+		p.must(err)
+	}
+	const ground = "getComputedStyle(document.body).backgroundColor"
+	const day, night = "rgb(251, 251, 250)", "rgb(16, 20, 26)"
+	like("light")
+	want(p, day, ground)
+	like("dark")
+	want(p, night, ground)
+	p.click("#theme")
+	want(p, day, ground)
+	p.click("#theme")
+	want(p, night, ground)
+	// The drawing follows: a pixel of a switch is light on dark.
+	pixel := func() int {
+		return eval[int](p, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
+			const [x, y] = ibweave.screen(4), box = document.getElementById('base').getBoundingClientRect();
+			const copy = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d', {willReadFrequently: true});
+			copy.drawImage(document.getElementById('base'), box.left - x, box.top - y);
+			done(copy.getImageData(0, 0, 1, 1).data[0]);
+		})))`)
+	}
+	if v := pixel(); v < 150 {
+		t.Errorf("a switch is %d of 255 bright on a dark ground", v)
+	}
+	p.click("#theme")
+	if v := pixel(); v > 100 {
+		t.Errorf("a switch is %d of 255 bright on a light ground", v)
+	}
+}
+
+// TestBrowserWithout: pages without tables, and with tables too large for a page.
+func TestBrowserWithout(t *testing.T) {
+	in := *compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{})
+	in.MaxEntries = 10
+	p := open(t, &in)
+	want(p, false, "!!document.getElementById('tab-path')")
+	if got := p.text("#panel-overview"); !strings.Contains(got, "does not hold the forwarding tables: they have 162 entries, more than the 10") {
+		t.Error(got)
+	}
+	p.clickNode(4)
+	want(p, 5, "document.querySelectorAll('#links tbody tr').length")
+	in.Tables, in.SL2VL, in.PathSLs = nil, nil, nil
+	p = open(t, &in)
+	if got := p.text("#panel-overview"); !strings.Contains(got, "There are no forwarding tables") {
+		t.Error(got)
+	}
+	p.clickNode(4)
+	want(p, 5, "document.querySelectorAll('#links tbody tr').length")
+}
+
+// BenchmarkOpen is how long a page of 845 switches and 4,394 hosts takes until it is
+// drawn, and until the click on a host is answered.
+func BenchmarkOpen(b *testing.B) {
+	in := compiled(b, fatTree(b, 26, 3), "updn", compile.Options{})
+	name := filepath.Join(b.TempDir(), "report.html")
+	file, err := os.Create(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := Write(context.Background(), file, in); err != nil {
+		b.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		b.Fatal(err)
+	}
+	shared, err := browser()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var opened, answered time.Duration
+	for b.Loop() {
+		ctx, cancel := chromedp.NewContext(shared)
+		start := time.Now()
+		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate("file://"+name), chromedp.WaitReady(chromedp.CSS("html[data-ready]"))); err != nil {
+			b.Fatal(err)
+		}
+		// After the first picture.
+		const drawn = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(true))))"
+		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)); err != nil {
+			b.Fatal(err)
+		}
+		opened += time.Since(start)
+		at, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64]("ibweave.screen(400)"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		start = time.Now()
+		if err := chromedp.Do(ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {
+			b.Fatal(err)
+		}
+		if title, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.querySelector('#panel-node h2').textContent")); err != nil || title == "" {
+			b.Fatal(title, err)
+		}
+		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)); err != nil {
+			b.Fatal(err)
+		}
+		answered += time.Since(start)
+		cancel()
+	}
+	b.ReportMetric(opened.Seconds()/float64(b.N), "s-to-open")
+	b.ReportMetric(answered.Seconds()/float64(b.N), "s-to-answer")
+}

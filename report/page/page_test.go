@@ -1,0 +1,587 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/wiring"
+)
+
+// made is a generated fabric.
+func made(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func fatTree(t testing.TB, radix, levels int) *fabric.Fabric {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels})
+	return made(t, f, err)
+}
+
+func grid(t testing.TB, hosts int, wrap bool, dims ...int) *fabric.Fabric {
+	spec := mesh.Spec{Dims: dims, Hosts: hosts, Wrap: make([]bool, len(dims))}
+	for d := range dims {
+		spec.Wrap[d] = wrap
+	}
+	f, err := mesh.Generate(spec)
+	return made(t, f, err)
+}
+
+// compiled routes a fabric and makes what a page shows of it.
+func compiled(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) *Input {
+	t.Helper()
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(context.Background(), f, e, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &Input{
+		Title: engine, Version: "test", Fabric: r.Routing.Fabric, Tables: r.Routing.Tables,
+		SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Result: r.Verify, Rules: verify.Rules,
+	}
+	if r.Plan != nil {
+		in.Multicast = &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees}
+	}
+	shape := wiring.Recognize(in.Fabric)
+	in.Shape, in.Levels = shape.String(), shape.Level()
+	if len(shape.Dims) > 0 {
+		if g, err := mesh.Detect(in.Fabric, mesh.DetectOptions{}); err == nil {
+			in.Grid = &Grid{Dims: g.Dims, Wrap: g.Wrap}
+			for s := range fabric.NodeID(in.Fabric.NumSwitches()) {
+				in.Grid.Coord = append(in.Grid.Coord, g.Coord(s)...)
+			}
+		}
+	}
+	return in
+}
+
+// withGroups has two multicast groups: everybody, and one sender.
+func withGroups(f *fabric.Fabric) ([]mft.Group, error) {
+	all := slices.Clone(f.CAPorts())
+	slices.Sort(all)
+	return []mft.Group{
+		{Name: "everybody", Receivers: all, Senders: all},
+		{Name: "one sender", Receivers: []fabric.PortID{all[1], all[4], all[len(all)-1]}, Senders: all[:1]},
+	}, nil
+}
+
+// broken changes entries of the tables at random, into ports that may not be, no path
+// and the switch itself, and checks them anew.
+func broken(t testing.TB, in *Input, entries int, seed uint64) *Input {
+	t.Helper()
+	f := in.Fabric
+	tables := lft.NewTables(f.NumSwitches(), in.Tables.MaxLID())
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		copy(tables.Row(s), in.Tables.Row(s))
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range entries {
+		s := fabric.NodeID(rng.IntN(f.NumSwitches()))
+		row := tables.Row(s)
+		lid := 1 + rng.IntN(len(row)-1)
+		row[lid] = fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 3))
+		if rng.IntN(4) == 0 {
+			row[lid] = fabric.NoPath
+		}
+	}
+	r, err := verify.Check(context.Background(), f, tables, verify.Options{SL2VL: in.SL2VL, PathSLs: in.PathSLs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := *in
+	c.Tables, c.Result, c.Multicast = tables, r, nil
+	return &c
+}
+
+// inputs are pages of several shapes, sound ones and others; made once, and not to be
+// changed.
+func inputs(t testing.TB) map[string]*Input {
+	if inputsMade != nil {
+		return inputsMade
+	}
+	lattice, err := gen.Lattice(40, 7)
+	irregular := compiled(t, made(t, lattice, err), "minhop", compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
+	inputsMade = map[string]*Input{
+		"torus with lanes":  compiled(t, grid(t, 1, true, 6, 6), "xy", compile.Options{}),
+		"torus with a loop": compiled(t, grid(t, 1, true, 6, 6), "minhop", compile.Options{}),
+		"mesh with groups":  compiled(t, grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}),
+		"cube":              compiled(t, grid(t, 2, false, 3, 3, 4), "updn", compile.Options{}),
+		"ring":              compiled(t, grid(t, 3, true, 7), "updn", compile.Options{}),
+		"fat tree":          compiled(t, fatTree(t, 8, 3), "updn", compile.Options{}),
+		"lattice":           irregular,
+		"broken lattice":    broken(t, irregular, 300, 3),
+		"broken torus":      broken(t, compiled(t, grid(t, 1, true, 4, 4), "xy", compile.Options{}), 40, 5),
+	}
+	return inputsMade
+}
+
+var inputsMade map[string]*Input
+
+// TestLoads holds the routes on every channel against walking every pair.
+func TestLoads(t *testing.T) {
+	for name, in := range inputs(t) {
+		t.Run(name, func(t *testing.T) {
+			f := in.Fabric
+			got, err := loads(context.Background(), f, in.Tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := make([]int64, f.NumPorts())
+			plain := *in
+			plain.SL2VL, plain.PathSLs = nil, nil // lanes drop nothing here
+			for _, src := range f.CAPorts() {
+				for _, dst := range f.CAPorts() {
+					for k := range fabric.LID(1) << f.LMC(dst) {
+						if path := plain.Path(src, f.LID(dst)+k); src != dst && path.Lost == "" {
+							for _, h := range path.Hops {
+								want[h.Out]++
+							}
+						}
+					}
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			s, err := newScene(context.Background(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b := in.Result.Balance; s.max != b.MaxRoutes || math.Abs(s.mean-b.MeanRoutes) > 1e-9 {
+				t.Errorf("at most %d, mean %v; verify has %d and %v", s.max, s.mean, b.MaxRoutes, b.MeanRoutes)
+			}
+		})
+	}
+}
+
+// TestPath holds the number of lost and looping pairs, and the hops of the others,
+// against what verify counts.
+func TestPath(t *testing.T) {
+	for name, in := range inputs(t) {
+		t.Run(name, func(t *testing.T) {
+			f := in.Fabric
+			var hops verify.Histogram
+			lost, loops := int64(0), int64(0)
+			for _, src := range f.CAPorts() {
+				for _, dst := range f.CAPorts() {
+					if src == dst {
+						continue
+					}
+					for k := range fabric.LID(1) << f.LMC(dst) {
+						path := in.Path(src, f.LID(dst)+k)
+						switch {
+						case strings.Contains(path.Lost, "circle"):
+							loops++
+						case path.Lost != "":
+							lost++
+						default:
+							n := len(path.Hops) - 1
+							for len(hops) <= n {
+								hops = append(hops, 0)
+							}
+							hops[n]++
+						}
+					}
+				}
+			}
+			want := in.Result.Unicast
+			if lost != want.Unreachable || loops != want.Loops {
+				t.Errorf("%d pairs lost and %d in circles, verify has %d and %d", lost, loops, want.Unreachable, want.Loops)
+			}
+			if diff := cmp.Diff(want.HopHistogram, hops); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestLanes: on a torus the VL changes where the path crosses the dateline, as the
+// tables say, and a table that drops the SL loses the packet.
+func TestLanes(t *testing.T) {
+	in := compiled(t, grid(t, 1, true, 6, 6), "xy", compile.Options{})
+	f := in.Fabric
+	seen := [2]bool{}
+	for _, src := range f.CAPorts() {
+		for _, dst := range f.CAPorts() {
+			if src == dst {
+				continue
+			}
+			for _, h := range in.Path(src, f.LID(dst)).Hops {
+				seen[h.VL] = true
+			}
+		}
+	}
+	if seen != [2]bool{true, true} {
+		t.Errorf("VLs in use: %v, want both", seen)
+	}
+	src, dst := f.CAPorts()[0], f.CAPorts()[20]
+	path := in.Path(src, f.LID(dst))
+	in.SL2VL = in.SL2VL.Clone()
+	in.SL2VL.SetOut(path.Hops[2].Out, lft.ConstantVL(lft.DropVL))
+	if cut := in.Path(src, f.LID(dst)); len(cut.Hops) != 2 || !strings.Contains(cut.Lost, "drops SL") {
+		t.Errorf("%d hops, lost %q: want it dropped after two", len(cut.Hops), cut.Lost)
+	}
+}
+
+// TestLayout: nothing lies on anything else, every switch link is in one edge, hosts are
+// near their switch.
+func TestLayout(t *testing.T) {
+	islands, err := gen.NewPlan(4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		islands.Switch(4, "switch")
+	}
+	for range 4 {
+		islands.CA(1, "host")
+	}
+	islands.Cable(0, 1, 1, 1)
+	islands.Cable(4, 1, 0, 2)
+	islands.Cable(5, 1, 6, 1) // two hosts alone
+	plan, err := islands.Fabric()
+	nothing, err3 := new(fabric.Builder).Build()
+	random, err2 := gen.Irregular(gen.IrregularSpec{Switches: 60, Degree: 4, Hosts: 90, Seed: 5})
+	fabrics := map[string]*Input{
+		"islands":   {Fabric: made(t, plan, err)},
+		"irregular": {Fabric: made(t, random, err2)},
+		"by levels": {Fabric: fatTree(t, 12, 3)},
+		"empty":     {Fabric: made(t, nothing, err3)},
+	}
+	for name, in := range inputs(t) {
+		fabrics[name] = in
+	}
+	for name, in := range fabrics {
+		t.Run(name, func(t *testing.T) {
+			f := in.Fabric
+			l := arrange(in)
+			for a := range fabric.NodeID(f.NumNodes()) {
+				if l.radius[a] <= 0 {
+					t.Fatalf("%q is not placed", f.Node(a).Description)
+				}
+				for b := range a {
+					if max(abs(l.x[a]-l.x[b]), abs(l.y[a]-l.y[b])) < l.radius[a]+l.radius[b] {
+						t.Fatalf("%q and %q lie on each other", f.Node(a).Description, f.Node(b).Description)
+					}
+				}
+			}
+			cables := 0
+			for i, e := range l.edges {
+				for _, p := range l.ports(i) {
+					cables++
+					if f.Owner(p) != e.a || f.Owner(f.Peer(p)) != e.b {
+						t.Errorf("%s is in the edge of %d and %d", f.PortName(p), e.a, e.b)
+					}
+				}
+			}
+			want := 0
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				ports, _ := f.SwitchLinks(s)
+				want += len(ports)
+			}
+			if 2*cables != want {
+				t.Errorf("%d cables in edges, the fabric has %d channels", cables, want)
+			}
+		})
+	}
+}
+
+func abs(x float32) float32 { return max(x, -x) }
+
+// TestPods: in a fat tree of three levels the leaves and spines of a pod stand side by
+// side, in the order of pods.
+func TestPods(t *testing.T) {
+	f := fatTree(t, 8, 3)
+	l := arrange(&Input{Fabric: f, Levels: wiring.Recognize(f).Level()})
+	for _, kind := range []string{"leaf", "spine"} {
+		var row []fabric.NodeID
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if strings.HasPrefix(f.Node(s).Description, kind) {
+				row = append(row, s)
+			}
+		}
+		slices.SortFunc(row, func(a, b fabric.NodeID) int { return int(l.x[a]) - int(l.x[b]) })
+		for i, s := range row {
+			if want := fmt.Sprintf("pod %d", i/4); !strings.HasSuffix(f.Node(s).Description, want) {
+				t.Errorf("%s %d from the left is %q, want one of %s", kind, i, f.Node(s).Description, want)
+			}
+		}
+	}
+}
+
+// TestCrossings counts against trying all pairs of lines.
+func TestCrossings(t *testing.T) {
+	random, err := gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 40, Seed: 11})
+	f := made(t, random, err)
+	l := arrange(&Input{Fabric: f})
+	level := distances(f, hostsOf(f))
+	r := newRows(f, level, l.edges)
+	want := int64(0)
+	for i, e := range l.edges {
+		for _, g := range l.edges[:i] {
+			if level[e.a] > level[e.b] {
+				e.a, e.b = e.b, e.a
+			}
+			if level[g.a] > level[g.b] {
+				g.a, g.b = g.b, g.a
+			}
+			if level[e.a] == level[g.a] && level[e.b] == level[e.a]+1 && level[g.b] == level[g.a]+1 &&
+				(r.place[e.a]-r.place[g.a])*(r.place[e.b]-r.place[g.b]) < 0 {
+				want++
+			}
+		}
+	}
+	if got := r.crossings(); got != want {
+		t.Errorf("%d crossings, want %d", got, want)
+	}
+	before := r.crossings()
+	r.untangle()
+	if after := r.crossings(); after >= before {
+		t.Errorf("%d crossings after barycentres, %d before", after, before)
+	}
+}
+
+func TestNatural(t *testing.T) {
+	names := []string{"", "a", "leaf 2", "leaf 10", "leaf 10 pod 3", "leaf 10 pod 20", "spine 1"}
+	for i, a := range names {
+		for k, b := range names {
+			got := natural(a, b)
+			if want := i - k; got < 0 != (want < 0) || got > 0 != (want > 0) {
+				t.Errorf("natural(%q, %q) = %d", a, b, got)
+			}
+		}
+	}
+	if natural("leaf 02", "leaf 2") != 0 {
+		t.Error("leading zeros count")
+	}
+}
+
+// TestSameBytes: on one CPU and on all, twice.
+func TestSameBytes(t *testing.T) {
+	for name, in := range inputs(t) {
+		t.Run(name, func(t *testing.T) {
+			all := func() []byte {
+				var b bytes.Buffer
+				if err := Write(context.Background(), &b, in); err != nil {
+					t.Fatal(err)
+				}
+				p, err := Draw(context.Background(), in, View{kind: "fabric"}, PictureOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.SVG(&b); err != nil {
+					t.Fatal(err)
+				}
+				return b.Bytes()
+			}
+			first := all()
+			before := runtime.GOMAXPROCS(1)
+			second := all()
+			runtime.GOMAXPROCS(before)
+			if !bytes.Equal(first, second) {
+				t.Error("other bytes on one CPU")
+			}
+		})
+	}
+}
+
+// TestPictures: each view is well-formed SVG with its words in it, and a PNG with its
+// colour.
+func TestPictures(t *testing.T) {
+	all := inputs(t)
+	for _, c := range []struct {
+		input, view string
+		words       []string
+	}{
+		{"mesh with groups", "fabric", []string{"5x4 mesh", "routes on a link"}},
+		{"mesh with groups", "path:host 0,0,host 4,3", []string{"path from host 0,0 to host 4,3", "switch 4,0"}},
+		{"mesh with groups", "group:one sender", []string{"multicast group one sender", "senders: 1, receivers: 3"}},
+		{"mesh with groups", "group:0xc001", []string{"multicast group everybody"}},
+		{"torus with a loop", "credit-loop", []string{"credit loop of 4 channels", "waits for"}},
+		{"fat tree", "path:host 0 leaf 0 pod 0,host 3 leaf 3 pod 7", []string{"core"}},
+	} {
+		t.Run(c.view, func(t *testing.T) {
+			view, err := ParseView(c.view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, ground := range []bool{false, true} {
+				p, err := Draw(context.Background(), all[c.input], view, PictureOptions{Dark: ground})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b bytes.Buffer
+				if err := p.SVG(&b); err != nil {
+					t.Fatal(err)
+				}
+				text := textOf(t, b.Bytes())
+				for _, w := range c.words {
+					if !strings.Contains(text, w) {
+						t.Errorf("no %q in the SVG: %s", w, text)
+					}
+				}
+				b.Reset()
+				if err := p.PNG(&b); err != nil {
+					t.Fatal(err)
+				}
+				img, err := png.Decode(&b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, _, _, _ := img.At(0, 0).RGBA()
+				if (r < 0x8000) != ground {
+					t.Errorf("the corner is %v", img.At(0, 0))
+				}
+				if p.tone == nil {
+					continue
+				}
+				r, g, bl, _ := p.tone.RGBA()
+				found := false
+				for y := range img.Bounds().Dy() {
+					for x := range img.Bounds().Dx() {
+						a, b, c, _ := img.At(x, y).RGBA()
+						found = found || a == r && b == g && c == bl
+					}
+				}
+				if !found {
+					t.Error("nothing in the colour of the view")
+				}
+			}
+		})
+	}
+}
+
+// textOf is the text of an SVG.
+func textOf(t *testing.T, data []byte) string {
+	var b strings.Builder
+	d := xml.NewDecoder(bytes.NewReader(data))
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return b.String()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := token.(xml.CharData); ok {
+			b.Write(c)
+			b.WriteByte(' ')
+		}
+	}
+}
+
+func TestViewErrors(t *testing.T) {
+	all := inputs(t)
+	none := *all["cube"]
+	none.Tables, none.SL2VL, none.PathSLs = nil, nil, nil
+	for _, c := range []struct {
+		in         *Input
+		view, want string
+	}{
+		{all["cube"], "path:host 0,0,0/1,nobody", `no node with a LID is called "nobody"`},
+		{all["cube"], "path:0xffff,1", `"0xffff"`},
+		{all["cube"], "path:60000,1", "no port has LID 60000"},
+		{all["cube"], "path:switch 0,0,0,host 0,0,0/1", "a path starts at a host"},
+		{all["cube"], "group:x", "no multicast tables"},
+		{all["cube"], "credit-loop", "0 are known"},
+		{all["mesh with groups"], "group:nobody", `no group is called "nobody"`},
+		{all["torus with a loop"], "credit-loop:2", "1 are known"},
+		{&none, "path:1,2", "no forwarding tables"},
+	} {
+		view, err := ParseView(c.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Draw(context.Background(), c.in, view, PictureOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.view, err, c.want)
+		}
+	}
+	for _, s := range []string{"", "fabric:x", "path:", "path:a", "group:", "credit-loop:0", "credit-loop:x", "tree"} {
+		if _, err := ParseView(s); err == nil || !strings.Contains(err.Error(), "want fabric") {
+			t.Errorf("ParseView(%q): %v", s, err)
+		}
+	}
+}
+
+// TestForeignParts: parts of another fabric are errors.
+func TestForeignParts(t *testing.T) {
+	all := inputs(t)
+	cube, torus := all["cube"], all["torus with lanes"]
+	for name, change := range map[string]func(in *Input){
+		"tables of":            func(in *Input) { in.Tables = torus.Tables },
+		"SL-to-VL tables":      func(in *Input) { in.SL2VL = torus.SL2VL },
+		"path SLs of":          func(in *Input) { in.PathSLs = lft.NewPathSLs(1, 5) },
+		"multicast tables":     func(in *Input) { in.Multicast = all["mesh with groups"].Multicast },
+		"coordinates in":       func(in *Input) { in.Grid = all["ring"].Grid },
+		"levels of 2 switches": func(in *Input) { in.Levels = make([]int32, 2) },
+	} {
+		in := *cube
+		change(&in)
+		if err := Write(context.Background(), io.Discard, &in); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %q", err, name)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Write(ctx, io.Discard, cube); err != context.Canceled {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+}
+
+// TestHostileNames: descriptions cannot end the script or the title.
+func TestHostileNames(t *testing.T) {
+	f := grid(t, 1, false, 2, 2)
+	names := map[fabric.GUID]string{}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		names[f.Node(n).GUID] = "</script><img src=x>\xff{{script}}"
+	}
+	in := compiled(t, f.WithDescriptions(names), "updn", compile.Options{})
+	in.Title = "</title><script>alert(1)</script>{{arrays}}"
+	var b bytes.Buffer
+	if err := Write(context.Background(), &b, in); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "</script>"); n != 3 {
+		t.Errorf("%d script elements end, want 3", n)
+	}
+	if strings.Contains(b.String(), "<img") || strings.Count(b.String(), "</title>") != 1 {
+		t.Error("a name became markup")
+	}
+}
+
+func FuzzParseView(f *testing.F) {
+	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := ParseView(s)
+		if (err != nil) != (v == View{}) {
+			t.Errorf("ParseView(%q) = %v, %v", s, v, err)
+		}
+	})
+}
