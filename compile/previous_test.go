@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -196,5 +197,89 @@ func TestPreviousOfOtherFabric(t *testing.T) {
 				t.Errorf("%s: %+v", name, v.Unicast)
 			}
 		}
+	}
+}
+
+// TestPreviousOfAnything: whoever wrote the tables before, the guarantee holds.
+func TestPreviousOfAnything(t *testing.T) {
+	f, err := gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 31, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"updn", "minhop"} {
+		e := engine(t, name)
+		before, err := e.Route(t.Context(), f, lft.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(7, 8))
+		for _, one := range []int{1, 5, 100} { // of so many entries, one is changed
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				for lid := range before.Tables.Row(s) {
+					if rng.IntN(one) == 0 {
+						before.Tables.Row(s)[lid] = fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 2))
+					}
+				}
+			}
+			after, err := e.Route(t.Context(), f, lft.Options{Previous: before})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := check(t, f, after.Tables)
+			if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops > 0 {
+				t.Errorf("%s: %+v %+v", name, v.Unicast, v.Management)
+			}
+			if e.Guarantee().Has(lft.NoCreditLoop) && v.CreditLoops.Count+v.Management.CreditLoops > 0 || e.Guarantee().Has(lft.Minimal) && v.Unicast.NonMinimal > 0 {
+				t.Errorf("%s: %d credit loops, %d pairs go round", name, v.CreditLoops.Count+v.Management.CreditLoops, v.Unicast.NonMinimal)
+			}
+			before = after
+		}
+	}
+}
+
+// TestPreviousOrderTooDeep: two lines of switches get a cable between them, and a switch
+// that makes ways short for those who put it on top, which the order before does not.
+func TestPreviousOrderTooDeep(t *testing.T) {
+	lines := func(joined bool) *fabric.Fabric {
+		const n = 200
+		p, err := gen.NewPlan(2*n+1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 * n {
+			p.Switch(4, fmt.Sprint("switch ", i))
+		}
+		hub := p.Switch(254, "hub")
+		for i := range 2*n - 1 {
+			if joined || i != n-1 {
+				p.Cable(i, 2, i+1, 1)
+			}
+		}
+		for i := 0; joined && i < 2*n; i += 10 {
+			p.Cable(i, 3, hub, i/10+1)
+		}
+		f, err := p.Fabric()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	e := engine(t, "updn")
+	before, err := e.Route(t.Context(), lines(false), lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := e.Route(t.Context(), lines(true), lft.Options{Previous: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := check(t, after.Fabric, after.Tables); v.Management.Unreachable+v.Management.Loops > 0 {
+		t.Errorf("%+v", v.Management)
 	}
 }

@@ -24,7 +24,7 @@ func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 // Route takes O(switches x channels + switches x LIDs x parallel ports).
 func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
 	if opt.Previous != nil {
-		if t, ok := Renew(f, opt.Previous, e.Mender(f, nil), true); ok {
+		if t, ok := Renew(f, opt.Previous, e.Mender(f, nil)); ok {
 			return &Routing{Engine: "minhop", Fabric: f, Tables: t}, nil
 		}
 	}

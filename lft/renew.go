@@ -35,10 +35,10 @@ func sameEndPort(f *fabric.Fabric, p fabric.PortID, g *fabric.Fabric, q fabric.P
 		f.Node(f.Owner(p)).GUID == g.Node(g.Owner(q)).GUID && f.IsSwitch(f.Owner(p)) == g.IsSwitch(g.Owner(q))
 }
 
-// news lists by PortID the channels between switches of f that prev did not have,
-// and says whether there are any.
-func news(f *fabric.Fabric, prev *fabric.Fabric) (fresh []bool, any bool) {
-	fresh = make([]bool, f.NumPorts())
+// news says by PortID which channels between switches of f prev did not have; nil for
+// none.
+func news(f *fabric.Fabric, prev *fabric.Fabric) []bool {
+	fresh, any := make([]bool, f.NumPorts()), false
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		was, ok := prev.SwitchByGUID(f.Node(s).GUID)
 		ports, to := f.SwitchLinks(s)
@@ -53,7 +53,10 @@ func news(f *fabric.Fabric, prev *fabric.Fabric) (fresh []bool, any bool) {
 			}
 		}
 	}
-	return fresh, any
+	if !any {
+		return nil
+	}
+	return fresh
 }
 
 // Renew routes f so that as little as can be differs from the tables of prev, which
@@ -62,21 +65,16 @@ func news(f *fabric.Fabric, prev *fabric.Fabric) (fresh []bool, any bool) {
 // more than the entry brings: so cables that come back get their share. Other entries go
 // to the port with the least load, the lowest of several.
 //
-// m is of the engine, for f. kept says that it leaves the ports that it left for the
-// fabric of prev, but for cables that either does not have; then only LIDs whose packets
-// met a cable that is gone are looked at, unless f has cables that are new. It takes
-// O(switches x LIDs) in any case, for the loads. The result is false when a path has too
-// many links.
-func Renew(f *fabric.Fabric, prev *Routing, m Mender, kept bool) (*Tables, bool) {
+// m is of the engine, for f. Every entry is held against it, so that the result is within
+// the engine's guarantee whoever made the tables of prev: O(switches x LIDs). It is false
+// when a path has too many links.
+func Renew(f *fabric.Fabric, prev *Routing, m Mender) (*Tables, bool) {
 	t := Carried(f, prev)
 	r := NewRepair(f, t)
-	fresh, grown := news(f, prev.Fabric)
-	if grown {
-		r.fresh = fresh
-	}
+	r.fresh = news(f, prev.Fabric)
 	var lids []fabric.LID
 	for lid := range fabric.LID(len(f.LIDPorts())) {
-		if to := destination(f, lid); to != fabric.NoNode && (!kept || grown || r.broken(lid, to)) {
+		if destination(f, lid) != fabric.NoNode {
 			lids = append(lids, lid)
 		}
 	}
@@ -107,21 +105,4 @@ func Renew(f *fabric.Fabric, prev *Routing, m Mender, kept bool) (*Tables, bool)
 		r.edits = r.edits[:0]
 	}
 	return t, true
-}
-
-// broken says whether some switch has no way out for a LID of t, or one without a
-// cable to a switch.
-func (r *Repair) broken(lid fabric.LID, t fabric.NodeID) bool {
-	for s := range fabric.NodeID(r.f.NumSwitches()) {
-		_, peer := r.tables.Step(r.f, s, lid)
-		switch {
-		case s == t:
-			if peer != r.f.LIDPort(lid) && (peer != fabric.NoPort || r.tables.Row(s)[lid] != fabric.ManagementPort) {
-				return true
-			}
-		case peer == fabric.NoPort || !r.f.IsSwitch(r.f.Owner(peer)):
-			return true
-		}
-	}
-	return false
 }

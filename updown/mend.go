@@ -82,9 +82,8 @@ func (m *mender) Ports(u fabric.NodeID) []fabric.PortID {
 
 // keptOrder is the order of prev for the switches of f. One that lost its last upward
 // cable comes after the first of its neighbours that has a place; one that is new
-// comes as late as it may. kept says that all switches that both fabrics have are in
-// the same order.
-func keptOrder(f *fabric.Fabric, prev *lft.Routing) (o *Order, kept bool) {
+// comes as late as it may.
+func keptOrder(f *fabric.Fabric, prev *lft.Routing) *Order {
 	n := f.NumSwitches()
 	was := make([]int32, n) // rank in prev; behind all others for new switches
 	for s := range fabric.NodeID(n) {
@@ -100,7 +99,7 @@ func keptOrder(f *fabric.Fabric, prev *lft.Routing) (o *Order, kept bool) {
 	slices.SortFunc(byRank, func(a, b fabric.NodeID) int { return cmp.Compare(was[a], was[b]) })
 	// Of the switches next to those that have a place, the first comes next. If the
 	// old order still serves, that is it.
-	o = &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, 0, n)}
+	o := &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, 0, n)}
 	var next ranked
 	seen := make([]bool, n)
 	for _, top := range byRank {
@@ -122,15 +121,7 @@ func keptOrder(f *fabric.Fabric, prev *lft.Routing) (o *Order, kept bool) {
 			}
 		}
 	}
-	kept = true
-	last := int32(-1)
-	for _, s := range o.Switch {
-		if was[s] < int32(len(prev.Order)) {
-			kept = kept && was[s] > last
-			last = was[s]
-		}
-	}
-	return o, kept
+	return o
 }
 
 // rankedSwitch is a switch with its rank in another order; ranked a heap of them.

@@ -47,12 +47,12 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	var order *Order
 	switch p := opt.Previous; {
 	case p != nil && p.Order != nil && len(opt.Roots) == 0:
-		var kept bool
-		order, kept = keptOrder(f, p)
-		m := &mender{tree: newTree(newDirections(f, order)), hops: make([]uint8, len(order.Rank))}
-		if t, ok := lft.Renew(f, p, m, kept); ok {
-			return &lft.Routing{Engine: "updn", Fabric: f, Tables: t, Order: order.Rank}, nil
+		kept := keptOrder(f, p)
+		m := &mender{tree: newTree(newDirections(f, kept)), hops: make([]uint8, len(kept.Rank))}
+		if t, ok := lft.Renew(f, p, m); ok {
+			return &lft.Routing{Engine: "updn", Fabric: f, Tables: t, Order: kept.Rank}, nil
 		}
+		// Another order may have shorter paths.
 	case len(opt.Roots) > 0:
 		order = NewOrder(f, opt.Roots)
 	}
