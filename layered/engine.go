@@ -47,8 +47,9 @@ func (Engine) Name() string { return "layered" }
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
 // Route takes what lft.Minhop takes, and for each layer O(switches x LIDs), and the
-// searches for circles.
+// searches for circles. It makes all tables anew, whatever opt.Previous is.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	opt.Previous = nil // its turns and lanes are not ours
 	limit := opt.VLs
 	if limit == 0 {
 		limit = DefaultVLs
