@@ -146,6 +146,7 @@ type measurement struct {
 	jobs    []job              // by destination switch
 	ports   [][]fabric.PortNum // by switch: those with a CA or router port at the other end
 	sources []int64            // by switch: how many these are
+	apart   int64              // pairs with a LID of a port that is cabled to another CA
 	totals  *counts
 }
 
@@ -165,6 +166,9 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 	for i, p := range f.CAPorts() {
 		s := attached[i]
 		if s == fabric.NoNode {
+			if f.LID(p) != 0 { // which only the other end of the cable reaches
+				m.apart += int64(len(f.CAPorts())-2) << f.LMC(p)
+			}
 			continue
 		}
 		m.ports[s] = append(m.ports[s], f.Num(f.Peer(p)))
@@ -351,7 +355,7 @@ func (m *measurement) cross(c *counts, in fabric.PortNum, out fabric.PortID, sl 
 // result sums up the totals.
 func (m *measurement) result(hottest int) *Result {
 	f, c := m.f, m.totals
-	r := &Result{Lost: c.lost, Hottest: []Channel{}}
+	r := &Result{Lost: c.lost + m.apart, Hottest: []Channel{}}
 	var (
 		channels []Channel
 		all      []int64

@@ -320,6 +320,26 @@ func TestTwoSwitches(t *testing.T) {
 	}
 }
 
+// TestCableBetweenCAs: LIDs that no switch leads to are lost to all but one port.
+func TestCableBetweenCAs(t *testing.T) {
+	p, err := gen.NewPlan(1, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Switch(4, "switch")
+	for h := range 3 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, 0, h+1)
+	}
+	two, other := p.CA(2, "two ports"), p.CA(1, "other")
+	p.Cable(two, 1, 0, 4)
+	p.Cable(two, 2, other, 1)
+	r := compiled(t, must(t)(p.Fabric()), "updn", 1)
+	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1})
+	if want := r.Verify.Unicast.Unreachable; got.Lost != want || want == 0 {
+		t.Errorf("%d lost, verify says %d", got.Lost, want)
+	}
+}
+
 func BenchmarkMeasure(b *testing.B) {
 	for _, radix := range []int{16, 24} {
 		r := compiled(b, must(b)(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})), "updn", 0)
