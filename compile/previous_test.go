@@ -200,6 +200,56 @@ func TestPreviousOfOtherFabric(t *testing.T) {
 	}
 }
 
+// TestPreviousToACA: nothing is left of the ways to a port whose cable leads to another
+// CA now.
+func TestPreviousToACA(t *testing.T) {
+	line := func(moved bool) *fabric.Fabric {
+		p, err := gen.NewPlan(3, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			p.Switch(4, fmt.Sprint("switch ", i))
+		}
+		p.Cable(0, 1, 1, 1)
+		p.Cable(1, 2, 2, 1)
+		a, b, c := p.CA(1, "a"), p.CA(1, "b"), p.CA(1, "c")
+		p.Cable(a, 1, 0, 4)
+		if moved {
+			p.Cable(b, 1, c, 1)
+		} else {
+			p.Cable(b, 1, 2, 4)
+			p.Cable(c, 1, 2, 3)
+		}
+		f, err := p.Fabric()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for _, name := range []string{"updn", "minhop"} {
+		e := engine(t, name)
+		before, err := e.Route(t.Context(), line(false), lft.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := e.Route(t.Context(), line(true), lft.Options{Previous: before})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scratch, err := e.Route(t.Context(), after.Fabric, lft.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := differences(scratch, after); n > 0 {
+			t.Errorf("%s: %d entries differ from those made from scratch", name, n)
+		}
+	}
+}
+
 // TestPreviousOfAnything: whoever wrote the tables before, the guarantee holds.
 func TestPreviousOfAnything(t *testing.T) {
 	f, err := gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 31, Seed: 4})

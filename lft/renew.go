@@ -5,13 +5,14 @@ import (
 )
 
 // Carried is the tables of prev as far as they fit f: entries of switches that both
-// have, for LIDs of end ports that both have, by GUID. All others are
-// fabric.NoPath.
+// have, for LIDs of end ports that both have, by GUID, and that a switch of f leads to.
+// All others are fabric.NoPath.
 func Carried(f *fabric.Fabric, prev *Routing) *Tables {
 	t := NewTables(f.NumSwitches(), f.MaxLID())
 	same := make([]bool, f.MaxLID()+1)
 	for lid := range same {
-		same[lid] = sameEndPort(f, f.LIDPort(fabric.LID(lid)), prev.Fabric, prev.Fabric.LIDPort(fabric.LID(lid)))
+		same[lid] = destination(f, fabric.LID(lid)) != fabric.NoNode &&
+			sameEndPort(f, f.LIDPort(fabric.LID(lid)), prev.Fabric, prev.Fabric.LIDPort(fabric.LID(lid)))
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		node := f.Node(s)
