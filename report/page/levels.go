@@ -122,14 +122,14 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 	}
 	r := newRows(f, level, l.edges)
 	r.untangle()
-	widest, tallest := 0, 1.0
+	widest := 0
 	for _, row := range r.rows {
 		widest = max(widest, len(row))
 	}
 	levels := float64(len(r.rows))
 	width := float64(widest) * unit
 	gap := max(1.7*unit, 0.6*width/max(levels-0.5, 1))
-	tallest = min(0.85*gap, max(0.7*unit, 0.5*gap))
+	tallest := min(0.85*gap, max(0.7*unit, 0.5*gap))
 	for i, row := range r.rows {
 		spacing := width / float64(len(row))
 		y := -float64(i) * gap

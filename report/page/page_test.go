@@ -91,7 +91,7 @@ func withGroups(f *fabric.Fabric) ([]mft.Group, error) {
 }
 
 // broken changes entries of the tables at random, into ports that may not be, no path
-// and the switch itself, and checks them anew.
+// and the switch itself, and SL-to-VL tables, and checks them anew.
 func broken(t testing.TB, in *Input, entries int, seed uint64) *Input {
 	t.Helper()
 	f := in.Fabric
@@ -109,12 +109,24 @@ func broken(t testing.TB, in *Input, entries int, seed uint64) *Input {
 			row[lid] = fabric.NoPath
 		}
 	}
-	r, err := verify.Check(context.Background(), f, tables, verify.Options{SL2VL: in.SL2VL, PathSLs: in.PathSLs})
-	if err != nil {
+	c := *in
+	c.Tables, c.Multicast = tables, nil
+	if in.SL2VL != nil {
+		// Lanes that depend on the way in.
+		c.SL2VL = in.SL2VL.Clone()
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			ports := f.Node(s).NumPorts
+			for out := range ports {
+				for way := range ports + 1 {
+					c.SL2VL.Set(way, f.Port(s, out+1), lft.ConstantVL(fabric.VL(rng.IntN(8))))
+				}
+			}
+		}
+	}
+	var err error
+	if c.Result, err = verify.Check(context.Background(), f, tables, verify.Options{SL2VL: c.SL2VL, PathSLs: c.PathSLs}); err != nil {
 		t.Fatal(err)
 	}
-	c := *in
-	c.Tables, c.Result, c.Multicast = tables, r, nil
 	return &c
 }
 

@@ -51,8 +51,8 @@ function ring(D, cycle) {
     const [x0, y0] = at(i + pad, radius), [x1, y1] = at(i + 1 - pad, radius);
     svg.append(el("path", {d: `M${x0} ${y0}A${radius} ${radius} 0 ${n === 1 ? 1 : 0} 1 ${x1} ${y1}`, class: "arc", "marker-end": "url(#head)"}));
     if (n <= 12) {
-      const [x, y] = at(i + 0.5, radius - 26);
-      svg.append(el("text", {x, y, class: "port"}, `port ${cycle[i].port}`), el("text", {x, y: y + 11, class: "port"}, `VL ${cycle[i].vl}`));
+      const [x, y] = at(i + 0.5, radius - 30);
+      svg.append(el("text", {x, y, class: "port"}, `port ${cycle[i].port}`), el("text", {x, y: y + 14, class: "port"}, `VL ${cycle[i].vl}`));
     }
   }
   for (let i = 0; i < n; i++) {
@@ -63,6 +63,6 @@ function ring(D, cycle) {
       svg.append(el("text", {x: tx, y: ty + 4, class: "name", "text-anchor": tx < middle - 20 ? "end" : tx > middle + 20 ? "start" : "middle"}, cycle[i].name.length > 18 ? "…" + cycle[i].name.slice(-17) : cycle[i].name, el("title", {}, cycle[i].name)));
     }
   }
-  svg.append(el("text", {x: middle, y: middle - 4, class: "count"}, plural(n, "channel")), el("text", {x: middle, y: middle + 14, class: "count small"}, "each waits for the next"));
+  svg.append(el("text", {x: middle, y: middle - 4, class: "count"}, plural(n, "channel")), el("text", {x: middle, y: middle + 16, class: "count small"}, "each waits for the next"));
   return svg;
 }

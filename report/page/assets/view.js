@@ -217,11 +217,11 @@ class View {
   }
 
   fit() {
-    const {left, top, right, bottom} = this.box, margin = 36, below = 44; // the legend
+    const {left, top, right, bottom} = this.box, margin = 36, below = 40, above = 22; // the legend, and what is shown
     const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
-    this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin) / w, (this.height - 2 * margin - below) / h, 1.6));
+    this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin) / w, (this.height - 2 * margin - above - below) / h, 1.6));
     this.tx = this.width / 2 - this.scale * (left + right) / 2;
-    this.ty = (this.height - below) / 2 - this.scale * (top + bottom) / 2;
+    this.ty = (this.height + above - below) / 2 - this.scale * (top + bottom) / 2;
     this.fitScale = this.scale;
     this.fitted = true;
     this.draw();
