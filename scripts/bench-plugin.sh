@@ -3,4 +3,4 @@
 # OpenSM takes with an engine that does nothing. Arguments go to scripts/bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go run ./scripts/bench -route '' -mesh '' -audit '' -discover '' -plugin 24,36 -runs 3 "$@"
+go run ./scripts/bench -route '' -mesh '' -audit '' -discover '' -layered '' -plugin 24,36 -runs 3 "$@"
