@@ -262,6 +262,11 @@ const (
 // subnet up (osm_state_mgr.c).
 const upMessage = "SUBNET UP"
 
+// exitingMessage is in what OpenSM logs, at the level of errors, for an answer
+// that comes while it ends (sm_mad_ctrl_rcv_callback in osm_sm_mad_ctrl.c). Some
+// are always under way when it is told to end, and it loses nothing by them.
+const exitingMessage = "since we are exiting"
+
 // maxLogLine bounds the lines that are kept whole, in bytes.
 const maxLogLine = 1 << 16
 
@@ -307,6 +312,7 @@ func (w *logWatch) line(text []byte) {
 		return
 	}
 	switch {
+	case l.Level == levelError && strings.Contains(l.Message, exitingMessage):
 	case l.Level == levelError:
 		if run.NumErrors++; run.NumErrors <= maxErrors {
 			run.Errors = append(run.Errors, l.Message)
