@@ -183,17 +183,18 @@ func (b *Builder) Build() (*Fabric, error) {
 	f := &Fabric{nodes: make([]Node, len(order)), base: make([]PortID, len(order)+1), ports: &ports{}, lids: &lids{}}
 	id := make([]NodeID, len(order)) // builder index to NodeID
 	slots := 0
-	seen := make(map[GUID]int32, len(order))
+	var seen GUIDIndex
+	seen.Grow(len(order))
 	for n, i := range order {
 		node := b.nodes[i]
 		node.Order = i
 		if node.GUID == 0 {
 			return nil, fmt.Errorf("node %q has GUID 0", node.Description)
 		}
-		if j, dup := seen[node.GUID]; dup {
+		if j := seen.Find(node.GUID); j >= 0 {
 			return nil, fmt.Errorf("GUID %s is on two nodes, %q and %q", node.GUID, b.nodes[j].Description, node.Description)
 		}
-		seen[node.GUID] = i
+		seen.Add(node.GUID, i)
 		f.nodes[n] = node
 		f.base[n] = PortID(slots)
 		id[i] = NodeID(n)

@@ -29,7 +29,7 @@ func (p *parser) find(k key) int32 {
 	if k.kind == 0 {
 		return p.nameNode[k.value]
 	}
-	if i := p.byGUID.find(fabric.GUID(k.value)); i >= 0 && p.nodes[i].id == k {
+	if i := p.byGUID.Find(fabric.GUID(k.value)); i >= 0 && p.nodes[i].id == k {
 		return i
 	}
 	return -1
@@ -125,7 +125,7 @@ func (p *parser) agreeOnLink(a, b *portLine) {
 // more than what its peer says, and ibsim's rule, node GUID + port number,
 // fills what neither says.
 func (p *parser) portGUID() error {
-	var table guidTable // by port GUID: index in nodes, or len(nodes) + index in ports
+	var table fabric.GUIDIndex // by port GUID: index in nodes, or len(nodes) + index in ports
 	clash := false
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -135,21 +135,21 @@ func (p *parser) portGUID() error {
 		if n.portGUID == 0 {
 			n.portGUID = n.guid
 		}
-		if other := table.find(n.portGUID); other >= 0 {
+		if other := table.Find(n.portGUID); other >= 0 {
 			if err := p.mend(n.header, 0, "node GUIDs taken for the port GUIDs of all switches", "port GUID %s of switch %s is used twice: the switch of line %d has it too", n.portGUID, n.guid, p.nodes[other].header.num); err != nil {
 				return err
 			}
 			clash = true
 			continue
 		}
-		table.add(n.portGUID, int32(i))
+		table.Add(n.portGUID, int32(i))
 	}
 	if clash {
-		table = guidTable{}
+		table = fabric.GUIDIndex{}
 		for i := range p.nodes {
 			if n := &p.nodes[i]; n.kind == fabric.Switch {
 				n.portGUID = n.guid
-				table.add(n.guid, int32(i))
+				table.Add(n.guid, int32(i))
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func (p *parser) portGUID() error {
 		case b.peerGUID != 0 && b.peerGUID != l.guid:
 			p.note(b.at, p.column(b), "port GUID of %s is %s here, but %s in its own line %d: taken from there", p.portName(l), b.peerGUID, l.guid, l.at.num)
 		}
-		if other := table.find(l.guid); other >= 0 {
+		if other := table.Find(l.guid); other >= 0 {
 			line := 0
 			if int(other) < len(p.nodes) {
 				line = p.nodes[other].header.num
@@ -181,7 +181,7 @@ func (p *parser) portGUID() error {
 			l.back, b.back = -1, -1
 			continue
 		}
-		table.add(l.guid, int32(len(p.nodes)+i))
+		table.Add(l.guid, int32(len(p.nodes)+i))
 	}
 	return nil
 }

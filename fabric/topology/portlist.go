@@ -209,10 +209,10 @@ func (p *parser) listNodes(lines []listLine) error {
 	for i := range lines {
 		l := &lines[i]
 		g := nodeOf(&l.own)
-		n := p.byGUID.find(g)
+		n := p.byGUID.Find(g)
 		if n < 0 {
 			n = int32(len(p.nodes))
-			p.byGUID.add(g, n)
+			p.byGUID.Add(g, n)
 			id := key{value: uint64(g), kind: idKind(l.own.kind)}
 			p.nodes = append(p.nodes, node{id: id, guid: g, kind: l.own.kind, header: l.at})
 		}

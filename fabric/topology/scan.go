@@ -1,10 +1,6 @@
 package topology
 
-import (
-	"bytes"
-
-	"github.com/ibweave/ibweave/fabric"
-)
+import "bytes"
 
 // cutLine splits data after its first line; line is without its end, LF or
 // CRLF.
@@ -99,50 +95,4 @@ func guidID(id []byte) (key, bool) {
 	}
 	v, n := hexadecimal(id, 2)
 	return key{value: v, kind: id[0]}, n == 16
-}
-
-// guidTable finds nodes by GUID: open addressing, at most half full.
-type guidTable struct {
-	guids []fabric.GUID
-	at    []int32 // index + 1
-	used  int
-}
-
-func (t *guidTable) slot(g fabric.GUID) int {
-	return int(uint64(g) * 0x9e3779b97f4a7c15 >> 20 & uint64(len(t.at)-1))
-}
-
-// find gives the index of g, or -1.
-func (t *guidTable) find(g fabric.GUID) int32 {
-	if len(t.at) == 0 {
-		return -1
-	}
-	for i := t.slot(g); ; i = (i + 1) & (len(t.at) - 1) {
-		if t.at[i] == 0 {
-			return -1
-		}
-		if t.guids[i] == g {
-			return t.at[i] - 1
-		}
-	}
-}
-
-// add puts g in, which must not be there.
-func (t *guidTable) add(g fabric.GUID, index int32) {
-	if 2*(t.used+1) > len(t.at) {
-		old := *t
-		n := max(64, 2*len(old.at))
-		*t = guidTable{guids: make([]fabric.GUID, n), at: make([]int32, n)}
-		for i, at := range old.at {
-			if at != 0 {
-				t.add(old.guids[i], at-1)
-			}
-		}
-	}
-	i := t.slot(g)
-	for t.at[i] != 0 {
-		i = (i + 1) & (len(t.at) - 1)
-	}
-	t.guids[i], t.at[i] = g, index+1
-	t.used++
 }

@@ -341,7 +341,7 @@ func (p *parser) readHeader(s []byte, i int, kind fabric.NodeType) error {
 	if n.id.kind == 0 && p.nameNode[n.id.value] >= 0 {
 		return p.failHere(idAt, "stanza dropped", "id %q is used twice: line %d has it too", id, p.nodes[p.nameNode[n.id.value]].header.num)
 	}
-	if other := p.byGUID.find(n.guid); other >= 0 {
+	if other := p.byGUID.Find(n.guid); other >= 0 {
 		return p.failHere(idAt, "stanza dropped", "GUID %s is used twice: the node of line %d has it too", n.guid, p.nodes[other].header.num)
 	}
 
@@ -359,7 +359,7 @@ func (p *parser) readHeader(s []byte, i int, kind fabric.NodeType) error {
 	if n.id.kind == 0 {
 		p.nameNode[n.id.value] = p.current
 	}
-	p.byGUID.add(n.guid, p.current)
+	p.byGUID.Add(n.guid, p.current)
 	p.nodes = append(p.nodes, n)
 	for range ports + 1 {
 		p.slots = append(p.slots, 0)

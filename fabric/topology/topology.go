@@ -132,7 +132,7 @@ type parser struct {
 	ports    []portLine
 	slots    []int32 // by node.base + port number: index in ports + 1, or 0
 	desc     []byte  // descriptions, one after the other
-	byGUID   guidTable
+	byGUID   fabric.GUIDIndex
 	names    map[string]int32 // ids that are not made of a GUID, numbered
 	nameNode []int32          // by that number: index in nodes, or -1
 
