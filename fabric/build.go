@@ -17,12 +17,12 @@ type Builder struct {
 }
 
 type builderPort struct {
-	node  int32 // the other end; -1 without a cable
-	num   PortNum
 	guid  GUID
+	node  int32 // the other end; -1 without a cable
 	lid   LID
-	lmc   uint8
 	link  Link
+	num   PortNum
+	lmc   uint8
 	wired bool
 }
 
@@ -151,29 +151,38 @@ func (b *Builder) Disconnect(node int, p PortNum) {
 // Build makes the Fabric. Errors: a zero or duplicate node GUID, more ports
 // than a PortID can count, and what WithLIDs says of the LIDs.
 func (b *Builder) Build() (*Fabric, error) {
-	order := make([]int32, len(b.nodes)) // NodeID to builder index
-	for i := range order {
-		order[i] = int32(i)
+	// Switches come first, and then the order is that of GUIDs.
+	type place struct {
+		guid GUID
+		at   int32 // builder index
+		rest bool  // it is no switch
 	}
-	slices.SortFunc(order, func(i, j int32) int {
-		m, n := &b.nodes[i], &b.nodes[j]
-		if s, t := m.Type != Switch, n.Type != Switch; s != t {
-			if s {
+	order := make([]place, len(b.nodes)) // by NodeID
+	for i := range order {
+		order[i] = place{b.nodes[i].GUID, int32(i), b.nodes[i].Type != Switch}
+	}
+	slices.SortFunc(order, func(m, n place) int {
+		if m.rest != n.rest {
+			if m.rest {
 				return 1
 			}
 			return -1
 		}
-		if c := cmp.Compare(m.GUID, n.GUID); c != 0 {
-			return c
+		if m.guid != n.guid {
+			if m.guid < n.guid {
+				return -1
+			}
+			return 1
 		}
-		return cmp.Compare(i, j)
+		return cmp.Compare(m.at, n.at)
 	})
 	channels, hosts := 0, 0
-	for i, n := range b.nodes {
+	for i := range b.nodes {
+		isSwitch := b.nodes[i].Type == Switch
 		for p := range b.ports[i] {
 			switch at := &b.ports[i][p]; {
 			case !at.wired:
-			case n.Type != Switch:
+			case !isSwitch:
 				hosts++
 			case b.nodes[at.node].Type == Switch && int(at.node) != i:
 				channels++
@@ -185,8 +194,10 @@ func (b *Builder) Build() (*Fabric, error) {
 	slots := 0
 	var seen GUIDIndex
 	seen.Grow(len(order))
-	for n, i := range order {
-		node := b.nodes[i]
+	for n := range order {
+		i := order[n].at
+		node := &f.nodes[n]
+		*node = b.nodes[i]
 		node.Order = i
 		if node.GUID == 0 {
 			return nil, fmt.Errorf("node %q has GUID 0", node.Description)
@@ -195,7 +206,6 @@ func (b *Builder) Build() (*Fabric, error) {
 			return nil, fmt.Errorf("GUID %s is on two nodes, %q and %q", node.GUID, b.nodes[j].Description, node.Description)
 		}
 		seen.Add(node.GUID, i)
-		f.nodes[n] = node
 		f.base[n] = PortID(slots)
 		id[i] = NodeID(n)
 		slots += len(b.ports[i])
@@ -216,7 +226,8 @@ func (b *Builder) Build() (*Fabric, error) {
 	f.first = make([]int32, f.switches+1)
 	f.caPorts, f.attached = make([]PortID, 0, hosts), make([]NodeID, 0, hosts)
 	f.chans, f.to = make([]PortID, 0, channels), make([]NodeID, 0, channels)
-	for n, i := range order {
+	for n := range order {
+		i := order[n].at
 		for p := range b.ports[i] {
 			at := &b.ports[i][p]
 			slot := int(f.base[n]) + p

@@ -6,7 +6,7 @@ import "math/bits"
 // value is an empty one. It may be read concurrently.
 type GUIDIndex struct {
 	slots []guidSlot // a power of two
-	shift uint8      // 64 less the bits of an index in slots
+	shift uint8      // 66 less the bits of an index in slots
 	used  int
 }
 
@@ -15,9 +15,10 @@ type guidSlot struct {
 	at   int32 // index + 1, 0 for a free slot
 }
 
-// slot is where the search for a GUID begins.
+// slot is where the search for a GUID begins. Four GUIDs in a row have one cache
+// line, since nodes that were made together are often met together.
 func (x *GUIDIndex) slot(g GUID) int {
-	return int(uint64(g) * 0x9e3779b97f4a7c15 >> x.shift)
+	return int(uint64(g>>2)*0x9e3779b97f4a7c15>>x.shift)<<2 | int(g&3)
 }
 
 // Find gives the index of g, or -1.
@@ -36,7 +37,7 @@ func (x *GUIDIndex) Find(g GUID) int32 {
 // Add puts g in, which must not be there, with an index of 0 or more.
 func (x *GUIDIndex) Add(g GUID, index int32) {
 	if 2*(x.used+1) > len(x.slots) {
-		x.Grow(max(32, x.used))
+		x.Grow(max(1, x.used))
 	}
 	x.used++
 	x.put(g, index+1)
@@ -52,13 +53,13 @@ func (x *GUIDIndex) put(g GUID, at int32) {
 
 // Grow makes room for so many GUIDs more.
 func (x *GUIDIndex) Grow(n int) {
-	size := bits.Len(uint(2*(x.used+n) - 1))
+	size := max(5, bits.Len(uint(2*(x.used+n)-1)))
 	if n <= 0 || 1<<size <= len(x.slots) {
 		return
 	}
 	old := x.slots
 	x.slots = make([]guidSlot, 1<<size)
-	x.shift = uint8(64 - size)
+	x.shift = uint8(66 - size)
 	for _, s := range old {
 		if s.at != 0 {
 			x.put(s.guid, s.at)

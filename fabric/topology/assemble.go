@@ -65,7 +65,7 @@ func (p *parser) match() error {
 
 func (p *parser) matchLine(i int32, l *portLine) error {
 	const lost = "link dropped"
-	peer := p.find(l.peer)
+	peer := p.find(l.peer())
 	if peer < 0 {
 		what := "stanza"
 		if p.list {
@@ -85,7 +85,7 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node (line %d) has no line for its port %d: a cable must be there at both ends", p.portName(l), p.peerName(l), n.header.num, l.peerNum)
 	}
 	b := &p.ports[at]
-	if b.peer != p.nodes[l.node].id || b.peerNum != l.num {
+	if b.peer() != p.nodes[l.node].id || b.peerNum != l.num {
 		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but line %d connects that port to %s", p.portName(l), p.peerName(l), b.at.num, p.peerName(b))
 	}
 	l.back, b.back = at, i
@@ -126,6 +126,7 @@ func (p *parser) agreeOnLink(a, b *portLine) {
 // fills what neither says.
 func (p *parser) portGUID() error {
 	var table fabric.GUIDIndex // by port GUID: index in nodes, or len(nodes) + index in ports
+	table.Grow(len(p.nodes))
 	clash := false
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -169,7 +170,7 @@ func (p *parser) portGUID() error {
 			p.note(b.at, p.column(b), "port GUID of %s is %s here, but %s in its own line %d: taken from there", p.portName(l), b.peerGUID, l.guid, l.at.num)
 		}
 		if other := table.Find(l.guid); other >= 0 {
-			line := 0
+			line := int32(0)
 			if int(other) < len(p.nodes) {
 				line = p.nodes[other].header.num
 			} else {
@@ -249,7 +250,7 @@ func (p *parser) lids() error {
 
 // lidOwners holds for each LID the number of the line that gives it to a port,
 // or 0.
-type lidOwners [int(fabric.MaxUnicastLID) + 1]int
+type lidOwners [int(fabric.MaxUnicastLID) + 1]int32
 
 // claim enters the LIDs of an end port, a switch's when l is nil. It says
 // whether the port can have them.
@@ -298,8 +299,9 @@ func (p *parser) lidColumn(at place, lid fabric.LID) int {
 func (p *parser) build() (*fabric.Fabric, error) {
 	text := string(p.desc)
 	var b fabric.Builder
+	b.Grow(len(p.nodes))
 	fail := func(err error, at place) error {
-		return &fabric.ParseError{File: p.file, Line: at.num, Text: string(p.textOf(at)), Err: err}
+		return &fabric.ParseError{File: p.file, Line: int(at.num), Text: string(p.textOf(at)), Err: err}
 	}
 	for i := range p.nodes {
 		n := &p.nodes[i]

@@ -98,7 +98,7 @@ func isListLine(s []byte, i int) bool {
 func (p *parser) readList() error {
 	lines := make([]listLine, 0, len(p.data)/96+16)
 	for rest := p.data; len(rest) > 0; {
-		p.line.off = len(p.data) - len(rest)
+		p.line.off = uint32(len(p.data) - len(rest))
 		p.line.num++
 		var s []byte
 		s, rest = cutLine(rest)
@@ -261,14 +261,15 @@ func (p *parser) listNodes(lines []listLine) error {
 			continue
 		}
 		line := portLine{
-			at:      l.at,
-			node:    of[i],
-			back:    -1,
-			num:     l.own.num,
-			peer:    key{value: uint64(nodeOf(&l.peer)), kind: idKind(l.peer.kind)},
-			peerNum: l.peer.num,
-			peerLID: l.peer.lid,
-			link:    l.link,
+			at:       l.at,
+			node:     of[i],
+			back:     -1,
+			num:      l.own.num,
+			peerID:   uint64(nodeOf(&l.peer)),
+			peerKind: idKind(l.peer.kind),
+			peerNum:  l.peer.num,
+			peerLID:  l.peer.lid,
+			link:     l.link,
 		}
 		if n.kind != fabric.Switch {
 			line.guid, line.lid = l.own.guid, l.own.lid
@@ -345,9 +346,9 @@ func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*list
 	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		n.descFrom = len(p.desc)
+		n.descFrom = int32(len(p.desc))
 		p.desc = append(p.desc, known[i]...)
-		n.descTo = len(p.desc)
+		n.descTo = int32(len(p.desc))
 	}
 }
 

@@ -79,11 +79,31 @@ func (p *parser) readStanzas() error {
 	// About 80 bytes a port line and 200 more a node is what ibnetdiscover
 	// writes.
 	p.ports = make([]portLine, 0, len(p.data)/96+16)
-	for rest := p.data; len(rest) > 0; {
-		p.line.off = len(p.data) - len(rest)
+	nodes := len(p.data) / 512
+	p.nodes = make([]node, 0, nodes+16)
+	p.slots = make([]int32, 0, nodes+cap(p.ports))
+	p.desc = make([]byte, 0, len(p.data)/32)
+	p.byGUID.Grow(nodes + 16)
+	for at := 0; at < len(p.data); {
+		p.line.off = uint32(at)
 		p.line.num++
-		var s []byte
-		s, rest = cutLine(rest)
+		next := 0
+		switch p.data[at] {
+		case '\n':
+			next = at + 1
+		case '[':
+			next = p.printedPortLine(at)
+		case 'C':
+			next = p.printedCA(at)
+		case 'v', 'd', 's', 'c':
+			next = p.printedAttribute(at)
+		}
+		if next > 0 {
+			at = next
+			continue
+		}
+		s, rest := cutLine(p.data[at:])
+		at = len(p.data) - len(rest)
 		i := 0
 		for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
 			i++
@@ -345,25 +365,17 @@ func (p *parser) readHeader(s []byte, i int, kind fabric.NodeType) error {
 		return p.failHere(idAt, "stanza dropped", "GUID %s is used twice: the node of line %d has it too", n.guid, p.nodes[other].header.num)
 	}
 
-	n.descFrom = len(p.desc)
+	n.descFrom = int32(len(p.desc))
 	var t tail
 	if err := p.readNodeComment(s, i, id, &t); err != nil {
 		return err
 	}
-	n.descTo = len(p.desc)
+	n.descTo = int32(len(p.desc))
 	if kind == fabric.Switch {
 		n.lid, n.lmc, n.enhanced0 = t.lid, t.lmc, t.enhanced
 	}
 
-	p.current, p.dropped = int32(len(p.nodes)), false
-	if n.id.kind == 0 {
-		p.nameNode[n.id.value] = p.current
-	}
-	p.byGUID.Add(n.guid, p.current)
-	p.nodes = append(p.nodes, n)
-	for range ports + 1 {
-		p.slots = append(p.slots, 0)
-	}
+	p.enter(&n)
 	return nil
 }
 
@@ -464,9 +476,11 @@ func (p *parser) readPort(s []byte, i int) error {
 	if len(id) == 0 {
 		return p.failHere(j, lost, "want the id of the node at the other end in quotes, such as \"S-0002c90000000001\"")
 	}
-	if l.peer, ok = guidID(id); !ok {
-		l.peer = p.name(id)
+	to, ok := guidID(id)
+	if !ok {
+		to = p.name(id)
 	}
+	l.peerID, l.peerKind = to.value, to.kind
 	j = skipBlanks(s, next)
 	l.peerNum = 1 // ibsim's default (parse_port)
 	if j < len(s) && s[j] == '[' {
@@ -746,9 +760,9 @@ func (p *parser) peerName(l *portLine) string {
 	case !p.list:
 		name = quotedIn(p.textOf(l.at))
 	case l.peerGUID != 0:
-		name = listType(l.peer.kind) + " " + l.peerGUID.String()
+		name = listType(l.peerKind) + " " + l.peerGUID.String()
 	default:
-		name = listType(l.peer.kind) + " " + fabric.GUID(l.peer.value).String()
+		name = listType(l.peerKind) + " " + fabric.GUID(l.peerID).String()
 	}
 	return fmt.Sprintf("%s[%d]", name, l.peerNum)
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -148,9 +149,12 @@ type parser struct {
 
 // place is a line of the text.
 type place struct {
-	off int // of its first byte
-	num int // 1-based
+	off uint32 // of its first byte
+	num int32  // 1-based
 }
+
+// maxText bounds the size of a text, in bytes, so that places take little room.
+const maxText = math.MaxInt32
 
 // key identifies a node as the text does: by an id like S-0002c90000000001, or
 // by a name.
@@ -165,8 +169,8 @@ type node struct {
 	portGUID  fabric.GUID // of switch port 0, 0 when not stated
 	system    fabric.GUID
 	header    place
-	descFrom  int
-	descTo    int
+	descFrom  int32
+	descTo    int32
 	base      int // of its slots
 	vendor    uint32
 	device    uint16
@@ -182,7 +186,7 @@ type node struct {
 // portLine is one end of a cable.
 type portLine struct {
 	at       place
-	peer     key
+	peerID   uint64      // value of the key that names the node at the other end
 	guid     fabric.GUID // of this port, 0 when not stated
 	peerGUID fabric.GUID // of the peer's, 0 when not stated
 	node     int32
@@ -192,8 +196,12 @@ type portLine struct {
 	lmc      uint8
 	num      fabric.PortNum
 	peerNum  fabric.PortNum
+	peerKind byte // kind of that key
 	link     fabric.Link
 }
+
+// peer is the key that names the node at the other end.
+func (l *portLine) peer() key { return key{value: l.peerID, kind: l.peerKind} }
 
 // errDropped is returned by fail in a lenient read, up to the loop over lines.
 var errDropped = errors.New("dropped")
@@ -206,7 +214,7 @@ func (p *parser) fail(at place, column int, lost, format string, args ...any) er
 		p.problem(at, column, err.Error()+"; "+lost)
 		return errDropped
 	}
-	return &fabric.ParseError{File: p.file, Line: at.num, Column: column, Text: string(p.textOf(at)), Err: err}
+	return &fabric.ParseError{File: p.file, Line: int(at.num), Column: column, Text: string(p.textOf(at)), Err: err}
 }
 
 // failHere is fail for the line being read.
@@ -231,7 +239,7 @@ func (p *parser) problem(at place, column int, message string) {
 	text := p.textOf(at)
 	// One long line may have many problems.
 	text = text[:min(len(text), 256)]
-	p.problems = append(p.problems, Problem{Line: at.num, Column: column, Text: string(text), Message: message})
+	p.problems = append(p.problems, Problem{Line: int(at.num), Column: column, Text: string(text), Message: message})
 }
 
 // textOf is the line at a place.
@@ -241,6 +249,9 @@ func (p *parser) textOf(at place) []byte {
 }
 
 func (p *parser) parse() (*fabric.Fabric, error) {
+	if len(p.data) > maxText {
+		return nil, &fabric.ParseError{File: p.file, Err: fmt.Errorf("%d bytes of text, want at most %d", len(p.data), maxText)}
+	}
 	if p.list = p.isPortList(); p.list {
 		if err := p.readList(); err != nil {
 			return nil, err
