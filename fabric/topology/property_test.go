@@ -188,6 +188,16 @@ func checkParse(t interface {
 	t.Helper()
 	for _, lenient := range []bool{false, true} {
 		f, problems, err := Parse("in", data, Options{Lenient: lenient})
+		// No line that ends in CRLF is one that ibnetdiscover prints.
+		if !bytes.ContainsRune(data, '\r') {
+			f2, problems2, err2 := Parse("in", bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")), Options{Lenient: lenient})
+			if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() || list(problems) != list(problems2) {
+				t.Fatalf("%v\n%s\nwith CRLF: %v\n%s", err, list(problems), err2, list(problems2))
+			}
+			if f != nil && tell(f) != tell(f2) {
+				t.Fatalf("with CRLF (-without +with)\n%s", cmp.Diff(tell(f), tell(f2)))
+			}
+		}
 		if err != nil {
 			if f != nil || problems != nil {
 				t.Fatalf("a result with error %v", err)
