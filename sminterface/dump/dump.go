@@ -205,6 +205,24 @@ func (s *source) firstFault(faults []fault) error {
 	return s.errorAt(first.at, first.err)
 }
 
+// hexWords holds the two lower-case digits of every byte, as they are read in
+// one word of little-endian order.
+var hexWords = func() (t [256]uint64) {
+	for i := range t {
+		t[i] = uint64(hexLower[i>>4]) | uint64(hexLower[i&15])<<8
+	}
+	return t
+}()
+
+// rowKey is the seven bytes 0x0001 and a blank that a row of LID l begins with,
+// as they are read in one word of little-endian order.
+func rowKey(l int) uint64 {
+	return '0' | 'x'<<8 | hexWords[l>>8&0xff]<<16 | hexWords[l&0xff]<<32 | ' '<<48
+}
+
+// sevenBytes masks the bytes of rowKey.
+const sevenBytes = 1<<56 - 1
+
 // hexDigit is the value of a hexadecimal digit, 0xff for other bytes.
 var hexDigit = func() (t [256]uint8) {
 	for i := range t {
@@ -231,16 +249,31 @@ func appendHex(b []byte, v uint64, digits int, set string) []byte {
 	return b
 }
 
-// appendPadded appends v in decimal, with zeros to at least digits digits.
-func appendPadded(b []byte, v int, digits int) []byte {
-	for limit := 10; digits > 1; digits-- {
-		if v < limit {
-			for range digits - 1 {
-				b = append(b, '0')
-			}
-			break
-		}
-		limit *= 10
+// fourDigits holds the four decimal digits of every number below 10,000.
+var fourDigits = func() (t [10000][4]byte) {
+	for i := range t {
+		t[i] = [4]byte{'0' + byte(i/1000), '0' + byte(i/100%10), '0' + byte(i/10%10), '0' + byte(i%10)}
+	}
+	return t
+}()
+
+// appendDecimal appends v, which is not negative, in decimal.
+func appendDecimal(b []byte, v int) []byte {
+	switch {
+	case v < 10:
+		return append(b, '0'+byte(v))
+	case v < 100:
+		t := &fourDigits[v]
+		return append(b, t[2], t[3])
+	case v < 1000:
+		t := &fourDigits[v]
+		return append(b, t[1], t[2], t[3])
+	case v < 10000:
+		t := &fourDigits[v]
+		return append(b, t[0], t[1], t[2], t[3])
+	case v < 100000:
+		t := &fourDigits[v%10000]
+		return append(b, '0'+byte(v/10000), t[0], t[1], t[2], t[3])
 	}
 	return strconv.AppendInt(b, int64(v), 10)
 }
@@ -261,6 +294,24 @@ func hexPrefix(b []byte, digits int) (v uint64, n int) {
 	}
 	return v, n
 }
+
+// hex16 reads 16 hexadecimal digits at the start of b.
+func hex16(b []byte) (v uint64, ok bool) {
+	if len(b) < 16 {
+		return 0, false
+	}
+	b = b[:16]
+	var bad uint8
+	for k := 0; k < 16; k += 4 {
+		d0, d1, d2, d3 := hexDigit[b[k]], hexDigit[b[k+1]], hexDigit[b[k+2]], hexDigit[b[k+3]]
+		bad |= d0 | d1 | d2 | d3
+		v = v<<16 | uint64(d0&15)<<12 | uint64(d1&15)<<8 | uint64(d2&15)<<4 | uint64(d3&15)
+	}
+	return v, bad < 16
+}
+
+// beginsWith is whether b begins with s.
+func beginsWith(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
 
 // hex0x is hexPrefix for a number with 0x in front; n includes it.
 func hex0x(b []byte, digits int) (v uint64, n int) {

@@ -245,18 +245,21 @@ func appendFDBs(b []byte, h *hopCounts, t *lft.Tables, lids []lidTarget, s fabri
 			best++
 		}
 		b = append(b, "  : "...)
-		b = appendPadded(b, int(hops), 2)
+		if hops < 10 {
+			b = append(b, '0')
+		}
+		b = appendDecimal(b, int(hops))
 		if hops == best {
 			b = append(b, "   : yes\n"...)
 			continue
 		}
 		b = append(b, "   : No "...)
-		b = appendPadded(b, int(best), 1)
+		b = appendDecimal(b, int(best))
 		b = append(b, " hop path possible via port "...)
 		if paths == nil {
 			paths = pathCounts(t.Row(s), len(neighbours))
 		}
-		b = appendPadded(b, int(h.recommend(s, target.sw, least[target.sw], paths)), 1)
+		b = appendDecimal(b, int(h.recommend(s, target.sw, least[target.sw], paths)))
 		b = append(b, "!\n"...)
 	}
 	return b

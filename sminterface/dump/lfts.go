@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 
@@ -100,9 +101,9 @@ func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 		s := list[i]
 		node := f.Node(s)
 		b = append(b, "Unicast lids [0-"...)
-		b = appendPadded(b, int(t.MaxLID()), 1)
+		b = appendDecimal(b, int(t.MaxLID()))
 		b = append(b, "] of switch Lid "...)
-		b = appendPadded(b, int(f.LID(f.PortBase(s))), 1)
+		b = appendDecimal(b, int(f.LID(f.PortBase(s))))
 		b = append(b, " guid "...)
 		b = node.GUID.Append(b)
 		b = append(b, " ('"...)
@@ -116,7 +117,7 @@ func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 			b = append(b, rows.row(l)...)
 			copy(b[at:at+3], digits3[p][:])
 		}
-		b = appendPadded(b, int(t.MaxLID()), 1)
+		b = appendDecimal(b, int(t.MaxLID()))
 		return append(b, " lids dumped\n"...)
 	})
 }
@@ -140,7 +141,7 @@ func WriteIBRoute(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions
 		b = append(b, "Unicast lids [0x0-0x"...)
 		b = fmt.Appendf(b, "%x", t.MaxLID())
 		b = append(b, "] of switch Lid "...)
-		b = appendPadded(b, int(f.LID(f.PortBase(s))), 1)
+		b = appendDecimal(b, int(f.LID(f.PortBase(s))))
 		b = append(b, " guid "...)
 		b = node.GUID.Append(b)
 		b = append(b, " ("...)
@@ -161,9 +162,9 @@ func WriteIBRoute(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions
 				// ibroute asks only for the first LID of a port.
 				b = append(b, rows.row(l)[:portAt+3]...)
 				b = append(b, " : (path #"...)
-				b = appendPadded(b, l-int(f.LID(owner))+1, 1)
+				b = appendDecimal(b, l-int(f.LID(owner))+1)
 				b = append(b, " out of "...)
-				b = appendPadded(b, 1<<f.LMC(owner), 1)
+				b = appendDecimal(b, 1<<f.LMC(owner))
 				b = append(b, ": portguid "...)
 				b = f.PortGUID(owner).Append(b)
 				b = append(b, ")\n"...)
@@ -171,7 +172,7 @@ func WriteIBRoute(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions
 			told = owner
 			copy(b[at:at+3], digits3[p][:])
 		}
-		b = appendPadded(b, count, 1)
+		b = appendDecimal(b, count)
 		return append(b, " valid lids dumped \n"...)
 	})
 }
@@ -246,45 +247,55 @@ func (r *tableReader) unicastSection(st *rowState, sec *section) {
 		r.fault(sec, fault{at: sec.at, kind: Contradiction,
 			err: fmt.Errorf("switch %s has LID %d in the fabric, here %d", r.f.Node(sec.sw).GUID, own, sec.lid)})
 	}
-	known := len(r.texts.end) - 1
+	known := min(len(row), len(r.texts.end)-1)
 	i := sec.body
+	last, rows := st.last, st.rows
+	odd := func(at int) {
+		st.last, st.rows = last, rows
+		i = r.oddUnicastLine(st, sec, row, at)
+		last, rows = st.last, st.rows
+	}
 	for i < len(d) && !sec.failed {
-		if len(d)-i <= portAt+3 || d[i] != '0' || d[i+1] != 'x' || d[i+6] != ' ' || sec.ended {
-			i = r.oddUnicastLine(st, sec, row, i)
+		if len(d)-i <= portAt+3 || sec.ended {
+			odd(i)
 			continue
 		}
-		h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
+		// Mostly a row is for the LID after the one before.
+		lid := last + 1
+		if binary.LittleEndian.Uint64(d[i:])&sevenBytes != rowKey(lid) {
+			h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
+			lid = int(h3)<<12 | int(h2)<<8 | int(h1)<<4 | int(h0)
+			if d[i] != '0' || d[i+1] != 'x' || d[i+6] != ' ' || h3|h2|h1|h0 > 15 || lid <= last {
+				odd(i)
+				continue
+			}
+		}
 		p2, p1, p0 := d[i+7]-'0', d[i+8]-'0', d[i+9]-'0'
-		if h3|h2|h1|h0 > 15 || p2 > 9 || p1 > 9 || p0 > 9 {
-			i = r.oddUnicastLine(st, sec, row, i)
-			continue
-		}
-		lid := int(h3)<<12 | int(h2)<<8 | int(h1)<<4 | int(h0)
 		port := int(p2)*100 + int(p1)*10 + int(p0)
-		if lid <= st.last || lid >= len(row) || lid >= known || port > int(ports) {
-			i = r.oddUnicastLine(st, sec, row, i)
+		if p2 > 9 || p1 > 9 || p0 > 9 || lid >= known || port > int(ports) {
+			odd(i)
 			continue
 		}
-		// Mostly the rest of the line is what we would have written.
 		i += portAt + 3
-		comment := r.texts.row(lid)[portAt+3:]
-		if len(d)-i >= len(comment) && string(d[i:i+len(comment)]) == string(comment) {
-			i += len(comment)
-		} else if d[i] == '\n' {
+		if d[i] == '\n' {
 			i++
+		} else if comment := r.texts.row(lid)[portAt+3:]; len(d)-i >= len(comment) && string(d[i:i+len(comment)]) == string(comment) {
+			// Mostly the rest of the line is what we would have written.
+			i += len(comment)
 		} else {
 			j := bytes.IndexByte(d[i:], '\n')
 			if d[i] != ' ' && d[i] != '\r' || j < 0 {
-				i = r.oddUnicastLine(st, sec, row, i-portAt-3)
+				odd(i - portAt - 3)
 				continue
 			}
 			r.checkOwner(st, lid, d[i:i+j], i)
 			i += j + 1
 		}
 		row[lid] = fabric.PortNum(port)
-		st.last = lid
-		st.rows++
+		last = lid
+		rows++
 	}
+	st.last, st.rows = last, rows
 	if !sec.ended {
 		r.fault(sec, fault{at: r.lastLine(sec), kind: Truncated,
 			err: fmt.Errorf("the section of switch %s does not end with a line N lids dumped: %w", r.f.Node(sec.sw).GUID, ErrTruncated)})

@@ -109,7 +109,7 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 		b = append(b, "Multicast mlids [0xc000-0x"...)
 		b = strconv.AppendInt(b, int64(high), 16)
 		b = append(b, "] of switch Lid "...)
-		b = appendPadded(b, int(f.LID(base)), 1)
+		b = appendDecimal(b, int(f.LID(base)))
 		b = append(b, " guid "...)
 		b = node.GUID.Append(b)
 		b = append(b, " ("...)
@@ -166,7 +166,7 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 			b = append(b, '\n')
 			rows++
 		}
-		b = appendPadded(b, rows, 1)
+		b = appendDecimal(b, rows)
 		return append(b, " valid mlids dumped \n"...)
 	})
 }

@@ -140,13 +140,13 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 				to++
 			}
 			b = append(b, pathDLID...)
-			b = appendPadded(b, from, 1)
+			b = appendDecimal(b, from)
 			if to-1 > from {
 				b = append(b, '-')
-				b = appendPadded(b, to-1, 1)
+				b = appendDecimal(b, to-1)
 			}
 			b = append(b, pathSL...)
-			b = appendPadded(b, int(sl), 1)
+			b = appendDecimal(b, int(sl))
 			b = append(b, '\n')
 			from = to
 		}
@@ -220,9 +220,9 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 				continue
 			}
 			b = append(b, head[:]...)
-			b = appendPadded(b, int(l), 1)
+			b = appendDecimal(b, int(l))
 			b = append(b, ' ')
-			b = appendPadded(b, int(src.row[l]), 1)
+			b = appendDecimal(b, int(src.row[l]))
 			b = append(b, '\n')
 		}
 		return b

@@ -36,7 +36,7 @@ func WriteSL2VL(w io.Writer, s *lft.SL2VL, opt WriteOptions) error {
 		b = append(b, ' ')
 		b = f.PortGUID(p).Append(b)
 		b = append(b, baseLID...)
-		b = appendPadded(b, int(f.LID(p)), 1)
+		b = appendDecimal(b, int(f.LID(p)))
 		b = append(b, ", \""...)
 		b = appendDescription(b, node.Description)
 		b = append(b, "\"\n"+slHeads+"\n"+slRuler+"\n"...)
@@ -86,7 +86,7 @@ func WriteSMPQuerySL2VL(w io.Writer, s *lft.SL2VL, opt WriteOptions) error {
 		}
 		head := func() {
 			b = append(b, "# SL2VL table: Lid "...)
-			b = appendPadded(b, int(f.LID(p)), 1)
+			b = appendDecimal(b, int(f.LID(p)))
 			b = append(b, "\n#                 SL: | 0| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|15|\n"...)
 		}
 		var row vlRow
@@ -138,9 +138,9 @@ func WriteIBDMSL2VL(w io.Writer, s *lft.SL2VL, opt WriteOptions) error {
 		eachWay(f, n, func(in, out fabric.PortNum) {
 			b = f.Node(n).GUID.Append(b)
 			b = append(b, ' ')
-			b = appendPadded(b, int(in), 1)
+			b = appendDecimal(b, int(in))
 			b = append(b, ' ')
-			b = appendPadded(b, int(out), 1)
+			b = appendDecimal(b, int(out))
 			b = row.append(b, s.At(in, f.Port(n, out)), func(b []byte, m *lft.VLMap) []byte {
 				for sl := 0; sl < len(m); sl += 2 {
 					b = append(b, ' ', '0', 'x', hexLower[m[sl]&15], hexLower[m[sl+1]&15])
@@ -217,7 +217,7 @@ func writePorts(w io.Writer, ports []fabric.PortID, section func(b []byte, p fab
 // appendBlanked appends v with blanks behind it to width columns.
 func appendBlanked(b []byte, v, width int) []byte {
 	end := len(b) + width
-	b = appendPadded(b, v, 1)
+	b = appendDecimal(b, v)
 	for len(b) < end {
 		b = append(b, ' ')
 	}
@@ -229,7 +229,7 @@ func appendRight(b []byte, v int) []byte {
 	if v < 10 {
 		b = append(b, ' ')
 	}
-	return appendPadded(b, v, 1)
+	return appendDecimal(b, v)
 }
 
 // sl2vlReader reads SL-to-VL tables of any form.
