@@ -50,11 +50,21 @@ func (g GUID) Append(b []byte) []byte {
 // AppendDigits appends the 16 lower-case digits without 0x, as in the node
 // ids of ibnetdiscover text.
 func (g GUID) AppendDigits(b []byte) []byte {
-	for shift := 60; shift >= 0; shift -= 4 {
-		b = append(b, "0123456789abcdef"[g>>shift&15])
+	var t [16]byte
+	for i := range 8 {
+		d := hexDigits[g>>(56-8*i)&0xff]
+		t[2*i], t[2*i+1] = d[0], d[1]
 	}
-	return b
+	return append(b, t[:]...)
 }
+
+// hexDigits holds the two digits of every byte.
+var hexDigits = func() (t [256][2]byte) {
+	for i := range t {
+		t[i] = [2]byte{"0123456789abcdef"[i>>4], "0123456789abcdef"[i&15]}
+	}
+	return t
+}()
 
 // Compare orders GUIDs as unsigned numbers.
 func (g GUID) Compare(h GUID) int { return cmp.Compare(g, h) }

@@ -249,6 +249,12 @@ func appendHex(b []byte, v uint64, digits int, set string) []byte {
 	return b
 }
 
+// appendHex4 appends the four lower-case digits of a LID.
+func appendHex4(b []byte, v fabric.LID) []byte {
+	high, low := hexWords[v>>8], hexWords[v&0xff]
+	return append(b, byte(high), byte(high>>8), byte(low), byte(low>>8))
+}
+
 // fourDigits holds the four decimal digits of every number below 10,000.
 var fourDigits = func() (t [10000][4]byte) {
 	for i := range t {

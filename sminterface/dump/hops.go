@@ -193,7 +193,7 @@ func WriteLIDMatrix(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptio
 				continue
 			}
 			b = append(b, "0x"...)
-			b = appendHex(b, uint64(f.LID(f.PortBase(t))), 4, hexLower)
+			b = appendHex4(b, f.LID(f.PortBase(t)))
 			b = append(b, ':')
 			b = append(b, hexHops[least[t]][:]...)
 			for _, u := range neighbours[1:] {
@@ -289,7 +289,17 @@ func (r *tableReader) hopSection(st *rowState, sec *section, rows *hopRows) {
 	rows.columns = int(r.f.Node(sec.sw).NumPorts) + 1
 	sorted := true
 	hops := make([]uint8, rows.columns)
+	most := (sec.end-sec.body)/(len("0x0001:\n")+3*rows.columns) + 1
+	rows.lids = make([]fabric.LID, 0, most)
+	rows.hops = make([]uint8, 0, most*rows.columns)
 	for at := sec.body; at < sec.end && !sec.failed; {
+		if lid, next := r.printedHopRow(at, sec.end, hops); next > 0 && int(lid) > st.last {
+			st.last = int(lid)
+			rows.lids = append(rows.lids, lid)
+			rows.hops = append(rows.hops, hops...)
+			at = next
+			continue
+		}
 		start := at
 		var line []byte
 		line, at = cutLine(r.src.data[:sec.end], at)
@@ -325,6 +335,44 @@ func (r *tableReader) hopSection(st *rowState, sec *section, rows *hopRows) {
 	if !sorted {
 		rows.sort()
 	}
+}
+
+// printedHopRow reads a row at offset at as OpenSM or WriteLIDMatrix print it,
+// for a LID whose port it names rightly, if any, and gives the start of the next
+// line. next is 0 for any other line.
+func (r *tableReader) printedHopRow(at, end int, hops []uint8) (lid fabric.LID, next int) {
+	d := r.src.data[at:end]
+	n := len("0x0001:") + 3*len(hops)
+	if len(d) <= n || d[0] != '0' || d[1] != 'x' || d[6] != ':' {
+		return 0, 0
+	}
+	h3, h2, h1, h0 := hexDigit[d[2]], hexDigit[d[3]], hexDigit[d[4]], hexDigit[d[5]]
+	lid = fabric.LID(h3)<<12 | fabric.LID(h2)<<8 | fabric.LID(h1)<<4 | fabric.LID(h0)
+	bad, blanks := h3|h2|h1|h0, uint8(0)
+	columns := d[len("0x0001:"):n]
+	for i := range hops {
+		c := columns[3*i : 3*i+3 : 3*i+3]
+		high, low := hexDigit[c[1]], hexDigit[c[2]]
+		bad |= high | low
+		blanks |= c[0] ^ ' '
+		hops[i] = high<<4 | low
+	}
+	if bad > 15 || blanks != 0 || lid == 0 || lid > fabric.MaxUnicastLID {
+		return 0, 0
+	}
+	if d[n] == '\n' {
+		return lid, at + n + 1
+	}
+	const comment = " # portguid 0x"
+	rest := d[n:]
+	if len(rest) <= len(comment)+16 || string(rest[:len(comment)]) != comment || rest[len(comment)+16] != '\n' {
+		return 0, 0
+	}
+	guid, ok := hex16(rest[len(comment):])
+	if p := r.f.LIDPort(lid); !ok || p == fabric.NoPort || r.f.PortGUID(p) != fabric.GUID(guid) {
+		return 0, 0
+	}
+	return lid, at + n + len(comment) + 17
 }
 
 func (r *hopRows) sort() {

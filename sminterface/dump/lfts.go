@@ -32,7 +32,7 @@ func newRowTexts(f *fabric.Fabric, maxLID fabric.LID, form Form, lean bool) *row
 	b := make([]byte, 0, n*80)
 	for l := range n {
 		b = append(b, "0x"...)
-		b = appendHex(b, uint64(l), 4, hexLower)
+		b = appendHex4(b, fabric.LID(l))
 		b = append(b, " 000"...)
 		p := f.LIDPort(fabric.LID(l))
 		switch {

@@ -142,7 +142,7 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 		for len(entries) > 0 {
 			mlid := entries[0].mlid
 			b = append(b, "0x"...)
-			b = appendHex(b, uint64(mlid), 4, hexLower)
+			b = appendHex4(b, mlid)
 			b = append(b, "      "...)
 			at := len(b)
 			for range width {
@@ -156,7 +156,7 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 				}
 				b = b[:at]
 				for _, m := range mask[:ports/16+1] {
-					b = appendHex(b, uint64(m), 4, hexLower)
+					b = appendHex4(b, fabric.LID(m))
 				}
 			} else {
 				for ; len(entries) > 0 && entries[0].mlid == mlid; entries = entries[1:] {

@@ -149,7 +149,7 @@ func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupO
 		b = append(b, "# "...)
 		b = appendComment(b, t.Name)
 		b = append(b, ": MLID 0x"...)
-		b = appendHex(b, uint64(t.MLID), 4, hexLower)
+		b = appendHex4(b, t.MLID)
 		pkey := binary.BigEndian.Uint16(m[4:])
 		switch {
 		case m == ipoibBroadcast:
@@ -173,7 +173,7 @@ func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupO
 		}
 		if t.MLID != next {
 			b = append(b, ", but OpenSM will give it 0x"...)
-			b = appendHex(b, uint64(next), 4, hexLower)
+			b = appendHex4(b, next)
 		}
 		next++
 		b = append(b, "\nmgid="...)

@@ -176,6 +176,91 @@ type record struct {
 	portGUID fabric.GUID
 	lid      fabric.LID
 	num      fabric.PortNum
+	index    int32 // of its node in the builder, -1 when it is new
+}
+
+// printedRecord reads a record as OpenSM or WriteSubnetList print it at the
+// start of b, and gives what follows; rest is nil for anything else.
+func (r *record) printedRecord(b []byte) (rest []byte) {
+	const layout = "{ SW Ports:24 SystemGUID:0123456789abcdef NodeGUID:0123456789abcdef PortGUID:0123456789abcdef VenID:"
+	if len(b) < len(layout)+len("000002C9 DevID:0000 Rev:000000A1 {} LID:0001 PN:01 }") || b[0] != '{' || b[1] != ' ' || string(b[4:11]) != " Ports:" ||
+		string(b[13:25]) != " SystemGUID:" || string(b[41:51]) != " NodeGUID:" || string(b[67:77]) != " PortGUID:" || string(b[93:100]) != " VenID:" {
+		return nil
+	}
+	switch string(b[2:4]) {
+	case "SW":
+		r.node.Type = fabric.Switch
+	case "CA":
+		r.node.Type = fabric.CA
+	default:
+		return nil
+	}
+	high, low := hexDigit[b[11]], hexDigit[b[12]]
+	system, ok1 := hex16(b[25:])
+	node, ok2 := hex16(b[51:])
+	port, ok3 := hex16(b[77:])
+	ports := high<<4 | low
+	if high|low > 15 || !ok1 || !ok2 || !ok3 || node == 0 || ports == 0 || fabric.PortNum(ports) > fabric.MaxPortNum {
+		return nil
+	}
+	r.node.SystemGUID, r.node.GUID, r.portGUID, r.node.NumPorts = fabric.GUID(system), fabric.GUID(node), fabric.GUID(port), fabric.PortNum(ports)
+	b = b[len(layout):]
+	vendor, n := hexPrefix(b, 8)
+	if b = b[n:]; n == 0 || vendor > 0xffffff || !beginsWith(b, " DevID:") {
+		return nil
+	}
+	b = b[len(" DevID:"):]
+	device, n := hexPrefix(b, 8)
+	if device > math.MaxUint16 {
+		if device&0xffff != 0 {
+			return nil
+		}
+		device >>= 16
+	}
+	if b = b[n:]; n == 0 || !beginsWith(b, " Rev:") {
+		return nil
+	}
+	b = b[len(" Rev:"):]
+	_, n = hexPrefix(b, 8)
+	if b = b[n:]; n == 0 || !beginsWith(b, " {") {
+		return nil
+	}
+	b = b[2:]
+	at := bytes.IndexByte(b, '}')
+	if at < 0 || at > maxName || len(b)-at <= len("} LID:0001 PN:01 }") || string(b[at:at+6]) != "} LID:" || string(b[at+10:at+14]) != " PN:" || string(b[at+16:at+18]) != " }" {
+		return nil
+	}
+	r.desc = b[:at]
+	b = b[at+6:]
+	h3, h2, h1, h0 := hexDigit[b[0]], hexDigit[b[1]], hexDigit[b[2]], hexDigit[b[3]]
+	high, low = hexDigit[b[8]], hexDigit[b[9]]
+	r.lid = fabric.LID(h3)<<12 | fabric.LID(h2)<<8 | fabric.LID(h1)<<4 | fabric.LID(h0)
+	r.num = fabric.PortNum(high<<4 | low)
+	if h3|h2|h1|h0|high|low > 15 || r.lid > fabric.MaxUnicastLID || r.num == 0 || r.num > r.node.NumPorts {
+		return nil
+	}
+	r.node.VendorID, r.node.DeviceID = uint32(vendor), uint16(device)
+	return b[12:]
+}
+
+// printedLine reads a line as OpenSM or WriteSubnetList print it. The state of
+// its link is then in r.
+func (r *subnetReader) printedLine(line []byte) (first, second record, ok bool) {
+	rest := first.printedRecord(line)
+	if rest == nil || len(rest) < 2 || rest[0] != ' ' {
+		return first, second, false
+	}
+	if rest = second.printedRecord(rest[1:]); rest == nil {
+		return first, second, false
+	}
+	if r.state == nil || !bytes.Equal(rest, r.state) {
+		link, up, err := parseLinkState(rest)
+		if err != nil {
+			return first, second, false
+		}
+		r.state, r.link, r.up = rest, link, up
+	}
+	return first, second, true
 }
 
 // errRecord says what records look like.
@@ -417,9 +502,13 @@ type subnetReader struct {
 	src    source
 	opt    Options
 	b      fabric.Builder
-	nodes  []subnetNode        // by index in b
-	byGUID map[fabric.GUID]int // index in b
-	owner  []lidOwner          // by LID
+	nodes  []subnetNode     // by index in b
+	byGUID fabric.GUIDIndex // index in b
+	owner  []lidOwner       // by LID, as far as needed
+	slab   []subnetPort     // room for ports of nodes to come
+	state  []byte           // the last state of a link that was read, and what it says
+	link   fabric.Link
+	up     bool
 	faults []fault
 }
 
@@ -430,16 +519,15 @@ type subnetNode struct {
 }
 
 type subnetPort struct {
-	known bool
 	guid  fabric.GUID
 	lid   fabric.LID
+	known bool
 }
 
 // lidOwner is the first end port that had a LID.
 type lidOwner struct {
-	known bool
-	node  int32
-	port  fabric.PortNum
+	node int32 // index + 1, 0 for none
+	port fabric.PortNum
 }
 
 // ReadSubnetList reads opensm-subnet.lst, or the lst file of ibdiagnet, with
@@ -457,10 +545,8 @@ type lidOwner struct {
 // another port has already.
 func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
 	r := &subnetReader{
-		src:    source{name, data},
-		opt:    opt,
-		byGUID: make(map[fabric.GUID]int),
-		owner:  make([]lidOwner, int(fabric.MaxUnicastLID)+1),
+		src: source{name, data},
+		opt: opt,
 	}
 	if form := Recognize(data); form != SubnetList {
 		t := &tableReader{src: r.src}
@@ -471,7 +557,9 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 		start := at
 		var line []byte
 		line, at = cutLine(data, at)
-		line = bytes.TrimRight(line, " \t")
+		if n := len(line); n > 0 && isBlank(line[n-1]) {
+			line = bytes.TrimRight(line, " \t")
+		}
 		if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, fileVersion) {
 			continue
 		}
@@ -495,12 +583,17 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 
 // line enters a line. It changes nothing when it returns an error.
 func (r *subnetReader) line(line []byte, at int) error {
-	first, second, link, up, err := parseSubnetLine(line)
-	if err != nil {
-		return err
+	first, second, ok := r.printedLine(line)
+	link, up := r.link, r.up
+	if !ok {
+		var err error
+		if first, second, link, up, err = parseSubnetLine(line); err != nil {
+			return err
+		}
 	}
 	ends := [2]*record{&first, &second}
 	for _, e := range ends {
+		e.index = r.byGUID.Find(e.node.GUID)
 		if err := r.check(e); err != nil {
 			return err
 		}
@@ -512,25 +605,30 @@ func (r *subnetReader) line(line []byte, at int) error {
 	} else if first.lid != 0 && first.lid == second.lid {
 		return fmt.Errorf("LID %d of both %q and %q", first.lid, first.desc, second.desc)
 	}
+	wired := false
 	if up {
-		if err := r.checkCable(&first, &second); err != nil {
+		var err error
+		if wired, err = r.checkCable(&first, &second); err != nil {
 			return err
 		}
 	}
-	var index [2]int
-	for i, e := range ends {
-		if index[i], err = r.add(e, at); err != nil {
-			return err
-		}
+	if err := r.add(&first, at); err != nil {
+		return err
+	}
+	if first.node.GUID == second.node.GUID {
+		second.index = first.index
+	}
+	if err := r.add(&second, at); err != nil {
+		return err
 	}
 	if !up {
 		r.note(at, errors.New("the link is down; left out"))
 		return nil
 	}
-	if _, _, connected := r.b.Connected(index[0], first.num); connected {
+	if wired {
 		return nil
 	}
-	return r.b.Connect(index[0], first.num, index[1], second.num, link)
+	return r.b.Connect(int(first.index), first.num, int(second.index), second.num, link)
 }
 
 func (r *subnetReader) note(at int, err error) {
@@ -564,8 +662,8 @@ func (e *record) endPort() fabric.PortNum {
 
 // check compares a record with what lines before said.
 func (r *subnetReader) check(e *record) error {
-	i, known := r.byGUID[e.node.GUID]
-	if known {
+	i := int(e.index)
+	if i >= 0 {
 		n := r.b.Node(i)
 		if n.Type != e.node.Type || n.NumPorts != e.node.NumPorts {
 			return fmt.Errorf("node %s is %s with %d ports here, was %s with %d before", n.GUID, e.node.Type, e.node.NumPorts, n.Type, n.NumPorts)
@@ -574,48 +672,59 @@ func (r *subnetReader) check(e *record) error {
 			return fmt.Errorf("port %d of node %s has GUID %s and LID %d here, had %s and %d before", e.endPort(), n.GUID, e.portGUID, e.lid, p.guid, p.lid)
 		}
 	}
-	if o := r.owner[e.lid]; e.lid != 0 && o.known && (!known || o.node != int32(i) || o.port != e.endPort()) {
-		return fmt.Errorf("LID %d belongs to %q already", e.lid, r.b.Node(int(o.node)).Description)
+	if int(e.lid) < len(r.owner) && e.lid != 0 {
+		if o := r.owner[e.lid]; o.node != 0 && (o.node-1 != e.index || o.port != e.endPort()) {
+			return fmt.Errorf("LID %d belongs to %q already", e.lid, r.b.Node(int(o.node-1)).Description)
+		}
 	}
 	return nil
 }
 
-// checkCable compares a cable with those of lines before.
-func (r *subnetReader) checkCable(a, z *record) error {
+// checkCable compares a cable with those of lines before. wired is whether one of
+// them had it.
+func (r *subnetReader) checkCable(a, z *record) (wired bool, err error) {
 	for _, end := range [2][2]*record{{a, z}, {z, a}} {
-		i, known := r.byGUID[end[0].node.GUID]
-		if !known {
+		if end[0].index < 0 {
 			continue
 		}
-		peer, port, connected := r.b.Connected(i, end[0].num)
+		peer, port, connected := r.b.Connected(int(end[0].index), end[0].num)
 		if !connected {
 			continue
 		}
-		if j, known := r.byGUID[end[1].node.GUID]; !known || j != peer || port != end[1].num {
-			return fmt.Errorf("port %d of %q has a cable to port %d of %q already",
+		if int(end[1].index) != peer || port != end[1].num {
+			return false, fmt.Errorf("port %d of %q has a cable to port %d of %q already",
 				end[0].num, end[0].desc, port, r.b.Node(peer).Description)
 		}
+		wired = true
 	}
-	return nil
+	return wired, nil
 }
 
-// add enters a record that check has passed and gives its node's index.
-func (r *subnetReader) add(e *record, at int) (int, error) {
-	i, known := r.byGUID[e.node.GUID]
-	if !known {
-		var err error
+// slabPorts is how many ports get their memory at a time.
+const slabPorts = 1024
+
+// add enters a record that check has passed, and its index where it is new.
+func (r *subnetReader) add(e *record, at int) error {
+	if e.index < 0 {
 		n := e.node
 		n.Description = string(e.desc)
-		if i, err = r.b.AddNode(n); err != nil {
-			return 0, err
+		i, err := r.b.AddNode(n)
+		if err != nil {
+			return err
 		}
-		r.byGUID[e.node.GUID] = i
+		e.index = int32(i)
+		r.byGUID.Add(e.node.GUID, e.index)
 		ports := 1
 		if e.node.Type != fabric.Switch {
 			ports += int(e.node.NumPorts)
 		}
-		r.nodes = append(r.nodes, subnetNode{ports: make([]subnetPort, ports)})
+		if len(r.slab) < ports {
+			r.slab = make([]subnetPort, slabPorts)
+		}
+		r.nodes = append(r.nodes, subnetNode{ports: r.slab[:ports:ports]})
+		r.slab = r.slab[ports:]
 	}
+	i := int(e.index)
 	n := r.b.Node(i)
 	differ := n.Description != string(e.desc)
 	differ = merge(&n.SystemGUID, e.node.SystemGUID) || differ
@@ -627,13 +736,16 @@ func (r *subnetReader) add(e *record, at int) (int, error) {
 	}
 	p := &r.nodes[i].ports[e.endPort()]
 	if p.known {
-		return i, nil
+		return nil
 	}
-	*p = subnetPort{true, e.portGUID, e.lid}
+	*p = subnetPort{guid: e.portGUID, lid: e.lid, known: true}
 	if e.lid != 0 {
-		r.owner[e.lid] = lidOwner{true, int32(i), e.endPort()}
+		if n := int(e.lid) + 1 - len(r.owner); n > 0 {
+			r.owner = append(r.owner, make([]lidOwner, n)...)
+		}
+		r.owner[e.lid] = lidOwner{e.index + 1, e.endPort()}
 	}
-	return i, r.b.SetPort(i, e.endPort(), e.portGUID, e.lid, 0)
+	return r.b.SetPort(i, e.endPort(), e.portGUID, e.lid, 0)
 }
 
 // merge keeps the first value that is not 0 and says whether another differs.
