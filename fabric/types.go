@@ -2,8 +2,10 @@ package fabric
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 )
 
@@ -56,6 +58,38 @@ func (g GUID) AppendDigits(b []byte) []byte {
 		t[2*i], t[2*i+1] = d[0], d[1]
 	}
 	return append(b, t[:]...)
+}
+
+// ReadDigits reads the 16 digits, in either case, that b begins with, as
+// AppendDigits writes them.
+func ReadDigits(b []byte) (g GUID, ok bool) {
+	if len(b) < 16 {
+		return 0, false
+	}
+	high, bad1 := eightDigits(binary.LittleEndian.Uint64(b))
+	low, bad2 := eightDigits(binary.LittleEndian.Uint64(b[8:]))
+	return GUID(high<<32 | low), bad1|bad2 == 0
+}
+
+// eightDigits is the number that eight hexadecimal digits make, which were read
+// as one word of little-endian order; bad is not 0 when a byte is no digit.
+func eightDigits(w uint64) (v, bad uint64) {
+	const ones = 0x0101010101010101
+	low := w & (15 * ones)
+	letter := w >> 6 & ones
+	// Digits are 0x30 to 0x39, letters 0x41 to 0x46 and 0x61 to 0x66.
+	bad = w & (128 * ones)
+	bad |= letter ^ ones ^ w>>4&ones               // bit 4 in digits only
+	bad |= (letter | w>>5&ones) ^ ones             // bit 5 in digits always
+	bad |= (low + 6*ones + 3*letter) & (16 * ones) // above 9, or above f
+	bad |= letter &^ ((low + 15*ones) >> 4)        // @ and the grave accent
+	// Nibbles into bytes, the first digit being the highest.
+	v = low + 9*letter
+	v = v<<4&(0xf0f0f0f0f0f0f0f0) | v>>8&(15*ones)
+	v &= 0x00ff00ff00ff00ff
+	v = (v | v>>8) & 0x0000ffff0000ffff
+	v = (v | v>>16) & 0xffffffff
+	return uint64(bits.ReverseBytes32(uint32(v))), bad
 }
 
 // hexDigits holds the two digits of every byte.

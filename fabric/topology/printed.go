@@ -12,22 +12,6 @@ import (
 // changed nothing: readPort, readHeader and readOther then take it, and say what
 // is wrong with it.
 
-// sixteen reads 16 hexadecimal digits at d[i:], behind which there must be one
-// byte more.
-func sixteen(d []byte, i int) (v uint64, ok bool) {
-	if len(d)-i < 17 {
-		return 0, false
-	}
-	b := d[i : i+16 : i+16]
-	var bad byte
-	for k := 0; k < 16; k += 4 {
-		d0, d1, d2, d3 := digit[b[k]], digit[b[k+1]], digit[b[k+2]], digit[b[k+3]]
-		bad |= d0 | d1 | d2 | d3
-		v = v<<16 | uint64(d0&15)<<12 | uint64(d1&15)<<8 | uint64(d2&15)<<4 | uint64(d3&15)
-	}
-	return v, bad < 16
-}
-
 // printedNumber reads a decimal number of at most five digits at d[i:] that is
 // followed by something; next is 0 when there is none.
 func printedNumber(d []byte, i int) (n, next int) {
@@ -96,16 +80,16 @@ func (p *parser) printedPortLine(i int) int {
 	if len(d)-i < len(`S-0002c90000000001"[1] `) || d[i+1] != '-' || d[i] != 'S' && d[i] != 'H' && d[i] != 'R' {
 		return 0
 	}
-	id := key{kind: d[i]}
-	var ok bool
-	if id.value, ok = sixteen(d, i+2); !ok || d[i+18] != '"' {
+	kind := d[i]
+	id, ok := fabric.ReadDigits(d[i+2:])
+	if !ok || d[i+18] != '"' {
 		return 0
 	}
 	peerNum, i := printedPort(d, i+19)
 	if i == 0 || peerNum < 1 {
 		return 0
 	}
-	if id.kind != 'S' {
+	if kind != 'S' {
 		if own && d[i] == ' ' {
 			i++
 		}
@@ -160,7 +144,7 @@ func (p *parser) printedPortLine(i int) int {
 	}
 	p.ports = append(p.ports, portLine{
 		at: p.line, node: p.current, back: -1, num: fabric.PortNum(num), guid: fabric.GUID(guid), lid: fabric.LID(lid), lmc: uint8(lmc),
-		peerID: id.value, peerKind: id.kind, peerNum: fabric.PortNum(peerNum), peerGUID: fabric.GUID(peerGUID), peerLID: fabric.LID(peerLID), link: link,
+		peerID: uint64(id), peerKind: kind, peerNum: fabric.PortNum(peerNum), peerGUID: fabric.GUID(peerGUID), peerLID: fabric.LID(peerLID), link: link,
 	})
 	p.slots[n.base+num] = int32(len(p.ports))
 	return i + 1
@@ -223,8 +207,8 @@ func (p *parser) printedCA(i int) int {
 	if i == 0 || ports < 1 || ports > int(fabric.MaxPortNum) || !beginsWith(d, i, " \"H-") {
 		return 0
 	}
-	guid, ok := sixteen(d, i+4)
-	if !ok || fabric.GUID(guid) != c.next || guid == 0 || guid > 1<<63 || !beginsWith(d, i+20, "\"\t\t# \"") {
+	guid, ok := fabric.ReadDigits(d[i+4:])
+	if !ok || guid != c.next || guid == 0 || guid > 1<<63 || !beginsWith(d, i+20, "\"\t\t# \"") {
 		return 0
 	}
 	i += 26
@@ -233,7 +217,7 @@ func (p *parser) printedCA(i int) int {
 		return 0
 	}
 	n := node{
-		header: p.line, id: key{value: guid, kind: 'H'}, guid: c.next, kind: fabric.CA, ports: fabric.PortNum(ports), base: len(p.slots),
+		header: p.line, id: key{value: uint64(guid), kind: 'H'}, guid: c.next, kind: fabric.CA, ports: fabric.PortNum(ports), base: len(p.slots),
 		vendor: p.vendor, device: p.device, system: p.system, descFrom: int32(len(p.desc)), descTo: int32(len(p.desc) + k),
 	}
 	p.desc = append(p.desc, d[i:i+k]...)

@@ -301,21 +301,6 @@ func hexPrefix(b []byte, digits int) (v uint64, n int) {
 	return v, n
 }
 
-// hex16 reads 16 hexadecimal digits at the start of b.
-func hex16(b []byte) (v uint64, ok bool) {
-	if len(b) < 16 {
-		return 0, false
-	}
-	b = b[:16]
-	var bad uint8
-	for k := 0; k < 16; k += 4 {
-		d0, d1, d2, d3 := hexDigit[b[k]], hexDigit[b[k+1]], hexDigit[b[k+2]], hexDigit[b[k+3]]
-		bad |= d0 | d1 | d2 | d3
-		v = v<<16 | uint64(d0&15)<<12 | uint64(d1&15)<<8 | uint64(d2&15)<<4 | uint64(d3&15)
-	}
-	return v, bad < 16
-}
-
 // beginsWith is whether b begins with s.
 func beginsWith(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
 

@@ -53,8 +53,8 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 	most := min(len(data)/len(guid2lidRecord)+1, int(fabric.MaxUnicastLID))
 	list := make([]lft.LIDRange, 0, most)
 	starts := make([]int, 0, most) // offsets, by index in list
-	var owner []int32 // by LID, as far as needed: index in list + 1
-	before := -1      // offset of a record in the line before
+	var owner []int32              // by LID, as far as needed: index in list + 1
+	before := -1                   // offset of a record in the line before
 	for at := 0; at < len(data); {
 		start := at
 		r, next := printedGUID2LID(data, at)
@@ -124,7 +124,7 @@ func printedGUID2LID(data []byte, at int) (r lft.LIDRange, next int) {
 	if d[0] != '0' || d[1] != 'x' || string(d[18:21]) != " 0x" || string(d[25:28]) != " 0x" || d[32] != '\n' || d[33] != '\n' {
 		return r, 0
 	}
-	guid, ok := hex16(d[2:])
+	guid, ok := fabric.ReadDigits(d[2:])
 	var lids [2]fabric.LID
 	bad := uint8(0)
 	for i, from := range [2]int{21, 28} {
@@ -132,8 +132,9 @@ func printedGUID2LID(data []byte, at int) (r lft.LIDRange, next int) {
 		bad |= h3 | h2 | h1 | h0
 		lids[i] = fabric.LID(h3)<<12 | fabric.LID(h2)<<8 | fabric.LID(h1)<<4 | fabric.LID(h0)
 	}
-	r = lft.LIDRange{Port: fabric.GUID(guid), Min: lids[0], Max: lids[1]}
-	if !ok || bad > 15 || rangeError(r) != nil {
+	r = lft.LIDRange{Port: guid, Min: lids[0], Max: lids[1]}
+	one := r.Min == r.Max && r.Min != 0 && r.Max <= fabric.MaxUnicastLID && r.Port != 0
+	if !ok || bad > 15 || !one && rangeError(r) != nil {
 		return r, 0
 	}
 	return r, at + len(guid2lidRecord)

@@ -368,8 +368,8 @@ func (r *tableReader) printedHopRow(at, end int, hops []uint8) (lid fabric.LID, 
 	if len(rest) <= len(comment)+16 || string(rest[:len(comment)]) != comment || rest[len(comment)+16] != '\n' {
 		return 0, 0
 	}
-	guid, ok := hex16(rest[len(comment):])
-	if p := r.f.LIDPort(lid); !ok || p == fabric.NoPort || r.f.PortGUID(p) != fabric.GUID(guid) {
+	guid, ok := fabric.ReadDigits(rest[len(comment):])
+	if p := r.f.LIDPort(lid); !ok || p == fabric.NoPort || r.f.PortGUID(p) != guid {
 		return 0, 0
 	}
 	return lid, at + n + len(comment) + 17

@@ -2,8 +2,10 @@ package dump
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -69,13 +71,19 @@ func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
 				b = append(b, " :"...)
 				last = e.mlid
 			}
-			b = append(b, " 0x"...)
-			b = appendHex(b, uint64(e.port-base), 3, hexUpper)
-			b = append(b, ' ')
+			b = append(b, portTexts[e.port-base][:]...)
 		}
 		return append(b, '\n')
 	})
 }
+
+// portTexts holds what opensm.mcfdbs has for every port number.
+var portTexts = func() (t [256][7]byte) {
+	for i := range t {
+		copy(t[i][:], fmt.Sprintf(" 0x%03X ", i))
+	}
+	return t
+}()
 
 // mftColumns is where the columns of ports start in what ibroute -M prints,
 // as in 0xc000      x.
@@ -145,9 +153,7 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 			b = appendHex4(b, mlid)
 			b = append(b, "      "...)
 			at := len(b)
-			for range width {
-				b = append(b, ' ')
-			}
+			b = append(b, blankRow[:width]...)
 			if opt.Lean {
 				var mask [16]uint16
 				for ; len(entries) > 0 && entries[0].mlid == mlid; entries = entries[1:] {
@@ -178,17 +184,20 @@ var (
 	mlidsDumped    = []byte("mlids dumped")
 )
 
+// blankRow is a row of ibroute -M without ports.
+var blankRow = bytes.Repeat([]byte{' '}, 2*256)
+
 // mftRow is a row of a section: the ports of an MLID are
 // entries[from:to] of the section.
 type mftRow struct {
 	mlid     fabric.LID
-	from, to int
+	from, to uint32
 }
 
 // mftSection is what one section says.
 type mftSection struct {
 	rows    []mftRow
-	entries []mftEntry
+	entries []fabric.PortID
 }
 
 // mftReader reads the sections of one file with multicast tables.
@@ -234,6 +243,7 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 	r.headers(header)
 	r.out = make([]mftSection, len(r.sections))
 	r.index = make([][]int32, workers(len(r.sections)))
+	room := make([]mftSection, len(r.index)) // by worker
 	forEach(len(r.sections), func(w, i int) {
 		sec := &r.sections[i]
 		if sec.skip {
@@ -242,7 +252,7 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 		if r.index[w] == nil {
 			r.index[w] = make([]int32, mft.NumMLIDs)
 		}
-		r.section(form, sec, &r.out[i], r.index[w], row)
+		r.section(form, sec, &r.out[i], r.index[w], &room[w], row)
 	})
 	if n := len(data); form == MCFDBs && data[n-1] != '\n' {
 		faults = append(faults, fault{at: n, kind: Truncated, err: fmt.Errorf("the last line has no end: %w", ErrTruncated)})
@@ -299,18 +309,32 @@ func (r *mftReader) multicastHeader(sec *section, line []byte) (fabric.GUID, err
 	return fabric.GUID(v), nil
 }
 
-// section reads the lines of a section after the first.
-func (r *mftReader) section(form Form, sec *section, out *mftSection, index []int32, row func(*section, *mftSection, []byte, int, []int32)) {
+// section reads the lines of a section after the first. room is the worker's, and
+// grows to what the largest section takes.
+func (r *mftReader) section(form Form, sec *section, out *mftSection, index []int32, room *mftSection, row func(*section, *mftSection, []byte, int, []int32)) {
 	if own := r.f.LID(r.f.PortBase(sec.sw)); sec.lid > 0 && int(own) != sec.lid {
 		r.fault(sec, fault{at: sec.at, kind: Contradiction,
 			err: fmt.Errorf("switch %s has LID %d in the fabric, here %d", r.f.Node(sec.sw).GUID, own, sec.lid)})
 	}
 	d := r.src.data[:sec.end]
+	out.entries, out.rows = room.entries[:0], room.rows[:0]
 	for i := sec.body; i < len(d) && !sec.failed; {
+		next := 0
+		if form == MCFDBs {
+			next = r.printedMasks(sec, out, d, i, index)
+		} else if !sec.ended {
+			next = r.printedColumns(sec, out, d, i, index)
+		}
+		if next > 0 {
+			i = next
+			continue
+		}
 		line, next := cutLine(d, i)
 		row(sec, out, line, i, index)
 		i = next
 	}
+	*room = *out
+	out.entries, out.rows = slices.Clone(out.entries), slices.Clone(out.rows)
 	for _, w := range out.rows {
 		index[w.mlid-mft.MinMLID] = 0
 	}
@@ -318,6 +342,41 @@ func (r *mftReader) section(form Form, sec *section, out *mftSection, index []in
 		r.fault(sec, fault{at: r.lastLine(sec), kind: Truncated,
 			err: fmt.Errorf("the section of switch %s does not end with a line N valid mlids dumped: %w", r.f.Node(sec.sw).GUID, ErrTruncated)})
 	}
+}
+
+// printedMasks reads a row at d[i:] as OpenSM and WriteMCFDBs print it, and gives
+// the start of the next line; 0 for any other line.
+func (r *mftReader) printedMasks(sec *section, out *mftSection, d []byte, i int, index []int32) int {
+	const start, each = len("0xC000 :"), len(" 0x001 ")
+	if len(d)-i < start+each+1 || d[i] != '0' || d[i+1] != 'x' || d[i+6] != ' ' || d[i+7] != ':' {
+		return 0
+	}
+	h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
+	bad := h3 | h2 | h1 | h0
+	mlid := uint64(h3)<<12 | uint64(h2)<<8 | uint64(h1)<<4 | uint64(h0)
+	at := i
+	base, last := r.f.PortBase(sec.sw), int(r.f.Node(sec.sw).NumPorts)
+	from := len(out.entries)
+	for i += start; i < len(d) && d[i] == ' '; i += each {
+		if len(d)-i <= each {
+			bad = 0xff
+			break
+		}
+		c := d[i : i+each : i+each]
+		p2, p1, p0 := hexDigit[c[3]], hexDigit[c[4]], hexDigit[c[5]]
+		p := int(p2)<<8 | int(p1)<<4 | int(p0)
+		if c[1] != '0' || c[2] != 'x' || c[6] != ' ' || p2|p1|p0 > 15 || p > last {
+			bad = 0xff
+			break
+		}
+		out.entries = append(out.entries, base+fabric.PortID(p))
+	}
+	if bad > 15 || i == len(d) || d[i] != '\n' || i == at+start {
+		out.entries = out.entries[:from]
+		return 0
+	}
+	r.row(sec, out, mlid, from, at, index)
+	return i + 1
 }
 
 // mcfdbsLine reads a line of opensm.mcfdbs, which is at offset at.
@@ -356,11 +415,71 @@ func (r *mftReader) mcfdbsLine(sec *section, out *mftSection, line []byte, at in
 			r.drop(sec, at, "port %d of switch %s, which has ports 0 to %d", p, r.f.Node(sec.sw).GUID, r.f.Node(sec.sw).NumPorts)
 			return
 		}
-		out.entries = append(out.entries, mftEntry{fabric.LID(mlid), base + fabric.PortID(p)})
+		out.entries = append(out.entries, base+fabric.PortID(p))
 		i = j + n
 	}
 	r.row(sec, out, mlid, from, at, index)
 }
+
+// printedColumns reads a row at d[i:] as ibroute -M and WriteMFTs print it, and
+// gives the start of the next line; 0 for any other line.
+func (r *mftReader) printedColumns(sec *section, out *mftSection, d []byte, i int, index []int32) int {
+	if len(d)-i <= mftColumns || d[i] != '0' || d[i+1] != 'x' || string(d[i+6:i+mftColumns]) != "      " {
+		return 0
+	}
+	h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
+	n := bytes.IndexByte(d[i+mftColumns:], '\n')
+	if h3|h2|h1|h0 > 15 || n < 1 {
+		return 0
+	}
+	columns := d[i+mftColumns : i+mftColumns+n]
+	from := len(out.entries)
+	base, last := r.f.PortBase(sec.sw), int(r.f.Node(sec.sw).NumPorts)
+	put := func(p int) { out.entries = append(out.entries, base+fabric.PortID(p)) }
+	ok := true
+	if c := columns[0]; c != ' ' && c != 'x' {
+		ok = n%4 == 0 && n <= 4*16
+		for k := 0; ok && k < n; k += 4 {
+			d3, d2, d1, d0 := hexDigit[columns[k]], hexDigit[columns[k+1]], hexDigit[columns[k+2]], hexDigit[columns[k+3]]
+			ok = d3|d2|d1|d0 < 16
+			for mask := uint(d3)<<12 | uint(d2)<<8 | uint(d1)<<4 | uint(d0); mask != 0 && ok; mask &= mask - 1 {
+				p := 4*k + bits.TrailingZeros(mask)
+				ok = p <= last
+				put(p)
+			}
+		}
+	} else {
+		for k := 0; ok && k < n; {
+			if n-k < 8 {
+				if columns[k] == 'x' {
+					ok = k%2 == 0 && k/2 <= last
+					put(k / 2)
+				} else {
+					ok = columns[k] == ' '
+				}
+				k++
+				continue
+			}
+			for other := binary.LittleEndian.Uint64(columns[k:]) ^ blanks; other != 0 && ok; {
+				at := bits.TrailingZeros64(other) / 8
+				ok = uint8(other>>(8*at)) == 'x'^' ' && (k+at)%2 == 0 && (k+at)/2 <= last
+				other &^= 0xff << (8 * at)
+				put((k + at) / 2)
+			}
+			k += 8
+		}
+	}
+	if !ok || len(out.entries) == from {
+		out.entries = out.entries[:from]
+		return 0
+	}
+	sec.last++ // counts the rows
+	r.row(sec, out, uint64(h3)<<12|uint64(h2)<<8|uint64(h1)<<4|uint64(h0), from, i, index)
+	return i + mftColumns + n + 1
+}
+
+// blanks are eight of them.
+const blanks = 0x2020202020202020
 
 // mftsLine reads a line of ibroute -M, which is at offset at.
 func (r *mftReader) mftsLine(sec *section, out *mftSection, line []byte, at int, index []int32) {
@@ -407,7 +526,7 @@ func (r *mftReader) mftsLine(sec *section, out *mftSection, line []byte, at int,
 			r.drop(sec, at, "port %d of switch %s, which has ports 0 to %d", p, r.f.Node(sec.sw).GUID, ports)
 			return false
 		}
-		out.entries = append(out.entries, mftEntry{fabric.LID(mlid), base + fabric.PortID(p)})
+		out.entries = append(out.entries, base+fabric.PortID(p))
 		return true
 	}
 	columns := line[min(mftColumns, len(line)):]
@@ -461,10 +580,13 @@ func (r *mftReader) row(sec *section, out *mftSection, mlid uint64, from, at int
 		return
 	}
 	ports := out.entries[from:]
-	if !slices.IsSortedFunc(ports, compareEntries) {
-		slices.SortFunc(ports, compareEntries)
+	for i := 1; i < len(ports); i++ {
+		if ports[i] <= ports[i-1] {
+			slices.Sort(ports)
+			ports = slices.Compact(ports)
+			break
+		}
 	}
-	ports = slices.Compact(ports)
 	out.entries = out.entries[:from+len(ports)]
 	known := &index[mlid-uint64(mft.MinMLID)]
 	if *known > 0 {
@@ -475,11 +597,9 @@ func (r *mftReader) row(sec *section, out *mftSection, mlid uint64, from, at int
 		out.entries = out.entries[:from]
 		return
 	}
-	out.rows = append(out.rows, mftRow{fabric.LID(mlid), from, len(out.entries)})
+	out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint32(from), uint32(len(out.entries))})
 	*known = int32(len(out.rows))
 }
-
-func compareEntries(a, b mftEntry) int { return int(a.port - b.port) }
 
 // finishMFTs collects what was found wrong: the error of a strict reader, or
 // the Problems.
@@ -518,7 +638,7 @@ func (r *mftReader) join() *mft.Tables {
 	start := make([]int, mft.NumMLIDs+2)
 	for i := range r.out {
 		for _, w := range r.out[i].rows {
-			start[int(w.mlid-mft.MinMLID)+2] += w.to - w.from
+			start[int(w.mlid-mft.MinMLID)+2] += int(w.to - w.from)
 		}
 	}
 	for m := 2; m < len(start); m++ {
@@ -528,13 +648,17 @@ func (r *mftReader) join() *mft.Tables {
 	for _, i := range order {
 		for _, w := range r.out[i].rows {
 			at := &start[int(w.mlid-mft.MinMLID)+1]
-			for _, e := range r.out[i].entries[w.from:w.to] {
-				ports[*at] = e.port
-				*at++
-			}
+			*at += copy(ports[*at:], r.out[i].entries[w.from:w.to])
 		}
 	}
 	t := mft.NewTables(r.f)
+	count := 0
+	for m := range mft.NumMLIDs {
+		if start[m] < start[m+1] {
+			count++
+		}
+	}
+	t.Grow(count, len(ports))
 	for m := range mft.NumMLIDs {
 		if from, to := start[m], start[m+1]; from < to {
 			t.Add(mft.MinMLID+fabric.LID(m), ports[from:to])

@@ -290,40 +290,34 @@ func benchmarkMFTs(b *testing.B) *mft.Tables {
 	return t
 }
 
-func BenchmarkWriteMCFDBs(b *testing.B) {
-	t := benchmarkMFTs(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := WriteMCFDBs(io.Discard, t, WriteOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkWriteMFTs(b *testing.B) {
 	t := benchmarkMFTs(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := WriteMFTs(io.Discard, t, WriteOptions{}, 0); err != nil {
-			b.Fatal(err)
-		}
-	}
+	b.Run("mcfdbs", func(b *testing.B) {
+		benchmarkWrite(b, func(w io.Writer) error { return WriteMCFDBs(w, t, WriteOptions{}) })
+	})
+	b.Run("dump_mfts", func(b *testing.B) {
+		benchmarkWrite(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{}, 0) })
+	})
+	b.Run("dump_mfts/lean", func(b *testing.B) {
+		benchmarkWrite(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{Lean: true}, 0) })
+	})
 }
 
 func BenchmarkReadMFTs(b *testing.B) {
 	t := benchmarkMFTs(b)
-	for name, data := range map[string][]byte{
-		"mcfdbs":    text(b, func(w io.Writer) error { return WriteMCFDBs(w, t, WriteOptions{}) }),
-		"dump_mfts": text(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{}, 0) }),
+	for _, form := range []struct {
+		name string
+		data []byte
+	}{
+		{"mcfdbs", text(b, func(w io.Writer) error { return WriteMCFDBs(w, t, WriteOptions{}) })},
+		{"dump_mfts", text(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{}, 0) })},
+		{"dump_mfts/lean", text(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{Lean: true}, 0) })},
 	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := ReadMFTs("in", data, t.Fabric(), Options{}); err != nil {
-					b.Fatal(err)
-				}
-			}
+		b.Run(form.name, func(b *testing.B) {
+			benchmarkRead(b, form.data, func() error {
+				_, _, err := ReadMFTs("in", form.data, t.Fabric(), Options{})
+				return err
+			})
 		})
 	}
 }

@@ -196,14 +196,14 @@ func (r *record) printedRecord(b []byte) (rest []byte) {
 		return nil
 	}
 	high, low := hexDigit[b[11]], hexDigit[b[12]]
-	system, ok1 := hex16(b[25:])
-	node, ok2 := hex16(b[51:])
-	port, ok3 := hex16(b[77:])
+	system, ok1 := fabric.ReadDigits(b[25:])
+	node, ok2 := fabric.ReadDigits(b[51:])
+	port, ok3 := fabric.ReadDigits(b[77:])
 	ports := high<<4 | low
 	if high|low > 15 || !ok1 || !ok2 || !ok3 || node == 0 || ports == 0 || fabric.PortNum(ports) > fabric.MaxPortNum {
 		return nil
 	}
-	r.node.SystemGUID, r.node.GUID, r.portGUID, r.node.NumPorts = fabric.GUID(system), fabric.GUID(node), fabric.GUID(port), fabric.PortNum(ports)
+	r.node.SystemGUID, r.node.GUID, r.portGUID, r.node.NumPorts = system, node, port, fabric.PortNum(ports)
 	b = b[len(layout):]
 	vendor, n := hexPrefix(b, 8)
 	if b = b[n:]; n == 0 || vendor > 0xffffff || !beginsWith(b, " DevID:") {
