@@ -51,6 +51,7 @@ type SL2VL struct {
 	index []uint16 // by way out and number of the way in: index in maps
 	maps  []VLMap
 	known map[VLMap]uint16
+	last  uint16 // index in maps of what Set had before
 }
 
 // NewSL2VL gives every port of f the map m.
@@ -101,16 +102,20 @@ func (s *SL2VL) Maps() []VLMap { return s.maps }
 
 // Set changes what At returns. A fabric has at most 65,536 different maps.
 func (s *SL2VL) Set(in fabric.PortNum, out fabric.PortID, m VLMap) {
-	i, ok := s.known[m]
-	if !ok {
-		if len(s.maps) > 0xffff {
-			panic("lft: more than 65536 different SL-to-VL maps")
+	// Mostly it is the map of the call before.
+	if s.maps[s.last] != m {
+		i, ok := s.known[m]
+		if !ok {
+			if len(s.maps) > 0xffff {
+				panic("lft: more than 65536 different SL-to-VL maps")
+			}
+			i = uint16(len(s.maps))
+			s.maps = append(s.maps, m)
+			s.known[m] = i
 		}
-		i = uint16(len(s.maps))
-		s.maps = append(s.maps, m)
-		s.known[m] = i
+		s.last = i
 	}
-	s.index[s.slot(in, out)] = i
+	s.index[s.slot(in, out)] = s.last
 }
 
 // SetOut sets the map of a way out for all ways in.

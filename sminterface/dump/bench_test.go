@@ -160,18 +160,32 @@ func benchTorus(b *testing.B) (*fabric.Fabric, *lft.PathSLs, *lft.SL2VL) {
 	return f, paths, vls
 }
 
+// sl2vlForms are the forms of SL-to-VL tables, by the names of benchmarks.
+var sl2vlForms = []struct {
+	name  string
+	write func(io.Writer, *lft.SL2VL, WriteOptions) error
+}{{"dump", WriteSL2VL}, {"smpquery", WriteSMPQuerySL2VL}, {"ibdmchk", WriteIBDMSL2VL}}
+
 func BenchmarkWriteSL2VL(b *testing.B) {
 	_, _, vls := benchTorus(b)
-	benchmarkWrite(b, func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
+	for _, form := range sl2vlForms {
+		b.Run(form.name, func(b *testing.B) {
+			benchmarkWrite(b, func(w io.Writer) error { return form.write(w, vls, WriteOptions{}) })
+		})
+	}
 }
 
 func BenchmarkReadSL2VL(b *testing.B) {
 	f, _, vls := benchTorus(b)
-	data := text(b, func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
-	benchmarkRead(b, data, func() error {
-		_, _, err := ReadSL2VL("in", data, f, Options{})
-		return err
-	})
+	for _, form := range sl2vlForms {
+		data := text(b, func(w io.Writer) error { return form.write(w, vls, WriteOptions{}) })
+		b.Run(form.name, func(b *testing.B) {
+			benchmarkRead(b, data, func() error {
+				_, _, err := ReadSL2VL("in", data, f, Options{})
+				return err
+			})
+		})
+	}
 }
 
 func BenchmarkWritePathSLs(b *testing.B) {

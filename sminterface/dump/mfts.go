@@ -362,10 +362,11 @@ func (r *mftReader) printedMasks(sec *section, out *mftSection, d []byte, i int,
 			bad = 0xff
 			break
 		}
-		c := d[i : i+each : i+each]
-		p2, p1, p0 := hexDigit[c[3]], hexDigit[c[4]], hexDigit[c[5]]
-		p := int(p2)<<8 | int(p1)<<4 | int(p0)
-		if c[1] != '0' || c[2] != 'x' || c[6] != ' ' || p2|p1|p0 > 15 || p > last {
+		// No port has three digits that count.
+		w := binary.LittleEndian.Uint64(d[i:])
+		p1, p0 := hexDigit[d[i+4]], hexDigit[d[i+5]]
+		p := int(p1)<<4 | int(p0)
+		if w&0x00ff0000ffffffff != ' '|'0'<<8|'x'<<16|'0'<<24|' '<<48 || p1|p0 > 15 || p > last {
 			bad = 0xff
 			break
 		}

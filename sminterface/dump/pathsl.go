@@ -83,6 +83,14 @@ var (
 	pathSL   = []byte(" sl ")
 )
 
+// lineEnds holds what a line of this package's form ends with, by SL.
+var lineEnds = func() (t [256]string) {
+	for sl := range t {
+		t[sl] = fmt.Sprintf("%s%d\n", pathSL, sl)
+	}
+	return t
+}()
+
 // WritePathSLs writes path SLs in the form of this package, which no other
 // program has:
 //
@@ -139,15 +147,13 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 			for to < len(g.row) && g.row[to] == sl {
 				to++
 			}
-			b = append(b, pathDLID...)
+			b = append(b, "dlid "...)
 			b = appendDecimal(b, from)
 			if to-1 > from {
 				b = append(b, '-')
 				b = appendDecimal(b, to-1)
 			}
-			b = append(b, pathSL...)
-			b = appendDecimal(b, int(sl))
-			b = append(b, '\n')
+			b = append(b, lineEnds[sl]...)
 			from = to
 		}
 		return b
@@ -262,10 +268,11 @@ type pathReader struct {
 	next     int             // the DLID that the block must go on with
 
 	// Of ibdmchk's.
-	rows   [][]fabric.SL                 // by switch: noSL where nothing is given; nil without lines
-	source fabric.GUID                   // of the last line of a pair
-	from   []fabric.NodeID               // the switches of source, or that the lines of a section are of
-	byGUID map[fabric.GUID]fabric.NodeID // the switches that CA and router ports hang on
+	rows   [][]fabric.SL    // by switch: noSL where nothing is given; nil without lines
+	source fabric.GUID      // of the last line of a pair
+	from   []fabric.NodeID  // the switches of source, or that the lines of a section are of
+	byGUID fabric.GUIDIndex // the switches that CA and router ports hang on
+	head   []byte           // what the last line of a pair begins with: GUID and blank
 }
 
 // noSL stands for an SL that no line has given.
@@ -297,10 +304,10 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 	case IBDMPathSLs:
 		line = r.ibdmLine
 		r.rows = make([][]fabric.SL, f.NumSwitches())
-		r.byGUID = make(map[fabric.GUID]fabric.NodeID, len(f.CAPorts()))
+		r.byGUID.Grow(len(f.CAPorts()))
 		for i, p := range f.CAPorts() {
-			if s := f.CASwitches()[i]; s != fabric.NoNode {
-				r.byGUID[f.PortGUID(p)] = s
+			if s := f.CASwitches()[i]; s != fabric.NoNode && r.byGUID.Find(f.PortGUID(p)) < 0 {
+				r.byGUID.Add(f.PortGUID(p), int32(s))
 			}
 		}
 	default:
@@ -309,6 +316,10 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 	}
 	r.given = make([]bool, f.NumSwitches())
 	for at := 0; at < len(data) && !r.failed; {
+		if next := r.printedLine(at); next > 0 {
+			at = next
+			continue
+		}
 		text, next := cutLine(data, at)
 		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' {
 			line(at, text)
@@ -344,6 +355,50 @@ func (r *pathReader) fault(at int, kind ProblemKind, err error) {
 
 func (r *pathReader) drop(at int, format string, args ...any) {
 	r.fault(at, Dropped, fmt.Errorf(format, args...))
+}
+
+// printedLine reads a line at offset at that WritePathSLs or WriteIBDMPathSLs
+// printed, if it gives SLs and nothing is wrong with it, and gives the start of the
+// next line; 0 for any other line.
+func (r *pathReader) printedLine(at int) int {
+	d := r.src.data[at:]
+	switch {
+	case r.row != nil && beginsWith(d, "dlid "):
+		from, n := decPrefix(d[len("dlid "):], 5)
+		i := len("dlid ") + n
+		to, m := from, 1
+		if i < len(d) && d[i] == '-' {
+			to, m = decPrefix(d[i+1:], 5)
+			i += 1 + m
+		}
+		if n == 0 || m == 0 || !beginsWith(d[i:], " sl ") {
+			return 0
+		}
+		i += len(" sl ")
+		sl, n := decPrefix(d[i:], 2)
+		if i += n; n == 0 || i >= len(d) || d[i] != '\n' || sl >= lft.NumSLs || int(from) != r.next || to < from || to > uint64(r.high) {
+			return 0
+		}
+		part := r.row[from : to+1]
+		for k := range part {
+			part[k] = fabric.SL(sl)
+		}
+		r.next = int(to) + 1
+		return at + i + 1
+	case len(r.head) > 0 && len(d) > len(r.head) && string(d[:len(r.head)]) == string(r.head):
+		i := len(r.head)
+		dlid, n := decPrefix(d[i:], 5)
+		if i += n; n == 0 || i >= len(d) || d[i] != ' ' {
+			return 0
+		}
+		sl, n := decPrefix(d[i+1:], 2)
+		if i += 1 + n; n == 0 || i >= len(d) || d[i] != '\n' || dlid > uint64(fabric.MaxUnicastLID) || sl >= lft.NumSLs {
+			return 0
+		}
+		r.path(at, r.from, dlid, sl)
+		return at + i + 1
+	}
+	return 0
 }
 
 // blockLine reads a line of this package's form.
@@ -511,9 +566,13 @@ func (r *pathReader) ibdmLine(at int, line []byte) {
 		return
 	}
 	if guid := fabric.GUID(v); guid != r.source || len(r.from) == 0 {
+		r.head = nil
 		if r.source, r.from = guid, r.switchesOf(guid); len(r.from) == 0 {
 			r.drop(at, "the fabric has no node %s on a switch", guid)
 			return
+		}
+		if n < len(line) && line[n] == ' ' {
+			r.head = line[:n+1]
 		}
 	}
 	r.path(at, r.from, dlid, sl)
@@ -532,13 +591,14 @@ func ibdmPair(rest []byte) (dlid, sl uint64, ok bool) {
 
 // ibdmHead reads the first line of a section of ibdmchk -c.
 func (r *pathReader) ibdmHead(at int, line []byte) {
-	r.source, r.from = 0, nil
+	r.source, r.from, r.head = 0, nil, nil
 	guid, kind, ok := ibdmSource(line)
 	if !ok {
 		r.drop(at, "want a section's first line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID, or %v", errIBDMPath)
 		return
 	}
-	s, ok := r.byGUID[guid]
+	s := fabric.NodeID(r.byGUID.Find(guid))
+	ok = s >= 0
 	if kind == fabric.Switch {
 		s, ok = r.f.SwitchByGUID(guid)
 	}

@@ -243,13 +243,23 @@ type sl2vlReader struct {
 	more   int
 	failed bool
 
-	byGUID map[fabric.GUID]fabric.PortID // CA and router ports with a cable
+	byGUID fabric.GUIDIndex // PortIDs of CA and router ports with a cable
+	head   []byte           // the GUID of the row before as it stands there, in the form of ibdmchk
+	recent [8]vlText        // VLs of rows before
+	turn   int              // of them to be replaced next
 
 	// The section that is being read.
 	at     int           // offset of its first line
 	of     fabric.PortID // port 0 of its switch, or the CA or router port; NoPort for none that is to be read
 	open   bool          // its last line has not come
 	rulers int
+}
+
+// vlText is the VLs of a row as they stand there, to the end of the line, and what
+// they say.
+type vlText struct {
+	text []byte
+	vls  lft.VLMap
 }
 
 // wayBits has a bit for each port of a switch.
@@ -289,11 +299,17 @@ func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL
 	}
 	r.s = lft.NewSL2VL(f, lft.ConstantVL(0))
 	r.given = make([]wayBits, f.NumPorts())
-	r.byGUID = make(map[fabric.GUID]fabric.PortID, len(f.CAPorts()))
+	r.byGUID.Grow(len(f.CAPorts()))
 	for _, p := range f.CAPorts() {
-		r.byGUID[f.PortGUID(p)] = p
+		if r.byGUID.Find(f.PortGUID(p)) < 0 {
+			r.byGUID.Add(f.PortGUID(p), int32(p))
+		}
 	}
 	for at := 0; at < len(data) && !r.failed; {
+		if next := r.again(at); next > 0 {
+			at = next
+			continue
+		}
 		text, next := cutLine(data, at)
 		if text = bytes.TrimSpace(text); len(text) > 0 {
 			line(at, text)
@@ -326,6 +342,94 @@ func (r *sl2vlReader) drop(at int, format string, args ...any) {
 	r.fault(at, Dropped, fmt.Errorf(format, args...))
 }
 
+// keepVLs notes the VLs m of the row at offset at, which stand behind head and skip
+// blanks and begin with the byte begin, for rows that have the same.
+func (r *sl2vlReader) keepVLs(at, head, skip int, begin byte, m *lft.VLMap) {
+	line, _ := cutLine(r.src.data, at)
+	if len(line) < head {
+		return
+	}
+	text := line[head:]
+	for ; skip >= 0; skip-- {
+		i := bytes.IndexByte(text, begin)
+		if i < 0 {
+			return
+		}
+		if text = text[i:]; skip > 0 {
+			text = text[1:]
+		}
+	}
+	if begin == ' ' && len(text) != len(" 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef") {
+		return // with more blanks than ibdmchk reads
+	}
+	r.head = line[:head]
+	r.recent[r.turn] = vlText{text, *m}
+	r.turn = (r.turn + 1) % len(r.recent)
+}
+
+// again reads a row at offset at whose ports are as the tools print them and whose
+// VLs are those of a row not long before, as mostly they are, and gives the start of the
+// next line; 0 for any other line.
+func (r *sl2vlReader) again(at int) int {
+	d := r.src.data[at:]
+	if len(r.recent[0].text) == 0 || len(d) < len("0   1   :") {
+		return 0
+	}
+	var in, out uint64
+	var i, n int
+	switch r.recent[0].text[0] {
+	case ':':
+		if !r.open {
+			return 0
+		}
+		if in, n = decPrefix(d, 3); n == 0 {
+			return 0
+		}
+		i = skipBlanks(d, n)
+		if out, n = decPrefix(d[i:], 3); n == 0 {
+			return 0
+		}
+		i = skipBlanks(d, i+n)
+	case '|':
+		if r.of == fabric.NoPort || !beginsWith(d, portsIn) {
+			return 0
+		}
+		i = skipBlanks(d, len(portsIn))
+		if in, n = decPrefix(d[i:], 3); n == 0 || !beginsWith(d[i+n:], ", out ") {
+			return 0
+		}
+		i = skipBlanks(d, i+n+len(", out "))
+		if out, n = decPrefix(d[i:], 3); n == 0 || !beginsWith(d[i+n:], ": |") {
+			return 0
+		}
+		i += n + len(": ")
+	case ' ':
+		i = len(r.head)
+		if len(d) <= i || string(d[:i]) != string(r.head) || d[i] != ' ' {
+			return 0
+		}
+		if in, n = decPrefix(d[i+1:], 3); n == 0 || !beginsWith(d[i+1+n:], " ") {
+			return 0
+		}
+		i += n + 2
+		if out, n = decPrefix(d[i:], 3); n == 0 {
+			return 0
+		}
+		i += n
+	default:
+		return 0
+	}
+	for k := range r.recent {
+		c := &r.recent[k]
+		end := i + len(c.text)
+		if len(c.text) > 0 && end < len(d) && d[end] == '\n' && string(d[i:end]) == string(c.text) {
+			r.put(at, int(in), int(out), c.vls)
+			return at + end + 1
+		}
+	}
+	return 0
+}
+
 // dumpLine reads a line of opensm-sl2vl.dump.
 func (r *sl2vlReader) dumpLine(at int, line []byte) {
 	switch c := line[0]; {
@@ -345,6 +449,7 @@ func (r *sl2vlReader) dumpLine(at int, line []byte) {
 			r.fault(at, Dropped, err)
 			return
 		}
+		r.keepVLs(at, 0, 0, ':', &m)
 		r.put(at, in, out, m)
 	default:
 		r.dumpHead(at, line)
@@ -389,12 +494,12 @@ func (r *sl2vlReader) dumpHead(at int, line []byte) {
 		}
 		r.of = r.f.PortBase(s)
 	} else {
-		p, ok := r.byGUID[guid]
-		if !ok {
+		p := r.byGUID.Find(guid)
+		if p < 0 {
 			r.drop(at, "the fabric has no CA or router port %s with a cable", guid)
 			return
 		}
-		r.of = p
+		r.of = fabric.PortID(p)
 	}
 	if own := r.f.LID(r.of); uint64(own) != lid {
 		r.fault(at, Contradiction, fmt.Errorf("%s %s has LID %d in the fabric, here %d", kind, guid, own, lid))
@@ -502,6 +607,7 @@ func (r *sl2vlReader) smpqueryLine(at int, line []byte) {
 			r.fault(at, Dropped, err)
 			return
 		}
+		r.keepVLs(at, 0, 0, '|', &m)
 		r.put(at, in, out, m)
 	}
 }
@@ -549,6 +655,7 @@ func (r *sl2vlReader) ibdmLine(at int, line []byte) {
 		return
 	}
 	r.of = r.f.PortBase(s)
+	r.keepVLs(at, len("0x0123456789abcdef"), 2, ' ', &m)
 	r.put(at, in, out, m)
 }
 
