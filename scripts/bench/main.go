@@ -11,6 +11,8 @@
 //     with the same fabric found;
 //   - the engine layered against OpenSM's dfsssp, lash and nue, with lanes, loads
 //     and bisection bandwidth;
+//   - each stage of the work on a fabric against its floor: the bytes that it has to
+//     move, or the channels that it has to look at, by what the machine can do;
 //   - the plugin's ibweave-updn, by the time inside its callbacks that it logs,
 //     against OpenSM's updn, beside an engine that does nothing.
 //
@@ -70,6 +72,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	lanes := flags.String("layered", "12,8x8t", "what to route with layered and OpenSM's engines that use lanes, with commas: radixes of fat trees, meshes, tori as 8x8t, files; 24 takes OpenSM minutes")
 	laneEngines := flags.String("layered-engines", "dfsssp,lash,nue", "the engines of OpenSM for that, with commas")
 	library := flags.String("library", "bin/libibweave-opensm.so", "the plugin")
+	floorsOf := flags.String("floors", "", "what to measure stage by stage beside the least that the machine would take, with commas: radixes of fat trees, meshes")
+	stages := flags.String("stages", "", "for -floors, only stages whose names contain one of these, with commas")
+	peers := flags.Bool("peers", true, "for -floors, run OpenSM and ibdmchk as well")
+	lean := flags.Bool("lean", false, "for -floors, opensm-lfts.dump without comments and no other large dumps")
+	dir := flags.String("dir", os.TempDir(), "for -floors, a directory on the disk to measure")
 	runs := flags.Int("runs", 5, "runs of each program")
 	program := flags.String("ibweave", "bin/ibweave", "the program")
 	if err := flags.Parse(args); err != nil {
@@ -121,6 +128,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			continue
 		}
 		if err := benchLayered(ctx, out, which, *program, strings.Split(*laneEngines, ","), *runs); err != nil {
+			return err
+		}
+	}
+	for _, which := range strings.Split(*floorsOf, ",") {
+		if which == "" {
+			continue
+		}
+		m := &floors{out: out, program: *program, dir: *dir, runs: *runs, peers: *peers, lean: *lean}
+		if *stages != "" {
+			m.stages = strings.Split(*stages, ",")
+		}
+		if err := benchFloors(ctx, which, m); err != nil {
 			return err
 		}
 	}
