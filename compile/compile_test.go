@@ -32,7 +32,7 @@ func TestEngines(t *testing.T) {
 		}
 	}
 	_, err := EngineByName("ftree")
-	if want := `no engine "ftree": want one of updn, minhop, layered, spam, xy, negative-first, west-first, north-last, banyan`; err == nil || err.Error() != want {
+	if want := `no engine "ftree": want one of updn, minhop, layered, fattree, spam, xy, negative-first, west-first, north-last, banyan`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

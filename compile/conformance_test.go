@@ -94,6 +94,8 @@ func inDomain(e lft.Engine, kind string) bool {
 		return kind == "myrinet4" || strings.HasPrefix(kind, "mesh") || strings.HasPrefix(kind, "torus") || strings.HasPrefix(kind, "hypercube")
 	case "negative-first", "west-first", "north-last":
 		return strings.HasPrefix(kind, "mesh") || strings.HasPrefix(kind, "hypercube")
+	case "fattree":
+		return strings.HasPrefix(kind, "fattree")
 	case "banyan":
 		return strings.HasPrefix(kind, "banyan")
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/fattree"
 	"github.com/ibweave/ibweave/layered"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -38,6 +39,11 @@ var Engines = []Engine{
 		Engine:  layered.Engine{},
 		Domain:  "any fabric",
 		Summary: "shortest paths, loads balanced over the whole fabric, on as many VLs as that takes",
+	},
+	{
+		Engine:  fattree.Engine{},
+		Domain:  "fat trees, damaged ones too",
+		Summary: "by destination (d-mod-k): no contention in shifts of the hosts on full trees",
 	},
 	{
 		Engine:  updown.SPAM{},

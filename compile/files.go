@@ -38,6 +38,9 @@ const (
 	// OrderName has the order of the switches that an up*/down* engine used, for
 	// --previous; compile --roots takes it too.
 	OrderName = "switch-order"
+	// CAOrderName has the hosts in the order in which shift permutations of them are free of
+	// contention, in the form in which OpenSM's ftree writes it.
+	CAOrderName = "opensm-ftree-ca-order.dump"
 	// The plugin's configuration, and one that makes OpenSM use the plugin.
 	PluginConfigName = "ibweave.yaml"
 	PluginOpenSMName = "opensm-plugin.conf"
@@ -102,6 +105,9 @@ func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 	}
 	if o := r.Routing.Order; o != nil {
 		files = append(files, file{OrderName, func(w io.Writer) error { return writeOrder(w, f, o) }})
+	}
+	if o := r.Routing.CAOrder; o != nil {
+		files = append(files, file{CAOrderName, func(w io.Writer) error { return dump.WriteCAOrder(w, f, o) }})
 	}
 	if s := r.Routing.SL2VL; s != nil {
 		files = append(files, file{SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s, tables) }})

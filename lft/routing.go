@@ -78,6 +78,9 @@ type Routing struct {
 	// Order is the total order of the switches that an up*/down* engine
 	// used: rank by NodeID, 0 on top. Nil for other engines.
 	Order []int32
+	// CAOrder is CA and router ports in the order in which the engine means hosts to be
+	// numbered, NoPort for a number without a host. Nil for engines without one.
+	CAOrder []fabric.PortID
 	// Notes is what the engine has to say about the fabric, for people: a line
 	// each.
 	Notes []string

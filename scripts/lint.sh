@@ -33,6 +33,7 @@ myrinet               mesh
 myrinet/lan           mesh
 minnet                mesh
 layered               mft
+fattree               updown
 verify                updown
 sim                   example.com/other
 sim/sweep             compile

@@ -1,0 +1,169 @@
+// Package fattree routes fat trees, full and damaged ones: by destination, so that every
+// shift permutation of the hosts in their order is free of contention on a full tree
+// (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real
+// Life Fat Trees, CCIT report 776, Technion, 2010).
+//
+// A fat tree has levels, and cables lead to the next level only. Each destination
+// comes down from the top by one chain of switches, which follows from the host's
+// position: from host i of a leaf by way i, modulo the number of ways up, and so on. All
+// others go up to the chain of a destination. What is missing displaces the chains that
+// it was part of, and no others, to where the least load is.
+//
+// Paths go up in the levels and then down. The guarantee follows from a strict order
+// of the switches, with a leaf on top: all these paths are legal up*/down* paths of it,
+// or are not taken. So everybody has a legal path to everybody, also where no way up and
+// then down is left, and between the switches at the top.
+package fattree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Engine is the fattree engine.
+type Engine struct{}
+
+var _ lft.Engine = Engine{}
+
+// Name is "fattree".
+func (Engine) Name() string { return "fattree" }
+
+// Guarantee is Reachable and NoCreditLoop. Paths between hosts on leaves are shortest
+// ones as long as some way up and then down is left.
+func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
+
+const (
+	// hostsOnLeaves is the least part of the hosts that must be on leaves, and
+	// joinedPairs of pairs of leaves that must have a way up and down, in percent.
+	hostsOnLeaves = 66
+	joinedPairs   = 75
+)
+
+// Route finds levels, by the distance from opt.Roots where there are any, and fills the
+// tables. It refuses, with a *lft.DomainError, a fabric with a cable between switches
+// that are not on neighbouring levels; and without roots, one with many hosts on
+// upper levels, or in which many pairs of leaves have no way up and then down.
+//
+// It takes O(switches x LIDs) and, for each switch above the leaves, O(channels).
+// opt.Previous is not looked at: the chains of other hosts do not change with a
+// cable.
+func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	n := f.NumSwitches()
+	r := &lft.Routing{Engine: e.Name(), Fabric: f, Tables: lft.NewTables(n, f.MaxLID()), Order: make([]int32, n)}
+	hosts := make([]int32, n)
+	for _, s := range f.CASwitches() {
+		if s != fabric.NoNode {
+			hosts[s]++
+		}
+	}
+	index, level := make([]int32, n), make([]int32, n)
+	placed := int32(0)
+	for _, part := range parts(f) {
+		k := &ranker{f: f, part: part, hosts: hosts, level: level}
+		byRoots, err := k.fromRoots(opt.Roots)
+		if !byRoots {
+			err = k.fromLeaves()
+		}
+		if err != nil {
+			return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
+		}
+		x := newTree(f, part, index, level, hosts)
+		x.findReach()
+		if !byRoots {
+			if err := x.suits(); err != nil {
+				return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
+			}
+		}
+		x.grow()
+		p := newPlan(x)
+		fill := newFiller(newChains(p), r.Tables)
+		if err := fill.run(ctx); errors.Is(err, errTooLong) {
+			return nil, &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf("a path has more than %d links", fabric.MaxHops-1)}
+		} else if err != nil {
+			return nil, err
+		}
+		for u, s := range part {
+			r.Order[s] = placed + x.rank[u]
+		}
+		placed += int32(len(part))
+		r.CAOrder = append(r.CAOrder, p.caOrder()...)
+		if note := fill.note(); note != "" {
+			r.Notes = append(r.Notes, note)
+		}
+	}
+	return r, nil
+}
+
+// suits says why a fabric with levels is no fat tree.
+func (x *tree) suits() error {
+	all, on := int32(0), int32(0)
+	for u, h := range x.hosts {
+		all += h
+		if x.level[u] == 0 {
+			on += h
+		}
+	}
+	if 100*on < hostsOnLeaves*all {
+		return fmt.Errorf("hosts of a fat tree are on its leaves, but only %d of %d are on those that look like leaves (--roots GUID,.. says which switches are on top)", on, all)
+	}
+	joined, pairs := x.joined()
+	if 100*joined < joinedPairs*pairs {
+		return fmt.Errorf("only %d of %d pairs of leaves have a way up and then down (--roots GUID,.. says which switches are on top)", joined, pairs)
+	}
+	return nil
+}
+
+// joined counts the ordered pairs of leaves with hosts, and those of them with a way up
+// and then down.
+func (x *tree) joined() (joined, pairs int) {
+	leaves := make([]uint64, x.words)
+	n := 0
+	for u, h := range x.hosts {
+		if h > 0 && x.level[u] == 0 {
+			leaves[u>>6] |= 1 << (u & 63)
+			n++
+		}
+	}
+	set := make([]uint64, x.words)
+	each(leaves, func(u int32) {
+		clear(set)
+		for k := range x.reach {
+			for w, word := range x.set(x.reach[k], u) {
+				set[w] |= word & leaves[w]
+			}
+		}
+		each(set, func(int32) { joined++ })
+	})
+	return joined - n, n*n - n
+}
+
+// note describes a tree of several switches.
+func (x *filler) note() string {
+	if len(x.sw) == 1 {
+		return ""
+	}
+	var sizes []string
+	above := int32(0)
+	for l := range x.height + 1 {
+		list := x.byLevel(l)
+		sizes = append(sizes, fmt.Sprint(len(list)))
+		for _, u := range list {
+			if l > 0 {
+				above += x.hosts[u]
+			}
+		}
+	}
+	s := fmt.Sprintf("fat tree of %d levels, with %s switches from the leaves up", x.height+1, strings.Join(sizes, ", "))
+	if above > 0 {
+		s += fmt.Sprintf("; %d hosts above the leaves", above)
+	}
+	if joined, pairs := x.joined(); joined < pairs {
+		s += fmt.Sprintf("; %d of %d pairs of leaves have no way up and then down, and go by %q", pairs-joined, pairs, x.f.Node(x.sw[x.byRank[0]]).Description)
+	}
+	return s
+}
