@@ -32,7 +32,7 @@ func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Rout
 	if dist.TooLong() {
 		return nil, &DomainError{Engine: "minhop", Reason: fmt.Sprintf("two switches are %d links or more apart", fabric.MaxHops)}
 	}
-	s := NewSpread(f)
+	s := NewSpread(f, Twins(f))
 	err := s.Run(ctx, func() func(fabric.NodeID, *Placer) {
 		var ports []fabric.PortID
 		sorter := NewByDistance(s.Near())

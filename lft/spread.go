@@ -45,14 +45,18 @@ type Spread struct {
 	cost   []float64 // by PortID: the cube of load as the round begins
 	all    float64   // sources in the fabric
 	near   []fabric.NodeID
+	round  int // how many jobs see the same loads
+	passes int // how often all LIDs may be placed again
 }
 
-// spreadJob is a destination switch with at most maxJobLIDs of its LIDs.
+// spreadJob is a destination switch with at most maxJobLIDs of its LIDs, or
+// all LIDs of several twins, of which t is the first.
 type spreadJob struct {
 	t    fabric.NodeID
 	lids []fabric.LID // of switch port 0 first, then by port of t
 	mgmt int          // how many of lids are the switch's own
 	runs []lidRun     // of all lids; those of hosts are one run, mostly
+	sets []twin       // none for a single destination
 }
 
 // lidRun is lids[at:at+n] of a job when they are lid, lid+1 and so on.
@@ -81,17 +85,26 @@ const (
 	capacityUnits = 64
 	// maxRound bounds the destinations of a round, and roundsAtLeast keeps
 	// the load that a round does not see small: at most 1/roundsAtLeast.
-	maxRound      = 16
-	roundsAtLeast = 64
+	// A job of twins, of which several destinations are one, knows its own.
+	maxRound          = 16
+	roundsAtLeast     = 64
+	maxTwinRound      = 8
+	twinRoundsAtLeast = 16
 	// flushesAtLeast is likewise for the switches that send to a destination:
 	// they see what others sent as of the last flush.
 	flushesAtLeast = 64
+	// maxFew is how many LIDs that carry load are few for a switch between
+	// others.
+	maxFew = 8
 	// refineEntries bounds the work of placing again, entries times passes.
 	// Passes end after patience without a smaller greatest load.
 	refineEntries = 1 << 19
 	maxPasses     = 12
 	patience      = 3
 )
+
+// alwaysJoin has small fabrics joined too, in tests.
+var alwaysJoin bool
 
 // units is what a route adds to the load of each channel, by PortID.
 func units(f *fabric.Fabric) []uint64 {
@@ -112,8 +125,11 @@ func units(f *fabric.Fabric) []uint64 {
 	return unit
 }
 
-// NewSpread prepares empty tables for f, whose LIDs must be assigned.
-func NewSpread(f *fabric.Fabric) *Spread {
+// NewSpread prepares empty tables for f, whose LIDs must be assigned. Kind, by
+// NodeID, tells the engine's twins: switches of one kind have their channels to
+// the same switches, one by one, and grow lets all other switches reach them in
+// the same ways. It is nil where the engine knows of none.
+func NewSpread(f *fabric.Fabric, kind []int32) *Spread {
 	n := f.NumSwitches()
 	s := &Spread{
 		fab:    f,
@@ -142,7 +158,17 @@ func NewSpread(f *fabric.Fabric) *Spread {
 		s.all += float64(h)
 	}
 	s.near = chain(f.Distances(), n)
+	s.round = roundOf(len(s.jobs), roundsAtLeast, maxRound)
+	s.passes = min(maxPasses, refineEntries/len(s.tables.entries))
+	joined := kind != nil && (s.passes == 0 || alwaysJoin)
+	if joined {
+		s.joinTwins(kind)
+		s.passes = 0
+	}
 	s.sortJobs()
+	if joined {
+		s.round = min(s.round, roundOf(s.loaded, twinRoundsAtLeast, maxTwinRound))
+	}
 	return s
 }
 
@@ -170,11 +196,13 @@ func chain(dist *fabric.HopMatrix, switches int) []fabric.NodeID {
 }
 
 // sortJobs puts destinations near each other in the switch graph far apart in
-// the list, so that those of a round meet as little as possible: the chain of
-// switches is cut into as many pieces as a round has destinations, and a round
-// takes one of each piece. Destinations with hosts come first. Those without
-// carry no load; they follow by LID, and a worker takes a block of them, so that
-// workers do not write to the same cache lines in turn.
+// the list, so that those of a round meet as little as possible, and so that
+// all parts of the fabric fill at the same pace: a channel near its destination
+// would have all of its load at once otherwise, and the choices of the last
+// destinations would serve the channels near the sources alone. Destinations
+// with hosts come first. Those without carry no load; they follow by LID, and a
+// worker takes a block of them, so that workers do not write to the same cache
+// lines in turn.
 func (s *Spread) sortJobs() {
 	place := make([]int, len(s.hosts))
 	for i, u := range s.near {
@@ -194,15 +222,33 @@ func (s *Spread) sortJobs() {
 	for s.loaded < len(s.jobs) && !s.jobs[s.loaded].idle() {
 		s.loaded++
 	}
-	round := s.round()
-	pieces := (s.loaded + round - 1) / round
 	jobs := make([]spreadJob, 0, len(s.jobs))
-	for i := range pieces {
-		for at := i; at < s.loaded; at += pieces {
-			jobs = append(jobs, s.jobs[at])
+	step := goldenStep(s.loaded)
+	for i, at := 0, 0; i < s.loaded; i++ {
+		jobs = append(jobs, s.jobs[at])
+		if at += step; at >= s.loaded {
+			at -= s.loaded
 		}
 	}
 	s.jobs = append(jobs, s.jobs[s.loaded:]...)
+}
+
+// goldenStep is a step by which one comes to each of n places, and which keeps
+// those come to far apart at any time: the nearest to the golden section of n
+// that has no factor in common with it.
+func goldenStep(n int) int {
+	step := int(math.Round(float64(n) * (math.Phi - 1)))
+	for step > 1 && gcd(n, step) > 1 {
+		step--
+	}
+	return step
+}
+
+func gcd(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // Near lists all switches so that near ones are close in the list. Place is
@@ -210,13 +256,13 @@ func (s *Spread) sortJobs() {
 // same ways on then follow each other, and one choice serves several.
 func (s *Spread) Near() []fabric.NodeID { return s.near }
 
-// round is how many destinations see the same loads.
-func (s *Spread) round() int {
-	n := len(s.jobs) / roundsAtLeast
+// roundOf is how many of jobs see the same loads.
+func roundOf(jobs, rounds, most int) int {
+	n := jobs / rounds
 	if n <= 1 {
 		return 1
 	}
-	return min((n+3)&^3, maxRound) // a multiple of most numbers of CPUs
+	return min((n+3)&^3, most) // a multiple of most numbers of CPUs
 }
 
 // addJobs lists the LIDs that t delivers, and fills t's own row for them.
@@ -250,12 +296,7 @@ func (s *Spread) addJobs(t fabric.NodeID) {
 		own := min(mgmt, len(part))
 		mgmt -= own
 		job := spreadJob{t: t, lids: part, mgmt: own}
-		for k, lid := range part {
-			if k == 0 || lid != part[k-1]+1 {
-				job.runs = append(job.runs, lidRun{lid: lid, at: int32(k)})
-			}
-			job.runs[len(job.runs)-1].n++
-		}
+		job.findRuns()
 		s.jobs = append(s.jobs, job)
 	}
 }
@@ -272,7 +313,6 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 	if len(s.jobs) == 0 {
 		return ctx.Err()
 	}
-	round := s.round()
 	workers := min(runtime.GOMAXPROCS(0), len(s.jobs))
 	grow := make([]func(fabric.NodeID, *Placer), workers)
 	placers := make([]*Placer, workers)
@@ -328,8 +368,8 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		work(0)
 		wg.Wait()
 	}
-	for first := 0; first == 0 || first < s.loaded; first += round {
-		each(first, min(first+round, s.loaded))
+	for first := 0; first == 0 || first < s.loaded; first += s.round {
+		each(first, min(first+s.round, s.loaded))
 		for _, p := range placers {
 			p.merge()
 		}
@@ -345,7 +385,7 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 
 // refine places all LIDs again, and keeps the best tables.
 func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), p *Placer) error {
-	passes := min(maxPasses, refineEntries/len(s.tables.entries))
+	passes := s.passes
 	if passes == 0 {
 		return nil
 	}
@@ -400,16 +440,21 @@ type Placer struct {
 	sentTo  []fabric.NodeID
 	flushes int
 	sides   []side                        // by port, of the last switch with a choice
+	sums    []float64                     // by port: scratch of few
+	taker   []taker                       // by port, of the last switch with few
 	keys    []uint64                      // from the port on that begins
 	rows    [2][maxJobLIDs]fabric.PortNum // row, and what chosenRow makes
 	row     []fabric.PortNum              // by index in the LIDs of the job: the ports of the switch at hand
 	taken   []uint8                       // by index in the LIDs of the job: index in sides
 	shares  []uint64                      // by index in sides: how many LIDs took it
+	began   int                           // the start that choose was given
 	chosen  int                           // how many sides repeat may use, 0 for none
 	chooser int32                         // the run that they are of
 	first   fabric.PortNum                // of consecutive ports that chosenRow was last asked for
 	again   uint32                        // hosts that repeat has placed since, not yet in weight and sent
 	costs   []float64                     // scratch of channelCosts
+	role    []uint8                       // by NodeID, in a job of twins
+	last    []fabric.PortID               // scratch of channelsTo
 	fars    onward                        // values of far
 	risks   onward                        // values of way.risk as of a flush
 }
@@ -447,9 +492,12 @@ func newPlacer(s *Spread, lids int) *Placer {
 		ahead:   make([]way, n),
 		far:     make([]float64, n),
 		index:   make([]int32, n),
+		role:    make([]uint8, n),
 		pending: make([]uint64, s.fab.NumPorts()),
 		sent:    make([]float64, n),
 		sides:   make([]side, 256),
+		sums:    make([]float64, 256),
+		taker:   make([]taker, 256),
 		taken:   make([]uint8, lids),
 		keys:    make([]uint64, 256),
 		shares:  make([]uint64, 256),
@@ -588,7 +636,11 @@ func (p *Placer) look(v fabric.NodeID) {
 	s := p.s
 	found := way{job: p.jobs, known: -1}
 	p.far[v] = 0
-	if v != p.job.t {
+	switch {
+	case v == p.job.t:
+	case p.role[v] == roleNeighbour:
+		p.lookAtTwins(v, &found)
+	default:
 		i := p.index[v]
 		ports := p.ports[i]
 		fars := &p.fars
@@ -619,6 +671,29 @@ func (p *Placer) channelCosts(ports []fabric.PortID) []float64 {
 		p.costs[i] = p.s.cost[c]
 	}
 	return p.costs[:len(ports)]
+}
+
+// taker is what a port takes of the LIDs of few.
+type taker struct {
+	routes uint64
+	lids   float64
+}
+
+// leastFrom finds the least of costs, which are not negative, and of equal ones
+// that which comes first from start on, and then from 0 on.
+func leastFrom(costs []float64, start int) int {
+	lowest := ^uint64(0)
+	for _, c := range costs {
+		lowest = min(lowest, math.Float64bits(c))
+	}
+	least := math.Float64frombits(lowest)
+	at := start
+	for costs[at] != least {
+		if at++; at == len(costs) {
+			at = 0
+		}
+	}
+	return at
 }
 
 // leastSum finds the least of the sums a[i]+b[i], and of equal ones that which
@@ -658,6 +733,7 @@ func (p *Placer) place() {
 	clear(p.loaded)
 	clear(p.routes)
 	hosted := uint64(1)<<len(lids) - uint64(1)<<job.mgmt // LIDs of hosts
+	p.giveRoles(roleTwin, roleNeighbour)
 	// Ways from switches without hosts are wanted, since something else came
 	// to them if they are on a path at all. Nearest first, the alike together.
 	for _, u := range slices.Backward(p.order) {
@@ -665,12 +741,24 @@ func (p *Placer) place() {
 			p.way(u)
 		}
 	}
-	every := max(1, len(p.order)/flushesAtLeast)
+	// Sources alike choose once for all of a run, but for long runs.
+	long := max(1, 2*(len(p.order)/flushesAtLeast))
+	every := max(1, len(p.order)/flushesAtLeast/max(1, len(job.sets)))
+	due, chose := 0, 0
 	for i, u := range p.order {
-		if i%every == 0 || p.sent[u] > 0 {
+		if p.sent[u] > 0 || i >= due && (p.chosen == 0 || p.chooser != p.run[i] || i >= chose+long) {
 			p.flush()
+			due, chose = i+every, i
 		}
 		ports := p.ports[i]
+		if p.role[u] == roleTwin {
+			j := slices.IndexFunc(job.sets, func(x twin) bool { return x.t == u })
+			if j == 1 {
+				p.firstTwin(u, ports)
+			}
+			p.placeTwin(j, ports)
+			continue
+		}
 		row := s.tables.Row(u)
 		start := p.start(ports)
 		source := p.came(u) == 0 // nothing comes to u from other switches
@@ -688,12 +776,14 @@ func (p *Placer) place() {
 		}
 		loaded := p.loaded[u]
 		switch {
+		case p.role[u] == roleNeighbour:
+			p.deliver(u, weight)
 		case loaded == 0:
 			s.deal(p.row, ports, start)
 		case len(ports) == 1:
 			p.only(u, ports[0], weight)
-		case loaded&(loaded-1) == 0:
-			p.one(u, ports, start, weight)
+		case bits.OnesCount64(loaded) == 1, !source && bits.OnesCount64(loaded) <= maxFew:
+			p.few(u, ports, start, weight)
 		default:
 			job.put(row, p.choose(u, ports, start, weight))
 			continue
@@ -701,6 +791,7 @@ func (p *Placer) place() {
 		job.put(row, p.row)
 	}
 	p.flush()
+	p.giveRoles(roleNone, roleNone)
 }
 
 // only sends all LIDs through channel c, as was expected of all routes that
@@ -725,8 +816,9 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
 	}
 }
 
-// one does what choose does where a single LID carries load.
-func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) {
+// few does what choose does where only some LIDs carry load, with less work for
+// each switch of a run and little for the idle ones.
+func (p *Placer) few(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) {
 	s := p.s
 	p.withdraw(u)
 	i := p.index[u]
@@ -737,19 +829,36 @@ func (p *Placer) one(u fabric.NodeID, ports []fabric.PortID, start int, weight [
 		}
 		risks.run, risks.flush = p.run[i], p.flushes
 	}
-	least, _ := leastSum(p.channelCosts(ports), risks.cost[:len(ports)], start)
-	best := ports[least]
-	next := s.to[best]
-	routes := p.routes[u]
-	p.pending[best] += routes * s.unit[best]
-	p.send(next, float64(routes))
-	k := bits.TrailingZeros64(p.loaded[u])
-	p.weight[int(next)*p.stride+k] += weight[k]
-	p.loaded[next] |= p.loaded[u]
-	p.routes[next] += routes
-	start = s.deal(p.row[:k], ports, start)
-	s.deal(p.row[k+1:], ports, start)
-	p.row[k] = s.num[best]
+	sums := p.sums[:len(ports)]
+	for i, cost := range p.channelCosts(ports) {
+		sums[i] = cost + risks.cost[i]
+		p.taker[i] = taker{}
+	}
+	turn, from := start, 0
+	for set := p.loaded[u]; set != 0; {
+		k := bits.TrailingZeros64(set)
+		set &= set - 1
+		at := leastFrom(sums, start)
+		c := ports[at]
+		next := s.to[c]
+		routes := uint64(weight[k])
+		p.weight[int(next)*p.stride+k] += weight[k]
+		p.loaded[next] |= 1 << k
+		p.routes[next] += routes
+		p.pending[c] += routes * s.unit[c]
+		p.send(next, float64(routes))
+		turn = s.deal(p.row[from:k], ports, turn)
+		p.row[k] = s.num[c]
+		from = k + 1
+		if set != 0 {
+			x := &p.taker[at]
+			x.routes += routes
+			x.lids++
+			own := float64(s.load[c] + x.routes*s.unit[c])
+			sums[at] = cube(own) + cube(p.beyond(next).most+float64(x.lids*s.all*float64(s.unit[c])))
+		}
+	}
+	s.deal(p.row[from:], ports, turn)
 }
 
 // consecutive says that ports follow each other in their switch.
@@ -794,6 +903,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 	s := p.s
 	p.settle()
 	p.withdraw(u)
+	p.began = start
 	sides := p.sides[:len(ports)]
 	keys := p.keys[:len(ports)]
 	turn := func(i int) int { // the port that comes i-th from start on
@@ -808,14 +918,17 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 		x := &sides[at]
 		x.port, x.to = c, s.to[c]
 		x.weight = int(x.to) * p.stride
-		x.routes, x.lids, x.set = 0, 0, 0
+		x.routes, x.lids, x.set, x.same = 0, 0, 0, 0
 		x.own = float64(s.load[c])
 		x.beyond = p.beyond(x.to).most
 		x.unit = float64(s.unit[c])
 		keys[i] = x.key(i)
 	}
-	idle := 0
+	idle, next := 0, p.nextTwin(-1, nil, nil)
 	for k, w := range weight {
+		if k == next {
+			next = p.nextTwin(k, sides, keys)
+		}
 		if w == 0 {
 			p.taken[k] = uint8(turn(idle))
 			if idle++; idle == len(sides) {
@@ -833,6 +946,9 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 		x.routes += uint64(w)
 		x.own += float64(float64(w) * x.unit)
 		x.beyond += float64(s.all * x.unit)
+		if next >= 0 {
+			x.same += float64(s.all * x.unit)
+		}
 		keys[i] = x.key(i)
 	}
 	for i := range sides {
@@ -921,6 +1037,7 @@ type side struct {
 	// it as if all sources did the same, so that the LIDs of a destination
 	// divide over the ports.
 	beyond float64
+	same   float64 // in a job of twins: what beyond has of the LIDs of the last one, once more
 	unit   float64
 	routes uint64 // sent there now
 	lids   uint64 // the same in LIDs
@@ -933,7 +1050,7 @@ type side struct {
 // key makes the cost of a side comparable as an integer, with its index to
 // break ties. Costs are not negative, so their bits order as they do.
 func (x *side) key(i int) uint64 {
-	return math.Float64bits(cube(x.own)+cube(x.beyond))&^0xff | uint64(i)
+	return math.Float64bits(cube(x.own)+cube(x.beyond+x.same))&^0xff | uint64(i)
 }
 
 // least is the smallest key, by four independent chains of comparisons.

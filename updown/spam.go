@@ -65,7 +65,7 @@ func (SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 			return nil, err
 		}
 	}
-	s := lft.NewSpread(f)
+	s := lft.NewSpread(f, nil)
 	d := newDirections(f, order)
 	parent := d.parents()
 	var tooLong atomic.Bool

@@ -62,11 +62,16 @@ func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 			return nil, err
 		}
 	}
-	s := lft.NewSpread(f)
 	d := newDirections(f, order)
+	s := lft.NewSpread(f, d.twins())
 	var tooLong atomic.Bool
 	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
 		tree := newTree(d)
+		near := make([]fabric.NodeID, len(s.Near()))
+		for i, u := range s.Near() {
+			near[i] = fabric.NodeID(order.Rank[u])
+		}
+		tree.sort = lft.NewByDistance(near)
 		return func(t fabric.NodeID, p *lft.Placer) {
 			if !tree.grow(t) {
 				tooLong.Store(true)
@@ -151,6 +156,16 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 	d.up.sort()
 	d.down.sort()
 	return d
+}
+
+// twins tells the switches apart, by NodeID, that have other channels up or other
+// channels down.
+func (d *directions) twins() []int32 {
+	kind := make([]int32, len(d.order.Rank))
+	for s, r := range d.order.Rank {
+		kind[s] = d.up.kind[r]*int32(d.down.kinds) + d.down.kind[r]
+	}
+	return kind
 }
 
 // sort tells the kinds apart.
