@@ -20,8 +20,8 @@ type chains struct {
 	at [][]int32
 	// by is by level below the top and destination the channel that leads up from at,
 	// -1 for none, and nth its number among those between the same switches.
-	by   [][]int32
-	nth  [][]uint8
+	by  [][]int32
+	nth [][]uint8
 	// way is by level below the top and destination the number of the chain's way up among
 	// those of its column.
 	way  [][]uint8

@@ -20,11 +20,12 @@ type filler struct {
 	// skip is the set of switches to which paths are made by the order.
 	skip []uint64
 	// lost is by switch the set of those to which no path of levels leads.
-	lost []uint64
+	lost    []uint64
+	ascents *ascents
 }
 
 func newFiller(c *chains, t *lft.Tables) *filler {
-	x := &filler{chains: c, tables: t, skip: c.illegal(), lost: make([]uint64, len(c.sw)*c.words)}
+	x := &filler{chains: c, tables: t, skip: c.illegal(), lost: make([]uint64, len(c.sw)*c.words), ascents: newAscents(c.tree)}
 	n := int32(len(x.sw))
 	x.keys = make([][][]int32, x.height)
 	for l := range x.height {
@@ -131,8 +132,12 @@ type row struct {
 	load  []float64 // by channel of the switch at hand: destinations
 	other []int32   // destinations that need a closer look
 	place []int32   // by port: channel
-	// ways is by number the channel up from the switch at hand, -1 for none.
-	ways []int32
+	// ways is by number the channel up from the switch at hand, -1 for none, and wayPort its
+	// port, NoPath for none. common is by number of channels to go up less 1 the set of
+	// destinations to which all of them lead.
+	ways    []int32
+	wayPort [256]fabric.PortNum
+	common  []uint64
 }
 
 const none = 255
@@ -140,7 +145,7 @@ const none = 255
 func newRow(x *filler) *row {
 	n := len(x.sw)
 	return &row{
-		filler: x, climb: make([]uint8, n), via: make([]fabric.PortNum, n*int(x.copies)+1), seen: make([]int32, n),
+		filler: x, climb: make([]uint8, n), via: make([]fabric.PortNum, n*int(x.copies)+1), seen: make([]int32, n), common: make([]uint64, int(x.height)*x.words),
 		down: make([]fabric.PortNum, n), place: make([]int32, 256),
 	}
 }
@@ -159,10 +164,7 @@ func (r *row) fill(u int32) {
 	r.other = r.other[:0]
 	row := r.tables.Row(r.sw[u])
 	l := r.level[u]
-	r.ways = nil
-	if l < r.height {
-		r.ways = r.channel[l][u]
-	}
+	r.findWays(u)
 	for t, k := range r.climb {
 		first, end := r.dests[t], r.dests[t+1]
 		switch {
@@ -187,11 +189,14 @@ func (r *row) fill(u int32) {
 			}
 		default:
 			keys := r.keys[l][k-1][first:end]
-			lids := r.lid[first:end]
+			lids, ways := r.lid[first:end][:len(keys)], r.way[l][first:end][:len(keys)]
+			common := has(r.set(r.common, int32(k)-1), int32(t))
 			for i, key := range keys {
 				port := r.via[key]
 				if port == fabric.NoPath {
-					port = r.onWay(int32(t), l, first+int32(i), k)
+					if w := ways[i]; common || r.leads(w, k, int32(t)) {
+						port = r.wayPort[w]
+					}
 				}
 				row[lids[i]] = port
 				if port == fabric.NoPath || port == fabric.ManagementPort {
@@ -205,19 +210,42 @@ func (r *row) fill(u int32) {
 	}
 }
 
-// onWay is the port of the switch at hand, on level l, that has the same number among its
-// ways up as the chain of destination d, for switch t, has among those there, NoPath when
-// no path with k channels up goes by it.
-func (r *row) onWay(t, l, d int32, k uint8) fabric.PortNum {
-	i := int(r.way[l][d])
-	if i >= len(r.ways) || r.ways[i] < 0 {
-		return fabric.NoPath
+// findWays finds the ways up from u.
+func (r *row) findWays(u int32) {
+	for i := range r.wayPort {
+		r.wayPort[i] = fabric.NoPath
 	}
-	c := r.ways[i]
-	if !has(r.set(r.reach[k-1], r.to[c]), t) {
-		return fabric.NoPath
+	r.ways = nil
+	if l := r.level[u]; l < r.height {
+		r.ways = r.channel[l][u]
 	}
-	return r.num[c]
+	for i := range r.common {
+		r.common[i] = ^uint64(0)
+	}
+	for i, c := range r.ways {
+		if c < 0 {
+			continue
+		}
+		r.wayPort[i] = r.num[c]
+		if r.copy[c] > 0 {
+			continue // as the first one
+		}
+		for k := range r.height {
+			common := r.set(r.common, k)
+			for w, word := range r.set(r.reach[k], r.to[c]) {
+				common[w] &= word
+			}
+		}
+	}
+}
+
+// leads says whether way w up from the switch at hand is one to switch t with k channels
+// up.
+func (r *row) leads(w, k uint8, t int32) bool {
+	if int(w) >= len(r.ways) || r.ways[w] < 0 {
+		return false
+	}
+	return has(r.set(r.reach[k-1], r.to[r.ways[w]]), t)
 }
 
 // findVia finds for all ancestors of u the ports that lead to them.
