@@ -1,0 +1,120 @@
+package compile_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// TestAgainstOpenSMsFtree routes fat trees with OpenSM's ftree: the order of the hosts must
+// be the same, byte by byte, and no shift of it may have more flows on a link than with
+// OpenSM's tables.
+func TestAgainstOpenSMsFtree(t *testing.T) {
+	tree := func(spec gen.FatTreeSpec) *fabric.Fabric {
+		f, err := gen.FatTree(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	whole := tree(gen.FatTreeSpec{Radix: 6, Levels: 3})
+	for _, tc := range []struct {
+		name string
+		f    *fabric.Fabric
+		want int // flows on the busiest link of all shifts, in our tables
+	}{
+		{"2 levels, radix 8", tree(gen.FatTreeSpec{Radix: 8, Levels: 2}), 1},
+		{"2 levels, radix 12, 8 hosts to 4 ways up", tree(gen.FatTreeSpec{Radix: 12, Levels: 2, HostsPerLeaf: 8}), 2},
+		{"3 levels, radix 6", whole, 1},
+		{"3 levels, radix 8", tree(gen.FatTreeSpec{Radix: 8, Levels: 3}), 1},
+		{"3 levels, radix 6, hosts missing", whole.Without(whole.CAPorts()[5], whole.CAPorts()[23], whole.CAPorts()[22]), 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := assign(t, tc.f, lft.LIDOptions{})
+			r, err := compile.Run(t.Context(), f, engine(t, "fattree"), compile.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "tables")
+			if _, err := r.Write(t.Context(), dir, compile.WriteOptions{InstallDir: dir}); err != nil {
+				t.Fatal(err)
+			}
+			ours, err := os.ReadFile(filepath.Join(dir, compile.CAOrderName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			twin, err := ibsim.NewTwin(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sim.Close()
+			run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "ftree", Dir: t.TempDir(), Flags: 0x43})
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs, err := os.ReadFile(filepath.Join(run.Dir, compile.CAOrderName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(theirs), string(ours)); d != "" {
+				t.Errorf("order of hosts, OpenSM - and ours +:\n%s", d)
+			}
+			file := filepath.Join(run.Dir, "opensm-lfts.dump")
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, peer := shifts(t, r.Routing, r.Routing.Tables), shifts(t, r.Routing, tables)
+			if got != tc.want || got > peer {
+				t.Errorf("%d flows on the busiest link of all shifts, want %d; OpenSM %d", got, tc.want, peer)
+			}
+			t.Logf("flows on the busiest link of all shifts: %d, OpenSM %d", got, peer)
+		})
+	}
+}
+
+// shifts is the most flows on a channel between switches of all shift permutations of
+// r.CAOrder.
+func shifts(t *testing.T, r *lft.Routing, tables *lft.Tables) int {
+	t.Helper()
+	f, worst := r.Fabric, 0
+	for shift := 1; shift < len(r.CAOrder); shift++ {
+		flows := map[fabric.PortID]int{}
+		for i, src := range r.CAOrder {
+			dst := r.CAOrder[(i+shift)%len(r.CAOrder)]
+			if src == fabric.NoPort || dst == fabric.NoPort {
+				continue
+			}
+			for at, hops := f.Owner(f.Peer(src)), 0; ; hops++ {
+				out, peer := tables.Step(f, at, f.LID(dst))
+				if peer == dst {
+					break
+				}
+				if peer == fabric.NoPort || hops > 64 {
+					t.Fatalf("LID %d is not delivered", f.LID(dst))
+				}
+				flows[out]++
+				worst = max(worst, flows[out])
+				at = f.Owner(peer)
+			}
+		}
+	}
+	return worst
+}
