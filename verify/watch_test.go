@@ -1,0 +1,133 @@
+package verify_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
+)
+
+var watched = flag.Int("trials", 100, "steps of TestWatch on each fabric")
+
+// sameResult compares what a Watch says with what Check says of the same.
+func sameResult(t *testing.T, got, want *verify.Result, byChange bool) {
+	t.Helper()
+	if byChange {
+		want.Edit(func(list []verify.Finding) []verify.Finding {
+			var kept []verify.Finding
+			for _, f := range list {
+				if f.Severity != verify.Note {
+					kept = append(kept, f)
+				}
+			}
+			return kept
+		})
+	}
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(verify.Result{}, verify.Finding{})); d != "" {
+		t.Fatalf("by change %v, from scratch - and watched +:\n%s", byChange, d)
+	}
+}
+
+func watchedFabrics(t *testing.T) map[string]*fabric.Fabric {
+	t.Helper()
+	list := make(map[string]*fabric.Fabric)
+	add := func(name string, f *fabric.Fabric, err error) {
+		t.Helper()
+		if err == nil {
+			f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: 1})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[name] = f
+	}
+	f, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 14, Seed: 2})
+	add("irregular", f, err)
+	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
+	add("fat tree", f, err)
+	f, err = mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Wrap: []bool{true, false}, Hosts: 2})
+	add("mesh", f, err)
+	f, err = gen.Lattice(24, 3)
+	add("lattice", f, err)
+	return list
+}
+
+// TestWatch goes on from one fabric and routing to another at random: anew, by an
+// engine that makes credit loops, and with entries that are wrong. Each time Check has
+// to say the same.
+func TestWatch(t *testing.T) {
+	for name, whole := range watchedFabrics(t) {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(3, 4))
+			var w verify.Watch
+			g := whole
+			var r *lft.Routing
+			byChange, faults, loops := 0, 0, 0
+			steps := *watched
+			for range steps {
+				if r == nil || rng.IntN(2) == 0 {
+					g = whole
+					if rng.IntN(3) > 0 {
+						g = whole.Without(fabric.PortID(rng.IntN(whole.NumPorts())), fabric.PortID(rng.IntN(whole.NumPorts())))
+					}
+					var err error
+					var e lft.Engine = updown.Engine{}
+					if rng.IntN(4) == 0 {
+						e = lft.Minhop{}
+						r = nil
+					}
+					if r, err = e.Route(t.Context(), g, lft.Options{Previous: r}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				tables := r.Tables.Clone()
+				if rng.IntN(2) == 0 { // wrong entries, mostly few
+					for range 1 + rng.IntN(3) {
+						s := fabric.NodeID(rng.IntN(g.NumSwitches()))
+						lid := 1 + rng.IntN(int(g.MaxLID()))
+						tables.Row(s)[lid] = fabric.PortNum(rng.IntN(int(g.Node(s).NumPorts) + 2))
+					}
+				}
+				want, err := verify.Check(t.Context(), g, tables, verify.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, changed, err := w.Check(t.Context(), g, tables, verify.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if changed {
+					byChange++
+				}
+				if got.Worst() > verify.Note {
+					faults++
+				}
+				if got.CreditLoops.Count+got.Management.CreditLoops > 0 {
+					loops++
+				}
+				sameResult(t, got, want, changed)
+				if !changed && got.Worst() == verify.Error && rng.IntN(2) == 0 {
+					// Known again, so that the next is by what changed.
+					if good, err := (updown.Engine{}).Route(t.Context(), whole, lft.Options{}); err != nil {
+						t.Fatal(err)
+					} else if _, _, err := w.Check(t.Context(), whole, good.Tables, verify.Options{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			t.Logf("%d steps, %d by what changed, %d with faults, %d with credit loops", steps, byChange, faults, loops)
+			if byChange < steps/10 || faults < steps/10 || byChange == steps {
+				t.Error("that tests too little")
+			}
+		})
+	}
+}
