@@ -63,16 +63,19 @@ type View struct {
 	Dest []int32
 	// Sources is by slot how many CA and router ports are cabled to it.
 	Sources []int32
+	// Whole says that all switches and all CA and router ports with a cable have LIDs,
+	// and that the latter are cabled to switches.
+	Whole bool
 }
 
-// View is f in the frame; false when it does not fit: it has a switch without a slot or
-// with another number of ports, a switch or a CA port with a cable that has no LID, or
-// a cable between two CAs.
+// View is f in the frame; false when it has a switch without a slot, or with another
+// number of ports.
 func (x *Frame) View(f *Fabric) (*View, bool) {
 	n := x.Slots()
 	v := &View{
 		Fabric: f, Node: make([]NodeID, n), Slot: make([]int32, f.NumSwitches()),
 		Peer: make([]int32, x.NumPorts()), Dest: make([]int32, int(f.MaxLID())+1), Sources: make([]int32, n),
+		Whole: true,
 	}
 	for s := range v.Node {
 		v.Node[s] = NoNode
@@ -80,9 +83,10 @@ func (x *Frame) View(f *Fabric) (*View, bool) {
 	for s := range NodeID(f.NumSwitches()) {
 		node := f.Node(s)
 		slot, ok := x.slot[node.GUID]
-		if !ok || x.Base[slot+1]-x.Base[slot] != int32(node.NumPorts)+1 || f.LID(f.PortBase(s)) == 0 {
+		if !ok || x.Base[slot+1]-x.Base[slot] != int32(node.NumPorts)+1 {
 			return nil, false
 		}
+		v.Whole = v.Whole && f.LID(f.PortBase(s)) != 0
 		v.Node[slot], v.Slot[s] = s, slot
 	}
 	for i := range v.Peer {
@@ -104,9 +108,11 @@ func (x *Frame) View(f *Fabric) (*View, bool) {
 	}
 	attached := f.CASwitches()
 	for i, p := range f.CAPorts() {
-		if attached[i] == NoNode || f.LID(p) == 0 {
-			return nil, false
+		if attached[i] == NoNode {
+			v.Whole = false
+			continue
 		}
+		v.Whole = v.Whole && f.LID(p) != 0
 		v.Sources[v.Slot[attached[i]]]++
 	}
 	for lid := range v.Dest {
@@ -117,7 +123,7 @@ func (x *Frame) View(f *Fabric) (*View, bool) {
 		}
 		if s := f.Owner(p); f.IsSwitch(s) {
 			v.Dest[lid] = x.Base[v.Slot[s]]
-		} else if peer := f.Peer(p); peer != NoPort {
+		} else if peer := f.Peer(p); peer != NoPort && f.IsSwitch(f.Owner(peer)) {
 			v.Dest[lid] = x.Base[v.Slot[f.Owner(peer)]] + int32(f.Num(peer))
 		}
 	}

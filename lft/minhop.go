@@ -24,8 +24,8 @@ func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 // Route takes O(switches x channels + switches x LIDs x parallel ports).
 func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
 	if opt.Previous != nil {
-		if t, ok := Renew(f, opt.Previous, e.Mender(f, nil)); ok {
-			return &Routing{Engine: "minhop", Fabric: f, Tables: t}, nil
+		if l, ok := NewLive(e, opt.Previous, f); ok && l.Follow(f) {
+			return l.Routing(), nil
 		}
 	}
 	dist := f.Distances()

@@ -9,6 +9,11 @@ func (Minhop) Mender(f *fabric.Fabric, r *Routing) Mender {
 	return &minhopMender{f: f, hops: make([]uint8, f.NumSwitches())}
 }
 
+var _ Keeper = Minhop{}
+
+// Keep is nil: any shortest path will do.
+func (Minhop) Keep(*fabric.Fabric, []int32) []int32 { return nil }
+
 type minhopMender struct {
 	f     *fabric.Fabric
 	hops  []uint8

@@ -80,48 +80,132 @@ func (m *mender) Ports(u fabric.NodeID) []fabric.PortID {
 	return m.tree.ports(m.tree.d.order.Rank[u])
 }
 
-// keptOrder is the order of prev for the switches of f. One that lost its last upward
-// cable comes after the first of its neighbours that has a place; one that is new
-// comes as late as it may.
-func keptOrder(f *fabric.Fabric, prev *lft.Routing) *Order {
+var _ lft.Keeper = Engine{}
+
+// Keep is the order of before for the switches of f. A switch that is new comes after
+// the one that has most neighbours in common with it, so that it is of as much use;
+// without such a switch it comes last. Where a switch has lost its last upward cable,
+// a neighbour is lifted above it, and if that is not possible the switch comes after the
+// first of its neighbours that has a place.
+func (Engine) Keep(f *fabric.Fabric, ranks []int32) []int32 {
 	n := f.NumSwitches()
-	was := make([]int32, n) // rank in prev; behind all others for new switches
-	for s := range fabric.NodeID(n) {
-		was[s] = int32(len(prev.Order) + int(s))
-		if p, ok := prev.Fabric.SwitchByGUID(f.Node(s).GUID); ok {
-			was[s] = prev.Order[p]
+	// Twice the rank, so that new switches find a place after any.
+	was := make([]int32, n)
+	last := int32(0)
+	for s, rank := range ranks {
+		was[s] = 2 * rank
+		last = max(last, 2*rank)
+	}
+	for s, rank := range ranks {
+		if rank >= 0 {
+			continue
+		}
+		was[s] = last + 1
+		if like := alike(f, ranks, fabric.NodeID(s)); like != fabric.NoNode {
+			was[s] = was[like] + 1
 		}
 	}
 	byRank := make([]fabric.NodeID, n)
 	for i := range byRank {
 		byRank[i] = fabric.NodeID(i)
 	}
-	slices.SortFunc(byRank, func(a, b fabric.NodeID) int { return cmp.Compare(was[a], was[b]) })
+	slices.SortFunc(byRank, func(a, b fabric.NodeID) int { return cmp.Or(cmp.Compare(was[a], was[b]), cmp.Compare(a, b)) })
+	for i, s := range byRank {
+		was[s] = int32(i)
+	}
+	lift(f, byRank, was)
 	// Of the switches next to those that have a place, the first comes next. If the
-	// old order still serves, that is it.
-	o := &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, 0, n)}
-	var next ranked
+	// order serves, that is it.
+	part := make([]int32, n) // by switch: a number of its connected part
+	var lists [][]fabric.NodeID
+	var near ranked
 	seen := make([]bool, n)
 	for _, top := range byRank {
 		if seen[top] {
 			continue
 		}
 		seen[top] = true
-		heap.Push(&next, rankedSwitch{was[top], top})
-		for len(next) > 0 {
-			u := heap.Pop(&next).(rankedSwitch).s
-			o.Rank[u] = int32(len(o.Switch))
-			o.Switch = append(o.Switch, u)
+		var list []fabric.NodeID
+		heap.Push(&near, rankedSwitch{was[top], top})
+		for len(near) > 0 {
+			u := heap.Pop(&near).(rankedSwitch).s
+			part[u] = int32(len(lists))
+			list = append(list, u)
 			_, to := f.SwitchLinks(u)
 			for _, v := range to {
 				if !seen[v] {
 					seen[v] = true
-					heap.Push(&next, rankedSwitch{was[v], v})
+					heap.Push(&near, rankedSwitch{was[v], v})
 				}
 			}
 		}
+		lists = append(lists, list)
 	}
-	return o
+	// The parts have nothing to do with each other: each takes the places that its
+	// switches had, so that one which is alone for a while comes back to its own.
+	order := make([]int32, n)
+	for rank, s := range byRank {
+		list := &lists[part[s]]
+		order[(*list)[0]] = int32(rank)
+		*list = (*list)[1:]
+	}
+	return order
+}
+
+// lift changes an order, byRank and its inverse rank. For a switch that has neighbours
+// and none above it, the first neighbour that has one which is above both comes to stand
+// right after that one. It does not matter to others: what was above them still is, or
+// one more. If instead the switch came below a neighbour, that one would send all that
+// it can down to it.
+func lift(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
+	for i := 0; i < len(byRank); i++ {
+		_, near := f.SwitchLinks(byRank[i])
+		w, v := fabric.NoNode, fabric.NoNode
+		for _, u := range near {
+			if rank[u] < int32(i) {
+				w = fabric.NoNode
+				break
+			}
+			if w != fabric.NoNode && rank[u] >= rank[w] {
+				continue
+			}
+			_, to := f.SwitchLinks(u)
+			first := slices.MinFunc(to, func(a, b fabric.NodeID) int { return cmp.Compare(rank[a], rank[b]) })
+			if rank[first] < int32(i) {
+				w, v = u, first
+			}
+		}
+		if w == fabric.NoNode {
+			continue
+		}
+		from, to := int(rank[w]), int(rank[v])+1
+		copy(byRank[to+1:from+1], byRank[to:from])
+		byRank[to] = w
+		for k := to; k <= from; k++ {
+			rank[byRank[k]] = int32(k)
+		}
+	}
+}
+
+// alike is the switch with a rank that has most neighbours in common with s, counting
+// parallel cables, of several the one on top; NoNode for none.
+func alike(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
+	common := make([]int32, len(ranks))
+	best := fabric.NoNode
+	_, near := f.SwitchLinks(s)
+	for _, u := range near {
+		_, to := f.SwitchLinks(u)
+		for _, v := range to {
+			if v == s || ranks[v] < 0 {
+				continue
+			}
+			common[v]++
+			if best == fabric.NoNode || common[v] > common[best] || common[v] == common[best] && ranks[v] < ranks[best] {
+				best = v
+			}
+		}
+	}
+	return best
 }
 
 // rankedSwitch is a switch with its rank in another order; ranked a heap of them.
@@ -133,7 +217,9 @@ type rankedSwitch struct {
 type ranked []rankedSwitch
 
 func (r ranked) Len() int           { return len(r) }
-func (r ranked) Less(i, j int) bool { return r[i].rank < r[j].rank }
+func (r ranked) Less(i, j int) bool {
+	return r[i].rank < r[j].rank || r[i].rank == r[j].rank && r[i].s < r[j].s
+}
 func (r ranked) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 func (r *ranked) Push(x any)        { *r = append(*r, x.(rankedSwitch)) }
 func (r *ranked) Pop() any {

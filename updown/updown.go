@@ -43,14 +43,12 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // downward hops away goes down, by a shortest such path, and every other
 // switch goes up, to the neighbour from which the destination is nearest.
 // That is within the rule for every packet, whoever sends it.
-func (Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	var order *Order
 	switch p := opt.Previous; {
 	case p != nil && p.Order != nil && len(opt.Roots) == 0:
-		kept := keptOrder(f, p)
-		m := &mender{tree: newTree(newDirections(f, kept)), hops: make([]uint8, len(kept.Rank))}
-		if t, ok := lft.Renew(f, p, m); ok {
-			return &lft.Routing{Engine: "updn", Fabric: f, Tables: t, Order: kept.Rank}, nil
+		if l, ok := lft.NewLive(e, p, f); ok && l.Follow(f) {
+			return l.Routing(), nil
 		}
 		// Another order may have shorter paths.
 	case len(opt.Roots) > 0:

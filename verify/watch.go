@@ -102,7 +102,7 @@ func (w *Watch) Begin(f *fabric.Fabric, t *lft.Tables, r *Result) {
 	}
 	x := fabric.NewFrame(f)
 	v, ok := x.View(f)
-	if !ok {
+	if !ok || !v.Whole {
 		return
 	}
 	n, pairs := x.Slots(), 0
@@ -302,7 +302,7 @@ func (w *Watch) renumber() bool {
 // that is known is of no use any more.
 func (w *Watch) advance(f *fabric.Fabric, t *lft.Tables) bool {
 	v, ok := w.frame.View(f)
-	if !ok || len(v.Dest) > w.stride || t.Switches() != f.NumSwitches() {
+	if !ok || !v.Whole || len(v.Dest) > w.stride || t.Switches() != f.NumSwitches() {
 		return false
 	}
 	old := w.view
