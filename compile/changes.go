@@ -26,23 +26,18 @@ func ChangesSince(prev, r *lft.Routing) Changes {
 			old = prev.Tables.Row(was)
 		}
 		row := r.Tables.Row(s)
-		block, any := -1, false
-		for lid := range max(len(row), len(old)) {
-			is, was := fabric.NoPath, fabric.NoPath
-			if lid < len(row) {
-				is = row[lid]
-			}
-			if lid < len(old) {
-				was = old[lid]
-			}
-			if is == was {
+		any := false
+		for from := 0; from < max(len(row), len(old)); from += lft.BlockSize {
+			is, was := entries(row, from), entries(old, from)
+			if *is == *was {
 				continue
 			}
-			c.Entries++
 			any = true
-			if b := lid / lft.BlockSize; b != block {
-				block = b
-				c.Blocks++
+			c.Blocks++
+			for i := range is {
+				if is[i] != was[i] {
+					c.Entries++
+				}
 			}
 		}
 		if any {
@@ -50,4 +45,19 @@ func ChangesSince(prev, r *lft.Routing) Changes {
 		}
 	}
 	return c
+}
+
+// entries is the block of a row that begins with a LID.
+func entries(row []fabric.PortNum, from int) *[lft.BlockSize]fabric.PortNum {
+	if from+lft.BlockSize <= len(row) {
+		return (*[lft.BlockSize]fabric.PortNum)(row[from:])
+	}
+	var b [lft.BlockSize]fabric.PortNum
+	for i := range b {
+		b[i] = fabric.NoPath
+	}
+	if from < len(row) {
+		copy(b[:], row[from:])
+	}
+	return &b
 }

@@ -116,14 +116,19 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	if err != nil {
 		return nil, err
 	}
-	if !e.Guarantee().Has(lft.NoCreditLoop) {
+	r.regrade(opt.Multicast)
+	return r, nil
+}
+
+// regrade makes warnings of what the engine does not promise.
+func (r *Result) regrade(scheme string) {
+	if !r.Engine.Guarantee().Has(lft.NoCreditLoop) {
 		r.Verify.Regrade(verify.CreditLoop, verify.Warning)
 		r.Verify.Regrade(verify.MulticastCreditLoop, verify.Warning)
 	}
-	if opt.Multicast == openSMScheme { // promises nothing
+	if scheme == openSMScheme { // promises nothing
 		r.Verify.Regrade(verify.MulticastCreditLoop, verify.Warning)
 	}
-	return r, nil
 }
 
 // assignLIDs finds the mesh first where LIDs go by it.

@@ -56,16 +56,21 @@ type Live struct {
 	unit  []uint64
 	peer  []int32 // by port: the port at the other end, or at the end of the cable that is gone
 	fresh []bool  // by port: the channel is to get a share
+	// tails is by destination slot those that may send over such a channel; nil when
+	// there is no such channel.
+	tails [][]int32
 
 	// Scratch for one LID.
-	serial  int32
-	isIn    []int32 // by slot: the number of the LID for which it is in work or tree
-	work    []int32
-	tree    []int32
-	column  []fabric.PortNum // by slot: the entries before
-	flow    []int64          // by slot: sources that send through it
-	to      []int32
-	waiting []int32
+	serial   int32
+	isIn     []int32      // by slot: the number of the LID that it was last in work for
+	viaFresh []int32      // by slot: the same for which its way has a channel that is to get a share
+	work     [256][]int32 // slots by distance
+	tree     []int32
+	column   []fabric.PortNum // by slot: the entries before
+	flow     []int64          // by slot: sources that send through it
+	to       []int32
+	waiting  []int32
+	counted  bool // flow is that of the LID
 
 	lids int // how many the last Follow looked at
 }
@@ -100,13 +105,10 @@ func NewLive(e Keeper, r *Routing, later ...*fabric.Fabric) (*Live, bool) {
 	l := &Live{
 		engine: e, frame: x, view: view, load: make([]int64, x.NumPorts()),
 		stride: (int(maxLID)/BlockSize + 1) * BlockSize,
-		isIn:   make([]int32, n), column: make([]fabric.PortNum, n), flow: make([]int64, n), to: make([]int32, n),
+		isIn:   make([]int32, n), viaFresh: make([]int32, n), column: make([]fabric.PortNum, n), flow: make([]int64, n), to: make([]int32, n),
 		waiting: make([]int32, n),
 	}
-	l.rows = make([]fabric.PortNum, n*l.stride)
-	for i := range l.rows {
-		l.rows[i] = fabric.NoPath
-	}
+	l.rows = NewTables(n, maxLID).entries
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		copy(l.row(view.Slot[s]), r.Tables.Row(s))
 	}
@@ -426,9 +428,10 @@ func (l *Live) MaxLoad() uint64 {
 // Routing is what has come of it: tables of their own, and the order.
 func (l *Live) Routing() *Routing {
 	f := l.view.Fabric
-	r := &Routing{Engine: l.engine.Name(), Fabric: f, Tables: NewTables(f.NumSwitches(), f.MaxLID())}
+	r := &Routing{Engine: l.engine.Name(), Fabric: f, Tables: newTables(f.NumSwitches(), f.MaxLID())}
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		copy(r.Tables.Row(s), l.row(l.view.Slot[s]))
+		row := r.Tables.Row(s)
+		copy(row[:cap(row)], l.row(l.view.Slot[s])) // entries beyond its LIDs are NoPath
 	}
 	if l.rank != nil {
 		r.Order = make([]int32, f.NumSwitches())

@@ -1,7 +1,6 @@
 package lft
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -44,12 +43,8 @@ func (l *Live) between(v *fabric.View) *fabric.View {
 	return b
 }
 
-// task is a slot that is to be looked at for a LID, the tail of a channel that is to get
-// a share or one with an entry that may not serve any more.
-type task struct {
-	lid, slot int32
-	fresh     bool
-}
+// task is a slot with an entry for a LID that may not serve any more.
+type task struct{ lid, slot int32 }
 
 func (l *Live) follow(v *fabric.View) bool {
 	old, wasRank := l.view, l.rank
@@ -92,13 +87,17 @@ func (l *Live) follow(v *fabric.View) bool {
 	if !ok {
 		return false
 	}
-	tasks := l.tasks(old, changed, other, anyFresh, lids)
+	tasks := l.tasks(old, changed, other, lids)
+	l.tails = nil
+	if anyFresh {
+		l.findTails()
+	}
 	for lid := range int32(len(v.Dest)) {
 		if v.Dest[lid] == fabric.Nowhere {
 			continue
 		}
 		whole := uncounted[lid] || again[l.frame.Owner[v.Dest[lid]]]
-		if list := tasks(lid); whole || len(list) > 0 {
+		if list := tasks(lid); whole || len(list) > 0 || l.tails != nil && len(l.tails[l.frame.Owner[v.Dest[lid]]]) > 0 {
 			l.mend(lid, whole, uncounted[lid], list)
 		}
 	}
@@ -154,7 +153,8 @@ func (l *Live) leave(v *fabric.View, uncounted []bool) {
 	}
 }
 
-// walk adds routes to the loads on the way from a slot.
+// walk adds routes to the loads on the way from a slot, and to flow: a slot farther on
+// that is settled later has so many the fewer when they are taken off.
 func (l *Live) walk(s, lid, dest int32, routes int64) {
 	root := l.frame.Owner[dest]
 	for s != root {
@@ -164,6 +164,7 @@ func (l *Live) walk(s, lid, dest int32, routes int64) {
 		}
 		out := l.frame.Base[s] + int32(num)
 		l.load[out] += routes
+		l.flow[s] += routes
 		s = l.frame.Owner[l.peer[out]]
 	}
 }
@@ -188,13 +189,13 @@ func (l *Live) growAgain(old *fabric.View, changed []int32) (again []bool, ok bo
 }
 
 // tasks finds what is to be looked at, by LID.
-func (l *Live) tasks(old *fabric.View, changed []int32, other []bool, anyFresh bool, lids int) func(lid int32) []task {
+func (l *Live) tasks(old *fabric.View, changed []int32, other []bool, lids int) func(lid int32) []task {
 	v := l.view
 	var list []task
 	for s := range int32(l.ways.n) {
 		if v.Node[s] != fabric.NoNode && old.Node[s] == fabric.NoNode {
 			for lid := range int32(len(v.Dest)) {
-				list = append(list, task{lid, s, false})
+				list = append(list, task{lid, s})
 			}
 		}
 	}
@@ -202,40 +203,7 @@ func (l *Live) tasks(old *fabric.View, changed []int32, other []bool, anyFresh b
 		ports := other[l.frame.Base[s]:l.frame.Base[s+1]]
 		for lid, num := range l.row(s)[:len(v.Dest)] {
 			if int(num) < len(ports) && ports[num] {
-				list = append(list, task{int32(lid), s, false})
-			}
-		}
-	}
-	if anyFresh {
-		// LIDs of CAs by slot: lid[first[s]:first[s+1]].
-		first, byslot := make([]int32, l.ways.n+2), make([]int32, len(v.Dest))
-		for _, dest := range v.Dest {
-			if dest != fabric.Nowhere && l.isCA(dest) {
-				first[l.frame.Owner[dest]+2]++
-			}
-		}
-		for s := 2; s < len(first); s++ {
-			first[s] += first[s-1]
-		}
-		for lid, dest := range v.Dest {
-			if dest != fabric.Nowhere && l.isCA(dest) {
-				at := &first[l.frame.Owner[dest]+1]
-				byslot[*at] = int32(lid)
-				*at++
-			}
-		}
-		for p, fresh := range l.fresh {
-			if !fresh {
-				continue
-			}
-			u, to := l.frame.Owner[p], l.frame.Owner[v.Peer[p]]
-			for t := range int32(l.ways.n) {
-				if v.Node[t] == fabric.NoNode || u == t || !l.legal(t, u, to) {
-					continue
-				}
-				for _, lid := range byslot[first[t]:first[t+1]] {
-					list = append(list, task{lid, u, true})
-				}
+				list = append(list, task{int32(lid), s})
 			}
 		}
 	}
@@ -254,6 +222,22 @@ func (l *Live) tasks(old *fabric.View, changed []int32, other []bool, anyFresh b
 	return func(lid int32) []task { return sorted[from[lid]:from[lid+1]] }
 }
 
+// findTails fills in tails.
+func (l *Live) findTails() {
+	l.tails = make([][]int32, l.ways.n)
+	for p, fresh := range l.fresh {
+		if !fresh {
+			continue
+		}
+		u, to := l.frame.Owner[p], l.frame.Owner[l.view.Peer[p]]
+		for t := range int32(l.ways.n) {
+			if l.view.Sources[t] > 0 && u != t && l.legal(t, u, to) {
+				l.tails[t] = append(l.tails[t], u)
+			}
+		}
+	}
+}
+
 // mend puts the entries for one LID in order. whole says that all are to be looked at,
 // and uncounted that the LID is in no load.
 func (l *Live) mend(lid int32, whole, uncounted bool, tasks []task) {
@@ -263,81 +247,114 @@ func (l *Live) mend(lid int32, whole, uncounted bool, tasks []task) {
 	ca := l.isCA(dest)
 	hops, _ := l.ways.row(t)
 	l.serial++
-	l.work = l.work[:0]
+	most := uint8(0)
 	add := func(s int32) {
 		if l.isIn[s] != l.serial {
 			l.isIn[s] = l.serial
-			l.work = append(l.work, s)
+			l.work[hops[s]] = append(l.work[hops[s]], s)
+			most = max(most, hops[s])
 		}
 	}
-	if ca {
-		for _, x := range tasks {
-			if x.fresh {
-				add(x.slot)
-			}
-		}
-	}
-	// All that may come by there.
-	for i := 0; i < len(l.work); i++ {
-		u := l.work[i]
-		for _, s := range l.ways.to[l.ways.first[u]:l.ways.first[u+1]] {
-			if l.isIn[s] != l.serial && l.legal(t, s, u) {
-				add(s)
-			}
-		}
-	}
+	forced := 0
 	if whole {
 		l.gather(lid)
 		for s, num := range l.column {
 			if v.Node[s] != fabric.NoNode && (uncounted || !l.proper(int32(s), num, dest)) {
 				add(int32(s))
+				forced++
 			}
 		}
 	} else {
 		for _, x := range tasks {
-			if !x.fresh && !l.proper(x.slot, *l.entry(x.slot, lid), dest) {
+			if !l.proper(x.slot, *l.entry(x.slot, lid), dest) {
 				add(x.slot)
+				forced++
 			}
 		}
 	}
-	if len(l.work) == 0 {
-		return
+	if ca && l.tails != nil {
+		for _, s := range l.tails[t] {
+			add(s)
+		}
+	}
+	l.counted = forced > l.ways.n/manyParts && ca && !uncounted
+	if l.counted {
+		l.gather(lid)
+		l.flows(dest, v)
 	}
 	l.lids++
 	// The nearest first, so that the way on is settled.
-	slices.SortFunc(l.work, func(a, b int32) int { return cmp.Or(cmp.Compare(hops[a], hops[b]), cmp.Compare(a, b)) })
-	l.sizes(lid, dest, whole, uncounted, ca)
-	for _, u := range l.work {
-		l.settle(u, lid, dest, uncounted)
-	}
-}
-
-// sizes fills in flow for the slots of work.
-func (l *Live) sizes(lid, dest int32, whole, uncounted, ca bool) {
-	switch {
-	case !ca || uncounted:
-		for _, s := range l.work {
-			l.flow[s] = 0
-			if ca {
-				l.flow[s] = int64(l.view.Sources[s])
+	for h := 0; h <= int(most); h++ {
+		if len(l.work[h]) == 0 {
+			continue
+		}
+		slices.Sort(l.work[h])
+		for _, u := range l.work[h] {
+			l.settle(u, lid, dest, ca, uncounted)
+			if !ca || l.tails == nil || l.viaFresh[u] != l.serial {
+				continue
+			}
+			for _, s := range l.ways.to[l.ways.first[u]:l.ways.first[u+1]] {
+				if l.isIn[s] != l.serial && l.legal(t, s, u) {
+					add(s)
+				}
 			}
 		}
-	case whole || len(l.work) > l.ways.n/manyParts:
-		l.gather(lid)
-		l.flows(dest, l.view)
-	default:
-		for _, s := range l.work {
-			l.flow[s] = l.behind(s, lid)
-		}
+		l.work[h] = l.work[h][:0]
 	}
 }
 
-// manyParts: if work is more than one in so many switches, all flows are computed at
-// once.
+// settle chooses the entry of one slot. All that are nearer have theirs.
+func (l *Live) settle(u, lid, dest int32, ca, uncounted bool) {
+	t := l.frame.Owner[dest]
+	entry := l.entry(u, lid)
+	if u == t {
+		*entry = fabric.PortNum(dest - l.frame.Base[t])
+		return
+	}
+	proper := l.proper(u, *entry, dest)
+	switch {
+	case uncounted:
+		flow := int64(0)
+		if ca {
+			flow = int64(l.view.Sources[u])
+		}
+		if !proper {
+			*entry = l.choose(u, lid, t, flow)
+		}
+		l.walk(u, lid, dest, flow)
+	case proper && ca:
+		l.share(u, lid, dest)
+	case !proper:
+		flow := l.through(u, lid, ca)
+		l.walk(u, lid, dest, -flow)
+		*entry = l.choose(u, lid, t, flow)
+		l.walk(u, lid, dest, flow)
+	}
+	if out := l.frame.Base[u] + int32(*entry); *entry != fabric.NoPath && l.leadsFresh(out) {
+		l.viaFresh[u] = l.serial
+	}
+}
+
+// leadsFresh says whether the way of the LID at hand by a port has a channel that is to
+// get a share.
+func (l *Live) leadsFresh(out int32) bool {
+	return l.fresh[out] || l.viaFresh[l.frame.Owner[l.peer[out]]] == l.serial
+}
+
+// manyParts: if more than one in so many switches need another entry, all flows are
+// computed at once.
 const manyParts = 16
 
-// behind counts the sources that send a LID through a slot.
-func (l *Live) behind(s, lid int32) int64 {
+// through counts the sources that send a LID through a slot by the entries that there are
+// at the moment.
+func (l *Live) through(s, lid int32, ca bool) int64 {
+	if !ca {
+		return 0
+	}
+	if l.counted {
+		return l.flow[s]
+	}
 	sum := int64(0)
 	l.tree = append(l.tree[:0], s)
 	for i := 0; i < len(l.tree); i++ {
@@ -354,53 +371,69 @@ func (l *Live) behind(s, lid int32) int64 {
 	return sum
 }
 
-// settle chooses the entry of one slot. All that are nearer have theirs.
-func (l *Live) settle(u, lid, dest int32, uncounted bool) {
-	t := l.frame.Owner[dest]
-	entry := l.entry(u, lid)
-	if u == t {
-		*entry = fabric.PortNum(dest - l.frame.Base[t])
-		return
-	}
-	flow := l.flow[u]
-	proper := l.proper(u, *entry, dest)
-	if proper && (uncounted || flow == 0) {
-		if uncounted {
-			l.walk(u, lid, dest, flow)
-		}
-		return
-	}
-	if !uncounted {
-		l.walk(u, lid, dest, -flow)
-	}
-	best, cost, fresh := fabric.NoPath, math.Inf(1), false
+// choose finds the port of u with the least costly way, fabric.NoPath if there is none.
+func (l *Live) choose(u, lid, t int32, flow int64) fabric.PortNum {
+	best, cost := fabric.NoPath, math.Inf(1)
 	for i := l.ways.first[u]; i < l.ways.first[u+1]; i++ {
 		if !l.legal(t, u, l.ways.to[i]) {
 			continue
 		}
 		num := fabric.PortNum(l.ways.out[i] - l.frame.Base[u])
-		if c, new := l.cost(u, num, lid, t, flow); c < cost {
-			best, cost, fresh = num, c, new
+		if c := l.cost(u, num, lid, t, flow); c < cost {
+			best, cost = num, c
 		}
 	}
-	if proper {
-		if now, _ := l.cost(u, *entry, lid, t, flow); !fresh || cost >= now {
-			best = *entry
-		}
-	}
-	*entry = best
-	l.walk(u, lid, dest, flow)
+	return best
 }
 
-// cost is that of the way from u by a port, with more routes on it; fresh says that it
-// has a channel that is to get a share.
-func (l *Live) cost(u int32, num fabric.PortNum, lid, t int32, more int64) (sum float64, fresh bool) {
+// share lets u, whose entry may stay, have a way by a channel that is to get a share, if
+// that costs less.
+func (l *Live) share(u, lid, dest int32) {
+	t := l.frame.Owner[dest]
+	entry := l.entry(u, lid)
+	if l.leadsFresh(l.frame.Base[u] + int32(*entry)) {
+		return // it has
+	}
+	now := -1.0
+	best, flow := fabric.NoPath, int64(0)
+	var cost float64
+	for i := l.ways.first[u]; i < l.ways.first[u+1]; i++ {
+		if !l.leadsFresh(l.ways.out[i]) || !l.legal(t, u, l.ways.to[i]) {
+			continue
+		}
+		if now < 0 {
+			now = l.cost(u, *entry, lid, t, 0)
+		}
+		// With its own packets it costs no less than without.
+		num := fabric.PortNum(l.ways.out[i] - l.frame.Base[u])
+		if l.cost(u, num, lid, t, 0) >= now {
+			continue
+		}
+		if best == fabric.NoPath {
+			if flow = l.through(u, lid, true); flow == 0 {
+				return
+			}
+			l.walk(u, lid, dest, -flow)
+			best, cost = *entry, l.cost(u, *entry, lid, t, flow)
+		}
+		if c := l.cost(u, num, lid, t, flow); c < cost {
+			best, cost = num, c
+		}
+	}
+	if best != fabric.NoPath {
+		*entry = best
+		l.walk(u, lid, dest, flow)
+	}
+}
+
+// cost is that of the way from u by a port, with more routes on it.
+func (l *Live) cost(u int32, num fabric.PortNum, lid, t int32, more int64) float64 {
+	sum := 0.0
 	for {
 		out := l.frame.Base[u] + int32(num)
 		sum += cube(float64(uint64(l.load[out]+more) * l.unit[out]))
-		fresh = fresh || l.fresh[out]
 		if u = l.frame.Owner[l.peer[out]]; u == t {
-			return sum, fresh
+			return sum
 		}
 		num = *l.entry(u, lid)
 	}

@@ -25,15 +25,21 @@ type Tables struct {
 
 // NewTables makes tables for LIDs 0 to maxLID with NoPath everywhere.
 func NewTables(switches int, maxLID fabric.LID) *Tables {
-	stride := (int(maxLID)/BlockSize + 1) * BlockSize
-	t := &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
-	adviseHugePages(t.entries)
+	t := newTables(switches, maxLID)
 	if len(t.entries) > 0 {
 		t.entries[0] = fabric.NoPath
 		for n := 1; n < len(t.entries); n *= 2 {
 			copy(t.entries[n:], t.entries[:n])
 		}
 	}
+	return t
+}
+
+// newTables are tables of which all entries are yet to be written.
+func newTables(switches int, maxLID fabric.LID) *Tables {
+	stride := (int(maxLID)/BlockSize + 1) * BlockSize
+	t := &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
+	adviseHugePages(t.entries)
 	return t
 }
 

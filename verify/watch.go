@@ -34,14 +34,14 @@ import (
 type Watch struct {
 	frame  *fabric.Frame // nil: nothing is known
 	view   *fabric.View
-	stride int              // of rows: the LIDs that it has room for
-	rows   []fabric.PortNum // by slot and LID
-	dist   []uint8          // by destination slot and slot: links on a shortest way, see fabric.HopMatrix
-	at     []int            // by slot: where its pairs of ports begin in flows and lids
-	flows  []uint32         // by slot, port that packets come in by and port they leave by: routes
-	lids   []uint16         // the same: LIDs whose packets from the switch next to the former make the dependency
-	routes []int64          // by port: routes that leave by it
-	number []int32          // by port: of the channel that comes in there
+	stride int         // of rows: the LIDs that it has room for
+	rows   *lft.Tables // by slot instead of NodeID, whole blocks
+	dist   []uint8     // by destination slot and slot: links on a shortest way, see fabric.HopMatrix
+	at     []int       // by slot: where its pairs of ports begin in flows and lids
+	flows  []uint32    // by slot, port that packets come in by and port they leave by: routes
+	lids   []uint16    // the same: LIDs whose packets from the switch next to the former make the dependency
+	routes []int64     // by port: routes that leave by it
+	number []int32     // by port: of the channel that comes in there
 
 	hops         []int64 // delivered pairs by switches passed
 	nonMinimal   int64
@@ -117,7 +117,7 @@ func (w *Watch) Begin(f *fabric.Fabric, t *lft.Tables, r *Result) {
 	}
 	w.view = v
 	w.stride = (int(f.MaxLID())/lft.BlockSize + 1) * lft.BlockSize
-	w.rows = make([]fabric.PortNum, n*w.stride)
+	w.rows = lft.NewTables(n, f.MaxLID())
 	for s := range fabric.NodeID(n) {
 		w.copyRow(w.row(int32(s)), t.Row(s))
 	}
@@ -141,7 +141,8 @@ func (w *Watch) Begin(f *fabric.Fabric, t *lft.Tables, r *Result) {
 
 // row is a slot's table.
 func (w *Watch) row(slot int32) []fabric.PortNum {
-	return w.rows[int(slot)*w.stride : (int(slot)+1)*w.stride]
+	row := w.rows.Row(fabric.NodeID(slot))
+	return row[:cap(row)]
 }
 
 // copyRow fills up with fabric.NoPath.

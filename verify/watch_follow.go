@@ -29,7 +29,7 @@ func (w *Watch) follow(v *fabric.View, t *lft.Tables, lid int32, marks []mark, a
 				new = row[lid]
 			}
 		}
-		w.rows[int(m.slot)*w.stride+int(lid)] = new
+		w.row(m.slot)[lid] = new
 	}
 	if after != fabric.Nowhere {
 		for _, s := range w.touched {
@@ -74,7 +74,7 @@ func (w *Watch) gather(lid, before int32, marks []mark, all bool) {
 				continue
 			}
 			from := x.Owner[peer]
-			if from != root && int32(w.rows[int(from)*w.stride+int(lid)]) == peer-x.Base[from] {
+			if from != root && int32(w.row(from)[lid]) == peer-x.Base[from] {
 				add(from)
 			}
 		}
@@ -101,7 +101,7 @@ func (w *Watch) count(v *fabric.View, from, lid, dest int32, sign int64) bool {
 	in := int32(-1) // the port that packets came in by
 	passed := 1
 	for s := from; ; passed++ {
-		num := int32(w.rows[int(s)*w.stride+int(lid)])
+		num := int32(w.row(s)[lid])
 		out := x.Base[s] + num
 		if s == root {
 			if out != dest {

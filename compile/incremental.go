@@ -1,0 +1,148 @@
+package compile
+
+import (
+	"context"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Incremental compiles a fabric again and again as it changes, for somebody who has the
+// last result in force: entries stay that can, and what changed is verified. The zero
+// value has nothing yet. Not safe for concurrent use.
+type Incremental struct {
+	engine  *Engine
+	live    *lft.Live // nil: the next Run is from scratch
+	routing *lft.Routing
+	watch   verify.Watch
+	load    uint64        // live.MaxLoad of the last routing from scratch
+	ready   chan struct{} // closed when live and watch are; nil: they are
+}
+
+// MaxDrift is how many times the load on the most loaded link may be what it was after
+// the last routing from scratch. Beyond that all is routed anew.
+const MaxDrift = 2
+
+// Step is what Incremental.Run did.
+type Step struct {
+	// Kept says that the tables are those of before but for what had to change.
+	Kept bool
+	// Why is the reason where they are not, in a few words.
+	Why string
+	// LIDs is how many were looked at.
+	LIDs int
+	// Changes is what differs from the tables before, all zero for the first.
+	Changes Changes
+	// ByChange says that the verdict rests on the last one and what changed; else all
+	// has been checked. Notes are left out then, see verify.Watch.
+	ByChange bool
+}
+
+// Run is the function Run for f, which comes after the fabrics of the calls before. It
+// is from scratch where the engine is no lft.Keeper or has other options than one VL,
+// where the change or the drift of the loads is too large, and for multicast.
+//
+// The state for the next call is prepared in the background; Wait waits for that.
+func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, Step, error) {
+	c.Wait()
+	var step Step
+	before := c.routing
+	_, keeps := e.Engine.(lft.Keeper)
+	can := keeps && opt.Groups == nil && opt.SL2VL == "" && opt.Route.VLs <= 1
+	switch {
+	case !keeps:
+		step.Why = "the engine knows no other way"
+	case !can:
+		step.Why = "there is more than unicast on one VL"
+	case c.live == nil || c.engine.Name() != e.Name():
+		step.Why = "there are no tables to keep"
+	default:
+		r, err := c.follow(ctx, f, opt, &step)
+		if r != nil || err != nil {
+			return r, step, err
+		}
+	}
+	c.live, c.engine, c.routing = nil, e, nil
+	c.watch = verify.Watch{}
+	opt.Route.Previous = nil
+	r, err := Run(ctx, f, e, opt)
+	if err != nil {
+		return nil, step, err
+	}
+	if before != nil {
+		step.Changes = ChangesSince(before, r.Routing)
+	}
+	c.routing = r.Routing
+	if can && r.Routing.SL2VL == nil {
+		c.begin(r)
+	}
+	return r, step, nil
+}
+
+// begin prepares for the next call.
+func (c *Incremental) begin(r *Result) {
+	c.ready = make(chan struct{})
+	routing, found := r.Routing, *r.Verify
+	go func() {
+		defer close(c.ready)
+		_ = fabric.Guarded(func() error {
+			live, ok := lft.NewLive(c.engine.Engine.(lft.Keeper), routing)
+			if !ok {
+				return nil
+			}
+			c.load = live.MaxLoad()
+			c.watch.Begin(routing.Fabric, routing.Tables, &found)
+			c.live = live
+			return nil
+		})() // after a panic there is nothing to keep
+	}()
+}
+
+// Wait waits until nothing goes on in the background.
+func (c *Incremental) Wait() {
+	if c.ready != nil {
+		<-c.ready
+		c.ready = nil
+	}
+}
+
+// follow is Run from what is known. The result is nil when that will not do.
+func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options, step *Step) (*Result, error) {
+	r := &Result{Engine: c.engine}
+	if opt.Stage != nil {
+		opt.Stage("route")
+	}
+	start := time.Now()
+	f, err := assignLIDs(f, &opt)
+	if err != nil {
+		return nil, &LIDError{err}
+	}
+	if !c.live.Follow(f) {
+		step.Why = "the change is too large"
+		return nil, nil
+	}
+	if c.live.MaxLoad() > MaxDrift*c.load {
+		step.Why = "the loads have drifted apart"
+		return nil, nil
+	}
+	before := c.routing
+	c.routing = c.live.Routing()
+	r.Routing = c.routing
+	step.Kept, step.LIDs = true, c.live.LIDs()
+	step.Changes = ChangesSince(before, c.routing)
+	r.Seconds.Route = time.Since(start).Seconds()
+	if opt.Stage != nil {
+		opt.Stage("verify")
+	}
+	start = time.Now()
+	r.Verify, step.ByChange, err = c.watch.Check(ctx, f, c.routing.Tables, verify.Options{Progress: opt.Progress})
+	if err != nil {
+		c.live = nil
+		return nil, err
+	}
+	r.regrade(opt.Multicast)
+	r.Seconds.Verify = time.Since(start).Seconds()
+	return r, nil
+}

@@ -1,0 +1,61 @@
+package compile_test
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+)
+
+var incrementalRadix = flag.Int("radix", 12, "radix of the fat tree of BenchmarkIncremental")
+
+// remaining is gen.Remaining.
+func remaining(t testing.TB, f *fabric.Fabric, cables ...fabric.PortID) *fabric.Fabric {
+	t.Helper()
+	g, err := gen.Remaining(f, cables...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// BenchmarkIncremental has one thing fail in a fat tree of three levels, and come back:
+// routing and verification, with the state in memory.
+func BenchmarkIncremental(b *testing.B) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: *incrementalRadix, Levels: 3})
+	if err == nil {
+		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, x := range gen.FatTreeFailures(whole, *incrementalRadix) {
+		damaged := remaining(b, whole, x.Cables...)
+		b.Run(fmt.Sprintf("%d/%s", *incrementalRadix, x.Name), func(b *testing.B) {
+			var c compile.Incremental
+			if _, _, err := c.Run(b.Context(), whole, engine(b, "updn"), compile.Options{}); err != nil {
+				b.Fatal(err)
+			}
+			c.Wait()
+			var fails, returns compile.Step
+			for b.Loop() {
+				_, fails, err = c.Run(b.Context(), damaged, engine(b, "updn"), compile.Options{})
+				if err == nil {
+					_, returns, err = c.Run(b.Context(), whole, engine(b, "updn"), compile.Options{})
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				if !fails.Kept || !fails.ByChange || !returns.Kept || !returns.ByChange {
+					b.Fatalf("%+v %+v", fails, returns)
+				}
+			}
+			b.ReportMetric(float64(fails.Changes.Blocks), "blocks/failure")
+			b.ReportMetric(float64(returns.Changes.Blocks), "blocks/return")
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package lft
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+)
+
+// TestLiveLoads: after each failure and return the loads, the distances and the order
+// are those that somebody finds who only sees the tables.
+func TestLiveLoads(t *testing.T) {
+	whole, err := gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4})
+	if err == nil {
+		whole, err = AssignLIDs(whole, LIDOptions{LMC: 1})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Minhop{}.Route(t.Context(), whole, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, ok := NewLive(Minhop{}, r)
+	if !ok {
+		t.Fatal("not to be followed")
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for step := range 60 {
+		var cut []fabric.PortID
+		for range rng.IntN(5) {
+			cut = append(cut, fabric.PortID(rng.IntN(whole.NumPorts())))
+		}
+		if rng.IntN(3) == 0 {
+			s := fabric.NodeID(rng.IntN(whole.NumSwitches()))
+			for num := range whole.Node(s).NumPorts {
+				cut = append(cut, whole.Port(s, num+1))
+			}
+		}
+		f, err := gen.Remaining(whole, cut...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !l.Follow(f) {
+			t.Fatal("not followed")
+		}
+		other, ok := NewLive(Minhop{}, l.Routing(), whole)
+		if !ok || len(other.broken) > 0 {
+			t.Fatalf("step %d: entries of LIDs %v are not those of the engine", step, other.broken)
+		}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			a, b := l.view.Slot[s], other.view.Slot[s]
+			for num := range int32(f.Node(s).NumPorts) + 1 {
+				if got, want := l.load[l.frame.Base[a]+num], other.load[other.frame.Base[b]+num]; got != want {
+					t.Fatalf("step %d: load on %s is %d, want %d", step, f.PortName(f.Port(s, fabric.PortNum(num))), got, want)
+				}
+			}
+		}
+		if got, want := l.MaxLoad(), other.MaxLoad(); got != want {
+			t.Fatalf("step %d: most load %d, want %d", step, got, want)
+		}
+	}
+}
