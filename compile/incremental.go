@@ -16,6 +16,7 @@ type Incremental struct {
 	engine  *Engine
 	live    *lft.Live // nil: the next Run is from scratch
 	routing *lft.Routing
+	spare   *lft.Tables // that nobody uses any more, nil for none
 	watch   verify.Watch
 	load    uint64        // live.MaxLoad of the last routing from scratch
 	ready   chan struct{} // closed when live and watch are; nil: they are
@@ -100,6 +101,15 @@ func (c *Incremental) begin(r *Result) {
 	}()
 }
 
+// Recycle gives back tables of a Run but the last, which nobody uses any more: another
+// Run may write over them.
+func (c *Incremental) Recycle(r *lft.Routing) {
+	c.Wait()
+	if r != c.routing {
+		c.spare = r.Tables
+	}
+}
+
 // Wait waits until nothing goes on in the background.
 func (c *Incremental) Wait() {
 	if c.ready != nil {
@@ -128,16 +138,19 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 		return nil, nil
 	}
 	before := c.routing
-	c.routing = c.live.Routing()
+	c.routing = c.live.Routing(c.spare)
+	c.spare = nil
 	r.Routing = c.routing
 	step.Kept, step.LIDs = true, c.live.LIDs()
-	step.Changes = ChangesSince(before, c.routing)
+	var work fabric.Workers
+	work.Go(func() { step.Changes = ChangesSince(before, c.routing) })
 	r.Seconds.Route = time.Since(start).Seconds()
 	if opt.Stage != nil {
 		opt.Stage("verify")
 	}
 	start = time.Now()
 	r.Verify, step.ByChange, err = c.watch.Check(ctx, f, c.routing.Tables, verify.Options{Progress: opt.Progress})
+	work.Wait()
 	if err != nil {
 		c.live = nil
 		return nil, err

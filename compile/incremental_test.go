@@ -41,15 +41,22 @@ func BenchmarkIncremental(b *testing.B) {
 				b.Fatal(err)
 			}
 			c.Wait()
-			var fails, returns compile.Step
+			var (
+				fails, returns compile.Step
+				r              [2]*compile.Result
+			)
 			for b.Loop() {
-				_, fails, err = c.Run(b.Context(), damaged, engine(b, "updn"), compile.Options{})
+				r[0], fails, err = c.Run(b.Context(), damaged, engine(b, "updn"), compile.Options{})
 				if err == nil {
-					_, returns, err = c.Run(b.Context(), whole, engine(b, "updn"), compile.Options{})
+					if r[1] != nil {
+						c.Recycle(r[1].Routing)
+					}
+					r[1], returns, err = c.Run(b.Context(), whole, engine(b, "updn"), compile.Options{})
 				}
 				if err != nil {
 					b.Fatal(err)
 				}
+				c.Recycle(r[0].Routing)
 				if !fails.Kept || !fails.ByChange || !returns.Kept || !returns.ByChange {
 					b.Fatalf("%+v %+v", fails, returns)
 				}

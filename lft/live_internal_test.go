@@ -45,7 +45,7 @@ func TestLiveLoads(t *testing.T) {
 		if !l.Follow(f) {
 			t.Fatal("not followed")
 		}
-		other, ok := NewLive(Minhop{}, l.Routing(), whole)
+		other, ok := NewLive(Minhop{}, l.Routing(nil), whole)
 		if !ok || len(other.broken) > 0 {
 			t.Fatalf("step %d: entries of LIDs %v are not those of the engine", step, other.broken)
 		}

@@ -25,7 +25,7 @@ func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
 	if opt.Previous != nil {
 		if l, ok := NewLive(e, opt.Previous, f); ok && l.Follow(f) {
-			return l.Routing(), nil
+			return l.Routing(nil), nil
 		}
 	}
 	dist := f.Distances()

@@ -48,7 +48,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	switch p := opt.Previous; {
 	case p != nil && p.Order != nil && len(opt.Roots) == 0:
 		if l, ok := lft.NewLive(e, p, f); ok && l.Follow(f) {
-			return l.Routing(), nil
+			return l.Routing(nil), nil
 		}
 		// Another order may have shorter paths.
 	case len(opt.Roots) > 0:

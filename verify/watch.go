@@ -37,6 +37,7 @@ type Watch struct {
 	stride int         // of rows: the LIDs that it has room for
 	rows   *lft.Tables // by slot instead of NodeID, whole blocks
 	dist   []uint8     // by destination slot and slot: links on a shortest way, see fabric.HopMatrix
+	known  []bool      // by slot: dist has the ways to it; else there are no CAs
 	at     []int       // by slot: where its pairs of ports begin in flows and lids
 	flows  []uint32    // by slot, port that packets come in by and port they leave by: routes
 	lids   []uint16    // the same: LIDs whose packets from the switch next to the former make the dependency
@@ -128,6 +129,10 @@ func (w *Watch) Begin(f *fabric.Fabric, t *lft.Tables, r *Result) {
 	w.dist = make([]uint8, n*n)
 	for s := range n {
 		copy(w.dist[s*n:(s+1)*n], hops.To(fabric.NodeID(s)))
+	}
+	w.known = make([]bool, n)
+	for t, sources := range v.Sources {
+		w.known[t] = sources > 0
 	}
 	w.flows, w.lids = make([]uint32, pairs), make([]uint16, pairs)
 	w.routes, w.number = make([]int64, x.NumPorts()), make([]int32, x.NumPorts())
@@ -458,22 +463,29 @@ func (w *Watch) markDistances(v *fabric.View) bool {
 			}
 		}
 	}
-	if len(changed) == 0 {
-		return true
-	}
 	at := make([][]int32, n) // by slot: LIDs of the CAs on it
 	for lid, dest := range v.Dest {
 		if dest != fabric.Nowhere && dest != x.Base[x.Owner[dest]] {
 			at[x.Owner[dest]] = append(at[x.Owner[dest]], int32(lid))
 		}
 	}
+	// The channels between switches, by slot.
+	first, near := make([]int32, 1, n+1), make([]int32, 0, len(v.Peer))
+	for s := range int32(n) {
+		for p := x.Base[s]; p < x.Base[s+1]; p++ {
+			if peer := v.Peer[p]; peer >= 0 {
+				near = append(near, x.Owner[peer])
+			}
+		}
+		first = append(first, int32(len(near)))
+	}
 	queue := make([]int32, 0, n)
 	for t := range int32(n) {
-		if v.Node[t] == fabric.NoNode {
+		if len(at[t]) == 0 {
 			continue
 		}
 		row := w.dist[int(t)*n : int(t+1)*n]
-		same := old.Node[t] != fabric.NoNode
+		same := w.known[t]
 		for _, s := range changed {
 			if !same {
 				break
@@ -482,11 +494,9 @@ func (w *Watch) markDistances(v *fabric.View) bool {
 			if s == t {
 				least = 0
 			} else {
-				for p := x.Base[s]; p < x.Base[s+1]; p++ {
-					if to := v.Peer[p]; to >= 0 {
-						if d := row[x.Owner[to]]; d < fabric.MaxHops {
-							least = min(least, d+1)
-						}
+				for _, to := range near[first[s]:first[s+1]] {
+					if d := row[to]; d < fabric.MaxHops {
+						least = min(least, d+1)
 					}
 				}
 			}
@@ -496,10 +506,10 @@ func (w *Watch) markDistances(v *fabric.View) bool {
 			continue
 		}
 		fresh := make([]uint8, n)
-		if !w.search(v, t, fresh, queue) {
+		if search(t, first, near, fresh, queue) != v.Fabric.NumSwitches() {
 			return false
 		}
-		w.fresh[t] = fresh
+		w.fresh[t], w.known[t] = fresh, true
 		for s, d := range fresh {
 			if d == row[s] {
 				continue
@@ -509,11 +519,15 @@ func (w *Watch) markDistances(v *fabric.View) bool {
 			}
 		}
 	}
+	for t := range w.known {
+		w.known[t] = w.known[t] && len(at[t]) > 0
+	}
 	return true
 }
 
-// search fills in the distances to one slot; false when some switch has none.
-func (w *Watch) search(v *fabric.View, t int32, dist []uint8, queue []int32) bool {
+// search fills in the distances to one slot, where first and near are the channels of
+// all, and says to how many there is a way. One that is too long is none.
+func search(t int32, first, near []int32, dist []uint8, queue []int32) int {
 	for s := range dist {
 		dist[s] = fabric.Unreachable
 	}
@@ -522,16 +536,14 @@ func (w *Watch) search(v *fabric.View, t int32, dist []uint8, queue []int32) boo
 	for i := 0; i < len(queue); i++ {
 		s := queue[i]
 		if dist[s] == fabric.MaxHops {
-			return false
+			return i
 		}
-		for p := w.frame.Base[s]; p < w.frame.Base[s+1]; p++ {
-			if peer := v.Peer[p]; peer >= 0 {
-				if to := w.frame.Owner[peer]; dist[to] == fabric.Unreachable {
-					dist[to] = dist[s] + 1
-					queue = append(queue, to)
-				}
+		for _, to := range near[first[s]:first[s+1]] {
+			if dist[to] == fabric.Unreachable {
+				dist[to] = dist[s] + 1
+				queue = append(queue, to)
 			}
 		}
 	}
-	return len(queue) == v.Fabric.NumSwitches()
+	return len(queue)
 }

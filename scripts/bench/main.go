@@ -71,6 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	plugin := flags.String("plugin", "24", "radixes to route with OpenSM's plugin, with commas")
 	lanes := flags.String("layered", "12,8x8t", "what to route with layered and OpenSM's engines that use lanes, with commas: radixes of fat trees, meshes, tori as 8x8t, files; 24 takes OpenSM minutes")
 	laneEngines := flags.String("layered-engines", "dfsssp,lash,nue", "the engines of OpenSM for that, with commas")
+	incremental := flags.String("incremental", "", "radixes of fat trees in which things fail and come back, with commas: 24,36")
 	library := flags.String("library", "bin/libibweave-opensm.so", "the plugin")
 	floorsOf := flags.String("floors", "", "what to measure stage by stage beside the least that the machine would take, with commas: radixes of fat trees, meshes")
 	stages := flags.String("stages", "", "for -floors, only stages whose names contain one of these, with commas")
@@ -83,6 +84,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s, %d CPUs, median (least to greatest) of %d runs in turn\n", runtime.Version(), runtime.NumCPU(), *runs)
+	for _, radix := range strings.Split(*incremental, ",") {
+		if radix == "" {
+			continue
+		}
+		if err := benchIncremental(ctx, out, radix, *runs); err != nil {
+			return err
+		}
+	}
 	for _, radix := range strings.Split(*route, ",") {
 		if radix == "" {
 			continue

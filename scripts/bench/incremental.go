@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// benchIncremental has things fail in a fat tree of three levels and come back, one at a
+// time, and prints how long it takes to route and to verify that with the last result in
+// memory, and what a subnet manager has to write then.
+func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int) error {
+	k, err := strconv.Atoi(radix)
+	if err != nil {
+		return fmt.Errorf("-incremental %s: want a radix", radix)
+	}
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
+	if err == nil {
+		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	e, err := compile.EngineByName("updn")
+	if err != nil {
+		return err
+	}
+	var c compile.Incremental
+	start := time.Now()
+	base, _, err := c.Run(ctx, whole, e, compile.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nupdn, then a failure, radix %d: %d switches, %d LIDs; from scratch %.0f ms, routed and verified\n",
+		k, whole.NumSwitches(), whole.MaxLID(), milliseconds(time.Since(start)))
+	c.Wait()
+	fmt.Fprintf(out, "%-22s %28s %8s %8s %8s %12s %12s\n", "", "ms, median (least to most)", "LIDs", "entries", "blocks", "least, any", "as short")
+	for _, x := range gen.FatTreeFailures(whole, k) {
+		damaged, err := gen.Remaining(whole, x.Cables...)
+		if err != nil {
+			return err
+		}
+		var took [2][]time.Duration
+		var steps [2]compile.Step
+		last := base
+		var least [2][2]int
+		for range runs {
+			for i, f := range []int{0, 1} {
+				g := damaged
+				if f == 1 {
+					g = whole
+				}
+				start := time.Now()
+				r, step, err := c.Run(ctx, g, e, compile.Options{})
+				took[i] = append(took[i], time.Since(start))
+				if err != nil {
+					return err
+				}
+				if !step.Kept || !step.ByChange || r.Verify.Verdict != "clean" {
+					return fmt.Errorf("%s: %+v, verdict %s", x.Name, step, r.Verify.Verdict)
+				}
+				steps[i] = step
+				least[i][0], least[i][1] = compile.LeastChanges(last.Routing, r.Routing)
+				if last != base {
+					c.Recycle(last.Routing)
+				}
+				last = r
+			}
+		}
+		base = last
+		for i, what := range []string{" fails", " returns"} {
+			slices.Sort(took[i])
+			fmt.Fprintf(out, "%-22s %28s %8d %8d %8d %12s %12s\n", x.Name+what,
+				fmt.Sprintf("%.1f (%.1f to %.1f)", milliseconds(took[i][runs/2]), milliseconds(took[i][0]), milliseconds(took[i][runs-1])),
+				steps[i].LIDs, steps[i].Changes.Entries, steps[i].Changes.Blocks,
+				bound(steps[i].Changes.Blocks, least[i][0]), bound(steps[i].Changes.Blocks, least[i][1]))
+		}
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// bound is a bound and how many times that there are.
+func bound(blocks, least int) string {
+	if least == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (x%.2f)", least, float64(blocks)/float64(least))
+}
