@@ -216,12 +216,12 @@ type rankedSwitch struct {
 
 type ranked []rankedSwitch
 
-func (r ranked) Len() int           { return len(r) }
+func (r ranked) Len() int { return len(r) }
 func (r ranked) Less(i, j int) bool {
 	return r[i].rank < r[j].rank || r[i].rank == r[j].rank && r[i].s < r[j].s
 }
-func (r ranked) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *ranked) Push(x any)        { *r = append(*r, x.(rankedSwitch)) }
+func (r ranked) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
+func (r *ranked) Push(x any)   { *r = append(*r, x.(rankedSwitch)) }
 func (r *ranked) Pop() any {
 	old := *r
 	last := old[len(old)-1]

@@ -80,7 +80,7 @@ func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int
 			fmt.Fprintf(out, "%-22s %28s %8d %8d %8d %12s %12s\n", x.Name+what,
 				fmt.Sprintf("%.1f (%.1f to %.1f)", milliseconds(took[i][runs/2]), milliseconds(took[i][0]), milliseconds(took[i][runs-1])),
 				steps[i].LIDs, steps[i].Changes.Entries, steps[i].Changes.Blocks,
-				bound(steps[i].Changes.Blocks, least[i][0]), bound(steps[i].Changes.Blocks, least[i][1]))
+				timesLeast(steps[i].Changes.Blocks, least[i][0]), timesLeast(steps[i].Changes.Blocks, least[i][1]))
 		}
 	}
 	return nil
@@ -88,8 +88,8 @@ func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// bound is a bound and how many times that there are.
-func bound(blocks, least int) string {
+// timesLeast is a bound and how many times that there are.
+func timesLeast(blocks, least int) string {
 	if least == 0 {
 		return "0"
 	}
