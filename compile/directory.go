@@ -1,7 +1,7 @@
 package compile
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -210,16 +211,8 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error) (s
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := &sumWriter{ctx: ctx, file: f, sum: sha256.New()}
-	b := bufio.NewWriterSize(w, 1<<20)
-	if err := write(b); err != nil {
-		return "", err
-	}
-	if err := b.Flush(); err != nil {
-		return "", err
-	}
-	if err := f.Sync(); err != nil {
+	w := &sumWriter{ctx: ctx, file: dump.NewSyncedFile(f), sum: sha256.New()}
+	if err := cmp.Or(write(w), w.file.Close()); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(w.sum.Sum(nil)), nil
@@ -228,7 +221,7 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error) (s
 // sumWriter writes to a file and keeps its hash.
 type sumWriter struct {
 	ctx  context.Context
-	file *os.File
+	file *dump.SyncedFile
 	sum  hash.Hash
 }
 

@@ -1,7 +1,7 @@
 package dump
 
 import (
-	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -21,15 +21,8 @@ func WriteFileAtomic(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	b := bufio.NewWriterSize(f, 1<<20)
-	err = write(b)
-	if err == nil {
-		err = b.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
+	s := NewSyncedFile(f)
+	err = cmp.Or(write(s), s.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
