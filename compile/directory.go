@@ -51,6 +51,17 @@ func ReadManifest(dir string) (*Manifest, error) {
 	return &m, nil
 }
 
+// Name is the name that a file of the directory has, which differs from that of its
+// form where it is compressed; ok is false when there is no such file.
+func (m *Manifest) Name(form string) (name string, ok bool) {
+	for _, name := range []string{form, form + ZstdSuffix} {
+		if _, ok := m.Files[name]; ok {
+			return name, true
+		}
+	}
+	return form, false
+}
+
 // A file of a directory in the making.
 type file struct {
 	name  string

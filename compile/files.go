@@ -46,6 +46,9 @@ const (
 	PluginOpenSMName = "opensm-plugin.conf"
 )
 
+// ZstdSuffix is what the name of a compressed dump ends with.
+const ZstdSuffix = ".zst"
+
 // WriteOptions are what a caller may ask of Result.Write.
 type WriteOptions struct {
 	Version string         // of ibweave, for the manifest
@@ -56,6 +59,9 @@ type WriteOptions struct {
 	InstallDir string
 	// Lean leaves the comments out of dumps.
 	Lean bool
+	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix.
+	// OpenSM wants them unpacked.
+	Zstd bool
 	// PairSLs writes the path SLs a second time, a line for each pair, as
 	// ibdmchk reads them.
 	PairSLs bool
@@ -96,9 +102,9 @@ func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 	f, t := r.Routing.Fabric, r.Routing.Tables
 	tables := dump.WriteOptions{Lean: opt.Lean, Only: opt.Only}
 	files := []file{
-		{LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t, tables) }},
-		{LIDMatrixName, func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, t, tables) }},
-		{FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, tables) }},
+		opt.dump(LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t, tables) }),
+		opt.dump(LIDMatrixName, func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, t, tables) }),
+		opt.dump(FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, tables) }),
 		{GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) }},
 		{SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) }},
 		{TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
@@ -110,22 +116,22 @@ func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 		files = append(files, file{CAOrderName, func(w io.Writer) error { return dump.WriteCAOrder(w, f, o) }})
 	}
 	if s := r.Routing.SL2VL; s != nil {
-		files = append(files, file{SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s, tables) }})
+		files = append(files, opt.dump(SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s, tables) }))
 	}
 	if p := r.Routing.PathSLs; p != nil {
-		files = append(files, file{PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, p, tables) }})
+		files = append(files, opt.dump(PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, p, tables) }))
 	}
 	if opt.PairSLs {
 		p := r.Routing.PathSLs
 		if p == nil {
 			p = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
 		}
-		files = append(files, file{PairSLsName, func(w io.Writer) error { return dump.WriteIBDMPathSLs(w, f, p) }})
+		files = append(files, opt.dump(PairSLsName, func(w io.Writer) error { return dump.WriteIBDMPathSLs(w, f, p) }))
 	}
 	if p := r.Plan; p != nil {
 		files = append(files,
-			file{MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, p.Tables, tables) }},
-			file{MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, p.Tables, tables, 0) }},
+			opt.dump(MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, p.Tables, tables) }),
+			opt.dump(MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, p.Tables, tables, 0) }),
 			file{GroupsName, func(w io.Writer) error {
 				b, err := mft.AppendGroupsJSON(nil, f, p.Trees)
 				if err == nil {
@@ -152,6 +158,14 @@ func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 		files = append(files, r.pluginFiles(opt, options)...)
 	}
 	return files
+}
+
+// dump is a file with tables, which is compressed when that is wanted.
+func (opt *WriteOptions) dump(name string, write func(io.Writer) error) file {
+	if !opt.Zstd {
+		return file{name, write}
+	}
+	return file{name + ZstdSuffix, func(w io.Writer) error { return dump.WriteZstd(w, write) }}
 }
 
 // writeOrder writes the GUIDs of the switches, the top first.
@@ -230,6 +244,9 @@ func InstallCommands(dir string, files []string, opt WriteOptions) []string {
 			"mkdir -p "+quote(opt.InstallDir),
 			"cp "+quote(dir)+"/* "+quote(opt.InstallDir)+"/")
 	}
+	if opt.Zstd {
+		commands = append(commands, "zstd -d -q -f --rm "+quote(opt.InstallDir)+"/*"+ZstdSuffix)
+	}
 	return append(commands,
 		"cp "+quote(filepath.Join(opt.InstallDir, GUID2LIDName))+" /var/cache/opensm/guid2lid",
 		"opensm -F "+quote(filepath.Join(opt.InstallDir, config)))
@@ -244,6 +261,9 @@ func (opt *WriteOptions) manifestOptions(f *fabric.Fabric) map[string]any {
 	m["install-dir"] = opt.InstallDir
 	m["lean"] = opt.Lean
 	m["path-sl"] = opt.PairSLs
+	if opt.Zstd {
+		m["zstd"] = true
+	}
 	if opt.Only != nil {
 		only := []fabric.GUID{}
 		for _, s := range opt.Only {

@@ -230,7 +230,9 @@ func (in *audit) resolve(args []string) error {
 		}
 		return &inputError{err}
 	}
-	in.topology, in.lfts = filepath.Join(dir, compile.TopologyName), filepath.Join(dir, compile.LFTsName)
+	in.topology = filepath.Join(dir, compile.TopologyName)
+	lfts, _ := m.Name(compile.LFTsName)
+	in.lfts = filepath.Join(dir, lfts)
 	in.files = make(map[string]string, len(m.Files))
 	for name, sum := range m.Files {
 		in.files[filepath.Join(dir, name)] = sum
@@ -242,7 +244,7 @@ func (in *audit) resolve(args []string) error {
 		compile.GroupsName:      &in.groups,
 		compile.CertificateName: &in.certificate,
 	} {
-		if _, listed := m.Files[name]; listed && *at == "" {
+		if name, listed := m.Name(name); listed && *at == "" {
 			*at = filepath.Join(dir, name)
 		}
 	}
@@ -252,7 +254,11 @@ func (in *audit) resolve(args []string) error {
 // readAudited is readInput for a file that may be of a compiled directory: it says
 // when the file is not as compile wrote it.
 func (a *app) readAudited(in *audit, name string) ([]byte, error) {
-	data, err := a.readInput(name)
+	raw, err := a.readRaw(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := decompressed(name, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +266,7 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	if !listed && in.sums == nil {
 		return data, nil
 	}
-	sum := sha256.Sum256(data)
+	sum := sha256.Sum256(raw)
 	text := hex.EncodeToString(sum[:])
 	if in.sums != nil {
 		in.sums[name] = text

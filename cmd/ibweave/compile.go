@@ -50,7 +50,7 @@ type order struct {
 	mftCapacity              int
 	balance                  bool
 	lenient, dryRun, force   bool
-	lean                     bool
+	lean, zstd               bool
 	installDir               string
 	json                     bool
 }
@@ -137,6 +137,7 @@ Multicast schemes, --mcast:
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+compile.ConfigName+" that cannot bring in all VLs and SLs")
 	flags.BoolVar(&o.lean, "lean", false, "leave the comments out of dumps")
+	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
 	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+compile.ConfigName)
 	flags.StringVar(&format, "format", "text", "form of the summary, text or json")
@@ -432,7 +433,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	if !o.dryRun && (!failed || o.force) {
 		w := compile.WriteOptions{
 			Previous: previous.sum(),
-			Version:  version, InstallDir: o.installDir, Lean: o.lean, Only: only, PairSLs: o.pathSL, Force: o.force,
+			Version:  version, InstallDir: o.installDir, Lean: o.lean, Zstd: o.zstd, Only: only, PairSLs: o.pathSL, Force: o.force,
 			Options: o.manifestOptions(r.Routing.Fabric, opt, s.LIDs.LMC),
 		}
 		stage := a.startStage("write "+o.output, 0)

@@ -250,8 +250,10 @@ func (s *state) directory(dir string) error {
 	}
 	find := func(names ...string) string {
 		for _, name := range names {
-			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-				return filepath.Join(dir, name)
+			for _, name := range []string{name, name + compile.ZstdSuffix, name + ".gz"} {
+				if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+					return filepath.Join(dir, name)
+				}
 			}
 		}
 		return ""

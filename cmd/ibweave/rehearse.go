@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,6 +88,9 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		a.log.Info(name)
 	}}
 	if via == rehearse.ViaFile {
+		if strings.HasSuffix(in.lfts, compile.ZstdSuffix) {
+			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none", dir)
+		}
 		return rehearse.Run(ctx, f, tables, opt)
 	}
 	m, err := compile.ReadManifest(dir)

@@ -150,6 +150,24 @@ func oneStdin(names ...string) error {
 // readInput reads a whole file, or standard input for "-", and undoes zstd or
 // gzip.
 func (a *app) readInput(name string) ([]byte, error) {
+	raw, err := a.readRaw(name)
+	if err != nil {
+		return nil, err
+	}
+	return decompressed(name, raw)
+}
+
+// decompressed undoes zstd or gzip.
+func decompressed(name string, raw []byte) ([]byte, error) {
+	data, err := dump.Decompress(raw)
+	if err != nil {
+		return nil, &inputError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return data, nil
+}
+
+// readRaw reads a whole file as it is, or standard input for "-".
+func (a *app) readRaw(name string) ([]byte, error) {
 	var (
 		from io.Reader
 		size int64
@@ -179,11 +197,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 	if _, err := b.ReadFrom(io.TeeReader(from, s)); err != nil {
 		return nil, &inputError{fmt.Errorf("%s: %w", name, err)}
 	}
-	data, err := dump.Decompress(b.Bytes())
-	if err != nil {
-		return nil, &inputError{fmt.Errorf("%s: %w", name, err)}
-	}
-	return data, nil
+	return b.Bytes(), nil
 }
 
 // readTopology reads the fabric from a file.

@@ -124,6 +124,21 @@ const maxDecompressed = 16 << 30
 // zstd program does.
 const maxWindow = 128 << 20
 
+// WriteZstd writes what write prints as one frame of zstd. The bytes depend on
+// nothing else. Errors are those of write and of w.
+func WriteZstd(w io.Writer, write func(io.Writer) error) error {
+	// The text of dumps repeats itself so much that the best window is a small one.
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))
+	if err != nil {
+		return err
+	}
+	if err := write(z); err != nil {
+		_ = z.Close() // the frame is of no use
+		return err
+	}
+	return z.Close()
+}
+
 // Decompress undoes zstd or gzip, told by the first bytes, and returns other
 // data as it is, without copying. Errors: what is wrong with the compressed
 // data, and more than 16 GiB of text.
