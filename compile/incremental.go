@@ -26,6 +26,10 @@ type Incremental struct {
 // the last routing from scratch. Beyond that all is routed anew.
 const MaxDrift = 2
 
+// largeChange is of how many LIDs all entries may have to be looked at: a quarter of all.
+// To route all anew is quicker then, but for fabrics where nobody notices.
+func largeChange(f *fabric.Fabric) int { return max(1000, int(f.MaxLID())/4) }
+
 // Step is what Incremental.Run did.
 type Step struct {
 	// Kept says that the tables are those of before but for what had to change.
@@ -77,27 +81,32 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	}
 	c.routing = r.Routing
 	if can && r.Routing.SL2VL == nil {
-		c.begin(r)
+		c.begin(r, true)
 	}
 	return r, step, nil
 }
 
-// begin prepares for the next call.
-func (c *Incremental) begin(r *Result) {
+// begin prepares for the next call: to verify by what changed, and with route to route
+// as well.
+func (c *Incremental) begin(r *Result, route bool) {
 	c.ready = make(chan struct{})
-	routing, found := r.Routing, *r.Verify
+	routing, found := r.Routing, *r.Verify // the caller may regrade findings
 	go func() {
 		defer close(c.ready)
-		_ = fabric.Guarded(func() error {
-			live, ok := lft.NewLive(c.engine.Engine.(lft.Keeper), routing)
-			if !ok {
-				return nil
+		err := fabric.Guarded(func() error {
+			if route {
+				live, ok := lft.NewLive(c.engine.Engine.(lft.Keeper), routing)
+				if !ok {
+					return nil
+				}
+				c.live, c.load = live, live.MaxLoad()
 			}
-			c.load = live.MaxLoad()
 			c.watch.Begin(routing.Fabric, routing.Tables, &found)
-			c.live = live
 			return nil
-		})() // after a panic there is nothing to keep
+		})()
+		if err != nil { // a panic: there is nothing to keep
+			c.live, c.watch = nil, verify.Watch{}
+		}
 	}()
 }
 
@@ -129,7 +138,7 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 	if err != nil {
 		return nil, &LIDError{err}
 	}
-	if !c.live.Follow(f) {
+	if !c.live.Follow(f, largeChange(f)) {
 		step.Why = "the change is too large"
 		return nil, nil
 	}
@@ -138,7 +147,11 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 		return nil, nil
 	}
 	before := c.routing
-	c.routing = c.live.Routing(c.spare)
+	spare := c.spare
+	if spare == c.routing.Tables {
+		spare = nil
+	}
+	c.routing = c.live.Routing(spare)
 	c.spare = nil
 	r.Routing = c.routing
 	step.Kept, step.LIDs = true, c.live.LIDs()
@@ -154,6 +167,9 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 	if err != nil {
 		c.live = nil
 		return nil, err
+	}
+	if !step.ByChange {
+		c.begin(r, false)
 	}
 	r.regrade(opt.Multicast)
 	r.Seconds.Verify = time.Since(start).Seconds()

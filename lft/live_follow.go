@@ -10,16 +10,19 @@ import (
 // Follow goes on to another fabric. It is false when the fabric has switches that
 // NewLive did not know, higher LIDs, or ways that are too long; then l is of no use any
 // more. Switches may be gone and come back, and be in other places.
-func (l *Live) Follow(f *fabric.Fabric) bool {
+//
+// most bounds the LIDs of which all entries have to be looked at, 0 for no bound: with
+// more of them it is false too.
+func (l *Live) Follow(f *fabric.Fabric, most int) bool {
 	v, ok := l.frame.View(f)
 	if !ok || len(v.Dest) > l.stride {
 		return false
 	}
 	l.lids = 0
-	if before := l.between(v); before != nil && !l.follow(before) {
+	if before := l.between(v); before != nil && !l.follow(before, most) {
 		return false
 	}
-	return l.follow(v)
+	return l.follow(v, most)
 }
 
 // LIDs is how many the last Follow looked at.
@@ -46,7 +49,7 @@ func (l *Live) between(v *fabric.View) *fabric.View {
 // task is a slot with an entry for a LID that may not serve any more.
 type task struct{ lid, slot int32 }
 
-func (l *Live) follow(v *fabric.View) bool {
+func (l *Live) follow(v *fabric.View, most int) bool {
 	old, wasRank := l.view, l.rank
 	lids := max(len(old.Dest), len(v.Dest))
 	uncounted := make([]bool, lids)
@@ -86,6 +89,16 @@ func (l *Live) follow(v *fabric.View) bool {
 	again, ok := l.growAgain(old, changed)
 	if !ok {
 		return false
+	}
+	if most > 0 {
+		for lid, dest := range v.Dest {
+			if dest != fabric.Nowhere && (uncounted[lid] || again[l.frame.Owner[dest]]) {
+				most--
+			}
+		}
+		if most < 0 {
+			return false
+		}
 	}
 	tasks := l.tasks(old, changed, other, lids)
 	l.tails = nil

@@ -42,7 +42,7 @@ func TestLiveLoads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !l.Follow(f) {
+		if !l.Follow(f, 0) {
 			t.Fatal("not followed")
 		}
 		other, ok := NewLive(Minhop{}, l.Routing(nil), whole)

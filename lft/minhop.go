@@ -24,7 +24,7 @@ func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 // Route takes O(switches x channels + switches x LIDs x parallel ports).
 func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
 	if opt.Previous != nil {
-		if l, ok := NewLive(e, opt.Previous, f); ok && l.Follow(f) {
+		if l, ok := NewLive(e, opt.Previous, f); ok && l.Follow(f, 0) {
 			return l.Routing(nil), nil
 		}
 	}

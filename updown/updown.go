@@ -47,7 +47,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	var order *Order
 	switch p := opt.Previous; {
 	case p != nil && p.Order != nil && len(opt.Roots) == 0:
-		if l, ok := lft.NewLive(e, p, f); ok && l.Follow(f) {
+		if l, ok := lft.NewLive(e, p, f); ok && l.Follow(f, 0) {
 			return l.Routing(nil), nil
 		}
 		// Another order may have shorter paths.

@@ -75,8 +75,8 @@ const maxPairs = 100 << 20
 const anewShare = 16
 
 // Check is what the function Check says of tables t of fabric f, but that it leaves
-// notes out where it went by what changed, which the bool says. t may be changed
-// afterwards. The Result then has no Certificate either.
+// notes out where it went by what changed, which the bool says. The Result then has no
+// Certificate either. Where all was checked, Begin makes the next go by what changed.
 func (w *Watch) Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, bool, error) {
 	one := opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
 	if one && w.frame != nil {
@@ -87,14 +87,11 @@ func (w *Watch) Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt 
 		w.frame = nil
 	}
 	r, err := Check(ctx, f, t, opt)
-	if err == nil && one {
-		w.Begin(f, t, r)
-	}
 	return r, false, err
 }
 
-// Begin takes tables that Check has found to be r, on one VL and without multicast,
-// if they can be followed. O(switches x LIDs).
+// Begin takes a copy of tables that Check has found to be r, on one VL and without
+// multicast, if they can be followed. O(switches x LIDs).
 func (w *Watch) Begin(f *fabric.Fabric, t *lft.Tables, r *Result) {
 	w.frame = nil
 	if r.Unicast.Unreachable+r.Unicast.Loops+r.Management.Unreachable+r.Management.Loops > 0 ||

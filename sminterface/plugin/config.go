@@ -46,18 +46,21 @@ const (
 type Config struct {
 	File string // its name, "" for none
 
-	Roots     []fabric.GUID
-	Origin    fabric.GUID
-	Dims      []int
-	NoWrap    bool
-	Repair    bool
-	VLs       int
-	SL2VL     string
-	Verify    string
-	VLArb     string
-	Timeout   time.Duration
-	Multicast MulticastConfig
-	Log       LogConfig
+	Roots   []fabric.GUID
+	Origin  fabric.GUID
+	Dims    []int
+	NoWrap  bool
+	Repair  bool
+	VLs     int
+	SL2VL   string
+	Verify  string
+	VLArb   string
+	Timeout time.Duration
+	// Incremental keeps of the last tables what a change of the subnet leaves. Then
+	// tables depend on what the subnet was like before.
+	Incremental bool
+	Multicast   MulticastConfig
+	Log         LogConfig
 }
 
 // MulticastConfig is the part of the configuration about multicast.
@@ -80,7 +83,7 @@ type LogConfig struct {
 // defaults is the configuration without a file.
 func defaults() *Config {
 	return &Config{
-		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute,
+		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute, Incremental: true,
 		Multicast: MulticastConfig{Scheme: SchemeAuto},
 		Log:       LogConfig{Level: zapcore.InfoLevel, Format: "console"},
 	}
@@ -181,6 +184,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 		{"verify", func(n *yaml.Node) error { return r.oneOf(n, &c.Verify, VerifyError, VerifyWarn) }},
 		{"vlarb", func(n *yaml.Node) error { return r.oneOf(n, &c.VLArb, ArbitrationOpenSM, ArbitrationEqual) }},
 		{"timeout", func(n *yaml.Node) error { return r.duration(n, &c.Timeout) }},
+		{"incremental", func(n *yaml.Node) error { return r.boolean(n, &c.Incremental) }},
 		{"multicast", func(n *yaml.Node) error {
 			return r.mapping(n, []key{
 				{"scheme", func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) }},

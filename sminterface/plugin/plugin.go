@@ -116,6 +116,8 @@ type Plugin struct {
 	close   func() error
 	engines []compile.Engine
 
+	routing sync.Mutex // OpenSM asks for one routing at a time
+	last    *compile.Incremental
 	mu      sync.Mutex
 	current *Tables // the last that were made, nil for none
 	masks   *masks  // multicast, see multicast.go
@@ -373,7 +375,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	if err != nil {
 		return nil, &Error{Code: BadConfig, Err: err}
 	}
-	r, err := compile.Run(ctx, f, e, opt)
+	r, step, err := p.compile(ctx, f, e, opt)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = &timeoutError{p.config.Timeout, p.config.where()}
@@ -392,7 +394,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	t := &Tables{
 		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: p.engineName(engine),
-		GUIDs: nodes, pieces: parts, snapshot: s, fullMatrix: !p.HandlesMulticast(),
+		GUIDs: nodes, Step: step, pieces: parts, snapshot: s, fullMatrix: !p.HandlesMulticast(),
 	}
 	if err := t.checkLanes(s); err != nil {
 		return nil, err
@@ -409,23 +411,52 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	return t, nil
 }
 
+// compile runs the compiler, from the last tables if that is wanted. What went wrong in
+// the middle, be it a panic, leaves nothing to go on from.
+func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options) (*compile.Result, compile.Step, error) {
+	p.routing.Lock()
+	defer p.routing.Unlock()
+	if !p.config.Incremental {
+		r, err := compile.Run(ctx, f, e, opt)
+		return r, compile.Step{Why: "incremental is false"}, err
+	}
+	last := p.last
+	p.last = nil
+	if last == nil {
+		last = new(compile.Incremental)
+	}
+	r, step, err := last.Run(ctx, f, e, opt)
+	if err == nil && verdict(r.Verify) == nil {
+		p.last = last
+	}
+	return r, step, err
+}
+
 // Written is called when OpenSM has all of t, whose Timing is then complete.
 func (p *Plugin) Written(t *Tables) {
 	v := t.Verify
-	p.log.Info("routed",
+	how := []zap.Field{zap.Bool("kept", t.Step.Kept)}
+	text := ""
+	if t.Step.Kept {
+		how = append(how, zap.Int("lids", t.Step.LIDs), zap.Int("entries", t.Step.Changes.Entries), zap.Int("blocks", t.Step.Changes.Blocks))
+		text = fmt.Sprintf("; %d LIDs rerouted, %d blocks changed", t.Step.LIDs, t.Step.Changes.Blocks)
+	} else if t.Step.Why != "" {
+		how = append(how, zap.String("why", t.Step.Why))
+	}
+	p.log.With(how...).Info("routed",
 		zap.String("engine", t.Engine),
 		zap.Int("switches", v.Fabric.Switches), zap.Int("ca_ports", v.Fabric.CAPorts), zap.Int("links", v.Fabric.Links),
 		zap.Uint16("max_lid", uint16(v.Fabric.MaxLID)), zap.String("verdict", v.Verdict),
 		zap.Duration("snapshot", t.Timing.Snapshot), zap.Duration("route", t.Timing.Route),
 		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.rest()),
 		zap.Duration("total", t.Timing.Total()))
-	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, %d LIDs, %s, in %v", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
-		t.Timing.Total().Round(time.Microsecond)))
+	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, %d LIDs, %s, in %v%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
+		t.Timing.Total().Round(time.Microsecond), text))
 	if t.LatePorts == 0 {
 		return
 	}
 	// To cut VLs off is to prove nothing, so this is not for one log alone.
-	text := fmt.Sprintf("%d ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables", t.LatePorts)
+	text = fmt.Sprintf("%d ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables", t.LatePorts)
 	if t.SweepAgain {
 		text += ": it is to sweep again"
 	} else {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
@@ -17,6 +18,8 @@ type Tables struct {
 	Fabric  *fabric.Fabric
 	Routing *lft.Routing
 	Verify  *verify.Result
+	// Step is how they came of the tables before.
+	Step compile.Step
 	// GUIDs is the GUID of each switch, by NodeID.
 	GUIDs []fabric.GUID
 	// LatePorts is how many ports have fewer VLs at this moment than the
