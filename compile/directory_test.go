@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -77,6 +78,8 @@ func leftovers(t *testing.T, parent string) (list []string) {
 	return list
 }
 
+var kills = flag.Int("kills", 40, "processes that TestKill kills")
+
 const writerVariable = "IBWEAVE_TEST_WRITER"
 
 // TestMain lets TestKill run this program as one that writes generations into
@@ -105,7 +108,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for round := range 40 {
+	for round := range *kills {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), writerVariable+"="+dir)
 		var stderr strings.Builder
@@ -127,8 +130,9 @@ func TestKill(t *testing.T) {
 		cmd.Wait()
 		seen[readGeneration(t, dir)] = true
 	}
-	if len(seen) != 40 {
-		t.Errorf("%d generations seen, want 40", len(seen))
+	t.Logf("%d processes killed, the directory was whole each time", *kills)
+	if len(seen) != *kills {
+		t.Errorf("%d generations seen, want %d", len(seen), *kills)
 	}
 
 	// What killed processes left is removed, once it is old enough.

@@ -62,3 +62,63 @@ func TestLiveLoads(t *testing.T) {
 		}
 	}
 }
+
+// TestLiveShare: when a cable comes back, only switches get other entries that could not
+// keep them or that now send over it; and some do.
+func TestLiveShare(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	if err == nil {
+		whole, err = AssignLIDs(whole, LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Minhop{}.Route(t.Context(), whole, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for leaf := range fabric.NodeID(8) {
+		cables, _ := whole.SwitchLinks(leaf)
+		cable := cables[int(leaf)%len(cables)]
+		damaged, err := gen.Remaining(whole, cable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, ok := NewLive(Minhop{}, r)
+		if !ok || !l.Follow(damaged, 0) {
+			t.Fatal("not followed")
+		}
+		without := l.Routing(nil).Tables
+		if !l.Follow(whole, 0) {
+			t.Fatal("not followed")
+		}
+		with := l.Routing(nil).Tables
+		moved := 0
+		for s := range fabric.NodeID(whole.NumSwitches()) {
+			for lid := range whole.LIDPorts() {
+				was, is := without.Row(s)[lid], with.Row(s)[lid]
+				if was == is {
+					continue
+				}
+				moved++
+				over := false
+				for at := s; !over; {
+					out, peer := with.Step(whole, at, fabric.LID(lid))
+					over = out == cable || peer == cable
+					if at = whole.Owner(peer); !whole.IsSwitch(at) {
+						break
+					}
+				}
+				if slot := l.view.Slot[s]; !over && l.proper(slot, was, l.view.Dest[lid]) {
+					t.Fatalf("switch %d sends LID %d by %d instead of %d, which was as good", s, lid, is, was)
+				}
+			}
+		}
+		if moved == 0 {
+			t.Fatal("the cable has no share")
+		}
+		if got, want := l.load[l.frame.Base[l.view.Slot[leaf]]+int32(whole.Num(cable))], l.MaxLoad()/l.unit[0]/2; uint64(got) < want {
+			t.Errorf("%d routes on the cable that is back, at most %d on others", got, want*2)
+		}
+	}
+}

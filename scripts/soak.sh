@@ -11,6 +11,11 @@ go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMul
 
 # 10,000 failures and returns on each fabric.
 go test -count=1 -timeout 60m ./compile -run TestPrevious -trials 20000 -v | grep -E 'steps|^(ok|FAIL|---)'
+# The same with the last result in memory, verified by what changed.
+go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./verify -run TestWatch -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
+# 1,000 processes that write a directory are killed.
+go test -count=1 -timeout 60m ./compile -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./minnet -trials 20
 go test -count=1 -timeout 60m ./wiring -run TestFaults -trials 2000 -v | grep -E '^(ok|FAIL|---)'
 

@@ -52,7 +52,7 @@ func TestChaos(t *testing.T) {
 		{"fat tree, kept", "ibweave-updn,updn", keepsTables, nil, compile.Options{}, func() (*fabric.Fabric, error) {
 			return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 		}},
-		{"irregular, kept", "ibweave-minhop,minhop", keepsTables, nil, compile.Options{}, func() (*fabric.Fabric, error) {
+		{"irregular, kept", "ibweave-updn,updn", keepsTables, nil, compile.Options{}, func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 32, Seed: 7})
 		}},
 		{"mesh", "ibweave-xy,ibweave-updn,updn", "incremental: false\n", nil, compile.Options{}, func() (*fabric.Fabric, error) {

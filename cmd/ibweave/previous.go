@@ -44,7 +44,7 @@ func (a *app) readPrevious(o *order, e *compile.Engine, f *fabric.Fabric, opt *c
 	if m.Engine != e.Name() {
 		return nil, inputf("%s is of engine %s, not %s", o.previous, m.Engine, e.Name())
 	}
-	if _, ok := e.Engine.(lft.Rerouter); !ok {
+	if _, ok := e.Engine.(lft.Keeper); !ok {
 		return nil, usagef("--previous: %s makes all tables anew, whatever there was", e.Name())
 	}
 	text, err := a.readInput(filepath.Join(o.previous, compile.ManifestName))

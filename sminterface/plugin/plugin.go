@@ -358,6 +358,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	if t := p.Current(); t != nil && t.isOf(p.engineName(engine), s) {
 		again := *t
 		again.SweepAgain = false
+		again.Step = compile.Step{Kept: true}
 		again.Timing = Timing{Snapshot: s.Took + time.Since(start)}
 		p.log.Debug("the subnet has not changed", zap.String("engine", t.Engine))
 		return &again, nil
@@ -439,9 +440,12 @@ func (p *Plugin) Written(t *Tables) {
 	text := ""
 	if t.Step.Kept {
 		how = append(how, zap.Int("lids", t.Step.LIDs), zap.Int("entries", t.Step.Changes.Entries), zap.Int("blocks", t.Step.Changes.Blocks))
+	}
+	switch {
+	case t.Step.Why != "":
+		how = append(how, zap.String("why", t.Step.Why), zap.Int("blocks", t.Step.Changes.Blocks))
+	case t.Step.LIDs > 0 || t.Step.Changes.Blocks > 0:
 		text = fmt.Sprintf("; %d LIDs rerouted, %d blocks changed", t.Step.LIDs, t.Step.Changes.Blocks)
-	} else if t.Step.Why != "" {
-		how = append(how, zap.String("why", t.Step.Why))
 	}
 	p.log.With(how...).Info("routed",
 		zap.String("engine", t.Engine),

@@ -1,0 +1,123 @@
+package compile_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+var failureSteps = flag.Int("failures", 40, "failures and returns of TestIncremental on each fabric")
+
+// TestIncremental has cables, switches and hosts fail and return, and each time holds
+// what comes of the last result against the checker, which knows nothing of it, and
+// what is reached against routing from scratch.
+func TestIncremental(t *testing.T) {
+	for name, whole := range failingFabrics(t) {
+		for _, engineName := range []string{"updn", "minhop"} {
+			t.Run(name+"/"+engineName, func(t *testing.T) {
+				whole, err := lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := engine(t, engineName)
+				x := failures{f: whole, gone: map[fabric.PortID]bool{}, dead: map[fabric.NodeID]bool{}}
+				rng := rand.New(rand.NewPCG(7, 8))
+				var (
+					c              compile.Incremental
+					kept, byChange int
+					entries, anew  int
+					heap           []uint64
+					before         *compile.Result
+				)
+				for step := range *failureSteps {
+					f := whole
+					if step > 0 {
+						x.step(rng)
+						f = remaining(t, whole, x.cut()...)
+					}
+					r, how, err := c.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					scratch, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if how.Kept {
+						kept++
+					}
+					if how.ByChange {
+						byChange++
+					}
+					asChecked(t, f, e, r, how)
+					got, want := r.Verify, scratch.Verify
+					if got.Unicast.Unreachable != want.Unicast.Unreachable || got.Unicast.Loops != 0 ||
+						got.Management.Unreachable != want.Management.Unreachable || got.Management.Loops != 0 {
+						t.Fatalf("step %d: %+v %+v; from scratch %+v %+v", step, got.Unicast, got.Management, want.Unicast, want.Management)
+					}
+					if before != nil {
+						if n := compile.ChangesSince(before.Routing, r.Routing); n != how.Changes {
+							t.Fatalf("step %d: %+v, said %+v", step, n, how.Changes)
+						}
+						entries += how.Changes.Entries
+						anew += compile.ChangesSince(before.Routing, scratch.Routing).Entries
+					}
+					before = r
+					if every := max(*failureSteps/8, 1); step%every == every-1 {
+						c.Wait()
+						runtime.GC()
+						var m runtime.MemStats
+						runtime.ReadMemStats(&m)
+						heap = append(heap, m.HeapAlloc)
+					}
+				}
+				c.Wait()
+				t.Logf("%d steps, %d kept, %d verified by what changed: %d entries changed, %d from scratch; heap %d to %d KiB",
+					*failureSteps, kept, byChange, entries, anew, heap[len(heap)/2]>>10, heap[len(heap)-1]>>10)
+				// Tables with credit loops are never verified by what changed.
+				loops := !e.Guarantee().Has(lft.NoCreditLoop)
+				if kept < *failureSteps/2 || !loops && byChange < *failureSteps/2 || entries >= anew {
+					t.Error("that is not what incremental is for")
+				}
+				if now, then := heap[len(heap)-1], heap[len(heap)/2]; now > then+then/4+1<<20 {
+					t.Errorf("the heap has grown from %d to %d bytes", then, now)
+				}
+			})
+		}
+	}
+}
+
+// asChecked says that the verdict is that of the checker, but for notes.
+func asChecked(t *testing.T, f *fabric.Fabric, e *compile.Engine, r *compile.Result, how compile.Step) {
+	t.Helper()
+	want, err := verify.Check(t.Context(), f, r.Routing.Tables, verify.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !e.Guarantee().Has(lft.NoCreditLoop) {
+		want.Regrade(verify.CreditLoop, verify.Warning)
+	}
+	if how.ByChange {
+		want.Edit(func(list []verify.Finding) []verify.Finding {
+			var kept []verify.Finding
+			for _, f := range list {
+				if f.Severity != verify.Note {
+					kept = append(kept, f)
+				}
+			}
+			return kept
+		})
+	}
+	if d := cmp.Diff(want, r.Verify, cmpopts.IgnoreUnexported(verify.Result{}, verify.Finding{})); d != "" {
+		t.Fatalf("%+v: the checker says -, with what is known +:\n%s", how, d)
+	}
+}
