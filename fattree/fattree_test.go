@@ -29,6 +29,8 @@ type pgft struct {
 	down, up, cables []int
 	// swap has the ports of switches, and the order in which they are made, at random.
 	swap *rand.Rand
+	// astray is how many more hosts there are, on any switches above the leaves.
+	astray int
 }
 
 func (s pgft) make(t testing.TB) *fabric.Fabric {
@@ -48,7 +50,7 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 		}
 		all += count[l]
 	}
-	p, err := gen.NewPlan(all, count[1]*s.down[0])
+	p, err := gen.NewPlan(all, count[1]*s.down[0]+s.astray)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +78,9 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 		if l < h {
 			n += s.up[l] * s.cables[l]
 		}
+		if l > 1 {
+			n += s.astray
+		}
 		id[i] = p.Switch(n, fmt.Sprintf("level %d switch %d", l-1, i-first[l]))
 		for q := range n {
 			ports[i] = append(ports[i], q+1)
@@ -93,6 +98,10 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 		for k := range s.down[0] {
 			p.Cable(p.CA(1, fmt.Sprintf("host %d.%d", i, k)), 1, id[i], take(i))
 		}
+	}
+	for k := range s.astray {
+		i := first[2] + s.swap.IntN(all-first[2])
+		p.Cable(p.CA(1, fmt.Sprintf("astray %d", k)), 1, id[i], take(i))
 	}
 	for l := 1; l < h; l++ {
 		ups := 1
@@ -293,15 +302,28 @@ func cut(f *fabric.Fabric, rng *rand.Rand, cables, switches int) *fabric.Fabric 
 	return f.Without(gone...)
 }
 
-// TestDamaged takes cables and switches from full trees.
+// TestDamaged takes cables and switches from full trees, and from trees with hosts above
+// the leaves. Everything that cables join is reached, without a credit loop, and the
+// busiest channels of shifts are no busier than with engines that balance routes, by and
+// large.
 func TestDamaged(t *testing.T) {
-	for _, tree := range fullTrees(t) {
+	trees := fullTrees(t)
+	for i, spec := range []pgft{
+		{down: []int{6, 9}, up: []int{1, 3}, cables: []int{1, 2}, astray: 5},
+		{down: []int{3, 3, 4}, up: []int{1, 3, 3}, cables: []int{1, 1, 1}, astray: 7},
+		{down: []int{2, 3, 2, 3}, up: []int{1, 2, 3, 2}, cables: []int{1, 1, 1, 1}, astray: 3},
+	} {
+		spec.swap = rand.New(rand.NewPCG(uint64(i), 9))
+		trees = append(trees, fullTree{fmt.Sprintf("%d levels, hosts above the leaves", len(spec.down)), spec.make(t), 0})
+	}
+	var ours, updn, minhop int
+	for _, tree := range trees {
 		t.Run(tree.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
-			var worst, ours, updn, minhop int
+			worst, before := 0, [3]int{ours, updn, minhop}
 			refused := 0
 			for i := range *trials {
-				g := assign(t, cut(tree.f, rng, 1+rng.IntN(1+tree.f.NumLinks()/12), i%3), i%2)
+				g := assign(t, cut(tree.f, rng, rng.IntN(1+tree.f.NumLinks()/12), i%3), i%2)
 				r, err := fattree.Engine{}.Route(t.Context(), g, lft.Options{})
 				var domain *lft.DomainError
 				if errors.As(err, &domain) && strings.Contains(domain.Reason, "pairs of leaves") {
@@ -318,14 +340,102 @@ func TestDamaged(t *testing.T) {
 				most, sum := contention(t, r, r.CAOrder, 0)
 				worst = max(worst, most)
 				ours += sum
-				_, sum = contention(t, route(t, g, updown.Engine{}), r.CAOrder, 0)
+				_, sum = contention(t, &lft.Routing{Fabric: g, Tables: route(t, g, updown.Engine{}).Tables}, r.CAOrder, 0)
 				updn += sum
-				_, sum = contention(t, route(t, g, lft.Minhop{}), r.CAOrder, 0)
+				_, sum = contention(t, &lft.Routing{Fabric: g, Tables: route(t, g, lft.Minhop{}).Tables}, r.CAOrder, 0)
 				minhop += sum
 			}
-			t.Logf("busiest channel of all shifts: %d flows; sum over shifts of the busiest of each: %d, updn %d, minhop %d; %d refused", worst, ours, updn, minhop, refused)
+			t.Logf("flows on the busiest channel: %d; the sum over all shifts: %d, updn %d, minhop %d; %d refused",
+				worst, ours-before[0], updn-before[1], minhop-before[2], refused)
+			if refused*4 > *trials {
+				t.Errorf("%d of %d refused", refused, *trials)
+			}
 		})
 	}
+	t.Logf("the sum over all shifts of all trees: %d, updn %d, minhop %d", ours, updn, minhop)
+	if ours >= updn || ours >= minhop {
+		t.Error("shifts are as bad as with engines that know nothing of them")
+	}
+}
+
+// TestByHand: four leaves of two hosts below two spines, whose LIDs are 1 to 8 in the order
+// of the hosts. Host i of a leaf comes down from spine i.
+func TestByHand(t *testing.T) {
+	f, err := lft.AssignLIDs(fatTree(t, 4, 2, 0), lft.LIDOptions{Policy: lft.DenseLIDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := route(t, f, fattree.Engine{})
+	if len(r.CAOrder) != 8 {
+		t.Fatal(r.CAOrder)
+	}
+	// A leaf has hosts on ports 1 and 2, spine 0 on 3 and spine 1 on 4; a spine has leaf
+	// l on port l+1. Columns are hosts in their order.
+	want := []string{
+		"1 2 3 4 3 4 3 4", // leaf 0
+		"3 4 1 2 3 4 3 4",
+		"3 4 3 4 1 2 3 4",
+		"3 4 3 4 3 4 1 2",
+		"1 1 2 2 3 3 4 4", // spine 0
+		"1 1 2 2 3 3 4 4",
+	}
+	for s, ports := range want {
+		var got []string
+		for _, p := range r.CAOrder {
+			got = append(got, fmt.Sprint(r.Tables.Row(fabric.NodeID(s))[f.LID(p)]))
+		}
+		if d := cmp.Diff(ports, strings.Join(got, " ")); d != "" {
+			t.Errorf("%s: %s", f.Node(fabric.NodeID(s)).Description, d)
+		}
+	}
+	if want := []string{"fat tree of 2 levels, with 4, 2 switches from the leaves up"}; !cmp.Equal(want, r.Notes) {
+		t.Error(r.Notes)
+	}
+}
+
+// TestLongerWays: leaf 0 lost one of its two spines and leaf 1 the other, so that their hosts
+// go by the leaf on top of the order.
+func TestLongerWays(t *testing.T) {
+	whole := fatTree(t, 4, 2, 0)
+	f := assign(t, whole.Without(whole.Port(0, 3), whole.Port(1, 4)), 0)
+	r := route(t, f, fattree.Engine{})
+	v := clean(t, r)
+	if want := []string{`fat tree of 2 levels, with 4, 2 switches from the leaves up; 2 of 12 pairs of leaves have no way up and then down, and go by "leaf 2"`}; !cmp.Equal(want, r.Notes) {
+		t.Error(r.Notes)
+	}
+	// Switches passed: 8 pairs on one leaf, 8 between leaves 0 and 1 by five, others by three.
+	got := fmt.Sprint(v.Unicast.HopHistogram)
+	if want := "[0 8 0 40 0 8]"; got != want {
+		t.Errorf("pairs by switches passed: %s, want %s", got, want)
+	}
+}
+
+// joined is a fabric with more cables between switches, by their index.
+func joined(t *testing.T, radix int, pairs ...[2]int) *fabric.Fabric {
+	t.Helper()
+	p, err := gen.NewPlan(6, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"leaf 0", "leaf 1", "leaf 2", "leaf 3", "spine 0", "spine 1"} {
+		if sw := p.Switch(radix, name); sw != i {
+			t.Fatal(sw)
+		}
+	}
+	for leaf := range 4 {
+		for k := range 2 {
+			p.Cable(p.CA(1, fmt.Sprintf("host %d.%d", leaf, k)), 1, leaf, k+1)
+			p.Cable(leaf, k+3, 4+k, leaf+1)
+		}
+	}
+	for i, pair := range pairs {
+		p.Cable(pair[0], radix-i, pair[1], radix-i)
+	}
+	f, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // TestRefuses names what is not as in a fat tree.
@@ -334,23 +444,139 @@ func TestRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cube, err := mesh.Hypercube(5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := gen.NewPlan(9, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 { // a chain: every second switch has a host
+		p.Switch(4, fmt.Sprint("switch ", i))
+		if i > 0 {
+			p.Cable(i-1, 1, i, 2)
+		}
+	}
+	for i := range 5 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, 2*i, 3)
+	}
+	chain, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spines := joined(t, 6, [2]int{4, 5})
+	const prefix = "fattree cannot route this fabric: "
 	for _, tc := range []struct {
-		name string
-		f    *fabric.Fabric
-		want string
+		name  string
+		f     *fabric.Fabric
+		roots []fabric.NodeID
+		want  string
 	}{
-		{"mesh", grid, "fattree cannot route this fabric: hosts of a fat tree are on its leaves, but only 8 of 16 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
+		{"mesh", grid, nil, "hosts of a fat tree are on its leaves, but only 8 of 16 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
+		{"hypercube", cube, nil, "hosts of a fat tree are on its leaves, but only 16 of 32 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
+		{"chain", chain, nil, "only 8 of 20 pairs of leaves have a way up and then down (--roots GUID,.. says which switches are on top)"},
+		{"spines joined", spines, nil, `a cable of a fat tree joins a switch to one on the next level, but "spine 0"[6] - "spine 1"[6] joins two switches of level 1 (0 for leaves)`},
+		{"leaves joined twice", joined(t, 6, [2]int{0, 2}, [2]int{1, 3}), nil, `a cable of a fat tree joins a switch to one on the next level, but "leaf 0"[6] - "leaf 2"[6] joins two switches of level 0 (0 for leaves), and 1 more are like it`},
+		{"roots joined", spines, []fabric.NodeID{4, 5}, `a cable of a fat tree joins a switch to one on the next level, but "spine 0"[6] - "spine 1"[6] joins two switches of level 1 (0 for leaves)`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := fattree.Engine{}.Route(t.Context(), assign(t, tc.f, 0), lft.Options{})
-			if err == nil {
-				t.Fatal("routed")
+			r, err := fattree.Engine{}.Route(t.Context(), assign(t, tc.f, 0), lft.Options{Roots: tc.roots})
+			var domain *lft.DomainError
+			if r != nil || !errors.As(err, &domain) {
+				t.Fatalf("%v, %v; want a DomainError", r, err)
 			}
-			if d := cmp.Diff(tc.want, err.Error()); d != "" {
+			if d := cmp.Diff(prefix+tc.want, err.Error()); d != "" {
 				t.Error(d)
 			}
 		})
 	}
+}
+
+// TestLevels: what looks like a leaf, a spine or a core switch, and what roots say.
+func TestLevels(t *testing.T) {
+	three := func(t *testing.T) *fabric.Fabric { return fatTree(t, 6, 3, 0) }
+	without := func(f *fabric.Fabric, cas ...int) *fabric.Fabric {
+		var gone []fabric.PortID
+		for _, i := range cas {
+			gone = append(gone, f.CAPorts()[i])
+		}
+		return f.Without(gone...)
+	}
+	rows := func(f *fabric.Fabric, from, to string) []fabric.NodeID {
+		var list []fabric.NodeID
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if d := f.Node(s).Description; from <= d && d < to {
+				list = append(list, s)
+			}
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		name  string
+		f     *fabric.Fabric
+		roots []fabric.NodeID
+		want  string
+	}{
+		{"full", three(t), nil, "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
+		{"leaves with few hosts and none", without(three(t), 0, 1, 9, 10, 11), nil, "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
+		{"two levels, a leaf without hosts", without(fatTree(t, 6, 2, 0), 0, 1, 2), nil, "fat tree of 2 levels, with 6, 3 switches from the leaves up"},
+		{"roots", three(t), rows(three(t), "core", "corf"), "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
+		{"mesh with roots", func() *fabric.Fabric {
+			f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Wrap: []bool{false, false}, Hosts: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}(), []fabric.NodeID{4}, "fat tree of 3 levels, with 4, 4, 1 switches from the leaves up; 5 hosts above the leaves"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := assign(t, tc.f, 0)
+			r, err := fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: tc.roots})
+			if err != nil {
+				t.Fatal(err)
+			}
+			clean(t, r)
+			if d := cmp.Diff([]string{tc.want}, r.Notes); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestCableBack: with one cable gone few entries change, and when it is back the tables are
+// those from before.
+func TestCableBack(t *testing.T) {
+	f := assign(t, fatTree(t, 8, 3, 0), 0)
+	whole := route(t, f, fattree.Engine{})
+	if again := route(t, f.Without(), fattree.Engine{}); !cmp.Equal(rows(whole), rows(again)) {
+		t.Error("other tables")
+	}
+	ports, _ := f.SwitchLinks(11) // a leaf below the others: the one on top is leaf 0
+	g := f.Without(ports[1])
+	less := route(t, g, fattree.Engine{})
+	// Without the cable from leaf to spine: one host of the leaf comes by another cable,
+	// for which all switches may send elsewhere, and the leaf sends a quarter elsewhere.
+	changed := 0
+	a, b := rows(whole), rows(less)
+	for i := range a {
+		if a[i] != b[i] {
+			changed++
+		}
+	}
+	if most := 4*f.NumSwitches() + len(f.CAPorts())/2; changed == 0 || changed > most {
+		t.Errorf("%d entries changed, want 1 to %d", changed, most)
+	}
+}
+
+func rows(r *lft.Routing) []byte {
+	var b []byte
+	for s := range fabric.NodeID(r.Tables.Switches()) {
+		for _, p := range r.Tables.Row(s) {
+			b = append(b, byte(p))
+		}
+	}
+	return b
 }
 
 func BenchmarkRoute(b *testing.B) {

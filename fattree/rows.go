@@ -129,9 +129,10 @@ type row struct {
 	stack []int32
 	// down is by switch the one port that leads down to it, ManagementPort for several.
 	down  []fabric.PortNum
-	load  []float64 // by channel of the switch at hand: destinations
-	other []int32   // destinations that need a closer look
-	place []int32   // by port: channel
+	load  []float64  // by channel of the switch at hand: destinations
+	other []int32    // destinations that need a closer look
+	count [256]int32 // by port: destinations of hosts
+	able  []int32    // channels for the destination switch at hand
 	// ways is by number the channel up from the switch at hand, -1 for none, and wayPort its
 	// port, NoPath for none. common is by number of channels to go up less 1 the set of
 	// destinations to which all of them lead.
@@ -146,7 +147,7 @@ func newRow(x *filler) *row {
 	n := len(x.sw)
 	return &row{
 		filler: x, climb: make([]uint8, n), via: make([]fabric.PortNum, n*int(x.copies)+1), seen: make([]int32, n), common: make([]uint64, int(x.height)*x.words),
-		down: make([]fabric.PortNum, n), place: make([]int32, 256),
+		down: make([]fabric.PortNum, n),
 	}
 }
 
@@ -317,50 +318,65 @@ func (r *row) findDown(u int32) {
 // closest to the chain, and of these the one with the least load of all that leave u.
 func (r *row) settle(u int32, row []fabric.PortNum) {
 	from, end := r.first[u], r.first[u+1]
-	r.load = append(r.load[:0], make([]float64, end-from)...)
-	for c := from; c < end; c++ {
-		r.place[r.num[c]] = c - from
-	}
 	for _, d := range r.other {
 		row[r.lid[d]] = fabric.NoPath
 	}
+	clear(r.count[:])
 	for t, k := range r.climb {
 		if k == none || int32(t) == u {
 			continue
 		}
 		for _, lid := range r.lid[r.dests[t]:r.own[t]] {
-			if port := row[lid]; port != fabric.NoPath {
-				i := r.place[port]
-				r.load[i] += r.unit[from+i]
-			}
+			r.count[row[lid]]++
 		}
 	}
+	r.load = r.load[:0]
+	for c := from; c < end; c++ {
+		r.load = append(r.load, float64(r.count[r.num[c]])*r.unit[c])
+	}
+	t, k := int32(-1), int32(0)
 	for _, d := range r.other {
-		t := r.owner(d)
-		k := int32(r.climb[t])
-		a, b := r.downs(u)
-		onward := r.reach[0]
-		if k > 0 {
-			a, b = r.ups(u)
-			onward = r.reach[k-1]
+		if t < 0 || d >= r.dests[t+1] {
+			t = r.owner(d)
+			k = int32(r.climb[t])
+			r.candidates(u, t, k)
 		}
-		best, bestDetour := int32(-1), 0
-		for i := range b - a {
-			c := a + (i+d)%(b-a)
-			if !has(r.set(onward, r.to[c]), t) {
-				continue
+		best, bestDetour, least := int32(-1), 0, 0.0
+		at := int(d) % len(r.able)
+		for range r.able {
+			c := r.able[at]
+			if at++; at == len(r.able) {
+				at = 0
 			}
+			load := r.load[c-from] + r.unit[c]
 			detour := 0
 			if k > 0 {
 				detour = r.detour(u, c, d, k)
 			}
-			if best < 0 || detour < bestDetour || detour == bestDetour && r.load[c-from]+r.unit[c] < r.load[best-from]+r.unit[best] {
-				best, bestDetour = c, detour
+			if best < 0 || detour < bestDetour || detour == bestDetour && load < least {
+				best, bestDetour, least = c, detour, load
 			}
 		}
 		row[r.lid[d]] = r.num[best]
 		if d < r.own[t] {
-			r.load[best-from] += r.unit[best]
+			r.load[best-from] = least
+		}
+	}
+}
+
+// candidates finds the channels by which paths of levels to t may leave u, which has k to
+// go up.
+func (r *row) candidates(u, t, k int32) {
+	a, b := r.downs(u)
+	onward := r.reach[0]
+	if k > 0 {
+		a, b = r.ups(u)
+		onward = r.reach[k-1]
+	}
+	r.able = r.able[:0]
+	for c := a; c < b; c++ {
+		if has(r.set(onward, r.to[c]), t) {
+			r.able = append(r.able, c)
 		}
 	}
 }
