@@ -269,6 +269,7 @@ func TestShifts(t *testing.T) {
 				if len(r.CAOrder) != len(tree.f.CAPorts()) {
 					t.Errorf("an order of %d, want %d", len(r.CAOrder), len(tree.f.CAPorts()))
 				}
+				idle(t, r)
 				for k := range 1 << lmc {
 					if got, _ := contention(t, r, r.CAOrder, k); got != tree.want {
 						t.Errorf("LMC %d, LID offset %d: %d flows on a channel, want %d", lmc, k, got, tree.want)
@@ -276,6 +277,26 @@ func TestShifts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// idle looks for cables that lead up from a leaf and that no host there uses.
+func idle(t *testing.T, r *lft.Routing) {
+	t.Helper()
+	f := r.Fabric
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		used := map[fabric.PortNum]bool{}
+		hosts := false
+		for _, p := range r.CAOrder {
+			if f.Owner(f.Peer(p)) == s {
+				hosts = true
+			} else {
+				used[r.Tables.Row(s)[f.LID(p)]] = true
+			}
+		}
+		if ports, _ := f.SwitchLinks(s); hosts && len(used) != len(ports) {
+			t.Errorf("%q uses %d of %d cables", f.Node(s).Description, len(used), len(ports))
+		}
 	}
 }
 
