@@ -69,11 +69,13 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 		"minhop":  {"union", "updn-tree", "opensm", ""},
 		"layered": {"updn-tree", ""},
 	}
+	onTrees := maps.Clone(all)
+	onTrees["fattree"] = []string{"union", "updn-tree", ""}
 	list := []onTrial{
 		{"mesh 8x8", grid(t, false, 8, 8), grids},
 		{"torus 6x6", grid(t, true, 6, 6), grids},
 		{"torus 5x4x3", grid(t, true, 5, 4, 3), map[string][]string{"xy": {"union", "comb", ""}}},
-		{"fat tree", fat, all},
+		{"fat tree", fat, onTrees},
 		{"irregular", irregular, all},
 		{"banyan", banyan, map[string][]string{"banyan": {"region", ""}}},
 	}

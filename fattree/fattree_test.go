@@ -343,7 +343,11 @@ func TestDamaged(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			worst, before := 0, [3]int{ours, updn, minhop}
 			refused := 0
-			for i := range *trials {
+			n := *trials
+			if len(tree.f.CAPorts()) <= 20 {
+				n *= 15 // where damage is worst: some paths of levels are illegal in the order
+			}
+			for i := range n {
 				g := assign(t, cut(tree.f, rng, rng.IntN(1+tree.f.NumLinks()/12), i%3), i%2)
 				r, err := fattree.Engine{}.Route(t.Context(), g, lft.Options{})
 				var domain *lft.DomainError
@@ -368,8 +372,8 @@ func TestDamaged(t *testing.T) {
 			}
 			t.Logf("flows on the busiest channel: %d; the sum over all shifts: %d, updn %d, minhop %d; %d refused",
 				worst, ours-before[0], updn-before[1], minhop-before[2], refused)
-			if refused*4 > *trials {
-				t.Errorf("%d of %d refused", refused, *trials)
+			if refused*4 > n {
+				t.Errorf("%d of %d refused", refused, n)
 			}
 		})
 	}

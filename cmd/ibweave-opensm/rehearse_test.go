@@ -83,7 +83,7 @@ func TestRehearse(t *testing.T) {
 		lmc            int
 	}{
 		{"xy", "", grid, 0}, {"xy", "union", grid, 1}, {"xy", "union-row", grid, 0}, {"xy", "union-merge", grid, 0}, {"xy", "comb", torus, 0},
-		{"updn", "", tree, 0}, {"spam", "spam", odd, 2}, {"layered", "", torus, 0}, {"layered", "updn-tree", tree, 0},
+		{"updn", "", tree, 0}, {"spam", "spam", odd, 2}, {"layered", "", torus, 0}, {"layered", "updn-tree", tree, 0}, {"fattree", "updn-tree", tree, 1},
 	} {
 		t.Run(tc.engine+" "+tc.scheme, func(t *testing.T) {
 			alone(t)

@@ -103,7 +103,7 @@ func TestRoute(t *testing.T) {
 	for _, tc := range []struct {
 		engine string
 		make   func() (*fabric.Fabric, error)
-	}{{"updn", tree}, {"minhop", tree}, {"spam", tree}, {"xy", grid}, {"north-last", grid}, {"layered", tree}} {
+	}{{"updn", tree}, {"minhop", tree}, {"spam", tree}, {"xy", grid}, {"north-last", grid}, {"layered", tree}, {"fattree", tree}} {
 		f, err := tc.make()
 		f = withLIDs(t, f, err)
 		e, err := compile.EngineByName(tc.engine)
