@@ -92,15 +92,10 @@ func (x *chains) choose() {
 	n := int32(len(x.sw))
 	wanted := make([]int32, x.height)
 	for u := range n {
-		i := int32(-1)
-		var port fabric.PortID = fabric.NoPort
 		for d := x.dests[u]; d < x.own[u]; d++ {
-			if p := x.f.LIDPort(x.lid[d]); p != port {
-				port = p
-				i++
-			}
+			port := x.f.LIDPort(x.lid[d])
 			x.at[x.level[u]][d] = u
-			x.want(u, i, int32(x.lid[d]-x.f.LID(port)), int32(1)<<x.f.LMC(port), wanted)
+			x.want(u, x.seat[u][x.out[d]], int32(x.lid[d]-x.f.LID(port)), int32(1)<<x.f.LMC(port), wanted)
 			if !x.take(d, u, wanted) {
 				displaced = append(displaced, d)
 			}
@@ -119,7 +114,7 @@ func (x *chains) choose() {
 				if from == to {
 					break
 				}
-				v = x.step(d, l, from+int32(d+u)%(to-from))
+				v = x.step(d, l, from+(u+d-x.own[u])%(to-from))
 			}
 		}
 	}
@@ -127,7 +122,7 @@ func (x *chains) choose() {
 	for u := range n {
 		for l := range x.level[u] {
 			for d := x.dests[u]; d < x.dests[u+1]; d++ {
-				x.nth[l][d] = uint8(d % x.copies)
+				x.nth[l][d] = uint8(int32(x.lid[d]) % x.copies)
 			}
 		}
 	}
@@ -143,7 +138,7 @@ func (x *chains) owner(d int32) int32 {
 	return -1
 }
 
-// want is by level below the top the number of the way up that host i on switch u has
+// want is by level below the top the number of the way up that the host in position i on switch u has
 // in a full tree, for its LID number k of so many. Those of one port are turned against
 // each other, so that each number by itself is as contention-free as the others.
 func (x *chains) want(u, i, k, lids int32, wanted []int32) {
@@ -226,7 +221,7 @@ func (x *chains) toTop(d, u int32) float64 {
 	}
 	best := math.Inf(1)
 	for i := range to - from {
-		c := from + (i+d)%(to-from)
+		c := from + (i+int32(x.lid[d]))%(to-from)
 		load := x.load[c] + x.unit[c]
 		if cost := load*load*load + x.toTop(d, x.to[c]); cost < best {
 			best = cost

@@ -20,7 +20,11 @@ type plan struct {
 	// width is by level the most subtrees with hosts of that level in one of the next;
 	// the last is 1.
 	width []int32
-	most  int32 // hosts of a leaf
+	// seat is by switch and port the position of the host there, and seats the number of
+	// positions, some of them without a host.
+	seat  [][]int32
+	seats []int32
+	most  int32 // positions of a leaf
 	// column is by switch its number among those of its level: switches of different
 	// subtrees have the same one when they are joined to the same switches above.
 	column []int32
@@ -91,9 +95,9 @@ func (p *plan) findPlaces(sub [][]int32) {
 	for _, u := range p.byLevel(0) {
 		if p.hosts[u] > 0 {
 			p.leaves = append(p.leaves, u)
-			p.most = max(p.most, p.hosts[u])
 		}
 	}
+	p.findSeats()
 	// first is by level the first leaf of each subtree, which its place goes by.
 	first := make([][]int32, p.height+1)
 	for l := range first {
@@ -125,6 +129,60 @@ func (p *plan) findPlaces(sub [][]int32) {
 			p.place[l][u] = at
 			p.width[l] = max(p.width[l], at+1)
 			before = u
+		}
+	}
+}
+
+// findSeats gives hosts their positions on switches. When three of four leaves have hosts on
+// the same ports only, and on three of four of these, these are the positions, so that a host that goes leaves those of others as they
+// are. On switches with hosts on other ports it is the order of those that are there.
+func (p *plan) findSeats() {
+	var users [int(fabric.MaxPortNum) + 1]int
+	var usual []fabric.PortNum
+	ports := make([][]fabric.PortNum, len(p.sw))
+	for u, s := range p.sw {
+		for n := range p.f.Node(s).NumPorts {
+			if peer := p.f.Peer(p.f.Port(s, n+1)); peer != fabric.NoPort && !p.f.IsSwitch(p.f.Owner(peer)) {
+				ports[u] = append(ports[u], n+1)
+			}
+		}
+	}
+	for _, u := range p.leaves {
+		for _, n := range ports[u] {
+			users[n]++
+		}
+	}
+	for n, k := range users {
+		if k > 0 && 2*k >= len(p.leaves) {
+			usual = append(usual, fabric.PortNum(n))
+		}
+	}
+	strange := func(n fabric.PortNum) bool { return !slices.Contains(usual, n) }
+	like, all := 0, 0
+	for _, u := range p.leaves {
+		if !slices.ContainsFunc(ports[u], strange) {
+			like++
+			all += len(ports[u])
+		}
+	}
+	if 4*like < 3*len(p.leaves) || 4*all < 3*like*len(usual) {
+		usual = nil
+	}
+	p.seat, p.seats = make([][]int32, len(p.sw)), make([]int32, len(p.sw))
+	for u, s := range p.sw {
+		p.seat[u] = make([]int32, int(p.f.Node(s).NumPorts)+1)
+		at := ports[u]
+		if p.level[u] == 0 && !slices.ContainsFunc(at, strange) {
+			at = usual
+		}
+		for i, n := range at {
+			if int(n) < len(p.seat[u]) {
+				p.seat[u][n] = int32(i)
+			}
+		}
+		p.seats[u] = int32(len(at))
+		if p.level[u] == 0 {
+			p.most = max(p.most, p.seats[u])
 		}
 	}
 }
@@ -237,8 +295,8 @@ func (p *plan) findWays() {
 	var counts []int32
 	total := int32(0)
 	for _, u := range p.leaves {
-		counts = append(counts, p.hosts[u])
-		total += p.hosts[u]
+		counts = append(counts, p.seats[u])
+		total += p.seats[u]
 	}
 	slots := medianOf(counts, total) // of a switch at the level
 	for l := range p.height {
@@ -322,16 +380,16 @@ func (p *plan) offset(l, leaf int32) int32 {
 // are not there; then those of other switches.
 func (p *plan) caOrder() []fabric.PortID {
 	size := int(p.most)
-	real := 0
+	present := 0
 	for _, w := range p.width {
 		if size *= int(w); size > 1<<20 {
 			break
 		}
 	}
 	for _, h := range p.hosts {
-		real += int(h)
+		present += int(h)
 	}
-	padded := size <= 4*real+256
+	padded := size <= 4*present+256
 	if !padded {
 		size = int(p.most) * len(p.leaves)
 	}
@@ -345,8 +403,8 @@ func (p *plan) caOrder() []fabric.PortID {
 				at = at*int(p.width[l]) + int(p.place[l][u])
 			}
 		}
-		for k, port := range hostPorts(p.f, p.sw[u]) {
-			list[at*int(p.most)+k] = port
+		for _, port := range hostPorts(p.f, p.sw[u]) {
+			list[at*int(p.most)+int(p.seat[u][p.f.Num(p.f.Peer(port))])] = port
 		}
 		end = (at + 1) * int(p.most)
 	}

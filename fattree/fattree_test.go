@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -288,6 +289,9 @@ func idle(t *testing.T, r *lft.Routing) {
 		used := map[fabric.PortNum]bool{}
 		hosts := false
 		for _, p := range r.CAOrder {
+			if p == fabric.NoPort {
+				t.Fatal("a place without a host")
+			}
 			if f.Owner(f.Peer(p)) == s {
 				hosts = true
 			} else {
@@ -591,6 +595,25 @@ func TestCableBack(t *testing.T) {
 	}
 	if most := 4*f.NumSwitches() + len(f.CAPorts())/2; changed == 0 || changed > most {
 		t.Errorf("%d entries changed, want 1 to %d", changed, most)
+	}
+}
+
+// TestHostGone: what leads to other hosts stays as it is when a host goes.
+func TestHostGone(t *testing.T) {
+	f := assign(t, fatTree(t, 8, 3, 0), 0)
+	whole := route(t, f, fattree.Engine{})
+	gone := f.CAPorts()[33]
+	less := route(t, f.Without(gone), fattree.Engine{})
+	clean(t, less)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for lid, port := range whole.Tables.Row(s) {
+			if now := less.Tables.Row(s)[lid]; fabric.LID(lid) != f.LID(gone) && now != port {
+				t.Fatalf("%q sends LID %d to port %d, and not to %d as before", f.Node(s).Description, lid, now, port)
+			}
+		}
+	}
+	if i := slices.Index(whole.CAOrder, gone); less.CAOrder[i] != fabric.NoPort || less.CAOrder[i+1] != whole.CAOrder[i+1] {
+		t.Error("other hosts have other places in the order")
 	}
 }
 

@@ -342,7 +342,7 @@ func (r *row) settle(u int32, row []fabric.PortNum) {
 			r.candidates(u, t, k)
 		}
 		best, bestDetour, least := int32(-1), 0, 0.0
-		at := int(d) % len(r.able)
+		at := int(r.lid[d]) % len(r.able)
 		for range r.able {
 			c := r.able[at]
 			if at++; at == len(r.able) {

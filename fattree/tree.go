@@ -153,8 +153,8 @@ func (x *tree) findReach() {
 // is an up channel of the order, and no path goes up after it went down, so that the
 // channel dependency graph has no cycle.
 //
-// A leaf comes first, the one from which most switches above can be reached; then,
-// always, the highest switch next to one that has its place. On a full tree that
+// A leaf comes first, the one from which most switches above can be reached, of several
+// one without hosts, of these the one with the lowest NodeID; then, always, the highest switch next to one that has its place. On a full tree that
 // turns over the channels between that leaf and the switches above it only, which no
 // shortest path between leaves uses one after the other, and gives all switches,
 // those at the top too, a legal path to each other.
@@ -169,7 +169,7 @@ func (x *tree) grow() {
 		if x.level[u] > 0 && x.height > 0 {
 			continue
 		}
-		if top < 0 || above[u] > above[top] || above[u] == above[top] && x.hosts[u] < x.hosts[top] {
+		if top < 0 || above[u] > above[top] || above[u] == above[top] && x.hosts[u] == 0 && x.hosts[top] > 0 {
 			top = u
 		}
 	}
