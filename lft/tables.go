@@ -39,7 +39,7 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 func newTables(switches int, maxLID fabric.LID) *Tables {
 	stride := (int(maxLID)/BlockSize + 1) * BlockSize
 	t := &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
-	adviseHugePages(t.entries)
+	fabric.AdviseHugePages(t.entries)
 	return t
 }
 

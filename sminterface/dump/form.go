@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
@@ -164,13 +165,36 @@ func Decompress(data []byte) ([]byte, error) {
 	default:
 		return data, nil
 	}
-	var out bytes.Buffer
-	n, err := io.Copy(&out, io.LimitReader(from, maxDecompressed+1))
+	out, err := readAll(from, 8*len(data))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if n > maxDecompressed {
+	if len(out) > maxDecompressed {
 		return nil, fmt.Errorf("%s: more than %d bytes of text", name, int64(maxDecompressed))
 	}
-	return out.Bytes(), nil
+	return out, nil
 }
+
+// readAll reads up to maxDecompressed+1 bytes; guess is how many there may be.
+func readAll(from io.Reader, guess int) ([]byte, error) {
+	out := make([]byte, 0, max(guess, 64<<10))
+	fabric.AdviseHugePages(out[:cap(out)])
+	for {
+		n, err := from.Read(out[len(out):min(cap(out), maxDecompressed+1)])
+		out = out[:len(out)+n]
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil || len(out) > maxDecompressed {
+			return out, err
+		}
+		if len(out) < cap(out) {
+			continue
+		}
+		more := make([]byte, len(out), 2*len(out))
+		fabric.AdviseHugePages(more[:cap(more)])
+		copy(more, out)
+		out = more
+	}
+}
+
