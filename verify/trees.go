@@ -48,6 +48,7 @@ type plan struct {
 	// NumPorts+2 for each switch, the last for all that is beyond its ports.
 	next   []uint32
 	nextAt []int32 // by switch: its part of next; one more at the end
+	alike
 }
 
 func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
@@ -76,6 +77,7 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 		p.next = append(p.next, uint32(n+outDrop))
 		p.nextAt[s+1] = int32(len(p.next))
 	}
+	p.alike = p.findAlike()
 	p.next = append(p.next, make([]uint32, 256)...) // so that there are 256 from the last switch's on
 	if n*n <= maxMatrix {
 		p.hops = f.Distances()
@@ -137,6 +139,7 @@ type worker struct {
 	queue  []int32
 
 	cells []uint32 // by switch and LID of a batch
+	together
 
 	flow *flow // nil when VLs can be left out
 
@@ -221,6 +224,8 @@ func newWorker(p *plan) *worker {
 	}
 	if p.lanes.tracks() {
 		w.flow = newFlow(p.lanes)
+	} else {
+		w.together = newTogether(p)
 	}
 	// So that 256 ports of the last switch are within bounds.
 	w.records = make([]uint64, p.count()*w.stride+512)
@@ -281,6 +286,7 @@ func (w *worker) block(b int) {
 	if w.flow != nil {
 		w.flow.load(b)
 	}
+	w.findLeaders()
 	var all [lft.BlockSize]dest
 	dests := all[:0]
 	var unowned uint64
@@ -307,6 +313,7 @@ func (w *worker) block(b int) {
 		w.route(dests[:n])
 		dests = dests[n:]
 	}
+	w.shareOut()
 }
 
 // unowned looks for entries of LIDs that nobody has.
@@ -410,11 +417,13 @@ func (w *worker) root(t int32) {
 	}
 	if w.orders == nil {
 		w.rooted = newRooted(w.dist[:w.n], w.sources, w.order)
+		w.rooted.pure = w.findPure(w.dist[:w.n])
 		return
 	}
 	cached := &w.orders[t]
 	if w.rooted = cached.Load(); w.rooted == nil {
 		w.rooted = newRooted(w.dist[:w.n], w.sources, make([]int32, w.n))
+		w.rooted.pure = w.findPure(w.dist[:w.n])
 		cached.Store(w.rooted)
 	}
 }
@@ -425,6 +434,7 @@ type rooted struct {
 	order  []int32 // all switches but the root, the farthest first
 	last   int     // where in order those one link away begin
 	levels []int64 // sources by distance
+	pure   []bool  // by group of switches alike: nothing comes to them from others
 }
 
 // newRooted orders the switches by their distance, in the given slice.
@@ -494,9 +504,11 @@ const (
 // with an entry that leads out of the switches, whose distance is 255.
 func (w *worker) fill(dests []dest) bool {
 	g := len(dests)
+	w.joint = false
 	if g == 1 {
 		return w.fillOne(&dests[0])
 	}
+	w.joint = dests[0].ca && len(w.groups) > 0 && w.flow == nil
 	var columns [batch]uint8
 	for i := range dests {
 		columns[i] = dests[i].column
@@ -504,6 +516,9 @@ func (w *worker) fill(dests []dest) bool {
 	cells := w.cells[:w.n*g]
 	off := uint8(0) // bits in which some distance is not what it should be
 	for s := range w.n {
+		if w.joint && w.led(int32(s)) {
+			continue
+		}
 		at := w.nextAt[s]
 		next := (*[256]uint32)(w.next[at:])
 		off |= fillRow(cells[s*g:s*g+g], columns[:g], (*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:]),
@@ -561,6 +576,15 @@ func (w *worker) load(dests []dest, order []int32) {
 		next := (*[256]uint32)(w.next[w.nextAt[s]:])
 		base := int(w.f.PortBase(fabric.NodeID(s)))
 		row := cells[int(s)*g : int(s)*g+g]
+		if w.joint {
+			if w.led(s) {
+				continue
+			}
+			if share := w.sharing(s); share != nil {
+				loadRows(row, cells, next, share, w.words)
+				continue
+			}
+		}
 		if w.words == 1 {
 			loadRow(row, cells, next, (*[512]uint64)(w.records[base*2:]), (*[256]uint64)(w.idle[base:]))
 		} else {
@@ -671,6 +695,24 @@ func (w *worker) manage(dests []dest, order []int32, last int) {
 	}
 }
 
+// manageAll is manage for one destination that walk has found all switches to
+// reach: nothing but dependencies is to be told of it.
+func (w *worker) manageAll() {
+	words := w.words
+	for s, h := range w.depth {
+		at := int(w.nextAt[s]) - s + int(w.cells[s]>>cellBits)
+		switch {
+		case h > 1:
+			bit := w.cells[w.after[s]]>>cellBits - 1
+			if set := &w.idle[at*words+int(bit>>6)]; *set>>(bit&63)&1 == 0 {
+				*set |= 1 << (bit & 63)
+			}
+		case h == 1:
+			w.used[at] = true
+		}
+	}
+}
+
 // Depths of switches that are not in the tree.
 const (
 	depthUnknown = -1 - iota
@@ -683,6 +725,7 @@ const (
 // may be dropped, go round, or take long ways. It follows each switch's entry
 // until something known, once for each switch.
 func (w *worker) walk(d *dest) {
+	w.joint = false
 	if d.root >= 0 {
 		w.root(d.root)
 	}
@@ -725,6 +768,10 @@ func (w *worker) walk(d *dest) {
 	}
 	if d.root < 0 || w.depth[d.root] != 0 {
 		w.tallyUp(d)
+		return
+	}
+	if !d.ca && w.flow == nil && slices.Min(w.depth) == 0 {
+		w.manageAll()
 		return
 	}
 	// Order the tree by depth, the deepest first.
