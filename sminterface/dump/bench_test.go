@@ -1,12 +1,16 @@
 package dump
 
 import (
+	"fmt"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // benchFabric is a fat tree of 1,024 hosts and 320 switches, with tables.
@@ -212,6 +216,53 @@ func BenchmarkReadIBDMPathSLs(b *testing.B) {
 	data := text(b, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, paths) })
 	benchmarkRead(b, data, func() error {
 		_, _, err := ReadPathSLs("in", data, f, Options{})
+		return err
+	})
+}
+
+// benchGroups is 300 groups of 64 random ports on benchFabric.
+func benchGroups(b *testing.B) (*fabric.Fabric, []mft.Tree) {
+	b.Helper()
+	f, _ := benchFabric(b)
+	random := rand.New(rand.NewPCG(1, 2))
+	trees := make([]mft.Tree, 300)
+	for i := range trees {
+		var ports []fabric.PortID
+		for _, k := range random.Perm(len(f.CAPorts()))[:64] {
+			ports = append(ports, f.CAPorts()[k])
+		}
+		slices.Sort(ports)
+		mgid, err := mft.ParseMGID(fmt.Sprintf("ff12:401b:ffff::1:%x", i+1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		trees[i] = mft.Tree{Group: i, Name: fmt.Sprintf("group %d", i), MGID: mgid, MLID: mft.MinMLID + 1 + fabric.LID(i), Receivers: ports, Senders: ports}
+	}
+	return f, trees
+}
+
+func BenchmarkWriteGroups(b *testing.B) {
+	f, trees := benchGroups(b)
+	b.Run("partitions.conf", func(b *testing.B) {
+		benchmarkWrite(b, func(w io.Writer) error { return WritePartitions(w, f, trees, GroupOptions{}) })
+	})
+	b.Run("opensm-sa.dump", func(b *testing.B) {
+		benchmarkWrite(b, func(w io.Writer) error { return WriteSADump(w, f, trees, GroupOptions{}) })
+	})
+}
+
+func BenchmarkReadSAQuery(b *testing.B) {
+	f, trees := benchGroups(b)
+	var data []byte
+	for i := range trees {
+		t := &trees[i]
+		for _, p := range t.Receivers {
+			gid := fmt.Sprintf("fe80::%x:%x:%x:%x", uint16(f.PortGUID(p)>>48), uint16(f.PortGUID(p)>>32), uint16(f.PortGUID(p)>>16), uint16(f.PortGUID(p)))
+			data = append(data, saMember(t.MGID.String(), fmt.Sprintf("%#x", uint16(t.MLID)), gid, "0x21", "0x0")...)
+		}
+	}
+	benchmarkRead(b, data, func() error {
+		_, _, err := ReadSAQuery("in", data, f, Options{})
 		return err
 	})
 }

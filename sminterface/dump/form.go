@@ -197,4 +197,3 @@ func readAll(from io.Reader, guess int) ([]byte, error) {
 		out = more
 	}
 }
-

@@ -51,10 +51,14 @@ var gbps = [...]int{2: 25, 3: 100, 4: 300, 5: 50, 6: 200, 7: 400, 8: 600, 9: 800
 // for depends on the port: then the rate is 10 Gb/s, its default.
 func groupRate(f *fabric.Fabric, t *mft.Tree) uint8 {
 	rate := uint8(0)
+	var before fabric.Link // of which nothing is known
 	for _, list := range [][]fabric.PortID{t.Senders, t.Receivers} {
 		for _, p := range list {
 			link := f.Link(p)
-			if link.String() == "" {
+			if link == before {
+				continue
+			}
+			if before = link; link.String() == "" {
 				continue
 			}
 			r, ok := rates[link]
@@ -235,7 +239,11 @@ func WriteSADump(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupOptio
 	if opt.MTU == 0 {
 		opt.MTU = defaultMTU
 	}
-	var b []byte
+	size := 0
+	for _, t := range list {
+		size += 300 + 90*max(len(t.Receivers), len(t.Senders))
+	}
+	b := make([]byte, 0, size)
 	for i, t := range list {
 		if i > 0 && list[i-1].MLID == t.MLID {
 			return fmt.Errorf("groups %q and %q have one MLID, %#04x, which OpenSM does not do", list[i-1].Name, t.Name, uint16(t.MLID))
@@ -281,8 +289,8 @@ func WriteSADump(w io.Writer, f *fabric.Fabric, trees []mft.Tree, opt GroupOptio
 			b = append(b, "mcm_port: port_gid=0xfe80000000000000:"...)
 			b = f.PortGUID(p).Append(b)
 			b = append(b, " scope_state=0x"...)
-			b = appendHex(b, uint64(scope<<4|state), 2, hexLower)
-			b = append(b, " proxy_join=0x0\n\n"...)
+			b = append(b, hexLower[scope&15], hexLower[state&15], ' ')
+			b = append(b, "proxy_join=0x0\n\n"...)
 		}
 	}
 	_, err := w.Write(b)

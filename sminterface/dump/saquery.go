@@ -37,15 +37,16 @@ const (
 
 // saRecord is a record being read.
 type saRecord struct {
-	at    int // offset of its first line
-	need  int // fields that this kind of record ends with, or has
-	have  int
-	mgid  mft.MGID
-	mlid  fabric.LID
-	port  fabric.GUID
-	join  uint8
-	sl    fabric.SL
-	wrong bool // left out
+	at       int // offset of its first line
+	need     int // fields that this kind of record ends with, or has
+	have     int
+	mgid     mft.MGID
+	mgidText []byte // how mgid stands there
+	mlid     fabric.LID
+	port     fabric.GUID
+	join     uint8
+	sl       fabric.SL
+	wrong    bool // left out
 }
 
 // ReadSAQuery reads the groups of a running subnet from what saquery -m, -g or
@@ -78,7 +79,11 @@ func ReadSAQuery(name string, data []byte, f *fabric.Fabric, opt Options) ([]mft
 		case len(trimmed) == 0, trimmed[0] == '#', bytes.HasPrefix(trimmed, []byte("ibwarn: ")):
 		case recordHead(trimmed):
 			r.end(rec, at)
+			before := rec
 			rec = &saRecord{at: at, need: hasMGID | hasMLID | hasPort | hasJoin | hasProxy}
+			if before != nil {
+				rec.mgid, rec.mgidText = before.mgid, before.mgidText
+			}
 			if bytes.HasPrefix(trimmed, groupDump) {
 				rec.need = hasMGID | hasMLID | hasSL
 			} else if bytes.HasPrefix(trimmed, recordDump) {
@@ -108,8 +113,11 @@ func (rec *saRecord) field(line []byte) error {
 	if i < 0 {
 		return errors.New("want a field of the record, such as MGID....................ff12:401b:ffff::1")
 	}
-	key := string(line[:i])
-	value := bytes.TrimLeft(line[i:], ".")
+	key := line[:i]
+	for i < len(line) && line[i] == '.' {
+		i++
+	}
+	value := line[i:]
 	number := func(most uint64) (uint64, error) {
 		v, n := hex0x(value, 8)
 		if n == 0 || n != len(value) || v > most {
@@ -120,12 +128,17 @@ func (rec *saRecord) field(line []byte) error {
 	bit := 0
 	var v uint64
 	var err error
-	switch key {
+	switch string(key) {
 	case "MGID":
 		bit = hasMGID
-		var ok bool
-		if rec.mgid, ok = parseGID(value); !ok || rec.mgid.As16()[0] != 0xff {
-			return fmt.Errorf("MGID %q, want one that begins with ff, like ff12:401b:ffff::1", value)
+		// Mostly it is that of the record before.
+		if string(value) != string(rec.mgidText) {
+			var ok bool
+			if rec.mgid, ok = parseGID(value); !ok || rec.mgid.As16()[0] != 0xff {
+				rec.mgidText = nil
+				return fmt.Errorf("MGID %q, want one that begins with ff, like ff12:401b:ffff::1", value)
+			}
+			rec.mgidText = value
 		}
 	case "Mlid", "mlid":
 		bit = hasMLID
@@ -135,6 +148,10 @@ func (rec *saRecord) field(line []byte) error {
 		rec.mlid = fabric.LID(v)
 	case "PortGid":
 		bit = hasPort
+		if guid, ok := linkLocalGUID(value); ok {
+			rec.port = guid
+			break
+		}
 		gid, ok := parseGID(value)
 		if !ok {
 			return fmt.Errorf("port GID %q, want 128 bits like fe80::2:c903:1:2", value)
@@ -174,6 +191,28 @@ func (rec *saRecord) field(line []byte) error {
 	return nil
 }
 
+// linkLocalGUID is the GUID in a GID such as fe80::2:c903:1:2, with no other group
+// of zeros left out than the one behind fe80.
+func linkLocalGUID(b []byte) (guid fabric.GUID, ok bool) {
+	if !beginsWith(b, "fe80:") || len(b) < len("fe80::1") || b[5] != ':' {
+		return 0, false
+	}
+	i := len("fe80::")
+	for groups := 0; ; i++ {
+		v, n := hexPrefix(b[i:], 4)
+		if groups++; n == 0 || groups > 4 {
+			return 0, false
+		}
+		guid = guid<<16 | fabric.GUID(v)
+		if i += n; i == len(b) {
+			return guid, true
+		}
+		if b[i] != ':' {
+			return 0, false
+		}
+	}
+}
+
 func parseGID(b []byte) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(string(b))
 	return a, err == nil && a.Is6() && a.Zone() == ""
@@ -199,6 +238,7 @@ type saReader struct {
 	f      *fabric.Fabric
 	ports  map[fabric.GUID]fabric.PortID
 	groups map[mft.MGID]*saGroup
+	last   *saGroup // of the record before
 	faults []fault
 	more   int
 }
@@ -228,11 +268,15 @@ func (r *saReader) end(rec *saRecord, at int) {
 		r.fault(fault{at: rec.at, kind: kind, err: err})
 		return
 	}
-	g := r.groups[rec.mgid]
+	g := r.last
+	if g == nil || g.MGID != rec.mgid {
+		g = r.groups[rec.mgid]
+	}
 	if g == nil {
 		g = &saGroup{at: rec.at, Group: mft.Group{Name: rec.mgid.String(), MGID: rec.mgid, MLID: rec.mlid}}
 		r.groups[rec.mgid] = g
 	}
+	r.last = g
 	if g.MLID != rec.mlid {
 		r.drop(rec.at, fmt.Errorf("group %s has MLID %#04x already", rec.mgid, uint16(g.MLID)))
 		return
