@@ -18,6 +18,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/sminterface/plugin"
 )
@@ -54,6 +55,7 @@ func ibweaveOpen(osm *C.struct_osm_opensm, options, logFile *C.char, engines *C.
 	if options != nil {
 		text = C.GoString(options)
 	}
+	compile.TuneGC() // of this runtime, which is OpenSM's only in part
 	p := &instance{Plugin: plugin.Open(text, host)}
 	n := len(p.Engines())
 	p.routed = make([]*plugin.Tables, n)

@@ -8,12 +8,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
+
+	"github.com/ibweave/ibweave/compile"
 )
 
 func main() {
-	tuneGC()
+	compile.TuneGC()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -39,16 +40,4 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = errors.Join(context.Canceled, err)
 	}
 	return a.report(err)
-}
-
-// tuneGC spends memory, of which a short command with a small heap has plenty,
-// on fewer collections; near the limit they become as frequent as ever. The
-// environment may say otherwise.
-func tuneGC() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(1 << 30)
-	}
 }
