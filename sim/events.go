@@ -18,4 +18,4 @@ func (e *Events[E]) Pop(until Time) (event E, ok bool) { return e.q.pop(until) }
 func (e *Events[E]) Now() Time { return e.q.now }
 
 // Len is how many events there are.
-func (e *Events[E]) Len() int { return e.q.n }
+func (e *Events[E]) Len() int { return e.q.len() }

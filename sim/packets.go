@@ -11,30 +11,24 @@ import (
 // buffer, for the credit.
 
 // ready has a packet ask for its ways out if it is the first of its buffer.
-func (s *Sim) ready(c int32) {
-	ce := &s.cells.items[c]
+func (s *Sim) ready(c, in int32) {
+	ce, lane := &s.cells.items[c], &s.channels[in]
 	ce.state = cellReady
-	if lane := &s.channels[ce.in]; lane.head == c {
-		s.beginAt(c, lane.freeAt)
-	}
-}
-
-// beginAt routes a packet that has become the first of its buffer when the one
-// before it has left.
-func (s *Sim) beginAt(c int32, at Time) {
-	if at > s.events.now {
-		s.events.push(at, event{kind: evBegin, a: int64(c)})
+	if lane.head != c {
 		return
 	}
-	s.begin(c)
+	if lane.freeAt > s.events.now {
+		s.events.push(lane.freeAt, event{kind: evBegin, a: c})
+		return
+	}
+	s.begin(c, ce)
 }
 
 // begin routes the first packet of a buffer.
-func (s *Sim) begin(c int32) {
-	if s.branchOut(c) {
+func (s *Sim) begin(c int32, ce *cell) {
+	if s.branchOut(c, ce) {
 		return
 	}
-	ce := &s.cells.items[c]
 	ce.state = cellWaiting
 	switch {
 	case ce.branch != none:
@@ -42,7 +36,7 @@ func (s *Sim) begin(c int32) {
 	case ce.tail <= s.events.now:
 		s.depart(c, s.events.now)
 	default:
-		s.events.push(ce.tail, event{kind: evDrop, a: int64(c)})
+		s.events.push(ce.tail, event{kind: evDrop, a: c})
 	}
 }
 
@@ -70,7 +64,7 @@ func (s *Sim) ask(c int32) {
 		if s.cfg.Copying == Independent {
 			at = max(s.events.now, ce.tail-takes(bytes, s.ports[s.branches.items[b].port].rate))
 		}
-		s.events.push(at, event{kind: evAsk, a: int64(b)})
+		s.events.push(at, event{kind: evAsk, a: b})
 	}
 }
 
@@ -140,7 +134,7 @@ func (s *Sim) offer(p int32) {
 	}
 	if pt := &s.ports[p]; !pt.asked {
 		pt.asked = true
-		s.events.push(s.events.now, event{kind: evArbitrate, a: int64(p)})
+		s.events.push(s.events.now, event{kind: evArbitrate, a: p})
 	}
 }
 
@@ -173,7 +167,7 @@ func (s *Sim) arbitrate(p int32) {
 func (s *Sim) wake(p int32) {
 	if pt := &s.ports[p]; !pt.wakes {
 		pt.wakes = true
-		s.events.push(pt.freeAt, event{kind: evFree, a: int64(p)})
+		s.events.push(pt.freeAt, event{kind: evFree, a: p})
 	}
 }
 
@@ -246,7 +240,7 @@ func (s *Sim) grant(b int32) bool {
 		port, out := br.port, br.out
 		s.unqueue(b)
 		s.prune(ce)
-		s.relay(c, port, out)
+		s.relay(c, ce, port, out)
 		return true
 	case s.cfg.Copying == LockStep:
 		s.unqueue(b)
@@ -289,47 +283,45 @@ func (s *Sim) transmit(b int32) {
 // the last copy has left of those that were sent.
 func (s *Sim) move(c, port, out int32) {
 	ce := &s.cells.items[c]
-	left := s.send(ce, port, out)
+	pt := &s.ports[port]
+	left := s.send(ce, pt, port, out)
 	ce.tail = max(ce.tail, left)
 	s.counts.Copies++
 	s.packets.items[ce.packet].refs++
-	if s.ports[port].sink {
-		s.sink(ce.packet, port, ce.flits, left)
+	if pt.sink {
+		s.sink(ce.packet, pt, port, ce.flits, left)
 		return
 	}
-	flits := ce.flits
-	s.counts.FlitHops += int64(flits)
-	s.channels[out].credits -= flits
 	copied := s.cells.get()
 	ce = &s.cells.items[c] // the pool may have grown
 	s.cells.items[copied] = cell{
-		packet: ce.packet, bytes: ce.bytes, flits: flits, dlid: ce.dlid, sl: ce.sl, tail: left + s.cfg.WireDelay,
-		in: out, port: s.to[port], next: none, branch: none, parent: none,
+		packet: ce.packet, bytes: ce.bytes, flits: ce.flits, dlid: ce.dlid, sl: ce.sl, tail: left + s.cfg.WireDelay,
+		in: out, port: pt.to, node: pt.node, next: none, branch: none, parent: none,
 	}
-	s.enter(copied, out, flits)
+	s.enter(copied, out, ce.flits)
+	s.events.push(s.events.now+s.hop, event{kind: evReady, a: copied, b: out})
 }
 
 // relay sends the last copy of a cell's packet, which has no branch, and has it leave
 // its buffer: the cell goes along.
-func (s *Sim) relay(c, port, out int32) {
-	ce := &s.cells.items[c]
+func (s *Sim) relay(c int32, ce *cell, port, out int32) {
 	in, next, flits := ce.in, ce.next, ce.flits
 	if in == out { // a cable from a switch to itself: the packet is in the buffer twice
 		s.move(c, port, out)
 		s.depart(c, s.cells.items[c].tail)
 		return
 	}
-	left := s.send(ce, port, out)
+	pt := &s.ports[port]
+	left := s.send(ce, pt, port, out)
 	gone := max(ce.tail, left)
-	if s.ports[port].sink {
-		s.sink(ce.packet, port, flits, left)
+	if pt.sink {
+		s.sink(ce.packet, pt, port, flits, left)
 		s.cells.put(c)
 	} else {
-		s.counts.FlitHops += int64(flits)
-		s.channels[out].credits -= flits
 		ce.tail, ce.in, ce.next, ce.state = left+s.cfg.WireDelay, out, none, cellComing
-		ce.port, ce.branch, ce.waiting = s.to[port], none, 0
+		ce.port, ce.node, ce.branch, ce.waiting = pt.to, pt.node, none, 0
 		s.enter(c, out, flits)
+		s.events.push(s.events.now+s.hop, event{kind: evReady, a: c, b: out})
 	}
 	if in != none {
 		s.vacate(in, next, flits, gone)
@@ -337,11 +329,12 @@ func (s *Sim) relay(c, port, out int32) {
 }
 
 // send has a port send a copy of a cell's packet, and returns when the tail has left.
-func (s *Sim) send(ce *cell, port, out int32) Time {
+func (s *Sim) send(ce *cell, pt *port, port, out int32) Time {
 	now := s.events.now
-	pt := &s.ports[port]
-	if len(s.cfg.VLWeights) > 0 || s.vls > 1 {
+	if s.weighted {
 		s.served(pt, out-pt.to*s.vls, ce.bytes)
+	} else {
+		pt.vl = uint8(out - pt.to*s.vls)
 	}
 	if ce.in == none {
 		s.packets.items[ce.packet].injected = now
@@ -361,20 +354,20 @@ func (s *Sim) send(ce *cell, port, out int32) Time {
 }
 
 // sink has a packet whose tail leaves a port arrive at the end port behind it.
-func (s *Sim) sink(packet, port, flits int32, left Time) {
-	to := s.to[port]
-	if to != port {
+func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
+	if pt.to != port {
 		left += s.cfg.WireDelay
 		s.counts.FlitHops += int64(flits)
 	}
-	s.events.push(left, event{kind: evDeliver, a: int64(packet), b: to})
+	s.events.push(left, event{kind: evDeliver, a: packet, b: pt.to})
 }
 
 // moveAt sends the packet of a cell that has one way out and needs not wait. It has
 // no branch then.
-func (s *Sim) moveAt(c, port int32, vl fabric.VL) bool {
-	out := s.to[port]*s.vls + int32(vl)
-	o, pt, ce := &s.channels[out], &s.ports[port], &s.cells.items[c]
+func (s *Sim) moveAt(c int32, ce *cell, port int32, vl fabric.VL) bool {
+	pt := &s.ports[port]
+	out := pt.to*s.vls + int32(vl)
+	o := &s.channels[out]
 	now := s.events.now
 	if pt.waiting != 0 || pt.freeAt > now || pt.taken != none || s.cfg.Arbitration == LowestPort {
 		return false
@@ -388,17 +381,19 @@ func (s *Sim) moveAt(c, port int32, vl fabric.VL) bool {
 			return false
 		}
 	}
-	s.relay(c, port, out)
+	s.relay(c, ce, port, out)
 	return true
 }
 
-// enter appends a cell to a buffer, in which it takes room for so many flits. It will be
-// routed if packets do not come flit by flit.
+// enter appends a cell to a buffer, in which it takes room for so many flits on its way
+// and then there.
 func (s *Sim) enter(c, to, flits int32) {
+	s.counts.FlitHops += int64(flits)
 	in := &s.channels[to]
+	in.credits -= flits
 	in.used += flits
 	if in.used > int32(s.cfg.BufferFlits) {
-		s.broken = s.conservation("%d flits in a buffer of %d", in.used, s.cfg.BufferFlits)
+		s.fail(s.conservation("%d flits in a buffer of %d", in.used, s.cfg.BufferFlits))
 	}
 	if in.tail == none {
 		in.head = c
@@ -406,9 +401,6 @@ func (s *Sim) enter(c, to, flits int32) {
 		s.cells.items[in.tail].next = c
 	}
 	in.tail = c
-	if !s.worms {
-		s.events.push(s.events.now+s.cfg.WireDelay+s.cfg.RoutingDelay, event{kind: evReady, a: int64(c)})
-	}
 }
 
 // depart has a packet leave its buffer as a whole at a time from now on, when its
@@ -430,8 +422,12 @@ func (s *Sim) vacate(in, next, flits int32, at Time) {
 	lane.head, lane.freeAt = next, at
 	if next == none {
 		lane.tail = none
-	} else if s.cells.items[next].state == cellReady {
-		s.beginAt(next, at)
+	} else if ce := &s.cells.items[next]; ce.state == cellReady {
+		if at > s.events.now {
+			s.events.push(at, event{kind: evBegin, a: next})
+			return
+		}
+		s.begin(next, ce)
 	}
 }
 
@@ -440,12 +436,12 @@ func (s *Sim) makeRoom(in, flits int32, at Time) {
 	o := &s.channels[in]
 	o.used -= flits
 	if o.used < 0 {
-		s.broken = s.conservation("%d flits left a buffer of %d", flits, o.used+flits)
+		s.fail(s.conservation("%d flits left a buffer of %d", flits, o.used+flits))
 	}
 	s.returning += int64(flits)
 	at += s.cfg.CreditDelay
 	if o.first != none || o.holder != none {
-		s.events.push(at, event{kind: evCredit, a: int64(flits), b: in})
+		s.events.push(at, event{kind: evCredit, a: flits, b: in})
 		return
 	}
 	if o.dueFlits != 0 && o.dueAt <= s.events.now {
@@ -470,7 +466,7 @@ func (s *Sim) credit(o *channel, flits int32) {
 	o.credits += flits
 	s.returning -= int64(flits)
 	if o.credits > int32(s.cfg.BufferFlits) {
-		s.broken = s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits)
+		s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
 	}
 }
 
@@ -483,7 +479,7 @@ func (s *Sim) settle(channel, need int32) {
 		case o.dueAt <= s.events.now:
 			s.credit(o, o.dueFlits)
 		case o.credits < need:
-			s.events.push(o.dueAt, event{kind: evCredit, a: int64(o.dueFlits), b: channel})
+			s.events.push(o.dueAt, event{kind: evCredit, a: o.dueFlits, b: channel})
 		default:
 			return
 		}
@@ -521,9 +517,9 @@ func (s *Sim) prune(ce *cell) {
 }
 
 // vlOf is the VL on which a branch leaves.
-func (s *Sim) vlOf(br *branch) int32 { return br.out - s.to[br.port]*s.vls }
+func (s *Sim) vlOf(br *branch) int32 { return br.out - s.ports[br.port].to*s.vls }
 
 // sender is the port that a channel leaves, and its VL.
 func (s *Sim) sender(channel int32) (fabric.PortID, fabric.VL) {
-	return fabric.PortID(s.to[channel/s.vls]), fabric.VL(channel % s.vls)
+	return fabric.PortID(s.ports[channel/s.vls].to), fabric.VL(channel % s.vls)
 }

@@ -24,21 +24,22 @@ const buckets = 4096
 // E should be small and without pointers.
 type queue[E any] struct {
 	now   Time // of the event popped last
-	n     int  // events
 	shift uint // a bucket is 1<<shift ps wide
 
 	open  int64 // number of the bucket that is being popped: time >> shift
 	cur   []timed[E]
-	at    int                               // cur[at:] is left, in order
-	wheel int                               // events in buckets
-	last  []int32                           // by bucket: its events, the last pushed first
-	full  []uint64                          // a bit for each bucket that has events
-	nodes []linked[E]                       // pool
-	free  int32                             // first free node
-	far   []later[E]                        // heap of the events a turn or more ahead
-	seq   uint64                            // of the next push to it
-	trial struct{ pushes, far, opened int } // since the width was looked at last
-	wide  bool                              // has been made wider: then it is not made narrower, lest it go to and fro
+	at    int         // cur[at:] is left, in order
+	wheel int         // events in buckets
+	free  int32       // first free node
+	nodes []linked[E] // pool
+	far   []later[E]  // heap of the events a turn or more ahead
+	seq   uint64      // of the next push to it
+	// Since the width was looked at last: events beyond the wheel, events taken from
+	// buckets, and by how many places events were moved to have them in order.
+	trial struct{ far, taken, moved int }
+	wide  bool                 // has been made wider: then it is not made narrower, lest it go to and fro
+	full  [buckets / 64]uint64 // a bit for each bucket that has events
+	last  [buckets]int32       // by bucket: its events, the last pushed first
 }
 
 type timed[E any] struct {
@@ -47,8 +48,9 @@ type timed[E any] struct {
 }
 
 type linked[E any] struct {
-	timed[E]
-	next int32
+	at    Time
+	next  int32
+	event E
 }
 
 type later[E any] struct {
@@ -58,98 +60,115 @@ type later[E any] struct {
 
 // newQueue makes an empty queue, at time 0.
 func newQueue[E any]() *queue[E] {
-	q := &queue[E]{shift: 10, last: make([]int32, buckets), full: make([]uint64, buckets/64), free: none}
-	for i := range q.last {
-		q.last[i] = none
-	}
+	q := &queue[E]{}
+	q.init()
 	return q
 }
 
-// push adds an event, not before now.
-func (q *queue[E]) push(at Time, e E) {
-	q.n++
-	q.trial.pushes++
-	q.put(at, e)
-	if q.trial.pushes >= 1<<16 {
-		q.tune()
+// init makes the zero value an empty queue, at time 0.
+func (q *queue[E]) init() {
+	q.shift, q.free = 10, none
+	for i := range q.last {
+		q.last[i] = none
 	}
 }
 
-func (q *queue[E]) put(at Time, e E) {
-	b := int64(at) >> q.shift
-	ahead := b - q.open
-	switch {
-	case ahead <= 0:
-		q.cur = append(q.cur, timed[E]{at, e})
-		i := len(q.cur) - 1
-		for ; i > q.at && at < q.cur[i-1].at; i-- {
-			q.cur[i] = q.cur[i-1]
-		}
-		q.cur[i] = timed[E]{at, e}
-	case ahead < buckets:
-		i := q.free
-		if i == none {
-			i = int32(len(q.nodes))
-			q.nodes = append(q.nodes, linked[E]{})
-		} else {
-			q.free = q.nodes[i].next
-		}
-		slot := b & (buckets - 1)
-		node := &q.nodes[i]
-		node.at, node.event, node.next = at, e, q.last[slot]
-		q.last[slot] = i
-		q.full[slot/64] |= 1 << (slot % 64)
-		q.wheel++
-	default:
+// len is how many events there are.
+func (q *queue[E]) len() int { return len(q.cur) - q.at + q.wheel + len(q.far) }
+
+// push adds an event, not before now.
+func (q *queue[E]) push(at Time, e E) {
+	bucket := int64(at) >> (q.shift & 63)
+	if ahead := bucket - q.open; uint64(ahead-1) >= buckets-1 {
+		q.pushElsewhere(at, e, ahead)
+		return
+	}
+	i := q.free
+	if i == none {
+		i = q.grow()
+	}
+	node := &q.nodes[i]
+	q.free = node.next
+	slot := uint64(bucket) % buckets
+	node.at, node.event, node.next = at, e, q.last[slot]
+	q.last[slot] = i
+	q.full[slot/64] |= 1 << (slot % 64)
+	q.wheel++
+}
+
+// grow adds a node.
+func (q *queue[E]) grow() int32 {
+	q.nodes = append(q.nodes, linked[E]{next: none})
+	return int32(len(q.nodes) - 1)
+}
+
+// pushElsewhere adds an event to the open bucket, or beyond the wheel.
+func (q *queue[E]) pushElsewhere(at Time, e E, ahead int64) {
+	if ahead > 0 {
 		q.trial.far++
 		q.pushFar(timed[E]{at, e})
+		return
+	}
+	q.cur = append(q.cur, timed[E]{at, e})
+	last := len(q.cur) - 1
+	i := last
+	for ; i > q.at && at < q.cur[i-1].at; i-- {
+		q.cur[i] = q.cur[i-1]
+	}
+	q.cur[i] = timed[E]{at, e}
+	if q.trial.moved += 1 + last - i; q.trial.moved >= 1<<18 {
+		q.tune()
 	}
 }
 
 // pop takes the first event if it is not later than until, and sets now.
 func (q *queue[E]) pop(until Time) (e E, ok bool) {
-	if q.at == len(q.cur) {
-		if q.n == 0 {
-			return e, false
-		}
-		q.turn()
+	if q.at == len(q.cur) && !q.turn() {
+		return e, false
 	}
 	t := &q.cur[q.at]
 	if t.at > until {
 		return e, false
 	}
 	q.at++
-	q.n--
 	q.now = t.at
 	return t.event, true
 }
 
-// turn opens the next bucket that has events, of which there must be some.
-func (q *queue[E]) turn() {
-	q.trial.opened++
+// turn opens the next bucket that has events when the one before has none left, and
+// says whether there was any.
+func (q *queue[E]) turn() bool {
 	q.cur, q.at = q.cur[:0], 0
-	if q.wheel > 0 {
+	if q.trial.taken >= 1<<16 {
+		q.tune()
+	}
+	switch {
+	case q.wheel > 0:
 		q.open += q.ahead()
-	} else {
+	case len(q.far) > 0:
 		q.open = int64(q.far[0].at) >> q.shift
+	default:
+		return false
 	}
 	for len(q.far) > 0 && int64(q.far[0].at)>>q.shift < q.open+buckets {
 		t := q.popFar()
-		q.put(t.at, t.event) // to cur where it is of this bucket
+		q.push(t.at, t.event) // to cur where it is of this bucket
 	}
-	slot := q.open & (buckets - 1)
+	slot := uint64(q.open) % buckets
 	last := q.last[slot]
 	if last == none {
-		return
+		q.trial.taken += len(q.cur)
+		return true
 	}
 	// The bucket has no event that came from the heap just now: its turn began
 	// before. So all of cur is of this bucket.
 	q.last[slot] = none
 	q.full[slot/64] &^= 1 << (slot % 64)
+	cur := q.cur
 	sorted, earliest := true, Forever
 	for i := last; ; {
 		node := &q.nodes[i]
-		q.cur = append(q.cur, node.timed)
+		cur = append(cur, timed[E]{node.at, node.event})
 		sorted = sorted && node.at <= earliest
 		earliest = node.at
 		if node.next == none {
@@ -158,20 +177,24 @@ func (q *queue[E]) turn() {
 		}
 		i = node.next
 	}
+	q.cur = cur
 	q.free = last
-	q.wheel -= len(q.cur)
-	if len(q.cur) > 1 {
-		slices.Reverse(q.cur)
+	q.wheel -= len(cur)
+	q.trial.taken += len(cur)
+	for i, j := 0, len(cur)-1; i < j; i, j = i+1, j-1 {
+		cur[i], cur[j] = cur[j], cur[i]
 	}
 	if !sorted {
 		q.sort()
 	}
+	return true
 }
 
 // sort puts cur in order, and leaves events of one time in theirs.
 func (q *queue[E]) sort() {
 	if len(q.cur) > 24 {
 		slices.SortStableFunc(q.cur, func(a, b timed[E]) int { return cmp.Compare(a.at, b.at) })
+		q.trial.moved += 8 * len(q.cur)
 		return
 	}
 	for i := 1; i < len(q.cur); i++ {
@@ -181,6 +204,7 @@ func (q *queue[E]) sort() {
 			q.cur[j] = q.cur[j-1]
 		}
 		q.cur[j] = t
+		q.trial.moved += i - j
 	}
 }
 
@@ -201,24 +225,25 @@ func (q *queue[E]) ahead() int64 {
 	}
 }
 
-// tune makes the buckets wider when many events were beyond the wheel, and
-// narrower when many shared a bucket.
+// tune makes the buckets wider when many events were beyond the wheel, and narrower
+// when it took many moves to have them in order, or the open one took in many.
 func (q *queue[E]) tune() {
 	t := q.trial
-	q.trial.pushes, q.trial.far, q.trial.opened = 0, 0, 0
+	q.trial.far, q.trial.taken, q.trial.moved = 0, 0, 0
 	shift := q.shift
 	switch {
-	case t.far > t.pushes/8 && shift < 40:
+	case t.far > t.taken/8 && shift < 40:
 		shift++
 		q.wide = true
-	case t.pushes > 8*t.opened && !q.wide && shift > 0:
+	case t.moved > 4*t.taken && !q.wide && shift > 0:
 		shift--
 	default:
+		q.cur, q.at = q.cur[:copy(q.cur, q.cur[q.at:])], 0
 		return
 	}
 	all := slices.Clone(q.cur[q.at:]) // seldom: the width settles
 	for b := q.open + 1; b < q.open+buckets; b++ {
-		slot := b & (buckets - 1)
+		slot := uint64(b) % buckets
 		last := q.last[slot]
 		if last == none {
 			continue
@@ -226,19 +251,19 @@ func (q *queue[E]) tune() {
 		q.last[slot] = none
 		from := len(all)
 		for i := last; i != none; i = q.nodes[i].next {
-			all = append(all, q.nodes[i].timed)
+			all = append(all, timed[E]{q.nodes[i].at, q.nodes[i].event})
 		}
 		slices.Reverse(all[from:])
 	}
 	for len(q.far) > 0 {
 		all = append(all, q.popFar())
 	}
-	clear(q.full)
+	clear(q.full[:])
 	q.cur, q.at, q.nodes, q.free, q.wheel = q.cur[:0], 0, q.nodes[:0], none, 0
 	q.shift = shift
 	q.open = int64(q.now)>>shift - 1 // so that nothing is in the open bucket
 	for _, t := range all {          // those of one time in the order of their pushes
-		q.put(t.at, t.event)
+		q.push(t.at, t.event)
 	}
 	q.trial.far = 0
 }

@@ -66,8 +66,8 @@ func TestQueueAgainstSlow(t *testing.T) {
 			}
 			slow = append(slow[:least], slow[least+1:]...)
 		}
-		if q.n != len(slow) {
-			t.Fatalf("%d events, want %d", q.n, len(slow))
+		if q.len() != len(slow) {
+			t.Fatalf("%d events, want %d", q.len(), len(slow))
 		}
 	})
 }
@@ -91,8 +91,8 @@ func TestQueueTunes(t *testing.T) {
 			last = q.now
 			q.push(q.now+Time(rng.Int64N(int64(scale))), e)
 		}
-		if q.shift == shift || q.n != 5000 {
-			t.Errorf("scale %d: buckets of 1<<%d ps still, %d events", scale, q.shift, q.n)
+		if q.shift == shift || q.len() != 5000 {
+			t.Errorf("scale %d: buckets of 1<<%d ps still, %d events", scale, q.shift, q.len())
 		}
 	}
 }
@@ -108,7 +108,7 @@ func BenchmarkQueue(b *testing.B) {
 			}
 			q := newQueue[event]()
 			for i := range depth {
-				q.push(delays[i%1024]+Time(i), event{a: int64(i)})
+				q.push(delays[i%1024]+Time(i), event{a: int32(i)})
 			}
 			b.ReportAllocs()
 			i := 0

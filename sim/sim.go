@@ -115,23 +115,22 @@ type Load struct {
 
 // event is what happens at a moment; what a and b are depends on kind.
 type event struct {
+	a, b int32
 	kind eventKind
-	b    int32
-	a    int64
 }
 
 type eventKind uint8
 
 const (
 	evInject    eventKind = iota // packet a is ready at its host
-	evReady                      // cell a has been routed
+	evReady                      // cell a, which came by channel b, has been routed
 	evBegin                      // cell a, which has been routed, is first in its buffer
 	evAsk                        // the tail of branch a will keep up with its port if it leaves now
 	evFree                       // port a, for which branches wait, has sent its packet
 	evCredit                     // output channel b has a more flits of room
 	evArbitrate                  // port a chooses
 	evDeliver                    // packet a has arrived at port b
-	evWake                       // for the driver
+	evWake                       // for the driver: a and b are the halves of its number
 	evDrop                       // the tail of cell a, which has no way out, has come
 	evFlit                       // a flit has arrived in cell a
 	evLink                       // port a has sent a flit
@@ -143,13 +142,11 @@ type Sim struct {
 	cfg    Config
 	vls    int32
 	driver Driver
-	events *queue[event]
 
 	ports    []port     // by PortID
 	channels []channel  // by number: PortID that it ends at * vls + VL
-	owner    []int32    // by PortID: its node
-	to       []int32    // by PortID: port.to, again, since few lines of cache have all of it
-	base     []int32    // by node, one more at the end: its first port
+	hubs     []hub      // by node: the switches
+	topLID   int        // the highest LID that hub.row has; -1 for none
 	cells    pool[cell] // see there
 	branches pool[branch]
 	packets  pool[packet]
@@ -158,17 +155,27 @@ type Sim struct {
 	masks    masks
 	allAlike bool // sameVL is the map of all ports
 	sameVL   lft.VLMap
-	worms    bool            // packets go flit by flit
-	route    []fabric.PortID // scratch
+	worms    bool                       // packets go flit by flit
+	weighted bool                       // there are VLWeights
+	hop      Time                       // from when a packet is sent until it has been routed
+	sized    struct{ bytes, flits int } // flits of the last packet that was sent
+	route    []fabric.PortID            // scratch
 
 	counts    Counts
 	delivery  Delivery
 	returning int64 // flits of credit that are on their way
 	broken    error // what ended the simulation
-	// Counts of events: of the next search for deadlock, the next full check, and
-	// whichever is first.
-	nextSearch, nextFull, nextCheck int64
-	waits                           waitGraph
+	// Counts of events: of the next search for deadlock, the next full check, the next
+	// look at the context, and whichever is first.
+	nextSearch, nextFull, nextLook, nextCheck int64
+	waits                                     waitGraph
+	events                                    queue[event]
+}
+
+// hub is what a packet needs to know of a switch that it is in.
+type hub struct {
+	row       []fabric.PortNum // its forwarding table; empty without tables
+	base, end int32            // its ports
 }
 
 // port is the sending side of a port, and what a hop touches of it: a line of cache.
@@ -179,12 +186,14 @@ type port struct {
 	to      int32  // port at the other end; itself for port 0 of a switch, none without a cable
 	taken   int32  // with LockStep: the branch that has the port and does not send yet; with flits: the one that sends
 	weight  int32  // bytes that VL may send before others
+	node    int32  // of the port at the other end
 	waiting uint16 // VLs that a branch waits for
 	vl      uint8  // that was served last
 	sink    bool   // what leaves here has arrived
 	asked   bool   // an evArbitrate is under way
 	wakes   bool   // an evFree is under way
-	_       [6]byte
+	sends   bool   // may be the Src of a message
+	_       [1]byte
 }
 
 // channel is both ends of a VL of a cable in one direction, since what happens at one
@@ -232,7 +241,7 @@ type cell struct {
 	arrived int32 // with flits: how many have come
 	gone    int32 // with flits: how many have left the buffer
 	port    int32 // that it came by, as in says
-	_       [4]byte
+	node    int32 // that it is at
 }
 
 type cellState uint8
@@ -320,17 +329,29 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	}
 	s := &Sim{
 		net: net, cfg: cfg, vls: int32(vls), driver: driver,
-		events:   newQueue[event](),
 		ports:    make([]port, f.NumPorts()),
 		channels: make([]channel, f.NumPorts()*vls),
-		owner:    make([]int32, f.NumPorts()),
-		to:       make([]int32, f.NumPorts()),
-		base:     make([]int32, f.NumNodes()+1),
+		hubs:     make([]hub, f.NumSwitches()),
+		topLID:   -1,
 		hostFree: make([]Time, f.NumPorts()),
 		masks:    newMasks(f, net.Multicast),
 		worms:    cfg.Copying.flits(),
+		weighted: len(cfg.VLWeights) > 0,
+		hop:      cfg.WireDelay + cfg.RoutingDelay,
 	}
-	s.nextSearch = searchEvery
+	s.events.init()
+	s.nextSearch, s.nextLook = searchEvery, lookEvery
+	for i := range s.hubs {
+		at := fabric.NodeID(i)
+		base := int32(f.PortBase(at))
+		s.hubs[i] = hub{base: base, end: base + int32(f.Node(at).NumPorts) + 1}
+		if net.Tables != nil {
+			s.hubs[i].row = net.Tables.Row(at)
+		}
+	}
+	if net.Tables != nil && net.Router == nil {
+		s.topLID = min(int(net.Tables.MaxLID()), int(mft.MinMLID)-1)
+	}
 	if net.SL2VL == nil {
 		s.allAlike = true // VL 0
 	} else if maps := net.SL2VL.Maps(); len(maps) == 1 {
@@ -363,15 +384,15 @@ func sameFabric(a, b *fabric.Fabric) bool {
 func (s *Sim) addPort(p fabric.PortID) error {
 	f := s.net.Fabric
 	node := f.Owner(p)
-	pt := port{to: none, taken: none}
 	peer := f.Peer(p)
+	pt := port{to: none, taken: none, node: none, sends: !f.IsSwitch(node) && peer != fabric.NoPort}
 	own := f.Num(p) == fabric.ManagementPort && f.IsSwitch(node)
 	mbps := s.cfg.Mbps
 	switch {
 	case own: // as fast as anything can come
-		pt.to, pt.sink = int32(p), true
+		pt.to, pt.node, pt.sink = int32(p), int32(node), true
 	case peer != fabric.NoPort:
-		pt.to, pt.sink = int32(peer), !f.IsSwitch(f.Owner(peer))
+		pt.to, pt.node, pt.sink = int32(peer), int32(f.Owner(peer)), !f.IsSwitch(f.Owner(peer))
 		if mbps == 0 {
 			mbps = f.Link(p).Mbps()
 		}
@@ -380,7 +401,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 		}
 		pt.rate = bytePs(mbps)
 	}
-	s.ports[p], s.to[p], s.owner[p], s.base[node+1] = pt, pt.to, int32(node), int32(p)+1
+	s.ports[p] = pt
 	credits := unlimited
 	if peer != fabric.NoPort && f.IsSwitch(node) {
 		credits = int32(s.cfg.BufferFlits)
@@ -427,14 +448,13 @@ func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
 
 // Wake has the driver's Wake called with id at a time that is not before Now.
 func (s *Sim) Wake(at Time, id int64) {
-	s.events.push(max(at, s.events.now), event{kind: evWake, a: id})
+	s.events.push(max(at, s.events.now), event{kind: evWake, a: int32(id), b: int32(id >> 32)})
 }
 
 // Send gives a message to its host now. It is an error if the host cannot send,
 // nobody has the LID, or a packet does not fit a buffer.
 func (s *Sim) Send(m Message) error {
-	f := s.net.Fabric
-	if m.Src < 0 || int(m.Src) >= f.NumPorts() || f.IsSwitch(f.Owner(m.Src)) || f.Peer(m.Src) == fabric.NoPort {
+	if m.Src < 0 || int(m.Src) >= len(s.ports) || !s.ports[m.Src].sends {
 		return fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable", m.Src)
 	}
 	if m.SL == PathSL {
@@ -453,7 +473,7 @@ func (s *Sim) Send(m Message) error {
 	if s.cfg.MTU > 0 {
 		size = min(size, s.cfg.MTU)
 	}
-	if flits := s.cfg.flits(size + s.cfg.HeaderBytes); flits > s.cfg.BufferFlits && !s.worms {
+	if flits := s.flits(size + s.cfg.HeaderBytes); flits > s.cfg.BufferFlits && !s.worms {
 		return fmt.Errorf("a packet of %d flits for buffers of %d: %s copying needs room for all of it", flits, s.cfg.BufferFlits, s.cfg.Copying)
 	}
 	s.counts.Messages++
@@ -468,17 +488,25 @@ func (s *Sim) Send(m Message) error {
 		i := s.packets.get()
 		bytes := m.Bytes + s.cfg.HeaderBytes
 		s.packets.items[i] = packet{
-			msg: m, bytes: int32(bytes), flits: int32(s.cfg.flits(bytes)), last: left <= size, born: now, refs: 1,
+			msg: m, bytes: int32(bytes), flits: int32(s.flits(bytes)), last: left <= size, born: now, refs: 1,
 		}
 		s.counts.Packets++
 		s.counts.Queued++
 		if ready == now {
 			s.inject(i)
 		} else {
-			s.events.push(ready, event{kind: evInject, a: int64(i)})
+			s.events.push(ready, event{kind: evInject, a: i})
 		}
 	}
 	return nil
+}
+
+// flits is Config.flits, without a division where packets are all alike.
+func (s *Sim) flits(bytes int) int {
+	if bytes != s.sized.bytes {
+		s.sized.bytes, s.sized.flits = bytes, s.cfg.flits(bytes)
+	}
+	return s.sized.flits
 }
 
 // pathSL is the SL that the routing wants for a path.
@@ -524,7 +552,7 @@ func (s *Sim) inject(i int32) {
 	case s.worms:
 		s.addBranch(c, src, vl)
 		s.askWorm(c)
-	case !s.moveAt(c, int32(src), vl):
+	case !s.moveAt(c, &s.cells.items[c], int32(src), vl):
 		s.addBranch(c, src, vl)
 		s.ask(c)
 	}
@@ -544,7 +572,7 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]
 	s.branches.items[b] = branch{
-		cell: c, in: ce.in, port: int32(out), out: s.to[out]*s.vls + int32(vl),
+		cell: c, in: ce.in, port: int32(out), out: s.ports[out].to*s.vls + int32(vl),
 		sibling: ce.branch, prev: none, next: none, child: none,
 	}
 	ce.branch = b
@@ -554,38 +582,34 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 
 // branchOut makes the branches of a cell at a switch, none when it is dropped, or
 // sends the packet on at once and returns true.
-func (s *Sim) branchOut(c int32) bool {
-	ce := &s.cells.items[c]
+func (s *Sim) branchOut(c int32, ce *cell) bool {
+	at := &s.hubs[ce.node]
 	in := fabric.PortID(ce.port)
-	at := fabric.NodeID(s.owner[in])
-	base := s.base[at]
-	num := fabric.PortNum(int32(in) - base)
-	switch {
-	case s.net.Router != nil:
-		s.route = s.net.Router.Route(s, at, in, &s.packets.items[ce.packet].msg, s.route[:0])
+	num := fabric.PortNum(ce.port - at.base)
+	if int(ce.dlid) <= s.topLID {
+		if out := at.base + int32(at.row[ce.dlid]); out < at.end {
+			if vl := s.way(num, out, ce.sl); vl != lft.DropVL {
+				if !s.worms && s.moveAt(c, ce, out, vl) {
+					return true
+				}
+				s.addBranch(c, fabric.PortID(out), vl)
+				return false
+			}
+		}
+	} else if s.net.Router != nil {
+		s.route = s.net.Router.Route(s, fabric.NodeID(ce.node), in, &s.packets.items[ce.packet].msg, s.route[:0])
 		for i := len(s.route) - 1; i >= 0; i-- {
 			s.leave(c, num, s.route[i])
 		}
-	case ce.dlid >= mft.MinMLID:
-		mask := s.masks.of(at, ce.dlid)
+	} else if ce.dlid >= mft.MinMLID {
+		mask := s.masks.of(fabric.NodeID(ce.node), ce.dlid)
 		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
 			if mask[i] != in {
 				s.leave(c, num, mask[i])
 			}
 		}
-	case s.net.Tables != nil && ce.dlid <= s.net.Tables.MaxLID():
-		out := base + int32(s.net.Tables.Row(at)[ce.dlid])
-		if out >= s.base[at+1] {
-			break
-		}
-		if vl := s.way(num, fabric.PortID(out), ce.sl); vl != lft.DropVL {
-			if !s.worms && s.moveAt(c, out, vl) {
-				return true
-			}
-			s.addBranch(c, fabric.PortID(out), vl)
-		}
 	}
-	if s.cells.items[c].branch == none {
+	if ce.branch == none {
 		s.counts.Dropped++
 	}
 	return false
@@ -593,21 +617,21 @@ func (s *Sim) branchOut(c int32) bool {
 
 // leave adds the branch of a cell by port out, unless that leads nowhere.
 func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
-	if vl := s.way(in, out, s.cells.items[c].sl); vl != lft.DropVL {
+	if vl := s.way(in, int32(out), s.cells.items[c].sl); vl != lft.DropVL {
 		s.addBranch(c, out, vl)
 	}
 }
 
 // way is the VL on which a packet leaves a switch by port out, lft.DropVL where
 // that leads nowhere.
-func (s *Sim) way(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
-	switch to := s.to[out]; to {
+func (s *Sim) way(in fabric.PortNum, out int32, sl fabric.SL) fabric.VL {
+	switch s.ports[out].to {
 	case none:
 		return lft.DropVL
-	case int32(out): // port 0
+	case out: // port 0
 		return 0
 	}
-	return s.vl(in, out, sl)
+	return s.vl(in, fabric.PortID(out), sl)
 }
 
 // Run goes on until no event is left up to the time until, which is then Now. It
@@ -632,61 +656,78 @@ func (s *Sim) Deadlock() error {
 	if s.broken != nil {
 		return s.broken
 	}
-	s.broken = s.deadlock()
+	if err := s.deadlock(); err != nil {
+		s.fail(err)
+	}
 	return s.broken
 }
 
 // searchEvery is after how many events waiting packets are searched for a circle.
 const searchEvery = 1 << 20
 
+// lookEvery is after how many events the context is asked whether it is done.
+const lookEvery = 1 << 16
+
 func (s *Sim) run(ctx context.Context, until Time) error {
-	for n := 0; ; n++ {
-		if n&0xffff == 0xffff && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		e, ok := s.events.pop(until)
-		if !ok {
+	q := &s.events
+	for {
+		if q.at == len(q.cur) && !q.turn() {
 			return s.end(until)
 		}
+		t := &q.cur[q.at]
+		if t.at > until {
+			return s.end(until)
+		}
+		q.at++
+		q.now = t.at
 		s.counts.Events++
-		s.handle(e)
+		s.handle(t.event)
 		if s.counts.Events >= s.nextCheck {
-			if err := s.check(); err != nil {
+			if err := s.check(ctx); err != nil {
 				return err
 			}
 		}
-		if s.broken != nil {
-			return s.broken
-		}
 	}
 }
+
+// fail has the simulation end with an error after this event.
+func (s *Sim) fail(err error) { s.broken, s.nextCheck = err, 0 }
 
 // end settles what is left when no event is, up to the time until.
 func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)
 	}
-	if s.events.n == 0 && s.counts.Copies > 0 {
+	if s.events.len() == 0 && s.counts.Copies > 0 {
 		if err := s.deadlock(); err != nil {
 			return err
 		}
 		return s.conservation("%d copies of packets wait, and nothing happens", s.counts.Copies)
 	}
-	if s.events.n == 0 || s.cfg.FullChecks > 0 {
+	if s.events.len() == 0 || s.cfg.FullChecks > 0 {
 		return s.verify()
 	}
 	return nil
 }
 
 // check is what is done every so many events.
-func (s *Sim) check() error {
+func (s *Sim) check(ctx context.Context) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	if s.counts.Events >= s.nextLook {
+		s.nextLook = s.counts.Events + lookEvery
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 	if s.counts.Events >= s.nextSearch {
 		s.nextSearch = s.counts.Events + searchEvery
 		if err := s.deadlock(); err != nil {
 			return err
 		}
 	}
-	s.nextCheck = s.nextSearch
+	s.nextCheck = min(s.nextSearch, s.nextLook)
 	if s.cfg.FullChecks == 0 {
 		return nil
 	}
@@ -696,7 +737,7 @@ func (s *Sim) check() error {
 			return err
 		}
 	}
-	s.nextCheck = min(s.nextSearch, s.nextFull)
+	s.nextCheck = min(s.nextCheck, s.nextFull)
 	return nil
 }
 
@@ -704,7 +745,7 @@ func (s *Sim) check() error {
 const Forever Time = math.MaxInt64
 
 func (s *Sim) handle(e event) {
-	a := int32(e.a)
+	a := e.a
 	switch e.kind {
 	case evInject:
 		s.inject(a)
@@ -712,13 +753,13 @@ func (s *Sim) handle(e event) {
 		if s.worms {
 			s.routeWorm(a)
 		} else {
-			s.ready(a)
+			s.ready(a, e.b)
 		}
 	case evAsk:
 		s.queue(a)
 		s.offer(s.branches.items[a].port)
 	case evBegin:
-		s.begin(a)
+		s.begin(a, &s.cells.items[a])
 	case evFree:
 		s.ports[a].wakes = false
 		s.offer(a)
@@ -739,7 +780,7 @@ func (s *Sim) handle(e event) {
 		s.deliver(a, fabric.PortID(e.b))
 	case evWake:
 		if s.driver != nil {
-			s.driver.Wake(s, e.a)
+			s.driver.Wake(s, int64(e.b)<<32|int64(uint32(a)))
 		}
 	case evFlit:
 		s.flit(a)

@@ -565,7 +565,7 @@ func TestFaults(t *testing.T) {
 		"packet doubled": func(s *Sim, i int) {
 			p := s.cells.items[s.channels[i].head].packet
 			s.packets.items[p].refs++
-			s.events.push(s.Now(), event{kind: evDeliver, a: int64(p), b: s.channels[i].port})
+			s.events.push(s.Now(), event{kind: evDeliver, a: p, b: s.channels[i].port})
 		},
 		// All is in its place, and never goes on: seen when nothing happens any more.
 		"arrival lost": func(s *Sim, _ int) {

@@ -168,21 +168,30 @@ type Measured struct {
 type open struct {
 	Traffic
 	lids      []fabric.LID
-	rngs      []*rand.Rand
-	next      []float64      // ps: the time of the next message of each host, not rounded
-	drawn     []int64        // messages of each host
-	sent      []int64        // the same with each one of Repeat
+	sources   []source       // by host
+	lengths   geometric      // of Geometric lengths
 	inTurn    bool           // groups are not drawn
 	trees     [][]int32      // by host: the trees it may send to
 	receivers [][]fabric.LID // of each tree, ascending; of Repeat
 	shuffled  []fabric.LID   // scratch
-	rates     []float64      // ps a byte
 	flights   pool[flight]
 	warm      Time
 	out       *Measured
 	bytesSent int64
 	bytesGot  int64
 	err       error
+}
+
+// source is what a host draws from: a line of cache.
+type source struct {
+	rng   *rand.Rand
+	next  float64   // ps: the time of the next message, not rounded
+	rate  float64   // ps a byte
+	mean  float64   // ps between messages
+	cycle float64   // ps, of NegativeBinomial
+	gaps  geometric // cycles of NegativeBinomial
+	drawn int64     // messages
+	sl    int32     // of the next message, or of the next one of Repeat, with Traffic.SLs
 }
 
 // flight is a message under way.
@@ -240,12 +249,9 @@ func (o *open) check(s *Sim) error {
 		}
 		index[p] = i
 		o.lids = append(o.lids, f.LID(p))
-		o.rngs = append(o.rngs, rand.New(rand.NewPCG(o.Seed, uint64(i))))
-		o.rates = append(o.rates, float64(s.ports[p].rate)/1024)
+		o.sources = append(o.sources, o.source(i, float64(s.ports[p].rate)/1024))
 	}
-	o.next = make([]float64, len(o.Hosts))
-	o.drawn = make([]int64, len(o.Hosts))
-	o.sent = make([]int64, len(o.Hosts))
+	o.lengths = newGeometric(float64(o.Bytes))
 	return o.checkTrees(f, index)
 }
 
@@ -296,44 +302,59 @@ func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 	return nil
 }
 
-// gap draws the time to the next message of host i, in ps.
-func (o *open) gap(i int) float64 {
-	rng := o.rngs[i]
-	mean := o.rates[i] * float64(o.Bytes) / o.Load
+// source is host i before its first message, on a link of so many ps a byte.
+func (o *open) source(i int, rate float64) source {
+	h := source{rng: rand.New(rand.NewPCG(o.Seed, uint64(i))), rate: rate, cycle: float64(o.Cycle)}
+	h.mean = rate * float64(o.Bytes) / o.Load
+	if o.Cycle == 0 {
+		h.cycle = rate
+	}
+	h.gaps = newGeometric(h.mean / h.cycle / float64(o.Shape))
+	if o.SLs > 0 {
+		h.sl = int32(i % o.SLs)
+	}
+	return h
+}
+
+// gap draws the time to the next message of a host, in ps.
+func (o *open) gap(h *source) float64 {
 	switch o.Arrivals {
 	case Periodic:
-		return mean
+		return h.mean
 	case NegativeBinomial:
-		cycle := float64(o.Cycle)
-		if cycle == 0 {
-			cycle = o.rates[i]
-		}
 		gap := 0.0
 		for range o.Shape {
-			gap += geometric(rng, mean/cycle/float64(o.Shape))
+			gap += h.gaps.draw(h.rng)
 		}
-		return gap * cycle
+		return gap * h.cycle
 	default:
-		return -math.Log(1-rng.Float64()) * mean
+		return -math.Log(1-h.rng.Float64()) * h.mean
 	}
 }
 
-// geometric is how many trials it takes to succeed, 1 or more, with a mean of 1 or
-// more.
-func geometric(rng *rand.Rand, mean float64) float64 {
-	if mean <= 1 {
+// geometric is how many trials it takes to succeed, 1 or more.
+type geometric struct {
+	fails float64 // logarithm of the chance that a trial fails
+}
+
+// newGeometric has a mean of 1 or more; less is 1.
+func newGeometric(mean float64) geometric { return geometric{math.Log1p(-1 / max(mean, 1))} }
+
+func (g geometric) draw(rng *rand.Rand) float64 {
+	if math.IsInf(g.fails, -1) { // a trial never fails
 		return 1
 	}
-	return 1 + math.Floor(math.Log(1-rng.Float64())/math.Log1p(-1/mean))
+	return 1 + math.Floor(math.Log(1-rng.Float64())/g.fails)
 }
 
 func (o *open) start(s *Sim) {
 	for i := range o.Hosts {
-		o.next[i] = o.gap(i)
+		h := &o.sources[i]
+		h.next = o.gap(h)
 		if o.Arrivals == Periodic {
-			o.next[i] *= o.rngs[i].Float64()
+			h.next *= h.rng.Float64()
 		}
-		s.Wake(Time(o.next[i]), int64(i))
+		s.Wake(Time(h.next), int64(i))
 	}
 }
 
@@ -341,22 +362,24 @@ func (o *open) start(s *Sim) {
 func (o *open) Wake(s *Sim, id int64) {
 	i := int(id)
 	o.draw(s, i)
-	o.next[i] += o.gap(i)
-	s.Wake(Time(o.next[i]), id)
+	h := &o.sources[i]
+	h.next += o.gap(h)
+	s.Wake(Time(h.next), id)
 }
 
 // draw sends a message of host i, or not.
 func (o *open) draw(s *Sim, i int) {
-	rng := o.rngs[i]
+	h := &o.sources[i]
+	rng := h.rng
 	m := Message{Src: o.Hosts[i], Bytes: o.Bytes, SL: PathSL}
 	if o.Lengths == Geometric {
-		m.Bytes = int(min(geometric(rng, float64(o.Bytes)), maxBytes))
+		m.Bytes = int(min(o.lengths.draw(rng), maxBytes))
 		if o.MaxBytes > 0 {
 			m.Bytes = min(m.Bytes, o.MaxBytes)
 		}
 	}
-	k := o.drawn[i]
-	o.drawn[i]++
+	k := h.drawn
+	h.drawn++
 	if o.Multicast > 0 && rng.Float64() < o.Multicast {
 		if n := len(o.trees[i]); n > 0 {
 			at := int(k % int64(n))
@@ -395,7 +418,7 @@ func (o *open) sendGroup(s *Sim, m Message, i int, tree int32) {
 	case Shuffled:
 		o.shuffled = append(o.shuffled[:0], to...)
 		to = o.shuffled
-		o.rngs[i].Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+		o.sources[i].rng.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
 	}
 	for k := range to {
 		if m.DLID = to[(first+k)%len(to)]; m.DLID != o.lids[i] {
@@ -414,9 +437,12 @@ func (o *open) fly(s *Sim, copies int, multi bool) int64 {
 // send sends a message of host i that so many receivers get.
 func (o *open) send(s *Sim, m Message, i, copies int) {
 	if o.SLs > 0 {
-		m.SL = fabric.SL((int64(i) + o.sent[i]) % int64(o.SLs))
+		h := &o.sources[i]
+		m.SL = fabric.SL(h.sl)
+		if h.sl++; int(h.sl) == o.SLs {
+			h.sl = 0
+		}
 	}
-	o.sent[i]++
 	if err := s.Send(m); err != nil && o.err == nil {
 		o.err = err
 	}
@@ -519,8 +545,8 @@ func (t *Traffic) Gap(mbps int) Time {
 // meanGap is the time between two messages of any of the hosts.
 func (o *open) meanGap() float64 {
 	rate := 0.0
-	for _, r := range o.rates {
-		rate += o.Load / (r * float64(o.Bytes))
+	for i := range o.sources {
+		rate += o.Load / (o.sources[i].rate * float64(o.Bytes))
 	}
 	return 1 / rate
 }
@@ -543,8 +569,8 @@ func (o *open) result(s *Sim, stop Stop) *Measured {
 func (o *open) shares(warm Time) {
 	m := o.out
 	capacity := 0.0 // bytes
-	for _, r := range o.rates {
-		capacity += float64(m.Time-warm) / r
+	for i := range o.sources {
+		capacity += float64(m.Time-warm) / o.sources[i].rate
 	}
 	if capacity > 0 {
 		m.Offered = float64(o.bytesSent) / capacity

@@ -63,7 +63,7 @@ func TestArrivals(t *testing.T) {
 		const n = 200_000
 		sum, square := 0.0, 0.0
 		for range n {
-			gap := o.gap(0)
+			gap := o.gap(&o.sources[0])
 			if tt.arrivals == NegativeBinomial && math.Mod(gap, 4000) != 0 {
 				t.Fatalf("%g ps is not a number of cycles", gap)
 			}

@@ -28,7 +28,7 @@ func (s *Sim) askWorm(c int32) {
 // routeWorm routes the first flit of a buffer. A worm without a way out is
 // swallowed.
 func (s *Sim) routeWorm(c int32) {
-	s.branchOut(c)
+	s.branchOut(c, &s.cells.items[c])
 	if s.cells.items[c].branch == none {
 		s.cells.items[c].state = cellGoing
 		s.advance(c)
@@ -150,7 +150,7 @@ func (s *Sim) pass(c int32) {
 	if ce.next == none {
 		lane.tail = none
 	} else if s.cells.items[ce.next].arrived > 0 {
-		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: int64(ce.next)})
+		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: ce.next})
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Sim) flit(c int32) {
 	switch {
 	case s.channels[ce.in].head != c:
 	case ce.arrived == 1:
-		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: int64(c)})
+		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: c})
 	case ce.state == cellGoing:
 		s.advance(c)
 	}
@@ -214,7 +214,7 @@ func (s *Sim) sendFlit(b int32) {
 			s.counts.Queued--
 		}
 	}
-	s.events.push(now+takes, event{kind: evLink, a: int64(br.port)})
+	s.events.push(now+takes, event{kind: evLink, a: br.port})
 	if pt.sink {
 		arrive := now + takes
 		if pt.to != br.port {
@@ -224,13 +224,10 @@ func (s *Sim) sendFlit(b int32) {
 		if br.sent+1 == p.flits {
 			p.refs++
 			s.counts.Copies++
-			s.events.push(arrive, event{kind: evDeliver, a: int64(pi), b: pt.to})
+			s.events.push(arrive, event{kind: evDeliver, a: pi, b: pt.to})
 		}
 		return
 	}
-	s.counts.FlitHops++
-	o := &s.channels[br.out]
-	o.credits--
 	if br.child == none {
 		p.refs++
 		s.counts.Copies++
@@ -238,17 +235,20 @@ func (s *Sim) sendFlit(b int32) {
 		from := &s.cells.items[br.cell]
 		s.cells.items[child] = cell{
 			packet: pi, bytes: from.bytes, flits: from.flits, dlid: from.dlid, sl: from.sl,
-			in: br.out, port: s.to[br.port], next: none, branch: none, parent: b,
+			in: br.out, port: pt.to, node: pt.node, next: none, branch: none, parent: b,
 		}
 		br.child = child
 		s.enter(child, br.out, 1)
 	} else {
+		s.counts.FlitHops++
+		o := &s.channels[br.out]
+		o.credits--
 		o.used++
 		if o.used > int32(s.cfg.BufferFlits) {
-			s.broken = s.conservation("%d flits in a buffer of %d", o.used, s.cfg.BufferFlits)
+			s.fail(s.conservation("%d flits in a buffer of %d", o.used, s.cfg.BufferFlits))
 		}
 	}
-	s.events.push(now+takes+s.cfg.WireDelay, event{kind: evFlit, a: int64(br.child)})
+	s.events.push(now+takes+s.cfg.WireDelay, event{kind: evFlit, a: br.child})
 }
 
 // linked ends the sending of a flit. When the last flit of a worm has left by all
