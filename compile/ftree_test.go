@@ -26,17 +26,30 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 		}
 		return f
 	}
+	large := tree(gen.FatTreeSpec{Radix: 12, Levels: 3})
+	without := func(cables int) *fabric.Fabric {
+		f, err := gen.DropLinks(large, cables, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
 	whole := tree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	for _, tc := range []struct {
 		name string
 		f    *fabric.Fabric
 		want int // flows on the busiest link of all shifts, in our tables
+		// givesUp says that OpenSM's ftree finds no fat tree, and minhop routes instead.
+		givesUp bool
 	}{
-		{"2 levels, radix 8", tree(gen.FatTreeSpec{Radix: 8, Levels: 2}), 1},
-		{"2 levels, radix 12, 8 hosts to 4 ways up", tree(gen.FatTreeSpec{Radix: 12, Levels: 2, HostsPerLeaf: 8}), 2},
-		{"3 levels, radix 6", whole, 1},
-		{"3 levels, radix 8", tree(gen.FatTreeSpec{Radix: 8, Levels: 3}), 1},
-		{"3 levels, radix 6, hosts missing", whole.Without(whole.CAPorts()[5], whole.CAPorts()[23], whole.CAPorts()[22]), 1},
+		{"2 levels, radix 8", tree(gen.FatTreeSpec{Radix: 8, Levels: 2}), 1, false},
+		{"2 levels, radix 12, 8 hosts to 4 ways up", tree(gen.FatTreeSpec{Radix: 12, Levels: 2, HostsPerLeaf: 8}), 2, false},
+		{"3 levels, radix 6", whole, 1, false},
+		{"3 levels, radix 8", tree(gen.FatTreeSpec{Radix: 8, Levels: 3}), 1, false},
+		{"3 levels, radix 6, hosts missing", whole.Without(whole.CAPorts()[5], whole.CAPorts()[23], whole.CAPorts()[22]), 1, false},
+		{"3 levels, radix 12", large, 1, false},
+		{"3 levels, radix 12, 1 cable missing", without(1), 2, true},
+		{"3 levels, radix 12, 40 cables missing", without(40), 5, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := assign(t, tc.f, lft.LIDOptions{})
@@ -66,10 +79,10 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 				t.Fatal(err)
 			}
 			theirs, err := os.ReadFile(filepath.Join(run.Dir, compile.CAOrderName))
-			if err != nil {
+			if (err != nil) != tc.givesUp {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(string(theirs), string(ours)); d != "" {
+			if d := cmp.Diff(string(theirs), string(ours)); d != "" && !tc.givesUp {
 				t.Errorf("order of hosts, OpenSM - and ours +:\n%s", d)
 			}
 			file := filepath.Join(run.Dir, "opensm-lfts.dump")
@@ -85,7 +98,9 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 			if got != tc.want || got > peer {
 				t.Errorf("%d flows on the busiest link of all shifts, want %d; OpenSM %d", got, tc.want, peer)
 			}
-			t.Logf("flows on the busiest link of all shifts: %d, OpenSM %d", got, peer)
+			updn := shifts(t, r.Routing, route(t, engine(t, "updn"), f).Tables)
+			minhop := shifts(t, r.Routing, route(t, engine(t, "minhop"), f).Tables)
+			t.Logf("flows on the busiest link of all shifts: %d, updn %d, minhop %d, OpenSM %d", got, updn, minhop, peer)
 		})
 	}
 }
@@ -95,8 +110,9 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 func shifts(t *testing.T, r *lft.Routing, tables *lft.Tables) int {
 	t.Helper()
 	f, worst := r.Fabric, 0
+	flows := make([]int, f.NumPorts())
 	for shift := 1; shift < len(r.CAOrder); shift++ {
-		flows := map[fabric.PortID]int{}
+		clear(flows)
 		for i, src := range r.CAOrder {
 			dst := r.CAOrder[(i+shift)%len(r.CAOrder)]
 			if src == fabric.NoPort || dst == fabric.NoPort {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fattree"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -120,7 +121,7 @@ Multicast schemes, --mcast:
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
 	flags.IntVar(&o.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
-	flags.StringSliceVar(&o.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	flags.StringSliceVar(&o.roots, "roots", nil, "switches on top of the up*/down* order, highest first, for fattree those of the highest level: `GUID,..` or a file with a GUID a line")
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
@@ -620,7 +621,11 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%-13s%s: %s\n", "engine", e.Name(), e.Summary)
 	if t := s.Top; t != nil {
-		fmt.Fprintf(&b, "%-13s%q on top, %s; --roots chooses others\n", "order", t.Name, t.Switch)
+		hint := "; --roots chooses others"
+		if e.Name() == (fattree.Engine{}).Name() {
+			hint = "" // there they are the switches of the highest level
+		}
+		fmt.Fprintf(&b, "%-13s%q on top, %s%s\n", "order", t.Name, t.Switch, hint)
 	}
 	for i, note := range s.Notes {
 		name := ""
@@ -671,7 +676,7 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 			if info, err := os.Stat(filepath.Join(s.Output, name)); err == nil {
 				size = info.Size()
 			}
-			fmt.Fprintf(&b, "%13s%-23s %14s bytes\n", "", name, report.Grouped(size))
+			fmt.Fprintf(&b, "%13s%-26s %11s bytes\n", "", name, report.Grouped(size))
 		}
 	}
 	row("seconds", seconds(s))
