@@ -3,8 +3,7 @@ package lft
 import (
 	"runtime"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -204,20 +203,23 @@ func (w *ways) row(t int32) (hops []uint8, down []bool) {
 
 // growAll computes all distances.
 func (l *Live) growAll() bool {
-	var g errgroup.Group
+	var (
+		work    fabric.Workers
+		tooLong atomic.Bool
+	)
 	workers := runtime.GOMAXPROCS(0)
 	for i := range workers {
-		g.Go(fabric.Guarded(func() error {
+		work.Go(func() {
 			queue := make([]int32, 0, l.ways.n)
 			for t := i; t < l.ways.n; t += workers {
 				if l.view.Node[t] != fabric.NoNode && !l.grow(int32(t), queue) {
-					return &DomainError{Engine: l.engine.Name(), Reason: "a path is too long"}
+					tooLong.Store(true)
 				}
 			}
-			return nil
-		}))
+		})
 	}
-	return g.Wait() == nil
+	work.Wait()
+	return !tooLong.Load()
 }
 
 // grow computes the distances to one slot: O(channels). It is false when one is more

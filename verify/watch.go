@@ -453,7 +453,7 @@ func (w *Watch) markDistances(v *fabric.View) bool {
 	n := x.Slots()
 	var changed []int32 // slots with other cables to switches
 	for s := range int32(n) {
-		for p := x.Base[s]; p < x.Base[s+1]; p++ {
+		for p := x.Base[s]; p < x.Base[s+1] && v.Node[s] != fabric.NoNode; p++ {
 			if old.Peer[p] != v.Peer[p] && (old.Peer[p] >= 0 || v.Peer[p] >= 0) {
 				changed = append(changed, s)
 				break
