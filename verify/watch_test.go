@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -58,6 +59,22 @@ func watchedFabrics(t *testing.T) map[string]*fabric.Fabric {
 	add("mesh", f, err)
 	f, err = gen.Lattice(24, 3)
 	add("lattice", f, err)
+	// Two cables between each two neighbours: without one, all are as near as before.
+	p, err := gen.NewPlan(6, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		p.Switch(8, fmt.Sprint("switch ", i))
+	}
+	for i := range 6 {
+		p.Cable(i, 1, (i+1)%6, 3)
+		p.Cable(i, 2, (i+1)%6, 4)
+		p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, i, 5)
+		p.Cable(p.CA(1, fmt.Sprint("other host ", i)), 1, i, 6)
+	}
+	f, err = p.Fabric()
+	add("ring of two cables", f, err)
 	return list
 }
 
@@ -88,6 +105,9 @@ func TestWatch(t *testing.T) {
 					if r, err = e.Route(t.Context(), g, lft.Options{Previous: r}); err != nil {
 						t.Fatal(err)
 					}
+				}
+				if rng.IntN(6) == 0 { // the tables do not know of it
+					g = whole.Without(fabric.PortID(rng.IntN(whole.NumPorts())))
 				}
 				tables := r.Tables.Clone()
 				if rng.IntN(2) == 0 { // wrong entries, mostly few
