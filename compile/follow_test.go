@@ -35,6 +35,7 @@ func TestIncremental(t *testing.T) {
 					c              compile.Incremental
 					kept, byChange int
 					entries, anew  int
+					bounds         int // blocks that had to change
 					heap           []uint64
 					before         *compile.Result
 				)
@@ -68,6 +69,11 @@ func TestIncremental(t *testing.T) {
 						if n := compile.ChangesSince(before.Routing, r.Routing); n != how.Changes {
 							t.Fatalf("step %d: %+v, said %+v", step, n, how.Changes)
 						}
+						used, short := compile.LeastChanges(before.Routing, r.Routing)
+						if used > short || short > how.Changes.Blocks {
+							t.Fatalf("step %d: at least %d or %d blocks, but %d have changed", step, used, short, how.Changes.Blocks)
+						}
+						bounds += short
 						entries += how.Changes.Entries
 						anew += compile.ChangesSince(before.Routing, scratch.Routing).Entries
 					}
@@ -85,7 +91,7 @@ func TestIncremental(t *testing.T) {
 					*failureSteps, kept, byChange, entries, anew, heap[len(heap)/2]>>10, heap[len(heap)-1]>>10)
 				// Tables with credit loops are never verified by what changed.
 				loops := !e.Guarantee().Has(lft.NoCreditLoop)
-				if kept < *failureSteps/2 || !loops && byChange < *failureSteps/2 || entries >= anew {
+				if kept < *failureSteps/2 || !loops && byChange < *failureSteps/2 || entries >= anew || bounds == 0 {
 					t.Error("that is not what incremental is for")
 				}
 				if now, then := heap[len(heap)-1], heap[len(heap)/2]; now > then+then/4+1<<20 {

@@ -1,0 +1,47 @@
+package gen_test
+
+import (
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+)
+
+// TestRemaining: a dead switch and the hosts that nobody reaches any more are gone, and
+// all others are cabled as before.
+func TestRemaining(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range gen.FatTreeFailures(whole, 4) {
+		f, err := gen.Remaining(whole, x.Cables...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts, switches := 16, 20
+		switch x.Name {
+		case "leaf":
+			hosts, switches = 14, 19
+		case "spine", "core":
+			switches = 19
+		}
+		if len(f.CAPorts()) != hosts || f.NumSwitches() != switches || f.NumLinks() != whole.NumLinks()-len(x.Cables) {
+			t.Errorf("%s: %d hosts, %d switches, %d cables", x.Name, len(f.CAPorts()), f.NumSwitches(), f.NumLinks())
+		}
+		for n := range fabric.NodeID(f.NumNodes()) {
+			was, ok := whole.NodeByGUID(f.Node(n).GUID)
+			for num := fabric.PortNum(1); num <= f.Node(n).NumPorts && ok; num++ {
+				peer := f.Peer(f.Port(n, num))
+				if peer == fabric.NoPort {
+					continue
+				}
+				before := whole.Peer(whole.Port(was, num))
+				ok = whole.Node(whole.Owner(before)).GUID == f.Node(f.Owner(peer)).GUID && whole.Num(before) == f.Num(peer)
+			}
+			if !ok {
+				t.Errorf("%s: %s is not cabled as before", x.Name, f.Node(n).Description)
+			}
+		}
+	}
+}
