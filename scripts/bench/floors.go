@@ -35,7 +35,6 @@ type rates struct {
 	copy   float64 // bytes of memory copied
 	column float64 // bytes written down the columns of a forwarding table
 	visits float64 // channels looked at by searches from all switches, breadth first
-	disk   float64 // bytes written to files and synced; 0 where that is not measured
 }
 
 // floors measures what the stages of the work on one fabric take beside their

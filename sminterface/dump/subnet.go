@@ -247,7 +247,7 @@ func (r *record) printedRecord(b []byte) (rest []byte) {
 // its link is then in r.
 func (r *subnetReader) printedLine(line []byte) (first, second record, ok bool) {
 	rest := first.printedRecord(line)
-	if rest == nil || len(rest) < 2 || rest[0] != ' ' {
+	if len(rest) < 2 || rest[0] != ' ' {
 		return first, second, false
 	}
 	if rest = second.printedRecord(rest[1:]); rest == nil {
