@@ -74,12 +74,30 @@ func (j *spreadJob) put(row, ports []fabric.PortNum) {
 	}
 }
 
+// lidSet is a set of the LIDs of a job, by index.
+type lidSet [maxJobLIDs / 64]uint64
+
+func (s *lidSet) add(k int) { s[k>>6&(len(s)-1)] |= 1 << (k & 63) }
+
+func (s *lidSet) join(o *lidSet) {
+	for i, set := range o {
+		s[i] |= set
+	}
+}
+
+func (s *lidSet) count() (n int) {
+	for _, set := range s {
+		n += bits.OnesCount64(set)
+	}
+	return n
+}
+
 // idle says that no LID of the job carries load.
 func (j *spreadJob) idle() bool { return j.mgmt == len(j.lids) }
 
 const (
-	// maxJobLIDs bounds the scratch of a job; a set of them is a word.
-	maxJobLIDs = 64
+	// maxJobLIDs bounds the scratch of a job.
+	maxJobLIDs = 128
 	// capacityUnits is the load that a route puts on the fastest link; on one
 	// with a third of its capacity it is three times that.
 	capacityUnits = 64
@@ -89,6 +107,7 @@ const (
 	maxRound          = 16
 	roundsAtLeast     = 64
 	maxTwinRound      = 8
+	twinJobsAtLeast   = 256
 	twinRoundsAtLeast = 16
 	// flushesAtLeast is likewise for the switches that send to a destination:
 	// they see what others sent as of the last flush.
@@ -431,7 +450,7 @@ type Placer struct {
 
 	stride  int
 	weight  []uint32  // by switch and LID of the job: sources behind the switch
-	loaded  []uint64  // by NodeID: set of the LIDs, by index in the job, with a weight there
+	loaded  []lidSet  // by NodeID: those of the LIDs, by index in the job, with a weight there
 	routes  []uint64  // by NodeID: sum of the weights
 	ahead   []way     // by NodeID
 	far     []float64 // by NodeID, as ahead: sum of the cubes of the loads on the way, as the round begins
@@ -487,7 +506,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 		s:       s,
 		stride:  lids,
 		weight:  make([]uint32, n*lids),
-		loaded:  make([]uint64, n),
+		loaded:  make([]lidSet, n),
 		routes:  make([]uint64, n),
 		ahead:   make([]way, n),
 		far:     make([]float64, n),
@@ -732,7 +751,10 @@ func (p *Placer) place() {
 	clear(p.weight)
 	clear(p.loaded)
 	clear(p.routes)
-	hosted := uint64(1)<<len(lids) - uint64(1)<<job.mgmt // LIDs of hosts
+	var hosted lidSet // LIDs of hosts
+	for k := job.mgmt; k < len(lids); k++ {
+		hosted.add(k)
+	}
 	p.giveRoles(roleTwin, roleNeighbour)
 	// Ways from switches without hosts are wanted, since something else came
 	// to them if they are on a path at all. Nearest first, the alike together.
@@ -771,10 +793,10 @@ func (p *Placer) place() {
 			for k := job.mgmt; k < len(weight); k++ {
 				weight[k] += h
 			}
-			p.loaded[u] |= hosted
+			p.loaded[u].join(&hosted)
 			p.routes[u] += uint64(h) * uint64(len(lids)-job.mgmt)
 		}
-		loaded := p.loaded[u]
+		loaded := p.loaded[u].count()
 		switch {
 		case p.role[u] == roleNeighbour:
 			p.deliver(u, weight)
@@ -782,7 +804,7 @@ func (p *Placer) place() {
 			s.deal(p.row, ports, start)
 		case len(ports) == 1:
 			p.only(u, ports[0], weight)
-		case bits.OnesCount64(loaded) == 1, !source && bits.OnesCount64(loaded) <= maxFew:
+		case loaded == 1, !source && loaded <= maxFew:
 			p.few(u, ports, start, weight)
 		default:
 			job.put(row, p.choose(u, ports, start, weight))
@@ -803,11 +825,13 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
 		p.row[k] = num
 	}
 	onward := p.weight[int(next)*p.stride:][:len(weight)]
-	for set := p.loaded[u]; set != 0; set &= set - 1 {
-		k := bits.TrailingZeros64(set)
-		onward[k] += weight[k]
+	for w, set := range p.loaded[u] {
+		for ; set != 0; set &= set - 1 {
+			k := w*64 + bits.TrailingZeros64(set)
+			onward[k] += weight[k]
+		}
 	}
-	p.loaded[next] |= p.loaded[u]
+	p.loaded[next].join(&p.loaded[u])
 	sum := p.routes[u]
 	p.routes[next] += sum
 	p.pending[c] += sum * s.unit[c]
@@ -835,22 +859,21 @@ func (p *Placer) few(u fabric.NodeID, ports []fabric.PortID, start int, weight [
 		p.taker[i] = taker{}
 	}
 	turn, from := start, 0
-	for set := p.loaded[u]; set != 0; {
-		k := bits.TrailingZeros64(set)
-		set &= set - 1
-		at := leastFrom(sums, start)
-		c := ports[at]
-		next := s.to[c]
-		routes := uint64(weight[k])
-		p.weight[int(next)*p.stride+k] += weight[k]
-		p.loaded[next] |= 1 << k
-		p.routes[next] += routes
-		p.pending[c] += routes * s.unit[c]
-		p.send(next, float64(routes))
-		turn = s.deal(p.row[from:k], ports, turn)
-		p.row[k] = s.num[c]
-		from = k + 1
-		if set != 0 {
+	for w, set := range p.loaded[u] {
+		for ; set != 0; set &= set - 1 {
+			k := w*64 + bits.TrailingZeros64(set)
+			at := leastFrom(sums, start)
+			c := ports[at]
+			next := s.to[c]
+			routes := uint64(weight[k])
+			p.weight[int(next)*p.stride+k] += weight[k]
+			p.loaded[next].add(k)
+			p.routes[next] += routes
+			p.pending[c] += routes * s.unit[c]
+			p.send(next, float64(routes))
+			turn = s.deal(p.row[from:k], ports, turn)
+			p.row[k] = s.num[c]
+			from = k + 1
 			x := &p.taker[at]
 			x.routes += routes
 			x.lids++
@@ -918,7 +941,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 		x := &sides[at]
 		x.port, x.to = c, s.to[c]
 		x.weight = int(x.to) * p.stride
-		x.routes, x.lids, x.set, x.same = 0, 0, 0, 0
+		x.routes, x.lids, x.set, x.same = 0, 0, lidSet{}, 0
 		x.own = float64(s.load[c])
 		x.beyond = p.beyond(x.to).most
 		x.unit = float64(s.unit[c])
@@ -942,7 +965,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 		p.taken[k] = uint8(at)
 		p.weight[x.weight+k] += w
 		x.lids++
-		x.set |= 1 << k
+		x.set.add(k)
 		x.routes += uint64(w)
 		x.own += float64(float64(w) * x.unit)
 		x.beyond += float64(s.all * x.unit)
@@ -956,7 +979,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 		p.shares[i] = x.lids
 		if x.routes > 0 {
 			p.pending[x.port] += x.routes * uint64(x.unit)
-			p.loaded[x.to] |= x.set
+			p.loaded[x.to].join(&x.set)
 			p.routes[x.to] += x.routes
 			p.send(x.to, float64(x.routes))
 		}
@@ -1041,7 +1064,7 @@ type side struct {
 	unit   float64
 	routes uint64 // sent there now
 	lids   uint64 // the same in LIDs
-	set    uint64 // these LIDs
+	set    lidSet // these LIDs
 	weight int    // where the weights of the next switch begin
 	port   fabric.PortID
 	to     fabric.NodeID

@@ -52,8 +52,10 @@ func Twins(f *fabric.Fabric) []int32 {
 }
 
 // joinTwins makes one job of the destinations of one kind that have hosts, as
-// many as have maxJobLIDs together.
+// many as have 64 LIDs together, or more in fabrics so large that these are
+// still few.
 func (s *Spread) joinTwins(kind []int32) {
+	most := min(max(64, int(s.fab.MaxLID())/twinJobsAtLeast), maxJobLIDs)
 	parts := make([]uint8, len(s.hosts)) // jobs of a destination, at most 2
 	for _, j := range s.jobs {
 		parts[j.t] = min(parts[j.t]+1, 2)
@@ -66,7 +68,7 @@ func (s *Spread) joinTwins(kind []int32) {
 			continue
 		}
 		at, ok := last[kind[j.t]]
-		if !ok || len(jobs[at].lids)+len(j.lids) > maxJobLIDs {
+		if !ok || len(jobs[at].lids)+len(j.lids) > most {
 			last[kind[j.t]] = len(jobs)
 			j.sets = []twin{{t: j.t, mgmt: span{0, j.mgmt}, hosts: span{j.mgmt, len(j.lids)}}}
 			jobs = append(jobs, j)
@@ -131,7 +133,7 @@ func (p *Placer) placeTwin(i int, ports []fabric.PortID) {
 	for k := p.job.mgmt; k < len(weight); k++ {
 		if h := s.hosts[u]; h > 0 && (k < own.hosts.from || k >= own.hosts.end) {
 			weight[k] += h
-			p.loaded[u] |= 1 << k
+			p.loaded[u].add(k)
 			p.routes[u] += uint64(h)
 		}
 	}
