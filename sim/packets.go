@@ -240,7 +240,7 @@ func (s *Sim) grant(b int32) bool {
 		port, out := br.port, br.out
 		s.unqueue(b)
 		s.prune(ce)
-		s.relay(c, ce, port, out)
+		s.relay(c, ce, port, &s.ports[port], out, o)
 		return true
 	case s.cfg.Copying == LockStep:
 		s.unqueue(b)
@@ -303,28 +303,72 @@ func (s *Sim) move(c, port, out int32) {
 }
 
 // relay sends the last copy of a cell's packet, which has no branch, and has it leave
-// its buffer: the cell goes along.
-func (s *Sim) relay(c int32, ce *cell, port, out int32) {
-	in, next, flits := ce.in, ce.next, ce.flits
+// its buffer: the cell goes along. It is send, enter and vacate in one piece, since
+// most of a simulation's time is spent here.
+func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32, o *channel) {
+	in, flits := ce.in, ce.flits
 	if in == out { // a cable from a switch to itself: the packet is in the buffer twice
 		s.move(c, port, out)
 		s.depart(c, s.cells.items[c].tail)
 		return
 	}
-	pt := &s.ports[port]
-	left := s.send(ce, pt, port, out)
+	now := s.events.now
+	if s.weighted {
+		s.served(pt, out-pt.to*s.vls, ce.bytes)
+	}
+	took := takes(ce.bytes, pt.rate)
+	left := now + took
 	gone := max(ce.tail, left)
+	next := ce.next
+	pt.carry(ce.bytes, took, left, uint8(out-pt.to*s.vls))
+	if pt.waiting != 0 {
+		s.wake(port)
+	}
+	o.served = in
+	var lane *channel
+	if in == none {
+		s.packets.items[ce.packet].injected = now
+		s.counts.Queued--
+	} else {
+		lane = &s.channels[in]
+	}
 	if pt.sink {
 		s.sink(ce.packet, pt, port, flits, left)
 		s.cells.put(c)
 	} else {
 		ce.tail, ce.in, ce.next, ce.state = left+s.cfg.WireDelay, out, none, cellComing
 		ce.port, ce.node, ce.branch, ce.waiting = pt.to, pt.node, none, 0
-		s.enter(c, out, flits)
-		s.events.push(s.events.now+s.hop, event{kind: evReady, a: c, b: out})
+		s.counts.FlitHops += int64(flits)
+		o.credits -= flits
+		if o.used += flits; o.used > s.room {
+			s.overfull(o)
+		}
+		if o.tail == none {
+			o.head = c
+		} else {
+			s.cells.items[o.tail].next = c
+		}
+		o.tail = c
+		s.events.push(now+s.hop, event{kind: evReady, a: c, b: out})
 	}
-	if in != none {
-		s.vacate(in, next, flits, gone)
+	if lane == nil {
+		return
+	}
+	if lane.dueFlits != 0 && lane.dueAt <= now && lane.later == none && lane.first == none && lane.used >= flits {
+		// The credit of the packet before has come, and nobody waits: as makeRoom
+		// does it.
+		s.credit(lane, lane.dueFlits)
+		lane.used -= flits
+		s.returning += int64(flits)
+		lane.dueAt, lane.dueFlits = gone+s.cfg.CreditDelay, flits
+	} else {
+		s.makeRoom(in, flits, gone)
+	}
+	lane.head, lane.freeAt = next, gone
+	if next == none {
+		lane.tail = none
+	} else {
+		s.succeed(next, gone)
 	}
 }
 
@@ -333,24 +377,26 @@ func (s *Sim) send(ce *cell, pt *port, port, out int32) Time {
 	now := s.events.now
 	if s.weighted {
 		s.served(pt, out-pt.to*s.vls, ce.bytes)
-	} else {
-		pt.vl = uint8(out - pt.to*s.vls)
 	}
 	if ce.in == none {
 		s.packets.items[ce.packet].injected = now
 		s.counts.Queued--
 	}
-	takes := takes(ce.bytes, pt.rate)
-	left := now + takes
-	pt.taken, pt.freeAt = none, left
+	took := takes(ce.bytes, pt.rate)
+	pt.carry(ce.bytes, took, now+took, uint8(out-pt.to*s.vls))
 	if pt.waiting != 0 {
 		s.wake(port)
 	}
-	pt.load.Packets++
-	pt.load.Bytes += int64(ce.bytes)
-	pt.load.Busy += takes
 	s.channels[out].served = ce.in
-	return left
+	return now + took
+}
+
+// carry has a port send a packet on a VL until its tail has left.
+func (p *port) carry(bytes int32, took, left Time, vl uint8) {
+	p.taken, p.freeAt, p.vl = none, left, vl
+	p.load.Packets++
+	p.load.Bytes += int64(bytes)
+	p.load.Busy += took
 }
 
 // sink has a packet whose tail leaves a port arrive at the end port behind it.
@@ -381,7 +427,7 @@ func (s *Sim) moveAt(c int32, ce *cell, port int32, vl fabric.VL) bool {
 			return false
 		}
 	}
-	s.relay(c, ce, port, out)
+	s.relay(c, ce, port, pt, out, o)
 	return true
 }
 
@@ -391,9 +437,8 @@ func (s *Sim) enter(c, to, flits int32) {
 	s.counts.FlitHops += int64(flits)
 	in := &s.channels[to]
 	in.credits -= flits
-	in.used += flits
-	if in.used > int32(s.cfg.BufferFlits) {
-		s.fail(s.conservation("%d flits in a buffer of %d", in.used, s.cfg.BufferFlits))
+	if in.used += flits; in.used > s.room {
+		s.overfull(in)
 	}
 	if in.tail == none {
 		in.head = c
@@ -422,12 +467,20 @@ func (s *Sim) vacate(in, next, flits int32, at Time) {
 	lane.head, lane.freeAt = next, at
 	if next == none {
 		lane.tail = none
-	} else if ce := &s.cells.items[next]; ce.state == cellReady {
-		if at > s.events.now {
-			s.events.push(at, event{kind: evBegin, a: next})
-			return
-		}
-		s.begin(next, ce)
+	} else {
+		s.succeed(next, at)
+	}
+}
+
+// succeed has a cell be the first of its buffer from a time on.
+func (s *Sim) succeed(c int32, at Time) {
+	ce := &s.cells.items[c]
+	switch {
+	case ce.state != cellReady:
+	case at > s.events.now:
+		s.events.push(at, event{kind: evBegin, a: c})
+	default:
+		s.begin(c, ce)
 	}
 }
 
@@ -465,9 +518,18 @@ func (s *Sim) makeRoom(in, flits int32, at Time) {
 func (s *Sim) credit(o *channel, flits int32) {
 	o.credits += flits
 	s.returning -= int64(flits)
-	if o.credits > int32(s.cfg.BufferFlits) {
-		s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
+	if o.credits > s.room {
+		s.overdrawn(o)
 	}
+}
+
+// overfull and overdrawn are what cannot be.
+func (s *Sim) overfull(o *channel) {
+	s.fail(s.conservation("%d flits in a buffer of %d", o.used, s.cfg.BufferFlits))
+}
+
+func (s *Sim) overdrawn(o *channel) {
+	s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
 }
 
 // settle gives a channel the credits that have come by now. Those that have not

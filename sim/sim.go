@@ -124,6 +124,7 @@ type eventKind uint8
 const (
 	evInject    eventKind = iota // packet a is ready at its host
 	evReady                      // cell a, which came by channel b, has been routed
+	evHead                       // with flits: the first flit of cell a has been routed
 	evBegin                      // cell a, which has been routed, is first in its buffer
 	evAsk                        // the tail of branch a will keep up with its port if it leaves now
 	evFree                       // port a, for which branches wait, has sent its packet
@@ -138,38 +139,39 @@ const (
 
 // Sim is a simulation. It is not safe for concurrent use.
 type Sim struct {
-	net    Network
-	cfg    Config
-	vls    int32
-	driver Driver
+	// What every hop asks for, together.
+	cells     pool[cell] // see there
+	channels  []channel  // by number: PortID that it ends at * vls + VL
+	ports     []port     // by PortID
+	hubs      []hub      // by node: the switches
+	topLID    int        // the highest LID that hub.row has; -1 for none
+	hop       Time       // from when a packet is sent until it has been routed
+	vls       int32
+	room      int32 // flits of a buffer
+	worms     bool  // packets go flit by flit
+	weighted  bool  // there are VLWeights
+	allAlike  bool  // sameVL is the map of all ports
+	sameVL    lft.VLMap
+	counts    Counts
+	returning int64 // flits of credit that are on their way
+	// Counts of events: of the next search for deadlock, the next full check, the next
+	// look at the context, and whichever is first.
+	nextSearch, nextFull, nextLook, nextCheck int64
+	broken                                    error // what ended the simulation
 
-	ports    []port     // by PortID
-	channels []channel  // by number: PortID that it ends at * vls + VL
-	hubs     []hub      // by node: the switches
-	topLID   int        // the highest LID that hub.row has; -1 for none
-	cells    pool[cell] // see there
+	net      Network
+	cfg      Config
+	driver   Driver
 	branches pool[branch]
 	packets  pool[packet]
 	dues     pool[due]
 	hostFree []Time // by PortID: when a host is done with the start of its messages
 	masks    masks
-	allAlike bool // sameVL is the map of all ports
-	sameVL   lft.VLMap
-	worms    bool                       // packets go flit by flit
-	weighted bool                       // there are VLWeights
-	hop      Time                       // from when a packet is sent until it has been routed
 	sized    struct{ bytes, flits int } // flits of the last packet that was sent
 	route    []fabric.PortID            // scratch
-
-	counts    Counts
-	delivery  Delivery
-	returning int64 // flits of credit that are on their way
-	broken    error // what ended the simulation
-	// Counts of events: of the next search for deadlock, the next full check, the next
-	// look at the context, and whichever is first.
-	nextSearch, nextFull, nextLook, nextCheck int64
-	waits                                     waitGraph
-	events                                    queue[event]
+	delivery Delivery
+	waits    waitGraph
+	events   queue[event]
 }
 
 // hub is what a packet needs to know of a switch that it is in.
@@ -338,6 +340,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		worms:    cfg.Copying.flits(),
 		weighted: len(cfg.VLWeights) > 0,
 		hop:      cfg.WireDelay + cfg.RoutingDelay,
+		room:     int32(cfg.BufferFlits),
 	}
 	s.events.init()
 	s.nextSearch, s.nextLook = searchEvery, lookEvery
@@ -681,7 +684,11 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 		q.at++
 		q.now = t.at
 		s.counts.Events++
-		s.handle(t.event)
+		if e := t.event; e.kind == evReady {
+			s.ready(e.a, e.b)
+		} else {
+			s.handle(e)
+		}
 		if s.counts.Events >= s.nextCheck {
 			if err := s.check(ctx); err != nil {
 				return err
@@ -750,11 +757,9 @@ func (s *Sim) handle(e event) {
 	case evInject:
 		s.inject(a)
 	case evReady:
-		if s.worms {
-			s.routeWorm(a)
-		} else {
-			s.ready(a, e.b)
-		}
+		s.ready(a, e.b)
+	case evHead:
+		s.routeWorm(a)
 	case evAsk:
 		s.queue(a)
 		s.offer(s.branches.items[a].port)

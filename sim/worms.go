@@ -150,7 +150,7 @@ func (s *Sim) pass(c int32) {
 	if ce.next == none {
 		lane.tail = none
 	} else if s.cells.items[ce.next].arrived > 0 {
-		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: ce.next})
+		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evHead, a: ce.next})
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Sim) flit(c int32) {
 	switch {
 	case s.channels[ce.in].head != c:
 	case ce.arrived == 1:
-		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evReady, a: c})
+		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evHead, a: c})
 	case ce.state == cellGoing:
 		s.advance(c)
 	}
@@ -243,9 +243,8 @@ func (s *Sim) sendFlit(b int32) {
 		s.counts.FlitHops++
 		o := &s.channels[br.out]
 		o.credits--
-		o.used++
-		if o.used > int32(s.cfg.BufferFlits) {
-			s.fail(s.conservation("%d flits in a buffer of %d", o.used, s.cfg.BufferFlits))
+		if o.used++; o.used > s.room {
+			s.overfull(o)
 		}
 	}
 	s.events.push(now+takes+s.cfg.WireDelay, event{kind: evFlit, a: br.child})
