@@ -26,8 +26,13 @@ func (s *Sim) ready(c, in int32) {
 
 // begin routes the first packet of a buffer.
 func (s *Sim) begin(c int32, ce *cell) {
-	if s.branchOut(c, ce) {
-		return
+	if ce.way == none {
+		s.branchOut(c, ce)
+	} else {
+		if s.moveAt(c, ce, ce.way, ce.out) {
+			return
+		}
+		s.addBranch(c, ce.way, ce.out)
 	}
 	ce.state = cellWaiting
 	switch {
@@ -296,8 +301,9 @@ func (s *Sim) move(c, port, out int32) {
 	ce = &s.cells.items[c] // the pool may have grown
 	s.cells.items[copied] = cell{
 		packet: ce.packet, bytes: ce.bytes, flits: ce.flits, dlid: ce.dlid, sl: ce.sl, tail: left + s.cfg.WireDelay,
-		in: out, port: pt.to, node: pt.node, next: none, branch: none, parent: none,
+		in: out, next: none, branch: none, parent: none,
 	}
+	s.look(&s.cells.items[copied], pt.node, pt.to)
 	s.enter(copied, out, ce.flits)
 	s.events.push(s.events.now+s.hop, event{kind: evReady, a: copied, b: out})
 }
@@ -337,7 +343,8 @@ func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32, o *chann
 		s.cells.put(c)
 	} else {
 		ce.tail, ce.in, ce.next, ce.state = left+s.cfg.WireDelay, out, none, cellComing
-		ce.port, ce.node, ce.branch, ce.waiting = pt.to, pt.node, none, 0
+		ce.branch, ce.waiting = none, 0
+		s.look(ce, pt.node, pt.to)
 		s.counts.FlitHops += int64(flits)
 		o.credits -= flits
 		if o.used += flits; o.used > s.room {
@@ -410,10 +417,8 @@ func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
 
 // moveAt sends the packet of a cell that has one way out and needs not wait. It has
 // no branch then.
-func (s *Sim) moveAt(c int32, ce *cell, port int32, vl fabric.VL) bool {
-	pt := &s.ports[port]
-	out := pt.to*s.vls + int32(vl)
-	o := &s.channels[out]
+func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
+	pt, o := &s.ports[port], &s.channels[out]
 	now := s.events.now
 	if pt.waiting != 0 || pt.freeAt > now || pt.taken != none || s.cfg.Arbitration == LowestPort {
 		return false
@@ -579,9 +584,9 @@ func (s *Sim) prune(ce *cell) {
 }
 
 // vlOf is the VL on which a branch leaves.
-func (s *Sim) vlOf(br *branch) int32 { return br.out - s.ports[br.port].to*s.vls }
+func (s *Sim) vlOf(br *branch) int32 { return br.out - s.to[br.port]*s.vls }
 
 // sender is the port that a channel leaves, and its VL.
 func (s *Sim) sender(channel int32) (fabric.PortID, fabric.VL) {
-	return fabric.PortID(s.ports[channel/s.vls].to), fabric.VL(channel % s.vls)
+	return fabric.PortID(s.to[channel/s.vls]), fabric.VL(channel % s.vls)
 }

@@ -144,6 +144,7 @@ type Sim struct {
 	channels  []channel  // by number: PortID that it ends at * vls + VL
 	ports     []port     // by PortID
 	hubs      []hub      // by node: the switches
+	to        []int32    // by PortID: port.to, again, since few lines of cache have all of it
 	topLID    int        // the highest LID that hub.row has; -1 for none
 	hop       Time       // from when a packet is sent until it has been routed
 	vls       int32
@@ -242,8 +243,8 @@ type cell struct {
 	parent  int32 // with flits: the branch that feeds it, none when that is done
 	arrived int32 // with flits: how many have come
 	gone    int32 // with flits: how many have left the buffer
-	port    int32 // that it came by, as in says
-	node    int32 // that it is at
+	way     int32 // port that it will leave by, where the table says it; none if that is still to be asked
+	out     int32 // channel that it will leave by then
 }
 
 type cellState uint8
@@ -334,6 +335,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		ports:    make([]port, f.NumPorts()),
 		channels: make([]channel, f.NumPorts()*vls),
 		hubs:     make([]hub, f.NumSwitches()),
+		to:       make([]int32, f.NumPorts()),
 		topLID:   -1,
 		hostFree: make([]Time, f.NumPorts()),
 		masks:    newMasks(f, net.Multicast),
@@ -404,7 +406,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 		}
 		pt.rate = bytePs(mbps)
 	}
-	s.ports[p] = pt
+	s.ports[p], s.to[p] = pt, pt.to
 	credits := unlimited
 	if peer != fabric.NoPort && f.IsSwitch(node) {
 		credits = int32(s.cfg.BufferFlits)
@@ -545,7 +547,7 @@ func (s *Sim) inject(i int32) {
 	}
 	c := s.cells.get()
 	s.cells.items[c] = cell{
-		packet: i, in: none, next: none, branch: none, parent: none,
+		packet: i, in: none, next: none, branch: none, parent: none, way: none,
 		bytes: p.bytes, flits: p.flits, dlid: p.msg.DLID, sl: p.msg.SL,
 		arrived: p.flits, tail: s.events.now, state: cellWaiting,
 	}
@@ -553,10 +555,10 @@ func (s *Sim) inject(i int32) {
 	src := p.msg.Src
 	switch {
 	case s.worms:
-		s.addBranch(c, src, vl)
+		s.addBranch(c, int32(src), s.to[src]*s.vls+int32(vl))
 		s.askWorm(c)
-	case !s.moveAt(c, &s.cells.items[c], int32(src), vl):
-		s.addBranch(c, src, vl)
+	case !s.moveAt(c, &s.cells.items[c], int32(src), s.to[src]*s.vls+int32(vl)):
+		s.addBranch(c, int32(src), s.to[src]*s.vls+int32(vl))
 		s.ask(c)
 	}
 }
@@ -570,12 +572,12 @@ func (s *Sim) release(i int32) {
 	}
 }
 
-// addBranch adds a way out to a cell.
-func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
+// addBranch adds a way out to a cell: by a port, and a channel of it.
+func (s *Sim) addBranch(c, port, out int32) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]
 	s.branches.items[b] = branch{
-		cell: c, in: ce.in, port: int32(out), out: s.ports[out].to*s.vls + int32(vl),
+		cell: c, in: ce.in, port: port, out: out,
 		sibling: ce.branch, prev: none, next: none, child: none,
 	}
 	ce.branch = b
@@ -583,52 +585,63 @@ func (s *Sim) addBranch(c int32, out fabric.PortID, vl fabric.VL) {
 	ce.waiting++
 }
 
-// branchOut makes the branches of a cell at a switch, none when it is dropped, or
-// sends the packet on at once and returns true.
-func (s *Sim) branchOut(c int32, ce *cell) bool {
-	at := &s.hubs[ce.node]
-	in := fabric.PortID(ce.port)
-	num := fabric.PortNum(ce.port - at.base)
-	if int(ce.dlid) <= s.topLID {
-		if out := at.base + int32(at.row[ce.dlid]); out < at.end {
-			if vl := s.way(num, out, ce.sl); vl != lft.DropVL {
-				if !s.worms && s.moveAt(c, ce, out, vl) {
-					return true
-				}
-				s.addBranch(c, fabric.PortID(out), vl)
-				return false
-			}
-		}
-	} else if s.net.Router != nil {
-		s.route = s.net.Router.Route(s, fabric.NodeID(ce.node), in, &s.packets.items[ce.packet].msg, s.route[:0])
+// look has the table of a switch say by which way a cell, which comes to its port in,
+// will leave it.
+func (s *Sim) look(ce *cell, node, in int32) {
+	ce.way = none
+	if int(ce.dlid) > s.topLID {
+		return
+	}
+	at := &s.hubs[node]
+	out := at.base + int32(at.row[ce.dlid])
+	if out >= at.end {
+		return
+	}
+	if vl := s.way(fabric.PortNum(in-at.base), out, ce.sl); vl != lft.DropVL {
+		ce.way, ce.out = out, s.to[out]*s.vls+int32(vl)
+	}
+}
+
+// branchOut makes the branches of a cell at a switch, none when it is dropped, where
+// there is no way yet.
+func (s *Sim) branchOut(c int32, ce *cell) {
+	in := s.channels[ce.in].port
+	at := s.net.Fabric.Owner(fabric.PortID(in))
+	num := s.net.Fabric.Num(fabric.PortID(in))
+	switch {
+	case s.net.Router != nil:
+		s.route = s.net.Router.Route(s, at, fabric.PortID(in), &s.packets.items[ce.packet].msg, s.route[:0])
 		for i := len(s.route) - 1; i >= 0; i-- {
 			s.leave(c, num, s.route[i])
 		}
-	} else if ce.dlid >= mft.MinMLID {
-		mask := s.masks.of(fabric.NodeID(ce.node), ce.dlid)
+	case ce.dlid >= mft.MinMLID:
+		mask := s.masks.of(at, ce.dlid)
 		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
-			if mask[i] != in {
+			if mask[i] != fabric.PortID(in) {
 				s.leave(c, num, mask[i])
 			}
+		}
+	case s.worms:
+		if s.look(ce, int32(at), in); ce.way != none {
+			s.addBranch(c, ce.way, ce.out)
 		}
 	}
 	if ce.branch == none {
 		s.counts.Dropped++
 	}
-	return false
 }
 
 // leave adds the branch of a cell by port out, unless that leads nowhere.
 func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
 	if vl := s.way(in, int32(out), s.cells.items[c].sl); vl != lft.DropVL {
-		s.addBranch(c, out, vl)
+		s.addBranch(c, int32(out), s.to[out]*s.vls+int32(vl))
 	}
 }
 
 // way is the VL on which a packet leaves a switch by port out, lft.DropVL where
 // that leads nowhere.
 func (s *Sim) way(in fabric.PortNum, out int32, sl fabric.SL) fabric.VL {
-	switch s.ports[out].to {
+	switch s.to[out] {
 	case none:
 		return lft.DropVL
 	case out: // port 0

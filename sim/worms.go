@@ -235,7 +235,7 @@ func (s *Sim) sendFlit(b int32) {
 		from := &s.cells.items[br.cell]
 		s.cells.items[child] = cell{
 			packet: pi, bytes: from.bytes, flits: from.flits, dlid: from.dlid, sl: from.sl,
-			in: br.out, port: pt.to, node: pt.node, next: none, branch: none, parent: b,
+			in: br.out, next: none, branch: none, parent: b, way: none,
 		}
 		br.child = child
 		s.enter(child, br.out, 1)
