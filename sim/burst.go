@@ -73,7 +73,7 @@ func until(maxTime Time) Time {
 func (m *Measured) closed(s *Sim) {
 	m.Counts = s.Counts()
 	m.Time = m.Counts.LastAt
-	m.Saturated = s.events.len() > 0
+	m.Saturated = s.pending() > 0
 }
 
 // Play is Replay with a measurement: of each message the time from its moment until

@@ -126,7 +126,7 @@ func (s *Sim) deadlock() error {
 	}
 	g := &s.waits
 	clear(g.mark)
-	g.stuck = s.events.len() == 0
+	g.stuck = s.pending() == 0
 	for in := range s.channels {
 		if s.channels[in].head == none || g.mark[in] != 0 {
 			continue

@@ -18,7 +18,7 @@ func (s *Sim) ready(c, in int32) {
 		return
 	}
 	if lane.freeAt > s.events.now {
-		s.events.push(lane.freeAt, event{kind: evBegin, a: c})
+		s.push(lane.freeAt, evBegin, c, 0)
 		return
 	}
 	s.begin(c, ce)
@@ -41,7 +41,7 @@ func (s *Sim) begin(c int32, ce *cell) {
 	case ce.tail <= s.events.now:
 		s.depart(c, s.events.now)
 	default:
-		s.events.push(ce.tail, event{kind: evDrop, a: c})
+		s.push(ce.tail, evDrop, c, 0)
 	}
 }
 
@@ -69,7 +69,7 @@ func (s *Sim) ask(c int32) {
 		if s.cfg.Copying == Independent {
 			at = max(s.events.now, ce.tail-takes(bytes, s.ports[s.branches.items[b].port].rate))
 		}
-		s.events.push(at, event{kind: evAsk, a: b})
+		s.push(at, evAsk, b, 0)
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *Sim) offer(p int32) {
 	}
 	if pt := &s.ports[p]; !pt.asked {
 		pt.asked = true
-		s.events.push(s.events.now, event{kind: evArbitrate, a: p})
+		s.push(s.events.now, evArbitrate, p, 0)
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Sim) arbitrate(p int32) {
 func (s *Sim) wake(p int32) {
 	if pt := &s.ports[p]; !pt.wakes {
 		pt.wakes = true
-		s.events.push(pt.freeAt, event{kind: evFree, a: p})
+		s.push(pt.freeAt, evFree, p, 0)
 	}
 }
 
@@ -305,7 +305,7 @@ func (s *Sim) move(c, port, out int32) {
 	}
 	s.look(&s.cells.items[copied], pt.node, pt.to)
 	s.enter(copied, out, ce.flits)
-	s.events.push(s.events.now+s.hop, event{kind: evReady, a: copied, b: out})
+	s.soon.push(routed{s.events.now + s.hop, copied, out})
 }
 
 // relay sends the last copy of a cell's packet, which has no branch, and has it leave
@@ -356,7 +356,7 @@ func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32, o *chann
 			s.cells.items[o.tail].next = c
 		}
 		o.tail = c
-		s.events.push(now+s.hop, event{kind: evReady, a: c, b: out})
+		s.soon.push(routed{now + s.hop, c, out})
 	}
 	if lane == nil {
 		return
@@ -412,7 +412,7 @@ func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
 		left += s.cfg.WireDelay
 		s.counts.FlitHops += int64(flits)
 	}
-	s.events.push(left, event{kind: evDeliver, a: packet, b: pt.to})
+	s.push(left, evDeliver, packet, pt.to)
 }
 
 // moveAt sends the packet of a cell that has one way out and needs not wait. It has
@@ -483,7 +483,7 @@ func (s *Sim) succeed(c int32, at Time) {
 	switch {
 	case ce.state != cellReady:
 	case at > s.events.now:
-		s.events.push(at, event{kind: evBegin, a: c})
+		s.push(at, evBegin, c, 0)
 	default:
 		s.begin(c, ce)
 	}
@@ -499,7 +499,7 @@ func (s *Sim) makeRoom(in, flits int32, at Time) {
 	s.returning += int64(flits)
 	at += s.cfg.CreditDelay
 	if o.first != none || o.holder != none {
-		s.events.push(at, event{kind: evCredit, a: flits, b: in})
+		s.push(at, evCredit, flits, in)
 		return
 	}
 	if o.dueFlits != 0 && o.dueAt <= s.events.now {
@@ -546,7 +546,7 @@ func (s *Sim) settle(channel, need int32) {
 		case o.dueAt <= s.events.now:
 			s.credit(o, o.dueFlits)
 		case o.credits < need:
-			s.events.push(o.dueAt, event{kind: evCredit, a: o.dueFlits, b: channel})
+			s.push(o.dueAt, evCredit, o.dueFlits, channel)
 		default:
 			return
 		}

@@ -123,7 +123,7 @@ func (q *queue[E]) pushElsewhere(at Time, e E, ahead int64) {
 
 // pop takes the first event if it is not later than until, and sets now.
 func (q *queue[E]) pop(until Time) (e E, ok bool) {
-	if q.at == len(q.cur) && !q.turn() {
+	if q.at == len(q.cur) && !q.turn(Forever) {
 		return e, false
 	}
 	t := &q.cur[q.at]
@@ -135,21 +135,24 @@ func (q *queue[E]) pop(until Time) (e E, ok bool) {
 	return t.event, true
 }
 
-// turn opens the next bucket that has events when the one before has none left, and
-// says whether there was any.
-func (q *queue[E]) turn() bool {
+// turn opens the next bucket that has events when the one before has none left, or
+// that of a time if it comes first, and says whether there was any. The time Forever
+// stands for none.
+func (q *queue[E]) turn(most Time) bool {
 	q.cur, q.at = q.cur[:0], 0
 	if q.trial.taken >= 1<<16 {
 		q.tune()
 	}
+	open := int64(most) >> q.shift
 	switch {
 	case q.wheel > 0:
-		q.open += q.ahead()
+		open = min(open, q.open+q.ahead())
 	case len(q.far) > 0:
-		q.open = int64(q.far[0].at) >> q.shift
-	default:
+		open = min(open, int64(q.far[0].at)>>q.shift)
+	case most == Forever:
 		return false
 	}
+	q.open = open
 	for len(q.far) > 0 && int64(q.far[0].at)>>q.shift < q.open+buckets {
 		t := q.popFar()
 		q.push(t.at, t.event) // to cur where it is of this bucket

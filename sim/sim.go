@@ -116,14 +116,46 @@ type Load struct {
 // event is what happens at a moment; what a and b are depends on kind.
 type event struct {
 	a, b int32
-	kind eventKind
+	// mark is the kind in the lowest bits, and how many had been added to Sim.soon
+	// before.
+	mark uint64
+}
+
+// kindBits is how many bits of a mark are the kind.
+const kindBits = 4
+
+func (e event) kind() eventKind { return eventKind(e.mark & (1<<kindBits - 1)) }
+
+// soon is the events of cells that will have been routed. All come after the same
+// time, so that they stay in the order in which they are added: most events of a
+// simulation are such, and cost less than those of the queue.
+type soon struct {
+	items      []routed // a power of two
+	head, tail uint64   // numbers of the first one and the next one; modulo len(items) their places
+}
+
+// routed says that a cell, which came by channel in, has been routed.
+type routed struct {
+	at       Time
+	cell, in int32
+}
+
+func (q *soon) push(e routed) {
+	if q.tail-q.head == uint64(len(q.items)) {
+		items := make([]routed, max(64, 2*len(q.items)))
+		for i := q.head; i < q.tail; i++ {
+			items[i%uint64(len(items))] = q.items[i%uint64(len(q.items))]
+		}
+		q.items = items
+	}
+	q.items[q.tail&uint64(len(q.items)-1)] = e
+	q.tail++
 }
 
 type eventKind uint8
 
 const (
 	evInject    eventKind = iota // packet a is ready at its host
-	evReady                      // cell a, which came by channel b, has been routed
 	evHead                       // with flits: the first flit of cell a has been routed
 	evBegin                      // cell a, which has been routed, is first in its buffer
 	evAsk                        // the tail of branch a will keep up with its port if it leaves now
@@ -172,6 +204,7 @@ type Sim struct {
 	route    []fabric.PortID            // scratch
 	delivery Delivery
 	waits    waitGraph
+	soon     soon
 	events   queue[event]
 }
 
@@ -453,7 +486,7 @@ func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
 
 // Wake has the driver's Wake called with id at a time that is not before Now.
 func (s *Sim) Wake(at Time, id int64) {
-	s.events.push(max(at, s.events.now), event{kind: evWake, a: int32(id), b: int32(id >> 32)})
+	s.push(max(at, s.events.now), evWake, int32(id), int32(id>>32))
 }
 
 // Send gives a message to its host now. It is an error if the host cannot send,
@@ -500,7 +533,7 @@ func (s *Sim) Send(m Message) error {
 		if ready == now {
 			s.inject(i)
 		} else {
-			s.events.push(ready, event{kind: evInject, a: i})
+			s.push(ready, evInject, i, 0)
 		}
 	}
 	return nil
@@ -685,23 +718,41 @@ const searchEvery = 1 << 20
 const lookEvery = 1 << 16
 
 func (s *Sim) run(ctx context.Context, until Time) error {
-	q := &s.events
+	q, soon := &s.events, &s.soon
 	for {
-		if q.at == len(q.cur) && !q.turn() {
+		// The first of both queues, and of one time that which was added first.
+		var ready *routed
+		most := Forever
+		if soon.head != soon.tail {
+			ready = &soon.items[soon.head&uint64(len(soon.items)-1)]
+			most = ready.at
+		}
+		if q.at < len(q.cur) {
+			t := &q.cur[q.at]
+			if t.at < most || t.at == most && t.event.mark>>kindBits <= soon.head {
+				if t.at > until {
+					return s.end(until)
+				}
+				q.at++
+				q.now = t.at
+				s.counts.Events++
+				s.handle(t.event)
+				goto handled
+			}
+		} else if ready == nil || int64(most)>>(q.shift&63) > q.open {
+			if !q.turn(most) {
+				return s.end(until)
+			}
+			continue
+		}
+		if most > until {
 			return s.end(until)
 		}
-		t := &q.cur[q.at]
-		if t.at > until {
-			return s.end(until)
-		}
-		q.at++
-		q.now = t.at
+		soon.head++
+		q.now = most
 		s.counts.Events++
-		if e := t.event; e.kind == evReady {
-			s.ready(e.a, e.b)
-		} else {
-			s.handle(e)
-		}
+		s.ready(ready.cell, ready.in)
+	handled:
 		if s.counts.Events >= s.nextCheck {
 			if err := s.check(ctx); err != nil {
 				return err
@@ -709,6 +760,14 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 		}
 	}
 }
+
+// push adds an event at a time from now on.
+func (s *Sim) push(at Time, kind eventKind, a, b int32) {
+	s.events.push(at, event{a, b, s.soon.tail<<kindBits | uint64(kind)})
+}
+
+// pending is how many events there are.
+func (s *Sim) pending() int { return s.events.len() + int(s.soon.tail-s.soon.head) }
 
 // fail has the simulation end with an error after this event.
 func (s *Sim) fail(err error) { s.broken, s.nextCheck = err, 0 }
@@ -718,13 +777,13 @@ func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)
 	}
-	if s.events.len() == 0 && s.counts.Copies > 0 {
+	if s.pending() == 0 && s.counts.Copies > 0 {
 		if err := s.deadlock(); err != nil {
 			return err
 		}
 		return s.conservation("%d copies of packets wait, and nothing happens", s.counts.Copies)
 	}
-	if s.events.len() == 0 || s.cfg.FullChecks > 0 {
+	if s.pending() == 0 || s.cfg.FullChecks > 0 {
 		return s.verify()
 	}
 	return nil
@@ -766,11 +825,9 @@ const Forever Time = math.MaxInt64
 
 func (s *Sim) handle(e event) {
 	a := e.a
-	switch e.kind {
+	switch e.kind() {
 	case evInject:
 		s.inject(a)
-	case evReady:
-		s.ready(a, e.b)
 	case evHead:
 		s.routeWorm(a)
 	case evAsk:

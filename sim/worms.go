@@ -150,7 +150,7 @@ func (s *Sim) pass(c int32) {
 	if ce.next == none {
 		lane.tail = none
 	} else if s.cells.items[ce.next].arrived > 0 {
-		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evHead, a: ce.next})
+		s.push(s.events.now+s.cfg.RoutingDelay, evHead, ce.next, 0)
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Sim) flit(c int32) {
 	switch {
 	case s.channels[ce.in].head != c:
 	case ce.arrived == 1:
-		s.events.push(s.events.now+s.cfg.RoutingDelay, event{kind: evHead, a: c})
+		s.push(s.events.now+s.cfg.RoutingDelay, evHead, c, 0)
 	case ce.state == cellGoing:
 		s.advance(c)
 	}
@@ -214,7 +214,7 @@ func (s *Sim) sendFlit(b int32) {
 			s.counts.Queued--
 		}
 	}
-	s.events.push(now+takes, event{kind: evLink, a: br.port})
+	s.push(now+takes, evLink, br.port, 0)
 	if pt.sink {
 		arrive := now + takes
 		if pt.to != br.port {
@@ -224,7 +224,7 @@ func (s *Sim) sendFlit(b int32) {
 		if br.sent+1 == p.flits {
 			p.refs++
 			s.counts.Copies++
-			s.events.push(arrive, event{kind: evDeliver, a: pi, b: pt.to})
+			s.push(arrive, evDeliver, pi, pt.to)
 		}
 		return
 	}
@@ -247,7 +247,7 @@ func (s *Sim) sendFlit(b int32) {
 			s.overfull(o)
 		}
 	}
-	s.events.push(now+takes+s.cfg.WireDelay, event{kind: evFlit, a: br.child})
+	s.push(now+takes+s.cfg.WireDelay, evFlit, br.child, 0)
 }
 
 // linked ends the sending of a flit. When the last flit of a worm has left by all
