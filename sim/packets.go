@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"math/bits"
+
 	"github.com/ibweave/ibweave/fabric"
 )
 
@@ -153,17 +155,15 @@ func (s *Sim) arbitrate(p int32) {
 		s.wake(p)
 		return
 	}
-	if s.vls == 1 {
-		s.grant(s.choose(&s.channels[pt.to]))
-		return
-	}
-	vl := s.nextVL(pt)
-	for range s.vls {
-		if pt.waiting&(1<<vl) != 0 && s.grant(s.choose(&s.channels[pt.to*s.vls+vl])) {
-			return
+	vl := uint(s.nextVL(pt))
+	for left := pt.waiting; left != 0; left &^= 1 << vl {
+		if later := left >> vl << vl; later != 0 {
+			vl = uint(bits.TrailingZeros16(later))
+		} else {
+			vl = uint(bits.TrailingZeros16(left))
 		}
-		if vl++; vl == s.vls {
-			vl = 0
+		if s.grant(s.choose(&s.channels[uint(pt.to*s.vls)+vl])) {
+			return
 		}
 	}
 }
