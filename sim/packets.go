@@ -12,28 +12,34 @@ import (
 // ways out, and others only where somebody waits: for the port, for the head of the
 // buffer, for the credit.
 
-// ready has a packet ask for its ways out if it is the first of its buffer.
+// ready has a packet that came by channel in ask for its ways out if it is the first
+// of its buffer.
 func (s *Sim) ready(c, in int32) {
 	ce, lane := &s.cells.items[c], &s.channels[in]
-	ce.state = cellReady
-	if lane.head != c {
-		return
-	}
-	if lane.freeAt > s.events.now {
+	switch {
+	case lane.head != c:
+		ce.state = cellReady
+	case lane.freeAt > s.events.now:
+		ce.state = cellReady
 		s.push(lane.freeAt, evBegin, c, 0)
-		return
+	case ce.way == none || !s.moveAt(c, ce, ce.way, ce.out):
+		s.stay(c, ce)
 	}
-	s.begin(c, ce)
 }
 
-// begin routes the first packet of a buffer.
+// begin has the first packet of a buffer, which is ready, ask for its ways out.
 func (s *Sim) begin(c int32, ce *cell) {
+	if ce.way == none || !s.moveAt(c, ce, ce.way, ce.out) {
+		s.stay(c, ce)
+	}
+}
+
+// stay has the first packet of a buffer, which cannot go at once, wait for its ways
+// out, of which there may be none.
+func (s *Sim) stay(c int32, ce *cell) {
 	if ce.way == none {
 		s.branchOut(c, ce)
 	} else {
-		if s.moveAt(c, ce, ce.way, ce.out) {
-			return
-		}
 		s.addBranch(c, ce.way, ce.out)
 	}
 	ce.state = cellWaiting

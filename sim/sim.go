@@ -630,8 +630,19 @@ func (s *Sim) look(ce *cell, node, in int32) {
 	if out >= at.end {
 		return
 	}
-	if vl := s.way(fabric.PortNum(in-at.base), out, ce.sl); vl != lft.DropVL {
-		ce.way, ce.out = out, s.to[out]*s.vls+int32(vl)
+	to := s.to[out]
+	vl := fabric.VL(0)
+	switch {
+	case to == none:
+		return
+	case to == out: // port 0
+	case s.allAlike:
+		vl = s.sameVL[ce.sl]
+	default:
+		vl = s.net.SL2VL.At(fabric.PortNum(in-at.base), fabric.PortID(out))[ce.sl]
+	}
+	if vl != lft.DropVL {
+		ce.way, ce.out = out, to*s.vls+int32(vl)
 	}
 }
 
