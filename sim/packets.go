@@ -305,11 +305,11 @@ func (s *Sim) move(c, port, out int32) {
 	}
 	copied := s.cells.get()
 	ce = &s.cells.items[c] // the pool may have grown
-	s.cells.items[copied] = cell{
-		packet: ce.packet, bytes: ce.bytes, flits: ce.flits, dlid: ce.dlid, sl: ce.sl, tail: left + s.cfg.WireDelay,
-		in: out, next: none, branch: none, parent: none,
-	}
-	s.look(&s.cells.items[copied], pt.node, pt.to)
+	to := &s.cells.items[copied]
+	to.clear()
+	to.packet, to.bytes, to.flits, to.dlid, to.sl = ce.packet, ce.bytes, ce.flits, ce.dlid, ce.sl
+	to.tail, to.in = left+s.cfg.WireDelay, out
+	s.look(to, pt.node, pt.to)
 	s.enter(copied, out, ce.flits)
 	s.soon.push(routed{s.events.now + s.hop, copied, out})
 }

@@ -289,6 +289,12 @@ const (
 	cellGoing                    // with flits: has all it asked for
 )
 
+// clear makes a cell one of no packet, channel or way.
+func (c *cell) clear() {
+	*c = cell{}
+	c.in, c.next, c.branch, c.parent, c.way = none, none, none, none, none
+}
+
 // branch is a copy of a cell's packet that leaves by one output channel.
 type branch struct {
 	cell       int32
@@ -525,9 +531,13 @@ func (s *Sim) Send(m Message) error {
 		m.Bytes = min(left, size)
 		i := s.packets.get()
 		bytes := m.Bytes + s.cfg.HeaderBytes
-		s.packets.items[i] = packet{
-			msg: m, bytes: int32(bytes), flits: int32(s.flits(bytes)), last: left <= size, born: now, refs: 1,
-		}
+		// Field by field, here and elsewhere: a composite literal is made on the stack
+		// first and then copied in larger pieces, for which the processor waits.
+		p := &s.packets.items[i]
+		p.msg.Src, p.msg.DLID, p.msg.SL, p.msg.Bytes, p.msg.Tag = m.Src, m.DLID, m.SL, m.Bytes, m.Tag
+		p.bytes, p.flits = int32(bytes), int32(s.flits(bytes))
+		p.refs, p.last = 1, left <= size
+		p.born, p.injected = now, 0
 		s.counts.Packets++
 		s.counts.Queued++
 		if ready == now {
@@ -579,18 +589,18 @@ func (s *Sim) inject(i int32) {
 		return
 	}
 	c := s.cells.get()
-	s.cells.items[c] = cell{
-		packet: i, in: none, next: none, branch: none, parent: none, way: none,
-		bytes: p.bytes, flits: p.flits, dlid: p.msg.DLID, sl: p.msg.SL,
-		arrived: p.flits, tail: s.events.now, state: cellWaiting,
-	}
+	ce := &s.cells.items[c]
+	ce.clear()
+	ce.packet, ce.bytes, ce.flits = i, p.bytes, p.flits
+	ce.dlid, ce.sl = p.msg.DLID, p.msg.SL
+	ce.arrived, ce.tail, ce.state = p.flits, s.events.now, cellWaiting
 	s.counts.Copies++
 	src := p.msg.Src
 	switch {
 	case s.worms:
 		s.addBranch(c, int32(src), s.to[src]*s.vls+int32(vl))
 		s.askWorm(c)
-	case !s.moveAt(c, &s.cells.items[c], int32(src), s.to[src]*s.vls+int32(vl)):
+	case !s.moveAt(c, ce, int32(src), s.to[src]*s.vls+int32(vl)):
 		s.addBranch(c, int32(src), s.to[src]*s.vls+int32(vl))
 		s.ask(c)
 	}
@@ -609,10 +619,10 @@ func (s *Sim) release(i int32) {
 func (s *Sim) addBranch(c, port, out int32) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]
-	s.branches.items[b] = branch{
-		cell: c, in: ce.in, port: port, out: out,
-		sibling: ce.branch, prev: none, next: none, child: none,
-	}
+	br := &s.branches.items[b]
+	*br = branch{}
+	br.cell, br.in, br.port, br.out = c, ce.in, port, out
+	br.sibling, br.prev, br.next, br.child = ce.branch, none, none, none
 	ce.branch = b
 	ce.pending++
 	ce.waiting++
@@ -887,10 +897,10 @@ func (s *Sim) deliver(i int32, at fabric.PortID) {
 		s.counts.Strayed++
 	}
 	if s.driver != nil {
-		s.delivery = Delivery{
-			Message: p.msg, Port: at, At: s.events.now, Born: p.born, Injected: p.injected, Last: p.last,
-		}
-		s.driver.Deliver(s, &s.delivery)
+		d := &s.delivery
+		d.Message = p.msg
+		d.Port, d.At, d.Born, d.Injected, d.Last = at, s.events.now, p.born, p.injected, p.last
+		s.driver.Deliver(s, d)
 	}
 	s.release(i)
 }

@@ -233,10 +233,10 @@ func (s *Sim) sendFlit(b int32) {
 		s.counts.Copies++
 		child := s.cells.get()
 		from := &s.cells.items[br.cell]
-		s.cells.items[child] = cell{
-			packet: pi, bytes: from.bytes, flits: from.flits, dlid: from.dlid, sl: from.sl,
-			in: br.out, next: none, branch: none, parent: b, way: none,
-		}
+		to := &s.cells.items[child]
+		to.clear()
+		to.packet, to.bytes, to.flits, to.dlid, to.sl = pi, from.bytes, from.flits, from.dlid, from.sl
+		to.in, to.parent = br.out, b
 		br.child = child
 		s.enter(child, br.out, 1)
 	} else {
