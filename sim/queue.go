@@ -321,3 +321,31 @@ func (q *queue[E]) popFar() timed[E] {
 	q.far[i] = t
 	return top
 }
+
+// soon is a queue for cells on their way to a switch, of when they will have been routed
+// there. For all that takes the same time, so that they stay in the order in which they
+// are added. They are most events of a simulation, and a ring of them is less work than
+// a queue of any events. What comes first at one time, in both together, event.mark says.
+type soon struct {
+	items      []routed // a power of two
+	head, tail uint64   // numbers of the first one and the next one; modulo len(items) their places
+}
+
+// routed says that a cell, which came by channel in, has been routed.
+type routed struct {
+	at       Time
+	cell, in int32
+}
+
+// push adds a cell, at a time not before those that were added.
+func (q *soon) push(e routed) {
+	if q.tail-q.head == uint64(len(q.items)) {
+		items := make([]routed, max(64, 2*len(q.items)))
+		for i := q.head; i < q.tail; i++ {
+			items[i%uint64(len(items))] = q.items[i%uint64(len(q.items))]
+		}
+		q.items = items
+	}
+	q.items[q.tail&uint64(len(q.items)-1)] = e
+	q.tail++
+}

@@ -33,7 +33,7 @@ const none int32 = -1
 // unlimited is the credit of a channel to a host.
 const unlimited int32 = math.MaxInt32 / 2
 
-// Network is what is simulated.
+// Network is what is simulated. It must not change while packets are under way.
 type Network struct {
 	Fabric *fabric.Fabric
 	// Tables forwards unicast packets; nil drops them.
@@ -116,8 +116,8 @@ type Load struct {
 // event is what happens at a moment; what a and b are depends on kind.
 type event struct {
 	a, b int32
-	// mark is the kind in the lowest bits, and how many had been added to Sim.soon
-	// before.
+	// mark is the kind in the lowest bits, and above them how many items had been
+	// added to Sim.soon before.
 	mark uint64
 }
 
@@ -125,32 +125,6 @@ type event struct {
 const kindBits = 4
 
 func (e event) kind() eventKind { return eventKind(e.mark & (1<<kindBits - 1)) }
-
-// soon is the events of cells that will have been routed. All come after the same
-// time, so that they stay in the order in which they are added: most events of a
-// simulation are such, and cost less than those of the queue.
-type soon struct {
-	items      []routed // a power of two
-	head, tail uint64   // numbers of the first one and the next one; modulo len(items) their places
-}
-
-// routed says that a cell, which came by channel in, has been routed.
-type routed struct {
-	at       Time
-	cell, in int32
-}
-
-func (q *soon) push(e routed) {
-	if q.tail-q.head == uint64(len(q.items)) {
-		items := make([]routed, max(64, 2*len(q.items)))
-		for i := q.head; i < q.tail; i++ {
-			items[i%uint64(len(items))] = q.items[i%uint64(len(q.items))]
-		}
-		q.items = items
-	}
-	q.items[q.tail&uint64(len(q.items)-1)] = e
-	q.tail++
-}
 
 type eventKind uint8
 
