@@ -19,7 +19,8 @@ type Incremental struct {
 	spare   *lft.Tables // that nobody uses any more, nil for none
 	watch   verify.Watch
 	load    uint64        // live.MaxLoad of the last routing from scratch
-	ready   chan struct{} // closed when live and watch are; nil: they are
+	prepare func()        // makes live and watch; nil when nobody need
+	ready   chan struct{} // closed when prepare is done; nil when it is not under way
 }
 
 // MaxDrift is how many times the load on the most loaded link may be what it was after
@@ -49,7 +50,8 @@ type Step struct {
 // is from scratch where the engine is no lft.Keeper or has other options than one VL,
 // where the change or the drift of the loads is too large, and for multicast.
 //
-// The state for the next call is prepared in the background; Wait waits for that.
+// The next call needs a state that takes as long to prepare as to route from scratch.
+// Prepare does it in the background, when the caller has time; else the call does.
 func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, Step, error) {
 	c.Wait()
 	var step Step
@@ -69,7 +71,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 			return r, step, err
 		}
 	}
-	c.live, c.engine, c.routing = nil, e, nil
+	c.live, c.engine, c.routing, c.prepare = nil, e, nil, nil
 	c.watch = verify.Watch{}
 	opt.Route.Previous = nil
 	r, err := Run(ctx, f, e, opt)
@@ -81,18 +83,16 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	}
 	c.routing = r.Routing
 	if can && r.Routing.SL2VL == nil {
-		c.begin(r, true)
+		c.next(r, true)
 	}
 	return r, step, nil
 }
 
-// begin prepares for the next call: to verify by what changed, and with route to route
-// as well.
-func (c *Incremental) begin(r *Result, route bool) {
-	c.ready = make(chan struct{})
+// next says how to prepare for the next call: to verify by what changed, and with route
+// to route as well.
+func (c *Incremental) next(r *Result, route bool) {
 	routing, found := r.Routing, *r.Verify // the caller may regrade findings
-	go func() {
-		defer close(c.ready)
+	c.prepare = func() {
 		err := fabric.Guarded(func() error {
 			if route {
 				live, ok := lft.NewLive(c.engine.Engine.(lft.Keeper), routing)
@@ -107,6 +107,21 @@ func (c *Incremental) begin(r *Result, route bool) {
 		if err != nil { // a panic: there is nothing to keep
 			c.live, c.watch = nil, verify.Watch{}
 		}
+	}
+}
+
+// Prepare begins to prepare for the next call of Run, if that is not done yet.
+func (c *Incremental) Prepare() {
+	prepare := c.prepare
+	if prepare == nil {
+		return
+	}
+	c.prepare = nil
+	ready := make(chan struct{})
+	c.ready = ready
+	go func() {
+		defer close(ready)
+		prepare()
 	}()
 }
 
@@ -119,8 +134,9 @@ func (c *Incremental) Recycle(r *lft.Routing) {
 	}
 }
 
-// Wait waits until nothing goes on in the background.
+// Wait prepares for the next call of Run, and waits until that is done.
 func (c *Incremental) Wait() {
+	c.Prepare()
 	if c.ready != nil {
 		<-c.ready
 		c.ready = nil
@@ -169,7 +185,7 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 		return nil, err
 	}
 	if !step.ByChange {
-		c.begin(r, false)
+		c.next(r, false)
 	}
 	r.regrade(opt.Multicast)
 	r.Seconds.Verify = time.Since(start).Seconds()

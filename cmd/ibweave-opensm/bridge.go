@@ -215,6 +215,9 @@ func bit(b bool) C.uint8_t {
 	return 0
 }
 
+//export ibweaveSubnetUp
+func ibweaveSubnetUp(handle C.uintptr_t) { of(handle).SubnetUp() }
+
 // guids is the GUIDs of the switches for C.
 func guids(t *plugin.Tables) *C.uint64_t {
 	return (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(t.GUIDs)))

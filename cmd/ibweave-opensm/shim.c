@@ -658,6 +658,13 @@ static void report(void *data, osm_epi_event_id_t event, void *event_data)
 		p->sweeping = 1;
 	else if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE)
 		p->sweeping = 0;
+	else if (event == OSM_EVENT_ID_SUBNET_UP) {
+		sigset_t saved;
+
+		hold_signals(&saved);
+		ibweaveSubnetUp(p->handle);
+		release_signals(&saved);
+	}
 }
 
 /* OpenSM loads no plugin whose version is not its own, to the letter. */

@@ -433,6 +433,16 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 	return r, step, err
 }
 
+// SubnetUp is called when OpenSM has brought the subnet up, and has time: what the next
+// routing goes on from is prepared in the background.
+func (p *Plugin) SubnetUp() {
+	p.routing.Lock()
+	defer p.routing.Unlock()
+	if p.last != nil {
+		p.last.Prepare()
+	}
+}
+
 // Written is called when OpenSM has all of t, whose Timing is then complete.
 func (p *Plugin) Written(t *Tables) {
 	v := t.Verify
