@@ -4,4 +4,5 @@
 # -floors 36 -peers=false; see docs/performance.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+make -s build # what is measured is bin/
 go run ./scripts/bench -route '' -mesh '' -audit '' -discover '' -layered '' -plugin '' -floors 24,30x30 "$@"

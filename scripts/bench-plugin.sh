@@ -3,4 +3,5 @@
 # OpenSM takes with an engine that does nothing. Arguments go to scripts/bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+make -s build # what is measured is bin/
 go run ./scripts/bench -route '' -mesh '' -audit '' -discover '' -layered '' -plugin 24,36 -runs 3 "$@"

@@ -3,6 +3,7 @@
 # Arguments go to scripts/bench, see go run ./scripts/bench -h.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+make -s build # what is measured is bin/
 go run ./scripts/bench "$@"
 echo
 go test -run '^$' -bench . -benchtime 3x ./...
