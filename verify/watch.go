@@ -20,9 +20,10 @@ import (
 // switch that is not among them has its way of before, all of it.
 //
 // There is no credit loop as long as each channel has a number and all dependencies
-// lead to a greater one. Only dependencies that are new are looked at; where one does
-// not rise, all channels are numbered anew from the dependencies that there are, and
-// if that cannot be done there is a loop.
+// lead to a greater one. Only dependencies that are new are looked at, and those on a
+// channel whose cable leads elsewhere now; where one does not rise, all channels are
+// numbered anew from the dependencies that there are, and if that cannot be done there
+// is a loop.
 //
 // Whatever a Watch does not follow is left to Check: tables with a pair that is not
 // delivered or with a credit loop, so that all findings have their witnesses;
@@ -47,7 +48,7 @@ type Watch struct {
 	hops         []int64 // delivered pairs by switches passed
 	nonMinimal   int64
 	dependencies int   // how many of flows are not 0
-	rose         []int // of lids: those that were 0, during an advance
+	rose         []int // of lids: those that were 0 during an advance, or are for a port with another cable
 
 	touched []int32 // slots whose way for the LID at hand differs or may count otherwise
 	isIn    []int32 // by slot: the number of the LID for which it is among them
@@ -310,6 +311,8 @@ func (w *Watch) advance(f *fabric.Fabric, t *lft.Tables) bool {
 	}
 	old := w.view
 	w.marks = w.marks[:0]
+	clear(w.isIn)
+	w.serial = 0
 	w.fresh = make([][]uint8, w.frame.Slots())
 	most := 1000 + w.frame.Slots()*len(v.Dest)/anewShare
 	if !w.markDistances(v) || !w.markSwitches(v, t) || len(w.marks) > most {
@@ -341,6 +344,14 @@ func (w *Watch) advance(f *fabric.Fabric, t *lft.Tables) bool {
 		}
 	}
 	w.view = v
+	for p, peer := range v.Peer {
+		if peer >= 0 && peer != old.Peer[p] { // what leads there waits for another channel now
+			s := w.frame.Owner[p]
+			for in := w.frame.Base[s]; in < w.frame.Base[s+1]; in++ {
+				w.rose = append(w.rose, w.pair(in, int32(p)))
+			}
+		}
+	}
 	for _, i := range w.rose {
 		if w.lids[i] > 0 && !w.rises(i) {
 			return w.renumber()

@@ -78,9 +78,57 @@ func watchedFabrics(t *testing.T) map[string]*fabric.Fabric {
 	return list
 }
 
+// recabled is f with two cables between switches that have exchanged an end each.
+func recabled(t *testing.T, f *fabric.Fabric, rng *rand.Rand) *fabric.Fabric {
+	t.Helper()
+	var cables []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			if p < f.Peer(p) {
+				cables = append(cables, p)
+			}
+		}
+	}
+	a, b := cables[rng.IntN(len(cables))], cables[rng.IntN(len(cables))]
+	other := map[fabric.PortID]fabric.PortID{a: f.Peer(b), b: f.Peer(a)}
+	var builder fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if _, err := builder.AddNode(*f.Node(n)); err != nil {
+			t.Fatal(err)
+		}
+		for num := range f.Node(n).NumPorts + 1 {
+			p := f.Port(n, num)
+			if f.PortGUID(p) == 0 && f.LID(p) == 0 {
+				continue
+			}
+			if err := builder.SetPort(int(n), num, f.PortGUID(p), f.LID(p), f.LMC(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		peer := f.Peer(p)
+		if peer == fabric.NoPort || peer < p {
+			continue
+		}
+		if to, ok := other[p]; ok {
+			peer = to
+		}
+		if err := builder.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(peer)), f.Num(peer), f.Link(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := builder.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // TestWatch goes on from one fabric and routing to another at random: anew, by an
-// engine that makes credit loops, and with entries that are wrong. Each time Check has
-// to say the same.
+// engine that makes credit loops, with cables elsewhere, and with entries that are
+// wrong. Each time Check has to say the same.
 func TestWatch(t *testing.T) {
 	for name, whole := range watchedFabrics(t) {
 		t.Run(name, func(t *testing.T) {
@@ -95,6 +143,9 @@ func TestWatch(t *testing.T) {
 					g = whole
 					if rng.IntN(3) > 0 {
 						g = whole.Without(fabric.PortID(rng.IntN(whole.NumPorts())), fabric.PortID(rng.IntN(whole.NumPorts())))
+					}
+					if rng.IntN(4) == 0 {
+						g = recabled(t, g, rng)
 					}
 					var err error
 					var e lft.Engine = updown.Engine{}
@@ -113,7 +164,7 @@ func TestWatch(t *testing.T) {
 				if rng.IntN(2) == 0 { // wrong entries, mostly few
 					for range 1 + rng.IntN(3) {
 						s := fabric.NodeID(rng.IntN(g.NumSwitches()))
-						lid := 1 + rng.IntN(int(g.MaxLID()))
+						lid := 1 + rng.IntN(int(tables.MaxLID()))
 						tables.Row(s)[lid] = fabric.PortNum(rng.IntN(int(g.Node(s).NumPorts) + 2))
 					}
 				}
