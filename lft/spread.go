@@ -145,9 +145,9 @@ func units(f *fabric.Fabric) []uint64 {
 }
 
 // NewSpread prepares empty tables for f, whose LIDs must be assigned. Kind, by
-// NodeID, tells the engine's twins: switches of one kind have their channels to
-// the same switches, one by one, and grow lets all other switches reach them in
-// the same ways. It is nil where the engine knows of none.
+// NodeID, tells the engine's twins: switches of one kind have as many channels to
+// the same switches, and grow lets all other switches reach them in the same ways
+// and them each other. It is nil where the engine knows of none.
 func NewSpread(f *fabric.Fabric, kind []int32) *Spread {
 	n := f.NumSwitches()
 	s := &Spread{
@@ -776,7 +776,7 @@ func (p *Placer) place() {
 		if p.role[u] == roleTwin {
 			j := slices.IndexFunc(job.sets, func(x twin) bool { return x.t == u })
 			if j == 1 {
-				p.firstTwin(u, ports)
+				p.firstTwin(ports)
 			}
 			p.placeTwin(j, ports)
 			continue

@@ -154,13 +154,15 @@ func (p *Placer) placeTwin(i int, ports []fabric.PortID) {
 }
 
 // firstTwin places the job's first destination, which the tree is grown for
-// and which Place therefore never gets, by the channels that another twin has.
-func (p *Placer) firstTwin(other fabric.NodeID, ports []fabric.PortID) {
-	mine, _ := p.s.fab.SwitchLinks(p.job.t)
-	its, _ := p.s.fab.SwitchLinks(other)
-	same := make([]fabric.PortID, len(ports))
-	for i, c := range ports {
-		same[i] = mine[slices.Index(its, c)]
+// and which Place therefore never gets, by its channels to the switches that
+// another twin may send to.
+func (p *Placer) firstTwin(ports []fabric.PortID) {
+	mine, to := p.s.fab.SwitchLinks(p.job.t)
+	same := make([]fabric.PortID, 0, len(ports))
+	for i, c := range mine {
+		if slices.ContainsFunc(ports, func(x fabric.PortID) bool { return p.s.to[x] == to[i] }) {
+			same = append(same, c)
+		}
 	}
 	p.placeTwin(0, same)
 }

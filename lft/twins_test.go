@@ -134,3 +134,56 @@ func verified(t *testing.T, f *fabric.Fabric, r *lft.Routing) *verify.Result {
 	}
 	return v
 }
+
+// TestTwinsPorts has twins whose cables are in other ports: switches 0 and 1 are twins
+// for updn, with one neighbour above them and one below, and the port to go up by of one
+// is that to go down by of the other.
+func TestTwinsPorts(t *testing.T) {
+	lft.AlwaysJoinTwins(true)
+	defer lft.AlwaysJoinTwins(false)
+	p, err := gen.NewPlan(4, 24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		p.Switch(8, fmt.Sprint("switch ", i))
+	}
+	above, below := 2, 3
+	p.Cable(0, 1, above, 1)
+	p.Cable(0, 2, below, 1)
+	p.Cable(1, 1, below, 2)
+	p.Cable(1, 2, above, 2)
+	for i := range 24 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, i%4, 3+i/4)
+	}
+	f, err := p.Fabric()
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := updown.Engine{}.Route(t.Context(), f, lft.Options{Roots: []fabric.NodeID{fabric.NodeID(above)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Order[0] > r.Order[below] || r.Order[1] > r.Order[below] {
+		t.Fatalf("order %v", r.Order)
+	}
+	for lid, port := range f.LIDPorts() {
+		if port == fabric.NoPort || f.IsSwitch(f.Owner(port)) {
+			continue
+		}
+		for s := range fabric.NodeID(2) {
+			if f.Owner(f.Peer(port)) != 1-s {
+				continue
+			}
+			if _, peer := r.Tables.Step(f, s, fabric.LID(lid)); f.Owner(peer) != fabric.NodeID(above) {
+				t.Errorf("switch %d sends LID %d of switch %d down to switch %d, from where it goes up", s, lid, 1-s, f.Owner(peer))
+			}
+		}
+	}
+	if v := verified(t, f, r); v.CreditLoops.Count+v.Management.CreditLoops > 0 {
+		t.Errorf("%d credit loops", v.CreditLoops.Count+v.Management.CreditLoops)
+	}
+}
