@@ -181,6 +181,7 @@ func replaceable(dir string, files []file) (exists bool, err error) {
 	ours := map[string]bool{ManifestName: true}
 	for name := range m.Files {
 		ours[name] = true
+		ours[strings.TrimSuffix(name, ZstdSuffix)] = true // unpacked for OpenSM
 	}
 	for _, f := range files {
 		ours[f.name] = true

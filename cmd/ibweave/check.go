@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -231,8 +232,17 @@ func (in *audit) resolve(args []string) error {
 		return &inputError{err}
 	}
 	in.topology = filepath.Join(dir, compile.TopologyName)
-	lfts, _ := m.Name(compile.LFTsName)
-	in.lfts = filepath.Join(dir, lfts)
+	// Compressed dumps may have been unpacked for OpenSM; there is no sum of those.
+	find := func(form string) (path string, listed bool) {
+		name, listed := m.Name(form)
+		if path = filepath.Join(dir, name); name != form {
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				path = filepath.Join(dir, form)
+			}
+		}
+		return path, listed
+	}
+	in.lfts, _ = find(compile.LFTsName)
 	in.files = make(map[string]string, len(m.Files))
 	for name, sum := range m.Files {
 		in.files[filepath.Join(dir, name)] = sum
@@ -244,8 +254,8 @@ func (in *audit) resolve(args []string) error {
 		compile.GroupsName:      &in.groups,
 		compile.CertificateName: &in.certificate,
 	} {
-		if name, listed := m.Name(name); listed && *at == "" {
-			*at = filepath.Join(dir, name)
+		if path, listed := find(name); listed && *at == "" {
+			*at = path
 		}
 	}
 	return nil

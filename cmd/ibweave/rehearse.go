@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	}}
 	if via == rehearse.ViaFile {
 		if strings.HasSuffix(in.lfts, compile.ZstdSuffix) {
-			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none", dir)
+			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+compile.ZstdSuffix))
 		}
 		return rehearse.Run(ctx, f, tables, opt)
 	}

@@ -177,7 +177,7 @@ func Decompress(data []byte) ([]byte, error) {
 
 // readAll reads up to maxDecompressed+1 bytes; guess is how many there may be.
 func readAll(from io.Reader, guess int) ([]byte, error) {
-	out := make([]byte, 0, max(guess, 64<<10))
+	out := make([]byte, 0, min(max(guess, 64<<10), maxDecompressed+1))
 	fabric.AdviseHugePages(out[:cap(out)])
 	for {
 		n, err := from.Read(out[len(out):min(cap(out), maxDecompressed+1)])

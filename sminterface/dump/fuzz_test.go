@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -29,6 +30,7 @@ func FuzzReadLFTs(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		sameWithCRLF(t, data, reading(ReadLFTs, fab), rows)
 		strict, problems, err := ReadLFTs("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {
 			t.Fatal("an error and a result")
@@ -67,6 +69,7 @@ func FuzzReadLIDMatrix(f *testing.F) {
 	f.Add(good)
 	f.Add(append(good, "0x0003: 1 ff 2 3 4\n0x0001: 1 ff 2 3 4 # x"...))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		sameWithCRLF(t, data, reading(ReadLIDMatrix, fab), func(h *HopTable) string { return fmt.Sprint(h.switches) })
 		strict, problems, err := ReadLIDMatrix("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {
 			t.Fatal("an error and a result")
@@ -97,6 +100,10 @@ func FuzzReadGUID2LID(f *testing.F) {
 	f.Add([]byte("0x000000000000000b 0x0004 0x0007\n\n0x000000000000000a 0x0001 0x0001\n\n"))
 	f.Add([]byte("0xb 0x4 0x7\n0xa 0x1 0x1\r\n\t\nx"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		sameWithCRLF(t, data, func(data []byte, opt Options) ([]lft.LIDRange, []Problem, error) {
+			return ReadGUID2LID("in", data, opt)
+		},
+			func(list []lft.LIDRange) string { return fmt.Sprint(list) })
 		strict, problems, err := ReadGUID2LID("in", data, Options{})
 		if err != nil && (strict != nil || problems != nil) {
 			t.Fatal("an error and a result")
@@ -134,6 +141,9 @@ func FuzzReadSubnetList(f *testing.F) {
 	f.Add(good)
 	f.Add(bytes.ReplaceAll(bytes.ReplaceAll(good[:len(good)/2], []byte(" SPD=10"), nil), []byte("ACT"), []byte("DWN")))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		sameWithCRLF(t, data, func(data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
+			return ReadSubnetList("in", data, opt)
+		}, describe)
 		strict, problems, err := ReadSubnetList("in", data, Options{})
 		if err != nil && (strict != nil || problems != nil) {
 			t.Fatal("an error and a result")
@@ -189,6 +199,7 @@ func FuzzReadSL2VL(f *testing.F) {
 	f.Add([]byte("ibwarn: [1] x\n# SL2VL table: Lid 1\nports: in  0, out  1: |15| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|16|\n# SL2VL table: DR path 0\n"))
 	f.Add([]byte("# x\n0xa 0 1 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n0xb 0 1 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xee"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		sameWithCRLF(t, data, reading(ReadSL2VL, fab), ways)
 		strict, problems, err := ReadSL2VL("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {
 			t.Fatal("an error and a result")
@@ -225,6 +236,9 @@ func FuzzReadPathSLs(f *testing.F) {
 	f.Add([]byte("Path SLs [1-9] of 1 switches\r\nswitch 0xa\r\ndlid 1 sl 15\r\ndlid 2-9 sl 0\r\n"))
 	f.Add([]byte("0xc0 2 1 x\n0xa 2 1\nSwitch 0xb, x\n0x2 : 1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		sameWithCRLF(t, data, reading(ReadPathSLs, fab), func(p *lft.PathSLs) string {
+			return string(text(t, func(w io.Writer) error { return WritePathSLs(w, fab, p, WriteOptions{}) }))
+		})
 		strict, problems, err := ReadPathSLs("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {
 			t.Fatal("an error and a result")

@@ -91,6 +91,9 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 				return nil, nil, src.errorAt(start, err)
 			}
 			faults = append(faults, fault{at: start, kind: Dropped, err: err})
+			if next > 0 {
+				before = -1
+			}
 			continue
 		}
 		if before >= 0 {

@@ -132,7 +132,7 @@ func (rec *saRecord) field(line []byte) error {
 	case "MGID":
 		bit = hasMGID
 		// Mostly it is that of the record before.
-		if string(value) != string(rec.mgidText) {
+		if len(value) == 0 || string(value) != string(rec.mgidText) {
 			var ok bool
 			if rec.mgid, ok = parseGID(value); !ok || rec.mgid.As16()[0] != 0xff {
 				rec.mgidText = nil

@@ -108,6 +108,8 @@ func TestReadSAQuery(t *testing.T) {
 			"in:5: dropped: ScopeState \"0x121\", want 0x0 to 0xff\n"},
 		{"no MGID", strings.Replace(c, "ff12:a01d::1", "fe80::1", 1) + d, "in:2: MGID \"fe80::1\", want one that begins with ff, like ff12:401b:ffff::1\n    \t\tMGID....................fe80::1", "ff12:a01d::1 0xc001: d/1\n",
 			"in:2: dropped: MGID \"fe80::1\", want one that begins with ff, like ff12:401b:ffff::1\n"},
+		{"nothing for an MGID", strings.Replace(c, "ff12:a01d::1", "", 1) + d, "in:2: MGID \"\", want one that begins with ff, like ff12:401b:ffff::1\n    \t\tMGID....................", "ff12:a01d::1 0xc001: d/1\n",
+			"in:2: dropped: MGID \"\", want one that begins with ff, like ff12:401b:ffff::1\n"},
 		{"no GID", strings.Replace(c, "fe80::c1", "fe80:c1", 1) + d, "in:4: port GID \"fe80:c1\", want 128 bits like fe80::2:c903:1:2\n    \t\tPortGid.................fe80:c1", "ff12:a01d::1 0xc001: d/1\n",
 			"in:4: dropped: port GID \"fe80:c1\", want 128 bits like fe80::2:c903:1:2\n"},
 		{"unknown field", strings.Replace(c, "ScopeState", "ScopeStates", 1) + d, "in:5: no field of such a record is called \"ScopeStates\"\n    \t\tScopeStates..............0x21", "ff12:a01d::1 0xc001: d/1\n",

@@ -342,29 +342,41 @@ func (r *sl2vlReader) drop(at int, format string, args ...any) {
 	r.fault(at, Dropped, fmt.Errorf(format, args...))
 }
 
-// keepVLs notes the VLs m of the row at offset at, which stand behind head and skip
-// blanks and begin with the byte begin, for rows that have the same.
-func (r *sl2vlReader) keepVLs(at, head, skip int, begin byte, m *lft.VLMap) {
+// keepVLs notes the VLs m of the row at offset at, which are its text from the first
+// byte begin on, for rows that have the same. That includes blanks at the end, which
+// OpenSM prints.
+func (r *sl2vlReader) keepVLs(at int, begin byte, m *lft.VLMap) {
 	line, _ := cutLine(r.src.data, at)
-	if len(line) < head {
-		return
-	}
-	text := line[head:]
-	for ; skip >= 0; skip-- {
-		i := bytes.IndexByte(text, begin)
-		if i < 0 {
-			return
-		}
-		if text = text[i:]; skip > 0 {
-			text = text[1:]
-		}
-	}
-	if begin == ' ' && len(text) != len(" 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef") {
-		return // with more blanks than ibdmchk reads
-	}
-	r.head = line[:head]
+	r.keepText(line[bytes.IndexByte(line, begin):], m)
+}
+
+func (r *sl2vlReader) keepText(text []byte, m *lft.VLMap) {
 	r.recent[r.turn] = vlText{text, *m}
 	r.turn = (r.turn + 1) % len(r.recent)
+}
+
+// ibdmVLs are VLs as ibdmchk prints them.
+const ibdmVLs = " 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef"
+
+// keepIBDMVLs is keepVLs for a line of ibdmchk -d, which has the GUID of r.of. Those
+// with other blanks or fewer digits than ibdmchk prints are not kept.
+func (r *sl2vlReader) keepIBDMVLs(line []byte, m *lft.VLMap) {
+	const guid = len("0x0123456789abcdef")
+	r.head = nil
+	at := len(line) - len(ibdmVLs)
+	if at < guid {
+		return
+	}
+	if _, ok := fabric.ReadDigits(line[len("0x"):]); !ok {
+		return
+	}
+	for i := at; i < len(line); i += len(" 0x01") {
+		if line[i] != ' ' || line[i+1] != '0' || line[i+2] != 'x' {
+			return
+		}
+	}
+	r.head = line[:guid]
+	r.keepText(line[at:], m)
 }
 
 // again reads a row at offset at whose ports are as the tools print them and whose
@@ -404,8 +416,7 @@ func (r *sl2vlReader) again(at int) int {
 		}
 		i += n + len(": ")
 	case ' ':
-		i = len(r.head)
-		if len(d) <= i || string(d[:i]) != string(r.head) || d[i] != ' ' {
+		if i = len(r.head); i == 0 || len(d) <= i || string(d[:i]) != string(r.head) || d[i] != ' ' {
 			return 0
 		}
 		if in, n = decPrefix(d[i+1:], 3); n == 0 || !beginsWith(d[i+1+n:], " ") {
@@ -449,7 +460,7 @@ func (r *sl2vlReader) dumpLine(at int, line []byte) {
 			r.fault(at, Dropped, err)
 			return
 		}
-		r.keepVLs(at, 0, 0, ':', &m)
+		r.keepVLs(at, ':', &m)
 		r.put(at, in, out, m)
 	default:
 		r.dumpHead(at, line)
@@ -607,7 +618,7 @@ func (r *sl2vlReader) smpqueryLine(at int, line []byte) {
 			r.fault(at, Dropped, err)
 			return
 		}
-		r.keepVLs(at, 0, 0, '|', &m)
+		r.keepVLs(at, '|', &m)
 		r.put(at, in, out, m)
 	}
 }
@@ -655,7 +666,7 @@ func (r *sl2vlReader) ibdmLine(at int, line []byte) {
 		return
 	}
 	r.of = r.f.PortBase(s)
-	r.keepVLs(at, len("0x0123456789abcdef"), 2, ' ', &m)
+	r.keepIBDMVLs(line, &m)
 	r.put(at, in, out, m)
 }
 

@@ -176,6 +176,13 @@ func TestReadSL2VL(t *testing.T) {
 		{"ibdmchk, an odd line", ibdmA + "0x000000000000000a 1 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0xf\n",
 			"in:2: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n    0x000000000000000a 1 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0xf", oneWay + zeros + "0,0\n0,0\n",
 			noRowA1 + noRowB + noRowCD + "in:2: dropped: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n"},
+		{"ibdmchk, two blanks", ibdmA + strings.Replace(ibdmA, "0a ", "0b  ", 1) + strings.Replace(ibdmA, "0a 0", "0a 1", 1),
+			"", "0>1:0,15 1>1:0,15 2>1:0,0 0>2:0,0 1>2:0,0 2>2:0,0\n" + oneWay + "0,0\n0,0\n",
+			"in: missing: no row for 4 ways through switch 0x000000000000000a \"a\", the first from port 2 to port 1: all SLs on VL 0\n" +
+				"in: missing: no row for 5 ways through switch 0x000000000000000b \"b\", the first from port 1 to port 1: all SLs on VL 0\n" + noRowCD},
+		{"ibdmchk, three ports", "0xa 0               1" + ibdmA[22:] + "0xa 0              1 1" + ibdmA[22:],
+			"in:2: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n    0xa 0              1 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0x0f", oneWay + zeros + "0,0\n0,0\n",
+			noRowA1 + noRowB + noRowCD + "in:2: dropped: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n"},
 		{"ibdmchk, a host", ibdmA + strings.Replace(ibdmA, "0a 0", "c0 0", 1),
 			"in:2: the fabric has no switch 0x00000000000000c0\n    0x00000000000000c0 0 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0x0f", oneWay + zeros + "0,0\n0,0\n",
 			noRowA1 + noRowB + noRowCD + "in:2: dropped: the fabric has no switch 0x00000000000000c0\n"},
