@@ -3,6 +3,7 @@ package updown
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -131,9 +132,7 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 	for s := range kinds {
 		id := fabric.NodeID(s)
 		k := kind{hosts: hosts[s], s: id}
-		for _, d := range dist.To(id) {
-			k.sum += uint64(d)
-		}
+		k.sum = sum(dist.To(id))
 		_, to := f.SwitchLinks(id)
 		k.links = uint64(len(to))
 		kinds[s] = k
@@ -150,6 +149,27 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 		list[i] = k.s
 	}
 	return list
+}
+
+// sum adds up distances, eight at a time.
+func sum(dist []uint8) (s uint64) {
+	const lanes = 0x00ff00ff00ff00ff // of 16 bits
+	for len(dist) >= 8 {
+		part := dist[:min(len(dist), 8*128)&^7] // so that no lane overflows
+		dist = dist[len(part):]
+		four := uint64(0)
+		for ; len(part) > 0; part = part[8:] {
+			x := binary.LittleEndian.Uint64(part)
+			four += x&lanes + x>>8&lanes
+		}
+		for ; four > 0; four >>= 16 {
+			s += four & 0xffff
+		}
+	}
+	for _, d := range dist {
+		s += uint64(d)
+	}
+	return s
 }
 
 // targets lists the destination switches of the trials: those with hosts, any
@@ -202,11 +222,24 @@ func try(f *fabric.Fabric, o *Order, dist *fabric.HopMatrix, hosts []uint64, tar
 			if flow[r] == 0 {
 				continue
 			}
-			ports := x.ports(r)
-			part := flow[r] / uint64(len(ports))
-			for _, c := range ports {
-				load[c] += part
-				flow[o.Rank[f.Owner(f.Peer(c))]] += part
+			c, which, hops := x.side(r)
+			to, port := c.of(r)
+			if !which.known {
+				*which = x.choose(to, hops, x.hops[r]-1)
+			}
+			some := x.index[which.from:which.to]
+			if len(some) == 0 { // all
+				part := flow[r] / uint64(len(to))
+				for i, v := range to {
+					load[port[i]] += part
+					flow[v] += part
+				}
+				continue
+			}
+			part := flow[r] / uint64(len(some))
+			for _, i := range some {
+				load[port[i]] += part
+				flow[to[i]] += part
 			}
 		}
 	}
