@@ -48,13 +48,21 @@ type Step struct {
 
 // Run is the function Run for f, which comes after the fabrics of the calls before. It
 // is from scratch where the engine is no lft.Keeper or has other options than one VL,
-// where the change or the drift of the loads is too large, and for multicast.
+// where the change or the drift of the loads is too large, where the tables would have
+// faults, and for multicast.
 //
 // The next call needs a state that takes as long to prepare as to route from scratch.
-// Prepare does it in the background, when the caller has time; else the call does.
-func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, Step, error) {
+// Prepare does it in the background, when the caller has time; else the call does, and
+// counts it as routing in Seconds.
+func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (r *Result, step Step, err error) {
+	start := time.Now()
 	c.Wait()
-	var step Step
+	waited := time.Since(start).Seconds()
+	defer func() {
+		if r != nil {
+			r.Seconds.Route += waited
+		}
+	}()
 	before := c.routing
 	_, keeps := e.Engine.(lft.Keeper)
 	can := keeps && opt.Groups == nil && opt.SL2VL == "" && opt.Route.VLs <= 1
@@ -66,16 +74,18 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	case c.live == nil || c.engine.Name() != e.Name():
 		step.Why = "there are no tables to keep"
 	default:
-		r, err := c.follow(ctx, f, opt, &step)
-		if r != nil || err != nil {
+		r, err = c.follow(ctx, f, opt, &step)
+		if err != nil || r != nil && r.Verify.Worst() < verify.Error {
 			return r, step, err
+		}
+		if r != nil {
+			step = Step{Why: "the tables that were kept have faults"}
 		}
 	}
 	c.live, c.engine, c.routing, c.prepare = nil, e, nil, nil
 	c.watch = verify.Watch{}
 	opt.Route.Previous = nil
-	r, err := Run(ctx, f, e, opt)
-	if err != nil {
+	if r, err = Run(ctx, f, e, opt); err != nil {
 		return nil, step, err
 	}
 	if before != nil {
@@ -155,7 +165,7 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 		return nil, &LIDError{err}
 	}
 	if !c.live.Follow(f, largeChange(f)) {
-		step.Why = "the change is too large"
+		step.Why = "the change is too large, or has new switches or higher LIDs"
 		return nil, nil
 	}
 	if c.live.MaxLoad() > MaxDrift*c.load {
@@ -181,7 +191,7 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 	r.Verify, step.ByChange, err = c.watch.Check(ctx, f, c.routing.Tables, verify.Options{Progress: opt.Progress})
 	work.Wait()
 	if err != nil {
-		c.live = nil
+		c.live, c.routing = nil, before // nobody gets these tables
 		return nil, err
 	}
 	if !step.ByChange {

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
 )
 
 var incrementalRadix = flag.Int("radix", 12, "radix of the fat tree of BenchmarkIncremental")
@@ -64,5 +65,39 @@ func BenchmarkIncremental(b *testing.B) {
 			b.ReportMetric(float64(fails.Changes.Blocks), "blocks/failure")
 			b.ReportMetric(float64(returns.Changes.Blocks), "blocks/return")
 		})
+	}
+}
+
+// TestIncrementalFaults: where no tables are without fault, since a switch is cut off, they
+// are those that the fabric would have from scratch; and the next are without.
+func TestIncrementalFaults(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	if err == nil {
+		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cables, _ := whole.SwitchLinks(0)
+	apart := whole.Without(cables...)
+	var c compile.Incremental
+	for _, f := range []*fabric.Fabric{whole, apart, whole} {
+		r, step, err := c.Run(t.Context(), f, engine(t, "updn"), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f != apart {
+			if r.Verify.Worst() == verify.Error {
+				t.Errorf("%+v: %s", step, r.Verify.Verdict)
+			}
+			continue
+		}
+		scratch, err := compile.Run(t.Context(), f, engine(t, "updn"), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := compile.ChangesSince(scratch.Routing, r.Routing); step.Kept || r.Verify.Worst() != verify.Error || n != (compile.Changes{}) {
+			t.Errorf("%+v: %s, and from scratch %+v would be others", step, r.Verify.Verdict, n)
+		}
 	}
 }
