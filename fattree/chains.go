@@ -138,9 +138,10 @@ func (x *chains) owner(d int32) int32 {
 	return -1
 }
 
-// want is by level below the top the number of the way up that the host in position i on switch u has
-// in a full tree, for its LID number k of so many. Those of one port are turned against
-// each other, so that each number by itself is as contention-free as the others.
+// want puts into wanted, by level below the top, the number of the way up that the host
+// in position i on switch u has in a full tree, for its LID number k of so many. Those of
+// one port are turned against each other, so that each number by itself is as
+// contention-free as the others.
 func (x *chains) want(u, i, k, lids int32, wanted []int32) {
 	slot := i
 	for l := range x.height {

@@ -133,9 +133,10 @@ func (p *plan) findPlaces(sub [][]int32) {
 	}
 }
 
-// findSeats gives hosts their positions on switches. When three of four leaves have hosts on
-// the same ports only, and on three of four of these, these are the positions, so that a host that goes leaves those of others as they
-// are. On switches with hosts on other ports it is the order of those that are there.
+// findSeats gives hosts their positions on switches. When three of four leaves have hosts
+// on the same ports only, and on three of four of these, these are the positions, so that
+// a host that goes leaves those of others as they are. On switches with hosts on other
+// ports it is the order of those that are there.
 func (p *plan) findSeats() {
 	var users [int(fabric.MaxPortNum) + 1]int
 	var usual []fabric.PortNum

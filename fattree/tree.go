@@ -116,7 +116,7 @@ func each(set []uint64, visit func(int32)) {
 	}
 }
 
-// below says whether x is an ancestor of u, or u itself.
+// below says whether u is below ancestor, or is it itself.
 func (x *tree) below(u, ancestor int32) bool { return has(x.set(x.reach[0], ancestor), u) }
 
 // findReach fills reach.
@@ -154,10 +154,11 @@ func (x *tree) findReach() {
 // channel dependency graph has no cycle.
 //
 // A leaf comes first, the one from which most switches above can be reached, of several
-// one without hosts, of these the one with the lowest NodeID; then, always, the highest switch next to one that has its place. On a full tree that
-// turns over the channels between that leaf and the switches above it only, which no
-// shortest path between leaves uses one after the other, and gives all switches,
-// those at the top too, a legal path to each other.
+// one without hosts, of these the one with the lowest NodeID; then, always, the highest
+// switch next to one that has its place. On a full tree that turns over the channels
+// between that leaf and the switches above it only, which no shortest path between
+// leaves uses one after the other, and gives all switches, those at the top too, a legal
+// path to each other.
 func (x *tree) grow() {
 	n := int32(len(x.sw))
 	above := make([]int32, n)

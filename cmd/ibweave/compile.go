@@ -74,7 +74,8 @@ there is no credit loop, and a manifest:
   opensm-lfts.dump  opensm-lid-matrix.dump  guid2lid  opensm.conf
   opensm.fdbs  opensm-subnet.lst  fabric.ibnetdiscover
   certificate.txt  manifest.json
-and the order of the switches, switch-order, where the engine has one;
+and the orders of the switches and of the hosts where the engine has them:
+  switch-order  opensm-ftree-ca-order.dump
 and where paths need virtual lanes:
   opensm-sl2vl.dump  path-sls.dump
 and with multicast groups:

@@ -1,8 +1,6 @@
 package dump
 
 import (
-	"bufio"
-	"fmt"
 	"io"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -13,13 +11,18 @@ import (
 // fabric.NoPort a place without a host. MPI ranks that are given out in this order have
 // shift permutations without contention on a full fat tree.
 func WriteCAOrder(w io.Writer, f *fabric.Fabric, order []fabric.PortID) error {
-	b := bufio.NewWriter(w)
+	var b []byte
 	for _, p := range order {
 		if p == fabric.NoPort {
-			fmt.Fprintf(b, "0xFFFF\tDUMMY\n")
+			b = append(b, "0xFFFF\tDUMMY\n"...)
 			continue
 		}
-		fmt.Fprintf(b, "0x%04x\t%s\n", f.LID(p), f.Node(f.Owner(p)).Description)
+		b = append(b, "0x"...)
+		b = appendHex4(b, f.LID(p))
+		b = append(b, '\t')
+		b = appendDescription(b, f.Node(f.Owner(p)).Description)
+		b = append(b, '\n')
 	}
-	return b.Flush()
+	_, err := w.Write(b)
+	return err
 }
