@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -118,6 +119,7 @@ type Plugin struct {
 
 	routing sync.Mutex // OpenSM asks for one routing at a time
 	last    *compile.Incremental
+	litter  bool // something was routed since the last collection
 	mu      sync.Mutex
 	current *Tables // the last that were made, nil for none
 	masks   *masks  // multicast, see multicast.go
@@ -417,6 +419,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
+	p.litter = true
 	if !p.config.Incremental {
 		r, err := compile.Run(ctx, f, e, opt)
 		return r, compile.Step{Why: "incremental is false"}, err
@@ -434,12 +437,17 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 }
 
 // SubnetUp is called when OpenSM has brought the subnet up, and has time: what the next
-// routing goes on from is prepared in the background.
+// routing goes on from is prepared in the background, and memory that the last one needs no
+// more is collected, which compile.TuneGC puts off else.
 func (p *Plugin) SubnetUp() {
 	p.routing.Lock()
 	defer p.routing.Unlock()
 	if p.last != nil {
 		p.last.Prepare()
+	}
+	if p.litter {
+		p.litter = false
+		go runtime.GC()
 	}
 }
 
