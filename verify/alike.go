@@ -67,7 +67,7 @@ func (p *plan) findPure(dist []uint8) []bool {
 	return pure
 }
 
-// together is what a worker knows of groups in a block of LIDs. Nil slices where
+// together is what a worker knows of groups in a unit of LIDs. Nil slices where
 // there are none.
 type together struct {
 	leader []int32  // by switch: whose entries it has, -1 for itself
@@ -75,7 +75,7 @@ type together struct {
 	joint  bool     // cells are those of destinations for which leaders stand for all
 }
 
-// share is what the channels of a group's leader carry in a block.
+// share is what the channels of a group's leader carry in a unit.
 type share struct {
 	leader  int32
 	copies  uint32   // switches it stands for, with itself
@@ -98,7 +98,7 @@ func newTogether(p *plan) (t together) {
 	return t
 }
 
-// findLeaders compares the entries of the block, which are staged, in each
+// findLeaders compares the entries of the unit, which are staged, in each
 // group. The leader is the first with entries that another has.
 func (w *worker) findLeaders() {
 	row := func(s int32) *[lft.BlockSize]fabric.PortNum {
@@ -154,7 +154,7 @@ func loadRows(row, cells []uint32, next *[256]uint32, x *share, words int) {
 	}
 }
 
-// shareOut gives all of each group what the leader found in the block.
+// shareOut gives all of each group what the leader found in the unit.
 func (w *worker) shareOut() {
 	for i, x := range w.shares {
 		if !x.touched {

@@ -16,7 +16,7 @@ import (
 // packets have on it. That takes O(switches x classes in use) for each LID.
 type flow struct {
 	*lanes
-	stage []fabric.SL // the block's path SLs, lft.BlockSize for each switch
+	stage []fabric.SL // the unit's path SLs, lft.BlockSize for each switch
 	sent  []uint16    // by PortID of a switch: classes of packets that take it out and arrive
 
 	// By switch, for one LID. Sets of VLs are bits, as in channels.vl; they and
@@ -46,14 +46,17 @@ func newFlow(l *lanes) *flow {
 	return w
 }
 
-// load takes the path SLs of the LIDs from b*lft.BlockSize on.
-func (w *flow) load(b int) {
+// load takes the path SLs of the LIDs of u.
+func (w *flow) load(u *unit) {
 	if w.sls == nil {
 		return
 	}
 	for s := range len(w.alive) {
-		if row := w.sls.Row(fabric.NodeID(s)); b*lft.BlockSize < len(row) {
-			copy(w.stage[s*lft.BlockSize:(s+1)*lft.BlockSize], row[b*lft.BlockSize:])
+		row := w.sls.Row(fabric.NodeID(s))
+		for i := range u.dests {
+			if lid := int(u.dests[i].lid); lid < len(row) {
+				w.stage[s*lft.BlockSize+i] = row[lid]
+			}
 		}
 	}
 }

@@ -49,6 +49,22 @@ type plan struct {
 	next   []uint32
 	nextAt []int32 // by switch: its part of next; one more at the end
 	alike
+	units []unit
+	holes []hole
+}
+
+// unit is up to lft.BlockSize LIDs that are taken through the switches together.
+// Those of one root are side by side, however far apart their numbers are, since
+// they share what is computed for it.
+type unit struct {
+	dests   []dest
+	inOrder bool // LID after LID
+}
+
+// hole is a block with LIDs that nobody has.
+type hole struct {
+	block int
+	set   uint64 // bit i: the LID block*lft.BlockSize+i
 }
 
 func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
@@ -78,6 +94,7 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 		p.nextAt[s+1] = int32(len(p.next))
 	}
 	p.alike = p.findAlike()
+	p.findUnits()
 	p.next = append(p.next, make([]uint32, 256)...) // so that there are 256 from the last switch's on
 	if n*n <= maxMatrix {
 		p.hops = f.Distances()
@@ -88,10 +105,57 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	return p
 }
 
+// findUnits deals the LIDs out.
+func (p *plan) findUnits() {
+	most := max(p.f.MaxLID(), p.t.MaxLID())
+	all := make([]dest, 0, most)
+	var set uint64
+	for lid := 1; lid < (int(most)/lft.BlockSize+1)*lft.BlockSize; lid++ { // LID 0 is nobody's, and its entry means nothing
+		if d, ok := p.destination(fabric.LID(lid)); ok {
+			all = append(all, d)
+		} else {
+			set |= 1 << (lid % lft.BlockSize)
+		}
+		if lid%lft.BlockSize == lft.BlockSize-1 {
+			if set != 0 {
+				p.holes = append(p.holes, hole{lid / lft.BlockSize, set})
+			}
+			set = 0
+		}
+	}
+	kind := func(d *dest) int {
+		if d.ca {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(all, func(d, e dest) int {
+		return cmp.Or(kind(&d)-kind(&e), cmp.Compare(d.root, e.root), cmp.Compare(d.last, e.last), cmp.Compare(d.lid, e.lid))
+	})
+	for len(all) > 0 {
+		n := min(len(all), lft.BlockSize)
+		if n < len(all) { // up to where another root begins, if any does
+			for at := n; at > n/2; at-- {
+				if all[at].root != all[at-1].root {
+					n = at
+					break
+				}
+			}
+		}
+		u := unit{dests: all[:n:n], inOrder: true}
+		for i := range u.dests {
+			u.dests[i].column = uint8(i)
+			u.inOrder = u.inOrder && u.dests[i].lid == u.dests[0].lid+fabric.LID(i)
+		}
+		p.units = append(p.units, u)
+		all = all[n:]
+	}
+}
+
 // dest is a LID and the switch its tree is rooted in.
 type dest struct {
 	lid    fabric.LID
-	column uint8          // in its block
+	column uint8          // in its unit
 	last   fabric.PortNum // what the root's entry must be
 	ca     bool           // the owner is a CA or router port, else port 0 of the root
 	root   int32          // -1 when the owner's cable leads to no switch
@@ -105,9 +169,9 @@ func (d *dest) own() uint32 {
 	return 0
 }
 
-// worker turns blocks of LIDs into counts and dependencies. Its results are
+// worker turns units of LIDs into counts and dependencies. Its results are
 // sums, unions and minima, so that it does not matter which worker had which
-// block.
+// unit.
 type worker struct {
 	*plan
 
@@ -126,7 +190,7 @@ type worker struct {
 	stale      []staleLID
 	dead       map[deadKey]deadCount
 
-	stage []fabric.PortNum // the block's entries, lft.BlockSize for each switch
+	stage []fabric.PortNum // the unit's entries, lft.BlockSize for each switch
 
 	// By destination switch.
 	at     int32   // which one; -1 for none
@@ -261,7 +325,7 @@ func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
 	if port == fabric.NoPort {
 		return d, false
 	}
-	d = dest{lid: lid, column: uint8(lid % lft.BlockSize), root: -1}
+	d = dest{lid: lid, root: -1}
 	node := p.f.Owner(port)
 	if p.f.IsSwitch(node) {
 		d.root, d.last = int32(node), fabric.ManagementPort
@@ -278,34 +342,14 @@ func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
 	return d, true
 }
 
-// block checks the LIDs from b*lft.BlockSize on.
-func (w *worker) block(b int) {
-	for s := range w.n {
-		*(*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:]) = *w.entries(s, b)
-	}
+// unit checks the LIDs of u.
+func (w *worker) unit(u *unit) {
+	w.stageEntries(u)
 	if w.flow != nil {
-		w.flow.load(b)
+		w.flow.load(u)
 	}
 	w.findLeaders()
-	var all [lft.BlockSize]dest
-	dests := all[:0]
-	var unowned uint64
-	for i := range lft.BlockSize {
-		if b == 0 && i == 0 {
-			continue // LID 0 is nobody's, and its entry means nothing
-		}
-		if d, ok := w.destination(fabric.LID(b*lft.BlockSize + i)); ok {
-			dests = append(dests, d)
-		} else {
-			unowned |= 1 << i
-		}
-	}
-	w.unowned(b, unowned)
-	// Destinations with one root share what is computed for it.
-	slices.SortFunc(dests, func(d, e dest) int {
-		return cmp.Or(cmp.Compare(d.root, e.root), cmp.Compare(d.last, e.last), cmp.Compare(d.lid, e.lid))
-	})
-	for len(dests) > 0 {
+	for dests := u.dests; len(dests) > 0; {
 		n := 1
 		for n < min(len(dests), batch) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca {
 			n++
@@ -316,14 +360,31 @@ func (w *worker) block(b int) {
 	w.shareOut()
 }
 
-// unowned looks for entries of LIDs that nobody has.
-func (w *worker) unowned(b int, set uint64) {
-	if set == 0 {
-		return
+// stageEntries stages the entries of the LIDs of u.
+func (w *worker) stageEntries(u *unit) {
+	n := len(u.dests)
+	for s := range w.n {
+		row := w.t.Row(fabric.NodeID(s))
+		to := w.stage[s*lft.BlockSize:][:lft.BlockSize]
+		if u.inOrder && int(u.dests[n-1].lid) < len(row) {
+			copy(to, row[u.dests[0].lid:][:n])
+		} else {
+			for i := range u.dests {
+				to[i] = fabric.NoPath
+				if lid := int(u.dests[i].lid); lid < len(row) {
+					to[i] = row[lid]
+				}
+			}
+		}
+		clear(to[n:]) // so that rows are equal when their entries are
 	}
+}
+
+// unowned looks for entries of the LIDs that nobody has, of a block.
+func (w *worker) unowned(b int, set uint64) {
 	var found [lft.BlockSize]staleLID
 	for s := range w.n {
-		row := (*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:])
+		row := w.entries(s, b)
 		if *row == noEntries {
 			continue
 		}
@@ -346,7 +407,7 @@ func (w *worker) unowned(b int, set uint64) {
 	}
 }
 
-// route checks destinations of the block that have one root and kind of
+// route checks destinations of the unit that have one root and kind of
 // owner: together if all their paths are minimal.
 func (w *worker) route(dests []dest) {
 	root := dests[0].root
@@ -548,7 +609,7 @@ func (w *worker) fillOne(d *dest) bool {
 	return off == 0 && cells[w.at]>>cellBits == uint32(d.last)
 }
 
-// fillRow is fill for one switch: its entries of the block, what it does by
+// fillRow is fill for one switch: its entries of the unit, what it does by
 // entry, the last of these standing for all beyond, and the distance that the
 // next switch should have.
 func fillRow(cells []uint32, columns []uint8, row *[lft.BlockSize]fabric.PortNum, next *[256]uint32, last uint8, dist []uint8, want uint8, sources uint32) (off uint8) {

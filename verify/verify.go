@@ -54,7 +54,7 @@ type Options struct {
 	// Findings bounds the findings for each rule; 0 for DefaultFindings. One
 	// more says how many were left out.
 	Findings int
-	// Progress, when set, is told how many blocks of LIDs are done, of all.
+	// Progress, when set, is told how many parts of the LIDs are done, of all.
 	// It is called from several goroutines.
 	Progress func(done, total int)
 }
@@ -142,10 +142,10 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	return r, nil
 }
 
-// run checks all blocks of LIDs, and returns one worker with what all found.
+// run checks all LIDs, and returns one worker with what all found.
 func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
-	blocks := int(max(p.f.MaxLID(), p.t.MaxLID()))/lft.BlockSize + 1
-	workers := make([]*worker, max(1, min(opt.Workers, blocks)))
+	jobs := len(p.units) + len(p.holes)
+	workers := make([]*worker, max(1, min(opt.Workers, jobs)))
 	var next, done atomic.Int32
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range workers {
@@ -153,16 +153,20 @@ func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
 			w := newWorker(p)
 			workers[i] = w
 			for {
-				b := int(next.Add(1)) - 1
-				if b >= blocks {
+				job := int(next.Add(1)) - 1
+				if job >= jobs {
 					return nil
 				}
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				w.block(b)
+				if hole := job - len(p.units); hole < 0 {
+					w.unit(&p.units[job])
+				} else {
+					w.unowned(p.holes[hole].block, p.holes[hole].set)
+				}
 				if n := int(done.Add(1)); opt.Progress != nil {
-					opt.Progress(n, blocks)
+					opt.Progress(n, jobs)
 				}
 			}
 		}))
