@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -36,6 +37,8 @@ const (
 	trialWork  = 1 << 20
 	minTrials  = 8
 	minTargets = 32
+	// trialParts is in how many parts the targets of a trial are tried.
+	trialParts = 4
 )
 
 // ChooseOrder tries orders grown from single switches and takes the best:
@@ -89,19 +92,27 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 		}
 		tops = kept
 	}
-	scores := make([]score, len(tops))
-	orders := make([]*Order, len(tops))
+	// There may be fewer trials than CPUs.
+	parts := slices.Collect(slices.Chunk(targets, (len(targets)+trialParts-1)/trialParts))
+	trials := make([]trial, len(tops))
+	for i := range trials {
+		trials[i].tried = make([]part, len(parts))
+	}
 	var next atomic.Int32
 	var wg fabric.Workers
-	for range min(runtime.GOMAXPROCS(0), len(tops)) {
+	for range min(runtime.GOMAXPROCS(0), len(tops)*len(parts)) {
 		wg.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= len(tops) || ctx.Err() != nil {
+				if i >= len(tops)*len(parts) || ctx.Err() != nil {
 					return
 				}
-				orders[i] = NewOrder(f, tops[i:i+1])
-				scores[i] = try(f, orders[i], dist, hosts, targets)
+				t, k := &trials[i/len(parts)], i%len(parts)
+				t.begin.Do(func() {
+					t.order = NewOrder(f, tops[i/len(parts):][:1])
+					t.directions = newDirections(f, t.order)
+				})
+				t.tried[k] = t.try(f, dist, hosts, parts[k])
 			}
 		})
 	}
@@ -110,13 +121,30 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 		return nil, err
 	}
 	best := 0
-	for i := range scores {
+	scores := make([]score, len(tops))
+	for i := range trials {
+		scores[i] = trials[i].score(f)
 		c := scores[i].compare(scores[best])
 		if c < 0 || c == 0 && tops[i] < tops[best] {
 			best = i
 		}
 	}
-	return orders[best], nil
+	return trials[best].order, nil
+}
+
+// trial is an order, and what came of routing along it.
+type trial struct {
+	begin      sync.Once // for order and directions
+	order      *Order
+	directions *directions
+	tried      []part // of the targets
+}
+
+// part is what came of routing to some targets.
+type part struct {
+	tooLong bool     // there is no such routing
+	longer  uint64   // as in score
+	load    []uint64 // by PortID
 }
 
 // tops lists the switches worth trying on top, the most central first: all of
@@ -197,24 +225,24 @@ func sample(list []fabric.NodeID, n int) []fabric.NodeID {
 	return list[:n]
 }
 
-// try routes to the targets along o, all traffic divided evenly over equal
+// try routes to targets along the order, all traffic divided evenly over equal
 // ports.
-func try(f *fabric.Fabric, o *Order, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) score {
-	var result score
-	d := newDirections(f, o)
-	x := newTree(d)
+func (t *trial) try(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) part {
+	o := t.order
+	x := newTree(t.directions)
 	flow := make([]uint64, len(o.Switch)) // by rank
-	load := make([]uint64, f.NumPorts())
+	p := part{load: make([]uint64, f.NumPorts())}
+	load := p.load
 	for _, t := range targets {
 		if !x.grow(t) {
-			return score{longer: math.MaxUint64}
+			return part{tooLong: true}
 		}
 		minimal := dist.To(t)
 		weight := max(1, hosts[t])
 		for r, s := range o.Switch {
 			flow[r] = hosts[s] * weight * routeUnit
 			if h := x.hops[r]; h != fabric.Unreachable && h > minimal[s] {
-				result.longer += hosts[s] * weight
+				p.longer += hosts[s] * weight
 			}
 		}
 		for _, s := range x.sort.FarthestFirst(x.hops) {
@@ -243,6 +271,23 @@ func try(f *fabric.Fabric, o *Order, dist *fabric.HopMatrix, hosts []uint64, tar
 			}
 		}
 	}
+	return p
+}
+
+// score judges the whole trial.
+func (t *trial) score(f *fabric.Fabric) (result score) {
+	load := t.tried[0].load
+	for i, p := range t.tried {
+		if p.tooLong {
+			return score{longer: math.MaxUint64}
+		}
+		result.longer += p.longer
+		if i > 0 {
+			for c, l := range p.load {
+				load[c] += l
+			}
+		}
+	}
 	fastest := 0
 	for c := range load {
 		if load[c] > 0 {
@@ -250,6 +295,9 @@ func try(f *fabric.Fabric, o *Order, dist *fabric.HopMatrix, hosts []uint64, tar
 		}
 	}
 	for c, l := range load {
+		if l == 0 {
+			continue
+		}
 		if mbps := f.Link(fabric.PortID(c)).Mbps(); mbps > 0 {
 			l = l / uint64(mbps) * uint64(fastest)
 		}
