@@ -59,7 +59,8 @@ func signature(m MGID) uint16 {
 // IsIPoIB says whether an MGID is one of IPoIB. OpenSM creates such groups
 // only with the P_Key, the rate and the MTU of the broadcast group.
 func IsIPoIB(m MGID) bool {
-	return m.Is6() && (signature(m) == signatureIPv4 || signature(m) == signatureIPv6)
+	s := signature(m)
+	return m.Is6() && (s == signatureIPv4 || s == signatureIPv6)
 }
 
 // IsNamedBySA says whether only a subnet administrator makes a group with this

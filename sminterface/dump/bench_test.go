@@ -220,17 +220,16 @@ func BenchmarkReadIBDMPathSLs(b *testing.B) {
 	})
 }
 
-// benchGroups is 300 groups of 64 random ports on benchFabric.
-func benchGroups(b *testing.B) (*fabric.Fabric, []mft.Tree) {
+// benchGroups is n groups of 64 random ports on benchFabric.
+func benchGroups(b *testing.B, n int) (*fabric.Fabric, []mft.Tree) {
 	b.Helper()
 	f, _ := benchFabric(b)
 	random := rand.New(rand.NewPCG(1, 2))
-	trees := make([]mft.Tree, 300)
+	trees := make([]mft.Tree, n)
+	hosts := slices.Clone(f.CAPorts())
 	for i := range trees {
-		var ports []fabric.PortID
-		for _, k := range random.Perm(len(f.CAPorts()))[:64] {
-			ports = append(ports, f.CAPorts()[k])
-		}
+		random.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
+		ports := slices.Clone(hosts[:64])
 		slices.Sort(ports)
 		mgid, err := mft.ParseMGID(fmt.Sprintf("ff12:401b:ffff::1:%x", i+1))
 		if err != nil {
@@ -241,10 +240,33 @@ func benchGroups(b *testing.B) (*fabric.Fabric, []mft.Tree) {
 	return f, trees
 }
 
+// withMGIDs gives trees the MGIDs that ibweave gives to groups without one, which
+// are in no order.
+func withMGIDs(b *testing.B, f *fabric.Fabric, trees []mft.Tree) []mft.Tree {
+	b.Helper()
+	groups := make([]mft.Group, len(trees))
+	for i := range trees {
+		groups[i] = mft.Group{Name: trees[i].Name, Receivers: trees[i].Receivers}
+	}
+	ids, err := mft.NewIDs(groups, mft.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	trees = slices.Clone(trees)
+	for i := range trees {
+		trees[i].MGID = ids.MGID(i, 0)
+	}
+	return trees
+}
+
 func BenchmarkWriteGroups(b *testing.B) {
-	f, trees := benchGroups(b)
+	f, trees := benchGroups(b, 10000)
 	b.Run("partitions.conf", func(b *testing.B) {
 		benchmarkWrite(b, func(w io.Writer) error { return WritePartitions(w, f, trees, GroupOptions{}) })
+	})
+	b.Run("partitions.conf/given", func(b *testing.B) {
+		given := withMGIDs(b, f, trees)
+		benchmarkWrite(b, func(w io.Writer) error { return WritePartitions(w, f, given, GroupOptions{}) })
 	})
 	b.Run("opensm-sa.dump", func(b *testing.B) {
 		benchmarkWrite(b, func(w io.Writer) error { return WriteSADump(w, f, trees, GroupOptions{}) })
@@ -252,7 +274,7 @@ func BenchmarkWriteGroups(b *testing.B) {
 }
 
 func BenchmarkReadSAQuery(b *testing.B) {
-	f, trees := benchGroups(b)
+	f, trees := benchGroups(b, 300)
 	var data []byte
 	for i := range trees {
 		t := &trees[i]

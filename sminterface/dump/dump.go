@@ -24,6 +24,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -346,15 +347,21 @@ const descriptionLen = 63
 // appendDescription appends a node description as OpenSM and
 // infiniband-diags print it: bytes outside of printable ASCII become blanks.
 func appendDescription(b []byte, description string) []byte {
-	for i := 0; i < min(len(description), descriptionLen); i++ {
-		c := description[i]
-		if c == 0 {
-			break
-		}
+	description = description[:min(len(description), descriptionLen)]
+	if i := strings.IndexByte(description, 0); i >= 0 {
+		description = description[:i]
+	}
+	return appendPrintable(b, description)
+}
+
+// appendPrintable appends s with blanks for what is not printable ASCII.
+func appendPrintable(b []byte, s string) []byte {
+	from := len(b)
+	b = append(b, s...)
+	for i, c := range b[from:] {
 		if c < ' ' || c > '~' {
-			c = ' '
+			b[from+i] = ' '
 		}
-		b = append(b, c)
 	}
 	return b
 }

@@ -1,7 +1,10 @@
 package dump
 
 import (
+	"encoding/binary"
+	"fmt"
 	"io"
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,7 +55,7 @@ func TestGroupRate(t *testing.T) {
 		if n := len(f.CAPorts()); n > 1 {
 			tree.Receivers, tree.Senders = tree.Receivers[:n], f.CAPorts()[n-1:]
 		}
-		if got := groupRate(f, &tree); got != c.want {
+		if got := newLinkRates(f).group(&tree); got != c.want {
 			t.Errorf("links %q: rate %d, want %d", c.links, got, c.want)
 		}
 	}
@@ -60,6 +63,52 @@ func TestGroupRate(t *testing.T) {
 		if gbps[link] == 0 {
 			t.Errorf("no rate %d, for %s", link, code)
 		}
+	}
+}
+
+// GIDs are printed as netip does, whichever of their groups are zero or short.
+func TestAppendGID(t *testing.T) {
+	for mask := range 256 {
+		for digits := range uint16(4) {
+			gid := [16]byte{}
+			for i := range uint16(8) {
+				if mask>>i&1 != 0 {
+					binary.BigEndian.PutUint16(gid[2*i:], 0xa9c1>>(4*((digits+i)%4)))
+				}
+			}
+			a := netip.AddrFrom16(gid)
+			if got := string(appendGID([]byte("x"), binary.BigEndian.Uint64(gid[:8]), binary.BigEndian.Uint64(gid[8:]))); !a.Is4In6() && got != "x"+a.String() {
+				t.Errorf("%s, want x%s", got, a)
+			}
+		}
+	}
+}
+
+// Of many groups, the two that have one MGID are found wherever they are.
+func TestGroupKeys(t *testing.T) {
+	const n = 2000
+	trees := make([]mft.Tree, n)
+	for i := range trees {
+		trees[i] = mft.Tree{Name: fmt.Sprint(i), MGID: netip.AddrFrom16([16]byte{0xff, 0x12, 7: byte(i), 15: byte(i >> 8)}), MLID: mft.MinMLID + fabric.LID(n-i)}
+	}
+	if _, err := groupKeys(trees); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n - 1 {
+		was := trees[i].MGID
+		trees[i].MGID = trees[(i*i+i)%(n-1)+1].MGID
+		want := ""
+		if j := (i*i+i)%(n-1) + 1; j != i {
+			want = fmt.Sprintf("group \"%d\": another tree has the MGID %s", min(i, j), trees[i].MGID)
+		}
+		got := ""
+		if _, err := groupKeys(trees); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+		trees[i].MGID = was
 	}
 }
 
