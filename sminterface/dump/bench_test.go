@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -274,17 +275,32 @@ func BenchmarkWriteGroups(b *testing.B) {
 }
 
 func BenchmarkReadSAQuery(b *testing.B) {
-	f, trees := benchGroups(b, 300)
-	var data []byte
+	f, trees := benchGroups(b, 10000)
+	random := rand.New(rand.NewPCG(3, 4))
+	var members, groups, records []byte
 	for i := range trees {
 		t := &trees[i]
-		for _, p := range t.Receivers {
+		mlid := fmt.Sprintf("0x%X", uint16(t.MLID))
+		groups = append(groups, saGroupText(t.MGID.String(), mlid, "0x0")...)
+		if i%10 > 0 {
+			continue
+		}
+		for _, k := range random.Perm(len(t.Receivers)) {
+			p := t.Receivers[k]
 			gid := fmt.Sprintf("fe80::%x:%x:%x:%x", uint16(f.PortGUID(p)>>48), uint16(f.PortGUID(p)>>32), uint16(f.PortGUID(p)>>16), uint16(f.PortGUID(p)))
-			data = append(data, saMember(t.MGID.String(), fmt.Sprintf("%#x", uint16(t.MLID)), gid, "0x21", "0x0")...)
+			members = append(members, saMember(t.MGID.String(), mlid, gid, "0x21", "0x0")...)
+			records = append(records, strings.NewReplacer("ff12:a01d::2", t.MGID.String(), "0xc005", strings.ToLower(mlid), "fe80::d1", gid).Replace(saRecordText)...)
 		}
 	}
-	benchmarkRead(b, data, func() error {
-		_, _, err := ReadSAQuery("in", data, f, Options{})
-		return err
-	})
+	for _, c := range []struct {
+		name string
+		data []byte
+	}{{"m", members}, {"g", groups}, {"MCMR", records}} {
+		b.Run(c.name, func(b *testing.B) {
+			benchmarkRead(b, c.data, func() error {
+				_, _, err := ReadSAQuery("in", c.data, f, Options{})
+				return err
+			})
+		})
+	}
 }

@@ -177,7 +177,13 @@ func (s *source) problems(faults []fault, more int) []Problem {
 		number += bytes.Count(s.data[at:to], nl)
 		at = to
 		list[i].Line = number
-		list[i].Text = s.text(to)
+		line, _ := s.lineAt(to)
+		line = line[:min(len(line), maxQuoted)]
+		if i > 0 && string(line) == list[i-1].Text {
+			list[i].Text = list[i-1].Text // mostly the first lines of records
+		} else {
+			list[i].Text = string(line)
+		}
 	}
 	if more > 0 {
 		list = append(list, Problem{Kind: Dropped, File: s.name, Err: fmt.Errorf("%d more problems", more)})
@@ -188,7 +194,10 @@ func (s *source) problems(faults []fault, more int) []Problem {
 // sortFaults orders by offset; faults that belong to no line have offset -1
 // and keep their order.
 func sortFaults(faults []fault) {
-	slices.SortStableFunc(faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
+	compare := func(a, b fault) int { return cmp.Compare(a.at, b.at) }
+	if !slices.IsSortedFunc(faults, compare) {
+		slices.SortStableFunc(faults, compare)
+	}
 }
 
 // firstFault is the error of a strict reader: the first fatal one.
