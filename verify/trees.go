@@ -207,6 +207,9 @@ type worker struct {
 
 	flow *flow // nil when VLs can be left out
 
+	ports []fabric.PortNum // by switch, for one LID of a switch: the entry
+	steps [3][]uint32      // and what lies 1, 2, 4 hops on and so forth, as in plan.next
+
 	after  []int32 // by switch, for one LID: what it does, as in plan.next
 	depth  []int32 // and so are those that follow
 	end    []int32
@@ -279,6 +282,7 @@ func newWorker(p *plan) *worker {
 		order:     make([]int32, p.n),
 		queue:     make([]int32, 0, p.n),
 		cells:     make([]uint32, p.n*batch),
+		ports:     make([]fabric.PortNum, p.n),
 		after:     make([]int32, p.n),
 		depth:     make([]int32, p.n),
 		end:       make([]int32, p.n),
@@ -294,6 +298,12 @@ func newWorker(p *plan) *worker {
 	// So that 256 ports of the last switch are within bounds.
 	w.records = make([]uint64, p.count()*w.stride+512)
 	w.idle = make([]uint64, p.count()*p.words+256)
+	for i := range w.steps {
+		w.steps[i] = make([]uint32, p.n+outs)
+		for end := p.n; end < p.n+outs; end++ {
+			w.steps[i][end] = uint32(end)
+		}
+	}
 	w.dist[p.n+outCA] = 255
 	w.dist[p.n+outDrop] = 254
 	w.dist[p.n+outPort] = 255
@@ -417,6 +427,14 @@ func (w *worker) route(dests []dest) {
 		}
 		return
 	}
+	if !dests[0].ca && w.flow == nil {
+		for i := range dests {
+			if !w.manage(&dests[i]) {
+				w.walk(&dests[i])
+			}
+		}
+		return
+	}
 	w.root(root)
 	near := w.near && (w.flow == nil || !w.flow.drops) // else nobody knows what is delivered
 	if near && w.fill(dests) {
@@ -442,8 +460,7 @@ func (w *worker) minimal(dests []dest) {
 		}
 	}
 	if !dests[0].ca {
-		w.manage(dests, w.rooted.order, w.rooted.last)
-		return
+		return // descend has found the dependencies
 	}
 	for h, sources := range w.rooted.levels {
 		w.delivered[h+1] += sources * int64(len(dests))
@@ -493,7 +510,6 @@ func (w *worker) root(t int32) {
 // minimal.
 type rooted struct {
 	order  []int32 // all switches but the root, the farthest first
-	last   int     // where in order those one link away begin
 	levels []int64 // sources by distance
 	pure   []bool  // by group of switches alike: nothing comes to them from others
 }
@@ -508,7 +524,7 @@ func newRooted(dist []uint8, sources []uint32, order []int32) *rooted {
 		levels[d] += int64(sources[s])
 		farthest = max(farthest, d)
 	}
-	r := &rooted{order: order[:len(dist)-1], last: len(dist) - 1 - int(count[1]), levels: slices.Clone(levels[:farthest+1])}
+	r := &rooted{order: order[:len(dist)-1], levels: slices.Clone(levels[:farthest+1])}
 	at := int32(0)
 	for d := int(farthest); d >= 0; d-- {
 		at, count[d] = at+count[d], at
@@ -731,46 +747,73 @@ func loadWideRow(row, cells []uint32, next *[256]uint32, records, idle []uint64,
 	}
 }
 
-// manage adds the dependencies of packets for LIDs of port 0 of one switch:
-// order as for load, with those next to the root from last on.
-func (w *worker) manage(dests []dest, order []int32, last int) {
-	if w.flow != nil {
-		return // which has found them
+// maxClimb bounds the hops of paths that manage follows, a power of two.
+const maxClimb = 64
+
+// manage checks the LID of a switch's port 0, and adds the dependencies of
+// packets for it, if all switches reach it in at most maxClimb hops: there is
+// nothing else to be told of it then. Otherwise it says false and adds nothing.
+func (w *worker) manage(d *dest) bool {
+	root := uint32(d.root)
+	ports, next := w.ports[:w.n], w.next
+	after := w.steps[0][:w.n]
+	stage, nextAt := w.stage[d.column:], w.nextAt[:w.n+1]
+	from := nextAt[0]
+	for s := range ports {
+		p := stage[s*lft.BlockSize]
+		to := nextAt[s+1]
+		ports[s] = p
+		after[s] = next[min(from+int32(p), to-1)]
+		from = to
 	}
-	g, words := len(dests), w.words
-	cells, idle, next, nextAt := w.cells, w.idle, w.next, w.nextAt
-	for i := range dests {
-		for _, s := range order[:last] {
-			p := int(cells[int(s)*g+i] >> cellBits)
-			at := int(nextAt[s])
-			bit := cells[int(next[at+p])*g+i]>>cellBits - 1
-			// A switch has one more in next than it has PortIDs.
-			set := &idle[(at-int(s)+p)*words+int(bit>>6)]
-			if *set>>(bit&63)&1 == 0 {
-				*set |= 1 << (bit & 63)
-			}
+	if ports[root] != d.last {
+		return false
+	}
+	after[root] = root
+	// Twice as far with each turn, until all are there.
+	at, to := w.steps[0], 1
+	for span := 1; ; span *= 2 {
+		far, off := w.steps[to], uint32(0)
+		for s, u := range at[:w.n] {
+			v := at[u]
+			far[s] = v
+			off |= v ^ root
 		}
-		for _, s := range order[last:] {
-			w.used[int(nextAt[s]-s)+int(cells[int(s)*g+i]>>cellBits)] = true
+		if off == 0 {
+			break
+		}
+		if span >= maxClimb {
+			return false
+		}
+		at, to = far, 3-to
+	}
+	idle, words := w.idle, w.words
+	for s, u := range after {
+		ch := int(nextAt[s]) - s + int(ports[s]) // a switch has one more in next than it has PortIDs
+		if u == root {
+			w.used[ch] = w.used[ch] || s != int(root)
+			continue
+		}
+		bit := ports[u] - 1
+		if set := &idle[ch*words+int(bit>>6)]; *set>>(bit&63)&1 == 0 {
+			*set |= 1 << (bit & 63)
 		}
 	}
+	return true
 }
 
-// manageAll is manage for one destination that walk has found all switches to
-// reach: nothing but dependencies is to be told of it.
-func (w *worker) manageAll() {
-	words := w.words
-	for s, h := range w.depth {
-		at := int(w.nextAt[s]) - s + int(w.cells[s]>>cellBits)
-		switch {
-		case h > 1:
-			bit := w.cells[w.after[s]]>>cellBits - 1
-			if set := &w.idle[at*words+int(bit>>6)]; *set>>(bit&63)&1 == 0 {
-				*set |= 1 << (bit & 63)
-			}
-		case h == 1:
-			w.used[at] = true
+// manageSome adds the dependencies of packets for the LID of a switch's port 0
+// from the switches that walk has found to reach it.
+func (w *worker) manageSome(d *dest, order []int32) {
+	for _, s := range order {
+		ch := int(w.nextAt[s]-s) + int(w.cells[s]>>cellBits)
+		u := w.after[s]
+		if u == d.root {
+			w.used[ch] = true
+			continue
 		}
+		bit := w.cells[u]>>cellBits - 1
+		w.idle[ch*w.words+int(bit>>6)] |= 1 << (bit & 63)
 	}
 }
 
@@ -831,20 +874,12 @@ func (w *worker) walk(d *dest) {
 		w.tallyUp(d)
 		return
 	}
-	if !d.ca && w.flow == nil && slices.Min(w.depth) == 0 {
-		w.manageAll()
-		return
-	}
 	// Order the tree by depth, the deepest first.
 	clear(w.bucket)
 	for _, h := range w.depth {
 		if h > 0 {
 			w.bucket[h]++
 		}
-	}
-	direct := 0
-	if len(w.bucket) > 1 {
-		direct = int(w.bucket[1])
 	}
 	at := int32(0)
 	for h := len(w.bucket) - 1; h > 0; h-- {
@@ -865,11 +900,11 @@ func (w *worker) walk(d *dest) {
 		w.descend(t)
 	}
 	w.tallyUp(d)
-	one := [...]dest{*d}
 	if d.ca {
+		one := [...]dest{*d}
 		w.load(one[:], order)
-	} else {
-		w.manage(one[:], order, len(order)-direct)
+	} else if w.flow == nil {
+		w.manageSome(d, order)
 	}
 }
 
