@@ -54,17 +54,12 @@ func (p *plan) findAlike() alike {
 // findPure says of each group whether all minimal paths to the switch that dist
 // are the distances to only begin there: whether no neighbour is farther. The
 // group of that switch is not taken together.
-func (p *plan) findPure(dist []uint8) []bool {
-	if len(p.groups) == 0 {
-		return nil
+func (w *worker) findPure() {
+	for i, g := range w.groups {
+		_, to := w.f.SwitchLinks(fabric.NodeID(g[0]))
+		w.pure[i] = !slices.Contains(g, w.at) &&
+			!slices.ContainsFunc(to, func(u fabric.NodeID) bool { return w.dist[u] > w.dist[g[0]] })
 	}
-	pure := make([]bool, len(p.groups))
-	for i, g := range p.groups {
-		_, to := p.f.SwitchLinks(fabric.NodeID(g[0]))
-		pure[i] = !slices.ContainsFunc(g, func(s int32) bool { return dist[s] == 0 }) &&
-			!slices.ContainsFunc(to, func(u fabric.NodeID) bool { return dist[u] > dist[g[0]] })
-	}
-	return pure
 }
 
 // together is what a worker knows of groups in a unit of LIDs. Nil slices where
@@ -121,12 +116,12 @@ func (w *worker) findLeaders() {
 }
 
 // led says whether another switch stands for s, for destinations at the root.
-func (w *worker) led(s int32) bool { return w.leader[s] >= 0 && w.rooted.pure[w.group[s]] }
+func (w *worker) led(s int32) bool { return w.leader[s] >= 0 && w.pure[w.group[s]] }
 
 // sharing is the share of switch s if it stands for others, else nil.
 func (w *worker) sharing(s int32) *share {
 	g := w.group[s]
-	if g < 0 || !w.rooted.pure[g] {
+	if g < 0 || !w.pure[g] {
 		return nil
 	}
 	if x := w.shares[g]; x.leader == s && x.copies > 1 {

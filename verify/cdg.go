@@ -150,72 +150,85 @@ func (g *graph) dependencies() int {
 // channel to descend into is one AND away, so that the time is
 // O(channels x words) however many dependencies there are.
 func (g *graph) order() (list []int32, ok bool) {
-	n := g.count()
+	words := int32(g.words)
 	unseen := make([]uint64, g.f.NumSwitches()*g.words)
 	open := make([]uint64, len(unseen)) // on the way from the start to here
-	for ch := range int32(n) {
-		if g.head(ch) != toNowhere {
-			w, bit := g.bit(ch)
-			unseen[w] |= bit
+	cables := 0
+	for s := range int32(g.f.NumSwitches()) {
+		base := g.base(s)
+		for i := range int32(g.f.Node(fabric.NodeID(s)).NumPorts) * int32(g.vls) {
+			if g.head(base+i) != toNowhere {
+				unseen[s*words+i>>6] |= 1 << (i & 63)
+				cables++
+			}
 		}
 	}
-	list = make([]int32, n)
-	at := n // list fills from its end
-	var stack []int32
-	enter := func(ch int32) bool {
-		w, bit := g.bit(ch)
-		unseen[w] &^= bit
-		open[w] |= bit
-		stack = append(stack, ch)
-		if u := int(g.head(ch)); u >= 0 {
-			for w, set := range g.row(ch) {
-				if set&open[u*g.words+w] != 0 {
+	list = make([]int32, cables)
+	at := cables // list fills from its end
+	stack := make([]visit, 0, 64)
+	// enter begins the visit of the channel of switch s that has the bit in its
+	// word of the sets. It says false when that closes a cycle.
+	enter := func(s, word int32, bit uint64) bool {
+		ch := g.base(s) + (word-s*words)<<6 + int32(bits.TrailingZeros64(bit))
+		unseen[word] &^= bit
+		open[word] |= bit
+		head := g.head(ch)
+		stack = append(stack, visit{ch: ch, head: head, word: word, bit: bit})
+		if head >= 0 {
+			for i, set := range g.row(ch) {
+				if set&open[head*words+int32(i)] != 0 {
 					return false
 				}
 			}
 		}
 		return true
 	}
-	for start := range int32(n) {
-		if g.head(start) == toNowhere {
-			continue
-		}
-		if w, bit := g.bit(start); unseen[w]&bit == 0 {
-			continue
-		}
-		if !enter(start) {
-			return nil, false
-		}
-		for len(stack) > 0 {
-			ch := stack[len(stack)-1]
-			if d := g.successor(ch, unseen); d >= 0 {
-				if !enter(d) {
+	for s := range int32(g.f.NumSwitches()) {
+		for word := s * words; word < (s+1)*words; word++ {
+			for unseen[word] != 0 {
+				if !enter(s, word, unseen[word]&-unseen[word]) {
 					return nil, false
 				}
-				continue
+				for len(stack) > 0 {
+					v := &stack[len(stack)-1]
+					if word, bit := g.successor(v, unseen); bit != 0 {
+						if !enter(v.head, word, bit) {
+							return nil, false
+						}
+						continue
+					}
+					stack = stack[:len(stack)-1]
+					open[v.word] &^= v.bit
+					at--
+					list[at] = v.ch
+				}
 			}
-			stack = stack[:len(stack)-1]
-			w, bit := g.bit(ch)
-			open[w] &^= bit
-			at--
-			list[at] = ch
 		}
 	}
-	return list[at:], true
+	return list, true
 }
 
-// successor is the first channel of set that ch depends on, -1 for none.
-func (g *graph) successor(ch int32, set []uint64) int32 {
-	u := g.head(ch)
-	if u < 0 {
-		return -1
+// visit is a channel that the search of order is at: itself, where it leads, and
+// its place in sets of all channels.
+type visit struct {
+	ch, head int32
+	word     int32
+	bit      uint64
+}
+
+// successor is the place of the first channel in a set that v depends on; bit is
+// 0 when there is none.
+func (g *graph) successor(v *visit, set []uint64) (word int32, bit uint64) {
+	if v.head < 0 {
+		return 0, 0
 	}
-	for w, deps := range g.row(ch) {
-		if deps &= set[int(u)*g.words+w]; deps != 0 {
-			return g.base(u) + int32(w*64+bits.TrailingZeros64(deps))
+	word = v.head * int32(g.words)
+	for i, deps := range g.row(v.ch) {
+		if deps &= set[word+int32(i)]; deps != 0 {
+			return word + int32(i), deps & -deps
 		}
 	}
-	return -1
+	return 0, 0
 }
 
 // levels numbers the channels of a topological order: 0 for one that none

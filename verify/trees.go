@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -28,22 +27,15 @@ const batch = 32
 // are searched for one destination switch at a time.
 const maxMatrix = 256 << 20
 
-// maxOrders bounds what is kept of the orders of switches, in bytes: LIDs of
-// one switch are often far apart.
-const maxOrders = 128 << 20
-
 // plan is what all workers read.
 type plan struct {
-	f    *fabric.Fabric
-	t    *lft.Tables
-	n    int               // switches
-	hops *fabric.HopMatrix // nil when it would be larger than maxMatrix
-	// orders keeps what workers compute for a root. Nil when all would take
-	// more than maxOrders.
-	orders    []atomic.Pointer[rooted]
-	*channels          // on one VL
-	lanes     *lanes   // nil without SL-to-VL tables
-	sources   []uint32 // by switch: CA and router ports cabled to it
+	f         *fabric.Fabric
+	t         *lft.Tables
+	n         int               // switches
+	hops      *fabric.HopMatrix // nil when it would be larger than maxMatrix
+	*channels                   // on one VL
+	lanes     *lanes            // nil without SL-to-VL tables
+	sources   []uint32          // by switch: CA and router ports cabled to it
 	// next is what each switch does with packets by the entry for their LID:
 	// NumPorts+2 for each switch, the last for all that is beyond its ports.
 	next   []uint32
@@ -98,9 +90,6 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	p.next = append(p.next, make([]uint32, 256)...) // so that there are 256 from the last switch's on
 	if n*n <= maxMatrix {
 		p.hops = f.Distances()
-	}
-	if 4*n*n <= maxOrders {
-		p.orders = make([]atomic.Pointer[rooted], n)
 	}
 	return p
 }
@@ -198,8 +187,7 @@ type worker struct {
 	capped bool    // some switch is 254 links away or more
 	exact  []int32 // by switch, -1 where no cables lead to; valid if capped
 	near   bool    // cables lead to all switches, and not capped
-	rooted *rooted // valid if near
-	order  []int32 // for rooted where it is not kept
+	rooted         // valid if near
 	queue  []int32
 
 	cells []uint32 // by switch and LID of a batch
@@ -279,7 +267,7 @@ func newWorker(p *plan) *worker {
 		at:        -1,
 		dist:      make([]uint8, p.n+outs),
 		exact:     make([]int32, p.n),
-		order:     make([]int32, p.n),
+		rooted:    rooted{order: make([]int32, 0, p.n), pure: make([]bool, len(p.groups))},
 		queue:     make([]int32, 0, p.n),
 		cells:     make([]uint32, p.n*batch),
 		ports:     make([]fabric.PortNum, p.n),
@@ -456,17 +444,17 @@ func (w *worker) route(dests []dest) {
 func (w *worker) minimal(dests []dest) {
 	if w.flow != nil {
 		for i := range dests {
-			w.descend(&tree{&dests[i], len(dests), i, w.rooted.order})
+			w.descend(&tree{&dests[i], len(dests), i, w.order})
 		}
 	}
 	if !dests[0].ca {
 		return // descend has found the dependencies
 	}
-	for h, sources := range w.rooted.levels {
+	for h, sources := range w.levels {
 		w.delivered[h+1] += sources * int64(len(dests))
 	}
 	w.delivered[1] -= int64(len(dests)) // the owners
-	w.load(dests, w.rooted.order)
+	w.load(dests, w.order)
 }
 
 // root prepares for destinations at switch t.
@@ -493,17 +481,8 @@ func (w *worker) root(t int32) {
 	if !w.near {
 		return
 	}
-	if w.orders == nil {
-		w.rooted = newRooted(w.dist[:w.n], w.sources, w.order)
-		w.rooted.pure = w.findPure(w.dist[:w.n])
-		return
-	}
-	cached := &w.orders[t]
-	if w.rooted = cached.Load(); w.rooted == nil {
-		w.rooted = newRooted(w.dist[:w.n], w.sources, make([]int32, w.n))
-		w.rooted.pure = w.findPure(w.dist[:w.n])
-		cached.Store(w.rooted)
-	}
+	w.rooted.grow(w.dist[:w.n], w.sources)
+	w.findPure()
 }
 
 // rooted is what serves all destinations at one switch whose paths are all
@@ -514,8 +493,8 @@ type rooted struct {
 	pure   []bool  // by group of switches alike: nothing comes to them from others
 }
 
-// newRooted orders the switches by their distance, in the given slice.
-func newRooted(dist []uint8, sources []uint32, order []int32) *rooted {
+// grow orders the switches by their distance.
+func (r *rooted) grow(dist []uint8, sources []uint32) {
 	var count [256]int32
 	var levels [256]int64
 	farthest := uint8(0)
@@ -524,18 +503,18 @@ func newRooted(dist []uint8, sources []uint32, order []int32) *rooted {
 		levels[d] += int64(sources[s])
 		farthest = max(farthest, d)
 	}
-	r := &rooted{order: order[:len(dist)-1], levels: slices.Clone(levels[:farthest+1])}
+	r.order = r.order[:len(dist)-1]
+	r.levels = append(r.levels[:0], levels[:farthest+1]...)
 	at := int32(0)
 	for d := int(farthest); d >= 0; d-- {
 		at, count[d] = at+count[d], at
 	}
 	for s, d := range dist {
 		if d > 0 {
-			order[count[d]] = int32(s)
+			r.order[count[d]] = int32(s)
 			count[d]++
 		}
 	}
-	return r
 }
 
 // search fills exact with the distances to switch t.

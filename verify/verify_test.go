@@ -609,7 +609,7 @@ func TestNoMatrix(t *testing.T) {
 	tables := dmodk(f)
 	want := mustCheck(t, f, tables, Options{})
 	p := newPlan(f, tables, nil)
-	p.hops, p.orders = nil, nil
+	p.hops = nil
 	w, err := p.run(context.Background(), Options{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
