@@ -46,7 +46,8 @@ func newFlow(l *lanes) *flow {
 	return w
 }
 
-// load takes the path SLs of the LIDs of u.
+// load takes the path SLs of the LIDs of u, of which checkLanes knows that there
+// are some.
 func (w *flow) load(u *unit) {
 	if w.sls == nil {
 		return
@@ -54,9 +55,7 @@ func (w *flow) load(u *unit) {
 	for s := range len(w.alive) {
 		row := w.sls.Row(fabric.NodeID(s))
 		for i := range u.dests {
-			if lid := int(u.dests[i].lid); lid < len(row) {
-				w.stage[s*lft.BlockSize+i] = row[lid]
-			}
+			w.stage[s*lft.BlockSize+i] = row[u.dests[i].lid]
 		}
 	}
 }
