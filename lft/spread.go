@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -38,7 +37,7 @@ type Spread struct {
 	jobs   []spreadJob
 	loaded int             // how many of jobs, the first, have a LID that carries load
 	hosts  []uint32        // by switch: CA ports with a cable to it
-	to     []fabric.NodeID // by PortID: the switch that a channel leads to
+	to     []fabric.NodeID // by PortID of switches: the switch that a channel leads to
 	num    []fabric.PortNum
 	unit   []uint64  // by PortID: what one route adds to a channel's load
 	load   []uint64  // by PortID
@@ -125,7 +124,10 @@ const (
 // alwaysJoin has small fabrics joined too, in tests.
 var alwaysJoin bool
 
-// units is what a route adds to the load of each channel, by PortID.
+// switchPorts is how many PortIDs are ports of switches: the first ones.
+func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
+
+// units is what a route adds to the load of each channel, by PortID of switches.
 func units(f *fabric.Fabric) []uint64 {
 	fastest := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -134,7 +136,7 @@ func units(f *fabric.Fabric) []uint64 {
 			fastest = max(fastest, f.Link(p).Mbps())
 		}
 	}
-	unit := make([]uint64, f.NumPorts())
+	unit := make([]uint64, switchPorts(f))
 	for p := range unit {
 		unit[p] = capacityUnits
 		if mbps := f.Link(fabric.PortID(p)).Mbps(); mbps > 0 {
@@ -149,16 +151,16 @@ func units(f *fabric.Fabric) []uint64 {
 // the same switches, and grow lets all other switches reach them in the same ways
 // and them each other. It is nil where the engine knows of none.
 func NewSpread(f *fabric.Fabric, kind []int32) *Spread {
-	n := f.NumSwitches()
+	n, channels := f.NumSwitches(), switchPorts(f)
 	s := &Spread{
 		fab:    f,
 		tables: NewTables(n, f.MaxLID()),
 		hosts:  make([]uint32, n),
-		to:     make([]fabric.NodeID, f.NumPorts()),
-		num:    make([]fabric.PortNum, f.NumPorts()),
+		to:     make([]fabric.NodeID, channels),
+		num:    make([]fabric.PortNum, channels),
 		unit:   units(f),
-		load:   make([]uint64, f.NumPorts()),
-		cost:   make([]float64, f.NumPorts()),
+		load:   make([]uint64, channels),
+		cost:   make([]float64, channels),
 	}
 	for p := range s.to {
 		s.to[p] = fabric.NoNode
@@ -343,63 +345,63 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 		grow[w] = newGrow()
 		placers[w] = newPlacer(s, longest)
 	}
-	run := func(w, job int) {
-		placers[w].begin(&s.jobs[job], job)
-		grow[w](s.jobs[job].t, placers[w])
-		placers[w].place()
-	}
-	// idle does one of the jobs that carry no load, if any is left.
-	var blocks atomic.Int32
-	next := make([]int, workers)
-	idle := func(w int) bool {
-		if next[w]%BlockSize == 0 {
-			next[w] = int(blocks.Add(1)-1) * BlockSize
-		}
-		job := s.loaded + next[w]
-		if job >= len(s.jobs) {
-			return false
-		}
-		run(w, job)
-		next[w]++
-		return true
-	}
-	// each has the workers do the jobs from first to end, and idle ones while
-	// they wait for each other; at last, those that are left.
-	each := func(first, end int) {
-		last := end == s.loaded
-		var begun, done atomic.Int32
-		work := func(w int) {
-			for ctx.Err() == nil {
-				job := first + int(begun.Add(1)) - 1
-				switch {
-				case job < end:
-					run(w, job)
-					done.Add(1)
-				case !last && int(done.Load()) == end-first, !idle(w):
-					return
-				}
+	q := newRounds(s.round, s.loaded, len(s.jobs))
+	work := func(w int) {
+		ended := false
+		defer func() {
+			if !ended {
+				q.stop()
+			}
+		}()
+		for mine := new(block); ctx.Err() == nil; {
+			job := q.take(mine)
+			if job < 0 {
+				ended = true
+				return
+			}
+			placers[w].begin(&s.jobs[job], job)
+			grow[w](s.jobs[job].t, placers[w])
+			placers[w].place()
+			if job < s.loaded && q.done() {
+				s.merge(placers)
+				q.begin()
 			}
 		}
-		var wg fabric.Workers
-		for w := 1; w < workers; w++ {
-			wg.Go(func() { work(w) })
-		}
-		work(0)
-		wg.Wait()
 	}
-	for first := 0; first == 0 || first < s.loaded; first += s.round {
-		each(first, min(first+s.round, s.loaded))
-		for _, p := range placers {
-			p.merge()
-		}
-		for c, load := range s.load {
-			s.cost[c] = cube(float64(load))
-		}
+	var wg fabric.Workers
+	for w := 1; w < workers; w++ {
+		wg.Go(func() { work(w) })
 	}
+	wg.Go(func() { work(0) })
+	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return s.refine(ctx, grow[0], placers[0])
+}
+
+// merge ends a round: loads grow by what workers have placed.
+func (s *Spread) merge(placers []*Placer) {
+	const part = 1 << 9 // that stays in a cache
+	for from := 0; from < len(s.load); from += part {
+		end := min(from+part, len(s.load))
+		load, cost := s.load[from:end], s.cost[from:end]
+		for _, p := range placers {
+			if p.placed {
+				pending := p.pending[from:end]
+				for c, more := range pending[:len(load)] {
+					load[c] += more
+				}
+				clear(pending)
+			}
+		}
+		for c, l := range load[:len(cost)] {
+			cost[c] = cube(float64(int64(l)))
+		}
+	}
+	for _, p := range placers {
+		p.placed = false
+	}
 }
 
 // refine places all LIDs again, and keeps the best tables.
@@ -455,6 +457,7 @@ type Placer struct {
 	ahead   []way     // by NodeID
 	far     []float64 // by NodeID, as ahead: sum of the cubes of the loads on the way, as the round begins
 	pending []uint64  // by PortID: load to add when the round ends
+	placed  bool      // pending may hold any
 	sent    []float64 // by NodeID: routes sent there since the last flush
 	sentTo  []fabric.NodeID
 	flushes int
@@ -512,7 +515,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 		far:     make([]float64, n),
 		index:   make([]int32, n),
 		role:    make([]uint8, n),
-		pending: make([]uint64, s.fab.NumPorts()),
+		pending: make([]uint64, len(s.load)),
 		sent:    make([]float64, n),
 		sides:   make([]side, 256),
 		sums:    make([]float64, 256),
@@ -578,13 +581,6 @@ func (p *Placer) start(ports []fabric.PortID) int {
 		return 0
 	}
 	return int(uint32(p.turn) % uint32(len(ports))) // a third of the time of 64 bits
-}
-
-func (p *Placer) merge() {
-	for c, load := range p.pending {
-		p.s.load[c] += load
-	}
-	clear(p.pending)
 }
 
 // cube is a channel's cost. Its conversions, and those below, keep the
@@ -748,6 +744,7 @@ func (p *Placer) place() {
 	if job.idle() {
 		return
 	}
+	p.placed = true
 	clear(p.weight)
 	clear(p.loaded)
 	clear(p.routes)
