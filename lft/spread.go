@@ -570,9 +570,10 @@ func (p *Placer) PlaceAlike(u fabric.NodeID, ports []fabric.PortID) {
 	}
 }
 
-// PlaceOnly is Place for a Single destination and the one port c of u.
-func (p *Placer) PlaceOnly(u fabric.NodeID, c fabric.PortID) {
-	p.s.tables.Row(u)[p.job.lids[0]] = p.s.num[c]
+// PlaceOnly is Place for a Single destination and the one port of u with a number.
+func (p *Placer) PlaceOnly(u fabric.NodeID, port fabric.PortNum) {
+	t := p.s.tables
+	t.entries[int(u)*t.stride+int(p.job.lids[0])] = port
 }
 
 // start is the port that comes first where equal ports are used in turn.

@@ -64,9 +64,18 @@ const (
 // the sum of distances to all others. Where that is still too much work,
 // destinations and kinds are sampled.
 func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
+	d, err := chooseDirections(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return d.order, nil
+}
+
+// chooseDirections is ChooseOrder with the directions that the order gives links.
+func chooseDirections(ctx context.Context, f *fabric.Fabric) (*directions, error) {
 	n := f.NumSwitches()
 	if n == 0 {
-		return NewOrder(f, nil), nil
+		return newDirections(f, NewOrder(f, nil)), nil
 	}
 	dist := f.Distances()
 	hosts := make([]uint64, n)
@@ -95,24 +104,25 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 	// There may be fewer trials than CPUs.
 	parts := slices.Collect(slices.Chunk(targets, (len(targets)+trialParts-1)/trialParts))
 	trials := make([]trial, len(tops))
-	for i := range trials {
-		trials[i].tried = make([]part, len(parts))
-	}
 	var next atomic.Int32
 	var wg fabric.Workers
 	for range min(runtime.GOMAXPROCS(0), len(tops)*len(parts)) {
 		wg.Go(func() {
+			scratch := part{flow: make([]uint64, n)}
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(tops)*len(parts) || ctx.Err() != nil {
 					return
 				}
-				t, k := &trials[i/len(parts)], i%len(parts)
+				t := &trials[i/len(parts)]
 				t.begin.Do(func() {
-					t.order = NewOrder(f, tops[i/len(parts):][:1])
-					t.directions = newDirections(f, t.order)
+					t.directions = newDirections(f, NewOrder(f, tops[i/len(parts):][:1]))
 				})
-				t.tried[k] = t.try(f, dist, hosts, parts[k])
+				t.try(f, dist, hosts, parts[i%len(parts)], &scratch)
+				t.add(&scratch)
+				if int(t.tried.Add(1)) == len(parts) {
+					t.judge(f)
+				}
 			}
 		})
 	}
@@ -121,30 +131,48 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 		return nil, err
 	}
 	best := 0
-	scores := make([]score, len(tops))
 	for i := range trials {
-		scores[i] = trials[i].score(f)
-		c := scores[i].compare(scores[best])
+		c := trials[i].score.compare(trials[best].score)
 		if c < 0 || c == 0 && tops[i] < tops[best] {
 			best = i
 		}
 	}
-	return trials[best].order, nil
+	return trials[best].directions, nil
 }
 
 // trial is an order, and what came of routing along it.
 type trial struct {
-	begin      sync.Once // for order and directions
-	order      *Order
+	begin      sync.Once
 	directions *directions
-	tried      []part // of the targets
+	tried      atomic.Int32 // parts of the targets
+	mu         sync.Mutex
+	sum        part
+	score      score // once all parts are tried
 }
 
 // part is what came of routing to some targets.
 type part struct {
 	tooLong bool     // there is no such routing
 	longer  uint64   // as in score
-	load    []uint64 // by PortID
+	load    []uint64 // by PortID of switches
+	flow    []uint64 // by rank: scratch
+}
+
+// add adds the results of one part of the targets, whose load is then zero or not
+// its own any more.
+func (t *trial) add(p *part) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum.tooLong = t.sum.tooLong || p.tooLong
+	t.sum.longer += p.longer
+	if t.sum.load == nil {
+		t.sum.load, p.load = p.load, nil
+		return
+	}
+	for c, l := range p.load {
+		t.sum.load[c] += l
+	}
+	clear(p.load)
 }
 
 // tops lists the switches worth trying on top, the most central first: all of
@@ -226,16 +254,19 @@ func sample(list []fabric.NodeID, n int) []fabric.NodeID {
 }
 
 // try routes to targets along the order, all traffic divided evenly over equal
-// ports.
-func (t *trial) try(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) part {
-	o := t.order
+// ports, and fills in p.
+func (t *trial) try(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID, p *part) {
+	o := t.directions.order
 	x := newTree(t.directions)
-	flow := make([]uint64, len(o.Switch)) // by rank
-	p := part{load: make([]uint64, f.NumPorts())}
-	load := p.load
+	p.tooLong, p.longer = false, 0
+	if p.load == nil {
+		p.load = make([]uint64, f.PortBase(fabric.NodeID(f.NumSwitches())))
+	}
+	flow, load := p.flow, p.load
 	for _, t := range targets {
 		if !x.grow(t) {
-			return part{tooLong: true}
+			p.tooLong = true
+			return
 		}
 		minimal := dist.To(t)
 		weight := max(1, hosts[t])
@@ -271,23 +302,17 @@ func (t *trial) try(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, ta
 			}
 		}
 	}
-	return p
 }
 
-// score judges the whole trial.
-func (t *trial) score(f *fabric.Fabric) (result score) {
-	load := t.tried[0].load
-	for i, p := range t.tried {
-		if p.tooLong {
-			return score{longer: math.MaxUint64}
-		}
-		result.longer += p.longer
-		if i > 0 {
-			for c, l := range p.load {
-				load[c] += l
-			}
-		}
+// judge fills in the score of the whole trial.
+func (t *trial) judge(f *fabric.Fabric) {
+	load := t.sum.load
+	t.sum.load = nil
+	if t.sum.tooLong {
+		t.score = score{longer: math.MaxUint64}
+		return
 	}
+	t.score.longer = t.sum.longer
 	fastest := 0
 	for c := range load {
 		if load[c] > 0 {
@@ -301,11 +326,10 @@ func (t *trial) score(f *fabric.Fabric) (result score) {
 		if mbps := f.Link(fabric.PortID(c)).Mbps(); mbps > 0 {
 			l = l / uint64(mbps) * uint64(fastest)
 		}
-		result.greatest = max(result.greatest, l)
+		t.score.greatest = max(t.score.greatest, l)
 		routes := float64(l) / routeUnit
-		result.squares += float64(routes * routes)
+		t.score.squares += float64(routes * routes)
 	}
-	return result
 }
 
 var _ lft.Engine = Engine{}

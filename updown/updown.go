@@ -44,7 +44,7 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // switch goes up, to the neighbour from which the destination is nearest.
 // That is within the rule for every packet, whoever sends it.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	var order *Order
+	var d *directions
 	switch p := opt.Previous; {
 	case p != nil && p.Order != nil && len(opt.Roots) == 0:
 		if l, ok := lft.NewLive(e, p, f); ok && l.Follow(f, 0) {
@@ -52,15 +52,15 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		}
 		// Another order may have shorter paths.
 	case len(opt.Roots) > 0:
-		order = NewOrder(f, opt.Roots)
+		d = newDirections(f, NewOrder(f, opt.Roots))
 	}
-	if order == nil {
+	if d == nil {
 		var err error
-		if order, err = ChooseOrder(ctx, f); err != nil {
+		if d, err = chooseDirections(ctx, f); err != nil {
 			return nil, err
 		}
 	}
-	d := newDirections(f, order)
+	order := d.order
 	s := lft.NewSpread(f, d.twins())
 	var tooLong atomic.Bool
 	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
@@ -78,7 +78,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			if p.Single() {
 				for r, h := range tree.hops {
 					if h != 0 && h != fabric.Unreachable {
-						p.PlaceOnly(d.order.Switch[r], tree.port(int32(r), p.Turn()))
+						p.PlaceOnly(d.order.Switch[r], tree.num(int32(r), p.Turn()))
 					}
 				}
 				return
@@ -122,7 +122,8 @@ type channels struct {
 	first []int32 // by rank: its part of to and port
 	to    []int32
 	port  []fabric.PortID
-	kind  []int32 // by rank, from 0
+	num   []fabric.PortNum // of port
+	kind  []int32          // by rank, from 0
 	kinds int
 	near  []fabric.NodeID // all ranks, those of one kind together
 }
@@ -147,6 +148,7 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 			}
 			side.to = append(side.to, order.Rank[u])
 			side.port = append(side.port, ports[i])
+			side.num = append(side.num, f.Num(ports[i]))
 		}
 		d.up.first = append(d.up.first, int32(len(d.up.to)))
 		d.down.first = append(d.down.first, int32(len(d.down.to)))
@@ -325,8 +327,8 @@ func (x *tree) choose(to []int32, hops []uint8, want uint8) choice {
 	return choice{true, int32(from), int32(len(x.index))}
 }
 
-// port is one of ports: the first from a start that turn decides.
-func (x *tree) port(r int32, turn int) fabric.PortID {
+// num is the number of one of ports: the first from a start that turn decides.
+func (x *tree) num(r int32, turn int) fabric.PortNum {
 	c, which, hops := x.side(r)
 	if !which.known {
 		to, _ := c.of(r)
@@ -339,5 +341,5 @@ func (x *tree) port(r int32, turn int) fabric.PortID {
 		}
 		*which = choice{known: true, from: i}
 	}
-	return c.port[c.first[r]+which.from]
+	return c.num[c.first[r]+which.from]
 }
