@@ -22,7 +22,7 @@ type HopMatrix struct {
 
 // NewHopMatrix makes a matrix for n switches, all Unreachable.
 func NewHopMatrix(n int) *HopMatrix {
-	m := &HopMatrix{n: n, dist: make([]uint8, n*n)}
+	m := &HopMatrix{n: n, dist: MakeHuge[uint8](n * n)}
 	for i := range m.dist {
 		m.dist[i] = Unreachable
 	}
@@ -50,7 +50,7 @@ func (f *Fabric) Distances() *HopMatrix {
 // A path of MaxHops links or more counts as MaxHops, see TooLong.
 func (f *Fabric) allDistances() *HopMatrix {
 	n := f.switches
-	m := &HopMatrix{n: n, dist: make([]uint8, n*n)}
+	m := &HopMatrix{n: n, dist: MakeHuge[uint8](n * n)}
 	batches := (n + 63) / 64
 	var next atomic.Int32
 	var wg Workers

@@ -23,3 +23,18 @@ func AdviseHugePages[T ~uint8](memory []T) {
 	end := start + (len(b)-start)/hugePage*hugePage
 	_ = syscall.Madvise(b[start:end], madvHugepage)
 }
+
+// MakeHuge makes memory that begins where a huge page does and asks for those, if it
+// is as large as one at least. It takes up to two huge pages more of addresses than
+// its size, of which nothing is touched beyond the last one.
+func MakeHuge[T ~uint8](size int) []T {
+	if size < hugePage {
+		return make([]T, size)
+	}
+	end := (size + hugePage - 1) / hugePage * hugePage
+	memory := make([]T, end+hugePage)
+	start := int(-uintptr(unsafe.Pointer(&memory[0])) % hugePage)
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&memory[start])), end)
+	_ = syscall.Madvise(b, madvHugepage)
+	return memory[start : start+size : start+size]
+}

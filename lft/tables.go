@@ -38,9 +38,7 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 // newTables are tables of which all entries are yet to be written.
 func newTables(switches int, maxLID fabric.LID) *Tables {
 	stride := (int(maxLID)/BlockSize + 1) * BlockSize
-	t := &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
-	fabric.AdviseHugePages(t.entries)
-	return t
+	return &Tables{maxLID: maxLID, stride: stride, entries: fabric.MakeHuge[fabric.PortNum](switches * stride)}
 }
 
 // Clone copies the tables.
