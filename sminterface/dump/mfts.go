@@ -13,31 +13,53 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// mftEntry is a port in the mask of an MLID.
-type mftEntry struct {
-	mlid fabric.LID
-	port fabric.PortID
-}
+// mftEntry is a port of a switch in the mask of an MLID: the MLID, then eight bits of
+// the port's number.
+type mftEntry uint32
+
+func (e mftEntry) mlid() fabric.LID     { return fabric.LID(e >> 8) }
+func (e mftEntry) port() fabric.PortNum { return fabric.PortNum(e) }
 
 // masksBySwitch gives the entries of tables switch by switch: those of switch
 // s are list[start[s]:start[s+1]], by MLID and port.
 func masksBySwitch(t *mft.Tables) (list []mftEntry, start []int) {
 	f := t.Fabric()
 	start = make([]int, f.NumSwitches()+2)
-	for _, l := range t.MLIDs() {
-		for _, p := range t.Ports(l) {
-			start[f.Owner(p)+2]++
+	// run is how many ports, of one switch, ports begins with, and end is above it.
+	run := func(ports []fabric.PortID, end fabric.PortID) int {
+		n := 1
+		for n < len(ports) && ports[n] < end {
+			n++
+		}
+		return n
+	}
+	base := make([]fabric.PortID, f.NumSwitches()+1)
+	for s := range f.NumSwitches() {
+		base[s] = f.PortBase(fabric.NodeID(s))
+		base[s+1] = base[s] + fabric.PortID(f.Node(fabric.NodeID(s)).NumPorts) + 1
+	}
+	for i := range t.MLIDs() {
+		for ports := t.PortsAt(i); len(ports) > 0; {
+			s := f.Owner(ports[0])
+			n := run(ports, base[s+1])
+			start[s+2] += n
+			ports = ports[n:]
 		}
 	}
 	for s := 2; s < len(start); s++ {
 		start[s] += start[s-1]
 	}
 	list = make([]mftEntry, start[len(start)-1])
-	for _, l := range t.MLIDs() {
-		for _, p := range t.Ports(l) {
-			at := &start[f.Owner(p)+1]
-			list[*at] = mftEntry{l, p}
-			*at++
+	for i, l := range t.MLIDs() {
+		for ports := t.PortsAt(i); len(ports) > 0; {
+			s := f.Owner(ports[0])
+			n := run(ports, base[s+1])
+			to := list[start[s+1]:][:n]
+			for k, p := range ports[:n] {
+				to[k] = mftEntry(l)<<8 | mftEntry(p-base[s])
+			}
+			start[s+1] += n
+			ports = ports[n:]
 		}
 	}
 	return list, start[:len(start)-1]
@@ -56,34 +78,50 @@ func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
 	switches = slices.DeleteFunc(switches, func(s fabric.NodeID) bool { return start[s] == start[s+1] })
 	return writeInOrder(w, len(switches), func(_, i int, b []byte) []byte {
 		s := switches[i]
-		base := f.PortBase(s)
+		entries := list[start[s]:start[s+1]]
+		// Each entry at most begins a line, with the end of the one before.
+		b = slices.Grow(b, len("\nSwitch 0x0123456789abcdef\nLID    : Out Port(s)\n")+len(entries)*(len("\n0xC000 :")+portText)+len("12345678"))
 		b = append(b, "\nSwitch "...)
 		b = f.Node(s).GUID.Append(b)
-		b = append(b, "\nLID    : Out Port(s)\n"...)
+		b = append(b, "\nLID    : Out Port(s)"...)
+		at := len(b)
+		b = b[:cap(b)]
 		last := fabric.LID(0)
-		for _, e := range list[start[s]:start[s+1]] {
-			if e.mlid != last {
-				if last != 0 {
-					b = append(b, '\n')
-				}
-				b = append(b, "0x"...)
-				b = appendHex(b, uint64(e.mlid), 4, hexUpper)
-				b = append(b, " :"...)
-				last = e.mlid
+		for _, e := range entries {
+			if l := e.mlid(); l != last {
+				b[at] = '\n'
+				binary.LittleEndian.PutUint64(b[at+1:], '0'|'x'<<8|upperWords[l>>8]<<16|upperWords[l&0xff]<<32|' '<<48|':'<<56)
+				at += len("\n0xC000 :")
+				last = l
 			}
-			b = append(b, portTexts[e.port-base][:]...)
+			binary.LittleEndian.PutUint64(b[at:], portTexts[e.port()])
+			at += portText
 		}
-		return append(b, '\n')
+		b[at] = '\n'
+		return b[:at+1]
 	})
 }
 
-// portTexts holds what opensm.mcfdbs has for every port number.
-var portTexts = func() (t [256][7]byte) {
+// upperWords is hexWords with upper-case letters.
+var upperWords = func() (t [256]uint64) {
 	for i := range t {
-		copy(t[i][:], fmt.Sprintf(" 0x%03X ", i))
+		t[i] = uint64(hexUpper[i>>4]) | uint64(hexUpper[i&15])<<8
 	}
 	return t
 }()
+
+// portTexts holds what opensm.mcfdbs has for every port number, portText bytes, as
+// they are in one word of little-endian order.
+var portTexts = func() (t [256]uint64) {
+	for i := range t {
+		t[i] = eightBytes(fmt.Sprintf(" 0x%03X  ", i))
+	}
+	return t
+}()
+
+const portText = len(" 0x001 ")
+
+func eightBytes(s string) uint64 { return binary.LittleEndian.Uint64([]byte(s)) }
 
 // mftColumns is where the columns of ports start in what ibroute -M prints,
 // as in 0xc000      x.
@@ -112,12 +150,11 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 	return writeInOrder(w, len(switches), func(_, i int, b []byte) []byte {
 		s := switches[i]
 		node := f.Node(s)
-		base := f.PortBase(s)
 		ports := int(node.NumPorts)
 		b = append(b, "Multicast mlids [0xc000-0x"...)
 		b = strconv.AppendInt(b, int64(high), 16)
 		b = append(b, "] of switch Lid "...)
-		b = appendDecimal(b, int(f.LID(base)))
+		b = appendDecimal(b, int(f.LID(f.PortBase(s))))
 		b = append(b, " guid "...)
 		b = node.GUID.Append(b)
 		b = append(b, " ("...)
@@ -147,30 +184,32 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 		}
 		rows := 0
 		entries := list[start[s]:start[s+1]]
-		for len(entries) > 0 {
-			mlid := entries[0].mlid
-			b = append(b, "0x"...)
-			b = appendHex4(b, mlid)
-			b = append(b, "      "...)
-			at := len(b)
-			b = append(b, blankRow[:width]...)
-			if opt.Lean {
-				var mask [16]uint16
-				for ; len(entries) > 0 && entries[0].mlid == mlid; entries = entries[1:] {
-					p := int(entries[0].port - base)
-					mask[p/16] |= 1 << (p % 16)
-				}
-				b = b[:at]
-				for _, m := range mask[:ports/16+1] {
-					b = appendHex4(b, fabric.LID(m))
+		for k := 0; k < len(entries); rows++ {
+			mlid := entries[k].mlid()
+			b = slices.Grow(b, mftColumns+width+len("\n"))
+			row := b[len(b):][:mftColumns+width+1]
+			b = b[:len(b)+len(row)]
+			binary.LittleEndian.PutUint64(row, rowKey(int(mlid))|' '<<56)
+			binary.LittleEndian.PutUint32(row[8:], blanks&0xffffffff)
+			if columns := row[mftColumns:]; opt.Lean {
+				for word := mftEntry(mlid) << 2; len(columns) > 1; word++ { // of 64 ports
+					var mask uint64
+					for ; k < len(entries) && entries[k]>>6 == word; k++ {
+						mask |= 1 << (entries[k] & 63)
+					}
+					for i := 0; i < 4 && len(columns) > 1; i++ {
+						binary.LittleEndian.PutUint32(columns, uint32(hexWords[mask>>8&0xff]|hexWords[mask&0xff]<<16))
+						columns = columns[4:]
+						mask >>= 16
+					}
 				}
 			} else {
-				for ; len(entries) > 0 && entries[0].mlid == mlid; entries = entries[1:] {
-					b[at+2*int(entries[0].port-base)] = 'x'
+				copy(columns, blankRow[:width])
+				for ; k < len(entries) && entries[k].mlid() == mlid; k++ {
+					columns[2*int(entries[k].port())] = 'x'
 				}
 			}
-			b = append(b, '\n')
-			rows++
+			row[mftColumns+width] = '\n'
 		}
 		b = appendDecimal(b, rows)
 		return append(b, " valid mlids dumped \n"...)
@@ -187,17 +226,32 @@ var (
 // blankRow is a row of ibroute -M without ports.
 var blankRow = bytes.Repeat([]byte{' '}, 2*256)
 
-// mftRow is a row of a section: the ports of an MLID are
-// entries[from:to] of the section.
+// mftRow is a row of a section: so many ports of an MLID, which follow those of the
+// row before in the section's entries.
 type mftRow struct {
-	mlid     fabric.LID
-	from, to uint32
+	mlid  fabric.LID
+	ports uint16
 }
 
 // mftSection is what one section says.
 type mftSection struct {
 	rows    []mftRow
-	entries []fabric.PortID
+	entries []fabric.PortNum
+}
+
+// maxMask is how many ports a mask can have.
+const maxMask = 256
+
+// room makes place for the ports of another row, of which n are in use.
+func (s *mftSection) room(n int) []fabric.PortNum {
+	s.entries = slices.Grow(s.entries[:n], max(maxMask, n))
+	return s.entries[:cap(s.entries)]
+}
+
+// isNew says whether a row can be the first of an MLID, which has index.
+func isNew(mlid int, index []int32) bool {
+	i := mlid - int(mft.MinMLID)
+	return i >= 0 && i < len(index) && index[i] == 0
 }
 
 // mftReader reads the sections of one file with multicast tables.
@@ -319,15 +373,13 @@ func (r *mftReader) section(form Form, sec *section, out *mftSection, index []in
 	d := r.src.data[:sec.end]
 	out.entries, out.rows = room.entries[:0], room.rows[:0]
 	for i := sec.body; i < len(d) && !sec.failed; {
-		next := 0
 		if form == MCFDBs {
-			next = r.printedMasks(sec, out, d, i, index)
+			i = r.printedMasks(sec, out, d, i, index)
 		} else if !sec.ended {
-			next = r.printedColumns(sec, out, d, i, index)
+			i = r.printedRows(sec, out, d, i, index)
 		}
-		if next > 0 {
-			i = next
-			continue
+		if i == len(d) {
+			break
 		}
 		line, next := cutLine(d, i)
 		row(sec, out, line, i, index)
@@ -344,40 +396,45 @@ func (r *mftReader) section(form Form, sec *section, out *mftSection, index []in
 	}
 }
 
-// printedMasks reads a row at d[i:] as OpenSM and WriteMCFDBs print it, and gives
-// the start of the next line; 0 for any other line.
+// printedMasks reads rows at d[i:] as OpenSM and WriteMCFDBs print them, and gives
+// the start of the first line that is another, or wrong.
 func (r *mftReader) printedMasks(sec *section, out *mftSection, d []byte, i int, index []int32) int {
-	const start, each = len("0xC000 :"), len(" 0x001 ")
-	if len(d)-i < start+each+1 || d[i] != '0' || d[i+1] != 'x' || d[i+6] != ' ' || d[i+7] != ':' {
-		return 0
-	}
-	h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
-	bad := h3 | h2 | h1 | h0
-	mlid := uint64(h3)<<12 | uint64(h2)<<8 | uint64(h1)<<4 | uint64(h0)
-	at := i
-	base, last := r.f.PortBase(sec.sw), int(r.f.Node(sec.sw).NumPorts)
-	from := len(out.entries)
-	for i += start; i < len(d) && d[i] == ' '; i += each {
-		if len(d)-i <= each {
-			bad = 0xff
-			break
+	const head = len("0xC000 :")
+	last := int(r.f.Node(sec.sw).NumPorts)
+	entries, to := out.entries[:cap(out.entries)], len(out.entries)
+	for len(d)-i > head {
+		if len(entries)-to < maxMask {
+			entries = out.room(to)
 		}
-		// No port has three digits that count.
 		w := binary.LittleEndian.Uint64(d[i:])
-		p1, p0 := hexDigit[d[i+4]], hexDigit[d[i+5]]
-		p := int(p1)<<4 | int(p0)
-		if w&0x00ff0000ffffffff != ' '|'0'<<8|'x'<<16|'0'<<24|' '<<48 || p1|p0 > 15 || p > last {
-			bad = 0xff
+		h3, h2, h1, h0 := hexDigit[uint8(w>>16)], hexDigit[uint8(w>>24)], hexDigit[uint8(w>>32)], hexDigit[uint8(w>>40)]
+		mlid := int(h3)<<12 | int(h2)<<8 | int(h1)<<4 | int(h0)
+		if w&^(0xffffffff<<16) != '0'|'x'<<8|' '<<48|':'<<56 || h3|h2|h1|h0 > 15 || !isNew(mlid, index) {
 			break
 		}
-		out.entries = append(out.entries, base+fabric.PortID(p))
+		at, n, least := i+head, to, 0
+		for ; len(d)-at >= 8 && d[at] == ' '; at += portText {
+			// No port has three digits that count.
+			w := binary.LittleEndian.Uint64(d[at:])
+			p1, p0 := hexDigit[uint8(w>>32)], hexDigit[uint8(w>>40)]
+			p := int(p1)<<4 | int(p0)
+			if w&0x00ff0000ffffffff != ' '|'0'<<8|'x'<<16|'0'<<24|' '<<48 || p1|p0 > 15 || p < least || p > last {
+				at = len(d)
+				break
+			}
+			entries[n] = fabric.PortNum(p)
+			n++
+			least = p + 1
+		}
+		if n == to || at == len(d) || d[at] != '\n' {
+			break
+		}
+		out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(n - to)})
+		index[mlid-int(mft.MinMLID)] = int32(len(out.rows))
+		to, i = n, at+1
 	}
-	if bad > 15 || i == len(d) || d[i] != '\n' || i == at+start {
-		out.entries = out.entries[:from]
-		return 0
-	}
-	r.row(sec, out, mlid, from, at, index)
-	return i + 1
+	out.entries = entries[:to]
+	return i
 }
 
 // mcfdbsLine reads a line of opensm.mcfdbs, which is at offset at.
@@ -398,7 +455,6 @@ func (r *mftReader) mcfdbsLine(sec *section, out *mftSection, line []byte, at in
 		return
 	}
 	from := len(out.entries)
-	base := r.f.PortBase(sec.sw)
 	for i++; ; {
 		j := skipBlanks(line, i)
 		if j == len(line) {
@@ -416,67 +472,101 @@ func (r *mftReader) mcfdbsLine(sec *section, out *mftSection, line []byte, at in
 			r.drop(sec, at, "port %d of switch %s, which has ports 0 to %d", p, r.f.Node(sec.sw).GUID, r.f.Node(sec.sw).NumPorts)
 			return
 		}
-		out.entries = append(out.entries, base+fabric.PortID(p))
+		out.entries = append(out.entries, fabric.PortNum(p))
 		i = j + n
 	}
 	r.row(sec, out, mlid, from, at, index)
 }
 
-// printedColumns reads a row at d[i:] as ibroute -M and WriteMFTs print it, and
-// gives the start of the next line; 0 for any other line.
-func (r *mftReader) printedColumns(sec *section, out *mftSection, d []byte, i int, index []int32) int {
-	if len(d)-i <= mftColumns || d[i] != '0' || d[i+1] != 'x' || string(d[i+6:i+mftColumns]) != "      " {
-		return 0
-	}
-	h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
-	n := bytes.IndexByte(d[i+mftColumns:], '\n')
-	if h3|h2|h1|h0 > 15 || n < 1 {
-		return 0
-	}
-	columns := d[i+mftColumns : i+mftColumns+n]
-	from := len(out.entries)
-	base, last := r.f.PortBase(sec.sw), int(r.f.Node(sec.sw).NumPorts)
-	put := func(p int) { out.entries = append(out.entries, base+fabric.PortID(p)) }
-	ok := true
-	if c := columns[0]; c != ' ' && c != 'x' {
-		ok = n%4 == 0 && n <= 4*16
-		for k := 0; ok && k < n; k += 4 {
-			d3, d2, d1, d0 := hexDigit[columns[k]], hexDigit[columns[k+1]], hexDigit[columns[k+2]], hexDigit[columns[k+3]]
-			ok = d3|d2|d1|d0 < 16
-			for mask := uint(d3)<<12 | uint(d2)<<8 | uint(d1)<<4 | uint(d0); mask != 0 && ok; mask &= mask - 1 {
-				p := 4*k + bits.TrailingZeros(mask)
-				ok = p <= last
-				put(p)
-			}
+// printedRows reads rows at d[i:] as ibroute -M and WriteMFTs print them, and gives
+// the start of the first line that is another, or wrong.
+func (r *mftReader) printedRows(sec *section, out *mftSection, d []byte, i int, index []int32) int {
+	last := int(r.f.Node(sec.sw).NumPorts)
+	digits := 4 * (last/16 + 1) // with -n
+	entries, to := out.entries[:cap(out.entries)], len(out.entries)
+	for len(d)-i > mftColumns+digits {
+		if len(entries)-to < maxMask {
+			entries = out.room(to)
 		}
-	} else {
-		for k := 0; ok && k < n; {
-			if n-k < 8 {
-				if columns[k] == 'x' {
-					ok = k%2 == 0 && k/2 <= last
-					put(k / 2)
-				} else {
-					ok = columns[k] == ' '
-				}
-				k++
-				continue
+		w := binary.LittleEndian.Uint64(d[i:])
+		h3, h2, h1, h0 := hexDigit[uint8(w>>16)], hexDigit[uint8(w>>24)], hexDigit[uint8(w>>32)], hexDigit[uint8(w>>40)]
+		mlid := int(h3)<<12 | int(h2)<<8 | int(h1)<<4 | int(h0)
+		if w&^(0xffffffff<<16) != '0'|'x'<<8|' '<<48|' '<<56 || string(d[i+8:i+mftColumns]) != "    " || h3|h2|h1|h0 > 15 || !isNew(mlid, index) {
+			break
+		}
+		columns := d[i+mftColumns:]
+		n, ports := digits, 0
+		if columns[0] == ' ' || columns[0] == 'x' {
+			if n = bytes.IndexByte(columns, '\n'); n > 0 {
+				ports = printedCrosses(columns[:n], entries[to:], last)
 			}
-			for other := binary.LittleEndian.Uint64(columns[k:]) ^ blanks; other != 0 && ok; {
-				at := bits.TrailingZeros64(other) / 8
-				ok = uint8(other>>(8*at)) == 'x'^' ' && (k+at)%2 == 0 && (k+at)/2 <= last
-				other &^= 0xff << (8 * at)
-				put((k + at) / 2)
-			}
-			k += 8
+		} else if columns[n] == '\n' {
+			ports = printedDigits(columns[:n], entries[to:], last)
+		}
+		if ports == 0 {
+			break
+		}
+		out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(ports)})
+		index[mlid-int(mft.MinMLID)] = int32(len(out.rows))
+		sec.last++ // counts the rows
+		to += ports
+		i += mftColumns + n + 1
+	}
+	out.entries = entries[:to]
+	return i
+}
+
+// printedDigits reads the masks of ibroute -M -n, four digits for sixteen ports, up
+// to port last: it puts the ports into room, and gives their number. It is 0 for any
+// other text. The number of digits is a multiple of four, at most maxMask/4.
+func printedDigits(columns []byte, room []fabric.PortNum, last int) (n int) {
+	for first := 0; len(columns) > 0; first += 64 {
+		var mask uint64
+		bad := uint8(0)
+		k := 0
+		for ; k < 64 && len(columns) >= 4; k += 16 {
+			d3, d2, d1, d0 := hexDigit[columns[0]], hexDigit[columns[1]], hexDigit[columns[2]], hexDigit[columns[3]]
+			bad |= d3 | d2 | d1 | d0
+			mask |= (uint64(d3)<<12 | uint64(d2)<<8 | uint64(d1)<<4 | uint64(d0)) << k
+			columns = columns[4:]
+		}
+		if bad > 15 || first+bits.Len64(mask) > last+1 && mask != 0 {
+			return 0
+		}
+		for ; mask != 0; mask &= mask - 1 {
+			room[n] = fabric.PortNum(first + bits.TrailingZeros64(mask))
+			n++
 		}
 	}
-	if !ok || len(out.entries) == from {
-		out.entries = out.entries[:from]
-		return 0
+	return n
+}
+
+// printedCrosses is printedDigits for what ibroute -M prints without -n, an x in
+// every second column.
+func printedCrosses(columns []byte, room []fabric.PortNum, last int) (n int) {
+	k := 0
+	for ; len(columns)-k >= 8; k += 8 {
+		for other := binary.LittleEndian.Uint64(columns[k:]) ^ blanks; other != 0; {
+			at := bits.TrailingZeros64(other) / 8
+			if uint8(other>>(8*at)) != 'x'^' ' || (k+at)%2 != 0 || (k+at)/2 > last {
+				return 0
+			}
+			room[n] = fabric.PortNum((k + at) / 2)
+			n++
+			other &^= 0xff << (8 * at)
+		}
 	}
-	sec.last++ // counts the rows
-	r.row(sec, out, uint64(h3)<<12|uint64(h2)<<8|uint64(h1)<<4|uint64(h0), from, i, index)
-	return i + mftColumns + n + 1
+	for ; k < len(columns); k++ {
+		switch {
+		case columns[k] == ' ':
+		case columns[k] == 'x' && k%2 == 0 && k/2 <= last:
+			room[n] = fabric.PortNum(k / 2)
+			n++
+		default:
+			return 0
+		}
+	}
+	return n
 }
 
 // blanks are eight of them.
@@ -519,7 +609,6 @@ func (r *mftReader) mftsLine(sec *section, out *mftSection, line []byte, at int,
 	}
 	sec.last++ // counts the rows
 	from := len(out.entries)
-	base := r.f.PortBase(sec.sw)
 	ports := int(r.f.Node(sec.sw).NumPorts)
 	put := func(p int) bool {
 		if p > ports {
@@ -527,7 +616,7 @@ func (r *mftReader) mftsLine(sec *section, out *mftSection, line []byte, at int,
 			r.drop(sec, at, "port %d of switch %s, which has ports 0 to %d", p, r.f.Node(sec.sw).GUID, ports)
 			return false
 		}
-		out.entries = append(out.entries, base+fabric.PortID(p))
+		out.entries = append(out.entries, fabric.PortNum(p))
 		return true
 	}
 	columns := line[min(mftColumns, len(line)):]
@@ -591,14 +680,17 @@ func (r *mftReader) row(sec *section, out *mftSection, mlid uint64, from, at int
 	out.entries = out.entries[:from+len(ports)]
 	known := &index[mlid-uint64(mft.MinMLID)]
 	if *known > 0 {
-		first := out.rows[*known-1]
-		if !slices.Equal(out.entries[first.from:first.to], ports) {
+		first, row := 0, out.rows[*known-1]
+		for _, before := range out.rows[:*known-1] {
+			first += int(before.ports)
+		}
+		if !slices.Equal(out.entries[first:first+int(row.ports)], ports) {
 			r.drop(sec, at, "a second row for MLID %#04x of switch %s, with other ports than the first", mlid, r.f.Node(sec.sw).GUID)
 		}
 		out.entries = out.entries[:from]
 		return
 	}
-	out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint32(from), uint32(len(out.entries))})
+	out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(len(ports))})
 	*known = int32(len(out.rows))
 }
 
@@ -636,34 +728,39 @@ func (r *mftReader) join() *mft.Tables {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return int(r.sections[i].sw - r.sections[j].sw) })
-	start := make([]int, mft.NumMLIDs+2)
+	start := make([]int64, mft.NumMLIDs+2)
 	for i := range r.out {
 		for _, w := range r.out[i].rows {
-			start[int(w.mlid-mft.MinMLID)+2] += int(w.to - w.from)
+			start[int(w.mlid-mft.MinMLID)+2] += int64(w.ports)
 		}
 	}
+	count := 0
 	for m := 2; m < len(start); m++ {
+		if start[m] > 0 {
+			count++
+		}
 		start[m] += start[m-1]
 	}
 	ports := make([]fabric.PortID, start[len(start)-1])
 	for _, i := range order {
+		base, entries := r.f.PortBase(max(0, r.sections[i].sw)), r.out[i].entries
 		for _, w := range r.out[i].rows {
 			at := &start[int(w.mlid-mft.MinMLID)+1]
-			*at += copy(ports[*at:], r.out[i].entries[w.from:w.to])
+			to := ports[*at:][:w.ports]
+			for k, p := range entries[:w.ports] {
+				to[k] = base + fabric.PortID(p)
+			}
+			*at += int64(w.ports)
+			entries = entries[w.ports:]
 		}
 	}
-	t := mft.NewTables(r.f)
-	count := 0
+	mlids := make([]fabric.LID, 0, count)
+	ends := make([]int64, 1, count+1)
 	for m := range mft.NumMLIDs {
 		if start[m] < start[m+1] {
-			count++
+			mlids = append(mlids, mft.MinMLID+fabric.LID(m))
+			ends = append(ends, start[m+1])
 		}
 	}
-	t.Grow(count, len(ports))
-	for m := range mft.NumMLIDs {
-		if from, to := start[m], start[m+1]; from < to {
-			t.Add(mft.MinMLID+fabric.LID(m), ports[from:to])
-		}
-	}
-	return t
+	return mft.TablesOf(r.f, mlids, ends, ports)
 }
