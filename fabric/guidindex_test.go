@@ -37,3 +37,35 @@ func TestGUIDIndex(t *testing.T) {
 		})
 	})
 }
+
+// GUIDs chosen to begin at one slot are found without looking at all of them: this
+// test would take minutes else.
+func TestGUIDIndexChosen(t *testing.T) {
+	const inverse = 0xf1de83e19937733d // of the factor in near, modulo 1<<64
+	if f := uint64(0x9e3779b97f4a7c15); f*inverse != 1 {
+		t.Fatal("the factor is another")
+	}
+	var x GUIDIndex
+	chosen := make([]GUID, 0, 200_000)
+	for i := uint64(1); len(chosen) < cap(chosen); i++ {
+		if v := i * inverse; v < 1<<62 {
+			chosen = append(chosen, GUID(v<<2))
+		}
+	}
+	for i, g := range chosen {
+		if had := x.Add(g, int32(i)); had >= 0 {
+			t.Fatalf("%s is said to have index %d", g, had)
+		}
+	}
+	for i, g := range chosen {
+		if got := x.Find(g); got != int32(i) {
+			t.Fatalf("Find(%s) = %d, want %d", g, got, i)
+		}
+		if had := x.Add(g, 0); had != int32(i) {
+			t.Fatalf("%s is said to have index %d, want %d", g, had, i)
+		}
+		if got := x.Find(g + 1); got != -1 {
+			t.Fatalf("Find(%s) = %d, want -1", g+1, got)
+		}
+	}
+}

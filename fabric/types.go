@@ -71,6 +71,13 @@ func ReadDigits(b []byte) (g GUID, ok bool) {
 	return GUID(high<<32 | low), bad1|bad2 == 0
 }
 
+// ReadWord reads eight digits, in either case, that have been read as one word of
+// little-endian order.
+func ReadWord(w uint64) (v uint64, ok bool) {
+	v, bad := eightDigits(w)
+	return v, bad == 0
+}
+
 // eightDigits is the number that eight hexadecimal digits make, which were read
 // as one word of little-endian order; bad is not 0 when a byte is no digit.
 func eightDigits(w uint64) (v, bad uint64) {
