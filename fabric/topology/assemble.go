@@ -2,16 +2,12 @@ package topology
 
 import (
 	"bytes"
-	"math"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// assemble makes the fabric of what the lines say.
-func (p *parser) assemble() (*fabric.Fabric, error) {
-	if len(p.ports) > math.MaxInt32 || len(p.slots) > math.MaxInt32 {
-		return nil, &fabric.ParseError{File: p.file, Err: fabric.ErrTooLarge}
-	}
+// settle makes the fabric of lines that need not agree.
+func (p *parser) settle() (*fabric.Fabric, error) {
 	for _, step := range []func() error{
 		p.match,    // cables: both ends must agree
 		p.portGUID, // needs to know which ports have a cable

@@ -84,21 +84,25 @@ func (p *parser) readStanzas() error {
 	p.slots = make([]int32, 0, nodes+cap(p.ports))
 	p.desc = make([]byte, 0, len(p.data)/32)
 	p.byGUID.Grow(nodes + 16)
+	p.line = place{num: 1}
+	p.hex = noHex
 	for at := 0; at < len(p.data); {
-		p.line.off = uint32(at)
-		p.line.num++
-		next := 0
+		next := at
 		switch p.data[at] {
 		case '\n':
-			next = at + 1
+			next++
+			p.endLine(next)
 		case '[':
-			next = p.printedPortLine(at)
-		case 'C':
-			next = p.printedCA(at)
+			next = p.printedPorts(at)
+		case 'C', 'S':
+			if n := p.printedHeader(at); n > 0 {
+				next = n
+				p.endLine(next)
+			}
 		case 'v', 'd', 's', 'c':
-			next = p.printedAttribute(at)
+			next = p.printedAttributes(at)
 		}
-		if next > 0 {
+		if next > at {
 			at = next
 			continue
 		}
@@ -108,22 +112,26 @@ func (p *parser) readStanzas() error {
 		for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
 			i++
 		}
-		if i == len(s) {
-			continue
-		}
 		var err error
-		switch s[i] {
-		case '[':
+		switch {
+		case i == len(s) || s[i] == '#':
+		case s[i] == '[':
 			err = p.readPort(s, i)
-		case '#':
 		default:
 			err = p.readOther(s, i)
 		}
 		if err != nil && err != errDropped {
 			return err
 		}
+		p.endLine(at)
 	}
 	return nil
+}
+
+// endLine goes on to the line that begins at p.data[next].
+func (p *parser) endLine(next int) {
+	p.line.off = uint32(next)
+	p.line.num++
 }
 
 // readOther reads a line that is neither empty, nor a comment, nor one of a
@@ -375,6 +383,7 @@ func (p *parser) readHeader(s []byte, i int, kind fabric.NodeType) error {
 		n.lid, n.lmc, n.enhanced0 = t.lid, t.lmc, t.enhanced
 	}
 
+	p.byGUID.Add(n.guid, int32(len(p.nodes)))
 	p.enter(&n)
 	return nil
 }

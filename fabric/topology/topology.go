@@ -119,7 +119,7 @@ func Recognize(data []byte) bool {
 }
 
 // parser is the state of one Parse: first what the lines say, one by one, then
-// what they make together (see assemble).
+// what they make together (see agreed and settle).
 type parser struct {
 	file     string
 	data     []byte
@@ -145,6 +145,11 @@ type parser struct {
 	device  uint16
 	system  fabric.GUID
 	masks   linkMasks // by width, speed and extspeed lines
+
+	// What lines that ibnetdiscover prints have in common with those before.
+	hex  hexMemo
+	end  printedEnd
+	made printedMake
 }
 
 // place is a line of the text.
@@ -249,20 +254,34 @@ func (p *parser) textOf(at place) []byte {
 }
 
 func (p *parser) parse() (*fabric.Fabric, error) {
+	if err := p.read(); err != nil {
+		return nil, err
+	}
+	if f := p.agreed(); f != nil {
+		return f, nil
+	}
+	return p.settle()
+}
+
+// read reads all lines.
+func (p *parser) read() error {
 	if len(p.data) > maxText {
-		return nil, &fabric.ParseError{File: p.file, Err: fmt.Errorf("%d bytes of text, want at most %d", len(p.data), maxText)}
+		return &fabric.ParseError{File: p.file, Err: fmt.Errorf("%d bytes of text, want at most %d", len(p.data), maxText)}
 	}
 	if p.list = p.isPortList(); p.list {
 		if err := p.readList(); err != nil {
-			return nil, err
+			return err
 		}
 	} else if err := p.readStanzas(); err != nil {
-		return nil, err
+		return err
 	}
 	if len(p.nodes) == 0 {
-		return nil, &fabric.ParseError{File: p.file, Err: errors.New("no node in this text: want what ibnetdiscover prints, with lines such as Switch 36 \"S-0002c90000000001\"")}
+		return &fabric.ParseError{File: p.file, Err: errors.New("no node in this text: want what ibnetdiscover prints, with lines such as Switch 36 \"S-0002c90000000001\"")}
 	}
-	return p.assemble()
+	if len(p.ports) > math.MaxInt32 || len(p.slots) > math.MaxInt32 {
+		return &fabric.ParseError{File: p.file, Err: fabric.ErrTooLarge}
+	}
+	return nil
 }
 
 // isPortList says whether the first line that tells the form is one of a port
