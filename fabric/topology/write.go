@@ -2,6 +2,7 @@ package topology
 
 import (
 	"io"
+	"math/bits"
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -68,7 +69,7 @@ func appendNode(b []byte, f *fabric.Fabric, id fabric.NodeID) []byte {
 	case fabric.Switch:
 		b = appendHex(append(b, "\nswitchguid="...), uint64(n.GUID))
 		b = append(b, '(')
-		b = strconv.AppendUint(b, uint64(f.PortGUID(f.PortBase(id))), 16)
+		b = appendDigits(b, uint64(f.PortGUID(f.PortBase(id))))
 		b = append(b, ")\nSwitch\t"...)
 	case fabric.Router:
 		b = appendHex(append(b, "\nrtguid="...), uint64(n.GUID))
@@ -106,7 +107,7 @@ func appendPort(b []byte, f *fabric.Fabric, n *fabric.Node, at fabric.PortID, p 
 	b = append(b, ']')
 	if n.Type != fabric.Switch {
 		b = append(b, '(')
-		b = strconv.AppendUint(b, uint64(f.PortGUID(at)), 16)
+		b = appendDigits(b, uint64(f.PortGUID(at)))
 		b = append(b, ") "...)
 	}
 	peer := f.Peer(at)
@@ -122,7 +123,7 @@ func appendPort(b []byte, f *fabric.Fabric, n *fabric.Node, at fabric.PortID, p 
 			b = append(b, ' ')
 		}
 		b = append(b, '(')
-		b = strconv.AppendUint(b, uint64(f.PortGUID(peer)), 16)
+		b = appendDigits(b, uint64(f.PortGUID(peer)))
 		b = append(b, ") "...)
 	} else {
 		peer = f.PortBase(other) // whose LID the line has
@@ -174,14 +175,28 @@ func appendID(b []byte, n *fabric.Node) []byte {
 }
 
 func appendHex(b []byte, v uint64) []byte {
-	return strconv.AppendUint(append(b, "0x"...), v, 16)
+	return appendDigits(append(b, "0x"...), v)
+}
+
+// appendDigits appends hexadecimal digits without zeros in front.
+func appendDigits(b []byte, v uint64) []byte {
+	var t [16]byte
+	return append(b, fabric.GUID(v).AppendDigits(t[:0])[bits.LeadingZeros64(v|1)/4:]...)
 }
 
 func appendDescription(b []byte, d string) []byte {
 	b = append(b, '"')
 	from := len(b)
 	b = append(b, d...)
-	for i := from; i < len(b); i++ {
+	i, odd := from, uint64(0)
+	for ; i+8 <= len(b); i += 8 {
+		w := wordOf(b, i)
+		odd |= (w-' '*ones)&^w&(128*ones) | same(w, 0x7f) // 0 when no byte is a control character
+	}
+	if odd != 0 {
+		i = from
+	}
+	for ; i < len(b); i++ {
 		if b[i] < ' ' || b[i] == 0x7f {
 			b[i] = ' '
 		}
