@@ -51,7 +51,6 @@ type Repair struct {
 	order   *ByDistance
 	flow    []int64
 	edits   []Edit
-	fresh   []bool // by PortID: channels that are to get a share; nil for none
 
 	// The ways from switches to the destination at hand, see onward.
 	ways  []onwardWay // by switch
@@ -63,9 +62,8 @@ type Repair struct {
 // onwardWay is the least that a way from a switch to the destination costs: the sum of
 // the cubes of the loads, as Spread counts.
 type onwardWay struct {
-	lid   int // the number that it is known for
-	cost  float64
-	fresh bool // it takes a channel that is to get a share
+	lid  int // the number that it is known for
+	cost float64
 }
 
 // NewRepair is for tables t of fabric f, whose routes it counts:
@@ -233,12 +231,6 @@ func (r *Repair) place(g *fabric.Fabric, m Mender, lid fabric.LID, t fabric.Node
 		ports := m.Ports(u)
 		if !slices.Contains(ports, now) {
 			out, _ = r.least(g, m, lid, ports, r.flow[u])
-		} else if r.fresh != nil && r.flow[u] > 0 {
-			if best, way := r.least(g, m, lid, ports, r.flow[u]); way.fresh && best != now {
-				if next := g.Owner(g.Peer(now)); way.cost < r.cost(now, r.flow[u])+r.onward(g, m, lid, next).cost {
-					out = best
-				}
-			}
 		}
 		r.edit(u, lid, g.Num(out))
 		if ca {
@@ -255,36 +247,33 @@ func (r *Repair) cost(p fabric.PortID, more int64) float64 {
 
 // least finds the port with the least costly way, with more routes on its first
 // channel; the lowest of several.
-func (r *Repair) least(g *fabric.Fabric, m Mender, lid fabric.LID, ports []fabric.PortID, more int64) (fabric.PortID, onwardWay) {
+func (r *Repair) least(g *fabric.Fabric, m Mender, lid fabric.LID, ports []fabric.PortID, more int64) (best fabric.PortID, cost float64) {
 	from := len(r.stack)
 	r.stack = append(r.stack, ports...)
-	best, way := fabric.NoPort, onwardWay{cost: math.Inf(1)}
+	best, cost = fabric.NoPort, math.Inf(1)
 	for i := range len(ports) {
 		p := r.stack[from+i]
-		x := r.onward(g, m, lid, g.Owner(g.Peer(p)))
-		if x.cost += r.cost(p, more); x.cost < way.cost {
-			best, way = p, x
-			way.fresh = x.fresh || r.fresh != nil && r.fresh[p]
+		if c := r.cost(p, more) + r.onward(g, m, lid, g.Owner(g.Peer(p))); c < cost {
+			best, cost = p, c
 		}
 	}
 	r.stack = r.stack[:from]
-	return best, way
+	return best, cost
 }
 
-// onward is the way from v for the LID at hand: by its entry as long as that is legal
-// and need not be weighed against others.
-func (r *Repair) onward(g *fabric.Fabric, m Mender, lid fabric.LID, v fabric.NodeID) onwardWay {
+// onward is what the way from v costs for the LID at hand: by its entry as long as
+// that is legal.
+func (r *Repair) onward(g *fabric.Fabric, m Mender, lid fabric.LID, v fabric.NodeID) float64 {
 	w := &r.ways[v]
-	if w.lid == r.lid {
-		return *w
+	if w.lid != r.lid {
+		ports := m.Ports(v)
+		if now := g.PortBase(v) + fabric.PortID(r.tables.Row(v)[lid]); slices.Contains(ports, now) {
+			ports = append(r.one[:0], now)
+		}
+		_, w.cost = r.least(g, m, lid, ports, 0)
+		w.lid = r.lid
 	}
-	ports := m.Ports(v)
-	if now := g.PortBase(v) + fabric.PortID(r.tables.Row(v)[lid]); r.fresh == nil && slices.Contains(ports, now) {
-		ports = append(r.one[:0], now)
-	}
-	_, *w = r.least(g, m, lid, ports, 0)
-	w.lid = r.lid
-	return *w
+	return w.cost
 }
 
 func (r *Repair) edit(s fabric.NodeID, lid fabric.LID, to fabric.PortNum) {

@@ -669,8 +669,12 @@ func (p *Placer) look(v fabric.NodeID) {
 			}
 			fars.run = p.run[i]
 		}
-		best, cost := leastSum(p.channelCosts(ports), fars.cost[:len(ports)], 0)
-		p.far[v] = cost
+		sums := p.sums[:len(ports)]
+		for i, cost := range p.channelCosts(ports) {
+			sums[i] = cost + fars.cost[i]
+		}
+		best := leastFrom(sums, 0)
+		p.far[v] = sums[best]
 		found.near = float64(s.load[ports[best]])
 		found.each = float64(s.unit[ports[best]]) / float64(len(ports))
 		found.next = s.to[ports[best]]
@@ -695,8 +699,9 @@ type taker struct {
 	lids   float64
 }
 
-// leastFrom finds the least of costs, which are not negative, and of equal ones
-// that which comes first from start on, and then from 0 on.
+// leastFrom finds the least of costs, and of equal ones that which comes first
+// from start on, and then from 0 on. Costs are not negative, so their bits order as
+// they do, and min needs no jumps that nobody can foresee.
 func leastFrom(costs []float64, start int) int {
 	lowest := ^uint64(0)
 	for _, c := range costs {
@@ -710,24 +715,6 @@ func leastFrom(costs []float64, start int) int {
 		}
 	}
 	return at
-}
-
-// leastSum finds the least of the sums a[i]+b[i], and of equal ones that which
-// comes first from start on, and then from 0 on. Sums are not negative, so
-// their bits order as they do, and min needs no jumps that nobody can foresee.
-func leastSum(a, b []float64, start int) (at int, least float64) {
-	b = b[:len(a)]
-	lowest := ^uint64(0)
-	for i := range a {
-		lowest = min(lowest, math.Float64bits(a[i]+b[i]))
-	}
-	least = math.Float64frombits(lowest)
-	for at = start; a[at]+b[at] != least; {
-		if at++; at == len(a) {
-			at = 0
-		}
-	}
-	return at, least
 }
 
 // came is how many routes come to u, all of them once all that send to it are
