@@ -3,6 +3,7 @@ package dump
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -66,9 +67,7 @@ func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL, hash 
 func hashSLs(row []fabric.SL) uint64 {
 	h := uint64(len(row))
 	for ; len(row) >= 8; row = row[8:] {
-		v := uint64(row[0]) | uint64(row[1])<<8 | uint64(row[2])<<16 | uint64(row[3])<<24 |
-			uint64(row[4])<<32 | uint64(row[5])<<40 | uint64(row[6])<<48 | uint64(row[7])<<56
-		h = bits.RotateLeft64((h^v)*0x9e3779b97f4a7c15, 29)
+		h = bits.RotateLeft64((h^eightSLs(row))*0x9e3779b97f4a7c15, 29)
 	}
 	for _, v := range row {
 		h = (h ^ uint64(v)) * 0x9e3779b97f4a7c15
@@ -83,13 +82,39 @@ var (
 	pathSL   = []byte(" sl ")
 )
 
-// lineEnds holds what a line of this package's form ends with, by SL.
-var lineEnds = func() (t [256]string) {
+// lineEnds holds what a line of this package's form ends with, by SL: at most eight
+// bytes, as they are in one word of little-endian order, and how many.
+var lineEnds = func() (t [256]struct {
+	text uint64
+	n    int
+}) {
 	for sl := range t {
-		t[sl] = fmt.Sprintf("%s%d\n", pathSL, sl)
+		s := fmt.Sprintf("%s%d\n", pathSL, sl)
+		t[sl].text, t[sl].n = eightBytes(s+"  "), len(s)
 	}
 	return t
 }()
+
+// sameSLs is how many SLs row begins with that are like the first.
+func sameSLs(row []fabric.SL) int {
+	n, all := 0, uint64(row[0])*0x0101010101010101
+	for ; len(row)-n >= 8; n += 8 {
+		if other := eightSLs(row[n:]) ^ all; other != 0 {
+			return n + bits.TrailingZeros64(other)/8
+		}
+	}
+	for n < len(row) && row[n] == row[0] {
+		n++
+	}
+	return n
+}
+
+// eightSLs reads a word of little-endian order.
+func eightSLs(row []fabric.SL) uint64 {
+	row = row[:8]
+	return uint64(row[0]) | uint64(row[1])<<8 | uint64(row[2])<<16 | uint64(row[3])<<24 |
+		uint64(row[4])<<32 | uint64(row[5])<<40 | uint64(row[6])<<48 | uint64(row[7])<<56
+}
 
 // WritePathSLs writes path SLs in the form of this package, which no other
 // program has:
@@ -143,22 +168,59 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 			b = append(b, '\n')
 		}
 		for from := 1; from < len(g.row); {
-			to, sl := from+1, g.row[from]
-			for to < len(g.row) && g.row[to] == sl {
-				to++
-			}
-			b = append(b, "dlid "...)
-			b = appendDecimal(b, from)
+			const most = len("dlid 12345-12345") + 8
+			b = slices.Grow(b, most)
+			line := b[len(b):][:most]
+			binary.LittleEndian.PutUint64(line, dlidWord)
+			n := len("dlid ")
+			n += putDecimal(line[n:], from)
+			sl := g.row[from]
+			to := from + sameSLs(g.row[from:])
 			if to-1 > from {
-				b = append(b, '-')
-				b = appendDecimal(b, to-1)
+				line[n] = '-'
+				n += 1 + putDecimal(line[n+1:], to-1)
 			}
-			b = append(b, lineEnds[sl]...)
+			end := &lineEnds[sl]
+			binary.LittleEndian.PutUint64(line[n:], end.text)
+			b = b[:len(b)+n+end.n]
 			from = to
 		}
 		return b
 	})
 }
+
+var dlidWord = eightBytes("dlid    ")
+
+// putDecimal puts a LID in decimal at the start of b, which has eight bytes or more,
+// and gives its length.
+func putDecimal(b []byte, v int) int {
+	n := 0
+	if v >= 10000 {
+		b[0] = '0' + byte(v/10000)
+		binary.LittleEndian.PutUint32(b[1:], digitWords[v%10000])
+		return 5
+	}
+	switch {
+	case v < 10:
+		n = 1
+	case v < 100:
+		n = 2
+	case v < 1000:
+		n = 3
+	default:
+		n = 4
+	}
+	binary.LittleEndian.PutUint32(b, digitWords[v]>>(32-8*n))
+	return n
+}
+
+// digitWords is fourDigits in words of little-endian order.
+var digitWords = func() (t [10000]uint32) {
+	for i := range t {
+		t[i] = binary.LittleEndian.Uint32(fourDigits[i][:])
+	}
+	return t
+}()
 
 // checkPathSLs says whether path SLs can be those of a fabric.
 func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {
@@ -273,6 +335,31 @@ type pathReader struct {
 	from   []fabric.NodeID  // the switches of source, or that the lines of a section are of
 	byGUID fabric.GUIDIndex // the switches that CA and router ports hang on
 	head   []byte           // what the last line of a pair begins with: GUID and blank
+	lids   []ownerKind      // by LID, up to the fabric's highest
+}
+
+// ownerKind is what kind of port a LID belongs to.
+type ownerKind uint8
+
+const (
+	noPort ownerKind = iota
+	switchPort
+	hostPort // of a CA or router
+)
+
+// ownerKinds is by LID, up to the highest of f.
+func ownerKinds(f *fabric.Fabric) []ownerKind {
+	list := make([]ownerKind, int(f.MaxLID())+1)
+	for l := range list {
+		if p := f.LIDPort(fabric.LID(l)); p == fabric.NoPort {
+			continue
+		} else if f.IsSwitch(f.Owner(p)) {
+			list[l] = switchPort
+		} else {
+			list[l] = hostPort
+		}
+	}
+	return list
 }
 
 // noSL stands for an SL that no line has given.
@@ -304,6 +391,7 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 	case IBDMPathSLs:
 		line = r.ibdmLine
 		r.rows = make([][]fabric.SL, f.NumSwitches())
+		r.lids = ownerKinds(f)
 		r.byGUID.Grow(len(f.CAPorts()))
 		for i, p := range f.CAPorts() {
 			if s := f.CASwitches()[i]; s != fabric.NoNode && r.byGUID.Find(f.PortGUID(p)) < 0 {
@@ -316,10 +404,7 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 	}
 	r.given = make([]bool, f.NumSwitches())
 	for at := 0; at < len(data) && !r.failed; {
-		if next := r.printedLine(at); next > 0 {
-			at = next
-			continue
-		}
+		at = r.printedLines(at) // leaves the last lines
 		text, next := cutLine(data, at)
 		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' {
 			line(at, text)
@@ -357,48 +442,121 @@ func (r *pathReader) drop(at int, format string, args ...any) {
 	r.fault(at, Dropped, fmt.Errorf(format, args...))
 }
 
-// printedLine reads a line at offset at that WritePathSLs or WriteIBDMPathSLs
-// printed, if it gives SLs and nothing is wrong with it, and gives the start of the
-// next line; 0 for any other line.
-func (r *pathReader) printedLine(at int) int {
-	d := r.src.data[at:]
+// longestPrinted is more than the lines that printedLines reads have, without head.
+const longestPrinted = 32
+
+// printedLines reads lines from offset at on that WritePathSLs or WriteIBDMPathSLs
+// printed, while they give SLs and nothing is wrong with them, and gives the start of
+// the first other line.
+func (r *pathReader) printedLines(at int) int {
 	switch {
-	case r.row != nil && beginsWith(d, "dlid "):
-		from, n := decPrefix(d[len("dlid "):], 5)
+	case r.row != nil:
+		return r.printedRuns(at)
+	case len(r.head) > 0 && len(r.from) == 1 && r.rows[r.from[0]] != nil:
+		return r.printedPairs(at)
+	}
+	return at
+}
+
+// printedRuns is printedLines within a block of this package's form.
+func (r *pathReader) printedRuns(at int) int {
+	d, row, next := r.src.data, r.row, r.next
+	for len(d)-at >= longestPrinted {
+		line := d[at : at+longestPrinted]
+		if string(line[:len("dlid ")]) != "dlid " {
+			break
+		}
+		from, n := printedLID(line[len("dlid "):])
 		i := len("dlid ") + n
-		to, m := from, 1
-		if i < len(d) && d[i] == '-' {
-			to, m = decPrefix(d[i+1:], 5)
+		to := from
+		if line[i] == '-' {
+			var m int
+			to, m = printedLID(line[i+1:])
+			if m == 0 {
+				break
+			}
 			i += 1 + m
 		}
-		if n == 0 || m == 0 || !beginsWith(d[i:], " sl ") {
-			return 0
+		if n == 0 || string(line[i:i+len(" sl ")]) != " sl " || from != next || to < from || to > r.high {
+			break
 		}
 		i += len(" sl ")
-		sl, n := decPrefix(d[i:], 2)
-		if i += n; n == 0 || i >= len(d) || d[i] != '\n' || sl >= lft.NumSLs || int(from) != r.next || to < from || to > uint64(r.high) {
-			return 0
+		sl, m := printedSL(line[i:])
+		if m == 0 {
+			break
 		}
-		part := r.row[from : to+1]
-		for k := range part {
-			part[k] = fabric.SL(sl)
+		for part := row[from : to+1]; len(part) > 0; {
+			part = part[copy(part, alike[sl][:]):]
 		}
-		r.next = int(to) + 1
-		return at + i + 1
-	case len(r.head) > 0 && len(d) > len(r.head) && string(d[:len(r.head)]) == string(r.head):
-		i := len(r.head)
-		dlid, n := decPrefix(d[i:], 5)
-		if i += n; n == 0 || i >= len(d) || d[i] != ' ' {
-			return 0
-		}
-		sl, n := decPrefix(d[i+1:], 2)
-		if i += 1 + n; n == 0 || i >= len(d) || d[i] != '\n' || dlid > uint64(fabric.MaxUnicastLID) || sl >= lft.NumSLs {
-			return 0
-		}
-		r.path(at, r.from, dlid, sl)
-		return at + i + 1
+		next = to + 1
+		at += i + m
 	}
-	return 0
+	r.next = next
+	return at
+}
+
+// alike has many of every SL.
+var alike = func() (t [lft.NumSLs][64]fabric.SL) {
+	for sl := range t {
+		for i := range t[sl] {
+			t[sl][i] = fabric.SL(sl)
+		}
+	}
+	return t
+}()
+
+// printedPairs is printedLines for pairs of a source, all of whose ports hang on one
+// switch.
+func (r *pathReader) printedPairs(at int) int {
+	d, row, head := r.src.data, r.rows[r.from[0]], r.head
+	for len(d)-at >= len(head)+longestPrinted && string(d[at:at+len(head)]) == string(head) {
+		line := d[at+len(head):][:longestPrinted]
+		dlid, n := printedLID(line)
+		if n == 0 || line[n] != ' ' || dlid >= len(r.lids) || r.lids[dlid] == noPort {
+			break
+		}
+		sl, m := printedSL(line[n+1:])
+		if was := row[dlid]; m == 0 || was != noSL && was != sl {
+			break
+		}
+		row[dlid] = sl
+		at += len(head) + n + 1 + m
+	}
+	return at
+}
+
+// printedLID reads a decimal number of at most five digits at the start of b, which has
+// eight bytes or more, and says how many they are, 0 for none or more.
+func printedLID(b []byte) (v, n int) {
+	w := binary.LittleEndian.Uint64(b) ^ 0x3030303030303030
+	// The highest bit of each byte that is no digit, or of one behind it.
+	other := (w + 0x7676767676767676 | w) & 0x8080808080808080
+	if n = bits.TrailingZeros64(other) / 8; n == 0 || n > 5 {
+		return 0, 0
+	}
+	// Eight digits, with zeros in front, become four numbers, then two, then one.
+	w <<= 64 - 8*n
+	w = (w*10 + w>>8) & 0x00ff00ff00ff00ff
+	w = (w*100 + w>>16) & 0x0000ffff0000ffff
+	return int((w*10000 + w>>32) & 0xffffffff), n
+}
+
+// printedSL reads an SL and the end of the line at the start of b, and says how long
+// that is; n is 0 for anything else.
+func printedSL(b []byte) (sl fabric.SL, n int) {
+	b = b[:len("15\n")]
+	v := b[0] - '0'
+	if v > 9 {
+		return 0, 0
+	}
+	if b[1] == '\n' {
+		return fabric.SL(v), 2
+	}
+	u := b[1] - '0'
+	if v = 10*v + u; u > 9 || v >= lft.NumSLs || b[2] != '\n' {
+		return 0, 0
+	}
+	return fabric.SL(v), 3
 }
 
 // blockLine reads a line of this package's form.
@@ -644,7 +802,7 @@ func (r *pathReader) switchesOf(guid fabric.GUID) []fabric.NodeID {
 // path enters the SL of a path of one of ibdmchk's forms.
 func (r *pathReader) path(at int, from []fabric.NodeID, dlid, sl uint64) {
 	switch {
-	case dlid > uint64(fabric.MaxUnicastLID) || r.f.LIDPort(fabric.LID(dlid)) == fabric.NoPort:
+	case dlid >= uint64(len(r.lids)) || r.lids[dlid] == noPort:
 		r.drop(at, "no port of the fabric has LID %d", dlid)
 		return
 	case sl >= lft.NumSLs:
@@ -689,10 +847,10 @@ func (r *pathReader) endPairs() {
 			if row != nil && row[l] != noSL {
 				continue
 			}
-			p := f.LIDPort(fabric.LID(l))
-			if n == 0 || p == fabric.NoPort || f.IsSwitch(f.Owner(p)) {
+			if n == 0 || r.lids[l] != hostPort {
 				continue
 			}
+			p := f.LIDPort(fabric.LID(l))
 			// A port does not send to itself.
 			if peer := f.Peer(p); n == 1 && peer != fabric.NoPort && int(f.Owner(peer)) == s {
 				continue

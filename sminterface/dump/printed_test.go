@@ -2,10 +2,15 @@ package dump
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // sameWithCRLF reads a text a second time with lines that end in CRLF. No program
@@ -32,6 +37,64 @@ func sameWithCRLF[T any](t testing.TB, data []byte, read func(data []byte, opt O
 			if problems[i].Text != problems2[i].Text {
 				t.Fatalf("%q with CRLF: %q", problems[i].Text, problems2[i].Text)
 			}
+		}
+	}
+}
+
+// Printed texts in which a byte is another, or is missing, or a line comes twice, are
+// read by the quick readers as by the thorough ones.
+func TestReadDamaged(t *testing.T) {
+	fab := meshFabric(t, []int{4, 3}, true)
+	_, paths, _ := torusDOR(t, fab, 4, 3)
+	tables := mft.NewTables(fab)
+	var members, groups []byte
+	for m := range fabric.LID(12) {
+		var ports []fabric.PortID
+		for s := range fabric.NodeID(fab.NumSwitches()) {
+			for p := fabric.PortNum(int(m) % 3); p <= fab.Node(s).NumPorts; p += 2 {
+				ports = append(ports, fab.Port(s, p))
+			}
+		}
+		tables.Add(mft.MinMLID+1+m, ports)
+		id, mlid := fmt.Sprintf("ff12:a01d::%x", m+1), fmt.Sprintf("0x%X", mft.MinMLID+1+m)
+		for _, p := range fab.CAPorts()[:m%5] {
+			members = append(members, saMember(id, mlid, fmt.Sprintf("fe80::%x:%x", uint16(fab.PortGUID(p)>>16), uint16(fab.PortGUID(p))), "0x21", "0x0")...)
+		}
+		groups = append(groups, saGroupText(id, mlid, "0x3")...)
+	}
+	written := func(write func(io.Writer) error) []byte { return text(t, write) }
+	showPaths := func(p *lft.PathSLs) string {
+		return string(written(func(w io.Writer) error { return WritePathSLs(w, fab, p, WriteOptions{}) }))
+	}
+	showSA := func(groups []mft.Group) string { return showGroups(fab, groups) }
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, c := range []struct {
+		data  []byte
+		check func([]byte)
+	}{
+		{written(func(w io.Writer) error { return WritePathSLs(w, fab, paths, WriteOptions{}) }), func(data []byte) { sameWithCRLF(t, data, reading(ReadPathSLs, fab), showPaths) }},
+		{written(func(w io.Writer) error { return WriteIBDMPathSLs(w, fab, paths) }), func(data []byte) { sameWithCRLF(t, data, reading(ReadPathSLs, fab), showPaths) }},
+		{written(func(w io.Writer) error { return WriteMCFDBs(w, tables, WriteOptions{}) }), func(data []byte) { sameWithCRLF(t, data, reading(ReadMFTs, fab), masks) }},
+		{written(func(w io.Writer) error { return WriteMFTs(w, tables, WriteOptions{}, 0) }), func(data []byte) { sameWithCRLF(t, data, reading(ReadMFTs, fab), masks) }},
+		{written(func(w io.Writer) error { return WriteMFTs(w, tables, WriteOptions{Lean: true}, 0) }), func(data []byte) { sameWithCRLF(t, data, reading(ReadMFTs, fab), masks) }},
+		{append(members, groups...), func(data []byte) { sameWithCRLF(t, data, reading(ReadSAQuery, fab), showSA) }},
+	} {
+		c.check(c.data)
+		for range 300 {
+			at := random.IntN(len(c.data))
+			data := slices.Clone(c.data)
+			switch random.IntN(4) {
+			case 0:
+				data = slices.Delete(data, at, at+1)
+			case 1: // a line for a second time, further down
+				line, next := cutLine(data, at)
+				data = slices.Insert(data, next, append(slices.Clone(line), '\n')...)
+			case 2: // whatever else the text has
+				data[at] = data[random.IntN(len(data))]
+			default:
+				data[at] = " \n\t0159aAfFx:-.g"[random.IntN(16)]
+			}
+			c.check(data)
 		}
 	}
 }
