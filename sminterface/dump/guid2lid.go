@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -211,12 +212,15 @@ func WriteGUID2LID(w io.Writer, f *fabric.Fabric) error {
 		}
 		r := (*from)[0]
 		*from = (*from)[1:]
-		b = r.Port.Append(b)
-		b = append(b, " 0x"...)
-		b = appendHex4(b, r.Min)
-		b = append(b, " 0x"...)
-		b = appendHex4(b, r.Max)
-		b = append(b, "\n\n"...)
+		record := b[len(b):][:len(guid2lidRecord)] // b has room for all
+		b = b[:len(b)+len(record)]
+		copy(record, guid2lidRecord)
+		for i := range 8 {
+			binary.LittleEndian.PutUint16(record[len("0x")+2*i:], uint16(hexWords[r.Port>>(56-8*i)&0xff]))
+		}
+		for i, l := range [2]fabric.LID{r.Min, r.Max} {
+			binary.LittleEndian.PutUint32(record[len("0x0123456789abcdef 0x")+i*len("0001 0x"):], uint32(hexWords[l>>8]|hexWords[l&0xff]<<16))
+		}
 	}
 	_, err := w.Write(b)
 	return err
