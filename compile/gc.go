@@ -25,7 +25,7 @@ func TuneGC() {
 
 // maxReserve bounds Reserve, in bytes: no collection begins below that after TuneGC. One
 // that met the reserve in use would have the runtime give it back to the system later.
-const maxReserve = 24 << 20
+const maxReserve = 28 << 20
 
 // Reserve has memory ready for what Run will allocate for a fabric of so many switches
 // and nodes, in huge pages where there are: to fault in one page after the other is up to
@@ -52,5 +52,5 @@ func Reserve(switches, nodes int) {
 // reserve is about what updn, its verification and the fabric allocate, in bytes: some
 // tables by switch and LID, and what there is for each node and its ports.
 func reserve(switches, nodes int) int {
-	return min(switches*nodes*5/2+nodes*2048, maxReserve)
+	return min(3*switches*nodes+3072*nodes, maxReserve)
 }

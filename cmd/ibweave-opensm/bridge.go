@@ -10,11 +10,15 @@ package main
 import "C"
 
 import (
+	"bytes"
+	"math/bits"
 	"net/netip"
 	"path/filepath"
 	"runtime/cgo"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -31,6 +35,7 @@ type instance struct {
 	*plugin.Plugin
 	mu     sync.Mutex
 	routed []*plugin.Tables // by engine: made, and not written yet
+	ports  atomic.Int32     // how many the last snapshot had
 }
 
 func of(handle C.uintptr_t) *instance { return cgo.Handle(handle).Value().(*instance) }
@@ -108,25 +113,49 @@ func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings) C.
 	return 0
 }
 
-// snapshot copies a snapshot.
-func snapshot(s *C.struct_ibw_snapshot) *plugin.Snapshot {
+// takeSnapshot takes a snapshot. OpenSM holds its lock.
+func (p *instance) takeSnapshot(osm *C.struct_osm_opensm) *plugin.Snapshot {
 	start := time.Now()
-	nodes := unsafe.Slice(s.nodes, s.num_nodes)
-	ports := unsafe.Slice(s.ports, s.num_ports)
+	var head C.struct_ibw_snapshot
+	var nodes []C.struct_ibw_node
+	var ports []C.struct_ibw_port
+	room := int(p.ports.Load())
+	if room == 0 { // a guess, as to count them takes long
+		room = 64*int(C.ibw_num_switches(osm)) + 3*int(C.ibw_num_nodes(osm))
+	}
+	for ; ; room = int(head.num_ports) {
+		nodes = make([]C.struct_ibw_node, C.ibw_num_nodes(osm)+1)
+		ports = make([]C.struct_ibw_port, room+1)
+		places := make([]C.struct_ibw_place, 1<<bits.Len(uint(2*len(nodes))))
+		if C.ibw_snapshot_take(osm, &head, &nodes[0], C.int32_t(len(nodes)), &ports[0], C.int32_t(len(ports)), &places[0], C.size_t(len(places))) == 0 {
+			break
+		}
+	}
+	p.ports.Store(int32(head.num_ports))
+	nodes, ports = nodes[:head.num_nodes], ports[:head.num_ports]
 	t := &plugin.Snapshot{
-		Settings: settings(&s.settings),
+		Settings: settings(&head.settings),
 		Nodes:    make([]plugin.Node, len(nodes)),
 		Ports:    make([]plugin.Port, len(ports)),
-		MaxLID:   fabric.LID(s.max_lid),
-		Reroute:  s.reroute != 0,
+		MaxLID:   fabric.LID(head.max_lid),
 	}
+	// All descriptions are parts of one string.
+	var all strings.Builder
+	ends := make([]int, len(nodes))
+	for i := range nodes {
+		d := (*[len(nodes[0].description)]byte)(unsafe.Pointer(&nodes[i].description))
+		all.Write(d[:bytes.IndexByte(d[:], 0)])
+		ends[i] = all.Len()
+	}
+	from := 0
 	for i := range nodes {
 		n := &nodes[i]
 		t.Nodes[i] = plugin.Node{
 			GUID: fabric.GUID(n.guid), SystemGUID: fabric.GUID(n.system_guid), Type: uint8(n._type), NumPorts: uint8(n.num_ports),
 			EnhancedPort0: n.enhanced_port0 != 0, First: int32(n.first), LinearCap: uint16(n.linear_cap), MulticastCap: uint16(n.multicast_cap),
-			VendorID: uint32(n.vendor_id), DeviceID: uint16(n.device_id), Description: C.GoString(&n.description[0]),
+			VendorID: uint32(n.vendor_id), DeviceID: uint16(n.device_id), Description: all.String()[from:ends[i]],
 		}
+		from = ends[i]
 	}
 	for i := range ports {
 		p := &ports[i]
@@ -136,7 +165,7 @@ func snapshot(s *C.struct_ibw_snapshot) *plugin.Snapshot {
 			Speed: speed(uint8(p.speed), uint8(p.speed_ext), p.fdr10 != 0), Sick: p.sick != 0,
 		}
 	}
-	t.Took = time.Duration(s.nanoseconds) + time.Since(start)
+	t.Took = time.Since(start)
 	return t
 }
 
@@ -185,13 +214,23 @@ func speed(code, extended uint8, fdr10 bool) fabric.Speed {
 }
 
 // ibweaveRoute computes the tables of an engine and writes the lid matrix; it is
-// 0, or negative when OpenSM is to take its next engine.
+// 0, or negative when OpenSM is to take its next engine. Reroute says that this is not
+// part of a sweep.
 //
 //export ibweaveRoute
-func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int, s *C.struct_ibw_snapshot, wants *C.struct_ibw_wants) C.int {
-	start := time.Now().Add(-time.Duration(s.nanoseconds))
+func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine, reroute C.int, wants *C.struct_ibw_wants) C.int {
+	start := time.Now()
 	p := of(handle)
-	t, err := p.Route(int(engine), snapshot(s))
+	var s *plugin.Snapshot
+	err := p.Guard(p.Engines()[engine], func() error {
+		s = p.takeSnapshot(osm)
+		s.Reroute = reroute != 0
+		return nil
+	})
+	if err != nil {
+		return -1
+	}
+	t, err := p.Route(int(engine), s)
 	if err != nil {
 		return -1
 	}

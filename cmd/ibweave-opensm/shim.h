@@ -5,11 +5,13 @@
 #ifndef IBWEAVE_SHIM_H
 #define IBWEAVE_SHIM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct osm_opensm;
 
 struct ibw_node {
+	uint64_t address;	/* of OpenSM's node */
 	uint64_t guid;
 	uint64_t system_guid;
 	uint32_t vendor_id;
@@ -25,6 +27,7 @@ struct ibw_node {
 
 struct ibw_port {
 	uint64_t guid;
+	uint64_t remote;	/* the address of OpenSM's port at the other end, 0 for none */
 	int32_t peer;		/* index of a node, -1 for none */
 	uint16_t lid;
 	uint8_t lmc;
@@ -45,15 +48,18 @@ struct ibw_settings {
 	uint8_t max_op_vls;	/* as PortInfo codes VLs */
 };
 
+/* What a snapshot has besides nodes and ports. */
 struct ibw_snapshot {
-	struct ibw_node *nodes;
-	struct ibw_port *ports;
 	int32_t num_nodes;
 	int32_t num_ports;
 	uint16_t max_lid;
-	uint8_t reroute;	/* not part of a sweep, so no question about multicast follows */
 	struct ibw_settings settings;
-	uint64_t nanoseconds;	/* that it took */
+};
+
+/* A place in a table of nodes by address. */
+struct ibw_place {
+	uint64_t address;	/* of OpenSM's node, 0 for a free place */
+	int32_t node;		/* its index */
 };
 
 struct ibw_member {
@@ -92,6 +98,10 @@ struct ibw_wants {
 };
 
 /* C, for Go. */
+size_t ibw_num_nodes(const struct osm_opensm *osm);
+size_t ibw_num_switches(const struct osm_opensm *osm);
+int ibw_snapshot_take(const struct osm_opensm *osm, struct ibw_snapshot *s, struct ibw_node *nodes, int32_t room_nodes,
+		      struct ibw_port *ports, int32_t room_ports, struct ibw_place *places, size_t num_places);
 void ibw_log(struct osm_opensm *osm, int level, const char *line);
 int ibw_groups_all(struct osm_opensm *osm, struct ibw_groups *g);
 void ibw_groups_free(struct ibw_groups *g);
