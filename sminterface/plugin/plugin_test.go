@@ -287,6 +287,12 @@ func TestFailures(t *testing.T) {
 				}
 			}
 		}, BadSubnet, "has a cable to a port"},
+		{"cable that only leads back", "minhop", "", func(s *Snapshot) {
+			s.Ports[s.Nodes[s.Ports[back(s)].Peer].First+int32(s.Ports[back(s)].Num)].Peer = -1
+		}, BadSubnet, "has a cable to a port which has none to it"},
+		{"cable back to another port", "minhop", "", func(s *Snapshot) {
+			s.Ports[back(s)].Num ^= 1
+		}, BadSubnet, "has a cable to a port"},
 		{"ports that are not there", "minhop", "", func(s *Snapshot) { s.Ports = s.Ports[:20] }, BadSubnet, "has ports that are not there"},
 		{"nothing", "minhop", "", func(s *Snapshot) { s.Nodes = nil }, BadSubnet, "no switch"},
 	} {
@@ -315,6 +321,18 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// back is the first port with a cable to an earlier node.
+func back(s *Snapshot) int {
+	for i := range s.Nodes {
+		for p := int(s.Nodes[i].First); p <= int(s.Nodes[i].First)+int(s.Nodes[i].NumPorts); p++ {
+			if s.Ports[p].Peer >= 0 && int(s.Ports[p].Peer) < i {
+				return p
+			}
+		}
+	}
+	panic("no cable")
 }
 
 // counted counts how often it is asked.

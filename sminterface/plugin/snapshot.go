@@ -64,6 +64,7 @@ func (s *Snapshot) fabric() (f *fabric.Fabric, switches []fabric.GUID, notes []s
 	var b fabric.Builder
 	b.Grow(len(s.Nodes))
 	sick, without := 0, 0
+	ups, downs := 0, 0 // ports with cables to later and to earlier nodes
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.First < 0 || int(n.First)+int(n.NumPorts) >= len(s.Ports) {
@@ -104,21 +105,25 @@ func (s *Snapshot) fabric() (f *fabric.Fabric, switches []fabric.GUID, notes []s
 		}
 		for p := 1; p < len(ports); p++ {
 			at := &ports[p]
-			j, q := int(at.Peer), at.Num
+			j := int(at.Peer)
 			if j < 0 {
 				continue
 			}
-			if j >= len(s.Nodes) || q == 0 || q > s.Nodes[j].NumPorts {
-				return nil, nil, nil, fmt.Errorf("port %d of %s %q has a cable to a port that is not there", p, n.GUID, n.Description)
+			if j < i { // the other end has had it
+				downs++
+				continue
 			}
-			peer := &s.Ports[int(s.Nodes[j].First)+int(q)]
-			if int(peer.Peer) != i || int(peer.Num) != p {
-				return nil, nil, nil, fmt.Errorf("port %d of %s %q has a cable to a port which has none to it", p, n.GUID, n.Description)
+			q := at.Num
+			peer, err := s.peer(i, p)
+			if err != nil {
+				return nil, nil, nil, err
 			}
-			if j < i || j == i && int(q) <= p {
+			if j > i {
+				ups++
+			} else if int(q) <= p {
 				continue // the other end has it, or it is a cable from a port to itself
 			}
-			if n.Type == uint8(fabric.Switch) && s.Nodes[j].Type == uint8(fabric.Switch) && (at.Sick || peer.Sick) {
+			if (at.Sick || peer.Sick) && n.Type == uint8(fabric.Switch) && s.Nodes[j].Type == uint8(fabric.Switch) {
 				if sick++; sick <= maxNotes {
 					notes = append(notes, fmt.Sprintf("cable from port %d of %s %q to port %d of %s %q is unhealthy: not used",
 						p, n.GUID, n.Description, q, s.Nodes[j].GUID, s.Nodes[j].Description))
@@ -130,6 +135,18 @@ func (s *Snapshot) fabric() (f *fabric.Fabric, switches []fabric.GUID, notes []s
 			}
 			if err := b.Connect(i, fabric.PortNum(p), j, fabric.PortNum(q), fabric.Link{Width: at.Width, Speed: at.Speed}); err != nil {
 				return nil, nil, nil, err
+			}
+		}
+	}
+	if ups != downs { // a cable to an earlier node, from which none leads back
+		for i := range s.Nodes {
+			for p := 1; p <= int(s.Nodes[i].NumPorts); p++ {
+				if s.Ports[int(s.Nodes[i].First)+p].Peer < 0 {
+					continue
+				}
+				if _, err := s.peer(i, p); err != nil {
+					return nil, nil, nil, err
+				}
 			}
 		}
 	}
@@ -150,6 +167,22 @@ func (s *Snapshot) fabric() (f *fabric.Fabric, switches []fabric.GUID, notes []s
 		switches[n] = f.Node(fabric.NodeID(n)).GUID
 	}
 	return f, switches, notes, nil
+}
+
+// peer is the port at the other end of the cable of port p of node i, which has one.
+// Errors: there is no such port, or it has no cable to this one.
+func (s *Snapshot) peer(i, p int) (*Port, error) {
+	n := &s.Nodes[i]
+	at := &s.Ports[int(n.First)+p]
+	j, q := int(at.Peer), at.Num
+	if j >= len(s.Nodes) || q == 0 || q > s.Nodes[j].NumPorts {
+		return nil, fmt.Errorf("port %d of %s %q has a cable to a port that is not there", p, n.GUID, n.Description)
+	}
+	peer := &s.Ports[int(s.Nodes[j].First)+int(q)]
+	if int(peer.Peer) != i || int(peer.Num) != p {
+		return nil, fmt.Errorf("port %d of %s %q has a cable to a port which has none to it", p, n.GUID, n.Description)
+	}
+	return peer, nil
 }
 
 // isMute says whether a port of node i is an end port without a LID.
