@@ -2,6 +2,7 @@ package compile
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -17,10 +18,18 @@ type Incremental struct {
 	live    *lft.Live // nil: the next Run is from scratch
 	routing *lft.Routing
 	spare   *lft.Tables // that nobody uses any more, nil for none
-	watch   verify.Watch
-	load    uint64        // live.MaxLoad of the last routing from scratch
-	prepare func()        // makes live and watch; nil when nobody need
-	ready   chan struct{} // closed when prepare is done; nil when it is not under way
+	watch   *verify.Watch
+	load    uint64           // live.MaxLoad of the last routing from scratch
+	prepare func() *prepared // nil when nobody need
+	ready   chan *prepared   // gets what prepare makes; nil when it is not under way
+	readers atomic.Int32     // how many are under way, those for nobody included
+}
+
+// prepared is what the next Run can go on from.
+type prepared struct {
+	live  *lft.Live // nil when there is nothing to keep
+	load  uint64
+	watch *verify.Watch
 }
 
 // MaxDrift is how many times the load on the most loaded link may be what it was after
@@ -37,6 +46,9 @@ type Step struct {
 	Kept bool
 	// Why is the reason where they are not, in a few words.
 	Why string
+	// Failure is what went wrong where tables were to be kept, a panic being a
+	// *fabric.WorkerPanic; nil for nothing.
+	Failure error
 	// LIDs is how many were looked at.
 	LIDs int
 	// Changes is what differs from the tables before, all zero for the first.
@@ -49,23 +61,27 @@ type Step struct {
 // Run is the function Run for f, which comes after the fabrics of the calls before. It
 // is from scratch where the engine is no lft.Keeper or has other options than one VL,
 // where the change or the drift of the loads is too large, where the tables would have
-// faults, and for multicast.
+// faults, for multicast, and where it fails to keep tables, be it by a panic.
 //
 // The next call needs a state that takes as long to prepare as to route from scratch.
 // Prepare does it in the background, when the caller has time; else the call does, and
-// counts it as routing in Seconds.
+// counts it as routing in Seconds. A call that cannot keep tables does not wait for it.
 func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (r *Result, step Step, err error) {
-	start := time.Now()
-	c.Wait()
-	waited := time.Since(start).Seconds()
-	defer func() {
-		if r != nil {
-			r.Seconds.Route += waited
-		}
-	}()
 	before := c.routing
 	_, keeps := e.Engine.(lft.Keeper)
 	can := keeps && opt.Groups == nil && opt.SL2VL == "" && opt.Route.VLs <= 1
+	if can && c.engine != nil && c.engine.Name() == e.Name() {
+		start := time.Now()
+		if err := c.wait(ctx); err != nil {
+			return nil, step, err
+		}
+		waited := time.Since(start).Seconds()
+		defer func() {
+			if r != nil {
+				r.Seconds.Route += waited
+			}
+		}()
+	}
 	switch {
 	case !keeps:
 		step.Why = "the engine knows no other way"
@@ -74,16 +90,22 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	case c.live == nil || c.engine.Name() != e.Name():
 		step.Why = "there are no tables to keep"
 	default:
-		r, err = c.follow(ctx, f, opt, &step)
-		if err != nil || r != nil && r.Verify.Worst() < verify.Error {
-			return r, step, err
-		}
-		if r != nil {
+		err := fabric.Guarded(func() (err error) {
+			r, err = c.follow(ctx, f, opt, &step)
+			return err
+		})()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, step, err
+		case err != nil:
+			r, step = nil, Step{Why: "to keep tables failed", Failure: err}
+		case r != nil && r.Verify.Worst() < verify.Error:
+			return r, step, nil
+		case r != nil:
 			step = Step{Why: "the tables that were kept have faults"}
 		}
 	}
-	c.live, c.engine, c.routing, c.prepare = nil, e, nil, nil
-	c.watch = verify.Watch{}
+	c.live, c.engine, c.routing, c.prepare, c.ready, c.watch = nil, e, nil, nil, nil, nil
 	opt.Route.Previous = nil
 	if r, err = Run(ctx, f, e, opt); err != nil {
 		return nil, step, err
@@ -102,21 +124,25 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 // to route as well.
 func (c *Incremental) next(r *Result, route bool) {
 	routing, found := r.Routing, *r.Verify // the caller may regrade findings
-	c.prepare = func() {
+	live, load, engine := c.live, c.load, c.engine
+	c.prepare = func() *prepared {
+		x := &prepared{live: live, load: load, watch: new(verify.Watch)}
 		err := fabric.Guarded(func() error {
 			if route {
-				live, ok := lft.NewLive(c.engine.Engine.(lft.Keeper), routing)
-				if !ok {
+				var ok bool
+				if x.live, ok = lft.NewLive(engine.Engine.(lft.Keeper), routing); !ok {
+					x.live = nil
 					return nil
 				}
-				c.live, c.load = live, live.MaxLoad()
+				x.load = x.live.MaxLoad()
 			}
-			c.watch.Begin(routing.Fabric, routing.Tables, &found)
+			x.watch.Begin(routing.Fabric, routing.Tables, &found)
 			return nil
 		})()
 		if err != nil { // a panic: there is nothing to keep
-			c.live, c.watch = nil, verify.Watch{}
+			x.live = nil
 		}
+		return x
 	}
 }
 
@@ -127,11 +153,13 @@ func (c *Incremental) Prepare() {
 		return
 	}
 	c.prepare = nil
-	ready := make(chan struct{})
+	ready := make(chan *prepared, 1)
 	c.ready = ready
+	c.readers.Add(1)
 	go func() {
-		defer close(ready)
-		prepare()
+		x := prepare()
+		c.readers.Add(-1)
+		ready <- x
 	}()
 }
 
@@ -139,17 +167,27 @@ func (c *Incremental) Prepare() {
 // Run may write over them.
 func (c *Incremental) Recycle(r *lft.Routing) {
 	c.Wait()
-	if r != c.routing {
+	if r != c.routing && c.readers.Load() == 0 {
 		c.spare = r.Tables
 	}
 }
 
 // Wait prepares for the next call of Run, and waits until that is done.
-func (c *Incremental) Wait() {
+func (c *Incremental) Wait() { _ = c.wait(context.Background()) }
+
+// wait is Wait, or ctx's error.
+func (c *Incremental) wait(ctx context.Context) error {
 	c.Prepare()
-	if c.ready != nil {
-		<-c.ready
+	if c.ready == nil {
+		return nil
+	}
+	select {
+	case x := <-c.ready:
 		c.ready = nil
+		c.live, c.load, c.watch = x.live, x.load, x.watch
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -177,12 +215,14 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 	if spare == c.routing.Tables {
 		spare = nil
 	}
-	c.routing = c.live.Routing(spare)
+	next := c.live.Routing(spare)
+	c.routing = next
 	c.spare = nil
-	r.Routing = c.routing
+	r.Routing = next
 	step.Kept, step.LIDs = true, c.live.LIDs()
 	var work fabric.Workers
-	work.Go(func() { step.Changes = ChangesSince(before, c.routing) })
+	var changes Changes
+	work.Go(func() { changes = ChangesSince(before, next) })
 	r.Seconds.Route = time.Since(start).Seconds()
 	if opt.Stage != nil {
 		opt.Stage("verify")
@@ -190,6 +230,7 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 	start = time.Now()
 	r.Verify, step.ByChange, err = c.watch.Check(ctx, f, c.routing.Tables, verify.Options{Progress: opt.Progress})
 	work.Wait()
+	step.Changes = changes
 	if err != nil {
 		c.live, c.routing = nil, before // nobody gets these tables
 		return nil, err

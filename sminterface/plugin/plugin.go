@@ -434,6 +434,9 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 		last = new(compile.Incremental)
 	}
 	r, step, err := last.Run(ctx, f, e, opt)
+	if step.Failure != nil {
+		p.stepFailed(Prefix+e.Name(), step.Failure)
+	}
 	if err == nil && verdict(r.Verify) == nil {
 		p.last = last
 	}
@@ -451,6 +454,17 @@ func (p *Plugin) Discovered(switches, nodes int) {
 		defer p.reserve.Unlock()
 		compile.Reserve(switches, nodes)
 	}()
+}
+
+// stepFailed logs why tables could not be kept. All has been routed from scratch since, so
+// that OpenSM need not take another engine; but a bug is a line in its log.
+func (p *Plugin) stepFailed(engine string, err error) {
+	failed := p.guard(engine, func() error { return err })
+	if failed.Code == Panicked { // and our log has the stack
+		p.host.Log(LogError, failed.Error()+"; routed from scratch instead")
+		return
+	}
+	p.log.Warn("routed from scratch, as to keep tables failed: "+oneLine(err.Error()), zap.String("engine", engine))
 }
 
 // SubnetUp is called when OpenSM has brought the subnet up, and has time: what the next

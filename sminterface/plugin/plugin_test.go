@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/updown"
 )
 
 // snapshotOf is the snapshot that OpenSM gives of a fabric, its nodes in a random
@@ -320,6 +321,54 @@ func TestFailures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// disordered routes as updn does, and panics where it is to keep its order on a fabric
+// with other cables than the one that it has routed.
+type disordered struct {
+	updown.Engine
+	links *int
+}
+
+func (e disordered) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	*e.links = f.NumLinks()
+	return e.Engine.Route(ctx, f, opt)
+}
+
+func (e disordered) Keep(f *fabric.Fabric, was []int32) []int32 {
+	if f.NumLinks() != *e.links {
+		panic("where was I?")
+	}
+	return e.Engine.Keep(f, was)
+}
+
+// A panic where tables are to be kept costs OpenSM no engine: they are those from
+// scratch, and its log has the bug.
+func TestStepPanics(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	whole = withLIDs(t, whole, err)
+	cables, _ := whole.SwitchLinks(0)
+	damaged := whole.Without(cables[0])
+	rnd := rand.New(rand.NewPCG(1, 2))
+	o := open(t, "", compile.Engine{Engine: disordered{links: new(int)}})
+	if _, err := o.Route(0, snapshotOf(whole, rnd)); err != nil {
+		t.Fatal(err)
+	}
+	o.SubnetUp()
+	got, err := o.Route(0, snapshotOf(damaged, rnd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := open(t, "", compile.Engine{Engine: disordered{links: new(int)}}).Route(0, snapshotOf(damaged, rnd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Step.Kept || !got.same(want) {
+		t.Errorf("not as from scratch: %+v", got.Step)
+	}
+	if len(o.lines) != 1 || !strings.HasPrefix(o.lines[0], "1 ERR IBW6: ibweave-updn: a bug of ibweave") || !strings.HasSuffix(o.lines[0], "where was I?; routed from scratch instead") {
+		t.Errorf("OpenSM's log has %q", o.lines)
 	}
 }
 
