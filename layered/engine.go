@@ -16,7 +16,6 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/updown"
 )
 
 // DefaultVLs is how many virtual lanes the engine takes at most when nobody
@@ -46,8 +45,8 @@ func (Engine) Name() string { return "layered" }
 // shortest ones as far as the virtual lanes suffice; a note says when they do not.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route takes what lft.Minhop takes, and for each layer O(switches x LIDs), and the
-// searches for circles. It makes all tables anew, whatever opt.Previous is.
+// Route takes what lft.Minhop takes, O(LIDs x channels) to place the paths again, for each
+// layer O(switches x LIDs), and the searches for circles. It makes all tables anew, whatever opt.Previous is.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	opt.Previous = nil // its turns and lanes are not ours
 	limit := opt.VLs
@@ -59,23 +58,22 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		return nil, e.asOwn(err)
 	}
 	r.Engine = e.Name()
-	var order *updown.Order
-	if len(opt.Roots) > 0 {
-		order = updown.NewOrder(f, opt.Roots)
-	} else if order, err = updown.ChooseOrder(ctx, f); err != nil {
+	t := newTurns(f)
+	p := &packer{paths: newPaths(t, r.Tables)}
+	p.follow()
+	order, err := p.chooseOrder(ctx, opt.Roots)
+	if err != nil {
 		return nil, err
 	}
 	r.Order = order.Rank
-	t := newTurns(f)
-	p := &packer{paths: newPaths(t, r.Tables), updn: newUpDown(t, order)}
-	p.follow()
-	unit := units(t)
-	load := p.gather(ctx, unit)
-	x := p.fewest(ctx, limit, unit, load)
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	p.updn = newUpDown(t, order.Order)
+	p.opt = opt
+	p.opt.Roots = order.roots(opt.Roots)
+	x, err := p.pathsAndLayers(ctx, order, limit)
+	if err != nil {
+		return nil, e.asOwn(err)
 	}
-	if err := p.finish(ctx, x, r, opt); err != nil {
+	if err := p.finish(ctx, x, r); err != nil {
 		return nil, e.asOwn(err)
 	}
 	if x.layers == 1 {
@@ -110,18 +108,17 @@ func vlCount(n int) int {
 
 // finish finds layers for what has none yet: the paths of management, and those that
 // are to be up*/down* paths.
-func (p *packer) finish(ctx context.Context, x *packing, r *lft.Routing, opt lft.Options) error {
+func (p *packer) finish(ctx context.Context, x *packing, r *lft.Routing) error {
 	for _, l := range x.final {
 		l.work = searchWork
 	}
-	var instead *lft.Tables
 	replace := func(lids []fabric.LID) error {
-		if len(lids) > 0 && instead == nil {
-			u, err := updown.Engine{}.Route(ctx, r.Fabric, opt)
-			if err != nil {
-				return err
-			}
-			instead = u.Tables
+		if len(lids) == 0 {
+			return nil
+		}
+		instead, err := p.upDown(ctx)
+		if err != nil {
+			return err
 		}
 		for _, lid := range lids {
 			p.replace(instead, lid)
@@ -155,8 +152,38 @@ func (p *packer) finish(ctx context.Context, x *packing, r *lft.Routing, opt lft
 	return ctx.Err()
 }
 
+// pathsAndLayers makes the paths between hosts and packs them. Where there is time it begins
+// with aligned paths, and if these take several layers, once more with those of the tables; of
+// the two that with fewer layers is taken, and the first of equal ones.
+func (p *packer) pathsAndLayers(ctx context.Context, o *order, limit int) (*packing, error) {
+	try := func(aligned bool) (*packing, error) {
+		load, err := p.place(ctx, o, limit, aligned)
+		if err != nil {
+			return nil, err
+		}
+		return p.fewest(ctx, limit, load), ctx.Err()
+	}
+	if p.passes() < maxPasses {
+		return try(false)
+	}
+	var spread, aligned snapshot
+	spread.save(p.paths)
+	x, err := try(true)
+	if err != nil || x.layers == 1 && x.left == 0 {
+		return x, err
+	}
+	aligned.save(p.paths)
+	spread.restore(p.paths)
+	y, err := try(false)
+	if err != nil || y.better(x) {
+		return y, err
+	}
+	aligned.restore(p.paths)
+	return x, nil
+}
+
 // fewest packs all paths into as few layers as it finds a way to.
-func (p *packer) fewest(ctx context.Context, limit int, unit, load []uint64) *packing {
+func (p *packer) fewest(ctx context.Context, limit int, load []uint64) *packing {
 	if x := p.one(ctx); x != nil {
 		return x
 	}
@@ -166,7 +193,7 @@ func (p *packer) fewest(ctx context.Context, limit int, unit, load []uint64) *pa
 	}
 	most := slices.Max(append([]uint64{0}, load...))
 	reroute := func(x *packing) (*rerouter, bool) {
-		r := &rerouter{packer: p, w: p.newWalker(), x: x, unit: unit, load: slices.Clone(load)}
+		r := &rerouter{packer: p, w: p.newWalker(), x: x, load: slices.Clone(load)}
 		left := r.run(ctx)
 		return r, left == 0
 	}

@@ -118,27 +118,36 @@ func TestFatTree(t *testing.T) {
 	}
 }
 
-// The lanes that these networks took when the figures of docs/layered.md were made.
-// Fewer are welcome.
+// The lanes that these networks took, and the routes on their busiest link, when the
+// figures of docs/layered.md were made. Fewer are welcome.
 func TestLanes(t *testing.T) {
 	torus := func(n int) *fabric.Fabric {
 		return withLIDs(t, 0)(mesh.Generate(mesh.Spec{Dims: []int{n, n}, Wrap: []bool{true, true}, Hosts: 1}))
 	}
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
-		name string
-		f    *fabric.Fabric
-		vls  int
+		name    string
+		f       *fabric.Fabric
+		vls     int
+		busiest int64
 	}{
-		{"torus 4x4", torus(4), 2},
-		{"torus 6x6", torus(6), 3},
-		{"torus 8x8", torus(8), 6},
-		{"irregular", withLIDs(t, 0)(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 5, Hosts: 256, Seed: 1})), 4},
+		{"torus 4x4", torus(4), 2, 9},
+		{"torus 6x6", torus(6), 3, 30},
+		{"torus 8x8", torus(8), 4, 71},
+		{"irregular", withLIDs(t, 0)(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 5, Hosts: 256, Seed: 1})), 4, 592},
+		{"fat tree", withLIDs(t, 0)(tree, nil), 1, 426},
+		{"fat tree, 20 links missing", withLIDs(t, 0)(gen.DropLinks(tree, 20, 3)), 1, 522},
 	} {
 		r, v, vls := routed(t, tc.f, lft.Options{})
-		if vls > tc.vls || v.Unicast.NonMinimal != 0 {
-			t.Errorf("%s: %d VLs, %d pairs longer; want %d and none: %q", tc.name, vls, v.Unicast.NonMinimal, tc.vls, r.Notes)
+		n := busiest(t, tc.f, r.Tables)
+		if vls > tc.vls || n > tc.busiest || v.Unicast.NonMinimal != 0 {
+			t.Errorf("%s: %d VLs, %d routes on the busiest link, %d pairs longer; want %d, %d and none: %q",
+				tc.name, vls, n, v.Unicast.NonMinimal, tc.vls, tc.busiest, r.Notes)
 		}
-		t.Logf("%s: %d VLs", tc.name, vls)
+		t.Logf("%s: %d VLs, %d routes", tc.name, vls, n)
 	}
 }
 

@@ -2,6 +2,7 @@ package layered
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -19,67 +20,92 @@ const (
 // the same LID share a channel they do not contend when all ports send to different
 // ones, since the LID's own port has room for one only. That is how SSSP
 // routes (Hoefler, Schneider and Lumsdaine, Optimized Routing for Large-Scale
-// InfiniBand Networks, HOTI 2009), which begins without loads; this begins with
-// those of all LIDs, spread evenly. Of several passes the one with the least
-// greatest load stays. The result has the loads by channel, and the paths are those
-// of the tables.
+// InfiniBand Networks, HOTI 2009), which begins without loads; this begins with those of
+// all LIDs: of the paths in the tables, or of aligned ones. Of several passes the one after
+// which loads differ least stays, by the sum of their squares: the greatest is what relieve is
+// for. The result has the loads by channel, and the paths are those of the tables.
 //
 // Each pass takes O(LIDs x channels).
-func (p *paths) gather(ctx context.Context, unit []uint64) (load []uint64) {
-	load = p.loads(unit)
-	if len(p.jobs) == 0 || len(load) == 0 {
-		return load
+func (p *paths) gather(ctx context.Context, aligned bool) (load []uint64) {
+	if len(p.jobs) == 0 || len(p.to) == 0 {
+		return make([]uint64, len(p.to))
 	}
 	w := p.newWalker()
-	passes := gatherWork / max(1, p.numLIDs()*len(p.to))
-	passes = min(max(passes, 1), maxPasses)
+	if aligned {
+		w.align()
+	}
+	load = p.loads()
+	passes := p.passes()
 	var (
-		best []uint64
-		kept [][]fabric.PortNum // by switch: its row after the best pass
-		most = ^uint64(0)
+		best  []uint64
+		rows  snapshot // of the best pass
+		least = math.Inf(1)
 	)
 	for pass := range passes {
 		for i := range p.jobs {
 			if ctx.Err() != nil {
 				return load
 			}
-			w.gather(&p.jobs[i], unit, load)
+			w.gather(&p.jobs[i], load)
 		}
-		greatest := slices.Max(load)
-		if greatest >= most {
+		sum := squares(load)
+		if sum >= least {
 			continue
 		}
-		most = greatest
+		least = sum
 		if pass == passes-1 {
 			return load
 		}
 		best = append(best[:0], load...)
-		if kept == nil {
-			kept = make([][]fabric.PortNum, len(p.all))
-		}
-		for s := range kept {
-			kept[s] = append(kept[s][:0], p.tables.Row(fabric.NodeID(s))...)
-		}
+		rows.save(p)
 	}
-	for s, row := range kept {
-		copy(p.tables.Row(fabric.NodeID(s)), row)
-	}
+	rows.restore(p)
 	return best
 }
 
+// squares is the sum of the squares of all loads. The conversions, here and in
+// relieve.go, keep the compiler from fusing a multiplication with an addition, which
+// would make the result depend on the processor.
+func squares(load []uint64) (sum float64) {
+	for _, x := range load {
+		sum += float64(float64(x) * float64(x))
+	}
+	return sum
+}
+
+// passes is how many passes gather makes.
+func (p *paths) passes() int {
+	return min(max(gatherWork/max(1, p.numLIDs()*len(p.to)), 1), maxPasses)
+}
+
+// align has all LIDs leave each switch by the first channel that leads nearer. On a torus
+// that is along one dimension first and then along the other: the routes from a port, too, come
+// together, and much of that stays.
+func (w *walker) align() {
+	for i := range w.jobs {
+		j := &w.jobs[i]
+		w.order = w.sort.FarthestFirst(w.dist.To(j.t))
+		w.candidates(j.t, w.rank)
+		for i, s := range w.order {
+			row, first := w.tables.Row(s), w.port[w.choices(i)[0]]
+			for _, lid := range j.lids {
+				row[lid] = first
+			}
+		}
+	}
+}
+
 // gather places the LIDs of a job.
-func (w *walker) gather(j *job, unit, load []uint64) {
+func (w *walker) gather(j *job, load []uint64) {
 	w.order = w.sort.FarthestFirst(w.dist.To(j.t))
-	w.candidates(j)
+	w.candidates(j.t, w.rank)
 	w.read(j)
 	cost := w.cost
 	cost[j.t] = 0
 	for k, lid := range j.lids {
-		w.addLoad(k, unit, load, false)
-		end := len(w.list)
+		w.addLoad(k, load, false)
 		for i, s := range slices.Backward(w.order) {
-			list := w.list[w.start[i]:end]
-			end = int(w.start[i])
+			list := w.choices(i)
 			from := int(uint32(lid) % uint32(len(list)))
 			best := list[from]
 			least := cost[w.to[best]] + load[best]
@@ -97,27 +123,12 @@ func (w *walker) gather(j *job, unit, load []uint64) {
 			w.next[int(s)*blockLIDs+k] = best
 			w.tables.Row(s)[lid] = w.port[best]
 		}
-		w.addLoad(k, unit, load, true)
-	}
-}
-
-// candidates lists, by index in order, the channels that lead nearer.
-func (w *walker) candidates(j *job) {
-	dist := w.dist.To(j.t)
-	w.list, w.start = w.list[:0], w.start[:0]
-	for _, s := range w.order {
-		w.start = append(w.start, int32(len(w.list)))
-		nearer := dist[s] - 1
-		for c := w.first[s]; c < w.first[s+1]; c++ {
-			if dist[w.to[c]] == nearer {
-				w.list = append(w.list, c)
-			}
-		}
+		w.addLoad(k, load, true)
 	}
 }
 
 // addLoad adds the routes to the k-th LID of the job at hand to the loads, or takes them away.
-func (w *walker) addLoad(k int, unit, load []uint64, add bool) {
+func (w *walker) addLoad(k int, load []uint64, add bool) {
 	for _, s := range w.order {
 		w.come[s] = uint64(w.hosts[s])
 	}
@@ -129,15 +140,15 @@ func (w *walker) addLoad(k int, unit, load []uint64, add bool) {
 		}
 		w.come[w.to[c]] += n
 		if add {
-			load[c] += n * unit[c]
+			load[c] += n * w.unit[c]
 		} else {
-			load[c] -= n * unit[c]
+			load[c] -= n * w.unit[c]
 		}
 	}
 }
 
 // loads counts the routes to all LIDs of CA and router ports.
-func (p *paths) loads(unit []uint64) []uint64 {
+func (p *paths) loads() []uint64 {
 	load := make([]uint64, len(p.to))
 	w := p.newWalker()
 	for i := range p.jobs {
@@ -145,14 +156,14 @@ func (p *paths) loads(unit []uint64) []uint64 {
 		w.order = w.sort.FarthestFirst(w.dist.To(j.t))
 		w.read(j)
 		for k := range j.lids {
-			w.addLoad(k, unit, load, true)
+			w.addLoad(k, load, true)
 		}
 	}
 	return load
 }
 
-// units is the load of a route by channel: more on slower links.
-func units(t *turns) []uint64 {
+// findUnits finds what a route adds to the load of each channel: more on slower links.
+func (t *turns) findUnits() {
 	const one = 64
 	fastest := 0
 	rate := make([]int, len(t.to))
@@ -160,11 +171,10 @@ func units(t *turns) []uint64 {
 		rate[c] = t.f.Link(t.f.Port(fabric.NodeID(s), t.port[c])).Mbps()
 		fastest = max(fastest, rate[c])
 	}
-	unit := make([]uint64, len(t.to))
+	t.unit = make([]uint64, len(t.to))
 	for c, r := range rate {
-		if unit[c] = one; r > 0 {
-			unit[c] = uint64((one*fastest + r/2) / r)
+		if t.unit[c] = one; r > 0 {
+			t.unit[c] = uint64((one*fastest + r/2) / r)
 		}
 	}
-	return unit
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -63,7 +64,9 @@ func (x *upDown) seedLayer(l *layer) {
 // packer packs paths into layers.
 type packer struct {
 	*paths
-	updn *upDown
+	updn    *upDown
+	opt     lft.Options // for updn, that it takes the same order
+	instead *lft.Tables // of updn, once they are wanted
 }
 
 // heaviest lists the turns with a weight, the heaviest first.

@@ -33,6 +33,7 @@ type paths struct {
 	alike  []fabric.LID // by LID of a switch with hosts: the LID of a host with the same paths, 0 for others
 	bent   []bool       // by LID: some paths lead to switches that are not nearer
 	fixed  []bool       // by LID: its paths are up*/down* and have the first layer
+	rank   []int32      // by switch: in the order whose turns alone are made, nil for any turns
 }
 
 func newPaths(t *turns, tables *lft.Tables) *paths {
@@ -83,12 +84,14 @@ type walker struct {
 	come  []uint64        // by switch: the same for one LID
 	cost  []uint64        // by switch: of the way to a LID
 	list  []int32         // channels that lead nearer
-	start []int32         // by index in order: its part of list
+	start []int32         // by index in order: the end of its part of list, the next one's end being its begin
+	way   []way           // by switch
+	busy  []bool          // by switch: scratch of ways and relieve
 }
 
 func (p *paths) newWalker() *walker {
 	n := len(p.all) * blockLIDs
-	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), legal: make([]uint16, n), flow: make([]uint32, n), come: make([]uint64, len(p.all)), cost: make([]uint64, len(p.all))}
+	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), legal: make([]uint16, n), flow: make([]uint32, n), come: make([]uint64, len(p.all)), cost: make([]uint64, len(p.all)), way: make([]way, len(p.all)), busy: make([]bool, len(p.all))}
 }
 
 // read takes the channels of a job's paths out of the tables, for the switches in

@@ -14,7 +14,6 @@ type rerouter struct {
 	*packer
 	w     *walker
 	x     *packing
-	unit  []uint64 // by channel: what a route adds to its load
 	load  []uint64 // by channel
 	saved []column
 }
@@ -41,7 +40,7 @@ func (r *rerouter) run(ctx context.Context) (left int) {
 				continue
 			}
 			old := r.column(lid)
-			r.w.addLoad(k, r.unit, r.load, false)
+			r.w.addLoad(k, r.load, false)
 			if r.grow(j, k, lid, all) {
 				r.saved = append(r.saved, old)
 			} else {
@@ -49,7 +48,7 @@ func (r *rerouter) run(ctx context.Context) (left int) {
 				r.w.load(j, r.x.set, all)
 				left++
 			}
-			r.w.addLoad(k, r.unit, r.load, true)
+			r.w.addLoad(k, r.load, true)
 		}
 	}
 	return left

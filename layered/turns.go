@@ -16,6 +16,7 @@ type turns struct {
 	from    []int32          // by channel: the switch that it leaves
 	to      []int32          // by channel: the switch that it leads to
 	port    []fabric.PortNum // by channel
+	unit    []uint64         // by channel: what a route adds to its load
 	channel []int32          // by PortID of switches: the channel, -1 for none
 	turn    []int32          // by channel: its first turn; one more at the end
 	into    []int32          // channels by the switch that they lead to
@@ -50,6 +51,7 @@ func newTurns(f *fabric.Fabric) *turns {
 		at[v]++
 		t.turn[c+1] = t.turn[c] + t.first[v+1] - t.first[v]
 	}
+	t.findUnits()
 	return t
 }
 
