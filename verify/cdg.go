@@ -347,6 +347,40 @@ const (
 	minCycle        = 2
 )
 
+// sidesChange says whether the switches have two sides so that each of some channels
+// leads from one to the other, as in trees and meshes: cycles are even then.
+func (g *graph) sidesChange(members []int32) bool {
+	// A switch is on the side of the one it points to, or on the other one, and so on
+	// up to the one that stands for all that are connected.
+	n := g.f.NumSwitches()
+	to, size, other := make([]int32, n), make([]int32, n), make([]bool, n)
+	for s := range to {
+		to[s], size[s] = int32(s), 1
+	}
+	find := func(s int32) (end int32, changed bool) {
+		for ; to[s] != s; s = to[s] {
+			changed = changed != other[s]
+		}
+		return s, changed
+	}
+	for _, ch := range members {
+		a, x := find(g.tail(ch))
+		b, y := find(g.head(ch))
+		switch {
+		case a == b && x == y:
+			return false
+		case a == b:
+		default:
+			if size[a] > size[b] {
+				a, b = b, a
+			}
+			to[a], other[a] = b, x == y
+			size[b] += size[a]
+		}
+	}
+	return true
+}
+
 // shortestCycle is a shortest cycle among members, a strongly connected
 // component, from its lowest channel on. It searches breadth first from each
 // channel in turn, no deeper than can beat the best so far, and leaves a
@@ -354,6 +388,9 @@ const (
 // when cycleBudget ran out: then the result is the shortest through the
 // channels that were tried.
 func (g *graph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
+	if least%2 == 1 && g.sidesChange(members) {
+		least++
+	}
 	left := make([]uint64, g.f.NumSwitches()*g.words) // members not tried
 	for _, ch := range members {
 		w, bit := g.bit(ch)

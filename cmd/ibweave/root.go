@@ -195,7 +195,7 @@ func (a *app) readRaw(name string) ([]byte, error) {
 	}
 	s := a.startStage("read "+name, size)
 	defer s.end()
-	if size >= 2*readChunk {
+	if size >= readChunk/2 {
 		if data, ok := readChunks(from.(*os.File), size, s); ok {
 			return data, nil
 		}
@@ -215,14 +215,13 @@ const readChunk = 4 << 20
 // readChunks reads a file of a known size on all CPUs. It says whether that went
 // well: the file may be none that can be read so, or shorter or longer by now.
 func readChunks(f *os.File, size int64, s *stage) (data []byte, ok bool) {
-	data = make([]byte, size)
-	fabric.AdviseHugePages(data)
+	data = fabric.MakeHuge[byte](int(size))
 	var (
 		next   atomic.Int64
 		failed atomic.Bool
 		wg     sync.WaitGroup
 	)
-	for range runtime.GOMAXPROCS(0) {
+	for range min(runtime.GOMAXPROCS(0), int((size+readChunk-1)/readChunk)) {
 		wg.Go(func() {
 			for !failed.Load() {
 				at := next.Add(readChunk) - readChunk

@@ -88,7 +88,8 @@ func ignored(key string) saField { return newSAField(key, 0, 0, 0, 0) }
 // A group is named by its MGID. Full members and non-members receive and
 // send, send-only ones of either kind send only (IBA 15.2.5.17.1). SLs are in
 // saquery -g and MCMR, members in -m and MCMR, and only for those who know the
-// SM_Key (--smkey): a group without members is a Missing Problem. Groups come
+// SM_Key (--smkey): a group without members is a Missing Problem, and it is one for
+// all groups where none has any, as in saquery -g alone. Groups come
 // in the order of their MLIDs, then of their MGIDs. Several groups may have one
 // MLID, since OpenSM can be told so for IPv6's solicited-node groups.
 //
@@ -484,15 +485,18 @@ func (r *saReader) list() []mft.Group {
 		r.groups[at].nameEnd = len(text)
 	}
 	names, from := string(text), 0
-	if len(r.members) == 0 {
-		r.faults = slices.Grow(r.faults, min(len(order), maxFaults-len(r.faults)))
+	nobody := len(r.members) == 0 && len(order) > 1
+	if nobody {
+		r.fault(fault{at: r.groups[0].at, kind: Missing, err: fmt.Errorf("no members of any of %d groups; saquery -m tells them with --smkey", len(order))})
 	}
 	for i, at := range order {
 		g := &r.groups[at]
 		list[i] = mft.Group{Name: names[from:g.nameEnd], MGID: g.mgid, MLID: g.mlid, SL: g.sl}
 		from = g.nameEnd
 		if g.members == 0 {
-			r.fault(fault{at: g.at, kind: Missing, err: noMembersError(list[i].Name)})
+			if !nobody {
+				r.fault(fault{at: g.at, kind: Missing, err: noMembersError(list[i].Name)})
+			}
 			continue
 		}
 		list[i].Senders = ascending(ports[start[at]:start[at+1]:start[at+1]])

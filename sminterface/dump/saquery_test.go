@@ -88,6 +88,8 @@ func TestReadSAQuery(t *testing.T) {
 		{"without the SM_Key", broadcast + c, "", "ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001: c/1\n", nobody},
 		{"groups", saGroupText("ff12:401b:ffff::ffff:ffff", "0xC000", "0x0") + saGroupText("ff12:a01d::1", "0xC001", "0xF") + c, "",
 			"ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001 SL 15: c/1\n", nobody},
+		{"groups alone", saGroupText("ff12:a01d::1", "0xC001", "0xF") + saGroupText("ff12:401b:ffff::ffff:ffff", "0xC000", "0x0"), "",
+			"ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001 SL 15:\n", "in:1: missing: no members of any of 2 groups; saquery -m tells them with --smkey\n"},
 		{"records", saRecordText, "", "ff12:a01d::2 0xc005 SL 3: from d/1\n", ""},
 		{"shared MLID", c + saMember("ff12:601b::1", "0xC001", "fe80::c1", "0x21", "0x0"), "", "ff12:601b::1 0xc001: c/1\nff12:a01d::1 0xc001: c/1\n", ""},
 		{"groups of the SA", saMember("ff12:a01b:fe80::1", "0xFFFE", "fe80::c1", "0x21", "0x0"), "", "ff12:a01b:fe80::1 0xfffe: c/1\n", ""},
