@@ -32,6 +32,7 @@ func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int
 	if err != nil {
 		return err
 	}
+	compile.TuneGC() // as the programs do that keep tables
 	var c compile.Incremental
 	start := time.Now()
 	base, _, err := c.Run(ctx, whole, e, compile.Options{})
