@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -388,8 +389,10 @@ func (g *graph) sidesChange(members []int32) bool {
 // when cycleBudget ran out: then the result is the shortest through the
 // channels that were tried.
 func (g *graph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
-	if least%2 == 1 && g.sidesChange(members) {
-		least++
+	step := 1 // by which cycles differ in length
+	if g.sidesChange(members) {
+		step = 2
+		least += least % 2
 	}
 	left := make([]uint64, g.f.NumSwitches()*g.words) // members not tried
 	for _, ch := range members {
@@ -399,6 +402,7 @@ func (g *graph) shortestCycle(members []int32, least, budget int) (cycle []int32
 	seen := make([]uint64, len(left))
 	depth := make([]int32, g.count()) // of channels in the queue; the start has 1
 	parent := make([]int32, g.count())
+	deepest := int32(math.MaxInt32) // depth that a channel can close a better cycle from
 	var queue []int32
 	for _, start := range members {
 		if len(cycle) == least {
@@ -413,23 +417,27 @@ func (g *graph) shortestCycle(members []int32, least, budget int) (cycle []int32
 		}
 		queue = append(queue[:0], start)
 		depth[start] = 1
+		tail := g.tail(start)
+		startWord, startBit := g.bit(start)
 		for at := 0; at < len(queue); at++ {
 			ch := queue[at]
-			if cycle != nil && int(depth[ch]) >= len(cycle) {
-				break
-			}
 			budget--
-			if g.has(ch, start) {
+			u := g.head(ch)
+			row := g.row(ch)
+			if u == tail && row[startWord-int(u)*g.words]&startBit != 0 {
 				cycle = cycle[:0]
 				for ; ch != start; ch = parent[ch] {
 					cycle = append(cycle, ch)
 				}
 				cycle = append(cycle, start)
 				slices.Reverse(cycle)
+				deepest = int32(len(cycle) - step)
 				break
 			}
-			u := g.head(ch)
-			for w, set := range g.row(ch) {
+			if depth[ch] >= deepest {
+				continue
+			}
+			for w, set := range row {
 				i := int(u)*g.words + w
 				set &= left[i] &^ seen[i]
 				seen[i] |= set
@@ -440,8 +448,7 @@ func (g *graph) shortestCycle(members []int32, least, budget int) (cycle []int32
 				}
 			}
 		}
-		w, bit := g.bit(start)
-		left[w] &^= bit
+		left[startWord] &^= startBit
 	}
 	return cycle, true
 }

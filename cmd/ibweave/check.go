@@ -264,7 +264,13 @@ func (in *audit) resolve(args []string) error {
 // readAudited is readInput for a file that may be of a compiled directory: it says
 // when the file is not as compile wrote it.
 func (a *app) readAudited(in *audit, name string) ([]byte, error) {
-	raw, err := a.readRaw(name)
+	return a.audited(in, a.begin(name))
+}
+
+// audited is readAudited for a file that is being read.
+func (a *app) audited(in *audit, r *reading) ([]byte, error) {
+	name := r.name
+	raw, err := a.wait(r)
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +299,10 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	var lfts *reading
+	if in.lfts != "" { // which is read while one CPU parses
+		lfts = a.begin(in.lfts)
+	}
 	f, err := a.parseTopology(in.topology, text, in.lenient)
 	if err != nil {
 		return nil, nil, nil, err
@@ -303,16 +313,16 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem
 	if err := a.readNames(&in.demands, &f); err != nil {
 		return nil, nil, nil, err
 	}
-	if in.lfts == "" {
+	if lfts == nil {
 		return f, nil, nil, nil
 	}
-	tables, problems, err := a.readLFTs(in, f)
+	tables, problems, err := a.readLFTs(in, f, lfts)
 	return f, tables, problems, err
 }
 
-// readLFTs reads the forwarding tables of f.
-func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, []dump.Problem, error) {
-	text, err := a.readAudited(in, in.lfts)
+// readLFTs reads the forwarding tables of f from a file that is being read.
+func (a *app) readLFTs(in *audit, f *fabric.Fabric, file *reading) (*lft.Tables, []dump.Problem, error) {
+	text, err := a.audited(in, file)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -244,7 +244,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		}
 		f = own
 	}
-	tables, _, err := a.readLFTs(&in, f)
+	tables, _, err := a.readLFTs(&in, f, a.begin(in.lfts))
 	if err != nil {
 		return nil, err
 	}

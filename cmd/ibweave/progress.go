@@ -33,23 +33,34 @@ type stage struct {
 // has lasted progressAfter: as a bar when the total is known by then, else as
 // the time that it has taken (total 0).
 func (a *app) startStage(name string, total int64) *stage {
+	s := newStage(total)
+	a.show(s, name)
+	return s
+}
+
+// newStage is a stage that has begun and is not shown yet.
+func newStage(total int64) *stage {
 	s := &stage{stop: make(chan struct{})}
 	s.total.Store(total)
+	return s
+}
+
+// show shows a stage from now on, as startStage does.
+func (a *app) show(s *stage, name string) {
 	if isTerminal(a.stderr) {
 		start := time.Now()
 		s.ended.Go(func() {
 			select {
 			case <-s.stop:
 			case <-time.After(progressAfter):
-				s.show(a.stderr, name, start)
+				s.draw(a.stderr, name, start)
 			}
 		})
 	}
-	return s
 }
 
-// show draws the stage until it ends.
-func (s *stage) show(w io.Writer, name string, start time.Time) {
+// draw draws the stage until it ends.
+func (s *stage) draw(w io.Writer, name string, start time.Time) {
 	const redraw = 100 * time.Millisecond
 	p := mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(redraw))
 	elapsed := decor.Any(func(decor.Statistics) string { return " " + time.Since(start).Round(time.Second).String() })

@@ -171,42 +171,84 @@ func decompressed(name string, raw []byte) ([]byte, error) {
 
 // readRaw reads a whole file as it is, or standard input for "-".
 func (a *app) readRaw(name string) ([]byte, error) {
-	var (
-		from io.Reader
-		size int64
-	)
-	if name == "-" {
-		from = a.stdin
-	} else {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, &inputError{err}
+	return a.wait(a.begin(name))
+}
+
+// reading is a file that is being read.
+type reading struct {
+	name  string
+	size  int64
+	stage *stage
+	data  []byte // once ended is closed
+	err   error
+	ended chan struct{}
+}
+
+// begin begins to read a whole file as it is, or standard input for "-".
+func (a *app) begin(name string) *reading {
+	r := &reading{name: name, stage: newStage(0), ended: make(chan struct{})}
+	from := a.stdin
+	var f *os.File
+	if name != "-" {
+		if f, r.err = open(name, &r.size); r.err != nil {
+			close(r.ended)
+			return r
 		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return nil, &inputError{err}
-		}
-		if info.IsDir() {
-			return nil, inputf("%s is a directory, want a file", name)
-		}
-		size = info.Size()
 		from = f
 	}
-	s := a.startStage("read "+name, size)
-	defer s.end()
-	if size >= readChunk/2 {
-		if data, ok := readChunks(from.(*os.File), size, s); ok {
-			return data, nil
+	r.stage.total.Store(r.size)
+	go func() {
+		defer close(r.ended)
+		if f != nil {
+			defer f.Close()
 		}
-		s.done.Store(0)
+		if r.size >= readChunk/2 {
+			var ok bool
+			if r.data, ok = readChunks(f, r.size, r.stage); ok {
+				return
+			}
+			r.stage.done.Store(0)
+		}
+		var b bytes.Buffer
+		b.Grow(int(r.size) + bytes.MinRead)
+		if _, err := b.ReadFrom(io.TeeReader(from, r.stage)); err != nil {
+			r.err = &inputError{fmt.Errorf("%s: %w", name, err)}
+		}
+		r.data = b.Bytes()
+	}()
+	return r
+}
+
+// open opens a file that is no directory, and says how large it is.
+func open(name string, size *int64) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, &inputError{err}
 	}
-	var b bytes.Buffer
-	b.Grow(int(size) + bytes.MinRead)
-	if _, err := b.ReadFrom(io.TeeReader(from, s)); err != nil {
-		return nil, &inputError{fmt.Errorf("%s: %w", name, err)}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		err = &inputError{err}
+	case info.IsDir():
+		err = inputf("%s is a directory, want a file", name)
 	}
-	return b.Bytes(), nil
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	*size = info.Size()
+	return f, nil
+}
+
+// wait waits until a file is read.
+func (a *app) wait(r *reading) ([]byte, error) {
+	a.show(r.stage, "read "+r.name)
+	<-r.ended
+	r.stage.end()
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.data, nil
 }
 
 // readChunk is how much of a large file a CPU reads at a time, in bytes.
