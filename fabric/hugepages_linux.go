@@ -25,8 +25,9 @@ func AdviseHugePages[T ~uint8](memory []T) {
 }
 
 // MakeHuge makes memory that begins where a huge page does and asks for those, if it
-// is as large as one at least. It takes up to two huge pages more of addresses than
-// its size, of which nothing is touched beyond the last one.
+// is as large as one at least. It takes up to two huge pages more than its size, of
+// which nothing is touched beyond the last one while the heap has them from the system
+// and not from slices that are free by now.
 func MakeHuge[T ~uint8](size int) []T {
 	if size < hugePage {
 		return make([]T, size)

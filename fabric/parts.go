@@ -23,7 +23,7 @@ type Parts struct {
 
 // Build makes the Fabric, to which the slices belong from now on. Errors: those of
 // Builder.Build, and slices that do not fit together. Parts in the order of the
-// Fabric, as Append of package topology writes them, are not copied.
+// Fabric are not copied.
 func (x *Parts) Build() (*Fabric, error) {
 	base := make([]PortID, len(x.Nodes)+1) // by node
 	slots, sorted := 0, true

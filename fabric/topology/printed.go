@@ -10,9 +10,10 @@ import (
 
 // Lines exactly as ibnetdiscover prints them are nearly all of a text. They are
 // read here by the words of memory that they are made of, without being split
-// into words of text first. Each function returns the start of the next line, or
-// 0 for a line that is anything else, of which it has changed nothing: readPort,
-// readHeader and readOther then take it, and say what is wrong with it.
+// into words of text first. Functions for a line return the start of the next one, or 0
+// for a line that is anything else; those for several lines return where the first
+// other one begins. Of that they have changed nothing: readPort, readHeader and
+// readOther then take it, and say what is wrong with it.
 
 // printedRoom is more than the bytes of a line in front of its description, so
 // that whole words of memory may be read there.

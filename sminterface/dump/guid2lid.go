@@ -54,8 +54,27 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 	most := min(len(data)/len(guid2lidRecord)+1, int(fabric.MaxUnicastLID))
 	list := make([]lft.LIDRange, 0, most)
 	starts := make([]int, 0, most) // offsets, by index in list
+	var lines []int                // their lines, as far as asked for
 	var owner []int32              // by LID, as far as needed: index in list + 1
 	before := -1                   // offset of a record in the line before
+	more := 0
+	lineOf := func(i int32) int {
+		for k := len(lines); k <= int(i); k++ {
+			line, from := 1, 0
+			if k > 0 {
+				line, from = lines[k-1], starts[k-1]
+			}
+			lines = append(lines, line+bytes.Count(data[from:starts[k]], nl))
+		}
+		return lines[i]
+	}
+	found := func(f fault) {
+		if len(faults) == maxFaults {
+			more++
+			return
+		}
+		faults = append(faults, f)
+	}
 	for at := 0; at < len(data); {
 		start := at
 		r, next := printedGUID2LID(data, at)
@@ -76,7 +95,7 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 				byGUID.Add(list[indexed].Port, int32(indexed))
 			}
 			if first := byGUID.Find(r.Port); first >= 0 {
-				err = fmt.Errorf("a second record for port %s, the first is in line %d", r.Port, src.number(starts[first]))
+				err = fmt.Errorf("a second record for port %s, the first is in line %d", r.Port, lineOf(first))
 			}
 		}
 		if n := int(r.Max) + 1 - len(owner); err == nil && n > 0 {
@@ -91,14 +110,14 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 			if !opt.Lenient {
 				return nil, nil, src.errorAt(start, err)
 			}
-			faults = append(faults, fault{at: start, kind: Dropped, err: err})
+			found(fault{at: start, kind: Dropped, err: err})
 			if next > 0 {
 				before = -1
 			}
 			continue
 		}
 		if before >= 0 {
-			faults = append(faults, fault{at: start, kind: Contradiction,
+			found(fault{at: start, kind: Contradiction,
 				err: fmt.Errorf("no empty line before port %s: OpenSM takes this line as part of the one before", r.Port)})
 		}
 		if before = start; next > 0 {
@@ -111,7 +130,7 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 		}
 	}
 	sortRanges(list)
-	return list, src.problems(faults, 0), nil
+	return list, src.problems(faults, more), nil
 }
 
 // guid2lidRecord is a record as OpenSM and WriteGUID2LID print it.

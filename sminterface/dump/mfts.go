@@ -226,11 +226,12 @@ var (
 // blankRow is a row of ibroute -M without ports.
 var blankRow = bytes.Repeat([]byte{' '}, 2*256)
 
-// mftRow is a row of a section: so many ports of an MLID, which follow those of the
-// row before in the section's entries.
+// mftRow is a row of a section: so many ports of an MLID, which are the section's
+// entries from from on and follow those of the row before.
 type mftRow struct {
 	mlid  fabric.LID
 	ports uint16
+	from  uint32
 }
 
 // mftSection is what one section says.
@@ -429,7 +430,7 @@ func (r *mftReader) printedMasks(sec *section, out *mftSection, d []byte, i int,
 		if n == to || at == len(d) || d[at] != '\n' {
 			break
 		}
-		out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(n - to)})
+		out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(n - to), uint32(to)})
 		index[mlid-int(mft.MinMLID)] = int32(len(out.rows))
 		to, i = n, at+1
 	}
@@ -506,7 +507,7 @@ func (r *mftReader) printedRows(sec *section, out *mftSection, d []byte, i int, 
 		if ports == 0 {
 			break
 		}
-		out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(ports)})
+		out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(ports), uint32(to)})
 		index[mlid-int(mft.MinMLID)] = int32(len(out.rows))
 		sec.last++ // counts the rows
 		to += ports
@@ -680,17 +681,14 @@ func (r *mftReader) row(sec *section, out *mftSection, mlid uint64, from, at int
 	out.entries = out.entries[:from+len(ports)]
 	known := &index[mlid-uint64(mft.MinMLID)]
 	if *known > 0 {
-		first, row := 0, out.rows[*known-1]
-		for _, before := range out.rows[:*known-1] {
-			first += int(before.ports)
-		}
-		if !slices.Equal(out.entries[first:first+int(row.ports)], ports) {
+		row := out.rows[*known-1]
+		if first := out.entries[row.from:]; !slices.Equal(first[:row.ports], ports) {
 			r.drop(sec, at, "a second row for MLID %#04x of switch %s, with other ports than the first", mlid, r.f.Node(sec.sw).GUID)
 		}
 		out.entries = out.entries[:from]
 		return
 	}
-	out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(len(ports))})
+	out.rows = append(out.rows, mftRow{fabric.LID(mlid), uint16(len(ports)), uint32(from)})
 	*known = int32(len(out.rows))
 }
 

@@ -3,6 +3,7 @@ package dump
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"runtime"
@@ -320,5 +321,29 @@ func BenchmarkReadMFTs(b *testing.B) {
 				return err
 			})
 		})
+	}
+}
+
+// Rows that come again and again are compared with the first of their MLID, however
+// many others there are.
+func TestRepeatedRows(t *testing.T) {
+	f := meshFabric(t, []int{4, 3}, true)
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nSwitch %s\nLID    : Out Port(s)\n", f.Node(0).GUID)
+	const rows, again = 16000, 20000
+	for i := range rows {
+		fmt.Fprintf(&b, "0x%04X : 0x001 \n", int(mft.MinMLID)+i)
+	}
+	for range again {
+		fmt.Fprintf(&b, "0x%04X : 0x001 \n", int(mft.MinMLID)+rows-1)
+	}
+	if _, problems, err := ReadMFTs("in", []byte(b.String()), f, Options{}); err != nil {
+		t.Error(err, problems)
+	}
+	fmt.Fprintf(&b, "0x%04X : 0x001  0x002 \n", int(mft.MinMLID)+rows-1)
+	_, _, err := ReadMFTs("in", []byte(b.String()), f, Options{})
+	var at *fabric.ParseError
+	if !errors.As(err, &at) || at.Line != 3+rows+again+1 {
+		t.Errorf("%v, want an error in line %d", err, 3+rows+again+1)
 	}
 }

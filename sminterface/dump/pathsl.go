@@ -197,7 +197,7 @@ func putDecimal(b []byte, v int) int {
 	n := 0
 	if v >= 10000 {
 		b[0] = '0' + byte(v/10000)
-		binary.LittleEndian.PutUint32(b[1:], digitWords[v%10000])
+		binary.LittleEndian.PutUint32(b[1:], binary.LittleEndian.Uint32(fourDigits[v%10000][:]))
 		return 5
 	}
 	switch {
@@ -210,17 +210,9 @@ func putDecimal(b []byte, v int) int {
 	default:
 		n = 4
 	}
-	binary.LittleEndian.PutUint32(b, digitWords[v]>>(32-8*n))
+	binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(fourDigits[v][:])>>(32-8*n))
 	return n
 }
-
-// digitWords is fourDigits in words of little-endian order.
-var digitWords = func() (t [10000]uint32) {
-	for i := range t {
-		t[i] = binary.LittleEndian.Uint32(fourDigits[i][:])
-	}
-	return t
-}()
 
 // checkPathSLs says whether path SLs can be those of a fabric.
 func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {

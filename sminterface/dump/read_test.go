@@ -428,6 +428,8 @@ func TestGUID2LID(t *testing.T) {
 			"in:3: dropped: a second record for port 0x000000000000000b, the first is in line 1\n"},
 		{"LID twice", "0xb 0x4 0x7\n\n0xa 0x6 0x6\n", "in:3: LID 0x0006 belongs to port 0x000000000000000b already\n    0xa 0x6 0x6", "[{0x000000000000000b 4 7}]",
 			"in:3: dropped: LID 0x0006 belongs to port 0x000000000000000b already\n"},
+		{"GUIDs twice", "0xa 0x1 0x1\n\n0xb 0x2 0x2\n\n0xa 0x3 0x3\n\n0xb 0x4 0x4\n", "in:5: a second record for port 0x000000000000000a, the first is in line 1\n    0xa 0x3 0x3", "[{0x000000000000000a 1 1} {0x000000000000000b 2 2}]",
+			"in:5: dropped: a second record for port 0x000000000000000a, the first is in line 1\nin:7: dropped: a second record for port 0x000000000000000b, the first is in line 3\n"},
 		{"an empty line behind what is left out", "0xb 0x4 0x7\n0x000000000000000b 0x0008 0x0008\n\n0xc 0x9 0x9\n", "in:2: a second record for port 0x000000000000000b, the first is in line 1\n    0x000000000000000b 0x0008 0x0008",
 			"[{0x000000000000000b 4 7} {0x000000000000000c 9 9}]", "in:2: dropped: a second record for port 0x000000000000000b, the first is in line 1\n"},
 	} {

@@ -91,7 +91,8 @@ func ignored(key string) saField { return newSAField(key, 0, 0, 0, 0) }
 // SM_Key (--smkey): a group without members is a Missing Problem, and it is one for
 // all groups where none has any, as in saquery -g alone. Groups come
 // in the order of their MLIDs, then of their MGIDs. Several groups may have one
-// MLID, since OpenSM can be told so for IPv6's solicited-node groups.
+// MLID, since OpenSM can be told so for IPv6's solicited-node groups. Senders and
+// Receivers of a group that are the same are one slice.
 //
 // Errors are *fabric.ParseError, and the groups are then nil. With
 // Options.Lenient these are Problems instead: lines that belong to no record,
@@ -521,5 +522,5 @@ func (r *saReader) receivers() map[int32][]fabric.PortID {
 // ascending sorts ports and leaves out repetitions.
 func ascending(ports []fabric.PortID) []fabric.PortID {
 	slices.Sort(ports)
-	return slices.Compact(ports)
+	return slices.Clip(slices.Compact(ports))
 }

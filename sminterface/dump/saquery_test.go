@@ -211,3 +211,19 @@ func FuzzReadSAQuery(f *testing.F) {
 		}
 	})
 }
+
+// Members that come twice leave room in a list, which the other list may not use.
+func TestSAQueryLists(t *testing.T) {
+	f := pair(t)
+	c := saMember("ff12:a01d::1", "0xC001", "fe80::c1", "0x21", "0x0")
+	d := saMember("ff12:a01d::1", "0xC001", "fe80::d1", "0x21", "0x0")
+	groups, _, err := ReadSAQuery("in", []byte(c+d+c+d), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &groups[0]
+	senders, receivers := append(g.Senders, 77), append(g.Receivers, 79)
+	if senders[2] != 77 || receivers[2] != 79 {
+		t.Errorf("%v and %v share memory", senders, receivers)
+	}
+}
