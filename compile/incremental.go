@@ -23,6 +23,7 @@ type Incremental struct {
 	prepare func() *prepared // nil when nobody need
 	ready   chan *prepared   // gets what prepare makes; nil when it is not under way
 	readers atomic.Int32     // how many are under way, those for nobody included
+	failure error            // of the last that was made
 }
 
 // prepared is what the next Run can go on from.
@@ -30,6 +31,8 @@ type prepared struct {
 	live  *lft.Live // nil when there is nothing to keep
 	load  uint64
 	watch *verify.Watch
+	// failure is why there is nothing to keep, a panic being a *fabric.WorkerPanic.
+	failure error
 }
 
 // MaxDrift is how many times the load on the most loaded link may be what it was after
@@ -87,6 +90,8 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		step.Why = "the engine knows no other way"
 	case !can:
 		step.Why = "there is more than unicast on one VL"
+	case c.live == nil && c.failure != nil:
+		step = Step{Why: "to prepare for keeping tables failed", Failure: c.failure}
 	case c.live == nil || c.engine.Name() != e.Name():
 		step.Why = "there are no tables to keep"
 	default:
@@ -96,6 +101,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		})()
 		switch {
 		case err != nil && ctx.Err() != nil:
+			c.live, c.watch, c.routing = nil, nil, before // half changed, maybe
 			return nil, step, err
 		case err != nil:
 			r, step = nil, Step{Why: "to keep tables failed", Failure: err}
@@ -105,7 +111,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 			step = Step{Why: "the tables that were kept have faults"}
 		}
 	}
-	c.live, c.engine, c.routing, c.prepare, c.ready, c.watch = nil, e, nil, nil, nil, nil
+	c.live, c.engine, c.routing, c.prepare, c.ready, c.watch, c.failure = nil, e, nil, nil, nil, nil, nil
 	opt.Route.Previous = nil
 	if r, err = Run(ctx, f, e, opt); err != nil {
 		return nil, step, err
@@ -140,7 +146,7 @@ func (c *Incremental) next(r *Result, route bool) {
 			return nil
 		})()
 		if err != nil { // a panic: there is nothing to keep
-			x.live = nil
+			x.live, x.failure = nil, err
 		}
 		return x
 	}
@@ -184,7 +190,7 @@ func (c *Incremental) wait(ctx context.Context) error {
 	select {
 	case x := <-c.ready:
 		c.ready = nil
-		c.live, c.load, c.watch = x.live, x.load, x.watch
+		c.live, c.load, c.watch, c.failure = x.live, x.load, x.watch, x.failure
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -93,3 +93,59 @@ func TestIncrementalWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// troubled routes as updn does, and does something else when it is to keep its order.
+type troubled struct {
+	updown.Engine
+	keep *func()
+}
+
+func (e troubled) Keep(f *fabric.Fabric, was []int32) []int32 {
+	(*e.keep)()
+	return e.Engine.Keep(f, was)
+}
+
+// A panic while the next call is prepared is told by that call, and one while a call is
+// given up leaves nothing behind.
+func TestIncrementalTrouble(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	if err == nil {
+		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cables, _ := whole.SwitchLinks(0)
+	damaged := whole.Without(cables[0])
+	fine := func() {}
+	keep := func() { panic("no order") }
+	e := &compile.Engine{Engine: troubled{keep: &keep}}
+	var c compile.Incremental
+	for i := range 2 {
+		_, step, err := c.Run(t.Context(), whole, e, compile.Options{})
+		var panicked *fabric.WorkerPanic
+		if err != nil || step.Kept || errors.As(step.Failure, &panicked) != (i > 0) {
+			t.Errorf("%d: %+v, %v", i, step, err)
+		}
+		c.Wait()
+		if i > 0 {
+			keep = fine
+		}
+	}
+	if _, step, err := c.Run(t.Context(), whole, e, compile.Options{}); err != nil || step.Failure == nil {
+		t.Errorf("%+v, %v", step, err)
+	}
+	c.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	keep = func() {
+		cancel()
+		panic("no order")
+	}
+	if _, _, err := c.Run(ctx, damaged, e, compile.Options{}); err == nil {
+		t.Error("no error, though the context has ended")
+	}
+	keep = fine
+	if _, step, err := c.Run(t.Context(), damaged, e, compile.Options{}); err != nil || step.Kept || step.Failure != nil {
+		t.Errorf("%+v, %v: want tables from scratch", step, err)
+	}
+}

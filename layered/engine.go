@@ -45,8 +45,9 @@ func (Engine) Name() string { return "layered" }
 // shortest ones as far as the virtual lanes suffice; a note says when they do not.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route takes what lft.Minhop takes, O(LIDs x channels) to place the paths again, for each
-// layer O(switches x LIDs), and the searches for circles. It makes all tables anew, whatever opt.Previous is.
+// Route takes what lft.Minhop takes, O(LIDs x channels x hops) at most to place the paths
+// again, for each layer O(switches x LIDs), and the searches for circles. It makes all tables
+// anew, whatever opt.Previous is.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	opt.Previous = nil // its turns and lanes are not ours
 	limit := opt.VLs
@@ -163,7 +164,7 @@ func (p *packer) pathsAndLayers(ctx context.Context, o *order, limit int) (*pack
 		}
 		return p.fewest(ctx, limit, load), ctx.Err()
 	}
-	if p.passes() < maxPasses {
+	if p.passes() < maxPasses || p.trials() < maxTrials {
 		return try(false)
 	}
 	var spread, aligned snapshot
@@ -250,10 +251,15 @@ func (p *packer) one(ctx context.Context) *packing {
 	return x
 }
 
+// trials is how many ways to pack there is time for.
+func (p *packer) trials() int {
+	n := trialWork / (p.count() + len(p.all)*len(p.fixed))
+	return min(max(n, minTrials), maxTrials)
+}
+
 // best packs into so many layers in several ways.
 func (p *packer) best(ctx context.Context, limit int) *packing {
-	n := trialWork / (p.count() + len(p.all)*len(p.fixed))
-	n = min(max(n, minTrials), maxTrials)
+	n := p.trials()
 	tries := make([]*packing, n)
 	p.each(ctx, n, cpus(), func() func(int) {
 		return func(i int) {

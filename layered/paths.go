@@ -87,6 +87,7 @@ type walker struct {
 	start []int32         // by index in order: the end of its part of list, the next one's end being its begin
 	way   []way           // by switch
 	busy  []bool          // by switch: scratch of ways and relieve
+	work  int             // channels that relieve has weighed
 }
 
 func (p *paths) newWalker() *walker {

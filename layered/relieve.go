@@ -11,10 +11,12 @@ import (
 
 const (
 	// relieveWork bounds the entries that all passes of relieve look at, as far as
-	// minRelief allows, and maxRelief bounds the passes.
+	// minRelief allows, and maxRelief bounds the passes. moveWork bounds the channels
+	// that they weigh for moves.
 	relieveWork = 1 << 23
 	minRelief   = 2
 	maxRelief   = 8
+	moveWork    = 1 << 22
 	// reliefDone is how near the greatest load comes to its bound before passes end: one
 	// part in so many.
 	reliefDone = 64
@@ -83,20 +85,18 @@ func (p *packer) upDown(ctx context.Context) (*lft.Tables, error) {
 	return p.instead, nil
 }
 
-// adopt takes the entries of other tables that lead nearer: all that hosts use, where these
-// tables have shortest paths between them.
+// adopt takes the entries of other tables that lead nearer, by turns of the order alone where
+// the paths make no others.
 func (p *paths) adopt(tables *lft.Tables) {
+	w := p.newWalker()
 	for i := range p.jobs {
 		j := &p.jobs[i]
-		dist := p.dist.To(j.t)
-		for _, s := range p.all {
-			if dist[s] == fabric.Unreachable {
-				continue
-			}
-			from, row := tables.Row(s), p.tables.Row(s)
+		w.order = w.sort.FarthestFirst(p.dist.To(j.t))
+		w.candidates(j.t, p.rank)
+		for i, s := range w.order {
+			list, from, row := w.choices(i), tables.Row(s), p.tables.Row(s)
 			for _, lid := range j.lids {
-				c := p.channel[p.f.PortBase(s)+fabric.PortID(from[lid])]
-				if c >= 0 && dist[p.to[c]] == dist[s]-1 {
+				if slices.Contains(list, p.channel[p.f.PortBase(s)+fabric.PortID(from[lid])]) {
 					row[lid] = from[lid]
 				}
 			}
@@ -129,7 +129,8 @@ func (x snapshot) restore(p *paths) {
 // grow least in sum. All else stays, so that routes to a LID still come together. It gives the
 // loads after the best pass, and the paths are those of the tables.
 //
-// Each pass takes O(LIDs x switches), and for the LIDs that it moves O(channels x hops).
+// Each pass takes O(LIDs x switches), and for the LIDs that it moves O(channels x hops), up
+// to moveWork in all.
 func (p *paths) relieve(ctx context.Context, load []uint64) []uint64 {
 	if len(p.jobs) == 0 || len(load) == 0 {
 		return load
@@ -142,7 +143,7 @@ func (p *paths) relieve(ctx context.Context, load []uint64) []uint64 {
 	best := load
 	var rows snapshot
 	for range passes {
-		if ctx.Err() != nil || high-low <= low/reliefDone {
+		if ctx.Err() != nil || high <= low+low/reliefDone || w.work > moveWork {
 			break
 		}
 		if rows == nil {
@@ -170,20 +171,30 @@ func (p *paths) relieve(ctx context.Context, load []uint64) []uint64 {
 	return best
 }
 
-// leastMost is a bound from below of the greatest load where all hosts reach each other, by
-// what comes from and goes to those of each switch.
+// leastMost is a bound from below of the greatest load, by what comes from and goes to the
+// hosts of each switch in its connected part of the fabric.
 func (p *paths) leastMost() (most uint64) {
 	const one = 1 << 30
 	lids := make([]uint64, len(p.all))
-	var hosts, all uint64
 	for i := range p.jobs {
 		lids[p.jobs[i].t] += uint64(len(p.jobs[i].lids))
 	}
-	for s, h := range p.hosts {
-		hosts += uint64(h)
-		all += lids[s]
+	part := make([]int, len(p.all)) // 1 + its first switch
+	hostsOf, lidsOf := make([]uint64, len(p.all)), make([]uint64, len(p.all))
+	for first := range part {
+		if part[first] > 0 {
+			continue
+		}
+		for s, d := range p.dist.To(fabric.NodeID(first)) {
+			if d != fabric.Unreachable {
+				part[s] = 1 + first
+				hostsOf[first] += uint64(p.hosts[s])
+				lidsOf[first] += lids[s]
+			}
+		}
 	}
 	for s, h := range p.hosts {
+		hosts, all := hostsOf[part[s]-1], lidsOf[part[s]-1]
 		var room uint64
 		for _, u := range p.unit[p.first[s]:p.first[s+1]] {
 			room += one / u
@@ -230,7 +241,7 @@ func (w *walker) relieve(j *job, load []uint64, limit uint64, busy []bool) {
 	w.candidates(j.t, w.rank)
 	w.read(j)
 	for k, lid := range j.lids {
-		if !busy[lid] || !w.findBusy(j.t, k, load, limit) {
+		if !busy[lid] || w.work > moveWork || !w.findBusy(j.t, k, load, limit) {
 			continue
 		}
 		for _, s := range w.order {
@@ -257,6 +268,7 @@ func (w *walker) relieve(j *job, load []uint64, limit uint64, busy []bool) {
 // on.
 func (w *walker) move(t fabric.NodeID, k int, c int32, n uint64, list []int32, start int, load []uint64, limit uint64) int32 {
 	w.shift(t, k, c, -n, load)
+	w.work += len(list) * int(w.dist.To(t)[w.to[c]]+1)
 	best := c
 	least, sum := w.growth(t, k, c, n, load, limit)
 	for i := range list {

@@ -751,7 +751,7 @@ func (w *worker) manage(d *dest) bool {
 	after[root] = root
 	// Twice as far with each turn, until all are there.
 	at, to := w.steps[0], 1
-	for span := 1; ; span *= 2 {
+	for span := 2; ; span *= 2 { // which this turn reaches
 		far, off := w.steps[to], uint32(0)
 		for s, u := range at[:w.n] {
 			v := at[u]
