@@ -262,10 +262,21 @@ const (
 // subnet up (osm_state_mgr.c).
 const upMessage = "SUBNET UP"
 
-// exitingMessage is in what OpenSM logs, at the level of errors, for an answer
-// that comes while it ends (sm_mad_ctrl_rcv_callback in osm_sm_mad_ctrl.c). Some
-// are always under way when it is told to end, and it loses nothing by them.
-const exitingMessage = "since we are exiting"
+// What OpenSM logs at the level of errors while it ends, and loses nothing by:
+// exitingMessage is of an answer that comes then (sm_mad_ctrl_rcv_callback in
+// osm_sm_mad_ctrl.c). Some are always under way when it is told to end.
+// unsentStatus is of what a sweep that has begun by then, for new multicast groups
+// say, does not send any more (osm_prepare_req_set in osm_req.c). Where a request
+// cannot be sent for want of memory, "ERR 1102: Unable to acquire MAD" says so, too.
+const (
+	exitingMessage = "since we are exiting"
+	unsentStatus   = "(IB_INSUFFICIENT_RESOURCES)"
+)
+
+// exiting says whether an error is one of those.
+func exiting(message string) bool {
+	return strings.Contains(message, exitingMessage) || strings.Contains(message, unsentStatus)
+}
 
 // maxLogLine bounds the lines that are kept whole, in bytes.
 const maxLogLine = 1 << 16
@@ -312,7 +323,7 @@ func (w *logWatch) line(text []byte) {
 		return
 	}
 	switch {
-	case l.Level == levelError && strings.Contains(l.Message, exitingMessage):
+	case l.Level == levelError && exiting(l.Message):
 	case l.Level == levelError:
 		if run.NumErrors++; run.NumErrors <= maxErrors {
 			run.Errors = append(run.Errors, l.Message)

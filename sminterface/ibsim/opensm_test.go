@@ -126,6 +126,7 @@ func TestPieces(t *testing.T) {
 		"Jan 01 00:00:01 000000 [2] 0x04 -> ucast_mgr_route: building routing with 'x' routing algorithm...\n" +
 		"Jan 01 00:00:02 000000 [2] 0x01 -> a: ERR 1\nJan 01 00:00:02 500000 [2] 0x02 -> osm_ucast_mgr_process: x tables configured on all switches\n" +
 		"Jan 01 00:00:03 000000 [2] 0x02 -> SUBNET UP\n" +
+		"Jan 01 00:00:03 500000 [3] 0x01 -> mcast_mgr_set_mft_block: ERR 0A02: Sending multicast fwd. tbl. block 0x0 to a failed (IB_INSUFFICIENT_RESOURCES)\n" +
 		"Jan 01 00:00:04 000000 [3] 0x01 -> sm_mad_ctrl_rcv_callback: Ignoring received mad - since we are exiting"
 	for size := 1; size <= len(log); size++ {
 		var run OpenSMRun
