@@ -6,7 +6,9 @@
 package lft
 
 import (
+	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -26,12 +28,24 @@ type Tables struct {
 // NewTables makes tables for LIDs 0 to maxLID with NoPath everywhere.
 func NewTables(switches int, maxLID fabric.LID) *Tables {
 	t := newTables(switches, maxLID)
-	if len(t.entries) > 0 {
-		t.entries[0] = fabric.NoPath
-		for n := 1; n < len(t.entries); n *= 2 {
-			copy(t.entries[n:], t.entries[:n])
+	// A CPU takes some megabytes at a time: most of this is the first touch of memory.
+	const part = 4 << 20
+	var next atomic.Int64
+	fill := func() {
+		for from := int(next.Add(part)) - part; from < len(t.entries); from = int(next.Add(part)) - part {
+			row := t.entries[from:min(from+part, len(t.entries))]
+			row[0] = fabric.NoPath
+			for n := 1; n < len(row); n *= 2 {
+				copy(row[n:], row[:n])
+			}
 		}
 	}
+	var work fabric.Workers
+	for range min(runtime.GOMAXPROCS(0), len(t.entries)/part) - 1 {
+		work.Go(fill)
+	}
+	fill()
+	work.Wait()
 	return t
 }
 
