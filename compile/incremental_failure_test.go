@@ -12,28 +12,21 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// forgetful routes as updn does, and panics where it is to keep its order on another
-// fabric than the one that it has routed.
-type forgetful struct {
+// troubled routes as updn does, and does something else when it is to keep its order on
+// a fabric.
+type troubled struct {
 	updown.Engine
-	links *int
+	keep *func(f *fabric.Fabric)
 }
 
-func (e forgetful) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	*e.links = f.NumLinks()
-	return e.Engine.Route(ctx, f, opt)
-}
-
-func (e forgetful) Keep(f *fabric.Fabric, was []int32) []int32 {
-	if f.NumLinks() != *e.links {
-		panic("where was I?")
-	}
+func (e troubled) Keep(f *fabric.Fabric, was []int32) []int32 {
+	(*e.keep)(f)
 	return e.Engine.Keep(f, was)
 }
 
-// Where it fails to keep tables, all is routed from scratch at once, and what went wrong
-// is told.
-func TestIncrementalPanics(t *testing.T) {
+// wholeAndDamaged is a fat tree, and without one cable.
+func wholeAndDamaged(t *testing.T) (whole, damaged *fabric.Fabric) {
+	t.Helper()
 	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
 	if err == nil {
 		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
@@ -42,16 +35,34 @@ func TestIncrementalPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	cables, _ := whole.SwitchLinks(0)
-	damaged := whole.Without(cables[0])
-	e := &compile.Engine{Engine: forgetful{links: new(int)}}
+	return whole, whole.Without(cables[0])
+}
+
+// panics says whether a step failed by a panic.
+func panics(step compile.Step) bool {
+	var p *fabric.WorkerPanic
+	return errors.As(step.Failure, &p)
+}
+
+// Where it fails to keep tables, all is routed from scratch at once, and what went wrong
+// is told.
+func TestIncrementalPanics(t *testing.T) {
+	whole, damaged := wholeAndDamaged(t)
+	links := 0 // of the fabric of the last call
+	keep := func(f *fabric.Fabric) {
+		if f.NumLinks() != links {
+			panic("where was I?")
+		}
+	}
+	e := &compile.Engine{Engine: troubled{keep: &keep}}
 	var c compile.Incremental
 	for i, f := range []*fabric.Fabric{whole, damaged, whole} {
 		r, step, err := c.Run(t.Context(), f, e, compile.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var panicked *fabric.WorkerPanic
-		if step.Kept || errors.As(step.Failure, &panicked) != (i > 0) {
+		links = f.NumLinks()
+		if step.Kept || panics(step) != (i > 0) {
 			t.Errorf("%d: %+v", i, step)
 		}
 		scratch, err := compile.Run(t.Context(), f, e, compile.Options{})
@@ -67,13 +78,7 @@ func TestIncrementalPanics(t *testing.T) {
 // Run waits for what is prepared no longer than its context lets it, and not at all where
 // it has no use for that.
 func TestIncrementalWaits(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, _ := wholeAndDamaged(t)
 	var c compile.Incremental
 	if _, _, err := c.Run(t.Context(), f, engine(t, "updn"), compile.Options{}); err != nil {
 		t.Fatal(err)
@@ -94,37 +99,17 @@ func TestIncrementalWaits(t *testing.T) {
 	}
 }
 
-// troubled routes as updn does, and does something else when it is to keep its order.
-type troubled struct {
-	updown.Engine
-	keep *func()
-}
-
-func (e troubled) Keep(f *fabric.Fabric, was []int32) []int32 {
-	(*e.keep)()
-	return e.Engine.Keep(f, was)
-}
-
 // A panic while the next call is prepared is told by that call, and one while a call is
 // given up leaves nothing behind.
 func TestIncrementalTrouble(t *testing.T) {
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
-	if err == nil {
-		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cables, _ := whole.SwitchLinks(0)
-	damaged := whole.Without(cables[0])
-	fine := func() {}
-	keep := func() { panic("no order") }
+	whole, damaged := wholeAndDamaged(t)
+	fine := func(*fabric.Fabric) {}
+	keep := func(*fabric.Fabric) { panic("no order") }
 	e := &compile.Engine{Engine: troubled{keep: &keep}}
 	var c compile.Incremental
 	for i := range 2 {
 		_, step, err := c.Run(t.Context(), whole, e, compile.Options{})
-		var panicked *fabric.WorkerPanic
-		if err != nil || step.Kept || errors.As(step.Failure, &panicked) != (i > 0) {
+		if err != nil || step.Kept || panics(step) != (i > 0) {
 			t.Errorf("%d: %+v, %v", i, step, err)
 		}
 		c.Wait()
@@ -137,7 +122,7 @@ func TestIncrementalTrouble(t *testing.T) {
 	}
 	c.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
-	keep = func() {
+	keep = func(*fabric.Fabric) {
 		cancel()
 		panic("no order")
 	}

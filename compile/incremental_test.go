@@ -71,13 +71,7 @@ func BenchmarkIncremental(b *testing.B) {
 // TestIncrementalFaults: where no tables are without fault, since a switch is cut off, they
 // are those that the fabric would have from scratch; and the next are without.
 func TestIncrementalFaults(t *testing.T) {
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
-	if err == nil {
-		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole, _ := wholeAndDamaged(t)
 	cables, _ := whole.SwitchLinks(0)
 	apart := whole.Without(cables...)
 	var c compile.Incremental

@@ -856,17 +856,17 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 func checkCycles(t *rapid.T, m *mixture, r *Result, w *mixWorker) {
 	reach := func(g *graph, from int32) map[int32]bool {
 		seen := map[int32]bool{}
-		todo := []int32{from}
-		for len(todo) > 0 {
-			ch := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
+		stack := []int32{from}
+		for len(stack) > 0 {
+			ch := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
 			if g.headOf(ch) < 0 {
 				continue
 			}
 			for bit := g.next(ch, 0); bit >= 0; bit = g.next(ch, bit+1) {
 				if d := g.first[g.headOf(ch)] + int32(bit); !seen[d] {
 					seen[d] = true
-					todo = append(todo, d)
+					stack = append(stack, d)
 				}
 			}
 		}

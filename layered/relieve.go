@@ -93,8 +93,8 @@ func (p *paths) adopt(tables *lft.Tables) {
 		j := &p.jobs[i]
 		w.order = w.sort.FarthestFirst(p.dist.To(j.t))
 		w.candidates(j.t, p.rank)
-		for i, s := range w.order {
-			list, from, row := w.choices(i), tables.Row(s), p.tables.Row(s)
+		for k, s := range w.order {
+			list, from, row := w.choices(k), tables.Row(s), p.tables.Row(s)
 			for _, lid := range j.lids {
 				if slices.Contains(list, p.channel[p.f.PortBase(s)+fabric.PortID(from[lid])]) {
 					row[lid] = from[lid]

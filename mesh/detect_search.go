@@ -33,7 +33,7 @@ type search struct {
 	spare []int32         // by position: free positions next to it
 	pos   []int32         // by switch, -1 for none
 	open  []int32         // by switch: neighbours without a position
-	todo  int             // switches without a position
+	left  int             // switches without a position
 
 	missing, allowed int // links
 	steps            *int
@@ -46,7 +46,7 @@ func newSearch(g *links, s shape, allowed int, steps *int) *search {
 	r := &search{
 		g: g, shape: s,
 		next: make([]int32, positions*ways), at: make([]fabric.NodeID, positions), spare: make([]int32, positions),
-		pos: make([]int32, n), open: make([]int32, n), todo: n,
+		pos: make([]int32, n), open: make([]int32, n), left: n,
 		allowed: allowed, steps: steps,
 	}
 	step := positions
@@ -96,7 +96,7 @@ func (r *search) around(p int32) []int32 {
 // take in either case.
 func (r *search) put(x fabric.NodeID, p int32) bool {
 	r.at[p], r.pos[x] = x, p
-	r.todo--
+	r.left--
 	linked := 0
 	for _, y := range r.g.of(x) {
 		r.open[y]--
@@ -136,14 +136,14 @@ func (r *search) take(x fabric.NodeID) {
 			r.missing++
 		}
 	}
-	r.todo++
+	r.left++
 	r.at[p], r.pos[x] = fabric.NoNode, -1
 }
 
 // run places the switches that have no place yet, and says whether the search
 // is over: nothing better can be found, or there are no steps left.
 func (r *search) run() bool {
-	if r.todo == 0 {
+	if r.left == 0 {
 		return r.keep()
 	}
 	x, near := fabric.NoNode, int32(-1)
@@ -176,7 +176,7 @@ func (r *search) candidates(x fabric.NodeID, near bool) []int32 {
 	var free []int32
 	if !near {
 		for p, s := range r.at {
-			if s == fabric.NoNode && (r.todo < len(r.pos) || r.first(int32(p))) {
+			if s == fabric.NoNode && (r.left < len(r.pos) || r.first(int32(p))) {
 				free = append(free, int32(p))
 			}
 		}

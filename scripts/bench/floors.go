@@ -372,7 +372,8 @@ func (m *floors) route(ctx context.Context, f *fabric.Fabric, isMesh bool) (*lft
 	}
 	var twin *ibsim.Twin
 	var last *lft.Routing
-	for _, e := range engines {
+	for i, e := range engines {
+		last = nil
 		engine, err := compile.EngineByName(e.name)
 		if err != nil {
 			return nil, err
@@ -393,7 +394,7 @@ func (m *floors) route(ctx context.Context, f *fabric.Fabric, isMesh bool) (*lft
 		if err := m.measure("route "+e.name, e.floor, 0, peer, run); err != nil {
 			return nil, err
 		}
-		if last == nil { // the others need tables
+		if last == nil && i == len(engines)-1 { // other stages need tables
 			if err := run(); err != nil {
 				return nil, err
 			}
