@@ -105,7 +105,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 			return nil, step, err
 		case err != nil:
 			r, step = nil, Step{Why: "to keep tables failed", Failure: err}
-		case r != nil && r.Verify.Worst() < verify.Error:
+		case r != nil && !r.Verify.Fails(verify.Error):
 			return r, step, nil
 		case r != nil:
 			step = Step{Why: "the tables that were kept have faults"}

@@ -29,10 +29,16 @@ type (
 var codeQualitySeverity = map[verify.Severity]string{verify.Note: "info", verify.Warning: "minor", verify.Error: "critical"}
 
 // CodeQuality prints a result as a report of GitLab's Code Quality. Errors are critical,
-// warnings minor and notes info. Findings that are waived are left out, since the form
+// warnings minor and notes info; what is undecided is major. Findings that are waived are left out, since the form
 // has no way to say so. There are at most as many as in SARIF, the gravest first.
 func CodeQuality(w io.Writer, r *verify.Result, opt Options) error {
 	list := []codeQuality{}
+	for _, u := range r.Undecided {
+		list = append(list, codeQuality{
+			Description: undecided(u), CheckName: u.Rule, Fingerprint: undecidedPrint(u), Severity: "major",
+			Location: codeQualityLocation{filepath.ToSlash(filepath.Clean(opt.subject())), codeQualityLines{1}},
+		})
+	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.Waiver != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/verify"
@@ -67,19 +68,28 @@ func (o *output) String() string {
 }
 
 // JUnit prints a result as JUnit XML: each rule is a test case, which fails if
-// the rule has findings that Options.FailOn asks for. Milder findings are the
+// the rule has findings that Options.FailOn asks for or is undecided. Milder findings are the
 // case's output, and so are those that are waived. Viewers refuse elements of many
 // megabytes, so that the findings of a rule are cut after maxOutput bytes.
 func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 	suite := junitSuite{Name: opt.subject()}
+	var names []string
 	for _, rule := range opt.rules() {
-		c := junitCase{Class: "ibweave", Name: rule.Name}
+		names = append(names, rule.Name)
+	}
+	for _, u := range r.Undecided {
+		if !slices.Contains(names, u.Rule) {
+			names = append(names, u.Rule)
+		}
+	}
+	for _, name := range names {
+		c := junitCase{Class: "ibweave", Name: name}
 		var failed, mild output
 		first := ""
 		for i := range r.Findings {
 			f := &r.Findings[i]
 			switch {
-			case f.Rule != rule.Name:
+			case f.Rule != name:
 			case opt.fails(f):
 				if first == "" {
 					first = f.Message
@@ -89,9 +99,21 @@ func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 				mild.add(f)
 			}
 		}
+		for _, u := range r.Undecided {
+			switch {
+			case u.Rule != name:
+			case opt.Never:
+				fmt.Fprintf(&mild, "\n%s\n", undecided(u))
+			default:
+				if first == "" {
+					first = undecided(u)
+				}
+				fmt.Fprintf(&failed, "\n%s\n", undecided(u))
+			}
+		}
 		if first != "" {
 			suite.Failures++
-			c.Failure = &junitFailure{Message: first, Type: rule.Name, Text: failed.String()}
+			c.Failure = &junitFailure{Message: first, Type: name, Text: failed.String()}
 		}
 		if mild.Len() > 0 {
 			c.Output = &junitOutput{mild.String()}

@@ -18,7 +18,7 @@ const (
 )
 
 // Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures,
-// and a table of the findings, the gravest first, as many as fit into a job summary.
+// and a table of what is undecided and of the findings, the gravest first, as many as fit into a job summary.
 // Descriptions of nodes are anybody's text: they are shown as they are, and are no
 // Markdown or HTML.
 func Markdown(w io.Writer, r *verify.Result, opt Options) error {
@@ -33,8 +33,11 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 		}
 	}
 	verdict := "passes"
-	if failed > 0 {
+	switch {
+	case failed > 0:
 		verdict = "fails"
+	case opt.Fails(r):
+		verdict = "is undecided, and so fails"
 	}
 	fmt.Fprintf(&b, "## ibweave: %s %s\n\n", literal(opt.subject()), verdict)
 	fmt.Fprintf(&b, "%s, of which %s and %s waived.\n\n", plural(int64(len(r.Findings)), "finding", "findings"), plural(int64(failed), "fails", "fail"), Grouped(int64(waived)))
@@ -45,8 +48,11 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 		b.WriteString(strings.ReplaceAll(line, "```", "'''"))
 	}
 	b.WriteString("```\n")
-	if len(r.Findings) > 0 {
+	if len(r.Findings)+len(r.Undecided) > 0 {
 		b.WriteString("\n| severity | rule | finding |\n|---|---|---|\n")
+	}
+	for _, u := range r.Undecided {
+		fmt.Fprintf(&b, "| undecided | `%s` | %s |\n", u.Rule, literal(u.Reason))
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]

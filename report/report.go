@@ -55,7 +55,7 @@ type Options struct {
 	// for none.
 	Certificate string
 	FailOn      verify.Severity // findings from here on are failures
-	Never       bool            // no finding is a failure
+	Never       bool            // nothing is a failure
 	// Rules are those that were checked; nil for verify.Rules.
 	Rules []verify.Rule
 	// Shape is what the fabric looks like, lines by String and in JSON the member
@@ -86,6 +86,10 @@ func (o *Options) subject() string {
 func (o *Options) fails(f *verify.Finding) bool {
 	return !o.Never && f.Waiver == nil && f.Severity >= o.FailOn
 }
+
+// Fails says whether a result is a failure: it has findings that are, or something is
+// undecided.
+func (o *Options) Fails(r *verify.Result) bool { return !o.Never && r.Fails(o.FailOn) }
 
 // Write prints r in one of the forms. Errors are those of w.
 func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
@@ -118,6 +122,9 @@ func JSON(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
+
+// undecided says what is undecided, and why.
+func undecided(u verify.Undecided) string { return "undecided: " + u.Rule + ": " + u.Reason }
 
 // plural is "1 switch" or "1,620 switches".
 func plural(n int64, one, many string) string {

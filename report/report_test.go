@@ -295,3 +295,55 @@ func TestCodeQuality(t *testing.T) {
 		t.Errorf("of nothing: %q, %v", b.String(), err)
 	}
 }
+
+// Every form says what is undecided, and fails unless nothing is to fail. The verdict is
+// the worst of findings and what is undecided.
+func TestUndecided(t *testing.T) {
+	r := &verify.Result{}
+	r.Add(verify.Finding{Rule: verify.EmptyTable, Severity: verify.Warning, Message: "no entries", Count: 1})
+	if r.Verdict != verify.VerdictWarnings || r.Undecided == nil || r.Fails(verify.Error) {
+		t.Errorf("without anything undecided: %+v", r)
+	}
+	rows := verify.Undecided{Rule: verify.CreditLoop, Reason: "rows | are missing"}
+	r.Leave(verify.Undecided{Rule: "of-elsewhere", Reason: "a file is cut short"}, rows, rows)
+	if want := []verify.Undecided{rows, {Rule: "of-elsewhere", Reason: "a file is cut short"}}; !slices.Equal(r.Undecided, want) || r.Verdict != verify.VerdictUndecided {
+		t.Errorf("%q, %+v, want %+v", r.Verdict, r.Undecided, want)
+	}
+	for _, tc := range []struct {
+		form         Form
+		fails, never string // what comes with --fail-on error, and with never
+	}{
+		{TextForm, "\nundecided: credit-loop: rows | are missing\n\nundecided: of-elsewhere: a file is cut short\n\nverdict      undecided (1 warning, 2 undecided)\n", "verdict      undecided"},
+		{JSONForm, `"reason": "rows | are missing"`, `"verdict": "undecided"`},
+		{SARIFForm, `"kind": "open",
+          "level": "none",
+          "message": {
+            "text": "undecided: credit-loop: rows | are missing"`, `"associatedRule": {
+                "id": "of-elsewhere"`},
+		{JUnitForm, `failures="2"`, `failures="0"`},
+		{MarkdownForm, "lfts is undecided, and so fails\n", "| undecided | `credit-loop` | rows &#124; are missing |"},
+		{CodeQualityForm, `"description": "undecided: credit-loop: rows | are missing"`, `"severity": "major"`},
+	} {
+		for _, opt := range []Options{{FailOn: verify.Error}, {Never: true}} {
+			opt.Tables = "lfts"
+			if opt.Fails(r) == opt.Never {
+				t.Errorf("%+v: fails: %v", opt, !opt.Never)
+			}
+			want := tc.fails
+			if opt.Never {
+				want = tc.never
+			}
+			var b strings.Builder
+			if err := Write(&b, tc.form, r, opt); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "of-elsewhere") {
+				t.Errorf("%s, %+v: no %q in\n%s", tc.form, opt, want, &b)
+			}
+		}
+	}
+	r.Add(verify.Finding{Rule: verify.CreditLoop, Severity: verify.Error, Message: "a cycle", Count: 2})
+	if r.Verdict != verify.VerdictErrors {
+		t.Errorf("with an error: %q", r.Verdict)
+	}
+}

@@ -29,8 +29,12 @@ type (
 		Notes      []sarifNotice `json:"toolExecutionNotifications"`
 	}
 	sarifNotice struct {
-		Level   string    `json:"level"`
-		Message sarifText `json:"message"`
+		Level   string        `json:"level"`
+		Message sarifText     `json:"message"`
+		Rule    *sarifRuleRef `json:"associatedRule,omitempty"`
+	}
+	sarifRuleRef struct {
+		ID string `json:"id"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -63,6 +67,7 @@ type (
 	sarifResult struct {
 		RuleID       string             `json:"ruleId"`
 		RuleIndex    int                `json:"ruleIndex"`
+		Kind         string             `json:"kind,omitempty"`
 		Level        string             `json:"level"`
 		Message      sarifText          `json:"message"`
 		Locations    []sarifLocation    `json:"locations"`
@@ -129,6 +134,10 @@ const (
 // There are three fingerprints: finding/v1 is equal for findings of the same rule about
 // the same switch and LID. finding/v2 is the finding's own, which does not depend on
 // LIDs, and so is primaryLocationLineHash, the only one that GitHub looks at.
+//
+// What is undecided is a result of the kind open, which stands for too little information
+// to say whether there is a problem (3.27.9), and whose level must be none; since viewers
+// may hide those, it is a notification of the run as well.
 func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	run := sarifRun{
 		Tool:    sarifTool{Driver: sarifDriver{Name: "ibweave", InformationURI: projectURI, SemanticVersion: opt.Version}},
@@ -151,14 +160,36 @@ func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 			Default: sarifDefault{rule.Severity.String()},
 		})
 	}
+	var notices []sarifNotice
+	for _, u := range r.Undecided {
+		run.Results = append(run.Results, sarifUndecided(u, index, &opt))
+		notices = append(notices, sarifNotice{"warning", sarifText{undecided(u)}, &sarifRuleRef{u.Rule}})
+	}
 	for i := range r.Findings {
-		if i == maxResults {
-			run.Calls = []sarifCall{{true, []sarifNotice{{"warning", sarifText{fmt.Sprintf("%d more findings are left out", len(r.Findings)-i)}}}}}
+		if len(run.Results) == maxResults {
+			notices = append(notices, sarifNotice{"warning", sarifText{fmt.Sprintf("%d more findings are left out", len(r.Findings)-i)}, nil})
 			break
 		}
 		run.Results = append(run.Results, sarifFinding(&r.Findings[i], index, &opt))
 	}
+	if notices != nil {
+		run.Calls = []sarifCall{{true, notices}}
+	}
 	return JSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+// sarifUndecided is a rule that is undecided as a result. index is by rule.
+func sarifUndecided(u verify.Undecided, index map[string]int, opt *Options) sarifResult {
+	i, ok := index[u.Rule]
+	if !ok {
+		i = -1
+	}
+	print := undecidedPrint(u)
+	return sarifResult{
+		RuleID: u.Rule, RuleIndex: i, Kind: "open", Level: "none", Message: sarifText{undecided(u)},
+		Locations:    []sarifLocation{{Physical: &sarifPhysical{sarifURI{fileURI(opt.subject())}, sarifRegion{1}}}},
+		Fingerprints: map[string]string{"finding/v1": print, "finding/v2": print, "primaryLocationLineHash": print + ":1"},
+	}
 }
 
 // sarifFinding is a finding as a result. index is by rule.
@@ -230,6 +261,13 @@ func fingerprint(f *verify.Finding) string {
 			fmt.Fprintf(h, " %s/%d/%d", hop.Switch, hop.Port, hop.VL)
 		}
 	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// undecidedPrint names what is undecided across runs.
+func undecidedPrint(u verify.Undecided) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "undecided %s %s", u.Rule, u.Reason)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Text prints a result for people: the figures, the findings with their
-// witnesses, and the verdict.
+// witnesses, what is undecided, and the verdict.
 func Text(w io.Writer, r *verify.Result, opt Options) error {
 	b := bufio.NewWriter(w)
 	figures(b, r, &opt)
@@ -24,6 +24,9 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 	}
 	for i := range r.Findings {
 		WriteFinding(b, &r.Findings[i])
+	}
+	for _, u := range r.Undecided {
+		fmt.Fprintf(b, "\n%s\n", undecided(u))
 	}
 	verdict(b, r)
 	return b.Flush()
@@ -105,7 +108,8 @@ func WriteFinding(w io.Writer, f *verify.Finding) {
 	}
 }
 
-// verdict prints the last line: the verdict and how many findings there are.
+// verdict prints the last line: the verdict, and how many findings there are and how
+// much is undecided.
 func verdict(w io.Writer, r *verify.Result) {
 	count := map[verify.Severity]int64{}
 	waived := int64(0)
@@ -121,6 +125,9 @@ func verdict(w io.Writer, r *verify.Result) {
 		if n := count[s]; n > 0 {
 			parts = append(parts, plural(n, s.String(), s.String()+"s"))
 		}
+	}
+	if n := len(r.Undecided); n > 0 {
+		parts = append(parts, Grouped(int64(n))+" undecided")
 	}
 	if waived > 0 {
 		parts = append(parts, Grouped(waived)+" waived")

@@ -21,8 +21,9 @@ type Result struct {
 	CreditLoops CreditLoopCounts  `json:"credit_loops"`
 	Multicast   MulticastCounts   `json:"multicast"`
 	Balance     BalanceCounts     `json:"balance"`
-	Findings    []Finding         `json:"findings"` // sorted; never nil
-	Verdict     string            `json:"verdict"`  // "clean", "warnings" or "errors"; notes are clean
+	Undecided   []Undecided       `json:"undecided"` // sorted, each once; never nil
+	Findings    []Finding         `json:"findings"`  // sorted; never nil
+	Verdict     string            `json:"verdict"`   // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
 }
 
@@ -138,6 +139,13 @@ type Finding struct {
 	more   bool    // stands for those that are left out, and comes last
 }
 
+// Undecided is a rule that the input is too incomplete to decide: there may be
+// findings that nobody can see.
+type Undecided struct {
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"` // what is missing
+}
+
 // Endpoint is a port of a node of any type.
 type Endpoint struct {
 	Node fabric.GUID    `json:"node"`
@@ -212,9 +220,10 @@ func (h *Histogram) UnmarshalJSON(data []byte) error {
 
 // The verdicts.
 const (
-	VerdictClean    = "clean"
-	VerdictWarnings = "warnings"
-	VerdictErrors   = "errors"
+	VerdictClean     = "clean"
+	VerdictWarnings  = "warnings"
+	VerdictUndecided = "undecided"
+	VerdictErrors    = "errors"
 )
 
 // Worst is the gravest severity among the findings that are not waived, Clean
@@ -227,6 +236,16 @@ func (r *Result) Worst() Severity {
 		}
 	}
 	return worst
+}
+
+// Fails says whether r fails a caller who accepts findings below a severity: there
+// is a graver one, or something is undecided.
+func (r *Result) Fails(at Severity) bool { return r.Worst() >= at || len(r.Undecided) > 0 }
+
+// Leave notes what the input does not decide, and settles the verdict.
+func (r *Result) Leave(list ...Undecided) {
+	r.Undecided = append(r.Undecided, list...)
+	r.settle()
 }
 
 // Add adds findings from elsewhere, sorts them in, and settles the verdict.
@@ -262,7 +281,8 @@ func (r *Result) Edit(edit func([]Finding) []Finding) {
 }
 
 // settle sorts the findings, waived ones last, those of rules that are not
-// this package after the others of their severity, and derives the verdict.
+// this package after the others of their severity, and what is undecided, and
+// derives the verdict.
 func (r *Result) settle() {
 	last := func(is bool) int {
 		if is {
@@ -290,10 +310,18 @@ func (r *Result) settle() {
 			}),
 		)
 	})
-	switch r.Worst() {
-	case Error:
+	slices.SortFunc(r.Undecided, func(a, b Undecided) int {
+		return cmp.Or(cmp.Compare(ruleIndex(a.Rule), ruleIndex(b.Rule)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Reason, b.Reason))
+	})
+	if r.Undecided = slices.Compact(r.Undecided); r.Undecided == nil {
+		r.Undecided = []Undecided{}
+	}
+	switch worst := r.Worst(); {
+	case worst == Error:
 		r.Verdict = VerdictErrors
-	case Warning:
+	case len(r.Undecided) > 0:
+		r.Verdict = VerdictUndecided
+	case worst == Warning:
 		r.Verdict = VerdictWarnings
 	default:
 		r.Verdict = VerdictClean

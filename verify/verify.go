@@ -71,6 +71,7 @@ func Untested(f *fabric.Fabric) *Result {
 	return &Result{
 		Fabric:      FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()},
 		CreditLoops: CreditLoopCounts{VLs: 1, Cycles: [][]Hop{}},
+		Undecided:   []Undecided{},
 		Findings:    []Finding{},
 		Verdict:     VerdictClean,
 	}

@@ -145,7 +145,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 					return err
 				}
 			}
-			if !opt.Never && r.Worst() >= opt.FailOn {
+			if opt.Fails(r) {
 				return errFindings
 			}
 			return nil
@@ -170,7 +170,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	flags.StringVar(&format, "format", "text", "text, json, sarif, junit, markdown or codequality")
 	flags.StringArrayVar(&reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
 	flags.StringVar(&source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
-	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never; what is undecided fails with all but never")
 	flags.BoolVar(&rules, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain one `RULE`")
 	return cmd

@@ -118,7 +118,7 @@ on the same bisections.`,
 				return err
 			}
 			for _, x := range s.Contenders {
-				if x.Refused != "" || x.Verify.Worst() >= at {
+				if x.Refused != "" || x.Verify.Fails(at) {
 					return errFindings
 				}
 			}

@@ -431,7 +431,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 		}
 		s.Changes.MaxRoutes = q.Links.Max
 	}
-	failed := r.Verify.Worst() >= verify.Error
+	failed := r.Verify.Fails(verify.Error)
 	if !o.dryRun && (!failed || o.force) {
 		w := compile.WriteOptions{
 			Previous: previous.sum(),
@@ -664,7 +664,7 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
 		return err
 	}
-	failed := s.Verify.Worst() >= verify.Error
+	failed := s.Verify.Fails(verify.Error)
 	switch {
 	case o.dryRun:
 		row("files", "none, as --dry-run says")

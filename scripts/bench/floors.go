@@ -415,7 +415,7 @@ func (m *floors) verify(ctx context.Context, r *lft.Routing) error {
 
 // clean is an error where tables that are to be right are not.
 func clean(v *verify.Result, err error) error {
-	if err == nil && v.Worst() >= verify.Error {
+	if err == nil && v.Fails(verify.Error) {
 		return fmt.Errorf("the tables are %s", v.Verdict)
 	}
 	return err

@@ -98,7 +98,8 @@ func (t *Tables) same(o *Tables) bool {
 // LFT is switch s's linear forwarding table, by LID up to Fabric.MaxLID.
 func (t *Tables) LFT(s fabric.NodeID) []fabric.PortNum { return t.Routing.Tables.Row(s) }
 
-// verdict is the first error that the checker found, nil for none.
+// verdict is the first error that the checker found, or what it could not decide, nil
+// for neither.
 func verdict(v *verify.Result) error {
 	var first *verify.Finding
 	n := 0
@@ -111,6 +112,9 @@ func verdict(v *verify.Result) error {
 	}
 	switch n {
 	case 0:
+		if len(v.Undecided) > 0 {
+			return fmt.Errorf("its tables are undecided: %s: %s", v.Undecided[0].Rule, v.Undecided[0].Reason)
+		}
 		return nil
 	case 1:
 		return fmt.Errorf("its tables break a rule: %s: %s", first.Rule, first.Message)
