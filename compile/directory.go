@@ -17,9 +17,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ibweave/ibweave/sminterface/dump"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/ibweave/ibweave/internal/files"
 )
 
 // ManifestName is the file of a compiled directory that lists the others.
@@ -76,7 +77,7 @@ const pendingPrefix = ".ibweave-"
 // count as abandoned: it is not locked at the moment that it is made.
 const pendingAge = time.Minute
 
-// writeDirectory writes files and their manifest as directory dir. All of it
+// writeDirectory writes the files of list and their manifest as directory dir. All of it
 // appears at once: a complete directory is made beside dir, synced, and put
 // in its place by one rename (two, the old one first, on a file system that
 // cannot exchange directories, as NFS). A crash at any point leaves dir as it
@@ -85,7 +86,7 @@ const pendingAge = time.Minute
 //
 // A dir that exists is replaced only if it is empty or holds nothing but the
 // files of its own manifest: what others put there is not ours to delete.
-func writeDirectory(ctx context.Context, dir string, files []file, m Manifest) (err error) {
+func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func writeDirectory(ctx context.Context, dir string, files []file, m Manifest) (
 		dir = target
 	}
 	mode := fs.FileMode(0o755)
-	replace, err := replaceable(dir, files)
+	replace, err := replaceable(dir, list)
 	if err != nil {
 		return err
 	}
@@ -123,11 +124,11 @@ func writeDirectory(ctx context.Context, dir string, files []file, m Manifest) (
 	if err := os.Chmod(pending, mode); err != nil {
 		return err
 	}
-	m.Files = make(map[string]string, len(files))
+	m.Files = make(map[string]string, len(list))
 	var mu sync.Mutex
 	g, all := errgroup.WithContext(ctx)
 	g.SetLimit(writersAtOnce)
-	for _, f := range files {
+	for _, f := range list {
 		g.Go(func() error {
 			sum, err := writeFile(all, filepath.Join(pending, f.name), f.write)
 			mu.Lock()
@@ -163,7 +164,7 @@ const writersAtOnce = 2
 
 // replaceable says whether dir exists, and refuses one with files that no
 // compile wrote.
-func replaceable(dir string, files []file) (exists bool, err error) {
+func replaceable(dir string, list []file) (exists bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -183,7 +184,7 @@ func replaceable(dir string, files []file) (exists bool, err error) {
 		ours[name] = true
 		ours[strings.TrimSuffix(name, ZstdSuffix)] = true // unpacked for OpenSM
 	}
-	for _, f := range files {
+	for _, f := range list {
 		ours[f.name] = true
 	}
 	for _, e := range entries {
@@ -223,7 +224,7 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error) (s
 	if err != nil {
 		return "", err
 	}
-	w := &sumWriter{ctx: ctx, file: dump.NewSyncedFile(f), sum: sha256.New()}
+	w := &sumWriter{ctx: ctx, file: files.NewSyncedFile(f), sum: sha256.New()}
 	if err := cmp.Or(write(w), w.file.Close()); err != nil {
 		return "", err
 	}
@@ -233,7 +234,7 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error) (s
 // sumWriter writes to a file and keeps its hash.
 type sumWriter struct {
 	ctx  context.Context
-	file *dump.SyncedFile
+	file *files.SyncedFile
 	sum  hash.Hash
 }
 

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/report/chart"
-	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // The suffixes of a figure's files, in DIR/PAPER/FIGURE.*: the data for programs
@@ -30,7 +30,7 @@ func (f *Figure) Save(dir string) error {
 	}
 	picture := chart.Chart{Title: f.Title, Panels: f.Panels}
 	for i, write := range []func(io.Writer) error{f.CSV, picture.SVG, picture.PNG, f.json} {
-		if err := dump.WriteFileAtomic(base+suffixes[i], write); err != nil {
+		if err := files.Write(base+suffixes[i], write); err != nil {
 			return fmt.Errorf("%s: %w", f.ID, err)
 		}
 	}
@@ -108,7 +108,7 @@ func SaveVerdicts(dir string, p *Paper, list []Judgement) error {
 		".md":   func(w io.Writer) error { return VerdictMarkdown(w, p, list) },
 		".json": func(w io.Writer) error { return encode(w, list) },
 	} {
-		if err := dump.WriteFileAtomic(base+suffix, write); err != nil {
+		if err := files.Write(base+suffix, write); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,7 @@ fattree               updown
 verify                updown
 sim                   example.com/other
 sim/sweep             compile
+internal/files        fabric
 quality               updown
 sminterface/dump      compile
 sminterface/mad       compile

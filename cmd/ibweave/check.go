@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/drift"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/policy"
@@ -141,7 +142,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 				return err
 			}
 			for _, f := range also {
-				if err := dump.WriteFileAtomic(f.name, func(w io.Writer) error { return report.Write(w, f.form, r, in.placed(f.form, opt, source)) }); err != nil {
+				if err := files.Write(f.name, func(w io.Writer) error { return report.Write(w, f.form, r, in.placed(f.form, opt, source)) }); err != nil {
 					return err
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -97,7 +98,7 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables) error {
 		{compile.MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, t.MFT, opt, capacity) }},
 		{compile.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, t.SL2VL, opt) }},
 	} {
-		if err := dump.WriteFileAtomic(filepath.Join(dir, file.name), file.write); err != nil {
+		if err := files.Write(filepath.Join(dir, file.name), file.write); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -345,5 +346,5 @@ func (a *app) writeOutput(name string, data []byte) error {
 	if name == "-" {
 		return write(a.stdout)
 	}
-	return dump.WriteFileAtomic(name, write)
+	return files.Write(name, write)
 }

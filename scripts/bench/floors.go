@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -166,7 +167,7 @@ func measureDisk(dir string, size int64, runs int) (float64, error) {
 			var wg sync.WaitGroup
 			for w := range writers {
 				wg.Go(func() {
-					errs[w] = dump.WriteFileAtomic(filepath.Join(dir, fmt.Sprintf("disk-%d", w)), func(out io.Writer) error {
+					errs[w] = files.Write(filepath.Join(dir, fmt.Sprintf("disk-%d", w)), func(out io.Writer) error {
 						for left := size / int64(writers); left > 0; left -= int64(len(block)) {
 							if _, err := out.Write(block[:min(int64(len(block)), left)]); err != nil {
 								return err
@@ -566,7 +567,7 @@ func (m *floors) dump(form *textForm) error {
 	if !m.wanted("write "+form.name) && !m.wanted("read "+form.name) {
 		return nil
 	}
-	write := func() error { return dump.WriteFileAtomic(name, form.write) }
+	write := func() error { return files.Write(name, form.write) }
 	if m.wanted("write " + form.name) {
 		rate, err := measureDisk(m.dir, n, m.runs)
 		if err != nil {
@@ -651,7 +652,7 @@ func (m *floors) audit(ctx context.Context, r *lft.Routing) error {
 		{fdbs, func(w io.Writer) error { return dump.WriteFDBs(w, f, r.Tables, dump.WriteOptions{}) }},
 		{mcfdbs, func(w io.Writer) error { return dump.WriteMCFDBs(w, mft.NewTables(f), dump.WriteOptions{}) }},
 	} {
-		if err := dump.WriteFileAtomic(file.name, file.write); err != nil {
+		if err := files.Write(file.name, file.write); err != nil {
 			return err
 		}
 		info, err := os.Stat(file.name)

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/internal/files"
 )
 
 // Options is how a sweep runs.
@@ -154,7 +154,7 @@ func writeState[R any](name string, key [sha256.Size]byte, results []R, finished
 		return err
 	}
 	sum := sha256.Sum256(text)
-	return dump.WriteFileAtomic(name, func(w io.Writer) error {
+	return files.Write(name, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s\n%x\n", text, sum)
 		return err
 	})

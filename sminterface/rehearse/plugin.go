@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -248,7 +249,7 @@ func (p *pluginRun) prepare() error {
 		if err := os.WriteFile(groups, text, 0o600); err != nil {
 			return err
 		}
-		if err := dump.WriteFileAtomic(filepath.Join(dir, guid2lidFile), func(w io.Writer) error {
+		if err := files.Write(filepath.Join(dir, guid2lidFile), func(w io.Writer) error {
 			return dump.WriteGUID2LID(w, p.twin.Fabric)
 		}); err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -374,7 +375,7 @@ func (r *run) prepare() error {
 // path of what to use, "" when Dir does not have it and it is not needed.
 func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (string, error) {
 	if r.opt.Dir == "" {
-		return to, dump.WriteFileAtomic(to, write)
+		return to, files.Write(to, write)
 	}
 	from, err := filepath.Abs(filepath.Join(r.opt.Dir, base))
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -154,7 +155,7 @@ func compiled(t *testing.T, f *fabric.Fabric, tb *lft.Tables) string {
 		lidMatrixFile: func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, tb, dump.WriteOptions{}) },
 		guid2lidFile:  func(w io.Writer) error { return dump.WriteGUID2LID(w, f) },
 	} {
-		if err := dump.WriteFileAtomic(filepath.Join(dir, name), write); err != nil {
+		if err := files.Write(filepath.Join(dir, name), write); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package dump
+package files
 
 import (
 	"bytes"
@@ -69,11 +69,11 @@ func TestSyncedFileFull(t *testing.T) {
 	}
 }
 
-// What a writer makes of an error is what WriteFileAtomic returns, and no file is left.
-func TestWriteFileAtomicFails(t *testing.T) {
+// What a writer makes of an error is what Write returns, and no file is left.
+func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
 	want := errors.New("no more")
-	err := WriteFileAtomic(filepath.Join(dir, "file"), func(w io.Writer) error {
+	err := Write(filepath.Join(dir, "file"), func(w io.Writer) error {
 		for range 3 {
 			if _, err := w.Write(make([]byte, blockSize)); err != nil {
 				return err

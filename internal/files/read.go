@@ -1,0 +1,89 @@
+package files
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// RefusedError is an input that is not read, or not to its end: it is of the wrong
+// kind or too large.
+type RefusedError struct {
+	File string
+	Why  string // what it is and what is wanted
+}
+
+func (e *RefusedError) Error() string { return e.File + ": " + e.Why }
+
+// ReadRegular reads a regular file of at most limit bytes, without ever waiting for
+// another process: it is for configurations and for files that programs keep for
+// themselves. It looks at the kind and the size (of sparse files, the apparent one)
+// before it reads, opens without blocking, and stops if the file grows beyond the limit
+// meanwhile. Errors: those of the system, and *RefusedError.
+func ReadRegular(name string, limit int64) ([]byte, error) {
+	info, err := os.Stat(name) // to open a device can have effects
+	if err != nil {
+		return nil, err
+	}
+	if err := regular(name, info, limit); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if err := regular(name, info, limit); err != nil { // another file by now
+		return nil, err
+	}
+	data := make([]byte, 0, info.Size()+1)
+	for {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > limit:
+			return nil, tooLarge(name, limit)
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return nil, err
+		case len(data) == cap(data):
+			data = append(make([]byte, 0, min(2*int64(cap(data))+4096, limit+1)), data...)
+		}
+	}
+}
+
+// regular refuses what is no regular file of at most limit bytes.
+func regular(name string, info os.FileInfo, limit int64) error {
+	switch {
+	case info.IsDir():
+		return &RefusedError{name, "is a directory; want a file"}
+	case !info.Mode().IsRegular():
+		return &RefusedError{name, "is a device, FIFO or socket; want a regular file"}
+	case info.Size() > limit:
+		return tooLarge(name, limit)
+	}
+	return nil
+}
+
+func tooLarge(name string, limit int64) error {
+	return &RefusedError{name, fmt.Sprintf("has more than %s; want less", Size(limit))}
+}
+
+// Size prints a number of bytes for people, in binary units: 64 MiB.
+func Size(bytes int64) string {
+	for i, unit := range []string{"GiB", "MiB", "KiB"} {
+		if one := int64(1) << (30 - 10*i); bytes >= one {
+			if bytes%one == 0 {
+				return fmt.Sprintf("%d %s", bytes/one, unit)
+			}
+			return fmt.Sprintf("%.1f %s", float64(bytes)/float64(one), unit)
+		}
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}

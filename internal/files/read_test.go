@@ -1,0 +1,70 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// ReadRegular reads regular files of at most so many bytes, refuses everything else,
+// and waits for nobody.
+func TestReadRegular(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{"empty": "", "full": strings.Repeat("x", 1000), "more": strings.Repeat("x", 1001)} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listener, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	sparse, err := os.Create(at("sparse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(sparse.Truncate(8<<30), sparse.Close(), syscall.Mkfifo(at("fifo"), 0o600),
+		os.Mkdir(at("folder"), 0o700), os.Symlink("fifo", at("link")), os.Symlink("full", at("good link"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"empty": "", "full": "", "good link": "",
+		"more":      "has more than 1000 bytes; want less",
+		"sparse":    "has more than 1000 bytes; want less",
+		"fifo":      "is a device, FIFO or socket; want a regular file",
+		"link":      "is a device, FIFO or socket; want a regular file",
+		"socket":    "is a device, FIFO or socket; want a regular file",
+		"folder":    "is a directory; want a file",
+		"/dev/zero": "is a device, FIFO or socket; want a regular file",
+	} {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = at(name)
+		}
+		data, err := ReadRegular(path, 1000)
+		var refused *RefusedError
+		switch {
+		case want == "" && (err != nil || string(data) != strings.Repeat("x", len(data)) || len(data) != 1000 && name != "empty"):
+			t.Errorf("%s: %d bytes, %v", name, len(data), err)
+		case want != "" && (!errors.As(err, &refused) || err.Error() != path+": "+want):
+			t.Errorf("%s: %v; want %s", name, err, want)
+		}
+	}
+	if _, err := ReadRegular(at("none"), 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	// Files of the kernel say that they have no bytes.
+	if data, err := ReadRegular("/proc/self/status", 1<<20); err != nil || !strings.HasPrefix(string(data), "Name:") {
+		t.Errorf("%.20q, %v", data, err)
+	}
+	if _, err := ReadRegular("/proc/self/status", 10); err == nil {
+		t.Error("10 bytes of a file that grows while it is read: no error")
+	}
+}

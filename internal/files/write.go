@@ -1,0 +1,265 @@
+// Package files opens, reads and writes files as a command that runs as root has to:
+// it replaces regular files at once and opens everything else, and every read has a
+// limit. It makes no promise to users outside this module.
+package files
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Write makes the file name hold the output of write.
+//
+// A regular file, or one that does not exist yet, appears at once: a crash leaves the
+// old file or the new one whole. Write makes a temporary file in the same folder, syncs
+// it, renames it and syncs the folder. If write fails, the old file stays. A new file
+// has mode 0666 less the umask; an old one keeps its mode, owner, group and ACL. Other
+// hard links of an old file keep the old text. Write follows symbolic links, also to a
+// file that does not exist yet.
+//
+// Write overwrites an old regular file in place where it cannot replace it with the
+// same owner: the file belongs to another user, the folder takes no new files, or the
+// file is a mount point. It makes the whole output before, in a temporary file, and
+// reserves the space, so that only a crash during the copy leaves a part. The owner of
+// a file decides who may read it, so that keeping the owner comes first.
+//
+// Write opens character devices and FIFOs (it waits for a reader there), connects to
+// sockets, and takes descriptors of this process for what they are (/dev/stdout,
+// /dev/fd/3). Directories and block devices are errors, and so is an old file that the
+// process may not write.
+func Write(name string, write func(io.Writer) error) error {
+	if fd, ok := descriptor(name); ok {
+		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+		return writeStream(os.NewFile(uintptr(copied), name), write)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		target, err := followLinks(name)
+		if err != nil {
+			return err
+		}
+		return writeRegular(target, nil, write)
+	case err != nil:
+		return err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		target, err := followLinks(name)
+		if err != nil {
+			return err
+		}
+		if err := unix.Faccessat(unix.AT_FDCWD, target, unix.W_OK, unix.AT_EACCESS); err != nil {
+			return &fs.PathError{Op: "write", Path: name, Err: err}
+		}
+		return writeRegular(target, info, write)
+	case mode.IsDir():
+		return fmt.Errorf("%s is a directory; want a file", name)
+	case mode&fs.ModeSocket != 0:
+		to, err := net.Dial("unix", name)
+		if err != nil {
+			return err
+		}
+		return writeStream(to, write)
+	case mode&fs.ModeCharDevice != 0, mode&fs.ModeNamedPipe != 0:
+		to, err := os.OpenFile(name, os.O_WRONLY|unix.O_NOCTTY, 0)
+		if err != nil {
+			return err
+		}
+		return writeStream(to, write)
+	default:
+		return fmt.Errorf("%s is a block device; want a file", name)
+	}
+}
+
+// writeStream writes to what cannot be replaced, and closes it.
+func writeStream(to io.WriteCloser, write func(io.Writer) error) error {
+	b := bufio.NewWriterSize(to, 64<<10)
+	return errors.Join(cmp.Or(write(b), b.Flush()), to.Close())
+}
+
+// maxLinks is how many symbolic links a name may lead through, as in Linux.
+const maxLinks = 40
+
+// followLinks returns the path that name leads to through symbolic links; nothing
+// has to exist there. The caller has asked the kernel before (stat), which refuses
+// links that others put into shared folders (fs.protected_symlinks).
+func followLinks(name string) (string, error) {
+	for range maxLinks {
+		link, err := os.Readlink(name)
+		if err != nil { // no link, or nothing there
+			return name, nil
+		}
+		if !filepath.IsAbs(link) {
+			dir, _ := filepath.Split(name)
+			link = dir + link // not cleaned: dir/.. may lead elsewhere
+		}
+		name = link
+	}
+	return "", &fs.PathError{Op: "open", Path: name, Err: unix.ELOOP}
+}
+
+// descriptor tells names of this process's own descriptors. To open such a name makes
+// a file that begins at its start, where a shell's redirection is to be continued,
+// and fails for sockets.
+func descriptor(name string) (fd int, ok bool) {
+	for range maxLinks {
+		dir, base := filepath.Split(name)
+		if fd, err := strconv.Atoi(base); err == nil && ownDescriptors(dir) {
+			return fd, true
+		}
+		link, err := os.Readlink(name)
+		if err != nil {
+			return 0, false
+		}
+		if !filepath.IsAbs(link) {
+			link = dir + link
+		}
+		name = link
+	}
+	return 0, false
+}
+
+// ownDescriptors says whether a folder is that of this process's descriptors.
+func ownDescriptors(dir string) bool {
+	here, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	own, err := os.Stat("/proc/self/fd")
+	return err == nil && os.SameFile(here, own)
+}
+
+// writeRegular replaces a regular file, or makes one if old is nil.
+func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) error {
+	inPlace := false
+	f, err := createTemporary(target, old)
+	if err != nil && old != nil {
+		inPlace = true
+		f, err = os.CreateTemp("", "ibweave-*.tmp")
+	}
+	if err != nil {
+		return err
+	}
+	temporary := f.Name()
+	s := NewSyncedFile(f)
+	if err := cmp.Or(write(s), s.Close()); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	if !inPlace {
+		err := os.Rename(temporary, target)
+		if err == nil {
+			return syncFolder(target)
+		}
+		if old == nil {
+			return errors.Join(err, os.Remove(temporary))
+		}
+	}
+	return errors.Join(overwrite(target, temporary), os.Remove(temporary))
+}
+
+// createTemporary creates a new file beside target with the mode, owner, group and ACL
+// of old, if there is one. Its name begins with a dot and ends in .tmp.
+func createTemporary(target string, old fs.FileInfo) (*os.File, error) {
+	dir, base := filepath.Split(target)
+	mode := fs.FileMode(0o666)
+	if old != nil {
+		mode = 0o600
+	}
+	for {
+		name := dir + "." + base[:min(len(base), 200)] + "." + strconv.FormatUint(rand.Uint64(), 36) + ".tmp"
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "create", Path: target, Err: errors.Unwrap(err)}
+		case old == nil:
+			return f, nil
+		}
+		if err := keepOwner(f, target, old); err != nil {
+			return nil, errors.Join(err, f.Close(), os.Remove(name))
+		}
+		return f, nil
+	}
+}
+
+// keepOwner gives f the owner, group, mode and ACL of the file that it is to replace.
+func keepOwner(f *os.File, target string, old fs.FileInfo) error {
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	is, was := now.Sys().(*syscall.Stat_t), old.Sys().(*syscall.Stat_t)
+	if is.Uid != was.Uid || is.Gid != was.Gid {
+		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
+			return err
+		}
+	}
+	if err := f.Chmod(old.Mode().Perm()); err != nil {
+		return err
+	}
+	const acl = "system.posix_acl_access"
+	entries := make([]byte, 64<<10) // the most that the kernel gives
+	n, err := unix.Getxattr(target, acl, entries)
+	if err != nil { // no ACL, or a file system without
+		return nil
+	}
+	return unix.Fsetxattr(int(f.Fd()), acl, entries[:n], 0)
+}
+
+// overwrite copies a file over a regular file that stays the same file.
+func overwrite(target, from string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(target, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if info.Size() > 0 {
+		err := unix.Fallocate(int(out.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, info.Size())
+		if err != nil && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
+			return &fs.PathError{Op: "write", Path: target, Err: err}
+		}
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	return cmp.Or(out.Truncate(info.Size()), out.Sync())
+}
+
+// syncFolder makes the rename of a file last. A folder that the process may not read
+// cannot be synced.
+func syncFolder(target string) error {
+	dir, err := os.Open(filepath.Dir(target))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
