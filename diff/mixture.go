@@ -17,7 +17,7 @@ type layer struct {
 }
 
 // mixture is the graphs that have the next hops of both layers, on the cables of
-// the new fabric. With the same layer twice it is that layer's graphs.
+// the new fabric.
 type mixture struct {
 	f      *fabric.Fabric
 	n      int // switches
@@ -48,15 +48,16 @@ type mixWorker struct {
 	order   []int32 // topological, as far as there are no loops
 	reached []bool
 	stack   []int32
-	comp    []int32    // by switch: the loop it is in, -1 for none; valid when loops > 0
-	loops   int        // components with a loop
-	bad     []bool     // by component: one of the layers loops there by itself
+	comp    []int32 // by switch: the component it is in, -1 for none; valid when loops > 0
+	loops   int     // components with a loop
+	parts   []component
 	onOwn   [2][]bool  // by switch: on a loop of that layer
 	scc     sccScratch // for findLoops
 	state   [2][]uint16
 	// found by this goroutine
 	unicast, all *graph
 	transient    []fabric.LID // with a loop that is in neither layer
+	unordered    int          // of these, LIDs for which no order of writes avoids it
 	own          [2]int       // LIDs for which a layer loops by itself
 	writes       *orderWorker // nil when no order is wanted
 	want         *witnesses   // nil when no dependency is looked for
@@ -120,14 +121,6 @@ func (c *comparison) newMixture() *mixture {
 	return m
 }
 
-// alone is the graphs of one layer by itself.
-func (m *mixture) alone(k int) *mixture {
-	a := *m
-	a.layers[1-k] = a.layers[k]
-	a.owner[1-k] = a.owner[k]
-	return &a
-}
-
 func (m *mixture) newWorker(orders, graphs bool, want *witnesses) *mixWorker {
 	w := &mixWorker{
 		mixture: m, changed: make([]bool, m.n), indeg: make([]int32, m.n),
@@ -164,6 +157,7 @@ func (m *mixture) run(ctx context.Context, workers int, orders, graphs bool, wan
 	w := list[0]
 	for _, o := range list[1:] {
 		w.transient = append(w.transient, o.transient...)
+		w.unordered += o.unordered
 		for k, n := range o.own {
 			w.own[k] += n
 		}
@@ -289,12 +283,17 @@ func (w *mixWorker) sort() {
 		return
 	}
 	w.findLoops()
-	transient := false
-	for _, bad := range w.bad {
-		transient = transient || !bad
+	transient, unordered := false, false
+	for i := range w.parts {
+		p := &w.parts[i]
+		transient = transient || p.mixed()
+		unordered = unordered || p.mixed() && p.loops[0] && p.loops[1]
 	}
 	if transient {
 		w.transient = append(w.transient, w.lid)
+	}
+	if unordered {
+		w.unordered++
 	}
 	for k, on := range w.onOwn {
 		if slices.Contains(on, true) {
@@ -303,13 +302,46 @@ func (w *mixWorker) sort() {
 	}
 }
 
-// findLoops finds the strongly connected components that hold a loop, and those
-// in which one of the layers loops by itself.
+// component is a strongly connected component, with a loop, of the graph of both
+// layers.
+type component struct {
+	loops [2]bool // by layer: it loops here by itself
+	// spare is the edges less the switches, plus 1, less the loops that a layer has
+	// by itself.
+	spare int
+}
+
+// mixed says whether a mixture has a loop here that neither layer has by itself.
+// Edges less switches plus 1 is the dimension of the cycle space, in which the
+// loops of single layers are independent: a layer's loops are disjoint, and those
+// of both layers differ in an edge or are counted once. A further loop makes the
+// dimension greater. Where there is none, the loops of the layers hang together as
+// a tree, each two by one switch or one path, and their number is the dimension.
+func (c *component) mixed() bool { return c.spare > 0 }
+
+// findLoops finds the strongly connected components that hold a loop, and the
+// loops that layers have by themselves, in O(switches).
 func (w *mixWorker) findLoops() {
 	w.loops = w.scc.components(w.n, w.comp, func(s int32) (a, b int32) {
 		return w.heads[0][s], w.heads[1][s]
 	})
-	w.bad = append(w.bad[:0], make([]bool, w.loops)...)
+	w.parts = append(w.parts[:0], make([]component, w.loops)...)
+	for i := range w.parts {
+		w.parts[i].spare = 1
+	}
+	for s, c := range w.comp {
+		if c < 0 {
+			continue
+		}
+		p, h, g := &w.parts[c], w.heads[0][s], w.heads[1][s]
+		p.spare--
+		if h >= 0 && w.comp[h] == c {
+			p.spare++
+		}
+		if g >= 0 && g != h && w.comp[g] == c {
+			p.spare++
+		}
+	}
 	for k, heads := range w.heads {
 		on := w.onOwn[k]
 		clear(on)
@@ -326,11 +358,15 @@ func (w *mixWorker) findLoops() {
 			if s < 0 || mark[s] != start+1 || on[s] {
 				continue
 			}
+			p := &w.parts[w.comp[s]]
+			p.loops[k] = true
+			known := k == 1 // as a loop of the other layer
 			for at := s; !on[at]; at = heads[at] {
 				on[at] = true
-				if c := w.comp[at]; c >= 0 {
-					w.bad[c] = true
-				}
+				known = known && w.heads[0][at] == heads[at]
+			}
+			if !known {
+				p.spare--
 			}
 		}
 	}
@@ -419,10 +455,10 @@ func (w *mixWorker) dependOne(g *graph, reached []bool) {
 }
 
 // counts says whether a dependency between channels c, from switch u to s, and e
-// is one of a packet that does not loop. Inside of a component that holds a loop
-// of neither layer, the order of writes sees to it that no packet takes an old
-// entry after a new one. In one that holds a loop of one layer, only the paths of
-// one layer that do not loop count.
+// is one of a packet that does not loop. Inside of a component with a loop, a path
+// of one layer counts unless it is on a loop of that layer. A packet that meets
+// entries of both layers counts where the order of writes (see orderWorker.touch)
+// lets it be: old before new, and new before old where the new tables loop.
 func (w *mixWorker) counts(u, s, c, e int32) bool {
 	in := w.comp[u]
 	if in < 0 || in != w.comp[s] {
@@ -431,13 +467,15 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 	if h := w.head(e); h < 0 || w.comp[h] != in {
 		return true
 	}
-	if !w.bad[in] {
-		return c == w.next[0][u] || e == w.next[1][s]
+	old, new := c == w.next[0][u] && e == w.next[0][s], c == w.next[1][u] && e == w.next[1][s]
+	if old || new {
+		return old && !w.onOwn[0][u] || new && !w.onOwn[1][u]
 	}
-	for k, next := range w.next {
-		if next[u] == c && next[s] == e && !w.onOwn[k][u] {
-			return true
-		}
+	switch p := &w.parts[in]; {
+	case !p.loops[1]:
+		return c == w.next[0][u]
+	case !p.loops[0]:
+		return c == w.next[1][u]
 	}
 	return false
 }

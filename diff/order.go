@@ -15,6 +15,11 @@ import (
 // second time, by new entries after old ones, and no more often. It is enough to
 // hold to that within each strongly connected component of the graph of old and
 // new next hops, since every loop is inside of one.
+//
+// Where the new tables loop by themselves the order is the reverse: a switch gets
+// its new entry before the switch that its old one leads to. Then a packet that has
+// met an old entry meets old ones all the way, in every state. Where both loop there
+// is no order.
 
 // before says that switch first has to be written before then, for a LID.
 type before struct {
@@ -116,20 +121,33 @@ func (o *orderWorker) touch(w *mixWorker) {
 	}
 	for s := range int32(w.n) {
 		c := w.comp[s]
-		if c < 0 || w.bad[c] || !w.changed[s] {
+		if c < 0 || !w.changed[s] || !w.parts[c].mixed() {
 			continue
 		}
-		// Switches between that keep their entries are as new as what comes
-		// after them. There is no loop of these: the component is not bad.
-		d := w.heads[1][s]
+		layer := 1
+		if w.parts[c].loops[1] {
+			layer = 0
+		}
+		if w.parts[c].loops[layer] {
+			continue
+		}
+		// Switches between that keep their entries are as new, or old, as what comes
+		// after them. They are on no loop: the layer has none here.
+		heads := w.heads[layer]
+		d := heads[s]
 		for d >= 0 && w.comp[d] == c && !w.changed[d] {
-			d = w.heads[1][d]
+			d = heads[d]
 		}
-		if d >= 0 && w.comp[d] == c {
-			o.block.constraints = append(o.block.constraints, before{lid: w.lid, first: d, then: s})
-			o.all.add(d, s)
-			o.any = true
+		if d < 0 || w.comp[d] != c {
+			continue
 		}
+		b := before{lid: w.lid, first: d, then: s}
+		if layer == 0 {
+			b.first, b.then = s, d
+		}
+		o.block.constraints = append(o.block.constraints, b)
+		o.all.add(b.first, b.then)
+		o.any = true
 	}
 }
 

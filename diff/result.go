@@ -253,10 +253,12 @@ type Affected struct {
 type Transition struct {
 	// Loops is LIDs for which a mixture has a forwarding loop that neither the
 	// old nor the new tables have; OldLoops and NewLoops those for which they
-	// have one by themselves.
-	Loops    int `json:"loops"`
-	OldLoops int `json:"old_loops"`
-	NewLoops int `json:"new_loops"`
+	// have one by themselves. Unordered is those of Loops for which Order does not
+	// avoid the loop, because both the old and the new tables loop there.
+	Loops     int `json:"loops"`
+	OldLoops  int `json:"old_loops"`
+	NewLoops  int `json:"new_loops"`
+	Unordered int `json:"unordered"`
 	// Cycles is a shortest loop of a mixture for each of the first of these
 	// LIDs, never nil.
 	Cycles [][]MixedHop `json:"cycles"`
@@ -265,7 +267,7 @@ type Transition struct {
 	CreditLoops CreditLoops `json:"credit_loops"`
 	// Order is an order of writes in which no state, from the first write to
 	// the last, has a forwarding loop that is not in the old or in the new
-	// tables.
+	// tables, except for Unordered LIDs.
 	Order Order `json:"order"`
 }
 
@@ -273,7 +275,7 @@ type Transition struct {
 // dependency graphs.
 type CreditLoops struct {
 	Count int `json:"count"` // of all mixtures
-	Old   int `json:"old"`   // of the old tables by themselves
+	Old   int `json:"old"`   // of the old tables by themselves, on the old cables, as verify counts
 	New   int `json:"new"`
 	// Management counts the same with packets to and from switches.
 	Management    int `json:"management"`
@@ -526,8 +528,14 @@ func (r *Result) warn() {
 	}
 	if t := r.Transition; t != nil {
 		if t.Loops > 0 {
-			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can go round in a circle, unless writes are in the order given",
-				plural(int64(t.Loops), "LID", "LIDs"))
+			order := ", unless writes are in the order given"
+			switch n := int64(t.Unordered); {
+			case t.Unordered == t.Loops:
+				order = ": no order is given, because both the old and the new tables loop there"
+			case n > 0:
+				order += fmt.Sprintf("; the order does not help %s for which both the old and the new tables loop there", plural(n, "LID", "LIDs"))
+			}
+			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can loop%s", plural(int64(t.Loops), "LID", "LIDs"), order)
 		}
 		c := &t.CreditLoops
 		switch {

@@ -111,6 +111,9 @@ func (t *text) figures(r *Result) {
 		if c.Loops > 0 {
 			loops = "forwarding loops for " + plural(int64(c.Loops), "LID", "LIDs")
 		}
+		if c.Unordered > 0 {
+			loops += fmt.Sprintf(", for %d of them without an order that avoids it", c.Unordered)
+		}
 		if c.OldLoops+c.NewLoops > 0 {
 			loops += fmt.Sprintf(" (old alone for %d, new alone for %d)", c.OldLoops, c.NewLoops)
 		}

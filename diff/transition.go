@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // transition looks at what can happen while the tables are written.
@@ -24,7 +25,7 @@ func (c *comparison) transition(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.Loops, t.OldLoops, t.NewLoops = len(w.transient), w.own[0], w.own[1]
+	t.Loops, t.OldLoops, t.NewLoops, t.Unordered = len(w.transient), w.own[0], w.own[1], w.unordered
 	t.Order = makeOrder(c.new, all)
 	show := m.newWorker(false, false, nil)
 	for _, l := range w.transient[:min(c.opt.Witnesses, len(w.transient))] {
@@ -49,12 +50,16 @@ func (c *comparison) creditLoops(ctx context.Context, m *mixture, unicast, all [
 	if d.Management == 0 {
 		return nil
 	}
-	for k, counts := range [2][2]*int{{&d.Old, &d.OldManagement}, {&d.New, &d.NewManagement}} {
-		own, _, err := m.alone(k).run(ctx, c.opt.Workers, false, true, nil)
+	for k, x := range []*Snapshot{c.a, c.b} {
+		own, err := verify.Check(ctx, x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs, Workers: c.opt.Workers, Witnesses: 1, Findings: 1})
 		if err != nil {
 			return err
 		}
-		*counts[0], *counts[1] = len(own.unicast.cycles()), len(own.all.cycles())
+		if k == 0 {
+			d.Old, d.OldManagement = own.CreditLoops.Count, own.Management.CreditLoops
+		} else {
+			d.New, d.NewManagement = own.CreditLoops.Count, own.Management.CreditLoops
+		}
 	}
 	into, g, components, management := &d.Cycles, w.unicast, unicast, false
 	if d.Count == 0 {
@@ -107,46 +112,58 @@ func (w *mixWorker) hop(out int32) MixedHop {
 	return h
 }
 
-// loop is a shortest loop of a mixture for a LID, in components without a loop of
-// either layer.
+// loop is a shortest loop of a mixture for a LID, of those that neither layer has by
+// itself. Such a loop has an old edge, perhaps edges that both layers have, and a
+// new edge in a row. O(switches^2).
 func (w *mixWorker) loop(l fabric.LID) []MixedHop {
 	w.takeOne(l)
 	w.sort()
 	var best []int32
 	from := make([]int32, w.n) // the channel by which the search came
+	on := make([]bool, w.n)    // on the row
+	old, new := w.heads[0], w.heads[1]
 	for start := range int32(w.n) {
 		in := w.comp[start]
-		if in < 0 || w.bad[in] {
+		if in < 0 || !w.parts[in].mixed() || old[start] == new[start] || old[start] < 0 || w.comp[old[start]] != in {
 			continue
 		}
+		clear(on)
+		row := []int32{w.next[0][start]}
+		s := old[start]
+		for ; w.comp[s] == in && old[s] == new[s] && !on[s]; s = old[s] {
+			on[s] = true
+			row = append(row, w.next[0][s])
+		}
+		on[s] = true
+		first := new[s]
+		if w.comp[s] != in || on[start] || old[s] == first || first < 0 || w.comp[first] != in || on[first] {
+			continue
+		}
+		row = append(row, w.next[1][s])
 		for s := range from {
 			from[s] = -1
 		}
-		queue := []int32{start}
-		for at := 0; at < len(queue) && from[start] < 0; at++ {
-			s := queue[at]
+		for queue := []int32{first}; len(queue) > 0 && first != start && from[start] < 0; queue = queue[1:] {
+			s := queue[0]
 			for k := range w.next {
-				out := w.next[k][s]
-				if h := w.head(out); h >= 0 && w.comp[h] == in && from[h] < 0 {
-					from[h] = out
-					if h != start {
-						queue = append(queue, h)
-					}
+				if h := w.heads[k][s]; h >= 0 && h != first && !on[h] && w.comp[h] == in && from[h] < 0 {
+					from[h] = w.next[k][s]
+					queue = append(queue, h)
 				}
 			}
 		}
-		var cycle []int32
-		for s := start; ; {
-			cycle = append(cycle, from[s])
-			if s = int32(w.f.Owner(fabric.PortID(from[s]))); s == start {
-				break
-			}
+		if first != start && from[start] < 0 {
+			continue
 		}
-		if best == nil || len(cycle) < len(best) {
-			best = cycle
+		var back []int32
+		for s := start; s != first; s = int32(w.f.Owner(fabric.PortID(from[s]))) {
+			back = append(back, from[s])
+		}
+		slices.Reverse(back)
+		if row = append(row, back...); best == nil || len(row) < len(best) {
+			best = row
 		}
 	}
-	slices.Reverse(best)
 	hops := make([]MixedHop, len(best))
 	for i, out := range best {
 		hops[i] = w.hop(out)
