@@ -93,25 +93,40 @@ func TestRunErrors(t *testing.T) {
 }
 
 func TestInstallCommands(t *testing.T) {
+	all := []string{LFTsName, ConfigName, PluginConfigName, PluginOpenSMName}
 	for _, tc := range []struct {
-		dir  string
-		opt  WriteOptions
-		have []string
-		want []string
+		dir            string
+		opt            WriteOptions
+		have           []string
+		plugin, static []string
 	}{
-		{"out's", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{LFTsName, ConfigName}, []string{
+		{"out's", WriteOptions{InstallDir: "/etc/opensm/ibweave", Zstd: true}, all, []string{
+			"systemctl stop opensm",
 			"mkdir -p /etc/opensm/ibweave",
 			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
+			"zstd -d -q -f --rm /etc/opensm/ibweave/*.zst",
 			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
-			"opensm -F /etc/opensm/ibweave/opensm.conf",
-		}},
-		{"/etc/opensm/ibweave/", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{ConfigName}, []string{
+			"cat /etc/opensm/ibweave/opensm-plugin.conf >>/etc/opensm/opensm.conf",
+			"systemctl start opensm",
+		}, []string{
+			"systemctl stop opensm",
+			"mkdir -p /etc/opensm/ibweave",
+			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
+			"zstd -d -q -f --rm /etc/opensm/ibweave/*.zst",
 			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
-			"opensm -F /etc/opensm/ibweave/opensm.conf",
+			"cat /etc/opensm/ibweave/opensm.conf >>/etc/opensm/opensm.conf",
+			"systemctl start opensm",
 		}},
-		{"out", WriteOptions{InstallDir: "/x"}, []string{LFTsName}, nil},
+		{"/etc/opensm/ibweave/", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{PluginOpenSMName}, []string{
+			"systemctl stop opensm",
+			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
+			"cat /etc/opensm/ibweave/opensm-plugin.conf >>/etc/opensm/opensm.conf",
+			"systemctl start opensm",
+		}, nil},
+		{"out", WriteOptions{InstallDir: "/x"}, []string{LFTsName}, nil, nil},
 	} {
-		if d := cmp.Diff(tc.want, InstallCommands(tc.dir, tc.have, tc.opt)); d != "" {
+		plugin, static := InstallCommands(tc.dir, tc.have, tc.opt)
+		if d := cmp.Diff([][]string{tc.plugin, tc.static}, [][]string{plugin, static}); d != "" {
 			t.Error(d)
 		}
 	}

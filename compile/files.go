@@ -154,10 +154,7 @@ func (r *Result) files(opt WriteOptions, options map[string]any) []file {
 	if err == nil || opt.Force {
 		files = append(files, file{ConfigName, func(w io.Writer) error { return r.writeConfig(w, opt, qos) }})
 	}
-	if err != nil {
-		files = append(files, r.pluginFiles(opt, options)...)
-	}
-	return files
+	return append(files, r.pluginFiles(opt, options)...)
 }
 
 // dump is a file with tables, which is compressed when that is wanted.
@@ -196,7 +193,15 @@ func (r *Result) lmcOptions() (lmc uint8, esp0 string) {
 	return lmc, esp0
 }
 
-// writeConfig writes an opensm.conf that makes OpenSM's file engine load the
+// configHead begins a file of lines for opensm.conf. A comment comes first, so that the
+// last line of a file without an end is not continued by an option.
+const configHead = `# %s
+# These lines are added to opensm.conf, whose other options stay: of an option that comes
+# twice OpenSM takes the last line. LIDs come from %s:
+# stop OpenSM and copy it to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.
+`
+
+// writeConfig writes the lines of opensm.conf that make OpenSM's file engine load the
 // tables from InstallDir.
 //
 // no_fallback keeps OpenSM from routing by minhop when it cannot load them.
@@ -206,30 +211,26 @@ func (r *Result) lmcOptions() (lmc uint8, esp0 string) {
 // standby, too. qos is the lines that make the SL-to-VL tables.
 func (r *Result) writeConfig(w io.Writer, opt WriteOptions, qos []string) error {
 	lmc, esp0 := r.lmcOptions()
-	_, err := fmt.Fprintf(w, `# Makes OpenSM's file engine load the tables that ibweave's %s made.
-# Copy %s to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.
+	at := func(name string) string { return filepath.Join(opt.InstallDir, name) }
+	_, err := fmt.Fprintf(w, configHead+`# The tables are static: when a cable fails, pairs that used it stay unreachable until
+# the fabric is compiled again. With the lines of %s instead OpenSM
+# routes by the plugin, and again whenever the fabric changes.
 routing_engine file,no_fallback
 lfts_file %s
 lid_matrix_dump_file %s
 honor_guid2lid_file TRUE
 lmc %d
 lmc_esp0 %s
-%s`, r.Routing.Engine, filepath.Join(opt.InstallDir, GUID2LIDName),
-		filepath.Join(opt.InstallDir, LFTsName), filepath.Join(opt.InstallDir, LIDMatrixName), lmc, esp0, strings.Join(append(qos, ""), "\n"))
+%s`, "Makes OpenSM's file engine load the tables that ibweave's "+r.Routing.Engine+" made.", at(GUID2LIDName),
+		PluginOpenSMName, at(LFTsName), at(LIDMatrixName), lmc, esp0, strings.Join(append(qos, ""), "\n"))
 	return err
 }
 
-// InstallCommands are the shell commands that put a compiled directory with
-// these files where its opensm.conf expects it and start OpenSM with it, or with
-// the plugin where it has no opensm.conf; none when it has neither.
-func InstallCommands(dir string, files []string, opt WriteOptions) []string {
-	config := ConfigName
-	if !slices.Contains(files, config) {
-		config = PluginOpenSMName
-	}
-	if !slices.Contains(files, config) {
-		return nil
-	}
+// InstallCommands are the shell commands that copy a compiled directory with these files
+// to where its configurations expect it, and add lines to the site's opensm.conf, which
+// keeps its other options: those of the plugin, and those of the static files. Either is
+// nil where the directory lacks that configuration.
+func InstallCommands(dir string, files []string, opt WriteOptions) (plugin, static []string) {
 	quote := func(s string) string {
 		if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 			return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./+,:@%", c))
@@ -238,7 +239,7 @@ func InstallCommands(dir string, files []string, opt WriteOptions) []string {
 		}
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
-	var commands []string
+	commands := []string{"systemctl stop opensm"} // which reads guid2lid when it starts
 	if abs, err := filepath.Abs(dir); err != nil || abs != filepath.Clean(opt.InstallDir) {
 		commands = append(commands,
 			"mkdir -p "+quote(opt.InstallDir),
@@ -247,9 +248,16 @@ func InstallCommands(dir string, files []string, opt WriteOptions) []string {
 	if opt.Zstd {
 		commands = append(commands, "zstd -d -q -f --rm "+quote(opt.InstallDir)+"/*"+ZstdSuffix)
 	}
-	return append(commands,
-		"cp "+quote(filepath.Join(opt.InstallDir, GUID2LIDName))+" /var/cache/opensm/guid2lid",
-		"opensm -F "+quote(filepath.Join(opt.InstallDir, config)))
+	commands = append(commands, "cp "+quote(filepath.Join(opt.InstallDir, GUID2LIDName))+" /var/cache/opensm/guid2lid")
+	with := func(config string) []string {
+		if !slices.Contains(files, config) {
+			return nil
+		}
+		return append(slices.Clone(commands),
+			"cat "+quote(filepath.Join(opt.InstallDir, config))+" >>/etc/opensm/opensm.conf",
+			"systemctl start opensm")
+	}
+	return with(PluginOpenSMName), with(ConfigName)
 }
 
 // manifestOptions adds what WriteOptions decide to the other options.

@@ -236,17 +236,9 @@ func TestPluginOnly(t *testing.T) {
 					t.Errorf("force %v: opensm.conf is there: %v, want %v", force, got, want)
 				}
 				for _, name := range []string{compile.PluginConfigName, compile.PluginOpenSMName} {
-					if slices.Contains(files, name) != c.plugin {
-						t.Errorf("force %v: %s is there: %v, want %v", force, name, !c.plugin, c.plugin)
+					if !slices.Contains(files, name) {
+						t.Errorf("force %v: no %s", force, name)
 					}
-				}
-				config := compile.ConfigName
-				if c.plugin && !force {
-					config = compile.PluginOpenSMName
-				}
-				got := compile.InstallCommands(dir, files, compile.WriteOptions{InstallDir: "/x"})
-				if len(got) == 0 || got[len(got)-1] != "opensm -F /x/"+config {
-					t.Errorf("force %v: commands %v", force, got)
 				}
 			}
 		})

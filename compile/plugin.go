@@ -61,17 +61,18 @@ func (r *Result) pluginFiles(opt WriteOptions, options map[string]any) []file {
 				more += "qos TRUE\n"
 			}
 			if r.Plan != nil {
-				more += "partition_config_file " + at(PartitionsName) + "\n"
+				more += "# The groups are created by the lines of " + at(PartitionsName) + ";\n" +
+					"# add them to the site's partition_config_file.\n"
 			}
-			_, err := fmt.Fprintf(w, `# Makes OpenSM route by the plugin libibweave-opensm.so as ibweave's %s did.
-# Copy %s to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.
+			_, err := fmt.Fprintf(w, configHead+`# Of routing_engine OpenSM takes the second when the first cannot route; no_fallback in
+# its place leaves the switches as they are.
 event_plugin_name ibweave-opensm
 event_plugin_options --config %s
-routing_engine ibweave-%s,no_fallback
+routing_engine ibweave-%s,updn
 honor_guid2lid_file TRUE
 lmc %d
 lmc_esp0 %s
-%s`, r.Routing.Engine, at(GUID2LIDName), at(PluginConfigName), r.Engine.Name(), lmc, esp0, more)
+%s`, "Makes OpenSM route by the plugin libibweave-opensm.so, with the engine "+r.Engine.Name()+".", at(GUID2LIDName), at(PluginConfigName), r.Engine.Name(), lmc, esp0, more)
 			return err
 		}},
 	}

@@ -44,7 +44,6 @@ func (s *testbed) stay(t *testing.T, engine, config string, options ...string) *
 // begin starts OpenSM with the plugin, attached to a node, "" for the centre.
 func (s *testbed) begin(t *testing.T, node, engine, config string, options ...string) *daemon {
 	t.Helper()
-	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	file := filepath.Join(s.dir, "ibweave.yaml")
 	lines := append([]string{
 		"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file,
@@ -59,11 +58,19 @@ func (s *testbed) begin(t *testing.T, node, engine, config string, options ...st
 			t.Fatal(err)
 		}
 	}
+	return s.launch(t, conf, node, "0x47")
+}
+
+// launch starts OpenSM by a file of options, whose log_file is opensm.log in the testbed's
+// folder. LIDs come from the folder cache there.
+func (s *testbed) launch(t *testing.T, conf, node, flags string) *daemon {
+	t.Helper()
+	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	cache := filepath.Join(s.dir, "cache")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d := &daemon{testbed: s, t: t, cmd: s.Command(t.Context(), "opensm", "-F", conf, "-D", "0x47"), ended: make(chan error, 1)}
+	d := &daemon{testbed: s, t: t, cmd: s.Command(t.Context(), "opensm", "-F", conf, "-D", flags), ended: make(chan error, 1)}
 	d.cmd.Env = append(d.cmd.Env, "OSM_TMP_DIR="+s.dir, "OSM_CACHE_DIR="+cache)
 	if node != "" {
 		d.cmd.Env = append(d.cmd.Env, "SIM_HOST="+node)

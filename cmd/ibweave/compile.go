@@ -163,20 +163,23 @@ func engineHelp() string {
 
 // summary is the JSON document of compile.
 type summary struct {
-	Version string          `json:"version"`
-	Engine  string          `json:"engine"`
-	Top     *topSwitch      `json:"top,omitempty"` // of the order of an up*/down* engine
-	LIDs    lidSummary      `json:"lids"`
-	Notes   []string        `json:"notes"` // what the engine has to say about the fabric
-	Lanes   laneSummary     `json:"lanes"`
-	Output  string          `json:"output"` // "" when nothing was written
-	Files   []string        `json:"files"`
-	Install []string        `json:"install"` // commands
-	Seconds compile.Seconds `json:"seconds"`
-	Groups  []mft.Entry     `json:"groups"`
-	Trees   *treeSummary    `json:"multicast,omitempty"`
-	Changes *changeSummary  `json:"changes,omitempty"` // with --previous
-	Verify  *verify.Result  `json:"verify"`
+	Version string      `json:"version"`
+	Engine  string      `json:"engine"`
+	Top     *topSwitch  `json:"top,omitempty"` // of the order of an up*/down* engine
+	LIDs    lidSummary  `json:"lids"`
+	Notes   []string    `json:"notes"` // what the engine has to say about the fabric
+	Lanes   laneSummary `json:"lanes"`
+	Output  string      `json:"output"` // "" when nothing was written
+	Files   []string    `json:"files"`
+	// Install are the commands that bring the tables in as static files, or by the plugin
+	// where files cannot carry them; InstallPlugin those that have the plugin route.
+	Install       []string        `json:"install"`
+	InstallPlugin []string        `json:"install_plugin"`
+	Seconds       compile.Seconds `json:"seconds"`
+	Groups        []mft.Entry     `json:"groups"`
+	Trees         *treeSummary    `json:"multicast,omitempty"`
+	Changes       *changeSummary  `json:"changes,omitempty"` // with --previous
+	Verify        *verify.Result  `json:"verify"`
 }
 
 // changeSummary is what a subnet manager with the tables of a directory has to write.
@@ -415,7 +418,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 
 	s := summary{
 		Version: version, Engine: engine.Name(), Top: top(r.Routing), LIDs: countLIDs(f, r.Routing.Fabric, o.lids), Lanes: lanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Verify: r.Verify,
+		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Verify: r.Verify,
 	}
 	if r.Plan != nil {
 		s.Notes = append(s.Notes, r.Plan.Notes...)
@@ -447,8 +450,12 @@ func (a *app) compile(ctx context.Context, o *order) error {
 			return err
 		}
 		s.Output = o.output
-		if commands := compile.InstallCommands(o.output, s.Files, w); commands != nil {
-			s.Install = commands
+		plugin, static := compile.InstallCommands(o.output, s.Files, w)
+		if plugin != nil {
+			s.Install, s.InstallPlugin = plugin, plugin
+		}
+		if static != nil {
+			s.Install = static
 		}
 		a.log.Info("written", zap.String("directory", o.output), zap.Float64("seconds", r.Seconds.Write))
 	}
@@ -617,6 +624,34 @@ func seconds(s *summary) string {
 	return text + fmt.Sprintf("verify %.3f, write %.3f", s.Seconds.Verify, s.Seconds.Write)
 }
 
+// printInstall says how the tables come into OpenSM.
+func (s *summary) printInstall(b *bytes.Buffer) {
+	if len(s.InstallPlugin) == 0 {
+		return
+	}
+	static := slices.Contains(s.Files, compile.ConfigName)
+	if static {
+		b.WriteString(`
+These files are static: when a cable fails, pairs that used it stay unreachable until
+you compile again. OpenSM with the plugin (docs/install.md) routes again by itself.
+`)
+	} else {
+		b.WriteString(`
+OpenSM needs the plugin (docs/install.md) to route so; it routes again by itself when
+the fabric changes.
+`)
+	}
+	b.WriteString(`The commands add lines to the site's opensm.conf, and its other options stay. On the
+host of the subnet manager:
+`)
+	for _, c := range s.InstallPlugin {
+		fmt.Fprintf(b, "    %s\n", c)
+	}
+	if static {
+		fmt.Fprintf(b, "For the static files, add %s instead of %s.\n", compile.ConfigName, compile.PluginOpenSMName)
+	}
+}
+
 // printSummary is the summary for people.
 func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	var b bytes.Buffer
@@ -681,11 +716,8 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 		}
 	}
 	row("seconds", seconds(s))
-	if len(s.Install) > 0 && !failed {
-		fmt.Fprintf(&b, "\nOn the host of the subnet manager:\n")
-		for _, c := range s.Install {
-			fmt.Fprintf(&b, "    %s\n", c)
-		}
+	if !failed {
+		s.printInstall(&b)
 	}
 	_, err := a.stdout.Write(b.Bytes())
 	return err

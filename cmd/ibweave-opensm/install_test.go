@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// The commands that compile prints add lines to the opensm.conf of a site, whose own
+// partitions, prefix and timers stay in force. Either way OpenSM has the compiled tables.
+// After one cable has failed, static files leave pairs unreachable at every sweep, and the
+// plugin none.
+func TestInstall(t *testing.T) {
+	for name, unreachable := range map[string]int64{"plugin": 0, "static": 56} {
+		t.Run(name, func(t *testing.T) {
+			f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+			s := start(t, f, err)
+			r := s.compiled(t, "updn", compile.Options{})
+			etc, cache := filepath.Join(s.dir, "etc"), filepath.Join(s.dir, "cache") // where launch has it
+			for _, dir := range []string{etc, cache} {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conf := filepath.Join(etc, "opensm.conf")
+			s.site(t, conf)
+
+			dir, installed := filepath.Join(s.dir, "tables"), filepath.Join(s.dir, "installed")
+			opt := compile.WriteOptions{InstallDir: installed}
+			files, err := r.Write(t.Context(), dir, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plugin, static := compile.InstallCommands(dir, files, opt)
+			commands := map[string][]string{"plugin": plugin, "static": static}[name]
+			place := strings.NewReplacer("/var/cache/opensm/", cache+"/", "/etc/opensm/opensm.conf", conf)
+			for _, c := range commands {
+				if strings.HasPrefix(c, "systemctl ") {
+					continue // OpenSM does not run yet
+				}
+				if out, err := exec.Command("sh", "-e", "-c", place.Replace(c)).CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v\n%s", c, err, out)
+				}
+			}
+
+			d := s.launch(t, conf, "", "0x03")
+			d.wait("SUBNET UP", 1)
+			c := s.dial(t)
+			have := s.have(t, c).LFT
+			for n := range fabric.NodeID(s.f.NumSwitches()) {
+				if want := r.Routing.Tables.Row(n); !slices.Equal(have.Row(n)[:len(want)], want) {
+					t.Fatalf("switch %d has other entries than compiled", n)
+				}
+			}
+			if got := s.run(t, "smpquery", "-D", "portinfo", "0,1"); !strings.Contains(got, "GidPrefix:.......................0xfec0000000001234") {
+				t.Errorf("the subnet prefix of the site is gone:\n%s", got)
+			}
+			if got := s.run(t, "smpquery", "-D", "pkeys", "0,1"); !strings.Contains(got, "0x8123") {
+				t.Errorf("the partition of the site is gone:\n%s", got)
+			}
+
+			twin, err := ibsim.NewTwin(s.f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cables, _ := s.f.SwitchLinks(0)
+			cable := cables[0]
+			if err := s.Console(t.Context(), fmt.Sprintf("Unlink %q[%d]", twin.NodeID(s.f.Owner(cable)), s.f.Num(cable))); err != nil {
+				t.Fatal(err)
+			}
+			d.sweep()
+			d.wait("-> SUBNET UP\n", 2)
+			v, err := verify.Check(t.Context(), s.f.Without(cable), s.have(t, c).LFT, verify.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Unicast.Unreachable != unreachable {
+				t.Errorf("%d pairs are unreachable after a cable has failed, want %d", v.Unicast.Unreachable, unreachable)
+			}
+		})
+	}
+}
+
+// site writes what a site may have: all options by OpenSM itself, some of its own, and no
+// end of the last line.
+func (s *testbed) site(t *testing.T, conf string) {
+	t.Helper()
+	if out, err := exec.Command("opensm", "-c", conf).CombinedOutput(); err != nil {
+		t.Fatalf("opensm -c: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	partitions := filepath.Join(filepath.Dir(conf), "partitions.conf")
+	if err := os.WriteFile(partitions, []byte("Default=0x7fff,ipoib : ALL=full;\nours=0x8123 : ALL=full;\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{
+		"subnet_prefix 0xfec0000000001234",
+		"log_file " + filepath.Join(s.dir, "opensm.log"), "dump_files_dir " + s.dir, "force_log_flush TRUE", "sweep_interval 0",
+		"partition_config_file " + partitions,
+	}
+	if err := os.WriteFile(conf, append(data, strings.Join(lines, "\n")...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
