@@ -65,8 +65,14 @@ func (a *app) checkCommand() *cobra.Command {
 loops and without credit loops? Does every receiver of a multicast group get one
 copy, and nobody else any?
 
-DIR is what compile wrote; its certificate is checked as well. Otherwise the
-tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
+DIR is what compile wrote; its certificate is checked as well. Or it is a folder of
+dumps: OpenSM's own, what pull wrote, or ibnetdiscover and dump_lfts output under
+any names. What is in it is recognized by content, other files are ignored, and a
+line on standard error says which files are taken: of several forms of the same,
+ibnetdiscover text before opensm-subnet.lst, opensm-lfts.dump before dump_lfts
+text before opensm.fdbs, and opensm.mcfdbs before dump_mfts text.
+
+Otherwise the tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
 opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text or
 opensm-subnet.lst. SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
 prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
@@ -86,6 +92,7 @@ without tables, too.
 
 Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		Example: `  ibweave check tables
+  ibweave check /var/log
   ibweave check -t fabric.txt --wiring
   ibweave check tables --policy policy.yaml --format sarif
   ibweave check tables --report sarif=ibweave.sarif --report junit=ibweave.xml
@@ -114,7 +121,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if err := in.checkBuffer(cmd.Flags().Changed("vl-credits"), cmd.Flags().Changed("mtu")); err != nil {
 				return err
 			}
-			if err := in.resolve(args); err != nil {
+			if err := a.resolveAudit(&in, args); err != nil {
 				return err
 			}
 			if in.mfts == "" && cmd.Flags().Changed("copying") {
@@ -201,11 +208,11 @@ func parseFailOn(s string) (at verify.Severity, never bool, err error) {
 	return at, false, nil
 }
 
-// resolve finds the files of a compiled directory, or sees that all are named.
-func (in *audit) resolve(args []string) error {
+// resolveAudit finds the files of a directory, or sees that all are named.
+func (a *app) resolveAudit(in *audit, args []string) error {
 	if len(args) == 0 {
 		if in.topology == "" || in.lfts == "" && !in.wanted() {
-			return usagef("check needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring or --policy FILE")
+			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring or --policy FILE")
 		}
 		if in.lfts == "" && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
@@ -224,7 +231,11 @@ func (in *audit) resolve(args []string) error {
 	if err := oneStdin(in.policy, in.names, in.certificate); err != nil {
 		return err
 	}
-	dir := args[0]
+	return a.resolve(in, args[0], !in.wanted())
+}
+
+// findCompiled finds the files of a directory that compile wrote.
+func (in *audit) findCompiled(dir string) error {
 	m, err := compile.ReadManifest(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

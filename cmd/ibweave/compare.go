@@ -228,7 +228,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	in := audit{topology: c.topology, lfts: name, lenient: c.lenient}
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
 		in = audit{lenient: c.lenient}
-		if err := in.resolve([]string{name}); err != nil {
+		if err := a.resolve(&in, name, true); err != nil {
 			return nil, err
 		}
 		text, err := a.readAudited(&in, in.topology)

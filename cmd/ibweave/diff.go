@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -37,8 +34,8 @@ func (a *app) diffCommand() *cobra.Command {
 SL-to-VL tables, path SLs and multicast tables that changed, and the pairs of
 ports whose path did.
 
-OLD and NEW are each a directory that compile wrote, a directory of OpenSM's own
-dumps, a topology, or one dump of tables. A dump alone does not tell the cables:
+OLD and NEW are each a directory that compile wrote, a folder of dumps as check
+takes it, a topology, or one dump of tables. A dump alone does not tell the cables:
 they are those of -t, else those of the other side. A file is compared with a
 directory in what it tells. Nodes are matched by GUID and entries by the port
 that they lead to, so LIDs dealt out anew are no other differences.
@@ -211,7 +208,9 @@ func (s *state) narrow(mine, other *diff.Snapshot) {
 func (a *app) openState(name string, lenient bool) (*state, error) {
 	s := &state{name: name, audit: audit{lenient: lenient}}
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
-		return s, s.directory(name)
+		err := a.resolve(&s.audit, name, false)
+		s.compiled = s.files != nil
+		return s, err
 	}
 	data, err := a.readInput(name)
 	if err != nil {
@@ -236,37 +235,6 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 		return nil, &fabric.ParseError{File: name, Err: errors.New("this is " + form.String() + "; want a topology or a dump of tables")}
 	}
 	return s, nil
-}
-
-// directory finds the files of a directory that compile or OpenSM wrote.
-func (s *state) directory(dir string) error {
-	err := s.resolve([]string{dir})
-	if err == nil {
-		s.compiled = true
-		return nil
-	}
-	if _, stat := os.Stat(filepath.Join(dir, compile.ManifestName)); !errors.Is(stat, fs.ErrNotExist) {
-		return err
-	}
-	find := func(names ...string) string {
-		for _, name := range names {
-			for _, name := range []string{name, name + compile.ZstdSuffix, name + ".gz"} {
-				if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-					return filepath.Join(dir, name)
-				}
-			}
-		}
-		return ""
-	}
-	s.topology = find(compile.TopologyName, compile.SubnetListName)
-	s.lfts = find(compile.LFTsName, compile.FDBsName)
-	s.sl2vl = find(compile.SL2VLName)
-	s.mfts = find(compile.MCFDBsName, compile.MFTsName)
-	if s.topology == "" {
-		return inputf("%s has neither %s, as what compile wrote, nor %s or %s beside dumps of tables",
-			dir, compile.ManifestName, compile.SubnetListName, compile.TopologyName)
-	}
-	return nil
 }
 
 // stateFabric reads the topology of a state, which may be that of the other one.

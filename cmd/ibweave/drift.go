@@ -36,7 +36,8 @@ func (a *app) driftCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift DIR --live FILE.. | --ibsim [NAME] | --umad DEVICE[:PORT]",
 		Short: "do the switches still have the tables that were compiled",
-		Long: `Read the tables of DIR, which compile wrote, back, and compare them with those
+		Long: `Read the tables of DIR, which compile wrote or which is a folder of dumps as check
+takes it, back, and compare them with those
 that the switches have: linear forwarding tables, and multicast tables and
 SL-to-VL tables when both sides have them. For each switch it says which entries
 are missing, extra and changed.
@@ -129,7 +130,7 @@ func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 // drift reads both states and compares them.
 func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report, error) {
 	in := audit{lenient: d.lenient}
-	if err := in.resolve([]string{dir}); err != nil {
+	if err := a.resolve(&in, dir, false); err != nil {
 		return nil, err
 	}
 	meant, err := a.readMeant(&in)

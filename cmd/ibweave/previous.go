@@ -34,7 +34,7 @@ func (a *app) readPrevious(o *order, e *compile.Engine, f *fabric.Fabric, opt *c
 		return nil, usagef("--previous keeps entries, which --lids %s gives to other ports", o.lids)
 	}
 	in := audit{lenient: o.lenient}
-	if err := in.resolve([]string{o.previous}); err != nil {
+	if err := in.findCompiled(o.previous); err != nil {
 		return nil, err
 	}
 	m, err := compile.ReadManifest(o.previous)

@@ -74,7 +74,7 @@ guid2lid and of the comments of the tables with these.`,
 // rehearse reads a compiled directory and rehearses it.
 func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library string) (*rehearse.Report, error) {
 	var in audit
-	if err := in.resolve([]string{dir}); err != nil {
+	if err := in.findCompiled(dir); err != nil {
 		return nil, err
 	}
 	f, tables, _, err := a.readTables(&in)

@@ -38,7 +38,7 @@ coordinates on a mesh or torus, with links coloured by the routes on them. A cli
 switch shows its links and entries, two hosts the path between them, a credit loop the
 cycle, and a multicast group its tree.
 
-DIR is what compile wrote; else the files are those of check. Without tables there are
+DIR is what compile wrote or a folder of dumps as check takes it; else the files are those of check. Without tables there are
 cables only, and what is wrong with them (--wiring).
 
 --svg and --png write a picture of one view:
@@ -53,7 +53,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
   ibweave report tables --svg path.svg --view 'path:host 0,host 31'`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.resolve(args, cmd.Flags().Changed("view")); err != nil {
+			if err := a.resolveReport(&r, args, cmd.Flags().Changed("view")); err != nil {
 				return err
 			}
 			return a.writeReport(cmd.Context(), &r)
@@ -81,11 +81,11 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	return cmd
 }
 
-// resolve sees that the flags make sense together and finds the files.
-func (r *reporting) resolve(args []string, view bool) error {
+// resolveReport sees that the flags make sense together and finds the files.
+func (a *app) resolveReport(r *reporting, args []string, view bool) error {
 	switch {
 	case len(args) == 0 && r.topology == "":
-		return usagef("report needs a directory that compile wrote, or -t TOPOLOGY")
+		return usagef("report needs a directory of tables, or -t TOPOLOGY")
 	case len(args) == 1 && (r.topology != "" || r.lfts != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
 		return usagef("report takes a directory or -t and --lfts, not both")
 	case r.output == "" && r.svg == "" && r.png == "":
@@ -117,7 +117,7 @@ func (r *reporting) resolve(args []string, view bool) error {
 	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); r.lfts == "" {
 		r.wiring = true // there is nothing else to find
 	}
-	return r.audit.resolve(args)
+	return a.resolveAudit(&r.audit, args)
 }
 
 // writeReport reads, checks and draws.

@@ -33,7 +33,7 @@ func (a *app) scheduleCommand() *cobra.Command {
 		Use:   "schedule [DIR | -t TOPOLOGY --lfts FILE]",
 		Short: "compile software multicast schedules over unicast tables",
 		Long: `Compile schedules by which the hosts of a group pass messages on to each other in
-software, over the unicast forwarding tables of DIR, which compile wrote, or of FILE:
+software, over the unicast forwarding tables of DIR, as check takes it, or of FILE:
 who sends to whom, in which class of buffers. Groups are what compile takes.
 
 Methods:
@@ -75,7 +75,7 @@ and one after it, no circle closes.
 			if o.opt.Method, err = myrinet.ParseMethod(o.method); err != nil {
 				return usagef("--%w", err)
 			}
-			if err := o.resolve(args); err != nil {
+			if err := a.resolveAudit(&o.audit, args); err != nil {
 				return err
 			}
 			if err := oneStdin(o.topology, o.lfts, o.groups, o.check); err != nil {

@@ -51,7 +51,7 @@ func (a *app) simCommand() *cobra.Command {
 		Long: `Simulate a fabric with the very tables that its switches get, and measure latency
 and throughput.
 
-DIR is what compile wrote; or the tables come from the files that check takes.
+DIR is what compile wrote or a folder of dumps as check takes it; or the tables come from the files that check takes.
 There are three kinds of traffic:
   --load LIST   open loop: hosts send at random times, on average this share of
                 their links' data rate; measured after a warm-up until the mean
@@ -268,7 +268,7 @@ func (a *app) readNetwork(in *simulation, args []string) (net sim.Network, trees
 	in.sums = map[string]string{}
 	groups := in.groups
 	in.groups = ""
-	if err := in.resolve(args); err != nil {
+	if err := a.resolveAudit(&in.audit, args); err != nil {
 		return net, nil, err
 	}
 	in.certificate = ""

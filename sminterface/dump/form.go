@@ -147,7 +147,7 @@ func Decompress(data []byte) ([]byte, error) {
 	var name string
 	var from io.Reader
 	switch {
-	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case bytes.HasPrefix(data, zstdMagic):
 		name = "zstd"
 		d, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecompressed))
 		if err != nil {
@@ -155,7 +155,7 @@ func Decompress(data []byte) ([]byte, error) {
 		}
 		defer d.Close()
 		from = d
-	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
+	case bytes.HasPrefix(data, gzipMagic):
 		name = "gzip"
 		d, err := gzip.NewReader(bytes.NewReader(data))
 		if err != nil {
