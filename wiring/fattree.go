@@ -15,6 +15,8 @@ import (
 //
 // A switch with less than half as many hosts as the median of those with any is no
 // leaf, nor is one whose cables lead mostly to leaves: it is a spine with a host on it.
+// A switch two levels above leaves whose neighbours are all neighbours of one leaf is a
+// leaf too: it has few hosts or none.
 func ranks(f *fabric.Fabric, hosts []int) []int32 {
 	n := f.NumSwitches()
 	var some []int
@@ -86,7 +88,29 @@ func ranks(f *fabric.Fabric, hosts []int) []int32 {
 	if len(queue) < n {
 		return nil
 	}
+	var lean []fabric.NodeID
+	for s := range fabric.NodeID(n) {
+		if level[s] == 2 && cabledAsLeaf(f, s, level) {
+			lean = append(lean, s)
+		}
+	}
+	for _, s := range lean {
+		level[s] = 0
+	}
 	return level
+}
+
+// cabledAsLeaf says whether some leaf is joined to all neighbours of s.
+func cabledAsLeaf(f *fabric.Fabric, s fabric.NodeID, level []int32) bool {
+	_, near := f.SwitchLinks(s)
+	_, leaves := f.SwitchLinks(near[0])
+	return slices.ContainsFunc(leaves, func(leaf fabric.NodeID) bool {
+		if level[leaf] != 0 {
+			return false
+		}
+		_, to := f.SwitchLinks(leaf)
+		return !slices.ContainsFunc(near, func(t fabric.NodeID) bool { return !slices.Contains(to, t) })
+	})
 }
 
 // levelSizes counts switches by level.

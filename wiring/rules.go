@@ -49,7 +49,8 @@ those of the neighbours that should lead to it.`},
 Without one, the fabric was recognized as a shape (a fat tree, a grid, a shufflenet)
 of which some cables are not there. The pair of switches is certain. The port numbers
 are those that the other switches use in this place; a port without a number could not
-be told. Count is the number of parallel cables between the two.`},
+be told. Count is the number of parallel cables between the two. Where the shape is a
+guess, all of these are one note.`},
 	{Name: MovedCable, Severity: verify.Error, Count: "cables", Summary: "one end of a cable is in another port than it should be", Explain: `The first port is the end that stayed, the second one is where the other end should
 be, the third one is where it is.`},
 	{Name: CrossedCables, Severity: verify.Error, Count: "cables", Summary: "cables are exchanged", Explain: `Two cables, or more, lead to each other's ports. The ports are all ends. Without an

@@ -55,7 +55,16 @@ type Shape struct {
 	// Missing says where, the switch with the most missing cables first: on a fat
 	// tree those of upper levels, else all.
 	Missing []Lack `json:"missing"` // never nil
+	// Certain says that what is missing or extra is an error of the cabling. Otherwise
+	// the shape is a guess: it explains too few cables, or gives a switch a place of
+	// which it has half the cables or fewer. Irregular shapes are not certain.
+	Certain bool `json:"certain"`
+	// Fit is the share of the cables that the shape explains, at most 1; 0 for
+	// irregular shapes, which explain none.
+	Fit float64 `json:"fit"`
 
+	lacking  []Lack    // all switches that lack cables, as in Missing
+	misfits  []string  // names of switches that do not fit
 	level    []int32   // by switch: 0 for leaves; nil without levels
 	deficits []deficit // pairs of switches that lack cables
 	surplus  []fabric.PortID
@@ -87,6 +96,9 @@ type hole struct {
 func (s *Shape) String() string {
 	var b strings.Builder
 	b.WriteString(s.Name)
+	if text := s.certainty(); text != "" {
+		b.WriteString("\n" + text)
+	}
 	if s.MissingSwitches > 0 {
 		fmt.Fprintf(&b, "\n%s missing:", count(s.MissingSwitches, "switch"))
 		for i, h := range s.holes {
@@ -125,24 +137,25 @@ func (s *Shape) String() string {
 func Recognize(f *fabric.Fabric) *Shape {
 	switch f.NumSwitches() {
 	case 0:
-		return &Shape{Kind: NoSwitch, Name: "no switch", Missing: []Lack{}}
+		return &Shape{Kind: NoSwitch, Name: "no switch", Missing: []Lack{}, Fit: 1, Certain: true}
 	case 1:
-		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}}
+		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}, Fit: 1, Certain: true}
 	}
 	var s *Shape
 	for _, try := range []func(*fabric.Fabric) *Shape{fatTree, banyan, grid, shufflenet, fullMesh} {
-		if s = try(f); s != nil {
-			break
+		if s = try(f); s == nil {
+			continue
+		}
+		if s.settle(f); s.Fit >= leastFit {
+			return s
 		}
 	}
-	if s == nil {
-		s = irregular(f)
-	}
+	s = irregular(f)
 	s.settle(f)
 	return s
 }
 
-// settle counts what a recognizer found.
+// settle counts what a recognizer found, and weighs it.
 func (s *Shape) settle(f *fabric.Fabric) {
 	lacks := make([]int, f.NumSwitches())
 	s.MissingCables = 0
@@ -153,9 +166,9 @@ func (s *Shape) settle(f *fabric.Fabric) {
 	}
 	s.MissingSwitches = len(s.holes)
 	s.ExtraCables = len(s.surplus)
-	s.Missing = []Lack{}
+	s.Missing, s.lacking = []Lack{}, nil
 	for sw := range fabric.NodeID(f.NumSwitches()) {
-		if lacks[sw] == 0 || s.Kind == FatTree && s.level[sw] == 0 {
+		if lacks[sw] == 0 {
 			continue
 		}
 		ports, _ := f.SwitchLinks(sw)
@@ -165,9 +178,14 @@ func (s *Shape) settle(f *fabric.Fabric) {
 				has--
 			}
 		}
-		s.Missing = append(s.Missing, Lack{f.Node(sw).GUID, f.Node(sw).Description, lacks[sw], has})
+		l := Lack{f.Node(sw).GUID, f.Node(sw).Description, lacks[sw], has}
+		s.lacking = append(s.lacking, l)
+		if s.Kind != FatTree || s.level[sw] > 0 {
+			s.Missing = append(s.Missing, l)
+		}
 	}
 	slices.SortStableFunc(s.Missing, func(a, b Lack) int { return b.Cables - a.Cables })
+	s.weigh(f)
 }
 
 // switchCables counts cables between different switches.

@@ -46,17 +46,27 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 		c.compare(opt.Expected)
 	case opt.Meant != nil:
 		if shape = opt.Meant.fit(f, shape, c); shape != nil {
+			shape.Certain = true // by the operator's word
 			r.Shape = shape
 			c.deviations(shape)
 		}
 	default:
 		c.deviations(shape)
+		if !shape.Certain {
+			c.guessed(shape, 0)
+			c.joined = nil
+			clear(c.told)
+		}
 	}
 	c.links(opt)
 	c.nodes()
 	c.pieces(opt.Expected)
 	if opt.Expected == nil {
+		from := len(c.findings)
 		c.levels(r.Shape)
+		if !r.Shape.Certain {
+			c.guessed(r.Shape, from)
+		}
 		c.portsDown(r.Shape)
 	}
 	r.Findings = c.findings
