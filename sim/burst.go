@@ -19,7 +19,7 @@ import (
 // Latencies are from time 0 on, and Offered and Accepted the bytes that were sent
 // and have arrived as a share of what the hosts' links carry in the whole time.
 // maxTime, if not 0, ends what does not end by itself: forwarding loops. It is
-// Saturated then. Errors are those of Measure.
+// TimeUp then. Errors are those of Measure.
 func Burst(ctx context.Context, net Network, cfg Config, traffic Traffic, messages int, maxTime Time) (*Measured, error) {
 	if messages < 1 {
 		return nil, fmt.Errorf("a burst of %d messages: want 1 or more of each host", messages)
@@ -73,7 +73,7 @@ func until(maxTime Time) Time {
 func (m *Measured) closed(s *Sim) {
 	m.Counts = s.Counts()
 	m.Time = m.Counts.LastAt
-	m.Saturated = s.pending() > 0
+	m.TimeUp = s.pending() > 0
 }
 
 // Play is Replay with a measurement: of each message the time from its moment until

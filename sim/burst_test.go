@@ -26,7 +26,7 @@ func TestBurst(t *testing.T) {
 		m, err := Burst(t.Context(), p.network(), cfg, Traffic{
 			Bytes: 512, Multicast: 1, Trees: p.plan.Trees, Repeat: unicast, SLs: 1,
 		}, 1, 0)
-		if err != nil || m.Time != want || m.All.Max != want || m.Incomplete != 0 || m.Saturated {
+		if err != nil || m.Time != want || m.All.Max != want || m.Incomplete != 0 || m.TimeUp {
 			t.Errorf("unicast %t: %v; want %s", unicast, err, want)
 			continue
 		}
@@ -199,11 +199,11 @@ func TestBurstEnds(t *testing.T) {
 	}
 	traffic := Traffic{Pattern: Shift{1}, Bytes: 64}
 	m, err := Burst(t.Context(), with(fabric.NoPath), Defaults(), traffic, 3, 0)
-	if err != nil || m.Counts.Dropped != 3 || m.Incomplete != 3 || m.All.Count != 3 || m.Saturated {
+	if err != nil || m.Counts.Dropped != 3 || m.Incomplete != 3 || m.All.Count != 3 || m.TimeUp {
 		t.Errorf("%v, ended %t", err, m != nil)
 	}
 	m, err = Burst(t.Context(), with(3), Defaults(), Traffic{Pattern: HotSpot{1, 1}, Hosts: []fabric.PortID{g.host(0, 0), g.host(1, 0)}, Bytes: 64}, 1, Millisecond)
-	if err != nil || m.Incomplete != 1 || !m.Saturated || m.Time > Microsecond {
+	if err != nil || m.Incomplete != 1 || !m.TimeUp || m.Saturated || m.Time > Microsecond {
 		t.Errorf("%v, ended %t", err, m != nil)
 	}
 	if m, err := Play(t.Context(), with(fabric.NoPath), Defaults(), []Timed{{5, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64}}}, 0); err != nil || m.Incomplete != 1 || m.Time != 0 {

@@ -151,9 +151,12 @@ type Measured struct {
 	// have arrived, after the warm-up, each copy counted, as shares of what the
 	// links of the hosts carry.
 	Offered, Accepted float64
-	// Saturated says that hosts had ever more packets waiting, or that the end
-	// came without the precision that was asked for.
+	// Saturated says that hosts had ever more packets waiting: Stop.MaxQueue, or a
+	// tenth of that when the time was up.
 	Saturated bool
+	// TimeUp says that MaxTime ended it: without the precision that was asked for and
+	// not Saturated, or in closed loop with packets under way.
+	TimeUp bool
 	// Time is when it ended. In closed loop it is the makespan: when the last
 	// receiver had the last byte.
 	Time Time
@@ -526,7 +529,7 @@ func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop
 			}
 		}
 	}
-	return o.result(s, stop), nil
+	return o.result(s, stop, queued+limit/10), nil
 }
 
 func (o *open) run(ctx context.Context, s *Sim, until Time) error {
@@ -551,15 +554,18 @@ func (o *open) meanGap() float64 {
 	return 1 / rate
 }
 
-func (o *open) result(s *Sim, stop Stop) *Measured {
+// result is the measurement when it ends; more than crowded packets that wait are a
+// sign of saturation.
+func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 	m := o.out
 	m.Time, m.Counts = s.Now(), s.Counts()
 	m.Incomplete = int64(o.flights.live())
 	o.shares(stop.WarmUp)
-	if stop.RelativeError > 0 {
+	if stop.RelativeError > 0 && !m.Saturated {
 		mean, half := m.All.Interval()
 		if m.All.Count < stop.MinMessages || !(half <= stop.RelativeError*mean) {
-			m.Saturated = true
+			m.Saturated = m.Counts.Queued > crowded
+			m.TimeUp = !m.Saturated
 		}
 	}
 	return m

@@ -282,6 +282,36 @@ func TestTrafficErrors(t *testing.T) {
 	}
 }
 
+// TestHowItEnds tells a network that is saturated from a measurement that was cut
+// short. Both hosts' packets take 400 ns of the link.
+func TestHowItEnds(t *testing.T) {
+	g := newGrid(t, 2, 1)
+	for _, tt := range []struct {
+		name              string
+		load, error       float64
+		max               Time
+		saturated, timeUp bool
+	}{
+		{"precise", 0.3, 0.02, Second, false, false},
+		{"short", 0.3, 0.02, 100 * Microsecond, false, true},
+		{"short at high load", 0.9, 0.001, 2 * Millisecond, false, true},
+		{"no precision asked for", 0.3, 0, 100 * Microsecond, false, false},
+		{"too much, until --max-queue", 2, 0.02, Second, true, false},
+		{"too much, a tenth of that", 2, 0.02, 100 * Microsecond, true, false},
+		{"too much, too short to tell", 2, 0.02, 20 * Microsecond, false, true},
+	} {
+		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), Traffic{
+			Pattern: Shift{1}, Load: tt.load, Bytes: 100, Seed: 5,
+		}, Stop{WarmUp: 10 * Microsecond, RelativeError: tt.error, MaxTime: tt.max})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Saturated != tt.saturated || m.TimeUp != tt.timeUp || tt.timeUp && m.Time != tt.max {
+			t.Errorf("%s: saturated %t, time up %t, at %s with %d waiting", tt.name, m.Saturated, m.TimeUp, m.Time, m.Counts.Queued)
+		}
+	}
+}
+
 // TestReplay has a trace, and the same messages in another order.
 func TestReplay(t *testing.T) {
 	g := newGrid(t, 2, 2)

@@ -17,8 +17,8 @@ import (
 
 // simResult is what a point came to. Times are in nanoseconds.
 type simResult struct {
-	// State is done; saturated, when hosts had ever more packets waiting or the end
-	// came without the precision that was asked for; or deadlock.
+	// State is done; saturated, when hosts had ever more packets waiting; max-time, when
+	// that ended it before the precision that was asked for; or deadlock.
 	State    string  `json:"state"`
 	Messages int64   `json:"messages"` // measured
 	Latency  *simNs  `json:"latency_ns,omitempty"`
@@ -58,6 +58,9 @@ type simDeadlock struct {
 	Waits   []sim.Wait   `json:"waits"`
 }
 
+// stateMaxTime is the state of a point that --max-time ended.
+const stateMaxTime = "max-time"
+
 // measured is the result of a measurement, which in closed loop is no sample that
 // has a confidence interval.
 func measured(m *sim.Measured, closed bool) simResult {
@@ -66,8 +69,11 @@ func measured(m *sim.Measured, closed bool) simResult {
 		Unicast: nanoseconds(&m.Unicast, closed), Multicast: nanoseconds(&m.Multicast, closed), Receiver: nanoseconds(&m.Receiver, closed),
 		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete,
 	}
-	if m.Saturated {
+	switch {
+	case m.Saturated:
 		r.State = "saturated"
+	case m.TimeUp:
+		r.State = stateMaxTime
 	}
 	r.count(m.Counts)
 	return r
@@ -295,6 +301,13 @@ func writeSimText(w io.Writer, r *simRun) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if n := r.count(stateMaxTime); n > 0 {
+		why := "--min-messages had not arrived by then, or the mean latency was not known to --error"
+		if !open {
+			why = "packets were still under way"
+		}
+		fmt.Fprintf(w, "\n%s stopped at --max-time: %s\n", plural(n, "point", "points"), why)
+	}
 	for i := range r.results {
 		x := &r.results[i]
 		if d := x.Deadlock; d != nil {
@@ -304,6 +317,16 @@ func writeSimText(w io.Writer, r *simRun) error {
 		}
 	}
 	return nil
+}
+
+// count is the points with a state.
+func (r *simRun) count(state string) (n int) {
+	for i := range r.results {
+		if r.results[i].State == state {
+			n++
+		}
+	}
+	return n
 }
 
 // text says which point it is, before a message.
