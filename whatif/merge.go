@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -91,8 +90,7 @@ func Merge(names []string, results []*Result) (*Result, error) {
 			return nil, fmt.Errorf("shard %d of %d is missing", shard, shards)
 		}
 	}
-	slices.SortFunc(all.Cases, func(a, b Case) int { return a.compare(&b) })
-	return &all, nil
+	return &all, all.Sort("harm")
 }
 
 // difference names the first member in which two heads differ.

@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -48,10 +49,25 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Cables is which cables fail, of Links.
+type Cables uint8
+
+const (
+	AllCables    Cables = iota
+	SwitchCables        // between two switches, "isl"
+	HostCables          // with an end at a CA or router, "hosts"
+)
+
 // Options are what a caller may ask of Run.
 type Options struct {
 	Kind  Kind
-	Depth int // how many fail together, 1 or 2
+	Only  Cables // of Links
+	Depth int    // how many fail together, 1 or 2
+	// At leaves out failures that touch none of these switches; empty for none.
+	At []fabric.NodeID
+	// FromScratch also routes what every failure leaves without the old tables, to
+	// compare the loads: a full route for each failure.
+	FromScratch bool
 	// Sample tries so many failures, drawn at random without repetition; 0 tries
 	// all.
 	Sample int
@@ -75,8 +91,13 @@ type Result struct {
 	Depth   int            `json:"depth"`
 	Sample  int            `json:"sample,omitempty"`
 	Seed    uint64         `json:"seed,omitempty"`
-	Shard   string         `json:"shard,omitempty"` // "2/5"
-	Before  Before         `json:"before"`
+	// Only is "isl" or "hosts" when only these cables fail; At is the switches that
+	// all failures touch one of; FromScratch says that Case.FromScratch is there.
+	Only        string        `json:"only,omitempty"`
+	At          []fabric.GUID `json:"at,omitempty"`
+	FromScratch bool          `json:"from_scratch,omitempty"`
+	Shard       string        `json:"shard,omitempty"` // "2/5"
+	Before      Before        `json:"before"`
 	// Failures is how many Cases there are to be, those of other shards included.
 	Failures int    `json:"failures"`
 	Cases    []Case `json:"cases"` // the most harm first
@@ -109,8 +130,12 @@ type Case struct {
 	Entries  int `json:"entries"`
 	Blocks   int `json:"blocks"`
 	Switches int `json:"switches"`
-	// MaxRoutes is on the most loaded channel between switches afterwards.
-	MaxRoutes int64 `json:"max_routes_per_link"`
+	// MaxRoutes is on the most loaded channel between switches afterwards, with the
+	// tables that are kept as far as they can be. FromScratch is the same with tables
+	// that are made without the old ones; nil when Options did not ask for it, or the
+	// engine refuses.
+	MaxRoutes   int64  `json:"max_routes_per_link"`
+	FromScratch *int64 `json:"max_routes_from_scratch,omitempty"`
 	// Refused is why the engine cannot route what is left; nothing else holds then.
 	Refused string `json:"refused,omitempty"`
 	// Anew says that all was routed anew, so that entries may have changed that need
@@ -126,6 +151,7 @@ type Part struct {
 	To     fabric.GUID    `json:"to,omitempty"`
 	ToName string         `json:"to_name,omitempty"`
 	ToPort fabric.PortNum `json:"to_port,omitempty"`
+	Host   bool           `json:"host,omitempty"` // a cable with an end at a CA or router
 }
 
 func (p Part) String() string {
@@ -135,14 +161,58 @@ func (p Part) String() string {
 	return fmt.Sprintf("%q[%d] - %q[%d]", p.Name, p.Port, p.ToName, p.ToPort)
 }
 
+// Trivial says that a case is cables of hosts alone, and does no harm but to these
+// hosts: it is of no more interest than the others of its kind. before is that of the
+// Result.
+func (c *Case) Trivial(before *Before) bool {
+	return c.hosts() == len(c.Failed) && c.Refused == "" && c.Lost == 0 && c.CreditLoops <= before.CreditLoops
+}
+
+// hosts is how many cables of hosts fail.
+func (c *Case) hosts() (n int) {
+	for i := range c.Failed {
+		if c.Failed[i].Host {
+			n++
+		}
+	}
+	return n
+}
+
+// Orders are the names of the orders that Sort knows.
+var Orders = []string{"harm", "load", "entries", "name"}
+
+// Sort puts the cases in an order: harm is the default, load the most loaded link
+// first, entries the most to write first, name the names of what fails. Cases that are
+// equal in that are in the order of harm. The error names the orders.
+func (r *Result) Sort(order string) error {
+	by := func(a, b *Case) int { return 0 }
+	switch order {
+	case "harm":
+	case "load":
+		by = func(a, b *Case) int { return cmp.Compare(b.MaxRoutes, a.MaxRoutes) }
+	case "entries":
+		by = func(a, b *Case) int { return cmp.Compare(b.Entries, a.Entries) }
+	case "name":
+		by = func(a, b *Case) int {
+			return slices.CompareFunc(a.Failed, b.Failed, func(x, y Part) int {
+				return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Port, y.Port), cmp.Compare(x.GUID, y.GUID))
+			})
+		}
+	default:
+		return fmt.Errorf("%q: want %s", order, strings.Join(Orders, ", "))
+	}
+	slices.SortFunc(r.Cases, func(a, b Case) int { return cmp.Or(by(&a, &b), a.compare(&b)) })
+	return nil
+}
+
 // compare puts the case that does more harm first: a routing that is refused, lost
-// pairs, credit loops, pairs that are gone, the load of the most loaded link,
-// entries to write.
+// pairs, credit loops, fewer cables of hosts (which cut off their hosts in any
+// fabric), pairs that are gone, the load of the most loaded link, entries to write.
 func (c *Case) compare(d *Case) int {
 	refused := func(c *Case) int { return min(len(c.Refused), 1) }
 	return cmp.Or(
 		cmp.Compare(refused(d), refused(c)), cmp.Compare(d.Lost, c.Lost), cmp.Compare(d.CreditLoops, c.CreditLoops),
-		cmp.Compare(d.Gone, c.Gone), cmp.Compare(d.MaxRoutes, c.MaxRoutes), cmp.Compare(d.Entries, c.Entries),
+		cmp.Compare(c.hosts(), d.hosts()), cmp.Compare(d.Gone, c.Gone), cmp.Compare(d.MaxRoutes, c.MaxRoutes), cmp.Compare(d.Entries, c.Entries),
 		cmp.Compare(c.Number, d.Number),
 	)
 }
@@ -158,14 +228,16 @@ type failure struct {
 type atom struct {
 	cut  []fabric.PortID
 	part Part
+	at   bool // it touches one of the switches that are asked for
 }
 
 // atoms lists them, in the order of NodeIDs and ports.
-func atoms(f *fabric.Fabric, kind Kind) []atom {
+func atoms(f *fabric.Fabric, opt *Options) []atom {
 	var list []atom
-	if kind == Switches {
+	at := func(n fabric.NodeID) bool { return len(opt.At) == 0 || slices.Contains(opt.At, n) }
+	if opt.Kind == Switches {
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			a := atom{part: Part{GUID: f.Node(s).GUID, Name: f.Node(s).Description}}
+			a := atom{at: at(s), part: Part{GUID: f.Node(s).GUID, Name: f.Node(s).Description}}
 			for p := range f.Node(s).NumPorts {
 				a.cut = append(a.cut, f.Port(s, p+1))
 			}
@@ -175,9 +247,13 @@ func atoms(f *fabric.Fabric, kind Kind) []atom {
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p {
-			m, n := f.Node(f.Owner(p)), f.Node(f.Owner(q))
-			list = append(list, atom{cut: []fabric.PortID{p}, part: Part{
-				GUID: m.GUID, Name: m.Description, Port: f.Num(p), To: n.GUID, ToName: n.Description, ToPort: f.Num(q),
+			x, y := f.Owner(p), f.Owner(q)
+			m, n, host := f.Node(x), f.Node(y), !f.IsSwitch(x) || !f.IsSwitch(y)
+			if host && opt.Only == SwitchCables || !host && opt.Only == HostCables {
+				continue
+			}
+			list = append(list, atom{at: at(x) || at(y), cut: []fabric.PortID{p}, part: Part{
+				GUID: m.GUID, Name: m.Description, Port: f.Num(p), To: n.GUID, ToName: n.Description, ToPort: f.Num(q), Host: host,
 			}})
 		}
 	}
@@ -202,23 +278,45 @@ func pair(i, n int) (a, b int) {
 
 // failures lists those of the sample and the shard.
 func failures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
-	parts := atoms(f, opt.Kind)
+	parts := atoms(f, opt)
+	which := func(n int) []int {
+		if opt.Depth == 2 {
+			a, b := pair(n, len(parts))
+			return []int{a, b}
+		}
+		return []int{n}
+	}
 	total := count(len(parts), opt.Depth)
-	var numbers []int
+	var numbers []int // all that touch the switches asked for
+	if len(opt.At) > 0 {
+		for n := range total {
+			if slices.ContainsFunc(which(n), func(i int) bool { return parts[i].at }) {
+				numbers = append(numbers, n)
+			}
+		}
+		total = len(numbers)
+	}
 	if opt.Sample > 0 && opt.Sample < total {
 		// Floyd's algorithm: no list of all.
 		rng := rand.New(rand.NewPCG(opt.Seed, 0))
 		chosen := make(map[int]bool, opt.Sample)
+		var drawn []int
 		for i := total - opt.Sample; i < total; i++ {
 			n := rng.IntN(i + 1)
 			if chosen[n] {
 				n = i
 			}
 			chosen[n] = true
-			numbers = append(numbers, n)
+			drawn = append(drawn, n)
 		}
-		slices.Sort(numbers)
-	} else {
+		slices.Sort(drawn)
+		if len(opt.At) > 0 {
+			for i, n := range drawn {
+				drawn[i] = numbers[n]
+			}
+		}
+		numbers = drawn
+	} else if len(opt.At) == 0 {
 		numbers = make([]int, total)
 		for i := range numbers {
 			numbers[i] = i
@@ -229,12 +327,7 @@ func failures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 			continue
 		}
 		x := failure{number: n}
-		which := []int{n}
-		if opt.Depth == 2 {
-			a, b := pair(n, len(parts))
-			which = []int{a, b}
-		}
-		for _, a := range which {
+		for _, a := range which(n) {
 			x.cut = append(x.cut, parts[a].cut...)
 			x.parts = append(x.parts, parts[a].part)
 		}
@@ -260,6 +353,10 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	}
 	if opt.Sample > 0 {
 		r.Sample, r.Seed = opt.Sample, opt.Seed
+	}
+	r.Only, r.FromScratch = [...]string{"", "isl", "hosts"}[opt.Only], opt.FromScratch
+	for _, s := range opt.At {
+		r.At = append(r.At, f.Node(s).GUID)
 	}
 	if opt.Shards > 0 {
 		r.Shard = fmt.Sprintf("%d/%d", opt.Shard, opt.Shards)
@@ -290,6 +387,9 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 					return err
 				}
 				c, err := t.try(ctx, &list[i])
+				if err == nil && opt.FromScratch {
+					err = t.fromScratch(ctx, &c, list[i].cut)
+				}
 				if err != nil {
 					return err
 				}
@@ -303,8 +403,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(r.Cases, func(a, b Case) int { return a.compare(&b) })
-	return r, nil
+	return r, r.Sort("harm")
 }
 
 // trial is the scratch of one worker.
@@ -376,6 +475,25 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c.written(g, edits(t.base.Routing.Tables, r.Routing.Tables))
 	t.judgeWhole(&c, g, r.Verify)
 	return c, nil
+}
+
+// fromScratch routes what a failure leaves without the old tables.
+func (t *trial) fromScratch(ctx context.Context, c *Case, cut []fabric.PortID) error {
+	if c.Anew || c.Refused != "" {
+		if c.Refused == "" {
+			routes := c.MaxRoutes
+			c.FromScratch = &routes
+		}
+		return nil
+	}
+	r, err := compile.Run(ctx, t.base.Routing.Fabric.Without(cut...), t.base.Engine, t.route)
+	var refused *lft.DomainError
+	if err == nil {
+		c.FromScratch = &r.Verify.Balance.MaxRoutes
+	} else if errors.As(err, &refused) {
+		err = nil
+	}
+	return err
 }
 
 // judge checks what was mended.

@@ -368,3 +368,127 @@ func BenchmarkLinks(b *testing.B) {
 	}
 	b.ReportMetric(float64(f.NumLinks())*float64(b.N)/b.Elapsed().Seconds(), "failures/s")
 }
+
+// TestChosen has the failures that Only and At leave, sorts them, and puts shards of
+// them together.
+func TestChosen(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+	base := routed(t, f, "updn", route)
+	f = base.Routing.Fabric
+	touches := func(p *Part, s fabric.NodeID) bool { return p.GUID == f.Node(s).GUID || p.To == f.Node(s).GUID }
+	for _, opt := range []Options{
+		{Depth: 1},
+		{Depth: 1, Only: SwitchCables, FromScratch: true},
+		{Depth: 1, Only: HostCables},
+		{Depth: 1, At: []fabric.NodeID{3}},
+		{Depth: 2, At: []fabric.NodeID{0, 7}, Only: SwitchCables},
+		{Depth: 2, At: []fabric.NodeID{1}, Sample: 20, Seed: 3},
+		{Depth: 2, Kind: Switches, At: []fabric.NodeID{2}, FromScratch: true},
+	} {
+		// What is to fail, one by one.
+		list, _ := failures(f, &Options{Kind: opt.Kind, Depth: opt.Depth})
+		want := map[string]bool{}
+		for _, x := range list {
+			kind, at := true, len(opt.At) == 0
+			for i := range x.parts {
+				p := &x.parts[i]
+				kind = kind && (opt.Only == AllCables || p.Host == (opt.Only == HostCables))
+				for _, s := range opt.At {
+					at = at || touches(p, s)
+				}
+			}
+			if kind && at {
+				want[fmt.Sprint(x.parts)] = true
+			}
+		}
+		got := run(t, base, route, opt)
+		all := len(want)
+		if opt.Sample > 0 {
+			all = opt.Sample
+		}
+		if len(got.Cases) != all || got.Failures != all || all == 0 {
+			t.Errorf("%+v: %d cases, want %d", opt, len(got.Cases), all)
+		}
+		hosts := 0
+		for i := range got.Cases {
+			c := &got.Cases[i]
+			name := fmt.Sprint(c.Failed)
+			if !want[name] {
+				t.Errorf("%+v: %s fails, or twice", opt, name)
+			}
+			delete(want, name)
+			if n := c.hosts(); c.Lost == 0 && n < hosts {
+				t.Errorf("%+v: %s is behind cables of hosts", opt, name)
+			} else if c.Lost == 0 {
+				hosts = n
+			}
+			if c.Trivial(&got.Before) != (c.hosts() == len(c.Failed)) {
+				t.Errorf("%s: trivial %t", name, c.Trivial(&got.Before))
+			}
+			if (c.FromScratch != nil) != opt.FromScratch {
+				t.Errorf("%s: from scratch %v", name, c.FromScratch)
+			} else if opt.FromScratch {
+				checkScratch(t, base, route, &opt, c)
+			}
+		}
+		var files []string
+		var shards []*Result
+		for i := range 3 {
+			opt.Shard, opt.Shards = i+1, 3
+			files = append(files, fmt.Sprint(i))
+			data, err := json.Marshal(run(t, base, route, opt))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Read("shard", data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shards = append(shards, r)
+		}
+		merged, err := Merge(files, shards)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(got, merged); d != "" {
+			t.Errorf("%+v: merged %s", opt, d)
+		}
+		for order, inOrder := range map[string]func(a, b *Case) bool{
+			"harm":    func(a, b *Case) bool { return a.compare(b) < 0 },
+			"load":    func(a, b *Case) bool { return a.MaxRoutes >= b.MaxRoutes },
+			"entries": func(a, b *Case) bool { return a.Entries >= b.Entries },
+			"name":    func(a, b *Case) bool { return a.Failed[0].Name <= b.Failed[0].Name },
+		} {
+			if err := merged.Sort(order); err != nil {
+				t.Fatal(err)
+			}
+			for i := 1; i < len(merged.Cases); i++ {
+				if !inOrder(&merged.Cases[i-1], &merged.Cases[i]) {
+					t.Errorf("%s: cases %d and %d", order, i-1, i)
+				}
+			}
+		}
+	}
+	if err := new(Result).Sort("size"); err == nil || err.Error() != `"size": want harm, load, entries, name` {
+		t.Error(err)
+	}
+}
+
+// checkScratch compares a case with the load of tables that know no others.
+func checkScratch(t *testing.T, base *compile.Result, route compile.Options, opt *Options, c *Case) {
+	t.Helper()
+	list, _ := failures(base.Routing.Fabric, opt)
+	for _, x := range list {
+		if x.number != c.Number {
+			continue
+		}
+		r := routed(t, base.Routing.Fabric.Without(x.cut...), base.Engine.Name(), route)
+		if *c.FromScratch != r.Verify.Balance.MaxRoutes {
+			t.Errorf("%v: %d routes from scratch, want %d", c.Failed, *c.FromScratch, r.Verify.Balance.MaxRoutes)
+		}
+	}
+}

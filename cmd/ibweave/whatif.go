@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,14 +24,14 @@ const shownCases = 20
 
 func (a *app) whatifCommand() *cobra.Command {
 	var (
-		o                    order
-		opt                  whatif.Options
-		fail, shard          string
-		format, failOn, file string
-		top                  int
+		o                 order
+		opt               whatif.Options
+		fail, shard, only string
+		at                []string
+		out               caseFlags
 	)
 	cmd := &cobra.Command{
-		Use:   "whatif -t FILE -e ENGINE --fail links|switches",
+		Use:   "whatif -t FILE -e ENGINE {--fail links|switches | --only isl|hosts|switches}",
 		Short: "what every single failure would do",
 		Long: `Let every cable or every switch of a fabric fail, one at a time or two together,
 route what is left, verify it, and list the failures by the harm that they do:
@@ -39,22 +40,28 @@ cable (so that what failed is a single point of failure); credit loops; pairs th
 lost a port with its only cable; the load of the most loaded link; the forwarding
 entries that a subnet manager has to write, and in how many blocks of 64.
 
+Of equal harm, cables between switches come before cables of hosts. The text says in
+one line what the loss of host cables does when each cuts off its own host only;
+--only hosts lists them.
+
 updn and minhop mend their tables, so that what the failure did not touch stays as
 it is; other engines route all anew. Where failures are many, --sample draws some,
 and --shard divides them among machines: merge puts the results together.
 
 Lost pairs are warnings, and credit loops that were not there before are errors.`,
 		Example: `  ibweave whatif -t fabric.txt -e updn --fail links
+  ibweave whatif -t fabric.txt -e updn --only isl --sort load --from-scratch
+  ibweave whatif -t fabric.txt -e updn --fail links --switch 'spine 1'
   ibweave whatif -t fabric.txt -e updn --fail switches --depth 2 --sample 10000
   ibweave whatif -t fabric.txt -e updn --fail links --depth 2 --shard 3/16 -o part-3.json
   ibweave merge part-*.json`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.topology == "" || o.engine == "" || fail == "" {
-				return usagef("whatif needs a topology, -t FILE, an engine, -e ENGINE, and what fails, --fail links or switches")
+			if o.topology == "" || o.engine == "" || fail == "" && only == "" {
+				return usagef("whatif needs a topology, -t FILE, an engine, -e ENGINE, and what fails, --fail links or switches, or --only isl, hosts or switches")
 			}
-			if err := opt.Kind.UnmarshalText([]byte(fail)); err != nil {
-				return usagef("--fail %w", err)
+			if err := parseFails(&opt, fail, only); err != nil {
+				return err
 			}
 			if opt.Depth != 1 && opt.Depth != 2 {
 				return usagef("--depth %d: want 1 or 2", opt.Depth)
@@ -76,21 +83,24 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 			} else if o.lmc < 0 || o.lmc > fabric.MaxLMC {
 				return usagef("--lmc %d: want 0 to %d", o.lmc, fabric.MaxLMC)
 			}
-			out, err := parseCaseForm(format, file, failOn, top)
+			form, err := out.parse()
 			if err != nil {
 				return err
 			}
-			r, err := a.whatif(cmd.Context(), &o, opt)
+			r, err := a.whatif(cmd.Context(), &o, opt, at)
 			if err != nil {
 				return err
 			}
-			return a.writeCases(r, out)
+			return a.writeCases(r, form)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE`")
 	flags.StringVar(&fail, "fail", "", "what fails: links or switches")
+	flags.StringVar(&only, "only", "", "what fails: isl, the cables between switches; hosts, the cables of hosts; or switches")
+	flags.StringArrayVar(&at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
+	flags.BoolVar(&opt.FromScratch, "from-scratch", false, "also route what each failure leaves without the old tables, to compare the loads: takes a full route for each failure")
 	flags.IntVar(&opt.Depth, "depth", 1, "how many fail together: 1 or 2")
 	flags.IntVar(&opt.Sample, "sample", 0, "try `N` failures drawn at random; by default all")
 	flags.Uint64Var(&opt.Seed, "seed", 1, "chooses the sample")
@@ -102,42 +112,103 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags.BoolVar(&o.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
 	flags.IntVar(&o.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
-	caseFlags(cmd, &format, &file, &failOn, &top)
+	out.define(cmd)
 	return cmd
 }
 
+// parseFails reads --fail and --only, of which one is enough.
+func parseFails(opt *whatif.Options, fail, only string) error {
+	implied := "links"
+	switch only {
+	case "":
+		implied = fail
+	case "isl":
+		opt.Only = whatif.SwitchCables
+	case "hosts":
+		opt.Only = whatif.HostCables
+	case "switches":
+		implied = "switches"
+	default:
+		return usagef("--only %q: want isl, hosts or switches", only)
+	}
+	if fail == "" {
+		fail = implied
+	}
+	if err := opt.Kind.UnmarshalText([]byte(fail)); err != nil {
+		return usagef("--fail %w", err)
+	}
+	if fail != implied {
+		return usagef("--only %s leaves nothing of --fail %s: want --fail %s, or --only alone", only, fail, implied)
+	}
+	return nil
+}
+
 // caseFlags are those of whatif and merge.
-func caseFlags(cmd *cobra.Command, format, file, failOn *string, top *int) {
+type caseFlags struct {
+	format, file, failOn, sort string
+	top                        int
+}
+
+func (c *caseFlags) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(format, "format", "text", "text or json")
-	flags.StringVarP(file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
-	flags.StringVar(failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
-	flags.IntVar(top, "top", shownCases, "failures to name in the text, `N`, the worst first")
+	flags.StringVar(&c.format, "format", "text", "text or json")
+	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
+	flags.StringVar(&c.failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	flags.StringVar(&c.sort, "sort", "harm", "order of the failures: "+strings.Join(whatif.Orders, ", "))
+	flags.IntVar(&c.top, "top", shownCases, "failures to name in the text, `N`, the first of that order")
 }
 
 // caseForm is where results of whatif go.
 type caseForm struct {
+	*caseFlags
 	json  bool
-	file  string
 	at    verify.Severity
 	never bool
-	top   int
 }
 
-func parseCaseForm(format, file, failOn string, top int) (f caseForm, err error) {
-	if format != "text" && format != "json" {
-		return f, usagef("--format %q: want text or json", format)
+func (c *caseFlags) parse() (f caseForm, err error) {
+	if c.format != "text" && c.format != "json" {
+		return f, usagef("--format %q: want text or json", c.format)
 	}
-	if top < 0 {
-		return f, usagef("--top %d: want 0 or more", top)
+	if c.top < 0 {
+		return f, usagef("--top %d: want 0 or more", c.top)
 	}
-	f = caseForm{json: format == "json", file: file, top: top}
-	f.at, f.never, err = parseFailOn(failOn)
+	if err := new(whatif.Result).Sort(c.sort); err != nil {
+		return f, usagef("--sort %w", err)
+	}
+	f = caseForm{caseFlags: c, json: c.format == "json"}
+	f.at, f.never, err = parseFailOn(c.failOn)
 	return f, err
 }
 
+// namedSwitches finds switches by GUID or description.
+func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err error) {
+	for _, name := range list {
+		var guids []string
+		var last fabric.NodeID
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if f.Node(s).Description == name {
+				guids, last = append(guids, f.Node(s).GUID.String()), s
+			}
+		}
+		if len(guids) == 0 {
+			if last, err = findSwitch(f, name); err != nil {
+				if _, bad := fabric.ParseGUID(name); bad != nil {
+					err = fmt.Errorf("the fabric has no switch %q", name)
+				}
+				return nil, inputf("--switch: %w", err)
+			}
+		}
+		if n := len(guids); n > 1 {
+			return nil, inputf("--switch: %d switches are called %q: want the GUID of one, %s%s", n, name, strings.Join(guids[:min(n, 4)], ", "), map[bool]string{true: ", .."}[n > 4])
+		}
+		found = append(found, last)
+	}
+	return found, nil
+}
+
 // whatif routes the fabric and has it fail.
-func (a *app) whatif(ctx context.Context, o *order, opt whatif.Options) (*whatif.Result, error) {
+func (a *app) whatif(ctx context.Context, o *order, opt whatif.Options, at []string) (*whatif.Result, error) {
 	engine, err := compile.EngineByName(o.engine)
 	if err != nil {
 		return nil, &usageError{err}
@@ -165,6 +236,9 @@ func (a *app) whatif(ctx context.Context, o *order, opt whatif.Options) (*whatif
 	if route.Route.Roots, err = a.switches(f, "--roots", o.roots); err != nil {
 		return nil, err
 	}
+	if opt.At, err = namedSwitches(f, at); err != nil {
+		return nil, err
+	}
 	base, err := compile.Run(ctx, f, engine, route)
 	var lids *compile.LIDError
 	if errors.As(err, &lids) {
@@ -186,10 +260,7 @@ func (a *app) whatif(ctx context.Context, o *order, opt whatif.Options) (*whatif
 }
 
 func (a *app) mergeCommand() *cobra.Command {
-	var (
-		format, failOn, file string
-		top                  int
-	)
+	var out caseFlags
 	cmd := &cobra.Command{
 		Use:   "merge FILE..",
 		Short: "put the shards of whatif together",
@@ -201,7 +272,7 @@ without shards. All shards must be of the same run, and each there once.`,
 			if len(args) == 0 {
 				return usagef("merge needs the files that whatif --shard wrote")
 			}
-			out, err := parseCaseForm(format, file, failOn, top)
+			form, err := out.parse()
 			if err != nil {
 				return err
 			}
@@ -224,15 +295,18 @@ without shards. All shards must be of the same run, and each there once.`,
 			if err != nil {
 				return &inputError{err}
 			}
-			return a.writeCases(r, out)
+			return a.writeCases(r, form)
 		},
 	}
-	caseFlags(cmd, &format, &file, &failOn, &top)
+	out.define(cmd)
 	return cmd
 }
 
 // writeCases writes a result where it is wanted, and says whether it is bad.
 func (a *app) writeCases(r *whatif.Result, out caseForm) error {
+	if err := r.Sort(out.sort); err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	if out.json || out.file != "" {
 		if err := report.JSON(&b, r); err != nil {
@@ -246,7 +320,7 @@ func (a *app) writeCases(r *whatif.Result, out caseForm) error {
 	}
 	if !out.json {
 		b.Reset()
-		printCases(&b, r, out.top)
+		printCases(&b, r, out.top, out.sort)
 	}
 	if _, err := a.stdout.Write(b.Bytes()); err != nil {
 		return err
@@ -266,85 +340,151 @@ func (a *app) writeCases(r *whatif.Result, out caseForm) error {
 	return nil
 }
 
-// printCases is the text for people.
-func printCases(b *bytes.Buffer, r *whatif.Result, top int) {
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(b, "%-15s"+format+"\n", append([]any{name}, args...)...)
+// caseTotals sums up a result.
+type caseTotals struct {
+	lost, gone, refused, loops, anew int // failures
+	busiest, scratch                 int64
+	mean                             float64 // blocks
+	most                             int
+	trivial                          int // failures
+	cut                              int64
+}
+
+func totalCases(r *whatif.Result) (t caseTotals) {
+	count := func(n *int, yes bool) {
+		if yes {
+			*n++
+		}
 	}
-	var lost, gone, refused, loops, anew int
-	var busiest int64
-	mean := 0.0
-	most := 0
 	for i := range r.Cases {
 		c := &r.Cases[i]
-		if c.Lost > 0 {
-			lost++
+		count(&t.lost, c.Lost > 0)
+		count(&t.gone, c.Gone > 0)
+		count(&t.refused, c.Refused != "")
+		count(&t.loops, c.CreditLoops > r.Before.CreditLoops)
+		count(&t.anew, c.Anew)
+		t.busiest = max(t.busiest, c.MaxRoutes)
+		if c.FromScratch != nil {
+			t.scratch = max(t.scratch, *c.FromScratch)
 		}
-		if c.Gone > 0 {
-			gone++
+		t.mean += float64(c.Blocks) / float64(len(r.Cases))
+		t.most = max(t.most, c.Blocks)
+		if c.Trivial(&r.Before) {
+			t.trivial++
+			t.cut = max(t.cut, c.Gone)
 		}
-		if c.Refused != "" {
-			refused++
-		}
-		busiest = max(busiest, c.MaxRoutes)
-		if c.CreditLoops > r.Before.CreditLoops {
-			loops++
-		}
-		if c.Anew {
-			anew++
-		}
-		mean += float64(c.Blocks) / float64(len(r.Cases))
-		most = max(most, c.Blocks)
 	}
-	what := map[whatif.Kind][2]string{whatif.Links: {"cable", "cables"}, whatif.Switches: {"switch", "switches"}}[r.Fail]
-	each := "every " + what[0]
+	return t
+}
+
+// caseTitle says which failures these are.
+func caseTitle(r *whatif.Result) string {
+	one, more := "cable", "cables"
+	switch {
+	case r.Fail == whatif.Switches:
+		one, more = "switch", "switches"
+	case r.Only == "isl":
+		one, more = "cable between switches", "cables between switches"
+	case r.Only == "hosts":
+		one, more = "cable of a host", "cables of hosts"
+	}
+	each := "every " + one
 	if r.Depth == 2 {
-		each = "every two " + what[1]
+		each = "every two " + more
 	}
 	if r.Sample > 0 && r.Sample == r.Failures {
 		each = fmt.Sprintf("a sample with seed %d of %s", r.Seed, each)
+	}
+	if len(r.At) > 0 {
+		guids := make([]string, len(r.At))
+		for i, g := range r.At {
+			guids[i] = g.String()
+		}
+		each += " at " + strings.Join(guids, " or ")
 	}
 	text := fmt.Sprintf("%s: %s", each, plural(len(r.Cases), "failure", "failures"))
 	if r.Shard != "" {
 		text += fmt.Sprintf(", shard %s of %s", r.Shard, report.Grouped(int64(r.Failures)))
 	}
-	row("failures", "%s", text)
+	return text
+}
+
+// printCases is the text for people.
+func printCases(b *bytes.Buffer, r *whatif.Result, top int, order string) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "%-15s"+format+"\n", append([]any{name}, args...)...)
+	}
+	t := totalCases(r)
+	row("failures", "%s", caseTitle(r))
 	row("engine", "%s", r.Engine)
 	row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link", report.Grouped(r.Before.Pairs), report.Grouped(r.Before.Unreachable),
 		plural(r.Before.CreditLoops, "credit loop", "credit loops"), report.Grouped(r.Before.MaxRoutes))
-	row("single points", "%s", plural(lost, "failure separates ports", "failures separate ports")+" that still have a cable")
-	row("own cables", "%s", plural(gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
-	row("credit loops", "%s", plural(loops, "failure brings one", "failures bring one"))
-	if refused > 0 {
-		row("refused", "%s", plural(refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
+	row("single points", "%s", plural(t.lost, "failure separates ports", "failures separate ports")+" that still have a cable")
+	row("own cables", "%s", plural(t.gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
+	row("credit loops", "%s", plural(t.loops, "failure brings one", "failures bring one"))
+	if t.refused > 0 {
+		row("refused", "%s", plural(t.refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
 	}
-	row("load", "at most %s routes on a link", report.Grouped(busiest))
-	row("to write", "%.1f blocks of 64 entries on average, at most %s", mean, report.Grouped(int64(most)))
-	if anew > 0 {
-		row("", "%s routed anew, not mended", plural(anew, "failure", "failures"))
+	load := fmt.Sprintf("at most %s routes on a link", report.Grouped(t.busiest))
+	if r.FromScratch {
+		load += fmt.Sprintf(", %s when all is routed from scratch", report.Grouped(t.scratch))
+	}
+	row("load", "%s", load)
+	row("to write", "%.1f blocks of 64 entries on average, at most %s", t.mean, report.Grouped(int64(t.most)))
+	if t.anew > 0 {
+		row("", "%s routed from scratch, not mended", plural(t.anew, "failure", "failures"))
 	}
 	if len(r.Cases) == 0 || top == 0 {
 		return
 	}
+	list := slices.Clone(r.Cases)
+	folded := r.Only != "hosts" && order == "harm" && t.trivial > 1
+	if folded {
+		list = slices.DeleteFunc(list, func(c whatif.Case) bool { return c.Trivial(&r.Before) })
+	}
 	fmt.Fprintln(b)
+	if len(list) > 0 {
+		printTable(b, list[:min(top, len(list))], r.FromScratch)
+	}
+	if left := len(list) - top; left > 0 {
+		less := "and %s, see --top and --format json\n"
+		if order == "harm" {
+			fmt.Fprintf(b, less, plural(left, "failure that does less harm", "failures that do less harm"))
+		} else {
+			fmt.Fprintf(b, less, plural(left, "more failure", "more failures"))
+		}
+	}
+	if folded {
+		what := "and %s of host cables: each cuts off its own hosts only, at most %s; --only hosts lists them\n"
+		fmt.Fprintf(b, what, plural(t.trivial, "failure", "failures"), plural(int(t.cut), "pair", "pairs"))
+	}
+}
+
+// printTable is a line for each case.
+func printTable(b *bytes.Buffer, cases []whatif.Case, scratch bool) {
 	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", ""}}
-	for i := range r.Cases[:min(top, len(r.Cases))] {
-		c := &r.Cases[i]
+	if scratch {
+		rows[0] = slices.Insert(rows[0], 4, "scratch")
+	}
+	for i := range cases {
+		c := &cases[i]
 		names := make([]string, len(c.Failed))
 		for k, p := range c.Failed {
 			names[k] = p.String()
 		}
-		if c.Refused != "" {
-			rows = append(rows, []string{"-", "-", "-", "-", "-", "-", strings.Join(names, " and ") + ": " + c.Refused})
-			continue
-		}
 		n := func(n int64) string { return report.Grouped(n) }
-		rows = append(rows, []string{
-			n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), strings.Join(names, " and "),
-		})
+		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), strings.Join(names, " and ")}
+		if c.Refused != "" {
+			cells = []string{"-", "-", "-", "-", "-", "-", cells[6] + ": " + c.Refused}
+		}
+		if scratch {
+			text := "-"
+			if c.FromScratch != nil {
+				text = n(*c.FromScratch)
+			}
+			cells = slices.Insert(cells, 4, text)
+		}
+		rows = append(rows, cells)
 	}
 	writeColumns(b, rows, len(rows[0])-1)
-	if left := len(r.Cases) - top; left > 0 {
-		fmt.Fprintf(b, "and %s, see --top and --format json\n", plural(left, "failure that does less harm", "failures that do less harm"))
-	}
 }
