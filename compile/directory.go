@@ -26,6 +26,9 @@ import (
 // ManifestName is the file of a compiled directory that lists the others.
 const ManifestName = "manifest.json"
 
+// maxManifest bounds the manifest, in bytes; with all options it has some thousands.
+const maxManifest = 4 << 20
+
 // Manifest says what made a compiled directory, and what belongs to it.
 type Manifest struct {
 	Version string         `json:"version"` // of ibweave
@@ -41,7 +44,7 @@ type Manifest struct {
 // ReadManifest reads the manifest of a compiled directory.
 func ReadManifest(dir string) (*Manifest, error) {
 	name := filepath.Join(dir, ManifestName)
-	data, err := os.ReadFile(name)
+	data, err := files.ReadRegular(name, maxManifest)
 	if err != nil {
 		return nil, err
 	}
@@ -69,20 +72,27 @@ type file struct {
 	write func(io.Writer) error
 }
 
-// pendingPrefix names a directory in the making, beside the one it replaces.
-// It is locked (flock) as long as somebody works on it.
+// pendingPrefix names a directory in the making, beside the one it replaces. Behind it
+// come the boot of the machine, a hyphen and a random number. The directory is locked
+// (flock) as long as a process works on it.
 const pendingPrefix = ".ibweave-"
 
-// pendingAge is how old a directory in the making has to be before it can
-// count as abandoned: it is not locked at the moment that it is made.
-const pendingAge = time.Minute
+// oldInfix comes between the name of a directory in the making and that of the one it
+// replaces, in the name that the latter has for a moment where directories cannot be
+// exchanged.
+const oldInfix = ".old-"
+
+// foreignAge is how old a directory in the making has to be to count as abandoned if
+// another machine made it, or this one before it was booted: file systems of a network
+// may not share locks.
+const foreignAge = 24 * time.Hour
 
 // writeDirectory writes the files of list and their manifest as directory dir. All of it
 // appears at once: a complete directory is made beside dir, synced, and put
 // in its place by one rename (two, the old one first, on a file system that
 // cannot exchange directories, as NFS). A crash at any point leaves dir as it
-// was or as it will be, and at most a hidden directory beside it, which a
-// later call removes.
+// was or as it will be, and at most a hidden directory beside it, which the next
+// call for the same parent removes.
 //
 // A dir that exists is replaced only if it is empty or holds nothing but the
 // files of its own manifest: what others put there is not ours to delete.
@@ -111,16 +121,11 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 		return err
 	}
 	removeAbandoned(parent)
-	pending, err := os.MkdirTemp(parent, pendingPrefix+"*")
+	pending, lock, err := makePending(parent)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(pending)) }() // what is left, or was replaced
-	lock, err := lockDirectory(pending)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
+	defer func() { err = errors.Join(err, os.RemoveAll(pending), lock.Close()) }() // what is left, or was replaced
 	if err := os.Chmod(pending, mode); err != nil {
 		return err
 	}
@@ -207,7 +212,10 @@ func swap(pending, dir string, replace bool) error {
 		}
 		return nil
 	}
-	old := pending + ".old"
+	if lock, err := lockDirectory(dir); err == nil { // else others have locked it
+		defer lock.Close()
+	}
+	old := pending + oldInfix + filepath.Base(dir)
 	if err := os.Rename(dir, old); err != nil {
 		return err
 	}
@@ -260,24 +268,60 @@ func lockDirectory(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeAbandoned removes directories in the making that nobody works on any
-// more. It is no error when it cannot.
+// makePending makes a directory and locks it. It has a name that others look for before
+// it is locked: if one of them takes the lock first, it removes the directory, and
+// makePending makes another one.
+func makePending(parent string) (dir string, lock *os.File, err error) {
+	for {
+		if dir, err = os.MkdirTemp(parent, pendingPrefix+boot()+"-*"); err != nil {
+			return "", nil, err
+		}
+		lock, err = lockDirectory(dir)
+		if err == nil {
+			mine, err1 := lock.Stat()
+			there, err2 := os.Lstat(dir)
+			if err1 == nil && err2 == nil && os.SameFile(mine, there) {
+				return dir, lock, nil
+			}
+			lock.Close()
+			err = cmp.Or(err1, err2)
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) {
+			return "", nil, errors.Join(err, os.Remove(dir))
+		}
+	}
+}
+
+// boot names this boot of this machine.
+func boot() string {
+	id, _ := files.ReadRegular("/proc/sys/kernel/random/boot_id", 64)
+	return string(id[:min(8, len(id))])
+}
+
+// removeAbandoned removes directories in the making that no process works on. It is no
+// error when it cannot: they stay for the next call.
 func removeAbandoned(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
+	ours := pendingPrefix + boot() + "-"
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), pendingPrefix) {
+		info, err := e.Info()
+		if err != nil || !info.IsDir() || !strings.HasPrefix(e.Name(), pendingPrefix) {
 			continue
+		}
+		if !strings.HasPrefix(e.Name(), ours) && time.Since(info.ModTime()) < foreignAge {
+			continue
+		}
+		if _, name, is := strings.Cut(e.Name(), oldInfix); is { // the last one whole, if the new one is missing
+			if _, err := os.Stat(filepath.Join(parent, name)); err != nil {
+				continue
+			}
 		}
 		dir := filepath.Join(parent, e.Name())
-		info, err := e.Info()
-		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < pendingAge {
-			continue
-		}
 		if lock, err := lockDirectory(dir); err == nil {
-			_ = os.RemoveAll(dir) // it stays for the next call then
+			_ = os.RemoveAll(dir)
 			lock.Close()
 		}
 	}

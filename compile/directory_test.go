@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -135,22 +137,53 @@ func TestKill(t *testing.T) {
 		t.Errorf("%d generations seen, want %d", len(seen), *kills)
 	}
 
-	// What killed processes left is removed, once it is old enough.
-	left := leftovers(t, parent)
-	if len(left) == 0 {
-		t.Error("no process was killed while it wrote")
-	}
-	old := time.Now().Add(-2 * pendingAge)
-	for _, name := range left {
-		if err := os.Chtimes(name, old, old); err != nil {
+	// What the last killed process left is removed, and that of another machine once it
+	// is old enough.
+	abandoned := filepath.Join(parent, pendingPrefix+boot()+"-1")
+	foreign, fresh := filepath.Join(parent, pendingPrefix+"0-1"), filepath.Join(parent, pendingPrefix+"0-2")
+	lost := abandoned + oldInfix + "lost"
+	old := time.Now().Add(-2 * foreignAge)
+	for _, name := range []string{abandoned, abandoned + oldInfix + "tables", lost, foreign, fresh} {
+		if err := os.Mkdir(name, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Chtimes(foreign, old, old); err != nil {
+		t.Fatal(err)
+	}
+	seenLeft := len(leftovers(t, parent)) - 5
 	if err := writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Engine: "last\n"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := readGeneration(t, dir); got != "last\n" {
 		t.Errorf("the directory says %q", got)
+	}
+	if left := leftovers(t, parent); !slices.Equal(left, []string{fresh, lost}) && !slices.Equal(left, []string{lost, fresh}) {
+		t.Errorf("left over: %v; want %s and %s", left, fresh, lost)
+	}
+	t.Logf("%d directories of killed processes were there before", seenLeft)
+}
+
+// Many writers in one folder, each of which removes what is abandoned there, do not take
+// each other's directories.
+func TestWriteDirectoriesTogether(t *testing.T) {
+	parent := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			text := fmt.Sprintf("writer %d\n", i)
+			for range 40 {
+				if err := writeDirectory(t.Context(), filepath.Join(parent, fmt.Sprint("tables", i)), generation(text, 1), Manifest{Engine: text}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 8 {
+		if want, got := fmt.Sprintf("writer %d\n", i), readGeneration(t, filepath.Join(parent, fmt.Sprint("tables", i))); got != want {
+			t.Errorf("the directory says %q, want %q", got, want)
+		}
 	}
 	if left := leftovers(t, parent); len(left) > 0 {
 		t.Errorf("left over: %v", left)

@@ -70,6 +70,9 @@ func encode(w io.Writer, v any) error {
 	return out.Encode(v)
 }
 
+// maxFigure bounds the file of a figure, in bytes.
+const maxFigure = 256 << 20
+
 // Load reads a figure that Save wrote below dir, if it is there, whole, and made
 // under these conditions; else it gives nil. Errors are those of reading. A file
 // that is no figure counts as none: it is made again.
@@ -82,7 +85,7 @@ func Load(dir string, w Work, opt Options) (*Figure, error) {
 			return nil, err
 		}
 	}
-	data, err := os.ReadFile(base + ".json")
+	data, err := files.ReadRegular(base+".json", maxFigure)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -136,7 +137,7 @@ func formOf(name string) (form dump.Form, ok bool, err error) {
 		return 0, false, err
 	}
 	defer f.Close()
-	head, err := dump.Head(f)
+	head, err := files.Head(f)
 	if err != nil {
 		return 0, false, nil // compressed data of something else
 	}

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"runtime"
 	"sync"
 
@@ -142,6 +141,9 @@ type point[R any] struct {
 
 const format = "ibweave sweep 1"
 
+// maxState bounds state files, in bytes: a million points.
+const maxState = 1 << 30
+
 func writeState[R any](name string, key [sha256.Size]byte, results []R, finished []bool) error {
 	st := state[R]{Format: format, Key: hex.EncodeToString(key[:])}
 	for i := range results {
@@ -162,7 +164,7 @@ func writeState[R any](name string, key [sha256.Size]byte, results []R, finished
 
 // readState gives the points that a state file has; none if there is no file.
 func readState[R any](name string, key [sha256.Size]byte, n int) ([]point[R], error) {
-	data, err := os.ReadFile(name)
+	data, err := files.ReadRegular(name, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -2,12 +2,9 @@ package dump
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"strconv"
 
-	"github.com/ibweave/ibweave/fabric"
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -117,14 +114,6 @@ func sectionForm(data []byte, other Form) Form {
 // fileVersion starts a line that newer ibdiagnet writes into its files.
 var fileVersion = []byte("File version:")
 
-// maxDecompressed bounds the size of decompressed text, in bytes. The dumps of
-// the largest subnets that are run stay far below it.
-const maxDecompressed = 16 << 30
-
-// maxWindow bounds the memory that a zstd frame may ask for, in bytes, as the
-// zstd program does.
-const maxWindow = 128 << 20
-
 // WriteZstd writes what write prints as one frame of zstd. The bytes depend on
 // nothing else. Errors are those of write and of w.
 func WriteZstd(w io.Writer, write func(io.Writer) error) error {
@@ -138,62 +127,4 @@ func WriteZstd(w io.Writer, write func(io.Writer) error) error {
 		return err
 	}
 	return z.Close()
-}
-
-// Decompress undoes zstd or gzip, told by the first bytes, and returns other
-// data as it is, without copying. Errors: what is wrong with the compressed
-// data, and more than 16 GiB of text.
-func Decompress(data []byte) ([]byte, error) {
-	var name string
-	var from io.Reader
-	switch {
-	case bytes.HasPrefix(data, zstdMagic):
-		name = "zstd"
-		d, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecompressed))
-		if err != nil {
-			return nil, fmt.Errorf("zstd: %w", err)
-		}
-		defer d.Close()
-		from = d
-	case bytes.HasPrefix(data, gzipMagic):
-		name = "gzip"
-		d, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		from = d
-	default:
-		return data, nil
-	}
-	out, err := readAll(from, 8*len(data))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(out) > maxDecompressed {
-		return nil, fmt.Errorf("%s: more than %d bytes of text", name, int64(maxDecompressed))
-	}
-	return out, nil
-}
-
-// readAll reads up to maxDecompressed+1 bytes; guess is how many there may be.
-func readAll(from io.Reader, guess int) ([]byte, error) {
-	out := make([]byte, 0, min(max(guess, 64<<10), maxDecompressed+1))
-	fabric.AdviseHugePages(out[:cap(out)])
-	for {
-		n, err := from.Read(out[len(out):min(cap(out), maxDecompressed+1)])
-		out = out[:len(out)+n]
-		if err == io.EOF {
-			return out, nil
-		}
-		if err != nil || len(out) > maxDecompressed {
-			return out, err
-		}
-		if len(out) < cap(out) {
-			continue
-		}
-		more := make([]byte, len(out), 2*len(out))
-		fabric.AdviseHugePages(more[:cap(more)])
-		copy(more, out)
-		out = more
-	}
 }

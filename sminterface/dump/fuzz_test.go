@@ -172,22 +172,6 @@ func FuzzReadSubnetList(f *testing.F) {
 	})
 }
 
-// FuzzDecompress: an error means no result, and other data comes back.
-func FuzzDecompress(f *testing.F) {
-	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04\x00\x43\xbe\xb7\xe8\x01\x00\x00\x00"))
-	f.Add([]byte("\x28\xb5\x2f\xfd\x04\x00\x09\x00\x00\x61\x35\xdf\x4f\xb4"))
-	f.Add([]byte("Unicast lids"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		out, err := Decompress(data)
-		if err != nil && out != nil {
-			t.Fatal("an error and a result")
-		}
-		if !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) && !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) && (err != nil || !bytes.Equal(out, data)) {
-			t.Fatalf("%v", err)
-		}
-	})
-}
-
 // FuzzReadSL2VL: an error means no result, a lenient reader agrees, and what
 // was read is written in each form and read again without a change.
 func FuzzReadSL2VL(f *testing.F) {

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -566,37 +563,6 @@ func TestSubnetList(t *testing.T) {
 }
 
 const errText = "want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour"
-
-// TestDecompress undoes both compressions, and leaves other text alone.
-func TestDecompress(t *testing.T) {
-	plain := []byte(strings.Repeat(tabA, 100))
-	var gz bytes.Buffer
-	w := gzip.NewWriter(&gz)
-	if _, err := w.Write(plain); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	enc, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	zst := enc.EncodeAll(plain, nil)
-	for name, data := range map[string][]byte{"plain": plain, "gzip": gz.Bytes(), "zstd": zst, "two frames": slices.Concat(enc.EncodeAll(plain[:100], nil), enc.EncodeAll(plain[100:], nil))} {
-		if got, err := Decompress(data); err != nil || !bytes.Equal(got, plain) {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
-		}
-	}
-	for name, data := range map[string][]byte{"gzip": gz.Bytes()[:gz.Len()-9], "zstd": zst[:len(zst)-3], "gzip header": {0x1f, 0x8b}} {
-		if got, err := Decompress(data); err == nil || got != nil || !strings.HasPrefix(err.Error(), strings.Fields(name)[0]+": ") {
-			t.Errorf("%s cut short: %d bytes, %v", name, len(got), err)
-		}
-	}
-	if got, err := Decompress(nil); err != nil || got != nil {
-		t.Errorf("nothing: %v, %v", got, err)
-	}
-}
 
 // TestRecognize tells all forms.
 func TestRecognize(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
@@ -89,6 +90,9 @@ func (r *run) explainUnread() {
 	}
 }
 
+// maxGUID2LID bounds guid2lid, in bytes: 48,000 lines of 32 bytes, and comments.
+const maxGUID2LID = 64 << 20
+
 // explainLIDs compares guid2lid, as it was before OpenSM ran, with the fabric.
 func (r *run) explainLIDs() error {
 	r.note("a row of %s is for the port that its comment names, wherever that has its LID now: with other LIDs, other entries change", lftsFile)
@@ -97,7 +101,7 @@ func (r *run) explainLIDs() error {
 		return nil
 	}
 	name = filepath.Join(r.opt.Dir, name)
-	data, err := os.ReadFile(name)
+	data, err := files.ReadRegular(name, maxGUID2LID)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.note("without %s OpenSM numbers the ports as it likes", name)
 		return nil

@@ -1,0 +1,237 @@
+package files
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Limit says how many bytes an input of more than StartSize bytes may have, by its
+// first StartSize. An error refuses it.
+type Limit func(start []byte) (int64, error)
+
+// StartSize is how much of an input a Limit sees, in bytes.
+const StartSize = 1 << 20
+
+// The limits of compressed input. Dumps of fat trees (radix 24) reach a ratio of 105 with
+// WriteZstd of room dump, 1,650 with zstd -19 and 28 with gzip -9; a bomb of zstd
+// reaches 50,000. Less text than freely passes with any ratio.
+const (
+	maxRatio = 10_000
+	freely   = 64 << 20
+	// maxWindow bounds the memory that a zstd frame may ask for, as the zstd program does.
+	maxWindow = 128 << 20
+)
+
+// chunkSize is how much is read at a time, in bytes: by each CPU of a regular file, and
+// of a stream.
+const chunkSize = 4 << 20
+
+// ReadAll reads from, which messages call name, to its end, as it is: a regular file on
+// all CPUs, and everything else as a stream. It stops at the limit, also that of the
+// memory which is available: an input may take three quarters of it. done counts the
+// bytes that are read. Errors: those of from, and
+// *RefusedError.
+func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
+	if f, ok := from.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > chunkSize/2 {
+			if data, ok, err := readRegular(name, f, info.Size(), limit, done); ok || err != nil {
+				return data, err
+			}
+			done.Store(0)
+		}
+	}
+	return readStream(name, from, done, func(start []byte) (bound, error) { return newBound(name, start, limit, 2) })
+}
+
+// readRegular reads a file of a known size on all CPUs. It says whether that went well:
+// the file may be shorter or longer by now, or standard input that is not at its start.
+func readRegular(name string, f *os.File, size int64, limit Limit, done *atomic.Int64) (data []byte, ok bool, err error) {
+	if at, err := f.Seek(0, io.SeekCurrent); err != nil || at != 0 {
+		return nil, false, nil
+	}
+	start := make([]byte, StartSize)
+	if _, err := f.ReadAt(start, 0); err != nil {
+		return nil, false, nil
+	}
+	b, err := newBound(name, start, limit, 1)
+	if err == nil && size > b.most {
+		err = b.err
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	data = make([]byte, size)
+	var (
+		next   atomic.Int64
+		failed atomic.Bool
+		wg     sync.WaitGroup
+	)
+	for range min(runtime.GOMAXPROCS(0), int((size+chunkSize-1)/chunkSize)) {
+		wg.Go(func() {
+			for !failed.Load() {
+				at := next.Add(chunkSize) - chunkSize
+				if at >= size {
+					return
+				}
+				n, err := f.ReadAt(data[at:min(at+chunkSize, size)], at)
+				if err != nil {
+					failed.Store(true)
+				}
+				done.Add(int64(n))
+			}
+		})
+	}
+	wg.Wait()
+	if failed.Load() {
+		return nil, false, nil
+	}
+	n, err := f.ReadAt(make([]byte, 1), size)
+	return data, n == 0 && err == io.EOF, nil
+}
+
+// readStream reads to the end of what has no size, within a bound once there are
+// StartSize bytes. It holds twice the size in memory at the end. Errors of from come
+// behind name.
+func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(start []byte) (bound, error)) ([]byte, error) {
+	var (
+		parts  [][]byte // full ones
+		length int64
+		b      bound
+	)
+	part := make([]byte, 0, 64<<10)
+	for {
+		n, err := from.Read(part[len(part):cap(part)])
+		part = part[:len(part)+n]
+		length += int64(n)
+		done.Add(int64(n))
+		if b.err != nil && length > b.most {
+			return nil, b.err
+		}
+		switch {
+		case err == io.EOF && len(parts) == 0:
+			return part, nil
+		case err == io.EOF:
+			return slices.Concat(append(parts, part)...), nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		case len(part) < cap(part):
+		case cap(part) < StartSize:
+			part = append(make([]byte, 0, 4*cap(part)), part...)
+		default:
+			if len(parts) == 0 {
+				if b, err = bounded(part); err != nil {
+					return nil, err
+				}
+			}
+			parts = append(parts, part)
+			part = make([]byte, 0, chunkSize)
+		}
+	}
+}
+
+// bound is how many bytes may be read, and the error of more.
+type bound struct {
+	most int64
+	err  error
+}
+
+// newBound is the bound of an input that takes copies times its size in memory.
+func newBound(name string, start []byte, limit Limit, copies int64) (bound, error) {
+	memory := Available() / 4 * 3 / copies
+	b := bound{memory, &RefusedError{name, fmt.Sprintf("has more than %s, which is what the memory allows; want less, or a machine with more memory", Size(memory))}}
+	if compression(start) != "" {
+		return b, nil
+	}
+	most, err := limit(start)
+	if err != nil {
+		return b, &RefusedError{name, err.Error()}
+	}
+	if most < memory {
+		b = bound{most, tooLarge(name, most)}
+	}
+	return b, nil
+}
+
+// compression tells zstd and gzip by the first bytes, "" for neither.
+func compression(data []byte) string {
+	switch {
+	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return "zstd"
+	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
+		return "gzip"
+	}
+	return ""
+}
+
+// Decompress undoes zstd or gzip, told by the first bytes, and returns other data as it
+// is, without copying. It stops at the limit of the text, at three quarters of the
+// memory that is available, and where the text is out of proportion to data. Errors:
+// what is wrong with the compressed data, and *RefusedError.
+func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
+	form := compression(data)
+	if form == "" {
+		return data, nil
+	}
+	from, err := unpack(form, bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", name, form, err)
+	}
+	defer from.Close()
+	return readStream(name+": "+form, from, new(atomic.Int64), func(start []byte) (bound, error) {
+		b, err := newBound(name, start, limit, 2)
+		if most := max(freely, maxRatio*int64(len(data))); most < b.most {
+			b = bound{most, &RefusedError{name, fmt.Sprintf("has %s of %s that unpack to more than %s, %d times as much; want less",
+				Size(int64(len(data))), form, Size(most), most/int64(len(data)))}}
+		}
+		return b, err
+	})
+}
+
+// unpack undoes one compression.
+func unpack(form string, from io.Reader, opt ...zstd.DOption) (io.ReadCloser, error) {
+	if form == "gzip" {
+		return gzip.NewReader(from)
+	}
+	d, err := zstd.NewReader(from, append(opt, zstd.WithDecoderMaxWindow(maxWindow))...)
+	if err != nil {
+		return nil, err
+	}
+	return d.IOReadCloser(), nil
+}
+
+// headSize is how much of a file Head reads, in bytes of text. Comments and lines that
+// newer tools put first are shorter.
+const headSize = 64 << 10
+
+// Head reads the beginning of a file, which tells its form, and undoes zstd or gzip. Text
+// has at most 64 KiB. Errors are those of from, and what is wrong with the compressed
+// data so far.
+func Head(from io.Reader) ([]byte, error) {
+	first := make([]byte, 4)
+	n, err := io.ReadFull(from, first)
+	if first = first[:n]; err == io.EOF || err == io.ErrUnexpectedEOF {
+		return first, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	from = io.MultiReader(bytes.NewReader(first), from)
+	if form := compression(first); form != "" {
+		text, err := unpack(form, from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, err
+		}
+		defer text.Close()
+		from = text
+	}
+	return io.ReadAll(io.LimitReader(from, headSize))
+}

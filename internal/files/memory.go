@@ -1,0 +1,92 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Available is how many bytes of memory this process may still take: the least of what
+// the machine has (MemAvailable), what its control groups leave (version 1 and 2), and
+// its limit of address space. What says nothing counts as no limit.
+func Available() int64 {
+	least := int64(math.MaxInt64)
+	if m, ok := field("/proc/meminfo", "MemAvailable:"); ok {
+		least = m << 10
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err == nil && limit.Cur < math.MaxInt64 {
+		if used, ok := field("/proc/self/status", "VmSize:"); ok {
+			least = min(least, int64(limit.Cur)-used<<10)
+		}
+	}
+	groups, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(groups)) {
+		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(line, ":")
+		switch controllers {
+		case "":
+			least = min(least, groupLeaves("/sys/fs/cgroup", group, "memory.max", "memory.current", "inactive_file"))
+		case "memory":
+			least = min(least, groupLeaves("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+		}
+	}
+	return max(least, 0)
+}
+
+// groupLeaves is what a control group and those around it leave. A container may see
+// its own group as the root: groups that are not there are passed over.
+func groupLeaves(root, group, limit, usage, cache string) int64 {
+	least := int64(math.MaxInt64)
+	for group = path.Clean("/" + group); ; group = path.Dir(group) {
+		dir := path.Join(root, group)
+		most, ok := number(path.Join(dir, limit))
+		used, known := number(path.Join(dir, usage))
+		if ok && known {
+			clean, _ := field(path.Join(dir, "memory.stat"), cache) // given back under pressure
+			least = min(least, most-max(used-clean, 0))
+		}
+		if group == "/" {
+			return least
+		}
+	}
+}
+
+// Resident is how many bytes of memory this process has, 0 where that is not known.
+func Resident() int64 {
+	data, _ := os.ReadFile("/proc/self/statm")
+	words := bytes.Fields(data)
+	if len(words) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(string(words[1]), 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// number reads a file of one number.
+func number(name string) (int64, bool) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return n, err == nil
+}
+
+// field reads the number behind a word that a line begins with.
+func field(name, word string) (int64, bool) {
+	data, _ := os.ReadFile(name)
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) >= 2 && words[0] == word {
+			n, err := strconv.ParseInt(words[1], 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
