@@ -188,7 +188,7 @@ func TestSingleChanges(t *testing.T) {
 		change := LFTChanges{
 			Entries: 9 * 18, Changed: 1, Blocks: 1, OfBlocks: 9,
 			Switches: []SwitchChange{{
-				Switch: f.Node(0).GUID, Name: "switch 0,0", Changed: 1, Blocks: 1,
+				Switch: f.Node(0).GUID, Name: fabric.Name{Text: "switch 0,0"}, Changed: 1, Blocks: 1,
 				Entries: Entries{{LID: l, OldLID: l, Old: 1, New: 2}},
 			}},
 		}
@@ -198,7 +198,7 @@ func TestSingleChanges(t *testing.T) {
 		// The hosts of switch 0,0 alone go by way of it.
 		p := r.Pairs
 		if p.Compared != 72 || p.Changed != 1 || p.Rerouted != 1 || p.AllDestinations != 1 || p.AllSources != 1 ||
-			p.Destinations[0].Port.Name != "host 2,2" || p.Sources[0].Port.Name != "host 0,0" || p.Longer+p.Shorter+p.Gone+p.New != 0 {
+			p.Destinations[0].Port.Name.Text != "host 2,2" || p.Sources[0].Port.Name.Text != "host 0,0" || p.Longer+p.Shorter+p.Gone+p.New != 0 {
 			t.Errorf("%+v", p)
 		}
 		if r.Transition.Order.Kind != OrderAny || r.Transition.Loops != 0 {
@@ -248,7 +248,7 @@ func TestSingleChanges(t *testing.T) {
 		if r.Links.Count() != 1 || len(r.Links.Moved) != 1 {
 			t.Fatalf("%+v", r.Links)
 		}
-		if m := r.Links.Moved[0]; m.End.Name != "host 0,0" || m.Old.String() != `"switch 0,0"[5]` || m.New.String() != `"switch 2,2"[1]` {
+		if m := r.Links.Moved[0]; m.End.Name.Text != "host 0,0" || m.Old.String() != `"switch 0,0"[5]` || m.New.String() != `"switch 2,2"[1]` {
 			t.Errorf("%+v", m)
 		}
 		// Nobody can reach it there, but it reaches all but itself still.
@@ -263,7 +263,7 @@ func TestSingleChanges(t *testing.T) {
 		c.ok(c.b.Connect(int(host(0)), 1, 8, 5, fabric.Link{}))
 		c.ok(c.b.Connect(int(host(8)), 1, 0, 5, fabric.Link{}))
 		r := compare(t, a, a.on(c.build()))
-		if r.Links.Count() != 2 || len(r.Links.Moved) != 2 || r.Links.Moved[0].End.Name != "host 0,0" || r.Links.Moved[1].End.Name != "host 2,2" {
+		if r.Links.Count() != 2 || len(r.Links.Moved) != 2 || r.Links.Moved[0].End.Name.Text != "host 0,0" || r.Links.Moved[1].End.Name.Text != "host 2,2" {
 			t.Errorf("%+v", r.Links)
 		}
 	})
@@ -290,7 +290,7 @@ func TestSingleChanges(t *testing.T) {
 		c.b.Node(4).Description = "spine"
 		r := compare(t, a, a.on(c.build()))
 		want(t, r, "nodes-differ 1")
-		if x := r.Nodes.Changed; len(x) != 1 || x[0].Node.Name != "spine" || !slices.Equal(x[0].Fields, []Field{{"name", "switch 1,1", "spine"}}) {
+		if x := r.Nodes.Changed; len(x) != 1 || x[0].Node.Name.Text != "spine" || !slices.Equal(x[0].Fields, []Field{{"name", "switch 1,1", "spine"}}) {
 			t.Errorf("%+v", x)
 		}
 	})
@@ -320,7 +320,7 @@ func TestSingleChanges(t *testing.T) {
 				want(t, r, "nodes-differ 1")
 			} else {
 				want(t, r, "nodes-differ 2", "links-differ 1")
-				if m := r.Links.Moved; len(m) != 1 || m[0].End.Name != "switch 1,1" || m[0].Old.Name != "host 1,1" || m[0].New.Name != name {
+				if m := r.Links.Moved; len(m) != 1 || m[0].End.Name.Text != "switch 1,1" || m[0].Old.Name.Text != "host 1,1" || m[0].New.Name.Text != name {
 					t.Errorf("%+v", r.Links)
 				}
 			}
@@ -370,7 +370,7 @@ func TestSingleChanges(t *testing.T) {
 		b.PathSLs.SetRow(row, 0)
 		r := compare(t, a, &b)
 		want(t, r, "path-sls-differ 1")
-		if x := r.PathSLs.Paths; len(x) != 1 || x[0].Name != "switch 0,0" || x[0].Old != 0 || x[0].New != 1 {
+		if x := r.PathSLs.Paths; len(x) != 1 || x[0].Name.Text != "switch 0,0" || x[0].Old != 0 || x[0].New != 1 {
 			t.Errorf("%+v", x)
 		}
 	})
@@ -381,7 +381,7 @@ func TestSingleChanges(t *testing.T) {
 		b.Multicast.Tables.Add(0xc001, slices.Insert(ports, 4, f.Port(3, 5)))
 		r := compare(t, a, &b)
 		want(t, r, "multicast-differ 1")
-		changed := []MLIDChange{{MLID: 0xc001, Masks: []MaskChange{{Switch: f.Node(3).GUID, Name: "switch 1,0", Old: []int{1, 3}, New: []int{1, 3, 5}}}}}
+		changed := []MLIDChange{{MLID: 0xc001, Masks: []MaskChange{{Switch: f.Node(3).GUID, Name: fabric.Name{Text: "switch 1,0"}, Old: []int{1, 3}, New: []int{1, 3, 5}}}}}
 		if d := cmp.Diff(changed, r.Multicast.Changed); d != "" {
 			t.Error(d)
 		}

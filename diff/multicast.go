@@ -38,8 +38,7 @@ func (c *comparison) multicast(ctx context.Context) error {
 		for _, s := range slices.Compact(switches) {
 			x, y := numbers(c.old, a.Mask(c.back[s], l)), numbers(c.new, b.Mask(s, l))
 			if !slices.Equal(x, y) {
-				n := c.new.Node(s)
-				change.Masks = append(change.Masks, MaskChange{Switch: n.GUID, Name: n.Description, Old: x, New: y})
+				change.Masks = append(change.Masks, MaskChange{Switch: c.new.Node(s).GUID, Name: c.new.Name(s), Old: x, New: y})
 			}
 		}
 		if len(change.Masks) > 0 {

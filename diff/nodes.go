@@ -10,12 +10,12 @@ func (c *comparison) nodes() {
 	for n, at := range c.node {
 		node := c.old.Node(fabric.NodeID(n))
 		if at == fabric.NoNode {
-			d.Gone = append(d.Gone, nodeRef(node))
+			d.Gone = append(d.Gone, nodeRef(c.old, fabric.NodeID(n)))
 			continue
 		}
 		now := c.new.Node(at)
 		if node.GUID != now.GUID {
-			d.Replaced = append(d.Replaced, Replacement{Old: nodeRef(node), New: nodeRef(now)})
+			d.Replaced = append(d.Replaced, Replacement{Old: nodeRef(c.old, fabric.NodeID(n)), New: nodeRef(c.new, at)})
 		}
 		var fields []Field
 		add := func(name, old, new string) {
@@ -45,12 +45,12 @@ func (c *comparison) nodes() {
 			}
 		}
 		if len(fields) > 0 {
-			d.Changed = append(d.Changed, NodeChange{Node: nodeRef(now), Fields: fields})
+			d.Changed = append(d.Changed, NodeChange{Node: nodeRef(c.new, at), Fields: fields})
 		}
 	}
 	for n, at := range c.back {
 		if at == fabric.NoNode {
-			d.New = append(d.New, nodeRef(c.new.Node(fabric.NodeID(n))))
+			d.New = append(d.New, nodeRef(c.new, fabric.NodeID(n)))
 		}
 	}
 }

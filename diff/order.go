@@ -289,15 +289,14 @@ func group(members, stage []int32) [][]int32 {
 	return stages
 }
 
-// stagesOf is switches by stage, with their node descriptions.
-func stagesOf(f *fabric.Fabric, members, stage []int32) (stages [][]fabric.GUID, names [][]string) {
+// stagesOf is switches by stage, with their names.
+func stagesOf(f *fabric.Fabric, members, stage []int32) (stages [][]fabric.GUID, names [][]fabric.Name) {
 	stages = [][]fabric.GUID{}
 	for _, switches := range group(members, stage) {
 		guids := make([]fabric.GUID, len(switches))
-		words := make([]string, len(switches))
+		words := make([]fabric.Name, len(switches))
 		for i, s := range switches {
-			n := f.Node(fabric.NodeID(s))
-			guids[i], words[i] = n.GUID, n.Description
+			guids[i], words[i] = f.Node(fabric.NodeID(s)).GUID, f.Name(fabric.NodeID(s))
 		}
 		stages = append(stages, guids)
 		names = append(names, words)

@@ -47,19 +47,19 @@ type Side struct {
 // NodeRef names a node.
 type NodeRef struct {
 	GUID fabric.GUID `json:"guid"`
-	Name string      `json:"name"`
+	Name fabric.Name `json:"name"`
 	Type string      `json:"type"` // "switch", "ca" or "router"
 }
 
 // PortRef names a port.
 type PortRef struct {
 	GUID fabric.GUID    `json:"guid"` // of the node
-	Name string         `json:"name"` // of the node
+	Name fabric.Name    `json:"name"` // of the node
 	Port fabric.PortNum `json:"port"`
 }
 
-// String is "description"[port].
-func (p PortRef) String() string { return fmt.Sprintf("%q[%d]", p.Name, p.Port) }
+// String is "name"[port].
+func (p PortRef) String() string { return p.Name.At(p.Port) }
 
 // LinkRef names a cable.
 type LinkRef struct {
@@ -164,7 +164,7 @@ type LFTChanges struct {
 // SwitchChange is the changes of one switch's table.
 type SwitchChange struct {
 	Switch  fabric.GUID `json:"switch"`
-	Name    string      `json:"name"`
+	Name    fabric.Name `json:"name"`
 	Changed int         `json:"changed"` // entries that lead elsewhere
 	Blocks  int         `json:"blocks"`
 	Entries Entries     `json:"entries"` // those that changed, by new LID
@@ -206,7 +206,7 @@ type PathSLChanges struct {
 // PathSLChange is one of these.
 type PathSLChange struct {
 	Switch fabric.GUID `json:"switch"`
-	Name   string      `json:"name"`
+	Name   fabric.Name `json:"name"`
 	LID    fabric.LID  `json:"lid"` // in the new state
 	Old    fabric.SL   `json:"old"`
 	New    fabric.SL   `json:"new"`
@@ -291,7 +291,7 @@ type CreditLoops struct {
 // MixedHop is a channel that leaves a switch.
 type MixedHop struct {
 	Switch fabric.GUID    `json:"switch"`
-	Name   string         `json:"name"`
+	Name   fabric.Name    `json:"name"`
 	Port   fabric.PortNum `json:"port"`
 	VL     fabric.VL      `json:"vl"`
 	// LID is that of a packet which takes this channel, and in a credit loop the
@@ -302,7 +302,7 @@ type MixedHop struct {
 }
 
 // String is "description"[port].
-func (h MixedHop) String() string { return fmt.Sprintf("%q[%d]", h.Name, h.Port) }
+func (h MixedHop) String() string { return h.Name.At(h.Port) }
 
 // Order is stages of writes. The writes of a stage may be done in any order or
 // at once, and a stage begins when those of the one before are confirmed.
@@ -317,8 +317,8 @@ type Order struct {
 	// Blocks is the order for each block that is written, for "blocks". Blocks
 	// do not wait for each other.
 	Blocks []BlockOrder `json:"blocks,omitempty"`
-	// names is the node descriptions of the switches of Stages.
-	names [][]string
+	// names is the names of the switches of Stages.
+	names [][]fabric.Name
 }
 
 // BlockOrder is the order for the block of LIDs 64*Block to 64*Block+63.
@@ -334,7 +334,7 @@ type BlockOrder struct {
 type Pass struct {
 	LIDs   []fabric.LID    `json:"lids,omitempty"` // with an entry that changes, ascending; nil for the whole block
 	Stages [][]fabric.GUID `json:"stages"`
-	names  [][]string
+	names  [][]fabric.Name
 }
 
 // MulticastChanges is multicast masks that changed, on switches that both
@@ -358,7 +358,7 @@ type MLIDChange struct {
 // MaskChange is one switch's mask.
 type MaskChange struct {
 	Switch fabric.GUID `json:"switch"`
-	Name   string      `json:"name"`
+	Name   fabric.Name `json:"name"`
 	Old    []int       `json:"old"` // ports, ascending; never nil
 	New    []int       `json:"new"`
 }
@@ -576,7 +576,8 @@ func (r *Result) Worst() verify.Severity {
 	return worst
 }
 
-func nodeRef(n *fabric.Node) NodeRef {
+func nodeRef(f *fabric.Fabric, id fabric.NodeID) NodeRef {
+	n := f.Node(id)
 	t := "ca"
 	switch n.Type {
 	case fabric.Switch:
@@ -584,10 +585,10 @@ func nodeRef(n *fabric.Node) NodeRef {
 	case fabric.Router:
 		t = "router"
 	}
-	return NodeRef{GUID: n.GUID, Name: n.Description, Type: t}
+	return NodeRef{GUID: n.GUID, Name: f.Name(id), Type: t}
 }
 
 func portRef(f *fabric.Fabric, p fabric.PortID) PortRef {
-	n := f.Node(f.Owner(p))
-	return PortRef{GUID: n.GUID, Name: n.Description, Port: f.Num(p)}
+	n := f.Owner(p)
+	return PortRef{GUID: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
 }

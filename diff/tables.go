@@ -91,7 +91,7 @@ func (c *comparison) entries(ctx context.Context) error {
 	_, err := parallel(ctx, c.opt.Workers, len(results), func() struct{} { return struct{}{} }, func(_ struct{}, s int) {
 		n := c.new.Node(fabric.NodeID(s))
 		r := &results[s]
-		r.Switch, r.Name, r.Entries = n.GUID, n.Description, Entries{}
+		r.Switch, r.Name, r.Entries = n.GUID, c.new.Name(fabric.NodeID(s)), Entries{}
 		row := y.Row(fabric.NodeID(s))
 		was := c.back[s]
 		if was == fabric.NoNode || c.old.Node(was).GUID != n.GUID {
@@ -191,12 +191,12 @@ func (c *comparison) pathSLs() {
 			continue
 		}
 		x, y := c.a.PathSLs.Row(was), c.b.PathSLs.Row(fabric.NodeID(s))
-		n := c.new.Node(fabric.NodeID(s))
+		guid, name := c.new.Node(fabric.NodeID(s)).GUID, c.new.Name(fabric.NodeID(s))
 		for _, t := range c.targets {
 			if t.port == fabric.NoPort || int(t.old) >= len(x) || int(t.new) >= len(y) || x[t.old] == y[t.new] {
 				continue
 			}
-			d.Paths = append(d.Paths, PathSLChange{Switch: n.GUID, Name: n.Description, LID: t.new, Old: x[t.old], New: y[t.new]})
+			d.Paths = append(d.Paths, PathSLChange{Switch: guid, Name: name, LID: t.new, Old: x[t.old], New: y[t.new]})
 		}
 	}
 	d.Changed = int64(len(d.Paths))

@@ -189,7 +189,7 @@ func (t *text) findings(r *Result) {
 
 // changes prints nodes, cables and LIDs.
 func (t *text) changes(r *Result) {
-	node := func(n NodeRef) string { return fmt.Sprintf("%s %s %q", n.Type, n.GUID, n.Name) }
+	node := func(n NodeRef) string { return fmt.Sprintf("%s %s %q", n.Type, n.GUID, n.Name.Text) }
 	nodes := func(title string, refs []NodeRef) {
 		section(t, title, len(refs), func(i int) string { return node(refs[i]) })
 	}
@@ -197,7 +197,7 @@ func (t *text) changes(r *Result) {
 	nodes("new nodes", r.Nodes.New)
 	section(t, "nodes that were replaced", len(r.Nodes.Replaced), func(i int) string {
 		x := &r.Nodes.Replaced[i]
-		return fmt.Sprintf("%s is now %s %q", node(x.Old), x.New.GUID, x.New.Name)
+		return fmt.Sprintf("%s is now %s %q", node(x.Old), x.New.GUID, x.New.Name.Text)
 	})
 	section(t, "nodes that changed", len(r.Nodes.Changed), func(i int) string {
 		x := &r.Nodes.Changed[i]
@@ -260,11 +260,11 @@ func (t *text) tables(r *Result) {
 		}
 		wide := 0
 		for i := range most[:min(few, len(most))] {
-			wide = max(wide, len(fmt.Sprintf("%q", most[i].Name)))
+			wide = max(wide, len(fmt.Sprintf("%q", most[i].Name.Text)))
 		}
 		section(t, title, len(most), func(i int) string {
 			x := &most[i]
-			s := fmt.Sprintf("%-*s  %s  %s in %s", wide, fmt.Sprintf("%q", x.Name), x.Switch,
+			s := fmt.Sprintf("%-*s  %s  %s in %s", wide, fmt.Sprintf("%q", x.Name.Text), x.Switch,
 				plural(int64(x.Changed), "entry", "entries"), plural(int64(x.Blocks), "block", "blocks"))
 			if !t.verbose && d.Changed > few {
 				return s
@@ -288,7 +288,7 @@ func (t *text) tables(r *Result) {
 	if d := r.PathSLs; d != nil {
 		section(t, "path SLs that changed", len(d.Paths), func(i int) string {
 			x := &d.Paths[i]
-			return fmt.Sprintf("from %q to LID %d: SL %d -> %d", x.Name, x.LID, x.Old, x.New)
+			return fmt.Sprintf("from %s to LID %d: SL %d -> %d", x.Name, x.LID, x.Old, x.New)
 		})
 	}
 }
@@ -384,7 +384,7 @@ func (t *text) order(r *Result) {
 }
 
 // names lists switches.
-func (t *text) names(list []string) string {
+func (t *text) names(list []fabric.Name) string {
 	var s strings.Builder
 	for i, name := range list {
 		if i == few && len(list) > few+1 && !t.verbose {
@@ -394,7 +394,7 @@ func (t *text) names(list []string) string {
 		if i > 0 {
 			s.WriteString(" ")
 		}
-		fmt.Fprintf(&s, "%q", name)
+		s.WriteString(name.String())
 	}
 	return s.String()
 }
@@ -412,7 +412,7 @@ func (t *text) multicast(r *Result) {
 			return s
 		}
 		for _, m := range x.Masks {
-			s += fmt.Sprintf("\n        %q: ports %v -> %v", m.Name, m.Old, m.New)
+			s += fmt.Sprintf("\n        %s: ports %v -> %v", m.Name, m.Old, m.New)
 		}
 		return s
 	})

@@ -111,7 +111,7 @@ type Lanes struct {
 // Switch is a switch, or for SL-to-VL maps also a CA or router, whose tables differ.
 type Switch struct {
 	GUID    fabric.GUID `json:"switch"`
-	Name    string      `json:"name"`
+	Name    fabric.Name `json:"name"`
 	LFT     Counts      `json:"lft"`
 	MFT     Counts      `json:"mft"`
 	SL2VL   Counts      `json:"sl2vl"`
@@ -228,8 +228,7 @@ func (c *comparison) tables(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		node := f.Node(n)
-		c.per = Switch{GUID: node.GUID, Name: node.Description, Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}}
+		c.per = Switch{GUID: f.Node(n).GUID, Name: f.Name(n), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}}
 		if f.IsSwitch(n) {
 			c.oneSwitch(n)
 		} else if r.SL2VL != nil {

@@ -64,7 +64,7 @@ func (c *comparison) named() string {
 	if n, ok := c.meant.Fabric.NodeByGUID(c.per.GUID); ok && !c.meant.Fabric.IsSwitch(n) {
 		what = "the end node"
 	}
-	return fmt.Sprintf("%s %q (%s)", what, c.per.Name, c.per.GUID)
+	return fmt.Sprintf("%s %q (%s)", what, c.per.Name.Text, c.per.GUID)
 }
 
 func (c *comparison) unread(why string) {
@@ -120,9 +120,9 @@ func (c *comparison) places() {
 		if q == fabric.NoPort || f.LID(p) == 0 || f.LID(p) == live.LID(q) && f.LMC(p) == live.LMC(q) {
 			return
 		}
-		n := f.Node(f.Owner(p))
+		n := f.Owner(p)
 		x := c.add(LID, 1, 0, "%s has LID %d, LMC %d, and was meant to have LID %d, LMC %d", f.PortName(p), live.LID(q), live.LMC(q), f.LID(p), f.LMC(p))
-		x.Ports = []verify.Endpoint{{Node: n.GUID, Name: n.Description, Port: f.Num(p)}}
+		x.Ports = []verify.Endpoint{{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}}
 	})
 	type end struct {
 		node fabric.GUID
@@ -142,7 +142,7 @@ func (c *comparison) places() {
 		var ports []verify.Endpoint
 		for num := fabric.PortNum(1); num <= n.NumPorts; num++ {
 			if peer(f, f.Port(fabric.NodeID(s), num)) != peer(live, live.Port(to, num)) {
-				ports = append(ports, verify.Endpoint{Node: n.GUID, Name: n.Description, Port: num})
+				ports = append(ports, verify.Endpoint{Node: n.GUID, Name: f.Name(fabric.NodeID(s)), Port: num})
 			}
 		}
 		if len(ports) == 0 {
@@ -161,7 +161,7 @@ func (c *comparison) places() {
 	for s := range fabric.NodeID(live.NumSwitches()) {
 		n := live.Node(s)
 		if _, ok := f.SwitchByGUID(n.GUID); !ok {
-			c.add(Cable, 1, n.GUID, "switch %q (%s) was not there when the tables were made", n.Description, n.GUID)
+			c.add(Cable, 1, n.GUID, "switch %q (%s) was not there when the tables were made", live.Name(s).Text, n.GUID)
 		}
 	}
 }

@@ -35,6 +35,7 @@ type Fabric struct {
 	base     []PortID // by NodeID, one more at the end
 	*ports
 	*lids
+	names *names
 }
 
 // ports is everything by PortID that does not change with the LIDs.
@@ -169,25 +170,6 @@ func (f *Fabric) SwitchByGUID(g GUID) (NodeID, bool) {
 		return NoNode, false
 	}
 	return n, true
-}
-
-// PortName is "description"[port], for messages.
-func (f *Fabric) PortName(p PortID) string {
-	n := f.owner[p]
-	return fmt.Sprintf("%q[%d]", f.nodes[n].Description, f.Num(p))
-}
-
-// WithDescriptions is the same subnet with other node descriptions: those in names,
-// by node GUID, and as before for nodes that have none there.
-func (f *Fabric) WithDescriptions(names map[GUID]string) *Fabric {
-	g := *f
-	g.nodes = slices.Clone(f.nodes)
-	for i := range g.nodes {
-		if name, ok := names[g.nodes[i].GUID]; ok {
-			g.nodes[i].Description = name
-		}
-	}
-	return &g
 }
 
 // LIDOverlapError says that two ports claim one LID.

@@ -55,7 +55,7 @@ func (x *Parts) Build() (*Fabric, error) {
 		x.sort(base)
 	}
 	f := &Fabric{
-		nodes: x.Nodes, base: base, lids: &lids{},
+		nodes: x.Nodes, base: base, lids: &lids{}, names: &names{},
 		ports: &ports{peer: x.Peer, guid: x.GUID, link: x.Link, owner: make([]NodeID, slots)},
 	}
 	if err := f.index(); err != nil {

@@ -163,7 +163,7 @@ func (x *filler) note() string {
 		s += fmt.Sprintf("; %d hosts above the leaves", above)
 	}
 	if joined, pairs := x.joined(); joined < pairs {
-		s += fmt.Sprintf("; %d of %d pairs of leaves have no way up and then down, and go by %q", pairs-joined, pairs, x.f.Node(x.sw[x.byRank[0]]).Description)
+		s += fmt.Sprintf("; %d of %d pairs of leaves have no way up and then down, and go by %s", pairs-joined, pairs, x.f.Name(x.sw[x.byRank[0]]))
 	}
 	return s
 }

@@ -583,9 +583,9 @@ func (w *combWaits) describe(circle []int) string {
 			return b.String()
 		}
 		s := w.node[int32(ch/len(w.vls))/w.ways]
-		fmt.Fprintf(&b, "%q VL %d > ", w.g.Fabric.Node(s).Description, w.vls[ch%len(w.vls)])
+		fmt.Fprintf(&b, "%s VL %d > ", w.g.Fabric.Name(s), w.vls[ch%len(w.vls)])
 	}
 	first := w.node[int32(circle[0]/len(w.vls))/w.ways]
-	fmt.Fprintf(&b, "%q", w.g.Fabric.Node(first).Description)
+	b.WriteString(w.g.Fabric.Name(first).String())
 	return b.String()
 }

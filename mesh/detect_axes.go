@@ -333,9 +333,9 @@ func (v *survey) corners(axes []axis) string {
 	return "the corners are " + strings.Join(names, ", ")
 }
 
-// nameOf is "description" (GUID), for messages.
+// nameOf is "name" (GUID), for messages.
 func nameOf(f *fabric.Fabric, s fabric.NodeID) string {
-	return fmt.Sprintf("%q (%s)", f.Node(s).Description, f.Node(s).GUID)
+	return fmt.Sprintf("%q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
 // grid is the grid with these axes. Without g, nothing is missing in it.

@@ -93,7 +93,7 @@ func repair(ctx context.Context, g *Grid, base *lft.Routing, opt lft.Options) (*
 		return nil, err
 	}
 	if best == nil {
-		return nil, r.domain(opt, "with %d data VLs not all of %d broken paths between switches find a way round without a credit loop: none from %q to %q",
+		return nil, r.domain(opt, "with %d data VLs not all of %d broken paths between switches find a way round without a credit loop: none from %s to %s",
 			r.firstVL+r.limit, r.broken, r.name(r.stuckFrom), r.name(r.stuckTo))
 	}
 	r.write(base, best)
@@ -113,7 +113,7 @@ func (r *repairer) domain(opt lft.Options, format string, args ...any) error {
 	return &lft.DomainError{Engine: XY{}.Name(), Reason: reason}
 }
 
-func (r *repairer) name(s int32) string { return r.g.Fabric.Node(r.node[s]).Description }
+func (r *repairer) name(s int32) fabric.Name { return r.g.Fabric.Name(r.node[s]) }
 
 // column is the entries of all switches for LIDs that are routed alike.
 type column struct {
@@ -255,7 +255,7 @@ func (r *repairer) waysOf(s int32, t *lft.Tables, deliver []int32, ways []Dir) e
 			ways[lid] = r.g.Dir(f.Port(node, num))
 		}
 		if ways[lid] == NoDir || r.head[r.arc(s, ways[lid])] < 0 {
-			return fmt.Errorf("mesh: tables to repair: LID %d leaves %q by port %d, which leads to no neighbor", lid, r.name(s), num)
+			return fmt.Errorf("mesh: tables to repair: LID %d leaves %s by port %d, which leads to no neighbor", lid, r.name(s), num)
 		}
 	}
 	return nil
@@ -278,7 +278,7 @@ func (r *repairer) findBroken() error {
 				continue
 			}
 			if v := r.head[r.arc(s, d)]; v != c.to && c.xy[v] == NoDir {
-				return fmt.Errorf("mesh: tables to repair: LID %d goes from %q to %q and stops there", c.lids[0], r.name(s), r.name(v))
+				return fmt.Errorf("mesh: tables to repair: LID %d goes from %s to %s and stops there", c.lids[0], r.name(s), r.name(v))
 			}
 		}
 		r.broken += len(c.broken)

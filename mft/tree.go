@@ -334,8 +334,8 @@ func (t *treeGrower) chooseTops(g *Group, group uint32) error {
 		}
 		if some == 0 {
 			return &RefusedError{Scheme: UpdnTree{}.Name(), Group: g.Name,
-				Reason: fmt.Sprintf("no switch is above all of its members' switches, from %q to %q, in the up*/down* order",
-					h.f.Node(h.at[t.members[0]]).Description, h.f.Node(h.at[m]).Description)}
+				Reason: fmt.Sprintf("no switch is above all of its members' switches, from %s to %s, in the up*/down* order",
+					h.f.Name(h.at[t.members[0]]), h.f.Name(h.at[m]))}
 		}
 	}
 	t.tops = t.tops[:0]

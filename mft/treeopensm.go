@@ -165,7 +165,7 @@ func (t *opensmTree) grow(g *Group) ([]fabric.PortID, error) {
 func (t *opensmTree) join(root, to fabric.NodeID) string {
 	dist := t.dist.To(to)
 	if dist[root] == fabric.Unreachable {
-		return fmt.Sprintf("no path from switch %q to switch %q", t.f.Node(root).Description, t.f.Node(to).Description)
+		return fmt.Sprintf("no path from switch %s to switch %s", t.f.Name(root), t.f.Name(to))
 	}
 	if dist[root] >= opensmDepth-1 {
 		return fmt.Sprintf("the tree is %d switches deep, and OpenSM gives up at %d", int(dist[root])+1, opensmDepth)

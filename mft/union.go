@@ -237,11 +237,11 @@ func (w *unicast) walk(s fabric.NodeID, d fabric.PortID) string {
 	for range w.f.NumSwitches() {
 		row := w.r.Tables.Row(s)
 		if int(lid) >= len(row) || row[lid] == fabric.NoPath {
-			return fmt.Sprintf("switch %q has no entry for LID %d", w.f.Node(s).Description, lid)
+			return fmt.Sprintf("switch %s has no entry for LID %d", w.f.Name(s), lid)
 		}
 		n := row[lid]
 		if n > w.f.Node(s).NumPorts {
-			return fmt.Sprintf("the entry for LID %d of switch %q is port %d, which it does not have", lid, w.f.Node(s).Description, n)
+			return fmt.Sprintf("the entry for LID %d of switch %s is port %d, which it does not have", lid, w.f.Name(s), n)
 		}
 		p := w.f.Port(s, n)
 		if w.mark[p] != w.now {
@@ -257,7 +257,7 @@ func (w *unicast) walk(s fabric.NodeID, d fabric.PortID) string {
 		}
 		s = w.f.Owner(q)
 	}
-	return fmt.Sprintf("the entries for LID %d loop through switch %q", lid, w.f.Node(s).Description)
+	return fmt.Sprintf("the entries for LID %d loop through switch %s", lid, w.f.Name(s))
 }
 
 // parallel calls functions from worker, one for each CPU, for 0 to n-1.

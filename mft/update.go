@@ -518,7 +518,7 @@ func (u *Update) Lines() iter.Seq[string] {
 			for k := range stage {
 				w := &stage[k]
 				n := f.Node(w.Switch)
-				line = fmt.Appendf(line[:0], "\t%s %q MLID %#04x position %d: ", n.GUID, n.Description, uint16(w.MLID), w.Position)
+				line = fmt.Appendf(line[:0], "\t%s %q MLID %#04x position %d: ", n.GUID, f.Name(w.Switch).Text, uint16(w.MLID), w.Position)
 				if len(w.Ports) == 0 {
 					line = append(line, "no ports"...)
 				} else {

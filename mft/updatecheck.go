@@ -98,7 +98,7 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 	})
 	for k := range writes[min(1, len(writes)):] {
 		if a, b := &writes[k], &writes[k+1]; a.stage == b.stage && compareWrites(*a.Write, *b.Write) == 0 {
-			return fmt.Errorf("MLID %#04x: stage %d writes position %d of %q twice", uint16(m), a.stage, a.Position, w.f.Node(a.Switch).Description)
+			return fmt.Errorf("MLID %#04x: stage %d writes position %d of %s twice", uint16(m), a.stage, a.Position, w.f.Name(a.Switch))
 		}
 	}
 	slices.Sort(extra)
@@ -290,12 +290,12 @@ func checkWrite(f *fabric.Fabric, x *Write) error {
 	n := int(f.Node(x.Switch).NumPorts)
 	low := int(x.Position) * PositionPorts
 	if low > n {
-		return fmt.Errorf("MLID %#04x: a write to position %d of %q, want 0 to %d", uint16(x.MLID), x.Position, f.Node(x.Switch).Description, n/PositionPorts)
+		return fmt.Errorf("MLID %#04x: a write to position %d of %s, want 0 to %d", uint16(x.MLID), x.Position, f.Name(x.Switch), n/PositionPorts)
 	}
 	base := f.PortBase(x.Switch)
 	for i, p := range x.Ports {
 		if p < base+fabric.PortID(low) || p > base+fabric.PortID(min(n, low+PositionPorts-1)) || i > 0 && p <= x.Ports[i-1] {
-			return fmt.Errorf("MLID %#04x: a write to position %d of %q has other ports than %d to %d, ascending", uint16(x.MLID), x.Position, f.Node(x.Switch).Description, low, min(n, low+PositionPorts-1))
+			return fmt.Errorf("MLID %#04x: a write to position %d of %s has other ports than %d to %d, ascending", uint16(x.MLID), x.Position, f.Name(x.Switch), low, min(n, low+PositionPorts-1))
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 			}
 		}
 		if f.Node(s).NumPorts < elementPorts {
-			return nil, fmt.Errorf("switch %q has %d ports; elements have %d", f.Node(s).Description, f.Node(s).NumPorts, elementPorts)
+			return nil, fmt.Errorf("switch %s has %d ports; elements have %d", f.Name(s), f.Node(s).NumPorts, elementPorts)
 		}
 		if last == fabric.NoNode && !f.IsSwitch(f.Owner(f.Peer(f.Port(s, outputPort)))) {
 			last = s

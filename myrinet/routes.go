@@ -205,7 +205,7 @@ func Path(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID, p
 			break
 		}
 		if num > f.Node(s).NumPorts || f.Peer(f.Port(s, num)) == fabric.NoPort {
-			return nil, fmt.Errorf("packets from %s to LID %d end at %q, whose table says %d", f.PortName(src), dlid, f.Node(s).Description, num)
+			return nil, fmt.Errorf("packets from %s to LID %d end at %s, whose table says %d", f.PortName(src), dlid, f.Name(s), num)
 		}
 		path = append(path, f.Port(s, num))
 		if at = f.Peer(f.Port(s, num)); at == dest {

@@ -118,12 +118,12 @@ func (p Place) Has(guid fabric.GUID, name string, port fabric.PortNum) bool {
 // finding says whether a finding is about the place.
 func (p Place) finding(x *verify.Finding) bool {
 	for _, e := range x.Ports {
-		if p.Has(e.Node, e.Name, e.Port) {
+		if p.Has(e.Node, e.Name.Text, e.Port) {
 			return true
 		}
 	}
 	for _, h := range x.Witness {
-		if p.Has(h.Switch, h.Name, h.Port) {
+		if p.Has(h.Switch, h.Name.Text, h.Port) {
 			return true
 		}
 	}

@@ -274,7 +274,7 @@ func TestApply(t *testing.T) {
 	result := func() *verify.Result {
 		r := verify.Untested(f)
 		leaf := func(port fabric.PortNum) []verify.Endpoint {
-			return []verify.Endpoint{{Node: 0x200003, Name: "leaf 3", Port: port}}
+			return []verify.Endpoint{{Node: 0x200003, Name: fabric.Name{Text: "leaf 3"}, Port: port}}
 		}
 		r.Add(
 			verify.Finding{Rule: wiring.MissingCable, Severity: verify.Error, Message: "a", Count: 2, Ports: leaf(7)},

@@ -96,7 +96,7 @@ func (p *Policy) upDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([
 	for _, at := range p.Roots {
 		found := false
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			if at.Has(f.Node(s).GUID, f.Node(s).Description, 0) {
+			if at.Has(f.Node(s).GUID, f.Name(s).Text, 0) {
 				roots = append(roots, s)
 				found = true
 			}
@@ -169,7 +169,7 @@ func (p *Policy) dimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.Findin
 }
 
 func name(f *fabric.Fabric, s fabric.NodeID) string {
-	return fmt.Sprintf("switch %q (%s)", f.Node(s).Description, f.Node(s).GUID)
+	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
 // turn is what turns found.
@@ -234,8 +234,8 @@ func turns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, fi
 					found = true
 					if bad.lids++; bad.lids == 1 {
 						hop := func(p fabric.PortID) verify.Hop {
-							x := f.Node(f.Owner(p))
-							return verify.Hop{Switch: x.GUID, Name: x.Description, Port: f.Num(p), LID: lid}
+							s := f.Owner(p)
+							return verify.Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), LID: lid}
 						}
 						bad.lid, bad.at, bad.way = lid, at, []verify.Hop{hop(first), hop(second)}
 					}

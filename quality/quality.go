@@ -74,10 +74,10 @@ type VLLoads struct {
 // Channel is the way out of a switch by a port, to another switch.
 type Channel struct {
 	Switch   fabric.GUID    `json:"switch"`
-	Name     string         `json:"name"`
+	Name     fabric.Name    `json:"name"`
 	Port     fabric.PortNum `json:"port"`
 	ToSwitch fabric.GUID    `json:"to_switch"`
-	ToName   string         `json:"to_name"`
+	ToName   fabric.Name    `json:"to_name"`
 	ToPort   fabric.PortNum `json:"to_port"`
 	Routes   int64          `json:"routes"`
 }
@@ -370,10 +370,9 @@ func (m *measurement) result(hottest int) *Result {
 				byVL[vl] = append(byVL[vl], n)
 			}
 			all = append(all, sum)
-			a, b := f.Node(s), f.Node(to[i])
 			channels = append(channels, Channel{
-				Switch: a.GUID, Name: a.Description, Port: f.Num(p),
-				ToSwitch: b.GUID, ToName: b.Description, ToPort: f.Num(f.Peer(p)), Routes: sum,
+				Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p),
+				ToSwitch: f.Node(to[i]).GUID, ToName: f.Name(to[i]), ToPort: f.Num(f.Peer(p)), Routes: sum,
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -21,9 +22,9 @@ func sample() *verify.Result {
 		Unicast:     verify.UnicastCounts{Pairs: 338142, Unreachable: 2, Loops: 100, NonMinimal: 1, HopHistogram: verify.Histogram{0, 38040, 300000}, MaxHops: 2},
 		Management:  verify.ManagementCounts{Pairs: 9, CreditLoops: 1},
 		CreditLoops: verify.CreditLoopCounts{Count: 1, VLs: 1, Cycles: [][]verify.Hop{}, Channels: 4, Dependencies: 1},
-		Balance:     verify.BalanceCounts{MaxRoutes: 12, MeanRoutes: 3.25, MaxLink: &verify.Hop{Switch: 0x10, Name: "leaf <1>", Port: 3}},
+		Balance:     verify.BalanceCounts{MaxRoutes: 12, MeanRoutes: 3.25, MaxLink: &verify.Hop{Switch: 0x10, Name: fabric.Name{Text: "leaf <1>"}, Port: 3}},
 	}
-	hops := []verify.Hop{{Switch: 0x10, Name: "leaf <1>", Port: 3, LID: 5}, {Switch: 0x11, Name: "b", Port: 12}}
+	hops := []verify.Hop{{Switch: 0x10, Name: fabric.Name{Text: "leaf <1>"}, Port: 3, LID: 5}, {Switch: 0x11, Name: fabric.Name{Text: "b"}, Port: 12}}
 	r.Add(
 		verify.Finding{Rule: verify.NonMinimal, Severity: verify.Note, Message: "1 pair", Count: 1},
 		verify.Finding{Rule: verify.CreditLoop, Severity: verify.Error, Message: `2 channels: "leaf <1>"[3] -> "b"[12]`, Count: 2, Witness: hops},

@@ -208,7 +208,7 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) sarifRe
 			if e.Port != 0 {
 				qualified += fmt.Sprintf("/%d", e.Port)
 			}
-			at.Logical = append(at.Logical, sarifLogical{Name: e.Name, Qualified: qualified, Kind: "resource"})
+			at.Logical = append(at.Logical, sarifLogical{Name: e.Name.Text, Qualified: qualified, Kind: "resource"})
 		}
 	case f.Switch != 0:
 		at.Logical = []sarifLogical{{Qualified: f.Switch.String(), Kind: "resource"}}
@@ -233,7 +233,7 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) sarifRe
 			text += fmt.Sprintf(", to LID %d", h.LID)
 		}
 		steps = append(steps, sarifStep{sarifLocation{
-			Logical: []sarifLogical{{Name: h.Name, Qualified: fmt.Sprintf("%s/%d", h.Switch, h.Port), Kind: "resource"}},
+			Logical: []sarifLogical{{Name: h.Name.Text, Qualified: fmt.Sprintf("%s/%d", h.Switch, h.Port), Kind: "resource"}},
 			Message: &sarifText{text},
 		}})
 	}

@@ -13,7 +13,7 @@ import (
 // its witnesses.
 type Hop struct {
 	Switch fabric.GUID    `json:"switch"`
-	Name   string         `json:"name"` // node description
+	Name   fabric.Name    `json:"name"`
 	Port   fabric.PortNum `json:"port"`
 	VL     fabric.VL      `json:"vl"`
 	// LID is the destination of a packet that holds this channel, or the buffer
@@ -92,7 +92,7 @@ func (e *DeadlockError) Error() string {
 		if w.DLID >= mft.MinMLID {
 			target = fmt.Sprintf("MLID %#x", uint16(w.DLID))
 		}
-		fmt.Fprintf(&b, "%s from %s at %q[%d] on VL %d (%s)", target, w.Src, w.For.Name, w.For.Port, w.For.VL, w.Reason)
+		fmt.Fprintf(&b, "%s from %s at %s on VL %d (%s)", target, w.Src, w.For.Name.At(w.For.Port), w.For.VL, w.Reason)
 	}
 	b.WriteString(", which waits for the first")
 	return b.String()
@@ -281,10 +281,10 @@ func (g *waitGraph) report(path []int32, edges []edge) error {
 		m := s.packets.items[s.cells.items[s.channels[path[i]].head].packet].msg
 		next := s.packets.items[s.cells.items[s.channels[edges[i].to].head].packet].msg
 		port, vl := s.sender(edges[i].out)
-		node := f.Node(f.Owner(port))
+		node := f.Owner(port)
 		e.Waits = append(e.Waits, Wait{
 			Src: f.Node(f.Owner(m.Src)).GUID, DLID: m.DLID, Reason: edges[i].reason,
-			For: Hop{Switch: node.GUID, Name: node.Description, Port: f.Num(port), VL: vl, LID: next.DLID},
+			For: Hop{Switch: f.Node(node).GUID, Name: f.Name(node), Port: f.Num(port), VL: vl, LID: next.DLID},
 		})
 	}
 	return e

@@ -152,7 +152,7 @@ func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
 		u := x.parent[v]
 		if u == noParent {
 			return nil, &mft.RefusedError{Scheme: SPAMTree{}.Name(), Group: g.Name,
-				Reason: fmt.Sprintf("no cables join %q, which is above some of its members, to the others", x.f.Node(x.order.Switch[v]).Description)}
+				Reason: fmt.Sprintf("no cables join %s, which is above some of its members, to the others", x.f.Name(x.order.Switch[v]))}
 		}
 		x.members[u] += x.members[v]
 		x.receivers[u] += x.receivers[v]

@@ -107,7 +107,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 		w.growBroad()
 	}
 	if s := slices.Index(w.level, -1); s >= 0 {
-		return nil, fmt.Errorf("no cables join %q to %q", f.Node(fabric.NodeID(s)).Description, f.Node(root).Description)
+		return nil, fmt.Errorf("no cables join %s to %s", f.Name(fabric.NodeID(s)), f.Name(root))
 	}
 	for s := range fabric.NodeID(n) {
 		ports, to := f.SwitchLinks(s)

@@ -77,8 +77,8 @@ func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
 // hop names a channel, and a LID that packets on it are for.
 func (c *channels) hop(ch int32, lid fabric.LID) Hop {
 	port, vl := c.portVL(ch)
-	n := c.f.Node(c.f.Owner(port))
-	return Hop{Switch: n.GUID, Name: n.Description, Port: c.f.Num(port), VL: vl, LID: lid}
+	n := c.f.Owner(port)
+	return Hop{Switch: c.f.Node(n).GUID, Name: c.f.Name(n), Port: c.f.Num(port), VL: vl, LID: lid}
 }
 
 // graph is a channel dependency graph: for each channel the set of channels of

@@ -195,7 +195,7 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 		last := way[len(way)-1]
 		f.Switch, f.Witness = last.Switch, way
 		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %d",
-			sl, p.sourceName(source), last.Name, last.Switch, last.Port)
+			sl, p.sourceName(source), last.Name.Text, last.Switch, last.Port)
 	})
 }
 
@@ -237,7 +237,7 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 		c.add(DeadEntry, n.lids, func(f *Finding) {
 			node := p.f.Node(fabric.NodeID(key.sw))
 			f.Switch, f.LID = node.GUID, n.first
-			f.Ports = []Endpoint{{node.GUID, node.Description, key.port}}
+			f.Ports = []Endpoint{{node.GUID, p.f.Name(fabric.NodeID(key.sw)), key.port}}
 			f.Message = fmt.Sprintf("%s: %s %s", p.lidName(n.first), p.switchName(fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
 			if n.lids > 1 {
 				f.Message += fmt.Sprintf("; %d LIDs have this entry", n.lids)
@@ -472,7 +472,7 @@ func (p *plan) trace(source fabric.PortID, lid fabric.LID, sl fabric.SL) (way []
 	for {
 		seen[s] = true
 		n := p.f.Node(fabric.NodeID(s))
-		h := Hop{Switch: n.GUID, Name: n.Description, Port: p.entry(s, lid), LID: lid}
+		h := Hop{Switch: n.GUID, Name: p.f.Name(fabric.NodeID(s)), Port: p.entry(s, lid), LID: lid}
 		out := p.f.PortBase(fabric.NodeID(s)) + fabric.PortID(h.Port)
 		if p.lanes != nil && h.Port != fabric.ManagementPort && h.Port <= n.NumPorts {
 			h.VL = p.lanes.sl2vl.At(in, out)[sl]
@@ -617,12 +617,12 @@ func (p *plan) lidName(lid fabric.LID) string {
 
 func (p *plan) endpoint(port fabric.PortID) Endpoint {
 	n := p.f.Node(p.f.Owner(port))
-	return Endpoint{n.GUID, n.Description, p.f.Num(port)}
+	return Endpoint{n.GUID, p.f.Name(p.f.Owner(port)), p.f.Num(port)}
 }
 
 func (p *plan) switchName(s fabric.NodeID) string {
 	n := p.f.Node(s)
-	return fmt.Sprintf("switch %q (%s)", n.Description, n.GUID)
+	return fmt.Sprintf("switch %q (%s)", p.f.Name(s).Text, n.GUID)
 }
 
 // rotate makes a cycle of hops start at the switch with the lowest GUID.

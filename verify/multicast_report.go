@@ -109,8 +109,8 @@ func (w *mcWorker) pathTo(i int32) (list []Hop) {
 // hopOf is the hop of an arc. VLs are not in it.
 func (w *mcWorker) hopOf(arc int32) Hop {
 	p := w.ports[arc]
-	n := w.f.Node(w.f.Owner(p))
-	return Hop{Switch: n.GUID, Name: n.Description, Port: w.f.Num(p), LID: w.current}
+	n := w.f.Owner(p)
+	return Hop{Switch: w.f.Node(n).GUID, Name: w.f.Name(n), Port: w.f.Num(p), LID: w.current}
 }
 
 func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {

@@ -165,7 +165,7 @@ func (k *recheck) numbers(c *Certificate) error {
 		}
 		node := f.Node(n)
 		if ch.Port == 0 || ch.Port > node.NumPorts || f.Peer(f.Port(n, ch.Port)) == fabric.NoPort {
-			return fmt.Errorf("the certificate numbers a channel of port %d of %q (%s), which has no cable", ch.Port, node.Description, ch.GUID)
+			return fmt.Errorf("the certificate numbers a channel of port %d of %q (%s), which has no cable", ch.Port, f.Name(n).Text, ch.GUID)
 		}
 		port := f.Port(n, ch.Port)
 		if int(ch.VL) >= k.vls || ch.Number < 0 {

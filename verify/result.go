@@ -99,7 +99,7 @@ type BalanceCounts struct {
 // Hop is a channel that leaves a switch.
 type Hop struct {
 	Switch fabric.GUID    `json:"switch"`
-	Name   string         `json:"name"` // node description
+	Name   fabric.Name    `json:"name"`
 	Port   fabric.PortNum `json:"port"`
 	VL     fabric.VL      `json:"vl"`
 	// LID is the destination of a packet that takes this channel: in a credit
@@ -107,8 +107,8 @@ type Hop struct {
 	LID fabric.LID `json:"lid,omitempty"`
 }
 
-// String is "description"[port].
-func (h Hop) String() string { return fmt.Sprintf("%q[%d]", h.Name, h.Port) }
+// String is "name"[port].
+func (h Hop) String() string { return h.Name.At(h.Port) }
 
 // Target is "LID 5", or "MLID 0xc001".
 func (h Hop) Target() string {
@@ -149,16 +149,16 @@ type Undecided struct {
 // Endpoint is a port of a node of any type.
 type Endpoint struct {
 	Node fabric.GUID    `json:"node"`
-	Name string         `json:"name"` // node description
+	Name fabric.Name    `json:"name"`
 	Port fabric.PortNum `json:"port"` // 0: the node, or nobody knows which of its ports
 }
 
-// String is "description"[port], or "description" without a port.
+// String is "name"[port], or "name" without a port.
 func (e Endpoint) String() string {
 	if e.Port == 0 {
-		return strconv.Quote(e.Name)
+		return e.Name.String()
 	}
-	return fmt.Sprintf("%q[%d]", e.Name, e.Port)
+	return e.Name.At(e.Port)
 }
 
 // Waiver excuses a finding for some time.

@@ -72,7 +72,7 @@ func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL
 			if s.routes[p] > want.Balance.MaxRoutes {
 				want.Balance.MaxRoutes = s.routes[p]
 				node := f.Node(fabric.NodeID(n))
-				want.Balance.MaxLink = &Hop{Switch: node.GUID, Name: node.Description, Port: f.Num(p)}
+				want.Balance.MaxLink = &Hop{Switch: node.GUID, Name: f.Name(fabric.NodeID(n)), Port: f.Num(p)}
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func compareWitnesses(t testing.TB, s *slow, r *Result, rule string, deps depend
 func (s *slow) channel(t testing.TB, h Hop) channel {
 	t.Helper()
 	n, ok := s.f.NodeByGUID(h.Switch)
-	if !ok || h.Name != s.f.Node(n).Description {
+	if !ok || h.Name != s.f.Name(n) {
 		t.Fatalf("no such switch: %+v", h)
 	}
 	return channel{s.f.Port(n, h.Port), h.VL}

@@ -199,9 +199,8 @@ func (w *Watch) result(opt Options) *Result {
 			routes := w.routes[base+int32(num)]
 			sum += routes
 			if routes > r.Balance.MaxRoutes {
-				n := f.Node(s)
 				r.Balance.MaxRoutes = routes
-				r.Balance.MaxLink = &Hop{Switch: n.GUID, Name: n.Description, Port: num}
+				r.Balance.MaxLink = &Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: num}
 			}
 		}
 	}

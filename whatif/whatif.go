@@ -152,13 +152,23 @@ type Part struct {
 	ToName string         `json:"to_name,omitempty"`
 	ToPort fabric.PortNum `json:"to_port,omitempty"`
 	Host   bool           `json:"host,omitempty"` // a cable with an end at a CA or router
+	// Ambiguous and ToAmbiguous say that the name alone does not tell which node it is.
+	Ambiguous   bool `json:"ambiguous,omitempty"`
+	ToAmbiguous bool `json:"to_ambiguous,omitempty"`
 }
 
 func (p Part) String() string {
-	if p.Port == 0 {
-		return fmt.Sprintf("%q", p.Name)
+	name := func(text string, guid fabric.GUID, ambiguous bool) fabric.Name {
+		if !ambiguous {
+			guid = 0
+		}
+		return fabric.Name{Text: text, GUID: guid}
 	}
-	return fmt.Sprintf("%q[%d] - %q[%d]", p.Name, p.Port, p.ToName, p.ToPort)
+	a := name(p.Name, p.GUID, p.Ambiguous)
+	if p.Port == 0 {
+		return a.String()
+	}
+	return a.At(p.Port) + " - " + name(p.ToName, p.To, p.ToAmbiguous).At(p.ToPort)
 }
 
 // Trivial says that a case is cables of hosts alone, and does no harm but to these
@@ -237,7 +247,8 @@ func atoms(f *fabric.Fabric, opt *Options) []atom {
 	at := func(n fabric.NodeID) bool { return len(opt.At) == 0 || slices.Contains(opt.At, n) }
 	if opt.Kind == Switches {
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			a := atom{at: at(s), part: Part{GUID: f.Node(s).GUID, Name: f.Node(s).Description}}
+			name := f.Name(s)
+			a := atom{at: at(s), part: Part{GUID: f.Node(s).GUID, Name: name.Text, Ambiguous: name.GUID != 0}}
 			for p := range f.Node(s).NumPorts {
 				a.cut = append(a.cut, f.Port(s, p+1))
 			}
@@ -247,13 +258,15 @@ func atoms(f *fabric.Fabric, opt *Options) []atom {
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p {
-			x, y := f.Owner(p), f.Owner(q)
-			m, n, host := f.Node(x), f.Node(y), !f.IsSwitch(x) || !f.IsSwitch(y)
+			m, n := f.Owner(p), f.Owner(q)
+			host := !f.IsSwitch(m) || !f.IsSwitch(n)
 			if host && opt.Only == SwitchCables || !host && opt.Only == HostCables {
 				continue
 			}
-			list = append(list, atom{at: at(x) || at(y), cut: []fabric.PortID{p}, part: Part{
-				GUID: m.GUID, Name: m.Description, Port: f.Num(p), To: n.GUID, ToName: n.Description, ToPort: f.Num(q), Host: host,
+			from, to := f.Name(m), f.Name(n)
+			list = append(list, atom{at: at(m) || at(n), cut: []fabric.PortID{p}, part: Part{
+				GUID: f.Node(m).GUID, Name: from.Text, Port: f.Num(p), To: f.Node(n).GUID, ToName: to.Text, ToPort: f.Num(q), Host: host,
+				Ambiguous: from.GUID != 0, ToAmbiguous: to.GUID != 0,
 			}})
 		}
 	}

@@ -53,15 +53,14 @@ func (m *comparison) match() {
 			continue
 		}
 		m.toE[n] = fabric.NoNode
-		k := name{x.Type, x.Description}
+		k := name{x.Type, m.f.Name(n).Text}
 		at := names[k]
 		at[0] = append(at[0], n)
 		names[k] = at
 	}
 	for o := range fabric.NodeID(m.e.NumNodes()) {
 		if m.toF[o] == fabric.NoNode {
-			x := m.e.Node(o)
-			k := name{x.Type, x.Description}
+			k := name{m.e.Node(o).Type, m.e.Name(o).Text}
 			at := names[k]
 			at[1] = append(at[1], o)
 			names[k] = at
@@ -69,14 +68,15 @@ func (m *comparison) match() {
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		x := m.f.Node(n)
-		at := names[name{x.Type, x.Description}]
-		if m.toE[n] != fabric.NoNode || x.Description == "" || len(at[0]) != 1 || len(at[1]) != 1 {
+		text := m.f.Name(n).Text
+		at := names[name{x.Type, text}]
+		if m.toE[n] != fabric.NoNode || text == "" || len(at[0]) != 1 || len(at[1]) != 1 {
 			continue
 		}
 		o := at[1][0]
 		m.toE[n], m.toF[o] = o, n
 		m.add(ReplacedNode, 1, []verify.Endpoint{nodeEndpoint(m.f, n, 0)}, "%s %q has the GUID %s, in the expected topology %s",
-			strings.ToLower(x.Type.String()), x.Description, x.GUID, m.e.Node(o).GUID)
+			strings.ToLower(x.Type.String()), text, x.GUID, m.e.Node(o).GUID)
 	}
 }
 
@@ -108,7 +108,7 @@ func (m *comparison) strangers() {
 		at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
 		x := m.e.Node(o)
 		m.add(MissingNode, cables, append([]verify.Endpoint{nodeEndpoint(m.e, o, 0)}, at...), "%s %q (%s) is not there, nor %s of it, to %s",
-			strings.ToLower(x.Type.String()), x.Description, x.GUID, countCables(cables), portList(at))
+			strings.ToLower(x.Type.String()), m.e.Name(o).Text, x.GUID, countCables(cables), portList(at))
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		if m.toE[n] != fabric.NoNode {
@@ -126,7 +126,7 @@ func (m *comparison) strangers() {
 		at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
 		x := m.f.Node(n)
 		m.add(ExtraNode, len(ports), append([]verify.Endpoint{nodeEndpoint(m.f, n, 0)}, at...), "%s %q (%s) is not in the expected topology; it has %s, to %s",
-			strings.ToLower(x.Type.String()), x.Description, x.GUID, countCables(len(ports)), portList(at))
+			strings.ToLower(x.Type.String()), m.f.Name(n).Text, x.GUID, countCables(len(ports)), portList(at))
 	}
 }
 

@@ -156,7 +156,7 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	var pairs []int
 	for t, edges := range adjacency(full) {
 		if at[t] == fabric.NoNode {
-			h := hole{name: fmt.Sprintf("%q", full.Node(fabric.NodeID(t)).Description)}
+			h := hole{name: full.Name(fabric.NodeID(t)).String()}
 			for _, e := range edges {
 				if sw := at[e.to]; sw != fabric.NoNode {
 					for _, num := range likely(f, sw, lead, e.cables, free) {

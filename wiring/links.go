@@ -261,7 +261,7 @@ func (c *checker) levels(s *Shape) {
 		for sw := range fabric.NodeID(f.NumSwitches()) {
 			if int(s.level[sw]) == level && up[sw] < usual {
 				c.add(UnevenUplinks, usual-up[sw], []verify.Endpoint{nodeEndpoint(f, sw, 0)}, "switch %q (%s) has %s upward, most of its level have %d",
-					f.Node(sw).Description, f.Node(sw).GUID, countCables(up[sw]), usual)
+					f.Name(sw).Text, f.Node(sw).GUID, countCables(up[sw]), usual)
 			}
 		}
 	}

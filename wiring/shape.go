@@ -74,7 +74,7 @@ type Shape struct {
 // Lack says how many cables a switch lacks.
 type Lack struct {
 	Switch fabric.GUID `json:"switch"`
-	Name   string      `json:"name"`
+	Name   fabric.Name `json:"name"`
 	Cables int         `json:"cables"` // it lacks
 	Has    int         `json:"has"`    // cables to neighbours of the shape
 }
@@ -119,7 +119,7 @@ func (s *Shape) String() string {
 				fmt.Fprintf(&b, "and at %d more switches", len(s.Missing)-i)
 				break
 			}
-			fmt.Fprintf(&b, "%d at %q", l.Cables, l.Name)
+			fmt.Fprintf(&b, "%d at %s", l.Cables, l.Name)
 		}
 	}
 	if s.ExtraCables > 0 {
@@ -178,7 +178,7 @@ func (s *Shape) settle(f *fabric.Fabric) {
 				has--
 			}
 		}
-		l := Lack{f.Node(sw).GUID, f.Node(sw).Description, lacks[sw], has}
+		l := Lack{f.Node(sw).GUID, f.Name(sw), lacks[sw], has}
 		s.lacking = append(s.lacking, l)
 		if s.Kind != FatTree || s.level[sw] > 0 {
 			s.Missing = append(s.Missing, l)
@@ -609,9 +609,9 @@ func (c *checker) crossed(deficits *[]deficit, surplus *[]fabric.PortID) {
 					d.n--
 					e.n--
 					c.tell(p, f.Peer(p), q, f.Peer(q))
-					c.add(CrossedCables, 2, endpoints(f, p, f.Peer(p), q, f.Peer(q)), "%s leads to %s and %s to %s: %q should have a cable to %q, and %q one to %q",
+					c.add(CrossedCables, 2, endpoints(f, p, f.Peer(p), q, f.Peer(q)), "%s leads to %s and %s to %s: %s should have a cable to %s, and %s one to %s",
 						f.PortName(p), f.PortName(f.Peer(p)), f.PortName(q), f.PortName(f.Peer(q)),
-						f.Node(d.a).Description, f.Node(d.b).Description, f.Node(e.a).Description, f.Node(e.b).Description)
+						f.Name(d.a), f.Name(d.b), f.Name(e.a), f.Name(e.b))
 					(*surplus)[i], (*surplus)[j] = fabric.NoPort, fabric.NoPort
 					p, q = fabric.NoPort, fabric.NoPort
 				}

@@ -88,13 +88,13 @@ type checker struct {
 
 // endpoint names a port.
 func endpoint(f *fabric.Fabric, p fabric.PortID) verify.Endpoint {
-	n := f.Node(f.Owner(p))
-	return verify.Endpoint{Node: n.GUID, Name: n.Description, Port: f.Num(p)}
+	n := f.Owner(p)
+	return verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
 }
 
 // nodeEndpoint names a node, and a port of it unless port is 0.
 func nodeEndpoint(f *fabric.Fabric, n fabric.NodeID, port fabric.PortNum) verify.Endpoint {
-	return verify.Endpoint{Node: f.Node(n).GUID, Name: f.Node(n).Description, Port: port}
+	return verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: port}
 }
 
 // endpoints names ports.
@@ -200,11 +200,11 @@ func (c *checker) pieces(expected *fabric.Fabric) {
 		switch {
 		case !cabled[n]:
 			if !explained[n] {
-				c.add(IsolatedNode, 1, []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s %q (%s) has no cable", f.Node(n).Type, f.Node(n).Description, f.Node(n).GUID)
+				c.add(IsolatedNode, 1, []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
 			}
 		case find(n) == n && n != largest:
 			c.add(SplitFabric, size[n], []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s cannot be reached from the other %d: those with %q (%s)",
-				count(size[n], "node"), f.NumNodes()-size[n], f.Node(n).Description, f.Node(n).GUID)
+				count(size[n], "node"), f.NumNodes()-size[n], f.Name(n).Text, f.Node(n).GUID)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func (c *checker) nodes() {
 	byName := make(map[string][]fabric.NodeID)
 	var names []string
 	for n := range fabric.NodeID(f.NumNodes()) {
-		name := f.Node(n).Description
+		name := f.Name(n).Text
 		if name == "" {
 			continue
 		}

@@ -58,7 +58,7 @@ func (a *app) readNames(d *demands, fabrics ...**fabric.Fabric) error {
 	}
 	for _, f := range fabrics {
 		if *f != nil {
-			*f = (*f).WithDescriptions(names)
+			*f = (*f).WithNames(names)
 		}
 	}
 	return nil

@@ -273,7 +273,7 @@ func sameCables(f, g *fabric.Fabric) error {
 	for n := range fabric.NodeID(f.NumNodes()) {
 		x, y := f.Node(n), g.Node(n)
 		if x.GUID != y.GUID || x.NumPorts != y.NumPorts {
-			return fmt.Errorf("it has %q with GUID %s and %d ports", y.Description, y.GUID, y.NumPorts)
+			return fmt.Errorf("it has %q with GUID %s and %d ports", g.Name(n).Text, y.GUID, y.NumPorts)
 		}
 		for p := range x.NumPorts {
 			i, j := f.Port(n, p+1), g.Port(n, p+1)
@@ -366,7 +366,7 @@ func (s *standings) text() []byte {
 		case len(x.Quality.Hottest) > 0:
 			fmt.Fprintf(&b, "\nmost loaded links of %s\n", x.Name)
 			for _, h := range x.Quality.Hottest {
-				fmt.Fprintf(&b, "  %s  %q[%d] to %q[%d]\n", report.Grouped(h.Routes), h.Name, h.Port, h.ToName, h.ToPort)
+				fmt.Fprintf(&b, "  %s  %s to %s\n", report.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
 			}
 		}
 		if x.Refused == "" && len(x.Verify.CreditLoops.Cycles) > 0 {

@@ -191,7 +191,7 @@ type changeSummary struct {
 
 type topSwitch struct {
 	Switch fabric.GUID `json:"switch"`
-	Name   string      `json:"name"`
+	Name   fabric.Name `json:"name"`
 }
 
 // top finds the switch on top of a routing's order; nil where there is none.
@@ -200,8 +200,8 @@ func top(r *lft.Routing) *topSwitch {
 	if s < 0 {
 		return nil
 	}
-	n := r.Fabric.Node(fabric.NodeID(s))
-	return &topSwitch{Switch: n.GUID, Name: n.Description}
+	n := fabric.NodeID(s)
+	return &topSwitch{Switch: r.Fabric.Node(n).GUID, Name: r.Fabric.Name(n)}
 }
 
 // laneSummary says what virtual lanes paths take, and how that gets into a
@@ -276,8 +276,8 @@ func treesOf(r *compile.Result) *treeSummary {
 		s.Unserved = append(s.Unserved, r.Groups[i].Name)
 	}
 	if p := c.Hottest; p != fabric.NoPort {
-		n := f.Node(f.Owner(p))
-		s.Hottest = &verify.Hop{Switch: n.GUID, Name: n.Description, Port: f.Num(p)}
+		n := f.Owner(p)
+		s.Hottest = &verify.Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
 	}
 	return s
 }
@@ -661,7 +661,7 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 		if e.Name() == (fattree.Engine{}).Name() {
 			hint = "" // there they are the switches of the highest level
 		}
-		fmt.Fprintf(&b, "%-13s%q on top, %s%s\n", "order", t.Name, t.Switch, hint)
+		fmt.Fprintf(&b, "%-13s%q on top, %s%s\n", "order", t.Name.Text, t.Switch, hint)
 	}
 	for i, note := range s.Notes {
 		name := ""

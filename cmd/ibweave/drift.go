@@ -326,7 +326,7 @@ func (a *app) printDrift(r *drift.Report, d *drifting, dir string) error {
 
 // writeDrifted prints the entries of a switch that differ.
 func writeDrifted(b *bytes.Buffer, s *drift.Switch) {
-	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name, s.GUID,
+	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name.Text, s.GUID,
 		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed)
 	more := func(n int, what string) {
 		if n > 0 {

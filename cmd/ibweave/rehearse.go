@@ -196,7 +196,7 @@ func (a *app) printRehearsal(r *rehearse.Report) error {
 		samples("SL-to-VL tables that differ", v.Differences, len(v.Samples), func(i int) string { return v.Samples[i].String() })
 	}
 	samples("Switches that could not be read", r.Unread, len(r.UnreadSamples), func(i int) string {
-		return fmt.Sprintf("%q (%s)", r.UnreadSamples[i].Name, r.UnreadSamples[i].GUID)
+		return fmt.Sprintf("%q (%s)", r.UnreadSamples[i].Name.Text, r.UnreadSamples[i].GUID)
 	})
 	samples("OpenSM's errors", r.NumErrors, len(r.Errors), func(i int) string { return r.Errors[i] })
 	samples("Notes", len(r.Notes), len(r.Notes), func(i int) string { return r.Notes[i] })

@@ -25,9 +25,14 @@ func TestParseNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := f.WithDescriptions(map[fabric.GUID]string{4: "new", 5: "nobody"})
-	if g.Node(0).Description != "old" || g.Node(1).Description != "new" || f.Node(1).Description != "old" {
-		t.Errorf("%q, %q; before %q", g.Node(0).Description, g.Node(1).Description, f.Node(1).Description)
+	g := f.WithNames(map[fabric.GUID]string{4: "new", 5: "nobody"})
+	for _, x := range []struct{ got, want string }{
+		{f.Name(0).String(), `"old" 0x0000000000000003`}, {f.PortName(f.Port(1, 2)), `"old" 0x0000000000000004[2]`},
+		{g.Name(0).String(), `"old"`}, {g.PortName(g.Port(1, 2)), `"new"[2]`}, {g.Node(1).Description, "old"},
+	} {
+		if x.got != x.want {
+			t.Errorf("%s, want %s", x.got, x.want)
+		}
 	}
 }
 

@@ -285,7 +285,7 @@ func (p *parser) index() {
 		}
 	})
 	for n := range fabric.NodeID(f.NumNodes()) {
-		d := f.Node(n).Description
+		d := f.Name(n).Text
 		p.byName[d] = append(p.byName[d], n)
 	}
 }
@@ -369,7 +369,7 @@ func (p *parser) guid(ports []fabric.PortID, n *node) ([]fabric.PortID, error) {
 			}
 			b.WriteString(p.f.PortGUID(port).String())
 		}
-		return nil, failAt(n.at, "%s is the GUID of a node, %q; want that of a port: %s", g, p.f.Node(node).Description, b.String())
+		return nil, failAt(n.at, "%s is the GUID of a node, %q; want that of a port: %s", g, p.f.Name(node).Text, b.String())
 	}
 	return nil, failAt(n.at, "no end port has the GUID %s", g)
 }
@@ -385,7 +385,7 @@ func (p *parser) pattern(ports []fabric.PortID, n *node, text string) ([]fabric.
 		f := p.f
 		all := func(from, to int) {
 			for i := fabric.NodeID(from); i < fabric.NodeID(to); i++ {
-				if re.MatchString(f.Node(i).Description) {
+				if re.MatchString(f.Name(i).Text) {
 					found = p.nodePorts(found, i)
 				}
 			}
@@ -425,7 +425,7 @@ func (p *parser) similar(text string) string {
 	lower := strings.ToLower(text)
 	best, rank := "", 0
 	for n := range fabric.NodeID(p.f.NumNodes()) {
-		d := p.f.Node(n).Description
+		d := p.f.Name(n).Text
 		l := strings.ToLower(d)
 		r := 0
 		switch {

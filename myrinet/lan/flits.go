@@ -239,17 +239,17 @@ func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute, broadcast bool, 
 	}
 	outs := x.expand(at, r, broadcast)
 	if len(outs) == 0 {
-		return 0, fmt.Errorf("the route ends at switch %q", x.o.Fabric.Node(at).Description)
+		return 0, fmt.Errorf("the route ends at switch %s", x.o.Fabric.Name(at))
 	}
 	sum := 0
 	for _, b := range outs {
 		if b.Port < 1 || b.Port > x.o.Fabric.Node(at).NumPorts || x.o.Fabric.Peer(x.o.Fabric.Port(at, b.Port)) == fabric.NoPort {
-			return 0, fmt.Errorf("port %d of switch %q leads nowhere", b.Port, x.o.Fabric.Node(at).Description)
+			return 0, fmt.Errorf("port %d of switch %s leads nowhere", b.Port, x.o.Fabric.Name(at))
 		}
 		to := x.o.Fabric.Owner(x.o.Fabric.Peer(x.o.Fabric.Port(at, b.Port)))
 		if !x.o.Fabric.IsSwitch(to) {
 			if len(b.Below) > 0 {
-				return 0, fmt.Errorf("the route goes on behind host %q", x.o.Fabric.Node(to).Description)
+				return 0, fmt.Errorf("the route goes on behind host %s", x.o.Fabric.Name(to))
 			}
 			sum++
 			continue

@@ -198,7 +198,7 @@ func (s *scene) document() (*document, []byte) {
 		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{},
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		d.Names[n] = strings.ToValidUTF8(f.Node(n).Description, "\uFFFD")
+		d.Names[n] = strings.ToValidUTF8(f.Name(n).Label(), "\uFFFD")
 		d.GUIDs[n] = f.Node(n).GUID
 	}
 	broken := make(map[string]bool)

@@ -182,7 +182,7 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	r.rows = slices.DeleteFunc(r.rows, func(row []fabric.NodeID) bool { return len(row) == 0 })
 	for _, row := range r.rows {
 		slices.SortFunc(row, func(a, b fabric.NodeID) int {
-			return cmp.Or(natural(f.Node(a).Description, f.Node(b).Description), cmp.Compare(a, b))
+			return cmp.Or(natural(f.Name(a).Text, f.Name(b).Text), cmp.Compare(a, b))
 		})
 	}
 	r.pods(edges)

@@ -572,7 +572,7 @@ func TestHostileNames(t *testing.T) {
 	for n := range fabric.NodeID(f.NumNodes()) {
 		names[f.Node(n).GUID] = "</script><img src=x>\xff{{script}}"
 	}
-	in := compiled(t, f.WithDescriptions(names), "updn", compile.Options{})
+	in := compiled(t, f.WithNames(names), "updn", compile.Options{})
 	in.Title = "</title><script>alert(1)</script>{{arrays}}"
 	var b bytes.Buffer
 	if err := Write(context.Background(), &b, in); err != nil {

@@ -54,7 +54,7 @@ func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 	at := f.Peer(src)
 	for f.IsSwitch(f.Owner(at)) {
 		s := f.Owner(at)
-		name := f.Node(s).Description
+		name := f.Name(s)
 		if len(path.Hops) > f.NumSwitches()+1 {
 			path.Lost = "it goes round in a circle"
 			return path
@@ -62,15 +62,15 @@ func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 		num := in.Tables.Row(s)[lid]
 		switch {
 		case num == fabric.NoPath:
-			path.Lost = fmt.Sprintf("%q has no entry for LID %d", name, lid)
+			path.Lost = fmt.Sprintf("%s has no entry for LID %d", name, lid)
 			return path
 		case num == fabric.ManagementPort:
 			if f.LIDPort(lid) != f.Port(s, 0) {
-				path.Lost = fmt.Sprintf("%q keeps it for itself", name)
+				path.Lost = fmt.Sprintf("%s keeps it for itself", name)
 			}
 			return path
 		case num > f.Node(s).NumPorts || f.Peer(f.Port(s, num)) == fabric.NoPort:
-			path.Lost = fmt.Sprintf("%q sends it to port %d, where no cable is", name, num)
+			path.Lost = fmt.Sprintf("%s sends it to port %d, where no cable is", name, num)
 			return path
 		}
 		out := f.Port(s, num)

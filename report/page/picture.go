@@ -147,7 +147,7 @@ func (p *Picture) showPath(arg string) error {
 		b, errB := p.endPort(strings.TrimSpace(arg[i+1:]))
 		one := (errA == nil) != (errB == nil)
 		if errA == nil && p.Fabric.IsSwitch(p.Fabric.Owner(a)) {
-			errA = fmt.Errorf("%q is a switch: a path starts at a host", p.Fabric.Node(p.Fabric.Owner(a)).Description)
+			errA = fmt.Errorf("%s is a switch: a path starts at a host", p.Fabric.Name(p.Fabric.Owner(a)))
 			one = true
 		}
 		switch err := cmp.Or(errA, errB); {
@@ -167,7 +167,7 @@ func (p *Picture) showPath(arg string) error {
 	f := p.Fabric
 	lid := f.LID(dst)
 	path := p.Path(src, lid)
-	a, b := f.Node(f.Owner(src)).Description, f.Node(f.Owner(dst)).Description
+	a, b := f.Name(f.Owner(src)).Label(), f.Name(f.Owner(dst)).Label()
 	p.title = fmt.Sprintf("%s: path from %s to %s, LID %d", p.title, a, b, lid)
 	p.tone = p.theme.path
 	p.marks[f.Owner(src)], p.marks[f.Owner(dst)] = p.theme.path, p.theme.path
@@ -198,7 +198,7 @@ func (p *Picture) endPort(name string) (fabric.PortID, error) {
 	var found []fabric.PortID
 	for n := range fabric.NodeID(f.NumNodes()) {
 		x := f.Node(n)
-		byNode := x.Description == name || isGUID && x.GUID == guid
+		byNode := f.Name(n).Text == name || isGUID && x.GUID == guid
 		if f.IsSwitch(n) {
 			if byNode {
 				found = append(found, f.Port(n, 0))
@@ -630,7 +630,7 @@ func (p *Picture) drawNames(canvas draw.Canvas, at func(point) vg.Point, scale f
 		if f.IsSwitch(n) == (p.kind == "grid") {
 			style.YAlign, y = draw.YTop, m.Y-vg.Length(scale*float64(p.radius[n]))-2
 		}
-		text := f.Node(n).Description
+		text := f.Name(n).Label()
 		half := style.Width(text)/2 + 1
 		m.X = min(max(m.X, canvas.Min.X+half), canvas.Max.X-half)
 		// Lines do not go through names.
@@ -665,7 +665,7 @@ func (p *Picture) drawNames(canvas draw.Canvas, at func(point) vg.Point, scale f
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		style := textStyle(p.theme.ink, 8, draw.XCenter, draw.YBottom)
-		if float64(style.Width(f.Node(s).Description))+4 < room[p.y[s]] {
+		if float64(style.Width(f.Name(s).Label()))+4 < room[p.y[s]] {
 			write(s, p.theme.ink, 8)
 		}
 	}

@@ -83,7 +83,7 @@ func (r *run) explainUnread() {
 		r.note("the fabric is in pieces: no cables lead to %d of the switches from the largest piece, where OpenSM ran", apart)
 	}
 	if far > 0 {
-		r.note("%d of the switches are more than %d links away from %q, where OpenSM ran: directed routes do not reach them", far, maxDirectedHops, r.f.Node(centre).Description)
+		r.note("%d of the switches are more than %d links away from %s, where OpenSM ran: directed routes do not reach them", far, maxDirectedHops, r.f.Name(centre))
 	}
 	if apart+far == 0 {
 		r.note("OpenSM and dump_fts did not find all switches: see the errors")

@@ -78,7 +78,7 @@ func (d MaskDifference) String() string {
 	if d.MGID == "" {
 		group = "none of ours"
 	}
-	return fmt.Sprintf("group %s, MLID %#x, %q (%s): %s, OpenSM has %s", group, uint16(d.MLID), d.Switch.Name, d.Switch.GUID, maskText(d.Ours), maskText(d.OpenSM))
+	return fmt.Sprintf("group %s, MLID %#x, %q (%s): %s, OpenSM has %s", group, uint16(d.MLID), d.Switch.Name.Text, d.Switch.GUID, maskText(d.Ours), maskText(d.OpenSM))
 }
 
 func maskText(ports []int) string {
@@ -118,7 +118,7 @@ type MapDifference struct {
 // String is the way through the node and both tables.
 func (d MapDifference) String() string {
 	vls := func(m []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(m), " ", ","), "[]") }
-	return fmt.Sprintf("%q (%s), port %d to port %d: VLs %s, OpenSM has %s", d.Node.Name, d.Node.GUID, d.In, d.Out, vls(d.Ours), vls(d.OpenSM))
+	return fmt.Sprintf("%q (%s), port %d to port %d: VLs %s, OpenSM has %s", d.Node.Name.Text, d.Node.GUID, d.In, d.Out, vls(d.Ours), vls(d.OpenSM))
 }
 
 // SL2VLReport is what a rehearsal found of SL-to-VL tables: those of every way
@@ -510,8 +510,7 @@ func (p *pluginRun) compareMasks(at *places, got *mft.Tables) {
 			}
 			if !slices.Equal(want, have) {
 				same = false
-				node := f.Node(s)
-				list = append(list, MaskDifference{group, mgid, live, Switch{node.GUID, node.Description}, want, have})
+				list = append(list, MaskDifference{group, mgid, live, nameOf(f, s), want, have})
 			}
 		}
 		return same
@@ -549,8 +548,7 @@ func (p *pluginRun) compareMaps(at *places, got *lft.SL2VL) {
 			return
 		}
 		if report.Differences++; report.Differences <= p.opt.Samples {
-			node := f.Node(f.Owner(out))
-			d := MapDifference{Node: Switch{node.GUID, node.Description}, In: in, Out: f.Num(out)}
+			d := MapDifference{Node: nameOf(f, f.Owner(out)), In: in, Out: f.Num(out)}
 			for sl := range want {
 				d.Ours, d.OpenSM = append(d.Ours, int(want[sl])), append(d.OpenSM, int(have[sl]))
 			}

@@ -262,8 +262,7 @@ func (c *comparison) entry(s fabric.NodeID, lid int, got fabric.PortNum) {
 		return
 	}
 	if c.differ[s]++; c.differ[s] <= c.samples {
-		node := c.f.Node(s)
-		c.list = append(c.list, Difference{Switch: node.GUID, Name: node.Description, LID: fabric.LID(lid), Ours: ours, OpenSM: got})
+		c.list = append(c.list, Difference{Switch: c.f.Node(s).GUID, Name: c.f.Name(s), LID: fabric.LID(lid), Ours: ours, OpenSM: got})
 	}
 }
 
@@ -403,8 +402,7 @@ func (c *comparison) finish(report *Report) {
 		switch {
 		case !c.read[s]:
 			if report.Unread++; report.Unread <= c.samples {
-				node := c.f.Node(s)
-				report.UnreadSamples = append(report.UnreadSamples, Switch{node.GUID, node.Description})
+				report.UnreadSamples = append(report.UnreadSamples, nameOf(c.f, s))
 			}
 		case c.differ[s] == 0:
 			report.EqualSwitches++

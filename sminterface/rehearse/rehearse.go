@@ -65,7 +65,7 @@ const (
 // Difference is an entry that differs.
 type Difference struct {
 	Switch fabric.GUID    `json:"switch"`
-	Name   string         `json:"name"`
+	Name   fabric.Name    `json:"name"`
 	LID    fabric.LID     `json:"lid"`
 	Ours   fabric.PortNum `json:"ours"`   // fabric.NoPath for none
 	OpenSM fabric.PortNum `json:"opensm"` // what the switch has
@@ -73,7 +73,7 @@ type Difference struct {
 
 // String is "switch" (GUID), LID: port against port.
 func (d Difference) String() string {
-	return fmt.Sprintf("%q (%s), LID %d: %s, OpenSM has %s", d.Name, d.Switch, d.LID, portText(d.Ours), portText(d.OpenSM))
+	return fmt.Sprintf("%q (%s), LID %d: %s, OpenSM has %s", d.Name.Text, d.Switch, d.LID, portText(d.Ours), portText(d.OpenSM))
 }
 
 func portText(p fabric.PortNum) string {
@@ -102,8 +102,10 @@ func (d LIDDifference) String() string {
 // Switch names a switch.
 type Switch struct {
 	GUID fabric.GUID `json:"guid"`
-	Name string      `json:"name"`
+	Name fabric.Name `json:"name"`
 }
+
+func nameOf(f *fabric.Fabric, n fabric.NodeID) Switch { return Switch{f.Node(n).GUID, f.Name(n)} }
 
 // Report is what a rehearsal found. Entries are those of LIDs from 1 to the
 // highest of the fabric and the tables, on the switches that could be read;

@@ -311,7 +311,7 @@ func TestChangedEntry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []Difference{{f.Node(s).GUID, f.Node(s).Description, c.lid, c.port, was}}
+		want := []Difference{{f.Node(s).GUID, f.Name(s), c.lid, c.port, was}}
 		if r.Equal() || r.Differences != 1 || r.EqualSwitches != 31 || !slices.Equal(r.Samples, want) || r.Entries != 32*64 {
 			t.Errorf("LID %d, port %d: report %+v, want the difference %+v", c.lid, c.port, r, want)
 		}
@@ -361,7 +361,7 @@ func TestRemapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The row of LID 901 comes later, and is right.
-	want := []Difference{{f.Node(s).GUID, f.Node(s).Description, 900, tb.Row(s)[900], fabric.NoPath}}
+	want := []Difference{{f.Node(s).GUID, f.Name(s), 900, tb.Row(s)[900], fabric.NoPath}}
 	if r.Equal() || !slices.Equal(r.Samples, want) || r.Differences != 1 || r.WrongLIDs != 0 {
 		t.Errorf("report %+v, want the difference %+v", r, want)
 	}
@@ -466,7 +466,7 @@ func TestPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Switch{{0x200000, "switch 0"}, {0x200001, "switch 1"}}
+	want := []Switch{{0x200000, fabric.Name{Text: "switch 0"}}, {0x200001, fabric.Name{Text: "switch 1"}}}
 	if r.Equal() || r.Unread != 2 || !slices.Equal(r.UnreadSamples, want) || r.EqualSwitches != 3 || r.Differences != 0 {
 		t.Errorf("report %+v, want %+v unread", r, want)
 	}

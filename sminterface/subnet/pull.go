@@ -99,7 +99,7 @@ func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tabl
 
 func (p *pull) name(s fabric.NodeID) string {
 	node := p.d.Fabric.Node(s)
-	return fmt.Sprintf("%s %s %q", node.Type, node.GUID, node.Description)
+	return fmt.Sprintf("%s %s %q", node.Type, node.GUID, p.d.Fabric.Name(s).Text)
 }
 
 func (p *pull) problem(s fabric.NodeID, format string, args ...any) {

@@ -31,6 +31,9 @@ async function load() {
   for (let n = 0; n < D.nodes; n++) D.owner.fill(n, D.base[n], D.base[n + 1]);
   D.byGUID = new Map();
   for (let n = D.nodes - 1; n >= 0; n--) D.byGUID.set(D.guids[n], n); // a switch before a host of its GUID
+  // Hops have the names of nodes that several nodes may have; those of D.names have GUIDs then.
+  for (const way of [...D.result.findings.map(f => f.witness), ...D.result.credit_loops.cycles])
+    for (const h of way) h.name = D.names[D.byGUID.get(h.switch)] ?? h.name;
 
   // By LID: the column of the tables, and the end port.
   D.column = new Int32Array(65536).fill(-1);

@@ -1,0 +1,94 @@
+package fabric
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// Name is what people call a node. Its JSON form is the text alone: a GUID stands
+// beside it there.
+type Name struct {
+	Text string
+	// GUID is the node's where the text does not say which node is meant: other nodes
+	// have the same text, or it is empty. Else it is 0.
+	GUID GUID
+}
+
+// String is "text", or "text" 0x0002c90300001234 where the text alone does not say
+// which node is meant.
+func (n Name) String() string {
+	if n.GUID == 0 {
+		return strconv.Quote(n.Text)
+	}
+	return strconv.Quote(n.Text) + " " + n.GUID.String()
+}
+
+// At is the name of a port of the node: "text"[3], or "text" 0x0002c90300001234[3].
+func (n Name) At(p PortNum) string { return fmt.Sprintf("%s[%d]", n, p) }
+
+// Label is String without quotation marks, for pictures and lists.
+func (n Name) Label() string {
+	switch {
+	case n.GUID == 0:
+		return n.Text
+	case n.Text == "":
+		return n.GUID.String()
+	}
+	return n.Text + " " + n.GUID.String()
+}
+
+// MarshalText is the text.
+func (n Name) MarshalText() ([]byte, error) { return []byte(n.Text), nil }
+
+// UnmarshalText takes the text. The GUID is lost.
+func (n *Name) UnmarshalText(text []byte) error {
+	*n = Name{Text: string(text)}
+	return nil
+}
+
+// names is what people call the nodes, found when it is first asked for.
+type names struct {
+	given map[GUID]string // instead of node descriptions
+	once  sync.Once
+	list  []Name // by NodeID
+}
+
+// Name is what people call a node: the name that WithNames gave it, else its
+// description.
+func (f *Fabric) Name(n NodeID) Name {
+	f.names.once.Do(func() { f.names.list = f.nameNodes() })
+	return f.names.list[n]
+}
+
+func (f *Fabric) nameNodes() []Name {
+	list := make([]Name, len(f.nodes))
+	nodes := make(map[string]int, len(f.nodes)) // by name: how many have it
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		text, ok := f.names.given[n.GUID]
+		if !ok {
+			text = n.Description
+		}
+		list[i].Text = text
+		nodes[text]++
+	}
+	for i := range list {
+		if text := list[i].Text; text == "" || nodes[text] > 1 {
+			list[i].GUID = f.nodes[i].GUID
+		}
+	}
+	return list
+}
+
+// PortName is the name of a port for messages, as Name.At gives it.
+func (f *Fabric) PortName(p PortID) string { return f.Name(f.owner[p]).At(f.Num(p)) }
+
+// WithNames is the same subnet with names for people, by node GUID. Nodes without one
+// keep the name that they have. Node descriptions stay, so that written files do not
+// depend on names.
+func (f *Fabric) WithNames(given map[GUID]string) *Fabric {
+	g := *f
+	g.names = &names{given: given}
+	return &g
+}
