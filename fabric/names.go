@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -90,5 +91,15 @@ func (f *Fabric) PortName(p PortID) string { return f.Name(f.owner[p]).At(f.Num(
 func (f *Fabric) WithNames(given map[GUID]string) *Fabric {
 	g := *f
 	g.names = &names{given: given}
+	return &g
+}
+
+// Renamed is the same subnet whose node descriptions are the names.
+func (f *Fabric) Renamed() *Fabric {
+	g := *f
+	g.nodes = slices.Clone(f.nodes)
+	for i := range g.nodes {
+		g.nodes[i].Description = f.Name(NodeID(i)).Text
+	}
 	return &g
 }

@@ -44,6 +44,11 @@ func (r Reason) String() string { return name(reasons[:], "reason", uint8(r)) }
 // MarshalText is String.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
+// UnmarshalText reads a reason, of a state file.
+func (r *Reason) UnmarshalText(text []byte) error {
+	return parseName(reasons[:], "reason", text, (*uint8)(r))
+}
+
 // Wait is a packet that waits for the packet of the next Wait.
 type Wait struct {
 	Src  fabric.GUID `json:"src"` // of the packet's sender: the CA or router

@@ -73,7 +73,7 @@ func (s *Shape) certainty() string {
 	}
 	text += share
 	if n := len(s.misfits); n > 0 {
-		text += fmt.Sprintf(", and %s half or more of the cables that it would have, %q", lack(n), s.misfits[0])
+		text += fmt.Sprintf(", and %s half or more of the cables that it would have, %s", lack(n), s.misfits[0])
 		if n > 1 {
 			text += fmt.Sprintf(" and %d more", n-1)
 		}

@@ -63,10 +63,10 @@ type Shape struct {
 	// irregular shapes, which explain none.
 	Fit float64 `json:"fit"`
 
-	lacking  []Lack    // all switches that lack cables, as in Missing
-	misfits  []string  // names of switches that do not fit
-	level    []int32   // by switch: 0 for leaves; nil without levels
-	deficits []deficit // pairs of switches that lack cables
+	lacking  []Lack        // all switches that lack cables, as in Missing
+	misfits  []fabric.Name // names of switches that do not fit
+	level    []int32       // by switch: 0 for leaves; nil without levels
+	deficits []deficit     // pairs of switches that lack cables
 	surplus  []fabric.PortID
 	holes    []hole
 }

@@ -23,7 +23,6 @@ import (
 type demands struct {
 	wiring bool
 	policy string // "" for none
-	names  string // "" for none
 	date   string // "" for today
 }
 
@@ -41,27 +40,6 @@ func (d *demands) today() (time.Time, error) {
 		return t, usagef("--date %q: want a day, like 2026-12-31", d.date)
 	}
 	return t, nil
-}
-
-// readNames gives nodes the names of a node-name map, when there is one.
-func (a *app) readNames(d *demands, fabrics ...**fabric.Fabric) error {
-	if d.names == "" {
-		return nil
-	}
-	data, err := a.readInput(d.names)
-	if err != nil {
-		return err
-	}
-	names, err := topology.ParseNames(d.names, data)
-	if err != nil {
-		return err
-	}
-	for _, f := range fabrics {
-		if *f != nil {
-			*f = (*f).WithNames(names)
-		}
-	}
-	return nil
 }
 
 // demand adds to r what is wrong with the wiring, and holds everything to the policy.
@@ -92,9 +70,6 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 			name = filepath.Join(filepath.Dir(in.policy), name)
 		}
 		if opt.Expected, err = a.readTopology(name, in.lenient); err != nil {
-			return nil, err
-		}
-		if err := a.readNames(&in.demands, &opt.Expected); err != nil {
 			return nil, err
 		}
 	}

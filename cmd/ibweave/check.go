@@ -172,7 +172,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.BoolVar(&in.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
 	flags.StringVar(&in.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	flags.StringVar(&in.names, "node-name-map", "", "take node names from `FILE`, as infiniband-diags do")
+	a.nameFlag(cmd)
 	flags.StringVar(&in.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
 	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.StringVar(&format, "format", "text", "text, json, sarif, junit, markdown or codequality")
@@ -223,12 +223,12 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.policy, in.names)
+		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.policy)
 	}
 	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
-	if err := oneStdin(in.policy, in.names, in.certificate); err != nil {
+	if err := oneStdin(in.policy, in.certificate); err != nil {
 		return err
 	}
 	return a.resolve(in, args[0], !in.wanted())
@@ -321,9 +321,6 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem
 	}
 	if in.places != nil {
 		in.places.readTopology(text)
-	}
-	if err := a.readNames(&in.demands, &f); err != nil {
-		return nil, nil, nil, err
 	}
 	if lfts == nil {
 		return f, nil, nil, nil

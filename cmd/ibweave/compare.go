@@ -132,6 +132,7 @@ on the same bisections.`,
 	flags.StringSliceVar(&c.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
 	flags.StringVar(&c.lids, "lids", "keep", "LIDs of engines: keep, dense or mesh, as in compile")
 	flags.IntVar(&c.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
+	a.nameFlag(cmd)
 	flags.BoolVar(&c.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")

@@ -135,6 +135,7 @@ Multicast schemes, --mcast:
 	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+schemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree")
 	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
+	a.nameFlag(cmd)
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+compile.ConfigName+" that cannot bring in all VLs and SLs")

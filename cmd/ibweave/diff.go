@@ -83,6 +83,7 @@ do not any more are errors.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE` of dumps")
+	a.nameFlag(cmd)
 	flags.BoolVar(&c.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.StringVar(&format, "format", "text", "text or json")
 	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")

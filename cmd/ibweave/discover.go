@@ -104,7 +104,10 @@ func (a *app) sweep(ctx context.Context, c *subnet.Client) (*subnet.Discovery, e
 	defer s.end()
 	began := time.Now()
 	d, err := c.Discover(ctx)
-	if err == nil {
+	if err != nil {
+		return nil, err
+	}
+	if d.Fabric, err = a.named(d.Fabric); err == nil {
 		a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests in %v", d.Fabric.NumNodes(), d.Requests, time.Since(began)))
 	}
 	return d, err
@@ -145,6 +148,8 @@ func (a *app) discoverCommand() *cobra.Command {
 what they find in the form of ibnetdiscover. It only reads.
 ` + reachHelp + `
 
+With --node-name-map the text has those names, as that of ibnetdiscover.
+
 What does not answer, and what contradicts itself, goes to standard error, and
 the exit status is 1.`,
 		Example: `  ibweave discover --ibsim
@@ -163,13 +168,14 @@ the exit status is 1.`,
 			if err != nil {
 				return err
 			}
-			if err := a.writeOutput(out, topology.Append(nil, d.Fabric)); err != nil {
+			if err := a.writeOutput(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
 				return err
 			}
 			return a.subnetProblems(d.Problems)
 		},
 	}
 	r.flags(cmd.Flags())
+	a.nameFlag(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "-", "`FILE` for the text, - for standard output")
 	return cmd
 }

@@ -93,6 +93,7 @@ are errors, extra ones and cables that moved are warnings.`,
 	flags.StringArrayVar(&d.live, "live", nil, "a dump in `FILE`, or a folder that pull wrote; once for each dump")
 	d.flags(flags)
 	flags.Uint16Var(&d.mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`, with --ibsim and --umad")
+	a.nameFlag(cmd)
 	flags.BoolVar(&d.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.IntVar(&d.samples, "samples", drift.DefaultSamples, "list at most `N` entries of a switch and table")
 	flags.StringVar(&format, "format", "text", "text or json")

@@ -73,6 +73,7 @@ error, and the exit status is 1.`,
 	r.flags(cmd.Flags())
 	cmd.Flags().StringVarP(&dir, "output", "o", "", "`DIR` for the files; it is made if it is not there")
 	cmd.Flags().Uint16Var(&mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`")
+	a.nameFlag(cmd)
 	a.require(cmd, "output")
 	return cmd
 }

@@ -67,6 +67,7 @@ guid2lid and of the comments of the tables with these.`,
 	}
 	cmd.Flags().StringVar(&via, "via", "file", "how OpenSM gets the tables: file or plugin")
 	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
+	a.nameFlag(cmd)
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
 }

@@ -75,7 +75,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.StringVarP(&r.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.BoolVar(&r.wiring, "wiring", false, "also look at the cables")
 	flags.StringVar(&r.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	flags.StringVar(&r.names, "node-name-map", "", "take node names from `FILE`, as infiniband-diags do")
+	a.nameFlag(cmd)
 	flags.StringVar(&r.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
 	flags.BoolVar(&r.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ type app struct {
 	log            *zap.Logger
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
+	nameMap        nameMap
+	stdinRead      bool // standard input can be read once
 }
 
 // rootCommand is the program's tree of commands.
@@ -144,10 +147,12 @@ func oneStdin(names ...string) error {
 		}
 	}
 	if n > 1 {
-		return usagef("standard input (-) can be one file only")
+		return errOneStdin
 	}
 	return nil
 }
+
+var errOneStdin = usagef("standard input (-) can be one file only")
 
 // readInput reads a whole file, or standard input for "-", and undoes zstd or
 // gzip.
@@ -210,7 +215,14 @@ func (a *app) begin(name string) *reading {
 	r := &reading{name: name, stage: newStage(0), ended: make(chan struct{})}
 	from := a.stdin
 	var f *os.File
-	if name != "-" {
+	if name == "-" {
+		if a.stdinRead {
+			r.err = errOneStdin
+			close(r.ended)
+			return r
+		}
+		a.stdinRead = true
+	} else {
 		if f, r.err = open(name, &r.size); r.err != nil {
 			close(r.ended)
 			return r
@@ -279,7 +291,7 @@ func (a *app) parseTopology(name string, data []byte, lenient bool) (*fabric.Fab
 			return nil, err
 		}
 		a.dumpProblems(problems, lenient)
-		return f, nil
+		return a.named(f)
 	}
 	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient})
 	if err != nil {
@@ -288,7 +300,37 @@ func (a *app) parseTopology(name string, data []byte, lenient bool) (*fabric.Fab
 	a.listProblems(len(problems), lenient, func(i int) string {
 		return fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message)
 	})
-	return f, nil
+	return a.named(f)
+}
+
+// nameMap is the flag --node-name-map of the commands that read a fabric.
+type nameMap struct {
+	file  string // "" for none
+	names map[fabric.GUID]string
+	sum   [sha256.Size]byte // of the file
+}
+
+func (a *app) nameFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.nameMap.file, "node-name-map", "", "call nodes by the names in `FILE`, as infiniband-diags do")
+}
+
+// named is a fabric with the names of --node-name-map.
+func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
+	m := &a.nameMap
+	if m.file == "" {
+		return f, nil
+	}
+	if m.names == nil {
+		data, err := a.readInput(m.file)
+		if err != nil {
+			return nil, err
+		}
+		if m.names, err = topology.ParseNames(m.file, data); err != nil {
+			return nil, err
+		}
+		m.sum = sha256.Sum256(data)
+	}
+	return f.WithNames(m.names), nil
 }
 
 // dumpProblems prints what was odd in a dump.

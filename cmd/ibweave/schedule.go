@@ -95,6 +95,7 @@ and one after it, no circle closes.
 	flags.IntVar(&o.opt.MaxFanOut, "max-fan-out", 0, "trees: the most hosts that one sends to; by default any number")
 	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
+	a.nameFlag(cmd)
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
 	flags.StringVar(&format, "format", "text", "form of the summary, text or json")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -87,6 +88,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	}
 	in.flags = cmd.Flags()
 	in.defineTables()
+	a.nameFlag(cmd)
 	in.defineTraffic()
 	in.defineHardware()
 	flags := in.flags
@@ -102,7 +104,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "help": true, "log-level": true, "log-format": true}
 
 // fileFlags name files.
-var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "groups": true, "trace": true}
+var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "groups": true, "trace": true, "node-name-map": true}
 
 func (in *simulation) defineTables() {
 	flags := in.flags
@@ -278,6 +280,9 @@ func (a *app) readNetwork(in *simulation, args []string) (net sim.Network, trees
 	f, tables, _, err := a.readTables(&in.audit)
 	if err != nil {
 		return net, nil, err
+	}
+	if a.nameMap.file != "" {
+		in.sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
 	}
 	var lanes verify.Options
 	if err := a.readLanes(&in.audit, f, &lanes); err != nil {
@@ -469,7 +474,7 @@ func (r *simRun) key() any {
 	in := r.in
 	input := map[string]string{}
 	for role, name := range map[string]string{
-		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "groups": in.groups, "trace": in.trace,
+		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "groups": in.groups, "trace": in.trace, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
 	} {
 		if sum, ok := in.sums[name]; ok {
 			input[role] = sum

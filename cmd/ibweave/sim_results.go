@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/verify"
@@ -107,6 +108,29 @@ func deadlocked(e *sim.DeadlockError) simResult {
 	return simResult{State: "deadlock", Time: d.At, Deadlock: d}
 }
 
+// nameWitnesses gives the switches of deadlocks their names: those of results that come
+// from a state file lack GUIDs.
+func (r *simRun) nameWitnesses() {
+	f := r.net.Fabric
+	rename := func(guid fabric.GUID, name *fabric.Name) {
+		if s, ok := f.SwitchByGUID(guid); ok {
+			*name = f.Name(s)
+		}
+	}
+	for i := range r.results {
+		d := r.results[i].Deadlock
+		if d == nil {
+			continue
+		}
+		for k := range d.Witness {
+			rename(d.Witness[k].Switch, &d.Witness[k].Name)
+		}
+		for k := range d.Waits {
+			rename(d.Waits[k].For.Switch, &d.Waits[k].For.Name)
+		}
+	}
+}
+
 // simForm is a form of the results.
 type simForm func(w io.Writer, r *simRun) error
 
@@ -125,6 +149,7 @@ func parseSimForm(name string) (simForm, error) {
 // writeSimulated writes the results, and says on standard error what is wrong with
 // the tables.
 func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
+	r.nameWitnesses()
 	var b bytes.Buffer
 	if err := form(&b, r); err != nil {
 		return err

@@ -111,6 +111,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags.BoolVar(&o.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
 	flags.BoolVar(&o.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
 	flags.IntVar(&o.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
+	a.nameFlag(cmd)
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	out.define(cmd)
 	return cmd
@@ -187,7 +188,7 @@ func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err 
 		var guids []string
 		var last fabric.NodeID
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			if f.Node(s).Description == name {
+			if f.Name(s).Text == name {
 				guids, last = append(guids, f.Node(s).GUID.String()), s
 			}
 		}

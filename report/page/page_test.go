@@ -586,6 +586,21 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
+// TestNames: where several nodes have one name, the page has their GUIDs in it.
+func TestNames(t *testing.T) {
+	f := grid(t, 1, false, 2, 2)
+	names := map[fabric.GUID]string{f.Node(0).GUID: "same", f.Node(1).GUID: "same", f.Node(2).GUID: ""}
+	s, err := newScene(context.Background(), compiled(t, f.WithNames(names), "updn", compile.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, _ := s.document()
+	want := []string{"same " + f.Node(0).GUID.String(), "same " + f.Node(1).GUID.String(), f.Node(2).GUID.String(), "switch 1,1"}
+	if !slices.Equal(doc.Names[:4], want) {
+		t.Errorf("names %q, want %q", doc.Names[:4], want)
+	}
+}
+
 func FuzzParseView(f *testing.F) {
 	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:"} {
 		f.Add(s)
