@@ -287,22 +287,22 @@ type ParseError struct {
 	Err    error  // what is wrong, and what would have been right
 }
 
-// Error is file:line:column, the cause, and the line itself beneath.
+// Error is file:line:column, the cause, and the line itself beneath, all Printable.
 func (e *ParseError) Error() string {
-	s := e.File
+	s := Printable(e.File)
 	if e.Line > 0 {
 		s += ":" + strconv.Itoa(e.Line)
 		if e.Column > 0 {
 			s += ":" + strconv.Itoa(e.Column)
 		}
 	}
-	s += ": " + e.Err.Error()
+	s += ": " + Printable(e.Err.Error())
 	if e.Text != "" {
 		text := e.Text
 		if len(text) > 200 {
 			text = text[:200] + "..."
 		}
-		s += "\n    " + text
+		s += "\n    " + Printable(text)
 	}
 	return s
 }

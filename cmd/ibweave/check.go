@@ -149,7 +149,9 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 				return err
 			}
 			for _, f := range also {
-				if err := files.Write(f.name, func(w io.Writer) error { return report.Write(w, f.form, r, in.placed(f.form, opt, source)) }); err != nil {
+				if err := files.Write(f.name, func(w io.Writer) error {
+					return report.Write(&printable{w: w}, f.form, r, in.placed(f.form, opt, source))
+				}); err != nil {
 					return err
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -65,6 +66,7 @@ func exitStatus(err error) int {
 		refuse *mft.RefusedError
 		budget *mft.BudgetError
 		root   *policy.RootError
+		huge   *files.RefusedError
 	)
 	switch {
 	case err == nil:
@@ -76,7 +78,7 @@ func exitStatus(err error) int {
 		return exitFindings
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &input), errors.As(err, &parse), errors.As(err, &root):
+	case errors.As(err, &input), errors.As(err, &parse), errors.As(err, &root), errors.As(err, &huge):
 		return exitInput
 	}
 	return exitEnvironment

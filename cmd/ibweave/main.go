@@ -4,7 +4,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -15,29 +15,39 @@ import (
 
 func main() {
 	compile.TuneGC()
+	go watchMemory(os.Stderr)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the whole program: it returns the exit status. SIGINT and SIGTERM
+// run is the whole program: it returns the exit status, which is exitEnvironment if
+// standard output could not be written (a pipe that is closed ends the process, as it
+// does other tools). SIGINT and SIGTERM
 // end what is under way in good order; a second one ends the process at once.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	exact := &remember{w: stdout}
+	text, messages := &printable{w: exact}, &printable{w: stderr}
+	a := &app{stdin: stdin, stdout: text, stderr: messages, exact: exact, screen: stderr}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(exact)
+	root.SetErr(messages)
 	err := root.ExecuteContext(ctx)
+	text.end()
+	defer messages.end()
 	switch {
 	case err == nil:
 	case !a.running: // cobra's own errors have no type
 		err = &usageError{err}
 	case ctx.Err() != nil:
-		err = errors.Join(context.Canceled, err)
+		err = fmt.Errorf("%w: %w", context.Canceled, err)
+	}
+	if status := exitStatus(err); exact.err != nil && (status == exitClean || status == exitFindings) {
+		err = exact.err // what was to be said was not
 	}
 	return a.report(err)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"github.com/ibweave/ibweave/fabric"
 )
 
 // progressAfter is how long a stage may take before a terminal shows it.
@@ -47,13 +49,13 @@ func newStage(total int64) *stage {
 
 // show shows a stage from now on, as startStage does.
 func (a *app) show(s *stage, name string) {
-	if isTerminal(a.stderr) {
+	if isTerminal(a.screen) {
 		start := time.Now()
 		s.ended.Go(func() {
 			select {
 			case <-s.stop:
 			case <-time.After(progressAfter):
-				s.draw(a.stderr, name, start)
+				s.draw(a.screen, fabric.Printable(name), start)
 			}
 		})
 	}

@@ -22,7 +22,9 @@ import (
 // app is one run of the program.
 type app struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // what is not printable is escaped
+	exact          io.Writer // standard output as it is
+	screen         io.Writer // standard error as it is
 	log            *zap.Logger
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
@@ -298,7 +300,7 @@ func (a *app) parseTopology(name string, data []byte, lenient bool) (*fabric.Fab
 		return nil, err
 	}
 	a.listProblems(len(problems), lenient, func(i int) string {
-		return fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message)
+		return fabric.Printable(fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message))
 	})
 	return a.named(f)
 }
@@ -361,7 +363,7 @@ func (a *app) writeOutput(name string, data []byte) error {
 		return err
 	}
 	if name == "-" {
-		return write(a.stdout)
+		return write(a.exact)
 	}
 	return files.Write(name, write)
 }

@@ -2,13 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/ibweave/ibweave/internal/files"
 )
 
 // version is the release; the revision comes from the build.
@@ -62,15 +66,21 @@ func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return err
 			}
+			var err error
 			walk(root, func(c *cobra.Command) {
+				if err != nil || c != root && (!c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand()) {
+					return
+				}
 				c.DisableAutoGenTag = true
 				c.Long = manText(c.Long)
 				if c.RunE != nil {
 					c.Long += "\n\n" + manText("Exit status:\n"+exitHelp)
 				}
+				header := &doc.GenManHeader{Section: "1", Source: "ibweave " + version, Manual: "ibweave"}
+				name := filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1")
+				err = files.Write(name, func(w io.Writer) error { return doc.GenMan(c, header, w) })
 			})
-			header := &doc.GenManHeader{Section: "1", Source: "ibweave " + version, Manual: "ibweave"}
-			return doc.GenManTree(root, header, dir)
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")

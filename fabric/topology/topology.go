@@ -39,8 +39,10 @@ type Problem struct {
 	Message string
 }
 
-// String is "line 7: message".
-func (p Problem) String() string { return "line " + strconv.Itoa(p.Line) + ": " + p.Message }
+// String is "line 7: message", printable.
+func (p Problem) String() string {
+	return "line " + strconv.Itoa(p.Line) + ": " + fabric.Printable(p.Message)
+}
 
 // Read is Parse for all that r holds. An error of r is returned as it is.
 func Read(name string, r io.Reader, opt Options) (*fabric.Fabric, []Problem, error) {

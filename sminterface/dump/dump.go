@@ -85,13 +85,13 @@ type Problem struct {
 	Err  error  // what is wrong
 }
 
-// String is file:line: kind: cause.
+// String is file:line: kind: cause, all printable.
 func (p *Problem) String() string {
-	s := p.File
+	s := fabric.Printable(p.File)
 	if p.Line > 0 {
 		s += ":" + strconv.Itoa(p.Line)
 	}
-	return s + ": " + p.Kind.String() + ": " + p.Err.Error()
+	return s + ": " + p.Kind.String() + ": " + fabric.Printable(p.Err.Error())
 }
 
 // WriteOptions are what a caller may ask of the writers of tables.

@@ -16,7 +16,7 @@ type Problem struct {
 	Text  string
 }
 
-func (p Problem) String() string { return p.Where + ": " + p.Text }
+func (p Problem) String() string { return fabric.Printable(p.Where + ": " + p.Text) }
 
 // Discovery is what a sweep found.
 type Discovery struct {

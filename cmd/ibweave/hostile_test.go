@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// inputs are the command lines by what reads a file: a flag of a command, or the
+// arguments of the command. X is the hostile file, D a directory that compile wrote, H
+// another one whose manifest is X. Nothing is no command line: the text says why.
+var inputs = map[string]string{
+	"check arguments":        "check H",
+	"check --topology":       "check -t X --lfts D/opensm-lfts.dump",
+	"check --lfts":           "check -t D/fabric.ibnetdiscover --lfts X",
+	"check --sl2vl":          "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X",
+	"check --path-sl":        "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X",
+	"check --mfts":           "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json",
+	"check --groups":         "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X",
+	"check --certificate":    "check D --certificate X",
+	"check --policy":         "check D --policy X",
+	"check --node-name-map":  "check D --node-name-map X",
+	"check --source":         "check D --format sarif --source X",
+	"compare --topology":     "compare -t X -e updn",
+	"compare --lfts":         "compare -t D/fabric.ibnetdiscover --lfts X",
+	"compare --roots":        "compare -t D/fabric.ibnetdiscover -e updn --roots X",
+	"compile --topology":     "compile -t X -e updn --dry-run",
+	"compile --guid2lid":     "compile -t D/fabric.ibnetdiscover -e updn --dry-run --guid2lid X",
+	"compile --previous":     "compile -t D/fabric.ibnetdiscover -e xy --dry-run --previous H",
+	"compile --groups":       "compile -t D/fabric.ibnetdiscover -e xy --dry-run -g X",
+	"compile --roots":        "compile -t D/fabric.ibnetdiscover -e updn --dry-run --roots X",
+	"diff arguments":         "diff D X",
+	"diff --topology":        "diff D/opensm-lfts.dump D/opensm-lfts.dump -t X",
+	"drift arguments":        "drift H --live D/opensm-lfts.dump",
+	"drift --live":           "drift D --live X",
+	"merge arguments":        "merge X",
+	"rehearse arguments":     "rehearse H",
+	"report arguments":       "report H -o /dev/null",
+	"report --topology":      "report -t X -o /dev/null",
+	"report --lfts":          "report -t D/fabric.ibnetdiscover --lfts X -o /dev/null",
+	"report --sl2vl":         "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X -o /dev/null",
+	"report --path-sl":       "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X -o /dev/null",
+	"report --mfts":          "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -o /dev/null",
+	"report --groups":        "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X -o /dev/null",
+	"report --policy":        "report D --policy X -o /dev/null",
+	"report --node-name-map": "report D --node-name-map X -o /dev/null",
+	"schedule arguments":     "schedule H -g D/groups.json",
+	"schedule --topology":    "schedule -t X --lfts D/opensm-lfts.dump -g D/groups.json",
+	"schedule --lfts":        "schedule -t D/fabric.ibnetdiscover --lfts X -g D/groups.json",
+	"schedule --groups":      "schedule D -g X",
+	"schedule --check":       "schedule D --check X",
+	"sim arguments":          "sim H --load 0.1",
+	"sim --file":             "sim -f X",
+	"sim --state":            "sim D --load 0.1 --state X",
+	"sim --topology":         "sim -t X --lfts D/opensm-lfts.dump --load 0.1",
+	"sim --lfts":             "sim -t D/fabric.ibnetdiscover --lfts X --load 0.1",
+	"sim --sl2vl":            "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --load 0.1",
+	"sim --path-sl":          "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X --load 0.1",
+	"sim --mfts":             "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json --load 0.1",
+	"sim --groups":           "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X --load 0.1",
+	"sim --trace":            "sim D --trace X",
+	"whatif --topology":      "whatif -t X -e updn --fail links",
+	"whatif --roots":         "whatif -t D/fabric.ibnetdiscover -e updn --fail links --roots X",
+}
+
+// outputs are the command lines by the flag that names a file to write, X, or a folder F
+// of files, in which the file behind it is X.
+var outputs = map[string]string{
+	"check --report":    "check D --report json=X",
+	"discover --output": "discover --ibsim -o X",
+	"gen --output":      "gen mesh --dims 3x3 -o X",
+	"report --output":   "report D -o X",
+	"report --svg":      "report D -o /dev/null --svg X",
+	"report --png":      "report D -o /dev/null --png X",
+	"schedule --output": "schedule D -g D/groups.json -o X",
+	"sim --output":      "sim D --load 0.1 --max-time 20us -o X",
+	"whatif --output":   "whatif -t D/fabric.ibnetdiscover -e updn --fail links -o X",
+	"merge --output":    "merge D/whatif.json -o X",
+
+	"pull --output":      "pull --ibsim -o F/opensm-lfts.dump",
+	"man --output":       "man -o F/ibweave-gen.1",
+	"reproduce --output": "reproduce gerla1996/fig13 --quick --again -o F/gerla1996/fig13.csv",
+}
+
+// otherFiles are flags that name no file that ibweave reads or writes as a whole.
+var otherFiles = map[string]string{
+	"compile --output":      "a directory that appears at once, of regular files",
+	"report --title":        "text",
+	"reproduce --again":     "a switch",
+	"compile --install-dir": "a name that is written into opensm.conf",
+	"rehearse --plugin":     "a library, which OpenSM loads",
+}
+
+// namesFile tells flags and arguments that name files by their help.
+var namesFile = regexp.MustCompile(`\b(FILE|DIR|PATH|OLD)\b|\ba (file|directory|folder) `)
+
+// Every flag and every argument that names a file is in one of the tables.
+func TestFilesListed(t *testing.T) {
+	var found []string
+	walk((&app{}).rootCommand(), func(c *cobra.Command) {
+		name := strings.TrimPrefix(c.CommandPath(), "ibweave ")
+		use, _, _ := strings.Cut(strings.NewReplacer(" -t FILE", "", " -o DIR", "", "--lfts FILE", "").Replace(c.Use), "--live")
+		if namesFile.MatchString(use) {
+			found = append(found, name+" arguments")
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if what, usage := pflag.UnquoteUsage(f); namesFile.MatchString(what + " " + usage + " ") {
+				found = append(found, name+" --"+f.Name)
+			}
+		})
+	})
+	for _, name := range found {
+		n := 0
+		for _, table := range []map[string]string{inputs, outputs, otherFiles} {
+			if table[name] != "" {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s is in %d of the tables inputs, outputs and otherFiles, want 1", name, n)
+		}
+	}
+	for _, table := range []map[string]string{inputs, outputs, otherFiles} {
+		for name := range table {
+			if !slices.Contains(found, name) {
+				t.Errorf("%s is in a table and names no file", name)
+			}
+		}
+	}
+}
+
+// tables compiles a mesh with all files that there are, for the letter D of the tables.
+func tables(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	groups := filepath.Join(dir, "groups.yaml")
+	if err := os.WriteFile(groups, []byte("groups: [{name: all, receivers: ['re:.'], senders: ['re:.']}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := filepath.Join(dir, "D")
+	for _, line := range []string{"gen mesh --dims 2x3 -o F", "compile -t F -e xy --vls 2 --sl2vl spread --path-sl -g G -o D",
+		"whatif -t F -e updn --fail links -o D/whatif.json"} {
+		line = strings.NewReplacer("F", filepath.Join(dir, "F"), "G", groups, "D", d).Replace(line)
+		var out, errs bytes.Buffer
+		if got := run(strings.Fields(line), nil, &out, &errs); got != exitClean {
+			t.Fatalf("%s: exit status %d, %s", line, got, &errs)
+		}
+	}
+	return d
+}
+
+// finished is how a process ended.
+type finished struct {
+	status int // -1 for a signal
+	stdout []byte
+	stderr string
+	memory int64 // the most that it had, in bytes
+}
+
+// runProgram runs the program as a process.
+func runProgram(t *testing.T, stdout io.Writer, environment []string, args ...string) finished {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "ibweave", args...)
+	cmd.Env = append(os.Environ(), environment...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = stdout, &errs
+	if stdout == nil {
+		cmd.Stdout = &out
+	}
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return finished{cmd.ProcessState.ExitCode(), out.Bytes(), errs.String(), usage.Maxrss << 10}
+}
+
+// bomb is so many times 64 MiB of zeros, compressed.
+func bomb(t *testing.T, open func(io.Writer) (io.WriteCloser, error), times int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := open(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 64<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Repeat(b.Bytes(), times)
+}
+
+// Nothing that a command reads takes its memory or its time: bombs of zstd and gzip, a
+// stream without an end and a huge sparse file are told in one line.
+func TestHostileInput(t *testing.T) {
+	const most = 1 << 30
+	d := tables(t)
+	dir := t.TempDir()
+	hostile := map[string]func(name string) error{
+		"zstd bomb": func(name string) error {
+			return os.WriteFile(name, bomb(t, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }, 128), 0o600)
+		},
+		"gzip bomb": func(name string) error {
+			return os.WriteFile(name, bomb(t, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestSpeed) }, 32), 0o600)
+		},
+		"endless": func(name string) error {
+			if err := syscall.Mkfifo(name, 0o600); err != nil {
+				return err
+			}
+			f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NONBLOCK, 0) // waits for no reader
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { f.Close() })
+			go func() {
+				for block := make([]byte, 1<<20); ; {
+					if _, err := f.Write(block); err != nil {
+						return
+					}
+				}
+			}()
+			return nil
+		},
+		"sparse": func(name string) error {
+			f, err := os.Create(name)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.Truncate(256<<30), f.Close())
+		},
+	}
+	for kind, make := range hostile {
+		t.Run(kind, func(t *testing.T) {
+			h := filepath.Join(dir, kind)
+			if err := os.Mkdir(h, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			x := filepath.Join(h, "manifest.json")
+			if err := make(x); err != nil {
+				t.Fatal(err)
+			}
+			for name, line := range inputs {
+				var args []string
+				for _, arg := range strings.Fields(line) {
+					switch first, rest, _ := strings.Cut(arg, "/"); first {
+					case "D":
+						arg = filepath.Join(d, rest)
+					case "H":
+						arg = h
+					case "X":
+						arg = x
+					}
+					args = append(args, arg)
+				}
+				got := runProgram(t, nil, nil, args...)
+				lines := strings.Split(strings.TrimSuffix(got.stderr, "\n"), "\n")
+				if got.status != exitInput || len(lines) != 1 || !strings.HasPrefix(got.stderr, "ibweave: ") || !strings.Contains(got.stderr, x) || got.memory > most {
+					t.Errorf("%s: exit status %d with %d MiB of memory\n%s", name, got.status, got.memory>>20, got.stderr)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package fabric
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Printable is s with everything escaped that acts on a terminal or hides in it: control
+// characters but the tab, format characters as those that turn the direction of text
+// (Unicode Cc and Cf), line and paragraph separators, and bytes that are no UTF-8. Names
+// of nodes, lines of input and names of files go through it into messages.
+func Printable(s string) string {
+	for i := range len(s) {
+		if c := s[i]; c != '\t' && (c < ' ' || c >= 0x7f) {
+			return string(appendPrintable(nil, s, false))
+		}
+	}
+	return s
+}
+
+// AppendPrintable appends text of several lines as Printable does, but keeps the ends of
+// lines. An escape is \x1b for a byte and \u202e for a character, as in JSON, so that JSON
+// keeps its meaning. At the end of text may be the beginning of a character, of which
+// the rest is to come; AppendPrintable returns it.
+func AppendPrintable(dst, text []byte) (printable, rest []byte) {
+	end := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if c := text[len(text)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(text[len(text)-i:]) {
+				end -= i
+			}
+			break
+		}
+	}
+	return appendPrintable(dst, string(text[:end]), true), text[end:]
+}
+
+func appendPrintable(dst []byte, s string, lines bool) []byte {
+	for i, r := range s {
+		size := utf8.RuneLen(r)
+		if r == utf8.RuneError {
+			_, size = utf8.DecodeRuneInString(s[i:])
+		}
+		switch {
+		case r == '\t', r == '\n' && lines, ' ' <= r && r < 0x7f:
+			dst = append(dst, byte(r))
+		case r == '\n':
+			dst = append(dst, `\n`...)
+		case r < ' ', r == utf8.RuneError && size == 1:
+			dst = fmt.Appendf(dst, `\x%02x`, s[i])
+		case !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+			dst = utf8.AppendRune(dst, r)
+		case r < 0x10000:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,60 @@
+package fabric
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Everything that acts on a terminal is escaped, in whatever pieces it comes, and JSON
+// keeps its meaning.
+func TestPrintable(t *testing.T) {
+	for s, want := range map[string]string{
+		"a\tb":                  "a\tb",
+		"\x1b[2J":               `\x1b[2J`,
+		"a\nb\r":                `a\nb\x0d`,
+		"\u009b2J\x7f":          `\u009b2J\u007f`,
+		"\xff\xc3":              `\xff\xc3`,
+		"\u202eabc\u2066":       `\u202eabc\u2066`,
+		"\u2028\U000e0041":      `\u2028\udb40\udc41`,
+		"größer, 東, \U0001f600": "größer, 東, \U0001f600",
+		"\ufffd":                "\ufffd",
+	} {
+		if got := Printable(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, rest []byte
+		for from := 0; from < len(text); {
+			to := rapid.IntRange(from+1, len(text)).Draw(t, "to")
+			piece := append(rest, text[from:to]...)
+			out, rest = AppendPrintable(out, piece)
+			from = to
+		}
+		var want, got string
+		if err := errors.Join(json.Unmarshal(text, &want), json.Unmarshal(out, &got)); err != nil || len(rest) > 0 || got != want {
+			t.Fatalf("%q became %q, %v", want, got, err)
+		}
+		if p := Printable(s); Printable(p) != p {
+			t.Fatalf("%q is not printable", p)
+		}
+	})
+}
+
+// A message of a bad line shows the line and does what it says to nobody's terminal.
+func TestParseErrorPrintable(t *testing.T) {
+	e := &ParseError{File: "a\x1bb\nc", Line: 1, Text: strings.Repeat("x", 199) + "ü\x1b]0;x\a", Err: errors.New("no \u202e number")}
+	const want = `a\x1bb\nc:1: no \u202e number` + "\n    "
+	if got := e.Error(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, `x\xc3...`) {
+		t.Errorf("%q", got)
+	}
+}
