@@ -17,63 +17,76 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
 // inputs are the command lines by what reads a file: a flag of a command, or the
 // arguments of the command. X is the hostile file, D a directory that compile wrote, H
-// another one whose manifest is X. Nothing is no command line: the text says why.
+// another one whose manifest is X, NEW a folder that is not there.
 var inputs = map[string]string{
-	"check arguments":        "check H",
-	"check --topology":       "check -t X --lfts D/opensm-lfts.dump",
-	"check --lfts":           "check -t D/fabric.ibnetdiscover --lfts X",
-	"check --sl2vl":          "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X",
-	"check --path-sl":        "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X",
-	"check --mfts":           "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json",
-	"check --groups":         "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X",
-	"check --certificate":    "check D --certificate X",
-	"check --policy":         "check D --policy X",
-	"check --node-name-map":  "check D --node-name-map X",
-	"check --source":         "check D --format sarif --source X",
-	"compare --topology":     "compare -t X -e updn",
-	"compare --lfts":         "compare -t D/fabric.ibnetdiscover --lfts X",
-	"compare --roots":        "compare -t D/fabric.ibnetdiscover -e updn --roots X",
-	"compile --topology":     "compile -t X -e updn --dry-run",
-	"compile --guid2lid":     "compile -t D/fabric.ibnetdiscover -e updn --dry-run --guid2lid X",
-	"compile --previous":     "compile -t D/fabric.ibnetdiscover -e xy --dry-run --previous H",
-	"compile --groups":       "compile -t D/fabric.ibnetdiscover -e xy --dry-run -g X",
-	"compile --roots":        "compile -t D/fabric.ibnetdiscover -e updn --dry-run --roots X",
-	"diff arguments":         "diff D X",
-	"diff --topology":        "diff D/opensm-lfts.dump D/opensm-lfts.dump -t X",
-	"drift arguments":        "drift H --live D/opensm-lfts.dump",
-	"drift --live":           "drift D --live X",
-	"merge arguments":        "merge X",
-	"rehearse arguments":     "rehearse H",
-	"report arguments":       "report H -o /dev/null",
-	"report --topology":      "report -t X -o /dev/null",
-	"report --lfts":          "report -t D/fabric.ibnetdiscover --lfts X -o /dev/null",
-	"report --sl2vl":         "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X -o /dev/null",
-	"report --path-sl":       "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X -o /dev/null",
-	"report --mfts":          "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -o /dev/null",
-	"report --groups":        "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X -o /dev/null",
-	"report --policy":        "report D --policy X -o /dev/null",
-	"report --node-name-map": "report D --node-name-map X -o /dev/null",
-	"schedule arguments":     "schedule H -g D/groups.json",
-	"schedule --topology":    "schedule -t X --lfts D/opensm-lfts.dump -g D/groups.json",
-	"schedule --lfts":        "schedule -t D/fabric.ibnetdiscover --lfts X -g D/groups.json",
-	"schedule --groups":      "schedule D -g X",
-	"schedule --check":       "schedule D --check X",
-	"sim arguments":          "sim H --load 0.1",
-	"sim --file":             "sim -f X",
-	"sim --state":            "sim D --load 0.1 --state X",
-	"sim --topology":         "sim -t X --lfts D/opensm-lfts.dump --load 0.1",
-	"sim --lfts":             "sim -t D/fabric.ibnetdiscover --lfts X --load 0.1",
-	"sim --sl2vl":            "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --load 0.1",
-	"sim --path-sl":          "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X --load 0.1",
-	"sim --mfts":             "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json --load 0.1",
-	"sim --groups":           "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X --load 0.1",
-	"sim --trace":            "sim D --trace X",
-	"whatif --topology":      "whatif -t X -e updn --fail links",
-	"whatif --roots":         "whatif -t D/fabric.ibnetdiscover -e updn --fail links --roots X",
+	"check arguments":          "check H",
+	"check --topology":         "check -t X --lfts D/opensm-lfts.dump",
+	"check --lfts":             "check -t D/fabric.ibnetdiscover --lfts X",
+	"check --sl2vl":            "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X",
+	"check --path-sl":          "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X",
+	"check --mfts":             "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json",
+	"check --groups":           "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X",
+	"check --certificate":      "check D --certificate X",
+	"check --policy":           "check D --policy X",
+	"check --node-name-map":    "check D --node-name-map X",
+	"check --source":           "check D --format sarif --source X",
+	"compare --topology":       "compare -t X -e updn",
+	"compare --lfts":           "compare -t D/fabric.ibnetdiscover --lfts X",
+	"compare --roots":          "compare -t D/fabric.ibnetdiscover -e updn --roots X",
+	"compile --topology":       "compile -t X -e updn --dry-run",
+	"compile --guid2lid":       "compile -t D/fabric.ibnetdiscover -e updn --dry-run --guid2lid X",
+	"compile --previous":       "compile -t D/fabric.ibnetdiscover -e xy --dry-run --previous H",
+	"compile --groups":         "compile -t D/fabric.ibnetdiscover -e xy --dry-run -g X",
+	"compile --roots":          "compile -t D/fabric.ibnetdiscover -e updn --dry-run --roots X",
+	"diff arguments":           "diff D X",
+	"diff --topology":          "diff D/opensm-lfts.dump D/opensm-lfts.dump -t X",
+	"drift arguments":          "drift H --live D/opensm-lfts.dump",
+	"drift --live":             "drift D --live X",
+	"merge arguments":          "merge X",
+	"rehearse arguments":       "rehearse H",
+	"report arguments":         "report H -o /dev/null",
+	"report --topology":        "report -t X -o /dev/null",
+	"report --lfts":            "report -t D/fabric.ibnetdiscover --lfts X -o /dev/null",
+	"report --sl2vl":           "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X -o /dev/null",
+	"report --path-sl":         "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X -o /dev/null",
+	"report --mfts":            "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -o /dev/null",
+	"report --groups":          "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X -o /dev/null",
+	"report --policy":          "report D --policy X -o /dev/null",
+	"report --node-name-map":   "report D --node-name-map X -o /dev/null",
+	"schedule arguments":       "schedule H -g D/groups.json",
+	"schedule --topology":      "schedule -t X --lfts D/opensm-lfts.dump -g D/groups.json",
+	"schedule --lfts":          "schedule -t D/fabric.ibnetdiscover --lfts X -g D/groups.json",
+	"schedule --groups":        "schedule D -g X",
+	"schedule --check":         "schedule D --check X",
+	"sim arguments":            "sim H --load 0.1",
+	"sim --file":               "sim -f X",
+	"sim --state":              "sim D --load 0.1 --state X",
+	"sim --topology":           "sim -t X --lfts D/opensm-lfts.dump --load 0.1",
+	"sim --lfts":               "sim -t D/fabric.ibnetdiscover --lfts X --load 0.1",
+	"sim --sl2vl":              "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --load 0.1",
+	"sim --path-sl":            "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X --load 0.1",
+	"sim --mfts":               "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json --load 0.1",
+	"sim --groups":             "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X --load 0.1",
+	"sim --trace":              "sim D --trace X",
+	"compare --node-name-map":  "compare -t D/fabric.ibnetdiscover -e updn --node-name-map X",
+	"compile --node-name-map":  "compile -t D/fabric.ibnetdiscover -e updn --dry-run --node-name-map X",
+	"diff --node-name-map":     "diff D D --node-name-map X",
+	"discover --node-name-map": "discover --ibsim --node-name-map X",
+	"drift --node-name-map":    "drift D --live D/opensm-lfts.dump --node-name-map X",
+	"pull --node-name-map":     "pull --ibsim -o NEW --node-name-map X",
+	"rehearse --node-name-map": "rehearse D --node-name-map X",
+	"schedule --node-name-map": "schedule D -g D/groups.json --node-name-map X",
+	"sim --node-name-map":      "sim D --load 0.1 --node-name-map X",
+	"whatif --node-name-map":   "whatif -t D/fabric.ibnetdiscover -e updn --fail links --node-name-map X",
+	"whatif --topology":        "whatif -t X -e updn --fail links",
+	"whatif --roots":           "whatif -t D/fabric.ibnetdiscover -e updn --fail links --roots X",
 }
 
 // outputs are the command lines by the flag that names a file to write, X, or a folder F
@@ -209,6 +222,7 @@ func bomb(t *testing.T, open func(io.Writer) (io.WriteCloser, error), times int)
 func TestHostileInput(t *testing.T) {
 	const most = 1 << 30
 	d := tables(t)
+	simulated(t, d)
 	dir := t.TempDir()
 	hostile := map[string]func(name string) error{
 		"zstd bomb": func(name string) error {
@@ -263,6 +277,8 @@ func TestHostileInput(t *testing.T) {
 						arg = h
 					case "X":
 						arg = x
+					case "NEW":
+						arg = filepath.Join(dir, "new")
 					}
 					args = append(args, arg)
 				}
@@ -271,6 +287,155 @@ func TestHostileInput(t *testing.T) {
 				if got.status != exitInput || len(lines) != 1 || !strings.HasPrefix(got.stderr, "ibweave: ") || !strings.Contains(got.stderr, x) || got.memory > most {
 					t.Errorf("%s: exit status %d with %d MiB of memory\n%s", name, got.status, got.memory>>20, got.stderr)
 				}
+			}
+		})
+	}
+}
+
+// simulated runs ibsim on the fabric of D, for commands that ask a live one.
+func simulated(t *testing.T, d string) {
+	t.Helper()
+	name := filepath.Join(d, "fabric.ibnetdiscover")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := topology.Parse(name, text, topology.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := sim.Dial(t.Context(), "") // it listens when a client has been taken
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("IBSIM_SOCKNAME", sim.Socket())
+	t.Setenv("SIM_HOST", twin.NodeID(ibsim.Centre(twin.Fabric)))
+}
+
+// makeDevice makes a character device of the test's own, which only root may; for others
+// it links to the system's, which they cannot replace.
+func makeDevice(name string, minor int) error {
+	err := syscall.Mknod(name, syscall.S_IFCHR|0o666, 1<<8|minor)
+	if err == nil {
+		f, opened := os.OpenFile(name, os.O_WRONLY, 0)
+		if opened == nil {
+			return f.Close()
+		}
+		if err := os.Remove(name); err != nil { // a file system without devices
+			return err
+		}
+	}
+	return os.Symlink(map[int]string{3: "/dev/null", 7: "/dev/full"}[minor], name)
+}
+
+// Every command writes into devices and FIFOs, follows links, and keeps the mode and the
+// owner of a file.
+func TestHostileOutput(t *testing.T) {
+	d := tables(t)
+	simulated(t, d)
+	for name, line := range outputs {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			kind := func(kind string) (x string, args []string) {
+				folder := filepath.Join(dir, kind)
+				x = filepath.Join(folder, "X")
+				for _, arg := range strings.Fields(line) {
+					switch first, rest, _ := strings.Cut(arg, "/"); {
+					case first == "D":
+						arg = filepath.Join(d, rest)
+					case first == "F":
+						x, arg = filepath.Join(folder, rest), folder
+					default:
+						arg = strings.Replace(arg, "X", x, 1)
+					}
+					args = append(args, arg)
+				}
+				if err := os.MkdirAll(filepath.Dir(x), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				return x, args
+			}
+			check := func(got finished, status int, kind string) {
+				t.Helper()
+				if got.status != status {
+					t.Errorf("%s: exit status %d, want %d\n%s", kind, got.status, status, got.stderr)
+				}
+			}
+			x, args := kind("new")
+			usual := runProgram(t, nil, nil, args...)
+			if usual.status != exitClean && usual.status != exitFindings {
+				t.Fatalf("exit status %d: %s", usual.status, usual.stderr)
+			}
+			text, err := os.ReadFile(x)
+			if err != nil || len(text) == 0 {
+				t.Fatalf("%d bytes, %v", len(text), err)
+			}
+
+			for device, minor := range map[string]int{"null": 3, "full": 7} {
+				x, args = kind(device)
+				if err := makeDevice(x, minor); err != nil {
+					t.Fatal(err)
+				}
+				got := runProgram(t, nil, nil, args...)
+				if device == "null" {
+					check(got, usual.status, device)
+				} else if check(got, exitEnvironment, device); strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "no space left") {
+					t.Errorf("a full disk: %s", got.stderr)
+				}
+				if info, err := os.Stat(x); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+					t.Errorf("%s is no device: %v, %v", device, info.Mode(), err)
+				}
+			}
+
+			x, args = kind("fifo")
+			if err := syscall.Mkfifo(x, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			read := make(chan []byte)
+			go func() {
+				data, _ := os.ReadFile(x)
+				read <- data
+			}()
+			check(runProgram(t, nil, nil, args...), usual.status, "FIFO")
+			if data := <-read; len(data) == 0 || !bytes.Equal(data[:1], text[:1]) {
+				t.Errorf("the reader of a FIFO has %d bytes, %.20q", len(data), data)
+			}
+
+			x, args = kind("link")
+			end := filepath.Join(dir, "end")
+			uid, gid := os.Getuid(), os.Getgid()
+			if uid == 0 {
+				uid, gid = 12345, 54321
+			}
+			if err := errors.Join(os.WriteFile(end, []byte("old"), 0o600), os.Chown(end, uid, gid), os.Chmod(end, 0o640), os.Symlink(end, x)); err != nil {
+				t.Fatal(err)
+			}
+			check(runProgram(t, nil, nil, args...), usual.status, "link")
+			info, err := os.Stat(end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 || int(is.Uid) != uid || int(is.Gid) != gid || info.Size() <= 3 {
+				t.Errorf("%d bytes of mode %v and owner %d:%d; want all with -rw-r----- and %d:%d", info.Size(), info.Mode(), is.Uid, is.Gid, uid, gid)
+			}
+			if info, err := os.Lstat(x); err != nil || info.Mode()&os.ModeSymlink == 0 {
+				t.Errorf("the link is %v, %v", info.Mode(), err)
 			}
 		})
 	}

@@ -254,7 +254,8 @@ func overwrite(target, from string) (err error) {
 // syncFolder makes the rename of a file last. A folder that the process may not read
 // cannot be synced.
 func syncFolder(target string) error {
-	dir, err := os.Open(filepath.Dir(target))
+	folder, _ := filepath.Split(target) // filepath.Dir cleans it
+	dir, err := os.Open(folder + ".")
 	if errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
