@@ -4,6 +4,7 @@ package main
 
 /*
 #cgo CFLAGS: -I/usr/include/infiniband -Wall -Wextra -Wno-unused-parameter -O2
+#cgo LDFLAGS: -Wl,-wrap=pthread_create
 #include <stdlib.h>
 #include "shim.h"
 */

@@ -625,14 +625,17 @@ static void destroy(void *data)
 static void *create(struct osm_opensm *osm)
 {
 	struct plugin *p;
-	const char *lacks = missing();
+	const char *lacks = missing(), *refusal = ibw_refusal();
 	sigset_t saved;
 	int i;
 
-	if (lacks) {
-		char line[128];
+	if (lacks || refusal) {
+		char line[320];
 
-		snprintf(line, sizeof(line), "ERR IBW4: this OpenSM has no %s", lacks);
+		if (lacks)
+			snprintf(line, sizeof(line), "ERR IBW4: this OpenSM has no %s", lacks);
+		else
+			snprintf(line, sizeof(line), "ERR IBW8: %s", refusal);
 		ibw_log(osm, OSM_LOG_ERROR, line);
 		return NULL;
 	}

@@ -97,6 +97,9 @@ struct ibw_wants {
 	uint8_t path_sl;
 };
 
+/* Why Go's runtime was not started, NULL when it was (limits.c). */
+const char *ibw_refusal(void);
+
 /* C, for Go. */
 size_t ibw_num_nodes(const struct osm_opensm *osm);
 size_t ibw_num_switches(const struct osm_opensm *osm);

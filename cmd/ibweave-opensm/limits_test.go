@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// Where the limits of the process leave Go's runtime too little it is not started, and
+// OpenSM goes on with its next engine after one line. Just above it starts, and routes.
+func TestLimits(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	namespace := "unshare -rm"
+	if os.Getuid() == 0 {
+		namespace = "unshare -m"
+	}
+	group := t.TempDir()
+	// The group of a process is a path, and its limit that of the least of all above.
+	cgroup := func(max string) string {
+		return fmt.Sprintf(`exec %s sh -c 'mount -t tmpfs none /sys/fs/cgroup && d=$(sed -n "s/^0:://p" /proc/self/cgroup) && mkdir -p /sys/fs/cgroup$d && echo %s >/sys/fs/cgroup$d/memory.max && exec opensm "$@"' opensm "$@"`, namespace, max)
+	}
+	const space = "2048 MiB of address space are not left, which the plugin needs: raise LimitAS (ulimit -v), or set no limit"
+	for _, tc := range []struct{ limit, want string }{
+		{"ulimit -v 200000", space},
+		{"ulimit -v 700000", space}, // the runtime would end the process here
+		{"ulimit -v 1500000", space},
+		{"ulimit -v 3000000", ""},
+		{"ulimit -n 10", "16 more files cannot be opened, which the plugin needs: raise LimitNOFILE (ulimit -n)"},
+		{"ulimit -n 32", ""},
+		{cgroup("33554432"), "the cgroup has 32 MiB of memory, and OpenSM with the plugin needs 64 MiB: raise MemoryMax (memory.max)"},
+		{cgroup("67108864"), ""},
+		{cgroup("max"), ""},
+	} {
+		name, _, _ := strings.Cut(tc.limit, " sh ")
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("LD_LIBRARY_PATH", libraries.lib)
+			script := filepath.Join(group, "opensm.sh")
+			if err := os.WriteFile(script, []byte("#!/bin/bash\n"+tc.limit+"\nexec opensm \"$@\"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			var log []string
+			run, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
+				Program: script, Engine: "ibweave-updn,dor", Dir: s.dir, Options: []string{"event_plugin_name ibweave-opensm"}, Timeout: time.Minute,
+				Line: func(l ibsim.LogLine) { log = append(log, l.Message) },
+			})
+			if err != nil || !run.UP {
+				t.Fatalf("OpenSM is not up: %v\n%s", err, strings.Join(log, "\n"))
+			}
+			lines, engine := ours(log), "dor"
+			if tc.want == "" {
+				if engine = "ibweave-updn"; len(lines) > 0 {
+					t.Errorf("OpenSM's log has %q", lines)
+				}
+			} else if len(lines) != 1 || lines[0] != "ibweave: ERR IBW8: "+tc.want {
+				t.Errorf("OpenSM's log has %q, want %q", lines, tc.want)
+			}
+			if run.Engine != engine {
+				t.Errorf("OpenSM used %s, want %s", run.Engine, engine)
+			}
+		})
+	}
+}
