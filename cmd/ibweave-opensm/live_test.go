@@ -154,7 +154,7 @@ func TestSignals(t *testing.T) {
 			t.Errorf("%s blocks %#x; want %#x of all threads but the main one", name, blocked, taken)
 		}
 	}
-	const routed = "ibweave: ibweave-xy: 16 switches, 32 LIDs, clean, in "
+	const routed = "ibweave: ibweave-xy: 16 switches, LIDs up to 32, clean, in "
 	d.wait(routed, 1)
 	for n := 2; n <= 6; n++ {
 		if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {

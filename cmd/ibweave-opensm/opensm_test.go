@@ -250,7 +250,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 		{"version", other, "ibweave-xy", "", nil, grid,
 			"Error loading plugin 'ibweave-opensm': OpenSM version mismatch - plugin was built against OpenSM 3.3.99 version of OpenSM. Skip loading.", false},
 		{"no configuration file", libraries.lib, "ibweave-xy", "", []string{"event_plugin_options --config /nowhere/ibweave.yaml"}, grid,
-			"ibweave: ERR IBW1: open /nowhere/ibweave.yaml: no such file or directory", true},
+			"ibweave: ERR IBW1: stat /nowhere/ibweave.yaml: no such file or directory", true},
 		{"an unreadable configuration", libraries.lib, "ibweave-xy", "", []string{"event_plugin_options --config /proc/self/mem"}, grid,
 			"ibweave: ERR IBW1: read /proc/self/mem: input/output error", true},
 		{"groups that are none", libraries.lib, "ibweave-xy", "multicast:\n  groups: /proc/self/cmdline\n", nil, grid,

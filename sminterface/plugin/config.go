@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.yaml.in/yaml/v3"
 
@@ -120,11 +118,14 @@ func readConfig(options string) (*Config, error) {
 	if !filepath.IsAbs(*file) {
 		return nil, fmt.Errorf("event_plugin_options --config %s: want an absolute path, since OpenSM runs as a daemon in another folder", *file)
 	}
-	data, err := os.ReadFile(*file)
-	if err != nil {
-		return nil, err
-	}
-	return ParseConfig(*file, data)
+	in := background[*Config]{file: *file}
+	return in.get(startTimeout, func() (*Config, error) {
+		data, err := readFile(*file, maxConfig, configTimes)
+		if err != nil {
+			return nil, err
+		}
+		return ParseConfig(*file, data)
+	})
 }
 
 // unquote takes quotes away that OpenSM leaves around a value.
@@ -326,14 +327,16 @@ func (r *reader) guids(n *yaml.Node, to *[]fabric.GUID) error {
 	if n.Kind != yaml.SequenceNode {
 		return r.fail(n, fmt.Errorf("%s: want a list of GUIDs like [0x0002c90000000001]", what(n)))
 	}
+	seen := make(map[fabric.GUID]bool)
 	for _, v := range n.Content {
 		var g fabric.GUID
 		if err := r.guid(v, &g); err != nil {
 			return err
 		}
-		if slices.Contains(*to, g) {
+		if seen[g] {
 			return r.fail(v, fmt.Errorf("%s is in the list already", g))
 		}
+		seen[g] = true
 		*to = append(*to, g)
 	}
 	return nil
@@ -406,10 +409,10 @@ func (r *reader) level(n *yaml.Node, to *zapcore.Level) error {
 	return to.Set(s)
 }
 
-// compileOptions is the options of the compiler on the fabric as it is now.
-// Switches that are not there at the moment are no reason to stop.
-func (c *Config) compileOptions(f *fabric.Fabric, log *zap.Logger) (compile.Options, error) {
-	opt := compile.Options{
+// compileOptions is the options of the compiler on the fabric as it is now, and the
+// roots that it does not have, which are no reason to stop.
+func (c *Config) compileOptions(f *fabric.Fabric) (opt compile.Options, absent []fabric.GUID, err error) {
+	opt = compile.Options{
 		LIDs:  lft.LIDOptions{Policy: lft.KeepLIDs, LMC: lft.KeepLMC},
 		Route: lft.Options{VLs: c.VLs, Dims: c.Dims, NoWrap: c.NoWrap, Repair: c.Repair},
 		SL2VL: c.SL2VL,
@@ -417,16 +420,16 @@ func (c *Config) compileOptions(f *fabric.Fabric, log *zap.Logger) (compile.Opti
 	for _, g := range c.Roots {
 		s, ok := f.SwitchByGUID(g)
 		if !ok {
-			log.Warn("a switch of roots is not in the subnet", zap.Stringer("guid", g))
+			absent = append(absent, g)
 			continue
 		}
 		opt.Route.Roots = append(opt.Route.Roots, s)
 	}
 	if c.Origin != 0 {
 		if _, ok := f.SwitchByGUID(c.Origin); !ok {
-			return opt, fmt.Errorf("%s: the switch of origin, %s, is not in the subnet", c.where(), c.Origin)
+			return opt, nil, fmt.Errorf("%s: the switch of origin, %s, is not in the subnet", c.where(), c.Origin)
 		}
 		opt.Route.Origin = c.Origin
 	}
-	return opt, nil
+	return opt, absent, nil
 }

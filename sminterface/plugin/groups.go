@@ -2,11 +2,11 @@ package plugin
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -25,7 +25,7 @@ import (
 // counts as a sender, and masks for a single sender are not what they could be.
 type declaredGroups struct {
 	name   string
-	data   []byte // of both files, to see whether they have changed
+	sum    [sha256.Size]byte // of both files, to see whether they have changed
 	groups map[mft.MGID]*declaredGroup
 	order  []*declaredGroup // as in the file
 }
@@ -45,17 +45,21 @@ const guid2lidName = compile.GUID2LIDName
 // readGroups reads groups.json and the guid2lid beside it. It gives old when that
 // was made of the same bytes. Errors are those of files, and *fabric.ParseError.
 func readGroups(name string, old *declaredGroups) (*declaredGroups, error) {
-	data, err := os.ReadFile(name)
+	data, err := readFile(name, maxGroups, groupsTimes)
 	if err != nil {
 		return nil, err
 	}
 	beside := filepath.Join(filepath.Dir(name), guid2lidName)
-	lids, err := os.ReadFile(beside)
+	lids, err := readFile(beside, maxGUID2LID, guid2lidTimes)
 	if err != nil {
 		return nil, fmt.Errorf("the LIDs in %s are those of the %s beside it: %w", name, guid2lidName, err)
 	}
-	both := slices.Concat(data, []byte{0}, lids)
-	if old != nil && bytes.Equal(old.data, both) {
+	both := sha256.New()
+	fmt.Fprintf(both, "%d ", len(data))
+	both.Write(data)
+	both.Write(lids)
+	sum := [sha256.Size]byte(both.Sum(nil))
+	if old != nil && old.sum == sum {
 		return old, nil
 	}
 	ranges, _, err := dump.ReadGUID2LID(beside, lids, dump.Options{})
@@ -70,7 +74,7 @@ func readGroups(name string, old *declaredGroups) (*declaredGroups, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.data = both
+	d.sum = sum
 	return d, nil
 }
 
@@ -127,6 +131,9 @@ func parseGroups(name string, data []byte, port map[fabric.LID]fabric.GUID) (*de
 			lids []fabric.LID
 			to   *[]fabric.GUID
 		}{{e.Senders, &g.senders}, {e.Receivers, &g.receivers}} {
+			if len(list.lids) > len(port) {
+				return nil, fail(at, fmt.Errorf("group %q lists %d LIDs: want each once, and %s has %d ports", e.Name, len(list.lids), guid2lidName, len(port)))
+			}
 			for _, l := range list.lids {
 				guid, ok := port[l]
 				if !ok {
@@ -206,26 +213,28 @@ func (d *declaredGroups) whole(t *Tables) []mft.Group {
 	return slices.DeleteFunc(list, func(g mft.Group) bool { return len(g.Senders) == 0 || len(g.Receivers) == 0 })
 }
 
-// readGroups reads the file of groups again, if there is one. What cannot be read
-// is logged, and what was read before stays. It says whether there is anything
-// new.
-func (p *Plugin) readGroups() (changed bool) {
-	if p.config.Multicast.Groups == "" {
-		return false
+// newGroups reads the file of groups again, if there is one, and gives nil when there is
+// nothing new. What cannot be read is logged, and what was read before stays.
+func (p *Plugin) newGroups() *declaredGroups {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	name, old := p.config.Multicast.Groups, p.read
+	if name == "" {
+		return nil
 	}
-	d, err := readGroups(p.config.Multicast.Groups, p.groups)
+	d, err := p.groupsFile.get(fileTimeout, func() (*declaredGroups, error) { return readGroups(name, old) })
 	if err != nil {
-		if p.groupsError != err.Error() {
-			p.groupsError = err.Error()
+		if text := oneLine(err.Error()); p.groupsError != text {
+			p.groupsError = text
 			p.report(&Error{Code: BadConfig, Err: fmt.Errorf("%w; the groups of before stay", err)})
 		}
-		return false
+		return nil
 	}
 	p.groupsError = ""
-	if d == p.groups {
-		return false
+	if d == old {
+		return nil
 	}
-	p.groups = d
+	p.read = d
 	p.log.Info("groups", zap.String("file", d.name), zap.Int("mgids", len(d.order)))
-	return true
+	return d
 }

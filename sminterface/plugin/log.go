@@ -1,27 +1,40 @@
 package plugin
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/sys/unix"
+
+	"github.com/ibweave/ibweave/internal/files"
 )
 
 // LogName is the file of our log in the folder of OpenSM's.
 const LogName = "ibweave.log"
 
+// maxQueue bounds the lines that wait to be written, in bytes.
+const maxQueue = 1 << 20
+
+// tellEvery is how often OpenSM's log has a line that ours cannot be written.
+const tellEvery = time.Hour
+
 // openLog opens our log, which is appended to. It is a file of its own, since
-// OpenSM's has a form that others read.
-func openLog(c *LogConfig, dir string) (log *zap.Logger, closeLog func() error, err error) {
+// OpenSM's has a form that others read. What goes wrong with it costs lines of it and
+// nothing else: tell, which may be called at any time until it is closed, gets it in
+// words.
+func openLog(c *LogConfig, dir string, tell func(Level, error)) (log *zap.Logger, closeLog func() error) {
 	name := c.File
 	if name == "" {
 		name = filepath.Join(dir, LogName)
-	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
-	if err != nil {
-		return zap.NewNop(), func() error { return nil }, fmt.Errorf("log: %w", err)
 	}
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
@@ -31,5 +44,208 @@ func openLog(c *LogConfig, dir string) (log *zap.Logger, closeLog func() error, 
 		encoding.EncodeLevel = zapcore.CapitalLevelEncoder
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(f), c.Level)), f.Close, nil
+	f := &logFile{name: name, encoder: encoder.Clone(), tell: tell, wake: make(chan struct{}, 1)}
+	f.idle.L = &f.mu
+	f.busy = true // to open it
+	f.wake <- struct{}{}
+	go f.run()
+	if err := f.Sync(); err != nil {
+		f.trouble(err)
+	}
+	return zap.New(zapcore.NewCore(encoder, f, c.Level)), f.Close
+}
+
+// logFile is a log that nobody waits for: lines go into a queue, and a goroutine writes
+// them. What the queue has no room for, and what cannot be written, is counted, and the
+// next line that can says so. A log that has been moved away or removed is made again.
+type logFile struct {
+	name    string
+	encoder zapcore.Encoder // of the line that says how many are lost
+	wake    chan struct{}   // has an element when there is something to do, closed at the end
+	file    *os.File        // of run alone, nil when it is not open
+	torn    bool            // of run alone: the file ends in the middle of a line
+
+	mu     sync.Mutex
+	idle   sync.Cond
+	queue  []byte
+	busy   bool // run has what was in the queue, or the queue has something
+	closed bool
+	lost   int       // lines
+	why    error     // the last ones were
+	told   time.Time // when tell was last called with an error
+	ailing bool      // it is to hear that the log can be written again
+	tell   func(Level, error)
+}
+
+// Write puts a line into the queue. It has no error.
+func (l *logFile) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return len(line), nil
+	}
+	if len(l.queue)+len(line) > maxQueue {
+		l.lose(1, &hangError{l.name, fileTimeout})
+		return len(line), nil
+	}
+	l.queue = append(l.queue, line...)
+	l.busy = true
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return len(line), nil
+}
+
+// trouble counts no line, and tells.
+func (l *logFile) trouble(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lose(0, err)
+}
+
+// lose counts lines, and tells unless it has done so not long ago. The lock is held.
+func (l *logFile) lose(lines int, why error) {
+	l.lost += lines
+	l.why = why
+	if !l.closed && (l.told.IsZero() || time.Since(l.told) > tellEvery) {
+		l.told, l.ailing = time.Now(), true
+		l.tell(LogError, fmt.Errorf("log: %w; its lines are counted until it can be written", why))
+	}
+}
+
+// Sync waits until all lines are written, or cannot be, but not for ever.
+func (l *logFile) Sync() error {
+	late := time.AfterFunc(fileTimeout, l.idle.Broadcast)
+	defer late.Stop()
+	end := time.Now().Add(fileTimeout)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.busy {
+		if !time.Now().Before(end) {
+			return &hangError{l.name, fileTimeout}
+		}
+		l.idle.Wait()
+	}
+	return nil
+}
+
+// Close writes what is left, as Sync does, and ends.
+func (l *logFile) Close() error {
+	err := l.Sync()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		close(l.wake)
+	}
+	return err
+}
+
+// run writes what is in the queue, until the end.
+func (l *logFile) run() {
+	var batch []byte
+	for range l.wake {
+		for {
+			l.mu.Lock()
+			batch, l.queue = l.queue, batch[:0]
+			lost, why := l.lost, l.why
+			l.mu.Unlock()
+			n, err := l.put(batch, lost, why)
+			l.mu.Lock()
+			if n >= 0 {
+				l.lost -= lost
+			}
+			if err != nil {
+				l.lose(bytes.Count(batch[max(0, n):], []byte("\n")), err)
+			} else if l.ailing {
+				l.ailing = false
+				if !l.closed {
+					l.tell(LogInfo, fmt.Errorf("log: %s is written again, %d lines are lost", l.name, lost))
+				}
+			}
+			if len(l.queue) == 0 {
+				l.busy = false
+				l.idle.Broadcast()
+				l.mu.Unlock()
+				break
+			}
+			l.mu.Unlock()
+		}
+	}
+	if l.file != nil {
+		_ = l.file.Close() // there is nobody to tell
+	}
+}
+
+// put writes lines, and before them how many were lost. n is how many bytes of the lines
+// are in the file, negative when the file does not say how many were lost.
+func (l *logFile) put(lines []byte, lost int, why error) (n int, err error) {
+	if err := l.open(); err != nil {
+		return -1, err
+	}
+	var text []byte
+	if l.torn {
+		text = append(text, '\n')
+	}
+	if lost > 0 {
+		entry := zapcore.Entry{Level: zapcore.WarnLevel, Time: time.Now(), Message: "lines are lost here"}
+		line, err := l.encoder.EncodeEntry(entry, []zap.Field{zap.Int("lines", lost), zap.Error(why)})
+		if err != nil {
+			return -1, err
+		}
+		text = append(text, line.Bytes()...)
+		line.Free()
+	}
+	before := len(text)
+	text = append(text, lines...)
+	written, err := l.file.Write(text)
+	if written > 0 {
+		l.torn = text[written-1] != '\n'
+	}
+	return written - before, err
+}
+
+// open opens the file unless the open one is still there under its name.
+func (l *logFile) open() error {
+	info, err := os.Stat(l.name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if l.file != nil {
+		if now, err := l.file.Stat(); err == nil && info != nil && os.SameFile(now, info) {
+			return nil
+		}
+		_ = l.file.Close() // it is another one's, or gone
+		l.file, l.torn = nil, false
+	}
+	if info != nil { // to open a device can have effects
+		if err := loggable(l.name, info); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(l.name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK|unix.O_NOCTTY, 0o640)
+	if err != nil {
+		return err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = loggable(l.name, info) // another one by now
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.file = f
+	return nil
+}
+
+// loggable refuses what is neither a regular file nor the null device.
+func loggable(name string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	if null, err := os.Stat(os.DevNull); err == nil && info.Mode().Type() == null.Mode().Type() &&
+		info.Sys().(*syscall.Stat_t).Rdev == null.Sys().(*syscall.Stat_t).Rdev {
+		return nil
+	}
+	return &files.RefusedError{File: name, Why: "want a regular file or " + os.DevNull}
 }

@@ -29,6 +29,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 
@@ -58,6 +59,11 @@ const (
 	Panicked Code = "IBW6"
 	// Multicast: masks are not as they were wanted.
 	Multicast Code = "IBW7"
+	// Limits: the limits of the process leave too little for a routing. At the start it
+	// is the C half that says so, since Go's runtime does not start then.
+	Limits Code = "IBW8"
+	// LogTrouble: our own log cannot be written, which changes nothing else.
+	LogTrouble Code = "IBW9"
 )
 
 // Error is what OpenSM's log gets one line of.
@@ -79,11 +85,23 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// oneLine joins the lines of a message, as OpenSM's log has a line for each.
+// maxLine bounds a line of a log, in bytes: it may quote what somebody has put in a file.
+const maxLine = 2000
+
+// oneLine joins the lines of a message, as OpenSM's log has a line for each, without
+// control characters.
 func oneLine(s string) string {
+	if len(s) > maxLine {
+		s = strings.ToValidUTF8(s[:maxLine], "") + "..."
+	}
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
+		lines[i] = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\t' {
+				return '?'
+			}
+			return r
+		}, strings.TrimSpace(lines[i]))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -117,6 +135,7 @@ type Plugin struct {
 	log     *zap.Logger
 	close   func() error
 	engines []compile.Engine
+	needs   func(*fabric.Fabric) int64 // of memory for a routing, in bytes
 
 	routing sync.Mutex // OpenSM asks for one routing at a time
 	last    *compile.Incremental
@@ -129,7 +148,12 @@ type Plugin struct {
 	sweeps  uint64  // how often OpenSM has swept
 	refused map[int]refusal
 	groups  *declaredGroups
-	// groupsError is why groups is not what the file has now, "" when it is.
+	absent  string // the roots that are not in the subnet, as OpenSM's log has them
+
+	reading    sync.Mutex // the file of groups is being read
+	groupsFile background[*declaredGroups]
+	read       *declaredGroups // the last that were read
+	// groupsError is why read is not what the file has now, "" when it is.
 	groupsError string
 }
 
@@ -144,7 +168,8 @@ type refusal struct {
 // Plugin always comes of it: where the configuration cannot be used, that has
 // been logged, and Setup refuses all engines with the same error.
 func Open(options string, host Host) *Plugin {
-	p := &Plugin{host: host, engines: host.Engines, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
+	collectEarlier()
+	p := &Plugin{host: host, engines: host.Engines, needs: routingNeeds, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
 	if p.engines == nil {
 		p.engines = compile.Engines
 	}
@@ -152,14 +177,14 @@ func Open(options string, host Host) *Plugin {
 		var err error
 		if p.config, err = readConfig(options); err != nil {
 			// The line goes to the log by default, for want of another.
-			p.log, p.close, _ = openLog(&defaults().Log, host.LogDir)
+			p.log, p.close = openLog(&defaults().Log, host.LogDir, p.logTrouble)
 			return err
 		}
-		if p.log, p.close, err = openLog(&p.config.Log, host.LogDir); err != nil {
-			return err
-		}
-		if p.config.Multicast.Groups != "" {
-			p.groups, err = readGroups(p.config.Multicast.Groups, nil)
+		p.log, p.close = openLog(&p.config.Log, host.LogDir, p.logTrouble)
+		if name := p.config.Multicast.Groups; name != "" {
+			p.groupsFile.file = name
+			p.groups, err = p.groupsFile.get(startTimeout, func() (*declaredGroups, error) { return readGroups(name, nil) })
+			p.read = p.groups
 		}
 		return err
 	})
@@ -174,11 +199,16 @@ func Open(options string, host Host) *Plugin {
 	return p
 }
 
-// Close ends our log.
-func (p *Plugin) Close() error {
-	_ = p.log.Sync() // a terminal cannot
-	return p.close()
+// logTrouble tells OpenSM's log how ours is.
+func (p *Plugin) logTrouble(l Level, err error) {
+	if l == LogError {
+		err = &Error{Code: LogTrouble, Err: err}
+	}
+	p.host.Log(l, oneLine(err.Error()))
 }
+
+// Close ends our log, for which it may wait some seconds.
+func (p *Plugin) Close() error { return p.close() }
 
 // Engines are OpenSM's names of our engines.
 func (p *Plugin) Engines() []string {
@@ -300,14 +330,20 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		p.log.Error(oneLine(err.Err.Error()), zap.String("code", string(err.Code)), zap.String("engine", err.Engine))
 		return nil, err
 	}
+	var groups *declaredGroups
+	if !s.Reroute {
+		groups = p.newGroups()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	regrouped := false
+	regrouped := groups != nil
+	if regrouped {
+		p.groups = groups
+	}
 	if s.Reroute {
 		p.log.Info("routed without a sweep")
 	} else {
 		p.sweeps++
-		regrouped = p.readGroups()
 	}
 	// Masks stay in force when OpenSM only routes again.
 	if p.current != nil {
@@ -333,13 +369,13 @@ func (p *Plugin) refusal(engine int, s *Snapshot) *Error {
 	return nil
 }
 
-// refuse remembers it. What took too long may be quicker another time, and a panic
-// may have had to do with anything.
+// refuse remembers it. What took too long may be quicker another time, there may be more
+// memory, and a panic may have had to do with anything.
 func (p *Plugin) refuse(engine int, s *Snapshot, failure *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var late *timeoutError
-	if failure.Code == Panicked || errors.As(failure, &late) {
+	if failure.Code == Panicked || failure.Code == Limits || errors.As(failure, &late) {
 		delete(p.refused, engine)
 		return
 	}
@@ -378,10 +414,14 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	built := time.Now()
 	e := &p.engines[engine]
-	opt, err := p.config.compileOptions(f, p.log)
+	if err := fits(p.needs(f), "a routing"); err != nil {
+		return nil, &Error{Code: Limits, Err: err}
+	}
+	opt, absent, err := p.config.compileOptions(f)
 	if err != nil {
 		return nil, &Error{Code: BadConfig, Err: err}
 	}
+	p.tellAbsent(absent)
 	r, step, err := p.compile(ctx, f, e, opt)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -416,6 +456,34 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	t.Timing.Route = time.Duration(r.Seconds.Route * float64(time.Second))
 	t.Timing.Verify = time.Duration(r.Seconds.Verify * float64(time.Second))
 	return t, nil
+}
+
+// tellAbsent logs which switches of roots the subnet does not have, when they are others
+// than the last time. It is an error when none is there: then the order of the switches is
+// one that the operator did not want.
+func (p *Plugin) tellAbsent(absent []fabric.GUID) {
+	names := make([]string, len(absent))
+	for i, g := range absent {
+		names[i] = g.String()
+	}
+	text := strings.Join(names[:min(len(names), 5)], ", ")
+	if more := len(names) - 5; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	all := fmt.Sprint(absent)
+	p.mu.Lock()
+	told := p.absent == all || len(absent) == 0
+	p.absent = all
+	p.mu.Unlock()
+	switch {
+	case told:
+	case len(absent) == len(p.config.Roots):
+		p.report(&Error{Code: BadConfig, Err: fmt.Errorf("no switch of roots in %s is in the subnet: %s; the engine chooses the top of its order itself", p.config.where(), text)})
+	default:
+		text = fmt.Sprintf("roots in %s: %d of %d switches are not in the subnet: %s", p.config.where(), len(absent), len(p.config.Roots), text)
+		p.log.Warn(text)
+		p.host.Log(LogInfo, text)
+	}
 }
 
 // compile runs the compiler, from the last tables if that is wanted. What went wrong in
@@ -503,7 +571,7 @@ func (p *Plugin) Written(t *Tables) {
 		zap.Duration("snapshot", t.Timing.Snapshot), zap.Duration("route", t.Timing.Route),
 		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.rest()),
 		zap.Duration("total", t.Timing.Total()))
-	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, %d LIDs, %s, in %v%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
+	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
 		t.Timing.Total().Round(time.Microsecond), text))
 	if t.LatePorts == 0 {
 		return

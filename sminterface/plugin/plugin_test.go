@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
@@ -65,6 +66,7 @@ func withLIDs(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 // opened is a plugin, and the lines of OpenSM's log.
 type opened struct {
 	*Plugin
+	mu    sync.Mutex // our log may have a line of its own for OpenSM's
 	lines []string
 	dir   string
 }
@@ -76,6 +78,8 @@ func open(t testing.TB, config string, engines ...compile.Engine) *opened {
 		if strings.Contains(line, "\n") {
 			t.Errorf("a line with an end: %q", line)
 		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		o.lines = append(o.lines, fmt.Sprintf("%d %s", l, line))
 	}}
 	if engines != nil {
@@ -92,6 +96,19 @@ func open(t testing.TB, config string, engines ...compile.Engine) *opened {
 	o.Plugin = Open(options, host)
 	t.Cleanup(func() { o.Close() })
 	return o
+}
+
+// ownLog is what our log has, with all lines so far.
+func (o *opened) ownLog(t *testing.T) string {
+	t.Helper()
+	if err := o.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(o.dir, LogName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(log)
 }
 
 // engine is the index of an engine.
@@ -474,12 +491,9 @@ func TestSickCables(t *testing.T) {
 	if got.Fabric.Peer(got.Fabric.Port(sw, 1)) != fabric.NoPort {
 		t.Error("the sick cable is used")
 	}
-	log, err := os.ReadFile(filepath.Join(o.dir, LogName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := o.ownLog(t)
 	for _, want := range []string{`port 1 of 0x0000000000100000 "host 0,0" has no LID: left out`, "is unhealthy: not used"} {
-		if !strings.Contains(string(log), want) {
+		if !strings.Contains(log, want) {
 			t.Errorf("our log has no %q:\n%s", want, log)
 		}
 	}

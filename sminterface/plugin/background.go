@@ -1,0 +1,95 @@
+package plugin
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+)
+
+// How long OpenSM waits for a file, which may be on a server that is dead.
+const (
+	startTimeout = 10 * time.Second // when it starts
+	fileTimeout  = 3 * time.Second  // at a sweep, and for our log
+)
+
+// How large our files may be, in bytes. groups.json has some seven bytes for each
+// member of each group, guid2lid 40 for each port.
+const (
+	maxConfig   = 1 << 20
+	maxGroups   = 32 << 20
+	maxGUID2LID = 16 << 20
+)
+
+// hangError says that a file could not be read, or written, in time.
+type hangError struct {
+	file  string
+	after time.Duration
+}
+
+func (e *hangError) Error() string {
+	return fmt.Sprintf("%s: not done within %v: its disk or file server does not answer, or it is very large", e.file, e.after)
+}
+
+// background reads a file in a goroutine of its own: where it is on a dead file server
+// the goroutine stays there, for ever if need be, and nothing else does. There is one at
+// most. Methods must not be called concurrently.
+type background[T any] struct {
+	file    string
+	since   time.Time
+	running chan result[T] // nil for none
+}
+
+type result[T any] struct {
+	value T
+	err   error
+}
+
+// get is what read gives, or a *hangError when that takes longer than timeout. While an
+// earlier read hangs get starts none and does not wait for it; when that has come to its
+// end after all, its result is the next one.
+func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, error) {
+	if b.running == nil {
+		done := make(chan result[T], 1)
+		b.running, b.since = done, time.Now()
+		go func() {
+			var r result[T]
+			r.err = fabric.Guarded(func() (err error) {
+				r.value, err = read()
+				return err
+			})()
+			done <- r
+		}()
+	}
+	late := time.NewTimer(time.Until(b.since.Add(timeout)))
+	defer late.Stop()
+	var r result[T]
+	select {
+	case r = <-b.running:
+	case <-late.C:
+		select {
+		case r = <-b.running:
+		default:
+			return r.value, &hangError{b.file, timeout}
+		}
+	}
+	b.running = nil
+	return r.value, r.err
+}
+
+// readFile reads a regular file, for which parsing takes so many times its size of
+// memory at most.
+func readFile(name string, limit, times int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if size := min(info.Size(), limit+1); size <= limit {
+		if err := fits(size*times, "to read "+name); err != nil {
+			return nil, err
+		}
+	}
+	return files.ReadRegular(name, limit)
+}

@@ -1,0 +1,64 @@
+package plugin
+
+import (
+	"fmt"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+)
+
+// How much memory parsing takes at most, as a multiple of a file's size.
+const (
+	configTimes   = 64
+	groupsTimes   = 8
+	guid2lidTimes = 16
+)
+
+// routingNeeds is about what a routing of a fabric and its verification take at most, in
+// bytes: two and a half times what is in use then.
+func routingNeeds(f *fabric.Fabric) int64 {
+	return int64(f.NumSwitches())*int64(f.MaxLID())*16 + int64(f.NumPorts())*256 + 32<<20
+}
+
+// noRoomError says that something takes more memory than this process may have.
+type noRoomError struct {
+	what       string
+	need, room int64 // bytes
+}
+
+func (e *noRoomError) Error() string {
+	return fmt.Sprintf("%s may take %s of memory, and this process may have %s more (LimitAS, MemoryMax, or all that the machine has)",
+		e.what, files.Size(e.need), files.Size(e.room))
+}
+
+// fits says whether this process may have so many bytes more. One that Go's runtime
+// cannot get memory for ends, and that process is OpenSM, so what takes much asks first.
+func fits(need int64, what string) error {
+	if room := room(); room < need {
+		return &noRoomError{what, need, room}
+	}
+	return nil
+}
+
+// room is what this process may still take, in bytes, with what the heap has and does not
+// use.
+func room() int64 {
+	available := files.Available()
+	for _, class := range []string{"free", "released"} {
+		s := []metrics.Sample{{Name: "/memory/classes/heap/" + class + ":bytes"}}
+		if metrics.Read(s); s[0].Value.Kind() == metrics.KindUint64 {
+			available += min(int64(s[0].Value.Uint64()), math.MaxInt64-available) // which may be no limit at all
+		}
+	}
+	return available
+}
+
+// collectEarlier has garbage collected before it reaches the limits of this process.
+func collectEarlier() {
+	if half := room() / 2; half < debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(half)
+	}
+}
