@@ -23,6 +23,9 @@ go test -count=1 -timeout 60m ./wiring -run TestFaults -trials 2000 -v | grep -E
 # SEED=N gives the chaos of another day.
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
 	grep -E 'changes|seed|^(ok|FAIL|---)'
+# What the plugin reads and writes, in every condition that a file can be in.
+go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestFileChaos -sequences 200 -seed "${SEED:-1}" -v |
+	grep -E 'sequences|seed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestManySweeps -sweeps 2000 -v |
 	grep -E 'sweeps|^(ok|FAIL|---)'
 

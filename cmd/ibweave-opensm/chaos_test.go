@@ -32,7 +32,7 @@ import (
 
 var (
 	changes = flag.Int("changes", 51, "changes of the fabric in TestChaos, in all cases together")
-	seed    = flag.Uint64("seed", 1, "seed of TestChaos")
+	seed    = flag.Uint64("seed", 1, "seed of TestChaos and TestFileChaos")
 )
 
 // Cables, switches and hosts go and come, packets are lost, OpenSM is killed, and
@@ -118,6 +118,8 @@ type chaos struct {
 	history []string
 	kinds   map[string]int
 	sweeps  int
+	// files is the test of the files that the plugin reads and writes, nil for none.
+	files *fileChaos
 
 	o       *ibsim.OpenSM
 	mu      sync.Mutex
@@ -145,6 +147,31 @@ func (g *chaosGroup) full(ports []bool) bool {
 }
 
 func (tc chaosCase) run(t *testing.T, n int) {
+	c := tc.begin(t)
+	c.startOpenSM()
+	defer func() {
+		if err := c.o.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c.dial()
+	c.settle()
+	start := time.Now()
+	for i := range n {
+		c.disturb()
+		c.settle()
+		if (i+1)%max(10, n/4) == 0 {
+			c.restart()
+		}
+	}
+	c.checkMemory()
+	t.Logf("%d changes %v, %d sweeps, in %v; routed by %v; OpenSM grew by at most %d KiB, to %d KiB", n, c.kinds, c.sweeps,
+		time.Since(start).Round(time.Millisecond), c.engines, c.grown, c.rss[len(c.rss)-1])
+}
+
+// begin simulates the fabric, and says who joins.
+func (tc chaosCase) begin(t *testing.T) *chaos {
+	t.Helper()
 	f, err := tc.make()
 	s := start(t, f, err)
 	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
@@ -167,33 +194,19 @@ func (tc chaosCase) run(t *testing.T, n int) {
 		}
 		c.groups = append(c.groups, g)
 	}
-	for _, p := range s.f.CAPorts() {
-		c.gone[p] = true
-	}
-	c.startOpenSM()
-	defer func() {
-		if err := c.o.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	transport, err := s.Dial(t.Context(), "")
+	c.mayBeForgotten()
+	return c
+}
+
+// dial is a client on the fabric.
+func (c *chaos) dial() {
+	c.t.Helper()
+	transport, err := c.Dial(c.t.Context(), "")
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	c.client = subnet.New(transport, subnet.Options{Window: 8, Timeout: 2 * time.Second})
-	defer func() { _ = c.client.Close() }() // ibsim is about to end
-	c.settle()
-	start := time.Now()
-	for i := range n {
-		c.disturb()
-		c.settle()
-		if (i+1)%max(10, n/4) == 0 {
-			c.restart()
-		}
-	}
-	c.checkMemory()
-	t.Logf("%d changes %v, %d sweeps, in %v; routed by %v; OpenSM grew by at most %d KiB, to %d KiB", n, c.kinds, c.sweeps,
-		time.Since(start).Round(time.Millisecond), c.engines, c.grown, c.rss[len(c.rss)-1])
+	c.t.Cleanup(func() { _ = c.client.Close() }) // ibsim is about to end
 }
 
 // fail ends the test, with what has happened.
@@ -214,13 +227,15 @@ func end(log []byte) string {
 // startOpenSM runs OpenSM, which keeps its cache of LIDs from the one before.
 func (c *chaos) startOpenSM() {
 	c.t.Helper()
-	file := filepath.Join(c.dir, "ibweave.yaml")
-	if err := os.WriteFile(file, []byte(c.config), 0o600); err != nil {
+	file, program := filepath.Join(c.dir, "ibweave.yaml"), ""
+	if c.files != nil {
+		file, program = c.files.names["config"], c.files.program
+	} else if err := os.WriteFile(file, []byte(c.config), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 	var err error
 	c.o, err = ibsim.StartOpenSM(c.t.Context(), c.Sim, ibsim.OpenSMConfig{
-		Engine: c.engine, Dir: c.dir, Timeout: time.Minute,
+		Program: program, Engine: c.engine, Dir: c.dir, Timeout: time.Minute,
 		Options: append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file, "sweep_interval 0",
 			"transaction_timeout 100", "long_transaction_timeout 300"}, c.options...),
 		Line: func(l ibsim.LogLine) {
@@ -526,6 +541,9 @@ func (c *chaos) settle() {
 	c.check(there)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.files != nil {
+		return // which says itself what it expects
+	}
 	for _, line := range c.failed {
 		// xy says so when the mesh is none at the moment, and updn goes on.
 		if !strings.HasPrefix(line, "ibweave: ERR IBW2: ibweave-xy: ") && !strings.HasPrefix(line, "ibweave: ERR IBW3: ibweave-xy: ") {
@@ -690,6 +708,9 @@ func (c *chaos) compare(f *fabric.Fabric, got *subnet.Tables) error {
 	c.mu.Lock()
 	last := c.last
 	c.mu.Unlock()
+	if c.files != nil {
+		return c.files.compare(last)
+	}
 	for _, name := range strings.Split(c.engine, ",") {
 		e, err := compile.EngineByName(strings.TrimPrefix(name, "ibweave-"))
 		if err != nil || !strings.HasPrefix(name, "ibweave-") {

@@ -266,8 +266,14 @@ func TestManySweeps(t *testing.T) {
 // residentKiB is the memory of a process.
 func residentKiB(t *testing.T, pid int) int {
 	t.Helper()
+	return statusKiB(t, pid, "VmRSS")
+}
+
+// statusKiB is a figure of a process' memory.
+func statusKiB(t *testing.T, pid int, name string) int {
+	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	_, rest, ok := strings.Cut(string(data), "\nVmRSS:")
+	_, rest, ok := strings.Cut(string(data), "\n"+name+":")
 	if err != nil || !ok {
 		t.Fatalf("no process %d: %v", pid, err)
 	}
