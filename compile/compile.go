@@ -5,6 +5,9 @@ package compile
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -102,22 +105,55 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		return nil, err
 	}
 	opt.check = verify.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Progress: opt.Progress}
+	var m *multicaster
 	if opt.Groups != nil {
-		err = stage("multicast", &r.Seconds.Multicast, func() error { return r.multicast(ctx, &opt) })
+		m = newMulticaster(r.Routing, &opt)
+		err = stage("multicast", &r.Seconds.Multicast, func() error { return r.multicast(ctx, m, &opt) })
 		if err != nil {
 			return nil, err
 		}
 	}
-	err = stage("verify", &r.Seconds.Verify, func() error {
-		var err error
-		r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, opt.check)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	for {
+		err = stage("verify", &r.Seconds.Verify, func() error {
+			var err error
+			r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, opt.check)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.regrade(opt.Multicast)
+		if m == nil || opt.Multicast != "" {
+			return r, nil
+		}
+		again := false
+		err = stage("multicast", &r.Seconds.Multicast, func() (err error) {
+			if again, err = m.stepDown(r); err != nil {
+				return &GroupError{err}
+			} else if again {
+				err = r.multicast(ctx, m, &opt)
+			}
+			return err
+		})
+		var refused *GroupError
+		switch {
+		case errors.As(err, &refused) && r.unicastErrors():
+			// These are what is to be mended first.
+			r.Plan.Notes = append(r.Plan.Notes, refused.Err.Error())
+			return r, nil
+		case err != nil:
+			return nil, err
+		case !again:
+			return r, nil
+		}
 	}
-	r.regrade(opt.Multicast)
-	return r, nil
+}
+
+// unicastErrors says whether there are errors that no multicast scheme can help.
+func (r *Result) unicastErrors() bool {
+	return slices.ContainsFunc(r.Verify.Findings, func(f verify.Finding) bool {
+		return f.Severity == verify.Error && !strings.HasPrefix(f.Rule, "multicast")
+	})
 }
 
 // regrade makes warnings of what the engine does not promise.

@@ -2,7 +2,9 @@ package compile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +22,7 @@ const (
 	unionScheme      = "union"
 	unionRowScheme   = "union-row"
 	unionMergeScheme = "union-merge"
+	unionTurnsScheme = "union-turns"
 	combScheme       = "comb"
 	updnTreeScheme   = "updn-tree"
 	spamScheme       = "spam"
@@ -32,6 +35,7 @@ var MulticastSchemes = []struct{ Name, Summary string }{
 	{unionScheme, "an MLID for each sender, along its unicast paths"},
 	{unionRowScheme, "union, and the senders of a mesh row share an MLID"},
 	{unionMergeScheme, "union, and senders share MLIDs wherever that is exact"},
+	{unionTurnsScheme, "an MLID for each sender, on a tree of the turns that unicast packets make"},
 	{combScheme, "one MLID for a group on a mesh: along columns to a trunk row and out again"},
 	{updnTreeScheme, "one MLID for a group, on a tree of an up*/down* order"},
 	{spamScheme, "one MLID for a group, on SPAM's spanning tree"},
@@ -59,6 +63,18 @@ type multicaster struct {
 	grid  *mesh.Grid // nil where there is none
 	known bool       // whether grid has been looked for
 	comb  *mesh.Comb // with the trunks for all groups; nil until combs are made
+
+	// Of the default schemes: whether all of them may be tried, beyond those that
+	// serve nearly always; and by group the scheme to begin with and what was said
+	// of those before it, where the check refused one.
+	whole  bool
+	begin  map[int]string
+	said   map[int][]string
+	rounds int // of stepDown
+}
+
+func newMulticaster(r *lft.Routing, opt *Options) *multicaster {
+	return &multicaster{r: r, route: opt.Route, opt: opt.MFT, begin: make(map[int]string), said: make(map[int][]string)}
 }
 
 // mesh finds the grid that the routing is on, nil for none.
@@ -111,6 +127,8 @@ func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, erro
 		return mft.UnionRow{Class: m.rows()}, nil
 	case unionMergeScheme:
 		return mft.UnionMerge{}, nil
+	case unionTurnsScheme:
+		return mft.UnionTurns{}, nil
 	case openSMScheme:
 		return mft.OpenSM{}, nil
 	case combScheme:
@@ -230,36 +248,192 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 	return updnTreeScheme, groups
 }
 
-// planDefault takes region on banyan networks, and elsewhere union for groups with
-// one sender, and for others union-row on meshes and updn-tree where there is none. Where paths have SLs of their own, as on rings,
-// a group, which has one SL, cannot keep to them, so that combs are made there. A
-// group that a scheme refuses has the next one.
+// DefaultSchemes is the schemes that a group with so many senders has by default, in
+// the order in which they are tried: the next one where one refuses the group, or
+// where the check finds its trees wrong or in a credit loop with unicast. On banyan
+// networks that is region first, elsewhere union for one sender, and for several
+// union-row on meshes; then comb on meshes, which have no up*/down* order, and
+// updn-tree. The last, union-turns, adds no dependency to unicast. Where paths have
+// SLs of their own, as on rings, a group, which has one SL, cannot keep to them.
+func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
+	var list []string
+	if r.Engine == (minnet.Engine{}).Name() {
+		list = append(list, regionScheme)
+	}
+	onMesh = onMesh && r.Order == nil
+	if r.PathSLs == nil {
+		if senders <= 1 {
+			list = append(list, unionScheme)
+		}
+		if onMesh {
+			list = append(list, unionRowScheme)
+		}
+	}
+	if onMesh {
+		list = append(list, combScheme)
+	}
+	return append(list, updnTreeScheme, unionTurnsScheme)
+}
+
+// planDefault gives groups their default schemes. It tries those first that are
+// enough nearly always and end with one MLID for a group, to which groups can step
+// down when MLIDs are scarce; and all when a group is refused then. What region
+// refuses names ports that packets do not come from, or do not come to: that is for
+// the operator to mend.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
-	if m.r.Engine == (minnet.Engine{}).Name() {
-		return m.fit(ctx, groups, m.opt, regionScheme)
+	plan, err := m.planChain(ctx, groups)
+	var refused *mft.RefusedError
+	if !m.whole && errors.As(err, &refused) && refused.Scheme != regionScheme {
+		m.whole = true
+		return m.planChain(ctx, groups)
 	}
-	names := []string{unionScheme}
-	last := updnTreeScheme
-	if m.r.Order == nil && m.mesh() != nil {
-		names = append(names, unionRowScheme)
-		last, groups = m.last(ctx, groups)
+	return plan, err
+}
+
+func (m *multicaster) planChain(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
+	names := DefaultSchemes(m.r, m.mesh() != nil, 1)
+	noComb := ""
+	if slices.Contains(names, combScheme) {
+		if chosen, err := m.chooseTrunks(ctx, groups); err == nil {
+			groups = chosen
+		} else if ctx.Err() != nil {
+			return nil, err
+		} else {
+			noComb = combScheme + ": " + err.Error()
+			if refused := new(mft.RefusedError); errors.As(err, &refused) {
+				noComb = refused.Scheme + ": " + refused.Reason
+			}
+			names = slices.DeleteFunc(names, func(s string) bool { return s == combScheme })
+		}
 	}
-	if last == updnTreeScheme {
+	if !m.whole {
+		last := slices.IndexFunc(names, func(s string) bool { return s == regionScheme || s == combScheme || s == updnTreeScheme })
+		names = names[:last+1]
+	}
+	if !slices.Contains(names, combScheme) {
 		groups = m.divide(groups)
 	}
-	names = append(names, last)
 	opt := m.opt
 	opt.Yield = true
-	opt.First = func(g *mft.Group) int {
-		switch {
-		case m.r.PathSLs != nil:
-			return len(names) - 1
-		case len(g.Senders) > 1:
-			return 1
+	opt.First = func(i int) int {
+		name := m.begin[i]
+		for _, s := range DefaultSchemes(m.r, m.mesh() != nil, len(groups[i].Senders)) {
+			if name == "" && slices.Contains(names, s) {
+				name = s
+			}
 		}
-		return 0
+		return max(0, slices.Index(names, name))
 	}
-	return m.fit(ctx, groups, opt, names...)
+	plan, err := m.fit(ctx, groups, opt, names...)
+	var refused *mft.RefusedError
+	if errors.As(err, &refused) {
+		if noComb != "" {
+			refused.Tried = append(refused.Tried, noComb)
+		}
+		for i := range groups {
+			if groups[i].Name == refused.Group {
+				refused.Tried = append(slices.Clone(m.said[i]), refused.Tried...)
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range plan.Trees {
+		t := &plan.Trees[i]
+		t.Why = append(slices.Clone(m.said[t.Group]), t.Why...)
+		if noComb != "" && (t.Scheme == updnTreeScheme || t.Scheme == unionTurnsScheme) {
+			t.Why = append(t.Why, noComb)
+		}
+	}
+	plan.Notes = append(m.notes(len(groups)), plan.Notes...)
+	return plan, nil
+}
+
+// notes says for which groups the check refused schemes.
+func (m *multicaster) notes(groups int) (list []string) {
+	count, first := make(map[string]int), make(map[string]string)
+	var names []string
+	for _, i := range slices.Sorted(maps.Keys(m.said)) {
+		for _, said := range m.said[i] {
+			name, _, _ := strings.Cut(said, ":")
+			if count[name]++; count[name] == 1 {
+				names = append(names, name)
+				first[name] = said
+			}
+		}
+	}
+	for _, name := range names {
+		verb, noun := "step", "groups"
+		if count[name] == 1 {
+			verb = "steps"
+		}
+		if groups == 1 {
+			noun = "group"
+		}
+		list = append(list, fmt.Sprintf("%d of %d %s %s down: %s", count[name], groups, noun, verb, first[name]))
+	}
+	return list
+}
+
+// fewRounds is how often stepDown moves those groups only that the check names.
+const fewRounds = 4
+
+// stepDown takes what the check says of the plan, and moves groups whose trees are
+// wrong to their next default scheme. It says whether there are any. In a credit loop
+// those with turns of their own are wrong before those that keep to unicast's. The
+// error is a *mft.RefusedError where a group has no next scheme.
+func (m *multicaster) stepDown(r *Result) (again bool, err error) {
+	group := make(map[fabric.LID]int, len(r.Plan.Trees))
+	scheme, said := make(map[int]string), make(map[int][]string)
+	for i := range r.Plan.Trees {
+		t := &r.Plan.Trees[i]
+		group[t.MLID], scheme[t.Group], said[t.Group] = t.Group, t.Scheme, t.Why
+	}
+	wrong := make(map[int]string)
+	for i := range r.Verify.Findings {
+		f := &r.Verify.Findings[i]
+		if f.Severity != verify.Error || !slices.Contains([]string{verify.MulticastMissing, verify.MulticastDuplicate, verify.MulticastLoop, verify.MulticastCreditLoop}, f.Rule) {
+			continue
+		}
+		blamed := make(map[int]bool)
+		own := false // turns
+		for _, hop := range append([]verify.Hop{{LID: f.LID}}, f.Witness...) {
+			if i, ok := group[hop.LID]; ok {
+				blamed[i] = true
+				own = own || !strings.HasPrefix(scheme[i], unionScheme)
+			}
+		}
+		for i := range blamed {
+			if wrong[i] == "" && (!own || !strings.HasPrefix(scheme[i], unionScheme)) {
+				wrong[i] = "the check finds " + f.Rule + ", " + f.Message
+			}
+		}
+	}
+	if m.rounds++; m.rounds > fewRounds {
+		bad := make(map[string]string)
+		for i, why := range wrong {
+			if bad[scheme[i]] == "" || why < bad[scheme[i]] {
+				bad[scheme[i]] = why
+			}
+		}
+		for i, s := range scheme {
+			if why := bad[s]; why != "" && wrong[i] == "" {
+				wrong[i] = why
+			}
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(wrong)) {
+		chain := DefaultSchemes(m.r, m.mesh() != nil, len(r.Groups[i].Senders))
+		next := slices.Index(chain, scheme[i]) + 1
+		if next == len(chain) {
+			return false, &mft.RefusedError{Scheme: scheme[i], Group: r.Groups[i].Name, Reason: wrong[i], Tried: said[i]}
+		}
+		m.said[i] = append(said[i], scheme[i]+": "+wrong[i])
+		m.begin[i] = chain[next]
+	}
+	m.whole = true
+	return len(wrong) > 0, nil
 }
 
 // GroupError says that there are no trees for the multicast groups: it holds a
@@ -272,18 +446,20 @@ func (e *GroupError) Error() string { return "multicast: " + e.Err.Error() }
 func (e *GroupError) Unwrap() error { return e.Err }
 
 // multicast plans the groups, and has them verified.
-func (r *Result) multicast(ctx context.Context, opt *Options) error {
-	var err error
-	if r.Groups, err = opt.Groups(r.Routing.Fabric); err != nil {
-		return err
+func (r *Result) multicast(ctx context.Context, m *multicaster, opt *Options) (err error) {
+	if r.Groups == nil {
+		if r.Groups, err = opt.Groups(r.Routing.Fabric); err != nil {
+			return err
+		}
 	}
-	m := &multicaster{r: r.Routing, route: opt.Route, opt: opt.MFT}
-	if r.Plan, err = m.plan(ctx, opt.Multicast, r.Groups); err != nil {
+	plan, err := m.plan(ctx, opt.Multicast, r.Groups)
+	if err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
 		return &GroupError{err}
 	}
+	r.Plan = plan
 	opt.check.Multicast = &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees}
 	r.Cost, err = mft.Measure(ctx, r.Routing, r.Plan)
 	return err

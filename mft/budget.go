@@ -170,12 +170,13 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 		list:    make([]drafted, len(groups)),
 		refused: make([]refusal, len(schemes)),
 		made:    make([]int, len(groups)),
+		why:     make([][]string, len(groups)),
 		free:    ids.Free(),
 	}
 	for i := range b.made {
 		b.made[i] = -1
 		if opt.First != nil {
-			b.first[i] = opt.First(&groups[i])
+			b.first[i] = opt.First(i)
 			b.level[i] = b.first[i]
 		}
 	}
@@ -195,6 +196,9 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 		if shared == nil || shared.of[i] == ownMLID {
 			if err := a.add(i, schemes[b.level[i]].Name(), b.list[i].trees); err != nil {
 				return nil, err
+			}
+			for k := len(a.trees) - len(b.list[i].trees); k < len(a.trees); k++ {
+				a.trees[k].Why = b.why[i]
 			}
 		}
 	}
@@ -224,7 +228,8 @@ type budget struct {
 	level   []int // by group: index in schemes
 	first   []int // by group: the level that it began with
 	list    []drafted
-	made    []int // by group: the level that list is of, -1 for none
+	made    []int      // by group: the level that list is of, -1 for none
+	why     [][]string // by group: what schemes said that refused it
 	free    int
 	refused []refusal // by index in schemes, of groups that stepped down for it
 	notes   []string  // that schemes had
@@ -341,9 +346,14 @@ func (b *budget) draft(ctx context.Context) error {
 			var no *RefusedError
 			switch err := list[k].err; {
 			case err == nil:
-			case level == b.first[i] && !b.opt.Yield || level+1 == len(b.schemes) || !errors.As(err, &no):
+			case level == b.first[i] && !b.opt.Yield || !errors.As(err, &no):
 				return err
+			case level+1 == len(b.schemes):
+				last := *no
+				last.Tried = b.why[i]
+				return &last
 			default:
+				b.why[i] = append(b.why[i], no.said())
 				if b.refused[level].groups++; b.refused[level].groups == 1 {
 					b.refused[level].why = err
 				}

@@ -48,6 +48,9 @@ type Tree struct {
 	Receivers []fabric.PortID // ascending
 	SL        fabric.SL
 	Scheme    string // by its name on the command line
+	// Why is what the schemes said that come before this one and did not serve the
+	// group, "union-row: reason"; empty when this is the first.
+	Why []string
 }
 
 // Plan is what a scheme made.

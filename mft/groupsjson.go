@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -16,7 +17,10 @@ type Entry struct {
 	Senders   []fabric.LID `json:"senders"`   // base LIDs, ascending
 	Receivers []fabric.LID `json:"receivers"` // base LIDs, ascending
 	Scheme    string       `json:"scheme"`
-	SL        fabric.SL    `json:"sl,omitempty"`
+	// Why is what the schemes said that come before this one by default, in the first
+	// Entry of a group.
+	Why string    `json:"why,omitempty"`
+	SL  fabric.SL `json:"sl,omitempty"`
 	// Shared says that another MGID has the same MLID, which OpenSM never
 	// does: only whoever writes the switches' tables can install it.
 	Shared bool `json:"shared_mlid,omitempty"`
@@ -27,6 +31,7 @@ type Entry struct {
 func Entries(f *fabric.Fabric, trees []Tree) ([]Entry, error) {
 	mgid := make(map[fabric.LID]MGID, len(trees))
 	shared := make(map[fabric.LID]bool)
+	told := make(map[int]bool)
 	ports := 0
 	for i := range trees {
 		t := &trees[i]
@@ -53,6 +58,9 @@ func Entries(f *fabric.Fabric, trees []Tree) ([]Entry, error) {
 	for i := range trees {
 		t := &trees[i]
 		e := Entry{Name: t.Name, MGID: t.MGID, MLID: t.MLID, Scheme: t.Scheme, SL: t.SL, Shared: shared[t.MLID]}
+		if !told[t.Group] {
+			e.Why, told[t.Group] = strings.Join(t.Why, "; "), true
+		}
 		var err error
 		if e.Senders, err = take(t.Senders); err == nil {
 			e.Receivers, err = take(t.Receivers)

@@ -2,6 +2,8 @@ package mft
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -17,9 +19,9 @@ type Options struct {
 	Reserved []fabric.LID
 	// Balance lets schemes that choose their trees divide them over links.
 	Balance bool
-	// First is the index of the scheme that Fit begins with for a group; nil
-	// stands for 0.
-	First func(*Group) int
+	// First is the index of the scheme that Fit begins with for a group, by index;
+	// nil stands for 0.
+	First func(group int) int
 	// Yield lets Fit give a group that its first scheme refuses to the next one.
 	Yield bool
 	// MaxStray is the greatest number of stray copies for each copy to a
@@ -50,9 +52,14 @@ type RefusedError struct {
 	Group   string
 	Reason  string   // with the witness: switches and ports
 	Suggest []string // names of schemes
+	// Tried is what other schemes said that Fit tried before, "union-row: reason".
+	Tried []string
 }
 
 func (e *RefusedError) Error() string {
+	if len(e.Tried) > 0 {
+		return "no scheme can serve group " + e.Group + ": " + strings.Join(append(slices.Clone(e.Tried), e.said()), "; ")
+	}
 	s := e.Scheme + " cannot serve group " + e.Group + ": " + e.Reason
 	for i, name := range e.Suggest {
 		switch {
@@ -64,3 +71,6 @@ func (e *RefusedError) Error() string {
 	}
 	return s
 }
+
+// said is the scheme and its reason.
+func (e *RefusedError) said() string { return e.Scheme + ": " + e.Reason }

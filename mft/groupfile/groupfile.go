@@ -167,7 +167,7 @@ func (p *parser) group(n *node) (g mft.Group, at marks, isShared bool, err error
 	}
 	want := []string{"name", "mgid", "mlid", "receivers", "senders", "sl"}
 	if p.written {
-		want = append(want, "scheme", "shared_mlid")
+		want = append(want, "scheme", "shared_mlid", "why")
 	}
 	fields, err := p.fields(n, want...)
 	if err != nil {

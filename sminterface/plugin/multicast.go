@@ -244,6 +244,7 @@ const (
 	unionScheme    = "union"
 	rowScheme      = "union-row"
 	mergeScheme    = "union-merge"
+	turnsScheme    = "union-turns"
 	combScheme     = "comb"
 	spamScheme     = "spam"
 	updnTreeScheme = "updn-tree"
@@ -258,8 +259,9 @@ func multicastSchemes() []string {
 	return []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, regionScheme, SchemeOpenSM}
 }
 
-// steps are the schemes to try for a box, one after the other. The last two
-// are taken as they are.
+// steps are the schemes to try for a box, one after the other: those that it was
+// compiled with and the configuration names, and the compiler's default ones, as far
+// as they take one MLID for the group. The last two are taken as they are.
 func (m *masks) steps(w *wish) []string {
 	r := m.tables.Routing
 	var list []string
@@ -278,19 +280,15 @@ func (m *masks) steps(w *wish) []string {
 	if s := m.p.config.Multicast.Scheme; s != SchemeAuto {
 		add(s)
 	}
-	switch r.Engine {
-	case spamScheme:
+	if r.Engine == spamScheme {
 		add(spamScheme)
-	case (minnet.Engine{}).Name():
-		add(regionScheme)
 	}
-	if len(w.members.Senders) <= 1 && r.PathSLs == nil {
-		add(unionScheme)
+	senders := len(w.members.Senders)
+	for _, s := range compile.DefaultSchemes(r, r.Order == nil && m.mesh() != nil, senders) {
+		if s != rowScheme && (senders <= 1 || s != turnsScheme) {
+			add(s)
+		}
 	}
-	if r.Order == nil && m.mesh() != nil {
-		add(combScheme)
-	}
-	add(updnTreeScheme)
 	return append(list, lastScheme, updnTreeScheme, plainScheme)
 }
 
@@ -316,6 +314,8 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 		s = mft.Union{}
 	case mergeScheme:
 		s = mft.UnionMerge{}
+	case turnsScheme:
+		s = mft.UnionTurns{}
 	case spamScheme:
 		s = updown.SPAMTree{}
 	case regionScheme:
