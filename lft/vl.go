@@ -184,12 +184,34 @@ func (s *SL2VL) Clone() *SL2VL {
 	return &t
 }
 
+// UnknownSL in path SLs stands for a path whose SL nobody knows: it may have any.
+const UnknownSL fabric.SL = 0xff
+
 // PathSLs is the SL of every path: by the switch that the source port hangs on
-// and the destination LID. Switches with the same SLs may share a row.
+// and the destination LID. Switches with the same SLs may share a row. Single source
+// ports, port 0 of a switch among them, may have a row of their own.
 type PathSLs struct {
 	maxLID fabric.LID
 	row    []int32 // by switch: index in rows
-	rows   [][]fabric.SL
+	rows   []slRow
+	ports  map[fabric.PortID]int32 // source ports with other SLs than their switch: index in rows
+}
+
+// slRow is SLs by LID: as they were given, and with SL 0 for UnknownSL, which are the
+// same slice where all are known.
+type slRow struct{ given, plain []fabric.SL }
+
+func newSLRow(row []fabric.SL) slRow {
+	if !slices.Contains(row, UnknownSL) {
+		return slRow{row, row}
+	}
+	plain := slices.Clone(row)
+	for l, sl := range plain {
+		if sl == UnknownSL {
+			plain[l] = 0
+		}
+	}
+	return slRow{row, plain}
 }
 
 // NewPathSLs gives all paths SL 0.
@@ -197,23 +219,63 @@ func NewPathSLs(switches int, maxLID fabric.LID) *PathSLs {
 	return &PathSLs{
 		maxLID: maxLID,
 		row:    make([]int32, switches),
-		rows:   [][]fabric.SL{make([]fabric.SL, int(maxLID)+1)},
+		rows:   []slRow{newSLRow(make([]fabric.SL, int(maxLID)+1))},
 	}
 }
 
-// Row is the SLs of the paths from switch s, by LID, of length MaxLID+1. It
-// must not be changed: other switches may share it.
-func (p *PathSLs) Row(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]] }
+// UnknownPathSLs gives no path an SL.
+func UnknownPathSLs(switches int, maxLID fabric.LID) *PathSLs {
+	p := NewPathSLs(switches, maxLID)
+	p.rows[0] = newSLRow(slices.Repeat([]fabric.SL{UnknownSL}, int(maxLID)+1))
+	return p
+}
+
+// Row is the SLs of the paths from switch s, by LID, of length MaxLID+1, with SL 0 for
+// those that are not known: one SL for all ports on the switch, for callers to whom
+// ports of their own do not matter. It must not be changed: other switches may share it.
+func (p *PathSLs) Row(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]].plain }
+
+// Given is Row with UnknownSL for paths whose SL is not known.
+func (p *PathSLs) Given(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]].given }
 
 // SetRow gives the paths from the switches the SLs of row, which it keeps.
 func (p *PathSLs) SetRow(row []fabric.SL, switches ...fabric.NodeID) {
+	at := p.add(row)
+	for _, s := range switches {
+		p.row[s] = at
+	}
+}
+
+// SetPorts gives the paths from source ports, of CAs, routers or port 0 of switches,
+// SLs of their own, whatever the row of their switch. It keeps row.
+func (p *PathSLs) SetPorts(row []fabric.SL, ports ...fabric.PortID) {
+	at := p.add(row)
+	if p.ports == nil && len(ports) > 0 {
+		p.ports = make(map[fabric.PortID]int32)
+	}
+	for _, port := range ports {
+		p.ports[port] = at
+	}
+}
+
+func (p *PathSLs) add(row []fabric.SL) int32 {
 	if len(row) != int(p.maxLID)+1 {
 		panic(fmt.Sprintf("lft: %d path SLs for LIDs up to %d", len(row), p.maxLID))
 	}
-	for _, s := range switches {
-		p.row[s] = int32(len(p.rows))
+	p.rows = append(p.rows, newSLRow(row))
+	return int32(len(p.rows) - 1)
+}
+
+// Ports lists the source ports with a row of their own, ascending.
+func (p *PathSLs) Ports() []fabric.PortID { return slices.Sorted(maps.Keys(p.ports)) }
+
+// PortRow is the row of a source port of its own, with UnknownSL for paths whose SL is
+// not known; nil where that of its switch holds.
+func (p *PathSLs) PortRow(port fabric.PortID) []fabric.SL {
+	if i, ok := p.ports[port]; ok {
+		return p.rows[i].given
 	}
-	p.rows = append(p.rows, row)
+	return nil
 }
 
 // Switches is the number of switches.

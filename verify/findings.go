@@ -425,8 +425,10 @@ func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, un
 			got := l.sl2vl.At(in, out)[sl]
 			return got == vl || at.any && got != lft.DropVL
 		}
-		begins := l.classesOf(at.s, lid)>>l.class[sl]&1 != 0
-		if begins && !unicast && fits(fabric.ManagementPort) {
+		begins := func(source fabric.PortID) bool {
+			return l.taken(l.wantFrom(source, at.s, lid))>>l.class[sl]&1 != 0
+		}
+		if !unicast && begins(p.f.PortBase(at.s)) && fits(fabric.ManagementPort) {
 			return true
 		}
 		base := p.f.PortBase(at.s)
@@ -436,7 +438,7 @@ func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, un
 			}
 			peer := p.f.Peer(port)
 			if p.to[port] == toCA {
-				if begins && l.sl2vl.At(0, peer)[sl] != lft.DropVL {
+				if begins(peer) && l.sl2vl.At(0, peer)[sl] != lft.DropVL {
 					return true
 				}
 			} else if u := p.f.Owner(peer); p.entry(int32(u), lid) == p.f.Num(peer) {
@@ -524,7 +526,9 @@ func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	}
 	s, _ := p.entrance(source)
 	if l.sls != nil {
-		return []fabric.SL{l.sls.Row(fabric.NodeID(s))[lid]}
+		if sl := l.slFrom(source, fabric.NodeID(s), lid); sl != lft.UnknownSL {
+			return []fabric.SL{sl}
+		}
 	}
 	own := l.sl2vl.At(0, p.firstOut(source, lid))
 	var sls []fabric.SL
@@ -545,14 +549,19 @@ func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) 
 	if p.lanes == nil {
 		return 0, false
 	}
-	for _, sl := range p.slsOf(source, lid) {
+	sls := p.slsOf(source, lid)
+	dropped := slices.Clone(sls)[:0]
+	for _, sl := range sls {
 		way, _ := p.trace(source, lid, sl)
 		if !p.f.IsSwitch(p.f.Owner(source)) && p.lanes.sl2vl.At(0, source)[sl] == lft.DropVL ||
 			slices.ContainsFunc(way, func(h Hop) bool { return h.VL == lft.DropVL }) {
-			return sl, true
+			dropped = append(dropped, sl)
 		}
 	}
-	return 0, false
+	if len(dropped) == 0 || p.lanes.certain && len(dropped) < len(sls) {
+		return 0, false
+	}
+	return dropped[0], true
 }
 
 // fate says what switch s does with packets for a LID that end there.

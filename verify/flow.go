@@ -17,7 +17,9 @@ import (
 type flow struct {
 	*lanes
 	stage []fabric.SL // the unit's path SLs, lft.BlockSize for each switch
-	sent  []uint16    // by PortID of a switch: classes of packets that take it out and arrive
+	// By PortID of a switch: classes of packets that take it out and arrive. Those of ports
+	// with a row of their own are in sentBy, by the row.
+	sent, sentBy []uint16
 
 	// By switch, for one LID. Sets of VLs are bits, as in channels.vl; they and
 	// present are empty between trees.
@@ -35,6 +37,7 @@ func newFlow(l *lanes) *flow {
 		lanes:      l,
 		stage:      make([]fabric.SL, n*lft.BlockSize),
 		sent:       make([]uint16, len(l.to)),
+		sentBy:     make([]uint16, len(l.others)),
 		alive:      slices.Repeat([]uint16{l.classes}, n),
 		present:    make([]uint16, n),
 		unicastVLs: make([]uint16, n*len(l.first)),
@@ -53,19 +56,27 @@ func (w *flow) load(u *unit) {
 		return
 	}
 	for s := range len(w.alive) {
-		row := w.sls.Row(fabric.NodeID(s))
+		row := w.sls.Given(fabric.NodeID(s))
 		for i := range u.dests {
 			w.stage[s*lft.BlockSize+i] = row[u.dests[i].lid]
 		}
 	}
 }
 
-// wants is the classes of paths from switch s.
-func (w *flow) wants(d *dest, s int32) uint16 {
+// wants is the classes of paths from switch s, but for ports with a row of their own.
+func (w *flow) wants(d *dest, s int32) want {
 	if w.sls == nil {
-		return w.classes
+		return want{set: w.classes}
 	}
-	return 1 << w.class[w.stage[int(s)*lft.BlockSize+int(d.column)]]
+	return w.wantOf(w.stage[int(s)*lft.BlockSize+int(d.column)])
+}
+
+// orRow is what ports with a row want, which is usual without one.
+func (w *flow) orRow(usual want, d *dest, row int32) want {
+	if row == noRow {
+		return usual
+	}
+	return w.wantOf(w.others[row][d.lid])
 }
 
 // A tree is the i-th of g destinations of which the worker has the cells, and
@@ -111,14 +122,14 @@ func (w *flow) countLost(t *tree, s int32, out fabric.PortID) {
 	want, alive := w.wants(t.dest, s), w.alive[s]
 	w.lost[s], w.lostOwn[s] = 0, 0
 	for _, from := range w.senders[w.sendersAt[out]:w.sendersAt[out+1]] {
-		if w.loses(want, from.may, w.maps[from.m].live&alive) {
+		if w.loses(w.orRow(want, t.dest, from.row), from.may, w.maps[from.m].live&alive) {
 			w.lost[s] += from.n
 		}
 	}
 	if s == t.root && !t.ca {
 		return
 	}
-	if live := w.maps[w.mapAt(fabric.ManagementPort, out)].live; w.loses(want, live, live&alive) {
+	if live := w.maps[w.mapAt(fabric.ManagementPort, out)].live; w.loses(w.orRow(want, t.dest, w.own[s]), live, live&alive) {
 		w.lostOwn[s] = 1
 	}
 }
@@ -144,15 +155,22 @@ func (w *worker) descend(t *tree) {
 
 // begin adds the packets that begin at switch s.
 func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
-	want := w.wants(t.dest, s) & w.alive[s]
-	if w.sent[out] |= want; s == t.root && !t.ca {
-		return // to port 0
-	}
+	want, alive := w.wants(t.dest, s), w.alive[s]
+	usual := w.taken(want)
+	w.sent[out] |= usual & alive
 	at := int(s) * len(w.first)
 	present := uint16(0)
 	for _, from := range w.senders[w.sendersAt[out]:w.sendersAt[out+1]] {
 		m := &w.maps[from.m]
-		set := want & from.may & m.live
+		set := usual
+		if from.row != noRow {
+			set = w.taken(w.orRow(want, t.dest, from.row))
+			w.sentBy[from.row] |= set & alive & m.live
+		}
+		if s == t.root && !t.ca {
+			continue // to port 0
+		}
+		set &= alive & from.may & m.live
 		present |= set
 		for ; set != 0; set &= set - 1 {
 			class := bits.TrailingZeros16(set)
@@ -162,8 +180,11 @@ func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
 			}
 		}
 	}
+	if s == t.root && !t.ca {
+		return
+	}
 	m := &w.maps[w.mapAt(fabric.ManagementPort, out)]
-	set := want & m.live
+	set := w.taken(w.orRow(want, t.dest, w.own[s])) & alive & m.live
 	present |= set
 	for ; set != 0; set &= set - 1 {
 		class := bits.TrailingZeros16(set)
@@ -175,6 +196,9 @@ func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
 // sentFrom is the classes of packets that arrive from the CA on a port of a
 // switch, but for those that its own table drops.
 func (w *flow) sentFrom(in fabric.PortID) (classes uint16) {
+	if row, ok := w.rows[w.f.Peer(in)]; ok {
+		return w.sentBy[row]
+	}
 	base := w.f.PortBase(w.f.Owner(in))
 	classes = w.sent[base] // to port 0
 	for out := base + 1; out <= base+fabric.PortID(w.f.Node(w.f.Owner(in)).NumPorts); out++ {

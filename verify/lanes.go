@@ -17,10 +17,17 @@ type lanes struct {
 
 	sl2vl   *lft.SL2VL
 	sls     *lft.PathSLs
-	class   [lft.NumSLs]uint8 // by SL, of those that paths have
-	first   []fabric.SL       // by class: its lowest SL
-	classes uint16            // all classes
-	maps    []classMap        // by lft.SL2VL.Index, and one more that drops nothing
+	class   [lft.NumSLs]uint8       // by SL, of those that paths have
+	first   []fabric.SL             // by class: its lowest SL
+	classes uint16                  // all classes
+	maps    []classMap              // by lft.SL2VL.Index, and one more that drops nothing
+	others  [][]fabric.SL           // rows of source ports of their own
+	rows    map[fabric.PortID]int32 // which of others a source port has
+	own     []int32                 // by switch: the row in others of its port 0, or noRow
+
+	// certain says that paths of unknown SL have none, so that what is found is so
+	// whatever SLs they have. Else they have all.
+	certain bool
 
 	// uniform says that all ports have the same map and that any port may send
 	// with any SL. Then each VL is a copy of the network with one.
@@ -53,18 +60,22 @@ type senders struct {
 	n   uint32
 	may uint16 // classes that their own tables do not drop
 	m   uint16 // the map at the switch
+	row int32  // in lanes.others, or noRow
 }
+
+// noRow stands for the path SLs of the switch.
+const noRow = -1
 
 // newLanes returns nil without SL-to-VL tables. SLs that multicast packets have
 // are in use as well as those of paths. Errors: tables that are not of this fabric,
 // and SLs and VLs that do not exist.
-func newLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs, multicast uint16) (*lanes, error) {
+func newLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs, multicast uint16, certain bool) (*lanes, error) {
 	inUse, err := checkLanes(f, s, sls)
 	if s == nil || err != nil {
 		return nil, err
 	}
 	inUse |= multicast
-	l := &lanes{sl2vl: s, sls: sls}
+	l := &lanes{sl2vl: s, sls: sls, certain: certain}
 	n := int(f.PortBase(fabric.NodeID(f.NumSwitches())))
 	used := make([]bool, len(s.Maps()))
 	known := make([]bool, n)
@@ -128,15 +139,26 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 	}
 	var seen [256]bool
 	rows := make(map[*fabric.SL]bool) // switches share them
-	for n := range fabric.NodeID(f.NumSwitches()) {
-		row := sls.Row(n)[:int(f.MaxLID())+1]
-		if rows[&row[0]] {
-			continue
+	look := func(row []fabric.SL) {
+		if row = row[:int(f.MaxLID())+1]; rows[&row[0]] {
+			return
 		}
 		rows[&row[0]] = true
 		for _, sl := range row[1:] {
 			seen[sl] = true
 		}
+	}
+	for n := range fabric.NodeID(f.NumSwitches()) {
+		look(sls.Given(n))
+	}
+	for _, port := range sls.Ports() {
+		if int(port) >= f.NumPorts() {
+			return 0, fmt.Errorf("path SLs of port %d, the fabric has %d", port, f.NumPorts())
+		}
+		look(sls.PortRow(port))
+	}
+	if seen[lft.UnknownSL] {
+		return 0xffff, nil
 	}
 	for sl, ok := range seen {
 		if ok && sl >= lft.NumSLs {
@@ -215,6 +237,17 @@ func (l *lanes) prepare() {
 	f := l.f
 	l.peer = make([]fabric.PortNum, len(l.to))
 	l.sendersAt = make([]int32, len(l.to)+1)
+	l.own = slices.Repeat([]int32{noRow}, f.NumSwitches())
+	l.rows = make(map[fabric.PortID]int32)
+	if l.sls != nil {
+		for _, port := range l.sls.Ports() {
+			l.rows[port] = int32(len(l.others))
+			if n := f.Owner(port); f.IsSwitch(n) {
+				l.own[n] = l.rows[port]
+			}
+			l.others = append(l.others, l.sls.PortRow(port))
+		}
+	}
 	for out := range fabric.PortID(len(l.to)) {
 		if peer := f.Peer(out); peer != fabric.NoPort {
 			l.peer[out] = f.Num(peer)
@@ -225,11 +258,14 @@ func (l *lanes) prepare() {
 			if l.to[in] != toCA || in == out || l.to[out] == toNowhere && out != base {
 				continue
 			}
-			s := senders{n: 1, may: l.may(f.Peer(in)), m: uint16(len(l.maps) - 1)}
+			s := senders{n: 1, may: l.may(f.Peer(in)), m: uint16(len(l.maps) - 1), row: noRow}
+			if row, ok := l.rows[f.Peer(in)]; ok {
+				s.row = row
+			}
 			if out != base {
 				s.m = l.mapAt(f.Num(in), out)
 			}
-			i := slices.IndexFunc(l.senders[first:], func(o senders) bool { return o.may == s.may && o.m == s.m })
+			i := slices.IndexFunc(l.senders[first:], func(o senders) bool { return o.may == s.may && o.m == s.m && o.row == s.row })
 			if i < 0 {
 				l.senders = append(l.senders, s)
 			} else {
@@ -256,22 +292,51 @@ func (l *lanes) mapAt(in fabric.PortNum, out fabric.PortID) uint16 {
 // may is the classes that a CA's or router's own table does not drop.
 func (l *lanes) may(port fabric.PortID) uint16 { return l.maps[l.sl2vl.Index(0, port)].live }
 
-// classesOf is the classes of paths from switch s to a LID.
-func (l *lanes) classesOf(s fabric.NodeID, lid fabric.LID) uint16 {
-	if l.sls == nil {
-		return l.classes
-	}
-	return 1 << l.class[l.sls.Row(s)[lid]]
+// want is the classes that the packets of a path may have.
+type want struct {
+	set  uint16
+	open bool // they have one of them, but it is not known which
 }
 
-// loses says whether a pair is not delivered, whose packets can be of the
-// classes want: the first table drops all classes but may, and of these only
-// live arrive.
-func (l *lanes) loses(want, may, live uint16) bool {
-	if l.sls != nil {
-		return want&may&live == 0
+// wantOf is the classes of an SL.
+func (l *lanes) wantOf(sl fabric.SL) want {
+	if sl != lft.UnknownSL {
+		return want{set: 1 << l.class[sl]}
 	}
-	return may == 0 || may&^live != 0
+	return want{l.classes, len(l.first) > 1}
+}
+
+// slFrom is the SL of paths from a source port on switch s to a LID.
+func (l *lanes) slFrom(source fabric.PortID, s fabric.NodeID, lid fabric.LID) fabric.SL {
+	if row := l.sls.PortRow(source); row != nil {
+		return row[lid]
+	}
+	return l.sls.Given(s)[lid]
+}
+
+// wantFrom is the classes of these paths.
+func (l *lanes) wantFrom(source fabric.PortID, s fabric.NodeID, lid fabric.LID) want {
+	if l.sls == nil {
+		return want{set: l.classes}
+	}
+	return l.wantOf(l.slFrom(source, s, lid))
+}
+
+// taken is the classes of which packets are to be looked at.
+func (l *lanes) taken(w want) uint16 {
+	if w.open && l.certain {
+		return 0
+	}
+	return w.set
+}
+
+// loses says whether a pair is not delivered: the first table drops all classes but
+// may, and of these only live arrive.
+func (l *lanes) loses(w want, may, live uint16) bool {
+	if l.sls == nil || w.open && !l.certain {
+		return may == 0 || may&^live != 0
+	}
+	return w.set&may&live == 0
 }
 
 // graphs puts together what the workers found.

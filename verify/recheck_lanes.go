@@ -14,8 +14,9 @@ type recheckLanes struct {
 	*recheck
 	sl2vl   *lft.SL2VL
 	pathSLs *lft.PathSLs
-	sls     []fabric.SL // that paths may have, when pathSLs is nil
-	drops   bool        // some table drops an SL
+	sls     []fabric.SL                       // that paths may have, when pathSLs is nil
+	drops   bool                              // some table drops an SL
+	ports   map[fabric.NodeID][]fabric.PortID // by switch: the ports with path SLs of their own
 
 	// By port of a switch and SL: the VLs on which packets of the switch's CAs
 	// leave by it, once their channels into the switch have been checked.
@@ -34,6 +35,16 @@ func newRecheckLanes(k *recheck, sl2vl *lft.SL2VL, pathSLs *lft.PathSLs) *rechec
 		begins:   make([]uint16, k.f.NumPorts()*lft.NumSLs),
 		fate:     make([]uint8, k.f.NumSwitches()*lft.NumSLs),
 		followed: make([]uint16, k.f.NumSwitches()*lft.NumSLs),
+	}
+	if pathSLs != nil {
+		l.ports = make(map[fabric.NodeID][]fabric.PortID)
+		for _, port := range pathSLs.Ports() {
+			s := k.f.Owner(port)
+			if peer := k.f.Peer(port); !k.f.IsSwitch(s) && peer != fabric.NoPort {
+				s = k.f.Owner(peer)
+			}
+			l.ports[s] = append(l.ports[s], port)
+		}
 	}
 	l.drops = slices.ContainsFunc(sl2vl.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
 	// SLs that have the VLs of a lower one everywhere need no look.
@@ -62,7 +73,7 @@ func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, manageme
 		}
 		sls := k.sls
 		if k.pathSLs != nil {
-			sls = k.pathSLs.Row(s)[lid : lid+1]
+			sls = k.from(s, lid)
 		}
 		for _, sl := range sls {
 			if k.drops && !k.arrivesOn(s, sl, owner) {
@@ -72,7 +83,7 @@ func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, manageme
 			if err != nil {
 				return err
 			}
-			if vl := k.sl2vl.At(fabric.ManagementPort, out)[sl]; management && vl != lft.DropVL {
+			if vl := k.sl2vl.At(fabric.ManagementPort, out)[sl]; management && vl != lft.DropVL && k.sends(k.f.PortBase(s), s, sl, lid) {
 				vls |= 1 << vl
 			}
 			for vl := range fabric.VL(lft.MaxDataVLs) {
@@ -86,6 +97,32 @@ func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, manageme
 		}
 	}
 	return nil
+}
+
+// sends says whether packets from a source port on switch s to a LID may have an SL.
+func (k *recheckLanes) sends(source fabric.PortID, s fabric.NodeID, sl fabric.SL, lid fabric.LID) bool {
+	if k.pathSLs == nil {
+		return true
+	}
+	row := k.pathSLs.PortRow(source)
+	if row == nil {
+		row = k.pathSLs.Given(s)
+	}
+	return row[lid] == sl || row[lid] == lft.UnknownSL
+}
+
+// from lists the SLs of paths from switch s to a LID, of any port on it.
+func (k *recheckLanes) from(s fabric.NodeID, lid fabric.LID) []fabric.SL {
+	sls := k.pathSLs.Given(s)[lid : lid+1]
+	for _, port := range k.ports[s] {
+		if sl := k.pathSLs.PortRow(port)[lid]; !slices.Contains(sls, sl) {
+			sls = append(slices.Clip(sls), sl)
+		}
+	}
+	if slices.Contains(sls, lft.UnknownSL) {
+		return k.sls
+	}
+	return sls
 }
 
 // next is where packets of an SL for the LID go that have left switch s: the
@@ -137,7 +174,11 @@ func (k *recheckLanes) arrivesOn(s fabric.NodeID, sl fabric.SL, owner fabric.Por
 func (k *recheckLanes) fromCAs(s fabric.NodeID, out fabric.PortID, sl fabric.SL, lid fabric.LID) (uint16, error) {
 	f := k.f
 	at := int(out)*lft.NumSLs + int(sl)
-	if k.begun[at] {
+	own := len(k.ports[s]) > 0 // it depends on the LID which of them send with the SL
+	switch {
+	case own:
+		k.begins[at] = 0
+	case k.begun[at]:
 		return k.begins[at], nil
 	}
 	k.begun[at] = true
@@ -148,7 +189,7 @@ func (k *recheckLanes) fromCAs(s fabric.NodeID, out fabric.PortID, sl fabric.SL,
 			continue
 		}
 		before, after := k.sl2vl.At(0, ca)[sl], k.sl2vl.At(num, out)[sl]
-		if before == lft.DropVL || after == lft.DropVL {
+		if before == lft.DropVL || after == lft.DropVL || own && !k.sends(ca, s, sl, lid) {
 			continue
 		}
 		k.begins[at] |= 1 << after

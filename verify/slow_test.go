@@ -178,6 +178,9 @@ func (s *slow) sends(from fabric.PortID, lid fabric.LID, path []fabric.PortID) (
 		at = s.f.Owner(s.f.Peer(from))
 	}
 	if s.sls != nil && s.f.IsSwitch(at) {
+		if row := s.sls.PortRow(from); row != nil {
+			return row[lid : lid+1]
+		}
 		return []fabric.SL{s.sls.Row(at)[lid]}
 	}
 	for sl := range fabric.SL(lft.NumSLs) {

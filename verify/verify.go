@@ -38,8 +38,11 @@ type Options struct {
 	// port 0 of a switch that in its own row. Nil means that a port may send
 	// with any SL that its own SL-to-VL table does not drop, which is the
 	// port's for CAs and routers, and that of way in 0 for switches. It says
-	// nothing without SL2VL.
+	// nothing without SL2VL. Ports may have rows of their own, and SLs may be unknown.
 	PathSLs *lft.PathSLs
+	// UnknownSLs says that nil PathSLs are not known: there is a choice of SLs for the
+	// paths, which is not at hand.
+	UnknownSLs bool
 	// Multicast is checked too unless it is nil.
 	Multicast *Multicast
 	// Buffer is what the switches have room for; the zero value means that nobody
@@ -85,6 +88,9 @@ func Untested(f *fabric.Fabric) *Result {
 // bytes for each pair of switches, and less in fabrics where that would be
 // more than 256 MB.
 //
+// Where path SLs are not known, a finding is certain when it is there whatever they are.
+// A rule with findings that depend on them is undecided. It takes a second check then.
+//
 // A pair of a port and a LID is delivered when packets of every SL that it may
 // have arrive. Where the forwarding tables lead to the LID and an SL-to-VL
 // table on the way has VL 15, it is unreachable. Packets that arrive make
@@ -93,19 +99,36 @@ func Untested(f *fabric.Fabric) *Result {
 // It returns an error when the tables are not of this fabric and when ctx
 // ends; whatever is wrong with the tables is in the Result.
 func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
-	if t.Switches() != f.NumSwitches() {
-		return nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	r, l, err := check(ctx, f, t, opt, false)
+	if err != nil || !l.doubts(r, opt.UnknownSLs) {
+		return r, err
 	}
-	if len(f.CAPorts()) > maxSources {
-		return nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
+	if opt.PathSLs == nil {
+		opt.PathSLs = lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	}
-	l, err := newLanes(f, opt.SL2VL, opt.PathSLs, opt.Multicast.sls())
+	certain, _, err := check(ctx, f, t, opt, true)
 	if err != nil {
 		return nil, err
 	}
+	certain.Leave(l.undecided(r, certain)...)
+	return certain, nil
+}
+
+// check is Check in which paths of unknown SL have any, or with certain none.
+func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, certain bool) (*Result, *lanes, error) {
+	if t.Switches() != f.NumSwitches() {
+		return nil, nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	}
+	if len(f.CAPorts()) > maxSources {
+		return nil, nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
+	}
+	l, err := newLanes(f, opt.SL2VL, opt.PathSLs, opt.Multicast.sls(), certain)
+	if err != nil {
+		return nil, nil, err
+	}
 	if opt.Multicast != nil {
 		if err := opt.Multicast.check(f); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if opt.Workers <= 0 {
@@ -120,14 +143,14 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	p := newPlan(f, t, l)
 	w, err := p.run(ctx, opt)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := Untested(f)
 	var mc *multicast
 	if opt.Multicast != nil {
 		mc = newMulticast(p, opt.Multicast)
 		if err := mc.run(ctx, opt); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	p.summarize(r, w)
@@ -140,7 +163,7 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	opt.Buffer.report(r)
 	p.reportCreditLoops(r, loops, mc, opt)
 	r.settle()
-	return r, nil
+	return r, l, nil
 }
 
 // run checks all LIDs, and returns one worker with what all found.
@@ -195,6 +218,9 @@ func (w *worker) merge(o *worker) {
 	if w.flow != nil {
 		for port, classes := range o.flow.sent {
 			w.flow.sent[port] |= classes
+		}
+		for row, classes := range o.flow.sentBy {
+			w.flow.sentBy[row] |= classes
 		}
 	}
 	for ch, used := range o.used {

@@ -38,6 +38,7 @@ type audit struct {
 	mfts        string // "" for none
 	groups      string // "" for none
 	certificate string // "" for none
+	unknownSLs  bool   // without path SLs nobody knows them, as in a folder of dumps
 	copying     verify.Copying
 	buffer      verify.Buffer
 	lenient     bool
@@ -473,7 +474,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 	}
 	s := a.startStage("verify", 0)
 	defer s.end()
-	opt.Progress = s.set
+	opt.Progress, opt.UnknownSLs = s.set, in.unknownSLs
 	r, err := verify.Check(ctx, f, tables, *opt)
 	if err != nil {
 		return nil, err

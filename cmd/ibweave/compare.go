@@ -254,7 +254,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		return nil, err
 	}
 	s := a.startStage(x.Name+": verify", 0)
-	opt.Progress = s.set
+	opt.Progress, opt.UnknownSLs = s.set, in.unknownSLs
 	x.Verify, err = verify.Check(ctx, f, tables, opt)
 	s.end()
 	if err != nil {

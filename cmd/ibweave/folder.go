@@ -109,6 +109,7 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 	if in.mfts == "" {
 		in.groups = ""
 	}
+	in.unknownSLs = in.pathSL == ""
 	return dir + ": " + strings.Join(parts, "; "), nil
 }
 

@@ -14,18 +14,18 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// pathGroup is the switches from which all paths have the same SLs.
-type pathGroup struct {
-	row      []fabric.SL
-	switches []fabric.NodeID
+// pathGroup is the sources, switches or ports, from which all paths have the same SLs.
+type pathGroup[K any] struct {
+	row     []fabric.SL
+	sources []K
 }
 
-// pathGroups puts switches with equal rows together, whether or not they share
-// them in memory. Groups, and the switches of each, are in the order of list.
+// pathGroups puts sources with equal rows together, whether or not they share
+// them in memory. Groups, and the sources of each, are in the order of list.
 // hash is hashSLs, but for tests.
-func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL, hash func([]fabric.SL) uint64) []pathGroup {
+func pathGroups[K any](list []K, row func(K) []fabric.SL, hash func([]fabric.SL) uint64) []pathGroup[K] {
 	hashes := make([]uint64, len(list))
-	same := make([]int, len(list)) // index of the first switch with this row in memory
+	same := make([]int, len(list)) // index of the first source with this row in memory
 	first := make(map[*fabric.SL]int)
 	for i, s := range list {
 		at := &row(s)[0]
@@ -39,13 +39,13 @@ func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL, hash 
 			hashes[i] = hash(row(list[i]))
 		}
 	})
-	var groups []pathGroup
+	var groups []pathGroup[K]
 	byHash := make(map[uint64][]int)
 	of := make([]int, len(list))
 	for i, s := range list {
 		if j := same[i]; j < i {
 			of[i] = of[j]
-			groups[of[i]].switches = append(groups[of[i]].switches, s)
+			groups[of[i]].sources = append(groups[of[i]].sources, s)
 			continue
 		}
 		of[i] = len(groups)
@@ -56,9 +56,9 @@ func pathGroups(list []fabric.NodeID, row func(fabric.NodeID) []fabric.SL, hash 
 		}
 		if of[i] == len(groups) {
 			byHash[hashes[i]] = append(byHash[hashes[i]], of[i])
-			groups = append(groups, pathGroup{row: row(s)})
+			groups = append(groups, pathGroup[K]{row: row(s)})
 		}
-		groups[of[i]].switches = append(groups[of[i]].switches, s)
+		groups[of[i]].sources = append(groups[of[i]].sources, s)
 	}
 	return groups
 }
@@ -78,6 +78,7 @@ func hashSLs(row []fabric.SL) uint64 {
 var (
 	pathHead = []byte("Path SLs [")
 	pathOf   = []byte("switch 0x")
+	pathFrom = []byte("port 0x")
 	pathDLID = []byte("dlid ")
 	pathSL   = []byte(" sl ")
 )
@@ -90,10 +91,16 @@ var lineEnds = func() (t [256]struct {
 }) {
 	for sl := range t {
 		s := fmt.Sprintf("%s%d\n", pathSL, sl)
+		if fabric.SL(sl) == lft.UnknownSL {
+			s = fmt.Sprintf("%s%s\n", pathSL, unknownSL)
+		}
 		t[sl].text, t[sl].n = eightBytes(s+"  "), len(s)
 	}
 	return t
 }()
+
+// unknownSL is written for lft.UnknownSL.
+const unknownSL = "?"
 
 // sameSLs is how many SLs row begins with that are like the first.
 func sameSLs(row []fabric.SL) int {
@@ -130,10 +137,16 @@ func eightSLs(row []fabric.SL) uint64 {
 // there is a block for each of the different rows of SLs, with a blank line
 // before all but the first: the switches that the row is of, by the switch that
 // the sender's port hangs on, or is the port 0 of, and the SLs of all DLIDs in
-// order, a line for each run of DLIDs with the same. Switches come by GUID, and
-// blocks by their first switch, so that equal path SLs give equal bytes.
+// order, a line for each run of DLIDs with the same; ? is an SL that is not known.
+// Source ports with SLs of their own have lines with node GUID and port number,
 //
-// Of opt, Lean leaves out the node descriptions, and Only all other switches.
+//	port 0x0000000000100001[1] "host 0,0"
+//
+// after the switches. Switches come by GUID, ports by GUID and number, and
+// blocks by their first switch, else port, so that equal path SLs give equal bytes.
+//
+// Of opt, Lean leaves out the node descriptions, and Only all other switches and what
+// hangs on them.
 // Errors are those of w, and path SLs or options that do not belong to the
 // fabric.
 func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOptions) error {
@@ -145,7 +158,22 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 		return err
 	}
 	slices.Sort(list) // NodeIDs are in the order of GUIDs
-	groups := pathGroups(list, p.Row, hashSLs)
+	sources := make([]pathSource, 0, len(list))
+	for _, s := range list {
+		sources = append(sources, pathSource{s, fabric.NoPort})
+	}
+	for _, port := range p.Ports() {
+		n := f.Owner(port)
+		if opt.Only == nil || slices.Contains(list, n) || f.Peer(port) != fabric.NoPort && slices.Contains(list, f.Owner(f.Peer(port))) {
+			sources = append(sources, pathSource{n, port})
+		}
+	}
+	groups := pathGroups(sources, func(s pathSource) []fabric.SL {
+		if s.port != fabric.NoPort {
+			return p.PortRow(s.port)
+		}
+		return p.Given(s.node)
+	}, hashSLs)
 	var head []byte
 	head = append(head, pathHead...)
 	head = fmt.Appendf(head, "1-%d] of %d switches\n", p.MaxLID(), len(list))
@@ -157,12 +185,18 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 			b = append(b, '\n')
 		}
 		g := &groups[i]
-		for _, s := range g.switches {
-			b = append(b, "switch "...)
-			b = f.Node(s).GUID.Append(b)
+		for _, s := range g.sources {
+			if s.port == fabric.NoPort {
+				b = append(b, "switch "...)
+				b = f.Node(s.node).GUID.Append(b)
+			} else {
+				b = append(b, "port "...)
+				b = f.Node(s.node).GUID.Append(b)
+				b = fmt.Appendf(b, "[%d]", f.Num(s.port))
+			}
 			if !opt.Lean {
 				b = append(b, ' ', '"')
-				b = appendDescription(b, f.Node(s).Description)
+				b = appendDescription(b, f.Node(s.node).Description)
 				b = append(b, '"')
 			}
 			b = append(b, '\n')
@@ -187,6 +221,12 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 		}
 		return b
 	})
+}
+
+// pathSource is a switch, or a port with path SLs of its own.
+type pathSource struct {
+	node fabric.NodeID
+	port fabric.PortID // NoPort for a switch
 }
 
 var dlidWord = eightBytes("dlid    ")
@@ -227,7 +267,7 @@ func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {
 // and the SL. That is a line for each pair of CA or router ports, about 25
 // bytes. Sources come in OpenSM's order, DLIDs in their own.
 //
-// Paths from and to switches, which ibdmchk -a follows, have no lines: ibdmchk
+// Paths whose SL is not known have no lines. Paths from and to switches, which ibdmchk -a follows, have no lines: ibdmchk
 // takes the SL of a switch's own packets for their VL on the first hop, and
 // crashes when the tables have no such VL.
 //
@@ -250,13 +290,13 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 		switch {
 		case s == fabric.NoNode:
 		case index[n] == 0:
-			sources = append(sources, source{n, p.Row(s), port})
+			sources = append(sources, source{n, rowFrom(p, port, s), port})
 			index[n] = int32(len(sources))
 		default:
-			src := &sources[index[n]-1]
-			if l := differentSL(f, src.row, p.Row(s)); l > 0 {
+			src, row := &sources[index[n]-1], rowFrom(p, port, s)
+			if l := differentSL(f, src.row, row); l > 0 {
 				return fmt.Errorf("%s has SL %d to LID %d and another port of the node has SL %d: ibdmchk has one SL for all ports of a node",
-					f.PortName(port), p.Row(s)[l], l, src.row[l])
+					f.PortName(port), row[l], l, src.row[l])
 			}
 			src.own = fabric.NoPort
 		}
@@ -276,7 +316,7 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 		copy(head[:], f.Node(src.node).GUID.Append(head[:0]))
 		head[len(head)-1] = ' '
 		for _, l := range dlids {
-			if f.LIDPort(l) == src.own {
+			if f.LIDPort(l) == src.own || src.row[l] == lft.UnknownSL {
 				continue
 			}
 			b = append(b, head[:]...)
@@ -287,6 +327,14 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 		}
 		return b
 	})
+}
+
+// rowFrom is the SLs of paths from a port on switch s.
+func rowFrom(p *lft.PathSLs, port fabric.PortID, s fabric.NodeID) []fabric.SL {
+	if row := p.PortRow(port); row != nil {
+		return row
+	}
+	return p.Given(s)
 }
 
 // differentSL is the lowest LID with an owner to which the rows have different
@@ -318,17 +366,26 @@ type pathReader struct {
 	count    int             // how many there have been
 	inBlock  bool            // there has been a line switch ..
 	block    []fabric.NodeID // the switches of the block that the fabric has
+	ports    []fabric.PortID // and its ports
 	row      []fabric.SL     // of block, nil before its first dlid line
 	next     int             // the DLID that the block must go on with
 
 	// Of ibdmchk's.
-	rows   [][]fabric.SL    // by switch: noSL where nothing is given; nil without lines
+	rows   [][]fabric.SL // by switch: UnknownSL where nothing is given; nil without lines
+	paired map[fabric.PortID]*pairs
 	source fabric.GUID      // of the last line of a pair
-	from   []fabric.NodeID  // the switches of source, or that the lines of a section are of
-	byGUID fabric.GUIDIndex // the switches that CA and router ports hang on
-	head   []byte           // what the last line of a pair begins with: GUID and blank
+	from   []fabric.PortID  // the ports of source, or that the lines of a section are of
+	byGUID fabric.GUIDIndex // PortIDs of CA and router ports on switches
 	lids   []ownerKind      // by LID, up to the fabric's highest
 }
+
+// pairs is what ibdmchk's forms give for a source port.
+type pairs struct {
+	given []uint64    // a bit by LID
+	own   []fabric.SL // nil while the row of its switch has the same SLs
+}
+
+func (p *pairs) has(lid uint64) bool { return p.given[lid/64]>>(lid%64)&1 != 0 }
 
 // ownerKind is what kind of port a LID belongs to.
 type ownerKind uint8
@@ -354,24 +411,21 @@ func ownerKinds(f *fabric.Fabric) []ownerKind {
 	return list
 }
 
-// noSL stands for an SL that no line has given.
-const noSL fabric.SL = 0xff
-
 // ReadPathSLs reads path SLs: what WritePathSLs writes, or ibdmchk -c reads,
 // which are lines with a source's node GUID, a DLID and an SL, or sections that
 // begin with a line Channel Adapter 0x0123456789abcdef, .. with the source's
 // port GUID, and have a line with DLID, colon and SL for each path. The form is
 // recognized by content. name is the file's, for messages.
 //
-// The result goes to the highest LID of f and of the file, and has SL 0 where
-// the text says nothing. A switch without a block of this package's form is a
-// Missing Problem; for ibdmchk's forms there is one for all paths between CA or
-// router ports that have no line.
+// The result goes to the highest LID of f and of the file, and has lft.UnknownSL where
+// the text says nothing: ibdmchk's form has no lines for paths from switches. Source
+// ports whose SLs are not those of the others on their switch have rows of their own. A
+// switch without a block of this package's form is a Missing Problem; for ibdmchk's
+// forms there is one for all paths between CA or router ports that have no line.
 //
 // Errors are *fabric.ParseError, and the path SLs are then nil. With
 // Options.Lenient these are Problems instead: unknown sources and DLIDs, SLs
-// above 15, a second SL for a path, also from another node on the same switch,
-// since path SLs are by switch and DLID (the first counts), lines that are
+// above 15, a second SL for a path (the first counts), lines that are
 // nothing of the form, blocks with gaps and files that end too early.
 func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.PathSLs, []Problem, error) {
 	r := &pathReader{src: source{name, data}, f: f, opt: opt}
@@ -383,11 +437,12 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 	case IBDMPathSLs:
 		line = r.ibdmLine
 		r.rows = make([][]fabric.SL, f.NumSwitches())
+		r.paired = make(map[fabric.PortID]*pairs)
 		r.lids = ownerKinds(f)
 		r.byGUID.Grow(len(f.CAPorts()))
 		for i, p := range f.CAPorts() {
-			if s := f.CASwitches()[i]; s != fabric.NoNode && r.byGUID.Find(f.PortGUID(p)) < 0 {
-				r.byGUID.Add(f.PortGUID(p), int32(s))
+			if f.CASwitches()[i] != fabric.NoNode && r.byGUID.Find(f.PortGUID(p)) < 0 {
+				r.byGUID.Add(f.PortGUID(p), int32(p))
 			}
 		}
 	default:
@@ -396,7 +451,9 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 	}
 	r.given = make([]bool, f.NumSwitches())
 	for at := 0; at < len(data) && !r.failed; {
-		at = r.printedLines(at) // leaves the last lines
+		if r.row != nil {
+			at = r.printedRuns(at) // leaves the last lines
+		}
 		text, next := cutLine(data, at)
 		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' {
 			line(at, text)
@@ -434,23 +491,12 @@ func (r *pathReader) drop(at int, format string, args ...any) {
 	r.fault(at, Dropped, fmt.Errorf(format, args...))
 }
 
-// longestPrinted is more than the lines that printedLines reads have, without head.
+// longestPrinted is more than the lines that printedRuns reads have.
 const longestPrinted = 32
 
-// printedLines reads lines from offset at on that WritePathSLs or WriteIBDMPathSLs
-// printed, while they give SLs and nothing is wrong with them, and gives the start of
-// the first other line.
-func (r *pathReader) printedLines(at int) int {
-	switch {
-	case r.row != nil:
-		return r.printedRuns(at)
-	case len(r.head) > 0 && len(r.from) == 1 && r.rows[r.from[0]] != nil:
-		return r.printedPairs(at)
-	}
-	return at
-}
-
-// printedRuns is printedLines within a block of this package's form.
+// printedRuns reads lines from offset at on that WritePathSLs printed within a block,
+// while they give SLs and nothing is wrong with them, and gives the start of the first
+// other line.
 func (r *pathReader) printedRuns(at int) int {
 	d, row, next := r.src.data, r.row, r.next
 	for len(d)-at >= longestPrinted {
@@ -497,26 +543,6 @@ var alike = func() (t [lft.NumSLs][64]fabric.SL) {
 	return t
 }()
 
-// printedPairs is printedLines for pairs of a source, all of whose ports hang on one
-// switch.
-func (r *pathReader) printedPairs(at int) int {
-	d, row, head := r.src.data, r.rows[r.from[0]], r.head
-	for len(d)-at >= len(head)+longestPrinted && string(d[at:at+len(head)]) == string(head) {
-		line := d[at+len(head):][:longestPrinted]
-		dlid, n := printedLID(line)
-		if n == 0 || line[n] != ' ' || dlid >= len(r.lids) || r.lids[dlid] == noPort {
-			break
-		}
-		sl, m := printedSL(line[n+1:])
-		if was := row[dlid]; m == 0 || was != noSL && was != sl {
-			break
-		}
-		row[dlid] = sl
-		at += len(head) + n + 1 + m
-	}
-	return at
-}
-
 // printedLID reads a decimal number of at most five digits at the start of b, which has
 // eight bytes or more, and says how many they are, 0 for none or more.
 func printedLID(b []byte) (v, n int) {
@@ -556,11 +582,11 @@ func (r *pathReader) blockLine(at int, line []byte) {
 	switch {
 	case bytes.HasPrefix(line, pathDLID):
 		r.dlidLine(at, line)
+	case bytes.HasPrefix(line, pathFrom):
+		r.beginSource(at)
+		r.portLine(at, line)
 	case bytes.HasPrefix(line, pathOf):
-		if r.row != nil {
-			r.closeBlock(at)
-		}
-		r.inBlock = true
+		r.beginSource(at)
 		v, n := hexPrefix(line[len(pathOf):], 16)
 		if rest := line[len(pathOf)+n:]; n == 0 || len(rest) > 0 && !isBlank(rest[0]) {
 			r.drop(at, "bad GUID; want switch 0x0123456789abcdef \"..\"")
@@ -585,10 +611,42 @@ func (r *pathReader) blockLine(at int, line []byte) {
 			high, switches = int(r.f.MaxLID()), -1
 		}
 		r.high, r.switches, r.next = high, switches, 1
-		r.paths = lft.NewPathSLs(r.f.NumSwitches(), max(fabric.LID(high), r.f.MaxLID()))
+		r.paths = lft.UnknownPathSLs(r.f.NumSwitches(), max(fabric.LID(high), r.f.MaxLID()))
 	default:
 		r.drop(at, "want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0")
 	}
+}
+
+// beginSource is told of a line with a switch or port, which the first after a line with
+// DLIDs begins a block with.
+func (r *pathReader) beginSource(at int) {
+	if r.row != nil {
+		r.closeBlock(at)
+	}
+	r.inBlock = true
+}
+
+// portLine reads a line with a source port of its own.
+func (r *pathReader) portLine(at int, line []byte) {
+	v, n := hexPrefix(line[len(pathFrom):], 16)
+	rest, open := bytes.CutPrefix(line[len(pathFrom)+n:], []byte("["))
+	num, k := decPrefix(rest, 3)
+	rest, shut := bytes.CutPrefix(rest[k:], []byte("]"))
+	if n == 0 || k == 0 || !open || !shut || len(rest) > 0 && !isBlank(rest[0]) {
+		r.drop(at, "bad port; want port 0x0123456789abcdef[1] \"..\" with the node's GUID")
+		return
+	}
+	node, ok := r.f.NodeByGUID(fabric.GUID(v))
+	if !ok || num > uint64(r.f.Node(node).NumPorts) || (num == 0) != r.f.IsSwitch(node) {
+		r.drop(at, "the fabric has no source port %s[%d]", fabric.GUID(v), num)
+		return
+	}
+	port := r.f.Port(node, fabric.PortNum(num))
+	if r.paths.PortRow(port) != nil || slices.Contains(r.ports, port) {
+		r.drop(at, "port %s[%d] for a second time", fabric.GUID(v), num)
+		return
+	}
+	r.ports = append(r.ports, port)
 }
 
 // parsePathHead reads the first line of this package's form.
@@ -615,11 +673,15 @@ func (r *pathReader) dlidLine(at int, line []byte) {
 	}
 	rest, ok := bytes.CutPrefix(rest, pathSL)
 	sl, k := decPrefix(rest, 2)
+	unknown := string(rest) == unknownSL
+	if unknown {
+		sl, k = uint64(lft.UnknownSL), len(rest)
+	}
 	switch {
 	case n == 0 || m == 0 || !ok || k == 0 || k != len(rest):
 		r.drop(at, "want dlid 1-5 sl 0, or dlid 6 sl 1")
 		return
-	case sl >= lft.NumSLs:
+	case sl >= lft.NumSLs && !unknown:
 		r.drop(at, "SL %d, want 0 to %d", sl, lft.NumSLs-1)
 		return
 	case from == 0 || to < from || to > uint64(r.high):
@@ -630,7 +692,7 @@ func (r *pathReader) dlidLine(at int, line []byte) {
 		return
 	}
 	if r.row == nil {
-		r.row = make([]fabric.SL, int(r.paths.MaxLID())+1)
+		r.row = slices.Repeat([]fabric.SL{lft.UnknownSL}, int(r.paths.MaxLID())+1)
 	}
 	if int(from) != r.next {
 		r.drop(at, "the block goes on with DLID %d, want %d", from, r.next)
@@ -657,12 +719,15 @@ func (r *pathReader) closeBlock(at int) {
 	if r.row != nil && len(r.block) > 0 {
 		r.paths.SetRow(r.row, r.block...)
 	}
-	r.block, r.row, r.next = r.block[:0], nil, 1
+	if r.row != nil && len(r.ports) > 0 {
+		r.paths.SetPorts(r.row, r.ports...)
+	}
+	r.block, r.ports, r.row, r.next = r.block[:0], r.ports[:0], nil, 1
 }
 
 // endBlocks looks at what there was in this package's form.
 func (r *pathReader) endBlocks() {
-	if r.row != nil || len(r.block) > 0 {
+	if r.row != nil || len(r.block) > 0 || len(r.ports) > 0 {
 		r.closeBlock(len(r.src.data))
 	}
 	switch {
@@ -673,12 +738,12 @@ func (r *pathReader) endBlocks() {
 		r.fault(-1, Contradiction, fmt.Errorf("%d switches, but the first line has %d", r.count, r.switches))
 	}
 	if r.high < int(r.f.MaxLID()) {
-		r.fault(-1, Missing, fmt.Errorf("no path SLs for the LIDs from %d to %d: SL 0", r.high+1, r.f.MaxLID()))
+		r.fault(-1, Missing, fmt.Errorf("no path SLs for the LIDs from %d to %d", r.high+1, r.f.MaxLID()))
 	}
 	for s, ok := range r.given {
 		if !ok {
 			n := r.f.Node(fabric.NodeID(s))
-			r.fault(-1, Missing, fmt.Errorf("no path SLs of switch %s %q: SL 0", n.GUID, n.Description))
+			r.fault(-1, Missing, fmt.Errorf("no path SLs of switch %s %q", n.GUID, n.Description))
 		}
 	}
 }
@@ -716,13 +781,9 @@ func (r *pathReader) ibdmLine(at int, line []byte) {
 		return
 	}
 	if guid := fabric.GUID(v); guid != r.source || len(r.from) == 0 {
-		r.head = nil
-		if r.source, r.from = guid, r.switchesOf(guid); len(r.from) == 0 {
+		if r.source, r.from = guid, r.portsOf(guid); len(r.from) == 0 {
 			r.drop(at, "the fabric has no node %s on a switch", guid)
 			return
-		}
-		if n < len(line) && line[n] == ' ' {
-			r.head = line[:n+1]
 		}
 	}
 	r.path(at, r.from, dlid, sl)
@@ -741,19 +802,22 @@ func ibdmPair(rest []byte) (dlid, sl uint64, ok bool) {
 
 // ibdmHead reads the first line of a section of ibdmchk -c.
 func (r *pathReader) ibdmHead(at int, line []byte) {
-	r.source, r.from, r.head = 0, nil, nil
+	r.source, r.from = 0, nil
 	guid, kind, ok := ibdmSource(line)
 	if !ok {
 		r.drop(at, "want a section's first line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID, or %v", errIBDMPath)
 		return
 	}
-	s := fabric.NodeID(r.byGUID.Find(guid))
-	ok = s >= 0
+	port := fabric.PortID(r.byGUID.Find(guid))
+	ok = port >= 0
 	if kind == fabric.Switch {
-		s, ok = r.f.SwitchByGUID(guid)
+		var s fabric.NodeID
+		if s, ok = r.f.SwitchByGUID(guid); ok {
+			port = r.f.PortBase(s)
+		}
 	}
-	if r.from = []fabric.NodeID{}; ok {
-		r.from = append(r.from, s)
+	if r.from = []fabric.PortID{}; ok {
+		r.from = append(r.from, port)
 		return
 	}
 	r.drop(at, "the fabric has no %s with port GUID %s on a switch", kind, guid)
@@ -770,29 +834,41 @@ func ibdmSource(line []byte) (guid fabric.GUID, kind fabric.NodeType, ok bool) {
 	return 0, 0, false
 }
 
-// switchesOf lists the switches that a node's paths begin at: itself, or those
-// that the ports of a CA or router hang on.
-func (r *pathReader) switchesOf(guid fabric.GUID) []fabric.NodeID {
-	list := []fabric.NodeID{}
+// portsOf lists the ports that a node's paths begin at: port 0 of a switch, or those of
+// a CA or router that hang on switches.
+func (r *pathReader) portsOf(guid fabric.GUID) []fabric.PortID {
+	list := []fabric.PortID{}
 	n, ok := r.f.NodeByGUID(guid)
 	if !ok {
 		return list
 	}
 	if r.f.IsSwitch(n) {
-		return append(list, n)
+		return append(list, r.f.PortBase(n))
 	}
 	for p := fabric.PortNum(1); p <= r.f.Node(n).NumPorts; p++ {
-		if peer := r.f.Peer(r.f.Port(n, p)); peer != fabric.NoPort {
-			if s := r.f.Owner(peer); r.f.IsSwitch(s) && !slices.Contains(list, s) {
-				list = append(list, s)
-			}
+		if r.switchOf(r.f.Port(n, p)) != fabric.NoNode {
+			list = append(list, r.f.Port(n, p))
 		}
 	}
 	return list
 }
 
+// switchOf is the switch that a source port hangs on or is the port 0 of, else NoNode.
+func (r *pathReader) switchOf(port fabric.PortID) fabric.NodeID {
+	n := r.f.Owner(port)
+	if peer := r.f.Peer(port); !r.f.IsSwitch(n) {
+		if peer == fabric.NoPort {
+			return fabric.NoNode
+		}
+		if n = r.f.Owner(peer); !r.f.IsSwitch(n) {
+			return fabric.NoNode
+		}
+	}
+	return n
+}
+
 // path enters the SL of a path of one of ibdmchk's forms.
-func (r *pathReader) path(at int, from []fabric.NodeID, dlid, sl uint64) {
+func (r *pathReader) path(at int, from []fabric.PortID, dlid, sl uint64) {
 	switch {
 	case dlid >= uint64(len(r.lids)) || r.lids[dlid] == noPort:
 		r.drop(at, "no port of the fabric has LID %d", dlid)
@@ -801,71 +877,99 @@ func (r *pathReader) path(at int, from []fabric.NodeID, dlid, sl uint64) {
 		r.drop(at, "SL %d, want 0 to %d", sl, lft.NumSLs-1)
 		return
 	}
-	for _, s := range from {
-		row := r.rows[s]
-		if row == nil {
-			row = make([]fabric.SL, int(r.f.MaxLID())+1)
-			for l := range row {
-				row[l] = noSL
+	for _, port := range from {
+		s := r.switchOf(port)
+		if r.rows[s] == nil {
+			r.rows[s] = slices.Repeat([]fabric.SL{lft.UnknownSL}, int(r.f.MaxLID())+1)
+		}
+		row, p := r.rows[s], r.paired[port]
+		if p == nil {
+			p = &pairs{given: make([]uint64, len(r.lids)/64+1)}
+			r.paired[port] = p
+		}
+		if p.own != nil {
+			row = p.own
+		}
+		switch was := row[dlid]; {
+		case p.has(dlid):
+			if was != fabric.SL(sl) {
+				r.drop(at, "SL %d from %s to LID %d, which has SL %d already", sl, r.f.PortName(port), dlid, was)
+				return
 			}
-			r.rows[s] = row
+		case was != lft.UnknownSL && was != fabric.SL(sl): // of another port on the switch
+			p.own = r.only(p, row)
+			row = p.own
+			fallthrough
+		default:
+			row[dlid] = fabric.SL(sl)
+			p.given[dlid/64] |= 1 << (dlid % 64)
 		}
-		if was := row[dlid]; was != noSL && was != fabric.SL(sl) {
-			r.drop(at, "SL %d from switch %s to LID %d, which has SL %d already: path SLs are by switch and DLID", sl, r.f.Node(s).GUID, dlid, was)
-			return
-		}
-		row[dlid] = fabric.SL(sl)
 	}
+}
+
+// only is the part of a row that has been given for a port.
+func (r *pathReader) only(p *pairs, row []fabric.SL) []fabric.SL {
+	row = slices.Clone(row)
+	for l := range row {
+		if !p.has(uint64(l)) {
+			row[l] = lft.UnknownSL
+		}
+	}
+	return row
 }
 
 // endPairs makes the path SLs of ibdmchk's lines, and notes which are missing.
 func (r *pathReader) endPairs() {
 	f := r.f
-	hosts := make([]int32, f.NumSwitches()) // CA and router ports on each switch
-	for _, s := range f.CASwitches() {
-		if s != fabric.NoNode {
-			hosts[s]++
-		}
-	}
-	missing, firstFrom, firstTo := 0, fabric.NoNode, fabric.LID(0)
-	r.paths = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	r.paths = lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	var list []fabric.NodeID
-	for s, n := range hosts {
-		row := r.rows[s]
-		if row == nil && n == 0 {
-			continue
+	for s := range r.rows {
+		if r.rows[s] != nil {
+			list = append(list, fabric.NodeID(s))
 		}
-		for l := 1; l <= int(f.MaxLID()); l++ {
-			if row != nil && row[l] != noSL {
-				continue
-			}
-			if n == 0 || r.lids[l] != hostPort {
-				continue
-			}
-			p := f.LIDPort(fabric.LID(l))
-			// A port does not send to itself.
-			if peer := f.Peer(p); n == 1 && peer != fabric.NoPort && int(f.Owner(peer)) == s {
-				continue
-			}
-			if missing == 0 {
-				firstFrom, firstTo = fabric.NodeID(s), fabric.LID(l)
-			}
-			missing++
-		}
-		if row == nil {
-			continue
-		}
-		for l, sl := range row {
-			if sl == noSL {
-				row[l] = 0
-			}
-		}
-		list = append(list, fabric.NodeID(s))
 	}
 	for _, g := range pathGroups(list, func(s fabric.NodeID) []fabric.SL { return r.rows[s] }, hashSLs) {
-		r.paths.SetRow(g.row, g.switches...)
+		r.paths.SetRow(g.row, g.sources...)
+	}
+	missing, from, to := 0, fabric.NoPort, fabric.LID(0)
+	var without []fabric.PortID // any line, on switches where others have some
+	none := &pairs{given: make([]uint64, len(r.lids)/64+1)}
+	f.EndPorts(func(port fabric.PortID) {
+		s, isSwitch := r.switchOf(port), f.IsSwitch(f.Owner(port))
+		if s == fabric.NoNode {
+			return
+		}
+		p, row := r.paired[port], r.rows[s]
+		if p == nil {
+			p = none
+		}
+		differs := p.own != nil
+		for l := range r.lids {
+			if p.has(uint64(l)) || r.lids[l] == noPort || f.LIDPort(fabric.LID(l)) == port {
+				continue
+			}
+			differs = differs || row != nil && row[l] != lft.UnknownSL
+			if !isSwitch && r.lids[l] == hostPort {
+				if missing == 0 {
+					from, to = port, fabric.LID(l)
+				}
+				missing++
+			}
+		}
+		switch {
+		case !differs:
+		case p == none:
+			without = append(without, port)
+		case p.own != nil:
+			r.paths.SetPorts(p.own, port)
+		default:
+			r.paths.SetPorts(r.only(p, row), port)
+		}
+	})
+	if len(without) > 0 {
+		r.paths.SetPorts(slices.Repeat([]fabric.SL{lft.UnknownSL}, int(f.MaxLID())+1), without...)
 	}
 	if missing > 0 {
-		r.fault(-1, Missing, fmt.Errorf("no SL for %d paths from a switch to a CA or router, the first from switch %s to LID %d: SL 0", missing, f.Node(firstFrom).GUID, firstTo))
+		r.fault(-1, Missing, fmt.Errorf("no SL for %d paths between CA and router ports, the first from %s to LID %d", missing, f.PortName(from), to))
 	}
 }

@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// sensitive lists the rules whose findings depend on the SLs of paths.
+var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
+
+// standing counts the findings of a rule, by what they stand for.
+func (r *Result) standing(rule string) (n int64) {
+	for i := range r.Findings {
+		if r.Findings[i].Rule == rule {
+			n += r.Findings[i].Count
+		}
+	}
+	return n
+}
+
+// doubts says whether paths of unknown SL could have made findings of r.
+func (l *lanes) doubts(r *Result, unknown bool) bool {
+	if l == nil || len(l.first) < 2 || l.sls == nil && !unknown {
+		return false
+	}
+	return slices.ContainsFunc(sensitive, func(rule string) bool { return r.standing(rule) > 0 }) && (l.sls == nil || l.unknown() > 0)
+}
+
+// unknown counts the paths from switches, and from ports with a row of their own, whose
+// SL is not known.
+func (l *lanes) unknown() (n int64) {
+	count := func(row []fabric.SL) {
+		for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
+			if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
+				n++
+			}
+		}
+	}
+	for s := range fabric.NodeID(l.f.NumSwitches()) {
+		count(l.sls.Given(s))
+	}
+	for _, port := range l.sls.Ports() {
+		count(l.sls.PortRow(port))
+	}
+	return n
+}
+
+// undecided lists the rules that have more findings when paths of unknown SL have any
+// than those that are certain.
+func (l *lanes) undecided(any, certain *Result) []Undecided {
+	reason := "path SLs are missing, and there are findings with some and none with others"
+	if l.sls != nil {
+		reason = fmt.Sprintf("the SLs of %d paths from a switch or port to a LID are missing, and there are more findings with some than with others", l.unknown())
+	}
+	var list []Undecided
+	for _, rule := range sensitive {
+		if any.standing(rule) > certain.standing(rule) {
+			list = append(list, Undecided{Rule: rule, Reason: reason})
+		}
+	}
+	return list
+}
