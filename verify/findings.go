@@ -53,15 +53,16 @@ func (c *collector) close() {
 // report turns what the workers found into findings, all but credit loops.
 func (p *plan) report(r *Result, w *worker, opt Options) {
 	c := newCollector(r, opt.Findings)
+	p.reportParts(c, r, w)
 	p.reportPorts(c)
 	slices.SortFunc(w.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
 	for i := range w.troubles {
 		t := &w.troubles[i]
-		p.reportDropped(c, w, UnicastUnreachable, t.lid, t.unreachable)
-		p.reportDropped(c, w, Misdelivered, t.lid, t.misdelivered)
+		p.reportDropped(c, UnicastUnreachable, t.lid, t.unreachable)
+		p.reportDropped(c, Misdelivered, t.lid, t.misdelivered)
 		p.reportDiscarded(c, SLDropped, t.lid, t.discarded)
 		p.reportLoop(c, UnicastLoop, t.lid, t.loops)
-		p.reportDropped(c, w, ManagementUnreachable, t.lid, t.mgmtUnreachable)
+		p.reportDropped(c, ManagementUnreachable, t.lid, t.mgmtUnreachable)
 		p.reportDiscarded(c, ManagementSLDropped, t.lid, t.mgmtDiscarded)
 		p.reportLoop(c, ManagementLoop, t.lid, t.mgmtLoops)
 	}
@@ -83,17 +84,100 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 	c.close()
 }
 
+// How many parts of a fabric a finding names, and members of each.
+const (
+	namedParts   = 4
+	namedMembers = 3
+)
+
+// reportParts is about all pairs that cannot talk because no cables join them.
+func (p *plan) reportParts(c *collector, r *Result, w *worker) {
+	if w.apart == [2]int64{} {
+		return
+	}
+	order := make([]int, len(p.parts.List)) // the largest part first
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := &p.parts.List[i], &p.parts.List[j]
+		return cmp.Or(-cmp.Compare(a.Switches, b.Switches), -cmp.Compare(a.Ports, b.Ports))
+	})
+	size := func(x *fabric.Component) string {
+		switch ports := count(int64(x.Ports), "CA port"); {
+		case x.Switches == 0:
+			return ports
+		case x.Ports == 0:
+			return countSwitches(x.Switches)
+		default:
+			return countSwitches(x.Switches) + " and " + ports
+		}
+	}
+	var ports []Endpoint
+	text := fmt.Sprintf("%d parts that no cable joins: ", len(order))
+	for i, id := range order[:min(len(order), namedParts)] {
+		x := &p.parts.List[id]
+		if i > 0 {
+			text += "; "
+		}
+		members := p.members(int32(id))
+		text += size(x) + " with "
+		for k, port := range members[:min(len(members), namedMembers)] {
+			if k > 0 {
+				text += ", "
+			}
+			ports = append(ports, p.endpoint(port))
+			text += ports[len(ports)-1].String()
+		}
+		if len(members) > namedMembers {
+			text += ", .."
+		}
+	}
+	if len(order) > namedParts {
+		var rest fabric.Component
+		for _, id := range order[namedParts:] {
+			rest.Switches += p.parts.List[id].Switches
+			rest.Ports += p.parts.List[id].Ports
+		}
+		text += fmt.Sprintf("; and %d more with %s", len(order)-namedParts, size(&rest))
+	}
+	add := func(rule, message string, pairs int64) {
+		c.add(rule, pairs, func(f *Finding) { f.Message, f.Ports = message, ports })
+	}
+	if w.apart[0] > 0 {
+		add(Partitioned, fmt.Sprintf("%s; %d of %d pairs of CA ports cannot talk", text, w.apart[0], r.Unicast.Pairs), w.apart[0])
+		text = "the same parts"
+	}
+	if w.apart[1] > 0 {
+		add(ManagementPartitioned, fmt.Sprintf("%s; %d of %d pairs with port 0 of a switch cannot talk", text, w.apart[1], r.Management.Pairs), w.apart[1])
+	}
+}
+
+// members lists the first end ports of a part, one more than are named: of switches port
+// 0, else CA ports.
+func (p *plan) members(part int32) (list []fabric.PortID) {
+	x := &p.parts.List[part]
+	if x.Switches == 0 {
+		return []fabric.PortID{x.First, p.f.Peer(x.First)}
+	}
+	for s := p.f.Owner(x.First); len(list) < min(x.Switches, namedMembers+1); s++ {
+		if p.parts.Of[s] == part {
+			list = append(list, p.f.PortBase(s))
+		}
+	}
+	return list
+}
+
+func countSwitches(n int) string {
+	if n == 1 {
+		return "1 switch"
+	}
+	return fmt.Sprintf("%d switches", n)
+}
+
 // reportPorts is about ports that nobody can reach whatever the tables say.
 func (p *plan) reportPorts(c *collector) {
 	f := p.f
-	var caLIDs, switchLIDs int64
-	f.EndPorts(func(port fabric.PortID) {
-		if f.IsSwitch(f.Owner(port)) {
-			switchLIDs += p.lids(port)
-		} else {
-			caLIDs += p.lids(port)
-		}
-	})
 	f.EndPorts(func(port fabric.PortID) {
 		if f.LID(port) != 0 {
 			return
@@ -115,27 +199,17 @@ func (p *plan) reportPorts(c *collector) {
 			continue
 		}
 		peer := f.Peer(port)
-		say := func(rule, what string, lids int64) {
-			if lids > 0 {
-				c.add(rule, lids, func(x *Finding) {
-					x.Ports = []Endpoint{p.endpoint(port)}
-					x.Message = fmt.Sprintf("%s is cabled to %s and not to a switch: it cannot reach the %d LIDs of %s", f.PortName(port), f.PortName(peer), lids, what)
-				})
-			}
-		}
 		if lids := p.lids(peer); lids > 0 && p.mute(port) {
 			c.add(SLDropped, lids, func(x *Finding) {
 				x.Ports = []Endpoint{p.endpoint(port)}
 				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))
 			})
 		}
-		say(UnicastUnreachable, "other CA ports", caLIDs-p.lids(port)-p.lids(peer))
-		say(ManagementUnreachable, "switches", switchLIDs)
 	}
 }
 
 // reportDropped is about pairs of one LID whose packets are dropped.
-func (p *plan) reportDropped(c *collector, w *worker, rule string, lid fabric.LID, t tally) {
+func (p *plan) reportDropped(c *collector, rule string, lid fabric.LID, t tally) {
 	if t.pairs == 0 {
 		return
 	}
@@ -151,16 +225,6 @@ func (p *plan) reportDropped(c *collector, w *worker, rule string, lid fabric.LI
 		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
 			p.lidName(lid), count(t.pairs, "port"), verb, p.sourceName(source),
 			p.switchName(fabric.NodeID(end)), p.fate(end, lid))
-		d, _ := p.destination(lid)
-		joined := d.root >= 0
-		if joined {
-			w.search(d.root)
-			w.at = -1
-			joined = w.exact[t.from] >= 0
-		}
-		if !joined {
-			f.Message += " (no cables join them)"
-		}
 	})
 }
 

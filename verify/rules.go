@@ -51,6 +51,7 @@ type Rule struct {
 
 // The names of the rules.
 const (
+	Partitioned             = "partitioned"
 	UnicastUnreachable      = "unicast-unreachable"
 	Misdelivered            = "misdelivered"
 	SLDropped               = "sl-dropped"
@@ -60,6 +61,7 @@ const (
 	ManagementLoop          = "management-loop"
 	UnassignedLID           = "unassigned-lid"
 	CertificateRule         = "certificate"
+	ManagementPartitioned   = "management-partitioned"
 	ManagementUnreachable   = "management-unreachable"
 	ManagementCreditLoop    = "management-credit-loop"
 	ManagementUnassignedLID = "management-unassigned-lid"
@@ -84,12 +86,19 @@ const (
 // Rules lists all rules, the gravest first. Findings are sorted in this order
 // within a severity.
 var Rules = []Rule{
+	{Partitioned, Error, "pairs", "CA or router ports cannot talk because no cables join them", `The fabric is in parts that no cable between switches joins, so that no tables can
+help: look for missing cables, or for switches that are off. There is one finding,
+which names the largest parts by size and by some of their switches. Its count is
+the number of pairs between the parts that are unreachable; they are not listed by
+LID. Pairs that cannot reach each other inside a part are findings of
+unicast-unreachable, and packets that loop or arrive at a wrong port are findings of
+these rules in any case.`},
 	{UnicastUnreachable, Error, "pairs", "a CA or router port cannot reach a LID of another one", `A packet from the source port to the LID is dropped on the way: a switch has no
 entry for the LID (255), or the entry is a port without a cable, a port that the
 switch does not have, or port 0 of a switch that does not own the LID. There is
 one finding for each LID. Its count is the number of source ports, and its
-witness the way of one of them, up to the switch that drops the packet. Where no
-cables join the two ports no table can help: look for a missing cable.`},
+witness the way of one of them, up to the switch that drops the packet. Pairs that no
+cables join are in partitioned instead.`},
 	{Misdelivered, Error, "pairs", "packets for a LID arrive at a port that has another LID", `The last switch hands the packet to a CA or router port that does not own the
 LID, which drops it. The usual cause is a table that is older than the cabling:
 two cables were swapped, or LIDs were assigned anew. These pairs are among the
@@ -151,6 +160,8 @@ a switch starts such a storm.`},
 every dependency that the traffic makes. It belongs to other cabling, or the
 tables have changed since, or it was damaged. Check without it, and take a new
 one if the tables are clean.`},
+	{ManagementPartitioned, Warning, "pairs", "switches and other ports cannot talk because no cables join them", `As partitioned, for packets from port 0 of a switch to any LID, or from any port to
+the LID of a switch.`},
 	{ManagementUnreachable, Warning, "pairs", "a switch's port 0 and another port cannot talk", `Packets from port 0 of a switch to the LID are dropped, or packets from a CA to
 the LID of a switch. Subnet management itself uses directed routes and still
 works, but everything on LID routes does not: performance counters (PerfMgt),

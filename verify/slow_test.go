@@ -30,6 +30,7 @@ type slow struct {
 	pairs, unreachable, misdelivered, loops, nonMinimal int64
 	discarded, mgmtDiscarded                            int64 // of the unreachable: for VL 15
 	mgmtPairs, mgmtUnreachable, mgmtLoops               int64
+	apart, mgmtApart                                    int64 // of the unreachable: no cables join them
 	hist                                                map[int]int64
 	routes                                              map[fabric.PortID]int64 // unicast pairs on a cable
 	unicast, all                                        dependencies
@@ -102,6 +103,38 @@ func (s *slow) walk(from fabric.PortID, lid fabric.LID) (path []fabric.PortID, h
 		}
 	}
 	return path, hops, circling
+}
+
+// joined says whether cables join two end ports, through switches.
+func (s *slow) joined(from, to fabric.PortID) bool {
+	f := s.f
+	at := f.Owner(from)
+	if !f.IsSwitch(at) {
+		if f.Peer(from) == to {
+			return true
+		}
+		if at = f.Owner(f.Peer(from)); !f.IsSwitch(at) {
+			return false
+		}
+	}
+	seen := map[fabric.NodeID]bool{at: true}
+	for queue := []fabric.NodeID{at}; len(queue) > 0; queue = queue[1:] {
+		n := queue[0]
+		if n == f.Owner(to) {
+			return true
+		}
+		for p := fabric.PortNum(1); p <= f.Node(n).NumPorts; p++ {
+			peer := f.Peer(f.Port(n, p))
+			if peer == to {
+				return true
+			}
+			if peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) && !seen[f.Owner(peer)] {
+				seen[f.Owner(peer)] = true
+				queue = append(queue, f.Owner(peer))
+			}
+		}
+	}
+	return false
 }
 
 // distance is the least number of switches between an end port and another.
@@ -216,6 +249,9 @@ func (s *slow) pair(from, to fabric.PortID, lid fabric.LID) {
 	switch {
 	case management:
 		s.mgmtPairs++
+		if (end == dropped || end == astray) && !s.joined(from, to) {
+			s.mgmtApart++
+		}
 		switch {
 		case lost:
 			s.mgmtDiscarded++
@@ -242,6 +278,9 @@ func (s *slow) pair(from, to fabric.PortID, lid fabric.LID) {
 		s.unreachable++
 	case end == dropped:
 		s.unreachable++
+		if !s.joined(from, to) {
+			s.apart++
+		}
 	case end == circling:
 		s.loops++
 	}

@@ -36,6 +36,7 @@ type plan struct {
 	*channels                   // on one VL
 	lanes     *lanes            // nil without SL-to-VL tables
 	sources   []uint32          // by switch: CA and router ports cabled to it
+	parts     *fabric.Components
 	// next is what each switch does with packets by the entry for their LID:
 	// NumPorts+2 for each switch, the last for all that is beyond its ports.
 	next   []uint32
@@ -61,7 +62,7 @@ type hole struct {
 
 func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	n := f.NumSwitches()
-	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 0), lanes: l}
+	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 0), lanes: l, parts: f.Components()}
 	p.sources = make([]uint32, n)
 	for _, s := range f.CASwitches() {
 		if s != fabric.NoNode {
@@ -176,6 +177,7 @@ type worker struct {
 	nonMinimal int64     // of these, those that pass more than needed
 	stretch    detour
 	troubles   []trouble
+	apart      [2]int64 // unreachable pairs that no cables join: unicast, management
 	stale      []staleLID
 	dead       map[deadKey]deadCount
 
@@ -891,6 +893,7 @@ func (w *worker) walk(d *dest) {
 // that SL-to-VL tables drop out of its cells.
 func (w *worker) tallyUp(d *dest) {
 	bad := trouble{lid: d.lid}
+	apart := func(s int) bool { return d.root < 0 || w.parts.Of[s] != w.parts.Of[d.root] }
 	for s, h := range w.depth {
 		sources := int64(w.sources[s])
 		managers := int64(1)
@@ -921,10 +924,18 @@ func (w *worker) tallyUp(d *dest) {
 		case h == depthDead && d.ca:
 			if int(w.after[w.end[s]]) == w.n+outCA {
 				bad.misdelivered.add(sources, s)
+			} else if apart(s) {
+				w.apart[0] += sources
 			} else {
 				bad.unreachable.add(sources, s)
 			}
-			bad.mgmtUnreachable.add(managers, s)
+			if apart(s) {
+				w.apart[1] += managers
+			} else {
+				bad.mgmtUnreachable.add(managers, s)
+			}
+		case h == depthDead && apart(s):
+			w.apart[1] += sources + managers
 		case h == depthDead:
 			bad.mgmtUnreachable.add(sources+managers, s)
 		case h == depthLoop && d.ca:

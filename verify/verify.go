@@ -230,6 +230,9 @@ func (w *worker) merge(o *worker) {
 		w.delivered[h] += n
 	}
 	w.nonMinimal += o.nonMinimal
+	for i, pairs := range o.apart {
+		w.apart[i] += pairs
+	}
 	w.stretch.consider(o.stretch)
 	w.troubles = append(w.troubles, o.troubles...)
 	w.stale = append(w.stale, o.stale...)
@@ -264,9 +267,12 @@ func (p *plan) summarize(r *Result, w *worker) {
 			peer = 0
 		}
 		w.delivered[0] += peer
-		r.Unicast.Unreachable += caLIDs - p.lids(port) - peer
-		r.Management.Unreachable += switchLIDs
+		w.apart[0] += caLIDs - p.lids(port) - p.lids(p.f.Peer(port))
+		w.apart[1] += switchLIDs
+		r.Unicast.Unreachable += p.lids(p.f.Peer(port)) - peer
 	}
+	r.Unicast.Unreachable += w.apart[0]
+	r.Management.Unreachable += w.apart[1]
 	for i := range w.troubles {
 		t := &w.troubles[i]
 		r.Unicast.Unreachable += t.unreachable.pairs + t.misdelivered.pairs + t.discarded.pairs

@@ -80,6 +80,7 @@ func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL
 	got := *r
 	got.Undecided = nil
 	got.CreditLoops.Cycles, got.Findings, got.Verdict, got.proof = nil, nil, "", nil
+	want.Undecided = []Undecided{}
 	if d := cmp.Diff(want, &got, cmp.AllowUnexported(Result{})); d != "" {
 		t.Fatalf("slow and fast checker differ (-slow +fast):\n%s", d)
 	}
@@ -208,8 +209,8 @@ func compareFindings(t testing.TB, s *slow, r *Result) {
 		}
 	}
 	for rule, want := range map[string]int64{
-		UnicastUnreachable: s.unreachable - s.misdelivered - s.discarded, Misdelivered: s.misdelivered, SLDropped: s.discarded, UnicastLoop: s.loops, NonMinimal: s.nonMinimal,
-		ManagementUnreachable: s.mgmtUnreachable - s.mgmtDiscarded, ManagementSLDropped: s.mgmtDiscarded, ManagementLoop: s.mgmtLoops,
+		Partitioned: s.apart, UnicastUnreachable: s.unreachable - s.misdelivered - s.discarded - s.apart, Misdelivered: s.misdelivered, SLDropped: s.discarded, UnicastLoop: s.loops, NonMinimal: s.nonMinimal,
+		ManagementPartitioned: s.mgmtApart, ManagementUnreachable: s.mgmtUnreachable - s.mgmtDiscarded - s.mgmtApart, ManagementSLDropped: s.mgmtDiscarded, ManagementLoop: s.mgmtLoops,
 	} {
 		if sum[rule] != want {
 			t.Errorf("findings of %s are for %d pairs, want %d", rule, sum[rule], want)
@@ -824,6 +825,78 @@ warning empty-table 1: switch "switch 0" (0x0000000000005000) has no forwarding 
 	}
 }
 
+// TestParts: what no cables join is one finding that names the parts, and pairs inside a
+// part are found as ever. compare holds the sums to the slow checker.
+func TestParts(t *testing.T) {
+	pair := func(w *wiring, hosts int) int { // two switches with hosts
+		a, b := w.node(fabric.Switch, 8), w.node(fabric.Switch, 8)
+		w.cable(a, b)
+		for i := range hosts {
+			w.cable([]int{a, b}[i%2], w.node(fabric.CA, 1))
+		}
+		return a
+	}
+	for _, c := range []struct {
+		name   string
+		make   func(w *wiring)
+		change func(f *fabric.Fabric, t *lft.Tables)
+		want   string
+	}{
+		{"one part", func(w *wiring) { pair(w, 3) }, nil, ""},
+		{"two parts", func(w *wiring) { pair(w, 2); pair(w, 3) }, nil, `error partitioned 12: 2 parts that no cable joins: 2 switches and 3 CA ports with "switch 4", "switch 5"; 2 switches and 2 CA ports with "switch 0", "switch 1"; 12 of 20 pairs of CA ports cannot talk
+warning management-partitioned 28: the same parts; 28 of 52 pairs with port 0 of a switch cannot talk
+`},
+		{"three parts, and pairs inside one", func(w *wiring) { pair(w, 2); pair(w, 3); pair(w, 2) }, func(f *fabric.Fabric, tables *lft.Tables) {
+			tables.Row(0)[f.LID(f.CAPorts()[1])] = fabric.NoPath // inside the first
+			tables.Row(4)[f.LID(f.CAPorts()[0])] = 1             // a circle in the last, for a LID of the first
+			tables.Row(5)[f.LID(f.CAPorts()[0])] = 1
+		}, `error partitioned 30: 3 parts that no cable joins: 2 switches and 3 CA ports with "switch 4", "switch 5"; 2 switches and 2 CA ports with "switch 0", "switch 1"; 2 switches and 2 CA ports with "switch 9", "switch 10"; 30 of 42 pairs of CA ports cannot talk
+error unicast-unreachable 1: LID 8 of "host 3"[1]: 1 port cannot reach it; packets from "host 2"[1] end at switch "switch 0" (0x0000000000005000), which has no entry for it
+error unicast-loop 2: LID 7 of "host 2"[1]: packets from 2 ports go round: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
+error management-loop 2: LID 7 of "host 2"[1]: packets from 2 ports go round: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
+warning management-partitioned 78: the same parts; 78 of 114 pairs with port 0 of a switch cannot talk
+warning management-unreachable 1: LID 8 of "host 3"[1]: 1 port cannot reach it; packets from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), which has no entry for it
+`},
+		{"many parts", func(w *wiring) {
+			pair(w, 2)
+			for range 3 {
+				w.cable(w.node(fabric.Switch, 4), w.node(fabric.CA, 1))
+			}
+			w.cable(w.node(fabric.CA, 1), w.node(fabric.CA, 1)) // back to back
+			w.node(fabric.Switch, 4)                            // without a cable
+		}, nil, `error partitioned 38: 6 parts that no cable joins: 2 switches and 2 CA ports with "switch 0", "switch 1"; 1 switch and 1 CA port with "switch 4"; 1 switch and 1 CA port with "switch 6"; 1 switch and 1 CA port with "switch 8"; and 2 more with 1 switch and 2 CA ports; 38 of 42 pairs of CA ports cannot talk
+warning management-partitioned 98: the same parts; 98 of 114 pairs with port 0 of a switch cannot talk
+`},
+		{"a switch alone", func(w *wiring) { pair(w, 2); w.node(fabric.Switch, 4) }, nil, `warning management-partitioned 8: 2 parts that no cable joins: 2 switches and 2 CA ports with "switch 0", "switch 1"; 1 switch with "switch 4"; 8 of 18 pairs with port 0 of a switch cannot talk
+`},
+		{"hosts back to back", func(w *wiring) {
+			w.cable(w.node(fabric.CA, 1), w.node(fabric.CA, 1))
+			w.cable(w.node(fabric.CA, 1), w.node(fabric.CA, 1))
+		}, nil, `error partitioned 8: 2 parts that no cable joins: 2 CA ports with "host 0"[1], "host 1"[1]; 2 CA ports with "host 2"[1], "host 3"[1]; 8 of 12 pairs of CA ports cannot talk
+`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var w wiring
+			c.make(&w)
+			f := number(t, w.fabric(t), nil)
+			tables := shortestTables(f, rand.New(rand.NewPCG(1, 1)))
+			if c.change != nil {
+				c.change(f, tables)
+			}
+			r, _ := compare(t, f, tables)
+			var b strings.Builder
+			for _, x := range r.Findings {
+				if x.Severity > Note {
+					fmt.Fprintf(&b, "%s %s %d: %s\n", x.Severity, x.Rule, x.Count, x.Message)
+				}
+			}
+			if d := cmp.Diff(c.want, b.String()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 // TestBounds checks that findings are bounded and say how many there are.
 func TestBounds(t *testing.T) {
 	f, _ := ring(t, 8)
@@ -919,6 +992,7 @@ func TestJSON(t *testing.T) {
  "credit_loops": {"count": 1, "vls": 1, "cycles": [` + loop + `], "channels": 6, "dependencies": 6},
  "multicast": {"groups": 0, "mlids": 0, "pairs": 0, "missing": 0, "duplicates": 0, "loops": 0, "stray": 0, "credit_loops": 0, "dependencies": 0},
  "balance": {"max_routes_per_link": 3, "mean_routes_per_link": 1.5, "max_link": {"switch": "0x0000000000005000", "name": "switch 0", "port": 1, "vl": 0}},
+ "undecided": [],
  "findings": [
   {"rule": "credit-loop", "severity": "error", "message": "3 channels wait for each other; shortest cycle, 3 channels: \"switch 0\"[1] (LID 6) -> \"switch 1\"[1] (LID 4) -> \"switch 2\"[1] (LID 5) -> \"switch 0\"[1]",
    "switch": "0x0000000000005000", "lid": 6, "count": 3, "witness": ` + loop + `},

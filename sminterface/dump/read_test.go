@@ -501,7 +501,7 @@ func TestSubnetList(t *testing.T) {
 		{"device IDs of old lists", swap(ab, "B924 Rev:000000A1", "0000 Rev:00000000") + ac, "", all, ""},
 		{"ibdiagnet's router", swap(ab+ac, "CA ", "RTR "), "", strings.Replace(all, "Channel Adapter", "Router", 1), ""},
 		{"description with braces", swap(ab+ac, "{b}", "{} LID:0007 PN:01 } {}"), "", swap(all, "Description:b", "Description:} LID:0007 PN:01 } {", "\"b\"", "\"} LID:0007 PN:01 } {\""), ""},
-		{"no description", swap(ab+ac, "{b}", "{}"), "", swap(all, "Description:b", "Description:", "\"b\"", "\"\""), ""},
+		{"no description", swap(ab+ac, "{b}", "{}"), "", swap(all, "Description:b", "Description:", "\"b\"", "\"\" 0x000000000000000b"), ""},
 		{"link down", ab + swap(ac, "ACT", "DWN"), "", nodeA + nodeB + nodeC + cable, "in:2: contradiction: the link is down; left out\n"},
 		{"other descriptions", ab + swap(ac, "{a}", "{x}") + swap(ac, "{a}", "{y}"), "", all, "in:2: contradiction: node 0x000000000000000a is described otherwise in a line before\n"},
 		{"other device", ab + swap(ac, "B9240000", "B9250000"), "", all, "in:2: contradiction: node 0x000000000000000a is described otherwise in a line before\n"},

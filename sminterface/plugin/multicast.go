@@ -214,7 +214,7 @@ func (m *masks) wish(box *Box) wish {
 // cable to a switch, and that is not apart from the others.
 func (t *Tables) joinable(p fabric.PortID) bool {
 	at := terminal(t.Fabric, p)
-	return at != fabric.NoPort && t.pieces.of[t.Fabric.Owner(at)] == t.pieces.main
+	return at != fabric.NoPort && t.pieces.Of[t.Fabric.Owner(at)] == t.largest
 }
 
 // terminal is the port of a switch by which an end port is reached.

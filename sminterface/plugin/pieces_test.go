@@ -14,7 +14,7 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// forgetful is updn with an entry too few.
+// forgetful is updn with an entry for a host too few.
 type forgetful struct{ updown.Engine }
 
 func (forgetful) Name() string { return "forgetful" }
@@ -22,7 +22,12 @@ func (e forgetful) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options)
 	r, err := e.Engine.Route(ctx, f, opt)
 	if err == nil {
 		row := r.Tables.Row(0)
-		row[slices.IndexFunc(row, func(p fabric.PortNum) bool { return p > 0 && p < fabric.NoPath })] = fabric.NoPath
+		for lid, p := range row { // of a host on another switch
+			if at := r.Fabric.LIDPort(fabric.LID(lid)); p != fabric.NoPath && at != fabric.NoPort && !r.Fabric.IsSwitch(r.Fabric.Owner(at)) && r.Fabric.Owner(r.Fabric.Peer(at)) != 0 {
+				row[lid] = fabric.NoPath
+				break
+			}
+		}
 	}
 	return r, err
 }
@@ -62,8 +67,8 @@ func TestPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tables.pieces.count) != 2 || tables.pieces.count[tables.pieces.main].switches != 12 {
-		t.Errorf("pieces %+v", tables.pieces.count)
+	if p := tables.pieces; len(p.List) != 2 || p.List[p.Largest()].Switches != 12 {
+		t.Errorf("pieces %+v", p.List)
 	}
 	if log := o.ownLog(t); !strings.Contains(log, "the subnet is in 2 pieces that no cables join, and tables for each") {
 		t.Error(log)
@@ -120,10 +125,10 @@ func TestSmallPieces(t *testing.T) {
 	}
 	f, err := b.Build()
 	f = withLIDs(t, f, err)
-	p := findPieces(f)
-	want := []piece{{switches: 2, switchLIDs: 2, ports: 1, portLIDs: 1}, {switches: 1, switchLIDs: 1}, {ports: 2, portLIDs: 2}}
-	if !slices.Equal(p.count, want) || p.main != 0 {
-		t.Errorf("%+v, main %d", p.count, p.main)
+	p := f.Components()
+	want := []fabric.Component{{Switches: 2, Ports: 1, First: f.PortBase(0)}, {Switches: 1, First: f.PortBase(2)}, {Ports: 2, First: f.Port(4, 1)}}
+	if !slices.Equal(p.List, want) || p.Largest() != 0 {
+		t.Errorf("%+v, largest %d", p.List, p.Largest())
 	}
 	o := open(t, "")
 	if _, err := o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 1)))); err != nil {

@@ -432,8 +432,8 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	for _, n := range r.Routing.Notes {
 		p.log.Info(n, zap.String("engine", e.Name()))
 	}
-	parts := findPieces(r.Routing.Fabric)
-	if text := parts.excuse(r.Verify); text != "" {
+	parts := r.Routing.Fabric.Components()
+	if text := excuse(parts, r.Verify); text != "" {
 		p.log.Warn(text, zap.String("engine", e.Name()))
 	}
 	if err := p.accept(r); err != nil {
@@ -441,7 +441,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	t := &Tables{
 		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: p.engineName(engine),
-		GUIDs: nodes, Step: step, pieces: parts, snapshot: s, fullMatrix: !p.HandlesMulticast(),
+		GUIDs: nodes, Step: step, pieces: parts, largest: parts.Largest(), snapshot: s, fullMatrix: !p.HandlesMulticast(),
 	}
 	if err := t.checkLanes(s); err != nil {
 		return nil, err

@@ -190,7 +190,7 @@ func TestSimulatorDump(t *testing.T) {
 		t.Errorf("no entry: %+v, %v", c, err)
 	}
 	if c, err := run(strings.Replace(simDump, "lid 1 lmc 0", "lid 5 lmc 1", 1)); err != nil ||
-		!slices.Equal(c.lids, []LIDDifference{{Port: `"s"[0]`, GUID: 0x10, Ours: 1, OpenSM: 5, OpenSMLMC: 1}}) {
+		!slices.Equal(c.lids, []LIDDifference{{Port: `"s" 0x0000000000000010[0]`, GUID: 0x10, Ours: 1, OpenSM: 5, OpenSMLMC: 1}}) {
 		t.Errorf("another LID: %+v, %v", c, err)
 	}
 	for _, bad := range [][2]string{
