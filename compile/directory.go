@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,10 @@ type Manifest struct {
 	Files map[string]string `json:"files"`
 }
 
+// engineName is what engines are called, of other versions too: the name goes into
+// OpenSM's options.
+var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
 // ReadManifest reads the manifest of a compiled directory.
 func ReadManifest(dir string) (*Manifest, error) {
 	name := filepath.Join(dir, ManifestName)
@@ -51,6 +56,9 @@ func ReadManifest(dir string) (*Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if !engineName.MatchString(m.Engine) {
+		return nil, fmt.Errorf("%s: engine %q: want a name of small letters, digits and dashes, like updn", name, m.Engine)
 	}
 	return &m, nil
 }

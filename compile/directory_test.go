@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -58,11 +59,11 @@ func readGeneration(t *testing.T, dir string) string {
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
 			t.Fatalf("%s is not what the manifest says", name)
 		}
-		if !strings.HasPrefix(string(data), m.Engine) {
-			t.Fatalf("%s says %.10q, the manifest %q", name, data, m.Engine)
+		if !strings.HasPrefix(string(data), m.Version) {
+			t.Fatalf("%s says %.10q, the manifest %q", name, data, m.Version)
 		}
 	}
-	return m.Engine
+	return m.Version
 }
 
 // leftovers counts directories in the making.
@@ -93,7 +94,7 @@ func TestMain(m *testing.M) {
 	}
 	for i := 0; ; i++ {
 		text := fmt.Sprintf("generation %d of process %d\n", i, os.Getpid())
-		if err := writeDirectory(context.Background(), dir, generation(text, 1000), Manifest{Engine: text}); err != nil {
+		if err := writeDirectory(context.Background(), dir, generation(text, 1000), Manifest{Version: text, Engine: "updn"}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -106,7 +107,7 @@ func TestMain(m *testing.M) {
 func TestKill(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "tables")
-	if err := writeDirectory(t.Context(), dir, generation("first\n", 1), Manifest{Engine: "first\n"}); err != nil {
+	if err := writeDirectory(t.Context(), dir, generation("first\n", 1), Manifest{Version: "first\n", Engine: "updn"}); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
@@ -152,7 +153,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	seenLeft := len(leftovers(t, parent)) - 5
-	if err := writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Engine: "last\n"}); err != nil {
+	if err := writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Version: "last\n", Engine: "updn"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := readGeneration(t, dir); got != "last\n" {
@@ -173,7 +174,7 @@ func TestWriteDirectoriesTogether(t *testing.T) {
 		wg.Go(func() {
 			text := fmt.Sprintf("writer %d\n", i)
 			for range 40 {
-				if err := writeDirectory(t.Context(), filepath.Join(parent, fmt.Sprint("tables", i)), generation(text, 1), Manifest{Engine: text}); err != nil {
+				if err := writeDirectory(t.Context(), filepath.Join(parent, fmt.Sprint("tables", i)), generation(text, 1), Manifest{Version: text, Engine: "updn"}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -224,13 +225,13 @@ func TestWriteDirectoryErrors(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			parent := t.TempDir()
 			dir := filepath.Join(parent, "tables")
-			if err := writeDirectory(t.Context(), dir, generation("old\n", 1), Manifest{Engine: "old\n"}); err != nil {
+			if err := writeDirectory(t.Context(), dir, generation("old\n", 1), Manifest{Version: "old\n", Engine: "updn"}); err != nil {
 				t.Fatal(err)
 			}
 			if tc.prepare != nil {
 				tc.prepare(t, dir)
 			}
-			err := writeDirectory(tc.ctx, dir, tc.files, Manifest{Engine: "new\n"})
+			err := writeDirectory(tc.ctx, dir, tc.files, Manifest{Version: "new\n", Engine: "updn"})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got error %v, want %s", err, tc.want)
 			}
@@ -255,7 +256,7 @@ func TestWriteDirectoryReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"one\n", "two\n"} {
-		if err := writeDirectory(t.Context(), link, generation(text, 1), Manifest{Engine: text}); err != nil {
+		if err := writeDirectory(t.Context(), link, generation(text, 1), Manifest{Version: text, Engine: "updn"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := readGeneration(t, real); got != text {
@@ -271,5 +272,32 @@ func TestWriteDirectoryReplaces(t *testing.T) {
 	}
 	if info, err = os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info, err)
+	}
+}
+
+// A name that could bring lines into OpenSM's configuration is none of an engine; those of
+// all engines are.
+func TestManifestEngine(t *testing.T) {
+	dir := t.TempDir()
+	read := func(engine string) error {
+		data, err := json.Marshal(Manifest{Engine: engine})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, ManifestName), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = ReadManifest(dir)
+		return err
+	}
+	for _, e := range Engines {
+		if err := read(e.Name()); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"", "updn\n", "updn\nqos TRUE", "updn,minhop", "updn minhop", "../updn", "-updn", "Updn", "updn#", "\"updn\"", "\x1b[2J"} {
+		if err := read(name); err == nil || !strings.Contains(err.Error(), "want a name of small letters, digits and dashes, like updn") {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }

@@ -451,6 +451,33 @@ func TestLatePorts(t *testing.T) {
 	}
 }
 
+// The sample configuration and the documentation name all engines, and no others.
+func TestEnginesAreNamed(t *testing.T) {
+	var want []string
+	for i := range compile.Engines {
+		want = append(want, compile.Engines[i].Name())
+	}
+	slices.Sort(want)
+	for file, list := range map[string]string{"ibweave.yaml": `(?s)# Engines: (.*?)\. The keys`, "../../docs/plugin.md": `(?s)The engines are (.*?): those of`} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(list).FindSubmatch(data)
+		if found == nil {
+			t.Errorf("%s has no list of engines", file)
+			continue
+		}
+		var got []string
+		for _, name := range regexp.MustCompile(`-([a-z][a-z-]*[a-z])`).FindAllSubmatch(found[1], -1) {
+			got = append(got, string(name[1]))
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s names the engines %v, want %v", file, got, want)
+		}
+	}
+}
+
 // The sample configuration says what the defaults are.
 func TestSampleConfiguration(t *testing.T) {
 	data, err := os.ReadFile("ibweave.yaml")

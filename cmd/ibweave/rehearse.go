@@ -99,6 +99,9 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if err != nil {
 		return nil, &inputError{err}
 	}
+	if _, err := compile.EngineByName(m.Engine); err != nil {
+		return nil, inputf("%s: %v", filepath.Join(dir, compile.ManifestName), err)
+	}
 	if _, partly := m.Options["only"]; partly {
 		return nil, inputf("%s has the tables of some switches only (compile --only), and the plugin makes all", dir)
 	}
