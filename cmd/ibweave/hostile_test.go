@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -175,6 +179,24 @@ func tables(t *testing.T) (dir string) {
 	return d
 }
 
+// inputArgs makes arguments of a line of inputs. X is the manifest of h.
+func inputArgs(line, d, h string) (args []string) {
+	for _, arg := range strings.Fields(line) {
+		switch first, rest, _ := strings.Cut(arg, "/"); first {
+		case "D":
+			arg = filepath.Join(d, rest)
+		case "H":
+			arg = h
+		case "X":
+			arg = filepath.Join(h, "manifest.json")
+		case "NEW":
+			arg = filepath.Join(h, "new")
+		}
+		args = append(args, arg)
+	}
+	return args
+}
+
 // finished is how a process ended.
 type finished struct {
 	status int // -1 for a signal
@@ -268,21 +290,7 @@ func TestHostileInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, line := range inputs {
-				var args []string
-				for _, arg := range strings.Fields(line) {
-					switch first, rest, _ := strings.Cut(arg, "/"); first {
-					case "D":
-						arg = filepath.Join(d, rest)
-					case "H":
-						arg = h
-					case "X":
-						arg = x
-					case "NEW":
-						arg = filepath.Join(dir, "new")
-					}
-					args = append(args, arg)
-				}
-				got := runProgram(t, nil, nil, args...)
+				got := runProgram(t, nil, nil, inputArgs(line, d, h)...)
 				lines := strings.Split(strings.TrimSuffix(got.stderr, "\n"), "\n")
 				if got.status != exitInput || len(lines) != 1 || !strings.HasPrefix(got.stderr, "ibweave: ") || !strings.Contains(got.stderr, x) || got.memory > most {
 					t.Errorf("%s: exit status %d with %d MiB of memory\n%s", name, got.status, got.memory>>20, got.stderr)
@@ -438,5 +446,163 @@ func TestHostileOutput(t *testing.T) {
 				t.Errorf("the link is %v, %v", info.Mode(), err)
 			}
 		})
+	}
+}
+
+// A command that cannot say what it has to say fails, in one line. A reader that has gone
+// ends it without a word, as it ends other tools.
+func TestHostileStandardOutput(t *testing.T) {
+	full := filepath.Join(t.TempDir(), "full")
+	if err := makeDevice(full, 7); err != nil {
+		t.Fatal(err)
+	}
+	disk, err := os.OpenFile(full, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disk.Close()
+	var lines [][]string
+	walk((&app{}).rootCommand(), func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		lines = append(lines, append(slices.Clone(path), "--help"), append([]string{"help"}, path...))
+	})
+	d := tables(t)
+	for _, line := range []string{"check D", "check D --format json", "compile --engines", "compile -t D/fabric.ibnetdiscover -e updn --dry-run", "compare -t D/fabric.ibnetdiscover -e updn",
+		"diff D D", "drift D --live D/opensm-lfts.dump -v", "whatif -t D/fabric.ibnetdiscover -e updn --fail links", "merge D/whatif.json", "report D -o -", "sim D --load 0.1 --max-time 20us",
+		"schedule D -g D/groups.json", "gen mesh --dims 3x3", "reproduce", "version", "completion bash", "check --rules", "check --explain credit-loop"} {
+		lines = append(lines, inputArgs(line, d, ""))
+	}
+	for _, args := range lines {
+		var errs bytes.Buffer
+		if got := run(args, strings.NewReader(""), disk, &errs); got != exitEnvironment || strings.Count("\n"+errs.String(), "\nibweave: ") != 1 || !strings.HasSuffix(errs.String(), "no space left on device\n") {
+			t.Errorf("%v to a full disk: exit status %d, %s", args, got, &errs)
+		}
+	}
+	for _, line := range []string{"--help", "check --rules", "gen mesh --dims 30x30"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := runProgram(t, w, nil, strings.Fields(line)...); got.status != -1 || got.stderr != "" {
+			t.Errorf("%s into a closed pipe: exit status %d, %s; want a signal and no word", line, got.status, got.stderr)
+		}
+		w.Close()
+	}
+}
+
+// An input that takes more memory than there is when it is parsed ends with one line.
+func TestHostileMemory(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "groups.json")
+	if err := os.WriteFile(name, []byte(`[{"name":"a","receivers":[`+strings.Repeat("1,", 8<<20)+`1]}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := tables(t)
+	program, err := exec.LookPath("ibweave")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -v 2500000; exec "$@"`, "sh", program, "compile", "-t", filepath.Join(d, "fabric.ibnetdiscover"), "-e", "xy", "--dry-run", "-g", name)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
+	out, _ := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != exitInput || bytes.Count(out, []byte("\n")) != 1 || !bytes.Contains(out, []byte("of memory, seven eighths of what there is")) {
+		t.Errorf("exit status %d\n%.1000s", got, out)
+	}
+}
+
+// evil acts on a terminal: it sets the title, clears the screen, turns the direction of
+// text, and is no UTF-8.
+const evil = "a\x1b]0;x\a\x1b[2J\u009b2J\u202eb\xff\x7f\rc"
+
+// acts finds what a terminal would act on.
+func acts(s string) string {
+	for i, r := range s {
+		if size := utf8.RuneLen(r); r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
+			return fmt.Sprintf("%q", s[max(0, i-40):min(len(s), i+size+40)])
+		}
+	}
+	return ""
+}
+
+// Whatever is in a file, what commands say of it does not act on a terminal.
+func TestHostileText(t *testing.T) {
+	d := tables(t)
+	simulated(t, d)
+	h := t.TempDir()
+	evilFile := filepath.Join(h, "e\x1b[31m")
+	if err := os.Mkdir(evilFile, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{evil, "Unicast lids [0x0-0x1] of switch Lid 1 guid 0x0000000000200000 (" + evil + "):\n" + evil,
+		"Switch\t5 \"S-" + evil + "\"\n" + evil, "groups: [{name: \"" + evil + "\", " + evil, "{\"" + evil, evil + ": 1\n", "0x" + evil + " 1 1\n"} {
+		for name, line := range inputs {
+			if err := os.WriteFile(filepath.Join(evilFile, "manifest.json"), []byte(text+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out, errs bytes.Buffer
+			got := run(inputArgs(line, d, evilFile), strings.NewReader(""), &out, &errs)
+			if found := acts(out.String() + errs.String()); found != "" {
+				t.Errorf("%s with %q: exit status %d, %s", name, text, got, found)
+			}
+			if got == exitInput && !strings.Contains(errs.String(), `e\x1b[31m`) {
+				t.Errorf("%s with %q: no name of the file in %s", name, text, &errs)
+			}
+		}
+	}
+
+	// Names of nodes.
+	named := filepath.Join(h, "named")
+	text, err := os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(named, regexp.MustCompile(`(# "[^"]*)"`).ReplaceAll(text, []byte("${1} "+evil+"\"")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(h, "cut") // with errors that name nodes
+	dump, err := os.ReadFile(filepath.Join(d, "opensm-lfts.dump"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut, regexp.MustCompile(`(?m)^0x0003 \d+`).ReplaceAll(dump, []byte("0x0003 003")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	compiled := filepath.Join(h, "compiled")
+	for line, names := range map[string]bool{
+		"compile -t NAMED -e updn -g G -o COMPILED": false,
+		"check -t NAMED --lfts CUT --wiring":        true,
+		"check -t NAMED --lfts CUT --format json":   true,
+		"check COMPILED":                            false,
+		"diff COMPILED D -v":                        true,
+		"diff NAMED D/fabric.ibnetdiscover":         true,
+		"drift COMPILED --live CUT":                 true,
+		"compare -t NAMED -e updn,minhop":           true,
+		"whatif -t NAMED -e updn --fail switches":   true,
+		"check -t NAMED --lfts CUT --format junit":  true,
+	} {
+		line = strings.NewReplacer("NAMED", named, "CUT", cut, "COMPILED", compiled, "D/", d+"/", " D ", " "+d+" ", " G ", " "+filepath.Join(filepath.Dir(d), "groups.yaml")+" ").Replace(line)
+		var out, errs bytes.Buffer
+		got := run(strings.Fields(line), strings.NewReader(""), &out, &errs)
+		if got != exitClean && got != exitFindings {
+			t.Errorf("%s: exit status %d, %s", line, got, &errs)
+		}
+		if found := acts(out.String() + errs.String()); found != "" {
+			t.Errorf("%s: %s", line, found)
+		}
+		if names && !strings.Contains(out.String(), "0;x") {
+			t.Errorf("%s: no name in\n%s", line, &out)
+		}
+		if strings.HasSuffix(line, "json") {
+			var doc any
+			if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+				t.Fatal(err)
+			}
+			// encoding/json makes U+FFFD of what is no UTF-8.
+			if want := strings.ToValidUTF8(evil, "\ufffd"); !strings.Contains(fmt.Sprint(doc), want) {
+				t.Errorf("%s: JSON has no %q\n%.3000q", line, want, fmt.Sprint(doc))
+			}
+		}
 	}
 }

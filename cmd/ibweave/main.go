@@ -34,7 +34,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(exact)
 	root.SetErr(messages)
 	err := root.ExecuteContext(ctx)
 	text.end()

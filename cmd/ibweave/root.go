@@ -66,7 +66,8 @@ and hands them to OpenSM.`,
 		a.genCommand(), a.compileCommand(), a.checkCommand(), a.diffCommand(), a.driftCommand(), a.compareCommand(), a.whatifCommand(), a.mergeCommand(), a.reportCommand(), a.simCommand(), a.scheduleCommand(), a.reproduceCommand(), a.rehearseCommand(),
 		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root),
 	)
-	root.InitDefaultCompletionCmd()
+	root.SetOut(a.exact)
+	root.InitDefaultCompletionCmd() // which asks for the output now
 	root.SetHelpTemplate(root.HelpTemplate() + "\nExit status:\n" + exitHelp + "\n")
 	walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {

@@ -83,9 +83,16 @@ type setting struct {
 // yamlLine finds the line in what the YAML library says.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
+// maxExperiment bounds experiment files, in bytes: YAML takes a hundred times its size
+// to read.
+const maxExperiment = 1 << 20
+
 // parseExperiment reads a mapping of names to scalars, or lists of them, in the
 // order of the file. Errors are *fabric.ParseError.
 func parseExperiment(name string, data []byte) ([]setting, error) {
+	if len(data) > maxExperiment {
+		return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("%d bytes; want at most %d", len(data), maxExperiment)}
+	}
 	lines := strings.Split(string(data), "\n")
 	fail := func(line int, format string, args ...any) error {
 		line = min(line, len(lines)) // what is missing may be said to be behind the end

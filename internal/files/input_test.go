@@ -3,9 +3,17 @@ package files
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -58,4 +66,135 @@ func FuzzDecompress(f *testing.F) {
 			t.Fatalf("%v", err)
 		}
 	})
+}
+
+// yes is an endless stream.
+type yes struct{ read int64 }
+
+func (y *yes) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = "y\n"[i&1]
+	}
+	y.read += int64(len(p))
+	return len(p), nil
+}
+
+// zstdFrame is a frame of zstd by the letter of RFC 8878: a window, a content size, and
+// blocks that repeat a byte 128 KiB times.
+func zstdFrame(window byte, content uint64, blocks int) []byte {
+	frame := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 3 << 6, window}, binary.LittleEndian.AppendUint64(nil, content)...)
+	for i := range blocks {
+		last := uint32(0)
+		if i == blocks-1 {
+			last = 1
+		}
+		head := binary.LittleEndian.AppendUint32(nil, 128<<10<<3|1<<1|last)
+		frame = append(append(frame, head[:3]...), 'y')
+	}
+	return frame
+}
+
+// The limits hold while an input is read and while it is unpacked, whatever it says of
+// its own size, in however many frames it comes.
+func TestLimits(t *testing.T) {
+	const text = 100 << 20
+	var member bytes.Buffer
+	z, err := gzip.NewWriterLevel(&member, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(make([]byte, text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const window = 0x50 // 1 MiB
+	bomb := zstdFrame(window, 100<<20, 800)
+	for name, c := range map[string]struct {
+		data  []byte
+		limit int64
+		want  string // "" for no error
+	}{
+		"within":                 {zstdFrame(window, 8<<20, 64), 8 << 20, ""},
+		"one byte more":          {zstdFrame(window, 8<<20, 64), 8<<20 - 1, "has more than 8.0 MiB; want less"},
+		"ratio":                  {bomb, 1 << 40, "has 3.1 KiB of zstd that unpack to more than 64 MiB, 20880 times as much; want less"},
+		"small with a ratio":     {zstdFrame(window, 60<<20, 60*8), 1 << 40, ""},
+		"frames":                 {bytes.Repeat(zstdFrame(window, 1<<20, 8), 100), 64 << 20, "has more than 64 MiB; want less"},
+		"members":                {bytes.Repeat(member.Bytes(), 3), 2 * text, "has more than 200 MiB; want less"},
+		"members within":         {bytes.Repeat(member.Bytes(), 2), 2 * text, ""},
+		"content size that lies": {zstdFrame(window, 1<<60, 8), 1 << 40, "zstd: "},
+		"window of 1 TiB":        {zstdFrame(30<<3, 1<<20, 8), 1 << 40, "zstd: window size exceeded"},
+		"window of 1 GiB":        {zstdFrame(20<<3, 1<<20, 8), 1 << 40, "zstd: window size exceeded"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		data, err := Decompress("file", c.data, func([]byte) (int64, error) { return c.limit, nil })
+		runtime.ReadMemStats(&after)
+		switch {
+		case c.want == "" && err != nil, c.want != "" && (err == nil || data != nil || !strings.HasPrefix(err.Error(), "file: "+c.want)):
+			t.Errorf("%s: %d bytes, %v; want error %q", name, len(data), err, c.want)
+		}
+		if took := int64(after.TotalAlloc - before.TotalAlloc); took > 2*min(c.limit, max(freely, maxRatio*int64(len(c.data))))+256<<20 {
+			t.Errorf("%s: %d MiB allocated", name, took>>20)
+		}
+	}
+
+	// Streams and files.
+	limit := func(start []byte) (int64, error) {
+		if len(start) != StartSize {
+			t.Errorf("the limit was asked with %d bytes, want %d", len(start), StartSize)
+		}
+		return 10 << 20, nil
+	}
+	refused := func(what string, data []byte, err error, want string) {
+		t.Helper()
+		var r *RefusedError
+		if data != nil || !errors.As(err, &r) || err.Error() != "file: "+want {
+			t.Errorf("%s: %d bytes, %v; want %s", what, len(data), err, want)
+		}
+	}
+	y := &yes{}
+	data, err := ReadAll("file", y, limit, new(atomic.Int64))
+	refused("stream", data, err, "has more than 10 MiB; want less")
+	if y.read > 10<<20+2*chunkSize {
+		t.Errorf("%d bytes of a stream were read, want not much more than the limit", y.read)
+	}
+	data, err = ReadAll("file", &yes{}, func([]byte) (int64, error) { return 0, errors.New("no form") }, new(atomic.Int64))
+	refused("stream of no form", data, err, "no form")
+	for _, size := range []int64{0, 1, StartSize - 1, StartSize, StartSize + 1, 3 * StartSize, 10 << 20} {
+		want := make([]byte, size)
+		_, _ = (&yes{}).Read(want)
+		name := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(name, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, from := range map[string]io.Reader{"stream": bytes.NewReader(want), "pieces": iotest.HalfReader(bytes.NewReader(want)), "file": f} {
+			var done atomic.Int64
+			if data, err := ReadAll("file", from, limit, &done); err != nil || !bytes.Equal(data, want) || done.Load() != size {
+				t.Errorf("%s of %d bytes: %d, %d counted, %v", what, size, len(data), done.Load(), err)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	sparse := filepath.Join(t.TempDir(), "sparse")
+	f, err := os.Create(sparse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(1 << 40); err != nil {
+		t.Fatal(err)
+	}
+	data, err = ReadAll("file", f, limit, new(atomic.Int64))
+	refused("sparse file", data, err, "has more than 10 MiB; want less")
+	if data, err = ReadAll("file", f, none, new(atomic.Int64)); err == nil || !strings.Contains(err.Error(), "which is what the memory allows") {
+		t.Errorf("sparse file without a limit: %d bytes, %v", len(data), err)
+	}
 }
