@@ -96,7 +96,33 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			r.Notes = append(r.Notes, note)
 		}
 	}
+	if note := ratesNote(f); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 	return r, nil
+}
+
+// ratesNote says that cables between switches have different rates, "" when they have not.
+func ratesNote(f *fabric.Fabric) string {
+	var slow, fast fabric.Link
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			link := f.Link(p)
+			if rate := link.Mbps(); rate > 0 {
+				if slow.Mbps() == 0 || rate < slow.Mbps() {
+					slow = link
+				}
+				if rate > fast.Mbps() {
+					fast = link
+				}
+			}
+		}
+	}
+	if slow.Mbps() == fast.Mbps() {
+		return ""
+	}
+	return fmt.Sprintf("fattree ignores rates: cables between switches are %s to %s, and slow ones get as many routes as fast ones", slow, fast)
 }
 
 // suits says why a fabric with levels is no fat tree.

@@ -422,6 +422,42 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// TestRatesNote: a slow cable changes nothing but the notes, which name both rates.
+func TestRatesNote(t *testing.T) {
+	f := fatTree(t, 4, 2, 0)
+	var b fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if _, err := b.AddNode(*f.Node(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		link := fabric.Link{Width: 4, Speed: fabric.NDR}
+		if p == f.Port(0, 3) {
+			link.Speed = fabric.DDR
+		}
+		if q := f.Peer(p); q > p {
+			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), link); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, slow := route(t, assign(t, f, 0), fattree.Engine{}), route(t, assign(t, g, 0), fattree.Engine{})
+	want := append(r.Notes, "fattree ignores rates: cables between switches are 4xDDR to 4xNDR, and slow ones get as many routes as fast ones")
+	if !cmp.Equal(want, slow.Notes) {
+		t.Error(slow.Notes)
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if !slices.Equal(r.Tables.Row(s), slow.Tables.Row(s)) {
+			t.Errorf("switch %d has another table", s)
+		}
+	}
+}
+
 // TestLongerWays: leaf 0 lost one of its two spines and leaf 1 the other, so that their hosts
 // go by the leaf on top of the order.
 func TestLongerWays(t *testing.T) {

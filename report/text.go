@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -65,6 +66,10 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	if l := r.Balance.MaxLink; l != nil {
 		row("balance", "%s on the most loaded link, %s, and %.1f on average",
 			plural(r.Balance.MaxRoutes, "route", "routes"), l, r.Balance.MeanRoutes)
+	}
+	if m := r.Balance.MaxRelative; m != nil && m.Rate != m.Fastest { // else it is that link, or as loaded as it
+		row("", "%s on %s, %s, take the most time, as %s on %s",
+			plural(m.Routes, "route", "routes"), m.Link, m.Rate, Grouped(int64(math.Round(m.Load))), m.Fastest)
 	}
 	c := &r.CreditLoops
 	row("credit loops", "%s on %s; %s between %s",

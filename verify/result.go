@@ -94,6 +94,11 @@ type BalanceCounts struct {
 	MaxRoutes  int64   `json:"max_routes_per_link"`
 	MeanRoutes float64 `json:"mean_routes_per_link"` // over all of them, unused ones too
 	MaxLink    *Hop    `json:"max_link,omitempty"`   // the first of the most loaded, on VL 0; nil without routes
+	// IdleLinks counts those without routes, 0 when none has any. Rule IdleLinks is about
+	// the ones among them that shortest paths could take.
+	IdleLinks int `json:"idle_links"`
+	// MaxRelative is nil unless the rates of cables between switches are known and differ.
+	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
 }
 
 // Hop is a channel that leaves a switch.

@@ -69,6 +69,7 @@ const (
 	AdaptiveRouting         = "adaptive-routing"
 	DeadEntry               = "dead-entry"
 	StaleEntry              = "stale-entry"
+	IdleLinks               = "idle-links"
 	NonMinimal              = "non-minimal"
 	MulticastMissing        = "multicast-missing"
 	MulticastDuplicate      = "multicast-duplicate"
@@ -206,6 +207,13 @@ count is the number of LIDs.`},
 	{StaleEntry, Note, "switches", "there are forwarding entries for a LID that no port has", `The port is gone or has another LID now; whoever sends to the LID makes packets
 that nobody takes. A subnet manager clears such entries when it routes anew.
 There is one finding for each LID; its count is the number of switches.`},
+	{IdleLinks, Note, "channels", "cables between switches carry nothing", `No packet between hosts takes the cable in this direction, though it is on a shortest
+path of some of them. A few such channels are normal: up*/down* routing turns away
+from some cables, and a leaf with fewer hosts than cables need not use all. It is a warning
+when the tables use less than three fifths of the channels that they could: then a slow or a single
+cable draws paths to itself, roots are chosen badly, or cables were added since the
+tables were made. Compare another engine (ibweave compare), or give --roots. Cables
+that no shortest path needs do not count, as one between two spines.`},
 	{NonMinimal, Note, "pairs", "some packets pass more switches than they need to", `Deadlock-free routing often has to take longer ways; count says how many pairs
 do. The witness is the pair that goes farthest out of its way.`},
 }

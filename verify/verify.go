@@ -153,7 +153,7 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 			return nil, nil, err
 		}
 	}
-	p.summarize(r, w)
+	idle := p.summarize(r, w)
 	unicast, all := p.graphs(w)
 	loops := p.judge(r, unicast, all, mc, w)
 	p.report(r, w, opt)
@@ -161,6 +161,7 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 		mc.report(r, opt)
 	}
 	opt.Buffer.report(r)
+	reportIdle(r, p.f, idle, true)
 	p.reportCreditLoops(r, loops, mc, opt)
 	r.settle()
 	return r, l, nil
@@ -245,8 +246,9 @@ func (w *worker) merge(o *worker) {
 	}
 }
 
-// summarize fills in the numbers of pairs and routes.
-func (p *plan) summarize(r *Result, w *worker) {
+// summarize fills in the numbers of pairs and routes. It returns the channels between
+// switches without routes.
+func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	var caLIDs, switchLIDs int64
 	for _, port := range p.f.CAPorts() {
 		caLIDs += p.lids(port)
@@ -288,28 +290,7 @@ func (p *plan) summarize(r *Result, w *worker) {
 	}
 	r.Unicast.HopHistogram = w.delivered[:r.Unicast.MaxHops+1]
 	r.Unicast.NonMinimal = w.nonMinimal
-
-	var sum int64
-	links := 0
-	most := fabric.NoPort
-	for s := range p.n {
-		ports, _ := p.f.SwitchLinks(fabric.NodeID(s))
-		for _, port := range ports {
-			links++
-			routes := int64(w.records[int(port)*w.stride])
-			sum += routes
-			if routes > r.Balance.MaxRoutes {
-				r.Balance.MaxRoutes, most = routes, port
-			}
-		}
-	}
-	if links > 0 {
-		r.Balance.MeanRoutes = float64(sum) / float64(links)
-	}
-	if most != fabric.NoPort {
-		hop := p.hop(int32(most), 0)
-		r.Balance.MaxLink = &hop
-	}
+	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(w.records[int(port)*w.stride]) })
 }
 
 // lids is the number of LIDs that a port answers to.

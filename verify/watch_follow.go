@@ -189,24 +189,10 @@ func (w *Watch) result(opt Options) *Result {
 			r.CreditLoops.Channels++
 		}
 	}
-	var sum, links int64
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		base := w.frame.Base[w.view.Slot[s]]
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			links++
-			num := f.Num(p)
-			routes := w.routes[base+int32(num)]
-			sum += routes
-			if routes > r.Balance.MaxRoutes {
-				r.Balance.MaxRoutes = routes
-				r.Balance.MaxLink = &Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: num}
-			}
-		}
-	}
-	if links > 0 {
-		r.Balance.MeanRoutes = float64(sum) / float64(links)
-	}
+	idle := balance(r, f, func(p fabric.PortID) int64 {
+		return w.routes[w.frame.Base[w.view.Slot[f.Owner(p)]]+int32(f.Num(p))]
+	})
+	reportIdle(r, f, idle, false)
 	opt.Buffer.report(r)
 	r.settle()
 	return r

@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -30,11 +31,16 @@ func (c *checker) device(n fabric.NodeID) device {
 type census map[fabric.Link]int
 
 // usual is the most common link, but for one of its kind that is looked at; of
-// equally common ones the slower. Links of which nothing is known do not count.
-func (s census) usual(but fabric.Link) fabric.Link {
+// equally common ones the slower. Links of which nothing is known do not count. It is
+// the link itself when more than fewFaults links, and more than one of share, are no
+// faster: then that is a generation of its own, and no fault.
+func (s census) usual(but fabric.Link, share int) fabric.Link {
 	var best fabric.Link
-	most := 0
+	most, slow := 0, 0
 	for link, n := range s {
+		if link == but || below(link, but) {
+			slow += n
+		}
 		if link == but {
 			n--
 		}
@@ -42,8 +48,14 @@ func (s census) usual(but fabric.Link) fabric.Link {
 			best, most = link, n
 		}
 	}
+	if slow > fewFaults && share*slow > s.total() && below(but, best) {
+		return but
+	}
 	return best
 }
+
+// fewFaults links that are slower than others are always faults.
+const fewFaults = 3
 
 // total counts all links.
 func (s census) total() int {
@@ -84,9 +96,13 @@ func least(a, b fabric.Link) fabric.Link {
 // fastest of them, a host by what is usual for hosts of its kind on the same switch,
 // when there are two others or more. Where that says nothing, what is usual for the
 // kind in the whole fabric counts, and a switch whose links are all slow is held to
-// that as well.
+// that as well, unless more than an eighth of the links of the kind is as slow. Among
+// hosts on one switch three, or a quarter or less, are slow ones.
 func (c *checker) links(opt Options) {
 	f := c.f
+	if opt.Expected == nil && opt.Between == (fabric.Link{}) && opt.Hosts == (fabric.Link{}) && uniform(f) {
+		return
+	}
 	whole := make(map[kind]census)
 	local := make(map[kind]census) // of one switch at a time
 	count := func(of map[kind]census, k kind, link fabric.Link) {
@@ -120,7 +136,7 @@ func (c *checker) links(opt Options) {
 		for _, p := range ports {
 			k := kindOf(p)
 			own := f.Link(p)
-			all := whole[k].usual(own)
+			all := whole[k].usual(own, 8)
 			near := local[k]
 			switch {
 			case k.near.typ == fabric.Switch && k.far.typ == fabric.Switch:
@@ -133,7 +149,7 @@ func (c *checker) links(opt Options) {
 				}
 				shows[p] = fabric.Link{Width: max(best.Width, all.Width), Speed: max(best.Speed, all.Speed)}
 			case near.total() >= 3:
-				shows[p] = near.usual(own)
+				shows[p] = near.usual(own, 4)
 			default:
 				shows[p] = all
 			}
@@ -187,6 +203,38 @@ func (c *checker) links(opt Options) {
 			c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
 		}
 	}
+}
+
+// uniform says whether all links are alike, or unknown.
+func uniform(f *fabric.Fabric) bool {
+	var first fabric.Link
+	for p := range fabric.PortID(f.NumPorts()) {
+		switch link := f.Link(p); {
+		case f.Peer(p) == fabric.NoPort || link == fabric.Link{} || link == first:
+		case first == fabric.Link{}:
+			first = link
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// SlowLinks finds the links that are narrower or slower than their peers, by rule
+// LinkDegraded, as Check does without an expectation: none where widths and speeds are
+// not known. Beyond limit findings one more stands for the rest; 0 is for no limit.
+// It takes O(ports).
+func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
+	c := &checker{f: f}
+	c.links(Options{})
+	if limit <= 0 || len(c.findings) <= limit {
+		return c.findings
+	}
+	rest := len(c.findings) - limit
+	last := &c.findings[limit]
+	last.Count = int64(rest)
+	last.Message = fmt.Sprintf("and %d more links are slower than others of both ends or of their neighbours; the first: %s", rest, last.Message)
+	return c.findings[:limit+1]
 }
 
 // linkName is the width and speed in words, of which one may not be known.

@@ -50,6 +50,7 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 		return nil, err
 	}
 	if !in.wanted() {
+		r.Add(wiring.SlowLinks(f, verify.DefaultFindings)...)
 		(*policy.Policy)(nil).Apply(r, f, today)
 		return nil, nil
 	}
@@ -90,8 +91,9 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 
 // rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
-	if !in.wanted() {
-		return nil
+	if !in.wanted() { // of the cables only the slow ones are looked for
+		slow := slices.IndexFunc(wiring.Rules, func(r verify.Rule) bool { return r.Name == wiring.LinkDegraded })
+		return append(slices.Clone(verify.Rules), wiring.Rules[slow])
 	}
 	var rules []verify.Rule
 	if in.lfts != "" {

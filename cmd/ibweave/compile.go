@@ -27,6 +27,7 @@ import (
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/wiring"
 )
 
 // defaultInstallDir is where opensm.conf expects the tables. It does not
@@ -415,6 +416,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	}
 	r.Seconds.Read = read
 	a.log.Info("routed", zap.String("engine", engine.Name()), zap.Float64("seconds", r.Seconds.Route))
+	r.Verify.Add(wiring.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 
 	s := summary{

@@ -155,6 +155,11 @@ type Plugin struct {
 	read       *declaredGroups // the last that were read
 	// groupsError is why read is not what the file has now, "" when it is.
 	groupsError string
+
+	// What Written has said of cables.
+	cablesOf   *Snapshot
+	slowCables string
+	manyIdle   bool
 }
 
 // refusal is a subnet that an engine does not route, so that it need not try at
@@ -564,15 +569,21 @@ func (p *Plugin) Written(t *Tables) {
 	case t.Step.LIDs > 0 || t.Step.Changes.Blocks > 0:
 		text = fmt.Sprintf("; %d LIDs rerouted, %d blocks changed", t.Step.LIDs, t.Step.Changes.Blocks)
 	}
+	if m := v.Balance.MaxRelative; m != nil {
+		how = append(how, zap.Float64("max_relative_load", m.Load), zap.Stringer("max_relative_link", m.Link), zap.String("rate", m.Rate), zap.String("fastest", m.Fastest))
+	}
 	p.log.With(how...).Info("routed",
 		zap.String("engine", t.Engine),
 		zap.Int("switches", v.Fabric.Switches), zap.Int("ca_ports", v.Fabric.CAPorts), zap.Int("links", v.Fabric.Links),
 		zap.Uint16("max_lid", uint16(v.Fabric.MaxLID)), zap.String("verdict", v.Verdict),
+		zap.Int64("max_routes", v.Balance.MaxRoutes), zap.Int("idle_links", v.Balance.IdleLinks),
 		zap.Duration("snapshot", t.Timing.Snapshot), zap.Duration("route", t.Timing.Route),
 		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.rest()),
 		zap.Duration("total", t.Timing.Total()))
 	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
 		t.Timing.Total().Round(time.Microsecond), text))
+	// It reports, and so it must not end OpenSM.
+	_ = p.Guard(t.Engine, func() error { p.cables(t); return nil })
 	if t.LatePorts == 0 {
 		return
 	}

@@ -1,0 +1,362 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// RelativeLoad is the channel between switches that takes the most time: the one with
+// the most routes for its rate.
+type RelativeLoad struct {
+	// Load is its routes times Fastest over Rate: as many routes take that time on the
+	// fastest cable.
+	Load    float64 `json:"load"`
+	Routes  int64   `json:"routes"`
+	Link    Hop     `json:"link"`    // the first of equal ones, on VL 0
+	Rate    string  `json:"rate"`    // of the link, as "4xDDR"
+	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
+}
+
+// maxIdleNamed bounds the idle cables, and the switches, that a finding names.
+const maxIdleNamed = 4
+
+// balance fills r.Balance from the routes of each channel between switches. It returns
+// the channels without any, in the order of ports; none when nothing has routes.
+func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
+	b := &r.Balance
+	var sum int64
+	links := 0
+	hop := func(p fabric.PortID) Hop {
+		n := f.Owner(p)
+		return Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
+	}
+	fastest, most := fabric.NoPort, fabric.NoPort
+	differ := false
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			links++
+			n := routes(p)
+			sum += n
+			if n == 0 {
+				idle = append(idle, p)
+			}
+			if n > b.MaxRoutes {
+				b.MaxRoutes, most = n, p
+			}
+			if rate := f.Link(p).Mbps(); rate > 0 {
+				differ = differ || fastest != fabric.NoPort && rate != f.Link(fastest).Mbps()
+				if fastest == fabric.NoPort || rate > f.Link(fastest).Mbps() {
+					fastest = p
+				}
+			}
+		}
+	}
+	if most == fabric.NoPort {
+		return nil
+	}
+	b.MeanRoutes = float64(sum) / float64(links)
+	at := hop(most)
+	b.MaxLink = &at
+	b.IdleLinks = len(idle)
+	if !differ {
+		return idle
+	}
+	x := RelativeLoad{Fastest: f.Link(fastest).String()}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			rate := f.Link(p).Mbps()
+			if rate == 0 {
+				continue
+			}
+			if load := float64(routes(p)) * float64(f.Link(fastest).Mbps()) / float64(rate); load > x.Load {
+				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), hop(p), f.Link(p).String()
+			}
+		}
+	}
+	b.MaxRelative = &x
+	return idle
+}
+
+// reportIdle makes a finding of the channels between switches that carry no route though
+// some shortest path between hosts takes them: a note, or a warning where the tables
+// use less than three fifths of the channels that they could: half of the cables idle,
+// as behind a slow or a single one, is a warning. Tables that do not deliver all pairs
+// have no such finding. notes is false where notes are left out.
+//
+// Forwarding tables lead all packets for a LID by one port of a switch. So a switch can
+// use as many of its ports as there are LIDs beyond, and a channel into a leaf with
+// fewer LIDs than cables cannot count in full. It takes O(switches x channels) where
+// channels between switches without hosts are idle, else O(channels).
+func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
+	if len(idle) == 0 || r.Unicast.Unreachable+r.Unicast.Loops > 0 {
+		return
+	}
+	channels := 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		channels += len(ports)
+	}
+	gross := 5*len(idle) > 2*channels
+	if !gross && !notes {
+		return
+	}
+	u := newUsable(f)
+	if gross {
+		u.searchAll(nil)
+	} else {
+		u.search(idle)
+	}
+	isIdle := make([]bool, f.NumPorts())
+	var list []fabric.PortID
+	for _, p := range idle {
+		isIdle[p] = true
+		if u.takes[p] {
+			list = append(list, p)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	both := 0
+	x := Finding{Rule: IdleLinks, Severity: Note, Count: int64(len(list)), Witness: []Hop{}}
+	var named []string
+	for _, p := range list {
+		peer := f.Peer(p)
+		twin := isIdle[peer] && u.takes[peer]
+		if twin {
+			if both++; peer < p {
+				continue // it is named at the other end
+			}
+		}
+		if len(named) == maxIdleNamed {
+			continue
+		}
+		n := f.Owner(p)
+		x.Ports = append(x.Ports, Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)})
+		arrow := " to "
+		if twin {
+			arrow = " and back from "
+		}
+		named = append(named, f.PortName(p)+arrow+f.PortName(peer))
+	}
+	x.Switch = x.Ports[0].Node
+	x.Message = fmt.Sprintf("%d of %d channels between switches carry no route though shortest paths could take them", len(list), channels)
+	if both > 0 {
+		x.Message += fmt.Sprintf(", both directions of %s among them", cables(both/2))
+	}
+	rest := named
+	if unused := u.unused(isIdle); len(unused) > 0 {
+		var names []string
+		of := func(p fabric.PortID) bool {
+			return slices.Contains(unused, f.Owner(p)) || slices.Contains(unused, f.Owner(f.Peer(p)))
+		}
+		if !slices.ContainsFunc(list, func(p fabric.PortID) bool { return !of(p) }) {
+			rest = nil // the names of the switches say it all
+		}
+		for _, s := range unused[:min(len(unused), maxIdleNamed)] {
+			names = append(names, f.Name(s).String())
+		}
+		x.Message += ", and everything to and from " + strings.Join(names, ", ")
+		if more := len(unused) - len(names); more > 0 {
+			x.Message += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	if gross {
+		could, used := u.could(), 0
+		for p := range u.takes {
+			if u.takes[p] && !isIdle[p] {
+				used++
+			}
+		}
+		if 5*float64(used) < 3*could {
+			x.Severity = Warning
+			x.Message += fmt.Sprintf("; the tables use %d channels and could use about %.0f", used, could)
+		}
+	}
+	if x.Severity == Note && !notes {
+		return
+	}
+	if len(rest) > 0 {
+		x.Message += ": " + strings.Join(rest, ", ")
+		if more := len(list) - both/2 - len(rest); more > 0 {
+			x.Message += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	r.Findings = append(r.Findings, x)
+}
+
+// unused lists the switches of which all channels are idle in both directions, and some
+// shortest path takes one.
+func (u *usable) unused(idle []bool) []fabric.NodeID {
+	var list []fabric.NodeID
+	for s := range fabric.NodeID(u.f.NumSwitches()) {
+		ports, _ := u.f.SwitchLinks(s)
+		some, all := false, true
+		for _, p := range ports {
+			for _, q := range [2]fabric.PortID{p, u.f.Peer(p)} {
+				some = some || u.takes[q]
+				all = all && idle[q]
+			}
+		}
+		if some && all {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// cables is "1 cable" or "5 cables".
+func cables(n int) string {
+	if n == 1 {
+		return "1 cable"
+	}
+	return fmt.Sprintf("%d cables", n)
+}
+
+// usable finds the channels between switches that are on some shortest path from one
+// host to the LID of another, on another switch.
+type usable struct {
+	f     *fabric.Fabric
+	hosts []int32 // by switch: CA and router ports
+	lids  []int32 // by switch: their LIDs
+	takes []bool  // by PortID: some shortest path takes the channel
+	// beyond and into are by switch the LIDs whose shortest paths leave it, and come
+	// to it, by other switches. They are complete after searchAll(nil).
+	beyond, into []int64
+
+	dist    []int32
+	order   []fabric.NodeID
+	reached []bool
+}
+
+func newUsable(f *fabric.Fabric) *usable {
+	n := f.NumSwitches()
+	u := &usable{
+		f: f, hosts: make([]int32, n), lids: make([]int32, n), takes: make([]bool, f.NumPorts()),
+		beyond: make([]int64, n), into: make([]int64, n),
+		dist: make([]int32, n), order: make([]fabric.NodeID, 0, n), reached: make([]bool, n),
+	}
+	for i, p := range f.CAPorts() {
+		if s := f.CASwitches()[i]; s != fabric.NoNode {
+			u.hosts[s]++
+			if f.LID(p) != 0 {
+				u.lids[s] += 1 << f.LMC(p)
+			}
+		}
+	}
+	return u
+}
+
+// search decides about some channels.
+func (u *usable) search(channels []fabric.PortID) {
+	var open []fabric.PortID
+	for _, p := range channels {
+		a, b := u.f.Owner(p), u.f.Owner(u.f.Peer(p))
+		if u.hosts[a] > 0 && u.lids[b] > 0 {
+			u.takes[p] = true
+		} else {
+			open = append(open, p)
+		}
+	}
+	if len(open) > 0 {
+		u.searchAll(open)
+	}
+}
+
+// searchAll goes through the destinations until all of some channels are known to be on
+// a shortest path; through all destinations when open is nil.
+func (u *usable) searchAll(open []fabric.PortID) {
+	all := open == nil
+	for t := range fabric.NodeID(u.f.NumSwitches()) {
+		if u.lids[t] == 0 {
+			continue
+		}
+		u.toward(t)
+		for len(open) > 0 && u.takes[open[len(open)-1]] {
+			open = open[:len(open)-1]
+		}
+		if !all && len(open) == 0 {
+			return
+		}
+	}
+}
+
+// toward marks the channels on shortest paths to switch t.
+func (u *usable) toward(t fabric.NodeID) {
+	for s := range u.dist {
+		u.dist[s] = -1
+		u.reached[s] = u.hosts[s] > 0
+	}
+	u.dist[t] = 0
+	u.order = append(u.order[:0], t)
+	for i := 0; i < len(u.order); i++ {
+		_, to := u.f.SwitchLinks(u.order[i])
+		for _, o := range to {
+			if u.dist[o] < 0 {
+				u.dist[o] = u.dist[u.order[i]] + 1
+				u.order = append(u.order, o)
+			}
+		}
+	}
+	lids := int64(u.lids[t])
+	u.reached[t] = false // its own hosts need no channel
+	for i := len(u.order) - 1; i >= 0; i-- {
+		s := u.order[i]
+		if !u.reached[s] {
+			continue
+		}
+		if s == t {
+			u.into[s] += lids
+			continue
+		}
+		u.beyond[s] += lids
+		if u.hosts[s] == 0 || u.fed(s) {
+			u.into[s] += lids
+		}
+		ports, to := u.f.SwitchLinks(s)
+		for k, p := range ports {
+			if u.dist[to[k]] == u.dist[s]-1 {
+				u.takes[p] = true
+				u.reached[to[k]] = true
+			}
+		}
+	}
+}
+
+// fed says whether packets come to s from a switch that is farther from the destination.
+func (u *usable) fed(s fabric.NodeID) bool {
+	_, from := u.f.SwitchLinks(s)
+	for _, o := range from {
+		if u.dist[o] == u.dist[s]+1 && u.reached[o] {
+			return true
+		}
+	}
+	return false
+}
+
+// could estimates how many channels tables by destination use at least when they spread
+// the LIDs: a switch sends to each LID by one port, and all switches may send to a LID by
+// the same port of the last one.
+func (u *usable) could() float64 {
+	n := u.f.NumSwitches()
+	out, in := make([]int64, n), make([]int64, n)
+	for p, takes := range u.takes {
+		if takes {
+			out[u.f.Owner(fabric.PortID(p))]++
+			in[u.f.Owner(u.f.Peer(fabric.PortID(p)))]++
+		}
+	}
+	sum := 0.0
+	for p, takes := range u.takes {
+		if takes {
+			a, b := u.f.Owner(fabric.PortID(p)), u.f.Owner(u.f.Peer(fabric.PortID(p)))
+			sum += min(1, float64(u.beyond[a])/float64(out[a]), float64(u.into[b])/float64(in[b]))
+		}
+	}
+	return sum
+}
