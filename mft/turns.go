@@ -145,7 +145,7 @@ func (w *turnTree) grow(g *Group, sender fabric.PortID) (ports []fabric.PortID, 
 			return slices.Compact(ports), ""
 		}
 		end := order[failed]
-		reason = fmt.Sprintf("the turns that unicast packets make bring no tree from sender %s to switch %q", w.f.PortName(sender), w.f.Node(w.f.Owner(end)).Description)
+		reason = fmt.Sprintf("the turns that unicast packets make bring no tree from sender %s to switch %s", w.f.PortName(sender), w.f.Name(w.f.Owner(end)))
 		order = slices.Insert(slices.Delete(order, failed, failed+1), 0, end)
 	}
 	return nil, reason

@@ -146,10 +146,15 @@ func (p *plan) reportParts(c *collector, r *Result, w *worker) {
 	}
 	if w.apart[0] > 0 {
 		add(Partitioned, fmt.Sprintf("%s; %d of %d pairs of CA ports cannot talk", text, w.apart[0], r.Unicast.Pairs), w.apart[0])
-		text = "the same parts"
 	}
 	if w.apart[1] > 0 {
-		add(ManagementPartitioned, fmt.Sprintf("%s; %d of %d pairs with port 0 of a switch cannot talk", text, w.apart[1], r.Management.Pairs), w.apart[1])
+		pairs := fmt.Sprintf("%d of %d pairs with port 0 of a switch cannot talk", w.apart[1], r.Management.Pairs)
+		if w.apart[0] > 0 {
+			text = pairs + ": they are in different parts, which " + Partitioned + " names"
+		} else {
+			text += "; " + pairs
+		}
+		add(ManagementPartitioned, text, w.apart[1])
 	}
 }
 

@@ -830,7 +830,7 @@ func TestParts(t *testing.T) {
 	}{
 		{"one part", func(w *wiring) { pair(w, 3) }, nil, ""},
 		{"two parts", func(w *wiring) { pair(w, 2); pair(w, 3) }, nil, `error partitioned 12: 2 parts that no cable joins: 2 switches and 3 CA ports with "switch 4", "switch 5"; 2 switches and 2 CA ports with "switch 0", "switch 1"; 12 of 20 pairs of CA ports cannot talk
-warning management-partitioned 28: the same parts; 28 of 52 pairs with port 0 of a switch cannot talk
+warning management-partitioned 28: 28 of 52 pairs with port 0 of a switch cannot talk: they are in different parts, which partitioned names
 `},
 		{"three parts, and pairs inside one", func(w *wiring) { pair(w, 2); pair(w, 3); pair(w, 2) }, func(f *fabric.Fabric, tables *lft.Tables) {
 			tables.Row(0)[f.LID(f.CAPorts()[1])] = fabric.NoPath // inside the first
@@ -840,7 +840,7 @@ warning management-partitioned 28: the same parts; 28 of 52 pairs with port 0 of
 error unicast-unreachable 1: LID 8 of "host 3"[1]: 1 port cannot reach it; packets from "host 2"[1] end at switch "switch 0" (0x0000000000005000), which has no entry for it
 error unicast-loop 2: LID 7 of "host 2"[1]: packets from 2 ports go round: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
 error management-loop 2: LID 7 of "host 2"[1]: packets from 2 ports go round: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
-warning management-partitioned 78: the same parts; 78 of 114 pairs with port 0 of a switch cannot talk
+warning management-partitioned 78: 78 of 114 pairs with port 0 of a switch cannot talk: they are in different parts, which partitioned names
 warning management-unreachable 1: LID 8 of "host 3"[1]: 1 port cannot reach it; packets from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), which has no entry for it
 `},
 		{"many parts", func(w *wiring) {
@@ -851,7 +851,7 @@ warning management-unreachable 1: LID 8 of "host 3"[1]: 1 port cannot reach it; 
 			w.cable(w.node(fabric.CA, 1), w.node(fabric.CA, 1)) // back to back
 			w.node(fabric.Switch, 4)                            // without a cable
 		}, nil, `error partitioned 38: 6 parts that no cable joins: 2 switches and 2 CA ports with "switch 0", "switch 1"; 1 switch and 1 CA port with "switch 4"; 1 switch and 1 CA port with "switch 6"; 1 switch and 1 CA port with "switch 8"; and 2 more with 1 switch and 2 CA ports; 38 of 42 pairs of CA ports cannot talk
-warning management-partitioned 98: the same parts; 98 of 114 pairs with port 0 of a switch cannot talk
+warning management-partitioned 98: 98 of 114 pairs with port 0 of a switch cannot talk: they are in different parts, which partitioned names
 `},
 		{"a switch alone", func(w *wiring) { pair(w, 2); w.node(fabric.Switch, 4) }, nil, `warning management-partitioned 8: 2 parts that no cable joins: 2 switches and 2 CA ports with "switch 0", "switch 1"; 1 switch with "switch 4"; 8 of 18 pairs with port 0 of a switch cannot talk
 `},

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -261,5 +263,42 @@ func TestNamesHaveGUIDs(t *testing.T) {
 		if c.least > 0 && !strings.Contains(text, "label ") {
 			t.Errorf("ibweave %s: no name of the map:\n%s", args, text[:min(len(text), 1000)])
 		}
+	}
+}
+
+// descriptions are the rooms and files that use node descriptions as such: they read and
+// write texts, or compare what a device says of itself.
+var descriptions = []string{
+	"fabric/", "sminterface/dump/", "sminterface/mad/", "sminterface/ibsim/", "sminterface/plugin/snapshot.go",
+	"compile/files.go", "diff/match.go", "diff/nodes.go", "wiring/wiring.go",
+}
+
+// TestDescriptions: all else calls nodes by fabric.Name, which has the GUID where several
+// nodes have one name.
+func TestDescriptions(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil || slices.ContainsFunc(descriptions, func(at string) bool { return strings.HasPrefix(filepath.ToSlash(name), at) }) {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		seen++
+		for i, line := range strings.Split(string(data), "\n") {
+			if strings.Contains(line, ".Description") {
+				t.Errorf("%s:%d: a node description; want Fabric.Name or Fabric.PortName: %s", name, i+1, strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+	if err != nil || seen < 100 {
+		t.Errorf("%d files, %v", seen, err)
 	}
 }
