@@ -63,6 +63,9 @@ func TestCables(t *testing.T) {
 			t.Errorf("step %d: OpenSM's log has\n%s\nwant\n%s", i, got, tc.want)
 		}
 	}
+	if err := o.Close(); err != nil { // it has all lines then
+		t.Fatal(err)
+	}
 	log, err := os.ReadFile(filepath.Join(o.dir, "ibweave.log"))
 	if err != nil {
 		t.Fatal(err)
