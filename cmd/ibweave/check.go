@@ -119,7 +119,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if err := in.copying.UnmarshalText([]byte(copying)); err != nil {
 				return usagef("--%w", err)
 			}
-			if err := in.checkBuffer(cmd.Flags().Changed("vl-credits"), cmd.Flags().Changed("mtu")); err != nil {
+			if err := in.checkBuffer(cmd.Flags().Changed("vl-credits")); err != nil {
 				return err
 			}
 			if err := a.resolveAudit(&in, args); err != nil {
@@ -188,14 +188,12 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 }
 
 // checkBuffer sees that --vl-credits and --mtu make sense.
-func (in *audit) checkBuffer(credits, mtu bool) error {
+func (in *audit) checkBuffer(credits bool) error {
 	switch {
 	case credits && in.buffer.Credits <= 0:
 		return usagef("--vl-credits %d: want 1 or more", in.buffer.Credits)
 	case in.buffer.MTU < 256 || in.buffer.MTU > 4096:
 		return usagef("--mtu %d: want 256 to 4096", in.buffer.MTU)
-	case mtu && !credits:
-		return usagef("--mtu says nothing without --vl-credits")
 	}
 	return nil
 }

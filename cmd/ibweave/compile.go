@@ -336,9 +336,6 @@ func (a *app) compile(ctx context.Context, o *order) error {
 		if err := compile.CheckMulticastScheme(o.mcast); err != nil {
 			return usagef("--mcast: %w", err)
 		}
-		if o.groups == "" {
-			return usagef("--mcast %s says nothing without groups, -g FILE", o.mcast)
-		}
 	}
 	if o.mftCapacity < 0 || o.mftCapacity > mft.NumMLIDs {
 		return usagef("--mft-capacity %d: want 1 to %d", o.mftCapacity, mft.NumMLIDs)

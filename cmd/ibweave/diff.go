@@ -130,7 +130,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 		return nil, inputf("%s is %s and %s is %s: nothing to compare", old, x, new, y)
 	}
 	if c.topology != "" && states[0].kind <= cables && states[1].kind <= cables {
-		return nil, usagef("-t says nothing here: neither %s nor %s is a dump of tables", old, new)
+		return nil, usagef("-t is for dumps of tables, which do not tell the cables: %s is %s and %s is %s, so leave it out", old, states[0].kind, new, states[1].kind)
 	}
 	// One topology is read once, so that it is one fabric.
 	fabrics := map[string]*fabric.Fabric{}

@@ -44,9 +44,6 @@ guid2lid and of the comments of the tables with these.`,
 			if via != string(rehearse.ViaFile) && via != string(rehearse.ViaPlugin) {
 				return usagef("--via %q: want file or plugin", via)
 			}
-			if library != "" && via != string(rehearse.ViaPlugin) {
-				return usagef("--plugin says nothing without --via plugin")
-			}
 			if format != "text" && format != "json" {
 				return usagef("--format %q: want text or json", format)
 			}

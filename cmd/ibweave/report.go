@@ -53,7 +53,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
   ibweave report tables --svg path.svg --view 'path:host 0,host 31'`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.resolveReport(&r, args, cmd.Flags().Changed("view")); err != nil {
+			if err := a.resolveReport(&r, args); err != nil {
 				return err
 			}
 			return a.writeReport(cmd.Context(), &r)
@@ -82,7 +82,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 }
 
 // resolveReport sees that the flags make sense together and finds the files.
-func (a *app) resolveReport(r *reporting, args []string, view bool) error {
+func (a *app) resolveReport(r *reporting, args []string) error {
 	switch {
 	case len(args) == 0 && r.topology == "":
 		return usagef("report needs a directory of tables, or -t TOPOLOGY")
@@ -90,10 +90,6 @@ func (a *app) resolveReport(r *reporting, args []string, view bool) error {
 		return usagef("report takes a directory or -t and --lfts, not both")
 	case r.output == "" && r.svg == "" && r.png == "":
 		return usagef("nothing to write: -o FILE for the page, --svg FILE or --png FILE for a picture")
-	case view && r.svg == "" && r.png == "":
-		return usagef("--view says nothing without --svg FILE or --png FILE")
-	case r.dark && r.svg == "" && r.png == "":
-		return usagef("--dark says nothing without --svg FILE or --png FILE; the page has a switch")
 	case r.entries <= 0:
 		return usagef("--max-entries %d: want 1 or more", r.entries)
 	}

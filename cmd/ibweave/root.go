@@ -73,6 +73,11 @@ and hands them to OpenSM.`,
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.running = true
+				if cmd.Name() != "sim" { // whose experiment file is to be read first
+					if err := a.checkScopes(cmd, args, nil); err != nil {
+						return err
+					}
+				}
 				return body(cmd, args)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -197,6 +198,9 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkScopes(a.command, args, in); err != nil {
+		return err
+	}
 	if err := in.check(args); err != nil {
 		return err
 	}
@@ -235,23 +239,31 @@ func (in *simulation) check(args []string) error {
 		}
 	}
 	files := in.topology != "" || in.lfts != ""
+	fail := usagef
+	if in.file != "" {
+		fail = func(format string, args ...any) error {
+			return &fabric.ParseError{File: in.file, Line: 1, Err: fmt.Errorf(format, args...)}
+		}
+	}
 	switch {
+	case kinds > 1 && len(in.from) > 0:
+		last := slices.MaxFunc(choices[1], func(a, b string) int { return in.from[a].line - in.from[b].line })
+		return in.wrong(last, "a second kind of traffic: want one of load, burst and trace")
+	case kinds == 0 && in.file != "":
+		return fail("no traffic: want a line with load, burst or trace, or --load LIST, --burst N or --trace FILE beside -f")
 	case kinds != 1:
 		return usagef("sim needs one kind of traffic: --load LIST, --burst N or --trace FILE")
 	case in.given("burst") && in.burst == 0:
 		return in.wrong("burst", "0 messages: want 1 or more")
 	case len(args) == 0 && (in.topology == "" || in.lfts == ""):
+		if in.file != "" {
+			return fail("no tables: want a line with tables, or with topology and lfts, or a directory beside -f")
+		}
 		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
 	case len(args) > 0 && (files || in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("sim takes a directory or -t and --lfts, not both")
-	case in.traffic.Multicast == 0 && in.traffic.Repeat:
-		return in.wrong("repeat", "says nothing without --multicast SHARE")
-	case in.traffic.Multicast == 0 && in.given("sources"):
-		return in.wrong("sources", "says nothing without --multicast SHARE")
 	case in.packets > 0 && in.given("buffer-flits"):
 		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
-	case in.cfg.OutputFlits > 0 && in.cfg.Copying < sim.Wormhole:
-		return in.wrong("output-flits", "only with --copying wormhole and greedy-wormhole")
 	case in.jobs < 0:
 		return usagef("--jobs %d: want 1 or more", in.jobs)
 	}
@@ -367,6 +379,13 @@ func (a *app) prepare(in *simulation, net sim.Network, trees []mft.Tree) (*simRu
 	}
 	if in.trace != "" {
 		return r, a.readTrace(r)
+	}
+	if vlCount(net) == 1 {
+		for _, flag := range []string{"sls", "vl-weights"} {
+			if in.given(flag) {
+				fmt.Fprintf(a.stderr, "ibweave: --%s says nothing here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
+			}
+		}
 	}
 	if r.hosts < 2 {
 		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.topology, plural(r.hosts, "CA port", "CA ports"))

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// scope says when flags of a command have an effect. A condition is alternatives with
+// blanks between them: the name of a flag, which is given; a flag and its values,
+// "engine=xy|dor", which it has, by default too; or DIR, an argument.
+type scope struct {
+	flags string // names
+	with  string // condition that has to hold; "" for none
+	not   string // condition that may not hold; "" for none
+	why   string // ends the sentence
+	// note prints a line on standard error and goes on, since the result is what was
+	// asked for: without it a flag that has no effect is wrong usage.
+	note bool
+}
+
+const (
+	grids    = "engine=xy|dor|negative-first|west-first|north-last"
+	ordered  = "engine=updn|spam|layered|fattree"
+	asking   = "ibsim mkey node retries timeout umad window"
+	network  = "topology lfts sl2vl path-sl mfts groups lenient"
+	random   = "nothing is drawn at random then"
+	unsaid   = "JSON has all of it"
+	noTraces = "the trace says what is sent"
+)
+
+// generated is the flags of gen KIND.
+func generated(flags, seeds string) []scope {
+	return []scope{{flags: "output drop-links " + flags}, {flags: "seed", with: seeds, why: random, note: true}}
+}
+
+// scopes has all flags of all commands, by the words after ibweave: a test fails for a
+// flag without one. Commands check themselves what depends on their input, or is about
+// two ways of saying the same.
+var scopes = map[string][]scope{
+	"check": {
+		{flags: network + " certificate copying explain fail-on format node-name-map policy report rules vl-credits wiring"},
+		{flags: "mtu", with: "vl-credits"},
+		{flags: "date", with: "policy", why: "waivers are in a policy"},
+		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings"},
+	},
+	"compare": {
+		{flags: "bisections engines fail-on format hottest lenient lfts node-name-map topology"},
+		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths"},
+		{flags: "seed", not: "bisections=0", why: random, note: true},
+	},
+	"compile": {
+		{flags: "dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl topology vls"},
+		{flags: "install-dir lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
+		{flags: "mcast mcast-balance mft-capacity", with: "groups"},
+		{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
+		{flags: "no-wrap", with: grids, note: true},
+		{flags: "repair", with: "engine=xy|dor", note: true},
+		{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true},
+	},
+	"completion bash":       {{flags: "no-descriptions"}},
+	"completion fish":       {{flags: "no-descriptions"}},
+	"completion powershell": {{flags: "no-descriptions"}},
+	"completion zsh":        {{flags: "no-descriptions"}},
+	"devices":               {{flags: "format"}},
+	"diff": {
+		{flags: "fail-on format lenient node-name-map topology"},
+		{flags: "verbose", not: "format=json", why: unsaid, note: true},
+	},
+	"discover": {{flags: asking + " output node-name-map"}},
+	"drift": {
+		{flags: "fail-on format lenient live ibsim umad node max-mlid node-name-map"},
+		{flags: "mkey retries timeout window", not: "live", why: "files are not asked"},
+		{flags: "summary verbose", not: "format=json", why: unsaid, note: true},
+		{flags: "samples", not: "summary", why: "a line has no list", note: true},
+	},
+	"gen banyan":     generated("stages wrap-around", "drop-links"),
+	"gen fattree":    generated("hosts-per-leaf levels radix", "drop-links"),
+	"gen hypercube":  generated("dim hosts", "drop-links"),
+	"gen irregular":  {{flags: "output drop-links degree hosts switches seed"}},
+	"gen lattice":    {{flags: "output drop-links switches seed"}},
+	"gen mesh":       generated("dims hosts wrap", "drop-links"),
+	"gen myrinet4":   generated("", "drop-links"),
+	"gen shufflenet": generated("k p", "drop-links"),
+	"gen torus":      generated("dims hosts", "drop-links"),
+	"join":           {{flags: asking + " format mgid mlid non-member pkey port-guid qkey send-only sl"}},
+	"leave":          {{flags: asking + " format mgid mlid non-member port-guid send-only"}},
+	"man":            {{flags: "output"}},
+	"merge": {
+		{flags: "fail-on format output sort"},
+		{flags: "top", not: "format=json", why: unsaid, note: true},
+	},
+	"pull": {{flags: asking + " max-mlid node-name-map output"}},
+	"rehearse": {
+		{flags: "format node-name-map via"},
+		{flags: "plugin", with: "via=plugin"},
+	},
+	"report": {
+		{flags: network + " node-name-map output png policy svg wiring"},
+		{flags: "date", with: "policy", why: "waivers are in a policy"},
+		{flags: "dark", with: "svg png", why: "the page has a switch"},
+		{flags: "view", with: "svg png", why: "the page has all views"},
+		{flags: "max-entries", with: "output", why: "pictures have no tables", note: true},
+		{flags: "title", with: "output svg png"},
+	},
+	"reproduce": {
+		{flags: "format"},
+		{flags: "again cpus output quick seed", with: "DIR", why: "without the names of figures they are listed"},
+	},
+	"schedule": {
+		{flags: "topology lfts groups lenient check format node-name-map"},
+		{flags: "classes force method output", not: "check", why: "no schedule is made"},
+		{flags: "ordered return", with: "method=circuit", not: "check"},
+		{flags: "max-fan-out", with: "method=tree|tree-flood", not: "check"},
+	},
+	"sim": {
+		{flags: network + " node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
+			"credit-delay flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
+		{flags: "bytes lengths multicast seed sls", not: "trace", why: noTraces},
+		{flags: "pattern", not: "trace multicast=1", why: "there is no unicast to choose receivers for"},
+		{flags: "max-bytes", with: "lengths=geometric"},
+		{flags: "repeat sources", with: "multicast", why: "the share of messages that go to groups"},
+		{flags: "order", with: "repeat"},
+		{flags: "arrivals error max-queue min-messages warm-up", with: "load", why: "only open loop is measured so", note: true},
+		{flags: "cycle shape", with: "arrivals=negative-binomial"},
+		{flags: "output-flits", with: "copying=wormhole|greedy-wormhole"},
+	},
+	"version": {},
+	"whatif": {
+		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc node-name-map only output sample shard sort switch topology vls"},
+		{flags: "seed", with: "sample", why: random, note: true},
+		{flags: "top", not: "format=json", why: unsaid, note: true},
+		{flags: "no-wrap", with: grids, note: true},
+		{flags: "repair", with: "engine=xy|dor", note: true},
+		{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true},
+	},
+}
+
+// lists are flags that make a command list something and do nothing else.
+var lists = map[string][]string{"check": {"rules", "explain"}, "compile": {"engines"}}
+
+// givenFlag says whether a flag was set, and not switched off.
+func givenFlag(f *pflag.Flag) bool {
+	return f != nil && f.Changed && (f.Value.Type() != "bool" || f.Value.String() == "true")
+}
+
+// holds says whether one of the alternatives of a condition holds, and which in words.
+func holds(condition string, flags *pflag.FlagSet, args []string) (string, bool) {
+	for _, c := range strings.Fields(condition) {
+		name, values, isValue := strings.Cut(c, "=")
+		f := flags.Lookup(name)
+		switch {
+		case name == "DIR" && len(args) > 0:
+			return "arguments", true
+		case f == nil:
+		case isValue && slices.Contains(strings.Split(values, "|"), f.Value.String()):
+			return "--" + name + " " + f.Value.String(), true
+		case !isValue && givenFlag(f):
+			return "--" + name, true
+		}
+	}
+	return "", false
+}
+
+// conditionText is a condition in words.
+func conditionText(condition string) string {
+	var words []string
+	for _, c := range strings.Fields(condition) {
+		name, values, isValue := strings.Cut(c, "=")
+		switch {
+		case name == "DIR":
+			words = append(words, "arguments")
+		case isValue:
+			words = append(words, "--"+name+" "+strings.ReplaceAll(values, "|", ", "))
+		default:
+			words = append(words, "--"+name)
+		}
+	}
+	return strings.Join(words, " or ")
+}
+
+// withoutEffect says why a flag that is given has no effect, "" when it has one.
+func withoutEffect(s *scope, flags *pflag.FlagSet, args []string) (reason string) {
+	if _, ok := holds(s.with, flags, args); !ok && s.with != "" {
+		reason = "says nothing without " + conditionText(s.with)
+	} else if what, bad := holds(s.not, flags, args); bad {
+		reason = "says nothing with " + what
+	}
+	if reason != "" && s.why != "" {
+		reason += ": " + s.why
+	}
+	return reason
+}
+
+// checkScopes looks for flags without effect: wrong usage, or a line on standard
+// error. in is the simulation of sim, whose file may have lines for other kinds of
+// traffic; nil for other commands.
+func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) error {
+	command := strings.TrimPrefix(cmd.CommandPath(), "ibweave ")
+	flags := cmd.Flags()
+	for _, list := range lists[command] {
+		if !givenFlag(flags.Lookup(list)) {
+			continue
+		}
+		var other error
+		flags.Visit(func(f *pflag.Flag) {
+			if f.Name != list && f.Name != "log-level" && f.Name != "log-format" && givenFlag(f) && other == nil {
+				other = usagef("--%s says nothing with --%s, which only lists", f.Name, list)
+			}
+		})
+		return other
+	}
+	for i := range scopes[command] {
+		s := &scopes[command][i]
+		for _, name := range strings.Fields(s.flags) {
+			if !givenFlag(flags.Lookup(name)) {
+				continue
+			}
+			reason := withoutEffect(s, flags, args)
+			if reason == "" {
+				continue
+			}
+			if in != nil {
+				if _, ok := in.from[name]; ok {
+					continue
+				}
+			}
+			if !s.note {
+				return usagef("--%s %s", name, reason)
+			}
+			fmt.Fprintf(a.stderr, "ibweave: --%s %s\n", name, reason)
+		}
+	}
+	return nil
+}
