@@ -18,7 +18,7 @@ go test -count=1 -timeout 60m ./verify -run TestWatch -trials 10000 -v | grep -E
 go test -count=1 -timeout 60m ./compile -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./minnet -trials 20
 go test -count=1 -timeout 60m ./fattree -run TestDamaged -trials 500 -v | grep -E 'flows|sum|^(ok|FAIL|---)'
-go test -count=1 -timeout 60m ./wiring -run TestFaults -trials 2000 -v | grep -E '^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./wiring -run 'TestFaults|TestNoErrorsByGuess|TestErrorsOfCertainShapes' -trials 2000 -v | grep -E '^(ok|FAIL|---)'
 
 # SEED=N gives the chaos of another day.
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
