@@ -24,12 +24,14 @@
 #include "shim.h"
 
 /*
- * All measured with OpenSM 3.3.23 and Go 1.26 on two CPUs, see docs/plugin.md. Address
- * space is mostly what the runtime and malloc reserve and never use.
+ * What the plugin and OpenSM take from here on, with some margin: measured with OpenSM
+ * 3.3.23 and Go 1.26 on two CPUs, see docs/plugin.md. Address space is mostly what the
+ * runtime and malloc reserve and never use, data mostly stacks.
  */
-#define NEEDED_SPACE	((size_t) 2 << 30)	/* OpenSM with the plugin has 2.2 GiB, alone 0.4 */
+#define NEEDED_SPACE	((size_t) 3 << 30)	/* OpenSM with the plugin has 2.2 GiB, alone 0.4 */
+#define NEEDED_DATA	((size_t) 256 << 20)
 #define NEEDED_MEMORY	((size_t) 64 << 20)	/* OpenSM with the plugin has 20 MiB resident */
-#define NEEDED_THREADS	16			/* and one for each CPU; the plugin has 10 on two CPUs */
+#define NEEDED_THREADS	24			/* and one for each CPU; both together have 16 on two CPUs */
 #define MOST_THREADS	256
 #define NEEDED_FILES	16			/* the plugin has 4 */
 
@@ -147,8 +149,8 @@ static void look(void)
 		       memory_max() >> 20, NEEDED_MEMORY >> 20);
 	else if (!can_map(NEEDED_SPACE, PROT_NONE))
 		refuse("%zu MiB of address space are not left, which the plugin needs: raise LimitAS (ulimit -v), or set no limit", NEEDED_SPACE >> 20);
-	else if (!can_map(NEEDED_MEMORY, PROT_READ | PROT_WRITE))
-		refuse("%zu MiB of memory are not left, which the plugin needs: raise LimitDATA (ulimit -d)", NEEDED_MEMORY >> 20);
+	else if (!can_map(NEEDED_DATA, PROT_READ | PROT_WRITE))
+		refuse("%zu MiB of data are not left, which the plugin needs: raise LimitDATA (ulimit -d), or set no limit", NEEDED_DATA >> 20);
 	else if (!can_start(threads))
 		refuse("%d more threads cannot be started, which the plugin needs: raise LimitNPROC (ulimit -u) and TasksMax (pids.max)", threads);
 }

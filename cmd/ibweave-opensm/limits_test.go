@@ -26,12 +26,16 @@ func TestLimits(t *testing.T) {
 	cgroup := func(max string) string {
 		return fmt.Sprintf(`exec %s sh -c 'mount -t tmpfs none /sys/fs/cgroup && d=$(sed -n "s/^0:://p" /proc/self/cgroup) && mkdir -p /sys/fs/cgroup$d && echo %s >/sys/fs/cgroup$d/memory.max && exec opensm "$@"' opensm "$@"`, namespace, max)
 	}
-	const space = "2048 MiB of address space are not left, which the plugin needs: raise LimitAS (ulimit -v), or set no limit"
+	const space = "3072 MiB of address space are not left, which the plugin needs: raise LimitAS (ulimit -v), or set no limit"
+	const data = "256 MiB of data are not left, which the plugin needs: raise LimitDATA (ulimit -d), or set no limit"
 	for _, tc := range []struct{ limit, want string }{
 		{"ulimit -v 200000", space},
 		{"ulimit -v 700000", space}, // the runtime would end the process here
 		{"ulimit -v 1500000", space},
-		{"ulimit -v 3000000", ""},
+		{"ulimit -v 3500000", ""},
+		{"ulimit -d 130000", data},
+		{"ulimit -d 200000", data}, // OpenSM's own threads would not start here
+		{"ulimit -d 400000", ""},
 		{"ulimit -n 10", "16 more files cannot be opened, which the plugin needs: raise LimitNOFILE (ulimit -n)"},
 		{"ulimit -n 32", ""},
 		{cgroup("33554432"), "the cgroup has 32 MiB of memory, and OpenSM with the plugin needs 64 MiB: raise MemoryMax (memory.max)"},
@@ -65,5 +69,24 @@ func TestLimits(t *testing.T) {
 				t.Errorf("OpenSM used %s, want %s", run.Engine, engine)
 			}
 		})
+	}
+}
+
+// A log that is larger than files may be costs its lines, and neither OpenSM nor an engine:
+// the signal that comes then would end OpenSM.
+func TestLogTooLarge(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	script, own := filepath.Join(t.TempDir(), "opensm.sh"), filepath.Join(s.dir, "ibweave.log")
+	if err := os.WriteFile(script, []byte("#!/bin/bash\nulimit -f 512\nexec opensm \"$@\"\n"), 0o700); err != nil { // KiB
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(own, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Program: script, Engine: "ibweave-updn", Flags: 0x03})
+	want := "ibweave: ERR IBW9: log: write " + own + ": file too large; its lines are counted until it can be written"
+	if lines := ours(log); run.Engine != "ibweave-updn" || len(lines) != 1 || lines[0] != want {
+		t.Errorf("OpenSM used %s, and has %q, want %q", run.Engine, lines, want)
 	}
 }
