@@ -234,7 +234,7 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 		opt.Stage("verify")
 	}
 	start = time.Now()
-	r.Verify, step.ByChange, err = c.watch.Check(ctx, f, c.routing.Tables, verify.Options{Progress: opt.Progress})
+	r.Verify, step.ByChange, err = c.watch.Check(ctx, f, c.routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
 	work.Wait()
 	step.Changes = changes
 	if err != nil {

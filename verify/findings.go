@@ -66,7 +66,7 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 		p.reportDiscarded(c, ManagementSLDropped, t.lid, t.mgmtDiscarded)
 		p.reportLoop(c, ManagementLoop, t.lid, t.mgmtLoops)
 	}
-	p.reportEntries(c, w)
+	p.reportEntries(c, w, opt.Complete)
 	if w.nonMinimal > 0 {
 		c.add(NonMinimal, w.nonMinimal, func(f *Finding) {
 			lid, from := w.stretch.lid, w.stretch.from
@@ -284,7 +284,7 @@ func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
 }
 
 // reportEntries is about entries as such.
-func (p *plan) reportEntries(c *collector, w *worker) {
+func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 	if p.f.MaxLID() > 0 {
 		for s := range p.n {
 			row := p.t.Row(fabric.NodeID(s))
@@ -314,7 +314,19 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 		})
 	}
 	slices.SortFunc(w.stale, func(a, b staleLID) int { return cmp.Compare(a.lid, b.lid) })
+	at, seen := make([]int32, p.n), int32(0)
+	var unowned []staleLID
 	for _, n := range w.stale {
+		if cycle := p.cycleOf(n, at, &seen); cycle != nil {
+			c.add(UnownedLIDLoop, 1, func(f *Finding) {
+				f.LID, f.Witness = n.lid, rotate(cycle)
+				f.Switch = f.Witness[0].Switch
+				f.Message = fmt.Sprintf("LID %d has no port, and packets for it go round: %s", n.lid, circle(f.Witness, false, false))
+			})
+		}
+		if p.f.LIDPort(n.lid) == fabric.NoPort {
+			unowned = append(unowned, n)
+		}
 		c.add(StaleEntry, n.switches, func(f *Finding) {
 			f.Switch, f.LID = p.f.Node(fabric.NodeID(n.first)).GUID, n.lid
 			owner := "belongs to no port"
@@ -325,6 +337,42 @@ func (p *plan) reportEntries(c *collector, w *worker) {
 				n.lid, owner, have(n.switches), p.switchName(fabric.NodeID(n.first)), p.entry(n.first, n.lid))
 		})
 	}
+	if len(unowned) == 0 || complete {
+		return
+	}
+	what := fmt.Sprintf("LID %d, which no port of the topology has", unowned[0].lid)
+	if n := len(unowned); n > 1 {
+		what = fmt.Sprintf("%d LIDs that no port of the topology has, such as %d", n, unowned[0].lid)
+	}
+	c.r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what),
+		UnicastRules...)
+}
+
+// cycleOf is a cycle of switches round which packets for a LID without a port are sent,
+// nil when there is none. at has a number for each switch, of which those up to seen
+// are in use. O(switches).
+func (p *plan) cycleOf(n staleLID, at []int32, seen *int32) []Hop {
+	known := *seen
+	for s := n.first; s < int32(p.n); s++ {
+		*seen++
+		for u := s; at[u] <= known || at[u] == *seen; {
+			if at[u] == *seen {
+				var cycle []Hop
+				for v := u; len(cycle) == 0 || v != u; v = int32(p.step(v, n.lid)) {
+					node := p.f.Node(fabric.NodeID(v))
+					cycle = append(cycle, Hop{Switch: node.GUID, Name: node.Description, Port: p.entry(v, n.lid), LID: n.lid})
+				}
+				return cycle
+			}
+			at[u] = *seen
+			next := p.step(u, n.lid)
+			if next >= p.n {
+				break
+			}
+			u = int32(next)
+		}
+	}
+	return nil
 }
 
 // reportCreditLoops looks for a witness of each credit loop. Where traffic closes

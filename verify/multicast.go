@@ -20,7 +20,9 @@ type Multicast struct {
 	Tables *mft.Tables
 	// Trees has the senders and receivers of each MLID, in any order. For an
 	// MLID of Tables that is not here, or of which no sender is, every end port
-	// in its masks is taken to send and to receive, on SL 0.
+	// in its masks is taken to send and to receive, on SL 0. That leaves the rules
+	// of multicast undecided unless Trees is nil, which says that nobody named any
+	// groups.
 	Trees []mft.Tree
 	// Copying is how switches copy a packet to several ports.
 	Copying Copying
@@ -135,6 +137,7 @@ type multicast struct {
 	troubles []mcTrouble
 	dead     []deadMask // ports without a cable
 	ends     []deadMask // ports to switches with nowhere to go on
+	gaps     []deadMask // ports to switches, and of senders, whose switch there has no mask
 	unused   []deadMask // for each MLID with ports that nobody's packets reach, the first
 }
 
@@ -261,6 +264,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 		c.troubles = append(c.troubles, w.troubles...)
 		c.dead = append(c.dead, w.dead...)
 		c.ends = append(c.ends, w.ends...)
+		c.gaps = append(c.gaps, w.gaps...)
 		c.unused = append(c.unused, w.unused...)
 		c.splits = append(c.splits, w.splits...)
 	}
@@ -271,6 +275,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 	slices.SortStableFunc(c.troubles, func(a, b mcTrouble) int { return cmp.Compare(a.tree.MLID, b.tree.MLID) })
 	slices.SortFunc(c.dead, deadMask.compare)
 	slices.SortFunc(c.ends, deadMask.compare)
+	slices.SortFunc(c.gaps, deadMask.compare)
 	slices.SortFunc(c.unused, func(a, b deadMask) int { return cmp.Compare(a.mlid, b.mlid) })
 	slices.SortFunc(c.splits, split.compare)
 	c.splits = slices.Compact(c.splits)

@@ -16,6 +16,7 @@ type mcWorker struct {
 	troubles []mcTrouble
 	dead     []deadMask
 	ends     []deadMask
+	gaps     []deadMask
 	unused   []deadMask
 	splits   []split
 	packed   int // splits, when each was last in there once
@@ -167,8 +168,12 @@ func (w *mcWorker) load(mlid fabric.LID) {
 					a.back = m.from + int32(i)
 				}
 			}
-			if n := a.to - a.from; n == 0 || n == 1 && a.back >= 0 {
+			n := a.to - a.from
+			if n == 0 || n == 1 && a.back >= 0 {
 				w.ends = append(w.ends, deadMask{port: p, mlid: mlid})
+			}
+			if n == 0 {
+				w.gaps = append(w.gaps, deadMask{port: p, mlid: mlid})
 			}
 		case to == toNowhere && w.f.Num(p) != fabric.ManagementPort:
 			a.kind = arcDead
@@ -256,10 +261,16 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 			want--
 		}
 		w.counts.Pairs += int64(want)
+		if in := w.terminal(s); want == 0 && len(w.ports) > 0 && in != fabric.NoPort && w.mask[w.f.Owner(in)].loaded != w.loaded {
+			w.gaps = append(w.gaps, deadMask{port: s, mlid: t.MLID}) // else its receivers are missing
+		}
 		var r reach
 		switch in := w.terminal(s); {
 		case in == fabric.NoPort || w.mutes(t.SL, s):
 			r.missing = want
+			if slices.ContainsFunc(t.Receivers, func(p fabric.PortID) bool { return w.beside(t.SL, s, p) }) {
+				r.missing--
+			}
 		case drops:
 			r = w.follow(t, s)
 		case w.forest:
@@ -364,6 +375,12 @@ func (w *mcWorker) dropped(sl fabric.SL, in fabric.PortNum, arc int32) bool {
 // mutes says whether a CA port's own table drops an SL.
 func (w *mcWorker) mutes(sl fabric.SL, p fabric.PortID) bool {
 	return w.lanes != nil && !w.f.IsSwitch(w.f.Owner(p)) && w.lanes.sl2vl.At(0, p)[sl] == lft.DropVL
+}
+
+// beside says whether packets of a sender come to an end port by a cable without a
+// switch.
+func (w *mcWorker) beside(sl fabric.SL, sender, end fabric.PortID) bool {
+	return w.terminal(sender) == fabric.NoPort && w.f.Peer(sender) == end && !w.mutes(sl, sender)
 }
 
 // dropsSL says whether any SL-to-VL table drops an SL.

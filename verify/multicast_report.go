@@ -45,8 +45,16 @@ func (c *multicast) report(r *Result, opt Options) {
 			f.Message = fmt.Sprintf("no sender's packets reach %s in the masks of MLID %#x, such as %s", count(int64(x.n), "port"), uint16(x.mlid), c.f.PortName(x.port))
 		})
 	}
-	if len(c.trees) > 0 {
+	if c.Trees != nil {
 		c.reportUnknown(out)
+	}
+	if n := len(c.gaps); n > 0 {
+		x := c.gaps[0]
+		reason := fmt.Sprintf("%s sends packets of MLID %#x to a switch without a mask for it", c.f.PortName(x.port), uint16(x.mlid))
+		if n > 1 {
+			reason += fmt.Sprintf(", and so do %d more ports and MLIDs", n-1)
+		}
+		r.leave(reason, MulticastRules...)
 	}
 	out.close()
 }
@@ -80,13 +88,12 @@ func (c *multicast) reportUnknown(out *collector) {
 	if len(unknown) == 0 {
 		return
 	}
-	out.add(MulticastUnknown, int64(len(unknown)), func(f *Finding) {
-		f.LID = unknown[0]
-		f.Message = fmt.Sprintf("no group has MLID %#x and senders, and there are masks for it", uint16(unknown[0]))
-		if n := len(unknown); n > 1 {
-			f.Message = fmt.Sprintf("no group has any of %d MLIDs and senders, and there are masks for them, the first for %#x", n, uint16(unknown[0]))
-		}
-	})
+	message := fmt.Sprintf("no group has MLID %#x and senders, and there are masks for it", uint16(unknown[0]))
+	if n := len(unknown); n > 1 {
+		message = fmt.Sprintf("no group has any of %d MLIDs and senders, and there are masks for them, the first for %#x", n, uint16(unknown[0]))
+	}
+	out.add(MulticastUnknown, int64(len(unknown)), func(f *Finding) { f.LID, f.Message = unknown[0], message })
+	out.r.leave(message, MulticastRules...)
 }
 
 // treeName names a group and its MLID.
@@ -230,7 +237,9 @@ func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, seco
 func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 	f.Message = fmt.Sprintf("%s %s no copy; ", count(at.n, "pair"), gets(at.n))
 	loops := w.flood(t.SL, w.start(t.SL, at.sender))
-	other := t.Receivers[slices.IndexFunc(t.Receivers, func(p fabric.PortID) bool { return p != at.sender && w.got(p, loops) == 0 })]
+	other := t.Receivers[slices.IndexFunc(t.Receivers, func(p fabric.PortID) bool {
+		return p != at.sender && w.got(p, loops) == 0 && !w.beside(t.SL, at.sender, p)
+	})]
 	sender, receiver := w.sourceName(at.sender), w.sourceName(other)
 	in, end := w.terminal(at.sender), w.terminal(other)
 	switch {

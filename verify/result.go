@@ -253,6 +253,13 @@ func (r *Result) Leave(list ...Undecided) {
 	r.settle()
 }
 
+// leave notes rules that are undecided for one reason.
+func (r *Result) leave(reason string, rules ...string) {
+	for _, rule := range rules {
+		r.Undecided = append(r.Undecided, Undecided{rule, reason})
+	}
+}
+
 // Add adds findings from elsewhere, sorts them in, and settles the verdict.
 func (r *Result) Add(findings ...Finding) {
 	for _, f := range findings {

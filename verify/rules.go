@@ -70,6 +70,7 @@ const (
 	DeadEntry               = "dead-entry"
 	StaleEntry              = "stale-entry"
 	IdleLinks               = "idle-links"
+	UnownedLIDLoop          = "unowned-lid-loop"
 	NonMinimal              = "non-minimal"
 	MulticastMissing        = "multicast-missing"
 	MulticastDuplicate      = "multicast-duplicate"
@@ -186,6 +187,12 @@ clean verdict without every table.`},
 Its adapter discards the packets by their MGID, but its link carries them. Groups
 that share an MLID for want of others do that on purpose. There is one finding for
 each group and MLID.`},
+	{UnownedLIDLoop, Warning, "LIDs", "packets for a LID that no port has are sent in a circle", `The tables have entries for the LID, and those of some switches lead round a circle.
+Any host that addresses the LID, of its own accord or because it remembers a port that
+is gone, fills the links of the circle until the lifetime limit of the switches drops
+the packets. The witness is the circle, which starts at the switch with the lowest
+GUID. There is one finding for each LID. A subnet manager clears such entries when it
+routes again.`},
 	{MulticastDeadPort, Warning, "MLIDs", "a multicast mask has a port without a cable", `The switch makes copies for a port that is down. They are dropped, and the port
 hides a change of cables since the masks were made.`},
 	{BufferTooSmall, Warning, "bytes", "a receive buffer does not hold a packet", `The proof that there is no credit loop rests on virtual cut-through: a switch takes
@@ -205,7 +212,9 @@ does not have, or port 0 of another switch. Pairs whose packets meet the entry
 have findings of their own. There is one finding for each switch and port; its
 count is the number of LIDs.`},
 	{StaleEntry, Note, "switches", "there are forwarding entries for a LID that no port has", `The port is gone or has another LID now; whoever sends to the LID makes packets
-that nobody takes. A subnet manager clears such entries when it routes anew.
+that nobody takes. A subnet manager clears such entries when it routes anew. Where
+the topology has no port for the LID at all, it may just as well be a LID of a port
+that the topology does not tell: what becomes of its packets is undecided.
 There is one finding for each LID; its count is the number of switches.`},
 	{IdleLinks, Note, "channels", "cables between switches carry nothing", `No packet between hosts takes the cable in this direction, though it is on a shortest
 path of some of them. A few such channels are normal: up*/down* routing turns away
@@ -217,6 +226,16 @@ that no shortest path needs do not count, as one between two spines.`},
 	{NonMinimal, Note, "pairs", "some packets pass more switches than they need to", `Deadlock-free routing often has to take longer ways; count says how many pairs
 do. The witness is the pair that goes farthest out of its way.`},
 }
+
+// LaneRules are those that rest on SL-to-VL tables and path SLs, gravest first.
+var LaneRules = []string{SLDropped, CreditLoop, ManagementSLDropped, ManagementCreditLoop}
+
+// MulticastRules are those that rest on the masks and groups of multicast, gravest first.
+var MulticastRules = []string{MulticastLoop, MulticastDuplicate, MulticastMissing, MulticastCreditLoop}
+
+// UnicastRules are those that rest on the topology and the forwarding tables, gravest
+// first.
+var UnicastRules = []string{UnicastUnreachable, Misdelivered, UnicastLoop, CreditLoop, ManagementLoop}
 
 // RuleByName finds a rule.
 func RuleByName(name string) (*Rule, bool) {

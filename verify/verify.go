@@ -45,6 +45,10 @@ type Options struct {
 	UnknownSLs bool
 	// Multicast is checked too unless it is nil.
 	Multicast *Multicast
+	// Complete says that the fabric has all ports there are. Else LIDs that have
+	// entries and no port leave rules undecided, since the port may be one that the
+	// topology does not tell.
+	Complete bool
 	// Buffer is what the switches have room for; the zero value means that nobody
 	// said.
 	Buffer Buffer

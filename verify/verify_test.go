@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -82,6 +83,7 @@ func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL
 	}
 	compareWitnesses(t, s, r, ManagementCreditLoop, s.all, mgmtSets, mgmtShortest)
 	compareFindings(t, s, r)
+	compareUnowned(t, s, r)
 	compareCertificate(t, s, r)
 
 	one, err := json.Marshal(r)
@@ -166,7 +168,7 @@ func compareFindings(t testing.TB, s *slow, r *Result) {
 		if f.Rule == SLDropped || f.Rule == ManagementSLDropped {
 			compareDropped(t, s, f)
 		}
-		loop := f.Rule == UnicastLoop || f.Rule == ManagementLoop
+		loop := f.Rule == UnicastLoop || f.Rule == ManagementLoop || f.Rule == UnownedLIDLoop
 		if f.LID == 0 || len(f.Witness) == 0 || f.Rule == CreditLoop || f.Rule == ManagementCreditLoop {
 			continue
 		}
@@ -939,6 +941,79 @@ func TestErrors(t *testing.T) {
 	if r, err := Check(ctx, f, tables, Options{}); !errors.Is(err, context.Canceled) || r != nil {
 		t.Errorf("canceled: %v, %v", r, err)
 	}
+}
+
+// compareUnowned looks for LIDs that have entries and no port, and walks from every
+// switch for those that no port with a cable has.
+func compareUnowned(t testing.TB, s *slow, r *Result) {
+	t.Helper()
+	unowned := false
+	want := map[fabric.LID]bool{}
+	for lid := fabric.LID(1); lid <= s.t.MaxLID(); lid++ {
+		owner := s.f.LIDPort(lid)
+		if owner != fabric.NoPort && (s.f.Peer(owner) != fabric.NoPort || s.f.IsSwitch(s.f.Owner(owner))) {
+			continue
+		}
+		for n := range fabric.NodeID(s.f.NumSwitches()) {
+			unowned = unowned || owner == fabric.NoPort && s.t.Row(n)[lid] != fabric.NoPath
+			at, steps := n, 0
+			for ; steps <= s.f.NumSwitches(); steps++ {
+				e := s.t.Row(at)[lid]
+				if e == 0 || e > s.f.Node(at).NumPorts {
+					break
+				}
+				peer := s.f.Peer(s.f.Port(at, e))
+				if peer == fabric.NoPort || !s.f.IsSwitch(s.f.Owner(peer)) {
+					break
+				}
+				at = s.f.Owner(peer)
+			}
+			if steps > s.f.NumSwitches() {
+				want[lid] = true
+			}
+		}
+	}
+	if unowned != (len(r.Undecided) > 0) || unowned && r.Verdict != VerdictUndecided && r.Verdict != VerdictErrors {
+		t.Fatalf("LIDs without ports have entries: %v; verdict %s, undecided: %+v", unowned, r.Verdict, r.Undecided)
+	}
+	got := map[fabric.LID]bool{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Rule != UnownedLIDLoop {
+			continue
+		}
+		got[f.LID] = true
+		for i, h := range f.Witness {
+			n, _ := s.f.SwitchByGUID(h.Switch)
+			next, _ := s.f.SwitchByGUID(f.Witness[(i+1)%len(f.Witness)].Switch)
+			if h.Port != s.t.Row(n)[f.LID] || s.f.Owner(s.f.Peer(s.f.Port(n, h.Port))) != next {
+				t.Fatalf("LID %d: %+v is no cycle", f.LID, f.Witness)
+			}
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("LIDs without ports that loop: %v, want %v", got, want)
+	}
+}
+
+// TestUnownedLIDLoop has tables that send a LID without a port round in a circle, and
+// the same when the fabric is said to have all ports: the loop is still there.
+func TestUnownedLIDLoop(t *testing.T) {
+	f, old := ring(t, 4)
+	lid := f.MaxLID() + 1
+	tables := lft.NewTables(f.NumSwitches(), lid)
+	for n := range fabric.NodeID(f.NumSwitches()) {
+		copy(tables.Row(n), old.Row(n))
+		tables.Row(n)[lid] = 1
+	}
+	for _, complete := range []bool{false, true} {
+		r := mustCheck(t, f, tables, Options{Complete: complete})
+		i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Rule == UnownedLIDLoop })
+		if i < 0 || len(r.Findings[i].Witness) != 4 || r.Findings[i].LID != lid || (len(r.Undecided) == 0) != complete {
+			t.Errorf("complete %v: %+v, undecided %+v", complete, r.Findings, r.Undecided)
+		}
+	}
+	compare(t, f, tables)
 }
 
 // TestAddAndRegrade pins what callers may do to a result.

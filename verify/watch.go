@@ -79,7 +79,7 @@ const anewShare = 16
 // notes out where it went by what changed, which the bool says. The Result then has no
 // Certificate either. Where all was checked, Begin makes the next go by what changed.
 func (w *Watch) Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, bool, error) {
-	one := opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
+	one := opt.Complete && opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
 	if one && w.frame != nil {
 		if w.advance(f, t) {
 			r := w.result(opt)
@@ -95,7 +95,7 @@ func (w *Watch) Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt 
 // multicast, if they can be followed. O(switches x LIDs).
 func (w *Watch) Begin(f *fabric.Fabric, t *lft.Tables, r *Result) {
 	w.frame = nil
-	if r.Unicast.Unreachable+r.Unicast.Loops+r.Management.Unreachable+r.Management.Loops > 0 ||
+	if len(r.Undecided) > 0 || r.Unicast.Unreachable+r.Unicast.Loops+r.Management.Unreachable+r.Management.Loops > 0 ||
 		r.CreditLoops.Count+r.Management.CreditLoops > 0 || f.NumSwitches()*f.NumSwitches() > maxMatrix {
 		return
 	}

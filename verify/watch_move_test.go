@@ -76,17 +76,17 @@ func TestWatchMovedCable(t *testing.T) {
 	}
 	before, after := ring(3), ring(2)
 	good, bad := tables(before, true), tables(after, false)
-	r, err := verify.Check(t.Context(), before, good, verify.Options{})
+	r, err := verify.Check(t.Context(), before, good, verify.Options{Complete: true})
 	if err != nil || r.Worst() > verify.Note {
 		t.Fatal(r.Findings, err)
 	}
-	want, err := verify.Check(t.Context(), after, bad, verify.Options{})
+	want, err := verify.Check(t.Context(), after, bad, verify.Options{Complete: true})
 	if err != nil || want.CreditLoops.Count != 1 {
 		t.Fatalf("%d credit loops, want 1; %v", want.CreditLoops.Count, err)
 	}
 	var w verify.Watch
 	w.Begin(before, good, r)
-	got, changed, err := w.Check(t.Context(), after, bad, verify.Options{})
+	got, changed, err := w.Check(t.Context(), after, bad, verify.Options{Complete: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,11 +168,11 @@ func TestWatch(t *testing.T) {
 						tables.Row(s)[lid] = fabric.PortNum(rng.IntN(int(g.Node(s).NumPorts) + 2))
 					}
 				}
-				want, err := verify.Check(t.Context(), g, tables, verify.Options{})
+				want, err := verify.Check(t.Context(), g, tables, verify.Options{Complete: true})
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, changed, err := w.Check(t.Context(), g, tables, verify.Options{})
+				got, changed, err := w.Check(t.Context(), g, tables, verify.Options{Complete: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -193,7 +193,7 @@ func TestWatch(t *testing.T) {
 					// Known again, so that the next is by what changed.
 					if good, err := (updown.Engine{}).Route(t.Context(), whole, lft.Options{}); err != nil {
 						t.Fatal(err)
-					} else if r, err := verify.Check(t.Context(), whole, good.Tables, verify.Options{}); err != nil {
+					} else if r, err := verify.Check(t.Context(), whole, good.Tables, verify.Options{Complete: true}); err != nil {
 						t.Fatal(err)
 					} else {
 						w.Begin(whole, good.Tables, r)

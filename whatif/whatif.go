@@ -524,7 +524,7 @@ func (t *trial) judge(ctx context.Context, c *Case, g *fabric.Fabric, edits []lf
 			return nil
 		}
 	}
-	v, err := verify.Check(ctx, g, t.repair.Tables(), verify.Options{Workers: 1})
+	v, err := verify.Check(ctx, g, t.repair.Tables(), verify.Options{Complete: true, Workers: 1})
 	if err != nil {
 		return err
 	}

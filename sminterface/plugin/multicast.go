@@ -560,7 +560,7 @@ func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err err
 	var result *verify.Result
 	failed := m.p.guard(m.tables.Engine, func() error {
 		var err error
-		result, err = verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: mc, Findings: len(drafts) + 1})
+		result, err = verify.Check(ctx, r.Fabric, r.Tables, verify.Options{Complete: true, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: mc, Findings: len(drafts) + 1})
 		return err
 	})
 	if failed != nil {
