@@ -314,7 +314,7 @@ func TestUndecided(t *testing.T) {
 		form         Form
 		fails, never string // what comes with --fail-on error, and with never
 	}{
-		{TextForm, "\nundecided: credit-loop: rows | are missing\n\nundecided: of-elsewhere: a file is cut short\n\nverdict      undecided (1 warning, 2 undecided)\n", "verdict      undecided"},
+		{TextForm, "\nundecided: rows | are missing\n    credit-loop\n\nundecided: a file is cut short\n    of-elsewhere\n\nverdict      undecided (1 warning, 2 undecided)\n", "verdict      undecided"},
 		{JSONForm, `"reason": "rows | are missing"`, `"verdict": "undecided"`},
 		{SARIFForm, `"kind": "open",
           "level": "none",

@@ -26,11 +26,26 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 	for i := range r.Findings {
 		WriteFinding(b, &r.Findings[i])
 	}
-	for _, u := range r.Undecided {
-		fmt.Fprintf(b, "\n%s\n", undecided(u))
-	}
+	WriteUndecided(b, r)
 	verdict(b, r)
 	return b.Flush()
+}
+
+// WriteUndecided prints each reason with the rules that it leaves undecided.
+func WriteUndecided(w io.Writer, r *verify.Result) {
+	for i, u := range r.Undecided {
+		same := func(v verify.Undecided) bool { return v.Reason == u.Reason }
+		if slices.ContainsFunc(r.Undecided[:i], same) {
+			continue
+		}
+		rules := u.Rule
+		for _, v := range r.Undecided[i+1:] {
+			if same(v) {
+				rules += ", " + v.Rule
+			}
+		}
+		fmt.Fprintf(w, "\n%s: %s\n    %s\n", verify.VerdictUndecided, u.Reason, rules)
+	}
 }
 
 // figures prints a line for each thing that was counted.

@@ -359,8 +359,8 @@ func (p *plan) cycleOf(n staleLID, at []int32, seen *int32) []Hop {
 			if at[u] == *seen {
 				var cycle []Hop
 				for v := u; len(cycle) == 0 || v != u; v = int32(p.step(v, n.lid)) {
-					node := p.f.Node(fabric.NodeID(v))
-					cycle = append(cycle, Hop{Switch: node.GUID, Name: node.Description, Port: p.entry(v, n.lid), LID: n.lid})
+					node := fabric.NodeID(v)
+					cycle = append(cycle, Hop{Switch: p.f.Node(node).GUID, Name: p.f.Name(node), Port: p.entry(v, n.lid), LID: n.lid})
 				}
 				return cycle
 			}

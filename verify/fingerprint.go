@@ -42,7 +42,7 @@ func (r *Result) SetFingerprints(f *fabric.Fabric) {
 // perLID are the rules with one finding for each LID, whose switch is an example.
 var perLID = []string{
 	UnicastUnreachable, Misdelivered, SLDropped, UnicastLoop,
-	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry,
+	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry, UnownedLIDLoop,
 }
 
 // identity is what makes a finding this one.

@@ -71,6 +71,7 @@ const (
 	StaleEntry              = "stale-entry"
 	IdleLinks               = "idle-links"
 	UnownedLIDLoop          = "unowned-lid-loop"
+	FileChanged             = "file-changed"
 	NonMinimal              = "non-minimal"
 	MulticastMissing        = "multicast-missing"
 	MulticastDuplicate      = "multicast-duplicate"
@@ -162,6 +163,11 @@ a switch starts such a storm.`},
 every dependency that the traffic makes. It belongs to other cabling, or the
 tables have changed since, or it was damaged. Check without it, and take a new
 one if the tables are clean.`},
+	{FileChanged, Error, "files", "a file of a compiled directory is not as compile wrote it", `The manifest of the directory has the SHA-256 of every file. A file that the audit does
+not read (guid2lid, the lid matrix, partitions.conf, configurations) is changed or
+missing: OpenSM loads something else than what was proved, and with another guid2lid all
+LIDs may be others. Compile again, or bring the file back. Where the audit has read and
+judged the file as it is now, the finding is a warning.`},
 	{ManagementPartitioned, Warning, "pairs", "switches and other ports cannot talk because no cables join them", `As partitioned, for packets from port 0 of a switch to any LID, or from any port to
 the LID of a switch.`},
 	{ManagementUnreachable, Warning, "pairs", "a switch's port 0 and another port cannot talk", `Packets from port 0 of a switch to the LID are dropped, or packets from a CA to

@@ -43,8 +43,13 @@ type audit struct {
 	buffer      verify.Buffer
 	lenient     bool
 	files       map[string]string // SHA-256 by path, as a manifest has them
+	version     string            // of ibweave, by the manifest
+	read        map[string]bool   // paths of files
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
 	places      *places           // to be filled; nil when nobody needs it
+	judge       bool              // make findings of what is odd in tables and files of a manifest
+	undecided   []verify.Undecided
+	findings    []verify.Finding
 	demands
 }
 
@@ -256,7 +261,7 @@ func (in *audit) findCompiled(dir string) error {
 		return path, listed
 	}
 	in.lfts, _ = find(compile.LFTsName)
-	in.files = make(map[string]string, len(m.Files))
+	in.files, in.read, in.version = make(map[string]string, len(m.Files)), make(map[string]bool), m.Version
 	for name, sum := range m.Files {
 		in.files[filepath.Join(dir, name)] = sum
 	}
@@ -275,7 +280,7 @@ func (in *audit) findCompiled(dir string) error {
 }
 
 // readAudited is readInput for a file that may be of a compiled directory: it says
-// when the file is not as compile wrote it.
+// when the file is not as compile wrote it, with a finding if these are wanted.
 func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	return a.audited(in, a.begin(name))
 }
@@ -292,6 +297,9 @@ func (a *app) audited(in *audit, r *reading) ([]byte, error) {
 		return nil, err
 	}
 	want, listed := in.files[name]
+	if in.read != nil {
+		in.read[name] = true
+	}
 	if !listed && in.sums == nil {
 		return data, nil
 	}
@@ -300,57 +308,67 @@ func (a *app) audited(in *audit, r *reading) ([]byte, error) {
 	if in.sums != nil {
 		in.sums[name] = text
 	}
-	if listed && text != want {
+	if listed && text != want && in.judge {
+		in.findings = append(in.findings, fileChanged(verify.Warning, "%s was changed since it was compiled; the verdict is about what it is now", name))
+	} else if listed && text != want {
 		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, compile.ManifestName)
 	}
 	return data, nil
 }
 
 // readTables reads a fabric and its tables, which are nil when there are none.
-func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, []dump.Problem, error) {
+func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
 	text, err := a.readAudited(in, in.topology)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	var lfts *reading
 	if in.lfts != "" { // which is read while one CPU parses
 		lfts = a.begin(in.lfts)
 	}
-	f, err := a.parseTopology(in.topology, text, in.lenient)
+	f, err := a.parseTopology(in, in.topology, text)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if in.places != nil {
 		in.places.readTopology(text)
 	}
 	if lfts == nil {
-		return f, nil, nil, nil
+		return f, nil, nil
 	}
-	tables, problems, err := a.readLFTs(in, f, lfts)
-	return f, tables, problems, err
+	tables, err := a.readLFTs(in, f, lfts)
+	return f, tables, err
 }
 
 // readLFTs reads the forwarding tables of f from a file that is being read.
-func (a *app) readLFTs(in *audit, f *fabric.Fabric, file *reading) (*lft.Tables, []dump.Problem, error) {
+func (a *app) readLFTs(in *audit, f *fabric.Fabric, file *reading) (*lft.Tables, error) {
 	text, err := a.audited(in, file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if in.places != nil {
 		in.places.readTables(text)
 	}
 	s := a.startStage("parse "+in.lfts, 0)
 	defer s.end()
-	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient})
+	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient, AnyPort: in.judge})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	a.dumpProblems(problems, in.lenient)
-	return tables, problems, nil
+	in.undecide(problems, verify.UnicastRules, nil)
+	for i := range problems {
+		if p := &problems[i]; p.Kind == dump.PrivateTables {
+			rule, _ := verify.RuleByName(verify.AdaptiveRouting)
+			in.findings = append(in.findings, verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: fmt.Sprintf("%s:%d: %v", p.File, p.Line, p.Err), Count: 1})
+		}
+	}
+	return tables, nil
 }
 
 // readLanes reads SL-to-VL tables and path SLs into opt.
 func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error {
+	all, ends := in.laneRules()
 	read := func(name string, parse func(data []byte) ([]dump.Problem, error)) error {
 		if name == "" {
 			return nil
@@ -363,6 +381,7 @@ func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error 
 		defer s.end()
 		problems, err := parse(data)
 		a.dumpProblems(problems, in.lenient)
+		in.undecide(problems, all, ends)
 		return err
 	}
 	err := read(in.sl2vl, func(data []byte) (problems []dump.Problem, err error) {
@@ -396,16 +415,19 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 	}
 	m.Tables = tables
 	a.dumpProblems(problems, in.lenient)
+	in.undecide(problems, verify.MulticastRules, nil)
 	if in.groups == "" {
 		return m, nil
 	}
 	if data, err = a.readAudited(in, in.groups); err != nil {
 		return nil, err
 	}
-	groups, err := a.parseGroups(in.groups, data, f, in.lenient)
+	groups, problems, err := a.parseGroups(in.groups, data, f, in.lenient)
 	if err != nil {
 		return nil, err
 	}
+	in.undecide(problems, verify.MulticastRules, nil)
+	m.Trees = []mft.Tree{}
 	number := make(map[string]int) // a group with several MLIDs has one name
 	for i := range groups {
 		g := &groups[i]
@@ -444,25 +466,28 @@ type auditResult struct {
 // audit is check with what was read.
 func (a *app) audit(ctx context.Context, in *audit) (*auditResult, error) {
 	x := &auditResult{options: verify.Options{Buffer: in.buffer}}
-	var (
-		problems []dump.Problem
-		err      error
-	)
-	if x.fabric, x.tables, problems, err = a.readTables(in); err != nil {
+	in.judge = true
+	var err error
+	if x.fabric, x.tables, err = a.readTables(in); err != nil {
 		return nil, err
 	}
 	x.result = verify.Untested(x.fabric)
 	if x.tables != nil {
-		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, problems, &x.options); err != nil {
+		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, &x.options); err != nil {
 			return nil, err
 		}
 	}
+	if err := a.checkFiles(ctx, in); err != nil {
+		return nil, err
+	}
+	x.result.Add(in.findings...)
+	x.result.Leave(in.undecided...)
 	x.shape, err = a.demand(ctx, in, x.fabric, x.tables, x.result)
 	return x, err
 }
 
 // checkTables verifies tables; what it reads with them goes into opt.
-func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, problems []dump.Problem, opt *verify.Options) (*verify.Result, error) {
+func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
 	if err := a.readLanes(in, f, opt); err != nil {
 		return nil, err
 	}
@@ -494,14 +519,6 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 			}
 			r.Add(finding)
 		}
-	}
-	for i := range problems {
-		p := &problems[i]
-		if p.Kind != dump.PrivateTables {
-			continue
-		}
-		rule, _ := verify.RuleByName(verify.AdaptiveRouting)
-		r.Add(verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: fmt.Sprintf("%s:%d: %v", p.File, p.Line, p.Err), Count: 1})
 	}
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -156,7 +157,12 @@ func (a *app) compare(ctx context.Context, c *contest) (*standings, error) {
 	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(c.lids); err != nil {
 		return nil, usagef("--lids: %w", err)
 	}
-	f, err := a.readTopology(c.topology, c.lenient)
+	text, err := a.readInput(c.topology)
+	if err != nil {
+		return nil, err
+	}
+	in := audit{lfts: c.topology, lenient: c.lenient} // for what the topology leaves undecided
+	f, err := a.parseTopology(&in, c.topology, text)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +181,7 @@ func (a *app) compare(ctx context.Context, c *contest) (*standings, error) {
 		s.Contenders = append(s.Contenders, x)
 	}
 	for _, name := range c.lfts {
-		x, err := a.contendByFile(ctx, c, f, name)
+		x, err := a.contendByFile(ctx, c, f, name, in.undecided)
 		if err != nil {
 			return nil, err
 		}
@@ -223,12 +229,13 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 	return x, err
 }
 
-// contendByFile reads a dump of tables of f, or a compiled directory.
-func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string) (*contender, error) {
+// contendByFile reads a dump of tables of f, whose topology leaves something undecided,
+// or a compiled directory.
+func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*contender, error) {
 	x := &contender{Name: filepath.Base(name), File: name}
-	in := audit{topology: c.topology, lfts: name, lenient: c.lenient}
+	in := audit{topology: c.topology, lfts: name, lenient: c.lenient, judge: true, undecided: slices.Clone(undecided)}
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
-		in = audit{lenient: c.lenient}
+		in = audit{lenient: c.lenient, judge: true}
 		if err := a.resolve(&in, name, true); err != nil {
 			return nil, err
 		}
@@ -236,7 +243,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		if err != nil {
 			return nil, err
 		}
-		own, err := a.parseTopology(in.topology, text, in.lenient)
+		own, err := a.parseTopology(&in, in.topology, text)
 		if err != nil {
 			return nil, err
 		}
@@ -245,7 +252,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		}
 		f = own
 	}
-	tables, _, err := a.readLFTs(&in, f, a.begin(in.lfts))
+	tables, err := a.readLFTs(&in, f, a.begin(in.lfts))
 	if err != nil {
 		return nil, err
 	}
@@ -260,6 +267,8 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	if err != nil {
 		return nil, err
 	}
+	x.Verify.Add(in.findings...)
+	x.Verify.Leave(in.undecided...)
 	x.Quality, err = a.measure(ctx, c, x.Name, f, tables, opt.SL2VL, opt.PathSLs)
 	return x, err
 }
@@ -369,6 +378,10 @@ func (s *standings) text() []byte {
 			for _, h := range x.Quality.Hottest {
 				fmt.Fprintf(&b, "  %s  %s to %s\n", report.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
 			}
+		}
+		if x.Refused == "" && len(x.Verify.Undecided) > 0 {
+			fmt.Fprintf(&b, "\nof %s", x.Name)
+			report.WriteUndecided(&b, x.Verify)
 		}
 		if x.Refused == "" && len(x.Verify.CreditLoops.Cycles) > 0 {
 			fmt.Fprintf(&b, "\na credit loop of %s\n", x.Name)

@@ -380,7 +380,10 @@ func (a *app) compile(ctx context.Context, o *order) error {
 		if err != nil {
 			return err
 		}
-		opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) { return a.parseGroups(o.groups, text, f, o.lenient) }
+		opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) {
+			groups, _, err := a.parseGroups(o.groups, text, f, o.lenient)
+			return groups, err
+		}
 	}
 	read := time.Since(start).Seconds()
 
@@ -505,13 +508,14 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 }
 
 // parseGroups reads multicast groups in any form.
-func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, lenient bool) ([]mft.Group, error) {
+func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, lenient bool) ([]mft.Group, []dump.Problem, error) {
 	if dump.Recognize(text) != dump.SAQuery {
-		return groupfile.Parse(name, text, f)
+		groups, err := groupfile.Parse(name, text, f)
+		return groups, nil, err
 	}
 	groups, problems, err := dump.ReadSAQuery(name, text, f, dump.Options{Lenient: lenient})
 	a.dumpProblems(problems, lenient)
-	return groups, err
+	return groups, problems, err
 }
 
 // schemeHelp lists the multicast schemes.

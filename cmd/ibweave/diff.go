@@ -245,13 +245,13 @@ func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 		from = other
 	}
 	if from.kind == cables {
-		return a.parseTopology(s.topology, from.data, s.lenient)
+		return a.parseTopology(&s.audit, s.topology, from.data)
 	}
 	data, err := a.readAudited(&from.audit, s.topology)
 	if err != nil {
 		return nil, err
 	}
-	return a.parseTopology(s.topology, data, s.lenient)
+	return a.parseTopology(&s.audit, s.topology, data)
 }
 
 // readState reads the tables of a state.

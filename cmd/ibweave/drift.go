@@ -157,7 +157,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 
 // readMeant reads a compiled directory.
 func (a *app) readMeant(in *audit) (*drift.State, error) {
-	f, tables, _, err := a.readTables(in)
+	f, tables, err := a.readTables(in)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (a *app) readPrevious(o *order, e *compile.Engine, f *fabric.Fabric, opt *c
 		return nil, err
 	}
 	hash := sha256.Sum256(text)
-	g, tables, _, err := a.readTables(&in)
+	g, tables, err := a.readTables(&in)
 	if err != nil {
 		return nil, err
 	}

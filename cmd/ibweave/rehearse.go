@@ -75,7 +75,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if err := in.findCompiled(dir); err != nil {
 		return nil, err
 	}
-	f, tables, _, err := a.readTables(&in)
+	f, tables, err := a.readTables(&in)
 	if err != nil {
 		return nil, err
 	}

@@ -288,17 +288,19 @@ func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.parseTopology(name, data, lenient)
+	return a.parseTopology(&audit{lenient: lenient}, name, data)
 }
 
 // parseTopology makes a fabric of ibnetdiscover text or opensm-subnet.lst.
-func (a *app) parseTopology(name string, data []byte, lenient bool) (*fabric.Fabric, error) {
+func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric, error) {
+	lenient := in.lenient
 	if dump.Recognize(data) == dump.SubnetList {
 		f, problems, err := dump.ReadSubnetList(name, data, dump.Options{Lenient: lenient})
 		if err != nil {
 			return nil, err
 		}
 		a.dumpProblems(problems, lenient)
+		in.undecide(problems, in.topologyRules(), nil)
 		return a.named(f)
 	}
 	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient})
@@ -308,6 +310,7 @@ func (a *app) parseTopology(name string, data []byte, lenient bool) (*fabric.Fab
 	a.listProblems(len(problems), lenient, func(i int) string {
 		return fabric.Printable(fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message))
 	})
+	in.undecideTopology(name, problems)
 	return a.named(f)
 }
 

@@ -120,7 +120,7 @@ type scheduled struct {
 }
 
 func (a *app) schedule(o *scheduling) error {
-	f, tables, _, err := a.readTables(&o.audit)
+	f, tables, err := a.readTables(&o.audit)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 		return nil, err
 	}
 	var groups []mft.Group
-	if groups, err = a.parseGroups(o.groups, text, f, o.lenient); err != nil {
+	if groups, _, err = a.parseGroups(o.groups, text, f, o.lenient); err != nil {
 		return nil, err
 	}
 	stage := a.startStage("schedule", 0)

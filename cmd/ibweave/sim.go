@@ -289,7 +289,7 @@ func (a *app) readNetwork(in *simulation, args []string) (net sim.Network, trees
 	if groups != "" {
 		in.groups = groups
 	}
-	f, tables, _, err := a.readTables(&in.audit)
+	f, tables, err := a.readTables(&in.audit)
 	if err != nil {
 		return net, nil, err
 	}
@@ -324,7 +324,7 @@ func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error
 	if err != nil {
 		return nil, err
 	}
-	groups, err := a.parseGroups(in.groups, data, f, in.lenient)
+	groups, _, err := a.parseGroups(in.groups, data, f, in.lenient)
 	if err != nil {
 		return nil, err
 	}

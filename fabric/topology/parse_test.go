@@ -347,7 +347,7 @@ func TestProblemText(t *testing.T) {
 	if err != nil || len(problems) != 1000 {
 		t.Fatal(len(problems), err)
 	}
-	want := Problem{Line: 1, Column: 23, Text: line[:256], Message: "LID \"99999\": want 0 to 49151; LID dropped"}
+	want := Problem{Line: 1, Column: 23, Text: line[:256], Message: "LID \"99999\": want 0 to 49151; LID dropped", Lost: true}
 	if diff := cmp.Diff(want, problems[0]); diff != "" {
 		t.Error(diff)
 	}

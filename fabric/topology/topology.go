@@ -37,6 +37,7 @@ type Problem struct {
 	Column  int    // 0-based, in bytes
 	Text    string // the line, without its end, cut to 256 bytes
 	Message string
+	Lost    bool // something was left out; only in a lenient read
 }
 
 // String is "line 7: message", printable.
@@ -219,6 +220,7 @@ func (p *parser) fail(at place, column int, lost, format string, args ...any) er
 	err := fmt.Errorf(format, args...)
 	if p.lenient {
 		p.problem(at, column, err.Error()+"; "+lost)
+		p.problems[len(p.problems)-1].Lost = true
 		return errDropped
 	}
 	return &fabric.ParseError{File: p.file, Line: int(at.num), Column: column, Text: string(p.textOf(at)), Err: err}

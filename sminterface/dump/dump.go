@@ -34,6 +34,9 @@ type Options struct {
 	// Lenient leaves out what is wrong and lists it as a Problem, instead of
 	// failing.
 	Lenient bool
+	// AnyPort keeps entries of forwarding tables with ports that the switch does
+	// not have, for a checker that makes findings of them.
+	AnyPort bool
 }
 
 // ProblemKind sorts Problems by what a caller has to make of them.
@@ -49,8 +52,11 @@ const (
 	// Contradiction means that the text and the fabric, or two places of the
 	// text, disagree on something that the result does not depend on.
 	Contradiction
-	// Missing means that the text says nothing about a switch of the fabric.
+	// Missing means that the text says nothing, or not all that it should, about
+	// a switch of the fabric.
 	Missing
+	// MissingEnds means that the text says nothing about CA and router ports.
+	MissingEnds
 	// PrivateTables means that switches forward by private LFTs (PLFT), as
 	// adaptive routing does: the LFT alone does not tell the path.
 	PrivateTables
@@ -65,7 +71,7 @@ func (k ProblemKind) String() string {
 		return "truncated"
 	case Contradiction:
 		return "contradiction"
-	case Missing:
+	case Missing, MissingEnds:
 		return "missing"
 	case PrivateTables:
 		return "private tables"
@@ -154,17 +160,33 @@ func (s *source) errorAt(at int, err error) error {
 	return &fabric.ParseError{File: s.name, Line: s.number(at), Text: s.text(at), Err: err}
 }
 
+// overflow counts faults that are not listed.
+type overflow struct {
+	n    int
+	harm bool // some are no Contradiction
+}
+
+func (o *overflow) add(kind ProblemKind) {
+	o.n++
+	o.harm = o.harm || kind != Contradiction
+}
+
+func (o *overflow) join(p overflow) {
+	o.n += p.n
+	o.harm = o.harm || p.harm
+}
+
 // problems turns faults, in any order, into Problems in the order of the
 // lines, those that belong to no line first. It lists at most maxFaults and
-// one that counts the others, which include more.
-func (s *source) problems(faults []fault, more int) []Problem {
+// one that counts the others, which include more; it is a Contradiction if all of
+// these are.
+func (s *source) problems(faults []fault, more overflow) []Problem {
 	if len(faults) == 0 {
 		return nil
 	}
 	sortFaults(faults)
-	if n := len(faults) - maxFaults; n > 0 {
-		more += n
-		faults = faults[:maxFaults]
+	for ; len(faults) > maxFaults; faults = faults[:len(faults)-1] {
+		more.add(faults[len(faults)-1].kind)
 	}
 	list := make([]Problem, len(faults), len(faults)+1)
 	number, at := 1, 0
@@ -185,8 +207,12 @@ func (s *source) problems(faults []fault, more int) []Problem {
 			list[i].Text = string(line)
 		}
 	}
-	if more > 0 {
-		list = append(list, Problem{Kind: Dropped, File: s.name, Err: fmt.Errorf("%d more problems", more)})
+	if more.n > 0 {
+		kind := Contradiction
+		if more.harm {
+			kind = Dropped
+		}
+		list = append(list, Problem{Kind: kind, File: s.name, Err: fmt.Errorf("%d more problems", more.n)})
 	}
 	return list
 }

@@ -57,7 +57,7 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 	var lines []int                // their lines, as far as asked for
 	var owner []int32              // by LID, as far as needed: index in list + 1
 	before := -1                   // offset of a record in the line before
-	more := 0
+	var more overflow
 	lineOf := func(i int32) int {
 		for k := len(lines); k <= int(i); k++ {
 			line, from := 1, 0
@@ -70,7 +70,7 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 	}
 	found := func(f fault) {
 		if len(faults) == maxFaults {
-			more++
+			more.add(f.kind)
 			return
 		}
 		faults = append(faults, f)

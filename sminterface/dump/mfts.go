@@ -695,12 +695,12 @@ func (r *mftReader) row(sec *section, out *mftSection, mlid uint64, from, at int
 // finishMFTs collects what was found wrong: the error of a strict reader, or
 // the Problems.
 func (r *mftReader) finishMFTs(form Form, faults []fault) ([]Problem, error) {
-	more := 0
+	var more overflow
 	have := make([]bool, r.f.NumSwitches())
 	for i := range r.sections {
 		sec := &r.sections[i]
 		faults = append(faults, sec.faults...)
-		more += sec.more
+		more.join(sec.more)
 		if !sec.skip {
 			have[sec.sw] = true
 		}

@@ -354,7 +354,7 @@ type pathReader struct {
 	f      *fabric.Fabric
 	opt    Options
 	faults []fault
-	more   int
+	more   overflow
 	failed bool
 
 	paths *lft.PathSLs
@@ -481,7 +481,7 @@ func (r *pathReader) fault(at int, kind ProblemKind, err error) {
 		r.failed = true
 	}
 	if len(r.faults) == maxFaults {
-		r.more++
+		r.more.add(kind)
 		return
 	}
 	r.faults = append(r.faults, fault{at: at, kind: kind, err: err})

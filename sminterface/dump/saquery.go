@@ -361,7 +361,7 @@ type saReader struct {
 	last    int32              // index of the group of the record before, -1 for none
 	members []saJoin
 	faults  []fault
-	more    int
+	more    overflow
 }
 
 func newSAReader(src source, f *fabric.Fabric) *saReader {
@@ -387,7 +387,7 @@ func newSAReader(src source, f *fabric.Fabric) *saReader {
 
 func (r *saReader) fault(f fault) {
 	if len(r.faults) == maxFaults {
-		r.more++
+		r.more.add(f.kind)
 		return
 	}
 	r.faults = append(r.faults, f)
@@ -496,7 +496,11 @@ func (r *saReader) list() []mft.Group {
 		from = g.nameEnd
 		if g.members == 0 {
 			if !nobody {
-				r.fault(fault{at: g.at, kind: Missing, err: noMembersError(list[i].Name)})
+				kind := Missing
+				if len(r.members) > 0 {
+					kind = Contradiction // they were asked for: it has none
+				}
+				r.fault(fault{at: g.at, kind: kind, err: noMembersError(list[i].Name)})
 			}
 			continue
 		}

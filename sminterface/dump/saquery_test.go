@@ -70,7 +70,7 @@ func TestReadSAQuery(t *testing.T) {
 	f := pair(t)
 	c := saMember("ff12:a01d::1", "0xC001", "fe80::c1", "0x21", "0x0")
 	d := saMember("ff12:a01d::1", "0xC001", "fe80::d1", "0x21", "0x0")
-	nobody := "in:1: missing: no members of group ff12:401b:ffff::ffff:ffff; saquery -m tells them with --smkey\n"
+	nobody := "in:1: contradiction: no members of group ff12:401b:ffff::ffff:ffff; saquery -m tells them with --smkey\n"
 	broadcast := saMember("ff12:401b:ffff::ffff:ffff", "0xC000", "::", "0x20", "0x0")
 	for _, c := range []struct {
 		name, text string

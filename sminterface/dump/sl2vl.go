@@ -240,7 +240,7 @@ type sl2vlReader struct {
 	s      *lft.SL2VL
 	given  []wayBits // by PortID of the way out: the ways in that have a row
 	faults []fault
-	more   int
+	more   overflow
 	failed bool
 
 	byGUID fabric.GUIDIndex // PortIDs of CA and router ports with a cable
@@ -277,7 +277,7 @@ func (b *wayBits) set(p fabric.PortNum)      { b[p/64] |= 1 << (p % 64) }
 // what smpquery prints. Ways that the text does not tell of map all SLs to
 // VL 0; where that matters, because way in and way out of a switch have cables
 // or a CA or router port has one, there is a Missing Problem for the switch, or
-// one for all CAs and routers.
+// one MissingEnds for all CAs and routers.
 //
 // Errors are *fabric.ParseError, and the tables are then nil. With
 // Options.Lenient these are Problems instead: unknown switches and ports, VLs
@@ -332,7 +332,7 @@ func (r *sl2vlReader) fault(at int, kind ProblemKind, err error) {
 		r.failed = true
 	}
 	if len(r.faults) == maxFaults {
-		r.more++
+		r.more.add(kind)
 		return
 	}
 	r.faults = append(r.faults, fault{at: at, kind: kind, err: err})
@@ -728,6 +728,6 @@ func (r *sl2vlReader) missing() {
 		}
 	}
 	if count > 0 {
-		r.fault(-1, Missing, fmt.Errorf("no row for %d CA and router ports, the first %s: all SLs on VL 0", count, r.f.PortName(first)))
+		r.fault(-1, MissingEnds, fmt.Errorf("no row for %d CA and router ports, the first %s: all SLs on VL 0", count, r.f.PortName(first)))
 	}
 }

@@ -552,7 +552,7 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 		t := &tableReader{src: r.src}
 		return nil, nil, t.notForm(form, "list of links", "opensm-subnet.lst")
 	}
-	more := 0
+	var more overflow
 	for at := 0; at < len(data); {
 		start := at
 		var line []byte
@@ -568,7 +568,7 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 				return nil, nil, r.src.errorAt(start, err)
 			}
 			if len(r.faults) >= maxFaults {
-				more++
+				more.add(Dropped)
 				continue
 			}
 			r.faults = append(r.faults, fault{at: start, kind: Dropped, err: err})

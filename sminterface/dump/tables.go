@@ -26,7 +26,8 @@ type section struct {
 	last   int  // highest LID of its rows, -1 for none
 	plft   int  // 1 + offset of the first PLFT_NUM line, 0 for none
 	faults []fault
-	more   int // faults beyond maxFaults
+	more   overflow // beyond maxFaults
+	rows   int
 }
 
 // maxFaults bounds the Problems that a reader lists.
@@ -68,13 +69,15 @@ type tableReader struct {
 // Switches are matched by node GUID, entries by LID: where a comment gives a
 // LID to another port than f does, there is a Contradiction, and it is up to
 // the caller what that means. A switch without a section keeps NoPath
-// everywhere and is a Missing Problem. Private tables other than PLFT 0 are
+// everywhere and is a Missing Problem, and so is one of opensm.fdbs without a row for
+// each LID. Private tables other than PLFT 0 are
 // not read, and PrivateTables says so. The tables go to the highest LID of f
 // and of the file.
 //
 // Errors are *fabric.ParseError, and the tables are then nil. With
 // Options.Lenient these are Problems instead: LIDs above
-// fabric.MaxUnicastLID, ports that the switch does not have, unknown
+// fabric.MaxUnicastLID, ports that the switch does not have, which
+// Options.AnyPort keeps, unknown
 // switches, a second section for a switch and a second row for a LID with
 // another port (the first counts), lines that are nothing of the form, and
 // sections that end too early.
@@ -109,6 +112,7 @@ func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tab
 		maxLID = over
 	}
 	r.checkLast()
+	faults = append(faults, r.checkEven()...)
 	problems, err := r.finish(faults, "table")
 	if err != nil {
 		return nil, nil, err
@@ -232,12 +236,12 @@ func (r *tableReader) readAll(form Form, maxLID fabric.LID, read func(*rowState,
 		if sec.skip {
 			return
 		}
-		sec.faults, sec.more = nil, 0
+		sec.faults, sec.more = nil, overflow{}
 		sec.ended, sec.failed, sec.plft = false, false, 0
 		st := &r.states[w]
 		st.begin()
 		read(st, sec)
-		sec.last = st.last
+		sec.last, sec.rows = st.last, st.rows
 	})
 	over := 0
 	for i := range r.states {
@@ -265,17 +269,33 @@ func (r *tableReader) checkLast() {
 	}
 }
 
+// checkEven looks for sections that have fewer rows than there are LIDs up to the
+// highest of all sections.
+func (r *tableReader) checkEven() (faults []fault) {
+	most := 0
+	for i := range r.sections {
+		most = max(most, r.sections[i].last)
+	}
+	for i := range r.sections {
+		if sec := &r.sections[i]; sec.even && !sec.skip && sec.rows < most && len(faults) < maxFaults {
+			faults = append(faults, fault{at: sec.at, kind: Missing,
+				err: fmt.Errorf("switch %s has %d rows, want one for each LID up to %d", r.f.Node(sec.sw).GUID, sec.rows, most)})
+		}
+	}
+	return faults
+}
+
 // finish collects what was found wrong: the error of a strict reader, or the
 // Problems. what names that which a switch without a section lacks.
 func (r *tableReader) finish(faults []fault, what string) ([]Problem, error) {
-	more := 0
+	var more overflow
 	private, at := 0, 0
 	have := make([]bool, r.f.NumSwitches())
 	several := make([]bool, r.f.NumSwitches())
 	for i := range r.sections {
 		sec := &r.sections[i]
 		faults = append(faults, sec.faults...)
-		more += sec.more
+		more.join(sec.more)
 		if sec.sw == fabric.NoNode {
 			continue
 		}
@@ -313,7 +333,7 @@ func (r *tableReader) fault(sec *section, f fault) {
 		sec.failed = true
 	}
 	if len(sec.faults) == maxFaults {
-		sec.more++
+		sec.more.add(f.kind)
 		return
 	}
 	sec.faults = append(sec.faults, f)
@@ -332,7 +352,7 @@ func (r *tableReader) put(st *rowState, sec *section, row []fabric.PortNum, lid,
 	case lid > int(fabric.MaxUnicastLID):
 		r.drop(sec, at, "LID %#x, want at most %#x", lid, fabric.MaxUnicastLID)
 		return false
-	case port > int(ports) && port != int(fabric.NoPath):
+	case port > int(fabric.NoPath), port > int(ports) && port != int(fabric.NoPath) && !r.opt.AnyPort:
 		r.drop(sec, at, "port %d of switch %s, which has ports 0 to %d", port, r.f.Node(sec.sw).GUID, ports)
 		return false
 	case lid >= len(row):
