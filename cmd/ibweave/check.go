@@ -464,10 +464,16 @@ type auditResult struct {
 }
 
 // audit is check with what was read.
-func (a *app) audit(ctx context.Context, in *audit) (*auditResult, error) {
-	x := &auditResult{options: verify.Options{Buffer: in.buffer}}
+func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) {
+	defer func() {
+		if err != nil { // maybe for what was changed
+			for i := range in.findings {
+				fmt.Fprintln(a.stderr, in.findings[i].Message)
+			}
+		}
+	}()
+	x = &auditResult{options: verify.Options{Buffer: in.buffer}}
 	in.judge = true
-	var err error
 	if x.fabric, x.tables, err = a.readTables(in); err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ on the same bisections.`,
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")
 	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`; 0 for none")
 	flags.StringVar(&format, "format", "text", "text or json")
-	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never; what is undecided fails with all but never")
 	return cmd
 }
 

@@ -1,0 +1,435 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// whole is a complete input: tables with errors of any kind, and what they refer to.
+type whole struct {
+	*lft.Routing
+	plan *mft.Plan // nil without groups
+	rows bool      // masks are as a scheme made them
+}
+
+var wholeFabrics = []string{
+	"mesh --dims 3x3", "mesh --dims 4 --hosts 2", "torus --dims 3x4", "torus --dims 5 --hosts 2", "torus --dims 4x2",
+	"hypercube --dim 3", "fattree --radix 4", "fattree --radix 4 --levels 3", "shufflenet --p 2 --k 2",
+	"banyan --stages 2", "myrinet4", "lattice --switches 8 --seed 3", "irregular --switches 8 --degree 3 --hosts 12 --seed 5",
+}
+
+// anyWhole makes tables of an engine on a fabric of any kind, and changes some of them.
+func anyWhole(t *rapid.T, fabrics map[string]*fabric.Fabric) *whole {
+	f := fabrics[rapid.SampledFrom(wholeFabrics).Draw(t, "fabric")]
+	opt := compile.Options{LIDs: lft.LIDOptions{LMC: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "LMC")}}
+	if rapid.Bool().Draw(t, "multicast") {
+		opt.Multicast = rapid.SampledFrom([]string{"union", "union-merge", "updn-tree", "opensm"}).Draw(t, "scheme")
+		opt.Groups = func(f *fabric.Fabric) (groups []mft.Group, err error) {
+			for i := range rapid.IntRange(1, 3).Draw(t, "groups") {
+				g := mft.Group{Name: fmt.Sprint("group ", i)}
+				g.Receivers = anyPorts(t, f.CAPorts(), "receivers")
+				if g.Senders = g.Receivers; rapid.Bool().Draw(t, "apart") {
+					g.Senders = anyPorts(t, f.CAPorts(), "senders")
+				}
+				groups = append(groups, g)
+			}
+			return groups, nil
+		}
+	}
+	name := rapid.SampledFrom([]string{"minhop", "updn", "xy", "layered"}).Draw(t, "engine")
+	var r *compile.Result
+	for _, name := range []string{name, "updn"} {
+		e, err := compile.EngineByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err = compile.Run(t.Context(), f, e, opt)
+		var outside *lft.DomainError
+		var group *compile.GroupError
+		if errors.As(err, &outside) {
+			continue
+		}
+		if errors.As(err, &group) {
+			opt.Multicast = "opensm"
+			r, err = compile.Run(t.Context(), f, e, opt)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	w := &whole{r.Routing, r.Plan, true}
+	f = w.Fabric
+	if w.SL2VL == nil {
+		switch rapid.IntRange(0, 3).Draw(t, "lanes") {
+		case 0: // rows that are missing are taken for VL 0
+			w.SL2VL = lft.NewSL2VL(f, lft.ConstantVL(1))
+		case 1:
+			w.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(2))
+		case 2:
+			w.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(2))
+			w.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+			row := slices.Repeat([]fabric.SL{1}, int(f.MaxLID())+1)
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				w.PathSLs.SetRow(row, s)
+			}
+		}
+	}
+	switchOf := func() fabric.NodeID { return fabric.NodeID(rapid.IntRange(0, f.NumSwitches()-1).Draw(t, "switch")) }
+	for range rapid.SampledFrom([]int{0, 1, 1, 1, 2}).Draw(t, "changes") {
+		s := switchOf()
+		switch kind := rapid.IntRange(0, 5).Draw(t, "change"); {
+		case kind == 0 && w.SL2VL != nil:
+			ways := [][2]int{}
+			for in, out := range w.SL2VL.Ways() {
+				ways = append(ways, [2]int{int(in), int(out)})
+			}
+			way := rapid.SampledFrom(ways).Draw(t, "way")
+			m := *w.SL2VL.At(fabric.PortNum(way[0]), fabric.PortID(way[1]))
+			m[rapid.IntRange(0, 3).Draw(t, "SL")] = rapid.SampledFrom([]fabric.VL{0, 1, lft.DropVL}).Draw(t, "VL")
+			w.SL2VL.Set(fabric.PortNum(way[0]), fabric.PortID(way[1]), m)
+		case kind == 1 && w.SL2VL != nil:
+			if w.PathSLs == nil {
+				w.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+			}
+			row := slices.Clone(w.PathSLs.Row(s))
+			for range 3 {
+				row[rapid.IntRange(1, int(f.MaxLID())).Draw(t, "LID")] = fabric.SL(rapid.IntRange(0, 2).Draw(t, "SL"))
+			}
+			w.PathSLs.SetRow(row, s)
+		case kind == 2 && w.plan != nil && len(w.plan.Tables.MLIDs()) > 0:
+			w.changeMask(t)
+		default:
+			row := w.Tables.Row(s)
+			lid := rapid.IntRange(1, int(f.MaxLID())).Draw(t, "LID")
+			if f.LIDPort(fabric.LID(lid)) != fabric.NoPort {
+				row[lid] = rapid.SampledFrom([]fabric.PortNum{0, 1, 2, f.Node(s).NumPorts, fabric.NoPath}).Draw(t, "port")
+			}
+		}
+	}
+	return w
+}
+
+func anyPorts(t *rapid.T, from []fabric.PortID, label string) []fabric.PortID {
+	list := rapid.SliceOfNDistinct(rapid.SampledFrom(from), 2, min(5, len(from)), rapid.ID).Draw(t, label)
+	slices.Sort(list)
+	return list
+}
+
+// changeMask puts a port of a switch into the mask of an MLID, or takes it out of one.
+func (w *whole) changeMask(t *rapid.T) {
+	w.rows = false
+	changed := mft.NewTables(w.Fabric)
+	mlids := w.plan.Tables.MLIDs()
+	at := rapid.IntRange(0, len(mlids)-1).Draw(t, "MLID")
+	for i, mlid := range mlids {
+		ports := slices.Clone(w.plan.Tables.PortsAt(i))
+		if i == at {
+			s := w.Fabric.Owner(rapid.SampledFrom(ports).Draw(t, "at"))
+			num := rapid.IntRange(1, int(w.Fabric.Node(s).NumPorts)).Draw(t, "port")
+			p := w.Fabric.PortBase(s) + fabric.PortID(num)
+			if k, ok := slices.BinarySearch(ports, p); ok {
+				ports = slices.Delete(ports, k, k+1)
+			} else {
+				ports = slices.Insert(ports, k, p)
+			}
+		}
+		if len(ports) > 0 {
+			changed.Add(mlid, ports)
+		}
+	}
+	w.plan.Tables = changed
+}
+
+// text is what a writer writes.
+func text(t *rapid.T, write func(io.Writer) error) string {
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// piece is a file of an input: its flag, a form, and how the sections of that form begin.
+type piece struct {
+	flag, form, text string
+	begins           *regexp.Regexp // nil without sections
+}
+
+// pieces writes an input. Only says that forms which cannot tell all are left out.
+func (w *whole) pieces(t *rapid.T, complete bool) (list []*piece) {
+	f := w.Fabric
+	add := func(flag string, forms ...piece) {
+		p := rapid.SampledFrom(forms).Draw(t, flag)
+		p.flag = flag
+		list = append(list, &p)
+	}
+	form := func(name, begins string, write func(io.Writer) error) piece {
+		p := piece{form: name, text: text(t, write)}
+		if begins != "" {
+			p.begins = regexp.MustCompile("(?m)^" + begins)
+		}
+		return p
+	}
+	forms := []piece{form("ibnetdiscover", "", func(b io.Writer) error { return topology.Write(b, f) })}
+	lmc := slices.ContainsFunc(f.CAPorts(), func(p fabric.PortID) bool { return f.LMC(p) > 0 })
+	if !complete || !lmc {
+		forms = append(forms, form("subnet.lst", "", func(b io.Writer) error { return dump.WriteSubnetList(b, f, dump.SubnetListOptions{}) }))
+	}
+	add("-t", forms...)
+	opt := dump.WriteOptions{Lean: rapid.Bool().Draw(t, "lean")}
+	add("--lfts",
+		form("opensm-lfts.dump", "Unicast lids ", func(b io.Writer) error { return dump.WriteLFTs(b, f, w.Tables, opt) }),
+		form("ibroute", "Unicast lids ", func(b io.Writer) error { return dump.WriteIBRoute(b, f, w.Tables, opt) }),
+		form("opensm.fdbs", "dump_ucast_routes: ", func(b io.Writer) error { return dump.WriteFDBs(b, f, w.Tables, opt) }))
+	if w.SL2VL != nil {
+		forms := []piece{
+			form("opensm-sl2vl.dump", "(Switch|Channel Adapter|Router) ", func(b io.Writer) error { return dump.WriteSL2VL(b, w.SL2VL, opt) }),
+			form("smpquery", "# SL2VL table", func(b io.Writer) error { return dump.WriteSMPQuerySL2VL(b, w.SL2VL, opt) }),
+		}
+		if !complete {
+			forms = append(forms, form("ibdmchk", "", func(b io.Writer) error { return dump.WriteIBDMSL2VL(b, w.SL2VL, opt) }))
+		}
+		add("--sl2vl", forms...)
+	}
+	if w.SL2VL != nil && w.PathSLs != nil {
+		forms := []piece{form("path-sls.dump", "switch ", func(b io.Writer) error { return dump.WritePathSLs(b, f, w.PathSLs, opt) })}
+		var b bytes.Buffer // the form cannot tell paths of switches, nor all tables
+		if !complete && dump.WriteIBDMPathSLs(&b, f, w.PathSLs) == nil {
+			forms = append(forms, piece{form: "ibdmchk", text: b.String()})
+		}
+		add("--path-sl", forms...)
+	}
+	if w.plan != nil {
+		add("--mfts",
+			form("opensm.mcfdbs", "Switch 0x", func(b io.Writer) error { return dump.WriteMCFDBs(b, w.plan.Tables, opt) }),
+			form("dump_mfts", "Multicast mlids ", func(b io.Writer) error { return dump.WriteMFTs(b, w.plan.Tables, opt, 0) }))
+		add("-g", form("groups.json", "", func(b io.Writer) error {
+			data, err := mft.AppendGroupsJSON(nil, f, w.plan.Trees)
+			if err == nil {
+				_, err = b.Write(data)
+			}
+			return err
+		}))
+	}
+	return list
+}
+
+// auditPieces runs check, and gives its result, nil when it refuses the input.
+func auditPieces(t *rapid.T, dir string, list []*piece, flags ...string) (*verify.Result, string) {
+	args := append([]string{"check", "--format", "json", "--fail-on", "note"}, flags...)
+	for _, p := range list {
+		name := filepath.Join(dir, strings.Trim(p.flag, "-"))
+		if err := os.WriteFile(name, []byte(p.text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, p.flag, name)
+	}
+	var out, errs bytes.Buffer
+	status := run(args, strings.NewReader(""), &out, &errs)
+	if status == exitInput {
+		return nil, errs.String()
+	}
+	var r verify.Result
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("exit status %d, %v, %s", status, err, &errs)
+	}
+	if clean := len(r.Findings)+len(r.Undecided) == 0; clean != (status == exitClean) {
+		t.Fatalf("exit status %d of verdict %s", status, r.Verdict)
+	}
+	return &r, errs.String()
+}
+
+// leaveOut takes something out of an input that the rest refers to, and says what.
+func (w *whole) leaveOut(t *rapid.T, list []*piece) string {
+	f := w.Fabric
+	at := rapid.SampledFrom(list).Draw(t, "piece")
+	switch at.flag {
+	case "-t":
+		n := fabric.NodeID(rapid.IntRange(0, f.NumNodes()-1).Draw(t, "node"))
+		if !w.refers(n) {
+			return ""
+		}
+		at.text = withoutNode(at.text, f.Node(n).GUID)
+		return fmt.Sprintf("%s of the topology", f.Node(n).Description)
+	case "-g":
+		var groups []map[string]any
+		if err := json.Unmarshal([]byte(at.text), &groups); err != nil {
+			t.Fatal(err)
+		}
+		if len(groups) == 0 || len(w.plan.Tables.MLIDs()) == 0 {
+			return ""
+		}
+		mlid := rapid.SampledFrom(w.plan.Tables.MLIDs()).Draw(t, "MLID")
+		groups = slices.DeleteFunc(groups, func(g map[string]any) bool { return g["mlid"] == float64(mlid) })
+		data, err := json.Marshal(groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.text = string(data)
+		return fmt.Sprintf("groups of MLID %#x", uint16(mlid))
+	}
+	lines := strings.SplitAfter(at.text, "\n")
+	lines = lines[:len(lines)-1]
+	if len(lines) == 0 {
+		return ""
+	}
+	begins := []int{}
+	for i, line := range lines {
+		if at.begins != nil && at.begins.MatchString(line) {
+			begins = append(begins, i)
+		}
+	}
+	from := rapid.IntRange(0, len(lines)-1).Draw(t, "line")
+	to := from + 1
+	switch how := rapid.IntRange(0, 3).Draw(t, "how"); {
+	case how == 0: // cut
+		at.text = strings.Join(lines[:from], "")
+		if rapid.Bool().Draw(t, "within a line") {
+			at.text += lines[from][:rapid.IntRange(1, len(lines[from])).Draw(t, "bytes")]
+		}
+		return fmt.Sprintf("%s %s from line %d on", at.flag, at.form, from+1)
+	case how == 1 && len(begins) > 0: // a section
+		i := rapid.IntRange(0, len(begins)-1).Draw(t, "section")
+		from, to = begins[i], len(lines)
+		if i+1 < len(begins) {
+			to = begins[i+1]
+		}
+	case slices.Contains(begins, from):
+		return ""
+	default:
+		for to < len(lines) && to < from+5 && !slices.Contains(begins, to) && rapid.Bool().Draw(t, "more") {
+			to++
+		}
+	}
+	at.text = strings.Join(slices.Delete(lines, from, to), "")
+	return fmt.Sprintf("%s %s lines %d to %d", at.flag, at.form, from+1, to)
+}
+
+// refers says whether the tables have an entry of a LID of a node.
+func (w *whole) refers(n fabric.NodeID) bool {
+	for lid := fabric.LID(1); lid <= w.Fabric.MaxLID(); lid++ {
+		if p := w.Fabric.LIDPort(lid); p == fabric.NoPort || w.Fabric.Owner(p) != n {
+			continue
+		}
+		for s := range fabric.NodeID(w.Fabric.NumSwitches()) {
+			if s != n && w.Tables.Row(s)[lid] <= w.Fabric.Node(s).NumPorts {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withoutNode takes a node out of a topology, its stanza and its cables.
+func withoutNode(text string, guid fabric.GUID) string {
+	hex := strings.TrimPrefix(guid.String(), "0x")
+	var b strings.Builder
+	for stanza := range strings.SplitSeq(text, "\n\n") {
+		if regexp.MustCompile(`(?m)^(Switch|Ca|Rt)\t.* "[SHR]-` + hex + `"`).MatchString(stanza) {
+			continue
+		}
+		for line := range strings.Lines(stanza) {
+			if !strings.Contains(line, "-"+hex+`"`) && !strings.Contains(line, "NodeGUID:"+hex) {
+				b.WriteString(line)
+			}
+		}
+		b.WriteString("\n\n")
+	}
+	return b.String()
+}
+
+// TestIncomplete leaves something out of inputs: where the whole has errors, no part of
+// it is clean or has warnings only. Complete inputs are never undecided.
+//
+// A row that opensm-lfts.dump does not have says that there is no way, and is no omission
+// that could be seen: only pairs with switches can be lost so, which is a warning.
+func TestIncomplete(t *testing.T) {
+	fabrics := map[string]*fabric.Fabric{}
+	for _, kind := range wholeFabrics {
+		var out, errs bytes.Buffer
+		if status := run(append([]string{"gen"}, strings.Fields(kind)...), strings.NewReader(""), &out, &errs); status != exitClean {
+			t.Fatalf("gen %s: %s", kind, &errs)
+		}
+		f, _, err := topology.Parse(kind, out.Bytes(), topology.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fabrics[kind] = f
+	}
+	dir := t.TempDir()
+	verdicts := map[string]int{}
+	hidden := map[string]int{} // errors of the whole that do not show in a part, by rule
+	rapid.Check(t, func(t *rapid.T) {
+		w := anyWhole(t, fabrics)
+		all, errs := auditPieces(t, dir, w.pieces(t, true))
+		if all == nil {
+			t.Fatalf("a complete input is refused: %s", errs)
+		}
+		if w.rows && len(all.Undecided) > 0 {
+			t.Fatalf("a complete input is undecided: %+v", all.Undecided)
+		}
+		if all.Verdict != verify.VerdictErrors {
+			return
+		}
+		onlyManagement := !slices.ContainsFunc(all.Findings, func(f verify.Finding) bool { return f.Severity == verify.Error && f.Rule != verify.ManagementLoop })
+		for range 6 {
+			list := w.pieces(t, false)
+			what := w.leaveOut(t, list)
+			if what == "" || onlyManagement && strings.HasPrefix(what, "--lfts opensm-lfts.dump") {
+				continue
+			}
+			var flags []string
+			if rapid.Bool().Draw(t, "lenient") {
+				flags = []string{"--lenient"}
+			}
+			part, errs := auditPieces(t, dir, list, flags...)
+			if part == nil {
+				verdicts["refused"]++
+				continue
+			}
+			verdicts[part.Verdict]++
+			if part.Verdict == verify.VerdictUndecided {
+				for _, f := range all.Findings {
+					if f.Severity == verify.Error {
+						hidden[f.Rule]++
+					}
+				}
+			}
+			if part.Verdict == verify.VerdictClean || part.Verdict == verify.VerdictWarnings {
+				var rules []string
+				for _, f := range all.Findings {
+					if f.Severity == verify.Error {
+						rules = append(rules, f.Rule+": "+f.Message)
+					}
+				}
+				t.Fatalf("without %s %v the verdict is %s; the whole has\n%s\n%s", what, flags, part.Verdict, strings.Join(rules, "\n"), errs)
+			}
+		}
+	})
+	t.Log(verdicts, hidden)
+	for _, v := range []string{"refused", verify.VerdictErrors, verify.VerdictUndecided} {
+		if verdicts[v] == 0 {
+			t.Errorf("no part is %s", v)
+		}
+	}
+}
