@@ -92,6 +92,10 @@ func (w *slowMulticast) tree(t *mft.Tree) {
 				p.visit(in, held)
 			}
 		}
+		if q := w.f.Peer(s); q != fabric.NoPort && w.at(s) == fabric.NoPort && slices.Contains(t.Receivers, q) &&
+			(w.s == nil || w.s.At(0, s)[t.SL] != lft.DropVL) {
+			p.copies[q]++ // by a cable without a switch
+		}
 		if p.loops {
 			w.counts.Loops++
 		} else {
@@ -561,6 +565,25 @@ func TestMulticastFindings(t *testing.T) {
 			t.Errorf("%s: %+v", tt.name, r.Findings)
 		}
 	}
+	// Two CAs with a cable and no switch: one is there at once, the others are not.
+	var w wiring
+	for range 3 {
+		w.node(fabric.CA, 1)
+	}
+	s := w.node(fabric.Switch, 3)
+	w.cable(0, 1)
+	w.cable(2, s)
+	alone := w.fabric(t)
+	port := func(n int) fabric.PortID {
+		p, _ := alone.NodeByGUID(0xca00000 + 0x100*fabric.GUID(n))
+		return alone.Port(p, 1)
+	}
+	tree := mft.Tree{MLID: mft.MinMLID, Senders: []fabric.PortID{port(0)}, Receivers: []fabric.PortID{port(0), port(1), port(2)}}
+	beside := &Multicast{Tables: mft.NewTables(alone), Trees: []mft.Tree{tree}}
+	r := mustCheck(t, alone, lft.NewTables(alone.NumSwitches(), alone.MaxLID()), Options{Multicast: beside})
+	if i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Rule == MulticastMissing }); r.Multicast.Missing != 1 || i < 0 || !strings.Contains(r.Findings[i].Message, "no cable to a switch") {
+		t.Errorf("back to back: %+v, %+v", r.Multicast, r.Findings)
+	}
 	// Masks of which nobody says who uses them.
 	f, tables, mc := masked(t, 2, 2, mask{{0, 0}: {1, 5}, {1, 0}: {3, 5}}, [][2]int{{0, 0}}, [][2]int{{1, 0}})
 	mc.Trees = nil
@@ -568,8 +591,28 @@ func TestMulticastFindings(t *testing.T) {
 		t.Errorf("no trees: %+v, %+v", r.Multicast, r.Findings)
 	}
 	mc.Trees = []mft.Tree{{Name: "other", MLID: mft.MinMLID + 9}}
-	if r, _ := compareMulticast(t, f, tables, mc, nil, nil); r.Verdict != VerdictClean || len(r.Findings) != 1 || r.Findings[0].Rule != MulticastUnknown {
-		t.Errorf("another tree: %+v", r.Findings)
+	undecided := func(r *Result) bool {
+		var rules []string
+		for _, u := range r.Undecided {
+			rules = append(rules, u.Rule)
+		}
+		return r.Verdict == VerdictUndecided && slices.Equal(rules, MulticastRules)
+	}
+	for _, trees := range [][]mft.Tree{{{Name: "other", MLID: mft.MinMLID + 9}}, {}} {
+		mc.Trees = trees
+		if r, _ := compareMulticast(t, f, tables, mc, nil, nil); !undecided(r) || len(r.Findings) != 1 || r.Findings[0].Rule != MulticastUnknown {
+			t.Errorf("another tree: %s, %+v, %+v", r.Verdict, r.Undecided, r.Findings)
+		}
+	}
+	// A mask that leads to a switch without one, and a sender alone on such a switch.
+	for _, receiver := range [][2]int{{1, 0}, {0, 0}} {
+		f, tables, mc := masked(t, 2, 2, mask{{0, 0}: {5}, {1, 0}: {2, 3, 5}}, [][2]int{receiver}, [][2]int{receiver})
+		if receiver == [2]int{0, 0} {
+			f, tables, mc = masked(t, 2, 2, mask{{1, 0}: {5}}, [][2]int{receiver}, [][2]int{receiver})
+		}
+		if r, _ := compareMulticast(t, f, tables, mc, nil, nil); !undecided(r) {
+			t.Errorf("a switch without a mask: %s, %+v, %+v", r.Verdict, r.Undecided, r.Findings)
+		}
 	}
 	for _, bad := range []struct {
 		m    *Multicast
