@@ -269,7 +269,7 @@ func (r *tableReader) checkLast() {
 	}
 }
 
-// checkEven looks for sections that have fewer rows than there are LIDs up to the
+// checkEven looks for sections without faults that have fewer rows than there are LIDs up to the
 // highest of all sections.
 func (r *tableReader) checkEven() (faults []fault) {
 	most := 0
@@ -277,7 +277,7 @@ func (r *tableReader) checkEven() (faults []fault) {
 		most = max(most, r.sections[i].last)
 	}
 	for i := range r.sections {
-		if sec := &r.sections[i]; sec.even && !sec.skip && sec.rows < most && len(faults) < maxFaults {
+		if sec := &r.sections[i]; sec.even && !sec.skip && len(sec.faults) == 0 && sec.rows < most && len(faults) < maxFaults {
 			faults = append(faults, fault{at: sec.at, kind: Missing,
 				err: fmt.Errorf("switch %s has %d rows, want one for each LID up to %d", r.f.Node(sec.sw).GUID, sec.rows, most)})
 		}
