@@ -283,3 +283,63 @@ func (p *PathSLs) Switches() int { return len(p.row) }
 
 // MaxLID is the highest LID that a row has an SL for.
 func (p *PathSLs) MaxLID() fabric.LID { return p.maxLID }
+
+// PathSLsFrom puts the SLs of paths from single source ports together, by LID, with
+// UnknownSL where nothing is known; of ports without a row nothing is. Ports of a switch
+// that agree, but for what they would send to themselves, share its row.
+func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs {
+	p := UnknownPathSLs(f.NumSwitches(), f.MaxLID())
+	type base struct {
+		row   []fabric.SL
+		first fabric.PortID // whose own LIDs are not in row yet; NoPort when they are
+	}
+	bases := make([]base, f.NumSwitches())
+	var without []fabric.PortID
+	add := func(port fabric.PortID, s fabric.NodeID) {
+		row, b := rows[port], &bases[s]
+		switch {
+		case row == nil && b.row != nil:
+			without = append(without, port)
+			return
+		case row == nil:
+			return // as the switch
+		case b.row == nil:
+			*b = base{slices.Clone(row), port}
+			return
+		}
+		for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+			if to := f.LIDPort(l); row[l] != b.row[l] && to != fabric.NoPort && to != port && to != b.first {
+				p.SetPorts(row, port)
+				return
+			}
+		}
+		for l := fabric.LID(1); b.first != fabric.NoPort && l <= f.MaxLID(); l++ {
+			if f.LIDPort(l) == b.first {
+				b.row[l] = row[l]
+			}
+		}
+		b.first = fabric.NoPort
+	}
+	// Ports with rows first: they make that of the switch, those of CAs before port 0.
+	for _, known := range []bool{true, false} {
+		for i, port := range f.CAPorts() {
+			if s := f.CASwitches()[i]; s != fabric.NoNode && (rows[port] != nil) == known {
+				add(port, s)
+			}
+		}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if port := f.PortBase(s); (rows[port] != nil) == known {
+				add(port, s)
+			}
+		}
+	}
+	for s := range bases {
+		if bases[s].row != nil {
+			p.SetRow(bases[s].row, fabric.NodeID(s))
+		}
+	}
+	if len(without) > 0 {
+		p.SetPorts(slices.Repeat([]fabric.SL{UnknownSL}, int(f.MaxLID())+1), without...)
+	}
+	return p
+}

@@ -226,3 +226,51 @@ func TestPathSLs(t *testing.T) {
 	}()
 	p.SetRow(make([]fabric.SL, 9), 0)
 }
+
+// Ports of a switch that agree but for what they would send to themselves share a row;
+// others have their own, and those of which nothing is known have none of another's.
+func TestPathSLsFrom(t *testing.T) {
+	var b fabric.Builder
+	for i, n := range []fabric.Node{
+		{Type: fabric.Switch, GUID: 1, NumPorts: 5},
+		{Type: fabric.CA, GUID: 0x10, NumPorts: 1}, {Type: fabric.CA, GUID: 0x20, NumPorts: 1},
+		{Type: fabric.CA, GUID: 0x30, NumPorts: 1}, {Type: fabric.CA, GUID: 0x40, NumPorts: 1},
+	} {
+		if _, err := b.AddNode(n); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.SetPort(i, fabric.PortNum(min(i, 1)), 0, fabric.LID(i+1), 0); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			if err := b.Connect(0, fabric.PortNum(i), i, 1, fabric.Link{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const no = UnknownSL
+	hosts := f.CAPorts()
+	p := PathSLsFrom(f, map[fabric.PortID][]fabric.SL{
+		hosts[0]: {no, 1, no, 3, 4, 5},
+		hosts[1]: {no, 1, 2, no, 4, 5},
+		hosts[2]: {no, 1, 9, 3, no, 5}, // another SL to LID 2 than the one before
+	})
+	if want := []fabric.SL{no, 1, 2, 3, 4, 5}; !slices.Equal(p.Given(0), want) || p.PortRow(hosts[0]) != nil || p.PortRow(hosts[1]) != nil {
+		t.Errorf("the switch has %v, ports %v their own", p.Given(0), p.Ports())
+	}
+	if row := p.PortRow(hosts[2]); row == nil || row[2] != 9 {
+		t.Errorf("the third host has %v", row)
+	}
+	for _, port := range []fabric.PortID{hosts[3], f.PortBase(0)} {
+		if row := p.PortRow(port); !slices.Equal(row, []fabric.SL{no, no, no, no, no, no}) {
+			t.Errorf("of port %d nothing is known, and it has %v", port, row)
+		}
+	}
+	if row := p.Row(0); row[0] != 0 || row[2] != 2 {
+		t.Errorf("the plain row is %v", row)
+	}
+}

@@ -84,7 +84,8 @@ func TestLive(t *testing.T) {
 				if neg {
 					ts.Fatalf("usage: opensm [OPTION]")
 				}
-				o, err := ibsim.StartOpenSM(context.Background(), sim(ts), ibsim.OpenSMConfig{Dir: ts.MkAbs("opensm"), Options: args})
+				o, err := ibsim.StartOpenSM(context.Background(), sim(ts), ibsim.OpenSMConfig{Dir: ts.MkAbs("opensm"), Options: args,
+					Env: []string{"LD_LIBRARY_PATH=" + filepath.Dir(plugin)}})
 				ts.Check(err)
 				ts.Defer(func() {
 					if err := o.Stop(); err != nil {

@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -24,6 +29,8 @@ func (a *app) pullCommand() *cobra.Command {
 		r    reach
 		dir  string
 		mlid uint16
+
+		noPathSL bool
 	)
 	cmd := &cobra.Command{
 		Use:   "pull --ibsim [NAME] | --umad DEVICE[:PORT] -o DIR",
@@ -31,13 +38,15 @@ func (a *app) pullCommand() *cobra.Command {
 		Long: `Discover the fabric, read the linear and multicast forwarding tables and the
 SL-to-VL maps of all its switches, and write into DIR what check and diff read:
 ` + compile.TopologyName + `, ` + compile.LFTsName + `, ` + compile.MFTsName + `, ` + compile.MCFDBsName + ` and
-` + compile.SL2VLName + `. It only reads.
+` + compile.SL2VLName + `. Where the VL of a packet depends on its SL, subnet administration
+is asked for the SLs of all paths, and ` + compile.PathSLsName + ` has them; on large fabrics that
+keeps the subnet manager busy for some time (--no-path-sl). Nothing is changed.
 ` + reachHelp + `
 
 Tables that could not be read, and what contradicts itself, go to standard
 error, and the exit status is 1.`,
 		Example: `  ibweave pull --ibsim -o live
-  ibweave check -t live/` + compile.TopologyName + ` --lfts live/` + compile.LFTsName,
+  ibweave check live`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := r.args(cmd, args); err != nil {
@@ -61,10 +70,14 @@ error, and the exit status is 1.`,
 			if err != nil {
 				return err
 			}
-			if err := writePulled(dir, d, t); err != nil {
+			paths, err := a.pullPaths(cmd.Context(), c, d, t, noPathSL)
+			if err != nil {
 				return err
 			}
-			if err := a.printPulled(dir, d, t); err != nil {
+			if err := writePulled(dir, d, t, paths.sls); err != nil {
+				return err
+			}
+			if err := a.printPulled(dir, d, t, paths); err != nil {
 				return err
 			}
 			return a.subnetProblems(append(d.Problems, t.Problems...))
@@ -73,13 +86,60 @@ error, and the exit status is 1.`,
 	r.flags(cmd.Flags())
 	cmd.Flags().StringVarP(&dir, "output", "o", "", "`DIR` for the files; it is made if it is not there")
 	cmd.Flags().Uint16Var(&mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`")
+	cmd.Flags().BoolVar(&noPathSL, "no-path-sl", false, "do not ask subnet administration for the SLs of paths")
 	a.nameFlag(cmd)
 	a.require(cmd, "output")
 	return cmd
 }
 
+// pulledPaths is what pull knows of path SLs.
+type pulledPaths struct {
+	sls      *lft.PathSLs // nil where they were not read
+	said     string       // what became of them
+	requests int
+}
+
+// pullPaths asks for the SLs of paths, where VLs depend on them. That nobody answers is
+// a warning: check then says what it cannot decide.
+func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discovery, t *subnet.Tables, not bool) (p pulledPaths, err error) {
+	drops := slices.ContainsFunc(t.SL2VL.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
+	switch {
+	case t.SL2VL.VLs() <= 1 && !drops:
+		p.said = "not asked for: all SLs are on one VL"
+		return p, nil
+	case not:
+		p.said = "not asked for, as --no-path-sl says"
+		return p, nil
+	}
+	s := a.startStage("read path SLs", 0)
+	defer s.end()
+	sm, err := c.Manager(ctx)
+	if err == nil {
+		p.sls, p.requests, err = c.PathSLs(ctx, sm, d.Fabric)
+	}
+	if ctx.Err() != nil {
+		return p, err
+	}
+	if err != nil {
+		p.said = "not read"
+		fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", err)
+		return p, nil
+	}
+	used := map[fabric.SL]bool{}
+	for s := range fabric.NodeID(d.Fabric.NumSwitches()) {
+		for _, sl := range p.sls.Row(s) {
+			used[sl] = true
+		}
+	}
+	p.said = fmt.Sprintf("%s in use", plural(len(used), "SL", "SLs"))
+	if n := len(p.sls.Ports()); n > 0 {
+		p.said += fmt.Sprintf("; %s on other SLs than the rest of their switch", plural(n, "port", "ports"))
+	}
+	return p, nil
+}
+
 // writePulled writes the files of pull.
-func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables) error {
+func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.PathSLs) error {
 	f := d.Fabric
 	capacity := 0
 	for _, sw := range d.Switches {
@@ -89,16 +149,23 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables) error {
 		return err
 	}
 	var opt dump.WriteOptions
-	for _, file := range []struct {
+	type file struct {
 		name  string
 		write func(io.Writer) error
-	}{
+	}
+	list := []file{
 		{compile.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
 		{compile.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t.LFT, opt) }},
 		{compile.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, t.MFT, opt) }},
 		{compile.MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, t.MFT, opt, capacity) }},
 		{compile.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, t.SL2VL, opt) }},
-	} {
+	}
+	if sls != nil {
+		list = append(list, file{compile.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, sls, opt) }})
+	} else if err := os.Remove(filepath.Join(dir, compile.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // those of an earlier pull are of other tables
+	}
+	for _, file := range list {
 		if err := files.Write(filepath.Join(dir, file.name), file.write); err != nil {
 			return err
 		}
@@ -107,7 +174,7 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables) error {
 }
 
 // printPulled prints what was read, for people.
-func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables) error {
+func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, paths pulledPaths) error {
 	var b bytes.Buffer
 	f := d.Fabric
 	n := func(n int) string { return report.Grouped(int64(n)) }
@@ -125,7 +192,8 @@ func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables) err
 	fmt.Fprintf(&b, "LFTs         %s of %s switches, LIDs to %d\n", n(read), n(f.NumSwitches()), t.LFT.MaxLID())
 	fmt.Fprintf(&b, "MFTs         %s, %s in their masks\n", plural(len(t.MFT.MLIDs()), "MLID", "MLIDs"), plural(masks, "port", "ports"))
 	fmt.Fprintf(&b, "SL2VL        %s\n", plural(t.SL2VL.VLs(), "VL", "VLs"))
-	fmt.Fprintf(&b, "requests     %s\n", n(d.Requests+t.Requests))
+	fmt.Fprintf(&b, "path SLs     %s\n", paths.said)
+	fmt.Fprintf(&b, "requests     %s\n", n(d.Requests+t.Requests+paths.requests))
 	fmt.Fprintf(&b, "written to   %s\n", dir)
 	_, err := a.stdout.Write(b.Bytes())
 	return err

@@ -1,0 +1,57 @@
+package subnet
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+)
+
+// The paths of a port are asked for at once where the answer fits into what
+// libumad2sim.so lets through, which is three records, else one by one. All pairs of ports
+// have an SL.
+func TestPathSLs(t *testing.T) {
+	for _, c := range []struct{ hosts, least, most int }{
+		{2, 3, 3},           // a switch and two hosts: three records for each
+		{3, 4*3 + 1, 4 * 4}, // four for each: what is cut off is asked for by itself
+	} {
+		f, err := mesh.Generate(mesh.Spec{Dims: []int{1}, Hosts: c.hosts})
+		if err == nil {
+			f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, twin := start(t, f)
+		client := dial(t, s, "")
+		openSM(t, s, ibsim.OpenSMConfig{})
+		sm, err := client.Manager(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sls, requests, err := client.PathSLs(t.Context(), sm, twin.Fabric)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if requests < c.least || requests > c.most {
+			t.Errorf("%d hosts: %d requests, want %d to %d", c.hosts, requests, c.least, c.most)
+		}
+		if len(sls.Ports()) > 0 {
+			t.Errorf("%d hosts: ports %v have rows of their own", c.hosts, sls.Ports())
+		}
+		for l := fabric.LID(1); l <= twin.Fabric.MaxLID(); l++ {
+			if sl := sls.Given(0)[l]; sl != 0 {
+				t.Errorf("%d hosts: SL %d to LID %d", c.hosts, sl, l)
+			}
+		}
+		// There is no such port, and so no record.
+		list, err := client.paths(t.Context(), sm, mad.Get, mad.PathRecord{SLID: 1, DLID: 1000, NumPath: 1}, mad.PathSLID|mad.PathDLID|mad.PathNumPath)
+		if status := new(mad.StatusError); len(list) > 0 || err != nil && !errors.As(err, &status) {
+			t.Errorf("%d paths to nowhere, %v", len(list), err)
+		}
+	}
+}
