@@ -415,14 +415,31 @@ func TestHostileOutput(t *testing.T) {
 			if err := syscall.Mkfifo(x, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			fifo, err := os.OpenFile(x, os.O_RDWR, 0) // no end of file: it ends with a mark
+			if err != nil {
+				t.Fatal(err)
+			}
+			const mark = "\x00the end\x00"
 			read := make(chan []byte)
 			go func() {
-				data, _ := os.ReadFile(x)
-				read <- data
+				var data []byte
+				for block := make([]byte, 64<<10); !bytes.HasSuffix(data, []byte(mark)); {
+					n, err := fifo.Read(block)
+					if data = append(data, block[:n]...); err != nil {
+						break
+					}
+				}
+				read <- bytes.TrimSuffix(data, []byte(mark))
 			}()
 			check(runProgram(t, nil, nil, args...), usual.status, "FIFO")
+			if _, err := fifo.WriteString(mark); err != nil {
+				t.Error(err)
+			}
 			if data := <-read; len(data) == 0 || !bytes.Equal(data[:1], text[:1]) {
 				t.Errorf("the reader of a FIFO has %d bytes, %.20q", len(data), data)
+			}
+			if err := fifo.Close(); err != nil {
+				t.Error(err)
 			}
 
 			x, args = kind("link")
