@@ -20,6 +20,9 @@ go test -count=1 -timeout 60m ./minnet -trials 20
 go test -count=1 -timeout 60m ./fattree -run TestDamaged -trials 500 -v | grep -E 'flows|sum|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./wiring -run 'TestFaults|TestNoErrorsByGuess|TestErrorsOfCertainShapes' -trials 2000 -v | grep -E '^(ok|FAIL|---)'
 
+# Parts of 20,000 inputs: none hides the errors of the whole.
+go test -count=1 -timeout 60m ./cmd/ibweave -run TestIncomplete -rapid.checks 20000 -v | grep -E 'errors|^(ok|FAIL|---)'
+
 # SEED=N gives the chaos of another day.
 go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestChaos -changes 1000 -seed "${SEED:-1}" -v |
 	grep -E 'changes|seed|^(ok|FAIL|---)'

@@ -74,6 +74,7 @@ func audited(t *testing.T, form string) map[string][]byte {
 	ibweave(0, "compile", "-t", at("worn"), "-e", "updn", "-o", at("updn"))
 	ibweave(0, "compile", "-t", at("torus"), "-e", "minhop", "-o", at("loop"))
 	broken := write("broken.lfts", regexp.MustCompile(`(?m)^0x0020 \d+`).ReplaceAllString(read(at("updn/opensm-lfts.dump")), "0x0020 000"))
+	hostless := write("hostless", withoutNode(read(at("updn/fabric.ibnetdiscover")), 0x100000))
 	slow := write("slow", strings.Replace(read(at("updn/fabric.ibnetdiscover")), "4xQDR", "1xSDR", 2))
 	pol := write("policy.yaml", `topology: {expected: tree}
 links: {width: 4, hosts: {speed: QDR}}
@@ -91,6 +92,7 @@ waivers:
 		"wiring":   {"-t", slow, "--wiring"},
 		"policy":   {at("updn"), "--policy", pol, "--date", "2029-01-01"},
 		"unlooped": {at("loop"), "--wiring"},
+		"cut":      {"-t", hostless, "--lfts", at("updn/opensm-lfts.dump")},
 	} {
 		all[name] = ibweave(0, append([]string{"check", "--fail-on", "never", "--format", form}, args...)...)
 	}
@@ -112,9 +114,13 @@ func TestJSONSchema(t *testing.T) {
 		}
 		var d struct {
 			Findings []struct{ Rule string }
+			Verdict  string
 		}
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatal(err)
+		}
+		if name == "cut" && d.Verdict != "undecided" {
+			t.Errorf("without a host that the tables refer to the verdict is %s", d.Verdict)
 		}
 		for _, f := range d.Findings {
 			findings[f.Rule] = true
@@ -224,7 +230,7 @@ func TestJUnitCases(t *testing.T) {
 			}
 			seen[c.Name] = true
 		}
-		if s.Tests != len(seen) || seen["credit-loop"] == (name == "wiring") || seen["missing-cable"] == (name == "clean" || name == "loop" || name == "broken") || seen["waiver-expired"] != (name == "policy") {
+		if s.Tests != len(seen) || seen["credit-loop"] == (name == "wiring") || seen["missing-cable"] == (name == "clean" || name == "loop" || name == "broken" || name == "cut") || seen["waiver-expired"] != (name == "policy") {
 			t.Errorf("%s: %d cases: %v", name, s.Tests, seen)
 		}
 	}
