@@ -13,12 +13,13 @@ import (
 )
 
 // Available is how many bytes of memory this process may still take: the least of what
-// the machine has (MemAvailable), what its control groups leave (version 1 and 2), and
+// the machine has (MemAvailable and free swap), what its control groups leave (version 1 and 2), and
 // its limit of address space. What says nothing counts as no limit.
 func Available() int64 {
 	least := int64(math.MaxInt64)
 	if m, ok := field("/proc/meminfo", "MemAvailable:"); ok {
-		least = m << 10
+		swap, _ := field("/proc/meminfo", "SwapFree:")
+		least = (m + swap) << 10
 	}
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err == nil && limit.Cur < math.MaxInt64 {
