@@ -83,12 +83,11 @@ func (c *comparison) loops(ctx context.Context, workers int) ([]verify.Finding, 
 func (c *comparison) pathSLs(live *lft.Tables) *lft.PathSLs {
 	top := max(live.MaxLID(), c.live.Fabric.MaxLID(), c.meant.PathSLs.MaxLID())
 	sls := lft.NewPathSLs(c.live.Fabric.NumSwitches(), top)
-	row := make([]fabric.SL, int(top)+1)
 	for s, to := range c.toLive {
 		if to == fabric.NoNode {
 			continue
 		}
-		clear(row)
+		row := make([]fabric.SL, int(top)+1) // which sls keeps
 		copy(row, c.meant.PathSLs.Row(fabric.NodeID(s)))
 		sls.SetRow(row, to)
 	}

@@ -278,6 +278,15 @@ func (p *PathSLs) PortRow(port fabric.PortID) []fabric.SL {
 	return nil
 }
 
+// SL is the SL of the path from a source port on switch s to a LID, 0 where it is not
+// known.
+func (p *PathSLs) SL(source fabric.PortID, s fabric.NodeID, lid fabric.LID) fabric.SL {
+	if i, ok := p.ports[source]; ok {
+		return p.rows[i].plain[lid]
+	}
+	return p.Row(s)[lid]
+}
+
 // Switches is the number of switches.
 func (p *PathSLs) Switches() int { return len(p.row) }
 

@@ -270,6 +270,9 @@ func TestPathSLsFrom(t *testing.T) {
 			t.Errorf("of port %d nothing is known, and it has %v", port, row)
 		}
 	}
+	if a, b, c := p.SL(hosts[1], 0, 2), p.SL(hosts[2], 0, 2), p.SL(hosts[3], 0, 2); a != 2 || b != 9 || c != 0 {
+		t.Errorf("SLs %d, %d and %d to LID 2", a, b, c)
+	}
 	if row := p.Row(0); row[0] != 0 || row[2] != 2 {
 		t.Errorf("the plain row is %v", row)
 	}

@@ -541,7 +541,7 @@ func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
 	if !s.net.Fabric.IsSwitch(at) {
 		return 0
 	}
-	return p.Row(at)[dlid]
+	return p.SL(src, at, dlid)
 }
 
 // vl is the VL on which a packet of an SL leaves port out, or lft.DropVL.

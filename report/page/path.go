@@ -33,7 +33,7 @@ func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 		return path
 	}
 	if first := f.Owner(f.Peer(src)); in.PathSLs != nil && f.IsSwitch(first) {
-		path.SL = in.PathSLs.Row(first)[lid]
+		path.SL = in.PathSLs.SL(src, first, lid)
 	}
 	// take goes on by a port, unless the SL-to-VL table drops the packet.
 	take := func(inPort fabric.PortNum, out fabric.PortID) bool {
