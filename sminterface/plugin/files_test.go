@@ -142,6 +142,9 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s: a line of %d bytes: %.100q", name, len(line), line)
 		}
 	}
+	if line := (&Error{Code: BadConfig, Err: errors.New("a\x1b[2J\n\tb")}).Error(); line != "ERR IBW1: a?[2J; b" {
+		t.Errorf("%q", line)
+	}
 	var roots strings.Builder
 	roots.WriteString("roots: [0x1")
 	for i := 2; roots.Len() < maxConfig-20; i++ {
