@@ -93,7 +93,7 @@ var scopes = map[string][]scope{
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 	},
-	"pull": {{flags: asking + " max-mlid node-name-map output"}},
+	"pull": {{flags: asking + " max-mlid no-path-sl node-name-map output"}},
 	"rehearse": {
 		{flags: "format node-name-map via"},
 		{flags: "plugin", with: "via=plugin"},
