@@ -28,7 +28,8 @@ switch, or CA or router for SL-to-VL maps; count is the entries: ports of LIDs, 
 MLIDs, and SL-to-VL maps of two ports.`},
 	{Name: Unread, Severity: verify.Error, Count: "switches", Summary: "nobody knows what tables a switch has", Explain: `The switch did not answer, or is not in the live fabric, or has no entry at all although
 it was meant to have some: then it was left out of the dump, or a reset has emptied it and
-no subnet manager has written it since.`},
+no subnet manager has written it since. Or rows are missing in a dump of SL-to-VL tables,
+--lenient left something out, or switches have private tables (PLFT_NUM).`},
 	{Name: LID, Severity: verify.Error, Count: "ports", Summary: "a port has another LID or LMC than it was meant to have", Explain: `Entries are by LID, so that the tables lead somewhere else. guid2lid in OpenSM's cache
 keeps LIDs over restarts. Only a live fabric, or a folder of pull, tells the LIDs of ports.`},
 	{Name: Cable, Severity: verify.Warning, Count: "ports", Summary: "a cable is not where it was when the tables were made", Explain: `The tables were made for other cables; diff of the two topologies names them all. Count
