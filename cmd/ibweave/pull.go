@@ -77,6 +77,9 @@ error, and the exit status is 1.`,
 			if err := writePulled(dir, d, t, paths.sls); err != nil {
 				return err
 			}
+			if paths.failed != nil {
+				fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", paths.failed)
+			}
 			if err := a.printPulled(dir, d, t, paths); err != nil {
 				return err
 			}
@@ -96,6 +99,7 @@ error, and the exit status is 1.`,
 type pulledPaths struct {
 	sls      *lft.PathSLs // nil where they were not read
 	said     string       // what became of them
+	failed   error        // why they were not read, though they are wanted
 	requests int
 }
 
@@ -121,8 +125,7 @@ func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discove
 		return p, err
 	}
 	if err != nil {
-		p.said = "not read"
-		fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", err)
+		p.said, p.failed = "not read", err
 		return p, nil
 	}
 	used := map[fabric.SL]bool{}
