@@ -13,8 +13,8 @@ import (
 )
 
 // Available is how many bytes of memory this process may still take: the least of what
-// the machine has (MemAvailable and free swap), what its control groups leave (version 1 and 2), and
-// its limit of address space. What says nothing counts as no limit.
+// the machine has (MemAvailable and free swap), what its control groups leave (version 1
+// and 2), and its limit of address space. What says nothing counts as no limit.
 func Available() int64 {
 	least := int64(math.MaxInt64)
 	if m, ok := field("/proc/meminfo", "MemAvailable:"); ok {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +35,8 @@ func TestReadRegular(t *testing.T) {
 		os.Mkdir(at("folder"), 0o700), os.Symlink("fifo", at("link")), os.Symlink("full", at("good link"))); err != nil {
 		t.Fatal(err)
 	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	for name, want := range map[string]string{
 		"empty": "", "full": "", "good link": "",
 		"more":      "has more than 1000 bytes; want less",
@@ -56,6 +59,9 @@ func TestReadRegular(t *testing.T) {
 		case want != "" && (!errors.As(err, &refused) || err.Error() != path+": "+want):
 			t.Errorf("%s: %v; want %s", name, err, want)
 		}
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
+		t.Errorf("%d bytes allocated for files of 1000", after.TotalAlloc-before.TotalAlloc)
 	}
 	if _, err := ReadRegular(at("none"), 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
