@@ -403,7 +403,7 @@ func TestHostileOutput(t *testing.T) {
 				got := runProgram(t, nil, nil, args...)
 				if device == "null" {
 					check(got, usual.status, device)
-				} else if check(got, exitEnvironment, device); strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "no space left") {
+				} else if check(got, exitEnvironment, device); strings.Count("\n"+got.stderr, "\nibweave: ") != 1 || !strings.Contains(got.stderr, "no space left") {
 					t.Errorf("a full disk: %s", got.stderr)
 				}
 				if info, err := os.Stat(x); err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -587,19 +587,22 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	compiled := filepath.Join(h, "compiled")
-	for line, names := range map[string]bool{
-		"compile -t NAMED -e updn -g G -o COMPILED": false,
-		"check -t NAMED --lfts CUT --wiring":        true,
-		"check -t NAMED --lfts CUT --format json":   true,
-		"check COMPILED":                            false,
-		"diff COMPILED D -v":                        true,
-		"diff NAMED D/fabric.ibnetdiscover":         true,
-		"drift COMPILED --live CUT":                 true,
-		"compare -t NAMED -e updn,minhop":           true,
-		"whatif -t NAMED -e updn --fail switches":   true,
-		"check -t NAMED --lfts CUT --format junit":  true,
+	for _, c := range []struct {
+		line  string
+		names bool // whether it names nodes
+	}{
+		{"compile -t NAMED -e updn -g G -o COMPILED", false},
+		{"check -t NAMED --lfts CUT --wiring", true},
+		{"check -t NAMED --lfts CUT --format json", true},
+		{"check COMPILED", false},
+		{"diff COMPILED D -v", true},
+		{"diff NAMED D/fabric.ibnetdiscover", true},
+		{"drift COMPILED --live CUT", true},
+		{"compare -t NAMED -e updn,minhop", true},
+		{"whatif -t NAMED -e updn --fail switches", true},
+		{"check -t NAMED --lfts CUT --format junit", true},
 	} {
-		line = strings.NewReplacer("NAMED", named, "CUT", cut, "COMPILED", compiled, "D/", d+"/", " D ", " "+d+" ", " G ", " "+filepath.Join(filepath.Dir(d), "groups.yaml")+" ").Replace(line)
+		line := strings.NewReplacer("NAMED", named, "CUT", cut, "COMPILED", compiled, "D/", d+"/", " D ", " "+d+" ", " G ", " "+filepath.Join(filepath.Dir(d), "groups.yaml")+" ").Replace(c.line)
 		var out, errs bytes.Buffer
 		got := run(strings.Fields(line), strings.NewReader(""), &out, &errs)
 		if got != exitClean && got != exitFindings {
@@ -608,7 +611,7 @@ func TestHostileText(t *testing.T) {
 		if found := acts(out.String() + errs.String()); found != "" {
 			t.Errorf("%s: %s", line, found)
 		}
-		if names && !strings.Contains(out.String(), "0;x") {
+		if c.names && !strings.Contains(out.String(), "0;x") {
 			t.Errorf("%s: no name in\n%s", line, &out)
 		}
 		if strings.HasSuffix(line, "json") {

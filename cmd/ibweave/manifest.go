@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -96,7 +97,7 @@ func exists(name string) bool {
 // sumOf is the SHA-256 of a file in hexadecimal.
 func sumOf(name string) (string, error) {
 	h := sha256.New()
-	if err := copyFile(h, name); err != nil {
+	if err := files.CopyRegular(h, name, maxTables); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -105,26 +106,8 @@ func sumOf(name string) (string, error) {
 // packsTo says whether a file has a SHA-256 after it is packed as compile does it.
 func packsTo(name, sum string) (bool, error) {
 	h := sha256.New()
-	if err := dump.WriteZstd(h, func(w io.Writer) error { return copyFile(w, name) }); err != nil {
+	if err := dump.WriteZstd(h, func(w io.Writer) error { return files.CopyRegular(w, name, maxTables) }); err != nil {
 		return false, err
 	}
 	return hex.EncodeToString(h.Sum(nil)) == sum, nil
-}
-
-// copyFile copies a regular file.
-func copyFile(w io.Writer, name string) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", name)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(w, f)
-	return err
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,25 +24,12 @@ func (e *RefusedError) Error() string { return e.File + ": " + e.Why }
 // before it reads, opens without blocking, and stops if the file grows beyond the limit
 // meanwhile. Errors: those of the system, and *RefusedError.
 func ReadRegular(name string, limit int64) ([]byte, error) {
-	info, err := os.Stat(name) // to open a device can have effects
-	if err != nil {
-		return nil, err
-	}
-	if err := regular(name, info, limit); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, size, err := openRegular(name, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
-	if err := regular(name, info, limit); err != nil { // another file by now
-		return nil, err
-	}
-	data := make([]byte, 0, info.Size()+1)
+	data := make([]byte, 0, size+1)
 	for {
 		n, err := f.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
@@ -56,6 +44,43 @@ func ReadRegular(name string, limit int64) ([]byte, error) {
 			data = append(make([]byte, 0, min(2*int64(cap(data))+4096, limit+1)), data...)
 		}
 	}
+}
+
+// CopyRegular copies a regular file of at most limit bytes to w, as ReadRegular reads it.
+// Errors: those of the system and of w, and *RefusedError.
+func CopyRegular(w io.Writer, name string, limit int64) error {
+	f, _, err := openRegular(name, limit)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := io.Copy(w, io.LimitReader(f, limit+1))
+	if err == nil && n > limit {
+		err = tooLarge(name, limit)
+	}
+	return err
+}
+
+// openRegular opens a regular file without blocking, and says how large it is.
+func openRegular(name string, limit int64) (*os.File, int64, error) {
+	info, err := os.Stat(name) // to open a device can have effects
+	if err == nil {
+		err = regular(name, info, limit)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(name, info, limit) // it may be another file by now
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
 }
 
 // regular refuses what is no regular file of at most limit bytes.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -72,5 +73,15 @@ func TestReadRegular(t *testing.T) {
 	}
 	if _, err := ReadRegular("/proc/self/status", 10); err == nil {
 		t.Error("10 bytes of a file that grows while it is read: no error")
+	}
+	var copied strings.Builder
+	if err := CopyRegular(&copied, at("full"), 1000); err != nil || copied.Len() != 1000 {
+		t.Errorf("%d bytes copied, %v", copied.Len(), err)
+	}
+	for _, name := range []string{at("more"), at("sparse"), at("fifo"), "/proc/self/status"} {
+		var refused *RefusedError
+		if err := CopyRegular(io.Discard, name, 100); !errors.As(err, &refused) {
+			t.Errorf("%s is copied: %v", name, err)
+		}
 	}
 }
