@@ -44,7 +44,7 @@ var scopes = map[string][]scope{
 	"check": {
 		{flags: network + " certificate copying explain fail-on format node-name-map policy report rules vl-credits wiring"},
 		{flags: "mtu", with: "vl-credits"},
-		{flags: "date", with: "policy", why: "waivers are in a policy"},
+		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings"},
 	},
 	"compare": {
@@ -100,7 +100,7 @@ var scopes = map[string][]scope{
 	},
 	"report": {
 		{flags: network + " node-name-map output png policy svg wiring"},
-		{flags: "date", with: "policy", why: "waivers are in a policy"},
+		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "dark", with: "svg png", why: "the page has a switch"},
 		{flags: "view", with: "svg png", why: "the page has all views"},
 		{flags: "max-entries", with: "output", why: "pictures have no tables", note: true},

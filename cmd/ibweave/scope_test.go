@@ -116,7 +116,7 @@ var withoutEffectTests = []struct {
 	note             bool
 }{
 	{"check d --mtu 512", "mtu", "without --vl-credits", false},
-	{"check d --date 2026-12-31", "date", "without --policy: waivers are in a policy", false},
+	{"check d --date 2026-12-31", "date", "without --policy: waivers are in a policy", true},
 	{"check d --source f --format json", "source", "without --format sarif, codequality or --report: other forms do not locate findings", false},
 	{"compare -t f --lfts f --lids dense", "lids", "without --engines: tables of --lfts have their LIDs and paths", false},
 	{"compare -t f --lfts f --lmc 1", "lmc", "without --engines", false},
@@ -152,7 +152,7 @@ var withoutEffectTests = []struct {
 	{"gen torus --dims 3x3 --seed 3", "seed", "without --drop-links", true},
 	{"merge f --format json --top 3", "top", "with --format json", true},
 	{"rehearse d --plugin f", "plugin", "without --via plugin", false},
-	{"report d -o p --date 2026-12-31", "date", "without --policy", false},
+	{"report d -o p --date 2026-12-31", "date", "without --policy", true},
 	{"report d -o p --dark", "dark", "without --svg or --png: the page has a switch", false},
 	{"report d -o p --view fabric", "view", "without --svg or --png: the page has all views", false},
 	{"report d --svg p --max-entries 9", "max-entries", "without --output", true},
