@@ -185,7 +185,7 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", name, form, err)
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	return readStream(name+": "+form, from, new(atomic.Int64), func(start []byte) (bound, error) {
 		b, err := newBound(name, start, limit, 2)
 		if most := max(freely, maxRatio*int64(len(data))); most < b.most {
@@ -230,7 +230,7 @@ func Head(from io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer text.Close()
+		defer func() { _ = text.Close() }()
 		from = text
 	}
 	return io.ReadAll(io.LimitReader(from, headSize))
