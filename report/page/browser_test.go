@@ -24,6 +24,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // The browser is shared by all tests; each opens its pages in tabs of their own.
@@ -412,6 +413,21 @@ func TestBrowserKeys(t *testing.T) {
 	// Everything that can be used has a name.
 	want(p, []string{}, `[...document.querySelectorAll('button, input, select, [tabindex="0"]')]
 		.filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby'))).map(e => e.outerHTML)`)
+}
+
+// TestBrowserUndecided shows what is undecided before the findings, and opens them.
+func TestBrowserUndecided(t *testing.T) {
+	for _, in := range []*Input{
+		compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{}),
+		compiled(t, grid(t, 1, true, 4, 4), "minhop", compile.Options{}),
+	} {
+		in.Result.Leave(verify.Undecided{Rule: verify.CreditLoop, Reason: "rows are <b>missing</b>"})
+		p := open(t, in)
+		want(p, in.Result.Verdict, "document.getElementById('verdict').textContent")
+		want(p, true, "document.getElementById('verdict').classList.contains('warning') || document.getElementById('verdict').classList.contains('error')")
+		want(p, "true", "document.querySelector('#tab-findings').getAttribute('aria-selected')")
+		want(p, []string{"undecidedcredit-looprows are <b>missing</b>"}, "[...document.querySelectorAll('#undecided > li')].map(e => e.textContent)")
+	}
 }
 
 // TestBrowserFindings filters, and shows a credit loop and a group.

@@ -12,7 +12,7 @@ class App {
     this.makeTabs();
     this.legend();
     this.listen();
-    if (D.result.findings.some(f => f.severity === "error" && !f.waiver)) this.open("findings");
+    if (D.result.findings.some(f => f.severity === "error" && !f.waiver) || D.result.undecided.length) this.open("findings");
   }
 
   head() {
@@ -21,7 +21,7 @@ class App {
     document.getElementById("subtitle").textContent = [D.shape && D.shape.split("\n")[0], `${plural(r.fabric.switches, "switch", "switches")}, ${plural(r.fabric.ca_ports, "CA port")}, ${plural(r.fabric.links, "link")}`, `ibweave ${D.version}`].filter(s => s).join(" · ");
     const verdict = document.getElementById("verdict");
     verdict.textContent = r.verdict;
-    verdict.classList.add({clean: "good", warnings: "warning", errors: "error"}[r.verdict]);
+    verdict.classList.add({clean: "good", warnings: "warning", undecided: "warning", errors: "error"}[r.verdict]);
     const search = picker(D, "find", "Find a switch or host by name, GUID or LID", () => true, n => this.select(n, true));
     document.getElementById("search").append(search.element);
     this.stage.setAttribute("aria-label", `Drawing of ${plural(r.fabric.switches, "switch", "switches")} and ${plural(D.nodes - D.switches, "host")}`);
@@ -44,7 +44,7 @@ class App {
 
   // makeTabs makes the tabs of the panel; arrow keys, Home and End go between them.
   makeTabs() {
-    const D = this.D, findings = D.result.findings.length;
+    const D = this.D, findings = D.result.findings.length + D.result.undecided.length;
     this.tabs = [
       {id: "overview", name: "Overview", content: () => overview(this)},
       {id: "node", name: "Node", content: () => details(this)},

@@ -200,7 +200,9 @@ const severities = ["error", "warning", "note"];
 
 function findingsPanel(app) {
   const D = app.D, all = D.result.findings;
-  if (!all.length) return el("p", {class: "note"}, "Nothing was found.");
+  const undecided = D.result.undecided.length > 0 && el("ul", {class: "findings", id: "undecided"}, D.result.undecided.map(u =>
+    el("li", {}, el("p", {class: "finding"}, el("span", {class: "badge warning"}, "undecided"), el("code", {}, u.rule), el("span", {class: "message"}, u.reason)))));
+  if (!all.length) return undecided || el("p", {class: "note"}, "Nothing was found.");
   const list = el("ul", {class: "findings", id: "findings"}), count = el("p", {class: "note", role: "status", id: "findings-count"});
   const wanted = new Set(severities);
   const rule = el("select", {id: "rule", "aria-label": "Rule", onchange: () => fill()}, el("option", {value: ""}, "all rules"),
@@ -226,7 +228,7 @@ function findingsPanel(app) {
     count.textContent = fit.length === all.length ? plural(all.length, "finding") : `${grouped(fit.length)} of ${plural(all.length, "finding")}`;
   };
   fill();
-  return el("div", {}, el("div", {class: "filters", role: "group", "aria-label": "Filters"}, boxes, rule, text), count, list);
+  return el("div", {}, undecided, el("div", {class: "filters", role: "group", "aria-label": "Filters"}, boxes, rule, text), count, list);
 }
 
 function finding(app, f) {
