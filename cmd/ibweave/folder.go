@@ -70,7 +70,7 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 	for _, e := range entries {
 		form, ok, err := formOf(filepath.Join(dir, e.Name()))
 		switch {
-		case errors.Is(err, fs.ErrPermission):
+		case errors.Is(err, fs.ErrPermission) && !isDumpName(e.Name()):
 			denied = append(denied, e.Name())
 		case err != nil:
 			return "", &inputError{err}
@@ -110,7 +110,20 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 		in.groups = ""
 	}
 	in.unknownSLs = in.pathSL == ""
+	if n := len(denied); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", plural(n, "file", "files"), denied[0]))
+	}
 	return dir + ": " + strings.Join(parts, "; "), nil
+}
+
+// isDumpName says whether a file has the name of a dump that compile, OpenSM or pull
+// writes and that a verdict may rest on.
+func isDumpName(name string) bool {
+	for _, suffix := range []string{compile.ZstdSuffix, ".gz"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return slices.Contains([]string{compile.TopologyName, compile.SubnetListName, compile.LFTsName, compile.FDBsName,
+		compile.SL2VLName, compile.PathSLsName, compile.PairSLsName, compile.MCFDBsName, compile.MFTsName}, name)
 }
 
 // lacks says what was looked for in a folder that has not enough of it.
@@ -127,7 +140,8 @@ func lacks(dir string, parts, denied []string) error {
 }
 
 // formOf tells the form of a file by its beginning; Unknown is ibnetdiscover text. ok is
-// false for what is no regular file, and for text of no form.
+// false for what is no regular file, for text of no form, and for compressed data of
+// something else, which a file with the name of a dump has not.
 func formOf(name string) (form dump.Form, ok bool, err error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
@@ -139,8 +153,11 @@ func formOf(name string) (form dump.Form, ok bool, err error) {
 	}
 	defer f.Close()
 	head, err := files.Head(f)
+	if err != nil && isDumpName(filepath.Base(name)) {
+		return 0, false, fmt.Errorf("%s: %w", name, err)
+	}
 	if err != nil {
-		return 0, false, nil // compressed data of something else
+		return 0, false, nil
 	}
 	form = dump.Recognize(head)
 	return form, form != dump.Unknown || topology.Recognize(head), nil
