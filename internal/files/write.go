@@ -49,7 +49,7 @@ func Write(name string, write func(io.Writer) error) error {
 	}
 	info, err := os.Stat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && name != "":
 		target, err := followLinks(name)
 		if err != nil {
 			return err

@@ -56,6 +56,9 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(strings.Repeat("new", 1<<20))
+	if err := Write("", write("new", nil)); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), ".tmp") {
+		t.Errorf("no name: %v", err)
+	}
 	if err := Write(path, write("half", io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
