@@ -45,17 +45,18 @@ var scopes = map[string][]scope{
 		{flags: network + " certificate copying explain fail-on format node-name-map policy report rules vl-credits wiring"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
-		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings"},
+		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
 	},
 	"compare": {
 		{flags: "bisections engines fail-on format hottest lenient lfts node-name-map topology"},
-		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths"},
+		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "seed", not: "bisections=0", why: random, note: true},
 	},
 	"compile": {
 		{flags: "dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl topology vls"},
 		{flags: "install-dir lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
-		{flags: "mcast mcast-balance mft-capacity", with: "groups"},
+		{flags: "mcast", with: "groups"},
+		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
 		{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
 		{flags: "no-wrap", with: grids, note: true},
 		{flags: "repair", with: "engine=xy|dor", note: true},
@@ -73,7 +74,7 @@ var scopes = map[string][]scope{
 	"discover": {{flags: asking + " output node-name-map"}},
 	"drift": {
 		{flags: "fail-on format lenient live ibsim umad node max-mlid node-name-map"},
-		{flags: "mkey retries timeout window", not: "live", why: "files are not asked"},
+		{flags: "mkey retries timeout window", not: "live", why: "files are not asked", note: true},
 		{flags: "summary verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "samples", not: "summary", why: "a line has no list", note: true},
 	},
@@ -108,24 +109,27 @@ var scopes = map[string][]scope{
 	},
 	"reproduce": {
 		{flags: "format"},
-		{flags: "again cpus output quick seed", with: "DIR", why: "without the names of figures they are listed"},
+		{flags: "again output", with: "DIR", why: "without the names of figures they are listed"},
+		{flags: "cpus quick seed", with: "DIR", why: "without the names of figures they are listed", note: true},
 	},
 	"schedule": {
 		{flags: "topology lfts groups lenient check format node-name-map"},
-		{flags: "classes force method output", not: "check", why: "no schedule is made"},
-		{flags: "ordered return", with: "method=circuit", not: "check"},
-		{flags: "max-fan-out", with: "method=tree|tree-flood", not: "check"},
+		{flags: "classes force method", not: "check", why: "no schedule is made", note: true},
+		{flags: "output", not: "check", why: "no schedule is made"},
+		{flags: "ordered return", with: "method=circuit"},
+		{flags: "max-fan-out", with: "method=tree|tree-flood"},
 	},
 	"sim": {
 		{flags: network + " node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
 			"credit-delay flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
-		{flags: "bytes lengths multicast seed sls", not: "trace", why: noTraces},
+		{flags: "bytes lengths multicast sls", not: "trace", why: noTraces},
+		{flags: "seed", not: "trace", why: noTraces, note: true},
 		{flags: "pattern", not: "trace multicast=1", why: "there is no unicast to choose receivers for"},
-		{flags: "max-bytes", with: "lengths=geometric"},
+		{flags: "max-bytes", with: "lengths=geometric", note: true},
 		{flags: "repeat sources", with: "multicast", why: "the share of messages that go to groups"},
 		{flags: "order", with: "repeat"},
 		{flags: "arrivals error max-queue min-messages warm-up", with: "load", why: "only open loop is measured so", note: true},
-		{flags: "cycle shape", with: "arrivals=negative-binomial"},
+		{flags: "cycle shape", with: "arrivals=negative-binomial", note: true},
 		{flags: "output-flits", with: "copying=wormhole|greedy-wormhole"},
 	},
 	"version": {},
@@ -142,9 +146,14 @@ var scopes = map[string][]scope{
 // lists are flags that make a command list something and do nothing else.
 var lists = map[string][]string{"check": {"rules", "explain"}, "compile": {"engines"}}
 
-// givenFlag says whether a flag was set, and not switched off.
+// besideLists are flags that scripts pass to each call: beside one that lists they are
+// said, and not refused.
+const besideLists = "date fail-on format install-dir lenient node-name-map source"
+
+// givenFlag says whether a flag was set, and not switched off or to its default value,
+// which asks for nothing.
 func givenFlag(f *pflag.Flag) bool {
-	return f != nil && f.Changed && (f.Value.Type() != "bool" || f.Value.String() == "true")
+	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
 // holds says whether one of the alternatives of a condition holds, and which in words.
@@ -207,8 +216,13 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) err
 		}
 		var other error
 		flags.Visit(func(f *pflag.Flag) {
-			if f.Name != list && f.Name != "log-level" && f.Name != "log-format" && givenFlag(f) && other == nil {
-				other = usagef("--%s says nothing with --%s, which only lists", f.Name, list)
+			const reason = "--%s says nothing with --%s, which only lists"
+			switch {
+			case f.Name == list, f.Name == "log-level", f.Name == "log-format", !givenFlag(f), other != nil:
+			case slices.Contains(strings.Fields(besideLists), f.Name):
+				fmt.Fprintf(a.stderr, "ibweave: "+reason+"\n", f.Name, list)
+			default:
+				other = usagef(reason, f.Name, list)
 			}
 		})
 		return other

@@ -72,8 +72,12 @@ func checkScope(t *testing.T, command, flag string, s *scope) {
 				if err := f.Value.Set(value); err != nil {
 					t.Fatalf("%s: scopes has a value that --%s does not take: %v", command, f.Name, err)
 				}
-			} else if f.Value.Type() == "bool" {
-				_ = f.Value.Set("true")
+				return
+			}
+			for _, other := range []string{"true", "0.5", "3"} { // some value that is not the default
+				if !givenFlag(f) {
+					_ = f.Value.Set(other)
+				}
 			}
 		}
 		c.InheritedFlags() // merges them
@@ -117,10 +121,10 @@ var withoutEffectTests = []struct {
 }{
 	{"check d --mtu 512", "mtu", "without --vl-credits", false},
 	{"check d --date 2026-12-31", "date", "without --policy: waivers are in a policy", true},
-	{"check d --source f --format json", "source", "without --format sarif, codequality or --report: other forms do not locate findings", false},
-	{"compare -t f --lfts f --lids dense", "lids", "without --engines: tables of --lfts have their LIDs and paths", false},
-	{"compare -t f --lfts f --lmc 1", "lmc", "without --engines", false},
-	{"compare -t f --lfts f --roots 0x1", "roots", "without --engines", false},
+	{"check d --source f --format json", "source", "without --format sarif, codequality or --report: other forms do not locate findings", true},
+	{"compare -t f --lfts f --lids dense", "lids", "without --engines: tables of --lfts have their LIDs and paths", true},
+	{"compare -t f --lfts f --lmc 1", "lmc", "without --engines", true},
+	{"compare -t f --lfts f --roots 0x1", "roots", "without --engines", true},
 	{"compare -t f -e updn --bisections 0 --seed 2", "seed", "with --bisections 0: nothing is drawn", true},
 	{"compile -t f -e updn --dry-run --install-dir /x", "install-dir", "with --dry-run: nothing is written", true},
 	{"compile -t f -e updn --dry-run --lean", "lean", "with --dry-run", true},
@@ -128,18 +132,18 @@ var withoutEffectTests = []struct {
 	{"compile -t f -e updn --dry-run --path-sl", "path-sl", "with --dry-run", true},
 	{"compile -t f -e updn --dry-run --zstd", "zstd", "with --dry-run", true},
 	{"compile -t f -e updn -o d --mcast comb", "mcast", "without --groups", false},
-	{"compile -t f -e updn -o d --mcast-balance", "mcast-balance", "without --groups", false},
-	{"compile -t f -e updn -o d --mft-capacity 8", "mft-capacity", "without --groups", false},
+	{"compile -t f -e updn -o d --mcast-balance", "mcast-balance", "without --groups", true},
+	{"compile -t f -e updn -o d --mft-capacity 8", "mft-capacity", "without --groups", true},
 	{"compile -t f -e updn -o d --dims 4x4", "dims", "without --engine xy, dor, negative-first, west-first, north-last or --lids mesh or --groups: only these look for a mesh", true},
 	{"compile -t f -e updn -o d --origin 0x1", "origin", "without --engine xy", true},
 	{"compile -t f -e updn -o d --no-wrap", "no-wrap", "without --engine xy", true},
 	{"compile -t f -e west-first -o d --repair", "repair", "without --engine xy, dor", true},
 	{"compile -t f -e minhop -o d --roots 0x1", "roots", "without --engine updn, spam, layered, fattree: other engines", true},
 	{"diff a b --format json -v", "verbose", "with --format json: JSON has all of it", true},
-	{"drift d --live f --mkey 1", "mkey", "with --live: files are not asked", false},
-	{"drift d --live f --retries 1", "retries", "with --live", false},
-	{"drift d --live f --timeout 2s", "timeout", "with --live", false},
-	{"drift d --live f --window 2", "window", "with --live", false},
+	{"drift d --live f --mkey 1", "mkey", "with --live: files are not asked", true},
+	{"drift d --live f --retries 1", "retries", "with --live", true},
+	{"drift d --live f --timeout 2s", "timeout", "with --live", true},
+	{"drift d --live f --window 2", "window", "with --live", true},
 	{"drift d --live f --format json --summary", "summary", "with --format json", true},
 	{"drift d --live f --format json -v", "verbose", "with --format json", true},
 	{"drift d --live f --summary --samples 3", "samples", "with --summary", true},
@@ -154,17 +158,17 @@ var withoutEffectTests = []struct {
 	{"rehearse d --plugin f", "plugin", "without --via plugin", false},
 	{"report d -o p --date 2026-12-31", "date", "without --policy", true},
 	{"report d -o p --dark", "dark", "without --svg or --png: the page has a switch", false},
-	{"report d -o p --view fabric", "view", "without --svg or --png: the page has all views", false},
+	{"report d -o p --view turns", "view", "without --svg or --png: the page has all views", false},
 	{"report d --svg p --max-entries 9", "max-entries", "without --output", true},
 	{"report d --title x", "title", "without --output or --svg or --png", false},
 	{"reproduce --again", "again", "without arguments", false},
-	{"reproduce --cpus 1", "cpus", "without arguments", false},
+	{"reproduce --cpus 1", "cpus", "without arguments", true},
 	{"reproduce -o d", "output", "without arguments", false},
-	{"reproduce --quick", "quick", "without arguments", false},
-	{"reproduce --seed 2", "seed", "without arguments", false},
-	{"schedule d --check f --classes 1", "classes", "with --check: no schedule is made", false},
-	{"schedule d --check f --force", "force", "with --check", false},
-	{"schedule d --check f --method tree", "method", "with --check", false},
+	{"reproduce --quick", "quick", "without arguments", true},
+	{"reproduce --seed 2", "seed", "without arguments", true},
+	{"schedule d --check f --classes 1", "classes", "with --check: no schedule is made", true},
+	{"schedule d --check f --force", "force", "with --check", true},
+	{"schedule d --check f --method circuit", "method", "with --check", true},
 	{"schedule d --check f -o s", "output", "with --check", false},
 	{"schedule d -g f --ordered", "ordered", "without --method circuit", false},
 	{"schedule d -g f --return", "return", "without --method circuit", false},
@@ -172,20 +176,20 @@ var withoutEffectTests = []struct {
 	{"sim d --trace f --bytes 64", "bytes", "with --trace: the trace says what is sent", false},
 	{"sim d --trace f --lengths geometric", "lengths", "with --trace", false},
 	{"sim d --trace f --multicast 1", "multicast", "with --trace", false},
-	{"sim d --trace f --seed 2", "seed", "with --trace", false},
+	{"sim d --trace f --seed 2", "seed", "with --trace", true},
 	{"sim d --trace f --sls 2", "sls", "with --trace", false},
-	{"sim d --burst 1 --multicast 1 --pattern uniform", "pattern", "with --multicast 1: there is no unicast", false},
-	{"sim d --load 0.1 --max-bytes 900", "max-bytes", "without --lengths geometric", false},
+	{"sim d --burst 1 --multicast 1 --pattern permutation", "pattern", "with --multicast 1: there is no unicast", false},
+	{"sim d --load 0.1 --max-bytes 900", "max-bytes", "without --lengths geometric", true},
 	{"sim d --load 0.1 --repeat", "repeat", "without --multicast", false},
 	{"sim d --load 0.1 --sources one", "sources", "without --multicast", false},
 	{"sim d --load 0.1 --order shuffled", "order", "without --repeat", false},
-	{"sim d --burst 1 --arrivals poisson", "arrivals", "without --load: only open loop", true},
+	{"sim d --burst 1 --arrivals negative-binomial", "arrivals", "without --load: only open loop", true},
 	{"sim d --burst 1 --error 0.1", "error", "without --load", true},
 	{"sim d --burst 1 --max-queue 9", "max-queue", "without --load", true},
 	{"sim d --burst 1 --min-messages 9", "min-messages", "without --load", true},
 	{"sim d --burst 1 --warm-up 1us", "warm-up", "without --load", true},
-	{"sim d --load 0.1 --cycle 1ns", "cycle", "without --arrivals negative-binomial", false},
-	{"sim d --load 0.1 --shape 2", "shape", "without --arrivals negative-binomial", false},
+	{"sim d --load 0.1 --cycle 1ns", "cycle", "without --arrivals negative-binomial", true},
+	{"sim d --load 0.1 --shape 2", "shape", "without --arrivals negative-binomial", true},
 	{"sim d --load 0.1 --output-flits 2", "output-flits", "without --copying wormhole, greedy-wormhole", false},
 	{"whatif -t f -e updn --fail links --seed 2", "seed", "without --sample: nothing is drawn", true},
 	{"whatif -t f -e updn --fail links --format json --top 3", "top", "with --format json", true},
@@ -203,7 +207,7 @@ func TestWithoutEffect(t *testing.T) {
 		var out, err bytes.Buffer
 		status := run(strings.Fields(tt.args), nil, &out, &err)
 		want := "ibweave: --" + tt.flag + " says nothing " + tt.want
-		if !strings.Contains(err.String(), want) || !tt.note && status != 2 {
+		if !strings.Contains(err.String(), want) || tt.note == (status == 2) {
 			t.Errorf("%s: status %d, %s, want %s", tt.args, status, err.String(), want)
 		}
 		for name := range scopes {
@@ -233,17 +237,33 @@ func byDefault(c *cobra.Command, condition string) bool {
 	return ok
 }
 
-// TestLists has flags that only list, with another one.
+// TestDefaultValue has flags without effect that are set to their default values.
+func TestDefaultValue(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range []string{"check --rules --format text", "schedule d --check f -o -", "sim d --trace f --pattern uniform", "rehearse d --plugin="} {
+		var out, err bytes.Buffer
+		if status := run(strings.Fields(args), nil, &out, &err); status == 2 || strings.Contains(err.String(), "says nothing") {
+			t.Errorf("%s: status %d, %s", args, status, err.String())
+		}
+	}
+}
+
+// TestLists has flags that only list, with another one: one that scripts always pass is
+// said, and one that asks for something else is refused.
 func TestLists(t *testing.T) {
+	other := map[string]string{"check": "wiring", "compile": "lean"}
 	for command, flags := range lists {
 		for _, list := range flags {
-			var out, err bytes.Buffer
-			args := []string{command, "--" + list, "--format", "json"}
-			if list == "explain" {
-				args[1] += "=credit-loop"
-			}
-			if status := run(args, nil, &out, &err); status != 2 || !strings.Contains(err.String(), "--format says nothing with --"+list) {
-				t.Errorf("%v: status %d, %s", args, status, err.String())
+			for flag, want := range map[string]int{"format=json": 0, other[command]: 2} {
+				var out, err bytes.Buffer
+				args := []string{command, "--" + list, "--" + flag}
+				if list == "explain" {
+					args[1] += "=credit-loop"
+				}
+				name, _, _ := strings.Cut(flag, "=")
+				if status := run(args, nil, &out, &err); status != want || (out.Len() > 0) != (want == 0) || !strings.Contains(err.String(), "--"+name+" says nothing with --"+list) {
+					t.Errorf("%v: status %d, want %d: %s", args, status, want, err.String())
+				}
 			}
 		}
 	}
