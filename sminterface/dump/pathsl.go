@@ -142,7 +142,8 @@ func eightSLs(row []fabric.SL) uint64 {
 //
 //	port 0x0000000000100001[1] "host 0,0"
 //
-// after the switches. Switches come by GUID, ports by GUID and number, and
+// after the switches, and the first line has their number, too: of 16 switches and 1
+// ports. Switches come by GUID, ports by GUID and number, and
 // blocks by their first switch, else port, so that equal path SLs give equal bytes.
 //
 // Of opt, Lean leaves out the node descriptions, and Only all other switches and what
@@ -174,10 +175,11 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 		}
 		return p.Given(s.node)
 	}, hashSLs)
-	var head []byte
-	head = append(head, pathHead...)
-	head = fmt.Appendf(head, "1-%d] of %d switches\n", p.MaxLID(), len(list))
-	if _, err := w.Write(head); err != nil {
+	head := fmt.Sprintf("%s1-%d] of %d switches", pathHead, p.MaxLID(), len(list))
+	if ports := len(sources) - len(list); ports > 0 {
+		head += fmt.Sprintf(" and %d ports", ports)
+	}
+	if _, err := io.WriteString(w, head+"\n"); err != nil {
 		return err
 	}
 	return writeInOrder(w, len(groups), func(_, i int, b []byte) []byte {
@@ -267,9 +269,9 @@ func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {
 // and the SL. That is a line for each pair of CA or router ports, about 25
 // bytes. Sources come in OpenSM's order, DLIDs in their own.
 //
-// Paths whose SL is not known have no lines. Paths from and to switches, which ibdmchk -a follows, have no lines: ibdmchk
-// takes the SL of a switch's own packets for their VL on the first hop, and
-// crashes when the tables have no such VL.
+// Paths whose SL is not known have no lines. Paths from and to switches, which ibdmchk
+// -a follows, have none either: ibdmchk takes the SL of a switch's own packets for their
+// VL on the first hop, and crashes when the tables have no such VL.
 //
 // Errors are those of w, path SLs that do not belong to the fabric, and a CA
 // whose ports hang on switches with different SLs, since the form has one SL
@@ -361,14 +363,14 @@ type pathReader struct {
 	given []bool // by switch: it has a row
 
 	// Of the form of this package.
-	high     int             // highest DLID by the first line
-	switches int             // how many there are by the first line
-	count    int             // how many there have been
-	inBlock  bool            // there has been a line switch ..
-	block    []fabric.NodeID // the switches of the block that the fabric has
-	ports    []fabric.PortID // and its ports
-	row      []fabric.SL     // of block, nil before its first dlid line
-	next     int             // the DLID that the block must go on with
+	high    int             // highest DLID by the first line
+	first   sourceCounts    // switches and ports by the first line
+	count   sourceCounts    // how many there have been
+	inBlock bool            // there has been a line switch ..
+	block   []fabric.NodeID // the switches of the block that the fabric has
+	ports   []fabric.PortID // and its ports
+	row     []fabric.SL     // of block, nil before its first dlid line
+	next    int             // the DLID that the block must go on with
 
 	// Of ibdmchk's.
 	rows   [][]fabric.SL // by switch: UnknownSL where nothing is given; nil without lines
@@ -592,7 +594,7 @@ func (r *pathReader) blockLine(at int, line []byte) {
 			r.drop(at, "bad GUID; want switch 0x0123456789abcdef \"..\"")
 			return
 		}
-		r.count++
+		r.count.switches++
 		guid := fabric.GUID(v)
 		s, ok := r.f.SwitchByGUID(guid)
 		switch {
@@ -605,12 +607,12 @@ func (r *pathReader) blockLine(at int, line []byte) {
 			r.block = append(r.block, s)
 		}
 	case bytes.HasPrefix(line, pathHead) && r.paths == nil:
-		high, switches, ok := parsePathHead(line)
+		high, counts, ok := parsePathHead(line)
 		if !ok {
-			r.drop(at, "want Path SLs [1-N] of M switches, with N of 0 to %d", fabric.MaxUnicastLID)
-			high, switches = int(r.f.MaxLID()), -1
+			r.drop(at, "want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to %d", fabric.MaxUnicastLID)
+			high, counts = int(r.f.MaxLID()), sourceCounts{-1, -1}
 		}
-		r.high, r.switches, r.next = high, switches, 1
+		r.high, r.first, r.next = high, counts, 1
 		r.paths = lft.UnknownPathSLs(r.f.NumSwitches(), max(fabric.LID(high), r.f.MaxLID()))
 	default:
 		r.drop(at, "want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0")
@@ -628,6 +630,7 @@ func (r *pathReader) beginSource(at int) {
 
 // portLine reads a line with a source port of its own.
 func (r *pathReader) portLine(at int, line []byte) {
+	r.count.ports++
 	v, n := hexPrefix(line[len(pathFrom):], 16)
 	rest, open := bytes.CutPrefix(line[len(pathFrom)+n:], []byte("["))
 	num, k := decPrefix(rest, 3)
@@ -649,16 +652,25 @@ func (r *pathReader) portLine(at int, line []byte) {
 	r.ports = append(r.ports, port)
 }
 
+// sourceCounts is how many sources path SLs have.
+type sourceCounts struct{ switches, ports int }
+
 // parsePathHead reads the first line of this package's form.
-func parsePathHead(line []byte) (high, switches int, ok bool) {
+func parsePathHead(line []byte) (high int, counts sourceCounts, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte("Path SLs [1-"))
 	v, n := decPrefix(rest, 5)
 	rest, of := bytes.CutPrefix(rest[n:], []byte("] of "))
 	m, k := decPrefix(rest, 9)
-	if !ok || !of || n == 0 || k == 0 || v > uint64(fabric.MaxUnicastLID) || string(rest[k:]) != " switches" {
-		return 0, 0, false
+	rest, switches := bytes.CutPrefix(rest[k:], []byte(" switches"))
+	if !ok || !of || n == 0 || k == 0 || v > uint64(fabric.MaxUnicastLID) || !switches {
+		return 0, sourceCounts{}, false
 	}
-	return int(v), int(m), true
+	if len(rest) == 0 {
+		return int(v), sourceCounts{int(m), 0}, true
+	}
+	rest, and := bytes.CutPrefix(rest, []byte(" and "))
+	ports, k := decPrefix(rest, 9)
+	return int(v), sourceCounts{int(m), int(ports)}, and && k > 0 && string(rest[k:]) == " ports"
 }
 
 // dlidLine reads a line with a range of DLIDs and their SL.
@@ -730,13 +742,17 @@ func (r *pathReader) endBlocks() {
 	if r.row != nil || len(r.block) > 0 || len(r.ports) > 0 {
 		r.closeBlock(len(r.src.data))
 	}
-	switch {
-	case r.count < r.switches:
-		text := bytes.TrimRight(r.src.data, " \t\r\n")
-		r.fault(bytes.LastIndexByte(text, '\n')+1, Truncated, fmt.Errorf("%d switches, but the first line has %d: %w", r.count, r.switches, ErrTruncated))
-	case r.count > r.switches && r.switches >= 0:
-		r.fault(-1, Contradiction, fmt.Errorf("%d switches, but the first line has %d", r.count, r.switches))
+	compare := func(what string, have, want int) {
+		switch {
+		case have < want:
+			text := bytes.TrimRight(r.src.data, " \t\r\n")
+			r.fault(bytes.LastIndexByte(text, '\n')+1, Truncated, fmt.Errorf("%d %s, but the first line has %d: %w", have, what, want, ErrTruncated))
+		case have > want && want >= 0:
+			r.fault(-1, Contradiction, fmt.Errorf("%d %s, but the first line has %d", have, what, want))
+		}
 	}
+	compare("switches", r.count.switches, r.first.switches)
+	compare("ports", r.count.ports, r.first.ports)
 	if r.high < int(r.f.MaxLID()) {
 		r.fault(-1, Missing, fmt.Errorf("no path SLs for the LIDs from %d to %d", r.high+1, r.f.MaxLID()))
 	}
@@ -970,6 +986,10 @@ func (r *pathReader) endPairs() {
 		r.paths.SetPorts(slices.Repeat([]fabric.SL{lft.UnknownSL}, int(f.MaxLID())+1), without...)
 	}
 	if missing > 0 {
-		r.fault(-1, Missing, fmt.Errorf("no SL for %d paths between CA and router ports, the first from %s to LID %d", missing, f.PortName(from), to))
+		what := "1 path between CA or router ports,"
+		if missing > 1 {
+			what = fmt.Sprintf("%d paths between CA and router ports, the first", missing)
+		}
+		r.fault(-1, Missing, fmt.Errorf("no SL for %s from %s to LID %d", what, f.PortName(from), to))
 	}
 }

@@ -702,6 +702,13 @@ func ibdmRow(line []byte) (guid fabric.GUID, in, out int, m lft.VLMap, ok bool) 
 
 // missing notes the ways of packets that had no row.
 func (r *sl2vlReader) missing() {
+	say := func(kind ProblemKind, count int, one, many, first string) {
+		err := fmt.Errorf("no row for 1 %s, %s: its SLs are taken to be on VL 0", one, first)
+		if count > 1 {
+			err = fmt.Errorf("no row for %d %s, the first %s: their SLs are taken to be on VL 0", count, many, first)
+		}
+		r.fault(-1, kind, err)
+	}
 	for s := range fabric.NodeID(r.f.NumSwitches()) {
 		count, in0, out0 := 0, fabric.PortNum(0), fabric.PortNum(0)
 		eachWay(r.f, s, func(in, out fabric.PortNum) {
@@ -715,7 +722,8 @@ func (r *sl2vlReader) missing() {
 		})
 		if count > 0 {
 			n := r.f.Node(s)
-			r.fault(-1, Missing, fmt.Errorf("no row for %d ways through switch %s %q, the first from port %d to port %d: all SLs on VL 0", count, n.GUID, n.Description, in0, out0))
+			through := fmt.Sprintf(" through switch %s %q", n.GUID, n.Description)
+			say(Missing, count, "way"+through, "ways"+through, fmt.Sprintf("from port %d to port %d", in0, out0))
 		}
 	}
 	count, first := 0, fabric.NoPort
@@ -728,6 +736,6 @@ func (r *sl2vlReader) missing() {
 		}
 	}
 	if count > 0 {
-		r.fault(-1, MissingEnds, fmt.Errorf("no row for %d CA and router ports, the first %s: all SLs on VL 0", count, r.f.PortName(first)))
+		say(MissingEnds, count, "CA or router port", "CA and router ports", r.f.PortName(first))
 	}
 }

@@ -48,11 +48,11 @@ const (
 	ibdmA  = "0x000000000000000a 0 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0x0f\n"
 	oneWay = "0>1:0,15 1>1:0,0 2>1:0,0 0>2:0,0 1>2:0,0 2>2:0,0\n"
 
-	noRowA1 = "in: missing: no row for 5 ways through switch 0x000000000000000a \"a\", the first from port 1 to port 1: all SLs on VL 0\n"
-	noRowA  = "in: missing: no row for 6 ways through switch 0x000000000000000a \"a\", the first from port 0 to port 1: all SLs on VL 0\n"
-	noRowB  = "in: missing: no row for 6 ways through switch 0x000000000000000b \"b\", the first from port 0 to port 1: all SLs on VL 0\n"
-	noRowD  = "in: missing: no row for 1 CA and router ports, the first \"d\"[1]: all SLs on VL 0\n"
-	noRowCD = "in: missing: no row for 2 CA and router ports, the first \"c\"[1]: all SLs on VL 0\n"
+	noRowA1 = "in: missing: no row for 5 ways through switch 0x000000000000000a \"a\", the first from port 1 to port 1: their SLs are taken to be on VL 0\n"
+	noRowA  = "in: missing: no row for 6 ways through switch 0x000000000000000a \"a\", the first from port 0 to port 1: their SLs are taken to be on VL 0\n"
+	noRowB  = "in: missing: no row for 6 ways through switch 0x000000000000000b \"b\", the first from port 0 to port 1: their SLs are taken to be on VL 0\n"
+	noRowD  = "in: missing: no row for 1 CA or router port, \"d\"[1]: its SLs are taken to be on VL 0\n"
+	noRowCD = "in: missing: no row for 2 CA and router ports, the first \"c\"[1]: their SLs are taken to be on VL 0\n"
 )
 
 // ways are the VLs of SLs 0 and 15: a line for each switch and for each host.
@@ -93,24 +93,24 @@ func TestReadSL2VL(t *testing.T) {
 		{"a row twice", strings.Replace(dumpAll, dumpRows, dumpRows+dumpRows, 1), "", wantAll, ""},
 		{"no rows of some", dumpA + dumpC, "", waysAll + zeros + "0,3\n0,0\n", noRowB + noRowD},
 		{"no row of a way", strings.Replace(dumpAll, "2   2   : 7", "3   2   : 0", 1), "", strings.Replace(wantAll, "2>2:7", "2>2:0", 1),
-			"in: missing: no row for 1 ways through switch 0x000000000000000a \"a\", the first from port 2 to port 2: all SLs on VL 0\n"},
+			"in: missing: no row for 1 way through switch 0x000000000000000a \"a\", from port 2 to port 2: its SLs are taken to be on VL 0\n"},
 		{"other LID", strings.Replace(dumpAll, "LID 1", "LID 9", 1), "", wantAll,
 			"in:1: contradiction: Switch 0x000000000000000a has LID 1 in the fabric, here 9\n"},
 
 		{"VL too high", strings.Replace(dumpAll, "0   2   : 5  0", "0   2   : 5  16", 1),
 			"in:9: VL 16 for SL 1: want VLs of 0 to 15\n    0   2   : 5  16  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, ":5", ":0", 1),
-			"in: missing: no row for 1 ways through switch 0x000000000000000a \"a\", the first from port 0 to port 2: all SLs on VL 0\n" +
+			"in: missing: no row for 1 way through switch 0x000000000000000a \"a\", from port 0 to port 2: its SLs are taken to be on VL 0\n" +
 				"in:9: dropped: VL 16 for SL 1: want VLs of 0 to 15\n"},
 		{"VL that would wrap", strings.Replace(dumpC, "3  \n", "259\n", 1) + dumpA + dumpB + dumpD,
 			"in:4: VL 259 for SL 15: want VLs of 0 to 15\n    0   0   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  259", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\nin:4: dropped: VL 259 for SL 15: want VLs of 0 to 15\n"},
+			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\nin:4: dropped: VL 259 for SL 15: want VLs of 0 to 15\n"},
 		{"15 VLs", strings.Replace(dumpC, "3  \n", "\n", 1) + dumpA + dumpB + dumpD,
 			"in:4: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    0   0   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\n" +
+			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\n" +
 				"in:4: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
 		{"17 VLs, and no colon", strings.Replace(strings.Replace(dumpAll, "3  \n", "3  0\n", 1), "4   1   :", "4   1   ", 1),
 			"in:8: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    4   1    0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\n" +
+			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\n" +
 				"in:8: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n" +
 				"in:34: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
 		{"half a row", strings.Replace(dumpAll, "4   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", "4   1", 1),
@@ -124,7 +124,7 @@ func TestReadSL2VL(t *testing.T) {
 			"in:8: dropped: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n"},
 		{"ports of a host", strings.Replace(dumpAll, "0   0   : 0", "0   1   : 0", 1),
 			"in:34: way in 0 and way out 1 of \"c\"[1], which is no switch; want 0 for both\n    0   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  3  ", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA and router ports, the first \"c\"[1]: all SLs on VL 0\nin:34: dropped: way in 0 and way out 1 of \"c\"[1], which is no switch; want 0 for both\n"},
+			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\nin:34: dropped: way in 0 and way out 1 of \"c\"[1], which is no switch; want 0 for both\n"},
 		{"other VLs for a second time", dumpAll + strings.Replace(dumpA, "0   2   : 5", "0   2   : 9", 1),
 			"in:51: a second row for way in 0 and way out 2 of Switch 0x000000000000000a, with other VLs\n    0   2   : 9  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
 			"in:51: dropped: a second row for way in 0 and way out 2 of Switch 0x000000000000000a, with other VLs\n"},
@@ -179,8 +179,8 @@ func TestReadSL2VL(t *testing.T) {
 			noRowA1 + noRowB + noRowCD + "in:2: dropped: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n"},
 		{"ibdmchk, two blanks", ibdmA + strings.Replace(ibdmA, "0a ", "0b  ", 1) + strings.Replace(ibdmA, "0a 0", "0a 1", 1),
 			"", "0>1:0,15 1>1:0,15 2>1:0,0 0>2:0,0 1>2:0,0 2>2:0,0\n" + oneWay + "0,0\n0,0\n",
-			"in: missing: no row for 4 ways through switch 0x000000000000000a \"a\", the first from port 2 to port 1: all SLs on VL 0\n" +
-				"in: missing: no row for 5 ways through switch 0x000000000000000b \"b\", the first from port 1 to port 1: all SLs on VL 0\n" + noRowCD},
+			"in: missing: no row for 4 ways through switch 0x000000000000000a \"a\", the first from port 2 to port 1: their SLs are taken to be on VL 0\n" +
+				"in: missing: no row for 5 ways through switch 0x000000000000000b \"b\", the first from port 1 to port 1: their SLs are taken to be on VL 0\n" + noRowCD},
 		{"ibdmchk, three ports", "0xa 0               1" + ibdmA[22:] + "0xa 0              1 1" + ibdmA[22:],
 			"in:2: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n    0xa 0              1 1 0x01 0x01 0x01 0x01 0x01 0x01 0x01 0x0f", oneWay + zeros + "0,0\n0,0\n",
 			noRowA1 + noRowB + noRowCD + "in:2: dropped: want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef\n"},
@@ -230,6 +230,9 @@ const (
 	pairSLs = "? ? ? 1\n? ? 2 ?\n0: ? ? ? ?\n5: ? ? ? ?\n"
 	pairsAB = "0x00000000000000c0 4 1\n0x00000000000000d0 3 2\n"
 )
+
+// pathsPorts is pathsAB with a first line that announces two ports.
+var pathsPorts = strings.Replace(pathsAB, "2 switches", "2 switches and 2 ports", 1)
 
 // sls are path SLs from LID 1 on, a line for each switch and then for each source port
 // of its own; ? is not known.
@@ -282,9 +285,9 @@ func TestReadPathSLs(t *testing.T) {
 		{"fewer switches than said", strings.Replace(pathsAB, "of 2", "of 3", 1),
 			"in:8: 2 switches, but the first line has 3: the file is cut short\n    dlid 1-4 sl 2", slsAB, "in:8: truncated: 2 switches, but the first line has 3: the file is cut short\n"},
 		{"bad first line", strings.Replace(pathsAB, "of 2 sw", "of sw", 1),
-			"in:1: want Path SLs [1-N] of M switches, with N of 0 to 49151\n    Path SLs [1-4] of switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, with N of 0 to 49151\n"},
+			"in:1: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n    Path SLs [1-4] of switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n"},
 		{"LIDs too high", strings.Replace(pathsAB, "1-4]", "1-65536]", 1),
-			"in:1: want Path SLs [1-N] of M switches, with N of 0 to 49151\n    Path SLs [1-65536] of 2 switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, with N of 0 to 49151\n"},
+			"in:1: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n    Path SLs [1-65536] of 2 switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n"},
 		{"unknown switch", strings.Replace(pathsAB, "0a \"", "0e \"", 1),
 			"in:2: the fabric has no switch 0x000000000000000e\n    switch 0x000000000000000e \"a\"", "? ? ? ?\n2 2 2 2\n",
 			"in: missing: no path SLs of switch 0x000000000000000a \"a\"\nin:2: dropped: the fabric has no switch 0x000000000000000e\n"},
@@ -324,14 +327,25 @@ func TestReadPathSLs(t *testing.T) {
 		{"pairs", pairsAB, "", pairSLs, ""},
 		{"pairs, odd", "# x\n\n0xc0 4 1 # host\n0xd0\t3  2\n0xa 2 3\n0xa 2 3\n", "", "? 3 ? 1\n? ? 2 ?\n0: ? 3 ? ?\n5: ? ? ? ?\n11: ? ? ? 1\n", ""},
 		{"pairs, some", pairsAB[:23], "", "? ? ? 1\n? ? ? ?\n0: ? ? ? ?\n",
-			"in: missing: no SL for 1 paths between CA and router ports, the first from \"d\"[1] to LID 3\n"},
+			"in: missing: no SL for 1 path between CA or router ports, from \"d\"[1] to LID 3\n"},
 		{"pairs, two SLs", pairsAB + "0xc0 4 3\n",
 			"in:3: SL 3 from \"c\"[1] to LID 4, which has SL 1 already\n    0xc0 4 3", pairSLs,
 			"in:3: dropped: SL 3 from \"c\"[1] to LID 4, which has SL 1 already\n"},
 		{"pairs, another SL from the switch", pairsAB + "0xa 4 3\n0xa 4 3\n", "", "? ? ? 1\n? ? 2 ?\n0: ? ? ? 3\n5: ? ? ? ?\n", ""},
-		{"ports", strings.Replace(pathsAB, "4 sl 1", "4 sl ?", 1) + "\nport 0xc0[1] \"c\"\nport 0xb[0]\ndlid 1-3 sl 4\ndlid 4 sl ?\n", "",
+		{"ports", strings.Replace(pathsPorts, "4 sl 1", "4 sl ?", 1) + "\nport 0xc0[1] \"c\"\nport 0xb[0]\ndlid 1-3 sl 4\ndlid 4 sl ?\n", "",
 			"0 0 15 ?\n2 2 2 2\n5: 4 4 4 ?\n11: 4 4 4 ?\n", ""},
-		{"no such ports", pathsAB + "\nport 0xc0[2]\nport 0xc0[0]\nport 0xb[1]\nport 0xe[1]\nport 0xc0[1]\nport 0xc0[1]\nport 0xc0[1\nport 0xc0[1]x\ndlid 1-4 sl 4\n",
+		{"cut between blocks of ports", pathsPorts + "\nport 0xc0[1] \"c\"\ndlid 1-4 sl 4\n",
+			"in:11: 1 ports, but the first line has 2: the file is cut short\n    dlid 1-4 sl 4", slsAB + "11: 4 4 4 4\n",
+			"in:11: truncated: 1 ports, but the first line has 2: the file is cut short\n"},
+		{"a port less in a block", strings.Replace(pathsPorts, "2 ports", "3 ports", 1) + "\nport 0xc0[1] \"c\"\nport 0xb[0]\ndlid 1-4 sl 4\n",
+			"in:12: 2 ports, but the first line has 3: the file is cut short\n    dlid 1-4 sl 4", slsAB + "5: 4 4 4 4\n11: 4 4 4 4\n",
+			"in:12: truncated: 2 ports, but the first line has 3: the file is cut short\n"},
+		{"more ports", pathsAB + "\nport 0xc0[1] \"c\"\ndlid 1-4 sl 4\n", "", slsAB + "11: 4 4 4 4\n",
+			"in: contradiction: 1 ports, but the first line has 0\n"},
+		{"bad number of ports", strings.Replace(pathsPorts, "2 ports", "ports", 1),
+			"in:1: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n    Path SLs [1-4] of 2 switches and ports", slsAB,
+			"in:1: dropped: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n"},
+		{"no such ports", strings.Replace(pathsPorts, "2 ports", "8 ports", 1) + "\nport 0xc0[2]\nport 0xc0[0]\nport 0xb[1]\nport 0xe[1]\nport 0xc0[1]\nport 0xc0[1]\nport 0xc0[1\nport 0xc0[1]x\ndlid 1-4 sl 4\n",
 			"in:10: the fabric has no source port 0x00000000000000c0[2]\n    port 0xc0[2]", slsAB + "11: 4 4 4 4\n",
 			"in:10: dropped: the fabric has no source port 0x00000000000000c0[2]\nin:11: dropped: the fabric has no source port 0x00000000000000c0[0]\n" +
 				"in:12: dropped: the fabric has no source port 0x000000000000000b[1]\nin:13: dropped: the fabric has no source port 0x000000000000000e[1]\n" +
@@ -399,7 +413,7 @@ func TestWritePathSLs(t *testing.T) {
 	if got, want := write(p, WriteOptions{Lean: true, Only: []fabric.NodeID{1}}), "Path SLs [1-4] of 1 switches\nswitch 0x000000000000000b\ndlid 1-4 sl 2\n"; got != want {
 		t.Error(cmp.Diff(want, got))
 	}
-	const ports = pathsAB + "\nport 0x00000000000000c0[1] \"c\"\ndlid 1 sl 3\ndlid 2-4 sl ?\n"
+	ports := strings.Replace(pathsPorts, "2 ports", "1 ports", 1) + "\nport 0x00000000000000c0[1] \"c\"\ndlid 1 sl 3\ndlid 2-4 sl ?\n"
 	if p, _, err = ReadPathSLs("in", []byte(ports), f, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -467,7 +481,7 @@ func TestMissingPairs(t *testing.T) {
 	}
 	first := all[:bytes.IndexByte(all, '\n')+1]
 	_, problems, err := ReadPathSLs("in", first, f, Options{})
-	want := fmt.Sprintf("in: missing: no SL for 1 paths between CA and router ports, the first from %s to LID %d\n", f.PortName(hosts[1]), f.LID(hosts[0]))
+	want := fmt.Sprintf("in: missing: no SL for 1 path between CA or router ports, from %s to LID %d\n", f.PortName(hosts[1]), f.LID(hosts[0]))
 	if got := problemLines(problems); err != nil || got != want {
 		t.Errorf("%v, %s, want %s", err, got, want)
 	}
