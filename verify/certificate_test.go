@@ -304,3 +304,46 @@ func FuzzReadCertificate(f *testing.F) {
 		_ = c.Check(fab, tables, Options{SL2VL: sl2vl})
 	})
 }
+
+// TestCertificateUnknownSLs: where the SLs of one port on each switch are not known, a
+// certificate that is wrong for the known ones is still wrong.
+func TestCertificateUnknownSLs(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	wrong := 0
+	for range 60 {
+		f := randomFabric(t, r)
+		tables := upDownTables(f, r)
+		sl2vl, _ := someLanes(f, r)
+		for in, out := range sl2vl.Ways() { // two SLs stand for all
+			m := *sl2vl.At(in, out)
+			for sl := range m {
+				m[sl] = m[sl%2]
+			}
+			sl2vl.Set(in, out, m)
+		}
+		known, partly := lft.NewPathSLs(f.NumSwitches(), f.MaxLID()), lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
+		for n := range fabric.NodeID(f.NumSwitches()) {
+			known.SetRow(slices.Repeat([]fabric.SL{2}, int(f.MaxLID())+1), n)
+		}
+		for _, port := range f.CAPorts() {
+			row := slices.Repeat([]fabric.SL{fabric.SL(2 + r.IntN(2))}, int(f.MaxLID())+1)
+			known.SetPorts(row, port)
+			partly.SetPorts(row, port)
+		}
+		full, unknown := Options{SL2VL: sl2vl, PathSLs: known}, Options{SL2VL: sl2vl, PathSLs: partly}
+		good := mustCheck(t, f, tables, full).Certificate()
+		for i := range good.Channels {
+			c := *good
+			c.Channels = slices.Clone(good.Channels)
+			c.Channels[i].Number = r.Int32N(int32(len(c.Channels)))
+			if err := c.Check(f, tables, full); err == nil {
+				continue
+			} else if wrong++; c.Check(f, tables, unknown) == nil {
+				t.Fatalf("with all SLs: %v; without some: right", err)
+			}
+		}
+	}
+	if wrong < 500 {
+		t.Errorf("only %d wrong certificates", wrong)
+	}
+}

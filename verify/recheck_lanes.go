@@ -120,7 +120,13 @@ func (k *recheckLanes) from(s fabric.NodeID, lid fabric.LID) []fabric.SL {
 		}
 	}
 	if slices.Contains(sls, lft.UnknownSL) {
-		return k.sls
+		all := slices.Clip(k.sls)
+		for _, sl := range sls { // k.sls has one of those with equal VLs, and ports may send with another
+			if sl != lft.UnknownSL && !slices.Contains(all, sl) {
+				all = append(all, sl)
+			}
+		}
+		return all
 	}
 	return sls
 }
