@@ -461,6 +461,11 @@ func side(s *Snapshot) Side {
 	return d
 }
 
+// unknownSLs says whether a state has several lanes, and does not tell the SLs of paths.
+func (s *Side) unknownSLs() bool {
+	return slices.Contains(s.Has, "sl2vl") && !slices.Contains(s.Has, "path_sls")
+}
+
 // settle makes findings of the differences, and the verdict of them.
 func (r *Result) settle() {
 	r.Equal = true
@@ -549,8 +554,12 @@ func (r *Result) warn() {
 			} else if c.New == 0 {
 				whose = "the old tables do"
 			}
+			assumed := ""
+			if c.Old > 0 && r.Old.unknownSLs() || c.New > 0 && r.New.unknownSLs() {
+				assumed = " where any path may have any SL, since path SLs are missing"
+			}
 			add(TransientCreditLoop, verify.Warning, int64(c.Count),
-				"while tables are written, paths can wait for each other's credits in a circle; %s by themselves", whose)
+				"while tables are written, paths can wait for each other's credits in a circle; %s by themselves%s", whose, assumed)
 		case c.Management > 0 && c.OldManagement == 0 && c.NewManagement == 0:
 			add(TransientManagement, verify.Warning, int64(c.Management),
 				"while tables are written, paths to and from switches close a circle of credits, though neither old nor new ones do by themselves")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -98,7 +99,8 @@ func difference(a, b *Result) string {
 	x, y := reflect.ValueOf(*a), reflect.ValueOf(*b)
 	for i := range x.NumField() {
 		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
-			return fmt.Sprintf("%q is %v and %v", x.Type().Field(i).Tag.Get("json"), x.Field(i).Interface(), y.Field(i).Interface())
+			name, _, _ := strings.Cut(x.Type().Field(i).Tag.Get("json"), ",")
+			return fmt.Sprintf("%q is %v and %v", name, x.Field(i).Interface(), y.Field(i).Interface())
 		}
 	}
 	return "they differ"

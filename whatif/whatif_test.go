@@ -231,6 +231,7 @@ func TestShards(t *testing.T) {
 			"no shard but all":     {want, parts[0]},
 			"not of the same run":  {parts[0], run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1, Sample: 3, Seed: 7})},
 			"are not of the same ": {parts[0], {Engine: "minhop", Shard: "2/3"}},
+			`"only" is hosts and `: {func(r Result) *Result { r.Only = "hosts"; return &r }(*parts[0]), parts[1]},
 		} {
 			if _, err := Merge(slices.Repeat([]string{"x"}, len(wrong)), wrong); err == nil || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s: %v", what, err)
