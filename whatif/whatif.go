@@ -502,7 +502,8 @@ func (t *trial) fromScratch(ctx context.Context, c *Case, cut []fabric.PortID) e
 	r, err := compile.Run(ctx, t.base.Routing.Fabric.Without(cut...), t.base.Engine, t.route)
 	var refused *lft.DomainError
 	if err == nil {
-		c.FromScratch = &r.Verify.Balance.MaxRoutes
+		routes := r.Verify.Balance.MaxRoutes // a copy, so that the rest of r is freed
+		c.FromScratch = &routes
 	} else if errors.As(err, &refused) {
 		err = nil
 	}

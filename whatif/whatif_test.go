@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -492,4 +493,26 @@ func checkScratch(t *testing.T, base *compile.Result, route compile.Options, opt
 			t.Errorf("%v: %d routes from scratch, want %d", c.Failed, *c.FromScratch, r.Verify.Balance.MaxRoutes)
 		}
 	}
+}
+
+// TestScratchIsFreed: what is routed from scratch for a failure is not kept with its Case.
+func TestScratchIsFreed(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := routed(t, f, "updn", compile.Options{})
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	r := run(t, base, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}, Options{Depth: 1, Only: SwitchCables, FromScratch: true, Sample: 50})
+	if each := int64(heap()-before) / int64(len(r.Cases)); each > 4<<10 {
+		t.Errorf("%d bytes for each of %d cases", each, len(r.Cases))
+	}
+	runtime.KeepAlive(base)
+	runtime.KeepAlive(r)
 }
