@@ -374,6 +374,19 @@ func TestSingleChanges(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	})
+	t.Run("path SL of a port", func(t *testing.T) {
+		b := *a
+		b.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+		row := make([]fabric.SL, int(f.MaxLID())+1)
+		row[f.LID(f.Port(host(8), 1))] = 1
+		b.PathSLs.SetPorts(row, f.Port(host(0), 1))
+		for _, r := range []*Result{compare(t, a, &b), compare(t, &b, a)} {
+			want(t, r, "path-sls-differ 1")
+			if x := r.PathSLs.Paths; len(x) != 1 || x[0].Name.Text != "switch 0,0" || *x[0].Source != portRef(f, f.Port(host(0), 1)) || x[0].Old+x[0].New != 1 {
+				t.Errorf("%+v", x)
+			}
+		}
+	})
 	t.Run("mask", func(t *testing.T) {
 		b := *a
 		b.Multicast = &mft.Plan{Tables: mft.NewTables(f)}

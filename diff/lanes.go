@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -21,7 +22,7 @@ type injection struct {
 	in    fabric.PortNum
 	live  [2]uint16 // by layer: SLs that the CA's own tables do not drop
 	ports int
-	port  fabric.PortID // the first of these CA ports
+	port  fabric.PortID // the first of these CA ports; there is one where it has path SLs of its own
 }
 
 // mixLanes gives both layers of a mixture their lanes, and returns how many VLs
@@ -90,6 +91,11 @@ func (c *comparison) mixLanes(m *mixture) int {
 				}
 			}
 			key = append(key, byte(j.live[k]), byte(j.live[k]>>8))
+			if p := l.port[port]; l.sls != nil && p != fabric.NoPort && l.sls.PortRow(p) != nil {
+				key = append(binary.LittleEndian.AppendUint32(key, uint32(port)), 1)
+			} else {
+				key = append(key, 0, 0, 0, 0, 0)
+			}
 			base := m.f.PortBase(s)
 			for out := range fabric.PortID(m.f.Node(s).NumPorts) {
 				at, ok := l.index(j.in, base+1+out)
@@ -139,9 +145,9 @@ func (m *mixture) mixVLs(in fabric.PortNum, out int32, class int) (vls uint16) {
 	return vls
 }
 
-// classSet is the classes, a bit each, of packets for the LID from sources at
+// classSet is the classes, a bit each, of packets for the LID from a source port at
 // switch s with these live SLs.
-func (w *mixWorker) classSet(s int32, live [2]uint16) (classes uint16) {
+func (w *mixWorker) classSet(s int32, source fabric.PortID, live [2]uint16) (classes uint16) {
 	var sls uint16
 	for k := range w.layers {
 		a := &w.layers[k]
@@ -150,7 +156,7 @@ func (w *mixWorker) classSet(s int32, live [2]uint16) (classes uint16) {
 			sls |= live[k]
 		case r == fabric.NoNode || w.lid > a.lanes.sls.MaxLID():
 		default:
-			sls |= live[k] & (1 << a.lanes.sls.Row(r)[w.lid])
+			sls |= live[k] & (1 << a.lanes.sls.SL(a.lanes.port[source], r, w.lid))
 		}
 	}
 	for ; sls != 0; sls &= sls - 1 {
@@ -171,11 +177,11 @@ func (w *mixWorker) dependLanes(g *graph, ca bool) {
 	for s := range int32(w.n) {
 		for _, j := range w.inject[s] {
 			if j.ports > 1 || j.port != owner {
-				w.send(s, j.in, w.classSet(s, j.live))
+				w.send(s, j.in, w.classSet(s, j.port, j.live))
 			}
 		}
 		if !ca {
-			w.send(s, fabric.ManagementPort, w.classSet(s, [2]uint16{0xffff, 0xffff}))
+			w.send(s, fabric.ManagementPort, w.classSet(s, w.f.PortBase(fabric.NodeID(s)), [2]uint16{0xffff, 0xffff}))
 		}
 	}
 	if w.loops == 0 {

@@ -200,16 +200,18 @@ type MapChange struct {
 // with another SL.
 type PathSLChanges struct {
 	Changed int64          `json:"changed"`
-	Paths   []PathSLChange `json:"paths"` // by switch and new LID
+	Paths   []PathSLChange `json:"paths"` // by switch and new LID, then by Source and new LID
 }
 
 // PathSLChange is one of these.
 type PathSLChange struct {
 	Switch fabric.GUID `json:"switch"`
 	Name   fabric.Name `json:"name"`
-	LID    fabric.LID  `json:"lid"` // in the new state
-	Old    fabric.SL   `json:"old"`
-	New    fabric.SL   `json:"new"`
+	// Source is a port on the switch that has SLs of its own; nil for all others.
+	Source *PortRef   `json:"source,omitempty"`
+	LID    fabric.LID `json:"lid"` // in the new state
+	Old    fabric.SL  `json:"old"`
+	New    fabric.SL  `json:"new"`
 }
 
 // PairChanges is about ordered pairs of a CA or router port and a destination

@@ -687,13 +687,21 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 				s.SL2VL = randomLanes(r, f)
 				if r.IntN(2) == 0 {
 					s.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
-					for n := range fabric.NodeID(f.NumSwitches()) {
+					anyRow := func() []fabric.SL {
 						row := make([]fabric.SL, int(f.MaxLID())+1)
 						for i := range row {
 							row[i] = fabric.SL(r.IntN(3))
 						}
-						s.PathSLs.SetRow(row, n)
+						return row
 					}
+					for n := range fabric.NodeID(f.NumSwitches()) {
+						s.PathSLs.SetRow(anyRow(), n)
+					}
+					f.EndPorts(func(p fabric.PortID) {
+						if r.IntN(4) == 0 {
+							s.PathSLs.SetPorts(anyRow(), p)
+						}
+					})
 				}
 			}
 		}
@@ -805,10 +813,10 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 	f := a.Fabric
 	deps := map[[2]int32]bool{}
 	states := []*Snapshot{a, b}
-	sls := func(s fabric.NodeID, l fabric.LID, live func(*Snapshot) uint16) (set uint16) {
+	sls := func(from fabric.PortID, s fabric.NodeID, l fabric.LID, live func(*Snapshot) uint16) (set uint16) {
 		for _, x := range states {
 			if x.PathSLs != nil && m.vls > 1 {
-				set |= live(x) & (1 << x.PathSLs.Row(s)[l])
+				set |= live(x) & (1 << x.PathSLs.SL(from, s, l))
 			} else {
 				set |= live(x)
 			}
@@ -866,7 +874,7 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 			if p == dst || s == fabric.NoNode {
 				continue
 			}
-			start(s, f.Num(f.Peer(p)), sls(s, l, func(x *Snapshot) (live uint16) {
+			start(s, f.Num(f.Peer(p)), sls(p, s, l, func(x *Snapshot) (live uint16) {
 				for sl := range 16 {
 					if m.vls == 1 || x.SL2VL == nil || x.SL2VL.At(0, p)[sl] != lft.DropVL {
 						live |= 1 << sl
@@ -877,7 +885,7 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 		}
 		if !ca {
 			for s := range fabric.NodeID(f.NumSwitches()) {
-				start(s, 0, sls(s, l, func(*Snapshot) uint16 { return 0xffff }))
+				start(s, 0, sls(f.PortBase(s), s, l, func(*Snapshot) uint16 { return 0xffff }))
 			}
 		}
 	}

@@ -182,7 +182,8 @@ func (c *comparison) lanes() {
 	d.Changed = int64(len(d.Ports))
 }
 
-// pathSLs compares the SLs of paths.
+// pathSLs compares the SLs of paths from switches, and from ports that have SLs of their
+// own in one of the states.
 func (c *comparison) pathSLs() {
 	d := &PathSLChanges{Paths: []PathSLChange{}}
 	c.r.PathSLs = d
@@ -199,5 +200,37 @@ func (c *comparison) pathSLs() {
 			d.Paths = append(d.Paths, PathSLChange{Switch: guid, Name: name, LID: t.new, Old: x[t.old], New: y[t.new]})
 		}
 	}
+	for p := range fabric.PortID(c.new.NumPorts()) {
+		was := c.backPort[p]
+		if was == fabric.NoPort || c.a.PathSLs.PortRow(was) == nil && c.b.PathSLs.PortRow(p) == nil {
+			continue
+		}
+		s := switchOf(c.new, p)
+		if s == fabric.NoNode || switchOf(c.old, was) == fabric.NoNode {
+			continue
+		}
+		source := portRef(c.new, p)
+		for _, t := range c.targets {
+			if t.port == fabric.NoPort || t.old > c.a.PathSLs.MaxLID() || t.new > c.b.PathSLs.MaxLID() {
+				continue
+			}
+			x, y := c.a.PathSLs.SL(was, switchOf(c.old, was), t.old), c.b.PathSLs.SL(p, s, t.new)
+			if x != y {
+				d.Paths = append(d.Paths, PathSLChange{Switch: c.new.Node(s).GUID, Name: c.new.Name(s), Source: &source, LID: t.new, Old: x, New: y})
+			}
+		}
+	}
 	d.Changed = int64(len(d.Paths))
+}
+
+// switchOf is the switch that a source port hangs on or is the port 0 of, else NoNode.
+func switchOf(f *fabric.Fabric, p fabric.PortID) fabric.NodeID {
+	n := f.Owner(p)
+	if peer := f.Peer(p); !f.IsSwitch(n) && peer != fabric.NoPort {
+		n = f.Owner(peer)
+	}
+	if !f.IsSwitch(n) {
+		return fabric.NoNode
+	}
+	return n
 }

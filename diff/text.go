@@ -288,7 +288,11 @@ func (t *text) tables(r *Result) {
 	if d := r.PathSLs; d != nil {
 		section(t, "path SLs that changed", len(d.Paths), func(i int) string {
 			x := &d.Paths[i]
-			return fmt.Sprintf("from %s to LID %d: SL %d -> %d", x.Name, x.LID, x.Old, x.New)
+			from := x.Name.String()
+			if x.Source != nil {
+				from = x.Source.String()
+			}
+			return fmt.Sprintf("from %s to LID %d: SL %d -> %d", from, x.LID, x.Old, x.New)
 		})
 	}
 }
