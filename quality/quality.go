@@ -142,6 +142,7 @@ type measurement struct {
 	t       *lft.Tables
 	sl2vl   *lft.SL2VL // nil for one VL
 	sls     *lft.PathSLs
+	own     bool // some source ports have path SLs of their own
 	vls     int
 	jobs    []job              // by destination switch
 	ports   [][]fabric.PortNum // by switch: those with a CA or router port at the other end
@@ -160,6 +161,7 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 	m := &measurement{f: f, t: t, vls: 1, ports: make([][]fabric.PortNum, f.NumSwitches()), sources: make([]int64, f.NumSwitches())}
 	if opt.SL2VL != nil && opt.PathSLs != nil {
 		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
+		m.own = m.sls != nil && len(m.sls.Ports()) > 0
 	}
 	number := make([]int, f.NumSwitches()) // of the job, from 1
 	attached := f.CASwitches()
@@ -311,8 +313,12 @@ func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
 	order, next := c.forest.Order, c.forest.Next
 	var present uint32
 	for _, s := range order {
-		if len(m.ports[s]) > 0 {
+		if len(m.ports[s]) > 0 && !m.own {
 			present |= 1 << m.sls.Row(s)[lid]
+		} else {
+			for _, in := range m.ports[s] {
+				present |= 1 << m.slFrom(s, in, lid)
+			}
 		}
 	}
 	for sl := range fabric.SL(lft.NumSLs) {
@@ -325,11 +331,14 @@ func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
 		for i := len(order) - 1; i > 0; i-- {
 			s := order[i]
 			out := next[s]
-			if m.sls.Row(s)[lid] == sl {
+			if m.own || m.sls.Row(s)[lid] == sl {
 				for _, in := range m.ports[s] {
+					if m.own && m.slFrom(s, in, lid) != sl {
+						continue
+					}
+					c.flow[s]++
 					m.cross(c, in, out, sl, 1)
 				}
-				c.flow[s] += int64(len(m.ports[s]))
 			}
 			if c.flow[s] == 0 {
 				continue
@@ -342,6 +351,11 @@ func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
 			c.flow[m.f.Owner(m.f.Peer(out))] += c.flow[s]
 		}
 	}
+}
+
+// slFrom is the SL of the path from the source port on port in of a switch.
+func (m *measurement) slFrom(s fabric.NodeID, in fabric.PortNum, lid fabric.LID) fabric.SL {
+	return m.sls.SL(m.f.Peer(m.f.Port(s, in)), s, lid)
 }
 
 // cross counts n routes of an SL from port in of a switch to its port out. Those

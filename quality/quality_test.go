@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,7 +97,7 @@ func walkAll(f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL2VL, sls *lft.Pa
 					}
 					way = append(way, out)
 					if sls != nil {
-						vls = append(vls, sl2vl.At(in, out)[sls.Row(attached[i])[lid]])
+						vls = append(vls, sl2vl.At(in, out)[sls.SL(a, attached[i], lid)])
 					}
 					s, in = f.Owner(f.Peer(out)), f.Num(f.Peer(out))
 				}
@@ -175,6 +176,15 @@ func TestAgainstWalking(t *testing.T) {
 				for range changes {
 					s := fabric.NodeID(rng.IntN(f.NumSwitches()))
 					tables.Row(s)[1+rng.IntN(int(f.MaxLID()))] = fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 2))
+				}
+				if sls := r.Routing.PathSLs; sls != nil && changes > 0 {
+					for i, p := range f.CAPorts() {
+						if row := slices.Clone(sls.Row(f.CASwitches()[i])); rng.IntN(3) == 0 {
+							row[1+rng.IntN(int(f.MaxLID()))] = 1
+							slices.Reverse(row[1:])
+							sls.SetPorts(row, p)
+						}
+					}
 				}
 				want := walkAll(f, tables, r.Routing.SL2VL, r.Routing.PathSLs)
 				got := measure(t, f, tables, quality.Options{

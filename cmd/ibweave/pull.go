@@ -128,17 +128,30 @@ func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discove
 		p.said, p.failed = "not read", err
 		return p, nil
 	}
-	used := map[fabric.SL]bool{}
-	for s := range fabric.NodeID(d.Fabric.NumSwitches()) {
-		for _, sl := range p.sls.Row(s) {
-			used[sl] = true
-		}
-	}
-	p.said = fmt.Sprintf("%s in use", plural(len(used), "SL", "SLs"))
+	p.said = fmt.Sprintf("%s in use", plural(slsInUse(d.Fabric, p.sls), "SL", "SLs"))
 	if n := len(p.sls.Ports()); n > 0 {
 		p.said += fmt.Sprintf("; %s on other SLs than the rest of their switch", plural(n, "port", "ports"))
 	}
 	return p, nil
+}
+
+// slsInUse counts the SLs of paths that are known.
+func slsInUse(f *fabric.Fabric, p *lft.PathSLs) int {
+	used := map[fabric.SL]bool{}
+	look := func(row []fabric.SL) {
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			if f.LIDPort(lid) != fabric.NoPort && row[lid] != lft.UnknownSL {
+				used[row[lid]] = true
+			}
+		}
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		look(p.Given(s))
+	}
+	for _, port := range p.Ports() {
+		look(p.PortRow(port))
+	}
+	return len(used)
 }
 
 // writePulled writes the files of pull.

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+// TestSLsInUse: those that are not known do not count, and those of single ports do.
+func TestSLsInUse(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{2}, Hosts: 1})
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
+	if n := slsInUse(f, p); n != 0 {
+		t.Errorf("%d SLs, and none is known", n)
+	}
+	p.SetRow(slices.Repeat([]fabric.SL{3}, int(f.MaxLID())+1), 0)
+	p.SetPorts(slices.Repeat([]fabric.SL{5}, int(f.MaxLID())+1), f.CAPorts()[0])
+	if n := slsInUse(f, p); n != 2 {
+		t.Errorf("%d SLs, want 2", n)
+	}
+}
