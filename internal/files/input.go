@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 )
 
 // Limit says how many bytes an input of more than StartSize bytes may have, by its
@@ -70,6 +71,7 @@ func readRegular(name string, f *os.File, size int64, limit Limit, done *atomic.
 		return nil, false, err
 	}
 	data = make([]byte, size)
+	_ = unix.Madvise(data, unix.MADV_HUGEPAGE) // else gigabytes take a page fault for each 4 KiB
 	var (
 		next   atomic.Int64
 		failed atomic.Bool
