@@ -430,6 +430,19 @@ func TestCreditLoop(t *testing.T) {
 	if n := loops(minhop, minhop); n != 0 {
 		t.Errorf("%d credit loops where nothing has drifted", n)
 	}
+	// Only hosts have an SL that is not dropped.
+	f := meant.Fabric
+	m := lft.ConstantVL(lft.DropVL)
+	m[0] = 0
+	dropping := lft.NewSL2VL(f, m)
+	sls := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		sls.SetRow(slices.Repeat([]fabric.SL{1}, int(f.MaxLID())+1), s)
+	}
+	sls.SetPorts(make([]fabric.SL, int(f.MaxLID())+1), f.CAPorts()...)
+	if n := loops(&State{Fabric: f, LFT: meant.LFT, SL2VL: dropping, PathSLs: sls}, &State{Fabric: f, LFT: r.Tables, SL2VL: dropping}); n == 0 {
+		t.Error("the credit loop of hosts with path SLs of their own was not found")
+	}
 }
 
 // States that do not belong together are refused.

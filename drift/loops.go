@@ -78,18 +78,26 @@ func (c *comparison) loops(ctx context.Context, workers int) ([]verify.Finding, 
 	return list, nil
 }
 
-// pathSLs gives the switches of the live state the path SLs that were meant. Switches
-// that were not meant to be there send on SL 0.
+// pathSLs gives the switches of the live state, and ports with SLs of their own, the path
+// SLs that were meant. Switches that were not meant to be there send on SL 0.
 func (c *comparison) pathSLs(live *lft.Tables) *lft.PathSLs {
 	top := max(live.MaxLID(), c.live.Fabric.MaxLID(), c.meant.PathSLs.MaxLID())
 	sls := lft.NewPathSLs(c.live.Fabric.NumSwitches(), top)
-	for s, to := range c.toLive {
-		if to == fabric.NoNode {
-			continue
-		}
+	extended := func(given []fabric.SL) []fabric.SL {
 		row := make([]fabric.SL, int(top)+1) // which sls keeps
-		copy(row, c.meant.PathSLs.Row(fabric.NodeID(s)))
-		sls.SetRow(row, to)
+		copy(row, given)
+		return row
+	}
+	for s, to := range c.toLive {
+		if to != fabric.NoNode {
+			sls.SetRow(extended(c.meant.PathSLs.Given(fabric.NodeID(s))), to)
+		}
+	}
+	for _, p := range c.meant.PathSLs.Ports() {
+		f := c.meant.Fabric
+		if to, ok := c.live.Fabric.NodeByGUID(f.Node(f.Owner(p)).GUID); ok && f.Num(p) <= c.live.Fabric.Node(to).NumPorts {
+			sls.SetPorts(extended(c.meant.PathSLs.PortRow(p)), c.live.Fabric.Port(to, f.Num(p)))
+		}
 	}
 	return sls
 }
