@@ -65,7 +65,8 @@ func (r *Result) pluginFiles(opt WriteOptions, options map[string]any) []file {
 					"# add them to the site's partition_config_file.\n"
 			}
 			_, err := fmt.Fprintf(w, configHead+`# Of routing_engine OpenSM takes the second when the first cannot route; no_fallback in
-# its place leaves the switches as they are.
+# its place leaves the switches as they are. Where the site has another event plugin,
+# name both in one line, separated by a comma.
 event_plugin_name ibweave-opensm
 event_plugin_options --config %s
 routing_engine ibweave-%s,updn

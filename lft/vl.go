@@ -184,7 +184,7 @@ func (s *SL2VL) Clone() *SL2VL {
 	return &t
 }
 
-// UnknownSL in path SLs stands for a path whose SL nobody knows: it may have any.
+// UnknownSL in path SLs stands for a path of unknown SL: it may have any.
 const UnknownSL fabric.SL = 0xff
 
 // PathSLs is the SL of every path: by the switch that the source port hangs on
@@ -295,7 +295,7 @@ func (p *PathSLs) MaxLID() fabric.LID { return p.maxLID }
 
 // PathSLsFrom puts the SLs of paths from single source ports together, by LID, with
 // UnknownSL where nothing is known; of ports without a row nothing is. Ports of a switch
-// that agree, but for what they would send to themselves, share its row.
+// that agree, except for what they would send to themselves, share its row.
 func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs {
 	p := UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	type base struct {

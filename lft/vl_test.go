@@ -227,7 +227,7 @@ func TestPathSLs(t *testing.T) {
 	p.SetRow(make([]fabric.SL, 9), 0)
 }
 
-// Ports of a switch that agree but for what they would send to themselves share a row;
+// Ports of a switch that agree except for what they would send to themselves share a row;
 // others have their own, and those of which nothing is known have none of another's.
 func TestPathSLsFrom(t *testing.T) {
 	var b fabric.Builder

@@ -24,7 +24,7 @@ func TestUnknownPathSLs(t *testing.T) {
 		if sls == nil || f.MaxLID() == 0 {
 			continue
 		}
-		// Nobody sends with an SL that the own port drops.
+		// No port sends with an SL that its own table drops.
 		for in, out := range s.Ways() {
 			if m := *s.At(in, out); in == fabric.ManagementPort || !f.IsSwitch(f.Owner(out)) {
 				for sl := range m {

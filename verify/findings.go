@@ -321,7 +321,7 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 			c.add(UnownedLIDLoop, 1, func(f *Finding) {
 				f.LID, f.Witness = n.lid, rotate(cycle)
 				f.Switch = f.Witness[0].Switch
-				f.Message = fmt.Sprintf("LID %d has no port, and packets for it go round: %s", n.lid, circle(f.Witness, false, false))
+				f.Message = fmt.Sprintf("LID %d has no port, and packets for it loop: %s", n.lid, circle(f.Witness, false, false))
 			})
 		}
 		if p.f.LIDPort(n.lid) == fabric.NoPort {

@@ -63,7 +63,7 @@ func (w *flow) load(u *unit) {
 	}
 }
 
-// wants is the classes of paths from switch s, but for ports with a row of their own.
+// wants is the classes of paths from switch s, except ports with a row of their own.
 func (w *flow) wants(d *dest, s int32) want {
 	if w.sls == nil {
 		return want{set: w.classes}

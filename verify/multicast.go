@@ -21,7 +21,7 @@ type Multicast struct {
 	// Trees has the senders and receivers of each MLID, in any order. For an
 	// MLID of Tables that is not here, or of which no sender is, every end port
 	// in its masks is taken to send and to receive, on SL 0. That leaves the rules
-	// of multicast undecided unless Trees is nil, which says that nobody named any
+	// of multicast undecided unless Trees is nil, which stands for an audit without
 	// groups.
 	Trees []mft.Tree
 	// Copying is how switches copy a packet to several ports.

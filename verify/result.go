@@ -145,7 +145,7 @@ type Finding struct {
 }
 
 // Undecided is a rule that the input is too incomplete to decide: there may be
-// findings that nobody can see.
+// findings that cannot be seen.
 type Undecided struct {
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"` // what is missing

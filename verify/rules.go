@@ -217,8 +217,8 @@ for a member that only sends do that.`},
 does not have, or port 0 of another switch. Pairs whose packets meet the entry
 have findings of their own. There is one finding for each switch and port; its
 count is the number of LIDs.`},
-	{StaleEntry, Note, "switches", "there are forwarding entries for a LID that no port has", `The port is gone or has another LID now; whoever sends to the LID makes packets
-that nobody takes. A subnet manager clears such entries when it routes anew. Where
+	{StaleEntry, Note, "switches", "there are forwarding entries for a LID that no port has", `The port is gone or has another LID now; packets for the LID arrive nowhere. A
+subnet manager clears such entries when it routes again. Where
 the topology has no port for the LID at all, it may just as well be a LID of a port
 that the topology does not tell: what becomes of its packets is undecided.
 There is one finding for each LID; its count is the number of switches.`},

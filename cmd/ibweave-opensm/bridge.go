@@ -78,7 +78,7 @@ func ibweaveEngineName(handle C.uintptr_t, engine C.int) *C.char {
 
 //export ibweaveClose
 func ibweaveClose(handle C.uintptr_t) {
-	_ = of(handle).Close() // there is nobody to tell
+	_ = of(handle).Close() // no log is left to tell it to
 	cgo.Handle(handle).Delete()
 }
 

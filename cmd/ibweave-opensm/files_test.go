@@ -136,7 +136,7 @@ var conditions = map[string]func(f *fileChaos, what, name string) error{
 	"loop":      func(_ *fileChaos, _, name string) error { return os.Symlink(name, name) },
 	"device":    func(_ *fileChaos, _, name string) error { return os.Symlink("/dev/zero", name) },
 	"full":      func(f *fileChaos, what, name string) error { return os.Symlink(filepath.Join(f.disk, what), name) },
-	// The address 0 of OpenSM's memory, which nobody can read.
+	// The address 0 of OpenSM's memory, which cannot be read.
 	"unreadable": func(_ *fileChaos, _, name string) error { return os.Symlink("/proc/self/mem", name) },
 	"torn": func(f *fileChaos, what, name string) error {
 		return os.WriteFile(name, f.good[what][:len(f.good[what])/2], 0o600)

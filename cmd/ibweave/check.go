@@ -38,7 +38,7 @@ type audit struct {
 	mfts        string // "" for none
 	groups      string // "" for none
 	certificate string // "" for none
-	unknownSLs  bool   // without path SLs nobody knows them, as in a folder of dumps
+	unknownSLs  bool   // without path SLs they are unknown, as in a folder of dumps
 	copying     verify.Copying
 	buffer      verify.Buffer
 	lenient     bool

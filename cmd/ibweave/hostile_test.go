@@ -222,7 +222,7 @@ func runProgram(t *testing.T, stdout io.Writer, environment []string, args ...st
 	return finished{cmd.ProcessState.ExitCode(), out.Bytes(), errs.String(), usage.Maxrss << 10}
 }
 
-// bomb is so many times 64 MiB of zeros, compressed.
+// bomb is a number of times 64 MiB of zeros, compressed.
 func bomb(t *testing.T, open func(io.Writer) (io.WriteCloser, error), times int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -532,6 +532,46 @@ func TestHostileMemory(t *testing.T) {
 // evil acts on a terminal: it sets the title, clears the screen, turns the direction of
 // text, and is no UTF-8.
 const evil = "a\x1b]0;x\a\x1b[2J\u009b2J\u202eb\xff\x7f\rc"
+
+// TestInterruptedInput ends a command by one SIGTERM that waits for the writer of a FIFO:
+// for one to come, and for text from one that is there.
+func TestInterruptedInput(t *testing.T) {
+	d := tables(t)
+	text, err := os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	topology, lfts := filepath.Join(t.TempDir(), "topology"), filepath.Join(t.TempDir(), "lfts")
+	for _, name := range []string{topology, lfts} {
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, closed := range []bool{true, false} {
+		cmd := exec.CommandContext(t.Context(), "ibweave", "check", "-t", topology, "--lfts", lfts)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w, err := os.OpenFile(topology, os.O_WRONLY, 0) // the command has it open from here on
+		if err == nil && closed {
+			_, err = w.Write(text)
+			err = errors.Join(err, w.Close())
+		}
+		if err == nil {
+			err = cmd.Process.Signal(syscall.SIGTERM)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if got, want := errs.String(), "ibweave: interrupted; nothing was left half done\n"; cmd.ProcessState.ExitCode() != exitEnvironment || got != want {
+			t.Errorf("topology read to its end %v: %v, %q, want %q", closed, cmd.ProcessState, got, want)
+		}
+		_ = w.Close()
+	}
+}
 
 // acts finds what a terminal would act on.
 func acts(s string) string {

@@ -30,7 +30,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 	exact := &remember{w: stdout}
 	text, messages := &printable{w: exact}, &printable{w: stderr}
-	a := &app{stdin: stdin, stdout: text, stderr: messages, exact: exact, screen: stderr}
+	a := &app{stdin: stdin, stdout: text, stderr: messages, exact: exact, screen: stderr, interrupted: ctx.Done()}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)

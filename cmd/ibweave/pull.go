@@ -103,8 +103,8 @@ type pulledPaths struct {
 	requests int
 }
 
-// pullPaths asks for the SLs of paths, where VLs depend on them. That nobody answers is
-// a warning: check then says what it cannot decide.
+// pullPaths asks for the SLs of paths, where VLs depend on them. Without an answer it prints
+// a warning, and check says what it cannot decide.
 func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discovery, t *subnet.Tables, not bool) (p pulledPaths, err error) {
 	drops := slices.ContainsFunc(t.SL2VL.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
 	switch {

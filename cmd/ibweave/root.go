@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -29,7 +30,8 @@ type app struct {
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
 	nameMap        nameMap
-	stdinRead      bool // standard input can be read once
+	stdinRead      bool            // standard input can be read once
+	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
 }
 
 // rootCommand is the program's tree of commands.
@@ -222,7 +224,6 @@ type reading struct {
 func (a *app) begin(name string) *reading {
 	r := &reading{name: name, stage: newStage(0), ended: make(chan struct{})}
 	from := a.stdin
-	var f *os.File
 	if name == "-" {
 		if a.stdinRead {
 			r.err = errOneStdin
@@ -230,19 +231,19 @@ func (a *app) begin(name string) *reading {
 			return r
 		}
 		a.stdinRead = true
-	} else {
-		if f, r.err = open(name, &r.size); r.err != nil {
-			close(r.ended)
-			return r
-		}
-		from = f
 	}
-	r.stage.total.Store(r.size)
 	go func() {
 		defer close(r.ended)
-		if f != nil {
+		if name != "-" {
+			f, err := open(name, &r.size) // which waits for the writer of a FIFO
+			if err != nil {
+				r.err = err
+				return
+			}
 			defer f.Close()
+			from = f
 		}
+		r.stage.total.Store(r.size)
 		if r.data, r.err = files.ReadAll(name, from, inputLimit, &r.stage.done); r.err != nil {
 			r.err = &inputError{r.err}
 		}
@@ -271,11 +272,16 @@ func open(name string, size *int64) (*os.File, error) {
 	return f, nil
 }
 
-// wait waits until a file is read.
+// wait waits until a file is read, or the program is interrupted: the writer of a FIFO
+// may never come.
 func (a *app) wait(r *reading) ([]byte, error) {
 	a.show(r.stage, "read "+r.name)
-	<-r.ended
-	r.stage.end()
+	defer r.stage.end()
+	select {
+	case <-r.ended:
+	case <-a.interrupted:
+		return nil, context.Canceled
+	}
 	if r.err != nil {
 		return nil, r.err
 	}

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -15,8 +14,8 @@ import (
 // part of the name. Only the first 64 bytes of a description are on a wire, so names
 // may be longer than those.
 //
-// Errors are *fabric.ParseError: a line that is not like that, a GUID that comes
-// twice, no GUID at all.
+// A map without names is empty: distributions install one of comments alone. Errors are
+// *fabric.ParseError: a line that is not like that, a GUID that comes twice.
 func ParseNames(name string, data []byte) (map[fabric.GUID]string, error) {
 	names := make(map[fabric.GUID]string)
 	lines := make(map[fabric.GUID]int)
@@ -51,9 +50,6 @@ func ParseNames(name string, data []byte) (map[fabric.GUID]string, error) {
 			return nil, fail("GUID %s has a name in line %d already", guid, first)
 		}
 		names[guid], lines[guid] = label, i+1
-	}
-	if len(names) == 0 {
-		return nil, &fabric.ParseError{File: name, Err: errors.New(`no names; want lines like 0x0002c90300000001 "name"`)}
 	}
 	return names, nil
 }

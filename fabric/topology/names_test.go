@@ -41,12 +41,15 @@ var brokenNames = []struct {
 	line int
 	say  string
 }{
-	{"", 0, "no names"}, {"# nothing\n", 0, "no names"}, {"0x1 leaf\n", 1, "no name in quotes"}, {"0x1 \"leaf\n", 1, "closing quote"},
+	{"0x1 leaf\n", 1, "no name in quotes"}, {"0x1 \"leaf\n", 1, "closing quote"},
 	{"x1 \"leaf\"\n", 1, "x1"}, {"\n0x0 \"leaf\"\n", 2, "no node"}, {"0x1 \"a\" b\n", 1, "after the name"},
 	{"0x1 \"a\"\n0x01 \"b\"\n", 2, "in line 1 already"}, {"0x12345678901234567 \"a\"\n", 1, "12345678901234567"},
 }
 
 func TestParseNamesErrors(t *testing.T) {
+	if names, err := ParseNames("map", []byte("# nothing\n\n")); names == nil || len(names) > 0 || err != nil {
+		t.Errorf("comments alone: %v, %v", names, err)
+	}
 	for _, tc := range brokenNames {
 		names, err := ParseNames("map", []byte(tc.text))
 		var at *fabric.ParseError

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// ReadRegular reads regular files of at most so many bytes, refuses everything else,
-// and waits for nobody.
+// ReadRegular reads regular files up to a limit, refuses everything else, and never
+// waits for another process.
 func TestReadRegular(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

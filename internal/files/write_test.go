@@ -303,7 +303,7 @@ func TestWriteKeeps(t *testing.T) {
 // overwriteVariable has TestWriteInPlace run as another user, and names a folder.
 const overwriteVariable = "IBWEAVE_TEST_OVERWRITE"
 
-// Whoever may write a file, but not replace it with its owner, overwrites it; whoever may
+// A user who may write a file but not replace it with its owner overwrites it; one who may
 // not write it gets an error.
 func TestWriteInPlace(t *testing.T) {
 	dir := os.Getenv(overwriteVariable)

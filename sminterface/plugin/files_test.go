@@ -114,7 +114,7 @@ func TestFilesOfOtherKinds(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if len(lines) != 1 || !strings.HasSuffix(lines[0], kind.want+"; the groups of before stay") || before.groups.groups[mgid(0)] == nil {
+				if len(lines) != 1 || !strings.HasSuffix(lines[0], kind.want+"; the last good groups stay") || before.groups.groups[mgid(0)] == nil {
 					t.Errorf("OpenSM's log has %q, want one line", lines)
 				}
 			})

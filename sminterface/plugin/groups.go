@@ -226,7 +226,7 @@ func (p *Plugin) newGroups() *declaredGroups {
 	if err != nil {
 		if text := oneLine(err.Error()); p.groupsError != text {
 			p.groupsError = text
-			p.report(&Error{Code: BadConfig, Err: fmt.Errorf("%w; the groups of before stay", err)})
+			p.report(&Error{Code: BadConfig, Err: fmt.Errorf("%w; the last good groups stay", err)})
 		}
 		return nil
 	}

@@ -214,7 +214,7 @@ func TestGroupsReadAgain(t *testing.T) {
 			t.Errorf("a broken file changes masks: %v, want %v", got, second)
 		}
 	}
-	want := "1 ERR IBW1: " + file + ":3: the file ends in the middle; want a list of groups, as compile writes it; the groups of before stay"
+	want := "1 ERR IBW1: " + file + ":3: the file ends in the middle; want a list of groups, as compile writes it; the last good groups stay"
 	if len(o.lines) != 1 || o.lines[0] != want {
 		t.Errorf("OpenSM's log has %q, want %q", o.lines, want)
 	}

@@ -55,7 +55,7 @@ func openLog(c *LogConfig, dir string, tell func(Level, error)) (log *zap.Logger
 	return zap.New(zapcore.NewCore(encoder, f, c.Level)), f.Close
 }
 
-// logFile is a log that nobody waits for: lines go into a queue, and a goroutine writes
+// logFile is a log that never blocks its writers: lines go into a queue, and a goroutine writes
 // them. What the queue has no room for, and what cannot be written, is counted, and the
 // next line that can says so. A log that has been moved away or removed is made again.
 type logFile struct {
@@ -174,7 +174,7 @@ func (l *logFile) run() {
 		}
 	}
 	if l.file != nil {
-		_ = l.file.Close() // there is nobody to tell
+		_ = l.file.Close() // no log is left to tell it to
 	}
 }
 

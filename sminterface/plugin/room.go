@@ -34,7 +34,7 @@ func (e *noRoomError) Error() string {
 		e.what, files.Size(e.need), files.Size(e.room))
 }
 
-// fits says whether this process may have so many bytes more. One that Go's runtime
+// fits says whether this process may take this many bytes more. One that Go's runtime
 // cannot get memory for ends, and that process is OpenSM, so what takes much asks first.
 func fits(need int64, what string) error {
 	if room := room(); room < need {

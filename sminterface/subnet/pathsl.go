@@ -14,7 +14,7 @@ import (
 )
 
 // MaxPaths is how many paths PathSLs asks for at most. OpenSM works some microseconds on
-// each, and answers nobody else meanwhile.
+// each, and answers no other request meanwhile.
 const MaxPaths = 4 << 20
 
 // TooManyPathsError says that a subnet has more paths than PathSLs asks for.
@@ -31,7 +31,7 @@ func (e *TooManyPathsError) Error() string {
 // asked for as many at a time as Options.Window says. It also returns the number of
 // requests.
 //
-// Errors: a *TooManyPathsError, and those of Adm but for paths without a record.
+// Errors: a *TooManyPathsError, and those of Adm except for paths without a record.
 func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls *lft.PathSLs, requests int, err error) {
 	var ports []fabric.PortID
 	lids := 0
