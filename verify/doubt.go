@@ -29,6 +29,47 @@ func (l *lanes) doubts(r *Result, unknown bool) bool {
 	return slices.ContainsFunc(sensitive, func(rule string) bool { return r.standing(rule) > 0 }) && (l.sls == nil || l.unknown() > 0)
 }
 
+// mayDrop lists the rules that are undecided since a path of unknown SL may have one that
+// the sender's own table drops.
+func (l *lanes) mayDrop(unknown bool) []Undecided {
+	if l == nil || l.sls == nil && !unknown || l.sls != nil && l.unknown() == 0 {
+		return nil
+	}
+	missing := func(s fabric.NodeID, port fabric.PortID) bool {
+		if l.sls == nil {
+			return true
+		}
+		row := l.sls.PortRow(port)
+		if row == nil {
+			row = l.sls.Given(s)
+		}
+		for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
+			if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
+				return true
+			}
+		}
+		return false
+	}
+	of := func(rule string, port fabric.PortID) Undecided {
+		return Undecided{Rule: rule, Reason: fmt.Sprintf("the SLs of paths from %s are missing, and its SL-to-VL table drops some", l.f.PortName(port))}
+	}
+	var list []Undecided
+	for i, port := range l.f.CAPorts() {
+		s := l.f.CASwitches()[i]
+		if s != fabric.NoNode && slices.Contains(l.sl2vl.At(0, port)[:], lft.DropVL) && missing(s, port) {
+			list = append(list, of(SLDropped, port))
+			break
+		}
+	}
+	for in, out := range l.sl2vl.Ways() {
+		s := l.f.Owner(out)
+		if in == fabric.ManagementPort && l.f.IsSwitch(s) && slices.Contains(l.sl2vl.At(in, out)[:], lft.DropVL) && missing(s, l.f.PortBase(s)) {
+			return append(list, of(ManagementSLDropped, l.f.PortBase(s)))
+		}
+	}
+	return list
+}
+
 // unknown counts the paths from switches, and from ports with a row of their own, whose
 // SL is not known.
 func (l *lanes) unknown() (n int64) {

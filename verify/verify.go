@@ -94,6 +94,8 @@ func Untested(f *fabric.Fabric) *Result {
 //
 // Where path SLs are not known, a finding is certain when it is there whatever they are.
 // A rule with findings that depend on them is undecided. It takes a second check then.
+// Paths of unknown SL are followed with SLs that the sender's own table keeps: where it
+// drops some, whether the path has one of those is undecided.
 //
 // A pair of a port and a LID is delivered when packets of every SL that it may
 // have arrive. Where the forwarding tables lead to the LID and an SL-to-VL
@@ -104,8 +106,13 @@ func Untested(f *fabric.Fabric) *Result {
 // ends; whatever is wrong with the tables is in the Result.
 func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
 	r, l, err := check(ctx, f, t, opt, false)
-	if err != nil || !l.doubts(r, opt.UnknownSLs) {
-		return r, err
+	if err != nil {
+		return nil, err
+	}
+	dropped := l.mayDrop(opt.UnknownSLs)
+	if !l.doubts(r, opt.UnknownSLs) {
+		r.Leave(dropped...)
+		return r, nil
 	}
 	if opt.PathSLs == nil {
 		opt.PathSLs = lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
@@ -114,7 +121,7 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	if err != nil {
 		return nil, err
 	}
-	certain.Leave(l.undecided(r, certain)...)
+	certain.Leave(append(dropped, l.undecided(r, certain)...)...)
 	return certain, nil
 }
 

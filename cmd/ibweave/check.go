@@ -393,11 +393,7 @@ func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error 
 	}
 	return read(in.pathSL, func(data []byte) (problems []dump.Problem, err error) {
 		opt.PathSLs, problems, err = dump.ReadPathSLs(in.pathSL, data, f, dump.Options{Lenient: in.lenient})
-		// The checker knows which SLs are unknown, but takes them for some that the
-		// sender's own table does not drop.
-		if ends = nil; dropsOwn(f, opt.SL2VL) {
-			ends = []string{verify.SLDropped, verify.ManagementSLDropped}
-		}
+		ends = nil // the checker knows which SLs are unknown, and what that leaves undecided
 		for i := range problems {
 			if problems[i].Kind == dump.Missing {
 				problems[i].Kind = dump.MissingEnds
@@ -405,20 +401,6 @@ func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error 
 		}
 		return problems, err
 	})
-}
-
-// dropsOwn says whether an SL-to-VL table of a CA, a router or port 0 of a switch drops
-// any SL.
-func dropsOwn(f *fabric.Fabric, s *lft.SL2VL) bool {
-	if s == nil {
-		return false
-	}
-	for in, out := range s.Ways() {
-		if (in == fabric.ManagementPort || !f.IsSwitch(f.Owner(out))) && slices.Contains(s.At(in, out)[:], lft.DropVL) {
-			return true
-		}
-	}
-	return false
 }
 
 // readMulticast reads multicast tables and groups, nil without tables.

@@ -115,7 +115,11 @@ func anyWhole(t *rapid.T, fabrics map[string]*fabric.Fabric) *whole {
 			for range 3 {
 				row[rapid.IntRange(1, int(f.MaxLID())).Draw(t, "LID")] = fabric.SL(rapid.IntRange(0, 2).Draw(t, "SL"))
 			}
-			w.PathSLs.SetRow(row, s)
+			if rapid.Bool().Draw(t, "of a port") {
+				w.PathSLs.SetPorts(row, rapid.SampledFrom(f.CAPorts()).Draw(t, "source"))
+			} else {
+				w.PathSLs.SetRow(row, s)
+			}
 		case kind == 2 && w.plan != nil && len(w.plan.Tables.MLIDs()) > 0:
 			w.changeMask(t)
 		default:
