@@ -95,12 +95,6 @@ func (s *stage) set(done, total int) {
 	s.total.Store(int64(total))
 }
 
-// Write counts bytes as done, so that a stage can be an io.Writer on the side.
-func (s *stage) Write(b []byte) (int, error) {
-	s.done.Add(int64(len(b)))
-	return len(b), nil
-}
-
 // end takes the stage off the screen and returns when it is gone.
 func (s *stage) end() {
 	close(s.stop)
