@@ -37,7 +37,7 @@ test:
 # The rooms that spread their work over goroutines, but for those whose tests
 # wait for OpenSM.
 race:
-	$(GO) test -race ./internal/files ./lft ./mesh ./mft ./quality ./sim/sweep ./sminterface/mad ./sminterface/plugin ./sminterface/umad ./updown ./verify ./whatif
+	$(GO) test -race ./internal/files ./lft ./mesh ./mft ./audit/quality ./sim/sweep ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif
 
 lint:
 	GOLANGCI="$(GOLANGCI)" scripts/lint.sh

@@ -19,8 +19,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/minnet"
-	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
@@ -54,10 +53,10 @@ func kinds(t testing.TB) map[string]*fabric.Fabric {
 	add("hypercube 4")(mesh.Hypercube(4, 1))
 	add("fattree 2 levels")(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))
 	add("fattree 3 levels")(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))
-	add("shufflenet")(myrinet.Shufflenet(2, 3))
-	add("myrinet4")(myrinet.Four())
-	add("banyan")(minnet.Banyan(3, false))
-	add("banyan, wrap-around")(minnet.Banyan(3, true))
+	add("shufflenet")(gen.Shufflenet(2, 3))
+	add("myrinet4")(gen.Myrinet4())
+	add("banyan")(banyan.Banyan(3, false))
+	add("banyan, wrap-around")(banyan.Banyan(3, true))
 	for seed := range uint64(3) {
 		add(fmt.Sprint("lattice, seed ", seed))(gen.Lattice(20, seed))
 		add(fmt.Sprint("irregular, seed ", seed))(gen.Irregular(gen.IrregularSpec{Switches: 18, Degree: 4, Hosts: 40, Seed: seed}))

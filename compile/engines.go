@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ibweave/ibweave/fattree"
-	"github.com/ibweave/ibweave/layered"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/minnet"
+	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/routing/fattree"
+	"github.com/ibweave/ibweave/routing/layered"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -72,7 +72,7 @@ var Engines = []Engine{
 		Summary: "hops towards greater coordinates of the last dimension last",
 	},
 	{
-		Engine:  minnet.Engine{},
+		Engine:  banyan.Engine{},
 		Domain:  "banyan networks",
 		Summary: "destination tags, one bit of the address at each stage; takes two VLs",
 	},

@@ -9,8 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/minnet"
-	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -36,8 +35,8 @@ func TestNoIdleWarnings(t *testing.T) {
 	add("torus")(mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Wrap: []bool{true, true}, Hosts: 1}))
 	add("small torus")(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Wrap: []bool{true, true}, Hosts: 2}))
 	add("hypercube")(mesh.Hypercube(5, 1))
-	add("shufflenet")(myrinet.Shufflenet(2, 3))
-	add("banyan")(minnet.Banyan(3, true))
+	add("shufflenet")(gen.Shufflenet(2, 3))
+	add("banyan")(banyan.Banyan(3, true))
 	add("irregular")(gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 30, Seed: 3}))
 	ran := 0
 	for name, f := range list {

@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/minnet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -136,7 +136,7 @@ func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, erro
 	case spamScheme:
 		return updown.SPAMTree{}, nil
 	case regionScheme:
-		return minnet.RegionTree{}, nil
+		return banyan.RegionTree{}, nil
 	case updnTreeScheme:
 		order, err := m.order(ctx)
 		return mft.UpdnTree{Order: order}, err
@@ -257,7 +257,7 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 // SLs of their own, as on rings, a group, which has one SL, cannot keep to them.
 func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 	var list []string
-	if r.Engine == (minnet.Engine{}).Name() {
+	if r.Engine == (banyan.Engine{}).Name() {
 		list = append(list, regionScheme)
 	}
 	onMesh = onMesh && r.Order == nil

@@ -17,7 +17,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/minnet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -54,7 +54,7 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	banyan, err := minnet.Banyan(4, true)
+	banyan, err := banyan.Banyan(4, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func randomGroup(f *fabric.Fabric, r *rand.Rand, i int) mft.Group {
 		slices.Sort(chosen)
 		return chosen
 	}
-	if w, err := minnet.Detect(f); err == nil {
+	if w, err := banyan.Detect(f); err == nil {
 		return mft.Group{Name: fmt.Sprintf("g%d", i), Senders: some(w.Outputs, 1+r.IntN(24)), Receivers: some(w.Inputs, 1+r.IntN(24))}
 	}
 	from := hosts

@@ -13,8 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
-	"github.com/ibweave/ibweave/minnet"
-	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // wiring is a switch graph in the making, for tests.
@@ -501,11 +500,11 @@ func TestDetectNone(t *testing.T) {
 		try(fmt.Sprint("lattice ", seed), "", f, err)
 		count++
 	}
-	f, err := myrinet.Shufflenet(2, 3)
+	f, err := gen.Shufflenet(2, 3)
 	try("shufflenet", "join switches that are no neighbours", f, err)
-	f, err = myrinet.Shufflenet(3, 2)
+	f, err = gen.Shufflenet(3, 2)
 	try("shufflenet", "three neighbours in common", f, err)
-	f, err = minnet.Banyan(3, false)
+	f, err = banyan.Banyan(3, false)
 	try("banyan", "", f, err)
 	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 36, Levels: 2})
 	try("fat tree", `has cables to 36 other switches`, f, err)

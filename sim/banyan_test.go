@@ -8,7 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/minnet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -17,20 +17,20 @@ type region struct{ from, first, last int }
 
 // onBanyan is a network of n stages with destination tags, and the masks of a
 // group for each multicast.
-func onBanyan(t *testing.T, n int, list []region) (*minnet.Network, *lft.Routing, *mft.Plan) {
+func onBanyan(t *testing.T, n int, list []region) (*banyan.Network, *lft.Routing, *mft.Plan) {
 	t.Helper()
-	f, err := minnet.Banyan(n, false)
+	f, err := banyan.Banyan(n, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := minnet.Engine{}.Route(t.Context(), f, lft.Options{})
+	r, err := banyan.Engine{}.Route(t.Context(), f, lft.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := minnet.Detect(f)
+	w, err := banyan.Detect(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func onBanyan(t *testing.T, n int, list []region) (*minnet.Network, *lft.Routing
 		slices.Sort(g.Receivers)
 		groups = append(groups, g)
 	}
-	p, err := minnet.RegionTree{}.Build(t.Context(), r, groups, mft.Options{})
+	p, err := banyan.RegionTree{}.Build(t.Context(), r, groups, mft.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func unsafeCopying(t *testing.T, r *lft.Routing, p *mft.Plan) (list []Copying) {
 }
 
 // runBanyan sends packets of 6 flits, all at once.
-func runBanyan(t *testing.T, w *minnet.Network, p *mft.Plan, cfg Config) (*log, error) {
+func runBanyan(t *testing.T, w *banyan.Network, p *mft.Plan, cfg Config) (*log, error) {
 	t.Helper()
 	l := &log{}
 	s := mustNew(t, Network{Fabric: w.Fabric, Multicast: p.Tables}, cfg, l)
@@ -84,7 +84,7 @@ func runBanyan(t *testing.T, w *minnet.Network, p *mft.Plan, cfg Config) (*log, 
 // arrive. With two more worms they deadlock all the same (E-N7), unless buffers have
 // room for whole packets. verify has it of worms that may wait for each other in
 // both cases, and in that of three worms in a network of four, and that InfiniBand's
-// copying is safe. minnet.RunWorms has the elements of the paper, which begin to
+// copying is safe. banyan.RunWorms has the elements of the paper, which begin to
 // send by one output before they have the other; there three worms are enough
 // (G-N7), and two if elements differ in who goes first.
 func TestBanyanWorms(t *testing.T) {

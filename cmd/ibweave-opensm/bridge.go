@@ -23,9 +23,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/ibweave/ibweave/cmd/ibweave-opensm/plugin"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/sminterface/plugin"
 )
 
 // main is never called in a c-shared library.

@@ -1,5 +1,5 @@
 // Command ibweave-opensm is OpenSM's plugin libibweave-opensm.so: the C
-// boundary of package sminterface/plugin.
+// boundary of package cmd/ibweave-opensm/plugin.
 //
 //	go build -tags opensm -buildmode=c-shared -o libibweave-opensm.so ./cmd/ibweave-opensm
 //

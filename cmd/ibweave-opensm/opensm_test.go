@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ibweave/ibweave/cmd/ibweave-opensm/plugin"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -23,7 +24,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/mad"
-	"github.com/ibweave/ibweave/sminterface/plugin"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 

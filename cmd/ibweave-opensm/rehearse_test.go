@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/minnet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
@@ -124,10 +124,10 @@ func TestRehearse(t *testing.T) {
 // On a banyan network multicast goes from outputs of processors to inputs.
 func TestRehearseBanyan(t *testing.T) {
 	alone(t)
-	f, err := minnet.Banyan(4, true)
+	f, err := banyan.Banyan(4, true)
 	r := compiledOn(t, f, err, "banyan", compile.Options{
 		Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
-			w, err := minnet.Detect(f)
+			w, err := banyan.Detect(f)
 			if err != nil {
 				return nil, err
 			}

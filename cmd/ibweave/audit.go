@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/policy"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/wiring"
 )
 
 // demands is what check holds a fabric to beyond its tables.
@@ -44,13 +44,13 @@ func (d *demands) today() (time.Time, error) {
 
 // demand adds to r what is wrong with the wiring, and holds everything to the policy.
 // t is nil without tables. It returns what the fabric looks like.
-func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (*wiring.Shape, error) {
+func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (*cabling.Shape, error) {
 	today, err := in.today()
 	if err != nil {
 		return nil, err
 	}
 	if !in.wanted() {
-		r.Add(wiring.SlowLinks(f, verify.DefaultFindings)...)
+		r.Add(cabling.SlowLinks(f, verify.DefaultFindings)...)
 		(*policy.Policy)(nil).Apply(r, f, today)
 		return nil, nil
 	}
@@ -64,7 +64,7 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 			return nil, err
 		}
 	}
-	opt := wiring.Options{Meant: p.Meant, Between: p.Between, Hosts: p.Hosts}
+	opt := cabling.Options{Meant: p.Meant, Between: p.Between, Hosts: p.Hosts}
 	if p.Expected != "" {
 		name := p.Expected
 		if !filepath.IsAbs(name) && in.policy != "-" {
@@ -75,7 +75,7 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 		}
 	}
 	s := a.startStage("wiring", 0)
-	w := wiring.Check(f, opt)
+	w := cabling.Check(f, opt)
 	s.end()
 	r.Add(w.Findings...)
 	s = a.startStage("policy", 0)
@@ -92,14 +92,14 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 // rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
 	if !in.wanted() { // of the cables only the slow ones are looked for
-		slow := slices.IndexFunc(wiring.Rules, func(r verify.Rule) bool { return r.Name == wiring.LinkDegraded })
-		return append(slices.Clone(verify.Rules), wiring.Rules[slow])
+		slow := slices.IndexFunc(cabling.Rules, func(r verify.Rule) bool { return r.Name == cabling.LinkDegraded })
+		return append(slices.Clone(verify.Rules), cabling.Rules[slow])
 	}
 	var rules []verify.Rule
 	if in.lfts != "" {
 		rules = append(rules, verify.Rules...)
 	}
-	rules = append(rules, wiring.Rules...)
+	rules = append(rules, cabling.Rules...)
 	if in.policy != "" {
 		rules = append(rules, policy.Rules...)
 	}
@@ -237,7 +237,7 @@ func (p *places) of(f *verify.Finding) (string, int) {
 }
 
 // reportOptions are those of a report of an audit.
-func (in *audit) reportOptions(shape *wiring.Shape) report.Options {
+func (in *audit) reportOptions(shape *cabling.Shape) report.Options {
 	opt := report.Options{Version: version, Topology: in.topology, Tables: in.lfts, Certificate: in.certificate, Rules: in.rulesOf()}
 	if shape != nil {
 		opt.Shape = shape

@@ -12,7 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/ibweave/ibweave/policy"
+	"github.com/ibweave/ibweave/audit/policy"
 )
 
 // schema compiles a JSON schema of a file.

@@ -16,17 +16,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/drift"
+	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/compile"
-	"github.com/ibweave/ibweave/drift"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/policy"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/wiring"
 )
 
 // audit is what check is asked to look at.
@@ -452,7 +452,7 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 
 // check reads what an audit needs and verifies it. It says what the fabric looks like
 // when that is asked for.
-func (a *app) check(ctx context.Context, in *audit) (*verify.Result, *wiring.Shape, error) {
+func (a *app) check(ctx context.Context, in *audit) (*verify.Result, *cabling.Shape, error) {
 	x, err := a.audit(ctx, in)
 	if err != nil {
 		return nil, nil, err
@@ -466,7 +466,7 @@ type auditResult struct {
 	tables  *lft.Tables // nil without tables
 	options verify.Options
 	result  *verify.Result
-	shape   *wiring.Shape // nil when nobody asked
+	shape   *cabling.Shape // nil when nobody asked
 }
 
 // audit is check with what was read.

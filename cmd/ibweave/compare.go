@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/quality"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
 )

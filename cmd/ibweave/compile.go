@@ -16,18 +16,18 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fattree"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/mft/groupfile"
-	"github.com/ibweave/ibweave/quality"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/routing/fattree"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/wiring"
 )
 
 // defaultInstallDir is where opensm.conf expects the tables. It does not
@@ -416,7 +416,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	}
 	r.Seconds.Read = read
 	a.log.Info("routed", zap.String("engine", engine.Name()), zap.Float64("seconds", r.Seconds.Route))
-	r.Verify.Add(wiring.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
+	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 
 	s := summary{

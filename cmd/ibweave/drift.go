@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/drift"
+	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/policy"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 

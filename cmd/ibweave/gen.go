@@ -12,9 +12,8 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/minnet"
-	"github.com/ibweave/ibweave/myrinet"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // genCommand makes fabrics.
@@ -115,11 +114,11 @@ The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 	a.require(c, "radix")
 
 	var p, k int
-	c = kind("shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", func([]string) (*fabric.Fabric, error) { return myrinet.Shufflenet(p, k) })
+	c = kind("shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", func([]string) (*fabric.Fabric, error) { return gen.Shufflenet(p, k) })
 	c.Flags().IntVar(&p, "p", 2, "cables from a switch to the next column")
 	c.Flags().IntVar(&k, "k", 3, "columns")
 
-	kind("myrinet4", "four switches in a ring with eight hosts", func([]string) (*fabric.Fabric, error) { return myrinet.Four() })
+	kind("myrinet4", "four switches in a ring with eight hosts", func([]string) (*fabric.Fabric, error) { return gen.Myrinet4() })
 
 	var points int
 	c = kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, seed) })
@@ -127,7 +126,7 @@ The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 
 	var stages int
 	var wrapAround bool
-	c = kind("banyan", "banyan multistage network of 2x2 switches", func([]string) (*fabric.Fabric, error) { return minnet.Banyan(stages, wrapAround) })
+	c = kind("banyan", "banyan multistage network of 2x2 switches", func([]string) (*fabric.Fabric, error) { return banyan.Banyan(stages, wrapAround) })
 	c.Flags().IntVar(&stages, "stages", 0, "stages `N`; there are 2^N processors")
 	c.Flags().BoolVar(&wrapAround, "wrap-around", false, "a processor sends and receives with one channel adapter")
 	a.require(c, "stages")

@@ -269,8 +269,8 @@ func TestNamesHaveGUIDs(t *testing.T) {
 // descriptions are the rooms and files that use node descriptions as such: they read and
 // write texts, or compare what a device says of itself.
 var descriptions = []string{
-	"fabric/", "sminterface/dump/", "sminterface/mad/", "sminterface/ibsim/", "sminterface/plugin/snapshot.go",
-	"compile/files.go", "diff/match.go", "diff/nodes.go", "wiring/wiring.go",
+	"fabric/", "sminterface/dump/", "sminterface/mad/", "sminterface/ibsim/", "cmd/ibweave-opensm/plugin/snapshot.go",
+	"compile/files.go", "audit/diff/match.go", "audit/diff/nodes.go", "audit/cabling/cabling.go",
 }
 
 // TestDescriptions: all else calls nodes by fabric.Name, which has the GUID where several

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/wiring"
 )
 
 // reporting is what report is asked to make.
@@ -184,11 +184,11 @@ func (r *reporting) input(x *auditResult) (*page.Input, error) {
 	}
 	shape := x.shape
 	if shape == nil {
-		shape = wiring.Recognize(f)
+		shape = cabling.Recognize(f)
 	}
 	in.Shape, in.Levels = shape.String(), shape.Level()
 	switch shape.Kind {
-	case wiring.Mesh, wiring.Torus, wiring.MixedGrid, wiring.Hypercube, wiring.Ring, wiring.Line:
+	case cabling.Mesh, cabling.Torus, cabling.MixedGrid, cabling.Hypercube, cabling.Ring, cabling.Line:
 		grid, err := mesh.Detect(f, mesh.DetectOptions{})
 		var no *mesh.NotGridError
 		if errors.As(err, &no) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/papers/reproduce"
 	"github.com/ibweave/ibweave/report"
-	"github.com/ibweave/ibweave/reproduce"
 )
 
 // evaluation is the command line of reproduce.

@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/report"
 )
 

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
+	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/wiring"
 )
 
 // undecide notes which rules the problems of a file leave undecided: some where the file
@@ -81,7 +81,7 @@ func (in *audit) topologyRules() (rules []string) {
 		rules = append(rules, verify.MulticastRules...)
 	}
 	if in.wanted() {
-		rules = append(rules, wiring.MissingCable)
+		rules = append(rules, cabling.MissingCable)
 	}
 	return rules
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/whatif"
 )
 
 // shownCases is how many failures the text form names.

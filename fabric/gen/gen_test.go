@@ -16,8 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/minnet"
-	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // shape is what is known of a made fabric without making it. The figures are
@@ -73,14 +72,14 @@ func shapes() []shape {
 		{"fat tree 3 of 24", tree(24, 3, 0), 720, 3456, 3456, 3 * 3456, 4, 0},
 		{"fat tree 3 of 36", tree(36, 3, 0), 1620, 11664, 11664, 3 * 11664, 4, 0},
 		{"fat tree 3 of 56", tree(56, 3, 0), 3920, 43904, 43904, 3 * 43904, 4, 0},
-		{"shufflenet 2,3", func() (*fabric.Fabric, error) { return myrinet.Shufflenet(2, 3) }, 24, 24, 24, 48 + 24, 4, 2.3913},
-		{"shufflenet 2,2, double cables", func() (*fabric.Fabric, error) { return myrinet.Shufflenet(2, 2) }, 8, 8, 8, 16 + 8, 3, 0},
-		{"shufflenet 3,2", func() (*fabric.Fabric, error) { return myrinet.Shufflenet(3, 2) }, 18, 18, 18, 54 + 18, 3, 0},
-		{"myrinet4", myrinet.Four, 4, 8, 8, 4 + 8, 2, 4. / 3},
-		{"banyan 1", func() (*fabric.Fabric, error) { return minnet.Banyan(1, false) }, 1, 4, 4, 4, 0, 0},
-		{"banyan 2", func() (*fabric.Fabric, error) { return minnet.Banyan(2, false) }, 4, 8, 8, 4 + 8, 2, 4. / 3},
-		{"banyan 3", func() (*fabric.Fabric, error) { return minnet.Banyan(3, false) }, 12, 16, 16, 16 + 16, 4, 0},
-		{"banyan 3, wrap-around", func() (*fabric.Fabric, error) { return minnet.Banyan(3, true) }, 12, 8, 16, 16 + 16, 4, 0},
+		{"shufflenet 2,3", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) }, 24, 24, 24, 48 + 24, 4, 2.3913},
+		{"shufflenet 2,2, double cables", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 2) }, 8, 8, 8, 16 + 8, 3, 0},
+		{"shufflenet 3,2", func() (*fabric.Fabric, error) { return gen.Shufflenet(3, 2) }, 18, 18, 18, 54 + 18, 3, 0},
+		{"myrinet4", gen.Myrinet4, 4, 8, 8, 4 + 8, 2, 4. / 3},
+		{"banyan 1", func() (*fabric.Fabric, error) { return banyan.Banyan(1, false) }, 1, 4, 4, 4, 0, 0},
+		{"banyan 2", func() (*fabric.Fabric, error) { return banyan.Banyan(2, false) }, 4, 8, 8, 4 + 8, 2, 4. / 3},
+		{"banyan 3", func() (*fabric.Fabric, error) { return banyan.Banyan(3, false) }, 12, 16, 16, 16 + 16, 4, 0},
+		{"banyan 3, wrap-around", func() (*fabric.Fabric, error) { return banyan.Banyan(3, true) }, 12, 8, 16, 16 + 16, 4, 0},
 		{"irregular 2 switches", irregular(2, 1, 2, 1), 2, 2, 2, 1 + 2, 1, 0},
 		{"irregular complete", irregular(9, 8, 9, 1), 9, 9, 9, 36 + 9, 1, 0},
 		{"irregular ring", irregular(11, 2, 0, 5), 11, 0, 0, 11, 5, 0},
@@ -707,8 +706,8 @@ func TestErrors(t *testing.T) {
 	cube := func(dim, hosts int) error { _, err := mesh.Hypercube(dim, hosts); return err }
 	random := func(switches, degree, hosts int) error { _, err := irregular(switches, degree, hosts, 1)(); return err }
 	lattice := func(switches int) error { _, err := gen.Lattice(switches, 1); return err }
-	shuffle := func(p, k int) error { _, err := myrinet.Shufflenet(p, k); return err }
-	banyan := func(stages int) error { _, err := minnet.Banyan(stages, true); return err }
+	shuffle := func(p, k int) error { _, err := gen.Shufflenet(p, k); return err }
+	banyan := func(stages int) error { _, err := banyan.Banyan(stages, true); return err }
 	drop := func(links int) error {
 		f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1})
 		if err != nil {

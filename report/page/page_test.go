@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -23,7 +24,6 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/wiring"
 )
 
 // made is a generated fabric.
@@ -67,7 +67,7 @@ func compiled(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options
 	if r.Plan != nil {
 		in.Multicast = &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees}
 	}
-	shape := wiring.Recognize(in.Fabric)
+	shape := cabling.Recognize(in.Fabric)
 	in.Shape, in.Levels = shape.String(), shape.Level()
 	if len(shape.Dims) > 0 {
 		if g, err := mesh.Detect(in.Fabric, mesh.DetectOptions{}); err == nil {
@@ -329,7 +329,7 @@ func abs(x float32) float32 { return max(x, -x) }
 // side, in the order of pods.
 func TestPods(t *testing.T) {
 	f := fatTree(t, 8, 3)
-	l := arrange(&Input{Fabric: f, Levels: wiring.Recognize(f).Level()})
+	l := arrange(&Input{Fabric: f, Levels: cabling.Recognize(f).Level()})
 	for _, kind := range []string{"leaf", "spine"} {
 		var row []fabric.NodeID
 		for s := range fabric.NodeID(f.NumSwitches()) {

@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/compile"
-	"github.com/ibweave/ibweave/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
-	"github.com/ibweave/ibweave/layered"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/quality"
+	"github.com/ibweave/ibweave/routing/layered"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )

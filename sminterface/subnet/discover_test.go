@@ -11,8 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/minnet"
-	"github.com/ibweave/ibweave/myrinet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -109,11 +108,11 @@ func kinds(t testing.TB) map[string]*fabric.Fabric {
 	add("lattice", f, err)
 	f, err = gen.Irregular(gen.IrregularSpec{Switches: 30, Degree: 4, Hosts: 2, Seed: 5})
 	add("irregular", f, err)
-	f, err = minnet.Banyan(3, true)
+	f, err = banyan.Banyan(3, true)
 	add("banyan", f, err)
-	f, err = myrinet.Shufflenet(2, 3)
+	f, err = gen.Shufflenet(2, 3)
 	add("shufflenet", f, err)
-	f, err = myrinet.Four()
+	f, err = gen.Myrinet4()
 	add("myrinet4", f, err)
 	f, err = odd()
 	add("odd", f, err)

@@ -1,0 +1,319 @@
+// Package cabling looks at a raw capture of a fabric and says whether it is
+// cabled as meant: which links are slow, which cables are missing, moved or
+// crossed, which nodes stand alone or share a name.
+//
+// What was meant is one of three things. An expected topology, which is compared
+// port by port. A shape, as a generator makes it: then the sizes must agree and
+// the deviations from it are findings. Or nothing: then Recognize says what the
+// fabric looks like, and what it lacks of that is a finding.
+//
+// Forwarding tables and LIDs do not matter here.
+package cabling
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Options say what was meant.
+type Options struct {
+	// Expected is the topology that the fabric should be; nil for none. It
+	// decides about all cables then, and the shape of the fabric about none.
+	Expected *fabric.Fabric
+	// Meant is the shape that the fabric should have; nil for any.
+	Meant *Meant
+	// Between and Hosts are the width and speed that links between switches, and
+	// links of hosts, must have at least; 0 of either for any.
+	Between, Hosts fabric.Link
+}
+
+// Result is what Check found.
+type Result struct {
+	Shape    *Shape
+	Findings []verify.Finding // in no order that means anything, but always the same
+}
+
+// Check looks at the wiring of f. It takes O(ports) and what Recognize takes.
+func Check(f *fabric.Fabric, opt Options) *Result {
+	c := &checker{f: f, told: make([]bool, f.NumPorts())}
+	r := &Result{Shape: Recognize(f)}
+	shape := r.Shape
+	switch {
+	case opt.Expected != nil:
+		c.compare(opt.Expected)
+	case opt.Meant != nil:
+		if shape = opt.Meant.fit(f, shape, c); shape != nil {
+			shape.Certain = true // by the operator's word
+			r.Shape = shape
+			c.deviations(shape)
+		}
+	default:
+		c.deviations(shape)
+		if !shape.Certain {
+			c.guessed(shape, 0)
+			c.joined = nil
+			clear(c.told)
+		}
+	}
+	c.links(opt)
+	c.nodes()
+	c.pieces(opt.Expected)
+	if opt.Expected == nil {
+		from := len(c.findings)
+		c.levels(r.Shape)
+		if !r.Shape.Certain {
+			c.guessed(r.Shape, from)
+		}
+		c.portsDown(r.Shape)
+	}
+	r.Findings = c.findings
+	return r
+}
+
+// checker collects findings.
+type checker struct {
+	f        *fabric.Fabric
+	findings []verify.Finding
+	// told is by PortID: some finding names the port already as where a cable is
+	// missing or wrong.
+	told []bool
+	// joined has the ends of cables that are missing, as nodes, and those of
+	// missing nodes' neighbours.
+	joined  [][2]fabric.NodeID
+	systems map[fabric.GUID]bool // system image GUIDs of switches; nil until they are needed
+}
+
+// endpoint names a port.
+func endpoint(f *fabric.Fabric, p fabric.PortID) verify.Endpoint {
+	n := f.Owner(p)
+	return verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
+}
+
+// nodeEndpoint names a node, and a port of it unless port is 0.
+func nodeEndpoint(f *fabric.Fabric, n fabric.NodeID, port fabric.PortNum) verify.Endpoint {
+	return verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: port}
+}
+
+// endpoints names ports.
+func endpoints(f *fabric.Fabric, ports ...fabric.PortID) []verify.Endpoint {
+	list := make([]verify.Endpoint, len(ports))
+	for i, p := range ports {
+		list[i] = endpoint(f, p)
+	}
+	return list
+}
+
+// add adds a finding about ports. Its switch is the first of them that is one.
+func (c *checker) add(rule string, count int, ports []verify.Endpoint, format string, args ...any) {
+	x := verify.Finding{
+		Rule: rule, Severity: ruleByName(rule).Severity, Count: int64(count), Ports: ports,
+		Message: fmt.Sprintf(format, args...), Witness: []verify.Hop{},
+	}
+	for _, e := range ports {
+		if s, ok := c.f.NodeByGUID(e.Node); ok && c.f.IsSwitch(s) {
+			x.Switch = e.Node
+			break
+		}
+	}
+	c.findings = append(c.findings, x)
+}
+
+// tell notes that a finding names ports of f.
+func (c *checker) tell(ports ...fabric.PortID) {
+	for _, p := range ports {
+		if p != fabric.NoPort {
+			c.told[p] = true
+		}
+	}
+}
+
+// aggregationName is the description of aggregation nodes, for sources without system
+// image GUIDs.
+const aggregationName = "Mellanox Technologies Aggregation Node"
+
+// aggregation says whether a CA is the aggregation node of the switch that it is
+// cabled to: part of the same hardware.
+func aggregation(f *fabric.Fabric, ca, s fabric.NodeID) bool {
+	a, b := f.Node(ca), f.Node(s)
+	return a.SystemGUID != 0 && a.SystemGUID == b.SystemGUID || a.SystemGUID == 0 && a.NumPorts == 1 && a.Description == aggregationName
+}
+
+// hostsOf counts the ports of channel adapters and routers on each switch, those
+// of aggregation nodes apart.
+func hostsOf(f *fabric.Fabric) []int {
+	hosts := make([]int, f.NumSwitches())
+	for i, p := range f.CAPorts() {
+		if s := f.CASwitches()[i]; s != fabric.NoNode && !aggregation(f, f.Owner(p), s) {
+			hosts[s]++
+		}
+	}
+	return hosts
+}
+
+// pieces finds parts of the fabric that no cables join.
+func (c *checker) pieces(expected *fabric.Fabric) {
+	f := c.f
+	root := make([]fabric.NodeID, f.NumNodes())
+	for n := range root {
+		root[n] = fabric.NodeID(n)
+	}
+	find := func(n fabric.NodeID) fabric.NodeID {
+		for root[n] != n {
+			root[n] = root[root[n]]
+			n = root[n]
+		}
+		return n
+	}
+	join := func(a, b fabric.NodeID) {
+		if a, b = find(a), find(b); a != b {
+			root[max(a, b)] = min(a, b)
+		}
+	}
+	cabled := make([]bool, f.NumNodes())
+	for p := range fabric.PortID(f.NumPorts()) {
+		if peer := f.Peer(p); peer != fabric.NoPort {
+			cabled[f.Owner(p)] = true
+			join(f.Owner(p), f.Owner(peer))
+		}
+	}
+	for _, ends := range c.joined {
+		join(ends[0], ends[1])
+	}
+	size := make(map[fabric.NodeID]int)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		size[find(n)]++
+	}
+	largest := fabric.NodeID(0)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if size[n] > size[largest] {
+			largest = n
+		}
+	}
+	explained := make(map[fabric.NodeID]bool) // nodes that a missing cable names
+	for _, ends := range c.joined {
+		explained[ends[0]], explained[ends[1]] = true, true
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		switch {
+		case !cabled[n]:
+			if !explained[n] {
+				c.add(IsolatedNode, 1, []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
+			}
+		case find(n) == n && n != largest:
+			c.add(SplitFabric, size[n], []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s cannot be reached from the other %d: those with %q (%s)",
+				count(size[n], "node"), f.NumNodes()-size[n], f.Name(n).Text, f.Node(n).GUID)
+		}
+	}
+}
+
+// nodes looks for names and GUIDs that are not unique.
+func (c *checker) nodes() {
+	f := c.f
+	byName := make(map[string][]fabric.NodeID)
+	var names []string
+	for n := range fabric.NodeID(f.NumNodes()) {
+		name := f.Name(n).Text
+		if name == "" {
+			continue
+		}
+		if _, ok := byName[name]; !ok {
+			names = append(names, name)
+		}
+		byName[name] = append(byName[name], n)
+	}
+	for _, name := range names {
+		nodes := byName[name]
+		if len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return !c.part(n) }) {
+			continue // aggregation nodes are all called the same
+		}
+		ports := make([]verify.Endpoint, 0, min(len(nodes), maxPorts))
+		for _, n := range nodes[:min(len(nodes), maxPorts)] {
+			ports = append(ports, nodeEndpoint(f, n, 0))
+		}
+		c.add(DuplicateName, len(nodes), ports, "%s have the description %q: the first are %s and %s",
+			count(len(nodes), "node"), name, f.Node(nodes[0]).GUID, f.Node(nodes[1]).GUID)
+		if f.IsSwitch(nodes[0]) {
+			c.findings[len(c.findings)-1].Severity = verify.Warning
+		}
+	}
+
+	// A CA port may have the GUID of its own node, and port 0 of a switch does.
+	owner := make(map[fabric.GUID]fabric.PortID)
+	claim := func(guid fabric.GUID, p fabric.PortID) {
+		if guid == 0 {
+			return
+		}
+		first, ok := owner[guid]
+		if !ok {
+			owner[guid] = p
+			return
+		}
+		if f.Owner(first) == f.Owner(p) && f.Num(first) == 0 {
+			owner[guid] = p // the node itself claimed it
+			return
+		}
+		c.add(DuplicateGUID, 2, endpoints(f, first, p), "%s and %s have one GUID, %s", endpoint(f, first), endpoint(f, p), guid)
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		claim(f.Node(n).GUID, f.PortBase(n))
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if f.IsSwitch(n) {
+			continue
+		}
+		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
+			if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
+				claim(f.PortGUID(p), p)
+			}
+		}
+	}
+}
+
+// maxPorts bounds the ports of a finding that stands for many.
+const maxPorts = 100
+
+// sameHost says whether two nodes are parts of one device.
+func (c *checker) sameHost(a, b fabric.NodeID) bool {
+	x, y := c.f.Node(a), c.f.Node(b)
+	return x.SystemGUID != 0 && x.SystemGUID == y.SystemGUID
+}
+
+// oneHost says whether nodes are all parts of one device.
+func (c *checker) oneHost(nodes []fabric.NodeID) bool {
+	return !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return !c.sameHost(nodes[0], n) })
+}
+
+// part says whether a node is the aggregation node of a switch, wherever its cable
+// leads.
+func (c *checker) part(n fabric.NodeID) bool {
+	if c.f.IsSwitch(n) {
+		return false
+	}
+	x := c.f.Node(n)
+	if x.SystemGUID == 0 {
+		return x.Description == aggregationName
+	}
+	if c.systems == nil {
+		c.systems = make(map[fabric.GUID]bool, c.f.NumSwitches())
+		for s := range fabric.NodeID(c.f.NumSwitches()) {
+			c.systems[c.f.Node(s).SystemGUID] = true
+		}
+	}
+	return c.systems[x.SystemGUID]
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	switch {
+	case n == 1:
+		return "1 " + thing
+	case thing == "switch":
+		return fmt.Sprintf("%d switches", n)
+	case thing == "leaf":
+		return fmt.Sprintf("%d leaves", n)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

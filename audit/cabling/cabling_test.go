@@ -1,0 +1,321 @@
+package cabling
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/verify"
+)
+
+func must(f *fabric.Fabric, err error) *fabric.Fabric {
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+func torus(dims ...int) *fabric.Fabric {
+	return must(mesh.Generate(mesh.Spec{Dims: dims, Wrap: slices.Repeat([]bool{true}, len(dims)), Hosts: 1}))
+}
+
+// lose is f without the cables of some switches, which are gone too.
+func lose(f *fabric.Fabric, switches ...fabric.NodeID) *fabric.Fabric {
+	var b fabric.Builder
+	index := make([]int, f.NumNodes())
+	for n := range fabric.NodeID(f.NumNodes()) {
+		index[n] = -1
+		if slices.Contains(switches, n) {
+			continue
+		}
+		i, err := b.AddNode(*f.Node(n))
+		if err != nil {
+			panic(err)
+		}
+		index[n] = i
+	}
+	for _, c := range cablesOf(f) {
+		if x, y := index[f.Owner(c.a)], index[f.Owner(c.b)]; x >= 0 && y >= 0 {
+			if err := b.Connect(x, f.Num(c.a), y, f.Num(c.b), c.link); err != nil {
+				panic(err)
+			}
+		}
+	}
+	return must(b.Build())
+}
+
+// fullMeshOf joins n switches to each other, with two hosts each.
+func fullMeshOf(n int) *fabric.Fabric {
+	p, err := gen.NewPlan(n, 2*n)
+	if err != nil {
+		panic(err)
+	}
+	for s := range n {
+		p.Switch(n+2, "s"+string(rune('a'+s)))
+		for h := range 2 {
+			p.CA(1, "h"+string(rune('a'+s))+string(rune('0'+h)))
+		}
+	}
+	for s := range n {
+		for h := range 2 {
+			p.Cable(3*s, n+h, 3*s+h+1, 1)
+		}
+		for o := range s {
+			p.Cable(3*s, o+1, 3*o, s)
+		}
+	}
+	return must(p.Fabric())
+}
+
+// What fabrics look like, whole and with parts missing, in any order of nodes.
+func TestRecognize(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		f    *fabric.Fabric
+		want string
+	}{
+		{"two levels", must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2})), "two-level fat tree: 12 leaves, 6 spines, 1 cable between each two"},
+		{"three levels", must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})), "three-level fat tree: 32 leaves, 32 spines, 16 core switches, 8 pods"},
+		{"one host a leaf", must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2, HostsPerLeaf: 1})), "two-level fat tree: 8 leaves, 4 spines, 1 cable between each two"},
+		{"torus", torus(8, 8), "8x8 torus"},
+		{"torus with a hole", lose(torus(8, 8), 19), "8x8 torus\ncertain: it explains all cables\n1 switch missing: 2,3"},
+		{"mesh", must(mesh.Generate(mesh.Spec{Dims: []int{6, 4, 3}, Hosts: 2})), "6x4x3 mesh"},
+		{"hypercube", must(mesh.Hypercube(5, 1)), "hypercube of 5 dimensions"},
+		{"ring", must(mesh.Generate(mesh.Spec{Dims: []int{9}, Wrap: []bool{true}, Hosts: 1})), "ring of 9"},
+		{"line", must(mesh.Generate(mesh.Spec{Dims: []int{5}, Hosts: 1})), "line of 5"},
+		{"banyan", must(banyan.Banyan(4, false)), "banyan network of 4 stages, 16 processors"},
+		{"wrapped banyan", must(banyan.Banyan(3, true)), "banyan network of 3 stages, 8 processors, wrapped around"},
+		{"shufflenet", must(gen.Shufflenet(2, 3)), "(2, 3) shufflenet: 3 columns of 8 switches"},
+		{"larger shufflenet", must(gen.Shufflenet(3, 2)), "(3, 2) shufflenet: 2 columns of 9 switches"},
+		{"full mesh", fullMeshOf(7), "full mesh: 7 switches, 1 cable between each two"},
+		{"irregular", must(gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 20, Seed: 1})), "irregular: 20 switches with 4 cables to other switches each"},
+		{"single", lose(must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})), 0, 2), "single switch"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for seed := range uint64(3) {
+				f := tc.f
+				if seed > 0 {
+					f = rewire(t, f, cablesOf(f), rand.New(rand.NewPCG(seed, 1)))
+				}
+				if got := Recognize(f).String(); got != tc.want {
+					t.Errorf("%q, want %q", got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// A tree with random cables missing is recognized, and says how many are missing
+// where.
+func TestRecognizeWornTrees(t *testing.T) {
+	for seed := range uint64(20) {
+		whole := must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2}))
+		n := int(seed)%12 + 1
+		f := must(gen.DropLinks(whole, n, seed))
+		s := Recognize(f)
+		if s.Kind != FatTree || s.MissingCables != n || s.Cables != 72 || s.ExtraCables != 0 || !slices.Equal(s.Levels, []int{12, 6}) {
+			t.Fatalf("seed %d: %s", seed, s)
+		}
+		sum := 0
+		for _, l := range s.Missing {
+			at, _ := whole.SwitchByGUID(l.Switch)
+			had, _ := whole.SwitchLinks(at)
+			has, _ := f.SwitchLinks(at)
+			if l.Cables != len(had)-len(has) || l.Has != len(has) {
+				t.Errorf("seed %d: %+v, it had %d and has %d", seed, l, len(had), len(has))
+			}
+			sum += l.Cables
+		}
+		if sum != n {
+			t.Errorf("seed %d: spines lack %d, want %d", seed, sum, n)
+		}
+	}
+}
+
+// messages lists findings as text.
+func messages(list []verify.Finding) []string {
+	var m []string
+	for _, x := range list {
+		m = append(m, x.Rule+": "+x.Message)
+	}
+	return m
+}
+
+// edited is f after a change of its cables.
+func edited(t *testing.T, f *fabric.Fabric, change func([]cable) []cable) *fabric.Fabric {
+	return rewire(t, f, change(cablesOf(f)), rand.New(rand.NewPCG(1, 2)))
+}
+
+// port is the port of a node by description.
+func port(f *fabric.Fabric, name string, num fabric.PortNum) fabric.PortID {
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if f.Node(n).Description == name {
+			return f.Port(n, num)
+		}
+	}
+	panic(name)
+}
+
+// Findings against an expected topology, and without one, to the word.
+func TestFindings(t *testing.T) {
+	tree := must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))
+	at := func(cables []cable, name string, num fabric.PortNum) *cable {
+		p := port(tree, name, num)
+		return &cables[slices.IndexFunc(cables, func(c cable) bool { return c.a == p || c.b == p })]
+	}
+	cross := func(c []cable) []cable {
+		x, y := at(c, "leaf 1", 4), at(c, "leaf 2", 5)
+		x.b, y.b = y.b, x.b
+		return c
+	}
+	renamed := func(f *fabric.Fabric, guid fabric.GUID, to fabric.GUID) *fabric.Fabric {
+		var b fabric.Builder
+		for n := range fabric.NodeID(f.NumNodes()) {
+			x := *f.Node(n)
+			if x.GUID == guid {
+				x.GUID = to
+			}
+			if _, err := b.AddNode(x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range cablesOf(f) {
+			if err := b.Connect(int(f.Owner(c.a)), f.Num(c.a), int(f.Owner(c.b)), f.Num(c.b), c.link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return must(b.Build())
+	}
+	for _, tc := range []struct {
+		name     string
+		f        *fabric.Fabric
+		opt      Options
+		findings []string
+	}{
+		{"whole", tree, Options{}, nil},
+		{"as expected", tree, Options{Expected: tree}, nil},
+		{"a spine is gone", lose(tree, 7), Options{Expected: tree}, []string{
+			`missing-node: switch "spine 1" (0x0000000000200007) is not there, nor 6 cables of it, to "leaf 0"[5], "leaf 1"[5], "leaf 2"[5], "leaf 3"[5], "leaf 4"[5], "leaf 5"[5]`,
+		}},
+		{"a spine is new", tree, Options{Expected: lose(tree, 7)}, []string{
+			`extra-node: switch "spine 1" (0x0000000000200007) is not in the expected topology; it has 6 cables, to "leaf 0"[5], "leaf 1"[5], "leaf 2"[5], "leaf 3"[5], "leaf 4"[5], "leaf 5"[5]`,
+		}},
+		{"a spine is replaced", renamed(tree, 0x200007, 0x2f0007), Options{Expected: tree}, []string{
+			`replaced-node: switch "spine 1" has the GUID 0x00000000002f0007, in the expected topology 0x0000000000200007`,
+		}},
+		{"crossed", edited(t, tree, cross), Options{Expected: tree}, []string{
+			`crossed-cables: "leaf 1"[4] should lead to "spine 0"[2] and has "spine 1"[3]; "leaf 2"[5] should lead to "spine 1"[3] and has "spine 0"[2]`,
+		}},
+		{"crossed, by the shape", edited(t, tree, cross), Options{}, []string{
+			`crossed-cables: "leaf 1"[4] leads to "spine 1"[3] and "leaf 2"[5] to "spine 0"[2]: "leaf 1" should have a cable to "spine 0", and "leaf 2" one to "spine 1"`,
+		}},
+		{"a host is on a spine", edited(t, roomy(t, tree), func(c []cable) []cable {
+			big := roomy(t, tree)
+			i := slices.IndexFunc(c, func(x cable) bool { return x.a == port(big, "leaf 3", 1) })
+			c[i].a = port(big, "spine 2", 8)
+			return c
+		}), Options{}, []string{
+			`host-on-spine: "host 0 leaf 3"[1] is cabled to "spine 2"[8], on level 2 of 2`,
+			`port-down: "leaf 3"[1] has no link; 5 of the 6 switches like it have one there`,
+		}},
+		{"a host is off", edited(t, tree, func(c []cable) []cable {
+			i := slices.IndexFunc(c, func(x cable) bool { return x.a == port(tree, "leaf 3", 1) })
+			return slices.Delete(c, i, i+1)
+		}), Options{}, []string{
+			`isolated-node: Channel Adapter "host 0 leaf 3" (0x0000000000100012) has no cable`,
+			`port-down: "leaf 3"[1] has no link; 5 of the 6 switches like it have one there`,
+		}},
+		{"too slow for the policy", edited(t, tree, func(c []cable) []cable {
+			at(c, "leaf 1", 4).link = fabric.Link{Width: 4, Speed: fabric.DDR}
+			return c
+		}), Options{Between: fabric.Link{Speed: fabric.QDR}}, []string{
+			`link-below-required: "leaf 1"[4] to "spine 0"[2] is 4xDDR, the policy wants QDR`,
+		}},
+		{"not what is meant", tree, Options{Meant: &Meant{Name: "fattree radix 8", Full: must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))}}, []string{
+			`wrong-shape: the policy wants fattree radix 8: two-level fat tree: 8 leaves, 4 spines, 1 cable between each two; this is two-level fat tree: 6 leaves, 3 spines, 1 cable between each two`,
+		}},
+		{"a torus with a hole as meant", lose(torus(5, 4), 6), Options{Meant: &Meant{Name: "torus dims 4x5", Full: torus(4, 5)}}, []string{
+			`missing-switch: the 4x5 torus has no switch at 2,1; "switch 0,2"[1], "switch 1,1"[2], "switch 1,3"[4], "switch 2,2"[3] should lead there`,
+			`isolated-node: Channel Adapter "host 1,2" (0x000000000010000c) has no cable`,
+		}},
+		{"a mesh, and a torus is meant", must(mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Hosts: 1})), Options{Meant: &Meant{Name: "torus dims 5x4", Full: torus(5, 4)}}, []string{
+			`wrong-shape: the policy wants torus dims 5x4: 5x4 torus; this is 5x4 mesh`,
+		}},
+		{"irregular as meant", must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 5})),
+			Options{Meant: &Meant{Name: "irregular", Full: must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 5}))}}, nil},
+		{"another irregular", must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 5})),
+			Options{Meant: &Meant{Name: "irregular", Full: must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 6}))}}, []string{
+				"wrong-shape: the policy wants irregular: irregular: 12 switches with 3 cables to other switches each; this is irregular: 12 switches with 3 cables to other switches each",
+			}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := Check(tc.f, tc.opt)
+			m := messages(got.Findings)
+			slices.Sort(m)
+			want := slices.Sorted(slices.Values(tc.findings))
+			if d := cmp.Diff(want, m); d != "" && (len(want) > 0 || len(m) > 0) {
+				t.Errorf("%s (-want +got):\n%s", got.Shape, d)
+			}
+			for _, x := range got.Findings {
+				if ruleByName(x.Rule) == nil || x.Count < 1 || x.Rule != WrongShape && len(x.Ports) == 0 {
+					t.Errorf("finding %+v", x)
+				}
+			}
+		})
+	}
+}
+
+// Pieces, names and GUIDs that are not unique.
+func TestNodes(t *testing.T) {
+	p, err := gen.NewPlan(4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		p.Switch(4, "same")
+		p.CA(1, "host "+string(rune('a'+i)))
+		p.Cable(2*i, 1, 2*i+1, 1)
+	}
+	p.Cable(0, 2, 2, 2)
+	p.Cable(2, 3, 4, 3)
+	f := must(p.Fabric())
+	got := strings.Join(messages(Check(f, Options{}).Findings), "\n")
+	want := `duplicate-description: 4 nodes have the description "same": the first are 0x0000000000200000 and 0x0000000000200001
+split-fabric: 2 nodes cannot be reached from the other 6: those with "same" (0x0000000000200003)`
+	if got != want {
+		t.Error(got)
+	}
+
+	var b fabric.Builder
+	for i := range 3 {
+		n, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + 0x10*i), Type: fabric.CA, NumPorts: 1, Description: "h" + string(rune('0'+i))})
+		if err == nil && i > 0 {
+			err = b.SetPort(n, 1, 0x10, 0, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := b.AddNode(fabric.Node{GUID: 0x90, Type: fabric.Switch, NumPorts: 4, Description: "s"})
+	for i := range 3 {
+		if err == nil {
+			err = b.Connect(i, 1, s, fabric.PortNum(i+1), fabric.Link{})
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = strings.Join(messages(Check(must(b.Build()), Options{}).Findings), "\n")
+	want = `duplicate-guid: "h0" and "h1"[1] have one GUID, 0x0000000000000010
+duplicate-guid: "h0" and "h2"[1] have one GUID, 0x0000000000000010`
+	if got != want {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,281 @@
+package cabling
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// comparison is of the fabric with the topology that it should have.
+type comparison struct {
+	*checker
+	e    *fabric.Fabric
+	toE  []fabric.NodeID // by node of f: the node of e that it is, or NoNode
+	toF  []fabric.NodeID // the inverse
+	want []fabric.PortID // by PortID of f: the port of f that it should lead to; NoPort
+	have []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
+}
+
+// compare makes findings of what differs from the expected topology, port by port.
+//
+// Nodes are the same by GUID, then, among the others, by a description that is
+// unique on both sides. All cables between such nodes that are there and should
+// not be, and the other way round, make paths and circles over the ports they have
+// in common. Each of these is one finding, since it is one slip of a hand: a cable
+// that is missing alone, one that is there alone, one with one end elsewhere, two that
+// are crossed.
+func (c *checker) compare(e *fabric.Fabric) {
+	m := &comparison{checker: c, e: e}
+	m.match()
+	m.strangers()
+	m.cables()
+}
+
+// match finds out which nodes are the same.
+func (m *comparison) match() {
+	m.toE = make([]fabric.NodeID, m.f.NumNodes())
+	m.toF = make([]fabric.NodeID, m.e.NumNodes())
+	for n := range m.toF {
+		m.toF[n] = fabric.NoNode
+	}
+	type name struct {
+		typ         fabric.NodeType
+		description string
+	}
+	names := make(map[name][2][]fabric.NodeID) // nodes of f and of e without a partner
+	for n := range fabric.NodeID(m.f.NumNodes()) {
+		x := m.f.Node(n)
+		o, ok := m.e.NodeByGUID(x.GUID)
+		if ok && m.e.Node(o).Type == x.Type {
+			m.toE[n], m.toF[o] = o, n
+			continue
+		}
+		m.toE[n] = fabric.NoNode
+		k := name{x.Type, m.f.Name(n).Text}
+		at := names[k]
+		at[0] = append(at[0], n)
+		names[k] = at
+	}
+	for o := range fabric.NodeID(m.e.NumNodes()) {
+		if m.toF[o] == fabric.NoNode {
+			k := name{m.e.Node(o).Type, m.e.Name(o).Text}
+			at := names[k]
+			at[1] = append(at[1], o)
+			names[k] = at
+		}
+	}
+	for n := range fabric.NodeID(m.f.NumNodes()) {
+		x := m.f.Node(n)
+		text := m.f.Name(n).Text
+		at := names[name{x.Type, text}]
+		if m.toE[n] != fabric.NoNode || text == "" || len(at[0]) != 1 || len(at[1]) != 1 {
+			continue
+		}
+		o := at[1][0]
+		m.toE[n], m.toF[o] = o, n
+		m.add(ReplacedNode, 1, []verify.Endpoint{nodeEndpoint(m.f, n, 0)}, "%s %q has the GUID %s, in the expected topology %s",
+			strings.ToLower(x.Type.String()), text, x.GUID, m.e.Node(o).GUID)
+	}
+}
+
+// strangers makes findings of nodes that only one side has, with all their cables.
+func (m *comparison) strangers() {
+	for o := range fabric.NodeID(m.e.NumNodes()) {
+		if m.toF[o] != fabric.NoNode {
+			continue
+		}
+		var ports []fabric.PortID // of f
+		cables := 0
+		for num := fabric.PortNum(1); num <= m.e.Node(o).NumPorts; num++ {
+			peer := m.e.Peer(m.e.Port(o, num))
+			if peer == fabric.NoPort {
+				continue
+			}
+			cables++
+			if p := m.portOfF(peer); p != fabric.NoPort {
+				ports = append(ports, p)
+			}
+		}
+		if cables == 0 {
+			continue // it is in no piece of the fabric, then as now
+		}
+		m.tell(ports...)
+		for _, p := range ports {
+			m.joined = append(m.joined, [2]fabric.NodeID{m.f.Owner(ports[0]), m.f.Owner(p)})
+		}
+		at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
+		x := m.e.Node(o)
+		m.add(MissingNode, cables, append([]verify.Endpoint{nodeEndpoint(m.e, o, 0)}, at...), "%s %q (%s) is not there, nor %s of it, to %s",
+			strings.ToLower(x.Type.String()), m.e.Name(o).Text, x.GUID, countCables(cables), portList(at))
+	}
+	for n := range fabric.NodeID(m.f.NumNodes()) {
+		if m.toE[n] != fabric.NoNode {
+			continue
+		}
+		var ports []fabric.PortID
+		for num := fabric.PortNum(1); num <= m.f.Node(n).NumPorts; num++ {
+			if peer := m.f.Peer(m.f.Port(n, num)); peer != fabric.NoPort {
+				ports = append(ports, peer)
+			}
+		}
+		if len(ports) == 0 {
+			continue // an isolated node is a finding of its own
+		}
+		at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
+		x := m.f.Node(n)
+		m.add(ExtraNode, len(ports), append([]verify.Endpoint{nodeEndpoint(m.f, n, 0)}, at...), "%s %q (%s) is not in the expected topology; it has %s, to %s",
+			strings.ToLower(x.Type.String()), m.f.Name(n).Text, x.GUID, countCables(len(ports)), portList(at))
+	}
+}
+
+// portOfF is the port of f that a port of e is, NoPort when f has no such.
+func (m *comparison) portOfF(p fabric.PortID) fabric.PortID {
+	n := m.toF[m.e.Owner(p)]
+	if num := m.e.Num(p); n != fabric.NoNode && num <= m.f.Node(n).NumPorts {
+		return m.f.Port(n, num)
+	}
+	return fabric.NoPort
+}
+
+// cables compares the cables between nodes that both have.
+func (m *comparison) cables() {
+	f := m.f
+	m.want = make([]fabric.PortID, f.NumPorts())
+	m.have = make([]fabric.PortID, f.NumPorts())
+	for p := range m.want {
+		m.want[p], m.have[p] = fabric.NoPort, fabric.NoPort
+	}
+	for p := range fabric.PortID(m.e.NumPorts()) {
+		peer := m.e.Peer(p)
+		if peer < p {
+			continue
+		}
+		a, b := m.portOfF(p), m.portOfF(peer)
+		switch {
+		case a != fabric.NoPort && b != fabric.NoPort:
+			m.want[a], m.want[b] = b, a
+		case m.toF[m.e.Owner(p)] != fabric.NoNode && m.toF[m.e.Owner(peer)] != fabric.NoNode:
+			m.add(MissingCable, 1, endpoints(m.e, p, peer), "%s should lead to %s; one of these nodes has fewer ports now", m.e.PortName(p), m.e.PortName(peer))
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		peer := f.Peer(p)
+		if peer != fabric.NoPort && m.toE[f.Owner(p)] != fabric.NoNode && m.toE[f.Owner(peer)] != fabric.NoNode {
+			m.have[p] = peer
+		}
+	}
+	// Follow what should be and what is in turn, from an end of a path where there
+	// is one.
+	seen := make([]bool, f.NumPorts())
+	wrong := func(p fabric.PortID) bool { return m.want[p] != m.have[p] }
+	swaps := make(map[[2]fabric.NodeID]int) // findings, by the hosts that are swapped
+	for _, circles := range []bool{false, true} {
+		for p := range fabric.PortID(f.NumPorts()) {
+			end := m.want[p] == fabric.NoPort || m.have[p] == fabric.NoPort
+			if seen[p] || !wrong(p) || !circles && !end {
+				continue
+			}
+			var path []fabric.PortID
+			missing := m.want[p] != fabric.NoPort // what leads from path[0] to path[1]
+			for at, next := p, missing; at != fabric.NoPort && !seen[at]; next = !next {
+				seen[at] = true
+				path = append(path, at)
+				if next {
+					at = m.want[at]
+				} else {
+					at = m.have[at]
+				}
+			}
+			m.recabled(path, missing, circles, swaps)
+		}
+	}
+}
+
+// recabled makes one finding of a path or circle of ports. From path[0] to path[1]
+// a cable should be, if missing, or is, else; then the other way round, in turn.
+func (m *comparison) recabled(path []fabric.PortID, missing, circle bool, swaps map[[2]fabric.NodeID]int) {
+	f := m.f
+	m.tell(path...)
+	for _, p := range path {
+		if w := m.want[p]; w != fabric.NoPort {
+			m.joined = append(m.joined, [2]fabric.NodeID{f.Owner(p), f.Owner(w)})
+		}
+	}
+	switch {
+	case !circle && len(path) == 2 && missing:
+		m.add(MissingCable, 1, endpoints(f, path...), "%s should lead to %s: neither has a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path))
+	case !circle && len(path) == 2:
+		m.add(ExtraCable, 1, endpoints(f, path...), "%s leads to %s: neither should have a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.should(path))
+	case !circle && len(path) == 3:
+		stays, meant, is := path[1], path[0], path[2]
+		if !missing {
+			meant, is = is, meant
+		}
+		m.add(MovedCable, 1, endpoints(f, stays, meant, is), "%s leads to %s and should lead to %s", f.PortName(stays), f.PortName(is), f.PortName(meant))
+	case circle && len(path) == 4 && m.swapped(path):
+		hosts := slices.DeleteFunc(slices.Clone(path), func(p fabric.PortID) bool { return f.IsSwitch(f.Owner(p)) })
+		slices.Sort(hosts)
+		key := [2]fabric.NodeID{f.Owner(hosts[0]), f.Owner(hosts[1])}
+		ports := endpoints(f, hosts[0], f.Peer(hosts[0]), hosts[1], f.Peer(hosts[1]))
+		if at, ok := swaps[key]; ok {
+			x := &m.findings[at]
+			x.Count += 2
+			x.Ports = append(x.Ports, ports...)
+			return
+		}
+		swaps[key] = len(m.findings)
+		m.add(SwappedHosts, 2, ports, "%s is at %s and %s at %s: each in the place of the other",
+			f.PortName(hosts[0]), f.PortName(f.Peer(hosts[0])), f.PortName(hosts[1]), f.PortName(f.Peer(hosts[1])))
+	default:
+		var say []string
+		cables := 0
+		for _, p := range path {
+			if w := m.want[p]; w != fabric.NoPort && (w > p || !slices.Contains(path, w)) {
+				is := "no cable"
+				if h := f.Peer(p); h != fabric.NoPort {
+					is = f.PortName(h)
+				}
+				say = append(say, f.PortName(p)+" should lead to "+f.PortName(w)+" and has "+is)
+				cables++
+			}
+		}
+		rule := CrossedCables
+		if !circle {
+			rule = MovedCable
+		}
+		m.add(rule, cables, endpoints(f, path...), "%s", strings.Join(say, "; "))
+	}
+}
+
+// swapped says whether a circle of four ports is two hosts in each other's places.
+func (m *comparison) swapped(path []fabric.PortID) bool {
+	host := func(i int) bool { return !m.f.IsSwitch(m.f.Owner(path[i])) }
+	return host(0) && host(2) && !host(1) && !host(3) && m.f.Owner(path[0]) != m.f.Owner(path[2]) ||
+		host(1) && host(3) && !host(0) && !host(2) && m.f.Owner(path[1]) != m.f.Owner(path[3])
+}
+
+// elsewhere says what the ends of a missing cable have instead: cables to nodes that
+// the expected topology does not have.
+func (m *comparison) elsewhere(path []fabric.PortID) string {
+	for _, p := range path {
+		if peer := m.f.Peer(p); peer != fabric.NoPort {
+			return " to the nodes of the expected topology, and " + m.f.PortName(p) + " leads to " + m.f.PortName(peer)
+		}
+	}
+	return ""
+}
+
+// should says where the ends of an extra cable should lead: to nodes that are missing.
+func (m *comparison) should(path []fabric.PortID) string {
+	for _, p := range path {
+		o := m.toE[m.f.Owner(p)]
+		if num := m.f.Num(p); num <= m.e.Node(o).NumPorts {
+			if peer := m.e.Peer(m.e.Port(o, num)); peer != fabric.NoPort {
+				return " to the nodes that are there, and " + m.f.PortName(p) + " should lead to " + m.e.PortName(peer)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,398 @@
+package cabling
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// kind is what ports of links have in common that should run alike: the devices at
+// both ends, the far one second.
+type kind struct {
+	near, far device
+}
+
+// device tells models apart.
+type device struct {
+	vendor uint32
+	id     uint16
+	typ    fabric.NodeType
+}
+
+func (c *checker) device(n fabric.NodeID) device {
+	x := c.f.Node(n)
+	return device{x.VendorID, x.DeviceID, x.Type}
+}
+
+// census counts links by width and speed.
+type census map[fabric.Link]int
+
+// usual is the most common link, but for one of its kind that is looked at; of
+// equally common ones the slower. Links of which nothing is known do not count. It is
+// the link itself when more than fewFaults links, and more than one of share, are no
+// faster: then that is a generation of its own, and no fault.
+func (s census) usual(but fabric.Link, share int) fabric.Link {
+	var best fabric.Link
+	most, slow := 0, 0
+	for link, n := range s {
+		if link == but || below(link, but) {
+			slow += n
+		}
+		if link == but {
+			n--
+		}
+		if n > most || n == most && n > 0 && slower(link, best) {
+			best, most = link, n
+		}
+	}
+	if slow > fewFaults && share*slow > s.total() && below(but, best) {
+		return but
+	}
+	return best
+}
+
+// fewFaults links that are slower than others are always faults.
+const fewFaults = 3
+
+// total counts all links.
+func (s census) total() int {
+	n := 0
+	for _, k := range s {
+		n += k
+	}
+	return n
+}
+
+func slower(a, b fabric.Link) bool {
+	return cmp.Or(cmp.Compare(a.Mbps(), b.Mbps()), cmp.Compare(a.Width, b.Width), cmp.Compare(a.Speed, b.Speed)) < 0
+}
+
+// below says whether a link is narrower or slower than another, in what is known of
+// both.
+func below(a, b fabric.Link) bool {
+	return a.Width != 0 && b.Width != 0 && a.Width < b.Width ||
+		a.Speed != fabric.SpeedUnknown && b.Speed != fabric.SpeedUnknown && a.Speed < b.Speed
+}
+
+// least is the narrower width and the slower speed; what is not known of one is
+// that of the other.
+func least(a, b fabric.Link) fabric.Link {
+	if a.Width == 0 || b.Width != 0 && b.Width < a.Width {
+		a.Width = b.Width
+	}
+	if a.Speed == fabric.SpeedUnknown || b.Speed != fabric.SpeedUnknown && b.Speed < a.Speed {
+		a.Speed = b.Speed
+	}
+	return a
+}
+
+// links looks for links that are narrow or slow: below what the policy wants, what
+// the expected topology has, or what both ends and their neighbours do.
+//
+// An end shows what it can by its other links of the same kind: a switch by the
+// fastest of them, a host by what is usual for hosts of its kind on the same switch,
+// when there are two others or more. Where that says nothing, what is usual for the
+// kind in the whole fabric counts, and a switch whose links are all slow is held to
+// that as well, unless more than an eighth of the links of the kind is as slow. Among
+// hosts on one switch three, or a quarter or less, are slow ones.
+func (c *checker) links(opt Options) {
+	f := c.f
+	if opt.Expected == nil && opt.Between == (fabric.Link{}) && opt.Hosts == (fabric.Link{}) && uniform(f) {
+		return
+	}
+	whole := make(map[kind]census)
+	local := make(map[kind]census) // of one switch at a time
+	count := func(of map[kind]census, k kind, link fabric.Link) {
+		if link == (fabric.Link{}) {
+			return
+		}
+		s, ok := of[k]
+		if !ok {
+			s = make(census)
+			of[k] = s
+		}
+		s[link]++
+	}
+	kindOf := func(p fabric.PortID) kind { return kind{c.device(f.Owner(p)), c.device(f.Owner(f.Peer(p)))} }
+	for p := range fabric.PortID(f.NumPorts()) {
+		if f.Peer(p) != fabric.NoPort {
+			count(whole, kindOf(p), f.Link(p))
+		}
+	}
+	// shows is by PortID what the owner shows that the port should do.
+	shows := make([]fabric.Link, f.NumPorts())
+	for n := range fabric.NodeID(f.NumNodes()) {
+		clear(local)
+		ports := make([]fabric.PortID, 0, f.Node(n).NumPorts)
+		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
+			if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
+				ports = append(ports, p)
+				count(local, kindOf(p), f.Link(p))
+			}
+		}
+		for _, p := range ports {
+			k := kindOf(p)
+			own := f.Link(p)
+			all := whole[k].usual(own, 8)
+			near := local[k]
+			switch {
+			case k.near.typ == fabric.Switch && k.far.typ == fabric.Switch:
+				var best fabric.Link
+				for link, n := range near {
+					if link == own && n == 1 {
+						continue
+					}
+					best = fabric.Link{Width: max(best.Width, link.Width), Speed: max(best.Speed, link.Speed)}
+				}
+				shows[p] = fabric.Link{Width: max(best.Width, all.Width), Speed: max(best.Speed, all.Speed)}
+			case near.total() >= 3:
+				shows[p] = near.usual(own, 4)
+			default:
+				shows[p] = all
+			}
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		peer := f.Peer(p)
+		if peer == fabric.NoPort || peer < p {
+			continue
+		}
+		link := f.Link(p)
+		if l := f.Link(peer); link == (fabric.Link{}) || below(l, link) {
+			link = l
+		}
+		if link == (fabric.Link{}) {
+			continue
+		}
+		a, b := f.Owner(p), f.Owner(peer)
+		between := f.IsSwitch(a) && f.IsSwitch(b)
+		required := opt.Hosts
+		if between {
+			required = opt.Between
+		}
+		if below(link, required) {
+			c.add(LinkBelowRequired, 1, endpoints(f, p, peer), "%s to %s is %s, the policy wants %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(required))
+			continue
+		}
+		if opt.Expected != nil {
+			if want := c.expectedLink(opt.Expected, p, peer); want != (fabric.Link{}) {
+				if below(link, want) {
+					c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
+				}
+				continue
+			}
+		}
+		// A host's neighbours are on its switch, seen from there.
+		want := least(shows[p], shows[peer])
+		if !between {
+			want = shows[p]
+			if !f.IsSwitch(a) {
+				want = shows[peer]
+			}
+			if own := shows[p]; !f.IsSwitch(a) && f.Node(a).NumPorts > 1 {
+				want = least(want, own)
+			}
+			if own := shows[peer]; !f.IsSwitch(b) && f.Node(b).NumPorts > 1 {
+				want = least(want, own)
+			}
+		}
+		if below(link, want) {
+			c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
+		}
+	}
+}
+
+// uniform says whether all links are alike, or unknown.
+func uniform(f *fabric.Fabric) bool {
+	var first fabric.Link
+	for p := range fabric.PortID(f.NumPorts()) {
+		switch link := f.Link(p); {
+		case f.Peer(p) == fabric.NoPort || link == fabric.Link{} || link == first:
+		case first == fabric.Link{}:
+			first = link
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// SlowLinks finds the links that are narrower or slower than their peers, by rule
+// LinkDegraded, as Check does without an expectation: none where widths and speeds are
+// not known. Beyond limit findings one more stands for the rest; 0 is for no limit.
+// It takes O(ports).
+func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
+	c := &checker{f: f}
+	c.links(Options{})
+	if limit <= 0 || len(c.findings) <= limit {
+		return c.findings
+	}
+	rest := len(c.findings) - limit
+	last := &c.findings[limit]
+	last.Count = int64(rest)
+	last.Message = fmt.Sprintf("and %d more links are slower than others of both ends or of their neighbours; the first: %s", rest, last.Message)
+	return c.findings[:limit+1]
+}
+
+// linkName is the width and speed in words, of which one may not be known.
+func linkName(l fabric.Link) string {
+	switch {
+	case l.Speed == fabric.SpeedUnknown:
+		return string(appendWidth(nil, l.Width))
+	case l.Width == 0:
+		return l.Speed.String()
+	}
+	return l.String()
+}
+
+func appendWidth(b []byte, w uint8) []byte {
+	if w >= 10 {
+		b = append(b, '0'+w/10)
+	}
+	return append(b, '0'+w%10, 'x')
+}
+
+// expectedLink is the link that the expected topology has between two ports, the zero
+// value when it has none or does not know.
+func (c *checker) expectedLink(e *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
+	at := func(p fabric.PortID) fabric.PortID {
+		n, ok := e.NodeByGUID(c.f.Node(c.f.Owner(p)).GUID)
+		if !ok || c.f.Num(p) > e.Node(n).NumPorts {
+			return fabric.NoPort
+		}
+		return e.Port(n, c.f.Num(p))
+	}
+	x, y := at(p), at(peer)
+	if x == fabric.NoPort || y == fabric.NoPort || e.Peer(x) != y {
+		return fabric.Link{}
+	}
+	if a, b := e.Link(x), e.Link(y); a == (fabric.Link{}) || below(b, a) {
+		return b
+	}
+	return e.Link(x)
+}
+
+// levels looks at hosts on spines and uneven uplinks.
+func (c *checker) levels(s *Shape) {
+	f := c.f
+	if s.level == nil {
+		return
+	}
+	for i, p := range f.CAPorts() {
+		if at := f.CASwitches()[i]; at != fabric.NoNode && s.level[at] > 0 && !aggregation(f, f.Owner(p), at) {
+			c.add(HostOnSpine, 1, endpoints(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
+		}
+	}
+	if s.Kind == FatTree {
+		return
+	}
+	up := make([]int, f.NumSwitches())
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		_, to := f.SwitchLinks(sw)
+		for _, t := range to {
+			if s.level[t] == s.level[sw]+1 {
+				up[sw]++
+			}
+		}
+	}
+	for level := range len(s.Levels) - 1 {
+		var all []int
+		for sw := range f.NumSwitches() {
+			if int(s.level[sw]) == level {
+				all = append(all, up[sw])
+			}
+		}
+		usual := mode(all)
+		for sw := range fabric.NodeID(f.NumSwitches()) {
+			if int(s.level[sw]) == level && up[sw] < usual {
+				c.add(UnevenUplinks, usual-up[sw], []verify.Endpoint{nodeEndpoint(f, sw, 0)}, "switch %q (%s) has %s upward, most of its level have %d",
+					f.Name(sw).Text, f.Node(sw).GUID, countCables(up[sw]), usual)
+			}
+		}
+	}
+}
+
+func countCables(n int) string { return count(n, "cable") }
+
+// mode is the most common number; of equally common ones the greatest. 0 for none.
+func mode(list []int) int {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	best, most := 0, 0
+	for i := 0; i < len(list); {
+		j := i
+		for j < len(list) && list[j] == list[i] {
+			j++
+		}
+		if j-i >= most {
+			best, most = list[i], j-i
+		}
+		i = j
+	}
+	return best
+}
+
+// portsDown looks for ports that have no link where others like them have one.
+func (c *checker) portsDown(s *Shape) {
+	f := c.f
+	type class struct {
+		device
+		ports fabric.PortNum
+		level int32
+		hosts bool
+	}
+	hosts := hostsOf(f)
+	classOf := func(n fabric.NodeID) class {
+		k := class{device: c.device(n), ports: f.Node(n).NumPorts, level: -1}
+		if f.IsSwitch(n) {
+			k.hosts = hosts[n] > 0
+			if s.level != nil {
+				k.level = s.level[n]
+			}
+		}
+		return k
+	}
+	type use struct {
+		nodes int
+		used  []int // by port number: how many nodes have a host or, for CAs, a switch there
+	}
+	uses := make(map[class]*use)
+	linked := make([]int, f.NumNodes())
+	for n := range fabric.NodeID(f.NumNodes()) {
+		k := classOf(n)
+		u, ok := uses[k]
+		if !ok {
+			u = &use{used: make([]int, int(k.ports)+1)}
+			uses[k] = u
+		}
+		u.nodes++
+		for num := fabric.PortNum(1); num <= k.ports; num++ {
+			peer := f.Peer(f.Port(n, num))
+			if peer == fabric.NoPort {
+				continue
+			}
+			linked[n]++
+			if !f.IsSwitch(n) || !f.IsSwitch(f.Owner(peer)) {
+				u.used[num]++
+			}
+		}
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		k := classOf(n)
+		u := uses[k]
+		if linked[n] == 0 || u.nodes < 4 && f.IsSwitch(n) {
+			continue
+		}
+		for num := fabric.PortNum(1); num <= k.ports; num++ {
+			p := f.Port(n, num)
+			if f.Peer(p) != fabric.NoPort || c.told[p] || 4*u.used[num] < 3*u.nodes {
+				continue
+			}
+			c.add(PortDown, 1, endpoints(f, p), "%s has no link; %d of the %d %s like it have one there", f.PortName(p), u.used[num], u.nodes,
+				map[bool]string{true: "switches", false: "adapters"}[f.IsSwitch(n)])
+		}
+	}
+}

@@ -1,0 +1,683 @@
+package cabling
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// The kinds of shapes.
+const (
+	NoSwitch   = "no-switch"
+	OneSwitch  = "single-switch"
+	FatTree    = "fat-tree"
+	Tree       = "irregular-tree" // levels, without a regular pattern between them
+	Mesh       = "mesh"
+	Torus      = "torus"
+	MixedGrid  = "partly-wrapped-mesh"
+	Hypercube  = "hypercube"
+	Ring       = "ring"
+	Line       = "line"
+	Banyan     = "banyan"
+	Shufflenet = "shufflenet"
+	FullMesh   = "full-mesh"
+	Irregular  = "irregular"
+)
+
+// Shape says what a fabric looks like. Its JSON form is the member shape of the
+// document of `ibweave check --wiring --format json`.
+type Shape struct {
+	Kind string `json:"kind"`
+	// Name is the shape in words, without what is missing.
+	Name string `json:"name"`
+	// Levels is the number of switches on each level of a tree, leaves first.
+	Levels []int `json:"levels,omitempty"`
+	// Dims is the number of positions along each dimension of a grid, and Wrap
+	// which of them are rings.
+	Dims []int  `json:"dims,omitempty"`
+	Wrap []bool `json:"wrap,omitempty"`
+	// Parallel is how many cables join two neighbours.
+	Parallel int `json:"parallel,omitempty"`
+	// Cables is how many cables between switches a fabric of the shape has when
+	// nothing is missing; 0 when the shape does not say.
+	Cables int `json:"cables"`
+	// MissingCables and MissingSwitches count what is missing; the cables of
+	// missing switches are not among the cables. ExtraCables do not belong to the
+	// shape.
+	MissingCables   int `json:"missing_cables"`
+	MissingSwitches int `json:"missing_switches"`
+	ExtraCables     int `json:"extra_cables"`
+	// Missing says where, the switch with the most missing cables first: on a fat
+	// tree those of upper levels, else all.
+	Missing []Lack `json:"missing"` // never nil
+	// Certain says that what is missing or extra is an error of the cabling. Otherwise
+	// the shape is a guess: it explains too few cables, or gives a switch a place of
+	// which it has half the cables or fewer. Irregular shapes are not certain.
+	Certain bool `json:"certain"`
+	// Fit is the share of the cables that the shape explains, at most 1; 0 for
+	// irregular shapes, which explain none.
+	Fit float64 `json:"fit"`
+
+	lacking  []Lack        // all switches that lack cables, as in Missing
+	misfits  []fabric.Name // names of switches that do not fit
+	level    []int32       // by switch: 0 for leaves; nil without levels
+	deficits []deficit     // pairs of switches that lack cables
+	surplus  []fabric.PortID
+	holes    []hole
+}
+
+// Lack says how many cables a switch lacks.
+type Lack struct {
+	Switch fabric.GUID `json:"switch"`
+	Name   fabric.Name `json:"name"`
+	Cables int         `json:"cables"` // it lacks
+	Has    int         `json:"has"`    // cables to neighbours of the shape
+}
+
+// deficit is a pair of switches that should have n cables more.
+type deficit struct {
+	a, b   fabric.NodeID
+	n      int
+	pa, pb []fabric.PortNum // where they should be, in ascending order; may be fewer than n
+}
+
+// hole is a position without a switch.
+type hole struct {
+	name  string
+	ports []fabric.PortID // of the neighbours, that should lead there
+}
+
+// String is a line for the shape, and lines for what it lacks.
+func (s *Shape) String() string {
+	var b strings.Builder
+	b.WriteString(s.Name)
+	if text := s.certainty(); text != "" {
+		b.WriteString("\n" + text)
+	}
+	if s.MissingSwitches > 0 {
+		fmt.Fprintf(&b, "\n%s missing:", count(s.MissingSwitches, "switch"))
+		for i, h := range s.holes {
+			if i == 8 && len(s.holes) > 9 {
+				fmt.Fprintf(&b, " and %d more", len(s.holes)-i)
+				break
+			}
+			b.WriteString(" " + h.name)
+		}
+	}
+	if s.MissingCables > 0 {
+		fmt.Fprintf(&b, "\n%d of %s missing: ", s.MissingCables, countCables(s.Cables))
+		for i, l := range s.Missing {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			if i == 8 && len(s.Missing) > 9 {
+				fmt.Fprintf(&b, "and at %d more switches", len(s.Missing)-i)
+				break
+			}
+			fmt.Fprintf(&b, "%d at %s", l.Cables, l.Name)
+		}
+	}
+	if s.ExtraCables > 0 {
+		fmt.Fprintf(&b, "\n%s that the shape does not have", countCables(s.ExtraCables))
+	}
+	return b.String()
+}
+
+// Recognize says what a fabric looks like: a fat tree, a banyan network, a grid, a
+// shufflenet, all switches joined to all, in this order, or irregular. It forgives
+// some missing cables: of a fat tree a quarter, of a grid what mesh.Detect forgives,
+// of a shufflenet an eighth, of a banyan network none.
+//
+// It takes O(switches x cables) for fat trees and what mesh.Detect takes for grids.
+func Recognize(f *fabric.Fabric) *Shape {
+	switch f.NumSwitches() {
+	case 0:
+		return &Shape{Kind: NoSwitch, Name: "no switch", Missing: []Lack{}, Fit: 1, Certain: true}
+	case 1:
+		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}, Fit: 1, Certain: true}
+	}
+	var s *Shape
+	for _, try := range []func(*fabric.Fabric) *Shape{fatTree, asBanyan, grid, shufflenet, fullMesh} {
+		if s = try(f); s == nil {
+			continue
+		}
+		if s.settle(f); s.Fit >= leastFit {
+			return s
+		}
+	}
+	s = irregular(f)
+	s.settle(f)
+	return s
+}
+
+// settle counts what a recognizer found, and weighs it.
+func (s *Shape) settle(f *fabric.Fabric) {
+	lacks := make([]int, f.NumSwitches())
+	s.MissingCables = 0
+	for _, d := range s.deficits {
+		s.MissingCables += d.n
+		lacks[d.a] += d.n
+		lacks[d.b] += d.n
+	}
+	s.MissingSwitches = len(s.holes)
+	s.ExtraCables = len(s.surplus)
+	s.Missing, s.lacking = []Lack{}, nil
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		if lacks[sw] == 0 {
+			continue
+		}
+		ports, _ := f.SwitchLinks(sw)
+		has := len(ports)
+		for _, p := range s.surplus {
+			if f.Owner(p) == sw || f.Owner(f.Peer(p)) == sw {
+				has--
+			}
+		}
+		l := Lack{f.Node(sw).GUID, f.Name(sw), lacks[sw], has}
+		s.lacking = append(s.lacking, l)
+		if s.Kind != FatTree || s.level[sw] > 0 {
+			s.Missing = append(s.Missing, l)
+		}
+	}
+	slices.SortStableFunc(s.Missing, func(a, b Lack) int { return b.Cables - a.Cables })
+	s.weigh(f)
+}
+
+// switchCables counts cables between different switches.
+func switchCables(f *fabric.Fabric) int {
+	n := 0
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(sw)
+		n += len(ports)
+	}
+	return n / 2
+}
+
+// banyan recognizes a whole banyan network.
+func asBanyan(f *fabric.Fabric) *Shape {
+	w, err := banyan.Detect(f)
+	if err != nil {
+		return nil
+	}
+	name := fmt.Sprintf("banyan network of %d stages, %d processors", w.Stages, w.Size())
+	if w.WrapAround() {
+		name += ", wrapped around"
+	}
+	return &Shape{Kind: Banyan, Name: name, Parallel: 1, Cables: switchCables(f)}
+}
+
+// fullMesh recognizes switches that are all joined to each other: three and more,
+// since two are a line.
+func fullMesh(f *fabric.Fabric) *Shape {
+	n := f.NumSwitches()
+	if n < 4 || n > 256 {
+		return nil
+	}
+	cables := make([]int, n*n)
+	for a := range fabric.NodeID(n) {
+		_, to := f.SwitchLinks(a)
+		for _, b := range to {
+			cables[int(a)*n+int(b)]++
+		}
+	}
+	var pairs []int
+	for a := range n {
+		for b := range a {
+			pairs = append(pairs, cables[a*n+b])
+		}
+	}
+	m := mode(pairs)
+	if m == 0 {
+		return nil
+	}
+	s := &Shape{Kind: FullMesh, Name: fmt.Sprintf("full mesh: %d switches, %s between each two", n, countCables(m)), Parallel: m, Cables: m * len(pairs)}
+	lead, free := towardSwitches(f), freePorts(f, nil)
+	for a := range fabric.NodeID(n) {
+		for b := a + 1; b < fabric.NodeID(n); b++ {
+			switch have := cables[int(a)*n+int(b)]; {
+			case have < m:
+				s.deficits = append(s.deficits, deficit{a: a, b: b, n: m - have, pa: likely(f, a, lead, m-have, free), pb: likely(f, b, lead, m-have, free)})
+			case have > m:
+				s.surplus = append(s.surplus, parallel(f, a, b)[m:]...)
+			}
+		}
+	}
+	if s.settle(f); 8*(s.MissingCables+s.ExtraCables) > s.Cables {
+		return nil
+	}
+	return s
+}
+
+// parallel lists the ports of a switch that lead to another one, by number.
+func parallel(f *fabric.Fabric, a, b fabric.NodeID) []fabric.PortID {
+	var list []fabric.PortID
+	ports, to := f.SwitchLinks(a)
+	for i, p := range ports {
+		if to[i] == b {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// irregular describes what fits no shape.
+func irregular(f *fabric.Fabric) *Shape {
+	n := f.NumSwitches()
+	low, high := 1<<30, 0
+	for sw := range fabric.NodeID(n) {
+		ports, _ := f.SwitchLinks(sw)
+		low, high = min(low, len(ports)), max(high, len(ports))
+	}
+	hosts := hostsOf(f)
+	if level := ranks(f, hosts); level != nil {
+		s := &Shape{Kind: Tree, level: level}
+		s.Levels = levelSizes(level)
+		s.Name = fmt.Sprintf("irregular tree of %d levels: %s", len(s.Levels), levelNames(s.Levels))
+		return s
+	}
+	degree := fmt.Sprintf("%d to %d cables", low, high)
+	if low == high {
+		degree = countCables(low)
+	}
+	return &Shape{Kind: Irregular, Name: fmt.Sprintf("irregular: %d switches with %s to other switches each", n, degree)}
+}
+
+// grid recognizes meshes, tori and hypercubes, with cables that do not fit when
+// there are few.
+func grid(f *fabric.Fabric) *Shape { return gridOf(f, nil) }
+
+// gridOf is grid for given dimensions, nil for any.
+func gridOf(f *fabric.Fabric, dims []int) *Shape {
+	g, surplus := detect(f, dims)
+	if g == nil {
+		return nil
+	}
+	s := &Shape{Name: g.String(), Dims: g.Dims, surplus: surplus}
+	rings := 0
+	for _, w := range g.Wrap {
+		if w {
+			rings++
+		}
+	}
+	cube := len(g.Dims) > 1
+	for _, d := range g.Dims {
+		cube = cube && d == 2
+	}
+	switch {
+	case len(g.Dims) == 1 && rings == 1:
+		s.Kind = Ring
+	case len(g.Dims) == 1:
+		s.Kind = Line
+	case cube:
+		s.Kind = Hypercube
+		s.Name = "hypercube of " + fmt.Sprint(len(g.Dims)) + " dimensions"
+	case rings == len(g.Dims):
+		s.Kind = Torus
+	case rings > 0:
+		s.Kind = MixedGrid
+	default:
+		s.Kind = Mesh
+	}
+	if rings > 0 {
+		s.Wrap = g.Wrap
+	}
+
+	// What is between neighbours, and which ports lead in each direction.
+	n := f.NumSwitches()
+	var have []int
+	lead := make([][]int, 2*len(g.Dims)) // by direction and port number: switches
+	for d := range lead {
+		lead[d] = make([]int, int(fabric.MaxPortNum)+1)
+	}
+	for sw := range fabric.NodeID(n) {
+		for d := range lead {
+			ports := g.Ports(sw, mesh.Dir(d))
+			if len(ports) > 0 {
+				have = append(have, len(ports))
+			}
+			for _, p := range ports {
+				lead[d][f.Num(p)]++
+			}
+		}
+	}
+	s.Parallel = mode(have)
+	free := freePorts(f, surplus)
+	pairs := 0
+	for at := range g.Positions() {
+		if g.At(at) == fabric.NoNode {
+			h := hole{name: coordinates(g.Dims, at)}
+			for sw := range fabric.NodeID(n) {
+				for d := range lead {
+					if to, ok := next(g, g.Coord(sw), mesh.Dir(d)); ok && to == at {
+						for _, num := range likely(f, sw, lead[d], s.Parallel, free) {
+							h.ports = append(h.ports, f.Port(sw, num))
+						}
+					}
+				}
+			}
+			s.holes = append(s.holes, h)
+		}
+	}
+	for sw := range fabric.NodeID(n) {
+		for dim := range g.Dims {
+			d := mesh.Plus(dim)
+			other := g.Neighbor(sw, d)
+			if other == fabric.NoNode || other == sw {
+				continue
+			}
+			pairs++
+			ports := g.Ports(sw, d)
+			switch {
+			case len(ports) < s.Parallel:
+				k := s.Parallel - len(ports)
+				s.deficits = append(s.deficits, deficit{
+					a: sw, b: other, n: k,
+					pa: likely(f, sw, lead[d], k, free), pb: likely(f, other, lead[d.Opposite()], k, free),
+				})
+			case len(ports) > s.Parallel:
+				ports = slices.Clone(ports)
+				slices.SortStableFunc(ports, func(x, y fabric.PortID) int { return lead[d][f.Num(y)] - lead[d][f.Num(x)] })
+				s.surplus = append(s.surplus, ports[s.Parallel:]...)
+			}
+		}
+	}
+	s.Cables = pairs * s.Parallel
+	return s
+}
+
+// detect is mesh.Detect, once more without the cables that do not fit when these
+// are at most an eighth.
+func detect(f *fabric.Fabric, dims []int) (*mesh.Grid, []fabric.PortID) {
+	opt := mesh.DetectOptions{Dims: dims}
+	g, err := mesh.Detect(f, opt)
+	if err == nil {
+		return g, nil
+	}
+	not, ok := err.(*mesh.NotGridError)
+	if !ok || len(not.Cables) == 0 || 8*len(not.Cables) > switchCables(f) {
+		return nil, nil
+	}
+	drop := make(map[fabric.PortID]bool, len(not.Cables))
+	for _, p := range not.Cables {
+		drop[min(p, f.Peer(p))] = true
+	}
+	rest, err := without(f, drop)
+	if err != nil {
+		return nil, nil
+	}
+	if g, err = mesh.Detect(rest, opt); err != nil {
+		return nil, nil
+	}
+	surplus := make([]fabric.PortID, 0, len(drop))
+	for p := range drop {
+		surplus = append(surplus, p)
+	}
+	slices.Sort(surplus)
+	return g, surplus // NodeIDs and PortIDs of rest are those of f
+}
+
+// without is f less some cables, each named by the lower of its ports.
+func without(f *fabric.Fabric, drop map[fabric.PortID]bool) (*fabric.Fabric, error) {
+	var b fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if _, err := b.AddNode(*f.Node(n)); err != nil {
+			return nil, err
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		peer := f.Peer(p)
+		if peer < p || drop[p] { // NoPort is less than every port
+			continue
+		}
+		if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(peer)), f.Num(peer), f.Link(p)); err != nil {
+			return nil, err
+		}
+	}
+	return b.Build()
+}
+
+// next is the position next to one in a direction, whether or not a switch is
+// there.
+func next(g *mesh.Grid, coord []int16, d mesh.Dir) (position int, ok bool) {
+	for dim, size := range g.Dims {
+		x := int(coord[dim])
+		if dim == d.Dim() {
+			if d.Positive() {
+				x++
+			} else {
+				x--
+			}
+			if x < 0 || x >= size {
+				if !g.Wrap[dim] {
+					return 0, false
+				}
+				x = (x + size) % size
+			}
+		}
+		position = position*size + x
+	}
+	return position, true
+}
+
+// coordinates writes a position as "2,3".
+func coordinates(dims []int, position int) string {
+	parts := make([]string, len(dims))
+	for i := len(dims) - 1; i >= 0; i-- {
+		parts[i] = fmt.Sprint(position % dims[i])
+		position /= dims[i]
+	}
+	return strings.Join(parts, ",")
+}
+
+// freePorts says by PortID which ports have no cable, or one that does not belong
+// there.
+func freePorts(f *fabric.Fabric, surplus []fabric.PortID) []bool {
+	free := make([]bool, f.NumPorts())
+	for p := range free {
+		free[p] = f.Peer(fabric.PortID(p)) == fabric.NoPort
+	}
+	for _, p := range surplus {
+		free[p], free[f.Peer(p)] = true, true
+	}
+	return free
+}
+
+// likely are the k port numbers of a switch without a cable that other switches
+// use most for the same thing, by number; fewer when there are not as many that
+// any other switch uses. lead counts switches by port number.
+func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) []fabric.PortNum {
+	var list []fabric.PortNum
+	for num := fabric.PortNum(1); num <= f.Node(sw).NumPorts; num++ {
+		if lead[num] > 0 && free[f.Port(sw, num)] {
+			list = append(list, num)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b fabric.PortNum) int { return lead[b] - lead[a] })
+	list = list[:min(k, len(list))]
+	slices.Sort(list)
+	return list
+}
+
+// deviations makes findings of what a shape lacks and has too much.
+func (c *checker) deviations(s *Shape) {
+	f := c.f
+	for _, h := range s.holes {
+		c.tell(h.ports...)
+		for i := range h.ports {
+			c.joined = append(c.joined, [2]fabric.NodeID{f.Owner(h.ports[0]), f.Owner(h.ports[i])})
+		}
+		c.add(MissingSwitch, 1, endpoints(f, h.ports...), "the %s has no switch at %s; %s should lead there", s.Name, h.name, portList(endpoints(f, h.ports...)))
+	}
+	deficits := slices.Clone(s.deficits)
+	for _, d := range deficits {
+		c.joined = append(c.joined, [2]fabric.NodeID{d.a, d.b})
+		for _, p := range d.pa {
+			c.tell(f.Port(d.a, p))
+		}
+		for _, p := range d.pb {
+			c.tell(f.Port(d.b, p))
+		}
+	}
+	surplus := slices.Clone(s.surplus)
+	c.crossed(&deficits, &surplus)
+	c.moved(&deficits, &surplus)
+	for _, d := range deficits {
+		if d.n == 0 {
+			continue
+		}
+		ports := append(d.ends(f, d.a, d.pa), d.ends(f, d.b, d.pb)...)
+		c.add(MissingCable, d.n, ports, "%s missing between %s and %s", countCables(d.n), portList(ports[:len(ports)-max(1, len(d.pb))]), portList(ports[len(ports)-max(1, len(d.pb)):]))
+	}
+	for _, p := range surplus {
+		if p != fabric.NoPort {
+			c.add(ExtraCable, 1, endpoints(f, p, f.Peer(p)), "%s to %s does not belong to the %s", f.PortName(p), f.PortName(f.Peer(p)), s.Name)
+		}
+	}
+}
+
+// ends names one end of a deficit: its ports, or the switch when they are not known.
+func (d *deficit) ends(f *fabric.Fabric, s fabric.NodeID, ports []fabric.PortNum) []verify.Endpoint {
+	if len(ports) == 0 {
+		return []verify.Endpoint{nodeEndpoint(f, s, 0)}
+	}
+	list := make([]verify.Endpoint, len(ports))
+	for i, p := range ports {
+		list[i] = nodeEndpoint(f, s, p)
+	}
+	return list
+}
+
+// portList writes endpoints one after the other, a node's name once for its ports.
+func portList(list []verify.Endpoint) string {
+	parts := make([]string, 0, len(list))
+	for i, e := range list {
+		if i == 8 && len(list) > 9 {
+			parts = append(parts, fmt.Sprintf("%d more", len(list)-i))
+			break
+		}
+		if i > 0 && e.Port != 0 && e.Node == list[i-1].Node {
+			parts = append(parts, fmt.Sprintf("[%d]", e.Port))
+			continue
+		}
+		parts = append(parts, e.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxMatched bounds the deviations that are tried against each other: with more of
+// them the fabric is not one shape with a few faults.
+const maxMatched = 500
+
+// crossed finds two cables that lead to each other's switch: the pairs a,b and c,d lack
+// one, and two others of the four have one too many. What it finds it takes away.
+func (c *checker) crossed(deficits *[]deficit, surplus *[]fabric.PortID) {
+	f := c.f
+	if len(*deficits) > maxMatched || len(*surplus) > maxMatched {
+		return
+	}
+	joins := func(p fabric.PortID, a, b fabric.NodeID) bool {
+		if p == fabric.NoPort {
+			return false
+		}
+		x, y := f.Owner(p), f.Owner(f.Peer(p))
+		return x == a && y == b || x == b && y == a
+	}
+	for i := range *surplus {
+		for j := i + 1; j < len(*surplus); j++ {
+			p, q := (*surplus)[i], (*surplus)[j]
+			if p == fabric.NoPort {
+				break
+			}
+			for k := range *deficits {
+				d := &(*deficits)[k]
+				if d.n == 0 {
+					continue
+				}
+				for l := range *deficits {
+					e := &(*deficits)[l]
+					if k == l && d.n < 2 || e.n == 0 || q == fabric.NoPort {
+						continue
+					}
+					if !(joins(p, d.a, e.a) && joins(q, d.b, e.b)) && !(joins(p, d.a, e.b) && joins(q, d.b, e.a)) {
+						continue
+					}
+					d.n--
+					e.n--
+					c.tell(p, f.Peer(p), q, f.Peer(q))
+					c.add(CrossedCables, 2, endpoints(f, p, f.Peer(p), q, f.Peer(q)), "%s leads to %s and %s to %s: %s should have a cable to %s, and %s one to %s",
+						f.PortName(p), f.PortName(f.Peer(p)), f.PortName(q), f.PortName(f.Peer(q)),
+						f.Name(d.a), f.Name(d.b), f.Name(e.a), f.Name(e.b))
+					(*surplus)[i], (*surplus)[j] = fabric.NoPort, fabric.NoPort
+					p, q = fabric.NoPort, fabric.NoPort
+				}
+				if p == fabric.NoPort {
+					break
+				}
+			}
+		}
+	}
+}
+
+// moved finds cables of which one end is at another switch: a pair lacks one, and
+// one of the two has one too many. What it finds it takes away.
+func (c *checker) moved(deficits *[]deficit, surplus *[]fabric.PortID) {
+	f := c.f
+	if len(*deficits) > maxMatched || len(*surplus) > maxMatched {
+		return
+	}
+	for i, p := range *surplus {
+		if p == fabric.NoPort {
+			continue
+		}
+		best, at := -1, fabric.NoPort // the end that stayed
+		for k := range *deficits {
+			d := &(*deficits)[k]
+			if d.n == 0 {
+				continue
+			}
+			for _, end := range []fabric.PortID{p, f.Peer(p)} {
+				s := f.Owner(end)
+				if s != d.a && s != d.b {
+					continue
+				}
+				own := d.pa
+				if s == d.b {
+					own = d.pb
+				}
+				// The end that stayed is in the port that the missing cable needs.
+				if fits := slices.Contains(own, f.Num(end)); best < 0 || fits {
+					best, at = k, end
+					if fits {
+						break
+					}
+				}
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		d := &(*deficits)[best]
+		d.n--
+		missing, ports := d.b, &d.pb
+		if f.Owner(at) == d.b {
+			missing, ports = d.a, &d.pa
+		}
+		ends := []verify.Endpoint{endpoint(f, at), nodeEndpoint(f, missing, 0), endpoint(f, f.Peer(at))}
+		if len(*ports) > 0 {
+			ends[1].Port = (*ports)[0]
+			*ports = (*ports)[1:]
+		}
+		c.tell(at, f.Peer(at))
+		c.add(MovedCable, 1, ends, "%s leads to %s and should lead to %s", ends[0], ends[2], ends[1])
+		(*surplus)[i] = fabric.NoPort
+	}
+}
+
+// Level is by switch its level in a tree, 0 for leaves; nil for other shapes. It is not
+// to be changed.
+func (s *Shape) Level() []int32 { return s.level }

@@ -1,0 +1,92 @@
+package cabling
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Slow links among peers are found, generations side by side are not, though all switches
+// are of one model.
+func TestSlowLinks(t *testing.T) {
+	w := &network{}
+	w.tree(16, 8, 8, 2) // s0 to s15 are leaves, s16 to s23 spines
+	tree := w.fabric(t)
+	two := &network{}
+	two.tree(6, 8, 6, 3) // s0 to s5, s6 to s11: the old one
+	two.tree(16, 8, 8, 2)
+	old := two.fabric(t)
+	ndr, edr, narrow := fabric.Link{Width: 4, Speed: fabric.NDR}, fabric.Link{Width: 4, Speed: fabric.EDR}, fabric.Link{Width: 1, Speed: fabric.NDR}
+	number := func(name string) int {
+		n := 0
+		for _, c := range name[1:] {
+			if c < '0' || c > '9' {
+				break
+			}
+			n = 10*n + int(c-'0')
+		}
+		return n
+	}
+	// slow says by the names of both ends, and the number of parallel ones before it,
+	// whether a cable is.
+	for _, tc := range []struct {
+		name string
+		f    *fabric.Fabric
+		slow func(a, b string, k int) (fabric.Link, bool)
+		want string
+	}{
+		{"none", tree, func(a, b string, k int) (fabric.Link, bool) { return ndr, false }, ""},
+		{"unknown", tree, func(a, b string, k int) (fabric.Link, bool) { return fabric.Link{}, true }, ""},
+		{"one cable", tree, func(a, b string, k int) (fabric.Link, bool) { return edr, a == "s3" && b == "s18" && k == 1 },
+			`link-degraded: "s3"[14] to "s18"[8] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR`},
+		{"one cable, others unknown", tree, func(a, b string, k int) (fabric.Link, bool) {
+			if number(a) > 4 {
+				return fabric.Link{}, true
+			}
+			return narrow, a == "s3" && b == "s18" && k == 1
+		}, `link-degraded: "s3"[14] to "s18"[8] is 1xNDR, while other links of both ends or of their neighbours are 4xNDR`},
+		{"a host", tree, func(a, b string, k int) (fabric.Link, bool) { return edr, b == "h3-2" },
+			`link-degraded: "s3"[3] to "h3-2"[1] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR`},
+		{"eight cables", tree, func(a, b string, k int) (fabric.Link, bool) {
+			return edr, b == "s18" && number(a) < 2 || a == "s0" && b[0] == 's' && number(b) < 18
+		},
+			`link-degraded: "s0"[10] to "s16"[2] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
+link-degraded: "s0"[11] to "s17"[1] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
+link-degraded: "s0"[9] to "s16"[1] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
+link-degraded: and 5 more links are slower than others of both ends or of their neighbours; the first: "s0"[12] to "s17"[2] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR`},
+		{"half of the leaves", tree, func(a, b string, k int) (fabric.Link, bool) { return edr, number(a) < 8 }, ""},
+		{"half of the spines", tree, func(a, b string, k int) (fabric.Link, bool) { return edr, b[0] == 's' && number(b) < 20 }, ""},
+		{"hosts of two generations", tree, func(a, b string, k int) (fabric.Link, bool) {
+			return edr, b[0] == 'h' && strings.ContainsAny(b[len(b)-1:], "0246")
+		}, ""},
+		{"an old island", old, func(a, b string, k int) (fabric.Link, bool) { return edr, number(a) < 12 }, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cables := cablesOf(tc.f)
+			parallel := make(map[string]int)
+			for i := range cables {
+				c := &cables[i]
+				a, b := tc.f.Node(tc.f.Owner(c.a)).Description, tc.f.Node(tc.f.Owner(c.b)).Description
+				c.link = ndr
+				if link, slow := tc.slow(a, b, parallel[a+b]); slow {
+					c.link = link
+				}
+				parallel[a+b]++
+			}
+			f := rewire(t, tc.f, cables, rand.New(rand.NewPCG(1, 1)))
+			if got := sortedMessages(SlowLinks(f, 3)); got != tc.want {
+				t.Errorf("%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+func sortedMessages(list []verify.Finding) string {
+	m := messages(list)
+	slices.Sort(m)
+	return strings.Join(m, "\n")
+}

@@ -1,0 +1,184 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/routing/banyan"
+)
+
+// kinds are the fabrics that a generator line can name, with their words. They are
+// those of `ibweave gen`; a word may have its -- in front.
+var kinds = []struct {
+	name  string
+	words []string
+	make  func(*line) (*fabric.Fabric, error)
+}{
+	{"fattree", []string{"radix", "levels", "hosts-per-leaf"}, func(l *line) (*fabric.Fabric, error) {
+		return gen.FatTree(gen.FatTreeSpec{Radix: l.number("radix", 0), Levels: l.number("levels", 2), HostsPerLeaf: l.number("hosts-per-leaf", 0)})
+	}},
+	{"mesh", []string{"dims", "wrap", "hosts"}, func(l *line) (*fabric.Fabric, error) {
+		spec := mesh.Spec{Dims: l.sizes("dims"), Hosts: l.number("hosts", 1)}
+		spec.Wrap = l.wraps("wrap", len(spec.Dims))
+		return l.grid(spec)
+	}},
+	{"torus", []string{"dims", "hosts"}, func(l *line) (*fabric.Fabric, error) {
+		spec := mesh.Spec{Dims: l.sizes("dims"), Hosts: l.number("hosts", 1)}
+		spec.Wrap = slices.Repeat([]bool{true}, len(spec.Dims))
+		return l.grid(spec)
+	}},
+	{"hypercube", []string{"dim", "hosts"}, func(l *line) (*fabric.Fabric, error) {
+		return mesh.Hypercube(l.number("dim", 0), l.number("hosts", 1))
+	}},
+	{"shufflenet", []string{"p", "k"}, func(l *line) (*fabric.Fabric, error) {
+		return gen.Shufflenet(l.number("p", 2), l.number("k", 3))
+	}},
+	{"myrinet4", nil, func(*line) (*fabric.Fabric, error) { return gen.Myrinet4() }},
+	{"lattice", []string{"switches", "seed"}, func(l *line) (*fabric.Fabric, error) {
+		return gen.Lattice(l.number("switches", 128), uint64(l.number("seed", 1)))
+	}},
+	{"banyan", []string{"stages", "wrap-around"}, func(l *line) (*fabric.Fabric, error) {
+		return banyan.Banyan(l.number("stages", 0), l.truth("wrap-around"))
+	}},
+	{"irregular", []string{"switches", "degree", "hosts", "seed"}, func(l *line) (*fabric.Fabric, error) {
+		return gen.Irregular(gen.IrregularSpec{
+			Switches: l.number("switches", 0), Degree: l.number("degree", 0), Hosts: l.number("hosts", 0), Seed: uint64(l.number("seed", 1)),
+		})
+	}},
+}
+
+// line is the words of a generator line, and what is wrong with them.
+type line struct {
+	words map[string]string
+	err   error
+}
+
+// Generate makes the fabric of a generator line: a kind as `ibweave gen` has it, and
+// its flags, with or without --, each followed by its value.
+func Generate(text string) (*fabric.Fabric, error) {
+	fields := strings.Fields(strings.ReplaceAll(text, "=", " "))
+	names := make([]string, len(kinds))
+	for i := range kinds {
+		names[i] = kinds[i].name
+	}
+	i := -1
+	if len(fields) > 0 {
+		i = slices.Index(names, fields[0])
+	}
+	if i < 0 {
+		return nil, fmt.Errorf("generator line %q: want one of %s, and its sizes, like fattree radix 40 levels 2", text, strings.Join(names, ", "))
+	}
+	k := &kinds[i]
+	l := &line{words: make(map[string]string)}
+	for j := 1; j < len(fields); j++ {
+		word := strings.TrimPrefix(fields[j], "--")
+		if !slices.Contains(k.words, word) {
+			return nil, fmt.Errorf("generator line %q: %s has no %q; want %s", text, k.name, fields[j], oneOf(k.words))
+		}
+		if _, dup := l.words[word]; dup {
+			return nil, fmt.Errorf("generator line %q: %s comes twice", text, word)
+		}
+		if flag := word == "wrap" || word == "wrap-around"; flag && (j+1 == len(fields) || slices.Contains(k.words, strings.TrimPrefix(fields[j+1], "--"))) {
+			l.words[word] = "all"
+			continue
+		}
+		if j++; j == len(fields) {
+			return nil, fmt.Errorf("generator line %q: %s needs a value", text, word)
+		}
+		l.words[word] = fields[j]
+	}
+	f, err := k.make(l)
+	if l.err != nil {
+		err = l.err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("generator line %q: %w", text, err)
+	}
+	return f, nil
+}
+
+func oneOf(words []string) string {
+	if len(words) == 0 {
+		return "nothing after it"
+	}
+	return strings.Join(words, ", ")
+}
+
+func (l *line) fail(word, want string) {
+	if l.err == nil {
+		l.err = fmt.Errorf("%s %q: want %s", word, l.words[word], want)
+	}
+}
+
+// number reads a number; absent gives what it is without.
+func (l *line) number(word string, absent int) int {
+	s, ok := l.words[word]
+	if !ok {
+		return absent
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		l.fail(word, "a number")
+	}
+	return n
+}
+
+func (l *line) truth(word string) bool {
+	s, ok := l.words[word]
+	if ok && s != "all" {
+		l.fail(word, "no value")
+	}
+	return ok
+}
+
+// sizes reads 16x16x4.
+func (l *line) sizes(word string) []int {
+	var dims []int
+	for _, d := range strings.Split(l.words[word], "x") {
+		n, err := strconv.Atoi(d)
+		if err != nil {
+			l.fail(word, "numbers with x between them, like 16x16")
+			return nil
+		}
+		dims = append(dims, n)
+	}
+	return dims
+}
+
+// wraps reads which of n dimensions are rings: all, or x,y,z and numbers from 1.
+func (l *line) wraps(word string, n int) []bool {
+	s, ok := l.words[word]
+	if !ok {
+		return nil
+	}
+	wrap := make([]bool, n)
+	for _, name := range strings.Split(s, ",") {
+		d := slices.Index([]string{"x", "y", "z"}, name)
+		if i, err := strconv.Atoi(name); err == nil {
+			d = i - 1
+		}
+		switch {
+		case s == "all":
+			for d := range wrap {
+				wrap[d] = true
+			}
+		case d < 0 || d >= n:
+			l.fail(word, fmt.Sprintf("dimensions of %d, like x,y or 1,2", n))
+		default:
+			wrap[d] = true
+		}
+	}
+	return wrap
+}
+
+func (l *line) grid(spec mesh.Spec) (*fabric.Fabric, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	return mesh.Generate(spec)
+}

@@ -1,0 +1,545 @@
+// Package policy holds a fabric and its tables to what operators write down: the
+// topology that was meant, the links that are required, limits and properties of the
+// routing, what each rule weighs, and which findings are excused until when.
+//
+// The file is YAML. All keys are optional, unknown ones are errors:
+//
+//	topology:
+//	  expected: cabling.ibnetdiscover   # or
+//	  generated: fattree radix 40 levels 2
+//	  allow-missing:
+//	    cables: 4                       # so many missing cables are notes
+//	    at: ["leaf 3[12]", 're:^spine'] # and these, whatever their number
+//	links:
+//	  width: 4
+//	  speed: NDR
+//	  hosts: {width: 4, speed: HDR}     # links of hosts, when they differ
+//	routing:
+//	  max-hops: 3                       # switches passed
+//	  max-imbalance: 1.5                # most loaded link / mean
+//	  require: [minimal, updown, xy]
+//	  roots: ["0x0000000000200000"]     # for updown: GUIDs or descriptions
+//	severities:
+//	  port-down: off                    # or note, warning, error
+//	waivers:
+//	  - rule: missing-cable             # or fingerprint: 0123456789abcdef
+//	    at: "leaf 7[3]"
+//	    until: 2026-12-31
+//	    reason: RMA 4711
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Property is something that a routing can be required to be.
+type Property string
+
+// The properties.
+const (
+	Minimal Property = "minimal"
+	UpDown  Property = "updown"
+	XY      Property = "xy"
+)
+
+var properties = []Property{Minimal, UpDown, XY}
+
+// Policy is what an operator demands. The zero value demands nothing.
+type Policy struct {
+	// Expected is the name of the file with the expected topology, as written; ""
+	// for none.
+	Expected string
+	// Meant is the shape that the fabric should have, nil for any.
+	Meant *cabling.Meant
+	// MayMiss is how many cables may be missing, and MissAt which.
+	MayMiss int
+	MissAt  []Place
+	// Between and Hosts are what links between switches and those of hosts must
+	// have at least; 0 for any.
+	Between, Hosts fabric.Link
+	MaxHops        int     // switches passed; 0 for any
+	MaxImbalance   float64 // routes on the most loaded link over the mean; 0 for any
+	Require        []Property
+	Roots          []Place
+	// Severities is by rule; verify.Clean leaves the rule's findings out.
+	Severities map[string]verify.Severity
+	Waivers    []Waiver
+}
+
+// Waiver excuses findings for some time.
+type Waiver struct {
+	Line        int    // of the file
+	Rule        string // "" for any, with a fingerprint
+	Fingerprint string // "" for any
+	At          *Place // nil for anywhere
+	Until       time.Time
+	Reason      string
+}
+
+// Place names a switch or an adapter, and a port of it.
+type Place struct {
+	text    string
+	guid    fabric.GUID // 0 for none
+	name    string
+	pattern *regexp.Regexp
+	port    fabric.PortNum // 0 for any
+}
+
+// String is the place as written.
+func (p Place) String() string { return p.text }
+
+// Has says whether a node and port are at the place; port 0 is the whole node.
+func (p Place) Has(guid fabric.GUID, name string, port fabric.PortNum) bool {
+	switch {
+	case p.port != 0 && p.port != port:
+		return false
+	case p.guid != 0:
+		return p.guid == guid
+	case p.pattern != nil:
+		return p.pattern.MatchString(name)
+	}
+	return p.name == name
+}
+
+// finding says whether a finding is about the place.
+func (p Place) finding(x *verify.Finding) bool {
+	for _, e := range x.Ports {
+		if p.Has(e.Node, e.Name.Text, e.Port) {
+			return true
+		}
+	}
+	for _, h := range x.Witness {
+		if p.Has(h.Switch, h.Name.Text, h.Port) {
+			return true
+		}
+	}
+	return p.guid != 0 && p.port == 0 && p.guid == x.Switch
+}
+
+var (
+	atPort   = regexp.MustCompile(`^(.*)\[(\d{1,3})\]$`)
+	longGUID = regexp.MustCompile(`^0[xX][0-9a-fA-F]{1,16}$`)
+)
+
+// parsePlace reads a GUID, a description or re: and a regular expression, each with
+// [port] after it or not.
+func parsePlace(s string) (Place, error) {
+	p := Place{text: s}
+	if m := atPort.FindStringSubmatch(s); m != nil && !strings.HasPrefix(s, "re:") {
+		n, err := strconv.Atoi(m[2])
+		if err != nil || n < 1 || n > int(fabric.MaxPortNum) {
+			return p, fmt.Errorf("port %s of %q: want 1 to %d", m[2], s, fabric.MaxPortNum)
+		}
+		s, p.port = m[1], fabric.PortNum(n)
+	}
+	switch {
+	case s == "":
+		return p, errors.New(`no node; want a GUID, a description or re: and a regular expression, like "leaf 3[12]"`)
+	case strings.HasPrefix(s, "re:"):
+		re, err := regexp.Compile(s[len("re:"):])
+		if err != nil {
+			return p, err
+		}
+		p.pattern = re
+	case longGUID.MatchString(s):
+		g, err := fabric.ParseGUID(s)
+		if err != nil {
+			return p, err
+		}
+		if g == 0 {
+			return p, fmt.Errorf("%s is no GUID of a node", s)
+		}
+		p.guid = g
+	default:
+		p.name = s
+	}
+	return p, nil
+}
+
+// maxFile bounds the size of a policy, bytes.
+const maxFile = 1 << 20
+
+// Parse reads a policy; name is the file's, for messages. Errors are
+// *fabric.ParseError with the line, and the policy is nil then.
+func Parse(name string, data []byte) (*Policy, error) {
+	r := &reader{name: name, lines: bytes.Split(data, []byte("\n"))}
+	if len(data) > maxFile {
+		return nil, r.fail(nil, "%d bytes; want at most %d", len(data), maxFile)
+	}
+	var doc yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&doc); err != nil {
+		if err.Error() == "EOF" {
+			return nil, r.fail(nil, "the policy is empty; want at least one of topology:, links:, routing:, severities: or waivers:")
+		}
+		return nil, r.yamlError(err)
+	}
+	var more yaml.Node
+	if err := d.Decode(&more); err == nil {
+		return nil, r.fail(&more, "a second document; want one policy a file")
+	} else if err.Error() != "EOF" {
+		return nil, r.yamlError(err)
+	}
+	if err := r.plain(&doc); err != nil {
+		return nil, err
+	}
+	p := &Policy{}
+	err := r.mapping(doc.Content[0], map[string]func(*yaml.Node) error{
+		"topology":   func(n *yaml.Node) error { return r.topology(p, n) },
+		"links":      func(n *yaml.Node) error { return r.links(p, n) },
+		"routing":    func(n *yaml.Node) error { return r.routing(p, n) },
+		"severities": func(n *yaml.Node) error { return r.severities(p, n) },
+		"waivers":    func(n *yaml.Node) error { return r.waivers(p, n) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// reader reads a policy.
+type reader struct {
+	name  string
+	lines [][]byte
+}
+
+// fail is an error at a node of the file.
+func (r *reader) fail(n *yaml.Node, format string, args ...any) error {
+	e := &fabric.ParseError{File: r.name, Err: fmt.Errorf(format, args...)}
+	if n != nil && n.Line > 0 {
+		e.Line, e.Column = n.Line, max(0, n.Column-1)
+		if n.Line <= len(r.lines) {
+			e.Text = strings.TrimRight(string(r.lines[n.Line-1]), "\r")
+		}
+	}
+	return e
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+
+// yamlError gives an error of the YAML reader its place.
+func (r *reader) yamlError(err error) error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		return r.fail(nil, "%w", err)
+	}
+	n, _ := strconv.Atoi(m[1])
+	return r.fail(&yaml.Node{Line: n, Column: 1}, "%s; want YAML", m[2])
+}
+
+// plain refuses anchors, aliases and tags, which a policy needs for nothing.
+func (r *reader) plain(n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return r.fail(n, "an anchor or an alias; write the value out")
+	case n.Style&yaml.TaggedStyle != 0:
+		return r.fail(n, "a tag, %s; write the value without it", n.Tag)
+	}
+	for _, c := range n.Content {
+		if err := r.plain(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapping reads the keys of a mapping, each once.
+func (r *reader) mapping(n *yaml.Node, keys map[string]func(*yaml.Node) error) error {
+	want := make([]string, 0, len(keys))
+	for k := range keys {
+		want = append(want, k)
+	}
+	slices.Sort(want)
+	if n.Kind != yaml.MappingNode {
+		return r.fail(n, "%s; want a mapping with %s", kindName(n), strings.Join(want, ", "))
+	}
+	seen := make(map[string]int)
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		read, ok := keys[key.Value]
+		if !ok || key.Kind != yaml.ScalarNode {
+			return r.fail(key, "unknown key %q; want %s", key.Value, strings.Join(want, ", "))
+		}
+		if line, dup := seen[key.Value]; dup {
+			return r.fail(key, "%s: is in line %d already; want it once", key.Value, line)
+		}
+		seen[key.Value] = key.Line
+		if err := read(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	if n.Tag == "!!null" {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// list reads the items of a list.
+func (r *reader) list(n *yaml.Node, what string, item func(*yaml.Node) error) error {
+	if n.Kind != yaml.SequenceNode {
+		return r.fail(n, "%s; want a list of %s", kindName(n), what)
+	}
+	for _, c := range n.Content {
+		if err := item(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text reads a scalar that is not empty.
+func (r *reader) text(n *yaml.Node, what string) (string, error) {
+	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" || n.Tag == "!!null" {
+		return "", r.fail(n, "%s; want %s", kindName(n), what)
+	}
+	return n.Value, nil
+}
+
+// number reads an integer in a range.
+func (r *reader) number(n *yaml.Node, least, most int) (int, error) {
+	v, err := strconv.Atoi(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
+		return 0, r.fail(n, "%s; want a number from %d to %d", kindName(n), least, most)
+	}
+	return v, nil
+}
+
+// place reads a Place.
+func (r *reader) place(n *yaml.Node) (Place, error) {
+	s, err := r.text(n, `a node, like "leaf 3" or "0x0002c90300000001[12]"`)
+	if err != nil {
+		return Place{}, err
+	}
+	p, err := parsePlace(s)
+	if err != nil {
+		return Place{}, r.fail(n, "%w", err)
+	}
+	return p, nil
+}
+
+func (r *reader) topology(p *Policy, n *yaml.Node) error {
+	return r.mapping(n, map[string]func(*yaml.Node) error{
+		"expected": func(v *yaml.Node) (err error) {
+			if p.Meant != nil {
+				return r.fail(v, "expected: and generated: together; want one")
+			}
+			p.Expected, err = r.text(v, "the name of a topology file")
+			return err
+		},
+		"generated": func(v *yaml.Node) error {
+			if p.Expected != "" {
+				return r.fail(v, "expected: and generated: together; want one")
+			}
+			line, err := r.text(v, "a generator line, like fattree radix 40 levels 2")
+			if err != nil {
+				return err
+			}
+			f, err := Generate(line)
+			if err != nil {
+				return r.fail(v, "%w", err)
+			}
+			p.Meant = &cabling.Meant{Name: line, Full: f}
+			return nil
+		},
+		"allow-missing": func(v *yaml.Node) error {
+			return r.mapping(v, map[string]func(*yaml.Node) error{
+				"cables": func(v *yaml.Node) (err error) {
+					p.MayMiss, err = r.number(v, 0, math.MaxInt32)
+					return err
+				},
+				"at": func(v *yaml.Node) error {
+					return r.list(v, "nodes or ports", func(v *yaml.Node) error {
+						at, err := r.place(v)
+						p.MissAt = append(p.MissAt, at)
+						return err
+					})
+				},
+			})
+		},
+	})
+}
+
+// link adds the keys of a required link.
+func (r *reader) link(to *fabric.Link, keys map[string]func(*yaml.Node) error) map[string]func(*yaml.Node) error {
+	keys["width"] = func(v *yaml.Node) error {
+		switch s := strings.TrimSuffix(v.Value, "x"); s {
+		case "1", "2", "4", "8", "12":
+			n, err := strconv.ParseUint(s, 10, 8)
+			to.Width = uint8(n)
+			return err
+		}
+		return r.fail(v, "%s; want a width: 1, 2, 4, 8 or 12", kindName(v))
+	}
+	keys["speed"] = func(v *yaml.Node) error {
+		speed, ok := fabric.ParseSpeed(strings.ToUpper(v.Value))
+		if !ok {
+			return r.fail(v, "%s; want a speed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR", kindName(v))
+		}
+		to.Speed = speed
+		return nil
+	}
+	return keys
+}
+
+func (r *reader) links(p *Policy, n *yaml.Node) error {
+	var all, hosts fabric.Link
+	err := r.mapping(n, r.link(&all, map[string]func(*yaml.Node) error{
+		"hosts": func(v *yaml.Node) error { return r.mapping(v, r.link(&hosts, map[string]func(*yaml.Node) error{})) },
+	}))
+	p.Between, p.Hosts = all, all
+	if hosts.Width != 0 {
+		p.Hosts.Width = hosts.Width
+	}
+	if hosts.Speed != fabric.SpeedUnknown {
+		p.Hosts.Speed = hosts.Speed
+	}
+	return err
+}
+
+func (r *reader) routing(p *Policy, n *yaml.Node) error {
+	return r.mapping(n, map[string]func(*yaml.Node) error{
+		"max-hops": func(v *yaml.Node) (err error) {
+			p.MaxHops, err = r.number(v, 1, maxHops)
+			return err
+		},
+		"max-imbalance": func(v *yaml.Node) error {
+			x, err := strconv.ParseFloat(v.Value, 64)
+			if v.Kind != yaml.ScalarNode || err != nil || !(x >= 1) || math.IsInf(x, 0) {
+				return r.fail(v, "%s; want a number from 1 on: routes on the most loaded link over the mean", kindName(v))
+			}
+			p.MaxImbalance = x
+			return nil
+		},
+		"require": func(v *yaml.Node) error {
+			return r.list(v, "properties", func(v *yaml.Node) error {
+				if v.Kind != yaml.ScalarNode || !slices.Contains(properties, Property(v.Value)) {
+					return r.fail(v, "%s; want minimal, updown or xy", kindName(v))
+				}
+				if !slices.Contains(p.Require, Property(v.Value)) {
+					p.Require = append(p.Require, Property(v.Value))
+				}
+				return nil
+			})
+		},
+		"roots": func(v *yaml.Node) error {
+			return r.list(v, "switches", func(v *yaml.Node) error {
+				at, err := r.place(v)
+				if err == nil && at.port != 0 {
+					err = r.fail(v, "%q is a port; want a switch", at.text)
+				}
+				p.Roots = append(p.Roots, at)
+				return err
+			})
+		},
+	})
+}
+
+// rule reads the name of a rule.
+func (r *reader) rule(n *yaml.Node) (string, error) {
+	if _, ok := RuleByName(n.Value); !ok || n.Kind != yaml.ScalarNode {
+		return "", r.fail(n, "%s is no rule; ibweave check --rules lists them", kindName(n))
+	}
+	return n.Value, nil
+}
+
+// maxHops is the most switches that a limit can say: a directed route has 63 hops (IBA
+// 14.2.2).
+const maxHops = 64
+
+// Off is the severity of rules whose findings are left out.
+const Off = "off"
+
+func (r *reader) severities(p *Policy, n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return r.fail(n, "%s; want a mapping of rules to severities", kindName(n))
+	}
+	p.Severities = make(map[string]verify.Severity)
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		rule, err := r.rule(key)
+		if err != nil {
+			return err
+		}
+		if _, dup := p.Severities[rule]; dup {
+			return r.fail(key, "rule %s comes twice; want it once", rule)
+		}
+		var s verify.Severity
+		if value.Value != Off && (s.UnmarshalText([]byte(value.Value)) != nil || s == verify.Clean) || value.Kind != yaml.ScalarNode {
+			return r.fail(value, "%s; want off, note, warning or error", kindName(value))
+		}
+		p.Severities[rule] = s
+	}
+	return nil
+}
+
+var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+func (r *reader) waivers(p *Policy, n *yaml.Node) error {
+	return r.list(n, "waivers", func(item *yaml.Node) error {
+		w := Waiver{Line: item.Line}
+		err := r.mapping(item, map[string]func(*yaml.Node) error{
+			"rule": func(v *yaml.Node) (err error) {
+				w.Rule, err = r.rule(v)
+				return err
+			},
+			"fingerprint": func(v *yaml.Node) error {
+				if v.Kind != yaml.ScalarNode || !fingerprint.MatchString(v.Value) {
+					return r.fail(v, "%s; want the 16 hexadecimal digits of a finding's fingerprint", kindName(v))
+				}
+				w.Fingerprint = v.Value
+				return nil
+			},
+			"at": func(v *yaml.Node) error {
+				at, err := r.place(v)
+				w.At = &at
+				return err
+			},
+			"until": func(v *yaml.Node) (err error) {
+				if w.Until, err = time.Parse(time.DateOnly, v.Value); err != nil || v.Kind != yaml.ScalarNode {
+					return r.fail(v, "%s; want the last day of the waiver, like 2026-12-31", kindName(v))
+				}
+				return nil
+			},
+			"reason": func(v *yaml.Node) (err error) {
+				w.Reason, err = r.text(v, "a reason")
+				return err
+			},
+		})
+		switch {
+		case err != nil:
+			return err
+		case w.Rule == "" && w.Fingerprint == "":
+			return r.fail(item, "a waiver of everything; want rule: or fingerprint:")
+		case w.Until.IsZero():
+			return r.fail(item, "a waiver without an end; want until:, like 2026-12-31")
+		case w.Reason == "":
+			return r.fail(item, "a waiver without a reason; want reason:")
+		}
+		p.Waivers = append(p.Waivers, w)
+		return nil
+	})
+}

@@ -1,0 +1,248 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Routing holds tables to the policy: t are the tables of f and r is what
+// verify.Check found of them; t is nil when there are none. It takes O(switches x
+// LIDs) for each required property. Errors are ctx's, and roots that are no switches
+// of f.
+func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r *verify.Result) ([]verify.Finding, error) {
+	demands := len(p.Require)
+	if p.MaxHops > 0 {
+		demands++
+	}
+	if p.MaxImbalance > 0 {
+		demands++
+	}
+	if t == nil {
+		if demands == 0 {
+			return nil, nil
+		}
+		return []verify.Finding{p.finding(RoutingUnchecked, int64(demands), "the policy has %d demands on the routing, which were not checked: there are no tables", demands)}, nil
+	}
+	var list []verify.Finding
+	if p.MaxHops > 0 && r.Unicast.MaxHops > p.MaxHops {
+		over := int64(0)
+		for hops, n := range r.Unicast.HopHistogram {
+			if hops > p.MaxHops {
+				over += n
+			}
+		}
+		list = append(list, p.finding(HopsAboveLimit, over, "%d of %d pairs pass more than %d switches, up to %d", over, r.Unicast.Pairs, p.MaxHops, r.Unicast.MaxHops))
+	}
+	if b := &r.Balance; p.MaxImbalance > 0 && b.MaxLink != nil && float64(b.MaxRoutes) > p.MaxImbalance*b.MeanRoutes {
+		x := p.finding(ImbalanceAboveLimit, b.MaxRoutes, "%s has %d routes, %.2f times the mean of %.1f; the policy allows %.2f times",
+			b.MaxLink, b.MaxRoutes, float64(b.MaxRoutes)/b.MeanRoutes, b.MeanRoutes, p.MaxImbalance)
+		x.Switch = b.MaxLink.Switch
+		x.Ports = []verify.Endpoint{{Node: b.MaxLink.Switch, Name: b.MaxLink.Name, Port: b.MaxLink.Port}}
+		list = append(list, x)
+	}
+	for _, property := range p.Require {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		switch property {
+		case Minimal:
+			if n := r.Unicast.NonMinimal; n > 0 {
+				x := p.finding(NotMinimal, n, "%d of %d pairs pass more switches than they need to", n, r.Unicast.Pairs)
+				for i := range r.Findings {
+					if from := &r.Findings[i]; from.Rule == verify.NonMinimal {
+						x.Message, x.Switch, x.LID, x.Witness = from.Message, from.Switch, from.LID, from.Witness
+					}
+				}
+				list = append(list, x)
+			}
+		case UpDown:
+			x, err := p.upDown(ctx, f, t)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, x...)
+		case XY:
+			list = append(list, p.dimensionOrder(f, t)...)
+		}
+	}
+	return list, nil
+}
+
+func (p *Policy) finding(rule string, count int64, format string, args ...any) verify.Finding {
+	r, _ := RuleByName(rule)
+	return verify.Finding{Rule: rule, Severity: r.Severity, Count: count, Message: fmt.Sprintf(format, args...), Witness: []verify.Hop{}}
+}
+
+// RootError says that a root of the policy is no switch of the fabric.
+type RootError struct{ Root string }
+
+func (e *RootError) Error() string {
+	return fmt.Sprintf("the policy's root %q is no switch of this fabric", e.Root)
+}
+
+// upDown looks for paths that go down and then up.
+func (p *Policy) upDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]verify.Finding, error) {
+	if f.NumSwitches() == 0 {
+		return nil, nil
+	}
+	var roots []fabric.NodeID
+	for _, at := range p.Roots {
+		found := false
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if at.Has(f.Node(s).GUID, f.Name(s).Text, 0) {
+				roots = append(roots, s)
+				found = true
+			}
+		}
+		if !found {
+			return nil, &RootError{at.text}
+		}
+	}
+	type order struct {
+		name string
+		rank []int32 // by switch, lower is up
+	}
+	var orders []order
+	if roots != nil {
+		orders = append(orders, order{"the order from the policy's roots", updown.NewOrder(f, roots).Rank})
+	} else {
+		chosen, err := updown.ChooseOrder(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		orders = append(orders, order{"the order that updn chooses", chosen.Rank})
+		if levels := cabling.Recognize(f).Level(); levels != nil {
+			rank := make([]int32, len(levels))
+			for s, l := range levels {
+				rank[s] = -l
+			}
+			orders = append(orders, order{"the levels of the tree", rank})
+		}
+	}
+	var best []verify.Finding
+	for i, o := range orders {
+		bad := turns(f, t, func(s, u, v fabric.NodeID, _, _ fabric.PortID) bool {
+			down := o.rank[u] > o.rank[s] || o.rank[u] == o.rank[s] && u > s
+			up := o.rank[v] < o.rank[u] || o.rank[v] == o.rank[u] && v < u
+			return down && up
+		})
+		if bad.lids == 0 {
+			return nil, nil
+		}
+		if i == 0 || bad.lids < best[0].Count {
+			x := p.finding(NotUpDown, bad.lids, "paths to %d LIDs go down and up again by %s: packets for LID %d at %s go down by %s and up by %s",
+				bad.lids, o.name, bad.lid, name(f, bad.at), bad.way[0], bad.way[1])
+			bad.fill(f, &x)
+			best = []verify.Finding{x}
+		}
+	}
+	return best, nil
+}
+
+// dimensionOrder looks for paths that turn into an earlier dimension or back.
+func (p *Policy) dimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.Finding {
+	if f.NumSwitches() <= 1 {
+		return nil
+	}
+	g, err := mesh.Detect(f, mesh.DetectOptions{})
+	if err != nil {
+		return []verify.Finding{p.finding(NotXY, 0, "%v", err)}
+	}
+	bad := turns(f, t, func(_, _, _ fabric.NodeID, first, second fabric.PortID) bool {
+		a, b := g.Dir(first), g.Dir(second)
+		return b.Dim() < a.Dim() || b == a.Opposite()
+	})
+	if bad.lids == 0 {
+		return nil
+	}
+	x := p.finding(NotXY, bad.lids, "paths to %d LIDs are not in the order of the dimensions of the %s: packets for LID %d at %s take %s and then %s",
+		bad.lids, g, bad.lid, name(f, bad.at), bad.way[0], bad.way[1])
+	bad.fill(f, &x)
+	return []verify.Finding{x}
+}
+
+func name(f *fabric.Fabric, s fabric.NodeID) string {
+	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
+}
+
+// turn is what turns found.
+type turn struct {
+	lids int64 // with a turn that is not allowed
+	lid  fabric.LID
+	at   fabric.NodeID // the switch before the turn
+	way  []verify.Hop  // the two channels of the turn
+}
+
+func (b *turn) fill(f *fabric.Fabric, x *verify.Finding) {
+	x.LID, x.Switch, x.Witness = b.lid, f.Node(b.at).GUID, b.way
+}
+
+// turns follows the packets from all CA and router ports to each LID of another one,
+// and says to how many LIDs they make a turn that wrong does not allow: from switch s
+// by port first to u, and from there by port second to v. Packets that are dropped or
+// loop are followed as far as they go.
+func turns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) turn {
+	n := f.NumSwitches()
+	sources := make([]int32, n) // CA and router ports
+	for _, s := range f.CASwitches() {
+		if s != fabric.NoNode {
+			sources[s]++
+		}
+	}
+	seen := make([]fabric.LID, n)
+	// step is where switch s sends packets for a LID, when that is another switch.
+	step := func(s fabric.NodeID, lid fabric.LID) (fabric.PortID, fabric.NodeID, bool) {
+		e := t.Row(s)[lid]
+		if e == fabric.ManagementPort || e > f.Node(s).NumPorts {
+			return 0, 0, false
+		}
+		out := f.Port(s, e)
+		peer := f.Peer(out)
+		if peer == fabric.NoPort || !f.IsSwitch(f.Owner(peer)) {
+			return 0, 0, false
+		}
+		return out, f.Owner(peer), true
+	}
+	var bad turn
+	for lid := fabric.LID(1); lid <= min(f.MaxLID(), t.MaxLID()); lid++ {
+		to := f.LIDPort(lid)
+		if to == fabric.NoPort || f.IsSwitch(f.Owner(to)) {
+			continue
+		}
+		found := false
+		for s := range fabric.NodeID(n) {
+			if sources[s] == 0 {
+				continue
+			}
+			if peer := f.Peer(to); sources[s] == 1 && peer != fabric.NoPort && f.Owner(peer) == s {
+				continue // the destination itself is the only one here
+			}
+			for at := s; seen[at] != lid; {
+				seen[at] = lid
+				first, u, ok := step(at, lid)
+				if !ok {
+					break
+				}
+				if second, v, ok := step(u, lid); ok && !found && wrong(at, u, v, first, second) {
+					found = true
+					if bad.lids++; bad.lids == 1 {
+						hop := func(p fabric.PortID) verify.Hop {
+							s := f.Owner(p)
+							return verify.Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), LID: lid}
+						}
+						bad.lid, bad.at, bad.way = lid, at, []verify.Hop{hop(first), hop(second)}
+					}
+				}
+				at = u
+			}
+		}
+	}
+	return bad
+}

@@ -1,0 +1,381 @@
+package quality_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/audit/quality"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+// compiled routes a fabric with LMC lmc.
+func compiled(t testing.TB, f *fabric.Fabric, engine string, lmc int) *compile.Result {
+	t.Helper()
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// must is for generators.
+func must(t testing.TB) func(f *fabric.Fabric, err error) *fabric.Fabric {
+	return func(f *fabric.Fabric, err error) *fabric.Fabric {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+}
+
+func measure(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt quality.Options) *quality.Result {
+	t.Helper()
+	r, err := quality.Measure(context.Background(), f, tables, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// slow walks every pair.
+type slow struct {
+	routes map[fabric.PortID]int64
+	byVL   map[fabric.VL]map[fabric.PortID]int64
+	lost   int64
+	ways   map[[2]fabric.NodeID]map[string]bool // of switches
+}
+
+func walkAll(f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) *slow {
+	r := &slow{
+		routes: make(map[fabric.PortID]int64),
+		byVL:   make(map[fabric.VL]map[fabric.PortID]int64),
+		ways:   make(map[[2]fabric.NodeID]map[string]bool),
+	}
+	attached := f.CASwitches()
+	for i, a := range f.CAPorts() {
+		for j, b := range f.CAPorts() {
+			if i == j {
+				continue
+			}
+			ends := [2]fabric.NodeID{attached[i], attached[j]}
+			if ends[0] != ends[1] && r.ways[ends] == nil {
+				r.ways[ends] = make(map[string]bool)
+			}
+			for k := range fabric.LID(1) << f.LMC(b) {
+				lid := f.LID(b) + k
+				s, in := f.Owner(f.Peer(a)), f.Num(f.Peer(a))
+				var way []fabric.PortID
+				var vls []fabric.VL
+				arrived := false
+				for range f.NumSwitches() + 1 {
+					num := tables.Row(s)[lid]
+					if num == 0 || num > f.Node(s).NumPorts || f.Peer(f.Port(s, num)) == fabric.NoPort {
+						break
+					}
+					out := f.Port(s, num)
+					if f.Peer(out) == b {
+						arrived = true
+						break
+					}
+					if !f.IsSwitch(f.Owner(f.Peer(out))) {
+						break
+					}
+					way = append(way, out)
+					if sls != nil {
+						vls = append(vls, sl2vl.At(in, out)[sls.SL(a, attached[i], lid)])
+					}
+					s, in = f.Owner(f.Peer(out)), f.Num(f.Peer(out))
+				}
+				if !arrived {
+					r.lost++
+					continue
+				}
+				for h, c := range way {
+					r.routes[c]++
+					if sls != nil {
+						if r.byVL[vls[h]] == nil {
+							r.byVL[vls[h]] = make(map[fabric.PortID]int64)
+						}
+						r.byVL[vls[h]][c]++
+					}
+				}
+				if ends[0] != ends[1] {
+					r.ways[ends][fmt.Sprint(way)] = true
+				}
+			}
+		}
+	}
+	return r
+}
+
+// loads is Loads as its comments say, from a map of channels.
+func loads(f *fabric.Fabric, routes map[fabric.PortID]int64) quality.Loads {
+	var all []float64
+	l := quality.Loads{}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			all = append(all, float64(routes[p]))
+			l.Max = max(l.Max, routes[p])
+			if routes[p] == 0 {
+				l.Unused++
+			}
+		}
+	}
+	l.Channels = len(all)
+	sum, apart := 0.0, 0.0
+	for _, a := range all {
+		sum += a
+		for _, b := range all {
+			apart += math.Abs(a - b)
+		}
+	}
+	if n := float64(len(all)); sum > 0 {
+		l.Mean = sum / n
+		l.Gini = apart / (2 * n * sum) // the definition by mean difference
+	}
+	return l
+}
+
+func fabrics(t testing.TB) map[string]*compile.Result {
+	ok := must(t)
+	return map[string]*compile.Result{
+		"fat tree":  compiled(t, ok(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})), "updn", 0),
+		"irregular": compiled(t, ok(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 17, Seed: 5})), "minhop", 2),
+		"torus":     compiled(t, ok(mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Wrap: []bool{true, true}, Hosts: 2})), "xy", 1),
+	}
+}
+
+// TestAgainstWalking compares with the walk of every pair, on whole tables and on
+// tables with entries changed at random.
+func TestAgainstWalking(t *testing.T) {
+	for name, r := range fabrics(t) {
+		for _, changes := range []int{0, 5, 200} {
+			t.Run(fmt.Sprintf("%s/%d", name, changes), func(t *testing.T) {
+				f := r.Routing.Fabric
+				tables := lft.NewTables(f.NumSwitches(), f.MaxLID())
+				rng := rand.New(rand.NewPCG(1, uint64(changes)))
+				for s := range fabric.NodeID(f.NumSwitches()) {
+					copy(tables.Row(s), r.Routing.Tables.Row(s))
+				}
+				for range changes {
+					s := fabric.NodeID(rng.IntN(f.NumSwitches()))
+					tables.Row(s)[1+rng.IntN(int(f.MaxLID()))] = fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 2))
+				}
+				if sls := r.Routing.PathSLs; sls != nil && changes > 0 {
+					for i, p := range f.CAPorts() {
+						if row := slices.Clone(sls.Row(f.CASwitches()[i])); rng.IntN(3) == 0 {
+							row[1+rng.IntN(int(f.MaxLID()))] = 1
+							slices.Reverse(row[1:])
+							sls.SetPorts(row, p)
+						}
+					}
+				}
+				want := walkAll(f, tables, r.Routing.SL2VL, r.Routing.PathSLs)
+				got := measure(t, f, tables, quality.Options{
+					SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 3, Hottest: 1 << 20,
+				})
+				near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+				if d := cmp.Diff(loads(f, want.routes), got.Links, near); d != "" {
+					t.Errorf("loads (-want +got):\n%s", d)
+				}
+				if got.Lost != want.lost {
+					t.Errorf("lost %d, want %d", got.Lost, want.lost)
+				}
+				if changes == 200 && want.lost == 0 {
+					t.Error("nothing was broken")
+				}
+				if len(got.VLs) != len(want.byVL) {
+					t.Errorf("%d VLs, want %d", len(got.VLs), len(want.byVL))
+				}
+				for _, l := range got.VLs {
+					if d := cmp.Diff(loads(f, want.byVL[l.VL]), l.Loads, near); d != "" {
+						t.Errorf("VL %d (-want +got):\n%s", l.VL, d)
+					}
+				}
+				var wide quality.Diversity
+				wide.Min = math.MaxInt
+				sum := 0
+				for _, ways := range want.ways {
+					wide.Pairs++
+					sum += len(ways)
+					wide.Min, wide.Max = min(wide.Min, len(ways)), max(wide.Max, len(ways))
+				}
+				wide.Mean = float64(sum) / float64(wide.Pairs)
+				if d := cmp.Diff(wide, got.Diversity, near); d != "" {
+					t.Errorf("diversity (-want +got):\n%s", d)
+				}
+				for i, c := range got.Hottest {
+					s, _ := f.SwitchByGUID(c.Switch)
+					if n := want.routes[f.Port(s, c.Port)]; n != c.Routes {
+						t.Errorf("%s[%d] has %d routes, want %d", c.Name, c.Port, c.Routes, n)
+					}
+					if i > 0 && got.Hottest[i-1].Routes < c.Routes {
+						t.Error("not in order")
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestAsVerifySays compares what both count.
+func TestAsVerifySays(t *testing.T) {
+	for name, r := range fabrics(t) {
+		got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1})
+		if b := r.Verify.Balance; got.Links.Max != b.MaxRoutes || math.Abs(got.Links.Mean-b.MeanRoutes) > 1e-9 {
+			t.Errorf("%s: %d at most and %g on average, verify says %d and %g", name, got.Links.Max, got.Links.Mean, b.MaxRoutes, b.MeanRoutes)
+		}
+		if got.Bisection != nil {
+			t.Errorf("%s: bisections that nobody wanted", name)
+		}
+		if none := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1, Hottest: -1}); len(none.Hottest) > 0 || len(got.Hottest) == 0 {
+			t.Errorf("%s: %d of the most loaded channels, and %d where nobody wanted any", name, len(got.Hottest), len(none.Hottest))
+		}
+	}
+}
+
+// TestTellsRoutingsApart: a table that sends everything by one cable of two is
+// seen in every figure.
+func TestTellsRoutingsApart(t *testing.T) {
+	r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})), "updn", 0)
+	f := r.Routing.Fabric
+	good := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7})
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		if len(ports) == int(f.Node(s).NumPorts) {
+			continue // a spine
+		}
+		row := r.Routing.Tables.Row(s)
+		for _, p := range f.CAPorts() {
+			if lid := f.LID(p); f.Owner(f.Peer(p)) != s {
+				row[lid] = f.Num(ports[0])
+			}
+		}
+	}
+	bad := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7})
+	if bad.Lost != 0 {
+		t.Fatal("the bad tables are to be legal")
+	}
+	if bad.Links.Max <= good.Links.Max || bad.Links.Gini <= good.Links.Gini ||
+		bad.Bisection.High >= good.Bisection.Low || bad.Diversity.Mean >= good.Diversity.Mean {
+		t.Errorf("good %+v %+v %+v\nbad %+v %+v %+v", good.Links, good.Bisection, good.Diversity, bad.Links, bad.Bisection, bad.Diversity)
+	}
+}
+
+// TestWorkers: the same on any number of CPUs.
+func TestWorkers(t *testing.T) {
+	for name, r := range fabrics(t) {
+		opt := quality.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 50, Seed: 3, Workers: 1}
+		one := measure(t, r.Routing.Fabric, r.Routing.Tables, opt)
+		opt.Workers = 5
+		if d := cmp.Diff(one, measure(t, r.Routing.Fabric, r.Routing.Tables, opt)); d != "" {
+			t.Errorf("%s (-1 +5 workers):\n%s", name, d)
+		}
+	}
+}
+
+// TestCrossbar: a single switch is one.
+func TestCrossbar(t *testing.T) {
+	p, err := gen.NewPlan(1, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Switch(12, "crossbar")
+	for h := range 9 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, 0, h+1)
+	}
+	r := compiled(t, must(t)(p.Fabric()), "minhop", 0)
+	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 20})
+	if b := got.Bisection; b.Mean != 1 || b.Low != 1 || b.Most != 1 || b.Routes != 4 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestTwoSwitches has all bisections of two switches with a cable between them and
+// two hosts each: of the 4! orders of the hosts, the two senders are on one switch
+// in 8, and then both share the cable: bandwidth 1/2. Else the senders a and b are
+// on different switches; in 8 orders both send across, each alone in its
+// direction, and in 8 both stay on their switch. So the mean is 5/6.
+func TestTwoSwitches(t *testing.T) {
+	p, err := gen.NewPlan(2, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Switch(4, "a")
+	p.Switch(4, "b")
+	p.Cable(0, 1, 1, 1)
+	for h := range 4 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, h/2, 2+h%2)
+	}
+	r := compiled(t, must(t)(p.Fabric()), "updn", 0)
+	b := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 4000}).Bisection
+	if b.Low > 5./6 || b.High < 5./6 || b.High-b.Low > 0.02 || b.Least != 0.5 || b.Most != 1 {
+		t.Errorf("%+v, want 5/6", b)
+	}
+}
+
+// TestCableBetweenCAs: LIDs that no switch leads to are lost to all but one port.
+func TestCableBetweenCAs(t *testing.T) {
+	p, err := gen.NewPlan(1, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Switch(4, "switch")
+	for h := range 3 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, 0, h+1)
+	}
+	two, other := p.CA(2, "two ports"), p.CA(1, "other")
+	p.Cable(two, 1, 0, 4)
+	p.Cable(two, 2, other, 1)
+	r := compiled(t, must(t)(p.Fabric()), "updn", 1)
+	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1})
+	if want := r.Verify.Unicast.Unreachable; got.Lost != want || want == 0 {
+		t.Errorf("%d lost, verify says %d", got.Lost, want)
+	}
+}
+
+func BenchmarkMeasure(b *testing.B) {
+	for _, radix := range []int{16, 24} {
+		r := compiled(b, must(b)(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})), "updn", 0)
+		for _, bisections := range []int{-1, 100} {
+			b.Run(fmt.Sprintf("radix=%d/bisections=%d", radix, max(bisections, 0)), func(b *testing.B) {
+				for b.Loop() {
+					measure(b, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: bisections})
+				}
+			})
+		}
+	}
+}
+
+// TestErrors: tables of something else.
+func TestErrors(t *testing.T) {
+	r := fabrics(t)["torus"]
+	f := r.Routing.Fabric
+	if _, err := quality.Measure(t.Context(), f, lft.NewTables(3, f.MaxLID()), quality.Options{}); err == nil {
+		t.Error("tables of three switches")
+	}
+	if _, err := quality.Measure(t.Context(), f, r.Routing.Tables, quality.Options{PathSLs: lft.NewPathSLs(3, 4)}); err == nil {
+		t.Error("path SLs of three switches")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := quality.Measure(ctx, f, r.Routing.Tables, quality.Options{}); err == nil {
+		t.Error("cancelled")
+	}
+}

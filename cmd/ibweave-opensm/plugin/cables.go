@@ -1,0 +1,60 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// maxSlow bounds the slow cables that our log names.
+const maxSlow = 20
+
+// cables logs which cables are slower than their peers, and that many carry nothing: our
+// log has all of it, OpenSM's log a line for each of the two. It is silent as long as the
+// same cables are slow, and as long as many carry nothing.
+func (p *Plugin) cables(t *Tables) {
+	if p.cablesOf == t.snapshot {
+		return
+	}
+	p.cablesOf = t.snapshot
+	slow := cabling.SlowLinks(t.Fabric, maxSlow)
+	count := int64(0)
+	var names []string
+	for i := range slow {
+		count += slow[i].Count
+		names = append(names, oneLine(slow[i].Message))
+	}
+	if text := strings.Join(names, "\n"); text != p.slowCables {
+		p.slowCables = text
+		for _, line := range names {
+			p.log.Warn("slow cable: "+line, zap.String("engine", t.Engine))
+		}
+		switch {
+		case count == 0:
+			p.log.Info("no cable is slower than its peers", zap.String("engine", t.Engine))
+		case count == 1:
+			p.host.Log(LogInfo, t.Engine+": slow cable: "+names[0])
+		default:
+			p.host.Log(LogInfo, fmt.Sprintf("%s: %d slow cables, the first: %s", t.Engine, count, names[0]))
+		}
+	}
+	idle := ""
+	for i := range t.Verify.Findings {
+		if x := &t.Verify.Findings[i]; x.Rule == verify.IdleLinks && x.Severity >= verify.Warning {
+			idle = oneLine(x.Message)
+		}
+	}
+	if p.manyIdle != (idle != "") {
+		p.manyIdle = idle != ""
+		if !p.manyIdle {
+			p.log.Info("cables that carried nothing are in use", zap.String("engine", t.Engine))
+			return
+		}
+		p.log.Warn(idle, zap.String("engine", t.Engine))
+		p.host.Log(LogInfo, t.Engine+": "+idle)
+	}
+}

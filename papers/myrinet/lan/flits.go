@@ -1,0 +1,552 @@
+package lan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/papers/myrinet"
+)
+
+// Remedy is what switches do when a branch of a multicast worm is blocked (section
+// 3 of the paper).
+type Remedy uint8
+
+const (
+	// Idle has the other branches carry IDLE characters: they keep their ports, and
+	// all branches go on together (M8). That alone can deadlock; routes on the
+	// spanning tree are the paper's first remedy (M9).
+	Idle Remedy = iota
+	// Interrupt has the other branches end what they have sent as a fragment and give
+	// their ports free. When nothing is blocked any more they send the header again,
+	// and the rest; destinations put fragments together (M10). Multicast worms have
+	// to come one after another, as from the root they do.
+	Interrupt
+	// Flush has a port that has carried IDLE for a while flagged, and a unicast worm
+	// that waits for such a port taken out of the network; its source sends it again
+	// after a random time (M11). It too is for multicast worms one after another.
+	Flush
+)
+
+var remedies = [...]string{Idle: "idle", Interrupt: "interrupt", Flush: "flush"}
+
+// String is "idle", "interrupt" or "flush".
+func (r Remedy) String() string {
+	if int(r) < len(remedies) {
+		return remedies[r]
+	}
+	return fmt.Sprintf("remedy %d", uint8(r))
+}
+
+// SwitchWorm is a worm that switches may copy.
+type SwitchWorm struct {
+	Source fabric.PortID     // port of a CA; its worms leave in the order of the list
+	Route  myrinet.TreeRoute // from its switch on
+	// Broadcast has Route, which must have no branches, lead to the root, or be empty
+	// there, and every switch from there on copy the worm to its hosts and its
+	// downward links of the spanning tree (M12).
+	Broadcast bool
+	Flits     int // 1 for the header and the data, 2 or more
+	Start     int // cycle in which the header leaves, at the earliest
+}
+
+// SwitchOptions are the choices of RunSwitches.
+type SwitchOptions struct {
+	Fabric *fabric.Fabric
+	UpDown *myrinet.UpDown // for broadcasts
+	Buffer int             // flits at each input port of a switch
+	Remedy Remedy
+	// FlagAfter is the cycles of IDLE after which Flush flags a port, and those for
+	// which a branch is blocked after which Interrupt ends the others: 2 or more, since
+	// a buffer of one flit has room every other cycle. Timeout is the most cycles until
+	// a worm that was flushed is sent again.
+	FlagAfter, Timeout int
+	Seed               uint64
+}
+
+// SwitchWait is a worm that waits for another one.
+type SwitchWait struct {
+	Worm, For int           // indices
+	Port      fabric.PortID // that For has, or behind which it is in the way
+}
+
+// SwitchResult is what became of worms.
+type SwitchResult struct {
+	Cycles int
+	// Arrived is by worm the ports of the hosts that have all of it, ascending.
+	Arrived   [][]fabric.PortID
+	Fragments int // ends of branches before their worms' ends
+	Flushed   int // worms, each time
+	// Deadlock is worms that wait for each other in a circle; nil when all arrived.
+	Deadlock []SwitchWait
+}
+
+// cell is a flit in a buffer. number 0 is the header.
+type cell struct {
+	worm, number int32
+	route        myrinet.TreeRoute // of a header
+	end          bool              // no flit: the fragment ends here
+}
+
+// crossing is a worm's, or a fragment's, way through a switch.
+type crossing struct {
+	worm int32
+	outs []way
+	// blocked is for how many cycles some branch has been.
+	blocked int
+}
+
+type way struct {
+	port   fabric.PortID
+	route  myrinet.TreeRoute
+	owned  bool
+	headed bool // the header has been sent
+	idle   int  // cycles without a flit while it was owned
+}
+
+type switches struct {
+	o       *SwitchOptions
+	worms   []SwitchWorm
+	buffer  [][]cell    // by PortID of a switch that it comes in by
+	room    []int       // the same, when the cycle began
+	through []*crossing // the same
+	owner   []int32     // by PortID that is left by: 1 + worm
+	next    []int32     // by worm: number of the flit that its source sends next
+	start   []int       // by worm
+	got     []map[fabric.PortID]int32
+	want    []int // by worm: hosts that lack it
+	queue   map[fabric.PortID][]int32
+	rng     *rand.Rand
+	r       *SwitchResult
+	cycle   int
+	moved   bool
+	coming  []arrival // in this cycle
+}
+
+type arrival struct {
+	port fabric.PortID
+	cell cell
+}
+
+// RunSwitches sends worms through switches that copy them, flit by flit: a link
+// carries a flit in a cycle, to a buffer that had room when the cycle began.
+// Branches of a worm go in step. Ends of fragments are control symbols that take no
+// room and go with the last flit. A flushed worm is out of the network at once.
+//
+// Errors: routes by ports that do not lead on, that end in a switch or go on behind
+// a host, and flits that do not arrive in order, which would be an error of the
+// simulator.
+func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
+	if o.Buffer < 1 || o.FlagAfter < 0 || o.Timeout < 0 || o.Remedy != Idle && o.FlagAfter < 2 {
+		return nil, fmt.Errorf("buffers of %d flits and flags after %d cycles: want 1 or more and 2 or more", o.Buffer, o.FlagAfter)
+	}
+	n := o.Fabric.NumPorts()
+	x := &switches{
+		o: &o, worms: worms, buffer: make([][]cell, n), room: make([]int, n), through: make([]*crossing, n), owner: make([]int32, n),
+		next: make([]int32, len(worms)), start: make([]int, len(worms)), got: make([]map[fabric.PortID]int32, len(worms)),
+		want: make([]int, len(worms)), queue: make(map[fabric.PortID][]int32), rng: rand.New(rand.NewPCG(o.Seed, 0)),
+		r: &SwitchResult{Arrived: make([][]fabric.PortID, len(worms))},
+	}
+	left := 0
+	for i := range worms {
+		w := &worms[i]
+		peer := fabric.NoPort
+		if w.Source >= 0 && int(w.Source) < n {
+			peer = o.Fabric.Peer(w.Source)
+		}
+		if peer == fabric.NoPort || o.Fabric.IsSwitch(o.Fabric.Owner(w.Source)) || !o.Fabric.IsSwitch(o.Fabric.Owner(peer)) || w.Flits < 2 {
+			return nil, fmt.Errorf("worm %d: want a CA port with a cable to a switch, and 2 flits or more", i)
+		}
+		if w.Broadcast && o.UpDown == nil {
+			return nil, fmt.Errorf("worm %d: a broadcast without a spanning tree", i)
+		}
+		hosts, err := x.hosts(o.Fabric.Owner(peer), w.Route, w.Broadcast, 0)
+		if err != nil {
+			return nil, fmt.Errorf("worm %d: %w", i, err)
+		}
+		x.want[i] = hosts
+		x.got[i] = make(map[fabric.PortID]int32)
+		x.start[i] = w.Start
+		x.queue[w.Source] = append(x.queue[w.Source], int32(i))
+		left += hosts
+	}
+	var sources []fabric.PortID
+	for s := range x.queue {
+		sources = append(sources, s)
+	}
+	slices.Sort(sources)
+	quiet := 0
+	for ; ; x.cycle++ {
+		for p := range x.room {
+			x.room[p] = o.Buffer - flitsIn(x.buffer[p])
+		}
+		x.moved = false
+		for p := range x.buffer {
+			if err := x.pass(fabric.PortID(p)); err != nil {
+				return nil, err
+			}
+		}
+		waits := false
+		for _, c := range x.coming {
+			x.buffer[c.port] = append(x.buffer[c.port], c.cell)
+		}
+		x.coming = x.coming[:0]
+		for _, s := range sources {
+			waits = x.emit(s) || waits
+		}
+		arrived := 0
+		for i := range x.r.Arrived {
+			arrived += len(x.r.Arrived[i])
+		}
+		if arrived == left {
+			break
+		}
+		if quiet++; x.moved || waits {
+			quiet = 0
+		}
+		if x.cycle == maxCycles {
+			return nil, fmt.Errorf("worms are still under way after %d cycles", maxCycles)
+		}
+		if quiet > o.FlagAfter+2 {
+			x.r.Deadlock = x.circle()
+			break
+		}
+	}
+	x.r.Cycles = x.cycle + 1
+	for i := range x.r.Arrived {
+		slices.Sort(x.r.Arrived[i])
+	}
+	return x.r, nil
+}
+
+// maxCycles ends what does not end by itself.
+const maxCycles = 1 << 20
+
+func flitsIn(b []cell) (n int) {
+	for i := range b {
+		if !b[i].end {
+			n++
+		}
+	}
+	return n
+}
+
+// hosts counts the hosts at the ends of a route.
+func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute, broadcast bool, depth int) (int, error) {
+	if depth > 1000 || broadcast && len(r) > 1 {
+		return 0, fmt.Errorf("a route that goes round, or a broadcast with branches")
+	}
+	outs := x.expand(at, r, broadcast)
+	if len(outs) == 0 {
+		return 0, fmt.Errorf("the route ends at switch %s", x.o.Fabric.Name(at))
+	}
+	sum := 0
+	for _, b := range outs {
+		if b.Port < 1 || b.Port > x.o.Fabric.Node(at).NumPorts || x.o.Fabric.Peer(x.o.Fabric.Port(at, b.Port)) == fabric.NoPort {
+			return 0, fmt.Errorf("port %d of switch %s leads nowhere", b.Port, x.o.Fabric.Name(at))
+		}
+		to := x.o.Fabric.Owner(x.o.Fabric.Peer(x.o.Fabric.Port(at, b.Port)))
+		if !x.o.Fabric.IsSwitch(to) {
+			if len(b.Below) > 0 {
+				return 0, fmt.Errorf("the route goes on behind host %s", x.o.Fabric.Name(to))
+			}
+			sum++
+			continue
+		}
+		n, err := x.hosts(to, b.Below, broadcast, depth+1)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// expand is the branches at a switch: those of the route, or, at and below the root
+// of a broadcast, the hosts and downward tree links.
+func (x *switches) expand(at fabric.NodeID, r myrinet.TreeRoute, broadcast bool) myrinet.TreeRoute {
+	if len(r) > 0 || !broadcast {
+		return r
+	}
+	f := x.o.Fabric
+	for p := fabric.PortNum(1); p <= f.Node(at).NumPorts; p++ {
+		out := f.Port(at, p)
+		peer := f.Peer(out)
+		if peer == fabric.NoPort {
+			continue
+		}
+		if to := f.Owner(peer); !f.IsSwitch(to) || x.o.UpDown.Up(to) == peer {
+			r = append(r, myrinet.Branch{Port: p})
+		}
+	}
+	return r
+}
+
+// emit has a source send a flit, and says whether it has something to wait for.
+func (x *switches) emit(s fabric.PortID) (waits bool) {
+	for _, w := range x.queue[s] {
+		if int(x.next[w]) == x.worms[w].Flits {
+			continue
+		}
+		if x.cycle < x.start[w] {
+			return true
+		}
+		in := x.o.Fabric.Peer(s)
+		if x.room[in] < 1 {
+			return false
+		}
+		c := cell{worm: w, number: x.next[w]}
+		if c.number == 0 {
+			c.route = x.worms[w].Route
+		}
+		x.buffer[in] = append(x.buffer[in], c)
+		x.next[w]++
+		x.moved = true
+		return false
+	}
+	return false
+}
+
+// pass moves what is first in the buffer of a port, by one flit.
+func (x *switches) pass(in fabric.PortID) error {
+	b := x.buffer[in]
+	if len(b) == 0 {
+		if c := x.through[in]; c != nil {
+			for i := range c.outs {
+				c.outs[i].idle++ // nothing comes: IDLE goes on
+			}
+		}
+		return nil
+	}
+	f := x.o.Fabric
+	c := x.through[in]
+	if c == nil {
+		c = &crossing{worm: b[0].worm}
+		at := f.Owner(in)
+		for _, br := range x.expand(at, b[0].route, x.worms[c.worm].Broadcast) {
+			c.outs = append(c.outs, way{port: f.Port(at, br.Port), route: br.Below})
+		}
+		x.through[in] = c
+	}
+	if b[0].end {
+		x.close(c)
+		x.drop(in)
+		x.through[in] = nil
+		x.r.Fragments++
+		return nil
+	}
+	// Is any branch blocked?
+	blocked := false
+	for i := range c.outs {
+		w := &c.outs[i]
+		if !w.owned && x.owner[w.port] != 0 || !x.fits(w.port) {
+			blocked = true
+		}
+	}
+	single := len(c.outs) == 1
+	if x.o.Remedy == Interrupt && !single {
+		if c.blocked++; !blocked {
+			c.blocked = 0
+		}
+		if c.blocked > x.o.FlagAfter {
+			for i := range c.outs {
+				if w := &c.outs[i]; w.owned && x.fits(w.port) {
+					x.cut(w, c.worm)
+					x.moved = true
+				}
+			}
+			return nil
+		}
+	}
+	for i := range c.outs {
+		if w := &c.outs[i]; !w.owned && x.owner[w.port] == 0 {
+			w.owned, w.idle = true, 0
+			x.owner[w.port] = c.worm + 1
+		} else if !w.owned && x.o.Remedy == Flush && single && x.flagged(w.port) {
+			x.flush(c.worm)
+			return nil
+		}
+	}
+	if blocked {
+		for i := range c.outs {
+			c.outs[i].idle++
+		}
+		return nil
+	}
+	// Headers go before data where they are to be sent, again or for the first time.
+	heads := false
+	for i := range c.outs {
+		if w := &c.outs[i]; !w.headed {
+			w.headed, heads = true, true
+			if err := x.send(w.port, cell{worm: c.worm, route: w.route}); err != nil {
+				return err
+			}
+		}
+	}
+	if heads {
+		if b[0].number == 0 {
+			x.drop(in)
+		}
+		return nil
+	}
+	last := int(b[0].number) == x.worms[c.worm].Flits-1
+	for i := range c.outs {
+		c.outs[i].idle = 0
+		if err := x.send(c.outs[i].port, b[0]); err != nil {
+			return err
+		}
+	}
+	x.drop(in)
+	if last {
+		for i := range c.outs {
+			x.owner[c.outs[i].port] = 0
+		}
+		x.through[in] = nil
+	}
+	return nil
+}
+
+// drop takes the first flit out of a buffer.
+func (x *switches) drop(in fabric.PortID) {
+	x.buffer[in] = x.buffer[in][:copy(x.buffer[in], x.buffer[in][1:])]
+	x.moved = true
+}
+
+// fits says whether there is room behind a port.
+func (x *switches) fits(port fabric.PortID) bool {
+	peer := x.o.Fabric.Peer(port)
+	return !x.o.Fabric.IsSwitch(x.o.Fabric.Owner(peer)) || x.room[peer] > 0
+}
+
+// send puts a flit into the buffer behind a port, or delivers it.
+func (x *switches) send(port fabric.PortID, c cell) error {
+	x.moved = true
+	peer := x.o.Fabric.Peer(port)
+	if x.o.Fabric.IsSwitch(x.o.Fabric.Owner(peer)) {
+		x.coming = append(x.coming, arrival{peer, c})
+		x.room[peer]--
+		return nil
+	}
+	if c.number == 0 {
+		return nil // of the worm or of a further fragment
+	}
+	if got := x.got[c.worm][peer]; c.number != got+1 {
+		return fmt.Errorf("the simulator is wrong: flit %d of worm %d after flit %d", c.number, c.worm, got)
+	}
+	x.got[c.worm][peer] = c.number
+	if int(c.number) == x.worms[c.worm].Flits-1 {
+		x.r.Arrived[c.worm] = append(x.r.Arrived[c.worm], peer)
+	}
+	return nil
+}
+
+// cut ends a fragment behind a way and gives its port free.
+func (x *switches) cut(w *way, worm int32) {
+	if w.headed {
+		if peer := x.o.Fabric.Peer(w.port); x.o.Fabric.IsSwitch(x.o.Fabric.Owner(peer)) {
+			x.coming = append(x.coming, arrival{peer, cell{worm: worm, end: true}})
+		} else {
+			x.r.Fragments++
+		}
+	}
+	w.owned, w.headed = false, false
+	x.owner[w.port] = 0
+}
+
+// close ends all ways of a fragment.
+func (x *switches) close(c *crossing) {
+	for i := range c.outs {
+		if c.outs[i].owned {
+			x.cut(&c.outs[i], c.worm)
+		}
+	}
+}
+
+// flagged says whether a port is multicast-IDLE.
+func (x *switches) flagged(port fabric.PortID) bool {
+	for _, c := range x.through {
+		if c == nil || len(x.worms) == 0 || x.unicast(c.worm) {
+			continue
+		}
+		for i := range c.outs {
+			if c.outs[i].port == port && c.outs[i].owned && c.outs[i].idle >= x.o.FlagAfter {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (x *switches) unicast(w int32) bool { return x.want[w] == 1 }
+
+// flush takes a worm out of the network and has its source send it again.
+func (x *switches) flush(worm int32) {
+	if !x.unicast(worm) {
+		return
+	}
+	for p := range x.buffer {
+		x.buffer[p] = slices.DeleteFunc(x.buffer[p], func(c cell) bool { return c.worm == worm })
+		if x.through[p] != nil && x.through[p].worm == worm {
+			x.through[p] = nil
+		}
+		if x.owner[p] == worm+1 {
+			x.owner[p] = 0
+		}
+	}
+	x.coming = slices.DeleteFunc(x.coming, func(c arrival) bool { return c.cell.worm == worm })
+	clear(x.got[worm])
+	x.next[worm] = 0
+	x.start[worm] = x.cycle + 1 + x.rng.IntN(x.o.Timeout+1)
+	x.r.Flushed++
+	x.moved = true
+}
+
+// circle finds worms that wait for each other.
+func (x *switches) circle() []SwitchWait {
+	waits := make([][]SwitchWait, len(x.worms))
+	for in, c := range x.through {
+		if c == nil || len(x.buffer[in]) == 0 {
+			continue
+		}
+		for i := range c.outs {
+			w := &c.outs[i]
+			by := none
+			if !w.owned {
+				by = x.owner[w.port] - 1
+			} else if peer := x.o.Fabric.Peer(w.port); !x.fits(w.port) && len(x.buffer[peer]) > 0 {
+				by = x.buffer[peer][0].worm
+			}
+			if by != none && by != c.worm {
+				waits[c.worm] = append(waits[c.worm], SwitchWait{Worm: int(c.worm), For: int(by), Port: w.port})
+			}
+		}
+	}
+	state := make([]int, len(waits)) // 1 + place in path while on it, -1 when done
+	var path []SwitchWait
+	var visit func(w int) []SwitchWait
+	visit = func(w int) []SwitchWait {
+		state[w] = len(path) + 1
+		for _, next := range waits[w] {
+			path = append(path, next)
+			if s := state[next.For]; s > 0 {
+				return path[s-1:]
+			} else if s == 0 {
+				if found := visit(next.For); found != nil {
+					return found
+				}
+			}
+			path = path[:len(path)-1]
+		}
+		state[w] = -1
+		return nil
+	}
+	for w := range waits {
+		if state[w] == 0 {
+			if found := visit(w); found != nil {
+				return found
+			}
+		}
+	}
+	return []SwitchWait{}
+}

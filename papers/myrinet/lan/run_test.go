@@ -1,0 +1,489 @@
+package lan
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/papers/myrinet"
+)
+
+func made(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
+	t.Helper()
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func torus(t testing.TB, m, n int) *fabric.Fabric {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{m, n}, Wrap: []bool{true, true}, Hosts: 1})
+	return made(t, f, err)
+}
+
+func routed(t testing.TB, f *fabric.Fabric) *lft.Tables {
+	t.Helper()
+	u, err := myrinet.NewUpDown(f, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := u.Tables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
+}
+
+// drawn makes a schedule for random groups, with random IDs or those by place.
+func drawn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt myrinet.Options, groups, members int, seed uint64, random bool) *myrinet.Schedule {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 99))
+	hosts := f.CAPorts()
+	ids := rng.Perm(len(hosts))
+	if !random {
+		slices.Sort(ids)
+	}
+	opt.ID = func(p fabric.PortID) int32 { return int32(ids[slices.Index(hosts, p)]) + 1 }
+	var list []mft.Group
+	for g := range groups {
+		x := mft.Group{Name: fmt.Sprint(g)}
+		for _, h := range rng.Perm(len(hosts))[:members] {
+			x.Receivers = append(x.Receivers, hosts[h])
+		}
+		slices.Sort(x.Receivers)
+		x.Senders = x.Receivers
+		list = append(list, x)
+	}
+	s, err := myrinet.Build(f, tables, list, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// multicasts is how many the overload tests send for each schedule; a soak sends
+// 1,000,000.
+var multicasts = flag.Int("multicasts", 5000, "multicast messages of each overload")
+
+// TestQuietNetwork has latencies that can be counted: a byte takes Delay on each
+// cable, a head Switch in each switch, and a worm its length. Stored and forwarded
+// worms take that again and again, those that are cut through once.
+func TestQuietNetwork(t *testing.T) {
+	f := torus(t, 8, 8)
+	tables := routed(t, f)
+	w := DefaultWires()
+	for _, tt := range []struct {
+		opt myrinet.Options
+		cut bool
+	}{{myrinet.Options{}, false}, {myrinet.Options{}, true}, {myrinet.Options{Method: myrinet.Tree}, false}, {myrinet.Options{Method: myrinet.TreeFlood}, false}} {
+		for seed := range uint64(4) {
+			s := drawn(t, f, tables, tt.opt, 1, 10, seed, true)
+			g := &s.Groups[0]
+			g.Senders = g.Senders[4:5]
+			bytes := int64(2000)
+			if tt.cut {
+				bytes = 16 // or a worm comes across itself
+			}
+			r, err := Run(t.Context(), Options{
+				Fabric: f, Tables: tables, Schedule: s, Wires: w, Adapters: Adapters{CutThrough: tt.cut},
+				Traffic: Traffic{Window: 1, Multicast: 1, Bytes: int(bytes)}, Messages: 1, Time: 1 << 20,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The same by hand: when each member has the message, from the schedule.
+			want := int64(0)
+			type at struct {
+				host, from int32
+				held       myrinet.Class
+				hops       int
+				time       int64
+			}
+			queue := []at{{g.Senders[0], myrinet.Anyone, myrinet.SendBuffer, g.Hops, 0}}
+			for len(queue) > 0 {
+				x := queue[0]
+				queue = queue[1:]
+				if x.hops == 0 && g.Hops > 0 {
+					continue
+				}
+				for k, send := range g.Of(x.host, x.held, x.from) {
+					path, err := myrinet.Path(f, tables, f.LIDPort(s.Hosts[x.host].LID), s.Hosts[send.To].LID, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					way := int64(len(path)+1)*int64(w.Delay) + int64(len(path))*int64(w.Switch)
+					arrived := x.time + int64(k)*(bytes+int64(w.Switch)) + way // behind another worm a head waits for its tail
+					if !tt.cut {
+						arrived += bytes
+					}
+					if send.To != g.Senders[0] {
+						want = max(want, arrived)
+					}
+					queue = append(queue, at{send.To, x.host, send.Class, x.hops - 1, arrived})
+				}
+			}
+			if tt.cut {
+				want += bytes
+			}
+			if got := int64(r.last.Sum); r.Completed != 1 || r.last.N != 1 || got != want {
+				t.Errorf("%s, cut-through %v: %d byte times, want %d", g.Method, tt.cut, got, want)
+			}
+		}
+	}
+}
+
+// overload is hosts that originate multicasts without end, buffers that take one
+// worm in each class, and ACKs.
+func overload(f *fabric.Fabric, tables *lft.Tables, s *myrinet.Schedule, seed uint64, messages int) Options {
+	a := DefaultAdapters()
+	a.Buffer, a.Timeout, a.CutThrough = 2000, 500, true
+	return Options{
+		Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Adapters: a, Seed: seed,
+		Traffic:  Traffic{Window: 2, Multicast: 1, MeanBytes: 400, MaxBytes: 2000},
+		Messages: int64(messages), Time: 1 << 40,
+	}
+}
+
+// TestBufferDeadlock is Figure 6 in the act. With one class of buffers an overload
+// stops for good, in a circle of waits that the schedule has; with two classes everything arrives, at every member once. Ordered
+// schedules need one class only, and every member gets the messages of a group in
+// the same order.
+func TestBufferDeadlock(t *testing.T) {
+	f := torus(t, 4, 4)
+	tables := routed(t, f)
+	for _, tt := range []struct {
+		opt     myrinet.Options
+		dead    bool
+		ordered bool
+	}{
+		{myrinet.Options{Classes: 1}, true, false},
+		{myrinet.Options{Classes: 1, Return: true}, true, false},
+		{myrinet.Options{Classes: 1, Method: myrinet.TreeFlood}, true, false},
+		{myrinet.Options{}, false, false},
+		{myrinet.Options{Return: true}, false, false},
+		{myrinet.Options{Method: myrinet.TreeFlood}, false, false},
+		{myrinet.Options{Classes: 1, Ordered: true}, false, true},
+		{myrinet.Options{Classes: 1, Method: myrinet.Tree}, false, true},
+		{myrinet.Options{Method: myrinet.Tree, MaxFanOut: 2}, false, true},
+	} {
+		s := drawn(t, f, tables, tt.opt, 6, 6, 3, true)
+		if report := s.Check(); (report.Deadlock != nil) != tt.dead || len(report.Faults) > 0 {
+			t.Errorf("%+v: %q", tt.opt, s.Explain(report))
+		}
+		o := overload(f, tables, s, 5, *multicasts)
+		copies := 0
+		order := map[[2]int32][]int64{} // by group and host: serial numbers
+		o.Delivered = func(group int, host int32, serial int64) {
+			copies++
+			k := [2]int32{int32(group), host}
+			if tt.ordered && len(order[k]) < 5000 {
+				order[k] = append(order[k], serial)
+			}
+		}
+		start := time.Now()
+		r, err := Run(t.Context(), o)
+		var dead *DeadlockError
+		if tt.dead {
+			if !errors.As(err, &dead) || len(dead.Waits) < 2 {
+				t.Fatalf("%+v: %v, want a deadlock", tt.opt, err)
+			}
+			for i, w := range dead.Waits {
+				next := dead.Waits[(i+1)%len(dead.Waits)]
+				if w.To != next.At || w.Class != next.Held {
+					t.Errorf("%+v: %v does not follow %v", tt.opt, next, w)
+				}
+				if !slices.ContainsFunc(s.Groups[w.Group].Sends, func(x myrinet.Send) bool {
+					return x.At == w.At && x.Held == w.Held && x.To == w.To && x.Class == w.Class
+				}) {
+					t.Errorf("%+v: the schedule has no send for %v", tt.opt, w)
+				}
+			}
+			t.Logf("%s: %v", tt.opt.Method, err)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%+v: %v", tt.opt, err)
+		}
+		want := int64(*multicasts) * 5
+		if tt.opt.Return {
+			want += int64(*multicasts)
+		}
+		if tt.ordered { // originators get their own, but those of the root
+			want = int64(copies)
+			if copies < *multicasts*5 || copies > *multicasts*6 {
+				t.Errorf("%+v: %d copies of %d messages", tt.opt, copies, *multicasts)
+			}
+		}
+		if r.Born != int64(*multicasts) || r.Completed != r.Born || int64(copies) != want || r.Nacks == 0 {
+			t.Errorf("%+v: %d messages, %d complete, %d copies, want %d; %d NACKs", tt.opt, r.Born, r.Completed, copies, want, r.Nacks)
+		}
+		for g := range s.Groups {
+			// The root's own messages do not come to it.
+			var first []int64
+			for _, m := range s.Groups[g].Members[1:] {
+				var host int32
+				for i, l := range f.CAPorts() {
+					if f.LID(l) == s.Hosts[m].LID {
+						host = int32(i)
+					}
+				}
+				got := order[[2]int32{int32(g), host}]
+				if first == nil {
+					first = got
+				}
+				if n := min(len(got), len(first)); !slices.Equal(got[:n], first[:n]) || tt.ordered && n == 0 {
+					t.Errorf("%+v: members of group %d have its messages in different orders", tt.opt, g)
+				}
+			}
+		}
+		t.Logf("%s, %d classes, ordered %v: %d multicasts and %d NACKs in %v, %d byte times", tt.opt.Method, s.Classes, tt.ordered, r.Born, r.Nacks, time.Since(start), r.Time)
+	}
+}
+
+// TestUnordered shows that the test of total ordering can fail: circuits that start
+// anywhere and floods have members get messages in different orders.
+func TestUnordered(t *testing.T) {
+	f := torus(t, 4, 4)
+	tables := routed(t, f)
+	for _, m := range []myrinet.Method{myrinet.Circuit, myrinet.TreeFlood} {
+		s := drawn(t, f, tables, myrinet.Options{Method: m}, 1, 6, 3, true)
+		o := overload(f, tables, s, 5, 200)
+		place := map[int32]map[int64]int{}
+		o.Delivered = func(_ int, host int32, serial int64) {
+			if place[host] == nil {
+				place[host] = map[int64]int{}
+			}
+			place[host][serial] = len(place[host])
+		}
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		crossed := false
+		for _, a := range place {
+			for _, b := range place {
+				for i := int64(1); i <= 200; i++ {
+					for j := i + 1; j <= 200; j++ {
+						ai, ok1 := a[i]
+						aj, ok2 := a[j]
+						bi, ok3 := b[i]
+						bj, ok4 := b[j]
+						crossed = crossed || ok1 && ok2 && ok3 && ok4 && (ai < aj) != (bi < bj)
+					}
+				}
+			}
+		}
+		if !crossed {
+			t.Errorf("%s: all members have one order", m)
+		}
+	}
+}
+
+// TestHostBuffer has the host's memory as an extension of buffers (section 4): what
+// does not fit goes there, and fewer worms are refused.
+func TestHostBuffer(t *testing.T) {
+	f := torus(t, 4, 4)
+	tables := routed(t, f)
+	s := drawn(t, f, tables, myrinet.Options{}, 6, 6, 3, true)
+	var refused [2]int64
+	for i, bytes := range []int{0, 20000} {
+		o := overload(f, tables, s, 5, 3000)
+		o.Traffic.Window, o.Traffic.Rate = 0, 0.00003
+		o.Adapters.HostBuffer, o.Adapters.FetchTime = bytes, 2
+		r, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused[i] = r.Refused
+		if (r.Overflows > 0) != (bytes > 0) || r.Completed != 3000 {
+			t.Errorf("%d bytes in the host: %d worms there, %d messages complete", bytes, r.Overflows, r.Completed)
+		}
+	}
+	if refused[1] >= refused[0] {
+		t.Errorf("%d worms refused without the host's memory, %d with it", refused[0], refused[1])
+	}
+}
+
+// TestFigure10 has the bands of golden G-M7: latencies at loads without saturation,
+// the order of the schemes on both sides of the crossover between loads of 0.053
+// and 0.080, which of them saturate at 0.106, and the share of multicast (G-M4).
+func TestFigure10(t *testing.T) {
+	f := torus(t, 8, 8)
+	tables := routed(t, f)
+	schemes := []struct {
+		opt myrinet.Options
+		cut bool
+	}{{myrinet.Options{}, false}, {myrinet.Options{}, true}, {myrinet.Options{Method: myrinet.Tree}, false}, {myrinet.Options{Method: myrinet.TreeFlood}, false}}
+	for _, tt := range []struct {
+		load float64
+		want [4]float64 // 0 for a value that has no band
+	}{
+		{0.0033, [4]float64{3937, 1108, 2400, 2705}},
+		{0.033, [4]float64{5328, 1967, 3099, 3305}},
+		{0.053, [4]float64{7800, 3682, 3928, 3931}},
+		{0.080, [4]float64{}},
+		{0.106, [4]float64{}},
+	} {
+		var last [4]float64
+		for i, x := range schemes {
+			s := drawn(t, f, tables, x.opt, 10, 10, 1, true)
+			// The rate that gives the load on the mean of all draws (G-M4).
+			o := Options{
+				Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Adapters: Adapters{CutThrough: x.cut}, Seed: 2,
+				Traffic: Traffic{Rate: tt.load / 400 / 1.67, Multicast: 0.1, MeanBytes: 400}, Warmup: 100_000, Time: 600_000,
+			}
+			if tt.load < 0.01 {
+				o.Time = 6_000_000
+			}
+			r, err := Run(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last[i] = r.Last.Value()
+			if tt.want[i] > 0 && (last[i] < 0.7*tt.want[i] || last[i] > 1.4*tt.want[i]) {
+				t.Errorf("load %.4f, scheme %d: %.0f byte times, want some %.0f", tt.load, i, last[i], tt.want[i])
+			}
+			if share := r.MulticastShare(); tt.load < 0.1 && (share < 0.42 || share > 0.52) {
+				t.Errorf("load %.4f, scheme %d: %.3f of the worms are multicast, want 0.42 to 0.52", tt.load, i, share)
+			}
+			if r.MostFill > o.Wires.Slack() || r.Utilization <= 0 {
+				t.Errorf("load %.4f: %d bytes in a buffer of %d", tt.load, r.MostFill, o.Wires.Slack())
+			}
+		}
+		sf, ct, root, flood := last[0], last[1], last[2], last[3]
+		t.Logf("load %.4f: circuit %.0f, cut-through %.0f, tree %.0f, flood %.0f", tt.load, sf, ct, root, flood)
+		if root >= sf || flood >= sf {
+			t.Errorf("load %.4f: trees take %.0f and %.0f, the circuit %.0f", tt.load, root, flood, sf)
+		}
+		if tt.load < 0.05 && ct >= min(root, flood) || tt.load > 0.07 && ct <= max(root, flood) {
+			t.Errorf("load %.4f: cut-through %.0f, trees %.0f and %.0f", tt.load, ct, root, flood)
+		}
+		if tt.load > 0.1 && min(sf, ct) < 50_000 {
+			t.Errorf("load %.4f: circuits take %.0f and %.0f, want saturation", tt.load, sf, ct)
+		}
+	}
+}
+
+// TestTransmittedShare is golden G-M4: of hosts that are in some of ten groups of
+// ten, and of 10 % multicast there, some 46 % multicast in what is transmitted.
+func TestTransmittedShare(t *testing.T) {
+	f := torus(t, 8, 8)
+	tables := routed(t, f)
+	const draws = 60
+	for _, tt := range []struct {
+		opt  myrinet.Options
+		want float64
+	}{{myrinet.Options{}, 0.445}, {myrinet.Options{Return: true}, 0.471}} {
+		members, share := 0.0, 0.0
+		for seed := range uint64(draws) {
+			s := drawn(t, f, tables, tt.opt, 10, 10, seed, true)
+			multicast := 0.0
+			for i := range s.Hosts {
+				one := *s
+				one.Groups = slices.Clone(s.Groups)
+				groups := 0.0
+				for g := range one.Groups {
+					if one.Groups[g].Senders = nil; slices.Contains(s.Groups[g].Members, int32(i)) {
+						one.Groups[g].Senders = []int32{int32(i)}
+						groups++
+					}
+				}
+				multicast += 0.1 * float64(one.Check().Sends) / groups
+			}
+			n := float64(len(s.Hosts))
+			members += n / draws
+			share += multicast / (multicast + 64 - 0.1*n) / draws
+		}
+		t.Logf("return %v: %.2f hosts in groups, %.1f %% of worms multicast", tt.opt.Return, members, 100*share)
+		if math.Abs(members-52.30) > 1 || math.Abs(share-tt.want) > 0.006 {
+			t.Errorf("return %v: %.2f hosts in groups and a share of %.3f, want 52.30 and %.3f", tt.opt.Return, members, share, tt.want)
+		}
+	}
+}
+
+// TestSameTwice has the same result for the same options, and another one for
+// another seed.
+func TestSameTwice(t *testing.T) {
+	f := torus(t, 4, 4)
+	tables := routed(t, f)
+	s := drawn(t, f, tables, myrinet.Options{}, 3, 6, 3, true)
+	var results [3]Result
+	for i, seed := range []uint64{1, 1, 2} {
+		r, err := Run(t.Context(), overload(f, tables, s, seed, 500))
+		if err != nil {
+			t.Fatal(err)
+		}
+		results[i] = *r
+	}
+	if !reflect.DeepEqual(results[0], results[1]) || reflect.DeepEqual(results[0], results[2]) {
+		t.Errorf("%+v\n%+v\n%+v", results[0], results[1], results[2])
+	}
+}
+
+// TestPoissonGeometric has the traffic's rate, lengths and choices as asked for.
+func TestPoissonGeometric(t *testing.T) {
+	f := torus(t, 4, 4)
+	tables := routed(t, f)
+	s := drawn(t, f, tables, myrinet.Options{}, 3, 6, 3, true)
+	r, err := Run(t.Context(), Options{
+		Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Seed: 4, Warmup: 1000, Time: 20_000_000, Drain: true,
+		Traffic: Traffic{Rate: 0.0001, Multicast: 0.1, MeanBytes: 400},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(r.Utilization/r.Offered-1) > 0.02 || r.Completed != r.Born || r.Refused != 0 {
+		t.Errorf("utilization %.4f of %.4f offered, %d of %d multicasts complete", r.Utilization, r.Offered, r.Completed, r.Born)
+	}
+}
+
+func TestRunErrors(t *testing.T) {
+	f := torus(t, 4, 4)
+	tables := routed(t, f)
+	s := drawn(t, f, tables, myrinet.Options{}, 3, 6, 3, true)
+	good := Options{Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Time: 1000, Traffic: Traffic{Rate: 0.001, Multicast: 0.1, MeanBytes: 400}}
+	if _, err := Run(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"rate":      func(o *Options) { o.Traffic.Rate = 0 },
+		"share":     func(o *Options) { o.Traffic.Multicast = 2 },
+		"length":    func(o *Options) { o.Traffic.MeanBytes = 0 },
+		"time":      func(o *Options) { o.Time = 0 },
+		"GO":        func(o *Options) { o.Wires.Go = o.Wires.Stop },
+		"switch":    func(o *Options) { o.Wires.Switch = 0 },
+		"timeout":   func(o *Options) { o.Adapters.Acks = true },
+		"too small": func(o *Options) { o.Adapters = DefaultAdapters() },
+		"tables":    func(o *Options) { o.Tables = lft.NewTables(f.NumSwitches(), f.MaxLID()) },
+		"hosts": func(o *Options) {
+			x := *s
+			x.Hosts = slices.Clone(s.Hosts)
+			x.Hosts[0].LID = 1
+			o.Schedule = &x
+		},
+		"faults": func(o *Options) {
+			x := *s
+			x.Groups = slices.Clone(s.Groups)
+			x.Groups[0].Sends = x.Groups[0].Sends[1:]
+			o.Schedule = &x
+		},
+	} {
+		o := good
+		change(&o)
+		if r, err := Run(t.Context(), o); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+// Package myrinet has the host adapter multicast of Gerla, Palnati and Walton,
+// Multicasting Protocols for High-Speed, Wormhole-Routing Local Area Networks
+// (SIGCOMM 1996). It makes no promise to other modules.
+package myrinet
+
+import (
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
+)
+
+// UpDown is Myrinet's up/down routing (section 2 of the paper): a link goes up
+// towards the switch that is nearer the root, and between switches of one
+// distance towards the one with the lower NodeID (the paper leaves open which,
+// M3). A path goes up any number of links and then down any number. It is
+// immutable and safe for concurrent use.
+type UpDown struct {
+	fab   *fabric.Fabric
+	order *updown.Order
+	up    []fabric.PortID // by switch: its port to its parent in the spanning tree; NoPort for roots
+}
+
+// NewUpDown grows the order from a root. The parent of a switch in the spanning
+// tree is the neighbour nearer the root with the lowest NodeID, by the lowest
+// port. Switches without a way to the root have a root of their own.
+func NewUpDown(f *fabric.Fabric, root fabric.NodeID) (*UpDown, error) {
+	if !f.IsSwitch(root) || root < 0 {
+		return nil, fmt.Errorf("root %d is no switch", root)
+	}
+	u := &UpDown{fab: f, order: updown.NewOrder(f, []fabric.NodeID{root}), up: make([]fabric.PortID, f.NumSwitches())}
+	level := make([]int32, f.NumSwitches())
+	for _, s := range u.order.Switch {
+		u.up[s] = fabric.NoPort
+		ports, to := f.SwitchLinks(s)
+		parent := fabric.NoNode
+		for i, v := range to {
+			if u.order.Rank[v] > u.order.Rank[s] {
+				continue
+			}
+			if parent == fabric.NoNode || level[v] < level[parent] || level[v] == level[parent] && v < parent {
+				parent, u.up[s] = v, ports[i]
+			}
+		}
+		if parent != fabric.NoNode {
+			level[s] = level[parent] + 1
+		}
+	}
+	return u, nil
+}
+
+// Fabric is what is routed.
+func (u *UpDown) Fabric() *fabric.Fabric { return u.fab }
+
+// Root is the switch that everything else is below, of those that it has a way to.
+func (u *UpDown) Root() fabric.NodeID { return u.order.Switch[0] }
+
+// Up is the port of a switch to its parent in the spanning tree, NoPort for a root.
+func (u *UpDown) Up(s fabric.NodeID) fabric.PortID { return u.up[s] }
+
+// Order is the rank of each switch, by NodeID, 0 on top: what lft.Routing wants.
+func (u *UpDown) Order() []int32 { return u.order.Rank }
+
+// Goes says whether the channel that leaves a switch by a port to another switch
+// goes up.
+func (u *UpDown) Goes(p fabric.PortID) (up bool) {
+	to := u.fab.Owner(u.fab.Peer(p))
+	return u.order.Rank[to] < u.order.Rank[u.fab.Owner(p)]
+}
+
+// Tree says whether the cable of a port between switches is in the spanning tree.
+func (u *UpDown) Tree(p fabric.PortID) bool {
+	peer := u.fab.Peer(p)
+	return u.up[u.fab.Owner(p)] == p || u.up[u.fab.Owner(peer)] == peer
+}
+
+// Tables makes forwarding tables of up/down paths (M4): a switch from which a
+// destination is only downward hops away goes down by a shortest such path, every
+// other one up to the neighbour with the least way left. Of equal neighbours the
+// one with the lowest NodeID is taken, by its lowest port: one fixed path for each
+// pair, as in the paper's simulation. It takes time for switches times channels.
+// Errors: end ports without LIDs.
+func (u *UpDown) Tables() (*lft.Tables, error) {
+	return u.tables(func(fabric.PortID) bool { return true })
+}
+
+// TreeTables is Tables on the spanning tree alone, the paper's first way to keep
+// switch-level multicast out of deadlocks (M9).
+func (u *UpDown) TreeTables() (*lft.Tables, error) { return u.tables(u.Tree) }
+
+func (u *UpDown) tables(uses func(fabric.PortID) bool) (*lft.Tables, error) {
+	f := u.fab
+	n := f.NumSwitches()
+	lids := make([][]fabric.LID, n) // by switch: those of end ports at it
+	var err error
+	f.EndPorts(func(p fabric.PortID) {
+		at := f.Owner(p)
+		if !f.IsSwitch(at) {
+			if at = f.Owner(f.Peer(p)); !f.IsSwitch(at) {
+				return
+			}
+		}
+		if f.LID(p) == 0 && err == nil {
+			err = fmt.Errorf("%s has no LID", f.PortName(p))
+		}
+		for i := range 1 << f.LMC(p) {
+			lids[at] = append(lids[at], f.LID(p)+fabric.LID(i))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := lft.NewTables(n, f.MaxLID())
+	const far = int32(1) << 30
+	cost := make([]int32, n) // by switch: links to the destination by the rule
+	down := make([]int32, n) // the same by downward links alone, far where there is no such way
+	port := make([]fabric.PortNum, n)
+	queue := make([]fabric.NodeID, 0, n)
+	for dest := range fabric.NodeID(n) {
+		if len(lids[dest]) == 0 {
+			continue
+		}
+		for i := range down {
+			down[i] = far
+		}
+		down[dest] = 0
+		queue = append(queue[:0], dest)
+		for i := 0; i < len(queue); i++ {
+			ports, to := f.SwitchLinks(queue[i])
+			for j, v := range to {
+				if uses(ports[j]) && u.Goes(ports[j]) && down[v] == far {
+					down[v] = down[queue[i]] + 1
+					queue = append(queue, v)
+				}
+			}
+		}
+		for _, s := range u.order.Switch { // those above come first
+			cost[s], port[s] = down[s], fabric.NoPath
+			if s == dest {
+				continue
+			}
+			ports, to := f.SwitchLinks(s)
+			falls := down[s] != far
+			best, via := far, fabric.NoNode
+			for j, v := range to {
+				if !uses(ports[j]) || u.Goes(ports[j]) == falls {
+					continue
+				}
+				left := cost[v]
+				if falls {
+					left = down[v]
+				}
+				if left < best || left == best && left < far && v < via {
+					best, via, port[s] = left, v, f.Num(ports[j])
+				}
+			}
+			if best < far {
+				cost[s] = best + 1
+			} else {
+				cost[s] = far
+			}
+		}
+		for s := range fabric.NodeID(n) {
+			if s != dest && port[s] != fabric.NoPath {
+				row := t.Row(s)
+				for _, l := range lids[dest] {
+					row[l] = port[s]
+				}
+			}
+		}
+	}
+	f.EndPorts(func(p fabric.PortID) {
+		at, out := f.Owner(p), fabric.ManagementPort
+		if !f.IsSwitch(at) {
+			peer := f.Peer(p)
+			if at = f.Owner(peer); !f.IsSwitch(at) {
+				return
+			}
+			out = f.Num(peer)
+		}
+		for i := range 1 << f.LMC(p) {
+			t.Row(at)[f.LID(p)+fabric.LID(i)] = out
+		}
+	})
+	return t, nil
+}
+
+// Path appends the ports by which a packet from an end port of a CA leaves the
+// switches on its way to a LID. Errors: tables that drop the packet, go round, or
+// bring it to another port.
+func Path(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
+	dest := f.LIDPort(dlid)
+	if dest == fabric.NoPort || f.Peer(src) == fabric.NoPort || dlid > t.MaxLID() {
+		return nil, fmt.Errorf("no path from %s to LID %d: nobody has the LID, or there is no cable", f.PortName(src), dlid)
+	}
+	at := f.Peer(src)
+	for range f.NumSwitches() {
+		s := f.Owner(at)
+		if !f.IsSwitch(s) {
+			break
+		}
+		num := t.Row(s)[dlid]
+		if num == fabric.ManagementPort {
+			if f.Port(s, num) == dest {
+				return path, nil
+			}
+			break
+		}
+		if num > f.Node(s).NumPorts || f.Peer(f.Port(s, num)) == fabric.NoPort {
+			return nil, fmt.Errorf("packets from %s to LID %d end at %s, whose table says %d", f.PortName(src), dlid, f.Name(s), num)
+		}
+		path = append(path, f.Port(s, num))
+		if at = f.Peer(f.Port(s, num)); at == dest {
+			return path, nil
+		}
+	}
+	return nil, fmt.Errorf("packets from %s to LID %d go round, or come to %s", f.PortName(src), dlid, f.PortName(at))
+}
+
+// Links is how many links between switches a packet crosses from one end port to
+// another, the hop count of the paper's figures: a path by one switch has none.
+// Errors are Path's.
+func Links(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID) (int, error) {
+	p, err := Path(f, t, src, dlid, make([]fabric.PortID, 0, 16))
+	return max(len(p)-1, 0), err
+}

@@ -1,0 +1,454 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/papers/myrinet"
+	"github.com/ibweave/ibweave/papers/myrinet/lan"
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// gerla1996 is the Myrinet paper; its figures 10 to 13 (M21 to M28).
+var gerla1996 = Paper{
+	ID: "gerla1996",
+	Title: "Gerla, Palnati, Walton: Multicasting protocols for high-speed, wormhole-routing local area networks, " +
+		"SIGCOMM 1996",
+	Notes: []string{
+		"The curves are lost in the text at hand, so claims are compared and not values.",
+		"Latency is that to the last member, and the offered load has the worms that hosts pass on in it (E-M8).",
+		"Host IDs are random; gerla1996/fig10-place has them in the order of places, where circuits are short (E-M6).",
+		"The tree is run both ways, from the root and flooded (E-M5); adapters have room for any number of worms, and no ACKs, in figures 10 and 11.",
+		"Figures 12 and 13 depend on the hosts of 1996, of which the paper has no numbers (E-M15): the processors of adapters take 10 µs and 12.5 ns a byte for each worm, hosts 5 µs and 12.5 ns a byte to make one. With hosts that take longer than adapters one sender is below all hosts sending.",
+	},
+	Experiments: []Experiment{
+		{"fig10", "Fig. 10: multicast latency on an 8x8 torus, ten groups of ten, 10 % multicast", func(lab *Lab) (*Figure, error) { return gerlaTorus(lab, true) }},
+		{"fig10-place", "Fig. 10 with host IDs in the order of places", func(lab *Lab) (*Figure, error) { return gerlaTorus(lab, false) }},
+		{"fig11", "Fig. 11: delay for varying proportions of multicast on a 24-node bidirectional shufflenet", gerlaShufflenet},
+		{"fig12", "Fig. 12: throughput of host adapter multicast, four switches and eight hosts", func(lab *Lab) (*Figure, error) { return gerlaTestbed(lab, false) }},
+		{"fig13", "Fig. 13: packet loss per host, four switches and eight hosts", func(lab *Lab) (*Figure, error) { return gerlaTestbed(lab, true) }},
+	},
+	Claims: gerlaClaims,
+}
+
+// microseconds of a byte time at 640 Mb/s (M2).
+const byteTime = 0.0125
+
+// gerlaScheme is a way to multicast by host adapters.
+type gerlaScheme struct {
+	name   string
+	method myrinet.Method
+	cut    bool
+	quiet  bool // unicast alone
+}
+
+var (
+	circuitSF   = gerlaScheme{name: "circuit, store and forward", method: myrinet.Circuit}
+	circuitCT   = gerlaScheme{name: "circuit, cut-through", method: myrinet.Circuit, cut: true}
+	treeRoot    = gerlaScheme{name: "tree from its root", method: myrinet.Tree}
+	treeFlood   = gerlaScheme{name: "tree, flooded", method: myrinet.TreeFlood}
+	unicastOnly = gerlaScheme{name: "no multicast", quiet: true}
+)
+
+// gerlaNet is a network and its routes.
+type gerlaNet struct {
+	f      *fabric.Fabric
+	tables *lft.Tables
+}
+
+func gerlaNetOf(lab *Lab, name string, make func() (*fabric.Fabric, error)) (*gerlaNet, error) {
+	return Once(lab, "gerla "+name, func(context.Context) (*gerlaNet, error) {
+		f, err := make()
+		if err != nil {
+			return nil, err
+		}
+		if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
+			return nil, err
+		}
+		u, err := myrinet.NewUpDown(f, 0)
+		if err != nil {
+			return nil, err
+		}
+		t, err := u.Tables()
+		return &gerlaNet{f, t}, err
+	})
+}
+
+// schedule draws groups of members, and IDs unless they go by place.
+func (n *gerlaNet) schedule(opt myrinet.Options, groups, members int, seed uint64, random bool) (*myrinet.Schedule, error) {
+	rng := rand.New(rand.NewPCG(seed, 0x6e1a))
+	hosts := n.f.CAPorts()
+	ids := rng.Perm(len(hosts))
+	if !random {
+		slices.Sort(ids)
+	}
+	opt.ID = func(p fabric.PortID) int32 {
+		i, _ := slices.BinarySearch(hosts, p)
+		return int32(ids[i]) + 1
+	}
+	list := make([]mft.Group, groups)
+	for g := range list {
+		list[g].Name = fmt.Sprintf("group %d", g)
+		for _, h := range rng.Perm(len(hosts))[:members] {
+			list[g].Receivers = append(list[g].Receivers, hosts[h])
+		}
+		slices.Sort(list[g].Receivers)
+		list[g].Senders = list[g].Receivers
+	}
+	return myrinet.Build(n.f, n.tables, list, opt)
+}
+
+// gerlaPoint is a measurement, repeated with several draws, and where it goes.
+type gerlaPoint struct {
+	scheme gerlaScheme
+	load   float64 // offered, of a host's link; 0 takes rate
+	rate   float64 // worms of a host in a byte time
+	share  float64 // multicast in what is originated
+	to     []*chart.Point
+	values func(r *lan.Result) []float64 // one for each of to
+}
+
+// gerlaSetting is what all points of a figure share.
+type gerlaSetting struct {
+	net             *gerlaNet
+	groups, members int
+	random          bool
+	wires           lan.Wires
+	warmup, time    int64
+	draws           int
+}
+
+func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint) error {
+	results := make([][][]float64, len(points))
+	for i := range results {
+		results[i] = make([][]float64, s.draws)
+	}
+	err := lab.Each(len(points)*s.draws, func(ctx context.Context, i int) error {
+		p, draw := &points[i/s.draws], i%s.draws
+		sched, err := s.net.schedule(myrinet.Options{Method: p.scheme.method}, s.groups, s.members, lab.Seed+uint64(draw), s.random)
+		if err != nil {
+			return err
+		}
+		o := lan.Options{
+			Fabric: s.net.f, Tables: s.net.tables, Schedule: sched, Wires: s.wires, Adapters: lan.Adapters{CutThrough: p.scheme.cut},
+			Traffic: lan.Traffic{Multicast: p.share, MeanBytes: 400, Rate: p.rate}, Seed: lab.Seed + uint64(draw), Warmup: s.warmup, Time: s.time,
+		}
+		if p.scheme.quiet {
+			o.Traffic.Multicast = 0
+		}
+		if p.load > 0 {
+			o.Traffic.Rate = p.load / o.Traffic.MeanBytes / o.Sends()
+		}
+		r, err := lan.Run(ctx, o)
+		if err != nil {
+			return err
+		}
+		results[i/s.draws][draw] = p.values(r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range points {
+		for k, to := range points[i].to {
+			values := make([]float64, s.draws)
+			for d := range values {
+				values[d] = results[i][d][k]
+			}
+			to.Y, to.Half = meanOf(values)
+		}
+	}
+	return nil
+}
+
+func gerlaTorus(lab *Lab, random bool) (*Figure, error) {
+	net, err := gerlaNetOf(lab, "torus", func() (*fabric.Fabric, error) {
+		return mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 1})
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := gerlaSetting{net: net, groups: 10, members: 10, random: random, wires: lan.DefaultWires(), warmup: 300_000, time: 1_500_000, draws: 5}
+	loads := []float64{0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12}
+	if lab.Quick {
+		loads = []float64{0.02, 0.05, 0.08, 0.1, 0.12}
+		s.warmup, s.time, s.draws = 100_000, 400_000, 2
+	} else if !random {
+		loads = []float64{0.02, 0.05, 0.08, 0.1, 0.12}
+	}
+	x := chart.Axis{Label: "offered load, utilization of a host's link", Scale: chart.Linear}
+	f := &Figure{
+		Parameters: gerlaParameters(&s, "8x8 torus", "10 % of the worms of hosts that are in a group"),
+		Panels: []chart.Panel{
+			{Title: "(a) latency to the last member", X: x, Y: chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Log10}},
+			{Title: "(b) carried load", X: x, Y: chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}},
+			{Title: "(c) multicast in transmitted worms", X: x, Y: chart.Axis{Label: "share", Scale: chart.Linear}},
+			{Title: "(d) links of a send, by draw of groups", X: chart.Axis{Label: "draw", Scale: chart.Linear}, Y: chart.Axis{Label: "links between switches", Scale: chart.Linear}},
+		},
+	}
+	var points []gerlaPoint
+	for _, scheme := range []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood, unicastOnly} {
+		curves := make([]chart.Curve, 3)
+		for k := range curves {
+			name := scheme.name
+			curves[k] = chart.Curve{Name: []string{name, "carried: " + name, "share: " + name}[k], Points: make([]chart.Point, len(loads))}
+		}
+		for i, load := range loads {
+			p := gerlaPoint{scheme: scheme, load: load, share: 0.1}
+			for k := range curves {
+				curves[k].Points[i].X = load
+				p.to = append(p.to, &curves[k].Points[i])
+			}
+			p.values = func(r *lan.Result) []float64 {
+				if scheme.quiet {
+					return []float64{0, r.Utilization, 0}
+				}
+				return []float64{r.Last.Value() * byteTime, r.Utilization, r.MulticastShare()}
+			}
+			points = append(points, p)
+		}
+		for k := range curves {
+			if !scheme.quiet || k == 1 {
+				f.Panels[k].Curves = append(f.Panels[k].Curves, curves[k])
+			}
+		}
+	}
+	if err := s.links(lab, &f.Panels[3]); err != nil {
+		return nil, err
+	}
+	return f, s.measure(lab, points)
+}
+
+// links fills a panel with the mean links of sends, by draw, and how many paths go
+// over the hottest link and over a link on the mean.
+func (s *gerlaSetting) links(lab *Lab, p *chart.Panel) error {
+	load := make([]int, s.net.f.NumPorts())
+	var sum, pairs, channels, hottest float64
+	for _, a := range s.net.f.CAPorts() {
+		for _, b := range s.net.f.CAPorts() {
+			if a == b {
+				continue
+			}
+			path, err := myrinet.Path(s.net.f, s.net.tables, a, s.net.f.LID(b), nil)
+			if err != nil {
+				return err
+			}
+			for _, out := range path[:len(path)-1] {
+				load[out]++
+				hottest = max(hottest, float64(load[out]))
+			}
+			sum += float64(len(path) - 1)
+			pairs++
+		}
+	}
+	for sw := range fabric.NodeID(s.net.f.NumSwitches()) {
+		ports, _ := s.net.f.SwitchLinks(sw)
+		channels += float64(len(ports))
+	}
+	each := pairs / float64(len(s.net.f.CAPorts())) // destinations of a host
+	curve := func(name string, at func(draw int) (float64, error)) error {
+		c := chart.Curve{Name: name}
+		for d := range s.draws {
+			y, err := at(d)
+			if err != nil {
+				return err
+			}
+			c.Points = append(c.Points, chart.Point{X: float64(d), Y: y})
+		}
+		p.Curves = append(p.Curves, c)
+		return nil
+	}
+	for _, scheme := range []gerlaScheme{circuitSF, treeFlood} {
+		err := curve("links: "+scheme.name, func(d int) (float64, error) {
+			sched, err := s.net.schedule(myrinet.Options{Method: scheme.method, Return: scheme.method == myrinet.Circuit}, s.groups, s.members, lab.Seed+uint64(d), s.random)
+			if err != nil {
+				return 0, err
+			}
+			c, err := sched.Cost(s.net.f, s.net.tables)
+			if err != nil {
+				return 0, err
+			}
+			return c.MeanLinks, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		value float64
+	}{{"links: all pairs", sum / pairs}, {"load of the hottest link, of a host's", hottest / each}, {"load of a link on the mean, of a host's", sum / channels / each}} {
+		if err := curve(c.name, func(int) (float64, error) { return c.value, nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func gerlaParameters(s *gerlaSetting, net, share string) []Parameter {
+	ids := "random"
+	if !s.random {
+		ids = "in the order of places"
+	}
+	return []Parameter{
+		{"network", net},
+		{"routes", "up/down from switch 0, one path for each pair"},
+		{"groups", fmt.Sprintf("%d of %d random members", s.groups, s.members)},
+		{"host IDs", ids},
+		{"multicast", share},
+		{"worms", "Poisson, geometric of 400 bytes on the mean"},
+		{"cable", fmt.Sprintf("%d byte times", s.wires.Delay)},
+		{"switch", fmt.Sprintf("%d byte times", s.wires.Switch)},
+		{"slack buffer", fmt.Sprintf("%d bytes, STOP at %d, GO at %d", s.wires.Slack(), s.wires.Stop, s.wires.Go)},
+		{"measured", fmt.Sprintf("%d byte times after %d", s.time, s.warmup)},
+		{"draws", fmt.Sprint(s.draws)},
+	}
+}
+
+func gerlaShufflenet(lab *Lab) (*Figure, error) {
+	net, err := gerlaNetOf(lab, "shufflenet", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) })
+	if err != nil {
+		return nil, err
+	}
+	s := gerlaSetting{net: net, groups: 4, members: 6, random: true, wires: lan.LongWires(1000), warmup: 300_000, time: 4_000_000, draws: 5}
+	shares := []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}
+	if lab.Quick {
+		shares = []float64{0.05, 0.15, 0.3}
+		s.time, s.draws = 1_500_000, 2
+	}
+	const unicast = 0.05 // offered without multicast
+	x := chart.Axis{Label: "proportion of multicast in generated worms", Scale: chart.Linear}
+	f := &Figure{
+		Parameters: append(gerlaParameters(&s, "24-node bidirectional shufflenet", "as on the axis, at hosts that are in a group"),
+			Parameter{"generated", fmt.Sprintf("%v of a host's link, passing on not included", unicast)}),
+		Panels: []chart.Panel{
+			{Title: "(a) latency to the last member", X: x, Y: chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}},
+			{Title: "(b) throughput", X: x, Y: chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}},
+		},
+	}
+	var points []gerlaPoint
+	for _, scheme := range []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood} {
+		a := chart.Curve{Name: scheme.name, Points: make([]chart.Point, len(shares))}
+		b := chart.Curve{Name: "throughput: " + scheme.name, Points: make([]chart.Point, len(shares))}
+		for i, share := range shares {
+			a.Points[i].X, b.Points[i].X = share, share
+			points = append(points, gerlaPoint{
+				scheme: scheme, rate: unicast / 400, share: share, to: []*chart.Point{&a.Points[i], &b.Points[i]},
+				values: func(r *lan.Result) []float64 { return []float64{r.Last.Value() * byteTime, r.Utilization} },
+			})
+		}
+		f.Panels[0].Curves = append(f.Panels[0].Curves, a)
+		f.Panels[1].Curves = append(f.Panels[1].Curves, b)
+	}
+	return f, s.measure(lab, points)
+}
+
+// The curves of figures 12 and 13.
+const (
+	oneSender   = "one sender"
+	allSenders  = "all hosts send"
+	halfSend    = "half of the hosts send: those that do"
+	halfForward = "half of the hosts send: those that only pass on"
+)
+
+// gerlaRun is a run of the testbed with so many senders of eight, every other one
+// where it is half of them.
+func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, senders, bytes int, time int64) (*lan.Result, error) {
+	hosts := net.f.CAPorts()
+	g := mft.Group{Name: "all", Receivers: hosts}
+	for i := range senders {
+		g.Senders = append(g.Senders, hosts[i*len(hosts)/senders])
+	}
+	s, err := myrinet.Build(net.f, net.tables, []mft.Group{g}, myrinet.Options{Classes: 1})
+	if err != nil {
+		return nil, err
+	}
+	return lan.Run(ctx, lan.Options{
+		Fabric: net.f, Tables: net.tables, Schedule: s, Wires: lan.DefaultWires(), Seed: lab.Seed,
+		Adapters: lan.Adapters{Buffer: 25_000, Handle: 800, HandleByte: 1},
+		Traffic:  lan.Traffic{Multicast: 1, Bytes: bytes, Window: 4, Prepare: 400, PrepareByte: 1},
+		Warmup:   time / 10, Time: time,
+	})
+}
+
+func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
+	net, err := gerlaNetOf(lab, "four", gen.Myrinet4)
+	if err != nil {
+		return nil, err
+	}
+	time := int64(20_000_000)
+	sizes := []int{512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192}
+	if lab.Quick {
+		time = 4_000_000
+		sizes = []int{512, 2048, 8192}
+	}
+	x := chart.Axis{Label: "packet size", Unit: "bytes", Scale: chart.Linear}
+	f := &Figure{Parameters: []Parameter{
+		{"network", "four switches in a ring, eight hosts in one group, a circuit without the last hop"},
+		{"adapters", "store and forward, 25000 bytes of input buffer, no ACKs; the processor takes 10 µs and 12.5 ns a byte for each worm, its own host's too"},
+		{"hosts", "5 µs and 12.5 ns a byte to make a worm, four at most ahead of the adapter"},
+		{"measured", fmt.Sprintf("%d byte times after %d", time, time/10)},
+	}}
+	type row struct {
+		senders int
+		curves  []chart.Curve
+	}
+	rows := []row{{1, []chart.Curve{{Name: oneSender}}}, {8, []chart.Curve{{Name: allSenders}}}}
+	y := chart.Axis{Label: "received by a host", Unit: "Mb/s", Scale: chart.Linear}
+	if loss {
+		y = chart.Axis{Label: "lost of the worms that come to a host", Scale: chart.Linear}
+		rows = append(rows, row{4, []chart.Curve{{Name: halfSend}, {Name: halfForward}}})
+	}
+	for i := range rows {
+		for k := range rows[i].curves {
+			rows[i].curves[k].Points = make([]chart.Point, len(sizes))
+		}
+	}
+	err = lab.Each(len(rows)*len(sizes), func(ctx context.Context, i int) error {
+		w, k := &rows[i/len(sizes)], i%len(sizes)
+		r, err := gerlaRun(ctx, lab, net, w.senders, sizes[k], time)
+		if err != nil {
+			return err
+		}
+		var came, lost [2]float64 // of hosts that send, and of others
+		bits, receivers := 0.0, 0.0
+		for h, host := range r.Hosts {
+			kind := 0
+			if h%(8/w.senders) != 0 {
+				kind = 1
+			}
+			came[kind] += float64(host.Came)
+			lost[kind] += float64(host.Lost)
+			if w.senders > 1 || kind == 1 {
+				bits += 8 * float64(host.Bytes)
+				receivers++
+			}
+		}
+		for c := range w.curves {
+			at := &w.curves[c].Points[k]
+			at.X = float64(sizes[k])
+			switch {
+			case !loss:
+				at.Y = bits / receivers / (float64(time) * byteTime)
+			case len(w.curves) == 2:
+				at.Y = lost[c] / came[c]
+			default:
+				at.Y = (lost[0] + lost[1]) / (came[0] + came[1])
+			}
+		}
+		return nil
+	})
+	panel := chart.Panel{X: x, Y: y}
+	for i := range rows {
+		panel.Curves = append(panel.Curves, rows[i].curves...)
+	}
+	f.Panels = []chart.Panel{panel}
+	return f, err
+}

@@ -1,0 +1,422 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/routing/banyan"
+)
+
+// recursiveMIN is the paper on multicast in wrap-around banyan networks (N15, N16).
+var recursiveMIN = Paper{
+	ID:    "min",
+	Title: "Recursive multicast on wrap-around multistage interconnection networks: an unbuffered banyan network of 2x2 elements",
+	Notes: []string{
+		"The lists of fanouts f and of multicast parts m are lost with the figures; f is 2 to 32 and m is 0.1, 0.5 and 1 here (E-N9).",
+		"Curves are the paper's analytic model; points with intervals are a simulation by slots, which follows every header.",
+		"A random start address is one of 0 to N-f: beyond that there is no region (E-N3).",
+		"Equation (1) of the model is lost in the text and restored from the printed equation (2) (E-N4).",
+		"The offered load counts the first phase only (E-N8), and throughput counts f copies as one packet, whether or not all of them arrived (E-N5).",
+	},
+	Experiments: []Experiment{
+		{Name: "fig5", Title: "Fig. 5: copy rates by stage, 128 nodes", Run: minFigure5},
+		{Name: "fig6", Title: "Fig. 6: throughput against the offered load, 128 nodes", Run: minFigure6},
+		{Name: "fig7", Title: "Fig. 7: throughput against the size of the network, offered load 1", Run: minFigure7},
+	},
+	Claims: []Claim{
+		{
+			Spec: "N13", Paper: "copy rates with a random start address are computed stage by stage (figure 5)",
+			Figures: []string{"fig5"}, Judge: judgeMINRates,
+		},
+		{
+			Spec: "N16-1", Paper: "with fanout 1 the throughput is that of the classic unbuffered banyan network (section 4.2)",
+			Figures: []string{"fig6"}, Judge: judgeMINClassic,
+		},
+		{
+			Spec: "N15-6", Paper: "throughput against the offered load, with f or m varying (figure 6)",
+			Figures: []string{"fig6"}, Judge: judgeMINLoad,
+		},
+		{
+			Spec: "N16-2", Paper: "the random start address, (A), outperforms copies made in the first stages, (B) (figure 7)",
+			Figures: []string{"fig7"}, Judge: judgeMINCases,
+		},
+		{
+			Spec: "N15-7", Paper: "throughput falls with the size of the network (figure 7)",
+			Figures: []string{"fig7"}, Judge: judgeMINSize,
+		},
+		{
+			Spec: "N16-3", Paper: "the random start address outperforms an aligned one (so figure 7 could be read, though its (B) is something else)",
+			Figures: []string{"fig7"}, Judge: judgeMINAligned,
+		},
+		{
+			Spec: "N12", Paper: "the analytic model gives the throughput of the network (section 4.1)",
+			Figures: []string{"fig6", "fig7"}, Judge: judgeMINModel,
+		},
+	},
+}
+
+// minStages is the size of figures 5 and 6.
+const minStages = 7
+
+var (
+	minFanouts  = []int{2, 4, 8, 16, 32}
+	minParts    = []float64{0.1, 0.5, 1}
+	minStarts   = []banyan.Placement{banyan.RandomStart, banyan.EarlyCopies, banyan.AlignedStart}
+	minFanouts7 = []int{4, 16} // of figure 7
+)
+
+// minSlots is how long a point is simulated.
+func minSlots(quick bool, stages int) int {
+	slots := 12_800 >> max(0, stages-minStages)
+	if quick {
+		slots /= 10
+	}
+	return slots
+}
+
+func minFigure5(*Lab) (*Figure, error) {
+	f := &Figure{Parameters: []Parameter{{"stages", fmt.Sprint(minStages)}}}
+	for i, p := range []banyan.Placement{banyan.RandomStart, banyan.AlignedStart} {
+		panel := chart.Panel{
+			Title: []string{"(a) random start address", "(b) aligned start address, not in the paper"}[i],
+			X:     chart.Axis{Label: "stage, 6 is the first", Scale: chart.Linear},
+			Y:     chart.Axis{Label: "copy rate", Scale: chart.Linear},
+		}
+		for _, fanout := range minFanouts {
+			c, err := banyan.CopyRates(minStages, fanout, p)
+			if err != nil {
+				return nil, err
+			}
+			curve := chart.Curve{Name: fmt.Sprint("f = ", fanout)}
+			for stage, rate := range c {
+				curve.Points = append(curve.Points, chart.Point{X: float64(stage), Y: rate})
+			}
+			panel.Curves = append(panel.Curves, curve)
+		}
+		f.Panels = append(f.Panels, panel)
+	}
+	return f, nil
+}
+
+// minPoint is a point to be simulated, and where it goes.
+type minPoint struct {
+	stages  int
+	traffic banyan.Traffic
+	start   banyan.Placement
+	to      *chart.Point
+}
+
+// simulateMIN measures points.
+func simulateMIN(lab *Lab, points []minPoint) error {
+	return lab.Each(len(points), func(ctx context.Context, i int) error {
+		p := &points[i]
+		r, err := banyan.SimulateSlots(ctx, banyan.SlotOptions{
+			Stages: p.stages, Traffic: p.traffic, Placement: p.start,
+			Slots: minSlots(lab.Quick, p.stages), Seed: lab.Seed, Workers: 1,
+		})
+		if err != nil {
+			return err
+		}
+		p.to.Y, p.to.Half = r.Throughput.Mean, r.Throughput.Half
+		return nil
+	})
+}
+
+// modelMIN is the throughput by the paper's model.
+func modelMIN(stages int, t banyan.Traffic, start banyan.Placement) (float64, error) {
+	c, err := banyan.CopyRates(stages, t.Fanout, start)
+	if err != nil {
+		return 0, err
+	}
+	p, err := banyan.Predict(c, t)
+	if err != nil {
+		return 0, err
+	}
+	return p.Throughput, nil
+}
+
+// minCurves makes a curve of the model and, with points yet to be measured, one of
+// the simulation.
+func minCurves(name string, start banyan.Placement, at []float64, where func(x float64) (int, banyan.Traffic), simulate func(x float64) bool) (curves [2]chart.Curve, points []minPoint, err error) {
+	curves[0].Name, curves[1].Name = name, name+", simulated"
+	for _, x := range at {
+		stages, t := where(x)
+		y, err := modelMIN(stages, t, start)
+		if err != nil {
+			return curves, nil, err
+		}
+		curves[0].Points = append(curves[0].Points, chart.Point{X: x, Y: y})
+		if simulate(x) {
+			curves[1].Points = append(curves[1].Points, chart.Point{X: x})
+			points = append(points, minPoint{stages, t, start, nil})
+		}
+	}
+	for i := range points {
+		points[i].to = &curves[1].Points[i]
+	}
+	return curves, points, nil
+}
+
+var minThroughput = chart.Axis{Label: "throughput", Unit: "packets per node and slot", Scale: chart.Linear}
+
+func minFigure6(lab *Lab) (*Figure, error) {
+	f := &Figure{Parameters: []Parameter{
+		{"stages", fmt.Sprint(minStages)}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
+		{"start address", banyan.RandomStart.String()},
+	}}
+	var points []minPoint
+	var loads []float64
+	for i := range 10 {
+		loads = append(loads, float64(i+1)/10)
+	}
+	for i, m := range minParts {
+		panel := chart.Panel{
+			Title: fmt.Sprintf("(%c) %.0f %% multicast", 'a'+i, 100*m),
+			X:     chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear},
+			Y:     minThroughput,
+		}
+		for _, fanout := range append([]int{1}, minFanouts...) {
+			curves, more, err := minCurves(fmt.Sprint("f = ", fanout), banyan.RandomStart, loads,
+				func(x float64) (int, banyan.Traffic) {
+					return minStages, banyan.Traffic{Load: x, Multicast: m, Fanout: fanout}
+				},
+				func(x float64) bool { return x == 1 || !lab.Quick && int(math.Round(10*x))%2 == 0 })
+			if err != nil {
+				return nil, err
+			}
+			panel.Curves = append(panel.Curves, curves[:]...)
+			points = append(points, more...)
+		}
+		f.Panels = append(f.Panels, panel)
+	}
+	return f, simulateMIN(lab, points)
+}
+
+// minCase names the ways to place copies as the paper does.
+func minCase(p banyan.Placement) string {
+	switch p {
+	case banyan.RandomStart:
+		return "(A) random start"
+	case banyan.EarlyCopies:
+		return "(B) first stages"
+	}
+	return "aligned start, not in the paper"
+}
+
+func minFigure7(lab *Lab) (*Figure, error) {
+	f := &Figure{Parameters: []Parameter{
+		{"offered load", "1"}, {"slots simulated, up to 7 stages, then half for each more", fmt.Sprint(minSlots(lab.Quick, minStages))},
+	}}
+	var points []minPoint
+	sizes := []float64{5, 6, 7, 8, 9, 10}
+	for i, m := range minParts {
+		panel := chart.Panel{
+			Title: fmt.Sprintf("(%c) %.0f %% multicast", 'a'+i, 100*m),
+			X:     chart.Axis{Label: "stages n of a network for 2^n nodes", Scale: chart.Linear},
+			Y:     minThroughput,
+		}
+		for _, fanout := range minFanouts7 {
+			for _, start := range minStarts {
+				curves, more, err := minCurves(fmt.Sprintf("f = %d, %s", fanout, minCase(start)), start, sizes,
+					func(x float64) (int, banyan.Traffic) {
+						return int(x), banyan.Traffic{Load: 1, Multicast: m, Fanout: fanout}
+					},
+					func(x float64) bool { return !lab.Quick || x == 7 })
+				if err != nil {
+					return nil, err
+				}
+				panel.Curves = append(panel.Curves, curves[:]...)
+				points = append(points, more...)
+			}
+		}
+		f.Panels = append(f.Panels, panel)
+	}
+	return f, simulateMIN(lab, points)
+}
+
+func judgeMINRates(f map[string]*Figure) Finding {
+	// The first panel alone: the curves of both have the same names.
+	random := &Figure{ID: f["fig5"].ID, Panels: f["fig5"].Panels[:1]}
+	out := Finding{Verdict: Holds, Why: "a copy is split where the addresses of its region first differ, which in a small region are the last bits; " +
+		"the product of 1 + c over all stages is f"}
+	var says []string
+	for _, fanout := range minFanouts {
+		curve := random.Curve(fmt.Sprint("f = ", fanout))
+		product := 1.0
+		for i, at := range curve {
+			product *= 1 + at.Y
+			if i > 0 && at.Y >= curve[i-1].Y {
+				out.Verdict, out.Why = Fails, "the rates do not rise towards the last stages"
+			}
+		}
+		if math.Abs(product-float64(fanout)) > 1e-9 {
+			out.Verdict, out.Why = Fails, "the rates do not make f copies"
+		}
+		says = append(says, fmt.Sprintf("f = %d: %.4f at stage 6, %.4f at stage 0", fanout, curve[len(curve)-1].Y, curve[0].Y))
+	}
+	out.Measured = strings.Join(says, "; ")
+	return out
+}
+
+// classic is the throughput of an unbuffered banyan network with unicast packets:
+// p <- p - p^2/4 at each stage.
+func classic(stages int, p float64) float64 {
+	for range stages {
+		p -= p * p / 4
+	}
+	return p
+}
+
+func judgeMINClassic(f map[string]*Figure) Finding {
+	worst := 0.0
+	for _, p := range f["fig6"].Panels {
+		for _, c := range p.Curves {
+			if c.Name != "f = 1" {
+				continue
+			}
+			for _, at := range c.Points {
+				worst = max(worst, math.Abs(at.Y-classic(minStages, at.X)))
+			}
+		}
+	}
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%.6f at load 1 with every m; off the recursion p - p^2/4 by less than %.0e", f["fig6"].At("f = 1", 1).Y, max(1e-12, worst))}
+	out.Why = "a packet with one destination is never copied"
+	if worst > 1e-12 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeMINLoad(f map[string]*Figure) Finding {
+	rising, less := true, true
+	var says []string
+	for _, p := range f["fig6"].Panels {
+		one := Figure{Panels: []chart.Panel{p}}
+		var ends []string
+		for i, fanout := range minFanouts {
+			curve := one.Curve(fmt.Sprint("f = ", fanout))
+			for k := range curve {
+				rising = rising && (k == 0 || curve[k].Y > curve[k-1].Y)
+			}
+			if i > 0 {
+				less = less && curve[len(curve)-1].Y < one.At(fmt.Sprint("f = ", minFanouts[i-1]), 1).Y
+			}
+			ends = append(ends, fmt.Sprintf("%.4f", curve[len(curve)-1].Y))
+		}
+		says = append(says, fmt.Sprintf("%s %s", p.Title, strings.Join(ends, " ")))
+	}
+	out := Finding{Verdict: Holds, Measured: "at load 1, f = 2 to 32: " + strings.Join(says, "; "),
+		Why: "throughput rises with the load, and falls with f and m: the load counts copies, throughput packets, so that it is below load/f for m = 1"}
+	if !rising || !less {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+// minComparison compares two ways to place copies at all points of figure 7, by
+// the model and, where intervals do not overlap, by simulation.
+func minComparison(f *Figure, a, b banyan.Placement) (model, simulated span, clear, against int) {
+	for i, p := range f.Panels {
+		one := Figure{Panels: []chart.Panel{p}}
+		for _, fanout := range minFanouts7 {
+			name := func(start banyan.Placement) string { return fmt.Sprintf("f = %d, %s", fanout, minCase(start)) }
+			for _, at := range one.Curve(name(a)) {
+				model.add(at.Y/one.At(name(b), at.X).Y, "f = %d, m = %v, n = %v", fanout, minParts[i], at.X)
+			}
+			for _, at := range one.Curve(name(a) + ", simulated") {
+				other := one.At(name(b)+", simulated", at.X)
+				simulated.add(at.Y/other.Y, "f = %d, m = %v, n = %v", fanout, minParts[i], at.X)
+				switch {
+				case at.Y-at.Half > other.Y+other.Half:
+					clear++
+				case at.Y+at.Half < other.Y-other.Half:
+					against++
+				}
+			}
+		}
+	}
+	return
+}
+
+func judgeMINCases(f map[string]*Figure) Finding {
+	model, simulated, clear, against := minComparison(f["fig7"], banyan.RandomStart, banyan.EarlyCopies)
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("(A) has %.3f (%s) to %.3f (%s) times the throughput of (B) by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
+		model.low, model.atLow, model.high, model.atHigh, simulated.low, simulated.high, clear, simulated.n, against),
+		Why: "copies that are made late block others at fewer stages"}
+	if model.low <= 1 || against > 0 {
+		out.Verdict, out.Why = Fails, ""
+	}
+	return out
+}
+
+func judgeMINSize(f map[string]*Figure) Finding {
+	out := Finding{Verdict: Holds, Why: "each stage blocks a part of what comes to it"}
+	var says []string
+	for _, p := range f["fig7"].Panels {
+		one := Figure{Panels: []chart.Panel{p}}
+		for _, fanout := range minFanouts7 {
+			curve := one.Curve(fmt.Sprintf("f = %d, %s", fanout, minCase(banyan.RandomStart)))
+			for i := range curve {
+				if i > 0 && curve[i].Y >= curve[i-1].Y {
+					out.Verdict, out.Why = Fails, ""
+				}
+			}
+			says = append(says, fmt.Sprintf("%s f = %d: %.4f with 32 nodes, %.4f with 1,024", p.Title, fanout, curve[0].Y, curve[len(curve)-1].Y))
+		}
+	}
+	out.Measured = strings.Join(says, "; ")
+	return out
+}
+
+// judgeMINAligned compares random with aligned start addresses.
+func judgeMINAligned(f map[string]*Figure) Finding {
+	model, simulated, clear, against := minComparison(f["fig7"], banyan.RandomStart, banyan.AlignedStart)
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("random start has %.3f (%s) to %.3f (%s) times the throughput of an aligned one by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
+		model.low, model.atLow, model.high, model.atHigh, simulated.low, simulated.high, clear, simulated.n, against)}
+	switch {
+	case model.high < 1 && clear == 0:
+		out.Verdict = Fails
+		out.Why = "the reason for which (A) is above (B) goes further: an aligned region of 2^k nodes is split at the last k stages only, later than any other"
+	case model.low <= 1 || against > 0:
+		out.Verdict = NotDecidable
+	}
+	return out
+}
+
+// judgeMINModel compares the model with the simulation.
+func judgeMINModel(f map[string]*Figure) Finding {
+	var s span
+	inside := 0
+	for _, name := range []string{"fig6", "fig7"} {
+		for _, p := range f[name].Panels {
+			one := Figure{Panels: []chart.Panel{p}}
+			for _, c := range p.Curves {
+				base, ok := strings.CutSuffix(c.Name, ", simulated")
+				if !ok {
+					continue
+				}
+				for _, at := range c.Points {
+					y := one.At(base, at.X).Y
+					s.add(at.Y/y-1, "%s, %s, %s, x = %v", name, p.Title, base, at.X)
+					if math.Abs(at.Y-y) <= at.Half {
+						inside++
+					}
+				}
+			}
+		}
+	}
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("simulation and model differ by %s (%s) to %s (%s); the model is in the interval at %d of %d points",
+		percent(s.low), s.atLow, percent(s.high), s.atHigh, inside, s.n)}
+	switch {
+	case max(-s.low, s.high) > 0.1:
+		out.Verdict = Fails
+	case inside < s.n*9/10:
+		out.Verdict, out.As = HoldsAs, "an approximation"
+		out.Why = "the model forgets what a header has been through, and copies of a region, whose addresses follow each other, meet more often than " +
+			"copies that are spread at random; of aligned regions and of copies in the first stages it is exact"
+	}
+	return out
+}

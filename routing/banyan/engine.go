@@ -1,0 +1,106 @@
+package banyan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
+)
+
+// Engine routes banyan networks by destination tags: a packet to the input of a
+// processor leaves the element of stage i by the output that bit i of its
+// address says.
+//
+// That is a way from the outputs of processors and no other. An element that is
+// not on such a way to an address sends packets back towards the first stage,
+// where all are, and as soon as they come to one that is they turn round: the
+// tags say at once what is the shortest way between any two ports on the side of
+// the inputs as well. Which of the two inputs a packet goes back by follows from
+// the address, and for the further LIDs of an LMC from the number of the LID too,
+// so that ways back divide.
+//
+// The other LIDs, those of the processors' outputs and of switches, are for
+// management, and have the up*/down* routes of updown.Engine. They have SL 1 and
+// VL 1; the packets by tags have SL 0 and VL 0, where they go back first and
+// then forward only. So neither has a credit loop, and there are two VLs.
+//
+// Multicast trees of RegionTree go forward only, and are safe on SL 0.
+type Engine struct{}
+
+// The service levels of Engine.
+const (
+	tagSL        fabric.SL = 0
+	managementSL fabric.SL = 1
+)
+
+// Name is "banyan".
+func (Engine) Name() string { return "banyan" }
+
+// Guarantee is Reachable and NoCreditLoop. Packets by tags go shortest ways.
+func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
+
+// Route takes what updown.Engine takes, and O(switches x processors).
+func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	w, err := Detect(f)
+	if err != nil {
+		return nil, &lft.DomainError{Engine: e.Name(), Reason: "it is no banyan network: " + err.Error()}
+	}
+	if opt.VLs == 1 {
+		return nil, &lft.DomainError{Engine: e.Name(), Reason: "it takes 2 VLs, one for management packets, and may use 1"}
+	}
+	sl2vl, err := lft.IdentitySL2VL(f, max(2, opt.VLs))
+	if err != nil {
+		return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
+	}
+	r, err := updown.Engine{}.Route(ctx, f, opt)
+	if err != nil {
+		return nil, err
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		w.tags(s, r.Tables.Row(s))
+	}
+	sls := make([]fabric.SL, int(f.MaxLID())+1)
+	for i := range sls {
+		sls[i] = managementSL
+	}
+	for _, p := range w.Inputs {
+		for k := range fabric.LID(1) << f.LMC(p) {
+			sls[f.LID(p)+k] = tagSL
+		}
+	}
+	paths := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	all := make([]fabric.NodeID, f.NumSwitches())
+	for s := range all {
+		all[s] = fabric.NodeID(s)
+	}
+	paths.SetRow(sls, all...)
+	return &lft.Routing{
+		Engine: e.Name(), Fabric: f, Tables: r.Tables, SL2VL: sl2vl, PathSLs: paths,
+		Notes: []string{fmt.Sprintf("banyan network of %d stages, %d processors", w.Stages, w.Size())},
+	}, nil
+}
+
+// tags fills the row of switch s for the LIDs of all inputs of processors.
+func (w *Network) tags(s fabric.NodeID, row []fabric.PortNum) {
+	f := w.Fabric
+	stage, number := w.Place(s)
+	for a, p := range w.Inputs {
+		lid := f.LID(p)
+		if lid == 0 {
+			continue
+		}
+		forward := number>>stage == a>>(stage+1)
+		for k := range 1 << f.LMC(p) {
+			if forward {
+				row[int(lid)+k] = fabric.PortNum(outputPort + a>>stage&1)
+			} else {
+				row[int(lid)+k] = fabric.PortNum(inputPort + (a^k)>>stage&1)
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package banyan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Outputs is a set of output ports of a switching element: bit b stands for
+// port b.
+type Outputs uint8
+
+// Has says whether port b, 0 or 1, is among them.
+func (o Outputs) Has(b int) bool { return o>>b&1 != 0 }
+
+// Header is a multicast header of fixed size that elements route by: the
+// restricted address encodings Region and Cube of section 2.2.
+type Header[H any] interface {
+	// Split is what an element of a stage does with a packet: the ports that it
+	// goes out on, and the header that it has there.
+	Split(stage int) (out [2]H, ports Outputs)
+}
+
+// Region is the region encoding: all addresses from Min to Max. NEC's Cenju-3
+// has it.
+//
+// A region may also go on at 0 after the last address, 1<<n - 1. Such a cyclic
+// region has Min > Max, and fits one header only when Min is in the upper half
+// of the addresses and Max in the lower (E-N3): the paper does not use the bits
+// 1 and 0 that the first stage then finds, and here they mean both ports.
+type Region struct{ Min, Max int }
+
+// Check says whether elements of a network of n stages can route by r.
+func (r Region) Check(n int) error {
+	top := 1 << n
+	if r.Min < 0 || r.Max < 0 || r.Min >= top || r.Max >= top {
+		return fmt.Errorf("region %v: want addresses from 0 to %d", r, top-1)
+	}
+	if r.Min > r.Max && (r.Min < top/2 || r.Max >= top/2) {
+		return fmt.Errorf("region %v: one that goes on at 0 must begin at %d or above and end below", r, top/2)
+	}
+	return nil
+}
+
+// Size is how many of 1<<n addresses are in r.
+func (r Region) Size(n int) int { return (r.Max-r.Min)&(1<<n-1) + 1 }
+
+// Has says whether an address is in r.
+func (r Region) Has(a int) bool {
+	if r.Min > r.Max {
+		return a >= r.Min || a <= r.Max
+	}
+	return r.Min <= a && a <= r.Max
+}
+
+func (r Region) String() string { return fmt.Sprintf("%d-%d", r.Min, r.Max) }
+
+// Split is the decision and the recursion of section 2.2: a packet goes to the
+// port that bit stage of both addresses says, and to both ports where Min has a
+// 0 and Max a 1 (or the other way round, see Region). The bits above are the
+// same in Min and Max whenever a packet comes to a stage (E-N2).
+func (r Region) Split(stage int) (out [2]Region, ports Outputs) {
+	bit := 1 << stage
+	low := bit - 1
+	switch first, last := r.Min>>stage&1, r.Max>>stage&1; {
+	case first == last:
+		out[first] = r
+		return out, 1 << first
+	case first < last:
+		out[0] = Region{r.Min, r.Max&^bit | low}
+		out[1] = Region{(r.Min | bit) &^ low, r.Max}
+	default:
+		out[0] = Region{r.Min &^ (bit | low), r.Max}
+		out[1] = Region{r.Min, r.Max | bit | low}
+	}
+	return out, 3
+}
+
+// RegionOf is the region that consists of the addresses, which are ascending and
+// without repetition. It says whether there is one; cyclic ones are not looked
+// for.
+func RegionOf(addresses []int) (Region, bool) {
+	if len(addresses) == 0 {
+		return Region{}, false
+	}
+	r := Region{addresses[0], addresses[len(addresses)-1]}
+	return r, r.Max-r.Min == len(addresses)-1
+}
+
+// Cube is the cube encoding: all addresses that have the bits of Fixed where
+// Free has none; Fixed has no bit that Free has. nCUBE-2 has it. The paper names
+// it only: a set of 2, 4, 8... addresses that differ in the bits of Free fits a
+// header of twice n bits, like a region.
+type Cube struct{ Fixed, Free int }
+
+// Check says whether elements of a network of n stages can route by c.
+func (c Cube) Check(n int) error {
+	top := 1 << n
+	if c.Fixed < 0 || c.Free < 0 || c.Fixed >= top || c.Free >= top || c.Fixed&c.Free != 0 {
+		return fmt.Errorf("cube with fixed bits %#b, free bits %#b: want different ones of %d bits", c.Fixed, c.Free, n)
+	}
+	return nil
+}
+
+// Has says whether an address is in c.
+func (c Cube) Has(a int) bool { return a&^c.Free == c.Fixed }
+
+// Split sends a packet to both ports where bit stage is free.
+func (c Cube) Split(stage int) (out [2]Cube, ports Outputs) {
+	bit := 1 << stage
+	if c.Free&bit == 0 {
+		b := c.Fixed >> stage & 1
+		out[b] = c
+		return out, 1 << b
+	}
+	c.Free &^= bit
+	out[0], out[1] = c, c
+	out[1].Fixed |= bit
+	return out, 3
+}
+
+// CubeOf is the smallest cube that has all the addresses, at least one, and says
+// whether it has no others. The addresses are without repetition.
+func CubeOf(addresses []int) (c Cube, exact bool) {
+	if len(addresses) == 0 {
+		return Cube{}, false
+	}
+	for _, a := range addresses {
+		c.Free |= a ^ addresses[0]
+	}
+	c.Fixed = addresses[0] &^ c.Free
+	size := 1
+	for b := c.Free; b != 0; b &= b - 1 {
+		size *= 2
+	}
+	return c, size == len(addresses)
+}
+
+// Hop is a copy of a packet that passes an element.
+type Hop[H any] struct {
+	Stage  int
+	In     int // input link
+	Out    int // output link, of the same element
+	Header H   // on the output link
+}
+
+// Hops follows a packet from a processor through a network of n stages: its
+// copies by stage from n-1 to 0, then by input link and output link.
+func Hops[H Header[H]](n, source int, h H) []Hop[H] {
+	type arrival struct {
+		link   int
+		header H
+	}
+	var hops []Hop[H]
+	now := []arrival{{Shuffle(n, source), h}}
+	for stage := n - 1; stage >= 0; stage-- {
+		var next []arrival
+		for _, a := range now {
+			out, ports := a.header.Split(stage)
+			for b := range 2 {
+				if ports.Has(b) {
+					link := a.link&^1 | b
+					hops = append(hops, Hop[H]{Stage: stage, In: a.link, Out: link, Header: out[b]})
+					next = append(next, arrival{Butterfly(stage, link), out[b]})
+				}
+			}
+		}
+		slices.SortFunc(next, func(a, b arrival) int { return cmp.Compare(a.link, b.link) })
+		now = next
+	}
+	return hops
+}

@@ -1,0 +1,145 @@
+package banyan
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/sminterface/subnet"
+)
+
+// TestInOpenSM puts the tables into the real OpenSM on the real ibsim, and
+// compares every entry that the switches then have.
+func TestInOpenSM(t *testing.T) {
+	for _, wrap := range []bool{false, true} {
+		r := route(t, banyan(t, 3, wrap), 0, 0)
+		got, err := rehearse.Run(t.Context(), r.Fabric, r.Tables, rehearse.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.EqualSwitches != r.Fabric.NumSwitches() || got.Differences != 0 {
+			t.Errorf("wrap-around %v: %d of %d switches equal, %d entries differ: %v", wrap, got.EqualSwitches, r.Fabric.NumSwitches(), got.Differences, got.Samples)
+		}
+	}
+}
+
+// TestMasksInIBSim writes the masks of every region of eight processors into the
+// switches of the real ibsim by SMPs, has dump_mfts of infiniband-diags read
+// them, and sends packets by what that prints.
+func TestMasksInIBSim(t *testing.T) {
+	r := route(t, banyan(t, 3, true), 0, 0)
+	w, err := Detect(r.Fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Fabric
+	var groups []mft.Group
+	var regions []Region
+	for lo := range w.Size() {
+		for hi := range w.Size() {
+			if x := (Region{lo, hi}); x.Check(3) == nil {
+				regions = append(regions, x)
+				groups = append(groups, w.Group("region "+x.String(), members(w, x.Has)...))
+			}
+		}
+	}
+	p := mustBuild(t, r, groups...)
+
+	file := filepath.Join(t.TempDir(), "banyan.topo")
+	if err := os.WriteFile(file, topology.Append(nil, f), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.Start(t.Context(), file, ibsim.Config{
+		Nodes: f.NumNodes(), Switches: f.NumSwitches(), Ports: f.NumPorts(),
+		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	setMasks(t, sim, p.Tables)
+
+	cmd := sim.Command(t.Context(), "dump_mfts")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := sim.Run(t.Context(), cmd); err != nil {
+		t.Fatal(err)
+	}
+	tables, problems, err := dump.ReadMFTs("dump_mfts", out.Bytes(), f, dump.Options{})
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	for _, x := range p.Trees {
+		for source := range w.Size() {
+			_, copies := flood(t, w, tables, x.MLID, source)
+			for a := range w.Size() {
+				want := 0
+				if regions[x.Group].Has(a) {
+					want = 1
+				}
+				if copies[a] != want {
+					t.Errorf("%s from %d: %d copies at %d, want %d", x.Name, source, copies[a], a, want)
+				}
+			}
+		}
+		if got, want := tables.Ports(x.MLID), p.Tables.Ports(x.MLID); !slices.Equal(got, want) {
+			t.Errorf("%s: ports %v in the masks, want %v", x.Name, got, want)
+		}
+	}
+}
+
+// setMasks writes multicast tables into switches that have none.
+func setMasks(t *testing.T, sim *ibsim.Sim, tables *mft.Tables) {
+	t.Helper()
+	conn, err := sim.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := subnet.New(conn, subnet.Options{Timeout: 20 * time.Second})
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	d, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := tables.Fabric()
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		// All ports of an element are in the first position of a mask.
+		blocks := make([]mad.MulticastForwardingTable, (len(tables.MLIDs())+1)/mad.MLIDBlock+1)
+		for _, l := range tables.MLIDs() {
+			i := int(l - mft.MinMLID)
+			for _, port := range tables.Mask(s, l) {
+				blocks[i/mad.MLIDBlock][i%mad.MLIDBlock] |= 1 << f.Num(port)
+			}
+		}
+		found, ok := d.Fabric.SwitchByGUID(f.Node(s).GUID)
+		if !ok {
+			t.Fatalf("no switch %s", f.Node(s).GUID)
+		}
+		for i := range blocks {
+			var data mad.Data
+			blocks[i].Marshal(&data)
+			if _, err := c.Set(t.Context(), subnet.Target{Route: d.Routes[found]}, mad.AttrMulticastForwardingTable, mad.MulticastModifier(i, 0), &data); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

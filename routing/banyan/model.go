@@ -1,0 +1,291 @@
+package banyan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Traffic is what the nodes of an unbuffered network send in every time slot
+// (section 4.1): each node, by itself, a packet with probability Rate, and of
+// these packets the part Multicast has Fanout destinations, the others one.
+// Unicast destinations are uniform, and a packet that is blocked is lost.
+type Traffic struct {
+	// Load is the offered load: copies that were delivered for each node and slot
+	// if none were blocked.
+	Load      float64
+	Multicast float64 // 0 to 1
+	Fanout    int     // 1 to the number of nodes
+}
+
+// Rate is the packets that a node sends in a slot.
+func (t Traffic) Rate() float64 { return t.Load / t.copies() }
+
+// copies is how many copies of a packet there are in the mean.
+func (t Traffic) copies() float64 { return 1 - t.Multicast + t.Multicast*float64(t.Fanout) }
+
+// Check says whether there can be such traffic in a network of n stages.
+func (t Traffic) Check(n int) error {
+	switch {
+	case n < 1 || n > maxStages:
+		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, maxStages)
+	case t.Fanout < 1 || t.Fanout > 1<<n:
+		return fmt.Errorf("fanout %d: want 1 to %d", t.Fanout, 1<<n)
+	case !(t.Multicast >= 0 && t.Multicast <= 1):
+		return fmt.Errorf("a part %g of packets that are multicast: want 0 to 1", t.Multicast)
+	case !(t.Load >= 0 && t.Rate() <= 1):
+		return fmt.Errorf("offered load %g: want 0 to %g, a packet from each node", t.Load, t.copies())
+	}
+	return nil
+}
+
+// CopyCounts counts, over all places that there are for f copies, the copies of
+// a packet that come to each stage: index i is stage i-1, index 0 the nodes, and
+// index n the places. Copies split at stage i at the rate
+// CopyCounts[i]/CopyCounts[i+1] - 1. It follows the headers through all splits.
+// p is not EarlyCopies.
+func CopyCounts(n, f int, p Placement) ([]int64, error) {
+	if err := p.Check(n, f); err != nil {
+		return nil, err
+	}
+	if p == EarlyCopies {
+		return nil, fmt.Errorf("%s placement has no regions", p)
+	}
+	k := make([]int64, n+1)
+	count, step := p.Places(n, f)
+	now, next := make([]Region, 0, f), make([]Region, 0, f)
+	for i := range count {
+		now = append(now[:0], region(n, i*step, f))
+		k[n]++
+		for stage := n - 1; stage >= 0; stage-- {
+			next = next[:0]
+			for _, r := range now {
+				out, ports := r.Split(stage)
+				for b := range 2 {
+					if ports.Has(b) {
+						next = append(next, out[b])
+					}
+				}
+			}
+			now, next = next, now
+			k[stage] += int64(len(now))
+		}
+	}
+	return k, nil
+}
+
+// CopyRates is the probability that a copy is split, by stage: what Figure 5
+// shows. It is in closed form, and equals the counts of CopyCounts. For
+// EarlyCopies f may be any number: the stage that completes the copies splits a
+// part of them (E-N9).
+func CopyRates(n, f int, p Placement) ([]float64, error) {
+	if err := p.Check(n, f); err != nil && p != EarlyCopies {
+		return nil, err
+	}
+	if err := RandomStart.Check(n, f); err != nil {
+		return nil, err
+	}
+	c := make([]float64, n)
+	if p == EarlyCopies {
+		copies := 1
+		for i := n - 1; i >= 0 && copies < f; i-- {
+			next := min(2*copies, f)
+			c[i] = float64(next)/float64(copies) - 1
+			copies = next
+		}
+		return c, nil
+	}
+	above := copiesAt(n, f, p, n)
+	for i := n - 1; i >= 0; i-- {
+		k := copiesAt(n, f, p, i)
+		c[i] = float64(k)/float64(above) - 1
+		above = k
+	}
+	return c, nil
+}
+
+// copiesAt is CopyCounts[i]: the sum, over all starts s, of the blocks of 1<<i
+// addresses that the region from s to s+f-1 has a part in,
+// (s+f-1)>>i - s>>i + 1.
+func copiesAt(n, f int, p Placement, i int) int64 {
+	count, step := p.Places(n, f)
+	switch {
+	case i == n:
+		return int64(count)
+	case p == AlignedStart:
+		return int64(count) * int64((f-1)>>i+1)
+	case p == CyclicStart:
+		return int64(count) + int64(f-1)<<(n-i)
+	}
+	return quotients(count+f-1, i) - quotients(f-1, i) - quotients(count, i) + int64(count)*int64(step)
+}
+
+// quotients is the sum of s>>i for s from 0 to m-1.
+func quotients(m, i int) int64 {
+	a, r := int64(m>>i), int64(m&(1<<i-1))
+	return a*(a-1)/2<<i + a*r
+}
+
+// StageRates is what is on a link into a stage.
+type StageRates struct {
+	Packets   float64 // in a slot
+	Multicast float64 // the part of them that are multicast
+}
+
+// Prediction is the performance of a network.
+type Prediction struct {
+	Into []StageRates // by stage
+	// Packets and Unicast are what a node receives in a slot: the p' and u' of
+	// the paper.
+	Packets, Unicast float64
+	// Throughput is the paper's: (Packets-Unicast)/f + Unicast, so that f copies
+	// of a multicast packet count once, and those that were delivered while
+	// others were blocked in part (E-N5).
+	Throughput float64
+}
+
+func (p *Prediction) settle(t Traffic) {
+	p.Throughput = (p.Packets-p.Unicast)/float64(t.Fanout) + p.Unicast
+}
+
+// Predict is the analytic model of section 4.1 for a network with the copy rates
+// c. An input of an element asks for an output with probability
+// q = p(1+mc)/2, since a packet that is copied asks for both, and an output has
+// a packet unless neither input asks:
+//
+//	p' = 1 - (1-q)^2           = p(1+mc) - p^2 (1+mc)^2 / 4        (1)
+//	u' = p(1-m)(1 - q/2)       = p(1-m) - p^2 (1-m)(1+mc) / 4      (2)
+//
+// Equation (1) is lost in the copies of the paper at hand; this form follows
+// from the q that (2) is printed with (E-N4).
+//
+// The model takes it that a copy is split at a stage with probability c whatever
+// happened to it before, and goes to either port alike. That holds for
+// AlignedStart and EarlyCopies, where Predict equals Exact; otherwise it is near.
+// It is for one pass: copies that Phase 2 sends again are not in the load
+// (E-N8).
+func Predict(c []float64, t Traffic) (*Prediction, error) {
+	n := len(c)
+	if err := t.Check(n); err != nil {
+		return nil, err
+	}
+	r := &Prediction{Into: make([]StageRates, n)}
+	p, m := t.Rate(), t.Multicast
+	u := p * (1 - m)
+	for i := n - 1; i >= 0; i-- {
+		if !(c[i] >= 0 && c[i] <= 1) {
+			return nil, fmt.Errorf("copy rate %g at stage %d: want 0 to 1", c[i], i)
+		}
+		r.Into[i] = StageRates{p, m}
+		asked := p * (1 + m*c[i])
+		u = p*(1-m) - p*(1-m)*asked/4
+		p = asked - asked*asked/4
+		if p > 0 {
+			m = 1 - u/p
+		}
+	}
+	r.Packets, r.Unicast = p, u
+	r.settle(t)
+	return r, nil
+}
+
+// part is a header as far as a stage has yet to look at it, and the probability
+// that a link has it.
+type part struct {
+	region Region
+	p      float64
+}
+
+// Exact is the expected performance of the network itself in the drop model,
+// without the assumptions of Predict. Into has means over the links of a stage.
+//
+// The two inputs of an element are reached from different nodes, so that what is
+// on one says nothing about the other, and by the symmetry of sources both have
+// the same distribution of headers, which depends on the address bits above the
+// stage only. Whoever wins a conflict, an output for which an input asks with
+// probability r has each header 2-r times as often as one input has it. It takes
+// O(n x nodes x log nodes).
+func Exact(n int, t Traffic, p Placement) (*Prediction, error) {
+	if err := t.Check(n); err != nil {
+		return nil, err
+	}
+	if err := p.Check(n, t.Fanout); err != nil {
+		return nil, err
+	}
+	if p == EarlyCopies {
+		c, err := CopyRates(n, t.Fanout, p)
+		if err != nil {
+			return nil, err
+		}
+		return Predict(c, t)
+	}
+	type link struct {
+		unicast float64
+		parts   []part
+	}
+	rate := t.Rate()
+	links := []link{{unicast: rate * (1 - t.Multicast)}} // by address bits above the stage
+	count, step := p.Places(n, t.Fanout)
+	for k := range count {
+		links[0].parts = append(links[0].parts, part{region(n, k*step, t.Fanout), rate * t.Multicast / float64(count)})
+	}
+	mean := func() (all, unicast float64) {
+		for _, l := range links {
+			unicast += l.unicast
+			for _, x := range l.parts {
+				all += x.p
+			}
+		}
+		return (all + unicast) / float64(len(links)), unicast / float64(len(links))
+	}
+	r := &Prediction{Into: make([]StageRates, n)}
+	for stage := n - 1; stage >= 0; stage-- {
+		all, unicast := mean()
+		r.Into[stage].Packets = all
+		if all > 0 {
+			r.Into[stage].Multicast = 1 - unicast/all
+		}
+		next := make([]link, 2*len(links))
+		for i, l := range links {
+			out := next[2*i : 2*i+2]
+			asked := [2]float64{l.unicast / 2, l.unicast / 2}
+			for _, x := range l.parts {
+				to, ports := x.region.Split(stage)
+				for b := range 2 {
+					if ports.Has(b) {
+						asked[b] += x.p
+						out[b].parts = append(out[b].parts, part{to[b], x.p})
+					}
+				}
+			}
+			for b := range 2 {
+				out[b].unicast = l.unicast / 2 * (2 - asked[b])
+				for k := range out[b].parts {
+					out[b].parts[k].p *= 2 - asked[b]
+				}
+				out[b].parts = merged(out[b].parts)
+			}
+		}
+		links = next
+	}
+	r.Packets, r.Unicast = mean()
+	r.settle(t)
+	return r, nil
+}
+
+// merged adds up the probabilities of equal regions.
+func merged(list []part) []part {
+	slices.SortFunc(list, func(a, b part) int {
+		return cmp.Or(cmp.Compare(a.region.Min, b.region.Min), cmp.Compare(a.region.Max, b.region.Max))
+	})
+	n := 0
+	for _, x := range list {
+		if n > 0 && list[n-1].region == x.region {
+			list[n-1].p += x.p
+			continue
+		}
+		list[n] = x
+		n++
+	}
+	return list[:n]
+}

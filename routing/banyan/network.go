@@ -1,0 +1,236 @@
+package banyan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Network is a banyan network that was found in a fabric: what is where.
+type Network struct {
+	Fabric *fabric.Fabric
+	Stages int
+	// Outputs are the ports that processors send by and Inputs those that they
+	// receive at, by address.
+	Outputs, Inputs []fabric.PortID
+
+	elements []fabric.NodeID // by stage and number
+	stage    []int32         // by NodeID of switches
+	number   []int32         // by NodeID of switches
+	address  []int32         // by PortID of Outputs and Inputs, -1 for others
+}
+
+// Size is the number of processors.
+func (w *Network) Size() int { return 1 << w.Stages }
+
+// WrapAround says whether the two ports of each address are on one channel
+// adapter, so that it can send on what it received: what a second phase needs.
+func (w *Network) WrapAround() bool {
+	for a, p := range w.Outputs {
+		if w.Fabric.Owner(p) != w.Fabric.Owner(w.Inputs[a]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Element is a switch by its stage and its number from the top.
+func (w *Network) Element(stage, number int) fabric.NodeID {
+	return w.elements[stage*w.Size()/2+number]
+}
+
+// Place is the stage and the number of a switch.
+func (w *Network) Place(s fabric.NodeID) (stage, number int) {
+	return int(w.stage[s]), int(w.number[s])
+}
+
+// Address is the address of the processor that a port of a channel adapter is
+// of, and whether the processor sends by it or receives; -1 for other ports.
+func (w *Network) Address(p fabric.PortID) (address int, sends bool) {
+	a := int(w.address[p])
+	return a, a >= 0 && w.Outputs[a] == p
+}
+
+// Detect finds the banyan network that a fabric is: its switches have inputs on
+// ports 1 and 2 and outputs on 3 and 4, as Banyan makes them, and nothing else
+// is needed: not the descriptions, and not the order of GUIDs. The error says
+// what a fabric has that no such network has. It takes O(ports).
+//
+// Addresses are those by which packets find their way. An output of the first
+// stages leads back to one processor by each way through the inputs, and the
+// input that is taken at stage i is bit i of its address (InLink); with that all
+// links have their numbers, and every cable is checked.
+func Detect(f *fabric.Fabric) (*Network, error) {
+	w := &Network{Fabric: f}
+	for n := 1; n <= maxStages; n++ {
+		if f.NumSwitches() == n<<n/2 {
+			w.Stages = n
+		}
+	}
+	if w.Stages == 0 {
+		return nil, fmt.Errorf("%d switches; a network of n stages has n * 2^(n-1)", f.NumSwitches())
+	}
+	size := w.Size()
+	if len(f.CAPorts()) != 2*size {
+		return nil, fmt.Errorf("%d ports of channel adapters; a network of %d stages has %d", len(f.CAPorts()), w.Stages, 2*size)
+	}
+	last := fabric.NoNode
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
+			p := f.Port(s, num)
+			q := f.Peer(p)
+			if (q != fabric.NoPort) != (num <= elementPorts) {
+				return nil, fmt.Errorf("%s: cables are on ports 1 to %d of each switch", f.PortName(p), elementPorts)
+			}
+			if q != fabric.NoPort && f.IsSwitch(f.Owner(q)) && (f.Num(q) < outputPort) == (num < outputPort) {
+				return nil, fmt.Errorf("a cable from %s to %s; outputs are on ports 3 and 4, inputs on 1 and 2", f.PortName(p), f.PortName(q))
+			}
+		}
+		if f.Node(s).NumPorts < elementPorts {
+			return nil, fmt.Errorf("switch %s has %d ports; elements have %d", f.Name(s), f.Node(s).NumPorts, elementPorts)
+		}
+		if last == fabric.NoNode && !f.IsSwitch(f.Owner(f.Peer(f.Port(s, outputPort)))) {
+			last = s
+		}
+	}
+	if last == fabric.NoNode {
+		return nil, fmt.Errorf("no switch has a channel adapter on port %d", outputPort)
+	}
+	w.elements = slices.Repeat([]fabric.NodeID{fabric.NoNode}, f.NumSwitches())
+	w.stage = slices.Repeat([]int32{-1}, f.NumSwitches())
+	w.number = make([]int32, f.NumSwitches())
+	w.address = slices.Repeat([]int32{-1}, f.NumPorts())
+	w.Outputs = slices.Repeat([]fabric.PortID{fabric.NoPort}, size)
+	w.Inputs = slices.Repeat([]fabric.PortID{fabric.NoPort}, size)
+	if err := w.sources(last, 0, 0); err != nil {
+		return nil, err
+	}
+	if err := w.place(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// sources finds the processors by the ways back from the element s of a stage;
+// bits are those of the address below.
+func (w *Network) sources(s fabric.NodeID, stage, bits int) error {
+	f := w.Fabric
+	for b := range 2 {
+		p := f.Port(s, fabric.PortNum(inputPort+b))
+		q := f.Peer(p)
+		a := bits | b<<stage
+		switch isSwitch := f.IsSwitch(f.Owner(q)); {
+		case isSwitch != (stage < w.Stages-1):
+			return fmt.Errorf("%s is %d stages from the processors' inputs and has a cable to %s; want a network of %d stages",
+				f.PortName(p), stage+1, f.PortName(q), w.Stages)
+		case isSwitch:
+			if err := w.sources(f.Owner(q), stage+1, a); err != nil {
+				return err
+			}
+		default:
+			if err := w.name(w.Outputs, a, q); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// name gives a port of a channel adapter its address.
+func (w *Network) name(list []fabric.PortID, a int, p fabric.PortID) error {
+	if w.address[p] >= 0 {
+		return fmt.Errorf("%s would be processor %d and processor %d", w.Fabric.PortName(p), w.address[p], a)
+	}
+	list[a] = p
+	w.address[p] = int32(a)
+	return nil
+}
+
+// place numbers the elements from the processors' outputs on, by the
+// interconnection functions, and finds their inputs.
+func (w *Network) place() error {
+	f := w.Fabric
+	join := func(from fabric.PortID, stage, link int) error {
+		to := f.Peer(from)
+		s := f.Owner(to)
+		if !f.IsSwitch(s) || int(f.Num(to)) != inputPort+link%2 {
+			return fmt.Errorf("a cable from %s to %s; want one to port %d of a switch, input link %d of stage %d",
+				f.PortName(from), f.PortName(to), inputPort+link%2, link, stage)
+		}
+		at := &w.elements[stage*w.Size()/2+link/2]
+		if *at == fabric.NoNode && w.stage[s] < 0 {
+			*at = s
+			w.stage[s], w.number[s] = int32(stage), int32(link/2)
+		}
+		if *at != s {
+			return fmt.Errorf("a cable from %s to %s; want one to input link %d of stage %d, which is on another switch",
+				f.PortName(from), f.PortName(to), link, stage)
+		}
+		return nil
+	}
+	for a, p := range w.Outputs {
+		if err := join(p, w.Stages-1, Shuffle(w.Stages, a)); err != nil {
+			return err
+		}
+	}
+	for stage := w.Stages - 1; stage >= 0; stage-- {
+		for link := range w.Size() {
+			p := f.Port(w.Element(stage, link/2), fabric.PortNum(outputPort+link%2))
+			if stage > 0 {
+				if err := join(p, stage-1, Butterfly(stage, link)); err != nil {
+					return err
+				}
+				continue
+			}
+			q := f.Peer(p)
+			if f.IsSwitch(f.Owner(q)) {
+				return fmt.Errorf("a cable from %s to %s; want one to a processor", f.PortName(p), f.PortName(q))
+			}
+			if err := w.name(w.Inputs, link, q); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Group is the multicast group of the processors with these addresses: all
+// processors may send to it. Addresses are in any order, each once.
+func (w *Network) Group(name string, addresses ...int) mft.Group {
+	g := mft.Group{Name: name, Senders: slices.Sorted(slices.Values(w.Outputs))}
+	for _, a := range addresses {
+		g.Receivers = append(g.Receivers, w.Inputs[a])
+	}
+	slices.Sort(g.Receivers)
+	return g
+}
+
+// PhaseOne is a group for each place that Phase 1 may put f copies in, "region
+// 4-8" for the processors 4 to 8. With their trees in the switches any processor
+// can begin a two-phase multicast to any f destinations by the MLID of a region,
+// and the second phase needs unicast tables only. Each group is an MLID:
+// RandomStart takes N-f+1 of them, AlignedStart N divided by a power of two that
+// is f or the next one.
+func (w *Network) PhaseOne(f int, p Placement) ([]mft.Group, error) {
+	if err := p.Check(w.Stages, f); err != nil {
+		return nil, err
+	}
+	count, step := p.Places(w.Stages, f)
+	groups := make([]mft.Group, count)
+	addresses := make([]int, f)
+	for k := range groups {
+		name := "region " + strconv.Itoa(k*step) + "-" + strconv.Itoa((k*step+f-1)&(w.Size()-1))
+		for l := range addresses {
+			addresses[l] = (k*step + l) & (w.Size() - 1)
+			if p == EarlyCopies {
+				addresses[l] = k + l*(w.Size()/f)
+				name = "every " + strconv.Itoa(w.Size()/f) + " from " + strconv.Itoa(k)
+			}
+		}
+		groups[k] = w.Group(name, addresses...)
+	}
+	return groups, nil
+}

@@ -1,0 +1,616 @@
+package banyan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+func banyan(t testing.TB, stages int, wrapAround bool) *fabric.Fabric {
+	t.Helper()
+	f, err := Banyan(stages, wrapAround)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// rebuilt is a fabric with GUIDs in another order and other descriptions, whose
+// cables go through recable: ports by node and number.
+func rebuilt(t testing.TB, f *fabric.Fabric, seed uint64, recable func(cables [][2]fabric.PortID)) *fabric.Fabric {
+	t.Helper()
+	var cables [][2]fabric.PortID
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p {
+			cables = append(cables, [2]fabric.PortID{p, q})
+		}
+	}
+	if recable != nil {
+		recable(cables)
+	}
+	var b fabric.Builder
+	guids := rand.New(rand.NewPCG(seed, 0)).Perm(f.NumNodes())
+	for n := range fabric.NodeID(f.NumNodes()) {
+		x := *f.Node(n)
+		x.GUID = fabric.GUID(0x1000 + 16*guids[n])
+		x.SystemGUID = x.GUID
+		x.Description = fmt.Sprintf("node %d", guids[n])
+		if _, err := b.AddNode(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range cables {
+		if err := b.Connect(int(f.Owner(c[0])), f.Num(c[0]), int(f.Owner(c[1])), f.Num(c[1]), f.Link(c[0])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestDetect finds made networks again: by their descriptions every element and
+// processor is where it was made to be, and without them as well.
+func TestDetect(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		for _, wrap := range []bool{false, true} {
+			w, err := Detect(banyan(t, n, wrap))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := w.Fabric
+			for stage := range n {
+				for e := range w.Size() / 2 {
+					s := w.Element(stage, e)
+					if got, want := f.Node(s).Description, fmt.Sprintf("stage %d element %d", stage, e); got != want {
+						t.Fatalf("n=%d: %q, want %q", n, got, want)
+					}
+					if i, k := w.Place(s); i != stage || k != e {
+						t.Fatalf("n=%d: place %d, %d of %q", n, i, k, f.Node(s).Description)
+					}
+				}
+			}
+			for a := range w.Size() {
+				want := fmt.Sprintf(`"source %d"[1] "sink %d"[1]`, a, a)
+				if wrap {
+					want = fmt.Sprintf(`"host %d"[1] "host %d"[2]`, a, a)
+				}
+				if got := f.PortName(w.Outputs[a]) + " " + f.PortName(w.Inputs[a]); got != want {
+					t.Fatalf("n=%d: processor %d is %s, want %s", n, a, got, want)
+				}
+				if x, sends := w.Address(w.Outputs[a]); x != a || !sends {
+					t.Fatalf("n=%d: address %d, sends %v, want %d", n, x, sends, a)
+				}
+				if x, sends := w.Address(w.Inputs[a]); x != a || sends {
+					t.Fatalf("n=%d: address %d, sends %v, want %d", n, x, sends, a)
+				}
+			}
+			if w.WrapAround() != wrap {
+				t.Fatalf("n=%d: wrap-around %v, want %v", n, !wrap, wrap)
+			}
+			// With other GUIDs and descriptions: the processors by the ways that
+			// lead to them.
+			if w, err = Detect(rebuilt(t, f, uint64(n), nil)); err != nil {
+				t.Fatal(err)
+			}
+			for a := range w.Size() {
+				x, y := w.Outputs[a], w.Inputs[a]
+				if wrap && w.Fabric.Owner(x) != w.Fabric.Owner(y) {
+					t.Fatalf("n=%d: processor %d sends by %s and receives by %s", n, a, w.Fabric.PortName(x), w.Fabric.PortName(y))
+				}
+				if end := follow(w, x, 5%w.Size()); end != w.Inputs[5%w.Size()] {
+					t.Fatalf("n=%d: from %d to 5: %s", n, a, w.Fabric.PortName(end))
+				}
+			}
+		}
+	}
+}
+
+// follow is where a packet comes to by the bits of an address.
+func follow(w *Network, p fabric.PortID, to int) fabric.PortID {
+	f := w.Fabric
+	for i := w.Stages - 1; i >= 0; i-- {
+		p = f.Port(f.Owner(f.Peer(p)), fabric.PortNum(outputPort+to>>i&1))
+	}
+	return f.Peer(p)
+}
+
+// TestDetectRefuses has fabrics that are nearly banyan networks.
+func TestDetectRefuses(t *testing.T) {
+	f := banyan(t, 3, true)
+	port := func(name string) fabric.PortID {
+		for p := range fabric.PortID(f.NumPorts()) {
+			if f.Num(p) > 0 && f.PortName(p) == name {
+				return p
+			}
+		}
+		t.Fatalf("no port %s", name)
+		return fabric.NoPort
+	}
+	swapped := func(a, b string) *fabric.Fabric {
+		return rebuilt(t, f, 1, func(cables [][2]fabric.PortID) {
+			p, q := port(a), port(b)
+			for i := range cables {
+				for k, x := range cables[i] {
+					switch x {
+					case p:
+						cables[i][k] = q
+					case q:
+						cables[i][k] = p
+					}
+				}
+			}
+		})
+	}
+	lattice, err := gen.Lattice(20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped, err := gen.DropLinks(f, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 2, Hosts: 16, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two adapters more, cabled to each other.
+	var apart fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if _, err := apart.AddNode(*f.Node(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p {
+			if err := apart.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 2 {
+		if _, err := apart.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(i + 1), NumPorts: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := apart.Connect(f.NumNodes(), 1, f.NumNodes()+1, 1, f.Link(f.CAPorts()[0])); err != nil {
+		t.Fatal(err)
+	}
+	added, err := apart.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b fabric.Builder
+	empty, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		f    *fabric.Fabric
+		want string
+	}{
+		{lattice, "20 switches; a network of n stages has n * 2^(n-1)"},
+		{empty, "0 switches"},
+		{added, "18 ports of channel adapters; a network of 3 stages has 16"},
+		{dropped, ": cables are on ports 1 to 4 of each switch"},
+		{ring, "outputs are on ports 3 and 4, inputs on 1 and 2"},
+		{swapped(`"stage 2 element 0"[1]`, `"stage 2 element 0"[3]`), "outputs are on ports 3 and 4, inputs on 1 and 2"},
+		{swapped(`"stage 1 element 0"[1]`, `"stage 1 element 2"[1]`), "want one to"},
+		{swapped(`"stage 1 element 0"[1]`, `"stage 1 element 0"[2]`), "want one to"},
+		{swapped(`"stage 1 element 0"[1]`, `"stage 0 element 0"[1]`), "want one to input link 1 of stage 1, which is on another switch"},
+		{swapped(`"stage 2 element 0"[1]`, `"stage 0 element 0"[1]`), "stages from the processors' inputs"},
+	} {
+		w, err := Detect(tt.f)
+		if w != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %s", err, tt.want)
+		}
+		r, err := Engine{}.Route(t.Context(), tt.f, lft.Options{})
+		var no *lft.DomainError
+		if r != nil || !errors.As(err, &no) || no.Engine != "banyan" || !strings.Contains(no.Reason, tt.want) {
+			t.Errorf("engine: %v, want %s", err, tt.want)
+		}
+	}
+	// Outputs of two processors swapped make a network all the same, but one in
+	// which nodes do not receive at the address that they send from.
+	if w, err := Detect(swapped(`"host 1"[1]`, `"host 6"[1]`)); err != nil || w.WrapAround() {
+		t.Errorf("outputs of two processors swapped: %v", err)
+	}
+}
+
+func route(t testing.TB, f *fabric.Fabric, lmc, vls int) *lft.Routing {
+	t.Helper()
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Engine{}.Route(t.Context(), f, lft.Options{VLs: vls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func check(t testing.TB, r *lft.Routing, m *verify.Multicast) *verify.Result {
+	t.Helper()
+	v, err := verify.Check(context.Background(), r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestEngine has all pairs reachable and no credit loop, management packets
+// included, and packets to inputs of processors on shortest ways by their tags.
+func TestEngine(t *testing.T) {
+	for n := 1; n <= 5; n++ {
+		for _, wrap := range []bool{false, true} {
+			for lmc := range 3 {
+				r := route(t, rebuilt(t, banyan(t, n, wrap), uint64(n), nil), lmc, 0)
+				f := r.Fabric
+				v := check(t, r, nil)
+				if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops != 0 ||
+					v.CreditLoops.Count+v.Management.CreditLoops != 0 || v.CreditLoops.VLs != 2 || v.Verdict == verify.VerdictErrors {
+					t.Fatalf("n=%d, wrap-around %v, LMC %d: %+v, %+v, %+v", n, wrap, lmc, v.Unicast, v.Management, v.Findings)
+				}
+				w, err := Detect(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dist := f.Distances()
+				for a, in := range w.Inputs {
+					for k := range 1 << lmc {
+						lid := int(f.LID(in)) + k
+						for b, out := range w.Outputs {
+							at := f.Peer(out)
+							for i := n - 1; i >= 0; i-- {
+								stage, number := w.Place(f.Owner(at))
+								if link := InLink(i, b, a); stage != i || number != link/2 || int(f.Num(at)) != inputPort+link%2 {
+									t.Fatalf("n=%d: from %d to %d at %s", n, b, a, f.PortName(at))
+								}
+								at = f.Peer(f.Port(f.Owner(at), r.Tables.Row(f.Owner(at))[lid]))
+							}
+							if at != in {
+								t.Fatalf("n=%d: from %d to %d: at %s", n, b, a, f.PortName(at))
+							}
+						}
+						end := f.Owner(f.Peer(in))
+						for s := range fabric.NodeID(f.NumSwitches()) {
+							if s == end {
+								continue
+							}
+							next := f.Peer(f.Port(s, r.Tables.Row(s)[lid]))
+							if d := dist.To(end); d[f.Owner(next)]+1 != d[s] {
+								t.Fatalf("n=%d: LID %d goes by %s", n, lid, f.PortName(next))
+							}
+							if sl := r.PathSLs.Row(s)[lid]; sl != 0 {
+								t.Fatalf("n=%d: LID %d has SL %d", n, lid, sl)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	f, err := lft.AssignLIDs(banyan(t, 3, true), lft.LIDOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for vls, want := range map[int]string{1: "it takes 2 VLs", 3: "3 data VLs"} {
+		r, err := Engine{}.Route(t.Context(), f, lft.Options{VLs: vls})
+		var no *lft.DomainError
+		if r != nil || !errors.As(err, &no) || !strings.Contains(no.Reason, want) {
+			t.Errorf("%d VLs: %v, want %s", vls, err, want)
+		}
+	}
+	if v := check(t, route(t, f, 0, 8), nil); v.Verdict == verify.VerdictErrors || v.CreditLoops.VLs != 2 {
+		t.Errorf("8 VLs: %+v", v.Findings)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := (Engine{}).Route(ctx, f, lft.Options{}); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestEngineNeedsTwoVLs breaks what keeps the engine's packets apart: on one VL
+// there are credit loops.
+func TestEngineNeedsTwoVLs(t *testing.T) {
+	r := route(t, banyan(t, 3, true), 0, 0)
+	r.SL2VL, r.PathSLs = nil, nil
+	if v := check(t, r, nil); v.CreditLoops.Count == 0 {
+		t.Error("no credit loop on one VL")
+	}
+}
+
+// flood sends a packet by the masks of an MLID: the copies that leave elements by
+// stage and output link, and how many come to each processor.
+func flood(t testing.TB, w *Network, tables *mft.Tables, mlid fabric.LID, source int) (hops [][2]int, copies map[int]int) {
+	t.Helper()
+	f := w.Fabric
+	copies = map[int]int{}
+	at := []fabric.PortID{f.Peer(w.Outputs[source])}
+	for len(at) > 0 {
+		in := at[0]
+		at = at[1:]
+		for _, out := range tables.Mask(f.Owner(in), mlid) {
+			if out == in {
+				continue
+			}
+			stage, number := w.Place(f.Owner(out))
+			hops = append(hops, [2]int{stage, 2*number + int(f.Num(out)) - outputPort})
+			if len(hops) > f.NumPorts() {
+				t.Fatalf("MLID %#x from %d goes round", uint16(mlid), source)
+			}
+			q := f.Peer(out)
+			if q == fabric.NoPort {
+				t.Fatalf("MLID %#x from %d leaves by %s", uint16(mlid), source, f.PortName(out))
+			}
+			if f.IsSwitch(f.Owner(q)) {
+				at = append(at, q)
+			} else {
+				a, sends := w.Address(q)
+				if sends {
+					t.Fatalf("MLID %#x from %d comes to the output of %d", uint16(mlid), source, a)
+				}
+				copies[a]++
+			}
+		}
+	}
+	return hops, copies
+}
+
+// mustBuild makes the trees of groups.
+func mustBuild(t testing.TB, r *lft.Routing, groups ...mft.Group) *mft.Plan {
+	t.Helper()
+	p, err := RegionTree{}.Build(t.Context(), r, groups, mft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestRegionTree sends from every processor to every region and cube by masks:
+// the copies take the links that the header would take (golden G-N1), and the
+// independent checker finds them exact and without credit loops together with
+// unicast packets.
+func TestRegionTree(t *testing.T) {
+	for n := 1; n <= 4; n++ {
+		r := route(t, rebuilt(t, banyan(t, n, n%2 == 0), uint64(n), nil), 0, 0)
+		w, err := Detect(r.Fabric)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var groups []mft.Group
+		var links []func(source int) [][2]int
+		for lo := range w.Size() {
+			for hi := range w.Size() {
+				reg, cube := Region{lo, hi}, Cube{lo, hi}
+				if reg.Check(n) == nil {
+					groups = append(groups, w.Group(fmt.Sprint("region ", reg), members(w, reg.Has)...))
+					links = append(links, func(source int) [][2]int { return outputs(Hops(n, source, reg)) })
+				}
+				if cube.Check(n) == nil {
+					groups = append(groups, w.Group(fmt.Sprint("cube ", cube), members(w, cube.Has)...))
+					links = append(links, func(source int) [][2]int { return outputs(Hops(n, source, cube)) })
+				}
+			}
+		}
+		p := mustBuild(t, r, groups...)
+		if len(p.Trees) != len(groups) {
+			t.Fatalf("n=%d: %d trees of %d groups", n, len(p.Trees), len(groups))
+		}
+		for _, x := range p.Trees {
+			for source := range w.Size() {
+				hops, copies := flood(t, w, p.Tables, x.MLID, source)
+				slices.SortFunc(hops, func(a, b [2]int) int { return cmp.Or(cmp.Compare(b[0], a[0]), cmp.Compare(a[1], b[1])) })
+				if want := links[x.Group](source); !slices.Equal(hops, want) {
+					t.Fatalf("n=%d, %s from %d: links %v, want %v", n, x.Name, source, hops, want)
+				}
+				want := map[int]int{}
+				for _, d := range groups[x.Group].Receivers {
+					a, _ := w.Address(d)
+					want[a] = 1
+				}
+				if !maps.Equal(copies, want) {
+					t.Fatalf("n=%d, %s from %d: copies %v, want %v", n, x.Name, source, copies, want)
+				}
+			}
+		}
+		mustVerify(t, r, p)
+	}
+}
+
+func members(w *Network, has func(int) bool) (list []int) {
+	for a := range w.Size() {
+		if has(a) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+func outputs[H any](hops []Hop[H]) (list [][2]int) {
+	for _, h := range hops {
+		list = append(list, [2]int{h.Stage, h.Out})
+	}
+	return list
+}
+
+// mustVerify has the independent checker look at trees.
+func mustVerify(t testing.TB, r *lft.Routing, p *mft.Plan) {
+	t.Helper()
+	v := check(t, r, &verify.Multicast{Tables: p.Tables, Trees: p.Trees})
+	m := v.Multicast
+	if m.Missing+m.Duplicates+m.Loops+m.Stray+m.CreditLoops+v.Management.CreditLoops != 0 || v.Verdict == verify.VerdictErrors {
+		t.Fatalf("%+v, %+v", m, v.Findings)
+	}
+}
+
+// TestRegionTreeOfSome has random senders and receivers, which need not be
+// regions, and masks nowhere but on their ways.
+func TestRegionTreeOfSome(t *testing.T) {
+	r := route(t, banyan(t, 5, true), 0, 0)
+	w, err := Detect(r.Fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(5, 0))
+	var groups []mft.Group
+	for i := range 40 {
+		g := w.Group(fmt.Sprint("group ", i), rng.Perm(32)[:rng.IntN(12)]...)
+		g.Senders = nil
+		for _, a := range rng.Perm(32)[:rng.IntN(5)] {
+			g.Senders = append(g.Senders, w.Outputs[a])
+		}
+		slices.Sort(g.Senders)
+		g.MLID = mft.MinMLID + fabric.LID(100-i)
+		groups = append(groups, g)
+	}
+	p := mustBuild(t, r, groups...)
+	mustVerify(t, r, p)
+	for _, x := range p.Trees {
+		used := map[[2]int]bool{}
+		for _, s := range x.Senders {
+			a, _ := w.Address(s)
+			hops, _ := flood(t, w, p.Tables, x.MLID, a)
+			for _, h := range hops {
+				used[h] = true
+			}
+		}
+		if len(used) != len(p.Tables.Ports(x.MLID)) {
+			t.Errorf("%s: %d ports in masks, %d in use", x.Name, len(p.Tables.Ports(x.MLID)), len(used))
+		}
+	}
+}
+
+// TestPhaseOne has the groups that a two-phase multicast of any node begins with,
+// the second phase by unicast tables on links of its own.
+func TestPhaseOne(t *testing.T) {
+	r := route(t, banyan(t, 4, true), 0, 0)
+	w, err := Detect(r.Fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		p     Placement
+		count int
+		name  string // of the last
+	}{{RandomStart, 12, "region 11-15"}, {AlignedStart, 2, "region 8-12"}, {CyclicStart, 16, "region 15-3"}} {
+		groups, err := w.PhaseOne(5, tt.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(groups) != tt.count || groups[len(groups)-1].Name != tt.name {
+			t.Fatalf("%v: %d groups, the last %q, want %d and %q", tt.p, len(groups), groups[len(groups)-1].Name, tt.count, tt.name)
+		}
+		p := mustBuild(t, r, groups...)
+		mustVerify(t, r, p)
+		_, step := tt.p.Places(4, 5)
+		to := []int{0, 3, 6, 11, 13}
+		for i, x := range p.Trees {
+			s, err := TwoPhase(4, 5, to, x.Group*step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, copies := flood(t, w, p.Tables, x.MLID, s.Source)
+			taken := map[fabric.PortID]bool{}
+			for _, send := range s.Sends {
+				if copies[send.From] != 1 {
+					t.Fatalf("%v: tree %d has %d copies for %d", tt.p, i, copies[send.From], send.From)
+				}
+				lid := r.Fabric.LID(w.Inputs[send.To])
+				for at := r.Fabric.Peer(w.Outputs[send.From]); at != w.Inputs[send.To]; {
+					out := r.Fabric.Port(r.Fabric.Owner(at), r.Tables.Row(r.Fabric.Owner(at))[lid])
+					if taken[out] {
+						t.Fatalf("%v: %v has a link twice, %s", tt.p, s, r.Fabric.PortName(out))
+					}
+					taken[out] = true
+					at = r.Fabric.Peer(out)
+				}
+			}
+		}
+	}
+	early, err := w.PhaseOne(4, EarlyCopies)
+	if err != nil || len(early) != 4 || early[3].Name != "every 4 from 3" {
+		t.Fatalf("%d groups, %v", len(early), err)
+	}
+	mustVerify(t, r, mustBuild(t, r, early...))
+	if groups, err := w.PhaseOne(17, RandomStart); groups != nil || err == nil {
+		t.Errorf("17 copies: %v", err)
+	}
+}
+
+// TestRegionTreeRefuses has groups that no header could be for.
+func TestRegionTreeRefuses(t *testing.T) {
+	r := route(t, banyan(t, 3, true), 0, 0)
+	w, err := Detect(r.Fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := w.Group("g", 1, 2)
+	mesh := *r
+	if mesh.Fabric, err = gen.Lattice(8, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		r       *lft.Routing
+		senders []fabric.PortID
+		to      []fabric.PortID
+		want    string
+	}{
+		{&mesh, good.Senders, good.Receivers, "this is no banyan network: 8 switches"},
+		{r, w.Inputs[:1], good.Receivers, `sender "host 0"[2] is where a processor receives`},
+		{r, good.Senders, w.Outputs[3:4], `receiver "host 3"[1] is where a processor sends`},
+		{r, []fabric.PortID{r.Fabric.PortBase(0)}, good.Receivers, `"stage 2 element 0"[0] is no port of a processor`},
+	} {
+		g := good
+		g.Senders, g.Receivers = tt.senders, tt.to
+		p, err := RegionTree{}.Build(t.Context(), tt.r, []mft.Group{g}, mft.Options{})
+		var no *mft.RefusedError
+		if p != nil || !errors.As(err, &no) || no.Scheme != "region" || !strings.HasPrefix(no.Reason, tt.want) {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+	if p, err := (RegionTree{}).Build(t.Context(), r, []mft.Group{good, good}, mft.Options{Capacity: 2}); p != nil || err == nil {
+		t.Errorf("two groups on one MLID: %v", err)
+	}
+	if p := mustBuild(t, r); len(p.Trees) != 0 {
+		t.Errorf("%d trees of no groups", len(p.Trees))
+	}
+}
+
+// TestDeadlockInTables has what TestThreeWorms sees in the tables of an
+// InfiniBand network: unsafe where switches copy as worms are copied, safe as
+// InfiniBand's do.
+func TestDeadlockInTables(t *testing.T) {
+	r := route(t, banyan(t, 2, true), 0, 0)
+	w, err := Detect(r.Fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet := func(name string, from int, to ...int) mft.Group {
+		g := w.Group(name, to...)
+		g.Senders = w.Outputs[from : from+1]
+		return g
+	}
+	p := mustBuild(t, r, packet("1", 1, 1, 2), packet("2", 2, 1, 2), packet("0", 0, 0))
+	mustVerify(t, r, p)
+	v := check(t, r, &verify.Multicast{Tables: p.Tables, Trees: p.Trees, Copying: verify.Wormhole})
+	if v.Multicast.CreditLoops == 0 || v.Verdict != verify.VerdictErrors {
+		t.Errorf("worms: %+v", v.Multicast)
+	}
+}

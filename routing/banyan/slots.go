@@ -1,0 +1,576 @@
+package banyan
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Arbiter is which of two packets gets an output of an element that both want.
+type Arbiter uint8
+
+const (
+	// RandomInput chooses with equal probability, for each output by itself.
+	RandomInput Arbiter = iota
+	// UpperInput is the paper's upper input link first (section 3.2): the packet
+	// on input 0. Packets meet at the stage of the lowest bit in which their
+	// sources differ, so this is one order of all sources: by their bits read
+	// backwards.
+	UpperInput
+	// LowerInput is the same the other way round.
+	LowerInput
+)
+
+var arbiters = [...]string{RandomInput: "random", UpperInput: "upper", LowerInput: "lower"}
+
+// String is the name on the command line.
+func (a Arbiter) String() string {
+	if int(a) < len(arbiters) {
+		return arbiters[a]
+	}
+	return fmt.Sprintf("arbiter %d", uint8(a))
+}
+
+// MarshalText is String.
+func (a Arbiter) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads a name.
+func (a *Arbiter) UnmarshalText(text []byte) error {
+	i := slices.Index(arbiters[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("arbiter %q: want one of %v", text, arbiters)
+	}
+	*a = Arbiter(i)
+	return nil
+}
+
+// SlotBlock is the slots that are simulated with one stream of random numbers,
+// and whose mean is one sample for the confidence intervals.
+const SlotBlock = 128
+
+// warmUp is the slots before a block that are not counted, when packets of one
+// slot come back in the next.
+const warmUp = 16
+
+// SlotOptions are the choices of SimulateSlots.
+type SlotOptions struct {
+	Stages    int
+	Traffic   Traffic
+	Placement Placement
+	Arbiter   Arbiter
+	// Memoryless makes packets do what Predict takes for granted: in place of
+	// following its header a copy is split at a stage with the probability of
+	// CopyRates, and goes to either port alike.
+	Memoryless bool
+	// Recycle adds Phase 2: multicast packets get random destinations, and a
+	// node that receives a copy in one slot sends it to its destination in the
+	// next, instead of a packet of its own. Where the destinations happen to be
+	// a region Phase 1 goes there, and a node that is the destination of its own
+	// copy keeps it.
+	Recycle bool
+	// Slots to simulate, at least; it takes whole SlotBlocks, two or more.
+	Slots   int
+	Seed    uint64
+	Workers int // goroutines; 0 for one on each CPU. The result does not depend on it.
+}
+
+func (o *SlotOptions) check() error {
+	if err := o.Traffic.Check(o.Stages); err != nil {
+		return err
+	}
+	if err := o.Placement.Check(o.Stages, o.Traffic.Fanout); err != nil {
+		return err
+	}
+	switch {
+	case int(o.Arbiter) >= len(arbiters):
+		return fmt.Errorf("%v: want one of %v", o.Arbiter, arbiters)
+	case o.Slots < 1:
+		return fmt.Errorf("%d slots: want at least 1", o.Slots)
+	case o.Memoryless && o.Recycle:
+		return fmt.Errorf("packets without headers cannot be recycled")
+	}
+	return nil
+}
+
+// Estimate is a mean with its confidence.
+type Estimate struct {
+	Mean float64
+	// Half is half the width of the 95 % confidence interval: 1.96 standard
+	// errors of the means of SlotBlocks.
+	Half float64
+}
+
+// Has says whether a value is in the interval made wider by a factor.
+func (e Estimate) Has(v, factor float64) bool { return math.Abs(v-e.Mean) <= factor*e.Half }
+
+func (e Estimate) String() string { return fmt.Sprintf("%.6f ± %.6f", e.Mean, e.Half) }
+
+// SlotResult is what a simulation measured. Rates are for each node and slot.
+type SlotResult struct {
+	Slots int
+	Into  []StageRates // by stage
+	// Throughput counts as Predict does: unicast packets, and copies of Phase 1 as
+	// a part of 1/f each.
+	Throughput Estimate
+	// Whole counts a multicast packet only when all f copies were delivered, as
+	// the text of section 4.1 has it (E-N5). Zero with Memoryless, where packets
+	// have no f.
+	Whole Estimate
+	// Final counts copies as a part of 1/f when they have come to the
+	// destinations of their packet. Without Recycle it is Throughput.
+	Final Estimate
+	// Sent is the packets that nodes sent, without those of Phase 2.
+	Sent Estimate
+}
+
+// SimulateSlots simulates an unbuffered network in which a packet, or the part
+// of its copies, that loses an output is dropped. All packets of a slot pass the
+// whole network in it.
+//
+// The result depends on the options alone. It takes O(Stages x nodes) for each
+// slot, and allocates nothing for it. It returns ctx's error when that ends
+// first.
+func SimulateSlots(ctx context.Context, o SlotOptions) (*SlotResult, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	blocks := make([]slotCounts, max(2, (o.Slots+SlotBlock-1)/SlotBlock))
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(o.Workers, len(blocks)) {
+		s, err := newSlots(&o)
+		if err != nil {
+			return nil, err
+		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				b := int(next.Add(1)) - 1
+				if b >= len(blocks) {
+					return
+				}
+				blocks[b] = s.block(uint64(b))
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return summarize(&o, blocks), nil
+}
+
+// slotCounts is what one block counted.
+type slotCounts struct {
+	sent    int64
+	unicast int64 // delivered
+	copies  int64 // of Phase 1, delivered
+	whole   int64 // multicast packets with all copies delivered
+	final   int64 // copies that came to a destination of their packet
+	into    [maxStages]struct{ packets, multicast int64 }
+}
+
+func summarize(o *SlotOptions, blocks []slotCounts) *SlotResult {
+	n, f := o.Stages, float64(o.Traffic.Fanout)
+	r := &SlotResult{Slots: len(blocks) * SlotBlock, Into: make([]StageRates, n)}
+	chances := float64(SlotBlock) * float64(int(1)<<n)
+	for i := range r.Into {
+		var packets, multicast int64
+		for b := range blocks {
+			packets += blocks[b].into[i].packets
+			multicast += blocks[b].into[i].multicast
+		}
+		r.Into[i].Packets = float64(packets) / chances / float64(len(blocks))
+		if packets > 0 {
+			r.Into[i].Multicast = float64(multicast) / float64(packets)
+		}
+	}
+	estimate := func(of func(*slotCounts) float64) (e Estimate) {
+		var squares float64
+		for b := range blocks {
+			e.Mean += of(&blocks[b]) / chances
+		}
+		e.Mean /= float64(len(blocks))
+		for b := range blocks {
+			d := of(&blocks[b])/chances - e.Mean
+			squares += d * d
+		}
+		k := float64(len(blocks))
+		e.Half = 1.96 * math.Sqrt(squares/(k-1)/k)
+		return e
+	}
+	r.Sent = estimate(func(c *slotCounts) float64 { return float64(c.sent) })
+	r.Throughput = estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.copies)/f })
+	if !o.Memoryless {
+		r.Whole = estimate(func(c *slotCounts) float64 { return float64(c.unicast + c.whole) })
+	}
+	r.Final = estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.final)/f })
+	return r
+}
+
+// A packet on a link is one word, 0 for none: the lowest and the highest address
+// of its header and its source in 16 bits each, and flags. A cube has its
+// fixed bits, and these with the free ones, for addresses: an element
+// then finds two bits that differ at a free one, as with a region, and leaves
+// the header as it is.
+const (
+	highShift   = 16
+	sourceShift = 32
+	address     = 1<<16 - 1
+
+	present   = 1 << 63
+	multicast = 1 << 62
+	recycled  = 1 << 61 // in Phase 2
+	direct    = 1 << 60 // Phase 1 goes to the destinations
+)
+
+// slots simulates: the state of one worker.
+type slots struct {
+	o    *SlotOptions
+	n    int
+	size int // nodes
+	f    int
+	pcg  rand.PCG
+	coin coins
+
+	rate, multicastRate uint64 // probabilities of 64 bits
+	split               [maxStages]uint64
+	places, step        int
+	cube                bool
+
+	links, after []uint64 // by link of a stage
+	inject       []uint64 // by node: what it sends, before Shuffle
+	back         []uint64 // by node: what it has to send in Phase 2
+	got          []uint16 // by source: copies delivered in the slot
+	chosen       []uint64 // destinations being drawn, a bit each
+	toward       []uint16 // by source and index of the copy: destination
+
+	counts slotCounts
+}
+
+// coins are random bits.
+type coins struct {
+	bits uint64
+	left uint
+}
+
+// chance is a probability as a number below which 64 random bits are with it.
+func chance(p float64) uint64 {
+	if p >= 1 {
+		return math.MaxUint64
+	}
+	return uint64(p * (1 << 63) * 2)
+}
+
+func newSlots(o *SlotOptions) (*slots, error) {
+	n, f := o.Stages, o.Traffic.Fanout
+	size := 1 << n
+	s := &slots{
+		o: o, n: n, size: size, f: f,
+		rate:          chance(o.Traffic.Rate()),
+		multicastRate: chance(o.Traffic.Multicast),
+		cube:          o.Placement == EarlyCopies,
+		links:         make([]uint64, size),
+		after:         make([]uint64, size),
+		inject:        make([]uint64, size),
+		back:          make([]uint64, size),
+		got:           make([]uint16, size),
+		chosen:        make([]uint64, (size+63)/64),
+	}
+	s.places, s.step = o.Placement.Places(n, f)
+	if o.Recycle {
+		s.toward = make([]uint16, size*f)
+	}
+	if o.Memoryless {
+		c, err := CopyRates(n, f, o.Placement)
+		if err != nil {
+			return nil, err
+		}
+		for i, p := range c {
+			s.split[i] = chance(p)
+		}
+	}
+	return s, nil
+}
+
+// block simulates the slots of block b.
+func (s *slots) block(b uint64) slotCounts {
+	s.pcg.Seed(s.o.Seed, b)
+	s.coin = coins{}
+	clear(s.back)
+	if s.o.Recycle {
+		for range warmUp {
+			s.slot()
+		}
+	}
+	s.counts = slotCounts{}
+	for range SlotBlock {
+		s.slot()
+	}
+	return s.counts
+}
+
+// slot simulates one.
+func (s *slots) slot() {
+	s.generate()
+	s.pass()
+	s.deliver()
+}
+
+// flip is a random bit.
+func (s *slots) flip() uint64 {
+	if s.coin.left == 0 {
+		s.coin = coins{s.pcg.Uint64(), 64}
+	}
+	b := s.coin.bits & 1
+	s.coin.bits >>= 1
+	s.coin.left--
+	return b
+}
+
+// below is a random number from 0 to n-1; that some have a probability greater
+// by 2^-52 or less does not matter here.
+func (s *slots) below(n int) int {
+	hi, _ := bits.Mul64(s.pcg.Uint64(), uint64(n))
+	return int(hi)
+}
+
+// generate fills inject.
+func (s *slots) generate() {
+	for a := range s.inject {
+		s.got[a] = 0
+		if s.back[a] != 0 {
+			s.inject[a] = s.back[a]
+			s.back[a] = 0
+			continue
+		}
+		if s.pcg.Uint64() >= s.rate {
+			s.inject[a] = 0
+			continue
+		}
+		s.counts.sent++
+		x := present | uint64(a)<<sourceShift
+		if s.multicastRate == 0 || s.multicastRate != math.MaxUint64 && s.pcg.Uint64() >= s.multicastRate {
+			d := uint64(s.below(s.size))
+			s.inject[a] = x | d | d<<highShift
+			continue
+		}
+		s.inject[a] = x | multicast | s.header(a)
+	}
+}
+
+// header is the flags and addresses of a multicast packet from node a, whose
+// destinations it draws.
+func (s *slots) header(a int) uint64 {
+	if s.o.Recycle {
+		if lo, ok := s.draw(a); ok {
+			return direct | uint64(lo) | uint64(lo+s.f-1)<<highShift
+		}
+	}
+	return s.place(s.below(s.places))
+}
+
+// place is the addresses in the header to the k-th place for copies.
+func (s *slots) place(k int) uint64 {
+	if s.cube {
+		c := earlyCube(s.n, k, s.f)
+		return uint64(c.Fixed) | uint64(c.Fixed|c.Free)<<highShift
+	}
+	r := region(s.n, k*s.step, s.f)
+	return uint64(r.Min) | uint64(r.Max)<<highShift
+}
+
+// draw chooses destinations for a packet of node a, and says where they begin
+// when they are a region.
+func (s *slots) draw(a int) (lo int, ok bool) {
+	for k := 0; k < s.f; {
+		d := s.below(s.size)
+		if bit := uint64(1) << (d % 64); s.chosen[d/64]&bit == 0 {
+			s.chosen[d/64] |= bit
+			k++
+		}
+	}
+	to := s.toward[a*s.f : (a+1)*s.f]
+	k := 0
+	for w, set := range s.chosen {
+		for ; set != 0; set &= set - 1 {
+			to[k] = uint16(w*64 + bits.TrailingZeros64(set))
+			k++
+		}
+		s.chosen[w] = 0
+	}
+	return int(to[0]), !s.cube && int(to[s.f-1]-to[0]) == s.f-1
+}
+
+// pass takes the packets through all stages, and leaves them in links by node.
+func (s *slots) pass() {
+	for a, x := range s.inject {
+		s.links[Shuffle(s.n, a)] = x
+	}
+	for i := s.n - 1; i >= 0; i-- {
+		if s.o.Memoryless {
+			s.toss(i)
+		} else {
+			s.stage(i)
+		}
+		s.links, s.after = s.after, s.links
+	}
+}
+
+// stage routes all packets of stage i by their headers, without branches that
+// depend on them.
+func (s *slots) stage(i int) {
+	in, out := s.links, s.after[:len(s.links)]
+	bit := uint64(1) << i
+	low := bit - 1
+	// What Region.Split clears and sets in the header on port 0 and 1. At the
+	// first stage regions may go on at 0 after the last address, and Min has the 1.
+	clear0, set0, clear1, set1 := bit<<highShift, low<<highShift, low, bit
+	cyclic := s.o.Placement == CyclicStart && i == s.n-1
+	// Butterfly of the two outputs of an element: it moves the one whose bit i is
+	// not its bit 0.
+	move := 1<<i | 1
+	if i == 0 {
+		move = 0
+	}
+	lo, hi := uint(i)&63, uint(i+highShift)&63
+	if s.cube {
+		clear0, set0, clear1, set1 = 0, 0, 0, 0
+	}
+	// A coin for each output: 1 gives it to input 1.
+	coins := uint64(0)
+	if s.o.Arbiter == LowerInput {
+		coins = math.MaxUint64
+	}
+	var packets, multicasts uint64
+	for e := 0; e+1 < len(in); e += 2 {
+		if s.o.Arbiter == RandomInput {
+			if coins >>= 2; e%64 == 0 {
+				coins = s.pcg.Uint64()
+			}
+		}
+		a, b := in[e], in[e+1]
+		packets += a>>63 + b>>63
+		multicasts += a>>62&1 + b>>62&1
+		// 1 for port 0, 2 for port 1, 3 for both: a bit that is 1 asks for port 1.
+		wantA := ((1 + a>>lo&1) | (1 + a>>hi&1)) & -(a >> 63)
+		wantB := ((1 + b>>lo&1) | (1 + b>>hi&1)) & -(b >> 63)
+		bothA, bothB := -(wantA & (wantA >> 1)), -(wantB & (wantB >> 1)) // all bits or none
+		a0, a1 := a&^(bothA&clear0)|bothA&set0, a&^(bothA&clear1)|bothA&set1
+		b0, b1 := b&^(bothB&clear0)|bothB&set0, b&^(bothB&clear1)|bothB&set1
+		if cyclic {
+			a0, a1 = splitCyclic(a, a0, a1, i)
+			b0, b1 = splitCyclic(b, b0, b1, i)
+		}
+		from0 := -(wantB & (^wantA | coins) & 1)      // port 0 has what input 1 sends
+		from1 := -(wantB & (^wantA | coins) >> 1 & 1) // port 1
+		out0 := b0&from0 | a0&^from0&-(wantA&1)
+		out1 := b1&from1 | a1&^from1&-(wantA>>1)
+		high := e >> lo & 1
+		out[e^move&-high] = out0
+		out[(e+1)^move&(high-1)] = out1
+	}
+	s.counts.into[i].packets += int64(packets)
+	s.counts.into[i].multicast += int64(multicasts)
+}
+
+// splitCyclic is Region.Split at the first stage, i, for a packet x whose
+// region goes on at 0 after the last address, and else what it is given.
+func splitCyclic(x, x0, x1 uint64, i int) (upper, lower uint64) {
+	if x>>i&1 <= x>>(i+highShift)&1 {
+		return x0, x1
+	}
+	all := uint64(2)<<i - 1
+	return x &^ all, x | all<<highShift
+}
+
+// second says whether the packet on input 1 gets an output that both want.
+func (s *slots) second() bool {
+	if s.o.Arbiter == RandomInput {
+		return s.flip() != 0
+	}
+	return s.o.Arbiter == LowerInput
+}
+
+// toss sends the packets of stage i anywhere.
+func (s *slots) toss(i int) {
+	in, out := s.links, s.after
+	for e := 0; e < len(in); e += 2 {
+		var want [2]uint64
+		for k, x := range in[e : e+2] {
+			if x == 0 {
+				continue
+			}
+			s.counts.into[i].packets++
+			if x&multicast != 0 {
+				s.counts.into[i].multicast++
+				if s.split[i] != 0 && (s.split[i] == math.MaxUint64 || s.pcg.Uint64() < s.split[i]) {
+					want[k] = 3
+					continue
+				}
+			}
+			want[k] = 1 << s.flip()
+		}
+		for b := range 2 {
+			x := uint64(0)
+			if want[0]>>b&1 != 0 {
+				x = in[e]
+			}
+			if want[1]>>b&1 != 0 && (x == 0 || s.second()) {
+				x = in[e+1]
+			}
+			out[Butterfly(i, e+b)] = x
+		}
+	}
+}
+
+// deliver counts what came to the nodes, and has them send on what they have to.
+func (s *slots) deliver() {
+	c := &s.counts
+	for a, x := range s.links {
+		switch {
+		case x == 0:
+		case x&recycled != 0:
+			c.final++
+		case x&multicast == 0:
+			c.unicast++
+		default:
+			c.copies++
+			source := int(x >> sourceShift & address)
+			s.got[source]++
+			if int(s.got[source]) == s.f {
+				c.whole++
+			}
+			if !s.o.Recycle || x&direct != 0 {
+				c.final++
+				continue
+			}
+			// Address bits that stages have looked at are not needed any more, so
+			// the place of a copy among the others follows from where the packet
+			// was sent.
+			d := uint64(s.toward[source*s.f+s.index(source, a)])
+			if int(d) == a {
+				c.final++
+				continue
+			}
+			s.back[a] = present | recycled | d | d<<highShift | uint64(a)<<sourceShift
+		}
+	}
+}
+
+// index is which of the copies of the packet from source comes to node a.
+func (s *slots) index(source, a int) int {
+	first := int(s.inject[source] & address)
+	if s.cube {
+		return (a - first) / (s.size / s.f)
+	}
+	return (a - first) & (s.size - 1)
+}

@@ -1,0 +1,308 @@
+package banyan
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var trials = flag.Int("trials", 1, "a factor for how many slots and worms the tests simulate")
+
+// halves is how far a simulation may be off, in half widths of its 95 % interval:
+// by twice as much one comparison of ten thousand is, and there are a hundred.
+const halves = 2
+
+func simulate(t testing.TB, o SlotOptions) *SlotResult {
+	t.Helper()
+	r, err := SimulateSlots(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestSlotsAndModel runs 128 nodes under the assumptions of the model, whose
+// numbers have to be in the confidence interval, stage by stage.
+func TestSlotsAndModel(t *testing.T) {
+	for _, f := range []int{1, 2, 4, 8, 16, 32} {
+		for _, m := range []float64{0.1, 0.5, 1} {
+			o := SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: m, Fanout: f}, Memoryless: true, Slots: 2048 * *trials, Seed: 7}
+			got, want := simulate(t, o), predict(t, 7, RandomStart, 1, m, f)
+			if !got.Throughput.Has(want.Throughput, halves) || !got.Sent.Has(o.Traffic.Rate(), halves) {
+				t.Errorf("f=%d, m=%g: %v, model %.6f; sent %v of %g", f, m, got.Throughput, want.Throughput, got.Sent, o.Traffic.Rate())
+			}
+			if half := got.Throughput.Half / got.Throughput.Mean; half > 0.02 {
+				t.Errorf("f=%d, m=%g: %v is no measurement", f, m, got.Throughput)
+			}
+			for i, x := range got.Into {
+				if !near(x.Packets, want.Into[i].Packets, 0.04*want.Into[i].Packets) || !near(x.Multicast, want.Into[i].Multicast, 0.02) {
+					t.Errorf("f=%d, m=%g: into stage %d %+v, model %+v", f, m, i, x, want.Into[i])
+				}
+			}
+		}
+	}
+}
+
+// TestSlotsAndExact runs 128 nodes with real headers, and every placement and
+// arbiter: Exact has to be in the confidence interval.
+func TestSlotsAndExact(t *testing.T) {
+	for _, p := range []Placement{RandomStart, AlignedStart, CyclicStart, EarlyCopies} {
+		for _, f := range []int{4, 32} {
+			for _, m := range []float64{0.1, 1} {
+				for _, a := range []Arbiter{RandomInput, UpperInput, LowerInput} {
+					o := SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: m, Fanout: f}, Placement: p, Arbiter: a, Slots: 2048 * *trials, Seed: 11}
+					got, want := simulate(t, o), exact(t, 7, p, 1, m, f)
+					if !got.Throughput.Has(want.Throughput, halves) {
+						t.Errorf("%v, f=%d, m=%g, %v: %v, exactly %.6f", p, f, m, a, got.Throughput, want.Throughput)
+					}
+					if got.Final != got.Throughput {
+						t.Errorf("%v, f=%d, m=%g, %v: %v, at the destinations %v", p, f, m, a, got.Throughput, got.Final)
+					}
+					for i, x := range got.Into {
+						if !near(x.Packets, want.Into[i].Packets, 0.03*want.Into[i].Packets) || !near(x.Multicast, want.Into[i].Multicast, 0.03) {
+							t.Errorf("%v, f=%d, m=%g, %v: into stage %d %+v, exactly %+v", p, f, m, a, i, x, want.Into[i])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSlotsReference is the simulated part of golden G-N6, as bands.
+func TestSlotsReference(t *testing.T) {
+	for _, tt := range []struct {
+		f          int
+		m          float64
+		simulated  float64
+		model      string
+		difference float64 // of the model from the network, in parts
+	}{
+		{1, 0.5, 0.3286, "0.3271", 0.005},
+		{2, 0.5, 0.2650, "0.2653", 0.005},
+		{4, 0.5, 0.1888, "0.1894", 0.01},
+		{4, 1, 0.1310, "0.1316", 0.01},
+		{8, 0.1, 0.2455, "0.2457", 0.01},
+		{32, 0.1, 0.1307, "0.1287", 0.02},
+		{16, 1, 0.0364, "0.0378", 0.04},
+	} {
+		got := simulate(t, SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: tt.m, Fanout: tt.f}, Slots: 8192 * *trials, Seed: 3})
+		if mean := got.Throughput.Mean; !near(mean, tt.simulated, 0.015*tt.simulated) {
+			t.Errorf("f=%d, m=%g: %v, the reference has %g", tt.f, tt.m, got.Throughput, tt.simulated)
+		}
+		model := predict(t, 7, RandomStart, 1, tt.m, tt.f).Throughput
+		if fmt.Sprintf("%.4f", model) != tt.model || !near(model, got.Throughput.Mean, tt.difference*model) {
+			t.Errorf("f=%d, m=%g: %v, model %.4f, want %s", tt.f, tt.m, got.Throughput, model, tt.model)
+		}
+	}
+	for a, want := range map[Arbiter]float64{RandomInput: 0.0753, UpperInput: 0.0993, LowerInput: 0.0993} {
+		got := simulate(t, SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: 1, Fanout: 4}, Arbiter: a, Slots: 8192 * *trials, Seed: 3})
+		if !near(got.Whole.Mean, want, 0.015*want) {
+			t.Errorf("%v: %v multicast packets delivered to all, the reference has %g", a, got.Whole, want)
+		}
+	}
+}
+
+// TestTwoPhasesAlone sends one multicast packet at a time to random destinations:
+// all copies come to them in two slots, or in one when they are a region. Copies
+// of EarlyCopies are not on consecutive nodes, so that Theorem 1 does not hold
+// for them, and some of them block each other.
+func TestTwoPhasesAlone(t *testing.T) {
+	for _, p := range []Placement{RandomStart, AlignedStart, CyclicStart, EarlyCopies} {
+		lost := 0
+		for n := 1; n <= 7; n++ {
+			for f := 1; f <= 1<<n/2; f++ {
+				if p.Check(n, f) != nil {
+					continue
+				}
+				o := SlotOptions{Stages: n, Traffic: Traffic{Load: 0, Multicast: 1, Fanout: f}, Placement: p, Recycle: true, Seed: uint64(f)}
+				s, err := newSlots(&o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 20 {
+					s.counts = slotCounts{}
+					s.generate()
+					a := s.below(s.size)
+					s.inject[a] = present | multicast | uint64(a)<<sourceShift | s.header(a)
+					s.pass()
+					s.deliver()
+					if s.counts.copies != int64(f) || s.counts.whole != 1 {
+						t.Fatalf("%v, n=%d, f=%d: %d copies in Phase 1", p, n, f, s.counts.copies)
+					}
+					for a, x := range s.back {
+						if x != 0 && int(x&address) == a {
+							t.Fatalf("%v, n=%d, f=%d: node %d sends to itself", p, n, f, a)
+						}
+					}
+					s.slot()
+					if s.counts.copies != int64(f) || s.counts.sent != 0 || s.counts.final > int64(f) {
+						t.Fatalf("%v, n=%d, f=%d: %+v", p, n, f, s.counts)
+					}
+					lost += f - int(s.counts.final)
+				}
+			}
+		}
+		if (lost > 0) != (p == EarlyCopies) {
+			t.Errorf("%v: %d copies lost in Phase 2", p, lost)
+		}
+	}
+}
+
+// TestRecycle has Phase 2 in the load: copies take links from other packets, and
+// only a part of them comes to its end.
+func TestRecycle(t *testing.T) {
+	for _, p := range []Placement{RandomStart, AlignedStart, CyclicStart, EarlyCopies} {
+		o := SlotOptions{Stages: 7, Placement: p, Traffic: Traffic{Load: 1, Multicast: 0.5, Fanout: 4}, Slots: 2048, Seed: 5}
+		one := simulate(t, o)
+		o.Recycle = true
+		two := simulate(t, o)
+		if !(two.Sent.Mean < one.Sent.Mean && two.Throughput.Mean < one.Throughput.Mean && two.Final.Mean < two.Throughput.Mean) {
+			t.Errorf("%v: one phase %v of %v; two phases %v of %v, %v at the end", p, one.Throughput, one.Sent, two.Throughput, two.Sent, two.Final)
+		}
+	}
+	// Destinations that are a region need one pass: all nodes are one.
+	all := simulate(t, SlotOptions{Stages: 3, Traffic: Traffic{Load: 0.5, Multicast: 1, Fanout: 8}, Recycle: true, Slots: 2048, Seed: 5})
+	if all.Final != all.Throughput {
+		t.Errorf("to all nodes: %v in one pass, %v", all.Throughput, all.Final)
+	}
+}
+
+// TestArbiters has nodes that nobody can stop: with the upper input link first
+// that is node 0, with the lower one the last.
+func TestArbiters(t *testing.T) {
+	for _, a := range []Arbiter{RandomInput, UpperInput, LowerInput} {
+		s, err := newSlots(&SlotOptions{Stages: 4, Traffic: Traffic{Load: 1, Fanout: 1}, Arbiter: a})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var arrived [2]int
+		for range 400 {
+			s.slot()
+			for _, x := range s.links {
+				switch x >> sourceShift & address {
+				case 0:
+					arrived[0] += int(x >> 63)
+				case 15:
+					arrived[1]++
+				}
+			}
+		}
+		// Of packets that anybody may stop, 0.45 arrive.
+		upper, lower := arrived[0] == 400, arrived[1] == 400
+		if upper != (a == UpperInput) || lower != (a == LowerInput) {
+			t.Errorf("%v: of 400 packets %d arrive from node 0 and %d from node 15", a, arrived[0], arrived[1])
+		}
+	}
+}
+
+// TestSlotsSame has one result for one seed, whatever the workers.
+func TestSlotsSame(t *testing.T) {
+	o := SlotOptions{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Recycle: true, Slots: 6000, Seed: 1, Workers: 1}
+	want := simulate(t, o)
+	if want.Slots != 47*SlotBlock {
+		t.Errorf("%d slots", want.Slots)
+	}
+	for _, workers := range []int{0, 2, 5, 100} {
+		o.Workers = workers
+		if diff := cmp.Diff(want, simulate(t, o)); diff != "" {
+			t.Errorf("%d workers (-want +got):\n%s", workers, diff)
+		}
+	}
+	o.Seed++
+	if other := simulate(t, o); other.Throughput == want.Throughput {
+		t.Errorf("seeds 1 and 2 give %v", other.Throughput)
+	}
+}
+
+// TestSlotsAllocate says that a slot needs no memory.
+func TestSlotsAllocate(t *testing.T) {
+	for _, o := range []SlotOptions{
+		{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Recycle: true},
+		{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Memoryless: true},
+	} {
+		s, err := newSlots(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(100, s.slot); n != 0 {
+			t.Errorf("%g allocations for a slot", n)
+		}
+	}
+}
+
+func TestSlotsRefuse(t *testing.T) {
+	good := SlotOptions{Stages: 3, Traffic: Traffic{Load: 1, Fanout: 1}, Slots: 1}
+	for _, tt := range []struct {
+		change func(*SlotOptions)
+		want   string
+	}{
+		{func(o *SlotOptions) { o.Stages = 13 }, "banyan network of 13 stages: want 1 to 12"},
+		{func(o *SlotOptions) { o.Traffic.Load = math.Inf(1) }, "offered load +Inf: want 0 to 1, a packet from each node"},
+		{func(o *SlotOptions) { o.Placement, o.Traffic.Fanout = EarlyCopies, 3 }, "fanout 3 with early placement: want a power of two"},
+		{func(o *SlotOptions) { o.Arbiter = 3 }, "arbiter 3: want one of [random upper lower]"},
+		{func(o *SlotOptions) { o.Slots = 0 }, "0 slots: want at least 1"},
+		{func(o *SlotOptions) { o.Memoryless, o.Recycle = true, true }, "packets without headers cannot be recycled"},
+	} {
+		o := good
+		tt.change(&o)
+		if r, err := SimulateSlots(context.Background(), o); r != nil || err == nil || err.Error() != tt.want {
+			t.Errorf("%+v, error %v, want %s", r, err, tt.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if r, err := SimulateSlots(ctx, good); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %+v, %v", r, err)
+	}
+}
+
+// TestNames reads back every name of the command line.
+func TestNames(t *testing.T) {
+	for p := range Placement(len(placements)) {
+		var q Placement
+		if text, _ := p.MarshalText(); q.UnmarshalText(text) != nil || q != p {
+			t.Errorf("%s read back as %v", text, q)
+		}
+	}
+	for a := range Arbiter(len(arbiters)) {
+		var b Arbiter
+		if text, _ := a.MarshalText(); b.UnmarshalText(text) != nil || b != a {
+			t.Errorf("%s read back as %v", text, b)
+		}
+	}
+	var p Placement
+	var a Arbiter
+	if err := p.UnmarshalText([]byte("any")); err == nil || err.Error() != `placement "any": want one of [random aligned cyclic early]` {
+		t.Error(err)
+	}
+	if err := a.UnmarshalText([]byte("any")); err == nil || err.Error() != `arbiter "any": want one of [random upper lower]` {
+		t.Error(err)
+	}
+}
+
+func BenchmarkSlots(b *testing.B) {
+	for _, n := range []int{7, 12} {
+		for _, o := range []SlotOptions{
+			{Stages: n, Traffic: Traffic{Load: 1, Multicast: 0.5, Fanout: 4}},
+			{Stages: n, Traffic: Traffic{Load: 1, Multicast: 0.5, Fanout: 4}, Recycle: true},
+			{Stages: n, Traffic: Traffic{Load: 1, Multicast: 0.5, Fanout: 4}, Memoryless: true},
+		} {
+			b.Run(fmt.Sprintf("n=%d/recycle=%v/memoryless=%v", n, o.Recycle, o.Memoryless), func(b *testing.B) {
+				s, err := newSlots(&o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					s.slot()
+				}
+			})
+		}
+	}
+}

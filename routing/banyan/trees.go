@@ -1,0 +1,126 @@
+package banyan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// RegionTree gives each group one MLID, for all its senders: masks by which
+// packets go where a region header would take them. Senders are outputs of
+// processors of a banyan network, receivers inputs.
+//
+// What a header does at an element depends on the address bits above its stage
+// alone, which are the same wherever the packet comes from: the masks are right
+// for every sender, and have no port of an input, so that no packet goes back.
+// Masks say more than a header can: the receivers need not be a region.
+//
+// All copies go forward, by stages, so that they close no credit loop with
+// packets of Engine on SL 0 as long as switches copy as InfiniBand's do, each
+// copy by itself out of a buffer that has room for the whole packet. With
+// smaller buffers they may deadlock, see RunWorms.
+type RegionTree struct{}
+
+// Name is "region".
+func (RegionTree) Name() string { return "region" }
+
+// Build takes O(ports) once, and for each group a sort of its members and
+// O(elements that have masks).
+func (t RegionTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
+	named, err := mft.AssignIDs(groups, opt)
+	if err != nil {
+		return nil, err
+	}
+	plan := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
+	if len(groups) == 0 {
+		return plan, nil
+	}
+	w, err := Detect(r.Fabric)
+	if err != nil {
+		return nil, t.refuse(&groups[0], "this is no banyan network: "+err.Error())
+	}
+	masks := make([][]fabric.PortID, len(groups))
+	for i := range named {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		g := &named[i]
+		from, err := t.addresses(w, g, g.Senders, true)
+		if err != nil {
+			return nil, err
+		}
+		to, err := t.addresses(w, g, g.Receivers, false)
+		if err != nil {
+			return nil, err
+		}
+		masks[i] = w.masks(from, to)
+		plan.Trees = append(plan.Trees, mft.Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
+			Senders: g.Senders, Receivers: g.Receivers, SL: g.SL, Scheme: t.Name()})
+	}
+	slices.SortFunc(plan.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	for i := range plan.Trees {
+		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
+	}
+	return plan, nil
+}
+
+func (t RegionTree) refuse(g *mft.Group, reason string) error {
+	return &mft.RefusedError{Scheme: t.Name(), Group: g.Name, Reason: reason, Suggest: []string{mft.UpdnTree{}.Name()}}
+}
+
+// addresses is the processors whose outputs, or else inputs, the ports are,
+// ascending.
+func (t RegionTree) addresses(w *Network, g *mft.Group, ports []fabric.PortID, sends bool) ([]int, error) {
+	list := make([]int, len(ports))
+	for i, p := range ports {
+		a, out := w.Address(p)
+		switch {
+		case a < 0:
+			return nil, t.refuse(g, fmt.Sprintf("%s is no port of a processor", w.Fabric.PortName(p)))
+		case sends && !out:
+			return nil, t.refuse(g, fmt.Sprintf("sender %s is where a processor receives", w.Fabric.PortName(p)))
+		case !sends && out:
+			return nil, t.refuse(g, fmt.Sprintf("receiver %s is where a processor sends", w.Fabric.PortName(p)))
+		}
+		list[i] = a
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// masks is the ports in the masks for packets from processors to processors,
+// both ascending: at stage i the elements that a packet from one of them comes
+// to when it is for one of the others (InLink), and the output of bit i.
+func (w *Network) masks(from, to []int) []fabric.PortID {
+	var ports []fabric.PortID
+	var low, high []int
+	for stage := range w.Stages {
+		low, high = low[:0], high[:0]
+		for _, a := range from {
+			low = append(low, a&(1<<stage-1))
+		}
+		slices.Sort(low)
+		low = slices.Compact(low)
+		for _, d := range to {
+			high = append(high, d>>stage)
+		}
+		high = slices.Compact(high)
+		for _, h := range high {
+			for _, l := range low {
+				ports = append(ports, w.Fabric.Port(w.Element(stage, h>>1<<stage|l), fabric.PortNum(outputPort+h&1)))
+			}
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+var (
+	_ lft.Engine = Engine{}
+	_ mft.Scheme = RegionTree{}
+)

@@ -1,0 +1,146 @@
+package banyan
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// Placement is which nodes get the f copies of a multicast packet that Phase 1
+// makes. A place is chosen with equal probability among all there are.
+type Placement uint8
+
+const (
+	// RandomStart takes the nodes s to s+f-1 with s from 0 to N-f: case (A) of the
+	// paper. It says that s is selected from all N nodes, but beyond N-f there is
+	// no such region (E-N3).
+	RandomStart Placement = iota
+	// AlignedStart takes an s that is a multiple of the least power of two that is
+	// not below f, so that copies are made in the last stages only.
+	AlignedStart
+	// CyclicStart takes any s; the region goes on at 0, see Region. f is at most
+	// N/2+1 then, or else not all of them fit a header.
+	CyclicStart
+	// EarlyCopies is case (B) of the paper, copies made in the first stages: the
+	// nodes are N/f apart, which is a cube with the first bits free. f is a power of
+	// two, but for the analytic model.
+	EarlyCopies
+)
+
+var placements = [...]string{RandomStart: "random", AlignedStart: "aligned", CyclicStart: "cyclic", EarlyCopies: "early"}
+
+// String is the name on the command line.
+func (p Placement) String() string {
+	if int(p) < len(placements) {
+		return placements[p]
+	}
+	return fmt.Sprintf("placement %d", uint8(p))
+}
+
+// MarshalText is String.
+func (p Placement) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads a name.
+func (p *Placement) UnmarshalText(text []byte) error {
+	i := slices.Index(placements[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("placement %q: want one of %v", text, placements)
+	}
+	*p = Placement(i)
+	return nil
+}
+
+// Check says whether copies for f destinations can be placed in a network of n
+// stages.
+func (p Placement) Check(n, f int) error {
+	if n < 1 || n > maxStages {
+		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, maxStages)
+	}
+	most := 1 << n
+	if p == CyclicStart {
+		most = most/2 + 1
+	}
+	switch {
+	case int(p) >= len(placements):
+		return fmt.Errorf("%v: want one of %v", p, placements)
+	case f < 1 || f > most:
+		return fmt.Errorf("fanout %d with %s placement in a network of %d nodes: want 1 to %d", f, p, 1<<n, most)
+	case p == EarlyCopies && f&(f-1) != 0:
+		return fmt.Errorf("fanout %d with %s placement: want a power of two", f, p)
+	}
+	return nil
+}
+
+// Places is how many places there are for f copies among 1<<n nodes, and how far
+// they are apart: place k begins at node k*step.
+func (p Placement) Places(n, f int) (count, step int) {
+	size := 1 << n
+	switch p {
+	case AlignedStart:
+		step = 1 << bits.Len(uint(f-1))
+		return size / step, step
+	case CyclicStart:
+		return size, 1
+	case EarlyCopies:
+		return size / f, 1
+	}
+	return size - f + 1, 1
+}
+
+// region is the region of f nodes from s on.
+func region(n, s, f int) Region { return Region{s, (s + f - 1) & (1<<n - 1)} }
+
+// earlyCube is the cube of f nodes, a power of two, the first of which is s.
+func earlyCube(n, s, f int) Cube { return Cube{Fixed: s, Free: 1<<n - (1<<n)/f} }
+
+// Schedule is a multicast in two passes through the network (section 3.1).
+type Schedule struct {
+	Source int
+	Copies Region // Phase 1: where Source sends the packet to
+	Sends  []Send // Phase 2: what these nodes send on, in the order of the region
+}
+
+// TwoPhase is the two-phase algorithm for a network of n stages. In Phase 1 the
+// packet goes to as many consecutive nodes, from start on, as there are
+// destinations, which are ascending and without repetition; in Phase 2 the l-th
+// of these nodes sends it to the l-th destination. A node that has its own copy
+// already sends it to itself all the same, so that both passes look as in the
+// paper.
+//
+// When the destinations are a region, Phase 1 goes there, and there is no
+// Phase 2: start is not used then.
+//
+// The copies of one multicast never block each other (Theorem 1), since those of
+// Phase 2 have Property 1. Those of several may (E-N10).
+func TwoPhase(n, source int, destinations []int, start int) (*Schedule, error) {
+	size := 1 << n
+	f := len(destinations)
+	if n < 1 || n > maxStages {
+		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", n, maxStages)
+	}
+	if source < 0 || source >= size {
+		return nil, fmt.Errorf("source %d: want 0 to %d", source, size-1)
+	}
+	if f == 0 {
+		return nil, fmt.Errorf("no destinations")
+	}
+	for i, d := range destinations {
+		if d < 0 || d >= size || i > 0 && d <= destinations[i-1] {
+			return nil, fmt.Errorf("destinations %v: want 0 to %d, ascending, each once", destinations, size-1)
+		}
+	}
+	if r, ok := RegionOf(destinations); ok {
+		return &Schedule{Source: source, Copies: r}, nil
+	}
+	if start < 0 || start >= size {
+		return nil, fmt.Errorf("start address %d: want 0 to %d", start, size-1)
+	}
+	s := &Schedule{Source: source, Copies: region(n, start, f), Sends: make([]Send, f)}
+	if err := s.Copies.Check(n); err != nil {
+		return nil, fmt.Errorf("start address %d for %d copies: %w", start, f, err)
+	}
+	for l, d := range destinations {
+		s.Sends[l] = Send{From: (start + l) & (size - 1), To: d}
+	}
+	return s, nil
+}

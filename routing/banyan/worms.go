@@ -1,0 +1,329 @@
+package banyan
+
+import "fmt"
+
+// Worm is a multicast packet under wormhole or virtual cut-through switching.
+type Worm struct {
+	Source int
+	To     Region
+	Start  int // cycle in which its first flit enters the network, at the earliest
+}
+
+// WormOptions are the choices of RunWorms.
+type WormOptions struct {
+	Stages int
+	Flits  int // of each worm, the header among them
+	// Buffer is the flits that there is room for at each input of an element. From
+	// Flits on a worm that cannot go on leaves the links behind it: virtual
+	// cut-through; with less it is wormhole switching.
+	Buffer int
+	// First is the input, 0 or 1, whose worm gets an output that both inputs of an
+	// element ask for in one cycle. Nil is the upper input link first, 0
+	// everywhere.
+	First func(stage, element int) int
+}
+
+// Wait is a worm that cannot go on because of another one.
+type Wait struct {
+	Worm, For int // indices
+	Stage     int
+	Link      int // output link that For has, or at the end of which it is in the way
+}
+
+// WormResult is what became of worms.
+type WormResult struct {
+	Cycles  int   // until the last flit arrived, or nothing moved any more
+	Arrived []int // by address: worms that have arrived as a whole
+	// Deadlock is worms that wait for each other in a circle; nil when all
+	// arrived.
+	Deadlock []Wait
+}
+
+// flit of a worm; number 0 is the header.
+type flit struct{ worm, number int32 }
+
+// wormNet simulates worms. Links are numbered by stage and input link; want and
+// next are about the worm that is first in the buffer of a link.
+type wormNet struct {
+	o       *WormOptions
+	worms   []Worm
+	size    int
+	fifo    [][]flit // by link
+	full    []bool   // by link: no room when the cycle began
+	want    []Outputs
+	next    [][2]int32 // by link and output: number of the flit to send there next
+	owner   []int32    // by stage and output link: input link of the element plus one, 0 for free
+	holder  []int32    // by stage and output link: the worm that has it, or had it last
+	sent    []int32    // by worm: flits that left the source
+	left    int        // flits to arrive yet, at all nodes
+	arrived []int      // by address: worms
+}
+
+// RunWorms sends worms, one from a processor, through a network until all have
+// arrived or wait for each other. In a cycle a link carries one flit. A worm that
+// asks for two outputs takes them one by one as they fall free and copies flits to
+// each when there was room behind it at the beginning of the cycle, independently;
+// but a flit leaves its buffer only when both copies are made, so that in small
+// buffers a branch that stands still stops the other before long. An output is a
+// worm's until its last flit has passed.
+//
+// Errors: an address or a source that the network does not have, two worms from
+// one source, no flits, no buffers.
+//
+// Theorem 2 of the paper says that the upper input link first keeps this from
+// deadlock. That is so with two worms and with room for whole packets. With
+// three worms and less room it is not (E-N7): one of them holds up one branch of
+// another, whose branches then do not have the same priority any more, since the
+// order of arrival comes before that of the inputs.
+func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
+	x, err := newWormNet(worms, &o)
+	if err != nil {
+		return nil, err
+	}
+	cycle := 0
+	for ; x.left > 0; cycle++ {
+		moved := x.cycle(cycle)
+		if moved {
+			continue
+		}
+		waiting := false
+		for i, w := range worms {
+			waiting = waiting || x.sent[i] == 0 && w.Start > cycle
+		}
+		if !waiting {
+			return &WormResult{Cycles: cycle, Arrived: x.arrived, Deadlock: x.circle()}, nil
+		}
+	}
+	return &WormResult{Cycles: cycle, Arrived: x.arrived}, nil
+}
+
+func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
+	if o.Stages < 1 || o.Stages > maxStages {
+		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", o.Stages, maxStages)
+	}
+	if o.Flits < 1 || o.Buffer < 1 {
+		return nil, fmt.Errorf("%d flits, buffers of %d: want at least 1", o.Flits, o.Buffer)
+	}
+	size := 1 << o.Stages
+	links := o.Stages * size
+	x := &wormNet{o: o, worms: worms, size: size, fifo: make([][]flit, links), full: make([]bool, links), want: make([]Outputs, links), next: make([][2]int32, links),
+		owner: make([]int32, links), holder: make([]int32, links), sent: make([]int32, len(worms)), arrived: make([]int, size)}
+	room := min(o.Buffer, 16) // to begin with
+	flits := make([]flit, links*room)
+	for l := range x.fifo {
+		x.fifo[l] = flits[l*room : l*room : (l+1)*room]
+	}
+	seen := make([]bool, size)
+	for i, w := range worms {
+		if w.Source < 0 || w.Source >= size || seen[w.Source] {
+			return nil, fmt.Errorf("worm %d from processor %d: want 0 to %d, each once", i, w.Source, size-1)
+		}
+		seen[w.Source] = true
+		if err := w.To.Check(o.Stages); err != nil {
+			return nil, fmt.Errorf("worm %d: %w", i, err)
+		}
+		x.left += o.Flits * w.To.Size(o.Stages)
+	}
+	return x, nil
+}
+
+// wants is the outputs that a worm asks for on an input link of a stage: those
+// behind which some of its destinations are.
+func (x *wormNet) wants(worm int32, stage, link int) (o Outputs) {
+	r := x.worms[worm].To
+	for b := range 2 {
+		first := link>>(stage+1)<<(stage+1) | b<<stage
+		last := first | (1<<stage - 1)
+		in := r.Min <= last && r.Max >= first
+		if r.Min > r.Max {
+			in = r.Min <= last || r.Max >= first
+		}
+		if in {
+			o |= 1 << b
+		}
+	}
+	return o
+}
+
+// cycle moves flits by a link each, to buffers that had room when the cycle
+// began, and says whether anything moved. Elements go by stage from 0 on, so
+// that no flit is seen twice.
+func (x *wormNet) cycle(now int) bool {
+	moved := false
+	for i, q := range x.fifo {
+		x.full[i] = len(q) >= x.o.Buffer
+	}
+	for stage := range x.o.Stages {
+		for e := range x.size / 2 {
+			moved = x.element(stage, e) || moved
+		}
+	}
+	for i, w := range x.worms {
+		at := (x.o.Stages-1)*x.size + Shuffle(x.o.Stages, w.Source)
+		if w.Start <= now && int(x.sent[i]) < x.o.Flits && !x.full[at] {
+			x.push(x.o.Stages-1, at%x.size, flit{int32(i), x.sent[i]})
+			x.sent[i]++
+			moved = true
+		}
+	}
+	return moved
+}
+
+// element gives out the outputs of an element, and moves flits from its inputs.
+func (x *wormNet) element(stage, e int) bool {
+	moved := false
+	at := stage*x.size + 2*e
+	first := 0
+	if x.o.First != nil {
+		first = x.o.First(stage, e)
+	}
+	for b := range 2 {
+		if x.owner[at+b] == 0 {
+			for _, in := range [2]int{first, 1 - first} {
+				if l := at + in; len(x.fifo[l]) > 0 && x.want[l].Has(b) && x.next[l][b] == 0 {
+					x.owner[at+b] = int32(in) + 1
+					x.holder[at+b] = x.fifo[l][0].worm
+					break
+				}
+			}
+		}
+		if x.owner[at+b] == 0 {
+			continue
+		}
+		l := at + int(x.owner[at+b]) - 1
+		if !x.ready(l, b) {
+			continue
+		}
+		f := flit{x.holder[at+b], x.next[l][b]}
+		if stage > 0 {
+			next := Butterfly(stage, 2*e+b)
+			if x.full[(stage-1)*x.size+next] {
+				continue
+			}
+			x.push(stage-1, next, f)
+		} else {
+			x.left--
+			if int(f.number) == x.o.Flits-1 {
+				x.arrived[2*e+b]++
+			}
+		}
+		moved = true
+		x.next[l][b]++
+		if int(f.number) == x.o.Flits-1 {
+			x.owner[at+b] = 0
+		}
+	}
+	for l := at; l < at+2; l++ {
+		x.pop(stage, l)
+	}
+	return moved
+}
+
+// ready says whether a buffer has the next flit that its first worm sends to
+// output b.
+func (x *wormNet) ready(l, b int) bool {
+	q := x.fifo[l]
+	if len(q) == 0 {
+		return false
+	}
+	i := int(x.next[l][b] - q[0].number)
+	return i < len(q) && q[i].worm == q[0].worm
+}
+
+// pop takes flits out of a buffer that were sent to all outputs.
+func (x *wormNet) pop(stage, l int) {
+	q := x.fifo[l]
+	if len(q) == 0 {
+		return
+	}
+	copied := int32(x.o.Flits)
+	for b := range 2 {
+		if x.want[l].Has(b) {
+			copied = min(copied, x.next[l][b])
+		}
+	}
+	n := copied - q[0].number
+	if n == 0 {
+		return
+	}
+	x.fifo[l] = q[:copy(q, q[n:])]
+	if int(copied) == x.o.Flits {
+		x.top(stage, l)
+	}
+}
+
+// push puts a flit at the end of a buffer.
+func (x *wormNet) push(stage, link int, f flit) {
+	l := stage*x.size + link
+	x.fifo[l] = append(x.fifo[l], f)
+	if len(x.fifo[l]) == 1 && f.number == 0 {
+		x.top(stage, l)
+	}
+}
+
+// top prepares for the worm whose header is now the first flit of a buffer.
+func (x *wormNet) top(stage, l int) {
+	if len(x.fifo[l]) > 0 {
+		x.want[l] = x.wants(x.fifo[l][0].worm, stage, l%x.size)
+		x.next[l] = [2]int32{}
+	}
+}
+
+// circle looks for worms that wait for each other, from the lowest index on.
+func (x *wormNet) circle() []Wait {
+	waits := make([][]Wait, len(x.worms))
+	for stage := range x.o.Stages {
+		for link := range x.size {
+			at := stage*x.size + link
+			if len(x.fifo[at]) == 0 {
+				continue
+			}
+			w := x.fifo[at][0].worm
+			for b := range 2 {
+				if !x.want[at].Has(b) || int(x.next[at][b]) == x.o.Flits {
+					continue
+				}
+				out := link&^1 | b
+				holder := w
+				if o := x.owner[stage*x.size+out]; o != 0 && int(o)-1 != link%2 {
+					holder = x.holder[stage*x.size+out]
+				} else if stage > 0 {
+					next := x.fifo[(stage-1)*x.size+Butterfly(stage, out)]
+					if len(next) > 0 {
+						holder = next[0].worm
+					}
+				}
+				if holder != w {
+					waits[w] = append(waits[w], Wait{Worm: int(w), For: int(holder), Stage: stage, Link: out})
+				}
+			}
+		}
+	}
+	state := make([]int, len(waits)) // 1 + place in path while on it, -1 when done
+	var path []Wait
+	var visit func(w int) []Wait
+	visit = func(w int) []Wait {
+		state[w] = len(path) + 1
+		for _, next := range waits[w] {
+			path = append(path, next)
+			if s := state[next.For]; s > 0 {
+				return path[s-1:]
+			} else if s == 0 {
+				if found := visit(next.For); found != nil {
+					return found
+				}
+			}
+			path = path[:len(path)-1]
+		}
+		state[w] = -1
+		return nil
+	}
+	for w := range waits {
+		if state[w] == 0 {
+			if found := visit(w); found != nil {
+				return found
+			}
+		}
+	}
+	return []Wait{}
+}

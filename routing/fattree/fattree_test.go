@@ -1,0 +1,683 @@
+package fattree_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/routing/fattree"
+	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
+)
+
+var trials = flag.Int("trials", 10, "damaged trees of each kind")
+
+// pgft is a parallel ports generalized fat tree (Zahavi, section 2) whose hosts have one
+// port: by level, down is the number of switches or hosts below a switch, up the number
+// of switches above one of the next lower level, and cables how many cables go to each
+// of these. up[0] and cables[0] are those of hosts.
+type pgft struct {
+	down, up, cables []int
+	// swap has the ports of switches, and the order in which they are made, at random.
+	swap *rand.Rand
+	// astray is how many more hosts there are, on any switches above the leaves.
+	astray int
+}
+
+func (s pgft) make(t testing.TB) *fabric.Fabric {
+	t.Helper()
+	h := len(s.down)
+	// A switch of level l, from 1, is told from others by l-1 digits below up, and by
+	// h-l digits below down.
+	count := make([]int, h+1)
+	all := 0
+	for l := 1; l <= h; l++ {
+		count[l] = 1
+		for i := 1; i < l; i++ {
+			count[l] *= s.up[i]
+		}
+		for i := l; i < h; i++ {
+			count[l] *= s.down[i]
+		}
+		all += count[l]
+	}
+	p, err := gen.NewPlan(all, count[1]*s.down[0]+s.astray)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := make([]int, all)
+	for i := range order {
+		order[i] = i
+	}
+	if s.swap != nil {
+		s.swap.Shuffle(all, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	id, first := make([]int, all), make([]int, h+2)
+	ports := make([][]int, all)
+	at := 0
+	for l := 1; l <= h; l++ {
+		first[l] = at
+		at += count[l]
+	}
+	first[h+1] = at
+	for _, i := range order {
+		l := 1
+		for i >= first[l+1] {
+			l++
+		}
+		n := s.down[l-1] * s.cables[l-1]
+		if l < h {
+			n += s.up[l] * s.cables[l]
+		}
+		if l > 1 {
+			n += s.astray
+		}
+		id[i] = p.Switch(n, fmt.Sprintf("level %d switch %d", l-1, i-first[l]))
+		for q := range n {
+			ports[i] = append(ports[i], q+1)
+		}
+		if s.swap != nil {
+			s.swap.Shuffle(n, func(a, b int) { ports[i][a], ports[i][b] = ports[i][b], ports[i][a] })
+		}
+	}
+	take := func(i int) int {
+		q := ports[i][0]
+		ports[i] = ports[i][1:]
+		return q
+	}
+	for i := range count[1] {
+		for k := range s.down[0] {
+			p.Cable(p.CA(1, fmt.Sprintf("host %d.%d", i, k)), 1, id[i], take(i))
+		}
+	}
+	for k := range s.astray {
+		i := first[2] + s.swap.IntN(all-first[2])
+		p.Cable(p.CA(1, fmt.Sprintf("astray %d", k)), 1, id[i], take(i))
+	}
+	for l := 1; l < h; l++ {
+		ups := 1
+		for i := 1; i < l; i++ {
+			ups *= s.up[i]
+		}
+		for i := range count[l] {
+			low, high := i%ups, i/ups // digits below up, digits below down
+			for k := range s.up[l] {
+				above := low + ups*(k+s.up[l]*(high/s.down[l]))
+				for range s.cables[l] {
+					p.Cable(id[first[l]+i], take(first[l]+i), id[first[l+1]+above], take(first[l+1]+above))
+				}
+			}
+		}
+	}
+	f, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func assign(t testing.TB, f *fabric.Fabric, lmc int) *fabric.Fabric {
+	t.Helper()
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func route(t testing.TB, f *fabric.Fabric, e lft.Engine) *lft.Routing {
+	t.Helper()
+	r, err := e.Route(t.Context(), f, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// contention walks all shift permutations of an order of hosts, and gives by number of
+// flows on the busiest channel between switches how many there are of them. offset is
+// the LID to send to, from the base LID on.
+func contention(t testing.TB, r *lft.Routing, order []fabric.PortID, offset int) (worst int, sum int) {
+	t.Helper()
+	f := r.Fabric
+	n := len(order)
+	flows := make([]int, f.NumPorts())
+	var used []fabric.PortID
+	for shift := 1; shift < n; shift++ {
+		most := 0
+		for i, src := range order {
+			dst := order[(i+shift)%n]
+			if src == fabric.NoPort || dst == fabric.NoPort {
+				continue
+			}
+			lid := f.LID(dst) + fabric.LID(offset)
+			at := f.Owner(f.Peer(src))
+			for hops := 0; ; hops++ {
+				out, peer := r.Tables.Step(f, at, lid)
+				if peer == dst {
+					break
+				}
+				if peer == fabric.NoPort && hops == 0 {
+					break // apart: clean has looked at that
+				}
+				if peer == fabric.NoPort || hops > 64 {
+					t.Fatalf("LID %d is not delivered from %s", lid, f.PortName(src))
+				}
+				if flows[out] == 0 {
+					used = append(used, out)
+				}
+				flows[out]++
+				most = max(most, flows[out])
+				at = f.Owner(peer)
+			}
+		}
+		for _, p := range used {
+			flows[p] = 0
+		}
+		used = used[:0]
+		worst = max(worst, most)
+		sum += most
+	}
+	return worst, sum
+}
+
+// clean verifies tables, management included: what has cables to each other is reached.
+func clean(t testing.TB, r *lft.Routing) *verify.Result {
+	t.Helper()
+	check := func(tables *lft.Tables) *verify.Result {
+		v, err := verify.Check(t.Context(), r.Fabric, tables, verify.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	v, all := check(r.Tables), check(route(t, r.Fabric, lft.Minhop{}).Tables)
+	u, m := v.Unicast, v.Management
+	if u.Unreachable != all.Unicast.Unreachable || m.Unreachable != all.Management.Unreachable || u.Loops+m.Loops != 0 || v.CreditLoops.Count+m.CreditLoops != 0 {
+		t.Errorf("unicast: %d unreachable, %d are apart, %d loops; management: %d, %d, %d; credit loops: %d, with management %d",
+			u.Unreachable, all.Unicast.Unreachable, u.Loops, m.Unreachable, all.Management.Unreachable, m.Loops, v.CreditLoops.Count, m.CreditLoops)
+	}
+	return v
+}
+
+func fatTree(t testing.TB, radix, levels, hosts int) *fabric.Fabric {
+	t.Helper()
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels, HostsPerLeaf: hosts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// fullTree is a tree, and the most flows on a channel that its shape leaves no way
+// around.
+type fullTree struct {
+	name string
+	f    *fabric.Fabric
+	want int
+}
+
+func fullTrees(t testing.TB) []fullTree {
+	var list []fullTree
+	for radix := 4; radix <= 12; radix += 2 {
+		list = append(list, fullTree{fmt.Sprintf("2 levels, radix %d", radix), fatTree(t, radix, 2, 0), 1})
+	}
+	for radix := 4; radix <= 10; radix += 2 {
+		list = append(list, fullTree{fmt.Sprintf("3 levels, radix %d", radix), fatTree(t, radix, 3, 0), 1})
+	}
+	rng := func(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+	return append(list,
+		fullTree{"2 levels, 9 hosts to 3 ways up", fatTree(t, 12, 2, 9), 3},
+		fullTree{"2 levels, 8 hosts to 4 ways up", fatTree(t, 12, 2, 8), 2},
+		fullTree{"2 levels, 7 hosts to 5 ways up", fatTree(t, 12, 2, 7), 2},
+		fullTree{"2 levels, 4 hosts to 6 ways up", fatTree(t, 12, 2, 4), 1},
+		fullTree{"3 levels, 6 hosts to 2 ways up", fatTree(t, 8, 3, 6), 3},
+		fullTree{"3 levels, 3 hosts to 4 ways up", fatTree(t, 8, 3, 3), 1},
+		fullTree{"3 levels, 1 host to 3 ways up", fatTree(t, 6, 3, 1), 1},
+		fullTree{"2 levels, 3 cables each", pgft{down: []int{6, 5}, up: []int{1, 2}, cables: []int{1, 3}}.make(t), 1},
+		fullTree{"2 levels, 2 cables each, any cabling", pgft{down: []int{8, 7}, up: []int{1, 4}, cables: []int{1, 2}, swap: rng(1)}.make(t), 1},
+		fullTree{"3 levels, 2 cables each on top, any cabling", pgft{down: []int{4, 4, 3}, up: []int{1, 4, 2}, cables: []int{1, 1, 2}, swap: rng(2)}.make(t), 1},
+		fullTree{"3 levels, 2 cables each below, any cabling", pgft{down: []int{4, 4, 5}, up: []int{1, 2, 4}, cables: []int{1, 2, 2}, swap: rng(3)}.make(t), 1},
+		fullTree{"3 levels, 5 pods of 3 leaves, 4 ways up, any cabling", pgft{down: []int{4, 3, 5}, up: []int{1, 4, 4}, cables: []int{1, 1, 1}, swap: rng(4)}.make(t), 1},
+		fullTree{"3 levels, half the cables on top", pgft{down: []int{4, 4, 4}, up: []int{1, 4, 2}, cables: []int{1, 1, 1}, swap: rng(5)}.make(t), 2},
+		fullTree{"3 levels, half the cables below", pgft{down: []int{4, 4, 4}, up: []int{1, 2, 8}, cables: []int{1, 1, 1}, swap: rng(6)}.make(t), 2},
+		fullTree{"4 levels, any cabling", pgft{down: []int{3, 3, 3, 3}, up: []int{1, 3, 3, 3}, cables: []int{1, 1, 1, 1}, swap: rng(7)}.make(t), 1},
+		fullTree{"4 levels, more ways up than down", pgft{down: []int{2, 2, 2, 3}, up: []int{1, 3, 2, 3}, cables: []int{1, 1, 1, 1}, swap: rng(8)}.make(t), 1},
+		fullTree{"4 levels, 2 cables each", pgft{down: []int{2, 2, 2, 3}, up: []int{1, 1, 2, 1}, cables: []int{1, 2, 1, 2}, swap: rng(9)}.make(t), 2},
+	)
+}
+
+// TestShifts walks every shift of the hosts of full trees, for each LID of a port by
+// itself.
+func TestShifts(t *testing.T) {
+	for _, tree := range fullTrees(t) {
+		t.Run(tree.name, func(t *testing.T) {
+			for lmc := range 3 {
+				r := route(t, assign(t, tree.f, lmc), fattree.Engine{})
+				if v := clean(t, r); v.Unicast.NonMinimal != 0 {
+					t.Errorf("LMC %d: %d pairs go round", lmc, v.Unicast.NonMinimal)
+				}
+				if len(r.CAOrder) != len(tree.f.CAPorts()) {
+					t.Errorf("an order of %d, want %d", len(r.CAOrder), len(tree.f.CAPorts()))
+				}
+				idle(t, r)
+				for k := range 1 << lmc {
+					if got, _ := contention(t, r, r.CAOrder, k); got != tree.want {
+						t.Errorf("LMC %d, LID offset %d: %d flows on a channel, want %d", lmc, k, got, tree.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// idle looks for cables that lead up from a leaf and that no host there uses.
+func idle(t *testing.T, r *lft.Routing) {
+	t.Helper()
+	f := r.Fabric
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		used := map[fabric.PortNum]bool{}
+		hosts := false
+		for _, p := range r.CAOrder {
+			if p == fabric.NoPort {
+				t.Fatal("a place without a host")
+			}
+			if f.Owner(f.Peer(p)) == s {
+				hosts = true
+			} else {
+				used[r.Tables.Row(s)[f.LID(p)]] = true
+			}
+		}
+		if ports, _ := f.SwitchLinks(s); hosts && len(used) != len(ports) {
+			t.Errorf("%q uses %d of %d cables", f.Node(s).Description, len(used), len(ports))
+		}
+	}
+}
+
+// cut takes away cables and switches.
+func cut(f *fabric.Fabric, rng *rand.Rand, cables, switches int) *fabric.Fabric {
+	var list, gone []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			if p < f.Peer(p) {
+				list = append(list, p)
+			}
+		}
+	}
+	for _, i := range rng.Perm(len(list))[:cables] {
+		gone = append(gone, list[i])
+	}
+	for range switches {
+		s := fabric.NodeID(rng.IntN(f.NumSwitches()))
+		for n := range f.Node(s).NumPorts {
+			gone = append(gone, f.Port(s, n+1))
+		}
+	}
+	return f.Without(gone...)
+}
+
+// TestDamaged takes cables and switches from full trees, and from trees with hosts above
+// the leaves. Everything that cables join is reached, without a credit loop, and the
+// busiest channels of shifts are no busier than with engines that balance routes, by and
+// large.
+func TestDamaged(t *testing.T) {
+	trees := fullTrees(t)
+	for i, spec := range []pgft{
+		{down: []int{6, 9}, up: []int{1, 3}, cables: []int{1, 2}, astray: 5},
+		{down: []int{3, 3, 4}, up: []int{1, 3, 3}, cables: []int{1, 1, 1}, astray: 7},
+		{down: []int{2, 3, 2, 3}, up: []int{1, 2, 3, 2}, cables: []int{1, 1, 1, 1}, astray: 3},
+	} {
+		spec.swap = rand.New(rand.NewPCG(uint64(i), 9))
+		trees = append(trees, fullTree{fmt.Sprintf("%d levels, hosts above the leaves", len(spec.down)), spec.make(t), 0})
+	}
+	var ours, updn, minhop int
+	for _, tree := range trees {
+		t.Run(tree.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(3, 4))
+			worst, before := 0, [3]int{ours, updn, minhop}
+			refused := 0
+			n := *trials
+			if len(tree.f.CAPorts()) <= 20 {
+				n *= 15 // where damage is worst: some paths of levels are illegal in the order
+			}
+			for i := range n {
+				g := assign(t, cut(tree.f, rng, rng.IntN(1+tree.f.NumLinks()/12), i%3), i%2)
+				r, err := fattree.Engine{}.Route(t.Context(), g, lft.Options{})
+				var domain *lft.DomainError
+				if errors.As(err, &domain) && strings.Contains(domain.Reason, "pairs of leaves") {
+					refused++
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				clean(t, r)
+				if len(g.CAPorts()) > 150 {
+					continue
+				}
+				most, sum := contention(t, r, r.CAOrder, 0)
+				worst = max(worst, most)
+				ours += sum
+				_, sum = contention(t, &lft.Routing{Fabric: g, Tables: route(t, g, updown.Engine{}).Tables}, r.CAOrder, 0)
+				updn += sum
+				_, sum = contention(t, &lft.Routing{Fabric: g, Tables: route(t, g, lft.Minhop{}).Tables}, r.CAOrder, 0)
+				minhop += sum
+			}
+			t.Logf("flows on the busiest channel: %d; the sum over all shifts: %d, updn %d, minhop %d; %d refused",
+				worst, ours-before[0], updn-before[1], minhop-before[2], refused)
+			if refused*4 > n {
+				t.Errorf("%d of %d refused", refused, n)
+			}
+		})
+	}
+	t.Logf("the sum over all shifts of all trees: %d, updn %d, minhop %d", ours, updn, minhop)
+	if ours >= updn || ours >= minhop {
+		t.Error("shifts are as bad as with engines that know nothing of them")
+	}
+}
+
+// TestByHand: four leaves of two hosts below two spines, whose LIDs are 1 to 8 in the order
+// of the hosts. Host i of a leaf comes down from spine i.
+func TestByHand(t *testing.T) {
+	f, err := lft.AssignLIDs(fatTree(t, 4, 2, 0), lft.LIDOptions{Policy: lft.DenseLIDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := route(t, f, fattree.Engine{})
+	if len(r.CAOrder) != 8 {
+		t.Fatal(r.CAOrder)
+	}
+	// A leaf has hosts on ports 1 and 2, spine 0 on 3 and spine 1 on 4; a spine has leaf
+	// l on port l+1. Columns are hosts in their order.
+	want := []string{
+		"1 2 3 4 3 4 3 4", // leaf 0
+		"3 4 1 2 3 4 3 4",
+		"3 4 3 4 1 2 3 4",
+		"3 4 3 4 3 4 1 2",
+		"1 1 2 2 3 3 4 4", // spine 0
+		"1 1 2 2 3 3 4 4",
+	}
+	for s, ports := range want {
+		var got []string
+		for _, p := range r.CAOrder {
+			got = append(got, fmt.Sprint(r.Tables.Row(fabric.NodeID(s))[f.LID(p)]))
+		}
+		if d := cmp.Diff(ports, strings.Join(got, " ")); d != "" {
+			t.Errorf("%s: %s", f.Node(fabric.NodeID(s)).Description, d)
+		}
+	}
+	if want := []string{"fat tree of 2 levels, with 4, 2 switches from the leaves up"}; !cmp.Equal(want, r.Notes) {
+		t.Error(r.Notes)
+	}
+}
+
+// TestRatesNote: a slow cable changes nothing but the notes, which name both rates.
+func TestRatesNote(t *testing.T) {
+	f := fatTree(t, 4, 2, 0)
+	var b fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if _, err := b.AddNode(*f.Node(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		link := fabric.Link{Width: 4, Speed: fabric.NDR}
+		if p == f.Port(0, 3) {
+			link.Speed = fabric.DDR
+		}
+		if q := f.Peer(p); q > p {
+			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), link); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, slow := route(t, assign(t, f, 0), fattree.Engine{}), route(t, assign(t, g, 0), fattree.Engine{})
+	want := append(r.Notes, "fattree ignores rates: cables between switches are 4xDDR to 4xNDR, and slow ones get as many routes as fast ones")
+	if !cmp.Equal(want, slow.Notes) {
+		t.Error(slow.Notes)
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if !slices.Equal(r.Tables.Row(s), slow.Tables.Row(s)) {
+			t.Errorf("switch %d has another table", s)
+		}
+	}
+}
+
+// TestLongerWays: leaf 0 lost one of its two spines and leaf 1 the other, so that their hosts
+// go by the leaf on top of the order.
+func TestLongerWays(t *testing.T) {
+	whole := fatTree(t, 4, 2, 0)
+	f := assign(t, whole.Without(whole.Port(0, 3), whole.Port(1, 4)), 0)
+	r := route(t, f, fattree.Engine{})
+	v := clean(t, r)
+	if want := []string{`fat tree of 2 levels, with 4, 2 switches from the leaves up; 2 of 12 pairs of leaves have no way up and then down, and go by "leaf 2"`}; !cmp.Equal(want, r.Notes) {
+		t.Error(r.Notes)
+	}
+	// Switches passed: 8 pairs on one leaf, 8 between leaves 0 and 1 by five, others by three.
+	got := fmt.Sprint(v.Unicast.HopHistogram)
+	if want := "[0 8 0 40 0 8]"; got != want {
+		t.Errorf("pairs by switches passed: %s, want %s", got, want)
+	}
+}
+
+// joined is a fabric with more cables between switches, by their index.
+func joined(t *testing.T, radix int, pairs ...[2]int) *fabric.Fabric {
+	t.Helper()
+	p, err := gen.NewPlan(6, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"leaf 0", "leaf 1", "leaf 2", "leaf 3", "spine 0", "spine 1"} {
+		if sw := p.Switch(radix, name); sw != i {
+			t.Fatal(sw)
+		}
+	}
+	for leaf := range 4 {
+		for k := range 2 {
+			p.Cable(p.CA(1, fmt.Sprintf("host %d.%d", leaf, k)), 1, leaf, k+1)
+			p.Cable(leaf, k+3, 4+k, leaf+1)
+		}
+	}
+	for i, pair := range pairs {
+		p.Cable(pair[0], radix-i, pair[1], radix-i)
+	}
+	f, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestRefuses names what is not as in a fat tree.
+func TestRefuses(t *testing.T) {
+	grid, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{false, false}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cube, err := mesh.Hypercube(5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := gen.NewPlan(9, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 { // a chain: every second switch has a host
+		p.Switch(4, fmt.Sprint("switch ", i))
+		if i > 0 {
+			p.Cable(i-1, 1, i, 2)
+		}
+	}
+	for i := range 5 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, 2*i, 3)
+	}
+	chain, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spines := joined(t, 6, [2]int{4, 5})
+	const prefix = "fattree cannot route this fabric: "
+	for _, tc := range []struct {
+		name  string
+		f     *fabric.Fabric
+		roots []fabric.NodeID
+		want  string
+	}{
+		{"mesh", grid, nil, "hosts of a fat tree are on its leaves, but only 8 of 16 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
+		{"hypercube", cube, nil, "hosts of a fat tree are on its leaves, but only 16 of 32 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
+		{"chain", chain, nil, "only 8 of 20 pairs of leaves have a way up and then down (--roots GUID,.. says which switches are on top)"},
+		{"spines joined", spines, nil, `a cable of a fat tree joins a switch to one on the next level, but "spine 0"[6] - "spine 1"[6] joins two switches of level 1 (0 for leaves)`},
+		{"leaves joined twice", joined(t, 6, [2]int{0, 2}, [2]int{1, 3}), nil, `a cable of a fat tree joins a switch to one on the next level, but "leaf 0"[6] - "leaf 2"[6] joins two switches of level 0 (0 for leaves), and 1 more are like it`},
+		{"roots joined", spines, []fabric.NodeID{4, 5}, `a cable of a fat tree joins a switch to one on the next level, but "spine 0"[6] - "spine 1"[6] joins two switches of level 1 (0 for leaves)`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := fattree.Engine{}.Route(t.Context(), assign(t, tc.f, 0), lft.Options{Roots: tc.roots})
+			var domain *lft.DomainError
+			if r != nil || !errors.As(err, &domain) {
+				t.Fatalf("%v, %v; want a DomainError", r, err)
+			}
+			if d := cmp.Diff(prefix+tc.want, err.Error()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestLevels: what looks like a leaf, a spine or a core switch, and what roots say.
+func TestLevels(t *testing.T) {
+	three := func(t *testing.T) *fabric.Fabric { return fatTree(t, 6, 3, 0) }
+	without := func(f *fabric.Fabric, cas ...int) *fabric.Fabric {
+		var gone []fabric.PortID
+		for _, i := range cas {
+			gone = append(gone, f.CAPorts()[i])
+		}
+		return f.Without(gone...)
+	}
+	rows := func(f *fabric.Fabric, from, to string) []fabric.NodeID {
+		var list []fabric.NodeID
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if d := f.Node(s).Description; from <= d && d < to {
+				list = append(list, s)
+			}
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		name  string
+		f     *fabric.Fabric
+		roots []fabric.NodeID
+		want  string
+	}{
+		{"full", three(t), nil, "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
+		{"leaves with few hosts and none", without(three(t), 0, 1, 9, 10, 11), nil, "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
+		{"two levels, a leaf without hosts", without(fatTree(t, 6, 2, 0), 0, 1, 2), nil, "fat tree of 2 levels, with 6, 3 switches from the leaves up"},
+		{"roots", three(t), rows(three(t), "core", "corf"), "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
+		{"mesh with roots", func() *fabric.Fabric {
+			f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Wrap: []bool{false, false}, Hosts: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}(), []fabric.NodeID{4}, "fat tree of 3 levels, with 4, 4, 1 switches from the leaves up; 5 hosts above the leaves"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := assign(t, tc.f, 0)
+			r, err := fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: tc.roots})
+			if err != nil {
+				t.Fatal(err)
+			}
+			clean(t, r)
+			if d := cmp.Diff([]string{tc.want}, r.Notes); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestCableBack: with one cable gone few entries change, and when it is back the tables are
+// those from before.
+func TestCableBack(t *testing.T) {
+	f := assign(t, fatTree(t, 8, 3, 0), 0)
+	whole := route(t, f, fattree.Engine{})
+	if again := route(t, f.Without(), fattree.Engine{}); !cmp.Equal(rows(whole), rows(again)) {
+		t.Error("other tables")
+	}
+	ports, _ := f.SwitchLinks(11) // a leaf below the others: the one on top is leaf 0
+	g := f.Without(ports[1])
+	less := route(t, g, fattree.Engine{})
+	// Without the cable from leaf to spine: one host of the leaf comes by another cable,
+	// for which all switches may send elsewhere, and the leaf sends a quarter elsewhere.
+	changed := 0
+	a, b := rows(whole), rows(less)
+	for i := range a {
+		if a[i] != b[i] {
+			changed++
+		}
+	}
+	if most := 4*f.NumSwitches() + len(f.CAPorts())/2; changed == 0 || changed > most {
+		t.Errorf("%d entries changed, want 1 to %d", changed, most)
+	}
+}
+
+// TestHostGone: what leads to other hosts stays as it is when a host goes.
+func TestHostGone(t *testing.T) {
+	f := assign(t, fatTree(t, 8, 3, 0), 0)
+	whole := route(t, f, fattree.Engine{})
+	gone := f.CAPorts()[33]
+	less := route(t, f.Without(gone), fattree.Engine{})
+	clean(t, less)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for lid, port := range whole.Tables.Row(s) {
+			if now := less.Tables.Row(s)[lid]; fabric.LID(lid) != f.LID(gone) && now != port {
+				t.Fatalf("%q sends LID %d to port %d, and not to %d as before", f.Node(s).Description, lid, now, port)
+			}
+		}
+	}
+	if i := slices.Index(whole.CAOrder, gone); less.CAOrder[i] != fabric.NoPort || less.CAOrder[i+1] != whole.CAOrder[i+1] {
+		t.Error("other hosts have other places in the order")
+	}
+}
+
+func rows(r *lft.Routing) []byte {
+	var b []byte
+	for s := range fabric.NodeID(r.Tables.Switches()) {
+		for _, p := range r.Tables.Row(s) {
+			b = append(b, byte(p))
+		}
+	}
+	return b
+}
+
+func BenchmarkRoute(b *testing.B) {
+	for _, radix := range []int{16, 24, 36} {
+		f := assign(b, fatTree(b, radix, 3, 0), 0)
+		damaged := assign(b, cut(f, rand.New(rand.NewPCG(1, 2)), f.NumLinks()/100, 2), 0)
+		for _, tc := range []struct {
+			name string
+			f    *fabric.Fabric
+			e    lft.Engine
+		}{{"full", f, fattree.Engine{}}, {"damaged", damaged, fattree.Engine{}}, {"updn", f, updown.Engine{}}} {
+			b.Run(fmt.Sprintf("%s/radix=%d", tc.name, radix), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					route(b, tc.f, tc.e)
+				}
+			})
+		}
+	}
+}

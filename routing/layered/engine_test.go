@@ -1,0 +1,211 @@
+package layered_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/audit/quality"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/routing/layered"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// routed routes a fabric and fails unless the result is what the engine promises:
+// all reachable and no credit loop within the VLs, shortest paths unless a note says
+// otherwise, and SL 0 on VL 0. It gives the VLs that paths have.
+func routed(t require, f *fabric.Fabric, opt lft.Options) (*lft.Routing, *verify.Result, int) {
+	t.Helper()
+	r, err := layered.Engine{}.Route(context.Background(), f, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops != 0 {
+		t.Errorf("unicast %+v, management %+v", v.Unicast, v.Management)
+	}
+	if v.CreditLoops.Count+v.Management.CreditLoops != 0 {
+		t.Errorf("%d credit loops, %d with management", v.CreditLoops.Count, v.Management.CreditLoops)
+	}
+	longer := strings.Contains(strings.Join(r.Notes, "\n"), "do not suffice")
+	if v.Unicast.NonMinimal != 0 && !longer {
+		t.Errorf("%d pairs are longer than a shortest path, and no note says so: %q", v.Unicast.NonMinimal, r.Notes)
+	}
+	vls := 1
+	if r.PathSLs != nil {
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			for _, sl := range r.PathSLs.Row(s) {
+				vls = max(vls, int(sl)+1)
+			}
+		}
+		if r.SL2VL == nil || r.SL2VL.VLs() < vls {
+			t.Errorf("path SLs for %d VLs without tables for them", vls)
+		}
+	}
+	if limit := opt.VLs; vls > limit && limit > 0 || vls > layered.DefaultVLs {
+		t.Errorf("%d VLs", vls)
+	}
+	return r, v, vls
+}
+
+// require is what testing.T and rapid.T have.
+type require interface {
+	Helper()
+	Fatal(...any)
+	Errorf(string, ...any)
+}
+
+func withLIDs(t require, lmc int) func(f *fabric.Fabric, err error) *fabric.Fabric {
+	return func(f *fabric.Fabric, err error) *fabric.Fabric {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+}
+
+// Whatever the network, the LMC and the number of lanes.
+func TestAnyNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		var f *fabric.Fabric
+		var err error
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			f, err = gen.Irregular(gen.IrregularSpec{Switches: rapid.IntRange(6, 24).Draw(t, "switches"), Degree: 4,
+				Hosts: rapid.IntRange(2, 40).Draw(t, "hosts"), Seed: seed})
+		case 1:
+			f, err = mesh.Generate(mesh.Spec{Dims: []int{rapid.IntRange(2, 6).Draw(t, "x"), rapid.IntRange(2, 6).Draw(t, "y")},
+				Wrap: []bool{true, true}, Hosts: rapid.IntRange(0, 2).Draw(t, "hosts")})
+		case 2:
+			f, err = gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+		case 3:
+			f, err = gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
+		}
+		if err == nil && f.NumSwitches() > 8 {
+			spare := f.NumLinks() - len(f.CAPorts()) - (f.NumSwitches() - 1) // links that are not needed to connect all
+			f, err = gen.DropLinks(f, rapid.IntRange(0, min(6, spare)).Draw(t, "missing"), seed)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f = withLIDs(t, rapid.IntRange(0, 2).Draw(t, "lmc"))(f, nil)
+		routed(t, f, lft.Options{VLs: rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(t, "vls")})
+	})
+}
+
+// On fat trees one lane is enough for everybody, and there is nothing for the file
+// engine to lose.
+func TestFatTree(t *testing.T) {
+	for _, radix := range []int{4, 8, 12} {
+		f := withLIDs(t, 0)(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))
+		r, v, _ := routed(t, f, lft.Options{})
+		if r.SL2VL != nil || r.PathSLs != nil || v.Unicast.NonMinimal != 0 {
+			t.Errorf("radix %d: %q", radix, r.Notes)
+		}
+	}
+}
+
+// The lanes that these networks took, and the routes on their busiest link, when the
+// figures of docs/layered.md were made. Fewer are welcome.
+func TestLanes(t *testing.T) {
+	torus := func(n int) *fabric.Fabric {
+		return withLIDs(t, 0)(mesh.Generate(mesh.Spec{Dims: []int{n, n}, Wrap: []bool{true, true}, Hosts: 1}))
+	}
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name    string
+		f       *fabric.Fabric
+		vls     int
+		busiest int64
+	}{
+		{"torus 4x4", torus(4), 2, 9},
+		{"torus 6x6", torus(6), 3, 30},
+		{"torus 8x8", torus(8), 4, 71},
+		{"irregular", withLIDs(t, 0)(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 5, Hosts: 256, Seed: 1})), 4, 592},
+		{"fat tree", withLIDs(t, 0)(tree, nil), 1, 426},
+		{"fat tree, 20 links missing", withLIDs(t, 0)(gen.DropLinks(tree, 20, 3)), 1, 522},
+	} {
+		r, v, vls := routed(t, tc.f, lft.Options{})
+		n := busiest(t, tc.f, r.Tables)
+		if vls > tc.vls || n > tc.busiest || v.Unicast.NonMinimal != 0 {
+			t.Errorf("%s: %d VLs, %d routes on the busiest link, %d pairs longer; want %d, %d and none: %q",
+				tc.name, vls, n, v.Unicast.NonMinimal, tc.vls, tc.busiest, r.Notes)
+		}
+		t.Logf("%s: %d VLs, %d routes", tc.name, vls, n)
+	}
+}
+
+// Routes to one LID that come together leave more bandwidth to pairs of ports than
+// routes that part, and the busiest link is none the worse for it.
+func TestGather(t *testing.T) {
+	f := withLIDs(t, 0)(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3}))
+	r, _, _ := routed(t, f, lft.Options{})
+	m, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := func(tables *lft.Tables) *quality.Result {
+		q, err := quality.Measure(context.Background(), f, tables, quality.Options{Bisections: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	ours, theirs := figures(r.Tables), figures(m.Tables)
+	if ours.Bisection.Mean < 1.05*theirs.Bisection.Mean || float64(ours.Links.Max) > 1.1*float64(theirs.Links.Max) {
+		t.Errorf("bisection bandwidth %.3f, busiest link %d; minhop has %.3f and %d",
+			ours.Bisection.Mean, ours.Links.Max, theirs.Bisection.Mean, theirs.Links.Max)
+	}
+}
+
+// Networks that have nothing to route are routed.
+func TestNothingToRoute(t *testing.T) {
+	single := withLIDs(t, 0)(mesh.Generate(mesh.Spec{Dims: []int{1, 1}, Hosts: 3}))
+	routed(t, single, lft.Options{})
+	none := withLIDs(t, 0)(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Wrap: []bool{true, true}}))
+	routed(t, none, lft.Options{})
+}
+
+func TestCancelled(t *testing.T) {
+	f := withLIDs(t, 0)(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if r, err := (layered.Engine{}).Route(ctx, f, lft.Options{}); err == nil || r != nil {
+		t.Errorf("routing %v, error %v", r != nil, err)
+	}
+}
+
+func BenchmarkRoute(b *testing.B) {
+	for _, tc := range []struct {
+		name string
+		f    *fabric.Fabric
+	}{
+		{"fattree-24", withLIDs(b, 0)(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))},
+		{"torus-8x8", withLIDs(b, 0)(mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 1}))},
+	} {
+		b.Run(tc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := (layered.Engine{}).Route(context.Background(), tc.f, lft.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
