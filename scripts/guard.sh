@@ -7,15 +7,16 @@
 #     scripts/guard.sh after before       # "same", or which outputs differ, and exit status 1
 #
 # GUARD_FABRICS names more topologies, separated by blanks: captures that are not ours to
-# ship. Times are left out; everything else counts, error messages and exit statuses too.
+# ship. GUARD_ONLY is a regular expression of fabrics, for a quick look. Times are left
+# out; everything else counts, error messages and exit statuses too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 to=$(realpath -m "${1:?usage: scripts/guard.sh FOLDER [FOLDER-OF-BEFORE]}")
 before=${2:+$(realpath "$2")}
 rm -rf "$to"
-mkdir -p "$to/fabrics" "$to/out"
+mkdir -p "$to/fabrics" "$to/damaged" "$to/out"
 export bin="$to/ibweave" to
-go build -trimpath -o "$bin" ./cmd/ibweave
+go build -trimpath -buildvcs=false -o "$bin" ./cmd/ibweave
 
 # NAME: arguments of gen
 fabrics='
@@ -53,13 +54,15 @@ line3: mesh --dims 3
 engines=(updn minhop layered fattree spam xy negative-first west-first north-last banyan)
 export schemes="default union union-row union-merge comb updn-tree spam opensm region"
 
+only="^(${GUARD_ONLY:-.*})\$"
 while IFS=: read -r name gen; do
-	[ -n "$name" ] || continue
+	[[ -n $name && $name =~ $only ]] || continue
 	read -ra words <<<"$gen"
 	"$bin" gen "${words[@]}" >"$to/fabrics/$name"
+	"$bin" gen "${words[@]}" --drop-links 1 --seed 11 >"$to/damaged/$name" 2>/dev/null || rm "$to/damaged/$name"
 done <<<"$fabrics"
 for capture in ${GUARD_FABRICS:-}; do
-	cp "$capture" "$to/fabrics/$(basename "$capture")"
+	[[ ! $(basename "$capture") =~ $only ]] || cp "$capture" "$to/fabrics/$(basename "$capture")"
 done
 cat >"$to/groups.yaml" <<'END'
 groups:
@@ -92,12 +95,19 @@ one() {
 	run "$x.whatif2" "$bin" whatif -t "fabrics/$f" -e "$e" --fail switches --depth 2 --sample $sample
 	run "$x.diff" "$bin" diff "dir/$f-updn/plain" "dir/$x/plain"
 	run "$x.diff-json" "$bin" diff "dir/$x/plain" "dir/$f-updn/plain" --format json
+	run "$x.report" "$bin" report "dir/$x/plain" -o "dir/$x/report.html"
+	if [ -e "damaged/$f" ]; then
+		run "$x.kept" "$bin" compile -t "damaged/$f" -e "$e" --previous "dir/$x/plain" -o "dir/$x/kept"
+		[ ! -e "dir/$x/kept/manifest.json" ] || run "$x.kept-diff" "$bin" diff "dir/$x/plain" "dir/$x/kept"
+	fi
 	local s flag
 	for s in $schemes; do
 		flag=(--mcast "$s")
 		[ "$s" != default ] || flag=()
 		run "$x.mcast-$s" "$bin" compile -t "fabrics/$f" -e "$e" -g groups.yaml "${flag[@]}" -o "dir/$x/mcast-$s"
-		[ ! -e "dir/$x/mcast-$s/manifest.json" ] || run "$x.mcheck-$s" "$bin" check "dir/$x/mcast-$s" --format json
+		[ -e "dir/$x/mcast-$s/manifest.json" ] || continue
+		run "$x.mcheck-$s" "$bin" check "dir/$x/mcast-$s" --format json
+		run "$x.mdiff-$s" "$bin" diff "dir/$x/mcast-default" "dir/$x/mcast-$s"
 	done
 }
 export -f run one
@@ -107,10 +117,11 @@ for f in $(ls "$to/fabrics"); do # diff compares with updn, which comes first
 	(cd "$to" && run "$f.compare" "$bin" compare -t "fabrics/$f" -e updn,minhop,layered --bisections 50)
 done
 cd "$to"
-find fabrics out dir -type f | LC_ALL=C sort | xargs -d '\n' sha256sum >sums
+find fabrics damaged out dir -type f | LC_ALL=C sort | xargs -d '\n' sha256sum >sums
 echo "$(wc -l <sums) outputs of $(ls fabrics | wc -l) fabrics: $(sha256sum <sums | cut -c 1-16)"
 [ -n "$before" ] || exit 0
-if changed=$(diff "$before/sums" sums | sed -n 's/^[<>] [0-9a-f]*  //p' | LC_ALL=C sort -u) && [ -z "$changed" ]; then
+names="[0-9a-f]*  (fabrics|damaged|out|dir)/(${GUARD_ONLY:-.*})([-.].*)?"
+if changed=$(diff <(grep -xE "$names" "$before/sums") sums | sed -n 's/^[<>] [0-9a-f]*  //p' | LC_ALL=C sort -u) && [ -z "$changed" ]; then
 	echo same
 	exit 0
 fi
