@@ -16,9 +16,9 @@ go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 
 go test -count=1 -timeout 60m ./verify -run TestWatch -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 # 1,000 processes that write a directory are killed.
 go test -count=1 -timeout 60m ./compile -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
-go test -count=1 -timeout 60m ./minnet -trials 20
-go test -count=1 -timeout 60m ./fattree -run TestDamaged -trials 500 -v | grep -E 'flows|sum|^(ok|FAIL|---)'
-go test -count=1 -timeout 60m ./wiring -run 'TestFaults|TestNoErrorsByGuess|TestErrorsOfCertainShapes' -trials 2000 -v | grep -E '^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./routing/banyan -trials 20
+go test -count=1 -timeout 60m ./routing/fattree -run TestDamaged -trials 500 -v | grep -E 'flows|sum|^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./audit/cabling -run 'TestFaults|TestNoErrorsByGuess|TestErrorsOfCertainShapes' -trials 2000 -v | grep -E '^(ok|FAIL|---)'
 
 # Parts of 20,000 inputs: none hides the errors of the whole.
 go test -count=1 -timeout 60m ./cmd/ibweave -run TestIncomplete -rapid.checks 20000 -v | grep -E 'errors|^(ok|FAIL|---)'
@@ -35,7 +35,7 @@ go test -count=1 -timeout 60m ./cmd/ibweave-opensm -run TestManySweeps -sweeps 2
 go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSPAMStress|TestPaperNumbers' -all-rows -spam-networks 1000 -trials 3000 -flit-times 1000000000 -v |
 	grep -E 'clean|does not deadlock|none deadlocks|^(ok|FAIL|---)'
 
-go test -count=1 -timeout 60m ./myrinet/lan -run TestBufferDeadlock -multicasts 1000000 -v |
+go test -count=1 -timeout 60m ./papers/myrinet/lan -run TestBufferDeadlock -multicasts 1000000 -v |
 	grep -E 'multicasts|buffers|^(ok|FAIL|---)'
 
 mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
