@@ -1,6 +1,6 @@
-// Package compile is the pipeline from a fabric to files that OpenSM loads:
-// LIDs, an engine's forwarding tables, their verification, and the directory
-// that holds them.
+// Package compile is the pipeline from a fabric to verified tables: it assigns LIDs,
+// runs an engine and multicast schemes, and verifies what they made. It opens no files;
+// package outdir writes the result for OpenSM. It is part of the supported Go API.
 package compile
 
 import (

@@ -81,55 +81,6 @@ func TestRunErrors(t *testing.T) {
 	if !errors.As(err, &lids) {
 		t.Errorf("got %v, want a LIDError", err)
 	}
-	r, err := Run(t.Context(), f, e, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{"tables", "/a b", "/a#b", ""} {
-		if _, err := r.Write(t.Context(), t.TempDir()+"/out", WriteOptions{InstallDir: dir}); err == nil {
-			t.Errorf("an opensm.conf for %q was written", dir)
-		}
-	}
-}
-
-func TestInstallCommands(t *testing.T) {
-	all := []string{LFTsName, ConfigName, PluginConfigName, PluginOpenSMName}
-	for _, tc := range []struct {
-		dir            string
-		opt            WriteOptions
-		have           []string
-		plugin, static []string
-	}{
-		{"out's", WriteOptions{InstallDir: "/etc/opensm/ibweave", Zstd: true}, all, []string{
-			"systemctl stop opensm",
-			"mkdir -p /etc/opensm/ibweave",
-			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
-			"zstd -d -q -f --rm /etc/opensm/ibweave/*.zst",
-			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
-			"cat /etc/opensm/ibweave/opensm-plugin.conf >>/etc/opensm/opensm.conf",
-			"systemctl start opensm",
-		}, []string{
-			"systemctl stop opensm",
-			"mkdir -p /etc/opensm/ibweave",
-			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
-			"zstd -d -q -f --rm /etc/opensm/ibweave/*.zst",
-			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
-			"cat /etc/opensm/ibweave/opensm.conf >>/etc/opensm/opensm.conf",
-			"systemctl start opensm",
-		}},
-		{"/etc/opensm/ibweave/", WriteOptions{InstallDir: "/etc/opensm/ibweave"}, []string{PluginOpenSMName}, []string{
-			"systemctl stop opensm",
-			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
-			"cat /etc/opensm/ibweave/opensm-plugin.conf >>/etc/opensm/opensm.conf",
-			"systemctl start opensm",
-		}, nil},
-		{"out", WriteOptions{InstallDir: "/x"}, []string{LFTsName}, nil, nil},
-	} {
-		plugin, static := InstallCommands(tc.dir, tc.have, tc.opt)
-		if d := cmp.Diff([][]string{tc.plugin, tc.static}, [][]string{plugin, static}); d != "" {
-			t.Error(d)
-		}
-	}
 }
 
 func BenchmarkRun720Switches3456Hosts(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
@@ -58,10 +59,10 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(t.TempDir(), "tables")
-			if _, err := r.Write(t.Context(), dir, compile.WriteOptions{InstallDir: dir}); err != nil {
+			if _, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}); err != nil {
 				t.Fatal(err)
 			}
-			ours, err := os.ReadFile(filepath.Join(dir, compile.CAOrderName))
+			ours, err := os.ReadFile(filepath.Join(dir, outdir.CAOrderName))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +79,7 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			theirs, err := os.ReadFile(filepath.Join(run.Dir, compile.CAOrderName))
+			theirs, err := os.ReadFile(filepath.Join(run.Dir, outdir.CAOrderName))
 			if (err != nil) != tc.givesUp {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
@@ -29,7 +30,7 @@ func multicastComplaints(t *testing.T, dir, mcfdbs string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-s", compile.SubnetListName, "-f", compile.FDBsName, "-m", mcfdbs)
+	cmd := exec.CommandContext(t.Context(), program, "-s", outdir.SubnetListName, "-f", outdir.FDBsName, "-m", mcfdbs)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -81,10 +82,10 @@ func TestIBDMChkOnMulticast(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(t.TempDir(), "tables")
-			if _, err := res.Write(t.Context(), dir, compile.WriteOptions{InstallDir: "/x"}); err != nil {
+			if _, err := outdir.Write(t.Context(), dir, res, outdir.Options{InstallDir: "/x"}); err != nil {
 				t.Fatal(err)
 			}
-			if lines := multicastComplaints(t, dir, compile.MCFDBsName); len(lines) > 0 || res.Verify.Verdict != verify.VerdictClean {
+			if lines := multicastComplaints(t, dir, outdir.MCFDBsName); len(lines) > 0 || res.Verify.Verdict != verify.VerdictClean {
 				t.Fatalf("verify: %s; ibdmchk:\n%s", res.Verify.Verdict, strings.Join(lines, "\n"))
 			}
 			f, tables := res.Routing.Fabric, res.Plan.Tables

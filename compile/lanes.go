@@ -1,14 +1,12 @@
 package compile
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // The schemes of SL-to-VL tables, by their names on the command line.
@@ -66,20 +64,4 @@ func addLanes(e *Engine, r *lft.Routing, opt *Options) error {
 		return refuse("scheme %s: %v", scheme, err)
 	}
 	return nil
-}
-
-// QoSOptions are the lines of opensm.conf with which OpenSM makes the SL-to-VL
-// tables, none when all traffic may use one VL. The error says why only a
-// plugin can bring the routing into OpenSM as it was proven.
-func (r *Result) QoSOptions() ([]string, error) {
-	if r.Plan != nil {
-		return nil, errors.New("OpenSM's file engine loads no multicast tables")
-	}
-	if r.Routing.SL2VL == nil {
-		return nil, nil
-	}
-	if r.Routing.PathSLs != nil {
-		return nil, errors.New("OpenSM's file engine gives all paths the same SL, and this routing needs its own")
-	}
-	return dump.QoSOptions(r.Routing.SL2VL)
 }

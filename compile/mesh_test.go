@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
@@ -88,7 +89,7 @@ func creditLoops(t *testing.T, dir, fdbs string, args ...string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"-s", compile.SubnetListName, "-f", fdbs, "-m", os.DevNull}, args...)
+	args = append([]string{"-s", outdir.SubnetListName, "-f", fdbs, "-m", os.DevNull}, args...)
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
@@ -119,7 +120,7 @@ func TestDOR(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := compiled(t, c.f, compile.Options{})
 			dir := filepath.Join(t.TempDir(), "tables")
-			if _, err := r.Write(t.Context(), dir, compile.WriteOptions{InstallDir: "/x", PairSLs: true}); err != nil {
+			if _, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", PairSLs: true}); err != nil {
 				t.Fatal(err)
 			}
 			f := r.Routing.Fabric
@@ -147,15 +148,15 @@ func TestDOR(t *testing.T) {
 				t.Errorf("ibdmchk on OpenSM's dor: credit loop %v, want %v", got, c.loop)
 			}
 			if !c.loop {
-				if creditLoops(t, dir, compile.FDBsName) {
+				if creditLoops(t, dir, outdir.FDBsName) {
 					t.Error("ibdmchk finds a credit loop in xy's tables")
 				}
 				return
 			}
-			if creditLoops(t, dir, compile.FDBsName, "-c", compile.PairSLsName, "-d", compile.SL2VLName) {
+			if creditLoops(t, dir, outdir.FDBsName, "-c", outdir.PairSLsName, "-d", outdir.SL2VLName) {
 				t.Error("ibdmchk finds a credit loop in xy's tables on two VLs")
 			}
-			if !creditLoops(t, dir, compile.FDBsName) {
+			if !creditLoops(t, dir, outdir.FDBsName) {
 				t.Error("ibdmchk finds no credit loop in xy's tables on one VL")
 			}
 		})
@@ -215,7 +216,7 @@ func TestPluginOnly(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := compiled(t, c.f, c.opt)
-			if _, err := r.QoSOptions(); (err != nil) != c.plugin {
+			if _, err := outdir.QoSOptions(r); (err != nil) != c.plugin {
 				t.Errorf("plugin only: %v, want %v", err, c.plugin)
 			}
 			vls := 1
@@ -227,15 +228,15 @@ func TestPluginOnly(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "d")
 			for _, force := range []bool{false, true} {
-				files, err := r.Write(t.Context(), dir, compile.WriteOptions{InstallDir: "/x", Force: force})
+				files, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", Force: force})
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = os.Stat(filepath.Join(dir, compile.ConfigName))
+				_, err = os.Stat(filepath.Join(dir, outdir.ConfigName))
 				if got, want := err == nil, force || !c.plugin; got != want {
 					t.Errorf("force %v: opensm.conf is there: %v, want %v", force, got, want)
 				}
-				for _, name := range []string{compile.PluginConfigName, compile.PluginOpenSMName} {
+				for _, name := range []string{outdir.PluginConfigName, outdir.PluginOpenSMName} {
 					if !slices.Contains(files, name) {
 						t.Errorf("force %v: no %s", force, name)
 					}

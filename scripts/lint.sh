@@ -33,7 +33,8 @@ verify                updown
 sim                   example.com/other
 sminterface/dump      compile
 sminterface/rehearse  updown
-compile               sminterface/rehearse
+compile               internal/files
+compile/outdir        updown
 audit/diff            sminterface/rehearse
 audit/whatif          report
 report                compile

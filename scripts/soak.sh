@@ -15,7 +15,7 @@ go test -count=1 -timeout 60m ./compile -run TestPrevious -trials 20000 -v | gre
 go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./verify -run TestWatch -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 # 1,000 processes that write a directory are killed.
-go test -count=1 -timeout 60m ./compile -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./compile/outdir -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./routing/banyan -trials 20
 go test -count=1 -timeout 60m ./routing/fattree -run TestDamaged -trials 500 -v | grep -E 'flows|sum|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./audit/cabling -run 'TestFaults|TestNoErrorsByGuess|TestErrorsOfCertainShapes' -trials 2000 -v | grep -E '^(ok|FAIL|---)'

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
@@ -48,11 +49,11 @@ func TestCompiledDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "tables")
-	files, err := r.Write(t.Context(), dir, compile.WriteOptions{InstallDir: dir})
+	files, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, static := compile.InstallCommands(dir, files, compile.WriteOptions{InstallDir: dir}); static != nil {
+	if _, static := outdir.InstallCommands(dir, files, outdir.Options{InstallDir: dir}); static != nil {
 		t.Fatalf("commands for files that cannot carry the routing: %q", static)
 	}
 
@@ -73,13 +74,13 @@ func TestCompiledDirectory(t *testing.T) {
 		}
 		return data
 	}
-	if err := os.WriteFile(filepath.Join(temp, compile.GUID2LIDName), read(filepath.Join(dir, compile.GUID2LIDName)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// Where no engine serves OpenSM tries for ever.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := sim.Command(ctx, "opensm", "-o", "-D", "0x43", "-F", filepath.Join(dir, compile.PluginOpenSMName), "-f", filepath.Join(temp, "opensm.log"))
+	cmd := sim.Command(ctx, "opensm", "-o", "-D", "0x43", "-F", filepath.Join(dir, outdir.PluginOpenSMName), "-f", filepath.Join(temp, "opensm.log"))
 	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+temp, "OSM_CACHE_DIR="+temp, "LD_LIBRARY_PATH="+libraries.lib)
 	if err := sim.Run(ctx, cmd); err != nil {
 		t.Fatalf("%v\n%s", err, read(filepath.Join(temp, "opensm.log")))
@@ -88,7 +89,7 @@ func TestCompiledDirectory(t *testing.T) {
 	if strings.Contains(log, "ERR") || !strings.Contains(log, "SUBNET UP") {
 		t.Errorf("OpenSM says\n%s", log)
 	}
-	for name, theirs := range map[string]string{compile.LFTsName: "opensm-lfts.dump", compile.SL2VLName: "opensm-sl2vl.dump"} {
+	for name, theirs := range map[string]string{outdir.LFTsName: "opensm-lfts.dump", outdir.SL2VLName: "opensm-sl2vl.dump"} {
 		if !bytes.Equal(read(filepath.Join(dir, name)), read(filepath.Join(temp, theirs))) {
 			t.Errorf("OpenSM's %s is not ours", theirs)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -36,12 +37,12 @@ func TestInstall(t *testing.T) {
 			s.site(t, conf)
 
 			dir, installed := filepath.Join(s.dir, "tables"), filepath.Join(s.dir, "installed")
-			opt := compile.WriteOptions{InstallDir: installed}
-			files, err := r.Write(t.Context(), dir, opt)
+			opt := outdir.Options{InstallDir: installed}
+			files, err := outdir.Write(t.Context(), dir, r, opt)
 			if err != nil {
 				t.Fatal(err)
 			}
-			plugin, static := compile.InstallCommands(dir, files, opt)
+			plugin, static := outdir.InstallCommands(dir, files, opt)
 			commands := map[string][]string{"plugin": plugin, "static": static}[name]
 			place := strings.NewReplacer("/var/cache/opensm/", cache+"/", "/etc/opensm/opensm.conf", conf)
 			for _, c := range commands {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
@@ -21,7 +22,7 @@ import (
 
 // config is a configuration with the file of groups.
 func config(groups string) ([]byte, error) {
-	return compile.PluginConfig(nil, groups)
+	return outdir.PluginConfig(nil, groups)
 }
 
 // compiledOn is what the compiler makes of a fabric.
@@ -152,7 +153,7 @@ func TestRehearseDifferences(t *testing.T) {
 		Groups: func(f *fabric.Fabric) ([]mft.Group, error) { return groupsOn(f), nil }})
 	opt := rehearsal(r)
 	opt.Config = func(groups string) ([]byte, error) {
-		return compile.PluginConfig(map[string]any{"vls": 2, "sl2vl": "spread"}, groups)
+		return outdir.PluginConfig(map[string]any{"vls": 2, "sl2vl": "spread"}, groups)
 	}
 	f = r.Routing.Fabric
 	opt.SL2VL = opt.SL2VL.Clone()

@@ -19,7 +19,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/audit/policy"
-	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
@@ -242,14 +242,14 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 
 // findCompiled finds the files of a directory that compile wrote.
 func (in *audit) findCompiled(dir string) error {
-	m, err := compile.ReadManifest(dir)
+	m, err := outdir.ReadManifest(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return inputf("%s is no directory that compile wrote: it has no %s", dir, compile.ManifestName)
+			return inputf("%s is no directory that compile wrote: it has no %s", dir, outdir.ManifestName)
 		}
 		return &inputError{err}
 	}
-	in.topology = filepath.Join(dir, compile.TopologyName)
+	in.topology = filepath.Join(dir, outdir.TopologyName)
 	// Compressed dumps may have been unpacked for OpenSM; there is no sum of those.
 	find := func(form string) (path string, listed bool) {
 		name, listed := m.Name(form)
@@ -260,17 +260,17 @@ func (in *audit) findCompiled(dir string) error {
 		}
 		return path, listed
 	}
-	in.lfts, _ = find(compile.LFTsName)
+	in.lfts, _ = find(outdir.LFTsName)
 	in.files, in.read, in.version = make(map[string]string, len(m.Files)), make(map[string]bool), m.Version
 	for name, sum := range m.Files {
 		in.files[filepath.Join(dir, name)] = sum
 	}
 	for name, at := range map[string]*string{
-		compile.SL2VLName:       &in.sl2vl,
-		compile.PathSLsName:     &in.pathSL,
-		compile.MCFDBsName:      &in.mfts,
-		compile.GroupsName:      &in.groups,
-		compile.CertificateName: &in.certificate,
+		outdir.SL2VLName:       &in.sl2vl,
+		outdir.PathSLsName:     &in.pathSL,
+		outdir.MCFDBsName:      &in.mfts,
+		outdir.GroupsName:      &in.groups,
+		outdir.CertificateName: &in.certificate,
 	} {
 		if path, listed := find(name); listed && *at == "" {
 			*at = path
@@ -311,7 +311,7 @@ func (a *app) audited(in *audit, r *reading) ([]byte, error) {
 	if listed && text != want && in.judge {
 		in.findings = append(in.findings, fileChanged(verify.Warning, "%s was changed since it was compiled; the verdict is about what it is now", name))
 	} else if listed && text != want {
-		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, compile.ManifestName)
+		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, outdir.ManifestName)
 	}
 	return data, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -139,11 +140,11 @@ Multicast schemes, --mcast:
 	a.nameFlag(cmd)
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
-	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+compile.ConfigName+" that cannot bring in all VLs and SLs")
+	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+outdir.ConfigName+" that cannot bring in all VLs and SLs")
 	flags.BoolVar(&o.lean, "lean", false, "leave the comments out of dumps")
 	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
-	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+compile.ConfigName)
+	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+outdir.ConfigName)
 	flags.StringVar(&format, "format", "text", "form of the summary, text or json")
 	flags.BoolVar(&list, "engines", false, "list the engines")
 	return cmd
@@ -220,7 +221,7 @@ func lanesOf(r *compile.Result) laneSummary {
 	if s.SL2VL {
 		s.VLs = r.Routing.SL2VL.VLs()
 	}
-	if _, err := r.QoSOptions(); err != nil {
+	if _, err := outdir.QoSOptions(r); err != nil {
 		s.PluginOnly = err.Error()
 	}
 	return s
@@ -439,21 +440,21 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	}
 	failed := r.Verify.Fails(verify.Error)
 	if !o.dryRun && (!failed || o.force) {
-		w := compile.WriteOptions{
+		w := outdir.Options{
 			Previous: previous.sum(),
 			Version:  version, InstallDir: o.installDir, Lean: o.lean, Zstd: o.zstd, Only: only, PairSLs: o.pathSL, Force: o.force,
 			Options: o.manifestOptions(r.Routing.Fabric, opt, s.LIDs.LMC),
 		}
 		stage := a.startStage("write "+o.output, 0)
 		start := time.Now()
-		s.Files, err = r.Write(ctx, o.output, w)
+		s.Files, err = outdir.Write(ctx, o.output, r, w)
 		r.Seconds.Write = time.Since(start).Seconds()
 		stage.end()
 		if err != nil {
 			return err
 		}
 		s.Output = o.output
-		plugin, static := compile.InstallCommands(o.output, s.Files, w)
+		plugin, static := outdir.InstallCommands(o.output, s.Files, w)
 		if plugin != nil {
 			s.Install, s.InstallPlugin = plugin, plugin
 		}
@@ -633,7 +634,7 @@ func (s *summary) printInstall(b *bytes.Buffer) {
 	if len(s.InstallPlugin) == 0 {
 		return
 	}
-	static := slices.Contains(s.Files, compile.ConfigName)
+	static := slices.Contains(s.Files, outdir.ConfigName)
 	if static {
 		b.WriteString(`
 These files are static: when a cable fails, pairs that used it stay unreachable until
@@ -652,7 +653,7 @@ host of the subnet manager:
 		fmt.Fprintf(b, "    %s\n", c)
 	}
 	if static {
-		fmt.Fprintf(b, "For the static files, add %s instead of %s.\n", compile.ConfigName, compile.PluginOpenSMName)
+		fmt.Fprintf(b, "For the static files, add %s instead of %s.\n", outdir.ConfigName, outdir.PluginOpenSMName)
 	}
 }
 
@@ -680,7 +681,7 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 	if l := s.Lanes; l.SL2VL {
 		text := plural(l.VLs, "VL", "VLs") + " by SL-to-VL tables"
 		if l.PathSLs {
-			text += ", each path with the SL of " + compile.PathSLsName
+			text += ", each path with the SL of " + outdir.PathSLsName
 		}
 		row("lanes", text)
 		if l.PluginOnly != "" {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -44,7 +44,7 @@ func (a *app) resolve(in *audit, dir string, tables bool) error {
 	if err == nil {
 		return nil
 	}
-	if _, there := os.Lstat(filepath.Join(dir, compile.ManifestName)); there == nil {
+	if _, there := os.Lstat(filepath.Join(dir, outdir.ManifestName)); there == nil {
 		return err
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
@@ -119,11 +119,11 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 // isDumpName says whether a file has the name of a dump that compile, OpenSM or pull
 // writes and that a verdict may rest on.
 func isDumpName(name string) bool {
-	for _, suffix := range []string{compile.ZstdSuffix, ".gz"} {
+	for _, suffix := range []string{outdir.ZstdSuffix, ".gz"} {
 		name = strings.TrimSuffix(name, suffix)
 	}
-	return slices.Contains([]string{compile.TopologyName, compile.SubnetListName, compile.LFTsName, compile.FDBsName,
-		compile.SL2VLName, compile.PathSLsName, compile.PairSLsName, compile.MCFDBsName, compile.MFTsName}, name)
+	return slices.Contains([]string{outdir.TopologyName, outdir.SubnetListName, outdir.LFTsName, outdir.FDBsName,
+		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName}, name)
 }
 
 // lacks says what was looked for in a folder that has not enough of it.
@@ -136,7 +136,7 @@ func lacks(dir string, parts, denied []string) error {
 		has += fmt.Sprintf("; %s may not be read, %s the first", plural(n, "file", "files"), denied[0])
 	}
 	return inputf("%s is no directory that compile wrote: it has no %s. As a folder of dumps it needs a topology (ibnetdiscover text or %s) and forwarding tables (%s, dump_lfts text or %s); it has %s",
-		dir, compile.ManifestName, compile.SubnetListName, compile.LFTsName, compile.FDBsName, has)
+		dir, outdir.ManifestName, outdir.SubnetListName, outdir.LFTsName, outdir.FDBsName, has)
 }
 
 // formOf tells the form of a file by its beginning; Unknown is ibnetdiscover text. ok is
@@ -166,7 +166,7 @@ func formOf(name string) (form dump.Form, ok bool, err error) {
 // unpacked leaves out of a list of names those that are another one, compressed.
 func unpacked(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		for _, suffix := range []string{compile.ZstdSuffix, ".gz"} {
+		for _, suffix := range []string{outdir.ZstdSuffix, ".gz"} {
 			if plain, ok := strings.CutSuffix(name, suffix); ok && slices.Contains(names, plain) {
 				return true
 			}

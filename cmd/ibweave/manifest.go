@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -30,7 +30,7 @@ func fileChanged(severity verify.Severity, format string, args ...any) verify.Fi
 // checkFiles compares the files of a manifest that nothing has read with their sums, and
 // what was unpacked with what was packed. Files are not read into memory.
 func (a *app) checkFiles(ctx context.Context, in *audit) error {
-	s := a.startStage("compare files with "+compile.ManifestName, 0)
+	s := a.startStage("compare files with "+outdir.ManifestName, 0)
 	defer s.end()
 	names := slices.Sorted(maps.Keys(in.files))
 	found := make([]struct {
@@ -45,7 +45,7 @@ func (a *app) checkFiles(ctx context.Context, in *audit) error {
 				return err
 			}
 			x := &found[i]
-			unpacked := strings.TrimSuffix(name, compile.ZstdSuffix)
+			unpacked := strings.TrimSuffix(name, outdir.ZstdSuffix)
 			sum, err := in.files[name], error(nil)
 			if !in.read[name] {
 				sum, err = sumOf(name)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -37,7 +38,7 @@ func (a *app) readPrevious(o *order, e *compile.Engine, f *fabric.Fabric, opt *c
 	if err := in.findCompiled(o.previous); err != nil {
 		return nil, err
 	}
-	m, err := compile.ReadManifest(o.previous)
+	m, err := outdir.ReadManifest(o.previous)
 	if err != nil {
 		return nil, &inputError{err}
 	}
@@ -47,7 +48,7 @@ func (a *app) readPrevious(o *order, e *compile.Engine, f *fabric.Fabric, opt *c
 	if _, ok := e.Engine.(lft.Keeper); !ok {
 		return nil, usagef("--previous: %s makes all tables anew, whatever there was", e.Name())
 	}
-	text, err := a.readInput(filepath.Join(o.previous, compile.ManifestName))
+	text, err := a.readInput(filepath.Join(o.previous, outdir.ManifestName))
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +58,14 @@ func (a *app) readPrevious(o *order, e *compile.Engine, f *fabric.Fabric, opt *c
 		return nil, err
 	}
 	b := &before{routing: &lft.Routing{Engine: m.Engine, Fabric: g, Tables: tables}, manifest: hex.EncodeToString(hash[:])}
-	if _, ok := m.Files[compile.OrderName]; ok {
-		if b.routing.Order, err = a.readOrder(filepath.Join(o.previous, compile.OrderName), g); err != nil {
+	if _, ok := m.Files[outdir.OrderName]; ok {
+		if b.routing.Order, err = a.readOrder(filepath.Join(o.previous, outdir.OrderName), g); err != nil {
 			return nil, err
 		}
 	}
 	opt.Route.Previous = b.routing
 	if o.guid2lid == "" && f.MaxLID() == 0 {
-		opt.LIDs.GUID2LID, err = a.readGUID2LID(filepath.Join(o.previous, compile.GUID2LIDName), o.lenient)
+		opt.LIDs.GUID2LID, err = a.readGUID2LID(filepath.Join(o.previous, outdir.GUID2LIDName), o.lenient)
 	}
 	return b, err
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
@@ -37,9 +37,9 @@ func (a *app) pullCommand() *cobra.Command {
 		Short: "read the forwarding tables of a live fabric into dump files",
 		Long: `Discover the fabric, read the linear and multicast forwarding tables and the
 SL-to-VL maps of all its switches, and write into DIR what check and diff read:
-` + compile.TopologyName + `, ` + compile.LFTsName + `, ` + compile.MFTsName + `, ` + compile.MCFDBsName + ` and
-` + compile.SL2VLName + `. Where the VL of a packet depends on its SL, subnet administration
-is asked for the SLs of all paths, and ` + compile.PathSLsName + ` has them; on large fabrics that
+` + outdir.TopologyName + `, ` + outdir.LFTsName + `, ` + outdir.MFTsName + `, ` + outdir.MCFDBsName + ` and
+` + outdir.SL2VLName + `. Where the VL of a packet depends on its SL, subnet administration
+is asked for the SLs of all paths, and ` + outdir.PathSLsName + ` has them; on large fabrics that
 keeps the subnet manager busy for some time (--no-path-sl). Nothing is changed.
 ` + reachHelp + `
 
@@ -170,15 +170,15 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 		write func(io.Writer) error
 	}
 	list := []file{
-		{compile.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
-		{compile.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t.LFT, opt) }},
-		{compile.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, t.MFT, opt) }},
-		{compile.MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, t.MFT, opt, capacity) }},
-		{compile.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, t.SL2VL, opt) }},
+		{outdir.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
+		{outdir.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t.LFT, opt) }},
+		{outdir.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, t.MFT, opt) }},
+		{outdir.MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, t.MFT, opt, capacity) }},
+		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, t.SL2VL, opt) }},
 	}
 	if sls != nil {
-		list = append(list, file{compile.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, sls, opt) }})
-	} else if err := os.Remove(filepath.Join(dir, compile.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, sls, opt) }})
+	} else if err := os.Remove(filepath.Join(dir, outdir.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // those of an earlier pull are of other tables
 	}
 	for _, file := range list {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
@@ -87,17 +88,17 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		a.log.Info(name)
 	}}
 	if via == rehearse.ViaFile {
-		if strings.HasSuffix(in.lfts, compile.ZstdSuffix) {
-			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+compile.ZstdSuffix))
+		if strings.HasSuffix(in.lfts, outdir.ZstdSuffix) {
+			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+outdir.ZstdSuffix))
 		}
 		return rehearse.Run(ctx, f, tables, opt)
 	}
-	m, err := compile.ReadManifest(dir)
+	m, err := outdir.ReadManifest(dir)
 	if err != nil {
 		return nil, &inputError{err}
 	}
 	if _, err := compile.EngineByName(m.Engine); err != nil {
-		return nil, inputf("%s: %v", filepath.Join(dir, compile.ManifestName), err)
+		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
 	if _, partly := m.Options["only"]; partly {
 		return nil, inputf("%s has the tables of some switches only (compile --only), and the plugin makes all", dir)
@@ -119,7 +120,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 			return nil, err
 		}
 	}
-	plugin.Config = func(groups string) ([]byte, error) { return compile.PluginConfig(m.Options, groups) }
+	plugin.Config = func(groups string) ([]byte, error) { return outdir.PluginConfig(m.Options, groups) }
 	return rehearse.RunPlugin(ctx, f, tables, plugin)
 }
 

@@ -23,7 +23,7 @@ var opens = map[string][]string{
 // theirOwn are the files and folders that use them, and why they may.
 var theirOwn = map[string]string{
 	"internal/files/":                  "this room",
-	"compile/directory.go":             "makes a directory of its own and exchanges it with the old one",
+	"compile/outdir/directory.go":      "makes a directory of its own and exchanges it with the old one",
 	"cmd/ibweave/root.go:open":         "opens what files.ReadAll reads",
 	"cmd/ibweave/folder.go:formOf":     "opens a regular file for files.Head",
 	"fabric/topology/topology.go:Read": "reads what its caller has opened and limits",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
@@ -504,29 +505,29 @@ func (m *floors) dumps(ctx context.Context, r *lft.Routing) error {
 		return err
 	}
 	forms := []textForm{
-		{compile.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t, opt) }, lfts},
-		{compile.FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, opt) }, lfts},
+		{outdir.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t, opt) }, lfts},
+		{outdir.FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, opt) }, lfts},
 		{"dump_lfts", func(w io.Writer) error { return dump.WriteIBRoute(w, f, t, opt) }, lfts},
-		{compile.LIDMatrixName, func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, t, opt) }, func(data []byte) error {
+		{outdir.LIDMatrixName, func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, t, opt) }, func(data []byte) error {
 			_, _, err := dump.ReadLIDMatrix("in", data, f, dump.Options{})
 			return err
 		}},
-		{compile.SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) }, func(data []byte) error {
+		{outdir.SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) }, func(data []byte) error {
 			_, _, err := dump.ReadSubnetList("in", data, dump.Options{})
 			return err
 		}},
-		{compile.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }, func(data []byte) error {
+		{outdir.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }, func(data []byte) error {
 			_, _, err := topology.Parse("in", data, topology.Options{})
 			return err
 		}},
-		{compile.GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) }, func(data []byte) error {
+		{outdir.GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) }, func(data []byte) error {
 			_, _, err := dump.ReadGUID2LID("in", data, dump.Options{})
 			return err
 		}},
 	}
 	for i := range forms {
 		form := &forms[i]
-		if m.lean && form.name != compile.LFTsName {
+		if m.lean && form.name != outdir.LFTsName {
 			continue
 		}
 		if !m.wanted("format "+form.name) && !m.wanted("write "+form.name) && !m.wanted("read "+form.name) {
@@ -603,7 +604,7 @@ func (m *floors) all(ctx context.Context, r *lft.Routing) error {
 	dir := filepath.Join(m.dir, "tables")
 	size := int64(0)
 	run := func() error {
-		names, err := result.Write(ctx, dir, compile.WriteOptions{Version: "bench", InstallDir: "/etc/opensm/ibweave", Lean: m.lean})
+		names, err := outdir.Write(ctx, dir, result, outdir.Options{Version: "bench", InstallDir: "/etc/opensm/ibweave", Lean: m.lean})
 		size = 0
 		for _, name := range names {
 			info, err := os.Stat(filepath.Join(dir, name))
@@ -642,7 +643,7 @@ func (m *floors) audit(ctx context.Context, r *lft.Routing) error {
 		return nil
 	}
 	f := r.Fabric
-	list, fdbs, mcfdbs := filepath.Join(m.dir, compile.SubnetListName), filepath.Join(m.dir, compile.FDBsName), filepath.Join(m.dir, compile.MCFDBsName)
+	list, fdbs, mcfdbs := filepath.Join(m.dir, outdir.SubnetListName), filepath.Join(m.dir, outdir.FDBsName), filepath.Join(m.dir, outdir.MCFDBsName)
 	size := int64(0)
 	for _, file := range []struct {
 		name  string

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
-	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/mft"
@@ -76,7 +76,7 @@ func TestFilesOfOtherKinds(t *testing.T) {
 	f = withLIDs(t, f, err)
 	tree := mft.Tree{Name: "g", MGID: mgid(0), MLID: mft.MinMLID, Senders: f.CAPorts()[:1], Receivers: f.CAPorts(), Scheme: "union"}
 	for name, kind := range kinds {
-		for _, which := range []string{"ibweave.yaml", compile.GroupsName, compile.GUID2LIDName} {
+		for _, which := range []string{"ibweave.yaml", outdir.GroupsName, outdir.GUID2LIDName} {
 			t.Run(name+" "+which, func(t *testing.T) {
 				dir := t.TempDir()
 				groups := compiledGroups(t, dir, f, []mft.Tree{tree})

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -40,7 +41,7 @@ type declaredGroup struct {
 
 // guid2lidName is the file beside groups.json that says which port has the LIDs in
 // it: compile writes both.
-const guid2lidName = compile.GUID2LIDName
+const guid2lidName = outdir.GUID2LIDName
 
 // readGroups reads groups.json and the guid2lid beside it. It gives old when that
 // was made of the same bytes. Errors are those of files, and *fabric.ParseError.

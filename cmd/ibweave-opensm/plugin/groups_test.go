@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
@@ -30,8 +31,8 @@ func compiledGroups(t testing.TB, dir string, f *fabric.Fabric, trees []mft.Tree
 	if err := dump.WriteGUID2LID(&lids, f); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(dir, compile.GroupsName)
-	for file, data := range map[string][]byte{name: text, filepath.Join(dir, compile.GUID2LIDName): lids.Bytes()} {
+	name := filepath.Join(dir, outdir.GroupsName)
+	for file, data := range map[string][]byte{name: text, filepath.Join(dir, outdir.GUID2LIDName): lids.Bytes()} {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestGroupsReadAgain(t *testing.T) {
 	if got := masks(); !slices.Equal(got, first) {
 		t.Errorf("masks %v, want those of the first sender again", got)
 	}
-	if err := os.Remove(filepath.Join(dir, compile.GUID2LIDName)); err != nil {
+	if err := os.Remove(filepath.Join(dir, outdir.GUID2LIDName)); err != nil {
 		t.Fatal(err)
 	}
 	o = open(t, "multicast: {groups: "+file+"}")

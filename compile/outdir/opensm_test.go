@@ -1,4 +1,4 @@
-package compile
+package outdir
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -70,20 +71,20 @@ func TestOpenSMConf(t *testing.T) {
 		{"other LIDs than before", dense, "updn", lft.LIDOptions{
 			LMC: lft.KeepLMC, GUID2LID: []lft.LIDRange{{Port: ring.PortGUID(ring.CAPorts()[3]), Min: 500, Max: 500}}}, false, ""},
 		{"LIDs by coordinates", grid, "xy", lft.LIDOptions{Policy: lft.MeshLIDs}, false, ""},
-		{"four VLs", grid, "xy", lft.LIDOptions{LMC: lft.KeepLMC}, false, SpreadVLs},
+		{"four VLs", grid, "xy", lft.LIDOptions{LMC: lft.KeepLMC}, false, compile.SpreadVLs},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			engine, err := EngineByName(tc.engine)
+			engine, err := compile.EngineByName(tc.engine)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Run(t.Context(), tc.f, engine, Options{LIDs: tc.lids, SL2VL: tc.sl2vl, Route: lft.Options{VLs: map[string]int{SpreadVLs: 4}[tc.sl2vl]}})
+			r, err := compile.Run(t.Context(), tc.f, engine, compile.Options{LIDs: tc.lids, SL2VL: tc.sl2vl, Route: lft.Options{VLs: map[string]int{compile.SpreadVLs: 4}[tc.sl2vl]}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			temp := t.TempDir()
 			dir := filepath.Join(temp, "tables")
-			if _, err := r.Write(t.Context(), dir, WriteOptions{InstallDir: dir}); err != nil {
+			if _, err := Write(t.Context(), dir, r, Options{InstallDir: dir}); err != nil {
 				t.Fatal(err)
 			}
 			want, err := os.ReadFile(filepath.Join(dir, LFTsName))
@@ -91,7 +92,7 @@ func TestOpenSMConf(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.lean {
-				if _, err := r.Write(t.Context(), dir, WriteOptions{InstallDir: dir, Lean: true}); err != nil {
+				if _, err := Write(t.Context(), dir, r, Options{InstallDir: dir, Lean: true}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package compile
+package outdir
 
 import (
 	"context"
@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ibweave/ibweave/compile"
 )
 
 // generation is a set of files that all say the same.
@@ -290,7 +292,7 @@ func TestManifestEngine(t *testing.T) {
 		_, err = ReadManifest(dir)
 		return err
 	}
-	for _, e := range Engines {
+	for _, e := range compile.Engines {
 		if err := read(e.Name()); err != nil {
 			t.Error(err)
 		}

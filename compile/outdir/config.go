@@ -1,0 +1,175 @@
+package outdir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// addConfigs adds the configurations that make OpenSM use the tables, by its file engine
+// and by the plugin. Tables of some switches only have none.
+func (c *contents) addConfigs() {
+	if c.opt.Only != nil {
+		return
+	}
+	qos, err := QoSOptions(c.Result)
+	if err == nil || c.opt.Force {
+		c.add(ConfigName, func(w io.Writer) error { return c.writeConfig(w, qos) })
+	}
+	c.add(PluginConfigName, c.writePluginConfig)
+	c.add(PluginOpenSMName, c.writePluginOpenSM)
+}
+
+// installed is the path of a file of the directory where it is installed.
+func (c *contents) installed(name string) string { return filepath.Join(c.opt.InstallDir, name) }
+
+// QoSOptions are the lines of opensm.conf with which OpenSM makes the SL-to-VL
+// tables, none when all traffic may use one VL. The error says why only a
+// plugin can bring the routing into OpenSM as it was proven.
+func QoSOptions(r *compile.Result) ([]string, error) {
+	if r.Plan != nil {
+		return nil, errors.New("OpenSM's file engine loads no multicast tables")
+	}
+	if r.Routing.SL2VL == nil {
+		return nil, nil
+	}
+	if r.Routing.PathSLs != nil {
+		return nil, errors.New("OpenSM's file engine gives all paths the same SL, and this routing needs its own")
+	}
+	return dump.QoSOptions(r.Routing.SL2VL)
+}
+
+// lmcOptions are the values of OpenSM's options lmc and lmc_esp0.
+func (c *contents) lmcOptions() (lmc uint8, esp0 string) {
+	f := c.Routing.Fabric
+	esp0 = "FALSE"
+	f.EndPorts(func(p fabric.PortID) {
+		l := f.LMC(p)
+		lmc = max(lmc, l)
+		if l > 0 && f.IsSwitch(f.Owner(p)) {
+			esp0 = "TRUE"
+		}
+	})
+	return lmc, esp0
+}
+
+// configHead begins a file of lines for opensm.conf. A comment comes first, so that the
+// last line of a file without an end is not continued by an option.
+const configHead = `# %s
+# These lines are added to opensm.conf, whose other options stay: of an option that comes
+# twice OpenSM takes the last line. LIDs come from %s:
+# stop OpenSM and copy it to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.
+`
+
+// writeConfig writes the lines of opensm.conf that make OpenSM's file engine load the
+// tables from InstallDir.
+//
+// no_fallback keeps OpenSM from routing by minhop when it cannot load them.
+// LIDs come from guid2lid in OpenSM's cache directory (OSM_CACHE_DIR, else
+// /var/cache/opensm), for which there is no option. OpenSM reads it when it
+// starts; honor_guid2lid_file has it keep those LIDs when it takes over as a
+// standby, too. qos is the lines that make the SL-to-VL tables.
+func (c *contents) writeConfig(w io.Writer, qos []string) error {
+	lmc, esp0 := c.lmcOptions()
+	_, err := fmt.Fprintf(w, configHead+`# The tables are static: when a cable fails, pairs that used it stay unreachable until
+# the fabric is compiled again. With the lines of %s instead OpenSM
+# routes by the plugin, and again whenever the fabric changes.
+routing_engine file,no_fallback
+lfts_file %s
+lid_matrix_dump_file %s
+honor_guid2lid_file TRUE
+lmc %d
+lmc_esp0 %s
+%s`, "Makes OpenSM's file engine load the tables that ibweave's "+c.Routing.Engine+" made.", c.installed(GUID2LIDName),
+		PluginOpenSMName, c.installed(LFTsName), c.installed(LIDMatrixName), lmc, esp0, strings.Join(append(qos, ""), "\n"))
+	return err
+}
+
+// PluginConfig is the YAML configuration by which OpenSM's plugin makes what a
+// compiled directory has: the options of its manifest, and, unless it is "", the
+// name of its groups.json, which says who sends to an MGID.
+func PluginConfig(options map[string]any, groups string) ([]byte, error) {
+	var b []byte
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		// JSON is YAML, but for GUIDs in quotes and sizes in a list.
+		text, err := json.Marshal(options[key])
+		if err != nil {
+			return nil, err
+		}
+		switch key {
+		case "roots", "origin", "no-wrap", "repair", "vls", "sl2vl":
+			if string(text) != "[]" {
+				b = fmt.Appendf(b, "%s: %s\n", key, text)
+			}
+		case "dims":
+			b = fmt.Appendf(b, "%s: %s\n", key, strings.ReplaceAll(strings.Trim(string(text), "[]"), ",", "x"))
+		}
+	}
+	if groups != "" {
+		balance, _ := options["mcast-balance"].(bool)
+		b = fmt.Appendf(b, "multicast: {balance: %t, groups: %q}\n", balance, groups)
+	}
+	return b, nil
+}
+
+// writePluginConfig writes the configuration of the plugin.
+func (c *contents) writePluginConfig(w io.Writer) error {
+	groups := ""
+	if c.Plan != nil {
+		groups = c.installed(GroupsName)
+	}
+	b, err := PluginConfig(c.options, groups)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "# How OpenSM's plugin makes what ibweave's %s made.\n%s", c.Routing.Engine, b)
+	return err
+}
+
+// writePluginOpenSM writes the lines of opensm.conf that make OpenSM route by the plugin.
+func (c *contents) writePluginOpenSM(w io.Writer) error {
+	lmc, esp0 := c.lmcOptions()
+	more := ""
+	if c.needsQoS() {
+		more += "qos TRUE\n"
+	}
+	if c.Plan != nil {
+		more += "# The groups are created by the lines of " + c.installed(PartitionsName) + ";\n" +
+			"# add them to the site's partition_config_file.\n"
+	}
+	_, err := fmt.Fprintf(w, configHead+`# Of routing_engine OpenSM takes the second when the first cannot route; no_fallback in
+# its place leaves the switches as they are. Where the site has another event plugin,
+# name both in one line, separated by a comma.
+event_plugin_name ibweave-opensm
+event_plugin_options --config %s
+routing_engine ibweave-%s,updn
+honor_guid2lid_file TRUE
+lmc %d
+lmc_esp0 %s
+%s`, "Makes OpenSM route by the plugin libibweave-opensm.so, with the engine "+c.Engine.Name()+".", c.installed(GUID2LIDName), c.installed(PluginConfigName), c.Engine.Name(), lmc, esp0, more)
+	return err
+}
+
+// needsQoS says whether packets need VLs that only an OpenSM with qos TRUE sets up.
+func (c *contents) needsQoS() bool {
+	if c.Routing.SL2VL != nil {
+		return true
+	}
+	if c.Plan != nil {
+		for i := range c.Plan.Trees {
+			if c.Plan.Trees[i].SL != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,224 @@
+// Package outdir writes and reads compiled directories: the files of a verified
+// routing that OpenSM loads, their manifest, and the commands that install them.
+// It makes no promise to other modules.
+package outdir
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// The files of a compiled directory, by the names that OpenSM has for them
+// where it has them.
+const (
+	LFTsName        = "opensm-lfts.dump"
+	LIDMatrixName   = "opensm-lid-matrix.dump"
+	GUID2LIDName    = "guid2lid"
+	FDBsName        = "opensm.fdbs"
+	SubnetListName  = "opensm-subnet.lst"
+	TopologyName    = "fabric.ibnetdiscover"
+	SL2VLName       = "opensm-sl2vl.dump"
+	PathSLsName     = "path-sls.dump"
+	PairSLsName     = "path-sl.txt"
+	MCFDBsName      = "opensm.mcfdbs"
+	MFTsName        = "mfts.dump"
+	GroupsName      = "groups.json"
+	PartitionsName  = "partitions.conf"
+	CertificateName = "certificate.txt"
+	ConfigName      = "opensm.conf"
+	// OrderName has the order of the switches that an up*/down* engine used, for
+	// --previous; compile --roots takes it too.
+	OrderName = "switch-order"
+	// CAOrderName has the hosts in the order in which shift permutations of them are free of
+	// contention, in the form in which OpenSM's ftree writes it.
+	CAOrderName = "opensm-ftree-ca-order.dump"
+	// The plugin's configuration, and one that makes OpenSM use the plugin.
+	PluginConfigName = "ibweave.yaml"
+	PluginOpenSMName = "opensm-plugin.conf"
+)
+
+// ZstdSuffix is what the name of a compressed dump ends with.
+const ZstdSuffix = ".zst"
+
+// Options are what a caller may ask of Write.
+type Options struct {
+	Version string         // of ibweave, for the manifest
+	Options map[string]any // for the manifest: what else made the result
+	// Previous is the SHA-256 of the manifest whose tables were kept, "" for none.
+	Previous string
+	// InstallDir is the absolute path that opensm.conf gives the files.
+	InstallDir string
+	// Lean leaves the comments out of dumps.
+	Lean bool
+	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix.
+	// OpenSM wants them unpacked.
+	Zstd bool
+	// PairSLs writes the path SLs a second time, a line for each pair, as
+	// ibdmchk reads them.
+	PairSLs bool
+	// Force writes an opensm.conf for OpenSM's file engine even when that
+	// cannot bring in all that the proof needs.
+	Force bool
+	// Only restricts tables to these switches; nil means all. There is no
+	// opensm.conf then, since OpenSM would leave the other switches without
+	// tables.
+	Only []fabric.NodeID
+}
+
+// Write makes dir of a result, all at once (see writeDirectory), and returns
+// the names of its files. It writes whatever r.Verify says: that is for
+// the caller to read first.
+func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]string, error) {
+	if !filepath.IsAbs(opt.InstallDir) {
+		return nil, fmt.Errorf("%s is no absolute path, as opensm.conf needs", opt.InstallDir)
+	}
+	if strings.ContainsAny(opt.InstallDir, " \t\n\r#\"") {
+		return nil, fmt.Errorf("%q: OpenSM reads no blanks, quotes or # in the names of files", opt.InstallDir)
+	}
+	c := &contents{Result: r, opt: opt, options: opt.manifestOptions(r.Routing.Fabric)}
+	c.addTables()
+	c.addGroups()
+	c.addConfigs()
+	m := Manifest{Version: opt.Version, Engine: r.Routing.Engine, Options: c.options, Previous: opt.Previous}
+	if err := writeDirectory(ctx, dir, c.files, m); err != nil {
+		return nil, err
+	}
+	names := []string{ManifestName}
+	for _, f := range c.files {
+		names = append(names, f.name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// contents is what a compiled directory has of a result.
+type contents struct {
+	*compile.Result
+	opt     Options
+	options map[string]any // of the manifest
+	files   []file
+}
+
+// add adds a file.
+func (c *contents) add(name string, write func(io.Writer) error) {
+	c.files = append(c.files, file{name, write})
+}
+
+// addDump adds a file with tables, which is compressed when that is wanted.
+func (c *contents) addDump(name string, write func(io.Writer) error) {
+	if !c.opt.Zstd {
+		c.add(name, write)
+		return
+	}
+	c.add(name+ZstdSuffix, func(w io.Writer) error { return dump.WriteZstd(w, write) })
+}
+
+// addTables adds the fabric, its unicast tables, and what proves and explains them.
+func (c *contents) addTables() {
+	f, t := c.Routing.Fabric, c.Routing.Tables
+	opt := c.dumpOptions()
+	c.addDump(LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t, opt) })
+	c.addDump(LIDMatrixName, func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, t, opt) })
+	c.addDump(FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, opt) })
+	c.add(GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) })
+	c.add(SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) })
+	c.add(TopologyName, func(w io.Writer) error { return topology.Write(w, f) })
+	if o := c.Routing.Order; o != nil {
+		c.add(OrderName, func(w io.Writer) error { return writeOrder(w, f, o) })
+	}
+	if o := c.Routing.CAOrder; o != nil {
+		c.add(CAOrderName, func(w io.Writer) error { return dump.WriteCAOrder(w, f, o) })
+	}
+	if s := c.Routing.SL2VL; s != nil {
+		c.addDump(SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s, opt) })
+	}
+	p := c.Routing.PathSLs
+	if p != nil {
+		c.addDump(PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, p, opt) })
+	}
+	if c.opt.PairSLs {
+		if p == nil {
+			p = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+		}
+		c.addDump(PairSLsName, func(w io.Writer) error { return dump.WriteIBDMPathSLs(w, f, p) })
+	}
+	if cert := c.Verify.Certificate(); cert != nil {
+		c.add(CertificateName, func(w io.Writer) error {
+			_, err := cert.WriteTo(w)
+			return err
+		})
+	}
+}
+
+// dumpOptions are the options of dumps.
+func (c *contents) dumpOptions() dump.WriteOptions {
+	return dump.WriteOptions{Lean: c.opt.Lean, Only: c.opt.Only}
+}
+
+// addGroups adds the multicast tables and groups, if there are any.
+func (c *contents) addGroups() {
+	f, p, opt := c.Routing.Fabric, c.Plan, c.dumpOptions()
+	if p == nil {
+		return
+	}
+	c.addDump(MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, p.Tables, opt) })
+	c.addDump(MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, p.Tables, opt, 0) })
+	c.add(GroupsName, func(w io.Writer) error {
+		b, err := mft.AppendGroupsJSON(nil, f, p.Trees)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return err
+	})
+	c.add(PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees, dump.GroupOptions{}) })
+}
+
+// writeOrder writes the GUIDs of the switches, the top first.
+func writeOrder(w io.Writer, f *fabric.Fabric, rank []int32) error {
+	at := make([]fabric.NodeID, len(rank))
+	for s, r := range rank {
+		at[r] = fabric.NodeID(s)
+	}
+	b := bufio.NewWriter(w)
+	for _, s := range at {
+		n := f.Node(s)
+		fmt.Fprintf(b, "%s # %q\n", n.GUID, n.Description)
+	}
+	return b.Flush()
+}
+
+// manifestOptions adds what Options decide to the other options.
+func (opt *Options) manifestOptions(f *fabric.Fabric) map[string]any {
+	m := maps.Clone(opt.Options)
+	if m == nil {
+		m = map[string]any{}
+	}
+	m["install-dir"] = opt.InstallDir
+	m["lean"] = opt.Lean
+	m["path-sl"] = opt.PairSLs
+	if opt.Zstd {
+		m["zstd"] = true
+	}
+	if opt.Only != nil {
+		only := []fabric.GUID{}
+		for _, s := range opt.Only {
+			only = append(only, f.Node(s).GUID)
+		}
+		slices.Sort(only)
+		m["only"] = slices.Compact(only)
+	}
+	return m
+}
