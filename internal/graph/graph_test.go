@@ -1,0 +1,325 @@
+package graph
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// dense is a small graph as a matrix, with plain answers to everything.
+type dense [][]bool
+
+const far = math.MaxInt32 / 2
+
+func drawGraph(t *rapid.T, undirected bool) dense {
+	n := rapid.IntRange(1, 14).Draw(t, "vertices")
+	g := make(dense, n)
+	for v := range g {
+		g[v] = make([]bool, n)
+	}
+	for range rapid.IntRange(0, 3*n).Draw(t, "edges") {
+		v, w := rapid.IntRange(0, n-1).Draw(t, "from"), rapid.IntRange(0, n-1).Draw(t, "to")
+		g[v][w] = true
+		g[w][v] = g[w][v] || undirected
+	}
+	return g
+}
+
+// next uses one buffer, so that an algorithm that keeps the list fails.
+func (g dense) next() Next[int32] {
+	var list []int32
+	return func(v int32) []int32 {
+		list = list[:0]
+		for w, edge := range g[v] {
+			if edge {
+				list = append(list, int32(w))
+			}
+		}
+		return list
+	}
+}
+
+func (g dense) before() Next[int32] {
+	var list []int32
+	return func(v int32) []int32 {
+		list = list[:0]
+		for w := range g {
+			if g[w][v] {
+				list = append(list, int32(w))
+			}
+		}
+		return list
+	}
+}
+
+// distances is the lengths of the shortest paths of at least one edge (Floyd,
+// Warshall).
+func (g dense) distances() [][]int {
+	d := make([][]int, len(g))
+	for v := range g {
+		d[v] = make([]int, len(g))
+		for w := range g {
+			d[v][w] = far
+			if g[v][w] {
+				d[v][w] = 1
+			}
+		}
+	}
+	for k := range g {
+		for v := range g {
+			for w := range g {
+				d[v][w] = min(d[v][w], d[v][k]+d[k][w])
+			}
+		}
+	}
+	return d
+}
+
+func (g dense) isCycle(t *rapid.T, cycle []int32) {
+	seen := map[int32]bool{}
+	for i, v := range cycle {
+		if seen[v] || !g[v][cycle[(i+1)%len(cycle)]] {
+			t.Fatalf("%v is no cycle", cycle)
+		}
+		seen[v] = true
+	}
+}
+
+func TestCSR(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t, false)
+		c := NewCSR(len(g), g.next())
+		r := c.Reverse()
+		next, before := g.next(), g.before()
+		for v := range int32(len(g)) {
+			if !slices.Equal(c.Next(v), next(v)) || !slices.Equal(r.Next(v), before(v)) {
+				t.Fatalf("vertex %d: %v and %v", v, c.Next(v), r.Next(v))
+			}
+		}
+	})
+}
+
+func TestSearch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t, false)
+		d := g.distances()
+		s := NewSearch[int32](len(g))
+		for range 3 { // the memory serves again
+			starts := rapid.SliceOfN(rapid.Int32Range(0, int32(len(g)-1)), 1, 3).Draw(t, "starts")
+			s.Run(g.next(), starts...)
+			reached := 0
+			for v := range int32(len(g)) {
+				want := far
+				for _, start := range starts {
+					want = min(want, d[start][v])
+					if start == v {
+						want = 0
+					}
+				}
+				path := s.Path(v)
+				if !s.Reached(v) {
+					if want != far || path != nil || s.Distance[v] != Unreached || s.From[v] != -1 {
+						t.Fatalf("vertex %d was not reached: distance %d", v, want)
+					}
+					continue
+				}
+				reached++
+				if int(s.Distance[v]) != want || len(path) != want+1 || !slices.Contains(starts, path[0]) || path[want] != v {
+					t.Fatalf("vertex %d: distance %d, want %d; path %v", v, s.Distance[v], want, path)
+				}
+				for i := range path[1:] {
+					if !g[path[i]][path[i+1]] {
+						t.Fatalf("path %v", path)
+					}
+				}
+			}
+			sorted := slices.IsSortedFunc(s.Order, func(a, b int32) int { return int(s.Distance[a] - s.Distance[b]) })
+			if len(s.Order) != reached || !sorted {
+				t.Fatalf("order %v", s.Order)
+			}
+		}
+	})
+}
+
+func TestComponentsAndUnionFind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t, true)
+		d := g.distances()
+		of, count := Components(len(g), g.next())
+		u := NewUnionFind[int32](len(g))
+		united := 0
+		for v := range g {
+			for w := range g {
+				if g[v][w] && u.Join(int32(v), int32(w)) {
+					united++
+				}
+			}
+		}
+		highest := int32(-1)
+		for v := range int32(len(g)) {
+			if of[v] > highest+1 {
+				t.Fatalf("components are not numbered by lowest vertices: %v", of)
+			}
+			highest = max(highest, of[v])
+			for w := range int32(len(g)) {
+				want := v == w || d[v][w] < far
+				if got := of[v] == of[w]; got != want {
+					t.Fatalf("vertices %d and %d: one component %v, want %v", v, w, got, want)
+				}
+				if got := u.Find(v) == u.Find(w); got != want || u.Find(v) > v {
+					t.Fatalf("vertices %d and %d: one set %v, want %v; root %d", v, w, got, want, u.Find(v))
+				}
+			}
+		}
+		if count != int(highest)+1 || united != len(g)-count {
+			t.Fatalf("%d components, %d joins", count, united)
+		}
+	})
+}
+
+func TestStronglyConnected(t *testing.T) {
+	var s Strong[int32] // the memory serves again
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t, false)
+		d := g.distances()
+		var want [][]int32
+		listed := make([]bool, len(g))
+		for v := range g {
+			if listed[v] || d[v][v] == far {
+				continue
+			}
+			var list []int32
+			for w := range g {
+				if d[v][w] < far && d[w][v] < far {
+					list = append(list, int32(w))
+					listed[w] = true
+				}
+			}
+			want = append(want, list)
+		}
+		if got := StronglyConnected(len(g), g.next()); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		if n := s.Find(len(g), g.next()); n != len(want) || len(s.Of) != len(g) {
+			t.Fatalf("%d components, want %d", n, len(want))
+		}
+		for i, list := range want {
+			for _, v := range list {
+				if s.Of[v] != int32(i) {
+					t.Fatalf("%v, want %v", s.Of, want)
+				}
+			}
+		}
+		for v, of := range s.Of {
+			if listed[v] != (of >= 0) {
+				t.Fatalf("%v, want %v", s.Of, want)
+			}
+		}
+	})
+}
+
+func TestTopologicalOrderAndFirstCycle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t, false)
+		d := g.distances()
+		order := TopologicalOrder(len(g), g.next())
+		place := map[int32]int{}
+		for i, v := range order {
+			place[v] = i
+		}
+		if len(place) != len(order) {
+			t.Fatalf("order %v", order)
+		}
+		acyclic := true
+		for v := range g {
+			left := d[v][v] < far // on a cycle or behind one
+			acyclic = acyclic && !left
+			for w := range g {
+				left = left || d[w][w] < far && d[w][v] < far
+				i, ok := place[int32(v)]
+				if j, too := place[int32(w)]; g[v][w] && too && (!ok || i >= j) {
+					t.Fatalf("edge from %d to %d in order %v", v, w, order)
+				}
+			}
+			if _, ok := place[int32(v)]; ok == left {
+				t.Fatalf("vertex %d in order %v: %v", v, order, ok)
+			}
+		}
+		cycle := FirstCycle(len(g), g.next())
+		if acyclic != (cycle == nil) {
+			t.Fatalf("cycle %v", cycle)
+		}
+		g.isCycle(t, cycle)
+	})
+}
+
+func TestShortestCycle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t, false)
+		if rapid.Bool().Draw(t, "two sides") {
+			for v := range g {
+				for w := range g {
+					g[v][w] = g[v][w] && v%2 != w%2
+				}
+			}
+		}
+		d := g.distances()
+		for _, members := range StronglyConnected(len(g), g.next()) {
+			shortest := far
+			for _, v := range members {
+				shortest = min(shortest, d[v][v])
+			}
+			cycle, exact := ShortestCycle(members, g.next(), rapid.IntRange(1, shortest).Draw(t, "least"), 1<<20)
+			if len(cycle) != shortest || !exact || cycle[0] != slices.Min(cycle) {
+				t.Fatalf("cycle %v is exact: %v, shortest %d", cycle, exact, shortest)
+			}
+			g.isCycle(t, cycle)
+			cycle, exact = ShortestCycle(members, g.next(), 1, 0)
+			if len(cycle) != d[members[0]][members[0]] || cycle[0] != members[0] || exact && len(cycle) != shortest {
+				t.Fatalf("cycle %v of the first vertex of %v is exact: %v", cycle, members, exact)
+			}
+			g.isCycle(t, cycle)
+		}
+	})
+}
+
+// Edges come and go, and the order is topological after each change.
+func TestOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 12).Draw(t, "vertices")
+		g := make(dense, n)
+		list := make([]int32, n)
+		for v := range g {
+			g[v], list[v] = make([]bool, n), int32(v)
+		}
+		o := NewOrder(rapid.Permutation(list).Draw(t, "order"))
+		for range rapid.IntRange(1, 40).Draw(t, "changes") {
+			v, w := rapid.Int32Range(0, int32(n-1)).Draw(t, "from"), rapid.Int32Range(0, int32(n-1)).Draw(t, "to")
+			if g[v][w] {
+				g[v][w] = false
+				continue
+			}
+			closes := v == w || g.distances()[w][v] < far
+			before := slices.Clone(o.List())
+			added := o.Add(v, w, g.next(), g.before())
+			if added == closes || !added && !slices.Equal(o.List(), before) {
+				t.Fatalf("edge from %d to %d closes a cycle: %v, added: %v", v, w, closes, added)
+			}
+			g[v][w] = added
+			seen := make([]bool, n)
+			for i, v := range o.List() {
+				for w := range int32(n) {
+					if g[v][w] && !o.Before(v, w) {
+						t.Fatalf("edge from %d to %d in order %v", v, w, o.List())
+					}
+				}
+				if o.rank[v] != int32(i) || seen[v] {
+					t.Fatalf("order %v", o.List())
+				}
+				seen[v] = true
+			}
+		}
+	})
+}
