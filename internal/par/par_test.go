@@ -1,0 +1,129 @@
+package par
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestForEachWith(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, workers := rapid.IntRange(0, 200).Draw(t, "n"), rapid.IntRange(0, 9).Draw(t, "workers")
+		fails := map[int]bool{}
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, 400), 0, 5).Draw(t, "errors") {
+			fails[i] = true
+		}
+		lowest := -1
+		for i := n - 1; i >= 0; i-- {
+			if fails[i] {
+				lowest = i
+			}
+		}
+		calls := make([]atomic.Int32, n)
+		sums, err := ForEachWith(context.Background(), workers, n, func() *int { return new(int) }, func(sum *int, i int) error {
+			if calls[i].Add(1); fails[i] {
+				return fmt.Errorf("error of %d", i)
+			}
+			*sum += i
+			return nil
+		})
+		if lowest >= 0 {
+			if err == nil || err.Error() != fmt.Sprintf("error of %d", lowest) {
+				t.Fatalf("error %v, want that of %d", err, lowest)
+			}
+			return
+		}
+		sum := 0
+		for _, s := range sums {
+			sum += *s
+		}
+		if err != nil || sum != n*(n-1)/2 || len(sums) != Workers(workers, n) {
+			t.Fatalf("sum %d of %d workers, error %v", sum, len(sums), err)
+		}
+		for i := range calls {
+			if calls[i].Load() != 1 {
+				t.Fatalf("%d calls for %d", calls[i].Load(), i)
+			}
+		}
+	})
+}
+
+// A call below the first error that is slow to fail is the error nevertheless, and
+// no calls follow.
+func TestLowestError(t *testing.T) {
+	failed := make(chan struct{})
+	var calls atomic.Int32
+	err := ForEach(context.Background(), 2, 10, func(i int) error {
+		calls.Add(1)
+		switch i {
+		case 3:
+			<-failed
+			time.Sleep(time.Millisecond)
+			return errors.New("three")
+		case 4:
+			defer close(failed)
+			return errors.New("four")
+		}
+		return nil
+	})
+	if err == nil || err.Error() != "three" || calls.Load() != 5 {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
+}
+
+func TestContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var calls atomic.Int32
+	err := ForEach(ctx, 2, 1000, func(i int) error {
+		if calls.Add(1) == 5 {
+			cancel()
+		}
+		return nil
+	})
+	if err != context.Canceled || calls.Load() > 6 {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
+}
+
+func TestPanic(t *testing.T) {
+	check := func(err error) {
+		t.Helper()
+		var p *Panic
+		if !errors.As(err, &p) || p.Value != "three" || !strings.Contains(string(p.Stack), "par_test.go") || !strings.HasPrefix(p.Error(), "panic: three\n") {
+			t.Errorf("%v", err)
+		}
+	}
+	check(ForEach(context.Background(), 2, 10, func(i int) error {
+		if i >= 3 {
+			panic("three")
+		}
+		return nil
+	}))
+	_, err := ForEachWith(context.Background(), 3, 10, func() int { panic("three") }, func(int, int) error { return nil })
+	check(err)
+	wait := Go(func() error { panic("three") })
+	check(wait())
+	check(wait())
+	// A panic goes through all levels, with the stack of the first.
+	check(Catch(func() error {
+		Each(8, func(i int) {
+			if i == 3 {
+				panic("three")
+			}
+		})
+		return nil
+	}))
+	want := errors.New("four")
+	if err := Catch(func() error { return want }); err != want {
+		t.Error(err)
+	}
+	if err := Go(func() error { return want })(); err != want {
+		t.Error(err)
+	}
+}
