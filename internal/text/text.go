@@ -1,0 +1,55 @@
+// Package text puts numbers and lists into words. It makes no promise to other
+// modules.
+package text
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Integer is any integer that is counted.
+type Integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32
+}
+
+// Count is "1 switch" or "1620 switches".
+func Count[N Integer](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(int64(n)) + " " + many
+}
+
+// CountGrouped is "1 switch" or "1,620 switches".
+func CountGrouped[N Integer](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Grouped(n) + " " + many
+}
+
+// Grouped writes 338142 as 338,142.
+func Grouped[N Integer](n N) string {
+	s := fmt.Sprint(int64(n))
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// List is "a", "a or b" or "a, b or c", with the last word given.
+func List(words []string, last string) string {
+	n := len(words)
+	if n < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
+}
+
+// Few is "a, b" or, where there are more than most words, "a, b and 3 more".
+func Few(words []string, most int) string {
+	if len(words) <= most {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
+}

@@ -1,0 +1,28 @@
+package text
+
+import "testing"
+
+func TestText(t *testing.T) {
+	for _, x := range []struct{ got, want string }{
+		{Count(1, "switch", "switches"), "1 switch"},
+		{Count(0, "switch", "switches"), "0 switches"},
+		{Count(uint16(1620), "switch", "switches"), "1620 switches"},
+		{CountGrouped(1, "MLID", "MLIDs"), "1 MLID"},
+		{CountGrouped(int64(1620), "MLID", "MLIDs"), "1,620 MLIDs"},
+		{Grouped(999), "999"},
+		{Grouped(1000), "1,000"},
+		{Grouped(-338142), "-338,142"},
+		{Grouped(-100), "-100"},
+		{Grouped(int64(1234567890)), "1,234,567,890"},
+		{List(nil, "or"), ""},
+		{List([]string{"a"}, "or"), "a"},
+		{List([]string{"a", "b"}, "and"), "a and b"},
+		{List([]string{"a", "b", "c"}, "or"), "a, b or c"},
+		{Few([]string{"a", "b"}, 2), "a, b"},
+		{Few([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
+	} {
+		if x.got != x.want {
+			t.Errorf("%q, want %q", x.got, x.want)
+		}
+	}
+}
