@@ -48,6 +48,9 @@ type ports struct {
 	caPorts  []PortID // CA and router ports with a cable
 	attached []NodeID // by index in caPorts: the switch at the other end, or NoNode
 
+	firstHost []int32  // by switch: its part of hosts
+	hosts     []PortID // CA and router ports with a cable to a switch, by switch and its port number
+
 	first []int32  // by switch: its part of chans and to
 	chans []PortID // switch-to-switch channels, by switch and port number
 	to    []NodeID // the switch a channel leads to
@@ -131,6 +134,34 @@ func (f *Fabric) CAPorts() []PortID { return f.caPorts }
 // CASwitches gives for each of CAPorts the switch its cable leads to, NoNode
 // for a cable to another CA; not to be changed.
 func (f *Fabric) CASwitches() []NodeID { return f.attached }
+
+// HostsOn lists the CA and router ports with a cable to switch s, by the switch's port
+// numbers; not to be changed.
+func (f *Fabric) HostsOn(s NodeID) []PortID { return f.hosts[f.firstHost[s]:f.firstHost[s+1]] }
+
+// PeerSwitch is the switch that p's cable leads to; NoNode for a cable to a CA or
+// router, and without one.
+func (f *Fabric) PeerSwitch(p PortID) NodeID {
+	if peer := f.peer[p]; peer != NoPort && f.IsSwitch(f.owner[peer]) {
+		return f.owner[peer]
+	}
+	return NoNode
+}
+
+// Attachment is the port of a switch by which packets from and to an end port enter
+// and leave the switches: the peer of a CA or router port, and port 0 of a switch
+// itself. It is NoPort for NoPort, and for a port without a cable to a switch.
+func (f *Fabric) Attachment(end PortID) PortID {
+	switch {
+	case end == NoPort:
+		return NoPort
+	case f.IsSwitch(f.owner[end]):
+		return end
+	case f.PeerSwitch(end) == NoNode:
+		return NoPort
+	}
+	return f.peer[end]
+}
 
 // SwitchLinks gives the directed channels from switch s to other switches, by
 // port number, and the switch each leads to. A cable from a switch to itself

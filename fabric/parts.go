@@ -147,9 +147,6 @@ func (f *Fabric) index() error {
 	if err := f.checkGUIDs(); err != nil {
 		return err
 	}
-	// The slots of switches come first, so that a slot tells what it is of.
-	end := f.base[f.switches]
-	channels, hosts := 0, 0
 	for n := range f.nodes {
 		a, b := f.base[n], f.base[n+1]
 		for s := a; s < b; s++ {
@@ -158,45 +155,54 @@ func (f *Fabric) index() error {
 		if f.peer[a] != NoPort {
 			return errors.New("port 0 takes no cable")
 		}
-		for s := a + 1; s < b; s++ {
-			switch peer := f.peer[s]; {
-			case peer == NoPort:
-				continue
-			case n >= f.switches:
-				hosts++
-			case peer < end && (peer < a || peer >= b):
-				channels++
-			}
-			f.links++
-		}
 	}
-	f.links /= 2
-	f.first = make([]int32, f.switches+1)
-	f.chans, f.to = make([]PortID, 0, channels), make([]NodeID, 0, channels)
-	for n := range f.switches {
-		a, b := f.base[n], f.base[n+1]
-		for s := a + 1; s < b; s++ {
-			if peer := f.peer[s]; peer != NoPort && peer < end && (peer < a || peer >= b) {
-				f.chans = append(f.chans, s)
-				f.to = append(f.to, f.owner[peer])
-			}
-		}
-		f.first[n+1] = int32(len(f.chans))
-	}
-	f.caPorts, f.attached = make([]PortID, 0, hosts), make([]NodeID, 0, hosts)
-	for s := end; int(s) < len(f.peer); s++ {
-		peer := f.peer[s]
+	f.indexCables()
+	return nil
+}
+
+// indexCables makes what follows from peer and owner.
+func (f *Fabric) indexCables() {
+	end := f.base[f.switches] // the slots of switches come first
+	channels, hosts, hostPorts := 0, 0, 0
+	f.links = 0
+	for p, peer := range f.peer {
 		if peer == NoPort {
 			continue
 		}
-		f.caPorts = append(f.caPorts, s)
-		if peer < end {
-			f.attached = append(f.attached, f.owner[peer])
-		} else {
-			f.attached = append(f.attached, NoNode)
+		switch p := PortID(p); {
+		case p >= end:
+			hostPorts++
+		case peer >= end:
+			hosts++
+		case f.owner[p] != f.owner[peer]:
+			channels++
+		}
+		f.links++
+	}
+	f.links /= 2
+	f.first, f.firstHost = make([]int32, f.switches+1), make([]int32, f.switches+1)
+	f.chans, f.to = make([]PortID, 0, channels), make([]NodeID, 0, channels)
+	f.hosts = make([]PortID, 0, hosts)
+	for s := range NodeID(f.switches) {
+		for p := f.base[s] + 1; p < f.base[s+1]; p++ {
+			switch peer := f.peer[p]; {
+			case peer == NoPort || f.owner[peer] == s:
+			case peer >= end:
+				f.hosts = append(f.hosts, peer)
+			default:
+				f.chans = append(f.chans, p)
+				f.to = append(f.to, f.owner[peer])
+			}
+		}
+		f.first[s+1], f.firstHost[s+1] = int32(len(f.chans)), int32(len(f.hosts))
+	}
+	f.caPorts, f.attached = make([]PortID, 0, hostPorts), make([]NodeID, 0, hostPorts)
+	for p := end; int(p) < len(f.peer); p++ {
+		if f.peer[p] != NoPort {
+			f.caPorts = append(f.caPorts, p)
+			f.attached = append(f.attached, f.PeerSwitch(p))
 		}
 	}
-	return nil
 }
 
 // checkGUIDs finds the first node whose GUID is zero or that of a node before it.

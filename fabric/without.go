@@ -11,14 +11,12 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 	g.ports = &ports{owner: f.owner, guid: f.guid, link: f.link}
 	g.peer = slices.Clone(f.peer)
 	base, lmc := slices.Clone(f.lid), slices.Clone(f.lmc)
-	g.links = f.links
 	var cut []NodeID // switches that lost a cable
 	for _, p := range cables {
 		q := g.peer[p]
 		if q == NoPort {
 			continue
 		}
-		g.links--
 		for _, end := range [...]PortID{p, q} {
 			g.peer[end] = NoPort
 			if n := f.owner[end]; f.IsSwitch(n) {
@@ -33,26 +31,7 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 			base[f.base[s]], lmc[f.base[s]] = 0, 0
 		}
 	}
-	g.caPorts = make([]PortID, 0, len(f.caPorts))
-	g.attached = make([]NodeID, 0, len(f.attached))
-	for i, p := range f.caPorts {
-		if g.peer[p] != NoPort {
-			g.caPorts = append(g.caPorts, p)
-			g.attached = append(g.attached, f.attached[i])
-		}
-	}
-	g.first = make([]int32, f.switches+1)
-	g.chans = make([]PortID, 0, len(f.chans))
-	g.to = make([]NodeID, 0, len(f.to))
-	for s := range f.switches {
-		for i := f.first[s]; i < f.first[s+1]; i++ {
-			if p := f.chans[i]; g.peer[p] != NoPort {
-				g.chans = append(g.chans, p)
-				g.to = append(g.to, f.to[i])
-			}
-		}
-		g.first[s+1] = int32(len(g.chans))
-	}
+	g.indexCables()
 	with, err := g.WithLIDs(base, lmc)
 	if err != nil {
 		panic(err) // fewer LIDs than f has cannot overlap

@@ -36,6 +36,10 @@ func TestWithout(t *testing.T) {
 			return !slices.Contains(cables, p) && !slices.Contains(cables, q)
 		})
 		same(t, want, got)
+		hosts(t, got)
+		if !fabric.SameTopology(got, want) || !fabric.SameNodes(f, got) || fabric.SameTopology(f, got) != (f.NumLinks() == got.NumLinks()) {
+			t.Fatal("topologies")
+		}
 		if !slices.Equal(before, f.CAPorts()) {
 			t.Fatal("the fabric itself changed")
 		}
@@ -67,6 +71,33 @@ func rebuilt(t *rapid.T, f *fabric.Fabric, keep func(p, q fabric.PortID) bool) *
 		t.Fatal(err)
 	}
 	return g
+}
+
+// hosts compares what f says of hosts and switches with its cables.
+func hosts(t *rapid.T, f *fabric.Fabric) {
+	if f.Attachment(fabric.NoPort) != fabric.NoPort {
+		t.Fatal("attachment of no port")
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		var want []fabric.PortID
+		for p := f.PortBase(s) + 1; p < f.PortBase(s+1); p++ {
+			q, to := f.Peer(p), fabric.NoNode
+			if q != fabric.NoPort && f.IsSwitch(f.Owner(q)) {
+				to = f.Owner(q)
+			} else if q != fabric.NoPort {
+				want = append(want, q)
+				if f.Attachment(q) != p {
+					t.Fatalf("%s is attached to port %d, want %s", f.PortName(q), f.Attachment(q), f.PortName(p))
+				}
+			}
+			if f.PeerSwitch(p) != to {
+				t.Fatalf("%s leads to switch %d, want %d", f.PortName(p), f.PeerSwitch(p), to)
+			}
+		}
+		if !slices.Equal(f.HostsOn(s), want) || f.Attachment(f.PortBase(s)) != f.PortBase(s) {
+			t.Fatalf("hosts on switch %d: %v, want %v", s, f.HostsOn(s), want)
+		}
+	}
 }
 
 func same(t *rapid.T, want, got *fabric.Fabric) {
