@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Formats, vets and lints, and proves that the linter holds the arrows of
-# ARCHITECTURE.md: in a module made for it, packages of every room import a room
-# that they must not, and each of these imports has to be found.
+# Formats, vets and lints, builds what runs in a browser, and proves that the linter
+# holds the arrows of ARCHITECTURE.md: in a module made for it, packages of every room
+# import a room that they must not, and each of these imports has to be found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 read -ra golangci <<<"${GOLANGCI:?run make lint}"
@@ -17,6 +17,17 @@ go vet ./...
 if [ -e /usr/include/infiniband/opensm/osm_opensm.h ]; then
 	go vet -tags opensm ./cmd/ibweave-opensm
 	"${golangci[@]}" run --build-tags opensm ./cmd/ibweave-opensm
+fi
+
+# The pipeline and the page run in a browser: they stand apart from files, from what
+# talks to subnet managers, and from plotting.
+portable=(./fabric/... ./lft/... ./mft/... ./mesh/... ./updown/... ./routing/... ./verify/... ./compile ./audit/whatif ./report/page)
+GOOS=js GOARCH=wasm go build "${portable[@]}"
+heavy=$(go list -deps "${portable[@]}" | grep -E '/internal/files$|/sminterface|^gonum.org/v1/plot' || true)
+if [ -n "$heavy" ]; then
+	echo "what runs in a browser imports, by whatever way (go mod why):" >&2
+	echo "$heavy" >&2
+	exit 1
 fi
 
 # room, and what it must not import; together without a cycle

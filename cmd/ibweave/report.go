@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/report/picture"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -144,7 +145,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 	if err != nil {
 		return err
 	}
-	picture, err := page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark})
+	p, err := page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark})
 	var none *page.ViewError
 	if errors.As(err, &none) {
 		return usagef("--view %s: %w", r.view, err)
@@ -154,7 +155,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 	}
 	if r.svg != "" {
 		b.Reset()
-		if err := picture.SVG(&b); err != nil {
+		if err := picture.WriteSVG(&b, p); err != nil {
 			return err
 		}
 		if err := a.writeOutput(r.svg, b.Bytes()); err != nil {
@@ -163,7 +164,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 	}
 	if r.png != "" {
 		b.Reset()
-		if err := picture.PNG(&b); err != nil {
+		if err := picture.WritePNG(&b, p); err != nil {
 			return err
 		}
 		return a.writeOutput(r.png, b.Bytes())

@@ -1,10 +1,11 @@
-// Package page shows a fabric, its tables and what verify found: as one HTML page
-// that needs nothing but a browser, and as single pictures in SVG and PNG. It is for
-// the operator who wants to see where a path goes, which cable is hot, and what a
-// credit loop looks like.
+// Package page draws a fabric, its tables and what verify found: as one HTML page
+// that needs nothing but a browser, and as single pictures. It makes no promise to other
+// modules.
 //
-// It draws what it is given: coordinates and levels of switches come in as data, and
-// it knows no engine. The same input gives the same bytes, on any number of CPUs.
+// An operator sees where a path goes, which cable is hot, and what a credit loop looks
+// like. Coordinates and levels of switches come in as data: the package knows no engine.
+// Package picture writes the pictures as SVG and PNG. The same input gives the same
+// bytes, on any number of CPUs.
 package page
 
 import (

@@ -1,0 +1,133 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"image/png"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/report/picture"
+)
+
+// TestSameBytes: on one CPU and on all, twice.
+func TestSameBytes(t *testing.T) {
+	fabricView, err := page.ParseView("fabric")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, in := range page.Inputs(t) {
+		t.Run(name, func(t *testing.T) {
+			all := func() []byte {
+				var b bytes.Buffer
+				if err := page.Write(context.Background(), &b, in); err != nil {
+					t.Fatal(err)
+				}
+				p, err := page.Draw(context.Background(), in, fabricView, page.PictureOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := picture.WriteSVG(&b, p); err != nil {
+					t.Fatal(err)
+				}
+				return b.Bytes()
+			}
+			first := all()
+			before := runtime.GOMAXPROCS(1)
+			second := all()
+			runtime.GOMAXPROCS(before)
+			if !bytes.Equal(first, second) {
+				t.Error("other bytes on one CPU")
+			}
+		})
+	}
+}
+
+// TestPictures: each view is well-formed SVG with its words in it, and a PNG with its
+// colour.
+func TestPictures(t *testing.T) {
+	all := page.Inputs(t)
+	for _, c := range []struct {
+		input, view string
+		words       []string
+	}{
+		{"mesh with groups", "fabric", []string{"5x4 mesh", "routes on a link"}},
+		{"mesh with groups", "path:host 0,0,host 4,3", []string{"path from host 0,0 to host 4,3", "switch 4,0"}},
+		{"mesh with groups", "group:one sender", []string{"multicast group one sender", "senders: 1, receivers: 3"}},
+		{"mesh with groups", "group:0xc001", []string{"multicast group everybody"}},
+		{"torus with a loop", "credit-loop", []string{"credit loop of 4 channels", "waits for"}},
+		{"fat tree", "path:host 0 leaf 0 pod 0,host 3 leaf 3 pod 7", []string{"core"}},
+	} {
+		t.Run(c.view, func(t *testing.T) {
+			view, err := page.ParseView(c.view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, ground := range []bool{false, true} {
+				p, err := page.Draw(context.Background(), all[c.input], view, page.PictureOptions{Dark: ground})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b bytes.Buffer
+				if err := picture.WriteSVG(&b, p); err != nil {
+					t.Fatal(err)
+				}
+				text := textOf(t, b.Bytes())
+				for _, w := range c.words {
+					if !strings.Contains(text, w) {
+						t.Errorf("no %q in the SVG: %s", w, text)
+					}
+				}
+				b.Reset()
+				if err := picture.WritePNG(&b, p); err != nil {
+					t.Fatal(err)
+				}
+				img, err := png.Decode(&b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, _, _, _ := img.At(0, 0).RGBA()
+				if (r < 0x8000) != ground {
+					t.Errorf("the corner is %v", img.At(0, 0))
+				}
+				if p.Tone() == nil {
+					continue
+				}
+				r, g, bl, _ := p.Tone().RGBA()
+				found := false
+				for y := range img.Bounds().Dy() {
+					for x := range img.Bounds().Dx() {
+						a, b, c, _ := img.At(x, y).RGBA()
+						found = found || a == r && b == g && c == bl
+					}
+				}
+				if !found {
+					t.Error("nothing in the colour of the view")
+				}
+			}
+		})
+	}
+}
+
+// textOf is the text of an SVG.
+func textOf(t *testing.T, data []byte) string {
+	var b strings.Builder
+	d := xml.NewDecoder(bytes.NewReader(data))
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return b.String()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := token.(xml.CharData); ok {
+			b.Write(c)
+			b.WriteByte(' ')
+		}
+	}
+}
