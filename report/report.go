@@ -28,14 +28,6 @@ const (
 
 var forms = [...]string{TextForm: "text", JSONForm: "json", SARIFForm: "sarif", JUnitForm: "junit", MarkdownForm: "markdown", CodeQualityForm: "codequality"}
 
-// String is the name on the command line.
-func (f Form) String() string {
-	if int(f) < len(forms) {
-		return forms[f]
-	}
-	return fmt.Sprintf("form %d", uint8(f))
-}
-
 // ParseForm reads a form's name.
 func ParseForm(s string) (Form, error) {
 	for i, name := range forms {

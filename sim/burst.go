@@ -76,22 +76,28 @@ func (m *Measured) closed(s *Sim) {
 	m.TimeUp = s.pending() > 0
 }
 
-// Play is Replay with a measurement: of each message the time from its moment until
-// the last receiver has it. Its Tags are not used. Who receives a message to a
-// group is not in a trace, so that it is complete with the last copy that arrives.
-// Offered and Accepted are 0. maxTime, if not 0, is as for Burst.
+// Play sends messages at their moments, in any order and those of one moment in the
+// order of the slice, and measures of each the time from its moment until the last
+// receiver has it. Tags are not used. A trace does not say who receives a message to a
+// group: it is complete with the last copy that arrives. Offered and Accepted are 0.
+// maxTime, if not 0, is as for Burst.
 func Play(ctx context.Context, net Network, cfg Config, messages []Timed, maxTime Time) (*Measured, error) {
 	if len(messages) == 0 {
 		return nil, errors.New("a trace without messages")
 	}
-	p := &play{replay: replay{messages: sorted(messages)}, at: make([]Time, len(messages)), out: &Measured{}}
+	p := &play{messages: slices.Clone(messages), at: make([]Time, len(messages)), out: &Measured{}}
+	slices.SortStableFunc(p.messages, func(a, b Timed) int { return cmp.Compare(a.At, b.At) })
 	for i := range p.messages {
 		p.messages[i].Tag = int64(i)
 	}
-	s, err := p.start(net, cfg, p)
+	if first := p.messages[0].At; first < 0 {
+		return nil, fmt.Errorf("a message at %s, before the start", first)
+	}
+	s, err := New(net, cfg, p)
 	if err != nil {
 		return nil, err
 	}
+	s.Wake(p.messages[0].At, 0)
 	if err := s.Run(ctx, until(maxTime)); err != nil {
 		return nil, err
 	}
@@ -120,11 +126,26 @@ func Play(ctx context.Context, net Network, cfg Config, messages []Timed, maxTim
 	return m, nil
 }
 
-// play is a replay that is measured.
+// play drives a trace.
 type play struct {
-	replay
-	at  []Time // by message: when its last copy has arrived; 0 before any has
-	out *Measured
+	messages []Timed // by time
+	at       []Time  // by message: when its last copy has arrived; 0 before any has
+	out      *Measured
+	err      error
+}
+
+// Wake sends all messages of this moment, of which id is the first.
+func (p *play) Wake(s *Sim, id int64) {
+	for ; id < int64(len(p.messages)); id++ {
+		m := &p.messages[id]
+		if m.At > s.Now() {
+			s.Wake(m.At, id)
+			return
+		}
+		if err := s.Send(m.Message); err != nil && p.err == nil {
+			p.err = fmt.Errorf("message at %s: %w", m.At, err)
+		}
+	}
 }
 
 // Deliver takes times.
@@ -136,11 +157,4 @@ func (p *play) Deliver(_ *Sim, d *Delivery) {
 	if d.DLID >= mft.MinMLID {
 		p.out.Receiver.add(d.At - d.Born)
 	}
-}
-
-// sorted is a copy of messages by time.
-func sorted(messages []Timed) []Timed {
-	messages = slices.Clone(messages)
-	slices.SortStableFunc(messages, func(a, b Timed) int { return cmp.Compare(a.At, b.At) })
-	return messages
 }

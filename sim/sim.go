@@ -439,15 +439,6 @@ func (s *Sim) Now() Time { return s.events.now }
 // Counts says what has happened so far.
 func (s *Sim) Counts() Counts { return s.counts }
 
-// Network is what is simulated.
-func (s *Sim) Network() *Network { return &s.net }
-
-// Config is how the hardware behaves.
-func (s *Sim) Config() Config { return s.cfg }
-
-// VLs is how many data VLs there are.
-func (s *Sim) VLs() int { return int(s.vls) }
-
 // Load is what has left by port p so far: for ports of hosts what they have sent,
 // for those that lead to hosts what these have got.
 func (s *Sim) Load(p fabric.PortID) Load { return s.ports[p].load }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,64 +13,6 @@ import (
 type Timed struct {
 	At Time
 	Message
-}
-
-// Replay sends messages at their moments, in any order and those of one moment in
-// the order of the slice, and returns when all have arrived: what the last of them
-// did is in Counts.LastAt. driver may be nil; its Wake is not called. It is closed
-// loop for messages that are all sent at 0: the time to the last receiver.
-func Replay(ctx context.Context, net Network, cfg Config, messages []Timed, driver Driver) (*Sim, error) {
-	r := &replay{messages: sorted(messages), driver: driver}
-	s, err := r.start(net, cfg, r)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Run(ctx, Forever); err != nil {
-		return nil, err
-	}
-	return s, r.err
-}
-
-// start makes the simulation that d, which is r or has it, drives.
-func (r *replay) start(net Network, cfg Config, d Driver) (*Sim, error) {
-	s, err := New(net, cfg, d)
-	if err != nil {
-		return nil, err
-	}
-	if len(r.messages) > 0 {
-		if r.messages[0].At < 0 {
-			return nil, fmt.Errorf("a message at %s, before the start", r.messages[0].At)
-		}
-		s.Wake(r.messages[0].At, 0)
-	}
-	return s, nil
-}
-
-type replay struct {
-	messages []Timed
-	driver   Driver
-	err      error
-}
-
-// Wake sends all messages of this moment, of which id is the first.
-func (r *replay) Wake(s *Sim, id int64) {
-	for ; id < int64(len(r.messages)); id++ {
-		m := &r.messages[id]
-		if m.At > s.Now() {
-			s.Wake(m.At, id)
-			return
-		}
-		if err := s.Send(m.Message); err != nil && r.err == nil {
-			r.err = fmt.Errorf("message at %s: %w", m.At, err)
-		}
-	}
-}
-
-// Deliver is the driver's.
-func (r *replay) Deliver(s *Sim, d *Delivery) {
-	if r.driver != nil {
-		r.driver.Deliver(s, d)
-	}
 }
 
 // ReadTrace reads messages, a line each: nanoseconds, LID of the source, LID or MLID

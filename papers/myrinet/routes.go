@@ -50,17 +50,8 @@ func NewUpDown(f *fabric.Fabric, root fabric.NodeID) (*UpDown, error) {
 	return u, nil
 }
 
-// Fabric is what is routed.
-func (u *UpDown) Fabric() *fabric.Fabric { return u.fab }
-
-// Root is the switch that everything else is below, of those that it has a way to.
-func (u *UpDown) Root() fabric.NodeID { return u.order.Switch[0] }
-
 // Up is the port of a switch to its parent in the spanning tree, NoPort for a root.
 func (u *UpDown) Up(s fabric.NodeID) fabric.PortID { return u.up[s] }
-
-// Order is the rank of each switch, by NodeID, 0 on top: what lft.Routing wants.
-func (u *UpDown) Order() []int32 { return u.order.Rank }
 
 // Goes says whether the channel that leaves a switch by a port to another switch
 // goes up.

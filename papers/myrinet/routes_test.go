@@ -139,7 +139,7 @@ func TestUpDown(t *testing.T) {
 // legalDistances is the fewest links of up/down paths between switches, by a
 // search that remembers whether it has gone down.
 func legalDistances(u *UpDown) [][]int {
-	f := u.Fabric()
+	f := u.fab
 	n := f.NumSwitches()
 	dist := make([][]int, n)
 	for from := range n {

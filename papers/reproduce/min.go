@@ -115,7 +115,7 @@ func simulateMIN(lab *Lab, points []minPoint) error {
 		p := &points[i]
 		r, err := banyan.SimulateSlots(ctx, banyan.SlotOptions{
 			Stages: p.stages, Traffic: p.traffic, Placement: p.start,
-			Slots: minSlots(lab.Quick, p.stages), Seed: lab.Seed, Workers: 1,
+			Slots: minSlots(lab.Quick, p.stages), Seed: lab.Seed,
 		})
 		if err != nil {
 			return err

@@ -1,12 +1,11 @@
-// Package banyan has banyan multistage interconnection networks (MINs), with the
+// Package banyan routes banyan multistage interconnection networks (MINs), with the
 // multicast and the performance model of the paper on recursive multicast in
-// wrap-around MINs.
+// wrap-around MINs. It makes no promise to other modules.
 //
 // For its own hardware: the headers that elements route by (Region, Cube), the
 // algorithm (TwoPhase), what blocks what (FirstConflict), the model of an
-// unbuffered network (CopyRates, Predict), the exact result that the model comes
-// near to (Exact), and simulations of unbuffered networks by time slots
-// (SimulateSlots) and of worms by flits (RunWorms).
+// unbuffered network (CopyRates, Predict), and simulations of unbuffered networks
+// by time slots (SimulateSlots) and of worms by flits (RunWorms).
 //
 // On InfiniBand: the fabric (Banyan, Detect), forwarding tables (Engine) and
 // multicast forwarding tables (RegionTree).

@@ -352,10 +352,7 @@ func TestExactIsEnumeration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := newSlots(&SlotOptions{Stages: tt.n, Traffic: tr, Placement: tt.p, Arbiter: arbiter})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := newSlots(&SlotOptions{Stages: tt.n, Traffic: tr, Placement: tt.p, Arbiter: arbiter})
 			// The packets that a node may send, and their probabilities.
 			words, odds := []uint64{0}, []float64{1 - rate}
 			if tt.m < 1 {

@@ -6,10 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"runtime"
-	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // Arbiter is which of two packets gets an output of an element that both want.
@@ -27,29 +23,6 @@ const (
 	LowerInput
 )
 
-var arbiters = [...]string{RandomInput: "random", UpperInput: "upper", LowerInput: "lower"}
-
-// String is the name on the command line.
-func (a Arbiter) String() string {
-	if int(a) < len(arbiters) {
-		return arbiters[a]
-	}
-	return fmt.Sprintf("arbiter %d", uint8(a))
-}
-
-// MarshalText is String.
-func (a Arbiter) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// UnmarshalText reads a name.
-func (a *Arbiter) UnmarshalText(text []byte) error {
-	i := slices.Index(arbiters[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("arbiter %q: want one of %v", text, arbiters)
-	}
-	*a = Arbiter(i)
-	return nil
-}
-
 // SlotBlock is the slots that are simulated with one stream of random numbers,
 // and whose mean is one sample for the confidence intervals.
 const SlotBlock = 128
@@ -64,10 +37,6 @@ type SlotOptions struct {
 	Traffic   Traffic
 	Placement Placement
 	Arbiter   Arbiter
-	// Memoryless makes packets do what Predict takes for granted: in place of
-	// following its header a copy is split at a stage with the probability of
-	// CopyRates, and goes to either port alike.
-	Memoryless bool
 	// Recycle adds Phase 2: multicast packets get random destinations, and a
 	// node that receives a copy in one slot sends it to its destination in the
 	// next, instead of a packet of its own. Where the destinations happen to be
@@ -75,9 +44,8 @@ type SlotOptions struct {
 	// copy keeps it.
 	Recycle bool
 	// Slots to simulate, at least; it takes whole SlotBlocks, two or more.
-	Slots   int
-	Seed    uint64
-	Workers int // goroutines; 0 for one on each CPU. The result does not depend on it.
+	Slots int
+	Seed  uint64
 }
 
 func (o *SlotOptions) check() error {
@@ -87,13 +55,8 @@ func (o *SlotOptions) check() error {
 	if err := o.Placement.Check(o.Stages, o.Traffic.Fanout); err != nil {
 		return err
 	}
-	switch {
-	case int(o.Arbiter) >= len(arbiters):
-		return fmt.Errorf("%v: want one of %v", o.Arbiter, arbiters)
-	case o.Slots < 1:
+	if o.Slots < 1 {
 		return fmt.Errorf("%d slots: want at least 1", o.Slots)
-	case o.Memoryless && o.Recycle:
-		return fmt.Errorf("packets without headers cannot be recycled")
 	}
 	return nil
 }
@@ -106,11 +69,6 @@ type Estimate struct {
 	Half float64
 }
 
-// Has says whether a value is in the interval made wider by a factor.
-func (e Estimate) Has(v, factor float64) bool { return math.Abs(v-e.Mean) <= factor*e.Half }
-
-func (e Estimate) String() string { return fmt.Sprintf("%.6f ± %.6f", e.Mean, e.Half) }
-
 // SlotResult is what a simulation measured. Rates are for each node and slot.
 type SlotResult struct {
 	Slots int
@@ -119,8 +77,7 @@ type SlotResult struct {
 	// a part of 1/f each.
 	Throughput Estimate
 	// Whole counts a multicast packet only when all f copies were delivered, as
-	// the text of section 4.1 has it (E-N5). Zero with Memoryless, where packets
-	// have no f.
+	// the text of section 4.1 has it (E-N5).
 	Whole Estimate
 	// Final counts copies as a part of 1/f when they have come to the
 	// destinations of their packet. Without Recycle it is Throughput.
@@ -141,29 +98,12 @@ func SimulateSlots(ctx context.Context, o SlotOptions) (*SlotResult, error) {
 		return nil, err
 	}
 	blocks := make([]slotCounts, max(2, (o.Slots+SlotBlock-1)/SlotBlock))
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(o.Workers, len(blocks)) {
-		s, err := newSlots(&o)
-		if err != nil {
+	s := newSlots(&o)
+	for b := range blocks {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				b := int(next.Add(1)) - 1
-				if b >= len(blocks) {
-					return
-				}
-				blocks[b] = s.block(uint64(b))
-			}
-		})
-	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
+		blocks[b] = s.block(uint64(b))
 	}
 	return summarize(&o, blocks), nil
 }
@@ -209,9 +149,7 @@ func summarize(o *SlotOptions, blocks []slotCounts) *SlotResult {
 	}
 	r.Sent = estimate(func(c *slotCounts) float64 { return float64(c.sent) })
 	r.Throughput = estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.copies)/f })
-	if !o.Memoryless {
-		r.Whole = estimate(func(c *slotCounts) float64 { return float64(c.unicast + c.whole) })
-	}
+	r.Whole = estimate(func(c *slotCounts) float64 { return float64(c.unicast + c.whole) })
 	r.Final = estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.final)/f })
 	return r
 }
@@ -232,17 +170,15 @@ const (
 	direct    = 1 << 60 // Phase 1 goes to the destinations
 )
 
-// slots simulates: the state of one worker.
+// slots simulates.
 type slots struct {
 	o    *SlotOptions
 	n    int
 	size int // nodes
 	f    int
 	pcg  rand.PCG
-	coin coins
 
 	rate, multicastRate uint64 // probabilities of 64 bits
-	split               [maxStages]uint64
 	places, step        int
 	cube                bool
 
@@ -256,12 +192,6 @@ type slots struct {
 	counts slotCounts
 }
 
-// coins are random bits.
-type coins struct {
-	bits uint64
-	left uint
-}
-
 // chance is a probability as a number below which 64 random bits are with it.
 func chance(p float64) uint64 {
 	if p >= 1 {
@@ -270,7 +200,7 @@ func chance(p float64) uint64 {
 	return uint64(p * (1 << 63) * 2)
 }
 
-func newSlots(o *SlotOptions) (*slots, error) {
+func newSlots(o *SlotOptions) *slots {
 	n, f := o.Stages, o.Traffic.Fanout
 	size := 1 << n
 	s := &slots{
@@ -289,22 +219,12 @@ func newSlots(o *SlotOptions) (*slots, error) {
 	if o.Recycle {
 		s.toward = make([]uint16, size*f)
 	}
-	if o.Memoryless {
-		c, err := CopyRates(n, f, o.Placement)
-		if err != nil {
-			return nil, err
-		}
-		for i, p := range c {
-			s.split[i] = chance(p)
-		}
-	}
-	return s, nil
+	return s
 }
 
 // block simulates the slots of block b.
 func (s *slots) block(b uint64) slotCounts {
 	s.pcg.Seed(s.o.Seed, b)
-	s.coin = coins{}
 	clear(s.back)
 	if s.o.Recycle {
 		for range warmUp {
@@ -323,17 +243,6 @@ func (s *slots) slot() {
 	s.generate()
 	s.pass()
 	s.deliver()
-}
-
-// flip is a random bit.
-func (s *slots) flip() uint64 {
-	if s.coin.left == 0 {
-		s.coin = coins{s.pcg.Uint64(), 64}
-	}
-	b := s.coin.bits & 1
-	s.coin.bits >>= 1
-	s.coin.left--
-	return b
 }
 
 // below is a random number from 0 to n-1; that some have a probability greater
@@ -416,11 +325,7 @@ func (s *slots) pass() {
 		s.links[Shuffle(s.n, a)] = x
 	}
 	for i := s.n - 1; i >= 0; i-- {
-		if s.o.Memoryless {
-			s.toss(i)
-		} else {
-			s.stage(i)
-		}
+		s.stage(i)
 		s.links, s.after = s.after, s.links
 	}
 }
@@ -490,46 +395,6 @@ func splitCyclic(x, x0, x1 uint64, i int) (upper, lower uint64) {
 	}
 	all := uint64(2)<<i - 1
 	return x &^ all, x | all<<highShift
-}
-
-// second says whether the packet on input 1 gets an output that both want.
-func (s *slots) second() bool {
-	if s.o.Arbiter == RandomInput {
-		return s.flip() != 0
-	}
-	return s.o.Arbiter == LowerInput
-}
-
-// toss sends the packets of stage i anywhere.
-func (s *slots) toss(i int) {
-	in, out := s.links, s.after
-	for e := 0; e < len(in); e += 2 {
-		var want [2]uint64
-		for k, x := range in[e : e+2] {
-			if x == 0 {
-				continue
-			}
-			s.counts.into[i].packets++
-			if x&multicast != 0 {
-				s.counts.into[i].multicast++
-				if s.split[i] != 0 && (s.split[i] == math.MaxUint64 || s.pcg.Uint64() < s.split[i]) {
-					want[k] = 3
-					continue
-				}
-			}
-			want[k] = 1 << s.flip()
-		}
-		for b := range 2 {
-			x := uint64(0)
-			if want[0]>>b&1 != 0 {
-				x = in[e]
-			}
-			if want[1]>>b&1 != 0 && (x == 0 || s.second()) {
-				x = in[e+1]
-			}
-			out[Butterfly(i, e+b)] = x
-		}
-	}
 }
 
 // deliver counts what came to the nodes, and has them send on what they have to.

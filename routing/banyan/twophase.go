@@ -3,7 +3,6 @@ package banyan
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 )
 
 // Placement is which nodes get the f copies of a multicast packet that Phase 1
@@ -29,25 +28,12 @@ const (
 
 var placements = [...]string{RandomStart: "random", AlignedStart: "aligned", CyclicStart: "cyclic", EarlyCopies: "early"}
 
-// String is the name on the command line.
+// String is the word for it.
 func (p Placement) String() string {
 	if int(p) < len(placements) {
 		return placements[p]
 	}
 	return fmt.Sprintf("placement %d", uint8(p))
-}
-
-// MarshalText is String.
-func (p Placement) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// UnmarshalText reads a name.
-func (p *Placement) UnmarshalText(text []byte) error {
-	i := slices.Index(placements[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("placement %q: want one of %v", text, placements)
-	}
-	*p = Placement(i)
-	return nil
 }
 
 // Check says whether copies for f destinations can be placed in a network of n

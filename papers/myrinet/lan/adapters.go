@@ -39,11 +39,6 @@ type Adapters struct {
 	HandleByte float64
 }
 
-// DefaultAdapters has buffers of two classes in some 25 KB (M2), and no others.
-func DefaultAdapters() Adapters {
-	return Adapters{Buffer: 12500, Acks: true, Timeout: 4000, AckBytes: 8}
-}
-
 type wormKind uint8
 
 const (

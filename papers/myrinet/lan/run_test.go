@@ -145,10 +145,13 @@ func TestQuietNetwork(t *testing.T) {
 	}
 }
 
+// twoClasses are adapters with buffers of two classes in some 25 KB (M2), and no others.
+var twoClasses = Adapters{Buffer: 12500, Acks: true, Timeout: 4000, AckBytes: 8}
+
 // overload is hosts that originate multicasts without end, buffers that take one
 // worm in each class, and ACKs.
 func overload(f *fabric.Fabric, tables *lft.Tables, s *myrinet.Schedule, seed uint64, messages int) Options {
-	a := DefaultAdapters()
+	a := twoClasses
 	a.Buffer, a.Timeout, a.CutThrough = 2000, 500, true
 	return Options{
 		Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Adapters: a, Seed: seed,
@@ -465,7 +468,7 @@ func TestRunErrors(t *testing.T) {
 		"GO":        func(o *Options) { o.Wires.Go = o.Wires.Stop },
 		"switch":    func(o *Options) { o.Wires.Switch = 0 },
 		"timeout":   func(o *Options) { o.Adapters.Acks = true },
-		"too small": func(o *Options) { o.Adapters = DefaultAdapters() },
+		"too small": func(o *Options) { o.Adapters = twoClasses },
 		"tables":    func(o *Options) { o.Tables = lft.NewTables(f.NumSwitches(), f.MaxLID()) },
 		"hosts": func(o *Options) {
 			x := *s
