@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 # Built from source on first use (about two minutes) and cached by go.
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build test race lint fuzz soak bench bench-floors bench-plugin figures update man licenses install uninstall deb test-deb clean
+.PHONY: build test race lint fuzz soak bench bench-plugin figures update man licenses install uninstall deb test-deb clean
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
@@ -52,11 +52,6 @@ bench: build
 	scripts/install-tools.sh
 	scripts/bench.sh
 	$(GO) test ./compile -run '^$$' -bench Multicast
-
-# Each stage beside the least that this machine would take for it.
-bench-floors: build
-	scripts/install-tools.sh
-	scripts/bench-floors.sh
 
 bench-plugin: build
 	scripts/install-tools.sh

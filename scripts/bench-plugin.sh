@@ -4,4 +4,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 make -s build # what is measured is bin/
-go run ./scripts/bench -route '' -mesh '' -audit '' -discover '' -layered '' -plugin 24,36 -runs 3 "$@"
+go run ./scripts/bench -only plugin -plugin 24,36 -runs 3 "$@"

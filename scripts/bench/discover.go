@@ -4,27 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
-// benchDiscover measures ibweave discover against ibnetdiscover, as whole processes
-// on one ibsim, and holds their fabrics against each other. which is a mesh such as
-// 16x16, the radix of a fat tree, or a file.
-func benchDiscover(ctx context.Context, out io.Writer, which, program string, runs int) error {
-	f, err := named(out, which)
-	if err != nil {
-		return err
-	}
-	twin, err := ibsim.NewTwin(f)
+// discover measures ibweave discover against ibnetdiscover, as whole processes on one
+// ibsim, and holds their fabrics against each other.
+func (b *bench) discover(ctx context.Context, which string) error {
+	twin, err := b.twin(which)
 	if err != nil {
 		return err
 	}
@@ -34,7 +23,7 @@ func benchDiscover(ctx context.Context, out io.Writer, which, program string, ru
 	}
 	defer sim.Close()
 	var theirs, ours []time.Duration
-	for range runs {
+	for range b.runs {
 		// Both wait a second for an answer: the machine may be busy.
 		var text bytes.Buffer
 		cmd := sim.Command(ctx, "ibnetdiscover", "-t", "1000")
@@ -48,12 +37,12 @@ func benchDiscover(ctx context.Context, out io.Writer, which, program string, ru
 		if err != nil {
 			return err
 		}
-		t, said, err := whole(ctx, "", program, "discover", "--ibsim", sim.Socket(), "--node", twin.NodeID(ibsim.Centre(twin.Fabric)))
+		t, said, err := whole(ctx, "", b.program, "discover", "--ibsim", sim.Socket(), "--node", twin.NodeID(ibsim.Centre(twin.Fabric)))
 		if err != nil {
-			return fmt.Errorf("%s discover: %w\n%s", program, err, said)
+			return fmt.Errorf("%s discover: %w\n%s", b.program, err, said)
 		}
 		ours = append(ours, t)
-		got, err := canonical(program, []byte(said))
+		got, err := canonical(b.program, []byte(said))
 		if err != nil {
 			return err
 		}
@@ -61,10 +50,10 @@ func benchDiscover(ctx context.Context, out io.Writer, which, program string, ru
 			return fmt.Errorf("%s: ibweave discover and ibnetdiscover find different fabrics", which)
 		}
 	}
-	row(out, "ibnetdiscover", theirs)
-	row(out, "ibweave discover", ours)
-	ratio(out, theirs, ours)
-	fmt.Fprintf(out, "  %-32s %9d of %d\n", "the same fabric", runs, runs)
+	b.row("ibnetdiscover", theirs)
+	b.row("ibweave discover", ours)
+	b.ratio(theirs, ours)
+	fmt.Fprintf(b.out, "  %-32s %9d of %d\n", "the same fabric", b.runs, b.runs)
 	return nil
 }
 
@@ -75,23 +64,4 @@ func canonical(name string, text []byte) ([]byte, error) {
 		return nil, err
 	}
 	return topology.Append(nil, f), nil
-}
-
-// named makes or reads a fabric.
-func named(out io.Writer, which string) (*fabric.Fabric, error) {
-	if _, err := strconv.Atoi(which); err == nil {
-		return fatTree(out, which)
-	}
-	if strings.Trim(which, "0123456789xt") == "" {
-		return grid(out, which)
-	}
-	data, err := os.ReadFile(which)
-	if err != nil {
-		return nil, err
-	}
-	f, _, err := topology.Parse(which, data, topology.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return withLIDs(out, f, filepath.Base(which))
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -13,13 +13,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// benchIncremental has things fail in a fat tree of three levels and come back, one at a
+// incremental has things fail in a fat tree of three levels and come back, one at a
 // time, and prints how long it takes to route and to verify that with the last result in
 // memory, and what a subnet manager has to write then.
-func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int) error {
+func (b *bench) incremental(ctx context.Context, radix string) error {
 	k, err := strconv.Atoi(radix)
 	if err != nil {
-		return fmt.Errorf("-incremental %s: want a radix", radix)
+		return errors.New("want a radix")
 	}
 	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
 	if err == nil {
@@ -39,10 +39,10 @@ func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nupdn, then a failure, radix %d: %d switches, %d LIDs; from scratch %.0f ms, routed and verified\n",
-		k, whole.NumSwitches(), whole.MaxLID(), milliseconds(time.Since(start)))
+	fmt.Fprintf(b.out, "\nupdn, then a failure, radix %d: %d switches, %d LIDs; from scratch %.0f ms, routed and verified\n",
+		k, whole.NumSwitches(), whole.MaxLID(), ms(time.Since(start)))
 	c.Wait()
-	fmt.Fprintf(out, "%-22s %28s %8s %8s %8s %12s %12s\n", "", "ms, median (least to most)", "LIDs", "entries", "blocks", "least, any", "as short")
+	fmt.Fprintf(b.out, "%-22s %28s %8s %8s %8s %12s %12s\n", "", "ms, median (least to most)", "LIDs", "entries", "blocks", "least, any", "as short")
 	for _, x := range gen.FatTreeFailures(whole, k) {
 		damaged, err := gen.Remaining(whole, x.Cables...)
 		if err != nil {
@@ -52,7 +52,7 @@ func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int
 		var steps [2]compile.Step
 		last := base
 		var least [2][2]int
-		for range runs {
+		for range b.runs {
 			for i, f := range []int{0, 1} {
 				g := damaged
 				if f == 1 {
@@ -78,16 +78,14 @@ func benchIncremental(ctx context.Context, out io.Writer, radix string, runs int
 		base = last
 		for i, what := range []string{" fails", " returns"} {
 			slices.Sort(took[i])
-			fmt.Fprintf(out, "%-22s %28s %8d %8d %8d %12s %12s\n", x.Name+what,
-				fmt.Sprintf("%.1f (%.1f to %.1f)", milliseconds(took[i][runs/2]), milliseconds(took[i][0]), milliseconds(took[i][runs-1])),
+			fmt.Fprintf(b.out, "%-22s %28s %8d %8d %8d %12s %12s\n", x.Name+what,
+				fmt.Sprintf("%.1f (%.1f to %.1f)", ms(took[i][b.runs/2]), ms(took[i][0]), ms(took[i][b.runs-1])),
 				steps[i].LIDs, steps[i].Changes.Entries, steps[i].Changes.Blocks,
 				timesLeast(steps[i].Changes.Blocks, least[i][0]), timesLeast(steps[i].Changes.Blocks, least[i][1]))
 		}
 	}
 	return nil
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // timesLeast is a bound and how many times that there are.
 func timesLeast(blocks, least int) string {

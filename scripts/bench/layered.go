@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,9 +11,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/audit/quality"
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/routing/layered"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -25,73 +21,60 @@ import (
 // lanesNeeded is what dfsssp and lash log.
 var lanesNeeded = regexp.MustCompile(`Lanes needed: (\d+)`)
 
-// benchLayered compares the engine layered with OpenSM's engines that use virtual
-// lanes, on one fabric: time, lanes, and what the tables are worth. nue
-// may use as many lanes as ibsim's ports have.
-func benchLayered(ctx context.Context, out io.Writer, which, program string, engines []string, runs int) error {
-	f, err := named(out, which)
+// layered compares the engine layered with OpenSM's engines that use virtual lanes, on
+// one fabric: time, lanes, and what the tables are worth. nue may use as many lanes as
+// ibsim's ports have.
+func (b *bench) layered(ctx context.Context, which string, engines []string) error {
+	twin, err := b.twin(which)
 	if err != nil {
 		return err
 	}
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "ibweave-bench-")
-	if err != nil {
-		return err
-	}
+	f := twin.Fabric
+	dir, file, err := writeTopology(f)
 	defer os.RemoveAll(dir)
-	text := filepath.Join(dir, "fabric.ibnetdiscover")
-	if err := os.WriteFile(text, topology.Append(nil, f), 0o644); err != nil {
+	if err != nil {
 		return err
 	}
 	theirs := make([][]time.Duration, len(engines))
 	failed := make([]bool, len(engines)) // an engine that does not manage once is left out
 	var ours, process []time.Duration
-	for range runs {
+	for range b.runs {
 		for i, name := range engines {
 			if failed[i] {
 				continue
 			}
 			t, err := openSM(ctx, twin, ibsim.OpenSMConfig{Engine: name + ",no_fallback", Flags: 0x07, Options: qos, Timeout: layeredTimeout})
 			if err != nil {
-				fmt.Fprintf(out, "  %-32s %v\n", "OpenSM "+name, err)
+				fmt.Fprintf(b.out, "  %-32s %v\n", "OpenSM "+name, err)
 				failed[i] = true
 				continue
 			}
 			theirs[i] = append(theirs[i], t)
 		}
-		t, said, err := whole(ctx, "", program, "compile", "-t", text, "-e", "layered", "--dry-run", "--format", "json")
+		s, p, err := b.compile(ctx, file, "layered")
 		if err != nil {
-			return fmt.Errorf("%s compile: %w\n%s", program, err, said)
-		}
-		var summary struct {
-			Seconds compile.Seconds `json:"seconds"`
-		}
-		if err := json.Unmarshal([]byte(said), &summary); err != nil {
 			return err
 		}
-		ours, process = append(ours, duration(summary.Seconds.Route+summary.Seconds.Verify)), append(process, t)
+		ours, process = append(ours, duration(s.Route+s.Verify)), append(process, p)
 	}
 	for i, name := range engines {
 		if failed[i] {
 			continue
 		}
-		row(out, "OpenSM "+name, theirs[i])
-		ratio(out, theirs[i], ours)
+		b.row("OpenSM "+name, theirs[i])
+		b.ratio(theirs[i], ours)
 	}
-	row(out, "ibweave layered, with verify", ours)
-	row(out, "ibweave layered, process", process)
+	b.row("ibweave layered, with verify", ours)
+	b.row("ibweave layered, process", process)
 	for i, name := range engines {
 		if failed[i] {
 			continue
 		}
-		if err := theirQuality(ctx, out, twin, name, filepath.Join(dir, name)); err != nil {
+		if err := b.theirQuality(ctx, twin, name, filepath.Join(dir, name)); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			fmt.Fprintf(out, "  %-32s %v\n", "OpenSM "+name, err)
+			fmt.Fprintf(b.out, "  %-32s %v\n", "OpenSM "+name, err)
 		}
 	}
 	r, err := layered.Engine{}.Route(ctx, f, lft.Options{})
@@ -107,7 +90,7 @@ func benchLayered(ctx context.Context, out io.Writer, which, program string, eng
 			}
 		}
 	}
-	return printQuality(ctx, out, "ibweave layered", strconv.Itoa(lanes), f, r.Tables)
+	return b.printQuality(ctx, "ibweave layered", strconv.Itoa(lanes), f, r.Tables)
 }
 
 // qos is what OpenSM needs for path SLs, and nue for lanes.
@@ -117,7 +100,7 @@ var qos = []string{"qos TRUE", "nue_max_num_vls 8"}
 const layeredTimeout = 5 * time.Minute
 
 // theirQuality prints what the tables of an engine of OpenSM are worth.
-func theirQuality(ctx context.Context, out io.Writer, twin *ibsim.Twin, name, dir string) error {
+func (b *bench) theirQuality(ctx context.Context, twin *ibsim.Twin, name, dir string) error {
 	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{Timeout: 5 * time.Minute})
 	if err != nil {
 		return err
@@ -144,15 +127,15 @@ func theirQuality(ctx context.Context, out io.Writer, twin *ibsim.Twin, name, di
 	if err != nil {
 		return err
 	}
-	return printQuality(ctx, out, "OpenSM "+name, lanes, twin.Fabric, tables)
+	return b.printQuality(ctx, "OpenSM "+name, lanes, twin.Fabric, tables)
 }
 
-func printQuality(ctx context.Context, out io.Writer, name, lanes string, f *fabric.Fabric, t *lft.Tables) error {
+func (b *bench) printQuality(ctx context.Context, name, lanes string, f *fabric.Fabric, t *lft.Tables) error {
 	q, err := quality.Measure(ctx, f, t, quality.Options{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "  %-32s VLs %s; busiest link %d routes, mean %.1f, Gini %.3f; bisection bandwidth %.4f\n",
+	fmt.Fprintf(b.out, "  %-32s VLs %s; busiest link %d routes, mean %.1f, Gini %.3f; bisection bandwidth %.4f\n",
 		strings.TrimSpace(name), lanes, q.Links.Max, q.Links.Mean, q.Links.Gini, q.Bisection.Mean)
 	return nil
 }

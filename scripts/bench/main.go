@@ -11,8 +11,7 @@
 //     with the same fabric found;
 //   - the engine layered against OpenSM's dfsssp, lash and nue, with lanes, loads
 //     and bisection bandwidth;
-//   - each stage of the work on a fabric against its floor: the bytes that it has to
-//     move, or the channels that it has to look at, by what the machine can do;
+//   - a failure and its repair with the last result in memory;
 //   - the plugin's ibweave-updn, by the time inside its callbacks that it logs,
 //     against OpenSM's updn, beside an engine that does nothing.
 //
@@ -61,194 +60,161 @@ func main() {
 	}
 }
 
+// bench is one run of the program.
+type bench struct {
+	out     io.Writer
+	program string // ibweave
+	library string // the plugin
+	runs    int    // of each program
+}
+
 func run(ctx context.Context, args []string, out io.Writer) error {
+	b := &bench{out: out}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	route := flags.String("route", "24", "radixes to route, with commas; 36 takes OpenSM a minute a run")
-	engines := flags.String("engines", "updn,minhop", "engines that both have, with commas")
-	meshes := flags.String("mesh", "30x30", "meshes to route with dor, with commas")
-	audit := flags.String("audit", "20", "radixes to audit, with commas")
-	discover := flags.String("discover", "16x16,12", "what to discover, with commas: meshes, radixes of fat trees, files")
-	plugin := flags.String("plugin", "24", "radixes to route with OpenSM's plugin, with commas")
-	lanes := flags.String("layered", "12,8x8t", "what to route with layered and OpenSM's engines that use lanes, with commas: radixes of fat trees, meshes, tori as 8x8t, files; 24 takes OpenSM minutes")
-	laneEngines := flags.String("layered-engines", "dfsssp,lash,nue", "the engines of OpenSM for that, with commas")
-	incremental := flags.String("incremental", "", "radixes of fat trees in which things fail and come back, with commas: 24,36")
-	library := flags.String("library", "bin/libibweave-opensm.so", "the plugin")
-	floorsOf := flags.String("floors", "", "what to measure stage by stage beside the least that the machine would take, with commas: radixes of fat trees, meshes")
-	stages := flags.String("stages", "", "for -floors, only stages whose names contain one of these, with commas")
-	peers := flags.Bool("peers", true, "for -floors, run OpenSM and ibdmchk as well")
-	lean := flags.Bool("lean", false, "for -floors, opensm-lfts.dump without comments and no other large dumps")
-	dir := flags.String("dir", os.TempDir(), "for -floors, a directory on the disk to measure")
-	runs := flags.Int("runs", 5, "runs of each program")
-	program := flags.String("ibweave", "bin/ibweave", "the program")
+	flags.IntVar(&b.runs, "runs", 5, "runs of each program")
+	flags.StringVar(&b.program, "ibweave", "bin/ibweave", "the program")
+	flags.StringVar(&b.library, "library", "bin/libibweave-opensm.so", "the plugin")
+	engines := flags.String("engines", "updn,minhop", "engines for -route that both have, with commas")
+	laneEngines := flags.String("layered-engines", "dfsssp,lash,nue", "engines of OpenSM for -layered, with commas")
+	only := flags.String("only", "", "measure this only, with commas: incremental, route, mesh, audit, discover, layered, plugin")
+	measurements := []struct {
+		name, of, usage string
+		measure         func(which string) error
+		which           *string
+	}{
+		{name: "incremental", of: "", usage: "radixes of fat trees in which things fail and come back, with commas: 24,36",
+			measure: func(which string) error { return b.incremental(ctx, which) }},
+		{name: "route", of: "24", usage: "radixes to route, with commas; 36 takes OpenSM a minute a run",
+			measure: func(which string) error { return b.route(ctx, which, strings.Split(*engines, ",")) }},
+		{name: "mesh", of: "30x30", usage: "meshes to route with dor, with commas",
+			measure: func(which string) error { return b.route(ctx, which, []string{"dor"}) }},
+		{name: "audit", of: "20", usage: "radixes to audit, with commas",
+			measure: func(which string) error { return b.audit(ctx, which) }},
+		{name: "discover", of: "16x16,12", usage: "what to discover, with commas: meshes, radixes of fat trees, files",
+			measure: func(which string) error { return b.discover(ctx, which) }},
+		{name: "layered", of: "12,8x8t", usage: "what to route with layered and OpenSM's engines that use lanes, with commas: radixes of fat trees, meshes, tori as 8x8t, files; 24 takes OpenSM minutes",
+			measure: func(which string) error { return b.layered(ctx, which, strings.Split(*laneEngines, ",")) }},
+		{name: "plugin", of: "24", usage: "radixes to route with OpenSM's plugin, with commas",
+			measure: func(which string) error { return b.plugin(ctx, which) }},
+	}
+	for i := range measurements {
+		m := &measurements[i]
+		m.which = flags.String(m.name, m.of, m.usage)
+	}
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s, %d CPUs, median (least to greatest) of %d runs in turn\n", runtime.Version(), runtime.NumCPU(), *runs)
-	for _, radix := range strings.Split(*incremental, ",") {
-		if radix == "" {
+	fmt.Fprintf(out, "%s, %d CPUs, median (least to greatest) of %d runs in turn\n", runtime.Version(), runtime.NumCPU(), b.runs)
+	for _, m := range measurements {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), m.name) {
 			continue
 		}
-		if err := benchIncremental(ctx, out, radix, *runs); err != nil {
-			return err
-		}
-	}
-	for _, radix := range strings.Split(*route, ",") {
-		if radix == "" {
-			continue
-		}
-		f, err := fatTree(out, radix)
-		if err == nil {
-			err = benchRoute(ctx, out, f, *program, strings.Split(*engines, ","), *runs)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for _, dims := range strings.Split(*meshes, ",") {
-		if dims == "" {
-			continue
-		}
-		f, err := grid(out, dims)
-		if err == nil {
-			err = benchRoute(ctx, out, f, *program, []string{"dor"}, *runs)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for _, radix := range strings.Split(*audit, ",") {
-		if radix == "" {
-			continue
-		}
-		if err := benchAudit(ctx, out, radix, *program, *runs); err != nil {
-			return err
-		}
-	}
-	for _, which := range strings.Split(*discover, ",") {
-		if which == "" {
-			continue
-		}
-		if err := benchDiscover(ctx, out, which, *program, *runs); err != nil {
-			return err
-		}
-	}
-	for _, which := range strings.Split(*lanes, ",") {
-		if which == "" {
-			continue
-		}
-		if err := benchLayered(ctx, out, which, *program, strings.Split(*laneEngines, ","), *runs); err != nil {
-			return err
-		}
-	}
-	for _, which := range strings.Split(*floorsOf, ",") {
-		if which == "" {
-			continue
-		}
-		m := &floors{out: out, program: *program, dir: *dir, runs: *runs, peers: *peers, lean: *lean}
-		if *stages != "" {
-			m.stages = strings.Split(*stages, ",")
-		}
-		if err := benchFloors(ctx, which, m); err != nil {
-			return err
-		}
-	}
-	for _, radix := range strings.Split(*plugin, ",") {
-		if radix == "" {
-			continue
-		}
-		f, err := fatTree(out, radix)
-		if err == nil {
-			err = benchPlugin(ctx, out, f, *library, *runs)
-		}
-		if err != nil {
-			return err
+		for which := range strings.SplitSeq(*m.which, ",") {
+			if which == "" {
+				continue
+			}
+			if err := m.measure(which); err != nil {
+				return fmt.Errorf("%s of %s: %w", m.name, which, err)
+			}
 		}
 	}
 	return nil
 }
 
-// fatTree is the fabric of a measurement, with LIDs.
-func fatTree(out io.Writer, radix string) (*fabric.Fabric, error) {
-	k, err := strconv.Atoi(radix)
+// twin is the fabric of a measurement, with LIDs, for ibsim: the radix of a fat tree of
+// three levels; a mesh such as 30x30, or a torus such as 8x8t, with a host on each switch;
+// or a file.
+func (b *bench) twin(which string) (*ibsim.Twin, error) {
+	f, err := fabricOf(which)
 	if err != nil {
 		return nil, err
 	}
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
-	if err != nil {
+	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
 		return nil, err
 	}
-	return withLIDs(out, f, "fattree radix "+radix)
+	fmt.Fprintf(b.out, "\n%s: %d switches, %d hosts, LIDs up to %d\n", which, f.NumSwitches(), len(f.CAPorts()), f.MaxLID())
+	return ibsim.NewTwin(f)
 }
 
-// grid is a mesh, or a torus such as 8x8t, with a host on each switch, with LIDs.
-func grid(out io.Writer, dims string) (*fabric.Fabric, error) {
+func fabricOf(which string) (*fabric.Fabric, error) {
+	if radix, err := strconv.Atoi(which); err == nil {
+		return gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
+	}
+	if strings.Trim(which, "0123456789xt") != "" {
+		data, err := os.ReadFile(which)
+		if err != nil {
+			return nil, err
+		}
+		f, _, err := topology.Parse(which, data, topology.Options{})
+		return f, err
+	}
 	spec := mesh.Spec{Hosts: 1}
-	sizes, torus := strings.CutSuffix(dims, "t")
-	for _, size := range strings.Split(sizes, "x") {
+	sizes, torus := strings.CutSuffix(which, "t")
+	for size := range strings.SplitSeq(sizes, "x") {
 		n, err := strconv.Atoi(size)
 		if err != nil {
 			return nil, err
 		}
 		spec.Dims, spec.Wrap = append(spec.Dims, n), append(spec.Wrap, torus)
 	}
-	f, err := mesh.Generate(spec)
-	if err != nil {
-		return nil, err
-	}
-	return withLIDs(out, f, "mesh "+dims)
+	return mesh.Generate(spec)
 }
 
-func withLIDs(out io.Writer, f *fabric.Fabric, name string) (*fabric.Fabric, error) {
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
-	if err != nil {
-		return nil, err
+// writeTopology writes a fabric into a new directory, which the caller removes.
+func writeTopology(f *fabric.Fabric) (dir, file string, err error) {
+	if dir, err = os.MkdirTemp("", "ibweave-bench-"); err != nil {
+		return "", "", err
 	}
-	fmt.Fprintf(out, "\n%s: %d switches, %d hosts, LIDs up to %d\n", name, f.NumSwitches(), len(f.CAPorts()), f.MaxLID())
-	return f, nil
+	file = filepath.Join(dir, "fabric.ibnetdiscover")
+	return dir, file, os.WriteFile(file, topology.Append(nil, f), 0o644)
 }
 
-// benchRoute routes f with each of the engines, whose names both programs have.
-func benchRoute(ctx context.Context, out io.Writer, f *fabric.Fabric, program string, engines []string, runs int) error {
-	twin, err := ibsim.NewTwin(f)
+// compile runs ibweave compile, and returns what it says of its seconds and how long the
+// process took.
+func (b *bench) compile(ctx context.Context, file, engine string) (s compile.Seconds, process time.Duration, err error) {
+	process, said, err := whole(ctx, "", b.program, "compile", "-t", file, "-e", engine, "--dry-run", "--format", "json")
+	if err != nil {
+		return s, 0, fmt.Errorf("%s compile: %w\n%s", b.program, err, said)
+	}
+	var summary struct {
+		Seconds compile.Seconds `json:"seconds"`
+	}
+	err = json.Unmarshal([]byte(said), &summary)
+	return summary.Seconds, process, err
+}
+
+// route routes a fabric with each of the engines, whose names both programs have.
+func (b *bench) route(ctx context.Context, which string, engines []string) error {
+	twin, err := b.twin(which)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "ibweave-bench-")
-	if err != nil {
-		return err
-	}
+	dir, file, err := writeTopology(twin.Fabric)
 	defer os.RemoveAll(dir)
-	text := filepath.Join(dir, "fabric.ibnetdiscover")
-	if err := os.WriteFile(text, topology.Append(nil, f), 0o644); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, name := range engines {
 		var theirs, route, check, both, process []time.Duration
-		for range runs {
+		for range b.runs {
 			t, err := openSM(ctx, twin, ibsim.OpenSMConfig{Engine: name, Flags: 0x07})
 			if err != nil {
 				return err
 			}
 			theirs = append(theirs, t)
-			t, said, err := whole(ctx, "", program, "compile", "-t", text, "-e", name, "--dry-run", "--format", "json")
+			s, p, err := b.compile(ctx, file, name)
 			if err != nil {
-				return fmt.Errorf("%s compile: %w\n%s", program, err, said)
-			}
-			var summary struct {
-				Seconds compile.Seconds `json:"seconds"`
-			}
-			if err := json.Unmarshal([]byte(said), &summary); err != nil {
 				return err
 			}
-			r, v := duration(summary.Seconds.Route), duration(summary.Seconds.Verify)
-			route, check, both, process = append(route, r), append(check, v), append(both, r+v), append(process, t)
+			r, v := duration(s.Route), duration(s.Verify)
+			route, check, both, process = append(route, r), append(check, v), append(both, r+v), append(process, p)
 		}
-		row(out, "OpenSM "+name, theirs)
-		row(out, "ibweave "+name+", route", route)
-		row(out, "ibweave "+name+", verify", check)
-		row(out, "ibweave "+name+", both", both)
-		row(out, "ibweave "+name+", process", process)
-		ratio(out, theirs, both)
+		b.row("OpenSM "+name, theirs)
+		b.row("ibweave "+name+", route", route)
+		b.row("ibweave "+name+", verify", check)
+		b.row("ibweave "+name+", both", both)
+		b.row("ibweave "+name+", process", process)
+		b.ratio(theirs, both)
 	}
 	return nil
 }
@@ -276,12 +242,9 @@ func openSM(ctx context.Context, twin *ibsim.Twin, cfg ibsim.OpenSMConfig) (time
 	return r.Routing, nil
 }
 
-func benchAudit(ctx context.Context, out io.Writer, radix, program string, runs int) error {
-	f, err := fatTree(out, radix)
-	if err != nil {
-		return err
-	}
-	twin, err := ibsim.NewTwin(f)
+// audit checks the tables of OpenSM.
+func (b *bench) audit(ctx context.Context, which string) error {
+	twin, err := b.twin(which)
 	if err != nil {
 		return err
 	}
@@ -295,27 +258,27 @@ func benchAudit(ctx context.Context, out io.Writer, radix, program string, runs 
 	}
 	list, fdbs, mcfdbs := filepath.Join(dir, "opensm-subnet.lst"), filepath.Join(dir, "opensm.fdbs"), filepath.Join(dir, "opensm.mcfdbs")
 	var theirs, ours []time.Duration
-	for range runs {
+	for range b.runs {
 		// It ends by a segmentation fault on many fabrics, after printing.
 		t, text, err := whole(ctx, dir, "ibdmchk", "-s", list, "-f", fdbs, "-m", mcfdbs)
 		if err != nil && !strings.Contains(text, "Checking credit loops") && !strings.Contains(text, "no credit loops found") {
 			return fmt.Errorf("ibdmchk: %w\n%s", err, text)
 		}
 		theirs = append(theirs, t)
-		t, text, err = whole(ctx, "", program, "check", "-t", list, "--lfts", fdbs)
+		t, text, err = whole(ctx, "", b.program, "check", "-t", list, "--lfts", fdbs)
 		if err != nil {
-			return fmt.Errorf("%s check: %w\n%s", program, err, text)
+			return fmt.Errorf("%s check: %w\n%s", b.program, err, text)
 		}
 		ours = append(ours, t)
 	}
-	row(out, "ibdmchk", theirs)
-	row(out, "ibweave check", ours)
-	ratio(out, theirs, ours)
-	return busiest(ctx, out, twin.Fabric, fdbs)
+	b.row("ibdmchk", theirs)
+	b.row("ibweave check", ours)
+	b.ratio(theirs, ours)
+	return b.busiest(ctx, twin.Fabric, fdbs)
 }
 
 // busiest prints the load of the busiest link in OpenSM's tables and in ours.
-func busiest(ctx context.Context, out io.Writer, f *fabric.Fabric, fdbs string) error {
+func (b *bench) busiest(ctx context.Context, f *fabric.Fabric, fdbs string) error {
 	data, err := os.ReadFile(fdbs)
 	if err != nil {
 		return err
@@ -336,7 +299,7 @@ func busiest(ctx context.Context, out io.Writer, f *fabric.Fabric, fdbs string) 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "  %-32s %9d routes, mean %.0f\n", t.name, v.Balance.MaxRoutes, v.Balance.MeanRoutes)
+		fmt.Fprintf(b.out, "  %-32s %9d routes, mean %.0f\n", t.name, v.Balance.MaxRoutes, v.Balance.MeanRoutes)
 	}
 	return nil
 }
@@ -355,12 +318,12 @@ func median(d []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
-func row(out io.Writer, what string, d []time.Duration) {
-	fmt.Fprintf(out, "  %-32s %9.1f ms (%.1f to %.1f)\n", what, ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
+func (b *bench) row(what string, d []time.Duration) {
+	fmt.Fprintf(b.out, "  %-32s %9.1f ms (%.1f to %.1f)\n", what, ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
 }
 
-func ratio(out io.Writer, theirs, ours []time.Duration) {
-	fmt.Fprintf(out, "  %-32s %9.1f times\n", "ratio", float64(median(theirs))/float64(median(ours)))
+func (b *bench) ratio(theirs, ours []time.Duration) {
+	fmt.Fprintf(b.out, "  %-32s %9.1f times\n", "ratio", float64(median(theirs))/float64(median(ours)))
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -26,13 +24,13 @@ type stage struct {
 	took []time.Duration
 }
 
-// benchPlugin has OpenSM route f with its own updn, with our plugin's, and with the
+// plugin has OpenSM route a fat tree with its own updn, with our plugin's, and with the
 // engine that does nothing, in turn.
 //
 // The time inside our callbacks is what the plugin logs: all of it from when OpenSM
 // calls until the callback returns, and the stages snapshot, route, verify, and write.
-func benchPlugin(ctx context.Context, out io.Writer, f *fabric.Fabric, library string, runs int) error {
-	twin, err := ibsim.NewTwin(f)
+func (b *bench) plugin(ctx context.Context, which string) error {
+	twin, err := b.twin(which)
 	if err != nil {
 		return err
 	}
@@ -41,7 +39,8 @@ func benchPlugin(ctx context.Context, out io.Writer, f *fabric.Fabric, library s
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if library, err = filepath.Abs(library); err != nil {
+	library, err := filepath.Abs(b.library)
+	if err != nil {
 		return err
 	}
 	if err := buildFloor(ctx, filepath.Join(dir, "libibweave-floor.so")); err != nil {
@@ -58,7 +57,7 @@ func benchPlugin(ctx context.Context, out io.Writer, f *fabric.Fabric, library s
 	floor := ibsim.OpenSMConfig{Engine: "ibweave-floor", Flags: 0x07, Env: path, Options: []string{"event_plugin_name ibweave-floor"}}
 	var theirs, all, nothing []time.Duration
 	stages := []stage{{name: "total"}, {name: "snapshot"}, {name: "route"}, {name: "verify"}, {name: "write"}}
-	for range runs {
+	for range b.runs {
 		for _, of := range []struct {
 			cfg  ibsim.OpenSMConfig
 			took *[]time.Duration
@@ -73,13 +72,13 @@ func benchPlugin(ctx context.Context, out io.Writer, f *fabric.Fabric, library s
 			return err
 		}
 	}
-	row(out, "OpenSM updn", theirs)
-	row(out, "OpenSM, ibweave-updn", all)
-	row(out, "OpenSM, engine without work", nothing)
+	b.row("OpenSM updn", theirs)
+	b.row("OpenSM, ibweave-updn", all)
+	b.row("OpenSM, engine without work", nothing)
 	for _, s := range stages {
-		row(out, "inside our callbacks, "+s.name, s.took)
+		b.row("inside our callbacks, "+s.name, s.took)
 	}
-	ratio(out, theirs, stages[0].took)
+	b.ratio(theirs, stages[0].took)
 	return nil
 }
 
