@@ -1,5 +1,7 @@
 package fabric
 
+import "github.com/ibweave/ibweave/internal/graph"
+
 // Components is the parts of a fabric that no cables join. CAs and routers do not
 // forward: only cables between switches join switches.
 type Components struct {
@@ -19,30 +21,12 @@ type Component struct {
 
 // Components finds them, in O(switches + cables).
 func (f *Fabric) Components() *Components {
-	c := &Components{Of: make([]int32, f.switches)}
-	for s := range c.Of {
-		c.Of[s] = -1
-	}
-	var queue []NodeID
-	for s := range NodeID(f.switches) {
-		if c.Of[s] >= 0 {
-			continue
-		}
-		id := int32(len(c.List))
-		x := Component{First: f.PortBase(s)}
-		c.Of[s] = id
-		queue = append(queue[:0], s)
-		for i := 0; i < len(queue); i++ {
-			x.Switches++
-			_, to := f.SwitchLinks(queue[i])
-			for _, t := range to {
-				if c.Of[t] < 0 {
-					c.Of[t] = id
-					queue = append(queue, t)
-				}
-			}
-		}
-		c.List = append(c.List, x)
+	of, n := graph.Components(f.switches, f.Neighbors)
+	c := &Components{Of: of, List: make([]Component, n)}
+	for s := NodeID(f.switches) - 1; s >= 0; s-- {
+		x := &c.List[of[s]]
+		x.Switches++
+		x.First = f.PortBase(s)
 	}
 	for i, p := range f.caPorts {
 		if s := f.attached[i]; s != NoNode {

@@ -171,6 +171,9 @@ func (f *Fabric) SwitchLinks(s NodeID) (ports []PortID, to []NodeID) {
 	return f.chans[a:b], f.to[a:b]
 }
 
+// Neighbors is SwitchLinks without the channels.
+func (f *Fabric) Neighbors(s NodeID) []NodeID { return f.to[f.first[s]:f.first[s+1]] }
+
 // EndPorts visits the ports that have LIDs: port 0 of each switch, then the
 // ports of CAs and routers that have a cable.
 func (f *Fabric) EndPorts(visit func(PortID)) {

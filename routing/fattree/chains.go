@@ -40,14 +40,11 @@ func newChains(p *plan) *chains {
 		cost: make([]float64, n), next: make([]int32, n), known: make([]int32, n),
 	}
 	for u, s := range p.sw {
-		own := p.f.PortBase(s)
-		for q := range p.f.Node(s).NumPorts {
-			if peer := p.f.Peer(own + fabric.PortID(q) + 1); peer != fabric.NoPort && !p.f.IsSwitch(p.f.Owner(peer)) {
-				x.add(peer, q+1)
-			}
+		for _, host := range p.f.HostsOn(s) {
+			x.add(host, p.f.Num(p.f.Peer(host)))
 		}
 		x.own[u] = int32(len(x.lid))
-		x.add(own, fabric.ManagementPort)
+		x.add(p.f.PortBase(s), fabric.ManagementPort)
 		x.dests[u+1] = int32(len(x.lid))
 	}
 	for u := range x.known {

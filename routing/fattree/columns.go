@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // plan is what the positions of hosts and switches in a tree are.
@@ -61,29 +62,18 @@ func newPlan(x *tree) *plan {
 func (p *plan) subtrees() [][]int32 {
 	n := int32(len(p.sw))
 	sub := make([][]int32, p.height+1)
-	root := make([]int32, n)
-	for u := range root {
-		root[u] = int32(u)
-	}
-	find := func(u int32) int32 {
-		for root[u] != u {
-			root[u] = root[root[u]]
-			u = root[u]
-		}
-		return u
-	}
+	parts := graph.NewUnionFind[int32](int(n))
 	for l := range sub {
 		for _, u := range p.byLevel(int32(l)) {
 			for c, end := p.downs(u); c < end; c++ {
-				a, b := find(u), find(p.to[c])
-				root[max(a, b)] = min(a, b)
+				parts.Join(u, p.to[c])
 			}
 		}
 		sub[l] = make([]int32, n)
 		for u := range n {
 			sub[l][u] = -1
 			if int(p.level[u]) <= l {
-				sub[l][u] = find(u)
+				sub[l][u] = parts.Find(u)
 			}
 		}
 	}
@@ -142,10 +132,8 @@ func (p *plan) findSeats() {
 	var usual []fabric.PortNum
 	ports := make([][]fabric.PortNum, len(p.sw))
 	for u, s := range p.sw {
-		for n := range p.f.Node(s).NumPorts {
-			if peer := p.f.Peer(p.f.Port(s, n+1)); peer != fabric.NoPort && !p.f.IsSwitch(p.f.Owner(peer)) {
-				ports[u] = append(ports[u], n+1)
-			}
+		for _, host := range p.f.HostsOn(s) {
+			ports[u] = append(ports[u], p.f.Num(p.f.Peer(host)))
 		}
 	}
 	for _, u := range p.leaves {
@@ -404,7 +392,7 @@ func (p *plan) caOrder() []fabric.PortID {
 				at = at*int(p.width[l]) + int(p.place[l][u])
 			}
 		}
-		for _, port := range hostPorts(p.f, p.sw[u]) {
+		for _, port := range p.f.HostsOn(p.sw[u]) {
 			list[at*int(p.most)+int(p.seat[u][p.f.Num(p.f.Peer(port))])] = port
 		}
 		end = (at + 1) * int(p.most)
@@ -412,18 +400,7 @@ func (p *plan) caOrder() []fabric.PortID {
 	list = list[:end]
 	for u := range p.sw {
 		if p.level[u] > 0 {
-			list = append(list, hostPorts(p.f, p.sw[u])...)
-		}
-	}
-	return list
-}
-
-// hostPorts lists the CA and router ports that are cabled to a switch, by its ports.
-func hostPorts(f *fabric.Fabric, s fabric.NodeID) []fabric.PortID {
-	var list []fabric.PortID
-	for n := range f.Node(s).NumPorts {
-		if peer := f.Peer(f.Port(s, n+1)); peer != fabric.NoPort && !f.IsSwitch(f.Owner(peer)) {
-			list = append(list, peer)
+			list = append(list, p.f.HostsOn(p.sw[u])...)
 		}
 	}
 	return list

@@ -75,7 +75,7 @@ type ascent struct {
 	from, to int32 // the part of best that lists the channels to take, by index in ascents.of
 }
 
-func newDetour(x *filler) *detour {
+func (x *filler) newDetour() *detour {
 	n := len(x.sw)
 	d := &detour{filler: x, hops: make([]int32, n), fixed: make([]bool, n), climb: make([]ascent, x.ascents.kinds), word: -1, near: make([]uint64, len(x.reach)*n)}
 	for i := range d.climb {

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -56,15 +57,14 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	n := f.NumSwitches()
 	r := &lft.Routing{Engine: e.Name(), Fabric: f, Tables: lft.NewTables(n, f.MaxLID()), Order: make([]int32, n)}
 	hosts := make([]int32, n)
-	for _, s := range f.CASwitches() {
-		if s != fabric.NoNode {
-			hosts[s]++
-		}
+	for s := range hosts {
+		hosts[s] = int32(len(f.HostsOn(fabric.NodeID(s))))
 	}
 	index, level := make([]int32, n), make([]int32, n)
+	search := graph.NewSearch[fabric.NodeID](n)
 	placed := int32(0)
-	for _, part := range parts(f) {
-		k := &ranker{f: f, part: part, hosts: hosts, level: level}
+	for _, part := range components(f) {
+		k := &ranker{f: f, part: part, hosts: hosts, level: level, search: search}
 		byRoots, err := k.fromRoots(opt.Roots)
 		if !byRoots {
 			err = k.fromLeaves()

@@ -5,44 +5,30 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // maxHeight bounds the levels above the leaves.
 const maxHeight = 7
 
-// parts gives the switches of each connected part, both in the order of NodeIDs.
-func parts(f *fabric.Fabric) [][]fabric.NodeID {
-	n := f.NumSwitches()
-	seen := make([]bool, n)
-	var list [][]fabric.NodeID
-	for s := range fabric.NodeID(n) {
-		if seen[s] {
-			continue
-		}
-		seen[s] = true
-		part := []fabric.NodeID{s}
-		for i := 0; i < len(part); i++ {
-			_, to := f.SwitchLinks(part[i])
-			for _, v := range to {
-				if !seen[v] {
-					seen[v] = true
-					part = append(part, v)
-				}
-			}
-		}
-		slices.Sort(part)
-		list = append(list, part)
+// components gives the switches of each connected component, both in the order of
+// NodeIDs.
+func components(f *fabric.Fabric) [][]fabric.NodeID {
+	of, n := graph.Components(f.NumSwitches(), f.Neighbors)
+	list := make([][]fabric.NodeID, n)
+	for s, c := range of {
+		list[c] = append(list[c], fabric.NodeID(s))
 	}
 	return list
 }
 
 // ranker finds the levels of the switches of a connected part.
 type ranker struct {
-	f     *fabric.Fabric
-	part  []fabric.NodeID
-	hosts []int32 // by NodeID: CA and router ports on a switch
-	level []int32 // by NodeID, -1 for not known
-	queue []fabric.NodeID
+	f      *fabric.Fabric
+	part   []fabric.NodeID
+	hosts  []int32 // by NodeID: CA and router ports on a switch
+	level  []int32 // by NodeID
+	search *graph.Search[fabric.NodeID]
 }
 
 // fromLeaves finds levels by the distance from the leaves, which have hosts.
@@ -71,27 +57,23 @@ func (r *ranker) fromLeaves() error {
 		}
 	}
 	least := (medianOf(counts, total) + 1) / 2
-	r.queue = r.queue[:0]
+	var leaves []fabric.NodeID
 	for _, s := range r.part {
 		if (!ok || colour[s] == leaf) && r.hosts[s] >= least {
-			r.queue = append(r.queue, s)
+			leaves = append(leaves, s)
 		}
 	}
-	leaves := slices.Clone(r.queue)
-	r.spread()
+	r.measure(leaves)
 	if !ok {
 		return r.check()
 	}
 	if more := r.twins(); len(more) > 0 {
-		r.queue = append(append(r.queue[:0], leaves...), more...)
-		slices.Sort(r.queue)
-		r.spread()
+		r.measure(append(leaves, more...))
 	}
 	// A leaf may be cabled to the switches at the top: it is below them.
 	for _, s := range r.part {
 		for l := r.level[s]; l >= 3 && least > 0 && r.hosts[s] >= least; l = r.level[s] {
-			_, to := r.f.SwitchLinks(s)
-			if slices.ContainsFunc(to, func(v fabric.NodeID) bool { return r.level[v] > l }) {
+			if slices.ContainsFunc(r.f.Neighbors(s), func(v fabric.NodeID) bool { return r.level[v] > l }) {
 				break
 			}
 			r.level[s] = l - 2
@@ -113,46 +95,26 @@ func medianOf(counts []int32, total int32) int32 {
 
 // colours gives neighbours different colours; false when that cannot be done.
 func (r *ranker) colours() (colour []uint8, ok bool) {
-	const none = 2
+	r.search.Run(r.f.Neighbors, r.part[0])
 	colour = make([]uint8, r.f.NumSwitches())
-	for i := range colour {
-		colour[i] = none
+	for _, s := range r.part {
+		colour[s] = uint8(r.search.Distance[s] & 1)
 	}
-	ok = true
-	colour[r.part[0]] = 0
-	r.queue = append(r.queue[:0], r.part[0])
-	for i := 0; i < len(r.queue); i++ {
-		s := r.queue[i]
-		_, to := r.f.SwitchLinks(s)
-		for _, v := range to {
-			switch colour[v] {
-			case none:
-				colour[v] = 1 - colour[s]
-				r.queue = append(r.queue, v)
-			case colour[s]:
-				ok = false
+	for _, s := range r.part {
+		for _, v := range r.f.Neighbors(s) {
+			if colour[v] == colour[s] {
+				return colour, false
 			}
 		}
 	}
-	return colour, ok
+	return colour, true
 }
 
-// spread gives all switches their distance from those in the queue.
-func (r *ranker) spread() {
+// measure makes the levels the distances from some switches.
+func (r *ranker) measure(from []fabric.NodeID) {
+	r.search.Run(r.f.Neighbors, from...)
 	for _, s := range r.part {
-		r.level[s] = -1
-	}
-	for _, s := range r.queue {
-		r.level[s] = 0
-	}
-	for i := 0; i < len(r.queue); i++ {
-		_, to := r.f.SwitchLinks(r.queue[i])
-		for _, v := range to {
-			if r.level[v] < 0 {
-				r.level[v] = r.level[r.queue[i]] + 1
-				r.queue = append(r.queue, v)
-			}
-		}
+		r.level[s] = r.search.Distance[s]
 	}
 }
 
@@ -171,15 +133,13 @@ func (r *ranker) twins() []fabric.NodeID {
 			continue
 		}
 		degree, most := int32(0), int32(0)
-		_, to := r.f.SwitchLinks(s)
-		for _, v := range to {
+		for _, v := range r.f.Neighbors(s) {
 			if met[v] == s {
 				continue
 			}
 			met[v] = s
 			degree++
-			_, below := r.f.SwitchLinks(v)
-			for _, u := range below {
+			for _, u := range r.f.Neighbors(v) {
 				if r.level[u] != 0 || at[u] == v && counted[u] == s {
 					continue
 				}
@@ -201,16 +161,16 @@ func (r *ranker) twins() []fabric.NodeID {
 // fromRoots finds levels by the distance from the roots; false when none of them is in
 // the part.
 func (r *ranker) fromRoots(roots []fabric.NodeID) (bool, error) {
-	r.queue = r.queue[:0]
+	var own []fabric.NodeID
 	for _, s := range roots {
-		if _, ok := slices.BinarySearch(r.part, s); ok && !slices.Contains(r.queue, s) {
-			r.queue = append(r.queue, s)
+		if _, ok := slices.BinarySearch(r.part, s); ok {
+			own = append(own, s)
 		}
 	}
-	if len(r.queue) == 0 {
+	if len(own) == 0 {
 		return false, nil
 	}
-	r.spread()
+	r.measure(own)
 	height := int32(0)
 	for _, s := range r.part {
 		height = max(height, r.level[s])

@@ -2,10 +2,10 @@ package fattree
 
 import (
 	"context"
-	"runtime"
-	"sync/atomic"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -66,56 +66,26 @@ func newFiller(c *chains, t *lft.Tables) *filler {
 func (x *filler) run(ctx context.Context) error {
 	n := int32(len(x.sw))
 	var detours []int32
-	detour := make([]uint64, x.words)
-	copy(detour, x.skip)
+	set := slices.Clone(x.skip)
 	for u := range n {
 		for w, word := range x.set(x.lost, u) {
-			detour[w] |= word
+			set[w] |= word
 		}
 	}
-	each(detour, func(u int32) { detours = append(detours, u) })
-	if err := parallel(ctx, n, func() func(int32) {
-		r := newRow(x)
-		return r.fill
+	each(set, func(u int32) { detours = append(detours, u) })
+	if _, err := par.ForEachWith(ctx, 0, int(n), x.newRow, func(r *row, u int) error {
+		r.fill(int32(u))
+		return nil
 	}); err != nil {
 		return err
 	}
-	var tooLong atomic.Bool
-	err := parallel(ctx, int32(len(detours)), func() func(int32) {
-		r := newDetour(x)
-		return func(i int32) {
-			if !r.fill(detours[i]) {
-				tooLong.Store(true)
-			}
+	_, err := par.ForEachWith(ctx, 0, len(detours), x.newDetour, func(r *detour, i int) error {
+		if !r.fill(detours[i]) {
+			return errTooLong
 		}
+		return nil
 	})
-	if err == nil && tooLong.Load() {
-		err = errTooLong
-	}
 	return err
-}
-
-// parallel has do called for all numbers below n, by as many workers as there are CPUs.
-func parallel(ctx context.Context, n int32, newDo func() func(int32)) error {
-	const block = 16
-	var next atomic.Int32
-	var wg fabric.Workers
-	for range min(runtime.GOMAXPROCS(0), int(n)) {
-		wg.Go(func() {
-			do := newDo()
-			for ctx.Err() == nil {
-				from := next.Add(block) - block
-				if from >= n {
-					return
-				}
-				for i := from; i < min(from+block, n); i++ {
-					do(i)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return ctx.Err()
 }
 
 // row is the scratch of a worker.
@@ -143,7 +113,7 @@ type row struct {
 
 const none = 255
 
-func newRow(x *filler) *row {
+func (x *filler) newRow() *row {
 	n := len(x.sw)
 	return &row{
 		filler: x, climb: make([]uint8, n), via: make([]fabric.PortNum, n*int(x.copies)+1), seen: make([]int32, n), common: make([]uint64, int(x.height)*x.words),
