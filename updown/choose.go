@@ -6,12 +6,12 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -79,15 +79,10 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric) (*directions, error
 	}
 	dist := f.Distances()
 	hosts := make([]uint64, n)
-	for _, s := range f.CASwitches() {
-		if s != fabric.NoNode {
-			hosts[s]++
-		}
-	}
 	channels := 0
 	for s := range fabric.NodeID(n) {
-		_, to := f.SwitchLinks(s)
-		channels += len(to)
+		hosts[s] = uint64(len(f.HostsOn(s)))
+		channels += len(f.Neighbors(s))
 	}
 	tops := tops(f, dist, hosts)
 	targets := targets(hosts)
@@ -104,30 +99,20 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric) (*directions, error
 	// There may be fewer trials than CPUs.
 	parts := slices.Collect(slices.Chunk(targets, (len(targets)+trialParts-1)/trialParts))
 	trials := make([]trial, len(tops))
-	var next atomic.Int32
-	var wg fabric.Workers
-	for range min(runtime.GOMAXPROCS(0), len(tops)*len(parts)) {
-		wg.Go(func() {
-			scratch := part{flow: make([]uint64, n)}
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(tops)*len(parts) || ctx.Err() != nil {
-					return
-				}
-				t := &trials[i/len(parts)]
-				t.begin.Do(func() {
-					t.directions = newDirections(f, NewOrder(f, tops[i/len(parts):][:1]))
-				})
-				t.try(f, dist, hosts, parts[i%len(parts)], &scratch)
-				t.add(&scratch)
-				if int(t.tried.Add(1)) == len(parts) {
-					t.judge(f)
-				}
-			}
+	newPart := func() *part { return &part{flow: make([]uint64, n)} }
+	_, err := par.ForEachWith(ctx, 0, len(tops)*len(parts), newPart, func(scratch *part, i int) error {
+		t := &trials[i/len(parts)]
+		t.begin.Do(func() {
+			t.directions = newDirections(f, NewOrder(f, tops[i/len(parts):][:1]))
 		})
-	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
+		t.try(f, dist, hosts, parts[i%len(parts)], scratch)
+		t.add(scratch)
+		if int(t.tried.Add(1)) == len(parts) {
+			t.judge(f)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	best := 0
@@ -189,8 +174,7 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 		id := fabric.NodeID(s)
 		k := kind{hosts: hosts[s], s: id}
 		k.sum = sum(dist.To(id))
-		_, to := f.SwitchLinks(id)
-		k.links = uint64(len(to))
+		k.links = uint64(len(f.Neighbors(id)))
 		kinds[s] = k
 	}
 	same := func(a, b kind) int {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -27,36 +28,10 @@ func (Engine) Mender(f *fabric.Fabric, r *lft.Routing) lft.Mender {
 			tops++
 		}
 	}
-	if tops != parts(f) {
+	if _, components := graph.Components(f.NumSwitches(), f.Neighbors); tops != components {
 		return nil
 	}
 	return &mender{tree: newTree(d), hops: make([]uint8, len(r.Order))}
-}
-
-// parts counts the connected parts of the switches.
-func parts(f *fabric.Fabric) int {
-	n := 0
-	seen := make([]bool, f.NumSwitches())
-	var queue []fabric.NodeID
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		if seen[s] {
-			continue
-		}
-		n++
-		seen[s] = true
-		for queue = append(queue[:0], s); len(queue) > 0; {
-			u := queue[len(queue)-1]
-			queue = queue[:len(queue)-1]
-			_, to := f.SwitchLinks(u)
-			for _, v := range to {
-				if !seen[v] {
-					seen[v] = true
-					queue = append(queue, v)
-				}
-			}
-		}
-	}
-	return n
 }
 
 // mender is a tree by NodeID.

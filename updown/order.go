@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // Order is a strict total order of the switches: the direction of every link
@@ -29,101 +30,37 @@ func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 	for i := range o.Rank {
 		o.Rank[i] = -1
 	}
-	place := func(s fabric.NodeID) {
-		if o.Rank[s] < 0 {
-			o.Rank[s] = int32(len(o.Switch))
-			o.Switch = append(o.Switch, s)
+	place := func(list ...fabric.NodeID) {
+		for _, s := range list {
+			if o.Rank[s] < 0 {
+				o.Rank[s] = int32(len(o.Switch))
+				o.Switch = append(o.Switch, s)
+			}
 		}
 	}
-	g := grower{f: f, from: make([]fabric.NodeID, n), queue: make([]fabric.NodeID, 0, n)}
+	search := graph.NewSearch[fabric.NodeID](n)
 	for i, r := range roots {
-		if o.Rank[r] >= 0 {
-			continue
-		}
 		if i > 0 {
-			for _, s := range g.path(o, r) {
-				place(s)
-			}
+			search.Run(f.Neighbors, o.Switch...)
+			place(search.Path(r)...)
 		}
 		place(r)
 	}
-	for next := fabric.NodeID(0); ; {
-		if len(o.Switch) > 0 {
-			for _, s := range g.grow(o) {
-				place(s)
-			}
-		}
-		for int(next) < n && o.Rank[next] >= 0 {
-			next++
-		}
-		if int(next) == n {
-			return o
-		}
-		place(next)
+	// reached lists what the search has found since, by distance, then GUID.
+	reached := func() []fabric.NodeID {
+		found := slices.Clone(search.Order[len(o.Switch):])
+		slices.SortFunc(found, func(a, b fabric.NodeID) int {
+			return cmp.Or(cmp.Compare(search.Distance[a], search.Distance[b]), cmp.Compare(a, b))
+		})
+		return found
 	}
-}
-
-// grower searches breadth first from all switches that have a rank.
-type grower struct {
-	f     *fabric.Fabric
-	from  []fabric.NodeID // by NodeID: where the search came from, NoNode unseen
-	queue []fabric.NodeID
-}
-
-// search visits until want is found (NoNode: all); the queue holds what was
-// found, the switches with a rank first.
-func (g *grower) search(o *Order, want fabric.NodeID) bool {
-	for i := range g.from {
-		g.from[i] = fabric.NoNode
-	}
-	g.queue = append(g.queue[:0], o.Switch...)
-	for _, s := range g.queue {
-		g.from[s] = s
-	}
-	for i := 0; i < len(g.queue); i++ {
-		s := g.queue[i]
-		_, to := g.f.SwitchLinks(s)
-		for _, u := range to {
-			if g.from[u] != fabric.NoNode {
-				continue
-			}
-			g.from[u] = s
-			g.queue = append(g.queue, u)
-			if u == want {
-				return true
-			}
+	search.Run(f.Neighbors, o.Switch...)
+	place(reached()...)
+	for next := range fabric.NodeID(n) {
+		if o.Rank[next] < 0 {
+			search.Extend(f.Neighbors, next)
+			place(reached()...)
 		}
 	}
-	return false
-}
-
-// path is the inner part of a shortest path from the order to s, from the
-// order on; nil when there is none.
-func (g *grower) path(o *Order, s fabric.NodeID) []fabric.NodeID {
-	if !g.search(o, s) {
-		return nil
-	}
-	var p []fabric.NodeID
-	for s = g.from[s]; o.Rank[s] < 0; s = g.from[s] {
-		p = append(p, s)
-	}
-	slices.Reverse(p)
-	return p
-}
-
-// grow lists what can be reached from the order by distance, then GUID.
-func (g *grower) grow(o *Order) []fabric.NodeID {
-	g.search(o, fabric.NoNode)
-	found := g.queue[len(o.Switch):]
-	dist := make([]int32, len(o.Rank))
-	for _, s := range found {
-		dist[s] = dist[g.from[s]] + 1
-	}
-	slices.SortFunc(found, func(a, b fabric.NodeID) int {
-		if c := cmp.Compare(dist[a], dist[b]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a, b)
-	})
-	return found
+	return o
 }

@@ -188,7 +188,7 @@ func (p *packer) fewest(ctx context.Context, limit int, load []uint64) *packing 
 	if x := p.one(ctx); x != nil {
 		return x
 	}
-	best := p.pack(ctx, trial{ordered: true}, limit, cpus())
+	best := p.pack(ctx, trial{ordered: true}, limit, 0)
 	if best.layers <= 1 && best.left == 0 {
 		return best
 	}
@@ -231,17 +231,14 @@ func (p *packer) one(ctx context.Context) *packing {
 	p.updn.seedLayer(l)
 	x.final = []*layer{l}
 	var lost atomic.Bool
-	p.each(ctx, len(p.jobs), cpus(), func() func(int) {
-		w := p.newWalker()
-		return func(i int) {
-			if lost.Load() {
-				return
-			}
-			w.load(&p.jobs[i], x.set, 1)
-			for k := range p.jobs[i].lids {
-				if w.lacks(k) {
-					lost.Store(true)
-				}
+	forEach(ctx, 0, len(p.jobs), p.newWalker, func(w *walker, i int) {
+		if lost.Load() {
+			return
+		}
+		w.load(&p.jobs[i], x.set, 1)
+		for k := range p.jobs[i].lids {
+			if w.lacks(k) {
+				lost.Store(true)
 			}
 		}
 	})
@@ -261,10 +258,9 @@ func (p *packer) trials() int {
 func (p *packer) best(ctx context.Context, limit int) *packing {
 	n := p.trials()
 	tries := make([]*packing, n)
-	p.each(ctx, n, cpus(), func() func(int) {
-		return func(i int) {
-			tries[i] = p.pack(ctx, trial{ordered: i%2 == 0, seed: uint64(i / 2)}, limit, 1)
-		}
+	none := func() struct{} { return struct{}{} }
+	forEach(ctx, 0, n, none, func(_ struct{}, i int) {
+		tries[i] = p.pack(ctx, trial{ordered: i%2 == 0, seed: uint64(i / 2)}, limit, 1)
 	})
 	best := tries[0]
 	for _, x := range tries {

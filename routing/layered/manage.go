@@ -165,15 +165,12 @@ func (w *walker) detour(x *packing, j *job, k int, lid fabric.LID) bool {
 // incomplete lists the jobs, by index, that have a path without a layer.
 func (p *packer) incomplete(ctx context.Context, x *packing, jobs []job) (list []int) {
 	lacks := make([]bool, len(jobs))
-	p.each(ctx, len(jobs), cpus(), func() func(int) {
-		w := p.newWalker()
-		return func(i int) {
-			j := &jobs[i]
-			w.load(j, x.set, uint16(1)<<x.layers-1)
-			for _, s := range w.order {
-				for k, lid := range j.lids {
-					lacks[i] = lacks[i] || w.legal[int(s)*blockLIDs+k] == 0 && !p.fixed[lid]
-				}
+	forEach(ctx, 0, len(jobs), p.newWalker, func(w *walker, i int) {
+		j := &jobs[i]
+		w.load(j, x.set, uint16(1)<<x.layers-1)
+		for _, s := range w.order {
+			for k, lid := range j.lids {
+				lacks[i] = lacks[i] || w.legal[int(s)*blockLIDs+k] == 0 && !p.fixed[lid]
 			}
 		}
 	})
@@ -193,21 +190,18 @@ func (p *packer) levels(ctx context.Context, x *packing) *lft.PathSLs {
 		return sls[int(s)*len(p.fixed) : (int(s)+1)*len(p.fixed) : (int(s)+1)*len(p.fixed)]
 	}
 	jobs := slices.Concat(p.jobs, p.own)
-	p.each(ctx, len(jobs), cpus(), func() func(int) {
-		w := p.newWalker()
-		return func(i int) {
-			j := &jobs[i]
-			w.load(j, x.set, uint16(1)<<x.layers-1)
-			for _, s := range w.order {
-				to := row(s)
-				for k, lid := range j.lids {
-					legal := w.legal[int(s)*blockLIDs+k]
-					if p.bent[lid] {
-						legal = w.along(x, s, j, k)
-					}
-					if legal != 0 && !p.fixed[lid] {
-						to[lid] = fabric.SL(bits.TrailingZeros16(legal))
-					}
+	forEach(ctx, 0, len(jobs), p.newWalker, func(w *walker, i int) {
+		j := &jobs[i]
+		w.load(j, x.set, uint16(1)<<x.layers-1)
+		for _, s := range w.order {
+			to := row(s)
+			for k, lid := range j.lids {
+				legal := w.legal[int(s)*blockLIDs+k]
+				if p.bent[lid] {
+					legal = w.along(x, s, j, k)
+				}
+				if legal != 0 && !p.fixed[lid] {
+					to[lid] = fabric.SL(bits.TrailingZeros16(legal))
 				}
 			}
 		}

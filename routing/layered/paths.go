@@ -2,12 +2,11 @@ package layered
 
 import (
 	"context"
-	"runtime"
+	"errors"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -43,20 +42,17 @@ func newPaths(t *turns, tables *lft.Tables) *paths {
 	for s := range p.all {
 		p.all[s] = fabric.NodeID(s)
 	}
-	lids := make([][]fabric.LID, n)
-	for i, s := range f.CASwitches() {
-		if s == fabric.NoNode {
-			continue
-		}
-		p.hosts[s]++
-		port := f.CAPorts()[i]
-		if base := f.LID(port); base != 0 {
-			for k := range fabric.LID(1) << f.LMC(port) {
-				lids[s] = append(lids[s], base+k)
+	for s := range p.all {
+		hosts := f.HostsOn(fabric.NodeID(s))
+		p.hosts[s] = uint32(len(hosts))
+		var list []fabric.LID
+		for _, port := range hosts {
+			if base := f.LID(port); base != 0 {
+				for k := range fabric.LID(1) << f.LMC(port) {
+					list = append(list, base+k)
+				}
 			}
 		}
-	}
-	for s, list := range lids {
 		slices.Sort(list)
 		for part := range slices.Chunk(list, blockLIDs) {
 			p.jobs = append(p.jobs, job{fabric.NodeID(s), part})
@@ -159,59 +155,39 @@ func (w *walker) weigh(j *job, weight []uint32, done, in uint16) (sources uint64
 	return sources
 }
 
-// weights is weigh for all jobs, on so many workers.
+// weights is weigh for all jobs, on so many workers, 0 for all CPUs.
 func (p *paths) weights(ctx context.Context, set []uint16, done, in uint16, workers int) (weight []uint32, sources uint64) {
-	var mu sync.Mutex
-	var all [][]uint32
-	var sum atomic.Uint64
-	p.each(ctx, len(p.jobs), workers, func() func(int) {
-		w := p.newWalker()
-		mine := make([]uint32, p.count())
-		mu.Lock()
-		all = append(all, mine)
-		mu.Unlock()
-		return func(i int) {
-			w.load(&p.jobs[i], set, done|in)
-			if n := w.weigh(&p.jobs[i], mine, done, in); n > 0 {
-				sum.Add(n)
-			}
-		}
+	type weigher struct {
+		*walker
+		weight  []uint32
+		sources uint64
+	}
+	start := func() *weigher { return &weigher{walker: p.newWalker(), weight: make([]uint32, p.count())} }
+	all := forEach(ctx, workers, len(p.jobs), start, func(w *weigher, i int) {
+		w.load(&p.jobs[i], set, done|in)
+		w.sources += w.weigh(&p.jobs[i], w.weight, done, in)
 	})
-	if len(all) == 0 {
-		return make([]uint32, p.count()), 0
-	}
-	for _, mine := range all[1:] {
-		for e, n := range mine {
-			all[0][e] += n
+	weight = all[0].weight
+	for _, w := range all[1:] {
+		for e, n := range w.weight {
+			weight[e] += n
 		}
 	}
-	return all[0], sum.Load()
+	for _, w := range all {
+		sources += w.sources
+	}
+	return weight, sources
 }
 
-// each does n pieces of work on so many goroutines, each with what newWork makes.
-func (p *paths) each(ctx context.Context, n, workers int, newWork func() func(int)) {
-	var next atomic.Int32
-	run := func() {
-		work := newWork()
-		for ctx.Err() == nil {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			work(i)
-		}
+// forEach is par.ForEachWith for work that cannot fail. At the end of ctx some work is
+// not done, and the engine returns the error of ctx.
+func forEach[W any](ctx context.Context, workers, n int, start func() W, do func(w W, i int)) []W {
+	list, err := par.ForEachWith(ctx, workers, n, start, func(w W, i int) error {
+		do(w, i)
+		return nil
+	})
+	if p := new(par.Panic); errors.As(err, &p) {
+		panic(p)
 	}
-	workers = min(workers, n)
-	if workers == 1 {
-		run()
-		return
-	}
-	var wg fabric.Workers
-	for range workers {
-		wg.Go(run)
-	}
-	wg.Wait()
+	return list
 }
-
-// cpus is how many workers a sweep over all jobs has.
-func cpus() int { return runtime.GOMAXPROCS(0) }

@@ -209,15 +209,12 @@ func (p *paths) leastMost() (most uint64) {
 // busyLIDs marks the LIDs with a path from a host that has a channel above the limit.
 func (p *paths) busyLIDs(ctx context.Context, load []uint64, limit uint64) []bool {
 	list := make([]bool, len(p.fixed))
-	p.each(ctx, len(p.jobs), cpus(), func() func(int) {
-		w := p.newWalker()
-		return func(i int) {
-			j := &p.jobs[i]
-			w.order = w.sort.FarthestFirst(w.dist.To(j.t))
-			w.read(j)
-			for k, lid := range j.lids {
-				list[lid] = w.findBusy(j.t, k, load, limit)
-			}
+	forEach(ctx, 0, len(p.jobs), p.newWalker, func(w *walker, i int) {
+		j := &p.jobs[i]
+		w.order = w.sort.FarthestFirst(w.dist.To(j.t))
+		w.read(j)
+		for k, lid := range j.lids {
+			list[lid] = w.findBusy(j.t, k, load, limit)
 		}
 	})
 	return list

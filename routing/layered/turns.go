@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // turns numbers the channels between switches, and the turns that a packet can
@@ -73,45 +74,35 @@ func (t *turns) ends(e int32) (c, d int32) {
 	return int32(i), t.first[t.to[i]] + e - t.turn[i]
 }
 
-// layer is one virtual lane: a set of turns that close no circle, bit of
+// layer is one virtual lane: a set of turns that close no cycle, bit of
 // turnSet, and an order of the channels in which all of these turns rise. It
-// grows turn by turn (Pearce and Kelly, A Dynamic Topological Sort Algorithm for
-// Directed Acyclic Graphs, ACM JEA 2007): one that rises already costs nothing,
-// any other a search among the channels between its two ends.
+// grows turn by turn.
 type layer struct {
 	*turns
 	set   []uint16 // by turn: a bit for each layer that has it
 	bit   uint16   // of this layer
-	place []int32  // by channel: its place in the order
-	at    []int32  // by place
+	order *graph.Order[int32]
 	// work is how many turns searches may still look at. When there are none left,
 	// turns that do not rise are refused.
-	work  int
-	seen  []bool // by channel
-	ahead []int32
-	back  []int32
-	slots []int32
+	work int
+	list []int32 // scratch of next and before
 }
 
 // newLayer is an empty layer that begins with an order of the channels.
 func newLayer(t *turns, set []uint16, number int, order []int32, work int) *layer {
-	l := &layer{turns: t, set: set, bit: 1 << number, at: slices.Clone(order), place: make([]int32, len(order)), work: work, seen: make([]bool, len(order))}
-	for i, c := range order {
-		l.place[c] = int32(i)
-	}
-	return l
+	return &layer{turns: t, set: set, bit: 1 << number, order: graph.NewOrder(slices.Clone(order)), work: work}
 }
 
 // has says whether the turn is in the layer.
 func (l *layer) has(e int32) bool { return l.set[e]&l.bit != 0 }
 
 // add puts the turn e from c to d into the layer, and says false when that
-// would close a circle.
+// would close a cycle.
 func (l *layer) add(e, c, d int32) bool {
 	if l.has(e) {
 		return true
 	}
-	if l.place[c] >= l.place[d] && !l.reorder(c, d) {
+	if !l.order.Before(c, d) && (l.work <= 0 || !l.order.Add(c, d, l.next, l.before)) {
 		return false
 	}
 	l.set[e] |= l.bit
@@ -121,77 +112,30 @@ func (l *layer) add(e, c, d int32) bool {
 // remove takes a turn out. The order remains good.
 func (l *layer) remove(e int32) { l.set[e] &^= l.bit }
 
-// reorder moves d and what follows it behind c and what leads to it, unless c
-// follows d.
-func (l *layer) reorder(c, d int32) bool {
-	if c == d || l.work <= 0 {
-		return false
-	}
-	low, high := l.place[d], l.place[c]
-	l.ahead = append(l.ahead[:0], d)
-	l.seen[d] = true
-	found := false
-	for i := 0; i < len(l.ahead) && !found; i++ {
-		x := l.ahead[i]
-		v := l.to[x]
-		first, end := l.first[v], l.first[v+1]
-		row := l.set[l.turn[x]:l.turn[x+1]]
-		l.work -= len(row)
-		for y := first; y < end; y++ {
-			if row[y-first]&l.bit == 0 || l.seen[y] || l.place[y] > high {
-				continue
-			}
-			if y == c {
-				found = true
-				break
-			}
-			l.seen[y] = true
-			l.ahead = append(l.ahead, y)
+// next lists the channels that turns of the layer lead to from c.
+func (l *layer) next(c int32) []int32 {
+	first := l.first[l.to[c]]
+	row := l.set[l.turn[c]:l.turn[c+1]]
+	l.work -= len(row)
+	l.list = l.list[:0]
+	for i, set := range row {
+		if set&l.bit != 0 {
+			l.list = append(l.list, first+int32(i))
 		}
 	}
-	for _, x := range l.ahead {
-		l.seen[x] = false
-	}
-	if found {
-		return false
-	}
-	l.back = append(l.back[:0], c)
-	l.seen[c] = true
-	for i := 0; i < len(l.back); i++ {
-		y := l.back[i]
-		u := l.from[y]
-		into := l.into[l.intoAt[u]:l.intoAt[u+1]]
-		l.work -= len(into)
-		for _, x := range into {
-			if l.seen[x] || l.place[x] < low || l.set[l.of(x, y)]&l.bit == 0 {
-				continue
-			}
-			l.seen[x] = true
-			l.back = append(l.back, x)
-		}
-	}
-	byPlace := func(a, b int32) int { return int(l.place[a] - l.place[b]) }
-	slices.SortFunc(l.ahead, byPlace)
-	slices.SortFunc(l.back, byPlace)
-	l.slots = l.slots[:0]
-	for _, x := range l.back {
-		l.seen[x] = false
-		l.slots = append(l.slots, l.place[x])
-	}
-	for _, x := range l.ahead {
-		l.slots = append(l.slots, l.place[x])
-	}
-	slices.Sort(l.slots)
-	for i, x := range l.back {
-		l.put(x, l.slots[i])
-	}
-	for i, x := range l.ahead {
-		l.put(x, l.slots[len(l.back)+i])
-	}
-	return true
+	return l.list
 }
 
-func (l *layer) put(c, place int32) {
-	l.place[c] = place
-	l.at[place] = c
+// before lists the channels from which turns of the layer lead to d.
+func (l *layer) before(d int32) []int32 {
+	u := l.from[d]
+	into := l.into[l.intoAt[u]:l.intoAt[u+1]]
+	l.work -= len(into)
+	l.list = l.list[:0]
+	for _, c := range into {
+		if l.has(l.of(c, d)) {
+			l.list = append(l.list, c)
+		}
+	}
+	return l.list
 }

@@ -75,7 +75,7 @@ func TestLayer(t *testing.T) {
 				l.remove(e)
 			}
 			for e := range int32(x.count()) {
-				if c, d := x.ends(e); l.has(e) && l.place[c] >= l.place[d] {
+				if c, d := x.ends(e); l.has(e) && !l.order.Before(c, d) {
 					t.Fatalf("turn %d from %d to %d does not rise", e, c, d)
 				}
 			}

@@ -167,17 +167,14 @@ func (p *paths) chooseOrder(ctx context.Context, roots []fabric.NodeID) (*order,
 	}
 	tried := make([]*order, 1+len(tops))
 	uneven := make([]float64, len(tried))
-	p.each(ctx, len(tried), cpus(), func() func(int) {
-		w := p.newWalker()
-		return func(i int) {
-			o := chosen
-			if i > 0 {
-				o = &order{Order: updown.NewOrder(p.f, tops[i-1:i]), top: tops[i-1]}
-			}
-			var ok bool
-			if uneven[i], ok = w.uneven(targets, o.Rank); ok {
-				tried[i] = o
-			}
+	forEach(ctx, 0, len(tried), p.newWalker, func(w *walker, i int) {
+		o := chosen
+		if i > 0 {
+			o = &order{Order: updown.NewOrder(p.f, tops[i-1:i]), top: tops[i-1]}
+		}
+		var ok bool
+		if uneven[i], ok = w.uneven(targets, o.Rank); ok {
+			tried[i] = o
 		}
 	})
 	if err := ctx.Err(); err != nil {
@@ -219,20 +216,17 @@ func (p *paths) targets() (list []target) {
 func (p *paths) lost(ctx context.Context, targets []target, rank []int32) int {
 	var lost atomic.Int64
 	var none atomic.Bool
-	p.each(ctx, len(targets), cpus(), func() func(int) {
-		w := p.newWalker()
-		return func(i int) {
-			if none.Load() {
-				return
-			}
-			kept, ok := w.ways(targets[i].s, rank)
-			if !ok {
-				none.Store(true)
-				return
-			}
-			all, _ := w.ways(targets[i].s, nil)
-			lost.Add(int64(all - kept))
+	forEach(ctx, 0, len(targets), p.newWalker, func(w *walker, i int) {
+		if none.Load() {
+			return
 		}
+		kept, ok := w.ways(targets[i].s, rank)
+		if !ok {
+			none.Store(true)
+			return
+		}
+		all, _ := w.ways(targets[i].s, nil)
+		lost.Add(int64(all - kept))
 	})
 	if none.Load() {
 		return -1
