@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -40,7 +41,7 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 		verdict = "is undecided, and so fails"
 	}
 	fmt.Fprintf(&b, "## ibweave: %s %s\n\n", literal(opt.subject()), verdict)
-	fmt.Fprintf(&b, "%s, of which %s and %s waived.\n\n", plural(int64(len(r.Findings)), "finding", "findings"), plural(int64(failed), "fails", "fail"), Grouped(int64(waived)))
+	fmt.Fprintf(&b, "%s, of which %s and %s waived.\n\n", text.CountGrouped(len(r.Findings), "finding", "findings"), text.CountGrouped(failed, "fails", "fail"), text.Grouped(waived))
 	b.WriteString("```text\n")
 	var lines bytes.Buffer
 	figures(&lines, r, &opt)
@@ -67,7 +68,7 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 		}
 		row := fmt.Sprintf("| %s | `%s` | %s |\n", severity, f.Rule, literal(message))
 		if b.Len()+len(row) > maxMarkdown {
-			fmt.Fprintf(&b, "\n%s are left out.\n", plural(int64(len(r.Findings)-i), "finding", "findings"))
+			fmt.Fprintf(&b, "\n%s are left out.\n", text.CountGrouped(len(r.Findings)-i, "finding", "findings"))
 			break
 		}
 		b.WriteString(row)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -118,19 +119,5 @@ func JSON(w io.Writer, v any) error {
 // undecided says what is undecided, and why.
 func undecided(u verify.Undecided) string { return "undecided: " + u.Rule + ": " + u.Reason }
 
-// plural is "1 switch" or "1,620 switches".
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return Grouped(n) + " " + many
-}
-
 // Grouped writes 338142 as 338,142.
-func Grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Grouped(n int64) string { return text.Grouped(n) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -55,8 +56,8 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	}
 	f, u, m := &r.Fabric, &r.Unicast, &r.Management
 	row("fabric", "%s, %s, %s, LIDs up to %d",
-		plural(int64(f.Switches), "switch", "switches"), plural(int64(f.CAPorts), "CA port", "CA ports"),
-		plural(int64(f.Links), "link", "links"), f.MaxLID)
+		text.CountGrouped(f.Switches, "switch", "switches"), text.CountGrouped(f.CAPorts, "CA port", "CA ports"),
+		text.CountGrouped(f.Links, "link", "links"), f.MaxLID)
 	if opt.Shape != nil {
 		name := "shape"
 		for line := range strings.Lines(opt.Shape.String()) {
@@ -68,37 +69,37 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 		return // no tables, and so no routes
 	}
 	row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path",
-		plural(u.Pairs, "pair", "pairs"), Grouped(u.Unreachable), Grouped(u.Loops), Grouped(u.NonMinimal))
+		text.CountGrouped(u.Pairs, "pair", "pairs"), text.Grouped(u.Unreachable), text.Grouped(u.Loops), text.Grouped(u.NonMinimal))
 	delivered := u.Pairs - u.Unreachable - u.Loops
 	name := "hops"
 	for hops, n := range u.HopHistogram {
 		if n == 0 {
 			continue
 		}
-		row(name, "%-12s %12s pairs %5.1f %%", plural(int64(hops), "switch", "switches"), Grouped(n), 100*float64(n)/float64(delivered))
+		row(name, "%-12s %12s pairs %5.1f %%", text.CountGrouped(hops, "switch", "switches"), text.Grouped(n), 100*float64(n)/float64(delivered))
 		name = ""
 	}
 	if l := r.Balance.MaxLink; l != nil {
 		row("balance", "%s on the most loaded link, %s, and %.1f on average",
-			plural(r.Balance.MaxRoutes, "route", "routes"), l, r.Balance.MeanRoutes)
+			text.CountGrouped(r.Balance.MaxRoutes, "route", "routes"), l, r.Balance.MeanRoutes)
 	}
 	if m := r.Balance.MaxRelative; m != nil && m.Rate != m.Fastest { // else it is that link, or as loaded as it
 		row("", "%s on %s, %s, take the most time, as %s on %s",
-			plural(m.Routes, "route", "routes"), m.Link, m.Rate, Grouped(int64(math.Round(m.Load))), m.Fastest)
+			text.CountGrouped(m.Routes, "route", "routes"), m.Link, m.Rate, text.Grouped(int64(math.Round(m.Load))), m.Fastest)
 	}
 	c := &r.CreditLoops
 	row("credit loops", "%s on %s; %s between %s",
-		Grouped(int64(c.Count)), plural(int64(c.VLs), "VL", "VLs"),
-		plural(int64(c.Dependencies), "dependency", "dependencies"), plural(int64(c.Channels), "channel", "channels"))
+		text.Grouped(c.Count), text.CountGrouped(c.VLs, "VL", "VLs"),
+		text.CountGrouped(c.Dependencies, "dependency", "dependencies"), text.CountGrouped(c.Channels, "channel", "channels"))
 	row("management", "%s with a switch: %s unreachable, %s looping, %s with CA traffic",
-		plural(m.Pairs, "pair", "pairs"), Grouped(m.Unreachable), Grouped(m.Loops),
-		plural(int64(m.CreditLoops), "credit loop", "credit loops"))
+		text.CountGrouped(m.Pairs, "pair", "pairs"), text.Grouped(m.Unreachable), text.Grouped(m.Loops),
+		text.CountGrouped(m.CreditLoops, "credit loop", "credit loops"))
 	if g := &r.Multicast; g.Groups > 0 {
 		row("multicast", "%s on %s, %s of a sender and a receiver: %s missing, %s duplicate; %s looping, %s stray",
-			plural(int64(g.Groups), "group", "groups"), plural(int64(g.MLIDs), "MLID", "MLIDs"), plural(g.Pairs, "pair", "pairs"),
-			Grouped(int64(g.Missing)), Grouped(int64(g.Duplicates)), plural(int64(g.Loops), "sender", "senders"), Grouped(int64(g.Stray)))
-		row("", "%s of unicast and multicast together; %s", plural(int64(g.CreditLoops), "credit loop", "credit loops"),
-			plural(int64(g.Dependencies), "dependency", "dependencies"))
+			text.CountGrouped(g.Groups, "group", "groups"), text.CountGrouped(g.MLIDs, "MLID", "MLIDs"), text.CountGrouped(g.Pairs, "pair", "pairs"),
+			text.Grouped(g.Missing), text.Grouped(g.Duplicates), text.CountGrouped(g.Loops, "sender", "senders"), text.Grouped(g.Stray))
+		row("", "%s of unicast and multicast together; %s", text.CountGrouped(g.CreditLoops, "credit loop", "credit loops"),
+			text.CountGrouped(g.Dependencies, "dependency", "dependencies"))
 	}
 }
 
@@ -143,14 +144,14 @@ func verdict(w io.Writer, r *verify.Result) {
 	var parts []string
 	for _, s := range []verify.Severity{verify.Error, verify.Warning, verify.Note} {
 		if n := count[s]; n > 0 {
-			parts = append(parts, plural(n, s.String(), s.String()+"s"))
+			parts = append(parts, text.CountGrouped(n, s.String(), s.String()+"s"))
 		}
 	}
 	if n := len(r.Undecided); n > 0 {
-		parts = append(parts, Grouped(int64(n))+" undecided")
+		parts = append(parts, text.Grouped(n)+" undecided")
 	}
 	if waived > 0 {
-		parts = append(parts, Grouped(waived)+" waived")
+		parts = append(parts, text.Grouped(waived)+" waived")
 	}
 	if len(parts) > 0 {
 		fmt.Fprintf(w, "\nverdict      %s (%s)\n", r.Verdict, strings.Join(parts, ", "))

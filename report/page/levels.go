@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // distances gives each switch a level where nobody knows one: its distance to the
@@ -36,30 +37,14 @@ func distances(f *fabric.Fabric, hosts [][]fabric.NodeID) []int32 {
 // breadthFirst is the distance of all switches from the nearest of some, and the
 // greatest; 0 for those that no cable reaches.
 func breadthFirst(f *fabric.Fabric, from []fabric.NodeID) ([]int32, int32) {
-	level := make([]int32, f.NumSwitches())
-	for s := range level {
-		level[s] = -1
-	}
-	queue := slices.Clone(from)
-	for _, s := range queue {
-		level[s] = 0
-	}
+	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
+	search.Run(f.Neighbors, from...)
 	deepest := int32(0)
-	for i := 0; i < len(queue); i++ {
-		s := queue[i]
-		deepest = level[s]
-		_, to := f.SwitchLinks(s)
-		for _, t := range to {
-			if level[t] < 0 {
-				level[t] = level[s] + 1
-				queue = append(queue, t)
-			}
-		}
+	for s := range search.Distance {
+		search.Distance[s] = max(search.Distance[s], 0)
+		deepest = max(deepest, search.Distance[s])
 	}
-	for s := range level {
-		level[s] = max(level[s], 0)
-	}
-	return level, deepest
+	return search.Distance, deepest
 }
 
 // middles is a switch in the middle of each connected part of the fabric: halfway
@@ -67,50 +52,27 @@ func breadthFirst(f *fabric.Fabric, from []fabric.NodeID) ([]int32, int32) {
 // are.
 func middles(f *fabric.Fabric) []fabric.NodeID {
 	n := f.NumSwitches()
-	seen := make([]bool, n)
-	var list []fabric.NodeID
+	of, count := graph.Components(n, f.Neighbors)
+	list := slices.Repeat([]fabric.NodeID{fabric.NoNode}, count)
+	a, b := graph.NewSearch[fabric.NodeID](n), graph.NewSearch[fabric.NodeID](n)
 	for s := range fabric.NodeID(n) {
-		if seen[s] {
+		if list[of[s]] != fabric.NoNode {
 			continue
 		}
-		part, _ := reach(f, s)
-		for _, t := range part {
-			seen[t] = true
-		}
 		// The last that a search reaches is far from where it began.
-		far, fromA := reach(f, part[len(part)-1])
-		_, fromB := reach(f, far[len(far)-1])
+		b.Run(f.Neighbors, s)
+		a.Run(f.Neighbors, b.Order[len(b.Order)-1])
+		b.Run(f.Neighbors, a.Order[len(a.Order)-1])
 		best := s
-		for _, t := range part {
-			x, y := max(fromA[t], fromB[t]), max(fromA[best], fromB[best])
+		for _, t := range a.Order {
+			x, y := max(a.Distance[t], b.Distance[t]), max(a.Distance[best], b.Distance[best])
 			if x < y || x == y && t < best {
 				best = t
 			}
 		}
-		list = append(list, best)
+		list[of[s]] = best
 	}
 	return list
-}
-
-// reach lists the switches that cables lead to from s, nearest first, and gives their
-// distances by switch.
-func reach(f *fabric.Fabric, s fabric.NodeID) ([]fabric.NodeID, []int32) {
-	level := make([]int32, f.NumSwitches())
-	for t := range level {
-		level[t] = -1
-	}
-	level[s] = 0
-	queue := []fabric.NodeID{s}
-	for i := 0; i < len(queue); i++ {
-		_, to := f.SwitchLinks(queue[i])
-		for _, t := range to {
-			if level[t] < 0 {
-				level[t] = level[queue[i]] + 1
-				queue = append(queue, t)
-			}
-		}
-	}
-	return queue, level
 }
 
 // onLevels places switches in rows, level 0 at the bottom, hosts below their switches,
