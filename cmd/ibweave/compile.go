@@ -441,8 +441,7 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	failed := r.Verify.Fails(verify.Error)
 	if !o.dryRun && (!failed || o.force) {
 		w := outdir.Options{
-			Previous: previous.sum(),
-			Version:  version, InstallDir: o.installDir, Lean: o.lean, Zstd: o.zstd, Only: only, PairSLs: o.pathSL, Force: o.force,
+			Previous: previous.sum(), InstallDir: o.installDir, Lean: o.lean, Zstd: o.zstd, Only: only, PairSLs: o.pathSL, Force: o.force,
 			Options: o.manifestOptions(r.Routing.Fabric, opt, s.LIDs.LMC),
 		}
 		stage := a.startStage("write "+o.output, 0)

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/internal/files"
 )
 
 // version is the release; the revision comes from the build.
-const version = "0.1.0"
+const version = outdir.Version
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{

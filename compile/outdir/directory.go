@@ -24,6 +24,9 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 )
 
+// Version is the release of ibweave, which manifests name.
+const Version = "0.1.0"
+
 // ManifestName is the file of a compiled directory that lists the others.
 const ManifestName = "manifest.json"
 

@@ -55,7 +55,6 @@ const ZstdSuffix = ".zst"
 
 // Options are what a caller may ask of Write.
 type Options struct {
-	Version string         // of ibweave, for the manifest
 	Options map[string]any // for the manifest: what else made the result
 	// Previous is the SHA-256 of the manifest whose tables were kept, "" for none.
 	Previous string
@@ -92,7 +91,7 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]s
 	c.addTables()
 	c.addGroups()
 	c.addConfigs()
-	m := Manifest{Version: opt.Version, Engine: r.Routing.Engine, Options: c.options, Previous: opt.Previous}
+	m := Manifest{Version: Version, Engine: r.Routing.Engine, Options: c.options, Previous: opt.Previous}
 	if err := writeDirectory(ctx, dir, c.files, m); err != nil {
 		return nil, err
 	}
