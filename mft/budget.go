@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -407,18 +408,8 @@ func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, op
 
 // stepping is "1 of 5 groups steps down".
 func (b *budget) stepping(n int) string {
-	verb := "step"
-	if n == 1 {
-		verb = "steps"
-	}
-	return fmt.Sprintf("%d of %s %s down", n, count(len(b.groups), "group"), verb)
-}
-
-func are(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
+	groups := "of " + text.Count(len(b.groups), "group", "groups")
+	return text.Count(n, groups+" steps down", groups+" step down")
 }
 
 // stepNotes says which groups took which scheme, and why.
@@ -437,8 +428,8 @@ func (b *budget) stepNotes() []string {
 				b.stepping(refused.groups), b.schemes[level+1].Name(), refused.why))
 		}
 		if n > refused.groups {
-			list = append(list, fmt.Sprintf("%s to %s: with %s the trees take more than %s, all that %s free",
-				b.stepping(n-refused.groups), b.schemes[level+1].Name(), b.schemes[level].Name(), count(b.free, "MLID"), are(b.free)))
+			list = append(list, fmt.Sprintf("%s to %s: with %s the trees take more than %s free",
+				b.stepping(n-refused.groups), b.schemes[level+1].Name(), b.schemes[level].Name(), text.Count(b.free, "MLID, all that is", "MLIDs, all that are")))
 		}
 	}
 	return append(list, b.notes...)

@@ -2,14 +2,13 @@ package mft
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 const (
@@ -25,17 +24,10 @@ type sharing struct {
 	groups   []Group
 	maxStray float64
 
-	of       []int32   // by group: the first group of those on its MLID, ownMLID or noMLID
+	of       []int     // by group: the first group of those on its MLID, ownMLID or noMLID
 	clusters []cluster // by group, at the first of them
-	byPort   [][]int32 // by PortID: groups that it receives
+	byPort   [][]int   // by PortID: clusters that it is a receiver of
 	list     []int     // the clusters there are, ascending
-	size     []clusterSize
-	drafts   []drafted // of the clusters with several groups, in the order of list
-}
-
-// clusterSize is what a search wants to know of each of list.
-type clusterSize struct {
-	cluster, groups, receivers int32
 }
 
 // cluster is groups on one MLID.
@@ -46,68 +38,50 @@ type cluster struct {
 	stray     int             // copies to others then, at most: a sender gets none of its own
 	own       bool            // a group came with an MLID
 	sl        fabric.SL       // of all groups: a scheme's trees may depend on it
-	version   int             // changes with the groups
+	ports     []fabric.PortID // the masks, of several groups
 }
 
-// share is two clusters that may be joined.
-type share struct {
-	cost     int // stray copies that it adds; -1 when there is no partner
-	a, b     int // a < b
-	va, vb   int // the versions that the cost is of
-	searcher int // a or b: the one whose best partner the other is
-}
-
-// shares is a heap, the cheapest on top.
-type shares []share
-
-func (s shares) Len() int      { return len(s) }
-func (s shares) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s shares) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(s[i].cost, s[j].cost), cmp.Compare(s[i].a, s[j].a),
-		cmp.Compare(s[i].b, s[j].b), cmp.Compare(s[i].searcher, s[j].searcher)) < 0
-}
-func (s *shares) Push(x any) { *s = append(*s, x.(share)) }
-func (s *shares) Pop() any {
-	x := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return x
+// partner is the cheapest cluster for another one to join.
+type partner struct {
+	cost    int // stray copies that it adds; -1 for no partner
+	cluster int
+	groups  int // that it had when it was found
 }
 
 // share makes groups share MLIDs, and leaves some without, until the rest
 // suffices. It takes O(groups x groups) at first, and O(groups) for each step.
 func (b *budget) share(ctx context.Context) (*sharing, error) {
-	excess := b.total() - b.free
 	s := newSharing(b)
-	excess, err := s.join(ctx, excess)
+	excess, err := s.join(ctx, b.total()-b.free)
 	if err != nil {
 		return nil, err
 	}
 	if s.drop(excess) > 0 {
 		return nil, &BudgetError{MLIDs: b.free}
 	}
-	var several []Group
-	for _, i := range s.list {
-		c := &s.clusters[i]
-		if len(c.groups) == 1 {
-			s.of[i] = ownMLID
-			continue
-		}
-		several = append(several, s.whole(c))
+	several := s.several()
+	groups := make([]Group, len(several))
+	for i, c := range several {
+		groups[i] = s.unite(c)
 	}
-	last := b.schemes[len(b.schemes)-1]
-	list, _, err := draftWith(ctx, last, b.r, several, b.opt)
+	list, _, err := draftWith(ctx, b.schemes[len(b.schemes)-1], b.r, groups, b.opt)
 	if err != nil {
 		return nil, err
 	}
-	for i := range list {
+	for i, c := range several {
 		if list[i].err != nil {
 			return nil, list[i].err
 		}
 		if len(list[i].trees) != 1 {
 			return nil, &BudgetError{MLIDs: b.free}
 		}
+		c.ports = list[i].trees[0].ports
 	}
-	s.drafts = list
+	for _, i := range s.list {
+		if len(s.clusters[i].groups) == 1 {
+			s.of[i] = ownMLID
+		}
+	}
 	return s, nil
 }
 
@@ -117,9 +91,9 @@ func newSharing(b *budget) *sharing {
 		f:        b.r.Fabric,
 		groups:   b.groups,
 		maxStray: b.opt.MaxStray,
-		of:       make([]int32, n),
+		of:       make([]int, n),
 		clusters: make([]cluster, n),
-		byPort:   make([][]int32, b.r.Fabric.NumPorts()),
+		byPort:   make([][]int, b.r.Fabric.NumPorts()),
 	}
 	if s.maxStray == 0 {
 		s.maxStray = DefaultMaxStray
@@ -130,149 +104,114 @@ func newSharing(b *budget) *sharing {
 			s.of[i] = ownMLID
 			continue
 		}
-		s.of[i] = int32(i)
+		s.of[i] = i
 		s.list = append(s.list, i)
-		s.size = append(s.size, clusterSize{int32(i), 1, int32(len(g.Receivers))})
 		s.clusters[i] = cluster{groups: []int{i}, receivers: g.Receivers, wanted: len(g.Receivers), own: g.MLID != 0, sl: g.SL}
 		for _, p := range g.Receivers {
-			s.byPort[p] = append(s.byPort[p], int32(i))
+			s.byPort[p] = append(s.byPort[p], i)
 		}
 	}
 	return s
 }
 
+// several is the clusters with several groups.
+func (s *sharing) several() (list []*cluster) {
+	for _, i := range s.list {
+		if c := &s.clusters[i]; len(c.groups) > 1 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // join joins clusters until excess MLIDs are saved, or none can be joined
-// without too many stray copies; it returns what is left.
+// without too many stray copies; it returns what is left. Of equally cheap pairs
+// the one with the first clusters comes first.
 func (s *sharing) join(ctx context.Context, excess int) (int, error) {
-	found := make([]share, len(s.list))
-	err := parallel(ctx, len(s.list), func() func(int) {
-		p := newPartners(s)
-		return func(i int) { found[i] = p.best(s.list[i]) }
+	found := make([]partner, len(s.clusters))
+	newScratch := func() []int { return make([]int, len(s.clusters)) }
+	_, err := par.ForEachWith(ctx, 0, len(s.list), newScratch, func(common []int, i int) error {
+		found[s.list[i]] = s.findPartner(s.list[i], common)
+		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	h := shares(slices.DeleteFunc(found, func(x share) bool { return x.cost < 0 }))
-	partners := newPartners(s)
-	heap.Init(&h)
-	for excess > 0 && len(h) > 0 {
-		x := heap.Pop(&h).(share)
-		if s.of[x.searcher] != int32(x.searcher) {
-			continue // joined to another, which has searched since
+	common := newScratch()
+	for excess > 0 {
+		var pair, best [3]int // cost, clusters
+		best[0] = -1
+		at := 0
+		for _, i := range s.list {
+			x := &found[i]
+			if pair = [3]int{x.cost, min(i, x.cluster), max(i, x.cluster)}; x.cost >= 0 && (best[0] < 0 || slices.Compare(pair[:], best[:]) < 0) {
+				best, at = pair, i
+			}
 		}
-		a, b := &s.clusters[x.a], &s.clusters[x.b]
-		if s.of[x.a] == int32(x.a) && s.of[x.b] == int32(x.b) && a.version == x.va && b.version == x.vb {
-			s.merge(x)
+		if best[0] < 0 {
+			break
+		}
+		// The partner may have been joined to another since it was found.
+		if x := &found[at]; len(s.clusters[x.cluster].groups) == x.groups {
+			s.merge(best[1], best[2], best[0])
 			excess--
-			x.searcher = x.a
-		} else if v := s.clusters[x.searcher].version; x.searcher == x.a && v != x.va || x.searcher == x.b && v != x.vb {
-			continue // has searched since
+			at = best[1]
 		}
-		if y := partners.best(x.searcher); y.cost >= 0 {
-			heap.Push(&h, y)
-		}
+		found[at] = s.findPartner(at, common)
 	}
 	return excess, nil
 }
 
-// merge makes one cluster of two, at the index of the first.
-func (s *sharing) merge(x share) {
-	a, b := &s.clusters[x.a], &s.clusters[x.b]
+// merge makes one cluster of two, at the index of the first, with that many stray
+// copies more.
+func (s *sharing) merge(into, from, cost int) {
+	a, b := &s.clusters[into], &s.clusters[from]
 	for _, i := range b.groups {
-		s.of[i] = int32(x.a)
+		s.of[i] = into
 	}
-	groups := append(a.groups, b.groups...)
-	slices.Sort(groups)
-	*a = cluster{
-		groups:    groups,
-		receivers: union(nil, a.receivers, b.receivers),
-		wanted:    a.wanted + b.wanted,
-		stray:     a.stray + b.stray + x.cost,
-		own:       a.own || b.own,
-		sl:        a.sl,
-		version:   a.version + 1,
+	for _, p := range b.receivers {
+		s.byPort[p] = slices.DeleteFunc(s.byPort[p], func(i int) bool { return i == from })
+		if !slices.Contains(s.byPort[p], into) {
+			s.byPort[p] = append(s.byPort[p], into)
+		}
 	}
+	a.groups = append(a.groups, b.groups...)
+	slices.Sort(a.groups)
+	a.receivers = union(nil, a.receivers, b.receivers)
+	a.wanted += b.wanted
+	a.stray += b.stray + cost
+	a.own = a.own || b.own
 	*b = cluster{}
-	s.remove(x.b)
-	i, _ := slices.BinarySearch(s.list, x.a)
-	s.size[i] = clusterSize{int32(x.a), int32(len(a.groups)), int32(len(a.receivers))}
+	s.remove(from)
 }
 
 // remove takes a cluster off the list.
 func (s *sharing) remove(cluster int) {
 	i, _ := slices.BinarySearch(s.list, cluster)
 	s.list = slices.Delete(s.list, i, i+1)
-	s.size = slices.Delete(s.size, i, i+1)
 }
 
-// partners searches for clusters to join: scratch of one worker.
-type partners struct {
-	s       *sharing
-	common  []common // by cluster
-	touched []int32  // the clusters that have receivers in common with the one at hand
-	tick    int32
-}
-
-// common is what a cluster has in common with the one at hand.
-type common struct {
-	receivers int32
-	tick      int32 // the last receiver that was counted
-}
-
-func newPartners(s *sharing) *partners {
-	return &partners{s: s, common: make([]common, len(s.of))}
-}
-
-// best finds the cheapest cluster to join cluster i with, the first of equal
-// ones. It takes O(receivers x groups of each + clusters).
-func (p *partners) best(i int) share {
-	s := p.s
+// findPartner finds the cheapest cluster to join cluster i with, the first of equal
+// ones. common is scratch, by cluster. It takes O(receivers x clusters of each +
+// clusters).
+func (s *sharing) findPartner(i int, common []int) partner {
 	c := &s.clusters[i]
-	p.touched = p.touched[:0]
-	if int(p.tick) > math.MaxInt32-len(c.receivers) {
-		clear(p.common)
-		p.tick = 0
-	}
-	for _, port := range c.receivers {
-		p.tick++
-		for _, g := range s.byPort[port] {
-			o := s.of[g]
-			if o < 0 {
-				continue
-			}
-			x := &p.common[o]
-			if x.tick == p.tick {
-				continue
-			}
-			x.tick = p.tick
-			if x.receivers == 0 {
-				p.touched = append(p.touched, o)
-			}
-			x.receivers++
+	clear(common)
+	for _, p := range c.receivers {
+		for _, k := range s.byPort[p] {
+			common[k]++
 		}
 	}
-	best := share{searcher: i, cost: -1}
-	groups, receivers := len(c.groups), len(c.receivers)
-	for _, o := range s.size {
-		both := int(p.common[o.cluster].receivers)
-		cost := groups*(int(o.receivers)-both) + int(o.groups)*(receivers-both)
-		if best.cost >= 0 && cost >= best.cost || int(o.cluster) == i {
+	best := partner{cost: -1}
+	for _, k := range s.list {
+		d := &s.clusters[k]
+		cost := len(c.groups)*(len(d.receivers)-common[k]) + len(d.groups)*(len(c.receivers)-common[k])
+		if k == i || best.cost >= 0 && cost >= best.cost || c.own && d.own || c.sl != d.sl {
 			continue
 		}
-		d := &s.clusters[o.cluster]
-		if c.own && d.own || c.sl != d.sl {
-			continue
+		if stray := c.stray + d.stray + cost; stray == 0 || float64(stray) <= s.maxStray*float64(c.wanted+d.wanted) {
+			best = partner{cost, k, len(d.groups)}
 		}
-		if stray := c.stray + d.stray + cost; stray > 0 && float64(stray) > s.maxStray*float64(c.wanted+d.wanted) {
-			continue
-		}
-		best.cost, best.a, best.b = cost, min(i, int(o.cluster)), max(i, int(o.cluster))
-	}
-	for _, o := range p.touched {
-		p.common[o].receivers = 0
-	}
-	if best.cost >= 0 {
-		best.va, best.vb = s.clusters[best.a].version, s.clusters[best.b].version
 	}
 	return best
 }
@@ -300,8 +239,8 @@ func (s *sharing) drop(excess int) int {
 	return excess
 }
 
-// whole is the groups of a cluster as one.
-func (s *sharing) whole(c *cluster) Group {
+// unite is the groups of a cluster as one.
+func (s *sharing) unite(c *cluster) Group {
 	g := Group{Name: s.groups[c.groups[0]].Name, Receivers: c.receivers, SL: c.sl}
 	for _, i := range c.groups {
 		g.Senders = append(g.Senders, s.groups[i].Senders...)
@@ -313,12 +252,7 @@ func (s *sharing) whole(c *cluster) Group {
 
 // add gives MLIDs to the groups that share them.
 func (s *sharing) add(a *assembly, scheme string) error {
-	next := 0
-	for _, i := range s.list {
-		c := &s.clusters[i]
-		if len(c.groups) == 1 {
-			continue
-		}
+	for _, c := range s.several() {
 		first := c.groups[0]
 		for _, g := range c.groups {
 			if s.groups[g].MLID != 0 {
@@ -329,8 +263,7 @@ func (s *sharing) add(a *assembly, scheme string) error {
 		if err != nil {
 			return err
 		}
-		a.masks = append(a.masks, masks{mlid, s.drafts[next].trees[0].ports})
-		next++
+		a.masks = append(a.masks, masks{mlid, c.ports})
 		for _, g := range c.groups {
 			a.tree(g, 0, scheme, s.groups[g].Senders, mlid)
 		}
@@ -338,20 +271,27 @@ func (s *sharing) add(a *assembly, scheme string) error {
 	return nil
 }
 
+// mostNotes is how many shared MLIDs, and names in a note, are listed.
+const mostNotes = 16
+
 // notes lists who shares an MLID and what strays, and who has none.
 func (s *sharing) notes() []string {
-	var list, without []string
+	several := s.several()
 	shared, stray, wanted := 0, 0, 0
-	for _, i := range s.list {
-		c := &s.clusters[i]
-		if len(c.groups) == 1 {
-			continue
-		}
+	for _, c := range several {
 		shared += len(c.groups)
 		stray += c.stray
 		wanted += c.wanted
-		if len(list) < mostNotes {
-			list = append(list, s.note(c))
+	}
+	var notes, without []string
+	if shared > 0 {
+		notes = append(notes, fmt.Sprintf("%d groups share %s, with at most %d stray copies for %d to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID",
+			shared, text.Count(len(several), "MLID", "MLIDs"), stray, wanted))
+		for _, c := range several[:min(mostNotes, len(several))] {
+			notes = append(notes, s.note(c))
+		}
+		if more := len(several) - mostNotes; more > 0 {
+			notes = append(notes, fmt.Sprintf("so do groups on %s more", text.Count(more, "MLID", "MLIDs")))
 		}
 	}
 	for i, of := range s.of {
@@ -359,29 +299,12 @@ func (s *sharing) notes() []string {
 			without = append(without, fmt.Sprintf("%q", s.groups[i].Name))
 		}
 	}
-	var notes []string
-	if shared > 0 {
-		clusters := 0
-		for _, i := range s.list {
-			if len(s.clusters[i].groups) > 1 {
-				clusters++
-			}
-		}
-		notes = append(notes, fmt.Sprintf("%d groups share %s, with at most %d stray copies for %d to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID",
-			shared, count(clusters, "MLID"), stray, wanted))
-		notes = append(notes, list...)
-		if more := clusters - len(list); more > 0 {
-			notes = append(notes, fmt.Sprintf("so do groups on %s more", count(more, "MLID")))
-		}
-	}
 	if len(without) > 0 {
-		notes = append(notes, fmt.Sprintf("%s without an MLID, left to a unicast packet for each receiver: %s", count(len(without), "group"), few(without)))
+		notes = append(notes, fmt.Sprintf("%s without an MLID, left to a unicast packet for each receiver: %s",
+			text.Count(len(without), "group", "groups"), text.Few(without, mostNotes)))
 	}
 	return notes
 }
-
-// mostNotes is how many shared MLIDs, and names in a note, are listed.
-const mostNotes = 16
 
 // note is the stray copies of one MLID.
 func (s *sharing) note(c *cluster) string {
@@ -396,27 +319,12 @@ func (s *sharing) note(c *cluster) string {
 			}
 		}
 		if len(who) > 0 {
-			strays = append(strays, fmt.Sprintf("packets of %q reach %s as well", g.Name, few(who)))
+			strays = append(strays, fmt.Sprintf("packets of %q reach %s as well", g.Name, text.Few(who, mostNotes)))
 		}
 	}
-	note := "groups " + few(names) + " share an MLID"
+	note := "groups " + text.Few(names, mostNotes) + " share an MLID"
 	if len(strays) == 0 {
 		return note + ", and nothing strays"
 	}
-	return note + ": " + few(strays)
-}
-
-// count is "1 MLID" or "2 MLIDs".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func few(list []string) string {
-	if len(list) <= mostNotes {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:mostNotes], ", "), len(list)-mostNotes)
+	return note + ": " + text.Few(strays, mostNotes)
 }

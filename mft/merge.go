@@ -90,7 +90,7 @@ func newMerger(r *lft.Routing, scheme string) *merger {
 // have the same paths.
 func (m *merger) items(g *Group) ([]item, error) {
 	for _, s := range g.Senders {
-		if terminal(m.f, s) == fabric.NoPort {
+		if m.f.Attachment(s) == fabric.NoPort {
 			return nil, m.refuse(g, fmt.Sprintf("sender %s has no cable to a switch", m.f.PortName(s)))
 		}
 	}
@@ -98,21 +98,21 @@ func (m *merger) items(g *Group) ([]item, error) {
 	bySwitch(m.f, senders)
 	var list []item
 	for len(senders) > 0 {
-		s := m.f.Owner(terminal(m.f, senders[0]))
+		s := m.f.Owner(m.f.Attachment(senders[0]))
 		n := 1
-		for n < len(senders) && m.f.Owner(terminal(m.f, senders[n])) == s {
+		for n < len(senders) && m.f.Owner(m.f.Attachment(senders[n])) == s {
 			n++
 		}
 		ports, err := m.union(g, senders[:n])
 		if err != nil {
 			return nil, err
 		}
-		m.flow.load(ports)
-		if reason := m.flow.check(senders[0], g.Receivers); reason != "" {
+		m.masks.load(ports)
+		if reason := m.masks.explainInexact(senders[0], g.Receivers); reason != "" {
 			return nil, m.refuse(g, reason)
 		}
 		list = append(list, item{
-			from:    []fabric.PortID{terminal(m.f, senders[0])},
+			from:    []fabric.PortID{m.f.Attachment(senders[0])},
 			senders: senders[:n:n],
 			ports:   slices.Clone(ports),
 		})
@@ -207,12 +207,12 @@ func (m *merger) exact(x *item) bool {
 	if len(x.from) == 1 {
 		return true
 	}
-	m.flow.load(x.ports)
-	if m.flow.forest() {
+	m.masks.load(x.ports)
+	if m.masks.isForest() {
 		return true
 	}
 	for i := len(x.from) - 1; i >= 0; i-- { // who came last fails first
-		if m.flow.run(x.from[i]).twice >= 0 {
+		if twice, _ := m.masks.sendPacket(x.from[i], false); twice >= 0 {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -83,24 +84,23 @@ func (u UpdnTree) draft(ctx context.Context, r *lft.Routing, groups []Group, opt
 		return nil, err
 	}
 	list := make([]drafted, len(groups))
+	n := len(groups) // of a round
+	if opt.Balance {
+		n = round
+	}
 	growers := sync.Pool{New: func() any { return newTreeGrower(h, opt.Balance) }}
-	work := func(i int) {
-		t := growers.Get().(*treeGrower)
-		list[i].trees, list[i].err = t.tree(&groups[i], uint32(i))
-		growers.Put(t)
-	}
-	if !opt.Balance {
-		return list, parallel(ctx, len(groups), func() func(int) { return work })
-	}
-	for at := 0; at < len(groups); at += round {
-		n := min(round, len(groups)-at)
-		err := parallel(ctx, n, func() func(int) {
-			return func(i int) { work(at + i) }
+	for at := 0; at < len(groups); at += n {
+		n = min(n, len(groups)-at)
+		err := par.ForEach(ctx, 0, n, func(i int) error {
+			t := growers.Get().(*treeGrower)
+			list[at+i].trees, list[at+i].err = t.tree(&groups[at+i], uint32(at+i))
+			growers.Put(t)
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		for i := at; i < at+n; i++ {
+		for i := at; opt.Balance && i < at+n; i++ {
 			for k := range list[i].trees {
 				h.count(list[i].trees[k].ports)
 			}
@@ -174,24 +174,23 @@ func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, 
 	}
 	// One pass in the order of ranks: a switch is one link further from a top
 	// than the nearest of its upward neighbours.
-	err := parallel(ctx, n, func() func(int) {
-		return func(t int) {
-			row := h.hops[t*n : (t+1)*n]
-			for r := range row[:t] {
-				row[r] = fabric.Unreachable
-			}
-			row[t] = 0
-			for r := t + 1; r < n; r++ {
-				least := fabric.Unreachable
-				for _, u := range h.up[h.first[r]:h.first[r+1]] {
-					least = min(least, row[u])
-				}
-				if least < fabric.MaxHops {
-					least++
-				}
-				row[r] = least
-			}
+	err := par.ForEach(ctx, 0, n, func(t int) error {
+		row := h.hops[t*n : (t+1)*n]
+		for r := range row[:t] {
+			row[r] = fabric.Unreachable
 		}
+		row[t] = 0
+		for r := t + 1; r < n; r++ {
+			least := fabric.Unreachable
+			for _, u := range h.up[h.first[r]:h.first[r+1]] {
+				least = min(least, row[u])
+			}
+			if least < fabric.MaxHops {
+				least++
+			}
+			row[r] = least
+		}
+		return nil
 	})
 	return h, err
 }
@@ -303,7 +302,7 @@ func (t *treeGrower) collect(g *Group) error {
 	t.members = t.members[:0]
 	for _, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
 		for _, p := range list {
-			at := terminal(t.h.f, p)
+			at := t.h.f.Attachment(p)
 			if at == fabric.NoPort {
 				return &RefusedError{Scheme: UpdnTree{}.Name(), Group: g.Name, Reason: fmt.Sprintf("member %s has no cable to a switch", t.h.f.PortName(p))}
 			}
@@ -489,7 +488,7 @@ func (t *treeGrower) masks(g *Group) []fabric.PortID {
 	}
 	t.ports = t.ports[:0]
 	for _, p := range g.Receivers {
-		at := terminal(h.f, p)
+		at := h.f.Attachment(p)
 		t.ports = append(t.ports, at)
 		t.below[h.rank[h.f.Owner(at)]]++
 	}

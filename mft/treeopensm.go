@@ -108,7 +108,7 @@ func (t *opensmTree) grow(g *Group) ([]fabric.PortID, error) {
 	t.ports = t.ports[:0]
 	for _, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
 		for _, p := range list {
-			at := terminal(t.f, p)
+			at := t.f.Attachment(p)
 			if at == fabric.NoPort {
 				return nil, refuse("member %s has no cable to a switch", t.f.PortName(p))
 			}

@@ -40,15 +40,15 @@ func (u UnionTurns) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 	}
 	t := newTurnSet(r)
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		w := &turnTree{turnSet: t, f: r.Fabric, flow: newFlow(r.Fabric), by: make([]fabric.PortID, r.Fabric.NumSwitches()),
+		w := &turnTree{turnSet: t, f: r.Fabric, masks: newMaskGraph(r.Fabric), by: make([]fabric.PortID, r.Fabric.NumSwitches()),
 			from: make([]fabric.PortID, r.Fabric.NumPorts())}
 		return func(g *Group) ([]draft, error) {
 			list := make([]draft, len(g.Senders))
 			for i, s := range g.Senders {
 				ports, reason := w.grow(g, s)
 				if reason == "" {
-					w.flow.load(ports)
-					reason = w.flow.check(s, g.Receivers)
+					w.masks.load(ports)
+					reason = w.masks.explainInexact(s, g.Receivers)
 				}
 				if reason != "" {
 					return nil, &RefusedError{Scheme: u.Name(), Group: g.Name, Reason: reason}
@@ -105,7 +105,7 @@ func (t *turnSet) has(c fabric.PortID, n fabric.PortNum) bool {
 type turnTree struct {
 	*turnSet
 	f     *fabric.Fabric
-	flow  *flow
+	masks maskGraph
 	nodes []fabric.NodeID // of the tree
 	by    []fabric.PortID // by switch: the channel by which it joined, NoPort for none
 	from  []fabric.PortID // by channel: the one before it in a search, itself for the first
@@ -118,7 +118,7 @@ const attempts = 16
 // grow is the masks of a tree from a sender to the receivers of a group, ascending,
 // or why there is none.
 func (w *turnTree) grow(g *Group, sender fabric.PortID) (ports []fabric.PortID, reason string) {
-	at := terminal(w.f, sender)
+	at := w.f.Attachment(sender)
 	if at == fabric.NoPort {
 		return nil, fmt.Sprintf("sender %s has no cable to a switch", w.f.PortName(sender))
 	}
@@ -127,7 +127,7 @@ func (w *turnTree) grow(g *Group, sender fabric.PortID) (ports []fabric.PortID, 
 		if d == sender {
 			continue
 		}
-		end := terminal(w.f, d)
+		end := w.f.Attachment(d)
 		if end == fabric.NoPort {
 			return nil, fmt.Sprintf("receiver %s has no cable to a switch", w.f.PortName(d))
 		}

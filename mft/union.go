@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -59,8 +58,8 @@ func (u Union) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opti
 				if err != nil {
 					return nil, err
 				}
-				w.flow.load(ports)
-				if reason := w.flow.check(s, g.Receivers); reason != "" {
+				w.masks.load(ports)
+				if reason := w.masks.explainInexact(s, g.Receivers); reason != "" {
 					return nil, w.refuse(g, reason)
 				}
 				list[i] = draft{senders: g.Senders[i : i+1], ports: slices.Clone(ports)}
@@ -80,9 +79,9 @@ func (u Union) draftShared(ctx context.Context, r *lft.Routing, groups []Group) 
 				return nil, err
 			}
 			x := m.all(items)
-			m.flow.load(x.ports)
+			m.masks.load(x.ports)
 			for _, s := range g.Senders {
-				if reason := m.flow.check(s, g.Receivers); reason != "" {
+				if reason := m.masks.explainInexact(s, g.Receivers); reason != "" {
 					err := &RefusedError{Scheme: u.Name(), Group: g.Name, Reason: "its senders cannot share an MLID: " + reason,
 						Suggest: []string{UnionMerge{}.Name(), UpdnTree{}.Name()}}
 					return nil, err
@@ -119,7 +118,7 @@ func (u UnionRow) Build(ctx context.Context, r *lft.Routing, groups []Group, opt
 func (u UnionRow) atLeast(r *lft.Routing, g *Group) int {
 	seen := make([]int32, 0, 64)
 	for _, s := range g.Senders {
-		if at := terminal(r.Fabric, s); at != fabric.NoPort {
+		if at := r.Fabric.Attachment(s); at != fabric.NoPort {
 			seen = append(seen, classOf(u.Class, r.Fabric.Owner(at)))
 		}
 	}
@@ -159,19 +158,6 @@ func classOf(class []int32, s fabric.NodeID) int32 {
 	return class[s]
 }
 
-// terminal is the port of a switch by which end port p is reached, and by which
-// its packets come in: the port at the other end of its cable, and for port 0 of
-// a switch that port itself. NoPort when there is no switch.
-func terminal(f *fabric.Fabric, p fabric.PortID) fabric.PortID {
-	if f.IsSwitch(f.Owner(p)) {
-		return p
-	}
-	if q := f.Peer(p); q != fabric.NoPort && f.IsSwitch(f.Owner(q)) {
-		return q
-	}
-	return fabric.NoPort
-}
-
 // unicast collects ports along unicast paths: scratch of one worker.
 type unicast struct {
 	r      *lft.Routing
@@ -180,7 +166,7 @@ type unicast struct {
 	mark   []uint32 // by PortID: now when it is in ports
 	now    uint32
 	ports  []fabric.PortID
-	flow   *flow
+	masks  maskGraph
 }
 
 func newUnicast(r *lft.Routing, scheme string) *unicast {
@@ -189,7 +175,7 @@ func newUnicast(r *lft.Routing, scheme string) *unicast {
 		f:      r.Fabric,
 		scheme: scheme,
 		mark:   make([]uint32, r.Fabric.NumPorts()),
-		flow:   newFlow(r.Fabric),
+		masks:  newMaskGraph(r.Fabric),
 	}
 }
 
@@ -206,7 +192,7 @@ func (w *unicast) union(g *Group, senders []fabric.PortID) ([]fabric.PortID, err
 		w.now = 1
 	}
 	w.ports = w.ports[:0]
-	from := terminal(w.f, senders[0])
+	from := w.f.Attachment(senders[0])
 	if from == fabric.NoPort {
 		return nil, w.refuse(g, fmt.Sprintf("sender %s has no cable to a switch", w.f.PortName(senders[0])))
 	}
@@ -226,7 +212,7 @@ func (w *unicast) union(g *Group, senders []fabric.PortID) ([]fabric.PortID, err
 // walk adds the ports on the path from switch s to end port d, and says why
 // there is none.
 func (w *unicast) walk(s fabric.NodeID, d fabric.PortID) string {
-	end := terminal(w.f, d)
+	end := w.f.Attachment(d)
 	if end == fabric.NoPort {
 		return "it has no cable to a switch"
 	}
@@ -260,32 +246,12 @@ func (w *unicast) walk(s fabric.NodeID, d fabric.PortID) string {
 	return fmt.Sprintf("the entries for LID %d loop through switch %s", lid, w.f.Name(s))
 }
 
-// parallel calls functions from worker, one for each CPU, for 0 to n-1.
-func parallel(ctx context.Context, n int, worker func() func(i int)) error {
-	var next atomic.Int64
-	var wg fabric.Workers
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			work := worker()
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n || ctx.Err() != nil {
-					return
-				}
-				work(i)
-			}
-		})
-	}
-	wg.Wait()
-	return ctx.Err()
-}
-
 // draftEach is for schemes whose trees of a group depend on no other group.
 func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) ([]draft, error)) ([]drafted, error) {
 	list := make([]drafted, len(groups))
-	err := parallel(ctx, len(groups), func() func(int) {
-		work := worker()
-		return func(i int) { list[i].trees, list[i].err = work(&groups[i]) }
+	_, err := par.ForEachWith(ctx, 0, len(groups), worker, func(work func(*Group) ([]draft, error), i int) error {
+		list[i].trees, list[i].err = work(&groups[i])
+		return nil
 	})
 	return list, err
 }
@@ -294,7 +260,7 @@ func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) (
 // ascending.
 func bySwitch(f *fabric.Fabric, senders []fabric.PortID) {
 	slices.SortStableFunc(senders, func(a, b fabric.PortID) int {
-		return cmp.Compare(f.Owner(terminal(f, a)), f.Owner(terminal(f, b)))
+		return cmp.Compare(f.Owner(f.Attachment(a)), f.Owner(f.Attachment(b)))
 	})
 }
 

@@ -1,20 +1,21 @@
 package mft
 
-import "github.com/ibweave/ibweave/fabric"
+import (
+	"slices"
 
-// Verdict is what PlanUpdate's flooder says of masks that nobody is writing:
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Verdict is what PlanUpdate's flood says of masks that nobody is writing:
 // loop, lose, duplicate or ok, the first of them that happens to a packet from
 // sender.
 func Verdict(f *fabric.Fabric, ports []fabric.PortID, sender fabric.PortID, receivers []fabric.PortID) string {
-	w := newUpdater(f)
-	g := []Tree{{MLID: MinMLID, Senders: []fabric.PortID{sender}, Receivers: receivers}}
-	w.load(MinMLID, ports, ports, nil, g, g)
-	w.fly(nil)
-	w.follow = true
-	what, _ := w.flood(w.senders[0].entry)
+	w := newUpdatePlanner(f)
+	w.load(MinMLID, ports, ports)
+	what, _ := w.flood(f.Attachment(sender), true)
 	lost := 0
 	for _, p := range receivers {
-		if i := w.find(terminal(f, p)); p != sender && (i < 0 || w.cover[i] == 0) {
+		if i, in := slices.BinarySearch(w.ports, f.Attachment(p)); p != sender && (!in || w.cover[i] == 0) {
 			lost++
 		}
 	}

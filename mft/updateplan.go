@@ -1,7 +1,7 @@
 package mft
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -9,7 +9,6 @@ import (
 
 // mlidUpdate is the part of an Update that is about one MLID.
 type mlidUpdate struct {
-	mlid         fabric.LID
 	stages       [][]Write
 	interruption *Interruption
 	stop, start  []MLIDSender
@@ -22,208 +21,64 @@ const (
 	inNew uint8 = 2
 )
 
-// aim is what a stage makes of a cell.
-type aim struct {
-	cell int32
-	want uint8 // a port stays or gets in when it is in all of these masks
-}
+// cell is ports of the union that one write sets: a part of ports.
+type cell struct{ from, to int32 }
 
-// updater plans one MLID at a time: scratch of one worker.
-type updater struct {
-	flooder
-	members
-	all    []fabric.PortID // old and new ports
-	is     []uint8         // by index in ports: inOld, inNew
-	now    []bool          // by index in ports: the masks after the stages so far
-	change []int32         // cells that differ
-	parent []int32         // of forest
-	// active is the senders that may send while the masks change, by index;
-	// the one that was harmed last is first.
-	active  []int32
-	fromOld []bool // by index in spans: by the old masks packets come there
-	fromNew []bool
-	loser   []int32 // by index in ports: the last sender whose packets the receiver there may miss, or -1
-	aims    []aim
+// updatePlanner plans one MLID at a time: scratch of one worker. Its ports are
+// the union of the old and the new masks.
+type updatePlanner struct {
+	updateFlood
+	mlid    fabric.LID
+	is      []uint8 // by index in ports: inOld, inNew
+	change  []cell  // those that differ
+	senders []*mlidSender
+	active  []*mlidSender // those that may send while the masks change
+	reached [2][]bool     // by switch: packets of active senders come there by the old masks, the new ones
 	out     mlidUpdate
 }
 
-func newUpdater(f *fabric.Fabric) *updater { return &updater{flooder: newFlooder(f)} }
+func newUpdatePlanner(f *fabric.Fabric) *updatePlanner {
+	n := f.NumSwitches()
+	return &updatePlanner{updateFlood: updateFlood{maskGraph: newMaskGraph(f)}, reached: [2][]bool{make([]bool, n), make([]bool, n)}}
+}
 
-// load prepares for an MLID: its old and new masks, and other ports that may be
-// in masks between, all ascending.
-func (w *updater) load(m fabric.LID, old, new, extra []fabric.PortID, oldTrees, newTrees []Tree) {
-	w.all, w.is = w.all[:0], w.is[:0]
-	lists := [...][]fabric.PortID{old, new, extra}
-	for len(lists[0])+len(lists[1])+len(lists[2]) > 0 {
-		p := fabric.PortID(-1)
-		for _, list := range lists {
-			if len(list) > 0 && (p < 0 || list[0] < p) {
-				p = list[0]
-			}
+// load prepares for an MLID by its old and new masks, ascending.
+func (w *updatePlanner) load(m fabric.LID, old, new []fabric.PortID) {
+	w.mlid, w.out = m, mlidUpdate{}
+	w.setPorts(union(w.ports[:0], old, new))
+	w.is = resize(w.is, len(w.ports))
+	for i, p := range w.ports {
+		w.is[i] = 0
+		if len(old) > 0 && old[0] == p {
+			w.is[i] |= inOld
+			old = old[1:]
 		}
-		is := uint8(0)
-		for i, bit := range [...]uint8{inOld, inNew, 0} {
-			if len(lists[i]) > 0 && lists[i][0] == p {
-				is |= bit
-				lists[i] = lists[i][1:]
-			}
+		if len(new) > 0 && new[0] == p {
+			w.is[i] |= inNew
+			new = new[1:]
 		}
-		w.all, w.is = append(w.all, p), append(w.is, is)
 	}
-	w.setPorts(m, w.all)
-	w.now, w.loser = resize(w.now, len(w.all)), resize(w.loser, len(w.all))
 	w.change = w.change[:0]
-	for c := range w.cells {
-		for i := w.cells[c].from; i < w.cells[c].to; i++ {
-			if w.is[i] == inOld || w.is[i] == inNew {
-				w.change = append(w.change, int32(c))
-				break
-			}
+	for i := 0; i < len(w.ports); {
+		c, differs := cell{from: int32(i)}, false
+		for first := cellStart(w.f, w.ports[i]); i < len(w.ports) && cellStart(w.f, w.ports[i]) == first; i++ {
+			differs = differs || w.is[i] != inOld|inNew
+		}
+		if c.to = int32(i); differs {
+			w.change = append(w.change, c)
 		}
 	}
-	w.members.load(&w.flooder, oldTrees, newTrees, old, new)
-	w.active = w.active[:0]
-	for i := range w.senders {
-		w.active = append(w.active, int32(i))
-	}
-	w.out = mlidUpdate{mlid: m}
 	w.restart()
 }
 
 // restart goes back to the old masks.
-func (w *updater) restart() {
-	for i := range w.now {
-		w.now[i] = w.is[i]&inOld != 0
-	}
+func (w *updatePlanner) restart() {
+	w.setMasks(inOld)
 	w.out.stages = nil
 }
 
-// plan is what PlanUpdate says of one MLID.
-func (w *updater) plan() mlidUpdate {
-	var tree bool
-	if w.parent, tree = w.forest(w.parent); tree {
-		w.write(w.aim(nil, w.change, inNew))
-		return w.out
-	}
-	if w.judge(); w.out.err != nil {
-		return w.out
-	}
-	if w.out.interruption != nil { // the old masks are faulty
-		w.write(w.aim(nil, w.change, inOld|inNew))
-		w.write(w.aim(nil, w.change, inNew))
-		w.out.interruption.To = len(w.out.stages)
-		return w.out
-	}
-	once := w.aim(nil, w.change, inNew)
-	if w.check(once) == sound {
-		w.write(once)
-		return w.out
-	}
-	reason := w.witness(once)
-	var early, parting, late []int32
-	for _, c := range w.change {
-		switch s := w.cells[c].sw; {
-		case !w.fromOld[s]:
-			early = append(early, c)
-		case w.fromNew[s]:
-			parting = append(parting, c)
-		default:
-			late = append(late, c)
-		}
-	}
-
-	plain := w.outAndIn(w.aim(nil, early, inNew), parting, late)
-	plain.Reason = reason
-	stages := w.out.stages
-	if plain.Pairs == 0 {
-		return w.out
-	}
-	w.restart()
-	w.write(w.aim(nil, early, inNew))
-	rest := w.inTurn(parting)
-	if len(rest) == 0 {
-		w.write(w.aim(nil, late, inNew))
-		return w.out
-	}
-	if len(rest) < len(parting) {
-		partly := w.outAndIn(nil, rest, late)
-		partly.Reason = reason
-		if partly.Pairs < plain.Pairs {
-			if w.out.interruption = &partly; partly.Pairs == 0 {
-				w.out.interruption = nil
-			}
-			return w.out
-		}
-	}
-	w.out.stages, w.out.interruption = stages, &plain
-	return w.out
-}
-
-// judge looks for senders that the old or the new masks do not suit.
-func (w *updater) judge() {
-	w.fromOld, w.fromNew = resize(w.fromOld, len(w.spans)), resize(w.fromNew, len(w.spans))
-	clear(w.fromOld)
-	clear(w.fromNew)
-	w.active = w.active[:0]
-	for i := range w.senders {
-		s := &w.senders[i]
-		w.settle(inNew)
-		what, at := w.flood(s.entry)
-		w.exempt(s)
-		w.reset()
-		if what != sound && s.inNew {
-			err := w.unsafe(s, what, at)
-			err.Stage = 0
-			w.out.err = err
-			return
-		}
-		w.settle(inOld)
-		before, at := w.flood(s.entry)
-		w.exempt(s)
-		switch {
-		case what != sound:
-			w.out.stop = append(w.out.stop, MLIDSender{w.mlid, s.port})
-		case before != sound && s.inOld:
-			if w.out.interruption == nil {
-				w.out.interruption = &Interruption{MLID: w.mlid, From: 1, Faulty: true, Reason: w.unsafe(s, before, at).what()}
-			}
-		case before != sound:
-			w.out.start = append(w.out.start, MLIDSender{w.mlid, s.port})
-		default:
-			w.active = append(w.active, int32(i))
-			w.visited(s, w.fromOld)
-			w.reset()
-			w.settle(inNew)
-			w.flood(s.entry)
-			w.visited(s, w.fromNew)
-		}
-		w.reset()
-	}
-}
-
-// exempt notes the receivers that the last flood did not come to.
-func (w *updater) exempt(s *mlidSender) {
-	from := len(s.exempt)
-	w.missed(&w.flooder, s, func(i int32) { s.exempt = append(s.exempt, i) })
-	if len(s.exempt) > from {
-		slices.Sort(s.exempt)
-	}
-}
-
-// visited marks switches that the last flood came to.
-func (w *updater) visited(s *mlidSender, mark []bool) {
-	if at := w.at(s.entry); at >= 0 {
-		mark[at] = true
-	}
-	for _, e := range w.events[1:] {
-		if at := w.to[e.port]; at >= 0 {
-			mark[at] = true
-		}
-	}
-}
-
-// settle sets modes to the old or the new masks, with no write on its way.
-func (w *updater) settle(mask uint8) {
+// setMasks sets the old or the new masks, with no write on its way.
+func (w *updatePlanner) setMasks(mask uint8) {
 	for i, is := range w.is {
 		w.mode[i] = never
 		if is&mask != 0 {
@@ -232,195 +87,359 @@ func (w *updater) settle(mask uint8) {
 	}
 }
 
-// aim appends to list that cells are to have the ports that are in all masks of
-// want.
-func (w *updater) aim(list []aim, cells []int32, want uint8) []aim {
-	for _, c := range cells {
-		list = append(list, aim{c, want})
+// plan is what PlanUpdate says of the MLID.
+func (w *updatePlanner) plan(old, new []*Tree) mlidUpdate {
+	if w.isForest() {
+		w.aim(w.change, inNew)
+		w.write()
+		return w.out
 	}
-	return list
-}
-
-// fly sets modes to the masks as they are now, with the writes of list on their
-// way.
-func (w *updater) fly(list []aim) {
-	for i, in := range w.now {
-		w.mode[i] = never
-		if in {
-			w.mode[i] = always
+	w.listMembers(old, new)
+	if w.checkEnds(); w.out.err != nil {
+		return w.out
+	}
+	w.restart()
+	if faulty := w.out.interruption; faulty != nil {
+		w.aim(w.change, inOld|inNew)
+		w.write()
+		w.aim(w.change, inNew)
+		w.write()
+		faulty.To = len(w.out.stages)
+		return w.out
+	}
+	w.aim(w.change, inNew)
+	harmed := w.findHarmed()
+	if harmed == nil {
+		w.write()
+		return w.out
+	}
+	reason, _ := w.describeHarm(harmed)
+	w.restart()
+	var early, parting, late []cell
+	for _, c := range w.change {
+		switch s := w.f.Owner(w.ports[c.from]); {
+		case !w.reached[0][s]:
+			early = append(early, c)
+		case w.reached[1][s]:
+			parting = append(parting, c)
+		default:
+			late = append(late, c)
 		}
 	}
-	for _, a := range list {
-		for i := w.cells[a.cell].from; i < w.cells[a.cell].to; i++ {
-			w.mode[i] = never
-			if w.now[i] {
-				w.mode[i] = before
+
+	whole := w.takeOutPutIn(early, parting, late, reason)
+	stages := w.out.stages
+	if whole == nil {
+		return w.out
+	}
+	w.restart()
+	w.aim(early, inNew)
+	w.write()
+	rest := w.writeInTurn(parting)
+	if len(rest) == 0 {
+		w.aim(late, inNew)
+		w.write()
+		return w.out
+	}
+	if len(rest) < len(parting) {
+		w.out.interruption = w.takeOutPutIn(nil, rest, late, reason)
+		if part := w.out.interruption; part == nil || part.Pairs < whole.Pairs {
+			return w.out
+		}
+	}
+	w.out.stages, w.out.interruption = stages, whole
+	return w.out
+}
+
+// checkEnds finds the senders that the old or the new masks do not suit. The
+// others are active.
+func (w *updatePlanner) checkEnds() {
+	clear(w.reached[0])
+	clear(w.reached[1])
+	w.active = w.active[:0]
+	for _, s := range w.senders {
+		suits := w.exempt(s, inNew)
+		if !suits && s.is&inNew != 0 {
+			harm, what := w.describeHarm(s)
+			w.out.err = &UnsafeError{MLID: w.mlid, Sender: s.port, Loop: what == loop, Undecided: what == undecided, harm: harm}
+			return
+		}
+		suited := w.exempt(s, inOld)
+		switch {
+		case !suits:
+			w.out.stop = append(w.out.stop, MLIDSender{w.mlid, s.port})
+		case !suited && s.is&inOld == 0:
+			w.out.start = append(w.out.start, MLIDSender{w.mlid, s.port})
+		case !suited:
+			if w.out.interruption == nil {
+				harm, _ := w.describeHarm(s)
+				w.out.interruption = &Interruption{MLID: w.mlid, From: 1, Faulty: true, Reason: harm}
 			}
-			if w.is[i]&a.want == a.want {
+		default:
+			w.active = append(w.active, s)
+			w.markReached(s, w.reached[0])
+			w.setMasks(inNew)
+			w.flood(s.entry, false)
+			w.markReached(s, w.reached[1])
+		}
+	}
+}
+
+// exempt floods from s by the old or the new masks, says whether they suit it,
+// and exempts the receivers to which they bring nothing.
+func (w *updatePlanner) exempt(s *mlidSender, mask uint8) bool {
+	w.setMasks(mask)
+	what, _ := w.flood(s.entry, false)
+	s.exempt = append(s.exempt, w.missed(s)...)
+	slices.Sort(s.exempt)
+	return what == sound
+}
+
+// markReached marks the switches that the last flood came to, which was from s.
+func (w *updatePlanner) markReached(s *mlidSender, mark []bool) {
+	mark[w.f.Owner(s.entry)] = true
+	for _, e := range w.events[1:] {
+		if !w.edges[e.port].host {
+			mark[w.f.Owner(w.f.Peer(w.ports[e.port]))] = true
+		}
+	}
+}
+
+// aim makes the stage at hand leave in cells the ports that are in all masks of
+// want.
+func (w *updatePlanner) aim(cells []cell, want uint8) {
+	for _, c := range cells {
+		for i := c.from; i < c.to; i++ {
+			w.mode[i] &^= after
+			if w.is[i]&want == want {
 				w.mode[i] |= after
 			}
 		}
 	}
 }
 
-// check says whether writes can be on their way at once. It is lossy when a
-// receiver that is to be kept supplied may miss a packet.
-func (w *updater) check(list []aim) fault {
-	w.fly(list)
-	for k, i := range w.active {
-		s := &w.senders[i]
-		what, _ := w.flood(s.entry)
-		if what == sound {
-			w.missed(&w.flooder, s, func(int32) { what = lossy })
-		}
-		w.reset()
-		if what != sound {
-			copy(w.active[1:k+1], w.active[:k])
-			w.active[0] = i
-			return what
-		}
-	}
-	return sound
-}
-
-// witness says what can happen to packets of the sender that check found.
-func (w *updater) witness(list []aim) string {
-	w.fly(list)
-	s := &w.senders[w.active[0]]
-	what, at := w.flood(s.entry)
-	text := ""
-	if what == sound {
-		w.missed(&w.flooder, s, func(i int32) {
-			if text == "" {
-				text = fmt.Sprintf("packets from %s can be lost on their way to %s", w.f.PortName(s.port), w.f.PortName(w.endPort(i)))
-			}
-		})
-	}
-	if text == "" {
-		text = w.unsafe(s, what, at).what()
-	}
-	w.reset()
-	return text
-}
-
-// endPort is the receiver behind a port of a mask.
-func (w *updater) endPort(i int32) fabric.PortID {
-	if w.in[i] == fabric.NoPort {
-		return w.ports[i]
-	}
-	return w.in[i]
-}
-
-// unsafe is what a flood from s has shown, as the modes are. Where it was a
-// duplicate it looks for a loop, which is worse.
-func (w *updater) unsafe(s *mlidSender, what fault, at int32) *UnsafeError {
-	if what == duplicate {
-		w.reset()
-		w.follow = true
-		what, at = w.flood(s.entry)
-		w.follow = false
-	}
-	return &UnsafeError{MLID: w.mlid, Sender: s.port, At: w.ports[at], Loop: what == loop, Undecided: what == undecided, fab: w.f}
-}
-
-// write appends a stage, without the cells that have what they are to have.
-func (w *updater) write(list []aim) {
+// write appends the stage at hand, without the cells that stay as they are.
+func (w *updatePlanner) write() {
 	var stage []Write
-	ports := make([]fabric.PortID, 0, len(list))
-	for _, a := range list {
-		c := &w.cells[a.cell]
-		first, same := len(ports), true
+	for _, c := range w.change {
+		x := Write{Switch: w.f.Owner(w.ports[c.from]), MLID: w.mlid, Position: uint8(w.f.Num(w.ports[c.from]) / PositionPorts)}
+		differs := false
 		for i := c.from; i < c.to; i++ {
-			in := w.is[i]&a.want == a.want
-			same = same && in == w.now[i]
-			if w.now[i] = in; in {
-				ports = append(ports, w.ports[i])
+			differs = differs || w.mode[i] == before || w.mode[i] == after
+			if w.mode[i]&after != 0 {
+				x.Ports = append(x.Ports, w.ports[i])
+				w.mode[i] = always
+			} else {
+				w.mode[i] = never
 			}
 		}
-		if same {
-			ports = ports[:first]
-			continue
+		if differs {
+			stage = append(stage, x)
 		}
-		if stage == nil {
-			stage = make([]Write, 0, len(list))
-		}
-		stage = append(stage, Write{
-			Switch:   w.spans[c.sw].node,
-			MLID:     w.mlid,
-			Position: uint8(w.f.Num(w.ports[c.from]) / PositionPorts),
-			Ports:    ports[first:len(ports):len(ports)],
-		})
 	}
 	if stage != nil {
 		w.out.stages = append(w.out.stages, stage)
 	}
 }
 
-// outAndIn takes ports that are not new out of parting cells, besides what list
-// does, and then writes those and the late ones. It counts who loses packets.
-//
-// That is safe: while ports go out the masks are part of what they were, but for
-// those that list writes, to which no packet comes. While ports come in
-// the masks to which packets come are part of the new ones.
-func (w *updater) outAndIn(list []aim, parting, late []int32) Interruption {
-	x := Interruption{MLID: w.mlid, From: len(w.out.stages) + 1}
-	w.write(w.aim(list, parting, inOld|inNew))
-	w.fly(nil)
-	for i := range w.loser {
-		w.loser[i] = -1
+// findHarmed is the first sender to whose packets the stage at hand can do harm,
+// or that may not supply a receiver which is to be kept supplied; nil for none.
+func (w *updatePlanner) findHarmed() *mlidSender {
+	for _, s := range w.active {
+		if what, _ := w.flood(s.entry, false); what != sound || len(w.missed(s)) > 0 {
+			return s
+		}
 	}
-	for _, k := range w.active {
-		s := &w.senders[k]
-		w.flood(s.entry)
-		w.missed(&w.flooder, s, func(i int32) {
-			switch w.loser[i] {
-			case k:
-				return // as a member of another group on this MLID
-			case -1:
-				x.Receivers = append(x.Receivers, w.endPort(i))
-			}
-			w.loser[i] = k
+	return nil
+}
+
+// describeHarm says what packets of s can suffer in the stage at hand.
+func (w *updatePlanner) describeHarm(s *mlidSender) (string, fault) {
+	what, at := w.flood(s.entry, true)
+	from := "packets from " + w.f.PortName(s.port)
+	switch what {
+	case undecided:
+		return from + " have more ways than can be followed", what
+	case loop:
+		return from + " can loop through " + w.f.PortName(w.ports[at]), what
+	case duplicate:
+		return from + " can leave " + w.f.PortName(w.ports[at]) + " twice", what
+	}
+	return from + " can be lost on their way to " + w.f.PortName(w.endPort(w.missed(s)[0])), what
+}
+
+// takeOutPutIn takes ports that are not new out of parting cells, besides writing
+// the early ones, and then writes the parting and the late ones. It returns who
+// loses packets, nil for nobody.
+//
+// That is safe: while ports go out the masks are part of what they were, except
+// for the early ones, to which no packet comes. While ports come in the masks to
+// which packets come are part of the new ones.
+func (w *updatePlanner) takeOutPutIn(early, parting, late []cell, reason string) *Interruption {
+	x := &Interruption{MLID: w.mlid, From: len(w.out.stages) + 1, Reason: reason}
+	w.aim(early, inNew)
+	w.aim(parting, inOld|inNew)
+	w.write()
+	for _, s := range w.active {
+		w.flood(s.entry, false)
+		lost := w.missed(s)
+		slices.Sort(lost)
+		for _, i := range slices.Compact(lost) { // once, though it be a member of several groups
+			x.Receivers = append(x.Receivers, w.endPort(i))
 			x.Pairs++
-		})
-		w.reset()
+		}
 	}
 	slices.Sort(x.Receivers)
-	w.write(w.aim(w.aim(nil, parting, inNew), late, inNew))
+	x.Receivers = slices.Compact(x.Receivers)
+	w.aim(parting, inNew)
+	w.aim(late, inNew)
+	w.write()
 	x.To = len(w.out.stages)
+	if x.Pairs == 0 {
+		return nil
+	}
 	return x
 }
 
-// inTurn writes cells at which paths part, as many in a stage as are proven to
-// do no harm together, and returns those that it finds no turn for.
-func (w *updater) inTurn(cells []int32) []int32 {
-	cells = slices.Clone(cells)
+// writeInTurn writes cells at which paths part, as many in a stage as are proven
+// to do no harm together, and returns those that it finds no turn for.
+func (w *updatePlanner) writeInTurn(cells []cell) []cell {
 	for len(cells) > 0 {
-		w.aims = w.aims[:0]
-		wait := cells[:0]
-		for _, c := range cells {
-			w.aims = append(w.aims, aim{c, inNew})
-			w.tryFirst(w.cells[c].sw)
-			if w.check(w.aims) != sound {
-				w.aims = w.aims[:len(w.aims)-1]
-				wait = append(wait, c)
+		var wait []cell
+		for k, c := range cells {
+			w.aim(cells[k:k+1], inNew)
+			w.tryFirst(w.f.Owner(w.ports[c.from]))
+			if w.findHarmed() == nil {
+				continue
 			}
+			for i := c.from; i < c.to; i++ {
+				w.mode[i] &^= after
+				if w.mode[i] == before {
+					w.mode[i] = always
+				}
+			}
+			wait = append(wait, c)
 		}
-		if len(w.aims) == 0 {
+		if len(wait) == len(cells) {
 			break
 		}
-		w.write(w.aims)
+		w.write()
 		cells = wait
 	}
 	return cells
 }
 
-// tryFirst has a sender on a switch checked first, if there is one: what it sends
-// is the likeliest to be harmed by a change there.
-func (w *updater) tryFirst(sw int32) {
-	for k, i := range w.active {
-		if w.at(w.senders[i].entry) == sw {
+// mlidSender is a sender of the MLID at hand.
+type mlidSender struct {
+	port   fabric.PortID
+	entry  fabric.PortID // of the switch, where its packets come in
+	is     uint8         // whose sender: inOld, inNew
+	keeps  [][]int32     // receivers to be kept supplied, by group: indices in ports, ascending
+	exempt []int32       // those of them to which it has no path in the old or the new masks, ascending
+}
+
+// listMembers collects who sends to the MLID before and after, and whom of the
+// old members that stay must be kept supplied. Masks without a tree have all end
+// ports in them as members.
+func (w *updatePlanner) listMembers(old, new []*Tree) {
+	trees := [2][]*Tree{old, new}
+	senders := map[fabric.PortID]*mlidSender{}
+	w.senders = w.senders[:0]
+	for k := range trees {
+		if len(trees[k]) == 0 {
+			trees[k] = []*Tree{w.treeOfAll(1 << k)}
+		}
+		for _, t := range trees[k] {
+			for _, p := range t.Senders {
+				s, entry := senders[p], w.f.Attachment(p)
+				if entry == fabric.NoPort {
+					continue
+				}
+				if s == nil {
+					s = &mlidSender{port: p, entry: entry}
+					senders[p] = s
+					w.senders = append(w.senders, s)
+				}
+				s.is |= 1 << k
+			}
+		}
+	}
+	slices.SortFunc(w.senders, func(x, y *mlidSender) int { return cmp.Compare(x.port, y.port) })
+	for _, x := range trees[0] {
+		for _, y := range trees[1] {
+			if x.MGID != y.MGID && x.MGID.IsValid() && y.MGID.IsValid() {
+				continue
+			}
+			var stay []int32
+			for _, p := range intersect(x.Receivers, y.Receivers) {
+				if i, in := slices.BinarySearch(w.ports, w.f.Attachment(p)); in {
+					stay = append(stay, int32(i))
+				}
+			}
+			slices.Sort(stay)
+			for _, p := range intersect(x.Senders, y.Senders) {
+				if s := senders[p]; s != nil {
+					s.keeps = append(s.keeps, stay)
+				}
+			}
+		}
+	}
+}
+
+// treeOfAll has all end ports in the old or the new masks as members.
+func (w *updatePlanner) treeOfAll(mask uint8) *Tree {
+	var list []fabric.PortID
+	for i, p := range w.ports {
+		if q := w.endPort(int32(i)); w.is[i]&mask != 0 && (w.f.Num(p) == fabric.ManagementPort || !w.f.IsSwitch(w.f.Owner(q))) {
+			list = append(list, q)
+		}
+	}
+	slices.Sort(list)
+	return &Tree{Senders: list, Receivers: list}
+}
+
+// endPort is the end port behind a port of a mask.
+func (w *updatePlanner) endPort(i int32) fabric.PortID {
+	if q := w.f.Peer(w.ports[i]); q != fabric.NoPort {
+		return q
+	}
+	return w.ports[i]
+}
+
+// intersect is what two ascending lists share.
+func intersect(a, b []fabric.PortID) (both []fabric.PortID) {
+	for _, p := range a {
+		for len(b) > 0 && b[0] < p {
+			b = b[1:]
+		}
+		if len(b) > 0 && b[0] == p {
+			both = append(both, p)
+		}
+	}
+	return both
+}
+
+// missed is the receivers, as indices in ports, that the last flood, which was
+// from s, may not have come to although they are to be kept supplied; by group.
+func (w *updatePlanner) missed(s *mlidSender) (list []int32) {
+	for _, keep := range s.keeps {
+		for _, i := range keep {
+			if w.cover[i] >= whole {
+				continue
+			}
+			if _, is := slices.BinarySearch(s.exempt, i); !is {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}
+
+func (w *updatePlanner) tryFirst(sw fabric.NodeID) {
+	for k, s := range w.active {
+		if w.f.Owner(s.entry) == sw {
 			copy(w.active[1:k+1], w.active[:k])
-			w.active[0] = i
+			w.active[0] = s
 			return
 		}
 	}

@@ -408,7 +408,7 @@ func TestSingleChanges(t *testing.T) {
 			t.Fatalf("%+v", u)
 		}
 		writes := []MaskWrite{{Switch: f.Node(3).GUID, MLID: 0xc001, Ports: []int{1, 3, 5}}}
-		if d := cmp.Diff(writes, u.Stages[0].Writes); d != "" {
+		if d := cmp.Diff(writes, u.Stages[0].Writes, cmpopts.IgnoreUnexported(MaskWrite{})); d != "" {
 			t.Error(d)
 		}
 	})
@@ -667,5 +667,33 @@ func TestRenumbered(t *testing.T) {
 	want(t, r, fmt.Sprintf("lids-differ %d", n), fmt.Sprintf("lfts-differ %d", r.LFTs.Blocks))
 	if r.LFTs.Changed+r.LFTs.Gone+r.LFTs.New != 0 || r.Pairs.Changed != 0 {
 		t.Errorf("%+v %+v", r.LFTs, r.Pairs)
+	}
+}
+
+func TestUpdateLines(t *testing.T) {
+	port := func(name string) PortRef { return PortRef{Name: fabric.Name{Text: name}, Port: 1} }
+	p := &UpdatePlan{
+		Interrupted: []Interruption{
+			{MLID: 0xc001, From: 1, To: 2, Pairs: 1, Receivers: []PortRef{port("r")}, Reason: "packets loop"},
+			{MLID: 0xc002, From: 1, To: 2, Faulty: true, Reason: "packets come twice"},
+		},
+		Stop: []Sender{{MLID: 0xc003, Port: port("s")}},
+		Stages: []MaskStage{{SMPs: 1, Writes: []MaskWrite{
+			{Switch: 0x20, MLID: 0xc001, Position: 2, Ports: []int{33, 40}, name: fabric.Name{Text: "S"}},
+			{Switch: 0x20, MLID: 0xc002, Position: 2, name: fabric.Name{Text: "S"}},
+		}}},
+		Start: []Sender{{MLID: 0xc001, Port: port("q")}},
+	}
+	lines := (&printer{verbose: true}).updateLines(p)
+	want := `MLID 0xc001: interrupted from stage 1 to 2, 1 (sender, receiver) pair; written at once, packets loop
+    "r"[1] may miss packets
+MLID 0xc002: faulty until stage 1 is confirmed: packets come twice
+MLID 0xc003: "s"[1] must not send any more when stage 1 begins
+stage 1 of 1: 2 writes in 1 SMP, in any order
+    0x0000000000000020 "S" MLID 0xc001 position 2: ports 33 40
+    0x0000000000000020 "S" MLID 0xc002 position 2: no ports
+MLID 0xc001: "q"[1] may send from now on`
+	if d := cmp.Diff(want, strings.Join(lines, "\n")); d != "" {
+		t.Error(d)
 	}
 }

@@ -50,27 +50,26 @@ func (c *comparison) multicast(ctx context.Context) error {
 	if d.Masks == 0 {
 		return nil
 	}
-	u, err := mft.PlanUpdate(ctx, c.a.Multicast, c.b.Multicast, mft.UpdateOptions{})
+	u, err := mft.PlanUpdate(ctx, c.a.Multicast, c.b.Multicast)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		d.Unplanned = err.Error()
 	default:
-		d.Update = newUpdatePlan(u)
+		d.Update = newUpdatePlan(c.new, u)
 	}
 	return nil
 }
 
 // newUpdatePlan is an order of writes by GUID and port number.
-func newUpdatePlan(u *mft.Update) *UpdatePlan {
-	f := u.Result.Tables.Fabric()
-	p := &UpdatePlan{Stages: []MaskStage{}, Interrupted: []Interruption{}, Stop: []Sender{}, Start: []Sender{}, update: u}
+func newUpdatePlan(f *fabric.Fabric, u *mft.Update) *UpdatePlan {
+	p := &UpdatePlan{Stages: []MaskStage{}, Interrupted: []Interruption{}, Stop: []Sender{}, Start: []Sender{}}
 	for i, stage := range u.Stages {
 		s := MaskStage{SMPs: u.SMPs(i), Writes: make([]MaskWrite, len(stage))}
 		for k := range stage {
 			w := &stage[k]
-			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: numbers(f, w.Ports)}
+			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: numbers(f, w.Ports), name: f.Name(w.Switch)}
 		}
 		p.Stages = append(p.Stages, s)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -371,9 +371,8 @@ type UpdatePlan struct {
 	Interrupted []Interruption `json:"interrupted"`
 	// Stop is senders that must be quiet before the first stage, and Start those
 	// that must not send before the last is confirmed.
-	Stop   []Sender `json:"stop"`
-	Start  []Sender `json:"start"`
-	update *mft.Update
+	Stop  []Sender `json:"stop"`
+	Start []Sender `json:"start"`
 }
 
 // MaskStage is one stage: the writes of one may be done in any order.
@@ -388,6 +387,7 @@ type MaskWrite struct {
 	MLID     fabric.LID  `json:"mlid"`
 	Position int         `json:"position"`
 	Ports    []int       `json:"ports"` // never nil
+	name     fabric.Name // of the switch
 }
 
 // Interruption is an MLID some receivers of which lose packets in the meantime.
@@ -484,7 +484,7 @@ func (r *Result) settle() {
 	differ(LinksDiffer, int64(l.Count()), "links: %s", list(
 		counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed")))
 	if d := r.LIDs; d != nil {
-		differ(LIDsDiffer, int64(len(d.Changed)), "%s", plural(int64(len(d.Changed)), "port has another LID", "ports have other LIDs"))
+		differ(LIDsDiffer, int64(len(d.Changed)), "%s", text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"))
 	}
 	if d := r.LFTs; d != nil {
 		count := d.Changed + d.Gone + d.New
@@ -492,17 +492,17 @@ func (r *Result) settle() {
 			count = d.Blocks // the same destinations by other LIDs
 		}
 		differ(LFTsDiffer, count, "forwarding entries: %s of %s changed; %s to write",
-			grouped(d.Changed), grouped(d.Entries), plural(d.Blocks, "block", "blocks"))
+			text.Grouped(d.Changed), text.Grouped(d.Entries), text.CountGrouped(d.Blocks, "block", "blocks"))
 	}
 	if d := r.SL2VL; d != nil {
-		differ(SL2VLDiffer, d.Changed, "%s changed", plural(d.Changed, "SL-to-VL map", "SL-to-VL maps"))
+		differ(SL2VLDiffer, d.Changed, "%s changed", text.CountGrouped(d.Changed, "SL-to-VL map", "SL-to-VL maps"))
 	}
 	if d := r.PathSLs; d != nil {
-		differ(PathSLsDiffer, d.Changed, "the SL of %s changed", plural(d.Changed, "path", "paths"))
+		differ(PathSLsDiffer, d.Changed, "the SL of %s changed", text.CountGrouped(d.Changed, "path", "paths"))
 	}
 	if d := r.Multicast; d != nil {
 		differ(MulticastDiffer, int64(d.Masks), "%s of %s changed",
-			plural(int64(d.Masks), "multicast mask", "multicast masks"), plural(int64(d.MLIDs), "MLID", "MLIDs"))
+			text.CountGrouped(d.Masks, "multicast mask", "multicast masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
 	}
 	for _, p := range parts {
 		x, y := slices.Contains(r.Old.Has, p.name), slices.Contains(r.New.Has, p.name)
@@ -531,7 +531,7 @@ func (r *Result) warn() {
 		r.Findings = append(r.Findings, Finding{Rule: rule, Severity: s, Message: fmt.Sprintf(format, args...), Count: count})
 	}
 	if p := r.Pairs; p != nil && p.Lost > 0 {
-		add(PairsLost, verify.Error, p.Lost, "%s arrived with the old tables and cables and do not with the new ones", plural(p.Lost, "pair", "pairs"))
+		add(PairsLost, verify.Error, p.Lost, "%s arrived with the old tables and cables and do not with the new ones", text.CountGrouped(p.Lost, "pair", "pairs"))
 	}
 	if t := r.Transition; t != nil {
 		if t.Loops > 0 {
@@ -540,9 +540,9 @@ func (r *Result) warn() {
 			case t.Unordered == t.Loops:
 				order = ": no order is given, because both the old and the new tables loop there"
 			case n > 0:
-				order += fmt.Sprintf("; the order does not help %s for which both the old and the new tables loop there", plural(n, "LID", "LIDs"))
+				order += fmt.Sprintf("; the order does not help %s for which both the old and the new tables loop there", text.CountGrouped(n, "LID", "LIDs"))
 			}
-			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can loop%s", plural(int64(t.Loops), "LID", "LIDs"), order)
+			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can loop%s", text.CountGrouped(t.Loops, "LID", "LIDs"), order)
 		}
 		c := &t.CreditLoops
 		switch {
@@ -570,7 +570,7 @@ func (r *Result) warn() {
 	if m := r.Multicast; m != nil {
 		if m.Update != nil && len(m.Update.Interrupted) > 0 {
 			n := int64(len(m.Update.Interrupted))
-			add(MulticastInterrupted, verify.Warning, n, "while masks are written, receivers of %s lose packets", plural(n, "MLID", "MLIDs"))
+			add(MulticastInterrupted, verify.Warning, n, "while masks are written, receivers of %s lose packets", text.CountGrouped(n, "MLID", "MLIDs"))
 		}
 		if m.Unplanned != "" {
 			add(MulticastUnplanned, verify.Warning, int64(m.MLIDs), "no order of writing the multicast masks was found: %s", m.Unplanned)

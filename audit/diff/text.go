@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -18,7 +19,7 @@ const few = 5
 // Text prints a result for people: the figures first, then what is behind them.
 // verbose prints lists as long as they are, and every entry that changed.
 func Text(w io.Writer, r *Result, verbose bool) error {
-	t := &text{w: bufio.NewWriter(w), verbose: verbose}
+	t := &printer{w: bufio.NewWriter(w), verbose: verbose}
 	t.figures(r)
 	t.findings(r)
 	t.meanwhile(r)
@@ -31,24 +32,24 @@ func Text(w io.Writer, r *Result, verbose bool) error {
 	return t.w.Flush()
 }
 
-type text struct {
+type printer struct {
 	w       *bufio.Writer
 	verbose bool
 }
 
-func (t *text) row(name, format string, args ...any) {
+func (t *printer) row(name, format string, args ...any) {
 	fmt.Fprintf(t.w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 }
 
 // section prints a title and a line for each of n, or for the first of them.
-func section(t *text, title string, n int, line func(i int) string) {
+func section(t *printer, title string, n int, line func(i int) string) {
 	if n == 0 {
 		return
 	}
 	fmt.Fprintf(t.w, "\n%s:\n", title)
 	for i := range n {
 		if i == few && n > few+1 && !t.verbose {
-			fmt.Fprintf(t.w, "    and %s more\n", grouped(int64(n-few)))
+			fmt.Fprintf(t.w, "    and %s more\n", text.Grouped(n-few))
 			break
 		}
 		fmt.Fprintf(t.w, "    %s\n", line(i))
@@ -57,14 +58,14 @@ func section(t *text, title string, n int, line func(i int) string) {
 
 // figures prints a line for each thing that is different, and one for all that
 // are not.
-func (t *text) figures(r *Result) {
+func (t *printer) figures(r *Result) {
 	side := func(name string, s *Side) {
 		lids := "no LIDs"
 		if s.MaxLID > 0 {
 			lids = fmt.Sprintf("LIDs up to %d", s.MaxLID)
 		}
-		t.row(name, "%s: %s, %s, %s, %s", s.Name, plural(int64(s.Switches), "switch", "switches"),
-			plural(int64(s.CAPorts), "CA port", "CA ports"), plural(int64(s.Links), "link", "links"), lids)
+		t.row(name, "%s: %s, %s, %s, %s", s.Name, text.CountGrouped(s.Switches, "switch", "switches"),
+			text.CountGrouped(s.CAPorts, "CA port", "CA ports"), text.CountGrouped(s.Links, "link", "links"), lids)
 	}
 	side("old", &r.Old)
 	side("new", &r.New)
@@ -82,26 +83,26 @@ func (t *text) figures(r *Result) {
 	part("links", l.Count() > 0, "%s", list(counted(len(l.Gone), "gone"), counted(len(l.New), "new"),
 		counted(len(l.Moved), "moved"), counted(len(l.Changed), "with another width or speed")))
 	if d := r.LIDs; d != nil {
-		part("LIDs", len(d.Changed) > 0, "%s", plural(int64(len(d.Changed)), "port has another one", "ports have other ones"))
+		part("LIDs", len(d.Changed) > 0, "%s", text.CountGrouped(len(d.Changed), "port has another one", "ports have other ones"))
 	}
 	if d := r.LFTs; d != nil {
 		part("entries", d.Changed+d.Gone+d.New+d.Blocks > 0, "%s of %s changed%s; %s of %s blocks to write, on %s",
-			grouped(d.Changed), grouped(d.Entries), t.cameAndWent(d), grouped(d.Blocks), grouped(d.OfBlocks),
-			plural(int64(len(d.Switches)), "switch", "switches"))
+			text.Grouped(d.Changed), text.Grouped(d.Entries), t.cameAndWent(d), text.Grouped(d.Blocks), text.Grouped(d.OfBlocks),
+			text.CountGrouped(len(d.Switches), "switch", "switches"))
 	}
 	if d := r.SL2VL; d != nil {
-		part("SL-to-VL", d.Changed > 0, "%s changed", plural(d.Changed, "map", "maps"))
+		part("SL-to-VL", d.Changed > 0, "%s changed", text.CountGrouped(d.Changed, "map", "maps"))
 	}
 	if d := r.PathSLs; d != nil {
-		part("path SLs", d.Changed > 0, "%s changed, each of a switch and a LID", grouped(d.Changed))
+		part("path SLs", d.Changed > 0, "%s changed, each of a switch and a LID", text.Grouped(d.Changed))
 	}
 	if d := r.Multicast; d != nil {
-		part("multicast", d.Masks > 0, "%s of %s changed", plural(int64(d.Masks), "mask", "masks"), plural(int64(d.MLIDs), "MLID", "MLIDs"))
+		part("multicast", d.Masks > 0, "%s of %s changed", text.CountGrouped(d.Masks, "mask", "masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
 	}
 	if p := r.Pairs; p != nil {
 		part("paths", p.Changed > 0, "%s of %s affected: %s rerouted (%s longer, %s shorter), %s lost, %s gained",
-			grouped(p.Changed), plural(p.Compared, "pair", "pairs"), grouped(p.Rerouted), grouped(p.Longer), grouped(p.Shorter),
-			grouped(p.Lost), grouped(p.Gained))
+			text.Grouped(p.Changed), text.CountGrouped(p.Compared, "pair", "pairs"), text.Grouped(p.Rerouted), text.Grouped(p.Longer), text.Grouped(p.Shorter),
+			text.Grouped(p.Lost), text.Grouped(p.Gained))
 	}
 	if len(equal) > 0 {
 		t.row("equal", "%s", strings.Join(equal, ", "))
@@ -109,7 +110,7 @@ func (t *text) figures(r *Result) {
 	if c := r.Transition; c != nil && c.Order.Kind != OrderNone {
 		loops := "no forwarding loop"
 		if c.Loops > 0 {
-			loops = "forwarding loops for " + plural(int64(c.Loops), "LID", "LIDs")
+			loops = "forwarding loops for " + text.CountGrouped(c.Loops, "LID", "LIDs")
 		}
 		if c.Unordered > 0 {
 			loops += fmt.Sprintf(", for %d of them without an order that avoids it", c.Unordered)
@@ -120,7 +121,7 @@ func (t *text) figures(r *Result) {
 		credit := "no credit loop"
 		switch d := &c.CreditLoops; {
 		case d.Count > 0:
-			credit = fmt.Sprintf("%s (old alone %d, new alone %d)", plural(int64(d.Count), "credit loop", "credit loops"), d.Old, d.New)
+			credit = fmt.Sprintf("%s (old alone %d, new alone %d)", text.CountGrouped(d.Count, "credit loop", "credit loops"), d.Old, d.New)
 		case d.Management > 0:
 			credit = fmt.Sprintf("no credit loop, with management traffic %d (old alone %d, new alone %d)", d.Management, d.OldManagement, d.NewManagement)
 		}
@@ -130,7 +131,7 @@ func (t *text) figures(r *Result) {
 }
 
 // cameAndWent says how many entries are for destinations of one state only.
-func (t *text) cameAndWent(d *LFTChanges) string {
+func (t *printer) cameAndWent(d *LFTChanges) string {
 	s := list(counted(int(d.New), "for new LIDs"), counted(int(d.Gone), "for LIDs that went"))
 	if s != "" {
 		s = ", " + s
@@ -150,9 +151,9 @@ func orderWords(o *Order) string {
 				sizes = append(sizes, "..")
 				break
 			}
-			sizes = append(sizes, grouped(int64(len(stage))))
+			sizes = append(sizes, text.Grouped(len(stage)))
 		}
-		return fmt.Sprintf("free of loops in %s of switches: %s", plural(int64(len(o.Stages)), "stage", "stages"), strings.Join(sizes, ", "))
+		return fmt.Sprintf("free of loops in %s of switches: %s", text.CountGrouped(len(o.Stages), "stage", "stages"), strings.Join(sizes, ", "))
 	}
 	stages, passes := 0, 0
 	for i := range o.Blocks {
@@ -166,15 +167,15 @@ func orderWords(o *Order) string {
 		}
 	}
 	s := fmt.Sprintf("blocks need opposite orders of switches: %s with an order each, of at most %s",
-		plural(int64(len(o.Blocks)), "block", "blocks"), plural(int64(stages), "stage", "stages"))
+		text.CountGrouped(len(o.Blocks), "block", "blocks"), text.CountGrouped(stages, "stage", "stages"))
 	if passes > 0 {
-		s += fmt.Sprintf("; %s in several passes", plural(int64(passes), "block is written", "blocks are written"))
+		s += fmt.Sprintf("; %s in several passes", text.CountGrouped(passes, "block is written", "blocks are written"))
 	}
 	return s
 }
 
 // findings prints what is more than a difference.
-func (t *text) findings(r *Result) {
+func (t *printer) findings(r *Result) {
 	first := true
 	for _, f := range r.Findings {
 		if f.Severity > verify.Note || f.Rule == NotCompared {
@@ -188,7 +189,7 @@ func (t *text) findings(r *Result) {
 }
 
 // changes prints nodes, cables and LIDs.
-func (t *text) changes(r *Result) {
+func (t *printer) changes(r *Result) {
 	node := func(n NodeRef) string { return fmt.Sprintf("%s %s %q", n.Type, n.GUID, n.Name.Text) }
 	nodes := func(title string, refs []NodeRef) {
 		section(t, title, len(refs), func(i int) string { return node(refs[i]) })
@@ -248,7 +249,7 @@ func entryWord(p fabric.PortNum) string {
 }
 
 // tables prints entries, maps and path SLs.
-func (t *text) tables(r *Result) {
+func (t *printer) tables(r *Result) {
 	if d := r.LFTs; d != nil {
 		most := slices.DeleteFunc(slices.Clone(d.Switches), func(x SwitchChange) bool { return x.Changed == 0 })
 		title := "switches with entries that changed"
@@ -265,7 +266,7 @@ func (t *text) tables(r *Result) {
 		section(t, title, len(most), func(i int) string {
 			x := &most[i]
 			s := fmt.Sprintf("%-*s  %s  %s in %s", wide, fmt.Sprintf("%q", x.Name.Text), x.Switch,
-				plural(int64(x.Changed), "entry", "entries"), plural(int64(x.Blocks), "block", "blocks"))
+				text.CountGrouped(x.Changed, "entry", "entries"), text.CountGrouped(x.Blocks, "block", "blocks"))
 			if !t.verbose && d.Changed > few {
 				return s
 			}
@@ -298,7 +299,7 @@ func (t *text) tables(r *Result) {
 }
 
 // affected prints the ports with the most pairs.
-func (t *text) affected(r *Result) {
+func (t *printer) affected(r *Result) {
 	p := r.Pairs
 	if p == nil {
 		return
@@ -308,7 +309,7 @@ func (t *text) affected(r *Result) {
 			refs = refs[:min(few, len(refs))]
 		}
 		if all > len(refs) {
-			title += fmt.Sprintf(", the worst %d of %s", len(refs), grouped(int64(all)))
+			title += fmt.Sprintf(", the worst %d of %s", len(refs), text.Grouped(all))
 		}
 		wide := 0
 		for i := range refs {
@@ -325,7 +326,7 @@ func (t *text) affected(r *Result) {
 }
 
 // meanwhile prints the loops that mixtures of old and new entries can have.
-func (t *text) meanwhile(r *Result) {
+func (t *printer) meanwhile(r *Result) {
 	c := r.Transition
 	if c == nil {
 		return
@@ -337,7 +338,7 @@ func (t *text) meanwhile(r *Result) {
 			}
 			what := title
 			if i == 0 && all > 1 && !t.verbose {
-				what += fmt.Sprintf(", the first of %s", grouped(int64(all)))
+				what += fmt.Sprintf(", the first of %s", text.Grouped(all))
 			}
 			fmt.Fprintf(t.w, "\n%s:\n", what)
 			wide := 0
@@ -359,7 +360,7 @@ func (t *text) meanwhile(r *Result) {
 }
 
 // order prints which switches are to be written when.
-func (t *text) order(r *Result) {
+func (t *printer) order(r *Result) {
 	if r.Transition == nil {
 		return
 	}
@@ -388,11 +389,11 @@ func (t *text) order(r *Result) {
 }
 
 // names lists switches.
-func (t *text) names(list []fabric.Name) string {
+func (t *printer) names(list []fabric.Name) string {
 	var s strings.Builder
 	for i, name := range list {
 		if i == few && len(list) > few+1 && !t.verbose {
-			fmt.Fprintf(&s, " and %s more", grouped(int64(len(list)-few)))
+			fmt.Fprintf(&s, " and %s more", text.Grouped(len(list)-few))
 			break
 		}
 		if i > 0 {
@@ -404,14 +405,14 @@ func (t *text) names(list []fabric.Name) string {
 }
 
 // multicast prints masks.
-func (t *text) multicast(r *Result) {
+func (t *printer) multicast(r *Result) {
 	d := r.Multicast
 	if d == nil {
 		return
 	}
 	section(t, "multicast masks that changed", len(d.Changed), func(i int) string {
 		x := &d.Changed[i]
-		s := fmt.Sprintf("MLID %#04x: %s", uint16(x.MLID), plural(int64(len(x.Masks)), "switch", "switches"))
+		s := fmt.Sprintf("MLID %#04x: %s", uint16(x.MLID), text.CountGrouped(len(x.Masks), "switch", "switches"))
 		if !t.verbose && len(x.Masks) > few {
 			return s
 		}
@@ -420,21 +421,55 @@ func (t *text) multicast(r *Result) {
 		}
 		return s
 	})
-	if d.Update == nil || d.Update.update == nil {
-		return
+	if d.Update != nil {
+		lines := t.updateLines(d.Update)
+		section(t, "order of writes of multicast masks", len(lines), func(i int) string { return lines[i] })
 	}
+}
+
+// updateLines is an order of writes in words, without single writes and receivers
+// unless all is wanted.
+func (t *printer) updateLines(p *UpdatePlan) []string {
 	var lines []string
-	for line := range d.Update.update.Lines() {
-		// Single writes and receivers are indented.
-		if t.verbose || !strings.HasPrefix(line, "\t") {
-			lines = append(lines, strings.ReplaceAll(line, "\t", "    "))
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for i := range p.Interrupted {
+		x := &p.Interrupted[i]
+		if x.Faulty {
+			add("MLID %#04x: faulty until stage %d is confirmed: %s", uint16(x.MLID), x.From, x.Reason)
+		} else {
+			add("MLID %#04x: interrupted from stage %d to %d, %s; written at once, %s",
+				uint16(x.MLID), x.From, x.To, text.Count(x.Pairs, "(sender, receiver) pair", "(sender, receiver) pairs"), x.Reason)
+		}
+		if t.verbose {
+			for _, p := range x.Receivers {
+				add("    %s may miss packets", p)
+			}
 		}
 	}
-	section(t, "order of writes of multicast masks", len(lines), func(i int) string { return lines[i] })
+	for _, s := range p.Stop {
+		add("MLID %#04x: %s must not send any more when stage 1 begins", uint16(s.MLID), s.Port)
+	}
+	for i, stage := range p.Stages {
+		add("stage %d of %d: %s in %s, in any order", i+1, len(p.Stages), text.Count(len(stage.Writes), "write", "writes"), text.Count(stage.SMPs, "SMP", "SMPs"))
+		if !t.verbose {
+			continue
+		}
+		for _, w := range stage.Writes {
+			ports := "no ports"
+			if len(w.Ports) > 0 {
+				ports = "ports " + strings.Trim(fmt.Sprint(w.Ports), "[]")
+			}
+			add("    %s %q MLID %#04x position %d: %s", w.Switch, w.name.Text, uint16(w.MLID), w.Position, ports)
+		}
+	}
+	for _, s := range p.Start {
+		add("MLID %#04x: %s may send from now on", uint16(s.MLID), s.Port)
+	}
+	return lines
 }
 
 // verdict prints the last line.
-func (t *text) verdict(r *Result) {
+func (t *printer) verdict(r *Result) {
 	count := map[verify.Severity]int64{}
 	for _, f := range r.Findings {
 		count[f.Severity]++
@@ -454,5 +489,5 @@ func some(n int64, one, many string) string {
 	if n == 0 {
 		return ""
 	}
-	return plural(n, one, many)
+	return text.CountGrouped(n, one, many)
 }

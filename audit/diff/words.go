@@ -3,6 +3,8 @@ package diff
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // number is a number in text.
@@ -20,7 +22,7 @@ func counted(n int, what string) string {
 	if n == 0 {
 		return ""
 	}
-	return grouped(int64(n)) + " " + what
+	return text.Grouped(n) + " " + what
 }
 
 // list puts commas between the words that are not empty.
@@ -36,21 +38,4 @@ func list(words ...string) string {
 		b.WriteString(w)
 	}
 	return b.String()
-}
-
-// plural is "1 block" or "1,620 blocks".
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + many
-}
-
-// grouped writes 338142 as 338,142.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // LossError says that an old member that stays may miss a packet and that
@@ -26,17 +27,17 @@ func (e *LossError) Error() string {
 }
 
 // CheckUpdate proves an order of writes, whoever made it: from the tables of old
-// it comes to those of u.Result, in no mixture of the writes of a stage does a
+// it comes to those of new, in no mixture of the writes of a stage does a
 // packet loop or arrive twice, of any sender of the old or the new groups but
 // those in u.Stop and u.Start, and old members that stay get every packet
 // but for what u.Interrupted says. MLIDs that it calls faulty may do harm until
 // the stage is over that ends it.
 //
-// Errors: *UnsafeError, *LossError, others for writes that do not fit, and
-// ctx's error when that ends first. An order that is safe can be refused as
-// Undecided when there are very many ways.
-func CheckUpdate(ctx context.Context, old *Plan, u *Update) error {
-	f := u.Result.Tables.Fabric()
+// Errors: *LossError, others for harm and for writes that do not fit, and
+// ctx's error when that ends first. An order that is safe can be refused when
+// there are very many paths.
+func CheckUpdate(ctx context.Context, old, new *Plan, u *Update) error {
+	f := new.Tables.Fabric()
 	if err := sameNodes(old.Tables.Fabric(), f); err != nil {
 		return err
 	}
@@ -46,30 +47,18 @@ func CheckUpdate(ctx context.Context, old *Plan, u *Update) error {
 			writes[stage[k].MLID] = append(writes[stage[k].MLID], stagedWrite{i + 1, &stage[k]})
 		}
 	}
-	list := changedMLIDs(old.Tables, u.Result.Tables)
+	list := changedMLIDs(old.Tables, new.Tables)
 	for m := range writes {
 		list = append(list, m)
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
-	oldTrees, newTrees := byMLID(old.Trees), byMLID(u.Result.Trees)
-	errs := make([]error, len(list))
-	err := parallel(ctx, len(list), func() func(int) {
-		c := updateCheck{w: newUpdater(f), u: u}
-		return func(i int) {
-			m := list[i]
-			errs[i] = c.check(m, writes[m], old.Tables.Ports(m), u.Result.Tables.Ports(m), treesOf(oldTrees, m), treesOf(newTrees, m))
-		}
+	oldTrees, newTrees := treesByMLID(old.Trees), treesByMLID(new.Trees)
+	_, err := par.ForEachWith(ctx, 0, len(list), func() *updateCheck { return &updateCheck{w: newUpdatePlanner(f), u: u} }, func(c *updateCheck, i int) error {
+		m := list[i]
+		return c.check(m, writes[m], old.Tables.Ports(m), new.Tables.Ports(m), oldTrees[m], newTrees[m])
 	})
-	if err != nil {
-		return err
-	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 type stagedWrite struct {
@@ -78,13 +67,14 @@ type stagedWrite struct {
 }
 
 // updateCheck proves one MLID at a time: scratch of one worker. It shares the
-// flooder with the planner, and nothing of what that decides.
+// flood with the planner, and nothing of what that decides.
 type updateCheck struct {
-	w *updater
-	u *Update
+	w   *updatePlanner
+	u   *Update
+	now []bool // by index in ports: the masks after the stages so far
 }
 
-func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabric.PortID, oldTrees, newTrees []Tree) error {
+func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabric.PortID, oldTrees, newTrees []*Tree) error {
 	w, u := c.w, c.u
 	var extra []fabric.PortID
 	for _, x := range writes {
@@ -102,8 +92,14 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 		}
 	}
 	slices.Sort(extra)
-	w.load(m, old, new, slices.Compact(extra), oldTrees, newTrees)
-
+	w.load(m, old, union(nil, new, slices.Compact(extra)))
+	for i, p := range w.ports {
+		if _, in := slices.BinarySearch(new, p); !in {
+			w.is[i] &^= inNew
+		}
+	}
+	c.restart()
+	w.listMembers(oldTrees, newTrees)
 	if done, err := c.oneTree(writes); done || err != nil {
 		return err
 	}
@@ -123,27 +119,15 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 		}
 	}
 	w.senders = senders
-	for i := range w.senders {
-		s := &w.senders[i]
+	for _, s := range w.senders {
 		for _, mask := range [...]uint8{inOld, inNew} {
-			w.settle(mask)
-			what, at := w.flood(s.entry)
-			w.exempt(s)
-			var err *UnsafeError
-			if what != sound && (mask == inNew || faultyTo == 0) {
-				err = w.unsafe(s, what, at)
-			}
-			w.reset()
-			if err != nil {
-				if mask == inOld {
-					err.Stage = 1
-				}
-				return err
+			if !w.exempt(s, mask) && (mask == inNew || faultyTo == 0) {
+				return c.harm(map[uint8]int{inOld: 1, inNew: 0}[mask], s)
 			}
 		}
 	}
 
-	now := w.now
+	now := c.now
 	for stage := 1; stage <= len(u.Stages); stage++ {
 		for i := range now {
 			w.mode[i] = never
@@ -154,7 +138,7 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 		n, changes := 0, false
 		for ; n < len(writes) && writes[n].stage == stage; n++ {
 			x := &writes[n]
-			from, to := w.portsOf(x.Write)
+			from, to := c.portsOf(x.Write)
 			for i := from; i < to; i++ {
 				changes = true
 				w.mode[i] = never
@@ -175,39 +159,14 @@ func (c *updateCheck) check(m fabric.LID, writes []stagedWrite, old, new []fabri
 		for i := range now {
 			now[i] = w.mode[i]&after != 0
 		}
-		if err := c.moving(stage); err != nil {
-			return err
-		}
 	}
 	return c.ended()
-}
-
-// moving says whether members can move after a stage, if they are to: the masks
-// must be the old ones of the MLID that they leave, and the new ones of the other.
-func (c *updateCheck) moving(stage int) error {
-	w := c.w
-	for _, x := range c.u.Moves {
-		mask := inOld
-		if x.To == w.mlid {
-			mask = inNew
-		}
-		if x.After != stage || x.From != w.mlid && x.To != w.mlid {
-			continue
-		}
-		for i, in := range w.now {
-			if in != (w.is[i]&mask != 0) {
-				return fmt.Errorf("MLID %#04x: %s is not as it should be when members move from %#04x to %#04x after stage %d",
-					uint16(w.mlid), w.f.PortName(w.ports[i]), uint16(x.From), uint16(x.To), stage)
-			}
-		}
-	}
-	return nil
 }
 
 // ended says whether the masks are the new ones.
 func (c *updateCheck) ended() error {
 	w := c.w
-	for i, in := range w.now {
+	for i, in := range c.now {
 		if in != (w.is[i]&inNew != 0) {
 			return fmt.Errorf("MLID %#04x: %s in the end is not as the new tables have it", uint16(w.mlid), w.f.PortName(w.ports[i]))
 		}
@@ -221,20 +180,19 @@ func (c *updateCheck) ended() error {
 // same way all the time, since there is no other.
 func (c *updateCheck) oneTree(writes []stagedWrite) (bool, error) {
 	w := c.w
-	var tree bool
-	if w.parent, tree = w.forest(w.parent); !tree || len(c.u.Moves) > 0 {
+	if !w.isForest() {
 		return false, nil
 	}
 	for k := range writes {
 		x := &writes[k]
-		from, to := w.portsOf(x.Write)
+		from, to := c.portsOf(x.Write)
 		for i := from; i < to; i++ {
 			_, in := slices.BinarySearch(x.Ports, w.ports[i])
 			if !in && w.is[i] == inOld|inNew {
-				w.restart()
+				c.restart()
 				return false, nil
 			}
-			w.now[i] = in
+			c.now[i] = in
 		}
 	}
 	return true, c.ended()
@@ -243,35 +201,44 @@ func (c *updateCheck) oneTree(writes []stagedWrite) (bool, error) {
 // stage looks at all that can happen while the writes in w.mode are on their way.
 func (c *updateCheck) stage(stage int, faulty bool, excused *Interruption) error {
 	w := c.w
-	for i := range w.senders {
-		s := &w.senders[i]
-		what, at := w.flood(s.entry)
-		var err error
-		if what != sound {
+	for _, s := range w.senders {
+		if what, _ := w.flood(s.entry, false); what != sound {
 			if !faulty {
-				e := w.unsafe(s, what, at)
-				e.Stage = stage
-				err = e
+				return c.harm(stage, s)
 			}
-		} else {
-			w.missed(&w.flooder, s, func(i int32) {
-				r := w.endPort(i)
-				if err != nil || excused != nil && excused.From <= stage && stage <= excused.To && (excused.Faulty || slices.Contains(excused.Receivers, r)) {
-					return
-				}
-				err = &LossError{MLID: w.mlid, Stage: stage, Sender: s.port, Receiver: r, fab: w.f}
-			})
+			continue
 		}
-		w.reset()
-		if err != nil {
-			return err
+		for _, i := range w.missed(s) {
+			r := w.endPort(i)
+			if excused == nil || excused.From > stage || stage > excused.To || !excused.Faulty && !slices.Contains(excused.Receivers, r) {
+				return &LossError{MLID: w.mlid, Stage: stage, Sender: s.port, Receiver: r, fab: w.f}
+			}
 		}
 	}
 	return nil
 }
 
+// harm is what packets of s can suffer in a stage, 0 for the new masks.
+func (c *updateCheck) harm(stage int, s *mlidSender) error {
+	when := "the new masks"
+	if stage > 0 {
+		when = fmt.Sprintf("the masks while stage %d", stage)
+	}
+	harm, _ := c.w.describeHarm(s)
+	return fmt.Errorf("MLID %#04x: %s: %s", uint16(c.w.mlid), when, harm)
+}
+
+// restart goes back to the old masks.
+func (c *updateCheck) restart() {
+	c.now = resize(c.now, len(c.w.ports))
+	for i, is := range c.w.is {
+		c.now[i] = is&inOld != 0
+	}
+}
+
 // portsOf is the ports that a write sets, as a range of indices in ports.
-func (w *flooder) portsOf(x *Write) (from, to int) {
+func (c *updateCheck) portsOf(x *Write) (from, to int) {
+	w := c.w
 	first := w.f.Port(x.Switch, fabric.PortNum(x.Position)*PositionPorts)
 	from, _ = slices.BinarySearch(w.ports, first)
 	for to = from; to < len(w.ports) && w.f.Owner(w.ports[to]) == x.Switch && w.ports[to] < first+PositionPorts; to++ {
