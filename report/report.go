@@ -10,7 +10,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -118,6 +117,3 @@ func JSON(w io.Writer, v any) error {
 
 // undecided says what is undecided, and why.
 func undecided(u verify.Undecided) string { return "undecided: " + u.Rule + ": " + u.Reason }
-
-// Grouped writes 338142 as 338,142.
-func Grouped(n int64) string { return text.Grouped(n) }

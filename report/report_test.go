@@ -222,11 +222,6 @@ func TestForms(t *testing.T) {
 	if _, err := ParseForm("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, codequality` {
 		t.Errorf("got %v", err)
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 338142: "338,142", -1000: "-1,000", -100: "-100", 12345678: "12,345,678"} {
-		if got := Grouped(n); got != want {
-			t.Errorf("Grouped(%d) = %q, want %q", n, got, want)
-		}
-	}
 }
 
 // In Markdown what a fabric says is text: no table, link, mention or HTML comes of it,

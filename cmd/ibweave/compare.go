@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
@@ -276,8 +277,8 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 // sameCables says where two fabrics differ in more than LIDs.
 func sameCables(f, g *fabric.Fabric) error {
 	if f.NumNodes() != g.NumNodes() || f.NumLinks() != g.NumLinks() {
-		return fmt.Errorf("%s and %s, not %s and %s", plural(g.NumNodes(), "node", "nodes"), plural(g.NumLinks(), "link", "links"),
-			plural(f.NumNodes(), "node", "nodes"), plural(f.NumLinks(), "link", "links"))
+		return fmt.Errorf("%s and %s, not %s and %s", text.CountGrouped(g.NumNodes(), "node", "nodes"), text.CountGrouped(g.NumLinks(), "link", "links"),
+			text.CountGrouped(f.NumNodes(), "node", "nodes"), text.CountGrouped(f.NumLinks(), "link", "links"))
 	}
 	// Both are in the order of GUIDs.
 	for n := range fabric.NodeID(f.NumNodes()) {
@@ -307,7 +308,7 @@ func (a *app) measure(ctx context.Context, c *contest, name string, f *fabric.Fa
 func (s *standings) text() []byte {
 	var b bytes.Buffer
 	if c := s.Fabric; c.Switches > 0 {
-		fmt.Fprintf(&b, "fabric: %s, %s, %s\n\n", plural(c.Switches, "switch", "switches"), plural(c.CAPorts, "CA port", "CA ports"), plural(c.Links, "link", "links"))
+		fmt.Fprintf(&b, "fabric: %s, %s, %s\n\n", text.CountGrouped(c.Switches, "switch", "switches"), text.CountGrouped(c.CAPorts, "CA port", "CA ports"), text.CountGrouped(c.Links, "link", "links"))
 	}
 	var shown []*contender
 	for _, x := range s.Contenders {
@@ -327,7 +328,7 @@ func (s *standings) text() []byte {
 		rows = append(rows, r)
 	}
 	count := func(name string, value func(x *contender) int64) {
-		row(name, func(x *contender) string { return report.Grouped(value(x)) })
+		row(name, func(x *contender) string { return text.Grouped(value(x)) })
 	}
 	if len(shown) > 0 {
 		row("verdict", func(x *contender) string { return x.Verify.Verdict })
@@ -349,7 +350,7 @@ func (s *standings) text() []byte {
 			row(fmt.Sprintf("routes of a link on VL %d, most", vl), func(x *contender) string {
 				for _, l := range x.Quality.VLs {
 					if int(l.VL) == vl {
-						return report.Grouped(l.Max)
+						return text.Grouped(l.Max)
 					}
 				}
 				return "-"
@@ -376,7 +377,7 @@ func (s *standings) text() []byte {
 		case len(x.Quality.Hottest) > 0:
 			fmt.Fprintf(&b, "\nmost loaded links of %s\n", x.Name)
 			for _, h := range x.Quality.Hottest {
-				fmt.Fprintf(&b, "  %s  %s to %s\n", report.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
+				fmt.Fprintf(&b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
 			}
 		}
 		if x.Refused == "" && len(x.Verify.Undecided) > 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -247,15 +248,15 @@ type treeSummary struct {
 
 // text says how many trees of which scheme there are.
 func (s *treeSummary) text() string {
-	text := fmt.Sprintf("%s on %s", plural(s.Groups, "group", "groups"), plural(s.MLIDs, "MLID", "MLIDs"))
+	said := fmt.Sprintf("%s on %s", text.CountGrouped(s.Groups, "group", "groups"), text.CountGrouped(s.MLIDs, "MLID", "MLIDs"))
 	for i, name := range slices.Sorted(maps.Keys(s.ByScheme)) {
 		separator := ", "
 		if i == 0 {
 			separator = ": "
 		}
-		text += fmt.Sprintf("%s%s %s", separator, report.Grouped(int64(s.ByScheme[name])), name)
+		said += fmt.Sprintf("%s%s %s", separator, text.Grouped(s.ByScheme[name]), name)
 	}
-	return text
+	return said
 }
 
 func treesOf(r *compile.Result) *treeSummary {
@@ -675,30 +676,30 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 		fmt.Fprintf(&b, "%-13s%s\n", name, note)
 	}
 	fmt.Fprintf(&b, "%-13s%s: %s kept, %s new, LMC %d\n", "LIDs", s.LIDs.Policy,
-		report.Grouped(int64(s.LIDs.Kept)), report.Grouped(int64(s.LIDs.Given)), s.LIDs.LMC)
+		text.Grouped(s.LIDs.Kept), text.Grouped(s.LIDs.Given), s.LIDs.LMC)
 	row := func(name, value string) { fmt.Fprintf(&b, "%-13s%s\n", name, value) }
 	if l := s.Lanes; l.SL2VL {
-		text := plural(l.VLs, "VL", "VLs") + " by SL-to-VL tables"
+		said := text.CountGrouped(l.VLs, "VL", "VLs") + " by SL-to-VL tables"
 		if l.PathSLs {
-			text += ", each path with the SL of " + outdir.PathSLsName
+			said += ", each path with the SL of " + outdir.PathSLsName
 		}
-		row("lanes", text)
+		row("lanes", said)
 		if l.PluginOnly != "" {
 			row("", "plugin only: "+l.PluginOnly)
 		}
 	}
 	if t := s.Trees; t != nil {
 		row("trees", t.text())
-		row("", fmt.Sprintf("at most %s in a tree, and %d from a sender to a receiver", plural(t.MaxLinks, "link", "links"), t.MaxDepth))
-		load := fmt.Sprintf("each sender once: %s link crossings, %s with unicast", report.Grouped(t.Crossings), report.Grouped(t.Unicast))
+		row("", fmt.Sprintf("at most %s in a tree, and %d from a sender to a receiver", text.CountGrouped(t.MaxLinks, "link", "links"), t.MaxDepth))
+		load := fmt.Sprintf("each sender once: %s link crossings, %s with unicast", text.Grouped(t.Crossings), text.Grouped(t.Unicast))
 		if t.Hottest != nil {
-			load += fmt.Sprintf("; %s on the most loaded link, %s", plural(int(t.MaxCopies), "copy", "copies"), t.Hottest)
+			load += fmt.Sprintf("; %s on the most loaded link, %s", text.CountGrouped(t.MaxCopies, "copy", "copies"), t.Hottest)
 		}
 		row("", load)
 	}
 	if c := s.Changes; c != nil {
-		row("changes", fmt.Sprintf("%s in %s of %d on %s since %s, where the most loaded link had %s", plural(c.Entries, "entry", "entries"),
-			plural(c.Blocks, "block", "blocks"), lft.BlockSize, plural(c.Switches, "switch", "switches"), c.Previous, plural(int(c.MaxRoutes), "route", "routes")))
+		row("changes", fmt.Sprintf("%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(c.Entries, "entry", "entries"),
+			text.CountGrouped(c.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(c.Switches, "switch", "switches"), c.Previous, text.CountGrouped(c.MaxRoutes, "route", "routes")))
 	}
 	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
 		return err
@@ -716,7 +717,7 @@ func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
 			if info, err := os.Stat(filepath.Join(s.Output, name)); err == nil {
 				size = info.Size()
 			}
-			fmt.Fprintf(&b, "%13s%-26s %11s bytes\n", "", name, report.Grouped(size))
+			fmt.Fprintf(&b, "%13s%-26s %11s bytes\n", "", name, text.Grouped(size))
 		}
 	}
 	row("seconds", seconds(s))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -284,16 +285,16 @@ func (a *app) pullLive(ctx context.Context, d *drifting) (*drift.State, error) {
 // driftLine is the summary of a report in one line.
 func driftLine(r *drift.Report, dir string) string {
 	var b strings.Builder
-	n := func(n int) string { return report.Grouped(int64(n)) }
+	n := text.Grouped[int]
 	switch {
 	case r.Loops > 0:
-		fmt.Fprintf(&b, "%s: %s; ", dir, plural(r.Loops, "LID or MLID loops", "LIDs or MLIDs loop"))
+		fmt.Fprintf(&b, "%s: %s; ", dir, text.CountGrouped(r.Loops, "LID or MLID loops", "LIDs or MLIDs loop"))
 	case r.Equal():
 		fmt.Fprintf(&b, "%s: as compiled; ", dir)
 	default:
 		fmt.Fprintf(&b, "%s: drifted; ", dir)
 	}
-	fmt.Fprintf(&b, "%s of %s differ", n(r.Drifted), plural(r.Switches, "switch", "switches"))
+	fmt.Fprintf(&b, "%s of %s differ", n(r.Drifted), text.CountGrouped(r.Switches, "switch", "switches"))
 	if r.Unread > 0 {
 		fmt.Fprintf(&b, ", %s could not be compared", n(r.Unread))
 	}
@@ -329,7 +330,7 @@ func (a *app) printDrift(r *drift.Report, d *drifting, dir string) error {
 				continue // there is a finding
 			}
 			if i == most && !d.verbose {
-				fmt.Fprintf(&b, "\n%s more differ; -v prints them all\n", report.Grouped(int64(len(r.PerSwitch)-i)))
+				fmt.Fprintf(&b, "\n%s more differ; -v prints them all\n", text.Grouped(len(r.PerSwitch)-i))
 				break
 			}
 			writeDrifted(&b, &r.PerSwitch[i])
@@ -345,7 +346,7 @@ func writeDrifted(b *bytes.Buffer, s *drift.Switch) {
 		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed)
 	more := func(n int, what string) {
 		if n > 0 {
-			fmt.Fprintf(b, "    and %s more %s\n", report.Grouped(int64(n)), what)
+			fmt.Fprintf(b, "    and %s more %s\n", text.Grouped(n), what)
 		}
 	}
 	for _, e := range s.Entries {

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -111,7 +112,7 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 	}
 	in.unknownSLs = in.pathSL == ""
 	if n := len(denied); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", plural(n, "file", "files"), denied[0]))
+		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", text.CountGrouped(n, "file", "files"), denied[0]))
 	}
 	return dir + ": " + strings.Join(parts, "; "), nil
 }
@@ -133,7 +134,7 @@ func lacks(dir string, parts, denied []string) error {
 		has = "only " + strings.Join(parts, "; ")
 	}
 	if n := len(denied); n > 0 {
-		has += fmt.Sprintf("; %s may not be read, %s the first", plural(n, "file", "files"), denied[0])
+		has += fmt.Sprintf("; %s may not be read, %s the first", text.CountGrouped(n, "file", "files"), denied[0])
 	}
 	return inputf("%s is no directory that compile wrote: it has no %s. As a folder of dumps it needs a topology (ibnetdiscover text or %s) and forwarding tables (%s, dump_lfts text or %s); it has %s",
 		dir, outdir.ManifestName, outdir.SubnetListName, outdir.LFTsName, outdir.FDBsName, has)

@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
@@ -209,13 +209,6 @@ func (a *app) writeTopology(f *fabric.Fabric, name string) error {
 
 // fabricSize is "20 switches, 64 hosts, 128 links".
 func fabricSize(f *fabric.Fabric) string {
-	return fmt.Sprintf("%s, %s, %s", plural(f.NumSwitches(), "switch", "switches"),
-		plural(len(f.CAPorts()), "CA port", "CA ports"), plural(f.NumLinks(), "link", "links"))
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return report.Grouped(int64(n)) + " " + many
+	return fmt.Sprintf("%s, %s, %s", text.CountGrouped(f.NumSwitches(), "switch", "switches"),
+		text.CountGrouped(len(f.CAPorts()), "CA port", "CA ports"), text.CountGrouped(f.NumLinks(), "link", "links"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -87,7 +88,7 @@ func (a *app) readOrder(name string, f *fabric.Fabric) ([]int32, error) {
 		rank[s] = int32(i)
 	}
 	if len(list) != len(rank) {
-		return nil, inputf("%s has %s, the fabric has %d", name, plural(len(list), "switch", "switches"), len(rank))
+		return nil, inputf("%s has %s, the fabric has %d", name, text.CountGrouped(len(list), "switch", "switches"), len(rank))
 	}
 	return rank, nil
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
@@ -128,9 +128,9 @@ func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discove
 		p.said, p.failed = "not read", err
 		return p, nil
 	}
-	p.said = fmt.Sprintf("%s in use", plural(slsInUse(d.Fabric, p.sls), "SL", "SLs"))
+	p.said = fmt.Sprintf("%s in use", text.CountGrouped(slsInUse(d.Fabric, p.sls), "SL", "SLs"))
 	if n := len(p.sls.Ports()); n > 0 {
-		p.said += fmt.Sprintf("; %s on other SLs than the rest of their switch", plural(n, "port", "ports"))
+		p.said += fmt.Sprintf("; %s on other SLs than the rest of their switch", text.CountGrouped(n, "port", "ports"))
 	}
 	return p, nil
 }
@@ -193,7 +193,7 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, paths pulledPaths) error {
 	var b bytes.Buffer
 	f := d.Fabric
-	n := func(n int) string { return report.Grouped(int64(n)) }
+	n := text.Grouped[int]
 	read := 0
 	for _, ok := range t.Read {
 		if ok {
@@ -204,10 +204,10 @@ func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, pat
 	for _, l := range t.MFT.MLIDs() {
 		masks += len(t.MFT.Ports(l))
 	}
-	fmt.Fprintf(&b, "fabric       %s, %s, %s\n", plural(f.NumSwitches(), "switch", "switches"), plural(len(f.CAPorts()), "CA port", "CA ports"), plural(f.NumLinks(), "link", "links"))
+	fmt.Fprintf(&b, "fabric       %s, %s, %s\n", text.CountGrouped(f.NumSwitches(), "switch", "switches"), text.CountGrouped(len(f.CAPorts()), "CA port", "CA ports"), text.CountGrouped(f.NumLinks(), "link", "links"))
 	fmt.Fprintf(&b, "LFTs         %s of %s switches, LIDs to %d\n", n(read), n(f.NumSwitches()), t.LFT.MaxLID())
-	fmt.Fprintf(&b, "MFTs         %s, %s in their masks\n", plural(len(t.MFT.MLIDs()), "MLID", "MLIDs"), plural(masks, "port", "ports"))
-	fmt.Fprintf(&b, "SL2VL        %s\n", plural(t.SL2VL.VLs(), "VL", "VLs"))
+	fmt.Fprintf(&b, "MFTs         %s, %s in their masks\n", text.CountGrouped(len(t.MFT.MLIDs()), "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
+	fmt.Fprintf(&b, "SL2VL        %s\n", text.CountGrouped(t.SL2VL.VLs(), "VL", "VLs"))
 	fmt.Fprintf(&b, "path SLs     %s\n", paths.said)
 	fmt.Fprintf(&b, "requests     %s\n", n(d.Requests+t.Requests+paths.requests))
 	fmt.Fprintf(&b, "written to   %s\n", dir)

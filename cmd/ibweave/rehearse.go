@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
@@ -147,7 +148,7 @@ func (a *app) printRehearsal(r *rehearse.Report) error {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 	}
-	n := func(n int) string { return report.Grouped(int64(n)) }
+	n := text.Grouped[int]
 	up := "subnet up"
 	if !r.SubnetUp {
 		up = "subnet not up"
@@ -156,23 +157,23 @@ func (a *app) printRehearsal(r *rehearse.Report) error {
 	if engine == "" {
 		engine = "none"
 	}
-	row("OpenSM", "%s, engine %s, %s, %s", r.OpenSM, engine, up, plural(r.NumErrors, "error", "errors"))
+	row("OpenSM", "%s, engine %s, %s, %s", r.OpenSM, engine, up, text.CountGrouped(r.NumErrors, "error", "errors"))
 	row("switches", "%s of %s have our tables", n(r.EqualSwitches), n(r.Switches))
-	row("entries", "%s compared, %s", n(r.Entries), plural(r.Differences, "difference", "differences"))
-	row("LIDs", "%s with other LIDs than ours", plural(r.WrongLIDs, "port", "ports"))
+	row("entries", "%s compared, %s", n(r.Entries), text.CountGrouped(r.Differences, "difference", "differences"))
+	row("LIDs", "%s with other LIDs than ours", text.CountGrouped(r.WrongLIDs, "port", "ports"))
 	if r.Via == rehearse.ViaFile {
 		row("not carried", "multicast tables and SL-to-VL maps, which files do not hold")
 	} else {
 		if m := r.Multicast; m == nil {
 			row("multicast", "no groups")
 		} else {
-			row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), plural(m.Groups, "group", "groups"), n(m.Masks), plural(m.Differences, "difference", "differences"))
-			row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", plural(m.Members, "member", "members"), n(m.Refused), plural(m.OtherMLIDs, "group", "groups"))
+			row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
+			row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
 		}
 		if v := r.SL2VL; v == nil {
 			row("SL-to-VL", "no tables")
 		} else {
-			row("SL-to-VL", "%s compared, %s", plural(v.Maps, "table", "tables"), plural(v.Differences, "difference", "differences"))
+			row("SL-to-VL", "%s compared, %s", text.CountGrouped(v.Maps, "table", "tables"), text.CountGrouped(v.Differences, "difference", "differences"))
 		}
 		row("plugin", "%s", r.Plugin)
 	}

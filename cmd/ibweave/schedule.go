@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
@@ -203,8 +204,8 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 // text is the document for people.
 func (d *scheduled) text() []byte {
 	var b bytes.Buffer
-	n := func(n int) string { return report.Grouped(int64(n)) }
-	fmt.Fprintf(&b, "schedule     %s, %s, %s of buffers\n", plural(d.Groups, "group", "groups"), plural(d.Hosts, "host", "hosts"), plural(d.Classes, "class", "classes"))
+	n := text.Grouped[int]
+	fmt.Fprintf(&b, "schedule     %s, %s, %s of buffers\n", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
 	fmt.Fprintf(&b, "messages     %s, %s sends, at most %s one after another\n", n(d.Messages), n(d.Sends), n(d.Steps))
 	fmt.Fprintf(&b, "links        %s crossed between switches, %.2f by a send\n", n(d.Links), d.MeanLinks)
 	for _, line := range d.lines {

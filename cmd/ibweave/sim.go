@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/sim/sweep"
@@ -216,7 +217,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if opt.Key, err = sweep.Key(run.key()); err != nil {
 		return err
 	}
-	stage := a.startStage(fmt.Sprintf("simulate %s", plural(len(run.points), "point", "points")), 0)
+	stage := a.startStage(fmt.Sprintf("simulate %s", text.CountGrouped(len(run.points), "point", "points")), 0)
 	opt.Progress = stage.set
 	run.results, err = sweep.Run(ctx, len(run.points), opt, run.simulate)
 	stage.end()
@@ -375,7 +376,7 @@ func (a *app) prepare(in *simulation, net sim.Network, trees []mft.Tree) (*simRu
 		}
 	}
 	if vls := vlCount(net); len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
-		return nil, in.wrong("vl-weights", "%s for %s", plural(len(in.cfg.VLWeights), "weight", "weights"), plural(vls, "VL", "VLs"))
+		return nil, in.wrong("vl-weights", "%s for %s", text.CountGrouped(len(in.cfg.VLWeights), "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
 	}
 	if in.trace != "" {
 		return r, a.readTrace(r)
@@ -388,7 +389,7 @@ func (a *app) prepare(in *simulation, net sim.Network, trees []mft.Tree) (*simRu
 		}
 	}
 	if r.hosts < 2 {
-		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.topology, plural(r.hosts, "CA port", "CA ports"))
+		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.topology, text.CountGrouped(r.hosts, "CA port", "CA ports"))
 	}
 	if _, err := in.pattern.For(r.hosts); err != nil {
 		return nil, in.wrong("pattern", "%w", err)
@@ -573,7 +574,7 @@ func (c sourceCount) of(senders int) (int, error) {
 		n = max(1, int(math.Round(c.percent/100*float64(senders))))
 	}
 	if n > senders {
-		return 0, fmt.Errorf("%d of %s that may send to groups", n, plural(senders, "host", "hosts"))
+		return 0, fmt.Errorf("%d of %s that may send to groups", n, text.CountGrouped(senders, "host", "hosts"))
 	}
 	return n, nil
 }

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/verify"
@@ -104,7 +105,7 @@ func deadlocked(e *sim.DeadlockError) simResult {
 		d.Witness = append(d.Witness, verify.Hop(h))
 	}
 	d.Message = fmt.Sprintf("deadlock, found at %s: %s wait for each other; cycle, %s",
-		e.At, plural(len(e.Waits), "packet", "packets"), plural(len(d.Witness), "channel", "channels"))
+		e.At, text.CountGrouped(len(e.Waits), "packet", "packets"), text.CountGrouped(len(d.Witness), "channel", "channels"))
 	return simResult{State: "deadlock", Time: d.At, Deadlock: d}
 }
 
@@ -158,7 +159,7 @@ func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
 		return err
 	}
 	if output != "-" {
-		fmt.Fprintf(a.stdout, "wrote %s: %s\n", output, plural(len(r.results), "point", "points"))
+		fmt.Fprintf(a.stdout, "wrote %s: %s\n", output, text.CountGrouped(len(r.results), "point", "points"))
 	}
 	var dropped, strayed int64
 	deadlocks := 0
@@ -170,11 +171,11 @@ func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
 		}
 	}
 	if deadlocks > 0 {
-		fmt.Fprintf(a.stderr, "ibweave: deadlock at %d of %s\n", deadlocks, plural(len(r.results), "point", "points"))
+		fmt.Fprintf(a.stderr, "ibweave: deadlock at %d of %s\n", deadlocks, text.CountGrouped(len(r.results), "point", "points"))
 	}
 	if dropped > 0 || strayed > 0 {
 		fmt.Fprintf(a.stderr, "ibweave: the tables lose packets: %s dropped, %s at the wrong port; check says which\n",
-			report.Grouped(dropped), report.Grouped(strayed))
+			text.Grouped(dropped), text.Grouped(strayed))
 	}
 	if deadlocks > 0 || dropped > 0 || strayed > 0 {
 		return errFindings
@@ -264,7 +265,7 @@ func meanAndError(l *simNs) []string {
 
 func writeSimText(w io.Writer, r *simRun) error {
 	f, in := r.net.Fabric, r.in
-	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), plural(vlCount(r.net), "VL", "VLs"))
+	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(r.net), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", in.trafficText(r))
 	fmt.Fprintf(w, "hardware     %s\n\n", in.hardwareText())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -331,7 +332,7 @@ func writeSimText(w io.Writer, r *simRun) error {
 		if !open {
 			why = "packets were still under way"
 		}
-		fmt.Fprintf(w, "\n%s stopped at --max-time: %s\n", plural(n, "point", "points"), why)
+		fmt.Fprintf(w, "\n%s stopped at --max-time: %s\n", text.CountGrouped(n, "point", "points"), why)
 	}
 	for i := range r.results {
 		x := &r.results[i]
@@ -365,7 +366,7 @@ func (p *simParameters) text() string {
 // trafficText is what hosts send.
 func (in *simulation) trafficText(r *simRun) string {
 	if r.trace != nil {
-		return plural(len(r.trace), "message", "messages") + " of " + in.trace
+		return text.CountGrouped(len(r.trace), "message", "messages") + " of " + in.trace
 	}
 	t := &in.traffic
 	var parts []string
@@ -377,20 +378,20 @@ func (in *simulation) trafficText(r *simRun) string {
 		if n == 0 {
 			n = sendersOf(r.trees)
 		}
-		text := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, plural(len(r.trees), "tree", "trees"), plural(n, "source", "sources"))
+		said := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, text.CountGrouped(len(r.trees), "tree", "trees"), text.CountGrouped(n, "source", "sources"))
 		if t.Repeat {
-			text = fmt.Sprintf("%g %% of messages to groups from %s, as unicast in the order %s", 100*t.Multicast, plural(n, "source", "sources"), t.Order)
+			said = fmt.Sprintf("%g %% of messages to groups from %s, as unicast in the order %s", 100*t.Multicast, text.CountGrouped(n, "source", "sources"), t.Order)
 		}
-		parts = append(parts, text)
+		parts = append(parts, said)
 	}
 	if in.burst > 0 {
-		parts = append(parts, "closed loop, "+plural(in.burst, "message", "messages")+" of each host")
+		parts = append(parts, "closed loop, "+text.CountGrouped(in.burst, "message", "messages")+" of each host")
 	} else {
 		parts = append(parts, "open loop, "+t.Arrivals.String())
 	}
 	parts = append(parts, t.Lengths.String()+" lengths")
 	if t.SLs > 0 {
-		parts = append(parts, plural(t.SLs, "SL", "SLs"))
+		parts = append(parts, text.CountGrouped(t.SLs, "SL", "SLs"))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -400,11 +401,11 @@ func (in *simulation) hardwareText() string {
 	c := &in.cfg
 	rate := "links at their own rate"
 	if c.Mbps > 0 {
-		rate = fmt.Sprintf("%s Mb/s", report.Grouped(int64(c.Mbps)))
+		rate = fmt.Sprintf("%s Mb/s", text.Grouped(c.Mbps))
 	}
 	buffer := fmt.Sprintf("buffers of %d flits of %d bytes", c.BufferFlits, c.FlitBytes)
 	if in.packets > 0 {
-		buffer = "buffers of " + plural(in.packets, "packet", "packets")
+		buffer = "buffers of " + text.CountGrouped(in.packets, "packet", "packets")
 	}
 	mtu := "no MTU"
 	if c.MTU > 0 {

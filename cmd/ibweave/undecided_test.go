@@ -165,7 +165,7 @@ func (w *whole) changeMask(t *rapid.T) {
 }
 
 // text is what a writer writes.
-func text(t *rapid.T, write func(io.Writer) error) string {
+func textOf(t *rapid.T, write func(io.Writer) error) string {
 	var b strings.Builder
 	if err := write(&b); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func (w *whole) pieces(t *rapid.T, complete bool) (list []*piece) {
 		list = append(list, &p)
 	}
 	form := func(name, begins string, write func(io.Writer) error) piece {
-		p := piece{form: name, text: text(t, write)}
+		p := piece{form: name, text: textOf(t, write)}
 		if begins != "" {
 			p.begins = regexp.MustCompile("(?m)^" + begins)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
@@ -403,11 +404,11 @@ func caseTitle(r *whatif.Result) string {
 		}
 		each += " at " + strings.Join(guids, " or ")
 	}
-	text := fmt.Sprintf("%s: %s", each, plural(len(r.Cases), "failure", "failures"))
+	said := fmt.Sprintf("%s: %s", each, text.CountGrouped(len(r.Cases), "failure", "failures"))
 	if r.Shard != "" {
-		text += fmt.Sprintf(", shard %s of %s", r.Shard, report.Grouped(int64(r.Failures)))
+		said += fmt.Sprintf(", shard %s of %s", r.Shard, text.Grouped(r.Failures))
 	}
-	return text
+	return said
 }
 
 // printCases is the text for people.
@@ -418,22 +419,22 @@ func printCases(b *bytes.Buffer, r *whatif.Result, top int, order string) {
 	t := totalCases(r)
 	row("failures", "%s", caseTitle(r))
 	row("engine", "%s", r.Engine)
-	row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link", report.Grouped(r.Before.Pairs), report.Grouped(r.Before.Unreachable),
-		plural(r.Before.CreditLoops, "credit loop", "credit loops"), report.Grouped(r.Before.MaxRoutes))
-	row("single points", "%s", plural(t.lost, "failure separates ports", "failures separate ports")+" that still have a cable")
-	row("own cables", "%s", plural(t.gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
-	row("credit loops", "%s", plural(t.loops, "failure brings one", "failures bring one"))
+	row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
+		text.CountGrouped(r.Before.CreditLoops, "credit loop", "credit loops"), text.Grouped(r.Before.MaxRoutes))
+	row("single points", "%s", text.CountGrouped(t.lost, "failure separates ports", "failures separate ports")+" that still have a cable")
+	row("own cables", "%s", text.CountGrouped(t.gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
+	row("credit loops", "%s", text.CountGrouped(t.loops, "failure brings one", "failures bring one"))
 	if t.refused > 0 {
-		row("refused", "%s", plural(t.refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
+		row("refused", "%s", text.CountGrouped(t.refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
 	}
-	load := fmt.Sprintf("at most %s routes on a link", report.Grouped(t.busiest))
+	load := fmt.Sprintf("at most %s routes on a link", text.Grouped(t.busiest))
 	if r.FromScratch {
-		load += fmt.Sprintf(", %s when all is routed from scratch", report.Grouped(t.scratch))
+		load += fmt.Sprintf(", %s when all is routed from scratch", text.Grouped(t.scratch))
 	}
 	row("load", "%s", load)
-	row("to write", "%.1f blocks of 64 entries on average, at most %s", t.mean, report.Grouped(int64(t.most)))
+	row("to write", "%.1f blocks of 64 entries on average, at most %s", t.mean, text.Grouped(t.most))
 	if t.anew > 0 {
-		row("", "%s routed from scratch, not mended", plural(t.anew, "failure", "failures"))
+		row("", "%s routed from scratch, not mended", text.CountGrouped(t.anew, "failure", "failures"))
 	}
 	if len(r.Cases) == 0 || top == 0 {
 		return
@@ -450,14 +451,14 @@ func printCases(b *bytes.Buffer, r *whatif.Result, top int, order string) {
 	if left := len(list) - top; left > 0 {
 		less := "and %s, see --top and --format json\n"
 		if order == "harm" {
-			fmt.Fprintf(b, less, plural(left, "failure that does less harm", "failures that do less harm"))
+			fmt.Fprintf(b, less, text.CountGrouped(left, "failure that does less harm", "failures that do less harm"))
 		} else {
-			fmt.Fprintf(b, less, plural(left, "more failure", "more failures"))
+			fmt.Fprintf(b, less, text.CountGrouped(left, "more failure", "more failures"))
 		}
 	}
 	if folded {
 		what := "and %s of host cables: each cuts off its own hosts only, at most %s; --only hosts lists them\n"
-		fmt.Fprintf(b, what, plural(t.trivial, "failure", "failures"), plural(int(t.cut), "pair", "pairs"))
+		fmt.Fprintf(b, what, text.CountGrouped(t.trivial, "failure", "failures"), text.CountGrouped(t.cut, "pair", "pairs"))
 	}
 }
 
@@ -473,7 +474,7 @@ func printTable(b *bytes.Buffer, cases []whatif.Case, scratch bool) {
 		for k, p := range c.Failed {
 			names[k] = p.String()
 		}
-		n := func(n int64) string { return report.Grouped(n) }
+		n := func(n int64) string { return text.Grouped(n) }
 		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), strings.Join(names, " and ")}
 		if c.Refused != "" {
 			cells = []string{"-", "-", "-", "-", "-", "-", cells[6] + ": " + c.Refused}
