@@ -3,12 +3,9 @@ package updown
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -37,8 +34,6 @@ const (
 	trialWork  = 1 << 20
 	minTrials  = 8
 	minTargets = 32
-	// trialParts is in how many parts the targets of a trial are tried.
-	trialParts = 4
 )
 
 // ChooseOrder tries orders grown from single switches and takes the best:
@@ -80,9 +75,9 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric) (*directions, error
 	dist := f.Distances()
 	hosts := make([]uint64, n)
 	channels := 0
-	for s := range fabric.NodeID(n) {
-		hosts[s] = uint64(len(f.HostsOn(s)))
-		channels += len(f.Neighbors(s))
+	for s := range hosts {
+		hosts[s] = uint64(len(f.HostsOn(fabric.NodeID(s))))
+		channels += len(f.Neighbors(fabric.NodeID(s)))
 	}
 	tops := tops(f, dist, hosts)
 	targets := targets(hosts)
@@ -96,68 +91,24 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric) (*directions, error
 		}
 		tops = kept
 	}
-	// There may be fewer trials than CPUs.
-	parts := slices.Collect(slices.Chunk(targets, (len(targets)+trialParts-1)/trialParts))
-	trials := make([]trial, len(tops))
-	newPart := func() *part { return &part{flow: make([]uint64, n)} }
-	_, err := par.ForEachWith(ctx, 0, len(tops)*len(parts), newPart, func(scratch *part, i int) error {
-		t := &trials[i/len(parts)]
-		t.begin.Do(func() {
-			t.directions = newDirections(f, NewOrder(f, tops[i/len(parts):][:1]))
-		})
-		t.try(f, dist, hosts, parts[i%len(parts)], scratch)
-		t.add(scratch)
-		if int(t.tried.Add(1)) == len(parts) {
-			t.judge(f)
-		}
+	tried := make([]*directions, len(tops))
+	scores := make([]score, len(tops))
+	err := par.ForEach(ctx, 0, len(tops), func(i int) error {
+		tried[i] = newDirections(f, NewOrder(f, tops[i:i+1]))
+		scores[i] = tried[i].measure(f, dist, hosts, targets)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	best := 0
-	for i := range trials {
-		c := trials[i].score.compare(trials[best].score)
+	for i := range scores {
+		c := scores[i].compare(scores[best])
 		if c < 0 || c == 0 && tops[i] < tops[best] {
 			best = i
 		}
 	}
-	return trials[best].directions, nil
-}
-
-// trial is an order, and what came of routing along it.
-type trial struct {
-	begin      sync.Once
-	directions *directions
-	tried      atomic.Int32 // parts of the targets
-	mu         sync.Mutex
-	sum        part
-	score      score // once all parts are tried
-}
-
-// part is what came of routing to some targets.
-type part struct {
-	tooLong bool     // there is no such routing
-	longer  uint64   // as in score
-	load    []uint64 // by PortID of switches
-	flow    []uint64 // by rank: scratch
-}
-
-// add adds the results of one part of the targets, whose load is then zero or not
-// its own any more.
-func (t *trial) add(p *part) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sum.tooLong = t.sum.tooLong || p.tooLong
-	t.sum.longer += p.longer
-	if t.sum.load == nil {
-		t.sum.load, p.load = p.load, nil
-		return
-	}
-	for c, l := range p.load {
-		t.sum.load[c] += l
-	}
-	clear(p.load)
+	return tried[best], nil
 }
 
 // tops lists the switches worth trying on top, the most central first: all of
@@ -172,10 +123,10 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 	kinds := make([]kind, n)
 	for s := range kinds {
 		id := fabric.NodeID(s)
-		k := kind{hosts: hosts[s], s: id}
-		k.sum = sum(dist.To(id))
-		k.links = uint64(len(f.Neighbors(id)))
-		kinds[s] = k
+		kinds[s] = kind{hosts: hosts[s], links: uint64(len(f.Neighbors(id))), s: id}
+		for _, d := range dist.To(id) {
+			kinds[s].sum += uint64(d)
+		}
 	}
 	same := func(a, b kind) int {
 		return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.hosts, b.hosts), cmp.Compare(a.links, b.links))
@@ -189,27 +140,6 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 		list[i] = k.s
 	}
 	return list
-}
-
-// sum adds up distances, eight at a time.
-func sum(dist []uint8) (s uint64) {
-	const lanes = 0x00ff00ff00ff00ff // of 16 bits
-	for len(dist) >= 8 {
-		part := dist[:min(len(dist), 8*128)&^7] // so that no lane overflows
-		dist = dist[len(part):]
-		four := uint64(0)
-		for ; len(part) > 0; part = part[8:] {
-			x := binary.LittleEndian.Uint64(part)
-			four += x&lanes + x>>8&lanes
-		}
-		for ; four > 0; four >>= 16 {
-			s += four & 0xffff
-		}
-	}
-	for _, d := range dist {
-		s += uint64(d)
-	}
-	return s
 }
 
 // targets lists the destination switches of the trials: those with hosts, any
@@ -237,72 +167,69 @@ func sample(list []fabric.NodeID, n int) []fabric.NodeID {
 	return list[:n]
 }
 
-// try routes to targets along the order, all traffic divided evenly over equal
-// ports, and fills in p.
-func (t *trial) try(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID, p *part) {
-	o := t.directions.order
-	x := newTree(t.directions)
-	p.tooLong, p.longer = false, 0
-	if p.load == nil {
-		p.load = make([]uint64, f.PortBase(fabric.NodeID(f.NumSwitches())))
-	}
-	flow, load := p.flow, p.load
+// measure routes to targets along the order and divides all traffic evenly over equal
+// ports.
+func (d *directions) measure(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) score {
+	x := newTree(d)
+	load := make([]uint64, f.PortBase(fabric.NodeID(f.NumSwitches()))) // by PortID of switches
+	flow := make([]uint64, len(hosts))                                 // by rank
+	longer := uint64(0)
 	for _, t := range targets {
 		if !x.grow(t) {
-			p.tooLong = true
-			return
+			return score{longer: math.MaxUint64}
 		}
 		minimal := dist.To(t)
 		weight := max(1, hosts[t])
-		for r, s := range o.Switch {
+		for r, s := range d.order.Switch {
 			flow[r] = hosts[s] * weight * routeUnit
 			if h := x.hops[r]; h != fabric.Unreachable && h > minimal[s] {
-				p.longer += hosts[s] * weight
+				longer += hosts[s] * weight
 			}
 		}
-		for _, s := range x.sort.FarthestFirst(x.hops) {
-			r := int32(s) // hops are by rank
-			if flow[r] == 0 {
-				continue
-			}
-			c, which, hops := x.side(r)
-			to, port := c.of(r)
-			if !which.known {
-				*which = x.choose(to, hops, x.hops[r]-1)
-			}
-			some := x.index[which.from:which.to]
-			if len(some) == 0 { // all
-				part := flow[r] / uint64(len(to))
-				for i, v := range to {
-					load[port[i]] += part
-					flow[v] += part
-				}
-				continue
-			}
-			part := flow[r] / uint64(len(some))
-			for _, i := range some {
+		x.divide(flow, load)
+	}
+	return scoreOf(f, load, longer)
+}
+
+// divide adds to load what comes of flow, the routes that begin at each switch, by
+// rank: each switch divides what it has evenly over its ports.
+func (x *tree) divide(flow, load []uint64) {
+	for _, s := range x.sort.FarthestFirst(x.hops) {
+		r := int32(s) // hops are by rank
+		if flow[r] == 0 {
+			continue
+		}
+		c, which, hops := x.side(r)
+		to, port := c.of(r)
+		if !which.known {
+			*which = x.choose(to, hops, x.hops[r]-1)
+		}
+		some := x.index[which.from:which.to]
+		if len(some) == 0 { // all
+			part := flow[r] / uint64(len(to))
+			for i, v := range to {
 				load[port[i]] += part
-				flow[to[i]] += part
+				flow[v] += part
 			}
+			continue
+		}
+		part := flow[r] / uint64(len(some))
+		for _, i := range some {
+			load[port[i]] += part
+			flow[to[i]] += part
 		}
 	}
 }
 
-// judge fills in the score of the whole trial.
-func (t *trial) judge(f *fabric.Fabric) {
-	load := t.sum.load
-	t.sum.load = nil
-	if t.sum.tooLong {
-		t.score = score{longer: math.MaxUint64}
-		return
-	}
-	t.score.longer = t.sum.longer
+// scoreOf is the score of the loads of channels: a route counts more on a slower one.
+func scoreOf(f *fabric.Fabric, load []uint64, longer uint64) score {
 	fastest := 0
 	for c := range load {
 		if load[c] > 0 {
 			fastest = max(fastest, f.Link(fabric.PortID(c)).Mbps())
 		}
 	}
+	s := score{longer: longer}
 	for c, l := range load {
 		if l == 0 {
 			continue
@@ -310,10 +237,11 @@ func (t *trial) judge(f *fabric.Fabric) {
 		if mbps := f.Link(fabric.PortID(c)).Mbps(); mbps > 0 {
 			l = l / uint64(mbps) * uint64(fastest)
 		}
-		t.score.greatest = max(t.score.greatest, l)
+		s.greatest = max(s.greatest, l)
 		routes := float64(l) / routeUnit
-		t.score.squares += float64(routes * routes)
+		s.squares += float64(routes * routes)
 	}
+	return s
 }
 
 var _ lft.Engine = Engine{}

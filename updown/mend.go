@@ -2,7 +2,6 @@ package updown
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -17,11 +16,7 @@ var _ lft.Rerouter = Engine{}
 // loop. That serves as long as each connected part of f has one switch alone without
 // an upward link; else it is nil.
 func (Engine) Mender(f *fabric.Fabric, r *lft.Routing) lft.Mender {
-	o := &Order{Rank: r.Order, Switch: make([]fabric.NodeID, len(r.Order))}
-	for s, rank := range r.Order {
-		o.Switch[rank] = fabric.NodeID(s)
-	}
-	d := newDirections(f, o)
+	d := newDirections(f, orderOfRanks(r.Order))
 	tops := 0
 	for rank := range int32(len(r.Order)) {
 		if above, _ := d.up.of(rank); len(above) == 0 {
@@ -89,40 +84,20 @@ func (Engine) Keep(f *fabric.Fabric, ranks []int32) []int32 {
 		was[s] = int32(i)
 	}
 	lift(f, byRank, was)
-	// Of the switches next to those that have a place, the first comes next. If the
-	// order serves, that is it.
-	part := make([]int32, n) // by switch: a number of its connected part
-	var lists [][]fabric.NodeID
-	var near ranked
-	seen := make([]bool, n)
-	for _, top := range byRank {
-		if seen[top] {
-			continue
-		}
-		seen[top] = true
-		var list []fabric.NodeID
-		heap.Push(&near, rankedSwitch{was[top], top})
-		for len(near) > 0 {
-			u := heap.Pop(&near).(rankedSwitch).s
-			part[u] = int32(len(lists))
-			list = append(list, u)
-			_, to := f.SwitchLinks(u)
-			for _, v := range to {
-				if !seen[v] {
-					seen[v] = true
-					heap.Push(&near, rankedSwitch{was[v], v})
-				}
-			}
-		}
-		lists = append(lists, list)
-	}
-	// The parts have nothing to do with each other: each takes the places that its
-	// switches had, so that one which is alone for a while comes back to its own.
-	order := make([]int32, n)
+	// Of the switches next to those that have a rank, the first comes next. If the
+	// order serves, that is it. The components have nothing to do with each other: each
+	// takes the ranks that its switches had, so that one which is alone for a while
+	// comes back to its own.
+	of, components := graph.Components(n, f.Neighbors)
+	ranksOf := make([][]int32, components)
 	for rank, s := range byRank {
-		list := &lists[part[s]]
-		order[(*list)[0]] = int32(rank)
-		*list = (*list)[1:]
+		ranksOf[of[s]] = append(ranksOf[of[s]], int32(rank))
+	}
+	order := make([]int32, n)
+	for _, s := range graph.BestFirst(n, f.Neighbors, was) {
+		ranks := &ranksOf[of[s]]
+		order[s] = (*ranks)[0]
+		*ranks = (*ranks)[1:]
 	}
 	return order
 }
@@ -181,25 +156,4 @@ func alike(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
 		}
 	}
 	return best
-}
-
-// rankedSwitch is a switch with its rank in another order; ranked a heap of them.
-type rankedSwitch struct {
-	rank int32
-	s    fabric.NodeID
-}
-
-type ranked []rankedSwitch
-
-func (r ranked) Len() int { return len(r) }
-func (r ranked) Less(i, j int) bool {
-	return r[i].rank < r[j].rank || r[i].rank == r[j].rank && r[i].s < r[j].s
-}
-func (r ranked) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
-func (r *ranked) Push(x any)   { *r = append(*r, x.(rankedSwitch)) }
-func (r *ranked) Pop() any {
-	old := *r
-	last := old[len(old)-1]
-	*r = old[:len(old)-1]
-	return last
 }

@@ -30,37 +30,49 @@ func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 	for i := range o.Rank {
 		o.Rank[i] = -1
 	}
-	place := func(list ...fabric.NodeID) {
-		for _, s := range list {
-			if o.Rank[s] < 0 {
-				o.Rank[s] = int32(len(o.Switch))
-				o.Switch = append(o.Switch, s)
-			}
-		}
-	}
 	search := graph.NewSearch[fabric.NodeID](n)
 	for i, r := range roots {
-		if i > 0 {
+		if i > 0 && o.Rank[r] < 0 {
 			search.Run(f.Neighbors, o.Switch...)
-			place(search.Path(r)...)
+			o.add(search.Path(r)...)
 		}
-		place(r)
-	}
-	// reached lists what the search has found since, by distance, then GUID.
-	reached := func() []fabric.NodeID {
-		found := slices.Clone(search.Order[len(o.Switch):])
-		slices.SortFunc(found, func(a, b fabric.NodeID) int {
-			return cmp.Or(cmp.Compare(search.Distance[a], search.Distance[b]), cmp.Compare(a, b))
-		})
-		return found
+		o.add(r)
 	}
 	search.Run(f.Neighbors, o.Switch...)
-	place(reached()...)
-	for next := range fabric.NodeID(n) {
-		if o.Rank[next] < 0 {
-			search.Extend(f.Neighbors, next)
-			place(reached()...)
+	o.addByDistance(search)
+	for s := range fabric.NodeID(n) {
+		if o.Rank[s] < 0 {
+			search.Extend(f.Neighbors, s)
+			o.addByDistance(search)
 		}
+	}
+	return o
+}
+
+// add puts those of the switches at the end that have no rank.
+func (o *Order) add(list ...fabric.NodeID) {
+	for _, s := range list {
+		if o.Rank[s] < 0 {
+			o.Rank[s] = int32(len(o.Switch))
+			o.Switch = append(o.Switch, s)
+		}
+	}
+}
+
+// addByDistance puts what a search has found since at the end, by distance, then GUID.
+func (o *Order) addByDistance(search *graph.Search[fabric.NodeID]) {
+	found := slices.Clone(search.Order[len(o.Switch):])
+	slices.SortFunc(found, func(a, b fabric.NodeID) int {
+		return cmp.Or(cmp.Compare(search.Distance[a], search.Distance[b]), cmp.Compare(a, b))
+	})
+	o.add(found...)
+}
+
+// orderOfRanks is the Order with these ranks, each of which comes once.
+func orderOfRanks(rank []int32) *Order {
+	o := &Order{Rank: rank, Switch: make([]fabric.NodeID, len(rank))}
+	for s, r := range rank {
+		o.Switch[r] = fabric.NodeID(s)
 	}
 	return o
 }

@@ -179,6 +179,30 @@ func TestComponentsAndUnionFind(t *testing.T) {
 	})
 }
 
+func TestBestFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t, true)
+		n := len(g)
+		key := rapid.SliceOfN(rapid.Int32Range(0, 5), n, n).Draw(t, "keys")
+		list := BestFirst(n, g.next(), key)
+		for i, v := range list {
+			near := func(w int32) bool { return slices.ContainsFunc(list[:i], func(x int32) bool { return g[x][w] }) }
+			for _, w := range list[i+1:] {
+				first := key[w] < key[v] || key[w] == key[v] && w < v
+				if near(w) && !near(v) || near(w) == near(v) && first {
+					t.Fatalf("%d before %d in %v", v, w, list)
+				}
+			}
+		}
+		slices.Sort(list)
+		for v := range int32(n) {
+			if len(list) != n || list[v] != v {
+				t.Fatalf("vertices %v", list)
+			}
+		}
+	})
+}
+
 func TestStronglyConnected(t *testing.T) {
 	var s Strong[int32] // the memory serves again
 	rapid.Check(t, func(t *rapid.T) {
