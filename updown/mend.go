@@ -109,7 +109,7 @@ func (Engine) Keep(f *fabric.Fabric, ranks []int32) []int32 {
 // it can down to it.
 func lift(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
 	for i := 0; i < len(byRank); i++ {
-		_, near := f.SwitchLinks(byRank[i])
+		near := f.Neighbors(byRank[i])
 		w, v := fabric.NoNode, fabric.NoNode
 		for _, u := range near {
 			if rank[u] < int32(i) {
@@ -119,7 +119,7 @@ func lift(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
 			if w != fabric.NoNode && rank[u] >= rank[w] {
 				continue
 			}
-			_, to := f.SwitchLinks(u)
+			to := f.Neighbors(u)
 			first := slices.MinFunc(to, func(a, b fabric.NodeID) int { return cmp.Compare(rank[a], rank[b]) })
 			if rank[first] < int32(i) {
 				w, v = u, first
@@ -142,9 +142,9 @@ func lift(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
 func alike(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
 	common := make([]int32, len(ranks))
 	best := fabric.NoNode
-	_, near := f.SwitchLinks(s)
+	near := f.Neighbors(s)
 	for _, u := range near {
-		_, to := f.SwitchLinks(u)
+		to := f.Neighbors(u)
 		for _, v := range to {
 			if v == s || ranks[v] < 0 {
 				continue

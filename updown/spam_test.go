@@ -320,7 +320,7 @@ func slowParents(f *fabric.Fabric, rank []int32) []fabric.NodeID {
 	parent := make([]fabric.NodeID, f.NumSwitches())
 	for s := range parent {
 		parent[s] = fabric.NoNode
-		_, to := f.SwitchLinks(fabric.NodeID(s))
+		to := f.Neighbors(fabric.NodeID(s))
 		for _, u := range to {
 			if rank[u] < rank[s] && (parent[s] == fabric.NoNode || rank[u] < rank[parent[s]]) {
 				parent[s] = u

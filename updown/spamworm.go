@@ -152,7 +152,7 @@ func (w *SPAMNetwork) growBroad() {
 	queue := []fabric.NodeID{w.root}
 	for i := 0; i < len(queue); i++ {
 		s := queue[i]
-		_, to := w.f.SwitchLinks(s)
+		to := w.f.Neighbors(s)
 		for _, v := range to {
 			if w.level[v] < 0 {
 				w.level[v] = w.level[s] + 1
@@ -168,7 +168,7 @@ func (w *SPAMNetwork) growBroad() {
 func (w *SPAMNetwork) growDeep() {
 	for s := w.root; s != fabric.NoNode; {
 		next := fabric.NoNode
-		_, to := w.f.SwitchLinks(s)
+		to := w.f.Neighbors(s)
 		for _, v := range to {
 			if w.level[v] < 0 && (next == fabric.NoNode || v < next) {
 				next = v

@@ -2,11 +2,11 @@ package fattree
 
 import (
 	"cmp"
-	"container/heap"
 	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // tree is a connected part of the switches, with levels. Switches are indices in sw,
@@ -177,41 +177,16 @@ func (x *tree) grow() {
 	if top < 0 {
 		top = 0
 	}
-	x.rank, x.byRank = make([]int32, n), make([]int32, 0, n)
-	seen := make([]bool, n)
-	seen[top] = true
-	next := frontier{x.level, []int32{top}}
-	for len(next.list) > 0 {
-		u := heap.Pop(&next).(int32)
-		x.rank[u] = int32(len(x.byRank))
-		x.byRank = append(x.byRank, u)
-		for c := x.first[u]; c < x.first[u+1]; c++ {
-			if v := x.to[c]; !seen[v] {
-				seen[v] = true
-				heap.Push(&next, v)
-			}
-		}
+	key := make([]int32, n)
+	for u, l := range x.level {
+		key[u] = -l
 	}
-}
-
-// frontier is a heap of switches, the highest first, of several the one with the
-// lowest NodeID.
-type frontier struct {
-	level []int32
-	list  []int32
-}
-
-func (h *frontier) Len() int { return len(h.list) }
-func (h *frontier) Less(i, j int) bool {
-	a, b := h.list[i], h.list[j]
-	return cmp.Or(cmp.Compare(h.level[b], h.level[a]), cmp.Compare(a, b)) < 0
-}
-func (h *frontier) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }
-func (h *frontier) Push(v any)    { h.list = append(h.list, v.(int32)) }
-func (h *frontier) Pop() any {
-	v := h.list[len(h.list)-1]
-	h.list = h.list[:len(h.list)-1]
-	return v
+	key[top] = -x.height - 1
+	x.byRank = graph.BestFirst(int(n), func(u int32) []int32 { return x.to[x.first[u]:x.first[u+1]] }, key)
+	x.rank = make([]int32, n)
+	for rank, u := range x.byRank {
+		x.rank[u] = int32(rank)
+	}
 }
 
 // sortUps puts the channels that lead up from each switch into the order of copies,
