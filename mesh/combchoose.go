@@ -253,7 +253,7 @@ func (x *combChooser) replace(lanes []combLane, bad int) []combLane {
 // bad is the lane that the first ones failed at, or -1.
 func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	for _, x.bridge = range []bool{false, true} {
-		if x.bridge && x.g.complete() {
+		if x.bridge && len(x.g.Missing) == 0 {
 			break
 		}
 		x.why, x.served = nil, 0
@@ -266,21 +266,6 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 		}
 	}
 	return nil, bad, nil
-}
-
-// complete says whether no cable or switch is missing.
-func (g *Grid) complete() bool {
-	for _, s := range g.at {
-		if s == fabric.NoNode {
-			return false
-		}
-		for d := range g.Dims {
-			if g.Neighbor(s, Plus(d)) != fabric.NoNode && len(g.Ports(s, Plus(d))) == 0 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // combChoice is a layout and what it costs.

@@ -1,9 +1,9 @@
 package mesh
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
+	"cmp"
+	"math"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -16,6 +16,9 @@ type DetectOptions struct {
 	// Dims is the size of every dimension, in order. A size of 1 says nothing.
 	// nil: any.
 	Dims []int
+	// LeaveOut accepts a grid that a few cables do not fit: Grid.Extra has
+	// them, and they have no direction.
+	LeaveOut bool
 }
 
 // NotGridError says why the switches of a fabric are no grid, or not the one
@@ -44,6 +47,11 @@ func (e *NotGridError) Error() string {
 // nor do cables from a switch to itself; several cables between two switches
 // are parallel links of one direction, any number of them.
 //
+// It reads the graph of the switches (links), infers positions that explain it
+// (infer, with layout and search), checks that all links join neighbouring
+// positions and that not too much is missing (fit.check), and reads dimensions
+// and directions from the port numbers (orient).
+//
 // # Missing switches and cables
 //
 // A grid is recognized when at most an eighth of it is missing: the part of its
@@ -55,8 +63,8 @@ func (e *NotGridError) Error() string {
 // found. Where several grids explain a fabric, the smallest is taken, then the
 // one with the fewest missing cables, then with the fewest dimensions, then with
 // the fewest rings: a 4x4 mesh without its last row is a 4x3 mesh.
-// Nothing of what is there is ever ignored: with one cable that joins switches
-// which are no neighbours, a fabric is no grid.
+// Nothing of what is there is ever ignored, except by LeaveOut: with one cable that
+// joins switches which are no neighbours, a fabric is no grid.
 //
 // A switch without cables to other switches takes a free position, which one
 // does not matter to any path. Parts of a line are put one after the other.
@@ -93,12 +101,21 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 		return nil, &NotGridError{Reason: "there are none"}
 	}
 	g := newLinks(f, nil)
-	found, why := solve(g, thorough)
+	found, why := infer(g, thorough)
+	var extra []fabric.PortID
 	if found == nil {
-		var out []cable
+		var odd []cable
 		var rest *links
-		if out, rest, found = without(f, g, why); len(out) > 0 {
-			return nil, explainOdd(f, out, rest, found)
+		odd, rest, found = leaveOut(f, g, why)
+		if len(odd) > 0 {
+			err := explainOdd(f, odd, rest, found)
+			if !opt.LeaveOut {
+				return nil, err
+			}
+			g, extra = rest, err.Cables
+			if better, _ := infer(g, thorough); better != nil {
+				found = better
+			}
 		}
 	}
 	if found == nil {
@@ -107,96 +124,270 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 	if opt.Dims != nil && !found.reads(opt.Dims) {
 		var other *fit
 		if g.switches() <= searchSwitches && g.square != nil {
-			other = searchShapes(g, nil, searchSteps, func(s shape) bool { return s.reads(opt.Dims) })
+			other = searchShapes(g, nil, searchSteps, func(s Shape) bool { return s.reads(opt.Dims) })
 		}
 		if other == nil {
-			return nil, &NotGridError{Found: describe(f, g, found), Reason: "it does not read as " + times(opt.Dims)}
+			return nil, &NotGridError{Found: newReading(f, g, found, nil).shape().String(), Reason: "it does not read as " + times(opt.Dims)}
 		}
 		found = other
 	}
-	return orient(f, g, found, opt)
+	grid, err := orient(f, g, found, opt)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(extra)
+	grid.Extra = extra
+	return grid, nil
 }
 
-// String is the shape: "16x16 mesh", "8x8 torus" when all dimensions are
-// rings, "4x4x8 mesh, dimension 3 wrapped", "5-cube" for five dimensions of
-// size 2, "line of 7", "ring of 7", "single switch".
-func (g *Grid) String() string {
-	var wrapped []string
-	cube := true
-	for d, size := range g.Dims {
-		cube = cube && size == 2
-		if g.Wrap[d] {
-			wrapped = append(wrapped, strconv.Itoa(d+1))
-		}
-	}
-	switch {
-	case len(g.Dims) == 1 && g.Dims[0] == 1:
-		return "single switch"
-	case len(g.Dims) == 1 && g.Wrap[0]:
-		return "ring of " + times(g.Dims)
-	case len(g.Dims) == 1:
-		return "line of " + times(g.Dims)
-	case cube && len(g.Dims) > 2:
-		return fmt.Sprintf("%d-cube", len(g.Dims))
-	case len(wrapped) == 0:
-		return times(g.Dims) + " mesh"
-	case len(wrapped) == len(g.Dims):
-		return times(g.Dims) + " torus"
-	case len(wrapped) == 1:
-		return times(g.Dims) + " mesh, dimension " + wrapped[0] + " wrapped"
-	}
-	return times(g.Dims) + " mesh, dimensions " + strings.Join(wrapped[:len(wrapped)-1], ", ") + " and " + wrapped[len(wrapped)-1] + " wrapped"
+// effort is how much infer tries.
+type effort struct {
+	// layouts grown for each number of dimensions, until one fits: where
+	// switches are missing next to missing cables, what is most likely can be
+	// wrong.
+	layouts int
+	steps   int // switches placed in the exhaustive search
 }
 
-// Faults is Missing in words.
-func (g *Grid) Faults() []string {
-	words := make([]string, len(g.Missing))
-	for i, m := range g.Missing {
-		at := 0
-		for d, x := range m.At {
-			at += x * g.step[d]
-		}
-		if m.Dir == NoDir {
-			words[i] = "no switch at " + coordinates(m.At) + g.beside(at)
-			continue
-		}
-		s := g.at[at]
-		t := g.Neighbor(s, m.Dir)
-		words[i] = fmt.Sprintf("no cable between %s at %s and %s at %s", nameOf(g.Fabric, s), g.place(s), nameOf(g.Fabric, t), g.place(t))
-	}
-	return words
+var (
+	thorough = effort{layouts: 4, steps: searchSteps}
+	quick    = effort{layouts: 1, steps: 4_000}
+)
+
+// trouble is what stood out when nothing fits a graph.
+type trouble struct {
+	odd  []cable       // links that join places which are no neighbours
+	left int           // switches without a place
+	lone fabric.NodeID // the first of them with a neighbour that has one
+	over *fit          // has a place for all links, but more is missing than mostMissing
+	wide []int         // likewise, but with more positions than mostPositions: its sizes
+	long int           // a dimension longer than a Grid can have
 }
 
-// beside names the switches next to a position.
-func (g *Grid) beside(at int) string {
-	var names []string
-	for d, step := range g.step {
-		x, size := at/step%g.Dims[d], g.Dims[d]
-		for _, to := range []int{x + 1, x - 1} {
-			if g.Wrap[d] {
-				to = (to + size) % size
-			}
-			if to >= 0 && to < size {
-				if s := g.at[at+(to-x)*step]; s != fabric.NoNode {
-					names = append(names, nameOf(g.Fabric, s))
+// infer finds the best fit of a graph, or nil.
+func infer(g *links, e effort) (best *fit, why trouble) {
+	n := g.switches()
+	if n == 1 {
+		best, _ = newFit(nil, nil, []int{0})
+		return best, why
+	}
+	if _, most := g.busiest(); most > maxNeighbors {
+		return nil, why
+	}
+	if g.square == nil {
+		g.findSquares()
+	}
+	if _, most := g.busiest(); g.crowds > 4*most {
+		return nil, why // more than a few odd cables make
+	}
+	if chain, ok := chains(g); ok {
+		best, why = accept(g, chain)
+	} else if dims := g.dimensions(); dims > 1 && dims <= maxDims {
+		best, why = growLayouts(g, dims, e.layouts)
+	}
+	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
+		best = searchShapes(g, best, e.steps, func(Shape) bool { return true })
+	}
+	return best, why
+}
+
+// chains fits a graph in which no switch has more than two neighbours, and
+// which is no square, as one dimension: a ring, or a line of all its parts in
+// the order of their lowest switches, each with its lower end first.
+func chains(g *links) (*fit, bool) {
+	n := g.switches()
+	if _, most := g.busiest(); most > 2 {
+		return nil, false
+	}
+	for _, square := range g.square {
+		if square != 0 {
+			return nil, false
+		}
+	}
+	position := make([]int, n)
+	seen := make([]bool, n)
+	next := 0
+	walk := func(s fabric.NodeID) {
+		for ok := true; ok; {
+			position[s], seen[s] = next, true
+			next++
+			ok = false
+			for _, t := range g.of(s) {
+				if !seen[t] {
+					s, ok = t, true
+					break
 				}
 			}
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	for s := range fabric.NodeID(n) {
+		if !seen[s] && len(g.of(s)) < 2 {
+			walk(s)
+		}
 	}
-	if last := len(names) - 1; last > 0 {
-		names = append(names[:last-1], names[last-1]+" and "+names[last])
+	if next == 0 {
+		walk(0)
 	}
-	return ", next to " + strings.Join(names, ", ")
+	if next < n {
+		return nil, false // a ring and more
+	}
+	return newFit([]int{n}, []bool{g.count() == n}, position)
 }
 
-// place is the coordinates of s as text.
-func (g *Grid) place(s fabric.NodeID) string {
-	at := make([]int, len(g.Dims))
-	for d, x := range g.Coord(s) {
-		at[d] = int(x)
+// fit is a shape with a position for every switch, in its finest form: no
+// dimension is a ring of four, since that is two dimensions of size 2. A single
+// switch has no dimensions.
+type fit struct {
+	Shape
+	position []int           // by switch
+	at       []fabric.NodeID // by position
+	missing  int             // neighbouring positions with switches but without a link
+}
+
+// newFit says false when two switches meet.
+func newFit(dims []int, wrap []bool, position []int) (*fit, bool) {
+	f := &fit{Shape: newShape(dims, wrap), position: position}
+	f.at = make([]fabric.NodeID, f.Positions())
+	for i := range f.at {
+		f.at[i] = fabric.NoNode
 	}
-	return coordinates(at)
+	for s, p := range position {
+		if f.at[p] != fabric.NoNode {
+			return nil, false
+		}
+		f.at[p] = fabric.NodeID(s)
+	}
+	return f, true
+}
+
+// absent is how many positions have no switch.
+func (f *fit) absent() int { return len(f.at) - len(f.position) }
+
+// faults is how many things are missing.
+func (f *fit) faults() int { return f.absent() + f.missing }
+
+// compare orders the fits of one graph, the best first: the one with the fewest
+// positions, then with the fewest missing links, then with the fewest
+// dimensions, then with the fewest rings.
+func (f *fit) compare(g *fit) int {
+	return cmp.Or(len(f.at)-len(g.at), f.missing-g.missing, len(f.Dims)-len(g.Dims), f.rings()-g.rings())
+}
+
+// beyond is the switch next to s in direction plus of dimension d, NoNode for none.
+func (f *fit) beyond(s fabric.NodeID, d int) fabric.NodeID {
+	if at := f.Next(f.position[s], Plus(d)); at >= 0 {
+		return f.at[at]
+	}
+	return fabric.NoNode
+}
+
+// neighbors says whether the positions of two switches are next to each other.
+func (f *fit) neighbors(s, t fabric.NodeID) bool {
+	for d := range Dir(2 * len(f.Dims)) {
+		if f.Next(f.position[s], d) == f.position[t] {
+			return true
+		}
+	}
+	return false
+}
+
+// accept checks a fit: every link has to be one between neighbours, no ring
+// may be torn, and no more may be missing than mostMissing allows.
+func accept(g *links, f *fit) (*fit, trouble) {
+	for _, size := range f.Dims {
+		if size > math.MaxInt16 {
+			return nil, trouble{long: size}
+		}
+	}
+	if odd := f.check(g); len(odd) > 0 {
+		return nil, trouble{odd: odd}
+	}
+	for d, ring := range f.Wrap {
+		if !ring {
+			continue
+		}
+		if odd, torn := f.torn(g, d); torn {
+			return nil, trouble{odd: odd}
+		}
+	}
+	if f.missing > f.mostMissing(g.switches()) {
+		return nil, trouble{over: f}
+	}
+	return f, trouble{}
+}
+
+// check is what makes every detection sound: it goes through all links of g
+// and returns those that do not join neighbouring positions, and counts the
+// links that are missing.
+func (f *fit) check(g *links) (odd []cable) {
+	f.missing = 0
+	for s := range fabric.NodeID(g.switches()) {
+		for _, t := range g.of(s) {
+			if s < t && !f.neighbors(s, t) {
+				odd = append(odd, cable{s, t})
+			}
+		}
+		for d := range f.Dims {
+			if t := f.beyond(s, d); t != fabric.NoNode && !g.linked(s, t) {
+				f.missing++
+			}
+		}
+	}
+	return odd
+}
+
+// torn says whether fewer than a third of the links of a step round the ring d are
+// there: then it is no ring, but an open dimension with links where none
+// belong, which are those.
+func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
+	have, want := make([]int, f.Dims[d]), make([]int, f.Dims[d])
+	for s := range fabric.NodeID(g.switches()) {
+		if t := f.beyond(s, d); t != fabric.NoNode {
+			x := f.coord(f.position[s], d)
+			want[x]++
+			if g.linked(s, t) {
+				have[x]++
+			}
+		}
+	}
+	worst := 0
+	for x := range have {
+		if have[x]*want[worst] < have[worst]*want[x] || want[x] == 0 {
+			worst = x
+		}
+	}
+	if want[worst] > 0 && 3*have[worst] >= want[worst] {
+		return nil, false
+	}
+	for s := range fabric.NodeID(g.switches()) {
+		if t := f.beyond(s, d); t != fabric.NoNode && f.coord(f.position[s], d) == worst && g.linked(s, t) {
+			odd = append(odd, cableOf(s, t))
+		}
+	}
+	return odd, true
+}
+
+// mostPositions is how many positions a grid of n switches may have: an eighth
+// of them may be without a switch.
+func mostPositions(n int) int { return 8 * n / 7 }
+
+// mostMissing is how many links may be missing between the n switches that are
+// there: the part of the positions without a switch and the part of the links
+// that are missing may be an eighth together, rounded to the nearest link.
+func (s Shape) mostMissing(n int) int {
+	positions, links := s.Positions(), s.links()
+	return (positions*(links+4) - 8*(positions-n)*links) / (8 * positions)
+}
+
+// links is how many pairs of neighbouring positions there are.
+func (s Shape) links() int {
+	total := 0
+	for d, size := range s.Dims {
+		along := size - 1
+		if s.Wrap[d] {
+			along++
+		}
+		total += s.Positions() / size * along
+	}
+	return total
 }

@@ -3,11 +3,11 @@ package mesh
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 const (
@@ -21,56 +21,54 @@ const (
 
 // explain says why nothing fits.
 func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
-	if s, most := g.busiest(); most > maxNeighbors {
-		return &NotGridError{Reason: fmt.Sprintf("%s has cables to %d other switches; the most on a grid of %d dimensions is %d", nameOf(f, s), most, maxDims, maxNeighbors)}
+	not := func(format string, args ...any) *NotGridError {
+		return &NotGridError{Reason: fmt.Sprintf(format, args...)}
+	}
+	busiest, most := g.busiest()
+	if most > maxNeighbors {
+		return not("%s has cables to %d other switches; the most on a grid of %d dimensions is %d", nameOf(f, busiest), most, maxDims, maxNeighbors)
 	}
 	if g.crowds > 0 {
 		c := g.crowd
-		return &NotGridError{Reason: fmt.Sprintf("%s and %s have three neighbours in common, %s, %s and %s; on a grid two switches have at most two",
-			nameOf(f, c[0]), nameOf(f, c[1]), nameOf(f, c[2]), nameOf(f, c[3]), nameOf(f, c[4]))}
+		return not("%s and %s have three neighbours in common, %s, %s and %s; on a grid two switches have at most two",
+			nameOf(f, c[0]), nameOf(f, c[1]), nameOf(f, c[2]), nameOf(f, c[3]), nameOf(f, c[4]))
 	}
 	if why.long > 0 {
-		return &NotGridError{Reason: fmt.Sprintf("%d of them are in a row: want at most %d", why.long, math.MaxInt16)}
+		return not("%d of them are in a row: want at most %d", why.long, math.MaxInt16)
 	}
-	if why.over != nil {
-		o := why.over
-		return &NotGridError{Reason: fmt.Sprintf("all cables fit %s, but %d of its %d positions have no switch and %d of its %d pairs of neighbours no cable, more than an eighth together",
-			withArticle(describe(f, g, o)), o.absent, len(o.at), o.missing, o.links())}
+	if o := why.over; o != nil {
+		return not("all cables fit %s, but %d of its %d positions have no switch and %d of its %d pairs of neighbours no cable, more than an eighth together",
+			withArticle(newReading(f, g, o, nil).shape().String()), o.absent(), len(o.at), o.missing, o.links())
 	}
-	if part, parts := g.parts(); parts > 1 {
-		other := fabric.NodeID(slices.Index(part, 1))
-		return &NotGridError{Reason: fmt.Sprintf("they are %d parts without cables between them, one with %s, one with %s, and too little is left to tell how they belong together",
-			parts, nameOf(f, 0), nameOf(f, other))}
+	component := f.Components().Of
+	if other := slices.Index(component, 1); other >= 0 {
+		return not("they are %d parts without cables between them, one with %s, one with %s, and too little is left to tell how they belong together",
+			slices.Max(component)+1, nameOf(f, 0), nameOf(f, fabric.NodeID(other)))
 	}
-	if why.wide.size != nil {
-		sizes := make([]int, len(why.wide.size))
-		for d, size := range why.wide.size {
-			sizes[d] = int(size)
-		}
-		return &NotGridError{Reason: fmt.Sprintf("all cables fit a grid of %s, but more than an eighth of its positions have no switch: there are %d", times(sizes), g.switches())}
+	if why.wide != nil {
+		return not("all cables fit a grid of %s, but more than an eighth of its positions have no switch: there are %d", times(why.wide), g.switches())
 	}
 	if s, many := g.branches(); 8*many > g.switches() {
-		return &NotGridError{Reason: fmt.Sprintf("%d of %d have three neighbours or more of which no two have another neighbour in common, as those in different dimensions have; the first is %s with %s",
-			many, g.switches(), nameOf(f, s), namesOf(f, g.of(s)))}
+		return not("%d of %d have three neighbours or more of which no two have another neighbour in common, as those in different dimensions have; the first is %s with %s",
+			many, g.switches(), nameOf(f, s), namesOf(f, g.of(s), 6))
 	}
 	if len(why.odd) > 0 {
-		return &NotGridError{Reason: fmt.Sprintf("whatever coordinates are tried, %d or more cables join switches that are no neighbours by them, such as that between %s",
-			len(why.odd), cableName(f, why.odd[0]))}
+		return not("whatever coordinates are tried, %d or more cables join switches that are no neighbours by them, such as that between %s",
+			len(why.odd), cableName(f, why.odd[0]))
 	}
 	if why.left > 0 && why.lone != fabric.NoNode {
-		return &NotGridError{Reason: fmt.Sprintf("whatever coordinates are tried, %d or more switches have no place, such as %s beside %s",
-			why.left, nameOf(f, why.lone), namesOf(f, g.of(why.lone)))}
+		return not("whatever coordinates are tried, %d or more switches have no place, such as %s beside %s",
+			why.left, nameOf(f, why.lone), namesOf(f, g.of(why.lone), 6))
 	}
-	s, most := g.busiest()
-	return &NotGridError{Reason: fmt.Sprintf("too little of them is regular; the most neighbours has %s, %d: %s", nameOf(f, s), most, namesOf(f, g.of(s)))}
+	return not("too little of them is regular; the most neighbours has %s, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
 }
 
-// without looks for the best fit of a graph less a few links: the odd ones,
+// leaveOut looks for the best fit of a graph less a few links: the odd ones,
 // each of them, each of those that make a crowd, or the links on the fewest
 // cycles of four. It returns the links that are left out and do not fit, the
 // graph without them, and what fits it, or nil; sometimes that is the whole
 // graph.
-func without(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
+func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
 	// One odd cable makes crowds of few switches only, and takes few others
 	// their places.
 	_, most := g.busiest()
@@ -89,30 +87,15 @@ func without(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links,
 		suspects = slices.Concat(why.odd, suspects, g.suspects())
 	}
 	trials := max(4, min(mostTrials, trialWork/g.switches()))
-	try := func(cables []cable) {
-		if trials--; trials < 0 {
-			return
-		}
-		fit, _ := solve(newLinks(f, cables), quick)
-		if fit == nil {
-			return
-		}
-		var odd []cable
-		for _, c := range cables {
-			if fit.direction(c[0], c[1]) == NoDir {
-				odd = append(odd, c)
-			}
-		}
-		h := newLinks(f, odd)
-		if fit, _ = accept(h, fit); fit == nil {
-			return
-		}
-		if found == nil || len(odd) < len(out) || len(odd) == len(out) && fit.compare(found) < 0 {
-			out, rest, found = odd, h, fit
+	try := func(cables ...cable) {
+		trials--
+		odd, graph, fit := inferWithout(f, cables)
+		if fit != nil && (found == nil || len(odd) < len(out) || len(odd) == len(out) && fit.compare(found) < 0) {
+			out, rest, found = odd, graph, fit
 		}
 	}
 	if len(why.odd) > 0 && len(why.odd) <= mostOdd {
-		try(why.odd)
+		try(why.odd...)
 	}
 	tried := make(map[cable]bool)
 	for _, c := range suspects {
@@ -121,30 +104,37 @@ func without(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links,
 		}
 		if !tried[c] {
 			tried[c] = true
-			try([]cable{c})
+			try(c)
 		}
 	}
 	return out, rest, found
 }
 
+// inferWithout fits the graph less some cables. Of these it returns those that do not
+// fit; the others are back in the graph.
+func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, found *fit) {
+	fit, _ := infer(newLinks(f, cables), quick)
+	if fit == nil {
+		return nil, nil, nil
+	}
+	for _, c := range cables {
+		if !fit.neighbors(c[0], c[1]) {
+			odd = append(odd, c)
+		}
+	}
+	g = newLinks(f, odd)
+	found, _ = accept(g, fit)
+	return odd, g, found
+}
+
 // explainOdd names the links that are out of a fit of the rest of a fabric.
 func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGridError {
-	v := newSurvey(f, rest, found)
-	axes := v.axes(nil)
-	if err := v.turn(axes, 0); err != nil {
-		return err
-	}
-	grid := v.grid(rest, axes)
+	grid := newReading(f, rest, found, nil).grid(fabric.NoNode)
 	e := &NotGridError{}
 	var names []string
 	for _, c := range out {
 		names = append(names, fmt.Sprintf("between %s, which joins %s and %s", cableName(f, c), grid.place(c[0]), grid.place(c[1])))
-		ports, to := f.SwitchLinks(c[0])
-		for i, t := range to {
-			if t == c[1] {
-				e.Cables = append(e.Cables, ports[i])
-			}
-		}
+		e.Cables = append(e.Cables, cablePorts(f, c)...)
 	}
 	e.Reason = fmt.Sprintf("all cables fit %s%s, but not that %s", withArticle(grid.String()), grid.lacking(), strings.Join(names, "; nor that "))
 	return e
@@ -158,89 +148,50 @@ func (g *Grid) lacking() string {
 			switches++
 		}
 	}
-	count := func(n int, one, many string) string {
-		if n == 1 {
-			return "1 " + one
-		}
-		return fmt.Sprint(n, " ", many)
+	var lacks []string
+	if switches > 0 {
+		lacks = append(lacks, text.Count(switches, "switch", "switches"))
 	}
-	cables := len(g.Missing) - switches
-	switch {
-	case switches > 0 && cables > 0:
-		return " that lacks " + count(switches, "switch", "switches") + " and " + count(cables, "cable", "cables")
-	case switches > 0:
-		return " that lacks " + count(switches, "switch", "switches")
-	case cables > 0:
-		return " that lacks " + count(cables, "cable", "cables")
+	if cables := len(g.Missing) - switches; cables > 0 {
+		lacks = append(lacks, text.Count(cables, "cable", "cables"))
 	}
-	return ""
+	if len(lacks) == 0 {
+		return ""
+	}
+	return " that lacks " + text.List(lacks, "and")
 }
 
-// suspects gives the links that lie on no cycle of four, in small fabrics all,
-// those on the fewest cycles first.
-func (g *links) suspects() []cable {
-	type suspect struct {
-		cable
-		squares int
-	}
-	var found []suspect
-	for s := range fabric.NodeID(g.switches()) {
-		for i := g.start[s]; i < g.start[s+1]; i++ {
-			if n := bits.OnesCount32(g.square[i]); s < g.to[i] && (n == 0 || g.switches() <= searchSwitches) {
-				found = append(found, suspect{cable{s, g.to[i]}, n})
-			}
+// cablePorts is the ports of the first switch of c that lead to the second.
+func cablePorts(f *fabric.Fabric, c cable) []fabric.PortID {
+	var list []fabric.PortID
+	ports, to := f.SwitchLinks(c[0])
+	for i, t := range to {
+		if t == c[1] {
+			list = append(list, ports[i])
 		}
 	}
-	slices.SortStableFunc(found, func(a, b suspect) int { return a.squares - b.squares })
-	cables := make([]cable, len(found))
-	for i := range found {
-		cables[i] = found[i].cable
-	}
-	return cables
-}
-
-// branches counts the switches with three neighbours or more and none of their
-// links on a cycle of four, and gives the first.
-func (g *links) branches() (first fabric.NodeID, count int) {
-	for s := range fabric.NodeID(g.switches()) {
-		own := g.square[g.start[s]:g.start[s+1]]
-		if len(own) > 2 && !slices.ContainsFunc(own, func(m uint32) bool { return m != 0 }) {
-			if count++; count == 1 {
-				first = s
-			}
-		}
-	}
-	return first, count
-}
-
-// describe is a fit in words.
-func describe(f *fabric.Fabric, g *links, found *fit) string {
-	v := newSurvey(f, g, found)
-	return v.grid(nil, v.axes(nil)).String()
+	return list
 }
 
 // cableName is the ports at both ends of a cable with their switches, and how
 // many more cables there are between these.
 func cableName(f *fabric.Fabric, c cable) string {
-	ports, to := f.SwitchLinks(c[0])
-	name, more := "", -1
-	for i, t := range to {
-		if t == c[1] {
-			if more++; more == 0 {
-				p, q := ports[i], f.Peer(ports[i])
-				name = fmt.Sprintf("%s (%s) and %s (%s)", f.PortName(p), f.Node(c[0]).GUID, f.PortName(q), f.Node(c[1]).GUID)
-			}
-		}
-	}
-	if more > 0 {
+	ports := cablePorts(f, c)
+	p, q := ports[0], f.Peer(ports[0])
+	name := fmt.Sprintf("%s (%s) and %s (%s)", f.PortName(p), f.Node(c[0]).GUID, f.PortName(q), f.Node(c[1]).GUID)
+	if more := len(ports) - 1; more > 0 {
 		name += fmt.Sprintf(" (and %d parallel to it)", more)
 	}
 	return name
 }
 
-// namesOf lists switches for messages, at most 6.
-func namesOf(f *fabric.Fabric, switches []fabric.NodeID) string {
-	const most = 6
+// nameOf is "name" (GUID), for messages.
+func nameOf(f *fabric.Fabric, s fabric.NodeID) string {
+	return fmt.Sprintf("%q (%s)", f.Name(s).Text, f.Node(s).GUID)
+}
+
+// namesOf lists switches for messages, at most so many.
+func namesOf(f *fabric.Fabric, switches []fabric.NodeID, most int) string {
 	var names []string
 	for i, s := range switches {
 		if i == most {

@@ -16,9 +16,9 @@ type cable [2]fabric.NodeID
 
 func cableOf(s, t fabric.NodeID) cable { return cable{min(s, t), max(s, t)} }
 
-// links is the graph of the switches: parallel cables are one link, and each
-// link has a slot at both of its ends. A cable from a switch to itself is no
-// link.
+// links is what Detect reads: the graph of the switches. Parallel cables are one
+// link, and each link has a slot at both of its ends. A cable from a switch to
+// itself is no link.
 type links struct {
 	start []int32         // by switch, one more: its slots
 	to    []fabric.NodeID // by slot: the switch at the other end, ascending
@@ -40,25 +40,21 @@ func newLinks(f *fabric.Fabric, without []cable) *links {
 	g := &links{start: make([]int32, n+1)}
 	for s := range fabric.NodeID(n) {
 		_, to := f.SwitchLinks(s)
-		g.to = append(g.to, to...)
-		own := g.to[g.start[s]:]
+		own := slices.Clone(to)
 		slices.Sort(own)
 		own = slices.Compact(own)
 		if len(without) > 0 {
 			own = slices.DeleteFunc(own, func(t fabric.NodeID) bool { return slices.Contains(without, cableOf(s, t)) })
 		}
-		g.to = g.to[:int(g.start[s])+len(own)]
+		g.to = append(g.to, own...)
 		g.start[s+1] = int32(len(g.to))
 	}
 	g.back = make([]int32, len(g.to))
 	seen := slices.Clone(g.start[:n])
-	for s := range fabric.NodeID(n) {
-		for i := g.start[s]; i < g.start[s+1]; i++ {
-			// The neighbours of t are ascending, and so are the s.
-			t := g.to[i]
-			g.back[i] = seen[t]
-			seen[t]++
-		}
+	for i, t := range g.to {
+		// The neighbours of t are ascending, and so are the switches of the slots.
+		g.back[i] = seen[t]
+		seen[t]++
 	}
 	return g
 }
@@ -71,13 +67,13 @@ func (g *links) count() int { return len(g.to) / 2 }
 // of gives the neighbours of s, ascending.
 func (g *links) of(s fabric.NodeID) []fabric.NodeID { return g.to[g.start[s]:g.start[s+1]] }
 
-// degree is how many neighbours s has.
-func (g *links) degree(s fabric.NodeID) int32 { return g.start[s+1] - g.start[s] }
+// squares gives square for the links of s.
+func (g *links) squares(s fabric.NodeID) []uint32 { return g.square[g.start[s]:g.start[s+1]] }
 
-// slot is that of the link from s to t.
-func (g *links) slot(s, t fabric.NodeID) (int32, bool) {
-	i, ok := slices.BinarySearch(g.of(s), t)
-	return g.start[s] + int32(i), ok
+// linked says whether a link joins s and t.
+func (g *links) linked(s, t fabric.NodeID) bool {
+	_, ok := slices.BinarySearch(g.of(s), t)
+	return ok
 }
 
 // busiest is a switch with the most neighbours, and their number.
@@ -94,30 +90,20 @@ func (g *links) busiest() (fabric.NodeID, int) {
 // findSquares fills in square, crowd and crowds. No switch may have more than
 // maxNeighbors neighbours.
 func (g *links) findSquares() {
-	n := g.switches()
 	g.square = make([]uint32, len(g.to))
-	mark := make([]int32, n) // by switch two links away: one more than the switch that met it
-	via := make([]uint32, n) // over which neighbours, by their number
-	for s := range fabric.NodeID(n) {
-		crowded := false
-		own := g.square[g.start[s]:g.start[s+1]]
+	via := make([]uint32, g.switches()) // the links of s that lead to a neighbour of the switch, by their number
+	for s := range fabric.NodeID(g.switches()) {
 		for i, t := range g.of(s) {
 			for _, u := range g.of(t) {
-				if u == s {
-					continue
-				}
-				if mark[u] != int32(s)+1 {
-					mark[u], via[u] = int32(s)+1, 1<<i
-					continue
-				}
-				for j := range i {
-					if via[u]>>j&1 != 0 {
-						own[i] |= 1 << j
-						own[j] |= 1 << i
-					}
-				}
 				via[u] |= 1 << i
-				if bits.OnesCount32(via[u]) > 2 {
+			}
+		}
+		via[s] = 0
+		crowded := false
+		for i, t := range g.of(s) {
+			for _, u := range g.of(t) {
+				g.squares(s)[i] |= via[u] &^ (1 << i)
+				if bits.OnesCount32(via[u]&(2<<i-1)) > 2 {
 					if g.crowds == 0 && !crowded {
 						g.crowd = g.crowdOf(s, u, via[u])
 					}
@@ -128,27 +114,29 @@ func (g *links) findSquares() {
 		if crowded {
 			g.crowds++
 		}
+		for _, t := range g.of(s) {
+			for _, u := range g.of(t) {
+				via[u] = 0
+			}
+		}
 	}
 }
 
 // crowdOf is s, u and the first three of the neighbours of s in the set.
 func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	crowd := [5]fabric.NodeID{s, u}
-	k := 2
-	for i, t := range g.of(s) {
-		if set>>i&1 != 0 && k < len(crowd) {
-			crowd[k] = t
-			k++
-		}
+	for k := range 3 {
+		crowd[2+k] = g.of(s)[bits.TrailingZeros32(set)]
+		set &= set - 1
 	}
 	return crowd
 }
 
-// frame is the largest set of links of s, two of which always lie on a cycle
+// independent is the largest set of links of s, two of which always lie on a cycle
 // of four, that a greedy choice from each link on finds, as bits. On a grid
 // such links lead in different dimensions, whatever is missing.
-func (g *links) frame(s fabric.NodeID) (links uint32, size int) {
-	own := g.square[g.start[s]:g.start[s+1]]
+func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
+	own := g.squares(s)
 	for i := range own {
 		set, n := uint32(1)<<i, 1
 		for j, fellows := range own {
@@ -164,31 +152,76 @@ func (g *links) frame(s fabric.NodeID) (links uint32, size int) {
 	return links, size
 }
 
-// parts numbers the connected parts of the graph, in the order of their
-// lowest switches.
-func (g *links) parts() (part []int32, count int) {
-	part = make([]int32, g.switches())
-	for i := range part {
-		part[i] = -1
+// dimensions is the greatest number of links of a switch that lead in different
+// dimensions. On a whole grid, all switches have as many.
+func (g *links) dimensions() int {
+	dims := 0
+	for s := range fabric.NodeID(g.switches()) {
+		_, size := g.independent(s)
+		dims = max(dims, size)
 	}
-	var queue []fabric.NodeID
-	for s := range part {
-		if part[s] >= 0 {
+	return dims
+}
+
+// seed is a switch that a layout may be grown from.
+type seed struct {
+	at      fabric.NodeID
+	links   uint32 // in different dimensions
+	regular int    // pairs of its links on a cycle of four
+}
+
+// seeds are the switches with links in so many dimensions, the most regular
+// first.
+func (g *links) seeds(dims int) []seed {
+	var seeds []seed
+	for s := range fabric.NodeID(g.switches()) {
+		links, size := g.independent(s)
+		if size < dims {
 			continue
 		}
-		part[s] = int32(count)
-		queue = append(queue[:0], fabric.NodeID(s))
-		for len(queue) > 0 {
-			u := queue[0]
-			queue = queue[1:]
-			for _, t := range g.of(u) {
-				if part[t] < 0 {
-					part[t] = int32(count)
-					queue = append(queue, t)
-				}
+		regular := 0
+		for _, fellows := range g.squares(s) {
+			regular += bits.OnesCount32(fellows)
+		}
+		seeds = append(seeds, seed{s, links, regular})
+	}
+	slices.SortStableFunc(seeds, func(a, b seed) int { return b.regular - a.regular })
+	return seeds
+}
+
+// suspects gives the links that lie on no cycle of four, in small fabrics all,
+// those on the fewest cycles first.
+func (g *links) suspects() []cable {
+	var found []int32 // slots
+	var from []fabric.NodeID
+	for s := range fabric.NodeID(g.switches()) {
+		for i := g.start[s]; i < g.start[s+1]; i++ {
+			from = append(from, s)
+			if s < g.to[i] && (g.square[i] == 0 || g.switches() <= searchSwitches) {
+				found = append(found, i)
 			}
 		}
-		count++
 	}
-	return part, count
+	slices.SortStableFunc(found, func(a, b int32) int {
+		return bits.OnesCount32(g.square[a]) - bits.OnesCount32(g.square[b])
+	})
+	cables := make([]cable, len(found))
+	for k, i := range found {
+		cables[k] = cable{from[i], g.to[i]}
+	}
+	return cables
+}
+
+// branches counts the switches with three neighbours or more and none of their
+// links on a cycle of four, and gives the first.
+func (g *links) branches() (first fabric.NodeID, count int) {
+	for s := range fabric.NodeID(g.switches()) {
+		own := g.squares(s)
+		if len(own) > 2 && !slices.ContainsFunc(own, func(m uint32) bool { return m != 0 }) {
+			if count++; count == 1 {
+				first = s
+			}
+		}
+	}
+	return first, count
 }

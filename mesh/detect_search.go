@@ -27,104 +27,68 @@ const (
 // or a switch has more neighbours to come than free positions around it.
 type search struct {
 	g *links
-	shape
-	next  []int32         // by position and direction: the position there, -1 past an end
-	at    []fabric.NodeID // by position
-	spare []int32         // by position: free positions next to it
-	pos   []int32         // by switch, -1 for none
-	open  []int32         // by switch: neighbours without a position
-	left  int             // switches without a position
+	Shape
+	around   [][]int         // by position: the positions next to it
+	at       []fabric.NodeID // by position
+	spare    []int           // by position: free positions next to it
+	position []int           // by switch, -1 for none
+	open     []int           // by switch: neighbours without a position
+	left     int             // switches without a position
 
 	missing, allowed int // links
 	steps            *int
 	best             *fit
 }
 
-func newSearch(g *links, s shape, allowed int, steps *int) *search {
-	positions, ways := s.positions(maxPositions), 2*len(s.size)
-	n := g.switches()
+func newSearch(g *links, s Shape, allowed int, steps *int) *search {
+	n, positions := g.switches(), s.Positions()
 	r := &search{
-		g: g, shape: s,
-		next: make([]int32, positions*ways), at: make([]fabric.NodeID, positions), spare: make([]int32, positions),
-		pos: make([]int32, n), open: make([]int32, n), left: n,
+		g: g, Shape: s,
+		around: make([][]int, positions), at: make([]fabric.NodeID, positions), spare: make([]int, positions),
+		position: make([]int, n), open: make([]int, n), left: n,
 		allowed: allowed, steps: steps,
 	}
-	step := positions
-	for d, size := range s.size {
-		block := step
-		step /= int(size)
-		for p := range positions {
-			x := p % block / step
-			plus, minus := p+step, p-step
-			if x == int(size)-1 {
-				plus = p - x*step
-			}
-			if x == 0 {
-				minus = p + (int(size)-1)*step
-			}
-			if !s.ring[d] && x == int(size)-1 {
-				plus = -1
-			}
-			if !s.ring[d] && x == 0 {
-				minus = -1
-			}
-			r.next[p*ways+2*d], r.next[p*ways+2*d+1] = int32(plus), int32(minus)
-			for _, q := range []int{plus, minus} {
-				if q >= 0 {
-					r.spare[p]++
-				}
+	for p := range positions {
+		r.at[p] = fabric.NoNode
+		for d := range Dir(2 * len(s.Dims)) {
+			if q := s.Next(p, d); q >= 0 {
+				r.around[p] = append(r.around[p], q)
 			}
 		}
+		r.spare[p] = len(r.around[p])
 	}
-	for p := range r.at {
-		r.at[p] = fabric.NoNode
-	}
-	for s := range r.pos {
-		r.pos[s] = -1
-		r.open[s] = int32(len(g.of(fabric.NodeID(s))))
+	for s := range r.position {
+		r.position[s] = -1
+		r.open[s] = len(g.of(fabric.NodeID(s)))
 	}
 	return r
 }
 
-// around gives the positions next to p, -1 where there is none.
-func (r *search) around(p int32) []int32 {
-	ways := 2 * len(r.size)
-	return r.next[int(p)*ways : (int(p)+1)*ways]
-}
-
 // put places x at p and says whether that may be; it has to be taken back with
-// take in either case.
-func (r *search) put(x fabric.NodeID, p int32) bool {
-	r.at[p], r.pos[x] = x, p
+// remove in either case.
+func (r *search) put(x fabric.NodeID, p int) bool {
+	r.at[p], r.position[x] = x, p
 	r.left--
-	linked := 0
 	for _, y := range r.g.of(x) {
 		r.open[y]--
-		if r.pos[y] >= 0 {
-			linked++
+		if r.position[y] >= 0 {
+			r.missing--
 		}
 	}
 	fits := r.spare[p] >= r.open[x]
-	for _, q := range r.around(p) {
-		if q < 0 {
-			continue
-		}
+	for _, q := range r.around[p] {
 		r.spare[q]--
 		if y := r.at[q]; y != fabric.NoNode {
 			r.missing++
 			fits = fits && r.spare[q] >= r.open[y]
 		}
 	}
-	r.missing -= linked
 	return fits && r.missing <= r.allowed
 }
 
-func (r *search) take(x fabric.NodeID) {
-	p := r.pos[x]
-	for _, q := range r.around(p) {
-		if q < 0 {
-			continue
-		}
+func (r *search) remove(x fabric.NodeID) {
+	p := r.position[x]
+	for _, q := range r.around[p] {
 		r.spare[q]++
 		if r.at[q] != fabric.NoNode {
 			r.missing--
@@ -132,12 +96,12 @@ func (r *search) take(x fabric.NodeID) {
 	}
 	for _, y := range r.g.of(x) {
 		r.open[y]++
-		if r.pos[y] >= 0 {
+		if r.position[y] >= 0 {
 			r.missing++
 		}
 	}
 	r.left++
-	r.at[p], r.pos[x] = fabric.NoNode, -1
+	r.at[p], r.position[x] = fabric.NoNode, -1
 }
 
 // run places the switches that have no place yet, and says whether the search
@@ -146,23 +110,23 @@ func (r *search) run() bool {
 	if r.left == 0 {
 		return r.keep()
 	}
-	x, near := fabric.NoNode, int32(-1)
-	for s := range fabric.NodeID(len(r.pos)) {
-		if r.pos[s] >= 0 {
+	x, near := fabric.NoNode, -1
+	for s := range fabric.NodeID(len(r.position)) {
+		if r.position[s] >= 0 {
 			continue
 		}
-		degree := int32(len(r.g.of(s)))
-		if k := degree - r.open[s]; k > near || k == near && degree > int32(len(r.g.of(x))) {
+		degree := len(r.g.of(s))
+		if k := degree - r.open[s]; k > near || k == near && degree > len(r.g.of(x)) {
 			x, near = s, k
 		}
 	}
-	for _, p := range r.candidates(x, near > 0) {
+	for _, p := range r.candidates(x) {
 		if *r.steps <= 0 {
 			return true
 		}
 		*r.steps--
 		over := r.put(x, p) && r.run()
-		r.take(x)
+		r.remove(x)
 		if over {
 			return true
 		}
@@ -171,116 +135,103 @@ func (r *search) run() bool {
 }
 
 // candidates gives the free positions that are next to all neighbours of x
-// that have positions, the one with the most neighbours there first.
-func (r *search) candidates(x fabric.NodeID, near bool) []int32 {
-	var free []int32
-	if !near {
+// that have positions, the one with the fewest switches around it first.
+func (r *search) candidates(x fabric.NodeID) []int {
+	var free []int
+	placed := slices.DeleteFunc(slices.Clone(r.g.of(x)), func(y fabric.NodeID) bool { return r.position[y] < 0 })
+	if len(placed) == 0 {
 		for p, s := range r.at {
-			if s == fabric.NoNode && (r.left < len(r.pos) || r.first(int32(p))) {
-				free = append(free, int32(p))
+			if s == fabric.NoNode && (r.left < len(r.position) || r.first(p)) {
+				free = append(free, p)
 			}
 		}
 		return free
 	}
-	first := true
-	for _, y := range r.g.of(x) {
-		if r.pos[y] < 0 {
-			continue
+	for _, p := range r.around[r.position[placed[0]]] {
+		if r.at[p] == fabric.NoNode && !slices.ContainsFunc(placed, func(y fabric.NodeID) bool { return !slices.Contains(r.around[r.position[y]], p) }) {
+			free = append(free, p)
 		}
-		around := r.around(r.pos[y])
-		if first {
-			for _, p := range around {
-				if p >= 0 && r.at[p] == fabric.NoNode {
-					free = append(free, p)
-				}
-			}
-			first = false
-			continue
-		}
-		free = slices.DeleteFunc(free, func(p int32) bool { return !slices.Contains(around, p) })
 	}
-	slices.Sort(free)
-	slices.SortStableFunc(free, func(p, q int32) int { return int(r.occupied(p)) - int(r.occupied(q)) })
+	slices.SortFunc(free, func(p, q int) int {
+		return cmp.Or(len(r.around[p])-r.spare[p]-len(r.around[q])+r.spare[q], p-q)
+	})
 	return free
-}
-
-// occupied counts the switches around a position.
-func (r *search) occupied(p int32) int32 {
-	n := int32(0)
-	for _, q := range r.around(p) {
-		if q >= 0 && r.at[q] != fabric.NoNode {
-			n++
-		}
-	}
-	return n
 }
 
 // first says whether the first switch may go to p: others are mirror images
 // of these.
-func (r *search) first(p int32) bool {
-	rest := int(p)
-	for d := len(r.size) - 1; d >= 0; d-- {
-		size := int(r.size[d])
-		x := rest % size
-		rest /= size
-		if x > (size-1)/2 || r.ring[d] && x > 0 {
+func (r *search) first(p int) bool {
+	for d, size := range r.Dims {
+		if x := r.coord(p, d); x > (size-1)/2 || r.Wrap[d] && x > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// keep takes a complete placement, unless accept refuses it.
+// keep takes a complete placement that reaches all ends of the shape, unless accept
+// refuses it.
 func (r *search) keep() bool {
-	dims := len(r.size)
-	coord := make([]int32, len(r.pos)*dims)
-	for s, p := range r.pos {
-		rest := p
-		for d := dims - 1; d >= 0; d-- {
-			coord[s*dims+d] = rest % r.size[d]
-			rest /= r.size[d]
+	for d, size := range r.Dims {
+		at := func(x int) bool {
+			return slices.ContainsFunc(r.position, func(p int) bool { return r.coord(p, d) == x })
+		}
+		if !r.Wrap[d] && !(at(0) && at(size-1)) {
+			return false
 		}
 	}
-	f, ok := newFit(shape{slices.Clone(r.size), slices.Clone(r.ring)}, coord)
-	if !ok || !slices.Equal(f.size, r.size) {
-		return false
-	}
+	f, _ := newFit(r.Dims, r.Wrap, slices.Clone(r.position))
 	if f, _ = accept(r.g, f); f == nil {
 		return false
 	}
 	r.best = f
 	r.allowed = f.missing - 1
-	return f.missing == 0 || f.absent == 0 // the number of missing links is given
+	return f.missing == 0 || f.absent() == 0 // the number of missing links is given
+}
+
+// searchRest searches positions for the switches that are not placed, those of the
+// others being given.
+func searchRest(g *links, s Shape, placed []fabric.NodeID, position []int) *fit {
+	steps := searchSteps
+	r := newSearch(g, s, s.mostMissing(g.switches()), &steps)
+	for _, x := range placed {
+		r.put(x, position[x])
+	}
+	if r.missing > r.allowed {
+		return nil
+	}
+	r.run()
+	if r.best == nil {
+		return nil
+	}
+	return r.best.finest()
 }
 
 // searchShapes looks for a better fit than best, which may be nil, in all
 // shapes that suit, until it has placed steps switches.
-func searchShapes(g *links, best *fit, steps int, suits func(shape) bool) *fit {
+func searchShapes(g *links, best *fit, steps int, suits func(Shape) bool) *fit {
 	type option struct {
-		shape
+		Shape
 		positions, least int // least is how many links are missing at least
 	}
 	n, count := g.switches(), g.count()
 	_, most := g.busiest()
 	var options []option
 	for positions := n; positions <= mostPositions(n); positions++ {
-		eachShape(positions, func(s shape) {
-			ways := 0
-			for d, size := range s.size {
-				if ways++; s.ring[d] || size > 2 {
-					ways++
-				}
+		for _, s := range appendShapes(nil, nil, nil, positions) {
+			ways := 0 // the most neighbours of a position
+			for _, size := range s.Dims {
+				ways += min(size-1, 2)
 			}
-			absent, links := positions-n, s.links()
-			least := max(0, links-count-absent*ways)
-			if ways < most || links < count || least > s.mostMissing(n) || !suits(s) {
-				return
+			links := s.links()
+			least := max(0, links-count-(positions-n)*ways)
+			if ways >= most && links >= count && least <= s.mostMissing(n) && suits(s) {
+				options = append(options, option{s, positions, least})
 			}
-			options = append(options, option{s, positions, least})
-		})
+		}
 	}
 	slices.SortStableFunc(options, func(a, b option) int {
-		return cmp.Or(a.positions-b.positions, a.least-b.least, len(a.size)-len(b.size), a.rings()-b.rings())
+		return cmp.Or(a.positions-b.positions, a.least-b.least, len(a.Dims)-len(b.Dims), a.rings()-b.rings())
 	})
 	for _, o := range options {
 		allowed := o.mostMissing(n)
@@ -290,7 +241,7 @@ func searchShapes(g *links, best *fit, steps int, suits func(shape) bool) *fit {
 			}
 			if o.positions == len(best.at) {
 				allowed = best.missing
-				if cmp.Or(len(o.size)-len(best.size), o.rings()-best.rings()) >= 0 {
+				if cmp.Or(len(o.Dims)-len(best.Dims), o.rings()-best.rings()) >= 0 {
 					allowed--
 				}
 			}
@@ -298,7 +249,7 @@ func searchShapes(g *links, best *fit, steps int, suits func(shape) bool) *fit {
 		if o.least > allowed {
 			continue
 		}
-		r := newSearch(g, o.shape, allowed, &steps)
+		r := newSearch(g, o.Shape, allowed, &steps)
 		r.run()
 		if r.best != nil {
 			best = r.best
@@ -307,46 +258,40 @@ func searchShapes(g *links, best *fit, steps int, suits func(shape) bool) *fit {
 	return best
 }
 
-// eachShape visits the shapes of so many positions: products of sizes, the
-// greatest first, each a ring or not.
-func eachShape(positions int, visit func(shape)) {
-	var s shape
-	var split func(rest, size int, ring bool)
-	split = func(rest, size int, ring bool) {
-		if rest == 1 {
-			visit(shape{slices.Clone(s.size), slices.Clone(s.ring)})
-			return
-		}
-		if len(s.size) == maxDims {
-			return
-		}
-		for k := min(rest, size); k >= 2; k-- {
-			if rest%k != 0 {
-				continue
-			}
-			for _, wrap := range []bool{true, false} {
-				if wrap && (k < 3 || k == 4 || k == size && !ring) {
-					continue
-				}
-				s.size, s.ring = append(s.size, int32(k)), append(s.ring, wrap)
-				split(rest/k, k, wrap)
-				s.size, s.ring = s.size[:len(s.size)-1], s.ring[:len(s.ring)-1]
-			}
-		}
+// appendShapes appends the shapes that begin with dimensions of some sizes, rings or
+// not, and have rest times as many positions: each further dimension is no longer
+// than the one before.
+func appendShapes(list []Shape, dims []int, wrap []bool, rest int) []Shape {
+	if rest == 1 {
+		return append(list, newShape(slices.Clone(dims), slices.Clone(wrap)))
 	}
-	split(positions, positions, true)
+	longest, rings := rest, true
+	if last := len(dims) - 1; last >= 0 {
+		longest, rings = min(rest, dims[last]), wrap[last]
+	}
+	for size := longest; size >= 2 && len(dims) < maxDims; size-- {
+		if rest%size != 0 {
+			continue
+		}
+		again := len(dims) > 0 && size == dims[len(dims)-1]
+		if size >= 3 && size != 4 && (rings || !again) {
+			list = appendShapes(list, append(dims, size), append(wrap, true), rest/size)
+		}
+		list = appendShapes(list, append(dims, size), append(wrap, false), rest/size)
+	}
+	return list
 }
 
 // reads says whether the dimensions of s have these sizes, in any order, when
 // some pairs of size 2 are taken for rings of four.
-func (s shape) reads(dims []int) bool {
+func (s Shape) reads(dims []int) bool {
 	count := make(map[int]int)
 	for _, size := range dims {
 		count[size]++
 	}
 	delete(count, 1)
-	for _, size := range s.size {
-		count[int(size)]--
+	for _, size := range s.Dims {
+		count[size]--
 	}
 	fours := max(count[4], 0)
 	count[4] -= fours

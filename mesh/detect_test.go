@@ -870,7 +870,7 @@ func TestDetectOrder(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
-		if !slices.Equal(g.coord, h.coord) || !slices.Equal(g.dir, h.dir) || !slices.Equal(g.Dims, h.Dims) {
+		if !slices.Equal(g.coords, h.coords) || !slices.Equal(g.dir, h.dir) || !slices.Equal(g.Dims, h.Dims) {
 			t.Errorf("seed %d: a %s in one order, a %s in another", seed, g, h)
 		}
 	}

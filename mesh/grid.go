@@ -1,7 +1,11 @@
 package mesh
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Dir is a direction on a grid: 2*d towards greater coordinates of dimension
@@ -32,25 +36,127 @@ func (d Dir) Positive() bool { return d&1 == 0 }
 // Opposite is the direction back.
 func (d Dir) Opposite() Dir { return d ^ 1 }
 
-// Grid is a switch graph as an n-dimensional mesh or torus: the coordinates of
-// every switch and the direction of every port.
-type Grid struct {
-	Fabric *fabric.Fabric
+// Shape is the sizes of a grid. Its positions are numbered row by row, the first
+// dimension slowest.
+type Shape struct {
 	// Dims is the number of positions along each dimension, 2 or more each;
 	// {1} for a single switch.
 	Dims []int
 	// Wrap says by dimension whether it is a ring. A ring has 3 or more
 	// positions: of two positions, several cables are parallel links.
 	Wrap []bool
+
+	step []int // by dimension: how far apart positions are that differ by 1
+}
+
+func newShape(dims []int, wrap []bool) Shape {
+	s := Shape{Dims: dims, Wrap: wrap, step: make([]int, len(dims))}
+	step := 1
+	for d := len(dims) - 1; d >= 0; d-- {
+		s.step[d] = step
+		step *= dims[d]
+	}
+	return s
+}
+
+// Positions is the product of Dims.
+func (s Shape) Positions() int {
+	n := 1
+	for _, size := range s.Dims {
+		n *= size
+	}
+	return n
+}
+
+// Next is the position next to one in direction d, -1 past the edge of a mesh.
+func (s Shape) Next(position int, d Dir) int {
+	dim := d.Dim()
+	size, step := s.Dims[dim], s.step[dim]
+	x := position / step % size
+	y := x + 1
+	if !d.Positive() {
+		y = x - 1
+	}
+	switch {
+	case y >= 0 && y < size:
+	case s.Wrap[dim]:
+		y = (y + size) % size
+	default:
+		return -1
+	}
+	return position + (y-x)*step
+}
+
+// coord is the coordinate of a position in dimension d.
+func (s Shape) coord(position, d int) int { return position / s.step[d] % s.Dims[d] }
+
+// Coordinates writes those of a position as "2,3".
+func (s Shape) Coordinates(position int) string {
+	at := make([]int, len(s.Dims))
+	for d := range at {
+		at[d] = s.coord(position, d)
+	}
+	return coordinates(at)
+}
+
+// rings is how many dimensions are rings.
+func (s Shape) rings() int {
+	n := 0
+	for _, ring := range s.Wrap {
+		if ring {
+			n++
+		}
+	}
+	return n
+}
+
+// String is the shape: "16x16 mesh", "8x8 torus" when all dimensions are
+// rings, "4x4x8 mesh, dimension 3 wrapped", "5-cube" for five dimensions of
+// size 2, "line of 7", "ring of 7", "single switch".
+func (s Shape) String() string {
+	var wrapped []string
+	cube := true
+	for d, size := range s.Dims {
+		cube = cube && size == 2
+		if s.Wrap[d] {
+			wrapped = append(wrapped, strconv.Itoa(d+1))
+		}
+	}
+	switch {
+	case len(s.Dims) == 1 && s.Dims[0] == 1:
+		return "single switch"
+	case len(s.Dims) == 1 && s.Wrap[0]:
+		return "ring of " + times(s.Dims)
+	case len(s.Dims) == 1:
+		return "line of " + times(s.Dims)
+	case cube && len(s.Dims) > 2:
+		return fmt.Sprintf("%d-cube", len(s.Dims))
+	case len(wrapped) == 0:
+		return times(s.Dims) + " mesh"
+	case len(wrapped) == len(s.Dims):
+		return times(s.Dims) + " torus"
+	case len(wrapped) == 1:
+		return times(s.Dims) + " mesh, dimension " + wrapped[0] + " wrapped"
+	}
+	return times(s.Dims) + " mesh, dimensions " + text.List(wrapped, "and") + " wrapped"
+}
+
+// Grid is a switch graph as an n-dimensional mesh or torus: the coordinates of
+// every switch and the direction of every port.
+type Grid struct {
+	Fabric *fabric.Fabric
+	Shape
 	// Missing lists what a full grid has and the fabric does not.
 	Missing []Fault
+	// Extra is the cables that DetectOptions.LeaveOut left out, each by its port
+	// on the switch with the lower GUID.
+	Extra []fabric.PortID
 
-	coord []int16         // by switch and dimension
-	at    []fabric.NodeID // by position: the switch there, or NoNode
-	step  []int           // by dimension: how far apart positions are that differ by 1
-	dir   []Dir           // by PortID: where a switch's cable to another switch leads, else NoDir
-	start []int32         // by switch and direction, one more: its part of ports
-	ports []fabric.PortID // of a switch, by direction, then by number
+	coords []int16         // by switch and dimension
+	at     []fabric.NodeID // by position: the switch there, or NoNode
+	dir    []Dir           // by PortID: where a switch's cable to another switch leads, else NoDir
+	start  []int32         // by switch and direction, one more: its part of ports
+	ports  []fabric.PortID // of a switch, by direction, then by number
 }
 
 // Fault is a switch or a cable that is missing in a grid.
@@ -62,16 +168,11 @@ type Fault struct {
 	Dir Dir
 }
 
-// newGrid makes the grid in which switch s stands at coord[s*len(dims):] and
+// newGrid makes the grid in which switch s stands at coords[s*len(dims):] and
 // the port p of a switch leads in direction dir[p].
-func newGrid(f *fabric.Fabric, dims []int, wrap []bool, coord []int16, dir []Dir) *Grid {
-	g := &Grid{Fabric: f, Dims: dims, Wrap: wrap, coord: coord, dir: dir, step: make([]int, len(dims))}
-	positions := 1
-	for d := len(dims) - 1; d >= 0; d-- {
-		g.step[d] = positions
-		positions *= dims[d]
-	}
-	g.at = make([]fabric.NodeID, positions)
+func newGrid(f *fabric.Fabric, dims []int, wrap []bool, coords []int16, dir []Dir) *Grid {
+	g := &Grid{Fabric: f, Shape: newShape(dims, wrap), coords: coords, dir: dir}
+	g.at = make([]fabric.NodeID, g.Positions())
 	for i := range g.at {
 		g.at[i] = fabric.NoNode
 	}
@@ -90,16 +191,14 @@ func newGrid(f *fabric.Fabric, dims []int, wrap []bool, coord []int16, dir []Dir
 		}
 	}
 	g.start[len(g.start)-1] = int32(len(g.ports))
+	g.findMissing()
 	return g
 }
-
-// Positions is the product of Dims.
-func (g *Grid) Positions() int { return len(g.at) }
 
 // Coord is the coordinates of switch s.
 func (g *Grid) Coord(s fabric.NodeID) []int16 {
 	n := len(g.Dims)
-	return g.coord[int(s)*n : (int(s)+1)*n : (int(s)+1)*n]
+	return g.coords[int(s)*n : (int(s)+1)*n : (int(s)+1)*n]
 }
 
 // Position numbers the positions row by row, the first dimension slowest.
@@ -128,22 +227,10 @@ func (g *Grid) Ports(s fabric.NodeID, d Dir) []fabric.PortID {
 // Neighbor is the switch next to s in direction d, whether or not a cable leads
 // there: NoNode past the edge of a mesh and where a switch is missing.
 func (g *Grid) Neighbor(s fabric.NodeID, d Dir) fabric.NodeID {
-	dim := d.Dim()
-	x, size := int(g.Coord(s)[dim]), g.Dims[dim]
-	at := g.Position(s)
-	switch {
-	case d.Positive() && x+1 < size:
-		at += g.step[dim]
-	case !d.Positive() && x > 0:
-		at -= g.step[dim]
-	case !g.Wrap[dim]:
-		return fabric.NoNode
-	case d.Positive():
-		at -= (size - 1) * g.step[dim]
-	default:
-		at += (size - 1) * g.step[dim]
+	if at := g.Next(g.Position(s), d); at >= 0 {
+		return g.at[at]
 	}
-	return g.at[at]
+	return fabric.NoNode
 }
 
 // Wraps says whether port p's cable closes a ring.
@@ -155,3 +242,61 @@ func (g *Grid) Wraps(p fabric.PortID) bool {
 	x := int(g.Coord(g.Fabric.Owner(p))[d.Dim()])
 	return d.Positive() && x == g.Dims[d.Dim()]-1 || !d.Positive() && x == 0
 }
+
+// findMissing fills in Missing: the switches, and the cables between switches
+// that are there, by position, then by direction.
+func (g *Grid) findMissing() {
+	fault := func(position int, dir Dir) {
+		at := make([]int, len(g.Dims))
+		for d := range at {
+			at[d] = g.coord(position, d)
+		}
+		g.Missing = append(g.Missing, Fault{At: at, Dir: dir})
+	}
+	for position, s := range g.at {
+		if s == fabric.NoNode {
+			fault(position, NoDir)
+			continue
+		}
+		for d := range g.Dims {
+			if g.Neighbor(s, Plus(d)) != fabric.NoNode && len(g.Ports(s, Plus(d))) == 0 {
+				fault(position, Plus(d))
+			}
+		}
+	}
+}
+
+// Faults is Missing in words.
+func (g *Grid) Faults() []string {
+	words := make([]string, len(g.Missing))
+	for i, m := range g.Missing {
+		at := 0
+		for d, x := range m.At {
+			at += x * g.step[d]
+		}
+		if m.Dir == NoDir {
+			words[i] = "no switch at " + coordinates(m.At) + g.beside(at)
+			continue
+		}
+		s, t := g.at[at], g.at[g.Next(at, m.Dir)]
+		words[i] = fmt.Sprintf("no cable between %s at %s and %s at %s", nameOf(g.Fabric, s), g.place(s), nameOf(g.Fabric, t), g.place(t))
+	}
+	return words
+}
+
+// beside names the switches next to a position.
+func (g *Grid) beside(position int) string {
+	var names []string
+	for d := range Dir(2 * len(g.Dims)) {
+		if at := g.Next(position, d); at >= 0 && g.at[at] != fabric.NoNode {
+			names = append(names, nameOf(g.Fabric, g.at[at]))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", next to " + text.List(names, "and")
+}
+
+// place is the coordinates of s as text.
+func (g *Grid) place(s fabric.NodeID) string { return g.Coordinates(g.Position(s)) }

@@ -288,53 +288,26 @@ func irregular(f *fabric.Fabric) *Shape {
 }
 
 // grid recognizes meshes, tori and hypercubes, with cables that do not fit when
-// there are few.
+// these are at most an eighth.
 func grid(f *fabric.Fabric) *Shape { return gridOf(f, nil) }
 
 // gridOf is grid for given dimensions, nil for any.
 func gridOf(f *fabric.Fabric, dims []int) *Shape {
-	g, surplus := detect(f, dims)
-	if g == nil {
+	g, err := mesh.Detect(f, mesh.DetectOptions{Dims: dims, LeaveOut: true})
+	if err != nil || 8*len(g.Extra) > switchCables(f) {
 		return nil
 	}
-	s := &Shape{Name: g.String(), Dims: g.Dims, surplus: surplus}
-	rings := 0
-	for _, w := range g.Wrap {
-		if w {
-			rings++
-		}
-	}
-	cube := len(g.Dims) > 1
-	for _, d := range g.Dims {
-		cube = cube && d == 2
-	}
-	switch {
-	case len(g.Dims) == 1 && rings == 1:
-		s.Kind = Ring
-	case len(g.Dims) == 1:
-		s.Kind = Line
-	case cube:
-		s.Kind = Hypercube
-		s.Name = "hypercube of " + fmt.Sprint(len(g.Dims)) + " dimensions"
-	case rings == len(g.Dims):
-		s.Kind = Torus
-	case rings > 0:
-		s.Kind = MixedGrid
-	default:
-		s.Kind = Mesh
-	}
-	if rings > 0 {
+	s := &Shape{Dims: g.Dims, surplus: g.Extra}
+	s.Kind, s.Name = gridKind(g.Shape)
+	if slices.Contains(g.Wrap, true) {
 		s.Wrap = g.Wrap
 	}
-
-	// What is between neighbours, and which ports lead in each direction.
-	n := f.NumSwitches()
-	var have []int
+	var have []int                       // cables between neighbours
 	lead := make([][]int, 2*len(g.Dims)) // by direction and port number: switches
 	for d := range lead {
 		lead[d] = make([]int, int(fabric.MaxPortNum)+1)
 	}
-	for sw := range fabric.NodeID(n) {
+	for sw := range fabric.NodeID(f.NumSwitches()) {
 		for d := range lead {
 			ports := g.Ports(sw, mesh.Dir(d))
 			if len(ports) > 0 {
@@ -346,132 +319,71 @@ func gridOf(f *fabric.Fabric, dims []int) *Shape {
 		}
 	}
 	s.Parallel = mode(have)
-	free := freePorts(f, surplus)
-	pairs := 0
+	free := freePorts(f, s.surplus)
 	for at := range g.Positions() {
 		if g.At(at) == fabric.NoNode {
-			h := hole{name: coordinates(g.Dims, at)}
-			for sw := range fabric.NodeID(n) {
-				for d := range lead {
-					if to, ok := next(g, g.Coord(sw), mesh.Dir(d)); ok && to == at {
-						for _, num := range likely(f, sw, lead[d], s.Parallel, free) {
-							h.ports = append(h.ports, f.Port(sw, num))
-						}
-					}
-				}
-			}
-			s.holes = append(s.holes, h)
+			s.holes = append(s.holes, hole{g.Coordinates(at), holePorts(g, at, lead, s.Parallel, free)})
 		}
 	}
-	for sw := range fabric.NodeID(n) {
+	for sw := range fabric.NodeID(f.NumSwitches()) {
 		for dim := range g.Dims {
 			d := mesh.Plus(dim)
 			other := g.Neighbor(sw, d)
 			if other == fabric.NoNode || other == sw {
 				continue
 			}
-			pairs++
-			ports := g.Ports(sw, d)
-			switch {
-			case len(ports) < s.Parallel:
-				k := s.Parallel - len(ports)
+			s.Cables += s.Parallel
+			ports := slices.Clone(g.Ports(sw, d))
+			if k := s.Parallel - len(ports); k > 0 {
 				s.deficits = append(s.deficits, deficit{
 					a: sw, b: other, n: k,
 					pa: likely(f, sw, lead[d], k, free), pb: likely(f, other, lead[d.Opposite()], k, free),
 				})
-			case len(ports) > s.Parallel:
-				ports = slices.Clone(ports)
+			} else {
 				slices.SortStableFunc(ports, func(x, y fabric.PortID) int { return lead[d][f.Num(y)] - lead[d][f.Num(x)] })
 				s.surplus = append(s.surplus, ports[s.Parallel:]...)
 			}
 		}
 	}
-	s.Cables = pairs * s.Parallel
 	return s
 }
 
-// detect is mesh.Detect, once more without the cables that do not fit when these
-// are at most an eighth.
-func detect(f *fabric.Fabric, dims []int) (*mesh.Grid, []fabric.PortID) {
-	opt := mesh.DetectOptions{Dims: dims}
-	g, err := mesh.Detect(f, opt)
-	if err == nil {
-		return g, nil
+// gridKind is the kind of a grid and its name.
+func gridKind(g mesh.Shape) (kind, name string) {
+	rings := 0
+	for _, w := range g.Wrap {
+		if w {
+			rings++
+		}
 	}
-	not, ok := err.(*mesh.NotGridError)
-	if !ok || len(not.Cables) == 0 || 8*len(not.Cables) > switchCables(f) {
-		return nil, nil
+	switch {
+	case len(g.Dims) == 1 && rings == 1:
+		return Ring, g.String()
+	case len(g.Dims) == 1:
+		return Line, g.String()
+	case slices.Max(g.Dims) == 2:
+		return Hypercube, fmt.Sprintf("hypercube of %d dimensions", len(g.Dims))
+	case rings == len(g.Dims):
+		return Torus, g.String()
+	case rings > 0:
+		return MixedGrid, g.String()
 	}
-	drop := make(map[fabric.PortID]bool, len(not.Cables))
-	for _, p := range not.Cables {
-		drop[min(p, f.Peer(p))] = true
-	}
-	rest, err := without(f, drop)
-	if err != nil {
-		return nil, nil
-	}
-	if g, err = mesh.Detect(rest, opt); err != nil {
-		return nil, nil
-	}
-	surplus := make([]fabric.PortID, 0, len(drop))
-	for p := range drop {
-		surplus = append(surplus, p)
-	}
-	slices.Sort(surplus)
-	return g, surplus // NodeIDs and PortIDs of rest are those of f
+	return Mesh, g.String()
 }
 
-// without is f less some cables, each named by the lower of its ports.
-func without(f *fabric.Fabric, drop map[fabric.PortID]bool) (*fabric.Fabric, error) {
-	var b fabric.Builder
-	for n := range fabric.NodeID(f.NumNodes()) {
-		if _, err := b.AddNode(*f.Node(n)); err != nil {
-			return nil, err
-		}
-	}
-	for p := range fabric.PortID(f.NumPorts()) {
-		peer := f.Peer(p)
-		if peer < p || drop[p] { // NoPort is less than every port
-			continue
-		}
-		if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(peer)), f.Num(peer), f.Link(p)); err != nil {
-			return nil, err
-		}
-	}
-	return b.Build()
-}
-
-// next is the position next to one in a direction, whether or not a switch is
-// there.
-func next(g *mesh.Grid, coord []int16, d mesh.Dir) (position int, ok bool) {
-	for dim, size := range g.Dims {
-		x := int(coord[dim])
-		if dim == d.Dim() {
-			if d.Positive() {
-				x++
-			} else {
-				x--
-			}
-			if x < 0 || x >= size {
-				if !g.Wrap[dim] {
-					return 0, false
+// holePorts is the ports of its neighbours that would lead to a missing switch.
+func holePorts(g *mesh.Grid, hole int, lead [][]int, parallel int, free []bool) []fabric.PortID {
+	var list []fabric.PortID
+	for sw := range fabric.NodeID(g.Fabric.NumSwitches()) {
+		for d := range lead {
+			if g.Next(g.Position(sw), mesh.Dir(d)) == hole {
+				for _, num := range likely(g.Fabric, sw, lead[d], parallel, free) {
+					list = append(list, g.Fabric.Port(sw, num))
 				}
-				x = (x + size) % size
 			}
 		}
-		position = position*size + x
 	}
-	return position, true
-}
-
-// coordinates writes a position as "2,3".
-func coordinates(dims []int, position int) string {
-	parts := make([]string, len(dims))
-	for i := len(dims) - 1; i >= 0; i-- {
-		parts[i] = fmt.Sprint(position % dims[i])
-		position /= dims[i]
-	}
-	return strings.Join(parts, ",")
+	return list
 }
 
 // freePorts says by PortID which ports have no cable, or one that does not belong

@@ -1,0 +1,562 @@
+package mesh
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// attempts is how many switches a layout is grown from until one reaches half
+// of the fabric.
+const attempts = 8
+
+// stride is what one step in each dimension adds to a switch's code, the sum
+// of its coordinates times these: so that positions compare and hash as one
+// number, whatever the number of dimensions. They are random. Should two
+// positions ever have one code, the switches are placed wrongly, and the check
+// that every placement goes through at the end refuses it.
+var stride = [maxDims]uint64{
+	0x9c9f31857d1e7b35, 0x5d2b9a6f0e4c8d17, 0xe3779b97f4a7c15f, 0x2f0d1c6b8a9574e9,
+	0xb5ad4eceda1ce2a9, 0x71c18690ee42c90b, 0xd1342543de82ef95, 0x48f1e0a36b7d592d,
+	0x8bb84b93962eacc9, 0x1b873593cc9e2d51, 0xf13577aebcdd4a6b, 0x3c6ef372fe94f82b,
+	0xa0761d6478bd642f, 0x6c62272e07bb0143, 0xc4ceb9fe1a85ec53, 0x16f11fe89b0d677d,
+}
+
+// layout places the switches of a graph in a space of so many dimensions,
+// which have no ends, and are rings where closeRing found them to be.
+//
+// It grows from one switch by conclusions that hold whatever is missing, as
+// long as no cable is where none belongs (placeSure), and goes on with the most
+// likely place of a switch (placeLikely) where there is no such conclusion.
+type layout struct {
+	g         *links
+	dims      int
+	ring      [maxDims]int32 // positions along a dimension that is a ring, else 0
+	placed    []bool         // by switch
+	order     []fabric.NodeID
+	done      int     // how many of order were looked at by placeSure
+	coord     []int32 // by switch and dimension
+	code      []uint64
+	at        map[uint64]fabric.NodeID // by code
+	open      []int32                  // by switch: neighbours without a place
+	label     []Dir                    // by slot, NoDir where an end has no place or the link does not fit
+	odd       int                      // links that do not fit
+	low, high [maxDims]int32           // of all coordinates
+}
+
+func newLayout(g *links, dims int) *layout {
+	n := g.switches()
+	l := &layout{
+		g: g, dims: dims,
+		placed: make([]bool, n), coord: make([]int32, n*dims), code: make([]uint64, n),
+		at: make(map[uint64]fabric.NodeID), open: make([]int32, n), label: make([]Dir, len(g.to)),
+	}
+	for i := range l.label {
+		l.label[i] = NoDir
+	}
+	for s := range n {
+		l.open[s] = int32(len(g.of(fabric.NodeID(s))))
+	}
+	return l
+}
+
+// growLayouts grows layouts in so many dimensions until one fits, or gives what stood
+// out in the best of them.
+func growLayouts(g *links, dims, layouts int) (found *fit, why trouble) {
+	seeds := g.seeds(dims)
+	for seen := range layouts {
+		if len(seeds) == 0 {
+			break
+		}
+		l := startLayout(g, dims, seeds)
+		l.grow()
+		var t trouble
+		if found, t = l.finish(); found != nil {
+			return found, trouble{}
+		}
+		if seen == 0 || t.left+len(t.odd) < why.left+len(why.odd) {
+			why = t
+		}
+		seeds = seeds[min(len(seeds), 1+len(seeds)/layouts):]
+	}
+	return nil, why
+}
+
+// startLayout grows layouts from the first of the seeds, until one places half of
+// the switches, and gives the one that places most.
+func startLayout(g *links, dims int, seeds []seed) *layout {
+	var best *layout
+	covered := make([]bool, g.switches())
+	tries := 0
+	for _, s := range seeds {
+		if covered[s.at] {
+			continue
+		}
+		l := newLayout(g, dims)
+		l.put(s.at, make([]int32, dims), 0)
+		for d := range dims { // the links that lead in different dimensions
+			l.putNext(g.of(s.at)[bits.TrailingZeros32(s.links)], s.at, Plus(d))
+			s.links &= s.links - 1
+		}
+		l.placeSure()
+		if best == nil || len(l.order) > len(best.order) {
+			best = l
+		}
+		if tries++; tries == attempts || 2*len(l.order) >= g.switches() {
+			break
+		}
+		for _, s := range l.order {
+			covered[s] = true
+		}
+	}
+	return best
+}
+
+// grow places as many switches as it can, but stops when far too much does not fit.
+func (l *layout) grow() {
+	budget := 1<<20 + 256*l.g.switches()
+	for {
+		l.placeSure()
+		if l.closeRing() {
+			continue
+		}
+		if l.odd > 64+l.g.count()/16 || !l.placeLikely(&budget) {
+			return
+		}
+	}
+}
+
+// move is where one step leads from a position: its code, and its coordinate in the
+// dimension of the step, of which x is that before it.
+func (l *layout) move(code uint64, x int32, d Dir) (uint64, int32) {
+	y := x + 1
+	if !d.Positive() {
+		y = x - 1
+	}
+	if m := l.ring[d.Dim()]; m > 0 {
+		y = (y + m) % m
+	}
+	return code + uint64(int64(y-x))*stride[d.Dim()], y
+}
+
+// next is the code of the position that d leads to from switch u, and its coordinate
+// in the dimension of d.
+func (l *layout) next(u fabric.NodeID, d Dir) (uint64, int32) {
+	return l.move(l.code[u], l.coord[int(u)*l.dims+d.Dim()], d)
+}
+
+// direction is that from switch x to switch y, NoDir when they are not next to
+// each other.
+func (l *layout) direction(x, y fabric.NodeID) Dir {
+	for d := range Dir(2 * l.dims) {
+		if code, _ := l.next(x, d); code == l.code[y] {
+			return d
+		}
+	}
+	return NoDir
+}
+
+// putNext places x next to u.
+func (l *layout) putNext(x, u fabric.NodeID, d Dir) {
+	var at [maxDims]int32
+	copy(at[:], l.coord[int(u)*l.dims:(int(u)+1)*l.dims])
+	code, y := l.next(u, d)
+	at[d.Dim()] = y
+	l.put(x, at[:l.dims], code)
+}
+
+func (l *layout) put(x fabric.NodeID, at []int32, code uint64) {
+	l.placed[x] = true
+	l.order = append(l.order, x)
+	copy(l.coord[int(x)*l.dims:], at)
+	l.code[x] = code
+	l.at[code] = x
+	for d, c := range at {
+		l.low[d], l.high[d] = min(l.low[d], c), max(l.high[d], c)
+	}
+	for _, y := range l.g.of(x) {
+		l.open[y]--
+	}
+	l.labelLinks(x, func(y fabric.NodeID) bool { return l.placed[y] })
+}
+
+// labelLinks gives the links from x, which is placed, to some others their directions.
+func (l *layout) labelLinks(x fabric.NodeID, to func(fabric.NodeID) bool) {
+	for i := l.g.start[x]; i < l.g.start[x+1]; i++ {
+		y := l.g.to[i]
+		if !to(y) {
+			continue
+		}
+		l.label[i], l.label[l.g.back[i]] = NoDir, NoDir
+		if d := l.direction(x, y); d != NoDir {
+			l.label[i], l.label[l.g.back[i]] = d, d.Opposite()
+		} else {
+			l.odd++
+		}
+	}
+}
+
+// placeSure places every switch of which the place is sure.
+func (l *layout) placeSure() {
+	for ; l.done < len(l.order); l.done++ {
+		w := l.order[l.done]
+		l.placeAround(w)
+		for _, u := range l.g.of(w) {
+			if l.placed[u] {
+				l.placeAround(u)
+			}
+		}
+	}
+}
+
+func (l *layout) placeAround(u fabric.NodeID) {
+	if l.open[u] == 0 {
+		return
+	}
+	for i := l.g.start[u]; i < l.g.start[u+1]; i++ {
+		if x := l.g.to[i]; !l.placed[x] {
+			if d := l.sure(u, i); d != NoDir {
+				l.putNext(x, u, d)
+			}
+		}
+	}
+}
+
+// sure is the direction in which slot i of the placed switch u must lead to a
+// switch x without a place, or NoDir. Where x, u and two more make a cycle of
+// four links, and all but x have places, x is at the fourth corner. And a
+// link on such a cycle with another leads in another dimension than that one:
+// when all dimensions but one are excluded and the neighbour in one of its
+// two directions is known, the link leads in the other one.
+func (l *layout) sure(u fabric.NodeID, i int32) Dir {
+	g := l.g
+	x := g.to[i]
+	others := uint32(1)<<l.dims - 1
+	for fellows := g.square[i]; fellows != 0; fellows &= fellows - 1 {
+		j := g.start[u] + int32(bits.TrailingZeros32(fellows))
+		if l.label[j] == NoDir {
+			continue
+		}
+		others &^= 1 << l.label[j].Dim()
+		y := g.to[j]
+		for k := g.start[y]; k < g.start[y+1]; k++ {
+			if d := l.label[k]; d != NoDir && g.to[k] != u && g.linked(x, g.to[k]) && l.free(u, d) {
+				return d
+			}
+		}
+	}
+	if others == 0 || others&(others-1) != 0 {
+		return NoDir
+	}
+	dim := bits.TrailingZeros32(others)
+	plus, minus := l.free(u, Plus(dim)), l.free(u, Minus(dim))
+	switch {
+	case plus && !minus:
+		return Plus(dim)
+	case minus && !plus:
+		return Minus(dim)
+	}
+	return NoDir
+}
+
+// free says whether no switch is at the position that d leads to from u.
+func (l *layout) free(u fabric.NodeID, d Dir) bool {
+	code, _ := l.next(u, d)
+	_, occupied := l.at[code]
+	return !occupied
+}
+
+// closeRing looks for a dimension that is a ring, because links lead from one
+// end of it to the other. It wraps the coordinates, and says whether it found
+// one.
+func (l *layout) closeRing() bool {
+	if l.odd == 0 {
+		return false
+	}
+	var votes [maxDims]map[int32]int // by dimension and size
+	for _, s := range l.order {
+		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
+			t := l.g.to[i]
+			if t < s || !l.placed[t] || l.label[i] != NoDir {
+				continue
+			}
+			if d, size := l.ringOf(s, t); d >= 0 {
+				if votes[d] == nil {
+					votes[d] = make(map[int32]int)
+				}
+				votes[d][size]++
+			}
+		}
+	}
+	for d := range l.dims {
+		best := int32(0)
+		for size, n := range votes[d] {
+			if n > votes[d][best] || n == votes[d][best] && size > best {
+				best = size
+			}
+		}
+		if best > 0 && l.wrap(d, best) {
+			return true
+		}
+	}
+	return false
+}
+
+// ringOf is the dimension that is a ring when the link between s and t closes
+// one, and its size then. It is negative when they differ in several
+// coordinates or along a ring.
+func (l *layout) ringOf(s, t fabric.NodeID) (dim int, size int32) {
+	dim = -1
+	for d := range l.dims {
+		diff := l.coord[int(t)*l.dims+d] - l.coord[int(s)*l.dims+d]
+		if diff == 0 {
+			continue
+		}
+		if dim >= 0 || l.ring[d] > 0 {
+			return -1, 0
+		}
+		dim, size = d, max(diff, -diff)+1
+	}
+	return dim, size
+}
+
+// wrap makes a ring of dimension d, unless two switches would meet.
+func (l *layout) wrap(d int, size int32) bool {
+	at := make(map[uint64]fabric.NodeID, len(l.order))
+	wrapped := func(s fabric.NodeID) (int32, uint64) {
+		x := l.coord[int(s)*l.dims+d]
+		y := (x%size + size) % size
+		return y, l.code[s] + uint64(int64(y-x))*stride[d]
+	}
+	for _, s := range l.order {
+		_, code := wrapped(s)
+		if _, met := at[code]; met {
+			return false
+		}
+		at[code] = s
+	}
+	for _, s := range l.order {
+		l.coord[int(s)*l.dims+d], l.code[s] = wrapped(s)
+	}
+	l.at, l.ring[d] = at, size
+	l.low[d], l.high[d] = 0, size-1
+	l.odd, l.done = 0, 0
+	for _, s := range l.order {
+		l.labelLinks(s, func(t fabric.NodeID) bool { return s < t && l.placed[t] })
+	}
+	return true
+}
+
+// candidate is a place that a switch may have.
+type candidate struct {
+	switchID fabric.NodeID
+	beside   fabric.NodeID // a neighbour that has a place
+	dir      Dir           // from it
+	// The smaller, the likelier, in this order: one over the size, in 2**-20,
+	// of each dimension that the place would lengthen, or the best places for
+	// the neighbours of the switch that have none yet; and the links that would
+	// then be missing.
+	lengthens, missing int32
+}
+
+func (c candidate) compare(d candidate) int {
+	if c.lengthens != d.lengthens {
+		return int(c.lengthens) - int(d.lengthens)
+	}
+	return int(c.missing) - int(d.missing)
+}
+
+// placeLikely places switches that have neighbours with places: all those for which
+// one place alone is free next to all of these, else the one for which one
+// place is the likeliest by far. It takes the work that this was from budget,
+// and says whether it placed any.
+func (l *layout) placeLikely(budget *int) bool {
+	var rim []fabric.NodeID
+	for x, placed := range l.placed {
+		if !placed && int(l.open[x]) < len(l.g.of(fabric.NodeID(x))) {
+			rim = append(rim, fabric.NodeID(x))
+		}
+	}
+	var best, margin candidate
+	found, placed := false, false
+	for _, x := range rim {
+		if *budget <= 0 {
+			return false
+		}
+		first, second, count := l.candidates(x, budget)
+		switch {
+		case count == 0:
+		case count == 1:
+			l.putNext(x, first.beside, first.dir)
+			placed = true
+		default:
+			// The switch with most to lose by its second place goes first.
+			m := candidate{lengthens: second.lengthens - first.lengthens, missing: second.missing - first.missing}
+			if c := m.compare(margin); !found || c > 0 || c == 0 && first.compare(best) < 0 {
+				best, margin, found = first, m, true
+			}
+		}
+	}
+	if !placed && found {
+		l.putNext(best.switchID, best.beside, best.dir)
+		placed = true
+	}
+	return placed
+}
+
+// candidates gives the likeliest and the second likeliest of the free places
+// next to all neighbours of x that have places, and how many there are.
+func (l *layout) candidates(x fabric.NodeID, budget *int) (best, second candidate, count int) {
+	near := slices.IndexFunc(l.g.of(x), func(u fabric.NodeID) bool { return l.placed[u] })
+	beside := l.g.of(x)[near]
+	for d := range Dir(2 * l.dims) {
+		*budget -= 2*l.dims + len(l.g.of(x))
+		if !l.free(beside, d) {
+			continue
+		}
+		c := candidate{switchID: x, beside: beside, dir: d}
+		if !l.weigh(&c) {
+			continue
+		}
+		switch {
+		case count == 0 || c.compare(best) < 0:
+			best, second = c, best
+		case count == 1 || c.compare(second) < 0:
+			second = c
+		}
+		count++
+	}
+	return best, second, count
+}
+
+// weigh fills in how likely a place is, and returns false unless it is next to all
+// neighbours of the switch that have places.
+func (l *layout) weigh(c *candidate) bool {
+	code, at := l.next(c.beside, c.dir)
+	dim := c.dir.Dim()
+	low, high := l.low, l.high
+	if l.ring[dim] == 0 && (at < low[dim] || at > high[dim]) {
+		c.lengthens = l.lengthening(dim)
+		low[dim]--
+		high[dim]++
+	}
+	var costs []int32 // of the free places around this one
+	occupied, linked := int32(0), int32(0)
+	for e := range Dir(2 * l.dims) {
+		x := at
+		if e.Dim() != dim {
+			x = l.coord[int(c.beside)*l.dims+e.Dim()]
+		}
+		around, y := l.move(code, x, e)
+		if s, taken := l.at[around]; taken {
+			occupied++
+			if l.g.linked(c.switchID, s) {
+				linked++
+			}
+			continue
+		}
+		cost := int32(0)
+		if l.ring[e.Dim()] == 0 && (y < low[e.Dim()] || y > high[e.Dim()]) {
+			cost = l.lengthening(e.Dim())
+		}
+		costs = append(costs, cost)
+	}
+	slices.Sort(costs)
+	for i := range int(l.open[c.switchID]) {
+		if i < len(costs) {
+			c.lengthens += costs[i]
+		} else {
+			c.lengthens += 1 << 20
+		}
+	}
+	near := int32(len(l.g.of(c.switchID))) - l.open[c.switchID]
+	c.missing = occupied - near
+	return linked == near
+}
+
+// lengthening is the cost of one more position along a dimension.
+func (l *layout) lengthening(dim int) int32 { return 1 << 20 / (l.high[dim] - l.low[dim] + 1) }
+
+// finish makes a fit of a layout, or says what stands in the way. It searches places
+// for the switches that have none, unless these are many.
+func (l *layout) finish() (*fit, trouble) {
+	why := trouble{left: l.g.switches() - len(l.order), lone: fabric.NoNode}
+	for s, placed := range l.placed {
+		if !placed && int(l.open[s]) < len(l.g.of(fabric.NodeID(s))) {
+			why.lone = fabric.NodeID(s)
+			break
+		}
+	}
+	for _, s := range l.order {
+		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
+			if t := l.g.to[i]; s < t && l.placed[t] && l.label[i] == NoDir {
+				why.odd = append(why.odd, cable{s, t})
+			}
+		}
+	}
+	if len(why.odd) > 0 {
+		return nil, why
+	}
+	dims, wrap := make([]int, l.dims), make([]bool, l.dims)
+	positions, most := 1, mostPositions(l.g.switches())
+	for d := range l.dims {
+		dims[d], wrap[d] = int(l.high[d]-l.low[d]+1), l.ring[d] > 0
+		positions = min(positions*dims[d], most+1)
+	}
+	shape := newShape(dims, wrap)
+	switch {
+	case positions > most && why.left == 0:
+		return nil, trouble{wide: dims}
+	case positions > most:
+	case why.left == 0:
+		if f, ok := newFit(dims, wrap, l.positions(shape)); ok {
+			return accept(l.g, f.finest())
+		}
+	case why.left <= leftSwitches && positions >= l.g.switches():
+		return searchRest(l.g, shape, l.order, l.positions(shape)), why
+	}
+	return nil, why
+}
+
+// positions is by switch its position in the shape, which spans all places.
+func (l *layout) positions(s Shape) []int {
+	list := make([]int, len(l.placed))
+	for _, x := range l.order {
+		for d, step := range s.step {
+			list[x] += int(l.coord[int(x)*l.dims+d]-l.low[d]) * step
+		}
+	}
+	return list
+}
+
+// ringOfFour is the coordinates of the four positions of a ring in two
+// dimensions of size 2.
+var ringOfFour = [4][2]int{{0, 0}, {1, 0}, {1, 1}, {0, 1}}
+
+// finest makes two dimensions of every ring of four.
+func (f *fit) finest() *fit {
+	for d, size := range f.Dims {
+		if !f.Wrap[d] || size != 4 {
+			continue
+		}
+		dims, wrap := append(slices.Clone(f.Dims), 2), append(slices.Clone(f.Wrap), false)
+		dims[d], wrap[d] = 2, false
+		finer := newShape(dims, wrap)
+		position := make([]int, len(f.position))
+		for s, p := range f.position {
+			for e := range f.Dims {
+				x := f.coord(p, e)
+				if e == d {
+					bits := ringOfFour[x]
+					position[s] += bits[1]
+					x = bits[0]
+				}
+				position[s] += x * finer.step[e]
+			}
+		}
+		split, _ := newFit(dims, wrap, position)
+		return split.finest()
+	}
+	return f
+}
