@@ -31,8 +31,8 @@ func (l *lanes) doubts(r *Result, unknown bool) bool {
 
 // mayDrop lists the rules that are undecided since a path of unknown SL may have one that
 // the sender's own table drops.
-func (l *lanes) mayDrop(unknown bool) []Undecided {
-	if l == nil || l.sls == nil && !unknown || l.sls != nil && l.unknown() == 0 {
+func (l *lanes) mayDrop() []Undecided {
+	if l == nil || l.sls != nil && l.unknown() == 0 {
 		return nil
 	}
 	missing := func(s fabric.NodeID, port fabric.PortID) bool {
@@ -53,17 +53,20 @@ func (l *lanes) mayDrop(unknown bool) []Undecided {
 	of := func(rule string, port fabric.PortID) Undecided {
 		return Undecided{Rule: rule, Reason: fmt.Sprintf("the SLs of paths from %s are missing, and its SL-to-VL table drops some", l.f.PortName(port))}
 	}
+	dropsSome := func(m *lft.VLMap) bool {
+		return slices.Contains(m[:], lft.DropVL) && *m != lft.ConstantVL(lft.DropVL) // to drop all is a finding
+	}
 	var list []Undecided
 	for i, port := range l.f.CAPorts() {
 		s := l.f.CASwitches()[i]
-		if s != fabric.NoNode && slices.Contains(l.sl2vl.At(0, port)[:], lft.DropVL) && missing(s, port) {
+		if s != fabric.NoNode && dropsSome(l.sl2vl.At(0, port)) && missing(s, port) {
 			list = append(list, of(SLDropped, port))
 			break
 		}
 	}
 	for in, out := range l.sl2vl.Ways() {
 		s := l.f.Owner(out)
-		if in == fabric.ManagementPort && l.f.IsSwitch(s) && slices.Contains(l.sl2vl.At(in, out)[:], lft.DropVL) && missing(s, l.f.PortBase(s)) {
+		if in == fabric.ManagementPort && l.f.IsSwitch(s) && dropsSome(l.sl2vl.At(in, out)) && missing(s, l.f.PortBase(s)) {
 			return append(list, of(ManagementSLDropped, l.f.PortBase(s)))
 		}
 	}
@@ -103,4 +106,27 @@ func (l *lanes) undecided(any, certain *Result) []Undecided {
 		}
 	}
 	return list
+}
+
+// gap is a switch without an entry for a LID to which an entry of another switch leads.
+type gap struct {
+	lid fabric.LID // 0 for none
+	at  int32
+}
+
+// consider keeps the gap of the lowest LID, and switch.
+func (g *gap) consider(o gap) {
+	if o.lid > 0 && (g.lid == 0 || o.lid < g.lid || o.lid == g.lid && o.at < g.at) {
+		*g = o
+	}
+}
+
+// leaveGap notes what is undecided where the row of a gap may be lost. Pairs of CA ports
+// whose packets end there are errors in any case; those of others could go round by it.
+func (p *plan) leaveGap(r *Result, g gap) {
+	if g.lid == 0 {
+		return
+	}
+	r.leave(fmt.Sprintf("entries of other switches lead to %s, which has no entry for %s: its row may be lost, since the form of these tables has none where there is no path; dump_lfts text or opensm.fdbs decides",
+		p.switchName(fabric.NodeID(g.at)), p.lidName(g.lid)), ManagementLoop, ManagementCreditLoop)
 }

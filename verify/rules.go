@@ -111,8 +111,8 @@ the packets (IBA 7.6.6). These pairs are among the unreachable ones. There is
 one finding for each LID, and its witness is the way of one of the source ports,
 up to the way out with VL 15. Give the SL a VL there, or the path another SL.
 Without path SLs a port may send with every SL that its own table does not drop,
-and all of them must arrive: an SL that is not meant to be used should have VL 15
-on CAs too, or path SLs should be given.`},
+and all of them must arrive. Whether a path has an SL that its own table drops is
+undecided then: give path SLs.`},
 	{UnicastLoop, Error, "pairs", "packets for a LID go round in a circle", `The tables send packets for the LID round a cycle of switches. InfiniBand has no
 hop limit inside a subnet: they circulate until the head of queue or switch
 lifetime limit drops them, and take the links from everybody else until then.

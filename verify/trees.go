@@ -180,6 +180,7 @@ type worker struct {
 	apart      [2]int64 // unreachable pairs that no cables join: unicast, management
 	stale      []staleLID
 	dead       map[deadKey]deadCount
+	gap        gap // the first
 
 	stage []fabric.PortNum // the unit's entries, lft.BlockSize for each switch
 
@@ -946,6 +947,8 @@ func (w *worker) tallyUp(d *dest) {
 		}
 		if h == depthDead && w.end[s] == int32(s) {
 			w.deadEntry(s, d.lid)
+		} else if h == depthDead && w.cells[w.end[s]]>>cellBits == uint32(fabric.NoPath) {
+			w.gap.consider(gap{d.lid, w.end[s]})
 		}
 	}
 	if bad != (trouble{lid: d.lid}) {

@@ -37,7 +37,8 @@ type Options struct {
 	// that in the row of the switch that the port is cabled to, packets from
 	// port 0 of a switch that in its own row. Nil means that a port may send
 	// with any SL that its own SL-to-VL table does not drop, which is the
-	// port's for CAs and routers, and that of way in 0 for switches. It says
+	// port's for CAs and routers, and that of way in 0 for switches. Where that
+	// table drops some, it is undecided whether paths have one of these. It says
 	// nothing without SL2VL. Ports may have rows of their own, and SLs may be unknown.
 	PathSLs *lft.PathSLs
 	// UnknownSLs says that nil PathSLs are not known: there is a choice of SLs for the
@@ -49,6 +50,10 @@ type Options struct {
 	// entries and no port leave rules undecided, since the port may be one that the
 	// topology does not tell.
 	Complete bool
+	// LostRows says that a row of the tables can be lost unseen: opensm-lfts.dump has no
+	// row where there is no path. Then a switch without an entry for a LID, to which an
+	// entry of another switch leads, leaves the rules of management undecided.
+	LostRows bool
 	// Buffer is what the switches have room for; the zero value means that nobody
 	// said.
 	Buffer Buffer
@@ -109,7 +114,7 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 	if err != nil {
 		return nil, err
 	}
-	dropped := l.mayDrop(opt.UnknownSLs)
+	dropped := l.mayDrop()
 	if !l.doubts(r, opt.UnknownSLs) {
 		r.Leave(dropped...)
 		return r, nil
@@ -170,6 +175,9 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 	p.report(r, w, opt)
 	if mc != nil {
 		mc.report(r, opt)
+	}
+	if opt.LostRows {
+		p.leaveGap(r, w.gap)
 	}
 	opt.Buffer.report(r)
 	reportIdle(r, p.f, idle, true)
@@ -248,6 +256,7 @@ func (w *worker) merge(o *worker) {
 	w.stretch.consider(o.stretch)
 	w.troubles = append(w.troubles, o.troubles...)
 	w.stale = append(w.stale, o.stale...)
+	w.gap.consider(o.gap)
 	for key, n := range o.dead {
 		if m, ok := w.dead[key]; ok {
 			n.lids += m.lids

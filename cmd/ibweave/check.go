@@ -39,6 +39,7 @@ type audit struct {
 	groups      string // "" for none
 	certificate string // "" for none
 	unknownSLs  bool   // without path SLs they are unknown, as in a folder of dumps
+	lostRows    bool   // the form of the forwarding tables does not show that a row is lost
 	copying     verify.Copying
 	buffer      verify.Buffer
 	lenient     bool
@@ -357,6 +358,7 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric, file *reading) (*lft.Tables,
 	}
 	a.dumpProblems(problems, in.lenient)
 	in.undecide(problems, verify.UnicastRules, nil)
+	in.lostRows = dump.Recognize(text) == dump.LFTs
 	for i := range problems {
 		if p := &problems[i]; p.Kind == dump.PrivateTables {
 			rule, _ := verify.RuleByName(verify.AdaptiveRouting)
@@ -509,7 +511,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 	}
 	s := a.startStage("verify", 0)
 	defer s.end()
-	opt.Progress, opt.UnknownSLs = s.set, in.unknownSLs
+	opt.Progress, opt.UnknownSLs, opt.LostRows = s.set, in.unknownSLs, in.lostRows
 	r, err := verify.Check(ctx, f, tables, *opt)
 	if err != nil {
 		return nil, err

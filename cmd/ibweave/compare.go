@@ -262,7 +262,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		return nil, err
 	}
 	s := a.startStage(x.Name+": verify", 0)
-	opt.Progress, opt.UnknownSLs = s.set, in.unknownSLs
+	opt.Progress, opt.UnknownSLs, opt.LostRows = s.set, in.unknownSLs, in.lostRows
 	x.Verify, err = verify.Check(ctx, f, tables, opt)
 	s.end()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // folderKind is what a command takes from a folder that compile did not write: files of
@@ -103,18 +104,26 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 	if in.topology == "" || in.lfts == "" && tables {
 		return "", lacks(dir, parts, denied)
 	}
-	// They say nothing by themselves.
-	if in.sl2vl == "" {
-		in.pathSL = ""
-	}
-	if in.mfts == "" {
-		in.groups = ""
-	}
+	in.leaveWidowed(dir)
 	in.unknownSLs = in.pathSL == ""
 	if n := len(denied); n > 0 {
 		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", text.CountGrouped(n, "file", "files"), denied[0]))
 	}
 	return dir + ": " + strings.Join(parts, "; "), nil
+}
+
+// leaveWidowed leaves out path SLs without SL-to-VL tables, and groups without multicast tables,
+// which say nothing by themselves. The rules of the tables that they refer to are undecided.
+func (in *audit) leaveWidowed(dir string) {
+	if in.sl2vl == "" && in.pathSL != "" {
+		rules, _ := in.laneRules()
+		in.leave(&left{what: fmt.Sprintf("%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, compile.SL2VLName), rules: rules})
+		in.pathSL = ""
+	}
+	if in.mfts == "" && in.groups != "" {
+		in.leave(&left{what: fmt.Sprintf("%s has groups and no multicast tables, %s or the text of dump_mfts", dir, compile.MCFDBsName), rules: verify.MulticastRules})
+		in.groups = ""
+	}
 }
 
 // isDumpName says whether a file has the name of a dump that compile, OpenSM or pull
