@@ -87,7 +87,7 @@ func BenchmarkTrees(b *testing.B) {
 func BenchmarkMerge(b *testing.B) {
 	g := newGrid(b, 16, 16)
 	groups := []mft.Group{{Name: "all", Receivers: g.r.Fabric.CAPorts(), Senders: g.r.Fabric.CAPorts()}}
-	for _, s := range []mft.Scheme{mft.Union{}, mft.UnionRow{Class: g.rows}, mft.UnionMerge{}, mft.UnionMerge{Class: g.rows}} {
+	for _, s := range []mft.Scheme{mft.Union{}, mft.UnionRow{Class: g.rows}, mft.UnionMerge{}} {
 		b.Run(s.Name(), func(b *testing.B) {
 			var p *mft.Plan
 			for b.Loop() {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -51,12 +52,12 @@ func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt O
 	if err != nil {
 		return nil, err
 	}
-	a := newAssembly(r.Fabric, groups, ids)
+	a := &assembly{f: r.Fabric, groups: groups, ids: ids}
 	for i := range list {
 		if list[i].err != nil {
 			return nil, list[i].err
 		}
-		if err := a.add(i, s.Name(), list[i].trees); err != nil {
+		if err := a.add(i, s.Name(), nil, list[i].trees); err != nil {
 			return nil, err
 		}
 	}
@@ -65,6 +66,16 @@ func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt O
 		plan.Notes = n.notes(r, groups)
 	}
 	return plan, nil
+}
+
+// draftEach is for schemes whose trees of a group depend on no other group.
+func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) ([]draft, error)) ([]drafted, error) {
+	list := make([]drafted, len(groups))
+	_, err := par.ForEachWith(ctx, 0, len(groups), worker, func(work func(*Group) ([]draft, error), i int) error {
+		list[i].trees, list[i].err = work(&groups[i])
+		return nil
+	})
+	return list, err
 }
 
 // noter is a scheme with something to say about its trees.
@@ -94,12 +105,8 @@ type masks struct {
 	ports []fabric.PortID
 }
 
-func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
-	return &assembly{f: f, groups: groups, ids: ids}
-}
-
 // add is for the trees of one group; a group is added once.
-func (a *assembly) add(group int, scheme string, list []draft) error {
+func (a *assembly) add(group int, scheme string, why []string, list []draft) error {
 	for k := range list {
 		mlid, err := fabric.LID(0), error(nil)
 		if k == 0 {
@@ -111,12 +118,12 @@ func (a *assembly) add(group int, scheme string, list []draft) error {
 			return err
 		}
 		a.masks = append(a.masks, masks{mlid, list[k].ports})
-		a.tree(group, k, scheme, list[k].senders, mlid)
+		a.addTree(group, k, scheme, why, list[k].senders, mlid)
 	}
 	return nil
 }
 
-func (a *assembly) tree(group, k int, scheme string, senders []fabric.PortID, mlid fabric.LID) {
+func (a *assembly) addTree(group, k int, scheme string, why []string, senders []fabric.PortID, mlid fabric.LID) {
 	g := &a.groups[group]
 	a.trees = append(a.trees, Tree{
 		Group:     group,
@@ -127,6 +134,7 @@ func (a *assembly) tree(group, k int, scheme string, senders []fabric.PortID, ml
 		Receivers: g.Receivers,
 		SL:        g.SL,
 		Scheme:    scheme,
+		Why:       why,
 	})
 }
 
@@ -161,46 +169,38 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 	if len(schemes) == 0 {
 		return nil, errors.New("no multicast scheme")
 	}
-	b := &budget{
-		r:       r,
-		groups:  groups,
-		opt:     opt,
-		schemes: schemes,
-		level:   make([]int, len(groups)),
-		first:   make([]int, len(groups)),
-		list:    make([]drafted, len(groups)),
-		refused: make([]refusal, len(schemes)),
-		made:    make([]int, len(groups)),
-		why:     make([][]string, len(groups)),
-		free:    ids.Free(),
-	}
-	for i := range b.made {
-		b.made[i] = -1
+	b := &budget{r: r, groups: groups, opt: opt, schemes: schemes, steps: make([]steps, len(groups)), refused: make([]refusal, len(schemes)), free: ids.Free()}
+	for i := range b.steps {
+		x := &b.steps[i]
 		if opt.First != nil {
-			b.first[i] = opt.First(i)
-			b.level[i] = b.first[i]
+			x.first = opt.First(i)
 		}
+		x.made, x.level = -1, x.first
+		x.mlids = b.atLeast(i)
 	}
 	if err := b.fit(ctx); err != nil {
 		return nil, err
 	}
-	a := newAssembly(r.Fabric, groups, ids)
-	notes := b.stepNotes()
+	a := &assembly{f: r.Fabric, groups: groups, ids: ids}
+	notes := b.notesOfSteps()
+	var unserved []int
 	var shared *sharing
-	if b.total() > b.free {
+	if b.need() > b.free {
 		if shared, err = b.share(ctx); err != nil {
 			return nil, err
 		}
 		notes = append(notes, shared.notes()...)
 	}
 	for i := range groups {
-		if shared == nil || shared.of[i] == ownMLID {
-			if err := a.add(i, schemes[b.level[i]].Name(), b.list[i].trees); err != nil {
-				return nil, err
-			}
-			for k := len(a.trees) - len(b.list[i].trees); k < len(a.trees); k++ {
-				a.trees[k].Why = b.why[i]
-			}
+		x := &b.steps[i]
+		switch {
+		case shared == nil || shared.of[i] == ownMLID:
+			err = a.add(i, schemes[x.level].Name(), x.why, x.trees)
+		case shared.of[i] == noMLID:
+			unserved = append(unserved, i)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	if shared != nil {
@@ -209,14 +209,7 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 		}
 	}
 	plan := a.plan()
-	plan.Notes = notes
-	if shared != nil {
-		for i, of := range shared.of {
-			if of == noMLID {
-				plan.Unserved = append(plan.Unserved, i)
-			}
-		}
-	}
+	plan.Notes, plan.Unserved = notes, unserved
 	return plan, nil
 }
 
@@ -226,14 +219,20 @@ type budget struct {
 	groups  []Group
 	opt     Options
 	schemes []Scheme
-	level   []int // by group: index in schemes
-	first   []int // by group: the level that it began with
-	list    []drafted
-	made    []int      // by group: the level that list is of, -1 for none
-	why     [][]string // by group: what schemes said that refused it
+	steps   []steps // by group
 	free    int
 	refused []refusal // by index in schemes, of groups that stepped down for it
 	notes   []string  // that schemes had
+}
+
+// steps is how far down a group has stepped. Levels are indices in schemes.
+type steps struct {
+	first int // the level that it began with
+	level int
+	made  int // the level that trees are of, -1 for none
+	trees []draft
+	mlids int      // that its trees take, at least
+	why   []string // what schemes said that refused it
 }
 
 // refusal is how many groups a scheme refused, and why the first.
@@ -242,11 +241,11 @@ type refusal struct {
 	why    error
 }
 
-// total is how many MLIDs the trees take beyond the groups' own.
-func (b *budget) total() int {
+// need is how many MLIDs the trees take beyond the groups' own.
+func (b *budget) need() int {
 	n := 0
 	for i := range b.groups {
-		n += fresh(&b.groups[i], len(b.list[i].trees))
+		n += fresh(&b.groups[i], b.steps[i].mlids)
 	}
 	return n
 }
@@ -254,49 +253,40 @@ func (b *budget) total() int {
 // fit makes trees for all groups, and steps down until they fit or no scheme is
 // left below.
 func (b *budget) fit(ctx context.Context) error {
-	count := make([]int, len(b.groups))
-	for i := range count {
-		count[i] = b.atLeast(i)
-	}
-	b.step(count)
+	b.stepDown()
 	for {
 		if err := b.draft(ctx); err != nil {
 			return err
 		}
-		for i := range count {
-			count[i] = len(b.list[i].trees)
+		refused := false
+		for i := range b.steps {
+			x := &b.steps[i]
+			x.mlids = len(x.trees)
+			refused = refused || x.made != x.level
 		}
-		if b.step(count) {
-			continue
+		if !b.stepDown() && !refused {
+			return nil
 		}
-		if !slices.Equal(b.made, b.level) {
-			continue // refused
-		}
-		return nil
 	}
 }
 
 // atLeast is how many MLIDs group i takes at its level, as far as that is known.
 func (b *budget) atLeast(i int) int {
-	if d, ok := b.schemes[b.level[i]].(drafter); ok {
+	if d, ok := b.schemes[b.steps[i].level].(drafter); ok {
 		return d.atLeast(b.r, &b.groups[i])
 	}
 	return 1
 }
 
-// step moves groups to the next scheme until the count of MLIDs fits, and says
-// whether it moved any. count is by group; those of moved groups are what the
-// next scheme takes at least.
-func (b *budget) step(count []int) bool {
-	need := 0
-	for i, n := range count {
-		need += fresh(&b.groups[i], n)
-	}
+// stepDown moves groups to the next scheme until the MLIDs fit, and says whether it
+// moved any. Moved groups count as what the next scheme takes at least.
+func (b *budget) stepDown() bool {
+	need := b.need()
 	moved := false
 	for need > b.free {
 		var order []int
-		for i := range count {
-			if b.level[i]+1 < len(b.schemes) && count[i] > 1 {
+		for i := range b.steps {
+			if b.steps[i].level+1 < len(b.schemes) && b.steps[i].mlids > 1 {
 				order = append(order, i)
 			}
 		}
@@ -304,17 +294,18 @@ func (b *budget) step(count []int) bool {
 			return moved
 		}
 		slices.SortFunc(order, func(i, j int) int {
-			return cmp.Or(cmp.Compare(count[j], count[i]), cmp.Compare(j, i))
+			return cmp.Or(cmp.Compare(b.steps[j].mlids, b.steps[i].mlids), cmp.Compare(j, i))
 		})
 		for _, i := range order {
 			if need <= b.free {
 				break
 			}
-			b.level[i]++
+			x := &b.steps[i]
+			x.level++
 			moved = true
 			n := b.atLeast(i)
-			need -= count[i] - n
-			count[i] = n
+			need -= x.mlids - n
+			x.mlids = n
 		}
 	}
 	return moved
@@ -323,42 +314,41 @@ func (b *budget) step(count []int) bool {
 // draft makes the trees that are missing. A group that a scheme refuses steps down
 // once more, unless it is the last one, or its first without Options.Yield.
 func (b *budget) draft(ctx context.Context) error {
-	for level := range b.schemes {
+	for level, scheme := range b.schemes {
 		var which []int
-		for i := range b.groups {
-			if b.level[i] == level && b.made[i] != level {
+		var groups []Group
+		for i, x := range b.steps {
+			if x.level == level && x.made != level {
 				which = append(which, i)
+				groups = append(groups, b.groups[i])
 			}
 		}
 		if len(which) == 0 {
 			continue
 		}
-		groups := make([]Group, len(which))
-		for k, i := range which {
-			groups[k] = b.groups[i]
-		}
-		list, notes, err := draftWith(ctx, b.schemes[level], b.r, groups, b.opt)
+		list, notes, err := draftWith(ctx, scheme, b.r, groups, b.opt)
 		if err != nil {
 			return err
 		}
 		b.notes = append(b.notes, notes...)
 		for k, i := range which {
-			b.list[i], b.made[i] = list[k], level
+			x := &b.steps[i]
+			x.trees, x.made = list[k].trees, level
 			var no *RefusedError
 			switch err := list[k].err; {
 			case err == nil:
-			case level == b.first[i] && !b.opt.Yield || !errors.As(err, &no):
+			case level == x.first && !b.opt.Yield || !errors.As(err, &no):
 				return err
 			case level+1 == len(b.schemes):
 				last := *no
-				last.Tried = b.why[i]
+				last.Tried = x.why
 				return &last
 			default:
-				b.why[i] = append(b.why[i], no.said())
+				x.why = append(x.why, no.said())
 				if b.refused[level].groups++; b.refused[level].groups == 1 {
 					b.refused[level].why = err
 				}
-				b.level[i]++
+				x.level++
 			}
 		}
 	}
@@ -412,11 +402,11 @@ func (b *budget) stepping(n int) string {
 	return text.Count(n, groups+" steps down", groups+" step down")
 }
 
-// stepNotes says which groups took which scheme, and why.
-func (b *budget) stepNotes() []string {
+// notesOfSteps says which groups took which scheme, and why.
+func (b *budget) notesOfSteps() []string {
 	below := make([]int, len(b.schemes)) // groups that went past it
-	for i, level := range b.level {
-		for k := b.first[i]; k < level; k++ {
+	for _, x := range b.steps {
+		for k := x.first; k < x.level; k++ {
 			below[k]++
 		}
 	}

@@ -1,6 +1,7 @@
 package mft_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -120,17 +121,26 @@ func TestRefusedSteps(t *testing.T) {
 	groups := []mft.Group{{Name: "g", Receivers: g.hosts(0x1ff), Senders: g.hosts(0x1ff)}}
 	order := updown.NewOrder(g.r.Fabric, nil).Rank
 	var no *mft.RefusedError
-	if p, err := mft.Fit(t.Context(), g.r, groups, mft.Options{}, mft.Union{Shared: true}, mft.OpenSM{}); p != nil || !errors.As(err, &no) {
+	if p, err := mft.Fit(t.Context(), g.r, groups, mft.Options{}, refusing{}, mft.OpenSM{}); p != nil || !errors.As(err, &no) {
 		t.Errorf("%v, %v", p, err)
 	}
-	p := mustFit(t, g.r, groups, mft.Options{Capacity: 3}, mft.Union{}, mft.Union{Shared: true}, foreign{mft.Union{Shared: true}}, mft.UpdnTree{Order: order})
+	p := mustFit(t, g.r, groups, mft.Options{Capacity: 3}, mft.Union{}, refusing{}, mft.UpdnTree{Order: order})
 	mustBeExact(t, groups, p)
-	if got := schemesOf(groups, p); got[0] != "updn-tree 1" || len(p.Notes) != 3 || !strings.Contains(p.Notes[1], "its senders cannot share an MLID") || !strings.Contains(p.Notes[2], "its senders") {
+	if got := schemesOf(groups, p); got[0] != "updn-tree 1" || len(p.Notes) != 2 || !strings.Contains(p.Notes[1], "no group suits it") {
 		t.Errorf("%v, %q", got, p.Notes)
 	}
-	if p, err := mft.Fit(t.Context(), g.r, groups, mft.Options{Capacity: 3}, mft.Union{}, mft.Union{Shared: true}); p != nil || !errors.As(err, &no) {
+	if p, err := mft.Fit(t.Context(), g.r, groups, mft.Options{Capacity: 3}, mft.Union{}, refusing{}); p != nil || !errors.As(err, &no) {
 		t.Errorf("%v, %v", p, err)
 	}
+}
+
+// refusing is a scheme that refuses all groups.
+type refusing struct{}
+
+func (refusing) Name() string { return "refusing" }
+
+func (refusing) Build(_ context.Context, _ *lft.Routing, groups []mft.Group, _ mft.Options) (*mft.Plan, error) {
+	return nil, &mft.RefusedError{Scheme: "refusing", Group: groups[0].Name, Reason: "no group suits it"}
 }
 
 // foreign is a scheme of another package: it has Name and Build only.

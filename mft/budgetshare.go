@@ -52,7 +52,7 @@ type partner struct {
 // suffices. It takes O(groups x groups) at first, and O(groups) for each step.
 func (b *budget) share(ctx context.Context) (*sharing, error) {
 	s := newSharing(b)
-	excess, err := s.join(ctx, b.total()-b.free)
+	excess, err := s.join(ctx, b.need()-b.free)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func newSharing(b *budget) *sharing {
 	}
 	for i := range b.groups {
 		g := &b.groups[i]
-		if len(b.list[i].trees) != 1 {
+		if len(b.steps[i].trees) != 1 {
 			s.of[i] = ownMLID
 			continue
 		}
@@ -265,7 +265,7 @@ func (s *sharing) add(a *assembly, scheme string) error {
 		}
 		a.masks = append(a.masks, masks{mlid, c.ports})
 		for _, g := range c.groups {
-			a.tree(g, 0, scheme, s.groups[g].Senders, mlid)
+			a.addTree(g, 0, scheme, nil, s.groups[g].Senders, mlid)
 		}
 	}
 	return nil

@@ -218,20 +218,17 @@ type treeGrower struct {
 	h       *heights
 	balance bool
 
-	members []int32 // ranks of the switches with members, ascending, each once
-	isIn    []uint32
-	nowIn   uint32
-	common  []uint64
-	tops    []top
+	members  []int32 // ranks of the switches with members, ascending, each once
+	isMember []bool  // by rank
+	common   []uint64
+	tops     []top
 
 	grown, best treeShape
 
-	inTree []uint32 // by rank
-	now    uint32
+	inTree []bool  // by rank
 	deep   []int32 // by rank: links to the top
 
-	seen  []uint32 // by rank, in the search
-	turn  uint32
+	seen  []bool // by rank, in the search
 	cost  []uint64
 	via   []int32 // by rank: index in up of the channel from the switch below it
 	from  []int32 // by rank: the switch below it
@@ -258,17 +255,17 @@ type treeShape struct {
 
 func newTreeGrower(h *heights, balance bool) *treeGrower {
 	return &treeGrower{
-		h:       h,
-		balance: balance,
-		isIn:    make([]uint32, h.n),
-		common:  make([]uint64, h.words),
-		inTree:  make([]uint32, h.n),
-		deep:    make([]int32, h.n),
-		seen:    make([]uint32, h.n),
-		cost:    make([]uint64, h.n),
-		via:     make([]int32, h.n),
-		from:    make([]int32, h.n),
-		below:   make([]int32, h.n),
+		h:        h,
+		balance:  balance,
+		isMember: make([]bool, h.n),
+		common:   make([]uint64, h.words),
+		inTree:   make([]bool, h.n),
+		deep:     make([]int32, h.n),
+		seen:     make([]bool, h.n),
+		cost:     make([]uint64, h.n),
+		via:      make([]int32, h.n),
+		from:     make([]int32, h.n),
+		below:    make([]int32, h.n),
 	}
 }
 
@@ -295,25 +292,34 @@ func (t *treeGrower) tree(g *Group, i uint32) ([]draft, error) {
 
 // collect lists the switches with members, by rank.
 func (t *treeGrower) collect(g *Group) error {
-	if t.nowIn++; t.nowIn == 0 {
-		clear(t.isIn)
-		t.nowIn = 1
+	for _, r := range t.members {
+		t.isMember[r] = false
 	}
 	t.members = t.members[:0]
-	for _, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
-		for _, p := range list {
-			at := t.h.f.Attachment(p)
-			if at == fabric.NoPort {
-				return &RefusedError{Scheme: UpdnTree{}.Name(), Group: g.Name, Reason: fmt.Sprintf("member %s has no cable to a switch", t.h.f.PortName(p))}
-			}
-			if r := t.h.rank[t.h.f.Owner(at)]; t.isIn[r] != t.nowIn {
-				t.isIn[r] = t.nowIn
-				t.members = append(t.members, r)
-			}
+	ports, err := attachments(t.h.f, UpdnTree{}.Name(), g)
+	for _, p := range ports {
+		if r := t.h.rank[t.h.f.Owner(p)]; !t.isMember[r] {
+			t.isMember[r] = true
+			t.members = append(t.members, r)
 		}
 	}
 	slices.Sort(t.members)
-	return nil
+	return err
+}
+
+// attachments is the ports of switches that the members of a group hang on,
+// ascending. Its error is a *RefusedError.
+func attachments(f *fabric.Fabric, scheme string, g *Group) ([]fabric.PortID, error) {
+	var ports []fabric.PortID
+	for _, p := range slices.Concat(g.Receivers, g.Senders) {
+		at := f.Attachment(p)
+		if at == fabric.NoPort {
+			return nil, &RefusedError{Scheme: scheme, Group: g.Name, Reason: fmt.Sprintf("member %s has no cable to a switch", f.PortName(p))}
+		}
+		ports = append(ports, at)
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports), nil
 }
 
 // chooseTops lists the switches to try on top: above all members, and in sum
@@ -379,25 +385,21 @@ func jitter(group, what uint32) uint32 {
 
 // grow grows a tree below a top.
 func (t *treeGrower) grow(top int32, group uint32) {
-	if t.now++; t.now == 0 {
-		clear(t.inTree)
-		t.now = 1
-	}
+	clear(t.inTree)
 	h := t.h
 	row := h.hops[int(top)*h.n : (int(top)+1)*h.n]
 	x := &t.grown
 	*x = treeShape{nodes: append(x.nodes[:0], top), via: append(x.via[:0], -1)}
-	t.inTree[top] = t.now
+	t.inTree[top] = true
 	t.deep[top] = 0
 	for _, m := range t.members {
-		if t.inTree[m] == t.now {
-			continue
+		if !t.inTree[m] {
+			x.load += t.join(m, row, group)
 		}
-		x.load += t.join(m, row, group)
 	}
 	// A top that is no member and has one branch only is not needed.
 	drop := 0
-	for t.isIn[x.nodes[drop]] != t.nowIn && drop+1 < len(x.nodes) && t.onlyChild(drop) {
+	for !t.isMember[x.nodes[drop]] && drop+1 < len(x.nodes) && t.onlyChild(drop) {
 		drop++
 	}
 	for _, r := range x.nodes[drop:] {
@@ -424,12 +426,11 @@ func (t *treeGrower) onlyChild(i int) bool {
 // the shortest upward path, and of several by the one to the node nearest to
 // the top, then by the least load. It returns the load of the path.
 func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
-	if t.turn++; t.turn == 0 {
-		clear(t.seen)
-		t.turn = 1
+	for _, v := range t.queue {
+		t.seen[v] = false
 	}
 	h := t.h
-	t.seen[m] = t.turn
+	t.seen[m] = true
 	t.cost[m] = 0
 	t.queue = append(t.queue[:0], m)
 	hit, hitVia, hitFrom := int32(-1), int32(0), int32(0)
@@ -447,12 +448,12 @@ func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 					cost += uint64(h.load[h.port[e]] + jitter(group, uint32(e)))
 				}
 				switch {
-				case t.inTree[u] == t.now:
+				case t.inTree[u]:
 					if hit < 0 || cmp.Or(cmp.Compare(t.deep[u], t.deep[hit]), cmp.Compare(cost, hitCost)) < 0 {
 						hit, hitVia, hitFrom, hitCost = u, e, v, cost
 					}
-				case t.seen[u] != t.turn:
-					t.seen[u] = t.turn
+				case !t.seen[u]:
+					t.seen[u] = true
 					t.queue = append(t.queue, u)
 					t.cost[u], t.via[u], t.from[u] = cost, e, v
 				}
@@ -462,7 +463,7 @@ func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 	}
 	x := &t.grown
 	for u, e, v := hit, hitVia, hitFrom; ; {
-		t.inTree[v] = t.now
+		t.inTree[v] = true
 		t.deep[v] = t.deep[u] + 1
 		x.nodes = append(x.nodes, v)
 		x.via = append(x.via, e)

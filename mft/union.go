@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -23,12 +22,7 @@ import (
 // Paths that part and meet again would bring a receiver several copies. On
 // dimension-order and other paths that form a tree from each sender that cannot
 // be; where it is so the scheme refuses.
-type Union struct {
-	// Shared puts all senders of a group on one MLID, or refuses: on a mesh
-	// with XY routing, two senders that receive as well can share one only in a
-	// row, or when the whole group is in one column (E-X8).
-	Shared bool
-}
+type Union struct{}
 
 // Name is "union".
 func (Union) Name() string { return "union" }
@@ -38,57 +32,18 @@ func (u Union) Build(ctx context.Context, r *lft.Routing, groups []Group, opt Op
 	return build(ctx, u, r, groups, opt)
 }
 
-func (u Union) atLeast(_ *lft.Routing, g *Group) int {
-	if u.Shared {
-		return min(1, len(g.Senders))
-	}
-	return len(g.Senders)
-}
+func (Union) atLeast(_ *lft.Routing, g *Group) int { return len(g.Senders) }
 
 func (u Union) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
-	if u.Shared {
-		return u.draftShared(ctx, r, groups)
-	}
-	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		w := newUnicast(r, u.Name())
-		return func(g *Group) ([]draft, error) {
-			list := make([]draft, len(g.Senders))
-			for i, s := range g.Senders {
-				ports, err := w.union(g, g.Senders[i:i+1])
-				if err != nil {
-					return nil, err
-				}
-				w.masks.load(ports)
-				if reason := w.masks.explainInexact(s, g.Receivers); reason != "" {
-					return nil, w.refuse(g, reason)
-				}
-				list[i] = draft{senders: g.Senders[i : i+1], ports: slices.Clone(ports)}
-			}
-			return list, nil
-		}
-	})
-}
-
-// draftShared makes one tree for each group.
-func (u Union) draftShared(ctx context.Context, r *lft.Routing, groups []Group) ([]drafted, error) {
-	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		m := newMerger(r, u.Name())
-		return func(g *Group) ([]draft, error) {
-			items, err := m.items(g)
-			if err != nil || len(items) == 0 {
+	return draftUnions(ctx, r, u.Name(), groups, func(w *unionMaker, g *Group) (list []item, err error) {
+		for i := range g.Senders {
+			x, err := w.item(g, g.Senders[i:i+1])
+			if err != nil {
 				return nil, err
 			}
-			x := m.all(items)
-			m.masks.load(x.ports)
-			for _, s := range g.Senders {
-				if reason := m.masks.explainInexact(s, g.Receivers); reason != "" {
-					err := &RefusedError{Scheme: u.Name(), Group: g.Name, Reason: "its senders cannot share an MLID: " + reason,
-						Suggest: []string{UnionMerge{}.Name(), UpdnTree{}.Name()}}
-					return nil, err
-				}
-			}
-			return []draft{{senders: g.Senders, ports: x.ports}}, nil
+			list = append(list, x)
 		}
+		return list, nil
 	})
 }
 
@@ -119,152 +74,82 @@ func (u UnionRow) atLeast(r *lft.Routing, g *Group) int {
 	seen := make([]int32, 0, 64)
 	for _, s := range g.Senders {
 		if at := r.Fabric.Attachment(s); at != fabric.NoPort {
-			seen = append(seen, classOf(u.Class, r.Fabric.Owner(at)))
+			seen = append(seen, u.classOf(r.Fabric.Owner(at)))
 		}
 	}
 	slices.Sort(seen)
 	return len(slices.Compact(seen))
 }
 
-// checkClass says whether there is a class for each switch.
-func checkClass(class []int32, f *fabric.Fabric) error {
-	if class != nil && len(class) != f.NumSwitches() {
-		return fmt.Errorf("classes of %d switches, the fabric has %d", len(class), f.NumSwitches())
+// classOf is the class of the senders on switch s.
+func (u UnionRow) classOf(s fabric.NodeID) int32 {
+	if int(s) >= len(u.Class) {
+		return int32(s)
 	}
-	return nil
+	return u.Class[s]
 }
 
 func (u UnionRow) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
-	if err := checkClass(u.Class, r.Fabric); err != nil {
-		return nil, err
+	if u.Class != nil && len(u.Class) != r.Fabric.NumSwitches() {
+		return nil, fmt.Errorf("classes of %d switches, the fabric has %d", len(u.Class), r.Fabric.NumSwitches())
 	}
-	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		m := newMerger(r, u.Name())
-		return func(g *Group) ([]draft, error) {
-			items, err := m.items(g)
-			if err != nil {
-				return nil, err
+	return draftUnions(ctx, r, u.Name(), groups, func(w *unionMaker, g *Group) (list []item, err error) {
+		items, err := w.items(g)
+		if err != nil || u.Class == nil {
+			return items, err
+		}
+		of := func(x *item) int32 { return u.classOf(w.f.Owner(x.from[0])) }
+		slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(of(&a), of(&b)) })
+		for len(items) > 0 {
+			n := 1
+			for n < len(items) && of(&items[n]) == of(&items[0]) {
+				n++
 			}
-			return m.drafts(g, m.classes(g, items, u.Class)), nil
+			list = append(list, w.uniteClass(items[:n])...)
+			items = items[n:]
 		}
+		return list, nil
 	})
 }
 
-// classOf is the class of the senders on switch s.
-func classOf(class []int32, s fabric.NodeID) int32 {
-	if int(s) >= len(class) {
-		return int32(s)
-	}
-	return class[s]
+// UnionMerge is Union with as few MLIDs as it finds: senders share an MLID as
+// long as the union of their masks is proven exact for each of them.
+//
+// Masks that are not exact for two senders stay so when more are added, since
+// every copy is still made. So a sender that cannot join an MLID never can
+// later, and first fit in a fixed order is a proper colouring of the conflicts;
+// pairs without conflict need not be without conflict together, so every
+// merged mask is proven again.
+//
+// Proof is quick where the links of a mask form a forest: then no copy can come
+// by two paths. Else each sender's packet is followed. A group with n switches
+// that have senders takes O(n*n*tree) in the worst case.
+//
+// No packet crosses more links than with Union: a copy that goes out by a port
+// follows some sender's path from there to a receiver, and since the one copy
+// that the receiver gets is that on the packet's own path, the port is on that
+// path.
+type UnionMerge struct{}
+
+// Name is "union-merge".
+func (UnionMerge) Name() string { return "union-merge" }
+
+// Build makes the masks.
+func (u UnionMerge) Build(ctx context.Context, r *lft.Routing, groups []Group, opt Options) (*Plan, error) {
+	return build(ctx, u, r, groups, opt)
 }
 
-// unicast collects ports along unicast paths: scratch of one worker.
-type unicast struct {
-	r      *lft.Routing
-	f      *fabric.Fabric
-	scheme string
-	mark   []uint32 // by PortID: now when it is in ports
-	now    uint32
-	ports  []fabric.PortID
-	masks  maskGraph
-}
+func (UnionMerge) atLeast(_ *lft.Routing, g *Group) int { return min(1, len(g.Senders)) }
 
-func newUnicast(r *lft.Routing, scheme string) *unicast {
-	return &unicast{
-		r:      r,
-		f:      r.Fabric,
-		scheme: scheme,
-		mark:   make([]uint32, r.Fabric.NumPorts()),
-		masks:  newMaskGraph(r.Fabric),
-	}
-}
-
-func (w *unicast) refuse(g *Group, reason string) error {
-	return &RefusedError{Scheme: w.scheme, Group: g.Name, Reason: reason, Suggest: []string{UpdnTree{}.Name()}}
-}
-
-// union is the masks of senders on one switch: the ports on the paths from the
-// switch to the receivers, ascending. A sender alone is no receiver of its own
-// packets. The list is good until the next call.
-func (w *unicast) union(g *Group, senders []fabric.PortID) ([]fabric.PortID, error) {
-	if w.now++; w.now == 0 {
-		clear(w.mark)
-		w.now = 1
-	}
-	w.ports = w.ports[:0]
-	from := w.f.Attachment(senders[0])
-	if from == fabric.NoPort {
-		return nil, w.refuse(g, fmt.Sprintf("sender %s has no cable to a switch", w.f.PortName(senders[0])))
-	}
-	for _, d := range g.Receivers {
-		if len(senders) == 1 && d == senders[0] {
-			continue
-		}
-		if reason := w.walk(w.f.Owner(from), d); reason != "" {
-			return nil, w.refuse(g, fmt.Sprintf("sender %s has no unicast path to receiver %s: %s",
-				w.f.PortName(senders[0]), w.f.PortName(d), reason))
-		}
-	}
-	slices.Sort(w.ports)
-	return w.ports, nil
-}
-
-// walk adds the ports on the path from switch s to end port d, and says why
-// there is none.
-func (w *unicast) walk(s fabric.NodeID, d fabric.PortID) string {
-	end := w.f.Attachment(d)
-	if end == fabric.NoPort {
-		return "it has no cable to a switch"
-	}
-	lid := w.f.LID(d)
-	if lid == 0 {
-		return "it has no LID"
-	}
-	for range w.f.NumSwitches() {
-		row := w.r.Tables.Row(s)
-		if int(lid) >= len(row) || row[lid] == fabric.NoPath {
-			return fmt.Sprintf("switch %s has no entry for LID %d", w.f.Name(s), lid)
-		}
-		n := row[lid]
-		if n > w.f.Node(s).NumPorts {
-			return fmt.Sprintf("the entry for LID %d of switch %s is port %d, which it does not have", lid, w.f.Name(s), n)
-		}
-		p := w.f.Port(s, n)
-		if w.mark[p] != w.now {
-			w.mark[p] = w.now
-			w.ports = append(w.ports, p)
-		}
-		if p == end {
-			return ""
-		}
-		q := w.f.Peer(p)
-		if q == fabric.NoPort || !w.f.IsSwitch(w.f.Owner(q)) {
-			return fmt.Sprintf("the entries for LID %d end at %s", lid, w.f.PortName(p))
-		}
-		s = w.f.Owner(q)
-	}
-	return fmt.Sprintf("the entries for LID %d loop through switch %s", lid, w.f.Name(s))
-}
-
-// draftEach is for schemes whose trees of a group depend on no other group.
-func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) ([]draft, error)) ([]drafted, error) {
-	list := make([]drafted, len(groups))
-	_, err := par.ForEachWith(ctx, 0, len(groups), worker, func(work func(*Group) ([]draft, error), i int) error {
-		list[i].trees, list[i].err = work(&groups[i])
-		return nil
-	})
-	return list, err
-}
-
-// bySwitch sorts senders by the switch they hang on; of one switch they stay
-// ascending.
-func bySwitch(f *fabric.Fabric, senders []fabric.PortID) {
-	slices.SortStableFunc(senders, func(a, b fabric.PortID) int {
-		return cmp.Compare(f.Owner(f.Attachment(a)), f.Owner(f.Attachment(b)))
+func (u UnionMerge) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Options) ([]drafted, error) {
+	return draftUnions(ctx, r, u.Name(), groups, func(w *unionMaker, g *Group) ([]item, error) {
+		items, err := w.items(g)
+		return w.firstFit(items), err
 	})
 }
 
 var (
 	_ drafter = Union{}
 	_ drafter = UnionRow{}
+	_ drafter = UnionMerge{}
 )

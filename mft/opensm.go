@@ -45,7 +45,7 @@ func (o OpenSM) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opt
 	order := opensmOrder(r.Fabric)
 	dist := r.Fabric.Distances()
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
-		t := opensmTree{f: r.Fabric, dist: dist, order: order, isIn: make([]bool, r.Fabric.NumPorts())}
+		t := opensmTree{f: r.Fabric, dist: dist, order: order}
 		return func(g *Group) ([]draft, error) {
 			ports, err := t.grow(g)
 			if err != nil {
@@ -85,14 +85,12 @@ func opensmOrder(f *fabric.Fabric) []fabric.NodeID {
 	return list
 }
 
-// opensmTree grows trees: scratch of one worker.
+// opensmTree grows trees.
 type opensmTree struct {
-	f       *fabric.Fabric
-	dist    *fabric.HopMatrix
-	order   []fabric.NodeID
-	targets []opensmTarget
-	ports   []fabric.PortID
-	isIn    []bool // by PortID
+	f     *fabric.Fabric
+	dist  *fabric.HopMatrix
+	order []fabric.NodeID
+	ports []fabric.PortID // of the tree
 }
 
 // opensmTarget is a switch with members.
@@ -102,62 +100,39 @@ type opensmTarget struct {
 }
 
 func (t *opensmTree) grow(g *Group) ([]fabric.PortID, error) {
-	refuse := func(format string, args ...any) error {
-		return &RefusedError{Scheme: OpenSM{}.Name(), Group: g.Name, Reason: fmt.Sprintf(format, args...)}
+	ports, err := attachments(t.f, OpenSM{}.Name(), g)
+	if err != nil || len(ports) < 2 {
+		return []fabric.PortID{}, err
 	}
-	t.ports = t.ports[:0]
-	for _, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
-		for _, p := range list {
-			at := t.f.Attachment(p)
-			if at == fabric.NoPort {
-				return nil, refuse("member %s has no cable to a switch", t.f.PortName(p))
-			}
-			t.ports = append(t.ports, at)
-		}
-	}
-	slices.Sort(t.ports)
-	t.ports = slices.Compact(t.ports)
-	if len(t.ports) < 2 {
-		return []fabric.PortID{}, nil
-	}
-	t.targets = t.targets[:0]
-	for _, p := range t.ports {
+	var targets []opensmTarget
+	for _, p := range ports {
 		s := t.f.Owner(p)
-		if n := len(t.targets); n == 0 || t.targets[n-1].s != s {
-			t.targets = append(t.targets, opensmTarget{s, 1})
+		if n := len(targets); n == 0 || targets[n-1].s != s {
+			targets = append(targets, opensmTarget{s, 1})
 		}
 		if t.f.Num(p) == fabric.ManagementPort {
-			t.targets[len(t.targets)-1].hops = 0
+			targets[len(targets)-1].hops = 0
 		}
 	}
 	root, least := fabric.NoNode, int32(0)
 	for _, s := range t.order {
 		row := t.dist.To(s)
 		most := int32(0)
-		for _, x := range t.targets {
+		for _, x := range targets {
 			most = max(most, int32(row[x.s])+x.hops)
 		}
 		if root == fabric.NoNode || most < least {
 			root, least = s, most
 		}
 	}
-	for _, p := range t.ports {
-		t.isIn[p] = true
-	}
-	var reason string
-	for _, x := range t.targets {
-		if reason == "" {
-			reason = t.join(root, x.s)
+	t.ports = ports
+	for _, x := range targets {
+		if reason := t.join(root, x.s); reason != "" {
+			return nil, &RefusedError{Scheme: OpenSM{}.Name(), Group: g.Name, Reason: reason}
 		}
 	}
-	for _, p := range t.ports {
-		t.isIn[p] = false
-	}
-	if reason != "" {
-		return nil, refuse("%s", reason)
-	}
 	slices.Sort(t.ports)
-	return slices.Clone(t.ports), nil
+	return slices.Clone(slices.Compact(t.ports)), nil
 }
 
 // join adds the links of the path from the root to a switch, and says why there
@@ -176,18 +151,10 @@ func (t *opensmTree) join(root, to fabric.NodeID) string {
 		for dist[next[i]]+1 != dist[s] {
 			i++
 		}
-		t.add(ports[i])
-		t.add(t.f.Peer(ports[i]))
+		t.ports = append(t.ports, ports[i], t.f.Peer(ports[i]))
 		s = next[i]
 	}
 	return ""
-}
-
-func (t *opensmTree) add(p fabric.PortID) {
-	if !t.isIn[p] {
-		t.isIn[p] = true
-		t.ports = append(t.ports, p)
-	}
 }
 
 var (

@@ -29,3 +29,10 @@ func Verdict(f *fabric.Fabric, ports []fabric.PortID, sender fabric.PortID, rece
 	}
 	return "ok"
 }
+
+// Inexact says why masks are not exact for a sender, "" when they are.
+func Inexact(f *fabric.Fabric, ports []fabric.PortID, sender fabric.PortID, receivers []fabric.PortID) string {
+	w := newMaskGraph(f)
+	w.load(ports)
+	return w.explainInexact(sender, receivers)
+}
