@@ -117,11 +117,11 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 func (in *audit) leaveWidowed(dir string) {
 	if in.sl2vl == "" && in.pathSL != "" {
 		rules, _ := in.laneRules()
-		in.leave(&left{what: fmt.Sprintf("%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, compile.SL2VLName), rules: rules})
+		in.leave(&left{what: fmt.Sprintf("%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, outdir.SL2VLName), rules: rules})
 		in.pathSL = ""
 	}
 	if in.mfts == "" && in.groups != "" {
-		in.leave(&left{what: fmt.Sprintf("%s has groups and no multicast tables, %s or the text of dump_mfts", dir, compile.MCFDBsName), rules: verify.MulticastRules})
+		in.leave(&left{what: fmt.Sprintf("%s has groups and no multicast tables, %s or the text of dump_mfts", dir, outdir.MCFDBsName), rules: verify.MulticastRules})
 		in.groups = ""
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
@@ -493,8 +494,8 @@ func (w *whole) anyFiles(t *rapid.T, dir string, r *compile.Result) *fileInput {
 	kind := rapid.SampledFrom([]string{"flags", "folder", "compiled"}).Draw(t, "kind")
 	if kind == "compiled" {
 		in.args = []string{filepath.Join(dir, "tables")}
-		names, err := (&compile.Result{Engine: r.Engine, Routing: w.Routing, Plan: w.plan, Verify: r.Verify}).Write(
-			t.Context(), in.args[0], compile.WriteOptions{InstallDir: "/tables", Force: true})
+		changed := &compile.Result{Engine: r.Engine, Routing: w.Routing, Plan: w.plan, Verify: r.Verify}
+		names, err := outdir.Write(t.Context(), in.args[0], changed, outdir.Options{InstallDir: "/tables", Force: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -502,7 +503,7 @@ func (w *whole) anyFiles(t *rapid.T, dir string, r *compile.Result) *fileInput {
 			in.files, in.flags = append(in.files, filepath.Join(in.args[0], name)), append(in.flags, "")
 		}
 		// A folder of dumps has groups in the form of saquery.
-		in.lost[filepath.Join(in.args[0], compile.ManifestName)] = verify.MulticastRules
+		in.lost[filepath.Join(in.args[0], outdir.ManifestName)] = verify.MulticastRules
 		return in
 	}
 	for _, p := range w.pieces(t, true) {
