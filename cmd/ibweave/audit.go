@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
@@ -24,6 +26,12 @@ type demands struct {
 	wiring bool
 	policy string // "" for none
 	date   string // "" for today
+}
+
+// flags defines those that check and report share.
+func (d *demands) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
+	flags.StringVar(&d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
 }
 
 // wanted says whether anything is to be looked at but tables.

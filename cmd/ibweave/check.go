@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +21,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
-	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -47,6 +43,7 @@ type audit struct {
 	version     string            // of ibweave, by the manifest
 	read        map[string]bool   // paths of files
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
+	loaded      map[string][]byte // text by path of what need not be read again
 	places      *places           // to be filled; nil when nobody needs it
 	judge       bool              // make findings of what is odd in tables and files of a manifest
 	undecided   []verify.Undecided
@@ -56,14 +53,14 @@ type audit struct {
 
 func (a *app) checkCommand() *cobra.Command {
 	var (
-		in             audit
-		format, failOn string
-		rules          bool
-		explain        string
-		copying        string
-		reports        []string
-		also           []reportFile
-		source         string
+		in      audit
+		format  string
+		level   threshold
+		rules   bool
+		explain string
+		copying string
+		reports []string
+		source  string
 	)
 	cmd := &cobra.Command{
 		Use:   "check [DIR | -t TOPOLOGY --lfts FILE | -t TOPOLOGY --wiring]",
@@ -118,8 +115,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if err != nil {
 				return usagef("--format: %w", err)
 			}
-			at, never, err := parseFailOn(failOn)
-			if err != nil {
+			if err := level.parse(); err != nil {
 				return err
 			}
 			if err := in.copying.UnmarshalText([]byte(copying)); err != nil {
@@ -137,57 +133,27 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			if _, err := in.today(); err != nil {
 				return err
 			}
-			if also, err = parseReports(reports); err != nil {
-				return err
-			}
-			if located(form) || slices.ContainsFunc(also, func(f reportFile) bool { return located(f.form) }) {
-				in.places = newPlaces(&in)
-			}
-			if err := a.readSource(&in, source); err != nil {
-				return err
-			}
-			r, shape, err := a.check(cmd.Context(), &in)
+			also, err := parseReports(reports)
 			if err != nil {
 				return err
 			}
-			opt := in.reportOptions(shape)
-			opt.FailOn, opt.Never = at, never
-			if err := report.Write(a.stdout, form, r, in.placed(form, opt, source)); err != nil {
-				return err
-			}
-			for _, f := range also {
-				if err := files.Write(f.name, func(w io.Writer) error {
-					return report.Write(&printable{w: w}, f.form, r, in.placed(f.form, opt, source))
-				}); err != nil {
-					return err
-				}
-			}
-			if opt.Fails(r) {
-				return errFindings
-			}
-			return nil
+			return a.check(cmd.Context(), &in, &level, append([]reportFile{{form: form}}, also...), source)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`")
-	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
-	flags.StringVar(&in.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
-	flags.StringVar(&in.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
-	flags.StringVar(&in.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
+	in.fileFlags(flags)
 	flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.StringVar(&copying, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
 	flags.IntVar(&in.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
 	flags.IntVar(&in.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.BoolVar(&in.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
-	flags.StringVar(&in.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
+	in.demands.flags(flags)
 	a.nameFlag(cmd)
-	flags.StringVar(&in.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
-	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.StringVar(&format, "format", "text", "text, json, sarif, junit, markdown or codequality")
 	flags.StringArrayVar(&reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
 	flags.StringVar(&source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
-	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never; what is undecided fails with all but never")
+	level.define(flags, failOnUsage+"; what is undecided fails with all but never")
 	flags.BoolVar(&rules, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain one `RULE`")
 	return cmd
@@ -202,17 +168,6 @@ func (in *audit) checkBuffer(credits bool) error {
 		return usagef("--mtu %d: want 256 to 4096", in.buffer.MTU)
 	}
 	return nil
-}
-
-// parseFailOn reads --fail-on.
-func parseFailOn(s string) (at verify.Severity, never bool, err error) {
-	if s == "never" {
-		return 0, true, nil
-	}
-	if err := at.UnmarshalText([]byte(s)); err != nil || at == verify.Clean {
-		return 0, false, usagef("--fail-on %q: want error, warning, note or never", s)
-	}
-	return at, false, nil
 }
 
 // resolveAudit finds the files of a directory, or sees that all are named.
@@ -280,186 +235,35 @@ func (in *audit) findCompiled(dir string) error {
 	return nil
 }
 
-// readAudited is readInput for a file that may be of a compiled directory: it says
-// when the file is not as compile wrote it, with a finding if these are wanted.
-func (a *app) readAudited(in *audit, name string) ([]byte, error) {
-	return a.audited(in, a.begin(name))
-}
-
-// audited is readAudited for a file that is being read.
-func (a *app) audited(in *audit, r *reading) ([]byte, error) {
-	name := r.name
-	raw, err := a.wait(r)
+// check audits, and writes the reports, of which the first is for standard output.
+func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) error {
+	if slices.ContainsFunc(reports, func(f reportFile) bool { return located(f.form) }) {
+		in.places = newPlaces(in)
+	}
+	if err := a.readSource(in, source); err != nil {
+		return err
+	}
+	x, err := a.audit(ctx, in)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	data, err := decompressed(name, raw)
-	if err != nil {
-		return nil, err
-	}
-	want, listed := in.files[name]
-	if in.read != nil {
-		in.read[name] = true
-	}
-	if !listed && in.sums == nil {
-		return data, nil
-	}
-	sum := sha256.Sum256(raw)
-	text := hex.EncodeToString(sum[:])
-	if in.sums != nil {
-		in.sums[name] = text
-	}
-	if listed && text != want && in.judge {
-		in.findings = append(in.findings, fileChanged(verify.Warning, "%s was changed since it was compiled; the verdict is about what it is now", name))
-	} else if listed && text != want {
-		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, outdir.ManifestName)
-	}
-	return data, nil
-}
-
-// readTables reads a fabric and its tables, which are nil when there are none.
-func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
-	text, err := a.readAudited(in, in.topology)
-	if err != nil {
-		return nil, nil, err
-	}
-	var lfts *reading
-	if in.lfts != "" { // which is read while one CPU parses
-		lfts = a.begin(in.lfts)
-	}
-	f, err := a.parseTopology(in, in.topology, text)
-	if err != nil {
-		return nil, nil, err
-	}
-	if in.places != nil {
-		in.places.readTopology(text)
-	}
-	if lfts == nil {
-		return f, nil, nil
-	}
-	tables, err := a.readLFTs(in, f, lfts)
-	return f, tables, err
-}
-
-// readLFTs reads the forwarding tables of f from a file that is being read.
-func (a *app) readLFTs(in *audit, f *fabric.Fabric, file *reading) (*lft.Tables, error) {
-	text, err := a.audited(in, file)
-	if err != nil {
-		return nil, err
-	}
-	if in.places != nil {
-		in.places.readTables(text)
-	}
-	s := a.startStage("parse "+in.lfts, 0)
-	defer s.end()
-	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient, AnyPort: in.judge})
-	if err != nil {
-		return nil, err
-	}
-	a.dumpProblems(problems, in.lenient)
-	in.undecide(problems, verify.UnicastRules, nil)
-	in.lostRows = dump.Recognize(text) == dump.LFTs
-	for i := range problems {
-		if p := &problems[i]; p.Kind == dump.PrivateTables {
-			rule, _ := verify.RuleByName(verify.AdaptiveRouting)
-			in.findings = append(in.findings, verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: fmt.Sprintf("%s:%d: %v", p.File, p.Line, p.Err), Count: 1})
+	opt := in.reportOptions(x.shape)
+	opt.FailOn, opt.Never = level.at, level.never
+	for _, f := range reports {
+		placed := in.placed(f.form, opt, source)
+		if f.name == "" {
+			err = report.Write(a.stdout, f.form, x.result, placed)
+		} else {
+			err = files.Write(f.name, func(w io.Writer) error { return report.Write(&printable{w: w}, f.form, x.result, placed) })
 		}
-	}
-	return tables, nil
-}
-
-// readLanes reads SL-to-VL tables and path SLs into opt.
-func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error {
-	all, ends := in.laneRules()
-	read := func(name string, parse func(data []byte) ([]dump.Problem, error)) error {
-		if name == "" {
-			return nil
-		}
-		data, err := a.readAudited(in, name)
 		if err != nil {
 			return err
 		}
-		s := a.startStage("parse "+name, 0)
-		defer s.end()
-		problems, err := parse(data)
-		a.dumpProblems(problems, in.lenient)
-		in.undecide(problems, all, ends)
-		return err
 	}
-	err := read(in.sl2vl, func(data []byte) (problems []dump.Problem, err error) {
-		opt.SL2VL, problems, err = dump.ReadSL2VL(in.sl2vl, data, f, dump.Options{Lenient: in.lenient})
-		return problems, err
-	})
-	if err != nil {
-		return err
+	if opt.Fails(x.result) {
+		return errFindings
 	}
-	return read(in.pathSL, func(data []byte) (problems []dump.Problem, err error) {
-		opt.PathSLs, problems, err = dump.ReadPathSLs(in.pathSL, data, f, dump.Options{Lenient: in.lenient})
-		ends = nil // the checker knows which SLs are unknown, and what that leaves undecided
-		for i := range problems {
-			if problems[i].Kind == dump.Missing {
-				problems[i].Kind = dump.MissingEnds
-			}
-		}
-		return problems, err
-	})
-}
-
-// readMulticast reads multicast tables and groups, nil without tables.
-func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, error) {
-	if in.mfts == "" {
-		return nil, nil
-	}
-	m := &verify.Multicast{Copying: in.copying}
-	data, err := a.readAudited(in, in.mfts)
-	if err != nil {
-		return nil, err
-	}
-	s := a.startStage("parse "+in.mfts, 0)
-	tables, problems, err := dump.ReadMFTs(in.mfts, data, f, dump.Options{Lenient: in.lenient})
-	s.end()
-	if err != nil {
-		return nil, err
-	}
-	m.Tables = tables
-	a.dumpProblems(problems, in.lenient)
-	in.undecide(problems, verify.MulticastRules, nil)
-	if in.groups == "" {
-		return m, nil
-	}
-	if data, err = a.readAudited(in, in.groups); err != nil {
-		return nil, err
-	}
-	groups, problems, err := a.parseGroups(in.groups, data, f, in.lenient)
-	if err != nil {
-		return nil, err
-	}
-	in.undecide(problems, verify.MulticastRules, nil)
-	m.Trees = []mft.Tree{}
-	number := make(map[string]int) // a group with several MLIDs has one name
-	for i := range groups {
-		g := &groups[i]
-		if g.MLID == 0 {
-			return nil, inputf("%s: group %q has no mlid, so that nobody knows its masks; groups.json of a compiled directory has them", in.groups, g.Name)
-		}
-		if _, ok := number[g.Name]; !ok {
-			number[g.Name] = i
-		}
-		m.Trees = append(m.Trees, mft.Tree{
-			Group: number[g.Name], Name: g.Name, MGID: g.MGID, MLID: g.MLID, Senders: g.Senders, Receivers: g.Receivers, SL: g.SL,
-		})
-	}
-	return m, nil
-}
-
-// check reads what an audit needs and verifies it. It says what the fabric looks like
-// when that is asked for.
-func (a *app) check(ctx context.Context, in *audit) (*verify.Result, *cabling.Shape, error) {
-	x, err := a.audit(ctx, in)
-	if err != nil {
-		return nil, nil, err
-	}
-	return x.result, x.shape, nil
+	return nil
 }
 
 // auditResult is what an audit read and found.
@@ -471,7 +275,7 @@ type auditResult struct {
 	shape   *cabling.Shape // nil when nobody asked
 }
 
-// audit is check with what was read.
+// audit reads what an audit needs and verifies it.
 func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) {
 	defer func() {
 		if err != nil { // maybe for what was changed
@@ -502,11 +306,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 
 // checkTables verifies tables; what it reads with them goes into opt.
 func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
-	if err := a.readLanes(in, f, opt); err != nil {
-		return nil, err
-	}
-	var err error
-	if opt.Multicast, err = a.readMulticast(in, f); err != nil {
+	if err := a.readTablesBeside(in, f, opt); err != nil {
 		return nil, err
 	}
 	s := a.startStage("verify", 0)
@@ -516,23 +316,24 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 	if err != nil {
 		return nil, err
 	}
-	if in.certificate != "" {
-		text, err := a.readAudited(in, in.certificate)
-		if err != nil {
-			return nil, err
+	if in.certificate == "" {
+		return r, nil
+	}
+	proof, err := a.readAudited(in, in.certificate)
+	if err != nil {
+		return nil, err
+	}
+	c, err := verify.ReadCertificate(in.certificate, proof)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Check(f, tables, *opt); err != nil {
+		finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
+		var at *verify.DependencyError
+		if errors.As(err, &at) {
+			finding.LID, finding.Switch = at.LID, at.Out.GUID
 		}
-		c, err := verify.ReadCertificate(in.certificate, text)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.Check(f, tables, *opt); err != nil {
-			finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
-			var at *verify.DependencyError
-			if errors.As(err, &at) {
-				finding.LID, finding.Switch = at.LID, at.Out.GUID
-			}
-			r.Add(finding)
-		}
+		r.Add(finding)
 	}
 	return r, nil
 }

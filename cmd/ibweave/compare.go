@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,14 +23,12 @@ import (
 
 // contest is what compare is asked to do.
 type contest struct {
-	topology string
-	engines  []string
-	lfts     []string
-	roots    []string
-	lids     string
-	lmc      int
-	lenient  bool
-	quality  quality.Options
+	routeFlags
+	outputForm
+	threshold
+	engines []string
+	lfts    []string
+	quality quality.Options
 }
 
 // contender is one column: an engine's tables, or those of a file.
@@ -53,10 +50,7 @@ type standings struct {
 }
 
 func (a *app) compareCommand() *cobra.Command {
-	var (
-		c              contest
-		format, failOn string
-	)
+	var c contest
 	cmd := &cobra.Command{
 		Use:   "compare -t FILE [-e ENGINE,..] [--lfts FILE ..]",
 		Short: "engines and existing tables side by side",
@@ -77,75 +71,73 @@ on the same bisections.`,
   ibweave compare -t torus.txt -e xy,updn --format json`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.topology == "" || len(c.engines)+len(c.lfts) == 0 {
-				return usagef("compare needs a topology, -t FILE, and engines, -e ENGINE,.., or tables, --lfts FILE")
-			}
-			if format != "text" && format != "json" {
-				return usagef("--format %q: want text or json", format)
-			}
-			at, never, err := parseFailOn(failOn)
+			opt, err := c.parse(cmd)
 			if err != nil {
 				return err
 			}
-			if !cmd.Flags().Changed("lmc") {
-				c.lmc = lft.KeepLMC
-			} else if c.lmc < 0 || c.lmc > fabric.MaxLMC {
-				return usagef("--lmc %d: want 0 to %d", c.lmc, fabric.MaxLMC)
-			}
-			if c.quality.Bisections < 0 {
-				return usagef("--bisections %d: want 0 or more", c.quality.Bisections)
-			}
-			if c.quality.Bisections == 0 {
-				c.quality.Bisections = -1
-			}
-			if c.quality.Hottest < 0 {
-				return usagef("--hottest %d: want 0 or more", c.quality.Hottest)
-			}
-			if c.quality.Hottest == 0 {
-				c.quality.Hottest = -1
-			}
-			if err := oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...); err != nil {
-				return err
-			}
-			s, err := a.compare(cmd.Context(), &c)
+			s, err := a.compare(cmd.Context(), &c, opt)
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				err = report.JSON(a.stdout, s)
-			} else {
-				_, err = a.stdout.Write(s.text())
-			}
-			if err != nil || never {
+			if err := c.print(a.stdout, s, s.text); err != nil {
 				return err
 			}
-			for _, x := range s.Contenders {
-				if x.Refused != "" || x.Verify.Fails(at) {
-					return errFindings
-				}
-			}
-			return nil
+			return c.judgeAll(s)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	c.routeFlags.define(flags, "LIDs of engines: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	c.outputForm.define(flags, "text or json")
+	c.threshold.define(flags, failOnUsage+"; what is undecided fails with all but never")
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
-	flags.StringSliceVar(&c.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
-	flags.StringVar(&c.lids, "lids", "keep", "LIDs of engines: keep, dense or mesh, as in compile")
-	flags.IntVar(&c.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
 	a.nameFlag(cmd)
-	flags.BoolVar(&c.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")
 	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`; 0 for none")
-	flags.StringVar(&format, "format", "text", "text or json")
-	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never; what is undecided fails with all but never")
 	return cmd
 }
 
+// parse sees that the flags make sense.
+func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
+	if c.topology == "" || len(c.engines)+len(c.lfts) == 0 {
+		return opt, usagef("compare needs a topology, -t FILE, and engines, -e ENGINE,.., or tables, --lfts FILE")
+	}
+	if err := c.outputForm.parse(); err != nil {
+		return opt, err
+	}
+	if err := c.threshold.parse(); err != nil {
+		return opt, err
+	}
+	if opt, err = c.routeFlags.parse(cmd); err != nil {
+		return opt, err
+	}
+	for _, n := range []struct {
+		flag  string
+		value *int
+	}{{"bisections", &c.quality.Bisections}, {"hottest", &c.quality.Hottest}} {
+		switch {
+		case *n.value < 0:
+			return opt, usagef("--%s %d: want 0 or more", n.flag, *n.value)
+		case *n.value == 0:
+			*n.value = -1 // 0 is the default there
+		}
+	}
+	return opt, oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...)
+}
+
+// judgeAll says whether a column fails.
+func (c *contest) judgeAll(s *standings) error {
+	for _, x := range s.Contenders {
+		if !c.never && (x.Refused != "" || x.Verify.Fails(c.at)) {
+			return errFindings
+		}
+	}
+	return nil
+}
+
 // compare fills in all columns.
-func (a *app) compare(ctx context.Context, c *contest) (*standings, error) {
+func (a *app) compare(ctx context.Context, c *contest, opt compile.Options) (*standings, error) {
 	engines := make([]*compile.Engine, len(c.engines))
 	for i, name := range c.engines {
 		var err error
@@ -153,17 +145,12 @@ func (a *app) compare(ctx context.Context, c *contest) (*standings, error) {
 			return nil, &usageError{err}
 		}
 	}
-	opt := compile.Options{LIDs: lft.LIDOptions{LMC: c.lmc}}
-	var err error
-	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(c.lids); err != nil {
-		return nil, usagef("--lids: %w", err)
-	}
-	text, err := a.readInput(c.topology)
+	topology, err := a.readInput(c.topology)
 	if err != nil {
 		return nil, err
 	}
 	in := audit{lfts: c.topology, lenient: c.lenient} // for what the topology leaves undecided
-	f, err := a.parseTopology(&in, c.topology, text)
+	f, err := a.parseTopology(&in, c.topology, topology)
 	if err != nil {
 		return nil, err
 	}
@@ -205,25 +192,14 @@ func (a *app) compare(ctx context.Context, c *contest) (*standings, error) {
 // contendByEngine routes f.
 func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, e *compile.Engine, opt compile.Options) (*contender, error) {
 	x := &contender{Name: e.Name()}
-	stage := a.startStage("", 0)
-	opt.Stage = func(name string) {
-		stage.end()
-		stage = a.startStage(e.Name()+": "+name, 0)
-	}
-	opt.Progress = func(done, total int) { stage.set(done, total) }
-	r, err := compile.Run(ctx, f, e, opt)
-	stage.end()
+	r, err := a.runEngine(ctx, f, e, opt, func(stage string) string { return e.Name() + ": " + stage })
 	var outside *lft.DomainError
 	if errors.As(err, &outside) {
 		x.Refused = outside.Reason
 		return x, nil
 	}
-	var lids *compile.LIDError
-	if errors.As(err, &lids) {
-		return nil, inputf("%s: %w", c.topology, err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, lidInput(c.topology, err)
 	}
 	x.Verify, x.Seconds = r.Verify, &r.Seconds
 	x.Quality, err = a.measure(ctx, c, x.Name, r.Routing.Fabric, r.Routing.Tables, r.Routing.SL2VL, r.Routing.PathSLs)
@@ -305,10 +281,9 @@ func (a *app) measure(ctx context.Context, c *contest, name string, f *fabric.Fa
 }
 
 // text is the table for people.
-func (s *standings) text() []byte {
-	var b bytes.Buffer
+func (s *standings) text(b *facts) {
 	if c := s.Fabric; c.Switches > 0 {
-		fmt.Fprintf(&b, "fabric: %s, %s, %s\n\n", text.CountGrouped(c.Switches, "switch", "switches"), text.CountGrouped(c.CAPorts, "CA port", "CA ports"), text.CountGrouped(c.Links, "link", "links"))
+		fmt.Fprintf(b, "fabric: %s\n\n", counts(c.Switches, c.CAPorts, c.Links))
 	}
 	var shown []*contender
 	for _, x := range s.Contenders {
@@ -316,6 +291,16 @@ func (s *standings) text() []byte {
 			shown = append(shown, x)
 		}
 	}
+	if len(shown) > 0 {
+		writeColumns(b, s.rows(shown), 0)
+	}
+	for _, x := range s.Contenders {
+		x.explain(b)
+	}
+}
+
+// rows are the lines of the table.
+func (s *standings) rows(shown []*contender) [][]string {
 	rows := [][]string{{""}}
 	for _, x := range shown {
 		rows[0] = append(rows[0], x.Name)
@@ -330,83 +315,71 @@ func (s *standings) text() []byte {
 	count := func(name string, value func(x *contender) int64) {
 		row(name, func(x *contender) string { return text.Grouped(value(x)) })
 	}
-	if len(shown) > 0 {
-		row("verdict", func(x *contender) string { return x.Verify.Verdict })
-		count("pairs of ports not delivered", func(x *contender) int64 { return x.Verify.Unicast.Unreachable + x.Verify.Unicast.Loops })
-		count("  the same with switches", func(x *contender) int64 { return x.Verify.Management.Unreachable + x.Verify.Management.Loops })
-		count("credit loops", func(x *contender) int64 { return int64(x.Verify.CreditLoops.Count) })
-		count("VLs in use", func(x *contender) int64 { return int64(x.Verify.CreditLoops.VLs) })
-		row("switches on a path, mean", func(x *contender) string { return fmt.Sprintf("%.3f", x.meanHops()) })
-		count("  most", func(x *contender) int64 { return int64(x.Verify.Unicast.MaxHops) })
-		count("pairs longer than shortest", func(x *contender) int64 { return x.Verify.Unicast.NonMinimal })
-		row("routes on a link, mean", func(x *contender) string { return fmt.Sprintf("%.1f", x.Quality.Links.Mean) })
-		count("  most", func(x *contender) int64 { return x.Quality.Links.Max })
-		row("  Gini coefficient", func(x *contender) string { return fmt.Sprintf("%.3f", x.Quality.Links.Gini) })
-		count("links without routes", func(x *contender) int64 { return int64(x.Quality.Links.Unused) })
-		for vl := range 16 {
-			if !s.onVL(vl) {
-				continue
-			}
-			row(fmt.Sprintf("routes of a link on VL %d, most", vl), func(x *contender) string {
-				for _, l := range x.Quality.VLs {
-					if int(l.VL) == vl {
-						return text.Grouped(l.Max)
-					}
-				}
-				return "-"
-			})
-		}
-		row("ways between two switches, mean", func(x *contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
-		row("bisection bandwidth, mean", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Mean }) })
-		row("  95 % interval, +-", func(x *contender) string {
-			return x.bandwidth(func(q *quality.Bisection) float64 { return (q.High - q.Low) / 2 })
-		})
-		row("  worst bisection", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Least }) })
-		row("seconds to route and verify", func(x *contender) string {
-			if x.Seconds == nil {
-				return "-"
-			}
-			return fmt.Sprintf("%.3f", x.Seconds.Route+x.Seconds.Verify)
-		})
-		writeColumns(&b, rows, 0)
-	}
-	for _, x := range s.Contenders {
-		switch {
-		case x.Refused != "":
-			fmt.Fprintf(&b, "\n%s cannot route this fabric: %s\n", x.Name, x.Refused)
-		case len(x.Quality.Hottest) > 0:
-			fmt.Fprintf(&b, "\nmost loaded links of %s\n", x.Name)
-			for _, h := range x.Quality.Hottest {
-				fmt.Fprintf(&b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
-			}
-		}
-		if x.Refused == "" && len(x.Verify.Undecided) > 0 {
-			fmt.Fprintf(&b, "\nof %s", x.Name)
-			report.WriteUndecided(&b, x.Verify)
-		}
-		if x.Refused == "" && len(x.Verify.CreditLoops.Cycles) > 0 {
-			fmt.Fprintf(&b, "\na credit loop of %s\n", x.Name)
-			for _, h := range x.Verify.CreditLoops.Cycles[0] {
-				fmt.Fprintf(&b, "  %s\n", h)
-			}
+	row("verdict", func(x *contender) string { return x.Verify.Verdict })
+	count("pairs of ports not delivered", func(x *contender) int64 { return x.Verify.Unicast.Unreachable + x.Verify.Unicast.Loops })
+	count("  the same with switches", func(x *contender) int64 { return x.Verify.Management.Unreachable + x.Verify.Management.Loops })
+	count("credit loops", func(x *contender) int64 { return int64(x.Verify.CreditLoops.Count) })
+	count("VLs in use", func(x *contender) int64 { return int64(x.Verify.CreditLoops.VLs) })
+	row("switches on a path, mean", func(x *contender) string { return fmt.Sprintf("%.3f", x.meanHops()) })
+	count("  most", func(x *contender) int64 { return int64(x.Verify.Unicast.MaxHops) })
+	count("pairs longer than shortest", func(x *contender) int64 { return x.Verify.Unicast.NonMinimal })
+	row("routes on a link, mean", func(x *contender) string { return fmt.Sprintf("%.1f", x.Quality.Links.Mean) })
+	count("  most", func(x *contender) int64 { return x.Quality.Links.Max })
+	row("  Gini coefficient", func(x *contender) string { return fmt.Sprintf("%.3f", x.Quality.Links.Gini) })
+	count("links without routes", func(x *contender) int64 { return int64(x.Quality.Links.Unused) })
+	for vl := range fabric.VL(lft.NumSLs) {
+		routes := func(x *contender) string { return x.routesOn(vl) }
+		if slices.ContainsFunc(shown, func(x *contender) bool { return routes(x) != "-" }) {
+			row(fmt.Sprintf("routes of a link on VL %d, most", vl), routes)
 		}
 	}
-	return b.Bytes()
+	row("ways between two switches, mean", func(x *contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
+	row("bisection bandwidth, mean", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Mean }) })
+	row("  95 % interval, +-", func(x *contender) string {
+		return x.bandwidth(func(q *quality.Bisection) float64 { return (q.High - q.Low) / 2 })
+	})
+	row("  worst bisection", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Least }) })
+	row("seconds to route and verify", func(x *contender) string {
+		if x.Seconds == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.3f", x.Seconds.Route+x.Seconds.Verify)
+	})
+	return rows
 }
 
-// onVL says whether anybody's routes are known to be on a VL.
-func (s *standings) onVL(vl int) bool {
-	for _, x := range s.Contenders {
-		if x.Quality == nil {
-			continue
-		}
-		for _, l := range x.Quality.VLs {
-			if int(l.VL) == vl {
-				return true
-			}
+// routesOn is the most routes of a link on a VL, "-" where none are known.
+func (x *contender) routesOn(vl fabric.VL) string {
+	for _, l := range x.Quality.VLs {
+		if l.VL == vl {
+			return text.Grouped(l.Max)
 		}
 	}
-	return false
+	return "-"
+}
+
+// explain says what the table has no room for.
+func (x *contender) explain(b *facts) {
+	if x.Refused != "" {
+		fmt.Fprintf(b, "\n%s cannot route this fabric: %s\n", x.Name, x.Refused)
+		return
+	}
+	if len(x.Quality.Hottest) > 0 {
+		fmt.Fprintf(b, "\nmost loaded links of %s\n", x.Name)
+	}
+	for _, h := range x.Quality.Hottest {
+		fmt.Fprintf(b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
+	}
+	if len(x.Verify.Undecided) > 0 {
+		fmt.Fprintf(b, "\nof %s", x.Name)
+		report.WriteUndecided(b, x.Verify)
+	}
+	if len(x.Verify.CreditLoops.Cycles) > 0 {
+		fmt.Fprintf(b, "\na credit loop of %s\n", x.Name)
+		for _, h := range x.Verify.CreditLoops.Cycles[0] {
+			fmt.Fprintf(b, "  %s\n", h)
+		}
+	}
 }
 
 // meanHops is over delivered pairs.
@@ -428,7 +401,7 @@ func (x *contender) bandwidth(of func(*quality.Bisection) float64) string {
 
 // writeColumns writes rows with one column to the left and all others to the
 // right.
-func writeColumns(b *bytes.Buffer, rows [][]string, left int) {
+func writeColumns(b *facts, rows [][]string, left int) {
 	wide := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, text := range r {

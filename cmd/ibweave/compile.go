@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/audit/cabling"
@@ -39,32 +40,27 @@ const defaultInstallDir = "/etc/opensm/ibweave"
 
 // order is what compile is asked to do.
 type order struct {
-	topology, engine, output string
-	lids, guid2lid           string
-	lmc                      int
-	esp0                     bool
-	roots, only              []string
-	origin, dims             string
-	noWrap, repair           bool
-	vls                      int
-	sl2vl                    string
-	pathSL                   bool
-	previous                 string
-	groups, mcast            string
-	mftCapacity              int
-	balance                  bool
-	lenient, dryRun, force   bool
-	lean, zstd               bool
-	installDir               string
-	json                     bool
+	routeFlags
+	outputForm
+	engine, output string
+	guid2lid       string
+	esp0           bool
+	only           []string
+	origin, dims   string
+	sl2vl          string
+	pathSL         bool
+	previous       string
+	groups, mcast  string
+	mftCapacity    int
+	balance        bool
+	dryRun, force  bool
+	lean, zstd     bool
+	installDir     string
 }
 
 func (a *app) compileCommand() *cobra.Command {
-	var (
-		o      order
-		format string
-		list   bool
-	)
+	var o order
+	var list bool
 	cmd := &cobra.Command{
 		Use:   "compile -t FILE -e ENGINE -o DIR",
 		Short: "make forwarding tables for OpenSM, and prove them",
@@ -102,53 +98,42 @@ Multicast schemes, --mcast:
 				_, err := io.WriteString(a.stdout, engineHelp())
 				return err
 			}
-			switch format {
-			case "text":
-			case "json":
-				o.json = true
-			default:
-				return usagef("--format %q: want text or json", format)
+			c, err := a.parseOrder(cmd, &o)
+			if err != nil {
+				return err
 			}
-			if !cmd.Flags().Changed("lmc") {
-				o.lmc = lft.KeepLMC
-			} else if o.lmc < 0 || o.lmc > fabric.MaxLMC {
-				return usagef("--lmc %d: want 0 to %d", o.lmc, fabric.MaxLMC)
-			}
-			return a.compile(cmd.Context(), &o)
+			return a.compile(cmd.Context(), c)
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE`")
+	o.flags(cmd.Flags())
+	a.nameFlag(cmd)
+	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
+	return cmd
+}
+
+func (o *order) flags(flags *pflag.FlagSet) {
+	o.routeFlags.define(flags, "LIDs: keep those there are and fill the gaps; dense, all new from 1; or mesh, by coordinates",
+		"switches on top of the up*/down* order, highest first, for fattree those of the highest level: `GUID,..` or a file with a GUID a line")
+	o.defineEngine(flags, &o.engine)
+	o.outputForm.define(flags, "form of the summary, text or json")
 	flags.StringVarP(&o.output, "output", "o", "", "`DIR` to write")
-	flags.StringVar(&o.lids, "lids", "keep", "LIDs: keep those there are and fill the gaps; dense, all new from 1; or mesh, by coordinates")
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
-	flags.IntVar(&o.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
-	flags.StringSliceVar(&o.roots, "roots", nil, "switches on top of the up*/down* order, highest first, for fattree those of the highest level: `GUID,..` or a file with a GUID a line")
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
-	flags.BoolVar(&o.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
-	flags.BoolVar(&o.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
-	flags.IntVar(&o.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
 	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+schemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
 	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
-	a.nameFlag(cmd)
-	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+outdir.ConfigName+" that cannot bring in all VLs and SLs")
 	flags.BoolVar(&o.lean, "lean", false, "leave the comments out of dumps")
 	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
 	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+outdir.ConfigName)
-	flags.StringVar(&format, "format", "text", "form of the summary, text or json")
-	flags.BoolVar(&list, "engines", false, "list the engines")
-	return cmd
 }
 
 // engineHelp lists the engines with their domains and guarantees.
@@ -246,19 +231,6 @@ type treeSummary struct {
 	Unserved   []string       `json:"unserved,omitempty"` // groups without an MLID, left to repeated unicast
 }
 
-// text says how many trees of which scheme there are.
-func (s *treeSummary) text() string {
-	said := fmt.Sprintf("%s on %s", text.CountGrouped(s.Groups, "group", "groups"), text.CountGrouped(s.MLIDs, "MLID", "MLIDs"))
-	for i, name := range slices.Sorted(maps.Keys(s.ByScheme)) {
-		separator := ", "
-		if i == 0 {
-			separator = ": "
-		}
-		said += fmt.Sprintf("%s%s %s", separator, text.Grouped(s.ByScheme[name]), name)
-	}
-	return said
-}
-
 func treesOf(r *compile.Result) *treeSummary {
 	if r.Plan == nil {
 		return nil
@@ -294,25 +266,54 @@ type lidSummary struct {
 	Max    fabric.LID `json:"max"`
 }
 
-// compile is the command.
-func (a *app) compile(ctx context.Context, o *order) error {
+// compilation is an order on its way to tables.
+type compilation struct {
+	*order
+	engine   *compile.Engine
+	opt      compile.Options
+	fabric   *fabric.Fabric // as read
+	only     []fabric.NodeID
+	previous *before // nil without --previous
+	result   *compile.Result
+}
+
+// parseOrder sees that the flags make sense.
+func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
+	if err := o.outputForm.parse(); err != nil {
+		return nil, err
+	}
+	c := &compilation{order: o}
+	var err error
+	if c.opt, err = o.routeFlags.parse(cmd); err != nil {
+		return nil, err
+	}
 	if o.topology == "" || o.engine == "" {
-		return usagef("compile needs a topology, -t FILE, and an engine, -e ENGINE")
+		return nil, usagef("compile needs a topology, -t FILE, and an engine, -e ENGINE")
 	}
 	if (o.output == "") != o.dryRun {
-		return usagef("compile needs either a directory to write, -o DIR, or --dry-run")
+		return nil, usagef("compile needs either a directory to write, -o DIR, or --dry-run")
 	}
-	engine, err := compile.EngineByName(o.engine)
-	if err != nil {
-		return &usageError{err}
+	if c.engine, err = compile.EngineByName(o.engine); err != nil {
+		return nil, &usageError{err}
 	}
 	if !filepath.IsAbs(o.installDir) {
-		return usagef("--install-dir %q: want an absolute path", o.installDir)
+		return nil, usagef("--install-dir %q: want an absolute path", o.installDir)
 	}
-	opt := compile.Options{LIDs: lft.LIDOptions{LMC: o.lmc, EnhancedPort0: o.esp0}}
-	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(o.lids); err != nil {
-		return usagef("--lids: %w", err)
+	if err := o.parseMesh(&c.opt); err != nil {
+		return nil, err
 	}
+	if err := o.parseSchemes(&c.opt); err != nil {
+		return nil, err
+	}
+	c.opt.LIDs.EnhancedPort0 = o.esp0
+	if o.guid2lid != "" && c.opt.LIDs.Policy != lft.KeepLIDs {
+		return nil, usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
+	}
+	return c, oneStdin(append([]string{o.topology, o.guid2lid, o.groups}, o.roots...)...)
+}
+
+// parseMesh reads where a mesh begins, and its dimensions.
+func (o *order) parseMesh(opt *compile.Options) (err error) {
 	if o.dims != "" {
 		if opt.Route.Dims, err = parseDims(o.dims); err != nil {
 			return &usageError{err}
@@ -323,18 +324,17 @@ func (a *app) compile(ctx context.Context, o *order) error {
 			return usagef("--origin: %w", err)
 		}
 	}
-	opt.Route.NoWrap, opt.Route.Repair, opt.Route.VLs = o.noWrap, o.repair, o.vls
-	if o.vls != 0 {
-		if err := lft.CheckVLCount(o.vls); err != nil {
-			return usagef("--vls: %w", err)
-		}
-	}
+	return nil
+}
+
+// parseSchemes reads the schemes of SL-to-VL tables and of multicast.
+func (o *order) parseSchemes(opt *compile.Options) error {
 	if opt.SL2VL = o.sl2vl; o.sl2vl != "" {
 		if err := compile.CheckSL2VLScheme(o.sl2vl); err != nil {
 			return usagef("--sl2vl: %w", err)
 		}
 	}
-	if o.mcast != "" {
+	if opt.Multicast = o.mcast; o.mcast != "" {
 		if err := compile.CheckMulticastScheme(o.mcast); err != nil {
 			return usagef("--mcast: %w", err)
 		}
@@ -342,139 +342,148 @@ func (a *app) compile(ctx context.Context, o *order) error {
 	if o.mftCapacity < 0 || o.mftCapacity > mft.NumMLIDs {
 		return usagef("--mft-capacity %d: want 1 to %d", o.mftCapacity, mft.NumMLIDs)
 	}
-	opt.Multicast, opt.MFT = o.mcast, mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
-	if o.guid2lid != "" && opt.LIDs.Policy != lft.KeepLIDs {
-		return usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
-	}
+	opt.MFT = mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
+	return nil
+}
 
-	if err := oneStdin(append([]string{o.topology, o.guid2lid, o.groups}, o.roots...)...); err != nil {
-		return err
-	}
-
+// compile is the command.
+func (a *app) compile(ctx context.Context, c *compilation) error {
 	start := time.Now()
-	f, err := a.readTopology(o.topology, o.lenient)
-	if err != nil {
+	if err := a.readOrdered(c); err != nil {
 		return err
-	}
-	if f.NumSwitches() == 0 {
-		return inputf("%s has no switch, so there are no tables to make", o.topology)
-	}
-	if o.guid2lid != "" {
-		if opt.LIDs.GUID2LID, err = a.readGUID2LID(o.guid2lid, o.lenient); err != nil {
-			return err
-		}
-	}
-	if opt.Route.Roots, err = a.switches(f, "--roots", o.roots); err != nil {
-		return err
-	}
-	var previous *before
-	if o.previous != "" {
-		if previous, err = a.readPrevious(o, engine, f, &opt); err != nil {
-			return err
-		}
-	}
-	only, err := a.switches(f, "--only", o.only)
-	if err != nil {
-		return err
-	}
-	if o.groups != "" {
-		text, err := a.readInput(o.groups)
-		if err != nil {
-			return err
-		}
-		opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) {
-			groups, _, err := a.parseGroups(o.groups, text, f, o.lenient)
-			return groups, err
-		}
 	}
 	read := time.Since(start).Seconds()
-
-	stage := a.startStage("", 0)
-	opt.Stage = func(name string) {
-		stage.end()
-		stage = a.startStage(name+" "+fabricSize(f), 0)
+	if err := a.runOrdered(ctx, c); err != nil {
+		return err
 	}
-	opt.Progress = func(done, total int) { stage.set(done, total) }
-	r, err := compile.Run(ctx, f, engine, opt)
-	stage.end()
-	var (
-		lidError *compile.LIDError
-		notGrid  *mesh.NotGridError
-	)
-	if errors.As(err, &lidError) && !errors.As(err, &notGrid) {
-		return inputf("%s: %w", o.topology, err)
-	}
-	var groups *compile.GroupError
-	if errors.As(err, &groups) {
-		var refused *mft.RefusedError
-		var budget *mft.BudgetError
-		if errors.As(err, &refused) || errors.As(err, &budget) {
-			return fmt.Errorf("%s: %w", o.groups, groups.Err)
-		}
-		return inputf("%s: %w", o.groups, groups.Err)
-	}
+	c.result.Seconds.Read = read
+	s, err := c.summarize(ctx)
 	if err != nil {
 		return err
 	}
-	r.Seconds.Read = read
-	a.log.Info("routed", zap.String("engine", engine.Name()), zap.Float64("seconds", r.Seconds.Route))
-	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
-	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
-
-	s := summary{
-		Version: version, Engine: engine.Name(), Top: top(r.Routing), LIDs: countLIDs(f, r.Routing.Fabric, o.lids), Lanes: lanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Verify: r.Verify,
-	}
-	if r.Plan != nil {
-		s.Notes = append(s.Notes, r.Plan.Notes...)
-		if s.Groups, err = mft.Entries(r.Routing.Fabric, r.Plan.Trees); err != nil {
-			return inputf("%s: %w", o.groups, err)
-		}
-	}
-	if previous != nil {
-		s.Changes = &changeSummary{Previous: o.previous, Changes: compile.ChangesSince(previous.routing, r.Routing)}
-		q, err := quality.Measure(ctx, previous.routing.Fabric, previous.routing.Tables, quality.Options{Bisections: -1})
-		if err != nil {
+	failed := c.result.Verify.Fails(verify.Error)
+	if !c.dryRun && (!failed || c.force) {
+		if err := a.writeTables(ctx, c, s); err != nil {
 			return err
 		}
-		s.Changes.MaxRoutes = q.Links.Max
 	}
-	failed := r.Verify.Fails(verify.Error)
-	if !o.dryRun && (!failed || o.force) {
-		w := outdir.Options{
-			Previous: previous.sum(), InstallDir: o.installDir, Lean: o.lean, Zstd: o.zstd, Only: only, PairSLs: o.pathSL, Force: o.force,
-			Options: o.manifestOptions(r.Routing.Fabric, opt, s.LIDs.LMC),
-		}
-		stage := a.startStage("write "+o.output, 0)
-		start := time.Now()
-		s.Files, err = outdir.Write(ctx, o.output, r, w)
-		r.Seconds.Write = time.Since(start).Seconds()
-		stage.end()
-		if err != nil {
-			return err
-		}
-		s.Output = o.output
-		plugin, static := outdir.InstallCommands(o.output, s.Files, w)
-		if plugin != nil {
-			s.Install, s.InstallPlugin = plugin, plugin
-		}
-		if static != nil {
-			s.Install = static
-		}
-		a.log.Info("written", zap.String("directory", o.output), zap.Float64("seconds", r.Seconds.Write))
-	}
-	s.Seconds = r.Seconds
-	if o.json {
-		err = report.JSON(a.stdout, &s)
-	} else {
-		err = a.printSummary(&s, o, engine)
-	}
-	if err != nil {
+	s.Seconds = c.result.Seconds
+	if err := c.print(a.stdout, s, func(b *facts) { s.text(b, c) }); err != nil {
 		return err
 	}
 	if failed {
 		return errFindings
 	}
+	return nil
+}
+
+// readOrdered reads the fabric and all that goes with it.
+func (a *app) readOrdered(c *compilation) (err error) {
+	opt := &c.opt
+	if c.fabric, err = a.readFabric(&c.routeFlags, "so there are no tables to make"); err != nil {
+		return err
+	}
+	if c.guid2lid != "" {
+		if opt.LIDs.GUID2LID, err = a.readGUID2LID(c.guid2lid, c.lenient); err != nil {
+			return err
+		}
+	}
+	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {
+		return err
+	}
+	if c.order.previous != "" {
+		if c.previous, err = a.readPrevious(c); err != nil {
+			return err
+		}
+	}
+	if c.only, err = a.switches(c.fabric, "--only", c.order.only); err != nil {
+		return err
+	}
+	if c.groups == "" {
+		return nil
+	}
+	groups, err := a.readInput(c.groups)
+	opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) {
+		list, _, err := a.parseGroups(c.groups, groups, f, c.lenient)
+		return list, err
+	}
+	return err
+}
+
+// runOrdered routes and verifies.
+func (a *app) runOrdered(ctx context.Context, c *compilation) error {
+	size := fabricSize(c.fabric)
+	r, err := a.runEngine(ctx, c.fabric, c.engine, c.opt, func(stage string) string { return stage + " " + size })
+	var notGrid *mesh.NotGridError
+	var groups *compile.GroupError
+	switch {
+	case errors.As(err, &notGrid):
+		return err
+	case errors.As(err, &groups):
+		var refused *mft.RefusedError
+		var budget *mft.BudgetError
+		if errors.As(err, &refused) || errors.As(err, &budget) {
+			return fmt.Errorf("%s: %w", c.groups, groups.Err)
+		}
+		return inputf("%s: %w", c.groups, groups.Err)
+	case err != nil:
+		return lidInput(c.topology, err)
+	}
+	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
+	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
+	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
+	c.result = r
+	return nil
+}
+
+// summarize is what there is to say of the tables.
+func (c *compilation) summarize(ctx context.Context) (*summary, error) {
+	r := c.result
+	s := &summary{
+		Version: version, Engine: c.engine.Name(), Top: top(r.Routing), LIDs: countLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: lanesOf(r),
+		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Verify: r.Verify,
+	}
+	if r.Plan != nil {
+		s.Notes = append(s.Notes, r.Plan.Notes...)
+		var err error
+		if s.Groups, err = mft.Entries(r.Routing.Fabric, r.Plan.Trees); err != nil {
+			return nil, inputf("%s: %w", c.groups, err)
+		}
+	}
+	if p := c.previous; p != nil {
+		q, err := quality.Measure(ctx, p.routing.Fabric, p.routing.Tables, quality.Options{Bisections: -1})
+		if err != nil {
+			return nil, err
+		}
+		s.Changes = &changeSummary{Previous: c.order.previous, Changes: compile.ChangesSince(p.routing, r.Routing), MaxRoutes: q.Links.Max}
+	}
+	return s, nil
+}
+
+// writeTables writes the directory.
+func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error {
+	r := c.result
+	w := outdir.Options{
+		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
+		Options: c.manifestOptions(r.Routing.Fabric, c.opt, s.LIDs.LMC),
+	}
+	stage := a.startStage("write "+c.output, 0)
+	start := time.Now()
+	names, err := outdir.Write(ctx, c.output, r, w)
+	r.Seconds.Write = time.Since(start).Seconds()
+	stage.end()
+	if err != nil {
+		return err
+	}
+	s.Output, s.Files = c.output, names
+	plugin, static := outdir.InstallCommands(c.output, names, w)
+	if plugin != nil {
+		s.Install, s.InstallPlugin = plugin, plugin
+	}
+	if static != nil {
+		s.Install = static
+	}
+	a.log.Info("written", zap.String("directory", c.output), zap.Float64("seconds", r.Seconds.Write))
 	return nil
 }
 
@@ -620,17 +629,8 @@ func countLIDs(f, g *fabric.Fabric, policy string) lidSummary {
 	return s
 }
 
-// seconds is how long each stage took.
-func seconds(s *summary) string {
-	text := fmt.Sprintf("read %.3f, route %.3f, ", s.Seconds.Read, s.Seconds.Route)
-	if s.Trees != nil {
-		text += fmt.Sprintf("multicast %.3f, ", s.Seconds.Multicast)
-	}
-	return text + fmt.Sprintf("verify %.3f, write %.3f", s.Seconds.Verify, s.Seconds.Write)
-}
-
 // printInstall says how the tables come into OpenSM.
-func (s *summary) printInstall(b *bytes.Buffer) {
+func (s *summary) printInstall(b *facts) {
 	if len(s.InstallPlugin) == 0 {
 		return
 	}
@@ -657,73 +657,89 @@ host of the subnet manager:
 	}
 }
 
-// printSummary is the summary for people.
-func (a *app) printSummary(s *summary, o *order, e *compile.Engine) error {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%-13s%s: %s\n", "engine", e.Name(), e.Summary)
+// text is the summary for people.
+func (s *summary) text(b *facts, c *compilation) {
+	b.row("engine", "%s: %s", c.engine.Name(), c.engine.Summary)
 	if t := s.Top; t != nil {
 		hint := "; --roots chooses others"
-		if e.Name() == (fattree.Engine{}).Name() {
+		if c.engine.Name() == (fattree.Engine{}).Name() {
 			hint = "" // there they are the switches of the highest level
 		}
-		fmt.Fprintf(&b, "%-13s%q on top, %s%s\n", "order", t.Name.Text, t.Switch, hint)
+		b.row("order", "%q on top, %s%s", t.Name.Text, t.Switch, hint)
 	}
 	for i, note := range s.Notes {
-		name := ""
-		if i == 0 {
-			name = "notes"
-		}
-		fmt.Fprintf(&b, "%-13s%s\n", name, note)
+		b.row([]string{"notes", ""}[min(i, 1)], "%s", note)
 	}
-	fmt.Fprintf(&b, "%-13s%s: %s kept, %s new, LMC %d\n", "LIDs", s.LIDs.Policy,
-		text.Grouped(s.LIDs.Kept), text.Grouped(s.LIDs.Given), s.LIDs.LMC)
-	row := func(name, value string) { fmt.Fprintf(&b, "%-13s%s\n", name, value) }
-	if l := s.Lanes; l.SL2VL {
-		said := text.CountGrouped(l.VLs, "VL", "VLs") + " by SL-to-VL tables"
-		if l.PathSLs {
-			said += ", each path with the SL of " + outdir.PathSLsName
-		}
-		row("lanes", said)
-		if l.PluginOnly != "" {
-			row("", "plugin only: "+l.PluginOnly)
-		}
+	b.row("LIDs", "%s: %s kept, %s new, LMC %d", s.LIDs.Policy, text.Grouped(s.LIDs.Kept), text.Grouped(s.LIDs.Given), s.LIDs.LMC)
+	s.Lanes.text(b)
+	if s.Trees != nil {
+		s.Trees.text(b)
 	}
-	if t := s.Trees; t != nil {
-		row("trees", t.text())
-		row("", fmt.Sprintf("at most %s in a tree, and %d from a sender to a receiver", text.CountGrouped(t.MaxLinks, "link", "links"), t.MaxDepth))
-		load := fmt.Sprintf("each sender once: %s link crossings, %s with unicast", text.Grouped(t.Crossings), text.Grouped(t.Unicast))
-		if t.Hottest != nil {
-			load += fmt.Sprintf("; %s on the most loaded link, %s", text.CountGrouped(t.MaxCopies, "copy", "copies"), t.Hottest)
-		}
-		row("", load)
+	if x := s.Changes; x != nil {
+		b.row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
+			text.CountGrouped(x.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(x.Switches, "switch", "switches"), x.Previous, text.CountGrouped(x.MaxRoutes, "route", "routes"))
 	}
-	if c := s.Changes; c != nil {
-		row("changes", fmt.Sprintf("%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(c.Entries, "entry", "entries"),
-			text.CountGrouped(c.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(c.Switches, "switch", "switches"), c.Previous, text.CountGrouped(c.MaxRoutes, "route", "routes")))
+	_ = report.Text(b, s.Verify, report.Options{}) // a buffer takes all
+	s.printFiles(b, c)
+	seconds := fmt.Sprintf("read %.3f, route %.3f, ", s.Seconds.Read, s.Seconds.Route)
+	if s.Trees != nil {
+		seconds += fmt.Sprintf("multicast %.3f, ", s.Seconds.Multicast)
 	}
-	if err := report.Text(&b, s.Verify, report.Options{}); err != nil {
-		return err
+	b.row("seconds", "%sverify %.3f, write %.3f", seconds, s.Seconds.Verify, s.Seconds.Write)
+	if !s.Verify.Fails(verify.Error) {
+		s.printInstall(b)
 	}
-	failed := s.Verify.Fails(verify.Error)
+}
+
+// text says which lanes there are, and how they come into a fabric.
+func (l *laneSummary) text(b *facts) {
+	if !l.SL2VL {
+		return
+	}
+	own := ""
+	if l.PathSLs {
+		own = ", each path with the SL of " + outdir.PathSLsName
+	}
+	b.row("lanes", "%s by SL-to-VL tables%s", text.CountGrouped(l.VLs, "VL", "VLs"), own)
+	if l.PluginOnly != "" {
+		b.row("", "plugin only: %s", l.PluginOnly)
+	}
+}
+
+// text says how many trees of which scheme there are, and what they cost.
+func (t *treeSummary) text(b *facts) {
+	var schemes []string
+	for _, name := range slices.Sorted(maps.Keys(t.ByScheme)) {
+		schemes = append(schemes, text.Grouped(t.ByScheme[name])+" "+name)
+	}
+	separator := ""
+	if len(schemes) > 0 {
+		separator = ": "
+	}
+	b.row("trees", "%s on %s%s%s", text.CountGrouped(t.Groups, "group", "groups"), text.CountGrouped(t.MLIDs, "MLID", "MLIDs"), separator, strings.Join(schemes, ", "))
+	b.row("", "at most %s in a tree, and %d from a sender to a receiver", text.CountGrouped(t.MaxLinks, "link", "links"), t.MaxDepth)
+	most := ""
+	if t.Hottest != nil {
+		most = fmt.Sprintf("; %s on the most loaded link, %s", text.CountGrouped(t.MaxCopies, "copy", "copies"), t.Hottest)
+	}
+	b.row("", "each sender once: %s link crossings, %s with unicast%s", text.Grouped(t.Crossings), text.Grouped(t.Unicast), most)
+}
+
+// printFiles lists what was written.
+func (s *summary) printFiles(b *facts, c *compilation) {
 	switch {
-	case o.dryRun:
-		row("files", "none, as --dry-run says")
+	case c.dryRun:
+		b.row("files", "none, as --dry-run says")
 	case s.Output == "":
-		row("files", "none, because of the errors; --force writes them all the same")
+		b.row("files", "none, because of the errors; --force writes them all the same")
 	default:
-		row("files", strings.TrimSuffix(s.Output, "/")+"/")
+		b.row("files", "%s/", strings.TrimSuffix(s.Output, "/"))
 		for _, name := range s.Files {
 			size := int64(0)
 			if info, err := os.Stat(filepath.Join(s.Output, name)); err == nil {
 				size = info.Size()
 			}
-			fmt.Fprintf(&b, "%13s%-26s %11s bytes\n", "", name, text.Grouped(size))
+			fmt.Fprintf(b, "%13s%-26s %11s bytes\n", "", name, text.Grouped(size))
 		}
 	}
-	row("seconds", seconds(s))
-	if !failed {
-		s.printInstall(&b)
-	}
-	_, err := a.stdout.Write(b.Bytes())
-	return err
 }

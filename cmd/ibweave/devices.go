@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/umad"
 )
 
@@ -29,7 +28,7 @@ type devicePort struct {
 }
 
 func (a *app) devicesCommand() *cobra.Command {
-	var format string
+	var form outputForm
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "list the RDMA ports of this machine",
@@ -40,42 +39,31 @@ umad device). The exit status is 4 when there is none.`,
   ibweave devices --format json`,
 		Args: a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if format != "text" && format != "json" {
-				return usagef("--format %q: want text or json", format)
+			if err := form.parse(); err != nil {
+				return err
 			}
 			list, err := umad.List()
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				ports := make([]devicePort, len(list))
-				for i, p := range list {
-					ports[i] = devicePort{p.Device, p.Number, p.GUID, p.LID, p.LMC, p.SMLID, p.State, p.LinkLayer, p.Rate, p.Umad, append([]string{}, p.Netdevs...)}
-				}
-				return report.JSON(a.stdout, map[string]any{"ports": ports})
+			ports := make([]devicePort, len(list))
+			for i, p := range list {
+				ports[i] = devicePort{p.Device, p.Number, p.GUID, p.LID, p.LMC, p.SMLID, p.State, p.LinkLayer, p.Rate, p.Umad, append([]string{}, p.Netdevs...)}
 			}
-			_, err = a.stdout.Write(deviceTable(list))
-			return err
+			return form.print(a.stdout, map[string]any{"ports": ports}, func(b *facts) { deviceTable(b, list) })
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	form.define(cmd.Flags(), "text or json")
 	return cmd
 }
 
 // deviceTable prints ports for people.
-func deviceTable(list []umad.PortInfo) []byte {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+func deviceTable(b *facts, list []umad.PortInfo) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PORT\tGUID\tLID\tSM LID\tSTATE\tLINK\tRATE\tUMAD\tNETDEV")
-	or := func(s string) string {
-		if s == "" {
-			return "-"
-		}
-		return s
-	}
+	or := func(s string) string { return cmp.Or(s, "-") }
 	for _, p := range list {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", p, p.GUID, p.LID, p.SMLID, or(p.State), p.LinkLayer, or(p.Rate), or(p.Umad), or(strings.Join(p.Netdevs, ",")))
 	}
-	_ = w.Flush() // a bytes.Buffer takes all
-	return b.Bytes()
+	_ = w.Flush() // a buffer takes all
 }

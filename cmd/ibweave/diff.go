@@ -13,20 +13,20 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // comparison is the flags of diff.
 type comparison struct {
+	outputForm
+	threshold
 	topology string
 	lenient  bool
 }
 
 func (a *app) diffCommand() *cobra.Command {
-	var (
-		c              comparison
-		format, failOn string
-		verbose        bool
-	)
+	var c comparison
+	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "what a change does, whom it affects, and in which order to write it",
@@ -56,11 +56,10 @@ do not any more are errors.`,
 			if len(args) < 2 {
 				return usagef("diff needs two states, OLD and NEW")
 			}
-			if format != "text" && format != "json" {
-				return usagef("--format %q: want text or json", format)
+			if err := c.outputForm.parse(); err != nil {
+				return err
 			}
-			at, never, err := parseFailOn(failOn)
-			if err != nil {
+			if err := c.threshold.parse(); err != nil {
 				return err
 			}
 			if err := oneStdin(args[0], args[1], c.topology); err != nil {
@@ -70,23 +69,20 @@ do not any more are errors.`,
 			if err != nil {
 				return err
 			}
-			if format == "json" {
+			if c.json {
 				err = diff.JSON(a.stdout, r)
 			} else {
 				err = diff.Text(a.stdout, r, verbose)
 			}
-			if err == nil && !never && r.Worst() >= at {
-				err = errFindings
-			}
-			return err
+			return cmp.Or(err, c.judge(r.Worst()))
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE` of dumps")
 	a.nameFlag(cmd)
-	flags.BoolVar(&c.lenient, "lenient", false, "leave out of the input what is broken, and list it")
-	flags.StringVar(&format, "format", "text", "text or json")
-	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	lenientFlag(flags, &c.lenient)
+	c.outputForm.define(flags, "text or json")
+	c.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")
 	return cmd
 }
@@ -95,8 +91,7 @@ do not any more are errors.`,
 type state struct {
 	name string
 	audit
-	compiled bool   // a directory that compile wrote
-	data     []byte // of a file that is not a directory
+	compiled bool // a directory that compile wrote
 	kind     stateKind
 }
 
@@ -217,7 +212,7 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.data = data
+	s.loaded = map[string][]byte{name: data}
 	switch form := dump.Recognize(data); form {
 	case dump.LFTs, dump.IBRoute, dump.FDBs:
 		s.kind, s.lfts = unicastDump, name
@@ -244,9 +239,6 @@ func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 	if s.kind > cables && s.topology == other.topology {
 		from = other
 	}
-	if from.kind == cables {
-		return a.parseTopology(&s.audit, s.topology, from.data)
-	}
 	data, err := a.readAudited(&from.audit, s.topology)
 	if err != nil {
 		return nil, err
@@ -256,59 +248,21 @@ func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 
 // readState reads the tables of a state.
 func (a *app) readState(s *state, f *fabric.Fabric) (*diff.Snapshot, error) {
-	snapshot := &diff.Snapshot{Name: s.name, Fabric: f}
-	opt := dump.Options{Lenient: s.lenient}
-	read := func(name string, parse func(data []byte) ([]dump.Problem, error)) error {
-		if name == "" {
-			return nil
-		}
-		data := s.data
-		if s.kind == directory {
-			var err error
-			if data, err = a.readAudited(&s.audit, name); err != nil {
-				return err
-			}
-		}
-		stage := a.startStage("parse "+name, 0)
-		defer stage.end()
-		problems, err := parse(data)
-		a.dumpProblems(problems, s.lenient)
-		return err
-	}
-	if err := read(s.lfts, func(data []byte) (problems []dump.Problem, err error) {
-		snapshot.Tables, problems, err = dump.ReadLFTs(s.lfts, data, f, opt)
-		return problems, err
-	}); err != nil {
-		return nil, err
-	}
-	if err := read(s.sl2vl, func(data []byte) (problems []dump.Problem, err error) {
-		snapshot.SL2VL, problems, err = dump.ReadSL2VL(s.sl2vl, data, f, opt)
-		return problems, err
-	}); err != nil {
-		return nil, err
-	}
-	if err := read(s.pathSL, func(data []byte) (problems []dump.Problem, err error) {
-		snapshot.PathSLs, problems, err = dump.ReadPathSLs(s.pathSL, data, f, opt)
-		return problems, err
-	}); err != nil {
-		return nil, err
-	}
-	if s.mfts == "" {
-		return snapshot, nil
-	}
-	if s.groups != "" {
-		m, err := a.readMulticast(&s.audit, f)
-		if err != nil {
+	x := &diff.Snapshot{Name: s.name, Fabric: f}
+	var err error
+	if s.lfts != "" {
+		if x.Tables, err = a.readLFTs(&s.audit, f, a.beginAudited(&s.audit, s.lfts)); err != nil {
 			return nil, err
 		}
-		snapshot.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
-		return snapshot, nil
 	}
-	return snapshot, read(s.mfts, func(data []byte) ([]dump.Problem, error) {
-		tables, problems, err := dump.ReadMFTs(s.mfts, data, f, opt)
-		if err == nil {
-			snapshot.Multicast = &mft.Plan{Tables: tables}
-		}
-		return problems, err
-	})
+	var lanes verify.Options
+	if err := a.readLanes(&s.audit, f, &lanes); err != nil {
+		return nil, err
+	}
+	x.SL2VL, x.PathSLs = lanes.SL2VL, lanes.PathSLs
+	m, err := a.readMulticast(&s.audit, f)
+	if m != nil {
+		x.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
+	}
+	return x, err
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,6 +23,8 @@ import (
 // drifting is the flags of drift.
 type drifting struct {
 	reach
+	outputForm
+	threshold
 	live            []string
 	lenient         bool
 	samples         int
@@ -32,10 +34,7 @@ type drifting struct {
 }
 
 func (a *app) driftCommand() *cobra.Command {
-	var (
-		d              drifting
-		format, failOn string
-	)
+	var d drifting
 	cmd := &cobra.Command{
 		Use:   "drift DIR --live FILE.. | --ibsim [NAME] | --umad DEVICE[:PORT]",
 		Short: "do the switches still have the tables that were compiled",
@@ -67,11 +66,10 @@ are errors, extra ones and cables that moved are warnings.`,
 			if len(args) == 0 {
 				return usagef("drift needs a directory that compile wrote")
 			}
-			if format != "text" && format != "json" {
-				return usagef("--format %q: want text or json", format)
+			if err := d.outputForm.parse(); err != nil {
+				return err
 			}
-			at, never, err := parseFailOn(failOn)
-			if err != nil {
+			if err := d.threshold.parse(); err != nil {
 				return err
 			}
 			if err := d.check(cmd, args[1:]); err != nil {
@@ -81,26 +79,19 @@ are errors, extra ones and cables that moved are warnings.`,
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				err = report.JSON(a.stdout, r)
-			} else {
-				err = a.printDrift(r, &d, args[0])
-			}
-			if err == nil && !never && r.Worst() >= at {
-				err = errFindings
-			}
-			return err
+			err = d.print(a.stdout, r, func(b *facts) { d.text(b, r, args[0]) })
+			return cmp.Or(err, d.judge(r.Worst()))
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&d.live, "live", nil, "a dump in `FILE`, or a folder that pull wrote; once for each dump")
-	d.flags(flags)
+	d.reach.flags(flags)
 	flags.Uint16Var(&d.mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`, with --ibsim and --umad")
 	a.nameFlag(cmd)
-	flags.BoolVar(&d.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	lenientFlag(flags, &d.lenient)
 	flags.IntVar(&d.samples, "samples", drift.DefaultSamples, "list at most `N` entries of a switch and table")
-	flags.StringVar(&format, "format", "text", "text or json")
-	flags.StringVar(&failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
+	d.outputForm.define(flags, "text or json")
+	d.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&d.verbose, "verbose", "v", false, "print a line when there is nothing to say, notes, and all switches that differ")
 	flags.BoolVar(&d.single, "summary", false, "print one line only")
 	return cmd
@@ -171,16 +162,12 @@ func (a *app) readMeant(in *audit) (*drift.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lanes verify.Options
-	if err := a.readLanes(in, f, &lanes); err != nil {
+	var opt verify.Options
+	if err := a.readTablesBeside(in, f, &opt); err != nil {
 		return nil, err
 	}
-	state := &drift.State{Fabric: f, LFT: tables, SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}
-	m, err := a.readMulticast(in, f)
-	if err != nil {
-		return nil, err
-	}
-	if m != nil {
+	state := &drift.State{Fabric: f, LFT: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs}
+	if m := opt.Multicast; m != nil {
 		state.MFT, state.Trees = m.Tables, m.Trees
 	}
 	return state, nil
@@ -309,19 +296,18 @@ func driftLine(r *drift.Report, dir string) string {
 	return b.String()
 }
 
-// printDrift prints a report for people, or nothing when there is nothing to read.
-func (a *app) printDrift(r *drift.Report, d *drifting, dir string) error {
+// text is a report for people, empty when there is nothing to read.
+func (d *drifting) text(b *facts, r *drift.Report, dir string) {
 	if r.Worst() <= verify.Note && !d.verbose {
-		return nil
+		return
 	}
-	var b bytes.Buffer
-	fmt.Fprintln(&b, driftLine(r, dir))
+	fmt.Fprintln(b, driftLine(r, dir))
 	if !d.single {
 		for i := range r.Findings {
 			switch x := &r.Findings[i]; {
 			case x.Rule == drift.Missing, x.Rule == drift.Changed, x.Rule == drift.Extra: // by switch, below
 			case x.Severity > verify.Note || d.verbose:
-				report.WriteFinding(&b, x)
+				report.WriteFinding(b, x)
 			}
 		}
 		const most = 20
@@ -330,18 +316,16 @@ func (a *app) printDrift(r *drift.Report, d *drifting, dir string) error {
 				continue // there is a finding
 			}
 			if i == most && !d.verbose {
-				fmt.Fprintf(&b, "\n%s more differ; -v prints them all\n", text.Grouped(len(r.PerSwitch)-i))
+				fmt.Fprintf(b, "\n%s more differ; -v prints them all\n", text.Grouped(len(r.PerSwitch)-i))
 				break
 			}
-			writeDrifted(&b, &r.PerSwitch[i])
+			writeDrifted(b, &r.PerSwitch[i])
 		}
 	}
-	_, err := a.stdout.Write(b.Bytes())
-	return err
 }
 
 // writeDrifted prints the entries of a switch that differ.
-func writeDrifted(b *bytes.Buffer, s *drift.Switch) {
+func writeDrifted(b *facts, s *drift.Switch) {
 	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name.Text, s.GUID,
 		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed)
 	more := func(n int, what string) {
@@ -381,17 +365,9 @@ func outOf(p fabric.PortNum) string {
 }
 
 func portList(ports []fabric.PortNum) string {
-	var b strings.Builder
-	b.WriteString("port ")
+	name := "port "
 	if len(ports) > 1 {
-		b.Reset()
-		b.WriteString("ports ")
+		name = "ports "
 	}
-	for i, p := range ports {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprint(&b, p)
-	}
-	return b.String()
+	return name + strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ", "), "[]")
 }

@@ -207,8 +207,12 @@ func (a *app) writeTopology(f *fabric.Fabric, name string) error {
 	return nil
 }
 
-// fabricSize is "20 switches, 64 hosts, 128 links".
+// fabricSize is "20 switches, 64 CA ports, 128 links".
 func fabricSize(f *fabric.Fabric) string {
-	return fmt.Sprintf("%s, %s, %s", text.CountGrouped(f.NumSwitches(), "switch", "switches"),
-		text.CountGrouped(len(f.CAPorts()), "CA port", "CA ports"), text.CountGrouped(f.NumLinks(), "link", "links"))
+	return counts(f.NumSwitches(), len(f.CAPorts()), f.NumLinks())
+}
+
+func counts(switches, caPorts, links int) string {
+	return fmt.Sprintf("%s, %s, %s", text.CountGrouped(switches, "switch", "switches"),
+		text.CountGrouped(caPorts, "CA port", "CA ports"), text.CountGrouped(links, "link", "links"))
 }

@@ -115,15 +115,16 @@ func TestLive(t *testing.T) {
 
 // The table of devices has what --umad takes.
 func TestDeviceTable(t *testing.T) {
-	got := string(deviceTable([]umad.PortInfo{
+	var b facts
+	deviceTable(&b, []umad.PortInfo{
 		{Device: "mlx5_0", Number: 1, GUID: 0x2c90300a10101, LID: 17, SMLID: 3, State: "ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "umad0", Netdevs: []string{"ib0", "ib0.8001"}},
 		{Device: "roce_0", Number: 1, LinkLayer: "Ethernet"},
-	}))
+	})
 	want := `PORT      GUID                LID  SM LID  STATE   LINK        RATE                 UMAD   NETDEV
 mlx5_0:1  0x0002c90300a10101  17   3       ACTIVE  InfiniBand  100 Gb/sec (4X EDR)  umad0  ib0,ib0.8001
 roce_0:1  0x0000000000000000  0    0       -       Ethernet    -                    -      -
 `
-	if got != want {
+	if got := b.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
@@ -18,11 +17,12 @@ import (
 // membership is the flags of join and leave.
 type membership struct {
 	reach
-	mgid, mlid, port, format string
-	sendOnly, nonMember      bool
-	pkey                     uint16
-	qkey                     uint32
-	sl                       uint8
+	outputForm
+	mgid, mlid, port    string
+	sendOnly, nonMember bool
+	pkey                uint16
+	qkey                uint32
+	sl                  uint8
 }
 
 // parse makes a request of the flags.
@@ -53,11 +53,8 @@ func (m *membership) parse() (r subnet.Membership, err error) {
 	if m.sl >= lft.NumSLs {
 		return r, usagef("--sl %d: want 0 to %d", m.sl, lft.NumSLs-1)
 	}
-	if m.format != "text" && m.format != "json" {
-		return r, usagef("--format %q: want text or json", m.format)
-	}
 	r.PKey, r.QKey, r.SL = m.pkey, m.qkey, fabric.SL(m.sl)
-	return r, nil
+	return r, m.outputForm.parse()
 }
 
 // memberReport is what the subnet manager answers.
@@ -102,28 +99,27 @@ func (a *app) memberCommand(name, done, short, long string, send func(*cobra.Com
 			if err != nil {
 				return a.refused(err)
 			}
-			if m.format == "json" {
-				return report.JSON(a.stdout, memberReport{
-					MGID: record.MGID.String(), MLID: record.MLID, Port: request.Port, JoinState: uint8(record.JoinState),
-					SL: record.SL, PKey: record.PKey, QKey: record.QKey,
-				})
+			document := memberReport{
+				MGID: record.MGID.String(), MLID: record.MLID, Port: request.Port, JoinState: uint8(record.JoinState),
+				SL: record.SL, PKey: record.PKey, QKey: record.QKey,
 			}
-			mlid := ""
-			if record.MLID != 0 { // OpenSM does not say it to those who leave
-				mlid = fmt.Sprintf(", MLID %#x", uint16(record.MLID))
-			}
-			_, err = fmt.Fprintf(a.stdout, "%s %s %s%s, as %s\n", request.Port, done, record.MGID, mlid, request.State)
-			return err
+			return m.print(a.stdout, document, func(b *facts) {
+				mlid := ""
+				if record.MLID != 0 { // OpenSM does not say it to those who leave
+					mlid = fmt.Sprintf(", MLID %#x", uint16(record.MLID))
+				}
+				fmt.Fprintf(b, "%s %s %s%s, as %s\n", request.Port, done, record.MGID, mlid, request.State)
+			})
 		},
 	}
 	f := cmd.Flags()
-	m.flags(f)
+	m.reach.flags(f)
 	f.StringVar(&m.mgid, "mgid", "", "multicast `GID` of the group")
 	f.StringVar(&m.mlid, "mlid", "", "`MLID` that the group must have, or gets when it is made")
 	f.StringVar(&m.port, "port-guid", "", "`GUID` of the port")
 	f.BoolVar(&m.sendOnly, "send-only", false, "as a send-only non-member")
 	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
-	f.StringVar(&m.format, "format", "text", "text or json")
+	m.outputForm.define(f, "text or json")
 	if name == "join" {
 		f.Uint16Var(&m.pkey, "pkey", 0xffff, "`P_Key` of a group that is made")
 		f.Uint32Var(&m.qkey, "qkey", 0x0b1b, "`Q_Key` of a group that is made")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -28,45 +27,46 @@ func (b *before) sum() string {
 
 // readPrevious reads the directory of --previous. A fabric without any LID gets those
 // of then.
-func (a *app) readPrevious(o *order, e *compile.Engine, f *fabric.Fabric, opt *compile.Options) (*before, error) {
-	if len(o.roots) > 0 {
+func (a *app) readPrevious(c *compilation) (*before, error) {
+	dir := c.order.previous
+	if len(c.roots) > 0 {
 		return nil, usagef("--previous keeps the order of the switches, and --roots gives another")
 	}
-	if opt.LIDs.Policy != lft.KeepLIDs {
-		return nil, usagef("--previous keeps entries, which --lids %s gives to other ports", o.lids)
+	if c.opt.LIDs.Policy != lft.KeepLIDs {
+		return nil, usagef("--previous keeps entries, which --lids %s gives to other ports", c.lids)
 	}
-	in := audit{lenient: o.lenient}
-	if err := in.findCompiled(o.previous); err != nil {
+	in := audit{lenient: c.lenient}
+	if err := in.findCompiled(dir); err != nil {
 		return nil, err
 	}
-	m, err := outdir.ReadManifest(o.previous)
+	m, err := outdir.ReadManifest(dir)
 	if err != nil {
 		return nil, &inputError{err}
 	}
-	if m.Engine != e.Name() {
-		return nil, inputf("%s is of engine %s, not %s", o.previous, m.Engine, e.Name())
+	if m.Engine != c.engine.Name() {
+		return nil, inputf("%s is of engine %s, not %s", dir, m.Engine, c.engine.Name())
 	}
-	if _, ok := e.Engine.(lft.Keeper); !ok {
-		return nil, usagef("--previous: %s makes all tables anew, whatever there was", e.Name())
+	if _, ok := c.engine.Engine.(lft.Keeper); !ok {
+		return nil, usagef("--previous: %s makes all tables anew, whatever there was", c.engine.Name())
 	}
-	text, err := a.readInput(filepath.Join(o.previous, outdir.ManifestName))
+	manifest, err := a.readInput(filepath.Join(dir, outdir.ManifestName))
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.Sum256(text)
-	g, tables, err := a.readTables(&in)
+	hash := sha256.Sum256(manifest)
+	f, tables, err := a.readTables(&in)
 	if err != nil {
 		return nil, err
 	}
-	b := &before{routing: &lft.Routing{Engine: m.Engine, Fabric: g, Tables: tables}, manifest: hex.EncodeToString(hash[:])}
+	b := &before{routing: &lft.Routing{Engine: m.Engine, Fabric: f, Tables: tables}, manifest: hex.EncodeToString(hash[:])}
 	if _, ok := m.Files[outdir.OrderName]; ok {
-		if b.routing.Order, err = a.readOrder(filepath.Join(o.previous, outdir.OrderName), g); err != nil {
+		if b.routing.Order, err = a.readOrder(filepath.Join(dir, outdir.OrderName), f); err != nil {
 			return nil, err
 		}
 	}
-	opt.Route.Previous = b.routing
-	if o.guid2lid == "" && f.MaxLID() == 0 {
-		opt.LIDs.GUID2LID, err = a.readGUID2LID(filepath.Join(o.previous, outdir.GUID2LIDName), o.lenient)
+	c.opt.Route.Previous = b.routing
+	if c.guid2lid == "" && c.fabric.MaxLID() == 0 {
+		c.opt.LIDs.GUID2LID, err = a.readGUID2LID(filepath.Join(dir, outdir.GUID2LIDName), c.lenient)
 	}
 	return b, err
 }

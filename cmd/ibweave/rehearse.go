@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,13 +14,13 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/verify"
 )
 
 func (a *app) rehearseCommand() *cobra.Command {
-	var via, format, library string
+	var via, library string
+	var form outputForm
 	cmd := &cobra.Command{
 		Use:   "rehearse DIR",
 		Short: "load compiled tables with the real OpenSM on the real ibsim, and compare",
@@ -46,18 +46,14 @@ guid2lid and of the comments of the tables with these.`,
 			if via != string(rehearse.ViaFile) && via != string(rehearse.ViaPlugin) {
 				return usagef("--via %q: want file or plugin", via)
 			}
-			if format != "text" && format != "json" {
-				return usagef("--format %q: want text or json", format)
+			if err := form.parse(); err != nil {
+				return err
 			}
 			r, err := a.rehearse(cmd.Context(), args[0], rehearse.Via(via), library)
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				err = report.JSON(a.stdout, r)
-			} else {
-				err = a.printRehearsal(r)
-			}
+			err = form.print(a.stdout, r, func(b *facts) { printRehearsal(b, r) })
 			if err == nil && !r.Equal() {
 				err = errFindings
 			}
@@ -67,7 +63,7 @@ guid2lid and of the comments of the tables with these.`,
 	cmd.Flags().StringVar(&via, "via", "file", "how OpenSM gets the tables: file or plugin")
 	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
 	a.nameFlag(cmd)
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	form.define(cmd.Flags(), "text or json")
 	return cmd
 }
 
@@ -143,50 +139,31 @@ func (a *app) readSchemes(in *audit, trees []mft.Tree) error {
 }
 
 // printRehearsal prints a report for people.
-func (a *app) printRehearsal(r *rehearse.Report) error {
-	var b bytes.Buffer
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
-	}
+func printRehearsal(b *facts, r *rehearse.Report) {
 	n := text.Grouped[int]
 	up := "subnet up"
 	if !r.SubnetUp {
 		up = "subnet not up"
 	}
-	engine := r.Engine
-	if engine == "" {
-		engine = "none"
-	}
-	row("OpenSM", "%s, engine %s, %s, %s", r.OpenSM, engine, up, text.CountGrouped(r.NumErrors, "error", "errors"))
-	row("switches", "%s of %s have our tables", n(r.EqualSwitches), n(r.Switches))
-	row("entries", "%s compared, %s", n(r.Entries), text.CountGrouped(r.Differences, "difference", "differences"))
-	row("LIDs", "%s with other LIDs than ours", text.CountGrouped(r.WrongLIDs, "port", "ports"))
+	b.row("OpenSM", "%s, engine %s, %s, %s", r.OpenSM, cmp.Or(r.Engine, "none"), up, text.CountGrouped(r.NumErrors, "error", "errors"))
+	b.row("switches", "%s of %s have our tables", n(r.EqualSwitches), n(r.Switches))
+	b.row("entries", "%s compared, %s", n(r.Entries), text.CountGrouped(r.Differences, "difference", "differences"))
+	b.row("LIDs", "%s with other LIDs than ours", text.CountGrouped(r.WrongLIDs, "port", "ports"))
 	if r.Via == rehearse.ViaFile {
-		row("not carried", "multicast tables and SL-to-VL maps, which files do not hold")
+		b.row("not carried", "multicast tables and SL-to-VL maps, which files do not hold")
 	} else {
-		if m := r.Multicast; m == nil {
-			row("multicast", "no groups")
-		} else {
-			row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
-			row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
-		}
-		if v := r.SL2VL; v == nil {
-			row("SL-to-VL", "no tables")
-		} else {
-			row("SL-to-VL", "%s compared, %s", text.CountGrouped(v.Maps, "table", "tables"), text.CountGrouped(v.Differences, "difference", "differences"))
-		}
-		row("plugin", "%s", r.Plugin)
+		printByPlugin(b, r)
 	}
 	samples := func(title string, total, shown int, line func(int) string) {
 		if total == 0 {
 			return
 		}
-		fmt.Fprintf(&b, "\n%s:\n", title)
+		fmt.Fprintf(b, "\n%s:\n", title)
 		for i := range shown {
-			fmt.Fprintf(&b, "    %s\n", line(i))
+			fmt.Fprintf(b, "    %s\n", line(i))
 		}
 		if total > shown {
-			fmt.Fprintf(&b, "    and %s more\n", n(total-shown))
+			fmt.Fprintf(b, "    and %s more\n", n(total-shown))
 		}
 	}
 	samples("Entries that differ", r.Differences, len(r.Samples), func(i int) string { return r.Samples[i].String() })
@@ -207,7 +184,23 @@ func (a *app) printRehearsal(r *rehearse.Report) error {
 	if !r.Equal() {
 		verdict = "different"
 	}
-	fmt.Fprintf(&b, "\nverdict      %s\n", verdict)
-	_, err := a.stdout.Write(b.Bytes())
-	return err
+	b.WriteByte('\n')
+	b.row("verdict", "%s", verdict)
+}
+
+// printByPlugin says what only the plugin carries.
+func printByPlugin(b *facts, r *rehearse.Report) {
+	n := text.Grouped[int]
+	if m := r.Multicast; m == nil {
+		b.row("multicast", "no groups")
+	} else {
+		b.row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
+		b.row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
+	}
+	if v := r.SL2VL; v == nil {
+		b.row("SL-to-VL", "no tables")
+	} else {
+		b.row("SL-to-VL", "%s compared, %s", text.CountGrouped(v.Maps, "table", "tables"), text.CountGrouped(v.Differences, "difference", "differences"))
+	}
+	b.row("plugin", "%s", r.Plugin)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -68,17 +69,11 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
-	flags.StringVarP(&r.topology, "topology", "t", "", "topology `FILE`")
-	flags.StringVar(&r.lfts, "lfts", "", "`FILE` of forwarding tables")
-	flags.StringVar(&r.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
-	flags.StringVar(&r.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
-	flags.StringVar(&r.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
+	r.fileFlags(flags)
 	flags.StringVarP(&r.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.BoolVar(&r.wiring, "wiring", false, "also look at the cables")
-	flags.StringVar(&r.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
+	r.demands.flags(flags)
 	a.nameFlag(cmd)
-	flags.StringVar(&r.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
-	flags.BoolVar(&r.lenient, "lenient", false, "leave out of the input what is broken, and list it")
 	return cmd
 }
 
@@ -94,13 +89,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	case r.entries <= 0:
 		return usagef("--max-entries %d: want 1 or more", r.entries)
 	}
-	outputs := 0
-	for _, name := range []string{r.output, r.svg, r.png} {
-		if name == "-" {
-			outputs++
-		}
-	}
-	if outputs > 1 {
+	if oneStdin(r.output, r.svg, r.png) != nil {
 		return usagef("standard output (-) can be one file only")
 	}
 	if _, err := r.today(); err != nil {
@@ -129,12 +118,8 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
 	if r.output != "" {
-		if err := page.Write(ctx, &b, in); err != nil {
-			return err
-		}
-		if err := a.writeOutput(r.output, b.Bytes()); err != nil {
+		if err := a.writeDrawn(r.output, func(w io.Writer) error { return page.Write(ctx, w, in) }); err != nil {
 			return err
 		}
 	}
@@ -154,22 +139,23 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 		return err
 	}
 	if r.svg != "" {
-		b.Reset()
-		if err := picture.WriteSVG(&b, p); err != nil {
-			return err
-		}
-		if err := a.writeOutput(r.svg, b.Bytes()); err != nil {
+		if err := a.writeDrawn(r.svg, func(w io.Writer) error { return picture.WriteSVG(w, p) }); err != nil {
 			return err
 		}
 	}
 	if r.png != "" {
-		b.Reset()
-		if err := picture.WritePNG(&b, p); err != nil {
-			return err
-		}
-		return a.writeOutput(r.png, b.Bytes())
+		return a.writeDrawn(r.png, func(w io.Writer) error { return picture.WritePNG(w, p) })
 	}
 	return nil
+}
+
+// writeDrawn writes a file when all of it is known.
+func (a *app) writeDrawn(name string, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	return a.writeOutput(name, b.Bytes())
 }
 
 // input is what the page shows of an audit.

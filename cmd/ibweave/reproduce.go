@@ -10,18 +10,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/papers/reproduce"
-	"github.com/ibweave/ibweave/report"
 )
 
 // evaluation is the command line of reproduce.
 type evaluation struct {
-	names  []string
-	dir    string
-	quick  bool
-	again  bool
-	seed   uint64
-	cpus   int
-	format string
+	names []string
+	dir   string
+	quick bool
+	again bool
+	seed  uint64
+	cpus  int
+	outputForm
 }
 
 func (a *app) reproduceCommand() *cobra.Command {
@@ -46,8 +45,8 @@ The same seed gives the same bytes, on any number of CPUs.`,
   ibweave reproduce zhou2010 -o figures
   ibweave reproduce zhou2010/fig10 zhou2010/fig13 --quick -o figures`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.format != "text" && o.format != "json" {
-				return usagef("--format %q: want text or json", o.format)
+			if err := o.outputForm.parse(); err != nil {
+				return err
 			}
 			if o.cpus < 0 {
 				return usagef("--cpus %d: want 1 or more, or 0 for all", o.cpus)
@@ -56,7 +55,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 				o.names = append(o.names, strings.Split(arg, ",")...)
 			}
 			if len(o.names) == 0 {
-				return a.listPapers(o.format)
+				return a.listPapers(&o.outputForm)
 			}
 			return a.reproduce(cmd.Context(), &o)
 		},
@@ -67,7 +66,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	flags.BoolVar(&o.again, "again", false, "make figures anew that DIR has already")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of everything random")
 	flags.IntVar(&o.cpus, "cpus", 0, "measure so many points at the same time; 0 is one for each CPU")
-	flags.StringVar(&o.format, "format", "text", "text or json")
+	o.outputForm.define(flags, "text or json")
 	return cmd
 }
 
@@ -86,7 +85,7 @@ type figureEntry struct {
 }
 
 // listPapers prints what can be reproduced.
-func (a *app) listPapers(format string) error {
+func (a *app) listPapers(form *outputForm) error {
 	list := make([]paperEntry, 0, len(reproduce.Papers))
 	for _, p := range reproduce.Papers {
 		e := paperEntry{ID: p.ID, Title: p.Title, Notes: append([]string{}, p.Notes...), Claims: len(p.Claims)}
@@ -95,20 +94,16 @@ func (a *app) listPapers(format string) error {
 		}
 		list = append(list, e)
 	}
-	if format == "json" {
-		return report.JSON(a.stdout, list)
-	}
-	var b strings.Builder
-	for _, p := range list {
-		fmt.Fprintf(&b, "%s: %s\n", p.ID, p.Title)
-		for _, f := range p.Figures {
-			fmt.Fprintf(&b, "  %-24s %s\n", f.ID, f.Title)
+	return form.print(a.stdout, list, func(b *facts) {
+		for _, p := range list {
+			fmt.Fprintf(b, "%s: %s\n", p.ID, p.Title)
+			for _, f := range p.Figures {
+				fmt.Fprintf(b, "  %-24s %s\n", f.ID, f.Title)
+			}
+			fmt.Fprintf(b, "  and %d claims\n", p.Claims)
 		}
-		fmt.Fprintf(&b, "  and %d claims\n", p.Claims)
-	}
-	b.WriteString("ibweave reproduce all -o DIR makes all of these\n")
-	_, err := a.stdout.Write([]byte(b.String()))
-	return err
+		b.WriteString("ibweave reproduce all -o DIR makes all of these\n")
+	})
 }
 
 // evaluated is the result of reproduce.
@@ -168,26 +163,18 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 		}
 		result.Verdicts = append(result.Verdicts, list...)
 	}
-	if o.format == "json" {
-		return report.JSON(a.stdout, &result)
-	}
-	return a.printEvaluation(&result)
+	return o.print(a.stdout, &result, result.text)
 }
 
-func (a *app) printEvaluation(r *evaluated) error {
-	if err := reproduce.VerdictText(a.stdout, r.Verdicts); err != nil {
-		return err
-	}
+// text is the result for people.
+func (r *evaluated) text(b *facts) {
+	_ = reproduce.VerdictText(b, r.Verdicts) // a buffer takes all
 	counts := map[reproduce.Verdict]int{}
 	for _, j := range r.Verdicts {
 		counts[j.Verdict]++
 	}
-	_, err := fmt.Fprintf(a.stdout, "%d claims: %d hold, %d hold as something else, %d fail, %d not decidable, %d not measured\n",
+	fmt.Fprintf(b, "%d claims: %d hold, %d hold as something else, %d fail, %d not decidable, %d not measured\n",
 		len(r.Verdicts), counts[reproduce.Holds], counts[reproduce.HoldsAs], counts[reproduce.Fails],
 		counts[reproduce.NotDecidable], counts[reproduce.NotMeasured])
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.stdout, "wrote %s: figures made %d, kept %d\n", r.Output, len(r.Made), len(r.Kept))
-	return err
+	fmt.Fprintf(b, "wrote %s: figures made %d, kept %d\n", r.Output, len(r.Made), len(r.Kept))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -12,24 +11,22 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
-	"github.com/ibweave/ibweave/report"
 )
 
 // scheduling is what schedule is asked to do.
 type scheduling struct {
 	audit
+	outputForm
 	groups string
 	method string
 	check  string // a schedule to look at instead of making one
 	output string
-	json   bool
 	force  bool
 	opt    myrinet.Options
 }
 
 func (a *app) scheduleCommand() *cobra.Command {
 	var o scheduling
-	var format string
 	cmd := &cobra.Command{
 		Use:   "schedule [DIR | -t TOPOLOGY --lfts FILE]",
 		Short: "compile software multicast schedules over unicast tables",
@@ -56,12 +53,8 @@ and one after it, no circle closes.
   ibweave schedule tables --check schedule.txt`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch format {
-			case "text":
-			case "json":
-				o.json = true
-			default:
-				return usagef("--format %q: want text or json", format)
+			if err := o.outputForm.parse(); err != nil {
+				return err
 			}
 			if len(args) == 0 && (o.topology == "" || o.lfts == "") {
 				return usagef("schedule needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
@@ -97,9 +90,9 @@ and one after it, no circle closes.
 	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	a.nameFlag(cmd)
-	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	lenientFlag(flags, &o.lenient)
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
-	flags.StringVar(&format, "format", "text", "form of the summary, text or json")
+	o.outputForm.define(flags, "form of the summary, text or json")
 	return cmd
 }
 
@@ -164,11 +157,7 @@ func (a *app) schedule(o *scheduling) error {
 	if o.output == "-" && o.check == "" {
 		to = a.stderr // the schedule is on standard output
 	}
-	if o.json {
-		err = report.JSON(to, &d)
-	} else {
-		_, err = to.Write(d.text())
-	}
+	err = o.print(to, &d, d.text)
 	if err == nil && !r.Clean() {
 		err = errFindings
 	}
@@ -202,18 +191,16 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 }
 
 // text is the document for people.
-func (d *scheduled) text() []byte {
-	var b bytes.Buffer
+func (d *scheduled) text(b *facts) {
 	n := text.Grouped[int]
-	fmt.Fprintf(&b, "schedule     %s, %s, %s of buffers\n", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
-	fmt.Fprintf(&b, "messages     %s, %s sends, at most %s one after another\n", n(d.Messages), n(d.Sends), n(d.Steps))
-	fmt.Fprintf(&b, "links        %s crossed between switches, %.2f by a send\n", n(d.Links), d.MeanLinks)
+	b.row("schedule", "%s, %s, %s of buffers", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
+	b.row("messages", "%s, %s sends, at most %s one after another", n(d.Messages), n(d.Sends), n(d.Steps))
+	b.row("links", "%s crossed between switches, %.2f by a send", n(d.Links), d.MeanLinks)
 	for _, line := range d.lines {
-		fmt.Fprintln(&b, line)
+		fmt.Fprintln(b, line)
 	}
 	if d.Output != "" && d.Output != "-" {
-		fmt.Fprintf(&b, "output       %s\n", d.Output)
+		b.row("output", "%s", d.Output)
 	}
-	fmt.Fprintf(&b, "verdict      %s\n", d.Verdict)
-	return b.Bytes()
+	b.row("verdict", "%s", d.Verdict)
 }

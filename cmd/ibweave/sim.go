@@ -89,7 +89,8 @@ docs/simulator.md has the model, all parameters, and limits.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
 	}
 	in.flags = cmd.Flags()
-	in.defineTables()
+	in.fileFlags(in.flags)
+	in.flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs unless --repeat")
 	a.nameFlag(cmd)
 	in.defineTraffic()
 	in.defineHardware()
@@ -107,17 +108,6 @@ var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "stat
 
 // fileFlags name files.
 var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "groups": true, "trace": true, "node-name-map": true}
-
-func (in *simulation) defineTables() {
-	flags := in.flags
-	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`")
-	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
-	flags.StringVar(&in.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
-	flags.StringVar(&in.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
-	flags.StringVar(&in.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
-	flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs unless --repeat")
-	flags.BoolVar(&in.lenient, "lenient", false, "leave out of the input what is broken, and list it")
-}
 
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.traffic

@@ -3,32 +3,35 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // shownCases is how many failures the text form names.
 const shownCases = 20
 
+// failing is what whatif is asked to do.
+type failing struct {
+	order
+	opt whatif.Options
+	at  []string // switches
+}
+
 func (a *app) whatifCommand() *cobra.Command {
 	var (
-		o                 order
-		opt               whatif.Options
+		o                 failing
 		fail, shard, only string
-		at                []string
 		out               caseFlags
 	)
 	cmd := &cobra.Command{
@@ -61,60 +64,39 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 			if o.topology == "" || o.engine == "" || fail == "" && only == "" {
 				return usagef("whatif needs a topology, -t FILE, an engine, -e ENGINE, and what fails, --fail links or switches, or --only isl, hosts or switches")
 			}
-			if err := parseFails(&opt, fail, only); err != nil {
+			if err := parseFails(&o.opt, fail, only); err != nil {
 				return err
 			}
-			if opt.Depth != 1 && opt.Depth != 2 {
-				return usagef("--depth %d: want 1 or 2", opt.Depth)
+			if err := parseShard(&o.opt, shard); err != nil {
+				return err
 			}
-			if opt.Sample < 0 {
-				return usagef("--sample %d: want 1 or more", opt.Sample)
-			}
-			if shard != "" {
-				i, n, ok := strings.Cut(shard, "/")
-				var err1, err2 error
-				opt.Shard, err1 = strconv.Atoi(i)
-				opt.Shards, err2 = strconv.Atoi(n)
-				if !ok || err1 != nil || err2 != nil || opt.Shard < 1 || opt.Shard > opt.Shards {
-					return usagef("--shard %q: want i/n, i from 1 to n", shard)
-				}
-			}
-			if !cmd.Flags().Changed("lmc") {
-				o.lmc = lft.KeepLMC
-			} else if o.lmc < 0 || o.lmc > fabric.MaxLMC {
-				return usagef("--lmc %d: want 0 to %d", o.lmc, fabric.MaxLMC)
-			}
-			form, err := out.parse()
+			route, err := o.routeFlags.parse(cmd)
 			if err != nil {
 				return err
 			}
-			r, err := a.whatif(cmd.Context(), &o, opt, at)
+			if err := out.parse(); err != nil {
+				return err
+			}
+			r, err := a.whatif(cmd.Context(), &o, route)
 			if err != nil {
 				return err
 			}
-			return a.writeCases(r, form)
+			return a.writeCases(r, &out)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE`")
+	o.routeFlags.define(flags, "LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	o.defineEngine(flags, &o.engine)
 	flags.StringVar(&fail, "fail", "", "what fails: links or switches")
 	flags.StringVar(&only, "only", "", "what fails: isl, the cables between switches; hosts, the cables of hosts; or switches")
-	flags.StringArrayVar(&at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
-	flags.BoolVar(&opt.FromScratch, "from-scratch", false, "also route what each failure leaves without the old tables, to compare the loads: takes a full route for each failure")
-	flags.IntVar(&opt.Depth, "depth", 1, "how many fail together: 1 or 2")
-	flags.IntVar(&opt.Sample, "sample", 0, "try `N` failures drawn at random; by default all")
-	flags.Uint64Var(&opt.Seed, "seed", 1, "chooses the sample")
+	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
+	flags.BoolVar(&o.opt.FromScratch, "from-scratch", false, "also route what each failure leaves without the old tables, to compare the loads: takes a full route for each failure")
+	flags.IntVar(&o.opt.Depth, "depth", 1, "how many fail together: 1 or 2")
+	flags.IntVar(&o.opt.Sample, "sample", 0, "try `N` failures drawn at random; by default all")
+	flags.Uint64Var(&o.opt.Seed, "seed", 1, "chooses the sample")
 	flags.StringVar(&shard, "shard", "", "try part `i/n` of the failures only")
-	flags.StringSliceVar(&o.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
-	flags.StringVar(&o.lids, "lids", "keep", "LIDs: keep, dense or mesh, as in compile")
-	flags.IntVar(&o.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
-	flags.BoolVar(&o.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
-	flags.BoolVar(&o.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
-	flags.IntVar(&o.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
 	a.nameFlag(cmd)
-	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
-	out.define(cmd)
+	out.define(flags)
 	return cmd
 }
 
@@ -145,42 +127,54 @@ func parseFails(opt *whatif.Options, fail, only string) error {
 	return nil
 }
 
-// caseFlags are those of whatif and merge.
-type caseFlags struct {
-	format, file, failOn, sort string
-	top                        int
+// parseShard reads --shard, and sees that --depth and --sample make sense.
+func parseShard(opt *whatif.Options, shard string) error {
+	if opt.Depth != 1 && opt.Depth != 2 {
+		return usagef("--depth %d: want 1 or 2", opt.Depth)
+	}
+	if opt.Sample < 0 {
+		return usagef("--sample %d: want 1 or more", opt.Sample)
+	}
+	if shard == "" {
+		return nil
+	}
+	i, n, ok := strings.Cut(shard, "/")
+	var err1, err2 error
+	opt.Shard, err1 = strconv.Atoi(i)
+	opt.Shards, err2 = strconv.Atoi(n)
+	if !ok || err1 != nil || err2 != nil || opt.Shard < 1 || opt.Shard > opt.Shards {
+		return usagef("--shard %q: want i/n, i from 1 to n", shard)
+	}
+	return nil
 }
 
-func (c *caseFlags) define(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&c.format, "format", "text", "text or json")
+// caseFlags are those of whatif and merge.
+type caseFlags struct {
+	outputForm
+	threshold
+	file, sort string
+	top        int
+}
+
+func (c *caseFlags) define(flags *pflag.FlagSet) {
+	c.outputForm.define(flags, "text or json")
+	c.threshold.define(flags, failOnUsage)
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
-	flags.StringVar(&c.failOn, "fail-on", "error", "exit with 1 for findings from this severity on: error, warning, note or never")
 	flags.StringVar(&c.sort, "sort", "harm", "order of the failures: "+strings.Join(whatif.Orders, ", "))
 	flags.IntVar(&c.top, "top", shownCases, "failures to name in the text, `N`, the first of that order")
 }
 
-// caseForm is where results of whatif go.
-type caseForm struct {
-	*caseFlags
-	json  bool
-	at    verify.Severity
-	never bool
-}
-
-func (c *caseFlags) parse() (f caseForm, err error) {
-	if c.format != "text" && c.format != "json" {
-		return f, usagef("--format %q: want text or json", c.format)
+func (c *caseFlags) parse() error {
+	if err := c.outputForm.parse(); err != nil {
+		return err
 	}
 	if c.top < 0 {
-		return f, usagef("--top %d: want 0 or more", c.top)
+		return usagef("--top %d: want 0 or more", c.top)
 	}
 	if err := new(whatif.Result).Sort(c.sort); err != nil {
-		return f, usagef("--sort %w", err)
+		return usagef("--sort %w", err)
 	}
-	f = caseForm{caseFlags: c, json: c.format == "json"}
-	f.at, f.never, err = parseFailOn(c.failOn)
-	return f, err
+	return c.threshold.parse()
 }
 
 // namedSwitches finds switches by GUID or description.
@@ -210,49 +204,32 @@ func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err 
 }
 
 // whatif routes the fabric and has it fail.
-func (a *app) whatif(ctx context.Context, o *order, opt whatif.Options, at []string) (*whatif.Result, error) {
+func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*whatif.Result, error) {
 	engine, err := compile.EngineByName(o.engine)
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	route := compile.Options{LIDs: lft.LIDOptions{LMC: o.lmc}}
-	if route.LIDs.Policy, err = lft.ParseLIDPolicy(o.lids); err != nil {
-		return nil, usagef("--lids: %w", err)
-	}
-	if o.vls != 0 {
-		if err := lft.CheckVLCount(o.vls); err != nil {
-			return nil, usagef("--vls: %w", err)
-		}
-	}
-	route.Route.NoWrap, route.Route.Repair, route.Route.VLs = o.noWrap, o.repair, o.vls
 	if err := oneStdin(append([]string{o.topology}, o.roots...)...); err != nil {
 		return nil, err
 	}
-	f, err := a.readTopology(o.topology, o.lenient)
+	f, err := a.readFabric(&o.routeFlags, "so that nothing can fail")
 	if err != nil {
 		return nil, err
-	}
-	if f.NumSwitches() == 0 {
-		return nil, inputf("%s has no switch, so that nothing can fail", o.topology)
 	}
 	if route.Route.Roots, err = a.switches(f, "--roots", o.roots); err != nil {
 		return nil, err
 	}
-	if opt.At, err = namedSwitches(f, at); err != nil {
+	if o.opt.At, err = namedSwitches(f, o.at); err != nil {
 		return nil, err
 	}
 	base, err := compile.Run(ctx, f, engine, route)
-	var lids *compile.LIDError
-	if errors.As(err, &lids) {
-		return nil, inputf("%s: %w", o.topology, err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, lidInput(o.topology, err)
 	}
 	s := a.startStage("failures", 0)
 	defer s.end()
-	opt.Progress = func(done, total int) { s.set(done, total) }
-	r, err := whatif.Run(ctx, base, route, opt)
+	o.opt.Progress = func(done, total int) { s.set(done, total) }
+	r, err := whatif.Run(ctx, base, route, o.opt)
 	if err != nil {
 		return nil, err
 	}
@@ -274,8 +251,7 @@ without shards. All shards must be of the same run, and each there once.`,
 			if len(args) == 0 {
 				return usagef("merge needs the files that whatif --shard wrote")
 			}
-			form, err := out.parse()
-			if err != nil {
+			if err := out.parse(); err != nil {
 				return err
 			}
 			if err := oneStdin(args...); err != nil {
@@ -297,86 +273,31 @@ without shards. All shards must be of the same run, and each there once.`,
 			if err != nil {
 				return &inputError{err}
 			}
-			return a.writeCases(r, form)
+			return a.writeCases(r, &out)
 		},
 	}
-	out.define(cmd)
+	out.define(cmd.Flags())
 	return cmd
 }
 
 // writeCases writes a result where it is wanted, and says whether it is bad.
-func (a *app) writeCases(r *whatif.Result, out caseForm) error {
+func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 	if err := r.Sort(out.sort); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if out.json || out.file != "" {
+	if out.file != "" {
+		var b bytes.Buffer
 		if err := report.JSON(&b, r); err != nil {
 			return err
 		}
-	}
-	if out.file != "" {
 		if err := a.writeOutput(out.file, b.Bytes()); err != nil {
 			return err
 		}
 	}
-	if !out.json {
-		b.Reset()
-		printCases(&b, r, out.top, out.sort)
-	}
-	if _, err := a.stdout.Write(b.Bytes()); err != nil {
+	if err := out.print(a.stdout, r, func(b *facts) { printCases(b, r, out.top, out.sort) }); err != nil {
 		return err
 	}
-	worst := verify.Clean
-	for i := range r.Cases {
-		switch c := &r.Cases[i]; {
-		case c.Refused != "" || c.CreditLoops > r.Before.CreditLoops:
-			worst = max(worst, verify.Error)
-		case c.Lost > 0:
-			worst = max(worst, verify.Warning)
-		}
-	}
-	if !out.never && worst >= out.at {
-		return errFindings
-	}
-	return nil
-}
-
-// caseTotals sums up a result.
-type caseTotals struct {
-	lost, gone, refused, loops, anew int // failures
-	busiest, scratch                 int64
-	mean                             float64 // blocks
-	most                             int
-	trivial                          int // failures
-	cut                              int64
-}
-
-func totalCases(r *whatif.Result) (t caseTotals) {
-	count := func(n *int, yes bool) {
-		if yes {
-			*n++
-		}
-	}
-	for i := range r.Cases {
-		c := &r.Cases[i]
-		count(&t.lost, c.Lost > 0)
-		count(&t.gone, c.Gone > 0)
-		count(&t.refused, c.Refused != "")
-		count(&t.loops, c.CreditLoops > r.Before.CreditLoops)
-		count(&t.anew, c.Anew)
-		t.busiest = max(t.busiest, c.MaxRoutes)
-		if c.FromScratch != nil {
-			t.scratch = max(t.scratch, *c.FromScratch)
-		}
-		t.mean += float64(c.Blocks) / float64(len(r.Cases))
-		t.most = max(t.most, c.Blocks)
-		if c.Trivial(&r.Before) {
-			t.trivial++
-			t.cut = max(t.cut, c.Gone)
-		}
-	}
-	return t
+	return out.judge(r.Worst())
 }
 
 // caseTitle says which failures these are.
@@ -412,35 +333,33 @@ func caseTitle(r *whatif.Result) string {
 }
 
 // printCases is the text for people.
-func printCases(b *bytes.Buffer, r *whatif.Result, top int, order string) {
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(b, "%-15s"+format+"\n", append([]any{name}, args...)...)
-	}
-	t := totalCases(r)
-	row("failures", "%s", caseTitle(r))
-	row("engine", "%s", r.Engine)
-	row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
+func printCases(b *facts, r *whatif.Result, top int, order string) {
+	b.width = 15
+	t := r.Totals()
+	b.row("failures", "%s", caseTitle(r))
+	b.row("engine", "%s", r.Engine)
+	b.row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
 		text.CountGrouped(r.Before.CreditLoops, "credit loop", "credit loops"), text.Grouped(r.Before.MaxRoutes))
-	row("single points", "%s", text.CountGrouped(t.lost, "failure separates ports", "failures separate ports")+" that still have a cable")
-	row("own cables", "%s", text.CountGrouped(t.gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
-	row("credit loops", "%s", text.CountGrouped(t.loops, "failure brings one", "failures bring one"))
-	if t.refused > 0 {
-		row("refused", "%s", text.CountGrouped(t.refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
+	b.row("single points", "%s that still have a cable", text.CountGrouped(t.Lost, "failure separates ports", "failures separate ports"))
+	b.row("own cables", "%s", text.CountGrouped(t.Gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
+	b.row("credit loops", "%s", text.CountGrouped(t.CreditLoops, "failure brings one", "failures bring one"))
+	if t.Refused > 0 {
+		b.row("refused", "%s", text.CountGrouped(t.Refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
 	}
-	load := fmt.Sprintf("at most %s routes on a link", text.Grouped(t.busiest))
+	scratch := ""
 	if r.FromScratch {
-		load += fmt.Sprintf(", %s when all is routed from scratch", text.Grouped(t.scratch))
+		scratch = fmt.Sprintf(", %s when all is routed from scratch", text.Grouped(t.FromScratch))
 	}
-	row("load", "%s", load)
-	row("to write", "%.1f blocks of 64 entries on average, at most %s", t.mean, text.Grouped(t.most))
-	if t.anew > 0 {
-		row("", "%s routed from scratch, not mended", text.CountGrouped(t.anew, "failure", "failures"))
+	b.row("load", "at most %s routes on a link%s", text.Grouped(t.MaxRoutes), scratch)
+	b.row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
+	if t.Anew > 0 {
+		b.row("", "%s routed from scratch, not mended", text.CountGrouped(t.Anew, "failure", "failures"))
 	}
 	if len(r.Cases) == 0 || top == 0 {
 		return
 	}
 	list := slices.Clone(r.Cases)
-	folded := r.Only != "hosts" && order == "harm" && t.trivial > 1
+	folded := r.Only != "hosts" && order == "harm" && t.Trivial > 1
 	if folded {
 		list = slices.DeleteFunc(list, func(c whatif.Case) bool { return c.Trivial(&r.Before) })
 	}
@@ -458,12 +377,12 @@ func printCases(b *bytes.Buffer, r *whatif.Result, top int, order string) {
 	}
 	if folded {
 		what := "and %s of host cables: each cuts off its own hosts only, at most %s; --only hosts lists them\n"
-		fmt.Fprintf(b, what, text.CountGrouped(t.trivial, "failure", "failures"), text.CountGrouped(t.cut, "pair", "pairs"))
+		fmt.Fprintf(b, what, text.CountGrouped(t.Trivial, "failure", "failures"), text.CountGrouped(t.Cut, "pair", "pairs"))
 	}
 }
 
 // printTable is a line for each case.
-func printTable(b *bytes.Buffer, cases []whatif.Case, scratch bool) {
+func printTable(b *facts, cases []whatif.Case, scratch bool) {
 	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", ""}}
 	if scratch {
 		rows[0] = slices.Insert(rows[0], 4, "scratch")

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// outputForm is the flag --format of commands that print text or JSON.
+type outputForm struct {
+	format string
+	json   bool
+}
+
+func (o *outputForm) define(flags *pflag.FlagSet, usage string) {
+	flags.StringVar(&o.format, "format", "text", usage)
+}
+
+func (o *outputForm) parse() error {
+	if o.format != "text" && o.format != "json" {
+		return usagef("--format %q: want text or json", o.format)
+	}
+	o.json = o.format == "json"
+	return nil
+}
+
+// print prints a document as JSON, or its text, which is written at once.
+func (o *outputForm) print(w io.Writer, document any, text func(b *facts)) error {
+	if o.json {
+		return report.JSON(w, document)
+	}
+	var b facts
+	text(&b)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// threshold is the flag --fail-on.
+type threshold struct {
+	failOn string
+	at     verify.Severity
+	never  bool
+}
+
+const failOnUsage = "exit with 1 for findings from this severity on: error, warning, note or never"
+
+func (t *threshold) define(flags *pflag.FlagSet, usage string) {
+	flags.StringVar(&t.failOn, "fail-on", "error", usage)
+}
+
+func (t *threshold) parse() error {
+	if t.failOn == "never" {
+		t.never = true
+		return nil
+	}
+	if err := t.at.UnmarshalText([]byte(t.failOn)); err != nil || t.at == verify.Clean {
+		return usagef("--fail-on %q: want error, warning, note or never", t.failOn)
+	}
+	return nil
+}
+
+// judge is errFindings if the worst finding is at or above the threshold.
+func (t *threshold) judge(worst verify.Severity) error {
+	if !t.never && worst >= t.at {
+		return errFindings
+	}
+	return nil
+}
+
+// facts is text for people: lines that begin with a name.
+type facts struct {
+	bytes.Buffer
+	width int // of the names, 13 when 0
+}
+
+func (f *facts) row(name, format string, args ...any) {
+	width := f.width
+	if width == 0 {
+		width = 13
+	}
+	fmt.Fprintf(f, "%-*s%s\n", width, name, fmt.Sprintf(format, args...))
+}
+
+// lenientFlag defines --lenient.
+func lenientFlag(flags *pflag.FlagSet, to *bool) {
+	flags.BoolVar(to, "lenient", false, "leave out of the input what is broken, and list it")
+}
+
+// routeFlags are the flags of commands that route a fabric.
+type routeFlags struct {
+	topology string
+	lids     string
+	lmc      int
+	roots    []string
+	noWrap   bool
+	repair   bool
+	vls      int
+	lenient  bool
+}
+
+func (r *routeFlags) define(flags *pflag.FlagSet, lids, roots string) {
+	flags.StringVarP(&r.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVar(&r.lids, "lids", "keep", lids)
+	flags.IntVar(&r.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
+	flags.StringSliceVar(&r.roots, "roots", nil, roots)
+	lenientFlag(flags, &r.lenient)
+}
+
+func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
+	flags.StringVarP(engine, "engine", "e", "", "routing `ENGINE`")
+	flags.BoolVar(&r.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
+	flags.BoolVar(&r.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
+	flags.IntVar(&r.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
+}
+
+// parse makes options of the flags that need no fabric.
+func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) {
+	opt.LIDs.LMC = r.lmc
+	if !cmd.Flags().Changed("lmc") {
+		opt.LIDs.LMC = lft.KeepLMC
+	} else if r.lmc < 0 || r.lmc > fabric.MaxLMC {
+		return opt, usagef("--lmc %d: want 0 to %d", r.lmc, fabric.MaxLMC)
+	}
+	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(r.lids); err != nil {
+		return opt, usagef("--lids: %w", err)
+	}
+	if r.vls != 0 {
+		if err := lft.CheckVLCount(r.vls); err != nil {
+			return opt, usagef("--vls: %w", err)
+		}
+	}
+	opt.Route = lft.Options{NoWrap: r.noWrap, Repair: r.repair, VLs: r.vls}
+	return opt, nil
+}
+
+// readFabric reads a fabric to route. why says what one without switches is not good for.
+func (a *app) readFabric(r *routeFlags, why string) (*fabric.Fabric, error) {
+	f, err := a.readTopology(r.topology, r.lenient)
+	if err == nil && f.NumSwitches() == 0 {
+		err = inputf("%s has no switch, %s", r.topology, why)
+	}
+	return f, err
+}
+
+// runEngine is compile.Run, which shows its stages.
+func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, label func(stage string) string) (*compile.Result, error) {
+	stage := a.startStage("", 0)
+	defer func() { stage.end() }()
+	opt.Stage = func(name string) {
+		stage.end()
+		stage = a.startStage(label(name), 0)
+	}
+	opt.Progress = func(done, total int) { stage.set(done, total) }
+	return compile.Run(ctx, f, e, opt)
+}
+
+// lidInput makes wrong input of LIDs that a topology does not allow.
+func lidInput(topology string, err error) error {
+	var lids *compile.LIDError
+	if errors.As(err, &lids) {
+		return inputf("%s: %w", topology, err)
+	}
+	return err
+}

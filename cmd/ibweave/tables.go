@@ -1,0 +1,221 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// fileFlags defines the flags that name the files of an audit.
+func (in *audit) fileFlags(flags *pflag.FlagSet) {
+	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
+	flags.StringVar(&in.sl2vl, "sl2vl", "", "`FILE` of SL-to-VL tables")
+	flags.StringVar(&in.pathSL, "path-sl", "", "`FILE` with the SLs of paths")
+	flags.StringVar(&in.mfts, "mfts", "", "`FILE` of multicast forwarding tables")
+	lenientFlag(flags, &in.lenient)
+}
+
+// readAudited is readInput for a file that may be of a compiled directory: it says
+// when the file is not as compile wrote it, with a finding if these are wanted.
+func (a *app) readAudited(in *audit, name string) ([]byte, error) {
+	return a.audited(in, a.beginAudited(in, name))
+}
+
+// beginAudited begins to read a file that may have been read already.
+func (a *app) beginAudited(in *audit, name string) *reading {
+	data, ok := in.loaded[name]
+	if !ok {
+		return a.begin(name)
+	}
+	r := &reading{name: name, size: int64(len(data)), stage: newStage(0), data: data, ended: make(chan struct{})}
+	close(r.ended)
+	return r
+}
+
+// audited is readAudited for a file that is being read.
+func (a *app) audited(in *audit, r *reading) ([]byte, error) {
+	name := r.name
+	raw, err := a.wait(r)
+	if err != nil {
+		return nil, err
+	}
+	data, err := decompressed(name, raw)
+	if err != nil {
+		return nil, err
+	}
+	want, listed := in.files[name]
+	if in.read != nil {
+		in.read[name] = true
+	}
+	if !listed && in.sums == nil {
+		return data, nil
+	}
+	hash := sha256.Sum256(raw)
+	sum := hex.EncodeToString(hash[:])
+	if in.sums != nil {
+		in.sums[name] = sum
+	}
+	if listed && sum != want && in.judge {
+		in.findings = append(in.findings, fileChanged(verify.Warning, "%s was changed since it was compiled; the verdict is about what it is now", name))
+	} else if listed && sum != want {
+		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, outdir.ManifestName)
+	}
+	return data, nil
+}
+
+// readTables reads a fabric and its tables, which are nil when there are none.
+func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
+	text, err := a.readAudited(in, in.topology)
+	if err != nil {
+		return nil, nil, err
+	}
+	var lfts *reading
+	if in.lfts != "" { // which is read while one CPU parses
+		lfts = a.beginAudited(in, in.lfts)
+	}
+	f, err := a.parseTopology(in, in.topology, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if in.places != nil {
+		in.places.readTopology(text)
+	}
+	if lfts == nil {
+		return f, nil, nil
+	}
+	tables, err := a.readLFTs(in, f, lfts)
+	return f, tables, err
+}
+
+// readLFTs reads the forwarding tables of f from a file that is being read.
+func (a *app) readLFTs(in *audit, f *fabric.Fabric, file *reading) (*lft.Tables, error) {
+	text, err := a.audited(in, file)
+	if err != nil {
+		return nil, err
+	}
+	if in.places != nil {
+		in.places.readTables(text)
+	}
+	s := a.startStage("parse "+in.lfts, 0)
+	defer s.end()
+	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient, AnyPort: in.judge})
+	if err != nil {
+		return nil, err
+	}
+	a.dumpProblems(problems, in.lenient)
+	in.undecide(problems, verify.UnicastRules, nil)
+	in.lostRows = dump.Recognize(text) == dump.LFTs
+	for i := range problems {
+		if p := &problems[i]; p.Kind == dump.PrivateTables {
+			rule, _ := verify.RuleByName(verify.AdaptiveRouting)
+			in.findings = append(in.findings, verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: fmt.Sprintf("%s:%d: %v", p.File, p.Line, p.Err), Count: 1})
+		}
+	}
+	return tables, nil
+}
+
+// readTablesBeside reads SL-to-VL tables, path SLs and multicast tables into opt.
+func (a *app) readTablesBeside(in *audit, f *fabric.Fabric, opt *verify.Options) (err error) {
+	if err := a.readLanes(in, f, opt); err != nil {
+		return err
+	}
+	opt.Multicast, err = a.readMulticast(in, f)
+	return err
+}
+
+// parseTables reads a file of tables. What its problems leave undecided goes into in:
+// rules, and ends where it lacks CA and router ports only.
+func (a *app) parseTables(in *audit, name string, rules, ends []string, parse func(data []byte) ([]dump.Problem, error)) error {
+	data, err := a.readAudited(in, name)
+	if err != nil {
+		return err
+	}
+	s := a.startStage("parse "+name, 0)
+	defer s.end()
+	problems, err := parse(data)
+	if err != nil {
+		return err
+	}
+	a.dumpProblems(problems, in.lenient)
+	in.undecide(problems, rules, ends)
+	return nil
+}
+
+// readLanes reads SL-to-VL tables and path SLs into opt.
+func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error {
+	all, ends := in.laneRules()
+	lenient := dump.Options{Lenient: in.lenient}
+	if in.sl2vl != "" {
+		if err := a.parseTables(in, in.sl2vl, all, ends, func(data []byte) (problems []dump.Problem, err error) {
+			opt.SL2VL, problems, err = dump.ReadSL2VL(in.sl2vl, data, f, lenient)
+			return problems, err
+		}); err != nil {
+			return err
+		}
+	}
+	if in.pathSL == "" {
+		return nil
+	}
+	return a.parseTables(in, in.pathSL, all, nil, func(data []byte) (problems []dump.Problem, err error) {
+		opt.PathSLs, problems, err = dump.ReadPathSLs(in.pathSL, data, f, lenient)
+		for i := range problems {
+			if problems[i].Kind == dump.Missing {
+				// The checker knows which SLs are unknown, and what that leaves undecided.
+				problems[i].Kind = dump.MissingEnds
+			}
+		}
+		return problems, err
+	})
+}
+
+// readMulticast reads multicast tables and groups, nil without tables.
+func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, error) {
+	if in.mfts == "" {
+		return nil, nil
+	}
+	m := &verify.Multicast{Copying: in.copying}
+	err := a.parseTables(in, in.mfts, verify.MulticastRules, nil, func(data []byte) (problems []dump.Problem, err error) {
+		m.Tables, problems, err = dump.ReadMFTs(in.mfts, data, f, dump.Options{Lenient: in.lenient})
+		return problems, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if in.groups == "" {
+		return m, nil
+	}
+	data, err := a.readAudited(in, in.groups)
+	if err != nil {
+		return nil, err
+	}
+	groups, problems, err := a.parseGroups(in.groups, data, f, in.lenient)
+	if err != nil {
+		return nil, err
+	}
+	in.undecide(problems, verify.MulticastRules, nil)
+	m.Trees = []mft.Tree{}
+	number := make(map[string]int) // a group with several MLIDs has one name
+	for i := range groups {
+		g := &groups[i]
+		if g.MLID == 0 {
+			return nil, inputf("%s: group %q has no mlid, so that nobody knows its masks; groups.json of a compiled directory has them", in.groups, g.Name)
+		}
+		if _, ok := number[g.Name]; !ok {
+			number[g.Name] = i
+		}
+		m.Trees = append(m.Trees, mft.Tree{
+			Group: number[g.Name], Name: g.Name, MGID: g.MGID, MLID: g.MLID, Senders: g.Senders, Receivers: g.Receivers, SL: g.SL,
+		})
+	}
+	return m, nil
+}
