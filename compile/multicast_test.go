@@ -80,11 +80,11 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 		{"banyan", banyan, map[string][]string{"banyan": {"region", ""}}},
 	}
 	if *topologyFile != "" {
-		data, err := os.Open(*topologyFile)
+		data, err := os.ReadFile(*topologyFile)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, _, err := topology.Read(*topologyFile, data, topology.Options{})
+		f, _, err := topology.Parse(*topologyFile, data, topology.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

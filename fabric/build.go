@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -10,70 +11,54 @@ import (
 // Builder collects nodes and cables in any order and makes a Fabric of them.
 // Its indices are those of insertion; the Fabric's are different.
 type Builder struct {
-	parts Parts
+	nodes []Node
 	base  []PortID // by node: its first slot
+	slots []slot
 }
 
-// Grow makes room for so many nodes more, which saves time where there are many.
-func (b *Builder) Grow(nodes int) {
-	b.parts.Nodes = slices.Grow(b.parts.Nodes, nodes)
-	b.base = slices.Grow(b.base, nodes)
+// slot is a port of a Builder, or one of a number that no port has.
+type slot struct {
+	peer PortID // index of a slot, or NoPort
+	guid GUID
+	link Link
+	lid  LID
+	lmc  uint8
 }
 
 // AddNode adds a node and returns its index in the builder. Order is set by
 // Build. Switch port 0 gets the node's GUID, port p of a CA or router gets
 // GUID+p until SetPort says otherwise.
 func (b *Builder) AddNode(n Node) (int, error) {
-	if err := n.check(); err != nil {
-		return 0, err
-	}
-	x := &b.parts
-	from, slots := len(x.Peer), int(n.NumPorts)+1
-	if from+slots > math.MaxInt32 {
+	switch {
+	case n.NumPorts > MaxPortNum:
+		return 0, fmt.Errorf("%d ports, want at most %d", n.NumPorts, MaxPortNum)
+	case n.Type != Switch && n.Type != CA && n.Type != Router:
+		return 0, fmt.Errorf("no such node type: %d", n.Type)
+	case len(b.slots)+int(n.NumPorts)+1 > math.MaxInt32:
 		return 0, ErrTooLarge
 	}
-	x.Nodes = append(x.Nodes, n)
-	b.base = append(b.base, PortID(from))
-	x.Peer = slices.Grow(x.Peer, slots)[:from+slots]
-	x.GUID = slices.Grow(x.GUID, slots)[:from+slots]
-	x.LID = slices.Grow(x.LID, slots)[:from+slots]
-	x.LMC = slices.Grow(x.LMC, slots)[:from+slots]
-	x.Link = slices.Grow(x.Link, slots)[:from+slots]
-	for p := range slots {
-		x.Peer[from+p] = NoPort
-		x.GUID[from+p], x.LID[from+p], x.LMC[from+p], x.Link[from+p] = 0, 0, 0, Link{}
+	b.nodes = append(b.nodes, n)
+	b.base = append(b.base, PortID(len(b.slots)))
+	for p := range int(n.NumPorts) + 1 {
+		x := slot{peer: NoPort}
 		if (p == 0) == (n.Type == Switch) {
-			x.GUID[from+p] = n.GUID + GUID(p)
+			x.guid = n.GUID + GUID(p)
 		}
+		b.slots = append(b.slots, x)
 	}
-	return len(x.Nodes) - 1, nil
-}
-
-// check says what no node can have.
-func (n *Node) check() error {
-	if n.NumPorts > MaxPortNum {
-		return fmt.Errorf("%d ports, want at most %d", n.NumPorts, MaxPortNum)
-	}
-	switch n.Type {
-	case Switch, CA, Router:
-		return nil
-	}
-	return fmt.Errorf("no such node type: %d", n.Type)
+	return len(b.nodes) - 1, nil
 }
 
 // Node gives a node back, to be completed before Build. A switch is to remain one,
 // and what is none too, with as many ports.
-func (b *Builder) Node(i int) *Node { return &b.parts.Nodes[i] }
+func (b *Builder) Node(i int) *Node { return &b.nodes[i] }
 
-// NumNodes counts the nodes added.
-func (b *Builder) NumNodes() int { return len(b.parts.Nodes) }
-
-// slot is where a port is in the parts.
+// slot is where a port is.
 func (b *Builder) slot(node int, p PortNum) (PortID, error) {
-	if node < 0 || node >= len(b.parts.Nodes) {
+	if node < 0 || node >= len(b.nodes) {
 		return NoPort, fmt.Errorf("no node %d", node)
 	}
-	n := &b.parts.Nodes[node]
+	n := &b.nodes[node]
 	if p > n.NumPorts || (p == 0 && n.Type != Switch) {
 		return NoPort, fmt.Errorf("port %d of %q, which has ports 1 to %d", p, n.Description, n.NumPorts)
 	}
@@ -87,14 +72,14 @@ func (b *Builder) SetPort(node int, p PortNum, guid GUID, lid LID, lmc uint8) er
 	if err != nil {
 		return err
 	}
-	x := &b.parts
-	if (p == ManagementPort) != (x.Nodes[node].Type == Switch) {
-		return fmt.Errorf("port %d of switch %q is no end port", p, x.Nodes[node].Description)
+	if (p == ManagementPort) != (b.nodes[node].Type == Switch) {
+		return fmt.Errorf("port %d of switch %q is no end port", p, b.nodes[node].Description)
 	}
+	x := &b.slots[at]
 	if guid != 0 {
-		x.GUID[at] = guid
+		x.guid = guid
 	}
-	x.LID[at], x.LMC[at] = lid, lmc
+	x.lid, x.lmc = lid, lmc
 	return nil
 }
 
@@ -109,31 +94,28 @@ func (b *Builder) Connect(node1 int, p1 PortNum, node2 int, p2 PortNum, link Lin
 	if err != nil {
 		return err
 	}
-	x := &b.parts
-	if p1 == 0 || p2 == 0 {
+	switch {
+	case p1 == 0 || p2 == 0:
 		return errors.New("port 0 of a switch takes no cable")
+	case a == z:
+		return fmt.Errorf("a cable from port %d of %q to itself", p1, b.nodes[node1].Description)
+	case b.slots[a].peer != NoPort:
+		return fmt.Errorf("port %d of %q has a cable already", p1, b.nodes[node1].Description)
+	case b.slots[z].peer != NoPort:
+		return fmt.Errorf("port %d of %q has a cable already", p2, b.nodes[node2].Description)
 	}
-	if a == z {
-		return fmt.Errorf("a cable from port %d of %q to itself", p1, x.Nodes[node1].Description)
-	}
-	if x.Peer[a] != NoPort {
-		return fmt.Errorf("port %d of %q has a cable already", p1, x.Nodes[node1].Description)
-	}
-	if x.Peer[z] != NoPort {
-		return fmt.Errorf("port %d of %q has a cable already", p2, x.Nodes[node2].Description)
-	}
-	x.Peer[a], x.Link[a] = z, link
-	x.Peer[z], x.Link[z] = a, link
+	b.slots[a].peer, b.slots[a].link = z, link
+	b.slots[z].peer, b.slots[z].link = a, link
 	return nil
 }
 
 // Connected says whether a port has a cable, and to what.
 func (b *Builder) Connected(node int, p PortNum) (peer int, peerPort PortNum, ok bool) {
 	at, err := b.slot(node, p)
-	if err != nil || b.parts.Peer[at] == NoPort {
+	if err != nil || b.slots[at].peer == NoPort {
 		return 0, 0, false
 	}
-	z := b.parts.Peer[at]
+	z := b.slots[at].peer
 	peer, ok = slices.BinarySearch(b.base, z)
 	if !ok {
 		peer-- // the node whose slots begin before
@@ -141,24 +123,130 @@ func (b *Builder) Connected(node int, p PortNum) (peer int, peerPort PortNum, ok
 	return peer, PortNum(z - b.base[peer]), true
 }
 
-// Disconnect takes a cable away, if there is one.
-func (b *Builder) Disconnect(node int, p PortNum) {
-	at, err := b.slot(node, p)
-	if err != nil || b.parts.Peer[at] == NoPort {
-		return
-	}
-	x := &b.parts
-	z := x.Peer[at]
-	x.Peer[at], x.Link[at] = NoPort, Link{}
-	x.Peer[z], x.Link[z] = NoPort, Link{}
-}
-
 // Build makes the Fabric; the builder may be used further. Errors: a zero or
 // duplicate node GUID, and what WithLIDs says of the LIDs.
 func (b *Builder) Build() (*Fabric, error) {
-	x := &b.parts
-	return (&Parts{
-		Nodes: slices.Clone(x.Nodes), Peer: slices.Clone(x.Peer), GUID: slices.Clone(x.GUID),
-		LID: slices.Clone(x.LID), LMC: slices.Clone(x.LMC), Link: slices.Clone(x.Link),
-	}).Build()
+	order := make([]int, len(b.nodes)) // by NodeID: the node
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return compareNodes(&b.nodes[i], &b.nodes[k]) })
+	n, slots := len(order), len(b.slots)
+	f := &Fabric{
+		nodes: make([]Node, n), base: make([]PortID, n+1), lids: &lids{}, names: &names{},
+		ports: &ports{
+			owner: make([]NodeID, slots), peer: make([]PortID, slots), guid: make([]GUID, slots), link: make([]Link, slots),
+		},
+	}
+	moved := make([]PortID, slots) // by slot: its PortID
+	next := PortID(0)
+	for n, i := range order {
+		f.nodes[n] = b.nodes[i]
+		f.nodes[n].Order = int32(i)
+		if b.nodes[i].Type == Switch {
+			f.switches++
+		}
+		f.base[n] = next
+		for p := range PortID(b.nodes[i].NumPorts) + 1 {
+			moved[b.base[i]+p] = next
+			f.owner[next] = NodeID(n)
+			next++
+		}
+	}
+	f.base[n] = next
+	if err := f.checkGUIDs(); err != nil {
+		return nil, err
+	}
+	lid, lmc := make([]LID, slots), make([]uint8, slots)
+	for i := range b.slots {
+		x, p := &b.slots[i], moved[i]
+		f.peer[p], f.guid[p], f.link[p], lid[p], lmc[p] = NoPort, x.guid, x.link, x.lid, x.lmc
+		if x.peer != NoPort {
+			f.peer[p] = moved[x.peer]
+		}
+	}
+	f.indexCables()
+	return f.WithLIDs(lid, lmc)
+}
+
+// compareNodes is the order of NodeIDs: switches come first, and then the order is
+// that of GUIDs.
+func compareNodes(m, n *Node) int {
+	if (m.Type == Switch) != (n.Type == Switch) {
+		if m.Type == Switch {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(m.GUID, n.GUID)
+}
+
+// checkGUIDs finds the first node whose GUID is zero or that of a node before it.
+// Switches and the rest are both in the order of GUIDs.
+func (f *Fabric) checkGUIDs() error {
+	s := 0 // first switch whose GUID is not less
+	for n := range f.nodes {
+		node := &f.nodes[n]
+		if node.GUID == 0 {
+			return fmt.Errorf("node %q has GUID 0", node.Description)
+		}
+		twin := n - 1
+		if n >= f.switches {
+			for s < f.switches && f.nodes[s].GUID < node.GUID {
+				s++
+			}
+			if s < f.switches && f.nodes[s].GUID == node.GUID {
+				twin = s
+			}
+		}
+		if twin >= 0 && f.nodes[twin].GUID == node.GUID {
+			return fmt.Errorf("GUID %s is on two nodes, %q and %q", node.GUID, f.nodes[twin].Description, node.Description)
+		}
+	}
+	return nil
+}
+
+// indexCables makes what follows from peer and owner.
+func (f *Fabric) indexCables() {
+	end := f.base[f.switches] // the slots of switches come first
+	channels, hosts, hostPorts := 0, 0, 0
+	f.links = 0
+	for p, peer := range f.peer {
+		if peer == NoPort {
+			continue
+		}
+		switch p := PortID(p); {
+		case p >= end:
+			hostPorts++
+		case peer >= end:
+			hosts++
+		case f.owner[p] != f.owner[peer]:
+			channels++
+		}
+		f.links++
+	}
+	f.links /= 2
+	f.first, f.firstHost = make([]int32, f.switches+1), make([]int32, f.switches+1)
+	f.chans, f.to = make([]PortID, 0, channels), make([]NodeID, 0, channels)
+	f.hosts = make([]PortID, 0, hosts)
+	for s := range NodeID(f.switches) {
+		for p := f.base[s] + 1; p < f.base[s+1]; p++ {
+			switch peer := f.peer[p]; {
+			case peer == NoPort || f.owner[peer] == s:
+			case peer >= end:
+				f.hosts = append(f.hosts, peer)
+			default:
+				f.chans = append(f.chans, p)
+				f.to = append(f.to, f.owner[peer])
+			}
+		}
+		f.first[s+1], f.firstHost[s+1] = int32(len(f.chans)), int32(len(f.hosts))
+	}
+	f.caPorts, f.attached = make([]PortID, 0, hostPorts), make([]NodeID, 0, hostPorts)
+	for p := end; int(p) < len(f.peer); p++ {
+		if f.peer[p] != NoPort {
+			f.caPorts = append(f.caPorts, p)
+			f.attached = append(f.attached, f.PeerSwitch(p))
+		}
+	}
 }

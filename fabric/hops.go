@@ -2,8 +2,9 @@ package fabric
 
 import (
 	"math/bits"
-	"runtime"
 	"sync/atomic"
+
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // Unreachable is the distance between switches that no path joins.
@@ -18,15 +19,6 @@ type HopMatrix struct {
 	n       int
 	dist    []uint8
 	tooLong atomic.Bool
-}
-
-// NewHopMatrix makes a matrix for n switches, all Unreachable.
-func NewHopMatrix(n int) *HopMatrix {
-	m := &HopMatrix{n: n, dist: MakeHuge[uint8](n * n)}
-	for i := range m.dist {
-		m.dist[i] = Unreachable
-	}
-	return m
 }
 
 // TooLong says that some path has MaxHops links or more, so that its length
@@ -50,30 +42,21 @@ func (f *Fabric) Distances() *HopMatrix {
 // A path of MaxHops links or more counts as MaxHops, see TooLong.
 func (f *Fabric) allDistances() *HopMatrix {
 	n := f.switches
-	m := &HopMatrix{n: n, dist: MakeHuge[uint8](n * n)}
-	batches := (n + 63) / 64
-	var next atomic.Int32
-	var wg Workers
-	for range min(runtime.GOMAXPROCS(0), batches) {
-		wg.Go(func() {
-			seen := make([]uint64, n)
-			front := make([]uint64, n)
-			grown := make([]uint64, n)
-			for {
-				b := int(next.Add(1)) - 1
-				if b >= batches {
-					return
-				}
-				f.distances(m, b*64, seen, front, grown)
-			}
-		})
-	}
-	wg.Wait()
+	m := &HopMatrix{n: n, dist: make([]uint8, n*n)}
+	par.EachWith((n+63)/64, func() *hopSearch {
+		return &hopSearch{make([]uint64, n), make([]uint64, n), make([]uint64, n)}
+	}, func(s *hopSearch, batch int) { f.distances(m, batch*64, s) })
 	return m
 }
 
+// hopSearch is the scratch of searches from 64 targets: by switch a bit for each.
+type hopSearch struct {
+	seen, front, grown []uint64
+}
+
 // distances fills the rows of the targets [t0, t0+64).
-func (f *Fabric) distances(m *HopMatrix, t0 int, seen, front, grown []uint64) {
+func (f *Fabric) distances(m *HopMatrix, t0 int, s *hopSearch) {
+	seen, front, grown := s.seen, s.front, s.grown
 	n := m.n
 	t1 := min(t0+64, n)
 	rows := m.dist[t0*n : t1*n]

@@ -3,9 +3,9 @@ package fabric
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/bits"
 	"strconv"
 )
 
@@ -21,22 +21,9 @@ func ParseGUID(s string) (GUID, error) {
 	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') {
 		digits = digits[2:]
 	}
-	if len(digits) == 0 || len(digits) > 16 {
+	v, err := strconv.ParseUint(digits, 16, 64)
+	if err != nil || len(digits) > 16 {
 		return 0, fmt.Errorf("GUID %q: want 1 to 16 hexadecimal digits", s)
-	}
-	var v uint64
-	for i := 0; i < len(digits); i++ {
-		c := digits[i]
-		switch {
-		case '0' <= c && c <= '9':
-			v = v<<4 | uint64(c-'0')
-		case 'a' <= c && c <= 'f':
-			v = v<<4 | uint64(c-'a'+10)
-		case 'A' <= c && c <= 'F':
-			v = v<<4 | uint64(c-'A'+10)
-		default:
-			return 0, fmt.Errorf("GUID %q: want 1 to 16 hexadecimal digits", s)
-		}
 	}
 	return GUID(v), nil
 }
@@ -52,12 +39,9 @@ func (g GUID) Append(b []byte) []byte {
 // AppendDigits appends the 16 lower-case digits without 0x, as in the node
 // ids of ibnetdiscover text.
 func (g GUID) AppendDigits(b []byte) []byte {
-	var t [16]byte
-	for i := range 8 {
-		d := hexDigits[g>>(56-8*i)&0xff]
-		t[2*i], t[2*i+1] = d[0], d[1]
-	}
-	return append(b, t[:]...)
+	var bytes [8]byte
+	binary.BigEndian.PutUint64(bytes[:], uint64(g))
+	return hex.AppendEncode(b, bytes[:])
 }
 
 // ReadDigits reads the 16 digits, in either case, that b begins with, as
@@ -66,46 +50,9 @@ func ReadDigits(b []byte) (g GUID, ok bool) {
 	if len(b) < 16 {
 		return 0, false
 	}
-	high, bad1 := eightDigits(binary.LittleEndian.Uint64(b))
-	low, bad2 := eightDigits(binary.LittleEndian.Uint64(b[8:]))
-	return GUID(high<<32 | low), bad1|bad2 == 0
+	v, err := strconv.ParseUint(string(b[:16]), 16, 64)
+	return GUID(v), err == nil
 }
-
-// ReadWord reads eight digits, in either case, that have been read as one word of
-// little-endian order.
-func ReadWord(w uint64) (v uint64, ok bool) {
-	v, bad := eightDigits(w)
-	return v, bad == 0
-}
-
-// eightDigits is the number that eight hexadecimal digits make, which were read
-// as one word of little-endian order; bad is not 0 when a byte is no digit.
-func eightDigits(w uint64) (v, bad uint64) {
-	const ones = 0x0101010101010101
-	low := w & (15 * ones)
-	letter := w >> 6 & ones
-	// Digits are 0x30 to 0x39, letters 0x41 to 0x46 and 0x61 to 0x66.
-	bad = w & (128 * ones)
-	bad |= letter ^ ones ^ w>>4&ones               // bit 4 in digits only
-	bad |= (letter | w>>5&ones) ^ ones             // bit 5 in digits always
-	bad |= (low + 6*ones + 3*letter) & (16 * ones) // above 9, or above f
-	bad |= letter &^ ((low + 15*ones) >> 4)        // @ and the grave accent
-	// Nibbles into bytes, the first digit being the highest.
-	v = low + 9*letter
-	v = v<<4&(0xf0f0f0f0f0f0f0f0) | v>>8&(15*ones)
-	v &= 0x00ff00ff00ff00ff
-	v = (v | v>>8) & 0x0000ffff0000ffff
-	v = (v | v>>16) & 0xffffffff
-	return uint64(bits.ReverseBytes32(uint32(v))), bad
-}
-
-// hexDigits holds the two digits of every byte.
-var hexDigits = func() (t [256][2]byte) {
-	for i := range t {
-		t[i] = [2]byte{"0123456789abcdef"[i>>4], "0123456789abcdef"[i&15]}
-	}
-	return t
-}()
 
 // Compare orders GUIDs as unsigned numbers.
 func (g GUID) Compare(h GUID) int { return cmp.Compare(g, h) }
@@ -255,27 +202,6 @@ func (l Link) String() string {
 		return ""
 	}
 	return strconv.Itoa(int(l.Width)) + "x" + l.Speed.String()
-}
-
-// ParseLink reads "4xNDR".
-func ParseLink(s string) (Link, bool) {
-	for i := 0; i < len(s); i++ {
-		if s[i] != 'x' {
-			continue
-		}
-		w, err := strconv.ParseUint(s[:i], 10, 8)
-		if err != nil {
-			return Link{}, false
-		}
-		switch w {
-		case 1, 2, 4, 8, 12:
-		default:
-			return Link{}, false
-		}
-		speed, ok := ParseSpeed(s[i+1:])
-		return Link{Width: uint8(w), Speed: speed}, ok
-	}
-	return Link{}, false
 }
 
 // ParseError is what every reader of ibweave returns for text it cannot use.

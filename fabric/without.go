@@ -8,8 +8,7 @@ import "slices"
 // cable has no LID any more, nor has a switch without any.
 func (f *Fabric) Without(cables ...PortID) *Fabric {
 	g := *f
-	g.ports = &ports{owner: f.owner, guid: f.guid, link: f.link}
-	g.peer = slices.Clone(f.peer)
+	g.ports = &ports{owner: f.owner, guid: f.guid, peer: slices.Clone(f.peer), link: slices.Clone(f.link)}
 	base, lmc := slices.Clone(f.lid), slices.Clone(f.lmc)
 	var cut []NodeID // switches that lost a cable
 	for _, p := range cables {
@@ -18,7 +17,7 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 			continue
 		}
 		for _, end := range [...]PortID{p, q} {
-			g.peer[end] = NoPort
+			g.peer[end], g.link[end] = NoPort, Link{}
 			if n := f.owner[end]; f.IsSwitch(n) {
 				cut = append(cut, n)
 			} else {

@@ -13,9 +13,10 @@ import (
 
 // wiring makes test fabrics: switches and CAs that take their next free port.
 type wiring struct {
-	b    fabric.Builder
-	next map[int]fabric.PortNum
-	err  error
+	b     fabric.Builder
+	nodes int
+	next  map[int]fabric.PortNum
+	err   error
 }
 
 func (w *wiring) node(typ fabric.NodeType, ports int) int {
@@ -27,7 +28,8 @@ func (w *wiring) node(typ fabric.NodeType, ports int) int {
 	case fabric.Router:
 		name = "router"
 	}
-	i := w.b.NumNodes()
+	i := w.nodes
+	w.nodes++
 	n, err := w.b.AddNode(fabric.Node{Type: typ, GUID: base + 0x100*fabric.GUID(i), NumPorts: fabric.PortNum(ports), Description: fmt.Sprintf("%s %d", name, i)})
 	w.fail(err)
 	return n

@@ -92,28 +92,20 @@ func randomLIDs(t *rapid.T, r *rand.Rand, f *fabric.Fabric, mask bool) *fabric.F
 
 // recabled is a fabric with some cables swapped or gone.
 func recabled(t *rapid.T, r *rand.Rand, f *fabric.Fabric) *fabric.Fabric {
-	p := copyOf(t, f)
-	end := func() (n int, port fabric.PortNum, m int, other fabric.PortNum, ok bool) {
-		x := fabric.PortID(r.IntN(f.NumPorts()))
-		n, port = int(f.Owner(x)), f.Num(x)
-		m, other, ok = p.b.Connected(n, port)
-		return n, port, m, other, ok
-	}
 	for range 1 + r.IntN(2) {
-		a, i, b, j, ok := end()
-		if !ok {
-			continue
+		a, c := fabric.PortID(r.IntN(f.NumPorts())), fabric.PortID(r.IntN(f.NumPorts()))
+		b, d := f.Peer(a), f.Peer(c)
+		p := copyOf(t, f, a, c)
+		if b != fabric.NoPort && d != fabric.NoPort && c != a && c != b {
+			connect := func(x, y fabric.PortID) {
+				p.ok(p.b.Connect(int(f.Owner(x)), f.Num(x), int(f.Owner(y)), f.Num(y), fabric.Link{}))
+			}
+			connect(a, c)
+			connect(b, d)
 		}
-		p.b.Disconnect(a, i)
-		c, k, d, l, ok := end()
-		if !ok {
-			continue
-		}
-		p.b.Disconnect(c, k)
-		p.ok(p.b.Connect(a, i, c, k, fabric.Link{}))
-		p.ok(p.b.Connect(b, j, d, l, fabric.Link{}))
+		f = p.build()
 	}
-	return p.build()
+	return f
 }
 
 // randomTables leads to every LID by a random tree, and here and there anywhere.

@@ -2,8 +2,10 @@ package gen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // DropLinks takes n random cables between switches away, such that switches
@@ -33,23 +35,11 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 	}
 	newRand(seed).Shuffle(len(cables), func(i, j int) { cables[i], cables[j] = cables[j], cables[i] })
 
-	tree := make([]fabric.NodeID, f.NumSwitches()) // union-find, by switch
-	for s := range tree {
-		tree[s] = fabric.NodeID(s)
-	}
-	root := func(s fabric.NodeID) fabric.NodeID {
-		for tree[s] != s {
-			tree[s] = tree[tree[s]]
-			s = tree[s]
-		}
-		return s
-	}
+	joined := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
 	needed := make([]bool, len(cables))
 	spare := len(cables)
-	for i := len(cables) - 1; i >= 0; i-- {
-		a, b := root(f.Owner(cables[i])), root(f.Owner(f.Peer(cables[i])))
-		if a != b {
-			tree[a] = b
+	for i, p := range slices.Backward(cables) {
+		if joined.Join(f.Owner(p), f.PeerSwitch(p)) {
 			needed[i] = true
 			spare--
 		}
@@ -58,51 +48,11 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 		return nil, fmt.Errorf("%d links to drop: want at most %d, since the other %d of the %d links between switches keep them connected",
 			n, spare, len(cables)-spare, len(cables))
 	}
-	dropped := make(map[fabric.PortID]bool, n)
+	var dropped []fabric.PortID
 	for i, p := range cables {
 		if !needed[i] && len(dropped) < n {
-			dropped[p] = true
+			dropped = append(dropped, p)
 		}
 	}
-	return without(f, dropped)
-}
-
-// without is f less some cables, each named by the lower of its ports.
-func without(f *fabric.Fabric, dropped map[fabric.PortID]bool) (*fabric.Fabric, error) {
-	inOrder := make([]fabric.NodeID, f.NumNodes()) // by Node.Order
-	for n := range fabric.NodeID(f.NumNodes()) {
-		inOrder[f.Node(n).Order] = n
-	}
-	var b fabric.Builder
-	for _, n := range inOrder {
-		node := *f.Node(n)
-		i, err := b.AddNode(node)
-		if err != nil {
-			return nil, err
-		}
-		first, last := fabric.PortNum(1), node.NumPorts
-		if f.IsSwitch(n) {
-			first, last = fabric.ManagementPort, fabric.ManagementPort
-		}
-		for num := first; num <= last; num++ {
-			p := f.Port(n, num)
-			if err := b.SetPort(i, num, f.PortGUID(p), f.LID(p), f.LMC(p)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for n := range fabric.NodeID(f.NumNodes()) {
-		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-			p := f.Port(n, num)
-			peer := f.Peer(p)
-			if peer < p || dropped[p] { // NoPort is less than every port
-				continue
-			}
-			other := f.Owner(peer)
-			if err := b.Connect(int(f.Node(n).Order), num, int(f.Node(other).Order), f.Num(peer), f.Link(p)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return b.Build()
+	return f.Without(dropped...), nil
 }

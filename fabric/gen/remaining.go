@@ -1,6 +1,11 @@
 package gen
 
-import "github.com/ibweave/ibweave/fabric"
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+)
 
 // Remaining is what a subnet manager sees of f when cables are gone, each named by one
 // of its ports: the largest connected part of what is left, of equal ones that with the
@@ -8,44 +13,11 @@ import "github.com/ibweave/ibweave/fabric"
 // one without cables.
 func Remaining(f *fabric.Fabric, cables ...fabric.PortID) (*fabric.Fabric, error) {
 	g := f.Without(cables...)
-	part := make([]int, g.NumNodes()) // from 1
-	var size []int
-	var queue []fabric.NodeID
-	for first := range fabric.NodeID(g.NumNodes()) {
-		if part[first] > 0 {
-			continue
-		}
-		size = append(size, 0)
-		part[first] = len(size)
-		queue = append(queue[:0], first)
-		for i := 0; i < len(queue); i++ {
-			n := queue[i]
-			size[len(size)-1]++
-			for num := range g.Node(n).NumPorts {
-				peer := g.Peer(g.Port(n, num+1))
-				if peer != fabric.NoPort && part[g.Owner(peer)] == 0 {
-					part[g.Owner(peer)] = len(size)
-					queue = append(queue, g.Owner(peer))
-				}
-			}
-		}
-	}
-	largest := 1
-	for i, n := range size {
-		if n > size[largest-1] {
-			largest = i + 1
-		}
-	}
-	inOrder := make([]fabric.NodeID, g.NumNodes()) // by Node.Order
-	for n := range fabric.NodeID(g.NumNodes()) {
-		inOrder[g.Node(n).Order] = n
-	}
+	nodes := largestPart(g)
+	slices.SortFunc(nodes, func(m, n fabric.NodeID) int { return int(g.Node(m).Order - g.Node(n).Order) })
 	var b fabric.Builder
 	at := make([]int, g.NumNodes())
-	for _, n := range inOrder {
-		if part[n] != largest {
-			continue
-		}
+	for _, n := range nodes {
 		i, err := b.AddNode(*g.Node(n))
 		if err != nil {
 			return nil, err
@@ -62,15 +34,33 @@ func Remaining(f *fabric.Fabric, cables ...fabric.PortID) (*fabric.Fabric, error
 			}
 		}
 	}
-	for _, n := range inOrder {
-		for num := fabric.PortNum(1); num <= g.Node(n).NumPorts && part[n] == largest; num++ {
-			p := g.Port(n, num)
+	for _, n := range nodes {
+		for p := g.PortBase(n); p < g.PortBase(n+1); p++ {
 			if peer := g.Peer(p); peer > p {
-				if err := b.Connect(at[n], num, at[g.Owner(peer)], g.Num(peer), g.Link(p)); err != nil {
+				if err := b.Connect(at[n], g.Num(p), at[g.Owner(peer)], g.Num(peer), g.Link(p)); err != nil {
 					return nil, err
 				}
 			}
 		}
 	}
 	return b.Build()
+}
+
+// largestPart is the nodes of the connected part with most nodes.
+func largestPart(f *fabric.Fabric) []fabric.NodeID {
+	var peers []fabric.NodeID
+	of, count := graph.Components(f.NumNodes(), func(n fabric.NodeID) []fabric.NodeID {
+		peers = peers[:0]
+		for p := f.PortBase(n); p < f.PortBase(n+1); p++ {
+			if peer := f.Peer(p); peer != fabric.NoPort {
+				peers = append(peers, f.Owner(peer))
+			}
+		}
+		return peers
+	})
+	parts := make([][]fabric.NodeID, count)
+	for n, part := range of {
+		parts[part] = append(parts[part], fabric.NodeID(n))
+	}
+	return slices.MaxFunc(parts, func(a, b []fabric.NodeID) int { return len(a) - len(b) })
 }

@@ -2,12 +2,13 @@ package topology
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// settle makes the fabric of lines that need not agree.
-func (p *parser) settle() (*fabric.Fabric, error) {
+// resolve makes the fabric of lines that need not agree.
+func (p *parser) resolve() (*fabric.Fabric, error) {
 	for _, step := range []func() error{
 		p.match,    // cables: both ends must agree
 		p.portGUID, // needs to know which ports have a cable
@@ -25,7 +26,7 @@ func (p *parser) find(k key) int32 {
 	if k.kind == 0 {
 		return p.nameNode[k.value]
 	}
-	if i := p.byGUID.Find(fabric.GUID(k.value)); i >= 0 && p.nodes[i].id == k {
+	if i, ok := p.byGUID[fabric.GUID(k.value)]; ok && p.nodes[i].id == k {
 		return i
 	}
 	return -1
@@ -121,34 +122,9 @@ func (p *parser) agreeOnLink(a, b *portLine) {
 // more than what its peer says, and ibsim's rule, node GUID + port number,
 // fills what neither says.
 func (p *parser) portGUID() error {
-	var table fabric.GUIDIndex // by port GUID: index in nodes, or len(nodes) + index in ports
-	table.Grow(len(p.nodes))
-	clash := false
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if n.kind != fabric.Switch {
-			continue
-		}
-		if n.portGUID == 0 {
-			n.portGUID = n.guid
-		}
-		if other := table.Find(n.portGUID); other >= 0 {
-			if err := p.mend(n.header, 0, "node GUIDs taken for the port GUIDs of all switches", "port GUID %s of switch %s is used twice: the switch of line %d has it too", n.portGUID, n.guid, p.nodes[other].header.num); err != nil {
-				return err
-			}
-			clash = true
-			continue
-		}
-		table.Add(n.portGUID, int32(i))
-	}
-	if clash {
-		table = fabric.GUIDIndex{}
-		for i := range p.nodes {
-			if n := &p.nodes[i]; n.kind == fabric.Switch {
-				n.portGUID = n.guid
-				table.Add(n.guid, int32(i))
-			}
-		}
+	lines, err := p.switchGUIDs()
+	if err != nil {
+		return err
 	}
 	for i := range p.ports {
 		l := &p.ports[i]
@@ -165,56 +141,56 @@ func (p *parser) portGUID() error {
 		case b.peerGUID != 0 && b.peerGUID != l.guid:
 			p.note(b.at, p.column(b), "port GUID of %s is %s here, but %s in its own line %d: taken from there", p.portName(l), b.peerGUID, l.guid, l.at.num)
 		}
-		if other := table.Find(l.guid); other >= 0 {
-			line := int32(0)
-			if int(other) < len(p.nodes) {
-				line = p.nodes[other].header.num
-			} else {
-				line = p.ports[int(other)-len(p.nodes)].at.num
-			}
+		if line, twice := lines[l.guid]; twice {
 			if err := p.mend(l.at, 0, "link dropped", "port GUID %s of %s is used twice: the port of line %d has it too", l.guid, p.portName(l), line); err != nil {
 				return err
 			}
 			l.back, b.back = -1, -1
 			continue
 		}
-		table.Add(l.guid, int32(len(p.nodes)+i))
+		lines[l.guid] = l.at.num
 	}
 	return nil
 }
 
-// lids settles the LIDs of end ports. What a port says of itself counts; where
-// it says nothing, what the lines of its neighbours say, if they agree.
-func (p *parser) lids() error {
-	for i := range p.ports {
-		b := &p.ports[i]
-		if b.back < 0 || b.peerLID == 0 {
+// switchGUIDs settles the port GUIDs of switches, and gives by port GUID the number of
+// the line that has it.
+func (p *parser) switchGUIDs() (map[fabric.GUID]int32, error) {
+	lines := make(map[fabric.GUID]int32, len(p.nodes))
+	clash := false
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.kind != fabric.Switch {
 			continue
 		}
-		l := &p.ports[b.back]
-		n := &p.nodes[l.node]
-		own := l.lid
-		if n.kind == fabric.Switch {
-			own = n.lid
+		if n.portGUID == 0 {
+			n.portGUID = n.guid
 		}
-		switch {
-		case own != 0:
-			if b.peerLID != own {
-				name := p.nodeName(l.node)
-				if n.kind != fabric.Switch {
-					name = p.portName(l)
-				}
-				p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own line: taken from there", name, b.peerLID, own)
+		if line, twice := lines[n.portGUID]; twice {
+			if err := p.mend(n.header, 0, "node GUIDs taken for the port GUIDs of all switches", "port GUID %s of switch %s is used twice: the switch of line %d has it too", n.portGUID, n.guid, line); err != nil {
+				return nil, err
 			}
-		case n.kind != fabric.Switch:
-			l.lid = b.peerLID
-		case n.heard == 0:
-			n.heard = b.peerLID
-		case n.heard != b.peerLID:
-			p.note(b.at, p.column(b), "LID of %s is %d here, but %d elsewhere, and it says none itself: left without a LID", p.nodeName(l.node), b.peerLID, n.heard)
-			n.disagree = true
+			clash = true
+			continue
+		}
+		lines[n.portGUID] = n.header.num
+	}
+	if !clash {
+		return lines, nil
+	}
+	clear(lines)
+	for i := range p.nodes {
+		if n := &p.nodes[i]; n.kind == fabric.Switch {
+			n.portGUID = n.guid
+			lines[n.guid] = n.header.num
 		}
 	}
+	return lines, nil
+}
+
+// lids settles the LIDs of end ports.
+func (p *parser) lids() error {
+	p.hearLIDs()
 	var owner lidOwners
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -242,6 +218,35 @@ func (p *parser) lids() error {
 		}
 	}
 	return nil
+}
+
+// hearLIDs collects what lines say of the LIDs of their peers. What a port says of
+// itself counts; where it says nothing, what its neighbours say, if they agree.
+func (p *parser) hearLIDs() {
+	for i := range p.ports {
+		b := &p.ports[i]
+		if b.back < 0 || b.peerLID == 0 {
+			continue
+		}
+		l := &p.ports[b.back]
+		n := &p.nodes[l.node]
+		own, name := l.lid, p.portName
+		if n.kind == fabric.Switch {
+			own, name = n.lid, func(l *portLine) string { return p.nodeName(l.node) }
+		}
+		switch {
+		case own == b.peerLID:
+		case own != 0:
+			p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own line: taken from there", name(l), b.peerLID, own)
+		case n.kind != fabric.Switch:
+			l.lid = b.peerLID
+		case n.heard == 0:
+			n.heard = b.peerLID
+		case n.heard != b.peerLID:
+			p.note(b.at, p.column(b), "LID of %s is %d here, but %d elsewhere, and it says none itself: left without a LID", name(l), b.peerLID, n.heard)
+			n.disagree = true
+		}
+	}
 }
 
 // lidOwners holds for each LID the number of the line that gives it to a port,
@@ -280,12 +285,11 @@ func (p *parser) claim(owner *lidOwners, lid fabric.LID, lmc uint8, at place, no
 // lidColumn is where a LID stands in a line, for messages; 0 when it is in
 // another line.
 func (p *parser) lidColumn(at place, lid fabric.LID) int {
-	s := p.textOf(at)
-	for i := 0; i < len(s); i++ {
-		if n, next := decimal(s, i); n == int(lid) && (i == 0 || s[i-1] == ' ') && (next == len(s) || s[next] == ' ') {
-			return i
-		} else if next > i {
-			i = next
+	l := line{text: p.textOf(at)}
+	for ; !l.done(); l.at++ {
+		from := l.at
+		if l.decimal() == int(lid) && (from == 0 || l.text[from-1] == ' ') && (l.done() || l.is(' ')) {
+			return from
 		}
 	}
 	return 0
@@ -295,7 +299,6 @@ func (p *parser) lidColumn(at place, lid fabric.LID) int {
 func (p *parser) build() (*fabric.Fabric, error) {
 	text := string(p.desc)
 	var b fabric.Builder
-	b.Grow(len(p.nodes))
 	fail := func(err error, at place) error {
 		return &fabric.ParseError{File: p.file, Line: int(at.num), Text: string(p.textOf(at)), Err: err}
 	}
@@ -341,4 +344,42 @@ func (p *parser) build() (*fabric.Fabric, error) {
 		return nil, &fabric.ParseError{File: p.file, Err: err}
 	}
 	return f, nil
+}
+
+// nodeName is a node as the text has it, for messages.
+func (p *parser) nodeName(i int32) string {
+	n := &p.nodes[i]
+	if p.list {
+		return listType(n.id.kind) + " " + n.guid.String()
+	}
+	return quotedIn(p.textOf(n.header))
+}
+
+// portName is the port of a line as the text has it, for messages.
+func (p *parser) portName(l *portLine) string {
+	name := p.nodeName(l.node)
+	if p.list && l.guid != 0 {
+		name = listType(p.nodes[l.node].id.kind) + " " + l.guid.String()
+	}
+	return fmt.Sprintf("%s[%d]", name, l.num)
+}
+
+// peerName is the other end of a line as the line has it.
+func (p *parser) peerName(l *portLine) string {
+	name := ""
+	switch {
+	case !p.list:
+		name = quotedIn(p.textOf(l.at))
+	case l.peerGUID != 0:
+		name = listType(l.peerKind) + " " + l.peerGUID.String()
+	default:
+		name = listType(l.peerKind) + " " + fabric.GUID(l.peerID).String()
+	}
+	return fmt.Sprintf("%s[%d]", name, l.peerNum)
+}
+
+// quotedIn is the first id in a line, with its quotes.
+func quotedIn(s []byte) string {
+	l := line{text: s, at: max(0, bytes.IndexByte(s, '"'))}
+	return `"` + string(l.quoted()) + `"`
 }

@@ -71,97 +71,85 @@ func listType(letter byte) string {
 	return "CA"
 }
 
-// isListLine says whether s[i:] begins as a line of a port list.
-func isListLine(s []byte, i int) bool {
-	if i+2 >= len(s) {
+// isListLine says whether text[at:] begins as a line of a port list.
+func isListLine(text []byte, at int) bool {
+	if at+2 >= len(text) {
 		return false
 	}
-	if _, ok := listKind(s[i : i+2]); !ok {
+	if _, ok := listKind(text[at : at+2]); !ok {
 		return false
 	}
+	l := line{text: text, at: at + 2}
 	for range 2 { // LID, port number
-		j := skipBlanks(s, i+2)
-		if j == i+2 {
+		from := l.at
+		if l.skipBlanks(); l.at == from || l.decimal() < 0 {
 			return false
 		}
-		n, k := decimal(s, j)
-		if n < 0 {
-			return false
-		}
-		i = k - 2
 	}
-	i = skipBlanks(s, i+2)
-	return i+1 < len(s) && s[i] == '0' && s[i+1] == 'x'
+	l.skipBlanks()
+	return l.skip("0x")
 }
 
 // readList reads a port list.
 func (p *parser) readList() error {
 	lines := make([]listLine, 0, len(p.data)/96+16)
-	for rest := p.data; len(rest) > 0; {
-		p.line.off = uint32(len(p.data) - len(rest))
-		p.line.num++
-		var s []byte
-		s, rest = cutLine(rest)
-		i := skipBlanks(s, 0)
-		if i == len(s) || s[i] == '#' {
-			continue
-		}
-		l := listLine{at: p.line}
-		if err := p.readListLine(s, i, &l); err != nil {
-			if err == errDropped {
-				continue
-			}
+	err := p.eachLine(func(l *line) error {
+		x := listLine{at: p.line}
+		if err := p.readListLine(l, &x); err != nil {
 			return err
 		}
-		lines = append(lines, l)
+		lines = append(lines, x)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return p.listNodes(lines)
 }
 
-func (p *parser) readListLine(s []byte, i int, l *listLine) error {
+func (p *parser) readListLine(l *line, x *listLine) error {
 	const lost = "line dropped"
-	if !isListLine(s, i) {
-		return p.failHere(i, lost, "not a line of a port list: want what ibnetdiscover -p prints on standard output")
+	if !isListLine(l.text, l.at) {
+		return p.failHere(l.at, lost, "not a line of a port list: want what ibnetdiscover -p prints on standard output")
 	}
-	i, err := p.readListPort(s, i, &l.own)
-	if err != nil {
+	if err := p.readListPort(l, &x.own); err != nil {
 		return err
 	}
-	i = skipBlanks(s, i)
-	width := tokenAt(s, i)
-	i = skipBlanks(s, i+len(width))
-	speed := tokenAt(s, i)
-	i = skipBlanks(s, i+len(speed))
+	l.skipBlanks()
+	width := l.token()
+	l.skipBlanks()
+	speed := l.token()
+	l.skipBlanks()
 	if len(width) < 2 || len(speed) < 2 {
-		return p.failHere(i, lost, "want width and speed, such as 4x NDR")
+		return p.failHere(l.at, lost, "want width and speed, such as 4x NDR")
 	}
 	link, ok := linkOf(width)
 	if !ok {
-		return p.failHere(i, lost, "width %q: want a number and x", width)
+		return p.failHere(l.at, lost, "width %q: want a number and x", width)
 	}
-	link.Speed = speedOf(speed)
+	link.Speed, _ = fabric.ParseSpeed(string(speed))
 
-	if i < len(s) && s[i] == '-' {
-		i = skipBlanks(s, i+1)
-		if !isListLine(s, i) {
-			return p.failHere(i, lost, "want the port at the other end: SW, CA or RT, LID, port number and GUID")
+	if l.skip("-") {
+		l.skipBlanks()
+		if !isListLine(l.text, l.at) {
+			return p.failHere(l.at, lost, "want the port at the other end: SW, CA or RT, LID, port number and GUID")
 		}
-		if i, err = p.readListPort(s, i, &l.peer); err != nil {
+		if err := p.readListPort(l, &x.peer); err != nil {
 			return err
 		}
-		i = skipBlanks(s, i)
-		if i < len(s) && s[i] == '(' {
-			i = skipBlanks(s, i+1)
+		l.skipBlanks()
+		if l.skip("(") {
+			l.skipBlanks()
 		}
-		l.linked, l.link = true, link
+		x.linked, x.link = true, link
 	}
-	last := bytes.LastIndexByte(s, '\'')
-	if i >= len(s) || s[i] != '\'' || last <= i {
-		return p.failHere(i, lost, "want the node's description in single quotes")
+	last := bytes.LastIndexByte(l.text, '\'')
+	if !l.is('\'') || last <= l.at {
+		return p.failHere(l.at, lost, "want the node's description in single quotes")
 	}
-	l.names = s[i+1 : last]
-	if l.linked && !bytes.Contains(l.names, separator) {
-		return p.failHere(i, lost, "want the descriptions of both nodes: 'one' - 'other'")
+	x.names = l.text[l.at+1 : last]
+	if x.linked && !bytes.Contains(x.names, separator) {
+		return p.failHere(l.at, lost, "want the descriptions of both nodes: 'one' - 'other'")
 	}
 	return nil
 }
@@ -171,35 +159,38 @@ var separator = []byte("' - '")
 
 // readListPort reads "SW    24  5 0x000000000020000f", which isListLine has
 // looked at.
-func (p *parser) readListPort(s []byte, i int, to *listPort) (next int, err error) {
+func (p *parser) readListPort(l *line, to *listPort) error {
 	const lost = "line dropped"
-	to.kind, _ = listKind(s[i : i+2])
-	i = skipBlanks(s, i+2)
-	n, k := decimal(s, i)
-	if n > int(fabric.MaxUnicastLID) {
-		if err := p.mend(p.line, i, "LID dropped", "LID %q: want 0 to %d", tokenAt(s, i), fabric.MaxUnicastLID); err != nil {
-			return i, err
+	to.kind, _ = listKind(l.text[l.at : l.at+2])
+	l.at += 2
+	l.skipBlanks()
+	start := *l
+	lid := l.decimal()
+	if lid > int(fabric.MaxUnicastLID) {
+		if err := p.mend(p.line, start.at, "LID dropped", "LID %q: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID); err != nil {
+			return err
 		}
-		n = 0
+		lid = 0
 	}
-	to.lid = fabric.LID(n)
-	i = skipBlanks(s, k)
-	n, k = decimal(s, i)
-	if n < 1 || n > int(fabric.MaxPortNum) {
-		return i, p.failHere(i, lost, "port %s: want 1 to %d", tokenAt(s, i), fabric.MaxPortNum)
+	to.lid = fabric.LID(lid)
+	l.skipBlanks()
+	start = *l
+	num := l.decimal()
+	if num < 1 || num > int(fabric.MaxPortNum) {
+		return p.failHere(start.at, lost, "port %s: want 1 to %d", start.nextToken(), fabric.MaxPortNum)
 	}
-	to.num = fabric.PortNum(n)
-	i = skipBlanks(s, k)
-	g, digits := hexadecimal(s, i+2)
-	next = i + 2 + digits
-	if digits < 1 || digits > 16 || (next < len(s) && s[next] != ' ' && s[next] != '\t') {
-		return i, p.failHere(i, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", tokenAt(s, i))
+	to.num = fabric.PortNum(num)
+	l.skipBlanks()
+	start = *l
+	g, ok := l.number()
+	if !ok || !l.isBlank() {
+		return p.failHere(start.at, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
 	}
 	if g == 0 {
-		return i, p.failHere(i, lost, "GUID 0: want another")
+		return p.failHere(start.at, lost, "GUID 0: want another")
 	}
 	to.guid = fabric.GUID(g)
-	return next, nil
+	return nil
 }
 
 // listNodes makes nodes and port lines of a port list.
@@ -209,10 +200,10 @@ func (p *parser) listNodes(lines []listLine) error {
 	for i := range lines {
 		l := &lines[i]
 		g := nodeOf(&l.own)
-		n := p.byGUID.Find(g)
-		if n < 0 {
+		n, ok := p.byGUID[g]
+		if !ok {
 			n = int32(len(p.nodes))
-			p.byGUID.Add(g, n)
+			p.byGUID[g] = n
 			id := key{value: uint64(g), kind: idKind(l.own.kind)}
 			p.nodes = append(p.nodes, node{id: id, guid: g, kind: l.own.kind, header: l.at})
 		}

@@ -14,10 +14,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -40,20 +38,6 @@ type Problem struct {
 	Lost    bool // something was left out; only in a lenient read
 }
 
-// String is "line 7: message", printable.
-func (p Problem) String() string {
-	return "line " + strconv.Itoa(p.Line) + ": " + fabric.Printable(p.Message)
-}
-
-// Read is Parse for all that r holds. An error of r is returned as it is.
-func Read(name string, r io.Reader, opt Options) (*fabric.Fabric, []Problem, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	return Parse(name, data, opt)
-}
-
 // Parse reads topology text; name is for messages. The form is recognized by
 // its lines. Nodes get their place in the text as Node.Order.
 //
@@ -71,7 +55,10 @@ func Read(name string, r io.Reader, opt Options) (*fabric.Fabric, []Problem, err
 // node of its own, with the port's GUID. Port lists lack vendor, device, LMC and
 // the kind of port 0 besides, and a node has as many ports as are listed.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
-	p := &parser{file: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), lenient: opt.Lenient}
+	p := &parser{
+		file: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), lenient: opt.Lenient,
+		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
+	}
 	f, err := p.parse()
 	if err != nil {
 		return nil, nil, err
@@ -91,29 +78,20 @@ func Recognize(data []byte) bool {
 		data = data[:recognizeWithin]
 	}
 	for len(data) > 0 {
-		line, rest := cutLine(data)
-		data = rest
-		i := skipBlanks(line, 0)
-		if isListLine(line, i) {
+		var text []byte
+		text, data = cutLine(data)
+		l := line{text: text}
+		l.skipBlanks()
+		if isListLine(text, l.at) || bytes.HasPrefix(l.rest(), []byte("# Topology file:")) {
 			return true
 		}
-		word := wordAt(line, i)
-		after := line[i+len(word):]
-		switch string(word) {
+		switch word := l.letters(); string(word) {
 		case "Switch", "Ca", "Hca", "Rt":
-			j := skipBlanks(after, 0)
-			n, k := decimal(after, j)
-			if n >= 0 {
-				if k = skipBlanks(after, k); k < len(after) && after[k] == '"' {
-					return true
-				}
-			}
-		case "vendid", "devid", "sysimgguid", "switchguid", "caguid", "hcaguid", "hcaguids", "rtguid":
-			if len(after) > 1 && (after[0] == '=' || after[0] == '+') {
+			if isHeader(l, word) {
 				return true
 			}
-		case "":
-			if bytes.HasPrefix(line[i:], []byte("# Topology file:")) {
+		case "vendid", "devid", "sysimgguid", "switchguid", "caguid", "hcaguid", "hcaguids", "rtguid":
+			if (l.is('=') || l.is('+')) && len(l.rest()) > 1 {
 				return true
 			}
 		}
@@ -122,7 +100,7 @@ func Recognize(data []byte) bool {
 }
 
 // parser is the state of one Parse: first what the lines say, one by one, then
-// what they make together (see agreed and settle).
+// what they make together (see resolve).
 type parser struct {
 	file     string
 	data     []byte
@@ -134,11 +112,11 @@ type parser struct {
 
 	nodes    []node
 	ports    []portLine
-	slots    []int32 // by node.base + port number: index in ports + 1, or 0
-	desc     []byte  // descriptions, one after the other
-	byGUID   fabric.GUIDIndex
-	names    map[string]int32 // ids that are not made of a GUID, numbered
-	nameNode []int32          // by that number: index in nodes, or -1
+	slots    []int32               // by node.base + port number: index in ports + 1, or 0
+	desc     []byte                // descriptions, one after the other
+	byGUID   map[fabric.GUID]int32 // index in nodes
+	names    map[string]int32      // ids that are not made of a GUID, numbered
+	nameNode []int32               // by that number: index in nodes, or -1
 
 	// What the next lines of a text without port lists refer to.
 	current int32 // node that port lines belong to, -1 without
@@ -148,11 +126,6 @@ type parser struct {
 	device  uint16
 	system  fabric.GUID
 	masks   linkMasks // by width, speed and extspeed lines
-
-	// What lines that ibnetdiscover prints have in common with those before.
-	hex  hexMemo
-	end  printedEnd
-	made printedMake
 }
 
 // place is a line of the text.
@@ -261,10 +234,7 @@ func (p *parser) parse() (*fabric.Fabric, error) {
 	if err := p.read(); err != nil {
 		return nil, err
 	}
-	if f := p.agreed(); f != nil {
-		return f, nil
-	}
-	return p.settle()
+	return p.resolve()
 }
 
 // read reads all lines.
@@ -292,16 +262,37 @@ func (p *parser) read() error {
 // list.
 func (p *parser) isPortList() bool {
 	for data := p.data; len(data) > 0; {
-		var line []byte
-		line, data = cutLine(data)
-		i := skipBlanks(line, 0)
-		if isListLine(line, i) {
+		var text []byte
+		text, data = cutLine(data)
+		l := line{text: text}
+		l.skipBlanks()
+		if isListLine(text, l.at) {
 			return true
 		}
-		switch string(wordAt(line, i)) {
+		switch string(l.letters()) {
 		case "Switch", "Ca", "Hca", "Rt":
 			return false
 		}
 	}
 	return false
+}
+
+// eachLine has read called for each line that is neither empty nor a comment, from its
+// first word on.
+func (p *parser) eachLine(read func(*line) error) error {
+	var l line
+	for rest := p.data; len(rest) > 0; {
+		p.line.off = uint32(len(p.data) - len(rest))
+		p.line.num++
+		l.text, rest = cutLine(rest)
+		l.at = 0
+		l.skipBlanks()
+		if l.done() || l.is('#') {
+			continue
+		}
+		if err := read(&l); err != nil && err != errDropped {
+			return err
+		}
+	}
+	return nil
 }

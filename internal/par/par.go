@@ -89,13 +89,19 @@ func ForEachWith[W any](ctx context.Context, workers, n int, start func() W, do 
 // Each calls do for 0 to n-1, on all CPUs, for work that cannot fail. A *Panic of a
 // call is a panic of Each.
 func Each(n int, do func(i int)) {
-	err := ForEach(context.Background(), 0, n, func(i int) error {
-		do(i)
+	EachWith(n, func() struct{} { return struct{}{} }, func(_ struct{}, i int) { do(i) })
+}
+
+// EachWith is Each with scratch memory, see ForEachWith.
+func EachWith[W any](n int, start func() W, do func(w W, i int)) []W {
+	list, err := ForEachWith(context.Background(), 0, n, start, func(w W, i int) error {
+		do(w, i)
 		return nil
 	})
 	if err != nil {
 		panic(err)
 	}
+	return list
 }
 
 // pool hands out the numbers 0 to n-1 in ascending order. Each number that is handed

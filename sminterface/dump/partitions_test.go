@@ -20,10 +20,12 @@ func TestGroupRate(t *testing.T) {
 		if s == "" {
 			return fabric.Link{}
 		}
-		l, ok := fabric.ParseLink(s)
-		if !ok {
-			t.Fatalf("link %q", s)
+		var l fabric.Link
+		var speed string
+		if _, err := fmt.Sscanf(s, "%dx%s", &l.Width, &speed); err != nil {
+			t.Fatal(err)
 		}
+		l.Speed, _ = fabric.ParseSpeed(speed)
 		return l
 	}
 	for _, c := range []struct {

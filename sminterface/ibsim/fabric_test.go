@@ -39,8 +39,8 @@ func wild(t *rapid.T) *fabric.Fabric {
 		}
 	}
 	for range rapid.IntRange(0, 10).Draw(t, "cables") {
-		m := rapid.IntRange(0, b.NumNodes()-1).Draw(t, "node")
-		n := rapid.IntRange(0, b.NumNodes()-1).Draw(t, "node")
+		m := rapid.IntRange(0, len(guids)-1).Draw(t, "node")
+		n := rapid.IntRange(0, len(guids)-1).Draw(t, "node")
 		b.Connect(m, rapid.SampledFrom([]fabric.PortNum{1, 2, 3, 4}).Draw(t, "port"), n,
 			rapid.SampledFrom([]fabric.PortNum{1, 2, 3, 4}).Draw(t, "port"),
 			fabric.Link{Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"), Speed: fabric.Speed(rapid.IntRange(0, 9).Draw(t, "speed"))})

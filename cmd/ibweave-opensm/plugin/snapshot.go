@@ -62,7 +62,6 @@ const maxNotes = 5
 // OpenSM cannot have.
 func (s *Snapshot) fabric() (f *fabric.Fabric, switches []fabric.GUID, notes []string, err error) {
 	var b fabric.Builder
-	b.Grow(len(s.Nodes))
 	sick, without := 0, 0
 	ups, downs := 0, 0 // ports with cables to later and to earlier nodes
 	for i := range s.Nodes {

@@ -1,0 +1,160 @@
+package topology
+
+import (
+	"bytes"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// readPort reads a line of a port, of a switch or of anything else:
+//
+//	[17]	"H-0002c90000000002"[1](2c90000000003) 		# "host 1" lid 9 4xNDR
+//	[1](2c90000000003) 	"S-0002c90000000001"[17]		# lid 9 lmc 0 "leaf 1" lid 7 4xNDR
+//
+// With -g, [ext 3] may stand behind either port number.
+func (p *parser) readPort(l *line) error {
+	if p.current < 0 {
+		if p.dropped {
+			return nil
+		}
+		return p.failHere(l.at, "line dropped", "a port of no node: want a Switch, Ca, Hca or Rt line first")
+	}
+	start := l.at
+	port := portLine{at: p.line, node: p.current, back: -1}
+	own, peer := comment{}, comment{masks: p.masks}
+	if err := p.readOwnEnd(l, &port); err != nil {
+		return err
+	}
+	if err := p.readPeerEnd(l, &port); err != nil {
+		return err
+	}
+	if err := p.readOptions(l, &peer); err != nil {
+		return err
+	}
+	if err := p.readPortComment(l, &own, &peer); err != nil {
+		return err
+	}
+	port.lid, port.lmc, port.peerLID, port.link = own.lid, own.lmc, peer.lid, peer.link
+	if port.link == (fabric.Link{}) {
+		port.link = peer.masks.link()
+	}
+	slot := &p.slots[p.nodes[p.current].base+int(port.num)]
+	if *slot != 0 {
+		return p.failHere(start, "line dropped", "port [%d] is there twice: line %d has it too", port.num, p.ports[*slot-1].at.num)
+	}
+	p.ports = append(p.ports, port)
+	*slot = int32(len(p.ports))
+	return nil
+}
+
+// readOwnEnd reads the number of the port, and its GUID if it has one.
+func (p *parser) readOwnEnd(l *line, port *portLine) (err error) {
+	ports := p.nodes[p.current].ports
+	start := *l
+	num := l.portNumber()
+	if num < 1 || num > int(ports) {
+		return p.failHere(start.at, "line dropped", "port %s of a node with %d ports: want [1] to [%d]", start.nextBracket(), ports, ports)
+	}
+	port.num = fabric.PortNum(num)
+	l.skipExternal()
+	port.guid, err = p.readPortGUID(l)
+	return err
+}
+
+// readPeerEnd reads the id of the node at the other end, the number of the port there,
+// and its GUID if it has one.
+func (p *parser) readPeerEnd(l *line, port *portLine) (err error) {
+	start := *l
+	id := l.quoted()
+	if len(id) == 0 {
+		return p.failHere(start.at, "line dropped", "want the id of the node at the other end in quotes, such as \"S-0002c90000000001\"")
+	}
+	to, ok := guidID(id)
+	if !ok {
+		to = p.name(id)
+	}
+	port.peerID, port.peerKind = to.value, to.kind
+	l.skipBlanks()
+	port.peerNum = 1 // ibsim's default (parse_port)
+	if l.is('[') {
+		start = *l
+		num := l.portNumber()
+		if num < 1 || num > int(fabric.MaxPortNum) {
+			return p.failHere(start.at, "line dropped", "port %s: want [1] to [%d]", start.nextBracket(), fabric.MaxPortNum)
+		}
+		port.peerNum = fabric.PortNum(num)
+		l.skipExternal()
+	}
+	port.peerGUID, err = p.readPortGUID(l)
+	return err
+}
+
+// readPortGUID reads a GUID in brackets between blanks, 0 if there is none.
+func (p *parser) readPortGUID(l *line) (fabric.GUID, error) {
+	l.skipBlanks()
+	if !l.is('(') {
+		return 0, nil
+	}
+	start := *l
+	g, ok := l.guidInBrackets()
+	if !ok {
+		return 0, p.failHere(start.at, "line dropped", "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
+	}
+	l.skipBlanks()
+	return g, nil
+}
+
+// readOptions reads ibsim's options, w=2 and the like, up to a comment.
+func (p *parser) readOptions(l *line, c *comment) error {
+	if l.done() || l.is('#') {
+		return nil
+	}
+	options := *l
+	if n := bytes.IndexByte(l.rest(), '#'); n >= 0 {
+		options.text = l.text[:l.at+n]
+	}
+	c.strict = true
+	if err := p.readComment(&options, c); err != nil {
+		return err
+	}
+	if c.junk > 0 {
+		return p.failHere(c.junk, "line dropped", "text behind the other end: want nothing or a comment")
+	}
+	c.strict = false
+	l.at = len(options.text)
+	return nil
+}
+
+// readPortComment reads the comment of a port: what it says of the port itself stands
+// in front of the description of the peer, and only where the port is not of a switch.
+func (p *parser) readPortComment(l *line, own, peer *comment) error {
+	if !l.skip("#") {
+		return nil
+	}
+	ownLID := p.nodes[p.current].kind != fabric.Switch
+	before := *l
+	// The description stands between the first quote and the last.
+	if n := bytes.IndexByte(l.rest(), '"'); n >= 0 {
+		l.at = bytes.LastIndexByte(l.text, '"') + 1
+		if !ownLID {
+			return p.readComment(l, peer)
+		}
+		before.text = before.text[:before.at+n]
+		if err := p.readComment(&before, own); err != nil {
+			return err
+		}
+		return p.readComment(l, peer)
+	}
+	peer.unquoted = true
+	if err := p.readComment(l, peer); err != nil {
+		return err
+	}
+	before.skipBlanks()
+	if ownLID && before.skip("lid ") {
+		own.lid, own.lmc = peer.firstLID, peer.lmc
+		if peer.lids == 1 {
+			peer.lid = 0
+		}
+	}
+	return nil
+}
