@@ -1,7 +1,6 @@
 package mft_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -109,13 +109,9 @@ func TestOpenSMTrees(t *testing.T) {
 			}
 			groups := someGroups(f, 60, rnd)
 			p := mustBuild(t, mft.OpenSM{}, &lft.Routing{Engine: "minhop", Fabric: f}, groups, mft.Options{})
-			var sa bytes.Buffer
-			if err := dump.WriteSADump(&sa, f, p.Trees, dump.GroupOptions{}); err != nil {
-				t.Fatal(err)
-			}
 			dir := t.TempDir()
 			file := filepath.Join(dir, "sa.dump")
-			if err := os.WriteFile(file, sa.Bytes(), 0o600); err != nil {
+			if err := os.WriteFile(file, dumptest.SADump(f, p.Trees), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			twin, err := ibsim.NewTwin(f)

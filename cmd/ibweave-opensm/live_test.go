@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -241,12 +242,8 @@ func TestMulticast(t *testing.T) {
 			for i := range moved {
 				moved[i].MLID = mft.MinMLID + 20 + fabric.LID(len(moved)-i)
 			}
-			var sa bytes.Buffer
-			if err := dump.WriteSADump(&sa, s.f, moved, dump.GroupOptions{}); err != nil {
-				t.Fatal(err)
-			}
 			file := filepath.Join(s.dir, "sa.dump")
-			if err := os.WriteFile(file, sa.Bytes(), 0o600); err != nil {
+			if err := os.WriteFile(file, dumptest.SADump(s.f, moved), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			run, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Engine: "ibweave-" + tc.engine, Options: append(tc.options, "sa_db_file "+file)})
@@ -314,12 +311,8 @@ func TestMulticastNeverFails(t *testing.T) {
 		},
 		Multicast: "updn-tree",
 	})
-	var sa bytes.Buffer
-	if err := dump.WriteSADump(&sa, s.f, r.Plan.Trees, dump.GroupOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(s.dir, "sa.dump")
-	if err := os.WriteFile(file, sa.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(file, dumptest.SADump(s.f, r.Plan.Trees), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run, log := s.opensm(t, libraries.fault, "multicast: {scheme: updn-tree}", ibsim.OpenSMConfig{Engine: "ibweave-lost,dor", Options: []string{"sa_db_file " + file}})

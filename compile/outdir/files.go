@@ -182,7 +182,7 @@ func (c *contents) addGroups() {
 		}
 		return err
 	})
-	c.add(PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees, dump.GroupOptions{}) })
+	c.add(PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees) })
 }
 
 // writeOrder writes the GUIDs of the switches, the top first.

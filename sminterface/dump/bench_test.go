@@ -99,15 +99,6 @@ func BenchmarkReadLFTs(b *testing.B) {
 	}
 }
 
-func BenchmarkReadLIDMatrix(b *testing.B) {
-	f, tables := benchFabric(b)
-	data := written(b, f, tables, WriteOptions{})[LIDMatrix]
-	benchmarkRead(b, data, func() error {
-		_, _, err := ReadLIDMatrix("bench", data, f, Options{})
-		return err
-	})
-}
-
 func BenchmarkReadSubnetList(b *testing.B) {
 	f, _ := benchFabric(b)
 	data := text(b, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) })
@@ -129,11 +120,6 @@ func BenchmarkReadGUID2LID(b *testing.B) {
 func BenchmarkWriteLFTs(b *testing.B) {
 	f, tables := benchFabric(b)
 	benchmarkWrite(b, func(w io.Writer) error { return WriteLFTs(w, f, tables, WriteOptions{}) })
-}
-
-func BenchmarkWriteIBRoute(b *testing.B) {
-	f, tables := benchFabric(b)
-	benchmarkWrite(b, func(w io.Writer) error { return WriteIBRoute(w, f, tables, WriteOptions{}) })
 }
 
 func BenchmarkWriteFDBs(b *testing.B) {
@@ -165,26 +151,15 @@ func benchTorus(b *testing.B) (*fabric.Fabric, *lft.PathSLs, *lft.SL2VL) {
 	return f, paths, vls
 }
 
-// sl2vlForms are the forms of SL-to-VL tables, by the names of benchmarks.
-var sl2vlForms = []struct {
-	name  string
-	write func(io.Writer, *lft.SL2VL, WriteOptions) error
-}{{"dump", WriteSL2VL}, {"smpquery", WriteSMPQuerySL2VL}, {"ibdmchk", WriteIBDMSL2VL}}
-
 func BenchmarkWriteSL2VL(b *testing.B) {
 	_, _, vls := benchTorus(b)
-	for _, form := range sl2vlForms {
-		b.Run(form.name, func(b *testing.B) {
-			benchmarkWrite(b, func(w io.Writer) error { return form.write(w, vls, WriteOptions{}) })
-		})
-	}
+	benchmarkWrite(b, func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
 }
 
 func BenchmarkReadSL2VL(b *testing.B) {
 	f, _, vls := benchTorus(b)
-	for _, form := range sl2vlForms {
-		data := text(b, func(w io.Writer) error { return form.write(w, vls, WriteOptions{}) })
-		b.Run(form.name, func(b *testing.B) {
+	for form, data := range sl2vlTexts(b, vls) {
+		b.Run(form.String(), func(b *testing.B) {
 			benchmarkRead(b, data, func() error {
 				_, _, err := ReadSL2VL("in", data, f, Options{})
 				return err
@@ -263,14 +238,11 @@ func withMGIDs(b *testing.B, f *fabric.Fabric, trees []mft.Tree) []mft.Tree {
 func BenchmarkWriteGroups(b *testing.B) {
 	f, trees := benchGroups(b, 10000)
 	b.Run("partitions.conf", func(b *testing.B) {
-		benchmarkWrite(b, func(w io.Writer) error { return WritePartitions(w, f, trees, GroupOptions{}) })
+		benchmarkWrite(b, func(w io.Writer) error { return WritePartitions(w, f, trees) })
 	})
 	b.Run("partitions.conf/given", func(b *testing.B) {
 		given := withMGIDs(b, f, trees)
-		benchmarkWrite(b, func(w io.Writer) error { return WritePartitions(w, f, given, GroupOptions{}) })
-	})
-	b.Run("opensm-sa.dump", func(b *testing.B) {
-		benchmarkWrite(b, func(w io.Writer) error { return WriteSADump(w, f, trees, GroupOptions{}) })
+		benchmarkWrite(b, func(w io.Writer) error { return WritePartitions(w, f, given) })
 	})
 }
 

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -17,9 +18,7 @@ func WriteCAOrder(w io.Writer, f *fabric.Fabric, order []fabric.PortID) error {
 			b = append(b, "0xFFFF\tDUMMY\n"...)
 			continue
 		}
-		b = append(b, "0x"...)
-		b = appendHex4(b, f.LID(p))
-		b = append(b, '\t')
+		b = fmt.Appendf(b, "0x%04x\t", f.LID(p))
 		b = appendDescription(b, f.Node(f.Owner(p)).Description)
 		b = append(b, '\n')
 	}

@@ -49,70 +49,70 @@ func Recognize(data []byte) Form {
 		var line []byte
 		line, at = cutLine(data, at)
 		line = bytes.TrimRight(line, " \t\r")
-		switch {
-		case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, fileVersion):
+		if isSilent(line) || bytes.HasPrefix(line, libraryWarning) {
 			continue
-		case bytes.HasPrefix(line, unicastLIDs):
-			if i := bytes.IndexByte(line, '['); i >= 0 && bytes.HasPrefix(line[i+1:], []byte("0x")) {
-				return IBRoute
-			}
-			return LFTs
-		case bytes.HasPrefix(line, []byte("Multicast mlids")):
-			return MFTs
-		case fdbsHeader(line) > 0:
-			return FDBs
-		case bytes.HasPrefix(line, []byte("Switch: guid 0x")):
-			return LIDMatrix
-		case bytes.HasPrefix(line, []byte("{ ")):
-			return SubnetList
-		case bytes.HasPrefix(line, pathHead):
-			return PathSLs
-		case bytes.Contains(line, []byte(baseLID)):
-			// The sections of ibdmchk -c may begin like those of SL2VL.
-			return sectionForm(data[at:], SL2VL)
-		case bytes.HasPrefix(line, []byte(portsIn)):
-			return SMPQuerySL2VL
-		case bytes.HasPrefix(line, []byte("ibwarn: ")):
-			continue
-		case bytes.HasPrefix(line, []byte("Switch 0x")):
-			return MCFDBs
-		case recordHead(line):
-			return SAQuery
 		}
-		if _, _, _, _, ok := ibdmRow(line); ok {
-			return IBDMSL2VL
-		}
-		if _, ok := parseGUID2LID(line); ok {
-			return GUID2LID
-		}
-		if _, n := hex0x(line, 16); n > 0 {
-			if _, _, ok := ibdmPair(line[n:]); ok {
-				return IBDMPathSLs
-			}
-		}
-		if _, _, ok := ibdmSource(line); ok {
-			return sectionForm(data[at:], Unknown)
-		}
-		return Unknown
+		next, _ := cutLine(data, at)
+		return formOf(line, bytes.TrimSpace(next))
 	}
 	return Unknown
 }
 
-// sectionForm tells path SLs of ibdmchk, by the line after the first line of a
-// section, from another form.
-func sectionForm(data []byte, other Form) Form {
-	line, _ := cutLine(data, 0)
-	line = bytes.TrimSpace(line)
-	if _, n := hex0x(line, 16); n > 0 {
-		if i := skipBlanks(line, n); i < len(line) && line[i] == ':' {
+// formOf tells the form of a text by its first line. The next one tells path SLs of
+// ibdmchk, whose sections may begin as those of opensm-sl2vl.dump do.
+func formOf(line, next []byte) Form {
+	switch {
+	case beginsWith(line, unicastLIDs):
+		if _, limits, found := bytes.Cut(line, []byte("[")); found && beginsWith(limits, "0x") {
+			return IBRoute
+		}
+		return LFTs
+	case beginsWith(line, "Multicast mlids"):
+		return MFTs
+	case fdbsHeader(line) > 0:
+		return FDBs
+	case beginsWith(line, "Switch: guid 0x"):
+		return LIDMatrix
+	case beginsWith(line, "{ "):
+		return SubnetList
+	case beginsWith(line, pathHead):
+		return PathSLs
+	case bytes.Contains(line, []byte(baseLID)):
+		if isSectionPath(next) {
 			return IBDMPathSLs
 		}
+		return SL2VL
+	case beginsWith(line, portsIn):
+		return SMPQuerySL2VL
+	case beginsWith(line, mcfdbsSwitch):
+		return MCFDBs
+	case recordHead(line):
+		return SAQuery
 	}
-	return other
+	if _, _, ok := parseIBDMRow(line); ok {
+		return IBDMSL2VL
+	}
+	if _, err := parseGUID2LID(line); err == nil {
+		return GUID2LID
+	}
+	pair := scanner{rest: line}
+	pair.hex0x(16)
+	if _, _, ok := parsePair(pair); ok {
+		return IBDMPathSLs
+	}
+	if _, _, ok := parseSectionHead(line); ok && isSectionPath(next) {
+		return IBDMPathSLs
+	}
+	return Unknown
 }
 
-// fileVersion starts a line that newer ibdiagnet writes into its files.
-var fileVersion = []byte("File version:")
+// isSectionPath says whether a line is one of a path in a section of ibdmchk -c.
+func isSectionPath(line []byte) bool {
+	s := scanner{rest: line}
+	s.hex0x(16)
+	s.skipBlanks()
+	return s.has(":")
+}
 
 // WriteZstd writes what write prints as one frame of zstd. The bytes depend on
 // nothing else. Errors are those of write and of w.

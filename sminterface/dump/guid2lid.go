@@ -2,7 +2,8 @@ package dump
 
 import (
 	"bytes"
-	"encoding/binary"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,28 +12,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// parseGUID2LID reads a record of guid2lid, without its end.
-func parseGUID2LID(line []byte) (r lft.LIDRange, ok bool) {
-	guid, n := hex0x(line, 16)
-	if n == 0 {
-		return r, false
-	}
-	var lids [2]uint64
-	for i := range lids {
-		at := skipBlanks(line, n)
-		if at == n {
-			return r, false
-		}
-		v, m := hex0x(line[at:], 4)
-		if m == 0 {
-			return r, false
-		}
-		lids[i], n = v, at+m
-	}
-	if skipBlanks(line, n) != len(line) {
-		return r, false
-	}
-	return lft.LIDRange{Port: fabric.GUID(guid), Min: fabric.LID(lids[0]), Max: fabric.LID(lids[1])}, true
+// guid2lidReader collects the records of guid2lid.
+type guid2lidReader struct {
+	textReader
+	list   []lft.LIDRange
+	line   map[fabric.GUID]int // the number of the line that a port has its record in
+	owner  []fabric.GUID       // by LID; 0 for none
+	joined bool                // the line before was a record, too
 }
 
 // ReadGUID2LID reads the file guid2lid of OpenSM's cache folder: a line with a
@@ -46,146 +32,63 @@ func parseGUID2LID(line []byte) (r lft.LIDRange, ok bool) {
 // fabric.MaxUnicastLID, a range that no LMC has, a GUID that was met already
 // and LIDs that another port has already.
 func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Problem, error) {
-	src := source{name, data}
-	var faults []fault
-	var byGUID fabric.GUIDIndex // index in list, of those up to indexed
-	indexed := 0
-	greatest := fabric.GUID(0)
-	most := min(len(data)/len(guid2lidRecord)+1, int(fabric.MaxUnicastLID))
-	list := make([]lft.LIDRange, 0, most)
-	starts := make([]int, 0, most) // offsets, by index in list
-	var lines []int                // their lines, as far as asked for
-	var owner []int32              // by LID, as far as needed: index in list + 1
-	before := -1                   // offset of a record in the line before
-	var more overflow
-	lineOf := func(i int32) int {
-		for k := len(lines); k <= int(i); k++ {
-			line, from := 1, 0
-			if k > 0 {
-				line, from = lines[k-1], starts[k-1]
-			}
-			lines = append(lines, line+bytes.Count(data[from:starts[k]], nl))
-		}
-		return lines[i]
+	r := &guid2lidReader{
+		textReader: newTextReader(name, data, opt),
+		list:       []lft.LIDRange{},
+		line:       make(map[fabric.GUID]int),
+		owner:      make([]fabric.GUID, int(fabric.MaxUnicastLID)+1),
 	}
-	found := func(f fault) {
-		if len(faults) == maxFaults {
-			more.add(f.kind)
-			return
-		}
-		faults = append(faults, f)
+	r.eachLine(r.readLine)
+	problems, err := r.result()
+	if err != nil {
+		return nil, nil, err
 	}
-	for at := 0; at < len(data); {
-		start := at
-		r, next := printedGUID2LID(data, at)
-		var err error
-		if at = next; next == 0 {
-			var line []byte
-			line, at = cutLine(data, start)
-			if len(bytes.TrimSpace(line)) == 0 {
-				before = -1
-				continue
-			}
-			r, err = checkGUID2LID(line)
-		}
-		if err == nil && r.Port <= greatest {
-			// Only then can it have been met.
-			byGUID.Grow(cap(list) - indexed)
-			for ; indexed < len(list); indexed++ {
-				byGUID.Add(list[indexed].Port, int32(indexed))
-			}
-			if first := byGUID.Find(r.Port); first >= 0 {
-				err = fmt.Errorf("a second record for port %s, the first is in line %d", r.Port, lineOf(first))
-			}
-		}
-		if n := int(r.Max) + 1 - len(owner); err == nil && n > 0 {
-			owner = append(owner, make([]int32, n)...)
-		}
-		for l := int(r.Min); err == nil && l <= int(r.Max); l++ {
-			if j := owner[l]; j > 0 {
-				err = fmt.Errorf("LID %#04x belongs to port %s already", l, list[j-1].Port)
-			}
-		}
-		if err != nil {
-			if !opt.Lenient {
-				return nil, nil, src.errorAt(start, err)
-			}
-			found(fault{at: start, kind: Dropped, err: err})
-			if next > 0 {
-				before = -1
-			}
-			continue
-		}
-		if before >= 0 {
-			found(fault{at: start, kind: Contradiction,
-				err: fmt.Errorf("no empty line before port %s: OpenSM takes this line as part of the one before", r.Port)})
-		}
-		if before = start; next > 0 {
-			before = -1
-		}
-		greatest = max(greatest, r.Port)
-		list, starts = append(list, r), append(starts, start)
-		for l := int(r.Min); l <= int(r.Max); l++ {
-			owner[l] = int32(len(list))
-		}
-	}
-	sortRanges(list)
-	return list, src.problems(faults, more), nil
+	sortRanges(r.list)
+	return r.list, problems, nil
 }
 
-// guid2lidRecord is a record as OpenSM and WriteGUID2LID print it.
-const guid2lidRecord = "0x0123456789abcdef 0x0001 0x0001\n\n"
-
-// printedGUID2LID reads a record as OpenSM prints it, with the empty line behind
-// it, at data[at:]; next is 0 for anything else, and for a record that is wrong.
-func printedGUID2LID(data []byte, at int) (r lft.LIDRange, next int) {
-	d := data[at:]
-	if len(d) < len(guid2lidRecord) {
-		return r, 0
+func (r *guid2lidReader) readLine(at int, line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		r.joined = false
+		return
 	}
-	d = d[:len(guid2lidRecord)]
-	if d[0] != '0' || d[1] != 'x' || string(d[18:21]) != " 0x" || string(d[25:28]) != " 0x" || d[32] != '\n' || d[33] != '\n' {
-		return r, 0
+	one, err := parseGUID2LID(line)
+	if err == nil {
+		err = rangeError(one)
 	}
-	guid, ok := fabric.ReadDigits(d[2:])
-	var lids [2]fabric.LID
-	bad := uint8(0)
-	for i, from := range [2]int{21, 28} {
-		h3, h2, h1, h0 := hexDigit[d[from]], hexDigit[d[from+1]], hexDigit[d[from+2]], hexDigit[d[from+3]]
-		bad |= h3 | h2 | h1 | h0
-		lids[i] = fabric.LID(h3)<<12 | fabric.LID(h2)<<8 | fabric.LID(h1)<<4 | fabric.LID(h0)
+	if err == nil {
+		err = r.takenError(one)
 	}
-	r = lft.LIDRange{Port: guid, Min: lids[0], Max: lids[1]}
-	one := r.Min == r.Max && r.Min != 0 && r.Max <= fabric.MaxUnicastLID && r.Port != 0
-	if !ok || bad > 15 || !one && rangeError(r) != nil {
-		return r, 0
+	if err != nil {
+		r.add(at, Dropped, err)
+		return
 	}
-	return r, at + len(guid2lidRecord)
-}
-
-// sortRanges sorts by GUID, which mostly they are.
-func sortRanges(list []lft.LIDRange) {
-	compare := func(a, b lft.LIDRange) int {
-		switch {
-		case a.Port < b.Port:
-			return -1
-		case a.Port > b.Port:
-			return 1
-		}
-		return int(a.Min) - int(b.Min)
+	if r.joined {
+		r.add(at, Contradiction, fmt.Errorf("no empty line before port %s: OpenSM takes this line as part of the one before", one.Port))
 	}
-	if !slices.IsSortedFunc(list, compare) {
-		slices.SortFunc(list, compare)
+	r.joined = true
+	r.list = append(r.list, one)
+	r.line[one.Port] = r.number
+	for l := one.Min; l <= one.Max; l++ {
+		r.owner[l] = one.Port
 	}
 }
 
-// checkGUID2LID reads a record and checks what can be said of it alone.
-func checkGUID2LID(line []byte) (lft.LIDRange, error) {
-	r, ok := parseGUID2LID(line)
-	if !ok {
-		return r, fmt.Errorf("want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001")
+var errGUID2LID = errors.New("want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001")
+
+// parseGUID2LID reads a record of guid2lid.
+func parseGUID2LID(line []byte) (one lft.LIDRange, err error) {
+	s := scanner{rest: line}
+	one.Port = s.guid()
+	s.blanks()
+	one.Min = fabric.LID(s.hex0x(4))
+	s.blanks()
+	one.Max = fabric.LID(s.hex0x(4))
+	s.skipBlanks()
+	if !s.atEnd() {
+		return one, errGUID2LID
 	}
-	return r, rangeError(r)
+	return one, nil
 }
 
 // rangeError says what is wrong with the LIDs of a port.
@@ -193,7 +96,7 @@ func rangeError(r lft.LIDRange) error {
 	n := int(r.Max) - int(r.Min) + 1
 	switch {
 	case r.Port == 0:
-		return fmt.Errorf("port GUID 0")
+		return errors.New("port GUID 0")
 	case r.Min == 0, r.Max > fabric.MaxUnicastLID:
 		return fmt.Errorf("LIDs %#04x to %#04x, want 0x0001 to %#04x", r.Min, r.Max, fabric.MaxUnicastLID)
 	case n < 1, n > 1<<fabric.MaxLMC, n&(n-1) != 0, int(r.Min)%n != 0:
@@ -202,44 +105,38 @@ func rangeError(r lft.LIDRange) error {
 	return nil
 }
 
+// takenError says what of a record, whose LIDs are in range, a line before has
+// already.
+func (r *guid2lidReader) takenError(one lft.LIDRange) error {
+	if line := r.line[one.Port]; line > 0 {
+		return fmt.Errorf("a second record for port %s, the first is in line %d", one.Port, line)
+	}
+	for l := one.Min; l <= one.Max; l++ {
+		if owner := r.owner[l]; owner != 0 {
+			return fmt.Errorf("LID %#04x belongs to port %s already", l, owner)
+		}
+	}
+	return nil
+}
+
+func sortRanges(list []lft.LIDRange) {
+	slices.SortFunc(list, func(a, b lft.LIDRange) int { return cmp.Or(a.Port.Compare(b.Port), cmp.Compare(a.Min, b.Min)) })
+}
+
 // WriteGUID2LID writes guid2lid for the end ports of f that have LIDs, sorted
 // by GUID; OpenSM has the same lines in the order of a hash table. Its only
 // errors are those of w.
 func WriteGUID2LID(w io.Writer, f *fabric.Fabric) error {
-	// Switches and the others are mostly in order, each for themselves.
-	var switches, others []lft.LIDRange
-	switches, others = make([]lft.LIDRange, 0, f.NumSwitches()), make([]lft.LIDRange, 0, len(f.CAPorts()))
+	var list []lft.LIDRange
 	f.EndPorts(func(p fabric.PortID) {
-		l := f.LID(p)
-		if l == 0 {
-			return
-		}
-		r := lft.LIDRange{Port: f.PortGUID(p), Min: l, Max: l + (1<<f.LMC(p) - 1)}
-		if f.IsSwitch(f.Owner(p)) {
-			switches = append(switches, r)
-		} else {
-			others = append(others, r)
+		if l := f.LID(p); l != 0 {
+			list = append(list, lft.LIDRange{Port: f.PortGUID(p), Min: l, Max: l + (1<<f.LMC(p) - 1)})
 		}
 	})
-	sortRanges(switches)
-	sortRanges(others)
-	b := make([]byte, 0, (len(switches)+len(others))*len(guid2lidRecord))
-	for len(switches)+len(others) > 0 {
-		from := &others
-		if len(others) == 0 || len(switches) > 0 && switches[0].Port <= others[0].Port {
-			from = &switches
-		}
-		r := (*from)[0]
-		*from = (*from)[1:]
-		record := b[len(b):][:len(guid2lidRecord)] // b has room for all
-		b = b[:len(b)+len(record)]
-		copy(record, guid2lidRecord)
-		for i := range 8 {
-			binary.LittleEndian.PutUint16(record[len("0x")+2*i:], uint16(hexWords[r.Port>>(56-8*i)&0xff]))
-		}
-		for i, l := range [2]fabric.LID{r.Min, r.Max} {
-			binary.LittleEndian.PutUint32(record[len("0x0123456789abcdef 0x")+i*len("0001 0x"):], uint32(hexWords[l>>8]|hexWords[l&0xff]<<16))
-		}
+	sortRanges(list)
+	var b []byte
+	for _, r := range list {
+		b = fmt.Appendf(b, "%s 0x%04x 0x%04x\n\n", r.Port, r.Min, r.Max)
 	}
 	_, err := w.Write(b)
 	return err

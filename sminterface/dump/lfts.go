@@ -2,80 +2,16 @@ package dump
 
 import (
 	"bytes"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
-
-// rowTexts holds the row that a dump has for each LID, with 000 for the port:
-// LID l's is text[end[l]:end[l+1]].
-type rowTexts struct {
-	text []byte
-	end  []int
-}
-
-// row is the row of LID l, which must not exceed the highest.
-func (r *rowTexts) row(l int) []byte { return r.text[r.end[l]:r.end[l+1]] }
-
-// portAt is where the three digits of the port are in a row of either form,
-// as in 0x0001 000.
-const portAt = len("0x0001 ")
-
-// newRowTexts prepares the rows of opensm-lfts.dump, or of ibroute, for the
-// LIDs 0 to maxLID.
-func newRowTexts(f *fabric.Fabric, maxLID fabric.LID, form Form, lean bool) *rowTexts {
-	n := int(maxLID) + 1
-	r := &rowTexts{end: make([]int, 1, n+1)}
-	b := make([]byte, 0, n*80)
-	for l := range n {
-		b = append(b, "0x"...)
-		b = appendHex4(b, fabric.LID(l))
-		b = append(b, " 000"...)
-		p := f.LIDPort(fabric.LID(l))
-		switch {
-		case form == IBRoute && lean:
-			b = append(b, ' ')
-		case lean:
-		case form == IBRoute && p == fabric.NoPort:
-			b = append(b, " : (unknown node and type)"...)
-		case form == IBRoute:
-			b = append(b, " : ("...)
-			b = appendOwner(b, f, p)
-			b = append(b, ')')
-		case p == fabric.NoPort:
-			b = append(b, " # unknown node and type"...)
-		default:
-			b = append(b, " # "...)
-			b = appendOwner(b, f, p)
-		}
-		b = append(b, '\n')
-		r.end = append(r.end, len(b))
-	}
-	r.text = b
-	return r
-}
-
-// appendOwner appends what a comment says of a LID's owner.
-func appendOwner(b []byte, f *fabric.Fabric, p fabric.PortID) []byte {
-	n := f.Node(f.Owner(p))
-	b = append(b, n.Type.String()...)
-	b = append(b, " portguid "...)
-	b = f.PortGUID(p).Append(b)
-	b = append(b, ": '"...)
-	b = appendDescription(b, n.Description)
-	return append(b, '\'')
-}
-
-// digits3 holds the three digits of every port number.
-var digits3 = func() (t [256][3]byte) {
-	for i := range t {
-		t[i] = [3]byte{'0' + byte(i/100), '0' + byte(i/10%10), '0' + byte(i%10)}
-	}
-	return t
-}()
 
 // checkTables says whether tables can be those of a fabric.
 func checkTables(f *fabric.Fabric, t *lft.Tables) error {
@@ -96,273 +32,310 @@ func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 	if err != nil {
 		return err
 	}
-	rows := newRowTexts(f, t.MaxLID(), LFTs, opt.Lean)
-	return writeInOrder(w, len(list), func(_, i int, b []byte) []byte {
-		s := list[i]
-		node := f.Node(s)
-		b = append(b, "Unicast lids [0-"...)
-		b = appendDecimal(b, int(t.MaxLID()))
-		b = append(b, "] of switch Lid "...)
-		b = appendDecimal(b, int(f.LID(f.PortBase(s))))
-		b = append(b, " guid "...)
-		b = node.GUID.Append(b)
-		b = append(b, " ('"...)
+	rows := newRowTexts(f, t.MaxLID(), opt.Lean)
+	return writeInOrder(w, len(list), func(i int, b []byte) []byte {
+		node := f.Node(list[i])
+		b = fmt.Appendf(b, "Unicast lids [0-%d] of switch Lid %d guid %s ('", t.MaxLID(), f.LID(f.PortBase(list[i])), node.GUID)
 		b = appendDescription(b, node.Description)
 		b = append(b, "'):\n"...)
-		for l, p := range t.Row(s) {
-			if p > node.NumPorts {
-				continue
-			}
-			at := len(b) + portAt
-			b = append(b, rows.row(l)...)
-			copy(b[at:at+3], digits3[p][:])
-		}
-		b = appendDecimal(b, int(t.MaxLID()))
+		b = rows.appendRows(b, t.Row(list[i]), node.NumPorts)
+		b = strconv.AppendUint(b, uint64(t.MaxLID()), 10)
 		return append(b, " lids dumped\n"...)
 	})
 }
 
-// WriteIBRoute writes what ibroute prints, one switch after the other and
-// each addressed by its LID; Lean is its option -n. Unlike ibroute it does not
-// lose the last row when the highest LID is a multiple of 64. Errors are as
-// for WriteLFTs.
-func WriteIBRoute(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
-	if err := checkTables(f, t); err != nil {
-		return err
-	}
-	list, err := switchesToWrite(f, opt.Only)
-	if err != nil {
-		return err
-	}
-	rows := newRowTexts(f, t.MaxLID(), IBRoute, opt.Lean)
-	return writeInOrder(w, len(list), func(_, i int, b []byte) []byte {
-		s := list[i]
-		node := f.Node(s)
-		b = append(b, "Unicast lids [0x0-0x"...)
-		b = fmt.Appendf(b, "%x", t.MaxLID())
-		b = append(b, "] of switch Lid "...)
-		b = appendDecimal(b, int(f.LID(f.PortBase(s))))
-		b = append(b, " guid "...)
-		b = node.GUID.Append(b)
-		b = append(b, " ("...)
-		b = appendDescription(b, node.Description)
-		b = append(b, "):\n  Lid  Out   Destination\n       Port     Info \n"...)
-		count := 0
-		told := fabric.NoPort // the port whose owner the rows have told
-		for l, p := range t.Row(s) {
-			if p > node.NumPorts {
-				continue
-			}
-			count++
-			at := len(b) + portAt
-			owner := f.LIDPort(fabric.LID(l))
-			if owner == fabric.NoPort || owner != told || opt.Lean {
-				b = append(b, rows.row(l)...)
-			} else {
-				// ibroute asks only for the first LID of a port.
-				b = append(b, rows.row(l)[:portAt+3]...)
-				b = append(b, " : (path #"...)
-				b = appendDecimal(b, l-int(f.LID(owner))+1)
-				b = append(b, " out of "...)
-				b = appendDecimal(b, 1<<f.LMC(owner))
-				b = append(b, ": portguid "...)
-				b = f.PortGUID(owner).Append(b)
-				b = append(b, ")\n"...)
-			}
-			told = owner
-			copy(b[at:at+3], digits3[p][:])
-		}
-		b = appendDecimal(b, count)
-		return append(b, " valid lids dumped \n"...)
-	})
+// lftSection is what a section of forwarding tables has besides.
+type lftSection struct {
+	high int  // highest LID by the first line; -1 when that does not say
+	hex  bool // ibroute's form of the first line
+	even bool // its last row should be for the same LID as those of the others
+
+	// What reading it found.
+	last        int      // highest LID of its rows so far, -1 for none
+	over        int      // highest LID beyond the tables
+	unreachable []uint64 // by LID, a bit: there was a row without a path; nil for none
+	plft        int      // 1 + offset of the first PLFT_NUM line, 0 for none
+	private     bool     // what follows is in a private table other than 0
 }
 
-var (
-	unicastLIDs = []byte("Unicast lids ")
-	guidField   = []byte(" guid 0x")
-	portGUID    = []byte("portguid 0x")
-	switchLID   = []byte(" of switch Lid ")
-	lidsDumped  = []byte("lids dumped")
-	validLIDs   = []byte("valid ")
-)
+// lftReader reads forwarding tables of any form.
+type lftReader struct {
+	sectionReader
+	anyPort bool
+	tables  *lft.Tables
+	texts   *rowTexts      // the rows that OpenSM would write
+	owners  []atomic.Int64 // by LID: 1 + the first offset of a row that names another owner, 0 for none
+}
 
-// unicastHeader reads the first line of a section of opensm-lfts.dump or of
+// ReadLFTs reads forwarding tables: opensm-lfts.dump, what ibroute, dump_fts
+// or dump_lfts print (with -a and -n too), opensm.fdbs, or the fdbs of
+// ibdiagnet. The form is recognized by content. name is the file's, for
+// messages.
+//
+// Switches are matched by node GUID, entries by LID: where a comment gives a
+// LID to another port than f does, there is a Contradiction, and it is up to
+// the caller what that means. A switch without a section keeps NoPath
+// everywhere and is a Missing Problem, and so is one of opensm.fdbs without a row for
+// each LID. Private tables other than PLFT 0 are
+// not read, and PrivateTables says so. The tables go to the highest LID of f
+// and of the file.
+//
+// Errors are *fabric.ParseError, and the tables are then nil. With
+// Options.Lenient these are Problems instead: LIDs above
+// fabric.MaxUnicastLID, ports that the switch does not have, which
+// Options.AnyPort keeps, unknown
+// switches, a second section for a switch and a second row for a LID with
+// another port (the first counts), lines that are nothing of the form, and
+// sections that end too early.
+func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tables, []Problem, error) {
+	r := &lftReader{sectionReader: newSectionReader(name, data, f, opt), anyPort: opt.AnyPort}
+	var read func(*section)
+	switch form := Recognize(data); form {
+	case LFTs, IBRoute:
+		r.findSections(unicastLIDs, r.readUnicastHead)
+		read = r.readUnicastSection
+	case FDBs:
+		r.findSections(dumpRoutes, r.readFDBsHead)
+		read = r.readFDBsSection
+	default:
+		return nil, nil, r.notForm(form, "forwarding tables", "opensm-lfts.dump, opensm.fdbs, or what ibroute or dump_lfts print")
+	}
+	maxLID := int(f.MaxLID())
+	for i := range r.sections {
+		if sec := &r.sections[i]; !sec.skip {
+			maxLID = max(maxLID, sec.high)
+		}
+	}
+	for {
+		over := r.readSections(fabric.LID(maxLID), read)
+		if over <= maxLID {
+			break
+		}
+		// The first lines did not tell how high the LIDs go: once more.
+		maxLID = over
+	}
+	r.checkLast()
+	r.joinSections()
+	r.findShort()
+	r.findOwners()
+	r.findPrivate()
+	r.findMissing()
+	problems, err := r.result()
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.tables, problems, nil
+}
+
+// readSections reads all sections into new tables and returns the highest LID met.
+func (r *lftReader) readSections(maxLID fabric.LID, read func(*section)) int {
+	r.tables = lft.NewTables(r.f.NumSwitches(), maxLID)
+	r.texts = newRowTexts(r.f, min(maxLID, r.f.MaxLID()), false)
+	r.owners = make([]atomic.Int64, int(maxLID)+1)
+	par.Each(len(r.sections), func(i int) {
+		sec := &r.sections[i]
+		if sec.skip {
+			return
+		}
+		sec.findings = findings{lenient: r.lenient}
+		sec.ended, sec.rows = false, 0
+		sec.lftSection = lftSection{high: sec.high, hex: sec.hex, even: sec.even, last: -1}
+		read(sec)
+		sec.unreachable = nil
+	})
+	over := 0
+	for i := range r.sections {
+		over = max(over, r.sections[i].over)
+	}
+	return over
+}
+
+// checkLast looks whether the last section has fewer rows than all others,
+// which is how fdbs look that are cut short between two lines.
+func (r *lftReader) checkLast() {
+	n := len(r.sections) - 1
+	if n < 1 || r.sections[n].skip || !r.sections[n].even {
+		return
+	}
+	least := int(fabric.MaxUnicastLID) + 1
+	for i := range r.sections[:n] {
+		if sec := &r.sections[i]; !sec.skip {
+			least = min(least, sec.last)
+		}
+	}
+	if sec := &r.sections[n]; least <= int(fabric.MaxUnicastLID) && sec.last < least {
+		sec.add(r.lastLine(sec.end), Truncated, fmt.Errorf("the last section has fewer rows than every other one: %w", ErrTruncated))
+	}
+}
+
+// findShort notes sections without faults that have fewer rows than there are LIDs up
+// to the highest of all sections.
+func (r *lftReader) findShort() {
+	most := 0
+	for i := range r.sections {
+		most = max(most, r.sections[i].last)
+	}
+	for i := range r.sections {
+		if sec := &r.sections[i]; sec.even && !sec.skip && len(sec.faults) == 0 && sec.rows < most {
+			r.add(sec.at, Missing, fmt.Errorf("switch %s has %d rows, want one for each LID up to %d", r.f.Node(sec.sw).GUID, sec.rows, most))
+		}
+	}
+}
+
+// findPrivate notes how many switches have private tables.
+func (r *lftReader) findPrivate() {
+	private := make(map[fabric.NodeID]int) // the offset of the first line that says so
+	first := -1
+	for i := range r.sections {
+		sec := &r.sections[i]
+		if sec.sw == fabric.NoNode || sec.plft == 0 {
+			continue
+		}
+		if len(private) == 0 {
+			first = sec.plft - 1
+		}
+		private[sec.sw] = sec.plft
+	}
+	if n := len(private); n > 0 {
+		r.note(first, PrivateTables, fmt.Errorf("%d switches have private tables (PLFT_NUM), as for adaptive routing: the table read here is not all of the path", n))
+	}
+}
+
+// addEntry enters a row that the tuned loops do not read, after checking everything
+// about it. It says whether the row counts.
+func (r *lftReader) addEntry(sec *section, lid uint64, port int, at int) bool {
+	node, row := r.f.Node(sec.sw), r.tables.Row(sec.sw)
+	switch {
+	case lid > uint64(fabric.MaxUnicastLID):
+		sec.drop(at, "LID %#x, want at most %#x", lid, fabric.MaxUnicastLID)
+		return false
+	case port > int(fabric.NoPath), port > int(node.NumPorts) && port != int(fabric.NoPath) && !r.anyPort:
+		sec.drop(at, "port %d of switch %s, which has ports 0 to %d", port, node.GUID, node.NumPorts)
+		return false
+	case int(lid) >= len(row):
+		sec.over = max(sec.over, int(lid)) // to be read again
+		return true
+	}
+	p, was := fabric.PortNum(port), row[lid]
+	if int(lid) <= sec.last && was != p && (was != fabric.NoPath || sec.isUnreachable(lid)) {
+		sec.drop(at, "a second row for LID %d of switch %s, with port %d; the first has %d", lid, node.GUID, p, was)
+		return false
+	}
+	if p == fabric.NoPath {
+		if sec.unreachable == nil {
+			sec.unreachable = make([]uint64, len(row)/64+1)
+		}
+		sec.unreachable[lid/64] |= 1 << (lid % 64)
+	}
+	row[lid] = p
+	sec.last = max(sec.last, int(lid))
+	return true
+}
+
+// isUnreachable says whether there was a row that gives a LID no path.
+func (sec *section) isUnreachable(lid uint64) bool {
+	return sec.unreachable != nil && sec.unreachable[lid/64]>>(lid%64)&1 != 0
+}
+
+const unicastLIDs = "Unicast lids "
+
+// readUnicastHead reads the first line of a section of opensm-lfts.dump or of
 // ibroute.
-func (r *tableReader) unicastHeader(sec *section, line []byte) (fabric.GUID, error) {
-	bad := func(what string) error {
-		return fmt.Errorf("%s; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef", what)
+func (r *lftReader) readUnicastHead(sec *section, line []byte) (fabric.GUID, error) {
+	high, rest, err := sec.readRange(line)
+	var guid fabric.GUID
+	if err == nil {
+		guid, err = sec.readSwitchName(rest)
 	}
-	rest := line[len(unicastLIDs):]
-	number := func(begin, end byte) (int, bool) {
-		if len(rest) == 0 || rest[0] != begin {
-			return 0, false
-		}
-		rest = rest[1:]
-		v, n := hex0x(rest, 8)
-		if n > 0 {
-			sec.hex = true
-		} else {
-			v, n = decPrefix(rest, 9)
-		}
-		if n == 0 || n == len(rest) || rest[n] != end {
-			return 0, false
-		}
-		rest = rest[n:]
-		return int(v), true
-	}
-	if _, ok := number('[', '-'); !ok {
-		return 0, bad("no range of LIDs")
-	}
-	high, ok := number('-', ']')
-	if !ok {
-		return 0, bad("no range of LIDs")
-	}
-	if high > int(fabric.MaxUnicastLID) {
-		return 0, bad(fmt.Sprintf("highest LID %d, above %d", high, fabric.MaxUnicastLID))
-	}
-	i := bytes.Index(rest, guidField)
-	if i < 0 {
-		return 0, bad("no GUID")
-	}
-	v, n := hexPrefix(rest[i+len(guidField):], 16)
-	if end := i + len(guidField) + n; n == 0 || end < len(rest) && rest[end] != ' ' {
-		return 0, bad("bad GUID")
+	if err != nil {
+		return 0, fmt.Errorf("%w; want Unicast lids [0-N] of switch Lid L guid 0x0123456789abcdef", err)
 	}
 	sec.high = high
-	if j := bytes.Index(rest[:i], switchLID); j >= 0 {
-		if lid, n := decPrefix(rest[j+len(switchLID):i], 5); n > 0 {
-			sec.lid = int(lid)
-		}
-	}
-	return fabric.GUID(v), nil
+	return guid, nil
 }
 
-// unicastSection reads the rows of a section of opensm-lfts.dump or of
-// ibroute. Its loop handles the rows that OpenSM writes; oddLine the rest.
-func (r *tableReader) unicastSection(st *rowState, sec *section) {
-	d := r.src.data[:sec.end]
-	row := r.tables.Row(sec.sw)
-	ports := r.f.Node(sec.sw).NumPorts
-	if own := r.f.LID(r.f.PortBase(sec.sw)); sec.lid > 0 && int(own) != sec.lid {
-		r.fault(sec, fault{at: sec.at, kind: Contradiction,
-			err: fmt.Errorf("switch %s has LID %d in the fabric, here %d", r.f.Node(sec.sw).GUID, own, sec.lid)})
-	}
-	known := min(len(row), len(r.texts.end)-1)
-	i := sec.body
-	last, rows := st.last, st.rows
-	odd := func(at int) {
-		st.last, st.rows = last, rows
-		i = r.oddUnicastLine(st, sec, row, at)
-		last, rows = st.last, st.rows
-	}
-	for i < len(d) && !sec.failed {
-		if len(d)-i <= portAt+3 || sec.ended {
-			odd(i)
-			continue
+// readRange reads the range of LIDs, the first of which does not matter.
+func (sec *section) readRange(line []byte) (high int, rest []byte, err error) {
+	s := scanner{rest: line}
+	number := func() int {
+		if beginsWith(s.rest, "0x") {
+			sec.hex = true
+			return int(s.hex0x(8))
 		}
-		// Mostly a row is for the LID after the one before.
-		lid := last + 1
-		if binary.LittleEndian.Uint64(d[i:])&sevenBytes != rowKey(lid) {
-			h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
-			lid = int(h3)<<12 | int(h2)<<8 | int(h1)<<4 | int(h0)
-			if d[i] != '0' || d[i+1] != 'x' || d[i+6] != ' ' || h3|h2|h1|h0 > 15 || lid <= last {
-				odd(i)
-				continue
-			}
-		}
-		p2, p1, p0 := d[i+7]-'0', d[i+8]-'0', d[i+9]-'0'
-		port := int(p2)*100 + int(p1)*10 + int(p0)
-		if p2 > 9 || p1 > 9 || p0 > 9 || lid >= known || port > int(ports) {
-			odd(i)
-			continue
-		}
-		i += portAt + 3
-		if d[i] == '\n' {
-			i++
-		} else if comment := r.texts.row(lid)[portAt+3:]; len(d)-i >= len(comment) && string(d[i:i+len(comment)]) == string(comment) {
-			// Mostly the rest of the line is what we would have written.
-			i += len(comment)
-		} else {
-			j := bytes.IndexByte(d[i:], '\n')
-			if d[i] != ' ' && d[i] != '\r' || j < 0 {
-				odd(i - portAt - 3)
-				continue
-			}
-			r.checkOwner(st, lid, d[i:i+j], i)
-			i += j + 1
-		}
-		row[lid] = fabric.PortNum(port)
-		last = lid
-		rows++
+		return s.decimal(9)
 	}
-	st.last, st.rows = last, rows
-	if !sec.ended {
-		r.fault(sec, fault{at: r.lastLine(sec), kind: Truncated,
-			err: fmt.Errorf("the section of switch %s does not end with a line N lids dumped: %w", r.f.Node(sec.sw).GUID, ErrTruncated)})
-	}
-}
-
-// oddUnicastLine reads the line at i, whatever it is, and returns where the
-// next one starts.
-func (r *tableReader) oddUnicastLine(st *rowState, sec *section, row []fabric.PortNum, i int) int {
-	line, next := cutLine(r.src.data[:sec.end], i)
-	trimmed := bytes.TrimSpace(line)
+	s.want(unicastLIDs + "[")
+	number()
+	s.want("-")
+	high = number()
+	s.want("]")
 	switch {
-	case len(trimmed) == 0, trimmed[0] == '#', bytes.HasPrefix(trimmed, warningLine):
-		return next
-	case bytes.HasPrefix(trimmed, []byte("Lid ")) && bytes.Contains(trimmed, []byte("Destination")),
-		bytes.HasPrefix(trimmed, []byte("Port ")) && bytes.HasSuffix(trimmed, []byte("Info")):
-		return next
+	case s.bad:
+		return 0, nil, errors.New("no range of LIDs")
+	case high > int(fabric.MaxUnicastLID):
+		return 0, nil, fmt.Errorf("highest LID %d, above %d", high, fabric.MaxUnicastLID)
 	}
-	if v, n := decPrefix(trimmed, 9); n > 0 && !sec.ended {
-		rest := bytes.TrimPrefix(trimmed[n:], []byte(" "))
-		if bytes.Equal(bytes.TrimPrefix(rest, validLIDs), lidsDumped) {
-			sec.ended = true
-			want := sec.high // OpenSM prints the highest LID, not a count
-			if sec.hex {
-				want = st.rows
-			}
-			if int(v) != want {
-				what := "rows"
-				if !sec.hex {
-					what = "as the highest LID"
-				}
-				r.fault(sec, fault{at: i, kind: Truncated,
-					err: fmt.Errorf("%d lids dumped, but the section has %d %s: %w", v, want, what, ErrTruncated)})
-			}
-			return next
-		}
-	}
-	if sec.ended {
-		r.drop(sec, i, "text between the end of a section and the next one; want Unicast lids ..")
-		return next
-	}
-	lid, n := hex0x(trimmed, 8)
-	if n == 0 || n == len(trimmed) || !isBlank(trimmed[n]) {
-		r.drop(sec, i, "want a row such as 0x0001 002 # .., or N lids dumped")
-		return next
-	}
-	at := skipBlanks(trimmed, n)
-	port, m := decPrefix(trimmed[at:], 9)
-	comment := trimmed[at+m:]
-	if m == 0 || len(comment) > 0 && !isBlank(comment[0]) {
-		r.drop(sec, i, "want a row such as 0x0001 002 # .., or N lids dumped")
-		return next
-	}
-	st.rows++
-	if r.put(st, sec, row, int(lid), int(port), i) && int(lid) < len(row) {
-		r.checkOwner(st, int(lid), comment, i)
+	return high, s.rest, nil
+}
+
+// readUnicastLine reads the line of opensm-lfts.dump or ibroute at an offset,
+// whatever it is, and returns where the next one starts.
+func (r *lftReader) readUnicastLine(sec *section, at int) int {
+	line, next := cutLine(r.data[:sec.end], at)
+	line = bytes.TrimSpace(line)
+	switch {
+	case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, toolWarning),
+		bytes.HasPrefix(line, []byte("Lid ")) && bytes.Contains(line, []byte("Destination")),
+		bytes.HasPrefix(line, []byte("Port ")) && bytes.HasSuffix(line, []byte("Info")):
+	case sec.ended:
+		sec.drop(at, "text between the end of a section and the next one; want Unicast lids ..")
+	case bytes.HasSuffix(line, []byte("lids dumped")) && r.readUnicastEnd(sec, at, line):
+	default:
+		r.readUnicastRow(sec, at, line)
 	}
 	return next
 }
 
-// warningLine is what Debian's dump_lfts prints at its end.
-var warningLine = []byte("*** WARNING ***")
+// readUnicastEnd reads the last line of a section, and says whether it is one.
+func (r *lftReader) readUnicastEnd(sec *section, at int, line []byte) bool {
+	s := scanner{rest: line}
+	count := s.decimal(9)
+	s.has(" ")
+	s.has("valid ")
+	if s.want("lids dumped"); !s.atEnd() {
+		return false
+	}
+	sec.ended = true
+	want, what := sec.high, "as the highest LID" // OpenSM prints that, not a count
+	if sec.hex {
+		want, what = sec.rows, "rows"
+	}
+	if count != want {
+		sec.add(at, Truncated, fmt.Errorf("%d lids dumped, but the section has %d %s: %w", count, want, what, ErrTruncated))
+	}
+	return true
+}
+
+// readUnicastRow reads a row of opensm-lfts.dump or ibroute.
+func (r *lftReader) readUnicastRow(sec *section, at int, line []byte) {
+	s := scanner{rest: line}
+	lid := s.hex0x(8)
+	s.blanks()
+	port := s.decimal(9)
+	if !s.atWordEnd() {
+		sec.drop(at, "want a row such as 0x0001 002 # .., or N lids dumped")
+		return
+	}
+	sec.rows++
+	if r.addEntry(sec, lid, port, at) && int(lid) < len(r.owners) {
+		r.checkOwner(int(lid), s.rest, at)
+	}
+}
 
 // checkOwner compares the port GUID in a comment with the fabric's owner of
 // the LID; OpenSM would move the row to that port's LID
-// (osm_ucast_file.c, remap_lid).
-func (r *tableReader) checkOwner(st *rowState, lid int, comment []byte, at int) {
+// (osm_ucast_file.c, remap_lid). It keeps the first offset by LID.
+func (r *lftReader) checkOwner(lid int, comment []byte, at int) {
 	guid, ok := commentGUID(comment)
 	if !ok {
 		return
@@ -371,44 +344,35 @@ func (r *tableReader) checkOwner(st *rowState, lid int, comment []byte, at int) 
 	if owner != fabric.NoPort && r.f.PortGUID(owner) == guid {
 		return
 	}
-	if st.odd == nil {
-		st.odd = make([]int, int(r.maxLID)+1)
-	}
-	if st.odd[lid] == 0 { // a worker's sections come in the order of the file
-		st.odd[lid] = at + 1
+	for {
+		was := r.owners[lid].Load()
+		if was > 0 && was <= int64(at+1) || r.owners[lid].CompareAndSwap(was, int64(at+1)) {
+			return
+		}
 	}
 }
 
 func commentGUID(comment []byte) (fabric.GUID, bool) {
-	i := bytes.Index(comment, portGUID)
-	if i < 0 {
-		return 0, false
-	}
-	v, n := hexPrefix(comment[i+len(portGUID):], 16)
-	return fabric.GUID(v), n > 0
+	_, digits, found := bytes.Cut(comment, []byte("portguid 0x"))
+	s := scanner{rest: digits, bad: !found}
+	guid := fabric.GUID(s.hex(16))
+	return guid, !s.bad
 }
 
-// ownerFaults lists the LIDs whose rows name another port than the fabric,
+// findOwners lists the LIDs whose rows name another port than the fabric,
 // each once, at its first row.
-func (r *tableReader) ownerFaults() []fault {
-	var list []fault
-	for l := 0; l <= int(r.maxLID); l++ {
-		at := 0
-		for i := range r.states {
-			if odd := r.states[i].odd; odd != nil && odd[l] > 0 && (at == 0 || odd[l] < at) {
-				at = odd[l]
-			}
-		}
+func (r *lftReader) findOwners() {
+	for l := range r.owners {
+		at := r.owners[l].Load()
 		if at == 0 {
 			continue
 		}
-		line, start := r.src.lineAt(at - 1)
+		line, start := r.lineAt(int(at - 1))
 		guid, _ := commentGUID(line)
 		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s", l, guid)
 		if p := r.f.LIDPort(fabric.LID(l)); p != fabric.NoPort {
 			err = fmt.Errorf("LID %d belongs to %s, %s, in the fabric, here to %s", l, r.f.PortGUID(p), r.f.PortName(p), guid)
 		}
-		list = append(list, fault{at: start, kind: Contradiction, err: err})
+		r.note(start, Contradiction, err)
 	}
-	return list
 }

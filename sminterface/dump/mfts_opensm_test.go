@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -107,7 +108,7 @@ func mustReadMFTs(t testing.TB, name string, data []byte, f *fabric.Fabric) *mft
 // their first lines the LID of the switch for a directed route.
 func sections(t *testing.T, f *fabric.Fabric, data []byte) []byte {
 	t.Helper()
-	if i := bytes.Index(data, warningLine); i >= 0 {
+	if i := bytes.Index(data, toolWarning); i >= 0 {
 		data = bytes.TrimRight(data[:i], "\n")
 		data = append(data, '\n')
 	}
@@ -265,7 +266,7 @@ func mgid(t testing.TB, s string) mft.MGID {
 	return m
 }
 
-// TestGroupsInOpenSM: OpenSM loads what WriteSADump writes, with the MLIDs and
+// TestGroupsInOpenSM: OpenSM loads an opensm-sa.dump, with the MLIDs and
 // the members; ReadMFTs reads the opensm.mcfdbs that it then writes, which
 // WriteMCFDBs writes again; what dump_fts reads from the switches is the same;
 // saquery tells the groups as they were.
@@ -280,11 +281,11 @@ func TestGroupsInOpenSM(t *testing.T) {
 	}
 	s := startSimulator(t, f)
 	file := filepath.Join(t.TempDir(), "opensm-sa.dump")
-	if err := os.WriteFile(file, text(t, func(w io.Writer) error { return WriteSADump(w, f, trees, GroupOptions{}) }), 0o600); err != nil {
+	if err := os.WriteFile(file, dumptest.SADump(f, trees), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
-	if err := os.WriteFile(partitions, text(t, func(w io.Writer) error { return WritePartitions(w, f, nil, GroupOptions{}) }), 0o600); err != nil {
+	if err := os.WriteFile(partitions, text(t, func(w io.Writer) error { return WritePartitions(w, f, nil) }), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.daemon("sa_db_file " + file + "\npartition_config_file " + partitions + "\n")
@@ -377,15 +378,15 @@ func TestPartitions(t *testing.T) {
 Default=0x7fff :
 # broadcast: MLID 0xc000, which the partition makes
 # first: MLID 0xc001
-mgid=ff12:1b3e:f597:2664:66a2:9d07:0:1,mtu=5,rate=7,sl=0
+mgid=ff12:1b3e:f597:2664:66a2:9d07:0:1,mtu=4,rate=7,sl=0
 # second #;=:  : MLID 0xc002
-mgid=ff12:a01d::2,mtu=5,rate=7,sl=5
+mgid=ff12:a01d::2,mtu=4,rate=7,sl=5
 # site: MLID 0xc003
-mgid=ff15:a01d::3,mtu=5,rate=3,sl=0,scope=5
+mgid=ff15:a01d::3,mtu=4,rate=3,sl=0,scope=5
 # global: MLID 0xc007, but OpenSM will give it 0xc004
-mgid=ff1e:a01d::4,mtu=5,rate=3,sl=0,scope=14
+mgid=ff1e:a01d::4,mtu=4,rate=3,sl=0,scope=14
 # permanent: MLID 0xc008, but OpenSM will give it 0xc005
-mgid=ff02::5,mtu=5,rate=3,sl=0
+mgid=ff02::5,mtu=4,rate=3,sl=0
 # IPv4: MLID 0xc009, but OpenSM will give it 0xc006
 mgid=ff12:401b:ffff::16,sl=0
 # IPv4, any P_Key: MLID 0xc00a, but OpenSM will give it 0xc007
@@ -393,13 +394,13 @@ mgid=ff12:401b::17,sl=0
 # IPv6: MLID 0xc00b, but OpenSM will give it 0xc008
 mgid=ff12:601b:ffff::1,sl=0
 # shares: MLID 0xc00b, but OpenSM will give it 0xc009
-mgid=ff12:a01d::a,mtu=5,rate=3,sl=0
+mgid=ff12:a01d::a,mtu=4,rate=3,sl=0
 # another partition's: MLID 0xc00c, ff12:401b:8001::1 is not to be made here: its P_Key is not that of the default partition
 # the SA's: MLID 0xc00d, ff12:a01b::1 is not to be made here: the subnet administrator names such groups
 # no scope: MLID 0xc00e, ff10::1 is not to be made here: OpenSM takes no scope 0
 NONE;
 `
-	conf := text(t, func(w io.Writer) error { return WritePartitions(w, f, trees, GroupOptions{MTU: 5}) })
+	conf := text(t, func(w io.Writer) error { return WritePartitions(w, f, trees) })
 	if diff := cmp.Diff(want, string(conf)); diff != "" {
 		t.Fatal(diff)
 	}
@@ -413,10 +414,10 @@ NONE;
 		t.Error(c)
 	}
 	for _, line := range []string{
-		"ff12:401b:ffff::ffff:ffff 0xC000 0x84 0xFFFF 0x83 0x0", "ff12:1b3e:f597:2664:66a2:9d07:0:1 0xC001 0x85 0xFFFF 0x87 0x0",
-		"ff12:a01d::2 0xC002 0x85 0xFFFF 0x87 0x5", "ff15:a01d::3 0xC003 0x85 0xFFFF 0x83 0x0", "ff1e:a01d::4 0xC004 0x85 0xFFFF 0x83 0x0",
-		"ff02::5 0xC005 0x85 0xFFFF 0x83 0x0", "ff12:401b:ffff::16 0xC006 0x84 0xFFFF 0x83 0x0", "ff12:401b:ffff::17 0xC007 0x84 0xFFFF 0x83 0x0",
-		"ff12:601b:ffff::1 0xC008 0x84 0xFFFF 0x83 0x0", "ff12:a01d::a 0xC009 0x85 0xFFFF 0x83 0x0",
+		"ff12:401b:ffff::ffff:ffff 0xC000 0x84 0xFFFF 0x83 0x0", "ff12:1b3e:f597:2664:66a2:9d07:0:1 0xC001 0x84 0xFFFF 0x87 0x0",
+		"ff12:a01d::2 0xC002 0x84 0xFFFF 0x87 0x5", "ff15:a01d::3 0xC003 0x84 0xFFFF 0x83 0x0", "ff1e:a01d::4 0xC004 0x84 0xFFFF 0x83 0x0",
+		"ff02::5 0xC005 0x84 0xFFFF 0x83 0x0", "ff12:401b:ffff::16 0xC006 0x84 0xFFFF 0x83 0x0", "ff12:401b:ffff::17 0xC007 0x84 0xFFFF 0x83 0x0",
+		"ff12:601b:ffff::1 0xC008 0x84 0xFFFF 0x83 0x0", "ff12:a01d::a 0xC009 0x84 0xFFFF 0x83 0x0",
 	} {
 		m, _, _ := strings.Cut(line, " ")
 		out := s.output("saquery", "MCMR", "--mgid", m)

@@ -229,7 +229,6 @@ func FuzzReadMFTs(f *testing.F) {
 	tables := mustReadMFTs(f, "seed", []byte(mcA+mcB), fab)
 	f.Add(text(f, func(w io.Writer) error { return WriteMFTs(w, tables, WriteOptions{Lean: true}, 0) }))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		sameWithCRLF(t, data, reading(ReadMFTs, fab), masks)
 		strict, problems, err := ReadMFTs("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {
 			t.Fatal("an error and a result")

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"pgregory.net/rapid"
 )
 
 // simulator is an ibsim with a fabric in it. Programs run as if on its first
@@ -80,7 +81,7 @@ func (s *simulator) file(name string) []byte {
 }
 
 // text is what a writer writes.
-func text(t testing.TB, write func(io.Writer) error) []byte {
+func text(t rapid.TB, write func(io.Writer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := write(&b); err != nil {

@@ -292,9 +292,6 @@ func TestOtherForms(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := ReadLIDMatrix("in", []byte(tabA), f, Options{}); err == nil || err.Error() != "in: this is opensm-lfts.dump; want opensm-lid-matrix.dump" {
-		t.Error(err)
-	}
 	if _, _, err := ReadSubnetList("in", []byte("x"), Options{}); err == nil || err.Error() != "in:1: no list of links; want opensm-subnet.lst\n    x" {
 		t.Error(err)
 	}
@@ -313,86 +310,6 @@ func TestManyProblems(t *testing.T) {
 	}
 	if got := problems[maxFaults-1].Line; got != maxFaults+1 {
 		t.Errorf("the last one is of line %d, want %d", got, maxFaults+1)
-	}
-}
-
-// TestLIDMatrix reads hop counts, right and wrong ones.
-func TestLIDMatrix(t *testing.T) {
-	f := pair(t)
-	const (
-		a    = "Switch: guid 0x000000000000000a\n0x0001: 00 02 ff ff ff # portguid 0x000000000000000a\n0x0002: 01 01 ff ff ff # portguid 0x000000000000000b\n"
-		b    = "Switch: guid 0x000000000000000b\n0x0001: 01 01 ff ff ff # portguid 0x000000000000000a\n0x0002: 00 02 ff ff ff # portguid 0x000000000000000b\n"
-		want = "0 1: [0 2 255 255 255]\n0 2: [1 1 255 255 255]\n1 1: [1 1 255 255 255]\n1 2: [0 2 255 255 255]\n"
-	)
-	dumped := func(h *HopTable) string {
-		var out strings.Builder
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			for _, l := range h.LIDs(s) {
-				fmt.Fprintf(&out, "%d %d: %v\n", s, l, h.Row(s, l))
-			}
-		}
-		return out.String()
-	}
-	for _, c := range []struct{ name, text, err, hops, problems string }{
-		{"both", a + b, "", want, ""},
-		{"another order, no comments", strings.ReplaceAll(b, " # portguid", "\t#") + "Switch: guid 0xa\n 0x2:  1 1 ff FF ff\n# x\n\n0x0001: 0 2 ff ff ff\n", "", want, ""},
-		{"a row of a host", a + b + "0x0003: 02 02 ff ff ff # portguid 0x00000000000000c1\n", "", want + "1 3: [2 2 255 255 255]\n", ""},
-		{"a row twice", a + "0x0001: 00 02 ff ff ff\n" + b, "", want, ""},
-		{"rows in disorder, one twice", a + b + "0x0004: 2 2 ff ff ff\n0x0003: 2 2 ff ff ff\n0x0004: 2 2 ff ff ff\n", "", want + "1 3: [2 2 255 255 255]\n1 4: [2 2 255 255 255]\n", ""},
-		{"other owner", strings.Replace(a, "000b", "000e", 1) + b, "", want,
-			"in:3: contradiction: LID 2 belongs to 0x000000000000000b, \"b\"[0], in the fabric, here to 0x000000000000000e\n"},
-		{"no section", b, "", want[len(want)/2:], "in: missing: no hop counts of switch 0x000000000000000a \"a\"\n"},
-		{"other hop counts", a + "0x0001: 00 03 ff ff ff\n" + b,
-			"in:4: a second row for LID 1 of switch 0x000000000000000a, with other hop counts\n    0x0001: 00 03 ff ff ff", want,
-			"in:4: dropped: a second row for LID 1 of switch 0x000000000000000a, with other hop counts\n"},
-		{"too few columns", a + "0x0003: 00 03 ff ff\n" + b,
-			"in:4: 4 hop counts, want 5: one for each port from 0 on\n    0x0003: 00 03 ff ff", want,
-			"in:4: dropped: 4 hop counts, want 5: one for each port from 0 on\n"},
-		{"too many columns", a + "0x0003: 00 03 ff ff 1 2\n" + b,
-			"in:4: 6 hop counts, want 5: one for each port from 0 on\n    0x0003: 00 03 ff ff 1 2", want,
-			"in:4: dropped: 6 hop counts, want 5: one for each port from 0 on\n"},
-		{"hop count too high", a + "0x0003: 00 100 ff ff 1\n" + b,
-			"in:4: hop count in column 1: want 00 to ff\n    0x0003: 00 100 ff ff 1", want, "in:4: dropped: hop count in column 1: want 00 to ff\n"},
-		{"no blank", a + "0x0003:00 01 ff ff 1\n" + b,
-			"in:4: hop count in column 0: want 00 to ff\n    0x0003:00 01 ff ff 1", want, "in:4: dropped: hop count in column 0: want 00 to ff\n"},
-		{"no LID", a + "3: 00 01 ff ff 1\n" + b,
-			"in:4: want a row such as 0x0001: 00 ff 01 ..\n    3: 00 01 ff ff 1", want, "in:4: dropped: want a row such as 0x0001: 00 ff 01 ..\n"},
-		{"LID too high", a + "0xc000: 00 01 ff ff 1\n" + b,
-			"in:4: LID 0xc000, want 0x1 to 0xbfff\n    0xc000: 00 01 ff ff 1", want, "in:4: dropped: LID 0xc000, want 0x1 to 0xbfff\n"},
-		{"LID 0", a + "0x0000: 00 01 ff ff 1\n" + b,
-			"in:4: LID 0x0, want 0x1 to 0xbfff\n    0x0000: 00 01 ff ff 1", want, "in:4: dropped: LID 0x0, want 0x1 to 0xbfff\n"},
-		{"cut short", a + b[:len(b)-5],
-			"in:6: the last line has no end: the file is cut short\n    0x0002: 00 02 ff ff ff # portguid 0x000000000000", want,
-			"in:6: truncated: the last line has no end: the file is cut short\nin:6: contradiction: LID 2 belongs to 0x000000000000000b, \"b\"[0], in the fabric, here to 0x0000000000000000\n"},
-		{"unknown switch", a + strings.Replace(b, "0b", "0e", 1) + b,
-			"in:4: the fabric has no switch 0x000000000000000e\n    Switch: guid 0x000000000000000e", want,
-			"in:4: dropped: the fabric has no switch 0x000000000000000e\n"},
-		{"bad GUID", "Switch: guid 0xa b\n" + a + b,
-			"in:1: bad GUID; want Switch: guid 0x0123456789abcdef\n    Switch: guid 0xa b", want,
-			"in:1: dropped: bad GUID; want Switch: guid 0x0123456789abcdef\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h, problems, err := ReadLIDMatrix("in", []byte(c.text), f, Options{})
-			if c.err != "" {
-				if err == nil || err.Error() != c.err || h != nil || problems != nil {
-					t.Errorf("%v, %v; want %s", problems, err, c.err)
-				}
-				h, problems, err = ReadLIDMatrix("in", []byte(c.text), f, Options{Lenient: true})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.hops, dumped(h)); diff != "" {
-				t.Errorf("hop counts (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-		})
-	}
-	h, _, err := ReadLIDMatrix("in", []byte(a), f, Options{})
-	if err != nil || h.Row(0, 3) != nil || h.Row(1, 1) != nil {
-		t.Errorf("rows that are not there: %v %v %v", h.Row(0, 3), h.Row(1, 1), err)
 	}
 }
 
@@ -613,7 +530,7 @@ func TestWriteErrors(t *testing.T) {
 	f := meshFabric(t, []int{6, 6}, false)
 	tables := randomTables(t, f, 0, 1)
 	writers := map[string]func(io.Writer, *fabric.Fabric, *lft.Tables, WriteOptions) error{
-		"WriteLFTs": WriteLFTs, "WriteIBRoute": WriteIBRoute, "WriteFDBs": WriteFDBs, "WriteLIDMatrix": WriteLIDMatrix,
+		"WriteLFTs": WriteLFTs, "WriteFDBs": WriteFDBs, "WriteLIDMatrix": WriteLIDMatrix,
 	}
 	for name, write := range writers {
 		for _, left := range []int{0, 5000} {

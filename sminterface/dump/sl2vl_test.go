@@ -15,7 +15,9 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"pgregory.net/rapid"
 )
 
 // mustReadSL2VL reads SL-to-VL tables that have nothing wrong.
@@ -41,17 +43,28 @@ func sameWays(t testing.TB, name string, want, got *lft.SL2VL, cas bool) {
 }
 
 // sl2vlTexts is every text that we write for SL-to-VL tables.
-func sl2vlTexts(t testing.TB, s *lft.SL2VL) map[Form][]byte {
+func sl2vlTexts(t rapid.TB, s *lft.SL2VL) map[Form][]byte {
 	t.Helper()
 	return map[Form][]byte{
 		SL2VL:         text(t, func(w io.Writer) error { return WriteSL2VL(w, s, WriteOptions{}) }),
-		SMPQuerySL2VL: text(t, func(w io.Writer) error { return WriteSMPQuerySL2VL(w, s, WriteOptions{}) }),
-		IBDMSL2VL:     text(t, func(w io.Writer) error { return WriteIBDMSL2VL(w, s, WriteOptions{}) }),
+		SMPQuerySL2VL: smpQuery(t, s, nil),
+		IBDMSL2VL:     dumptest.IBDMSL2VL(s),
 	}
 }
 
+// smpQuery is what smpquery prints of these switches, nil for all and the CA and router
+// ports, in OpenSM's order.
+func smpQuery(t rapid.TB, s *lft.SL2VL, only []fabric.NodeID) []byte {
+	t.Helper()
+	ports, err := sl2vlPorts(s.Fabric(), only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dumptest.SMPQuerySL2VL(s, ports...)
+}
+
 // smpquery asks the simulated ports for their tables, in the order of
-// WriteSMPQuerySL2VL and with its choice.
+// smpQuery and with its choice.
 func (s *simulator) smpquery(f *fabric.Fabric, only []fabric.NodeID) []byte {
 	s.t.Helper()
 	var all []byte
@@ -127,8 +140,8 @@ func TestQoSOptions(t *testing.T) {
 			y, _ := f.SwitchByGUID(0x0102030405060708)
 			out := s.output("smpquery", "sl2vl", strconv.Itoa(int(f.LID(f.PortBase(y)))), "0")
 			for line := range bytes.Lines(out) {
-				if in, _, m, err := smpqueryRow(bytes.TrimSpace(line)); err == nil && in == 0 && m != *want.At(0, f.PortBase(y)) {
-					t.Errorf("from port 0 to port 0: %v, want %v", m, want.At(0, f.PortBase(y)))
+				if row, err := parseSMPQueryRow(bytes.TrimSpace(line)); err == nil && row.in == 0 && row.vls != *want.At(0, f.PortBase(y)) {
+					t.Errorf("from port 0 to port 0: %v, want %v", row.vls, want.At(0, f.PortBase(y)))
 				}
 			}
 			arb := s.output("smpquery", "vlarb", strconv.Itoa(int(f.LID(0))), "1")
@@ -160,7 +173,7 @@ func TestTorus2QoS(t *testing.T) {
 	same(t, "opensm-sl2vl.dump", dumped, ours[SL2VL])
 	few := []fabric.NodeID{0, 7, 24}
 	queried := s.smpquery(f, few)
-	same(t, "smpquery sl2vl", queried, text(t, func(w io.Writer) error { return WriteSMPQuerySL2VL(w, tables, WriteOptions{Only: few}) }))
+	same(t, "smpquery sl2vl", queried, smpQuery(t, tables, few))
 	got, problems, err := ReadSL2VL("smpquery", queried, f, Options{})
 	if err != nil || len(problems) != f.NumSwitches()-len(few)+1 {
 		t.Fatalf("%v, %v", err, problems)
@@ -294,7 +307,7 @@ func TestAgainstIBDM(t *testing.T) {
 	putPaths("psl", paths)
 	sections := pathSections(f, paths)
 	put("psl-sections", func(w io.Writer) error { _, err := w.Write(sections); return err })
-	put("sl2vl", func(w io.Writer) error { return WriteIBDMSL2VL(w, vls, WriteOptions{}) })
+	put("sl2vl", func(w io.Writer) error { _, err := w.Write(dumptest.IBDMSL2VL(vls)); return err })
 	put("sl2vl.dump", func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
 	// One path from 6,3 to 1,3 that passes the closing cable on VL 0, and the
 	// same for all paths to the north of one switch by their VLs.
@@ -315,7 +328,7 @@ func TestAgainstIBDM(t *testing.T) {
 	wrongVLs.SetOut(f.Port(at, 1), lft.ConstantVL(0))
 	wrongVLs.SetOut(f.Port(at+size, 1), lft.ConstantVL(0))
 	wrongVLs.SetOut(f.Port(3, 1), lft.ConstantVL(0))
-	put("sl2vl-wrong", func(w io.Writer) error { return WriteIBDMSL2VL(w, wrongVLs, WriteOptions{}) })
+	put("sl2vl-wrong", func(w io.Writer) error { _, err := w.Write(dumptest.IBDMSL2VL(wrongVLs)); return err })
 
 	const (
 		loop = "-E- credit loops in routing"

@@ -7,17 +7,21 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// linkSpeeds are the values of SPD. OpenSM 3.3.23 knows them up to 50 and
-// prints ?? for faster links; 100 and 200 are what ibdiagnet prints.
-var linkSpeeds = [...]struct {
+// linkSpeed is a value of SPD.
+type linkSpeed struct {
 	text  string
 	speed fabric.Speed
-}{
+}
+
+// linkSpeeds are the values of SPD. OpenSM 3.3.23 knows them up to 50 and
+// prints ?? for faster links; 100 and 200 are what ibdiagnet prints.
+var linkSpeeds = [...]linkSpeed{
 	{"??", fabric.SpeedUnknown},
 	{"2.5", fabric.SDR},
 	{"5", fabric.DDR},
@@ -30,17 +34,23 @@ var linkSpeeds = [...]struct {
 	{"200", fabric.XDR},
 }
 
-// linkWidths are the values of PHY. OpenSM 3.3.23 prints ?? for 2x.
-var linkWidths = [...]struct {
+// linkWidth is a value of PHY.
+type linkWidth struct {
 	text  string
 	width uint8
-}{{"??", 0}, {"1x", 1}, {"2x", 2}, {"4x", 4}, {"8x", 8}, {"12x", 12}}
+}
 
-// nodeTypes are how records name the types; RTR is ibdiagnet's.
-var nodeTypes = [...]struct {
+// linkWidths are the values of PHY. OpenSM 3.3.23 prints ?? for 2x.
+var linkWidths = [...]linkWidth{{"??", 0}, {"1x", 1}, {"2x", 2}, {"4x", 4}, {"8x", 8}, {"12x", 12}}
+
+// nodeType is how a record names a type.
+type nodeType struct {
 	text string
 	is   fabric.NodeType
-}{{"SW", fabric.Switch}, {"CA", fabric.CA}, {"Rt", fabric.Router}, {"RTR", fabric.Router}}
+}
+
+// nodeTypes are how records name the types; RTR is ibdiagnet's.
+var nodeTypes = [...]nodeType{{"SW", fabric.Switch}, {"CA", fabric.CA}, {"Rt", fabric.Router}, {"RTR", fabric.Router}}
 
 // revision is what every record has for Rev: NodeInfo's Revision, which the
 // fabric does not keep, as ibsim answers it.
@@ -69,26 +79,20 @@ func WriteSubnetList(w io.Writer, f *fabric.Fabric, opt SubnetListOptions) error
 		nodes[n] = fabric.NodeID(n)
 	}
 	inOpenSMOrder(f, nodes)
-	// Some nodes at a time, so that small ones do not cost a write each.
-	const batch = 64
-	return writeInOrder(w, (len(nodes)+batch-1)/batch, func(_, i int, b []byte) []byte {
-		for _, n := range nodes[i*batch : min((i+1)*batch, len(nodes))] {
-			for p := fabric.PortNum(1); p <= f.Node(n).NumPorts; p++ {
-				port := f.Port(n, p)
-				peer := f.Peer(port)
-				if peer == fabric.NoPort {
-					continue
-				}
-				b = appendRecord(b, f, port, opt, false)
-				b = append(b, ' ')
-				b = appendRecord(b, f, peer, opt, true)
-				link := f.Link(port)
-				b = append(b, " PHY="...)
-				b = append(b, widthText(link.Width)...)
-				b = append(b, " LOG=ACT SPD="...)
-				b = append(b, speedText(link.Speed)...)
-				b = append(b, '\n')
+	return writeBatches(w, nodes, func(b []byte, n fabric.NodeID) []byte {
+		for p := fabric.PortNum(1); p <= f.Node(n).NumPorts; p++ {
+			port := f.Port(n, p)
+			peer := f.Peer(port)
+			if peer == fabric.NoPort {
+				continue
 			}
+			link := f.Link(port)
+			b = appendRecord(b, f, port, opt, false)
+			b = append(b, ' ')
+			b = appendRecord(b, f, peer, opt, true)
+			b = append(append(b, " PHY="...), widthText(link.Width)...)
+			b = append(append(b, " LOG=ACT SPD="...), speedText(link.Speed)...)
+			b = append(b, '\n')
 		}
 		return b
 	})
@@ -121,51 +125,25 @@ func appendRecord(b []byte, f *fabric.Fabric, p fabric.PortID, opt SubnetListOpt
 	if f.IsSwitch(n) {
 		end = f.PortBase(n)
 	}
-	b = append(b, "{ "...)
-	switch node.Type {
-	case fabric.Switch:
-		b = append(b, "SW"...)
-	case fabric.CA:
-		b = append(b, "CA"...)
-	case fabric.Router:
-		b = append(b, "Rt"...)
-	}
+	i := slices.IndexFunc(nodeTypes[:], func(t nodeType) bool { return t.is == node.Type })
+	b = append(append(b, "{ "...), nodeTypes[i].text...)
 	if opt.SM != 0 && f.LID(end) == opt.SM {
 		b = append(b, "-SM"...)
 	}
-	b = append(b, " Ports:"...)
-	b = appendHex(b, uint64(node.NumPorts), 2, hexUpper)
-	b = append(b, " SystemGUID:"...)
-	b = node.SystemGUID.AppendDigits(b)
-	b = append(b, " NodeGUID:"...)
-	b = node.GUID.AppendDigits(b)
-	b = append(b, " PortGUID:"...)
-	b = f.PortGUID(end).AppendDigits(b)
-	b = append(b, " VenID:"...)
+	b = appendHex(append(b, " Ports:"...), uint64(node.NumPorts), 2, upperHex)
+	b = node.SystemGUID.AppendDigits(append(b, " SystemGUID:"...))
+	b = node.GUID.AppendDigits(append(b, " NodeGUID:"...))
+	b = f.PortGUID(end).AppendDigits(append(b, " PortGUID:"...))
+	vendorDigits, device := 6, uint64(node.DeviceID)
 	if second {
-		b = appendHex(b, uint64(node.VendorID), 8, hexUpper)
-		b = append(b, " DevID:"...)
-		// The format is %04X, for 0 too.
-		if node.DeviceID == 0 {
-			b = append(b, "0000"...)
-		} else {
-			digits := 8
-			for digits > 5 && node.DeviceID>>(4*(digits-5)) == 0 {
-				digits--
-			}
-			b = appendHex(b, uint64(node.DeviceID)<<16, digits, hexUpper)
-		}
-	} else {
-		b = appendHex(b, uint64(node.VendorID), 6, hexUpper)
-		b = append(b, " DevID:"...)
-		b = appendHex(b, uint64(node.DeviceID), 4, hexUpper)
+		vendorDigits, device = 8, device<<16
 	}
+	b = appendHex(append(b, " VenID:"...), uint64(node.VendorID), vendorDigits, upperHex)
+	b = appendHex(append(b, " DevID:"...), device, 4, upperHex)
 	b = append(b, " Rev:"+revision+" {"...)
 	b = appendDescription(b, node.Description)
-	b = append(b, "} LID:"...)
-	b = appendHex(b, uint64(f.LID(end)), 4, hexUpper)
-	b = append(b, " PN:"...)
-	b = appendHex(b, uint64(f.Num(p)), 2, hexUpper)
+	b = appendHex(append(b, "} LID:"...), uint64(f.LID(end)), 4, upperHex)
+	b = appendHex(append(b, " PN:"...), uint64(f.Num(p)), 2, upperHex)
 	return append(b, " }"...)
 }
 
@@ -176,91 +154,15 @@ type record struct {
 	portGUID fabric.GUID
 	lid      fabric.LID
 	num      fabric.PortNum
-	index    int32 // of its node in the builder, -1 when it is new
+	index    int // of its node in the builder, -1 when it is new
 }
 
-// printedRecord reads a record as OpenSM or WriteSubnetList print it at the
-// start of b, and gives what follows; rest is nil for anything else.
-func (r *record) printedRecord(b []byte) (rest []byte) {
-	const layout = "{ SW Ports:24 SystemGUID:0123456789abcdef NodeGUID:0123456789abcdef PortGUID:0123456789abcdef VenID:"
-	if len(b) < len(layout)+len("000002C9 DevID:0000 Rev:000000A1 {} LID:0001 PN:01 }") || b[0] != '{' || b[1] != ' ' || string(b[4:11]) != " Ports:" ||
-		string(b[13:25]) != " SystemGUID:" || string(b[41:51]) != " NodeGUID:" || string(b[67:77]) != " PortGUID:" || string(b[93:100]) != " VenID:" {
-		return nil
+// endPort is the number of the end port that the record's GUID and LID are of.
+func (e *record) endPort() fabric.PortNum {
+	if e.node.Type == fabric.Switch {
+		return fabric.ManagementPort
 	}
-	switch string(b[2:4]) {
-	case "SW":
-		r.node.Type = fabric.Switch
-	case "CA":
-		r.node.Type = fabric.CA
-	default:
-		return nil
-	}
-	high, low := hexDigit[b[11]], hexDigit[b[12]]
-	system, ok1 := fabric.ReadDigits(b[25:])
-	node, ok2 := fabric.ReadDigits(b[51:])
-	port, ok3 := fabric.ReadDigits(b[77:])
-	ports := high<<4 | low
-	if high|low > 15 || !ok1 || !ok2 || !ok3 || node == 0 || ports == 0 || fabric.PortNum(ports) > fabric.MaxPortNum {
-		return nil
-	}
-	r.node.SystemGUID, r.node.GUID, r.portGUID, r.node.NumPorts = system, node, port, fabric.PortNum(ports)
-	b = b[len(layout):]
-	vendor, n := hexPrefix(b, 8)
-	if b = b[n:]; n == 0 || vendor > 0xffffff || !beginsWith(b, " DevID:") {
-		return nil
-	}
-	b = b[len(" DevID:"):]
-	device, n := hexPrefix(b, 8)
-	if device > math.MaxUint16 {
-		if device&0xffff != 0 {
-			return nil
-		}
-		device >>= 16
-	}
-	if b = b[n:]; n == 0 || !beginsWith(b, " Rev:") {
-		return nil
-	}
-	b = b[len(" Rev:"):]
-	_, n = hexPrefix(b, 8)
-	if b = b[n:]; n == 0 || !beginsWith(b, " {") {
-		return nil
-	}
-	b = b[2:]
-	at := bytes.IndexByte(b, '}')
-	if at < 0 || at > maxName || len(b)-at <= len("} LID:0001 PN:01 }") || string(b[at:at+6]) != "} LID:" || string(b[at+10:at+14]) != " PN:" || string(b[at+16:at+18]) != " }" {
-		return nil
-	}
-	r.desc = b[:at]
-	b = b[at+6:]
-	h3, h2, h1, h0 := hexDigit[b[0]], hexDigit[b[1]], hexDigit[b[2]], hexDigit[b[3]]
-	high, low = hexDigit[b[8]], hexDigit[b[9]]
-	r.lid = fabric.LID(h3)<<12 | fabric.LID(h2)<<8 | fabric.LID(h1)<<4 | fabric.LID(h0)
-	r.num = fabric.PortNum(high<<4 | low)
-	if h3|h2|h1|h0|high|low > 15 || r.lid > fabric.MaxUnicastLID || r.num == 0 || r.num > r.node.NumPorts {
-		return nil
-	}
-	r.node.VendorID, r.node.DeviceID = uint32(vendor), uint16(device)
-	return b[12:]
-}
-
-// printedLine reads a line as OpenSM or WriteSubnetList print it. The state of
-// its link is then in r.
-func (r *subnetReader) printedLine(line []byte) (first, second record, ok bool) {
-	rest := first.printedRecord(line)
-	if len(rest) < 2 || rest[0] != ' ' {
-		return first, second, false
-	}
-	if rest = second.printedRecord(rest[1:]); rest == nil {
-		return first, second, false
-	}
-	if r.state == nil || !bytes.Equal(rest, r.state) {
-		link, up, err := parseLinkState(rest)
-		if err != nil {
-			return first, second, false
-		}
-		r.state, r.link, r.up = rest, link, up
-	}
-	return first, second, true
+	return e.num
 }
 
 // errRecord says what records look like.
@@ -268,266 +170,210 @@ var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUI
 
 var errDescription = fmt.Errorf("no end of the description: %w", errRecord)
 
-// recordField reads name and a hexadecimal number of at most digits digits at
-// the start of b, and a blank after it.
-func recordField(b []byte, name string, digits int) (v uint64, rest []byte, err error) {
-	if len(b) < len(name) || string(b[:len(name)]) != name {
-		return 0, nil, fmt.Errorf("no %s: %w", strings.Trim(name, "} :"), errRecord)
-	}
-	b = b[len(name):]
-	v, n := hexPrefix(b, digits)
-	if n == 0 || n == len(b) || b[n] != ' ' {
-		return 0, nil, fmt.Errorf("%s: want 1 to %d hexadecimal digits", strings.Trim(name, "} :"), digits)
-	}
-	return v, b[n+1:], nil
+// fieldReader reads the fields of a record from left to right. err is the first
+// thing that is wrong; nothing is read after that.
+type fieldReader struct {
+	rest []byte
+	err  error
 }
 
-// parseRecord reads a record up to its description and returns what follows
-// the brace before it.
-func parseRecord(b []byte) (r record, rest []byte, err error) {
-	if !bytes.HasPrefix(b, []byte("{ ")) {
-		return r, nil, errRecord
+// field reads a name, a hexadecimal number of 1 to digits digits, and a blank.
+func (r *fieldReader) field(name string, digits int) uint64 {
+	if r.err != nil {
+		return 0
 	}
-	b = b[2:]
-	i := bytes.IndexByte(b, ' ')
-	if i < 0 {
-		return r, nil, errRecord
+	s := scanner{rest: r.rest}
+	if s.want(name); s.bad {
+		r.err = fmt.Errorf("no %s: %w", strings.Trim(name, "} :"), errRecord)
+		return 0
 	}
-	word := bytes.TrimSuffix(b[:i], []byte("-SM"))
-	for _, t := range nodeTypes {
-		if string(word) == t.text {
-			r.node.Type = t.is
+	v := s.hex(digits)
+	if s.want(" "); s.bad {
+		r.err = fmt.Errorf("%s: want 1 to %d hexadecimal digits", strings.Trim(name, "} :"), digits)
+		return 0
+	}
+	r.rest = s.rest
+	return v
+}
+
+// refuse notes a value that is wrong.
+func (r *fieldReader) refuse(wrong bool, format string, args ...any) {
+	if wrong && r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// parseRecord reads a record, and what follows it by follow. Descriptions may contain
+// anything, so the first end of one that lets all that follows be right is taken.
+func parseRecord(b []byte, e *record, follow func(rest []byte) error) error {
+	rest, err := e.parseNode(b)
+	if err != nil {
+		return err
+	}
+	end := []byte("} LID:")
+	for at := 0; ; at += len(end) {
+		i := bytes.Index(rest[at:], end)
+		if at += i; i < 0 || at > maxName {
+			return cmp.Or(err, errDescription)
 		}
-	}
-	if r.node.Type == 0 {
-		return r, nil, fmt.Errorf("node type %q: want SW, CA or Rt", word)
-	}
-	b = b[i+1:]
-	var v uint64
-	if v, b, err = recordField(b, "Ports:", 8); err != nil {
-		return r, nil, err
-	}
-	if v == 0 || v > uint64(fabric.MaxPortNum) {
-		return r, nil, fmt.Errorf("%d ports, want 1 to %d", v, fabric.MaxPortNum)
-	}
-	r.node.NumPorts = fabric.PortNum(v)
-	if v, b, err = recordField(b, "SystemGUID:", 16); err != nil {
-		return r, nil, err
-	}
-	r.node.SystemGUID = fabric.GUID(v)
-	if v, b, err = recordField(b, "NodeGUID:", 16); err != nil {
-		return r, nil, err
-	}
-	if v == 0 {
-		return r, nil, errors.New("node GUID 0")
-	}
-	r.node.GUID = fabric.GUID(v)
-	if v, b, err = recordField(b, "PortGUID:", 16); err != nil {
-		return r, nil, err
-	}
-	r.portGUID = fabric.GUID(v)
-	if v, b, err = recordField(b, "VenID:", 8); err != nil {
-		return r, nil, err
-	}
-	if v > 0xffffff {
-		return r, nil, fmt.Errorf("vendor ID %#x, want 24 bits", v)
-	}
-	r.node.VendorID = uint32(v)
-	if v, b, err = recordField(b, "DevID:", 8); err != nil {
-		return r, nil, err
-	}
-	if v > math.MaxUint16 { // OpenSM's shifted form
-		if v&0xffff != 0 {
-			return r, nil, fmt.Errorf("device ID %#x, want 16 bits", v)
+		e.desc = rest[:at]
+		after, err1 := e.parsePort(rest[at:])
+		if err1 == nil {
+			err1 = follow(after)
 		}
-		v >>= 16
+		if err1 == nil {
+			return nil
+		}
+		err = cmp.Or(err, err1) // that of the likeliest end counts
 	}
-	r.node.DeviceID = uint16(v)
-	if _, b, err = recordField(b, "Rev:", 8); err != nil {
-		return r, nil, err
-	}
-	if len(b) == 0 || b[0] != '{' {
-		return r, nil, fmt.Errorf("no description: %w", errRecord)
-	}
-	return r, b[1:], nil
 }
 
 // maxName bounds a description in a subnet list, in bytes. Names of a
 // node-name-map may be longer than the 64 bytes of a node description.
 const maxName = 256
 
-// afterDescription ends a description.
-var afterDescription = []byte("} LID:")
-
-// finish reads the end of a record from b, where its description may end. It
-// returns what follows the record.
-func (r *record) finish(description, b []byte) (rest []byte, err error) {
-	v, b, err := recordField(b, "} LID:", 4)
-	if err != nil {
-		return nil, err
-	}
-	if fabric.LID(v) > fabric.MaxUnicastLID {
-		return nil, fmt.Errorf("LID %#x, want at most %#x", v, fabric.MaxUnicastLID)
-	}
-	r.lid = fabric.LID(v)
-	if v, b, err = recordField(b, "PN:", 8); err != nil {
-		return nil, err
-	}
-	if v == 0 || v > uint64(r.node.NumPorts) {
-		return nil, fmt.Errorf("port %d of a node with ports 1 to %d", v, r.node.NumPorts)
-	}
-	r.num = fabric.PortNum(v)
-	if len(b) == 0 || b[0] != '}' {
+// parseNode reads a record up to its description, and gives what follows the brace
+// before that.
+func (e *record) parseNode(b []byte) (rest []byte, err error) {
+	b, ok := bytes.CutPrefix(b, []byte("{ "))
+	word, b, found := bytes.Cut(b, []byte(" "))
+	if !ok || !found {
 		return nil, errRecord
 	}
-	r.desc = description
-	return b[1:], nil
+	name := string(bytes.TrimSuffix(word, []byte("-SM")))
+	i := slices.IndexFunc(nodeTypes[:], func(t nodeType) bool { return t.text == name })
+	if i < 0 {
+		return nil, fmt.Errorf("node type %q: want SW, CA or Rt", name)
+	}
+	r := fieldReader{rest: b}
+	ports := r.field("Ports:", 8)
+	r.refuse(ports == 0 || ports > uint64(fabric.MaxPortNum), "%d ports, want 1 to %d", ports, fabric.MaxPortNum)
+	system := r.field("SystemGUID:", 16)
+	guid := r.field("NodeGUID:", 16)
+	r.refuse(guid == 0, "node GUID 0")
+	port := r.field("PortGUID:", 16)
+	vendor := r.field("VenID:", 8)
+	r.refuse(vendor > 0xffffff, "vendor ID %#x, want 24 bits", vendor)
+	device := r.field("DevID:", 8)
+	shifted := device > math.MaxUint16 // as OpenSM does for the neighbour
+	r.refuse(shifted && device&0xffff != 0, "device ID %#x, want 16 bits", device)
+	if shifted {
+		device >>= 16
+	}
+	r.field("Rev:", 8)
+	rest, ok = bytes.CutPrefix(r.rest, []byte("{"))
+	r.refuse(!ok, "no description: %w", errRecord)
+	e.portGUID = fabric.GUID(port)
+	e.node = fabric.Node{
+		Type: nodeTypes[i].is, NumPorts: fabric.PortNum(ports), SystemGUID: fabric.GUID(system), GUID: fabric.GUID(guid),
+		VendorID: uint32(vendor), DeviceID: uint16(device),
+	}
+	return rest, r.err
 }
 
-// parseSubnetLine reads a line of a subnet list. Descriptions may contain
-// anything, so the first that lets the rest of the line be right is taken.
-func parseSubnetLine(line []byte) (first, second record, link fabric.Link, up bool, err error) {
-	first, rest, err := parseRecord(line)
-	if err != nil {
-		return first, second, link, false, err
+// parsePort reads the end of a record, from the brace behind its description, and
+// gives what follows the record.
+func (e *record) parsePort(b []byte) (rest []byte, err error) {
+	r := fieldReader{rest: b}
+	lid := r.field("} LID:", 4)
+	r.refuse(lid > uint64(fabric.MaxUnicastLID), "LID %#x, want at most %#x", lid, fabric.MaxUnicastLID)
+	num := r.field("PN:", 8)
+	r.refuse(num == 0 || num > uint64(e.node.NumPorts), "port %d of a node with ports 1 to %d", num, e.node.NumPorts)
+	rest, ok := bytes.CutPrefix(r.rest, []byte("}"))
+	if r.err == nil && !ok {
+		r.err = errRecord
 	}
-	for at := 0; ; {
-		i := bytes.Index(rest[at:], afterDescription)
-		if i < 0 {
-			return first, second, link, false, cmp.Or(err, errDescription)
-		}
-		if at += i; at > maxName {
-			return first, second, link, false, cmp.Or(err, errDescription)
-		}
-		after, err1 := first.finish(rest[:at], rest[at:])
-		if err1 == nil {
-			second, link, up, err1 = parseNeighbour(after)
-		}
-		if err1 == nil {
-			return first, second, link, up, nil
-		}
-		err = cmp.Or(err, err1) // that of the likeliest end counts
-		at += len(afterDescription)
-	}
+	e.lid, e.num = fabric.LID(lid), fabric.PortNum(num)
+	return rest, r.err
 }
 
-// parseNeighbour reads the second half of a line.
-func parseNeighbour(b []byte) (r record, link fabric.Link, up bool, err error) {
-	if len(b) == 0 || b[0] != ' ' {
-		return r, link, false, errRecord
-	}
-	r, rest, err := parseRecord(b[1:])
-	if err != nil {
-		return r, link, false, err
-	}
-	for at := 0; ; {
-		i := bytes.Index(rest[at:], afterDescription)
-		if i < 0 {
-			return r, link, false, cmp.Or(err, errDescription)
+// listLine is a line of a subnet list.
+type listLine struct {
+	first, second record
+	link          fabric.Link
+	up            bool
+}
+
+func parseSubnetLine(b []byte) (l listLine, err error) {
+	err = parseRecord(b, &l.first, func(rest []byte) error {
+		rest, ok := bytes.CutPrefix(rest, []byte(" "))
+		if !ok {
+			return errRecord
 		}
-		if at += i; at > maxName {
-			return r, link, false, cmp.Or(err, errDescription)
-		}
-		after, err1 := r.finish(rest[:at], rest[at:])
-		if err1 == nil {
-			link, up, err1 = parseLinkState(after)
-		}
-		if err1 == nil {
-			return r, link, up, nil
-		}
-		err = cmp.Or(err, err1)
-		at += len(afterDescription)
-	}
+		return parseRecord(rest, &l.second, l.parseLink)
+	})
+	return l, err
 }
 
 // linkField gives the value of a field, which ends at a blank, and what
 // follows it.
-func linkField(b []byte, name string) (value, rest []byte, ok bool) {
-	if len(b) < len(name) || string(b[:len(name)]) != name {
-		return nil, nil, false
-	}
-	b = b[len(name):]
+func linkField(b []byte, name string) (value string, rest []byte, ok bool) {
+	b, ok = bytes.CutPrefix(b, []byte(name))
 	n := bytes.IndexByte(b, ' ')
 	if n < 0 {
 		n = len(b)
 	}
-	return b[:n], b[n:], true
+	return string(b[:n]), b[n:], ok
 }
 
-// parseLinkState reads PHY=4x LOG=ACT SPD=10; files of before 2006 have no
-// SPD, and ibdiagnet may have more fields.
-func parseLinkState(b []byte) (link fabric.Link, up bool, err error) {
+// parseLink reads PHY=4x LOG=ACT SPD=10; files of before 2006 have no SPD, and
+// ibdiagnet may have more fields.
+func (l *listLine) parseLink(b []byte) error {
 	const want = "want PHY=4x LOG=ACT SPD=10"
 	phy, b, ok1 := linkField(b, " PHY=")
 	log, b, ok2 := linkField(b, " LOG=")
 	if !ok1 || !ok2 {
-		return link, false, errors.New("no state of the link; " + want)
+		return errors.New("no state of the link; " + want)
 	}
-	found := false
-	for _, w := range linkWidths {
-		if string(phy) == w.text {
-			link.Width, found = w.width, true
-		}
+	width := slices.IndexFunc(linkWidths[:], func(w linkWidth) bool { return w.text == phy })
+	if width < 0 {
+		return fmt.Errorf("link width %q: want 1x, 2x, 4x, 8x, 12x or ??", phy)
 	}
-	if !found {
-		return link, false, fmt.Errorf("link width %q: want 1x, 2x, 4x, 8x, 12x or ??", phy)
-	}
-	switch string(log) {
+	l.link.Width = linkWidths[width].width
+	switch log {
 	case "ACT", "ARM", "INI":
-		up = true
+		l.up = true
 	case "DWN":
+		l.up = false
 	default:
-		return link, false, fmt.Errorf("link state %q: want ACT, ARM, INI or DWN", log)
+		return fmt.Errorf("link state %q: want ACT, ARM, INI or DWN", log)
 	}
-	if len(b) > 0 {
-		spd, _, ok := linkField(b, " SPD=")
-		if !ok {
-			return link, false, errors.New("no speed of the link; " + want)
-		}
-		found = false
-		for _, s := range linkSpeeds {
-			if string(spd) == s.text {
-				link.Speed, found = s.speed, true
-			}
-		}
-		if !found {
-			return link, false, fmt.Errorf("link speed %q: want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??", spd)
-		}
+	l.link.Speed = fabric.SpeedUnknown
+	if len(b) == 0 {
+		return nil
 	}
-	return link, up, nil
+	spd, _, ok := linkField(b, " SPD=")
+	if !ok {
+		return errors.New("no speed of the link; " + want)
+	}
+	speed := slices.IndexFunc(linkSpeeds[:], func(s linkSpeed) bool { return s.text == spd })
+	if speed < 0 {
+		return fmt.Errorf("link speed %q: want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??", spd)
+	}
+	l.link.Speed = linkSpeeds[speed].speed
+	return nil
 }
 
 // subnetReader builds a fabric of the lines of a subnet list.
 type subnetReader struct {
-	src    source
-	opt    Options
-	b      fabric.Builder
-	nodes  []subnetNode     // by index in b
-	byGUID fabric.GUIDIndex // index in b
-	owner  []lidOwner       // by LID, as far as needed
-	slab   []subnetPort     // room for ports of nodes to come
-	state  []byte           // the last state of a link that was read, and what it says
-	link   fabric.Link
-	up     bool
-	faults []fault
+	textReader
+	b     fabric.Builder
+	index map[fabric.GUID]int // of nodes, in b
+	ports map[endPort]endPortID
+	owner map[fabric.LID]endPort
+	odd   map[int]bool // nodes, by index in b, of which a contradiction has been listed
 }
 
-// subnetNode is what the reader keeps of a node beside the builder.
-type subnetNode struct {
-	ports []subnetPort // by port number; only port 0 of a switch
-	odd   bool         // a contradiction about it has been listed
+// endPort is an end port by its node's index in the builder, and its number.
+type endPort struct {
+	node int
+	num  fabric.PortNum
 }
 
-type subnetPort struct {
-	guid  fabric.GUID
-	lid   fabric.LID
-	known bool
-}
-
-// lidOwner is the first end port that had a LID.
-type lidOwner struct {
-	node int32 // index + 1, 0 for none
-	port fabric.PortNum
+// endPortID is what an end port is known by.
+type endPortID struct {
+	guid fabric.GUID
+	lid  fabric.LID
 }
 
 // ReadSubnetList reads opensm-subnet.lst, or the lst file of ibdiagnet, with
@@ -545,100 +391,100 @@ type lidOwner struct {
 // another port has already.
 func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
 	r := &subnetReader{
-		src: source{name, data},
-		opt: opt,
+		textReader: newTextReader(name, data, opt),
+		index:      make(map[fabric.GUID]int),
+		ports:      make(map[endPort]endPortID),
+		owner:      make(map[fabric.LID]endPort),
+		odd:        make(map[int]bool),
 	}
 	if form := Recognize(data); form != SubnetList {
-		t := &tableReader{src: r.src}
-		return nil, nil, t.notForm(form, "list of links", "opensm-subnet.lst")
+		return nil, nil, r.notForm(form, "list of links", "opensm-subnet.lst")
 	}
-	var more overflow
-	for at := 0; at < len(data); {
-		start := at
-		var line []byte
-		line, at = cutLine(data, at)
-		if n := len(line); n > 0 && isBlank(line[n-1]) {
-			line = bytes.TrimRight(line, " \t")
+	r.eachLine(func(at int, line []byte) {
+		line = bytes.TrimRight(line, " \t")
+		if isSilent(line) {
+			return
 		}
-		if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, fileVersion) {
-			continue
+		if err := r.readLine(at, line); err != nil {
+			r.add(at, Dropped, err)
 		}
-		if err := r.line(line, start); err != nil {
-			if !opt.Lenient {
-				return nil, nil, r.src.errorAt(start, err)
-			}
-			if len(r.faults) >= maxFaults {
-				more.add(Dropped)
-				continue
-			}
-			r.faults = append(r.faults, fault{at: start, kind: Dropped, err: err})
-		}
+	})
+	problems, err := r.result()
+	if err != nil {
+		return nil, nil, err
 	}
 	f, err := r.b.Build()
 	if err != nil {
 		return nil, nil, &fabric.ParseError{File: name, Err: err}
 	}
-	return f, r.src.problems(r.faults, more), nil
+	return f, problems, nil
 }
 
-// line enters a line. It changes nothing when it returns an error.
-func (r *subnetReader) line(line []byte, at int) error {
-	first, second, ok := r.printedLine(line)
-	link, up := r.link, r.up
-	if !ok {
-		var err error
-		if first, second, link, up, err = parseSubnetLine(line); err != nil {
-			return err
-		}
+// readLine enters a line. It changes nothing when it returns an error.
+func (r *subnetReader) readLine(at int, line []byte) error {
+	l, err := parseSubnetLine(line)
+	if err != nil {
+		return err
 	}
-	ends := [2]*record{&first, &second}
-	for _, e := range ends {
-		e.index = r.byGUID.Find(e.node.GUID)
+	first, second := &l.first, &l.second
+	for _, e := range []*record{first, second} {
 		if err := r.check(e); err != nil {
 			return err
 		}
 	}
-	if first.node.GUID == second.node.GUID {
-		if err := sameNode(&first, &second); err != nil {
-			return err
-		}
-	} else if first.lid != 0 && first.lid == second.lid {
-		return fmt.Errorf("LID %d of both %q and %q", first.lid, first.desc, second.desc)
+	if err := checkPair(first, second); err != nil {
+		return err
 	}
 	wired := false
-	if up {
-		var err error
-		if wired, err = r.checkCable(&first, &second); err != nil {
+	if l.up {
+		if wired, err = r.checkCable(first, second); err != nil {
 			return err
 		}
 	}
-	if err := r.add(&first, at); err != nil {
-		return err
+	for _, e := range []*record{first, second} {
+		if err := r.addRecord(e, at); err != nil {
+			return err
+		}
 	}
-	if first.node.GUID == second.node.GUID {
-		second.index = first.index
-	}
-	if err := r.add(&second, at); err != nil {
-		return err
-	}
-	if !up {
-		r.note(at, errors.New("the link is down; left out"))
+	switch {
+	case !l.up:
+		r.add(at, Contradiction, errors.New("the link is down; left out"))
+		return nil
+	case wired:
 		return nil
 	}
-	if wired {
+	return r.b.Connect(first.index, first.num, second.index, second.num, l.link)
+}
+
+// check finds the node of a record, and compares the record with what lines before
+// said.
+func (r *subnetReader) check(e *record) error {
+	i, known := r.index[e.node.GUID]
+	if e.index = i; !known {
+		e.index = -1
+	} else {
+		n := r.b.Node(i)
+		if n.Type != e.node.Type || n.NumPorts != e.node.NumPorts {
+			return fmt.Errorf("node %s is %s with %d ports here, was %s with %d before", n.GUID, e.node.Type, e.node.NumPorts, n.Type, n.NumPorts)
+		}
+		if p, known := r.ports[endPort{i, e.endPort()}]; known && p != (endPortID{e.portGUID, e.lid}) {
+			return fmt.Errorf("port %d of node %s has GUID %s and LID %d here, had %s and %d before", e.endPort(), n.GUID, e.portGUID, e.lid, p.guid, p.lid)
+		}
+	}
+	if o, owned := r.owner[e.lid]; owned && o != (endPort{e.index, e.endPort()}) {
+		return fmt.Errorf("LID %d belongs to %q already", e.lid, r.b.Node(o.node).Description)
+	}
+	return nil
+}
+
+// checkPair compares the two records of a line.
+func checkPair(a, b *record) error {
+	if a.node.GUID != b.node.GUID {
+		if a.lid != 0 && a.lid == b.lid {
+			return fmt.Errorf("LID %d of both %q and %q", a.lid, a.desc, b.desc)
+		}
 		return nil
 	}
-	return r.b.Connect(int(first.index), first.num, int(second.index), second.num, link)
-}
-
-func (r *subnetReader) note(at int, err error) {
-	if len(r.faults) < maxFaults {
-		r.faults = append(r.faults, fault{at: at, kind: Contradiction, err: err})
-	}
-}
-
-// sameNode checks the records of a cable between two ports of a node.
-func sameNode(a, b *record) error {
 	switch {
 	case a.num == b.num:
 		return fmt.Errorf("a cable from port %d of %q to itself", a.num, a.desc)
@@ -652,34 +498,6 @@ func sameNode(a, b *record) error {
 	return nil
 }
 
-// endPort is the number of the end port that a record's GUID and LID are of.
-func (e *record) endPort() fabric.PortNum {
-	if e.node.Type == fabric.Switch {
-		return fabric.ManagementPort
-	}
-	return e.num
-}
-
-// check compares a record with what lines before said.
-func (r *subnetReader) check(e *record) error {
-	i := int(e.index)
-	if i >= 0 {
-		n := r.b.Node(i)
-		if n.Type != e.node.Type || n.NumPorts != e.node.NumPorts {
-			return fmt.Errorf("node %s is %s with %d ports here, was %s with %d before", n.GUID, e.node.Type, e.node.NumPorts, n.Type, n.NumPorts)
-		}
-		if p := &r.nodes[i].ports[e.endPort()]; p.known && (p.guid != e.portGUID || p.lid != e.lid) {
-			return fmt.Errorf("port %d of node %s has GUID %s and LID %d here, had %s and %d before", e.endPort(), n.GUID, e.portGUID, e.lid, p.guid, p.lid)
-		}
-	}
-	if int(e.lid) < len(r.owner) && e.lid != 0 {
-		if o := r.owner[e.lid]; o.node != 0 && (o.node-1 != e.index || o.port != e.endPort()) {
-			return fmt.Errorf("LID %d belongs to %q already", e.lid, r.b.Node(int(o.node-1)).Description)
-		}
-	}
-	return nil
-}
-
 // checkCable compares a cable with those of lines before. wired is whether one of
 // them had it.
 func (r *subnetReader) checkCable(a, z *record) (wired bool, err error) {
@@ -687,11 +505,11 @@ func (r *subnetReader) checkCable(a, z *record) (wired bool, err error) {
 		if end[0].index < 0 {
 			continue
 		}
-		peer, port, connected := r.b.Connected(int(end[0].index), end[0].num)
+		peer, port, connected := r.b.Connected(end[0].index, end[0].num)
 		if !connected {
 			continue
 		}
-		if int(end[1].index) != peer || port != end[1].num {
+		if end[1].index != peer || port != end[1].num {
 			return false, fmt.Errorf("port %d of %q has a cable to port %d of %q already",
 				end[0].num, end[0].desc, port, r.b.Node(peer).Description)
 		}
@@ -700,50 +518,35 @@ func (r *subnetReader) checkCable(a, z *record) (wired bool, err error) {
 	return wired, nil
 }
 
-// slabPorts is how many ports get their memory at a time.
-const slabPorts = 1024
-
-// add enters a record that check has passed, and its index where it is new.
-func (r *subnetReader) add(e *record, at int) error {
-	if e.index < 0 {
+// addRecord enters a record that check has passed, and its index where it is new.
+func (r *subnetReader) addRecord(e *record, at int) error {
+	i, known := r.index[e.node.GUID]
+	if !known {
 		n := e.node
 		n.Description = string(e.desc)
-		i, err := r.b.AddNode(n)
-		if err != nil {
+		var err error
+		if i, err = r.b.AddNode(n); err != nil {
 			return err
 		}
-		e.index = int32(i)
-		r.byGUID.Add(e.node.GUID, e.index)
-		ports := 1
-		if e.node.Type != fabric.Switch {
-			ports += int(e.node.NumPorts)
-		}
-		if len(r.slab) < ports {
-			r.slab = make([]subnetPort, slabPorts)
-		}
-		r.nodes = append(r.nodes, subnetNode{ports: r.slab[:ports:ports]})
-		r.slab = r.slab[ports:]
+		r.index[n.GUID] = i
 	}
-	i := int(e.index)
+	e.index = i
 	n := r.b.Node(i)
 	differ := n.Description != string(e.desc)
 	differ = merge(&n.SystemGUID, e.node.SystemGUID) || differ
 	differ = merge(&n.VendorID, e.node.VendorID) || differ
 	differ = merge(&n.DeviceID, e.node.DeviceID) || differ
-	if differ && !r.nodes[i].odd {
-		r.nodes[i].odd = true
-		r.note(at, fmt.Errorf("node %s is described otherwise in a line before", n.GUID))
+	if differ && !r.odd[i] {
+		r.odd[i] = true
+		r.add(at, Contradiction, fmt.Errorf("node %s is described otherwise in a line before", n.GUID))
 	}
-	p := &r.nodes[i].ports[e.endPort()]
-	if p.known {
+	port := endPort{i, e.endPort()}
+	if _, known := r.ports[port]; known {
 		return nil
 	}
-	*p = subnetPort{guid: e.portGUID, lid: e.lid, known: true}
+	r.ports[port] = endPortID{e.portGUID, e.lid}
 	if e.lid != 0 {
-		if n := int(e.lid) + 1 - len(r.owner); n > 0 {
-			r.owner = append(r.owner, make([]lidOwner, n)...)
-		}
-		r.owner[e.lid] = lidOwner{e.index + 1, e.endPort()}
+		r.owner[e.lid] = port
 	}
 	return r.b.SetPort(i, e.endPort(), e.portGUID, e.lid, 0)
 }

@@ -1,0 +1,301 @@
+package dump
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// WriteIBDMPathSLs writes path SLs as ibdmchk -c reads them: a line for each
+// source node and DLID of another port, with the source's node GUID, the DLID
+// and the SL. That is a line for each pair of CA or router ports, about 25
+// bytes. Sources come in OpenSM's order, DLIDs in their own.
+//
+// Paths whose SL is not known have no lines. Paths from and to switches, which ibdmchk
+// -a follows, have none either: ibdmchk takes the SL of a switch's own packets for their
+// VL on the first hop, and crashes when the tables have no such VL.
+//
+// Errors are those of w, path SLs that do not belong to the fabric, and a CA
+// whose ports hang on switches with different SLs, since the form has one SL
+// for all ports of a node; then nothing has been written.
+func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
+	if err := checkPathSLs(f, p); err != nil {
+		return err
+	}
+	type source struct {
+		node fabric.NodeID
+		row  []fabric.SL
+		own  fabric.PortID // no line for this port's LIDs; NoPort when it has several
+	}
+	var sources []source
+	index := make([]int32, f.NumNodes()) // 1 + index in sources
+	for i, port := range f.CAPorts() {
+		n, s := f.Owner(port), f.CASwitches()[i]
+		switch {
+		case s == fabric.NoNode:
+		case index[n] == 0:
+			sources = append(sources, source{n, rowFrom(p, port, s), port})
+			index[n] = int32(len(sources))
+		default:
+			src, row := &sources[index[n]-1], rowFrom(p, port, s)
+			if l := differentSL(f, src.row, row); l > 0 {
+				return fmt.Errorf("%s has SL %d to LID %d and another port of the node has SL %d: ibdmchk has one SL for all ports of a node",
+					f.PortName(port), row[l], l, src.row[l])
+			}
+			src.own = fabric.NoPort
+		}
+	}
+	slices.SortFunc(sources, func(a, b source) int {
+		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(a.node).GUID)), bits.ReverseBytes64(uint64(f.Node(b.node).GUID)))
+	})
+	var dlids []fabric.LID
+	for l := 1; l <= int(min(p.MaxLID(), f.MaxLID())); l++ {
+		if q := f.LIDPort(fabric.LID(l)); q != fabric.NoPort && !f.IsSwitch(f.Owner(q)) {
+			dlids = append(dlids, fabric.LID(l))
+		}
+	}
+	return writeInOrder(w, len(sources), func(i int, b []byte) []byte {
+		src := &sources[i]
+		head := f.Node(src.node).GUID.String() + " "
+		for _, l := range dlids {
+			if f.LIDPort(l) == src.own || src.row[l] == lft.UnknownSL {
+				continue
+			}
+			b = append(b, head...)
+			b = strconv.AppendUint(b, uint64(l), 10)
+			b = append(b, ' ')
+			b = strconv.AppendUint(b, uint64(src.row[l]), 10)
+			b = append(b, '\n')
+		}
+		return b
+	})
+}
+
+// rowFrom is the SLs of paths from a port on switch s.
+func rowFrom(p *lft.PathSLs, port fabric.PortID, s fabric.NodeID) []fabric.SL {
+	if row := p.PortRow(port); row != nil {
+		return row
+	}
+	return p.Given(s)
+}
+
+// differentSL is the lowest LID with an owner to which the rows have different
+// SLs, 0 for none.
+func differentSL(f *fabric.Fabric, a, b []fabric.SL) fabric.LID {
+	for l := 1; l < len(a); l++ {
+		if a[l] != b[l] && f.LIDPort(fabric.LID(l)) != fabric.NoPort {
+			return fabric.LID(l)
+		}
+	}
+	return 0
+}
+
+// pathPairReader reads path SLs in the forms of ibdmchk, which are by pair.
+type pathPairReader struct {
+	textReader
+	f      *fabric.Fabric
+	rows   map[fabric.PortID][]fabric.SL // by source port: UnknownSL where nothing is given
+	source fabric.GUID                   // of the last line of a pair
+	from   []fabric.PortID               // the ports of source, or that the lines of a section are of
+	byGUID map[fabric.GUID]fabric.PortID // CA and router ports on switches
+}
+
+func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []Problem, error) {
+	r := &pathPairReader{textReader: text, f: f, rows: make(map[fabric.PortID][]fabric.SL)}
+	var ports []fabric.PortID
+	for i, p := range f.CAPorts() {
+		if f.CASwitches()[i] != fabric.NoNode {
+			ports = append(ports, p)
+		}
+	}
+	r.byGUID = portsByGUID(f, ports)
+	r.eachPathLine(r.readLine)
+	if !r.failed {
+		r.findMissing()
+	}
+	problems, err := r.result()
+	if err != nil {
+		return nil, nil, err
+	}
+	return lft.PathSLsFrom(f, r.rows), problems, nil
+}
+
+var errIBDMPath = errors.New("want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1")
+
+// readLine reads a line of either form.
+func (r *pathPairReader) readLine(at int, line []byte) {
+	if line[0] != '0' {
+		r.readHead(at, line)
+		return
+	}
+	s := scanner{rest: line}
+	v := s.hex0x(16)
+	if s.bad {
+		r.add(at, Dropped, errIBDMPath)
+		return
+	}
+	afterLID := s
+	if afterLID.skipBlanks(); afterLID.has(":") {
+		r.readSectionPath(at, v, afterLID)
+		return
+	}
+	dlid, sl, ok := parsePair(s)
+	if !ok {
+		r.add(at, Dropped, errIBDMPath)
+		return
+	}
+	if guid := fabric.GUID(v); guid != r.source || len(r.from) == 0 {
+		if r.source, r.from = guid, r.portsOf(guid); len(r.from) == 0 {
+			r.drop(at, "the fabric has no node %s on a switch", guid)
+			return
+		}
+	}
+	r.addPath(at, dlid, sl)
+}
+
+// parsePair reads the DLID and the SL that follow the GUID in a line of ibdmchk
+// -c; what comes behind them it does not read either.
+func parsePair(s scanner) (dlid uint64, sl int, ok bool) {
+	s.blanks()
+	dlid = uint64(s.decimal(9))
+	s.blanks()
+	sl = s.decimal(3)
+	return dlid, sl, s.atWordEnd()
+}
+
+// readSectionPath reads a line in a section from its colon on.
+func (r *pathPairReader) readSectionPath(at int, dlid uint64, s scanner) {
+	s.skipBlanks()
+	sl := s.decimal(3)
+	switch {
+	case !s.atEnd():
+		r.drop(at, "want a DLID and an SL: 0x0006 : 1")
+	case r.from == nil:
+		r.drop(at, "no source before this line; want a line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID")
+	default:
+		r.addPath(at, dlid, sl)
+	}
+}
+
+// readHead reads the first line of a section.
+func (r *pathPairReader) readHead(at int, line []byte) {
+	r.source, r.from = 0, nil
+	guid, kind, ok := parseSectionHead(line)
+	if !ok {
+		r.drop(at, "want a section's first line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID, or %v", errIBDMPath)
+		return
+	}
+	port, known := r.byGUID[guid]
+	if kind == fabric.Switch {
+		var s fabric.NodeID
+		if s, known = r.f.SwitchByGUID(guid); known {
+			port = r.f.PortBase(s)
+		}
+	}
+	if r.from = []fabric.PortID{}; known {
+		r.from = append(r.from, port)
+		return
+	}
+	r.drop(at, "the fabric has no %s with port GUID %s on a switch", kind, guid)
+}
+
+// parseSectionHead reads the first line of a section.
+func parseSectionHead(line []byte) (guid fabric.GUID, kind fabric.NodeType, ok bool) {
+	s := scanner{rest: line}
+	for _, kind := range []fabric.NodeType{fabric.CA, fabric.Switch} {
+		if s.has(kind.String() + " ") {
+			guid := s.guid()
+			s.want(",")
+			return guid, kind, !s.bad
+		}
+	}
+	return 0, 0, false
+}
+
+// portsOf lists the ports that a node's paths begin at: port 0 of a switch, or those of
+// a CA or router that hang on switches.
+func (r *pathPairReader) portsOf(guid fabric.GUID) []fabric.PortID {
+	list := []fabric.PortID{}
+	n, known := r.f.NodeByGUID(guid)
+	if !known {
+		return list
+	}
+	if r.f.IsSwitch(n) {
+		return append(list, r.f.PortBase(n))
+	}
+	for p := fabric.PortNum(1); p <= r.f.Node(n).NumPorts; p++ {
+		if port := r.f.Port(n, p); r.onSwitch(port) {
+			list = append(list, port)
+		}
+	}
+	return list
+}
+
+// onSwitch says whether a CA or router port hangs on a switch.
+func (r *pathPairReader) onSwitch(port fabric.PortID) bool {
+	peer := r.f.Peer(port)
+	return peer != fabric.NoPort && r.f.IsSwitch(r.f.Owner(peer))
+}
+
+// addPath enters the SL of the paths from the ports of a line to a LID.
+func (r *pathPairReader) addPath(at int, dlid uint64, sl int) {
+	switch {
+	case dlid > uint64(r.f.MaxLID()) || r.f.LIDPort(fabric.LID(dlid)) == fabric.NoPort:
+		r.drop(at, "no port of the fabric has LID %d", dlid)
+		return
+	case sl >= lft.NumSLs:
+		r.drop(at, "SL %d, want 0 to %d", sl, lft.NumSLs-1)
+		return
+	}
+	for _, port := range r.from {
+		row := r.rows[port]
+		if row == nil {
+			row = unknownRow(r.f.MaxLID())
+			r.rows[port] = row
+		}
+		if was := row[dlid]; was != lft.UnknownSL && was != fabric.SL(sl) {
+			r.drop(at, "SL %d from %s to LID %d, which has SL %d already", sl, r.f.PortName(port), dlid, was)
+			return
+		}
+		row[dlid] = fabric.SL(sl)
+	}
+}
+
+// findMissing notes how many paths between CA or router ports have no line.
+func (r *pathPairReader) findMissing() {
+	f := r.f
+	missing, from, to := 0, fabric.NoPort, fabric.LID(0)
+	for _, port := range f.CAPorts() {
+		if !r.onSwitch(port) {
+			continue
+		}
+		row := r.rows[port]
+		for l := fabric.LID(1); l <= f.MaxLID(); l++ {
+			if row != nil && row[l] != lft.UnknownSL {
+				continue
+			}
+			if q := f.LIDPort(l); q == fabric.NoPort || q == port || f.IsSwitch(f.Owner(q)) {
+				continue
+			}
+			if missing == 0 {
+				from, to = port, l
+			}
+			missing++
+		}
+	}
+	if missing == 0 {
+		return
+	}
+	what := "1 path between CA or router ports,"
+	if missing > 1 {
+		what = fmt.Sprintf("%d paths between CA and router ports, the first", missing)
+	}
+	r.add(-1, Missing, fmt.Errorf("no SL for %s from %s to LID %d", what, f.PortName(from), to))
+}

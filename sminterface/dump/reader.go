@@ -1,0 +1,216 @@
+package dump
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// source is a text being read. Places in it are byte offsets, which become
+// line numbers only when there is something to say about them.
+type source struct {
+	name string
+	data []byte
+}
+
+var (
+	nl = []byte{'\n'}
+	cr = []byte{'\r'}
+
+	// libraryWarning begins the lines of libibumad and libibmad, which a shell may have
+	// put among what a tool prints.
+	libraryWarning = []byte("ibwarn: ")
+	// toolWarning is what Debian's dump_lfts and dump_mfts print at the end.
+	toolWarning = []byte("*** WARNING ***")
+)
+
+// cutLine gives the line of data that starts at i, without its end, and the
+// start of the next one.
+func cutLine(data []byte, i int) (line []byte, next int) {
+	line, next = data[i:], len(data)
+	if j := bytes.IndexByte(line, '\n'); j >= 0 {
+		line, next = line[:j], i+j+1
+	}
+	return bytes.TrimSuffix(line, cr), next
+}
+
+// isSilent says whether a line, from its first byte that is no blank on, says
+// nothing in any form: it is empty, a comment or the version of a file.
+func isSilent(line []byte) bool {
+	return len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, fileVersion)
+}
+
+// fileVersion starts a line that newer ibdiagnet writes into its files.
+var fileVersion = []byte("File version:")
+
+// lineAt gives the line that offset at is in, without its end, and its start.
+func (s *source) lineAt(at int) (line []byte, start int) {
+	start = bytes.LastIndexByte(s.data[:min(at, len(s.data))], '\n') + 1
+	line, _ = cutLine(s.data, start)
+	return line, start
+}
+
+// lastLine is the offset of the last line before offset end that is not blank.
+func (s *source) lastLine(end int) int {
+	text := bytes.TrimRight(s.data[:end], " \t\r\n")
+	return bytes.LastIndexByte(text, '\n') + 1
+}
+
+// numberAt is the 1-based number of the line that offset at is in.
+func (s *source) numberAt(at int) int {
+	return bytes.Count(s.data[:min(at, len(s.data))], nl) + 1
+}
+
+// maxQuoted bounds the text of a line that errors and problems keep.
+const maxQuoted = 256
+
+func (s *source) text(at int) string {
+	line, _ := s.lineAt(at)
+	return string(line[:min(len(line), maxQuoted)])
+}
+
+// errorAt is the ParseError for what is wrong at an offset.
+func (s *source) errorAt(at int, err error) error {
+	return &fabric.ParseError{File: s.name, Line: s.numberAt(at), Text: s.text(at), Err: err}
+}
+
+// notForm says what a text is instead of what a reader wants.
+func (s *source) notForm(form Form, what, want string) error {
+	if form != Unknown {
+		return &fabric.ParseError{File: s.name, Err: fmt.Errorf("this is %s; want %s", form, want)}
+	}
+	for at := 0; at < len(s.data); {
+		line, next := cutLine(s.data, at)
+		if !isSilent(bytes.TrimSpace(line)) {
+			return s.errorAt(at, fmt.Errorf("no %s; want %s", what, want))
+		}
+		at = next
+	}
+	return &fabric.ParseError{File: s.name, Err: fmt.Errorf("no %s, the file is empty; want %s", what, want)}
+}
+
+// fault is something wrong, or odd, at an offset, -1 for no line.
+type fault struct {
+	at   int
+	kind ProblemKind
+	err  error
+}
+
+// maxFaults bounds the Problems that a reader lists.
+const maxFaults = 10000
+
+// findings are the faults of a text, or of a part of it, in any order.
+type findings struct {
+	lenient bool
+	failed  bool // a strict reader stops here
+	faults  []fault
+	more    int  // faults beyond maxFaults
+	harm    bool // some of those are no Contradiction
+}
+
+// add notes a fault of a line.
+func (x *findings) add(at int, kind ProblemKind, err error) {
+	if len(x.faults) < maxFaults {
+		x.note(at, kind, err)
+		return
+	}
+	x.failed = x.failed || !x.lenient && kind.fatal()
+	x.leaveOut(kind)
+}
+
+// note notes a fault of which there are not too many.
+func (x *findings) note(at int, kind ProblemKind, err error) {
+	x.failed = x.failed || !x.lenient && kind.fatal()
+	x.faults = append(x.faults, fault{at, kind, err})
+}
+
+// leaveOut counts a fault that is not listed.
+func (x *findings) leaveOut(kind ProblemKind) {
+	x.more++
+	x.harm = x.harm || kind != Contradiction
+}
+
+// drop notes a line that is left out.
+func (x *findings) drop(at int, format string, args ...any) {
+	x.add(at, Dropped, fmt.Errorf(format, args...))
+}
+
+// join adds the findings of a part.
+func (x *findings) join(part *findings) {
+	x.failed = x.failed || part.failed
+	x.faults = append(x.faults, part.faults...)
+	x.more += part.more
+	x.harm = x.harm || part.harm
+}
+
+// textReader is what the readers of all forms share: a text and its faults.
+type textReader struct {
+	source
+	findings
+	number int // of the line that eachLine reads, 1-based
+}
+
+func newTextReader(name string, data []byte, opt Options) textReader {
+	return textReader{source: source{name, data}, findings: findings{lenient: opt.Lenient}}
+}
+
+// eachLine calls read for every line, without its end, and stops where a strict
+// reader does.
+func (r *textReader) eachLine(read func(at int, line []byte)) {
+	r.number = 0
+	for at := 0; at < len(r.data) && !r.failed; {
+		line, next := cutLine(r.data, at)
+		r.number++
+		read(at, line)
+		at = next
+	}
+}
+
+// checkEnd notes that the line at offset at has no end, as the last line of a
+// file that is cut short.
+func (r *textReader) checkEnd(at int) {
+	if !r.failed && bytes.IndexByte(r.data[at:], '\n') < 0 {
+		r.add(at, Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
+	}
+}
+
+// result is what a reader returns of its findings: for a strict one the error
+// at the first line with a fatal fault, else all Problems in the order of their
+// lines, those that belong to no line first. It lists at most maxFaults, and one
+// Problem that counts the others.
+func (r *textReader) result() ([]Problem, error) {
+	slices.SortStableFunc(r.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
+	if !r.lenient {
+		for _, f := range r.faults {
+			if f.kind.fatal() {
+				return nil, r.errorAt(f.at, f.err)
+			}
+		}
+	}
+	for _, f := range r.faults[min(maxFaults, len(r.faults)):] {
+		r.leaveOut(f.kind)
+	}
+	var list []Problem
+	line, at := 1, 0
+	for _, f := range r.faults[:min(maxFaults, len(r.faults))] {
+		p := Problem{Kind: f.kind, File: r.name, Err: f.err}
+		if f.at >= 0 {
+			to := min(f.at, len(r.data))
+			line += bytes.Count(r.data[at:to], nl)
+			at = to
+			p.Line, p.Text = line, r.text(to)
+		}
+		list = append(list, p)
+	}
+	if r.more > 0 {
+		kind := Contradiction
+		if r.harm {
+			kind = Dropped
+		}
+		list = append(list, Problem{Kind: kind, File: r.name, Err: fmt.Errorf("%d more problems", r.more)})
+	}
+	return list, nil
+}

@@ -1,0 +1,162 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// section is the part of a text that has one switch's table.
+type section struct {
+	findings
+	at   int // offset of its first line
+	body int // offset of its second line
+	end  int // offset of the next section
+	sw   fabric.NodeID
+	lid  int  // LID of the switch by the first line, 0 when that does not say
+	skip bool // not to be read
+
+	// What reading it found.
+	ended bool // the last line has been met
+	rows  int
+
+	lftSection
+}
+
+// sectionReader reads a text with a section for each switch.
+type sectionReader struct {
+	textReader
+	f        *fabric.Fabric
+	sections []section
+}
+
+func newSectionReader(name string, data []byte, f *fabric.Fabric, opt Options) sectionReader {
+	return sectionReader{textReader: newTextReader(name, data, opt), f: f}
+}
+
+// findSections makes a section of each line that begins with marker, in fdbs behind
+// one of OpenSM's old prefixes, and has readHead read it and give the switch.
+// Sections of switches that the fabric does not have, or that had one before, are
+// not to be read.
+func (r *sectionReader) findSections(marker string, readHead func(sec *section, line []byte) (fabric.GUID, error)) {
+	const longest = len("\n__osm_ucast_mgr_") // before a marker
+	for i := 0; ; i += len(marker) {
+		j := bytes.Index(r.data[i:], []byte(marker))
+		if j < 0 {
+			break
+		}
+		i += j
+		from := max(0, i-longest)
+		at := from + bytes.LastIndexByte(r.data[from:i], '\n') + 1
+		if at > from || from == 0 {
+			if at == i || fdbsHeader(r.data[at:i+len(marker)]) > 0 {
+				r.sections = append(r.sections, section{findings: findings{lenient: r.lenient}, at: at, sw: fabric.NoNode})
+			}
+		}
+	}
+	end := len(r.data)
+	for i := len(r.sections) - 1; i >= 0; i-- {
+		r.sections[i].end = end
+		end = r.sections[i].at
+	}
+	r.readPreamble(end)
+	first := make(map[fabric.NodeID]int) // the offset of a switch's section
+	for i := range r.sections {
+		sec := &r.sections[i]
+		var line []byte
+		line, sec.body = cutLine(r.data[:sec.end], sec.at)
+		if err := r.findSwitch(sec, line, readHead, first); err != nil {
+			sec.skip, sec.sw = true, fabric.NoNode
+			sec.add(sec.at, Dropped, err)
+		}
+	}
+}
+
+// readPreamble looks at what precedes the first section.
+func (r *sectionReader) readPreamble(end int) {
+	for at := 0; at < end; {
+		line, next := cutLine(r.data[:end], at)
+		if !isSilent(bytes.TrimSpace(line)) {
+			r.drop(at, "text before the first section")
+		}
+		at = next
+	}
+}
+
+// findSwitch finds the switch of a section by its first line.
+func (r *sectionReader) findSwitch(sec *section, line []byte, readHead func(*section, []byte) (fabric.GUID, error), first map[fabric.NodeID]int) error {
+	guid, err := readHead(sec, line)
+	if err != nil {
+		return err
+	}
+	var known bool
+	if sec.sw, known = r.f.SwitchByGUID(guid); !known {
+		return fmt.Errorf("the fabric has no switch %s", guid)
+	}
+	if sec.skip {
+		return nil
+	}
+	if at, again := first[sec.sw]; again {
+		return fmt.Errorf("a second section for switch %s, the first is in line %d", guid, r.numberAt(at))
+	}
+	first[sec.sw] = sec.at
+	return nil
+}
+
+// readSwitchName reads what the first line of a section of ibroute, dump_fts or
+// opensm-lfts.dump has of the switch: its GUID, and its LID if it says so.
+func (sec *section) readSwitchName(text []byte) (fabric.GUID, error) {
+	before, after, found := bytes.Cut(text, []byte(" guid 0x"))
+	if !found {
+		return 0, errors.New("no GUID")
+	}
+	s := scanner{rest: after}
+	guid := fabric.GUID(s.hex(16))
+	if s.bad || len(s.rest) > 0 && s.rest[0] != ' ' {
+		return 0, errors.New("bad GUID")
+	}
+	if _, lid, found := bytes.Cut(before, []byte(" of switch Lid ")); found {
+		s := scanner{rest: lid}
+		sec.lid = s.decimal(5)
+	}
+	return guid, nil
+}
+
+// checkLID compares the LID that the first line of a section has with the fabric's.
+func (r *sectionReader) checkLID(sec *section) {
+	if own := r.f.LID(r.f.PortBase(sec.sw)); sec.lid > 0 && int(own) != sec.lid {
+		sec.add(sec.at, Contradiction, fmt.Errorf("switch %s has LID %d in the fabric, here %d", r.f.Node(sec.sw).GUID, own, sec.lid))
+	}
+}
+
+// checkEnded notes that the last line of a section has not come.
+func (r *sectionReader) checkEnded(sec *section, want string) {
+	if !sec.ended {
+		sec.add(r.lastLine(sec.end), Truncated, fmt.Errorf("the section of switch %s does not end with a line %s: %w", r.f.Node(sec.sw).GUID, want, ErrTruncated))
+	}
+}
+
+// joinSections takes over the findings of all sections.
+func (r *sectionReader) joinSections() {
+	for i := range r.sections {
+		r.join(&r.sections[i].findings)
+	}
+}
+
+// findMissing notes the switches without a section.
+func (r *sectionReader) findMissing() {
+	have := make([]bool, r.f.NumSwitches())
+	for i := range r.sections {
+		if sec := &r.sections[i]; !sec.skip {
+			have[sec.sw] = true
+		}
+	}
+	for s, ok := range have {
+		if !ok {
+			n := r.f.Node(fabric.NodeID(s))
+			r.note(-1, Missing, fmt.Errorf("no table of switch %s %q", n.GUID, n.Description))
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package dump
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math/bits"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
+)
+
+// descriptionLen is what OpenSM and infiniband-diags print of a node
+// description: the attribute has 64 bytes, and they end it at the 64th.
+const descriptionLen = 63
+
+// appendDescription appends a node description as OpenSM and
+// infiniband-diags print it: bytes outside of printable ASCII become blanks.
+func appendDescription(b []byte, description string) []byte {
+	description = description[:min(len(description), descriptionLen)]
+	if i := strings.IndexByte(description, 0); i >= 0 {
+		description = description[:i]
+	}
+	return appendPrintable(b, description)
+}
+
+// appendPrintable appends s with blanks for what is not printable ASCII.
+func appendPrintable(b []byte, s string) []byte {
+	from := len(b)
+	b = append(b, s...)
+	for i, c := range b[from:] {
+		if c < ' ' || c > '~' {
+			b[from+i] = ' '
+		}
+	}
+	return b
+}
+
+// The digits of hexadecimal numbers, for appendHex.
+const (
+	lowerHex = "0123456789abcdef"
+	upperHex = "0123456789ABCDEF"
+)
+
+// appendHex appends v in as many digits as width, or more. It is for texts with many
+// numbers, where package fmt would take most of the time.
+func appendHex(b []byte, v uint64, width int, digits string) []byte {
+	for v>>(4*width) > 0 {
+		width++
+	}
+	for ; width > 0; width-- {
+		b = append(b, digits[v>>(4*(width-1))&15])
+	}
+	return b
+}
+
+// inOpenSMOrder sorts nodes as OpenSM's dumps have them.
+func inOpenSMOrder(f *fabric.Fabric, nodes []fabric.NodeID) {
+	slices.SortFunc(nodes, func(m, n fabric.NodeID) int {
+		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(m).GUID)), bits.ReverseBytes64(uint64(f.Node(n).GUID)))
+	})
+}
+
+// switchesToWrite lists the switches that a writer of tables is asked for.
+func switchesToWrite(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.NodeID, error) {
+	var list []fabric.NodeID
+	if only == nil {
+		list = make([]fabric.NodeID, f.NumSwitches())
+		for s := range list {
+			list[s] = fabric.NodeID(s)
+		}
+	} else {
+		for _, s := range only {
+			if s < 0 || int(s) >= f.NumSwitches() {
+				return nil, fmt.Errorf("node %d is not one of the %d switches", s, f.NumSwitches())
+			}
+		}
+		list = slices.Clone(only)
+		slices.Sort(list)
+		list = slices.Compact(list)
+	}
+	inOpenSMOrder(f, list)
+	return list, nil
+}
+
+// writeInOrder formats pieces 0 to n-1 on all CPUs and writes them in order.
+// format appends piece i to b and gives the result. No more than a few pieces a
+// CPU are in memory. It ends with the first error of w.
+func writeInOrder(w io.Writer, n int, format func(i int, b []byte) []byte) error {
+	type piece struct {
+		text []byte
+		wait func() error
+	}
+	ahead := 2 * runtime.GOMAXPROCS(0)
+	queue := make(chan *piece, ahead)
+	free := make(chan []byte, ahead) // buffers: a piece takes one before its place in the queue
+	for range ahead {
+		free <- nil
+	}
+	stop := make(chan struct{})
+	go func() {
+		defer close(queue)
+		for i := range n {
+			p := new(piece)
+			select {
+			case p.text = <-free:
+			case <-stop:
+				return
+			}
+			p.wait = par.Go(func() error {
+				p.text = format(i, p.text[:0])
+				return nil
+			})
+			queue <- p
+		}
+	}()
+	defer func() {
+		close(stop)
+		for p := range queue {
+			_ = p.wait() // an error before counts
+		}
+	}()
+	for p := range queue {
+		if err := p.wait(); err != nil {
+			return err
+		}
+		if _, err := w.Write(p.text); err != nil {
+			return err
+		}
+		free <- p.text
+	}
+	return nil
+}
+
+// writeBatches is writeInOrder for the parts of a list, some at a time since they
+// are small.
+func writeBatches[T any](w io.Writer, list []T, format func(b []byte, one T) []byte) error {
+	const batch = 64
+	return writeInOrder(w, (len(list)+batch-1)/batch, func(i int, b []byte) []byte {
+		for _, one := range list[i*batch : min((i+1)*batch, len(list))] {
+			b = format(b, one)
+		}
+		return b
+	})
+}
