@@ -27,7 +27,7 @@ type combChooser struct {
 	r      *lft.Routing
 	groups []mft.Group
 	exits  []fabric.PortID // as of exits
-	vls    *slLanes
+	vls    *slVLs
 	paths  *combWaits // the turns of unicast
 	bridge bool       // whether gaps may be bridged
 	tries  int
@@ -71,13 +71,13 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 			return nil, err
 		}
 	}
-	x.vls = newSLLanes(x.g, r)
+	x.vls = newSLVLs(x.g, r)
 	var err error
 	if x.paths, err = newCombWaits(ctx, x.vls); err != nil {
 		return nil, err
 	}
-	if circle := x.paths.circle(); circle != nil {
-		return nil, x.refuse(0, "the unicast paths alone wait for each other in a circle: %s", x.paths.describe(circle))
+	if cycle := x.paths.cycle(); cycle != nil {
+		return nil, x.refuse(0, "the unicast paths alone wait for each other in a circle: %s", x.paths.describe(cycle))
 	}
 	lanes, err := x.lanes()
 	if err != nil {
@@ -447,19 +447,19 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 		}
 		t := lanes[k].tree
 		with := w.with(t, sls)
-		switch circle := with.circle(); {
-		case circle == nil && (t.whole || !x.bridge):
+		switch cycle := with.cycle(); {
+		case cycle == nil && (t.whole || !x.bridge):
 			w = with
-		case circle == nil:
-			w = with.grow(t, sls, t.joined)
+		case cycle == nil:
+			w = with.bridge(t, sls, t.joined)
 		case x.bridge:
 			wanted := t.joined
 			t.joined = make([]uint32, len(wanted))
-			w = w.grow(t, sls, wanted)
+			w = w.bridge(t, sls, wanted)
 		default:
 			if x.why == nil {
 				x.why = x.refuse(x.firstOn(lanes, k), "with the unicast paths of routing %s a comb on %v closes a circle of cables that wait for each other: %s",
-					x.r.Engine, t.trunk, with.describe(circle))
+					x.r.Engine, t.trunk, with.describe(cycle))
 			}
 			return nil, k
 		}
@@ -523,12 +523,12 @@ func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 // trees carry the least so far, those with the most copies first. It returns
 // the lane to blame when one cannot be joined, else -1.
 func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
-	load := make([]int64, len(x.vls.head)) // by arc
+	load := make([]int64, len(x.vls.arcs.head)) // by arc
 	links := make([][]combLink, len(l.lanes))
 	put := func(t *combTree, links []combLink) {
 		for _, k := range links {
-			a := x.vls.arc(x.vls.index[t.node[k.below]], t.up[k.below])
-			b := x.vls.arc(x.vls.head[a], t.up[k.below].Opposite())
+			a := x.vls.arcs.arc(x.vls.arcs.index[t.node[k.below]], t.up[k.below])
+			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.below].Opposite())
 			load[a] += int64(k.up)
 			load[b] += int64(k.down)
 		}
@@ -536,8 +536,8 @@ func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
 	cost := func(t *combTree, links []combLink) int64 {
 		sum := int64(0)
 		for _, k := range links {
-			a := x.vls.arc(x.vls.index[t.node[k.below]], t.up[k.below])
-			b := x.vls.arc(x.vls.head[a], t.up[k.below].Opposite())
+			a := x.vls.arcs.arc(x.vls.arcs.index[t.node[k.below]], t.up[k.below])
+			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.below].Opposite())
 			up, down := int64(k.up), int64(k.down)
 			sum += up*(2*load[a]+up) + down*(2*load[b]+down)
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -115,9 +117,10 @@ func (r *repairer) domain(opt lft.Options, format string, args ...any) error {
 
 func (r *repairer) name(s int32) fabric.Name { return r.g.Fabric.Name(r.node[s]) }
 
-// column is the entries of all switches for LIDs that are routed alike.
+// column is the entries of all switches for the LIDs that a switch delivers. XY sends
+// these alike.
 type column struct {
-	to     int32 // the switch that delivers the LIDs
+	to     int32 // the switch
 	lids   []fabric.LID
 	xy     []Dir   // by switch: where XY leads, NoDir where it is broken and at the destination
 	broken []int32 // switches that have no entry and cables to the destination
@@ -127,10 +130,10 @@ type column struct {
 type repairer struct {
 	*arcs
 	g       *Grid
-	columns []column // by the position of the destination, then by LID
+	columns []column // by the position of the destination
 	broken  int      // entries of all columns, those of a column counted once
 	shared  bool     // whether detours may take XY's own VL
-	turns   []uint32 // by arc: XY's turns, as in waits; none unless shared
+	turns   *waits   // XY's turns; none unless shared
 	order   []int32  // all arcs, a topological order of turns
 	firstVL int      // of detours
 	firstSL int
@@ -141,18 +144,16 @@ type repairer struct {
 }
 
 func newRepairer(g *Grid, base *lft.Routing, opt lft.Options) (*repairer, error) {
-	r := &repairer{arcs: newArcs(g, opt.NoWrap), g: g, shared: base.SL2VL == nil}
-	if err := r.read(base.Tables); err != nil {
-		return nil, err
-	}
-	r.turns = make([]uint32, len(r.head))
+	a := newArcs(g, opt.NoWrap)
+	r := &repairer{arcs: a, g: g, shared: base.SL2VL == nil, turns: newWaits(a, 1)}
+	r.readColumns(base.Tables)
 	if r.shared {
-		r.collect()
+		r.readTurns()
 	} else {
 		r.firstVL = base.SL2VL.VLs()
 		r.firstSL = firstFreeSL(base.PathSLs)
 	}
-	if r.order = r.sorted(r.turns); r.order == nil {
+	if r.order = r.turns.sorted(); len(r.order) < r.turns.channels() {
 		return nil, errors.New("mesh: the tables to repair have a credit loop")
 	}
 	vls := opt.VLs
@@ -160,7 +161,7 @@ func newRepairer(g *Grid, base *lft.Routing, opt lft.Options) (*repairer, error)
 		vls = maxRepairVLs
 	}
 	r.limit = min(vls-r.firstVL, lft.NumSLs-r.firstSL)
-	r.init()
+	r.tree = newTree(len(r.node))
 	return r, nil
 }
 
@@ -178,141 +179,41 @@ func firstFreeSL(sls *lft.PathSLs) int {
 	return free
 }
 
-// read makes the columns.
-func (r *repairer) read(t *lft.Tables) error {
+// readColumns makes the columns, and lists the broken entries of each.
+func (r *repairer) readColumns(t *lft.Tables) {
 	f := r.g.Fabric
-	n := len(r.node)
-	// All LIDs that a switch delivers are one column, with the first as their
-	// leader; those whose entries differ from its lead columns of their own.
-	deliver := make([]int32, f.MaxLID()+1) // by LID: the switch, -1 for none
-	leader := make([]fabric.LID, f.MaxLID()+1)
-	first := make([]fabric.LID, n) // by switch, 0 for none
+	lids := make([][]fabric.LID, len(r.node))
 	for lid, port := range f.LIDPorts() {
-		deliver[lid] = -1
-		if s, _ := delivery(f, port); s != fabric.NoNode {
-			to := r.index[s]
-			if deliver[lid] = to; first[to] == 0 {
-				first[to] = fabric.LID(lid)
-			}
-			leader[lid] = first[to]
+		if p := f.Attachment(port); p != fabric.NoPort {
+			to := r.index[f.Owner(p)]
+			lids[to] = append(lids[to], fabric.LID(lid))
 		}
 	}
-	ways := make([]Dir, f.MaxLID()+1)
-	for s := range int32(n) {
-		if err := r.waysOf(s, t, deliver, ways); err != nil {
-			return err
-		}
-		for lid, to := range deliver {
-			if to >= 0 && ways[lid] != ways[leader[lid]] {
-				leader[lid] = fabric.LID(lid)
-			}
+	for to, list := range lids {
+		if len(list) > 0 {
+			r.columns = append(r.columns, column{to: int32(to), lids: list, xy: make([]Dir, len(r.node))})
 		}
 	}
-	number := make([]int32, f.MaxLID()+1) // by leader: its column
-	lead := func(lid fabric.LID) {
-		number[lid] = int32(len(r.columns))
-		r.columns = append(r.columns, column{to: deliver[lid]})
-	}
-	for _, lid := range first {
-		if lid != 0 {
-			lead(lid)
-		}
-	}
-	for lid, to := range deliver {
-		if to < 0 {
-			continue
-		}
-		if lid := fabric.LID(lid); leader[lid] == lid && first[to] != lid {
-			lead(lid)
-		}
-		c := &r.columns[number[leader[lid]]]
-		c.lids = append(c.lids, fabric.LID(lid))
-	}
-	xy := make([]Dir, len(r.columns)*n)
-	for i := range r.columns {
-		r.columns[i].xy = xy[i*n : (i+1)*n]
-	}
-	for s := range int32(n) {
-		if err := r.waysOf(s, t, deliver, ways); err != nil {
-			return err
-		}
+	component, _ := graph.Components(len(r.node), r.neighbors)
+	for s := range int32(len(r.node)) {
 		for i := range r.columns {
-			r.columns[i].xy[s] = ways[r.columns[i].lids[0]]
-		}
-	}
-	return r.findBroken()
-}
-
-// waysOf fills in by LID where switch s sends it, NoDir for nowhere.
-func (r *repairer) waysOf(s int32, t *lft.Tables, deliver []int32, ways []Dir) error {
-	f, node := r.g.Fabric, r.node[s]
-	for lid, num := range t.Row(node) {
-		ways[lid] = NoDir
-		if deliver[lid] < 0 || deliver[lid] == s || num == fabric.NoPath {
-			continue
-		}
-		if num <= f.Node(node).NumPorts {
-			ways[lid] = r.g.Dir(f.Port(node, num))
-		}
-		if ways[lid] == NoDir || r.head[r.arc(s, ways[lid])] < 0 {
-			return fmt.Errorf("mesh: tables to repair: LID %d leaves %s by port %d, which leads to no neighbor", lid, r.name(s), num)
-		}
-	}
-	return nil
-}
-
-// findBroken lists the broken entries of each column.
-func (r *repairer) findBroken() error {
-	parts := r.parts()
-	for i := range r.columns {
-		c := &r.columns[i]
-		for s, d := range c.xy {
-			s := int32(s)
+			c := &r.columns[i]
+			c.xy[s] = NoDir
 			if s == c.to {
 				continue
 			}
-			if d == NoDir {
-				if parts[s] == parts[c.to] {
-					c.broken = append(c.broken, s)
-				}
-				continue
-			}
-			if v := r.head[r.arc(s, d)]; v != c.to && c.xy[v] == NoDir {
-				return fmt.Errorf("mesh: tables to repair: LID %d goes from %s to %s and stops there", c.lids[0], r.name(s), r.name(v))
+			if out, _ := t.Step(f, r.node[s], c.lids[0]); out != fabric.NoPort {
+				c.xy[s] = r.g.Dir(out)
+			} else if component[s] == component[c.to] {
+				c.broken = append(c.broken, s)
+				r.broken++
 			}
 		}
-		r.broken += len(c.broken)
 	}
-	return nil
 }
 
-// parts numbers the parts of the grid that cables hold together.
-func (r *repairer) parts() []int32 {
-	part := make([]int32, len(r.node))
-	for i := range part {
-		part[i] = -1
-	}
-	var queue []int32
-	for s := range part {
-		if part[s] >= 0 {
-			continue
-		}
-		part[s] = int32(s)
-		queue = append(queue[:0], int32(s))
-		for i := 0; i < len(queue); i++ {
-			for d := range Dir(r.ways) {
-				if v := r.head[r.arc(queue[i], d)]; v >= 0 && part[v] < 0 {
-					part[v] = int32(s)
-					queue = append(queue, v)
-				}
-			}
-		}
-	}
-	return part
-}
-
-// collect finds XY's turns.
-func (r *repairer) collect() {
+// readTurns finds XY's turns.
+func (r *repairer) readTurns() {
 	for i := range r.columns {
 		c := &r.columns[i]
 		for s, d := range c.xy {
@@ -321,7 +222,7 @@ func (r *repairer) collect() {
 			}
 			a := r.arc(int32(s), d)
 			if v := r.head[a]; v != c.to {
-				r.turns[a] |= 1 << c.xy[v]
+				r.turns.add(a, c.xy[v], 0)
 			}
 		}
 	}
@@ -329,47 +230,15 @@ func (r *repairer) collect() {
 
 // write puts detours into base.
 func (r *repairer) write(base *lft.Routing, found *detours) {
-	f := r.g.Fabric
-	turn := make([]int, len(r.head)) // by arc: the parallel link that is next
-	rows := make([][]fabric.SL, len(r.node))
-	used := 0
-	for i, hops := range found.hops {
-		for _, h := range hops {
-			a := r.arc(h.from, h.way)
-			s := r.node[h.from]
-			row, ports := base.Tables.Row(s), r.g.Ports(s, h.way)
-			for _, lid := range r.columns[i].lids {
-				row[lid] = f.Num(ports[turn[a]])
-				if turn[a]++; turn[a] == len(ports) {
-					turn[a] = 0
-				}
-			}
-			used = max(used, int(h.vl)+1)
-			if r.shared && h.vl == 0 {
-				continue
-			}
-			if rows[h.from] == nil {
-				rows[h.from] = make([]fabric.SL, int(base.Tables.MaxLID())+1)
-				if base.PathSLs != nil {
-					copy(rows[h.from], base.PathSLs.Row(s))
-				}
-			}
-			for _, lid := range r.columns[i].lids {
-				rows[h.from][lid] = fabric.SL(r.firstSL + int(h.vl))
-			}
-		}
-	}
+	used := r.writePorts(base.Tables, found)
 	if r.shared && used <= 1 {
 		return
 	}
 	if base.PathSLs == nil {
 		base.PathSLs = lft.NewPathSLs(len(r.node), base.Tables.MaxLID())
 	}
-	for s, row := range rows {
-		if row != nil {
-			base.PathSLs.SetRow(row, r.node[s])
-		}
-	}
+	r.writeSLs(base.PathSLs, found)
+	f := r.g.Fabric
 	if r.shared {
 		base.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(used))
 		return
@@ -377,16 +246,50 @@ func (r *repairer) write(base *lft.Routing, found *detours) {
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
 		for _, out := range ports {
-			for in := fabric.PortNum(0); ; in++ {
-				m := *base.SL2VL.At(in, out)
-				for i := range used {
-					m[r.firstSL+i] = fabric.VL(r.firstVL + i)
-				}
-				base.SL2VL.Set(in, out, m)
-				if in == f.Node(s).NumPorts {
-					break
-				}
+			m := *base.SL2VL.At(0, out) // XY's depend on the way out only
+			for i := range used {
+				m[r.firstSL+i] = fabric.VL(r.firstVL + i)
 			}
+			base.SL2VL.SetOut(out, m)
+		}
+	}
+}
+
+// writePorts returns how many VLs the detours take.
+func (r *repairer) writePorts(t *lft.Tables, found *detours) (vls int) {
+	turn := make([]int, len(r.head)) // by arc: LIDs so far, which take turns on parallel links
+	for i, hops := range found.hops {
+		for _, h := range hops {
+			vls = max(vls, int(h.vl)+1)
+			row, ports := t.Row(r.node[h.from]), r.g.Ports(r.node[h.from], h.way)
+			a := r.arc(h.from, h.way)
+			for _, lid := range r.columns[i].lids {
+				row[lid] = r.g.Fabric.Num(ports[turn[a]%len(ports)])
+				turn[a]++
+			}
+		}
+	}
+	return vls
+}
+
+func (r *repairer) writeSLs(sls *lft.PathSLs, found *detours) {
+	rows := make([][]fabric.SL, len(r.node))
+	for i, hops := range found.hops {
+		for _, h := range hops {
+			if r.shared && h.vl == 0 {
+				continue
+			}
+			if rows[h.from] == nil {
+				rows[h.from] = slices.Clone(sls.Row(r.node[h.from]))
+			}
+			for _, lid := range r.columns[i].lids {
+				rows[h.from][lid] = fabric.SL(r.firstSL + int(h.vl))
+			}
+		}
+	}
+	for s, row := range rows {
+		if row != nil {
+			sls.SetRow(row, r.node[s])
 		}
 	}
 }

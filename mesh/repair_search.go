@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"math/bits"
+	"slices"
 )
 
 const (
@@ -72,7 +73,7 @@ func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours
 	r.work = 0
 	orders := make([][]int32, r.ways+1) // by preferred direction, NoDir first
 	for i := range orders {
-		orders[i] = append([]int32(nil), order...)
+		orders[i] = slices.Clone(order)
 	}
 	for range rounds {
 		for i, order := range orders {
@@ -94,10 +95,8 @@ func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours
 // it fails it returns the place in the order.
 func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) (*detours, int, error) {
 	r.prefer, r.newTurn, r.otherTurn = prefer, newTurn, otherTurn
-	r.vls = append([]*waits(nil), newWaits(r.arcs, r.order))
-	if r.shared {
-		copy(r.vls[0].on, r.turns)
-	}
+	r.vls = []*waits{r.newVL()}
+	copy(r.vls[0].on, r.turns.on)
 	found := &detours{hops: make([][]hop, len(r.columns))}
 	for i, c := range order {
 		if err := ctx.Err(); err != nil {
@@ -108,12 +107,19 @@ func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) 
 				r.failed = c
 				return nil, i, nil
 			}
-			r.vls = append(r.vls, newWaits(r.arcs, r.order))
+			r.vls = append(r.vls, r.newVL())
 		}
-		found.hops[c] = append([]hop(nil), r.hops...)
+		found.hops[c] = slices.Clone(r.hops)
 	}
 	found.vls = r.vls
 	return found, 0, nil
+}
+
+// newVL is the dependencies of a VL, none so far.
+func (r *repairer) newVL() *waits {
+	w := newWaits(r.arcs, 1)
+	w.keepAcyclic(r.order)
+	return w
 }
 
 // shorten grows all columns anew, on the turns of all together and more where
@@ -151,11 +157,8 @@ type tree struct {
 	path   []int32
 }
 
-func (r *repairer) init() {
-	n := len(r.node)
-	r.way = make([]Dir, n)
-	r.length = make([]int32, n)
-	r.clear = make([]uint16, n)
+func newTree(switches int) tree {
+	return tree{way: make([]Dir, switches), length: make([]int32, switches), clear: make([]uint16, switches)}
 }
 
 // all is the set of the VLs.
@@ -165,7 +168,7 @@ func (r *repairer) all() uint16 { return 1<<len(r.vls) - 1 }
 func (r *repairer) allowed(arc int32, d Dir) uint16 {
 	set := uint16(0)
 	for vl, w := range r.vls {
-		if w.has(arc, d) {
+		if w.on[w.turn(arc, d)] != 0 {
 			set |= 1 << vl
 		}
 	}
@@ -292,7 +295,7 @@ func (r *repairer) allow(arc int32) uint16 {
 
 func (r *repairer) allowOn(w *waits, arc int32) bool {
 	for v := r.head[arc]; v != r.c.to; v = r.head[arc] {
-		if !w.add(arc, r.way[v]) {
+		if !w.add(arc, r.way[v], 0) {
 			w.undo()
 			return false
 		}

@@ -71,20 +71,22 @@ type repaired struct {
 // loop: by a walk from every switch to every LID.
 func mend(t testing.TB, g *Grid, opt lft.Options) repaired {
 	t.Helper()
-	xy := byXY(t, g, opt)
-	r, err := repair(t.Context(), g, byXY(t, g, opt), opt)
+	base := opt
+	if manyLIDs(g.Fabric) {
+		base.VLs = 1 // Options.Repair leaves one order only
+	}
+	xy := byXY(t, g, base)
+	r, err := repair(t.Context(), g, byXY(t, g, base), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !manyLIDs(g.Fabric) { // with several, Options.Repair leaves one order only
-		opt := opt
-		opt.Repair = true
-		engine, err := routeXY(t.Context(), g, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameRouting(t, r, engine)
+	engine := opt
+	engine.Repair = true
+	routed, err := routeXY(t.Context(), g, engine)
+	if err != nil {
+		t.Fatal(err)
 	}
+	sameRouting(t, r, routed)
 	if r.SL2VL == nil {
 		v, err := verify.Check(t.Context(), r.Fabric, r.Tables, verify.Options{})
 		if err != nil {
@@ -501,7 +503,8 @@ func TestWaits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dims := rapid.SampledFrom([][]int{{2, 2}, {2, 3}, {3, 3}, {2, 2, 2}}).Draw(rt, "dims")
 		a := newArcs(grow(t, plot{dims: dims, hosts: func(int) int { return 0 }}), false)
-		w := newWaits(a, a.sorted(make([]uint32, len(a.head))))
+		w := newWaits(a, 1)
+		w.keepAcyclic(w.sorted())
 		type turn struct {
 			arc int32
 			way Dir
@@ -526,7 +529,7 @@ func TestWaits(t *testing.T) {
 				for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(turns)-1), 1, 12).Draw(rt, "turns") {
 					x := turns[i]
 					want := !closes(x)
-					if got := w.add(x.arc, x.way); got != want {
+					if got := w.add(x.arc, x.way, 0); got != want {
 						rt.Fatalf("accepted: %t, want %t", got, want)
 					}
 					if want {
@@ -541,10 +544,10 @@ func TestWaits(t *testing.T) {
 				trial = nil
 			},
 			"": func(rt *rapid.T) {
-				on := make([]uint32, len(w.on))
+				on := make([]uint16, len(w.on))
 				for _, x := range slices.Concat(kept, trial) {
-					on[x.arc] |= 1 << x.way
-					if w.rank[x.arc] >= w.rank[a.next(x.arc, x.way)] {
+					on[w.turn(x.arc, x.way)] = 1
+					if !w.order.Before(x.arc, a.next(x.arc, x.way)) {
 						rt.Fatal("out of order")
 					}
 				}
