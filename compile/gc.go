@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 
-	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/hugepages"
 )
 
 // TuneGC spends memory on fewer collections: what a compilation allocates is in
@@ -41,7 +41,7 @@ func Reserve(switches, nodes int) {
 		return
 	}
 	memory := make([]uint8, n)
-	fabric.AdviseHugePages(memory)
+	hugepages.Advise(memory)
 	for i := 0; i < n; i += os.Getpagesize() {
 		memory[i] = 1
 	}

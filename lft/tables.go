@@ -6,11 +6,11 @@
 package lft
 
 import (
-	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/hugepages"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // BlockSize is the number of entries in one LinearForwardingTable attribute
@@ -30,29 +30,20 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 	t := newTables(switches, maxLID)
 	// A CPU takes some megabytes at a time: most of this is the first touch of memory.
 	const part = 4 << 20
-	var next atomic.Int64
-	fill := func() {
-		for from := int(next.Add(part)) - part; from < len(t.entries); from = int(next.Add(part)) - part {
-			row := t.entries[from:min(from+part, len(t.entries))]
-			row[0] = fabric.NoPath
-			for n := 1; n < len(row); n *= 2 {
-				copy(row[n:], row[:n])
-			}
+	par.Each((len(t.entries)+part-1)/part, func(i int) {
+		row := t.entries[i*part : min((i+1)*part, len(t.entries))]
+		row[0] = fabric.NoPath
+		for n := 1; n < len(row); n *= 2 {
+			copy(row[n:], row[:n])
 		}
-	}
-	var work fabric.Workers
-	for range min(runtime.GOMAXPROCS(0), len(t.entries)/part) - 1 {
-		work.Go(fill)
-	}
-	fill()
-	work.Wait()
+	})
 	return t
 }
 
 // newTables are tables of which all entries are yet to be written.
 func newTables(switches int, maxLID fabric.LID) *Tables {
 	stride := (int(maxLID)/BlockSize + 1) * BlockSize
-	return &Tables{maxLID: maxLID, stride: stride, entries: fabric.MakeHuge[fabric.PortNum](switches * stride)}
+	return &Tables{maxLID: maxLID, stride: stride, entries: hugepages.Make[fabric.PortNum](switches * stride)}
 }
 
 // Clone copies the tables.

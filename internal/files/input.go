@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
 )
 
 // Limit says how many bytes an input of more than StartSize bytes may have, by its
@@ -32,78 +29,27 @@ const (
 	maxWindow = 128 << 20
 )
 
-// chunkSize is how much is read at a time, in bytes: by each CPU of a regular file, and
-// of a stream.
+// chunkSize is how much is read at a time, in bytes.
 const chunkSize = 4 << 20
 
-// ReadAll reads from, which messages call name, to its end, as it is: a regular file on
-// all CPUs, and everything else as a stream. It stops at the limit, also that of the
-// memory which is available: an input may take three quarters of it. done counts the
-// bytes that are read. Errors: those of from, and
+// ReadAll reads from, which messages call name, to its end, as it is. It stops at the
+// limit, also that of the memory which is available: an input may take three quarters
+// of it. done counts the bytes that are read. Errors: those of from, and
 // *RefusedError.
 func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
+	size, copies := int64(0), int64(2)
 	if f, ok := from.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > chunkSize/2 {
-			if data, ok, err := readRegular(name, f, info.Size(), limit, done); ok || err != nil {
-				return data, err
-			}
-			done.Store(0)
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			size, copies = info.Size(), 1
 		}
 	}
-	return readStream(name, from, done, func(start []byte) (bound, error) { return newBound(name, start, limit, 2) })
+	return readStream(name, from, size, done, func(start []byte) (bound, error) { return newBound(name, start, limit, copies) })
 }
 
-// readRegular reads a file of a known size on all CPUs. It says whether that went well:
-// the file may be shorter or longer by now, or standard input that is not at its start.
-func readRegular(name string, f *os.File, size int64, limit Limit, done *atomic.Int64) (data []byte, ok bool, err error) {
-	if at, err := f.Seek(0, io.SeekCurrent); err != nil || at != 0 {
-		return nil, false, nil
-	}
-	start := make([]byte, StartSize)
-	if _, err := f.ReadAt(start, 0); err != nil {
-		return nil, false, nil
-	}
-	b, err := newBound(name, start, limit, 1)
-	if err == nil && size > b.most {
-		err = b.err
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	data = make([]byte, size)
-	_ = unix.Madvise(data, unix.MADV_HUGEPAGE) // else gigabytes take a page fault for each 4 KiB
-	var (
-		next   atomic.Int64
-		failed atomic.Bool
-		wg     sync.WaitGroup
-	)
-	for range min(runtime.GOMAXPROCS(0), int((size+chunkSize-1)/chunkSize)) {
-		wg.Go(func() {
-			for !failed.Load() {
-				at := next.Add(chunkSize) - chunkSize
-				if at >= size {
-					return
-				}
-				n, err := f.ReadAt(data[at:min(at+chunkSize, size)], at)
-				if err != nil {
-					failed.Store(true)
-				}
-				done.Add(int64(n))
-			}
-		})
-	}
-	wg.Wait()
-	if failed.Load() {
-		return nil, false, nil
-	}
-	n, err := f.ReadAt(make([]byte, 1), size)
-	return data, n == 0 && err == io.EOF, nil
-}
-
-// readStream reads to the end of what has no size, within a bound once there are
-// StartSize bytes. It holds twice the size in memory at the end. Errors of from come
-// behind name.
-func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(start []byte) (bound, error)) ([]byte, error) {
+// readStream reads to the end, within a bound once there are StartSize bytes. size is
+// how many bytes are expected; where there are more, it holds twice the size in memory
+// at the end. Errors of from come behind name.
+func readStream(name string, from io.Reader, size int64, done *atomic.Int64, bounded func(start []byte) (bound, error)) ([]byte, error) {
 	var (
 		parts  [][]byte // full ones
 		length int64
@@ -111,7 +57,7 @@ func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(st
 	)
 	part := make([]byte, 0, 64<<10)
 	for {
-		n, err := from.Read(part[len(part):cap(part)])
+		n, err := from.Read(part[len(part):min(cap(part), len(part)+chunkSize)])
 		part = part[:len(part)+n]
 		length += int64(n)
 		done.Add(int64(n))
@@ -128,12 +74,19 @@ func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(st
 		case len(part) < cap(part):
 		case cap(part) < StartSize:
 			part = append(make([]byte, 0, 4*cap(part)), part...)
-		default:
-			if len(parts) == 0 {
-				if b, err = bounded(part); err != nil {
-					return nil, err
-				}
+		case b.err == nil:
+			if b, err = bounded(part); err != nil {
+				return nil, err
 			}
+			if size > b.most {
+				return nil, b.err
+			}
+			if size > length {
+				part = append(make([]byte, 0, size+1), part...)
+				continue
+			}
+			fallthrough
+		default:
 			parts = append(parts, part)
 			part = make([]byte, 0, chunkSize)
 		}
@@ -188,7 +141,7 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %s: %w", name, form, err)
 	}
 	defer func() { _ = from.Close() }()
-	return readStream(name+": "+form, from, new(atomic.Int64), func(start []byte) (bound, error) {
+	return readStream(name+": "+form, from, 0, new(atomic.Int64), func(start []byte) (bound, error) {
 		b, err := newBound(name, start, limit, 2)
 		if most := max(freely, maxRatio*int64(len(data))); most < b.most {
 			b = bound{most, &RefusedError{name, fmt.Sprintf("has %s of %s that unpack to more than %s, %d times as much; want less",
