@@ -255,11 +255,6 @@ func bit(b bool) C.uint8_t {
 	return 0
 }
 
-//export ibweaveDiscovered
-func ibweaveDiscovered(handle C.uintptr_t, switches, nodes C.size_t) {
-	of(handle).Discovered(int(switches), int(nodes))
-}
-
 //export ibweaveSubnetUp
 func ibweaveSubnetUp(handle C.uintptr_t) { of(handle).SubnetUp() }
 

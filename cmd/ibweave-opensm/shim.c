@@ -668,21 +668,6 @@ static void *create(struct osm_opensm *osm)
 	return p;
 }
 
-/* OpenSM has no lock when it reports that it has found all nodes. */
-static void discovered(struct plugin *p)
-{
-	size_t switches, nodes;
-	sigset_t saved;
-
-	cl_plock_acquire(&p->osm->lock);
-	switches = cl_qmap_count(&p->osm->subn.sw_guid_tbl);
-	nodes = cl_qmap_count(&p->osm->subn.node_guid_tbl);
-	cl_plock_release(&p->osm->lock);
-	hold_signals(&saved);
-	ibweaveDiscovered(p->handle, switches, nodes);
-	release_signals(&saved);
-}
-
 static void report(void *data, osm_epi_event_id_t event, void *event_data)
 {
 	struct plugin *p = data;
@@ -693,8 +678,6 @@ static void report(void *data, osm_epi_event_id_t event, void *event_data)
 		p->sweeping = 1;
 	else if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE)
 		p->sweeping = 0;
-	else if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE)
-		discovered(p);
 	else if (event == OSM_EVENT_ID_SUBNET_UP) {
 		sigset_t saved;
 

@@ -27,7 +27,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -139,9 +138,7 @@ type Plugin struct {
 
 	routing sync.Mutex // OpenSM asks for one routing at a time
 	last    *compile.Incremental
-	litter  bool        // something was routed since the last collection
-	used    atomic.Bool // OpenSM uses one of our engines
-	reserve sync.Mutex  // memory is being reserved
+	litter  bool // something was routed since the last collection
 	mu      sync.Mutex
 	current *Tables // the last that were made, nil for none
 	masks   *masks  // multicast, see multicast.go
@@ -246,7 +243,6 @@ func (p *Plugin) Setup(engine int, s Settings) error {
 		if s.UcastCache {
 			return &Error{Code: NeedsOpenSM, Err: errors.New("use_ucast_cache TRUE makes OpenSM change tables without asking the engine; set it FALSE")}
 		}
-		p.used.Store(true)
 		p.log.Info("engine set up", zap.String("engine", p.engineName(engine)), zap.String("configuration", p.config.File))
 		return nil
 	}))
@@ -514,19 +510,6 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 		p.last = last
 	}
 	return r, step, err
-}
-
-// Discovered is called when OpenSM has found so many switches and nodes, switches
-// included, and is about to assign LIDs: memory for a routing is made ready in the
-// background.
-func (p *Plugin) Discovered(switches, nodes int) {
-	if !p.used.Load() || !p.reserve.TryLock() {
-		return
-	}
-	go func() {
-		defer p.reserve.Unlock()
-		compile.Reserve(switches, nodes)
-	}()
 }
 
 // stepFailed logs why tables could not be kept. All has been routed from scratch since, so

@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -580,39 +578,6 @@ func TestLanes(t *testing.T) {
 	}
 	if _, ok := none.PathSL(1, 1); ok {
 		t.Error("an SL of nothing")
-	}
-}
-
-// Memory is made ready where OpenSM uses an engine of ours, and the subnet routes as ever.
-func TestDiscovered(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
-	f = withLIDs(t, f, err)
-	o := Open("", Host{LogDir: t.TempDir(), Log: func(Level, string) {}})
-	defer o.Close()
-	allocated := func() uint64 {
-		o.reserve.Lock() // waits for it
-		defer o.reserve.Unlock()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.TotalAlloc
-	}
-	const switches, nodes = 2000, 6000
-	debug.FreeOSMemory() // what other tests have left would do
-	start := allocated()
-	o.Discovered(switches, nodes)
-	idle := allocated()
-	if idle-start > 1<<20 {
-		t.Errorf("%d bytes for nobody", idle-start)
-	}
-	if err := o.Setup(0, Settings{}); err != nil {
-		t.Fatal(err)
-	}
-	o.Discovered(switches, nodes)
-	if ready := allocated(); ready-idle < 1<<23 {
-		t.Errorf("%d bytes were made ready", ready-idle)
-	}
-	if _, err := o.Route(0, snapshotOf(f, rand.New(rand.NewPCG(1, 2)))); err != nil {
-		t.Error(err)
 	}
 }
 
