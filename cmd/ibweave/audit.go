@@ -82,11 +82,11 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 			return nil, err
 		}
 	}
-	s := a.startStage("wiring", 0)
+	s := a.startStage("wiring")
 	w := cabling.Check(f, opt)
 	s.end()
 	r.Add(w.Findings...)
-	s = a.startStage("policy", 0)
+	s = a.startStage("policy")
 	defer s.end()
 	routing, err := p.Routing(ctx, f, t, r)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,9 +38,7 @@ type audit struct {
 	copying     verify.Copying
 	buffer      verify.Buffer
 	lenient     bool
-	files       map[string]string // SHA-256 by path, as a manifest has them
-	version     string            // of ibweave, by the manifest
-	read        map[string]bool   // paths of files
+	compiled    *outdir.Directory // that compile wrote; nil for files from elsewhere
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
 	loaded      map[string][]byte // text by path of what need not be read again
 	places      *places           // to be filled; nil when nobody needs it
@@ -198,29 +195,15 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 
 // findCompiled finds the files of a directory that compile wrote.
 func (in *audit) findCompiled(dir string) error {
-	m, err := outdir.ReadManifest(dir)
+	d, err := outdir.Open(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return inputf("%s is no directory that compile wrote: it has no %s", dir, outdir.ManifestName)
 		}
 		return &inputError{err}
 	}
-	in.topology = filepath.Join(dir, outdir.TopologyName)
-	// Compressed dumps may have been unpacked for OpenSM; there is no sum of those.
-	find := func(form string) (path string, listed bool) {
-		name, listed := m.Name(form)
-		if path = filepath.Join(dir, name); name != form {
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				path = filepath.Join(dir, form)
-			}
-		}
-		return path, listed
-	}
-	in.lfts, _ = find(outdir.LFTsName)
-	in.files, in.read, in.version = make(map[string]string, len(m.Files)), make(map[string]bool), m.Version
-	for name, sum := range m.Files {
-		in.files[filepath.Join(dir, name)] = sum
-	}
+	in.compiled, in.topology = d, filepath.Join(dir, outdir.TopologyName)
+	in.lfts, _ = d.Find(outdir.LFTsName)
 	for name, at := range map[string]*string{
 		outdir.SL2VLName:       &in.sl2vl,
 		outdir.PathSLsName:     &in.pathSL,
@@ -228,11 +211,19 @@ func (in *audit) findCompiled(dir string) error {
 		outdir.GroupsName:      &in.groups,
 		outdir.CertificateName: &in.certificate,
 	} {
-		if path, listed := find(name); listed && *at == "" {
+		if path, listed := d.Find(name); listed && *at == "" {
 			*at = path
 		}
 	}
 	return nil
+}
+
+// fileError makes wrong input of a file that cannot be read.
+func fileError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return &inputError{err}
 }
 
 // check audits, and writes the reports, of which the first is for standard output.
@@ -295,8 +286,14 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 			return nil, err
 		}
 	}
-	if err := a.checkFiles(ctx, in); err != nil {
-		return nil, err
+	if in.compiled != nil {
+		s := a.startStage("compare files with " + outdir.ManifestName)
+		findings, undecided, err := in.compiled.CheckRest(ctx)
+		s.end()
+		if err != nil {
+			return nil, fileError(ctx, err)
+		}
+		in.findings, in.undecided = append(in.findings, findings...), append(in.undecided, undecided...)
 	}
 	x.result.Add(in.findings...)
 	x.result.Leave(in.undecided...)
@@ -304,15 +301,20 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	return x, err
 }
 
+// verify checks tables with what was read beside them.
+func (a *app) verify(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
+	s := a.startStage("verify")
+	defer s.end()
+	opt.Progress, opt.UnknownSLs, opt.LostRows = s.set, in.unknownSLs, in.lostRows
+	return verify.Check(ctx, f, tables, *opt)
+}
+
 // checkTables verifies tables; what it reads with them goes into opt.
 func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
 	if err := a.readTablesBeside(in, f, opt); err != nil {
 		return nil, err
 	}
-	s := a.startStage("verify", 0)
-	defer s.end()
-	opt.Progress, opt.UnknownSLs, opt.LostRows = s.set, in.unknownSLs, in.lostRows
-	r, err := verify.Check(ctx, f, tables, *opt)
+	r, err := a.verify(ctx, in, f, tables, opt)
 	if err != nil {
 		return nil, err
 	}

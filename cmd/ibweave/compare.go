@@ -229,7 +229,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		}
 		f = own
 	}
-	tables, err := a.readLFTs(&in, f, a.begin(in.lfts))
+	tables, err := a.readLFTs(&in, f)
 	if err != nil {
 		return nil, err
 	}
@@ -237,11 +237,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	if err := a.readLanes(&in, f, &opt); err != nil {
 		return nil, err
 	}
-	s := a.startStage(x.Name+": verify", 0)
-	opt.Progress, opt.UnknownSLs, opt.LostRows = s.set, in.unknownSLs, in.lostRows
-	x.Verify, err = verify.Check(ctx, f, tables, opt)
-	s.end()
-	if err != nil {
+	if x.Verify, err = a.verify(ctx, &in, f, tables, &opt); err != nil {
 		return nil, err
 	}
 	x.Verify.Add(in.findings...)
@@ -273,7 +269,7 @@ func sameCables(f, g *fabric.Fabric) error {
 }
 
 func (a *app) measure(ctx context.Context, c *contest, name string, f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) (*quality.Result, error) {
-	s := a.startStage(name+": bisections", 0)
+	s := a.startStage(name + ": bisections")
 	defer s.end()
 	opt := c.quality
 	opt.SL2VL, opt.PathSLs = sl2vl, sls

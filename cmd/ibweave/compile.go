@@ -467,7 +467,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
 		Options: c.manifestOptions(r.Routing.Fabric, c.opt, s.LIDs.LMC),
 	}
-	stage := a.startStage("write "+c.output, 0)
+	stage := a.startStage("write " + c.output)
 	start := time.Now()
 	names, err := outdir.Write(ctx, c.output, r, w)
 	r.Seconds.Write = time.Since(start).Seconds()

@@ -91,8 +91,7 @@ do not any more are errors.`,
 type state struct {
 	name string
 	audit
-	compiled bool // a directory that compile wrote
-	kind     stateKind
+	kind stateKind
 }
 
 // stateKind is what a state is.
@@ -156,11 +155,11 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 	}
 	// A compiled directory without multicast tables has no groups.
 	for i, s := range snapshots {
-		if s.Multicast == nil && snapshots[1-i].Multicast != nil && states[i].compiled {
+		if s.Multicast == nil && snapshots[1-i].Multicast != nil && states[i].compiled != nil {
 			s.Multicast = &mft.Plan{Tables: mft.NewTables(s.Fabric)}
 		}
 	}
-	stage := a.startStage("compare", 0)
+	stage := a.startStage("compare")
 	defer stage.end()
 	return diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
 }
@@ -172,18 +171,10 @@ func (s *state) narrow(mine, other *diff.Snapshot) {
 	switch {
 	case s.kind == directory:
 	case s.kind > cables && mine.Fabric == other.Fabric:
-		if mine.Tables == nil {
-			mine.Tables = other.Tables
-		}
-		if mine.SL2VL == nil {
-			mine.SL2VL = other.SL2VL
-		}
-		if mine.PathSLs == nil {
-			mine.PathSLs = other.PathSLs
-		}
-		if mine.Multicast == nil {
-			mine.Multicast = other.Multicast
-		}
+		mine.Tables = cmp.Or(mine.Tables, other.Tables)
+		mine.SL2VL = cmp.Or(mine.SL2VL, other.SL2VL)
+		mine.PathSLs = cmp.Or(mine.PathSLs, other.PathSLs)
+		mine.Multicast = cmp.Or(mine.Multicast, other.Multicast)
 	default:
 		if mine.Tables == nil {
 			other.Tables = nil
@@ -204,9 +195,7 @@ func (s *state) narrow(mine, other *diff.Snapshot) {
 func (a *app) openState(name string, lenient bool) (*state, error) {
 	s := &state{name: name, audit: audit{lenient: lenient}}
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
-		err := a.resolve(&s.audit, name, false)
-		s.compiled = s.files != nil
-		return s, err
+		return s, a.resolve(&s.audit, name, false)
 	}
 	data, err := a.readInput(name)
 	if err != nil {
@@ -251,7 +240,7 @@ func (a *app) readState(s *state, f *fabric.Fabric) (*diff.Snapshot, error) {
 	x := &diff.Snapshot{Name: s.name, Fabric: f}
 	var err error
 	if s.lfts != "" {
-		if x.Tables, err = a.readLFTs(&s.audit, f, a.beginAudited(&s.audit, s.lfts)); err != nil {
+		if x.Tables, err = a.readLFTs(&s.audit, f); err != nil {
 			return nil, err
 		}
 	}

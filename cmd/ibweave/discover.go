@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
@@ -98,19 +100,40 @@ func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
 	return subnet.New(port, opt), nil
 }
 
-// sweep discovers the fabric.
-func (a *app) sweep(ctx context.Context, c *subnet.Client) (*subnet.Discovery, error) {
-	s := a.startStage("discover", 0)
-	defer s.end()
+// sweep connects to the subnet, discovers the fabric, and does something with it.
+func (a *app) sweep(ctx context.Context, r *reach, do func(*subnet.Client, *subnet.Discovery) error) error {
+	c, err := a.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // what it was for is done, or has failed
+	s := a.startStage("discover")
 	began := time.Now()
 	d, err := c.Discover(ctx)
+	s.end()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if d.Fabric, err = a.named(d.Fabric); err == nil {
-		a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests in %v", d.Fabric.NumNodes(), d.Requests, time.Since(began)))
+	if d.Fabric, err = a.named(d.Fabric); err != nil {
+		return err
 	}
-	return d, err
+	a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests in %v", d.Fabric.NumNodes(), d.Requests, time.Since(began)))
+	return do(c, d)
+}
+
+// pull reads the tables of all switches.
+func (a *app) pull(ctx context.Context, c *subnet.Client, d *subnet.Discovery, maxMLID uint16) (*subnet.Tables, error) {
+	s := a.startStage("read tables")
+	defer s.end()
+	return c.Pull(ctx, d, subnet.PullOptions{MaxMLID: fabric.LID(maxMLID)})
+}
+
+// checkMaxMLID looks at --max-mlid.
+func checkMaxMLID(mlid uint16) error {
+	if fabric.LID(mlid) < mft.MinMLID || fabric.LID(mlid) > mft.MaxMLID {
+		return usagef("--max-mlid %#x: want %#x to %#x", mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
+	}
+	return nil
 }
 
 // subnetProblems prints what a sweep went on without, which is a finding.
@@ -159,19 +182,12 @@ the exit status is 1.`,
 			if err := r.args(cmd, args); err != nil {
 				return err
 			}
-			c, err := a.open(cmd.Context(), &r)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = c.Close() }() // what it was for is done, or has failed
-			d, err := a.sweep(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			if err := a.writeOutput(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
-				return err
-			}
-			return a.subnetProblems(d.Problems)
+			return a.sweep(cmd.Context(), &r, func(_ *subnet.Client, d *subnet.Discovery) error {
+				if err := a.writeOutput(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
+					return err
+				}
+				return a.subnetProblems(d.Problems)
+			})
 		},
 	}
 	r.flags(cmd.Flags())

@@ -106,8 +106,8 @@ func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 		if !cmd.Flags().Changed("ibsim") && d.umad == "" {
 			return usagef("drift needs what is live: --live FILE, --ibsim [NAME] or --umad DEVICE[:PORT]")
 		}
-		if fabric.LID(d.mlid) < mft.MinMLID || fabric.LID(d.mlid) > mft.MaxMLID {
-			return usagef("--max-mlid %#x: want %#x to %#x", d.mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
+		if err := checkMaxMLID(d.mlid); err != nil {
+			return err
 		}
 		return d.args(cmd, rest)
 	}
@@ -144,7 +144,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	if (meant.LFT == nil || live.LFT == nil) && (meant.MFT == nil || live.MFT == nil) && (meant.SL2VL == nil || live.SL2VL == nil) {
 		return nil, inputf("%s and %s have no table in common: nothing to compare", dir, strings.Join(d.live, ", "))
 	}
-	s := a.startStage("compare", 0)
+	s := a.startStage("compare")
 	defer s.end()
 	r, err := drift.Compare(ctx, meant, live, drift.Options{Samples: d.samples})
 	if err != nil {
@@ -244,29 +244,21 @@ func (a *app) readPulled(d *drifting) (*drift.State, error) {
 
 // pullLive reads the tables of a live subnet. What could not be read goes to standard
 // error, and a switch among that is a finding.
-func (a *app) pullLive(ctx context.Context, d *drifting) (*drift.State, error) {
-	c, err := a.open(ctx, &d.reach)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close() }() // what it was for is done, or has failed
-	found, err := a.sweep(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	s := a.startStage("read tables", 0)
-	t, err := c.Pull(ctx, found, subnet.PullOptions{MaxMLID: fabric.LID(d.mlid)})
-	s.end()
-	if err != nil {
-		return nil, err
-	}
-	problems := append(found.Problems, t.Problems...)
-	a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
-	live := &drift.State{Fabric: found.Fabric, LFT: t.LFT, MFT: t.MFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
-	for i, ok := range t.Read {
-		live.Unread[i] = !ok
-	}
-	return live, nil
+func (a *app) pullLive(ctx context.Context, d *drifting) (live *drift.State, err error) {
+	err = a.sweep(ctx, &d.reach, func(c *subnet.Client, found *subnet.Discovery) error {
+		t, err := a.pull(ctx, c, found, d.mlid)
+		if err != nil {
+			return err
+		}
+		problems := append(found.Problems, t.Problems...)
+		a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
+		live = &drift.State{Fabric: found.Fabric, LFT: t.LFT, MFT: t.MFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
+		for i, ok := range t.Read {
+			live.Unread[i] = !ok
+		}
+		return nil
+	})
+	return live, err
 }
 
 // driftLine is the summary of a report in one line.

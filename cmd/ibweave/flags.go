@@ -155,11 +155,11 @@ func (a *app) readFabric(r *routeFlags, why string) (*fabric.Fabric, error) {
 
 // runEngine is compile.Run, which shows its stages.
 func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, label func(stage string) string) (*compile.Result, error) {
-	stage := a.startStage("", 0)
+	stage := a.startStage("")
 	defer func() { stage.end() }()
 	opt.Stage = func(name string) {
 		stage.end()
-		stage = a.startStage(label(name), 0)
+		stage = a.startStage(label(name))
 	}
 	opt.Progress = func(done, total int) { stage.set(done, total) }
 	return compile.Run(ctx, f, e, opt)

@@ -39,10 +39,7 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	if err := in.findCompiled(dir); err != nil {
 		return nil, err
 	}
-	m, err := outdir.ReadManifest(dir)
-	if err != nil {
-		return nil, &inputError{err}
-	}
+	m := in.compiled.Manifest
 	if m.Engine != c.engine.Name() {
 		return nil, inputf("%s is of engine %s, not %s", dir, m.Engine, c.engine.Name())
 	}

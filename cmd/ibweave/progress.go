@@ -33,22 +33,9 @@ type stage struct {
 
 // startStage shows a stage on standard error, if that is a terminal, once it
 // has lasted progressAfter: as a bar when the total is known by then, else as
-// the time that it has taken (total 0).
-func (a *app) startStage(name string, total int64) *stage {
-	s := newStage(total)
-	a.show(s, name)
-	return s
-}
-
-// newStage is a stage that has begun and is not shown yet.
-func newStage(total int64) *stage {
+// the time that it has taken.
+func (a *app) startStage(name string) *stage {
 	s := &stage{stop: make(chan struct{})}
-	s.total.Store(total)
-	return s
-}
-
-// show shows a stage from now on, as startStage does.
-func (a *app) show(s *stage, name string) {
 	if isTerminal(a.screen) {
 		start := time.Now()
 		s.ended.Go(func() {
@@ -59,6 +46,7 @@ func (a *app) show(s *stage, name string) {
 			}
 		})
 	}
+	return s
 }
 
 // draw draws the stage until it ends.

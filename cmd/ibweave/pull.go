@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,38 +51,29 @@ error, and the exit status is 1.`,
 			if err := r.args(cmd, args); err != nil {
 				return err
 			}
-			if fabric.LID(mlid) < mft.MinMLID || fabric.LID(mlid) > mft.MaxMLID {
-				return usagef("--max-mlid %#x: want %#x to %#x", mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
-			}
-			c, err := a.open(cmd.Context(), &r)
-			if err != nil {
+			if err := checkMaxMLID(mlid); err != nil {
 				return err
 			}
-			defer func() { _ = c.Close() }() // what it was for is done, or has failed
-			d, err := a.sweep(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			s := a.startStage("read tables", 0)
-			t, err := c.Pull(cmd.Context(), d, subnet.PullOptions{MaxMLID: fabric.LID(mlid)})
-			s.end()
-			if err != nil {
-				return err
-			}
-			paths, err := a.pullPaths(cmd.Context(), c, d, t, noPathSL)
-			if err != nil {
-				return err
-			}
-			if err := writePulled(dir, d, t, paths.sls); err != nil {
-				return err
-			}
-			if paths.failed != nil {
-				fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", paths.failed)
-			}
-			if err := a.printPulled(dir, d, t, paths); err != nil {
-				return err
-			}
-			return a.subnetProblems(append(d.Problems, t.Problems...))
+			return a.sweep(cmd.Context(), &r, func(c *subnet.Client, d *subnet.Discovery) error {
+				t, err := a.pull(cmd.Context(), c, d, mlid)
+				if err != nil {
+					return err
+				}
+				paths, err := a.pullPaths(cmd.Context(), c, d, t, noPathSL)
+				if err != nil {
+					return err
+				}
+				if err := writePulled(dir, d, t, paths.sls); err != nil {
+					return err
+				}
+				if paths.failed != nil {
+					fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", paths.failed)
+				}
+				if err := a.printPulled(dir, d, t, paths); err != nil {
+					return err
+				}
+				return a.subnetProblems(append(d.Problems, t.Problems...))
+			})
 		},
 	}
 	r.flags(cmd.Flags())
@@ -115,7 +105,7 @@ func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discove
 		p.said = "not asked for, as --no-path-sl says"
 		return p, nil
 	}
-	s := a.startStage("read path SLs", 0)
+	s := a.startStage("read path SLs")
 	defer s.end()
 	sm, err := c.Manager(ctx)
 	if err == nil {
@@ -191,8 +181,6 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 
 // printPulled prints what was read, for people.
 func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, paths pulledPaths) error {
-	var b bytes.Buffer
-	f := d.Fabric
 	n := text.Grouped[int]
 	read := 0
 	for _, ok := range t.Read {
@@ -204,13 +192,14 @@ func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, pat
 	for _, l := range t.MFT.MLIDs() {
 		masks += len(t.MFT.Ports(l))
 	}
-	fmt.Fprintf(&b, "fabric       %s, %s, %s\n", text.CountGrouped(f.NumSwitches(), "switch", "switches"), text.CountGrouped(len(f.CAPorts()), "CA port", "CA ports"), text.CountGrouped(f.NumLinks(), "link", "links"))
-	fmt.Fprintf(&b, "LFTs         %s of %s switches, LIDs to %d\n", n(read), n(f.NumSwitches()), t.LFT.MaxLID())
-	fmt.Fprintf(&b, "MFTs         %s, %s in their masks\n", text.CountGrouped(len(t.MFT.MLIDs()), "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
-	fmt.Fprintf(&b, "SL2VL        %s\n", text.CountGrouped(t.SL2VL.VLs(), "VL", "VLs"))
-	fmt.Fprintf(&b, "path SLs     %s\n", paths.said)
-	fmt.Fprintf(&b, "requests     %s\n", n(d.Requests+t.Requests+paths.requests))
-	fmt.Fprintf(&b, "written to   %s\n", dir)
+	var b facts
+	b.row("fabric", "%s", fabricSize(d.Fabric))
+	b.row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(d.Fabric.NumSwitches()), t.LFT.MaxLID())
+	b.row("MFTs", "%s, %s in their masks", text.CountGrouped(len(t.MFT.MLIDs()), "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
+	b.row("SL2VL", "%s", text.CountGrouped(t.SL2VL.VLs(), "VL", "VLs"))
+	b.row("path SLs", "%s", paths.said)
+	b.row("requests", "%s", n(d.Requests+t.Requests+paths.requests))
+	b.row("written to", "%s", dir)
 	_, err := a.stdout.Write(b.Bytes())
 	return err
 }

@@ -77,11 +77,11 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if err != nil {
 		return nil, err
 	}
-	s := a.startStage("", 0)
+	s := a.startStage("")
 	defer func() { s.end() }()
 	opt := rehearse.Options{Dir: dir, Progress: func(name string) {
 		s.end()
-		s = a.startStage(name, 0)
+		s = a.startStage(name)
 		a.log.Info(name)
 	}}
 	if via == rehearse.ViaFile {
@@ -90,10 +90,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		}
 		return rehearse.Run(ctx, f, tables, opt)
 	}
-	m, err := outdir.ReadManifest(dir)
-	if err != nil {
-		return nil, &inputError{err}
-	}
+	m := in.compiled.Manifest
 	if _, err := compile.EngineByName(m.Engine); err != nil {
 		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}

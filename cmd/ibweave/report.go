@@ -112,7 +112,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 	if err != nil {
 		return err
 	}
-	s := a.startStage("draw", 0)
+	s := a.startStage("draw")
 	defer s.end()
 	in, err := r.input(x)
 	if err != nil {

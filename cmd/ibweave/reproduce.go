@@ -141,7 +141,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 		result.Made = append(result.Made, w.ID())
 		left = append(left, w)
 	}
-	stage := a.startStage(fmt.Sprintf("%d figures", len(left)), 0)
+	stage := a.startStage(fmt.Sprintf("%d figures", len(left)))
 	opt.Progress = stage.set
 	opt.Done = func(w reproduce.Work, f *reproduce.Figure) error {
 		a.log.Info("measured " + w.ID())

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -205,54 +206,44 @@ func inputLimit(start []byte) (int64, error) {
 	return maxTables, nil
 }
 
-// readRaw reads a whole file as it is, or standard input for "-".
+// readRaw reads a whole file as it is, or standard input for "-". It ends when the program
+// is interrupted: the writer of a FIFO may never come.
 func (a *app) readRaw(name string) ([]byte, error) {
-	return a.wait(a.begin(name))
-}
-
-// reading is a file that is being read.
-type reading struct {
-	name  string
-	size  int64
-	stage *stage
-	data  []byte // once ended is closed
-	err   error
-	ended chan struct{}
-}
-
-// begin begins to read a whole file as it is, or standard input for "-".
-func (a *app) begin(name string) *reading {
-	r := &reading{name: name, stage: newStage(0), ended: make(chan struct{})}
 	from := a.stdin
-	if name == "-" {
-		if a.stdinRead {
-			r.err = errOneStdin
-			close(r.ended)
-			return r
-		}
-		a.stdinRead = true
+	if name == "-" && a.stdinRead {
+		return nil, errOneStdin
 	}
+	a.stdinRead = a.stdinRead || name == "-"
+	s := a.startStage("read " + name)
+	defer s.end()
+	var data []byte
+	ended := make(chan error, 1)
 	go func() {
-		defer close(r.ended)
-		if name != "-" {
-			f, err := open(name, &r.size) // which waits for the writer of a FIFO
-			if err != nil {
-				r.err = err
-				return
+		ended <- func() (err error) {
+			if name != "-" {
+				f, err := open(name, &s.total) // which waits for the writer of a FIFO
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				from = f
 			}
-			defer f.Close()
-			from = f
-		}
-		r.stage.total.Store(r.size)
-		if r.data, r.err = files.ReadAll(name, from, inputLimit, &r.stage.done); r.err != nil {
-			r.err = &inputError{r.err}
-		}
+			if data, err = files.ReadAll(name, from, inputLimit, &s.done); err != nil {
+				return &inputError{err}
+			}
+			return nil
+		}()
 	}()
-	return r
+	select {
+	case err := <-ended:
+		return data, err
+	case <-a.interrupted:
+		return nil, context.Canceled
+	}
 }
 
 // open opens a file that is no directory, and says how large it is.
-func open(name string, size *int64) (*os.File, error) {
+func open(name string, size *atomic.Int64) (*os.File, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, &inputError{err}
@@ -268,24 +259,8 @@ func open(name string, size *int64) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
-	*size = info.Size()
+	size.Store(info.Size())
 	return f, nil
-}
-
-// wait waits until a file is read, or the program is interrupted: the writer of a FIFO
-// may never come.
-func (a *app) wait(r *reading) ([]byte, error) {
-	a.show(r.stage, "read "+r.name)
-	defer r.stage.end()
-	select {
-	case <-r.ended:
-	case <-a.interrupted:
-		return nil, context.Canceled
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	return r.data, nil
 }
 
 // readTopology reads the fabric from a file.

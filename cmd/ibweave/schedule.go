@@ -122,7 +122,7 @@ func (a *app) schedule(o *scheduling) error {
 	if err != nil {
 		return err
 	}
-	stage := a.startStage("check", 0)
+	stage := a.startStage("check")
 	r := s.Check()
 	stage.end()
 	d := scheduled{
@@ -181,7 +181,7 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 	if groups, _, err = a.parseGroups(o.groups, text, f, o.lenient); err != nil {
 		return nil, err
 	}
-	stage := a.startStage("schedule", 0)
+	stage := a.startStage("schedule")
 	defer stage.end()
 	s, err := myrinet.Build(f, tables, groups, o.opt)
 	if err != nil {

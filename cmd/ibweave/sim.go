@@ -207,7 +207,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if opt.Key, err = sweep.Key(run.key()); err != nil {
 		return err
 	}
-	stage := a.startStage(fmt.Sprintf("simulate %s", text.CountGrouped(len(run.points), "point", "points")), 0)
+	stage := a.startStage(fmt.Sprintf("simulate %s", text.CountGrouped(len(run.points), "point", "points")))
 	opt.Progress = stage.set
 	run.results, err = sweep.Run(ctx, len(run.points), opt, run.simulate)
 	stage.end()

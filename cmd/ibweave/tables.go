@@ -28,24 +28,10 @@ func (in *audit) fileFlags(flags *pflag.FlagSet) {
 // readAudited is readInput for a file that may be of a compiled directory: it says
 // when the file is not as compile wrote it, with a finding if these are wanted.
 func (a *app) readAudited(in *audit, name string) ([]byte, error) {
-	return a.audited(in, a.beginAudited(in, name))
-}
-
-// beginAudited begins to read a file that may have been read already.
-func (a *app) beginAudited(in *audit, name string) *reading {
-	data, ok := in.loaded[name]
-	if !ok {
-		return a.begin(name)
+	if data, ok := in.loaded[name]; ok {
+		return data, nil
 	}
-	r := &reading{name: name, size: int64(len(data)), stage: newStage(0), data: data, ended: make(chan struct{})}
-	close(r.ended)
-	return r
-}
-
-// audited is readAudited for a file that is being read.
-func (a *app) audited(in *audit, r *reading) ([]byte, error) {
-	name := r.name
-	raw, err := a.wait(r)
+	raw, err := a.readRaw(name)
 	if err != nil {
 		return nil, err
 	}
@@ -53,21 +39,18 @@ func (a *app) audited(in *audit, r *reading) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, listed := in.files[name]
-	if in.read != nil {
-		in.read[name] = true
+	hash := func() string {
+		sum := sha256.Sum256(raw)
+		return hex.EncodeToString(sum[:])
 	}
-	if !listed && in.sums == nil {
-		return data, nil
-	}
-	hash := sha256.Sum256(raw)
-	sum := hex.EncodeToString(hash[:])
 	if in.sums != nil {
-		in.sums[name] = sum
+		in.sums[name] = hash()
 	}
-	if listed && sum != want && in.judge {
-		in.findings = append(in.findings, fileChanged(verify.Warning, "%s was changed since it was compiled; the verdict is about what it is now", name))
-	} else if listed && sum != want {
+	switch {
+	case in.compiled == nil || !in.compiled.Read(name, hash):
+	case in.judge:
+		in.findings = append(in.findings, outdir.Changed(verify.Warning, "%s was changed since it was compiled; the verdict is about what it is now", name))
+	default:
 		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, outdir.ManifestName)
 	}
 	return data, nil
@@ -79,10 +62,6 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var lfts *reading
-	if in.lfts != "" { // which is read while one CPU parses
-		lfts = a.beginAudited(in, in.lfts)
-	}
 	f, err := a.parseTopology(in, in.topology, text)
 	if err != nil {
 		return nil, nil, err
@@ -90,23 +69,23 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
 	if in.places != nil {
 		in.places.readTopology(text)
 	}
-	if lfts == nil {
+	if in.lfts == "" {
 		return f, nil, nil
 	}
-	tables, err := a.readLFTs(in, f, lfts)
+	tables, err := a.readLFTs(in, f)
 	return f, tables, err
 }
 
-// readLFTs reads the forwarding tables of f from a file that is being read.
-func (a *app) readLFTs(in *audit, f *fabric.Fabric, file *reading) (*lft.Tables, error) {
-	text, err := a.audited(in, file)
+// readLFTs reads the forwarding tables of f.
+func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
+	text, err := a.readAudited(in, in.lfts)
 	if err != nil {
 		return nil, err
 	}
 	if in.places != nil {
 		in.places.readTables(text)
 	}
-	s := a.startStage("parse "+in.lfts, 0)
+	s := a.startStage("parse " + in.lfts)
 	defer s.end()
 	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient, AnyPort: in.judge})
 	if err != nil {
@@ -140,7 +119,7 @@ func (a *app) parseTables(in *audit, name string, rules, ends []string, parse fu
 	if err != nil {
 		return err
 	}
-	s := a.startStage("parse "+name, 0)
+	s := a.startStage("parse " + name)
 	defer s.end()
 	problems, err := parse(data)
 	if err != nil {

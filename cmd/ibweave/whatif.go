@@ -226,7 +226,7 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	if err != nil {
 		return nil, lidInput(o.topology, err)
 	}
-	s := a.startStage("failures", 0)
+	s := a.startStage("failures")
 	defer s.end()
 	o.opt.Progress = func(done, total int) { s.set(done, total) }
 	r, err := whatif.Run(ctx, base, route, o.opt)

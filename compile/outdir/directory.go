@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -23,59 +22,6 @@ import (
 
 	"github.com/ibweave/ibweave/internal/files"
 )
-
-// Version is the release of ibweave, which manifests name.
-const Version = "0.1.0"
-
-// ManifestName is the file of a compiled directory that lists the others.
-const ManifestName = "manifest.json"
-
-// maxManifest bounds the manifest, in bytes; with all options it has some thousands.
-const maxManifest = 4 << 20
-
-// Manifest says what made a compiled directory, and what belongs to it.
-type Manifest struct {
-	Version string         `json:"version"` // of ibweave
-	Engine  string         `json:"engine"`
-	Options map[string]any `json:"options"` // by flag name; only what changes the result
-	// Previous is the SHA-256 of the manifest of the directory whose tables were kept as
-	// far as possible, "" for none.
-	Previous string `json:"previous,omitempty"`
-	// Files is the SHA-256 of each file, in hexadecimal, by name.
-	Files map[string]string `json:"files"`
-}
-
-// engineName is what engines are called, of other versions too: the name goes into
-// OpenSM's options.
-var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-
-// ReadManifest reads the manifest of a compiled directory.
-func ReadManifest(dir string) (*Manifest, error) {
-	name := filepath.Join(dir, ManifestName)
-	data, err := files.ReadRegular(name, maxManifest)
-	if err != nil {
-		return nil, err
-	}
-	var m Manifest
-	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if !engineName.MatchString(m.Engine) {
-		return nil, fmt.Errorf("%s: engine %q: want a name of small letters, digits and dashes, like updn", name, m.Engine)
-	}
-	return &m, nil
-}
-
-// Name is the name that a file of the directory has, which differs from that of its
-// form where it is compressed; ok is false when there is no such file.
-func (m *Manifest) Name(form string) (name string, ok bool) {
-	for _, name := range []string{form, form + ZstdSuffix} {
-		if _, ok := m.Files[name]; ok {
-			return name, true
-		}
-	}
-	return form, false
-}
 
 // A file of a directory in the making.
 type file struct {

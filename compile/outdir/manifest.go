@@ -1,0 +1,208 @@
+package outdir
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Version is the release of ibweave, which manifests name.
+const Version = "0.1.0"
+
+// ManifestName is the file of a compiled directory that lists the others.
+const ManifestName = "manifest.json"
+
+// maxManifest bounds the manifest, in bytes; with all options it has some thousands.
+const maxManifest = 4 << 20
+
+// Manifest says what made a compiled directory, and what belongs to it.
+type Manifest struct {
+	Version string         `json:"version"` // of ibweave
+	Engine  string         `json:"engine"`
+	Options map[string]any `json:"options"` // by flag name; only what changes the result
+	// Previous is the SHA-256 of the manifest of the directory whose tables were kept as
+	// far as possible, "" for none.
+	Previous string `json:"previous,omitempty"`
+	// Files is the SHA-256 of each file, in hexadecimal, by name.
+	Files map[string]string `json:"files"`
+}
+
+// engineName is what engines are called, of other versions too: the name goes into
+// OpenSM's options.
+var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// ReadManifest reads the manifest of a compiled directory.
+func ReadManifest(dir string) (*Manifest, error) {
+	name := filepath.Join(dir, ManifestName)
+	data, err := files.ReadRegular(name, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	var m Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if !engineName.MatchString(m.Engine) {
+		return nil, fmt.Errorf("%s: engine %q: want a name of small letters, digits and dashes, like updn", name, m.Engine)
+	}
+	return &m, nil
+}
+
+// Directory is a compiled directory with its manifest.
+type Directory struct {
+	*Manifest
+	Path string
+	read map[string]bool // names of files
+}
+
+// Open reads the manifest of a directory. The error is one of fs.ErrNotExist where there is
+// none.
+func Open(path string) (*Directory, error) {
+	m, err := ReadManifest(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Directory{Manifest: m, Path: path, read: make(map[string]bool)}, nil
+}
+
+// Find is the path of a file by its form, and whether the manifest has it. A compressed
+// dump may have been unpacked for OpenSM; the manifest has no sum of that.
+func (d *Directory) Find(form string) (path string, listed bool) {
+	path = filepath.Join(d.Path, form)
+	if _, listed = d.Files[form]; listed {
+		return path, true
+	}
+	if _, listed = d.Files[form+ZstdSuffix]; listed {
+		if _, err := os.Stat(path + ZstdSuffix); !errors.Is(err, fs.ErrNotExist) {
+			path += ZstdSuffix
+		}
+	}
+	return path, listed
+}
+
+// Read notes that a file was read, and says whether it was changed. hash gives its SHA-256
+// in hexadecimal.
+func (d *Directory) Read(path string, hash func() string) (changed bool) {
+	name := filepath.Base(path)
+	if path != filepath.Join(d.Path, name) {
+		return false // it is of another directory
+	}
+	d.read[name] = true
+	sum, listed := d.Files[name]
+	return listed && sum != hash()
+}
+
+// Changed is a finding about a file of a directory.
+func Changed(severity verify.Severity, format string, args ...any) verify.Finding {
+	return verify.Finding{Rule: verify.FileChanged, Severity: severity, Message: fmt.Sprintf(format, args...), Count: 1}
+}
+
+// CheckRest compares the files that were not read with their sums, and what was unpacked
+// with what was packed. Files are not read into memory.
+func (d *Directory) CheckRest(ctx context.Context) (findings []verify.Finding, undecided []verify.Undecided, err error) {
+	names := slices.Sorted(maps.Keys(d.Files))
+	found := make([]verify.Result, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return d.checkFile(name, &found[i])
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for i := range found {
+		findings = append(findings, found[i].Findings...)
+		undecided = append(undecided, found[i].Undecided...)
+	}
+	return findings, undecided, nil
+}
+
+// checkFile compares a file with its sum.
+func (d *Directory) checkFile(name string, to *verify.Result) error {
+	path, want := filepath.Join(d.Path, name), d.Files[name]
+	find := func(severity verify.Severity, format string, path string) {
+		to.Findings = append(to.Findings, Changed(severity, format, path))
+	}
+	form, packed := strings.CutSuffix(name, ZstdSuffix)
+	unpacked := filepath.Join(d.Path, form)
+	packed = packed && exists(unpacked)
+	sum, err := want, error(nil)
+	if !d.read[name] {
+		sum, err = sumOf(path)
+	}
+	switch {
+	case err == nil && sum != want:
+		find(verify.Error, "%s was changed since it was compiled, and the verdict does not cover it", path)
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !packed:
+		find(verify.Error, "%s is missing", path)
+	}
+	if !packed {
+		return nil
+	}
+	same, err := packsTo(unpacked, want)
+	switch {
+	case err != nil:
+		return err
+	case same:
+	case d.Version != Version:
+		to.Undecided = append(to.Undecided, verify.Undecided{Rule: verify.FileChanged,
+			Reason: fmt.Sprintf("%s was unpacked, and version %s of ibweave may have packed it in another way than this one, %s", unpacked, d.Version, Version)})
+	case d.read[form]:
+		find(verify.Warning, "%s was changed since it was compiled and unpacked; the verdict is about what it is now", unpacked)
+	default:
+		find(verify.Error, "%s was changed since it was compiled and unpacked, and the verdict does not cover it", unpacked)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// maxFile bounds a file of a directory, in bytes.
+const maxFile = 64 << 30
+
+// sumOf is the SHA-256 of a file in hexadecimal.
+func sumOf(name string) (string, error) {
+	h := sha256.New()
+	if err := files.CopyRegular(h, name, maxFile); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// packsTo says whether a file has a SHA-256 after it is packed as compile does it.
+func packsTo(name, sum string) (bool, error) {
+	h := sha256.New()
+	if err := dump.WriteZstd(h, func(w io.Writer) error { return files.CopyRegular(w, name, maxFile) }); err != nil {
+		return false, err
+	}
+	return hex.EncodeToString(h.Sum(nil)) == sum, nil
+}
