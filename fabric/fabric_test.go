@@ -12,28 +12,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every byte in every place is a digit or is none, as ParseGUID has it.
-func TestReadDigits(t *testing.T) {
-	for _, rest := range []string{"0123456789abcdef", "FEDCBA9876543210", "ffffffffffffffff"} {
-		for at := range 16 {
-			for c := range 256 {
-				text := []byte(rest)
-				text[at] = byte(c)
-				want, err := ParseGUID(string(text))
-				if text[1] == 'x' || text[1] == 'X' {
-					err = errors.New("0x")
-				}
-				if got, ok := ReadDigits(append(text, 'g')); ok != (err == nil) || ok && got != want {
-					t.Fatalf("ReadDigits(%q) = %s, %t; want %s, %v", text, got, ok, want, err)
-				}
-			}
-		}
-	}
-	if _, ok := ReadDigits([]byte("0123456789abcde")); ok {
-		t.Error("15 digits are no 16")
-	}
-}
-
 func TestGUID(t *testing.T) {
 	for _, test := range []struct {
 		in   string

@@ -44,16 +44,6 @@ func (g GUID) AppendDigits(b []byte) []byte {
 	return hex.AppendEncode(b, bytes[:])
 }
 
-// ReadDigits reads the 16 digits, in either case, that b begins with, as
-// AppendDigits writes them.
-func ReadDigits(b []byte) (g GUID, ok bool) {
-	if len(b) < 16 {
-		return 0, false
-	}
-	v, err := strconv.ParseUint(string(b[:16]), 16, 64)
-	return GUID(v), err == nil
-}
-
 // Compare orders GUIDs as unsigned numbers.
 func (g GUID) Compare(h GUID) int { return cmp.Compare(g, h) }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // Spread chooses one port for each LID where an engine leaves a switch
@@ -368,12 +369,7 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 			}
 		}
 	}
-	var wg fabric.Workers
-	for w := 1; w < workers; w++ {
-		wg.Go(func() { work(w) })
-	}
-	wg.Go(func() { work(0) })
-	wg.Wait()
+	par.Each(workers, work)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -5,12 +5,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // Bisection is the effective bisection bandwidth of Hoefler, Schneider and
@@ -36,9 +36,8 @@ type Bisection struct {
 // Nil for a fabric with less than two ports to send to.
 func (m *measurement) bisect(ctx context.Context, opt *Options) (*Bisection, error) {
 	var ends []fabric.PortID
-	attached := m.f.CASwitches()
-	for i, p := range m.f.CAPorts() {
-		if attached[i] != fabric.NoNode && m.f.LID(p) != 0 {
+	for _, p := range m.f.CAPorts() {
+		if m.f.PeerSwitch(p) != fabric.NoNode && m.f.LID(p) != 0 {
 			ends = append(ends, p)
 		}
 	}
@@ -49,25 +48,15 @@ func (m *measurement) bisect(ctx context.Context, opt *Options) (*Bisection, err
 	rate := m.rates()
 	means := make([]float64, opt.Bisections)
 	lost := make([]int64, opt.Bisections)
-	var (
-		taken atomic.Int64
-		wg    fabric.Workers
-	)
-	for range opt.Workers {
-		wg.Go(func() {
-			w := pairing{m: m, rate: rate, count: make([]int32, m.f.NumPorts()), ends: slices.Clone(ends)}
-			for ctx.Err() == nil {
-				i := int(taken.Add(1)) - 1
-				if i >= len(means) {
-					return
-				}
-				copy(w.ends, ends)
-				means[i], lost[i] = w.try(rand.New(rand.NewPCG(opt.Seed, uint64(i))))
-			}
-		})
+	newPairing := func() *pairing {
+		return &pairing{m: m, rate: rate, count: make([]int32, m.f.NumPorts()), ends: make([]fabric.PortID, len(ends))}
 	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
+	_, err := par.ForEachWith(ctx, opt.Workers, len(means), newPairing, func(w *pairing, i int) error {
+		copy(w.ends, ends)
+		means[i], lost[i] = w.try(rand.New(rand.NewPCG(opt.Seed, uint64(i))))
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	b.Mean = stat.Mean(means, nil)

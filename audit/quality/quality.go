@@ -11,9 +11,9 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -218,25 +218,11 @@ func (m *measurement) newCounts() *counts {
 // countRoutes fills in m.totals.
 func (m *measurement) countRoutes(ctx context.Context, workers int) error {
 	m.totals = m.newCounts()
-	all := make([]*counts, workers)
-	var (
-		taken atomic.Int64
-		wg    fabric.Workers
-	)
-	for w := range all {
-		all[w] = m.newCounts()
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(taken.Add(1)) - 1
-				if i >= len(m.jobs) {
-					return
-				}
-				m.count(all[w], &m.jobs[i])
-			}
-		})
-	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
+	all, err := par.ForEachWith(ctx, workers, len(m.jobs), m.newCounts, func(c *counts, i int) error {
+		m.count(c, &m.jobs[i])
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	sum := m.totals

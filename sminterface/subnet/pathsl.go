@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
@@ -94,7 +95,7 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls
 		if i == 0 { // tells whether anybody answers, and how
 			err = all(ctx, p)
 		} else {
-			group.Go(fabric.Guarded(func() error { return all(ctx, p) }))
+			group.Go(func() error { return par.Catch(func() error { return all(ctx, p) }) })
 		}
 		if err != nil || ctx.Err() != nil {
 			break

@@ -5,8 +5,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // How long OpenSM waits for a file, which may be on a server that is dead.
@@ -56,10 +56,10 @@ func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, e
 		b.running, b.since = done, time.Now()
 		go func() {
 			var r result[T]
-			r.err = fabric.Guarded(func() (err error) {
+			r.err = par.Catch(func() (err error) {
 				r.value, err = read()
 				return err
-			})()
+			})
 			done <- r
 		}()
 	}

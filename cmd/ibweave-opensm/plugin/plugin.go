@@ -24,7 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +33,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // Prefix is what OpenSM's names of our engines begin with.
@@ -250,23 +250,14 @@ func (p *Plugin) Setup(engine int, s Settings) error {
 
 // guard runs f and makes an *Error of whatever it ends with, a panic included.
 // The Code is empty where f has not said. A nil result is no error.
-func (p *Plugin) guard(engine string, f func() error) (failure *Error) {
-	defer func() {
-		if r := recover(); r != nil {
-			if w, ok := r.(*fabric.WorkerPanic); ok {
-				failure = p.panicked(engine, w)
-				return
-			}
-			failure = p.panicked(engine, &fabric.WorkerPanic{Value: r, Stack: debug.Stack()})
-		}
-	}()
-	err := f()
+func (p *Plugin) guard(engine string, f func() error) *Error {
+	err := par.Catch(f)
 	if err == nil {
 		return nil
 	}
-	var worker *fabric.WorkerPanic
-	if errors.As(err, &worker) {
-		return p.panicked(engine, worker)
+	var panicked *par.Panic
+	if errors.As(err, &panicked) {
+		return p.panicked(engine, panicked)
 	}
 	var known *Error
 	if errors.As(err, &known) {
@@ -276,7 +267,7 @@ func (p *Plugin) guard(engine string, f func() error) (failure *Error) {
 }
 
 // panicked is the failure that a panic is. Our log has the stack.
-func (p *Plugin) panicked(engine string, w *fabric.WorkerPanic) *Error {
+func (p *Plugin) panicked(engine string, w *par.Panic) *Error {
 	p.log.Error("panic", zap.String("engine", engine), zap.String("value", fmt.Sprint(w.Value)), zap.ByteString("stack", w.Stack))
 	return &Error{Code: Panicked, Engine: engine, Err: fmt.Errorf("a bug of ibweave, please report it with its log: %v", w.Value)}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -238,11 +239,9 @@ func (b broken) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	case "panic":
 		panic("a fault on purpose")
 	case "worker":
-		var w fabric.Workers
-		w.Go(func() { panic("in a worker") })
-		w.Wait()
+		par.Each(2, func(int) { panic("in a worker") })
 	case "guarded":
-		return nil, fabric.Guarded(func() error { panic("in a group") })()
+		return nil, par.Catch(func() error { panic("in a group") })
 	case "error":
 		return nil, errors.New("no\nway")
 	case "slow":
