@@ -15,6 +15,8 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -36,7 +38,7 @@ type Result struct {
 	Findings []verify.Finding // in no order that means anything, but always the same
 }
 
-// Check looks at the wiring of f. It takes O(ports) and what Recognize takes.
+// Check looks at the cabling of f. It takes O(ports) and what Recognize takes.
 func Check(f *fabric.Fabric, opt Options) *Result {
 	c := &checker{f: f, told: make([]bool, f.NumPorts())}
 	r := &Result{Shape: Recognize(f)}
@@ -60,7 +62,7 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 	}
 	c.links(opt)
 	c.nodes()
-	c.pieces(opt.Expected)
+	c.components()
 	if opt.Expected == nil {
 		from := len(c.findings)
 		c.levels(r.Shape)
@@ -153,38 +155,25 @@ func hostsOf(f *fabric.Fabric) []int {
 	return hosts
 }
 
-// pieces finds parts of the fabric that no cables join.
-func (c *checker) pieces(expected *fabric.Fabric) {
+// components finds parts of the fabric that no cables join.
+func (c *checker) components() {
 	f := c.f
-	root := make([]fabric.NodeID, f.NumNodes())
-	for n := range root {
-		root[n] = fabric.NodeID(n)
-	}
-	find := func(n fabric.NodeID) fabric.NodeID {
-		for root[n] != n {
-			root[n] = root[root[n]]
-			n = root[n]
-		}
-		return n
-	}
-	join := func(a, b fabric.NodeID) {
-		if a, b = find(a), find(b); a != b {
-			root[max(a, b)] = min(a, b)
-		}
-	}
+	part := graph.NewUnionFind[fabric.NodeID](f.NumNodes())
 	cabled := make([]bool, f.NumNodes())
 	for p := range fabric.PortID(f.NumPorts()) {
 		if peer := f.Peer(p); peer != fabric.NoPort {
 			cabled[f.Owner(p)] = true
-			join(f.Owner(p), f.Owner(peer))
+			part.Join(f.Owner(p), f.Owner(peer))
 		}
 	}
+	explained := make(map[fabric.NodeID]bool) // nodes that a missing cable names
 	for _, ends := range c.joined {
-		join(ends[0], ends[1])
+		part.Join(ends[0], ends[1])
+		explained[ends[0]], explained[ends[1]] = true, true
 	}
-	size := make(map[fabric.NodeID]int)
+	size := make([]int, f.NumNodes()) // by root
 	for n := range fabric.NodeID(f.NumNodes()) {
-		size[find(n)]++
+		size[part.Find(n)]++
 	}
 	largest := fabric.NodeID(0)
 	for n := range fabric.NodeID(f.NumNodes()) {
@@ -192,19 +181,15 @@ func (c *checker) pieces(expected *fabric.Fabric) {
 			largest = n
 		}
 	}
-	explained := make(map[fabric.NodeID]bool) // nodes that a missing cable names
-	for _, ends := range c.joined {
-		explained[ends[0]], explained[ends[1]] = true, true
-	}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		switch {
 		case !cabled[n]:
 			if !explained[n] {
 				c.add(IsolatedNode, 1, []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
 			}
-		case find(n) == n && n != largest:
+		case part.Find(n) == n && n != largest:
 			c.add(SplitFabric, size[n], []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s cannot be reached from the other %d: those with %q (%s)",
-				count(size[n], "node"), f.NumNodes()-size[n], f.Name(n).Text, f.Node(n).GUID)
+				text.Count(size[n], "node", "nodes"), f.NumNodes()-size[n], f.Name(n).Text, f.Node(n).GUID)
 		}
 	}
 }
@@ -234,7 +219,7 @@ func (c *checker) nodes() {
 			ports = append(ports, nodeEndpoint(f, n, 0))
 		}
 		c.add(DuplicateName, len(nodes), ports, "%s have the description %q: the first are %s and %s",
-			count(len(nodes), "node"), name, f.Node(nodes[0]).GUID, f.Node(nodes[1]).GUID)
+			text.Count(len(nodes), "node", "nodes"), name, f.Node(nodes[0]).GUID, f.Node(nodes[1]).GUID)
 		if f.IsSwitch(nodes[0]) {
 			c.findings[len(c.findings)-1].Severity = verify.Warning
 		}
@@ -275,15 +260,10 @@ func (c *checker) nodes() {
 // maxPorts bounds the ports of a finding that stands for many.
 const maxPorts = 100
 
-// sameHost says whether two nodes are parts of one device.
-func (c *checker) sameHost(a, b fabric.NodeID) bool {
-	x, y := c.f.Node(a), c.f.Node(b)
-	return x.SystemGUID != 0 && x.SystemGUID == y.SystemGUID
-}
-
 // oneHost says whether nodes are all parts of one device.
 func (c *checker) oneHost(nodes []fabric.NodeID) bool {
-	return !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return !c.sameHost(nodes[0], n) })
+	system := c.f.Node(nodes[0]).SystemGUID
+	return system != 0 && !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return c.f.Node(n).SystemGUID != system })
 }
 
 // part says whether a node is the aggregation node of a switch, wherever its cable
@@ -303,17 +283,4 @@ func (c *checker) part(n fabric.NodeID) bool {
 		}
 	}
 	return c.systems[x.SystemGUID]
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	switch {
-	case n == 1:
-		return "1 " + thing
-	case thing == "switch":
-		return fmt.Sprintf("%d switches", n)
-	case thing == "leaf":
-		return fmt.Sprintf("%d leaves", n)
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -64,28 +65,21 @@ func (s *Shape) certainty() string {
 	case s.Kind == Irregular, s.Certain && s.MissingCables+s.MissingSwitches+s.ExtraCables == 0:
 		return ""
 	}
-	text, share := "certain: it explains ", "all cables"
+	certain, share := "certain", "all cables"
 	if !s.Certain {
-		text = "a guess: it explains "
+		certain = "a guess"
 	}
 	if s.Fit < 1 {
 		share = percent(s.Fit) + " of the cables"
 	}
-	text += share
+	words := certain + ": it explains " + share
 	if n := len(s.misfits); n > 0 {
-		text += fmt.Sprintf(", and %s half or more of the cables that it would have, %s", lack(n), s.misfits[0])
+		words += fmt.Sprintf(", and %s half or more of the cables that it would have, %s", text.Count(n, "switch lacks", "switches lack"), s.misfits[0])
 		if n > 1 {
-			text += fmt.Sprintf(" and %d more", n-1)
+			words += fmt.Sprintf(" and %d more", n-1)
 		}
 	}
-	return text
-}
-
-func lack(n int) string {
-	if n == 1 {
-		return "1 switch lacks"
-	}
-	return count(n, "switch") + " lack"
+	return words
 }
 
 // condition says of findings what they rest on.
@@ -118,7 +112,8 @@ func (c *checker) guessed(s *Shape, from int) {
 	for _, rule := range order {
 		n := byRule[rule]
 		n.Severity = verify.Note
-		n.Message = fmt.Sprintf("%s %s; the first: %s", count(int(n.Count), singular(ruleByName(rule).Count)), s.condition(), n.Message)
+		unit := ruleByName(rule).Count
+		n.Message = fmt.Sprintf("%s %s; the first: %s", text.Count(n.Count, singular(unit), unit), s.condition(), n.Message)
 		c.findings = append(c.findings, *n)
 	}
 }

@@ -83,51 +83,48 @@ func (m *comparison) match() {
 // strangers makes findings of nodes that only one side has, with all their cables.
 func (m *comparison) strangers() {
 	for o := range fabric.NodeID(m.e.NumNodes()) {
-		if m.toF[o] != fabric.NoNode {
-			continue
+		peers := peersOf(m.e, o)
+		if m.toF[o] != fabric.NoNode || len(peers) == 0 {
+			continue // without cables it is in no component of the fabric, then as now
 		}
 		var ports []fabric.PortID // of f
-		cables := 0
-		for num := fabric.PortNum(1); num <= m.e.Node(o).NumPorts; num++ {
-			peer := m.e.Peer(m.e.Port(o, num))
-			if peer == fabric.NoPort {
-				continue
-			}
-			cables++
+		for _, peer := range peers {
 			if p := m.portOfF(peer); p != fabric.NoPort {
 				ports = append(ports, p)
 			}
-		}
-		if cables == 0 {
-			continue // it is in no piece of the fabric, then as now
 		}
 		m.tell(ports...)
 		for _, p := range ports {
 			m.joined = append(m.joined, [2]fabric.NodeID{m.f.Owner(ports[0]), m.f.Owner(p)})
 		}
-		at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
-		x := m.e.Node(o)
-		m.add(MissingNode, cables, append([]verify.Endpoint{nodeEndpoint(m.e, o, 0)}, at...), "%s %q (%s) is not there, nor %s of it, to %s",
-			strings.ToLower(x.Type.String()), m.e.Name(o).Text, x.GUID, countCables(cables), portList(at))
+		m.stranger(MissingNode, m.e, o, len(peers), ports, "%s %q (%s) is not there, nor %s of it, to %s")
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
-		if m.toE[n] != fabric.NoNode {
-			continue
+		ports := peersOf(m.f, n)
+		if m.toE[n] == fabric.NoNode && len(ports) > 0 { // an isolated node is a finding of its own
+			m.stranger(ExtraNode, m.f, n, len(ports), ports, "%s %q (%s) is not in the expected topology; it has %s, to %s")
 		}
-		var ports []fabric.PortID
-		for num := fabric.PortNum(1); num <= m.f.Node(n).NumPorts; num++ {
-			if peer := m.f.Peer(m.f.Port(n, num)); peer != fabric.NoPort {
-				ports = append(ports, peer)
-			}
-		}
-		if len(ports) == 0 {
-			continue // an isolated node is a finding of its own
-		}
-		at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
-		x := m.f.Node(n)
-		m.add(ExtraNode, len(ports), append([]verify.Endpoint{nodeEndpoint(m.f, n, 0)}, at...), "%s %q (%s) is not in the expected topology; it has %s, to %s",
-			strings.ToLower(x.Type.String()), m.f.Name(n).Text, x.GUID, countCables(len(ports)), portList(at))
 	}
+}
+
+// stranger adds a finding about a node of one side; ports are those of f that its cables
+// lead to.
+func (m *comparison) stranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
+	at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
+	x := side.Node(n)
+	m.add(rule, cables, append([]verify.Endpoint{nodeEndpoint(side, n, 0)}, at...), format,
+		strings.ToLower(x.Type.String()), side.Name(n).Text, x.GUID, countCables(cables), portList(at))
+}
+
+// peersOf lists the ports that a node's cables lead to.
+func peersOf(f *fabric.Fabric, n fabric.NodeID) []fabric.PortID {
+	var list []fabric.PortID
+	for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
+		if peer := f.Peer(f.Port(n, num)); peer != fabric.NoPort {
+			list = append(list, peer)
+		}
+	}
+	return list
 }
 
 // portOfF is the port of f that a port of e is, NoPort when f has no such.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // maxSteps bounds the search of embed.
@@ -22,92 +23,93 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	if n > m || m > 1<<12 {
 		return nil
 	}
-	have, want := adjacency(f), adjacency(full)
-	own, places := hostsOf(f), hostsOf(full)
-	fits := func(s, t fabric.NodeID) bool {
-		return len(have[s]) <= len(want[t]) && (!hosts || own[s] <= places[t])
+	e := &embedding{have: adjacency(f), want: adjacency(full), place: make([]fabric.NodeID, n), taken: make([]bool, m)}
+	if hosts {
+		e.hosts, e.room = hostsOf(f), hostsOf(full)
 	}
-
-	// The order: from the switch with the most neighbours on, breadth first.
-	order := make([]fabric.NodeID, 0, n)
-	before := make([]fabric.NodeID, n) // a neighbour that comes earlier
-	seen := make([]bool, n)
 	byDegree := make([]fabric.NodeID, n)
 	for s := range byDegree {
 		byDegree[s] = fabric.NodeID(s)
-		before[s] = fabric.NoNode
+		e.place[s] = fabric.NoNode
 	}
-	slices.SortStableFunc(byDegree, func(a, b fabric.NodeID) int { return len(have[b]) - len(have[a]) })
+	slices.SortStableFunc(byDegree, func(a, b fabric.NodeID) int { return len(e.have[b]) - len(e.have[a]) })
+	search := graph.NewSearch[fabric.NodeID](n)
 	for _, s := range byDegree {
-		if seen[s] {
-			continue
-		}
-		seen[s] = true
-		order = append(order, s)
-		for i := len(order) - 1; i < len(order); i++ {
-			for _, e := range have[order[i]] {
-				if !seen[e.to] {
-					seen[e.to] = true
-					before[e.to] = order[i]
-					order = append(order, e.to)
-				}
-			}
-		}
+		search.Extend(func(s fabric.NodeID) []fabric.NodeID { return neighbors(e.have[s]) }, s)
 	}
-
-	place := make([]fabric.NodeID, n)
-	taken := make([]bool, m)
-	for s := range place {
-		place[s] = fabric.NoNode
-	}
-	steps := 0
-	var put func(i int) bool
-	put = func(i int) bool {
-		if i == n {
-			return true
-		}
-		s := order[i]
-		try := func(t fabric.NodeID) bool {
-			if steps++; steps > maxSteps || taken[t] || !fits(s, t) {
-				return false
-			}
-			for _, e := range have[s] {
-				if at := place[e.to]; at != fabric.NoNode && cablesTo(want[t], at) < e.cables {
-					return false
-				}
-			}
-			place[s], taken[t] = t, true
-			if put(i + 1) {
-				return true
-			}
-			place[s], taken[t] = fabric.NoNode, false
-			return false
-		}
-		if b := before[s]; b != fabric.NoNode {
-			for _, e := range want[place[b]] {
-				if try(e.to) {
-					return true
-				}
-			}
-			return false
-		}
-		for t := range fabric.NodeID(m) {
-			if try(t) {
-				return true
-			}
-		}
-		return false
-	}
-	if !put(0) {
+	e.order, e.before = search.Order, search.From
+	if !e.put(0) {
 		return nil
 	}
-	return place
+	return e.place
+}
+
+// embedding is a search of embed.
+type embedding struct {
+	have, want    [][]edge        // as of adjacency
+	hosts, room   []int           // by switch of f and by switch of full; nil for any number
+	order, before []fabric.NodeID // the switches of f, and by switch a neighbour that comes earlier
+	place         []fabric.NodeID // by switch of f
+	taken         []bool          // by switch of full
+	steps         int
+}
+
+// put places the switches from the i-th on.
+func (e *embedding) put(i int) bool {
+	if i == len(e.order) {
+		return true
+	}
+	s := e.order[i]
+	for _, t := range e.candidates(s) {
+		if e.steps++; e.steps > maxSteps || e.taken[t] || !e.fits(s, t) {
+			continue
+		}
+		e.place[s], e.taken[t] = t, true
+		if e.put(i + 1) {
+			return true
+		}
+		e.place[s], e.taken[t] = fabric.NoNode, false
+	}
+	return false
+}
+
+// candidates lists the places that s may have by the neighbour that comes before it.
+func (e *embedding) candidates(s fabric.NodeID) []fabric.NodeID {
+	if b := e.before[s]; b != fabric.NoNode {
+		return neighbors(e.want[e.place[b]])
+	}
+	var list []fabric.NodeID
+	for t := range fabric.NodeID(len(e.want)) {
+		list = append(list, t)
+	}
+	return list
+}
+
+// fits says whether t has the cables that s has to switches with places, and room for
+// the others.
+func (e *embedding) fits(s, t fabric.NodeID) bool {
+	if len(e.have[s]) > len(e.want[t]) || e.hosts != nil && e.hosts[s] > e.room[t] {
+		return false
+	}
+	return !slices.ContainsFunc(e.have[s], func(x edge) bool {
+		at := e.place[x.to]
+		return at != fabric.NoNode && cablesTo(e.want[t], at) < x.cables
+	})
 }
 
 // edge is the cables between a switch and another one.
 type edge struct {
 	to     fabric.NodeID
 	cables int
+}
+
+// neighbors lists the switches that edges lead to.
+func neighbors(edges []edge) []fabric.NodeID {
+	list := make([]fabric.NodeID, len(edges))
+	for i, e := range edges {
+		list[i] = e.to
+	}
+	return list
 }
 
 // adjacency is by switch its neighbours, by NodeID.
@@ -173,12 +175,9 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 			}
 			pairs = append(pairs, e.cables)
 			s.Cables += e.cables
-			a, b := at[t], at[e.to]
-			k := e.cables - len(parallel(f, a, b))
-			if k <= 0 {
-				continue
+			if k := e.cables - len(parallel(f, at[t], at[e.to])); k > 0 {
+				s.addDeficit(f, free, k, at[t], at[e.to], lead, lead)
 			}
-			s.deficits = append(s.deficits, deficit{a: a, b: b, n: k, pa: likely(f, a, lead, k, free), pb: likely(f, b, lead, k, free)})
 		}
 	}
 	s.Parallel = mode(pairs)
@@ -208,12 +207,9 @@ func towardSwitches(f *fabric.Fabric) []int {
 func shufflenet(f *fabric.Fabric) *Shape {
 	n := f.NumSwitches()
 	most := 0
-	for _, edges := range adjacency(f) {
-		degree := 0
-		for _, e := range edges {
-			degree += e.cables
-		}
-		most = max(most, degree)
+	for sw := range fabric.NodeID(n) {
+		ports, _ := f.SwitchLinks(sw)
+		most = max(most, len(ports))
 	}
 	for p := 2; 2*p <= most+1; p++ {
 		for k, column := 2, p*p; k*column <= n; k, column = k+1, column*p {

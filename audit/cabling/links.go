@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -52,6 +53,17 @@ func (s census) usual(but fabric.Link, share int) fabric.Link {
 		return but
 	}
 	return best
+}
+
+// fastest is the greatest width and the greatest speed of all but one link, and of
+// another one.
+func (s census) fastest(but, other fabric.Link) fabric.Link {
+	for link, n := range s {
+		if link != but || n > 1 {
+			other = fabric.Link{Width: max(other.Width, link.Width), Speed: max(other.Speed, link.Speed)}
+		}
+	}
+	return other
 }
 
 // fewFaults links that are slower than others are always faults.
@@ -103,51 +115,94 @@ func (c *checker) links(opt Options) {
 	if opt.Expected == nil && opt.Between == (fabric.Link{}) && opt.Hosts == (fabric.Link{}) && uniform(f) {
 		return
 	}
-	whole := make(map[kind]census)
-	local := make(map[kind]census) // of one switch at a time
-	count := func(of map[kind]census, k kind, link fabric.Link) {
-		if link == (fabric.Link{}) {
+	shows := c.linksShown()
+	for p := range fabric.PortID(f.NumPorts()) {
+		peer := f.Peer(p)
+		if peer < p { // NoPort is less than every port
+			continue
+		}
+		if link := slowerEnd(f, p, peer); link != (fabric.Link{}) {
+			c.link(opt, p, peer, link, shows)
+		}
+	}
+}
+
+// slowerEnd is the link of two ports as the slower one reports it, the zero value when
+// neither does.
+func slowerEnd(f *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
+	a, b := f.Link(p), f.Link(peer)
+	if a == (fabric.Link{}) || below(b, a) {
+		return b
+	}
+	return a
+}
+
+// link looks at one link. shows is by PortID as of linksShown.
+func (c *checker) link(opt Options, p, peer fabric.PortID, link fabric.Link, shows []fabric.Link) {
+	f := c.f
+	between := f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(peer))
+	required := opt.Hosts
+	if between {
+		required = opt.Between
+	}
+	if below(link, required) {
+		c.add(LinkBelowRequired, 1, endpoints(f, p, peer), "%s to %s is %s, the policy wants %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(required))
+		return
+	}
+	if opt.Expected != nil {
+		if want := c.expectedLink(opt.Expected, p, peer); want != (fabric.Link{}) {
+			if below(link, want) {
+				c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
+			}
 			return
 		}
-		s, ok := of[k]
-		if !ok {
-			s = make(census)
-			of[k] = s
-		}
-		s[link]++
 	}
+	want := least(shows[p], shows[peer])
+	if !between {
+		// A host's neighbours are on its switch, seen from there.
+		host, at := peer, p
+		if !f.IsSwitch(f.Owner(p)) {
+			host, at = p, peer
+		}
+		want = shows[at]
+		for _, end := range []fabric.PortID{host, at} {
+			if n := f.Owner(end); !f.IsSwitch(n) && f.Node(n).NumPorts > 1 {
+				want = least(want, shows[end])
+			}
+		}
+	}
+	if below(link, want) {
+		c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
+	}
+}
+
+// linksShown is by PortID what the owner shows that the port should do.
+func (c *checker) linksShown() []fabric.Link {
+	f := c.f
 	kindOf := func(p fabric.PortID) kind { return kind{c.device(f.Owner(p)), c.device(f.Owner(f.Peer(p)))} }
+	whole := make(map[kind]census)
+	local := make(map[kind]census) // of one switch at a time
 	for p := range fabric.PortID(f.NumPorts()) {
 		if f.Peer(p) != fabric.NoPort {
-			count(whole, kindOf(p), f.Link(p))
+			addLink(whole, kindOf(p), f.Link(p))
 		}
 	}
-	// shows is by PortID what the owner shows that the port should do.
 	shows := make([]fabric.Link, f.NumPorts())
 	for n := range fabric.NodeID(f.NumNodes()) {
 		clear(local)
-		ports := make([]fabric.PortID, 0, f.Node(n).NumPorts)
+		var ports []fabric.PortID
 		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
 			if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
 				ports = append(ports, p)
-				count(local, kindOf(p), f.Link(p))
+				addLink(local, kindOf(p), f.Link(p))
 			}
 		}
 		for _, p := range ports {
-			k := kindOf(p)
-			own := f.Link(p)
-			all := whole[k].usual(own, 8)
-			near := local[k]
+			k, own := kindOf(p), f.Link(p)
+			near, all := local[k], whole[k].usual(own, 8)
 			switch {
 			case k.near.typ == fabric.Switch && k.far.typ == fabric.Switch:
-				var best fabric.Link
-				for link, n := range near {
-					if link == own && n == 1 {
-						continue
-					}
-					best = fabric.Link{Width: max(best.Width, link.Width), Speed: max(best.Speed, link.Speed)}
-				}
-				shows[p] = fabric.Link{Width: max(best.Width, all.Width), Speed: max(best.Speed, all.Speed)}
+				shows[p] = near.fastest(own, all)
 			case near.total() >= 3:
 				shows[p] = near.usual(own, 4)
 			default:
@@ -155,54 +210,18 @@ func (c *checker) links(opt Options) {
 			}
 		}
 	}
-	for p := range fabric.PortID(f.NumPorts()) {
-		peer := f.Peer(p)
-		if peer == fabric.NoPort || peer < p {
-			continue
-		}
-		link := f.Link(p)
-		if l := f.Link(peer); link == (fabric.Link{}) || below(l, link) {
-			link = l
-		}
-		if link == (fabric.Link{}) {
-			continue
-		}
-		a, b := f.Owner(p), f.Owner(peer)
-		between := f.IsSwitch(a) && f.IsSwitch(b)
-		required := opt.Hosts
-		if between {
-			required = opt.Between
-		}
-		if below(link, required) {
-			c.add(LinkBelowRequired, 1, endpoints(f, p, peer), "%s to %s is %s, the policy wants %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(required))
-			continue
-		}
-		if opt.Expected != nil {
-			if want := c.expectedLink(opt.Expected, p, peer); want != (fabric.Link{}) {
-				if below(link, want) {
-					c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
-				}
-				continue
-			}
-		}
-		// A host's neighbours are on its switch, seen from there.
-		want := least(shows[p], shows[peer])
-		if !between {
-			want = shows[p]
-			if !f.IsSwitch(a) {
-				want = shows[peer]
-			}
-			if own := shows[p]; !f.IsSwitch(a) && f.Node(a).NumPorts > 1 {
-				want = least(want, own)
-			}
-			if own := shows[peer]; !f.IsSwitch(b) && f.Node(b).NumPorts > 1 {
-				want = least(want, own)
-			}
-		}
-		if below(link, want) {
-			c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
-		}
+	return shows
+}
+
+// addLink counts a link that is known.
+func addLink(of map[kind]census, k kind, link fabric.Link) {
+	if link == (fabric.Link{}) {
+		return
 	}
+	if of[k] == nil {
+		of[k] = make(census)
+	}
+	of[k][link]++
 }
 
 // uniform says whether all links are alike, or unknown.
@@ -241,18 +260,11 @@ func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
 func linkName(l fabric.Link) string {
 	switch {
 	case l.Speed == fabric.SpeedUnknown:
-		return string(appendWidth(nil, l.Width))
+		return fmt.Sprintf("%dx", l.Width)
 	case l.Width == 0:
 		return l.Speed.String()
 	}
 	return l.String()
-}
-
-func appendWidth(b []byte, w uint8) []byte {
-	if w >= 10 {
-		b = append(b, '0'+w/10)
-	}
-	return append(b, '0'+w%10, 'x')
 }
 
 // expectedLink is the link that the expected topology has between two ports, the zero
@@ -269,10 +281,7 @@ func (c *checker) expectedLink(e *fabric.Fabric, p, peer fabric.PortID) fabric.L
 	if x == fabric.NoPort || y == fabric.NoPort || e.Peer(x) != y {
 		return fabric.Link{}
 	}
-	if a, b := e.Link(x), e.Link(y); a == (fabric.Link{}) || below(b, a) {
-		return b
-	}
-	return e.Link(x)
+	return slowerEnd(e, x, y)
 }
 
 // levels looks at hosts on spines and uneven uplinks.
@@ -315,7 +324,7 @@ func (c *checker) levels(s *Shape) {
 	}
 }
 
-func countCables(n int) string { return count(n, "cable") }
+func countCables(n int) string { return text.Count(n, "cable", "cables") }
 
 // mode is the most common number; of equally common ones the greatest. 0 for none.
 func mode(list []int) int {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // The kinds of shapes.
@@ -86,6 +86,12 @@ type deficit struct {
 	pa, pb []fabric.PortNum // where they should be, in ascending order; may be fewer than n
 }
 
+// addDeficit notes that a and b should have k cables more. leadA and leadB count by port
+// number the switches that lead to the like by it.
+func (s *Shape) addDeficit(f *fabric.Fabric, free []bool, k int, a, b fabric.NodeID, leadA, leadB []int) {
+	s.deficits = append(s.deficits, deficit{a: a, b: b, n: k, pa: likely(f, a, leadA, k, free), pb: likely(f, b, leadB, k, free)})
+}
+
 // hole is a position without a switch.
 type hole struct {
 	name  string
@@ -100,7 +106,7 @@ func (s *Shape) String() string {
 		b.WriteString("\n" + text)
 	}
 	if s.MissingSwitches > 0 {
-		fmt.Fprintf(&b, "\n%s missing:", count(s.MissingSwitches, "switch"))
+		fmt.Fprintf(&b, "\n%s missing:", text.Count(s.MissingSwitches, "switch", "switches"))
 		for i, h := range s.holes {
 			if i == 8 && len(s.holes) > 9 {
 				fmt.Fprintf(&b, " and %d more", len(s.holes)-i)
@@ -218,17 +224,11 @@ func fullMesh(f *fabric.Fabric) *Shape {
 	if n < 4 || n > 256 {
 		return nil
 	}
-	cables := make([]int, n*n)
-	for a := range fabric.NodeID(n) {
-		_, to := f.SwitchLinks(a)
-		for _, b := range to {
-			cables[int(a)*n+int(b)]++
-		}
-	}
+	edges := adjacency(f)
 	var pairs []int
-	for a := range n {
+	for a := range edges {
 		for b := range a {
-			pairs = append(pairs, cables[a*n+b])
+			pairs = append(pairs, cablesTo(edges[a], fabric.NodeID(b)))
 		}
 	}
 	m := mode(pairs)
@@ -239,11 +239,10 @@ func fullMesh(f *fabric.Fabric) *Shape {
 	lead, free := towardSwitches(f), freePorts(f, nil)
 	for a := range fabric.NodeID(n) {
 		for b := a + 1; b < fabric.NodeID(n); b++ {
-			switch have := cables[int(a)*n+int(b)]; {
-			case have < m:
-				s.deficits = append(s.deficits, deficit{a: a, b: b, n: m - have, pa: likely(f, a, lead, m-have, free), pb: likely(f, b, lead, m-have, free)})
-			case have > m:
-				s.surplus = append(s.surplus, parallel(f, a, b)[m:]...)
+			if have := parallel(f, a, b); len(have) < m {
+				s.addDeficit(f, free, m-len(have), a, b, lead, lead)
+			} else {
+				s.surplus = append(s.surplus, have[m:]...)
 			}
 		}
 	}
@@ -274,7 +273,7 @@ func irregular(f *fabric.Fabric) *Shape {
 		low, high = min(low, len(ports)), max(high, len(ports))
 	}
 	hosts := hostsOf(f)
-	if level := ranks(f, hosts); level != nil {
+	if level := levelsOf(f, hosts); level != nil {
 		s := &Shape{Kind: Tree, level: level}
 		s.Levels = levelSizes(level)
 		s.Name = fmt.Sprintf("irregular tree of %d levels: %s", len(s.Levels), levelNames(s.Levels))
@@ -335,10 +334,7 @@ func gridOf(f *fabric.Fabric, dims []int) *Shape {
 			s.Cables += s.Parallel
 			ports := slices.Clone(g.Ports(sw, d))
 			if k := s.Parallel - len(ports); k > 0 {
-				s.deficits = append(s.deficits, deficit{
-					a: sw, b: other, n: k,
-					pa: likely(f, sw, lead[d], k, free), pb: likely(f, other, lead[d.Opposite()], k, free),
-				})
+				s.addDeficit(f, free, k, sw, other, lead[d], lead[d.Opposite()])
 			} else {
 				slices.SortStableFunc(ports, func(x, y fabric.PortID) int { return lead[d][f.Num(y)] - lead[d][f.Num(x)] })
 				s.surplus = append(s.surplus, ports[s.Parallel:]...)
@@ -413,181 +409,6 @@ func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) 
 	list = list[:min(k, len(list))]
 	slices.Sort(list)
 	return list
-}
-
-// deviations makes findings of what a shape lacks and has too much.
-func (c *checker) deviations(s *Shape) {
-	f := c.f
-	for _, h := range s.holes {
-		c.tell(h.ports...)
-		for i := range h.ports {
-			c.joined = append(c.joined, [2]fabric.NodeID{f.Owner(h.ports[0]), f.Owner(h.ports[i])})
-		}
-		c.add(MissingSwitch, 1, endpoints(f, h.ports...), "the %s has no switch at %s; %s should lead there", s.Name, h.name, portList(endpoints(f, h.ports...)))
-	}
-	deficits := slices.Clone(s.deficits)
-	for _, d := range deficits {
-		c.joined = append(c.joined, [2]fabric.NodeID{d.a, d.b})
-		for _, p := range d.pa {
-			c.tell(f.Port(d.a, p))
-		}
-		for _, p := range d.pb {
-			c.tell(f.Port(d.b, p))
-		}
-	}
-	surplus := slices.Clone(s.surplus)
-	c.crossed(&deficits, &surplus)
-	c.moved(&deficits, &surplus)
-	for _, d := range deficits {
-		if d.n == 0 {
-			continue
-		}
-		ports := append(d.ends(f, d.a, d.pa), d.ends(f, d.b, d.pb)...)
-		c.add(MissingCable, d.n, ports, "%s missing between %s and %s", countCables(d.n), portList(ports[:len(ports)-max(1, len(d.pb))]), portList(ports[len(ports)-max(1, len(d.pb)):]))
-	}
-	for _, p := range surplus {
-		if p != fabric.NoPort {
-			c.add(ExtraCable, 1, endpoints(f, p, f.Peer(p)), "%s to %s does not belong to the %s", f.PortName(p), f.PortName(f.Peer(p)), s.Name)
-		}
-	}
-}
-
-// ends names one end of a deficit: its ports, or the switch when they are not known.
-func (d *deficit) ends(f *fabric.Fabric, s fabric.NodeID, ports []fabric.PortNum) []verify.Endpoint {
-	if len(ports) == 0 {
-		return []verify.Endpoint{nodeEndpoint(f, s, 0)}
-	}
-	list := make([]verify.Endpoint, len(ports))
-	for i, p := range ports {
-		list[i] = nodeEndpoint(f, s, p)
-	}
-	return list
-}
-
-// portList writes endpoints one after the other, a node's name once for its ports.
-func portList(list []verify.Endpoint) string {
-	parts := make([]string, 0, len(list))
-	for i, e := range list {
-		if i == 8 && len(list) > 9 {
-			parts = append(parts, fmt.Sprintf("%d more", len(list)-i))
-			break
-		}
-		if i > 0 && e.Port != 0 && e.Node == list[i-1].Node {
-			parts = append(parts, fmt.Sprintf("[%d]", e.Port))
-			continue
-		}
-		parts = append(parts, e.String())
-	}
-	return strings.Join(parts, ", ")
-}
-
-// maxMatched bounds the deviations that are tried against each other: with more of
-// them the fabric is not one shape with a few faults.
-const maxMatched = 500
-
-// crossed finds two cables that lead to each other's switch: the pairs a,b and c,d lack
-// one, and two others of the four have one too many. What it finds it takes away.
-func (c *checker) crossed(deficits *[]deficit, surplus *[]fabric.PortID) {
-	f := c.f
-	if len(*deficits) > maxMatched || len(*surplus) > maxMatched {
-		return
-	}
-	joins := func(p fabric.PortID, a, b fabric.NodeID) bool {
-		if p == fabric.NoPort {
-			return false
-		}
-		x, y := f.Owner(p), f.Owner(f.Peer(p))
-		return x == a && y == b || x == b && y == a
-	}
-	for i := range *surplus {
-		for j := i + 1; j < len(*surplus); j++ {
-			p, q := (*surplus)[i], (*surplus)[j]
-			if p == fabric.NoPort {
-				break
-			}
-			for k := range *deficits {
-				d := &(*deficits)[k]
-				if d.n == 0 {
-					continue
-				}
-				for l := range *deficits {
-					e := &(*deficits)[l]
-					if k == l && d.n < 2 || e.n == 0 || q == fabric.NoPort {
-						continue
-					}
-					if !(joins(p, d.a, e.a) && joins(q, d.b, e.b)) && !(joins(p, d.a, e.b) && joins(q, d.b, e.a)) {
-						continue
-					}
-					d.n--
-					e.n--
-					c.tell(p, f.Peer(p), q, f.Peer(q))
-					c.add(CrossedCables, 2, endpoints(f, p, f.Peer(p), q, f.Peer(q)), "%s leads to %s and %s to %s: %s should have a cable to %s, and %s one to %s",
-						f.PortName(p), f.PortName(f.Peer(p)), f.PortName(q), f.PortName(f.Peer(q)),
-						f.Name(d.a), f.Name(d.b), f.Name(e.a), f.Name(e.b))
-					(*surplus)[i], (*surplus)[j] = fabric.NoPort, fabric.NoPort
-					p, q = fabric.NoPort, fabric.NoPort
-				}
-				if p == fabric.NoPort {
-					break
-				}
-			}
-		}
-	}
-}
-
-// moved finds cables of which one end is at another switch: a pair lacks one, and
-// one of the two has one too many. What it finds it takes away.
-func (c *checker) moved(deficits *[]deficit, surplus *[]fabric.PortID) {
-	f := c.f
-	if len(*deficits) > maxMatched || len(*surplus) > maxMatched {
-		return
-	}
-	for i, p := range *surplus {
-		if p == fabric.NoPort {
-			continue
-		}
-		best, at := -1, fabric.NoPort // the end that stayed
-		for k := range *deficits {
-			d := &(*deficits)[k]
-			if d.n == 0 {
-				continue
-			}
-			for _, end := range []fabric.PortID{p, f.Peer(p)} {
-				s := f.Owner(end)
-				if s != d.a && s != d.b {
-					continue
-				}
-				own := d.pa
-				if s == d.b {
-					own = d.pb
-				}
-				// The end that stayed is in the port that the missing cable needs.
-				if fits := slices.Contains(own, f.Num(end)); best < 0 || fits {
-					best, at = k, end
-					if fits {
-						break
-					}
-				}
-			}
-		}
-		if best < 0 {
-			continue
-		}
-		d := &(*deficits)[best]
-		d.n--
-		missing, ports := d.b, &d.pb
-		if f.Owner(at) == d.b {
-			missing, ports = d.a, &d.pa
-		}
-		ends := []verify.Endpoint{endpoint(f, at), nodeEndpoint(f, missing, 0), endpoint(f, f.Peer(at))}
-		if len(*ports) > 0 {
-			ends[1].Port = (*ports)[0]
-			*ports = (*ports)[1:]
-		}
-		c.tell(at, f.Peer(at))
-		c.add(MovedCable, 1, ends, "%s leads to %s and should lead to %s", ends[0], ends[2], ends[1])
-		(*surplus)[i] = fabric.NoPort
-	}
 }
 
 // Level is by switch its level in a tree, 0 for leaves; nil for other shapes. It is not
