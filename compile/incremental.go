@@ -10,37 +10,34 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Incremental compiles a fabric again and again as it changes, for somebody who has the
+// Incremental compiles a fabric again and again as it changes, for a caller that has the
 // last result in force: entries stay that can, and what changed is verified. The zero
-// value has nothing yet. Not safe for concurrent use.
+// value has no tables yet. Not safe for concurrent use.
 type Incremental struct {
 	engine  *Engine
-	live    *lft.Live // nil: the next Run is from scratch
 	routing *lft.Routing
-	spare   *lft.Tables // that nobody uses any more, nil for none
-	watch   *verify.Watch
-	load    uint64           // live.MaxLoad of the last routing from scratch
-	prepare func() *prepared // nil when nobody need
-	ready   chan *prepared   // gets what prepare makes; nil when it is not under way
-	readers atomic.Int32     // how many are under way, those for nobody included
-	failure error            // of the last that was made
+	spare   *lft.Tables // that nothing uses any more, nil for none
+	prepared
+	prepare func() prepared // nil when there is nothing to prepare
+	ready   chan prepared   // gets what prepare makes; nil when it is not under way
+	readers atomic.Int32    // how many preparations are under way, abandoned ones included
 }
 
 // prepared is what the next Run can go on from.
 type prepared struct {
-	live  *lft.Live // nil when there is nothing to keep
-	load  uint64
-	watch *verify.Watch
-	// failure is why there is nothing to keep, a panic being a *fabric.WorkerPanic.
+	router  *lft.Incremental // nil: the next Run is from scratch
+	checker *verify.IncrementalChecker
+	load    uint64 // router.MaxLoad of the last routing from scratch
+	// failure is why there is no router, a panic being a *fabric.WorkerPanic.
 	failure error
 }
 
 // MaxDrift is how many times the load on the most loaded link may be what it was after
-// the last routing from scratch. Beyond that all is routed anew.
+// the last routing from scratch. Beyond that all is routed from scratch.
 const MaxDrift = 2
 
 // largeChange is of how many LIDs all entries may have to be looked at: a quarter of all.
-// To route all anew is quicker then, but for fabrics where nobody notices.
+// Beyond that it is quicker to route from scratch, except on small fabrics.
 func largeChange(f *fabric.Fabric) int { return max(1000, int(f.MaxLID())/4) }
 
 // Step is what Incremental.Run did.
@@ -57,21 +54,21 @@ type Step struct {
 	// Changes is what differs from the tables before, all zero for the first.
 	Changes Changes
 	// ByChange says that the verdict rests on the last one and what changed; else all
-	// has been checked. Notes are left out then, see verify.Watch.
+	// has been checked. Notes are left out then, see verify.IncrementalChecker.
 	ByChange bool
 }
 
 // Run is the function Run for f, which comes after the fabrics of the calls before. It
-// is from scratch where the engine is no lft.Keeper or has other options than one VL,
-// where the change or the drift of the loads is too large, where the tables would have
-// faults, for multicast, and where it fails to keep tables, be it by a panic.
+// is from scratch where the engine is no lft.IncrementalEngine, for multicast and for more
+// than one VL, where the change or the drift of the loads is too large, where the tables
+// would have faults, and where keeping tables fails or panics.
 //
 // The next call needs a state that takes as long to prepare as to route from scratch.
 // Prepare does it in the background, when the caller has time; else the call does, and
 // counts it as routing in Seconds. A call that cannot keep tables does not wait for it.
 func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (r *Result, step Step, err error) {
 	before := c.routing
-	_, keeps := e.Engine.(lft.Keeper)
+	_, keeps := e.Engine.(lft.IncrementalEngine)
 	can := keeps && opt.Groups == nil && opt.SL2VL == "" && opt.Route.VLs <= 1
 	if can && c.engine != nil && c.engine.Name() == e.Name() {
 		start := time.Now()
@@ -90,18 +87,18 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		step.Why = "the engine knows no other way"
 	case !can:
 		step.Why = "there is more than unicast on one VL"
-	case c.live == nil && c.failure != nil:
+	case c.router == nil && c.failure != nil:
 		step = Step{Why: "to prepare for keeping tables failed", Failure: c.failure}
-	case c.live == nil || c.engine.Name() != e.Name():
+	case c.router == nil || c.engine.Name() != e.Name():
 		step.Why = "there are no tables to keep"
 	default:
 		err := fabric.Guarded(func() (err error) {
-			r, err = c.follow(ctx, f, opt, &step)
+			r, err = c.update(ctx, f, opt, &step)
 			return err
 		})()
 		switch {
 		case err != nil && ctx.Err() != nil:
-			c.live, c.watch, c.routing = nil, nil, before // half changed, maybe
+			c.prepared, c.routing = prepared{}, before // half changed, maybe
 			return nil, step, err
 		case err != nil:
 			r, step = nil, Step{Why: "to keep tables failed", Failure: err}
@@ -111,7 +108,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 			step = Step{Why: "the tables that were kept have faults"}
 		}
 	}
-	c.live, c.engine, c.routing, c.prepare, c.ready, c.watch, c.failure = nil, e, nil, nil, nil, nil, nil
+	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
 	opt.Route.Previous = nil
 	if r, err = Run(ctx, f, e, opt); err != nil {
 		return nil, step, err
@@ -121,32 +118,33 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	}
 	c.routing = r.Routing
 	if can && r.Routing.SL2VL == nil {
-		c.next(r, true)
+		c.prepareNext(r)
 	}
 	return r, step, nil
 }
 
-// next says how to prepare for the next call: to verify by what changed, and with route
-// to route as well.
-func (c *Incremental) next(r *Result, route bool) {
+// prepareNext says how to prepare for the next call: to verify by what changed, and to
+// route too unless there is a router already.
+func (c *Incremental) prepareNext(r *Result) {
 	routing, found := r.Routing, *r.Verify // the caller may regrade findings
-	live, load, engine := c.live, c.load, c.engine
-	c.prepare = func() *prepared {
-		x := &prepared{live: live, load: load, watch: new(verify.Watch)}
+	x, engine := c.prepared, c.engine.Engine.(lft.IncrementalEngine)
+	c.prepare = func() prepared {
+		x := x
 		err := fabric.Guarded(func() error {
-			if route {
+			if x.router == nil {
 				var ok bool
-				if x.live, ok = lft.NewLive(engine.Engine.(lft.Keeper), routing); !ok {
-					x.live = nil
+				if x.router, ok = lft.NewIncremental(engine, fabric.NewStableIndex(routing.Fabric), routing); !ok {
+					x.router = nil
 					return nil
 				}
-				x.load = x.live.MaxLoad()
+				x.load = x.router.MaxLoad()
 			}
-			x.watch.Begin(routing.Fabric, routing.Tables, &found)
+			x.checker = new(verify.IncrementalChecker)
+			x.checker.Start(x.router.Snapshot(), routing.Tables, &found)
 			return nil
 		})()
-		if err != nil { // a panic: there is nothing to keep
-			x.live, x.failure = nil, err
+		if err != nil {
+			return prepared{failure: err}
 		}
 		return x
 	}
@@ -159,7 +157,7 @@ func (c *Incremental) Prepare() {
 		return
 	}
 	c.prepare = nil
-	ready := make(chan *prepared, 1)
+	ready := make(chan prepared, 1)
 	c.ready = ready
 	c.readers.Add(1)
 	go func() {
@@ -169,8 +167,8 @@ func (c *Incremental) Prepare() {
 	}()
 }
 
-// Recycle gives back tables of a Run but the last, which nobody uses any more: another
-// Run may write over them.
+// Recycle gives back tables of a Run before the last, which nothing uses any more:
+// another Run may write over them.
 func (c *Incremental) Recycle(r *lft.Routing) {
 	c.Wait()
 	if r != c.routing && c.readers.Load() == 0 {
@@ -188,17 +186,16 @@ func (c *Incremental) wait(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case x := <-c.ready:
+	case c.prepared = <-c.ready:
 		c.ready = nil
-		c.live, c.load, c.watch, c.failure = x.live, x.load, x.watch, x.failure
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// follow is Run from what is known. The result is nil when that will not do.
-func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options, step *Step) (*Result, error) {
+// update is Run from what is known. The result is nil when tables cannot be kept.
+func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options, step *Step) (*Result, error) {
 	r := &Result{Engine: c.engine}
 	if opt.Stage != nil {
 		opt.Stage("route")
@@ -208,41 +205,40 @@ func (c *Incremental) follow(ctx context.Context, f *fabric.Fabric, opt Options,
 	if err != nil {
 		return nil, &LIDError{err}
 	}
-	if !c.live.Follow(f, largeChange(f)) {
+	now, ok := c.router.Snapshot().Index.Snapshot(f)
+	if !ok || !c.router.Update(now, largeChange(f)) {
 		step.Why = "the change is too large, or has new switches or higher LIDs"
 		return nil, nil
 	}
-	if c.live.MaxLoad() > MaxDrift*c.load {
+	if c.router.MaxLoad() > MaxDrift*c.load {
 		step.Why = "the loads have drifted apart"
 		return nil, nil
 	}
 	before := c.routing
 	spare := c.spare
-	if spare == c.routing.Tables {
+	if spare == before.Tables {
 		spare = nil
 	}
-	next := c.live.Routing(spare)
-	c.routing = next
-	c.spare = nil
-	r.Routing = next
-	step.Kept, step.LIDs = true, c.live.LIDs()
+	r.Routing = c.router.Routing(spare)
+	c.routing, c.spare = r.Routing, nil
+	step.Kept, step.LIDs = true, c.router.LIDs()
 	var work fabric.Workers
 	var changes Changes
-	work.Go(func() { changes = ChangesSince(before, next) })
+	work.Go(func() { changes = ChangesSince(before, r.Routing) })
 	r.Seconds.Route = time.Since(start).Seconds()
 	if opt.Stage != nil {
 		opt.Stage("verify")
 	}
 	start = time.Now()
-	r.Verify, step.ByChange, err = c.watch.Check(ctx, f, c.routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
+	r.Verify, step.ByChange, err = c.checker.Check(ctx, now, r.Routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
 	work.Wait()
 	step.Changes = changes
 	if err != nil {
-		c.live, c.routing = nil, before // nobody gets these tables
+		c.router, c.routing = nil, before // nothing gets these tables
 		return nil, err
 	}
 	if !step.ByChange {
-		c.next(r, false)
+		c.prepareNext(r)
 	}
 	r.regrade(opt.Multicast)
 	r.Seconds.Verify = time.Since(start).Seconds()

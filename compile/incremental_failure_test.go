@@ -19,9 +19,9 @@ type troubled struct {
 	keep *func(f *fabric.Fabric)
 }
 
-func (e troubled) Keep(f *fabric.Fabric, was []int32) []int32 {
+func (e troubled) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
 	(*e.keep)(f)
-	return e.Engine.Keep(f, was)
+	return e.Engine.KeepOrder(f, was)
 }
 
 // wholeAndDamaged is a fat tree, and without one cable.

@@ -24,8 +24,8 @@ func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 // Route takes O(switches x channels + switches x LIDs x parallel ports).
 func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
 	if opt.Previous != nil {
-		if l, ok := NewLive(e, opt.Previous, f); ok && l.Follow(f, 0) {
-			return l.Routing(nil), nil
+		if r, ok := Reroute(e, opt.Previous, f); ok {
+			return r, nil
 		}
 	}
 	dist := f.Distances()
@@ -67,6 +67,11 @@ func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Rout
 	}
 	return &Routing{Engine: "minhop", Fabric: f, Tables: s.Tables()}, nil
 }
+
+var _ IncrementalEngine = Minhop{}
+
+// KeepOrder is nil: any shortest path will do.
+func (Minhop) KeepOrder(*fabric.Fabric, []int32) []int32 { return nil }
 
 // ByDistance sorts switches by their distance to a destination, again and
 // again without allocating.

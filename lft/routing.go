@@ -40,7 +40,7 @@ type Options struct {
 	// NoWrap leaves the cables that close a dimension of a torus unused.
 	NoWrap bool
 	// Previous, if not nil, is a routing of a similar fabric with the same LIDs.
-	// Engines that can (Keeper) leave of it what the difference does not touch.
+	// An IncrementalEngine keeps of it what the difference does not touch.
 	Previous *Routing
 	// Repair routes around missing cables and switches of a mesh.
 	Repair bool

@@ -6,14 +6,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-10m}
 
-go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast|TestMend' -trials 1000 -v |
+go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast|TestTry' -trials 1000 -v |
 	grep -E 'groups|flipped|^(ok|FAIL|---)'
 
 # 10,000 failures and returns on each fabric.
 go test -count=1 -timeout 60m ./compile -run TestPrevious -trials 20000 -v | grep -E 'steps|^(ok|FAIL|---)'
 # The same with the last result in memory, verified by what changed.
 go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
-go test -count=1 -timeout 60m ./verify -run TestWatch -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./verify -run TestIncrementalChecker -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 # 1,000 processes that write a directory are killed.
 go test -count=1 -timeout 60m ./compile/outdir -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./routing/banyan -trials 20

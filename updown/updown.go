@@ -47,8 +47,8 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	var d *directions
 	switch p := opt.Previous; {
 	case p != nil && p.Order != nil && len(opt.Roots) == 0:
-		if l, ok := lft.NewLive(e, p, f); ok && l.Follow(f, 0) {
-			return l.Routing(nil), nil
+		if r, ok := lft.Reroute(e, p, f); ok {
+			return r, nil
 		}
 		// Another order may have shorter paths.
 	case len(opt.Roots) > 0:

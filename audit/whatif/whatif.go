@@ -1,8 +1,8 @@
 // Package whatif finds out what happens to a fabric when cables or switches
 // fail: who is cut off, how many forwarding entries a subnet manager has to
 // write, whether a credit loop comes up, and where the load goes. Each failure is
-// routed again, by mending where the engine can (lft.Rerouter), else from scratch,
-// and verified.
+// routed and verified by what changed where the engine can (lft.Incremental), else from
+// scratch. It makes no promise to other modules.
 package whatif
 
 import (
@@ -378,7 +378,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	// All are cloned before the first of them mends the tables that it has.
+	// All are cloned before the first of them changes the tables that it has.
 	trials := make([]*trial, min(workers, len(list)))
 	for w := range trials {
 		if w == 0 {
@@ -419,14 +419,12 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	return r, r.Sort("harm")
 }
 
-// trial is the scratch of one worker.
+// trial is what one worker needs.
 type trial struct {
 	base    *compile.Result
 	route   compile.Options
-	engine  lft.Rerouter    // nil when all is to be routed anew
-	repair  *lft.Repair     // nil likewise
-	changes *verify.Changes // nil when only a whole check will do
-	lids    []fabric.LID
+	router  *lft.Incremental // nil when every failure is routed from scratch
+	checker *verify.IncrementalChecker
 }
 
 func newTrial(base *compile.Result, route compile.Options) *trial {
@@ -434,30 +432,22 @@ func newTrial(base *compile.Result, route compile.Options) *trial {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	t := &trial{base: base, route: route}
 	r := base.Routing
-	if r.SL2VL != nil {
-		return t // lanes are chosen for all paths together
-	}
-	var ok bool
-	if t.engine, ok = base.Engine.Engine.(lft.Rerouter); !ok {
+	e, ok := base.Engine.Engine.(lft.IncrementalEngine)
+	if !ok || r.SL2VL != nil { // lanes are chosen for all paths together
 		return t
 	}
-	t.repair = lft.NewRepair(r.Fabric, r.Tables.Clone())
-	if r.Order != nil {
-		// Whatever is wrong with the fabric itself is for whole checks.
-		t.changes, _ = verify.NewChanges(r.Fabric, r.Tables, verify.UpDownNumbers(r.Fabric, r.Order))
+	if router, ok := lft.NewIncremental(e, fabric.NewStableIndex(r.Fabric), r); ok {
+		t.router, t.checker = router, new(verify.IncrementalChecker)
+		t.checker.Start(router.Snapshot(), r.Tables, base.Verify)
 	}
 	return t
 }
 
 func (t *trial) clone() *trial {
 	c := *t
-	if t.repair != nil {
-		c.repair = t.repair.Clone()
+	if t.router != nil {
+		c.router, c.checker = t.router.Clone(), t.checker.Clone()
 	}
-	if t.changes != nil {
-		c.changes = t.changes.Clone()
-	}
-	c.lids = nil
 	return &c
 }
 
@@ -465,13 +455,11 @@ func (t *trial) clone() *trial {
 func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c := Case{Number: x.number, Failed: x.parts}
 	g := t.base.Routing.Fabric.Without(x.cut...)
-	if t.engine != nil {
-		if m := t.engine.Mender(g, t.base.Routing); m != nil {
-			edits, ok := t.repair.Mend(g, m)
-			defer t.repair.Undo()
-			if ok {
-				c.written(g, edits)
-				return c, t.judge(ctx, &c, g, edits)
+	if t.router != nil {
+		if now, ok := t.router.Snapshot().Index.Snapshot(g); ok {
+			defer t.router.Undo()
+			if t.router.Try(now) {
+				return c, t.update(ctx, &c, now)
 			}
 		}
 	}
@@ -485,8 +473,8 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	if err != nil {
 		return c, err
 	}
-	c.written(g, edits(t.base.Routing.Tables, r.Routing.Tables))
-	t.judgeWhole(&c, g, r.Verify)
+	c.countChanges(t.base.Routing, g, r.Routing.Tables)
+	t.fromCheck(&c, g, r.Verify)
 	return c, nil
 }
 
@@ -510,35 +498,35 @@ func (t *trial) fromScratch(ctx context.Context, c *Case, cut []fabric.PortID) e
 	return err
 }
 
-// judge checks what was mended.
-func (t *trial) judge(ctx context.Context, c *Case, g *fabric.Fabric, edits []lft.Edit) error {
-	c.MaxRoutes = slices.Max(t.repair.Loads())
-	if t.changes != nil {
-		t.lids = t.lids[:0]
-		for _, e := range edits {
-			if n := len(t.lids); n == 0 || t.lids[n-1] != e.LID {
-				t.lids = append(t.lids, e.LID)
-			}
-		}
-		if r := t.changes.Check(g, t.repair.Tables(), t.lids); r.Unproven == nil {
-			c.Gone, c.Lost = r.Gone, r.Lost
-			return nil
-		}
+// update says what the router's tables are like: by what changed, or by a whole check
+// where the checker cannot follow them.
+func (t *trial) update(ctx context.Context, c *Case, now *fabric.Snapshot) error {
+	g, tables := now.Fabric, t.router.Tables()
+	c.countChanges(t.base.Routing, g, tables)
+	defer t.checker.Undo()
+	if pairs, maxRoutes, ok := t.checker.Try(now, tables); ok {
+		c.Gone, c.MaxRoutes = t.base.Verify.Unicast.Pairs-pairs, maxRoutes
+		return nil
 	}
-	v, err := verify.Check(ctx, g, t.repair.Tables(), verify.Options{Complete: true, Workers: 1})
-	if err != nil {
-		return err
+	v, err := verify.Check(ctx, g, tables, verify.Options{Complete: true, Workers: 1})
+	if err == nil {
+		t.fromCheck(c, g, v)
 	}
-	t.judgeWhole(c, g, v)
-	return nil
+	return err
 }
 
-// judgeWhole takes what a check of everything says about g.
-func (t *trial) judgeWhole(c *Case, g *fabric.Fabric, v *verify.Result) {
+// fromCheck takes what a check of everything says about g.
+func (t *trial) fromCheck(c *Case, g *fabric.Fabric, v *verify.Result) {
 	c.Gone = t.base.Verify.Unicast.Pairs - v.Unicast.Pairs
 	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-t.apart(g))
 	c.CreditLoops = v.CreditLoops.Count + v.Management.CreditLoops
 	c.MaxRoutes = v.Balance.MaxRoutes
+}
+
+// countChanges counts what a subnet manager of g has to write.
+func (c *Case) countChanges(before *lft.Routing, g *fabric.Fabric, tables *lft.Tables) {
+	n := compile.ChangesSince(before, &lft.Routing{Fabric: g, Tables: tables})
+	c.Entries, c.Blocks, c.Switches = n.Entries, n.Blocks, n.Switches
 }
 
 // apart counts the pairs of g that the tables from before the failure did not join in
@@ -573,41 +561,4 @@ func (t *trial) apart(g *fabric.Fabric) int64 {
 		n += int64(len(g.CAPorts())) - joined
 	}
 	return n
-}
-
-// edits lists the entries in which tables differ.
-func edits(a, b *lft.Tables) []lft.Edit {
-	var list []lft.Edit
-	for s := range fabric.NodeID(a.Switches()) {
-		was, is := a.Row(s), b.Row(s)
-		for lid := range was {
-			now := fabric.NoPath
-			if lid < len(is) {
-				now = is[lid]
-			}
-			if now != was[lid] {
-				list = append(list, lft.Edit{Switch: s, LID: fabric.LID(lid), Old: was[lid], New: now})
-			}
-		}
-	}
-	return list
-}
-
-// written counts what a subnet manager of g has to write.
-func (c *Case) written(g *fabric.Fabric, edits []lft.Edit) {
-	type block struct {
-		s fabric.NodeID
-		b fabric.LID
-	}
-	blocks := make(map[block]bool)
-	switches := make(map[fabric.NodeID]bool)
-	for _, e := range edits {
-		if g.LID(g.Port(e.Switch, fabric.ManagementPort)) == 0 {
-			continue
-		}
-		c.Entries++
-		blocks[block{e.Switch, e.LID / lft.BlockSize}] = true
-		switches[e.Switch] = true
-	}
-	c.Blocks, c.Switches = len(blocks), len(switches)
 }

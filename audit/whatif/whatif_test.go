@@ -93,8 +93,12 @@ func TestAsCompiledFromScratch(t *testing.T) {
 					if len(got.Cases) != got.Failures || got.Failures == 0 {
 						t.Fatalf("%d cases of %d", len(got.Cases), got.Failures)
 					}
+					_, keeps := r.Engine.Engine.(lft.IncrementalEngine)
 					for _, c := range got.Cases {
 						scratch(t, r, base, kind, &c)
+						if c.Anew == keeps {
+							t.Errorf("%v: from scratch %v", c.Failed, c.Anew)
+						}
 					}
 					if (name == "line" || name == "pieces") && engine != "xy" && got.Cases[0].Lost == 0 {
 						t.Error("no single point of failure on a line")
@@ -126,6 +130,9 @@ func scratch(t *testing.T, base *compile.Result, route compile.Options, kind Kin
 	}
 	if loops := r.Verify.CreditLoops.Count + r.Verify.Management.CreditLoops; (c.CreditLoops > 0) != (loops > 0) {
 		t.Errorf("%v: %d credit loops, from scratch %d", c.Failed, c.CreditLoops, loops)
+	}
+	if kind == Switches && c.Switches == base.Routing.Fabric.NumSwitches() {
+		t.Errorf("%v: it has entries to be written itself", c.Failed)
 	}
 	if n := c.Entries; c.Blocks > n || c.Switches > c.Blocks || n > 0 && c.Switches == 0 {
 		t.Errorf("%v: %d entries in %d blocks of %d switches", c.Failed, c.Entries, c.Blocks, c.Switches)

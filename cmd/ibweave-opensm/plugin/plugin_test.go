@@ -351,11 +351,11 @@ func (e disordered) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options
 	return e.Engine.Route(ctx, f, opt)
 }
 
-func (e disordered) Keep(f *fabric.Fabric, was []int32) []int32 {
+func (e disordered) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
 	if f.NumLinks() != *e.links {
 		panic("where was I?")
 	}
-	return e.Engine.Keep(f, was)
+	return e.Engine.KeepOrder(f, was)
 }
 
 // A panic where tables are to be kept costs OpenSM no engine: they are those from

@@ -10,11 +10,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// TestWatchMovedCable has the end of a cable go to another port of its switch: the
+// TestIncrementalCheckerMovedCable has the end of a cable go to another port of its switch: the
 // dependency of switch 3's packets to switch 1 is between the same ports of switch 0 as
 // before and never gone, but the channel that it waits for is another, with which there
 // is a loop.
-func TestWatchMovedCable(t *testing.T) {
+func TestIncrementalCheckerMovedCable(t *testing.T) {
 	ring := func(in int) *fabric.Fabric {
 		p, err := gen.NewPlan(4, 4)
 		if err != nil {
@@ -84,9 +84,10 @@ func TestWatchMovedCable(t *testing.T) {
 	if err != nil || want.CreditLoops.Count != 1 {
 		t.Fatalf("%d credit loops, want 1; %v", want.CreditLoops.Count, err)
 	}
-	var w verify.Watch
-	w.Begin(before, good, r)
-	got, changed, err := w.Check(t.Context(), after, bad, verify.Options{Complete: true})
+	x := fabric.NewStableIndex(before)
+	var w verify.IncrementalChecker
+	w.Start(snapshot(t, x, before), good, r)
+	got, changed, err := w.Check(t.Context(), snapshot(t, x, after), bad, verify.Options{Complete: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,55 +9,14 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-var _ lft.Rerouter = Engine{}
+var _ lft.IncrementalEngine = Engine{}
 
-// Mender keeps the order of the switches, so that every channel that is left has
-// the direction that it had, and old entries and new ones together have no credit
-// loop. That serves as long as each connected part of f has one switch alone without
-// an upward link; else it is nil.
-func (Engine) Mender(f *fabric.Fabric, r *lft.Routing) lft.Mender {
-	d := newDirections(f, orderOfRanks(r.Order))
-	tops := 0
-	for rank := range int32(len(r.Order)) {
-		if above, _ := d.up.of(rank); len(above) == 0 {
-			tops++
-		}
-	}
-	if _, components := graph.Components(f.NumSwitches(), f.Neighbors); tops != components {
-		return nil
-	}
-	return &mender{tree: newTree(d), hops: make([]uint8, len(r.Order))}
-}
-
-// mender is a tree by NodeID.
-type mender struct {
-	tree *tree
-	hops []uint8
-}
-
-func (m *mender) To(t fabric.NodeID) (hops []uint8, ok bool) {
-	if !m.tree.grow(t) {
-		return nil, false
-	}
-	for rank, h := range m.tree.hops {
-		m.hops[m.tree.d.order.Switch[rank]] = h
-	}
-	return m.hops, true
-}
-
-func (m *mender) Ports(u fabric.NodeID) []fabric.PortID {
-	m.tree.some = m.tree.some[:0]
-	return m.tree.ports(m.tree.d.order.Rank[u])
-}
-
-var _ lft.Keeper = Engine{}
-
-// Keep is the order of before for the switches of f. A switch that is new comes after
+// KeepOrder is the earlier order for the switches of f. A switch that is new comes after
 // the one that has most neighbours in common with it, so that it is of as much use;
 // without such a switch it comes last. Where a switch has lost its last upward cable,
 // a neighbour is lifted above it, and if that is not possible the switch comes after the
 // first of its neighbours that has a place.
-func (Engine) Keep(f *fabric.Fabric, ranks []int32) []int32 {
+func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 	n := f.NumSwitches()
 	// Twice the rank, so that new switches find a place after any.
 	was := make([]int32, n)

@@ -17,9 +17,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-var watched = flag.Int("trials", 100, "steps of TestWatch on each fabric")
+var checkedSteps = flag.Int("trials", 100, "steps of TestIncrementalChecker on each fabric")
 
-// sameResult compares what a Watch says with what Check says of the same.
+// sameResult compares what an IncrementalChecker says with what Check says of the same.
 func sameResult(t *testing.T, got, want *verify.Result, byChange bool) {
 	t.Helper()
 	if byChange {
@@ -34,11 +34,11 @@ func sameResult(t *testing.T, got, want *verify.Result, byChange bool) {
 		})
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(verify.Result{}, verify.Finding{})); d != "" {
-		t.Fatalf("by change %v, from scratch - and watched +:\n%s", byChange, d)
+		t.Fatalf("by change %v, from scratch - and incremental +:\n%s", byChange, d)
 	}
 }
 
-func watchedFabrics(t *testing.T) map[string]*fabric.Fabric {
+func changingFabrics(t *testing.T) map[string]*fabric.Fabric {
 	t.Helper()
 	list := make(map[string]*fabric.Fabric)
 	add := func(name string, f *fabric.Fabric, err error) {
@@ -126,18 +126,30 @@ func recabled(t *testing.T, f *fabric.Fabric, rng *rand.Rand) *fabric.Fabric {
 	return g
 }
 
-// TestWatch goes on from one fabric and routing to another at random: anew, by an
-// engine that makes credit loops, with cables elsewhere, and with entries that are
-// wrong. Each time Check has to say the same.
-func TestWatch(t *testing.T) {
-	for name, whole := range watchedFabrics(t) {
+// snapshot is f by the numbers of x.
+func snapshot(t *testing.T, x *fabric.StableIndex, f *fabric.Fabric) *fabric.Snapshot {
+	t.Helper()
+	v, ok := x.Snapshot(f)
+	if !ok {
+		t.Fatal("a switch without a slot")
+	}
+	return v
+}
+
+// TestIncrementalChecker goes on from one fabric and routing to another at random: from
+// scratch, by an engine that makes credit loops, with cables elsewhere, and with entries
+// that are wrong. Each time Check has to say the same. Some are only tried, and undone.
+func TestIncrementalChecker(t *testing.T) {
+	for name, whole := range changingFabrics(t) {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
-			var w verify.Watch
+			x := fabric.NewStableIndex(whole)
+			var w verify.IncrementalChecker
 			g := whole
 			var r *lft.Routing
 			byChange, faults, loops := 0, 0, 0
-			steps := *watched
+			tried := false
+			steps := *checkedSteps
 			for range steps {
 				if r == nil || rng.IntN(2) == 0 {
 					g = whole
@@ -172,7 +184,19 @@ func TestWatch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, changed, err := w.Check(t.Context(), g, tables, verify.Options{Complete: true})
+				now := snapshot(t, x, g)
+				if rng.IntN(2) == 0 {
+					pairs, most, ok := w.Try(now, tables)
+					w.Undo()
+					if ok && (pairs != want.Unicast.Pairs || most != want.Balance.MaxRoutes || want.Unicast.Unreachable+want.Unicast.Loops > 0 ||
+						want.CreditLoops.Count+want.Management.CreditLoops > 0) {
+						t.Fatalf("%d pairs, %d routes, but %+v %+v", pairs, most, want.Unicast, want.Balance)
+					}
+					if tried = ok || tried; rng.IntN(2) == 0 {
+						continue
+					}
+				}
+				got, changed, err := w.Check(t.Context(), now, tables, verify.Options{Complete: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -187,7 +211,7 @@ func TestWatch(t *testing.T) {
 				}
 				sameResult(t, got, want, changed)
 				if !changed {
-					w.Begin(g, tables, want)
+					w.Start(now, tables, want)
 				}
 				if !changed && got.Worst() == verify.Error && rng.IntN(2) == 0 {
 					// Known again, so that the next is by what changed.
@@ -196,12 +220,12 @@ func TestWatch(t *testing.T) {
 					} else if r, err := verify.Check(t.Context(), whole, good.Tables, verify.Options{Complete: true}); err != nil {
 						t.Fatal(err)
 					} else {
-						w.Begin(whole, good.Tables, r)
+						w.Start(snapshot(t, x, whole), good.Tables, r)
 					}
 				}
 			}
 			t.Logf("%d steps, %d by what changed, %d with faults, %d with credit loops", steps, byChange, faults, loops)
-			if byChange < steps/10 || faults < steps/10 || byChange == steps {
+			if byChange < steps/10 || faults < steps/10 || byChange == steps || !tried {
 				t.Error("that tests too little")
 			}
 		})

@@ -1,0 +1,208 @@
+package fabric
+
+import "slices"
+
+// StableIndex numbers switches and their ports so that the numbers stay while a fabric
+// changes: a Fabric numbers its nodes again when one is gone. The number of a switch is
+// its slot. A switch keeps its slot by its GUID, whether it is there at the moment or
+// not. Port p of slot s has the number Base[s]+p, port 0 included. Immutable.
+type StableIndex struct {
+	// Base is by slot the number of its port 0; one more at the end.
+	Base []int32
+	// Owner is by number of a port its slot.
+	Owner []int32
+	// MaxLID is the highest LID of the fabrics.
+	MaxLID LID
+	slot   map[GUID]int32
+}
+
+// NewStableIndex has a slot for every switch of the fabrics, those of the first in the
+// order of their NodeID.
+func NewStableIndex(fabrics ...*Fabric) *StableIndex {
+	x := &StableIndex{Base: []int32{0}, slot: make(map[GUID]int32)}
+	for _, f := range fabrics {
+		x.MaxLID = max(x.MaxLID, f.MaxLID())
+		for s := range NodeID(f.NumSwitches()) {
+			n := f.Node(s)
+			if _, ok := x.slot[n.GUID]; ok {
+				continue
+			}
+			slot := int32(x.Slots())
+			x.slot[n.GUID] = slot
+			for range int(n.NumPorts) + 1 {
+				x.Owner = append(x.Owner, slot)
+			}
+			x.Base = append(x.Base, int32(len(x.Owner)))
+		}
+	}
+	return x
+}
+
+// Slots is how many there are.
+func (x *StableIndex) Slots() int { return len(x.Base) - 1 }
+
+// NumPorts is how many ports have numbers.
+func (x *StableIndex) NumPorts() int { return len(x.Owner) }
+
+// What is at the other end of a port's cable, if not a switch.
+const (
+	NoCable int32 = -1 // nothing; and so it is with port 0
+	EndPort int32 = -2 // a CA or a router
+)
+
+// NoDestination stands for the destination of a LID that no port has.
+const NoDestination int32 = -1
+
+// Snapshot is a fabric at one moment, by the numbers of a StableIndex. Immutable.
+type Snapshot struct {
+	Index  *StableIndex
+	Fabric *Fabric
+	// Node is by slot the switch, NoNode for one that is not there. A switch with
+	// neither a cable nor a LID is not there.
+	Node []NodeID
+	// Present is how many switches are there.
+	Present int
+	// Slot is by NodeID of a switch.
+	Slot []int32
+	// Peer is by number of a port that of the port of a switch at the other end of
+	// its cable, or NoCable or EndPort.
+	Peer []int32
+	// Dest is by LID the number of the port of a switch by which packets leave the
+	// fabric for it, port 0 for the switch's own; NoDestination for no port's.
+	Dest []int32
+	// Sources is by slot how many CA and router ports are cabled to it.
+	Sources []int32
+	// Whole says that all switches that are there and all CA and router ports with a
+	// cable have LIDs, and that the latter are cabled to switches.
+	Whole bool
+
+	first   []int32 // by slot: its part of out and to; one more at the end
+	out, to []int32
+}
+
+// Snapshot is f by the numbers of x; false when it has a switch without a slot, or with
+// another number of ports. It takes O(ports + LIDs).
+func (x *StableIndex) Snapshot(f *Fabric) (*Snapshot, bool) {
+	n := x.Slots()
+	v := &Snapshot{
+		Index: x, Fabric: f, Node: make([]NodeID, n), Slot: make([]int32, f.NumSwitches()),
+		Peer: make([]int32, x.NumPorts()), Dest: make([]int32, int(f.MaxLID())+1), Sources: make([]int32, n),
+		Whole: true,
+	}
+	for s := range v.Node {
+		v.Node[s] = NoNode
+	}
+	for s := range NodeID(f.NumSwitches()) {
+		node := f.Node(s)
+		slot, ok := x.slot[node.GUID]
+		if !ok || x.Base[slot+1]-x.Base[slot] != int32(node.NumPorts)+1 {
+			return nil, false
+		}
+		v.Slot[s] = slot
+	}
+	for i := range v.Peer {
+		v.Peer[i] = NoCable
+	}
+	for s := range NodeID(f.NumSwitches()) {
+		v.addSwitch(s)
+	}
+	v.addEndPorts()
+	v.listLinks()
+	return v, true
+}
+
+// addSwitch fills in a switch and its cables.
+func (v *Snapshot) addSwitch(s NodeID) {
+	f, x := v.Fabric, v.Index
+	slot, base := v.Slot[s], f.PortBase(s)
+	cabled := false
+	for num := int32(1); num <= int32(f.Node(s).NumPorts); num++ {
+		peer := f.Peer(base + PortID(num))
+		if peer == NoPort {
+			continue
+		}
+		cabled = true
+		v.Peer[x.Base[slot]+num] = EndPort
+		if f.IsSwitch(f.Owner(peer)) {
+			v.Peer[x.Base[slot]+num] = v.number(peer)
+		}
+	}
+	v.Sources[slot] = int32(len(f.HostsOn(s)))
+	hasLID := f.LID(base) != 0
+	if cabled || hasLID {
+		v.Node[slot] = s
+		v.Present++
+		v.Whole = v.Whole && hasLID
+	}
+}
+
+// addEndPorts fills in where packets go.
+func (v *Snapshot) addEndPorts() {
+	f := v.Fabric
+	for _, p := range f.CAPorts() {
+		v.Whole = v.Whole && f.LID(p) != 0 && f.Attachment(p) != NoPort
+	}
+	for lid := range v.Dest {
+		v.Dest[lid] = NoDestination
+		if p := f.Attachment(f.LIDPort(LID(lid))); p != NoPort {
+			v.Dest[lid] = v.number(p)
+		}
+	}
+}
+
+// number is that of a port of a switch.
+func (v *Snapshot) number(p PortID) int32 {
+	return v.Index.Base[v.Slot[v.Fabric.Owner(p)]] + int32(v.Fabric.Num(p))
+}
+
+// listLinks lists the channels of Peer between switches.
+func (v *Snapshot) listLinks() {
+	x := v.Index
+	v.first = make([]int32, 1, len(x.Base))
+	v.out, v.to = make([]int32, 0, len(v.Fabric.to)), make([]int32, 0, len(v.Fabric.to))
+	for s := range int32(x.Slots()) {
+		for p := x.Base[s]; p < x.Base[s+1]; p++ {
+			if peer := v.Peer[p]; peer >= 0 && x.Owner[peer] != s {
+				v.out = append(v.out, p)
+				v.to = append(v.to, x.Owner[peer])
+			}
+		}
+		v.first = append(v.first, int32(len(v.out)))
+	}
+}
+
+// SwitchLinks lists the ports of a slot with cables to other switches, and the slots
+// that they lead to, as Fabric.SwitchLinks does.
+func (v *Snapshot) SwitchLinks(slot int32) (ports, to []int32) {
+	a, b := v.first[slot], v.first[slot+1]
+	return v.out[a:b], v.to[a:b]
+}
+
+// Destination is Dest of any LID, NoDestination for those above the highest one.
+func (v *Snapshot) Destination(lid int) int32 {
+	if lid >= len(v.Dest) {
+		return NoDestination
+	}
+	return v.Dest[lid]
+}
+
+// WithoutMoved is v without the cables at ports that have another cable in old; v itself
+// when there are none.
+func (v *Snapshot) WithoutMoved(old *Snapshot) *Snapshot {
+	w := v
+	for p, peer := range v.Peer {
+		if was := old.Peer[p]; peer < 0 || was < 0 || was == peer {
+			continue
+		}
+		if w == v {
+			c := *v
+			c.Peer = slices.Clone(v.Peer)
+			w = &c
+		}
+		w.Peer[p], w.Peer[peer] = NoCable, NoCable
+	}
+	if w != v {
+		w.listLinks()
+	}
+	return w
+}

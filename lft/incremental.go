@@ -1,0 +1,323 @@
+package lft
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// IncrementalEngine is an engine whose tables an Incremental can update. Each switch
+// sends a LID to a neighbour that is one link nearer to it: by shortest paths, or by
+// those up and then down an order of the switches.
+type IncrementalEngine interface {
+	Engine
+	// KeepOrder gives the order of f's switches, rank by NodeID and 0 on top, that is
+	// most like an earlier order: was is by NodeID the rank there, -1 for switches that
+	// it did not have. It is nil when the engine has no order.
+	KeepOrder(f *fabric.Fabric, was []int32) []int32
+}
+
+// Incremental holds forwarding tables and updates them as the fabric changes, changing
+// as few entries as possible.
+//
+// An entry by which packets may still go stays as it is. Any other goes to the port with
+// the least costly path, the sum of the cubes of the loads on it, the lowest port of
+// several. Where a cable is new or is back, switches with a path over it that costs less
+// take that, so that it gets its share; all other entries stay. So with the order that
+// it has (KeepOrder), no routing of the engine has fewer entries changed when cables
+// fail.
+//
+// It keeps the distances between all switches, by the engine's rule. When cables come or
+// go, a distance stays right as long as it is one more than the least among the
+// neighbours where a cable came or went. Only destinations for which that does not hold
+// are searched again. A LID is looked at when an entry for it has lost its cable, a
+// distance to its switch has changed, or a new cable is on a path to it.
+//
+// The order is always the one most like that of the first routing, so that it comes
+// back when a failure is repaired. Memory: for each switch a byte a LID and two bytes a
+// switch. Not safe for concurrent use.
+type Incremental struct {
+	engine IncrementalEngine
+	index  *fabric.StableIndex
+	now    *fabric.Snapshot // what the tables are for
+	stride int              // of rows: the LIDs that there is room for
+	rows   []fabric.PortNum // by slot and LID
+	load   []int64          // by port: routes that leave by it to a switch
+	unit   []uint64         // by port, as the function units
+	first  []int32          // by slot: its rank in the first order; nil without an order
+	rank   []int32          // by slot: its rank now
+	order  []int32          // slots that are there, by rank
+	dist   distances
+	// uncounted lists LIDs with entries that no engine could have made; they are in no
+	// load.
+	uncounted []int32
+	journal   *journal // nil unless the last update is to be undone
+	lids      int      // how many the last update looked at
+
+	updateScratch
+}
+
+// journal is what Undo needs: what an update changes in place.
+type journal struct {
+	before  Incremental
+	entries []formerEntry
+	dist    []formerDistances
+}
+
+// formerEntry is an entry of rows before it was changed.
+type formerEntry struct {
+	at  int
+	num fabric.PortNum
+}
+
+// NewIncremental begins with a routing of the engine's, whose fabric has numbers in x.
+// It returns false for tables that it cannot update: an order that is missing, switches
+// that had another number of ports, or paths that are too long. Entries that the engine
+// could not have made are replaced in the next update.
+// O(switches x (LIDs + channels)).
+func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*Incremental, bool) {
+	f := r.Fabric
+	now, ok := x.Snapshot(f)
+	if !ok {
+		return nil, false
+	}
+	n := x.Slots()
+	l := &Incremental{
+		engine: e, index: x, now: now, load: make([]int64, x.NumPorts()),
+		stride:        (int(x.MaxLID)/BlockSize + 1) * BlockSize,
+		rows:          NewTables(n, x.MaxLID).entries,
+		dist:          newDistances(n),
+		updateScratch: newUpdateScratch(n),
+	}
+	for slot, s := range now.Node {
+		if s != fabric.NoNode {
+			copy(l.row(int32(slot)), r.Tables.Row(s))
+		}
+	}
+	if !l.setFirstOrder(r) {
+		return nil, false
+	}
+	l.setOrder()
+	if !l.searchAll() {
+		return nil, false
+	}
+	l.setUnits()
+	l.countLoads()
+	return l, true
+}
+
+// Reroute updates the tables of previous for another fabric. It returns false where an
+// Incremental cannot.
+func Reroute(e IncrementalEngine, previous *Routing, f *fabric.Fabric) (*Routing, bool) {
+	x := fabric.NewStableIndex(previous.Fabric, f)
+	l, ok := NewIncremental(e, x, previous)
+	if !ok {
+		return nil, false
+	}
+	v, ok := x.Snapshot(f)
+	if !ok || !l.Update(v, 0) {
+		return nil, false
+	}
+	return l.Routing(nil), true
+}
+
+// Clone is an independent copy, for another goroutine.
+func (l *Incremental) Clone() *Incremental {
+	c := *l
+	c.rows, c.load = slices.Clone(l.rows), slices.Clone(l.load)
+	c.dist.hops, c.dist.down = slices.Clone(l.dist.hops), slices.Clone(l.dist.down)
+	c.updateScratch = newUpdateScratch(l.index.Slots())
+	return &c
+}
+
+// Try is Update with all LIDs, until Undo takes it back.
+func (l *Incremental) Try(v *fabric.Snapshot) bool {
+	l.journal = &journal{before: *l}
+	l.load = slices.Clone(l.load)
+	return l.Update(v, 0)
+}
+
+// Undo takes back the last Try, also one that returned false.
+func (l *Incremental) Undo() {
+	for _, e := range slices.Backward(l.journal.entries) {
+		l.rows[e.at] = e.num
+	}
+	for _, d := range slices.Backward(l.journal.dist) {
+		hops, down := l.dist.to(d.slot)
+		copy(hops, d.hops)
+		copy(down, d.down)
+	}
+	scratch := l.updateScratch
+	*l = l.journal.before
+	l.updateScratch = scratch
+}
+
+func (l *Incremental) row(slot int32) []fabric.PortNum {
+	return l.rows[int(slot)*l.stride : (int(slot)+1)*l.stride]
+}
+
+func (l *Incremental) entry(slot, lid int32) fabric.PortNum {
+	return l.rows[int(slot)*l.stride+int(lid)]
+}
+
+func (l *Incremental) setEntry(slot, lid int32, num fabric.PortNum) {
+	at := int(slot)*l.stride + int(lid)
+	if l.journal != nil && l.rows[at] != num {
+		l.journal.entries = append(l.journal.entries, formerEntry{at, l.rows[at]})
+	}
+	l.rows[at] = num
+}
+
+// setFirstOrder takes the order of the first routing. It returns false when the engine
+// has an order and the routing has none.
+func (l *Incremental) setFirstOrder(r *Routing) bool {
+	was := make([]int32, len(l.now.Slot))
+	for s := range was {
+		was[s] = int32(s)
+		if len(r.Order) > 0 {
+			was[s] = r.Order[s]
+		}
+	}
+	if l.engine.KeepOrder(r.Fabric, was) == nil {
+		return true
+	}
+	l.first = make([]int32, l.index.Slots())
+	for slot := range l.first {
+		l.first[slot] = -1
+	}
+	for s, slot := range l.now.Slot {
+		l.first[slot] = was[s]
+	}
+	return r.Order != nil
+}
+
+// setOrder sets rank and order for the fabric at hand.
+func (l *Incremental) setOrder() {
+	l.rank, l.order = nil, nil
+	if l.first == nil {
+		return
+	}
+	was := make([]int32, len(l.now.Slot))
+	for s, slot := range l.now.Slot {
+		was[s] = l.first[slot]
+	}
+	l.rank = make([]int32, len(l.first))
+	for slot := range l.rank {
+		l.rank[slot] = -1
+	}
+	for s, rank := range l.engine.KeepOrder(l.now.Fabric, was) {
+		l.rank[l.now.Slot[s]] = rank
+	}
+	l.order = make([]int32, len(l.now.Slot))
+	for _, slot := range l.now.Slot {
+		l.order[l.rank[slot]] = slot
+	}
+}
+
+// setUnits sets unit for the fabric at hand.
+func (l *Incremental) setUnits() {
+	f := l.now.Fabric
+	l.unit = make([]uint64, l.index.NumPorts())
+	byID := units(f)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		base := f.PortBase(s)
+		copy(l.unit[l.index.Base[l.now.Slot[s]]:], byID[base:base+fabric.PortID(f.Node(s).NumPorts)+1])
+	}
+}
+
+// countLoads fills in the loads, and finds the LIDs that have entries which no engine
+// could have made.
+func (l *Incremental) countLoads() {
+	v := l.now
+	l.peer = v.Peer
+	n := l.index.Slots()
+	stage := make([]fabric.PortNum, n*BlockSize)
+	for block := 0; block < len(v.Dest); block += BlockSize {
+		for s := range int32(n) {
+			for i, num := range l.row(s)[block : block+BlockSize] {
+				stage[i*n+int(s)] = num
+			}
+		}
+		for lid := block; lid < min(block+BlockSize, len(v.Dest)); lid++ {
+			copy(l.column, stage[(lid-block)*n:])
+			dest := v.Dest[lid]
+			switch {
+			case dest == fabric.NoDestination:
+				l.clearEntries(int32(lid))
+			case !l.allMayStay(dest):
+				l.uncounted = append(l.uncounted, int32(lid))
+			case l.isCA(dest):
+				l.sumFlows(dest, v)
+				l.addFlows(dest, 1)
+			}
+		}
+	}
+}
+
+// clearEntries sets all entries for a LID to fabric.NoPath.
+func (l *Incremental) clearEntries(lid int32) {
+	for s := range int32(l.index.Slots()) {
+		l.setEntry(s, lid, fabric.NoPath)
+	}
+}
+
+// isCA says whether a destination is not a switch itself.
+func (l *Incremental) isCA(dest int32) bool { return dest != l.index.Base[l.index.Owner[dest]] }
+
+// MaxLoad is the most routes that cross a channel between switches, with those of slow
+// cables counted more, so that it does not matter which cable it is.
+func (l *Incremental) MaxLoad() uint64 {
+	most := uint64(0)
+	for p, routes := range l.load {
+		most = max(most, uint64(routes)*l.unit[p])
+	}
+	return most
+}
+
+// Snapshot is what the tables are for.
+func (l *Incremental) Snapshot() *fabric.Snapshot { return l.now }
+
+// LIDs is how many the last update looked at.
+func (l *Incremental) LIDs() int { return l.lids }
+
+// Tables is the tables as they are, not a copy: the next call of a method may change
+// them. It is nil where a switch has another NodeID than its slot.
+func (l *Incremental) Tables() *Tables {
+	for s, slot := range l.now.Slot {
+		if int32(s) != slot {
+			return nil
+		}
+	}
+	return &Tables{maxLID: l.now.Fabric.MaxLID(), stride: l.stride, entries: l.rows[:len(l.now.Slot)*l.stride]}
+}
+
+// Routing is the routing as it is, with tables of its own. Tables that nothing uses any
+// more may be given to be written over, which takes a third of the time.
+func (l *Incremental) Routing(old *Tables) *Routing {
+	f := l.now.Fabric
+	r := &Routing{Engine: l.engine.Name(), Fabric: f}
+	if old != nil && old.stride == (int(f.MaxLID())/BlockSize+1)*BlockSize && f.NumSwitches()*old.stride <= cap(old.entries) {
+		r.Tables = &Tables{maxLID: f.MaxLID(), stride: old.stride, entries: old.entries[:f.NumSwitches()*old.stride]}
+	} else {
+		r.Tables = newTables(f.NumSwitches(), f.MaxLID())
+	}
+	n, parts := f.NumSwitches(), runtime.GOMAXPROCS(0)
+	var work fabric.Workers
+	for i := range parts {
+		work.Go(func() {
+			for s := n * i / parts; s < n*(i+1)/parts; s++ {
+				row := r.Tables.Row(fabric.NodeID(s))
+				copy(row[:cap(row)], l.row(l.now.Slot[s])) // entries beyond its LIDs are NoPath
+			}
+		})
+	}
+	work.Wait()
+	if l.rank != nil {
+		r.Order = make([]int32, f.NumSwitches())
+		for s, slot := range l.now.Slot {
+			r.Order[s] = l.rank[slot]
+		}
+	}
+	return r
+}

@@ -1,0 +1,190 @@
+package lft
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// distances is how far switches are from each other by the engine's rule.
+type distances struct {
+	n    int
+	hops []uint8 // by destination slot and slot: links, fabric.Unreachable for none
+	down []bool  // likewise: the path leads down only, by the order
+}
+
+// formerDistances is a row of distances before it was changed.
+type formerDistances struct {
+	slot int32
+	hops []uint8
+	down []bool
+}
+
+func newDistances(n int) distances {
+	return distances{n: n, hops: make([]uint8, n*n), down: make([]bool, n*n)}
+}
+
+// to is the distances to one slot.
+func (d *distances) to(t int32) (hops []uint8, down []bool) {
+	a, b := int(t)*d.n, int(t+1)*d.n
+	return d.hops[a:b], d.down[a:b]
+}
+
+// searchAll computes all distances. It returns false when one is more than can be
+// counted.
+func (l *Incremental) searchAll() bool {
+	var (
+		work    fabric.Workers
+		tooLong atomic.Bool
+	)
+	workers := runtime.GOMAXPROCS(0)
+	for i := range workers {
+		work.Go(func() {
+			queue := make([]int32, 0, l.dist.n)
+			for t := i; t < l.dist.n; t += workers {
+				if l.now.Node[t] != fabric.NoNode && !l.search(int32(t), queue) {
+					tooLong.Store(true)
+				}
+			}
+		})
+	}
+	work.Wait()
+	return !tooLong.Load()
+}
+
+// searchStale computes again the distances to slots that are new and those that no
+// longer hold at a slot in changed, and says which: by slot.
+func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (searched []bool, ok bool) {
+	searched = make([]bool, l.dist.n)
+	queue := make([]int32, 0, l.dist.n)
+	for t := range int32(l.dist.n) {
+		if l.now.Node[t] == fabric.NoNode {
+			continue
+		}
+		if old.Node[t] != fabric.NoNode && !slices.ContainsFunc(changed, func(u int32) bool { return !l.holds(t, u) }) {
+			continue
+		}
+		searched[t] = true
+		if l.journal != nil {
+			hops, down := l.dist.to(t)
+			l.journal.dist = append(l.journal.dist, formerDistances{t, slices.Clone(hops), slices.Clone(down)})
+		}
+		if !l.search(t, queue) {
+			return nil, false
+		}
+	}
+	return searched, true
+}
+
+// search computes the distances to one slot: O(channels). It returns false when one is
+// more than can be counted.
+func (l *Incremental) search(t int32, queue []int32) bool {
+	hops, down := l.dist.to(t)
+	for s := range hops {
+		hops[s], down[s] = fabric.Unreachable, false
+	}
+	hops[t], down[t] = 0, true
+	queue = append(queue[:0], t)
+	for i := 0; i < len(queue); i++ {
+		s := queue[i]
+		_, neighbours := l.now.SwitchLinks(s)
+		for _, u := range neighbours {
+			if hops[u] != fabric.Unreachable || l.rank != nil && l.rank[u] > l.rank[s] {
+				continue
+			}
+			if hops[s] == fabric.MaxHops {
+				return false
+			}
+			hops[u], down[u] = hops[s]+1, true
+			queue = append(queue, u)
+		}
+	}
+	for _, u := range l.order {
+		if down[u] {
+			continue
+		}
+		least := fabric.Unreachable
+		_, neighbours := l.now.SwitchLinks(u)
+		for _, v := range neighbours {
+			if l.rank[v] < l.rank[u] {
+				least = min(least, hops[v])
+			}
+		}
+		if least == fabric.MaxHops {
+			return false
+		}
+		if least != fabric.Unreachable {
+			hops[u] = least + 1
+		}
+	}
+	return true
+}
+
+// holds says whether the distance from slot u to slot t follows from those of u's
+// neighbours.
+func (l *Incremental) holds(t, u int32) bool {
+	hops, down := l.dist.to(t)
+	if u == t {
+		return hops[u] == 0 && down[u]
+	}
+	lower, upper := fabric.Unreachable, fabric.Unreachable
+	_, neighbours := l.now.SwitchLinks(u)
+	for _, v := range neighbours {
+		switch {
+		case hops[v] >= fabric.MaxHops:
+		case l.rank == nil || l.rank[v] > l.rank[u]:
+			if down[v] {
+				lower = min(lower, hops[v]+1)
+			}
+		default:
+			upper = min(upper, hops[v]+1)
+		}
+	}
+	if lower != fabric.Unreachable {
+		return down[u] && hops[u] == lower
+	}
+	return !down[u] && hops[u] == upper
+}
+
+// mayStep says whether packets to slot t may go from u to v, which are neighbours.
+func (l *Incremental) mayStep(t, u, v int32) bool {
+	hops, down := l.dist.to(t)
+	if hops[u] == fabric.Unreachable || hops[v]+1 != hops[u] {
+		return false
+	}
+	if l.rank == nil {
+		return true
+	}
+	if down[u] {
+		return down[v] && l.rank[v] > l.rank[u]
+	}
+	return l.rank[v] < l.rank[u]
+}
+
+// mayStay says whether slot u may have an entry for a LID with destination dest.
+func (l *Incremental) mayStay(u int32, num fabric.PortNum, dest int32) bool {
+	t := l.index.Owner[dest]
+	if u == t {
+		return l.index.Base[t]+int32(num) == dest
+	}
+	if hops, _ := l.dist.to(t); hops[u] == fabric.Unreachable {
+		return num == fabric.NoPath
+	}
+	out := l.index.Base[u] + int32(num)
+	if num == fabric.ManagementPort || out >= l.index.Base[u+1] || l.now.Peer[out] < 0 {
+		return false
+	}
+	return l.mayStep(t, u, l.index.Owner[l.now.Peer[out]])
+}
+
+// allMayStay is mayStay for all of column.
+func (l *Incremental) allMayStay(dest int32) bool {
+	for s, num := range l.column {
+		if l.now.Node[s] != fabric.NoNode && !l.mayStay(int32(s), num, dest) {
+			return false
+		}
+	}
+	return true
+}

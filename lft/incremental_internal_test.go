@@ -1,0 +1,182 @@
+package lft
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+)
+
+// snapshot is f by the numbers of x.
+func snapshot(t *testing.T, x *fabric.StableIndex, f *fabric.Fabric) *fabric.Snapshot {
+	t.Helper()
+	v, ok := x.Snapshot(f)
+	if !ok {
+		t.Fatal("a switch without a slot")
+	}
+	return v
+}
+
+// TestIncrementalLoads: after each failure and return the loads, the distances and the order
+// are those that somebody finds who only sees the tables.
+func TestIncrementalLoads(t *testing.T) {
+	whole, err := gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4})
+	if err == nil {
+		whole, err = AssignLIDs(whole, LIDOptions{LMC: 1})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Minhop{}.Route(t.Context(), whole, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := fabric.NewStableIndex(whole)
+	l, ok := NewIncremental(Minhop{}, x, r)
+	if !ok {
+		t.Fatal("cannot be updated")
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for step := range 60 {
+		var cut []fabric.PortID
+		for range rng.IntN(5) {
+			cut = append(cut, fabric.PortID(rng.IntN(whole.NumPorts())))
+		}
+		if rng.IntN(3) == 0 {
+			s := fabric.NodeID(rng.IntN(whole.NumSwitches()))
+			for num := range whole.Node(s).NumPorts {
+				cut = append(cut, whole.Port(s, num+1))
+			}
+		}
+		f, err := gen.Remaining(whole, cut...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !l.Update(snapshot(t, x, f), 0) {
+			t.Fatal("not updated")
+		}
+		other, ok := NewIncremental(Minhop{}, fabric.NewStableIndex(f, whole), l.Routing(nil))
+		if !ok || len(other.uncounted) > 0 {
+			t.Fatalf("step %d: entries of LIDs %v are not those of the engine", step, other.uncounted)
+		}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			a, b := l.now.Slot[s], other.now.Slot[s]
+			for num := range int32(f.Node(s).NumPorts) + 1 {
+				if got, want := l.load[l.index.Base[a]+num], other.load[other.index.Base[b]+num]; got != want {
+					t.Fatalf("step %d: load on %s is %d, want %d", step, f.PortName(f.Port(s, fabric.PortNum(num))), got, want)
+				}
+			}
+		}
+		if got, want := l.MaxLoad(), other.MaxLoad(); got != want {
+			t.Fatalf("step %d: most load %d, want %d", step, got, want)
+		}
+	}
+}
+
+// TestTry: after a failure only entries have changed that could not stay, and nothing is
+// left of them once they are undone.
+func TestTry(t *testing.T) {
+	whole, err := gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4})
+	if err == nil {
+		whole, err = AssignLIDs(whole, LIDOptions{LMC: 1})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Minhop{}.Route(t.Context(), whole, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := fabric.NewStableIndex(whole)
+	l, ok := NewIncremental(Minhop{}, x, r)
+	if !ok {
+		t.Fatal("cannot be updated")
+	}
+	before := l.Clone()
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 60 {
+		var cut []fabric.PortID
+		for range 1 + rng.IntN(3) {
+			cut = append(cut, fabric.PortID(rng.IntN(whole.NumPorts())))
+		}
+		v := snapshot(t, x, whole.Without(cut...))
+		if !l.Try(v) {
+			t.Fatal("not updated")
+		}
+		for s := range int32(x.Slots()) {
+			for lid, dest := range v.Dest {
+				if was := before.entry(s, int32(lid)); dest != fabric.NoDestination && was != l.entry(s, int32(lid)) && l.mayStay(s, was, dest) {
+					t.Fatalf("switch %d sends LID %d by %d instead of %d, which was as good", s, lid, l.entry(s, int32(lid)), was)
+				}
+			}
+		}
+		l.Undo()
+		if !slices.Equal(l.rows, before.rows) || !slices.Equal(l.load, before.load) || !slices.Equal(l.dist.hops, before.dist.hops) ||
+			!slices.Equal(l.dist.down, before.dist.down) || l.now != before.now || l.journal != nil {
+			t.Fatal("something is left of what was undone")
+		}
+	}
+}
+
+// TestIncrementalShare: when a cable comes back, only switches get other entries that could not
+// keep them or that now send over it; and some do.
+func TestIncrementalShare(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	if err == nil {
+		whole, err = AssignLIDs(whole, LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Minhop{}.Route(t.Context(), whole, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for leaf := range fabric.NodeID(8) {
+		cables, _ := whole.SwitchLinks(leaf)
+		cable := cables[int(leaf)%len(cables)]
+		damaged, err := gen.Remaining(whole, cable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := fabric.NewStableIndex(whole)
+		l, ok := NewIncremental(Minhop{}, x, r)
+		if !ok || !l.Update(snapshot(t, x, damaged), 0) {
+			t.Fatal("not updated")
+		}
+		without := l.Routing(nil).Tables
+		if !l.Update(snapshot(t, x, whole), 0) {
+			t.Fatal("not updated")
+		}
+		with := l.Routing(nil).Tables
+		moved := 0
+		for s := range fabric.NodeID(whole.NumSwitches()) {
+			for lid := range whole.LIDPorts() {
+				was, is := without.Row(s)[lid], with.Row(s)[lid]
+				if was == is {
+					continue
+				}
+				moved++
+				over := false
+				for at := s; !over; {
+					out, peer := with.Step(whole, at, fabric.LID(lid))
+					over = out == cable || peer == cable
+					if at = whole.Owner(peer); !whole.IsSwitch(at) {
+						break
+					}
+				}
+				if slot := l.now.Slot[s]; !over && l.mayStay(slot, was, l.now.Dest[lid]) {
+					t.Fatalf("switch %d sends LID %d by %d instead of %d, which was as good", s, lid, is, was)
+				}
+			}
+		}
+		if moved == 0 {
+			t.Fatal("the cable has no share")
+		}
+		if got, want := l.load[l.index.Base[l.now.Slot[leaf]]+int32(whole.Num(cable))], l.MaxLoad()/l.unit[0]/2; uint64(got) < want {
+			t.Errorf("%d routes on the cable that is back, at most %d on others", got, want*2)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package lft
+
+import "github.com/ibweave/ibweave/fabric"
+
+// loadColumn fills in column for a LID.
+func (l *Incremental) loadColumn(lid int32) {
+	for s := range l.column {
+		l.column[s] = l.rows[s*l.stride+int(lid)]
+	}
+}
+
+// sumFlows computes how many sources of v send through each slot by the entries of
+// column, to a LID with destination dest: O(switches).
+func (l *Incremental) sumFlows(dest int32, v *fabric.Snapshot) {
+	root := l.index.Owner[dest]
+	clear(l.waiting)
+	for s, num := range l.column {
+		l.flow[s], l.next[s] = int64(v.Sources[s]), -1
+		if int32(s) == root || num == fabric.NoPath {
+			continue
+		}
+		if peer := l.peer[l.index.Base[s]+int32(num)]; peer >= 0 {
+			l.next[s] = l.index.Owner[peer]
+			l.waiting[l.next[s]]++
+		}
+	}
+	l.tree = l.tree[:0]
+	for s, n := range l.waiting {
+		if n == 0 {
+			l.tree = append(l.tree, int32(s))
+		}
+	}
+	for i := 0; i < len(l.tree); i++ {
+		s := l.tree[i]
+		to := l.next[s]
+		if to < 0 {
+			continue
+		}
+		l.flow[to] += l.flow[s]
+		if l.waiting[to]--; l.waiting[to] == 0 {
+			l.tree = append(l.tree, to)
+		}
+	}
+}
+
+// addFlows adds the flows along column to the loads, or takes them off.
+func (l *Incremental) addFlows(dest int32, sign int64) {
+	root := l.index.Owner[dest]
+	for s, num := range l.column {
+		if num != fabric.NoPath && int32(s) != root {
+			l.load[l.index.Base[s]+int32(num)] += sign * l.flow[s]
+		}
+	}
+}
+
+// addPath adds routes to the loads on the path from a slot, and to flow, so that the
+// flow of a slot farther on whose turn comes later is still right.
+func (l *Incremental) addPath(s, lid, dest int32, routes int64) {
+	root := l.index.Owner[dest]
+	for s != root {
+		num := l.entry(s, lid)
+		if num == fabric.NoPath {
+			return
+		}
+		out := l.index.Base[s] + int32(num)
+		l.load[out] += routes
+		l.flow[s] += routes
+		s = l.index.Owner[l.peer[out]]
+	}
+}
+
+// sourcesThrough counts the sources that send a LID through a slot by the entries that
+// there are at the moment.
+func (l *Incremental) sourcesThrough(s, lid int32, ca bool) int64 {
+	if !ca {
+		return 0
+	}
+	if l.flowsSet {
+		return l.flow[s]
+	}
+	sum := int64(0)
+	l.tree = append(l.tree[:0], s)
+	for i := 0; i < len(l.tree); i++ {
+		u := l.tree[i]
+		sum += int64(l.now.Sources[u])
+		for p := l.index.Base[u]; p < l.index.Base[u+1]; p++ {
+			if peer := l.peer[p]; peer >= 0 {
+				if from := l.index.Owner[peer]; int32(l.entry(from, lid)) == peer-l.index.Base[from] {
+					l.tree = append(l.tree, from)
+				}
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,396 @@
+package lft
+
+import (
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// updateScratch is what an update needs, and what is known of the LID at hand. Paths of
+// packets that are already on their way are followed in peer.
+type updateScratch struct {
+	peer  []int32 // by port: the port at the other end, or at the end of the cable that is gone
+	fresh []bool  // by port: the channel is new and is to get a share
+	// tails is by destination slot those that may send over a fresh channel; nil when
+	// there is no such channel.
+	tails [][]int32
+
+	serial   int32
+	isIn     []int32      // by slot: the serial of the LID that it was last in work for
+	viaFresh []int32      // by slot: the serial of the last LID whose path from it has a fresh channel
+	work     [256][]int32 // slots by distance
+	tree     []int32
+	column   []fabric.PortNum // by slot: the entries before
+	flow     []int64          // by slot: sources that send through it
+	next     []int32          // by slot: the slot that it sends to
+	waiting  []int32
+	flowsSet bool // flow is that of the LID
+}
+
+func newUpdateScratch(n int) updateScratch {
+	return updateScratch{
+		isIn: make([]int32, n), viaFresh: make([]int32, n), column: make([]fabric.PortNum, n),
+		flow: make([]int64, n), next: make([]int32, n), waiting: make([]int32, n),
+	}
+}
+
+// Update changes the tables for another fabric. It returns false when the fabric has
+// higher LIDs than the index knows, or paths that are too long; then l is of no further
+// use. Switches may be gone and come back, and be in other places.
+//
+// most bounds the LIDs of which all entries have to be looked at, 0 for no bound: with
+// more of them it returns false too.
+func (l *Incremental) Update(v *fabric.Snapshot, most int) bool {
+	if len(v.Dest) > l.stride {
+		return false
+	}
+	l.lids = 0
+	// No entry ever changes for a port whose cable leads elsewhere at once: first the
+	// cable is gone.
+	if between := v.WithoutMoved(l.now); between != v && !l.updateTo(between, most) {
+		return false
+	}
+	return l.updateTo(v, most)
+}
+
+// updateTo is Update where every port has the cable that it had, or none before or after.
+func (l *Incremental) updateTo(v *fabric.Snapshot, most int) bool {
+	old, oldRank := l.now, l.rank
+	uncounted := make([]bool, max(len(old.Dest), len(v.Dest)))
+	for _, lid := range l.uncounted {
+		uncounted[lid] = true
+	}
+	l.uncounted = nil
+	l.removeGone(v, uncounted)
+
+	l.now = v
+	l.setOrder()
+	l.setUnits()
+	suspect, changed := l.comparePorts(old, oldRank)
+	searched, ok := l.searchStale(old, changed)
+	if !ok {
+		return false
+	}
+	whole := make([]bool, len(v.Dest)) // by LID: all entries have to be looked at
+	n := 0
+	for lid, dest := range v.Dest {
+		if dest != fabric.NoDestination && (uncounted[lid] || searched[l.index.Owner[dest]]) {
+			whole[lid] = true
+			n++
+		}
+	}
+	if most > 0 && n > most {
+		return false
+	}
+	suspects := l.listSuspects(old, changed, suspect)
+	l.findTails()
+	for lid, dest := range v.Dest {
+		if dest == fabric.NoDestination {
+			continue
+		}
+		if whole[lid] || len(suspects[lid]) > 0 || l.tails != nil && len(l.tails[l.index.Owner[dest]]) > 0 {
+			l.updateLID(int32(lid), whole[lid], uncounted[lid], suspects[lid])
+		}
+	}
+	for s, node := range v.Node {
+		if old.Node[s] != fabric.NoNode && node == fabric.NoNode {
+			for lid := range l.row(int32(s)) {
+				l.setEntry(int32(s), int32(lid), fabric.NoPath)
+			}
+		}
+	}
+	return true
+}
+
+// removeGone takes off the loads what is not there any more: LIDs, which it adds to
+// uncounted where they are elsewhere, and sources. And it prepares peer.
+func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
+	old := l.now
+	l.peer = slices.Clone(v.Peer)
+	for p, peer := range l.peer {
+		if peer < 0 {
+			l.peer[p] = old.Peer[p]
+		}
+	}
+	for lid := range int32(len(uncounted)) {
+		was, is := old.Destination(int(lid)), v.Destination(int(lid))
+		if was == is {
+			continue
+		}
+		if was != fabric.NoDestination && !uncounted[lid] && l.isCA(was) {
+			l.loadColumn(lid)
+			l.sumFlows(was, old)
+			l.addFlows(was, -1)
+		}
+		uncounted[lid] = true
+		if is == fabric.NoDestination {
+			l.clearEntries(lid)
+		}
+	}
+	for s := range int32(l.index.Slots()) {
+		more := int64(v.Sources[s]) - int64(old.Sources[s])
+		if more == 0 || old.Node[s] == fabric.NoNode {
+			continue // those of a new switch count when it gets entries
+		}
+		for lid, dest := range v.Dest {
+			if dest != fabric.NoDestination && !uncounted[lid] && l.isCA(dest) {
+				l.addPath(s, int32(lid), dest, more)
+			}
+		}
+	}
+}
+
+// comparePorts finds the ports of which entries from before may not serve any more: those
+// whose cable is gone or new, which makes the channel fresh, or leads up now instead of
+// down; and the slots that have some.
+func (l *Incremental) comparePorts(old *fabric.Snapshot, oldRank []int32) (suspect []bool, changed []int32) {
+	v, x := l.now, l.index
+	l.fresh = make([]bool, len(v.Peer))
+	suspect = make([]bool, len(v.Peer))
+	for s, node := range v.Node {
+		if node == fabric.NoNode {
+			continue
+		}
+		any := false
+		for p := x.Base[s]; p < x.Base[s+1]; p++ {
+			is, was := v.Peer[p], old.Peer[p]
+			switch {
+			case is < 0 && was < 0:
+				continue
+			case is != was:
+				l.fresh[p] = is >= 0
+			case l.rank == nil || l.isUp(oldRank, int32(s), is) == l.isUp(l.rank, int32(s), is):
+				continue
+			}
+			suspect[p], any = true, true
+		}
+		if any {
+			changed = append(changed, int32(s))
+		}
+	}
+	return suspect, changed
+}
+
+func (l *Incremental) isUp(rank []int32, s, peer int32) bool {
+	return rank[l.index.Owner[peer]] < rank[s]
+}
+
+// listSuspects lists by LID the slots whose entry may not serve any more: new switches,
+// and those with an entry for a suspect port.
+func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspect []bool) [][]int32 {
+	v := l.now
+	list := make([][]int32, len(v.Dest))
+	for s, node := range v.Node {
+		if node != fabric.NoNode && old.Node[s] == fabric.NoNode {
+			for lid := range list {
+				list[lid] = append(list[lid], int32(s))
+			}
+		}
+	}
+	for _, s := range changed {
+		ports := suspect[l.index.Base[s]:l.index.Base[s+1]]
+		for lid, num := range l.row(s)[:len(v.Dest)] {
+			if int(num) < len(ports) && ports[num] {
+				list[lid] = append(list[lid], s)
+			}
+		}
+	}
+	return list
+}
+
+// findTails fills in tails.
+func (l *Incremental) findTails() {
+	l.tails = nil
+	for p, fresh := range l.fresh {
+		if !fresh {
+			continue
+		}
+		if l.tails == nil {
+			l.tails = make([][]int32, l.index.Slots())
+		}
+		u, to := l.index.Owner[p], l.index.Owner[l.now.Peer[p]]
+		for t := range int32(len(l.tails)) {
+			if l.now.Sources[t] > 0 && u != t && l.mayStep(t, u, to) {
+				l.tails[t] = append(l.tails[t], u)
+			}
+		}
+	}
+}
+
+// updateLID puts the entries for one LID in order. whole says that all are to be looked
+// at, and uncounted that the LID is in no load.
+func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int32) {
+	v := l.now
+	dest := v.Dest[lid]
+	t := l.index.Owner[dest]
+	ca := l.isCA(dest)
+	hops, _ := l.dist.to(t)
+	l.serial++
+	l.lids++
+	farthest := uint8(0)
+	add := func(s int32) {
+		if l.isIn[s] != l.serial {
+			l.isIn[s] = l.serial
+			l.work[hops[s]] = append(l.work[hops[s]], s)
+			farthest = max(farthest, hops[s])
+		}
+	}
+	forced := 0
+	if whole {
+		l.loadColumn(lid)
+		for s, num := range l.column {
+			if v.Node[s] != fabric.NoNode && (uncounted || !l.mayStay(int32(s), num, dest)) {
+				add(int32(s))
+				forced++
+			}
+		}
+	} else {
+		for _, s := range suspects {
+			if !l.mayStay(s, l.entry(s, lid), dest) {
+				add(s)
+				forced++
+			}
+		}
+	}
+	share := ca && l.tails != nil
+	if share {
+		for _, s := range l.tails[t] {
+			add(s)
+		}
+	}
+	l.flowsSet = forced > l.index.Slots()/manyParts && ca && !uncounted
+	if l.flowsSet {
+		l.loadColumn(lid)
+		l.sumFlows(dest, v)
+	}
+	// The nearest first, so that the path from the next switch on is known.
+	for h := 0; h <= int(farthest); h++ {
+		slices.Sort(l.work[h])
+		for _, u := range l.work[h] {
+			l.updateEntry(u, lid, dest, ca, uncounted)
+			if !share || l.viaFresh[u] != l.serial {
+				continue
+			}
+			_, neighbours := v.SwitchLinks(u)
+			for _, s := range neighbours {
+				if l.isIn[s] != l.serial && l.mayStep(t, s, u) {
+					add(s)
+				}
+			}
+		}
+		l.work[h] = l.work[h][:0]
+	}
+}
+
+// updateEntry chooses the entry of one slot. All that are nearer have theirs.
+func (l *Incremental) updateEntry(u, lid, dest int32, ca, uncounted bool) {
+	t := l.index.Owner[dest]
+	num := l.entry(u, lid)
+	if u == t {
+		l.setEntry(u, lid, fabric.PortNum(dest-l.index.Base[t]))
+		return
+	}
+	stays := l.mayStay(u, num, dest)
+	switch {
+	case uncounted:
+		flow := int64(0)
+		if ca {
+			flow = int64(l.now.Sources[u])
+		}
+		if !stays {
+			l.setEntry(u, lid, l.cheapestPort(u, lid, t, flow))
+		}
+		l.addPath(u, lid, dest, flow)
+	case stays && ca:
+		l.shareFresh(u, lid, dest)
+	case !stays:
+		flow := l.sourcesThrough(u, lid, ca)
+		l.addPath(u, lid, dest, -flow)
+		l.setEntry(u, lid, l.cheapestPort(u, lid, t, flow))
+		l.addPath(u, lid, dest, flow)
+	}
+	if num = l.entry(u, lid); num != fabric.NoPath && l.leadsFresh(l.index.Base[u]+int32(num)) {
+		l.viaFresh[u] = l.serial
+	}
+}
+
+// leadsFresh says whether the path of the LID at hand by a port has a fresh channel.
+func (l *Incremental) leadsFresh(out int32) bool {
+	return l.fresh[out] || l.viaFresh[l.index.Owner[l.peer[out]]] == l.serial
+}
+
+// manyParts: if more than one in so many switches need another entry, all flows are
+// computed at once.
+const manyParts = 16
+
+// cheapestPort finds the port of u with the least costly path, fabric.NoPath if there is
+// none.
+func (l *Incremental) cheapestPort(u, lid, t int32, flow int64) fabric.PortNum {
+	best, cost := fabric.NoPath, math.Inf(1)
+	ports, neighbours := l.now.SwitchLinks(u)
+	for i, p := range ports {
+		if !l.mayStep(t, u, neighbours[i]) {
+			continue
+		}
+		num := fabric.PortNum(p - l.index.Base[u])
+		if c := l.pathCost(u, num, lid, t, flow); c < cost {
+			best, cost = num, c
+		}
+	}
+	return best
+}
+
+// shareFresh lets u, whose entry may stay, have a path by a fresh channel, if that costs
+// less.
+func (l *Incremental) shareFresh(u, lid, dest int32) {
+	t := l.index.Owner[dest]
+	num := l.entry(u, lid)
+	if l.leadsFresh(l.index.Base[u] + int32(num)) {
+		return // it has
+	}
+	now := -1.0
+	best, flow := fabric.NoPath, int64(0)
+	var cost float64
+	ports, neighbours := l.now.SwitchLinks(u)
+	for i, p := range ports {
+		if !l.leadsFresh(p) || !l.mayStep(t, u, neighbours[i]) {
+			continue
+		}
+		if now < 0 {
+			now = l.pathCost(u, num, lid, t, 0)
+		}
+		// With its own packets it costs no less than without.
+		other := fabric.PortNum(p - l.index.Base[u])
+		if l.pathCost(u, other, lid, t, 0) >= now {
+			continue
+		}
+		if best == fabric.NoPath {
+			if flow = l.sourcesThrough(u, lid, true); flow == 0 {
+				return
+			}
+			l.addPath(u, lid, dest, -flow)
+			best, cost = num, l.pathCost(u, num, lid, t, flow)
+		}
+		if c := l.pathCost(u, other, lid, t, flow); c < cost {
+			best, cost = other, c
+		}
+	}
+	if best != fabric.NoPath {
+		l.setEntry(u, lid, best)
+		l.addPath(u, lid, dest, flow)
+	}
+}
+
+// pathCost is that of the path from u by a port, with more routes on it.
+func (l *Incremental) pathCost(u int32, num fabric.PortNum, lid, t int32, more int64) float64 {
+	sum := 0.0
+	for {
+		out := l.index.Base[u] + int32(num)
+		sum += cube(float64(uint64(l.load[out]+more) * l.unit[out]))
+		if u = l.index.Owner[l.peer[out]]; u == t {
+			return sum
+		}
+		num = l.entry(u, lid)
+	}
+}

@@ -1,0 +1,222 @@
+package verify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// IncrementalChecker checks tables again and again while the fabric and the tables
+// change, each time by what changed since the last time, with the guarantee of Check.
+// The zero value knows no tables yet.
+//
+// Of the last tables without fault it keeps a copy, and how many routes and LIDs make
+// each channel dependency. It compares new tables with the copy, so that it need not
+// trust anyone to say what changed. For each LID of which an entry differs, or whose
+// packets used a cable that is gone, it finds in the old tables the switches with another
+// path. It takes off what their old paths counted, and follows the new ones. Every other
+// switch keeps its old path.
+//
+// There is no credit loop as long as each channel has a number and all dependencies
+// lead to a greater one. It looks only at dependencies that are new, and those on a
+// channel whose cable leads elsewhere now. Where one does not rise, it numbers all
+// channels again from the dependencies that there are; if that cannot be done there is a
+// loop.
+//
+// It leaves to Check what it does not follow: tables with a pair that is not delivered or
+// with a credit loop, so that all findings have their witnesses; multicast; virtual
+// lanes; and changes of more than a part of all paths.
+//
+// Memory: for each switch a byte a LID, a byte a switch, and 6 bytes for each pair of
+// its ports. Not safe for concurrent use.
+type IncrementalChecker struct {
+	now    *fabric.Snapshot // what the tables are for; nil when no tables are known
+	stride int              // of rows: the LIDs that there is room for
+	rows   []fabric.PortNum // by slot and LID
+	// dist is by destination slot and slot: links on a shortest path, see
+	// fabric.HopMatrix. Rows are immutable; nil for a slot without CAs.
+	dist   [][]uint8
+	at     []int    // by slot: where its pairs of ports begin in flows and lids
+	flows  []uint32 // by slot, port that packets come in by and port they leave by: routes
+	lids   []uint16 // likewise: LIDs whose packets from the switch next to the former make the dependency
+	routes []int64  // by port: routes that leave by it
+	number []int32  // by port: of the channel that comes in there; immutable
+
+	hops         []int64 // delivered pairs by switches passed
+	nonMinimal   int64
+	dependencies int             // how many of flows are not 0
+	journal      *checkerJournal // nil unless the last update is to be undone
+
+	checkerScratch
+}
+
+// checkerScratch is what an update needs.
+type checkerScratch struct {
+	touched []int32 // slots whose path for the LID at hand differs or may count otherwise
+	isIn    []int32 // by slot: the serial of the LID for which it was last among them
+	serial  int32
+	marks   [][]mark // by LID
+	marked  int      // how many marks there are
+	rose    []int    // of lids: those that were 0 during an update, or are for a port with another cable
+}
+
+// mark says that a slot's path to a LID is to be counted again, and with entry those of
+// all whose packets pass through the slot.
+type mark struct {
+	slot  int32
+	entry bool
+}
+
+// checkerJournal is what Undo needs: what an update changes in place.
+type checkerJournal struct {
+	before  IncrementalChecker
+	entries []formerEntry
+	counts  []formerCounts
+}
+
+// formerEntry is an entry of rows before it was changed.
+type formerEntry struct {
+	at  int
+	num fabric.PortNum
+}
+
+// formerCounts is what a pair of ports had before it was changed.
+type formerCounts struct {
+	pair  int
+	flows uint32
+	lids  uint16
+}
+
+// maxPairs bounds the pairs of ports of all switches.
+const maxPairs = 100 << 20
+
+// largeShare is the part of all paths from which on it is quicker to check all from
+// scratch: one in so many.
+const largeShare = 16
+
+// Check is what the function Check says of tables t of fabric v.Fabric. Where it went by
+// what changed, which the bool says, the Result has no notes and no Certificate. Where
+// all was checked, Start makes the next go by what changed.
+func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, t *lft.Tables, opt Options) (*Result, bool, error) {
+	one := opt.Complete && opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
+	if one && w.now != nil {
+		if v.Present == v.Fabric.NumSwitches() && w.update(v, t) {
+			return w.result(opt), true, nil
+		}
+		w.now = nil
+	}
+	r, err := Check(ctx, v.Fabric, t, opt)
+	return r, false, err
+}
+
+// Try goes on to tables t of another fabric by what changed, until Undo takes it back. It
+// returns false for tables that have a fault or that it cannot follow: then Check knows
+// more. Else all packets of the switches that are there arrive, and there is no credit
+// loop; pairs is as in UnicastCounts, and maxRoutes as in BalanceCounts.
+func (w *IncrementalChecker) Try(v *fabric.Snapshot, t *lft.Tables) (pairs, maxRoutes int64, ok bool) {
+	w.journal = &checkerJournal{before: *w}
+	w.routes, w.hops = slices.Clone(w.routes), slices.Clone(w.hops)
+	if w.now == nil || !w.update(v, t) {
+		return 0, 0, false
+	}
+	for p, routes := range w.routes {
+		if v.Peer[p] >= 0 {
+			maxRoutes = max(maxRoutes, routes)
+		}
+	}
+	caLIDs, _ := w.countLIDs()
+	return (int64(len(v.Fabric.CAPorts())) - 1) * caLIDs, maxRoutes, true
+}
+
+// Undo takes back the last Try, also one that returned false.
+func (w *IncrementalChecker) Undo() {
+	for _, e := range slices.Backward(w.journal.entries) {
+		w.rows[e.at] = e.num
+	}
+	for _, c := range slices.Backward(w.journal.counts) {
+		w.flows[c.pair], w.lids[c.pair] = c.flows, c.lids
+	}
+	scratch := w.checkerScratch
+	*w = w.journal.before
+	w.checkerScratch = scratch
+}
+
+// Clone is an independent copy, for another goroutine.
+func (w *IncrementalChecker) Clone() *IncrementalChecker {
+	c := *w
+	c.rows, c.flows, c.lids = slices.Clone(w.rows), slices.Clone(w.flows), slices.Clone(w.lids)
+	c.routes, c.hops, c.dist = slices.Clone(w.routes), slices.Clone(w.hops), slices.Clone(w.dist)
+	c.checkerScratch = newCheckerScratch(len(w.isIn), w.stride)
+	return &c
+}
+
+func newCheckerScratch(slots, lids int) checkerScratch {
+	return checkerScratch{isIn: make([]int32, slots), marks: make([][]mark, lids)}
+}
+
+// Known says whether there are tables from which Check and Try can go on.
+func (w *IncrementalChecker) Known() bool { return w.now != nil }
+
+// row is a slot's table.
+func (w *IncrementalChecker) row(slot int32) []fabric.PortNum {
+	return w.rows[int(slot)*w.stride : (int(slot)+1)*w.stride]
+}
+
+func (w *IncrementalChecker) entry(slot, lid int32) fabric.PortNum {
+	return w.rows[int(slot)*w.stride+int(lid)]
+}
+
+func (w *IncrementalChecker) setEntry(slot, lid int32, num fabric.PortNum) {
+	at := int(slot)*w.stride + int(lid)
+	if w.journal != nil && w.rows[at] != num {
+		w.journal.entries = append(w.journal.entries, formerEntry{at, w.rows[at]})
+	}
+	w.rows[at] = num
+}
+
+// countLIDs counts those of CAs and of switches.
+func (w *IncrementalChecker) countLIDs() (ca, switches int64) {
+	x := w.now.Index
+	for _, dest := range w.now.Dest {
+		switch {
+		case dest == fabric.NoDestination:
+		case dest == x.Base[x.Owner[dest]]:
+			switches++
+		default:
+			ca++
+		}
+	}
+	return ca, switches
+}
+
+// result is what Check would have said, without notes.
+func (w *IncrementalChecker) result(opt Options) *Result {
+	f, x := w.now.Fabric, w.now.Index
+	r := Untested(f)
+	caLIDs, switchLIDs := w.countLIDs()
+	caPorts, switches := int64(len(f.CAPorts())), int64(f.NumSwitches())
+	r.Unicast.Pairs = (caPorts - 1) * caLIDs
+	r.Management.Pairs = switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
+	for passed, n := range w.hops {
+		if n > 0 {
+			r.Unicast.MaxHops = passed
+		}
+	}
+	r.Unicast.HopHistogram = append(Histogram{}, w.hops[:r.Unicast.MaxHops+1]...)
+	r.Unicast.NonMinimal = w.nonMinimal
+	r.CreditLoops.Dependencies = w.dependencies
+	for _, routes := range w.routes {
+		if routes > 0 {
+			r.CreditLoops.Channels++
+		}
+	}
+	idle := balance(r, f, func(p fabric.PortID) int64 {
+		return w.routes[x.Base[w.now.Slot[f.Owner(p)]]+int32(f.Num(p))]
+	})
+	reportIdle(r, f, idle, false)
+	opt.Buffer.report(r)
+	r.settle()
+	return r
+}

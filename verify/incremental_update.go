@@ -1,0 +1,303 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// update goes on to tables t of another fabric: it marks the paths that may differ, counts
+// them again, and looks at the dependencies that are new. It returns false if the tables
+// cannot be followed; then the checker is of no further use.
+func (w *IncrementalChecker) update(v *fabric.Snapshot, t *lft.Tables) bool {
+	if v.Index != w.now.Index || !v.Whole || len(v.Dest) > w.stride || t.Switches() != v.Fabric.NumSwitches() {
+		return false
+	}
+	w.resetScratch()
+	dist, ok := w.updateDistances(v)
+	if !ok || !w.markSwitches(v, t) {
+		return false
+	}
+	for lid := range int32(w.stride) {
+		moved := v.Destination(int(lid)) != w.now.Destination(int(lid))
+		if (len(w.marks[lid]) > 0 || moved) && !w.updateLID(v, t, dist, lid, moved) {
+			return false
+		}
+	}
+	old := w.now
+	w.now, w.dist = v, dist
+	w.addMovedCables(old)
+	for _, i := range w.rose {
+		if w.lids[i] > 0 && !w.rises(i) {
+			return w.renumber()
+		}
+	}
+	return true
+}
+
+func (w *IncrementalChecker) resetScratch() {
+	for lid := range w.marks {
+		w.marks[lid] = w.marks[lid][:0]
+	}
+	w.marked = 0
+	w.rose = w.rose[:0]
+	clear(w.isIn)
+	w.serial = 0
+}
+
+func (w *IncrementalChecker) mark(lid, slot int32, entry bool) {
+	w.marks[lid] = append(w.marks[lid], mark{slot, entry})
+	w.marked++
+}
+
+// addMovedCables adds to rose the dependencies on ports with another cable: what leads
+// there waits for another channel now.
+func (w *IncrementalChecker) addMovedCables(old *fabric.Snapshot) {
+	x := w.now.Index
+	for p, peer := range w.now.Peer {
+		if peer < 0 || peer == old.Peer[p] {
+			continue
+		}
+		s := x.Owner[p]
+		for in := x.Base[s]; in < x.Base[s+1]; in++ {
+			w.rose = append(w.rose, w.pair(in, int32(p)))
+		}
+	}
+}
+
+// updateDistances gives dist for v, and marks the paths that are to be compared with
+// another distance now. Distances are right if that of each switch is one more than the
+// least among its neighbours, and so only switches with other cables need be looked at.
+// It returns false when cables do not join all switches.
+func (w *IncrementalChecker) updateDistances(v *fabric.Snapshot) (dist [][]uint8, ok bool) {
+	changed := w.recabled(v)
+	dist = slices.Clone(w.dist)
+	differ := make([][]int32, len(dist)) // by destination slot: those at another distance
+	queue := make([]int32, 0, len(dist))
+	for t, row := range dist {
+		if v.Sources[t] == 0 {
+			dist[t] = nil
+			continue
+		}
+		stale := func(s int32) bool { return row[s] != nearest(v, row, s, int32(t)) }
+		if row != nil && !slices.ContainsFunc(changed, stale) {
+			continue
+		}
+		dist[t] = make([]uint8, len(dist))
+		if search(v, int32(t), dist[t], queue) != v.Present {
+			return nil, false
+		}
+		for s, d := range row {
+			if d != dist[t][s] {
+				differ[t] = append(differ[t], int32(s))
+			}
+		}
+	}
+	for lid, dest := range v.Dest {
+		if dest == fabric.NoDestination || dest == v.Index.Base[v.Index.Owner[dest]] {
+			continue
+		}
+		for _, s := range differ[v.Index.Owner[dest]] {
+			w.mark(int32(lid), s, false)
+		}
+	}
+	return dist, true
+}
+
+// recabled lists the slots in v with other cables to switches than before.
+func (w *IncrementalChecker) recabled(v *fabric.Snapshot) []int32 {
+	var list []int32
+	for s, node := range v.Node {
+		if node == fabric.NoNode {
+			continue
+		}
+		for p := v.Index.Base[s]; p < v.Index.Base[s+1]; p++ {
+			if was, is := w.now.Peer[p], v.Peer[p]; was != is && (was >= 0 || is >= 0) {
+				list = append(list, int32(s))
+				break
+			}
+		}
+	}
+	return list
+}
+
+// nearest is the distance from s to t that follows from those of the neighbours of s.
+func nearest(v *fabric.Snapshot, dist []uint8, s, t int32) uint8 {
+	if s == t {
+		return 0
+	}
+	least := fabric.Unreachable
+	_, neighbours := v.SwitchLinks(s)
+	for _, to := range neighbours {
+		if d := dist[to]; d < fabric.MaxHops {
+			least = min(least, d+1)
+		}
+	}
+	return least
+}
+
+// search fills in the distances to one slot, and says from how many slots there is a
+// path. One that is too long is none.
+func search(v *fabric.Snapshot, t int32, dist []uint8, queue []int32) int {
+	for s := range dist {
+		dist[s] = fabric.Unreachable
+	}
+	dist[t] = 0
+	queue = append(queue, t)
+	for i := 0; i < len(queue); i++ {
+		s := queue[i]
+		if dist[s] == fabric.MaxHops {
+			return i
+		}
+		_, neighbours := v.SwitchLinks(s)
+		for _, to := range neighbours {
+			if dist[to] == fabric.Unreachable {
+				dist[to] = dist[s] + 1
+				queue = append(queue, to)
+			}
+		}
+	}
+	return len(queue)
+}
+
+// markSwitches marks entries that differ or that are for ports with another cable, and
+// switches that came, went, or have more or fewer sources. It returns false when there is
+// more of that than is followed.
+func (w *IncrementalChecker) markSwitches(v *fabric.Snapshot, t *lft.Tables) bool {
+	old := w.now
+	lids := max(len(old.Dest), len(v.Dest))
+	most := 1000 + len(v.Node)*len(v.Dest)/largeShare
+	for slot, node := range v.Node {
+		s := int32(slot)
+		was, is := old.Node[s] != fabric.NoNode, node != fabric.NoNode
+		if was != is || old.Sources[s] != v.Sources[s] {
+			for lid := range int32(lids) {
+				w.mark(lid, s, was && !is)
+			}
+		}
+		if is {
+			w.markEntries(s, t.Row(node))
+			w.markCables(v, s, lids)
+		}
+		if w.marked > most {
+			return false
+		}
+	}
+	return true
+}
+
+// markEntries marks where the entries of a slot differ from those of a table. It compares
+// whole blocks first.
+func (w *IncrementalChecker) markEntries(s int32, table []fabric.PortNum) {
+	type entries [lft.BlockSize]fabric.PortNum
+	row := w.row(s)
+	table = table[:min(cap(table), len(row))]
+	for from := 0; from < len(row); from += lft.BlockSize {
+		block := row[from : from+lft.BlockSize]
+		if from+lft.BlockSize <= len(table) && *(*entries)(block) == *(*entries)(table[from:]) {
+			continue
+		}
+		for i, num := range block {
+			if num != entryOf(table, from+i) {
+				w.mark(int32(from+i), s, true)
+			}
+		}
+	}
+}
+
+// entryOf is the entry for any LID, fabric.NoPath for those that a table ends before.
+func entryOf(table []fabric.PortNum, lid int) fabric.PortNum {
+	if lid < len(table) {
+		return table[lid]
+	}
+	return fabric.NoPath
+}
+
+// markCables marks the entries of a slot for ports that have another cable in v.
+func (w *IncrementalChecker) markCables(v *fabric.Snapshot, s int32, lids int) {
+	from, end := v.Index.Base[s], v.Index.Base[s+1]
+	if slices.Equal(w.now.Peer[from:end], v.Peer[from:end]) {
+		return
+	}
+	for lid, num := range w.row(s)[:lids] {
+		if p := from + int32(num); p < end && w.now.Peer[p] != v.Peer[p] {
+			w.mark(int32(lid), s, true)
+		}
+	}
+}
+
+// updateLID counts what differs for one LID, and takes over its entries. moved says that
+// the LID is at another port than before. It returns false when not everything is
+// delivered.
+func (w *IncrementalChecker) updateLID(v *fabric.Snapshot, t *lft.Tables, dist [][]uint8, lid int32, moved bool) bool {
+	old := w.now
+	before, after := old.Destination(int(lid)), v.Destination(int(lid))
+	w.touched = w.touched[:0]
+	switch {
+	case moved:
+		for s := range int32(len(v.Node)) {
+			w.touched = append(w.touched, s)
+		}
+	case before != fabric.NoDestination:
+		w.touchMarked(lid, before)
+	}
+	if before != fabric.NoDestination {
+		for _, s := range w.touched {
+			if old.Node[s] != fabric.NoNode {
+				w.countPath(old, w.dist, s, lid, before, -1)
+			}
+		}
+	}
+	for _, m := range w.marks[lid] {
+		num := fabric.NoPath
+		if s := v.Node[m.slot]; s != fabric.NoNode {
+			num = entryOf(t.Row(s), int(lid))
+		}
+		w.setEntry(m.slot, lid, num)
+	}
+	if after != fabric.NoDestination {
+		for _, s := range w.touched {
+			if v.Node[s] != fabric.NoNode && !w.countPath(v, dist, s, lid, after, 1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// touchMarked finds the slots whose path for a LID, which has destination dest, is to be
+// counted again: those marked, and those whose packets passed through one with another
+// entry.
+func (w *IncrementalChecker) touchMarked(lid, dest int32) {
+	w.serial++
+	add := func(s int32) {
+		if w.isIn[s] != w.serial {
+			w.isIn[s] = w.serial
+			w.touched = append(w.touched, s)
+		}
+	}
+	for _, m := range w.marks[lid] {
+		if m.entry {
+			add(m.slot)
+		}
+	}
+	x, old := w.now.Index, w.now
+	root := x.Owner[dest]
+	for i := 0; i < len(w.touched); i++ {
+		s := w.touched[i]
+		for p := x.Base[s]; p < x.Base[s+1]; p++ {
+			peer := old.Peer[p]
+			if peer < 0 {
+				continue
+			}
+			from := x.Owner[peer]
+			if from != root && int32(w.entry(from, lid)) == peer-x.Base[from] {
+				add(from)
+			}
+		}
+	}
+	for _, m := range w.marks[lid] {
+		add(m.slot)
+	}
+}
