@@ -13,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/routing/layered"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
@@ -77,7 +76,7 @@ func (b *bench) layered(ctx context.Context, which string, engines []string) err
 			fmt.Fprintf(b.out, "  %-32s %v\n", "OpenSM "+name, err)
 		}
 	}
-	r, err := layered.Engine{}.Route(ctx, f, lft.Options{})
+	r, err := routeBy(ctx, "layered", f)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,6 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
-	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -287,7 +286,7 @@ func (b *bench) busiest(ctx context.Context, f *fabric.Fabric, fdbs string) erro
 	if err != nil {
 		return err
 	}
-	ours, err := updown.Engine{}.Route(ctx, f, lft.Options{})
+	ours, err := routeBy(ctx, "updn", f)
 	if err != nil {
 		return err
 	}
@@ -302,6 +301,15 @@ func (b *bench) busiest(ctx context.Context, f *fabric.Fabric, fdbs string) erro
 		fmt.Fprintf(b.out, "  %-32s %9d routes, mean %.0f\n", t.name, v.Balance.MaxRoutes, v.Balance.MeanRoutes)
 	}
 	return nil
+}
+
+// routeBy makes tables of f by an engine.
+func routeBy(ctx context.Context, engine string, f *fabric.Fabric) (*lft.Routing, error) {
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		return nil, err
+	}
+	return e.Route(ctx, f, lft.Options{})
 }
 
 // whole times a process from start to end.
