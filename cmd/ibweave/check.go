@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/drift"
@@ -48,17 +49,20 @@ type audit struct {
 	demands
 }
 
+// auditing is the flags of check.
+type auditing struct {
+	audit
+	level   threshold
+	format  string
+	how     string   // switches copy packets
+	reports []string // FORM=FILE
+	source  string
+}
+
 func (a *app) checkCommand() *cobra.Command {
-	var (
-		in      audit
-		format  string
-		level   threshold
-		rules   bool
-		explain string
-		copying string
-		reports []string
-		source  string
-	)
+	var o auditing
+	var rules bool
+	var explain string
 	cmd := &cobra.Command{
 		Use:   "check [DIR | -t TOPOLOGY --lfts FILE | -t TOPOLOGY --wiring]",
 		Short: "audit forwarding tables and cabling, wherever they come from",
@@ -108,52 +112,61 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 			case explain != "":
 				return a.explainRule(explain)
 			}
-			form, err := report.ParseForm(format)
-			if err != nil {
-				return usagef("--format: %w", err)
-			}
-			if err := level.parse(); err != nil {
-				return err
-			}
-			if err := in.copying.UnmarshalText([]byte(copying)); err != nil {
-				return usagef("--%w", err)
-			}
-			if err := in.checkBuffer(cmd.Flags().Changed("vl-credits")); err != nil {
-				return err
-			}
-			if err := a.resolveAudit(&in, args); err != nil {
-				return err
-			}
-			if in.mfts == "" && cmd.Flags().Changed("copying") {
-				return usagef("--copying says nothing without multicast tables")
-			}
-			if _, err := in.today(); err != nil {
-				return err
-			}
-			also, err := parseReports(reports)
-			if err != nil {
-				return err
-			}
-			return a.check(cmd.Context(), &in, &level, append([]reportFile{{form: form}}, also...), source)
+			return a.runCheck(cmd, &o, args)
 		},
 	}
-	flags := cmd.Flags()
-	in.fileFlags(flags)
-	flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
-	flags.StringVar(&copying, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
-	flags.IntVar(&in.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
-	flags.IntVar(&in.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
-	flags.StringVar(&in.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
-	flags.BoolVar(&in.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
-	in.demands.flags(flags)
+	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
-	flags.StringVar(&format, "format", "text", "text, json, sarif, junit, markdown or codequality")
-	flags.StringArrayVar(&reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
-	flags.StringVar(&source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
-	level.define(flags, failOnUsage+"; what is undecided fails with all but never")
-	flags.BoolVar(&rules, "rules", false, "list the rules")
-	flags.StringVar(&explain, "explain", "", "explain one `RULE`")
+	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
+	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")
 	return cmd
+}
+
+func (o *auditing) flags(flags *pflag.FlagSet) {
+	o.fileFlags(flags)
+	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
+	flags.StringVar(&o.how, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
+	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
+	flags.IntVar(&o.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
+	flags.StringVar(&o.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
+	flags.BoolVar(&o.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
+	o.demands.flags(flags)
+	flags.StringVar(&o.format, "format", "text", "text, json, sarif, junit, markdown or codequality")
+	flags.StringArrayVar(&o.reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
+	flags.StringVar(&o.source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
+	o.level.define(flags, failOnUsage+"; what is undecided fails with all but never")
+}
+
+// runCheck sees that the flags make sense, and checks.
+func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
+	in := &o.audit
+	form, err := report.ParseForm(o.format)
+	if err != nil {
+		return usagef("--format: %w", err)
+	}
+	if err := o.level.parse(); err != nil {
+		return err
+	}
+	if err := in.copying.UnmarshalText([]byte(o.how)); err != nil {
+		return usagef("--%w", err)
+	}
+	if err := in.checkBuffer(cmd.Flags().Changed("vl-credits")); err != nil {
+		return err
+	}
+	if err := a.resolveAudit(in, args); err != nil {
+		return err
+	}
+	if in.mfts == "" && cmd.Flags().Changed("copying") {
+		return usagef("--copying says nothing without multicast tables")
+	}
+	if _, err := in.today(); err != nil {
+		return err
+	}
+	also, err := parseReports(o.reports)
+	if err != nil {
+		return err
+	}
+	return a.check(cmd.Context(), in, &o.level, append([]reportFile{{form: form}}, also...), o.source)
 }
 
 // checkBuffer sees that --vl-credits and --mtu make sense.

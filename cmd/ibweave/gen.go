@@ -16,14 +16,19 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
+// generator is gen: kinds of fabrics are its commands.
+type generator struct {
+	*app
+	cmd    *cobra.Command
+	output string
+	drop   int
+	seed   uint64
+}
+
 // genCommand makes fabrics.
 func (a *app) genCommand() *cobra.Command {
-	var (
-		output string
-		drop   int
-		seed   uint64
-	)
-	cmd := &cobra.Command{
+	g := &generator{app: a}
+	g.cmd = &cobra.Command{
 		Use:   "gen KIND",
 		Short: "make a fabric",
 		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads.
@@ -37,110 +42,128 @@ The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 			return usagef("gen needs a KIND: %s", strings.Join(kindNames(cmd), ", "))
 		},
 	}
-	flags := cmd.PersistentFlags()
-	flags.StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
-	flags.IntVar(&drop, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
-	flags.Uint64Var(&seed, "seed", 1, "seed of everything random")
+	flags := g.cmd.PersistentFlags()
+	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write; - is standard output")
+	flags.IntVar(&g.drop, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
+	flags.Uint64Var(&g.seed, "seed", 1, "seed of everything random")
+	g.addGrid("mesh", "n-dimensional mesh", false)
+	g.addGrid("torus", "n-dimensional torus: a mesh with all dimensions wrapped", true)
+	g.addHypercube()
+	g.addFatTree()
+	g.kind("myrinet4", "four switches in a ring with eight hosts", func([]string) (*fabric.Fabric, error) { return gen.Myrinet4() })
+	g.addShufflenet()
+	g.addLattice()
+	g.addBanyan()
+	g.addIrregular()
+	return g.cmd
+}
 
-	kind := func(use, short string, make func([]string) (*fabric.Fabric, error)) *cobra.Command {
-		c := &cobra.Command{
-			Use:   use,
-			Short: short,
-			Args:  a.noArgs,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				f, err := make(args)
-				if err != nil {
-					return &usageError{err}
-				}
-				if f, err = gen.DropLinks(f, drop, seed); err != nil {
-					return &usageError{err}
-				}
-				return a.writeTopology(f, output)
-			},
-		}
-		cmd.AddCommand(c)
-		return c
+// kind adds a kind of fabrics.
+func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric, error)) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  g.noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := make(args)
+			if err != nil {
+				return &usageError{err}
+			}
+			if f, err = gen.DropLinks(f, g.drop, g.seed); err != nil {
+				return &usageError{err}
+			}
+			return g.writeTopology(f, g.output)
+		},
 	}
+	g.cmd.AddCommand(c)
+	return c
+}
 
-	grid := func(use, short string, torus bool) {
-		var (
-			dims  string
-			wrap  string
-			hosts int
-		)
-		c := kind(use, short, func(args []string) (*fabric.Fabric, error) {
-			spec := mesh.Spec{Hosts: hosts}
-			var err error
-			if spec.Dims, err = parseDims(dims); err != nil {
-				return nil, err
-			}
-			if len(args) == 1 { // --wrap x,y: an optional value needs no = here
-				if wrap != wrapAll {
-					return nil, fmt.Errorf("unexpected argument %q", args[0])
-				}
-				wrap = args[0]
-			}
-			if torus {
-				wrap = wrapAll
-			}
-			if spec.Wrap, err = parseWrap(wrap, len(spec.Dims)); err != nil {
-				return nil, err
-			}
-			return mesh.Generate(spec)
-		})
-		c.Flags().StringVar(&dims, "dims", "", "switches along each dimension, `AxB[xC..]`, x first")
-		c.Flags().IntVar(&hosts, "hosts", 1, "hosts on each switch")
-		a.require(c, "dims")
-		if !torus {
-			c.Args = a.maxArgs(1)
-			c.Flags().StringVar(&wrap, "wrap", "", "make rings of all dimensions, or of the named ones: `x,y,z` or numbers from 1")
-			c.Flags().Lookup("wrap").NoOptDefVal = wrapAll
+func (g *generator) addGrid(use, short string, torus bool) {
+	var (
+		dims  string
+		wrap  string
+		hosts int
+	)
+	c := g.kind(use, short, func(args []string) (*fabric.Fabric, error) {
+		spec := mesh.Spec{Hosts: hosts}
+		var err error
+		if spec.Dims, err = parseDims(dims); err != nil {
+			return nil, err
 		}
+		if len(args) == 1 { // --wrap x,y: an optional value needs no = here
+			if wrap != wrapAll {
+				return nil, fmt.Errorf("unexpected argument %q", args[0])
+			}
+			wrap = args[0]
+		}
+		if torus {
+			wrap = wrapAll
+		}
+		if spec.Wrap, err = parseWrap(wrap, len(spec.Dims)); err != nil {
+			return nil, err
+		}
+		return mesh.Generate(spec)
+	})
+	c.Flags().StringVar(&dims, "dims", "", "switches along each dimension, `AxB[xC..]`, x first")
+	c.Flags().IntVar(&hosts, "hosts", 1, "hosts on each switch")
+	g.require(c, "dims")
+	if !torus {
+		c.Args = g.maxArgs(1)
+		c.Flags().StringVar(&wrap, "wrap", "", "make rings of all dimensions, or of the named ones: `x,y,z` or numbers from 1")
+		c.Flags().Lookup("wrap").NoOptDefVal = wrapAll
 	}
-	grid("mesh", "n-dimensional mesh", false)
-	grid("torus", "n-dimensional torus: a mesh with all dimensions wrapped", true)
+}
 
+func (g *generator) addHypercube() {
 	var dim, cubeHosts int
-	c := kind("hypercube", "hypercube", func([]string) (*fabric.Fabric, error) { return mesh.Hypercube(dim, cubeHosts) })
+	c := g.kind("hypercube", "hypercube", func([]string) (*fabric.Fabric, error) { return mesh.Hypercube(dim, cubeHosts) })
 	c.Flags().IntVar(&dim, "dim", 0, "dimensions")
 	c.Flags().IntVar(&cubeHosts, "hosts", 1, "hosts on each switch")
-	a.require(c, "dim")
+	g.require(c, "dim")
+}
 
+func (g *generator) addFatTree() {
 	var tree gen.FatTreeSpec
-	c = kind("fattree", "fat tree of two or three levels", func([]string) (*fabric.Fabric, error) { return gen.FatTree(tree) })
+	c := g.kind("fattree", "fat tree of two or three levels", func([]string) (*fabric.Fabric, error) { return gen.FatTree(tree) })
 	c.Flags().IntVar(&tree.Radix, "radix", 0, "ports of each switch, an even number")
 	c.Flags().IntVar(&tree.Levels, "levels", 2, "levels of switches, 2 or 3")
 	c.Flags().IntVar(&tree.HostsPerLeaf, "hosts-per-leaf", 0, "hosts on each leaf; half the radix when not given")
-	a.require(c, "radix")
+	g.require(c, "radix")
+}
 
+func (g *generator) addShufflenet() {
 	var p, k int
-	c = kind("shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", func([]string) (*fabric.Fabric, error) { return gen.Shufflenet(p, k) })
+	c := g.kind("shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", func([]string) (*fabric.Fabric, error) { return gen.Shufflenet(p, k) })
 	c.Flags().IntVar(&p, "p", 2, "cables from a switch to the next column")
 	c.Flags().IntVar(&k, "k", 3, "columns")
+}
 
-	kind("myrinet4", "four switches in a ring with eight hosts", func([]string) (*fabric.Fabric, error) { return gen.Myrinet4() })
-
+func (g *generator) addLattice() {
 	var points int
-	c = kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, seed) })
+	c := g.kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, g.seed) })
 	c.Flags().IntVar(&points, "switches", 128, "switches")
+}
 
+func (g *generator) addBanyan() {
 	var stages int
 	var wrapAround bool
-	c = kind("banyan", "banyan multistage network of 2x2 switches", func([]string) (*fabric.Fabric, error) { return banyan.Banyan(stages, wrapAround) })
+	c := g.kind("banyan", "banyan multistage network of 2x2 switches", func([]string) (*fabric.Fabric, error) { return banyan.Banyan(stages, wrapAround) })
 	c.Flags().IntVar(&stages, "stages", 0, "stages `N`; there are 2^N processors")
 	c.Flags().BoolVar(&wrapAround, "wrap-around", false, "a processor sends and receives with one channel adapter")
-	a.require(c, "stages")
+	g.require(c, "stages")
+}
 
+func (g *generator) addIrregular() {
 	var random gen.IrregularSpec
-	c = kind("irregular", "connected random network, every switch of the same degree", func([]string) (*fabric.Fabric, error) {
-		random.Seed = seed
+	c := g.kind("irregular", "connected random network, every switch of the same degree", func([]string) (*fabric.Fabric, error) {
+		random.Seed = g.seed
 		return gen.Irregular(random)
 	})
 	c.Flags().IntVar(&random.Switches, "switches", 0, "switches")
 	c.Flags().IntVar(&random.Degree, "degree", 0, "cables from each switch to other switches")
 	c.Flags().IntVar(&random.Hosts, "hosts", 0, "hosts in all")
-	a.require(c, "switches", "degree", "hosts")
-	return cmd
+	g.require(c, "switches", "degree", "hosts")
 }
 
 // kindNames lists a command's subcommands.
