@@ -17,9 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -81,9 +78,6 @@ func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) 
 			return nil, err
 		}
 	}
-	if opt.Workers <= 0 {
-		opt.Workers = runtime.GOMAXPROCS(0)
-	}
 	if opt.Witnesses <= 0 {
 		opt.Witnesses = DefaultWitnesses
 	}
@@ -138,23 +132,4 @@ func (s *Snapshot) valid() error {
 		return fmt.Errorf("%s: multicast tables of another fabric", s.Name)
 	}
 	return nil
-}
-
-// parallel calls do for 0 to n-1 on several goroutines, until ctx ends. start
-// makes what one goroutine works with; its results are returned.
-func parallel[W any](ctx context.Context, workers, n int, start func() W, do func(w W, i int)) ([]W, error) {
-	list := make([]W, max(1, min(workers, n)))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for k := range list {
-		wg.Go(func() {
-			w := start()
-			list[k] = w
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				do(w, i)
-			}
-		})
-	}
-	wg.Wait()
-	return list, ctx.Err()
 }

@@ -1,10 +1,11 @@
 package diff
 
 import (
-	"encoding/binary"
+	"fmt"
 	"math/bits"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -74,48 +75,45 @@ func (c *comparison) mixLanes(m *mixture) int {
 		m.layers[k].lanes = l
 	}
 	m.inject = make([][]injection, m.n)
-	keys := make([]map[string]int, m.n)
-	for i, port := range m.f.CAPorts() {
-		s := m.f.CASwitches()[i]
-		if s == fabric.NoNode {
-			continue
-		}
+	for s := range m.inject {
+		m.inject[s] = m.injections(fabric.NodeID(s))
+	}
+	return vls
+}
+
+// injections lists where packets of CAs come in at a switch.
+func (m *mixture) injections(s fabric.NodeID) (list []injection) {
+	known := map[string]int{}
+	for _, port := range m.f.HostsOn(s) {
 		j := injection{in: m.f.Num(m.f.Peer(port)), ports: 1, port: port}
 		var key []byte
-		for k, l := range list {
+		for k := range m.layers {
+			l := m.layers[k].lanes
+			own := fabric.NoPort // with path SLs of its own
 			if p := l.port[port]; p != fabric.NoPort {
 				for sl, vl := range l.sl2vl.At(0, p) {
 					if vl != lft.DropVL {
 						j.live[k] |= 1 << sl
 					}
 				}
-			}
-			key = append(key, byte(j.live[k]), byte(j.live[k]>>8))
-			if p := l.port[port]; l.sls != nil && p != fabric.NoPort && l.sls.PortRow(p) != nil {
-				key = append(binary.LittleEndian.AppendUint32(key, uint32(port)), 1)
-			} else {
-				key = append(key, 0, 0, 0, 0, 0)
-			}
-			base := m.f.PortBase(s)
-			for out := range fabric.PortID(m.f.Node(s).NumPorts) {
-				at, ok := l.index(j.in, base+1+out)
-				if !ok {
-					at = 1 << 16
+				if l.sls != nil && l.sls.PortRow(p) != nil {
+					own = port
 				}
-				key = append(key, byte(at), byte(at>>8), byte(at>>16))
+			}
+			key = fmt.Append(key, j.live[k], own)
+			for out := range fabric.PortID(m.f.Node(s).NumPorts) {
+				at, ok := l.index(j.in, m.f.PortBase(s)+1+out)
+				key = fmt.Append(key, " ", at, ok)
 			}
 		}
-		if keys[s] == nil {
-			keys[s] = map[string]int{}
-		}
-		if at, ok := keys[s][string(key)]; ok {
-			m.inject[s][at].ports++
+		if at, ok := known[string(key)]; ok {
+			list[at].ports++
 			continue
 		}
-		keys[s][string(key)] = len(m.inject[s])
-		m.inject[s] = append(m.inject[s], j)
+		known[string(key)] = len(list)
+		list = append(list, j)
 	}
-	return vls
+	return list
 }
 
 // index is the map for packets that come in by port in of a switch and leave by
@@ -167,16 +165,12 @@ func (w *mixWorker) classSet(s int32, source fabric.PortID, live [2]uint16) (cla
 
 // dependLanes is dependOne with VLs: sets of them flow down with the packets, for
 // each class. ca leaves packets out that switches send.
-func (w *mixWorker) dependLanes(g *graph, ca bool) {
+func (w *mixWorker) dependLanes(g *dependencies, ca bool) {
 	clear(w.state[0])
 	clear(w.state[1])
-	var owner fabric.PortID = fabric.NoPort
-	if w.owner[0][w.lid] == w.owner[1][w.lid] {
-		owner = w.owner[1][w.lid]
-	}
 	for s := range int32(w.n) {
 		for _, j := range w.inject[s] {
-			if j.ports > 1 || j.port != owner {
+			if j.ports > 1 || j.port != w.owner {
 				w.send(s, j.in, w.classSet(s, j.port, j.live))
 			}
 		}
@@ -185,7 +179,7 @@ func (w *mixWorker) dependLanes(g *graph, ca bool) {
 		}
 	}
 	if w.loops == 0 {
-		for _, s := range w.order {
+		for _, s := range graph.TopologicalOrder(w.n, w.headsOf) {
 			w.flow(g, s)
 		}
 		return
@@ -212,7 +206,7 @@ func (w *mixWorker) send(s int32, in fabric.PortNum, classes uint16) {
 
 // flow takes the packets that leave a switch on, past the next one, and says
 // whether there are any that were not known there.
-func (w *mixWorker) flow(g *graph, u int32) (more bool) {
+func (w *mixWorker) flow(g *dependencies, u int32) (more bool) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {
@@ -240,7 +234,7 @@ func (w *mixWorker) flow(g *graph, u int32) (more bool) {
 				for from := have; from != 0; from &= from - 1 {
 					ch := c*int32(w.vls) + int32(bits.TrailingZeros16(from))
 					for to := vls; to != 0; to &= to - 1 {
-						w.add(g, ch, e*int32(w.vls)+int32(bits.TrailingZeros16(to)))
+						w.add(g, ch, s, e*int32(w.vls)+int32(bits.TrailingZeros16(to)))
 					}
 				}
 			}

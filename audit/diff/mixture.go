@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -19,19 +21,13 @@ type layer struct {
 // mixture is the graphs that have the next hops of both layers, on the cables of
 // the new fabric.
 type mixture struct {
-	f      *fabric.Fabric
-	n      int // switches
+	*match
+	f      *fabric.Fabric // the new one
+	n      int            // switches
 	layers [2]layer
 	maxLID fabric.LID
-	// owner is the end ports that have a LID in either layer: PortIDs of the
-	// new fabric, NoPort where there is none or it has gone.
-	owner [2][]fabric.PortID
-	ca    []bool  // by LID: it is that of a CA or router in one of the layers
-	to    []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
-	base  []int32 // by switch, and one more: PortID of its port 0
-	wired []bool  // by PortID of a switch: it has a cable
-	cas   []int32 // by switch: CA and router ports that are cabled to it
-	graphShape
+	to     []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
+	channelNumbers
 	classes int // of SLs with the same VL everywhere; 1 on one VL
 	classOf [lft.NumSLs]int
 	inject  [][]injection // by switch: where packets of CAs come in, on more than one VL
@@ -40,68 +36,40 @@ type mixture struct {
 // mixWorker is what one goroutine looks at LIDs with.
 type mixWorker struct {
 	*mixture
-	column  [2][]fabric.PortNum // a block of LIDs: entries by switch
-	next    [2][]int32          // by switch: the PortID that packets leave by, -1 for none
-	heads   [2][]int32          // by switch: the one that this leads to, -1 for none
-	changed []bool              // by switch: its entry for this LID
-	indeg   []int32
-	order   []int32 // topological, as far as there are no loops
-	reached []bool
-	stack   []int32
-	comp    []int32 // by switch: the component it is in, -1 for none; valid when loops > 0
+	lid     fabric.LID
+	ca      bool          // it is that of a CA or router in one of the states
+	owner   fabric.PortID // the end port of the new fabric that has it in both states, or NoPort
+	next    [2][]int32    // by switch: the PortID that packets leave by, -1 for none
+	heads   [2][]int32    // by switch: the one that this leads to, -1 for none
+	changed []bool        // by switch: its entry for this LID
+	row     []int32       // for headsOf
+	sources []int32       // switches that CAs send to the LID from
+	search  *graph.Search[int32]
+	strong  graph.Strong[int32]
+	comp    []int32 // by switch: the component it is in, -1 for none
 	loops   int     // components with a loop
 	parts   []component
-	onOwn   [2][]bool  // by switch: on a loop of that layer
-	scc     sccScratch // for findLoops
+	mark    []int32   // for findLoops
+	onOwn   [2][]bool // by switch: on a loop of that layer
 	state   [2][]uint16
+	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
+	left    int                     // zeros in want
 	// found by this goroutine
-	unicast, all *graph
-	transient    []fabric.LID // with a loop that is in neither layer
-	unordered    int          // of these, LIDs for which no order of writes avoids it
-	own          [2]int       // LIDs for which a layer loops by itself
-	writes       *orderWorker // nil when no order is wanted
-	want         *witnesses   // nil when no dependency is looked for
-	lid          fabric.LID
+	unicast, all *dependencies
+	transient    []fabric.LID  // with a loop that is in neither layer
+	unordered    int           // of these, LIDs for which no order of writes avoids it
+	own          [2]int        // LIDs for which a layer loops by itself
+	blocks       []*blockOrder // those with a write
 }
 
 // newMixture prepares both layers of a comparison.
 func (c *comparison) newMixture() *mixture {
 	f := c.new
 	n := f.NumSwitches()
-	m := &mixture{f: f, n: n, classes: 1, cas: make([]int32, n)}
+	m := &mixture{match: c.match, f: f, n: n, classes: 1, maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())}
 	m.to = make([]int32, f.PortBase(fabric.NodeID(n)))
-	m.wired = make([]bool, len(m.to))
 	for x := range m.to {
-		m.to[x] = -1
-		if peer := f.Peer(fabric.PortID(x)); peer != fabric.NoPort {
-			m.wired[x] = true
-			if f.IsSwitch(f.Owner(peer)) {
-				m.to[x] = int32(f.Owner(peer))
-			}
-		}
-	}
-	m.base = make([]int32, n+1)
-	for s := range m.base {
-		m.base[s] = int32(f.PortBase(fabric.NodeID(s)))
-	}
-	for _, s := range f.CASwitches() {
-		if s != fabric.NoNode {
-			m.cas[s]++
-		}
-	}
-	m.maxLID = max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())
-	m.ca = make([]bool, int(m.maxLID)+1)
-	for k := range m.owner {
-		m.owner[k] = make([]fabric.PortID, int(m.maxLID)+1)
-	}
-	for l := range fabric.LID(len(m.ca)) {
-		was, now := c.old.LIDPort(l), f.LIDPort(l)
-		m.owner[0][l], m.owner[1][l] = fabric.NoPort, now
-		if was != fabric.NoPort {
-			m.owner[0][l] = c.port[was]
-			m.ca[l] = !c.old.IsSwitch(c.old.Owner(was))
-		}
-		m.ca[l] = m.ca[l] || now != fabric.NoPort && !f.IsSwitch(f.Owner(now))
+		m.to[x] = int32(f.PeerSwitch(fabric.PortID(x)))
 	}
 	old, new := layer{tables: c.a.Tables, row: make([]fabric.NodeID, n)}, layer{tables: c.b.Tables, row: make([]fabric.NodeID, n)}
 	for s := range n {
@@ -117,42 +85,33 @@ func (c *comparison) newMixture() *mixture {
 	if c.a.SL2VL != nil || c.b.SL2VL != nil {
 		vls = c.mixLanes(m)
 	}
-	m.graphShape = newGraphShape(m, vls)
+	m.channelNumbers = newChannelNumbers(m, vls)
 	return m
 }
 
-func (m *mixture) newWorker(orders, graphs bool, want *witnesses) *mixWorker {
+func (m *mixture) newWorker() *mixWorker {
 	w := &mixWorker{
-		mixture: m, changed: make([]bool, m.n), indeg: make([]int32, m.n),
-		order: make([]int32, 0, m.n), reached: make([]bool, m.n), comp: make([]int32, m.n), want: want,
+		mixture: m, changed: make([]bool, m.n), search: graph.NewSearch[int32](m.n), mark: make([]int32, m.n),
+		unicast: newDependencies(&m.channelNumbers), all: newDependencies(&m.channelNumbers),
 	}
-	for k := range w.column {
-		w.column[k] = make([]fabric.PortNum, lft.BlockSize*m.n)
+	for k := range w.next {
 		w.next[k], w.heads[k] = make([]int32, m.n), make([]int32, m.n)
 		w.onOwn[k] = make([]bool, m.n)
 		if m.vls > 1 {
 			w.state[k] = make([]uint16, m.n*m.classes)
 		}
 	}
-	if graphs {
-		w.unicast, w.all = newGraph(&m.graphShape), newGraph(&m.graphShape)
-	}
-	if orders {
-		w.writes = newOrderWorker(m.n)
-	}
 	return w
 }
 
-// blocks is how many blocks of LIDs there are.
-func (m *mixture) blocks() int { return int(m.maxLID)/lft.BlockSize + 1 }
-
 // run looks at all LIDs and returns one worker with what all found.
-func (m *mixture) run(ctx context.Context, workers int, orders, graphs bool, want *witnesses) (*mixWorker, []*mixWorker, error) {
-	list, err := parallel(ctx, workers, m.blocks(),
-		func() *mixWorker { return m.newWorker(orders, graphs, want) },
-		func(w *mixWorker, b int) { w.block(b) })
+func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
+	list, err := par.ForEachWith(ctx, workers, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
+		w.lookAtBlock(b)
+		return nil
+	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	w := list[0]
 	for _, o := range list[1:] {
@@ -161,145 +120,79 @@ func (m *mixture) run(ctx context.Context, workers int, orders, graphs bool, wan
 		for k, n := range o.own {
 			w.own[k] += n
 		}
-		if graphs {
-			w.unicast.join(o.unicast)
-			w.all.join(o.all)
-		}
+		w.unicast.join(o.unicast)
+		w.all.join(o.all)
+		w.blocks = append(w.blocks, o.blocks...)
 	}
 	slices.Sort(w.transient)
-	return w, list, nil
+	slices.SortFunc(w.blocks, func(a, b *blockOrder) int { return a.number - b.number })
+	return w, nil
 }
 
-// block looks at 64 LIDs.
-func (w *mixWorker) block(b int) {
-	from := fabric.LID(b * lft.BlockSize)
-	to := min(int(from)+lft.BlockSize, int(w.maxLID)+1)
-	w.load(from, to)
-	if w.writes != nil {
-		w.writes.begin(b)
-	}
-	for l := max(1, from); int(l) < to; l++ {
-		w.take(l, int(l-from))
-		w.look()
-	}
-	if w.writes != nil {
-		w.writes.end()
-	}
-}
-
-// load turns the tables of a block of LIDs into columns.
-func (w *mixWorker) load(from fabric.LID, to int) {
-	for k := range w.layers {
-		a := &w.layers[k]
-		for s, r := range a.row {
-			if r == fabric.NoNode {
-				for i := range to - int(from) {
-					w.column[k][i*w.n+s] = fabric.NoPath
-				}
-				continue
-			}
-			row := a.tables.Row(r)
-			for i := range to - int(from) {
-				w.column[k][i*w.n+s] = entry(row, from+fabric.LID(i))
-			}
+// lookAtBlock looks at 64 LIDs.
+func (w *mixWorker) lookAtBlock(b int) {
+	order := &blockOrder{number: b, writes: make([]uint64, w.n)}
+	for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(w.maxLID); l++ {
+		w.take(fabric.LID(l))
+		w.findLoops()
+		w.countLoops()
+		order.add(w)
+		if w.ca {
+			w.addDependencies(w.unicast, true)
 		}
+		w.addDependencies(w.all, false)
+	}
+	if slices.ContainsFunc(order.writes, func(set uint64) bool { return set != 0 }) {
+		w.blocks = append(w.blocks, order)
 	}
 }
 
-// take makes the next hops of one LID of the loaded block.
-func (w *mixWorker) take(l fabric.LID, i int) {
-	w.lid = l
-	for k := range w.next {
-		next, heads := w.next[k], w.heads[k]
-		for s, p := range w.column[k][i*w.n : (i+1)*w.n] {
-			next[s], heads[s] = -1, -1
-			out := w.base[s] + int32(p)
-			if p != fabric.ManagementPort && out < w.base[s+1] && w.wired[out] {
-				next[s], heads[s] = out, w.to[out]
-			}
-		}
+// take makes the next hops of one LID.
+func (w *mixWorker) take(l fabric.LID) {
+	w.lid, w.owner = l, fabric.NoPort
+	was, now := w.old.LIDPort(l), w.f.LIDPort(l)
+	if was != fabric.NoPort && w.port[was] == now {
+		w.owner = now
 	}
-	x, y := w.column[0][i*w.n:(i+1)*w.n], w.column[1][i*w.n:(i+1)*w.n]
+	w.ca = was != fabric.NoPort && !w.old.IsSwitch(w.old.Owner(was)) || now != fabric.NoPort && !w.f.IsSwitch(w.f.Owner(now))
 	for s := range w.changed {
-		w.changed[s] = x[s] != y[s]
-	}
-}
-
-// head is the switch that a next hop leads to, -1 for none.
-func (w *mixWorker) head(next int32) int32 {
-	if next < 0 {
-		return -1
-	}
-	return w.to[next]
-}
-
-// look looks at the LID that was taken.
-func (w *mixWorker) look() {
-	w.sort()
-	if w.writes != nil {
-		w.writes.touch(w)
-	}
-	if w.unicast == nil && w.want == nil {
-		return
-	}
-	w.depend(w.ca[w.lid])
-}
-
-// sort puts the switches in the order of their next hops, those of both layers,
-// and finds the loops that make that impossible.
-func (w *mixWorker) sort() {
-	clear(w.indeg)
-	x, y := w.heads[0], w.heads[1]
-	for s, h := range x {
-		if h >= 0 {
-			w.indeg[h]++
-		}
-		if g := y[s]; g >= 0 && g != h {
-			w.indeg[g]++
-		}
-	}
-	w.order = w.order[:0]
-	for s, n := range w.indeg {
-		if n == 0 {
-			w.order = append(w.order, int32(s))
-		}
-	}
-	for i := 0; i < len(w.order); i++ {
-		s := w.order[i]
-		h := x[s]
-		if h >= 0 {
-			if w.indeg[h]--; w.indeg[h] == 0 {
-				w.order = append(w.order, h)
+		var entries [2]fabric.PortNum
+		for k := range w.layers {
+			a := &w.layers[k]
+			entries[k] = fabric.NoPath
+			if r := a.row[s]; r != fabric.NoNode {
+				entries[k] = entry(a.tables.Row(r), l)
+			}
+			w.next[k][s], w.heads[k][s] = -1, -1
+			if out := exit(w.f, fabric.NodeID(s), entries[k]); out != fabric.NoPort {
+				w.next[k][s], w.heads[k][s] = int32(out), w.to[out]
 			}
 		}
-		if g := y[s]; g >= 0 && g != h {
-			if w.indeg[g]--; w.indeg[g] == 0 {
-				w.order = append(w.order, g)
-			}
-		}
+		w.changed[s] = entries[0] != entries[1]
 	}
-	w.loops = 0
-	if len(w.order) == w.n {
-		return
+}
+
+// exit is the port that an entry of switch s leads out by, NoPort when the
+// packet is dropped or is for the switch itself.
+func exit(f *fabric.Fabric, s fabric.NodeID, p fabric.PortNum) fabric.PortID {
+	out := f.PortBase(s) + fabric.PortID(p)
+	if p == fabric.ManagementPort || out >= f.PortBase(s+1) || f.Peer(out) == fabric.NoPort {
+		return fabric.NoPort
 	}
-	w.findLoops()
-	transient, unordered := false, false
-	for i := range w.parts {
-		p := &w.parts[i]
-		transient = transient || p.mixed()
-		unordered = unordered || p.mixed() && p.loops[0] && p.loops[1]
+	return out
+}
+
+// headsOf is the switches that the next hops of a switch lead to.
+func (w *mixWorker) headsOf(s int32) []int32 {
+	w.row = w.row[:0]
+	h, g := w.heads[0][s], w.heads[1][s]
+	if h >= 0 {
+		w.row = append(w.row, h)
 	}
-	if transient {
-		w.transient = append(w.transient, w.lid)
+	if g >= 0 && g != h {
+		w.row = append(w.row, g)
 	}
-	if unordered {
-		w.unordered++
-	}
-	for k, on := range w.onOwn {
-		if slices.Contains(on, true) {
-			w.own[k]++
-		}
-	}
+	return w.row
 }
 
 // component is a strongly connected component, with a loop, of the graph of both
@@ -322,9 +215,11 @@ func (c *component) mixed() bool { return c.spare > 0 }
 // findLoops finds the strongly connected components that hold a loop, and the
 // loops that layers have by themselves, in O(switches).
 func (w *mixWorker) findLoops() {
-	w.loops = w.scc.components(w.n, w.comp, func(s int32) (a, b int32) {
-		return w.heads[0][s], w.heads[1][s]
-	})
+	w.loops = w.strong.Find(w.n, w.headsOf)
+	w.comp = w.strong.Of
+	if w.loops == 0 {
+		return
+	}
 	w.parts = append(w.parts[:0], make([]component, w.loops)...)
 	for i := range w.parts {
 		w.parts[i].spare = 1
@@ -347,7 +242,7 @@ func (w *mixWorker) findLoops() {
 		clear(on)
 		// Mark walks with the number of their start; one that meets its own
 		// mark has found a loop.
-		mark := w.indeg
+		mark := w.mark
 		clear(mark)
 		for start := range int32(w.n) {
 			s := start
@@ -372,84 +267,77 @@ func (w *mixWorker) findLoops() {
 	}
 }
 
-// depend adds the dependencies of packets for the LID: those between CAs to
-// unicast when ca is set, and all of them, with those of switches, to all.
-func (w *mixWorker) depend(ca bool) {
-	if ca && (w.want == nil || !w.want.management) {
-		if w.vls > 1 {
-			w.dependLanes(w.unicast, true)
-		} else {
-			w.reach()
-			w.dependOne(w.unicast, w.reached)
-		}
-	}
-	if w.want != nil && !w.want.management {
+// countLoops counts the LID by the loops that were found.
+func (w *mixWorker) countLoops() {
+	if w.loops == 0 {
 		return
 	}
-	if w.vls > 1 {
-		w.dependLanes(w.all, false)
-		return
+	transient, unordered := false, false
+	for i := range w.parts {
+		p := &w.parts[i]
+		transient = transient || p.mixed()
+		unordered = unordered || p.mixed() && p.loops[0] && p.loops[1]
 	}
-	for s := range w.reached {
-		w.reached[s] = true // by packets of the switch itself
+	if transient {
+		w.transient = append(w.transient, w.lid)
 	}
-	w.dependOne(w.all, w.reached)
-}
-
-// reach marks the switches that packets from CAs for the LID come to.
-func (w *mixWorker) reach() {
-	clear(w.reached)
-	w.stack = w.stack[:0]
-	for s := range w.reached {
-		sources := w.cas[s]
-		// The port that has the LID sends nothing to itself.
-		x, y := w.owner[0][w.lid], w.owner[1][w.lid]
-		if x == y && x != fabric.NoPort && w.at(x) == int32(s) {
-			sources--
-		}
-		if sources > 0 {
-			w.reached[s] = true
-			w.stack = append(w.stack, int32(s))
-		}
+	if unordered {
+		w.unordered++
 	}
-	for len(w.stack) > 0 {
-		s := w.stack[len(w.stack)-1]
-		w.stack = w.stack[:len(w.stack)-1]
-		for k := range w.heads {
-			if h := w.heads[k][s]; h >= 0 && !w.reached[h] {
-				w.reached[h] = true
-				w.stack = append(w.stack, h)
-			}
+	for k, on := range w.onOwn {
+		if slices.Contains(on, true) {
+			w.own[k]++
 		}
 	}
 }
 
-// at is the switch that a CA port is cabled to, -1 for none.
-func (m *mixture) at(p fabric.PortID) int32 {
-	if peer := m.f.Peer(p); peer != fabric.NoPort && m.f.IsSwitch(m.f.Owner(peer)) {
-		return int32(m.f.Owner(peer))
+// addDependencies adds those of packets for the LID to g: of packets between CAs, or
+// also of those of switches.
+func (w *mixWorker) addDependencies(g *dependencies, onlyCAs bool) {
+	switch {
+	case w.vls > 1:
+		w.dependLanes(g, onlyCAs)
+	case onlyCAs:
+		w.searchFromCAs()
+		for _, u := range w.search.Order {
+			w.dependOne(g, u)
+		}
+	default:
+		for u := range int32(w.n) {
+			w.dependOne(g, u)
+		}
 	}
-	return -1
 }
 
-// dependOne adds the dependencies on one VL of packets that come to switches.
-func (w *mixWorker) dependOne(g *graph, reached []bool) {
-	for u := range int32(w.n) {
-		if !reached[u] {
+// searchFromCAs finds the switches that packets from CAs for the LID come to.
+func (w *mixWorker) searchFromCAs() {
+	// The port that has the LID sends nothing to itself.
+	owner := fabric.NoNode
+	if w.owner != fabric.NoPort {
+		owner = w.f.PeerSwitch(w.owner)
+	}
+	w.sources = w.sources[:0]
+	for s := range fabric.NodeID(w.n) {
+		if n := len(w.f.HostsOn(s)); n > 1 || n == 1 && s != owner {
+			w.sources = append(w.sources, int32(s))
+		}
+	}
+	w.search.Run(w.headsOf, w.sources...)
+}
+
+// dependOne adds the dependencies on one VL of packets that come to switch u.
+func (w *mixWorker) dependOne(g *dependencies, u int32) {
+	for a := range w.next {
+		c, s := w.next[a][u], w.heads[a][u]
+		if s < 0 || a == 1 && c == w.next[0][u] {
 			continue
 		}
-		for a := range w.next {
-			c, s := w.next[a][u], w.heads[a][u]
-			if s < 0 || a == 1 && c == w.next[0][u] {
+		for b := range w.next {
+			e := w.next[b][s]
+			if e < 0 || b == 1 && e == w.next[0][s] || w.loops > 0 && !w.counts(u, s, c, e) {
 				continue
 			}
-			for b := range w.next {
-				e := w.next[b][s]
-				if e < 0 || b == 1 && e == w.next[0][s] || w.loops > 0 && !w.counts(u, s, c, e) {
-					continue
-				}
-				w.add(g, c, e)
-			}
+			w.add(g, c, s, e)
 		}
 	}
 }
@@ -457,14 +345,14 @@ func (w *mixWorker) dependOne(g *graph, reached []bool) {
 // counts says whether a dependency between channels c, from switch u to s, and e
 // is one of a packet that does not loop. Inside of a component with a loop, a path
 // of one layer counts unless it is on a loop of that layer. A packet that meets
-// entries of both layers counts where the order of writes (see orderWorker.touch)
+// entries of both layers counts where the order of writes (see blockOrder.add)
 // lets it be: old before new, and new before old where the new tables loop.
 func (w *mixWorker) counts(u, s, c, e int32) bool {
 	in := w.comp[u]
 	if in < 0 || in != w.comp[s] {
 		return true
 	}
-	if h := w.head(e); h < 0 || w.comp[h] != in {
+	if h := w.to[e]; h < 0 || w.comp[h] != in {
 		return true
 	}
 	old, new := c == w.next[0][u] && e == w.next[0][s], c == w.next[1][u] && e == w.next[1][s]
@@ -482,10 +370,11 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 
 // add enters a dependency between two channels, or notes that this LID has one
 // that is looked for.
-func (w *mixWorker) add(g *graph, c, e int32) {
-	if w.want != nil {
-		w.want.note(w.lid, c, e)
-		return
+func (w *mixWorker) add(g *dependencies, c, s, e int32) {
+	if w.want == nil {
+		g.add(c, s, e)
+	} else if l, is := w.want[[2]int32{c, e}]; is && l == 0 {
+		w.want[[2]int32{c, e}] = w.lid
+		w.left--
 	}
-	g.add(c, e)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -27,67 +28,21 @@ type before struct {
 	first, then int32
 }
 
-// relation is a set of pairs of switches: bit first of row then.
-type relation struct {
-	n, words int
-	bits     []uint64
-}
-
-func newRelation(n int) *relation {
-	words := (n + 63) / 64
-	return &relation{n: n, words: words, bits: make([]uint64, n*words)}
-}
-
-func (r *relation) add(first, then int32) {
-	r.bits[int(then)*r.words+int(first>>6)] |= 1 << (first & 63)
-}
-
-func (r *relation) clone() *relation {
-	return &relation{n: r.n, words: r.words, bits: slices.Clone(r.bits)}
-}
-
-// stages numbers the stages in which members can be written: the first 0. ok is
-// false when the relation has a cycle. It takes O(pairs + n) and the size of the
-// relation.
-func (r *relation) stages(members []int32) (stage []int32, ok bool) {
-	stage = make([]int32, r.n)
-	waits := make([]int32, r.n)
-	followers := make([][]int32, r.n)
-	for _, s := range members {
-		row := r.bits[int(s)*r.words : (int(s)+1)*r.words]
-		for w, set := range row {
-			for ; set != 0; set &= set - 1 {
-				first := int32(w<<6 + bits.TrailingZeros64(set))
-				followers[first] = append(followers[first], s)
-				waits[s]++
-			}
-		}
+// stagesOf numbers the stages in which switches can be written, from 0. ok is false
+// when the constraints close a cycle. It takes O(constraints + n).
+func stagesOf(n int, constraints []before) (stage []int32, ok bool) {
+	then := make([][]int32, n)
+	for _, c := range constraints {
+		then[c.first] = append(then[c.first], c.then)
 	}
-	var queue []int32
-	for _, s := range members {
-		if waits[s] == 0 {
-			queue = append(queue, s)
-		}
-	}
-	for i := 0; i < len(queue); i++ {
-		s := queue[i]
-		for _, d := range followers[s] {
+	order := graph.TopologicalOrder(n, func(s int32) []int32 { return then[s] })
+	stage = make([]int32, n)
+	for _, s := range order {
+		for _, d := range then[s] {
 			stage[d] = max(stage[d], stage[s]+1)
-			if waits[d]--; waits[d] == 0 {
-				queue = append(queue, d)
-			}
 		}
 	}
-	return stage, len(queue) == len(members)
-}
-
-// orderWorker collects what the order of writes has to hold to.
-type orderWorker struct {
-	n      int
-	block  *blockOrder
-	blocks []*blockOrder // those with a write
-	all    *relation     // of all blocks together
-	any    bool          // there is a constraint
+	return stage, len(order) == n
 }
 
 // blockOrder is what one block has.
@@ -97,23 +52,11 @@ type blockOrder struct {
 	constraints []before // by LID
 }
 
-func newOrderWorker(n int) *orderWorker {
-	return &orderWorker{n: n, all: newRelation(n)}
-}
-
-func (o *orderWorker) begin(b int) { o.block = &blockOrder{number: b, writes: make([]uint64, o.n)} }
-
-func (o *orderWorker) end() {
-	if slices.ContainsFunc(o.block.writes, func(set uint64) bool { return set != 0 }) {
-		o.blocks = append(o.blocks, o.block)
-	}
-}
-
-// touch notes the writes and constraints of the LID that a worker looks at.
-func (o *orderWorker) touch(w *mixWorker) {
+// add notes the writes and constraints of the LID that a worker looks at.
+func (o *blockOrder) add(w *mixWorker) {
 	for s, changed := range w.changed {
 		if changed {
-			o.block.writes[s] |= 1 << (w.lid % lft.BlockSize)
+			o.writes[s] |= 1 << (w.lid % lft.BlockSize)
 		}
 	}
 	if w.loops == 0 {
@@ -145,43 +88,29 @@ func (o *orderWorker) touch(w *mixWorker) {
 		if layer == 0 {
 			b.first, b.then = s, d
 		}
-		o.block.constraints = append(o.block.constraints, b)
-		o.all.add(b.first, b.then)
-		o.any = true
+		o.constraints = append(o.constraints, b)
 	}
 }
 
-// makeOrder makes stages of what all workers collected.
-func makeOrder(f *fabric.Fabric, list []*mixWorker) Order {
-	var blocks []*blockOrder
-	n := f.NumSwitches()
-	all := newRelation(n)
-	any := false
-	for _, w := range list {
-		o := w.writes
-		blocks = append(blocks, o.blocks...)
-		any = any || o.any
-		for i, set := range o.all.bits {
-			all.bits[i] |= set
-		}
-	}
-	slices.SortFunc(blocks, func(a, b *blockOrder) int { return a.number - b.number })
-	writes := make([]uint64, n)
+// makeOrder makes stages of what was found of all blocks.
+func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
+	writes := make([]uint64, f.NumSwitches())
+	var all []before
 	for _, b := range blocks {
 		for s, set := range b.writes {
 			writes[s] |= set
 		}
+		all = append(all, b.constraints...)
 	}
-	members := membersOf(writes, ^uint64(0))
-	if stage, ok := all.stages(members); ok {
-		order := Order{Kind: OrderSwitches}
-		if !any {
-			order.Kind = OrderAny
-		}
-		order.Stages, order.names = stagesOf(f, members, stage)
+	order := Order{Kind: OrderSwitches}
+	if len(all) == 0 {
+		order.Kind = OrderAny
+	}
+	if stage, ok := stagesOf(len(writes), all); ok {
+		order.Stages, order.names = nameStages(f, membersOf(writes, ^uint64(0)), stage)
 		return order
 	}
-	order := Order{Kind: OrderBlocks}
+	order.Kind = OrderBlocks
 	for _, b := range blocks {
 		order.Blocks = append(order.Blocks, BlockOrder{Block: b.number, Passes: b.passes(f)})
 	}
@@ -200,68 +129,44 @@ const (
 // in several, each of the LIDs of the block that the passes before it had to
 // leave. The LIDs are taken in ascending order.
 func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
-	members := membersOf(b.writes, ^uint64(0))
-	whole := newRelation(f.NumSwitches())
-	for _, c := range b.constraints {
-		whole.add(c.first, c.then)
-	}
-	if stage, ok := whole.stages(members); ok {
+	n := len(b.writes)
+	if stage, ok := stagesOf(n, b.constraints); ok {
 		var p Pass
-		p.Stages, p.names = stagesOf(f, members, stage)
+		p.Stages, p.names = nameStages(f, membersOf(b.writes, ^uint64(0)), stage)
 		return []Pass{p}
 	}
-	type passInMaking struct {
-		relation *relation
-		lids     []fabric.LID
-	}
-	var list []passInMaking
-	rest := b.constraints // by LID
+	var passes []Pass
+	var constraints [][]before // by pass
 	changed := uint64(0)
 	for _, set := range b.writes {
 		changed |= set
 	}
-	for ; changed != 0; changed &= changed - 1 {
+	for rest := b.constraints; changed != 0; changed &= changed - 1 {
 		l := fabric.LID(b.number*lft.BlockSize + bits.TrailingZeros64(changed))
-		n := 0
-		for n < len(rest) && rest[n].lid == l {
-			n++
+		k := 0
+		for k < len(rest) && rest[k].lid == l {
+			k++
 		}
-		mine := rest[:n]
-		rest = rest[n:]
-		at := 0
-		for ; at < len(list); at++ {
-			if n == 0 {
-				break
-			}
-			try := list[at].relation.clone()
-			for _, c := range mine {
-				try.add(c.first, c.then)
-			}
-			if _, ok := try.stages(members); ok {
-				list[at].relation = try
-				break
-			}
+		at := slices.IndexFunc(constraints, func(others []before) bool {
+			_, ok := stagesOf(n, slices.Concat(others, rest[:k]))
+			return ok
+		})
+		if at < 0 {
+			at = len(passes)
+			passes, constraints = append(passes, Pass{}), append(constraints, nil)
 		}
-		if at == len(list) {
-			r := newRelation(f.NumSwitches())
-			for _, c := range mine {
-				r.add(c.first, c.then)
-			}
-			list = append(list, passInMaking{relation: r})
-		}
-		list[at].lids = append(list[at].lids, l)
+		passes[at].LIDs = append(passes[at].LIDs, l)
+		constraints[at] = append(constraints[at], rest[:k]...)
+		rest = rest[k:]
 	}
-	var passes []Pass
-	for _, p := range list {
+	for i := range passes {
+		p := &passes[i]
 		lids := uint64(0)
-		for _, l := range p.lids {
+		for _, l := range p.LIDs {
 			lids |= 1 << (l % lft.BlockSize)
 		}
-		members := membersOf(b.writes, lids)
-		stage, _ := p.relation.stages(members)
-		pass := Pass{LIDs: p.lids}
-		pass.Stages, pass.names = stagesOf(f, members, stage)
-		passes = append(passes, pass)
+		stage, _ := stagesOf(n, constraints[i])
+		p.Stages, p.names = nameStages(f, membersOf(b.writes, lids), stage)
 	}
 	return passes
 }
@@ -277,29 +182,15 @@ func membersOf(writes []uint64, lids uint64) []int32 {
 	return list
 }
 
-// group divides switches by stage.
-func group(members, stage []int32) [][]int32 {
-	var stages [][]int32
+// nameStages lists switches by stage, with their names.
+func nameStages(f *fabric.Fabric, members, stage []int32) (stages [][]fabric.GUID, names [][]fabric.Name) {
+	stages = [][]fabric.GUID{}
 	for _, s := range members {
 		for len(stages) <= int(stage[s]) {
-			stages = append(stages, nil)
+			stages, names = append(stages, nil), append(names, nil)
 		}
-		stages[stage[s]] = append(stages[stage[s]], s)
-	}
-	return stages
-}
-
-// stagesOf is switches by stage, with their names.
-func stagesOf(f *fabric.Fabric, members, stage []int32) (stages [][]fabric.GUID, names [][]fabric.Name) {
-	stages = [][]fabric.GUID{}
-	for _, switches := range group(members, stage) {
-		guids := make([]fabric.GUID, len(switches))
-		words := make([]fabric.Name, len(switches))
-		for i, s := range switches {
-			guids[i], words[i] = f.Node(fabric.NodeID(s)).GUID, f.Name(fabric.NodeID(s))
-		}
-		stages = append(stages, guids)
-		names = append(names, words)
+		stages[stage[s]] = append(stages[stage[s]], f.Node(fabric.NodeID(s)).GUID)
+		names[stage[s]] = append(names[stage[s]], f.Name(fabric.NodeID(s)))
 	}
 	return stages, names
 }

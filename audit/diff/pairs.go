@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -41,10 +42,9 @@ type pairCounter struct {
 
 // pairWorker is what one goroutine counts with.
 type pairWorker struct {
-	old, new         []fabric.PortNum // a block of targets: columns by switch
-	oldHops, newHops []int32
-	same             []int8
-	stack            []int32
+	old, new         *lft.Forest
+	oldHops, newHops []int32 // by switch: how many switches packets pass, itself included; 0 where they do not arrive
+	same             []bool  // by switch of the new fabric: packets take the same cables in both states, if they arrive
 	total            tally
 	byGroup          []tally         // of each port of a group, its own LIDs included
 	own              map[int32]tally // by new PortID of a source: what is about its own LIDs
@@ -81,8 +81,12 @@ func (c *comparison) pairs(ctx context.Context) error {
 	d.Gone, d.New = allPairs(c.old)-d.Compared, allPairs(c.new)-d.Compared
 	c.r.Pairs = d
 	blocks := (len(targets) + lft.BlockSize - 1) / lft.BlockSize
-	workers, err := parallel(ctx, c.opt.Workers, blocks, p.newWorker, func(w *pairWorker, b int) {
-		p.block(w, targets[b*lft.BlockSize:min(len(targets), (b+1)*lft.BlockSize)])
+	// Blocks of LIDs, whose entries are next to each other in memory.
+	workers, err := par.ForEachWith(ctx, c.opt.Workers, blocks, p.newWorker, func(w *pairWorker, b int) error {
+		for _, t := range targets[b*lft.BlockSize : min(len(targets), (b+1)*lft.BlockSize)] {
+			p.count(w, t)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -189,56 +193,49 @@ func (p *pairCounter) prepare() {
 func (p *pairCounter) newWorker() *pairWorker {
 	m, n := p.old.NumSwitches(), p.new.NumSwitches()
 	return &pairWorker{
-		old: make([]fabric.PortNum, lft.BlockSize*m), new: make([]fabric.PortNum, lft.BlockSize*n),
-		oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]int8, n),
+		old: lft.NewForest(p.old), new: lft.NewForest(p.new), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n),
 		byGroup: make([]tally, len(p.groups)), own: map[int32]tally{},
 	}
 }
 
-// block counts the pairs of some destinations.
-func (p *pairCounter) block(w *pairWorker, targets []target) {
-	m, n := p.old.NumSwitches(), p.new.NumSwitches()
-	for s := range m {
-		row := p.a.Tables.Row(fabric.NodeID(s))
-		for i := range targets {
-			w.old[i*m+s] = entry(row, targets[i].old)
-		}
+// count counts the pairs of a destination.
+func (p *pairCounter) count(w *pairWorker, t target) {
+	if p.still && !p.differs(t) {
+		return
 	}
-	for s := range n {
-		row := p.b.Tables.Row(fabric.NodeID(s))
-		for i := range targets {
-			w.new[i*n+s] = entry(row, targets[i].new)
-		}
-	}
-	for i, t := range targets {
-		was, now := w.old[i*m:(i+1)*m], w.new[i*n:(i+1)*n]
-		if p.still && slices.Equal(was, now) {
+	countHops(p.old, p.a.Tables, t.old, w.old, w.oldHops)
+	countHops(p.new, p.b.Tables, t.new, w.new, w.newHops)
+	p.samePaths(w, t)
+	d := destinationTally{target: t}
+	for k, g := range p.groups {
+		one := judge(w, g)
+		if one == (tally{}) {
 			continue
 		}
-		w.stack = hopsTo(p.old, p.backPort[t.port], was, w.oldHops, w.stack)
-		w.stack = hopsTo(p.new, t.port, now, w.newHops, w.stack)
-		p.samePaths(w, was, now)
-		d := destinationTally{target: t}
-		for k, g := range p.groups {
-			one := judge(w, g)
-			if one == (tally{}) {
-				continue
-			}
-			ports := g.ports
-			w.byGroup[k].add(one, 1)
-			if p.groupOf[t.port] == int32(k) {
-				ports--
-				sum := w.own[int32(t.port)]
-				sum.add(one, 1)
-				w.own[int32(t.port)] = sum
-			}
-			d.add(one, ports)
+		ports := g.ports
+		w.byGroup[k].add(one, 1)
+		if p.groupOf[t.port] == int32(k) {
+			ports--
+			sum := w.own[int32(t.port)]
+			sum.add(one, 1)
+			w.own[int32(t.port)] = sum
 		}
-		if d.changed() > 0 {
-			w.total.add(d.tally, 1)
-			w.destinations = append(w.destinations, d)
+		d.add(one, ports)
+	}
+	if d.changed() > 0 {
+		w.total.add(d.tally, 1)
+		w.destinations = append(w.destinations, d)
+	}
+}
+
+// differs says whether an entry for a destination is another one.
+func (p *pairCounter) differs(t target) bool {
+	for s := range fabric.NodeID(p.new.NumSwitches()) {
+		if entry(p.a.Tables.Row(s), t.old) != entry(p.b.Tables.Row(s), t.new) {
+			return true
 		}
 	}
+	return false
 }
 
 // judge says what became of the pair of a port of a group and a destination.
@@ -258,7 +255,7 @@ func judge(w *pairWorker, g sourceGroup) (one tally) {
 		one.gained = 1
 	case !after:
 		one.lost = 1
-	case !g.same || w.same[g.new] != sameYes:
+	case !g.same || !w.same[g.new]:
 		one.rerouted = 1
 		if new > old {
 			one.longer = 1
@@ -269,115 +266,31 @@ func judge(w *pairWorker, g sourceGroup) (one tally) {
 	return one
 }
 
-// The values of pairWorker.same.
-const (
-	sameUnknown int8 = iota
-	samePending
-	sameYes
-	sameNo
-)
-
-// What hopsTo says of a switch that it has not come to yet, of one whose packets
-// do not arrive, or that it is walking from, and of the destination itself.
-const (
-	hopsUnknown = 0
-	hopsNever   = -1
-	hopsDone    = -2
-)
-
-// hopsTo fills in how many switches packets pass from each switch to port dst,
-// that one included, hopsNever where they do not arrive.
-func hopsTo(f *fabric.Fabric, dst fabric.PortID, column []fabric.PortNum, hops, stack []int32) []int32 {
+// countHops fills in hops.
+func countHops(f *fabric.Fabric, t *lft.Tables, l fabric.LID, forest *lft.Forest, hops []int32) {
 	clear(hops)
-	for start := range hops {
-		s := int32(start)
-		h := hops[s]
-		stack = stack[:0]
-		for h == hopsUnknown {
-			hops[s] = hopsNever // should the walk come here again
-			stack = append(stack, s)
-			out := way(f, fabric.NodeID(s), column[s])
-			switch {
-			case out == fabric.NoPort:
-				h = hopsNever
-			case f.Peer(out) == dst:
-				h = hopsDone
-			default:
-				if next := f.Owner(f.Peer(out)); f.IsSwitch(next) {
-					s = int32(next)
-					h = hops[s]
-				} else {
-					h = hopsNever
-				}
-			}
-		}
-		if h == hopsDone {
-			h = 0
-		}
-		for i := len(stack) - 1; i >= 0; i-- {
-			if h >= 0 {
-				h++
-			}
-			hops[stack[i]] = h
+	forest.Order = forest.Order[:0]
+	if l <= t.MaxLID() {
+		forest.Grow(t, l)
+	}
+	for i, s := range forest.Order {
+		hops[s] = 1
+		if i > 0 {
+			hops[s] += hops[f.PeerSwitch(forest.Next[s])]
 		}
 	}
-	return stack
-}
-
-// way is the port that an entry of switch s leads out by, NoPort when the
-// packet is dropped or is for the switch itself.
-func way(f *fabric.Fabric, s fabric.NodeID, p fabric.PortNum) fabric.PortID {
-	if p == fabric.ManagementPort || p > f.Node(s).NumPorts {
-		return fabric.NoPort
-	}
-	out := f.PortBase(s) + fabric.PortID(p)
-	if f.Peer(out) == fabric.NoPort {
-		return fabric.NoPort
-	}
-	return out
 }
 
 // samePaths finds the switches from which packets take the same cables in both
-// states.
-func (p *pairCounter) samePaths(w *pairWorker, was, now []fabric.PortNum) {
-	clear(w.same)
-	for start := range w.same {
-		s := int32(start)
-		v := w.same[s]
-		w.stack = w.stack[:0]
-		for v == sameUnknown {
-			w.same[s] = samePending
-			w.stack = append(w.stack, s)
-			before := p.back[s]
-			if before == fabric.NoNode || was[before] != now[s] {
-				v = sameNo
-				break
-			}
-			x := way(p.new, fabric.NodeID(s), now[s])
-			if x == fabric.NoPort {
-				v = sameYes
-				if now[s] != fabric.ManagementPort && way(p.old, before, was[before]) != fabric.NoPort {
-					v = sameNo
-				}
-				break
-			}
-			if !p.cable[x] {
-				v = sameNo
-				break
-			}
-			next := p.new.Owner(p.new.Peer(x))
-			if !p.new.IsSwitch(next) {
-				v = sameYes
-				break
-			}
-			s = int32(next)
-			v = w.same[s]
+// states, of those from which they arrive in both.
+func (p *pairCounter) samePaths(w *pairWorker, t target) {
+	for i, s := range w.new.Order {
+		out := p.new.Peer(t.port)
+		if i > 0 {
+			out = w.new.Next[s]
 		}
-		if v == samePending {
-			v = sameYes
-		}
-		for _, s := range w.stack {
-			w.same[s] = v
-		}
+		before := p.back[s]
+		w.same[s] = before != fabric.NoNode && entry(p.a.Tables.Row(before), t.old) == p.new.Num(out) && p.cable[out] &&
+			(i == 0 || w.same[p.new.PeerSwitch(out)])
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -88,7 +89,7 @@ func (c *comparison) entries(ctx context.Context) error {
 		gone, new int64
 	}
 	results := make([]switchResult, c.new.NumSwitches())
-	_, err := parallel(ctx, c.opt.Workers, len(results), func() struct{} { return struct{}{} }, func(_ struct{}, s int) {
+	err := par.ForEach(ctx, c.opt.Workers, len(results), func(s int) error {
 		n := c.new.Node(fabric.NodeID(s))
 		r := &results[s]
 		r.Switch, r.Name, r.Entries = n.GUID, c.new.Name(fabric.NodeID(s)), Entries{}
@@ -98,7 +99,7 @@ func (c *comparison) entries(ctx context.Context) error {
 			// It knows nothing, and gets all of its table.
 			r.Blocks = changedBlocks(nil, row)
 			if was == fabric.NoNode {
-				return
+				return nil
 			}
 		}
 		before := x.Row(was)
@@ -117,6 +118,7 @@ func (c *comparison) entries(ctx context.Context) error {
 			}
 		}
 		r.Changed = len(r.Entries)
+		return nil
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -21,17 +20,16 @@ func (c *comparison) transition(ctx context.Context) error {
 		return nil
 	}
 	m := c.newMixture()
-	w, all, err := m.run(ctx, c.opt.Workers, true, true, nil)
+	w, err := m.run(ctx, c.opt.Workers)
 	if err != nil {
 		return err
 	}
 	t.Loops, t.OldLoops, t.NewLoops, t.Unordered = len(w.transient), w.own[0], w.own[1], w.unordered
-	t.Order = makeOrder(c.new, all)
-	show := m.newWorker(false, false, nil)
+	t.Order = makeOrder(c.new, w.blocks)
 	for _, l := range w.transient[:min(c.opt.Witnesses, len(w.transient))] {
-		t.Cycles = append(t.Cycles, show.loop(l))
+		t.Cycles = append(t.Cycles, w.shortestLoop(l))
 	}
-	return c.creditLoops(ctx, m, w.unicast.cycles(), w.all.cycles(), w)
+	return c.creditLoops(ctx, w)
 }
 
 // writes says whether anything is written that packets go by.
@@ -44,8 +42,9 @@ func (c *comparison) writes() bool {
 
 // creditLoops reports the components of the graphs that hold a cycle, and
 // whether the old and the new tables have some by themselves.
-func (c *comparison) creditLoops(ctx context.Context, m *mixture, unicast, all [][]int32, w *mixWorker) error {
+func (c *comparison) creditLoops(ctx context.Context, w *mixWorker) error {
 	d := &c.r.Transition.CreditLoops
+	unicast, all := w.unicast.cycles(), w.all.cycles()
 	d.Count, d.Management = len(unicast), len(all)
 	if d.Management == 0 {
 		return nil
@@ -72,18 +71,15 @@ func (c *comparison) creditLoops(ctx context.Context, m *mixture, unicast, all [
 	for _, members := range components[:min(c.opt.Witnesses, len(components))] {
 		cycles = append(cycles, g.shortest(members))
 	}
-	want := newWitnesses(&m.graphShape, cycles, management)
-	if _, _, err := m.run(ctx, c.opt.Workers, false, false, want); err != nil {
+	if err := w.findLIDs(ctx, g, cycles, management); err != nil {
 		return err
 	}
-	show := m.newWorker(false, false, nil)
 	for _, cycle := range cycles {
 		var hops []MixedHop
 		for i, ch := range cycle {
-			l := want.lid[[2]int32{ch, cycle[(i+1)%len(cycle)]}]
-			show.takeOne(l)
-			hop := show.hop(ch / int32(m.vls))
-			hop.VL = fabric.VL(int(ch) % m.vls)
+			w.take(w.want[[2]int32{ch, cycle[(i+1)%len(cycle)]}])
+			hop := w.hop(ch / int32(w.vls))
+			hop.VL = fabric.VL(int(ch) % w.vls)
 			hops = append(hops, hop)
 		}
 		*into = append(*into, hops)
@@ -91,11 +87,24 @@ func (c *comparison) creditLoops(ctx context.Context, m *mixture, unicast, all [
 	return nil
 }
 
-// takeOne loads the block of a LID and takes the LID.
-func (w *mixWorker) takeOne(l fabric.LID) {
-	from := l / lft.BlockSize * lft.BlockSize
-	w.load(from, min(int(from)+lft.BlockSize, int(w.maxLID)+1))
-	w.take(l, int(l-from))
+// findLIDs finds in w.want, for each dependency of some cycles, the first LID whose
+// packets have it.
+func (w *mixWorker) findLIDs(ctx context.Context, g *dependencies, cycles [][]int32, management bool) error {
+	w.want = map[[2]int32]fabric.LID{}
+	for _, cycle := range cycles {
+		for i, ch := range cycle {
+			w.want[[2]int32{ch, cycle[(i+1)%len(cycle)]}] = 0
+		}
+	}
+	w.left = len(w.want)
+	for l := fabric.LID(1); l <= w.maxLID && ctx.Err() == nil && w.left > 0; l++ {
+		w.take(l)
+		w.findLoops()
+		if management || w.ca {
+			w.addDependencies(g, !management)
+		}
+	}
+	return ctx.Err()
 }
 
 // hop names a port that packets for the LID that was taken leave by.
@@ -111,12 +120,12 @@ func (w *mixWorker) hop(out int32) MixedHop {
 	return h
 }
 
-// loop is a shortest loop of a mixture for a LID, of those that neither layer has by
+// shortestLoop is a shortest loop of a mixture for a LID, of those that neither layer has by
 // itself. Such a loop has an old edge, perhaps edges that both layers have, and a
 // new edge in a row. O(switches^2).
-func (w *mixWorker) loop(l fabric.LID) []MixedHop {
-	w.takeOne(l)
-	w.sort()
+func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
+	w.take(l)
+	w.findLoops()
 	var best []int32
 	from := make([]int32, w.n) // the channel by which the search came
 	on := make([]bool, w.n)    // on the row
