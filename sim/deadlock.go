@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -117,59 +118,31 @@ type edge struct {
 // on their way, wait for nobody.
 type waitGraph struct {
 	s     *Sim
-	stuck bool // no event is left, so that nobody new will come
-	mark  []uint8
-	path  []int32
-	edges []edge // of path: by which it goes on
+	stuck bool   // no event is left, so that nobody new will come
 	list  []edge // scratch
 }
 
 // deadlock searches for packets that wait for each other in a circle.
 func (s *Sim) deadlock() error {
-	if s.waits.mark == nil {
-		s.waits = waitGraph{s: s, mark: make([]uint8, len(s.channels))}
+	g := &waitGraph{s: s, stuck: s.pending() == 0}
+	var to []int32
+	path := graph.FirstCycle(len(s.channels), func(in int32) []int32 {
+		to = to[:0]
+		for _, e := range g.waits(in) {
+			to = append(to, e.to)
+		}
+		return to
+	})
+	if path == nil {
+		return nil
 	}
-	g := &s.waits
-	clear(g.mark)
-	g.stuck = s.pending() == 0
-	for in := range s.channels {
-		if s.channels[in].head == none || g.mark[in] != 0 {
-			continue
-		}
-		g.path, g.edges, g.list = g.path[:0], g.edges[:0], g.list[:0]
-		if from := g.search(int32(in)); from >= 0 {
-			return g.report(g.path[from:], g.edges[from:])
-		}
+	edges := make([]edge, len(path))
+	for i, in := range path {
+		list := g.waits(in)
+		next := path[(i+1)%len(path)]
+		edges[i] = list[slices.IndexFunc(list, func(e edge) bool { return e.to == next })]
 	}
-	return nil
-}
-
-// search goes depth first from a buffer, and returns where in the path a circle
-// begins, or -1.
-func (g *waitGraph) search(in int32) int {
-	const onPath, done = 1, 2
-	g.mark[in] = onPath
-	g.path = append(g.path, in)
-	begin := len(g.list)
-	g.waits(in)
-	for i := begin; i < len(g.list); i++ {
-		e := g.list[i]
-		if g.mark[e.to] == done {
-			continue
-		}
-		g.edges = append(g.edges, e)
-		if g.mark[e.to] == onPath {
-			return slices.Index(g.path, e.to)
-		}
-		if from := g.search(e.to); from >= 0 {
-			return from
-		}
-		g.edges = g.edges[:len(g.edges)-1]
-	}
-	g.list = g.list[:begin]
-	g.path = g.path[:len(g.path)-1]
-	g.mark[in] = done
-	return -1
+	return g.report(path, edges)
 }
 
 func (g *waitGraph) add(out, to int32, reason Reason) {
@@ -178,19 +151,23 @@ func (g *waitGraph) add(out, to int32, reason Reason) {
 	}
 }
 
-// waits appends what the first packet of a buffer waits for.
-func (g *waitGraph) waits(in int32) {
+// waits lists what the first packet of a buffer waits for, until the next call.
+func (g *waitGraph) waits(in int32) []edge {
+	g.list = g.list[:0]
+	c := g.s.channels[in].head
+	switch {
+	case c == none:
+	case g.s.worms:
+		g.wormWaits(&g.s.cells.items[c])
+	case g.s.cells.items[c].state == cellWaiting:
+		g.packetWaits(&g.s.cells.items[c])
+	}
+	return g.list
+}
+
+func (g *waitGraph) packetWaits(ce *cell) {
 	s := g.s
-	c := s.channels[in].head
-	ce := &s.cells.items[c]
 	flits := ce.flits
-	if s.worms {
-		g.wormWaits(ce)
-		return
-	}
-	if ce.state != cellWaiting {
-		return
-	}
 	for b := ce.branch; b != none; b = s.branches.items[b].sibling {
 		br := &s.branches.items[b]
 		if br.granted {

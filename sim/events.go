@@ -6,7 +6,11 @@ package sim
 type Events[E any] struct{ q *queue[E] }
 
 // NewEvents makes an empty queue at time 0.
-func NewEvents[E any]() *Events[E] { return &Events[E]{newQueue[E]()} }
+func NewEvents[E any]() *Events[E] {
+	e := &Events[E]{&queue[E]{}}
+	e.q.init(0)
+	return e
+}
 
 // Push adds an event at a time that is not before Now.
 func (e *Events[E]) Push(at Time, event E) { e.q.push(max(at, e.q.now), event) }

@@ -28,16 +28,12 @@ type queue[E any] struct {
 
 	open  int64 // number of the bucket that is being popped: time >> shift
 	cur   []timed[E]
-	at    int         // cur[at:] is left, in order
-	wheel int         // events in buckets
-	free  int32       // first free node
-	nodes []linked[E] // pool
-	far   []later[E]  // heap of the events a turn or more ahead
-	seq   uint64      // of the next push to it
-	// Since the width was looked at last: events beyond the wheel, events taken from
-	// buckets, and by how many places events were moved to have them in order.
-	trial struct{ far, taken, moved int }
-	wide  bool                 // has been made wider: then it is not made narrower, lest it go to and fro
+	at    int                  // cur[at:] is left, in order
+	wheel int                  // events in buckets
+	free  int32                // first free node
+	nodes []linked[E]          // pool
+	far   []later[E]           // heap of the events a turn or more ahead
+	seq   uint64               // of the next push to it
 	full  [buckets / 64]uint64 // a bit for each bucket that has events
 	last  [buckets]int32       // by bucket: its events, the last pushed first
 }
@@ -58,16 +54,10 @@ type later[E any] struct {
 	seq uint64
 }
 
-// newQueue makes an empty queue, at time 0.
-func newQueue[E any]() *queue[E] {
-	q := &queue[E]{}
-	q.init()
-	return q
-}
-
-// init makes the zero value an empty queue, at time 0.
-func (q *queue[E]) init() {
-	q.shift, q.free = 10, none
+// init makes the zero value an empty queue, at time 0, with buckets that are 1<<shift
+// wide.
+func (q *queue[E]) init(shift uint) {
+	q.shift, q.free = shift, none
 	for i := range q.last {
 		q.last[i] = none
 	}
@@ -105,7 +95,6 @@ func (q *queue[E]) grow() int32 {
 // pushElsewhere adds an event to the open bucket, or beyond the wheel.
 func (q *queue[E]) pushElsewhere(at Time, e E, ahead int64) {
 	if ahead > 0 {
-		q.trial.far++
 		q.pushFar(timed[E]{at, e})
 		return
 	}
@@ -116,9 +105,6 @@ func (q *queue[E]) pushElsewhere(at Time, e E, ahead int64) {
 		q.cur[i] = q.cur[i-1]
 	}
 	q.cur[i] = timed[E]{at, e}
-	if q.trial.moved += 1 + last - i; q.trial.moved >= 1<<18 {
-		q.tune()
-	}
 }
 
 // pop takes the first event if it is not later than until, and sets now.
@@ -140,9 +126,6 @@ func (q *queue[E]) pop(until Time) (e E, ok bool) {
 // stands for none.
 func (q *queue[E]) turn(most Time) bool {
 	q.cur, q.at = q.cur[:0], 0
-	if q.trial.taken >= 1<<16 {
-		q.tune()
-	}
 	open := int64(most) >> q.shift
 	switch {
 	case q.wheel > 0:
@@ -160,7 +143,6 @@ func (q *queue[E]) turn(most Time) bool {
 	slot := uint64(q.open) % buckets
 	last := q.last[slot]
 	if last == none {
-		q.trial.taken += len(q.cur)
 		return true
 	}
 	// The bucket has no event that came from the heap just now: its turn began
@@ -183,7 +165,6 @@ func (q *queue[E]) turn(most Time) bool {
 	q.cur = cur
 	q.free = last
 	q.wheel -= len(cur)
-	q.trial.taken += len(cur)
 	for i, j := 0, len(cur)-1; i < j; i, j = i+1, j-1 {
 		cur[i], cur[j] = cur[j], cur[i]
 	}
@@ -197,7 +178,6 @@ func (q *queue[E]) turn(most Time) bool {
 func (q *queue[E]) sort() {
 	if len(q.cur) > 24 {
 		slices.SortStableFunc(q.cur, func(a, b timed[E]) int { return cmp.Compare(a.at, b.at) })
-		q.trial.moved += 8 * len(q.cur)
 		return
 	}
 	for i := 1; i < len(q.cur); i++ {
@@ -207,7 +187,6 @@ func (q *queue[E]) sort() {
 			q.cur[j] = q.cur[j-1]
 		}
 		q.cur[j] = t
-		q.trial.moved += i - j
 	}
 }
 
@@ -226,49 +205,6 @@ func (q *queue[E]) ahead() int64 {
 		}
 		step += 64
 	}
-}
-
-// tune makes the buckets wider when many events were beyond the wheel, and narrower
-// when it took many moves to have them in order, or the open one took in many.
-func (q *queue[E]) tune() {
-	t := q.trial
-	q.trial.far, q.trial.taken, q.trial.moved = 0, 0, 0
-	shift := q.shift
-	switch {
-	case t.far > t.taken/8 && shift < 40:
-		shift++
-		q.wide = true
-	case t.moved > 4*t.taken && !q.wide && shift > 0:
-		shift--
-	default:
-		q.cur, q.at = q.cur[:copy(q.cur, q.cur[q.at:])], 0
-		return
-	}
-	all := slices.Clone(q.cur[q.at:]) // seldom: the width settles
-	for b := q.open + 1; b < q.open+buckets; b++ {
-		slot := uint64(b) % buckets
-		last := q.last[slot]
-		if last == none {
-			continue
-		}
-		q.last[slot] = none
-		from := len(all)
-		for i := last; i != none; i = q.nodes[i].next {
-			all = append(all, timed[E]{q.nodes[i].at, q.nodes[i].event})
-		}
-		slices.Reverse(all[from:])
-	}
-	for len(q.far) > 0 {
-		all = append(all, q.popFar())
-	}
-	clear(q.full[:])
-	q.cur, q.at, q.nodes, q.free, q.wheel = q.cur[:0], 0, q.nodes[:0], none, 0
-	q.shift = shift
-	q.open = int64(q.now)>>shift - 1 // so that nothing is in the open bucket
-	for _, t := range all {          // those of one time in the order of their pushes
-		q.push(t.at, t.event)
-	}
-	q.trial.far = 0
 }
 
 // before orders by time, then by sequence.

@@ -172,12 +172,10 @@ type Sim struct {
 	branches pool[branch]
 	packets  pool[packet]
 	dues     pool[due]
-	hostFree []Time // by PortID: when a host is done with the start of its messages
-	masks    masks
-	sized    struct{ bytes, flits int } // flits of the last packet that was sent
-	route    []fabric.PortID            // scratch
+	hostFree []Time          // by PortID: when a host is done with the start of its messages
+	masks    []mask          // by MLID from mft.MinMLID on
+	route    []fabric.PortID // scratch
 	delivery Delivery
-	waits    waitGraph
 	soon     soon
 	events   queue[event]
 }
@@ -323,7 +321,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	f := net.Fabric
 	vls := 1
 	if net.SL2VL != nil {
-		if !sameFabric(net.SL2VL.Fabric(), f) {
+		if !fabric.SameTopology(net.SL2VL.Fabric(), f) {
 			return nil, errors.New("SL-to-VL tables of another fabric")
 		}
 		vls = max(vls, net.SL2VL.VLs())
@@ -334,7 +332,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	if net.Tables != nil && net.Tables.Switches() != f.NumSwitches() {
 		return nil, fmt.Errorf("forwarding tables of %d switches for a fabric of %d", net.Tables.Switches(), f.NumSwitches())
 	}
-	if net.Multicast != nil && !sameFabric(net.Multicast.Fabric(), f) {
+	if net.Multicast != nil && !fabric.SameTopology(net.Multicast.Fabric(), f) {
 		return nil, errors.New("multicast tables of another fabric")
 	}
 	if net.PathSLs != nil && net.PathSLs.Switches() != f.NumSwitches() {
@@ -351,13 +349,15 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		to:       make([]int32, f.NumPorts()),
 		topLID:   -1,
 		hostFree: make([]Time, f.NumPorts()),
-		masks:    newMasks(f, net.Multicast),
 		worms:    cfg.Copying.flits(),
 		weighted: len(cfg.VLWeights) > 0,
 		hop:      cfg.WireDelay + cfg.RoutingDelay,
 		room:     int32(cfg.BufferFlits),
 	}
-	s.events.init()
+	s.events.init(bucketBits)
+	if s.worms { // with many more events
+		s.events.init(bucketBits - 2)
+	}
 	s.nextSearch, s.nextLook = searchEvery, lookEvery
 	for i := range s.hubs {
 		at := fabric.NodeID(i)
@@ -381,22 +381,6 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		}
 	}
 	return s, nil
-}
-
-// sameFabric says whether two fabrics have the same ports with the same cables.
-func sameFabric(a, b *fabric.Fabric) bool {
-	if a == b {
-		return true
-	}
-	if a.NumNodes() != b.NumNodes() || a.NumPorts() != b.NumPorts() || a.NumSwitches() != b.NumSwitches() {
-		return false
-	}
-	for p := range fabric.PortID(a.NumPorts()) {
-		if a.Peer(p) != b.Peer(p) || a.Owner(p) != b.Owner(p) {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *Sim) addPort(p fabric.PortID) error {
@@ -482,7 +466,7 @@ func (s *Sim) Send(m Message) error {
 	if s.cfg.MTU > 0 {
 		size = min(size, s.cfg.MTU)
 	}
-	if flits := s.flits(size + s.cfg.HeaderBytes); flits > s.cfg.BufferFlits && !s.worms {
+	if flits := s.cfg.flits(size + s.cfg.HeaderBytes); flits > s.cfg.BufferFlits && !s.worms {
 		return fmt.Errorf("a packet of %d flits for buffers of %d: %s copying needs room for all of it", flits, s.cfg.BufferFlits, s.cfg.Copying)
 	}
 	s.counts.Messages++
@@ -500,7 +484,7 @@ func (s *Sim) Send(m Message) error {
 		// first and then copied in larger pieces, for which the processor waits.
 		p := &s.packets.items[i]
 		p.msg.Src, p.msg.DLID, p.msg.SL, p.msg.Bytes, p.msg.Tag = m.Src, m.DLID, m.SL, m.Bytes, m.Tag
-		p.bytes, p.flits = int32(bytes), int32(s.flits(bytes))
+		p.bytes, p.flits = int32(bytes), int32(s.cfg.flits(bytes))
 		p.refs, p.last = 1, left <= size
 		p.born, p.injected = now, 0
 		s.counts.Packets++
@@ -512,14 +496,6 @@ func (s *Sim) Send(m Message) error {
 		}
 	}
 	return nil
-}
-
-// flits is Config.flits, without a division where packets are all alike.
-func (s *Sim) flits(bytes int) int {
-	if bytes != s.sized.bytes {
-		s.sized.bytes, s.sized.flits = bytes, s.cfg.flits(bytes)
-	}
-	return s.sized.flits
 }
 
 // pathSL is the SL that the routing wants for a path.
@@ -634,7 +610,7 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 			s.leave(c, num, s.route[i])
 		}
 	case ce.dlid >= mft.MinMLID:
-		mask := s.masks.of(at, ce.dlid)
+		mask := s.maskOf(at, ce.dlid)
 		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
 			if mask[i] != fabric.PortID(in) {
 				s.leave(c, num, mask[i])
@@ -648,6 +624,37 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 	if ce.branch == none {
 		s.counts.Dropped++
 	}
+}
+
+// mask is the masks of an MLID: the ports of all switches, ascending, and by switch
+// where its own begin.
+type mask struct {
+	ports []fabric.PortID
+	start []int32
+}
+
+// maskOf is the ports of a switch in the mask of an MLID. The index is made when a
+// packet asks for it first.
+func (s *Sim) maskOf(at fabric.NodeID, mlid fabric.LID) []fabric.PortID {
+	if s.net.Multicast == nil {
+		return nil
+	}
+	i := int(mlid - mft.MinMLID)
+	if i >= len(s.masks) {
+		s.masks = append(s.masks, make([]mask, i+1-len(s.masks))...)
+	}
+	m := &s.masks[i]
+	if m.start == nil {
+		m.ports = s.net.Multicast.Ports(mlid)
+		m.start = make([]int32, len(s.hubs)+1)
+		for _, p := range m.ports {
+			m.start[s.net.Fabric.Owner(p)+1]++
+		}
+		for sw := range s.hubs {
+			m.start[sw+1] += m.start[sw]
+		}
+	}
+	return m.ports[m.start[at]:m.start[at+1]]
 }
 
 // leave adds the branch of a cell by port out, unless that leads nowhere.
@@ -699,6 +706,9 @@ func (s *Sim) Deadlock() error {
 
 // searchEvery is after how many events waiting packets are searched for a circle.
 const searchEvery = 1 << 20
+
+// bucketBits makes the buckets of the queue 1 ns wide.
+const bucketBits = 10
 
 // lookEvery is after how many events the context is asked whether it is done.
 const lookEvery = 1 << 16

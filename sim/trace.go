@@ -47,8 +47,8 @@ func parseMessage(fields []string, f *fabric.Fabric) (m Timed, err error) {
 	if len(fields) != 4 && len(fields) != 5 {
 		return m, fmt.Errorf("%d fields: want nanoseconds, source LID, destination LID, bytes and perhaps the SL", len(fields))
 	}
-	if m.At, err = parseNanoseconds(fields[0]); err != nil {
-		return m, err
+	if m.At, err = ParseTime(fields[0] + "ns"); err != nil {
+		return m, fmt.Errorf("time %q: want nanoseconds from 0 on, with at most three decimals", fields[0])
 	}
 	src, err := strconv.ParseUint(fields[1], 0, 16)
 	if p := f.LIDPort(fabric.LID(src)); err != nil || p == fabric.NoPort || f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort {
@@ -73,18 +73,4 @@ func parseMessage(fields []string, f *fabric.Fabric) (m Timed, err error) {
 		m.SL = fabric.SL(sl)
 	}
 	return m, nil
-}
-
-// parseNanoseconds reads a decimal number exactly.
-func parseNanoseconds(s string) (Time, error) {
-	whole, part, point := strings.Cut(s, ".")
-	bad := fmt.Errorf("time %q: want nanoseconds from 0 on, with at most three decimals", s)
-	if point && (part == "" || len(part) > 3) {
-		return 0, bad
-	}
-	n, err := strconv.ParseUint(whole+(part + "000")[:3], 10, 62)
-	if err != nil || whole == "" || strings.ContainsAny(s, "+-_") {
-		return 0, bad
-	}
-	return Time(n), nil
 }
