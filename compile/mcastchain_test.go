@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -58,7 +59,7 @@ func TestDefaultScheme(t *testing.T) {
 	outcome := map[string]int{}
 	for name, whole := range fabrics {
 		for _, e := range []string{"updn", "spam", "minhop", "xy", "negative-first", "west-first", "north-last", "layered", "fattree"} {
-			n := *trials / 10
+			n := short.Of(*trials/10, 2)
 			if e == "xy" && name == "mesh 3x3x3" {
 				n = *trials / 2 // the paths of repaired meshes part and meet
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
@@ -225,7 +226,7 @@ func TestRandomGroups(t *testing.T) {
 			}
 			lids := compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}}
 			refused, flips, seen, made := 0, 0, 0, map[choice]int{}
-			for i := range *trials {
+			for i := range short.Of(*trials, 12) {
 				c := choices[i%len(choices)]
 				opt := lids
 				opt.Multicast = c.scheme

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -32,7 +33,7 @@ func TestPrevious(t *testing.T) {
 				walk := failures{f: whole, gone: map[fabric.PortID]bool{}, dead: map[fabric.NodeID]bool{}}
 				changed, anew := 0, 0
 				worst := 0.0
-				steps := max(*trials/2, 20)
+				steps := short.Of(max(*trials/2, 20), 4)
 				for range steps {
 					walk.step(rng)
 					g := whole.Without(walk.cut()...)

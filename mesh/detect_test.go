@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
@@ -375,7 +376,7 @@ func TestDetectBroken(t *testing.T) {
 // TestDetectFewMissing takes every single cable, every pair of them, and many
 // sets of three from small grids, and every single one from thin grids.
 func TestDetectFewMissing(t *testing.T) {
-	for _, tt := range []struct {
+	for _, tt := range short.Part(1, []struct {
 		dims []int
 		wrap []bool
 		gone int
@@ -388,7 +389,7 @@ func TestDetectFewMissing(t *testing.T) {
 		{[]int{2, 40}, []bool{false, false}, 1},
 		{[]int{3, 30}, []bool{true, true}, 1},
 		{[]int{12, 12}, []bool{false, false}, 1},
-	} {
+	}) {
 		links := slices.Repeat([]int{1}, len(tt.dims))
 		whole := gridWiring(tt.dims, tt.wrap, links)
 		want := finest(tt.dims, tt.wrap)
@@ -455,7 +456,7 @@ func TestDetectNone(t *testing.T) {
 		return none
 	}
 	count := 0
-	for seed := range uint64(120) {
+	for seed := range uint64(short.Of(120, 6)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var dims []int
 		var wrap []bool
@@ -481,7 +482,7 @@ func TestDetectNone(t *testing.T) {
 		}
 		count++
 	}
-	for seed := range uint64(20) {
+	for seed := range uint64(short.Of(20, 2)) {
 		for _, switches := range []int{12, 16, 40} {
 			f, err := gen.Irregular(gen.IrregularSpec{Switches: switches, Degree: 3 + int(seed%3), Seed: seed, Hosts: switches})
 			try(fmt.Sprint("irregular ", switches, " ", seed), "", f, err)
@@ -508,7 +509,7 @@ func TestDetectNone(t *testing.T) {
 	try("banyan", "", f, err)
 	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 36, Levels: 2})
 	try("fat tree", `has cables to 36 other switches`, f, err)
-	if count += 4; count < 200 {
+	if count += 4; count < short.Of(200, 10) {
 		t.Errorf("%d fabrics, want 200", count)
 	}
 	for _, size := range []int{6, 11, 80} {
@@ -994,7 +995,7 @@ func fewest(w wiring) (best [2]int, ok bool) {
 // random connected graphs of few switches.
 func TestDetectSmall(t *testing.T) {
 	grids, none := 0, 0
-	for seed := range uint64(400) {
+	for seed := range uint64(short.Of(400, 40)) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		w := wiring{switches: 3 + rng.IntN(6)}
 		for s := 1; s < w.switches; s++ { // a random tree of short branches

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -86,7 +87,7 @@ func someGroups(f *fabric.Fabric, n int, rnd *rand.Rand) []mft.Group {
 // TestOpenSMTrees: the real OpenSM makes the same masks.
 func TestOpenSMTrees(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 0))
-	for _, x := range []struct {
+	for _, x := range short.Part(2, []struct {
 		name string
 		make func() (*fabric.Fabric, error)
 	}{
@@ -98,7 +99,7 @@ func TestOpenSMTrees(t *testing.T) {
 		{"irregular", func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 3, Hosts: 50, Seed: 1})
 		}},
-	} {
+	}) {
 		t.Run(x.name, func(t *testing.T) {
 			f, err := x.make()
 			if err != nil {

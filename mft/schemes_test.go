@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -74,7 +75,7 @@ func unionPorts(r *lft.Routing, g *mft.Group, sender fabric.PortID) []fabric.Por
 func TestExact(t *testing.T) {
 	for name, r := range routings(t) {
 		t.Run(name, func(t *testing.T) {
-			groups := someGroups(r.Fabric, 250, rand.New(rand.NewPCG(2, 0)))
+			groups := someGroups(r.Fabric, short.Of(250, 15), rand.New(rand.NewPCG(2, 0)))
 			order := r.Order
 			if order == nil {
 				order = updown.NewOrder(r.Fabric, nil).Rank
@@ -174,7 +175,7 @@ func mustBeLegal(t *testing.T, rank []int32, p *mft.Plan) {
 func TestSameAlways(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	r := routings(t)["mesh/xy"]
-	groups := someGroups(r.Fabric, 200, rand.New(rand.NewPCG(3, 0)))
+	groups := someGroups(r.Fabric, short.Of(200, 20), rand.New(rand.NewPCG(3, 0)))
 	order := updown.NewOrder(r.Fabric, nil).Rank
 	for _, s := range []mft.Scheme{mft.Union{}, mft.UnionRow{}, mft.UnionMerge{}, mft.UpdnTree{Order: order}, mft.OpenSM{}} {
 		for _, balance := range []bool{false, true} {

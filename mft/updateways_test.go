@@ -16,6 +16,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/updown"
@@ -311,7 +312,7 @@ func TestUpdateOfSchemes(t *testing.T) {
 		f := routings[0].Fabric
 		rnd := rand.New(rand.NewPCG(3, 0))
 		kinds := map[string]int{}
-		for _, g := range randomGroups(f, 8, 7, 4) {
+		for _, g := range randomGroups(f, short.Of(8, 3), 7, 4) {
 			g.MLID, g.Senders = 0xC001, g.Senders[:1+rnd.IntN(4)]
 			later := g
 			k := rnd.IntN(7)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -91,7 +92,7 @@ var allRows = flag.Bool("all-rows", false, "TestPaperNumbers has the rows of G-X
 // multicast, or back to back, has no chance in it but where the source is.
 func TestPaperNumbers(t *testing.T) {
 	g := newGrid(t, 16, 16)
-	for _, tt := range []struct {
+	for _, tt := range short.Part(3, []struct {
 		sources, group, bytes int
 		band                  float64
 		want                  [5]int // ns: unicast on 1, 2, 4 VLs, multicast on 1, 4; negative with -all-rows only
@@ -106,7 +107,7 @@ func TestPaperNumbers(t *testing.T) {
 		{102, 256, 8192, 0.12, [5]int{-61428974, -52714254, -47026610, 4002386, 3572122}},
 		{256, 256, 32, 0.15, [5]int{-956710, -485828, 367516, 61542, 39328}},
 		{256, 256, 8192, 0.15, [5]int{-121742386, -110065184, -88713036, 9251696, 9733406}},
-	} {
+	}) {
 		p := newPaper(t, g, tt.sources, tt.group, 1)
 		for i, c := range []struct {
 			unicast bool

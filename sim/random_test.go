@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -454,18 +455,19 @@ func hasLoops(r *verify.Result) bool { return r.CreditLoops.Count+r.Multicast.Cr
 // there. The other ways to copy have circles that need more than that traffic, or that
 // cannot close at all: see docs/simulator-validation.md.
 func TestRandomRoutings(t *testing.T) {
+	trials := short.Of(*trials, 30)
 	type tally struct{ clean, loops, byChance, aimed int }
 	var all [GreedyWormhole + 1]tally
 	clean, loops := 0, 0
-	for seed := uint64(0); clean+loops < *trials; seed++ {
+	for seed := uint64(0); clean+loops < trials; seed++ {
 		x := newTrial(t, seed)
 		if hasLoops(x.verify(t, Independent)) {
-			if loops == *trials/2 {
+			if loops == trials/2 {
 				continue
 			}
 			loops++
 		} else {
-			if clean == *trials-*trials/2 {
+			if clean == trials-trials/2 {
 				continue
 			}
 			clean++

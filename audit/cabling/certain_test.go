@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -190,7 +191,7 @@ func TestNoErrorsByGuess(t *testing.T) {
 		t.Run(name, func(t *testing.T) { check(t, w.fabric(t)) })
 	}
 	t.Run("random", func(t *testing.T) {
-		for trial := range 20 * *trials {
+		for trial := range 20 * short.Of(*trials, 2) {
 			r := rand.New(rand.NewPCG(3, uint64(trial)))
 			w := &network{}
 			n := 5 + r.IntN(36)
@@ -221,7 +222,7 @@ func TestErrorsOfCertainShapes(t *testing.T) {
 	large["mesh-6x4x3"] = must(mesh.Generate(mesh.Spec{Dims: []int{6, 4, 3}, Hosts: 2}))
 	for name, whole := range large {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(*trials) {
+			for seed := range uint64(short.Of(*trials, 2)) {
 				lost := 1 + int(seed)%2
 				r := Check(must(gen.DropLinks(whole, lost, seed)), Options{})
 				if !r.Shape.Certain || r.Shape.MissingCables != lost {

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/verify"
@@ -267,7 +268,7 @@ func TestFaults(t *testing.T) {
 			for _, fault := range faults {
 				t.Run(fault.name, func(t *testing.T) {
 					r := rand.New(rand.NewPCG(7, 7))
-					for trial := range *trials {
+					for trial := range short.Of(*trials, 2) {
 						cables, ports := fault.make(f, cablesOf(f), r)
 						g := rewire(t, f, cables, r)
 						found := fresh(t, before, Check(g, Options{Expected: f}).Findings)
@@ -297,7 +298,7 @@ func TestFaultsOfShape(t *testing.T) {
 				t.Errorf("a whole fabric has %+v", before)
 			}
 			r := rand.New(rand.NewPCG(8, 8))
-			for trial := range *trials {
+			for trial := range short.Of(*trials, 2) {
 				cables, ports := faults[0].make(f, cablesOf(f), r)
 				found := fresh(t, before, Check(rewire(t, f, cables, r), Options{}).Findings)
 				if len(found) != 1 || found[0].Rule != LinkDegraded || !slices.Equal(found[0].Ports, endpoints(f, ports...)) {
@@ -307,7 +308,7 @@ func TestFaultsOfShape(t *testing.T) {
 			if kind := Check(f, Options{}).Shape.Kind; kind == Irregular || kind == Banyan || name == "file" {
 				return
 			}
-			for trial := range *trials {
+			for trial := range short.Of(*trials, 2) {
 				cables := cablesOf(f)
 				between := slices.DeleteFunc(slices.Clone(cables), func(c cable) bool { return !f.IsSwitch(f.Owner(c.b)) })
 				c := between[r.IntN(len(between))]

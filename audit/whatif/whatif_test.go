@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -250,13 +251,13 @@ func TestShards(t *testing.T) {
 
 // TestManyWorkers: none begins with tables that another one is mending.
 func TestManyWorkers(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 2})
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(24, 8), Levels: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	base := routed(t, f, "minhop", compile.Options{})
 	want := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: 1})
-	for range 4 {
+	for range short.Of(4, 1) {
 		got := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: len(want.Cases)})
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatal(d)

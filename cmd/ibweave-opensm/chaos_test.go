@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -63,8 +64,8 @@ func TestChaos(t *testing.T) {
 		}},
 	}
 	for i, tc := range cases {
-		n := *changes / len(cases)
-		if i < *changes%len(cases) {
+		n := short.Of(*changes, len(cases)) / len(cases)
+		if i < short.Of(*changes, 0)%len(cases) {
 			n++
 		}
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, n) })

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
@@ -42,7 +43,7 @@ func TestFileChaos(t *testing.T) {
 	}()
 	start := time.Now()
 	slowest := time.Duration(0)
-	for i := range *sequences {
+	for i := range short.Of(*sequences, 2) {
 		f.begin(i%10 == 5)
 		for range 3 {
 			for range 1 + c.rnd.IntN(2) {

@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -213,7 +214,7 @@ func groupsOn(f *fabric.Fabric) []mft.Group {
 // With joined groups the multicast tables, by MGID, are those of the compiler,
 // and those that the simulated switches then have.
 func TestMulticast(t *testing.T) {
-	for _, tc := range []struct {
+	for _, tc := range short.Part(2, []struct {
 		name, engine, scheme string
 		make                 func() (*fabric.Fabric, error)
 		options              []string
@@ -226,7 +227,7 @@ func TestMulticast(t *testing.T) {
 		{"irregular", "spam", "spam", func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 7})
 		}, nil},
-	} {
+	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			f, err := tc.make()
 			s := start(t, f, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -236,7 +237,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 	tree := func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}) }
 	other := filepath.Join(t.TempDir(), "other")
 	otherVersion(t, other)
-	for _, tc := range []struct {
+	for _, tc := range short.Part(3, []struct {
 		name, lib, engine, config string
 		options                   []string
 		make                      func() (*fabric.Fabric, error)
@@ -265,7 +266,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 			"ibweave: ERR IBW4: ibweave-updn: use_ucast_cache TRUE makes OpenSM change tables without asking the engine; set it FALSE", true},
 		{"too few VLs", libraries.lib, "ibweave-xy", "", []string{"qos TRUE", "max_op_vls 1"}, ring,
 			"ibweave: ERR IBW2: ibweave-xy: ", true},
-	} {
+	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			f, err := tc.make()
 			s := start(t, f, err)

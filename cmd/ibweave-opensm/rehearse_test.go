@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -78,14 +79,14 @@ func TestRehearse(t *testing.T) {
 	odd := func() (*fabric.Fabric, error) {
 		return gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 7})
 	}
-	for _, tc := range []struct {
+	for _, tc := range short.Part(3, []struct {
 		engine, scheme string
 		make           func() (*fabric.Fabric, error)
 		lmc            int
 	}{
 		{"xy", "", grid, 0}, {"xy", "union", grid, 1}, {"xy", "union-row", grid, 0}, {"xy", "union-merge", grid, 0}, {"xy", "comb", torus, 0},
 		{"updn", "", tree, 0}, {"spam", "spam", odd, 2}, {"layered", "", torus, 0}, {"layered", "updn-tree", tree, 0}, {"fattree", "updn-tree", tree, 1},
-	} {
+	}) {
 		t.Run(tc.engine+" "+tc.scheme, func(t *testing.T) {
 			alone(t)
 			f, err := tc.make()

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/mad"
@@ -200,6 +201,7 @@ const maxDrift = 4 << 10
 // The memory of one OpenSM stays as it is, sweep after sweep, while the fabric
 // changes each time and is routed anew, with groups.
 func TestManySweeps(t *testing.T) {
+	sweeps := short.Of(*sweeps, 8)
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
 	s := start(t, f, err)
 	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
@@ -228,7 +230,7 @@ func TestManySweeps(t *testing.T) {
 	cable, _ := s.f.SwitchLinks(0)
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
 	var rss []int
-	for i := range *sweeps / 2 { // Sweep has two
+	for i := range sweeps / 2 { // Sweep has two
 		command := "Unlink " + port(cable[0])
 		if i%2 > 0 {
 			command = "Link " + port(cable[0]) + " " + port(s.f.Peer(cable[0]))
@@ -254,12 +256,12 @@ func TestManySweeps(t *testing.T) {
 	anew := strings.Count(string(log), "routed") - strings.Count(string(log), `"route": "0s"`)
 	quarter := len(rss) / 4
 	early, late := slices.Max(rss[quarter:2*quarter]), slices.Max(rss[3*quarter:])
-	t.Logf("%d heavy sweeps, %d routings, %d of them anew; OpenSM has %d KiB in the second quarter and %d KiB in the last", *sweeps, routed, anew, early, late)
+	t.Logf("%d heavy sweeps, %d routings, %d of them anew; OpenSM has %d KiB in the second quarter and %d KiB in the last", sweeps, routed, anew, early, late)
 	if late > early+maxDrift {
 		t.Errorf("OpenSM grows: %v KiB", rss)
 	}
-	if anew < *sweeps/2 {
-		t.Errorf("routed anew %d times, want %d", anew, *sweeps/2)
+	if anew < sweeps/2 {
+		t.Errorf("routed anew %d times, want %d", anew, sweeps/2)
 	}
 }
 

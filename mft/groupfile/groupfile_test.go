@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -355,7 +356,7 @@ func TestSize(t *testing.T) {
 // TestHostile: text that makes readers of YAML slow.
 func TestHostile(t *testing.T) {
 	f := small(t)
-	const n = 100000
+	n := short.Of(100000, 10000)
 	for name, text := range map[string]string{
 		"brackets": strings.Repeat("[", n), "dashes": strings.Repeat("- ", n), "braces": strings.Repeat("{a: ", n), "anchors": strings.Repeat("&a ", n),
 		"lines": strings.Repeat("a:\n", n), "indentation": strings.Repeat(" ", n) + "a", "long list": "groups: [{name: a, receivers: [" + strings.Repeat("h0,\n", n) + "]}]",

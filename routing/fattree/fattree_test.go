@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/fattree"
@@ -347,7 +348,7 @@ func TestDamaged(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			worst, before := 0, [3]int{ours, updn, minhop}
 			refused := 0
-			n := *trials
+			n := short.Of(*trials, 1)
 			if len(tree.f.CAPorts()) <= 20 {
 				n *= 15 // where damage is worst: some paths of levels are illegal in the order
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/layered"
@@ -128,7 +129,7 @@ func TestLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct {
+	for _, tc := range short.Part(4, []struct {
 		name    string
 		f       *fabric.Fabric
 		vls     int
@@ -140,7 +141,7 @@ func TestLanes(t *testing.T) {
 		{"irregular", withLIDs(t, 0)(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 5, Hosts: 256, Seed: 1})), 4, 592},
 		{"fat tree", withLIDs(t, 0)(tree, nil), 1, 426},
 		{"fat tree, 20 links missing", withLIDs(t, 0)(gen.DropLinks(tree, 20, 3)), 1, 522},
-	} {
+	}) {
 		r, v, vls := routed(t, tc.f, lft.Options{})
 		n := busiest(t, tc.f, r.Tables)
 		if vls > tc.vls || n > tc.busiest || v.Unicast.NonMinimal != 0 {

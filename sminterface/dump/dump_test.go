@@ -15,6 +15,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
@@ -283,7 +284,7 @@ func ibRoute(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt WriteOption
 // TestAgainstIBRoute compares what we write with what ibroute prints of the
 // same tables, and reads all that ibroute and dump_fts print.
 func TestAgainstIBRoute(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range short.Part(1, []struct {
 		name string
 		f    *fabric.Fabric
 		lmc  uint8
@@ -291,7 +292,7 @@ func TestAgainstIBRoute(t *testing.T) {
 		{"odd, LMC 2", oddFabric(t, 2, false), 2},
 		{"mesh", meshFabric(t, []int{4, 3}, false), 0},
 		{"mesh to LID 64", meshFabric(t, []int{8, 4}, false), 0},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			s := startSimulator(t, c.f)
 			s.opensm(ibsim.OpenSMConfig{Engine: "minhop", LMC: c.lmc})

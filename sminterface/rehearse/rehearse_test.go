@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -192,7 +193,7 @@ func equal(t *testing.T, r *Report, err error, f *fabric.Fabric) {
 
 func TestEqual(t *testing.T) {
 	alone(t)
-	for _, c := range []struct {
+	for _, c := range short.Part(2, []struct {
 		name string
 		f    *fabric.Fabric
 	}{
@@ -204,7 +205,7 @@ func TestEqual(t *testing.T) {
 		{"irregular, LMC 2", irregular(t, 12, 2)},
 		{"real GUIDs", real(t)},
 		{"enhanced ports 0, LMC 1 for them too", enhanced(t)},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			tb := tables(c.f)
 			r, err := Run(t.Context(), c.f, tb, Options{})
