@@ -20,6 +20,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 )
@@ -337,7 +338,7 @@ var changes = []struct {
 // The Action, built from its own checkout without a network, lets the good change in and
 // the bad ones not, and says why in the file for code scanning and in the summary.
 func TestAction(t *testing.T) {
-	for i, c := range changes {
+	for i, c := range short.Part(2, changes) {
 		t.Run(c.patch, func(t *testing.T) {
 			dir := repository(t, c.patch)
 			in := with(t, dir)
@@ -503,7 +504,7 @@ func TestGitLab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range changes {
+	for _, c := range short.Part(1, changes) {
 		t.Run(c.patch, func(t *testing.T) {
 			dir := repository(t, c.patch)
 			r, j := runGitLab(t, dir, map[string]string{"IBWEAVE_CHECKOUT": root})

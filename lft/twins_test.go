@@ -76,7 +76,7 @@ func TestTwins(t *testing.T) {
 	defer lft.AlwaysJoinTwins(false)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var fabrics []*fabric.Fabric
-	for range short.Of(150, 15) {
+	for range short.Of(150, 60) {
 		fabrics = append(fabrics, leafSpine(t, rnd))
 	}
 	for _, spec := range []gen.FatTreeSpec{{Radix: 6, Levels: 3}, {Radix: 8, Levels: 3, HostsPerLeaf: 3}, {Radix: 12, Levels: 2}, {Radix: 10, Levels: 3}} {

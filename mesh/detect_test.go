@@ -995,7 +995,7 @@ func fewest(w wiring) (best [2]int, ok bool) {
 // random connected graphs of few switches.
 func TestDetectSmall(t *testing.T) {
 	grids, none := 0, 0
-	for seed := range uint64(short.Of(400, 40)) {
+	for seed := range uint64(short.Of(400, 120)) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		w := wiring{switches: 3 + rng.IntN(6)}
 		for s := 1; s < w.switches; s++ { // a random tree of short branches

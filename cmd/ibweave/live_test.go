@@ -42,7 +42,7 @@ func TestLive(t *testing.T) {
 		return s
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "live"),
+		Files:               scripts(t, "live", "subnet"),
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {

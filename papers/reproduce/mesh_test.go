@@ -6,12 +6,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestMesh runs both versions of the mesh paper quickly, and has the times of G-X9
 // within bands, its outcome of the claims, and G-X10.
 func TestMesh(t *testing.T) {
-	work, err := Find([]string{"zhou2010", "zhou-conf"})
+	names := []string{"zhou2010", "zhou-conf"}
+	if testing.Short() { // the figures of two cases, without the verdicts
+		names = nil
+		for _, c := range journalCases[:2] {
+			for _, name := range c.figures {
+				names = append(names, "zhou2010/"+name)
+			}
+		}
+	}
+	work, err := Find(names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +41,7 @@ func TestMesh(t *testing.T) {
 
 	t.Run("G-X9", func(t *testing.T) {
 		// Another simulator's, in ns, whose sources and groups are not known.
-		for _, tt := range []struct {
+		for _, tt := range short.Part(4, []struct {
 			c     int // of journalCases
 			bytes float64
 			band  float64
@@ -47,7 +57,7 @@ func TestMesh(t *testing.T) {
 			{3, 8192, 0.12, [5]float64{61428974, 52714254, 47026610, 4002386, 3572122}},
 			{5, 32, 0.15, [5]float64{956710, 485828, 367516, 61542, 39328}},
 			{5, 8192, 0.15, [5]float64{121742386, 110065184, 88713036, 9251696, 9733406}},
-		} {
+		}) {
 			c := journalCases[tt.c]
 			for i, curve := range []struct {
 				unicast bool
@@ -60,6 +70,9 @@ func TestMesh(t *testing.T) {
 				}
 			}
 		}
+		if testing.Short() {
+			return
+		}
 		order := settingNamed("unicast-order")
 		got := 1000 * order.in(journal, panelOf([2]int{meshHosts, meshHosts}, 32), true, oneVL, 3)
 		if off := got/487582 - 1; math.Abs(off) > 0.1 {
@@ -67,6 +80,9 @@ func TestMesh(t *testing.T) {
 		}
 	})
 
+	if testing.Short() {
+		return
+	}
 	t.Run("verdicts", func(t *testing.T) {
 		for _, tt := range []struct {
 			paper *Paper

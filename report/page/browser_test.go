@@ -24,6 +24,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -216,7 +217,8 @@ func outs(path Path) []int {
 // TestBrowserPaths: every path in the page is that of the tables, with its VLs, and so
 // are those that end nowhere.
 func TestBrowserPaths(t *testing.T) {
-	for name, in := range inputs(t) {
+	for _, name := range short.Keys(inputs(t), "torus with lanes", "broken lattice") {
+		in := inputs(t)[name]
 		t.Run(name, func(t *testing.T) {
 			p := open(t, in)
 			f := in.Fabric

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/report/picture"
 )
@@ -51,7 +52,7 @@ func TestSameBytes(t *testing.T) {
 // colour.
 func TestPictures(t *testing.T) {
 	all := page.Inputs(t)
-	for _, c := range []struct {
+	for _, c := range short.Part(2, []struct {
 		input, view string
 		words       []string
 	}{
@@ -61,7 +62,7 @@ func TestPictures(t *testing.T) {
 		{"mesh with groups", "group:0xc001", []string{"multicast group everybody"}},
 		{"torus with a loop", "credit-loop", []string{"credit loop of 4 channels", "waits for"}},
 		{"fat tree", "path:host 0 leaf 0 pod 0,host 3 leaf 3 pod 7", []string{"core"}},
-	} {
+	}) {
 		t.Run(c.view, func(t *testing.T) {
 			view, err := page.ParseView(c.view)
 			if err != nil {

@@ -348,7 +348,7 @@ func TestDamaged(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			worst, before := 0, [3]int{ours, updn, minhop}
 			refused := 0
-			n := short.Of(*trials, 1)
+			n := short.Of(*trials, 3)
 			if len(tree.f.CAPorts()) <= 20 {
 				n *= 15 // where damage is worst: some paths of levels are illegal in the order
 			}
