@@ -181,7 +181,7 @@ func (s *testbed) sameDump(t *testing.T, name string, write func(*bytes.Buffer) 
 // by both.
 func TestSameAsCompiler(t *testing.T) {
 	small := func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}) }
-	for _, tc := range []struct {
+	for _, tc := range short.Part(1, []struct {
 		name, engine, config string
 		make                 func() (*fabric.Fabric, error)
 		lmc                  int
@@ -202,7 +202,7 @@ func TestSameAsCompiler(t *testing.T) {
 		}, 0, nil},
 		{"minhop", "minhop", "", small, 0, nil},
 		{"west first", "west-first", "dims: 4x4", small, 0, func(*fabric.Fabric) lft.Options { return lft.Options{Dims: []int{4, 4}} }},
-	} {
+	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			f, err := tc.make()
 			if err == nil {

@@ -149,7 +149,7 @@ func sameTables(t testing.TB, name string, want, got *lft.Tables) {
 func TestAgainstOpenSM(t *testing.T) {
 	fatTree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
 	fatTree = withLIDs(t, fatTree, err)
-	for _, c := range []struct {
+	for _, c := range short.Part(3, []struct {
 		name   string
 		f      *fabric.Fabric
 		engine string
@@ -163,7 +163,7 @@ func TestAgainstOpenSM(t *testing.T) {
 		{"fat tree", fatTree, "minhop", 0},
 		{"fat tree, up*/down*", fatTree, "updn", 0},
 		{"fat tree, ftree", fatTree, "ftree", 0},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			s := startSimulator(t, c.f)
 			s.opensm(ibsim.OpenSMConfig{Engine: c.engine, LMC: c.lmc, LMCPort0: strings.Contains(c.name, "port 0")})
@@ -236,7 +236,7 @@ func randomTables(t testing.TB, f *fabric.Fabric, changes int, seed uint64) *lft
 func TestOpenSMLoads(t *testing.T) {
 	fatTree, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
 	fatTree = withLIDs(t, fatTree, err)
-	for _, c := range []struct {
+	for _, c := range short.Part(2, []struct {
 		name    string
 		f       *fabric.Fabric
 		lmc     uint8
@@ -248,7 +248,7 @@ func TestOpenSMLoads(t *testing.T) {
 		{"mesh", meshFabric(t, []int{4, 4}, false), 0, 0},
 		{"torus, wrong", meshFabric(t, []int{5, 4}, true), 0, 300},
 		{"fat tree, wrong", fatTree, 0, 100},
-	} {
+	}) {
 		for _, lean := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, lean %t", c.name, lean), func(t *testing.T) {
 				tables := randomTables(t, c.f, c.changes, 1)

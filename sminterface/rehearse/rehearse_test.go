@@ -544,16 +544,16 @@ func TestTwo(t *testing.T) {
 // Cancelled in each of its stages, a rehearsal leaves nothing.
 func TestCancelled(t *testing.T) {
 	alone(t)
-	f := grid(t, 12, 12)
+	f := grid(t, short.Of(12, 5), 12)
 	tb := tables(f)
-	for _, at := range []struct {
+	for _, at := range short.Part(3, []struct {
 		stage string
 		after time.Duration
 	}{
 		{StagePrepare, 0}, {StageSimulate, 0}, {StageSimulate, 20 * time.Millisecond},
 		{StageOpenSM, 0}, {StageOpenSM, 50 * time.Millisecond}, {StageOpenSM, 200 * time.Millisecond},
 		{StageReadBack, 0}, {StageReadBack, 30 * time.Millisecond},
-	} {
+	}) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := Run(ctx, f, tb, Options{Progress: func(stage string) {
 			if stage == at.stage {

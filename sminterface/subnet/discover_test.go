@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
@@ -185,7 +186,9 @@ func TestDiscoverOdd(t *testing.T) {
 }
 
 func TestDiscover(t *testing.T) {
-	for name, f := range kinds(t) {
+	kinds := kinds(t)
+	for _, name := range short.Keys(kinds, "mesh", "fattree", "irregular") {
+		f := kinds[name]
 		t.Run(name, func(t *testing.T) {
 			s, _ := start(t, f)
 			want := ibnetdiscover(t, s)
