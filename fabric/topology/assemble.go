@@ -7,18 +7,22 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// resolve makes the fabric of lines that need not agree.
+// resolve makes the fabric of lines that may contradict each other.
 func (p *parser) resolve() (*fabric.Fabric, error) {
 	for _, step := range []func() error{
-		p.match,    // cables: both ends must agree
-		p.portGUID, // needs to know which ports have a cable
-		p.lids,     // needs to know which lines speak of one port
+		p.matchCables,      // both ends must agree
+		p.resolvePortGUIDs, // needs to know which ports have a cable
+		p.resolveLIDs,      // needs to know which lines speak of one port
 	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	return p.build()
+	f, err := p.build()
+	if err != nil {
+		return nil, &fabric.ParseError{File: p.file, Err: err}
+	}
+	return f, nil
 }
 
 // find gives the node that a key names, or -1.
@@ -41,8 +45,8 @@ func (p *parser) column(l *portLine) int {
 	return max(0, bytes.IndexByte(s, '"'))
 }
 
-// match sets portLine.back.
-func (p *parser) match() error {
+// matchCables sets portLine.back.
+func (p *parser) matchCables() error {
 	for i := range p.ports {
 		l := &p.ports[i]
 		if l.back >= 0 {
@@ -62,7 +66,7 @@ func (p *parser) match() error {
 
 func (p *parser) matchLine(i int32, l *portLine) error {
 	const lost = "link dropped"
-	peer := p.find(l.peer())
+	peer := p.find(l.peer)
 	if peer < 0 {
 		what := "stanza"
 		if p.list {
@@ -82,7 +86,7 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node (line %d) has no line for its port %d: a cable must be there at both ends", p.portName(l), p.peerName(l), n.header.num, l.peerNum)
 	}
 	b := &p.ports[at]
-	if b.peer() != p.nodes[l.node].id || b.peerNum != l.num {
+	if b.peer != p.nodes[l.node].id || b.peerNum != l.num {
 		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but line %d connects that port to %s", p.portName(l), p.peerName(l), b.at.num, p.peerName(b))
 	}
 	l.back, b.back = at, i
@@ -118,11 +122,11 @@ func (p *parser) agreeOnLink(a, b *portLine) {
 	a.link, b.link = slow, slow
 }
 
-// portGUID settles the GUIDs of end ports. The line of the port itself counts
+// resolvePortGUIDs finds the GUIDs of end ports. The line of the port itself counts
 // more than what its peer says, and ibsim's rule, node GUID + port number,
 // fills what neither says.
-func (p *parser) portGUID() error {
-	lines, err := p.switchGUIDs()
+func (p *parser) resolvePortGUIDs() error {
+	lines, err := p.resolveSwitchGUIDs()
 	if err != nil {
 		return err
 	}
@@ -153,9 +157,9 @@ func (p *parser) portGUID() error {
 	return nil
 }
 
-// switchGUIDs settles the port GUIDs of switches, and gives by port GUID the number of
-// the line that has it.
-func (p *parser) switchGUIDs() (map[fabric.GUID]int32, error) {
+// resolveSwitchGUIDs finds the port GUIDs of switches. It returns by port GUID the
+// number of the line that has it.
+func (p *parser) resolveSwitchGUIDs() (map[fabric.GUID]int32, error) {
 	lines := make(map[fabric.GUID]int32, len(p.nodes))
 	clash := false
 	for i := range p.nodes {
@@ -188,8 +192,8 @@ func (p *parser) switchGUIDs() (map[fabric.GUID]int32, error) {
 	return lines, nil
 }
 
-// lids settles the LIDs of end ports.
-func (p *parser) lids() error {
+// resolveLIDs finds the LIDs of end ports.
+func (p *parser) resolveLIDs() error {
 	p.hearLIDs()
 	var owner lidOwners
 	for i := range p.nodes {
@@ -295,13 +299,9 @@ func (p *parser) lidColumn(at place, lid fabric.LID) int {
 	return 0
 }
 
-// build makes the fabric of what has been settled.
+// build makes the fabric of what has been resolved.
 func (p *parser) build() (*fabric.Fabric, error) {
-	text := string(p.desc)
 	var b fabric.Builder
-	fail := func(err error, at place) error {
-		return &fabric.ParseError{File: p.file, Line: int(at.num), Text: string(p.textOf(at)), Err: err}
-	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		if _, err := b.AddNode(fabric.Node{
@@ -312,13 +312,13 @@ func (p *parser) build() (*fabric.Fabric, error) {
 			EnhancedPort0: n.enhanced0,
 			VendorID:      n.vendor,
 			DeviceID:      n.device,
-			Description:   text[n.descFrom:n.descTo],
+			Description:   n.desc,
 		}); err != nil {
-			return nil, fail(err, n.header)
+			return nil, err
 		}
 		if n.kind == fabric.Switch {
 			if err := b.SetPort(i, fabric.ManagementPort, n.portGUID, n.lid, n.lmc); err != nil {
-				return nil, fail(err, n.header)
+				return nil, err
 			}
 		}
 	}
@@ -329,21 +329,17 @@ func (p *parser) build() (*fabric.Fabric, error) {
 		}
 		if p.nodes[l.node].kind != fabric.Switch {
 			if err := b.SetPort(int(l.node), l.num, l.guid, l.lid, l.lmc); err != nil {
-				return nil, fail(err, l.at)
+				return nil, err
 			}
 		}
 		if int(l.back) > i {
 			peer := &p.ports[l.back]
 			if err := b.Connect(int(l.node), l.num, int(peer.node), peer.num, l.link); err != nil {
-				return nil, fail(err, l.at)
+				return nil, err
 			}
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		return nil, &fabric.ParseError{File: p.file, Err: err}
-	}
-	return f, nil
+	return b.Build()
 }
 
 // nodeName is a node as the text has it, for messages.
@@ -371,9 +367,9 @@ func (p *parser) peerName(l *portLine) string {
 	case !p.list:
 		name = quotedIn(p.textOf(l.at))
 	case l.peerGUID != 0:
-		name = listType(l.peerKind) + " " + l.peerGUID.String()
+		name = listType(l.peer.kind) + " " + l.peerGUID.String()
 	default:
-		name = listType(l.peerKind) + " " + fabric.GUID(l.peerID).String()
+		name = listType(l.peer.kind) + " " + fabric.GUID(l.peer.value).String()
 	}
 	return fmt.Sprintf("%s[%d]", name, l.peerNum)
 }

@@ -69,11 +69,10 @@ func (p *parser) readPeerEnd(l *line, port *portLine) (err error) {
 	if len(id) == 0 {
 		return p.failHere(start.at, "line dropped", "want the id of the node at the other end in quotes, such as \"S-0002c90000000001\"")
 	}
-	to, ok := guidID(id)
-	if !ok {
-		to = p.name(id)
+	var ok bool
+	if port.peer, ok = guidID(id); !ok {
+		port.peer = p.name(id)
 	}
-	port.peerID, port.peerKind = to.value, to.kind
 	l.skipBlanks()
 	port.peerNum = 1 // ibsim's default (parse_port)
 	if l.is('[') {

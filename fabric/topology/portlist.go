@@ -36,6 +36,11 @@ type listPort struct {
 	lid  fabric.LID
 }
 
+// key identifies the node of the port by its GUID.
+func (l *listPort) key(nodeOf func(*listPort) fabric.GUID) key {
+	return key{value: uint64(nodeOf(l)), kind: idKind(l.kind)}
+}
+
 // listKind reads the type of a node in a port list.
 func listKind(s []byte) (fabric.NodeType, bool) {
 	switch string(s) {
@@ -204,8 +209,7 @@ func (p *parser) listNodes(lines []listLine) error {
 		if !ok {
 			n = int32(len(p.nodes))
 			p.byGUID[g] = n
-			id := key{value: uint64(g), kind: idKind(l.own.kind)}
-			p.nodes = append(p.nodes, node{id: id, guid: g, kind: l.own.kind, header: l.at})
+			p.nodes = append(p.nodes, node{id: l.own.key(nodeOf), guid: g, kind: l.own.kind, header: l.at})
 		}
 		at := &p.nodes[n]
 		of[i] = n
@@ -252,15 +256,14 @@ func (p *parser) listNodes(lines []listLine) error {
 			continue
 		}
 		line := portLine{
-			at:       l.at,
-			node:     of[i],
-			back:     -1,
-			num:      l.own.num,
-			peerID:   uint64(nodeOf(&l.peer)),
-			peerKind: idKind(l.peer.kind),
-			peerNum:  l.peer.num,
-			peerLID:  l.peer.lid,
-			link:     l.link,
+			at:      l.at,
+			node:    of[i],
+			back:    -1,
+			num:     l.own.num,
+			peer:    l.peer.key(nodeOf),
+			peerNum: l.peer.num,
+			peerLID: l.peer.lid,
+			link:    l.link,
 		}
 		if n.kind != fabric.Switch {
 			line.guid, line.lid = l.own.guid, l.own.lid
@@ -331,15 +334,12 @@ func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*list
 	for i := range lines {
 		l := &lines[i]
 		if of[i] >= 0 && known[of[i]] == nil {
-			peer := p.find(key{value: uint64(nodeOf(&l.peer)), kind: idKind(l.peer.kind)})
+			peer := p.find(l.peer.key(nodeOf))
 			known[of[i]] = p.splitNames(l, peer, known, lines, first)
 		}
 	}
 	for i := range p.nodes {
-		n := &p.nodes[i]
-		n.descFrom = int32(len(p.desc))
-		p.desc = append(p.desc, known[i]...)
-		n.descTo = int32(len(p.desc))
+		p.nodes[i].desc = string(known[i])
 	}
 }
 

@@ -198,12 +198,9 @@ func (p *parser) readHeader(l *line, kind fabric.NodeType) error {
 	if err := p.identify(&n, id); err != nil {
 		return err
 	}
-	n.descFrom = int32(len(p.desc))
 	if err := p.readNodeComment(l, &n, id.text); err != nil {
 		return err
 	}
-	n.descTo = int32(len(p.desc))
-
 	p.current, p.dropped = int32(len(p.nodes)), false
 	p.byGUID[n.guid] = p.current
 	if n.id.kind == 0 {
@@ -282,8 +279,8 @@ func (p *parser) identify(n *node, id nodeID) error {
 	return nil
 }
 
-// readNodeComment reads the comment of a header, or makes up for its absence, and
-// appends the description to p.desc.
+// readNodeComment reads the comment of a header, with the description, or makes up for
+// its absence.
 func (p *parser) readNodeComment(l *line, n *node, id []byte) error {
 	l.skip("#")
 	l.skipBlanks()
@@ -298,7 +295,7 @@ func (p *parser) readNodeComment(l *line, n *node, id []byte) error {
 		}
 		l.at = end
 	}
-	p.desc = append(p.desc, desc...)
+	n.desc = string(desc)
 	var c comment
 	if err := p.readComment(l, &c); err != nil {
 		return err

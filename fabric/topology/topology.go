@@ -59,7 +59,10 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, er
 		file: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), lenient: opt.Lenient,
 		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
 	}
-	f, err := p.parse()
+	if err := p.read(); err != nil {
+		return nil, nil, err
+	}
+	f, err := p.resolve()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +116,6 @@ type parser struct {
 	nodes    []node
 	ports    []portLine
 	slots    []int32               // by node.base + port number: index in ports + 1, or 0
-	desc     []byte                // descriptions, one after the other
 	byGUID   map[fabric.GUID]int32 // index in nodes
 	names    map[string]int32      // ids that are not made of a GUID, numbered
 	nameNode []int32               // by that number: index in nodes, or -1
@@ -130,12 +132,9 @@ type parser struct {
 
 // place is a line of the text.
 type place struct {
-	off uint32 // of its first byte
-	num int32  // 1-based
+	off int   // of its first byte
+	num int32 // 1-based
 }
-
-// maxText bounds the size of a text, in bytes, so that places take little room.
-const maxText = math.MaxInt32
 
 // key identifies a node as the text does: by an id like S-0002c90000000001, or
 // by a name.
@@ -150,8 +149,7 @@ type node struct {
 	portGUID  fabric.GUID // of switch port 0, 0 when not stated
 	system    fabric.GUID
 	header    place
-	descFrom  int32
-	descTo    int32
+	desc      string
 	base      int // of its slots
 	vendor    uint32
 	device    uint16
@@ -167,7 +165,7 @@ type node struct {
 // portLine is one end of a cable.
 type portLine struct {
 	at       place
-	peerID   uint64      // value of the key that names the node at the other end
+	peer     key         // the node at the other end
 	guid     fabric.GUID // of this port, 0 when not stated
 	peerGUID fabric.GUID // of the peer's, 0 when not stated
 	node     int32
@@ -177,12 +175,8 @@ type portLine struct {
 	lmc      uint8
 	num      fabric.PortNum
 	peerNum  fabric.PortNum
-	peerKind byte // kind of that key
 	link     fabric.Link
 }
-
-// peer is the key that names the node at the other end.
-func (l *portLine) peer() key { return key{value: l.peerID, kind: l.peerKind} }
 
 // errDropped is returned by fail in a lenient read, up to the loop over lines.
 var errDropped = errors.New("dropped")
@@ -212,7 +206,7 @@ func (p *parser) mend(at place, column int, lost, format string, args ...any) er
 	return nil
 }
 
-// note is for a contradiction that is settled in any case.
+// note is for a contradiction that is resolved in any case.
 func (p *parser) note(at place, column int, format string, args ...any) {
 	p.problem(at, column, fmt.Sprintf(format, args...))
 }
@@ -230,18 +224,8 @@ func (p *parser) textOf(at place) []byte {
 	return line
 }
 
-func (p *parser) parse() (*fabric.Fabric, error) {
-	if err := p.read(); err != nil {
-		return nil, err
-	}
-	return p.resolve()
-}
-
 // read reads all lines.
 func (p *parser) read() error {
-	if len(p.data) > maxText {
-		return &fabric.ParseError{File: p.file, Err: fmt.Errorf("%d bytes of text, want at most %d", len(p.data), maxText)}
-	}
 	if p.list = p.isPortList(); p.list {
 		if err := p.readList(); err != nil {
 			return err
@@ -282,7 +266,7 @@ func (p *parser) isPortList() bool {
 func (p *parser) eachLine(read func(*line) error) error {
 	var l line
 	for rest := p.data; len(rest) > 0; {
-		p.line.off = uint32(len(p.data) - len(rest))
+		p.line.off = len(p.data) - len(rest)
 		p.line.num++
 		l.text, rest = cutLine(rest)
 		l.at = 0
