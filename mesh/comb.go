@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -81,7 +82,7 @@ import (
 // combs become spanning trees (B6): cable after cable is added, those of the
 // comb first, as long as the turns into it and out of it close no circle. On the
 // detours of a repaired routing that may fail for all trunks; on a VL without
-// unicast, see AddVLs, it cannot. Build then refuses and names a switch that
+// unicast it cannot. Build then refuses and names a switch that
 // remains apart, as it does for groups that no cables join.
 //
 // # Several VLs
@@ -90,7 +91,7 @@ import (
 // more, there is a trunk for each of as many VLs, B3: each of them is a line of
 // its own, on SLs whose packets meet on no VL, and the load is divided over
 // them. The SL of a group that has one other than 0 stays; groups with SL 0 get
-// that of their trunk. AddVLs makes room for that.
+// that of their trunk.
 //
 // The trunks depend on all groups. Choose fixes them, and the SLs, so that
 // groups that come later, and parts of a list of groups, get the same.
@@ -167,7 +168,7 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	}
 	masks := make([][]fabric.PortID, len(named))
 	err = eachSwitch(ctx, len(named), func() func(fabric.NodeID) {
-		w := newCombWalk(l.g, l.exits)
+		w := newCombWalk(l.g)
 		return func(i fabric.NodeID) {
 			masks[i] = w.masks(l.lanes[l.lane[i]].tree, &named[i], cable[i])
 		}
@@ -221,7 +222,6 @@ func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (C
 // combLayout is the trunks and who is on which.
 type combLayout struct {
 	g     *Grid
-	exits []fabric.PortID // as of exits
 	lanes []combLane
 	lane  []int // by group: index in lanes
 	sl    []fabric.SL
@@ -238,32 +238,14 @@ type combLane struct {
 func (l *combLayout) notes() []string {
 	var list []string
 	for k := range l.lanes {
-		n, s := len(l.members(k)), "s"
-		if n == 1 {
-			s = ""
+		names := make([]string, len(l.lanes[k].sls))
+		for i, sl := range l.lanes[k].sls {
+			names[i] = strconv.Itoa(int(sl))
 		}
-		t := l.lanes[k].tree.trunk
-		list = append(list, fmt.Sprintf("comb: trunk %v of the %v for %d group%s, SL %s", t, l.g, n, s, slNames(l.lanes[k].sls)))
+		list = append(list, fmt.Sprintf("comb: trunk %v of the %v for %s, SL %s",
+			l.lanes[k].tree.trunk, l.g, text.Count(count(l.lane, k), "group", "groups"), strings.Join(names, ", ")))
 	}
 	return list
-}
-
-func (l *combLayout) members(lane int) []int {
-	var list []int
-	for i, k := range l.lane {
-		if k == lane {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-func slNames(sls []fabric.SL) string {
-	names := make([]string, len(sls))
-	for i, sl := range sls {
-		names[i] = strconv.Itoa(int(sl))
-	}
-	return strings.Join(names, ", ")
 }
 
 var _ mft.Scheme = Comb{}

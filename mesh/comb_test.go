@@ -583,7 +583,7 @@ func TestCombLoads(t *testing.T) {
 			r := routed(t, g, lft.Options{})
 			rnd := rand.New(rand.NewPCG(9, 10))
 			groups := randomGroups(rnd, endPorts(g.Fabric), 30, 5)
-			loads, err := newCombLoads(t.Context(), g, exits(g.Fabric), combOrders(len(g.Dims))[0], groups)
+			loads, err := newCombLoads(t.Context(), g, combOrders(len(g.Dims))[0], groups)
 			if err != nil {
 				t.Fatal(err)
 			}

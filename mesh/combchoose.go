@@ -26,7 +26,6 @@ type combChooser struct {
 	g      *Grid
 	r      *lft.Routing
 	groups []mft.Group
-	exits  []fabric.PortID // as of exits
 	vls    *slVLs
 	paths  *combWaits // the turns of unicast
 	bridge bool       // whether gaps may be bridged
@@ -49,18 +48,17 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		if x.g, err = Detect(f, DetectOptions{}); err != nil {
 			return nil, x.refuse(0, "%v", err)
 		}
-	} else if err := isGridOf(x.g, f); err != nil {
-		return nil, err
+	} else if !fabric.SameTopology(x.g.Fabric, f) {
+		return nil, fmt.Errorf("comb: a grid of another fabric than the routing's")
 	} else if x.g.Fabric != f { // the same cables, but other LIDs
 		g := *x.g
 		g.Fabric = f
 		x.g = &g
 	}
-	x.exits = exits(f)
 	for i := range groups {
 		for _, list := range [2][]fabric.PortID{groups[i].Receivers, groups[i].Senders} {
 			for _, p := range list {
-				if x.exits[p] == fabric.NoPort {
+				if f.Attachment(p) == fabric.NoPort {
 					return nil, x.refuse(i, "member %s has no cable to a switch", f.PortName(p))
 				}
 			}
@@ -96,21 +94,6 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 			return nil, x.refuse(x.free(), "%d trunks on VLs of their own are wanted; its SLs have no room for another safe one, after: %v", c.VLs, x.why)
 		}
 	}
-}
-
-// isGridOf says whether g has the switches and cables of f.
-func isGridOf(g *Grid, f *fabric.Fabric) error {
-	if g.Fabric == f {
-		return nil
-	}
-	same := g.Fabric.NumSwitches() == f.NumSwitches() && g.Fabric.NumPorts() == f.NumPorts()
-	for p := fabric.PortID(0); same && int(p) < f.NumPorts(); p++ {
-		same = g.Fabric.Owner(p) == f.Owner(p) && g.Fabric.Peer(p) == f.Peer(p)
-	}
-	if !same {
-		return fmt.Errorf("comb: a grid of another fabric than the routing's")
-	}
-	return nil
 }
 
 // checkTrunk says what is wrong with a trunk's coordinates.
@@ -296,7 +279,7 @@ func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLa
 	}
 	var best combChoice
 	for _, order := range combOrders(len(x.g.Dims)) {
-		loads, err := newCombLoads(ctx, x.g, x.exits, order, x.groups)
+		loads, err := newCombLoads(ctx, x.g, order, x.groups)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -464,12 +447,12 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 			return nil, k
 		}
 	}
-	l = &combLayout{g: x.g, exits: x.exits, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
+	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
 	whole, free := true, false
 	for k := range lanes {
 		whole = whole && lanes[k].tree.whole
 	}
-	walk := newCombWalk(x.g, x.exits)
+	walk := newCombWalk(x.g)
 	for i := range x.groups {
 		if x.spreads(i) {
 			free = true

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -43,22 +43,12 @@ const (
 )
 
 // newCombLoads takes O(members x log members x dimensions) for each group.
-func newCombLoads(ctx context.Context, g *Grid, exits []fabric.PortID, order []int, groups []mft.Group) (*combLoads, error) {
-	const some = 64 // groups that a worker takes at a time
+func newCombLoads(ctx context.Context, g *Grid, order []int, groups []mft.Group) (*combLoads, error) {
 	l := emptyCombLoads(g, order)
-	var mu sync.Mutex
-	var parts []*combLoads
-	err := eachSwitch(ctx, (len(groups)+some-1)/some, func() func(fabric.NodeID) {
-		part := emptyCombLoads(g, order)
-		mu.Lock()
-		parts = append(parts, part)
-		mu.Unlock()
-		var keys []int
-		return func(i fabric.NodeID) {
-			for k := int(i) * some; k < min(len(groups), int(i+1)*some); k++ {
-				keys = part.add(exits, &groups[k], keys)
-			}
-		}
+	start := func() *combLoads { return emptyCombLoads(g, order) }
+	parts, err := par.ForEachWith(ctx, 0, len(groups), start, func(part *combLoads, i int) error {
+		part.add(&groups[i])
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -101,14 +91,14 @@ func emptyCombLoads(g *Grid, order []int) *combLoads {
 	return l
 }
 
-// add adds the differences between the loads of neighbouring links. exits is as
-// of exits, keys is scratch.
-func (l *combLoads) add(exits []fabric.PortID, g *mft.Group, keys []int) []int {
+// add adds the differences between the loads of neighbouring links.
+func (l *combLoads) add(g *mft.Group) {
 	// A key is twice the position in the order, and 1 more for a sender.
-	keys = keys[:0]
+	keys := make([]int, 0, len(g.Receivers)+len(g.Senders))
+	f := l.g.Fabric
 	for i, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
 		for _, p := range list {
-			x := l.g.Coord(l.g.Fabric.Owner(exits[p]))
+			x := l.g.Coord(f.Owner(f.Attachment(p)))
 			at := 0
 			for j, d := range l.order {
 				at += int(x[d]) * l.step[j]
@@ -129,7 +119,6 @@ func (l *combLoads) add(exits []fabric.PortID, g *mft.Group, keys []int) []int {
 			from = to
 		}
 	}
-	return keys
 }
 
 // addLine is add for one line, whose members are given.

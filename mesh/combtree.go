@@ -146,9 +146,8 @@ func abs(x int) int { return max(x, -x) }
 // combWalk follows the parts of combs that join groups: scratch of a worker.
 type combWalk struct {
 	g         *Grid
-	exits     []fabric.PortID // as of exits
-	touched   []uint64        // by rank, a bit: members in the subtree; all 0 between calls
-	senders   []int32         // by rank: of the group, in the subtree; likewise
+	touched   []uint64 // by rank, a bit: members in the subtree; all 0 between calls
+	senders   []int32  // by rank: of the group, in the subtree; likewise
 	receivers []int32
 	has       []uint64 // by NodeID, a bit: the mask has ports to other switches
 	ways      []uint32 // by NodeID: their directions, a bit each
@@ -163,10 +162,10 @@ type combLink struct {
 	up, down int32 // copies that cross it when each sender sends one packet
 }
 
-func newCombWalk(g *Grid, exits []fabric.PortID) *combWalk {
+func newCombWalk(g *Grid) *combWalk {
 	n := g.Fabric.NumSwitches()
 	words := (n + 63) / 64
-	return &combWalk{g: g, exits: exits, touched: make([]uint64, words), senders: make([]int32, n), receivers: make([]int32, n),
+	return &combWalk{g: g, touched: make([]uint64, words), senders: make([]int32, n), receivers: make([]int32, n),
 		has: make([]uint64, words), ways: make([]uint32, n)}
 }
 
@@ -183,7 +182,7 @@ func (w *combWalk) tree(t *combTree, g *mft.Group) int32 {
 			count = w.senders
 		}
 		for _, p := range list {
-			r := t.rank[f.Owner(w.exits[p])]
+			r := t.rank[f.Owner(f.Attachment(p))]
 			w.touched[r/64] |= 1 << (r % 64)
 			top = max(top, int(r/64))
 			count[r]++
@@ -241,7 +240,7 @@ func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 	}
 	w.hosts = w.hosts[:0]
 	for _, p := range g.Receivers {
-		w.hosts = append(w.hosts, w.exits[p])
+		w.hosts = append(w.hosts, w.g.Fabric.Attachment(p))
 	}
 	slices.Sort(w.hosts)
 	hosts := w.hosts
@@ -285,20 +284,4 @@ func (t *combTree) cable(p fabric.PortID, turn int) fabric.PortID {
 	}
 	ports := t.g.Ports(t.g.Neighbor(s, way), way.Opposite())
 	return t.g.Fabric.Peer(ports[turn%len(ports)])
-}
-
-// exits is by PortID of end ports the port of a switch by which packets for it
-// leave and its packets come in: that at the other end of its cable, port 0 of
-// a switch itself, NoPort when no switch is there.
-func exits(f *fabric.Fabric) []fabric.PortID {
-	list := make([]fabric.PortID, f.NumPorts())
-	for p := range list {
-		list[p] = fabric.NoPort
-	}
-	f.EndPorts(func(p fabric.PortID) {
-		if s, num := delivery(f, p); s != fabric.NoNode {
-			list[p] = f.Port(s, num)
-		}
-	})
-	return list
 }

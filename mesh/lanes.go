@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -237,25 +236,6 @@ func (r *slRow) cross(s fabric.NodeID, ring int) {
 	}
 }
 
-// Dateline is the SL-to-VL tables and path SLs that free XY routing on a torus
-// of credit loops by two VLs: a path that crosses the cable that closes a ring
-// of four positions or more takes VL 1 in that dimension, all others VL 0. Bit
-// i of the SL belongs to the i-th such dimension. A grid without any has all
-// paths on SL 0 and VL 0. All LIDs of a port have the path of the base LID.
-//
-// It returns an error for more than four such dimensions, and ctx's.
-func Dateline(ctx context.Context, g *Grid) (*lft.SL2VL, *lft.PathSLs, error) {
-	l := &lanes{g: g, rings: datelines(g), orders: [][]Dir{dimensionOrder(len(g.Dims), false)}}
-	if len(l.rings) > maxSLBits {
-		return nil, nil, fmt.Errorf("%d dimensions are rings of %d switches or more; each takes a bit of the SL, which has %d", len(l.rings), datelineRing, maxSLBits)
-	}
-	sls, err := l.pathSLs(ctx, newPaths(g, false, l.orders...))
-	if err != nil {
-		return nil, nil, err
-	}
-	return l.sl2vl(), sls, nil
-}
-
 // Preset says which direction has which VL in ByDirection.
 type Preset uint8
 
@@ -314,49 +294,4 @@ func ByDirection(g *Grid, vls int, preset Preset) (*lft.SL2VL, error) {
 		}
 	}
 	return s, nil
-}
-
-// AddVLs is r with tables for vls data VLs, for combs with a trunk on each (see
-// Comb.VLs). Where all paths may use any SL, so they may afterwards, and SL k is
-// VL k modulo vls everywhere. Where paths have SLs, these stay, with their VLs,
-// and between switches the SLs that follow the highest one of any path are the
-// VLs that are left, each the same VL everywhere: no unicast packets are on
-// those. r does not change. A routing on one VL gets such VLs when it has path
-// SLs, as those of lft.NewPathSLs, which are all 0.
-//
-// Errors are lft.CheckVLCount's, or say that the paths leave no VL or SL.
-func AddVLs(r *lft.Routing, vls int) (*lft.Routing, error) {
-	if err := lft.CheckVLCount(vls); err != nil {
-		return nil, err
-	}
-	x, f := *r, r.Fabric
-	switch {
-	case r.SL2VL == nil && r.PathSLs == nil:
-		x.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(vls))
-		return &x, nil
-	case r.SL2VL == nil:
-		x.SL2VL = lft.NewSL2VL(f, lft.ConstantVL(0))
-	case r.PathSLs == nil:
-		return nil, fmt.Errorf("routing %s has SL-to-VL tables, and its paths may use any SL: none is left for more VLs", r.Engine)
-	default:
-		x.SL2VL = r.SL2VL.Clone()
-	}
-	inUse, sl := x.SL2VL.VLs(), firstFreeSL(r.PathSLs)
-	switch {
-	case vls <= inUse:
-		return nil, fmt.Errorf("routing %s has %d VLs, which leaves none of %d", r.Engine, inUse, vls)
-	case sl+vls-inUse > lft.NumSLs:
-		return nil, fmt.Errorf("routing %s has %d SLs, of %d, which is too many for %d VLs more", r.Engine, sl, lft.NumSLs, vls-inUse)
-	}
-	for in, out := range x.SL2VL.Ways() {
-		if peer := f.Peer(out); !f.IsSwitch(f.Owner(out)) || !f.IsSwitch(f.Owner(peer)) {
-			continue
-		}
-		m := *x.SL2VL.At(in, out)
-		for vl := inUse; vl < vls; vl++ {
-			m[sl+vl-inUse] = fabric.VL(vl)
-		}
-		x.SL2VL.Set(in, out, m)
-	}
-	return &x, nil
 }

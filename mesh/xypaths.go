@@ -2,11 +2,11 @@ package mesh
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -116,42 +116,26 @@ func (p *paths) place() {
 	p.start = make([]int32, slots+1)
 	for lid, port := range owners {
 		p.slot[lid] = int32(slots)
-		s, exit := delivery(f, port)
-		if s == fabric.NoNode {
+		exit := f.Attachment(port)
+		if exit == fabric.NoPort {
 			continue
 		}
 		order := (lid - int(f.LID(port))) % len(p.orders)
-		p.slot[lid] = int32(order*p.g.Positions() + p.g.Position(s))
-		p.exit[lid] = exit
+		p.slot[lid] = int32(order*p.g.Positions() + p.g.Position(f.Owner(exit)))
+		p.exit[lid] = f.Num(exit)
 		p.start[p.slot[lid]+1]++
 	}
 	for i := range slots {
 		p.start[i+1] += p.start[i]
 	}
 	p.lids = make([]fabric.LID, p.start[slots])
-	next := append([]int32(nil), p.start...)
+	next := slices.Clone(p.start)
 	for lid, slot := range p.slot {
 		if slot < int32(slots) {
 			p.lids[next[slot]] = fabric.LID(lid)
 			next[slot]++
 		}
 	}
-}
-
-// delivery is the switch that has an end port, or a cable to it, and the port
-// by which the switch delivers; NoNode when no switch does.
-func delivery(f *fabric.Fabric, port fabric.PortID) (fabric.NodeID, fabric.PortNum) {
-	if port == fabric.NoPort {
-		return fabric.NoNode, 0
-	}
-	if n := f.Owner(port); f.IsSwitch(n) {
-		return n, fabric.ManagementPort
-	}
-	peer := f.Peer(port)
-	if peer == fabric.NoPort || !f.IsSwitch(f.Owner(peer)) {
-		return fabric.NoNode, 0
-	}
-	return f.Owner(peer), f.Num(peer)
 }
 
 // toward is the direction from coordinate x to y of dimension d and the hops
@@ -209,25 +193,11 @@ func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err erro
 
 // eachSwitch calls what newWork returns for every switch, on all CPUs.
 func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.NodeID)) error {
-	const some = 16 // switches that a worker takes at a time
-	var next atomic.Int32
-	var wg fabric.Workers
-	for range min(runtime.GOMAXPROCS(0), (switches+some-1)/some) {
-		wg.Go(func() {
-			work := newWork()
-			for ctx.Err() == nil {
-				to := int(next.Add(some))
-				for s := to - some; s < min(to, switches); s++ {
-					work(fabric.NodeID(s))
-				}
-				if to >= switches {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return ctx.Err()
+	_, err := par.ForEachWith(ctx, 0, switches, newWork, func(work func(fabric.NodeID), s int) error {
+		work(fabric.NodeID(s))
+		return nil
+	})
+	return err
 }
 
 // capacities gives by PortID what one path adds to the load of a channel: 64

@@ -99,9 +99,6 @@ type Place struct {
 	port    fabric.PortNum // 0 for any
 }
 
-// String is the place as written.
-func (p Place) String() string { return p.text }
-
 // Has says whether a node and port are at the place; port 0 is the whole node.
 func (p Place) Has(guid fabric.GUID, name string, port fabric.PortNum) bool {
 	switch {

@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 		{1, 0x200001, "x", 9, true, true}, {1, 0x200002, "0x200001", 9, false, false}, {2, 1, "spine 4", 1, true, true}, {2, 1, "a spine", 1, false, false},
 	} {
 		if got := p.MissAt[tc.at].Has(tc.guid, tc.name, tc.port); got != tc.want {
-			t.Errorf("%s has %s %q[%d]: %v", p.MissAt[tc.at], tc.guid, tc.name, tc.port, got)
+			t.Errorf("%s has %s %q[%d]: %v", p.MissAt[tc.at].text, tc.guid, tc.name, tc.port, got)
 		}
 	}
 }

@@ -199,16 +199,11 @@ func turns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, fi
 	seen := make([]fabric.LID, n)
 	// step is where switch s sends packets for a LID, when that is another switch.
 	step := func(s fabric.NodeID, lid fabric.LID) (fabric.PortID, fabric.NodeID, bool) {
-		e := t.Row(s)[lid]
-		if e == fabric.ManagementPort || e > f.Node(s).NumPorts {
+		out, _ := t.Step(f, s, lid)
+		if out == fabric.NoPort || f.PeerSwitch(out) == fabric.NoNode {
 			return 0, 0, false
 		}
-		out := f.Port(s, e)
-		peer := f.Peer(out)
-		if peer == fabric.NoPort || !f.IsSwitch(f.Owner(peer)) {
-			return 0, 0, false
-		}
-		return out, f.Owner(peer), true
+		return out, f.PeerSwitch(out), true
 	}
 	var bad turn
 	for lid := fabric.LID(1); lid <= min(f.MaxLID(), t.MaxLID()); lid++ {
