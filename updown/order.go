@@ -67,12 +67,3 @@ func (o *Order) addByDistance(search *graph.Search[fabric.NodeID]) {
 	})
 	o.add(found...)
 }
-
-// orderOfRanks is the Order with these ranks, each of which comes once.
-func orderOfRanks(rank []int32) *Order {
-	o := &Order{Rank: rank, Switch: make([]fabric.NodeID, len(rank))}
-	for s, r := range rank {
-		o.Switch[r] = fabric.NodeID(s)
-	}
-	return o
-}

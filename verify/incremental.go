@@ -156,9 +156,6 @@ func newCheckerScratch(slots, lids int) checkerScratch {
 	return checkerScratch{isIn: make([]int32, slots), marks: make([][]mark, lids)}
 }
 
-// Known says whether there are tables from which Check and Try can go on.
-func (w *IncrementalChecker) Known() bool { return w.now != nil }
-
 // row is a slot's table.
 func (w *IncrementalChecker) row(slot int32) []fabric.PortNum {
 	return w.rows[int(slot)*w.stride : (int(slot)+1)*w.stride]

@@ -8,7 +8,7 @@ import (
 )
 
 // Start takes a copy of tables of v.Fabric that Check has found to be r, on one VL and
-// without multicast, if they can be followed: Known says so. O(switches x LIDs).
+// without multicast, if they can be followed. O(switches x LIDs).
 func (w *IncrementalChecker) Start(v *fabric.Snapshot, t *lft.Tables, r *Result) {
 	*w = IncrementalChecker{}
 	x := v.Index

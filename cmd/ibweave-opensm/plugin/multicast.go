@@ -213,20 +213,8 @@ func (m *masks) wish(box *Box) wish {
 // joinable says whether masks can lead to an end port: it is a switch's or has a
 // cable to a switch, and that is not apart from the others.
 func (t *Tables) joinable(p fabric.PortID) bool {
-	at := terminal(t.Fabric, p)
+	at := t.Fabric.Attachment(p)
 	return at != fabric.NoPort && t.pieces.Of[t.Fabric.Owner(at)] == t.largest
-}
-
-// terminal is the port of a switch by which an end port is reached.
-func terminal(f *fabric.Fabric, p fabric.PortID) fabric.PortID {
-	if f.IsSwitch(f.Owner(p)) {
-		return p
-	}
-	q := f.Peer(p)
-	if q == fabric.NoPort || !f.IsSwitch(f.Owner(q)) {
-		return fabric.NoPort
-	}
-	return q
 }
 
 // endPort finds an end port by its GUID.
@@ -673,7 +661,7 @@ func anyTree(f *fabric.Fabric, g *mft.Group) []fabric.PortID {
 	root := fabric.NoNode
 	for _, list := range [2][]fabric.PortID{g.Receivers, g.Senders} {
 		for _, p := range list {
-			at := terminal(f, p)
+			at := f.Attachment(p)
 			if at == fabric.NoPort {
 				continue
 			}
@@ -708,7 +696,7 @@ func anyTree(f *fabric.Fabric, g *mft.Group) []fabric.PortID {
 		}
 	}
 	for _, p := range g.Receivers {
-		if at := terminal(f, p); at != fabric.NoPort && (f.Owner(at) == root || up[f.Owner(at)] != fabric.NoPort) {
+		if at := f.Attachment(p); at != fabric.NoPort && (f.Owner(at) == root || up[f.Owner(at)] != fabric.NoPort) {
 			ports = append(ports, at)
 		}
 	}

@@ -397,7 +397,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		p.log.Debug("the subnet has not changed", zap.String("engine", t.Engine))
 		return &again, nil
 	}
-	f, nodes, notes, err := s.fabric()
+	f, notes, err := s.fabric()
 	if err != nil {
 		return nil, &Error{Code: BadSubnet, Err: err}
 	}
@@ -433,7 +433,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	t := &Tables{
 		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: p.engineName(engine),
-		GUIDs: nodes, Step: step, pieces: parts, largest: parts.Largest(), snapshot: s, fullMatrix: !p.HandlesMulticast(),
+		GUIDs: switchGUIDs(f), Step: step, pieces: parts, largest: parts.Largest(), snapshot: s, fullMatrix: !p.HandlesMulticast(),
 	}
 	if err := t.checkLanes(s); err != nil {
 		return nil, err

@@ -619,7 +619,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	s := snapshotOf(f, rand.New(rand.NewPCG(1, 2)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, _, err := s.fabric(); err != nil {
+		if _, _, err := s.fabric(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,19 +40,11 @@ func (t *Tables) PathSL(from, to fabric.LID) (sl fabric.SL, ok bool) {
 	if t == nil || t.Routing.PathSLs == nil {
 		return 0, false
 	}
-	p := t.Fabric.LIDPort(from)
-	if p == fabric.NoPort || int(to) > int(t.Routing.PathSLs.MaxLID()) || t.Fabric.LIDPort(to) == fabric.NoPort {
+	at := t.Fabric.Attachment(t.Fabric.LIDPort(from))
+	if at == fabric.NoPort || int(to) > int(t.Routing.PathSLs.MaxLID()) || t.Fabric.LIDPort(to) == fabric.NoPort {
 		return 0, false
 	}
-	s := t.Fabric.Owner(p)
-	if !t.Fabric.IsSwitch(s) {
-		q := t.Fabric.Peer(p)
-		if q == fabric.NoPort || !t.Fabric.IsSwitch(t.Fabric.Owner(q)) {
-			return 0, false
-		}
-		s = t.Fabric.Owner(q)
-	}
-	return t.Routing.PathSLs.Row(s)[to], true
+	return t.Routing.PathSLs.Row(t.Fabric.Owner(at))[to], true
 }
 
 // arbitrationWeight is what every VL gets, in units of 64 bytes (IBA 7.6.9.2): a

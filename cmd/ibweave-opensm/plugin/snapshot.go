@@ -55,117 +55,127 @@ type Port struct {
 // maxNotes bounds how many ports a kind of note names.
 const maxNotes = 5
 
-// fabric makes the model of the subnet; nodes lists the GUID of each switch by
-// NodeID. Cables between switches of which a port is sick are left out, as
-// OpenSM's own engines do, and so are ports of CAs without LIDs, for which
-// there is nothing to write. Errors: a switch without a LID, and whatever else
-// OpenSM cannot have.
-func (s *Snapshot) fabric() (f *fabric.Fabric, switches []fabric.GUID, notes []string, err error) {
-	var b fabric.Builder
-	sick, without := 0, 0
-	ups, downs := 0, 0 // ports with cables to later and to earlier nodes
+// fabric makes the model of the subnet. Cables between switches of which a port is sick
+// are left out, as OpenSM's own engines do, and so are ports of CAs without LIDs, for
+// which there is nothing to write; notes say so. Errors: a switch without a LID, and
+// whatever else OpenSM cannot have.
+func (s *Snapshot) fabric() (f *fabric.Fabric, notes []string, err error) {
+	b := modelBuilder{Snapshot: s}
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.First < 0 || int(n.First)+int(n.NumPorts) >= len(s.Ports) {
-			return nil, nil, nil, fmt.Errorf("node %s has ports that are not there", n.GUID)
-		}
-		_, err := b.AddNode(fabric.Node{
-			GUID: n.GUID, SystemGUID: n.SystemGUID, Type: fabric.NodeType(n.Type), NumPorts: fabric.PortNum(n.NumPorts),
-			EnhancedPort0: n.EnhancedPort0, VendorID: n.VendorID, DeviceID: n.DeviceID, Description: n.Description,
-		})
-		if err != nil {
-			return nil, nil, nil, fmt.Errorf("node %s %q: %w", n.GUID, n.Description, err)
+		if err := b.addNode(&s.Nodes[i]); err != nil {
+			return nil, nil, err
 		}
 	}
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		ports := s.Ports[n.First : int(n.First)+int(n.NumPorts)+1]
-		if n.Type == uint8(fabric.Switch) {
-			if ports[0].LID == 0 {
-				return nil, nil, nil, fmt.Errorf("switch %s %q has no LID", n.GUID, n.Description)
-			}
-			if err := b.SetPort(i, 0, ports[0].GUID, ports[0].LID, ports[0].LMC); err != nil {
-				return nil, nil, nil, err
-			}
-		} else {
-			for p := 1; p < len(ports); p++ {
-				if ports[p].LID == 0 {
-					if ports[p].Peer >= 0 {
-						if without++; without <= maxNotes {
-							notes = append(notes, fmt.Sprintf("port %d of %s %q has no LID: left out", p, n.GUID, n.Description))
-						}
-					}
-					continue
-				}
-				if err := b.SetPort(i, fabric.PortNum(p), ports[p].GUID, ports[p].LID, ports[p].LMC); err != nil {
-					return nil, nil, nil, err
-				}
-			}
+		if err := b.addEndPorts(i); err != nil {
+			return nil, nil, err
 		}
-		for p := 1; p < len(ports); p++ {
-			at := &ports[p]
-			j := int(at.Peer)
-			if j < 0 {
-				continue
-			}
-			if j < i { // the other end has had it
-				downs++
-				continue
-			}
-			q := at.Num
-			peer, err := s.peer(i, p)
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			if j > i {
-				ups++
-			} else if int(q) <= p {
-				continue // the other end has it, or it is a cable from a port to itself
-			}
-			if (at.Sick || peer.Sick) && n.Type == uint8(fabric.Switch) && s.Nodes[j].Type == uint8(fabric.Switch) {
-				if sick++; sick <= maxNotes {
-					notes = append(notes, fmt.Sprintf("cable from port %d of %s %q to port %d of %s %q is unhealthy: not used",
-						p, n.GUID, n.Description, q, s.Nodes[j].GUID, s.Nodes[j].Description))
-				}
-				continue
-			}
-			if s.isMute(i, at) || s.isMute(j, peer) {
-				continue
-			}
-			if err := b.Connect(i, fabric.PortNum(p), j, fabric.PortNum(q), fabric.Link{Width: at.Width, Speed: at.Speed}); err != nil {
-				return nil, nil, nil, err
-			}
+		if err := b.addCables(i); err != nil {
+			return nil, nil, err
 		}
 	}
-	if ups != downs { // a cable to an earlier node, from which none leads back
-		for i := range s.Nodes {
-			for p := 1; p <= int(s.Nodes[i].NumPorts); p++ {
-				if s.Ports[int(s.Nodes[i].First)+p].Peer < 0 {
-					continue
-				}
-				if _, err := s.peer(i, p); err != nil {
-					return nil, nil, nil, err
-				}
-			}
-		}
+	if b.sick > maxNotes {
+		b.notes = append(b.notes, fmt.Sprintf("and %d more unhealthy cables", b.sick-maxNotes))
 	}
-	if sick > maxNotes {
-		notes = append(notes, fmt.Sprintf("and %d more unhealthy cables", sick-maxNotes))
+	if b.without > maxNotes {
+		b.notes = append(b.notes, fmt.Sprintf("and %d more ports without LIDs", b.without-maxNotes))
 	}
-	if without > maxNotes {
-		notes = append(notes, fmt.Sprintf("and %d more ports without LIDs", without-maxNotes))
-	}
-	if f, err = b.Build(); err != nil {
-		return nil, nil, nil, err
+	if f, err = b.model.Build(); err != nil {
+		return nil, nil, err
 	}
 	if f.NumSwitches() == 0 {
-		return nil, nil, nil, fmt.Errorf("no switch")
+		return nil, nil, fmt.Errorf("no switch")
 	}
-	switches = make([]fabric.GUID, f.NumSwitches())
-	for n := range switches {
-		switches[n] = f.Node(fabric.NodeID(n)).GUID
+	return f, b.notes, nil
+}
+
+// modelBuilder makes the model of a Snapshot.
+type modelBuilder struct {
+	*Snapshot
+	model         fabric.Builder
+	notes         []string
+	sick, without int // cables and ports that are left out
+}
+
+func (b *modelBuilder) addNode(n *Node) error {
+	if n.First < 0 || int(n.First)+int(n.NumPorts) >= len(b.Ports) {
+		return fmt.Errorf("node %s has ports that are not there", n.GUID)
 	}
-	return f, switches, notes, nil
+	_, err := b.model.AddNode(fabric.Node{
+		GUID: n.GUID, SystemGUID: n.SystemGUID, Type: fabric.NodeType(n.Type), NumPorts: fabric.PortNum(n.NumPorts),
+		EnhancedPort0: n.EnhancedPort0, VendorID: n.VendorID, DeviceID: n.DeviceID, Description: n.Description,
+	})
+	if err != nil {
+		return fmt.Errorf("node %s %q: %w", n.GUID, n.Description, err)
+	}
+	return nil
+}
+
+// addEndPorts sets GUIDs and LIDs of the end ports of node i.
+func (b *modelBuilder) addEndPorts(i int) error {
+	n, ports := &b.Nodes[i], b.portsOf(i)
+	if n.isSwitch() {
+		if ports[0].LID == 0 {
+			return fmt.Errorf("switch %s %q has no LID", n.GUID, n.Description)
+		}
+		return b.model.SetPort(i, 0, ports[0].GUID, ports[0].LID, ports[0].LMC)
+	}
+	for p := 1; p < len(ports); p++ {
+		at := &ports[p]
+		switch {
+		case at.LID != 0:
+			if err := b.model.SetPort(i, fabric.PortNum(p), at.GUID, at.LID, at.LMC); err != nil {
+				return err
+			}
+		case at.Peer >= 0:
+			if b.without++; b.without <= maxNotes {
+				b.notes = append(b.notes, fmt.Sprintf("port %d of %s %q has no LID: left out", p, n.GUID, n.Description))
+			}
+		}
+	}
+	return nil
+}
+
+// addCables connects node i to nodes that come after it, and to itself.
+func (b *modelBuilder) addCables(i int) error {
+	n := &b.Nodes[i]
+	for p, at := range b.portsOf(i) {
+		j := int(at.Peer)
+		if p == 0 || j < 0 {
+			continue
+		}
+		peer, err := b.peer(i, p)
+		if err != nil {
+			return err
+		}
+		if j < i || j == i && int(at.Num) <= p {
+			continue // the other end has had it, or it is a cable from a port to itself
+		}
+		to := &b.Nodes[j]
+		if (at.Sick || peer.Sick) && n.isSwitch() && to.isSwitch() {
+			if b.sick++; b.sick <= maxNotes {
+				b.notes = append(b.notes, fmt.Sprintf("cable from port %d of %s %q to port %d of %s %q is unhealthy: not used",
+					p, n.GUID, n.Description, at.Num, to.GUID, to.Description))
+			}
+			continue
+		}
+		if !n.isSwitch() && at.LID == 0 || !to.isSwitch() && peer.LID == 0 {
+			continue // addEndPorts has a note of it
+		}
+		link := fabric.Link{Width: at.Width, Speed: at.Speed}
+		if err := b.model.Connect(i, fabric.PortNum(p), j, fabric.PortNum(at.Num), link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) isSwitch() bool { return n.Type == uint8(fabric.Switch) }
+
+// portsOf lists the ports of node i from port 0 on.
+func (s *Snapshot) portsOf(i int) []Port {
+	n := &s.Nodes[i]
+	return s.Ports[n.First:][:int(n.NumPorts)+1]
 }
 
 // peer is the port at the other end of the cable of port p of node i, which has one.
@@ -184,11 +194,6 @@ func (s *Snapshot) peer(i, p int) (*Port, error) {
 	return peer, nil
 }
 
-// isMute says whether a port of node i is an end port without a LID.
-func (s *Snapshot) isMute(i int, p *Port) bool {
-	return s.Nodes[i].Type != uint8(fabric.Switch) && p.LID == 0
-}
-
 // checkLanes says whether OpenSM and the ports can have the SL-to-VL tables
 // that the routing needs.
 func (t *Tables) checkLanes(s *Snapshot) error {
@@ -203,10 +208,12 @@ func (t *Tables) checkLanes(s *Snapshot) error {
 		return nil
 	}
 	f := t.Fabric
-	node := s.byGUID()
-	vlsOf := func(p fabric.PortID) int {
-		n := &s.Nodes[node[f.Node(f.Owner(p)).GUID]]
-		return int(s.Ports[int(n.First)+int(f.Num(p))].VLs)
+	node := make(map[fabric.GUID]int, len(s.Nodes))
+	for i := range s.Nodes {
+		node[s.Nodes[i].GUID] = i
+	}
+	port := func(p fabric.PortID) *Port {
+		return &s.portsOf(node[f.Node(f.Owner(p)).GUID])[f.Num(p)]
 	}
 	most := s.MaxDataVLs
 	if most == 0 {
@@ -214,8 +221,8 @@ func (t *Tables) checkLanes(s *Snapshot) error {
 	}
 	err := sl2vl.CheckVLs(func(p fabric.PortID) int {
 		vls := most
-		for _, v := range [2]int{vlsOf(p), vlsOf(f.Peer(p))} {
-			if v > 0 {
+		for _, end := range [2]fabric.PortID{p, f.Peer(p)} {
+			if v := int(port(end).VLs); v > 0 {
 				vls = min(vls, v)
 			}
 		}
@@ -226,27 +233,16 @@ func (t *Tables) checkLanes(s *Snapshot) error {
 	}
 	// OpenSM cuts VLs off at what a port has in the moment that it writes the
 	// tables (sl2vl_update_table in osm_qos.c), and sets that afterwards.
-	late := 0
 	for p := range fabric.PortID(f.NumPorts()) {
 		if f.Peer(p) == fabric.NoPort {
 			continue
 		}
-		n := &s.Nodes[node[f.Node(f.Owner(p)).GUID]]
-		if at := &s.Ports[int(n.First)+int(f.Num(p))]; at.OpVLs > 0 && int(at.OpVLs) < sl2vl.VLs() {
-			late++
+		if vls := int(port(p).OpVLs); vls > 0 && vls < sl2vl.VLs() {
+			t.LatePorts++
 		}
 	}
-	t.LatePorts, t.SweepAgain = late, late > 0
+	t.SweepAgain = t.LatePorts > 0
 	return nil
-}
-
-// byGUID finds nodes.
-func (s *Snapshot) byGUID() map[fabric.GUID]int32 {
-	m := make(map[fabric.GUID]int32, len(s.Nodes))
-	for i := range s.Nodes {
-		m[s.Nodes[i].GUID] = int32(i)
-	}
-	return m
 }
 
 // checkCapacity says whether all LIDs fit into all switches, and into the
@@ -258,7 +254,7 @@ func (t *Tables) checkCapacity(s *Snapshot) error {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Type == uint8(fabric.Switch) && n.LinearCap > 0 && int(n.LinearCap) <= int(most) {
+		if n.isSwitch() && n.LinearCap > 0 && int(n.LinearCap) <= int(most) {
 			return &Error{Code: CannotRoute, Err: fmt.Errorf("switch %s %q has room for LIDs up to %d, ports have LIDs up to %d", n.GUID, n.Description, n.LinearCap-1, most)}
 		}
 	}

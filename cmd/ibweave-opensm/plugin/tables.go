@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,17 +72,12 @@ func (s *Snapshot) equal(o *Snapshot) bool {
 // multicast masks for one are as good for the other.
 func (t *Tables) same(o *Tables) bool {
 	f, g := t.Fabric, o.Fabric
-	if t.Engine != o.Engine || f.NumNodes() != g.NumNodes() || f.NumPorts() != g.NumPorts() || f.MaxLID() != g.MaxLID() ||
-		(t.Routing.SL2VL == nil) != (o.Routing.SL2VL == nil) || (t.Routing.PathSLs == nil) != (o.Routing.PathSLs == nil) {
+	if t.Engine != o.Engine || !fabric.SameTopology(f, g) || (t.Routing.SL2VL == nil) != (o.Routing.SL2VL == nil) ||
+		(t.Routing.PathSLs == nil) != (o.Routing.PathSLs == nil) {
 		return false
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
-		if f.Node(n).GUID != g.Node(n).GUID || f.PortBase(n) != g.PortBase(n) {
-			return false
-		}
-	}
 	for p := range fabric.PortID(f.NumPorts()) {
-		if f.Peer(p) != g.Peer(p) || f.LID(p) != g.LID(p) || f.LMC(p) != g.LMC(p) || f.PortGUID(p) != g.PortGUID(p) {
+		if f.LID(p) != g.LID(p) || f.LMC(p) != g.LMC(p) || f.PortGUID(p) != g.PortGUID(p) {
 			return false
 		}
 	}
@@ -130,76 +126,26 @@ type hops struct {
 	dist []uint8 // by target, then by source: 0 on the diagonal, 255 for never
 }
 
-// To is the length of the tables' path from every switch to switch t.
+// to is the length of the tables' path from every switch to switch t.
 func (h *hops) to(t fabric.NodeID) []uint8 { return h.dist[int(t)*h.n : (int(t)+1)*h.n] }
 
-// newHops walks the paths to the base LID of every switch. It takes
+// newHops follows the paths to the base LID of every switch. It takes
 // O(switches^2).
 func newHops(f *fabric.Fabric, t *lft.Tables) *hops {
 	n := f.NumSwitches()
-	h := &hops{n: n, dist: make([]uint8, n*n)}
-	last := fabric.NodeID(n - 1)
-	over := make([]fabric.NodeID, f.PortBase(last)+fabric.PortID(f.Node(last).NumPorts)+1) // by PortID: the switch there
-	for p := range over {
-		over[p] = fabric.NoNode
-	}
-	for s := range fabric.NodeID(n) {
-		ports, to := f.SwitchLinks(s)
-		for i, p := range ports {
-			over[p] = to[i]
-		}
-	}
-	// LIDs of switches are mostly neighbours, so a batch of targets reads each
-	// row once.
-	const batch = 64
-	next := make([]fabric.NodeID, batch*n) // by target of the batch, then switch
-	known := make([]bool, n)
-	var path []fabric.NodeID
-	for t0 := 0; t0 < n; t0 += batch {
-		t1 := min(t0+batch, n)
-		for s := range fabric.NodeID(n) {
-			row, base, ports := t.Row(s), f.PortBase(s), f.Node(s).NumPorts
-			for k := t0; k < t1; k++ {
-				to := fabric.NoNode
-				if l := int(f.LID(f.PortBase(fabric.NodeID(k)))); l > 0 && l < len(row) && row[l] > 0 && row[l] <= ports {
-					to = over[base+fabric.PortID(row[l])]
-				}
-				next[(k-t0)*n+int(s)] = to
+	h := &hops{n: n, dist: bytes.Repeat([]byte{fabric.Unreachable}, n*n)}
+	forest := lft.NewForest(f)
+	for to := range fabric.NodeID(n) {
+		row := h.to(to)
+		row[to] = 0
+		forest.Grow(t, f.LID(f.PortBase(to)))
+		for i, s := range forest.Order {
+			if i > 0 {
+				row[s] = min(row[f.PeerSwitch(forest.Next[s])], fabric.MaxHops-1) + 1
 			}
-		}
-		for k := t0; k < t1; k++ {
-			h.walk(fabric.NodeID(k), next[(k-t0)*n:(k-t0+1)*n], known, &path)
 		}
 	}
 	return h
-}
-
-// walk fills the row of target t, when a packet at s goes on to next[s].
-func (h *hops) walk(t fabric.NodeID, next []fabric.NodeID, known []bool, path *[]fabric.NodeID) {
-	row := h.to(t)
-	for s := range row {
-		row[s], known[s] = fabric.Unreachable, false
-	}
-	row[t], known[t] = 0, true
-	for s := range row {
-		at := fabric.NodeID(s)
-		*path = (*path)[:0]
-		for at != fabric.NoNode && !known[at] {
-			known[at] = true // and Unreachable, should the path come back to it
-			*path = append(*path, at)
-			at = next[at]
-		}
-		d := fabric.Unreachable
-		if at != fabric.NoNode {
-			d = row[at]
-		}
-		for _, s := range slices.Backward(*path) {
-			if d < fabric.MaxHops {
-				d++
-			}
-			row[s] = d
-		}
-	}
 }
 
 // HopRow is a row of OpenSM's lid matrix, for Tables that WantsLIDMatrix: the hops from switch s to switch t by
@@ -229,6 +175,15 @@ func (t *Tables) HopRow(s, to fabric.NodeID, hops []uint8) {
 // ErrSwitches says that OpenSM's table of switches is not the one of the
 // snapshot, or has no room for the tables. Nothing has been written then.
 var ErrSwitches = &Error{Code: BadSubnet, Err: errors.New("OpenSM's switches have changed, or have no room for the tables")}
+
+// switchGUIDs is the GUID of each switch, by NodeID.
+func switchGUIDs(f *fabric.Fabric) []fabric.GUID {
+	guids := make([]fabric.GUID, f.NumSwitches())
+	for s := range guids {
+		guids[s] = f.Node(fabric.NodeID(s)).GUID
+	}
+	return guids
+}
 
 // SwitchLIDs is the base LID of each switch, by NodeID.
 func (t *Tables) SwitchLIDs() []fabric.LID {
