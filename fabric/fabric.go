@@ -1,5 +1,6 @@
 // Package fabric models an InfiniBand subnet: nodes, ports, cables and the
 // identifiers they carry. It is what every other part of ibweave works on.
+// It is part of the supported Go API.
 //
 // A Fabric is immutable once built and safe for concurrent use. Everything is
 // addressed by dense indices (NodeID, PortID), so that tables elsewhere are

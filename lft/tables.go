@@ -3,6 +3,7 @@
 // between a routing engine and the rest of ibweave. It also has what every
 // engine shares: the spreading of LIDs over equal ports, and the minhop
 // engine.
+// It is part of the supported Go API.
 package lft
 
 import (

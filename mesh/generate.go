@@ -1,4 +1,5 @@
 // Package mesh knows n-dimensional meshes, tori and hypercubes.
+// It makes no promise to other modules.
 package mesh
 
 import (

@@ -1,6 +1,7 @@
 // Package mft holds what a subnet manager computes for multicast: groups,
 // the MLIDs that stand for them in the switches, multicast forwarding tables,
 // and the schemes that make them from a unicast routing.
+// It makes no promise to other modules.
 //
 // A switch forwards a multicast packet by its MLID alone: to every port of the
 // MLID's mask but the one that it came in by (IBA 18.2.4.3.3). So a mask that

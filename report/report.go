@@ -2,6 +2,7 @@
 // SARIF 2.1.0 for code scanning, JUnit XML for CI systems, Markdown for GitHub's job
 // summaries and the Code Quality report of GitLab. All forms are the same bytes for the
 // same result.
+// It makes no promise to other modules.
 package report
 
 import (

@@ -2,6 +2,7 @@
 // linear and multicast forwarding tables, SL-to-VL tables and path SLs. It is
 // for whoever asks what a routing, virtual lanes or multicast buy, and knows no
 // engine.
+// It makes no promise to other modules.
 //
 // The model is event-driven. A link has a rate and a delay; a switch has an
 // input buffer for each port and VL, of a stated number of flits, and takes a

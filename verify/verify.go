@@ -2,6 +2,7 @@
 // every LID, do packets go round, and can the channels they hold wait for each
 // other in a circle. It works on the tables alone and knows no engine. Clean
 // tables come with a Certificate that anybody can check again in linear time.
+// It is part of the supported Go API.
 //
 // A destination LID makes the switches a forest: each has one entry, which
 // leads to one next switch. So pairs of ports need not be walked one by one.

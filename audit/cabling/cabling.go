@@ -1,6 +1,7 @@
 // Package cabling looks at a raw capture of a fabric and says whether it is
 // cabled as meant: which links are slow, which cables are missing, moved or
 // crossed, which nodes stand alone or share a name.
+// It makes no promise to other modules.
 //
 // What was meant is one of three things. An expected topology, which is compared
 // port by port. A shape, as a generator makes it: then the sizes must agree and

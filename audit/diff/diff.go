@@ -1,6 +1,7 @@
 // Package diff compares two states of a subnet: what changed, whom it affects,
 // and what can happen while a subnet manager writes the change switch by
 // switch.
+// It makes no promise to other modules.
 //
 // Nodes are matched by GUID and ports by number, forwarding entries by the end
 // port that they lead to, so that LIDs that were dealt out anew are differences

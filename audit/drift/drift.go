@@ -1,6 +1,7 @@
 // Package drift compares the tables that switches have with those that they were
 // meant to have: linear and multicast forwarding tables and SL-to-VL tables as a
 // directory of compile has them, against what was dumped or read from a live subnet.
+// It makes no promise to other modules.
 //
 // It differs from package diff in what it is for. diff judges a change that somebody
 // is about to make, so that LIDs dealt out anew are no other differences. Drift is a

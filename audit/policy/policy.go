@@ -1,6 +1,7 @@
 // Package policy holds a fabric and its tables to what operators write down: the
 // topology that was meant, the links that are required, limits and properties of the
 // routing, what each rule weighs, and which findings are excused until when.
+// It makes no promise to other modules.
 //
 // The file is YAML. All keys are optional, unknown ones are errors:
 //

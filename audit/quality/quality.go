@@ -2,6 +2,7 @@
 // each cable and virtual lane, effective bisection bandwidth, path diversity.
 // It is for comparing routings, says nothing of whether they are right (verify
 // does), and knows no engine.
+// It makes no promise to other modules.
 package quality
 
 import (

@@ -1,5 +1,6 @@
 // Package topology reads and writes topology text: what ibnetdiscover prints,
 // with or without -p, and the short form that people write by hand for ibsim.
+// It makes no promise to other modules.
 //
 // Sources of the format: infiniband-diags/ibnetdiscover.c of rdma-core
 // (out_switch, out_ca, out_switch_port, out_ca_port, dump_ports_report) for

@@ -1,6 +1,6 @@
 // Package files opens, reads and writes files as a command that runs as root has to:
 // it replaces regular files at once and opens everything else, and every read has a
-// limit. It makes no promise to users outside this module.
+// limit. It makes no promise to other modules.
 package files
 
 import (

@@ -12,17 +12,6 @@ const (
 	madvHugepage = 14 // MADV_HUGEPAGE, linux/mman.h
 )
 
-// Advise asks the kernel to back large memory by huge pages: engines and the checker
-// go down the columns of tables, and each row is another page. It must come before
-// the first write; that it may fail does not matter.
-func Advise[T ~uint8](memory []T) {
-	if len(memory) < 2*hugePage {
-		return
-	}
-	start := untilAligned(memory)
-	advise(memory[start : start+(len(memory)-start)/hugePage*hugePage])
-}
-
 // Make makes memory that begins where a huge page does and asks for those, if it
 // is as large as one at least. It takes up to two huge pages more than its size, of
 // which nothing is touched beyond the last one while the heap has them from the system

@@ -1,5 +1,6 @@
 // Package groupfile reads the files in which operators write multicast groups,
 // and the groups.json of a compiled directory.
+// It makes no promise to other modules.
 //
 // A file is YAML or JSON: a mapping with the key groups, whose value is a list,
 // or, as in groups.json, the list alone. Each item is a mapping with the keys

@@ -1,6 +1,7 @@
 // Package reproduce has the experiments of the papers whose systems ibweave
 // carries: it measures their figures anew, with the simulator and on the tables
 // that compile makes, and judges what the papers say about them.
+// It makes no promise to other modules.
 //
 // An Experiment is a figure of a Paper. Running it gives a Figure: panels with
 // curves, and the parameters. What a paper says about its figures is a Claim,

@@ -2,6 +2,7 @@
 // shift permutation of the hosts in their order is free of contention on a full tree
 // (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real
 // Life Fat Trees, CCIT report 776, Technion, 2010).
+// It makes no promise to other modules.
 //
 // A fat tree has levels, and cables lead to the next level only. Each destination
 // comes down from the top by one chain of switches, which follows from the host's

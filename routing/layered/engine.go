@@ -5,6 +5,7 @@
 // (Skeie, Lysne and Theiss, Layered Shortest Path (LASH) Routing in Irregular
 // System Area Networks, IPDPS 2002) and DFSSSP (Domke, Hoefler and Nagel,
 // Deadlock-Free Oblivious Routing for Arbitrary Topologies, IPDPS 2011).
+// It makes no promise to other modules.
 package layered
 
 import (

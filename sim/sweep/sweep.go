@@ -1,5 +1,6 @@
 // Package sweep runs the points of a sweep, such as simulations at several loads,
 // on all cores, and goes on where an earlier run was interrupted.
+// It makes no promise to other modules.
 //
 // What a point is, and what comes out of it, is the caller's. A point is run by one
 // goroutine, so that nothing about it depends on the number of cores.

@@ -1,6 +1,7 @@
 // Package ibsim runs the real InfiniBand fabric simulator, ibsim, and real
 // programs against it: OpenSM, infiniband-diags, or any other that uses
 // libibumad.
+// It makes no promise to other modules.
 //
 // Every Sim has private socket names and a private folder, so that many can
 // run at once. Nothing outlives this process: ibsim and its clients run in

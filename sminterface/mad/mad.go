@@ -1,6 +1,7 @@
 // Package mad encodes and decodes the management datagrams (MADs) that speak
 // to a subnet: subnet management packets (SMPs), by directed route and by LID,
 // and the requests and records of subnet administration (SA).
+// It makes no promise to other modules.
 //
 // Offsets and bit fields are those of the InfiniBand Architecture
 // Specification, volume 1: 13.4 (MAD headers), 14.2 (subnet management), 15.2

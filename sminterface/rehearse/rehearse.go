@@ -1,6 +1,7 @@
 // Package rehearse proves that forwarding tables arrive: it runs the real
 // OpenSM with them on the real ibsim, reads back what the simulated switches
 // then have, and compares entry by entry.
+// It makes no promise to other modules.
 //
 // What is compared comes from dump_fts of infiniband-diags, which reads the
 // switches by SMPs and knows nothing of the files or of OpenSM; ibsim's own

@@ -2,6 +2,7 @@
 // and cables there are, reads the forwarding tables, and joins and leaves
 // multicast groups. The subnet is a simulated one (package ibsim) or a real one
 // (package umad); both are a Transport.
+// It makes no promise to other modules.
 //
 // Requests are in flight many at a time. What is sent is at most a read, but
 // for Client.Set, Join and Leave.

@@ -1,5 +1,6 @@
 // Package umad speaks to a real InfiniBand port through the kernel's user MAD
 // device, /dev/infiniband/umadN, without C: it does what libibumad does.
+// It makes no promise to other modules.
 //
 // The kernel's side is in Linux: drivers/infiniband/core/user_mad.c and
 // include/uapi/rdma/ib_user_mad.h. It sends again what is not answered in time,

@@ -1,6 +1,7 @@
 // Package plugin is the core of the OpenSM plugin, without C: from a snapshot
 // of OpenSM's subnet to verified tables for OpenSM to write. The shared library
 // around it, which knows OpenSM's structures, is cmd/ibweave-opensm.
+// It makes no promise to other modules.
 //
 // OpenSM knows one routing engine for each of ours, "ibweave-" before its name.
 // An engine routes with the code of the compiler (package compile), on OpenSM's

@@ -4,6 +4,7 @@
 // sections 2 and 4 to 8). It measures what schedules of package myrinet take, and
 // finds the buffer deadlocks that myrinet.Schedule.Check speaks of in the act. It
 // also has, flit by flit, the multicast within switches of section 3.
+// It makes no promise to other modules.
 //
 // The unit of time is the byte time, 12.5 ns at 640 Mb/s (M2). Bytes are not moved
 // one by one: between two events each channel either sends a byte in every byte
