@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -147,74 +148,27 @@ func (c *checker) index(g *Group, v visit, k int) int {
 
 // circle finds waits that close a circle.
 func (c *checker) circle() []Wait {
-	width := c.s.Classes + 1
-	n := len(c.waits)
-	to := func(w Wait) int { return int(w.To)*width + int(w.Class) }
-	// Take away what waits for nobody, again and again: what is left waits for a
-	// circle or is on one.
-	out := make([]int, n)
-	waiters := make([][]int32, n)
-	for i, list := range c.waits {
-		out[i] = len(list)
-		for _, w := range list {
-			waiters[to(w)] = append(waiters[to(w)], int32(i))
+	buffer := func(host int32, class Class) int32 { return host*int32(c.s.Classes+1) + int32(class) }
+	var to []int32
+	next := func(from int32) []int32 {
+		to = to[:0]
+		for _, w := range c.waits[from] {
+			to = append(to, buffer(w.To, w.Class))
 		}
+		return to
 	}
-	var free []int
-	for i := range n {
-		if out[i] == 0 {
-			free = append(free, i)
-		}
-	}
-	left := n - len(free)
-	for len(free) > 0 {
-		i := free[len(free)-1]
-		free = free[:len(free)-1]
-		for _, w := range waiters[i] {
-			if out[w]--; out[w] == 0 {
-				free = append(free, int(w))
-				left--
-			}
-		}
-	}
-	if left == 0 {
+	components := graph.StronglyConnected(len(c.waits), next)
+	if len(components) == 0 {
 		return nil
 	}
-	via := make([]int32, n) // by buffer: 1 + the wait by which it was reached, of all that the search has met
-	for start := range n {
-		if out[start] == 0 {
-			continue
-		}
-		clear(via)
-		met := []Wait{{}}
-		queue := []int{start}
-		for len(queue) > 0 {
-			i := queue[0]
-			queue = queue[1:]
-			for _, w := range c.waits[i] {
-				j := to(w)
-				if out[j] == 0 || via[j] != 0 {
-					continue
-				}
-				met = append(met, w)
-				via[j] = int32(len(met) - 1)
-				if j != start {
-					queue = append(queue, j)
-					continue
-				}
-				var path []Wait
-				for {
-					w := met[via[j]]
-					path = append(path, w)
-					if j = int(w.At)*width + int(w.Held); j == start {
-						slices.Reverse(path)
-						return path
-					}
-				}
-			}
-		}
+	cycle, _ := graph.ShortestCycle(components[0], next, 1, 0)
+	list := make([]Wait, len(cycle))
+	for i, b := range cycle {
+		following := cycle[(i+1)%len(cycle)]
+		k := slices.IndexFunc(c.waits[b], func(w Wait) bool { return buffer(w.To, w.Class) == following })
+		list[i] = c.waits[b][k]
 	}
-	return nil // cannot be: every buffer that is left has a wait that is left
+	return list
 }
 
 // Explain is a report for people, a line each: nothing when it is clean.

@@ -57,9 +57,7 @@ func judgeShare(figures map[string]*Figure) Finding {
 			percent(nine.low), percent(nine.high), percent(ten.low), percent(ten.high)),
 		Why: "52 of the 64 hosts are in one of ten groups of ten on the mean, so 8.2 % of all worms are multicast",
 	}
-	if nine.low > 0.46+0.02 || ten.high < 0.46-0.02 || nine.high < 0.40 || ten.low > 0.52 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(nine.low > 0.46+0.02 || ten.high < 0.46-0.02 || nine.high < 0.40 || ten.low > 0.52)
 	return out
 }
 
@@ -76,9 +74,7 @@ func judgeTree(figures map[string]*Figure) Finding {
 		Measured: fmt.Sprintf("the circuit takes %.2f (%s) to %.1f times as long (%s)", s.low, s.atLow, s.high, s.atHigh),
 		Why:      "a message is stored nine times in a row on the circuit, and as often as the tree is deep on the tree, over fewer links",
 	}
-	if s.low <= 1 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(s.low <= 1)
 	return out
 }
 
@@ -125,9 +121,7 @@ func judgeAlike(figures map[string]*Figure) Finding {
 		Measured: fmt.Sprintf("at most %.3f of a host's link is carried with store and forward, %.3f with cut-through", sf, ct),
 		Why:      "the worms and their ways are the same, and at heavy load nearly all are stored",
 	}
-	if sf < 0.95*ct || ct < 0.95*sf {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(sf < 0.95*ct || ct < 0.95*sf)
 	return out
 }
 
@@ -165,9 +159,7 @@ func judgeThroughput(figures map[string]*Figure) Finding {
 			root, flood, sf, tree, circuit, all),
 		Why: "the fewer links a worm crosses, the more worms fit",
 	}
-	if min(root, flood) <= sf || tree >= all {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(min(root, flood) <= sf || tree >= all)
 	return out
 }
 
@@ -203,9 +195,7 @@ func judgeShufflenet(figures map[string]*Figure) Finding {
 			sf.low, sf.atLow, sf.high, sf.atHigh, ct.low, ct.high),
 		Why: "cables of 1000 byte times are longer than worms, so what counts is how many sends follow each other, whether they are cut through or not",
 	}
-	if sf.low <= 1 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(sf.low <= 1)
 	return out
 }
 
@@ -224,9 +214,7 @@ func judgeSameTraffic(figures map[string]*Figure) Finding {
 		Measured: fmt.Sprintf("the flooded tree carries %.3f to %.3f times what the circuit does, the tree from its root %.3f to %.3f", s.low, s.high, root.low, root.high),
 		Why:      "both take one send for each member but the originator; what starts at the root takes one more",
 	}
-	if s.low < 0.97 || s.high > 1.03 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(s.low < 0.97 || s.high > 1.03)
 	return out
 }
 
@@ -237,9 +225,7 @@ func judgeGrows(figures map[string]*Figure) Finding {
 	for _, s := range []gerlaScheme{circuitSF, treeRoot, treeFlood} {
 		points := f.Curve("throughput: " + s.name)
 		for i := range points[1:] {
-			if points[i+1].Y <= points[i].Y {
-				out.Verdict, out.Why = Fails, ""
-			}
+			out.failIf(points[i+1].Y <= points[i].Y)
 		}
 		a, b := points[0], points[len(points)-1]
 		says = append(says, fmt.Sprintf("%s: %.3f at %v, %.3f at %v", s.name, a.Y, a.X, b.Y, b.X))
@@ -288,9 +274,7 @@ func judgeLoss(figures map[string]*Figure) Finding {
 		Measured: fmt.Sprintf("%s (%s) to %s (%s) of the worms that come to a host are lost", percent(s.low), s.atLow, percent(s.high), s.atHigh),
 		Why:      "seven worms come to a host for each that it originates, six of them to be passed on by the one output link",
 	}
-	if s.high < 0.05 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(s.high < 0.05)
 	return out
 }
 

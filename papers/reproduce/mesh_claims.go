@@ -491,9 +491,7 @@ func judgeSlower(f map[string]*Figure, several, everybody []meshCase) Finding {
 		Measured: fmt.Sprintf("%.2f (%s) to %.2f (%s) times as long, in %d comparisons", s.low, s.atLow, s.high, s.atHigh, s.n),
 		Why:      "links and receivers have more packets to carry and to take in",
 	}
-	if s.low <= 1 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(s.low <= 1)
 	return out
 }
 

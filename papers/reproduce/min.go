@@ -284,9 +284,7 @@ func judgeMINClassic(f map[string]*Figure) Finding {
 	}
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%.6f at load 1 with every m; off the recursion p - p^2/4 by less than %.0e", f["fig6"].At("f = 1", 1).Y, max(1e-12, worst))}
 	out.Why = "a packet with one destination is never copied"
-	if worst > 1e-12 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(worst > 1e-12)
 	return out
 }
 
@@ -310,9 +308,7 @@ func judgeMINLoad(f map[string]*Figure) Finding {
 	}
 	out := Finding{Verdict: Holds, Measured: "at load 1, f = 2 to 32: " + strings.Join(says, "; "),
 		Why: "throughput rises with the load, and falls with f and m: the load counts copies, throughput packets, so that it is below load/f for m = 1"}
-	if !rising || !less {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(!rising || !less)
 	return out
 }
 
@@ -346,9 +342,7 @@ func judgeMINCases(f map[string]*Figure) Finding {
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("(A) has %.3f (%s) to %.3f (%s) times the throughput of (B) by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
 		model.low, model.atLow, model.high, model.atHigh, simulated.low, simulated.high, clear, simulated.n, against),
 		Why: "copies that are made late block others at fewer stages"}
-	if model.low <= 1 || against > 0 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(model.low <= 1 || against > 0)
 	return out
 }
 
@@ -360,9 +354,7 @@ func judgeMINSize(f map[string]*Figure) Finding {
 		for _, fanout := range minFanouts7 {
 			curve := one.Curve(fmt.Sprintf("f = %d, %s", fanout, minCase(banyan.RandomStart)))
 			for i := range curve {
-				if i > 0 && curve[i].Y >= curve[i-1].Y {
-					out.Verdict, out.Why = Fails, ""
-				}
+				out.failIf(i > 0 && curve[i].Y >= curve[i-1].Y)
 			}
 			says = append(says, fmt.Sprintf("%s f = %d: %.4f with 32 nodes, %.4f with 1,024", p.Title, fanout, curve[0].Y, curve[len(curve)-1].Y))
 		}

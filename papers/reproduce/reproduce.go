@@ -147,6 +147,13 @@ func (f *Finding) String() string {
 	return string(f.Verdict)
 }
 
+// failIf makes a finding one of a claim that fails, without a reason.
+func (f *Finding) failIf(wrong bool) {
+	if wrong {
+		f.Verdict, f.Why = Fails, ""
+	}
+}
+
 // Judgement is a claim with its finding.
 type Judgement struct {
 	Paper   string   `json:"paper"` // ID

@@ -53,9 +53,7 @@ func judgeSPAMSize(f map[string]*Figure) Finding {
 		Measured: fmt.Sprintf("256 nodes take %s (%s) to %s (%s) longer than 128", percent(s.low), s.atLow, percent(s.high), s.atHigh),
 		Why:      "ways grow with the square root of the number of nodes, and each router more takes 50 ns; taken as: within 10 %",
 	}
-	if s.high > 0.1 {
-		out.Verdict, out.Why = Fails, ""
-	}
+	out.failIf(s.high > 0.1)
 	return out
 }
 

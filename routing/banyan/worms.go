@@ -1,6 +1,11 @@
 package banyan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/internal/graph"
+)
 
 // Worm is a multicast packet under wormhole or virtual cut-through switching.
 type Worm struct {
@@ -299,31 +304,18 @@ func (x *wormNet) circle() []Wait {
 			}
 		}
 	}
-	state := make([]int, len(waits)) // 1 + place in path while on it, -1 when done
-	var path []Wait
-	var visit func(w int) []Wait
-	visit = func(w int) []Wait {
-		state[w] = len(path) + 1
-		for _, next := range waits[w] {
-			path = append(path, next)
-			if s := state[next.For]; s > 0 {
-				return path[s-1:]
-			} else if s == 0 {
-				if found := visit(next.For); found != nil {
-					return found
-				}
-			}
-			path = path[:len(path)-1]
+	var to []int32
+	cycle := graph.FirstCycle(len(waits), func(w int32) []int32 {
+		to = to[:0]
+		for _, wait := range waits[w] {
+			to = append(to, int32(wait.For))
 		}
-		state[w] = -1
-		return nil
+		return to
+	})
+	list := make([]Wait, len(cycle))
+	for i, w := range cycle {
+		next := int(cycle[(i+1)%len(cycle)])
+		list[i] = waits[w][slices.IndexFunc(waits[w], func(wait Wait) bool { return wait.For == next })]
 	}
-	for w := range waits {
-		if state[w] == 0 {
-			if found := visit(w); found != nil {
-				return found
-			}
-		}
-	}
-	return []Wait{}
+	return list
 }
