@@ -205,34 +205,14 @@ func (r *slRow) cross(s fabric.NodeID, ring int) {
 			}
 		}
 	}
-	step := r.g.step[d]
-	if !r.paths.tied[d] { // which way does not depend on where the path is
-		for at := 0; at < len(r.crosses); {
-			for _, bit := range r.bits[0][:size] {
-				if bit == 0 {
-					at += step
-					continue
-				}
-				for range step {
-					r.crosses[at] |= bit
-					at++
-				}
-			}
+	tied, from := r.paths.tied[d], uint8(x&1)
+	for at := range r.crosses {
+		y, odd := r.g.coord(at, d), uint8(0)
+		if tied { // else the way does not depend on where the path is
+			odd = (r.odd[at] ^ from) & 1
+			r.odd[at] ^= from ^ uint8(y&1)
 		}
-		return
-	}
-	from := uint8(x & 1)
-	for at := 0; at < len(r.crosses); {
-		for y := range size {
-			bits := [2]fabric.SL{r.bits[0][y], r.bits[1][y]}
-			turn := from ^ uint8(y&1)
-			crosses, odd := r.crosses[at:at+step], r.odd[at:at+step]
-			for i, parity := range odd {
-				crosses[i] |= bits[(parity^from)&1]
-				odd[i] = parity ^ turn
-			}
-			at += step
-		}
+		r.crosses[at] |= r.bits[odd][y]
 	}
 }
 
