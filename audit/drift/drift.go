@@ -331,27 +331,18 @@ func (c *comparison) masks(s, to fabric.NodeID) {
 		}
 		p.MFT.Compared++
 		x := Mask{mlid, []fabric.PortNum{}, []fabric.PortNum{}}
-		i, j := 0, 0
-		for i < len(meant) || j < len(live) {
-			// A number beyond all stands for the end of a list.
-			a, b := 256, 256
-			if i < len(meant) {
-				a = int(c.meant.Fabric.Num(meant[i]))
-			}
-			if j < len(live) {
-				b = int(c.live.Fabric.Num(live[j]))
-			}
-			switch {
-			case a < b:
-				x.Missing = append(x.Missing, fabric.PortNum(a))
-			case b < a:
-				x.Extra = append(x.Extra, fabric.PortNum(b))
-			}
-			if a <= b {
-				i++
-			}
-			if b <= a {
-				j++
+		has := [2][256]bool{}
+		for _, port := range meant {
+			has[0][c.meant.Fabric.Num(port)] = true
+		}
+		for _, port := range live {
+			has[1][c.live.Fabric.Num(port)] = true
+		}
+		for port := range c.meant.Fabric.Node(s).NumPorts + 1 {
+			if has[0][port] && !has[1][port] {
+				x.Missing = append(x.Missing, port)
+			} else if has[1][port] && !has[0][port] {
+				x.Extra = append(x.Extra, port)
 			}
 		}
 		switch {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -78,7 +79,7 @@ func (c *comparison) report() {
 	p := &c.per
 	if p.Empty {
 		c.r.Unread++
-		c.add(Unread, 1, p.GUID, "%s has none of its %s: it was not dumped, or its table is empty", c.named(), entries(p.LFT.Missing))
+		c.add(Unread, 1, p.GUID, "%s has none of its %s: it was not dumped, or its table is empty", c.named(), text.Count(p.LFT.Missing, "entry", "entries"))
 	} else if n := p.LFT.Missing + p.MFT.Missing; n > 0 {
 		c.add(Missing, int64(n), p.GUID, "%s lacks %s", c.named(), p.list(func(x *Counts) int { return x.Missing }))
 	}
@@ -97,20 +98,11 @@ func (p *Switch) list(of func(*Counts) int) string {
 		n         int
 		one, many string
 	}{{of(&p.LFT), "entry", "entries"}, {of(&p.MFT), "mask", "masks"}, {of(&p.SL2VL), "SL-to-VL map", "SL-to-VL maps"}} {
-		if x.n == 1 {
-			parts = append(parts, "1 "+x.one)
-		} else if x.n > 1 {
-			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.many))
+		if x.n > 0 {
+			parts = append(parts, text.Count(x.n, x.one, x.many))
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func entries(n int) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return fmt.Sprintf("%d entries", n)
 }
 
 // places compares what only a live fabric tells: LIDs and cables.

@@ -40,6 +40,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -138,7 +139,7 @@ func (p *parser) fields(n *node, want ...string) (map[string]*node, error) {
 	for i := 0; i < len(n.items); i += 2 {
 		key, value := n.items[i], n.items[i+1]
 		if !slices.Contains(want, key.text) {
-			return nil, failAt(key.at, "unknown key %q; want %s", key.text, oneOf(want))
+			return nil, failAt(key.at, "unknown key %q; want %s", key.text, text.List(want, "or"))
 		}
 		if first, dup := keys[key.text]; dup {
 			return nil, failAt(key.at, "a second %s, the first is in line %d", key.text, p.line(first.at))
@@ -150,13 +151,6 @@ func (p *parser) fields(n *node, want ...string) (map[string]*node, error) {
 		fields[key.text] = value
 	}
 	return fields, nil
-}
-
-func oneOf(words []string) string {
-	if len(words) == 1 {
-		return words[0]
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
 // marks are offsets of values of a group.
@@ -363,23 +357,20 @@ func (p *parser) guid(ports []fabric.PortID, n *node) ([]fabric.PortID, error) {
 		if len(own) == 0 {
 			return nil, failAt(n.at, "no port of node %s has a cable", g)
 		}
-		var b strings.Builder
-		for i, port := range own[:min(len(own), maxListed)] {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(p.f.PortGUID(port).String())
+		var guids []string
+		for _, port := range own[:min(len(own), maxListed)] {
+			guids = append(guids, p.f.PortGUID(port).String())
 		}
-		return nil, failAt(n.at, "%s is the GUID of a node, %q; want that of a port: %s", g, p.f.Name(node).Text, b.String())
+		return nil, failAt(n.at, "%s is the GUID of a node, %q; want that of a port: %s", g, p.f.Name(node).Text, strings.Join(guids, ", "))
 	}
 	return nil, failAt(n.at, "no end port has the GUID %s", g)
 }
 
 // pattern appends the end ports of the nodes that a regular expression matches.
-func (p *parser) pattern(ports []fabric.PortID, n *node, text string) ([]fabric.PortID, error) {
-	found, ok := p.patterns[text]
+func (p *parser) pattern(ports []fabric.PortID, n *node, pattern string) ([]fabric.PortID, error) {
+	found, ok := p.patterns[pattern]
 	if !ok {
-		re, err := regexp.Compile(text)
+		re, err := regexp.Compile(pattern)
 		if err != nil {
 			return nil, failAt(n.at, "%w", err)
 		}
@@ -394,10 +385,10 @@ func (p *parser) pattern(ports []fabric.PortID, n *node, text string) ([]fabric.
 		if all(f.NumSwitches(), f.NumNodes()); len(found) == 0 {
 			all(0, f.NumSwitches())
 		}
-		p.patterns[text] = found
+		p.patterns[pattern] = found
 	}
 	if len(found) == 0 {
-		return nil, failAt(n.at, "no node with a cable has a description that matches %q%s", text, p.similar(text))
+		return nil, failAt(n.at, "no node with a cable has a description that matches %q%s", pattern, p.similar(pattern))
 	}
 	return append(ports, found...), nil
 }
@@ -406,24 +397,17 @@ func (p *parser) pattern(ports []fabric.PortID, n *node, text string) ([]fabric.
 const maxListed = 5
 
 func (p *parser) guids(nodes []fabric.NodeID) string {
-	var b strings.Builder
+	guids := make([]string, len(nodes))
 	for i, n := range nodes {
-		if i == maxListed {
-			fmt.Fprintf(&b, " and %d more", len(nodes)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(p.f.Node(n).GUID.String())
+		guids[i] = p.f.Node(n).GUID.String()
 	}
-	return b.String()
+	return text.Few(guids, maxListed)
 }
 
 // similar is "; want ..." with descriptions that differ in the case of letters
 // only, or contain the text, or begin like it.
-func (p *parser) similar(text string) string {
-	lower := strings.ToLower(text)
+func (p *parser) similar(name string) string {
+	lower := strings.ToLower(name)
 	best, rank := "", 0
 	for n := range fabric.NodeID(p.f.NumNodes()) {
 		d := p.f.Name(n).Text
