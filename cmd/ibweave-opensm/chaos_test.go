@@ -262,7 +262,7 @@ func (c *chaos) console(format string, args ...any) {
 	c.t.Helper()
 	command := fmt.Sprintf(format, args...)
 	c.history = append(c.history, command)
-	if err := c.Console(c.t.Context(), command); err != nil {
+	if err := c.Console(c.t.Context(), command, nil); err != nil {
 		c.fail("%v", err)
 	}
 }
@@ -404,7 +404,7 @@ func (c *chaos) pause(ms int) { time.Sleep(time.Duration(c.rnd.IntN(1000*ms)) * 
 
 func (c *chaos) signal(s syscall.Signal) {
 	c.history = append(c.history, "# "+s.String())
-	if err := syscall.Kill(c.o.PID(), s); err != nil {
+	if err := syscall.Kill(c.o.Process.Pid, s); err != nil {
 		c.fail("OpenSM is not there: %v", err)
 	}
 }
@@ -563,7 +563,7 @@ func (c *chaos) sweep() {
 		c.fail("OpenSM does not end a sweep: %v", err)
 	}
 	c.sweeps++
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.o.PID()))
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.o.Process.Pid))
 	_, rest, ok := strings.Cut(string(data), "\nVmRSS:")
 	if err != nil || !ok {
 		c.fail("OpenSM is not there: %v", err)
@@ -772,7 +772,7 @@ func (c *chaos) restart() {
 	c.checkMemory()
 	kill := func() {
 		c.signal(syscall.SIGKILL)
-		<-c.o.Done()
+		<-c.o.Done
 		c.history = append(c.history, "# OpenSM starts")
 		c.startOpenSM()
 		c.mayBeForgotten()

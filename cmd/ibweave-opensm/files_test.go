@@ -347,7 +347,7 @@ func (f *fileChaos) check() {
 	if count["IBW9"] > 1 || count["IBW1"] > 8 {
 		c.fail("the plugin says %q", lines)
 	}
-	f.largest = max(f.largest, statusKiB(c.t, c.o.PID(), "VmHWM"))
+	f.largest = max(f.largest, statusKiB(c.t, c.o.Process.Pid, "VmHWM"))
 	if f.largest > maxWithFiles {
 		c.fail("OpenSM had %d KiB; files %v", f.largest, f.now)
 	}

@@ -32,7 +32,7 @@ func TestKeptTables(t *testing.T) {
 	cables, _ := s.f.SwitchLinks(4) // the order of the switches does not hang on it
 	cable := cables[1]
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
-	if err := s.Console(t.Context(), "Unlink "+port(cable)); err != nil {
+	if err := s.Console(t.Context(), "Unlink "+port(cable), nil); err != nil {
 		t.Fatal(err)
 	}
 	d.sweep()
@@ -69,7 +69,7 @@ func TestKeptTables(t *testing.T) {
 		}
 	}
 
-	if err := s.Console(t.Context(), "Link "+port(cable)+" "+port(s.f.Peer(cable))); err != nil {
+	if err := s.Console(t.Context(), "Link "+port(cable)+" "+port(s.f.Peer(cable)), nil); err != nil {
 		t.Fatal(err)
 	}
 	d.sweep()

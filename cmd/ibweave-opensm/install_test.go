@@ -76,7 +76,7 @@ func TestInstall(t *testing.T) {
 			}
 			cables, _ := s.f.SwitchLinks(0)
 			cable := cables[0]
-			if err := s.Console(t.Context(), fmt.Sprintf("Unlink %q[%d]", twin.NodeID(s.f.Owner(cable)), s.f.Num(cable))); err != nil {
+			if err := s.Console(t.Context(), fmt.Sprintf("Unlink %q[%d]", twin.NodeID(s.f.Owner(cable)), s.f.Num(cable)), nil); err != nil {
 				t.Fatal(err)
 			}
 			d.sweep()

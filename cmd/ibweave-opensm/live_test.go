@@ -394,14 +394,14 @@ func TestLive(t *testing.T) {
 	// A ring that is broken is no torus: updn takes over. A ring that is whole
 	// again has the tables of before.
 	id := fmt.Sprintf("%q", "S-"+string(s.f.Node(6).GUID.AppendDigits(nil)))
-	if err := s.Console(t.Context(), "Unlink "+id+"[1]"); err != nil {
+	if err := s.Console(t.Context(), "Unlink "+id+"[1]", nil); err != nil {
 		t.Fatal(err)
 	}
 	d.sweep()
 	d.wait("ibweave: ibweave-updn: 25 switches", 1)
 	other := s.f.Peer(s.f.Port(6, 1))
 	link := fmt.Sprintf("Link %s[1] \"S-%s\"[%d]", id, s.f.Node(s.f.Owner(other)).GUID.AppendDigits(nil), s.f.Num(other))
-	if err := s.Console(t.Context(), link); err != nil {
+	if err := s.Console(t.Context(), link, nil); err != nil {
 		t.Fatal(err)
 	}
 	d.sweep()

@@ -361,12 +361,12 @@ func TestLanes(t *testing.T) {
 	defer c.Close()
 	for _, tc := range []struct {
 		config string
-		low    []mad.VLWeight // what the first entries are
-		high   []mad.VLWeight
+		low    []byte // how the table of low priority begins: VL and weight of each entry
+		high   []byte
 	}{
 		// OpenSM's defaults, which have all VLs in both.
-		{"", []mad.VLWeight{{VL: 0, Weight: 0}, {VL: 1, Weight: 4}, {VL: 2, Weight: 4}}, []mad.VLWeight{{VL: 0, Weight: 4}, {VL: 1, Weight: 0}}},
-		{"vlarb: equal\n", []mad.VLWeight{{VL: 0, Weight: 64}, {VL: 1, Weight: 64}, {}}, []mad.VLWeight{{}, {}}},
+		{"", []byte{0, 0, 1, 4, 2, 4}, []byte{0, 4, 1, 0}},
+		{"vlarb: equal\n", []byte{0, 64, 1, 64, 0, 0}, []byte{0, 0, 0, 0}},
 	} {
 		run, log := s.opensm(t, libraries.lib, tc.config, ibsim.OpenSMConfig{Engine: "ibweave-xy", Options: []string{"qos TRUE"}})
 		if run.Engine != "ibweave-xy" || len(ours(log)) > 0 {
@@ -388,14 +388,12 @@ func TestLanes(t *testing.T) {
 			} else {
 				out = 0
 			}
-			for block, want := range map[int][]mad.VLWeight{mad.VLArbitrationLow0: tc.low, mad.VLArbitrationHigh0: tc.high} {
-				data, err := c.Get(t.Context(), target, mad.AttrVLArbitrationTable, mad.VLArbitrationModifier(block, out))
+			for block, want := range map[uint32][]byte{1: tc.low, 3: tc.high} { // IBA 14.2.5.9
+				got, err := c.Get(t.Context(), target, mad.AttrVLArbitrationTable, block<<16|uint32(out))
 				if err != nil {
 					t.Fatal(err)
 				}
-				var got mad.VLArbitration
-				got.Unmarshal(&data)
-				if !slices.Equal(got[:len(want)], want) {
+				if !bytes.Equal(got[:len(want)], want) {
 					t.Fatalf("%q: %s, block %d: %v, want %v", tc.config, s.f.PortName(p), block, got, want)
 				}
 			}

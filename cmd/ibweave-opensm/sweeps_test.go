@@ -235,7 +235,7 @@ func TestManySweeps(t *testing.T) {
 		if i%2 > 0 {
 			command = "Link " + port(cable[0]) + " " + port(s.f.Peer(cable[0]))
 		}
-		if err := s.Console(t.Context(), command); err != nil {
+		if err := s.Console(t.Context(), command, nil); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -244,7 +244,7 @@ func TestManySweeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rss = append(rss, residentKiB(t, o.PID()))
+		rss = append(rss, residentKiB(t, o.Process.Pid))
 	}
 	if err := o.Stop(); err != nil {
 		t.Error(err)

@@ -107,7 +107,7 @@ func TestLive(t *testing.T) {
 				if neg || len(args) != 1 {
 					ts.Fatalf("usage: console COMMAND")
 				}
-				ts.Check(sim(ts).Console(context.Background(), args[0]))
+				ts.Check(sim(ts).Console(context.Background(), args[0], nil))
 			},
 		},
 	})

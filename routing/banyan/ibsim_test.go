@@ -2,6 +2,7 @@ package banyan
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -136,8 +137,10 @@ func setMasks(t *testing.T, sim *ibsim.Sim, tables *mft.Tables) {
 		}
 		for i := range blocks {
 			var data mad.Data
-			blocks[i].Marshal(&data)
-			if _, err := c.Set(t.Context(), subnet.Target{Route: d.Routes[found]}, mad.AttrMulticastForwardingTable, mad.MulticastModifier(i, 0), &data); err != nil {
+			for k, mask := range blocks[i] {
+				binary.BigEndian.PutUint16(data[2*k:], mask)
+			}
+			if _, err := c.SMP(t.Context(), subnet.Target{Route: d.Routes[found]}, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(i, 0), &data); err != nil {
 				t.Fatal(err)
 			}
 		}

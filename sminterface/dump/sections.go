@@ -155,8 +155,17 @@ func (r *sectionReader) findMissing() {
 	}
 	for s, ok := range have {
 		if !ok {
-			n := r.f.Node(fabric.NodeID(s))
-			r.note(-1, Missing, fmt.Errorf("no table of switch %s %q", n.GUID, n.Description))
+			r.note(-1, Missing, &NoTableError{fabric.NodeID(s), *r.f.Node(fabric.NodeID(s))})
 		}
 	}
+}
+
+// NoTableError says that a text has no table of a switch.
+type NoTableError struct {
+	Switch fabric.NodeID
+	node   fabric.Node
+}
+
+func (e *NoTableError) Error() string {
+	return fmt.Sprintf("no table of switch %s %q", e.node.GUID, e.node.Description)
 }

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -46,8 +47,10 @@ func (s *simulator) setMFTs(t *mft.Tables) {
 		to := subnet.Target{Route: d.Routes[found]}
 		for modifier, masks := range blocks {
 			var data mad.Data
-			masks.Marshal(&data)
-			if _, err := c.Set(s.t.Context(), to, mad.AttrMulticastForwardingTable, modifier, &data); err != nil {
+			for i, mask := range masks {
+				binary.BigEndian.PutUint16(data[2*i:], mask)
+			}
+			if _, err := c.SMP(s.t.Context(), to, mad.Set, mad.AttrMulticastForwardingTable, modifier, &data); err != nil {
 				s.t.Fatal(err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,9 +68,8 @@ type ClientConfig struct {
 // Send and Close are safe for concurrent use. Receive is for one goroutine.
 type Client struct {
 	ctl     net.Conn
-	data    *net.UnixConn // or
-	udp     *net.UDPConn
-	out     *net.UnixAddr
+	data    socket
+	out     *net.UnixAddr // that data sends to; nil for UDP
 	raw     syscall.RawConn
 	id      uint32
 	node    string
@@ -86,6 +86,12 @@ type Client struct {
 	gone     error // ibsim has ended
 
 	in [simReqSize + 1]byte
+}
+
+// socket carries MADs.
+type socket interface {
+	net.Conn
+	syscall.Conn
 }
 
 // exchange is a request that waits for its answer.
@@ -246,10 +252,11 @@ func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
 	c.id = binary.NativeEndian.Uint32(answer[:])
 	name, _, _ := strings.Cut(string(answer[12:44]), "\x00")
 	c.node = name
-	if cfg.Server != "" {
-		return c.connectUDP(ctx, cfg.Server)
+	if cfg.Server == "" {
+		c.out = unixAddress(cfg.Socket, "out"+strconv.FormatUint(uint64(c.id), 10))
+	} else if err := c.connectUDP(ctx, cfg.Server); err != nil {
+		return err
 	}
-	c.out = unixAddress(cfg.Socket, "out"+strconv.FormatUint(uint64(c.id), 10))
 	c.raw, err = c.data.SyscallConn()
 	return err
 }
@@ -266,13 +273,15 @@ func (c *Client) bindUnix(socket string) (number uint32, err error) {
 		number = 1<<30 | rand.Uint32N(1<<30)
 		digits := strconv.FormatUint(uint64(number), 10)
 		// ibsim connects to this one when it is asked to take the client.
-		c.data, err = net.ListenUnixgram("unixgram", unixAddress(socket, "in"+digits))
+		var in *net.UnixConn
+		in, err = net.ListenUnixgram("unixgram", unixAddress(socket, "in"+digits))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
+		c.data = in
 		ctl, err := net.DialUnix("unixgram", unixAddress(socket, "ctl"+digits), unixAddress(socket, "ctl"))
 		if err != nil {
 			return 0, errors.Unwrap(err)
@@ -289,30 +298,31 @@ func (c *Client) bindUDP(ctx context.Context, server string) (number uint32, err
 		return 0, err
 	}
 	host := c.ctl.LocalAddr().(*net.UDPAddr)
-	if c.udp, err = net.ListenUDP("udp4", &net.UDPAddr{IP: host.IP}); err != nil {
+	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: host.IP})
+	if err != nil {
 		return 0, err
 	}
-	return uint32(c.udp.LocalAddr().(*net.UDPAddr).Port), nil
+	c.data = in
+	return uint32(in.LocalAddr().(*net.UDPAddr).Port), nil
 }
 
 // connectUDP makes the data socket one to ibsim's for this client, which is at
 // the port after the server's plus the number of the client.
 func (c *Client) connectUDP(ctx context.Context, server string) error {
 	to := c.ctl.RemoteAddr().(*net.UDPAddr)
-	local := c.udp.LocalAddr().(*net.UDPAddr)
-	if err := c.udp.Close(); err != nil {
+	local := c.data.LocalAddr().(*net.UDPAddr)
+	if err := c.data.Close(); err != nil {
 		return err
 	}
+	c.data = nil
 	remote := netip.AddrPortFrom(to.AddrPort().Addr(), uint16(to.Port)+1+uint16(c.id))
 	d := net.Dialer{LocalAddr: local}
 	conn, err := d.DialContext(ctx, "udp4", remote.String())
 	if err != nil {
-		c.udp = nil
 		return &NoServerError{Where: server, Err: err}
 	}
-	c.udp = conn.(*net.UDPConn)
-	c.raw, err = c.udp.SyscallConn()
-	return err
+	c.data = conn.(*net.UDPConn)
+	return nil
 }
 
 var errControl = errors.New("refused")
@@ -383,9 +393,6 @@ func (c *Client) closeSockets() {
 	if c.data != nil {
 		_ = c.data.Close()
 	}
-	if c.udp != nil {
-		_ = c.udp.Close()
-	}
 }
 
 // network16 puts a number in network order into a field of 32 bits in the order
@@ -422,29 +429,24 @@ func (c *Client) Send(p *mad.Packet) error {
 	copy(b[simReqHead:], p.Data)
 
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
 		return net.ErrClosed
-	}
-	if c.gone != nil {
-		defer c.mu.Unlock()
+	case c.gone != nil:
 		return c.gone
+	case p.Timeout <= 0:
+		return c.write(b)
 	}
-	if p.Timeout > 0 {
-		key := uint32(mad.TransactionID(p.Data))
-		if c.waiting[key] != nil {
-			c.mu.Unlock()
-			return fmt.Errorf("transaction %#x is under way already", key)
-		}
-		c.waiting[key] = x
-		c.arm(x)
+	key := uint32(mad.TransactionID(p.Data))
+	if c.waiting[key] != nil {
+		return fmt.Errorf("transaction %#x is under way already", key)
 	}
-	c.mu.Unlock()
+	c.waiting[key] = x
+	c.arm(x)
 	err := c.write(b)
-	if err != nil && p.Timeout > 0 {
-		c.mu.Lock()
-		delete(c.waiting, uint32(mad.TransactionID(p.Data)))
-		c.mu.Unlock()
+	if err != nil {
+		delete(c.waiting, key)
 	}
 	return err
 }
@@ -463,33 +465,23 @@ func (c *Client) arm(x *exchange) {
 }
 
 func (c *Client) setReadDeadline(t time.Time) {
-	// It fails on closed sockets only, which Receive sees itself.
-	if c.data != nil {
-		_ = c.data.SetReadDeadline(t)
-	} else {
-		_ = c.udp.SetReadDeadline(t)
-	}
+	_ = c.data.SetReadDeadline(t) // it fails on closed sockets only, which Receive sees itself
 }
 
 // write sends a request without waiting. ibsim's socket has room for
 // net.unix.max_dgram_qlen of them, 10 by default, and ibsim itself does nothing
 // else while a client's socket is full: one that waits for room to write, and
-// does not read meanwhile, would wait for ever.
+// does not read meanwhile, would wait for ever. The lock is held.
 func (c *Client) write(b []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.draining {
-		c.backlog = append(c.backlog, append([]byte(nil), b...))
-		return nil
-	}
-	err := c.tryWrite(b)
-	if errors.Is(err, syscall.EAGAIN) {
-		c.backlog = append(c.backlog, append([]byte(nil), b...))
+	if !c.draining {
+		if err := c.tryWrite(b); !errors.Is(err, syscall.EAGAIN) {
+			return err
+		}
 		c.draining = true
 		go c.drain()
-		return nil
 	}
-	return err
+	c.backlog = append(c.backlog, slices.Clone(b))
+	return nil
 }
 
 // drain sends the backlog, and waits for room.
@@ -505,13 +497,12 @@ func (c *Client) drain() {
 		b := c.backlog[0]
 		c.backlog = c.backlog[1:]
 		c.mu.Unlock()
-		var err error
-		if c.data != nil {
-			_, err = c.data.WriteToUnix(b, c.out)
+		// Without success, the request times out.
+		if in, ok := c.data.(*net.UnixConn); ok {
+			_, _ = in.WriteToUnix(b, c.out)
 		} else {
-			_, err = c.udp.Write(b)
+			_, _ = c.data.Write(b)
 		}
-		_ = err // the request times out
 	}
 }
 
@@ -537,13 +528,7 @@ func (c *Client) Receive(p *mad.Packet) error {
 		if gone != nil {
 			return gone
 		}
-		var n int
-		var err error
-		if c.data != nil {
-			n, err = c.data.Read(c.in[:])
-		} else {
-			n, err = c.udp.Read(c.in[:])
-		}
+		n, err := c.data.Read(c.in[:])
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			c.expire()
@@ -555,7 +540,7 @@ func (c *Client) Receive(p *mad.Packet) error {
 		case n != simReqSize:
 			continue // not from ibsim
 		}
-		if c.take(p, c.in[:n]) {
+		if c.handle(p, c.in[:n]) {
 			return nil
 		}
 	}
@@ -572,70 +557,70 @@ func (c *Client) unpack(p *mad.Packet, b []byte) {
 	}
 }
 
-// take deals with a packet, and says whether Receive returns it.
-func (c *Client) take(p *mad.Packet, b []byte) bool {
+// handle deals with a packet, and says whether Receive returns it.
+func (c *Client) handle(p *mad.Packet, b []byte) bool {
 	m := b[simReqHead:]
-	key := uint32(mad.TransactionID(m))
 	lost := binary.BigEndian.Uint32(b[16:]) == simTimedOut
 	if !lost && !mad.IsResponse(m) {
 		c.unpack(p, b) // a request or a trap
 		return true
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := uint32(mad.TransactionID(m))
 	x := c.waiting[key]
-	if x == nil {
-		c.mu.Unlock()
+	switch {
+	case x == nil:
 		return false // answered or given up before
-	}
-	if lost {
+	case lost && x.retries > 0:
 		// ibsim says at once that it has dropped a packet, or found no way.
-		defer c.mu.Unlock()
-		if x.retries > 0 {
-			x.retries--
-			c.arm(x)
-			c.mu.Unlock()
-			err := c.write(x.request[:])
-			c.mu.Lock()
-			if err == nil {
-				return false
-			}
-		}
-		delete(c.waiting, key)
-		c.unpack(p, x.request[:])
-		p.TimedOut = true
-		return true
-	}
-	if rmpp(m) {
-		defer c.mu.Unlock()
-		if x.parts == nil {
-			x.parts = new(mad.Reassembly)
-		}
-		reply, whole, err := x.parts.Segment(m)
+		x.retries--
 		c.arm(x)
-		if reply != nil {
-			request := x.request
-			copy(request[simReqHead:], reply)
-			c.mu.Unlock()
-			_ = c.write(request[:]) // the sender sends again
-			c.mu.Lock()
-		}
-		switch {
-		case err != nil:
-			delete(c.waiting, key)
-			c.unpack(p, x.request[:])
-			p.TimedOut = true
-			return true
-		case whole == nil:
+		if c.write(x.request[:]) == nil {
 			return false
 		}
-		delete(c.waiting, key)
-		c.unpack(p, b)
-		p.Data = whole
+		fallthrough
+	case lost:
+		c.giveUp(p, key, x)
 		return true
+	case rmpp(m):
+		return c.addSegment(p, key, x, b)
 	}
 	delete(c.waiting, key)
-	c.mu.Unlock()
 	c.unpack(p, b)
+	return true
+}
+
+// giveUp ends an exchange without an answer. The lock is held.
+func (c *Client) giveUp(p *mad.Packet, key uint32, x *exchange) {
+	delete(c.waiting, key)
+	c.unpack(p, x.request[:])
+	p.TimedOut = true
+}
+
+// addSegment takes a segment of a long answer, and says whether the exchange has come
+// to its end. The lock is held.
+func (c *Client) addSegment(p *mad.Packet, key uint32, x *exchange, b []byte) bool {
+	if x.parts == nil {
+		x.parts = new(mad.Reassembly)
+	}
+	reply, whole, err := x.parts.Segment(b[simReqHead:])
+	c.arm(x)
+	if reply != nil {
+		request := x.request
+		copy(request[simReqHead:], reply)
+		_ = c.write(request[:]) // the sender sends again
+	}
+	switch {
+	case err != nil:
+		c.giveUp(p, key, x)
+		return true
+	case whole == nil:
+		return false
+	}
+	delete(c.waiting, key)
+	c.unpack(p, b)
+	p.Data = whole
 	return true
 }
 
@@ -677,9 +662,6 @@ func (c *Client) expire() {
 	}
 	for _, x := range again {
 		c.arm(x)
-		request := x.request
-		c.mu.Unlock()
-		_ = c.write(request[:]) // or it expires again
-		c.mu.Lock()
+		_ = c.write(x.request[:]) // or it expires again
 	}
 }

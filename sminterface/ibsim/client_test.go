@@ -106,7 +106,7 @@ func TestClient(t *testing.T) {
 	if err := c.Send(request(1, mad.AttrNodeInfo, time.Second, 0)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Send after Close: %v", err)
 	}
-	if err := s.ConsoleLines(t.Context(), "attached", func(line []byte) {
+	if err := s.Console(t.Context(), "attached", func(line []byte) {
 		if strings.HasPrefix(string(line), "Client ") {
 			t.Errorf("still there: %s", line)
 		}
@@ -224,7 +224,7 @@ func TestClientLoss(t *testing.T) {
 	defer c.Close()
 	ports, to := twin.Fabric.SwitchLinks(0)
 	peer := twin.Fabric.Peer(ports[0])
-	if err := s.Console(t.Context(), `error "`+twin.NodeID(to[0])+`"[`+strconv.Itoa(int(twin.Fabric.Num(peer)))+`] 20`); err != nil && !strings.Contains(err.Error(), "error rate") {
+	if err := s.Console(t.Context(), `error "`+twin.NodeID(to[0])+`"[`+strconv.Itoa(int(twin.Fabric.Num(peer)))+`] 20`, nil); err != nil && !strings.Contains(err.Error(), "error rate") {
 		t.Fatal(err)
 	}
 	lost := 0
@@ -360,7 +360,7 @@ func TestClientSegments(t *testing.T) {
 	}
 	const each = mad.AdmDataSize
 	count := (len(data) + each - 1) / each
-	a := mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 5, Attribute: mad.AttrNodeRecord}}
+	a := mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 5, Attribute: mad.AttrPathRecord}}
 	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
 		t.Fatal(err)
 	}

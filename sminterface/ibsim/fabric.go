@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // Twin is a fabric as ibsim can have it. Switches keep their GUIDs, and all
@@ -47,34 +48,14 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 		node.Description = describe(node.Description)
 		node.NumPorts = max(1, node.NumPorts) // ibsim stops reading at a node without any
 		if !f.IsSwitch(n) && !t.free(node.GUID, node.NumPorts) {
-			for {
-				_, used := nodeGUIDs[spare]
-				if !used && t.free(spare, node.NumPorts) {
-					break
-				}
-				spare += 256
-			}
-			node.GUID = spare
-			spare += 256
+			node.GUID = t.nextSpare(spare, nodeGUIDs, node.NumPorts)
+			spare = node.GUID + 256
 		}
 		if _, err := b.AddNode(node); err != nil {
 			return nil, err
 		}
-		first, last := fabric.PortNum(1), f.Node(n).NumPorts
-		if f.IsSwitch(n) {
-			first, last = 0, 0
-		}
-		for p := first; p <= last; p++ { // at most 254
-			at := f.Port(n, p)
-			old, guid := f.PortGUID(at), node.GUID+fabric.GUID(p)
-			if _, dup := t.guids[old]; dup {
-				return nil, fmt.Errorf("port GUID %s is on two ports, one of them %s: OpenSM does not start on such a fabric", old, f.PortName(at))
-			}
-			t.guids[old] = guid
-			t.taken[guid] = struct{}{}
-			if err := b.SetPort(int(n), p, guid, f.LID(at), f.LMC(at)); err != nil {
-				return nil, err
-			}
+		if err := t.addPorts(&b, f, n, node.GUID); err != nil {
+			return nil, err
 		}
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
@@ -92,6 +73,38 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// nextSpare is the next GUID for a CA that no node has, and whose ports' GUIDs no port
+// has yet.
+func (t *Twin) nextSpare(spare fabric.GUID, nodes map[fabric.GUID]struct{}, ports fabric.PortNum) fabric.GUID {
+	for ; ; spare += 256 {
+		if _, used := nodes[spare]; !used && t.free(spare, ports) {
+			return spare
+		}
+	}
+}
+
+// addPorts gives the end ports of node n the GUIDs that they have in ibsim, where the
+// node has this one.
+func (t *Twin) addPorts(b *fabric.Builder, f *fabric.Fabric, n fabric.NodeID, node fabric.GUID) error {
+	first, last := fabric.PortNum(1), f.Node(n).NumPorts
+	if f.IsSwitch(n) {
+		first, last = 0, 0
+	}
+	for p := first; p <= last; p++ { // at most 254
+		at := f.Port(n, p)
+		old, guid := f.PortGUID(at), node+fabric.GUID(p)
+		if _, dup := t.guids[old]; dup {
+			return fmt.Errorf("port GUID %s is on two ports, one of them %s: OpenSM does not start on such a fabric", old, f.PortName(at))
+		}
+		t.guids[old] = guid
+		t.taken[guid] = struct{}{}
+		if err := b.SetPort(int(n), p, guid, f.LID(at), f.LMC(at)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // free says whether a CA with this GUID gets port GUIDs that no port has yet.
@@ -199,44 +212,26 @@ func (t *Twin) NodeID(n fabric.NodeID) string {
 // than 63 links (IBA 14.2.2), so the middle reaches farthest. It is NoNode in
 // a fabric without switches.
 func Centre(f *fabric.Fabric) fabric.NodeID {
-	n := f.NumSwitches()
-	before := make([]fabric.NodeID, n)
-	seen := make([]int32, n) // 1 + number of the last search that came here
-	queue := make([]fabric.NodeID, 0, n)
-	search := func(from fabric.NodeID, mark int32) {
-		queue = append(queue[:0], from)
-		seen[from] = mark
-		before[from] = fabric.NoNode
-		for i := 0; i < len(queue); i++ {
-			_, to := f.SwitchLinks(queue[i])
-			for _, s := range to {
-				if seen[s] != mark {
-					seen[s] = mark
-					before[s] = queue[i]
-					queue = append(queue, s)
-				}
-			}
-		}
-	}
+	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
 	start, most := fabric.NoNode, 0
-	for s := range fabric.NodeID(n) {
-		if seen[s] == 0 {
-			if search(s, 1); len(queue) > most {
-				start, most = s, len(queue)
-			}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if search.Reached(s) {
+			continue
+		}
+		before := len(search.Order)
+		search.Extend(f.Neighbors, s)
+		if n := len(search.Order) - before; n > most {
+			start, most = s, n
 		}
 	}
 	if start == fabric.NoNode {
 		return start
 	}
-	search(start, 2)
-	end := queue[len(queue)-1]
-	search(end, 3)
-	var path []fabric.NodeID
-	for s := queue[len(queue)-1]; s != fabric.NoNode; s = before[s] {
-		path = append(path, s)
-	}
-	return path[len(path)/2]
+	search.Run(f.Neighbors, start)
+	end := search.Order[len(search.Order)-1]
+	search.Run(f.Neighbors, end)
+	path := search.Path(search.Order[len(search.Order)-1])
+	return path[(len(path)-1)/2]
 }
 
 // ErrNoSwitch says that a fabric has no switch, so there is nothing for

@@ -134,7 +134,7 @@ func TestTwin(t *testing.T) {
 		}
 		defer s.Close()
 		nodes := map[string]bool{}
-		if err := s.ConsoleLines(t.Context(), "dump", func(line []byte) {
+		if err := s.Console(t.Context(), "dump", func(line []byte) {
 			if _, rest, ok := strings.Cut(string(line), `"`); ok && strings.Contains(rest, "nodeguid") {
 				id, _, _ := strings.Cut(rest, `"`)
 				nodes[id] = true

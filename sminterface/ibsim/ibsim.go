@@ -219,9 +219,6 @@ func (s *Sim) Close() error {
 	return nil
 }
 
-// Dir is the folder that clients run in.
-func (s *Sim) Dir() string { return s.dir }
-
 // environ is the environment of ibsim, or of a client.
 func (s *Sim) environ(client bool) []string {
 	var env []string
@@ -322,7 +319,7 @@ func (s *Sim) release(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var places []int
-	if s.ConsoleLines(ctx, "attached", func(line []byte) {
+	if s.Console(ctx, "attached", func(line []byte) {
 		var place, of int
 		if n, _ := fmt.Sscanf(string(line), "Client %d: pid %d ", &place, &of); n == 2 && of == pid {
 			places = append(places, place)
@@ -331,17 +328,27 @@ func (s *Sim) release(pid int) {
 		return
 	}
 	for _, place := range places {
-		if s.ConsoleLines(ctx, "x "+strconv.Itoa(place), func([]byte) {}) != nil {
+		if s.Console(ctx, "x "+strconv.Itoa(place), nil) != nil {
 			return
 		}
 	}
 }
 
-// Console gives ibsim's console a command that prints nothing when all is
-// well: Link, Unlink, Clear, Error, Baselid. What it prints is the error.
-func (s *Sim) Console(ctx context.Context, line string) error {
+// maxCommand is the length of the longest command that ibsim takes, in bytes:
+// it reads lines into 128 bytes, the end of the line and a zero included.
+const maxCommand = 126
+
+// Console gives ibsim's console a command, as Dump or Help, and calls each for
+// every line that it prints, without its end; the slice is valid during the call
+// only. ibsim answers nobody else meanwhile. A nil each is for commands that print
+// nothing when all is well, as Link, Unlink, Clear, Error or Baselid: what they print
+// is the error.
+func (s *Sim) Console(ctx context.Context, line string, each func(line []byte)) error {
+	if each != nil {
+		return s.console(ctx, line, each)
+	}
 	var said tail
-	if err := s.ConsoleLines(ctx, line, func(b []byte) {
+	if err := s.console(ctx, line, func(b []byte) {
 		said.Write(b)
 		said.Write([]byte("\n"))
 	}); err != nil {
@@ -353,14 +360,8 @@ func (s *Sim) Console(ctx context.Context, line string) error {
 	return nil
 }
 
-// maxCommand is the length of the longest command that ibsim takes, in bytes:
-// it reads lines into 128 bytes, the end of the line and a zero included.
-const maxCommand = 126
-
-// ConsoleLines gives ibsim's console a command, as Dump or Help, and calls
-// each for every line that it prints, without its end; the slice is valid
-// during the call only. ibsim answers nobody else meanwhile.
-func (s *Sim) ConsoleLines(ctx context.Context, line string, each func(line []byte)) error {
+// console gives a command to the console.
+func (s *Sim) console(ctx context.Context, line string, each func(line []byte)) error {
 	if len(line) > maxCommand || strings.ContainsAny(line, "\n\x00") || strings.HasPrefix(strings.TrimSpace(line), "#") {
 		return fmt.Errorf("not a command for ibsim, which takes one line of at most %d bytes: %.200q", maxCommand, line)
 	}
@@ -406,15 +407,12 @@ type console struct {
 	tail  tail
 
 	mu      sync.Mutex
-	partial []byte // of the last line
+	lines   LineWriter
 	isReady bool
 	each    func([]byte) // nil when nobody has asked for anything
 	done    chan struct{}
 	skip    int // answers that nobody waits for any more
 }
-
-// maxConsoleLine bounds the lines that are kept whole, in bytes.
-const maxConsoleLine = 1 << 16
 
 // expect has each called for every line up to the next endMark, which closes
 // the channel.
@@ -439,30 +437,14 @@ func (c *console) abandon() {
 func (c *console) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(b)
-	for len(b) > 0 {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 {
-			if len(c.partial)+len(b) <= maxConsoleLine {
-				c.partial = append(c.partial, b...)
-			}
-			break
-		}
-		line := b[:i]
-		if len(c.partial) > 0 {
-			c.partial = append(c.partial, line...)
-			line = c.partial
-		}
-		c.line(line)
-		c.partial = c.partial[:0]
-		b = b[i+1:]
-	}
+	c.lines.Each = c.line
+	c.lines.add(b)
 	// Neither the prompt nor the mark has an end of line.
-	if rest := trimPrompts(c.partial); bytes.HasPrefix(rest, endBytes) {
+	if rest := trimPrompts(c.lines.partial); bytes.HasPrefix(rest, endBytes) {
 		c.finish()
-		c.partial = append(c.partial[:0], rest[len(endBytes):]...)
+		c.lines.partial = append(c.lines.partial[:0], rest[len(endBytes):]...)
 	}
-	return n, nil
+	return len(b), nil
 }
 
 func trimPrompts(line []byte) []byte {

@@ -45,7 +45,7 @@ func startTwin(t *testing.T, f *fabric.Fabric) (*Sim, *Twin) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the folder is still there: %v", err)
 		}
 	})
@@ -104,7 +104,7 @@ func TestClients(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if left, err := filepath.Glob(filepath.Join(s.Dir(), "sys-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(s.dir, "sys-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 }
@@ -113,7 +113,7 @@ func TestConsole(t *testing.T) {
 	s, twin := startTwin(t, mesh4x4(t))
 	count := func() (links int) {
 		t.Helper()
-		if err := s.ConsoleLines(t.Context(), "dump", func(line []byte) {
+		if err := s.Console(t.Context(), "dump", func(line []byte) {
 			if bytes.Contains(line, []byte("Init/LinkUp")) {
 				links++
 			}
@@ -126,18 +126,18 @@ func TestConsole(t *testing.T) {
 		t.Fatalf("%d ports up, want %d", n, 2*(24+16))
 	}
 	name := `"` + twin.NodeID(0) + `"[1]`
-	if err := s.Console(t.Context(), "unlink "+name); err != nil {
+	if err := s.Console(t.Context(), "unlink "+name, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := count(); n != 2*(24+16)-2 {
 		t.Errorf("%d ports up after unlink, want %d", n, 2*(24+16)-2)
 	}
-	err := s.Console(t.Context(), "unlink "+name)
+	err := s.Console(t.Context(), "unlink "+name, nil)
 	if err == nil || !strings.Contains(err.Error(), "is not linked") {
 		t.Errorf("unlink of a free port: %v", err)
 	}
 	for _, bad := range []string{"# comment", "two\nlines", strings.Repeat("x", 127)} {
-		if err := s.Console(t.Context(), bad); err == nil {
+		if err := s.Console(t.Context(), bad, nil); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
@@ -145,11 +145,11 @@ func TestConsole(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 {
-		if err := s.ConsoleLines(done, "dump", func([]byte) {}); err != nil && !errors.Is(err, context.Canceled) {
+		if err := s.Console(done, "dump", func([]byte) {}); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("an abandoned dump: %v", err)
 		}
 	}
-	if err := s.ConsoleLines(t.Context(), "verbose", func(line []byte) {
+	if err := s.Console(t.Context(), "verbose", func(line []byte) {
 		if !bytes.Contains(line, []byte("verbose level is 0")) {
 			t.Errorf("verbose: %q", line)
 		}
@@ -166,8 +166,8 @@ func TestKilledClients(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
 	for i := range MaxClients + 2 {
 		ctx, cancel := context.WithCancel(t.Context())
-		cmd := s.Command(ctx, "opensm", "-F", "/dev/null", "-f", filepath.Join(s.Dir(), "opensm.log"), "-D", "2")
-		cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+s.Dir(), "OSM_TMP_DIR="+s.Dir())
+		cmd := s.Command(ctx, "opensm", "-F", "/dev/null", "-f", filepath.Join(s.dir, "opensm.log"), "-D", "2")
+		cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+s.dir, "OSM_TMP_DIR="+s.dir)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestEnds(t *testing.T) {
 	}{
 		{"close", func(s *Sim, _ func()) { s.Close() }, os.ErrClosed},
 		{"cancel", func(_ *Sim, cancel func()) { cancel() }, context.Canceled},
-		{"quit", func(s *Sim, _ func()) { s.Console(context.Background(), "quit") }, nil},
+		{"quit", func(s *Sim, _ func()) { s.Console(context.Background(), "quit", nil) }, nil},
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -238,13 +238,13 @@ func TestEnds(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the folder is still there: %v", err)
 			}
 			if err := s.Run(context.Background(), s.Command(context.Background(), "true")); !errors.Is(err, os.ErrClosed) {
 				t.Errorf("Run after Close: %v", err)
 			}
-			if err := s.Console(context.Background(), "help"); !errors.Is(err, os.ErrClosed) {
+			if err := s.Console(context.Background(), "help", nil); !errors.Is(err, os.ErrClosed) {
 				t.Errorf("Console after Close: %v", err)
 			}
 		})

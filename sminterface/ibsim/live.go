@@ -1,13 +1,10 @@
 package ibsim
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -16,15 +13,19 @@ import (
 // OpenSM is an OpenSM that stays: it answers requests to subnet administration,
 // and sweeps again when the fabric changes. It is safe for concurrent use.
 type OpenSM struct {
-	cmd    *exec.Cmd
+	// Process is OpenSM's, and Done is closed when it has ended, by itself or not.
+	Process *os.Process
+	Done    <-chan struct{}
+
 	cancel context.CancelCauseFunc
 	sweeps chan struct{} // holds one element when a sweep has ended since it was emptied
 	up     chan struct{} // closed by the first SUBNET UP
-	done   chan struct{} // closed when it has ended
+	each   func(LogLine)
 
-	mu  sync.Mutex
-	run OpenSMRun
-	err error
+	mu    sync.Mutex
+	run   OpenSMRun
+	watch *logWatch
+	err   error
 }
 
 var errStopped = errors.New("stopped")
@@ -37,119 +38,85 @@ var errStopped = errors.New("stopped")
 //
 // Errors are those of RunOpenSM, and OpenSM has ended then.
 func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error) {
-	if cfg.Program == "" {
-		cfg.Program = "opensm"
-	}
-	if cfg.Flags == 0 {
-		cfg.Flags = 0x03
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Minute
-	}
-	dir, err := filepath.Abs(cfg.Dir)
-	if cfg.Dir == "" {
-		dir = filepath.Join(s.dir, "opensm")
-	} else if err != nil {
-		return nil, err
-	}
-	cache := filepath.Join(dir, "cache")
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return nil, err
-	}
 	// Else it keeps its log to itself until it ends.
 	cfg.Options = append([]string{"force_log_flush TRUE"}, cfg.Options...)
-	conf := filepath.Join(dir, "opensm.conf")
-	if err := os.WriteFile(conf, []byte(openSMConf(dir, cfg)), 0o600); err != nil {
+	p, err := prepareOpenSM(s, cfg)
+	if err != nil {
 		return nil, err
 	}
-	args := []string{"-F", conf, "-D", fmt.Sprintf("%#x", cfg.Flags)}
-	for _, opt := range []struct{ flag, value string }{{"-R", cfg.Engine}, {"-U", cfg.LFTs}, {"-M", cfg.LIDMatrix}} {
-		if opt.value == "" {
-			continue
-		}
-		if opt.flag != "-R" {
-			// OpenSM runs in another folder.
-			if opt.value, err = filepath.Abs(opt.value); err != nil {
-				return nil, err
-			}
-		}
-		args = append(args, opt.flag, opt.value)
-	}
-	log := filepath.Join(dir, "opensm.log")
-	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-
 	ctx, cancel := context.WithCancelCause(ctx)
-	cmd := s.Command(ctx, cfg.Program, append(args, cfg.Args...)...)
-	cmd.Env = append(append(cmd.Env, "OSM_TMP_DIR="+dir, "OSM_CACHE_DIR="+cache), cfg.Env...)
-	o := &OpenSM{cmd: cmd, cancel: cancel, up: make(chan struct{}), done: make(chan struct{}), sweeps: make(chan struct{}, 1), run: OpenSMRun{Dir: dir}}
-	watch := &logWatch{run: &o.run, each: func(l LogLine) {
-		if l.Message == upMessage {
-			select {
-			case o.sweeps <- struct{}{}:
-			default:
-			}
-		}
-		if cfg.Line != nil {
-			cfg.Line(l)
-		}
-	}}
-	begun, ended := make(chan struct{}), make(chan struct{})
-	followed := make(chan error, 1)
-	go func() {
-		isUp := false
-		followed <- followFile(log, ended, func(b []byte) {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			watch.write(b)
-			if o.run.UP && !isUp {
-				isUp = true
-				close(o.up)
-			}
-			if watch.hopeless && !isUp {
-				cancel(ErrNotUp)
-			}
-		})
-	}()
+	cmd := p.command(ctx, s)
+	begun, done := make(chan struct{}), make(chan struct{})
+	o := &OpenSM{
+		Done: done, cancel: cancel, up: make(chan struct{}), sweeps: make(chan struct{}, 1),
+		each: cfg.Line, run: OpenSMRun{Dir: p.cfg.Dir},
+	}
+	o.watch = newLogWatch(&o.run, o.logLine)
 	go func() {
 		start := time.Now()
-		err := s.run(ctx, cmd, func() { close(begun) })
-		close(ended)
-		if logErr := <-followed; err == nil {
-			err = logErr
-		}
+		err := s.runFollowed(ctx, cmd, p.log, func() { close(begun) }, o.readLog)
 		if context.Cause(ctx) == errStopped {
 			err = nil
 		}
 		o.mu.Lock()
-		watch.finish()
+		o.watch.finish()
 		o.run.Total = time.Since(start)
 		o.err = err
 		o.mu.Unlock()
-		close(o.done)
+		close(done)
 	}()
+	if err := o.waitUp(p.cfg); err != nil {
+		return nil, err
+	}
+	<-begun
+	o.Process = cmd.Process
+	return o, nil
+}
+
+// logLine is told of each line of the log.
+func (o *OpenSM) logLine(l LogLine) {
+	if l.Message == upMessage {
+		select {
+		case o.sweeps <- struct{}{}:
+		default:
+		}
+	}
+	if o.each != nil {
+		o.each(l)
+	}
+}
+
+// readLog takes what the log has more.
+func (o *OpenSM) readLog(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.run.UP
+	o.watch.lines.add(b)
+	switch {
+	case o.run.UP && !was:
+		close(o.up)
+	case o.watch.hopeless && !o.run.UP:
+		o.cancel(ErrNotUp)
+	}
+}
+
+// waitUp waits until the subnet is up. With an error, OpenSM has ended.
+func (o *OpenSM) waitUp(cfg OpenSMConfig) error {
 	timer := time.NewTimer(cfg.Timeout)
 	defer timer.Stop()
+	var err error
 	select {
 	case <-o.up:
-		<-begun
-		return o, nil
-	case <-o.done:
-		err = o.err
-		if err == nil {
-			err = ErrNotUp
-		}
+		return nil
+	case <-o.Done:
+		err = cmp.Or(o.err, ErrNotUp)
 	case <-timer.C:
-		cancel(errStopped)
-		<-o.done
+		o.cancel(errStopped)
+		<-o.Done
 		err = &ExitError{Program: cfg.Program, Err: &errTimeout{cfg.Timeout, "not up"}}
 	}
-	cancel(errStopped)
-	if errors.Is(err, ErrNotUp) && len(o.run.Errors) > 0 {
-		err = fmt.Errorf("%w: %s", err, o.run.Errors[len(o.run.Errors)-1])
-	}
-	return nil, err
+	o.cancel(errStopped)
+	return o.run.withComplaint(err)
 }
 
 // Run is what has become of it so far.
@@ -158,9 +125,6 @@ func (o *OpenSM) Run() OpenSMRun {
 	defer o.mu.Unlock()
 	return o.run
 }
-
-// PID is OpenSM's process.
-func (o *OpenSM) PID() int { return o.cmd.Process.Pid }
 
 // Sweep has OpenSM look at the whole fabric, and returns when all that follows
 // from the fabric as it was when Sweep began is in the switches. OpenSM tries
@@ -187,7 +151,7 @@ func (o *OpenSM) sweep(ctx context.Context) error {
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for {
-		if err := o.cmd.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := o.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
 		select {
@@ -196,7 +160,7 @@ func (o *OpenSM) sweep(ctx context.Context) error {
 		case <-again.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-o.done:
+		case <-o.Done:
 			if err := o.Stop(); err != nil {
 				return err
 			}
@@ -205,14 +169,11 @@ func (o *OpenSM) sweep(ctx context.Context) error {
 	}
 }
 
-// Done is closed when OpenSM has ended, by itself or not.
-func (o *OpenSM) Done() <-chan struct{} { return o.done }
-
 // Stop kills OpenSM and waits for it. The error is why it had ended before, if
 // it had. It may be called more than once.
 func (o *OpenSM) Stop() error {
 	o.cancel(errStopped)
-	<-o.done
+	<-o.Done
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err

@@ -2,6 +2,7 @@ package ibsim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // OpenSMConfig is how to run OpenSM once.
@@ -80,73 +83,24 @@ var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 // *ExitError, ctx's own, and one that wraps ErrNotUp and has OpenSM's last
 // complaint.
 func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error) {
-	if cfg.Program == "" {
-		cfg.Program = "opensm"
-	}
-	if cfg.Flags == 0 {
-		cfg.Flags = 0x03
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Minute
-	}
-	if cfg.Dir == "" {
-		cfg.Dir = filepath.Join(s.dir, "opensm")
-	}
-	dir, err := filepath.Abs(cfg.Dir)
+	p, err := prepareOpenSM(s, cfg, "-o")
 	if err != nil {
 		return nil, err
 	}
-	cache := filepath.Join(dir, "cache")
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return nil, err
-	}
-	conf := filepath.Join(dir, "opensm.conf")
-	if err := os.WriteFile(conf, []byte(openSMConf(dir, cfg)), 0o600); err != nil {
-		return nil, err
-	}
-	args := []string{"-F", conf, "-o", "-D", fmt.Sprintf("%#x", cfg.Flags)}
-	for _, opt := range []struct{ flag, value string }{{"-R", cfg.Engine}, {"-U", cfg.LFTs}, {"-M", cfg.LIDMatrix}} {
-		if opt.value == "" {
-			continue
-		}
-		if opt.flag != "-R" {
-			// OpenSM runs in another folder.
-			if opt.value, err = filepath.Abs(opt.value); err != nil {
-				return nil, err
-			}
-		}
-		args = append(args, opt.flag, opt.value)
-	}
-	log := filepath.Join(dir, "opensm.log")
-	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, &errTimeout{cfg.Timeout, "not done"})
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Timeout, &errTimeout{p.cfg.Timeout, "not done"})
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	cmd := s.Command(ctx, cfg.Program, append(args, cfg.Args...)...)
-	cmd.Env = append(append(cmd.Env, "OSM_TMP_DIR="+dir, "OSM_CACHE_DIR="+cache), cfg.Env...)
 
-	run := &OpenSMRun{Dir: dir}
-	watch := &logWatch{run: run, each: cfg.Line}
-	ended := make(chan struct{})
-	followed := make(chan error, 1)
-	go func() {
-		followed <- followFile(log, ended, func(b []byte) {
-			if watch.write(b); watch.hopeless {
-				stop(ErrNotUp)
-			}
-		})
-	}()
+	run := &OpenSMRun{Dir: p.cfg.Dir}
+	watch := newLogWatch(run, cfg.Line)
 	start := time.Now()
-	err = s.Run(ctx, cmd)
+	err = s.runFollowed(ctx, p.command(ctx, s), p.log, func() {}, func(b []byte) {
+		if watch.lines.add(b); watch.hopeless {
+			stop(ErrNotUp)
+		}
+	})
 	run.Total = time.Since(start)
-	close(ended)
-	if logErr := <-followed; err == nil {
-		err = logErr
-	}
 	watch.finish()
 
 	var exit *exec.ExitError
@@ -160,13 +114,83 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 	case err == nil && !run.UP:
 		err = ErrNotUp
 	}
-	if errors.Is(err, ErrNotUp) && len(run.Errors) > 0 {
-		err = fmt.Errorf("%w: %s", err, run.Errors[len(run.Errors)-1])
-	}
+	err = run.withComplaint(err)
 	if run.Version == "" && err != nil {
 		return nil, err
 	}
 	return run, err
+}
+
+// withComplaint adds OpenSM's last complaint to an ErrNotUp.
+func (r *OpenSMRun) withComplaint(err error) error {
+	if errors.Is(err, ErrNotUp) && len(r.Errors) > 0 {
+		return fmt.Errorf("%w: %s", err, r.Errors[len(r.Errors)-1])
+	}
+	return err
+}
+
+// preparedOpenSM is an OpenSM whose files are there.
+type preparedOpenSM struct {
+	cfg  OpenSMConfig // with its defaults, and Dir absolute
+	args []string
+	env  []string
+	log  string // file
+}
+
+// prepareOpenSM makes the folder and the options of OpenSM, which gets flags besides.
+func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM, err error) {
+	cfg.Program = cmp.Or(cfg.Program, "opensm")
+	cfg.Flags = cmp.Or(cfg.Flags, 0x03)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Minute)
+	cfg.Dir = cmp.Or(cfg.Dir, filepath.Join(s.dir, "opensm"))
+	// OpenSM runs in another folder.
+	for _, name := range []*string{&cfg.Dir, &cfg.LFTs, &cfg.LIDMatrix} {
+		if *name != "" {
+			if *name, err = filepath.Abs(*name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	cache := filepath.Join(cfg.Dir, "cache")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return nil, err
+	}
+	conf := filepath.Join(cfg.Dir, "opensm.conf")
+	if err := os.WriteFile(conf, []byte(openSMConf(cfg)), 0o600); err != nil {
+		return nil, err
+	}
+	p = &preparedOpenSM{cfg: cfg, log: filepath.Join(cfg.Dir, "opensm.log")}
+	if err := os.Remove(p.log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	p.args = append(flags, "-F", conf, "-D", fmt.Sprintf("%#x", cfg.Flags))
+	for _, opt := range []struct{ flag, value string }{{"-R", cfg.Engine}, {"-U", cfg.LFTs}, {"-M", cfg.LIDMatrix}} {
+		if opt.value != "" {
+			p.args = append(p.args, opt.flag, opt.value)
+		}
+	}
+	p.args = append(p.args, cfg.Args...)
+	p.env = append([]string{"OSM_TMP_DIR=" + cfg.Dir, "OSM_CACHE_DIR=" + cache}, cfg.Env...)
+	return p, nil
+}
+
+// command runs it on a Sim's fabric.
+func (p *preparedOpenSM) command(ctx context.Context, s *Sim) *exec.Cmd {
+	cmd := s.Command(ctx, p.cfg.Program, p.args...)
+	cmd.Env = append(cmd.Env, p.env...)
+	return cmd
+}
+
+// runFollowed runs a Command, and gives each what its log has while that grows.
+func (s *Sim) runFollowed(ctx context.Context, cmd *exec.Cmd, log string, begun func(), each func([]byte)) error {
+	ended := make(chan struct{})
+	followed := par.Go(func() error { return followFile(log, ended, each) })
+	err := s.run(ctx, cmd, begun)
+	close(ended)
+	if logErr := followed(); err == nil {
+		err = logErr
+	}
+	return err
 }
 
 // qosPolicy is where OpenSM looks for its QoS policies. It is quiet when there
@@ -175,13 +199,13 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 const qosPolicy = "/etc/opensm/qos-policy.conf"
 
 // openSMConf makes the file of options. Whatever OpenSM would look for in
-// /etc/opensm is looked for in dir instead, where it is not.
-func openSMConf(dir string, cfg OpenSMConfig) string {
+// /etc/opensm is looked for in cfg.Dir instead, where it is not.
+func openSMConf(cfg OpenSMConfig) string {
 	var b strings.Builder
 	option := func(name, value string) { fmt.Fprintf(&b, "%s %s\n", name, value) }
-	file := func(name, base string) { option(name, filepath.Join(dir, base)) }
+	file := func(name, base string) { option(name, filepath.Join(cfg.Dir, base)) }
 	file("log_file", "opensm.log")
-	option("dump_files_dir", dir)
+	option("dump_files_dir", cfg.Dir)
 	file("partition_config_file", "partitions.conf")
 	if _, err := os.Stat(qosPolicy); err == nil {
 		file("qos_policy_file", "qos-policy.conf")
@@ -247,7 +271,7 @@ type logWatch struct {
 	each     func(LogLine)
 	hopeless bool // OpenSM would try again for ever
 
-	partial  []byte
+	lines    LineWriter
 	started  bool
 	first    time.Time
 	building time.Time
@@ -278,30 +302,17 @@ func exiting(message string) bool {
 	return strings.Contains(message, exitingMessage) || strings.Contains(message, unsentStatus)
 }
 
-// maxLogLine bounds the lines that are kept whole, in bytes.
-const maxLogLine = 1 << 16
-
-func (w *logWatch) write(b []byte) {
-	for len(b) > 0 {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 {
-			w.partial = append(w.partial, b[:min(len(b), max(0, maxLogLine-len(w.partial)))]...)
-			return
-		}
-		line := b[:i]
-		if len(w.partial) > 0 {
-			line = append(w.partial, line...)
-			w.partial = w.partial[:0]
-		}
-		w.line(line)
-		b = b[i+1:]
-	}
+// newLogWatch tells run, and each unless it is nil, of what is written to lines.
+func newLogWatch(run *OpenSMRun, each func(LogLine)) *logWatch {
+	w := &logWatch{run: run, each: each}
+	w.lines.Each = w.line
+	return w
 }
 
+// finish takes a last line without an end.
 func (w *logWatch) finish() {
-	if len(w.partial) > 0 {
-		w.line(w.partial)
-		w.partial = nil
+	if len(w.lines.partial) > 0 {
+		w.line(w.lines.partial)
 	}
 }
 

@@ -130,9 +130,9 @@ func TestPieces(t *testing.T) {
 		"Jan 01 00:00:04 000000 [3] 0x01 -> sm_mad_ctrl_rcv_callback: Ignoring received mad - since we are exiting"
 	for size := 1; size <= len(log); size++ {
 		var run OpenSMRun
-		w := logWatch{run: &run}
+		w := newLogWatch(&run, nil)
 		for chunk := range slices.Chunk([]byte(log), size) {
-			w.write(chunk)
+			w.lines.add(chunk)
 		}
 		w.finish()
 		if run.Version != "9.9" || run.Discovery != time.Microsecond || run.Routing != 1500*time.Millisecond || !run.UP ||
@@ -187,8 +187,8 @@ func FuzzParseLogLine(f *testing.F) {
 			t.Errorf("message %q of %q", l.Message, line)
 		}
 		var run OpenSMRun
-		w := logWatch{run: &run}
-		w.write(line)
+		w := newLogWatch(&run, nil)
+		w.lines.add(line)
 		w.finish()
 	})
 }
@@ -202,7 +202,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(o.PID()), "environ")); err != nil || !bytes.Contains(env, []byte("\x00IBWEAVE_TEST=sweep\x00")) {
+	if env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(o.Process.Pid), "environ")); err != nil || !bytes.Contains(env, []byte("\x00IBWEAVE_TEST=sweep\x00")) {
 		t.Errorf("OpenSM's environment: %q, %v", env, err)
 	}
 	host := fabric.NodeID(twin.Fabric.NumSwitches())
@@ -216,7 +216,7 @@ func TestSweep(t *testing.T) {
 			if there {
 				command = "Link " + link
 			}
-			if err := s.Console(t.Context(), command); err != nil {
+			if err := s.Console(t.Context(), command, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := o.Sweep(t.Context()); err != nil {
@@ -228,7 +228,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	if err := syscall.Kill(o.PID(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(o.Process.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.Sweep(t.Context()); err == nil {

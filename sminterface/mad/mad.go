@@ -85,37 +85,30 @@ func (m Method) String() string {
 // things to subnet management and to subnet administration.
 type Attribute uint16
 
-// The attributes of subnet management.
+// The attributes in use here: of subnet management, then of subnet administration.
 const (
 	AttrNodeDescription          Attribute = 0x0010
 	AttrNodeInfo                 Attribute = 0x0011
 	AttrSwitchInfo               Attribute = 0x0012
-	AttrGUIDInfo                 Attribute = 0x0014
 	AttrPortInfo                 Attribute = 0x0015
-	AttrPKeyTable                Attribute = 0x0016
 	AttrSLtoVLMappingTable       Attribute = 0x0017
 	AttrVLArbitrationTable       Attribute = 0x0018
 	AttrLinearForwardingTable    Attribute = 0x0019
 	AttrMulticastForwardingTable Attribute = 0x001b
 	AttrMellanoxExtendedPortInfo Attribute = 0xff90 // Mellanox's own, for FDR10
-	AttrClassPortInfo            Attribute = 0x0001 // of every class but SMPs
-	AttrNodeRecord               Attribute = 0x0011 // of subnet administration
-	AttrPathRecord               Attribute = 0x0035 // of subnet administration
-	AttrMCMemberRecord           Attribute = 0x0038 // of subnet administration
+
+	AttrPathRecord     Attribute = 0x0035
+	AttrMCMemberRecord Attribute = 0x0038
 )
 
 var subnAttributes = map[Attribute]string{
-	AttrNodeDescription: "NodeDescription", AttrNodeInfo: "NodeInfo", AttrSwitchInfo: "SwitchInfo",
-	AttrGUIDInfo: "GUIDInfo", AttrPortInfo: "PortInfo", AttrPKeyTable: "P_KeyTable",
+	AttrNodeDescription: "NodeDescription", AttrNodeInfo: "NodeInfo", AttrSwitchInfo: "SwitchInfo", AttrPortInfo: "PortInfo",
 	AttrSLtoVLMappingTable: "SLtoVLMappingTable", AttrVLArbitrationTable: "VLArbitrationTable",
 	AttrLinearForwardingTable: "LinearForwardingTable", AttrMulticastForwardingTable: "MulticastForwardingTable",
 	AttrMellanoxExtendedPortInfo: "MellanoxExtendedPortInfo",
 }
 
-var admAttributes = map[Attribute]string{
-	AttrClassPortInfo: "ClassPortInfo", AttrNodeRecord: "NodeRecord",
-	AttrPathRecord: "PathRecord", AttrMCMemberRecord: "MCMemberRecord",
-}
+var admAttributes = map[Attribute]string{AttrPathRecord: "PathRecord", AttrMCMemberRecord: "MCMemberRecord"}
 
 // Name is the attribute's name in a class.
 func (a Attribute) Name(c Class) string {
@@ -134,16 +127,12 @@ func (a Attribute) Name(c Class) string {
 // a Status.
 type Status uint16
 
-// The status codes of subnet administration (IBA 15.2.1.1), which are in the
-// upper byte.
+// The status codes of subnet administration (IBA 15.2.1.1) that callers ask for. They
+// are in the upper byte.
 const (
-	NoResources         Status = 0x0100
 	RequestInvalid      Status = 0x0200
 	NoRecords           Status = 0x0300
-	TooManyRecords      Status = 0x0400
-	InvalidGID          Status = 0x0500
 	InsufficientRequest Status = 0x0600
-	RequestDenied       Status = 0x0700
 )
 
 // Busy is set when the receiver could not take a request and it should be sent
@@ -151,9 +140,9 @@ const (
 const Busy Status = 0x0001
 
 var admStatus = map[Status]string{
-	NoResources: "no resources", RequestInvalid: "request invalid", NoRecords: "no records",
-	TooManyRecords: "too many records", InvalidGID: "invalid GID",
-	InsufficientRequest: "insufficient components", RequestDenied: "request denied",
+	0x0100: "no resources", RequestInvalid: "request invalid", NoRecords: "no records",
+	0x0400: "too many records", 0x0500: "invalid GID",
+	InsufficientRequest: "insufficient components", 0x0700: "request denied",
 	0x0800: "priority suggested",
 }
 

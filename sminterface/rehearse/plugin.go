@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -200,7 +200,7 @@ func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginO
 		}
 		byMLID[tree.MLID] = tree
 	}
-	return begin(ctx, f, t, opt.Options, ViaPlugin, func(r *run) error {
+	return rehearse(ctx, f, t, opt.Options, ViaPlugin, func(r *run) error {
 		opt.Options = r.opt // with its defaults
 		p := &pluginRun{run: r, opt: opt, library: library}
 		r.report.Plugin = library
@@ -301,7 +301,7 @@ func (p *pluginRun) simulated(sim *ibsim.Sim) (err error) {
 	if err := p.stage(StageReadBack, func() error { return p.readAll(ctx, sim, c) }); err != nil {
 		return p.cause(err)
 	}
-	p.take(o.Run())
+	p.reportOpenSM(o.Run())
 	if p.report.Equal() {
 		return nil
 	}
@@ -333,15 +333,20 @@ func (p *pluginRun) startOpenSM(sim *ibsim.Sim) (*ibsim.OpenSM, error) {
 	})
 }
 
-// take puts what became of OpenSM into the report.
-func (p *pluginRun) take(run ibsim.OpenSMRun) {
-	r := p.report
-	r.OpenSM, r.Engine, r.SubnetUp = run.Version, run.Engine, run.UP
-	r.Errors, r.NumErrors = append(r.Errors, run.Errors...), run.NumErrors
+// joining is how the members of all trees become members of OpenSM's groups.
+type joining struct {
+	*pluginRun
+	c       *subnet.Client
+	m       subnet.Manager
+	refused []string
 }
 
-// joinsAtOnce is how many requests to join are under way together.
-const joinsAtOnce = 8
+// joinRequest is a request to join a group that is there.
+type joinRequest struct {
+	tree  *mft.Tree
+	port  fabric.PortID
+	state mad.JoinState
+}
 
 // join makes the members of all trees members of OpenSM's groups.
 func (p *pluginRun) join(ctx context.Context, c *subnet.Client) error {
@@ -349,86 +354,103 @@ func (p *pluginRun) join(ctx context.Context, c *subnet.Client) error {
 	if err != nil {
 		return err
 	}
-	report := p.report.Multicast
-	port := func(id fabric.PortID) fabric.GUID { return p.twin.PortGUID(p.f.PortGUID(id)) }
-	var refusals []string
-	refused := func(tree *mft.Tree, id fabric.PortID, err error) error {
-		var status *mad.StatusError
-		var group *subnet.NoGroupError
-		if !errors.As(err, &status) && !errors.As(err, &group) {
-			return err
-		}
-		refusals = append(refusals, fmt.Sprintf("%s, group %q (%s): %v", p.f.PortName(id), tree.Name, tree.MGID, err))
-		return nil
-	}
+	j := &joining{pluginRun: p, c: c, m: m}
 	p.live = make(map[mft.MGID]fabric.LID, len(p.opt.Trees))
-	var rest []request
+	var rest []joinRequest
 	for i := range p.opt.Trees {
 		tree := &p.opt.Trees[i]
-		if len(tree.Receivers) == 0 {
-			p.note("group %q (%s) has no receivers: only a full member makes a group (IBA 15.2.5.17), so OpenSM does not have it", tree.Name, tree.MGID)
-			continue
-		}
-		// The first makes the group, with our MLID if that is free.
-		first := subnet.Membership{MGID: tree.MGID, MLID: tree.MLID, Port: port(tree.Receivers[0]), SL: tree.SL}
-		got, err := c.Join(ctx, m, first)
-		var other *subnet.MLIDError
-		if errors.As(err, &other) {
-			first.MLID = 0
-			got, err = c.Join(ctx, m, first)
-		}
+		made, err := j.makeGroup(ctx, tree)
 		if err != nil {
-			if err := refused(tree, tree.Receivers[0], err); err != nil {
-				return err
-			}
-			continue
-		}
-		report.Members++
-		if p.live[tree.MGID] = got.MLID; got.MLID != tree.MLID {
-			report.OtherMLIDs++
-		}
-		for _, r := range tree.Receivers[1:] {
-			rest = append(rest, request{tree, r, mad.FullMember})
-		}
-		for _, s := range tree.Senders {
-			if _, receives := slices.BinarySearch(tree.Receivers, s); !receives {
-				rest = append(rest, request{tree, s, mad.SendOnlyNonMember})
-			}
-		}
-	}
-	failed := make([]error, len(rest))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range joinsAtOnce {
-		workers.Go(func() {
-			for i := range next {
-				q := &rest[i]
-				_, failed[i] = c.Join(ctx, m, subnet.Membership{MGID: q.tree.MGID, Port: port(q.port), State: q.state, SL: q.tree.SL})
-			}
-		})
-	}
-	for i := range rest {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	for i, err := range failed {
-		if err == nil {
-			report.Members++
-		} else if err := refused(rest[i].tree, rest[i].port, err); err != nil {
 			return err
 		}
+		if made {
+			rest = append(rest, otherMembers(tree)...)
+		}
 	}
-	report.Refused = len(refusals)
-	report.RefusedWhy = append(report.RefusedWhy, refusals[:min(len(refusals), p.opt.Samples)]...)
+	if err := j.joinRest(ctx, rest); err != nil {
+		return err
+	}
+	report := p.report.Multicast
+	report.Refused = len(j.refused)
+	report.RefusedWhy = append(report.RefusedWhy, j.refused[:min(len(j.refused), p.opt.Samples)]...)
 	return nil
 }
 
-// request is a join.
-type request struct {
-	tree  *mft.Tree
-	port  fabric.PortID
-	state mad.JoinState
+// makeGroup joins the first receiver of a tree to its group, which makes the group, with
+// our MLID if that is free. made is false when OpenSM does not have the group then.
+func (j *joining) makeGroup(ctx context.Context, tree *mft.Tree) (made bool, err error) {
+	if len(tree.Receivers) == 0 {
+		j.note("group %q (%s) has no receivers: only a full member makes a group (IBA 15.2.5.17), so OpenSM does not have it", tree.Name, tree.MGID)
+		return false, nil
+	}
+	first := joinRequest{tree, tree.Receivers[0], mad.FullMember}
+	got, err := j.send(ctx, first, tree.MLID)
+	var other *subnet.MLIDError
+	if errors.As(err, &other) {
+		got, err = j.send(ctx, first, 0)
+	}
+	if err != nil {
+		return false, j.checkRefused(first, err)
+	}
+	report := j.report.Multicast
+	report.Members++
+	if j.live[tree.MGID] = got.MLID; got.MLID != tree.MLID {
+		report.OtherMLIDs++
+	}
+	return true, nil
+}
+
+// otherMembers is the members of a tree besides the one that has made its group.
+func otherMembers(tree *mft.Tree) (list []joinRequest) {
+	for _, r := range tree.Receivers[1:] {
+		list = append(list, joinRequest{tree, r, mad.FullMember})
+	}
+	for _, s := range tree.Senders {
+		if _, receives := slices.BinarySearch(tree.Receivers, s); !receives {
+			list = append(list, joinRequest{tree, s, mad.SendOnlyNonMember})
+		}
+	}
+	return list
+}
+
+// joinsAtOnce is how many requests to join are under way together.
+const joinsAtOnce = 8
+
+// joinRest sends all other requests.
+func (j *joining) joinRest(ctx context.Context, list []joinRequest) error {
+	failed := make([]error, len(list))
+	err := par.ForEach(ctx, joinsAtOnce, len(list), func(i int) error {
+		_, failed[i] = j.send(ctx, list[i], 0)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, err := range failed {
+		if err == nil {
+			j.report.Multicast.Members++
+		} else if err := j.checkRefused(list[i], err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends a request, with an MLID or 0 for any.
+func (j *joining) send(ctx context.Context, q joinRequest, mlid fabric.LID) (mad.MCMemberRecord, error) {
+	port := j.twin.PortGUID(j.f.PortGUID(q.port))
+	return j.c.Join(ctx, j.m, subnet.Membership{MGID: q.tree.MGID, MLID: mlid, Port: port, State: q.state, SL: q.tree.SL})
+}
+
+// checkRefused notes that OpenSM has refused a request. Other errors it gives back.
+func (j *joining) checkRefused(q joinRequest, err error) error {
+	var status *mad.StatusError
+	var group *subnet.NoGroupError
+	if !errors.As(err, &status) && !errors.As(err, &group) {
+		return err
+	}
+	j.refused = append(j.refused, fmt.Sprintf("%s, group %q (%s): %v", j.f.PortName(q.port), q.tree.Name, q.tree.MGID, err))
+	return nil
 }
 
 // readAll reads all tables and compares them: forwarding tables as Run does,

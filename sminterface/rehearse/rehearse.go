@@ -160,11 +160,11 @@ func (e *UnfitError) Error() string { return "cannot be rehearsed: " + e.Reason 
 // but in the report. Errors: an *ibsim.MissingError, an *UnfitError, an
 // *ibsim.ExitError, ctx's own, and those of files. The report is then nil.
 func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Report, error) {
-	return begin(ctx, f, t, opt, ViaFile, (*run).all)
+	return rehearse(ctx, f, t, opt, ViaFile, (*run).all)
 }
 
-// begin prepares for a rehearsal, which all then does.
-func begin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, via Via, all func(*run) error) (*Report, error) {
+// rehearse prepares for a rehearsal, which all then does.
+func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, via Via, all func(*run) error) (*Report, error) {
 	if opt.OpenSM == "" {
 		opt.OpenSM = "opensm"
 	}
@@ -417,7 +417,13 @@ func (r *run) runOpenSM(sim *ibsim.Sim) error {
 	if err != nil && !errors.Is(err, ibsim.ErrNotUp) || got == nil {
 		return err
 	}
-	r.report.OpenSM, r.report.Engine, r.report.SubnetUp = got.Version, got.Engine, got.UP
-	r.report.Errors, r.report.NumErrors = append(r.report.Errors, got.Errors...), got.NumErrors
+	r.reportOpenSM(*got)
 	return nil
+}
+
+// reportOpenSM puts what became of OpenSM into the report.
+func (r *run) reportOpenSM(got ibsim.OpenSMRun) {
+	report := r.report
+	report.OpenSM, report.Engine, report.SubnetUp = got.Version, got.Engine, got.UP
+	report.Errors, report.NumErrors = append(report.Errors, got.Errors...), got.NumErrors
 }

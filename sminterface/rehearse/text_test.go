@@ -2,7 +2,6 @@ package rehearse
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,9 +35,25 @@ func pair(t testing.TB) *fabric.Fabric {
 	return f
 }
 
-const head10 = "Unicast lids [0x0-0x2] of switch DR path slid 0; dlid 0; 0 guid 0x0000000000000010 (s guid 0x20):\n  Lid  Out   Destination\n       Port     Info \n"
+const table10 = "Unicast lids [0x0-0x2] of switch DR path slid 0; dlid 0; 0 guid 0x0000000000000010 (s guid 0x20):\n  Lid  Out   Destination\n       Port     Info \n" +
+	"0x0000 255 \n0x0001 000 \n0x0002 001 \n3 lids dumped \n"
 
-const table10 = head10 + "0x0000 255 \n0x0001 000 \n0x0002 001 \n3 lids dumped \n"
+// newReadback is a rehearsal of tables whose simulated switches are to be read.
+func newReadback(t testing.TB, f *fabric.Fabric, want *lft.Tables) *readback {
+	t.Helper()
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &readback{run: &run{f: f, t: want, twin: twin, opt: Options{Samples: 9}, report: &Report{}}, node: fabric.NoNode, late: make([]fabric.LID, f.NumSwitches())}
+}
+
+// simulator gives ibsim's dump to b.
+func (b *readback) simulator(text string) {
+	for line := range strings.Lines(text) {
+		b.simulatorLine([]byte(strings.TrimSuffix(line, "\n")))
+	}
+}
 
 func TestReadTables(t *testing.T) {
 	f := pair(t)
@@ -46,16 +61,19 @@ func TestReadTables(t *testing.T) {
 	copy(want.Row(0), []fabric.PortNum{255, 0, 1})
 	copy(want.Row(1), []fabric.PortNum{255, 2, 0})
 	table20 := strings.NewReplacer("0010 (s", "0020 (s", "0x0001 000", "0x0001 002", "0x0002 001", "0x0002 000").Replace(table10)
-	if err := errors.Join(func() (errs []error) {
-		c := newComparison(f, want, 9)
-		errs = append(errs, c.readTables(t.Context(), strings.NewReader(table20+table10)))
-		var r Report
-		if c.finish(&r); r.EqualSwitches != 2 || r.Entries != 4 || r.Differences != 0 || r.Unread != 0 {
-			t.Errorf("report %+v", r)
-		}
-		return errs
-	}()...); err != nil {
+	b := newReadback(t, f, want)
+	if err := b.readTables([]byte(table20 + table10)); err != nil {
 		t.Fatal(err)
+	}
+	if b.compare(); b.report.EqualSwitches != 2 || b.report.Entries != 4 || b.report.Differences != 0 || b.report.Unread != 0 {
+		t.Errorf("report %+v", b.report)
+	}
+	b = newReadback(t, f, want)
+	if err := b.readTables([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	if b.compare(); b.report.Unread != 2 || b.report.Entries != 0 {
+		t.Errorf("nothing is read: report %+v", b.report)
 	}
 
 	for _, c := range []struct {
@@ -64,6 +82,7 @@ func TestReadTables(t *testing.T) {
 		err        string
 	}{
 		{"port", strings.Replace(table10, "0x0001 000", "0x0001 004", 1), `"s" (0x0000000000000010), LID 1: port 0, OpenSM has port 4`, ""},
+		{"port that the switch does not have", strings.Replace(table10, "0x0001 000", "0x0001 009", 1), `"s" (0x0000000000000010), LID 1: port 0, OpenSM has port 9`, ""},
 		{"no path", strings.Replace(table10, "0x0002 001", "0x0002 255", 1), `"s" (0x0000000000000010), LID 2: port 1, OpenSM has no path`, ""},
 		{"LID 0 is nobody's", strings.Replace(table10, "0x0000 255", "0x0000 001", 1), "", ""},
 		{"lower top", "Unicast lids [0x0-0x1] of switch guid 0x0000000000000010 (s):\n0x0000 255\n0x0001 000 \n2 lids dumped\n",
@@ -72,26 +91,17 @@ func TestReadTables(t *testing.T) {
 			`"s" (0x0000000000000010), LID 1: port 0, OpenSM has no path; "s" (0x0000000000000010), LID 2: port 1, OpenSM has no path`, ""},
 		{"higher top", "Unicast lids [0x0-0x3] of switch guid 0x0000000000000010 (s):\n0x0000 255\n0x0001 000 \n0x0002 001\n0x0003 002\n4 lids dumped\n",
 			`"s" (0x0000000000000010), LID 3: no path, OpenSM has port 2`, ""},
+		{"last row lost", strings.Replace(table10, "0x0002 001 \n3", "2", 1), `"s" (0x0000000000000010), LID 2: port 1, OpenSM has no path`, ""},
 
-		{"row lost", strings.Replace(table10, "0x0001 000 \n", "", 1), "", "dump_fts:5: want the row of LID 0x0001"},
-		{"last row lost", strings.Replace(table10, "0x0002 001 \n3", "2", 1), "", "dump_fts:6: want 3 rows"},
-		{"row twice", strings.Replace(table10, "0x0001 000 \n", "0x0001 000 \n0x0001 000 \n", 1), "", "dump_fts:6: want the row of LID 0x0002"},
-		{"row above the top", strings.Replace(table10, "3 lids", "0x0003 001\n3 lids", 1), "", "dump_fts:7: want the row of LID 0x0003"},
-		{"wrong count", strings.Replace(table10, "3 lids", "4 lids", 1), "", "dump_fts:7: 3 rows were printed"},
-		{"port out of range", strings.Replace(table10, "0x0002 001", "0x0002 256", 1), "", "dump_fts:6: want a port"},
-		{"resolved", strings.Replace(table10, "0x0001 000 ", "0x0001 000 : (Switch)", 1), "", "dump_fts:5: want a row"},
-		{"cut short", strings.Replace(table10, "3 lids dumped \n", "", 1), "", "stopped in the table of switch 0x0000000000000010"},
-		{"no end", head10 + table10, "", "dump_fts:4: the table of switch 0x0000000000000010 has no end"},
-		{"switch twice", table10 + table10, "", "dump_fts:8: switch 0x0000000000000010 comes twice"},
+		{"row lost", strings.Replace(table10, "0x0001 000 \n", "", 1), "", "dump_fts:6: 3 lids dumped, but the section has 2 rows"},
+		{"port out of range", strings.Replace(table10, "0x0002 001", "0x0002 256", 1), "", "dump_fts:6: port 256 of switch"},
+		{"cut short", strings.Replace(table10, "3 lids dumped \n", "", 1), "", "dump_fts:6: the section of switch 0x0000000000000010 does not end"},
+		{"switch twice", table10 + table10, "", "dump_fts:8: a second section for switch 0x0000000000000010"},
 		{"unknown switch", strings.Replace(table10, "0010 (s", "0030 (s", 1), "", "dump_fts:1: the fabric has no switch 0x0000000000000030"},
-		{"no GUID", "Unicast lids [0x0-0x2] of switch Lid 3:\n", "", "dump_fts:1: no guid 0x"},
-		{"bad GUID", "Unicast lids [0x0-0x2] of switch Lid 3 guid 0x:\n", "", "dump_fts:1: GUID"},
-		{"top beyond unicast", "Unicast lids [0x0-0xc000] of switch Lid 3 guid 0x10:\n", "", "dump_fts:1: highest LID c000"},
-		{"multicast", "Multicast mlids [0xc000-0xc3ff] of switch Lid 3 guid 0x10:\n", "", "dump_fts:1: want the table of a switch"},
-		{"row without a table", "0x0001 002\n", "", "dump_fts:1: want the table of a switch"},
+		{"multicast", "Multicast mlids [0xc000-0xc3ff] of switch Lid 3 guid 0x10:\n", "", "dump_fts: this is dump_mfts text"},
 	} {
-		cmp := newComparison(f, want, 9)
-		err := cmp.readTables(t.Context(), strings.NewReader(c.text))
+		b := newReadback(t, f, want)
+		err := b.readTables([]byte(c.text))
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want %q", c.name, err, c.err)
@@ -102,14 +112,13 @@ func TestReadTables(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		var r Report
-		cmp.finish(&r)
+		b.compare()
 		var got []string
-		for _, d := range r.Samples {
+		for _, d := range b.report.Samples {
 			got = append(got, d.String())
 		}
-		if s := strings.Join(got, "; "); s != c.want || r.Differences != len(got) || r.Unread != 1 {
-			t.Errorf("%s: %s, want %s; report %+v", c.name, s, c.want, r)
+		if s := strings.Join(got, "; "); s != c.want || b.report.Differences != len(got) || b.report.Unread != 1 {
+			t.Errorf("%s: %s, want %s; report %+v", c.name, s, c.want, b.report)
 		}
 	}
 }
@@ -131,6 +140,7 @@ func dumpOf(f *fabric.Fabric, tb *lft.Tables) []byte {
 	return b
 }
 
+// The last row that dump_fts leaves comes from ibsim's dump.
 func TestLastRow(t *testing.T) {
 	f := pair(t)
 	for _, top := range []fabric.LID{1, 63, 64, 65, 127, 128, 129} {
@@ -138,16 +148,21 @@ func TestLastRow(t *testing.T) {
 		for lid := range tb.Row(0) {
 			tb.Row(0)[lid], tb.Row(1)[lid] = fabric.PortNum(lid%5), 255
 		}
-		c := newComparison(f, tb, 9)
-		if err := c.readTables(t.Context(), bytes.NewReader(dumpOf(f, tb))); err != nil {
+		b := newReadback(t, f, tb)
+		if err := b.readTables(dumpOf(f, tb)); err != nil {
 			t.Fatal(err)
 		}
-		late := 0
+		b.simulator(fmt.Sprintf("Switch 4 \"S-0000000000000010\"\tnodeguid 10\tsysimgguid 10\n#\tlinearcap 49152 FDBtop %d portchange 0\n", top))
+		late := fabric.LID(0)
 		if top%64 == 0 {
-			late = int(top)
+			late = top
 		}
-		if c.late[0] != late || c.differ[0] != 0 || c.differ[1] != 0 {
-			t.Errorf("top %d: %d is left, want %d; %v differ", top, c.late[0], late, c.differ)
+		if b.err != nil || b.late[0] != late {
+			t.Errorf("top %d: %d is left, want %d; %v", top, b.late[0], late, b.err)
+		}
+		b.simulator(fmt.Sprintf("#\tForwarding table 0-128: [0]0 [%d]%X\n", top, tb.Row(0)[top]))
+		if b.compare(); b.err != nil || b.late[0] != 0 || b.report.EqualSwitches != 2 {
+			t.Errorf("top %d: %+v, %v", top, b.report, b.err)
 		}
 	}
 }
@@ -165,33 +180,28 @@ Switch 4 "S-0000000000000010"	nodeguid 10	sysimgguid 10
 `
 
 func TestSimulatorDump(t *testing.T) {
-	twin, err := ibsim.NewTwin(pair(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := lft.NewTables(2, 64)
 	want.Row(0)[64] = 10
-	run := func(text string) (*comparison, error) {
-		c := newComparison(twin.Fabric, want, 9)
-		c.late[0] = 64
-		d := simulatorDump{twin: twin, c: c, node: fabric.NoNode}
-		for line := range strings.Lines(text) {
-			d.line([]byte(strings.TrimSuffix(line, "\n")))
+	run := func(text string) (*readback, error) {
+		b := newReadback(t, pair(t), want)
+		b.got, b.unread = lft.NewTables(2, 64), []bool{false, true}
+		if b.simulator(text); b.err == nil {
+			b.compare()
 		}
-		return c, d.err
+		return b, b.err
 	}
-	if c, err := run(simDump); err != nil || c.late[0] != 0 || c.wrong != 0 || c.differ[0] != 0 || c.entries != 1 {
-		t.Errorf("%+v, %v", c, err)
+	if b, err := run(simDump); err != nil || b.late[0] != 0 || b.report.WrongLIDs != 0 || b.report.Differences != 0 || b.report.Entries != 64 {
+		t.Errorf("%+v, %v", b.report, err)
 	}
-	if c, err := run(strings.Replace(simDump, "[64]A", "[64]B", 1)); err != nil || c.differ[0] != 1 || c.list[0].OpenSM != 11 {
-		t.Errorf("another entry: %+v, %v", c, err)
+	if b, err := run(strings.Replace(simDump, "[64]A", "[64]B", 1)); err != nil || b.report.Differences != 1 || b.report.Samples[0].OpenSM != 11 {
+		t.Errorf("another entry: %+v, %v", b.report, err)
 	}
-	if c, err := run(strings.Replace(simDump, "[64]A ", "", 1)); err != nil || c.late[0] != 64 {
-		t.Errorf("no entry: %+v, %v", c, err)
+	if b, err := run(strings.Replace(simDump, "[64]A ", "", 1)); err != nil || b.late[0] != 64 {
+		t.Errorf("no entry: %+v, %v", b.report, err)
 	}
-	if c, err := run(strings.Replace(simDump, "lid 1 lmc 0", "lid 5 lmc 1", 1)); err != nil ||
-		!slices.Equal(c.lids, []LIDDifference{{Port: `"s" 0x0000000000000010[0]`, GUID: 0x10, Ours: 1, OpenSM: 5, OpenSMLMC: 1}}) {
-		t.Errorf("another LID: %+v, %v", c, err)
+	if b, err := run(strings.Replace(simDump, "lid 1 lmc 0", "lid 5 lmc 1", 1)); err != nil ||
+		!slices.Equal(b.report.LIDSamples, []LIDDifference{{Port: `"s" 0x0000000000000010[0]`, GUID: 0x10, Ours: 1, OpenSM: 5, OpenSMLMC: 1}}) {
+		t.Errorf("another LID: %+v, %v", b.report, err)
 	}
 	for _, bad := range [][2]string{
 		{"[64]A", "[64]"}, {"[64]A", "[64]100"}, {"lid 1 ", "lid x "}, {" lmc 0", " lmc 256"}, {" lid 1", ""}, {"nodeguid 10", "nodeguid 30"},
@@ -230,59 +240,17 @@ func TestReplaceGUIDs(t *testing.T) {
 	}
 }
 
-func TestComplaints(t *testing.T) {
-	const text = "ibwarn: [1] x\nSubnGet(LFT) failed on switch 's'\nSubnGet(LFT) failed on switch 't'\n"
-	for size := 1; size <= len(text); size++ {
-		var c complaints
-		for chunk := range slices.Chunk([]byte(text), size) {
-			if n, err := c.Write(chunk); n != len(chunk) || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-		if c.first != "SubnGet(LFT) failed on switch 's'" {
-			t.Fatalf("in pieces of %d: %q", size, c.first)
-		}
-	}
-}
-
-func FuzzReadTables(f *testing.F) {
-	fab := pair(f)
-	f.Add([]byte(table10))
-	f.Add([]byte(head10))
-	f.Add(dumpOf(fab, lft.NewTables(2, 64)))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		want := lft.NewTables(2, 2)
-		c := newComparison(fab, want, 3)
-		if err := c.readTables(t.Context(), bytes.NewReader(text)); err != nil {
-			return
-		}
-		var r Report
-		c.finish(&r)
-		if r.EqualSwitches+r.Unread > 2 || len(r.Samples) > 3 || r.Entries < r.Differences {
-			t.Errorf("report %+v", r)
-		}
-		if r.Unread == 2 && r.Entries != 0 {
-			t.Errorf("entries of no switch: %+v", r)
-		}
-	})
-}
-
 func FuzzSimulatorDump(f *testing.F) {
 	fab := pair(f)
 	f.Add([]byte(simDump))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		twin, err := ibsim.NewTwin(fab)
-		if err != nil {
-			t.Fatal(err)
+		b := newReadback(t, fab, lft.NewTables(2, 64))
+		b.got, b.unread = lft.NewTables(2, 64), make([]bool, 2)
+		if b.simulator(string(text)); b.err == nil {
+			b.compare()
 		}
-		c := newComparison(fab, lft.NewTables(2, 64), 3)
-		c.late[1] = 64
-		d := simulatorDump{twin: twin, c: c, node: fabric.NoNode}
-		for line := range bytes.Lines(text) {
-			d.line(bytes.TrimSuffix(line, []byte("\n")))
-		}
-		if d.err == nil && c.late[1] == 0 && c.entries != 1 {
-			t.Errorf("%+v", c)
+		if b.report.EqualSwitches > 2 || b.report.Entries < b.report.Differences {
+			t.Errorf("%+v", b.report)
 		}
 	})
 }

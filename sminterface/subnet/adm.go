@@ -1,6 +1,7 @@
 package subnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,26 +66,12 @@ func (c *Client) Adm(ctx context.Context, to Manager, a *mad.Adm) (*mad.Adm, err
 	x := &call{ctx: ctx}
 	request.Append(x.buf[:0])
 	x.packet = mad.Packet{LID: to.LID, SL: to.SL, QP: mad.QP1, QKey: mad.WellKnownQKey, Timeout: c.opt.Timeout, Retries: c.opt.Retries, Data: x.buf[:]}
-	type result struct {
-		data []byte
-		err  error
-	}
-	ch := make(chan result, 1)
-	x.done = func(answer []byte, err error) {
-		ch <- result{append([]byte(nil), answer...), err}
-	}
-	c.start(x)
-	var r result
-	select {
-	case r = <-ch:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if r.err != nil {
-		return nil, r.err
+	data, err := c.roundTrip(ctx, x)
+	if err != nil {
+		return nil, err
 	}
 	answer := new(mad.Adm)
-	if err := answer.Unmarshal(r.data); err != nil {
+	if err := answer.Unmarshal(data); err != nil {
 		return nil, err
 	}
 	if answer.Status != 0 {
@@ -179,55 +166,28 @@ func (m *Membership) check() error {
 // Errors: a *MLIDError where the group has another MLID, which leaves the port
 // as it was; a *NoGroupError, for a member that can only send; those of Adm.
 func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemberRecord, error) {
-	if err := m.check(); err != nil {
+	// The MLID is asked for first: a join that has to be undone would change the tables
+	// of the switches twice.
+	record, groups, err := c.checkGroup(ctx, to, m)
+	if err != nil {
 		return mad.MCMemberRecord{}, err
 	}
-	if m.State == 0 {
-		m.State = mad.FullMember
-	}
-	record := mad.MCMemberRecord{MGID: m.MGID, PortGID: mad.PortGID(to.SubnetPrefix, m.Port), JoinState: m.State}
-	create := false
-	if m.MLID != 0 {
-		// Asked first: a join that has to be undone would change the tables
-		// of the switches twice.
-		there, err := c.Members(ctx, to, record, mad.MCMemberMGID, 0)
-		if err != nil {
-			return mad.MCMemberRecord{}, err
-		}
-		for _, r := range there {
-			if r.MLID != m.MLID {
-				return mad.MCMemberRecord{}, &MLIDError{MGID: m.MGID, Want: m.MLID, Got: r.MLID}
-			}
-		}
-		create = len(there) == 0 && m.State&mad.FullMember != 0
-	}
-	const join = mad.MCMemberMGID | mad.MCMemberPortGID | mad.MCMemberJoinState
-	var (
-		answer mad.MCMemberRecord
-		err    error
-	)
+	full := record.JoinState&mad.FullMember != 0
+	var answer mad.MCMemberRecord
+	create := m.MLID != 0 && groups == 0 && full
 	if !create {
 		answer, err = c.member(ctx, to, mad.Set, record, join)
 		var status *mad.StatusError
-		// No such group, most likely.
-		create = errors.As(err, &status) && (status.Status == mad.InsufficientRequest || status.Status == mad.RequestInvalid)
+		if errors.As(err, &status) && (status.Status == mad.InsufficientRequest || status.Status == mad.RequestInvalid) {
+			// No such group, most likely.
+			if !full {
+				return mad.MCMemberRecord{}, &NoGroupError{MGID: m.MGID, Err: err}
+			}
+			create = true
+		}
 	}
 	if create {
-		if m.State&mad.FullMember == 0 {
-			return mad.MCMemberRecord{}, &NoGroupError{MGID: m.MGID, Err: err}
-		}
-		record.PKey, record.QKey, record.SL, record.MLID = m.PKey, m.QKey, m.SL, m.MLID
-		if record.PKey == 0 {
-			record.PKey = 0xffff
-		}
-		if record.QKey == 0 {
-			record.QKey = 0x0b1b
-		}
-		mask := join | mad.MCMemberQKey | mad.MCMemberTClass | mad.MCMemberPKey | mad.MCMemberFlowLabel | mad.MCMemberSL
-		if m.MLID != 0 {
-			mask |= mad.MCMemberMLID
-		}
-		answer, err = c.member(ctx, to, mad.Set, record, mask)
+		answer, err = c.create(ctx, to, record, m)
 	}
 	if err != nil {
 		return mad.MCMemberRecord{}, err
@@ -243,29 +203,48 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 	return answer, nil
 }
 
+// join is the components that a join needs, and a leave.
+const join = mad.MCMemberMGID | mad.MCMemberPortGID | mad.MCMemberJoinState
+
+// checkGroup gives the record by which a membership is asked for. With an MLID, it
+// looks whether the group has that, and counts the groups with this MGID that are there.
+func (c *Client) checkGroup(ctx context.Context, to Manager, m Membership) (record mad.MCMemberRecord, groups int, err error) {
+	if err := m.check(); err != nil {
+		return record, 0, err
+	}
+	record = mad.MCMemberRecord{MGID: m.MGID, PortGID: mad.PortGID(to.SubnetPrefix, m.Port), JoinState: cmp.Or(m.State, mad.FullMember)}
+	if m.MLID == 0 {
+		return record, 0, nil
+	}
+	there, err := c.Members(ctx, to, record, mad.MCMemberMGID, 0)
+	for _, r := range there {
+		if r.MLID != m.MLID {
+			return record, 0, &MLIDError{MGID: m.MGID, Want: m.MLID, Got: r.MLID}
+		}
+	}
+	return record, len(there), err
+}
+
+// create makes a group with its first member.
+func (c *Client) create(ctx context.Context, to Manager, record mad.MCMemberRecord, m Membership) (mad.MCMemberRecord, error) {
+	record.PKey, record.QKey = cmp.Or(m.PKey, 0xffff), cmp.Or(m.QKey, 0x0b1b)
+	record.SL, record.MLID = m.SL, m.MLID
+	mask := join | mad.MCMemberQKey | mad.MCMemberTClass | mad.MCMemberPKey | mad.MCMemberFlowLabel | mad.MCMemberSL
+	if m.MLID != 0 {
+		mask |= mad.MCMemberMLID
+	}
+	return c.member(ctx, to, mad.Set, record, mask)
+}
+
 // Leave ends the membership of a port in a group in the ways that m.State says.
 // A MLID in m must be the group's. Errors: a *MLIDError, and those of Adm: OpenSM
 // denies what does not fit with status RequestInvalid.
 func (c *Client) Leave(ctx context.Context, to Manager, m Membership) (mad.MCMemberRecord, error) {
-	if err := m.check(); err != nil {
+	record, _, err := c.checkGroup(ctx, to, m)
+	if err != nil {
 		return mad.MCMemberRecord{}, err
 	}
-	if m.State == 0 {
-		m.State = mad.FullMember
-	}
-	record := mad.MCMemberRecord{MGID: m.MGID, PortGID: mad.PortGID(to.SubnetPrefix, m.Port), JoinState: m.State}
-	if m.MLID != 0 {
-		there, err := c.Members(ctx, to, record, mad.MCMemberMGID, 0)
-		if err != nil {
-			return mad.MCMemberRecord{}, err
-		}
-		for _, r := range there {
-			if r.MLID != m.MLID {
-				return mad.MCMemberRecord{}, &MLIDError{MGID: m.MGID, Want: m.MLID, Got: r.MLID}
-			}
-		}
-	}
-	return c.member(ctx, to, mad.Delete, record, mad.MCMemberMGID|mad.MCMemberPortGID|mad.MCMemberJoinState)
+	return c.member(ctx, to, mad.Delete, record, join)
 }
 
 // member sends a MCMemberRecord.

@@ -64,7 +64,7 @@ func TestJoin(t *testing.T) {
 		case 0:
 			return 0
 		case 1:
-			if list[0].MGID != mgid || mad.GIDPort(list[0].PortGID) != port(i) || list[0].MLID != 0xc010 {
+			if list[0].MGID != mgid || list[0].PortGID != mad.PortGID(m.SubnetPrefix, port(i)) || list[0].MLID != 0xc010 {
 				t.Errorf("record %+v", list[0])
 			}
 			return list[0].JoinState
@@ -109,7 +109,7 @@ func TestJoin(t *testing.T) {
 		t.Fatalf("%d groups, want ours and the broadcast group: %v", len(list), err)
 	}
 	for _, r := range list {
-		if r.JoinState != 0 || mad.GIDPort(r.PortGID) != 0 {
+		if r.JoinState != 0 || r.PortGID != netip.IPv6Unspecified() {
 			t.Errorf("an untrusted request sees %+v", r)
 		}
 	}

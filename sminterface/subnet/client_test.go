@@ -174,7 +174,7 @@ func TestWindow(t *testing.T) {
 	for i := range 100 {
 		wg.Go(func() {
 			data := mad.Data{0: byte(i)}
-			got, err := c.Set(t.Context(), Target{LID: 1}, mad.AttrPortInfo, uint32(i), &data)
+			got, err := c.SMP(t.Context(), Target{LID: 1}, mad.Set, mad.AttrPortInfo, uint32(i), &data)
 			if err != nil || got[0] != byte(i) {
 				t.Errorf("request %d: %v, %v", i, got[0], err)
 			}
@@ -253,7 +253,7 @@ func TestProblems(t *testing.T) {
 				continue
 			}
 			// It says what it has done.
-			if err := s.ConsoleLines(t.Context(), `error "`+twin.NodeID(node)+`"[`+string('0'+rune(p))+`] `+rate, func([]byte) {}); err != nil {
+			if err := s.Console(t.Context(), `error "`+twin.NodeID(node)+`"[`+string('0'+rune(p))+`] `+rate, func([]byte) {}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -18,6 +18,12 @@ type Problem struct {
 
 func (p Problem) String() string { return fabric.Printable(p.Where + ": " + p.Text) }
 
+func sortProblems(list []Problem) {
+	slices.SortFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Text, b.Text))
+	})
+}
+
 // Discovery is what a sweep found.
 type Discovery struct {
 	Fabric *fabric.Fabric
@@ -145,32 +151,26 @@ func (s *sweep) add(info *mad.NodeInfo, route []fabric.PortNum) (int32, error) {
 			s.askPort(n, fabric.PortNum(p+1), to)
 		}
 		s.askPort(n, fabric.ManagementPort, to)
-		s.get(to, mad.AttrSwitchInfo, 0, func(data *mad.Data, err error) error {
-			if err != nil {
-				return s.missing(n, err)
-			}
-			s.nodes[n].sw.Unmarshal(data)
-			return nil
-		})
+		s.ask(n, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) { s.nodes[n].sw.Unmarshal(data) })
 	}
-	s.get(to, mad.AttrNodeDescription, 0, func(data *mad.Data, err error) error {
-		if err != nil {
-			return s.missing(n, err)
-		}
-		s.nodes[n].desc.Unmarshal(data)
-		return nil
-	})
+	s.ask(n, to, mad.AttrNodeDescription, 0, func(data *mad.Data) { s.nodes[n].desc.Unmarshal(data) })
 	return n, nil
 }
 
-// missing notes an answer that did not come.
-func (s *sweep) missing(n int32, err error) error {
-	if !lost(err) {
-		return err
-	}
-	info := &s.nodes[n].info
-	s.note(fmt.Sprintf("%s %s", info.Type, info.GUID), "%v", err)
-	return nil
+// ask reads an attribute of a node. It notes an answer that does not come.
+func (s *sweep) ask(n int32, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
+	s.get(to, attr, modifier, func(data *mad.Data, err error) error {
+		switch {
+		case err == nil:
+			answer(data)
+		case !lost(err):
+			return err
+		default:
+			info := &s.nodes[n].info
+			s.note(fmt.Sprintf("%s %s", info.Type, info.GUID), "%v", err)
+		}
+		return nil
+	})
 }
 
 // askPort asks for the PortInfo of a port, once.
@@ -180,20 +180,17 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 		return
 	}
 	port.asked = true
-	s.get(to, mad.AttrPortInfo, uint32(p), func(data *mad.Data, err error) error {
-		if err != nil {
-			return s.missing(n, err)
-		}
+	s.ask(n, to, mad.AttrPortInfo, uint32(p), func(data *mad.Data) {
 		node := &s.nodes[n]
 		port := &node.ports[p]
 		port.info.Unmarshal(data)
 		port.known = true
 		if p == fabric.ManagementPort {
 			node.extended = port.info.CapabilityMask&mad.IsExtendedSpeeds != 0
-			return nil
+			return
 		}
 		if port.info.PhysicalState != mad.PhysicalLinkUp {
-			return nil
+			return
 		}
 		if port.info.LinkSpeedActive == 4 && port.info.LinkSpeedExtActive == 0 && knowsFDR10(&node.info) {
 			s.askFDR10(n, p, to)
@@ -203,7 +200,6 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 		if node.info.Type == fabric.Switch || len(to.Route) == 0 && p == node.info.LocalPort {
 			s.look(n, p)
 		}
-		return nil
 	})
 }
 
@@ -216,9 +212,7 @@ func (s *sweep) askFDR10(n int32, p fabric.PortNum, to Target) {
 			}
 			return err
 		}
-		var info mad.MellanoxExtendedPortInfo
-		info.Unmarshal(data)
-		s.nodes[n].ports[p].fdr10 = info.LinkSpeedActive&1 != 0
+		s.nodes[n].ports[p].fdr10 = mad.HasFDR10(data)
 		return nil
 	})
 }
@@ -298,65 +292,16 @@ func (s *sweep) connect(n int32, p fabric.PortNum, peer int32, info *mad.NodeInf
 	z.peer, z.num, z.wired = n, p, true
 }
 
-// build makes the fabric.
+// build makes the fabric, and says what was found of each of its nodes.
 func (s *sweep) build() (*Discovery, error) {
-	order := make([]int32, len(s.nodes))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	kind := func(t fabric.NodeType) int {
-		switch t {
-		case fabric.Switch:
-			return 0
-		case fabric.CA:
-			return 1
-		}
-		return 2
-	}
-	slices.SortFunc(order, func(i, j int32) int {
-		a, b := &s.nodes[i].info, &s.nodes[j].info
-		return cmp.Or(cmp.Compare(kind(a.Type), kind(b.Type)), a.GUID.Compare(b.GUID))
-	})
 	var b fabric.Builder
-	at := make([]int, len(s.nodes)) // builder index
-	used := make([]bool, int(fabric.MaxUnicastLID)+1)
-	for _, i := range order {
-		n := &s.nodes[i]
-		index, err := b.AddNode(fabric.Node{
-			GUID: n.info.GUID, SystemGUID: n.info.SystemGUID, Type: n.info.Type,
-			NumPorts: fabric.PortNum(n.info.NumPorts), EnhancedPort0: n.sw.EnhancedPort0,
-			VendorID: n.info.VendorID, DeviceID: n.info.DeviceID, Description: string(n.desc),
-		})
-		if err != nil {
-			return nil, err
-		}
-		at[i] = index
-		for p := range n.ports {
-			port := &n.ports[p]
-			guid := port.guid
-			if (p == 0) != (n.info.Type == fabric.Switch) || p > 0 && !port.wired {
-				continue
-			}
-			if n.info.Type == fabric.Switch || guid == 0 && fabric.PortNum(p) == n.info.LocalPort {
-				guid = n.info.PortGUID
-			}
-			lid, lmc := s.lid(i, fabric.PortNum(p), used)
-			if err := b.SetPort(index, fabric.PortNum(p), guid, lid, lmc); err != nil {
-				return nil, err
-			}
-		}
+	order := s.order()
+	at, err := s.addNodes(&b, order)
+	if err == nil {
+		err = s.addCables(&b, order, at)
 	}
-	for _, i := range order {
-		for p := range s.nodes[i].ports {
-			port := &s.nodes[i].ports[p]
-			if !port.wired || at[port.peer] < at[i] || port.peer == i && int(port.num) < p {
-				continue
-			}
-			link := s.link(i, fabric.PortNum(p))
-			if err := b.Connect(at[i], fabric.PortNum(p), at[port.peer], port.num, link); err != nil {
-				return nil, err
-			}
-		}
+	if err != nil {
+		return nil, err
 	}
 	f, err := b.Build()
 	if err != nil {
@@ -374,20 +319,86 @@ func (s *sweep) build() (*Discovery, error) {
 			d.Switches[id] = n.sw
 		}
 		if i == 0 {
-			local := n.info.LocalPort
-			if n.info.Type == fabric.Switch {
-				local = fabric.ManagementPort
+			d.Local = localPort(f, id, n)
+		}
+	}
+	sortProblems(s.notes)
+	d.Problems = slices.Compact(s.notes)
+	return d, nil
+}
+
+// order is the nodes by kind and GUID.
+func (s *sweep) order() []int32 {
+	order := make([]int32, len(s.nodes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	kinds := []fabric.NodeType{fabric.Switch, fabric.CA, fabric.Router}
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := &s.nodes[i].info, &s.nodes[j].info
+		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Type), slices.Index(kinds, b.Type)), a.GUID.Compare(b.GUID))
+	})
+	return order
+}
+
+// addNodes adds the nodes and their end ports, and gives their indices in the builder.
+func (s *sweep) addNodes(b *fabric.Builder, order []int32) (at []int, err error) {
+	at = make([]int, len(s.nodes))
+	used := make([]bool, int(fabric.MaxUnicastLID)+1)
+	for _, i := range order {
+		n := &s.nodes[i]
+		at[i], err = b.AddNode(fabric.Node{
+			GUID: n.info.GUID, SystemGUID: n.info.SystemGUID, Type: n.info.Type,
+			NumPorts: fabric.PortNum(n.info.NumPorts), EnhancedPort0: n.sw.EnhancedPort0,
+			VendorID: n.info.VendorID, DeviceID: n.info.DeviceID, Description: string(n.desc),
+		})
+		if err != nil {
+			return nil, err
+		}
+		for p := range n.ports {
+			num := fabric.PortNum(p)
+			if (p == 0) != (n.info.Type == fabric.Switch) || p > 0 && !n.ports[p].wired {
+				continue
 			}
-			if p := f.Port(id, local); local == fabric.ManagementPort || f.Peer(p) != fabric.NoPort {
-				d.Local = p
+			guid := n.ports[p].guid
+			if n.info.Type == fabric.Switch || guid == 0 && num == n.info.LocalPort {
+				guid = n.info.PortGUID
+			}
+			lid, lmc := s.lid(i, num, used)
+			if err := b.SetPort(at[i], num, guid, lid, lmc); err != nil {
+				return nil, err
 			}
 		}
 	}
-	slices.SortFunc(s.notes, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Text, b.Text))
-	})
-	d.Problems = slices.Compact(s.notes)
-	return d, nil
+	return at, nil
+}
+
+// addCables adds each cable once, from the node that comes first in the builder.
+func (s *sweep) addCables(b *fabric.Builder, order []int32, at []int) error {
+	for _, i := range order {
+		for p := range s.nodes[i].ports {
+			port := &s.nodes[i].ports[p]
+			if !port.wired || at[port.peer] < at[i] || port.peer == i && int(port.num) < p {
+				continue
+			}
+			if err := b.Connect(at[i], fabric.PortNum(p), at[port.peer], port.num, s.link(i, fabric.PortNum(p))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// localPort is the port of the local node that the sweep started from, NoPort where
+// that has no cable.
+func localPort(f *fabric.Fabric, id fabric.NodeID, n *found) fabric.PortID {
+	if n.info.Type == fabric.Switch {
+		return f.PortBase(id)
+	}
+	if p := f.Port(id, n.info.LocalPort); f.Peer(p) != fabric.NoPort {
+		return p
+	}
+	return fabric.NoPort
 }
 
 // lid gives the LID of an end port, if it can have it.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -45,69 +44,69 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls
 	if n := len(ports) * lids; n > MaxPaths {
 		return nil, 0, &TooManyPathsError{n}
 	}
-	rows := make(map[fabric.PortID][]fabric.SL, len(ports))
-	for _, p := range ports {
-		row := make([]fabric.SL, int(f.MaxLID())+1)
-		for l := range row {
-			row[l] = lft.UnknownSL
-		}
-		rows[p] = row
-	}
-	var count atomic.Int64
-	// ask enters the records of paths from a port, to one LID or with 0 to all.
-	ask := func(ctx context.Context, port fabric.PortID, lid fabric.LID) error {
-		count.Add(1)
-		want := mad.PathRecord{SLID: f.LID(port), DLID: lid, NumPath: 1}
-		method, mask := mad.GetTable, mad.PathSLID
-		if lid != 0 {
-			method, mask = mad.Get, mad.PathSLID|mad.PathDLID|mad.PathNumPath
-		}
-		list, err := c.paths(ctx, to, method, want, mask)
-		for _, r := range list {
-			if row := rows[port]; r.SLID == want.SLID && int(r.DLID) < len(row) {
-				row[r.DLID] = r.SL
-			}
-		}
+	q := &pathQuery{c: c, to: to, f: f}
+	rows := make([][]fabric.SL, len(ports))
+	ask := func(i int) (err error) {
+		rows[i], err = q.askPort(ctx, ports[i])
 		return err
 	}
-	var single atomic.Bool // answers are cut off
-	all := func(ctx context.Context, port fabric.PortID) error {
-		if !single.Load() {
-			err := ask(ctx, port, 0)
-			if !errors.Is(err, mad.ErrTruncated) {
-				return err
-			}
-			single.Store(true)
-		}
-		for l := fabric.LID(1); l <= f.MaxLID(); l++ {
-			if q := f.LIDPort(l); q == fabric.NoPort || q == port {
-				continue
-			}
-			if err := ask(ctx, port, l); err != nil {
-				return err
-			}
-		}
-		return nil
+	if len(ports) > 0 { // the first tells whether anybody answers, and how
+		err = ask(0)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(c.opt.Window)
-	for i, p := range ports {
-		if i == 0 { // tells whether anybody answers, and how
-			err = all(ctx, p)
-		} else {
-			group.Go(func() error { return par.Catch(func() error { return all(ctx, p) }) })
-		}
-		if err != nil || ctx.Err() != nil {
-			break
-		}
-	}
-	if waited := group.Wait(); err == nil {
-		err = waited
+	if err == nil {
+		err = par.ForEach(ctx, c.opt.Window, max(0, len(ports)-1), func(i int) error { return ask(i + 1) })
 	}
 	if err != nil {
-		return nil, int(count.Load()), err
+		return nil, int(q.requests.Load()), err
 	}
-	return lft.PathSLsFrom(f, rows), int(count.Load()), nil
+	byPort := make(map[fabric.PortID][]fabric.SL, len(ports))
+	for i, p := range ports {
+		byPort[p] = rows[i]
+	}
+	return lft.PathSLsFrom(f, byPort), int(q.requests.Load()), nil
+}
+
+// pathQuery asks for the paths of a fabric.
+type pathQuery struct {
+	c        *Client
+	to       Manager
+	f        *fabric.Fabric
+	single   atomic.Bool // answers are cut off
+	requests atomic.Int64
+}
+
+// askPort gives the SLs of the paths from a port by DLID.
+func (q *pathQuery) askPort(ctx context.Context, port fabric.PortID) ([]fabric.SL, error) {
+	row := slices.Repeat([]fabric.SL{lft.UnknownSL}, int(q.f.MaxLID())+1)
+	if !q.single.Load() {
+		err := q.ask(ctx, row, mad.GetTable, mad.PathRecord{SLID: q.f.LID(port), NumPath: 1}, mad.PathSLID)
+		if !errors.Is(err, mad.ErrTruncated) {
+			return row, err
+		}
+		q.single.Store(true)
+	}
+	for l := fabric.LID(1); l <= q.f.MaxLID(); l++ {
+		if p := q.f.LIDPort(l); p == fabric.NoPort || p == port {
+			continue
+		}
+		want := mad.PathRecord{SLID: q.f.LID(port), DLID: l, NumPath: 1}
+		if err := q.ask(ctx, row, mad.Get, want, mad.PathSLID|mad.PathDLID|mad.PathNumPath); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// ask enters the SLs of the records that match want into a row.
+func (q *pathQuery) ask(ctx context.Context, row []fabric.SL, method mad.Method, want mad.PathRecord, mask uint64) error {
+	q.requests.Add(1)
+	list, err := q.c.paths(ctx, q.to, method, want, mask)
+	for _, r := range list {
+		if r.SLID == want.SLID && int(r.DLID) < len(row) {
+			row[r.DLID] = r.SL
+		}
+	}
+	return err
 }
 
 // paths asks for path records; it has none where there are none.

@@ -1,9 +1,10 @@
 package subnet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -45,14 +46,10 @@ type pull struct {
 	masks map[fabric.LID][]fabric.PortID
 }
 
-// isMulticastFDBTop says that a switch keeps SwitchInfo.MulticastFDBTop: bit 30
-// of the CapabilityMask of its port 0.
-const isMulticastFDBTop = 1 << 30
-
 // Pull reads the forwarding tables of all switches that d has, by its directed
 // routes: linear tables up to each switch's LinearFDBTop, the masks of all
-// MLIDs, and the SL-to-VL maps of all ways through a switch whose way out has a
-// cable, and of the ports of CAs and routers that have one. What is beyond the
+// MLIDs, and the SL-to-VL maps from all input ports of a switch to all output ports with
+// a cable, and of the ports of CAs and routers that have one. What is beyond the
 // top is NoPath. A CA or router port without SL-to-VL maps, as one with a
 // single VL may be, maps all to VL 0.
 //
@@ -106,26 +103,28 @@ func (p *pull) problem(s fabric.NodeID, format string, args ...any) {
 	p.t.Problems = append(p.t.Problems, Problem{Where: p.name(s), Text: fmt.Sprintf(format, args...)})
 }
 
-// unread notes that something of a switch did not come, once.
-func (p *pull) unread(s fabric.NodeID, err error) error {
-	if !lost(err) {
-		return err
-	}
-	if p.t.Read[s] {
-		p.t.Read[s] = false
-		p.problem(s, "%v", err)
-	}
-	return nil
+// ask reads an attribute of a switch. Where the answer does not come, the switch is
+// unread, which is noted once.
+func (p *pull) ask(s fabric.NodeID, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
+	p.get(to, attr, modifier, func(data *mad.Data, err error) error {
+		switch {
+		case err == nil:
+			answer(data)
+		case !lost(err):
+			return err
+		case p.t.Read[s]:
+			p.t.Read[s] = false
+			p.problem(s, "%v", err)
+		}
+		return nil
+	})
 }
 
 // readSwitch asks how large the tables of a switch are, and for them.
 func (p *pull) readSwitch(s fabric.NodeID) {
 	to := Target{Route: p.d.Routes[s]}
 	if p.opt.LFT || p.opt.MFT {
-		p.get(to, mad.AttrSwitchInfo, 0, func(data *mad.Data, err error) error {
-			if err != nil {
-				return p.unread(s, err)
-			}
+		p.ask(s, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) {
 			var info mad.SwitchInfo
 			info.Unmarshal(data)
 			if p.opt.LFT {
@@ -134,7 +133,6 @@ func (p *pull) readSwitch(s fabric.NodeID) {
 			if p.opt.MFT {
 				p.readTop(s, to, &info)
 			}
-			return nil
 		})
 	}
 	if p.opt.SL2VL {
@@ -149,20 +147,13 @@ func (p *pull) readLFT(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 		p.problem(s, "LinearFDBTop %#x, want at most %#x", top, fabric.MaxUnicastLID)
 		top = int(fabric.MaxUnicastLID)
 	}
-	row := make([]fabric.PortNum, top+1)
-	for i := range row {
-		row[i] = fabric.NoPath
-	}
+	row := slices.Repeat([]fabric.PortNum{fabric.NoPath}, top+1)
 	p.rows[s] = row
 	for block := 0; block*lft.BlockSize <= top; block++ {
-		p.get(to, mad.AttrLinearForwardingTable, uint32(block), func(data *mad.Data, err error) error {
-			if err != nil {
-				return p.unread(s, err)
-			}
+		p.ask(s, to, mad.AttrLinearForwardingTable, uint32(block), func(data *mad.Data) {
 			var t mad.LinearForwardingTable
 			t.Unmarshal(data)
 			copy(row[block*lft.BlockSize:], t[:])
-			return nil
 		})
 	}
 }
@@ -179,76 +170,64 @@ func (p *pull) readTop(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	}
 	// 0 is what a switch without this field has, too: ask.
 	top := int(info.MulticastFDBTop) - int(mft.MinMLID) + 1
-	p.get(to, mad.AttrPortInfo, 0, func(data *mad.Data, err error) error {
-		if err != nil {
-			return p.unread(s, err)
-		}
+	p.ask(s, to, mad.AttrPortInfo, 0, func(data *mad.Data) {
 		var port mad.PortInfo
 		port.Unmarshal(data)
-		if port.CapabilityMask&isMulticastFDBTop != 0 {
+		if port.CapabilityMask&mad.IsMulticastFDBTop != 0 {
 			count = max(0, top)
 		}
 		p.readMFT(s, to, count)
-		return nil
 	})
 }
 
 // readMFT reads the masks of the first count MLIDs.
 func (p *pull) readMFT(s fabric.NodeID, to Target, count int) {
-	f := p.d.Fabric
-	ports := int(f.Node(s).NumPorts)
+	ports := int(p.d.Fabric.Node(s).NumPorts)
 	for block := 0; block*mad.MLIDBlock < count; block++ {
 		for position := 0; position*mad.PortsPerMask <= ports; position++ {
-			p.get(to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data, err error) error {
-				if err != nil {
-					return p.unread(s, err)
-				}
-				if *data == (mad.Data{}) {
-					return nil
-				}
+			p.ask(s, to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data) {
 				var t mad.MulticastForwardingTable
 				t.Unmarshal(data)
 				for i, mask := range t[:min(mad.MLIDBlock, count-block*mad.MLIDBlock)] {
-					for b := range mad.PortsPerMask {
-						if mask>>b&1 == 0 {
-							continue
-						}
-						mlid := mft.MinMLID + fabric.LID(block*mad.MLIDBlock+i)
-						port := position*mad.PortsPerMask + b
-						if port > ports {
-							p.problem(s, "the mask of MLID %#x has port %d, and the switch has ports 0 to %d", mlid, port, ports)
-							continue
-						}
-						p.masks[mlid] = append(p.masks[mlid], f.Port(s, fabric.PortNum(port)))
-					}
+					p.addMask(s, mft.MinMLID+fabric.LID(block*mad.MLIDBlock+i), mask, position*mad.PortsPerMask)
 				}
-				return nil
 			})
 		}
+	}
+}
+
+// addMask enters the ports from number first on that are in a mask.
+func (p *pull) addMask(s fabric.NodeID, mlid fabric.LID, mask uint16, first int) {
+	ports := int(p.d.Fabric.Node(s).NumPorts)
+	for ; mask != 0; mask &= mask - 1 {
+		port := first + bits.TrailingZeros16(mask)
+		if port > ports {
+			p.problem(s, "the mask of MLID %#x has port %d, and the switch has ports 0 to %d", mlid, port, ports)
+			continue
+		}
+		p.masks[mlid] = append(p.masks[mlid], p.d.Fabric.Port(s, fabric.PortNum(port)))
 	}
 }
 
 // readSL2VL reads the SL-to-VL maps of a switch.
 func (p *pull) readSL2VL(s fabric.NodeID, to Target) {
 	f := p.d.Fabric
-	ports := f.Node(s).NumPorts
-	for out := fabric.PortNum(1); out <= ports; out++ {
-		way := f.Port(s, out)
-		if f.Peer(way) == fabric.NoPort {
+	last := f.Node(s).NumPorts
+	for num := fabric.PortNum(1); num <= last; num++ {
+		out := f.Port(s, num)
+		if f.Peer(out) == fabric.NoPort {
 			continue
 		}
-		for in := fabric.PortNum(0); in <= ports; in++ {
-			p.get(to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), func(data *mad.Data, err error) error {
-				if err != nil {
-					return p.unread(s, err)
-				}
-				var m mad.SLtoVL
-				m.Unmarshal(data)
-				p.t.SL2VL.Set(in, way, lft.VLMap(m))
-				return nil
-			})
+		for in := fabric.PortNum(0); in <= last; in++ {
+			p.ask(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, num), func(data *mad.Data) { p.setMap(in, out, data) })
 		}
 	}
+}
+
+func (p *pull) setMap(in fabric.PortNum, out fabric.PortID, data *mad.Data) {
+	var m mad.SLtoVL
+	m.Unmarshal(data)
+	p.t.SL2VL.Set(in, out, lft.VLMap(m))
 }
 
 // readHost reads the SL-to-VL map of a port of a CA or router.
@@ -257,20 +236,18 @@ func (p *pull) readHost(port fabric.PortID) {
 	node := f.Owner(port)
 	to := Target{Route: p.d.Routes[node]}
 	// Each port of a CA answers for itself.
-	if peer := f.Peer(port); port != p.d.Local && f.IsSwitch(f.Owner(peer)) {
-		to.Route = append(slices.Clone(p.d.Routes[f.Owner(peer)]), f.Num(peer))
+	if s := f.PeerSwitch(port); port != p.d.Local && s != fabric.NoNode {
+		to.Route = append(slices.Clone(p.d.Routes[s]), f.Num(f.Peer(port)))
 	}
 	p.get(to, mad.AttrSLtoVLMappingTable, 0, func(data *mad.Data, err error) error {
-		if err != nil {
-			if lost(err) {
-				p.problem(node, "port %d: %v", f.Num(port), err)
-				return nil
-			}
+		switch {
+		case err == nil:
+			p.setMap(0, port, data)
+		case !lost(err):
 			return err
+		default:
+			p.problem(node, "port %d: %v", f.Num(port), err)
 		}
-		var m mad.SLtoVL
-		m.Unmarshal(data)
-		p.t.SL2VL.Set(0, port, lft.VLMap(m))
 		return nil
 	})
 }
@@ -290,17 +267,10 @@ func (p *pull) finish() {
 	}
 	if p.opt.MFT {
 		p.t.MFT = mft.NewTables(f)
-		mlids := make([]fabric.LID, 0, len(p.masks))
-		for l := range p.masks {
-			mlids = append(mlids, l)
-		}
-		slices.Sort(mlids)
-		for _, l := range mlids {
+		for _, l := range slices.Sorted(maps.Keys(p.masks)) {
 			slices.Sort(p.masks[l])
 			p.t.MFT.Add(l, p.masks[l])
 		}
 	}
-	slices.SortFunc(p.t.Problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Text, b.Text))
-	})
+	sortProblems(p.t.Problems)
 }

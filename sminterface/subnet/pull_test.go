@@ -1,6 +1,7 @@
 package subnet
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -116,11 +117,8 @@ func TestPullMasks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var m mad.MulticastForwardingTable
-			m.Unmarshal(&data)
-			m[int(mlid-mft.MinMLID)%mad.MLIDBlock] = mask
-			m.Marshal(&data)
-			if _, err := c.Set(t.Context(), to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0), &data); err != nil {
+			binary.BigEndian.PutUint16(data[2*(int(mlid-mft.MinMLID)%mad.MLIDBlock):], mask)
+			if _, err := c.SMP(t.Context(), to, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0), &data); err != nil {
 				t.Fatal(err)
 			}
 			for b := range 16 {

@@ -5,7 +5,7 @@
 // It makes no promise to other modules.
 //
 // Requests are in flight many at a time. What is sent is at most a read, but
-// for Client.Set, Join and Leave.
+// for Client.SMP, Join and Leave.
 package subnet
 
 import (
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -302,15 +303,14 @@ func describe(b []byte, lid fabric.LID) string {
 	return text + " to " + Target{LID: lid}.String()
 }
 
-// startSMP sends a SMP. done is called as call.done is.
-func (c *Client) startSMP(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data, done func(*mad.Data, error)) {
+// newSMP makes a request of subnet management. Its error is a *TooFarError.
+func (c *Client) newSMP(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data) (*call, error) {
 	s := mad.SMP{Header: mad.Header{BaseVersion: 1, Class: mad.SubnLID, ClassVersion: mad.SMPVersion, Method: method, Attribute: attr, Modifier: modifier}, MKey: c.opt.MKey}
 	x := &call{ctx: ctx}
 	x.packet = mad.Packet{LID: to.LID, QP: mad.QP0, Timeout: c.opt.Timeout, Retries: c.opt.Retries, Data: x.buf[:]}
 	if to.LID == 0 {
 		if len(to.Route) > mad.MaxHops {
-			go done(nil, &TooFarError{Route: to})
-			return
+			return nil, &TooFarError{Route: to}
 		}
 		x.packet.LID = mad.PermissiveLID
 		s.Class = mad.SubnDirected
@@ -322,23 +322,57 @@ func (c *Client) startSMP(ctx context.Context, to Target, method mad.Method, att
 		s.Data = *data
 	}
 	s.Marshal(&x.buf)
+	return x, nil
+}
+
+// readSMP reads the answer to a request of newSMP.
+func readSMP(x *call, answer []byte) (*mad.Data, error) {
+	var s mad.SMP
+	if err := s.Unmarshal(answer); err != nil {
+		return nil, err
+	}
+	if s.Status != 0 {
+		var request mad.Header
+		if err := request.Unmarshal(x.buf[:]); err != nil {
+			return nil, err
+		}
+		return nil, &mad.StatusError{Class: s.Class, Method: request.Method, Attribute: request.Attribute, Modifier: request.Modifier, Status: s.Status}
+	}
+	return &s.Data, nil
+}
+
+// startSMP reads an attribute. done is called as call.done is.
+func (c *Client) startSMP(ctx context.Context, to Target, attr mad.Attribute, modifier uint32, done func(*mad.Data, error)) {
+	x, err := c.newSMP(ctx, to, mad.Get, attr, modifier, nil)
+	if err != nil {
+		go done(nil, err)
+		return
+	}
 	x.done = func(answer []byte, err error) {
-		if err != nil {
-			done(nil, err)
-			return
+		var data *mad.Data
+		if err == nil {
+			data, err = readSMP(x, answer)
 		}
-		var s mad.SMP
-		if err := s.Unmarshal(answer); err != nil {
-			done(nil, err)
-			return
-		}
-		if s.Status != 0 {
-			done(nil, &mad.StatusError{Class: s.Class, Method: method, Attribute: attr, Modifier: modifier, Status: s.Status})
-			return
-		}
-		done(&s.Data, nil)
+		done(data, err)
 	}
 	c.start(x)
+}
+
+// roundTrip sends a request and waits for its answer.
+func (c *Client) roundTrip(ctx context.Context, x *call) ([]byte, error) {
+	type result struct {
+		answer []byte
+		err    error
+	}
+	ended := make(chan result, 1)
+	x.done = func(answer []byte, err error) { ended <- result{slices.Clone(answer), err} }
+	c.start(x)
+	select {
+	case r := <-ended:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // TooFarError says that a directed route would have more than 63 links.
@@ -351,34 +385,25 @@ func (e *TooFarError) Error() string {
 // Get reads an attribute of subnet management. Errors: a *TimeoutError, a
 // *mad.StatusError, ErrClosed, and ctx's.
 func (c *Client) Get(ctx context.Context, to Target, attr mad.Attribute, modifier uint32) (mad.Data, error) {
-	return c.smp(ctx, to, mad.Get, attr, modifier, nil)
+	return c.SMP(ctx, to, mad.Get, attr, modifier, nil)
 }
 
-// Set writes an attribute of subnet management and returns what the node says
-// that it is now. Errors are as for Get.
-func (c *Client) Set(ctx context.Context, to Target, attr mad.Attribute, modifier uint32, data *mad.Data) (mad.Data, error) {
-	return c.smp(ctx, to, mad.Set, attr, modifier, data)
-}
-
-func (c *Client) smp(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data) (mad.Data, error) {
-	type result struct {
-		data mad.Data
-		err  error
+// SMP reads or writes an attribute of subnet management, by its method, and returns
+// what the node says that it is now. Errors are as for Get.
+func (c *Client) SMP(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data) (mad.Data, error) {
+	x, err := c.newSMP(ctx, to, method, attr, modifier, data)
+	if err != nil {
+		return mad.Data{}, err
 	}
-	ch := make(chan result, 1)
-	c.startSMP(ctx, to, method, attr, modifier, data, func(d *mad.Data, err error) {
-		r := result{err: err}
-		if d != nil {
-			r.data = *d
-		}
-		ch <- r
-	})
-	select {
-	case r := <-ch:
-		return r.data, r.err
-	case <-ctx.Done():
-		return mad.Data{}, context.Cause(ctx)
+	answer, err := c.roundTrip(ctx, x)
+	if err != nil {
+		return mad.Data{}, err
 	}
+	now, err := readSMP(x, answer)
+	if err != nil {
+		return mad.Data{}, err
+	}
+	return *now, nil
 }
 
 // batch is a number of SMPs whose answers make further ones. Answers are handed
@@ -441,7 +466,7 @@ func (b *batch) get(to Target, attr mad.Attribute, modifier uint32, answer func(
 	}
 	b.left++
 	b.sent++
-	b.c.startSMP(b.ctx, to, mad.Get, attr, modifier, nil, func(d *mad.Data, err error) {
+	b.c.startSMP(b.ctx, to, attr, modifier, func(d *mad.Data, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.err == nil {
