@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/updown"
 )
@@ -83,98 +84,98 @@ func (u *UpDown) TreeTables() (*lft.Tables, error) { return u.tables(u.Tree) }
 func (u *UpDown) tables(uses func(fabric.PortID) bool) (*lft.Tables, error) {
 	f := u.fab
 	n := f.NumSwitches()
+	t := lft.NewTables(n, f.MaxLID())
 	lids := make([][]fabric.LID, n) // by switch: those of end ports at it
 	var err error
 	f.EndPorts(func(p fabric.PortID) {
-		at := f.Owner(p)
-		if !f.IsSwitch(at) {
-			if at = f.Owner(f.Peer(p)); !f.IsSwitch(at) {
-				return
-			}
+		at := f.Attachment(p)
+		if at == fabric.NoPort {
+			return
 		}
 		if f.LID(p) == 0 && err == nil {
 			err = fmt.Errorf("%s has no LID", f.PortName(p))
 		}
-		for i := range 1 << f.LMC(p) {
-			lids[at] = append(lids[at], f.LID(p)+fabric.LID(i))
+		s := f.Owner(at)
+		for i := range fabric.LID(1) << f.LMC(p) {
+			lids[s] = append(lids[s], f.LID(p)+i)
+			t.Row(s)[f.LID(p)+i] = f.Num(at)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	t := lft.NewTables(n, f.MaxLID())
-	const far = int32(1) << 30
-	cost := make([]int32, n) // by switch: links to the destination by the rule
-	down := make([]int32, n) // the same by downward links alone, far where there is no such way
-	port := make([]fabric.PortNum, n)
-	queue := make([]fabric.NodeID, 0, n)
+	w := &wayTo{u: u, uses: uses, down: graph.NewSearch[fabric.NodeID](n), cost: make([]int32, n)}
 	for dest := range fabric.NodeID(n) {
 		if len(lids[dest]) == 0 {
 			continue
 		}
-		for i := range down {
-			down[i] = far
-		}
-		down[dest] = 0
-		queue = append(queue[:0], dest)
-		for i := 0; i < len(queue); i++ {
-			ports, to := f.SwitchLinks(queue[i])
-			for j, v := range to {
-				if uses(ports[j]) && u.Goes(ports[j]) && down[v] == far {
-					down[v] = down[queue[i]] + 1
-					queue = append(queue, v)
-				}
-			}
-		}
+		w.down.Run(w.above, dest)
 		for _, s := range u.order.Switch { // those above come first
-			cost[s], port[s] = down[s], fabric.NoPath
-			if s == dest {
+			port := fabric.NoPath
+			if w.cost[s] = 0; s != dest {
+				port, w.cost[s] = w.choose(s)
+			}
+			if port == fabric.NoPath {
 				continue
 			}
-			ports, to := f.SwitchLinks(s)
-			falls := down[s] != far
-			best, via := far, fabric.NoNode
-			for j, v := range to {
-				if !uses(ports[j]) || u.Goes(ports[j]) == falls {
-					continue
-				}
-				left := cost[v]
-				if falls {
-					left = down[v]
-				}
-				if left < best || left == best && left < far && v < via {
-					best, via, port[s] = left, v, f.Num(ports[j])
-				}
-			}
-			if best < far {
-				cost[s] = best + 1
-			} else {
-				cost[s] = far
-			}
-		}
-		for s := range fabric.NodeID(n) {
-			if s != dest && port[s] != fabric.NoPath {
-				row := t.Row(s)
-				for _, l := range lids[dest] {
-					row[l] = port[s]
-				}
+			row := t.Row(s)
+			for _, l := range lids[dest] {
+				row[l] = port
 			}
 		}
 	}
-	f.EndPorts(func(p fabric.PortID) {
-		at, out := f.Owner(p), fabric.ManagementPort
-		if !f.IsSwitch(at) {
-			peer := f.Peer(p)
-			if at = f.Owner(peer); !f.IsSwitch(at) {
-				return
-			}
-			out = f.Num(peer)
-		}
-		for i := range 1 << f.LMC(p) {
-			t.Row(at)[f.LID(p)+fabric.LID(i)] = out
-		}
-	})
 	return t, nil
+}
+
+// wayTo is the up/down paths to a switch.
+type wayTo struct {
+	u    *UpDown
+	uses func(fabric.PortID) bool
+	down *graph.Search[fabric.NodeID] // against the downward links, from the switch
+	cost []int32                      // by switch: links to the switch by the rule
+	next []fabric.NodeID              // scratch
+}
+
+// far is the cost of what has no path.
+const far = int32(1) << 30
+
+// above lists the switches to which links that are used lead up.
+func (w *wayTo) above(s fabric.NodeID) []fabric.NodeID {
+	w.next = w.next[:0]
+	ports, to := w.u.fab.SwitchLinks(s)
+	for i, v := range to {
+		if w.uses(ports[i]) && w.u.Goes(ports[i]) {
+			w.next = append(w.next, v)
+		}
+	}
+	return w.next
+}
+
+// choose is the port by which a switch sends, and its cost. All switches above it have
+// theirs.
+func (w *wayTo) choose(s fabric.NodeID) (port fabric.PortNum, cost int32) {
+	falls := w.down.Reached(s)
+	left := func(v fabric.NodeID) int32 {
+		switch {
+		case !falls:
+			return w.cost[v]
+		case w.down.Reached(v):
+			return w.down.Distance[v]
+		}
+		return far
+	}
+	ports, to := w.u.fab.SwitchLinks(s)
+	port, cost = fabric.NoPath, far
+	via := fabric.NoNode
+	for i, v := range to {
+		if !w.uses(ports[i]) || w.u.Goes(ports[i]) == falls {
+			continue
+		}
+		if l := left(v); l < cost || l == cost && l < far && v < via {
+			port, cost, via = w.u.fab.Num(ports[i]), l, v
+		}
+	}
+	return port, min(cost+1, far)
 }
 
 // Path appends the ports by which a packet from an end port of a CA leaves the

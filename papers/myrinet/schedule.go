@@ -340,93 +340,95 @@ func (b *builder) parents(m []int32) ([]int32, error) {
 	return parent, nil
 }
 
+// rootedTree is the tree of the members of a group. Members are known by their
+// positions in the list.
+type rootedTree struct {
+	b        *builder
+	g        *Group
+	parent   []int32
+	children [][]int32
+	sends    []bool // it originates messages
+	below    []int  // senders at and below it
+}
+
 func (b *builder) tree(g *Group) error {
-	m := g.Members
-	parent, err := b.parents(m)
+	n := len(g.Members)
+	parent, err := b.parents(g.Members)
 	if err != nil {
 		return err
 	}
-	children := make([][]int32, len(m))
-	for i, p := range parent {
-		if p != Anyone {
-			children[p] = append(children[p], int32(i))
-		}
-	}
-	add := func(at int, held Class, from int32, to int32, class Class) {
-		if from != Anyone {
-			from = m[from]
-		}
-		g.Sends = append(g.Sends, Send{At: m[at], Held: held, From: from, To: m[to], Class: class})
-	}
-	sends := make([]bool, len(m))
+	t := &rootedTree{b: b, g: g, parent: parent, children: make([][]int32, n), sends: make([]bool, n), below: make([]int, n)}
 	for _, o := range g.Senders {
-		i, _ := slices.BinarySearch(m, o)
-		sends[i] = true
+		i, _ := slices.BinarySearch(g.Members, o)
+		t.sends[i] = true
+		t.below[i] = 1
 	}
-	if g.Method == Tree {
-		for i := range m {
-			for _, c := range children[i] {
-				add(i, 1, Anyone, c, 1)
-				if i == 0 && sends[0] {
-					add(0, SendBuffer, Anyone, c, 1)
-				}
-			}
-			if i > 0 && sends[i] {
-				add(i, SendBuffer, Anyone, 0, 1)
-			}
-		}
-		return nil
+	for i := n - 1; i > 0; i-- {
+		t.below[parent[i]] += t.below[i]
 	}
-	// Messages climb in the first class from where there are senders, and fall in
-	// the second.
-	climbs := slices.Clone(sends) // a sender is here or below
-	for i := len(m) - 1; i > 0; i-- {
-		climbs[parent[i]] = climbs[parent[i]] || climbs[i]
+	for i := 1; i < n; i++ {
+		t.children[parent[i]] = append(t.children[parent[i]], int32(i))
 	}
-	above := make([]bool, len(m)) // a sender is not below, nor here
-	total := 0
-	for _, s := range sends {
-		if s {
-			total++
-		}
-	}
-	below := make([]int, len(m))
-	for i := len(m) - 1; i >= 0; i-- {
-		if sends[i] {
-			below[i]++
-		}
-		if i > 0 {
-			below[parent[i]] += below[i]
-		}
-		above[i] = below[i] < total
-	}
-	for i := range m {
-		if sends[i] {
-			if i > 0 {
-				add(i, SendBuffer, Anyone, parent[i], 1)
-			}
-			for _, c := range children[i] {
-				add(i, SendBuffer, Anyone, c, b.second())
-			}
-		}
-		for _, from := range children[i] {
-			if !climbs[from] {
-				continue
-			}
-			if i > 0 {
-				add(i, 1, from, parent[i], 1)
-			}
-			for _, c := range children[i] {
-				if c != from {
-					add(i, 1, from, c, b.second())
-				}
-			}
-		}
-		if i > 0 && above[i] {
-			for _, c := range children[i] {
-				add(i, b.second(), parent[i], c, b.second())
-			}
+	for i := range n {
+		if g.Method == Tree {
+			t.addOrdered(i)
+		} else {
+			t.addFlood(i)
 		}
 	}
 	return nil
+}
+
+// add has a member send a message on that came from another one.
+func (t *rootedTree) add(at int, held Class, from, to int32, class Class) {
+	m := t.g.Members
+	if from != Anyone {
+		from = m[from]
+	}
+	t.g.Sends = append(t.g.Sends, Send{At: m[at], Held: held, From: from, To: m[to], Class: class})
+}
+
+// addOrdered adds what a member sends where messages start at the root.
+func (t *rootedTree) addOrdered(i int) {
+	for _, c := range t.children[i] {
+		t.add(i, 1, Anyone, c, 1)
+		if i == 0 && t.sends[0] {
+			t.add(0, SendBuffer, Anyone, c, 1)
+		}
+	}
+	if i > 0 && t.sends[i] {
+		t.add(i, SendBuffer, Anyone, 0, 1)
+	}
+}
+
+// addFlood adds what a member sends where messages climb in the first class from
+// where there are senders, and fall in the second.
+func (t *rootedTree) addFlood(i int) {
+	second := t.b.second()
+	if t.sends[i] {
+		if i > 0 {
+			t.add(i, SendBuffer, Anyone, t.parent[i], 1)
+		}
+		for _, c := range t.children[i] {
+			t.add(i, SendBuffer, Anyone, c, second)
+		}
+	}
+	for _, from := range t.children[i] {
+		if t.below[from] == 0 {
+			continue
+		}
+		if i > 0 {
+			t.add(i, 1, from, t.parent[i], 1)
+		}
+		for _, c := range t.children[i] {
+			if c != from {
+				t.add(i, 1, from, c, second)
+			}
+		}
+	}
+	if i > 0 && t.below[i] < t.below[0] { // a sender is not below, nor here
+		for _, c := range t.children[i] {
+			t.add(i, second, t.parent[i], c, second)
+		}
+	}
 }

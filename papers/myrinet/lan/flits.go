@@ -312,23 +312,15 @@ func (x *switches) emit(s fabric.PortID) (waits bool) {
 // pass moves what is first in the buffer of a port, by one flit.
 func (x *switches) pass(in fabric.PortID) error {
 	b := x.buffer[in]
+	c := x.through[in]
 	if len(b) == 0 {
-		if c := x.through[in]; c != nil {
-			for i := range c.outs {
-				c.outs[i].idle++ // nothing comes: IDLE goes on
-			}
+		if c != nil {
+			c.wait() // nothing comes: IDLE goes on
 		}
 		return nil
 	}
-	f := x.o.Fabric
-	c := x.through[in]
 	if c == nil {
-		c = &crossing{worm: b[0].worm}
-		at := f.Owner(in)
-		for _, br := range x.expand(at, b[0].route, x.worms[c.worm].Broadcast) {
-			c.outs = append(c.outs, way{port: f.Port(at, br.Port), route: br.Below})
-		}
-		x.through[in] = c
+		c = x.enter(in)
 	}
 	if b[0].end {
 		x.close(c)
@@ -337,59 +329,23 @@ func (x *switches) pass(in fabric.PortID) error {
 		x.r.Fragments++
 		return nil
 	}
-	// Is any branch blocked?
-	blocked := false
-	for i := range c.outs {
-		w := &c.outs[i]
-		if !w.owned && x.owner[w.port] != 0 || !x.fits(w.port) {
-			blocked = true
-		}
+	blocked := x.blocked(c)
+	if x.o.Remedy == Interrupt && len(c.outs) > 1 && x.interrupt(c, blocked) {
+		return nil
 	}
-	single := len(c.outs) == 1
-	if x.o.Remedy == Interrupt && !single {
-		if c.blocked++; !blocked {
-			c.blocked = 0
-		}
-		if c.blocked > x.o.FlagAfter {
-			for i := range c.outs {
-				if w := &c.outs[i]; w.owned && x.fits(w.port) {
-					x.cut(w, c.worm)
-					x.moved = true
-				}
-			}
-			return nil
-		}
-	}
-	for i := range c.outs {
-		if w := &c.outs[i]; !w.owned && x.owner[w.port] == 0 {
-			w.owned, w.idle = true, 0
-			x.owner[w.port] = c.worm + 1
-		} else if !w.owned && x.o.Remedy == Flush && single && x.flagged(w.port) {
-			x.flush(c.worm)
-			return nil
-		}
+	if x.take(c) {
+		return nil
 	}
 	if blocked {
-		for i := range c.outs {
-			c.outs[i].idle++
-		}
+		c.wait()
 		return nil
 	}
 	// Headers go before data where they are to be sent, again or for the first time.
-	heads := false
-	for i := range c.outs {
-		if w := &c.outs[i]; !w.headed {
-			w.headed, heads = true, true
-			if err := x.send(w.port, cell{worm: c.worm, route: w.route}); err != nil {
-				return err
-			}
-		}
-	}
-	if heads {
-		if b[0].number == 0 {
+	if heads, err := x.sendHeads(c); heads || err != nil {
+		if b[0].number == 0 && err == nil {
 			x.drop(in)
 		}
-		return nil
+		return err
 	}
 	last := int(b[0].number) == x.worms[c.worm].Flits-1
 	for i := range c.outs {
@@ -406,6 +362,81 @@ func (x *switches) pass(in fabric.PortID) error {
 		x.through[in] = nil
 	}
 	return nil
+}
+
+// enter begins the crossing of the worm whose header is first in a buffer.
+func (x *switches) enter(in fabric.PortID) *crossing {
+	f := x.o.Fabric
+	head := x.buffer[in][0]
+	c := &crossing{worm: head.worm}
+	at := f.Owner(in)
+	for _, br := range x.expand(at, head.route, x.worms[c.worm].Broadcast) {
+		c.outs = append(c.outs, way{port: f.Port(at, br.Port), route: br.Below})
+	}
+	x.through[in] = c
+	return c
+}
+
+// wait has no flit leave for a cycle.
+func (c *crossing) wait() {
+	for i := range c.outs {
+		c.outs[i].idle++
+	}
+}
+
+// blocked says whether any branch is.
+func (x *switches) blocked(c *crossing) bool {
+	return slices.ContainsFunc(c.outs, func(w way) bool {
+		return !w.owned && x.owner[w.port] != 0 || !x.fits(w.port)
+	})
+}
+
+// interrupt ends the branches that are not blocked when the others have been for long
+// enough.
+func (x *switches) interrupt(c *crossing, blocked bool) bool {
+	if c.blocked++; !blocked {
+		c.blocked = 0
+	}
+	if c.blocked <= x.o.FlagAfter {
+		return false
+	}
+	for i := range c.outs {
+		if w := &c.outs[i]; w.owned && x.fits(w.port) {
+			x.cut(w, c.worm)
+			x.moved = true
+		}
+	}
+	return true
+}
+
+// take gives a crossing the ports that are free. It says whether a flagged port has
+// flushed the worm instead.
+func (x *switches) take(c *crossing) (flushed bool) {
+	for i := range c.outs {
+		if w := &c.outs[i]; !w.owned && x.owner[w.port] == 0 {
+			w.owned, w.idle = true, 0
+			x.owner[w.port] = c.worm + 1
+		} else if !w.owned && x.o.Remedy == Flush && len(c.outs) == 1 && x.flagged(w.port) {
+			x.flush(c.worm)
+			return true
+		}
+	}
+	return false
+}
+
+// sendHeads sends the header to branches that lack it, and says whether there were any.
+func (x *switches) sendHeads(c *crossing) (heads bool, err error) {
+	for i := range c.outs {
+		w := &c.outs[i]
+		if w.headed {
+			continue
+		}
+		w.headed, heads = true, true
+		if err := x.send(w.port, cell{worm: c.worm, route: w.route}); err != nil {
+			return heads, err
+		}
+	}
+	return heads, nil
 }
 
 // drop takes the first flit out of a buffer.
