@@ -23,7 +23,8 @@ type channels struct {
 
 const (
 	toCA      = -1 // or to a router
-	toNowhere = -2 // no cable, or port 0
+	toNowhere = -2 // no cable
+	toPort0   = -3 // by port 0
 )
 
 func newChannels(f *fabric.Fabric, vl ...fabric.VL) *channels {
@@ -37,6 +38,9 @@ func newChannels(f *fabric.Fabric, vl ...fabric.VL) *channels {
 			if to := f.Owner(peer); f.IsSwitch(to) {
 				c.to[p] = int32(to)
 			}
+		}
+		if f.Num(fabric.PortID(p)) == fabric.ManagementPort {
+			c.to[p] = toPort0
 		}
 		most = max(most, int(f.Num(fabric.PortID(p))))
 	}
@@ -52,8 +56,11 @@ func (c *channels) tail(ch int32) int32 {
 	return int32(c.f.Owner(fabric.PortID(int(ch) / c.vls)))
 }
 
-// head is the switch that a channel leads to, toCA or toNowhere.
+// head is where a channel leads to, as in to.
 func (c *channels) head(ch int32) int32 { return c.to[int(ch)/c.vls] }
+
+// cabled says whether the port of a channel has a cable.
+func (c *channels) cabled(ch int32) bool { return c.head(ch) >= toCA }
 
 // base is the first channel of switch s that can have a cable.
 func (c *channels) base(s int32) int32 {
@@ -81,20 +88,20 @@ func (c *channels) hop(ch int32, lid fabric.LID) Hop {
 	return Hop{Switch: c.f.Node(n).GUID, Name: c.f.Name(n), Port: c.f.Num(port), VL: vl, LID: lid}
 }
 
-// graph is a channel dependency graph: for each channel the set of channels of
+// dependencyGraph is a channel dependency graph: for each channel the set of channels of
 // the switch it leads to that a packet which holds it may wait for.
-type graph struct {
+type dependencyGraph struct {
 	*channels
 	deps []uint64 // words for each channel; bit i is the channel base(head)+i
 	used []bool   // by channel: whether packets take it
 }
 
-func newGraph(c *channels) *graph {
-	return &graph{channels: c, deps: make([]uint64, c.count()*c.words), used: make([]bool, c.count())}
+func newGraph(c *channels) *dependencyGraph {
+	return &dependencyGraph{channels: c, deps: make([]uint64, c.count()*c.words), used: make([]bool, c.count())}
 }
 
 // copies is a graph of one VL, g, on each of the VLs of c.
-func (g *graph) copies(c *channels) *graph {
+func (g *dependencyGraph) copies(c *channels) *dependencyGraph {
 	to := newGraph(c)
 	for ch := range int32(g.count()) {
 		for i := range int32(c.vls) {
@@ -112,7 +119,7 @@ func (g *graph) copies(c *channels) *graph {
 }
 
 // depends says whether a channel depends on any other.
-func (g *graph) depends(ch int32) bool {
+func (g *dependencyGraph) depends(ch int32) bool {
 	for _, set := range g.row(ch) {
 		if set != 0 {
 			return true
@@ -122,14 +129,14 @@ func (g *graph) depends(ch int32) bool {
 }
 
 // row is the set of channels that ch depends on.
-func (g *graph) row(ch int32) []uint64 {
+func (g *dependencyGraph) row(ch int32) []uint64 {
 	return g.deps[int(ch)*g.words : (int(ch)+1)*g.words]
 }
 
 // has says whether channel a depends on b.
-func (g *graph) has(a, b int32) bool {
+func (g *dependencyGraph) has(a, b int32) bool {
 	u := g.head(a)
-	if u < 0 || u != g.tail(b) || g.head(b) == toNowhere {
+	if u < 0 || u != g.tail(b) || !g.cabled(b) {
 		return false
 	}
 	i := b - g.base(u)
@@ -137,7 +144,7 @@ func (g *graph) has(a, b int32) bool {
 }
 
 // dependencies counts the edges.
-func (g *graph) dependencies() int {
+func (g *dependencyGraph) dependencies() int {
 	n := 0
 	for _, w := range g.deps {
 		n += bits.OnesCount64(w)
@@ -150,7 +157,7 @@ func (g *graph) dependencies() int {
 // that keeps, for each switch, the set of channels not seen yet: the next
 // channel to descend into is one AND away, so that the time is
 // O(channels x words) however many dependencies there are.
-func (g *graph) order() (list []int32, ok bool) {
+func (g *dependencyGraph) order() (list []int32, ok bool) {
 	words := int32(g.words)
 	unseen := make([]uint64, g.f.NumSwitches()*g.words)
 	open := make([]uint64, len(unseen)) // on the way from the start to here
@@ -158,7 +165,7 @@ func (g *graph) order() (list []int32, ok bool) {
 	for s := range int32(g.f.NumSwitches()) {
 		base := g.base(s)
 		for i := range int32(g.f.Node(fabric.NodeID(s)).NumPorts) * int32(g.vls) {
-			if g.head(base+i) != toNowhere {
+			if g.cabled(base + i) {
 				unseen[s*words+i>>6] |= 1 << (i & 63)
 				cables++
 			}
@@ -219,7 +226,7 @@ type visit struct {
 
 // successor is the place of the first channel in a set that v depends on; bit is
 // 0 when there is none.
-func (g *graph) successor(v *visit, set []uint64) (word int32, bit uint64) {
+func (g *dependencyGraph) successor(v *visit, set []uint64) (word int32, bit uint64) {
 	if v.head < 0 {
 		return 0, 0
 	}
@@ -234,7 +241,7 @@ func (g *graph) successor(v *visit, set []uint64) (word int32, bit uint64) {
 
 // levels numbers the channels of a topological order: 0 for one that none
 // depends on, else one more than the highest of those that depend on it.
-func (g *graph) levels(order []int32) []int32 {
+func (g *dependencyGraph) levels(order []int32) []int32 {
 	level := make([]int32, g.count())
 	for _, ch := range order {
 		u := g.head(ch)
@@ -257,7 +264,7 @@ func (g *graph) levels(order []int32) []int32 {
 // (Tarjan, Depth-first search and linear graph algorithms, SIAM J. Comput.
 // 1972, without recursion). No channel depends on itself, so that these are
 // the components of two channels or more.
-func (g *graph) components() [][]int32 {
+func (g *dependencyGraph) components() [][]int32 {
 	const none = -1
 	n := g.count()
 	index := make([]int32, n) // order of discovery
@@ -350,7 +357,7 @@ const (
 
 // sidesChange says whether the switches have two sides so that each of some channels
 // leads from one to the other, as in trees and meshes: cycles are even then.
-func (g *graph) sidesChange(members []int32) bool {
+func (g *dependencyGraph) sidesChange(members []int32) bool {
 	// A switch is on the side of the one it points to, or on the other one, and so on
 	// up to the one that stands for all that are connected.
 	n := g.f.NumSwitches()
@@ -388,7 +395,7 @@ func (g *graph) sidesChange(members []int32) bool {
 // channel out once the shortest cycle through it is known. exact is false
 // when cycleBudget ran out: then the result is the shortest through the
 // channels that were tried.
-func (g *graph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
+func (g *dependencyGraph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
 	step := 1 // by which cycles differ in length
 	if g.sidesChange(members) {
 		step = 2

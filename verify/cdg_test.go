@@ -11,7 +11,7 @@ import (
 // randomGraph has any dependencies between the channels of a random fabric,
 // but those that would have a packet turn round: whatever makes a shortest
 // cycle of one or two channels.
-func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int) *graph {
+func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int) *dependencyGraph {
 	t.Helper()
 	c := newChannels(f, []fabric.VL{0, 1, 2, 3}[:vls]...)
 	g := newGraph(c)
@@ -21,7 +21,7 @@ func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int)
 			continue
 		}
 		for b := c.base(u); b < c.base(u+1)-int32(vls); b++ {
-			if c.head(b) != toNowhere && c.head(b) != c.tail(a) && c.head(b) != u && r.IntN(100) < percent {
+			if c.cabled(b) && c.head(b) != c.tail(a) && c.head(b) != u && r.IntN(100) < percent {
 				i := b - c.base(u)
 				g.row(a)[i>>6] |= 1 << (i & 63)
 			}
@@ -32,7 +32,7 @@ func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int)
 
 // named is the same graph as the slow checker has it, a channel being named
 // by its number.
-func (g *graph) named() dependencies {
+func (g *dependencyGraph) named() dependencies {
 	d := dependencies{}
 	for a := range int32(g.count()) {
 		for b := range int32(g.count()) {
@@ -114,7 +114,7 @@ func TestGraph(t *testing.T) {
 }
 
 // twoSides colours the switches that channels lead from and to, one after the other.
-func twoSides(g *graph, members []int32) bool {
+func twoSides(g *dependencyGraph, members []int32) bool {
 	colour := make(map[int32]int)
 	for range members { // as often as a colour can have to travel
 		for _, ch := range members {

@@ -75,7 +75,7 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 type certificateProof struct {
 	management, multicast bool
 
-	graph   *graph
+	graph   *dependencyGraph
 	order   []int32           // channels, each after those that depend on it
 	fromCAs []NumberedChannel // those that leave CAs and routers
 }

@@ -58,13 +58,13 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 	slices.SortFunc(w.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
 	for i := range w.troubles {
 		t := &w.troubles[i]
-		p.reportDropped(c, UnicastUnreachable, t.lid, t.unreachable)
-		p.reportDropped(c, Misdelivered, t.lid, t.misdelivered)
-		p.reportDiscarded(c, SLDropped, t.lid, t.discarded)
-		p.reportLoop(c, UnicastLoop, t.lid, t.loops)
-		p.reportDropped(c, ManagementUnreachable, t.lid, t.mgmtUnreachable)
-		p.reportDiscarded(c, ManagementSLDropped, t.lid, t.mgmtDiscarded)
-		p.reportLoop(c, ManagementLoop, t.lid, t.mgmtLoops)
+		p.reportDropped(c, UnicastUnreachable, t.lid, t.tallies[tallyUnreachable])
+		p.reportDropped(c, Misdelivered, t.lid, t.tallies[tallyMisdelivered])
+		p.reportDiscarded(c, SLDropped, t.lid, t.tallies[tallyDropped])
+		p.reportLoop(c, UnicastLoop, t.lid, t.tallies[tallyLoops])
+		p.reportDropped(c, ManagementUnreachable, t.lid, t.tallies[tallyManagementUnreachable])
+		p.reportDiscarded(c, ManagementSLDropped, t.lid, t.tallies[tallyManagementDropped])
+		p.reportLoop(c, ManagementLoop, t.lid, t.tallies[tallyManagementLoops])
 	}
 	p.reportEntries(c, w, opt.Complete)
 	if w.nonMinimal > 0 {
@@ -358,7 +358,7 @@ func (p *plan) cycleOf(n staleLID, at []int32, seen *int32) []Hop {
 		for u := s; at[u] <= known || at[u] == *seen; {
 			if at[u] == *seen {
 				var cycle []Hop
-				for v := u; len(cycle) == 0 || v != u; v = int32(p.step(v, n.lid)) {
+				for v := u; len(cycle) == 0 || v != u; v = p.step(v, n.lid) {
 					node := fabric.NodeID(v)
 					cycle = append(cycle, Hop{Switch: p.f.Node(node).GUID, Name: p.f.Name(node), Port: p.entry(v, n.lid), LID: n.lid})
 				}
@@ -366,10 +366,10 @@ func (p *plan) cycleOf(n staleLID, at []int32, seen *int32) []Hop {
 			}
 			at[u] = *seen
 			next := p.step(u, n.lid)
-			if next >= p.n {
+			if next < 0 {
 				break
 			}
-			u = int32(next)
+			u = next
 		}
 	}
 	return nil
@@ -408,7 +408,7 @@ func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options)
 }
 
 // creditLoop describes one strongly connected component.
-func (p *plan) creditLoop(f *Finding, g *graph, members []int32, unicast *graph, mc *multicast, budget int) {
+func (p *plan) creditLoop(f *Finding, g *dependencyGraph, members []int32, unicast *dependencyGraph, mc *multicast, budget int) {
 	least := minUnicastCycle
 	if mc != nil {
 		least = minCycle
@@ -429,7 +429,7 @@ func (p *plan) creditLoop(f *Finding, g *graph, members []int32, unicast *graph,
 // holds is a LID whose packets hold channel a of a graph while they wait for b:
 // the lowest of those between CA and router ports, else the lowest MLID, else the
 // lowest LID of all.
-func (p *plan) holds(g *graph, a, b int32, unicast *graph, mc *multicast) fabric.LID {
+func (p *plan) holds(g *dependencyGraph, a, b int32, unicast *dependencyGraph, mc *multicast) fabric.LID {
 	if unicast.has(a, b) {
 		return p.closes(g, a, b, true)
 	}
@@ -444,7 +444,7 @@ func (p *plan) holds(g *graph, a, b int32, unicast *graph, mc *multicast) fabric
 // closes is the lowest LID whose packets hold channel a of a graph while they
 // wait for b. unicast says that only packets between CA and router ports
 // count.
-func (p *plan) closes(g *graph, a, b int32, unicast bool) fabric.LID {
+func (p *plan) closes(g *dependencyGraph, a, b int32, unicast bool) fabric.LID {
 	portA, vlA := g.portVL(a)
 	portB, vlB := g.portVL(b)
 	v, u := g.tail(a), g.tail(b)
@@ -478,11 +478,9 @@ func (p *plan) arrives(s int32, d *dest) bool {
 		if s == d.root {
 			return p.entry(s, d.lid) == d.last
 		}
-		next := p.step(s, d.lid)
-		if next >= p.n {
+		if s = p.step(s, d.lid); s < 0 {
 			return false
 		}
-		s = int32(next)
 	}
 	return false
 }
@@ -550,7 +548,7 @@ func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, un
 		}
 		base := p.f.PortBase(at.s)
 		for port := base + 1; port <= base+fabric.PortID(p.f.Node(at.s).NumPorts); port++ {
-			if p.to[port] == toNowhere || port == out || !fits(p.f.Num(port)) {
+			if p.to[port] < toCA || port == out || !fits(p.f.Num(port)) {
 				continue
 			}
 			peer := p.f.Peer(port)
@@ -566,20 +564,8 @@ func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, un
 	return false
 }
 
-// entry is switch s's entry for a LID, NoPath beyond the end of its table.
-func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
-	if lid > p.t.MaxLID() {
-		return fabric.NoPath
-	}
-	return p.t.Row(fabric.NodeID(s))[lid]
-}
-
-// step is where switch s sends packets for a LID: a switch, or a number
-// beyond as in plan.next.
-func (p *plan) step(s int32, lid fabric.LID) int {
-	next := p.next[p.nextAt[s]:p.nextAt[s+1]]
-	return int(next[min(int(p.entry(s, lid)), len(next)-1)])
-}
+// step is where switch s sends packets for a LID, as in channels.to.
+func (p *plan) step(s int32, lid fabric.LID) int32 { return p.next(s, p.entry(s, lid)) }
 
 // trace follows packets of an SL for a LID from a port until they leave the
 // switches or come to one of them again, and says which was the last in the
@@ -598,10 +584,10 @@ func (p *plan) trace(source fabric.PortID, lid fabric.LID, sl fabric.SL) (way []
 		}
 		way = append(way, h)
 		next := p.step(s, lid)
-		if next >= p.n {
+		if next < 0 {
 			return way, s
 		}
-		s, in = int32(next), p.f.Num(p.f.Peer(out))
+		s, in = next, p.f.Num(p.f.Peer(out))
 		if seen[s] {
 			return way, s
 		}

@@ -89,8 +89,8 @@ type tree struct {
 
 // hop is the way out of a switch of the tree, and where it leads.
 func (w *worker) hop(t *tree, s int32) (out fabric.PortID, next int32) {
-	at, entry := w.nextAt[s], int32(w.cells[int(s)*t.g+t.i]>>cellBits)
-	return fabric.PortID(at - s + entry), int32(w.next[at+entry]) // a switch has one more in next than it has PortIDs
+	at := w.ports[s] + int32(w.cells[int(s)*t.g+t.i]>>cellBits)
+	return fabric.PortID(at), w.to[at]
 }
 
 // mapTo is the map that packets meet which come by a port of another switch

@@ -41,7 +41,7 @@ type lanes struct {
 
 	// What the workers found, together, since it is large. Those in all are
 	// without those in unicast until graphs puts them together.
-	unicast, all   *graph
+	unicast, all   *dependencyGraph
 	ends, idleEnds []uint64 // a bit by channel: paths of unicast packets end with it, and of others
 }
 
@@ -255,7 +255,7 @@ func (l *lanes) prepare() {
 		first := len(l.senders)
 		base := f.PortBase(f.Owner(out))
 		for in := base + 1; in <= base+fabric.PortID(f.Node(f.Owner(out)).NumPorts); in++ {
-			if l.to[in] != toCA || in == out || l.to[out] == toNowhere && out != base {
+			if l.to[in] != toCA || in == out || l.to[out] == toNowhere {
 				continue
 			}
 			s := senders{n: 1, may: l.may(f.Peer(in)), m: uint16(len(l.maps) - 1), row: noRow}
@@ -340,7 +340,7 @@ func (l *lanes) loses(w want, may, live uint16) bool {
 }
 
 // graphs puts together what the workers found.
-func (l *lanes) graphs() (unicast, all *graph) {
+func (l *lanes) graphs() (unicast, all *dependencyGraph) {
 	unicast, all = l.unicast, l.all
 	for i, set := range unicast.deps {
 		all.deps[i] |= set

@@ -129,9 +129,9 @@ type multicast struct {
 	start []int        // by index in mlids, one more at the end: its part of trees
 	trees []*mft.Tree  // by MLID
 
-	graph  *graph   // of multicast packets alone
-	used   []uint64 // a bit for each channel of graph
-	splits []split  // unless switches copy independently
+	graph  *dependencyGraph // of multicast packets alone
+	used   []uint64         // a bit for each channel of graph
+	splits []split          // unless switches copy independently
 
 	counts   MulticastCounts
 	troubles []mcTrouble

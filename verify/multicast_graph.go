@@ -112,7 +112,7 @@ func (w *mcWorker) pack() {
 }
 
 // union adds the dependencies of another graph of the same channels.
-func (g *graph) union(o *graph) {
+func (g *dependencyGraph) union(o *dependencyGraph) {
 	for i, set := range o.deps {
 		g.deps[i] |= set
 	}
@@ -144,14 +144,14 @@ func (g *graph) union(o *graph) {
 // first had left it (the argument for SPAM, Libeskind-Hadas et al., of which
 // E-S6 of the errata is a sketch).
 type knots struct {
-	*graph
+	*dependencyGraph
 	copying Copying
 	class   []int32 // by channel: the lowest channel of its class
 	members map[int32][]int32
 }
 
-func newKnots(g *graph, c *multicast) *knots {
-	k := &knots{graph: g, copying: c.Copying, class: make([]int32, g.count()), members: make(map[int32][]int32)}
+func newKnots(g *dependencyGraph, c *multicast) *knots {
+	k := &knots{dependencyGraph: g, copying: c.Copying, class: make([]int32, g.count()), members: make(map[int32][]int32)}
 	for i := range k.class {
 		k.class[i] = int32(i)
 	}
@@ -179,7 +179,7 @@ func newKnots(g *graph, c *multicast) *knots {
 }
 
 // port is the first channel of the port that a channel is of.
-func (g *graph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
+func (g *dependencyGraph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
 
 // find and join are a union-find in which the lowest is the root; join says whether
 // the two were apart.
@@ -206,7 +206,7 @@ func (k *knots) of(class int32) []int32 {
 }
 
 // each calls do for the dependencies of a channel.
-func (g *graph) each(ch int32, do func(d int32)) {
+func (g *dependencyGraph) each(ch int32, do func(d int32)) {
 	u := g.head(ch)
 	if u < 0 {
 		return

@@ -349,7 +349,7 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 
 // reportKnots looks for what else than dependencies can stop packets when
 // switches do not copy independently.
-func (c *multicast) reportKnots(r *Result, out *collector, g *graph) {
+func (c *multicast) reportKnots(r *Result, out *collector, g *dependencyGraph) {
 	k := newKnots(g, c)
 	circles := k.circles()
 	r.Multicast.CreditLoops = len(circles)

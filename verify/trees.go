@@ -2,176 +2,20 @@ package verify
 
 import (
 	"bytes"
-	"cmp"
-	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
-
-// What a switch does with a packet is the number of the next switch, or one
-// of these added to the number of switches.
-const (
-	outCA   = 0 // sends it to a CA or router
-	outDrop = 1 // has no entry, or no such port, or no cable there
-	outPort = 2 // takes it in at its port 0
-	outs    = 3
-)
-
-// batch is how many LIDs of one root are taken through the switches together:
-// so many cells are two cache lines for each switch.
-const batch = 32
-
-// maxMatrix bounds the distance matrix in bytes. In a larger fabric distances
-// are searched for one destination switch at a time.
-const maxMatrix = 256 << 20
-
-// plan is what all workers read.
-type plan struct {
-	f         *fabric.Fabric
-	t         *lft.Tables
-	n         int               // switches
-	hops      *fabric.HopMatrix // nil when it would be larger than maxMatrix
-	*channels                   // on one VL
-	lanes     *lanes            // nil without SL-to-VL tables
-	sources   []uint32          // by switch: CA and router ports cabled to it
-	parts     *fabric.Components
-	// next is what each switch does with packets by the entry for their LID:
-	// NumPorts+2 for each switch, the last for all that is beyond its ports.
-	next   []uint32
-	nextAt []int32 // by switch: its part of next; one more at the end
-	alike
-	units []unit
-	holes []hole
-}
-
-// unit is up to lft.BlockSize LIDs that are taken through the switches together.
-// Those of one root are side by side, however far apart their numbers are, since
-// they share what is computed for it.
-type unit struct {
-	dests   []dest
-	inOrder bool // LID after LID
-}
-
-// hole is a block with LIDs that nobody has.
-type hole struct {
-	block int
-	set   uint64 // bit i: the LID block*lft.BlockSize+i
-}
-
-func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
-	n := f.NumSwitches()
-	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 0), lanes: l, parts: f.Components()}
-	p.sources = make([]uint32, n)
-	for _, s := range f.CASwitches() {
-		if s != fabric.NoNode {
-			p.sources[s]++
-		}
-	}
-	p.next = make([]uint32, 0, len(p.to)+n)
-	p.nextAt = make([]int32, n+1)
-	for s := range n {
-		base := int(f.PortBase(fabric.NodeID(s)))
-		p.next = append(p.next, uint32(n+outPort))
-		for _, to := range p.to[base+1 : base+1+int(f.Node(fabric.NodeID(s)).NumPorts)] {
-			switch to {
-			case toCA:
-				to = int32(n + outCA)
-			case toNowhere:
-				to = int32(n + outDrop)
-			}
-			p.next = append(p.next, uint32(to))
-		}
-		p.next = append(p.next, uint32(n+outDrop))
-		p.nextAt[s+1] = int32(len(p.next))
-	}
-	p.alike = p.findAlike()
-	p.findUnits()
-	p.next = append(p.next, make([]uint32, 256)...) // so that there are 256 from the last switch's on
-	if n*n <= maxMatrix {
-		p.hops = f.Distances()
-	}
-	return p
-}
-
-// findUnits deals the LIDs out.
-func (p *plan) findUnits() {
-	most := max(p.f.MaxLID(), p.t.MaxLID())
-	all := make([]dest, 0, most)
-	var set uint64
-	for lid := 1; lid < (int(most)/lft.BlockSize+1)*lft.BlockSize; lid++ { // LID 0 is nobody's, and its entry means nothing
-		if d, ok := p.destination(fabric.LID(lid)); ok {
-			all = append(all, d)
-		} else {
-			set |= 1 << (lid % lft.BlockSize)
-		}
-		if lid%lft.BlockSize == lft.BlockSize-1 {
-			if set != 0 {
-				p.holes = append(p.holes, hole{lid / lft.BlockSize, set})
-			}
-			set = 0
-		}
-	}
-	kind := func(d *dest) int {
-		if d.ca {
-			return 1
-		}
-		return 0
-	}
-	slices.SortFunc(all, func(d, e dest) int {
-		return cmp.Or(kind(&d)-kind(&e), cmp.Compare(d.root, e.root), cmp.Compare(d.last, e.last), cmp.Compare(d.lid, e.lid))
-	})
-	for len(all) > 0 {
-		n := min(len(all), lft.BlockSize)
-		if n < len(all) { // up to where another root begins, if any does
-			for at := n; at > n/2; at-- {
-				if all[at].root != all[at-1].root {
-					n = at
-					break
-				}
-			}
-		}
-		u := unit{dests: all[:n:n], inOrder: true}
-		for i := range u.dests {
-			u.dests[i].column = uint8(i)
-			u.inOrder = u.inOrder && u.dests[i].lid == u.dests[0].lid+fabric.LID(i)
-		}
-		p.units = append(p.units, u)
-		all = all[n:]
-	}
-}
-
-// dest is a LID and the switch its tree is rooted in.
-type dest struct {
-	lid    fabric.LID
-	column uint8          // in its unit
-	last   fabric.PortNum // what the root's entry must be
-	ca     bool           // the owner is a CA or router port, else port 0 of the root
-	root   int32          // -1 when the owner's cable leads to no switch
-}
-
-// own is how many of the sources at the root are the owner itself.
-func (d *dest) own() uint32 {
-	if d.ca && d.root >= 0 {
-		return 1
-	}
-	return 0
-}
 
 // worker turns units of LIDs into counts and dependencies. Its results are
 // sums, unions and minima, so that it does not matter which worker had which
 // unit.
 type worker struct {
 	*plan
-
-	// For each channel a record: the routes that cross it, and then its
-	// dependencies in traffic between CAs; together, since they are wanted
-	// together. Dependencies that management traffic makes are apart.
-	records []uint64
-	stride  int      // of records: 1 + words
-	idle    []uint64 // words for each channel
-	used    []bool   // channels that paths end with: they show in no dependency of their own
+	own    *loads // of each channel
+	shared *loads // of the first switch of each class, for each of its switches; nil when classes are not taken together
 
 	delivered  Histogram // pairs by switches passed
 	nonMinimal int64     // of these, those that pass more than needed
@@ -183,50 +27,61 @@ type worker struct {
 	gap        gap // the first
 
 	stage []fabric.PortNum // the unit's entries, lft.BlockSize for each switch
+	same  []bool           // by class: these are the same on all its switches
+	cells []uint32         // by switch and LID of one root
 
 	// By destination switch.
 	at     int32   // which one; -1 for none
-	dist   []uint8 // by switch and beyond; not valid if capped
-	capped bool    // some switch is 254 links away or more
-	exact  []int32 // by switch, -1 where no cables lead to; valid if capped
-	near   bool    // cables lead to all switches, and not capped
-	rooted         // valid if near
-	queue  []int32
-
-	cells []uint32 // by switch and LID of a batch
-	together
+	dist   []uint8 // by switch, after those of places beyond: see beyond
+	exact  *graph.Search[fabric.NodeID]
+	far    bool    // some switch is fabric.MaxHops links away or more: exact has how many
+	near   bool    // cables lead to all switches, and not far
+	order  []int32 // all switches but the root, the farthest first; valid if near, as the following
+	levels []int64 // sources by distance
+	pure   []bool  // by class: shortest paths to the root lead into none of its switches
 
 	flow *flow // nil when VLs can be left out
 
-	ports []fabric.PortNum // by switch, for one LID of a switch: the entry
-	steps [3][]uint32      // and what lies 1, 2, 4 hops on and so forth, as in plan.next
-
-	after  []int32 // by switch, for one LID: what it does, as in plan.next
-	depth  []int32 // and so are those that follow
-	end    []int32
-	tree   []int32
-	path   []int32
-	bucket []int32
+	walked
 }
 
-// trouble is what pairs of one destination LID came to that were not
-// delivered: how many, and the lowest switch where one of them starts.
-type trouble struct {
-	lid                                         fabric.LID
-	unreachable, misdelivered, loops, discarded tally // from CA and router ports to a CA LID
-	mgmtUnreachable, mgmtLoops, mgmtDiscarded   tally
+// loads is what channels carry, in a record for each: the pairs of CAs that cross it, its
+// dependencies in traffic between CAs, and those in traffic to and from port 0 of
+// switches alone. Sets of channels are as in dependencyGraph.
+type loads struct {
+	records []uint64
+	words   int    // of a set
+	ends    []bool // by channel: paths end with it, which shows in no dependency
 }
 
-type tally struct {
-	pairs int64
-	from  int32
+func newLoads(c *channels) *loads {
+	return &loads{make([]uint64, c.count()*(1+2*c.words)), c.words, make([]bool, c.count())}
 }
 
-func (t *tally) add(pairs int64, from int) {
-	if pairs > 0 && t.pairs == 0 {
-		t.from = int32(from)
+// stride is the length of a record.
+func (l *loads) stride() int { return 1 + 2*l.words }
+
+// routes is the pairs of CAs that cross a channel.
+func (l *loads) routes(ch int) *uint64 { return &l.records[ch*l.stride()] }
+
+// deps is the dependencies of a channel, of traffic between CAs and of other traffic.
+func (l *loads) deps(ch int) (cas, idle []uint64) {
+	at := ch*l.stride() + 1
+	return l.records[at : at+l.words], l.records[at+l.words : at+2*l.words]
+}
+
+// add adds what o has for n channels from the channel from on to those from to on.
+func (l *loads) add(o *loads, to, from, n int) {
+	for i := range n {
+		*l.routes(to + i) += *o.routes(from + i)
+		l.ends[to+i] = l.ends[to+i] || o.ends[from+i]
+		cas, idle := l.deps(to + i)
+		moreCAs, moreIdle := o.deps(from + i)
+		for k := range cas {
+			cas[k] |= moreCAs[k]
+			idle[k] |= moreIdle[k]
+		}
 	}
-	t.pairs += pairs
 }
 
 // detour is the pair that goes farthest out of its way: the lowest LID and
@@ -259,186 +114,106 @@ type deadCount struct {
 	first fabric.LID
 }
 
+// beyond is how many places there are besides switches that packets can go to:
+// w.dist[beyond+to] is the distance of a place that channels.to names.
+const beyond = -toPort0
+
 func newWorker(p *plan) *worker {
 	w := &worker{
 		plan:      p,
-		stride:    1 + p.words,
-		used:      make([]bool, p.count()),
+		own:       newLoads(p.channels),
 		delivered: make(Histogram, p.n+1),
 		dead:      make(map[deadKey]deadCount),
 		stage:     make([]fabric.PortNum, p.n*lft.BlockSize),
+		cells:     make([]uint32, p.n*lft.BlockSize),
 		at:        -1,
-		dist:      make([]uint8, p.n+outs),
-		exact:     make([]int32, p.n),
-		rooted:    rooted{order: make([]int32, 0, p.n), pure: make([]bool, len(p.groups))},
-		queue:     make([]int32, 0, p.n),
-		cells:     make([]uint32, p.n*batch),
-		ports:     make([]fabric.PortNum, p.n),
-		after:     make([]int32, p.n),
-		depth:     make([]int32, p.n),
-		end:       make([]int32, p.n),
-		tree:      make([]int32, p.n),
-		path:      make([]int32, 0, p.n),
-		bucket:    make([]int32, p.n+1),
+		dist:      make([]uint8, beyond+p.n),
+		exact:     graph.NewSearch[fabric.NodeID](p.n),
+		order:     make([]int32, max(0, p.n-1)),
+		pure:      make([]bool, len(p.equivalent.list)),
+		same:      make([]bool, len(p.equivalent.list)),
+		walked:    newWalked(p.n),
 	}
 	if p.lanes.tracks() {
 		w.flow = newFlow(p.lanes)
-	} else {
-		w.together = newTogether(p)
+	} else if len(p.equivalent.list) > 0 {
+		w.shared = newLoads(p.channels)
 	}
-	// So that 256 ports of the last switch are within bounds.
-	w.records = make([]uint64, p.count()*w.stride+512)
-	w.idle = make([]uint64, p.count()*p.words+256)
-	for i := range w.steps {
-		w.steps[i] = make([]uint32, p.n+outs)
-		for end := p.n; end < p.n+outs; end++ {
-			w.steps[i][end] = uint32(end)
-		}
-	}
-	w.dist[p.n+outCA] = 255
-	w.dist[p.n+outDrop] = 254
-	w.dist[p.n+outPort] = 255
+	// The root's entry has to lead out of the switches, from distance 0 to 255.
+	w.dist[beyond+toCA], w.dist[beyond+toPort0], w.dist[beyond+toNowhere] = 255, 255, 254
 	return w
-}
-
-// noEntries is a block that a table does not have.
-var noEntries = func() (b [lft.BlockSize]fabric.PortNum) {
-	for i := range b {
-		b[i] = fabric.NoPath
-	}
-	return b
-}()
-
-// entries is switch s's table for the LIDs from b*lft.BlockSize on.
-func (p *plan) entries(s, b int) *[lft.BlockSize]fabric.PortNum {
-	row := p.t.Row(fabric.NodeID(s))
-	row = row[:cap(row)]
-	if b*lft.BlockSize >= len(row) {
-		return &noEntries
-	}
-	return (*[lft.BlockSize]fabric.PortNum)(row[b*lft.BlockSize:])
-}
-
-// destination says who owns a LID. ok is false for a LID that no port with a
-// cable, and no switch, has.
-func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
-	port := p.f.LIDPort(lid)
-	if port == fabric.NoPort {
-		return d, false
-	}
-	d = dest{lid: lid, root: -1}
-	node := p.f.Owner(port)
-	if p.f.IsSwitch(node) {
-		d.root, d.last = int32(node), fabric.ManagementPort
-		return d, p.f.Num(port) == fabric.ManagementPort
-	}
-	peer := p.f.Peer(port)
-	if peer == fabric.NoPort {
-		return d, false
-	}
-	d.ca = true
-	if s := p.f.Owner(peer); p.f.IsSwitch(s) {
-		d.root, d.last = int32(s), p.f.Num(peer)
-	}
-	return d, true
 }
 
 // unit checks the LIDs of u.
 func (w *worker) unit(u *unit) {
-	w.stageEntries(u)
+	if u.dests == nil {
+		w.findStale(u.unowned)
+		return
+	}
+	w.stageEntries(u.dests)
 	if w.flow != nil {
 		w.flow.load(u)
 	}
-	w.findLeaders()
+	w.findSame()
 	for dests := u.dests; len(dests) > 0; {
 		n := 1
-		for n < min(len(dests), batch) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca {
+		for n < len(dests) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca {
 			n++
 		}
 		w.route(dests[:n])
 		dests = dests[n:]
 	}
-	w.shareOut()
 }
 
-// stageEntries stages the entries of the LIDs of u.
-func (w *worker) stageEntries(u *unit) {
-	n := len(u.dests)
-	for s := range w.n {
-		row := w.t.Row(fabric.NodeID(s))
-		to := w.stage[s*lft.BlockSize:][:lft.BlockSize]
-		if u.inOrder && int(u.dests[n-1].lid) < len(row) {
-			copy(to, row[u.dests[0].lid:][:n])
+// stageEntries stages the entries of some LIDs.
+func (w *worker) stageEntries(dests []dest) {
+	first, n := int(dests[0].lid), len(dests)
+	inOrder := true
+	for i := range dests {
+		inOrder = inOrder && int(dests[i].lid) == first+i
+	}
+	for s := range int32(w.n) {
+		row, to := w.t.Row(fabric.NodeID(s)), w.stage[int(s)*lft.BlockSize:][:lft.BlockSize]
+		if inOrder && first+n <= len(row) {
+			copy(to, row[first:first+n])
 		} else {
-			for i := range u.dests {
-				to[i] = fabric.NoPath
-				if lid := int(u.dests[i].lid); lid < len(row) {
-					to[i] = row[lid]
-				}
+			for i := range dests {
+				to[i] = w.entry(s, dests[i].lid)
 			}
 		}
 		clear(to[n:]) // so that rows are equal when their entries are
 	}
 }
 
-// unowned looks for entries of the LIDs that nobody has, of a block.
-func (w *worker) unowned(b int, set uint64) {
-	var found [lft.BlockSize]staleLID
-	for s := range w.n {
-		row := w.entries(s, b)
-		if *row == noEntries {
-			continue
-		}
-		for m := set; m != 0; m &= m - 1 {
-			i := bits.TrailingZeros64(m)
-			if row[i] == fabric.NoPath {
+// findStale looks for entries of LIDs that nobody has.
+func (w *worker) findStale(lids []fabric.LID) {
+	found := make([]staleLID, len(lids))
+	for s := range int32(w.n) {
+		for i, lid := range lids {
+			if w.entry(s, lid) == fabric.NoPath {
 				continue
 			}
 			if found[i].switches == 0 {
-				found[i].first = int32(s)
+				found[i].lid, found[i].first = lid, s
 			}
 			found[i].switches++
 		}
 	}
-	for i := range found {
-		if found[i].switches > 0 {
-			found[i].lid = fabric.LID(b*lft.BlockSize + i)
-			w.stale = append(w.stale, found[i])
-		}
-	}
+	w.stale = append(w.stale, slices.DeleteFunc(found, func(x staleLID) bool { return x.switches == 0 })...)
 }
 
 // route checks destinations of the unit that have one root and kind of
 // owner: together if all their paths are minimal.
 func (w *worker) route(dests []dest) {
-	root := dests[0].root
-	if root < 0 {
-		for i := range dests {
-			w.walk(&dests[i])
+	if dests[0].root >= 0 && (dests[0].ca || w.flow != nil) {
+		w.root(dests[0].root)
+		if drops := w.flow != nil && w.flow.drops; w.near && !drops && w.fill(dests) { // else nobody knows what is delivered
+			w.minimal(dests)
+			return
 		}
-		return
 	}
-	if !dests[0].ca && w.flow == nil {
-		for i := range dests {
-			if !w.manage(&dests[i]) {
-				w.walk(&dests[i])
-			}
-		}
-		return
-	}
-	w.root(root)
-	near := w.near && (w.flow == nil || !w.flow.drops) // else nobody knows what is delivered
-	if near && w.fill(dests) {
-		w.minimal(dests)
-		return
-	}
-	// Some go long ways: those that do not are checked alone.
 	for i := range dests {
-		if near && len(dests) > 1 && w.fill(dests[i:i+1]) {
-			w.minimal(dests[i : i+1])
-		} else {
-			w.walk(&dests[i])
-		}
+		w.walk(&dests[i])
 	}
 }
 
@@ -457,7 +232,7 @@ func (w *worker) minimal(dests []dest) {
 		w.delivered[h+1] += sources * int64(len(dests))
 	}
 	w.delivered[1] -= int64(len(dests)) // the owners
-	w.load(dests, w.order)
+	w.load(dests, w.order, w.usesEquivalence())
 }
 
 // root prepares for destinations at switch t.
@@ -465,92 +240,59 @@ func (w *worker) root(t int32) {
 	if w.at == t {
 		return
 	}
-	w.at = t
-	w.capped = w.hops == nil
-	if !w.capped {
-		copy(w.dist, w.hops.To(fabric.NodeID(t)))
-		w.capped = bytes.IndexByte(w.dist[:w.n], fabric.Unreachable-1) >= 0
+	w.at, w.far = t, w.hops == nil
+	dist := w.dist[beyond:]
+	if w.hops != nil {
+		copy(dist, w.hops.To(fabric.NodeID(t)))
+		w.far = bytes.IndexByte(dist, fabric.MaxHops) >= 0
 	}
-	if w.capped {
-		w.search(t)
-		if slices.Max(w.exact) < int32(fabric.Unreachable)-1 {
-			w.capped = false
-			for s, d := range w.exact {
-				w.dist[s] = uint8(d) // Unreachable for -1
-			}
+	if w.far {
+		w.exact.Run(w.f.Neighbors, fabric.NodeID(t))
+		w.far = false
+		for s, d := range w.exact.Distance {
+			w.far = w.far || d >= int32(fabric.MaxHops)
+			dist[s] = uint8(d) // fabric.Unreachable for -1
 		}
 	}
-	w.near = !w.capped && bytes.IndexByte(w.dist[:w.n], fabric.Unreachable) < 0
-	if !w.near {
-		return
+	w.near = !w.far && bytes.IndexByte(dist, fabric.Unreachable) < 0
+	if w.near {
+		w.sortByDistance(dist)
+		w.findPure(dist)
 	}
-	w.rooted.grow(w.dist[:w.n], w.sources)
-	w.findPure()
 }
 
-// rooted is what serves all destinations at one switch whose paths are all
-// minimal.
-type rooted struct {
-	order  []int32 // all switches but the root, the farthest first
-	levels []int64 // sources by distance
-	pure   []bool  // by group of switches alike: nothing comes to them from others
-}
-
-// grow orders the switches by their distance.
-func (r *rooted) grow(dist []uint8, sources []uint32) {
+// sortByDistance fills in order and levels.
+func (w *worker) sortByDistance(dist []uint8) {
 	var count [256]int32
 	var levels [256]int64
 	farthest := uint8(0)
 	for s, d := range dist {
 		count[d]++
-		levels[d] += int64(sources[s])
+		levels[d] += int64(w.sources[s])
 		farthest = max(farthest, d)
 	}
-	r.order = r.order[:len(dist)-1]
-	r.levels = append(r.levels[:0], levels[:farthest+1]...)
+	w.levels = append(w.levels[:0], levels[:farthest+1]...)
 	at := int32(0)
 	for d := int(farthest); d >= 0; d-- {
 		at, count[d] = at+count[d], at
 	}
 	for s, d := range dist {
 		if d > 0 {
-			r.order[count[d]] = int32(s)
+			w.order[count[d]] = int32(s)
 			count[d]++
 		}
 	}
 }
 
-// search fills exact with the distances to switch t.
-func (w *worker) search(t int32) {
-	for s := range w.exact {
-		w.exact[s] = -1
-	}
-	w.exact[t] = 0
-	w.queue = append(w.queue[:0], t)
-	for at := 0; at < len(w.queue); at++ {
-		s := w.queue[at]
-		_, to := w.f.SwitchLinks(fabric.NodeID(s))
-		for _, u := range to {
-			if w.exact[u] < 0 {
-				w.exact[u] = w.exact[s] + 1
-				w.queue = append(w.queue, int32(u))
-			}
-		}
-	}
-}
-
-// distance is that of switch s to the one that root was called with.
+// distance is that of switch s to the one that root was called with, if there is a way.
 func (w *worker) distance(s int) int32 {
-	switch {
-	case w.capped:
-		return w.exact[s]
-	case w.dist[s] == fabric.Unreachable:
-		return -1
+	if w.far {
+		return w.exact.Distance[s]
 	}
-	return int32(w.dist[s])
+	return int32(w.dist[beyond+s])
 }
 
-// A cell is what is known of a switch and one LID of a batch: the entry in
+// A cell is what is known of a switch and one LID of a root: the entry in
 // the upper 8 bits, and below it how many sources' packets pass the switch.
 const (
 	cellBits   = 24
@@ -562,416 +304,76 @@ const (
 // each entry leads one link closer. The root itself, at distance 0, passes
 // with an entry that leads out of the switches, whose distance is 255.
 func (w *worker) fill(dests []dest) bool {
-	g := len(dests)
-	w.joint = false
-	if g == 1 {
-		return w.fillOne(&dests[0])
-	}
-	w.joint = dests[0].ca && len(w.groups) > 0 && w.flow == nil
-	var columns [batch]uint8
-	for i := range dests {
-		columns[i] = dests[i].column
-	}
-	cells := w.cells[:w.n*g]
+	g, column := len(dests), dests[0].column
+	together := w.usesEquivalence()
 	off := uint8(0) // bits in which some distance is not what it should be
 	for s := range w.n {
-		if w.joint && w.led(int32(s)) {
+		if together && w.isFollower(int32(s)) {
 			continue
 		}
-		at := w.nextAt[s]
-		next := (*[256]uint32)(w.next[at:])
-		off |= fillRow(cells[s*g:s*g+g], columns[:g], (*[lft.BlockSize]fabric.PortNum)(w.stage[s*lft.BlockSize:]),
-			next, uint8(w.nextAt[s+1]-at-1), w.dist, w.dist[s]-1, w.sources[s])
+		row := w.stage[s*lft.BlockSize+column:][:g]
+		cells := w.cells[s*g:][:len(row)]
+		to := w.to[w.ports[s]:w.ports[s+1]]
+		want := w.dist[beyond+s] - 1
+		sources := w.sources[s]
+		if together {
+			sources *= w.classSize(int32(s))
+		}
+		for i, p := range row {
+			if int(p) >= len(to) {
+				return false
+			}
+			off |= w.dist[beyond+to[p]] ^ want
+			cells[i] = uint32(p)<<cellBits | sources
+		}
 	}
-	root := cells[int(w.at)*g:]
 	for i := range dests {
-		if root[i]>>cellBits != uint32(dests[i].last) {
+		if w.cells[int(w.at)*g+i]>>cellBits != uint32(dests[i].last) {
 			return false
 		}
 	}
 	return off == 0
 }
 
-// fillOne is fill for one destination.
-func (w *worker) fillOne(d *dest) bool {
-	cells, stage, next, nextAt, dist := w.cells[:w.n], w.stage[d.column:], w.next, w.nextAt[:w.n+1], w.dist[:w.n+outs]
-	off := uint8(0)
-	from := nextAt[0]
-	for s, sources := range w.sources[:len(cells)] {
-		p := int(stage[s*lft.BlockSize])
-		to := nextAt[s+1]
-		off |= dist[next[min(int(from)+p, int(to)-1)]] ^ (dist[s] - 1)
-		cells[s] = uint32(p)<<cellBits | sources
-		from = to
-	}
-	return off == 0 && cells[w.at]>>cellBits == uint32(d.last)
-}
-
-// fillRow is fill for one switch: its entries of the unit, what it does by
-// entry, the last of these standing for all beyond, and the distance that the
-// next switch should have.
-func fillRow(cells []uint32, columns []uint8, row *[lft.BlockSize]fabric.PortNum, next *[256]uint32, last uint8, dist []uint8, want uint8, sources uint32) (off uint8) {
-	columns = columns[:len(cells)]
-	for i := range cells {
-		p := uint8(row[columns[i]%lft.BlockSize])
-		off |= dist[next[min(p, last)]] ^ want
-		cells[i] = uint32(p)<<cellBits | sources
-	}
-	return off
-}
-
-// load sends the packets of all sources down the trees of LIDs of CAs that
-// are cabled to one switch, of which fill made the cells. order is the
-// switches of the trees without the root, each before the one it leads to in
-// any of them.
-func (w *worker) load(dests []dest, order []int32) {
-	g := len(dests)
-	cells := w.cells[:w.n*g]
-	if g == 1 && w.words == 1 {
-		w.loadOne(order)
-		order = nil
-	}
+// load sends the packets of all sources down the trees of LIDs of CAs on one
+// switch, of which there are cells. order is the switches of the trees without the root,
+// each before the one it leads to in any of them.
+func (w *worker) load(dests []dest, order []int32, together bool) {
+	g, words, stride, cells, to := len(dests), w.words, w.own.stride(), w.cells, w.to
 	for _, s := range order {
-		next := (*[256]uint32)(w.next[w.nextAt[s]:])
-		base := int(w.f.PortBase(fabric.NodeID(s)))
-		row := cells[int(s)*g : int(s)*g+g]
-		if w.joint {
-			if w.led(s) {
+		l := w.own
+		if together {
+			if w.isFollower(s) {
 				continue
 			}
-			if share := w.sharing(s); share != nil {
-				loadRows(row, cells, next, share, w.words)
-				continue
+			if w.classSize(s) > 1 {
+				l = w.shared
 			}
 		}
-		if w.words == 1 {
-			loadRow(row, cells, next, (*[512]uint64)(w.records[base*2:]), (*[256]uint64)(w.idle[base:]))
-		} else {
-			loadWideRow(row, cells, next, w.records[base*w.stride:], w.idle[base*w.words:], w.words)
+		first, records := int(w.ports[s]), l.records
+		for i, cell := range cells[int(s)*g:][:g] {
+			ch, sources := first+int(cell>>cellBits), cell&maxSources
+			next := int(to[ch])*g + i
+			after := cells[next] + sources
+			cells[next] = after
+			out := int(after>>cellBits) - 1
+			at := ch * stride
+			records[at] += uint64(sources)
+			at += 1 + out>>6
+			if sources == 0 {
+				at += words
+			}
+			// Most dependencies are there already, and a store would only hold up the
+			// next load from there.
+			if records[at]>>(out&63)&1 == 0 {
+				records[at] |= 1 << (out & 63)
+			}
 		}
 	}
+	root := int(dests[0].root)
 	for i := range dests {
-		d := &dests[i]
-		out := int(w.f.PortBase(fabric.NodeID(d.root))) + int(d.last)
-		w.records[out*w.stride] += uint64(cells[int(d.root)*g+i]&maxSources - 1) // the owner does not send to itself
-		w.used[out] = true
+		out := int(w.ports[root]) + int(dests[i].last)
+		*w.own.routes(out) += uint64(w.cells[root*g+i]&maxSources - 1) // the owner does not send to itself
+		w.own.ends[out] = true
 	}
-}
-
-// loadOne is load for one destination where a set of channels is one word.
-func (w *worker) loadOne(order []int32) {
-	cells, records, idle, next, nextAt := w.cells[:w.n], w.records, w.idle, w.next, w.nextAt
-	for _, s := range order {
-		cell := cells[s]
-		n := cell & maxSources
-		at := int(nextAt[s]) + int(cell>>cellBits)
-		u := next[at]
-		after := cells[u] + n
-		cells[u] = after
-		bit := uint64(1) << ((after>>cellBits - 1) & 63)
-		at -= int(s) // a switch has one more in next than it has PortIDs
-		if n == 0 {
-			if idle[at]&bit == 0 {
-				idle[at] |= bit
-			}
-			continue
-		}
-		records[2*at] += uint64(n)
-		if records[2*at+1]&bit == 0 {
-			records[2*at+1] |= bit
-		}
-	}
-}
-
-// loadRow is load for one switch, of which row are the cells and records and
-// idle begin with port 0, where a set of channels is one word. Most
-// dependencies are there already, and a store would only hold up the next
-// load from there.
-func loadRow(row, cells []uint32, next *[256]uint32, records *[512]uint64, idle *[256]uint64) {
-	for i, cell := range row {
-		p := uint8(cell >> cellBits)
-		n := cell & maxSources
-		u := int(next[p])*len(row) + i
-		after := cells[u] + n
-		cells[u] = after
-		bit := uint64(1) << ((after>>cellBits - 1) & 63)
-		if n == 0 {
-			// Nothing but the switch's own packets.
-			if idle[p]&bit == 0 {
-				idle[p] |= bit
-			}
-			continue
-		}
-		records[2*int(p)] += uint64(n)
-		if records[2*int(p)+1]&bit == 0 {
-			records[2*int(p)+1] |= bit
-		}
-	}
-}
-
-// loadWideRow is loadRow where a set of channels is several words.
-func loadWideRow(row, cells []uint32, next *[256]uint32, records, idle []uint64, words int) {
-	for i, cell := range row {
-		p := int(cell >> cellBits)
-		n := cell & maxSources
-		u := int(next[uint8(p)])*len(row) + i
-		after := cells[u] + n
-		cells[u] = after
-		bit := after>>cellBits - 1
-		set := &idle[p*words+int(bit>>6)]
-		if n != 0 {
-			records[p*(1+words)] += uint64(n)
-			set = &records[p*(1+words)+1+int(bit>>6)]
-		}
-		if *set>>(bit&63)&1 == 0 {
-			*set |= 1 << (bit & 63)
-		}
-	}
-}
-
-// maxClimb bounds the hops of paths that manage follows, a power of two.
-const maxClimb = 64
-
-// manage checks the LID of a switch's port 0, and adds the dependencies of
-// packets for it, if all switches reach it in at most maxClimb hops: there is
-// nothing else to be told of it then. Otherwise it says false and adds nothing.
-func (w *worker) manage(d *dest) bool {
-	root := uint32(d.root)
-	ports, next := w.ports[:w.n], w.next
-	after := w.steps[0][:w.n]
-	stage, nextAt := w.stage[d.column:], w.nextAt[:w.n+1]
-	from := nextAt[0]
-	for s := range ports {
-		p := stage[s*lft.BlockSize]
-		to := nextAt[s+1]
-		ports[s] = p
-		after[s] = next[min(from+int32(p), to-1)]
-		from = to
-	}
-	if ports[root] != d.last {
-		return false
-	}
-	after[root] = root
-	// Twice as far with each turn, until all are there.
-	at, to := w.steps[0], 1
-	for span := 2; ; span *= 2 { // which this turn reaches
-		far, off := w.steps[to], uint32(0)
-		for s, u := range at[:w.n] {
-			v := at[u]
-			far[s] = v
-			off |= v ^ root
-		}
-		if off == 0 {
-			break
-		}
-		if span >= maxClimb {
-			return false
-		}
-		at, to = far, 3-to
-	}
-	idle, words := w.idle, w.words
-	for s, u := range after {
-		ch := int(nextAt[s]) - s + int(ports[s]) // a switch has one more in next than it has PortIDs
-		if u == root {
-			w.used[ch] = w.used[ch] || s != int(root)
-			continue
-		}
-		bit := ports[u] - 1
-		if set := &idle[ch*words+int(bit>>6)]; *set>>(bit&63)&1 == 0 {
-			*set |= 1 << (bit & 63)
-		}
-	}
-	return true
-}
-
-// manageSome adds the dependencies of packets for the LID of a switch's port 0
-// from the switches that walk has found to reach it.
-func (w *worker) manageSome(d *dest, order []int32) {
-	for _, s := range order {
-		ch := int(w.nextAt[s]-s) + int(w.cells[s]>>cellBits)
-		u := w.after[s]
-		if u == d.root {
-			w.used[ch] = true
-			continue
-		}
-		bit := w.cells[u]>>cellBits - 1
-		w.idle[ch*w.words+int(bit>>6)] |= 1 << (bit & 63)
-	}
-}
-
-// Depths of switches that are not in the tree.
-const (
-	depthUnknown = -1 - iota
-	depthWalked  // on the way that is being walked
-	depthDead
-	depthLoop
-)
-
-// walk takes a destination through tables of which nothing is known: packets
-// may be dropped, go round, or take long ways. It follows each switch's entry
-// until something known, once for each switch.
-func (w *worker) walk(d *dest) {
-	w.joint = false
-	if d.root >= 0 {
-		w.root(d.root)
-	}
-	for s := range w.n {
-		p := w.stage[s*lft.BlockSize+int(d.column)]
-		next := w.next[w.nextAt[s]:w.nextAt[s+1]]
-		w.after[s] = int32(next[min(int(p), len(next)-1)])
-		w.cells[s] = uint32(p)<<cellBits | w.sources[s]
-		w.depth[s] = depthUnknown
-	}
-	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
-		w.depth[d.root] = 0
-	}
-	for s := range w.n {
-		if w.depth[s] != depthUnknown {
-			continue
-		}
-		path := w.path[:0]
-		at := s
-		for at < w.n && w.depth[at] == depthUnknown {
-			w.depth[at] = depthWalked
-			path = append(path, int32(at))
-			at = int(w.after[at])
-		}
-		depth, end := int32(depthDead), path[len(path)-1]
-		if at < w.n {
-			depth, end = w.depth[at], w.end[at]
-		}
-		for i, u := range slices.Backward(path) {
-			switch {
-			case depth >= 0:
-				w.depth[u] = depth + int32(len(path)-i)
-			case depth == depthWalked:
-				w.depth[u] = depthLoop
-			default:
-				w.depth[u] = depth
-			}
-			w.end[u] = end
-		}
-	}
-	if d.root < 0 || w.depth[d.root] != 0 {
-		w.tallyUp(d)
-		return
-	}
-	// Order the tree by depth, the deepest first.
-	clear(w.bucket)
-	for _, h := range w.depth {
-		if h > 0 {
-			w.bucket[h]++
-		}
-	}
-	at := int32(0)
-	for h := len(w.bucket) - 1; h > 0; h-- {
-		at, w.bucket[h] = at+w.bucket[h], at
-	}
-	for s, h := range w.depth {
-		if h > 0 {
-			w.tree[w.bucket[h]] = int32(s)
-			w.bucket[h]++
-		}
-	}
-	order := w.tree[:at]
-	if w.flow != nil {
-		t := &tree{d, 1, 0, order}
-		if w.flow.drops {
-			w.discard(t)
-		}
-		w.descend(t)
-	}
-	w.tallyUp(d)
-	if d.ca {
-		one := [...]dest{*d}
-		w.load(one[:], order)
-	} else if w.flow == nil {
-		w.manageSome(d, order)
-	}
-}
-
-// tallyUp counts the pairs of a destination by what walk found, and takes those
-// that SL-to-VL tables drop out of its cells.
-func (w *worker) tallyUp(d *dest) {
-	bad := trouble{lid: d.lid}
-	apart := func(s int) bool { return d.root < 0 || w.parts.Of[s] != w.parts.Of[d.root] }
-	for s, h := range w.depth {
-		sources := int64(w.sources[s])
-		managers := int64(1)
-		if int32(s) == d.root {
-			sources -= int64(d.own())
-			if !d.ca {
-				managers = 0
-			}
-		}
-		if h >= 0 && w.flow != nil && w.flow.drops {
-			lost, own := int64(w.flow.lost[s]), int64(w.flow.lostOwn[s])
-			if d.ca {
-				bad.discarded.add(lost, s)
-				bad.mgmtDiscarded.add(own, s)
-				sources -= lost
-				w.cells[s] -= uint32(lost)
-			} else {
-				bad.mgmtDiscarded.add(lost+own, s)
-			}
-		}
-		switch {
-		case h >= 0 && d.ca:
-			w.delivered[h+1] += sources
-			if extra := h - w.distance(s); extra > 0 && sources > 0 {
-				w.nonMinimal += sources
-				w.stretch.consider(detour{extra, d.lid, int32(s)})
-			}
-		case h == depthDead && d.ca:
-			if int(w.after[w.end[s]]) == w.n+outCA {
-				bad.misdelivered.add(sources, s)
-			} else if apart(s) {
-				w.apart[0] += sources
-			} else {
-				bad.unreachable.add(sources, s)
-			}
-			if apart(s) {
-				w.apart[1] += managers
-			} else {
-				bad.mgmtUnreachable.add(managers, s)
-			}
-		case h == depthDead && apart(s):
-			w.apart[1] += sources + managers
-		case h == depthDead:
-			bad.mgmtUnreachable.add(sources+managers, s)
-		case h == depthLoop && d.ca:
-			bad.loops.add(sources, s)
-			bad.mgmtLoops.add(managers, s)
-		case h == depthLoop:
-			bad.mgmtLoops.add(sources+managers, s)
-		}
-		if h == depthDead && w.end[s] == int32(s) {
-			w.deadEntry(s, d.lid)
-		} else if h == depthDead && w.cells[w.end[s]]>>cellBits == uint32(fabric.NoPath) {
-			w.gap.consider(gap{d.lid, w.end[s]})
-		}
-	}
-	if bad != (trouble{lid: d.lid}) {
-		w.troubles = append(w.troubles, bad)
-	}
-}
-
-// deadEntry notes an entry that leads nowhere. No entry at all is no dead
-// one, nor is one that leads to a wrong CA.
-func (w *worker) deadEntry(s int, lid fabric.LID) {
-	port := fabric.NoPath
-	if row := w.t.Row(fabric.NodeID(s)); int(lid) < len(row) {
-		port = row[lid]
-	}
-	node := fabric.NodeID(s)
-	if port == fabric.NoPath || port <= w.f.Node(node).NumPorts && port != fabric.ManagementPort && w.f.Peer(w.f.Port(node, port)) != fabric.NoPort {
-		return
-	}
-	key := deadKey{int32(s), port}
-	n := w.dead[key]
-	if n.lids == 0 || lid < n.first {
-		n.first = lid
-	}
-	n.lids++
-	w.dead[key] = n
 }

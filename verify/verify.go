@@ -23,9 +23,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -189,52 +188,29 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 
 // run checks all LIDs, and returns one worker with what all found.
 func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
-	jobs := len(p.units) + len(p.holes)
-	workers := make([]*worker, max(1, min(opt.Workers, jobs)))
-	var next, done atomic.Int32
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range workers {
-		group.Go(fabric.Guarded(func() error {
-			w := newWorker(p)
-			workers[i] = w
-			for {
-				job := int(next.Add(1)) - 1
-				if job >= jobs {
-					return nil
-				}
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if hole := job - len(p.units); hole < 0 {
-					w.unit(&p.units[job])
-				} else {
-					w.unowned(p.holes[hole].block, p.holes[hole].set)
-				}
-				if n := int(done.Add(1)); opt.Progress != nil {
-					opt.Progress(n, jobs)
-				}
-			}
-		}))
-	}
-	if err := group.Wait(); err != nil {
+	var done atomic.Int32
+	workers, err := par.ForEachWith(ctx, opt.Workers, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) error {
+		w.unit(&p.units[i])
+		if n := int(done.Add(1)); opt.Progress != nil {
+			opt.Progress(n, len(p.units))
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	for _, w := range workers[1:] {
 		workers[0].merge(w)
 	}
+	workers[0].shareOut()
 	return workers[0], nil
 }
 
 // merge takes over what another worker found.
 func (w *worker) merge(o *worker) {
-	for at := 0; at < w.count()*w.stride; at += w.stride {
-		w.records[at] += o.records[at]
-		for i := at + 1; i < at+w.stride; i++ {
-			w.records[i] |= o.records[i]
-		}
-	}
-	for i, set := range o.idle {
-		w.idle[i] |= set
+	w.own.add(o.own, 0, 0, w.count())
+	if w.usesEquivalence() {
+		w.shared.add(o.shared, 0, 0, w.count())
 	}
 	if w.flow != nil {
 		for port, classes := range o.flow.sent {
@@ -244,9 +220,6 @@ func (w *worker) merge(o *worker) {
 			w.flow.sentBy[row] |= classes
 		}
 	}
-	for ch, used := range o.used {
-		w.used[ch] = w.used[ch] || used
-	}
 	for h, n := range o.delivered {
 		w.delivered[h] += n
 	}
@@ -255,9 +228,9 @@ func (w *worker) merge(o *worker) {
 		w.apart[i] += pairs
 	}
 	w.stretch.consider(o.stretch)
+	w.gap.consider(o.gap)
 	w.troubles = append(w.troubles, o.troubles...)
 	w.stale = append(w.stale, o.stale...)
-	w.gap.consider(o.gap)
 	for key, n := range o.dead {
 		if m, ok := w.dead[key]; ok {
 			n.lids += m.lids
@@ -296,14 +269,16 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	}
 	r.Unicast.Unreachable += w.apart[0]
 	r.Management.Unreachable += w.apart[1]
+	var pairs [numTallies]int64
 	for i := range w.troubles {
-		t := &w.troubles[i]
-		r.Unicast.Unreachable += t.unreachable.pairs + t.misdelivered.pairs + t.discarded.pairs
-		r.Unicast.Misdelivered += t.misdelivered.pairs
-		r.Unicast.Loops += t.loops.pairs
-		r.Management.Unreachable += t.mgmtUnreachable.pairs + t.mgmtDiscarded.pairs
-		r.Management.Loops += t.mgmtLoops.pairs
+		for k, t := range w.troubles[i].tallies {
+			pairs[k] += t.pairs
+		}
 	}
+	r.Unicast.Unreachable += pairs[tallyUnreachable] + pairs[tallyMisdelivered] + pairs[tallyDropped]
+	r.Unicast.Misdelivered, r.Unicast.Loops = pairs[tallyMisdelivered], pairs[tallyLoops]
+	r.Management.Unreachable += pairs[tallyManagementUnreachable] + pairs[tallyManagementDropped]
+	r.Management.Loops = pairs[tallyManagementLoops]
 	for h, n := range w.delivered {
 		if n > 0 {
 			r.Unicast.MaxHops = h
@@ -311,7 +286,7 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	}
 	r.Unicast.HopHistogram = w.delivered[:r.Unicast.MaxHops+1]
 	r.Unicast.NonMinimal = w.nonMinimal
-	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(w.records[int(port)*w.stride]) })
+	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
 }
 
 // lids is the number of LIDs that a port answers to.
@@ -329,19 +304,19 @@ func (p *plan) mute(port fabric.PortID) bool {
 
 // graphs takes the dependencies out of the records: of unicast traffic, and
 // of unicast and management traffic together.
-func (p *plan) graphs(w *worker) (unicast, all *graph) {
+func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 	if p.lanes.tracks() {
 		return p.lanes.graphs()
 	}
 	unicast, all = newGraph(p.channels), newGraph(p.channels)
 	for ch := range int32(p.count()) {
-		record := w.records[int(ch)*w.stride : (int(ch)+1)*w.stride]
-		copy(unicast.row(ch), record[1:])
-		for i, set := range unicast.row(ch) {
-			all.row(ch)[i] = set | w.idle[int(ch)*p.words+i]
+		cas, idle := w.own.deps(int(ch))
+		copy(unicast.row(ch), cas)
+		for i, set := range cas {
+			all.row(ch)[i] = set | idle[i]
 		}
-		unicast.used[ch] = record[0] > 0
-		all.used[ch] = unicast.used[ch] || w.used[ch] || all.depends(ch)
+		unicast.used[ch] = *w.own.routes(int(ch)) > 0
+		all.used[ch] = unicast.used[ch] || w.own.ends[ch] || all.depends(ch)
 	}
 	if p.lanes != nil {
 		return unicast.copies(p.lanes.channels), all.copies(p.lanes.channels)
@@ -357,14 +332,14 @@ type loops struct {
 
 // traffic is a graph with its credit loops.
 type traffic struct {
-	*graph
+	graph *dependencyGraph
 	loops [][]int32
 }
 
 // judge looks for credit loops, and keeps what a certificate needs: of unicast
 // packets, of these and multicast packets, and of those to and from switches as
 // well.
-func (p *plan) judge(r *Result, unicast, all *graph, mc *multicast, w *worker) (l loops) {
+func (p *plan) judge(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
 	r.CreditLoops.Dependencies = unicast.dependencies()
 	for _, used := range unicast.used {
 		if used {
@@ -441,7 +416,7 @@ func (p *plan) fromCAs(w *worker) []NumberedChannel {
 }
 
 // vlsOf counts the VLs of channels in use, 1 when there are none.
-func vlsOf(g *graph, fromCAs []NumberedChannel) int {
+func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
 	var vls uint16
 	for ch, used := range g.used {
 		if used {

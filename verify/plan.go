@@ -1,0 +1,146 @@
+package verify
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// maxMatrix bounds the distance matrix in bytes. In a larger fabric distances
+// are searched for one destination switch at a time.
+const maxMatrix = 256 << 20
+
+// plan is what all workers read.
+type plan struct {
+	f         *fabric.Fabric
+	t         *lft.Tables
+	n         int               // switches
+	hops      *fabric.HopMatrix // nil when it would be larger than maxMatrix
+	*channels                   // on one VL
+	lanes     *lanes            // nil without SL-to-VL tables
+	sources   []uint32          // by switch: CA and router ports cabled to it
+	parts     *fabric.Components
+	ports     []int32 // by switch: its first PortID; one more at the end
+	units     []unit
+
+	equivalent equivalence
+}
+
+// unit is what a worker does at a time: up to lft.BlockSize LIDs that have ports, those
+// of one root side by side since they share what is computed for it, or as many that
+// nobody has.
+type unit struct {
+	dests   []dest
+	unowned []fabric.LID
+}
+
+// dest is a LID and the switch its tree is rooted in.
+type dest struct {
+	lid    fabric.LID
+	column int            // in its unit
+	last   fabric.PortNum // what the root's entry must be
+	ca     bool           // the owner is a CA or router port, else port 0 of the root
+	root   int32          // -1 when the owner's cable leads to no switch
+}
+
+func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
+	n := f.NumSwitches()
+	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 0), lanes: l, parts: f.Components()}
+	p.sources, p.ports = make([]uint32, n), make([]int32, n+1)
+	for s := range fabric.NodeID(n) {
+		p.sources[s] = uint32(len(f.HostsOn(s)))
+		p.ports[s] = int32(f.PortBase(s))
+	}
+	p.ports[n] = int32(len(p.to))
+	p.equivalent = p.findEquivalent()
+	p.findUnits()
+	if n*n <= maxMatrix {
+		p.hops = f.Distances()
+	}
+	return p
+}
+
+// findUnits deals the LIDs out.
+func (p *plan) findUnits() {
+	var dests []dest
+	var unowned []fabric.LID
+	for lid := fabric.LID(1); lid <= max(p.f.MaxLID(), p.t.MaxLID()); lid++ { // LID 0 is nobody's, and its entry means nothing
+		if d, ok := p.destination(lid); ok {
+			dests = append(dests, d)
+		} else {
+			unowned = append(unowned, lid)
+		}
+	}
+	kind := func(d *dest) int {
+		if d.ca {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(dests, func(d, e dest) int {
+		return cmp.Or(kind(&d)-kind(&e), cmp.Compare(d.root, e.root), cmp.Compare(d.last, e.last), cmp.Compare(d.lid, e.lid))
+	})
+	for len(dests) > 0 {
+		n := min(len(dests), lft.BlockSize)
+		if n < len(dests) { // up to where another root begins, if any does
+			for at := n; at > n/2; at-- {
+				if dests[at].root != dests[at-1].root {
+					n = at
+					break
+				}
+			}
+		}
+		for i := range dests[:n] {
+			dests[i].column = i
+		}
+		p.units = append(p.units, unit{dests: dests[:n]})
+		dests = dests[n:]
+	}
+	for list := range slices.Chunk(unowned, lft.BlockSize) {
+		p.units = append(p.units, unit{unowned: list})
+	}
+}
+
+// destination says who owns a LID. ok is false for a LID that no port with a
+// cable, and no switch, has.
+func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
+	port := p.f.LIDPort(lid)
+	if port == fabric.NoPort {
+		return d, false
+	}
+	node := p.f.Owner(port)
+	if p.f.IsSwitch(node) {
+		return dest{lid: lid, root: int32(node), last: fabric.ManagementPort}, p.f.Num(port) == fabric.ManagementPort
+	}
+	d = dest{lid: lid, root: -1, ca: true}
+	if at := p.f.Attachment(port); at != fabric.NoPort {
+		d.root, d.last = int32(p.f.Owner(at)), p.f.Num(at)
+	}
+	return d, p.f.Peer(port) != fabric.NoPort
+}
+
+// own is how many of the sources at the root are the owner itself.
+func (d *dest) own() uint32 {
+	if d.ca && d.root >= 0 {
+		return 1
+	}
+	return 0
+}
+
+// entry is switch s's entry for a LID, NoPath beyond the end of its table.
+func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
+	if lid > p.t.MaxLID() {
+		return fabric.NoPath
+	}
+	return p.t.Row(fabric.NodeID(s))[lid]
+}
+
+// next is where switch s sends packets by an entry: as in channels.to.
+func (p *plan) next(s int32, entry fabric.PortNum) int32 {
+	if at := p.ports[s] + int32(entry); at < p.ports[s+1] {
+		return p.to[at]
+	}
+	return toNowhere
+}

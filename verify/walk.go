@@ -1,0 +1,239 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// walked is what a walk knows of each switch.
+type walked struct {
+	after []int32 // where it sends packets, as in channels.to
+	depth []int32 // links to the root, or one of those below
+	end   []int32 // where packets end that do not arrive
+	list  []int32 // those that arrive, each before the one it leads to
+	path  []int32
+}
+
+func newWalked(n int) walked {
+	return walked{after: make([]int32, n), depth: make([]int32, n), end: make([]int32, n), list: make([]int32, 0, n), path: make([]int32, 0, n)}
+}
+
+// Depths of switches that are not in the tree.
+const (
+	depthUnknown = -1 - iota
+	depthWalked  // on the way that is being walked
+	depthDead
+	depthLoop
+)
+
+// walk takes a destination through tables of which nothing is known: packets
+// may be dropped, go round, or take long ways. It follows each switch's entry
+// until something known, once for each switch.
+func (w *worker) walk(d *dest) {
+	for s := range w.n {
+		p := w.stage[s*lft.BlockSize+d.column]
+		w.after[s] = w.next(int32(s), p)
+		w.cells[s] = uint32(p)<<cellBits | w.sources[s]
+		w.depth[s] = depthUnknown
+	}
+	w.list = w.list[:0]
+	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
+		w.depth[d.root] = 0
+	}
+	for s := range int32(w.n) {
+		if w.depth[s] == depthUnknown {
+			w.walkFrom(s)
+		}
+	}
+	slices.Reverse(w.list)
+	arrive := d.root >= 0 && w.depth[d.root] == 0
+	if arrive && w.flow != nil {
+		t := &tree{d, 1, 0, w.list}
+		if w.flow.drops {
+			w.discard(t)
+		}
+		w.descend(t)
+	}
+	if d.ca || w.flow != nil || !arrive || len(w.list) < w.n-1 { // else there is nothing to tell
+		w.tallyUp(d)
+	}
+	switch {
+	case arrive && d.ca:
+		w.load([]dest{*d}, w.list, false)
+	case arrive && w.flow == nil:
+		w.loadManagement(d.root)
+	}
+}
+
+// loadManagement adds the dependencies of packets for the LID of port 0 of a switch
+// from the switches that walk has found to reach it.
+func (w *worker) loadManagement(root int32) {
+	for s, depth := range w.depth {
+		if depth <= 0 {
+			continue
+		}
+		ch := int(w.ports[s]) + int(w.cells[s]>>cellBits)
+		if w.after[s] == root {
+			w.own.ends[ch] = true
+			continue
+		}
+		out := w.cells[w.after[s]]>>cellBits - 1
+		_, idle := w.own.deps(ch)
+		if at := &idle[out>>6]; *at>>(out&63)&1 == 0 {
+			*at |= 1 << (out & 63)
+		}
+	}
+}
+
+// walkFrom follows packets from a switch until something known.
+func (w *worker) walkFrom(s int32) {
+	path, at := w.path[:0], s
+	for at >= 0 && w.depth[at] == depthUnknown {
+		w.depth[at] = depthWalked
+		path = append(path, at)
+		at = w.after[at]
+	}
+	depth, end := int32(depthDead), path[len(path)-1]
+	if at >= 0 {
+		depth, end = w.depth[at], w.end[at]
+	}
+	if depth == depthWalked {
+		depth = depthLoop
+	}
+	slices.Reverse(path)
+	for _, u := range path {
+		if depth >= 0 {
+			depth++
+		}
+		w.depth[u], w.end[u] = depth, end
+	}
+	if depth >= 0 {
+		w.list = append(w.list, path...)
+	}
+}
+
+// trouble is what pairs of one destination LID came to that were not
+// delivered: how many, and the lowest switch where one of them starts.
+type trouble struct {
+	lid     fabric.LID
+	tallies [numTallies]tally
+}
+
+// The tallies of a trouble: from CA and router ports to a CA LID, and of management.
+const (
+	tallyUnreachable = iota
+	tallyMisdelivered
+	tallyDropped
+	tallyLoops
+	tallyManagementUnreachable
+	tallyManagementDropped
+	tallyManagementLoops
+	numTallies
+)
+
+type tally struct {
+	pairs int64
+	from  int32
+}
+
+func (t *trouble) add(tally int, pairs int64, from int) {
+	at := &t.tallies[tally]
+	if pairs > 0 && at.pairs == 0 {
+		at.from = int32(from)
+	}
+	at.pairs += pairs
+}
+
+// tallyUp counts the pairs of a destination by what walk found, and takes those
+// that SL-to-VL tables drop out of its cells.
+func (w *worker) tallyUp(d *dest) {
+	bad := trouble{lid: d.lid}
+	for s, depth := range w.depth {
+		pairs, management := int64(w.sources[s]), int64(1)
+		switch {
+		case d.ca && int32(s) == d.root:
+			pairs-- // the owner itself
+		case int32(s) == d.root:
+			management = 0
+		}
+		if !d.ca {
+			pairs, management = 0, pairs+management
+		}
+		switch {
+		case depth >= 0:
+			if w.flow != nil && w.flow.drops {
+				lost, own := int64(w.flow.lost[s]), int64(w.flow.lostOwn[s])
+				if d.ca {
+					bad.add(tallyDropped, lost, s)
+					bad.add(tallyManagementDropped, own, s)
+					pairs -= lost
+					w.cells[s] -= uint32(lost)
+				} else {
+					bad.add(tallyManagementDropped, lost+own, s)
+				}
+			}
+			if d.ca {
+				w.arrive(d, s, pairs)
+			}
+		case depth == depthLoop:
+			bad.add(tallyLoops, pairs, s)
+			bad.add(tallyManagementLoops, management, s)
+		default:
+			w.fail(d, &bad, s, pairs, management)
+		}
+	}
+	if bad != (trouble{lid: d.lid}) {
+		w.troubles = append(w.troubles, bad)
+	}
+}
+
+// arrive counts pairs of sources at a switch that are delivered.
+func (w *worker) arrive(d *dest, s int, pairs int64) {
+	w.delivered[w.depth[s]+1] += pairs
+	if extra := w.depth[s] - w.distance(s); extra > 0 && pairs > 0 {
+		w.nonMinimal += pairs
+		w.stretch.consider(detour{extra, d.lid, int32(s)})
+	}
+}
+
+// fail counts pairs of a switch whose packets end somewhere else.
+func (w *worker) fail(d *dest, bad *trouble, s int, pairs, management int64) {
+	end := w.end[s]
+	apart := d.root < 0 || w.parts.Of[s] != w.parts.Of[d.root]
+	switch {
+	case d.ca && w.after[end] == toCA:
+		bad.add(tallyMisdelivered, pairs, s)
+	case apart:
+		w.apart[0] += pairs
+	default:
+		bad.add(tallyUnreachable, pairs, s)
+	}
+	if apart {
+		w.apart[1] += management
+	} else {
+		bad.add(tallyManagementUnreachable, management, s)
+	}
+	switch entry := fabric.PortNum(w.cells[end] >> cellBits); {
+	case end == int32(s):
+		w.noteDead(end, entry, d.lid)
+	case entry == fabric.NoPath:
+		w.gap.consider(gap{d.lid, end})
+	}
+}
+
+// noteDead notes an entry that leads nowhere. No entry at all is no dead
+// one, nor is one that leads to a wrong CA.
+func (w *worker) noteDead(s int32, port fabric.PortNum, lid fabric.LID) {
+	if port == fabric.NoPath || w.after[s] == toCA {
+		return
+	}
+	key := deadKey{s, port}
+	n := w.dead[key]
+	if n.lids == 0 || lid < n.first {
+		n.first = lid
+	}
+	n.lids++
+	w.dead[key] = n
+}
