@@ -11,8 +11,14 @@ import (
 // cutLine splits data after its first line; line is without its end, LF or
 // CRLF.
 func cutLine(data []byte) (line, rest []byte) {
-	line, rest, _ = bytes.Cut(data, []byte("\n"))
-	return bytes.TrimSuffix(line, []byte("\r")), rest
+	line = data
+	if n := bytes.IndexByte(data, '\n'); n >= 0 {
+		line, rest = data[:n], data[n+1:]
+	}
+	if len(line) > 0 && line[len(line)-1] == '\r' {
+		line = line[:len(line)-1]
+	}
+	return line, rest
 }
 
 // line is a line of text that is read from left to right.
@@ -41,7 +47,7 @@ func (l *line) skipBlanks() {
 
 // skip reads s if it comes next.
 func (l *line) skip(s string) bool {
-	if !bytes.HasPrefix(l.rest(), []byte(s)) {
+	if len(l.text)-l.at < len(s) || string(l.text[l.at:l.at+len(s)]) != s {
 		return false
 	}
 	l.at += len(s)
@@ -168,7 +174,7 @@ func (l *line) nextBracket() []byte {
 // skipExternal skips the [ext 3] of ibnetdiscover -g: the number that is
 // printed on the chassis.
 func (l *line) skipExternal() {
-	if bytes.HasPrefix(l.rest(), []byte("[ext ")) {
+	if ahead := *l; ahead.skip("[ext ") {
 		if n := bytes.IndexByte(l.rest(), ']'); n >= 0 {
 			l.at += n + 1
 		}
