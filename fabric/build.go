@@ -49,8 +49,8 @@ func (b *Builder) AddNode(n Node) (int, error) {
 	return len(b.nodes) - 1, nil
 }
 
-// Node gives a node back, to be completed before Build. A switch is to remain one,
-// and what is none too, with as many ports.
+// Node returns a node, to be completed before Build. Its type and its number of ports
+// must stay.
 func (b *Builder) Node(i int) *Node { return &b.nodes[i] }
 
 // slot is where a port is.

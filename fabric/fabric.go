@@ -1,12 +1,12 @@
 // Package fabric models an InfiniBand subnet: nodes, ports, cables and the
-// identifiers they carry. It is what every other part of ibweave works on.
-// It is part of the supported Go API.
+// identifiers they carry. Every other part of ibweave works on it. It is part of the
+// supported Go API.
 //
 // A Fabric is immutable once built and safe for concurrent use. Everything is
 // addressed by dense indices (NodeID, PortID), so that tables elsewhere are
 // flat slices. Indices follow GUIDs, not the order of the input: two texts
-// that describe the same subnet in different order give equal Fabrics, but
-// for Node.Order.
+// that describe the same subnet in different order give Fabrics that differ
+// in Node.Order only.
 package fabric
 
 import (

@@ -1,8 +1,7 @@
 // Package report prints what verify found: text for people, JSON for scripts,
 // SARIF 2.1.0 for code scanning, JUnit XML for CI systems, Markdown for GitHub's job
 // summaries and the Code Quality report of GitLab. All forms are the same bytes for the
-// same result.
-// It makes no promise to other modules.
+// same result. It makes no promise to other modules.
 package report
 
 import (

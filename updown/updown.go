@@ -3,8 +3,7 @@
 // 1991; Gerla et al., section 2, for Myrinet). Channels that go up come before
 // those that go down, up channels are ordered by the switch they lead to and
 // so are down channels, so no cycle of channel dependencies can exist,
-// whatever the fabric.
-// It makes no promise to other modules.
+// whatever the fabric. It makes no promise to other modules.
 //
 // The direction of a link follows from a strict total order of the switches.
 // OpenSM's updn (osm_ucast_updn.c) lets several roots share the top rank and

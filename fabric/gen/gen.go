@@ -1,9 +1,8 @@
 // Package gen makes fabrics that belong to no routing engine: fat trees,
 // random irregular networks and the lattice networks of the SPAM paper. It
 // takes links away from any fabric, and it holds what the generators of
-// other packages (mesh, myrinet, minnet) share, so that all made fabrics are
-// numbered and labelled alike.
-// It makes no promise to other modules.
+// other packages (mesh, myrinet, banyan) share, so that all made fabrics are
+// numbered and labelled alike. It makes no promise to other modules.
 //
 // A made fabric looks to the tools like QDR hardware, since that is what any
 // ibsim makes of a cable: every one is 4xQDR, switches are InfiniScale IV and

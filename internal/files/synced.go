@@ -87,7 +87,7 @@ func (s *SyncedFile) next() error {
 }
 
 // drain writes blocks until there are no more, and gives the first error to done.
-// After one it goes on to take blocks, so that nobody waits for it in vain.
+// After one it goes on to take blocks, so that waiters are always released.
 func (s *SyncedFile) drain() {
 	var err error
 	for b := range s.full {

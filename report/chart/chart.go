@@ -3,8 +3,7 @@
 // intervals of confidence, and one legend below. Curves differ by colour (the
 // palette of Okabe and Ito, which colour-blind people tell apart), by marker and
 // by dashes, so that they can be told in black and white too. The same chart
-// gives the same bytes.
-// It makes no promise to other modules.
+// gives the same bytes. It makes no promise to other modules.
 package chart
 
 import (

@@ -1,8 +1,7 @@
 // Package fattree routes fat trees, full and damaged ones: by destination, so that every
 // shift permutation of the hosts in their order is free of contention on a full tree
 // (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real
-// Life Fat Trees, CCIT report 776, Technion, 2010).
-// It makes no promise to other modules.
+// Life Fat Trees, CCIT report 776, Technion, 2010). It makes no promise to other modules.
 //
 // A fat tree has levels, and cables lead to the next level only. Each destination
 // comes down from the top by one chain of switches, which follows from the host's
@@ -12,8 +11,8 @@
 //
 // Paths go up in the levels and then down. The guarantee follows from a strict order
 // of the switches, with a leaf on top: all these paths are legal up*/down* paths of it,
-// or are not taken. So everybody has a legal path to everybody, also where no way up and
-// then down is left, and between the switches at the top.
+// or are not taken. So each port has a legal path to each other one, also where no path
+// up and then down is left, and between the switches at the top.
 package fattree
 
 import (

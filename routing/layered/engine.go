@@ -1,11 +1,11 @@
 // Package layered routes any fabric along shortest paths, spread over the whole
 // fabric as lft.Minhop does, and keeps them free of credit loops by virtual
 // lanes: a path has a service level, and with it one lane all the way, and the
-// channel dependency graph of each lane has no circle. That is the idea of LASH
+// channel dependency graph of each lane has no cycle. That is the idea of LASH
 // (Skeie, Lysne and Theiss, Layered Shortest Path (LASH) Routing in Irregular
 // System Area Networks, IPDPS 2002) and DFSSSP (Domke, Hoefler and Nagel,
-// Deadlock-Free Oblivious Routing for Arbitrary Topologies, IPDPS 2011).
-// It makes no promise to other modules.
+// Deadlock-Free Oblivious Routing for Arbitrary Topologies, IPDPS 2011). It makes no
+// promise to other modules.
 package layered
 
 import (
