@@ -1,14 +1,14 @@
 package lft
 
-// AlwaysJoinTwins places the LIDs of twins together on every fabric, while it is
+// AlwaysJoinEquivalent places the LIDs of equivalent switches together on every fabric, while it is
 // set, though on small ones every LID is placed again by itself.
-func AlwaysJoinTwins(yes bool) { alwaysJoin = yes }
+func AlwaysJoinEquivalent(yes bool) { alwaysJoin = yes }
 
-// TwinJobs is how many jobs of s have several destinations, and how many
+// JoinedJobs is how many jobs of s have several destinations, and how many
 // destinations the largest has.
-func TwinJobs(s *Spread) (jobs, most int) {
+func JoinedJobs(s *Balancer) (jobs, most int) {
 	for i := range s.jobs {
-		if n := len(s.jobs[i].sets); n > 0 {
+		if n := len(s.jobs[i].members); n > 0 {
 			jobs++
 			most = max(most, n)
 		}

@@ -32,11 +32,11 @@ func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Rout
 	if dist.TooLong() {
 		return nil, &DomainError{Engine: "minhop", Reason: fmt.Sprintf("two switches are %d links or more apart", fabric.MaxHops)}
 	}
-	s := NewSpread(f, Twins(f))
-	err := s.Run(ctx, func() func(fabric.NodeID, *Placer) {
+	s := NewBalancer(f, EquivalentSwitches(f))
+	err := s.Run(ctx, func() func(fabric.NodeID, *Placement) {
 		var ports []fabric.PortID
 		sorter := NewByDistance(s.Near())
-		return func(t fabric.NodeID, p *Placer) {
+		return func(t fabric.NodeID, p *Placement) {
 			to := dist.To(t)
 			ports = ports[:0]
 			for _, u := range sorter.FarthestFirst(to) {

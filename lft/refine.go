@@ -12,15 +12,15 @@ import (
 // that the most loaded channels count most. Work for each LID is
 // O(equal ports, times the equal ports of the next switch).
 type refiner struct {
-	s      *Spread
-	p      *Placer // has the ports
-	index  []int32 // by NodeID: its place in p.order, -1 for none
+	s      *Balancer
+	p      *Placement // has the ports
+	index  []int32    // by NodeID: its place in p.order, -1 for none
 	weight []uint64
 	was    []uint64
 	ahead  []float64 // by NodeID: growth on the way to the destination
 }
 
-func newRefiner(s *Spread, p *Placer) *refiner {
+func newRefiner(s *Balancer, p *Placement) *refiner {
 	n := s.fab.NumSwitches()
 	return &refiner{
 		s:      s,

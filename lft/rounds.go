@@ -2,7 +2,7 @@ package lft
 
 import "sync"
 
-// rounds deals out the jobs of a Spread to workers: those with load round by round,
+// rounds deals out the jobs of a Balancer to workers: those with load round by round,
 // and those without to workers that would wait for others otherwise.
 //
 // Loads are merged between two rounds by the worker that ends the first of them,

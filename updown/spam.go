@@ -54,7 +54,7 @@ func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop 
 
 // Route grows the order from opt.Roots, or takes that of ChooseOrder, and
 // spreads each destination over the ports that are equally near it. It takes
-// O(channels) for each destination switch, and the time of lft.Spread.
+// O(channels) for each destination switch, and the time of lft.Balancer.
 func (SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	var order *Order
 	if len(opt.Roots) > 0 {
@@ -65,14 +65,14 @@ func (SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 			return nil, err
 		}
 	}
-	s := lft.NewSpread(f, nil)
+	s := lft.NewBalancer(f, nil)
 	d := newDirections(f, order)
 	parent := d.parents()
 	var tooLong atomic.Bool
-	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
+	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placement) {
 		x := newSpamPaths(d, parent)
 		sort := lft.NewByDistance(d.up.near)
-		return func(t fabric.NodeID, p *lft.Placer) {
+		return func(t fabric.NodeID, p *lft.Placement) {
 			if !x.grow(order.Rank[t]) {
 				tooLong.Store(true)
 				return

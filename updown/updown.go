@@ -61,16 +61,16 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		}
 	}
 	order := d.order
-	s := lft.NewSpread(f, d.twins())
+	s := lft.NewBalancer(f, d.equivalentSwitches())
 	var tooLong atomic.Bool
-	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placer) {
+	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placement) {
 		tree := newTree(d)
 		near := make([]fabric.NodeID, len(s.Near()))
 		for i, u := range s.Near() {
 			near[i] = fabric.NodeID(order.Rank[u])
 		}
 		tree.sort = lft.NewByDistance(near)
-		return func(t fabric.NodeID, p *lft.Placer) {
+		return func(t fabric.NodeID, p *lft.Placement) {
 			if !tree.grow(t) {
 				tooLong.Store(true)
 				return
@@ -87,7 +87,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			for _, r := range tree.sort.FarthestFirst(tree.hops) {
 				_, which, _ := tree.side(int32(r))
 				if which == last {
-					p.PlaceAlike(d.order.Switch[r], tree.ports(int32(r)))
+					p.PlaceEquivalent(d.order.Switch[r], tree.ports(int32(r)))
 				} else {
 					p.Place(d.order.Switch[r], tree.ports(int32(r)))
 				}
@@ -115,17 +115,17 @@ type directions struct {
 // the rank that each leads to.
 //
 // Switches whose channels lead to the same switches, one by one, are of one
-// kind: a destination that is a channel away for one is so for all, and a tree
+// class: a destination that is a channel away for one is so for all, and a tree
 // looks at one of each. The 1,296 lower switches of a fat tree of radix 36 are
-// of little more than 54 kinds.
+// of little more than 54 classes.
 type channels struct {
-	first []int32 // by rank: its part of to and port
-	to    []int32
-	port  []fabric.PortID
-	num   []fabric.PortNum // of port
-	kind  []int32          // by rank, from 0
-	kinds int
-	near  []fabric.NodeID // all ranks, those of one kind together
+	first   []int32 // by rank: its part of to and port
+	to      []int32
+	port    []fabric.PortID
+	num     []fabric.PortNum // of port
+	class   []int32          // by rank, from 0
+	classes int
+	near    []fabric.NodeID // all ranks, those of one class together
 }
 
 // of gives the channels of the switch with rank r.
@@ -158,20 +158,20 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 	return d
 }
 
-// twins tells the switches apart, by NodeID, that have other channels up or other
+// equivalentSwitches tells the switches apart, by NodeID, that have other channels up or other
 // channels down.
-func (d *directions) twins() []int32 {
-	kind := make([]int32, len(d.order.Rank))
+func (d *directions) equivalentSwitches() []int32 {
+	class := make([]int32, len(d.order.Rank))
 	for s, r := range d.order.Rank {
-		kind[s] = d.up.kind[r]*int32(d.down.kinds) + d.down.kind[r]
+		class[s] = d.up.class[r]*int32(d.down.classes) + d.down.class[r]
 	}
-	return kind
+	return class
 }
 
-// sort tells the kinds apart.
+// sort tells the classes apart.
 func (c *channels) sort() {
-	c.kind = make([]int32, len(c.first)-1)
-	c.near = make([]fabric.NodeID, len(c.kind))
+	c.class = make([]int32, len(c.first)-1)
+	c.near = make([]fabric.NodeID, len(c.class))
 	for r := range c.near {
 		c.near[r] = fabric.NodeID(r)
 	}
@@ -183,9 +183,9 @@ func (c *channels) sort() {
 	slices.SortFunc(c.near, func(a, b fabric.NodeID) int { return cmp.Or(compare(a, b), cmp.Compare(a, b)) })
 	for i, r := range c.near {
 		if i == 0 || compare(c.near[i-1], r) != 0 {
-			c.kinds++
+			c.classes++
 		}
-		c.kind[r] = int32(c.kinds - 1)
+		c.class[r] = int32(c.classes - 1)
 	}
 }
 
@@ -196,15 +196,15 @@ type tree struct {
 	hops     []uint8 // by rank: links to the destination, Unreachable for none
 	down     []uint8 // by rank: the same where the destination is reached downward, else Unreachable
 	queue    []int32
-	climb    []uint8         // by kind of upward channels: hops of those that go up, 0 for not known yet
-	upward   []choice        // by kind of upward channels
-	downward []choice        // by kind of downward channels
+	climb    []uint8         // by class of upward channels: hops of those that go up, 0 for not known yet
+	upward   []choice        // by class of upward channels
+	downward []choice        // by class of downward channels
 	index    []int32         // the lists of choices
 	some     []fabric.PortID // the lists of ports that are not all of one side
 	sort     *lft.ByDistance
 }
 
-// choice is the channels, of those of one kind in one direction, that lead to
+// choice is the channels, of those of one class in one direction, that lead to
 // the destination.
 type choice struct {
 	known bool
@@ -221,9 +221,9 @@ func newTree(d *directions) *tree {
 		hops:     make([]uint8, n),
 		down:     make([]uint8, n),
 		queue:    make([]int32, 0, n),
-		climb:    make([]uint8, d.up.kinds),
-		upward:   make([]choice, d.up.kinds),
-		downward: make([]choice, d.down.kinds),
+		climb:    make([]uint8, d.up.classes),
+		upward:   make([]choice, d.up.classes),
+		downward: make([]choice, d.down.classes),
 		sort:     lft.NewByDistance(d.up.near),
 	}
 }
@@ -261,7 +261,7 @@ func (x *tree) grow(t fabric.NodeID) bool {
 		if h != fabric.Unreachable {
 			continue
 		}
-		climb := &x.climb[x.d.up.kind[u]]
+		climb := &x.climb[x.d.up.class[u]]
 		if *climb == 0 {
 			least := fabric.Unreachable
 			above, _ := x.d.up.of(int32(u))
@@ -283,16 +283,16 @@ func (x *tree) grow(t fabric.NodeID) bool {
 }
 
 // side gives the channels in the one direction that the switch with rank r may
-// take, what is known of those of its kind, and the hops, by rank, to which
+// take, what is known of those of its class, and the hops, by rank, to which
 // they must lead. All but the destination itself have this in common with the
-// others of their kind that go in the same direction.
+// others of their class that go in the same direction.
 func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	if x.down[r] == fabric.Unreachable {
 		c = &x.d.up
-		return c, &x.upward[c.kind[r]], x.hops
+		return c, &x.upward[c.class[r]], x.hops
 	}
 	c = &x.d.down
-	return c, &x.downward[c.kind[r]], x.down
+	return c, &x.downward[c.class[r]], x.down
 }
 
 // ports lists the channels that the switch with rank r may use. The list is

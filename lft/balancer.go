@@ -11,14 +11,14 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// Spread chooses one port for each LID where an engine leaves a switch
+// Balancer chooses one port for each LID where an engine leaves a switch
 // several equal ones, so that the most loaded channel carries as little as it
 // can: the common second half of all engines.
 //
 // The load of a channel is the number of routes that cross it, one for each
 // source CA port and destination CA LID, divided by the capacity of its link.
 // An engine says for each destination switch which ports each other switch
-// may use, farthest switches first; Spread knows by then how many sources
+// may use, farthest switches first; Balancer knows by then how many sources
 // stand behind a switch. It weighs a port by the third powers of two loads,
 // its own and the greatest on the best way on from the next switch, and sends
 // each LID where the sum is least: that is how fast the sum of the fourth
@@ -32,10 +32,10 @@ import (
 // of CPUs. Where the tables are small enough, all LIDs are then placed again
 // one by one (refine.go), and the tables with the smallest greatest load are
 // kept.
-type Spread struct {
+type Balancer struct {
 	fab    *fabric.Fabric
 	tables *Tables
-	jobs   []spreadJob
+	jobs   []balancerJob
 	loaded int             // how many of jobs, the first, have a LID that carries load
 	hosts  []uint32        // by switch: CA ports with a cable to it
 	to     []fabric.NodeID // by PortID of switches: the switch that a channel leads to
@@ -49,14 +49,14 @@ type Spread struct {
 	passes int // how often all LIDs may be placed again
 }
 
-// spreadJob is a destination switch with at most maxJobLIDs of its LIDs, or
-// all LIDs of several twins, of which t is the first.
-type spreadJob struct {
-	t    fabric.NodeID
-	lids []fabric.LID // of switch port 0 first, then by port of t
-	mgmt int          // how many of lids are the switch's own
-	runs []lidRun     // of all lids; those of hosts are one run, mostly
-	sets []twin       // none for a single destination
+// balancerJob is a destination switch with at most maxJobLIDs of its LIDs, or
+// all LIDs of several equivalent ones, of which t is the first.
+type balancerJob struct {
+	t       fabric.NodeID
+	lids    []fabric.LID // of switch port 0 first, then by port of t
+	mgmt    int          // how many of lids are the switch's own
+	runs    []lidRun     // of all lids; those of hosts are one run, mostly
+	members []member     // none for a single destination
 }
 
 // lidRun is lids[at:at+n] of a job when they are lid, lid+1 and so on.
@@ -68,7 +68,7 @@ type lidRun struct {
 // put writes the ports of the job's LIDs, by index, to the row of a switch.
 // Each row is another cache line, which a few large stores wait for less long
 // than many small ones.
-func (j *spreadJob) put(row, ports []fabric.PortNum) {
+func (j *balancerJob) put(row, ports []fabric.PortNum) {
 	for _, r := range j.runs {
 		copy(row[r.lid:][:r.n], ports[r.at:])
 	}
@@ -93,7 +93,7 @@ func (s *lidSet) count() (n int) {
 }
 
 // idle says that no LID of the job carries load.
-func (j *spreadJob) idle() bool { return j.mgmt == len(j.lids) }
+func (j *balancerJob) idle() bool { return j.mgmt == len(j.lids) }
 
 const (
 	// maxJobLIDs bounds the scratch of a job.
@@ -103,12 +103,12 @@ const (
 	capacityUnits = 64
 	// maxRound bounds the destinations of a round, and roundsAtLeast keeps
 	// the load that a round does not see small: at most 1/roundsAtLeast.
-	// A job of twins, of which several destinations are one, knows its own.
-	maxRound          = 16
-	roundsAtLeast     = 64
-	maxTwinRound      = 8
-	twinJobsAtLeast   = 256
-	twinRoundsAtLeast = 16
+	// A job of several equivalent destinations knows its own.
+	maxRound            = 16
+	roundsAtLeast       = 64
+	maxJoinedRound      = 8
+	joinedJobsAtLeast   = 256
+	joinedRoundsAtLeast = 16
 	// flushesAtLeast is likewise for the switches that send to a destination:
 	// they see what others sent as of the last flush.
 	flushesAtLeast = 64
@@ -147,13 +147,13 @@ func units(f *fabric.Fabric) []uint64 {
 	return unit
 }
 
-// NewSpread prepares empty tables for f, whose LIDs must be assigned. Kind, by
-// NodeID, tells the engine's twins: switches of one kind have as many channels to
-// the same switches, and grow lets all other switches reach them in the same ways
-// and them each other. It is nil where the engine knows of none.
-func NewSpread(f *fabric.Fabric, kind []int32) *Spread {
+// NewBalancer prepares empty tables for f, whose LIDs must be assigned. class numbers
+// equivalent switches by NodeID: those of one class have as many channels to the same
+// switches, and grow lets all other switches reach them by the same ports and them each
+// other. It is nil where the engine knows of none.
+func NewBalancer(f *fabric.Fabric, class []int32) *Balancer {
 	n, channels := f.NumSwitches(), switchPorts(f)
-	s := &Spread{
+	s := &Balancer{
 		fab:    f,
 		tables: NewTables(n, f.MaxLID()),
 		hosts:  make([]uint32, n),
@@ -182,14 +182,14 @@ func NewSpread(f *fabric.Fabric, kind []int32) *Spread {
 	s.near = chain(f.Distances(), n)
 	s.round = roundOf(len(s.jobs), roundsAtLeast, maxRound)
 	s.passes = min(maxPasses, refineEntries/len(s.tables.entries))
-	joined := kind != nil && (s.passes == 0 || alwaysJoin)
+	joined := class != nil && (s.passes == 0 || alwaysJoin)
 	if joined {
-		s.joinTwins(kind)
+		s.joinEquivalent(class)
 		s.passes = 0
 	}
 	s.sortJobs()
 	if joined {
-		s.round = min(s.round, roundOf(s.loaded, twinRoundsAtLeast, maxTwinRound))
+		s.round = min(s.round, roundOf(s.loaded, joinedRoundsAtLeast, maxJoinedRound))
 	}
 	return s
 }
@@ -225,12 +225,12 @@ func chain(dist *fabric.HopMatrix, switches int) []fabric.NodeID {
 // with hosts come first. Those without carry no load; they follow by LID, and a
 // worker takes a block of them, so that workers do not write to the same cache
 // lines in turn.
-func (s *Spread) sortJobs() {
+func (s *Balancer) sortJobs() {
 	place := make([]int, len(s.hosts))
 	for i, u := range s.near {
 		place[u] = i
 	}
-	slices.SortStableFunc(s.jobs, func(a, b spreadJob) int {
+	slices.SortStableFunc(s.jobs, func(a, b balancerJob) int {
 		switch {
 		case a.idle() && b.idle():
 			return int(a.lids[0]) - int(b.lids[0])
@@ -244,7 +244,7 @@ func (s *Spread) sortJobs() {
 	for s.loaded < len(s.jobs) && !s.jobs[s.loaded].idle() {
 		s.loaded++
 	}
-	jobs := make([]spreadJob, 0, len(s.jobs))
+	jobs := make([]balancerJob, 0, len(s.jobs))
 	step := goldenStep(s.loaded)
 	for i, at := 0, 0; i < s.loaded; i++ {
 		jobs = append(jobs, s.jobs[at])
@@ -276,7 +276,7 @@ func gcd(a, b int) int {
 // Near lists all switches so that near ones are close in the list. Place is
 // fastest when equally distant switches come in this order: those with the
 // same ways on then follow each other, and one choice serves several.
-func (s *Spread) Near() []fabric.NodeID { return s.near }
+func (s *Balancer) Near() []fabric.NodeID { return s.near }
 
 // roundOf is how many of jobs see the same loads.
 func roundOf(jobs, rounds, most int) int {
@@ -288,7 +288,7 @@ func roundOf(jobs, rounds, most int) int {
 }
 
 // addJobs lists the LIDs that t delivers, and fills t's own row for them.
-func (s *Spread) addJobs(t fabric.NodeID) {
+func (s *Balancer) addJobs(t fabric.NodeID) {
 	f := s.fab
 	row := s.tables.Row(t)
 	var lids []fabric.LID
@@ -317,34 +317,34 @@ func (s *Spread) addJobs(t fabric.NodeID) {
 	for part := range slices.Chunk(lids, maxJobLIDs) {
 		own := min(mgmt, len(part))
 		mgmt -= own
-		job := spreadJob{t: t, lids: part, mgmt: own}
+		job := balancerJob{t: t, lids: part, mgmt: own}
 		job.findRuns()
 		s.jobs = append(s.jobs, job)
 	}
 }
 
 // Tables is the result of Run.
-func (s *Spread) Tables() *Tables { return s.tables }
+func (s *Balancer) Tables() *Tables { return s.tables }
 
 // Run fills the tables. newGrow is called once for each worker, which then
 // calls what it returned for one destination switch at a time: grow must call
 // p.Place once for each switch that can reach t, t itself excepted, after the
 // calls for all switches whose ports lead to it. It is called several times
 // for the same t and must do the same each time. The error is ctx's.
-func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p *Placer)) error {
+func (s *Balancer) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p *Placement)) error {
 	if len(s.jobs) == 0 {
 		return ctx.Err()
 	}
 	workers := min(runtime.GOMAXPROCS(0), len(s.jobs))
-	grow := make([]func(fabric.NodeID, *Placer), workers)
-	placers := make([]*Placer, workers)
+	grow := make([]func(fabric.NodeID, *Placement), workers)
+	placements := make([]*Placement, workers)
 	longest := 0
 	for _, j := range s.jobs {
 		longest = max(longest, len(j.lids))
 	}
 	for w := range grow {
 		grow[w] = newGrow()
-		placers[w] = newPlacer(s, longest)
+		placements[w] = newPlacement(s, longest)
 	}
 	q := newRounds(s.round, s.loaded, len(s.jobs))
 	work := func(w int) {
@@ -360,11 +360,11 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 				ended = true
 				return
 			}
-			placers[w].begin(&s.jobs[job], job)
-			grow[w](s.jobs[job].t, placers[w])
-			placers[w].place()
+			placements[w].begin(&s.jobs[job], job)
+			grow[w](s.jobs[job].t, placements[w])
+			placements[w].place()
 			if job < s.loaded && q.done() {
-				s.merge(placers)
+				s.merge(placements)
 				q.begin()
 			}
 		}
@@ -373,16 +373,16 @@ func (s *Spread) Run(ctx context.Context, newGrow func() func(t fabric.NodeID, p
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.refine(ctx, grow[0], placers[0])
+	return s.refine(ctx, grow[0], placements[0])
 }
 
 // merge ends a round: loads grow by what workers have placed.
-func (s *Spread) merge(placers []*Placer) {
+func (s *Balancer) merge(placements []*Placement) {
 	const part = 1 << 9 // that stays in a cache
 	for from := 0; from < len(s.load); from += part {
 		end := min(from+part, len(s.load))
 		load, cost := s.load[from:end], s.cost[from:end]
-		for _, p := range placers {
+		for _, p := range placements {
 			if p.placed {
 				pending := p.pending[from:end]
 				for c, more := range pending[:len(load)] {
@@ -395,13 +395,13 @@ func (s *Spread) merge(placers []*Placer) {
 			cost[c] = cube(float64(int64(l)))
 		}
 	}
-	for _, p := range placers {
+	for _, p := range placements {
 		p.placed = false
 	}
 }
 
 // refine places all LIDs again, and keeps the best tables.
-func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), p *Placer) error {
+func (s *Balancer) refine(ctx context.Context, grow func(fabric.NodeID, *Placement), p *Placement) error {
 	passes := s.passes
 	if passes == 0 {
 		return nil
@@ -434,11 +434,11 @@ func (s *Spread) refine(ctx context.Context, grow func(fabric.NodeID, *Placer), 
 	return nil
 }
 
-// Placer takes the ports that lead to one destination switch. It belongs to a
+// Placement takes the ports that lead to one destination switch. It belongs to a
 // worker.
-type Placer struct {
-	s     *Spread
-	job   *spreadJob
+type Placement struct {
+	s     *Balancer
+	job   *balancerJob
 	turn  int               // decides between equally loaded ports
 	order []fabric.NodeID   // farthest first
 	ports [][]fabric.PortID // by index in order: what Place was given
@@ -471,7 +471,7 @@ type Placer struct {
 	first   fabric.PortNum                // of consecutive ports that chosenRow was last asked for
 	again   uint32                        // hosts that repeat has placed since, not yet in weight and sent
 	costs   []float64                     // scratch of channelCosts
-	role    []uint8                       // by NodeID, in a job of twins
+	role    []uint8                       // by NodeID, in a job of several members
 	last    []fabric.PortID               // scratch of channelsTo
 	fars    onward                        // values of far
 	risks   onward                        // values of way.risk as of a flush
@@ -499,9 +499,9 @@ type way struct {
 	known int
 }
 
-func newPlacer(s *Spread, lids int) *Placer {
+func newPlacement(s *Balancer, lids int) *Placement {
 	n := s.fab.NumSwitches()
-	return &Placer{
+	return &Placement{
 		s:       s,
 		stride:  lids,
 		weight:  make([]uint32, n*lids),
@@ -525,7 +525,7 @@ func newPlacer(s *Spread, lids int) *Placer {
 	}
 }
 
-func (p *Placer) begin(job *spreadJob, turn int) {
+func (p *Placement) begin(job *balancerJob, turn int) {
 	p.job, p.turn = job, turn
 	p.jobs++
 	p.row = p.rows[0][:len(job.lids)]
@@ -534,18 +534,18 @@ func (p *Placer) begin(job *spreadJob, turn int) {
 }
 
 // Turn is a number that differs between destinations.
-func (p *Placer) Turn() int { return p.turn }
+func (p *Placement) Turn() int { return p.turn }
 
 // Single says that the destination carries no load, so that one port for each
 // switch is as good as all; which, should depend on Turn. The order of
 // switches does not matter then.
-func (p *Placer) Single() bool { return p.job.idle() && len(p.job.lids) == 1 }
+func (p *Placement) Single() bool { return p.job.idle() && len(p.job.lids) == 1 }
 
 // Place lets the LIDs of the destination leave switch u through any of ports,
 // of which there must be at least one, all leading to other switches, in
 // ascending order. Unless the destination is Single, the list must not change
 // until the next destination.
-func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
+func (p *Placement) Place(u fabric.NodeID, ports []fabric.PortID) {
 	if p.job.idle() {
 		p.s.deal(p.row, ports, p.start(ports))
 		p.job.put(p.s.tables.Row(u), p.row)
@@ -557,9 +557,9 @@ func (p *Placer) Place(u fabric.NodeID, ports []fabric.PortID) {
 	p.run = append(p.run, p.index[u])
 }
 
-// PlaceAlike is Place for a switch whose ports lead to the same switches, one
+// PlaceEquivalent is Place for a switch whose ports lead to the same switches, one
 // by one, as those of the last call: the tables are the same, but sooner made.
-func (p *Placer) PlaceAlike(u fabric.NodeID, ports []fabric.PortID) {
+func (p *Placement) PlaceEquivalent(u fabric.NodeID, ports []fabric.PortID) {
 	p.Place(u, ports)
 	if n := len(p.run); n > 0 { // none for idle destinations
 		p.run[n-1] = p.run[n-2]
@@ -567,13 +567,13 @@ func (p *Placer) PlaceAlike(u fabric.NodeID, ports []fabric.PortID) {
 }
 
 // PlaceOnly is Place for a Single destination and the one port of u with a number.
-func (p *Placer) PlaceOnly(u fabric.NodeID, port fabric.PortNum) {
+func (p *Placement) PlaceOnly(u fabric.NodeID, port fabric.PortNum) {
 	t := p.s.tables
 	t.entries[int(u)*t.stride+int(p.job.lids[0])] = port
 }
 
 // start is the port that comes first where equal ports are used in turn.
-func (p *Placer) start(ports []fabric.PortID) int {
+func (p *Placement) start(ports []fabric.PortID) int {
 	if len(ports) == 1 {
 		return 0
 	}
@@ -586,7 +586,7 @@ func (p *Placer) start(ports []fabric.PortID) int {
 func cube(load float64) float64 { return float64(load * load * load) }
 
 // beyond is the way on from v, whose most and risk are as of the last flush.
-func (p *Placer) beyond(v fabric.NodeID) *way {
+func (p *Placement) beyond(v fabric.NodeID) *way {
 	w := &p.ahead[v]
 	if w.known != p.flushes { // no two jobs have a flush in common
 		w = p.way(v)
@@ -596,7 +596,7 @@ func (p *Placer) beyond(v fabric.NodeID) *way {
 	return w
 }
 
-func (p *Placer) follow(v fabric.NodeID) float64 {
+func (p *Placement) follow(v fabric.NodeID) float64 {
 	most := 0.0
 	for v != p.job.t {
 		w := p.way(v)
@@ -607,7 +607,7 @@ func (p *Placer) follow(v fabric.NodeID) float64 {
 }
 
 // expect adds routes to the way from v to t.
-func (p *Placer) expect(v, t fabric.NodeID, routes float64) {
+func (p *Placement) expect(v, t fabric.NodeID, routes float64) {
 	for v != t {
 		w := p.way(v)
 		w.came += routes
@@ -616,14 +616,14 @@ func (p *Placer) expect(v, t fabric.NodeID, routes float64) {
 }
 
 // send notes that routes were sent to v; flush makes that show.
-func (p *Placer) send(v fabric.NodeID, routes float64) {
+func (p *Placement) send(v fabric.NodeID, routes float64) {
 	if p.sent[v] == 0 {
 		p.sentTo = append(p.sentTo, v)
 	}
 	p.sent[v] += routes
 }
 
-func (p *Placer) flush() {
+func (p *Placement) flush() {
 	p.settle()
 	for _, v := range p.sentTo {
 		p.expect(v, p.job.t, p.sent[v])
@@ -636,7 +636,7 @@ func (p *Placer) flush() {
 
 // way finds the best way on from v when it is first asked for: of the many
 // switches that only send, it never is.
-func (p *Placer) way(v fabric.NodeID) *way {
+func (p *Placement) way(v fabric.NodeID) *way {
 	w := &p.ahead[v]
 	if w.job != p.jobs {
 		p.look(v)
@@ -644,14 +644,14 @@ func (p *Placer) way(v fabric.NodeID) *way {
 	return w
 }
 
-func (p *Placer) look(v fabric.NodeID) {
+func (p *Placement) look(v fabric.NodeID) {
 	s := p.s
 	found := way{job: p.jobs, known: -1}
 	p.far[v] = 0
 	switch {
 	case v == p.job.t:
 	case p.role[v] == roleNeighbour:
-		p.lookAtTwins(v, &found)
+		p.findNeighbourPath(v, &found)
 	default:
 		i := p.index[v]
 		ports := p.ports[i]
@@ -679,7 +679,7 @@ func (p *Placer) look(v fabric.NodeID) {
 }
 
 // channelCosts is the costs of the channels as the round began.
-func (p *Placer) channelCosts(ports []fabric.PortID) []float64 {
+func (p *Placement) channelCosts(ports []fabric.PortID) []float64 {
 	if consecutive(ports) {
 		return p.s.cost[ports[0]:][:len(ports)]
 	}
@@ -715,7 +715,7 @@ func leastFrom(costs []float64, start int) int {
 
 // came is how many routes come to u, all of them once all that send to it are
 // placed and flushed.
-func (p *Placer) came(u fabric.NodeID) float64 {
+func (p *Placement) came(u fabric.NodeID) float64 {
 	if w := &p.ahead[u]; w.job == p.jobs {
 		return w.came
 	}
@@ -723,7 +723,7 @@ func (p *Placer) came(u fabric.NodeID) float64 {
 }
 
 // place fills the tables for the job, whose ports are all known.
-func (p *Placer) place() {
+func (p *Placement) place() {
 	s, job, lids := p.s, p.job, p.job.lids
 	if job.idle() {
 		return
@@ -736,7 +736,7 @@ func (p *Placer) place() {
 	for k := job.mgmt; k < len(lids); k++ {
 		hosted.add(k)
 	}
-	p.giveRoles(roleTwin, roleNeighbour)
+	p.setRoles(roleMember, roleNeighbour)
 	// Ways from switches without hosts are wanted, since something else came
 	// to them if they are on a path at all. Nearest first, the alike together.
 	for _, u := range slices.Backward(p.order) {
@@ -746,7 +746,7 @@ func (p *Placer) place() {
 	}
 	// Sources alike choose once for all of a run, but for long runs.
 	long := max(1, 2*(len(p.order)/flushesAtLeast))
-	every := max(1, len(p.order)/flushesAtLeast/max(1, len(job.sets)))
+	every := max(1, len(p.order)/flushesAtLeast/max(1, len(job.members)))
 	due, chose := 0, 0
 	for i, u := range p.order {
 		if p.sent[u] > 0 || i >= due && (p.chosen == 0 || p.chooser != p.run[i] || i >= chose+long) {
@@ -754,12 +754,12 @@ func (p *Placer) place() {
 			due, chose = i+every, i
 		}
 		ports := p.ports[i]
-		if p.role[u] == roleTwin {
-			j := slices.IndexFunc(job.sets, func(x twin) bool { return x.t == u })
+		if p.role[u] == roleMember {
+			j := slices.IndexFunc(job.members, func(x member) bool { return x.t == u })
 			if j == 1 {
-				p.firstTwin(ports)
+				p.placeFirstMember(ports)
 			}
-			p.placeTwin(j, ports)
+			p.placeMember(j, ports)
 			continue
 		}
 		row := s.tables.Row(u)
@@ -794,12 +794,12 @@ func (p *Placer) place() {
 		job.put(row, p.row)
 	}
 	p.flush()
-	p.giveRoles(roleNone, roleNone)
+	p.setRoles(roleNone, roleNone)
 }
 
 // only sends all LIDs through channel c, as was expected of all routes that
 // do not begin at u.
-func (p *Placer) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
+func (p *Placement) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
 	s := p.s
 	num, next := s.num[c], s.to[c]
 	for k := range p.row {
@@ -823,7 +823,7 @@ func (p *Placer) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
 
 // few does what choose does where only some LIDs carry load, with less work for
 // each switch of a run and little for the idle ones.
-func (p *Placer) few(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) {
+func (p *Placement) few(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) {
 	s := p.s
 	p.withdraw(u)
 	i := p.index[u]
@@ -872,7 +872,7 @@ func consecutive(ports []fabric.PortID) bool {
 
 // deal gives the LIDs of row to the ports in turn, from the one at start, and
 // returns where the next turn is.
-func (s *Spread) deal(row []fabric.PortNum, ports []fabric.PortID, start int) int {
+func (s *Balancer) deal(row []fabric.PortNum, ports []fabric.PortID, start int) int {
 	if consecutive(ports) {
 		first := s.num[ports[0]]
 		num, end := first+fabric.PortNum(start), first+fabric.PortNum(len(ports))
@@ -895,7 +895,7 @@ func (s *Spread) deal(row []fabric.PortNum, ports []fabric.PortID, start int) in
 
 // withdraw takes back what was expected to go on from u by its best way, since
 // now it is known.
-func (p *Placer) withdraw(u fabric.NodeID) {
+func (p *Placement) withdraw(u fabric.NodeID) {
 	if came := p.came(u); came > 0 {
 		p.expect(p.ahead[u].next, p.job.t, -came)
 	}
@@ -903,7 +903,7 @@ func (p *Placer) withdraw(u fabric.NodeID) {
 
 // choose sends each LID through the channel of ports that costs least, of equal
 // ones that which comes first from start on. It returns the ports of the LIDs.
-func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) []fabric.PortNum {
+func (p *Placement) choose(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) []fabric.PortNum {
 	s := p.s
 	p.settle()
 	p.withdraw(u)
@@ -928,10 +928,10 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 		x.unit = float64(s.unit[c])
 		keys[i] = x.key(i)
 	}
-	idle, next := 0, p.nextTwin(-1, nil, nil)
+	idle, next := 0, p.nextMember(-1, nil, nil)
 	for k, w := range weight {
 		if k == next {
-			next = p.nextTwin(k, sides, keys)
+			next = p.nextMember(k, sides, keys)
 		}
 		if w == 0 {
 			p.taken[k] = uint8(turn(idle))
@@ -975,7 +975,7 @@ func (p *Placer) choose(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 
 // chosenRow is the ports of the LIDs as choose chose, for a switch whose ports
 // are the given ones.
-func (p *Placer) chosenRow(ports []fabric.PortID) []fabric.PortNum {
+func (p *Placement) chosenRow(ports []fabric.PortID) []fabric.PortNum {
 	row := p.rows[1][:len(p.row)]
 	first := fabric.ManagementPort // which is among no ports
 	if consecutive(ports) {
@@ -992,7 +992,7 @@ func (p *Placer) chosenRow(ports []fabric.PortID) []fabric.PortNum {
 
 // repeats says whether the last choice, since the last flush and for a switch
 // that nothing came through, was between ports to the same switches.
-func (p *Placer) repeats(ports []fabric.PortID) bool {
+func (p *Placement) repeats(ports []fabric.PortID) bool {
 	if p.chosen != len(ports) {
 		return false
 	}
@@ -1007,7 +1007,7 @@ func (p *Placer) repeats(ports []fabric.PortID) bool {
 // repeat chooses as choose did the last time. What that sends to the next
 // switches is left to settle: they have routes of choose to be flushed, so that
 // place flushes before it looks at any of them.
-func (p *Placer) repeat(ports []fabric.PortID, hosts uint32) []fabric.PortNum {
+func (p *Placement) repeat(ports []fabric.PortID, hosts uint32) []fabric.PortNum {
 	shares := p.shares[:len(ports)]
 	for i, c := range ports {
 		p.pending[c] += shares[i] * uint64(hosts) * p.s.unit[c]
@@ -1017,7 +1017,7 @@ func (p *Placer) repeat(ports []fabric.PortID, hosts uint32) []fabric.PortNum {
 }
 
 // settle passes on what repeat placed.
-func (p *Placer) settle() {
+func (p *Placement) settle() {
 	if p.again == 0 {
 		return
 	}
@@ -1041,7 +1041,7 @@ type side struct {
 	// it as if all sources did the same, so that the LIDs of a destination
 	// divide over the ports.
 	beyond float64
-	same   float64 // in a job of twins: what beyond has of the LIDs of the last one, once more
+	same   float64 // in a job of several members: what beyond has of the LIDs of the last one, once more
 	unit   float64
 	routes uint64 // sent there now
 	lids   uint64 // the same in LIDs

@@ -18,7 +18,7 @@ import (
 
 // leafSpine is a network of leaves that all have the same spines, which may have
 // hosts as well: any number of parallel links, and one of them missing here and
-// there, so that some leaves are twins of others and some are not.
+// there, so that some leaves are equivalent to others and some are not.
 func leafSpine(t *testing.T, rnd *rand.Rand) *fabric.Fabric {
 	t.Helper()
 	leaves, spines, links := 2+rnd.IntN(8), 1+rnd.IntN(4), 1+rnd.IntN(3)
@@ -68,12 +68,12 @@ func leafSpine(t *testing.T, rnd *rand.Rand) *fabric.Fabric {
 	return f
 }
 
-// TestTwins: LIDs of twins that are placed together have ways, as short as
+// TestEquivalent: LIDs of equivalent switches that are placed together have ways, as short as
 // those placed by themselves, free of credit loops where the engine says so, and
 // no link carries twice as much, though these fabrics are far too small for it.
-func TestTwins(t *testing.T) {
-	lft.AlwaysJoinTwins(true)
-	defer lft.AlwaysJoinTwins(false)
+func TestEquivalent(t *testing.T) {
+	lft.AlwaysJoinEquivalent(true)
+	defer lft.AlwaysJoinEquivalent(false)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var fabrics []*fabric.Fabric
 	for range short.Of(150, 60) {
@@ -96,16 +96,16 @@ func TestTwins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs, n := lft.TwinJobs(lft.NewSpread(f, lft.Twins(f)))
+		jobs, n := lft.JoinedJobs(lft.NewBalancer(f, lft.EquivalentSwitches(f)))
 		joined, most = joined+jobs, max(most, n)
 		for _, e := range []lft.Engine{lft.Minhop{}, updown.Engine{}} {
 			name := fmt.Sprintf("fabric %d, %s", i, e.Name())
-			lft.AlwaysJoinTwins(false)
+			lft.AlwaysJoinEquivalent(false)
 			alone, err := e.Route(context.Background(), f, lft.Options{})
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			lft.AlwaysJoinTwins(true)
+			lft.AlwaysJoinEquivalent(true)
 			together, err := e.Route(context.Background(), f, lft.Options{})
 			if err != nil {
 				t.Fatal(name, err)
@@ -123,7 +123,7 @@ func TestTwins(t *testing.T) {
 		}
 	}
 	if joined < 100 || most < 4 {
-		t.Errorf("%d jobs of twins, with up to %d destinations: these fabrics show little", joined, most)
+		t.Errorf("%d jobs of equivalent switches, with up to %d destinations: these fabrics show little", joined, most)
 	}
 }
 
@@ -136,12 +136,12 @@ func verified(t *testing.T, f *fabric.Fabric, r *lft.Routing) *verify.Result {
 	return v
 }
 
-// TestTwinsPorts has twins whose cables are in other ports: switches 0 and 1 are twins
+// TestEquivalentPorts has equivalent switches whose cables are in other ports: switches 0 and 1 are equivalent
 // for updn, with one neighbour above them and one below, and the port to go up by of one
 // is that to go down by of the other.
-func TestTwinsPorts(t *testing.T) {
-	lft.AlwaysJoinTwins(true)
-	defer lft.AlwaysJoinTwins(false)
+func TestEquivalentPorts(t *testing.T) {
+	lft.AlwaysJoinEquivalent(true)
+	defer lft.AlwaysJoinEquivalent(false)
 	p, err := gen.NewPlan(4, 24)
 	if err != nil {
 		t.Fatal(err)

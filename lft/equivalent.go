@@ -6,14 +6,19 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// twin is one of the destinations of a job: a switch and which of the job's
-// LIDs are its own.
+// Equivalent switches have their channels to the same neighbours, as the leaves of a pod
+// have. All other switches except these neighbours reach them by the same ports. So a tree
+// grown for one serves all, and one job places their LIDs together, which takes half of
+// the time. A class is all switches that are equivalent to each other. A member sends to
+// the other members by the neighbours, and a neighbour is one channel from each.
 //
-// Twins have the same neighbours. All other switches but these reach them in
-// the same ways, so that a tree grown for one serves all, and their LIDs are
-// placed together: the leaves of a pod are twins. A twin sends to the others by
-// its neighbours, and a neighbour is one channel from each.
-type twin struct {
+// Equivalence is used a second time for the switches that send: those of which the ports
+// lead to the same switches, one by one, choose once for all of a run of them, see
+// Placement.PlaceEquivalent.
+
+// member is one of the destinations of a job: a switch of the class, and which of the
+// job's LIDs are its own.
+type member struct {
 	t           fabric.NodeID
 	mgmt, hosts span // of the LIDs of its port 0, and of its hosts
 }
@@ -21,16 +26,16 @@ type twin struct {
 // span is lids[from:end] of a job.
 type span struct{ from, end int }
 
-// Roles of switches in a job of twins.
+// Roles of switches in a job of several members.
 const (
 	roleNone uint8 = iota
-	roleTwin
+	roleMember
 	roleNeighbour
 )
 
-// Twins tells the switches apart that have other neighbours: two of one number,
-// by NodeID, have their channels to the same switches, one by one.
-func Twins(f *fabric.Fabric) []int32 {
+// EquivalentSwitches numbers the classes of switches of which the channels lead to the
+// same switches, one by one: the class by NodeID.
+func EquivalentSwitches(f *fabric.Fabric) []int32 {
 	list := make([]fabric.NodeID, f.NumSwitches())
 	for s := range list {
 		list[s] = fabric.NodeID(s)
@@ -41,67 +46,67 @@ func Twins(f *fabric.Fabric) []int32 {
 		return slices.Compare(x, y)
 	}
 	slices.SortFunc(list, compare)
-	kind := make([]int32, len(list))
+	class := make([]int32, len(list))
 	for i := 1; i < len(list); i++ {
-		kind[list[i]] = kind[list[i-1]]
+		class[list[i]] = class[list[i-1]]
 		if compare(list[i-1], list[i]) != 0 {
-			kind[list[i]]++
+			class[list[i]]++
 		}
 	}
-	return kind
+	return class
 }
 
-// joinTwins makes one job of the destinations of one kind that have hosts, as
+// joinEquivalent makes one job of the destinations of one class that have hosts, as
 // many as have 64 LIDs together, or more in fabrics so large that these are
 // still few.
-func (s *Spread) joinTwins(kind []int32) {
-	most := min(max(64, int(s.fab.MaxLID())/twinJobsAtLeast), maxJobLIDs)
+func (s *Balancer) joinEquivalent(class []int32) {
+	most := min(max(64, int(s.fab.MaxLID())/joinedJobsAtLeast), maxJobLIDs)
 	parts := make([]uint8, len(s.hosts)) // jobs of a destination, at most 2
 	for _, j := range s.jobs {
 		parts[j.t] = min(parts[j.t]+1, 2)
 	}
-	last := make(map[int32]int) // by kind: the job that takes the next one
+	last := make(map[int32]int) // by class: the job that takes the next one
 	jobs := s.jobs[:0]
 	for _, j := range s.jobs {
 		if j.idle() || parts[j.t] > 1 {
 			jobs = append(jobs, j)
 			continue
 		}
-		at, ok := last[kind[j.t]]
+		at, ok := last[class[j.t]]
 		if !ok || len(jobs[at].lids)+len(j.lids) > most {
-			last[kind[j.t]] = len(jobs)
-			j.sets = []twin{{t: j.t, mgmt: span{0, j.mgmt}, hosts: span{j.mgmt, len(j.lids)}}}
+			last[class[j.t]] = len(jobs)
+			j.members = []member{{t: j.t, mgmt: span{0, j.mgmt}, hosts: span{j.mgmt, len(j.lids)}}}
 			jobs = append(jobs, j)
 			continue
 		}
 		jobs[at].join(j)
 	}
 	for i := range jobs {
-		if len(jobs[i].sets) == 1 {
-			jobs[i].sets = nil
+		if len(jobs[i].members) == 1 {
+			jobs[i].members = nil
 		}
 	}
 	s.jobs = jobs
 }
 
 // join adds the one destination of another job.
-func (j *spreadJob) join(other spreadJob) {
-	for i := range j.sets {
-		j.sets[i].hosts.from += other.mgmt
-		j.sets[i].hosts.end += other.mgmt
+func (j *balancerJob) join(other balancerJob) {
+	for i := range j.members {
+		j.members[i].hosts.from += other.mgmt
+		j.members[i].hosts.end += other.mgmt
 	}
 	hosts := len(other.lids) - other.mgmt
 	lids := make([]fabric.LID, 0, len(j.lids)+len(other.lids))
 	lids = append(append(lids, j.lids[:j.mgmt]...), other.lids[:other.mgmt]...)
 	lids = append(append(lids, j.lids[j.mgmt:]...), other.lids[other.mgmt:]...)
-	j.sets = append(j.sets, twin{t: other.t, mgmt: span{j.mgmt, j.mgmt + other.mgmt}, hosts: span{len(lids) - hosts, len(lids)}})
+	j.members = append(j.members, member{t: other.t, mgmt: span{j.mgmt, j.mgmt + other.mgmt}, hosts: span{len(lids) - hosts, len(lids)}})
 	j.lids = lids
 	j.mgmt += other.mgmt
 	j.findRuns()
 }
 
 // findRuns lists the runs of lids.
-func (j *spreadJob) findRuns() {
+func (j *balancerJob) findRuns() {
 	j.runs = nil
 	for k, lid := range j.lids {
 		if k == 0 || lid != j.lids[k-1]+1 {
@@ -111,23 +116,23 @@ func (j *spreadJob) findRuns() {
 	}
 }
 
-// giveRoles marks the twins of the job and their neighbours, or none again.
-func (p *Placer) giveRoles(twin, neighbour uint8) {
-	if len(p.job.sets) == 0 {
+// setRoles marks the members of the job and their neighbours, or none again.
+func (p *Placement) setRoles(member, neighbour uint8) {
+	if len(p.job.members) == 0 {
 		return
 	}
 	_, to := p.s.fab.SwitchLinks(p.job.t)
 	for _, v := range to {
 		p.role[v] = neighbour
 	}
-	for i := range p.job.sets {
-		p.role[p.job.sets[i].t] = twin
+	for i := range p.job.members {
+		p.role[p.job.members[i].t] = member
 	}
 }
 
-// placeTwin sends the LIDs of the other twins from twin i on their ways.
-func (p *Placer) placeTwin(i int, ports []fabric.PortID) {
-	s, own := p.s, &p.job.sets[i]
+// placeMember chooses the entries of member i for the LIDs of the others.
+func (p *Placement) placeMember(i int, ports []fabric.PortID) {
+	s, own := p.s, &p.job.members[i]
 	u := own.t
 	weight := p.weight[int(u)*p.stride:][:len(p.job.lids)]
 	for k := p.job.mgmt; k < len(weight); k++ {
@@ -142,7 +147,7 @@ func (p *Placer) placeTwin(i int, ports []fabric.PortID) {
 		p.only(u, ports[0], weight)
 	} else {
 		ways = p.choose(u, ports, p.start(ports), weight)
-		p.chosen = 0 // others send to all twins
+		p.chosen = 0 // others send to all members
 	}
 	row := s.tables.Row(u)
 	for _, x := range [2]span{own.mgmt, own.hosts} {
@@ -153,10 +158,10 @@ func (p *Placer) placeTwin(i int, ports []fabric.PortID) {
 	p.job.put(row, ways)
 }
 
-// firstTwin places the job's first destination, which the tree is grown for
+// placeFirstMember places the job's first destination, which the tree is grown for
 // and which Place therefore never gets, by its channels to the switches that
-// another twin may send to.
-func (p *Placer) firstTwin(ports []fabric.PortID) {
+// another member may send to.
+func (p *Placement) placeFirstMember(ports []fabric.PortID) {
 	mine, to := p.s.fab.SwitchLinks(p.job.t)
 	same := make([]fabric.PortID, 0, len(ports))
 	for i, c := range mine {
@@ -164,11 +169,11 @@ func (p *Placer) firstTwin(ports []fabric.PortID) {
 			same = append(same, c)
 		}
 	}
-	p.placeTwin(0, same)
+	p.placeMember(0, same)
 }
 
 // channelsTo lists the channels from v to its neighbour t.
-func (p *Placer) channelsTo(v, t fabric.NodeID) []fabric.PortID {
+func (p *Placement) channelsTo(v, t fabric.NodeID) []fabric.PortID {
 	ports, to := p.s.fab.SwitchLinks(v)
 	p.last = p.last[:0]
 	for i, c := range ports {
@@ -179,12 +184,12 @@ func (p *Placer) channelsTo(v, t fabric.NodeID) []fabric.PortID {
 	return p.last
 }
 
-// deliver sends the LIDs of each twin from their neighbour v through the least
+// deliver sends the LIDs of each member from their neighbour v through the least
 // loaded of its channels there.
-func (p *Placer) deliver(v fabric.NodeID, weight []uint32) {
+func (p *Placement) deliver(v fabric.NodeID, weight []uint32) {
 	s := p.s
-	for i := range p.job.sets {
-		x := &p.job.sets[i]
+	for i := range p.job.members {
+		x := &p.job.members[i]
 		ports := p.channelsTo(v, x.t)
 		start := p.start(ports)
 		s.deal(p.row[x.mgmt.from:x.mgmt.end], ports, start)
@@ -201,13 +206,13 @@ func (p *Placer) deliver(v fabric.NodeID, weight []uint32) {
 	}
 }
 
-// lookAtTwins is look for a neighbour of twins: what comes to it divides over
-// them, and of each the least loaded channel counts.
-func (p *Placer) lookAtTwins(v fabric.NodeID, found *way) {
+// findNeighbourPath is findPath for a neighbour of the members: what comes to it divides
+// over them, and of each the least loaded channel counts.
+func (p *Placement) findNeighbourPath(v fabric.NodeID, found *way) {
 	s := p.s
 	channels, unit := 0, uint64(0)
-	for i := range p.job.sets {
-		ports := p.channelsTo(v, p.job.sets[i].t)
+	for i := range p.job.members {
+		ports := p.channelsTo(v, p.job.members[i].t)
 		best := ports[0]
 		for _, c := range ports {
 			if s.load[c] < s.load[best] {
@@ -225,12 +230,12 @@ func (p *Placer) lookAtTwins(v fabric.NodeID, found *way) {
 	found.next = p.job.t
 }
 
-// nextTwin returns which LID after k, by index in the job, is the first of
-// another twin, for choose. The LIDs of one twin have the last channel in
+// nextMember returns which LID after k, by index in the job, is the first of
+// another member, for choose. The LIDs of one member have the last channel in
 // common, so that more of them on one side weigh more, and it takes back what
 // those before weighed.
-func (p *Placer) nextTwin(k int, sides []side, keys []uint64) int {
-	if len(p.job.sets) == 0 {
+func (p *Placement) nextMember(k int, sides []side, keys []uint64) int {
+	if len(p.job.members) == 0 {
 		return -1
 	}
 	for i := range keys {
@@ -243,8 +248,8 @@ func (p *Placer) nextTwin(k int, sides []side, keys []uint64) int {
 			keys[i] = x.key(i)
 		}
 	}
-	for i := range p.job.sets {
-		if h := p.job.sets[i].hosts.from; h > k && i > 0 {
+	for i := range p.job.members {
+		if h := p.job.members[i].hosts.from; h > k && i > 0 {
 			return h
 		}
 	}
