@@ -19,6 +19,10 @@ if [ -e /usr/include/infiniband/opensm/osm_opensm.h ]; then
 	"${golangci[@]}" run --build-tags opensm ./cmd/ibweave-opensm
 fi
 
+for file in $(grep -oE '`[a-z0-9_/.-]+\.(go|c|yml|sh)`' ARCHITECTURE.md | tr -d '`' | sort -u); do
+	[ -e "$file" ] || { echo "ARCHITECTURE.md names $file, which is not there" >&2; exit 1; }
+done
+
 # The pipeline and the page run in a browser: they stand apart from files, from what
 # talks to subnet managers, and from plotting.
 portable=(./fabric/... ./lft/... ./mft/... ./mesh/... ./updown/... ./routing/... ./verify/... ./compile ./audit/whatif ./report/page)
