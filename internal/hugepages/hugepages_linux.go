@@ -12,26 +12,19 @@ const (
 	madvHugepage = 14 // MADV_HUGEPAGE, linux/mman.h
 )
 
-// Make makes memory that begins where a huge page does and asks for those, if it
-// is as large as one at least. It takes up to two huge pages more than its size, of
-// which nothing is touched beyond the last one while the heap has them from the system
-// and not from slices that are free by now.
+// Make makes memory that begins where a huge page does and asks the kernel for those,
+// if it is as large as one at least: engines and the checker go down the columns of
+// tables, and each row is another page. That the kernel may refuse does not matter. It
+// takes up to two huge pages more than its size, of which nothing is touched beyond the
+// last one while the heap has them from the system and not from slices that are free
+// by now.
 func Make[T ~uint8](size int) []T {
 	if size < hugePage {
 		return make([]T, size)
 	}
 	end := (size + hugePage - 1) / hugePage * hugePage
 	memory := make([]T, end+hugePage)
-	start := untilAligned(memory)
-	advise(memory[start : start+end])
+	start := int(-uintptr(unsafe.Pointer(&memory[0])) % hugePage)
+	_ = syscall.Madvise(unsafe.Slice((*byte)(unsafe.Pointer(&memory[start])), end), madvHugepage)
 	return memory[start : start+size : start+size]
-}
-
-// untilAligned is where the first huge page begins in memory.
-func untilAligned[T ~uint8](memory []T) int {
-	return int(-uintptr(unsafe.Pointer(&memory[0])) % hugePage)
-}
-
-func advise[T ~uint8](pages []T) {
-	_ = syscall.Madvise(unsafe.Slice((*byte)(unsafe.Pointer(&pages[0])), len(pages)), madvHugepage)
 }

@@ -2,5 +2,5 @@
 
 package hugepages
 
-// Make is make where there are none.
+// Make is make where there are no huge pages.
 func Make[T ~uint8](size int) []T { return make([]T, size) }
