@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -28,7 +29,7 @@ type prepared struct {
 	router  *lft.Incremental // nil: the next Run is from scratch
 	checker *verify.IncrementalChecker
 	load    uint64 // router.MaxLoad of the last routing from scratch
-	// failure is why there is no router, a panic being a *fabric.WorkerPanic.
+	// failure is why there is no router, a panic being a *par.Panic.
 	failure error
 }
 
@@ -47,7 +48,7 @@ type Step struct {
 	// Why is the reason where they are not, in a few words.
 	Why string
 	// Failure is what went wrong where tables were to be kept, a panic being a
-	// *fabric.WorkerPanic; nil for nothing.
+	// *par.Panic; nil for nothing.
 	Failure error
 	// LIDs is how many were looked at.
 	LIDs int
@@ -92,10 +93,10 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	case c.router == nil || c.engine.Name() != e.Name():
 		step.Why = "there are no tables to keep"
 	default:
-		err := fabric.Guarded(func() (err error) {
+		err := par.Catch(func() (err error) {
 			r, err = c.update(ctx, f, opt, &step)
 			return err
-		})()
+		})
 		switch {
 		case err != nil && ctx.Err() != nil:
 			c.prepared, c.routing = prepared{}, before // half changed, maybe
@@ -130,7 +131,7 @@ func (c *Incremental) prepareNext(r *Result) {
 	x, engine := c.prepared, c.engine.Engine.(lft.IncrementalEngine)
 	c.prepare = func() prepared {
 		x := x
-		err := fabric.Guarded(func() error {
+		err := par.Catch(func() error {
 			if x.router == nil {
 				var ok bool
 				if x.router, ok = lft.NewIncremental(engine, fabric.NewStableIndex(routing.Fabric), routing); !ok {
@@ -142,7 +143,7 @@ func (c *Incremental) prepareNext(r *Result) {
 			x.checker = new(verify.IncrementalChecker)
 			x.checker.Start(x.router.Snapshot(), routing.Tables, &found)
 			return nil
-		})()
+		})
 		if err != nil {
 			return prepared{failure: err}
 		}
@@ -222,17 +223,19 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 	r.Routing = c.router.Routing(spare)
 	c.routing, c.spare = r.Routing, nil
 	step.Kept, step.LIDs = true, c.router.LIDs()
-	var work fabric.Workers
-	var changes Changes
-	work.Go(func() { changes = ChangesSince(before, r.Routing) })
+	compared := par.Go(func() error {
+		step.Changes = ChangesSince(before, r.Routing)
+		return nil
+	})
 	r.Seconds.Route = time.Since(start).Seconds()
 	if opt.Stage != nil {
 		opt.Stage("verify")
 	}
 	start = time.Now()
 	r.Verify, step.ByChange, err = c.checker.Check(ctx, now, r.Routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
-	work.Wait()
-	step.Changes = changes
+	if failed := compared(); err == nil {
+		err = failed
+	}
 	if err != nil {
 		c.router, c.routing = nil, before // nothing gets these tables
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/updown"
 )
@@ -40,7 +41,7 @@ func wholeAndDamaged(t *testing.T) (whole, damaged *fabric.Fabric) {
 
 // panics says whether a step failed by a panic.
 func panics(step compile.Step) bool {
-	var p *fabric.WorkerPanic
+	var p *par.Panic
 	return errors.As(step.Failure, &p)
 }
 

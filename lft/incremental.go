@@ -1,10 +1,10 @@
 package lft
 
 import (
-	"runtime"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // IncrementalEngine is an engine whose tables an Incremental can update. Each switch
@@ -302,17 +302,10 @@ func (l *Incremental) Routing(old *Tables) *Routing {
 	} else {
 		r.Tables = newTables(f.NumSwitches(), f.MaxLID())
 	}
-	n, parts := f.NumSwitches(), runtime.GOMAXPROCS(0)
-	var work fabric.Workers
-	for i := range parts {
-		work.Go(func() {
-			for s := n * i / parts; s < n*(i+1)/parts; s++ {
-				row := r.Tables.Row(fabric.NodeID(s))
-				copy(row[:cap(row)], l.row(l.now.Slot[s])) // entries beyond its LIDs are NoPath
-			}
-		})
-	}
-	work.Wait()
+	par.Each(f.NumSwitches(), func(s int) {
+		row := r.Tables.Row(fabric.NodeID(s))
+		copy(row[:cap(row)], l.row(l.now.Slot[s])) // entries beyond its LIDs are NoPath
+	})
 	if l.rank != nil {
 		r.Order = make([]int32, f.NumSwitches())
 		for s, slot := range l.now.Slot {

@@ -1,11 +1,11 @@
 package lft
 
 import (
-	"runtime"
 	"slices"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // distances is how far switches are from each other by the engine's rule.
@@ -35,22 +35,13 @@ func (d *distances) to(t int32) (hops []uint8, down []bool) {
 // searchAll computes all distances. It returns false when one is more than can be
 // counted.
 func (l *Incremental) searchAll() bool {
-	var (
-		work    fabric.Workers
-		tooLong atomic.Bool
-	)
-	workers := runtime.GOMAXPROCS(0)
-	for i := range workers {
-		work.Go(func() {
-			queue := make([]int32, 0, l.dist.n)
-			for t := i; t < l.dist.n; t += workers {
-				if l.now.Node[t] != fabric.NoNode && !l.search(int32(t), queue) {
-					tooLong.Store(true)
-				}
-			}
-		})
-	}
-	work.Wait()
+	var tooLong atomic.Bool
+	newQueue := func() []int32 { return make([]int32, 0, l.dist.n) }
+	par.EachWith(l.dist.n, newQueue, func(queue []int32, t int) {
+		if l.now.Node[t] != fabric.NoNode && !l.search(int32(t), queue) {
+			tooLong.Store(true)
+		}
+	})
 	return !tooLong.Load()
 }
 

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -234,29 +232,11 @@ func (c *multicast) of(i int) (trees []*mft.Tree, assumed bool) {
 
 // run follows the packets of all MLIDs.
 func (c *multicast) run(ctx context.Context, opt Options) error {
-	const chunk = 16
-	chunks := (len(c.mlids) + chunk - 1) / chunk
-	workers := make([]*mcWorker, max(1, min(opt.Workers, chunks)))
-	var next atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range workers {
-		group.Go(fabric.Guarded(func() error {
-			w := newMCWorker(c)
-			workers[i] = w
-			for {
-				from := (int(next.Add(1)) - 1) * chunk
-				if from >= len(c.mlids) {
-					return nil
-				}
-				for i := from; i < min(from+chunk, len(c.mlids)); i++ {
-					if err := w.mlid(ctx, i); err != nil {
-						return err
-					}
-				}
-			}
-		}))
-	}
-	if err := group.Wait(); err != nil {
+	start := func() *mcWorker { return newMCWorker(c) }
+	workers, err := par.ForEachWith(ctx, opt.Workers, len(c.mlids), start, func(w *mcWorker, i int) error {
+		return w.mlid(ctx, i)
+	})
+	if err != nil {
 		return err
 	}
 	for _, w := range workers {

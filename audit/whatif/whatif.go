@@ -11,15 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -374,46 +372,29 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if opt.Shards > 0 {
 		r.Shard = fmt.Sprintf("%d/%d", opt.Shard, opt.Shards)
 	}
-	workers := opt.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	// All are cloned before the first of them changes the tables that it has.
-	trials := make([]*trial, min(workers, len(list)))
-	for w := range trials {
-		if w == 0 {
-			trials[w] = newTrial(base, route)
-		} else {
-			trials[w] = trials[0].clone()
+	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
+	first := newTrial(base, route)
+	for range cap(trials) - 1 {
+		trials <- first.clone()
+	}
+	trials <- first
+	var done atomic.Int64
+	_, err := par.ForEachWith(ctx, opt.Workers, len(list), func() *trial { return <-trials }, func(t *trial, i int) error {
+		c, err := t.try(ctx, &list[i])
+		if err == nil && opt.FromScratch {
+			err = t.fromScratch(ctx, &c, list[i].cut)
 		}
-	}
-	var taken, done atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
-	for _, t := range trials {
-		group.Go(fabric.Guarded(func() error {
-			for {
-				i := int(taken.Add(1)) - 1
-				if i >= len(list) {
-					return nil
-				}
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				c, err := t.try(ctx, &list[i])
-				if err == nil && opt.FromScratch {
-					err = t.fromScratch(ctx, &c, list[i].cut)
-				}
-				if err != nil {
-					return err
-				}
-				r.Cases[i] = c
-				if opt.Progress != nil {
-					opt.Progress(int(done.Add(1)), len(list))
-				}
-			}
-		}))
-	}
-	if err := group.Wait(); err != nil {
+		if err != nil {
+			return err
+		}
+		r.Cases[i] = c
+		if opt.Progress != nil {
+			opt.Progress(int(done.Add(1)), len(list))
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return r, r.Sort("harm")
