@@ -48,7 +48,7 @@ func (g *dependencyGraph) named() dependencies {
 // graphs, on several VLs too, with plain searches.
 func TestGraph(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	cyclic, acyclic, sided := 0, 0, 0
+	cyclic, acyclic := 0, 0
 	for i := range 400 {
 		g := randomGraph(t, r, randomFabric(t, r), 1+i%4, 1+r.IntN(30))
 		d := g.named()
@@ -83,11 +83,6 @@ func TestGraph(t *testing.T) {
 			if !slices.EqualFunc(members, set, func(a int32, b channel) bool { return a == int32(b.port) }) {
 				t.Fatalf("component %v, want %v", members, set)
 			}
-			if even := g.sidesChange(members); even != twoSides(g, members) {
-				t.Errorf("cycles of %v are even: %t", members, even)
-			} else if even {
-				sided++
-			}
 			for _, budget := range []int{0, 20, cycleBudget} {
 				cycle, exact := g.shortestCycle(members, minCycle, budget)
 				for k, ch := range cycle {
@@ -107,49 +102,7 @@ func TestGraph(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cyclic, %d components of two sides, %d acyclic", cyclic, sided, acyclic)
-	if cyclic < 50 || acyclic < 50 || sided < 20 || sided > cyclic-20 {
-		t.Errorf("%d cyclic, %d components of two sides, %d acyclic", cyclic, sided, acyclic)
-	}
-}
-
-// twoSides colours the switches that channels lead from and to, one after the other.
-func twoSides(g *dependencyGraph, members []int32) bool {
-	colour := make(map[int32]int)
-	for range members { // as often as a colour can have to travel
-		for _, ch := range members {
-			a, b := g.tail(ch), g.head(ch)
-			if colour[a] == 0 && colour[b] == 0 && len(colour) == 0 {
-				colour[a] = 1
-			}
-			switch {
-			case colour[a] != 0 && colour[a] == colour[b]:
-				return false
-			case colour[a] != 0:
-				colour[b] = -colour[a]
-			case colour[b] != 0:
-				colour[a] = -colour[b]
-			}
-		}
-	}
-	return true
-}
-
-// TestBudget has a ring of 600, where one search visits every channel, and a
-// budget for less than that.
-func TestBudget(t *testing.T) {
-	f, tables := ring(t, 600)
-	p := newPlan(f, tables, nil)
-	w, err := p.run(t.Context(), Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, _ := p.graphs(w)
-	members := g.components()[0]
-	if cycle, exact := g.shortestCycle(members, minCycle, 100); len(cycle) != 600 || exact {
-		t.Errorf("%d channels, exact %t", len(cycle), exact)
-	}
-	if cycle, exact := g.shortestCycle(members, minCycle, cycleBudget); len(cycle) != 600 || !exact {
-		t.Errorf("%d channels, exact %t", len(cycle), exact)
+	if cyclic < 50 || acyclic < 50 {
+		t.Errorf("%d cyclic, %d acyclic", cyclic, acyclic)
 	}
 }
