@@ -1,5 +1,5 @@
 // Package short lets tests run fewer cases under go test -short. Every test keeps
-// some. Only tests import it.
+// some. Only tests import it. It makes no promise to other modules.
 package short
 
 import "testing"
