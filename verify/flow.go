@@ -68,7 +68,7 @@ func (w *flow) wants(d *dest, s int32) want {
 	if w.sls == nil {
 		return want{set: w.classes}
 	}
-	return w.wantOf(w.stage[int(s)*lft.BlockSize+int(d.column)])
+	return w.wantOf(w.stage[int(s)*lft.BlockSize+d.column])
 }
 
 // orRow is what ports with a row want, which is usual without one.

@@ -121,14 +121,6 @@ func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
 	return d, p.f.Peer(port) != fabric.NoPort
 }
 
-// own is how many of the sources at the root are the owner itself.
-func (d *dest) own() uint32 {
-	if d.ca && d.root >= 0 {
-		return 1
-	}
-	return 0
-}
-
 // entry is switch s's entry for a LID, NoPath beyond the end of its table.
 func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
 	if lid > p.t.MaxLID() {
