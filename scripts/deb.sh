@@ -19,9 +19,9 @@ if [ ${#missing[@]} -gt 0 ]; then
 	exit 1
 fi
 version=$(dpkg-parsechangelog -S Version)
-program=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' compile/outdir/directory.go)
+program=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' compile/outdir/manifest.go)
 if [ "${version%-*}" != "$program" ]; then
-	echo "debian/changelog is of version ${version%-*}, compile/outdir/directory.go of $program" >&2
+	echo "debian/changelog is of version ${version%-*}, compile/outdir/manifest.go of $program" >&2
 	exit 1
 fi
 
