@@ -402,7 +402,7 @@ func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options)
 		}
 	}
 	if mc != nil && mc.Copying != Independent {
-		mc.reportKnots(r, c, l.multicast.graph)
+		mc.reportCopying(r, c, l.multicast.graph)
 	}
 	c.close()
 }

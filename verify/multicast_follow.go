@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -23,13 +24,13 @@ type mcWorker struct {
 
 	// The masks of the MLID.
 	current fabric.LID
-	ports   []fabric.PortID // ascending
-	arcs    []mcArc         // by index in ports
-	mask    []mcMask        // by switch
-	loaded  uint32          // of masks that are the MLID's
-	forest  bool            // the cables of the masks close no circle, whichever their direction
-	parent  []int32         // by switch: union-find, for forest
-	taken   []uint32        // by index in ports: loaded when some packet goes out by it
+	ports   []fabric.PortID        // ascending
+	arcs    []mcArc                // by index in ports
+	mask    []mcMask               // by switch
+	loaded  uint32                 // of masks that are the MLID's
+	forest  bool                   // the cables of the masks close no cycle, whichever their direction
+	joined  graph.UnionFind[int32] // of switches, for forest
+	taken   []uint32               // by index in ports: loaded when some packet goes out by it
 
 	// One tree.
 	tree    uint32
@@ -95,7 +96,7 @@ func newMCWorker(c *multicast) *mcWorker {
 	return &mcWorker{
 		multicast: c,
 		mask:      make([]mcMask, c.n),
-		parent:    make([]int32, c.n),
+		joined:    graph.NewUnionFind[int32](c.n),
 		wanted:    make([]uint32, len(c.to)),
 	}
 }
@@ -190,31 +191,22 @@ func (w *mcWorker) load(mlid fabric.LID) {
 	}
 }
 
-// isForest says whether the cables in the masks close no circle.
+// isForest says whether the cables in the masks close no cycle.
 func (w *mcWorker) isForest() bool {
-	find := func(s int32) int32 {
-		for w.parent[s] != s {
-			w.parent[s] = w.parent[w.parent[s]]
-			s = w.parent[s]
-		}
-		return s
-	}
 	for _, p := range w.ports {
 		s := int32(w.f.Owner(p))
-		w.parent[s] = s
+		w.joined[s] = s
 		if to := w.to[p]; to >= 0 {
-			w.parent[to] = to
+			w.joined[to] = to
 		}
 	}
 	for i, p := range w.ports {
 		if a := &w.arcs[i]; a.kind != arcSwitch || a.back >= 0 && int(a.back) < i {
 			continue // or counted at its other end
 		}
-		s, to := find(int32(w.f.Owner(p))), find(w.to[p])
-		if s == to {
+		if !w.joined.Join(int32(w.f.Owner(p)), w.to[p]) {
 			return false
 		}
-		w.parent[s] = to
 	}
 	return true
 }
@@ -274,8 +266,8 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 		case drops:
 			r = w.follow(t, s)
 		case w.forest:
-			good, stray := w.copiesFrom(in)
-			r = reach{missing: want - int(good), stray: int(stray)}
+			n := w.copiesFrom(w.start(t.SL, s))
+			r = reach{missing: want - int(n.good), stray: int(n.stray)}
 		default:
 			r = w.followFrom(t, in, member)
 		}
@@ -309,57 +301,33 @@ func (w *mcWorker) expect(t *mft.Tree) {
 	}
 }
 
-// copiesFrom is the copies to receivers and to other end ports of a packet that
-// comes in by a port of a switch, when the masks are a forest.
-func (w *mcWorker) copiesFrom(in fabric.PortID) (good, stray int32) {
-	from, to, back := w.enter(in)
-	for i := from; i < to; i++ {
-		if i != back {
-			n := w.copiesBehind(i)
-			good += n.good
-			stray += n.stray
+// copiesFrom is the copies of a packet that is in a switch, when the masks are a forest.
+func (w *mcWorker) copiesFrom(at mcStart) (n mcBehind) {
+	for k := at.from; k < at.to; k++ {
+		if k != at.back {
+			behind := w.copiesBehind(k)
+			n.good += behind.good
+			n.stray += behind.stray
 		}
 	}
-	return good, stray
+	return n
 }
 
 // copiesBehind is the same for a packet that goes out by an arc.
 func (w *mcWorker) copiesBehind(arc int32) mcBehind {
-	if w.behind[arc].good >= 0 {
-		return w.behind[arc]
+	n := &w.behind[arc]
+	switch {
+	case n.good >= 0: // known
+	case w.arcs[arc].kind == arcSwitch:
+		*n = w.copiesFrom(w.behindArc(arc))
+	case w.arcs[arc].kind == arcDead:
+		*n = mcBehind{}
+	case w.wanted[w.ports[arc]] == w.tree:
+		*n = mcBehind{good: 1}
+	default:
+		*n = mcBehind{stray: 1}
 	}
-	stack := append(w.stack[:0], arc)
-	for len(stack) > 0 {
-		i := stack[len(stack)-1]
-		a := &w.arcs[i]
-		var n mcBehind
-		switch {
-		case a.kind == arcSwitch:
-			known := true
-			for k := a.from; k < a.to; k++ {
-				switch {
-				case k == a.back:
-				case w.behind[k].good < 0:
-					known = false
-					stack = append(stack, k)
-				default:
-					n.good += w.behind[k].good
-					n.stray += w.behind[k].stray
-				}
-			}
-			if !known {
-				continue
-			}
-		case a.kind == arcEnd && w.wanted[w.ports[i]] == w.tree:
-			n.good = 1
-		case a.kind == arcEnd:
-			n.stray = 1
-		}
-		w.behind[i] = n
-		stack = stack[:len(stack)-1]
-	}
-	w.stack = stack
-	return w.behind[arc]
+	return *n
 }
 
 // dropped says whether the SL-to-VL table of a way through a switch drops an
@@ -436,10 +404,15 @@ func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
 	return mcStart{from, to, back, w.f.Num(in)}
 }
 
-// outs is the arcs by which a packet goes out that is in a switch.
+// goesOut says whether a packet that is in a switch goes out by an arc.
+func (w *mcWorker) goesOut(sl fabric.SL, at mcStart, arc int32) bool {
+	return at.from <= arc && arc < at.to && arc != at.back && !w.dropped(sl, at.num, arc)
+}
+
+// outs calls do for the arcs by which a packet goes out that is in a switch.
 func (w *mcWorker) outs(sl fabric.SL, at mcStart, do func(k int32)) {
 	for k := at.from; k < at.to; k++ {
-		if k != at.back && !w.dropped(sl, at.num, k) {
+		if w.goesOut(sl, at, k) {
 			do(k)
 		}
 	}

@@ -2,10 +2,10 @@ package verify
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -44,18 +44,12 @@ func (w *mcWorker) spread(t *mft.Tree) {
 		if w.lanes != nil && !w.f.IsSwitch(w.f.Owner(s)) {
 			vl = w.lane(w.lanes.sl2vl.At(0, s)[t.SL])
 		}
-		from, to, back := w.enter(in)
-		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.f.Num(in), from, to, back, nil)
+		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.start(t.SL, s), nil)
 	}
 	for i := 0; i < len(w.queue); i++ {
 		at := w.queue[i]
-		a := &w.arcs[at.arc]
-		if a.kind != arcSwitch {
-			continue
-		}
-		p := w.ports[at.arc]
-		ch := int32(p)*int32(vls) + at.vl
-		w.leave(t.SL, ch, w.f.Num(w.f.Peer(p)), a.from, a.to, a.back, w.graph.row(ch))
+		ch := int32(w.ports[at.arc])*int32(vls) + at.vl
+		w.leave(t.SL, ch, w.behindArc(at.arc), w.graph.row(ch))
 	}
 }
 
@@ -65,22 +59,19 @@ func (c *multicast) lane(vl fabric.VL) int32 {
 	return int32(i)
 }
 
-// leave sends a packet out by all arcs of a switch but back. It came in by a
+// leave sends a packet out of a switch by all ports that it goes out by. It came in by a
 // channel, whose dependencies are in row.
-func (w *mcWorker) leave(sl fabric.SL, in int32, num fabric.PortNum, from, to, back int32, row []uint64) {
+func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 	first, vls := int32(-1), int32(w.graph.vls)
-	for k := from; k < to; k++ {
+	w.outs(sl, at, func(k int32) {
 		p := w.ports[k]
-		if k == back || w.dropped(sl, num, k) {
-			continue
-		}
 		w.taken[k] = w.loaded
 		if w.arcs[k].kind == arcDead || w.f.Num(p) == fabric.ManagementPort {
-			continue
+			return
 		}
 		vl := int32(0)
 		if w.lanes != nil {
-			vl = w.lane(w.lanes.sl2vl.At(num, p)[sl])
+			vl = w.lane(w.lanes.sl2vl.At(at.num, p)[sl])
 		}
 		ch := int32(p)*vls + vl
 		if seen := &w.reached[k*vls+vl]; *seen != w.reachNow {
@@ -98,7 +89,7 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, num fabric.PortNum, from, to, b
 			}
 			first = ch
 		}
-	}
+	})
 	if len(w.splits) > 1<<16 && len(w.splits) > 2*w.packed {
 		w.pack()
 	}
@@ -121,19 +112,19 @@ func (g *dependencyGraph) union(o *dependencyGraph) {
 	}
 }
 
-// knots is what else than dependencies can stop packets when switches do not
+// portGraph is what else than dependencies can stop packets when switches do not
 // copy independently, in the graph of all traffic.
 //
 // Where a packet holds one output port while it waits for another one of the same
-// switch, these two are as one: whoever waits for the one waits for the other
+// switch, these two are as one: a packet that waits for the one waits for the other,
 // too. So channels that some packet leaves by together are put in one class, and,
 // where it holds ports and not just VLs of them, with the other VLs of these. That
 // the channels of a class wait for each other is no harm by itself, if packets
 // take their places in the queues of a switch all at once: the first comes first
-// in all of them. A circle that leaves the switch is.
+// in all of them. A cycle that leaves the switch is.
 //
 // LockStep packets take ports one by one, so that two packets from different
-// ways in can each have what the other wants as soon as they share two.
+// input ports can each have what the other wants as soon as they share two.
 //
 // A worm holds channels of one branch far from the switch at which it waits in
 // another. Two worms whose branches meet in two places can have one each. That
@@ -143,36 +134,30 @@ func (g *dependencyGraph) union(o *dependencyGraph) {
 // passed the switch where both split, one after the other, the second when the
 // first had left it (the argument for SPAM, Libeskind-Hadas et al., of which
 // E-S6 of the errata is a sketch).
-type knots struct {
+type portGraph struct {
 	*dependencyGraph
-	copying Copying
-	class   []int32 // by channel: the lowest channel of its class
-	members map[int32][]int32
+	class   graph.UnionFind[int32] // of channels
+	members map[int32][]int32      // by the lowest channel of a class of two or more
 }
 
-func newKnots(g *dependencyGraph, c *multicast) *knots {
-	k := &knots{dependencyGraph: g, copying: c.Copying, class: make([]int32, g.count()), members: make(map[int32][]int32)}
-	for i := range k.class {
-		k.class[i] = int32(i)
-	}
+func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
+	k := &portGraph{dependencyGraph: g, class: graph.NewUnionFind[int32](g.count()), members: make(map[int32][]int32)}
 	for _, s := range c.splits {
-		join(k.class, s.a, s.b)
+		k.class.Join(s.a, s.b)
 		if c.Copying == Wormhole {
 			continue
 		}
 		for vl := range int32(g.vls) {
-			join(k.class, s.a, k.port(s.a)+vl)
-			join(k.class, s.b, k.port(s.b)+vl)
+			k.class.Join(s.a, k.port(s.a)+vl)
+			k.class.Join(s.b, k.port(s.b)+vl)
 		}
 	}
-	size := make([]int32, len(k.class))
-	for ch := range k.class {
-		k.class[ch] = find(k.class, int32(ch))
-		size[k.class[ch]]++
-	}
-	for ch, class := range k.class {
-		if size[class] > 1 {
-			k.members[class] = append(k.members[class], int32(ch))
+	for ch := range int32(g.count()) {
+		if class := k.class.Find(ch); class != ch {
+			if k.members[class] == nil {
+				k.members[class] = []int32{class}
+			}
+			k.members[class] = append(k.members[class], ch)
 		}
 	}
 	return k
@@ -181,177 +166,82 @@ func newKnots(g *dependencyGraph, c *multicast) *knots {
 // port is the first channel of the port that a channel is of.
 func (g *dependencyGraph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
 
-// find and join are a union-find in which the lowest is the root; join says whether
-// the two were apart.
-func find(parent []int32, i int32) int32 {
-	for parent[i] != i {
-		parent[i] = parent[parent[i]]
-		i = parent[i]
-	}
-	return i
-}
-
-func join(parent []int32, a, b int32) bool {
-	a, b = find(parent, a), find(parent, b)
-	parent[max(a, b)] = min(a, b)
-	return a != b
-}
-
-// of is the channels of a class.
-func (k *knots) of(class int32) []int32 {
+// channelsOf is the channels of a class.
+func (k *portGraph) channelsOf(class int32) []int32 {
 	if list := k.members[class]; list != nil {
 		return list
 	}
 	return []int32{class}
 }
 
-// each calls do for the dependencies of a channel.
-func (g *dependencyGraph) each(ch int32, do func(d int32)) {
-	u := g.head(ch)
-	if u < 0 {
-		return
-	}
-	for w, set := range g.row(ch) {
-		for ; set != 0; set &= set - 1 {
-			do(g.base(u) + int32(w*64+bits.TrailingZeros64(set)))
+// nextClasses lists the other classes that a class waits for. A channel that is not the
+// lowest of its class waits for nothing.
+func (k *portGraph) nextClasses() graph.Next[int32] {
+	next := k.next()
+	var list []int32
+	return func(class int32) []int32 {
+		list = list[:0]
+		if k.class.Find(class) != class {
+			return list
 		}
-	}
-}
-
-// circles are the sets of classes that wait for each other, in ascending order
-// of their lowest channel. It is Tarjan's search as in components, on classes.
-func (k *knots) circles() (found [][]int32) {
-	const none = -1
-	n := k.count()
-	index, low, open := make([]int32, n), make([]int32, n), make([]bool, n)
-	for i := range index {
-		index[i] = none
-	}
-	type frame struct {
-		class int32
-		left  []int32
-	}
-	var frames []frame
-	var stack []int32
-	seen := int32(0)
-	enter := func(class int32) {
-		index[class], low[class] = seen, seen
-		seen++
-		open[class] = true
-		stack = append(stack, class)
-		var left []int32
-		for _, ch := range k.of(class) {
-			k.each(ch, func(d int32) { left = append(left, k.class[d]) })
-		}
-		slices.Sort(left)
-		frames = append(frames, frame{class, slices.Compact(left)})
-	}
-	for start := range int32(n) {
-		if k.class[start] != start || index[start] != none {
-			continue
-		}
-		enter(start)
-		for len(frames) > 0 {
-			f := &frames[len(frames)-1]
-			if len(f.left) > 0 {
-				d := f.left[0]
-				f.left = f.left[1:]
-				if index[d] == none {
-					enter(d)
-				} else if open[d] {
-					low[f.class] = min(low[f.class], index[d])
+		for _, ch := range k.channelsOf(class) {
+			for _, d := range next(ch) {
+				if to := k.class.Find(d); to != class {
+					list = append(list, to)
 				}
-				continue
 			}
-			class := f.class
-			frames = frames[:len(frames)-1]
-			if len(frames) > 0 {
-				up := frames[len(frames)-1].class
-				low[up] = min(low[up], low[class])
-			}
-			if low[class] != index[class] {
-				continue
-			}
-			i := len(stack) - 1
-			for stack[i] != class {
-				i--
-			}
-			for _, d := range stack[i:] {
-				open[d] = false
-			}
-			if len(stack)-i > 1 {
-				list := slices.Clone(stack[i:])
-				slices.Sort(list)
-				found = append(found, list)
-			}
-			stack = stack[:i]
 		}
+		return list
 	}
-	slices.SortFunc(found, func(a, b []int32) int { return cmp.Compare(a[0], b[0]) })
-	return found
 }
 
-// circle is a short circle among classes that wait for each other, by its
+// components are the sets of classes that wait for each other, in ascending order
+// of their lowest channel.
+func (k *portGraph) components() [][]int32 {
+	return graph.StronglyConnected(k.count(), k.nextClasses())
+}
+
+// cycle is a short cycle among classes that wait for each other, by its
 // channels: each waits for the next, or goes out with it for one packet. It is a
 // shortest one through the lowest class.
-func (k *knots) circle(classes []int32) (list []int32) {
-	in := make(map[int32]bool, len(classes))
-	for _, c := range classes {
-		in[c] = true
-	}
-	type step struct{ from, to int32 } // channels
-	by := map[int32]step{}
-	queue := []int32{classes[0]}
-	for len(queue) > 0 {
-		c := queue[0]
-		queue = queue[1:]
-		for _, ch := range k.of(c) {
-			k.each(ch, func(d int32) {
-				to := k.class[d]
-				if _, seen := by[to]; in[to] && !seen {
-					by[to] = step{ch, d}
-					queue = append(queue, to)
+func (k *portGraph) cycle(classes []int32) (list []int32) {
+	first, nextClasses, next := classes[0], k.nextClasses(), k.next()
+	s := graph.NewSearch[int32](k.count())
+	s.Run(nextClasses, first)
+	last := slices.IndexFunc(s.Order, func(c int32) bool { return slices.Contains(nextClasses(c), first) })
+	path := s.Path(s.Order[last])
+	// left and entered have the channels between a class and the next one.
+	left, entered := make([]int32, len(path)), make([]int32, len(path))
+	for i, c := range path {
+		to := path[(i+1)%len(path)]
+		for _, ch := range slices.Backward(k.channelsOf(c)) {
+			for _, d := range slices.Backward(next(ch)) {
+				if k.class.Find(d) == to {
+					left[i], entered[i] = ch, d
 				}
-			})
-		}
-		if _, closed := by[classes[0]]; closed {
-			break
+			}
 		}
 	}
-	// Backwards from the first class: entered by a channel, left by another.
-	c := classes[0]
-	leave := int32(-1)
-	for {
-		s := by[c]
-		if leave >= 0 && leave != s.to {
-			list = append(list, leave)
+	for i := range path {
+		if in := entered[(i+len(path)-1)%len(path)]; left[i] != in {
+			list = append(list, left[i])
 		}
-		list = append(list, s.to)
-		leave, c = s.from, k.class[s.from]
-		if c == classes[0] {
-			break
-		}
+		list = append(list, entered[i])
 	}
-	if last := by[c].to; leave != last {
-		list = append(list, leave)
-	}
-	slices.Reverse(list)
 	return list
 }
 
-// grip is two channels that packets from two ways in go out by both.
-type grip struct{ a, b int32 }
+// sharedPair is two channels that packets from two input ports go out by both, or that
+// two worms can be on.
+type sharedPair struct{ a, b int32 }
 
-// grips are found where packets take output ports one by one: by switch, two
-// ports, by a channel of each, that the packets of one way in and those of others go
+// outputPairs are found where packets take output ports one by one: by switch, two
+// ports, by a channel of each, that the packets of one input port and those of others go
 // out by.
-func (k *knots) grips(splits []split) (found []grip) {
-	own := make([]int32, k.count())    // of one way in
-	shared := make([]int32, k.count()) // of those before it
-	for i := range own {
-		own[i], shared[i] = int32(i), int32(i)
-	}
-	said := make(map[int32]bool) // by switch
+func (k *portGraph) outputPairs(splits []split) (found []sharedPair) {
+	own := graph.NewUnionFind[int32](k.count())    // of one input port
+	shared := graph.NewUnionFind[int32](k.count()) // of those before it
+	said := make(map[int32]bool)                   // by switch
 	for len(splits) > 0 {
 		n := 1
 		for n < len(splits) && splits[n].in == splits[0].in {
@@ -362,7 +252,7 @@ func (k *knots) grips(splits []split) (found []grip) {
 		var joins []split
 		for _, s := range group {
 			s.a, s.b = k.port(s.a), k.port(s.b)
-			if join(own, s.a, s.b) {
+			if own.Join(s.a, s.b) {
 				joins = append(joins, s)
 			}
 		}
@@ -370,40 +260,26 @@ func (k *knots) grips(splits []split) (found []grip) {
 			own[s.a], own[s.b] = s.a, s.b
 		}
 		for _, s := range joins {
-			if !join(shared, s.a, s.b) && !said[k.tail(s.a)] {
+			if !shared.Join(s.a, s.b) && !said[k.tail(s.a)] {
 				said[k.tail(s.a)] = true
-				found = append(found, grip{s.a, s.b})
+				found = append(found, sharedPair{s.a, s.b})
 			}
 		}
 	}
 	return found
 }
 
-// meetings are two channels into one switch that worms can be on after they
+// inputPairs are two channels into one switch that worms can be on after they
 // have split.
-func (k *knots) meetings() (found []grip) {
-	after := make([]bool, k.count())
-	var queue []int32
-	visit := func(ch int32) {
-		if !after[ch] {
-			after[ch] = true
-			queue = append(queue, ch)
-		}
-	}
+func (k *portGraph) inputPairs() (found []sharedPair) {
+	after := graph.NewSearch[int32](k.count())
 	for _, list := range k.members {
-		for _, ch := range list {
-			visit(ch)
-		}
-	}
-	for len(queue) > 0 {
-		ch := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		k.each(ch, visit)
+		after.Extend(k.next(), list...)
 	}
 	into := make([]int32, k.f.NumSwitches())
 	for ch := range int32(k.count()) {
 		s := k.head(ch)
-		if !after[ch] || s < 0 {
+		if !after.Reached(ch) || s < 0 {
 			continue
 		}
 		switch into[s] {
@@ -411,7 +287,7 @@ func (k *knots) meetings() (found []grip) {
 			into[s] = ch + 1
 		case -1: // said already
 		default:
-			found = append(found, grip{into[s] - 1, ch})
+			found = append(found, sharedPair{into[s] - 1, ch})
 			into[s] = -1
 		}
 	}

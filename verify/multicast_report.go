@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -132,55 +133,24 @@ func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
 		count(at.n, "sender"), w.sourceName(at.sender), circle(f.Witness, false, false))
 }
 
-// loop is a circle of arcs that a packet of a sender takes: the first that a
-// search in depth closes.
+// loop is a cycle of arcs that a packet of a sender takes: the first that a
+// depth-first search closes.
 func (w *mcWorker) loop(sl fabric.SL, sender fabric.PortID) []int32 {
-	const open, closed = 1, 2
-	state := make([]uint8, len(w.ports))
-	type frame struct{ arc, next, to, back int32 }
-	in := w.terminal(sender)
-	from, to, back := w.enter(in)
-	stack := []frame{{-1, from, to, back}}
-	for len(stack) > 0 {
-		f := &stack[len(stack)-1]
-		if f.next == f.to {
-			if f.arc >= 0 {
-				state[f.arc] = closed
-			}
-			stack = stack[:len(stack)-1]
-			continue
+	// The search begins at vertex 0, the sender. Arc k is vertex k+1.
+	var next []int32
+	cycle := graph.FirstCycle(len(w.ports)+1, func(v int32) []int32 {
+		at := w.start(sl, sender)
+		if v > 0 {
+			at = w.behindArc(v - 1)
 		}
-		k := f.next
-		f.next++
-		num := w.f.Num(in)
-		if f.arc >= 0 {
-			num = w.f.Num(w.f.Peer(w.ports[f.arc]))
-		}
-		if k == f.back || w.dropped(sl, num, k) {
-			continue
-		}
-		switch state[k] {
-		case open:
-			var cycle []int32
-			for i := len(stack) - 1; ; i-- {
-				cycle = append(cycle, stack[i].arc)
-				if stack[i].arc == k {
-					slices.Reverse(cycle)
-					return cycle
-				}
-			}
-		case closed:
-		default:
-			state[k] = open
-			a := &w.arcs[k]
-			if a.kind != arcSwitch {
-				stack = append(stack, frame{k, 0, 0, -1})
-				continue
-			}
-			stack = append(stack, frame{k, a.from, a.to, a.back})
-		}
+		next = next[:0]
+		w.outs(sl, at, func(k int32) { next = append(next, k+1) })
+		return next
+	})
+	for i := range cycle {
+		cycle[i]--
 	}
-	panic("verify: packets loop and no loop is found")
+	return cycle
 }
 
 func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
@@ -208,16 +178,13 @@ func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, seco
 	// Back from the end to the arc that two copies come to.
 	tail := []Hop{}
 	arc := int32(target)
-	in := w.terminal(sender)
 	for {
 		var before []int32 // indices in way of copies that go out by arc next; -1 for the sender
-		from, to, back := w.enter(in)
-		if from <= arc && arc < to && arc != back && !w.dropped(sl, w.f.Num(in), arc) {
+		if w.goesOut(sl, w.start(sl, sender), arc) {
 			before = append(before, -1)
 		}
 		for i, h := range w.way {
-			a := &w.arcs[h.arc]
-			if a.kind == arcSwitch && a.from <= arc && arc < a.to && arc != a.back && !w.dropped(sl, w.f.Num(w.f.Peer(w.ports[h.arc])), arc) {
+			if w.goesOut(sl, w.behindArc(h.arc), arc) {
 				before = append(before, int32(i))
 			}
 		}
@@ -347,19 +314,19 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 	return 0
 }
 
-// reportKnots looks for what else than dependencies can stop packets when
+// reportCopying looks for what else than dependencies can stop packets when
 // switches do not copy independently.
-func (c *multicast) reportKnots(r *Result, out *collector, g *dependencyGraph) {
-	k := newKnots(g, c)
-	circles := k.circles()
-	r.Multicast.CreditLoops = len(circles)
-	for _, classes := range circles {
+func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph) {
+	k := newPortGraph(g, c)
+	components := k.components()
+	r.Multicast.CreditLoops = len(components)
+	for _, classes := range components {
 		channels := 0
 		for _, class := range classes {
-			channels += len(k.of(class))
+			channels += len(k.channelsOf(class))
 		}
 		out.add(MulticastCopying, int64(channels), func(f *Finding) {
-			for _, ch := range k.circle(classes) {
+			for _, ch := range k.cycle(classes) {
 				f.Witness = append(f.Witness, g.hop(ch, 0))
 			}
 			f.Switch = f.Witness[0].Switch
@@ -367,14 +334,14 @@ func (c *multicast) reportKnots(r *Result, out *collector, g *dependencyGraph) {
 				c.Copying, count(int64(channels), "channel"), circle(f.Witness, false, g.vls > 1))
 		})
 	}
-	var found []grip
+	var found []sharedPair
 	var why string
 	switch c.Copying {
 	case LockStep:
-		found = k.grips(c.splits)
+		found = k.outputPairs(c.splits)
 		why = "packets of two ways in go out by both %s and %s, so that each can take one of them first"
 	case Wormhole:
-		found = k.meetings()
+		found = k.inputPairs()
 		why = "worms that have split can be on both %s and %s, which lead into one switch: two of them can hold what the other one waits for"
 	}
 	r.Multicast.CreditLoops += len(found)
