@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // RelativeLoad is the channel between switches that takes the most time: the one with
@@ -147,7 +148,7 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 	x.Switch = x.Ports[0].Node
 	x.Message = fmt.Sprintf("%d of %d channels between switches carry no route though shortest paths could take them", len(list), channels)
 	if both > 0 {
-		x.Message += fmt.Sprintf(", both directions of %s among them", cables(both/2))
+		x.Message += fmt.Sprintf(", both directions of %s among them", text.Count(both/2, "cable", "cables"))
 	}
 	rest := named
 	if unused := u.unused(isIdle); len(unused) > 0 {
@@ -208,14 +209,6 @@ func (u *usable) unused(idle []bool) []fabric.NodeID {
 		}
 	}
 	return list
-}
-
-// cables is "1 cable" or "5 cables".
-func cables(n int) string {
-	if n == 1 {
-		return "1 cable"
-	}
-	return fmt.Sprintf("%d cables", n)
 }
 
 // usable finds the channels between switches that are on some shortest path from one

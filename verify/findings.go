@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -75,7 +77,7 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 				_, lost := p.discards(port, lid)
 				return !lost
 			})]
-			way, _ := p.trace(source, lid, p.slsOf(source, lid)[0])
+			way := p.witness(p.follow(source, lid, p.slsOf(source, lid)[0]), lid)
 			f.LID, f.Switch, f.Witness = lid, way[0].Switch, way
 			f.Message = fmt.Sprintf("%d of %d pairs pass more switches than they need to; from %s to %s it is %d instead of %d",
 				w.nonMinimal, r.Unicast.Pairs, p.sourceName(source), p.lidName(lid), len(way), len(way)-int(w.stretch.extra))
@@ -104,33 +106,33 @@ func (p *plan) reportParts(c *collector, r *Result, w *worker) {
 		return cmp.Or(-cmp.Compare(a.Switches, b.Switches), -cmp.Compare(a.Ports, b.Ports))
 	})
 	size := func(x *fabric.Component) string {
-		switch ports := count(int64(x.Ports), "CA port"); {
+		switch ports := text.Count(x.Ports, "CA port", "CA ports"); {
 		case x.Switches == 0:
 			return ports
 		case x.Ports == 0:
-			return countSwitches(x.Switches)
+			return text.Count(x.Switches, "switch", "switches")
 		default:
-			return countSwitches(x.Switches) + " and " + ports
+			return text.Count(x.Switches, "switch", "switches") + " and " + ports
 		}
 	}
 	var ports []Endpoint
-	text := fmt.Sprintf("%d parts that no cable joins: ", len(order))
+	message := fmt.Sprintf("%d parts that no cable joins: ", len(order))
 	for i, id := range order[:min(len(order), namedParts)] {
 		x := &p.parts.List[id]
 		if i > 0 {
-			text += "; "
+			message += "; "
 		}
 		members := p.members(int32(id))
-		text += size(x) + " with "
+		message += size(x) + " with "
 		for k, port := range members[:min(len(members), namedMembers)] {
 			if k > 0 {
-				text += ", "
+				message += ", "
 			}
 			ports = append(ports, p.endpoint(port))
-			text += ports[len(ports)-1].String()
+			message += ports[len(ports)-1].String()
 		}
 		if len(members) > namedMembers {
-			text += ", .."
+			message += ", .."
 		}
 	}
 	if len(order) > namedParts {
@@ -139,22 +141,22 @@ func (p *plan) reportParts(c *collector, r *Result, w *worker) {
 			rest.Switches += p.parts.List[id].Switches
 			rest.Ports += p.parts.List[id].Ports
 		}
-		text += fmt.Sprintf("; and %d more with %s", len(order)-namedParts, size(&rest))
+		message += fmt.Sprintf("; and %d more with %s", len(order)-namedParts, size(&rest))
 	}
 	add := func(rule, message string, pairs int64) {
 		c.add(rule, pairs, func(f *Finding) { f.Message, f.Ports = message, ports })
 	}
 	if w.apart[0] > 0 {
-		add(Partitioned, fmt.Sprintf("%s; %d of %d pairs of CA ports cannot talk", text, w.apart[0], r.Unicast.Pairs), w.apart[0])
+		add(Partitioned, fmt.Sprintf("%s; %d of %d pairs of CA ports cannot talk", message, w.apart[0], r.Unicast.Pairs), w.apart[0])
 	}
 	if w.apart[1] > 0 {
 		pairs := fmt.Sprintf("%d of %d pairs with port 0 of a switch cannot talk", w.apart[1], r.Management.Pairs)
 		if w.apart[0] > 0 {
-			text = pairs + ": they are in different parts, which " + Partitioned + " names"
+			message = pairs + ": they are in different parts, which " + Partitioned + " names"
 		} else {
-			text += "; " + pairs
+			message += "; " + pairs
 		}
-		add(ManagementPartitioned, text, w.apart[1])
+		add(ManagementPartitioned, message, w.apart[1])
 	}
 }
 
@@ -171,13 +173,6 @@ func (p *plan) members(part int32) (list []fabric.PortID) {
 		}
 	}
 	return list
-}
-
-func countSwitches(n int) string {
-	if n == 1 {
-		return "1 switch"
-	}
-	return fmt.Sprintf("%d switches", n)
 }
 
 // reportPorts is about ports that nobody can reach whatever the tables say.
@@ -220,15 +215,15 @@ func (p *plan) reportDropped(c *collector, rule string, lid fabric.LID, t tally)
 	}
 	c.add(rule, t.pairs, func(f *Finding) {
 		source := p.sourcesAt(t.from, lid, rule == ManagementUnreachable)[0]
-		way, end := p.trace(source, lid, p.slsOf(source, lid)[0])
-		node := p.f.Node(fabric.NodeID(end))
-		f.LID, f.Switch, f.Witness = lid, node.GUID, way
+		path := p.follow(source, lid, p.slsOf(source, lid)[0])
+		end := path[len(path)-1].s
+		f.LID, f.Switch, f.Witness = lid, p.f.Node(fabric.NodeID(end)).GUID, p.witness(path, lid)
 		verb := "cannot reach it"
 		if rule == Misdelivered {
 			verb = "send to it in vain"
 		}
 		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
-			p.lidName(lid), count(t.pairs, "port"), verb, p.sourceName(source),
+			p.lidName(lid), text.Count(t.pairs, "port", "ports"), verb, p.sourceName(source),
 			p.switchName(fabric.NodeID(end)), p.fate(end, lid))
 	})
 }
@@ -249,7 +244,7 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 				break
 			}
 		}
-		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", p.lidName(lid), count(t.pairs, "port"))
+		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", p.lidName(lid), text.Count(t.pairs, "port", "ports"))
 		first := p.firstOut(source, lid)
 		switch own := p.lanes.sl2vl.At(0, first); {
 		case *own == lft.ConstantVL(lft.DropVL):
@@ -259,10 +254,10 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 			f.Message += fmt.Sprintf("the SL-to-VL table of %s drops SL %d, which the path has", p.f.PortName(source), sl)
 			return
 		}
-		way, _ := p.trace(source, lid, sl)
-		way = way[:slices.IndexFunc(way, func(h Hop) bool { return h.VL == lft.DropVL })+1]
-		last := way[len(way)-1]
-		f.Switch, f.Witness = last.Switch, way
+		path := p.follow(source, lid, sl)
+		f.Witness = p.witness(path[:slices.IndexFunc(path, step.isDrop)+1], lid)
+		last := f.Witness[len(f.Witness)-1]
+		f.Switch = last.Switch
 		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %d",
 			sl, p.sourceName(source), last.Name.Text, last.Switch, last.Port)
 	})
@@ -275,11 +270,12 @@ func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
 	}
 	c.add(rule, t.pairs, func(f *Finding) {
 		source := p.sourcesAt(t.from, lid, rule == ManagementLoop)[0]
-		way, again := p.trace(source, lid, p.slsOf(source, lid)[0])
-		i := slices.IndexFunc(way, func(h Hop) bool { return h.Switch == p.f.Node(fabric.NodeID(again)).GUID })
-		f.LID, f.Witness = lid, rotate(way[i:])
+		path := p.follow(source, lid, p.slsOf(source, lid)[0])
+		again := p.next(path[len(path)-1].s, lid)
+		i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
+		f.LID, f.Witness = lid, rotate(p.witness(path[i:], lid))
 		f.Switch = f.Witness[0].Switch
-		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), count(t.pairs, "port"), circle(f.Witness, false, false))
+		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), text.Count(t.pairs, "port", "ports"), circle(f.Witness, false, false))
 	})
 }
 
@@ -314,10 +310,9 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 		})
 	}
 	slices.SortFunc(w.stale, func(a, b staleLID) int { return cmp.Compare(a.lid, b.lid) })
-	at, seen := make([]int32, p.n), int32(0)
 	var unowned []staleLID
 	for _, n := range w.stale {
-		if cycle := p.cycleOf(n, at, &seen); cycle != nil {
+		if cycle := p.cycleOf(n.lid); len(cycle) > 0 {
 			c.add(UnownedLIDLoop, 1, func(f *Finding) {
 				f.LID, f.Witness = n.lid, rotate(cycle)
 				f.Switch = f.Witness[0].Switch
@@ -334,7 +329,7 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 				owner = "belongs to " + p.f.PortName(port) + ", which has no cable"
 			}
 			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %d",
-				n.lid, owner, have(n.switches), p.switchName(fabric.NodeID(n.first)), p.entry(n.first, n.lid))
+				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), p.switchName(fabric.NodeID(n.first)), p.entry(n.first, n.lid))
 		})
 	}
 	if len(unowned) == 0 || complete {
@@ -349,30 +344,20 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 }
 
 // cycleOf is a cycle of switches round which packets for a LID without a port are sent,
-// nil when there is none. at has a number for each switch, of which those up to seen
-// are in use. O(switches).
-func (p *plan) cycleOf(n staleLID, at []int32, seen *int32) []Hop {
-	known := *seen
-	for s := n.first; s < int32(p.n); s++ {
-		*seen++
-		for u := s; at[u] <= known || at[u] == *seen; {
-			if at[u] == *seen {
-				var cycle []Hop
-				for v := u; len(cycle) == 0 || v != u; v = p.step(v, n.lid) {
-					node := fabric.NodeID(v)
-					cycle = append(cycle, Hop{Switch: p.f.Node(node).GUID, Name: p.f.Name(node), Port: p.entry(v, n.lid), LID: n.lid})
-				}
-				return cycle
-			}
-			at[u] = *seen
-			next := p.step(u, n.lid)
-			if next < 0 {
-				break
-			}
-			u = next
+// none when there is no cycle. O(switches).
+func (p *plan) cycleOf(lid fabric.LID) []Hop {
+	to := make([]int32, 1)
+	cycle := graph.FirstCycle(p.n, func(s int32) []int32 {
+		if to[0] = p.next(s, lid); to[0] < 0 {
+			return nil
 		}
+		return to
+	})
+	var path []step
+	for _, s := range cycle {
+		path = append(path, step{s: s, port: p.entry(s, lid)})
 	}
-	return nil
+	return p.witness(path, lid)
 }
 
 // reportCreditLoops looks for a witness of each credit loop. Where traffic closes
@@ -423,7 +408,7 @@ func (p *plan) creditLoop(f *Finding, g *dependencyGraph, members []int32, unica
 		found = "shortest found in bounded time"
 	}
 	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s",
-		count(int64(len(members)), "channel"), found, count(int64(len(cycle)), "channel"), circle(f.Witness, true, g.vls > 1))
+		text.Count(len(members), "channel", "channels"), found, text.Count(len(cycle), "channel", "channels"), circle(f.Witness, true, g.vls > 1))
 }
 
 // holds is a LID whose packets hold channel a of a graph while they wait for b:
@@ -448,23 +433,25 @@ func (p *plan) closes(g *dependencyGraph, a, b int32, unicast bool) fabric.LID {
 	portA, vlA := g.portVL(a)
 	portB, vlB := g.portVL(b)
 	v, u := g.tail(a), g.tail(b)
-	numA, numB := p.f.Num(portA), p.f.Num(portB)
+	sls := []fabric.SL{0}
+	if p.lanes != nil {
+		sls = p.lanes.first
+	}
 	for lid := fabric.LID(1); lid <= p.f.MaxLID(); lid++ {
-		if p.entry(v, lid) != numA || p.entry(u, lid) != numB {
+		if p.entry(v, lid) != p.f.Num(portA) || p.entry(u, lid) != p.f.Num(portB) {
 			continue
 		}
 		d, ok := p.destination(lid)
-		if !ok || unicast && !d.ca || !p.arrives(v, &d) {
+		if !ok || unicast && !d.ca {
 			continue
 		}
-		if !p.lanes.tracks() {
-			if !unicast || p.carries(v, lid) {
-				return lid
+		for _, sl := range sls {
+			path := p.follow(p.f.PortBase(fabric.NodeID(v)), lid, sl)
+			if last := path[len(path)-1]; last.s != d.root || last.port != d.last {
+				break // they do not arrive
 			}
-			continue
-		}
-		for _, sl := range p.lanes.first {
-			if p.lanes.sl2vl.At(p.f.Num(p.f.Peer(portA)), portB)[sl] == vlB && p.arrivesOn(u, &d, sl) && p.carriesOn(v, lid, sl, vlA, unicast) {
+			after := path[1:]
+			if after[0].vl == vlB && !slices.ContainsFunc(after, step.isDrop) && p.carries(v, lid, sl, vlA, unicast) {
 				return lid
 			}
 		}
@@ -472,61 +459,13 @@ func (p *plan) closes(g *dependencyGraph, a, b int32, unicast bool) fabric.LID {
 	return 0
 }
 
-// arrives says whether a packet for d at switch s is delivered.
-func (p *plan) arrives(s int32, d *dest) bool {
-	for range p.n {
-		if s == d.root {
-			return p.entry(s, d.lid) == d.last
-		}
-		if s = p.step(s, d.lid); s < 0 {
-			return false
-		}
-	}
-	return false
-}
-
-// carries says whether packets for a LID come through switch s from a CA or
-// router port, given that they are delivered from s. It searches the tree
-// above s.
-func (p *plan) carries(s int32, lid fabric.LID) bool {
-	stack := []int32{s}
-	for len(stack) > 0 {
-		s := fabric.NodeID(stack[len(stack)-1])
-		stack = stack[:len(stack)-1]
-		if p.sources[s] > 0 {
-			return true
-		}
-		ports, to := p.f.SwitchLinks(s)
-		for i, u := range to {
-			if p.entry(int32(u), lid) == p.f.Num(p.f.Peer(ports[i])) {
-				stack = append(stack, int32(u))
-			}
-		}
-	}
-	return false
-}
-
-// arrivesOn says whether packets of an SL for d that have left switch s are
-// not dropped by SL-to-VL tables, given that the forwarding tables lead there.
-func (p *plan) arrivesOn(s int32, d *dest, sl fabric.SL) bool {
-	for s != d.root {
-		in := p.f.Peer(p.f.Port(fabric.NodeID(s), p.entry(s, d.lid)))
-		s = int32(p.f.Owner(in))
-		if s == d.root && !d.ca {
-			break
-		}
-		if p.lanes.sl2vl.At(p.f.Num(in), p.f.Port(fabric.NodeID(s), p.entry(s, d.lid)))[sl] == lft.DropVL {
-			return false
-		}
-	}
-	return true
-}
-
-// carriesOn says whether packets of the class of an SL for a LID leave switch
+// carries says whether packets of the class of an SL for a LID leave switch
 // s on a VL, given that they are delivered from s. It searches the tree above
 // s, in which a VL but for that of s does not matter.
-func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, unicast bool) bool {
-	l := p.lanes
+func (p *plan) carries(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, unicast bool) bool {
+	begins := func(source fabric.PortID, s fabric.NodeID) bool {
+		return p.lanes == nil || p.lanes.taken(p.lanes.wantFrom(source, s, lid))>>p.lanes.class[sl]&1 != 0
+	}
 	type place struct {
 		s   fabric.NodeID
 		any bool // the VL does not matter
@@ -537,23 +476,20 @@ func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, un
 		stack = stack[:len(stack)-1]
 		out := p.f.Port(at.s, p.entry(int32(at.s), lid))
 		fits := func(in fabric.PortNum) bool {
-			got := l.sl2vl.At(in, out)[sl]
+			got := p.vlOf(in, out, sl)
 			return got == vl || at.any && got != lft.DropVL
 		}
-		begins := func(source fabric.PortID) bool {
-			return l.taken(l.wantFrom(source, at.s, lid))>>l.class[sl]&1 != 0
-		}
-		if !unicast && begins(p.f.PortBase(at.s)) && fits(fabric.ManagementPort) {
+		base := p.f.PortBase(at.s)
+		if !unicast && begins(base, at.s) && fits(fabric.ManagementPort) {
 			return true
 		}
-		base := p.f.PortBase(at.s)
 		for port := base + 1; port <= base+fabric.PortID(p.f.Node(at.s).NumPorts); port++ {
 			if p.to[port] < toCA || port == out || !fits(p.f.Num(port)) {
 				continue
 			}
 			peer := p.f.Peer(port)
 			if p.to[port] == toCA {
-				if begins(peer) && l.sl2vl.At(0, peer)[sl] != lft.DropVL {
+				if begins(peer, at.s) && p.vlOf(0, peer, sl) != lft.DropVL {
 					return true
 				}
 			} else if u := p.f.Owner(peer); p.entry(int32(u), lid) == p.f.Num(peer) {
@@ -564,44 +500,43 @@ func (p *plan) carriesOn(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, un
 	return false
 }
 
-// step is where switch s sends packets for a LID, as in channels.to.
-func (p *plan) step(s int32, lid fabric.LID) int32 { return p.next(s, p.entry(s, lid)) }
-
-// trace follows packets of an SL for a LID from a port until they leave the
-// switches or come to one of them again, and says which was the last in the
-// first case, and which comes again in the second. It goes on where SL-to-VL
-// tables drop them.
-func (p *plan) trace(source fabric.PortID, lid fabric.LID, sl fabric.SL) (way []Hop, last int32) {
-	s, in := p.entrance(source)
-	seen := make(map[int32]bool)
-	for {
-		seen[s] = true
-		n := p.f.Node(fabric.NodeID(s))
-		h := Hop{Switch: n.GUID, Name: p.f.Name(fabric.NodeID(s)), Port: p.entry(s, lid), LID: lid}
-		out := p.f.PortBase(fabric.NodeID(s)) + fabric.PortID(h.Port)
-		if p.lanes != nil && h.Port != fabric.ManagementPort && h.Port <= n.NumPorts {
-			h.VL = p.lanes.sl2vl.At(in, out)[sl]
-		}
-		way = append(way, h)
-		next := p.step(s, lid)
-		if next < 0 {
-			return way, s
-		}
-		s, in = next, p.f.Num(p.f.Peer(out))
-		if seen[s] {
-			return way, s
-		}
-	}
+// step is a switch on the path of a packet, and the channel that the packet leaves it by.
+type step struct {
+	s    int32
+	port fabric.PortNum
+	vl   fabric.VL
 }
 
-// entrance is the switch that packets from a port come to first, and the way
-// in.
-func (p *plan) entrance(source fabric.PortID) (s int32, in fabric.PortNum) {
-	if n := p.f.Owner(source); p.f.IsSwitch(n) {
-		return int32(n), fabric.ManagementPort
+// isDrop says whether an SL-to-VL table drops the packet there.
+func (x step) isDrop() bool { return x.vl == lft.DropVL }
+
+// follow follows packets of an SL for a LID from an end port until they leave the
+// switches or would come to one of them again. It goes on where SL-to-VL tables drop
+// them.
+func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path []step) {
+	in := p.f.Attachment(source)
+	seen := make([]bool, p.n)
+	for s := int32(p.f.Owner(in)); s >= 0 && !seen[s]; s = p.next(s, lid) {
+		seen[s] = true
+		x := step{s: s, port: p.entry(s, lid)}
+		if x.port <= p.f.Node(fabric.NodeID(s)).NumPorts {
+			out := p.f.Port(fabric.NodeID(s), x.port)
+			x.vl = p.vlOf(p.f.Num(in), out, sl)
+			in = p.f.Peer(out)
+		}
+		path = append(path, x)
 	}
-	peer := p.f.Peer(source)
-	return int32(p.f.Owner(peer)), p.f.Num(peer)
+	return path
+}
+
+// witness names the channels of a path of packets for a LID.
+func (p *plan) witness(path []step, lid fabric.LID) []Hop {
+	hops := make([]Hop, len(path))
+	for i, x := range path {
+		s := fabric.NodeID(x.s)
+		hops[i] = Hop{Switch: p.f.Node(s).GUID, Name: p.f.Name(s), Port: x.port, VL: x.vl, LID: lid}
+	}
+	return hops
 }
 
 // firstOut is the port by which packets from a port for a LID first leave a
@@ -627,9 +562,8 @@ func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	if l == nil {
 		return []fabric.SL{0}
 	}
-	s, _ := p.entrance(source)
 	if l.sls != nil {
-		if sl := l.slFrom(source, fabric.NodeID(s), lid); sl != lft.UnknownSL {
+		if sl := l.slFrom(source, p.f.Owner(p.f.Attachment(source)), lid); sl != lft.UnknownSL {
 			return []fabric.SL{sl}
 		}
 	}
@@ -655,9 +589,7 @@ func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) 
 	sls := p.slsOf(source, lid)
 	dropped := slices.Clone(sls)[:0]
 	for _, sl := range sls {
-		way, _ := p.trace(source, lid, sl)
-		if !p.f.IsSwitch(p.f.Owner(source)) && p.lanes.sl2vl.At(0, source)[sl] == lft.DropVL ||
-			slices.ContainsFunc(way, func(h Hop) bool { return h.VL == lft.DropVL }) {
+		if p.vlOf(0, source, sl) == lft.DropVL || slices.ContainsFunc(p.follow(source, lid, sl), step.isDrop) {
 			dropped = append(dropped, sl)
 		}
 	}
@@ -701,15 +633,14 @@ func lidOf(f *fabric.Fabric, port fabric.PortID) string {
 // itself, after them, or alone where the LID is that of a CA.
 func (p *plan) sourcesAt(s int32, lid fabric.LID, management bool) (list []fabric.PortID) {
 	to := p.f.LIDPort(lid)
-	base := p.f.PortBase(fabric.NodeID(s))
 	if !management || p.f.IsSwitch(p.f.Owner(to)) {
-		for port := base + 1; port <= base+fabric.PortID(p.f.Node(fabric.NodeID(s)).NumPorts); port++ {
-			if peer := p.f.Peer(port); p.to[port] == toCA && peer != to {
-				list = append(list, peer)
+		for _, host := range p.f.HostsOn(fabric.NodeID(s)) {
+			if host != to {
+				list = append(list, host)
 			}
 		}
 	}
-	if management && base != to {
+	if base := p.f.PortBase(fabric.NodeID(s)); management && base != to {
 		list = append(list, base)
 	}
 	return list
@@ -772,19 +703,4 @@ func circle(hops []Hop, lids, vls bool) string {
 	}
 	name(hops[0])
 	return b.String()
-}
-
-// count writes a number of things.
-func count(n int64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
-
-func have(switches int64) string {
-	if switches == 1 {
-		return "1 switch has an entry"
-	}
-	return fmt.Sprintf("%d switches have entries", switches)
 }

@@ -278,14 +278,10 @@ func (c *multicast) injections() (list []NumberedChannel) {
 		trees, _ := c.of(i)
 		for _, t := range trees {
 			for _, p := range t.Senders {
-				if c.f.IsSwitch(c.f.Owner(p)) || c.terminal(p) == fabric.NoPort {
+				if c.f.IsSwitch(c.f.Owner(p)) || c.f.Attachment(p) == fabric.NoPort {
 					continue
 				}
-				vl := fabric.VL(0)
-				if c.lanes != nil {
-					vl = c.lanes.sl2vl.At(0, p)[t.SL]
-				}
-				if vl != lft.DropVL {
+				if vl := c.vlOf(0, p, t.SL); vl != lft.DropVL {
 					vls[p] |= 1 << vl
 				}
 			}
@@ -298,16 +294,4 @@ func (c *multicast) injections() (list []NumberedChannel) {
 		}
 	}
 	return list
-}
-
-// terminal is the port of a switch that end port p is cabled to, and for port
-// 0 of a switch that port itself. NoPort when there is none.
-func (p *plan) terminal(end fabric.PortID) fabric.PortID {
-	if p.f.IsSwitch(p.f.Owner(end)) {
-		return p.f.PortBase(p.f.Owner(end))
-	}
-	if q := p.f.Peer(end); q != fabric.NoPort && p.f.IsSwitch(p.f.Owner(q)) {
-		return q
-	}
-	return fabric.NoPort
 }

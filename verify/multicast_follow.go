@@ -253,11 +253,11 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 			want--
 		}
 		w.counts.Pairs += int64(want)
-		if in := w.terminal(s); want == 0 && len(w.ports) > 0 && in != fabric.NoPort && w.mask[w.f.Owner(in)].loaded != w.loaded {
+		if in := w.f.Attachment(s); want == 0 && len(w.ports) > 0 && in != fabric.NoPort && w.mask[w.f.Owner(in)].loaded != w.loaded {
 			w.gaps = append(w.gaps, deadMask{port: s, mlid: t.MLID}) // else its receivers are missing
 		}
 		var r reach
-		switch in := w.terminal(s); {
+		switch in := w.f.Attachment(s); {
 		case in == fabric.NoPort || w.mutes(t.SL, s):
 			r.missing = want
 			if slices.ContainsFunc(t.Receivers, func(p fabric.PortID) bool { return w.beside(t.SL, s, p) }) {
@@ -295,7 +295,7 @@ func (w *mcWorker) expect(t *mft.Tree) {
 		clear(w.from)
 	}
 	for _, p := range t.Receivers {
-		if q := w.terminal(p); q != fabric.NoPort {
+		if q := w.f.Attachment(p); q != fabric.NoPort {
 			w.wanted[q] = w.tree
 		}
 	}
@@ -333,22 +333,18 @@ func (w *mcWorker) copiesBehind(arc int32) mcBehind {
 // dropped says whether the SL-to-VL table of a way through a switch drops an
 // SL.
 func (w *mcWorker) dropped(sl fabric.SL, in fabric.PortNum, arc int32) bool {
-	if w.lanes == nil {
-		return false
-	}
-	out := w.ports[arc]
-	return w.f.Num(out) != fabric.ManagementPort && w.lanes.sl2vl.At(in, out)[sl] == lft.DropVL
+	return w.vlOf(in, w.ports[arc], sl) == lft.DropVL
 }
 
 // mutes says whether a CA port's own table drops an SL.
 func (w *mcWorker) mutes(sl fabric.SL, p fabric.PortID) bool {
-	return w.lanes != nil && !w.f.IsSwitch(w.f.Owner(p)) && w.lanes.sl2vl.At(0, p)[sl] == lft.DropVL
+	return w.vlOf(0, p, sl) == lft.DropVL
 }
 
 // beside says whether packets of a sender come to an end port by a cable without a
 // switch.
 func (w *mcWorker) beside(sl fabric.SL, sender, end fabric.PortID) bool {
-	return w.terminal(sender) == fabric.NoPort && w.f.Peer(sender) == end && !w.mutes(sl, sender)
+	return w.f.Attachment(sender) == fabric.NoPort && w.f.Peer(sender) == end && !w.mutes(sl, sender)
 }
 
 // dropsSL says whether any SL-to-VL table drops an SL.
@@ -396,7 +392,7 @@ type mcStart struct {
 
 // start is where packets of a sender are, with no way out for one who cannot send.
 func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
-	in := w.terminal(sender)
+	in := w.f.Attachment(sender)
 	if in == fabric.NoPort || w.mutes(sl, sender) {
 		return mcStart{back: -1}
 	}
@@ -491,7 +487,7 @@ func (w *mcWorker) countCopies(sl fabric.SL) bool {
 // got is how many copies of the packet just flooded come to an end port; 1 for any
 // number of a packet that loops.
 func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
-	q := w.terminal(end)
+	q := w.f.Attachment(end)
 	if q == fabric.NoPort {
 		return 0
 	}

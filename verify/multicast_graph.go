@@ -33,17 +33,14 @@ func (w *mcWorker) spread(t *mft.Tree) {
 	next(&w.reachNow, w.reached)
 	w.queue = w.queue[:0]
 	for _, s := range t.Senders {
-		in := w.terminal(s)
+		in := w.f.Attachment(s)
 		if in == fabric.NoPort || w.mutes(t.SL, s) {
 			continue
 		}
 		if _, loops := slices.BinarySearch(w.loopers, s); loops {
 			continue
 		}
-		vl := int32(0)
-		if w.lanes != nil && !w.f.IsSwitch(w.f.Owner(s)) {
-			vl = w.lane(w.lanes.sl2vl.At(0, s)[t.SL])
-		}
+		vl := w.lane(w.vlOf(0, s, t.SL))
 		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.start(t.SL, s), nil)
 	}
 	for i := 0; i < len(w.queue); i++ {
@@ -55,7 +52,7 @@ func (w *mcWorker) spread(t *mft.Tree) {
 
 // lane is which one of channels.vl a VL is.
 func (c *multicast) lane(vl fabric.VL) int32 {
-	i, _ := slices.BinarySearch(c.lanes.vl, vl)
+	i, _ := slices.BinarySearch(c.graph.vl, vl)
 	return int32(i)
 }
 
@@ -69,10 +66,7 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 		if w.arcs[k].kind == arcDead || w.f.Num(p) == fabric.ManagementPort {
 			return
 		}
-		vl := int32(0)
-		if w.lanes != nil {
-			vl = w.lane(w.lanes.sl2vl.At(at.num, p)[sl])
-		}
+		vl := w.lane(w.vlOf(at.num, p, sl))
 		ch := int32(p)*vls + vl
 		if seen := &w.reached[k*vls+vl]; *seen != w.reachNow {
 			*seen = w.reachNow

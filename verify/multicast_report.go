@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -43,7 +44,7 @@ func (c *multicast) report(r *Result, opt Options) {
 	for _, x := range c.unused {
 		out.add(MulticastUnused, int64(x.n), func(f *Finding) {
 			f.Switch, f.LID = c.f.Node(c.f.Owner(x.port)).GUID, x.mlid
-			f.Message = fmt.Sprintf("no sender's packets reach %s in the masks of MLID %#x, such as %s", count(int64(x.n), "port"), uint16(x.mlid), c.f.PortName(x.port))
+			f.Message = fmt.Sprintf("no sender's packets reach %s in the masks of MLID %#x, such as %s", text.Count(x.n, "port", "ports"), uint16(x.mlid), c.f.PortName(x.port))
 		})
 	}
 	if c.Trees != nil {
@@ -130,7 +131,7 @@ func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
 	f.Witness = rotate(hops)
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("packets of %s go round for ever, those of %s: %s",
-		count(at.n, "sender"), w.sourceName(at.sender), circle(f.Witness, false, false))
+		text.Count(at.n, "sender", "senders"), w.sourceName(at.sender), circle(f.Witness, false, false))
 }
 
 // loop is a cycle of arcs that a packet of a sender takes: the first that a
@@ -159,10 +160,10 @@ func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
 		n := w.got(p, false)
 		return n > 1 || n > 0 && p == at.sender
 	})]
-	first, second := w.twoWays(t.SL, at.sender, w.terminal(other))
+	first, second := w.twoWays(t.SL, at.sender, w.f.Attachment(other))
 	f.Witness = second
 	f.Switch = second[len(second)-1].Switch
-	f.Message = fmt.Sprintf("%s %s more than one copy; %s ", count(at.n, "pair"), gets(at.n), w.sourceName(other))
+	f.Message = fmt.Sprintf("%s more than one copy; %s ", text.Count(at.n, "pair gets", "pairs get"), w.sourceName(other))
 	if first == nil {
 		f.Message += "gets its own packets back by " + route(second)
 		return
@@ -202,13 +203,13 @@ func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, seco
 }
 
 func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
-	f.Message = fmt.Sprintf("%s %s no copy; ", count(at.n, "pair"), gets(at.n))
+	f.Message = fmt.Sprintf("%s no copy; ", text.Count(at.n, "pair gets", "pairs get"))
 	loops := w.flood(t.SL, w.start(t.SL, at.sender))
 	other := t.Receivers[slices.IndexFunc(t.Receivers, func(p fabric.PortID) bool {
 		return p != at.sender && w.got(p, loops) == 0 && !w.beside(t.SL, at.sender, p)
 	})]
 	sender, receiver := w.sourceName(at.sender), w.sourceName(other)
-	in, end := w.terminal(at.sender), w.terminal(other)
+	in, end := w.f.Attachment(at.sender), w.f.Attachment(other)
 	switch {
 	case in == fabric.NoPort:
 		f.Message += fmt.Sprintf("sender %s has no cable to a switch", sender)
@@ -251,19 +252,12 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 			other = p
 		}
 	})
-	end := w.terminal(other)
+	end := w.f.Attachment(other)
 	i := slices.IndexFunc(w.way, func(h mcHop) bool { return w.ports[h.arc] == end })
 	f.Witness = w.pathTo(int32(i))
 	f.Switch = w.f.Node(w.f.Owner(end)).GUID
 	f.Message = fmt.Sprintf("%s of a sender and an end port that is no receiver; %s gets packets of %s",
-		count(at.n, "pair"), w.sourceName(other), w.sourceName(at.sender))
-}
-
-func gets(n int64) string {
-	if n == 1 {
-		return "gets"
-	}
-	return "get"
+		text.Count(at.n, "pair", "pairs"), w.sourceName(other), w.sourceName(at.sender))
 }
 
 // route writes a way from its first channel to its last.
@@ -331,7 +325,7 @@ func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph)
 			}
 			f.Switch = f.Witness[0].Switch
 			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a circle, in which channels that leave one switch one after the other are held by one packet: %s",
-				c.Copying, count(int64(channels), "channel"), circle(f.Witness, false, g.vls > 1))
+				c.Copying, text.Count(channels, "channel", "channels"), circle(f.Witness, false, g.vls > 1))
 		})
 	}
 	var found []sharedPair

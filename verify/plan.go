@@ -129,10 +129,22 @@ func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
 	return p.t.Row(fabric.NodeID(s))[lid]
 }
 
-// next is where switch s sends packets by an entry: as in channels.to.
-func (p *plan) next(s int32, entry fabric.PortNum) int32 {
+// leadsTo is where switch s sends packets by an entry: as in channels.to.
+func (p *plan) leadsTo(s int32, entry fabric.PortNum) int32 {
 	if at := p.ports[s] + int32(entry); at < p.ports[s+1] {
 		return p.to[at]
 	}
 	return toNowhere
+}
+
+// next is where switch s sends packets for a LID: as in channels.to.
+func (p *plan) next(s int32, lid fabric.LID) int32 { return p.leadsTo(s, p.entry(s, lid)) }
+
+// vlOf is the VL of packets of an SL that come into a node by a port and leave it by
+// another, lft.DropVL when they are dropped. It is 0 for packets to port 0 of a switch.
+func (p *plan) vlOf(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
+	if p.lanes == nil || p.f.Num(out) == fabric.ManagementPort {
+		return 0
+	}
+	return p.lanes.sl2vl.At(in, out)[sl]
 }

@@ -34,7 +34,7 @@ const (
 func (w *worker) walk(d *dest) {
 	for s := range w.n {
 		p := w.stage[s*lft.BlockSize+d.column]
-		w.after[s] = w.next(int32(s), p)
+		w.after[s] = w.leadsTo(int32(s), p)
 		w.cells[s] = uint32(p)<<cellBits | w.sources[s]
 		w.depth[s] = depthUnknown
 	}
