@@ -5,6 +5,7 @@ FUZZTIME ?= 10s
 SOAKTIME ?= 10m
 # Built from source on first use (about two minutes) and cached by go.
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .PHONY: build test race lint fuzz soak bench bench-plugin figures update man licenses install uninstall deb test-deb clean
 
@@ -40,7 +41,7 @@ race:
 	$(GO) test -race ./internal/files ./lft ./mesh ./mft ./audit/quality ./sim/sweep ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif
 
 lint:
-	GOLANGCI="$(GOLANGCI)" scripts/lint.sh
+	GOLANGCI="$(GOLANGCI)" DEADCODE="$(DEADCODE)" scripts/lint.sh
 
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
