@@ -111,7 +111,7 @@ func (m *multicaster) order(ctx context.Context) ([]int32, error) {
 	if m.r.Order != nil {
 		return m.r.Order, nil
 	}
-	order, err := updown.ChooseOrder(ctx, m.r.Fabric)
+	order, err := updown.ChooseOrder(ctx, m.r.Fabric, nil)
 	if err != nil {
 		return nil, err
 	}

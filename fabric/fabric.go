@@ -12,6 +12,7 @@ package fabric
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 )
@@ -74,6 +75,15 @@ func (f *Fabric) NumNodes() int { return len(f.nodes) }
 // NumSwitches counts switches; they are the nodes [0, NumSwitches).
 func (f *Fabric) NumSwitches() int { return f.switches }
 
+// Switches lists all switches, in a slice of its own.
+func (f *Fabric) Switches() []NodeID {
+	list := make([]NodeID, f.switches)
+	for s := range list {
+		list[s] = NodeID(s)
+	}
+	return list
+}
+
 // NumPorts counts port slots, the bound of PortIDs.
 func (f *Fabric) NumPorts() int { return len(f.owner) }
 
@@ -113,6 +123,20 @@ func (f *Fabric) LID(p PortID) LID { return f.lid[p] }
 // LMC is the LID mask control of an end port: it answers to 1<<LMC LIDs from
 // its base LID on.
 func (f *Fabric) LMC(p PortID) uint8 { return f.lmc[p] }
+
+// LIDs yields the LIDs of an end port, ascending; none when it has no base LID.
+func (f *Fabric) LIDs(p PortID) iter.Seq[LID] {
+	return func(yield func(LID) bool) {
+		if f.lid[p] == 0 {
+			return
+		}
+		for k := range LID(1) << f.lmc[p] {
+			if !yield(f.lid[p] + k) {
+				return
+			}
+		}
+	}
+}
 
 // MaxLID is the highest LID of any port, with LMC, 0 when none is assigned.
 func (f *Fabric) MaxLID() LID { return LID(max(0, len(f.byLID)-1)) }

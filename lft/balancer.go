@@ -125,11 +125,12 @@ const (
 // alwaysJoin has small fabrics joined too, in tests.
 var alwaysJoin bool
 
-// switchPorts is how many PortIDs are ports of switches: the first ones.
+// switchPorts counts the PortIDs of switches, which come before all others.
 func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
 
-// units is what a route adds to the load of each channel, by PortID of switches.
-func units(f *fabric.Fabric) []uint64 {
+// LoadUnits is what a route adds to the load of each channel, by PortID of switches: 64
+// on the fastest link, and more on slower ones, by the ratio of the rates.
+func LoadUnits(f *fabric.Fabric) []uint64 {
 	fastest := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
@@ -159,7 +160,7 @@ func NewBalancer(f *fabric.Fabric, class []int32) *Balancer {
 		hosts:  make([]uint32, n),
 		to:     make([]fabric.NodeID, channels),
 		num:    make([]fabric.PortNum, channels),
-		unit:   units(f),
+		unit:   LoadUnits(f),
 		load:   make([]uint64, channels),
 		cost:   make([]float64, channels),
 	}
@@ -179,7 +180,7 @@ func NewBalancer(f *fabric.Fabric, class []int32) *Balancer {
 	for _, h := range s.hosts {
 		s.all += float64(h)
 	}
-	s.near = chain(f.Distances(), n)
+	s.near = chain(f)
 	s.round = roundOf(len(s.jobs), roundsAtLeast, maxRound)
 	s.passes = min(maxPasses, refineEntries/len(s.tables.entries))
 	joined := class != nil && (s.passes == 0 || alwaysJoin)
@@ -196,18 +197,15 @@ func NewBalancer(f *fabric.Fabric, class []int32) *Balancer {
 
 // chain lists all switches so that near ones are close in the list: from each
 // to the nearest one left, equal ones by NodeID.
-func chain(dist *fabric.HopMatrix, switches int) []fabric.NodeID {
-	list := make([]fabric.NodeID, 0, switches)
-	left := make([]fabric.NodeID, switches)
-	for i := range left {
-		left[i] = fabric.NodeID(i)
-	}
+func chain(f *fabric.Fabric) []fabric.NodeID {
+	list := make([]fabric.NodeID, 0, f.NumSwitches())
+	left := f.Switches()
 	for at := 0; len(left) > 0; {
 		s := left[at]
 		list = append(list, s)
 		left = slices.Delete(left, at, at+1)
 		at = 0
-		from, nearest := dist.To(s), fabric.Unreachable
+		from, nearest := f.Distances().To(s), fabric.Unreachable
 		for i, u := range left {
 			if d := from[u]; d < nearest {
 				at, nearest = i, d
@@ -292,28 +290,18 @@ func (s *Balancer) addJobs(t fabric.NodeID) {
 	f := s.fab
 	row := s.tables.Row(t)
 	var lids []fabric.LID
-	own := f.PortBase(t)
-	if base := f.LID(own); base != 0 {
-		for k := range 1 << f.LMC(own) {
-			lids = append(lids, base+fabric.LID(k))
-			row[int(base)+k] = fabric.ManagementPort
+	add := func(p fabric.PortID, out fabric.PortNum) {
+		for lid := range f.LIDs(p) {
+			lids = append(lids, lid)
+			row[lid] = out
 		}
 	}
+	add(f.PortBase(t), fabric.ManagementPort)
 	mgmt := len(lids)
-	for p := range f.Node(t).NumPorts {
-		at := own + fabric.PortID(p) + 1
-		peer := f.Peer(at)
-		if peer == fabric.NoPort || f.IsSwitch(f.Owner(peer)) {
-			continue
-		}
-		s.hosts[t]++
-		if base := f.LID(peer); base != 0 {
-			for k := range 1 << f.LMC(peer) {
-				lids = append(lids, base+fabric.LID(k))
-				row[int(base)+k] = p + 1
-			}
-		}
+	for _, host := range f.HostsOn(t) {
+		add(host, f.Num(f.Peer(host)))
 	}
+	s.hosts[t] = uint32(len(f.HostsOn(t)))
 	for part := range slices.Chunk(lids, maxJobLIDs) {
 		own := min(mgmt, len(part))
 		mgmt -= own

@@ -36,10 +36,7 @@ const (
 // EquivalentSwitches numbers the classes of switches of which the channels lead to the
 // same switches, one by one: the class by NodeID.
 func EquivalentSwitches(f *fabric.Fabric) []int32 {
-	list := make([]fabric.NodeID, f.NumSwitches())
-	for s := range list {
-		list[s] = fabric.NodeID(s)
-	}
+	list := f.Switches()
 	compare := func(a, b fabric.NodeID) int {
 		_, x := f.SwitchLinks(a)
 		_, y := f.SwitchLinks(b)

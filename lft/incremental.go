@@ -44,7 +44,7 @@ type Incremental struct {
 	stride int              // of rows: the LIDs that there is room for
 	rows   []fabric.PortNum // by slot and LID
 	load   []int64          // by port: routes that leave by it to a switch
-	unit   []uint64         // by port, as the function units
+	unit   []uint64         // by port, as LoadUnits
 	first  []int32          // by slot: its rank in the first order; nil without an order
 	rank   []int32          // by slot: its rank now
 	order  []int32          // slots that are there, by rank
@@ -219,7 +219,7 @@ func (l *Incremental) setOrder() {
 func (l *Incremental) setUnits() {
 	f := l.now.Fabric
 	l.unit = make([]uint64, l.index.NumPorts())
-	byID := units(f)
+	byID := LoadUnits(f)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		base := f.PortBase(s)
 		copy(l.unit[l.index.Base[l.now.Slot[s]]:], byID[base:base+fabric.PortID(f.Node(s).NumPorts)+1])

@@ -75,10 +75,7 @@ func (OpenSM) notes(_ *lft.Routing, groups []Group) []string {
 
 // opensmOrder is the switches as OpenSM's table has them.
 func opensmOrder(f *fabric.Fabric) []fabric.NodeID {
-	list := make([]fabric.NodeID, f.NumSwitches())
-	for s := range list {
-		list[s] = fabric.NodeID(s)
-	}
+	list := f.Switches()
 	slices.SortFunc(list, func(a, b fabric.NodeID) int {
 		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(a).GUID)), bits.ReverseBytes64(uint64(f.Node(b).GUID)))
 	})

@@ -27,7 +27,7 @@ func BenchmarkRoute(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("order/radix=%d", radix), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := ChooseOrder(context.Background(), f); err != nil {
+				if _, err := ChooseOrder(context.Background(), f, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

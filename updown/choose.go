@@ -36,8 +36,8 @@ const (
 	minTargets = 32
 )
 
-// ChooseOrder tries orders grown from single switches and takes the best:
-// first, by the routes between hosts that are longer than a shortest path;
+// ChooseOrder grows the order from roots. Without roots it tries orders grown
+// from single switches and takes the best: first, by the routes between hosts that are longer than a shortest path;
 // then by the load of the most loaded channel when every destination's
 // traffic divides evenly over equal ports; then by the sum of squared loads;
 // then by the GUID on top.
@@ -58,8 +58,8 @@ const (
 // each kind, where kinds are told apart by the number of hosts, of links, and
 // the sum of distances to all others. Where that is still too much work,
 // destinations and kinds are sampled.
-func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
-	d, err := chooseDirections(ctx, f)
+func ChooseOrder(ctx context.Context, f *fabric.Fabric, roots []fabric.NodeID) (*Order, error) {
+	d, err := chooseDirections(ctx, f, roots)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +67,10 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric) (*Order, error) {
 }
 
 // chooseDirections is ChooseOrder with the directions that the order gives links.
-func chooseDirections(ctx context.Context, f *fabric.Fabric) (*directions, error) {
+func chooseDirections(ctx context.Context, f *fabric.Fabric, roots []fabric.NodeID) (*directions, error) {
 	n := f.NumSwitches()
-	if n == 0 {
-		return newDirections(f, NewOrder(f, nil)), nil
+	if n == 0 || len(roots) > 0 {
+		return newDirections(f, NewOrder(f, roots)), nil
 	}
 	dist := f.Distances()
 	hosts := make([]uint64, n)
@@ -175,7 +175,7 @@ func (d *directions) measure(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []u
 	flow := make([]uint64, len(hosts))                                 // by rank
 	longer := uint64(0)
 	for _, t := range targets {
-		if !x.grow(t) {
+		if !x.growTo(t) {
 			return score{longer: math.MaxUint64}
 		}
 		minimal := dist.To(t)
@@ -200,9 +200,9 @@ func (x *tree) divide(flow, load []uint64) {
 			continue
 		}
 		c, which, hops := x.side(r)
-		to, port := c.of(r)
+		to, port := c.from(r)
 		if !which.known {
-			*which = x.choose(to, hops, x.hops[r]-1)
+			*which = x.findChoice(to, hops, x.hops[r]-1)
 		}
 		some := x.index[which.from:which.to]
 		if len(some) == 0 { // all

@@ -34,10 +34,7 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 			was[s] = was[like] + 1
 		}
 	}
-	byRank := make([]fabric.NodeID, n)
-	for i := range byRank {
-		byRank[i] = fabric.NodeID(i)
-	}
+	byRank := f.Switches()
 	slices.SortFunc(byRank, func(a, b fabric.NodeID) int { return cmp.Or(cmp.Compare(was[a], was[b]), cmp.Compare(a, b)) })
 	for i, s := range byRank {
 		was[s] = int32(i)

@@ -187,7 +187,7 @@ func TestChooseOrder(t *testing.T) {
 		{"hypercube", routable(t, cube, err), "switch"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o, err := ChooseOrder(context.Background(), test.f)
+			o, err := ChooseOrder(context.Background(), test.f, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,8 +2,6 @@ package updown
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -55,52 +53,37 @@ func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop 
 // Route grows the order from opt.Roots, or takes that of ChooseOrder, and
 // spreads each destination over the ports that are equally near it. It takes
 // O(channels) for each destination switch, and the time of lft.Balancer.
-func (SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	var order *Order
-	if len(opt.Roots) > 0 {
-		order = NewOrder(f, opt.Roots)
-	} else {
-		var err error
-		if order, err = ChooseOrder(ctx, f); err != nil {
-			return nil, err
-		}
-	}
-	s := lft.NewBalancer(f, nil)
-	d := newDirections(f, order)
-	parent := d.parents()
-	var tooLong atomic.Bool
-	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placement) {
-		x := newSpamPaths(d, parent)
-		sort := lft.NewByDistance(d.up.near)
-		return func(t fabric.NodeID, p *lft.Placement) {
-			if !x.grow(order.Rank[t]) {
-				tooLong.Store(true)
-				return
-			}
-			for _, r := range sort.FarthestFirst(x.hops) {
-				p.Place(order.Switch[r], x.ports(int32(r)))
-			}
-		}
-	})
+func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	d, err := chooseDirections(ctx, f, opt.Roots)
 	if err != nil {
 		return nil, err
 	}
-	if tooLong.Load() {
-		return nil, &lft.DomainError{Engine: "spam", Reason: fmt.Sprintf("a path has more than %d links", fabric.Unreachable-1)}
-	}
-	return &lft.Routing{Engine: "spam", Fabric: f, Tables: s.Tables(), Order: order.Rank}, nil
+	parent := d.findParents()
+	return d.route(ctx, e.Name(), f, lft.NewBalancer(f, nil), func() func(fabric.NodeID, *lft.Placement) bool {
+		x := newSpamPaths(d, parent)
+		sort := lft.NewByDistance(d.up.near)
+		return func(t fabric.NodeID, p *lft.Placement) bool {
+			if !x.growTo(d.order.Rank[t]) {
+				return false
+			}
+			for _, r := range sort.FarthestFirst(x.hops) {
+				p.Place(d.order.Switch[r], x.ports(int32(r)))
+			}
+			return true
+		}
+	})
 }
 
 // noParent is the parent of the first switch of each connected part.
 const noParent = -1
 
-// parents is the spanning tree, one for each connected part: by rank, the rank
-// of the upward neighbour with the lowest.
-func (d *directions) parents() []int32 {
+// findParents finds the spanning tree of each connected part: by rank, the lowest rank of
+// an upward neighbour.
+func (d *directions) findParents() []int32 {
 	parent := make([]int32, len(d.order.Switch))
 	for r := range parent {
 		parent[r] = noParent
-		above, _ := d.up.of(int32(r))
+		above, _ := d.up.from(int32(r))
 		for _, u := range above {
 			if parent[r] == noParent || u < parent[r] {
 				parent[r] = u
@@ -126,9 +109,9 @@ func newSpamPaths(d *directions, parent []int32) *spamPaths {
 	return &spamPaths{d: d, parent: parent, hops: make([]uint8, n), down: make([]uint8, n), next: make([]int32, n)}
 }
 
-// grow computes hops, down and next for the destination with rank t. It reports
-// false when a path is longer than 254 links.
-func (x *spamPaths) grow(t int32) bool {
+// growTo finds hops, down and next for the destination with rank t. It returns
+// false if a path is longer than 254 links.
+func (x *spamPaths) growTo(t int32) bool {
 	x.some = x.some[:0]
 	for r := range x.down {
 		x.down[r], x.next[r] = fabric.Unreachable, noParent
@@ -147,7 +130,7 @@ func (x *spamPaths) grow(t int32) bool {
 			continue
 		}
 		least := fabric.Unreachable
-		below, _ := x.d.down.of(v)
+		below, _ := x.d.down.from(v)
 		for _, w := range below {
 			if x.parent[w] != v {
 				least = min(least, x.down[w])
@@ -167,7 +150,7 @@ func (x *spamPaths) grow(t int32) bool {
 			continue
 		}
 		least := fabric.Unreachable
-		above, _ := x.d.up.of(int32(v))
+		above, _ := x.d.up.from(int32(v))
 		for _, u := range above {
 			least = min(least, x.hops[u])
 		}
@@ -183,27 +166,27 @@ func (x *spamPaths) grow(t int32) bool {
 }
 
 // ports lists the channels that the switch with rank r may use, in ascending
-// order. The list is good until the next grow.
+// order. The list is good until the next growTo.
 func (x *spamPaths) ports(r int32) []fabric.PortID {
 	from := len(x.some)
 	want := x.hops[r] - 1
 	switch {
 	case x.next[r] != noParent:
-		to, port := x.d.down.of(r)
+		to, port := x.d.down.from(r)
 		for i, w := range to {
 			if w == x.next[r] {
 				x.some = append(x.some, port[i])
 			}
 		}
 	case x.down[r] != fabric.Unreachable:
-		to, port := x.d.down.of(r)
+		to, port := x.d.down.from(r)
 		for i, w := range to {
 			if x.parent[w] != r && x.down[w] == want {
 				x.some = append(x.some, port[i])
 			}
 		}
 	default:
-		to, port := x.d.up.of(r)
+		to, port := x.d.up.from(r)
 		for i, u := range to {
 			if x.hops[u] == want {
 				x.some = append(x.some, port[i])

@@ -99,7 +99,7 @@ func TestFigure1(t *testing.T) {
 		}
 	}
 	d := newDirections(f, order)
-	parent := d.parents()
+	parent := d.findParents()
 	for v, want := range map[int]int{2: 1, 3: 1, 4: 1, 6: 4, 7: 4} {
 		if parent[rank(v)] != rank(want) {
 			t.Errorf("the parent of %d has rank %d, want %d's", v, parent[rank(v)], want)
@@ -109,7 +109,7 @@ func TestFigure1(t *testing.T) {
 		t.Error("the root has a parent")
 	}
 	x := newSpamPaths(d, parent)
-	x.grow(rank(4))
+	x.growTo(rank(4))
 	var extended []int
 	for _, v := range []int{1, 2, 3, 4, 6, 7} {
 		if x.down[rank(v)] != fabric.Unreachable {

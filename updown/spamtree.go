@@ -113,7 +113,7 @@ type spamSubtree struct {
 func newSpamSubtree(f *fabric.Fabric, order *Order) *spamSubtree {
 	n := len(order.Switch)
 	d := newDirections(f, order)
-	return &spamSubtree{f: f, order: order, d: d, parent: d.parents(), members: make([]int32, n), receivers: make([]int32, n), seen: make([]bool, n)}
+	return &spamSubtree{f: f, order: order, d: d, parent: d.findParents(), members: make([]int32, n), receivers: make([]int32, n), seen: make([]bool, n)}
 }
 
 // masks is the ports in the masks of g, ascending; cable says which of several
@@ -193,7 +193,7 @@ func (x *spamSubtree) touch(r int32) {
 // cable is the port of the switch with rank v to its parent, the one that turn
 // falls on when there are several.
 func (x *spamSubtree) cable(v int32, turn int) fabric.PortID {
-	to, port := x.d.up.of(v)
+	to, port := x.d.up.from(v)
 	n := 0
 	for _, u := range to {
 		if u == x.parent[v] {

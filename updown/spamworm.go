@@ -137,10 +137,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 			w.kind[p], w.kind[q] = Up, DownTree
 		}
 	}
-	order := make([]fabric.NodeID, n)
-	for s := range order {
-		order[s] = fabric.NodeID(s)
-	}
+	order := f.Switches()
 	slices.SortFunc(order, func(a, b fabric.NodeID) int { return cmp.Or(cmp.Compare(w.level[a], w.level[b]), cmp.Compare(a, b)) })
 	for t := range fabric.NodeID(n) {
 		w.relate(t, order)

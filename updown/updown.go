@@ -44,54 +44,38 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // switch goes up, to the neighbour from which the destination is nearest.
 // That is within the rule for every packet, whoever sends it.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	var d *directions
-	switch p := opt.Previous; {
-	case p != nil && p.Order != nil && len(opt.Roots) == 0:
+	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
 		if r, ok := lft.Reroute(e, p, f); ok {
 			return r, nil
 		}
 		// Another order may have shorter paths.
-	case len(opt.Roots) > 0:
-		d = newDirections(f, NewOrder(f, opt.Roots))
 	}
-	if d == nil {
-		var err error
-		if d, err = chooseDirections(ctx, f); err != nil {
-			return nil, err
-		}
+	d, err := chooseDirections(ctx, f, opt.Roots)
+	if err != nil {
+		return nil, err
 	}
-	order := d.order
 	s := lft.NewBalancer(f, d.equivalentSwitches())
+	near := make([]fabric.NodeID, len(s.Near())) // by rank
+	for i, u := range s.Near() {
+		near[i] = fabric.NodeID(d.order.Rank[u])
+	}
+	return d.route(ctx, e.Name(), f, s, func() func(fabric.NodeID, *lft.Placement) bool {
+		tree := newTree(d)
+		tree.sort = lft.NewByDistance(near)
+		return tree.placeDestination
+	})
+}
+
+// route balances the routes of an engine over its ports. newGrow is called once for each
+// worker and gives the function that places one destination; it returns false if a path
+// is longer than 254 links.
+func (d *directions) route(ctx context.Context, engine string, f *fabric.Fabric, s *lft.Balancer, newGrow func() func(fabric.NodeID, *lft.Placement) bool) (*lft.Routing, error) {
 	var tooLong atomic.Bool
 	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placement) {
-		tree := newTree(d)
-		near := make([]fabric.NodeID, len(s.Near()))
-		for i, u := range s.Near() {
-			near[i] = fabric.NodeID(order.Rank[u])
-		}
-		tree.sort = lft.NewByDistance(near)
+		grow := newGrow()
 		return func(t fabric.NodeID, p *lft.Placement) {
-			if !tree.grow(t) {
+			if !grow(t, p) {
 				tooLong.Store(true)
-				return
-			}
-			if p.Single() {
-				for r, h := range tree.hops {
-					if h != 0 && h != fabric.Unreachable {
-						p.PlaceOnly(d.order.Switch[r], tree.num(int32(r), p.Turn()))
-					}
-				}
-				return
-			}
-			var last *choice
-			for _, r := range tree.sort.FarthestFirst(tree.hops) {
-				_, which, _ := tree.side(int32(r))
-				if which == last {
-					p.PlaceEquivalent(d.order.Switch[r], tree.ports(int32(r)))
-				} else {
-					p.Place(d.order.Switch[r], tree.ports(int32(r)))
-				}
-				last = which
 			}
 		}
 	})
@@ -99,9 +83,37 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		return nil, err
 	}
 	if tooLong.Load() {
-		return nil, &lft.DomainError{Engine: "updn", Reason: fmt.Sprintf("a path has more than %d links", fabric.Unreachable-1)}
+		return nil, &lft.DomainError{Engine: engine, Reason: fmt.Sprintf("a path has more than %d links", fabric.Unreachable-1)}
 	}
-	return &lft.Routing{Engine: "updn", Fabric: f, Tables: s.Tables(), Order: order.Rank}, nil
+	return &lft.Routing{Engine: engine, Fabric: f, Tables: s.Tables(), Order: d.order.Rank}, nil
+}
+
+// placeDestination places all switches for destination t. It returns false if a path is
+// longer than 254 links.
+func (x *tree) placeDestination(t fabric.NodeID, p *lft.Placement) bool {
+	if !x.growTo(t) {
+		return false
+	}
+	switches := x.d.order.Switch
+	if p.Single() {
+		for r, h := range x.hops {
+			if h != 0 && h != fabric.Unreachable {
+				p.PlaceOnly(switches[r], x.anyPort(int32(r), p.Turn()))
+			}
+		}
+		return true
+	}
+	var last *choice
+	for _, r := range x.sort.FarthestFirst(x.hops) {
+		_, which, _ := x.side(int32(r))
+		if which == last {
+			p.PlaceEquivalent(switches[r], x.ports(int32(r)))
+		} else {
+			p.Place(switches[r], x.ports(int32(r)))
+		}
+		last = which
+	}
+	return true
 }
 
 // directions is the switch graph by rank, upward and downward channels apart.
@@ -129,7 +141,7 @@ type channels struct {
 }
 
 // of gives the channels of the switch with rank r.
-func (c *channels) of(r int32) (to []int32, port []fabric.PortID) {
+func (c *channels) from(r int32) (to []int32, port []fabric.PortID) {
 	a, b := c.first[r], c.first[r+1]
 	return c.to[a:b], c.port[a:b]
 }
@@ -153,8 +165,8 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 		d.up.first = append(d.up.first, int32(len(d.up.to)))
 		d.down.first = append(d.down.first, int32(len(d.down.to)))
 	}
-	d.up.sort()
-	d.down.sort()
+	d.up.findClasses(f.Switches())
+	d.down.findClasses(f.Switches())
 	return d
 }
 
@@ -168,16 +180,13 @@ func (d *directions) equivalentSwitches() []int32 {
 	return class
 }
 
-// sort tells the classes apart.
-func (c *channels) sort() {
+// findClasses numbers the classes; ranks lists all ranks.
+func (c *channels) findClasses(ranks []fabric.NodeID) {
 	c.class = make([]int32, len(c.first)-1)
-	c.near = make([]fabric.NodeID, len(c.class))
-	for r := range c.near {
-		c.near[r] = fabric.NodeID(r)
-	}
+	c.near = ranks
 	compare := func(a, b fabric.NodeID) int {
-		x, _ := c.of(int32(a))
-		y, _ := c.of(int32(b))
+		x, _ := c.from(int32(a))
+		y, _ := c.from(int32(b))
 		return slices.Compare(x, y)
 	}
 	slices.SortFunc(c.near, func(a, b fabric.NodeID) int { return cmp.Or(compare(a, b), cmp.Compare(a, b)) })
@@ -228,9 +237,9 @@ func newTree(d *directions) *tree {
 	}
 }
 
-// grow computes hops and down for destination t: O(channels). It reports
-// false when a path is longer than 254 links.
-func (x *tree) grow(t fabric.NodeID) bool {
+// growTo finds hops and down for destination t: O(channels). It returns
+// false if a path is longer than 254 links.
+func (x *tree) growTo(t fabric.NodeID) bool {
 	x.some, x.index = x.some[:0], x.index[:0]
 	clear(x.climb)
 	clear(x.upward)
@@ -244,7 +253,7 @@ func (x *tree) grow(t fabric.NodeID) bool {
 	for i := 0; i < len(x.queue); i++ {
 		v := x.queue[i]
 		h := x.down[v] + 1
-		above, _ := x.d.up.of(v)
+		above, _ := x.d.up.from(v)
 		for _, u := range above {
 			if x.down[u] == fabric.Unreachable {
 				if h == fabric.Unreachable {
@@ -264,7 +273,7 @@ func (x *tree) grow(t fabric.NodeID) bool {
 		climb := &x.climb[x.d.up.class[u]]
 		if *climb == 0 {
 			least := fabric.Unreachable
-			above, _ := x.d.up.of(int32(u))
+			above, _ := x.d.up.from(int32(u))
 			for _, v := range above {
 				least = min(least, x.hops[v])
 			}
@@ -296,12 +305,12 @@ func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 }
 
 // ports lists the channels that the switch with rank r may use. The list is
-// good until the next grow.
+// good until the next growTo.
 func (x *tree) ports(r int32) []fabric.PortID {
 	c, which, hops := x.side(r)
-	to, port := c.of(r)
+	to, port := c.from(r)
 	if !which.known {
-		*which = x.choose(to, hops, x.hops[r]-1)
+		*which = x.findChoice(to, hops, x.hops[r]-1)
 	}
 	if which.from == which.to {
 		return port
@@ -313,8 +322,8 @@ func (x *tree) ports(r int32) []fabric.PortID {
 	return x.some[from:len(x.some):len(x.some)]
 }
 
-// choose lists the channels that lead to where hops are as wanted.
-func (x *tree) choose(to []int32, hops []uint8, want uint8) choice {
+// findChoice lists the channels that lead to switches with the wanted hops.
+func (x *tree) findChoice(to []int32, hops []uint8, want uint8) choice {
 	from := len(x.index)
 	for i, v := range to {
 		if hops[v] == want {
@@ -327,11 +336,11 @@ func (x *tree) choose(to []int32, hops []uint8, want uint8) choice {
 	return choice{true, int32(from), int32(len(x.index))}
 }
 
-// num is the number of one of ports: the first from a start that turn decides.
-func (x *tree) num(r int32, turn int) fabric.PortNum {
+// anyPort is the number of one of ports: the first from a start that turn decides.
+func (x *tree) anyPort(r int32, turn int) fabric.PortNum {
 	c, which, hops := x.side(r)
 	if !which.known {
-		to, _ := c.of(r)
+		to, _ := c.from(r)
 		want := x.hops[r] - 1
 		i := int32(uint32(turn) % uint32(len(to)))
 		for hops[to[i]] != want {

@@ -113,7 +113,7 @@ func (p *Policy) upDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([
 	if roots != nil {
 		orders = append(orders, order{"the order from the policy's roots", updown.NewOrder(f, roots).Rank})
 	} else {
-		chosen, err := updown.ChooseOrder(ctx, f)
+		chosen, err := updown.ChooseOrder(ctx, f, nil)
 		if err != nil {
 			return nil, err
 		}

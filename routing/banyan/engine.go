@@ -69,16 +69,12 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		sls[i] = managementSL
 	}
 	for _, p := range w.Inputs {
-		for k := range fabric.LID(1) << f.LMC(p) {
-			sls[f.LID(p)+k] = tagSL
+		for lid := range f.LIDs(p) {
+			sls[lid] = tagSL
 		}
 	}
 	paths := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
-	all := make([]fabric.NodeID, f.NumSwitches())
-	for s := range all {
-		all[s] = fabric.NodeID(s)
-	}
-	paths.SetRow(sls, all...)
+	paths.SetRow(sls, f.Switches()...)
 	return &lft.Routing{
 		Engine: e.Name(), Fabric: f, Tables: r.Tables, SL2VL: sl2vl, PathSLs: paths,
 		Notes: []string{fmt.Sprintf("banyan network of %d stages, %d processors", w.Stages, w.Size())},
@@ -90,16 +86,12 @@ func (w *Network) tags(s fabric.NodeID, row []fabric.PortNum) {
 	f := w.Fabric
 	stage, number := w.Place(s)
 	for a, p := range w.Inputs {
-		lid := f.LID(p)
-		if lid == 0 {
-			continue
-		}
 		forward := number>>stage == a>>(stage+1)
-		for k := range 1 << f.LMC(p) {
+		for lid := range f.LIDs(p) {
 			if forward {
-				row[int(lid)+k] = fabric.PortNum(outputPort + a>>stage&1)
+				row[lid] = fabric.PortNum(outputPort + a>>stage&1)
 			} else {
-				row[int(lid)+k] = fabric.PortNum(inputPort + (a^k)>>stage&1)
+				row[lid] = fabric.PortNum(inputPort + (a^int(lid-f.LID(p)))>>stage&1)
 			}
 		}
 	}

@@ -72,12 +72,8 @@ func newChains(p *plan) *chains {
 
 // add gives the LIDs of an end port the next numbers.
 func (x *chains) add(p fabric.PortID, out fabric.PortNum) {
-	base := x.f.LID(p)
-	if base == 0 {
-		return
-	}
-	for k := range 1 << x.f.LMC(p) {
-		x.lid = append(x.lid, base+fabric.LID(k))
+	for lid := range x.f.LIDs(p) {
+		x.lid = append(x.lid, lid)
 		x.out = append(x.out, out)
 	}
 }

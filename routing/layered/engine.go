@@ -19,20 +19,19 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// DefaultVLs is how many virtual lanes the engine takes at most when nobody
-// says: what most switches have.
+// DefaultVLs is how many virtual lanes the engine takes at most by default: what
+// most switches have.
 const DefaultVLs = 8
 
 const (
 	// searchWork bounds the turns that the searches of one layer look at.
 	searchWork = 1 << 26
-	// trialWork bounds the entries and turns that all trials together look at, as far
-	// as minTrials allows, and maxTrials bounds the trials.
+	// trialWork bounds the entries and turns that all trials together look at. There are
+	// minTrials trials at least, and maxTrials at most.
 	trialWork = 1 << 22
 	minTrials = 2
 	maxTrials = 8
-	// loadSlack is how much greater the greatest load may become for one lane less:
-	// one part in so many.
+	// loadSlack is how much the greatest load may grow to save a lane: by 1/loadSlack.
 	loadSlack = 10
 )
 
@@ -43,12 +42,12 @@ type Engine struct{}
 func (Engine) Name() string { return "layered" }
 
 // Guarantee is Reachable and NoCreditLoop. Paths between CA and router ports are
-// shortest ones as far as the virtual lanes suffice; a note says when they do not.
+// shortest paths if the virtual lanes suffice; a note says when they do not.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route takes what lft.Minhop takes, O(LIDs x channels x hops) at most to place the paths
-// again, for each layer O(switches x LIDs), and the searches for circles. It makes all tables
-// anew, whatever opt.Previous is.
+// Route takes the time of lft.Minhop, O(LIDs x channels x hops) at most to place the paths
+// again, O(switches x LIDs) for each layer, and the searches for cycles. It routes from
+// scratch, whatever opt.Previous is.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	opt.Previous = nil // its turns and lanes are not ours
 	limit := opt.VLs
@@ -57,12 +56,12 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	}
 	r, err := lft.Minhop{}.Route(ctx, f, opt)
 	if err != nil {
-		return nil, e.asOwn(err)
+		return nil, e.renameError(err)
 	}
 	r.Engine = e.Name()
 	t := newTurns(f)
-	p := &packer{paths: newPaths(t, r.Tables)}
-	p.follow()
+	p := &assigner{paths: newPaths(t, r.Tables)}
+	p.listManagementJobs()
 	order, err := p.chooseOrder(ctx, opt.Roots)
 	if err != nil {
 		return nil, err
@@ -70,26 +69,26 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	r.Order = order.Rank
 	p.updn = newUpDown(t, order.Order)
 	p.opt = opt
-	p.opt.Roots = order.roots(opt.Roots)
-	x, err := p.pathsAndLayers(ctx, order, limit)
+	p.opt.Roots = order.rootsFor(opt.Roots)
+	x, err := p.choosePathsAndLayers(ctx, order, limit)
 	if err != nil {
-		return nil, e.asOwn(err)
+		return nil, e.renameError(err)
 	}
-	if err := p.finish(ctx, x, r); err != nil {
-		return nil, e.asOwn(err)
+	if err := p.finishPaths(ctx, x, r); err != nil {
+		return nil, e.renameError(err)
 	}
-	if x.layers == 1 {
+	if len(x.layers) == 1 {
 		return r, nil
 	}
-	r.PathSLs = p.levels(ctx, x)
-	if r.SL2VL, err = lft.IdentitySL2VL(f, vlCount(max(x.layers, opt.VLs))); err != nil {
+	r.PathSLs = p.makePathSLs(ctx, x)
+	if r.SL2VL, err = lft.IdentitySL2VL(f, vlCount(max(len(x.layers), opt.VLs))); err != nil {
 		return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
 	}
 	return r, ctx.Err()
 }
 
-// asOwn has an error of another engine's domain name this one.
-func (e Engine) asOwn(err error) error {
+// renameError puts this engine's name into a *lft.DomainError of another engine.
+func (e Engine) renameError(err error) error {
 	var domain *lft.DomainError
 	if errors.As(err, &domain) {
 		return &lft.DomainError{Engine: e.Name(), Reason: domain.Reason}
@@ -97,8 +96,7 @@ func (e Engine) asOwn(err error) error {
 	return err
 }
 
-// vlCount is the least number of data VLs that a port can have and that is not
-// less than n.
+// vlCount is the least number of data VLs that a port can have, from n on.
 func vlCount(n int) int {
 	for _, v := range lft.VLCounts {
 		if v >= n {
@@ -108,43 +106,43 @@ func vlCount(n int) int {
 	return n
 }
 
-// finish finds layers for what has none yet: the paths of management, and those that
-// are to be up*/down* paths.
-func (p *packer) finish(ctx context.Context, x *packing, r *lft.Routing) error {
-	for _, l := range x.final {
+// finishPaths finds layers for the paths that have none yet: management paths, and those
+// that become up*/down* paths.
+func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routing) error {
+	for _, l := range x.layers {
 		l.work = searchWork
 	}
 	replace := func(lids []fabric.LID) error {
 		if len(lids) == 0 {
 			return nil
 		}
-		instead, err := p.upDown(ctx)
+		tables, err := p.upDownTables(ctx)
 		if err != nil {
 			return err
 		}
 		for _, lid := range lids {
-			p.replace(instead, lid)
+			p.replacePaths(tables, lid)
 		}
 		return nil
 	}
 	var longer []fabric.LID // of CA and router ports
-	if x.left > 0 {
-		longer = p.homeless(x)
+	if x.unassigned > 0 {
+		longer = p.listUnassigned(x)
 		if err := replace(longer); err != nil {
 			return err
 		}
 	}
-	more := p.manage(ctx, x, p.jobs)
+	more := p.assignManagementPaths(ctx, x, p.jobs)
 	if err := replace(more); err != nil {
 		return err
 	}
-	if err := replace(p.manage(ctx, x, p.own)); err != nil {
+	if err := replace(p.assignManagementPaths(ctx, x, p.management)); err != nil {
 		return err
 	}
-	p.copyAlike()
+	p.copyHostPaths()
 	longer = append(longer, more...)
-	note := fmt.Sprintf("%d virtual lanes", x.layers)
-	if x.layers == 1 {
+	note := fmt.Sprintf("%d virtual lanes", len(x.layers))
+	if len(x.layers) == 1 {
 		note = "1 virtual lane"
 	}
 	if n := len(longer); n > 0 {
@@ -154,91 +152,91 @@ func (p *packer) finish(ctx context.Context, x *packing, r *lft.Routing) error {
 	return ctx.Err()
 }
 
-// pathsAndLayers makes the paths between hosts and packs them. Where there is time it begins
-// with aligned paths, and if these take several layers, once more with those of the tables; of
-// the two that with fewer layers is taken, and the first of equal ones.
-func (p *packer) pathsAndLayers(ctx context.Context, o *order, limit int) (*packing, error) {
-	try := func(aligned bool) (*packing, error) {
-		load, err := p.place(ctx, o, limit, aligned)
+// choosePathsAndLayers chooses the paths between hosts and assigns layers to them. On a
+// fabric small enough it begins with aligned paths. If these take several layers, it tries
+// again with the paths of the tables, and takes the assignment with fewer layers, of equal
+// ones the first.
+func (p *assigner) choosePathsAndLayers(ctx context.Context, o *order, limit int) (*assignment, error) {
+	try := func(aligned bool) (*assignment, error) {
+		load, err := p.choosePaths(ctx, o, limit, aligned)
 		if err != nil {
 			return nil, err
 		}
-		return p.fewest(ctx, limit, load), ctx.Err()
+		return p.assignFewest(ctx, limit, load), ctx.Err()
 	}
-	if p.passes() < maxPasses || p.trials() < maxTrials {
+	if p.countPasses() < maxPasses || p.countTrials() < maxTrials {
 		return try(false)
 	}
-	var spread, aligned snapshot
-	spread.save(p.paths)
+	spread := p.tables.Clone()
 	x, err := try(true)
-	if err != nil || x.layers == 1 && x.left == 0 {
+	if err != nil || len(x.layers) == 1 && x.unassigned == 0 {
 		return x, err
 	}
-	aligned.save(p.paths)
-	spread.restore(p.paths)
+	aligned := p.tables.Clone()
+	*p.tables = *spread
 	y, err := try(false)
-	if err != nil || y.better(x) {
+	if err != nil || y.isBetter(x) {
 		return y, err
 	}
-	aligned.restore(p.paths)
+	*p.tables = *aligned
 	return x, nil
 }
 
-// fewest packs all paths into as few layers as it finds a way to.
-func (p *packer) fewest(ctx context.Context, limit int, load []uint64) *packing {
-	if x := p.one(ctx); x != nil {
+// assignFewest assigns all paths to as few layers as it can.
+func (p *assigner) assignFewest(ctx context.Context, limit int, load []uint64) *assignment {
+	if x := p.assignOne(ctx); x != nil {
 		return x
 	}
-	best := p.pack(ctx, trial{ordered: true}, limit, 0)
-	if best.layers <= 1 && best.left == 0 {
+	best := p.assignLayers(ctx, trial{ordered: true}, limit, 0)
+	if len(best.layers) <= 1 && best.unassigned == 0 {
 		return best
 	}
 	most := slices.Max(append([]uint64{0}, load...))
-	reroute := func(x *packing) (*rerouter, bool) {
-		r := &rerouter{packer: p, w: p.newWalker(), x: x, load: slices.Clone(load)}
-		left := r.run(ctx)
+	reroute := func(x *assignment) (*rerouter, bool) {
+		r := &rerouter{assigner: p, w: p.newWalker(), x: x, load: slices.Clone(load)}
+		left := r.rerouteLIDs(ctx)
 		return r, left == 0
 	}
-	if best.left > 0 {
+	if best.unassigned > 0 {
 		r, ok := reroute(best)
 		load = r.load
 		if !ok {
 			return best
 		}
-		best.left = 0
+		best.unassigned = 0
 	}
-	for best.layers > 1 && ctx.Err() == nil {
-		x := p.best(ctx, best.layers-1)
-		if x.left == 0 {
+	for len(best.layers) > 1 && ctx.Err() == nil {
+		x := p.assignBest(ctx, len(best.layers)-1)
+		if x.unassigned == 0 {
 			best = x
 			continue
 		}
 		r, ok := reroute(x)
 		if !ok || slices.Max(r.load) > most+most/loadSlack {
-			r.undo()
+			r.restoreAll()
 			break
 		}
-		x.left = 0
+		x.unassigned = 0
 		best, load = x, r.load
 	}
 	return best
 }
 
-// one is a single layer with the turns of the order, if all paths from switches with
-// hosts make no others, else nil.
-func (p *packer) one(ctx context.Context) *packing {
-	x := &packing{set: make([]uint16, p.count()), layers: 1}
+// assignOne assigns a single layer with the turns of the order. It returns nil if a path
+// from a switch with hosts makes another turn.
+func (p *assigner) assignOne(ctx context.Context) *assignment {
+	x := &assignment{set: make([]uint16, p.countTurns())}
 	l := newLayer(p.turns, x.set, 0, p.updn.order, searchWork)
 	p.updn.seedLayer(l)
-	x.final = []*layer{l}
+	x.layers = []*layer{l}
 	var lost atomic.Bool
 	forEach(ctx, 0, len(p.jobs), p.newWalker, func(w *walker, i int) {
 		if lost.Load() {
 			return
 		}
-		w.load(&p.jobs[i], x.set, 1)
+		w.loadJob(&p.jobs[i], x.set, 1)
 		for k := range p.jobs[i].lids {
-			if w.lacks(k) {
+			if w.hostMissesLayer(k) {
 				lost.Store(true)
 			}
 		}
@@ -249,23 +247,23 @@ func (p *packer) one(ctx context.Context) *packing {
 	return x
 }
 
-// trials is how many ways to pack there is time for.
-func (p *packer) trials() int {
-	n := trialWork / (p.count() + len(p.all)*len(p.fixed))
+// countTrials is how many trials there is time for.
+func (p *assigner) countTrials() int {
+	n := trialWork / (p.countTurns() + len(p.all)*len(p.upDownOnly))
 	return min(max(n, minTrials), maxTrials)
 }
 
-// best packs into so many layers in several ways.
-func (p *packer) best(ctx context.Context, limit int) *packing {
-	n := p.trials()
-	tries := make([]*packing, n)
+// assignBest makes several trials with at most limit layers, and takes the best.
+func (p *assigner) assignBest(ctx context.Context, limit int) *assignment {
+	n := p.countTrials()
+	tries := make([]*assignment, n)
 	none := func() struct{} { return struct{}{} }
 	forEach(ctx, 0, n, none, func(_ struct{}, i int) {
-		tries[i] = p.pack(ctx, trial{ordered: i%2 == 0, seed: uint64(i / 2)}, limit, 1)
+		tries[i] = p.assignLayers(ctx, trial{ordered: i%2 == 0, seed: uint64(i / 2)}, limit, 1)
 	})
 	best := tries[0]
 	for _, x := range tries {
-		if x != nil && x.better(best) {
+		if x != nil && x.isBetter(best) {
 			best = x
 		}
 	}

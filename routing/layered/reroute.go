@@ -8,12 +8,12 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// rerouter finds other paths for LIDs whose paths no layer has, and remembers
-// the old ones.
+// rerouter finds other paths for LIDs with a path that no layer has, and remembers the old
+// paths.
 type rerouter struct {
-	*packer
+	*assigner
 	w     *walker
-	x     *packing
+	x     *assignment
 	load  []uint64 // by channel
 	saved []column
 }
@@ -24,28 +24,27 @@ type column struct {
 	ports []fabric.PortNum // by switch
 }
 
-// run gives other shortest paths to all LIDs that some switch with hosts has no
-// layer for, and returns how many of them remain without: those keep their
-// paths.
-func (r *rerouter) run(ctx context.Context) (left int) {
-	all := uint16(1)<<r.x.layers - 1
+// rerouteLIDs finds other shortest paths to all LIDs to which a switch with hosts has a path
+// without a layer. It returns for how many LIDs it finds none: these keep their paths.
+func (r *rerouter) rerouteLIDs(ctx context.Context) (left int) {
+	all := uint16(1)<<len(r.x.layers) - 1
 	for i := range r.jobs {
 		if ctx.Err() != nil {
 			return left
 		}
 		j := &r.jobs[i]
-		r.w.load(j, r.x.set, all)
+		r.w.loadJob(j, r.x.set, all)
 		for k, lid := range j.lids {
-			if r.fixed[lid] || !r.w.lacks(k) {
+			if r.upDownOnly[lid] || !r.w.hostMissesLayer(k) {
 				continue
 			}
-			old := r.column(lid)
+			old := r.copyColumn(lid)
 			r.w.addLoad(k, r.load, false)
-			if r.grow(j, k, lid, all) {
+			if r.rerouteLID(j, k, lid, all) {
 				r.saved = append(r.saved, old)
 			} else {
-				r.restore(old)
-				r.w.load(j, r.x.set, all)
+				r.restoreColumn(old)
+				r.w.loadJob(j, r.x.set, all)
 				left++
 			}
 			r.w.addLoad(k, r.load, true)
@@ -54,14 +53,14 @@ func (r *rerouter) run(ctx context.Context) (left int) {
 	return left
 }
 
-// homeless lists the LIDs that some switch with hosts has no layer for.
-func (p *packer) homeless(x *packing) (lids []fabric.LID) {
+// listUnassigned lists the LIDs to which a switch with hosts has a path without a layer.
+func (p *assigner) listUnassigned(x *assignment) (lids []fabric.LID) {
 	w := p.newWalker()
 	for i := range p.jobs {
 		j := &p.jobs[i]
-		w.load(j, x.set, uint16(1)<<x.layers-1)
+		w.loadJob(j, x.set, uint16(1)<<len(x.layers)-1)
 		for k, lid := range j.lids {
-			if w.lacks(k) {
+			if w.hostMissesLayer(k) {
 				lids = append(lids, lid)
 			}
 		}
@@ -69,18 +68,18 @@ func (p *packer) homeless(x *packing) (lids []fabric.LID) {
 	return lids
 }
 
-// lacks says whether a switch with hosts has no layer for its path to the k-th LID.
-func (w *walker) lacks(k int) bool {
+// hostMissesLayer says whether a switch with hosts has no layer for its path to the k-th LID.
+func (w *walker) hostMissesLayer(k int) bool {
 	for _, s := range w.order {
-		if w.hosts[s] > 0 && w.legal[int(s)*blockLIDs+k] == 0 {
+		if w.hosts[s] > 0 && w.layersOf[int(s)*blockLIDs+k] == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// column copies the entries for a LID.
-func (p *packer) column(lid fabric.LID) column {
+// copyColumn copies the entries for a LID.
+func (p *assigner) copyColumn(lid fabric.LID) column {
 	x := column{lid, make([]fabric.PortNum, len(p.all))}
 	for s := range x.ports {
 		x.ports[s] = p.tables.Row(fabric.NodeID(s))[lid]
@@ -88,25 +87,25 @@ func (p *packer) column(lid fabric.LID) column {
 	return x
 }
 
-// restore puts entries back.
-func (p *packer) restore(x column) {
+// restoreColumn restores the entries for a LID.
+func (p *assigner) restoreColumn(x column) {
 	for s, port := range x.ports {
 		p.tables.Row(fabric.NodeID(s))[x.lid] = port
 	}
 }
 
-// undo puts back all that was changed.
-func (r *rerouter) undo() {
+// restoreAll restores the entries of all LIDs that were rerouted.
+func (r *rerouter) restoreAll() {
 	for _, x := range slices.Backward(r.saved) {
-		r.restore(x)
+		r.restoreColumn(x)
 	}
 }
 
-// grow makes new shortest paths to the k-th LID of j. Switches that are nearer
-// choose first, the channel with the least load of those by which the path has a
-// layer; where there is none, a layer takes another turn if it can. It fails when a
-// switch with hosts has no path.
-func (r *rerouter) grow(j *job, k int, lid fabric.LID, all uint16) bool {
+// rerouteLID chooses new shortest paths to the k-th LID of j. The nearest switches choose
+// first. Each takes the least loaded channel by which the path has a layer; if there is
+// none, it tries to add a turn to a layer. It returns false if a switch with hosts has no
+// path in a layer.
+func (r *rerouter) rerouteLID(j *job, k int, lid fabric.LID, all uint16) bool {
 	dist := r.dist.To(j.t)
 	for _, s := range slices.Backward(r.w.order) {
 		best, layers := int32(-1), uint16(0)
@@ -118,8 +117,8 @@ func (r *rerouter) grow(j *job, k int, lid fabric.LID, all uint16) bool {
 			m := all
 			if v != int32(j.t) {
 				at := int(v)*blockLIDs + k
-				if m = r.w.legal[at]; m != 0 {
-					m &= r.x.set[r.of(c, r.w.next[at])]
+				if m = r.w.layersOf[at]; m != 0 {
+					m &= r.x.set[r.turnFrom(c, r.w.next[at])]
 				}
 			}
 			if m != 0 && (layers == 0 || r.load[c] < r.load[best]) || layers == 0 && best < 0 {
@@ -127,31 +126,31 @@ func (r *rerouter) grow(j *job, k int, lid fabric.LID, all uint16) bool {
 			}
 		}
 		if layers == 0 {
-			if c, m := r.widen(j, k, s, dist); m != 0 {
+			if c, m := r.extendLayer(j, k, s, dist); m != 0 {
 				best, layers = c, m
 			} else if r.hosts[s] > 0 {
 				return false
 			}
 		}
 		r.w.next[int(s)*blockLIDs+k] = best
-		r.w.legal[int(s)*blockLIDs+k] = layers
+		r.w.layersOf[int(s)*blockLIDs+k] = layers
 		r.tables.Row(s)[lid] = r.port[best]
 	}
 	return true
 }
 
-// widen finds a channel by which the path of s has a layer when that takes one more
-// turn, which it then has.
-func (r *rerouter) widen(j *job, k int, s fabric.NodeID, dist []uint8) (best int32, layers uint16) {
+// extendLayer finds a channel by which the path of s has a layer once the layer has one more
+// turn, and adds the turn.
+func (r *rerouter) extendLayer(j *job, k int, s fabric.NodeID, dist []uint8) (best int32, layers uint16) {
 	for c := r.first[s]; c < r.first[s+1]; c++ {
 		v := r.to[c]
 		if dist[v]+1 != dist[s] || v == int32(j.t) {
 			continue
 		}
 		at := int(v)*blockLIDs + k
-		for _, l := range r.x.final {
+		for _, l := range r.x.layers {
 			d := r.w.next[at]
-			if r.w.legal[at]&l.bit != 0 && l.add(r.of(c, d), c, d) {
+			if r.w.layersOf[at]&l.bit != 0 && l.addTurn(r.turnFrom(c, d), c, d) {
 				return c, l.bit
 			}
 		}
@@ -159,10 +158,10 @@ func (r *rerouter) widen(j *job, k int, s fabric.NodeID, dist []uint8) (best int
 	return -1, 0
 }
 
-// replace gives LIDs the up*/down* paths of tables t, which the first layer has.
-func (p *packer) replace(t *lft.Tables, lid fabric.LID) {
+// replacePaths gives a LID the up*/down* paths of tables t, which the first layer has.
+func (p *assigner) replacePaths(t *lft.Tables, lid fabric.LID) {
 	for s := range p.all {
 		p.tables.Row(fabric.NodeID(s))[lid] = t.Row(fabric.NodeID(s))[lid]
 	}
-	p.fixed[lid] = true
+	p.upDownOnly[lid] = true
 }

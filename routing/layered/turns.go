@@ -5,12 +5,13 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/lft"
 )
 
-// turns numbers the channels between switches, and the turns that a packet can
-// make from one to the next: the edges of all channel dependency graphs that
-// there can be. Channels are numbered by switch and port number, the turns of a
-// channel by the channels of the switch that it leads to.
+// turns numbers the channels between switches, and the turns that a packet can make from
+// one channel to the next: the edges of all possible channel dependency graphs. Channels
+// are numbered by switch and port number, the turns of a channel by the channels of the
+// switch that it leads to.
 type turns struct {
 	f       *fabric.Fabric
 	first   []int32          // by switch: its first channel; one more at the end
@@ -27,6 +28,7 @@ type turns struct {
 func newTurns(f *fabric.Fabric) *turns {
 	n := f.NumSwitches()
 	t := &turns{f: f, first: make([]int32, n+1), channel: make([]int32, f.PortBase(fabric.NodeID(n))), intoAt: make([]int32, n+1)}
+	unit := lft.LoadUnits(f)
 	for p := range t.channel {
 		t.channel[p] = -1
 	}
@@ -37,6 +39,7 @@ func newTurns(f *fabric.Fabric) *turns {
 			t.from = append(t.from, int32(s))
 			t.to = append(t.to, int32(to[i]))
 			t.port = append(t.port, f.Num(p))
+			t.unit = append(t.unit, unit[p])
 			t.intoAt[to[i]+1]++
 		}
 		t.first[s+1] = int32(len(t.to))
@@ -52,18 +55,18 @@ func newTurns(f *fabric.Fabric) *turns {
 		at[v]++
 		t.turn[c+1] = t.turn[c] + t.first[v+1] - t.first[v]
 	}
-	t.findUnits()
+
 	return t
 }
 
-// count is the number of turns.
-func (t *turns) count() int { return int(t.turn[len(t.turn)-1]) }
+// countTurns is the number of turns.
+func (t *turns) countTurns() int { return int(t.turn[len(t.turn)-1]) }
 
-// of is the number of the turn from channel c to d, which begins where c ends.
-func (t *turns) of(c, d int32) int32 { return t.turn[c] + d - t.first[t.from[d]] }
+// turnFrom is the number of the turn from channel c to d, which begins where c ends.
+func (t *turns) turnFrom(c, d int32) int32 { return t.turn[c] + d - t.first[t.from[d]] }
 
-// ends gives the channels of a turn.
-func (t *turns) ends(e int32) (c, d int32) {
+// turnEnds gives the channels of a turn.
+func (t *turns) turnEnds(e int32) (c, d int32) {
 	i, found := slices.BinarySearch(t.turn, e)
 	if !found {
 		i--
@@ -74,18 +77,17 @@ func (t *turns) ends(e int32) (c, d int32) {
 	return int32(i), t.first[t.to[i]] + e - t.turn[i]
 }
 
-// layer is one virtual lane: a set of turns that close no cycle, bit of
-// turnSet, and an order of the channels in which all of these turns rise. It
-// grows turn by turn.
+// layer is one virtual lane: a set of turns that close no cycle, and an order of the
+// channels in which all these turns rise. It grows turn by turn.
 type layer struct {
 	*turns
 	set   []uint16 // by turn: a bit for each layer that has it
 	bit   uint16   // of this layer
 	order *graph.Order[int32]
-	// work is how many turns searches may still look at. When there are none left,
-	// turns that do not rise are refused.
-	work int
-	list []int32 // scratch of next and before
+	// work is how many turns searches may still look at. At 0, turns that do not rise are
+	// refused.
+	work   int
+	buffer []int32 // scratch of nextChannels and previousChannels
 }
 
 // newLayer is an empty layer that begins with an order of the channels.
@@ -93,49 +95,49 @@ func newLayer(t *turns, set []uint16, number int, order []int32, work int) *laye
 	return &layer{turns: t, set: set, bit: 1 << number, order: graph.NewOrder(slices.Clone(order)), work: work}
 }
 
-// has says whether the turn is in the layer.
-func (l *layer) has(e int32) bool { return l.set[e]&l.bit != 0 }
+// hasTurn says whether the turn is in the layer.
+func (l *layer) hasTurn(e int32) bool { return l.set[e]&l.bit != 0 }
 
-// add puts the turn e from c to d into the layer, and says false when that
-// would close a cycle.
-func (l *layer) add(e, c, d int32) bool {
-	if l.has(e) {
+// addTurn puts the turn e from c to d into the layer. It returns false if that would close
+// a cycle.
+func (l *layer) addTurn(e, c, d int32) bool {
+	if l.hasTurn(e) {
 		return true
 	}
-	if !l.order.Before(c, d) && (l.work <= 0 || !l.order.Add(c, d, l.next, l.before)) {
+	if !l.order.Before(c, d) && (l.work <= 0 || !l.order.Add(c, d, l.nextChannels, l.previousChannels)) {
 		return false
 	}
 	l.set[e] |= l.bit
 	return true
 }
 
-// remove takes a turn out. The order remains good.
-func (l *layer) remove(e int32) { l.set[e] &^= l.bit }
+// removeTurn removes a turn. The order stays valid.
+func (l *layer) removeTurn(e int32) { l.set[e] &^= l.bit }
 
-// next lists the channels that turns of the layer lead to from c.
-func (l *layer) next(c int32) []int32 {
+// nextChannels lists the channels that turns of the layer lead to from c.
+func (l *layer) nextChannels(c int32) []int32 {
 	first := l.first[l.to[c]]
 	row := l.set[l.turn[c]:l.turn[c+1]]
 	l.work -= len(row)
-	l.list = l.list[:0]
+	l.buffer = l.buffer[:0]
 	for i, set := range row {
 		if set&l.bit != 0 {
-			l.list = append(l.list, first+int32(i))
+			l.buffer = append(l.buffer, first+int32(i))
 		}
 	}
-	return l.list
+	return l.buffer
 }
 
-// before lists the channels from which turns of the layer lead to d.
-func (l *layer) before(d int32) []int32 {
+// previousChannels lists the channels from which turns of the layer lead to d.
+func (l *layer) previousChannels(d int32) []int32 {
 	u := l.from[d]
 	into := l.into[l.intoAt[u]:l.intoAt[u+1]]
 	l.work -= len(into)
-	l.list = l.list[:0]
+	l.buffer = l.buffer[:0]
 	for _, c := range into {
-		if l.has(l.of(c, d)) {
-			l.list = append(l.list, c)
+		if l.hasTurn(l.turnFrom(c, d)) {
+			l.buffer = append(l.buffer, c)
 		}
 	}
-	return l.list
+	return l.buffer
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 )
 
-// circle says whether the turns of a layer close one, by a plain search.
-func circle(l *layer) bool {
+// hasCycle says whether the turns of a layer close a cycle, by a plain search.
+func hasCycle(l *layer) bool {
 	const (
 		unseen = iota
 		open
@@ -20,7 +20,7 @@ func circle(l *layer) bool {
 	visit = func(c int32) bool {
 		state[c] = open
 		for e := l.turn[c]; e < l.turn[c+1]; e++ {
-			if !l.has(e) {
+			if !l.hasTurn(e) {
 				continue
 			}
 			d := l.first[l.to[c]] + e - l.turn[c]
@@ -39,8 +39,8 @@ func circle(l *layer) bool {
 	return false
 }
 
-// A layer takes a turn exactly when that closes no circle, also after others were
-// taken out, and all turns rise in its order.
+// A layer takes a turn exactly when that closes no cycle, also after others were
+// removed, and all turns rise in its order.
 func TestLayer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		switches := rapid.IntRange(4, 9).Draw(t, "switches")
@@ -55,27 +55,27 @@ func TestLayer(t *testing.T) {
 		for c := range order {
 			order[c] = int32(c)
 		}
-		l := newLayer(x, make([]uint16, x.count()), 3, order, 1<<30)
+		l := newLayer(x, make([]uint16, x.countTurns()), 3, order, 1<<30)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			e := int32(rapid.IntRange(0, x.count()-1).Draw(t, "turn"))
+			e := int32(rapid.IntRange(0, x.countTurns()-1).Draw(t, "turn"))
 			if rapid.IntRange(0, 9).Draw(t, "what") == 0 {
-				l.remove(e)
+				l.removeTurn(e)
 				continue
 			}
-			c, d := x.ends(e)
-			if x.of(c, d) != e || x.to[c] != x.from[d] {
+			c, d := x.turnEnds(e)
+			if x.turnFrom(c, d) != e || x.to[c] != x.from[d] {
 				t.Fatalf("turn %d is from channel %d to %d", e, c, d)
 			}
-			took := l.add(e, c, d)
+			took := l.addTurn(e, c, d)
 			l.set[e] |= l.bit
-			if closes := circle(l); took == closes {
-				t.Fatalf("turn %d: taken %t, closes a circle %t", e, took, closes)
+			if closes := hasCycle(l); took == closes {
+				t.Fatalf("turn %d: taken %t, closes a cycle %t", e, took, closes)
 			}
 			if !took {
-				l.remove(e)
+				l.removeTurn(e)
 			}
-			for e := range int32(x.count()) {
-				if c, d := x.ends(e); l.has(e) && !l.order.Before(c, d) {
+			for e := range int32(x.countTurns()) {
+				if c, d := x.turnEnds(e); l.hasTurn(e) && !l.order.Before(c, d) {
 					t.Fatalf("turn %d from %d to %d does not rise", e, c, d)
 				}
 			}

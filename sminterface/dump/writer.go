@@ -68,10 +68,7 @@ func inOpenSMOrder(f *fabric.Fabric, nodes []fabric.NodeID) {
 func switchesToWrite(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.NodeID, error) {
 	var list []fabric.NodeID
 	if only == nil {
-		list = make([]fabric.NodeID, f.NumSwitches())
-		for s := range list {
-			list[s] = fabric.NodeID(s)
-		}
+		list = f.Switches()
 	} else {
 		for _, s := range only {
 			if s < 0 || int(s) >= f.NumSwitches() {

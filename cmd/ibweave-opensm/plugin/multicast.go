@@ -326,7 +326,7 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 	case updnTreeScheme:
 		rank := m.tables.Routing.Order
 		if rank == nil {
-			order, err := updown.ChooseOrder(ctx, m.tables.Fabric)
+			order, err := updown.ChooseOrder(ctx, m.tables.Fabric, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,215 @@
+package layered
+
+import (
+	"context"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Management paths are the paths to the LIDs of switches, and those from switches without
+// hosts. They get no layers of their own, but shortest or longer paths in the layers that
+// the hosts need.
+
+// listManagementJobs lists the LIDs of switches without hosts. The LIDs of a switch with
+// hosts take the paths of its hosts' LIDs in turn, which lead to the same switch, and their
+// layers.
+func (p *assigner) listManagementJobs() {
+	hostLIDs := make([][]fabric.LID, len(p.all)) // by switch
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		hostLIDs[j.t] = append(hostLIDs[j.t], j.lids...)
+	}
+	p.sameAs = make([]fabric.LID, len(p.upDownOnly))
+	for t, lids := range hostLIDs {
+		own := slices.Collect(p.f.LIDs(p.f.PortBase(fabric.NodeID(t))))
+		if len(lids) > 0 {
+			for k, lid := range own {
+				p.sameAs[lid] = lids[k%len(lids)]
+			}
+			continue
+		}
+		for part := range slices.Chunk(own, blockLIDs) {
+			p.management = append(p.management, job{fabric.NodeID(t), part})
+		}
+	}
+}
+
+// copyHostPaths fills in the entries for the LIDs of switches with hosts, row by row.
+func (p *assigner) copyHostPaths() {
+	for s := range p.all {
+		row := p.tables.Row(fabric.NodeID(s))
+		for lid, like := range p.sameAs {
+			if like != 0 && row[lid] != fabric.ManagementPort {
+				row[lid] = row[like]
+			}
+		}
+	}
+}
+
+// assignManagementPaths finds layers for the management paths to the LIDs of jobs, and
+// returns the LIDs with a path that has none.
+func (p *assigner) assignManagementPaths(ctx context.Context, x *assignment, jobs []job) (left []fabric.LID) {
+	all := uint16(1)<<len(x.layers) - 1
+	w := p.newWalker()
+	refused := make([][]bool, len(x.layers))
+	var added []int32
+	for _, i := range p.listIncompleteJobs(ctx, x, jobs) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		j := &jobs[i]
+		w.loadJob(j, x.set, all)
+		for k, lid := range j.lids {
+			if p.upDownOnly[lid] {
+				continue
+			}
+			// Detours in the layers as they are come first, then further turns, then detours by these.
+			if !w.missesLayer(k) || w.takeDetours(x, j, k, lid) || w.extendLayers(x, j, k, refused, &added) || w.takeDetours(x, j, k, lid) {
+				continue
+			}
+			left = append(left, lid)
+		}
+	}
+	return left
+}
+
+// missesLayer says whether some switch has no layer for its path to the k-th LID.
+func (w *walker) missesLayer(k int) bool {
+	for _, s := range w.order {
+		if w.layersOf[int(s)*blockLIDs+k] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// extendLayers adds turns to layers so that the paths to the k-th LID of j have one. It
+// says whether all paths have one.
+func (w *walker) extendLayers(x *assignment, j *job, k int, refused [][]bool, added *[]int32) bool {
+	all := true
+	for _, s := range slices.Backward(w.order) {
+		at := int(s)*blockLIDs + k
+		if w.layersOf[at] != 0 {
+			continue
+		}
+		w.layersOf[at] = w.findCommonLayers(x, s, j, k)
+		for n := 0; n < len(x.layers) && w.layersOf[at] == 0; n++ {
+			if refused[n] == nil {
+				refused[n] = make([]bool, w.countTurns())
+			}
+			if w.addPath(x.layers[n], s, j.t, k, refused[n], added) {
+				w.layersOf[at] = 1 << n
+			}
+		}
+		all = all && w.layersOf[at] != 0
+	}
+	return all
+}
+
+// findCommonLayers finds the layers that have the whole path of a switch to the k-th LID of
+// j. The path need not lead nearer at every step.
+func (w *walker) findCommonLayers(x *assignment, s fabric.NodeID, j *job, k int) uint16 {
+	layers := uint16(1)<<len(x.layers) - 1
+	for c := w.next[int(s)*blockLIDs+k]; w.to[c] != int32(j.t); {
+		d := w.next[int(w.to[c])*blockLIDs+k]
+		layers &= x.set[w.turnFrom(c, d)]
+		c = d
+	}
+	return layers
+}
+
+// takeDetours gives other paths to the switches without a layer for their path to the k-th
+// LID of j, longer ones if need be: through any neighbour whose path has a layer. It says
+// whether all switches then have a layer.
+func (w *walker) takeDetours(x *assignment, j *job, k int, lid fabric.LID) bool {
+	w.detoured[lid] = true
+	for {
+		changed, lost := false, false
+		for _, s := range slices.Backward(w.order) {
+			at := int(s)*blockLIDs + k
+			if w.layersOf[at] != 0 {
+				continue
+			}
+			for c := w.first[s]; c < w.first[s+1]; c++ {
+				v := w.to[c]
+				to := int(v)*blockLIDs + k
+				if v == int32(j.t) || w.layersOf[to] == 0 {
+					continue
+				}
+				if m := w.layersOf[to] & x.set[w.turnFrom(c, w.next[to])]; m != 0 {
+					w.layersOf[at], w.next[at] = m, c
+					break
+				}
+			}
+			if w.layersOf[at] == 0 {
+				lost = true
+				continue
+			}
+			changed = true
+			w.tables.Row(s)[lid] = w.port[w.next[at]]
+		}
+		if !lost || !changed {
+			return !lost
+		}
+	}
+}
+
+// listIncompleteJobs lists the jobs, by index, that have a path without a layer.
+func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs []job) (list []int) {
+	incomplete := make([]bool, len(jobs))
+	forEach(ctx, 0, len(jobs), p.newWalker, func(w *walker, i int) {
+		j := &jobs[i]
+		w.loadJob(j, x.set, uint16(1)<<len(x.layers)-1)
+		for _, s := range w.order {
+			for k, lid := range j.lids {
+				incomplete[i] = incomplete[i] || w.layersOf[int(s)*blockLIDs+k] == 0 && !p.upDownOnly[lid]
+			}
+		}
+	})
+	for i, yes := range incomplete {
+		if yes {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// makePathSLs is the SL of every path: the number of the lowest layer that has it.
+func (p *assigner) makePathSLs(ctx context.Context, x *assignment) *lft.PathSLs {
+	n := len(p.all)
+	sls := make([]fabric.SL, n*len(p.upDownOnly))
+	row := func(s fabric.NodeID) []fabric.SL {
+		return sls[int(s)*len(p.upDownOnly) : (int(s)+1)*len(p.upDownOnly) : (int(s)+1)*len(p.upDownOnly)]
+	}
+	jobs := slices.Concat(p.jobs, p.management)
+	forEach(ctx, 0, len(jobs), p.newWalker, func(w *walker, i int) {
+		j := &jobs[i]
+		w.loadJob(j, x.set, uint16(1)<<len(x.layers)-1)
+		for _, s := range w.order {
+			to := row(s)
+			for k, lid := range j.lids {
+				layers := w.layersOf[int(s)*blockLIDs+k]
+				if p.detoured[lid] {
+					layers = w.findCommonLayers(x, s, j, k)
+				}
+				if layers != 0 && !p.upDownOnly[lid] {
+					to[lid] = fabric.SL(bits.TrailingZeros16(layers))
+				}
+			}
+		}
+	})
+	list := lft.NewPathSLs(n, p.f.MaxLID())
+	for _, s := range p.all {
+		to := row(s)
+		for lid, like := range p.sameAs {
+			if like != 0 {
+				to[lid] = to[like]
+			}
+		}
+		list.SetRow(to, s)
+	}
+	return list
+}
