@@ -41,21 +41,6 @@ func (t *Tables) Grow(mlids, ports int) {
 	t.ports = slices.Grow(t.ports, ports)
 }
 
-// TablesOf makes tables of all masks at once: those of mlids[i] are
-// ports[start[i]:start[i+1]], MLIDs and ports as Add wants them. It takes the slices
-// over.
-func TablesOf(f *fabric.Fabric, mlids []fabric.LID, start []int64, ports []fabric.PortID) *Tables {
-	if n := len(mlids); len(start) != n+1 || start[0] != 0 || start[n] != int64(len(ports)) {
-		panic(fmt.Sprintf("mft: %d MLIDs with %d places of %d ports", n, len(start), len(ports)))
-	}
-	for i, l := range mlids {
-		if l < MinMLID || l > MaxMLID || i > 0 && mlids[i-1] >= l || start[i] > start[i+1] {
-			panic(fmt.Sprintf("mft: MLID %#x", uint16(l)))
-		}
-	}
-	return &Tables{fab: f, mlids: mlids, start: start, ports: ports}
-}
-
 // Fabric is the fabric whose ports are in the masks.
 func (t *Tables) Fabric() *fabric.Fabric { return t.fab }
 

@@ -211,57 +211,6 @@ func Split(header []byte) (stamps []Stamp, rest []byte, err error) {
 	}
 }
 
-// ParseTree reads a whole header, to the last switch, and gives what follows it.
-// Errors are *HeaderError, with places in the header of the first switch.
-func ParseTree(header []byte) (t TreeRoute, rest []byte, err error) {
-	end := 0
-	for end < len(header) && header[end] != EndOfRoute {
-		if end+1 >= len(header) || header[end+1] == 0 {
-			break // parse says what is wrong
-		}
-		end += 1 + int(header[end+1])
-	}
-	if end >= len(header) || header[end] != EndOfRoute {
-		if _, _, err := Split(header); err != nil {
-			return nil, nil, err
-		}
-	}
-	t, err = parseBranches(header, 0, end)
-	if err != nil {
-		return nil, nil, err
-	}
-	return t, header[end+1:], nil
-}
-
-// parseBranches reads header[from:end], the branches at one switch.
-func parseBranches(header []byte, from, end int) (TreeRoute, error) {
-	var t TreeRoute
-	var seen [256]bool
-	for i := from; i < end; {
-		port := header[i]
-		switch {
-		case port == EndOfRoute:
-			return nil, &HeaderError{i, errors.New("an end of route inside of a subtree")}
-		case seen[port]:
-			return nil, &HeaderError{i, fmt.Errorf("port %d comes twice", port)}
-		case i+1 >= end:
-			return nil, &HeaderError{i, fmt.Errorf("no pointer behind port %d", port)}
-		}
-		seen[port] = true
-		next := i + 1 + int(header[i+1])
-		if header[i+1] == 0 || next > end {
-			return nil, &HeaderError{i + 1, fmt.Errorf("a pointer of %d: want 1 to %d", header[i+1], end-i-1)}
-		}
-		below, err := parseBranches(header, i+2, next)
-		if err != nil {
-			return nil, err
-		}
-		t = append(t, Branch{fabric.PortNum(port), below})
-		i = next
-	}
-	return t, nil
-}
-
 // TreeOf joins paths into the tree of a multicast worm: those that leave a switch
 // by the same port share it. The order of branches is that in which paths first
 // take them. Errors: a path that ends where another one goes on.
@@ -291,13 +240,4 @@ func TreeOf(routes []Route) (TreeRoute, error) {
 		t = append(t, Branch{p, below})
 	}
 	return t, nil
-}
-
-// Leaves is how many copies arrive at the ends of a tree.
-func (t TreeRoute) Leaves() int {
-	n := 0
-	for _, b := range t {
-		n += max(1, b.Below.Leaves())
-	}
-	return n
 }

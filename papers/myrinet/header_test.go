@@ -57,8 +57,8 @@ func TestTreeHeader(t *testing.T) {
 		}
 	}
 	visit("A", b)
-	if seen != len(headers) || tree.Leaves() != 5 {
-		t.Errorf("%d headers, want %d; %d leaves", seen, len(headers), tree.Leaves())
+	if seen != len(headers) {
+		t.Errorf("%d headers, want %d", seen, len(headers))
 	}
 	if b, err = AppendTree(nil, Route{3, 5, 1}.Tree()); err != nil || !bytes.Equal(b, hexBytes(t, "03 05 05 03 01 01 ff")) {
 		t.Errorf("unicast 3,5,1: % x, %v", b, err)
@@ -94,29 +94,31 @@ func TestTreeHeaderErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name, header string
 		at           int
-		deep         bool // wrong below the first switch, which does not look there
+		port         string // by which a switch sends on what is wrong; none at the first one
 	}{
-		{"nothing", "", 0, false},
-		{"no end", "01 01", 1, false},
-		{"no pointer", "01", 1, false},
-		{"pointer 0", "01 00 ff", 1, false},
-		{"pointer beyond the end", "01 05 ff", 1, false},
-		{"a port twice", "01 01 01 01 ff", 2, false},
-		{"pointer 0 below", "01 03 02 00 ff", 3, true},
-		{"pointer out of the subtree", "01 03 02 02 ff", 3, true},
-		{"a port twice below", "01 05 02 01 02 01 ff", 4, true},
-		{"an end below", "01 03 ff 01 ff", 2, true},
-		{"half a branch below", "01 02 02 ff", 2, true},
+		{"nothing", "", 0, ""},
+		{"no end", "01 01", 1, ""},
+		{"no pointer", "01", 1, ""},
+		{"pointer 0", "01 00 ff", 1, ""},
+		{"pointer beyond the end", "01 05 ff", 1, ""},
+		{"a port twice", "01 01 01 01 ff", 2, ""},
+		{"pointer 0 below", "01 03 02 00 ff", 1, "1"},
+		{"pointer out of the subtree", "01 03 02 02 ff", 1, "1"},
+		{"a port twice below", "01 05 02 01 02 01 ff", 2, "1"},
+		{"half a branch below", "01 02 02 ff", 1, "1"},
 	} {
 		header := hexBytes(t, tt.header)
-		tree, rest, err := ParseTree(header)
-		var e *HeaderError
-		if !errors.As(err, &e) || e.At != tt.at || tree != nil || rest != nil {
-			t.Errorf("%s: parsed %v, %v, want an error at byte %d", tt.name, tree, err, tt.at)
+		if tt.port != "" {
+			stamps, _, err := Split(header)
+			if err != nil || len(stamps) != 1 {
+				t.Fatalf("%s: split %v, %v", tt.name, stamps, err)
+			}
+			header = stamps[0].Header
 		}
-		stamps, _, err := Split(header)
-		if (err != nil) == tt.deep || err != nil && stamps != nil {
-			t.Errorf("%s: split %v, %v", tt.name, stamps, err)
+		stamps, rest, err := Split(header)
+		var e *HeaderError
+		if !errors.As(err, &e) || e.At != tt.at || stamps != nil || rest != nil {
+			t.Errorf("%s: split %v, %v, want an error at byte %d", tt.name, stamps, err, tt.at)
 		}
 	}
 }
@@ -135,7 +137,7 @@ func randomTree(rng *rand.Rand, n int) TreeRoute {
 	return t
 }
 
-// TestRandomTrees has 2,000 trees there and back (G-M1): each header has two bytes
+// TestRandomTrees splits the headers of 2,000 trees (G-M1): each header has two bytes
 // for a channel and one more, the pieces that switches make are the headers of the
 // subtrees, and every host gets the empty one.
 func TestRandomTrees(t *testing.T) {
@@ -148,10 +150,6 @@ func TestRandomTrees(t *testing.T) {
 		}
 		if n := channels(tree); len(b) != 2*n+1 {
 			t.Fatalf("%d bytes for %d channels", len(b), n)
-		}
-		got, rest, err := ParseTree(append(b, "data"...))
-		if err != nil || string(rest) != "data" || !reflect.DeepEqual(got, tree) {
-			t.Fatalf("% x: %v, %q, %v", b, got, rest, err)
 		}
 		var visit func(TreeRoute, []byte)
 		visit = func(tree TreeRoute, header []byte) {
@@ -230,22 +228,27 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// FuzzParseTree: what is read is written again as it was, and an error has no result.
-func FuzzParseTree(f *testing.F) {
+// FuzzSplit: the pieces that switches make are in the header as they are, and an
+// error has no result.
+func FuzzSplit(f *testing.F) {
 	f.Add(hexBytes(f, "01 05 02 01 04 01 03 07 05 05 01 01 02 01 06 01 ff"))
 	f.Add(hexBytes(f, "03 05 05 03 01 01 ff 00"))
 	f.Add(hexBytes(f, "01 03 02 00 ff"))
 	f.Fuzz(func(t *testing.T, header []byte) {
-		tree, rest, err := ParseTree(header)
+		stamps, rest, err := Split(header)
 		if err != nil {
-			if tree != nil || rest != nil {
+			if stamps != nil || rest != nil {
 				t.Fatalf("%v, and a result", err)
 			}
 			return
 		}
-		b, err := AppendTree(nil, tree)
-		if err != nil || !bytes.Equal(append(b, rest...), header) {
-			t.Fatalf("% x became % x, %v", header, b, err)
+		var again []byte
+		for _, s := range stamps {
+			again = append(append(again, byte(s.Port), byte(len(s.Header))), s.Header[:len(s.Header)-1]...)
+		}
+		again = append(append(again, EndOfRoute), rest...)
+		if !bytes.Equal(again, header) {
+			t.Fatalf("% x became % x", header, again)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -54,6 +55,14 @@ type Class uint8
 // arrives is put there, so nobody ever waits for it, and it closes no circle
 // (E-M9).
 const SendBuffer Class = 0
+
+// String is the class in files: "send" for SendBuffer, else its number.
+func (c Class) String() string {
+	if c == SendBuffer {
+		return "send"
+	}
+	return strconv.Itoa(int(c))
+}
 
 // MaxClasses is how many classes a schedule may have.
 const MaxClasses = 8

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -184,7 +185,7 @@ func TestRandomSchedules(t *testing.T) {
 				t.Errorf("trial %d %+v: %d sends of %d messages, want %d of %d", trial, opt, r.Sends, r.Messages, want, messages)
 			}
 			back, err := Read("x", s.Append(nil))
-			if err != nil || !back.Equal(s) || !bytes.Equal(back.Append(nil), s.Append(nil)) {
+			if err != nil || !reflect.DeepEqual(back, s) || !bytes.Equal(back.Append(nil), s.Append(nil)) {
 				t.Fatalf("read back: %v", err)
 			}
 		}
@@ -342,7 +343,7 @@ func TestText(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, sample)
 	}
 	read, err := Read("x", []byte("# one\n\n"+strings.ReplaceAll(sample, "\n", "  # more\r\n")))
-	if err != nil || !read.Equal(s) {
+	if err != nil || !reflect.DeepEqual(read, s) {
 		t.Errorf("with comments: %v", err)
 	}
 	for _, tt := range []struct {
@@ -406,7 +407,7 @@ func FuzzRead(f *testing.F) {
 		}
 		text := s.Append(nil)
 		again, err := Read("x", text)
-		if err != nil || !again.Equal(s) {
+		if err != nil || !reflect.DeepEqual(again, s) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		s.Explain(s.Check())

@@ -2,9 +2,7 @@ package myrinet
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,60 +32,31 @@ const maxText = 256 << 20
 // buffer of class 1; send is the send buffer of the originator. hops 0 is no limit.
 // A # begins a comment, to the end of the line. Read reads it.
 func (s *Schedule) Append(b []byte) []byte {
-	b = append(b, textVersion...)
-	b = append(b, "\nclasses "...)
-	b = strconv.AppendInt(b, int64(s.Classes), 10)
+	b = fmt.Appendf(b, "%s\nclasses %d\n", textVersion, s.Classes)
 	for _, h := range s.Hosts {
-		b = append(b, "\nhost "...)
-		b = strconv.AppendInt(b, int64(h.ID), 10)
-		b = append(b, " lid "...)
-		b = strconv.AppendUint(b, uint64(h.LID), 10)
-		b = append(b, " port "...)
-		b = h.Port.Append(b)
+		b = fmt.Appendf(b, "host %d lid %d port %s\n", h.ID, h.LID, h.Port)
 	}
-	id := func(i int32) {
+	id := func(i int32) string {
 		if i == Anyone {
-			b = append(b, '*')
-		} else {
-			b = strconv.AppendInt(b, int64(s.Hosts[i].ID), 10)
+			return "*"
 		}
+		return strconv.Itoa(int(s.Hosts[i].ID))
 	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		b = append(b, "\ngroup "...)
-		b = append(b, g.Method.String()...)
-		b = append(b, " hops "...)
-		b = strconv.AppendInt(b, int64(g.Hops), 10)
-		b = append(b, ' ')
-		b = strconv.AppendQuote(b, g.Name)
+		b = fmt.Appendf(b, "group %s hops %d %q", g.Method, g.Hops, g.Name)
 		for k, list := range [2][]int32{g.Members, g.Senders} {
 			b = append(b, [2]string{"\nmembers", "\nsenders"}[k]...)
 			for _, m := range list {
-				b = append(b, ' ')
-				id(m)
+				b = append(append(b, ' '), id(m)...)
 			}
 		}
+		b = append(b, '\n')
 		for _, x := range g.Sends {
-			b = append(b, '\n')
-			id(x.At)
-			b = append(b, ' ')
-			b = appendClass(b, x.Held)
-			b = append(b, ' ')
-			id(x.From)
-			b = append(b, " > "...)
-			id(x.To)
-			b = append(b, ' ')
-			b = appendClass(b, x.Class)
+			b = fmt.Appendf(b, "%s %s %s > %s %s\n", id(x.At), x.Held, id(x.From), id(x.To), x.Class)
 		}
 	}
-	return append(b, '\n')
-}
-
-func appendClass(b []byte, c Class) []byte {
-	if c == SendBuffer {
-		return append(b, "send"...)
-	}
-	return strconv.AppendUint(b, uint64(c), 10)
+	return b
 }
 
 // Read reads what Append writes; fields are separated by blanks, and empty lines
@@ -404,12 +373,4 @@ func (r *reader) send(f []string) error {
 	}
 	g.Sends = append(g.Sends, s)
 	return nil
-}
-
-// Equal says whether two schedules are the same.
-func (s *Schedule) Equal(t *Schedule) bool {
-	return s.Classes == t.Classes && slices.Equal(s.Hosts, t.Hosts) && slices.EqualFunc(s.Groups, t.Groups, func(a, b Group) bool {
-		return cmp.Compare(a.Name, b.Name) == 0 && a.Method == b.Method && a.Hops == b.Hops &&
-			slices.Equal(a.Members, b.Members) && slices.Equal(a.Senders, b.Senders) && slices.Equal(a.Sends, b.Sends)
-	})
 }
