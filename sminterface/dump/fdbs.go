@@ -119,13 +119,9 @@ func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 	if err := checkTables(f, t); err != nil {
 		return err
 	}
-	list, err := switchesToWrite(f, opt.Only)
-	if err != nil {
-		return err
-	}
 	h := newHopCounts(f, t)
 	lids := newLIDTargets(f, t.MaxLID())
-	return writeInOrder(w, len(list), func(i int, b []byte) []byte { return appendFDBs(b, h, t, lids, list[i]) })
+	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte { return appendFDBs(b, h, t, lids, s) })
 }
 
 // lidTarget is what fdbs need to know of a LID.
@@ -140,21 +136,12 @@ func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
 	list := make([]lidTarget, int(maxLID)+1)
 	for l := range list {
 		t := &list[l]
-		t.hex, t.sw = fmt.Sprintf("0x%04X", l), fabric.NoNode
 		p := f.LIDPort(fabric.LID(l))
-		if p == fabric.NoPort {
-			continue
+		t.hex, t.sw, t.owned = fmt.Sprintf("0x%04X", l), fabric.NoNode, p != fabric.NoPort
+		t.isSwitch = t.owned && f.IsSwitch(f.Owner(p))
+		if at := f.Attachment(p); at != fabric.NoPort {
+			t.sw = f.Owner(at)
 		}
-		t.owned = true
-		n := f.Owner(p)
-		if t.isSwitch = f.IsSwitch(n); !t.isSwitch {
-			peer := f.Peer(p)
-			if peer == fabric.NoPort || !f.IsSwitch(f.Owner(peer)) {
-				continue
-			}
-			n = f.Owner(peer)
-		}
-		t.sw = n
 	}
 	return list
 }
@@ -210,7 +197,7 @@ func appendFDBs(b []byte, h *hopCounts, t *lft.Tables, lids []lidTarget, s fabri
 		if paths == nil {
 			paths = countPaths(t.Row(s), len(neighbours))
 		}
-		b = fmt.Appendf(b, "   : No %d hop path possible via port %d!\n", best, h.recommend(s, target.sw, least[target.sw], paths))
+		b = fmt.Appendf(b, "   : No %d hop path possible via port %d!\n", best, h.recommend(s, neighbours, target.sw, least[target.sw], paths))
 	}
 	return b
 }
@@ -229,12 +216,12 @@ func countPaths(row []fabric.PortNum, ports int) []int {
 
 // recommend is the port that OpenSM would have taken: of those with the least
 // hop count the one with the fewest entries (osm_switch_recommend_path).
-func (h *hopCounts) recommend(s, target fabric.NodeID, least uint8, paths []int) fabric.PortNum {
+func (h *hopCounts) recommend(s fabric.NodeID, neighbours []fabric.NodeID, target fabric.NodeID, least uint8, paths []int) fabric.PortNum {
 	if s == target {
 		return fabric.ManagementPort
 	}
 	best := fabric.NoPath
-	for p, u := range h.neighbours(s) {
+	for p, u := range neighbours {
 		if u == fabric.NoNode || h.via(u, target) != least {
 			continue
 		}

@@ -39,12 +39,8 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 		owner:      make([]fabric.GUID, int(fabric.MaxUnicastLID)+1),
 	}
 	r.eachLine(r.readLine)
-	problems, err := r.result()
-	if err != nil {
-		return nil, nil, err
-	}
 	sortRanges(r.list)
-	return r.list, problems, nil
+	return finish(&r.textReader, r.list)
 }
 
 func (r *guid2lidReader) readLine(at int, line []byte) {

@@ -22,24 +22,14 @@ const noHops = fabric.Unreachable
 // a switch to itself it is 0.
 type hopCounts struct {
 	f    *fabric.Fabric
-	n    int             // switches
-	dist []uint8         // by source, then target: length of the tables' path
-	to   []fabric.NodeID // by PortID of a switch: the switch at the other end, or NoNode
+	n    int     // switches
+	dist []uint8 // by source, then target: length of the tables' path
 }
 
 // newHopCounts walks all paths between switches: O(switches^2), on all CPUs.
 func newHopCounts(f *fabric.Fabric, t *lft.Tables) *hopCounts {
 	n := f.NumSwitches()
-	h := &hopCounts{f: f, n: n, dist: make([]uint8, n*n), to: make([]fabric.NodeID, f.NumPorts())}
-	for p := range h.to {
-		h.to[p] = fabric.NoNode
-	}
-	for s := range fabric.NodeID(n) {
-		ports, to := f.SwitchLinks(s)
-		for i, p := range ports {
-			h.to[p] = to[i]
-		}
-	}
+	h := &hopCounts{f: f, n: n, dist: make([]uint8, n*n)}
 	// A batch of targets reads each table once, and writes whole cache lines.
 	const batch = 64
 	par.Each((n+batch-1)/batch, func(i int) {
@@ -67,7 +57,7 @@ func (h *hopCounts) next(s fabric.NodeID, row []fabric.PortNum, lid fabric.LID) 
 	if lid == 0 || int(lid) >= len(row) || row[lid] == fabric.ManagementPort || row[lid] > h.f.Node(s).NumPorts {
 		return fabric.NoNode
 	}
-	return h.to[h.f.Port(s, row[lid])]
+	return h.f.PeerSwitch(h.f.Port(s, row[lid]))
 }
 
 // walkAll computes how far every switch is from target t when a packet at s
@@ -118,8 +108,7 @@ func (h *hopCounts) via(u, target fabric.NodeID) uint8 {
 // least is the least hop counts of switch s to all switches.
 func (h *hopCounts) least(s fabric.NodeID) []uint8 {
 	least := slices.Repeat([]uint8{noHops}, h.n)
-	_, to := h.f.SwitchLinks(s)
-	for _, u := range to {
+	for _, u := range h.f.Neighbors(s) {
 		for t, d := range h.dist[int(u)*h.n:][:h.n] {
 			least[t] = min(least[t], oneMore(d))
 		}
@@ -131,8 +120,13 @@ func (h *hopCounts) least(s fabric.NodeID) []uint8 {
 // neighbours lists the switches at the ports 0 to NumPorts of switch s,
 // NoNode where there is none.
 func (h *hopCounts) neighbours(s fabric.NodeID) []fabric.NodeID {
-	base := h.f.PortBase(s)
-	return h.to[base : base+fabric.PortID(h.f.Node(s).NumPorts)+1]
+	list := make([]fabric.NodeID, int(h.f.Node(s).NumPorts)+1)
+	for p := range list {
+		if list[p] = h.f.PeerSwitch(h.f.Port(s, fabric.PortNum(p))); list[p] == s {
+			list[p] = fabric.NoNode // a cable to itself is no path
+		}
+	}
+	return list
 }
 
 // WriteLIDMatrix writes opensm-lid-matrix.dump, as osm_dump.c does, for
@@ -146,14 +140,9 @@ func WriteLIDMatrix(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptio
 	if err := checkTables(f, t); err != nil {
 		return err
 	}
-	list, err := switchesToWrite(f, opt.Only)
-	if err != nil {
-		return err
-	}
 	h := newHopCounts(f, t)
 	targets := newMatrixTargets(f, opt.Lean)
-	return writeInOrder(w, len(list), func(i int, b []byte) []byte {
-		s := list[i]
+	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte {
 		least, neighbours := h.least(s), h.neighbours(s)
 		b = fmt.Appendf(b, "Switch: guid %s\n", f.Node(s).GUID)
 		for _, t := range targets {

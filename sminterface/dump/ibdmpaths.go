@@ -1,11 +1,9 @@
 package dump
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"slices"
 	"strconv"
 
@@ -52,9 +50,7 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 			src.own = fabric.NoPort
 		}
 	}
-	slices.SortFunc(sources, func(a, b source) int {
-		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(a.node).GUID)), bits.ReverseBytes64(uint64(f.Node(b.node).GUID)))
-	})
+	slices.SortFunc(sources, func(a, b source) int { return compareGUIDs(f.Node(a.node).GUID, f.Node(b.node).GUID) })
 	var dlids []fabric.LID
 	for l := 1; l <= int(min(p.MaxLID(), f.MaxLID())); l++ {
 		if q := f.LIDPort(fabric.LID(l)); q != fabric.NoPort && !f.IsSwitch(f.Owner(q)) {
@@ -120,11 +116,7 @@ func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []Problem, 
 	if !r.failed {
 		r.findMissing()
 	}
-	problems, err := r.result()
-	if err != nil {
-		return nil, nil, err
-	}
-	return lft.PathSLsFrom(f, r.rows), problems, nil
+	return finish(&r.textReader, lft.PathSLsFrom(f, r.rows))
 }
 
 var errIBDMPath = errors.New("want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1")
@@ -231,17 +223,11 @@ func (r *pathPairReader) portsOf(guid fabric.GUID) []fabric.PortID {
 		return append(list, r.f.PortBase(n))
 	}
 	for p := fabric.PortNum(1); p <= r.f.Node(n).NumPorts; p++ {
-		if port := r.f.Port(n, p); r.onSwitch(port) {
+		if port := r.f.Port(n, p); r.f.PeerSwitch(port) != fabric.NoNode {
 			list = append(list, port)
 		}
 	}
 	return list
-}
-
-// onSwitch says whether a CA or router port hangs on a switch.
-func (r *pathPairReader) onSwitch(port fabric.PortID) bool {
-	peer := r.f.Peer(port)
-	return peer != fabric.NoPort && r.f.IsSwitch(r.f.Owner(peer))
 }
 
 // addPath enters the SL of the paths from the ports of a line to a LID.
@@ -273,7 +259,7 @@ func (r *pathPairReader) findMissing() {
 	f := r.f
 	missing, from, to := 0, fabric.NoPort, fabric.LID(0)
 	for _, port := range f.CAPorts() {
-		if !r.onSwitch(port) {
+		if f.PeerSwitch(port) == fabric.NoNode {
 			continue
 		}
 		row := r.rows[port]

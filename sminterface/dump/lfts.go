@@ -28,17 +28,13 @@ func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 	if err := checkTables(f, t); err != nil {
 		return err
 	}
-	list, err := switchesToWrite(f, opt.Only)
-	if err != nil {
-		return err
-	}
 	rows := newRowTexts(f, t.MaxLID(), opt.Lean)
-	return writeInOrder(w, len(list), func(i int, b []byte) []byte {
-		node := f.Node(list[i])
-		b = fmt.Appendf(b, "Unicast lids [0-%d] of switch Lid %d guid %s ('", t.MaxLID(), f.LID(f.PortBase(list[i])), node.GUID)
+	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte {
+		node := f.Node(s)
+		b = fmt.Appendf(b, "Unicast lids [0-%d] of switch Lid %d guid %s ('", t.MaxLID(), f.LID(f.PortBase(s)), node.GUID)
 		b = appendDescription(b, node.Description)
 		b = append(b, "'):\n"...)
-		b = rows.appendRows(b, t.Row(list[i]), node.NumPorts)
+		b = rows.appendRows(b, t.Row(s), node.NumPorts)
 		b = strconv.AppendUint(b, uint64(t.MaxLID()), 10)
 		return append(b, " lids dumped\n"...)
 	})
@@ -120,11 +116,7 @@ func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tab
 	r.findOwners()
 	r.findPrivate()
 	r.findMissing()
-	problems, err := r.result()
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.tables, problems, nil
+	return finish(&r.textReader, r.tables)
 }
 
 // readSections reads all sections into new tables and returns the highest LID met.

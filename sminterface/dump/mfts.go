@@ -44,14 +44,11 @@ func rowsBySwitch(t *mft.Tables) [][]mftRow {
 // nothing. Errors are those of w, and switches that the fabric does not have.
 func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
 	f := t.Fabric()
-	switches, err := switchesToWrite(f, opt.Only)
-	if err != nil {
-		return err
-	}
 	rows := rowsBySwitch(t)
-	switches = slices.DeleteFunc(switches, func(s fabric.NodeID) bool { return len(rows[s]) == 0 })
-	return writeInOrder(w, len(switches), func(i int, b []byte) []byte {
-		s := switches[i]
+	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte {
+		if len(rows[s]) == 0 {
+			return b
+		}
 		b = fmt.Appendf(b, "\nSwitch %s\nLID    : Out Port(s)\n", f.Node(s).GUID)
 		for _, row := range rows[s] {
 			b = append(appendHex(append(b, "0x"...), uint64(row.mlid), 4, upperHex), " :"...)
@@ -80,10 +77,6 @@ var portTexts = func() (t [256]string) {
 // there are. Errors are as for WriteMCFDBs, and an MLID beyond the capacity.
 func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error {
 	f := t.Fabric()
-	switches, err := switchesToWrite(f, opt.Only)
-	if err != nil {
-		return err
-	}
 	if capacity <= 0 || capacity > mft.NumMLIDs {
 		capacity = mft.NumMLIDs
 	}
@@ -92,8 +85,7 @@ func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error
 		return fmt.Errorf("MLID %#04x, above %#04x, the highest that the switches have", uint16(l[len(l)-1]), high)
 	}
 	rows := rowsBySwitch(t)
-	return writeInOrder(w, len(switches), func(i int, b []byte) []byte {
-		s := switches[i]
+	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte {
 		node := f.Node(s)
 		b = fmt.Appendf(b, "Multicast mlids [0xc000-%#x] of switch Lid %d guid %s (", high, f.LID(f.PortBase(s)), node.GUID)
 		b = appendDescription(b, node.Description)
@@ -213,11 +205,7 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 	if form == MFTs {
 		r.findMissing()
 	}
-	problems, err := r.result()
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.tables(), problems, nil
+	return finish(&r.textReader, r.tables())
 }
 
 // saysNothing tells a file that has no line but blank ones and comments, which

@@ -52,9 +52,9 @@ func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOption
 		sources = append(sources, pathSource{s, fabric.NoPort})
 	}
 	for _, port := range p.Ports() {
-		n := f.Owner(port)
-		if opt.Only == nil || slices.Contains(list, n) || f.Peer(port) != fabric.NoPort && slices.Contains(list, f.Owner(f.Peer(port))) {
-			sources = append(sources, pathSource{n, port})
+		at := f.Attachment(port)
+		if opt.Only == nil || at != fabric.NoPort && slices.Contains(list, f.Owner(at)) {
+			sources = append(sources, pathSource{f.Owner(port), port})
 		}
 	}
 	head := fmt.Sprintf("Path SLs [1-%d] of %d switches", p.MaxLID(), len(list))
@@ -234,11 +234,7 @@ func readPathBlocks(text textReader, f *fabric.Fabric) (*lft.PathSLs, []Problem,
 	if !r.failed {
 		r.endBlocks()
 	}
-	problems, err := r.result()
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.paths, problems, nil
+	return finish(&r.textReader, r.paths)
 }
 
 func (r *pathBlockReader) readLine(at int, line []byte) {

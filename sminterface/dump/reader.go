@@ -177,11 +177,21 @@ func (r *textReader) checkEnd(at int) {
 	}
 }
 
-// result is what a reader returns of its findings: for a strict one the error
-// at the first line with a fatal fault, else all Problems in the order of their
-// lines, those that belong to no line first. It lists at most maxFaults, and one
-// Problem that counts the others.
-func (r *textReader) result() ([]Problem, error) {
+// finish is what a reader returns: what it has made, and its Problems, or for a strict
+// reader the error at the first line with a fatal fault.
+func finish[T any](r *textReader, made T) (T, []Problem, error) {
+	problems, err := r.listProblems()
+	if err != nil {
+		var none T
+		return none, nil, err
+	}
+	return made, problems, nil
+}
+
+// listProblems lists all Problems in the order of their lines, those that belong to no
+// line first: at most maxFaults, and one Problem that counts the others. For a strict
+// reader it returns the error at the first line with a fatal fault instead.
+func (r *textReader) listProblems() ([]Problem, error) {
 	slices.SortStableFunc(r.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	if !r.lenient {
 		for _, f := range r.faults {

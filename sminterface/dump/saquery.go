@@ -89,12 +89,7 @@ func ReadSAQuery(name string, data []byte, f *fabric.Fabric, opt Options) ([]mft
 	f.EndPorts(func(p fabric.PortID) { r.ports[f.PortGUID(p)] = p })
 	r.eachLine(r.readLine)
 	r.endRecord(len(data))
-	list := r.list()
-	problems, err := r.result()
-	if err != nil {
-		return nil, nil, err
-	}
-	return list, problems, nil
+	return finish(&r.textReader, r.list())
 }
 
 // saGroup is what the records say of a group.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"slices"
 	"strconv"
 
@@ -99,7 +98,7 @@ func sl2vlPorts(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.PortID, error)
 		ports = append(ports, f.CAPorts()...)
 	}
 	slices.SortFunc(ports, func(p, q fabric.PortID) int {
-		return cmp.Or(cmp.Compare(bits.ReverseBytes64(uint64(f.PortGUID(p))), bits.ReverseBytes64(uint64(f.PortGUID(q)))), cmp.Compare(p, q))
+		return cmp.Or(compareGUIDs(f.PortGUID(p), f.PortGUID(q)), cmp.Compare(p, q))
 	})
 	return ports, nil
 }
@@ -158,11 +157,7 @@ func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL
 	})
 	r.closeSection(len(data))
 	r.findMissing()
-	problems, err := r.result()
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.s, problems, nil
+	return finish(&r.textReader, r.s)
 }
 
 // portsByGUID finds ports by their GUIDs; of several with one GUID, the first.

@@ -409,7 +409,7 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 			r.add(at, Dropped, err)
 		}
 	})
-	problems, err := r.result()
+	problems, err := r.listProblems()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -57,11 +57,14 @@ func appendHex(b []byte, v uint64, width int, digits string) []byte {
 	return b
 }
 
+// compareGUIDs compares GUIDs in the order of OpenSM's dumps.
+func compareGUIDs(g, h fabric.GUID) int {
+	return cmp.Compare(bits.ReverseBytes64(uint64(g)), bits.ReverseBytes64(uint64(h)))
+}
+
 // inOpenSMOrder sorts nodes as OpenSM's dumps have them.
 func inOpenSMOrder(f *fabric.Fabric, nodes []fabric.NodeID) {
-	slices.SortFunc(nodes, func(m, n fabric.NodeID) int {
-		return cmp.Compare(bits.ReverseBytes64(uint64(f.Node(m).GUID)), bits.ReverseBytes64(uint64(f.Node(n).GUID)))
-	})
+	slices.SortFunc(nodes, func(m, n fabric.NodeID) int { return compareGUIDs(f.Node(m).GUID, f.Node(n).GUID) })
 }
 
 // switchesToWrite lists the switches that a writer of tables is asked for.
@@ -130,6 +133,15 @@ func writeInOrder(w io.Writer, n int, format func(i int, b []byte) []byte) error
 		free <- p.text
 	}
 	return nil
+}
+
+// writeSwitches writes a section for each switch that a writer of tables is asked for.
+func writeSwitches(w io.Writer, f *fabric.Fabric, only []fabric.NodeID, format func(b []byte, s fabric.NodeID) []byte) error {
+	list, err := switchesToWrite(f, only)
+	if err != nil {
+		return err
+	}
+	return writeInOrder(w, len(list), func(i int, b []byte) []byte { return format(b, list[i]) })
 }
 
 // writeBatches is writeInOrder for the parts of a list, some at a time since they
