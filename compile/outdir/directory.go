@@ -14,13 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // A file of a directory in the making.
@@ -86,21 +85,16 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 	if err := os.Chmod(pending, mode); err != nil {
 		return err
 	}
-	m.Files = make(map[string]string, len(list))
-	var mu sync.Mutex
-	g, all := errgroup.WithContext(ctx)
-	g.SetLimit(writersAtOnce)
-	for _, f := range list {
-		g.Go(func() error {
-			sum, err := writeFile(all, filepath.Join(pending, f.name), f.write)
-			mu.Lock()
-			defer mu.Unlock()
-			m.Files[f.name] = sum
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	sums := make([]string, len(list))
+	if err := par.ForEach(ctx, writersAtOnce, len(list), func(i int) (err error) {
+		sums[i], err = writeFile(ctx, filepath.Join(pending, list[i].name), list[i].write)
 		return err
+	}); err != nil {
+		return err
+	}
+	m.Files = make(map[string]string, len(list))
+	for i, f := range list {
+		m.Files[f.name] = sums[i]
 	}
 	writeManifest := func(w io.Writer) error {
 		e := json.NewEncoder(w)

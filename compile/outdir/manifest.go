@@ -13,13 +13,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -120,17 +118,7 @@ func Changed(severity verify.Severity, format string, args ...any) verify.Findin
 func (d *Directory) CheckRest(ctx context.Context) (findings []verify.Finding, undecided []verify.Undecided, err error) {
 	names := slices.Sorted(maps.Keys(d.Files))
 	found := make([]verify.Result, len(names))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, name := range names {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return d.checkFile(name, &found[i])
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err := par.ForEach(ctx, 0, len(names), func(i int) error { return d.checkFile(names[i], &found[i]) }); err != nil {
 		return nil, nil, err
 	}
 	for i := range found {
