@@ -480,30 +480,13 @@ func (p *pluginRun) readAll(ctx context.Context, sim *ibsim.Sim, c *subnet.Clien
 	if problems := slices.Concat(d.Problems, t.Problems); len(problems) > 0 {
 		return fmt.Errorf("tables could not be read: %s", problems[0])
 	}
-	at := newPlaces(p.twin.Fabric, d.Fabric)
 	if p.opt.MFT != nil {
-		p.compareMasks(at, t.MFT)
+		p.compareMasks(t.MFT)
 	}
 	if p.opt.SL2VL != nil {
-		p.compareMaps(at, t.SL2VL)
+		p.compareMaps(t.SL2VL)
 	}
 	return nil
-}
-
-// places finds nodes of the fabric that was found from those of the one that was
-// simulated.
-type places struct{ node []fabric.NodeID } // NoNode where it was not found
-
-func newPlaces(twin, found *fabric.Fabric) *places {
-	at := &places{node: make([]fabric.NodeID, twin.NumNodes())}
-	for n := range at.node {
-		m, ok := found.NodeByGUID(twin.Node(fabric.NodeID(n)).GUID)
-		if !ok {
-			m = fabric.NoNode
-		}
-		at.node[n] = m
-	}
-	return at
 }
 
 func numbers(f *fabric.Fabric, ports []fabric.PortID) []int {
@@ -514,9 +497,9 @@ func numbers(f *fabric.Fabric, ports []fabric.PortID) []int {
 	return list
 }
 
-// compareMasks compares the masks of all groups, by MGID. Switches have the same
-// NodeIDs in the twin.
-func (p *pluginRun) compareMasks(at *places, got *mft.Tables) {
+// compareMasks compares the masks of all groups, by MGID. Switches have the same GUIDs in
+// the twin.
+func (p *pluginRun) compareMasks(got *mft.Tables) {
 	report, f := p.report.Multicast, p.f
 	var list []MaskDifference
 	compare := func(group, mgid string, ours, live fabric.LID) (same bool) {
@@ -527,7 +510,7 @@ func (p *pluginRun) compareMasks(at *places, got *mft.Tables) {
 			if ours != 0 {
 				want = numbers(f, p.opt.MFT.Mask(s, ours))
 			}
-			if m := at.node[s]; m != fabric.NoNode && live != 0 {
+			if m, ok := got.Fabric().SwitchByGUID(f.Node(s).GUID); ok && live != 0 {
 				have = numbers(got.Fabric(), got.Mask(m, live))
 			}
 			if !slices.Equal(want, have) {
@@ -558,7 +541,7 @@ func (p *pluginRun) compareMasks(at *places, got *mft.Tables) {
 }
 
 // compareMaps compares SL-to-VL tables.
-func (p *pluginRun) compareMaps(at *places, got *lft.SL2VL) {
+func (p *pluginRun) compareMaps(got *lft.SL2VL) {
 	report, f := p.report.SL2VL, p.f
 	g := got.Fabric()
 	byGUID := make(map[fabric.GUID]fabric.PortID)
@@ -578,8 +561,8 @@ func (p *pluginRun) compareMaps(at *places, got *lft.SL2VL) {
 		}
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		m := at.node[s]
-		if m == fabric.NoNode {
+		m, ok := g.SwitchByGUID(f.Node(s).GUID)
+		if !ok {
 			continue // is among the switches that could not be read
 		}
 		for out := fabric.PortNum(1); out <= f.Node(s).NumPorts; out++ {
