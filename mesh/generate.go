@@ -3,9 +3,12 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -21,6 +24,39 @@ type Spec struct {
 	Dims  []int  // switches along each dimension, 1 or more; x first, then y
 	Wrap  []bool // whether each dimension is a ring; nil for none
 	Hosts int    // on each switch, 0 or more
+}
+
+// ParseDims reads sizes such as 16x16x4. The error says what it wants.
+func ParseDims(text string) ([]int, error) {
+	var dims []int
+	for _, d := range strings.Split(text, "x") {
+		n, err := strconv.Atoi(d)
+		if err != nil {
+			return nil, errors.New("want numbers with x between them, like 16x16")
+		}
+		dims = append(dims, n)
+	}
+	return dims, nil
+}
+
+// ParseWrap reads which of n dimensions are rings: "all", or a list of x, y, z and numbers
+// from 1.
+func ParseWrap(text string, n int) (wrap []bool, ok bool) {
+	if text == "all" {
+		return slices.Repeat([]bool{true}, n), true
+	}
+	wrap = make([]bool, n)
+	for _, name := range strings.Split(text, ",") {
+		d := slices.Index([]string{"x", "y", "z"}, name)
+		if i, err := strconv.Atoi(name); err == nil {
+			d = i - 1
+		}
+		if d < 0 || d >= n {
+			return nil, false
+		}
+		wrap[d] = true
+	}
+	return wrap, true
 }
 
 // Generate makes a mesh with as many hosts on every switch as Spec says.

@@ -138,14 +138,9 @@ func (l *line) truth(word string) bool {
 
 // sizes reads 16x16x4.
 func (l *line) sizes(word string) []int {
-	var dims []int
-	for _, d := range strings.Split(l.words[word], "x") {
-		n, err := strconv.Atoi(d)
-		if err != nil {
-			l.fail(word, "numbers with x between them, like 16x16")
-			return nil
-		}
-		dims = append(dims, n)
+	dims, err := mesh.ParseDims(l.words[word])
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("%s %q: %w", word, l.words[word], err)
 	}
 	return dims
 }
@@ -156,22 +151,9 @@ func (l *line) wraps(word string, n int) []bool {
 	if !ok {
 		return nil
 	}
-	wrap := make([]bool, n)
-	for _, name := range strings.Split(s, ",") {
-		d := slices.Index([]string{"x", "y", "z"}, name)
-		if i, err := strconv.Atoi(name); err == nil {
-			d = i - 1
-		}
-		switch {
-		case s == "all":
-			for d := range wrap {
-				wrap[d] = true
-			}
-		case d < 0 || d >= n:
-			l.fail(word, fmt.Sprintf("dimensions of %d, like x,y or 1,2", n))
-		default:
-			wrap[d] = true
-		}
+	wrap, ok := mesh.ParseWrap(s, n)
+	if !ok {
+		l.fail(word, fmt.Sprintf("dimensions of %d, like x,y or 1,2", n))
 	}
 	return wrap
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -177,44 +175,26 @@ func kindNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// parseDims reads 16x16x4.
+// parseDims reads --dims.
 func parseDims(s string) ([]int, error) {
-	var dims []int
-	for _, d := range strings.Split(s, "x") {
-		n, err := strconv.Atoi(d)
-		if err != nil {
-			return nil, fmt.Errorf("--dims %q: want numbers with x between them, like 16x16", s)
-		}
-		dims = append(dims, n)
+	dims, err := mesh.ParseDims(s)
+	if err != nil {
+		err = fmt.Errorf("--dims %q: %w", s, err)
 	}
-	return dims, nil
+	return dims, err
 }
 
 // wrapAll is what --wrap without a value says.
 const wrapAll = "all"
 
-// parseWrap reads which of n dimensions are rings: "", "all", or a list of x,
-// y, z and numbers from 1.
+// parseWrap reads --wrap, which of n dimensions are rings.
 func parseWrap(s string, n int) ([]bool, error) {
 	if s == "" {
 		return nil, nil
 	}
-	wrap := make([]bool, n)
-	if s == wrapAll {
-		for d := range wrap {
-			wrap[d] = true
-		}
-		return wrap, nil
-	}
-	for _, name := range strings.Split(s, ",") {
-		d := slices.Index([]string{"x", "y", "z"}, name)
-		if i, err := strconv.Atoi(name); err == nil {
-			d = i - 1
-		}
-		if d < 0 || d >= n {
-			return nil, fmt.Errorf("--wrap %q: want dimensions of the %d-dimensional mesh, like x,y or 1,2", s, n)
-		}
-		wrap[d] = true
+	wrap, ok := mesh.ParseWrap(s, n)
+	if !ok {
+		return nil, fmt.Errorf("--wrap %q: want dimensions of the %d-dimensional mesh, like x,y or 1,2", s, n)
 	}
 	return wrap, nil
 }
