@@ -6,8 +6,10 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -141,10 +143,12 @@ func (p *places) readTopology(data []byte) {
 	}
 	var node fabric.GUID
 	first := map[fabric.GUID]int{}
-	eachLine(data, func(n int, line []byte) {
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
 		guids := guidsIn(line)
 		for _, g := range guids {
-			if _, ok := first[g]; !ok {
+			if first[g] == 0 {
 				first[g] = n
 			}
 		}
@@ -154,19 +158,14 @@ func (p *places) readTopology(data []byte) {
 				node = guids[0]
 				p.nodes[node] = n
 			}
-			return
+			continue
 		}
-		if node != 0 && len(line) > 2 && line[0] == '[' {
-			port := 0
-			for _, c := range line[1:min(len(line), 4)] {
-				if c < '0' || c > '9' {
-					break
-				}
-				port = 10*port + int(c-'0')
-			}
+		if number, ok := bytes.CutPrefix(line, []byte("[")); ok && node != 0 {
+			number, _, _ = bytes.Cut(number, []byte("]"))
+			port, _ := strconv.Atoi(string(number)) // 0 is no port of a cable
 			p.ports[portPlace{node, port}] = n
 		}
-	})
+	}
 	for g, n := range first {
 		if p.nodes[g] == 0 {
 			p.nodes[g] = n
@@ -179,41 +178,26 @@ func (p *places) readTables(data []byte) {
 	if p.only {
 		return
 	}
-	eachLine(data, func(n int, line []byte) {
-		if i := bytes.Index(bytes.ToLower(line), []byte("switch ")); i < 0 || bytes.HasPrefix(line, []byte("0x")) {
-			return
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		if bytes.HasPrefix(line, []byte("0x")) || !bytes.Contains(bytes.ToLower(line), []byte("switch ")) {
+			continue
 		}
 		for _, g := range guidsIn(line) {
 			if p.switches[g] == 0 {
 				p.switches[g] = n
 			}
 		}
-	})
-}
-
-// eachLine visits lines, numbered from 1.
-func eachLine(data []byte, visit func(n int, line []byte)) {
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		visit(n, line)
 	}
 }
 
 // guidsIn lists the runs of 16 hexadecimal digits of a line.
-func guidsIn(line []byte) []fabric.GUID {
-	var list []fabric.GUID
-	for i := 0; i < len(line); {
-		j := i
-		for j < len(line) && (line[j] >= '0' && line[j] <= '9' || line[j] >= 'a' && line[j] <= 'f' || line[j] >= 'A' && line[j] <= 'F') {
-			j++
+func guidsIn(line []byte) (list []fabric.GUID) {
+	for _, digits := range bytes.FieldsFunc(line, func(c rune) bool { return !unicode.Is(unicode.ASCII_Hex_Digit, c) }) {
+		if g, err := fabric.ParseGUID(string(digits)); err == nil && len(digits) == 16 {
+			list = append(list, g)
 		}
-		if j-i == 16 {
-			if g, err := fabric.ParseGUID(string(line[i:j])); err == nil {
-				list = append(list, g)
-			}
-		}
-		i = max(j, i+1)
 	}
 	return list
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -211,7 +210,7 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*contender, error) {
 	x := &contender{Name: filepath.Base(name), File: name}
 	in := audit{topology: c.topology, lfts: name, lenient: c.lenient, judge: true, undecided: slices.Clone(undecided)}
-	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+	if isFolder(name) {
 		in = audit{lenient: c.lenient, judge: true}
 		if err := a.resolve(&in, name, true); err != nil {
 			return nil, err

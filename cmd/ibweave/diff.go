@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -194,7 +193,7 @@ func (s *state) narrow(mine, other *diff.Snapshot) {
 // openState finds out what a state is.
 func (a *app) openState(name string, lenient bool) (*state, error) {
 	s := &state{name: name, audit: audit{lenient: lenient}}
-	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+	if isFolder(name) {
 		return s, a.resolve(&s.audit, name, false)
 	}
 	data, err := a.readInput(name)

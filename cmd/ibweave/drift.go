@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -124,11 +123,7 @@ func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 
 // drift reads both states and compares them.
 func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report, error) {
-	in := audit{lenient: d.lenient}
-	if err := a.resolve(&in, dir, false); err != nil {
-		return nil, err
-	}
-	meant, err := a.readMeant(&in)
+	meant, err := a.readFolder(dir, d.lenient)
 	if err != nil {
 		return nil, err
 	}
@@ -156,14 +151,18 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	return r, nil
 }
 
-// readMeant reads a compiled directory.
-func (a *app) readMeant(in *audit) (*drift.State, error) {
-	f, tables, err := a.readTables(in)
+// readFolder reads a compiled directory, or a folder of dumps: of pull, or OpenSM's own.
+func (a *app) readFolder(dir string, lenient bool) (*drift.State, error) {
+	in := audit{lenient: lenient}
+	if err := a.resolve(&in, dir, false); err != nil {
+		return nil, err
+	}
+	f, tables, err := a.readTables(&in)
 	if err != nil {
 		return nil, err
 	}
 	var opt verify.Options
-	if err := a.readTablesBeside(in, f, &opt); err != nil {
+	if err := a.readTablesBeside(&in, f, &opt); err != nil {
 		return nil, err
 	}
 	state := &drift.State{Fabric: f, LFT: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs}
@@ -177,10 +176,8 @@ func (a *app) readMeant(in *audit) (*drift.State, error) {
 // topology.
 func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 	live := &drift.State{Fabric: f}
-	if len(d.live) == 1 && d.live[0] != "-" {
-		if info, err := os.Stat(d.live[0]); err == nil && info.IsDir() {
-			return a.readPulled(d)
-		}
+	if len(d.live) == 1 && isFolder(d.live[0]) {
+		return a.readFolder(d.live[0], d.lenient)
 	}
 	opt := dump.Options{Lenient: d.lenient}
 	for _, name := range d.live {
@@ -217,27 +214,6 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 			problems = slices.DeleteFunc(problems, func(p dump.Problem) bool { return p.Kind == dump.Missing })
 		}
 		d.parts.undecide(problems, []string{drift.Unread}, []string{drift.Unread})
-	}
-	return live, nil
-}
-
-// readPulled reads a folder of pull, or of OpenSM's own dumps.
-func (a *app) readPulled(d *drifting) (*drift.State, error) {
-	s, err := a.openState(d.live[0], d.lenient)
-	if err != nil {
-		return nil, err
-	}
-	f, err := a.stateFabric(s, s)
-	if err != nil {
-		return nil, err
-	}
-	snapshot, err := a.readState(s, f)
-	if err != nil {
-		return nil, err
-	}
-	live := &drift.State{Fabric: f, LFT: snapshot.Tables, SL2VL: snapshot.SL2VL}
-	if snapshot.Multicast != nil {
-		live.MFT = snapshot.Multicast.Tables
 	}
 	return live, nil
 }

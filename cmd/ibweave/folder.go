@@ -38,6 +38,12 @@ var folderKinds = []folderKind{
 	{"groups", []dump.Form{dump.SAQuery}, func(in *audit) *string { return &in.groups }},
 }
 
+// isFolder says whether an argument names a folder.
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return name != "-" && err == nil && info.IsDir()
+}
+
 // resolve finds the files of a directory that compile wrote, else those of a folder of
 // dumps, and says which it takes of these. A folder must have a topology, and with
 // tables set forwarding tables.

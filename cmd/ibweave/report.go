@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -119,7 +118,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 		return err
 	}
 	if r.output != "" {
-		if err := a.writeDrawn(r.output, func(w io.Writer) error { return page.Write(ctx, w, in) }); err != nil {
+		if err := a.writeComplete(r.output, func(w io.Writer) error { return page.Write(ctx, w, in) }); err != nil {
 			return err
 		}
 	}
@@ -139,23 +138,14 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 		return err
 	}
 	if r.svg != "" {
-		if err := a.writeDrawn(r.svg, func(w io.Writer) error { return picture.WriteSVG(w, p) }); err != nil {
+		if err := a.writeComplete(r.svg, func(w io.Writer) error { return picture.WriteSVG(w, p) }); err != nil {
 			return err
 		}
 	}
 	if r.png != "" {
-		return a.writeDrawn(r.png, func(w io.Writer) error { return picture.WritePNG(w, p) })
+		return a.writeComplete(r.png, func(w io.Writer) error { return picture.WritePNG(w, p) })
 	}
 	return nil
-}
-
-// writeDrawn writes a file when all of it is known.
-func (a *app) writeDrawn(name string, write func(io.Writer) error) error {
-	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		return err
-	}
-	return a.writeOutput(name, b.Bytes())
 }
 
 // input is what the page shows of an audit.

@@ -346,6 +346,15 @@ func (a *app) listProblems(n int, all bool, line func(int) string) {
 	}
 }
 
+// writeComplete writes a file, or to standard output for "-", when all of it is known.
+func (a *app) writeComplete(name string, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	return a.writeOutput(name, b.Bytes())
+}
+
 // writeOutput writes a whole file at once, or to standard output for "-".
 func (a *app) writeOutput(name string, data []byte) error {
 	write := func(w io.Writer) error {

@@ -112,47 +112,48 @@ var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.traffic
 	flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP")
-	in.number(&in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
+	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
 	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: sim.ParsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], shift:BY, hot-spot:HOST:SHARE, all-to-all; hosts count from 0")
 	flags.Var(&listValue[int]{to: &in.bytes, parse: parseSizes, text: "256"}, "bytes", "length of messages, `LIST`")
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "fixed, or geometric with the mean of --bytes")
-	in.number(&t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
+	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
 	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "times between messages: poisson, deterministic, negative-binomial")
-	in.number(&t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
+	numberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
 	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
 	flags.Var(&parsedValue[sourceCount]{to: &in.sources, parse: parseSources, text: "all"}, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%")
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
 	flags.TextVar(&t.Order, "order", sim.ByLID, "order of --repeat: lid, from-self, shuffled")
-	in.number(&t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
+	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
 	flags.Var(&listValue[uint64]{to: &in.seeds, parse: parseSeeds, text: "1"}, "seed", "seed of everything random, `LIST`")
 
 	in.time(&in.stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
 	in.stop.RelativeError = 0.02
 	in.share(&in.stop.RelativeError, "error", 0, 1, "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
-	in.number64(&in.stop.MinMessages, "min-messages", 10_000, 1, 1<<40, "and `N` messages at least have arrived")
+	in.stop.MinMessages, in.stop.MaxQueue = 10_000, 1000
+	numberFlag(flags, &in.stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
 	in.time(&in.stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst and --trace")
-	in.number64(&in.stop.MaxQueue, "max-queue", 1000, 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
+	numberFlag(flags, &in.stop.MaxQueue, "max-queue", 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
 }
 
 func (in *simulation) defineHardware() {
 	flags, c := in.flags, &in.cfg
-	in.number(&c.Mbps, "mbps", 0, 1<<30, "data rate of all links, `N` megabits a second; 0 takes each link's own")
+	numberFlag(flags, &c.Mbps, "mbps", 0, 1<<30, "data rate of all links, `N` megabits a second; 0 takes each link's own")
 	in.time(&c.WireDelay, "wire-delay", "`TIME` along a cable")
 	in.time(&c.CreditDelay, "credit-delay", "`TIME` from when a packet has left a buffer until the sender behind it knows")
 	in.time(&c.RoutingDelay, "routing-delay", "`TIME` from when a packet's first byte enters a switch until it asks for its way out")
 	in.time(&c.Startup, "startup", "`TIME` that a host takes to start a message")
-	in.number(&c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
-	in.number(&c.BufferFlits, "buffer-flits", 1, 1<<30, "flits in the input buffer of each port and VL")
-	in.number(&in.packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets, and flits of 64 bytes or less")
-	in.number(&c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
-	in.number(&c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
-	in.number(&c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
+	numberFlag(flags, &c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
+	numberFlag(flags, &c.BufferFlits, "buffer-flits", 1, 1<<30, "flits in the input buffer of each port and VL")
+	numberFlag(flags, &in.packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets, and flits of 64 bytes or less")
+	numberFlag(flags, &c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
+	numberFlag(flags, &c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
+	numberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
 	flags.TextVar(&c.Copying, "copying", sim.Independent, "how switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
 	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "which input goes next: round-robin, fifo, lowest-port")
 	flags.Var(&listValue[uint8]{to: &c.VLWeights, parse: parseWeights}, "vl-weights", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each")
-	in.number(&c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits anew every `N` events; 0 checks them as they move")
+	numberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits anew every `N` events; 0 checks them as they move")
 }
 
 // choices are flags of which one is wanted: what the command line
@@ -688,26 +689,15 @@ func (v *parsedValue[T]) Set(s string) error {
 	return err
 }
 
-// number is a flag with bounds, and the default that is in *to.
-func (in *simulation) number(to *int, name string, least, most int, usage string) {
-	in.flags.Var(&parsedValue[int]{to, func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < least || n > most {
-			return 0, fmt.Errorf("%q: want %d to %d", s, least, most)
-		}
-		return n, nil
-	}, strconv.Itoa(*to)}, name, usage)
-}
-
-func (in *simulation) number64(to *int64, name string, value, least, most int64, usage string) {
-	*to = value
-	in.flags.Var(&parsedValue[int64]{to, func(s string) (int64, error) {
+// numberFlag defines a flag with bounds, and the default that is in *to.
+func numberFlag[T int | int64](flags *pflag.FlagSet, to *T, name string, least, most T, usage string) {
+	flags.Var(&parsedValue[T]{to, func(s string) (T, error) {
 		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || n < least || n > most {
+		if err != nil || n < int64(least) || n > int64(most) {
 			return 0, fmt.Errorf("%q: want %d to %d", s, least, most)
 		}
-		return n, nil
-	}, strconv.FormatInt(value, 10)}, name, usage)
+		return T(n), nil
+	}, fmt.Sprint(*to)}, name, usage)
 }
 
 func (in *simulation) share(to *float64, name string, least, most float64, usage string) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -151,11 +150,7 @@ func parseSimForm(name string) (simForm, error) {
 // the tables.
 func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
 	r.nameWitnesses()
-	var b bytes.Buffer
-	if err := form(&b, r); err != nil {
-		return err
-	}
-	if err := a.writeOutput(output, b.Bytes()); err != nil {
+	if err := a.writeComplete(output, func(w io.Writer) error { return form(w, r) }); err != nil {
 		return err
 	}
 	if output != "-" {

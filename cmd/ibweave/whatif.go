@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -286,11 +286,7 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 		return err
 	}
 	if out.file != "" {
-		var b bytes.Buffer
-		if err := report.JSON(&b, r); err != nil {
-			return err
-		}
-		if err := a.writeOutput(out.file, b.Bytes()); err != nil {
+		if err := a.writeComplete(out.file, func(w io.Writer) error { return report.JSON(w, r) }); err != nil {
 			return err
 		}
 	}
