@@ -108,12 +108,24 @@ func (n *gerlaNet) schedule(opt myrinet.Options, groups, members int, seed uint6
 // gerlaPoint is a measurement, repeated with several draws, and where it goes.
 type gerlaPoint struct {
 	scheme gerlaScheme
-	load   float64 // offered, of a host's link; 0 takes rate
-	rate   float64 // worms of a host in a byte time
-	share  float64 // multicast in what is originated
-	to     []*chart.Point
-	values func(r *lan.Result) []float64 // one for each of to
+	load   float64        // offered, of a host's link; 0 takes rate
+	rate   float64        // worms of a host in a byte time
+	share  float64        // multicast in what is originated
+	to     []*chart.Point // by metric
 }
+
+// gerlaMetric is what a panel shows of all schemes.
+type gerlaMetric struct {
+	prefix string // of its curves' names
+	value  func(r *lan.Result) float64
+}
+
+var (
+	lastLatency    = gerlaMetric{"", func(r *lan.Result) float64 { return r.Last.Value() * byteTime }}
+	carriedLoad    = gerlaMetric{"carried: ", func(r *lan.Result) float64 { return r.Utilization }}
+	multicastShare = gerlaMetric{"share: ", (*lan.Result).MulticastShare}
+	throughput     = gerlaMetric{"throughput: ", func(r *lan.Result) float64 { return r.Utilization }}
+)
 
 // gerlaSetting is what all points of a figure share.
 type gerlaSetting struct {
@@ -125,12 +137,35 @@ type gerlaSetting struct {
 	draws           int
 }
 
-func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint) error {
-	results := make([][][]float64, len(points))
-	for i := range results {
-		results[i] = make([][]float64, s.draws)
+// curves adds to the panels of f, one for each metric, a curve for each scheme: at
+// each x the means of what draws of point(x) give. Without multicast there is the
+// carried load alone.
+func (s *gerlaSetting) curves(lab *Lab, f *Figure, schemes []gerlaScheme, metrics []gerlaMetric, xs []float64, point func(x float64) gerlaPoint) error {
+	var points []gerlaPoint
+	for _, scheme := range schemes {
+		first := len(points)
+		for _, x := range xs {
+			p := point(x)
+			p.scheme = scheme
+			points = append(points, p)
+		}
+		for k, m := range metrics {
+			curve := newCurve(m.prefix+scheme.name, xs)
+			for i := range xs {
+				points[first+i].to = append(points[first+i].to, &curve.Points[i])
+			}
+			if !scheme.quiet || m.prefix == carriedLoad.prefix {
+				f.Panels[k].Curves = append(f.Panels[k].Curves, curve)
+			}
+		}
 	}
-	err := lab.Each(len(points)*s.draws, func(ctx context.Context, i int) error {
+	return s.measure(lab, points, metrics)
+}
+
+// measure gives each point its means.
+func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMetric) error {
+	results := make([]*lan.Result, len(points)*s.draws)
+	err := lab.Each(len(results), func(ctx context.Context, i int) error {
 		p, draw := &points[i/s.draws], i%s.draws
 		sched, err := s.net.schedule(myrinet.Options{Method: p.scheme.method}, s.groups, s.members, lab.Seed+uint64(draw), s.random)
 		if err != nil {
@@ -146,12 +181,8 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint) error {
 		if p.load > 0 {
 			o.Traffic.Rate = p.load / o.Traffic.MeanBytes / o.Sends()
 		}
-		r, err := lan.Run(ctx, o)
-		if err != nil {
-			return err
-		}
-		results[i/s.draws][draw] = p.values(r)
-		return nil
+		results[i], err = lan.Run(ctx, o)
+		return err
 	})
 	if err != nil {
 		return err
@@ -160,7 +191,7 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint) error {
 		for k, to := range points[i].to {
 			values := make([]float64, s.draws)
 			for d := range values {
-				values[d] = results[i][d][k]
+				values[d] = metrics[k].value(results[i*s.draws+d])
 			}
 			to.Y, to.Half = meanOf(values)
 		}
@@ -193,37 +224,12 @@ func gerlaTorus(lab *Lab, random bool) (*Figure, error) {
 			{Title: "(d) links of a send, by draw of groups", X: chart.Axis{Label: "draw", Scale: chart.Linear}, Y: chart.Axis{Label: "links between switches", Scale: chart.Linear}},
 		},
 	}
-	var points []gerlaPoint
-	for _, scheme := range []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood, unicastOnly} {
-		curves := make([]chart.Curve, 3)
-		for k := range curves {
-			name := scheme.name
-			curves[k] = chart.Curve{Name: []string{name, "carried: " + name, "share: " + name}[k], Points: make([]chart.Point, len(loads))}
-		}
-		for i, load := range loads {
-			p := gerlaPoint{scheme: scheme, load: load, share: 0.1}
-			for k := range curves {
-				curves[k].Points[i].X = load
-				p.to = append(p.to, &curves[k].Points[i])
-			}
-			p.values = func(r *lan.Result) []float64 {
-				if scheme.quiet {
-					return []float64{0, r.Utilization, 0}
-				}
-				return []float64{r.Last.Value() * byteTime, r.Utilization, r.MulticastShare()}
-			}
-			points = append(points, p)
-		}
-		for k := range curves {
-			if !scheme.quiet || k == 1 {
-				f.Panels[k].Curves = append(f.Panels[k].Curves, curves[k])
-			}
-		}
-	}
 	if err := s.links(lab, &f.Panels[3]); err != nil {
 		return nil, err
 	}
-	return f, s.measure(lab, points)
+	schemes := []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood, unicastOnly}
+	return f, s.curves(lab, f, schemes, []gerlaMetric{lastLatency, carriedLoad, multicastShare}, loads,
+		func(load float64) gerlaPoint { return gerlaPoint{load: load, share: 0.1} })
 }
 
 // links fills a panel with the mean links of sends, by draw, and how many paths go
@@ -333,21 +339,8 @@ func gerlaShufflenet(lab *Lab) (*Figure, error) {
 			{Title: "(b) throughput", X: x, Y: chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}},
 		},
 	}
-	var points []gerlaPoint
-	for _, scheme := range []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood} {
-		a := chart.Curve{Name: scheme.name, Points: make([]chart.Point, len(shares))}
-		b := chart.Curve{Name: "throughput: " + scheme.name, Points: make([]chart.Point, len(shares))}
-		for i, share := range shares {
-			a.Points[i].X, b.Points[i].X = share, share
-			points = append(points, gerlaPoint{
-				scheme: scheme, rate: unicast / 400, share: share, to: []*chart.Point{&a.Points[i], &b.Points[i]},
-				values: func(r *lan.Result) []float64 { return []float64{r.Last.Value() * byteTime, r.Utilization} },
-			})
-		}
-		f.Panels[0].Curves = append(f.Panels[0].Curves, a)
-		f.Panels[1].Curves = append(f.Panels[1].Curves, b)
-	}
-	return f, s.measure(lab, points)
+	return f, s.curves(lab, f, []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood}, []gerlaMetric{lastLatency, throughput}, shares,
+		func(share float64) gerlaPoint { return gerlaPoint{rate: unicast / 400, share: share} })
 }
 
 // The curves of figures 12 and 13.
@@ -400,16 +393,11 @@ func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
 		senders int
 		curves  []chart.Curve
 	}
-	rows := []row{{1, []chart.Curve{{Name: oneSender}}}, {8, []chart.Curve{{Name: allSenders}}}}
+	rows := []row{{1, []chart.Curve{newCurve(oneSender, sizes)}}, {8, []chart.Curve{newCurve(allSenders, sizes)}}}
 	y := chart.Axis{Label: "received by a host", Unit: "Mb/s", Scale: chart.Linear}
 	if loss {
 		y = chart.Axis{Label: "lost of the worms that come to a host", Scale: chart.Linear}
-		rows = append(rows, row{4, []chart.Curve{{Name: halfSend}, {Name: halfForward}}})
-	}
-	for i := range rows {
-		for k := range rows[i].curves {
-			rows[i].curves[k].Points = make([]chart.Point, len(sizes))
-		}
+		rows = append(rows, row{4, []chart.Curve{newCurve(halfSend, sizes), newCurve(halfForward, sizes)}})
 	}
 	err = lab.Each(len(rows)*len(sizes), func(ctx context.Context, i int) error {
 		w, k := &rows[i/len(sizes)], i%len(sizes)
@@ -433,7 +421,6 @@ func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
 		}
 		for c := range w.curves {
 			at := &w.curves[c].Points[k]
-			at.X = float64(sizes[k])
 			switch {
 			case !loss:
 				at.Y = bits / receivers / (float64(time) * byteTime)

@@ -135,17 +135,17 @@ func (c *meshCase) short() string {
 	return fmt.Sprintf("%d sources to %d", c.sources, c.group)
 }
 
+// allLanes are all configurations.
+var allLanes = []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir}
+
 // bySL are the configurations by number of VLs in which a port may use all.
 var bySL = []lanes{oneVL, twoBySL, fourBySL}
 
 func judgeWins(f map[string]*Figure, cases []meshCase) Finding {
 	var s span
-	for _, c := range cases {
-		sizes, _ := c.sizesOf(f)
-		for _, b := range sizes {
-			for _, l := range []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir} {
-				s.add(c.speedup(f, l, b), "%s, %v bytes, %s", c.short(), b, l.label)
-			}
+	for c, b := range measured(f, cases) {
+		for _, l := range allLanes {
+			s.add(c.speedup(f, l, b), "%s, %v bytes, %s", c.short(), b, l.label)
 		}
 	}
 	out := Finding{
@@ -153,10 +153,7 @@ func judgeWins(f map[string]*Figure, cases []meshCase) Finding {
 		Measured: fmt.Sprintf("unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", s.low, s.atLow, s.high, s.atHigh, s.n),
 		Why:      "a multicast crosses each link of its tree once, repeated unicast once for each destination behind it",
 	}
-	if s.low <= 1 {
-		out.Verdict = Fails
-		out.Why = ""
-	}
+	out.failIf(s.low <= 1)
 	return out
 }
 
@@ -165,7 +162,7 @@ func judgeSize(f map[string]*Figure, cases []meshCase) Finding {
 	var says []string
 	up, down := 0, 0
 	for _, c := range cases {
-		sizes, _ := c.sizesOf(f)
+		sizes := c.sizesOf(f)
 		first, last := sizes[0], sizes[len(sizes)-1]
 		small, large := c.speedup(f, oneVL, first), c.speedup(f, oneVL, last)
 		says = append(says, fmt.Sprintf("%s: %.1f at %v bytes, %.1f at %v", c.short(), small, first, large, last))
@@ -202,7 +199,7 @@ func judgeSources(f map[string]*Figure, cases []meshCase) Finding {
 			if a.group != b.group || a.sources >= b.sources {
 				continue
 			}
-			sizes, _ := a.sizesOf(f)
+			sizes := a.sizesOf(f)
 			for _, size := range sizes {
 				n++
 				if b.speedup(f, oneVL, size) > a.speedup(f, oneVL, size) {
@@ -244,7 +241,7 @@ func judgeGroup(f map[string]*Figure, cases []meshCase) Finding {
 			if a.group >= b.group || a.sources != b.sources && !(len(cases) == 3 && a.sources > 1) {
 				continue
 			}
-			sizes, _ := a.sizesOf(f)
+			sizes := a.sizesOf(f)
 			for _, size := range sizes {
 				n++
 				if b.speedup(f, oneVL, size) > a.speedup(f, oneVL, size) {
@@ -267,28 +264,23 @@ func judgeGroup(f map[string]*Figure, cases []meshCase) Finding {
 // judgeLanes compares 1, 2 and 4 VLs by SL.
 func judgeLanes(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 	var s span
-	better, worse, n := 0, 0, 0
+	better, worse := 0, 0
 	upTo := newUpTo(f, cases)
-	for _, c := range cases {
-		sizes, _ := c.sizesOf(f)
-		for _, b := range sizes {
-			for i, l := range bySL[1:] {
-				fewer := bySL[i]
-				gain := 1 - c.result(f, unicast, l, b)/c.result(f, unicast, fewer, b)
-				s.add(gain, "%s, %v bytes, %d to %d VLs", c.short(), b, fewer.vls, l.vls)
-				n++
-				switch {
-				case gain > meshNoise:
-					better++
-				case gain < -meshNoise:
-					worse++
-					upTo.fails(b)
-				}
+	for c, b := range measured(f, cases) {
+		for i, l := range bySL[1:] {
+			gain := c.gain(f, unicast, l, bySL[i], b)
+			s.add(gain, "%s, %v bytes, %d to %d VLs", c.short(), b, bySL[i].vls, l.vls)
+			switch {
+			case gain > meshNoise:
+				better++
+			case gain < -meshNoise:
+				worse++
+				upTo.fails(b)
 			}
 		}
 	}
 	out := Finding{Measured: fmt.Sprintf("times fall by %s (%s) to %s (%s); of %d steps to more VLs %d are better, %d worse, the others equal",
-		percent(s.low), s.atLow, percent(s.high), s.atHigh, n, better, worse)}
+		percent(s.low), s.atLow, percent(s.high), s.atHigh, s.n, better, worse)}
 	switch {
 	case better == 0 && worse == 0:
 		out.Verdict = Fails
@@ -296,7 +288,7 @@ func judgeLanes(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 	case worse > 0:
 		out.Verdict, out.As = upTo.verdict()
 		out.Why = "lanes part the buffers and not the link: where the links are busy all the time, they change the order only"
-	case better == n:
+	case better == s.n:
 		out.Verdict = Holds
 	case unicast && cases[0].sources == 1:
 		out.Verdict, out.As = HoldsAs, "from 1 VL to 2, with buffers of one packet"
@@ -315,7 +307,7 @@ type upTo struct {
 }
 
 func newUpTo(f map[string]*Figure, cases []meshCase) *upTo {
-	sizes, _ := cases[0].sizesOf(f)
+	sizes := cases[0].sizesOf(f)
 	return &upTo{sizes, math.Inf(1)}
 }
 
@@ -336,28 +328,19 @@ func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // judgeMost compares what 4 VLs gain for unicast and for multicast.
 func judgeMost(f map[string]*Figure, cases []meshCase) Finding {
-	n, most := 0, 0
+	most := 0
 	var uni, multi span
-	for _, c := range cases {
-		sizes, _ := c.sizesOf(f)
-		for _, b := range sizes {
-			gain := func(unicast bool) float64 {
-				return 1 - c.result(f, unicast, fourBySL, b)/c.result(f, unicast, oneVL, b)
-			}
-			u, m := gain(true), gain(false)
-			uni.add(u, "%s, %v bytes", c.short(), b)
-			multi.add(m, "%s, %v bytes", c.short(), b)
-			n++
-			if u > m-meshNoise {
-				most++
-			}
+	for c, b := range measured(f, cases) {
+		u, m := c.gain(f, true, fourBySL, oneVL, b), c.gain(f, false, fourBySL, oneVL, b)
+		uni.add(u, "%s, %v bytes", c.short(), b)
+		multi.add(m, "%s, %v bytes", c.short(), b)
+		if u > m-meshNoise {
+			most++
 		}
 	}
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("4 VLs against 1: unicast gains %s to %s, multicast %s to %s; unicast as much or more in %d of %d cases",
-		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, n)}
-	if most < n {
-		out.Verdict = Fails
-	}
+		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, uni.n)}
+	out.failIf(most < uni.n)
 	return out
 }
 
@@ -369,22 +352,22 @@ func judgeShared(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 	var s span
 	better := 0
 	upTo := newUpTo(f, cases)
-	for _, c := range cases {
-		_, sizes := c.sizesOf(f)
-		for _, b := range sizes {
-			for _, pair := range sharing {
-				gain := 1 - c.result(f, unicast, pair[0], b)/c.result(f, unicast, pair[1], b)
-				s.add(gain, "%s, %v bytes, %d VLs", c.short(), b, pair[0].vls)
-				if gain > meshNoise {
-					better++
-				} else {
-					upTo.fails(b)
-				}
+	for c, b := range measured(f, cases) {
+		if b > mostSmall {
+			continue
+		}
+		for _, pair := range sharing {
+			gain := c.gain(f, unicast, pair[0], pair[1], b)
+			s.add(gain, "%s, %v bytes, %d VLs", c.short(), b, pair[0].vls)
+			if gain > meshNoise {
+				better++
+			} else {
+				upTo.fails(b)
 			}
 		}
 	}
 	out := Finding{Measured: fmt.Sprintf("up to %v bytes: %s (%s) to %s (%s) faster, better in %d of %d cases",
-		smallBytes[len(smallBytes)-1], percent(s.low), s.atLow, percent(s.high), s.atHigh, better, s.n)}
+		mostSmall, percent(s.low), s.atLow, percent(s.high), s.atHigh, better, s.n)}
 	out.Why = "a lane by the port of exit gives each cable packets of one lane only, as with 1 VL, to the picosecond (X17, G-X10)"
 	switch {
 	case better == s.n:
@@ -401,14 +384,13 @@ func judgeShared(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 // judgeSharedLarge compares them at large sizes.
 func judgeSharedLarge(f map[string]*Figure, cases []meshCase) Finding {
 	var uni, multi span
-	for _, c := range cases {
-		sizes, small := c.sizesOf(f)
-		for _, b := range sizes[len(small):] {
-			for _, pair := range sharing {
-				for unicast, s := range map[bool]*span{true: &uni, false: &multi} {
-					s.add(1-c.result(f, unicast, pair[0], b)/c.result(f, unicast, pair[1], b), "%s, %v bytes, %d VLs", c.short(), b, pair[0].vls)
-				}
-			}
+	for c, b := range measured(f, cases) {
+		if b <= mostSmall {
+			continue
+		}
+		for _, pair := range sharing {
+			uni.add(c.gain(f, true, pair[0], pair[1], b), "%s, %v bytes, %d VLs", c.short(), b, pair[0].vls)
+			multi.add(c.gain(f, false, pair[0], pair[1], b), "%s, %v bytes, %d VLs", c.short(), b, pair[0].vls)
 		}
 	}
 	out := Finding{Measured: fmt.Sprintf("from %v bytes: unicast %s (%s) to %s (%s) faster, multicast %s (%s) to %s (%s)",
@@ -431,15 +413,12 @@ func judgeSharedLarge(f map[string]*Figure, cases []meshCase) Finding {
 // judgeDedicated compares dedicated lanes with one VL.
 func judgeDedicated(f map[string]*Figure, cases []meshCase) Finding {
 	n, equal := 0, 0
-	for _, c := range cases {
-		sizes, _ := c.sizesOf(f)
-		for _, b := range sizes {
-			for _, unicast := range []bool{true, false} {
-				for _, l := range []lanes{twoByDir, fourByDir} {
-					n++
-					if c.result(f, unicast, l, b) == c.result(f, unicast, oneVL, b) {
-						equal++
-					}
+	for c, b := range measured(f, cases) {
+		for _, unicast := range []bool{true, false} {
+			for _, l := range []lanes{twoByDir, fourByDir} {
+				n++
+				if c.result(f, unicast, l, b) == c.result(f, unicast, oneVL, b) {
+					equal++
 				}
 			}
 		}
@@ -477,10 +456,10 @@ func pairs(several, everybody []meshCase, do func(a, b meshCase)) {
 func judgeSlower(f map[string]*Figure, several, everybody []meshCase) Finding {
 	var s span
 	pairs(several, everybody, func(a, b meshCase) {
-		sizes, _ := a.sizesOf(f)
+		sizes := a.sizesOf(f)
 		for _, size := range sizes {
 			for _, unicast := range []bool{true, false} {
-				for _, l := range []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir} {
+				for _, l := range allLanes {
 					s.add(b.result(f, unicast, l, size)/a.result(f, unicast, l, size), "%s, %v bytes, %s", b.short(), size, curveOf(unicast, l))
 				}
 			}
@@ -498,7 +477,7 @@ func judgeSlower(f map[string]*Figure, several, everybody []meshCase) Finding {
 func judgeSimilar(f map[string]*Figure, several, everybody []meshCase) Finding {
 	var s span
 	pairs(several, everybody, func(a, b meshCase) {
-		sizes, _ := a.sizesOf(f)
+		sizes := a.sizesOf(f)
 		for _, size := range sizes {
 			for _, l := range bySL {
 				s.add(b.speedup(f, l, size)/a.speedup(f, l, size), "%d receivers, %v bytes, %s", b.group, size, l.label)

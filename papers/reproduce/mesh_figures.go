@@ -3,6 +3,7 @@ package reproduce
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -23,6 +24,9 @@ var (
 	smallBytes = []int{32, 64, 128, 256, 512}
 	largeBytes = []int{1024, 2048, 4096, 8192}
 )
+
+// mostSmall is the greatest size of panel (a).
+const mostSmall = 512
 
 // meshDraws is how often sources and groups are drawn for a point.
 func meshDraws(quick bool, sources, group int) int {
@@ -87,19 +91,28 @@ func layMesh(c *meshCase, configs []lanes, quick bool, seed uint64) (*Figure, []
 	var points []meshPoint
 	for i, sizes := range meshSizes(quick) {
 		p := chart.Panel{Title: []string{"(a) small data sizes", "(b) large data sizes"}[i], X: bytes, Y: makespanAxis}
-		for _, unicast := range []bool{true, false} {
-			for _, l := range configs {
-				curve := chart.Curve{Name: curveOf(unicast, l), Points: make([]chart.Point, len(sizes))}
-				for k, b := range sizes {
-					curve.Points[k].X = float64(b)
-					points = append(points, meshPoint{newExchange(c.sources, c.group, b, unicast, l, seed, 0), &curve.Points[k]})
-				}
-				p.Curves = append(p.Curves, curve)
-			}
-		}
+		points = append(points, addMeshCurves(&p, configs, sizes, func(bytes int, unicast bool, l lanes) exchange {
+			return newExchange(c.sources, c.group, bytes, unicast, l, seed, 0)
+		})...)
 		f.Panels = append(f.Panels, p)
 	}
 	return f, points
+}
+
+// addMeshCurves adds a curve of unicast and one of multicast for each configuration to
+// a panel, and returns the points, which are yet to be measured.
+func addMeshCurves[N int | float64](p *chart.Panel, configs []lanes, xs []N, at func(x N, unicast bool, l lanes) exchange) []meshPoint {
+	var points []meshPoint
+	for _, unicast := range []bool{true, false} {
+		for _, l := range configs {
+			curve := newCurve(curveOf(unicast, l), xs)
+			for i, x := range xs {
+				points = append(points, meshPoint{at(x, unicast, l), &curve.Points[i]})
+			}
+			p.Curves = append(p.Curves, curve)
+		}
+	}
+	return points
 }
 
 var makespanAxis = chart.Axis{Label: "time to the last destination", Unit: "µs", Scale: chart.Log10}
@@ -153,18 +166,24 @@ var student = []float64{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.3
 // meanOf is the mean of 1 to 10 independent values, and half of its 95 % confidence
 // interval, 0 for one value.
 func meanOf(values []float64) (mean, half float64) {
+	mean, deviation := spreadOf(values)
+	if len(values) == 1 {
+		return mean, 0
+	}
+	return mean, student[len(values)-1] * deviation
+}
+
+// spreadOf is the mean of independent values, and its standard deviation.
+func spreadOf(values []float64) (mean, deviation float64) {
 	n := float64(len(values))
 	for _, v := range values {
 		mean += v / n
-	}
-	if len(values) == 1 {
-		return mean, 0
 	}
 	square := 0.0
 	for _, v := range values {
 		square += (v - mean) * (v - mean)
 	}
-	return mean, student[len(values)-1] * math.Sqrt(square/(n-1)/n)
+	return mean, math.Sqrt(square / (n - 1) / n)
 }
 
 // meshParameters are the defaults; those of a case without sources are said in the
@@ -211,15 +230,29 @@ func (c *meshCase) speedup(figures map[string]*Figure, l lanes, bytes float64) f
 	return c.result(figures, true, l, bytes) / c.result(figures, false, l, bytes)
 }
 
-// sizesOf are the sizes that a case was measured at, ascending, which a quick run
-// has fewer of; small are those of panel (a).
-func (c *meshCase) sizesOf(figures map[string]*Figure) (all, small []float64) {
-	f := figures[c.figures[0]]
-	for _, at := range f.Curve(curveOf(true, oneVL)) {
-		all = append(all, at.X)
-		if at.X <= float64(smallBytes[len(smallBytes)-1]) {
-			small = append(small, at.X)
+// gain is the share of a time that other lanes save.
+func (c *meshCase) gain(figures map[string]*Figure, unicast bool, l, other lanes, bytes float64) float64 {
+	return 1 - c.result(figures, unicast, l, bytes)/c.result(figures, unicast, other, bytes)
+}
+
+// measured yields each case with each size that it was measured at.
+func measured(figures map[string]*Figure, cases []meshCase) iter.Seq2[*meshCase, float64] {
+	return func(yield func(*meshCase, float64) bool) {
+		for i := range cases {
+			for _, bytes := range cases[i].sizesOf(figures) {
+				if !yield(&cases[i], bytes) {
+					return
+				}
+			}
 		}
 	}
-	return all, small
+}
+
+// sizesOf are the sizes that a case was measured at, ascending, which a quick run
+// has fewer of.
+func (c *meshCase) sizesOf(figures map[string]*Figure) (sizes []float64) {
+	for _, at := range figures[c.figures[0]].Curve(curveOf(true, oneVL)) {
+		sizes = append(sizes, at.X)
+	}
+	return sizes
 }

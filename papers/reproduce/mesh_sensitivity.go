@@ -104,18 +104,11 @@ func (s *setting) figure(lab *Lab) (*Figure, error) {
 	for _, c := range s.cases {
 		for _, bytes := range s.bytes {
 			p := chart.Panel{Title: panelOf(c, bytes), X: s.axis, Y: makespanAxis}
-			for _, unicast := range []bool{true, false} {
-				for _, l := range sensitivityLanes {
-					curve := chart.Curve{Name: curveOf(unicast, l), Points: make([]chart.Point, len(values))}
-					for i, v := range values {
-						curve.Points[i].X = v
-						x := newExchange(c[0], c[1], bytes, unicast, l, lab.Seed, 0)
-						s.set(&x, v)
-						points = append(points, meshPoint{x, &curve.Points[i]})
-					}
-					p.Curves = append(p.Curves, curve)
-				}
-			}
+			points = append(points, addMeshCurves(&p, sensitivityLanes, values, func(v float64, unicast bool, l lanes) exchange {
+				x := newExchange(c[0], c[1], bytes, unicast, l, lab.Seed, 0)
+				s.set(&x, v)
+				return x
+			})...)
 			f.Panels = append(f.Panels, p)
 		}
 	}
@@ -131,10 +124,9 @@ func panelOf(c [2]int, bytes int) string {
 // in is a value in a panel of a sensitivity figure.
 func (s *setting) in(figures map[string]*Figure, panel string, unicast bool, l lanes, x float64) float64 {
 	f := figures["x19-"+s.name]
-	for _, p := range f.Panels {
-		if p.Title == panel {
-			one := Figure{ID: f.ID, Panels: []chart.Panel{p}}
-			return one.At(curveOf(unicast, l), x).Y
+	for i := range f.Panels {
+		if f.Panels[i].Title == panel {
+			return f.panel(i).At(curveOf(unicast, l), x).Y
 		}
 	}
 	panic(fmt.Sprintf("%s has no panel %q", f.ID, panel))
@@ -176,8 +168,8 @@ func sensitivityClaims() []Claim {
 			Judge: func(f map[string]*Figure) Finding {
 				var s span
 				for _, name := range all {
-					for _, p := range f[name].Panels {
-						one := Figure{ID: name, Panels: []chart.Panel{p}}
+					for i, p := range f[name].Panels {
+						one := f[name].panel(i)
 						for _, l := range sensitivityLanes {
 							for _, at := range one.Curve(curveOf(true, l)) {
 								s.add(at.Y/one.At(curveOf(false, l), at.X).Y, "%s %v, %s, %s", strings.TrimPrefix(name, "x19-"), at.X, p.Title, l.label)

@@ -238,8 +238,7 @@ func minFigure7(lab *Lab) (*Figure, error) {
 }
 
 func judgeMINRates(f map[string]*Figure) Finding {
-	// The first panel alone: the curves of both have the same names.
-	random := &Figure{ID: f["fig5"].ID, Panels: f["fig5"].Panels[:1]}
+	random := f["fig5"].panel(0)
 	out := Finding{Verdict: Holds, Why: "a copy is split where the addresses of its region first differ, which in a small region are the last bits; " +
 		"the product of 1 + c over all stages is f"}
 	var says []string
@@ -272,14 +271,9 @@ func classic(stages int, p float64) float64 {
 
 func judgeMINClassic(f map[string]*Figure) Finding {
 	worst := 0.0
-	for _, p := range f["fig6"].Panels {
-		for _, c := range p.Curves {
-			if c.Name != "f = 1" {
-				continue
-			}
-			for _, at := range c.Points {
-				worst = max(worst, math.Abs(at.Y-classic(minStages, at.X)))
-			}
+	for i := range f["fig6"].Panels {
+		for _, at := range f["fig6"].panel(i).Curve("f = 1") {
+			worst = max(worst, math.Abs(at.Y-classic(minStages, at.X)))
 		}
 	}
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%.6f at load 1 with every m; off the recursion p - p^2/4 by less than %.0e", f["fig6"].At("f = 1", 1).Y, max(1e-12, worst))}
@@ -291,8 +285,8 @@ func judgeMINClassic(f map[string]*Figure) Finding {
 func judgeMINLoad(f map[string]*Figure) Finding {
 	rising, less := true, true
 	var says []string
-	for _, p := range f["fig6"].Panels {
-		one := Figure{Panels: []chart.Panel{p}}
+	for i, p := range f["fig6"].Panels {
+		one := f["fig6"].panel(i)
 		var ends []string
 		for i, fanout := range minFanouts {
 			curve := one.Curve(fmt.Sprint("f = ", fanout))
@@ -315,8 +309,8 @@ func judgeMINLoad(f map[string]*Figure) Finding {
 // minComparison compares two ways to place copies at all points of figure 7, by
 // the model and, where intervals do not overlap, by simulation.
 func minComparison(f *Figure, a, b banyan.Placement) (model, simulated span, clear, against int) {
-	for i, p := range f.Panels {
-		one := Figure{Panels: []chart.Panel{p}}
+	for i := range f.Panels {
+		one := f.panel(i)
 		for _, fanout := range minFanouts7 {
 			name := func(start banyan.Placement) string { return fmt.Sprintf("f = %d, %s", fanout, minCase(start)) }
 			for _, at := range one.Curve(name(a)) {
@@ -349,8 +343,8 @@ func judgeMINCases(f map[string]*Figure) Finding {
 func judgeMINSize(f map[string]*Figure) Finding {
 	out := Finding{Verdict: Holds, Why: "each stage blocks a part of what comes to it"}
 	var says []string
-	for _, p := range f["fig7"].Panels {
-		one := Figure{Panels: []chart.Panel{p}}
+	for i, p := range f["fig7"].Panels {
+		one := f["fig7"].panel(i)
 		for _, fanout := range minFanouts7 {
 			curve := one.Curve(fmt.Sprintf("f = %d, %s", fanout, minCase(banyan.RandomStart)))
 			for i := range curve {
@@ -383,8 +377,8 @@ func judgeMINModel(f map[string]*Figure) Finding {
 	var s span
 	inside := 0
 	for _, name := range []string{"fig6", "fig7"} {
-		for _, p := range f[name].Panels {
-			one := Figure{Panels: []chart.Panel{p}}
+		for i, p := range f[name].Panels {
+			one := f[name].panel(i)
 			for _, c := range p.Curves {
 				base, ok := strings.CutSuffix(c.Name, ", simulated")
 				if !ok {

@@ -37,8 +37,7 @@ func TestMIN(t *testing.T) {
 	figures, verdicts := quick(t, &recursiveMIN)
 	near := func(figure string, panel int, curve string, x, want float64) {
 		t.Helper()
-		one := Figure{ID: figure, Panels: figures[figure].Panels[panel : panel+1]}
-		if got := one.At(curve, x).Y; math.Abs(got-want) > 0.00006 {
+		if got := figures[figure].panel(panel).At(curve, x).Y; math.Abs(got-want) > 0.00006 {
 			t.Errorf("%s panel %d, %s at %v: %v, want %v", figure, panel, curve, x, got, want)
 		}
 	}

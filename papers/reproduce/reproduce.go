@@ -92,6 +92,22 @@ func (f *Figure) Curve(name string) []chart.Point {
 	return points
 }
 
+// panel is one panel of a figure by itself: curves of several have the same names.
+func (f *Figure) panel(i int) *Figure {
+	one := *f
+	one.Panels = f.Panels[i : i+1]
+	return &one
+}
+
+// newCurve has points at xs that are yet to be measured.
+func newCurve[N int | float64](name string, xs []N) chart.Curve {
+	c := chart.Curve{Name: name, Points: make([]chart.Point, len(xs))}
+	for i, x := range xs {
+		c.Points[i].X = float64(x)
+	}
+	return c
+}
+
 // At is the value of a curve at x. It panics where there is none: a claim may ask
 // only for what its figures have.
 func (f *Figure) At(name string, x float64) chart.Point {

@@ -45,17 +45,11 @@ type Lab struct {
 type run struct {
 	ctx      context.Context
 	slots    chan struct{}
-	memo     sync.Map // key: *entry
+	memo     sync.Map // by key: a function that gives what is made at its first call
 	lock     sync.Mutex
 	done     int // units of progress
 	total    int
 	progress func(done, total int)
-}
-
-type entry struct {
-	once  sync.Once
-	value any
-	err   error
 }
 
 // Each calls work for 0 to n-1, several at the same time, and gives the first
@@ -105,11 +99,8 @@ func (r *run) advance(units int) {
 // that the result depends on beside the lab's conditions. Callers that come while
 // it is made wait.
 func Once[T any](l *Lab, key string, make func(ctx context.Context) (T, error)) (T, error) {
-	at, _ := l.run.memo.LoadOrStore(key, new(entry))
-	e := at.(*entry)
-	e.once.Do(func() { e.value, e.err = make(l.run.ctx) })
-	value, _ := e.value.(T)
-	return value, e.err
+	made, _ := l.run.memo.LoadOrStore(key, sync.OnceValues(func() (T, error) { return make(l.run.ctx) }))
+	return made.(func() (T, error))()
 }
 
 // Run measures the figures of work, and gives them in its order. Errors are those

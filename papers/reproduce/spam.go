@@ -316,10 +316,8 @@ func spamFigure2(lab *Lab) (*Figure, error) {
 	var points []spamPoint
 	curve := func(panel int, name string, tree spamTree, switches int, software, most bool) {
 		list := spamDestinations(switches, lab.Quick)
-		c := chart.Curve{Name: name, Points: make([]chart.Point, len(list))}
-		long := chart.Curve{Name: name + longestBroadcast, Points: make([]chart.Point, len(list))}
+		c, long := newCurve(name, list), newCurve(name+longestBroadcast, list)
 		for i, d := range list {
-			c.Points[i].X, long.Points[i].X = float64(d), float64(d)
 			p := spamPoint{tree, switches, d, software, &c.Points[i], nil}
 			if most {
 				p.most = &long.Points[i]
@@ -484,15 +482,8 @@ func (b *batchMeans) add(v float64) {
 
 // interval is the mean and half of its 95 % confidence interval.
 func (b *batchMeans) interval() (mean, half float64) {
-	n := float64(len(b.means))
-	for _, v := range b.means {
-		mean += v / n
-	}
-	square := 0.0
-	for _, v := range b.means {
-		square += (v - mean) * (v - mean)
-	}
-	return mean, normal95 * math.Sqrt(square/(n-1)/n)
+	mean, deviation := spreadOf(b.means)
+	return mean, normal95 * deviation
 }
 
 // run measures until both latencies are known to 1 %, at most 12,000 messages. It

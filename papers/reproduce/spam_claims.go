@@ -7,13 +7,6 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// panel is one panel of a figure by itself: curves of several have the same names.
-func (f *Figure) panel(i int) *Figure {
-	one := *f
-	one.Panels = f.Panels[i : i+1]
-	return &one
-}
-
 func judgeSPAMDestinations(f map[string]*Figure) Finding {
 	var whole, most float64
 	var says []string
