@@ -13,7 +13,7 @@ import (
 // discover measures ibweave discover against ibnetdiscover, as whole processes on one
 // ibsim, and holds their fabrics against each other.
 func (b *bench) discover(ctx context.Context, which string) error {
-	twin, err := b.twin(which)
+	twin, err := b.twin(ctx, which)
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/ibweave/ibweave/audit/quality"
-	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -24,12 +18,11 @@ var lanesNeeded = regexp.MustCompile(`Lanes needed: (\d+)`)
 // one fabric: time, lanes, and what the tables are worth. nue may use as many lanes as
 // ibsim's ports have.
 func (b *bench) layered(ctx context.Context, which string, engines []string) error {
-	twin, err := b.twin(which)
+	twin, err := b.twin(ctx, which)
 	if err != nil {
 		return err
 	}
-	f := twin.Fabric
-	dir, file, err := writeTopology(f)
+	dir, file, err := writeTopology(twin.Fabric)
 	defer os.RemoveAll(dir)
 	if err != nil {
 		return err
@@ -65,31 +58,23 @@ func (b *bench) layered(ctx context.Context, which string, engines []string) err
 	}
 	b.row("ibweave layered, with verify", ours)
 	b.row("ibweave layered, process", process)
+	args := []string{"-t", file, "-e", "layered"}
 	for i, name := range engines {
 		if failed[i] {
 			continue
 		}
-		if err := b.theirQuality(ctx, twin, name, filepath.Join(dir, name)); err != nil {
+		tables := filepath.Join(dir, name)
+		if err := b.dump(ctx, twin, name, tables); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
 			fmt.Fprintf(b.out, "  %-32s %v\n", "OpenSM "+name, err)
+			continue
 		}
+		args = append(args, "--lfts", tables)
 	}
-	r, err := routeBy(ctx, "layered", f)
-	if err != nil {
-		return err
-	}
-	lanes := 1
-	if r.PathSLs != nil {
-		lanes = 0
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			for _, sl := range r.PathSLs.Row(s) {
-				lanes = max(lanes, int(sl)+1)
-			}
-		}
-	}
-	return b.printQuality(ctx, "ibweave layered", strconv.Itoa(lanes), f, r.Tables)
+	fmt.Fprintln(b.out, "\nOpenSM dumps its tables without lanes, hence credit loops:")
+	return b.compare(ctx, args...)
 }
 
 // qos is what OpenSM needs for path SLs, and nue for lanes.
@@ -98,15 +83,11 @@ var qos = []string{"qos TRUE", "nue_max_num_vls 8"}
 // layeredTimeout bounds a run of OpenSM that may have no engine left to take.
 const layeredTimeout = 5 * time.Minute
 
-// theirQuality prints what the tables of an engine of OpenSM are worth.
-func (b *bench) theirQuality(ctx context.Context, twin *ibsim.Twin, name, dir string) error {
-	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{Timeout: 5 * time.Minute})
-	if err != nil {
-		return err
-	}
-	defer sim.Close()
+// dump writes the tables of an engine of OpenSM into a file, and prints its lanes.
+func (b *bench) dump(ctx context.Context, twin *ibsim.Twin, name, file string) error {
+	dir := file + ".dir"
 	lanes := "8 at most"
-	_, err = ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{
+	_, err := openSM(ctx, twin, ibsim.OpenSMConfig{
 		Engine: name + ",no_fallback", Flags: 0x47, Dir: dir, Options: qos, Timeout: layeredTimeout,
 		Line: func(l ibsim.LogLine) {
 			if m := lanesNeeded.FindStringSubmatch(l.Message); m != nil {
@@ -117,24 +98,6 @@ func (b *bench) theirQuality(ctx context.Context, twin *ibsim.Twin, name, dir st
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "opensm-lfts.dump")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
-	if err != nil {
-		return err
-	}
-	return b.printQuality(ctx, "OpenSM "+name, lanes, twin.Fabric, tables)
-}
-
-func (b *bench) printQuality(ctx context.Context, name, lanes string, f *fabric.Fabric, t *lft.Tables) error {
-	q, err := quality.Measure(ctx, f, t, quality.Options{})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(b.out, "  %-32s VLs %s; busiest link %d routes, mean %.1f, Gini %.3f; bisection bandwidth %.4f\n",
-		strings.TrimSpace(name), lanes, q.Links.Max, q.Links.Mean, q.Links.Gini, q.Bisection.Mean)
-	return nil
+	fmt.Fprintf(b.out, "  %-32s VLs %s\n", "OpenSM "+name, lanes)
+	return os.Rename(filepath.Join(dir, "opensm-lfts.dump"), file)
 }

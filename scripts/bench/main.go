@@ -33,19 +33,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
-	"github.com/ibweave/ibweave/verify"
 )
 
 func main() {
@@ -123,8 +118,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 // twin is the fabric of a measurement, with LIDs, for ibsim: the radix of a fat tree of
 // three levels; a mesh such as 30x30, or a torus such as 8x8t, with a host on each switch;
 // or a file.
-func (b *bench) twin(which string) (*ibsim.Twin, error) {
-	f, err := fabricOf(which)
+func (b *bench) twin(ctx context.Context, which string) (*ibsim.Twin, error) {
+	f, err := b.fabricOf(ctx, which)
 	if err != nil {
 		return nil, err
 	}
@@ -135,28 +130,26 @@ func (b *bench) twin(which string) (*ibsim.Twin, error) {
 	return ibsim.NewTwin(f)
 }
 
-func fabricOf(which string) (*fabric.Fabric, error) {
-	if radix, err := strconv.Atoi(which); err == nil {
-		return gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
-	}
-	if strings.Trim(which, "0123456789xt") != "" {
-		data, err := os.ReadFile(which)
-		if err != nil {
-			return nil, err
-		}
-		f, _, err := topology.Parse(which, data, topology.Options{})
-		return f, err
-	}
-	spec := mesh.Spec{Hosts: 1}
+func (b *bench) fabricOf(ctx context.Context, which string) (*fabric.Fabric, error) {
+	var text []byte
+	var err error
 	sizes, torus := strings.CutSuffix(which, "t")
-	for size := range strings.SplitSeq(sizes, "x") {
-		n, err := strconv.Atoi(size)
-		if err != nil {
-			return nil, err
+	if strings.Trim(which, "0123456789xt") != "" {
+		text, err = os.ReadFile(which)
+	} else if !strings.Contains(which, "x") {
+		text, err = exec.CommandContext(ctx, b.program, "gen", "fattree", "--levels", "3", "--radix", which).Output()
+	} else {
+		kind := "mesh"
+		if torus {
+			kind = "torus"
 		}
-		spec.Dims, spec.Wrap = append(spec.Dims, n), append(spec.Wrap, torus)
+		text, err = exec.CommandContext(ctx, b.program, "gen", kind, "--dims", sizes).Output()
 	}
-	return mesh.Generate(spec)
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := topology.Parse(which, text, topology.Options{})
+	return f, err
 }
 
 // writeTopology writes a fabric into a new directory, which the caller removes.
@@ -184,7 +177,7 @@ func (b *bench) compile(ctx context.Context, file, engine string) (s compile.Sec
 
 // route routes a fabric with each of the engines, whose names both programs have.
 func (b *bench) route(ctx context.Context, which string, engines []string) error {
-	twin, err := b.twin(which)
+	twin, err := b.twin(ctx, which)
 	if err != nil {
 		return err
 	}
@@ -243,7 +236,7 @@ func openSM(ctx context.Context, twin *ibsim.Twin, cfg ibsim.OpenSMConfig) (time
 
 // audit checks the tables of OpenSM.
 func (b *bench) audit(ctx context.Context, which string) error {
-	twin, err := b.twin(which)
+	twin, err := b.twin(ctx, which)
 	if err != nil {
 		return err
 	}
@@ -273,43 +266,15 @@ func (b *bench) audit(ctx context.Context, which string) error {
 	b.row("ibdmchk", theirs)
 	b.row("ibweave check", ours)
 	b.ratio(theirs, ours)
-	return b.busiest(ctx, twin.Fabric, fdbs)
+	return b.compare(ctx, "-t", list, "-e", "updn", "--lfts", fdbs, "--bisections", "0")
 }
 
-// busiest prints the load of the busiest link in OpenSM's tables and in ours.
-func (b *bench) busiest(ctx context.Context, f *fabric.Fabric, fdbs string) error {
-	data, err := os.ReadFile(fdbs)
-	if err != nil {
-		return err
-	}
-	theirs, _, err := dump.ReadLFTs(fdbs, data, f, dump.Options{})
-	if err != nil {
-		return err
-	}
-	ours, err := routeBy(ctx, "updn", f)
-	if err != nil {
-		return err
-	}
-	for _, t := range []struct {
-		name   string
-		tables *lft.Tables
-	}{{"OpenSM updn, busiest link", theirs}, {"ibweave updn, busiest link", ours.Tables}} {
-		v, err := verify.Check(ctx, f, t.tables, verify.Options{})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(b.out, "  %-32s %9d routes, mean %.0f\n", t.name, v.Balance.MaxRoutes, v.Balance.MeanRoutes)
-	}
-	return nil
-}
-
-// routeBy makes tables of f by an engine.
-func routeBy(ctx context.Context, engine string, f *fabric.Fabric) (*lft.Routing, error) {
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		return nil, err
-	}
-	return e.Route(ctx, f, lft.Options{})
+// compare prints what tables of OpenSM and of ours are worth, by ibweave compare.
+func (b *bench) compare(ctx context.Context, args ...string) error {
+	args = append([]string{"compare", "--fail-on", "never", "--hottest", "0"}, args...)
+	_, said, err := whole(ctx, "", b.program, args...)
+	fmt.Fprintf(b.out, "\n%s\n", said)
+	return err
 }
 
 // whole times a process from start to end.

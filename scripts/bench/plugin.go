@@ -30,7 +30,7 @@ type stage struct {
 // The time inside our callbacks is what the plugin logs: all of it from when OpenSM
 // calls until the callback returns, and the stages snapshot, route, verify, and write.
 func (b *bench) plugin(ctx context.Context, which string) error {
-	twin, err := b.twin(which)
+	twin, err := b.twin(ctx, which)
 	if err != nil {
 		return err
 	}
