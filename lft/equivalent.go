@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // Equivalent switches have their channels to the same neighbours, as the leaves of a pod
@@ -36,20 +37,7 @@ const (
 // EquivalentSwitches numbers the classes of switches of which the channels lead to the
 // same switches, one by one: the class by NodeID.
 func EquivalentSwitches(f *fabric.Fabric) []int32 {
-	list := f.Switches()
-	compare := func(a, b fabric.NodeID) int {
-		_, x := f.SwitchLinks(a)
-		_, y := f.SwitchLinks(b)
-		return slices.Compare(x, y)
-	}
-	slices.SortFunc(list, compare)
-	class := make([]int32, len(list))
-	for i := 1; i < len(list); i++ {
-		class[list[i]] = class[list[i-1]]
-		if compare(list[i-1], list[i]) != 0 {
-			class[list[i]]++
-		}
-	}
+	class, _, _ := graph.Equivalent(f.NumSwitches(), f.Neighbors)
 	return class
 }
 

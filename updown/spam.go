@@ -61,7 +61,7 @@ func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	parent := d.findParents()
 	return d.route(ctx, e.Name(), f, lft.NewBalancer(f, nil), func() func(fabric.NodeID, *lft.Placement) bool {
 		x := newSpamPaths(d, parent)
-		sort := lft.NewByDistance(d.up.near)
+		sort := lft.NewByDistance(d.near)
 		return func(t fabric.NodeID, p *lft.Placement) bool {
 			if !x.growTo(d.order.Rank[t]) {
 				return false
@@ -83,7 +83,7 @@ func (d *directions) findParents() []int32 {
 	parent := make([]int32, len(d.order.Switch))
 	for r := range parent {
 		parent[r] = noParent
-		above, _ := d.up.from(int32(r))
+		above := d.up.ranksFrom(int32(r))
 		for _, u := range above {
 			if parent[r] == noParent || u < parent[r] {
 				parent[r] = u
@@ -130,7 +130,7 @@ func (x *spamPaths) growTo(t int32) bool {
 			continue
 		}
 		least := fabric.Unreachable
-		below, _ := x.d.down.from(v)
+		below := x.d.down.ranksFrom(v)
 		for _, w := range below {
 			if x.parent[w] != v {
 				least = min(least, x.down[w])
@@ -150,7 +150,7 @@ func (x *spamPaths) growTo(t int32) bool {
 			continue
 		}
 		least := fabric.Unreachable
-		above, _ := x.d.up.from(int32(v))
+		above := x.d.up.ranksFrom(int32(v))
 		for _, u := range above {
 			least = min(least, x.hops[u])
 		}

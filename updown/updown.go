@@ -16,13 +16,12 @@
 package updown
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -121,6 +120,7 @@ type directions struct {
 	order *Order
 	up    channels
 	down  channels
+	near  []fabric.NodeID // all ranks, those of one class of upward channels together
 }
 
 // channels lists for each switch, by rank, its channels in one direction and
@@ -137,14 +137,15 @@ type channels struct {
 	num     []fabric.PortNum // of port
 	class   []int32          // by rank, from 0
 	classes int
-	near    []fabric.NodeID // all ranks, those of one class together
 }
 
-// of gives the channels of the switch with rank r.
+// from gives the channels of the switch with rank r.
 func (c *channels) from(r int32) (to []int32, port []fabric.PortID) {
-	a, b := c.first[r], c.first[r+1]
-	return c.to[a:b], c.port[a:b]
+	return c.ranksFrom(r), c.port[c.first[r]:c.first[r+1]]
 }
+
+// ranksFrom lists the ranks that the channels of the switch with rank r lead to.
+func (c *channels) ranksFrom(r int32) []int32 { return c.to[c.first[r]:c.first[r+1]] }
 
 func newDirections(f *fabric.Fabric, order *Order) *directions {
 	n := f.NumSwitches()
@@ -165,8 +166,12 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 		d.up.first = append(d.up.first, int32(len(d.up.to)))
 		d.down.first = append(d.down.first, int32(len(d.down.to)))
 	}
-	d.up.findClasses(f.Switches())
-	d.down.findClasses(f.Switches())
+	var near []int32
+	d.up.class, d.up.classes, near = graph.Equivalent(n, d.up.ranksFrom)
+	d.down.class, d.down.classes, _ = graph.Equivalent(n, d.down.ranksFrom)
+	for _, r := range near {
+		d.near = append(d.near, fabric.NodeID(r))
+	}
 	return d
 }
 
@@ -178,24 +183,6 @@ func (d *directions) equivalentSwitches() []int32 {
 		class[s] = d.up.class[r]*int32(d.down.classes) + d.down.class[r]
 	}
 	return class
-}
-
-// findClasses numbers the classes; ranks lists all ranks.
-func (c *channels) findClasses(ranks []fabric.NodeID) {
-	c.class = make([]int32, len(c.first)-1)
-	c.near = ranks
-	compare := func(a, b fabric.NodeID) int {
-		x, _ := c.from(int32(a))
-		y, _ := c.from(int32(b))
-		return slices.Compare(x, y)
-	}
-	slices.SortFunc(c.near, func(a, b fabric.NodeID) int { return cmp.Or(compare(a, b), cmp.Compare(a, b)) })
-	for i, r := range c.near {
-		if i == 0 || compare(c.near[i-1], r) != 0 {
-			c.classes++
-		}
-		c.class[r] = int32(c.classes - 1)
-	}
 }
 
 // tree is the paths to one destination switch: scratch of one worker. It
@@ -233,7 +220,7 @@ func newTree(d *directions) *tree {
 		climb:    make([]uint8, d.up.classes),
 		upward:   make([]choice, d.up.classes),
 		downward: make([]choice, d.down.classes),
-		sort:     lft.NewByDistance(d.up.near),
+		sort:     lft.NewByDistance(d.near),
 	}
 }
 
@@ -253,7 +240,7 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 	for i := 0; i < len(x.queue); i++ {
 		v := x.queue[i]
 		h := x.down[v] + 1
-		above, _ := x.d.up.from(v)
+		above := x.d.up.ranksFrom(v)
 		for _, u := range above {
 			if x.down[u] == fabric.Unreachable {
 				if h == fabric.Unreachable {
@@ -273,7 +260,7 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 		climb := &x.climb[x.d.up.class[u]]
 		if *climb == 0 {
 			least := fabric.Unreachable
-			above, _ := x.d.up.from(int32(u))
+			above := x.d.up.ranksFrom(int32(u))
 			for _, v := range above {
 				least = min(least, x.hops[v])
 			}
@@ -340,7 +327,7 @@ func (x *tree) findChoice(to []int32, hops []uint8, want uint8) choice {
 func (x *tree) anyPort(r int32, turn int) fabric.PortNum {
 	c, which, hops := x.side(r)
 	if !which.known {
-		to, _ := c.from(r)
+		to := c.ranksFrom(r)
 		want := x.hops[r] - 1
 		i := int32(uint32(turn) % uint32(len(to)))
 		for hops[to[i]] != want {

@@ -11,6 +11,11 @@
 // said. The types with scratch memory serve one goroutine at a time.
 package graph
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Next lists the vertices that edges from v lead to, in any order, repeated or
 // not. The list is read before the next call and is not changed, so that the
 // function may use one buffer for all calls.
@@ -35,22 +40,23 @@ func NewCSR[V ~int32](n int, next Next[V]) *CSR[V] {
 // Next lists the vertices that edges from v lead to.
 func (g *CSR[V]) Next(v V) []V { return g.Edges[g.Start[v]:g.Start[v+1]] }
 
-// Reverse is the graph with all edges turned round; each row is ascending.
-func (g *CSR[V]) Reverse() *CSR[V] {
-	n := len(g.Start) - 1
-	r := &CSR[V]{Start: make([]int32, n+1), Edges: make([]V, len(g.Edges))}
-	for _, v := range g.Edges {
-		r.Start[v+1]++
+// Equivalent numbers the classes of equivalent vertices, from 0 in the order of their
+// rows: vertices of which the edges lead to the same vertices, one by one. It also lists
+// all vertices, those of a class together and ascending.
+func Equivalent[V ~int32](n int, next Next[V]) (class []int32, count int, list []V) {
+	g := NewCSR(n, next)
+	list = make([]V, n)
+	for v := range list {
+		list[v] = V(v)
 	}
-	for v := range n {
-		r.Start[v+1] += r.Start[v]
-	}
-	at := append([]int32(nil), r.Start...)
-	for v := range n {
-		for _, to := range g.Next(V(v)) {
-			r.Edges[at[to]] = V(v)
-			at[to]++
+	compare := func(v, w V) int { return slices.Compare(g.Next(v), g.Next(w)) }
+	slices.SortFunc(list, func(v, w V) int { return cmp.Or(compare(v, w), cmp.Compare(v, w)) })
+	class = make([]int32, n)
+	for i, v := range list {
+		if i == 0 || compare(list[i-1], v) != 0 {
+			count++
 		}
+		class[v] = int32(count - 1)
 	}
-	return r
+	return class, count, list
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"testing"
@@ -91,11 +92,21 @@ func TestCSR(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t, false)
 		c := NewCSR(len(g), g.next())
-		r := c.Reverse()
-		next, before := g.next(), g.before()
+		next := g.next()
 		for v := range int32(len(g)) {
-			if !slices.Equal(c.Next(v), next(v)) || !slices.Equal(r.Next(v), before(v)) {
-				t.Fatalf("vertex %d: %v and %v", v, c.Next(v), r.Next(v))
+			if !slices.Equal(c.Next(v), next(v)) {
+				t.Fatalf("vertex %d: %v", v, c.Next(v))
+			}
+		}
+		class, count, list := Equivalent(len(g), next)
+		if count != int(slices.Max(class))+1 || !slices.IsSortedFunc(list, func(v, w int32) int { return cmp.Or(cmp.Compare(class[v], class[w]), cmp.Compare(v, w)) }) {
+			t.Fatalf("%d classes %v, list %v", count, class, list)
+		}
+		for v := range int32(len(g)) {
+			for w := range v {
+				if slices.Equal(c.Next(v), c.Next(w)) != (class[v] == class[w]) {
+					t.Fatalf("vertices %d and %d in classes %v", v, w, class)
+				}
 			}
 		}
 	})
@@ -326,21 +337,21 @@ func TestOrder(t *testing.T) {
 				continue
 			}
 			closes := v == w || g.distances()[w][v] < far
-			before := slices.Clone(o.List())
+			before := slices.Clone(o.at)
 			added := o.Add(v, w, g.next(), g.before())
-			if added == closes || !added && !slices.Equal(o.List(), before) {
+			if added == closes || !added && !slices.Equal(o.at, before) {
 				t.Fatalf("edge from %d to %d closes a cycle: %v, added: %v", v, w, closes, added)
 			}
 			g[v][w] = added
 			seen := make([]bool, n)
-			for i, v := range o.List() {
+			for i, v := range o.at {
 				for w := range int32(n) {
 					if g[v][w] && !o.Before(v, w) {
-						t.Fatalf("edge from %d to %d in order %v", v, w, o.List())
+						t.Fatalf("edge from %d to %d in order %v", v, w, o.at)
 					}
 				}
 				if o.rank[v] != int32(i) || seen[v] {
-					t.Fatalf("order %v", o.List())
+					t.Fatalf("order %v", o.at)
 				}
 				seen[v] = true
 			}

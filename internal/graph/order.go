@@ -31,9 +31,6 @@ func NewOrder[V ~int32](order []V) *Order[V] {
 // Before says whether v comes before w in the order.
 func (o *Order[V]) Before(v, w V) bool { return o.rank[v] < o.rank[w] }
 
-// List is the order; not to be changed.
-func (o *Order[V]) List() []V { return o.at }
-
 // Add makes v come before w, so that the caller can add an edge from v to w. It
 // returns false and changes nothing if that would close a cycle. next and before
 // list the vertices that edges lead to and come from, without the new edge. An edge

@@ -7,159 +7,147 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// chains is by destination LID the way by which it comes down from the top: a switch of
-// each level. Destinations are numbered from 0, those of a switch in a row: first the
+// chains is the chain of each destination LID: the path by which it comes down from the top,
+// a switch of each level. Destinations are numbered from 0, switch by switch: first the
 // LIDs of its hosts, by port, then its own.
 type chains struct {
 	*plan
-	dests []int32 // by switch: its destinations are dests[u]:dests[u+1]
-	own   []int32 // by switch: those of hosts are dests[u]:own[u]
-	lid   []fabric.LID
-	out   []fabric.PortNum // the port by which its switch delivers it
-	// at is by level and destination the switch, -1 for none.
-	at [][]int32
-	// by is by level below the top and destination the channel that leads up from at,
-	// -1 for none, and nth its number among those between the same switches.
-	by  [][]int32
-	nth [][]uint8
-	// way is by level below the top and destination the number of the chain's way up among
-	// those of its column.
-	way  [][]uint8
-	load []float64 // by channel that leads up: destinations that come down by it
+	destStart []int32 // by switch: its destinations are destStart[u]:destStart[u+1]
+	ownStart  []int32 // by switch: the destinations on its hosts are destStart[u]:ownStart[u]
+	lid       []fabric.LID
+	out       []fabric.PortNum // the port by which its switch delivers it
+	// switchAt is by level and destination the switch of the chain, -1 for none.
+	switchAt [][]int32
+	// channelUp is by level below the top and destination the channel that leads up from
+	// switchAt, -1 for none. copyUp is its number among those between the same switches.
+	channelUp [][]int32
+	copyUp    [][]uint8
+	// uplinkOf is by level below the top and destination the number of the chain's uplink
+	// among those of its digit.
+	uplinkOf [][]uint8
+	load     []float64 // by channel that leads up: destinations that come down by it
 
-	// The least costly way to the top for displace.
-	cost  []float64
-	next  []int32 // channel, -1 at the top
-	known []int32 // by switch: the destination that cost and next are of
+	// The cheapest path to the top, for displaceChain.
+	cost     []float64
+	next     []int32 // channel, -1 at the top
+	knownFor []int32 // by switch: the destination that cost and next are of
 }
 
 func newChains(p *plan) *chains {
-	n := len(p.sw)
+	n := len(p.switches)
 	x := &chains{
-		plan: p, dests: make([]int32, n+1), own: make([]int32, n), load: make([]float64, len(p.to)),
-		cost: make([]float64, n), next: make([]int32, n), known: make([]int32, n),
+		plan: p, destStart: make([]int32, n+1), ownStart: make([]int32, n), load: make([]float64, len(p.to)),
+		cost: make([]float64, n), next: make([]int32, n), knownFor: slices.Repeat([]int32{-1}, n),
 	}
-	for u, s := range p.sw {
+	for u, s := range p.switches {
 		for _, host := range p.f.HostsOn(s) {
-			x.add(host, p.f.Num(p.f.Peer(host)))
+			x.addPort(host, p.f.Num(p.f.Peer(host)))
 		}
-		x.own[u] = int32(len(x.lid))
-		x.add(p.f.PortBase(s), fabric.ManagementPort)
-		x.dests[u+1] = int32(len(x.lid))
+		x.ownStart[u] = int32(len(x.lid))
+		x.addPort(p.f.PortBase(s), fabric.ManagementPort)
+		x.destStart[u+1] = int32(len(x.lid))
 	}
-	for u := range x.known {
-		x.known[u] = -1
-	}
-	for range p.height + 1 {
-		at := make([]int32, len(x.lid))
-		for d := range at {
-			at[d] = -1
-		}
-		x.at = append(x.at, at)
-	}
+
+	none := slices.Repeat([]int32{-1}, len(x.lid))
+	x.switchAt = append(x.switchAt, slices.Clone(none))
 	for range p.height {
-		by := make([]int32, len(x.lid))
-		for d := range by {
-			by[d] = -1
-		}
-		x.by = append(x.by, by)
-		x.nth = append(x.nth, make([]uint8, len(x.lid)))
-		x.way = append(x.way, make([]uint8, len(x.lid)))
+		x.switchAt = append(x.switchAt, slices.Clone(none))
+		x.channelUp = append(x.channelUp, slices.Clone(none))
+		x.copyUp = append(x.copyUp, make([]uint8, len(x.lid)))
+		x.uplinkOf = append(x.uplinkOf, make([]uint8, len(x.lid)))
 	}
-	x.choose()
+	x.chooseChains()
 	return x
 }
 
-// add gives the LIDs of an end port the next numbers.
-func (x *chains) add(p fabric.PortID, out fabric.PortNum) {
+// addPort gives the LIDs of an end port the next numbers.
+func (x *chains) addPort(p fabric.PortID, out fabric.PortNum) {
 	for lid := range x.f.LIDs(p) {
 		x.lid = append(x.lid, lid)
 		x.out = append(x.out, out)
 	}
 }
 
-// choose makes all chains: first those that are as in a full tree, then those of other
-// hosts, then those of switches.
-func (x *chains) choose() {
+// chooseChains makes all chains: first those of a full tree, then those of displaced hosts,
+// then those of switches.
+func (x *chains) chooseChains() {
 	var displaced []int32
-	n := int32(len(x.sw))
+	n := int32(len(x.switches))
 	wanted := make([]int32, x.height)
 	for u := range n {
-		for d := x.dests[u]; d < x.own[u]; d++ {
+		for d := x.destStart[u]; d < x.ownStart[u]; d++ {
 			port := x.f.LIDPort(x.lid[d])
-			x.at[x.level[u]][d] = u
-			x.want(u, x.seat[u][x.out[d]], int32(x.lid[d]-x.f.LID(port)), int32(1)<<x.f.LMC(port), wanted)
-			if !x.take(d, u, wanted) {
+			x.switchAt[x.level[u]][d] = u
+			x.wantUplinks(u, x.hostIndex[u][x.out[d]], int32(x.lid[d]-x.f.LID(port)), int32(1)<<x.f.LMC(port), wanted)
+			if !x.takeWanted(d, u, wanted) {
 				displaced = append(displaced, d)
 			}
 		}
 	}
 	for _, d := range displaced {
-		u := x.owner(d)
-		x.displace(d, u)
+		x.displaceChain(d, x.findOwner(d))
 	}
 	for u := range n {
-		for d := x.own[u]; d < x.dests[u+1]; d++ {
-			x.at[x.level[u]][d] = u
+		for d := x.ownStart[u]; d < x.destStart[u+1]; d++ {
+			x.switchAt[x.level[u]][d] = u
 			v := u
 			for l := x.level[u]; l < x.height; l++ {
 				from, to := x.ups(v)
 				if from == to {
 					break
 				}
-				v = x.step(d, l, from+(u+d-x.own[u])%(to-from))
+				v = x.extendChain(d, l, from+(u+d-x.ownStart[u])%(to-from))
 			}
 		}
 	}
-	// Below the switch of a destination there is no chain; copies take turns there.
+	// Below the switch of a destination there is no chain: copies take turns there.
 	for u := range n {
 		for l := range x.level[u] {
-			for d := x.dests[u]; d < x.dests[u+1]; d++ {
-				x.nth[l][d] = uint8(int32(x.lid[d]) % x.copies)
+			for d := x.destStart[u]; d < x.destStart[u+1]; d++ {
+				x.copyUp[l][d] = uint8(int32(x.lid[d]) % x.copies)
 			}
 		}
 	}
 }
 
-// owner is the switch of a destination.
-func (x *chains) owner(d int32) int32 {
-	for l := range x.at {
-		if u := x.at[l][d]; u >= 0 {
+// findOwner finds the switch of a destination.
+func (x *chains) findOwner(d int32) int32 {
+	for l := range x.switchAt {
+		if u := x.switchAt[l][d]; u >= 0 {
 			return u
 		}
 	}
 	return -1
 }
 
-// want puts into wanted, by level below the top, the number of the way up that the host
-// in position i on switch u has in a full tree, for its LID number k of so many. Those of
-// one port are turned against each other, so that each number by itself is as
-// contention-free as the others.
-func (x *chains) want(u, i, k, lids int32, wanted []int32) {
+// wantUplinks puts into wanted, by level below the top, the number of the uplink that a full
+// tree gives to LID k of the lids of the host with index i on switch u. The LIDs of one port
+// are rotated against each other, so that the k-th LIDs of all ports are as
+// contention-free for each k.
+func (x *chains) wantUplinks(u, i, k, lids int32, wanted []int32) {
 	slot := i
 	for l := range x.height {
 		if l < x.level[u] {
 			continue
 		}
-		wide := x.wide[l]
-		turn := min(lids, wide)
-		shift := k % turn * (wide / turn)
+		turn := min(lids, x.uplinks[l])
+		shift := k % turn * (x.uplinks[l] / turn)
 		k /= turn
 		lids = (lids + turn - 1) / turn
-		if x.level[u] > 0 || x.place[0][u] < 0 {
+		if x.level[u] > 0 || x.subtreeIndex[0][u] < 0 {
 			wanted[l] = slot + shift
 			continue
 		}
-		wanted[l] = slot + shift + x.offset(l, u)
-		slot = x.place[l][u]*x.fold[l] + slot/x.apart[l]%x.fold[l]
+		wanted[l] = slot + shift + x.uplinkOffset(l, u)
+		slot = x.subtreeIndex[l][u]*x.oversubscription[l] + slot/x.distinctParents[l]%x.oversubscription[l]
 	}
 }
 
-// take makes the chain of a destination as it is wanted, when all its cables are there.
-func (x *chains) take(d, u int32, wanted []int32) bool {
-	var by [maxHeight]int32
+// takeWanted gives a destination the wanted chain. It returns false if a cable is missing.
+func (x *chains) takeWanted(d, u int32, wanted []int32) bool {
+	var channels [maxHeight]int32
 	for v, l := u, x.level[u]; l < x.height; l++ {
-		list := x.channel[l][v]
+		list := x.uplinkChannel[l][v]
 		if len(list) == 0 {
 			return false
 		}
@@ -167,46 +155,46 @@ func (x *chains) take(d, u int32, wanted []int32) bool {
 		if c < 0 {
 			return false
 		}
-		by[l] = c
+		channels[l] = c
 		v = x.to[c]
 	}
 	for l := x.level[u]; l < x.height; l++ {
-		x.load[by[l]] += x.unit[by[l]]
-		x.step(d, l, by[l])
+		x.load[channels[l]] += x.unit[channels[l]]
+		x.extendChain(d, l, channels[l])
 	}
 	return true
 }
 
-// step has the chain of d go on by channel c, and gives the switch there.
-func (x *chains) step(d, l, c int32) int32 {
-	u, v := x.at[l][d], x.to[c]
-	if i := slices.Index(x.channel[l][u], c); i >= 0 {
-		x.way[l][d] = uint8(i)
+// extendChain adds channel c to the chain of d, and returns the switch that it leads to.
+func (x *chains) extendChain(d, l, c int32) int32 {
+	u, v := x.switchAt[l][d], x.to[c]
+	if i := slices.Index(x.uplinkChannel[l][u], c); i >= 0 {
+		x.uplinkOf[l][d] = uint8(i)
 	}
-	x.by[l][d], x.nth[l][d], x.at[l+1][d] = c, x.copy[c], v
+	x.channelUp[l][d], x.copyUp[l][d], x.switchAt[l+1][d] = c, x.copy[c], v
 	return v
 }
 
-// displace takes the chain with the least sum of cubes of the loads that it leads to.
-func (x *chains) displace(d, u int32) {
-	x.toTop(d, u)
+// displaceChain gives d the chain with the least sum of the cubes of the loads on it.
+func (x *chains) displaceChain(d, u int32) {
+	x.findCostToTop(d, u)
 	for l := x.level[u]; l < x.height; l++ {
 		c := x.next[u]
 		if c < 0 {
 			return
 		}
 		x.load[c] += x.unit[c]
-		u = x.step(d, l, c)
+		u = x.extendChain(d, l, c)
 	}
 }
 
-// toTop finds the least cost of a way from u to the top. A way that ends below is
-// worse than all that end above.
-func (x *chains) toTop(d, u int32) float64 {
-	if x.known[u] == d {
+// findCostToTop finds the least cost of a path from u to the top. A path that ends below the
+// top costs more than any that ends higher.
+func (x *chains) findCostToTop(d, u int32) float64 {
+	if x.knownFor[u] == d {
 		return x.cost[u]
 	}
-	x.known[u], x.next[u] = d, -1
+	x.knownFor[u], x.next[u] = d, -1
 	x.cost[u] = 0
 	from, to := x.ups(u)
 	if from == to {
@@ -217,7 +205,7 @@ func (x *chains) toTop(d, u int32) float64 {
 	for i := range to - from {
 		c := from + (i+int32(x.lid[d]))%(to-from)
 		load := x.load[c] + x.unit[c]
-		if cost := load*load*load + x.toTop(d, x.to[c]); cost < best {
+		if cost := load*load*load + x.findCostToTop(d, x.to[c]); cost < best {
 			best = cost
 			x.next[u] = c
 		}

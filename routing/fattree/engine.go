@@ -3,16 +3,16 @@
 // (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real
 // Life Fat Trees, CCIT report 776, Technion, 2010). It makes no promise to other modules.
 //
-// A fat tree has levels, and cables lead to the next level only. Each destination
-// comes down from the top by one chain of switches, which follows from the host's
-// position: from host i of a leaf by way i, modulo the number of ways up, and so on. All
-// others go up to the chain of a destination. What is missing displaces the chains that
-// it was part of, and no others, to where the least load is.
+// A fat tree has levels, and cables lead to the next level only. Packets come down to a
+// destination by one chain of switches, which follows from the host's position: host i of
+// a leaf uses uplink i modulo the number of uplinks, and so on. All switches send up to the
+// chain of a destination. A missing cable or switch displaces the chains that it was part
+// of, and no others, to where the load is least.
 //
-// Paths go up in the levels and then down. The guarantee follows from a strict order
-// of the switches, with a leaf on top: all these paths are legal up*/down* paths of it,
-// or are not taken. So each port has a legal path to each other one, also where no path
-// up and then down is left, and between the switches at the top.
+// Paths go up in the levels and then down. The guarantee follows from a strict order of
+// the switches, with a leaf on top: a path by levels is taken only if it is a legal
+// up*/down* path of the order. So each port has a legal path to each other one, also where
+// no path up and then down is left, and between the switches at the top.
 package fattree
 
 import (
@@ -35,12 +35,12 @@ var _ lft.Engine = Engine{}
 func (Engine) Name() string { return "fattree" }
 
 // Guarantee is Reachable and NoCreditLoop. Paths between hosts on leaves are shortest
-// ones as long as some way up and then down is left.
+// paths as long as some path up and then down is left.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
 const (
-	// hostsOnLeaves is the least part of the hosts that must be on leaves, and
-	// joinedPairs of pairs of leaves that must have a way up and down, in percent.
+	// In percent: hostsOnLeaves of the hosts must be on leaves, and joinedPairs of the pairs
+	// of leaves must have a path up and then down.
 	hostsOnLeaves = 66
 	joinedPairs   = 75
 )
@@ -48,11 +48,10 @@ const (
 // Route finds levels, by the distance from opt.Roots where there are any, and fills the
 // tables. It refuses, with a *lft.DomainError, a fabric with a cable between switches
 // that are not on neighbouring levels; and without roots, one with many hosts on
-// upper levels, or in which many pairs of leaves have no way up and then down.
+// upper levels, or with many pairs of leaves without a path up and then down.
 //
 // It takes O(switches x LIDs) and, for each switch above the leaves, O(channels).
-// opt.Previous is not looked at: the chains of other hosts do not change with a
-// cable.
+// It ignores opt.Previous: a cable changes the chains that use it only.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	r := &lft.Routing{Engine: e.Name(), Fabric: f, Tables: lft.NewTables(n, f.MaxLID()), Order: make([]int32, n)}
@@ -63,11 +62,11 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	index, level := make([]int32, n), make([]int32, n)
 	search := graph.NewSearch[fabric.NodeID](n)
 	placed := int32(0)
-	for _, part := range components(f) {
+	for _, part := range listComponents(f) {
 		k := &ranker{f: f, part: part, hosts: hosts, level: level, search: search}
-		byRoots, err := k.fromRoots(opt.Roots)
+		byRoots, err := k.rankFromRoots(opt.Roots)
 		if !byRoots {
-			err = k.fromLeaves()
+			err = k.rankFromLeaves()
 		}
 		if err != nil {
 			return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
@@ -75,14 +74,14 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		x := newTree(f, part, index, level, hosts)
 		x.findReach()
 		if !byRoots {
-			if err := x.suits(); err != nil {
+			if err := x.checkShape(); err != nil {
 				return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
 			}
 		}
-		x.grow()
+		x.findOrder()
 		p := newPlan(x)
 		fill := newFiller(newChains(p), r.Tables)
-		if err := fill.run(ctx); errors.Is(err, errTooLong) {
+		if err := fill.fillTables(ctx); errors.Is(err, errTooLong) {
 			return nil, &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf("a path has more than %d links", fabric.MaxHops-1)}
 		} else if err != nil {
 			return nil, err
@@ -91,19 +90,20 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			r.Order[s] = placed + x.rank[u]
 		}
 		placed += int32(len(part))
-		r.CAOrder = append(r.CAOrder, p.caOrder()...)
-		if note := fill.note(); note != "" {
+		r.CAOrder = append(r.CAOrder, p.listCAOrder()...)
+		if note := fill.describe(); note != "" {
 			r.Notes = append(r.Notes, note)
 		}
 	}
-	if note := ratesNote(f); note != "" {
+	if note := describeRates(f); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
 	return r, nil
 }
 
-// ratesNote says that cables between switches have different rates, "" when they have not.
-func ratesNote(f *fabric.Fabric) string {
+// describeRates is a note that cables between switches have different rates; "" if they
+// have one rate.
+func describeRates(f *fabric.Fabric) string {
 	var slow, fast fabric.Link
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
@@ -125,8 +125,8 @@ func ratesNote(f *fabric.Fabric) string {
 	return fmt.Sprintf("fattree ignores rates: cables between switches are %s to %s, and slow ones get as many routes as fast ones", slow, fast)
 }
 
-// suits says why a fabric with levels is no fat tree.
-func (x *tree) suits() error {
+// checkShape returns an error if a fabric with levels is no fat tree.
+func (x *tree) checkShape() error {
 	all, on := int32(0), int32(0)
 	for u, h := range x.hosts {
 		all += h
@@ -137,16 +137,16 @@ func (x *tree) suits() error {
 	if 100*on < hostsOnLeaves*all {
 		return fmt.Errorf("hosts of a fat tree are on its leaves, but only %d of %d are on those that look like leaves (--roots GUID,.. says which switches are on top)", on, all)
 	}
-	joined, pairs := x.joined()
+	joined, pairs := x.countJoined()
 	if 100*joined < joinedPairs*pairs {
 		return fmt.Errorf("only %d of %d pairs of leaves have a way up and then down (--roots GUID,.. says which switches are on top)", joined, pairs)
 	}
 	return nil
 }
 
-// joined counts the ordered pairs of leaves with hosts, and those of them with a way up
-// and then down.
-func (x *tree) joined() (joined, pairs int) {
+// countJoined counts the ordered pairs of leaves with hosts, and how many of them have a path
+// up and then down.
+func (x *tree) countJoined() (joined, pairs int) {
 	leaves := make([]uint64, x.words)
 	n := 0
 	for u, h := range x.hosts {
@@ -156,21 +156,21 @@ func (x *tree) joined() (joined, pairs int) {
 		}
 	}
 	set := make([]uint64, x.words)
-	each(leaves, func(u int32) {
+	forEachSwitch(leaves, func(u int32) {
 		clear(set)
 		for k := range x.reach {
-			for w, word := range x.set(x.reach[k], u) {
+			for w, word := range x.setOf(x.reach[k], u) {
 				set[w] |= word & leaves[w]
 			}
 		}
-		each(set, func(int32) { joined++ })
+		forEachSwitch(set, func(int32) { joined++ })
 	})
 	return joined - n, n*n - n
 }
 
-// note describes a tree of several switches.
-func (x *filler) note() string {
-	if len(x.sw) == 1 {
+// describe describes a tree of several switches.
+func (x *filler) describe() string {
+	if len(x.switches) == 1 {
 		return ""
 	}
 	var sizes []string
@@ -188,8 +188,8 @@ func (x *filler) note() string {
 	if above > 0 {
 		s += fmt.Sprintf("; %d hosts above the leaves", above)
 	}
-	if joined, pairs := x.joined(); joined < pairs {
-		s += fmt.Sprintf("; %d of %d pairs of leaves have no way up and then down, and go by %s", pairs-joined, pairs, x.f.Name(x.sw[x.byRank[0]]))
+	if joined, pairs := x.countJoined(); joined < pairs {
+		s += fmt.Sprintf("; %d of %d pairs of leaves have no way up and then down, and go by %s", pairs-joined, pairs, x.f.Name(x.switches[x.byRank[0]]))
 	}
 	return s
 }

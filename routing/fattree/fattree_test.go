@@ -31,8 +31,8 @@ type pgft struct {
 	down, up, cables []int
 	// swap has the ports of switches, and the order in which they are made, at random.
 	swap *rand.Rand
-	// astray is how many more hosts there are, on any switches above the leaves.
-	astray int
+	// extra is how many more hosts there are, on any switches above the leaves.
+	extra int
 }
 
 func (s pgft) make(t testing.TB) *fabric.Fabric {
@@ -52,7 +52,7 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 		}
 		all += count[l]
 	}
-	p, err := gen.NewPlan(all, count[1]*s.down[0]+s.astray)
+	p, err := gen.NewPlan(all, count[1]*s.down[0]+s.extra)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 			n += s.up[l] * s.cables[l]
 		}
 		if l > 1 {
-			n += s.astray
+			n += s.extra
 		}
 		id[i] = p.Switch(n, fmt.Sprintf("level %d switch %d", l-1, i-first[l]))
 		for q := range n {
@@ -101,9 +101,9 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 			p.Cable(p.CA(1, fmt.Sprintf("host %d.%d", i, k)), 1, id[i], take(i))
 		}
 	}
-	for k := range s.astray {
+	for k := range s.extra {
 		i := first[2] + s.swap.IntN(all-first[2])
-		p.Cable(p.CA(1, fmt.Sprintf("astray %d", k)), 1, id[i], take(i))
+		p.Cable(p.CA(1, fmt.Sprintf("extra %d", k)), 1, id[i], take(i))
 	}
 	for l := 1; l < h; l++ {
 		ups := 1
@@ -335,9 +335,9 @@ func cut(f *fabric.Fabric, rng *rand.Rand, cables, switches int) *fabric.Fabric 
 func TestDamaged(t *testing.T) {
 	trees := fullTrees(t)
 	for i, spec := range []pgft{
-		{down: []int{6, 9}, up: []int{1, 3}, cables: []int{1, 2}, astray: 5},
-		{down: []int{3, 3, 4}, up: []int{1, 3, 3}, cables: []int{1, 1, 1}, astray: 7},
-		{down: []int{2, 3, 2, 3}, up: []int{1, 2, 3, 2}, cables: []int{1, 1, 1, 1}, astray: 3},
+		{down: []int{6, 9}, up: []int{1, 3}, cables: []int{1, 2}, extra: 5},
+		{down: []int{3, 3, 4}, up: []int{1, 3, 3}, cables: []int{1, 1, 1}, extra: 7},
+		{down: []int{2, 3, 2, 3}, up: []int{1, 2, 3, 2}, cables: []int{1, 1, 1, 1}, extra: 3},
 	} {
 		spec.swap = rand.New(rand.NewPCG(uint64(i), 9))
 		trees = append(trees, fullTree{fmt.Sprintf("%d levels, hosts above the leaves", len(spec.down)), spec.make(t), 0})

@@ -11,9 +11,9 @@ import (
 // maxHeight bounds the levels above the leaves.
 const maxHeight = 7
 
-// components gives the switches of each connected component, both in the order of
+// listComponents lists the switches of each connected component, all in the order of
 // NodeIDs.
-func components(f *fabric.Fabric) [][]fabric.NodeID {
+func listComponents(f *fabric.Fabric) [][]fabric.NodeID {
 	of, n := graph.Components(f.NumSwitches(), f.Neighbors)
 	list := make([][]fabric.NodeID, n)
 	for s, c := range of {
@@ -31,15 +31,15 @@ type ranker struct {
 	search *graph.Search[fabric.NodeID]
 }
 
-// fromLeaves finds levels by the distance from the leaves, which have hosts.
+// rankFromLeaves finds levels by the distance from the leaves, which have hosts.
 //
-// Cables of a tree lead to the level above or below, so that every second level has one
-// colour, and the leaves are of that colour which has most hosts. Of this colour those
-// are leaves for certain that have half as many hosts as the switch of the median host,
-// since upper switches have a few, too; and those that are joined to mostly the same
-// switches as one of them, however few hosts they have.
-func (r *ranker) fromLeaves() error {
-	colour, ok := r.colours()
+// Cables of a tree lead to the level above or below, so every second level has the same
+// colour, and the leaves have the colour with most hosts. Of this colour a switch is a leaf
+// if it has half as many hosts as the switch of the median host, since upper switches may
+// have a few hosts, too. However few hosts it has, it is also a leaf if it is joined to
+// mostly the same switches as one of these leaves.
+func (r *ranker) rankFromLeaves() error {
+	colour, ok := r.colourSwitches()
 	var sum [2]int32
 	for _, s := range r.part {
 		sum[colour[s]] += r.hosts[s]
@@ -49,28 +49,26 @@ func (r *ranker) fromLeaves() error {
 		leaf = 1
 	}
 	var counts []int32
-	total := int32(0)
 	for _, s := range r.part {
 		if (!ok || colour[s] == leaf) && r.hosts[s] > 0 {
 			counts = append(counts, r.hosts[s])
-			total += r.hosts[s]
 		}
 	}
-	least := (medianOf(counts, total) + 1) / 2
+	least := (findMedian(counts) + 1) / 2
 	var leaves []fabric.NodeID
 	for _, s := range r.part {
 		if (!ok || colour[s] == leaf) && r.hosts[s] >= least {
 			leaves = append(leaves, s)
 		}
 	}
-	r.measure(leaves)
+	r.setLevels(leaves)
 	if !ok {
-		return r.check()
+		return r.checkCables()
 	}
-	if more := r.twins(); len(more) > 0 {
-		r.measure(append(leaves, more...))
+	if more := r.findOtherLeaves(); len(more) > 0 {
+		r.setLevels(append(leaves, more...))
 	}
-	// A leaf may be cabled to the switches at the top: it is below them.
+	// A leaf may have cables to the switches at the top: it is below them.
 	for _, s := range r.part {
 		for l := r.level[s]; l >= 3 && least > 0 && r.hosts[s] >= least; l = r.level[s] {
 			if slices.ContainsFunc(r.f.Neighbors(s), func(v fabric.NodeID) bool { return r.level[v] > l }) {
@@ -79,11 +77,15 @@ func (r *ranker) fromLeaves() error {
 			r.level[s] = l - 2
 		}
 	}
-	return r.check()
+	return r.checkCables()
 }
 
-// medianOf is the number of hosts of the switch that has the median host.
-func medianOf(counts []int32, total int32) int32 {
+// findMedian finds the number of hosts of the switch that has the median host.
+func findMedian(counts []int32) int32 {
+	total := int32(0)
+	for _, c := range counts {
+		total += c
+	}
 	slices.Sort(counts)
 	for _, c := range counts {
 		if total -= 2 * c; total <= 0 {
@@ -93,8 +95,8 @@ func medianOf(counts []int32, total int32) int32 {
 	return 0
 }
 
-// colours gives neighbours different colours; false when that cannot be done.
-func (r *ranker) colours() (colour []uint8, ok bool) {
+// colourSwitches gives neighbours different colours. It returns false if that is impossible.
+func (r *ranker) colourSwitches() (colour []uint8, ok bool) {
 	r.search.Run(r.f.Neighbors, r.part[0])
 	colour = make([]uint8, r.f.NumSwitches())
 	for _, s := range r.part {
@@ -110,57 +112,49 @@ func (r *ranker) colours() (colour []uint8, ok bool) {
 	return colour, true
 }
 
-// measure makes the levels the distances from some switches.
-func (r *ranker) measure(from []fabric.NodeID) {
+// setLevels sets the levels to the distances from some switches.
+func (r *ranker) setLevels(from []fabric.NodeID) {
 	r.search.Run(r.f.Neighbors, from...)
 	for _, s := range r.part {
 		r.level[s] = r.search.Distance[s]
 	}
 }
 
-// twins lists the switches on level 2 of whose neighbours more than half are
-// neighbours of one leaf.
-func (r *ranker) twins() []fabric.NodeID {
+// findOtherLeaves lists the switches on level 2 that have more than half of their neighbours
+// in common with one leaf.
+func (r *ranker) findOtherLeaves() []fabric.NodeID {
 	var list []fabric.NodeID
-	n := r.f.NumSwitches()
-	met, at := make([]fabric.NodeID, n), make([]fabric.NodeID, n) // the switch that was last counted
-	shared, counted := make([]int32, n), make([]fabric.NodeID, n)
-	for i := range met {
-		met[i], at[i], counted[i] = fabric.NoNode, fabric.NoNode, fabric.NoNode
-	}
+	shared := make([]int, r.f.NumSwitches()) // by leaf: neighbours in common
 	for _, s := range r.part {
 		if r.level[s] != 2 {
 			continue
 		}
-		degree, most := int32(0), int32(0)
-		for _, v := range r.f.Neighbors(s) {
-			if met[v] == s {
-				continue
-			}
-			met[v] = s
-			degree++
-			for _, u := range r.f.Neighbors(v) {
-				if r.level[u] != 0 || at[u] == v && counted[u] == s {
-					continue
+		clear(shared)
+		most := 0
+		neighbours := listDistinct(r.f.Neighbors(s))
+		for _, v := range neighbours {
+			for _, u := range listDistinct(r.f.Neighbors(v)) {
+				if r.level[u] == 0 {
+					shared[u]++
+					most = max(most, shared[u])
 				}
-				if counted[u] != s {
-					counted[u], shared[u] = s, 0
-				}
-				at[u] = v
-				shared[u]++
-				most = max(most, shared[u])
 			}
 		}
-		if 2*most > degree {
+		if 2*most > len(neighbours) {
 			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// fromRoots finds levels by the distance from the roots; false when none of them is in
-// the part.
-func (r *ranker) fromRoots(roots []fabric.NodeID) (bool, error) {
+// listDistinct sorts a copy of a list and drops repetitions.
+func listDistinct(list []fabric.NodeID) []fabric.NodeID {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// rankFromRoots finds levels by the distance from the roots. It returns false if none of
+// them is in the part.
+func (r *ranker) rankFromRoots(roots []fabric.NodeID) (bool, error) {
 	var own []fabric.NodeID
 	for _, s := range roots {
 		if _, ok := slices.BinarySearch(r.part, s); ok {
@@ -170,7 +164,7 @@ func (r *ranker) fromRoots(roots []fabric.NodeID) (bool, error) {
 	if len(own) == 0 {
 		return false, nil
 	}
-	r.measure(own)
+	r.setLevels(own)
 	height := int32(0)
 	for _, s := range r.part {
 		height = max(height, r.level[s])
@@ -178,11 +172,12 @@ func (r *ranker) fromRoots(roots []fabric.NodeID) (bool, error) {
 	for _, s := range r.part {
 		r.level[s] = height - r.level[s]
 	}
-	return true, r.check()
+	return true, r.checkCables()
 }
 
-// check finds the first cable that does not lead to the level above or below.
-func (r *ranker) check() error {
+// checkCables returns an error if a cable does not lead to the level above or below, or if
+// there are too many levels.
+func (r *ranker) checkCables() error {
 	first, n := fabric.NoPort, 0
 	height := int32(0)
 	for _, s := range r.part {

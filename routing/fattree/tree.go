@@ -12,12 +12,12 @@ import (
 // tree is a connected part of the switches, with levels. Switches are indices in sw,
 // in the order of their NodeIDs.
 type tree struct {
-	f      *fabric.Fabric
-	sw     []fabric.NodeID
-	index  []int32 // by NodeID
-	level  []int32
-	height int32
-	hosts  []int32 // CA and router ports on a switch
+	f        *fabric.Fabric
+	switches []fabric.NodeID
+	index    []int32 // by NodeID
+	level    []int32
+	height   int32
+	hosts    []int32 // CA and router ports on a switch
 
 	// The channels of switch u are at first[u]:first[u+1], those that lead up before
 	// mid[u].
@@ -29,10 +29,10 @@ type tree struct {
 	unit       []float64        // what a route adds to its load, 1 on the fastest
 	copies     int32            // the most channels between two switches
 
-	rank, byRank []int32 // the order of the switches, see grow
+	rank, byRank []int32 // the order of the switches, see findOrder
 
-	// reach[k] is by switch the set of those to which it comes by going up k channels
-	// and then down, or not. Sets are of so many words.
+	// reach[k] is by switch the set of switches that it reaches by k channels up and then any
+	// number down. A set has so many words.
 	words int
 	reach [][]uint64
 }
@@ -40,7 +40,7 @@ type tree struct {
 func newTree(f *fabric.Fabric, part []fabric.NodeID, index, level, hosts []int32) *tree {
 	n := len(part)
 	x := &tree{
-		f: f, sw: part, index: index, level: make([]int32, n), hosts: make([]int32, n),
+		f: f, switches: part, index: index, level: make([]int32, n), hosts: make([]int32, n),
 		first: make([]int32, n+1), mid: make([]int32, n), words: (n + 63) / 64, copies: 1,
 	}
 	for i, s := range part {
@@ -101,14 +101,14 @@ func (x *tree) byLevel(l int32) []int32 {
 	return list
 }
 
-// set is the set of switch u in one of reach.
-func (x *tree) set(all []uint64, u int32) []uint64 {
+// setOf is the set of switch u among the sets of all switches.
+func (x *tree) setOf(all []uint64, u int32) []uint64 {
 	return all[int(u)*x.words : int(u+1)*x.words]
 }
 
-func has(set []uint64, u int32) bool { return set[u>>6]>>(u&63)&1 != 0 }
+func hasSwitch(set []uint64, u int32) bool { return set[u>>6]>>(u&63)&1 != 0 }
 
-func each(set []uint64, visit func(int32)) {
+func forEachSwitch(set []uint64, visit func(int32)) {
 	for w, word := range set {
 		for ; word != 0; word &= word - 1 {
 			visit(int32(w<<6 + bits.TrailingZeros64(word)))
@@ -116,22 +116,22 @@ func each(set []uint64, visit func(int32)) {
 	}
 }
 
-// below says whether u is below ancestor, or is it itself.
-func (x *tree) below(u, ancestor int32) bool { return has(x.set(x.reach[0], ancestor), u) }
+// isBelow says whether u is the ancestor or below it.
+func (x *tree) isBelow(u, ancestor int32) bool { return hasSwitch(x.setOf(x.reach[0], ancestor), u) }
 
 // findReach fills reach.
 func (x *tree) findReach() {
-	n := int32(len(x.sw))
+	n := int32(len(x.switches))
 	x.reach = make([][]uint64, x.height+1)
 	for k := range x.reach {
 		x.reach[k] = make([]uint64, int(n)*x.words)
 	}
 	for l := range x.height + 1 {
 		for _, u := range x.byLevel(l) {
-			own := x.set(x.reach[0], u)
+			own := x.setOf(x.reach[0], u)
 			own[u>>6] |= 1 << (u & 63)
 			for c, end := x.downs(u); c < end; c++ {
-				for w, word := range x.set(x.reach[0], x.to[c]) {
+				for w, word := range x.setOf(x.reach[0], x.to[c]) {
 					own[w] |= word
 				}
 			}
@@ -139,9 +139,9 @@ func (x *tree) findReach() {
 	}
 	for k := 1; k <= int(x.height); k++ {
 		for u := range n {
-			own := x.set(x.reach[k], u)
+			own := x.setOf(x.reach[k], u)
 			for c, end := x.ups(u); c < end; c++ {
-				for w, word := range x.set(x.reach[k-1], x.to[c]) {
+				for w, word := range x.setOf(x.reach[k-1], x.to[c]) {
 					own[w] |= word
 				}
 			}
@@ -149,21 +149,21 @@ func (x *tree) findReach() {
 	}
 }
 
-// grow puts the switches into a strict order. A channel to a switch that comes earlier
-// is an up channel of the order, and no path goes up after it went down, so that the
-// channel dependency graph has no cycle.
+// findOrder finds a strict order of the switches. A channel to a switch that comes earlier
+// is an up channel of the order, and no path goes up after it went down, so the channel
+// dependency graph has no cycle.
 //
-// A leaf comes first, the one from which most switches above can be reached, of several
-// one without hosts, of these the one with the lowest NodeID; then, always, the highest
-// switch next to one that has its place. On a full tree that turns over the channels
-// between that leaf and the switches above it only, which no shortest path between
-// leaves uses one after the other, and gives all switches, those at the top too, a legal
-// path to each other.
-func (x *tree) grow() {
-	n := int32(len(x.sw))
+// The leaf from which most switches above can be reached comes first; of several one
+// without hosts, of these the one with the lowest NodeID. Then comes, again and again, the
+// highest switch next to those in the order. On a full tree that reverses only the channels
+// between that leaf and the switches above it. No shortest path between leaves uses two of
+// these one after the other, and all switches, also those at the top, have a legal path to
+// each other.
+func (x *tree) findOrder() {
+	n := int32(len(x.switches))
 	above := make([]int32, n)
 	for u := range n {
-		each(x.set(x.reach[0], u), func(v int32) { above[v]++ })
+		forEachSwitch(x.setOf(x.reach[0], u), func(v int32) { above[v]++ })
 	}
 	top := int32(-1)
 	for u := range n {
@@ -189,9 +189,9 @@ func (x *tree) grow() {
 	}
 }
 
-// sortUps puts the channels that lead up from each switch into the order of copies,
-// then of the columns that they lead to.
-func (x *tree) sortUps(column []int32) {
+// sortUps sorts the channels that lead up from each switch by copy, then by the digit that
+// they lead to.
+func (x *tree) sortUps(digit []int32) {
 	type channel struct {
 		to        int32
 		num, back fabric.PortNum
@@ -199,14 +199,14 @@ func (x *tree) sortUps(column []int32) {
 		unit      float64
 	}
 	var list []channel
-	for u := range int32(len(x.sw)) {
+	for u := range int32(len(x.switches)) {
 		from, to := x.ups(u)
 		list = list[:0]
 		for c := from; c < to; c++ {
 			list = append(list, channel{x.to[c], x.num[c], x.back[c], x.copy[c], x.unit[c]})
 		}
 		slices.SortStableFunc(list, func(a, b channel) int {
-			return cmp.Or(cmp.Compare(a.copy, b.copy), cmp.Compare(column[a.to], column[b.to]))
+			return cmp.Or(cmp.Compare(a.copy, b.copy), cmp.Compare(digit[a.to], digit[b.to]))
 		})
 		for i, ch := range list {
 			c := from + int32(i)
@@ -215,18 +215,18 @@ func (x *tree) sortUps(column []int32) {
 	}
 }
 
-// illegal is the set of destinations for which some path of levels would go up in the
-// order after it went down: on damaged trees only.
-func (x *tree) illegal() []uint64 {
-	n := int32(len(x.sw))
+// findIllegal finds the destinations for which some path by levels goes up in the order after
+// it went down. Only damaged trees have any.
+func (x *tree) findIllegal() []uint64 {
+	n := int32(len(x.switches))
 	bad := make([]uint64, x.words)
 	upward := make([]uint64, int(n)*x.words) // by switch: destinations to which it may go up in the order
 	set := make([]uint64, x.words)
 	for u := range n {
-		own := x.set(upward, u)
+		own := x.setOf(upward, u)
 		for c := x.first[u]; c < x.first[u+1]; c++ {
 			if x.rank[x.to[c]] < x.rank[u] {
-				for w, word := range x.by(u, c, set) {
+				for w, word := range x.reachBy(u, c, set) {
 					own[w] |= word
 				}
 			}
@@ -235,8 +235,8 @@ func (x *tree) illegal() []uint64 {
 	for u := range n {
 		for c := x.first[u]; c < x.first[u+1]; c++ {
 			if v := x.to[c]; x.rank[v] > x.rank[u] {
-				onward := x.set(upward, v)
-				for w, word := range x.by(u, c, set) {
+				onward := x.setOf(upward, v)
+				for w, word := range x.reachBy(u, c, set) {
 					bad[w] |= word & onward[w]
 				}
 			}
@@ -245,18 +245,18 @@ func (x *tree) illegal() []uint64 {
 	return bad
 }
 
-// by is the set of destinations to which a path of levels may leave u by channel c.
-func (x *tree) by(u, c int32, set []uint64) []uint64 {
+// reachBy is the set of destinations to which a path by levels may leave u by channel c.
+func (x *tree) reachBy(u, c int32, set []uint64) []uint64 {
 	v := x.to[c]
 	if c >= x.mid[u] {
-		return x.set(x.reach[0], v)
+		return x.setOf(x.reach[0], v)
 	}
 	clear(set)
 	for w := range set {
-		known := x.set(x.reach[0], u)[w]
+		known := x.setOf(x.reach[0], u)[w]
 		for k := 1; k <= int(x.height); k++ {
-			now := x.set(x.reach[k], u)[w] &^ known
-			set[w] |= now & x.set(x.reach[k-1], v)[w]
+			now := x.setOf(x.reach[k], u)[w] &^ known
+			set[w] |= now & x.setOf(x.reach[k-1], v)[w]
 			known |= now
 		}
 	}
