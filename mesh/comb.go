@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -150,9 +149,8 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	if err != nil {
 		return nil, err
 	}
-	plan := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
 	if len(groups) == 0 {
-		return plan, nil
+		return mft.NewPlan(r.Fabric, c.Name(), nil, nil), nil
 	}
 	l, err := c.layout(ctx, r, named)
 	if err != nil {
@@ -177,19 +175,9 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 		return nil, err
 	}
 	for i := range named {
-		g := &named[i]
-		plan.Trees = append(plan.Trees, mft.Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
-			Senders: g.Senders, Receivers: g.Receivers, SL: l.sl[i], Scheme: c.Name()})
+		named[i].SL = l.sl[i]
 	}
-	slices.SortFunc(plan.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
-	total := 0
-	for i := range masks {
-		total += len(masks[i])
-	}
-	plan.Tables.Grow(len(masks), total)
-	for i := range plan.Trees {
-		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
-	}
+	plan := mft.NewPlan(r.Fabric, c.Name(), named, masks)
 	plan.Notes = l.notes()
 	return plan, nil
 }

@@ -9,7 +9,9 @@
 package mft
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -64,4 +66,23 @@ type Plan struct {
 	// Notes say in words what was given up where a scheme did not fit: steps
 	// down to another scheme, groups that share an MLID, stray copies.
 	Notes []string
+}
+
+// NewPlan is the plan of a scheme that gives each group an MLID of its own. The groups
+// have their MLIDs; masks is by group the ports in its masks, ascending.
+func NewPlan(f *fabric.Fabric, scheme string, groups []Group, masks [][]fabric.PortID) *Plan {
+	plan := &Plan{Tables: NewTables(f)}
+	ports := 0
+	for i := range groups {
+		g := &groups[i]
+		plan.Trees = append(plan.Trees, Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
+			Senders: g.Senders, Receivers: g.Receivers, SL: g.SL, Scheme: scheme})
+		ports += len(masks[i])
+	}
+	slices.SortFunc(plan.Trees, func(a, b Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	plan.Tables.Grow(len(masks), ports)
+	for i := range plan.Trees {
+		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
+	}
+	return plan
 }

@@ -1,7 +1,6 @@
 package updown
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,13 +15,13 @@ import (
 // lft.Routing.Order (see SPAM), which routings of updn have, too.
 //
 // In the paper a packet goes to the least common ancestor of its receivers by
-// any allowed way and only then down the tree. On InfiniBand a mask is for all
+// any allowed path and only then down the tree. On InfiniBand a mask is for all
 // arrival ports, so a packet keeps to the tree from its sender on: at each
 // switch it climbs further as long as there are receivers elsewhere, and goes
 // down to those below, never above the least common ancestor of all members. A
 // mask has a port only when there are receivers behind it. A part of a tree has
-// one way between any two switches, so that every sender reaches every
-// receiver once, and nobody else.
+// one path between any two switches, so that every sender reaches every
+// receiver once, and no other port.
 //
 // Copies go up, then down, by the order of the routing: with its unicast paths
 // they make no cycle of channel dependencies on one VL.
@@ -45,9 +44,8 @@ func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group,
 		return nil, &mft.RefusedError{Scheme: s.Name(), Group: groups[0].Name, Reason: "routing " + r.Engine + " has no up*/down* order",
 			Suggest: []string{mft.UnionMerge{}.Name()}}
 	}
-	plan := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
 	if len(groups) == 0 {
-		return plan, nil
+		return mft.NewPlan(r.Fabric, s.Name(), nil, nil), nil
 	}
 	order, err := orderOf(r)
 	if err != nil {
@@ -67,14 +65,8 @@ func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group,
 		if masks[i], err = x.masks(g, cable); err != nil {
 			return nil, err
 		}
-		plan.Trees = append(plan.Trees, mft.Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
-			Senders: g.Senders, Receivers: g.Receivers, SL: g.SL, Scheme: s.Name()})
 	}
-	slices.SortFunc(plan.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
-	for i := range plan.Trees {
-		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
-	}
-	return plan, nil
+	return mft.NewPlan(r.Fabric, s.Name(), named, masks), nil
 }
 
 // orderOf is the Order with the ranks of the routing. Its error says that they
@@ -170,11 +162,8 @@ func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
 
 // add counts member p at its switch, and is the switch's port to it.
 func (x *spamSubtree) add(g *mft.Group, p fabric.PortID) (fabric.PortID, error) {
-	at := p
-	if !x.f.IsSwitch(x.f.Owner(p)) {
-		at = x.f.Peer(p)
-	}
-	if at == fabric.NoPort || !x.f.IsSwitch(x.f.Owner(at)) {
+	at := x.f.Attachment(p)
+	if at == fabric.NoPort {
 		return 0, &mft.RefusedError{Scheme: SPAMTree{}.Name(), Group: g.Name, Reason: fmt.Sprintf("member %s has no cable to a switch", x.f.PortName(p))}
 	}
 	r := x.order.Rank[x.f.Owner(at)]

@@ -13,18 +13,18 @@ import (
 // processor leaves the element of stage i by the output that bit i of its
 // address says.
 //
-// That is a way from the outputs of processors and no other. An element that is
-// not on such a way to an address sends packets back towards the first stage,
-// where all are, and as soon as they come to one that is they turn round: the
-// tags say at once what is the shortest way between any two ports on the side of
-// the inputs as well. Which of the two inputs a packet goes back by follows from
-// the address, and for the further LIDs of an LMC from the number of the LID too,
-// so that ways back divide.
+// Only elements that the outputs of processors reach by forward paths to an address
+// route forward to it; all elements of the first stage do. Any other element sends
+// packets back towards the first stage, and the first element with a forward path
+// turns them round. So the tags also give the shortest path between any two ports on
+// the side of the inputs. The address decides which of its two input ports an element
+// sends a packet back by, and with LMC the number of the LID, too, so that return
+// paths divide.
 //
-// The other LIDs, those of the processors' outputs and of switches, are for
-// management, and have the up*/down* routes of updown.Engine. They have SL 1 and
-// VL 1; the packets by tags have SL 0 and VL 0, where they go back first and
-// then forward only. So neither has a credit loop, and there are two VLs.
+// The other LIDs, of the processors' outputs and of switches, are for management,
+// and have the up*/down* routes of updown.Engine on SL 1 and VL 1. Packets by tags
+// have SL 0 and VL 0, where they go back first and then forward only. So neither VL
+// has a credit loop.
 //
 // Multicast trees of RegionTree go forward only, and are safe on SL 0.
 type Engine struct{}
@@ -38,7 +38,7 @@ const (
 // Name is "banyan".
 func (Engine) Name() string { return "banyan" }
 
-// Guarantee is Reachable and NoCreditLoop. Packets by tags go shortest ways.
+// Guarantee is Reachable and NoCreditLoop. Packets by tags take shortest paths.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
 // Route takes what updown.Engine takes, and O(switches x processors).
@@ -62,7 +62,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w.tags(s, r.Tables.Row(s))
+		w.fillRow(s, r.Tables.Row(s))
 	}
 	sls := make([]fabric.SL, int(f.MaxLID())+1)
 	for i := range sls {
@@ -81,10 +81,10 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	}, nil
 }
 
-// tags fills the row of switch s for the LIDs of all inputs of processors.
-func (w *Network) tags(s fabric.NodeID, row []fabric.PortNum) {
+// fillRow fills the row of switch s for the LIDs of all inputs of processors.
+func (w *Network) fillRow(s fabric.NodeID, row []fabric.PortNum) {
 	f := w.Fabric
-	stage, number := w.Place(s)
+	stage, number := w.Position(s)
 	for a, p := range w.Inputs {
 		forward := number>>stage == a>>(stage+1)
 		for lid := range f.LIDs(p) {

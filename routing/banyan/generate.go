@@ -47,8 +47,8 @@ const maxStages = 12
 //
 // Elements are numbered from the first stage on and from the top, and
 // described as "stage 2 element 3". The network passes packets in one
-// direction only, but InfiniBand cables work in both: that no packet goes
-// back is up to the forwarding tables.
+// direction only, but InfiniBand cables work in both: the forwarding tables
+// see to it that no packet goes back.
 func Banyan(stages int, wrapAround bool) (*fabric.Fabric, error) {
 	if stages < 1 || stages > maxStages {
 		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", stages, maxStages)

@@ -17,10 +17,10 @@ type Traffic struct {
 }
 
 // Rate is the packets that a node sends in a slot.
-func (t Traffic) Rate() float64 { return t.Load / t.copies() }
+func (t Traffic) Rate() float64 { return t.Load / t.meanCopies() }
 
-// copies is how many copies of a packet there are in the mean.
-func (t Traffic) copies() float64 { return 1 - t.Multicast + t.Multicast*float64(t.Fanout) }
+// meanCopies is how many copies of a packet there are in the mean.
+func (t Traffic) meanCopies() float64 { return 1 - t.Multicast + t.Multicast*float64(t.Fanout) }
 
 // Check says whether there can be such traffic in a network of n stages.
 func (t Traffic) Check(n int) error {
@@ -32,7 +32,7 @@ func (t Traffic) Check(n int) error {
 	case !(t.Multicast >= 0 && t.Multicast <= 1):
 		return fmt.Errorf("a part %g of packets that are multicast: want 0 to 1", t.Multicast)
 	case !(t.Load >= 0 && t.Rate() <= 1):
-		return fmt.Errorf("offered load %g: want 0 to %g, a packet from each node", t.Load, t.copies())
+		return fmt.Errorf("offered load %g: want 0 to %g, a packet from each node", t.Load, t.meanCopies())
 	}
 	return nil
 }
@@ -57,20 +57,20 @@ func CopyRates(n, f int, p Placement) ([]float64, error) {
 		}
 		return c, nil
 	}
-	above := copiesAt(n, f, p, n)
+	above := countCopies(n, f, p, n)
 	for i := n - 1; i >= 0; i-- {
-		k := copiesAt(n, f, p, i)
+		k := countCopies(n, f, p, i)
 		c[i] = float64(k)/float64(above) - 1
 		above = k
 	}
 	return c, nil
 }
 
-// copiesAt counts, over all places that there are for f copies, the copies of a
+// countCopies counts, over all places that there are for f copies, the copies of a
 // packet that come to stage i-1, or for i = 0 to the nodes: the sum, over all starts
 // s, of the blocks of 1<<i addresses that the region from s to s+f-1 has a part in,
 // (s+f-1)>>i - s>>i + 1.
-func copiesAt(n, f int, p Placement, i int) int64 {
+func countCopies(n, f int, p Placement, i int) int64 {
 	count, step := p.Places(n, f)
 	switch {
 	case i == n:
@@ -80,11 +80,11 @@ func copiesAt(n, f int, p Placement, i int) int64 {
 	case p == CyclicStart:
 		return int64(count) + int64(f-1)<<(n-i)
 	}
-	return quotients(count+f-1, i) - quotients(f-1, i) - quotients(count, i) + int64(count)*int64(step)
+	return sumQuotients(count+f-1, i) - sumQuotients(f-1, i) - sumQuotients(count, i) + int64(count)*int64(step)
 }
 
-// quotients is the sum of s>>i for s from 0 to m-1.
-func quotients(m, i int) int64 {
+// sumQuotients is the sum of s>>i for s from 0 to m-1.
+func sumQuotients(m, i int) int64 {
 	a, r := int64(m>>i), int64(m&(1<<i-1))
 	return a*(a-1)/2<<i + a*r
 }
@@ -107,7 +107,7 @@ type Prediction struct {
 	Throughput float64
 }
 
-func (p *Prediction) settle(t Traffic) {
+func (p *Prediction) setThroughput(t Traffic) {
 	p.Throughput = (p.Packets-p.Unicast)/float64(t.Fanout) + p.Unicast
 }
 
@@ -148,6 +148,6 @@ func Predict(c []float64, t Traffic) (*Prediction, error) {
 		}
 	}
 	r.Packets, r.Unicast = p, u
-	r.settle(t)
+	r.setThroughput(t)
 	return r, nil
 }

@@ -238,7 +238,7 @@ func TestPlacements(t *testing.T) {
 // the model by going through all that can happen at an element, in rational
 // numbers: an input has no packet, a unicast one for either port, or a multicast
 // one for either port or both; a coin decides conflicts. The elements on the
-// ways to one output are a tree, so what is on the inputs of each is
+// paths to one output are a tree, so what is on the inputs of each is
 // independent, and nothing is left out.
 func enumerateElements(c []*big.Rat, rate, m *big.Rat) (packets, unicast *big.Rat) {
 	one, half := big.NewRat(1, 1), big.NewRat(1, 2)
@@ -313,7 +313,7 @@ func TestPredictIsEnumeration(t *testing.T) {
 				for _, m := range []*big.Rat{new(big.Rat), big.NewRat(1, 8), big.NewRat(1, 2), big.NewRat(1, 1)} {
 					for _, rate := range []*big.Rat{big.NewRat(1, 4), big.NewRat(1, 1)} {
 						tr := Traffic{Multicast: float(m), Fanout: f}
-						tr.Load = float(rate) * tr.copies()
+						tr.Load = float(rate) * tr.meanCopies()
 						got, err := Predict(rates, tr)
 						if err != nil {
 							t.Fatal(err)
@@ -347,12 +347,12 @@ func TestExactIsEnumeration(t *testing.T) {
 		for _, arbiter := range []Arbiter{UpperInput, LowerInput} {
 			const rate = 0.75
 			tr := Traffic{Multicast: tt.m, Fanout: tt.f}
-			tr.Load = rate * tr.copies()
+			tr.Load = rate * tr.meanCopies()
 			want, err := Exact(tt.n, tr, tt.p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := newSlots(&SlotOptions{Stages: tt.n, Traffic: tr, Placement: tt.p, Arbiter: arbiter})
+			s := newSimulator(&SlotOptions{Stages: tt.n, Traffic: tr, Placement: tt.p, Arbiter: arbiter})
 			// The packets that a node may send, and their probabilities.
 			words, odds := []uint64{0}, []float64{1 - rate}
 			if tt.m < 1 {
@@ -362,7 +362,7 @@ func TestExactIsEnumeration(t *testing.T) {
 				}
 			}
 			for k := range s.places {
-				words = append(words, present|multicast|s.place(k))
+				words = append(words, present|multicast|s.placeHeader(k))
 				odds = append(odds, rate*tt.m/float64(s.places))
 			}
 			packets, unicast := 0.0, 0.0
@@ -375,7 +375,7 @@ func TestExactIsEnumeration(t *testing.T) {
 					}
 					return
 				}
-				s.pass()
+				s.passStages()
 				for _, x := range s.links {
 					if x != 0 {
 						packets += p
@@ -411,7 +411,7 @@ func TestExactAndModel(t *testing.T) {
 		tr := Traffic{Multicast: rapid.Float64Range(0, 1).Draw(t, "multicast"), Fanout: f}
 		tr.Load = rapid.Float64Range(0, 1).Draw(t, "load")
 		if same {
-			tr.Load *= tr.copies()
+			tr.Load *= tr.meanCopies()
 		}
 		c, err := CopyRates(n, f, p)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Network is a banyan network that was found in a fabric: what is where.
+// Network is a banyan network found in a fabric: where its elements and processors are.
 type Network struct {
 	Fabric *fabric.Fabric
 	Stages int
@@ -27,7 +27,7 @@ type Network struct {
 func (w *Network) Size() int { return 1 << w.Stages }
 
 // WrapAround says whether the two ports of each address are on one channel
-// adapter, so that it can send on what it received: what a second phase needs.
+// adapter, so that it can send on what it received, as a second phase needs.
 func (w *Network) WrapAround() bool {
 	for a, p := range w.Outputs {
 		if w.Fabric.Owner(p) != w.Fabric.Owner(w.Inputs[a]) {
@@ -42,8 +42,8 @@ func (w *Network) Element(stage, number int) fabric.NodeID {
 	return w.elements[stage*w.Size()/2+number]
 }
 
-// Place is the stage and the number of a switch.
-func (w *Network) Place(s fabric.NodeID) (stage, number int) {
+// Position gives the stage of a switch and its number from the top.
+func (w *Network) Position(s fabric.NodeID) (stage, number int) {
 	return int(w.stage[s]), int(w.number[s])
 }
 
@@ -54,15 +54,15 @@ func (w *Network) Address(p fabric.PortID) (address int, sends bool) {
 	return a, a >= 0 && w.Outputs[a] == p
 }
 
-// Detect finds the banyan network that a fabric is: its switches have inputs on
-// ports 1 and 2 and outputs on 3 and 4, as Banyan makes them, and nothing else
-// is needed: not the descriptions, and not the order of GUIDs. The error says
-// what a fabric has that no such network has. It takes O(ports).
+// Detect recognizes a fabric that is a banyan network. Its switches have inputs on
+// ports 1 and 2 and outputs on 3 and 4, as Banyan makes them. Descriptions and the
+// order of GUIDs do not matter. The error says what no banyan network has. It takes
+// O(ports).
 //
-// Addresses are those by which packets find their way. An output of the first
-// stages leads back to one processor by each way through the inputs, and the
-// input that is taken at stage i is bit i of its address (InLink); with that all
-// links have their numbers, and every cable is checked.
+// Addresses are those that packets are routed by. Each return path through the inputs
+// from an output of stage 0 leads to one processor, and the input that it takes at
+// stage i is bit i of the processor's address (InLink). That numbers all links, and
+// every cable is checked.
 func Detect(f *fabric.Fabric) (*Network, error) {
 	w := &Network{Fabric: f}
 	for n := 1; n <= maxStages; n++ {
@@ -105,18 +105,18 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 	w.address = slices.Repeat([]int32{-1}, f.NumPorts())
 	w.Outputs = slices.Repeat([]fabric.PortID{fabric.NoPort}, size)
 	w.Inputs = slices.Repeat([]fabric.PortID{fabric.NoPort}, size)
-	if err := w.sources(last, 0, 0); err != nil {
+	if err := w.findSources(last, 0, 0); err != nil {
 		return nil, err
 	}
-	if err := w.place(); err != nil {
+	if err := w.placeElements(); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// sources finds the processors by the ways back from the element s of a stage;
-// bits are those of the address below.
-func (w *Network) sources(s fabric.NodeID, stage, bits int) error {
+// findSources finds the processors by the return paths from element s of a stage; bits are
+// the address bits of the stages before.
+func (w *Network) findSources(s fabric.NodeID, stage, bits int) error {
 	f := w.Fabric
 	for b := range 2 {
 		p := f.Port(s, fabric.PortNum(inputPort+b))
@@ -127,11 +127,11 @@ func (w *Network) sources(s fabric.NodeID, stage, bits int) error {
 			return fmt.Errorf("%s is %d stages from the processors' inputs and has a cable to %s; want a network of %d stages",
 				f.PortName(p), stage+1, f.PortName(q), w.Stages)
 		case isSwitch:
-			if err := w.sources(f.Owner(q), stage+1, a); err != nil {
+			if err := w.findSources(f.Owner(q), stage+1, a); err != nil {
 				return err
 			}
 		default:
-			if err := w.name(w.Outputs, a, q); err != nil {
+			if err := w.assignAddress(w.Outputs, a, q); err != nil {
 				return err
 			}
 		}
@@ -139,8 +139,8 @@ func (w *Network) sources(s fabric.NodeID, stage, bits int) error {
 	return nil
 }
 
-// name gives a port of a channel adapter its address.
-func (w *Network) name(list []fabric.PortID, a int, p fabric.PortID) error {
+// assignAddress gives a port of a channel adapter its address.
+func (w *Network) assignAddress(list []fabric.PortID, a int, p fabric.PortID) error {
 	if w.address[p] >= 0 {
 		return fmt.Errorf("%s would be processor %d and processor %d", w.Fabric.PortName(p), w.address[p], a)
 	}
@@ -149,9 +149,9 @@ func (w *Network) name(list []fabric.PortID, a int, p fabric.PortID) error {
 	return nil
 }
 
-// place numbers the elements from the processors' outputs on, by the
-// interconnection functions, and finds their inputs.
-func (w *Network) place() error {
+// placeElements numbers the elements from the processors' outputs on, by the
+// interconnection functions, and finds the processors' inputs.
+func (w *Network) placeElements() error {
 	f := w.Fabric
 	join := func(from fabric.PortID, stage, link int) error {
 		to := f.Peer(from)
@@ -189,7 +189,7 @@ func (w *Network) place() error {
 			if f.IsSwitch(f.Owner(q)) {
 				return fmt.Errorf("a cable from %s to %s; want one to a processor", f.PortName(p), f.PortName(q))
 			}
-			if err := w.name(w.Inputs, link, q); err != nil {
+			if err := w.assignAddress(w.Inputs, link, q); err != nil {
 				return err
 			}
 		}

@@ -79,7 +79,7 @@ func TestDetect(t *testing.T) {
 					if got, want := f.Node(s).Description, fmt.Sprintf("stage %d element %d", stage, e); got != want {
 						t.Fatalf("n=%d: %q, want %q", n, got, want)
 					}
-					if i, k := w.Place(s); i != stage || k != e {
+					if i, k := w.Position(s); i != stage || k != e {
 						t.Fatalf("n=%d: place %d, %d of %q", n, i, k, f.Node(s).Description)
 					}
 				}
@@ -254,7 +254,7 @@ func check(t testing.TB, r *lft.Routing, m *verify.Multicast) *verify.Result {
 }
 
 // TestEngine has all pairs reachable and no credit loop, management packets
-// included, and packets to inputs of processors on shortest ways by their tags.
+// included, and packets to inputs of processors on shortest paths by their tags.
 func TestEngine(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		for _, wrap := range []bool{false, true} {
@@ -277,7 +277,7 @@ func TestEngine(t *testing.T) {
 						for b, out := range w.Outputs {
 							at := f.Peer(out)
 							for i := n - 1; i >= 0; i-- {
-								stage, number := w.Place(f.Owner(at))
+								stage, number := w.Position(f.Owner(at))
 								if link := InLink(i, b, a); stage != i || number != link/2 || int(f.Num(at)) != inputPort+link%2 {
 									t.Fatalf("n=%d: from %d to %d at %s", n, b, a, f.PortName(at))
 								}
@@ -350,7 +350,7 @@ func flood(t testing.TB, w *Network, tables *mft.Tables, mlid fabric.LID, source
 			if out == in {
 				continue
 			}
-			stage, number := w.Place(f.Owner(out))
+			stage, number := w.Position(f.Owner(out))
 			hops = append(hops, [2]int{stage, 2*number + int(f.Num(out)) - outputPort})
 			if len(hops) > f.NumPorts() {
 				t.Fatalf("MLID %#x from %d goes round", uint16(mlid), source)

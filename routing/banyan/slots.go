@@ -19,7 +19,7 @@ const (
 	// sources differ, so this is one order of all sources: by their bits read
 	// backwards.
 	UpperInput
-	// LowerInput is the same the other way round.
+	// LowerInput prefers the packet on input 1.
 	LowerInput
 )
 
@@ -27,8 +27,8 @@ const (
 // and whose mean is one sample for the confidence intervals.
 const SlotBlock = 128
 
-// warmUp is the slots before a block that are not counted, when packets of one
-// slot come back in the next.
+// warmUp is the slots before a block that are not counted, if nodes send received
+// packets on in the next slot.
 const warmUp = 16
 
 // SlotOptions are the choices of SimulateSlots.
@@ -98,12 +98,12 @@ func SimulateSlots(ctx context.Context, o SlotOptions) (*SlotResult, error) {
 		return nil, err
 	}
 	blocks := make([]slotCounts, max(2, (o.Slots+SlotBlock-1)/SlotBlock))
-	s := newSlots(&o)
+	s := newSimulator(&o)
 	for b := range blocks {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		blocks[b] = s.block(uint64(b))
+		blocks[b] = s.runBlock(uint64(b))
 	}
 	return summarize(&o, blocks), nil
 }
@@ -170,8 +170,8 @@ const (
 	direct    = 1 << 60 // Phase 1 goes to the destinations
 )
 
-// slots simulates.
-type slots struct {
+// simulator simulates slots.
+type simulator struct {
 	o    *SlotOptions
 	n    int
 	size int // nodes
@@ -184,81 +184,81 @@ type slots struct {
 
 	links, after []uint64 // by link of a stage
 	inject       []uint64 // by node: what it sends, before Shuffle
-	back         []uint64 // by node: what it has to send in Phase 2
-	got          []uint16 // by source: copies delivered in the slot
-	chosen       []uint64 // destinations being drawn, a bit each
-	toward       []uint16 // by source and index of the copy: destination
+	returned     []uint64 // by node: what it has to send in Phase 2
+	delivered    []uint16 // by source: copies delivered in the slot
+	drawn        []uint64 // destinations being drawn, a bit each
+	destinations []uint16 // by source and index of the copy: destination
 
 	counts slotCounts
 }
 
-// chance is a probability as a number below which 64 random bits are with it.
-func chance(p float64) uint64 {
+// threshold is the number that 64 random bits are below with probability p.
+func threshold(p float64) uint64 {
 	if p >= 1 {
 		return math.MaxUint64
 	}
 	return uint64(p * (1 << 63) * 2)
 }
 
-func newSlots(o *SlotOptions) *slots {
+func newSimulator(o *SlotOptions) *simulator {
 	n, f := o.Stages, o.Traffic.Fanout
 	size := 1 << n
-	s := &slots{
+	s := &simulator{
 		o: o, n: n, size: size, f: f,
-		rate:          chance(o.Traffic.Rate()),
-		multicastRate: chance(o.Traffic.Multicast),
+		rate:          threshold(o.Traffic.Rate()),
+		multicastRate: threshold(o.Traffic.Multicast),
 		cube:          o.Placement == EarlyCopies,
 		links:         make([]uint64, size),
 		after:         make([]uint64, size),
 		inject:        make([]uint64, size),
-		back:          make([]uint64, size),
-		got:           make([]uint16, size),
-		chosen:        make([]uint64, (size+63)/64),
+		returned:      make([]uint64, size),
+		delivered:     make([]uint16, size),
+		drawn:         make([]uint64, (size+63)/64),
 	}
 	s.places, s.step = o.Placement.Places(n, f)
 	if o.Recycle {
-		s.toward = make([]uint16, size*f)
+		s.destinations = make([]uint16, size*f)
 	}
 	return s
 }
 
-// block simulates the slots of block b.
-func (s *slots) block(b uint64) slotCounts {
+// runBlock simulates the slots of block b.
+func (s *simulator) runBlock(b uint64) slotCounts {
 	s.pcg.Seed(s.o.Seed, b)
-	clear(s.back)
+	clear(s.returned)
 	if s.o.Recycle {
 		for range warmUp {
-			s.slot()
+			s.runSlot()
 		}
 	}
 	s.counts = slotCounts{}
 	for range SlotBlock {
-		s.slot()
+		s.runSlot()
 	}
 	return s.counts
 }
 
-// slot simulates one.
-func (s *slots) slot() {
-	s.generate()
-	s.pass()
-	s.deliver()
+// runSlot simulates one slot.
+func (s *simulator) runSlot() {
+	s.generatePackets()
+	s.passStages()
+	s.deliverPackets()
 }
 
-// below is a random number from 0 to n-1; that some have a probability greater
-// by 2^-52 or less does not matter here.
-func (s *slots) below(n int) int {
+// drawBelow draws a random number from 0 to n-1. Some have a probability greater by
+// 2^-52 or less, which does not matter here.
+func (s *simulator) drawBelow(n int) int {
 	hi, _ := bits.Mul64(s.pcg.Uint64(), uint64(n))
 	return int(hi)
 }
 
-// generate fills inject.
-func (s *slots) generate() {
+// generatePackets fills inject with the packets of a slot.
+func (s *simulator) generatePackets() {
 	for a := range s.inject {
-		s.got[a] = 0
-		if s.back[a] != 0 {
-			s.inject[a] = s.back[a]
-			s.back[a] = 0
+		s.delivered[a] = 0
+		if s.returned[a] != 0 {
+			s.inject[a] = s.returned[a]
+			s.returned[a] = 0
 			continue
 		}
 		if s.pcg.Uint64() >= s.rate {
@@ -268,71 +268,71 @@ func (s *slots) generate() {
 		s.counts.sent++
 		x := present | uint64(a)<<sourceShift
 		if s.multicastRate == 0 || s.multicastRate != math.MaxUint64 && s.pcg.Uint64() >= s.multicastRate {
-			d := uint64(s.below(s.size))
+			d := uint64(s.drawBelow(s.size))
 			s.inject[a] = x | d | d<<highShift
 			continue
 		}
-		s.inject[a] = x | multicast | s.header(a)
+		s.inject[a] = x | multicast | s.makeHeader(a)
 	}
 }
 
-// header is the flags and addresses of a multicast packet from node a, whose
-// destinations it draws.
-func (s *slots) header(a int) uint64 {
+// makeHeader draws the destinations of a multicast packet from node a and makes its flags
+// and addresses.
+func (s *simulator) makeHeader(a int) uint64 {
 	if s.o.Recycle {
-		if lo, ok := s.draw(a); ok {
+		if lo, ok := s.drawDestinations(a); ok {
 			return direct | uint64(lo) | uint64(lo+s.f-1)<<highShift
 		}
 	}
-	return s.place(s.below(s.places))
+	return s.placeHeader(s.drawBelow(s.places))
 }
 
-// place is the addresses in the header to the k-th place for copies.
-func (s *slots) place(k int) uint64 {
+// placeHeader is the addresses in the header to the k-th place for copies.
+func (s *simulator) placeHeader(k int) uint64 {
 	if s.cube {
-		c := earlyCube(s.n, k, s.f)
+		c := cubeFrom(s.n, k, s.f)
 		return uint64(c.Fixed) | uint64(c.Fixed|c.Free)<<highShift
 	}
-	r := region(s.n, k*s.step, s.f)
+	r := regionFrom(s.n, k*s.step, s.f)
 	return uint64(r.Min) | uint64(r.Max)<<highShift
 }
 
-// draw chooses destinations for a packet of node a, and says where they begin
-// when they are a region.
-func (s *slots) draw(a int) (lo int, ok bool) {
+// drawDestinations draws destinations for a packet of node a. If they are a region, it
+// returns the first of them and true.
+func (s *simulator) drawDestinations(a int) (lo int, ok bool) {
 	for k := 0; k < s.f; {
-		d := s.below(s.size)
-		if bit := uint64(1) << (d % 64); s.chosen[d/64]&bit == 0 {
-			s.chosen[d/64] |= bit
+		d := s.drawBelow(s.size)
+		if bit := uint64(1) << (d % 64); s.drawn[d/64]&bit == 0 {
+			s.drawn[d/64] |= bit
 			k++
 		}
 	}
-	to := s.toward[a*s.f : (a+1)*s.f]
+	to := s.destinations[a*s.f : (a+1)*s.f]
 	k := 0
-	for w, set := range s.chosen {
+	for w, set := range s.drawn {
 		for ; set != 0; set &= set - 1 {
 			to[k] = uint16(w*64 + bits.TrailingZeros64(set))
 			k++
 		}
-		s.chosen[w] = 0
+		s.drawn[w] = 0
 	}
 	return int(to[0]), !s.cube && int(to[s.f-1]-to[0]) == s.f-1
 }
 
-// pass takes the packets through all stages, and leaves them in links by node.
-func (s *slots) pass() {
+// passStages passes the packets through all stages, and leaves them in links by node.
+func (s *simulator) passStages() {
 	for a, x := range s.inject {
 		s.links[Shuffle(s.n, a)] = x
 	}
 	for i := s.n - 1; i >= 0; i-- {
-		s.stage(i)
+		s.routeStage(i)
 		s.links, s.after = s.after, s.links
 	}
 }
 
-// stage routes all packets of stage i by their headers, without branches that
+// routeStage routes all packets of stage i by their headers, without branches that
 // depend on them.
-func (s *slots) stage(i int) {
+func (s *simulator) routeStage(i int) {
 	in, out := s.links, s.after[:len(s.links)]
 	bit := uint64(1) << i
 	low := bit - 1
@@ -397,8 +397,8 @@ func splitCyclic(x, x0, x1 uint64, i int) (upper, lower uint64) {
 	return x &^ all, x | all<<highShift
 }
 
-// deliver counts what came to the nodes, and has them send on what they have to.
-func (s *slots) deliver() {
+// deliverPackets counts the packets that came to the nodes, and keeps those that they send on.
+func (s *simulator) deliverPackets() {
 	c := &s.counts
 	for a, x := range s.links {
 		switch {
@@ -410,8 +410,8 @@ func (s *slots) deliver() {
 		default:
 			c.copies++
 			source := int(x >> sourceShift & address)
-			s.got[source]++
-			if int(s.got[source]) == s.f {
+			s.delivered[source]++
+			if int(s.delivered[source]) == s.f {
 				c.whole++
 			}
 			if !s.o.Recycle || x&direct != 0 {
@@ -421,18 +421,18 @@ func (s *slots) deliver() {
 			// Address bits that stages have looked at are not needed any more, so
 			// the place of a copy among the others follows from where the packet
 			// was sent.
-			d := uint64(s.toward[source*s.f+s.index(source, a)])
+			d := uint64(s.destinations[source*s.f+s.copyIndex(source, a)])
 			if int(d) == a {
 				c.final++
 				continue
 			}
-			s.back[a] = present | recycled | d | d<<highShift | uint64(a)<<sourceShift
+			s.returned[a] = present | recycled | d | d<<highShift | uint64(a)<<sourceShift
 		}
 	}
 }
 
-// index is which of the copies of the packet from source comes to node a.
-func (s *slots) index(source, a int) int {
+// copyIndex is the number of the copy of the packet from source that comes to node a.
+func (s *simulator) copyIndex(source, a int) int {
 	first := int(s.inject[source] & address)
 	if s.cube {
 		return (a - first) / (s.size / s.f)

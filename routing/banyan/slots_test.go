@@ -103,23 +103,23 @@ func TestTwoPhasesAlone(t *testing.T) {
 					continue
 				}
 				o := SlotOptions{Stages: n, Traffic: Traffic{Load: 0, Multicast: 1, Fanout: f}, Placement: p, Recycle: true, Seed: uint64(f)}
-				s := newSlots(&o)
+				s := newSimulator(&o)
 				for range 20 {
 					s.counts = slotCounts{}
-					s.generate()
-					a := s.below(s.size)
-					s.inject[a] = present | multicast | uint64(a)<<sourceShift | s.header(a)
-					s.pass()
-					s.deliver()
+					s.generatePackets()
+					a := s.drawBelow(s.size)
+					s.inject[a] = present | multicast | uint64(a)<<sourceShift | s.makeHeader(a)
+					s.passStages()
+					s.deliverPackets()
 					if s.counts.copies != int64(f) || s.counts.whole != 1 {
 						t.Fatalf("%v, n=%d, f=%d: %d copies in Phase 1", p, n, f, s.counts.copies)
 					}
-					for a, x := range s.back {
+					for a, x := range s.returned {
 						if x != 0 && int(x&address) == a {
 							t.Fatalf("%v, n=%d, f=%d: node %d sends to itself", p, n, f, a)
 						}
 					}
-					s.slot()
+					s.runSlot()
 					if s.counts.copies != int64(f) || s.counts.sent != 0 || s.counts.final > int64(f) {
 						t.Fatalf("%v, n=%d, f=%d: %+v", p, n, f, s.counts)
 					}
@@ -152,14 +152,14 @@ func TestRecycle(t *testing.T) {
 	}
 }
 
-// TestArbiters has nodes that nobody can stop: with the upper input link first
+// TestArbiters has nodes whose packets always win: with the upper input link first
 // that is node 0, with the lower one the last.
 func TestArbiters(t *testing.T) {
 	for _, a := range []Arbiter{RandomInput, UpperInput, LowerInput} {
-		s := newSlots(&SlotOptions{Stages: 4, Traffic: Traffic{Load: 1, Fanout: 1}, Arbiter: a})
+		s := newSimulator(&SlotOptions{Stages: 4, Traffic: Traffic{Load: 1, Fanout: 1}, Arbiter: a})
 		var arrived [2]int
 		for range 400 {
-			s.slot()
+			s.runSlot()
 			for _, x := range s.links {
 				switch x >> sourceShift & address {
 				case 0:
@@ -195,8 +195,8 @@ func TestSlotsSame(t *testing.T) {
 
 // TestSlotsAllocate says that a slot needs no memory.
 func TestSlotsAllocate(t *testing.T) {
-	s := newSlots(&SlotOptions{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Recycle: true})
-	if n := testing.AllocsPerRun(100, s.slot); n != 0 {
+	s := newSimulator(&SlotOptions{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Recycle: true})
+	if n := testing.AllocsPerRun(100, s.runSlot); n != 0 {
 		t.Errorf("%g allocations for a slot", n)
 	}
 }
@@ -232,10 +232,10 @@ func BenchmarkSlots(b *testing.B) {
 			{Stages: n, Traffic: Traffic{Load: 1, Multicast: 0.5, Fanout: 4}, Recycle: true},
 		} {
 			b.Run(fmt.Sprintf("n=%d/recycle=%v", n, o.Recycle), func(b *testing.B) {
-				s := newSlots(&o)
+				s := newSimulator(&o)
 				b.ReportAllocs()
 				for b.Loop() {
-					s.slot()
+					s.runSlot()
 				}
 			})
 		}

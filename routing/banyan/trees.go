@@ -1,7 +1,6 @@
 package banyan
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,13 +10,13 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// RegionTree gives each group one MLID, for all its senders: masks by which
-// packets go where a region header would take them. Senders are outputs of
+// RegionTree gives each group one MLID, for all its senders: masks that send
+// packets where a region header would. Senders are outputs of
 // processors of a banyan network, receivers inputs.
 //
 // What a header does at an element depends on the address bits above its stage
 // alone, which are the same wherever the packet comes from: the masks are right
-// for every sender, and have no port of an input, so that no packet goes back.
+// for every sender, and have no input port, so that no packet goes back.
 // Masks say more than a header can: the receivers need not be a region.
 //
 // All copies go forward, by stages, so that they close no credit loop with
@@ -36,9 +35,8 @@ func (t RegionTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Grou
 	if err != nil {
 		return nil, err
 	}
-	plan := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
 	if len(groups) == 0 {
-		return plan, nil
+		return mft.NewPlan(r.Fabric, t.Name(), nil, nil), nil
 	}
 	w, err := Detect(r.Fabric)
 	if err != nil {
@@ -50,32 +48,26 @@ func (t RegionTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Grou
 			return nil, err
 		}
 		g := &named[i]
-		from, err := t.addresses(w, g, g.Senders, true)
+		from, err := t.findAddresses(w, g, g.Senders, true)
 		if err != nil {
 			return nil, err
 		}
-		to, err := t.addresses(w, g, g.Receivers, false)
+		to, err := t.findAddresses(w, g, g.Receivers, false)
 		if err != nil {
 			return nil, err
 		}
-		masks[i] = w.masks(from, to)
-		plan.Trees = append(plan.Trees, mft.Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
-			Senders: g.Senders, Receivers: g.Receivers, SL: g.SL, Scheme: t.Name()})
+		masks[i] = w.listMaskPorts(from, to)
 	}
-	slices.SortFunc(plan.Trees, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
-	for i := range plan.Trees {
-		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
-	}
-	return plan, nil
+	return mft.NewPlan(r.Fabric, t.Name(), named, masks), nil
 }
 
 func (t RegionTree) refuse(g *mft.Group, reason string) error {
 	return &mft.RefusedError{Scheme: t.Name(), Group: g.Name, Reason: reason, Suggest: []string{mft.UpdnTree{}.Name()}}
 }
 
-// addresses is the processors whose outputs, or else inputs, the ports are,
-// ascending.
-func (t RegionTree) addresses(w *Network, g *mft.Group, ports []fabric.PortID, sends bool) ([]int, error) {
+// findAddresses lists the addresses of the processors that send by the ports, or else
+// receive at them, ascending.
+func (t RegionTree) findAddresses(w *Network, g *mft.Group, ports []fabric.PortID, sends bool) ([]int, error) {
 	list := make([]int, len(ports))
 	for i, p := range ports {
 		a, out := w.Address(p)
@@ -93,10 +85,10 @@ func (t RegionTree) addresses(w *Network, g *mft.Group, ports []fabric.PortID, s
 	return list, nil
 }
 
-// masks is the ports in the masks for packets from processors to processors,
-// both ascending: at stage i the elements that a packet from one of them comes
-// to when it is for one of the others (InLink), and the output of bit i.
-func (w *Network) masks(from, to []int) []fabric.PortID {
+// listMaskPorts lists the ports in the masks for packets from processors to processors,
+// both ascending: at stage i the output ports for bit i of all elements that these packets
+// pass (InLink).
+func (w *Network) listMaskPorts(from, to []int) []fabric.PortID {
 	var ports []fabric.PortID
 	var low, high []int
 	for stage := range w.Stages {

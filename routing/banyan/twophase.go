@@ -73,11 +73,11 @@ func (p Placement) Places(n, f int) (count, step int) {
 	return size - f + 1, 1
 }
 
-// region is the region of f nodes from s on.
-func region(n, s, f int) Region { return Region{s, (s + f - 1) & (1<<n - 1)} }
+// regionFrom is the region of f nodes from s on.
+func regionFrom(n, s, f int) Region { return Region{s, (s + f - 1) & (1<<n - 1)} }
 
-// earlyCube is the cube of f nodes, a power of two, the first of which is s.
-func earlyCube(n, s, f int) Cube { return Cube{Fixed: s, Free: 1<<n - (1<<n)/f} }
+// cubeFrom is the cube of f nodes, a power of two, the first of which is s.
+func cubeFrom(n, s, f int) Cube { return Cube{Fixed: s, Free: 1<<n - (1<<n)/f} }
 
 // Schedule is a multicast in two passes through the network (section 3.1).
 type Schedule struct {
@@ -121,7 +121,7 @@ func TwoPhase(n, source int, destinations []int, start int) (*Schedule, error) {
 	if start < 0 || start >= size {
 		return nil, fmt.Errorf("start address %d: want 0 to %d", start, size-1)
 	}
-	s := &Schedule{Source: source, Copies: region(n, start, f), Sends: make([]Send, f)}
+	s := &Schedule{Source: source, Copies: regionFrom(n, start, f), Sends: make([]Send, f)}
 	if err := s.Copies.Check(n); err != nil {
 		return nil, fmt.Errorf("start address %d for %d copies: %w", start, f, err)
 	}

@@ -32,14 +32,14 @@ type WormOptions struct {
 type Wait struct {
 	Worm, For int // indices
 	Stage     int
-	Link      int // output link that For has, or at the end of which it is in the way
+	Link      int // output link that For has, or that leads to a buffer where For is first
 }
 
-// WormResult is what became of worms.
+// WormResult is the outcome of RunWorms.
 type WormResult struct {
 	Cycles  int   // until the last flit arrived, or nothing moved any more
 	Arrived []int // by address: worms that have arrived as a whole
-	// Deadlock is worms that wait for each other in a circle; nil when all
+	// Deadlock is a cycle of worms that wait for each other; nil when all
 	// arrived.
 	Deadlock []Wait
 }
@@ -50,18 +50,18 @@ type flit struct{ worm, number int32 }
 // wormNet simulates worms. Links are numbered by stage and input link; want and
 // next are about the worm that is first in the buffer of a link.
 type wormNet struct {
-	o       *WormOptions
-	worms   []Worm
-	size    int
-	fifo    [][]flit // by link
-	full    []bool   // by link: no room when the cycle began
-	want    []Outputs
-	next    [][2]int32 // by link and output: number of the flit to send there next
-	owner   []int32    // by stage and output link: input link of the element plus one, 0 for free
-	holder  []int32    // by stage and output link: the worm that has it, or had it last
-	sent    []int32    // by worm: flits that left the source
-	left    int        // flits to arrive yet, at all nodes
-	arrived []int      // by address: worms
+	o         *WormOptions
+	worms     []Worm
+	size      int
+	fifo      [][]flit // by link
+	full      []bool   // by link: no room when the cycle began
+	want      []Outputs
+	next      [][2]int32 // by link and output: number of the flit to send there next
+	owner     []int32    // by stage and output link: input link of the element plus one, 0 for free
+	holder    []int32    // by stage and output link: the worm that has it, or had it last
+	sent      []int32    // by worm: flits that left the source
+	remaining int        // flits to arrive yet, at all nodes
+	arrived   []int      // by address: worms
 }
 
 // RunWorms sends worms, one from a processor, through a network until all have
@@ -86,8 +86,8 @@ func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
 		return nil, err
 	}
 	cycle := 0
-	for ; x.left > 0; cycle++ {
-		moved := x.cycle(cycle)
+	for ; x.remaining > 0; cycle++ {
+		moved := x.runCycle(cycle)
 		if moved {
 			continue
 		}
@@ -96,7 +96,7 @@ func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
 			waiting = waiting || x.sent[i] == 0 && w.Start > cycle
 		}
 		if !waiting {
-			return &WormResult{Cycles: cycle, Arrived: x.arrived, Deadlock: x.circle()}, nil
+			return &WormResult{Cycles: cycle, Arrived: x.arrived, Deadlock: x.findCycle()}, nil
 		}
 	}
 	return &WormResult{Cycles: cycle, Arrived: x.arrived}, nil
@@ -127,14 +127,14 @@ func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
 		if err := w.To.Check(o.Stages); err != nil {
 			return nil, fmt.Errorf("worm %d: %w", i, err)
 		}
-		x.left += o.Flits * w.To.Size(o.Stages)
+		x.remaining += o.Flits * w.To.Size(o.Stages)
 	}
 	return x, nil
 }
 
-// wants is the outputs that a worm asks for on an input link of a stage: those
-// behind which some of its destinations are.
-func (x *wormNet) wants(worm int32, stage, link int) (o Outputs) {
+// wantedOutputs is the outputs that a worm asks for on an input link of a stage: those
+// that lead to some of its destinations.
+func (x *wormNet) wantedOutputs(worm int32, stage, link int) (o Outputs) {
 	r := x.worms[worm].To
 	for b := range 2 {
 		first := link>>(stage+1)<<(stage+1) | b<<stage
@@ -150,23 +150,23 @@ func (x *wormNet) wants(worm int32, stage, link int) (o Outputs) {
 	return o
 }
 
-// cycle moves flits by a link each, to buffers that had room when the cycle
+// runCycle moves flits by a link each, to buffers that had room when the cycle
 // began, and says whether anything moved. Elements go by stage from 0 on, so
 // that no flit is seen twice.
-func (x *wormNet) cycle(now int) bool {
+func (x *wormNet) runCycle(now int) bool {
 	moved := false
 	for i, q := range x.fifo {
 		x.full[i] = len(q) >= x.o.Buffer
 	}
 	for stage := range x.o.Stages {
 		for e := range x.size / 2 {
-			moved = x.element(stage, e) || moved
+			moved = x.moveElement(stage, e) || moved
 		}
 	}
 	for i, w := range x.worms {
 		at := (x.o.Stages-1)*x.size + Shuffle(x.o.Stages, w.Source)
 		if w.Start <= now && int(x.sent[i]) < x.o.Flits && !x.full[at] {
-			x.push(x.o.Stages-1, at%x.size, flit{int32(i), x.sent[i]})
+			x.pushFlit(x.o.Stages-1, at%x.size, flit{int32(i), x.sent[i]})
 			x.sent[i]++
 			moved = true
 		}
@@ -174,8 +174,8 @@ func (x *wormNet) cycle(now int) bool {
 	return moved
 }
 
-// element gives out the outputs of an element, and moves flits from its inputs.
-func (x *wormNet) element(stage, e int) bool {
+// moveElement gives out the outputs of an element, and moves flits from its inputs.
+func (x *wormNet) moveElement(stage, e int) bool {
 	moved := false
 	at := stage*x.size + 2*e
 	first := 0
@@ -196,7 +196,7 @@ func (x *wormNet) element(stage, e int) bool {
 			continue
 		}
 		l := at + int(x.owner[at+b]) - 1
-		if !x.ready(l, b) {
+		if !x.hasNextFlit(l, b) {
 			continue
 		}
 		f := flit{x.holder[at+b], x.next[l][b]}
@@ -205,9 +205,9 @@ func (x *wormNet) element(stage, e int) bool {
 			if x.full[(stage-1)*x.size+next] {
 				continue
 			}
-			x.push(stage-1, next, f)
+			x.pushFlit(stage-1, next, f)
 		} else {
-			x.left--
+			x.remaining--
 			if int(f.number) == x.o.Flits-1 {
 				x.arrived[2*e+b]++
 			}
@@ -219,14 +219,14 @@ func (x *wormNet) element(stage, e int) bool {
 		}
 	}
 	for l := at; l < at+2; l++ {
-		x.pop(stage, l)
+		x.popFlits(stage, l)
 	}
 	return moved
 }
 
-// ready says whether a buffer has the next flit that its first worm sends to
+// hasNextFlit says whether a buffer has the next flit that its first worm sends to
 // output b.
-func (x *wormNet) ready(l, b int) bool {
+func (x *wormNet) hasNextFlit(l, b int) bool {
 	q := x.fifo[l]
 	if len(q) == 0 {
 		return false
@@ -235,8 +235,8 @@ func (x *wormNet) ready(l, b int) bool {
 	return i < len(q) && q[i].worm == q[0].worm
 }
 
-// pop takes flits out of a buffer that were sent to all outputs.
-func (x *wormNet) pop(stage, l int) {
+// popFlits takes flits out of a buffer that were sent to all outputs.
+func (x *wormNet) popFlits(stage, l int) {
 	q := x.fifo[l]
 	if len(q) == 0 {
 		return
@@ -253,29 +253,29 @@ func (x *wormNet) pop(stage, l int) {
 	}
 	x.fifo[l] = q[:copy(q, q[n:])]
 	if int(copied) == x.o.Flits {
-		x.top(stage, l)
+		x.startWorm(stage, l)
 	}
 }
 
-// push puts a flit at the end of a buffer.
-func (x *wormNet) push(stage, link int, f flit) {
+// pushFlit puts a flit at the end of a buffer.
+func (x *wormNet) pushFlit(stage, link int, f flit) {
 	l := stage*x.size + link
 	x.fifo[l] = append(x.fifo[l], f)
 	if len(x.fifo[l]) == 1 && f.number == 0 {
-		x.top(stage, l)
+		x.startWorm(stage, l)
 	}
 }
 
-// top prepares for the worm whose header is now the first flit of a buffer.
-func (x *wormNet) top(stage, l int) {
+// startWorm prepares for the worm whose header is now the first flit of a buffer.
+func (x *wormNet) startWorm(stage, l int) {
 	if len(x.fifo[l]) > 0 {
-		x.want[l] = x.wants(x.fifo[l][0].worm, stage, l%x.size)
+		x.want[l] = x.wantedOutputs(x.fifo[l][0].worm, stage, l%x.size)
 		x.next[l] = [2]int32{}
 	}
 }
 
-// circle looks for worms that wait for each other, from the lowest index on.
-func (x *wormNet) circle() []Wait {
+// findCycle finds a cycle of worms that wait for each other, from the lowest index on.
+func (x *wormNet) findCycle() []Wait {
 	waits := make([][]Wait, len(x.worms))
 	for stage := range x.o.Stages {
 		for link := range x.size {

@@ -25,14 +25,14 @@ func runWorms(t testing.TB, o WormOptions, worms ...Worm) *WormResult {
 			t.Fatalf("%+v: %d arrived at %d", worms, n, a)
 		}
 	}
-	// A deadlock is a circle: each waits for the next, the last for the first.
+	// A deadlock is a cycle: each waits for the next, the last for the first.
 	for i, w := range r.Deadlock {
 		if next := r.Deadlock[(i+1)%len(r.Deadlock)]; w.For != next.Worm || w.Worm == w.For {
-			t.Fatalf("%+v: no circle %+v", worms, r.Deadlock)
+			t.Fatalf("%+v: no cycle %+v", worms, r.Deadlock)
 		}
 	}
 	if r.Deadlock != nil && len(r.Deadlock) < 2 {
-		t.Fatalf("%+v: deadlock without a circle after %d cycles", worms, r.Cycles)
+		t.Fatalf("%+v: deadlock without a cycle after %d cycles", worms, r.Cycles)
 	}
 	return r
 }
