@@ -243,13 +243,19 @@ var MulticastRules = []string{MulticastLoop, MulticastDuplicate, MulticastMissin
 // first.
 var UnicastRules = []string{UnicastUnreachable, Misdelivered, UnicastLoop, CreditLoop, ManagementLoop}
 
-// RuleByName finds a rule.
-func RuleByName(name string) (*Rule, bool) {
-	i := ruleIndex(name)
-	if i == len(Rules) {
-		return nil, false
+// RuleByName finds a rule of this package.
+func RuleByName(name string) (*Rule, bool) { return FindRule(name, Rules) }
+
+// FindRule finds a rule in some lists of rules.
+func FindRule(name string, lists ...[]Rule) (*Rule, bool) {
+	for _, rules := range lists {
+		for i := range rules {
+			if rules[i].Name == name {
+				return &rules[i], true
+			}
+		}
 	}
-	return &Rules[i], true
+	return nil, false
 }
 
 // ruleIndex is the position in Rules, len(Rules) when there is no such rule.

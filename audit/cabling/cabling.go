@@ -112,7 +112,7 @@ func endpoints(f *fabric.Fabric, ports ...fabric.PortID) []verify.Endpoint {
 // add adds a finding about ports. Its switch is the first of them that is one.
 func (c *checker) add(rule string, count int, ports []verify.Endpoint, format string, args ...any) {
 	x := verify.Finding{
-		Rule: rule, Severity: ruleByName(rule).Severity, Count: int64(count), Ports: ports,
+		Rule: rule, Severity: findRule(rule).Severity, Count: int64(count), Ports: ports,
 		Message: fmt.Sprintf(format, args...), Witness: []verify.Hop{},
 	}
 	for _, e := range ports {

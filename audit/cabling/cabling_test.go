@@ -264,7 +264,7 @@ func TestFindings(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", got.Shape, d)
 			}
 			for _, x := range got.Findings {
-				if ruleByName(x.Rule) == nil || x.Count < 1 || x.Rule != WrongShape && len(x.Ports) == 0 {
+				if findRule(x.Rule) == nil || x.Count < 1 || x.Rule != WrongShape && len(x.Ports) == 0 {
 					t.Errorf("finding %+v", x)
 				}
 			}

@@ -55,19 +55,11 @@ func JSON(w io.Writer, r *Result) error {
 
 // append appends the switch as JSON on one line.
 func (s *SwitchChange) append(b []byte) ([]byte, error) {
-	b = append(b, `{"switch": "`...)
-	b = s.Switch.Append(b)
-	b = append(b, `", "name": `...)
 	name, err := json.Marshal(s.Name)
 	if err != nil {
 		return nil, err
 	}
-	b = append(b, name...)
-	b = append(b, `, "changed": `...)
-	b = strconv.AppendInt(b, int64(s.Changed), 10)
-	b = append(b, `, "blocks": `...)
-	b = strconv.AppendInt(b, int64(s.Blocks), 10)
-	b = append(b, `, "entries": `...)
+	b = fmt.Appendf(b, `{"switch": "%s", "name": %s, "changed": %d, "blocks": %d, "entries": `, s.Switch, name, s.Changed, s.Blocks)
 	return append(s.Entries.append(b), '}'), nil
 }
 

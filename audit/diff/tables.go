@@ -227,12 +227,8 @@ func (c *comparison) pathSLs() {
 
 // switchOf is the switch that a source port hangs on or is the port 0 of, else NoNode.
 func switchOf(f *fabric.Fabric, p fabric.PortID) fabric.NodeID {
-	n := f.Owner(p)
-	if peer := f.Peer(p); !f.IsSwitch(n) && peer != fabric.NoPort {
-		n = f.Owner(peer)
+	if at := f.Attachment(p); at != fabric.NoPort {
+		return f.Owner(at)
 	}
-	if !f.IsSwitch(n) {
-		return fabric.NoNode
-	}
-	return n
+	return fabric.NoNode
 }

@@ -127,8 +127,7 @@ func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
 	w.take(l)
 	w.findLoops()
 	var best []int32
-	from := make([]int32, w.n) // the channel by which the search came
-	on := make([]bool, w.n)    // on the row
+	on := make([]bool, w.n) // on the row
 	old, new := w.heads[0], w.heads[1]
 	for start := range int32(w.n) {
 		in := w.comp[start]
@@ -148,27 +147,21 @@ func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
 			continue
 		}
 		row = append(row, w.next[1][s])
-		for s := range from {
-			from[s] = -1
-		}
-		for queue := []int32{first}; len(queue) > 0 && first != start && from[start] < 0; queue = queue[1:] {
-			s := queue[0]
-			for k := range w.next {
-				if h := w.heads[k][s]; h >= 0 && h != first && !on[h] && w.comp[h] == in && from[h] < 0 {
-					from[h] = w.next[k][s]
-					queue = append(queue, h)
-				}
-			}
-		}
-		if first != start && from[start] < 0 {
+		w.search.Run(func(s int32) []int32 {
+			return slices.DeleteFunc(w.headsOf(s), func(h int32) bool { return on[h] || w.comp[h] != in })
+		}, first)
+		if !w.search.Reached(start) {
 			continue
 		}
-		var back []int32
-		for s := start; s != first; s = int32(w.f.Owner(fabric.PortID(from[s]))) {
-			back = append(back, from[s])
+		path := w.search.Path(start)
+		for i, s := range path[1:] {
+			k := 0
+			if w.heads[k][path[i]] != s {
+				k = 1
+			}
+			row = append(row, w.next[k][path[i]])
 		}
-		slices.Reverse(back)
-		if row = append(row, back...); best == nil || len(row) < len(best) {
+		if best == nil || len(row) < len(best) {
 			best = row
 		}
 	}

@@ -146,13 +146,7 @@ type Report struct {
 func (r *Report) Equal() bool { return r.Worst() <= verify.Note }
 
 // Worst is the gravest finding's severity, verify.Clean when there is none.
-func (r *Report) Worst() verify.Severity {
-	worst := verify.Clean
-	for i := range r.Findings {
-		worst = max(worst, r.Findings[i].Severity)
-	}
-	return worst
-}
+func (r *Report) Worst() verify.Severity { return (&verify.Result{Findings: r.Findings}).Worst() }
 
 // comparison is a Compare under way.
 type comparison struct {
@@ -191,7 +185,7 @@ func Compare(ctx context.Context, meant, live *State, opt Options) (*Report, err
 	if meant.MFT != nil && live.MFT != nil {
 		c.foreign()
 	}
-	loops, err := c.loops(ctx, opt.Workers)
+	loops, err := c.findLoops(ctx, opt.Workers)
 	if err != nil {
 		return nil, err
 	}

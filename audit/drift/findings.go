@@ -44,18 +44,10 @@ other programs join groups. Their masks are nobody's drift. They are looked at f
 nevertheless.`},
 }
 
-func severity(rule string) verify.Severity {
-	for i := range Rules {
-		if Rules[i].Name == rule {
-			return Rules[i].Severity
-		}
-	}
-	panic("drift: no rule " + rule)
-}
-
-func (c *comparison) add(rule string, n int64, sw fabric.GUID, format string, args ...any) *verify.Finding {
+func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, args ...any) *verify.Finding {
+	rule, _ := verify.FindRule(name, Rules)
 	c.r.Findings = append(c.r.Findings, verify.Finding{
-		Rule: rule, Severity: severity(rule), Message: fmt.Sprintf(format, args...), Switch: sw, Count: n, Witness: []verify.Hop{},
+		Rule: name, Severity: rule.Severity, Message: fmt.Sprintf(format, args...), Switch: sw, Count: n, Witness: []verify.Hop{},
 	})
 	return &c.r.Findings[len(c.r.Findings)-1]
 }

@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -11,18 +10,18 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// loopRules are the rules of packets that go round, and of channels that wait for each
-// other in a circle, the gravest first: a multicast packet that goes round is copied
-// again and again to all members, and ends only by its lifetime in queues.
-var loopRules = []string{
-	verify.MulticastLoop, verify.UnicastLoop, verify.ManagementLoop,
-	verify.CreditLoop, verify.MulticastCreditLoop, verify.ManagementCreditLoop,
-}
+// loopRules are the rules of forwarding loops, the gravest first: a looping multicast
+// packet is copied again and again to all members, and ends only by its lifetime in queues.
+// creditLoopRules are those of credit loops.
+var (
+	loopRules       = []string{verify.MulticastLoop, verify.UnicastLoop, verify.ManagementLoop}
+	creditLoopRules = []string{verify.CreditLoop, verify.MulticastCreditLoop, verify.ManagementCreditLoop}
+)
 
-// loops looks for circles in what is live. What the live state does not tell is as
-// meant. Packets that go round are always found; credit loops only when something has
+// findLoops finds the loops of the live state. What the live state does not tell is as
+// meant. Forwarding loops are always found; credit loops only when something has
 // drifted, since tables may be meant to have one (minhop's guarantee is none).
-func (c *comparison) loops(ctx context.Context, workers int) ([]verify.Finding, error) {
+func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Finding, error) {
 	f := c.live.Fabric
 	tables, opt := c.live.LFT, verify.Options{SL2VL: c.live.SL2VL, Workers: workers}
 	masks := c.live.MFT
@@ -50,29 +49,27 @@ func (c *comparison) loops(ctx context.Context, workers int) ([]verify.Finding, 
 	if err != nil {
 		return nil, err
 	}
-	drifted := !c.r.Equal()
-	var list []verify.Finding
-	for i := range result.Findings {
-		x := &result.Findings[i]
-		rank := slices.Index(loopRules, x.Rule)
-		if rank < 0 || rank >= slices.Index(loopRules, verify.CreditLoop) && !drifted {
-			continue
-		}
-		list = append(list, *x)
+	rules := slices.Concat(loopRules, creditLoopRules)
+	if c.r.Equal() {
+		rules = loopRules
 	}
-	slices.SortStableFunc(list, func(a, b verify.Finding) int {
-		return cmp.Compare(slices.Index(loopRules, a.Rule), slices.Index(loopRules, b.Rule))
-	})
-	// What goes round for packets of switches too is said once.
+	var list []verify.Finding
 	looping := map[fabric.LID]bool{}
-	list = slices.DeleteFunc(list, func(x verify.Finding) bool {
-		if slices.Index(loopRules, x.Rule) >= slices.Index(loopRules, verify.CreditLoop) {
-			return false
+	for _, rule := range rules {
+		for i := range result.Findings {
+			x := &result.Findings[i]
+			if x.Rule != rule {
+				continue
+			}
+			if slices.Contains(loopRules, rule) {
+				if looping[x.LID] && x.LID != 0 {
+					continue // unicast and management traffic have one loop
+				}
+				looping[x.LID] = true
+			}
+			list = append(list, *x)
 		}
-		again := looping[x.LID]
-		looping[x.LID] = true
-		return again && x.LID != 0
-	})
+	}
 	delete(looping, 0) // that of findings which stand for more
 	c.r.Loops = len(looping)
 	return list, nil

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -50,19 +52,10 @@ fingerprint is mistyped. Remove it before it excuses something else.`},
 
 // AllRules lists the rules of all checks: those of tables, of wiring, of policies.
 func AllRules() []verify.Rule {
-	all := append([]verify.Rule{}, verify.Rules...)
-	all = append(all, cabling.Rules...)
-	return append(all, Rules...)
+	return slices.Concat(verify.Rules, cabling.Rules, Rules)
 }
 
 // RuleByName finds a rule of any check.
 func RuleByName(name string) (*verify.Rule, bool) {
-	for _, list := range [][]verify.Rule{verify.Rules, cabling.Rules, Rules} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i], true
-			}
-		}
-	}
-	return nil, false
+	return verify.FindRule(name, verify.Rules, cabling.Rules, Rules)
 }

@@ -102,8 +102,8 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 // rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
 	if !in.wanted() { // of the cables only the slow ones are looked for
-		slow := slices.IndexFunc(cabling.Rules, func(r verify.Rule) bool { return r.Name == cabling.LinkDegraded })
-		return append(slices.Clone(verify.Rules), cabling.Rules[slow])
+		slow, _ := verify.FindRule(cabling.LinkDegraded, cabling.Rules)
+		return append(slices.Clone(verify.Rules), *slow)
 	}
 	var rules []verify.Rule
 	if in.lfts != "" {

@@ -362,10 +362,7 @@ func (a *app) listRules() error {
 }
 
 func (a *app) explainRule(name string) error {
-	r, ok := policy.RuleByName(name)
-	if i := slices.IndexFunc(drift.Rules, func(r verify.Rule) bool { return r.Name == name }); i >= 0 {
-		r, ok = &drift.Rules[i], true
-	}
+	r, ok := verify.FindRule(name, policy.AllRules(), drift.Rules)
 	if !ok {
 		return usagef("--explain %q: no such rule; --rules lists them", name)
 	}
