@@ -139,18 +139,8 @@ func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
 // it, or a description; "" for Config.Host). It waits while ibsim has no place,
 // and takes one until its Close.
 func (s *Sim) Dial(ctx context.Context, node string) (*Client, error) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, os.ErrClosed
-	}
-	s.mu.Unlock()
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-s.closing:
-		return nil, os.ErrClosed
+	if err := s.takeSlot(ctx); err != nil {
+		return nil, err
 	}
 	if node == "" {
 		node = s.host

@@ -280,14 +280,10 @@ func (s *Sim) run(ctx context.Context, cmd *exec.Cmd, begun func()) error {
 	s.clients.Add(1)
 	s.mu.Unlock()
 	defer s.clients.Done()
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.closing:
-		return os.ErrClosed
+	if err := s.takeSlot(ctx); err != nil {
+		return err
 	}
+	defer func() { <-s.slots }()
 	var output *tail
 	if cmd.Stderr == nil {
 		output = new(tail)
@@ -309,6 +305,23 @@ func (s *Sim) run(ctx context.Context, cmd *exec.Cmd, begun func()) error {
 		return s.ended()
 	case <-s.closing:
 		p.kill()
+		return os.ErrClosed
+	}
+}
+
+// takeSlot waits until there is a place for a client, and takes it.
+func (s *Sim) takeSlot(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return os.ErrClosed
+	default:
+	}
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closing:
 		return os.ErrClosed
 	}
 }

@@ -34,14 +34,11 @@ const (
 	SubnAdm      Class = 0x03 // subnet administration
 )
 
+var classNames = map[Class]string{SubnLID: "SubnLID", SubnDirected: "SubnDirected", SubnAdm: "SubnAdm"}
+
 func (c Class) String() string {
-	switch c {
-	case SubnLID:
-		return "SubnLID"
-	case SubnDirected:
-		return "SubnDirected"
-	case SubnAdm:
-		return "SubnAdm"
+	if name, ok := classNames[c]; ok {
+		return name
 	}
 	return fmt.Sprintf("class %#02x", uint8(c))
 }
@@ -61,22 +58,14 @@ const (
 	DeleteResp   Method = 0x95
 )
 
+var methodNames = map[Method]string{
+	Get: "Get", Set: "Set", GetTable: "GetTable", Delete: "Delete",
+	GetResp: "GetResp", GetTableResp: "GetTableResp", DeleteResp: "DeleteResp",
+}
+
 func (m Method) String() string {
-	switch m {
-	case Get:
-		return "Get"
-	case Set:
-		return "Set"
-	case GetTable:
-		return "GetTable"
-	case Delete:
-		return "Delete"
-	case GetResp:
-		return "GetResp"
-	case GetTableResp:
-		return "GetTableResp"
-	case DeleteResp:
-		return "DeleteResp"
+	if name, ok := methodNames[m]; ok {
+		return name
 	}
 	return fmt.Sprintf("method %#02x", uint8(m))
 }

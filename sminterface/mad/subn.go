@@ -79,12 +79,12 @@ type PortInfo struct {
 	LID                fabric.LID
 	MasterSMLID        fabric.LID
 	CapabilityMask     uint32
-	LinkWidthActive    uint8 // 1, 2, 4, 8, 16: 1x, 4x, 8x, 12x, 2x
+	LinkWidthActive    uint8 // see linkWidths
 	PhysicalState      uint8 // 4 bits
 	LMC                uint8 // 3 bits
-	LinkSpeedActive    uint8 // 4 bits: 1, 2, 4: SDR, DDR, QDR
+	LinkSpeedActive    uint8 // 4 bits, see linkSpeeds
 	MasterSMSL         fabric.SL
-	LinkSpeedExtActive uint8 // 4 bits: 1, 2, 4, 8: FDR, EDR, HDR, NDR
+	LinkSpeedExtActive uint8 // 4 bits, see extendedSpeeds
 }
 
 // Unmarshal reads the attribute.
@@ -103,42 +103,20 @@ func (p *PortInfo) Unmarshal(b *Data) {
 	}
 }
 
+// What the fields of an active link stand for.
+var (
+	linkWidths     = map[uint8]uint8{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
+	linkSpeeds     = map[uint8]fabric.Speed{1: fabric.SDR, 2: fabric.DDR, 4: fabric.QDR}
+	extendedSpeeds = map[uint8]fabric.Speed{1: fabric.FDR, 2: fabric.EDR, 4: fabric.HDR, 8: fabric.NDR}
+)
+
 // Link is the width and speed that the port has negotiated. extended says
 // whether its node knows extended speeds: for a port of a switch, the
 // CapabilityMask of port 0 says so. FDR10 shows as QDR here.
 func (p *PortInfo) Link(extended bool) fabric.Link {
-	var l fabric.Link
-	switch p.LinkWidthActive {
-	case 1:
-		l.Width = 1
-	case 2:
-		l.Width = 4
-	case 4:
-		l.Width = 8
-	case 8:
-		l.Width = 12
-	case 16:
-		l.Width = 2
-	}
-	switch p.LinkSpeedActive {
-	case 1:
-		l.Speed = fabric.SDR
-	case 2:
-		l.Speed = fabric.DDR
-	case 4:
-		l.Speed = fabric.QDR
-	}
-	if extended {
-		switch p.LinkSpeedExtActive {
-		case 1:
-			l.Speed = fabric.FDR
-		case 2:
-			l.Speed = fabric.EDR
-		case 4:
-			l.Speed = fabric.HDR
-		case 8:
-			l.Speed = fabric.NDR
-		}
+	l := fabric.Link{Width: linkWidths[p.LinkWidthActive], Speed: linkSpeeds[p.LinkSpeedActive]}
+	if speed, ok := extendedSpeeds[p.LinkSpeedExtActive]; ok && extended {
+		l.Speed = speed
 	}
 	return l
 }

@@ -151,25 +151,17 @@ func (s *sweep) add(info *mad.NodeInfo, route []fabric.PortNum) (int32, error) {
 			s.askPort(n, fabric.PortNum(p+1), to)
 		}
 		s.askPort(n, fabric.ManagementPort, to)
-		s.ask(n, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) { s.nodes[n].sw.Unmarshal(data) })
+		s.askNode(n, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) { s.nodes[n].sw.Unmarshal(data) })
 	}
-	s.ask(n, to, mad.AttrNodeDescription, 0, func(data *mad.Data) { s.nodes[n].desc.Unmarshal(data) })
+	s.askNode(n, to, mad.AttrNodeDescription, 0, func(data *mad.Data) { s.nodes[n].desc.Unmarshal(data) })
 	return n, nil
 }
 
-// ask reads an attribute of a node. It notes an answer that does not come.
-func (s *sweep) ask(n int32, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
-	s.get(to, attr, modifier, func(data *mad.Data, err error) error {
-		switch {
-		case err == nil:
-			answer(data)
-		case !lost(err):
-			return err
-		default:
-			info := &s.nodes[n].info
-			s.note(fmt.Sprintf("%s %s", info.Type, info.GUID), "%v", err)
-		}
-		return nil
+// askNode reads an attribute of a node. It notes an answer that does not come.
+func (s *sweep) askNode(n int32, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
+	s.ask(to, attr, modifier, answer, func(err error) {
+		info := &s.nodes[n].info
+		s.note(fmt.Sprintf("%s %s", info.Type, info.GUID), "%v", err)
 	})
 }
 
@@ -180,7 +172,7 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 		return
 	}
 	port.asked = true
-	s.ask(n, to, mad.AttrPortInfo, uint32(p), func(data *mad.Data) {
+	s.askNode(n, to, mad.AttrPortInfo, uint32(p), func(data *mad.Data) {
 		node := &s.nodes[n]
 		port := &node.ports[p]
 		port.info.Unmarshal(data)
@@ -205,16 +197,9 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 
 // askFDR10 asks a port that seems to have QDR whether it has FDR10.
 func (s *sweep) askFDR10(n int32, p fabric.PortNum, to Target) {
-	s.get(to, mad.AttrMellanoxExtendedPortInfo, uint32(p), func(data *mad.Data, err error) error {
-		if err != nil {
-			if lost(err) {
-				return nil // it is QDR, then
-			}
-			return err
-		}
+	s.ask(to, mad.AttrMellanoxExtendedPortInfo, uint32(p), func(data *mad.Data) {
 		s.nodes[n].ports[p].fdr10 = mad.HasFDR10(data)
-		return nil
-	})
+	}, func(error) {}) // it is QDR, then
 }
 
 // knowsFDR10 says whether a device has Mellanox's extended PortInfo: the ones
@@ -241,21 +226,15 @@ func (s *sweep) look(n int32, p fabric.PortNum) {
 	port.looked = true
 	route := append(slices.Clip(slices.Clone(node.route)), p)
 	to := Target{Route: route}
-	s.get(to, mad.AttrNodeInfo, 0, func(data *mad.Data, err error) error {
-		if err != nil {
-			if lost(err) {
-				s.note(s.portName(n, p), "has a link, but what is at its other end does not answer: %v", err)
-				return nil
-			}
-			return err
-		}
+	s.ask(to, mad.AttrNodeInfo, 0, func(data *mad.Data) {
 		var info mad.NodeInfo
 		info.Unmarshal(data)
 		peer, known := s.byGUID[info.GUID]
 		if !known {
+			var err error
 			if peer, err = s.add(&info, route); err != nil {
 				s.note(s.portName(n, p), "at its other end: %v", err)
-				return nil
+				return
 			}
 		}
 		s.connect(n, p, peer, &info)
@@ -263,7 +242,8 @@ func (s *sweep) look(n int32, p fabric.PortNum) {
 			t.ports[info.LocalPort].guid = info.PortGUID
 			s.askPort(peer, info.LocalPort, to)
 		}
-		return nil
+	}, func(err error) {
+		s.note(s.portName(n, p), "has a link, but what is at its other end does not answer: %v", err)
 	})
 }
 

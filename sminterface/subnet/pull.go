@@ -103,20 +103,14 @@ func (p *pull) problem(s fabric.NodeID, format string, args ...any) {
 	p.t.Problems = append(p.t.Problems, Problem{Where: p.name(s), Text: fmt.Sprintf(format, args...)})
 }
 
-// ask reads an attribute of a switch. Where the answer does not come, the switch is
+// askSwitch reads an attribute of a switch. Where the answer does not come, the switch is
 // unread, which is noted once.
-func (p *pull) ask(s fabric.NodeID, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
-	p.get(to, attr, modifier, func(data *mad.Data, err error) error {
-		switch {
-		case err == nil:
-			answer(data)
-		case !lost(err):
-			return err
-		case p.t.Read[s]:
+func (p *pull) askSwitch(s fabric.NodeID, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
+	p.ask(to, attr, modifier, answer, func(err error) {
+		if p.t.Read[s] {
 			p.t.Read[s] = false
 			p.problem(s, "%v", err)
 		}
-		return nil
 	})
 }
 
@@ -124,7 +118,7 @@ func (p *pull) ask(s fabric.NodeID, to Target, attr mad.Attribute, modifier uint
 func (p *pull) readSwitch(s fabric.NodeID) {
 	to := Target{Route: p.d.Routes[s]}
 	if p.opt.LFT || p.opt.MFT {
-		p.ask(s, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) {
+		p.askSwitch(s, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) {
 			var info mad.SwitchInfo
 			info.Unmarshal(data)
 			if p.opt.LFT {
@@ -150,7 +144,7 @@ func (p *pull) readLFT(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	row := slices.Repeat([]fabric.PortNum{fabric.NoPath}, top+1)
 	p.rows[s] = row
 	for block := 0; block*lft.BlockSize <= top; block++ {
-		p.ask(s, to, mad.AttrLinearForwardingTable, uint32(block), func(data *mad.Data) {
+		p.askSwitch(s, to, mad.AttrLinearForwardingTable, uint32(block), func(data *mad.Data) {
 			var t mad.LinearForwardingTable
 			t.Unmarshal(data)
 			copy(row[block*lft.BlockSize:], t[:])
@@ -170,7 +164,7 @@ func (p *pull) readTop(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	}
 	// 0 is what a switch without this field has, too: ask.
 	top := int(info.MulticastFDBTop) - int(mft.MinMLID) + 1
-	p.ask(s, to, mad.AttrPortInfo, 0, func(data *mad.Data) {
+	p.askSwitch(s, to, mad.AttrPortInfo, 0, func(data *mad.Data) {
 		var port mad.PortInfo
 		port.Unmarshal(data)
 		if port.CapabilityMask&mad.IsMulticastFDBTop != 0 {
@@ -185,7 +179,7 @@ func (p *pull) readMFT(s fabric.NodeID, to Target, count int) {
 	ports := int(p.d.Fabric.Node(s).NumPorts)
 	for block := 0; block*mad.MLIDBlock < count; block++ {
 		for position := 0; position*mad.PortsPerMask <= ports; position++ {
-			p.ask(s, to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data) {
+			p.askSwitch(s, to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data) {
 				var t mad.MulticastForwardingTable
 				t.Unmarshal(data)
 				for i, mask := range t[:min(mad.MLIDBlock, count-block*mad.MLIDBlock)] {
@@ -219,7 +213,7 @@ func (p *pull) readSL2VL(s fabric.NodeID, to Target) {
 			continue
 		}
 		for in := fabric.PortNum(0); in <= last; in++ {
-			p.ask(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, num), func(data *mad.Data) { p.setMap(in, out, data) })
+			p.askSwitch(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, num), func(data *mad.Data) { p.setMap(in, out, data) })
 		}
 	}
 }
@@ -239,17 +233,8 @@ func (p *pull) readHost(port fabric.PortID) {
 	if s := f.PeerSwitch(port); port != p.d.Local && s != fabric.NoNode {
 		to.Route = append(slices.Clone(p.d.Routes[s]), f.Num(f.Peer(port)))
 	}
-	p.get(to, mad.AttrSLtoVLMappingTable, 0, func(data *mad.Data, err error) error {
-		switch {
-		case err == nil:
-			p.setMap(0, port, data)
-		case !lost(err):
-			return err
-		default:
-			p.problem(node, "port %d: %v", f.Num(port), err)
-		}
-		return nil
-	})
+	p.ask(to, mad.AttrSLtoVLMappingTable, 0, func(data *mad.Data) { p.setMap(0, port, data) },
+		func(err error) { p.problem(node, "port %d: %v", f.Num(port), err) })
 }
 
 // finish makes tables of what was read.

@@ -478,6 +478,22 @@ func (b *batch) get(to Target, attr mad.Attribute, modifier uint32, answer func(
 	})
 }
 
+// ask reads an attribute as get does. answer gets it; where the request is lost, missing gets
+// the reason. All other errors end the batch.
+func (b *batch) ask(to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data), missing func(error)) {
+	b.get(to, attr, modifier, func(data *mad.Data, err error) error {
+		switch {
+		case err == nil:
+			answer(data)
+		case !lost(err):
+			return err
+		default:
+			missing(err)
+		}
+		return nil
+	})
+}
+
 // lost says whether an error is one of the request alone: no answer, or a bad
 // one. All others end everything.
 func lost(err error) bool {

@@ -42,27 +42,22 @@ var (
 // have their own.
 func ioctlNumber(read, write bool, number, size uint32) uint32 {
 	const kind = 0x1b
-	var dir uint32
+	neither, writing, reading, shift := uint32(0), uint32(1), uint32(2), 30
 	switch runtime.GOARCH {
 	case "ppc64", "ppc64le", "mips", "mipsle", "mips64", "mips64le":
-		if read {
-			dir |= 2
-		}
-		if write {
-			dir |= 4
-		}
-		if dir == 0 {
-			dir = 1
-		}
-		return dir<<29 | size<<16 | kind<<8 | number
+		neither, writing, reading, shift = 1, 4, 2, 29
+	}
+	dir := neither
+	if read || write {
+		dir = 0
 	}
 	if write {
-		dir |= 1
+		dir |= writing
 	}
 	if read {
-		dir |= 2
+		dir |= reading
 	}
-	return dir<<30 | size<<16 | kind<<8 | number
+	return dir<<shift | size<<16 | kind<<8 | number
 }
 
 // The structs of ib_user_mad.h, in bytes. All of them are in the byte order of
