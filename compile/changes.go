@@ -28,41 +28,14 @@ func ChangesSince(prev, r *lft.Routing) Changes {
 		if was, ok := prev.Fabric.SwitchByGUID(f.Node(s).GUID); ok {
 			old = prev.Tables.Row(was)
 		}
-		row := r.Tables.Row(s)
-		any := false
-		for from := 0; from < max(len(row), len(old)); from += lft.BlockSize {
-			is, was := entries(row, from), entries(old, from)
-			if *is == *was {
-				continue
-			}
-			any = true
-			c.Blocks++
-			for i := range is {
-				if is[i] != was[i] {
-					c.Entries++
-				}
-			}
-		}
-		if any {
+		entries, blocks := lft.CountChanges(old, r.Tables.Row(s))
+		c.Entries += entries
+		c.Blocks += blocks
+		if blocks > 0 {
 			c.Switches++
 		}
 	}
 	return c
-}
-
-// entries is the block of a row that begins with a LID.
-func entries(row []fabric.PortNum, from int) *[lft.BlockSize]fabric.PortNum {
-	if from+lft.BlockSize <= len(row) {
-		return (*[lft.BlockSize]fabric.PortNum)(row[from:])
-	}
-	var b [lft.BlockSize]fabric.PortNum
-	for i := range b {
-		b[i] = fabric.NoPath
-	}
-	if from < len(row) {
-		copy(b[:], row[from:])
-	}
-	return &b
 }
 
 // LeastChanges bounds from below what any routing of next's fabric must change of the

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -364,14 +365,11 @@ func (m *multicaster) notes(groups int) (list []string) {
 		}
 	}
 	for _, name := range names {
-		verb, noun := "step", "groups"
+		verb := "step"
 		if count[name] == 1 {
 			verb = "steps"
 		}
-		if groups == 1 {
-			noun = "group"
-		}
-		list = append(list, fmt.Sprintf("%d of %d %s %s down: %s", count[name], groups, noun, verb, first[name]))
+		list = append(list, fmt.Sprintf("%d of %s %s down: %s", count[name], text.Count(groups, "group", "groups"), verb, first[name]))
 	}
 	return list
 }

@@ -66,3 +66,34 @@ func (t *Tables) Row(s fabric.NodeID) []fabric.PortNum {
 	a := int(s) * t.stride
 	return t.entries[a : a+int(t.maxLID)+1 : a+t.stride]
 }
+
+// CountChanges counts the entries in which two rows differ, and the blocks of BlockSize that
+// have some. Entries beyond the end of a row are NoPath.
+func CountChanges(old, row []fabric.PortNum) (entries, blocks int) {
+	for from := 0; from < max(len(row), len(old)); from += BlockSize {
+		was, is := blockAt(old, from), blockAt(row, from)
+		if *is == *was {
+			continue
+		}
+		blocks++
+		for i := range is {
+			if is[i] != was[i] {
+				entries++
+			}
+		}
+	}
+	return entries, blocks
+}
+
+// blockAt is the block of a row that begins with a LID.
+func blockAt(row []fabric.PortNum, from int) *[BlockSize]fabric.PortNum {
+	if from+BlockSize <= len(row) {
+		return (*[BlockSize]fabric.PortNum)(row[from:])
+	}
+	var b [BlockSize]fabric.PortNum
+	for i := range b {
+		b[i] = fabric.NoPath
+	}
+	copy(b[:], row[min(from, len(row)):])
+	return &b
+}

@@ -54,36 +54,36 @@ func entry(row []fabric.PortNum, l fabric.LID) fabric.PortNum {
 	return fabric.NoPath
 }
 
+// unmatchedLIDs lists the LIDs of destinations that only one state has, as far as its tables
+// go. lidOf is the LID of a target in that state.
+func (c *comparison) unmatchedLIDs(f *fabric.Fabric, t *lft.Tables, lidOf func(target) fabric.LID) (list []fabric.LID) {
+	matched := make([]bool, 1<<16) // by LID
+	for _, t := range c.targets {
+		matched[lidOf(t)] = true
+	}
+	for l := fabric.LID(1); l <= t.MaxLID(); l++ {
+		if !matched[l] && f.LIDPort(l) != fabric.NoPort {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
 // entries compares the forwarding tables switch by switch.
 func (c *comparison) entries(ctx context.Context) error {
 	d := &LFTChanges{Switches: []SwitchChange{}}
 	c.r.LFTs = d
 	x, y := c.a.Tables, c.b.Tables
-	// LIDs of destinations that only one state has.
-	oldOnly, newOnly := make([]bool, int(x.MaxLID())+1), make([]bool, int(y.MaxLID())+1)
-	for l := range oldOnly {
-		oldOnly[l] = l > 0 && c.old.LIDPort(fabric.LID(l)) != fabric.NoPort
-	}
-	for l := range newOnly {
-		newOnly[l] = l > 0 && c.new.LIDPort(fabric.LID(l)) != fabric.NoPort
-	}
-	for _, t := range c.targets {
-		if int(t.old) < len(oldOnly) {
-			oldOnly[t.old] = false
-		}
-		if int(t.new) < len(newOnly) {
-			newOnly[t.new] = false
-		}
-	}
-	count := func(row []fabric.PortNum, only []bool) (n int64) {
-		for l, is := range only {
-			if is && row[l] != fabric.NoPath {
+	oldOnly := c.unmatchedLIDs(c.old, x, func(t target) fabric.LID { return t.old })
+	newOnly := c.unmatchedLIDs(c.new, y, func(t target) fabric.LID { return t.new })
+	count := func(row []fabric.PortNum, lids []fabric.LID) (n int64) {
+		for _, l := range lids {
+			if row[l] != fabric.NoPath {
 				n++
 			}
 		}
 		return n
 	}
-	anyOld, anyNew := slices.Contains(oldOnly, true), slices.Contains(newOnly, true)
 	type switchResult struct {
 		SwitchChange
 		gone, new int64
@@ -97,20 +97,15 @@ func (c *comparison) entries(ctx context.Context) error {
 		was := c.back[s]
 		if was == fabric.NoNode || c.old.Node(was).GUID != n.GUID {
 			// It knows nothing, and gets all of its table.
-			r.Blocks = changedBlocks(nil, row)
+			_, r.Blocks = lft.CountChanges(nil, row)
 			if was == fabric.NoNode {
 				return nil
 			}
 		}
 		before := x.Row(was)
-		if anyOld {
-			r.gone = count(before, oldOnly)
-		}
-		if anyNew {
-			r.new = count(row, newOnly)
-		}
+		r.gone, r.new = count(before, oldOnly), count(row, newOnly)
 		if c.old.Node(was).GUID == n.GUID {
-			r.Blocks = changedBlocks(before, row)
+			_, r.Blocks = lft.CountChanges(before, row)
 		}
 		for _, t := range c.targets {
 			if a, b := entry(before, t.old), entry(row, t.new); a != b {
@@ -138,21 +133,6 @@ func (c *comparison) entries(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// changedBlocks counts the blocks of a row that have to be written when the
-// switch has another one. Entries beyond the end of a row are NoPath.
-func changedBlocks(before, row []fabric.PortNum) int {
-	n := 0
-	for at := 0; at < max(len(before), len(row)); at += lft.BlockSize {
-		for l := fabric.LID(at); int(l) < at+lft.BlockSize; l++ {
-			if entry(before, l) != entry(row, l) {
-				n++
-				break
-			}
-		}
-	}
-	return n
 }
 
 // lanes compares the SL-to-VL maps of ports that have a cable, and of ports 0

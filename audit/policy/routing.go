@@ -190,12 +190,6 @@ func (b *turn) fill(f *fabric.Fabric, x *verify.Finding) {
 // loop are followed as far as they go.
 func turns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) turn {
 	n := f.NumSwitches()
-	sources := make([]int32, n) // CA and router ports
-	for _, s := range f.CASwitches() {
-		if s != fabric.NoNode {
-			sources[s]++
-		}
-	}
 	seen := make([]fabric.LID, n)
 	// step is where switch s sends packets for a LID, when that is another switch.
 	step := func(s fabric.NodeID, lid fabric.LID) (fabric.PortID, fabric.NodeID, bool) {
@@ -213,11 +207,8 @@ func turns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, fi
 		}
 		found := false
 		for s := range fabric.NodeID(n) {
-			if sources[s] == 0 {
-				continue
-			}
-			if peer := f.Peer(to); sources[s] == 1 && peer != fabric.NoPort && f.Owner(peer) == s {
-				continue // the destination itself is the only one here
+			if hosts := f.HostsOn(s); len(hosts) == 0 || len(hosts) == 1 && hosts[0] == to {
+				continue // no other port sends from here
 			}
 			for at := s; seen[at] != lid; {
 				seen[at] = lid

@@ -164,28 +164,25 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
 		m.own = m.sls != nil && len(m.sls.Ports()) > 0
 	}
-	number := make([]int, f.NumSwitches()) // of the job, from 1
-	attached := f.CASwitches()
 	for i, p := range f.CAPorts() {
-		s := attached[i]
-		if s == fabric.NoNode {
-			if f.LID(p) != 0 { // which only the other end of the cable reaches
-				m.apart += int64(len(f.CAPorts())-2) << f.LMC(p)
+		if f.CASwitches()[i] == fabric.NoNode && f.LID(p) != 0 { // only the other end of the cable reaches it
+			m.apart += int64(len(f.CAPorts())-2) << f.LMC(p)
+		}
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		j := job{t: s}
+		for _, p := range slices.Sorted(slices.Values(f.HostsOn(s))) {
+			m.ports[s] = append(m.ports[s], f.Num(f.Peer(p)))
+			m.sources[s]++
+			if f.LID(p) == 0 {
+				continue
 			}
-			continue
+			for k := range fabric.LID(1) << f.LMC(p) {
+				j.lids = append(j.lids, f.LID(p)+k)
+			}
 		}
-		m.ports[s] = append(m.ports[s], f.Num(f.Peer(p)))
-		m.sources[s]++
-		if f.LID(p) == 0 {
-			continue
-		}
-		if number[s] == 0 {
-			m.jobs = append(m.jobs, job{t: s})
-			number[s] = len(m.jobs)
-		}
-		j := &m.jobs[number[s]-1]
-		for k := range fabric.LID(1) << f.LMC(p) {
-			j.lids = append(j.lids, f.LID(p)+k)
+		if j.lids != nil {
+			m.jobs = append(m.jobs, j)
 		}
 	}
 	return m

@@ -516,12 +516,6 @@ func (t *trial) apart(g *fabric.Fabric) int64 {
 	if u := &t.base.Verify.Unicast; u.Unreachable+u.Loops == 0 {
 		return 0
 	}
-	sources := make([]int64, g.NumSwitches())
-	for _, s := range g.CASwitches() {
-		if s != fabric.NoNode {
-			sources[s]++
-		}
-	}
 	forest := lft.NewForest(t.base.Routing.Fabric)
 	n := int64(0)
 	for lid, p := range g.LIDPorts() {
@@ -531,7 +525,7 @@ func (t *trial) apart(g *fabric.Fabric) int64 {
 		joined := int64(0) // ports, the one with the LID among them
 		forest.Grow(t.base.Routing.Tables, fabric.LID(lid))
 		for _, s := range forest.Order {
-			joined += sources[s]
+			joined += int64(len(g.HostsOn(s)))
 		}
 		switch {
 		case !g.IsSwitch(g.Owner(g.Peer(p))): // two CAs with a cable between them
