@@ -4,8 +4,7 @@
 // It makes no promise to other modules.
 //
 // Nodes are matched by GUID and ports by number, forwarding entries by the end
-// port that they lead to, so that LIDs that were dealt out anew are differences
-// of LIDs and of nothing else.
+// port that they lead to: a new LID of a port is a difference of LIDs alone.
 //
 // OpenSM writes linear forwarding tables switch by switch, in blocks of 64 LIDs
 // (osm_ucast_mgr_set_fwd_tables). Until it is done a packet can meet old entries
@@ -75,7 +74,7 @@ type comparison struct {
 // error when that ends first.
 func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) {
 	for _, s := range []*Snapshot{a, b} {
-		if err := s.valid(); err != nil {
+		if err := s.check(); err != nil {
 			return nil, err
 		}
 	}
@@ -86,40 +85,40 @@ func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) 
 		opt.Worst = DefaultWorst
 	}
 	c := &comparison{match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, opt: opt, r: newResult(a, b)}
-	c.nodes()
-	c.links()
-	c.lids()
+	c.compareNodes()
+	c.compareLinks()
+	c.compareLIDs()
 	c.targets = c.findTargets()
 	if a.Tables != nil && b.Tables != nil {
-		if err := c.entries(ctx); err != nil {
+		if err := c.compareEntries(ctx); err != nil {
 			return nil, err
 		}
-		if err := c.pairs(ctx); err != nil {
+		if err := c.comparePairs(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if a.SL2VL != nil && b.SL2VL != nil {
-		c.lanes()
+		c.compareLanes()
 	}
 	if a.PathSLs != nil && b.PathSLs != nil {
-		c.pathSLs()
+		c.comparePathSLs()
 	}
 	if a.Tables != nil && b.Tables != nil {
-		if err := c.transition(ctx); err != nil {
+		if err := c.findTransition(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if a.Multicast != nil && b.Multicast != nil {
-		if err := c.multicast(ctx); err != nil {
+		if err := c.compareMulticast(ctx); err != nil {
 			return nil, err
 		}
 	}
-	c.r.settle()
+	c.r.addFindings()
 	return c.r, nil
 }
 
-// valid says whether the parts of a snapshot belong together.
-func (s *Snapshot) valid() error {
+// check says whether the parts of a snapshot belong together.
+func (s *Snapshot) check() error {
 	switch f := s.Fabric; {
 	case f == nil:
 		return errors.New("nothing can be compared without a fabric")

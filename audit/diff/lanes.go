@@ -163,37 +163,37 @@ func (w *mixWorker) classSet(s int32, source fabric.PortID, live [2]uint16) (cla
 	return classes
 }
 
-// dependLanes is dependOne with VLs: sets of them flow down with the packets, for
+// addLaneDependencies is addDependenciesAt with VLs: sets of them go on with the packets, for
 // each class. ca leaves packets out that switches send.
-func (w *mixWorker) dependLanes(g *dependencies, ca bool) {
+func (w *mixWorker) addLaneDependencies(g *dependencies, ca bool) {
 	clear(w.state[0])
 	clear(w.state[1])
 	for s := range int32(w.n) {
 		for _, j := range w.inject[s] {
 			if j.ports > 1 || j.port != w.owner {
-				w.send(s, j.in, w.classSet(s, j.port, j.live))
+				w.startPackets(s, j.in, w.classSet(s, j.port, j.live))
 			}
 		}
 		if !ca {
-			w.send(s, fabric.ManagementPort, w.classSet(s, w.f.PortBase(fabric.NodeID(s)), [2]uint16{0xffff, 0xffff}))
+			w.startPackets(s, fabric.ManagementPort, w.classSet(s, w.f.PortBase(fabric.NodeID(s)), [2]uint16{0xffff, 0xffff}))
 		}
 	}
 	if w.loops == 0 {
 		for _, s := range graph.TopologicalOrder(w.n, w.headsOf) {
-			w.flow(g, s)
+			w.passPackets(g, s)
 		}
 		return
 	}
 	for more := true; more; {
 		more = false
 		for s := range int32(w.n) {
-			more = w.flow(g, s) || more
+			more = w.passPackets(g, s) || more
 		}
 	}
 }
 
-// send starts packets of some classes at a switch, from its port in.
-func (w *mixWorker) send(s int32, in fabric.PortNum, classes uint16) {
+// startPackets starts packets of some classes at a switch, from its port in.
+func (w *mixWorker) startPackets(s int32, in fabric.PortNum, classes uint16) {
 	for ; classes != 0; classes &= classes - 1 {
 		k := bits.TrailingZeros16(classes)
 		for a := range w.next {
@@ -204,9 +204,9 @@ func (w *mixWorker) send(s int32, in fabric.PortNum, classes uint16) {
 	}
 }
 
-// flow takes the packets that leave a switch on, past the next one, and says
-// whether there are any that were not known there.
-func (w *mixWorker) flow(g *dependencies, u int32) (more bool) {
+// passPackets passes the packets that leave a switch on, through the next one. It returns
+// true if that one gets packets that were not known there.
+func (w *mixWorker) passPackets(g *dependencies, u int32) (more bool) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {

@@ -41,7 +41,7 @@ func matchNodes(old, new *fabric.Fabric) *match {
 			if m.node[n] != fabric.NoNode {
 				continue
 			}
-			if at := m.inPlaceOf(n); at != fabric.NoNode {
+			if at := m.findReplacement(n); at != fabric.NoNode {
 				pairs = append(pairs, [2]fabric.NodeID{n, at})
 			}
 		}
@@ -55,10 +55,10 @@ func matchNodes(old, new *fabric.Fabric) *match {
 	return m
 }
 
-// inPlaceOf is the new node that has replaced an old one. There is at most one,
+// findReplacement is the new node that has replaced an old one. There is at most one,
 // and it has replaced no other, since more than half of the cables of both have
 // to agree.
-func (m *match) inPlaceOf(n fabric.NodeID) fabric.NodeID {
+func (m *match) findReplacement(n fabric.NodeID) fabric.NodeID {
 	node := m.old.Node(n)
 	votes := map[fabric.NodeID]int{}
 	cables := 0

@@ -107,7 +107,7 @@ func (m *mixture) newWorker() *mixWorker {
 // run looks at all LIDs and returns one worker with what all found.
 func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
 	list, err := par.ForEachWith(ctx, workers, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
-		w.lookAtBlock(b)
+		w.checkBlock(b)
 		return nil
 	})
 	if err != nil {
@@ -129,11 +129,11 @@ func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
 	return w, nil
 }
 
-// lookAtBlock looks at 64 LIDs.
-func (w *mixWorker) lookAtBlock(b int) {
+// checkBlock looks at 64 LIDs.
+func (w *mixWorker) checkBlock(b int) {
 	order := &blockOrder{number: b, writes: make([]uint64, w.n)}
 	for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(w.maxLID); l++ {
-		w.take(fabric.LID(l))
+		w.setLID(fabric.LID(l))
 		w.findLoops()
 		w.countLoops()
 		order.add(w)
@@ -147,8 +147,8 @@ func (w *mixWorker) lookAtBlock(b int) {
 	}
 }
 
-// take makes the next hops of one LID.
-func (w *mixWorker) take(l fabric.LID) {
+// setLID makes the next hops of one LID.
+func (w *mixWorker) setLID(l fabric.LID) {
 	w.lid, w.owner = l, fabric.NoPort
 	was, now := w.old.LIDPort(l), w.f.LIDPort(l)
 	if was != fabric.NoPort && w.port[was] == now {
@@ -164,7 +164,7 @@ func (w *mixWorker) take(l fabric.LID) {
 				entries[k] = entry(a.tables.Row(r), l)
 			}
 			w.next[k][s], w.heads[k][s] = -1, -1
-			if out := exit(w.f, fabric.NodeID(s), entries[k]); out != fabric.NoPort {
+			if out := outPort(w.f, fabric.NodeID(s), entries[k]); out != fabric.NoPort {
 				w.next[k][s], w.heads[k][s] = int32(out), w.to[out]
 			}
 		}
@@ -172,9 +172,9 @@ func (w *mixWorker) take(l fabric.LID) {
 	}
 }
 
-// exit is the port that an entry of switch s leads out by, NoPort when the
+// outPort is the port that an entry of switch s leads out by, NoPort when the
 // packet is dropped or is for the switch itself.
-func exit(f *fabric.Fabric, s fabric.NodeID, p fabric.PortNum) fabric.PortID {
+func outPort(f *fabric.Fabric, s fabric.NodeID, p fabric.PortNum) fabric.PortID {
 	out := f.PortBase(s) + fabric.PortID(p)
 	if p == fabric.ManagementPort || out >= f.PortBase(s+1) || f.Peer(out) == fabric.NoPort {
 		return fabric.NoPort
@@ -296,15 +296,15 @@ func (w *mixWorker) countLoops() {
 func (w *mixWorker) addDependencies(g *dependencies, onlyCAs bool) {
 	switch {
 	case w.vls > 1:
-		w.dependLanes(g, onlyCAs)
+		w.addLaneDependencies(g, onlyCAs)
 	case onlyCAs:
 		w.searchFromCAs()
 		for _, u := range w.search.Order {
-			w.dependOne(g, u)
+			w.addDependenciesAt(g, u)
 		}
 	default:
 		for u := range int32(w.n) {
-			w.dependOne(g, u)
+			w.addDependenciesAt(g, u)
 		}
 	}
 }
@@ -325,8 +325,8 @@ func (w *mixWorker) searchFromCAs() {
 	w.search.Run(w.headsOf, w.sources...)
 }
 
-// dependOne adds the dependencies on one VL of packets that come to switch u.
-func (w *mixWorker) dependOne(g *dependencies, u int32) {
+// addDependenciesAt adds the dependencies on one VL of packets that come to switch u.
+func (w *mixWorker) addDependenciesAt(g *dependencies, u int32) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {

@@ -8,9 +8,9 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// multicast compares the multicast masks of switches that both states have, by
+// compareMulticast compares the multicast masks of switches that both states have, by
 // MLID and port number.
-func (c *comparison) multicast(ctx context.Context) error {
+func (c *comparison) compareMulticast(ctx context.Context) error {
 	d := &MulticastChanges{Changed: []MLIDChange{}}
 	c.r.Multicast = d
 	a, b := c.a.Multicast.Tables, c.b.Multicast.Tables

@@ -4,8 +4,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// nodes finds the nodes that came, went, were replaced or changed.
-func (c *comparison) nodes() {
+// compareNodes finds the nodes that came, went, were replaced or changed.
+func (c *comparison) compareNodes() {
 	d := &c.r.Nodes
 	for n, at := range c.node {
 		node := c.old.Node(fabric.NodeID(n))
@@ -55,10 +55,10 @@ func (c *comparison) nodes() {
 	}
 }
 
-// links finds the cables that came, went, moved or changed. A cable has moved
+// compareLinks finds the cables that came, went, moved or changed. A cable has moved
 // when one of its ends stays where it was; ends at CAs and routers count first,
 // since a host is moved more often than a cable is exchanged.
-func (c *comparison) links() {
+func (c *comparison) compareLinks() {
 	d := &c.r.Links
 	gone := make(map[fabric.PortID]fabric.PortID) // by new PortID, where the port is still there: the old one
 	var went, came []fabric.PortID
@@ -121,9 +121,9 @@ func (c *comparison) links() {
 	}
 }
 
-// lids finds the end ports of both states that have other LIDs. A CA port whose
+// compareLIDs finds the end ports of both states that have other LIDs. A CA port whose
 // cable came or went is not among them: links says so.
-func (c *comparison) lids() {
+func (c *comparison) compareLIDs() {
 	if c.old.MaxLID() == 0 || c.new.MaxLID() == 0 {
 		return
 	}

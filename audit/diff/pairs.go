@@ -56,12 +56,12 @@ type destinationTally struct {
 	tally
 }
 
-// pairs counts the pairs that are affected: for each destination LID the tree
+// comparePairs counts the pairs that are affected: for each destination LID the tree
 // of paths is compared from the leaves on, and each switch stands for all
 // sources that hang on it.
-func (c *comparison) pairs(ctx context.Context) error {
+func (c *comparison) comparePairs(ctx context.Context) error {
 	p := &pairCounter{comparison: c}
-	p.prepare()
+	p.groupSources()
 	var targets []target
 	d := &PairChanges{Destinations: []Affected{}, Sources: []Affected{}}
 	sources := int64(0)
@@ -84,7 +84,7 @@ func (c *comparison) pairs(ctx context.Context) error {
 	// Blocks of LIDs, whose entries are next to each other in memory.
 	workers, err := par.ForEachWith(ctx, c.opt.Workers, blocks, p.newWorker, func(w *pairWorker, b int) error {
 		for _, t := range targets[b*lft.BlockSize : min(len(targets), (b+1)*lft.BlockSize)] {
-			p.count(w, t)
+			p.countPairs(w, t)
 		}
 		return nil
 	})
@@ -156,8 +156,8 @@ func worst(list []Affected, n int) []Affected {
 	return list[:min(n, len(list)):min(n, len(list))]
 }
 
-// prepare compares cables and groups the sources.
-func (p *pairCounter) prepare() {
+// groupSources compares cables and groups the sources.
+func (p *pairCounter) groupSources() {
 	p.cable = make([]bool, p.new.PortBase(fabric.NodeID(p.new.NumSwitches())))
 	p.still = p.old.NumSwitches() == p.new.NumSwitches() && p.old.PortBase(fabric.NodeID(p.old.NumSwitches())) == fabric.PortID(len(p.cable))
 	for x := range p.cable {
@@ -198,17 +198,17 @@ func (p *pairCounter) newWorker() *pairWorker {
 	}
 }
 
-// count counts the pairs of a destination.
-func (p *pairCounter) count(w *pairWorker, t target) {
+// countPairs counts the pairs of a destination.
+func (p *pairCounter) countPairs(w *pairWorker, t target) {
 	if p.still && !p.differs(t) {
 		return
 	}
 	countHops(p.old, p.a.Tables, t.old, w.old, w.oldHops)
 	countHops(p.new, p.b.Tables, t.new, w.new, w.newHops)
-	p.samePaths(w, t)
+	p.findSamePaths(w, t)
 	d := destinationTally{target: t}
 	for k, g := range p.groups {
-		one := judge(w, g)
+		one := classifyPair(w, g)
 		if one == (tally{}) {
 			continue
 		}
@@ -238,8 +238,8 @@ func (p *pairCounter) differs(t target) bool {
 	return false
 }
 
-// judge says what became of the pair of a port of a group and a destination.
-func judge(w *pairWorker, g sourceGroup) (one tally) {
+// classifyPair says what became of the pair of a port of a group and a destination.
+func classifyPair(w *pairWorker, g sourceGroup) (one tally) {
 	// As in verify, a CA that is cabled to another one reaches nobody.
 	var old, new int32
 	if g.old != fabric.NoNode {
@@ -281,9 +281,9 @@ func countHops(f *fabric.Fabric, t *lft.Tables, l fabric.LID, forest *lft.Forest
 	}
 }
 
-// samePaths finds the switches from which packets take the same cables in both
+// findSamePaths finds the switches from which packets take the same cables in both
 // states, of those from which they arrive in both.
-func (p *pairCounter) samePaths(w *pairWorker, t target) {
+func (p *pairCounter) findSamePaths(w *pairWorker, t target) {
 	for i, s := range w.new.Order {
 		out := p.new.Peer(t.port)
 		if i > 0 {

@@ -468,8 +468,8 @@ func (s *Side) unknownSLs() bool {
 	return slices.Contains(s.Has, "sl2vl") && !slices.Contains(s.Has, "path_sls")
 }
 
-// settle makes findings of the differences, and the verdict of them.
-func (r *Result) settle() {
+// addFindings makes findings of the differences, and the verdict of them.
+func (r *Result) addFindings() {
 	r.Equal = true
 	differ := func(rule string, count int64, format string, args ...any) {
 		if count > 0 {
@@ -513,7 +513,7 @@ func (r *Result) settle() {
 			differ(NotCompared, 1, "only the new state has %s", p.words)
 		}
 	}
-	r.warn()
+	r.addWarnings()
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return -cmp.Compare(a.Severity, b.Severity) })
 	switch r.Worst() {
 	case verify.Error:
@@ -525,8 +525,8 @@ func (r *Result) settle() {
 	}
 }
 
-// warn makes the findings that are more than differences.
-func (r *Result) warn() {
+// addWarnings makes the findings that are more than differences.
+func (r *Result) addWarnings() {
 	add := func(rule string, s verify.Severity, count int64, format string, args ...any) {
 		r.Findings = append(r.Findings, Finding{Rule: rule, Severity: s, Message: fmt.Sprintf(format, args...), Count: count})
 	}

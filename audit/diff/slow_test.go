@@ -375,7 +375,7 @@ func (m *mix) next(s int32, l fabric.LID, updated bool) (out fabric.PortID, to i
 	if updated {
 		t = m.new
 	}
-	out = exit(m.f, fabric.NodeID(s), entry(t.Row(fabric.NodeID(s)), l))
+	out = outPort(m.f, fabric.NodeID(s), entry(t.Row(fabric.NodeID(s)), l))
 	if out == fabric.NoPort {
 		return out, -1
 	}
@@ -833,7 +833,7 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 		var follow func(ch int32, s fabric.NodeID, in fabric.PortNum, sl int)
 		follow = func(ch int32, s fabric.NodeID, in fabric.PortNum, sl int) {
 			for _, x := range states {
-				out := exit(f, s, entry(x.Tables.Row(s), l))
+				out := outPort(f, s, entry(x.Tables.Row(s), l))
 				if out == fabric.NoPort {
 					continue
 				}

@@ -69,8 +69,8 @@ func (c *comparison) unmatchedLIDs(f *fabric.Fabric, t *lft.Tables, lidOf func(t
 	return list
 }
 
-// entries compares the forwarding tables switch by switch.
-func (c *comparison) entries(ctx context.Context) error {
+// compareEntries compares the forwarding tables switch by switch.
+func (c *comparison) compareEntries(ctx context.Context) error {
 	d := &LFTChanges{Switches: []SwitchChange{}}
 	c.r.LFTs = d
 	x, y := c.a.Tables, c.b.Tables
@@ -135,9 +135,9 @@ func (c *comparison) entries(ctx context.Context) error {
 	return nil
 }
 
-// lanes compares the SL-to-VL maps of ports that have a cable, and of ports 0
+// compareLanes compares the SL-to-VL maps of ports that have a cable, and of ports 0
 // of switches as ways in.
-func (c *comparison) lanes() {
+func (c *comparison) compareLanes() {
 	d := &SL2VLChanges{Ports: []MapChange{}}
 	c.r.SL2VL = d
 	a, b := c.a.SL2VL, c.b.SL2VL
@@ -164,9 +164,9 @@ func (c *comparison) lanes() {
 	d.Changed = int64(len(d.Ports))
 }
 
-// pathSLs compares the SLs of paths from switches, and from ports that have SLs of their
+// comparePathSLs compares the SLs of paths from switches, and from ports that have SLs of their
 // own in one of the states.
-func (c *comparison) pathSLs() {
+func (c *comparison) comparePathSLs() {
 	d := &PathSLChanges{Paths: []PathSLChange{}}
 	c.r.PathSLs = d
 	for s, was := range c.back[:c.new.NumSwitches()] {

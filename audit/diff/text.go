@@ -20,15 +20,15 @@ const few = 5
 // verbose prints lists as long as they are, and every entry that changed.
 func Text(w io.Writer, r *Result, verbose bool) error {
 	t := &printer{w: bufio.NewWriter(w), verbose: verbose}
-	t.figures(r)
-	t.findings(r)
-	t.meanwhile(r)
-	t.changes(r)
-	t.tables(r)
-	t.affected(r)
-	t.order(r)
-	t.multicast(r)
-	t.verdict(r)
+	t.printFigures(r)
+	t.printFindings(r)
+	t.printTransition(r)
+	t.printChanges(r)
+	t.printTables(r)
+	t.printAffected(r)
+	t.printOrder(r)
+	t.printMulticast(r)
+	t.printVerdict(r)
 	return t.w.Flush()
 }
 
@@ -56,9 +56,9 @@ func section(t *printer, title string, n int, line func(i int) string) {
 	}
 }
 
-// figures prints a line for each thing that is different, and one for all that
+// printFigures prints a line for each thing that is different, and one for all that
 // are not.
-func (t *printer) figures(r *Result) {
+func (t *printer) printFigures(r *Result) {
 	side := func(name string, s *Side) {
 		lids := "no LIDs"
 		if s.MaxLID > 0 {
@@ -126,7 +126,7 @@ func (t *printer) figures(r *Result) {
 			credit = fmt.Sprintf("no credit loop, with management traffic %d (old alone %d, new alone %d)", d.Management, d.OldManagement, d.NewManagement)
 		}
 		t.row("meanwhile", "%s, %s of old and new entries together", loops, credit)
-		t.row("order", "%s", orderWords(&c.Order))
+		t.row("order", "%s", orderText(&c.Order))
 	}
 }
 
@@ -139,8 +139,8 @@ func (t *printer) cameAndWent(d *LFTChanges) string {
 	return s
 }
 
-// orderWords is an order in a line.
-func orderWords(o *Order) string {
+// orderText is an order in a line.
+func orderText(o *Order) string {
 	switch o.Kind {
 	case OrderAny:
 		return "any order of switches is free of loops"
@@ -174,8 +174,8 @@ func orderWords(o *Order) string {
 	return s
 }
 
-// findings prints what is more than a difference.
-func (t *printer) findings(r *Result) {
+// printFindings prints what is more than a difference.
+func (t *printer) printFindings(r *Result) {
 	first := true
 	for _, f := range r.Findings {
 		if f.Severity > verify.Note || f.Rule == NotCompared {
@@ -188,8 +188,8 @@ func (t *printer) findings(r *Result) {
 	}
 }
 
-// changes prints nodes, cables and LIDs.
-func (t *printer) changes(r *Result) {
+// printChanges prints nodes, cables and LIDs.
+func (t *printer) printChanges(r *Result) {
 	node := func(n NodeRef) string { return fmt.Sprintf("%s %s %q", n.Type, n.GUID, n.Name.Text) }
 	nodes := func(title string, refs []NodeRef) {
 		section(t, title, len(refs), func(i int) string { return node(refs[i]) })
@@ -240,16 +240,16 @@ func (t *printer) changes(r *Result) {
 	})
 }
 
-// port is an entry in words.
-func entryWord(p fabric.PortNum) string {
+// entryText is an entry in words.
+func entryText(p fabric.PortNum) string {
 	if p == fabric.NoPath {
 		return "none"
 	}
 	return fmt.Sprint(p)
 }
 
-// tables prints entries, maps and path SLs.
-func (t *printer) tables(r *Result) {
+// printTables prints entries, maps and path SLs.
+func (t *printer) printTables(r *Result) {
 	if d := r.LFTs; d != nil {
 		most := slices.DeleteFunc(slices.Clone(d.Switches), func(x SwitchChange) bool { return x.Changed == 0 })
 		title := "switches with entries that changed"
@@ -275,7 +275,7 @@ func (t *printer) tables(r *Result) {
 				if e.OldLID != e.LID {
 					was = fmt.Sprintf(" (was %d)", e.OldLID)
 				}
-				s += fmt.Sprintf("\n        LID %d%s: port %s -> %s", e.LID, was, entryWord(e.Old), entryWord(e.New))
+				s += fmt.Sprintf("\n        LID %d%s: port %s -> %s", e.LID, was, entryText(e.Old), entryText(e.New))
 			}
 			return s
 		})
@@ -298,8 +298,8 @@ func (t *printer) tables(r *Result) {
 	}
 }
 
-// affected prints the ports with the most pairs.
-func (t *printer) affected(r *Result) {
+// printAffected prints the ports with the most pairs.
+func (t *printer) printAffected(r *Result) {
 	p := r.Pairs
 	if p == nil {
 		return
@@ -325,8 +325,8 @@ func (t *printer) affected(r *Result) {
 	lines("sources with pairs that are affected", p.AllSources, p.Sources)
 }
 
-// meanwhile prints the loops that mixtures of old and new entries can have.
-func (t *printer) meanwhile(r *Result) {
+// printTransition prints the loops that mixtures of old and new entries can have.
+func (t *printer) printTransition(r *Result) {
 	c := r.Transition
 	if c == nil {
 		return
@@ -359,8 +359,8 @@ func (t *printer) meanwhile(r *Result) {
 	cycles("a credit loop of old and new paths, those of switches among them", c.CreditLoops.ManagementCycles, c.CreditLoops.Management, true)
 }
 
-// order prints which switches are to be written when.
-func (t *printer) order(r *Result) {
+// printOrder prints which switches are to be written when.
+func (t *printer) printOrder(r *Result) {
 	if r.Transition == nil {
 		return
 	}
@@ -368,7 +368,7 @@ func (t *printer) order(r *Result) {
 	switch {
 	case o.Kind == OrderSwitches:
 		section(t, "write in this order, the switches of a line together", len(o.names), func(i int) string {
-			return fmt.Sprintf("%d: %s", i+1, t.names(o.names[i]))
+			return fmt.Sprintf("%d: %s", i+1, t.joinNames(o.names[i]))
 		})
 	case o.Kind == OrderBlocks:
 		section(t, "write in this order, blocks side by side", len(o.Blocks), func(i int) string {
@@ -380,7 +380,7 @@ func (t *printer) order(r *Result) {
 					fmt.Fprintf(&s, "\n      of these %s", strings.Trim(fmt.Sprint(p.LIDs), "[]"))
 				}
 				for k := range p.Stages {
-					fmt.Fprintf(&s, "\n        %d: %s", k+1, t.names(p.names[k]))
+					fmt.Fprintf(&s, "\n        %d: %s", k+1, t.joinNames(p.names[k]))
 				}
 			}
 			return s.String()
@@ -388,8 +388,8 @@ func (t *printer) order(r *Result) {
 	}
 }
 
-// names lists switches.
-func (t *printer) names(list []fabric.Name) string {
+// joinNames lists switches.
+func (t *printer) joinNames(list []fabric.Name) string {
 	var s strings.Builder
 	for i, name := range list {
 		if i == few && len(list) > few+1 && !t.verbose {
@@ -404,8 +404,8 @@ func (t *printer) names(list []fabric.Name) string {
 	return s.String()
 }
 
-// multicast prints masks.
-func (t *printer) multicast(r *Result) {
+// printMulticast prints masks.
+func (t *printer) printMulticast(r *Result) {
 	d := r.Multicast
 	if d == nil {
 		return
@@ -468,8 +468,8 @@ func (t *printer) updateLines(p *UpdatePlan) []string {
 	return lines
 }
 
-// verdict prints the last line.
-func (t *printer) verdict(r *Result) {
+// printVerdict prints the last line.
+func (t *printer) printVerdict(r *Result) {
 	count := map[verify.Severity]int64{}
 	for _, f := range r.Findings {
 		count[f.Severity]++

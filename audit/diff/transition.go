@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// transition looks at what can happen while the tables are written.
-func (c *comparison) transition(ctx context.Context) error {
+// findTransition looks at what can happen while the tables are written.
+func (c *comparison) findTransition(ctx context.Context) error {
 	t := &Transition{
 		Cycles:      [][]MixedHop{},
 		CreditLoops: CreditLoops{Cycles: [][]MixedHop{}, ManagementCycles: [][]MixedHop{}},
@@ -29,7 +29,7 @@ func (c *comparison) transition(ctx context.Context) error {
 	for _, l := range w.transient[:min(c.opt.Witnesses, len(w.transient))] {
 		t.Cycles = append(t.Cycles, w.shortestLoop(l))
 	}
-	return c.creditLoops(ctx, w)
+	return c.findCreditLoops(ctx, w)
 }
 
 // writes says whether anything is written that packets go by.
@@ -40,9 +40,9 @@ func (c *comparison) writes() bool {
 		(c.a.PathSLs == nil) != (c.b.PathSLs == nil) || r.PathSLs != nil && r.PathSLs.Changed > 0
 }
 
-// creditLoops reports the components of the graphs that hold a cycle, and
+// findCreditLoops reports the components of the graphs that hold a cycle, and
 // whether the old and the new tables have some by themselves.
-func (c *comparison) creditLoops(ctx context.Context, w *mixWorker) error {
+func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	d := &c.r.Transition.CreditLoops
 	unicast, all := w.unicast.cycles(), w.all.cycles()
 	d.Count, d.Management = len(unicast), len(all)
@@ -77,7 +77,7 @@ func (c *comparison) creditLoops(ctx context.Context, w *mixWorker) error {
 	for _, cycle := range cycles {
 		var hops []MixedHop
 		for i, ch := range cycle {
-			w.take(w.want[[2]int32{ch, cycle[(i+1)%len(cycle)]}])
+			w.setLID(w.want[[2]int32{ch, cycle[(i+1)%len(cycle)]}])
 			hop := w.hop(ch / int32(w.vls))
 			hop.VL = fabric.VL(int(ch) % w.vls)
 			hops = append(hops, hop)
@@ -98,7 +98,7 @@ func (w *mixWorker) findLIDs(ctx context.Context, g *dependencies, cycles [][]in
 	}
 	w.left = len(w.want)
 	for l := fabric.LID(1); l <= w.maxLID && ctx.Err() == nil && w.left > 0; l++ {
-		w.take(l)
+		w.setLID(l)
 		w.findLoops()
 		if management || w.ca {
 			w.addDependencies(g, !management)
@@ -124,7 +124,7 @@ func (w *mixWorker) hop(out int32) MixedHop {
 // itself. Such a loop has an old edge, perhaps edges that both layers have, and a
 // new edge in a row. O(switches^2).
 func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
-	w.take(l)
+	w.setLID(l)
 	w.findLoops()
 	var best []int32
 	on := make([]bool, w.n) // on the row

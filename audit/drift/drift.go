@@ -3,10 +3,9 @@
 // directory of compile has them, against what was dumped or read from a live subnet.
 // It makes no promise to other modules.
 //
-// It differs from package diff in what it is for. diff judges a change that somebody
-// is about to make, so that LIDs dealt out anew are no other differences. Drift is a
-// change that nobody meant to make: entries are compared as the switches have them,
-// by LID, MLID and port number, and switches are matched by GUID only.
+// Package diff compares a change that an operator is about to make: new LIDs are no other
+// differences there. Drift is a change that is not intended: it compares entries as the
+// switches have them, by LID, MLID and port number, and matches switches by GUID only.
 package drift
 
 import (
@@ -153,7 +152,7 @@ type comparison struct {
 	meant, live *State
 	samples     int
 	toLive      []fabric.NodeID // by switch of meant; NoNode
-	alike       bool            // both fabrics are one
+	sameFabric  bool            // both fabrics are one
 	r           *Report
 	per         Switch // of the switch that is looked at
 }
@@ -169,21 +168,21 @@ func Compare(ctx context.Context, meant, live *State, opt Options) (*Report, err
 		return nil, err
 	}
 	c := &comparison{
-		meant: meant, live: live, samples: opt.Samples, alike: meant.Fabric == live.Fabric,
+		meant: meant, live: live, samples: opt.Samples, sameFabric: meant.Fabric == live.Fabric,
 		r: &Report{Switches: meant.Fabric.NumSwitches(), Findings: []verify.Finding{}, PerSwitch: []Switch{}},
 	}
 	if c.samples <= 0 {
 		c.samples = DefaultSamples
 	}
-	c.match()
-	if !c.alike {
-		c.places()
+	c.matchSwitches()
+	if !c.sameFabric {
+		c.compareLIDsAndCables()
 	}
-	if err := c.tables(ctx); err != nil {
+	if err := c.compareTables(ctx); err != nil {
 		return nil, err
 	}
 	if meant.MFT != nil && live.MFT != nil {
-		c.foreign()
+		c.findForeign()
 	}
 	loops, err := c.findLoops(ctx, opt.Workers)
 	if err != nil {
@@ -193,8 +192,8 @@ func Compare(ctx context.Context, meant, live *State, opt Options) (*Report, err
 	return c.r, nil
 }
 
-// match finds the switches of the meant state in the live one.
-func (c *comparison) match() {
+// matchSwitches finds the switches of the meant state in the live one.
+func (c *comparison) matchSwitches() {
 	n := c.meant.Fabric.NumSwitches()
 	c.toLive = make([]fabric.NodeID, n)
 	for s := range fabric.NodeID(n) {
@@ -206,8 +205,8 @@ func (c *comparison) match() {
 	}
 }
 
-// tables compares the tables of each switch, and the maps of CAs and routers.
-func (c *comparison) tables(ctx context.Context) error {
+// compareTables compares the tables of each switch, and the maps of CAs and routers.
+func (c *comparison) compareTables(ctx context.Context) error {
 	r := c.r
 	if c.meant.LFT != nil && c.live.LFT != nil {
 		r.LFT = &Counts{}
@@ -225,9 +224,9 @@ func (c *comparison) tables(ctx context.Context) error {
 		}
 		c.per = Switch{GUID: f.Node(n).GUID, Name: f.Name(n), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}}
 		if f.IsSwitch(n) {
-			c.oneSwitch(n)
+			c.compareSwitch(n)
 		} else if r.SL2VL != nil {
-			c.maps(n, c.host(n))
+			c.compareMaps(n, c.findHost(n))
 		}
 		p := &c.per
 		for _, x := range []struct{ sum, one *Counts }{{r.LFT, &p.LFT}, {r.MFT, &p.MFT}, {r.SL2VL, &p.SL2VL}} {
@@ -241,14 +240,14 @@ func (c *comparison) tables(ctx context.Context) error {
 				r.Drifted++
 			}
 			r.PerSwitch = append(r.PerSwitch, *p)
-			c.report()
+			c.reportDifferences()
 		}
 	}
 	return nil
 }
 
-// host finds a CA or router in the live state.
-func (c *comparison) host(n fabric.NodeID) fabric.NodeID {
+// findHost finds a CA or router in the live state.
+func (c *comparison) findHost(n fabric.NodeID) fabric.NodeID {
 	node := c.meant.Fabric.Node(n)
 	to, ok := c.live.Fabric.NodeByGUID(node.GUID)
 	if !ok || c.live.Fabric.IsSwitch(to) || c.live.Fabric.Node(to).NumPorts != node.NumPorts {
@@ -257,8 +256,8 @@ func (c *comparison) host(n fabric.NodeID) fabric.NodeID {
 	return to
 }
 
-// oneSwitch compares the tables of a switch.
-func (c *comparison) oneSwitch(s fabric.NodeID) {
+// compareSwitch compares the tables of a switch.
+func (c *comparison) compareSwitch(s fabric.NodeID) {
 	to := c.toLive[s]
 	switch {
 	case to == fabric.NoNode:
@@ -266,25 +265,25 @@ func (c *comparison) oneSwitch(s fabric.NodeID) {
 		if _, ok := c.live.Fabric.SwitchByGUID(c.per.GUID); ok {
 			why = "has another number of ports in the live fabric"
 		}
-		c.unread(why)
+		c.addUnread(why)
 		return
 	case c.live.Unread != nil && c.live.Unread[to]:
-		c.unread("could not be read")
+		c.addUnread("could not be read")
 		return
 	}
 	if c.r.LFT != nil {
-		c.entries(s, to)
+		c.compareEntries(s, to)
 	}
 	if c.r.MFT != nil {
-		c.masks(s, to)
+		c.compareMasks(s, to)
 	}
 	if c.r.SL2VL != nil {
-		c.maps(s, to)
+		c.compareMaps(s, to)
 	}
 }
 
-// entries compares linear forwarding tables.
-func (c *comparison) entries(s, to fabric.NodeID) {
+// compareEntries compares linear forwarding tables.
+func (c *comparison) compareEntries(s, to fabric.NodeID) {
 	meant, live := c.meant.LFT.Row(s), c.live.LFT.Row(to)
 	p := &c.per
 	for lid := 1; lid < max(len(meant), len(live)); lid++ {
@@ -315,8 +314,8 @@ func (c *comparison) entries(s, to fabric.NodeID) {
 	}
 }
 
-// masks compares the masks of the MLIDs that the meant state has.
-func (c *comparison) masks(s, to fabric.NodeID) {
+// compareMasks compares the masks of the MLIDs that the meant state has.
+func (c *comparison) compareMasks(s, to fabric.NodeID) {
 	p := &c.per
 	for _, mlid := range c.meant.MFT.MLIDs() {
 		meant, live := c.meant.MFT.Mask(s, mlid), c.live.MFT.Mask(to, mlid)
@@ -355,9 +354,9 @@ func (c *comparison) masks(s, to fabric.NodeID) {
 	}
 }
 
-// maps compares the SL-to-VL maps between ports of a node that have cables in the
+// compareMaps compares the SL-to-VL maps between ports of a node that have cables in the
 // meant state; without a cable none is ever used, and subnet managers write none.
-func (c *comparison) maps(n, to fabric.NodeID) {
+func (c *comparison) compareMaps(n, to fabric.NodeID) {
 	if to == fabric.NoNode {
 		return
 	}

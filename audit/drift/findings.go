@@ -52,8 +52,8 @@ func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, ar
 	return &c.r.Findings[len(c.r.Findings)-1]
 }
 
-// named is switch "description" (GUID) of what is looked at.
-func (c *comparison) named() string {
+// nodeName is switch "description" (GUID) of what is looked at.
+func (c *comparison) nodeName() string {
 	what := "switch"
 	if n, ok := c.meant.Fabric.NodeByGUID(c.per.GUID); ok && !c.meant.Fabric.IsSwitch(n) {
 		what = "the end node"
@@ -61,30 +61,30 @@ func (c *comparison) named() string {
 	return fmt.Sprintf("%s %q (%s)", what, c.per.Name.Text, c.per.GUID)
 }
 
-func (c *comparison) unread(why string) {
+func (c *comparison) addUnread(why string) {
 	c.r.Unread++
-	c.add(Unread, 1, c.per.GUID, "%s %s", c.named(), why)
+	c.add(Unread, 1, c.per.GUID, "%s %s", c.nodeName(), why)
 }
 
-// report makes findings of the switch that was looked at.
-func (c *comparison) report() {
+// reportDifferences makes findings of the switch that was looked at.
+func (c *comparison) reportDifferences() {
 	p := &c.per
 	if p.Empty {
 		c.r.Unread++
-		c.add(Unread, 1, p.GUID, "%s has none of its %s: it was not dumped, or its table is empty", c.named(), text.Count(p.LFT.Missing, "entry", "entries"))
+		c.add(Unread, 1, p.GUID, "%s has none of its %s: it was not dumped, or its table is empty", c.nodeName(), text.Count(p.LFT.Missing, "entry", "entries"))
 	} else if n := p.LFT.Missing + p.MFT.Missing; n > 0 {
-		c.add(Missing, int64(n), p.GUID, "%s lacks %s", c.named(), p.list(func(x *Counts) int { return x.Missing }))
+		c.add(Missing, int64(n), p.GUID, "%s lacks %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Missing }))
 	}
 	if n := p.LFT.Changed + p.MFT.Changed + p.SL2VL.Changed; n > 0 {
-		c.add(Changed, int64(n), p.GUID, "%s has changed in %s", c.named(), p.list(func(x *Counts) int { return x.Changed }))
+		c.add(Changed, int64(n), p.GUID, "%s has changed in %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Changed }))
 	}
 	if n := p.LFT.Extra + p.MFT.Extra; n > 0 {
-		c.add(Extra, int64(n), p.GUID, "%s was not meant to have %s", c.named(), p.list(func(x *Counts) int { return x.Extra }))
+		c.add(Extra, int64(n), p.GUID, "%s was not meant to have %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Extra }))
 	}
 }
 
-// list writes one kind of difference in all tables.
-func (p *Switch) list(of func(*Counts) int) string {
+// listCounts writes one kind of difference in all tables.
+func (p *Switch) listCounts(of func(*Counts) int) string {
 	var parts []string
 	for _, x := range []struct {
 		n         int
@@ -97,11 +97,11 @@ func (p *Switch) list(of func(*Counts) int) string {
 	return strings.Join(parts, ", ")
 }
 
-// places compares what only a live fabric tells: LIDs and cables.
-func (c *comparison) places() {
+// compareLIDsAndCables compares what only a live fabric tells: LIDs and cables.
+func (c *comparison) compareLIDsAndCables() {
 	f, live := c.meant.Fabric, c.live.Fabric
 	f.EndPorts(func(p fabric.PortID) {
-		q := c.endPort(p)
+		q := c.findEndPort(p)
 		if q == fabric.NoPort || f.LID(p) == 0 || f.LID(p) == live.LID(q) && f.LMC(p) == live.LMC(q) {
 			return
 		}
@@ -151,8 +151,8 @@ func (c *comparison) places() {
 	}
 }
 
-// foreign lists the MLIDs that only the live state has.
-func (c *comparison) foreign() {
+// findForeign lists the MLIDs that only the live state has.
+func (c *comparison) findForeign() {
 	var list []string
 	meant := map[fabric.LID]bool{}
 	for _, l := range c.meant.MFT.MLIDs() {

@@ -25,7 +25,7 @@ func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Findi
 	f := c.live.Fabric
 	tables, opt := c.live.LFT, verify.Options{SL2VL: c.live.SL2VL, Workers: workers}
 	masks := c.live.MFT
-	if c.alike {
+	if c.sameFabric {
 		if tables == nil {
 			tables = c.meant.LFT
 		}
@@ -40,10 +40,10 @@ func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Findi
 		return nil, nil // nobody knows where packets go
 	}
 	if opt.SL2VL != nil && c.meant.PathSLs != nil {
-		opt.PathSLs = c.pathSLs(tables)
+		opt.PathSLs = c.movePathSLs(tables)
 	}
 	if masks != nil {
-		opt.Multicast = &verify.Multicast{Tables: masks, Trees: c.senders(masks)}
+		opt.Multicast = &verify.Multicast{Tables: masks, Trees: c.listTrees(masks)}
 	}
 	result, err := verify.Check(ctx, f, tables, opt)
 	if err != nil {
@@ -75,9 +75,9 @@ func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Findi
 	return list, nil
 }
 
-// pathSLs gives the switches of the live state, and ports with SLs of their own, the path
+// movePathSLs gives the switches of the live state, and ports with SLs of their own, the path
 // SLs that were meant. Switches that were not meant to be there send on SL 0.
-func (c *comparison) pathSLs(live *lft.Tables) *lft.PathSLs {
+func (c *comparison) movePathSLs(live *lft.Tables) *lft.PathSLs {
 	top := max(live.MaxLID(), c.live.Fabric.MaxLID(), c.meant.PathSLs.MaxLID())
 	sls := lft.NewPathSLs(c.live.Fabric.NumSwitches(), top)
 	extended := func(given []fabric.SL) []fabric.SL {
@@ -99,10 +99,10 @@ func (c *comparison) pathSLs(live *lft.Tables) *lft.PathSLs {
 	return sls
 }
 
-// senders makes the trees to follow packets by: the groups that were meant, with every
+// listTrees makes the trees to follow packets by: the groups that were meant, with every
 // end port in the live masks of an MLID as a sender too. A mask that loops only for
 // packets of a port that nobody has named as a sender loops nevertheless.
-func (c *comparison) senders(masks *mft.Tables) []mft.Tree {
+func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 	f := c.live.Fabric
 	meant := map[fabric.LID]mft.Tree{}
 	for i := range c.meant.Trees {
@@ -112,7 +112,7 @@ func (c *comparison) senders(masks *mft.Tables) []mft.Tree {
 			of = mft.Tree{Group: t.Group, Name: t.Name, MGID: t.MGID, MLID: t.MLID, SL: t.SL}
 		}
 		for _, p := range t.Senders {
-			if p = c.endPort(p); p != fabric.NoPort {
+			if p = c.findEndPort(p); p != fabric.NoPort {
 				of.Senders = append(of.Senders, p)
 			}
 		}
@@ -140,10 +140,10 @@ func (c *comparison) senders(masks *mft.Tables) []mft.Tree {
 	return trees
 }
 
-// endPort finds an end port of the meant state in the live one, by the GUID of its node
+// findEndPort finds an end port of the meant state in the live one, by the GUID of its node
 // and its number; NoPort when it is not there.
-func (c *comparison) endPort(p fabric.PortID) fabric.PortID {
-	if c.alike {
+func (c *comparison) findEndPort(p fabric.PortID) fabric.PortID {
+	if c.sameFabric {
 		return p
 	}
 	f, live := c.meant.Fabric, c.live.Fabric

@@ -4,12 +4,12 @@ import "github.com/ibweave/ibweave/verify"
 
 // Totals sum up a Result.
 type Totals struct {
-	Lost, Gone, Refused, CreditLoops, Anew int     // failures with some; CreditLoops with more than before
-	MaxRoutes, FromScratch                 int64   // on the most loaded channel after any failure
-	MeanBlocks                             float64 // that a subnet manager has to write
-	MaxBlocks                              int
-	Trivial                                int   // failures, see Case.Trivial
-	Cut                                    int64 // most pairs that one of these cuts off
+	Lost, Gone, Refused, CreditLoops, RoutedFromScratch int     // failures with some; CreditLoops with more than before
+	MaxRoutes, FromScratch                              int64   // on the most loaded channel after any failure
+	MeanBlocks                                          float64 // that a subnet manager has to write
+	MaxBlocks                                           int
+	Trivial                                             int   // failures, see Case.Trivial
+	Cut                                                 int64 // most pairs that one of these cuts off
 }
 
 // Totals sums up all cases.
@@ -25,7 +25,7 @@ func (r *Result) Totals() (t Totals) {
 		count(&t.Gone, c.Gone > 0)
 		count(&t.Refused, c.Refused != "")
 		count(&t.CreditLoops, c.CreditLoops > r.Before.CreditLoops)
-		count(&t.Anew, c.Anew)
+		count(&t.RoutedFromScratch, c.RoutedFromScratch)
 		t.MaxRoutes = max(t.MaxRoutes, c.MaxRoutes)
 		if c.FromScratch != nil {
 			t.FromScratch = max(t.FromScratch, *c.FromScratch)

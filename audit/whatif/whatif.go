@@ -66,7 +66,7 @@ type Options struct {
 	// FromScratch also routes what every failure leaves without the old tables, to
 	// compare the loads: a full route for each failure.
 	FromScratch bool
-	// Sample tries so many failures, drawn at random without repetition; 0 tries
+	// Sample is how many failures to try, drawn at random without repetition; 0 tries
 	// all.
 	Sample int
 	Seed   uint64
@@ -136,9 +136,9 @@ type Case struct {
 	FromScratch *int64 `json:"max_routes_from_scratch,omitempty"`
 	// Refused is why the engine cannot route what is left; nothing else holds then.
 	Refused string `json:"refused,omitempty"`
-	// Anew says that all was routed anew, so that entries may have changed that need
-	// not have.
-	Anew bool `json:"anew,omitempty"`
+	// RoutedFromScratch says that all entries were made again, so that some may have changed
+	// without need.
+	RoutedFromScratch bool `json:"anew,omitempty"`
 }
 
 // Part is a cable, by both ends, or a switch.
@@ -169,9 +169,8 @@ func (p Part) String() string {
 	return a.At(p.Port) + " - " + name(p.ToName, p.To, p.ToAmbiguous).At(p.ToPort)
 }
 
-// Trivial says that a case is cables of hosts alone, and does no harm but to these
-// hosts: it is of no more interest than the others of its kind. before is that of the
-// Result.
+// Trivial says that a case is cables of hosts alone, and harms these hosts only. before is
+// that of the Result.
 func (c *Case) Trivial(before *Before) bool {
 	return c.hosts() == len(c.Failed) && c.Refused == "" && c.Lost == 0 && c.CreditLoops <= before.CreditLoops
 }
@@ -239,8 +238,8 @@ type atom struct {
 	at   bool // it touches one of the switches that are asked for
 }
 
-// atoms lists them, in the order of NodeIDs and ports.
-func atoms(f *fabric.Fabric, opt *Options) []atom {
+// listAtoms lists them, in the order of NodeIDs and ports.
+func listAtoms(f *fabric.Fabric, opt *Options) []atom {
 	var list []atom
 	at := func(n fabric.NodeID) bool { return len(opt.At) == 0 || slices.Contains(opt.At, n) }
 	if opt.Kind == Switches {
@@ -271,33 +270,33 @@ func atoms(f *fabric.Fabric, opt *Options) []atom {
 	return list
 }
 
-// count is how many failures n atoms make.
-func count(n, depth int) int {
+// countFailures is how many failures n atoms make.
+func countFailures(n, depth int) int {
 	if depth == 2 {
 		return n * (n - 1) / 2
 	}
 	return n
 }
 
-// pair is the i-th pair a < b of n atoms: (0,1), (0,2) ... (1,2) ...
-func pair(i, n int) (a, b int) {
+// pairAt is the i-th pair a < b of n atoms: (0,1), (0,2) ... (1,2) ...
+func pairAt(i, n int) (a, b int) {
 	for ; i >= n-1-a; a++ {
 		i -= n - 1 - a
 	}
 	return a, a + 1 + i
 }
 
-// failures lists those of the sample and the shard.
-func failures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
-	parts := atoms(f, opt)
+// listFailures lists those of the sample and the shard.
+func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
+	parts := listAtoms(f, opt)
 	which := func(n int) []int {
 		if opt.Depth == 2 {
-			a, b := pair(n, len(parts))
+			a, b := pairAt(n, len(parts))
 			return []int{a, b}
 		}
 		return []int{n}
 	}
-	total := count(len(parts), opt.Depth)
+	total := countFailures(len(parts), opt.Depth)
 	var numbers []int // all that touch the switches asked for
 	if len(opt.At) > 0 {
 		for n := range total {
@@ -351,7 +350,7 @@ func failures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 // Errors: those of compile.Run, but for a *lft.DomainError after a failure.
 func Run(ctx context.Context, base *compile.Result, route compile.Options, opt Options) (*Result, error) {
 	f := base.Routing.Fabric
-	list, all := failures(f, &opt)
+	list, all := listFailures(f, &opt)
 	r := &Result{
 		Engine: base.Engine.Name(), Fabric: fmt.Sprintf("%x", verify.FabricHash(f)), Fail: opt.Kind, Depth: opt.Depth,
 		Failures: all, Cases: make([]Case, len(list)),
@@ -383,7 +382,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	_, err := par.ForEachWith(ctx, opt.Workers, len(list), func() *trial { return <-trials }, func(t *trial, i int) error {
 		c, err := t.try(ctx, &list[i])
 		if err == nil && opt.FromScratch {
-			err = t.fromScratch(ctx, &c, list[i].cut)
+			err = t.routeFromScratch(ctx, &c, list[i].cut)
 		}
 		if err != nil {
 			return err
@@ -440,11 +439,11 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 		if now, ok := t.router.Snapshot().Index.Snapshot(g); ok {
 			defer t.router.Undo()
 			if t.router.Try(now) {
-				return c, t.update(ctx, &c, now)
+				return c, t.checkIncremental(ctx, &c, now)
 			}
 		}
 	}
-	c.Anew = true
+	c.RoutedFromScratch = true
 	r, err := compile.Run(ctx, g, t.base.Engine, t.route)
 	var refused *lft.DomainError
 	if errors.As(err, &refused) {
@@ -459,9 +458,9 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	return c, nil
 }
 
-// fromScratch routes what a failure leaves without the old tables.
-func (t *trial) fromScratch(ctx context.Context, c *Case, cut []fabric.PortID) error {
-	if c.Anew || c.Refused != "" {
+// routeFromScratch routes what a failure leaves without the old tables.
+func (t *trial) routeFromScratch(ctx context.Context, c *Case, cut []fabric.PortID) error {
+	if c.RoutedFromScratch || c.Refused != "" {
 		if c.Refused == "" {
 			routes := c.MaxRoutes
 			c.FromScratch = &routes
@@ -479,9 +478,9 @@ func (t *trial) fromScratch(ctx context.Context, c *Case, cut []fabric.PortID) e
 	return err
 }
 
-// update says what the router's tables are like: by what changed, or by a whole check
+// checkIncremental says what the router's tables are like: by what changed, or by a whole check
 // where the checker cannot follow them.
-func (t *trial) update(ctx context.Context, c *Case, now *fabric.Snapshot) error {
+func (t *trial) checkIncremental(ctx context.Context, c *Case, now *fabric.Snapshot) error {
 	g, tables := now.Fabric, t.router.Tables()
 	c.countChanges(t.base.Routing, g, tables)
 	defer t.checker.Undo()
@@ -499,7 +498,7 @@ func (t *trial) update(ctx context.Context, c *Case, now *fabric.Snapshot) error
 // fromCheck takes what a check of everything says about g.
 func (t *trial) fromCheck(c *Case, g *fabric.Fabric, v *verify.Result) {
 	c.Gone = t.base.Verify.Unicast.Pairs - v.Unicast.Pairs
-	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-t.apart(g))
+	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-t.countUnjoined(g))
 	c.CreditLoops = v.CreditLoops.Count + v.Management.CreditLoops
 	c.MaxRoutes = v.Balance.MaxRoutes
 }
@@ -510,9 +509,9 @@ func (c *Case) countChanges(before *lft.Routing, g *fabric.Fabric, tables *lft.T
 	c.Entries, c.Blocks, c.Switches = n.Entries, n.Blocks, n.Switches
 }
 
-// apart counts the pairs of g that the tables from before the failure did not join in
+// countUnjoined counts the pairs of g that the tables from before the failure did not join in
 // the whole fabric either.
-func (t *trial) apart(g *fabric.Fabric) int64 {
+func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 	if u := &t.base.Verify.Unicast; u.Unreachable+u.Loops == 0 {
 		return 0
 	}

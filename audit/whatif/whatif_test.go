@@ -97,8 +97,8 @@ func TestAsCompiledFromScratch(t *testing.T) {
 					_, keeps := r.Engine.Engine.(lft.IncrementalEngine)
 					for _, c := range got.Cases {
 						scratch(t, r, base, kind, &c)
-						if c.Anew == keeps {
-							t.Errorf("%v: from scratch %v", c.Failed, c.Anew)
+						if c.RoutedFromScratch == keeps {
+							t.Errorf("%v: from scratch %v", c.Failed, c.RoutedFromScratch)
 						}
 					}
 					if (name == "line" || name == "pieces") && engine != "xy" && got.Cases[0].Lost == 0 {
@@ -112,7 +112,7 @@ func TestAsCompiledFromScratch(t *testing.T) {
 
 func scratch(t *testing.T, base *compile.Result, route compile.Options, kind Kind, c *Case) {
 	t.Helper()
-	list, _ := failures(base.Routing.Fabric, &Options{Kind: kind, Depth: 1})
+	list, _ := listFailures(base.Routing.Fabric, &Options{Kind: kind, Depth: 1})
 	left := base.Routing.Fabric.Without(list[c.Number].cut...)
 	r, err := compile.Run(t.Context(), left, base.Engine, route)
 	var outside *lft.DomainError
@@ -272,7 +272,7 @@ func TestFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := f.NumLinks()
-	list, all := failures(f, &Options{Kind: Links, Depth: 2})
+	list, all := listFailures(f, &Options{Kind: Links, Depth: 2})
 	if all != n*(n-1)/2 || len(list) != all {
 		t.Fatalf("%d of %d failures, want %d", len(list), all, n*(n-1)/2)
 	}
@@ -283,7 +283,7 @@ func TestFailures(t *testing.T) {
 		}
 		seen[fmt.Sprint(x.parts)] = true
 	}
-	sample, all := failures(f, &Options{Kind: Links, Depth: 2, Sample: 100, Seed: 2})
+	sample, all := listFailures(f, &Options{Kind: Links, Depth: 2, Sample: 100, Seed: 2})
 	numbers := make(map[int]bool)
 	for _, x := range sample {
 		numbers[x.number] = true
@@ -291,7 +291,7 @@ func TestFailures(t *testing.T) {
 	if all != 100 || len(sample) != 100 || len(numbers) != 100 {
 		t.Errorf("a sample of %d with %d different ones", len(sample), len(numbers))
 	}
-	other, _ := failures(f, &Options{Kind: Links, Depth: 2, Sample: 100, Seed: 3})
+	other, _ := listFailures(f, &Options{Kind: Links, Depth: 2, Sample: 100, Seed: 3})
 	if slices.EqualFunc(sample, other, func(a, b failure) bool { return a.number == b.number }) {
 		t.Error("the seed does not matter")
 	}
@@ -400,7 +400,7 @@ func TestChosen(t *testing.T) {
 		{Depth: 2, Kind: Switches, At: []fabric.NodeID{2}, FromScratch: true},
 	} {
 		// What is to fail, one by one.
-		list, _ := failures(f, &Options{Kind: opt.Kind, Depth: opt.Depth})
+		list, _ := listFailures(f, &Options{Kind: opt.Kind, Depth: opt.Depth})
 		want := map[string]bool{}
 		for _, x := range list {
 			kind, at := true, len(opt.At) == 0
@@ -491,7 +491,7 @@ func TestChosen(t *testing.T) {
 // checkScratch compares a case with the load of tables that know no others.
 func checkScratch(t *testing.T, base *compile.Result, route compile.Options, opt *Options, c *Case) {
 	t.Helper()
-	list, _ := failures(base.Routing.Fabric, opt)
+	list, _ := listFailures(base.Routing.Fabric, opt)
 	for _, x := range list {
 		if x.number != c.Number {
 			continue

@@ -348,8 +348,8 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	}
 	b.row("load", "at most %s routes on a link%s", text.Grouped(t.MaxRoutes), scratch)
 	b.row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
-	if t.Anew > 0 {
-		b.row("", "%s routed from scratch, not mended", text.CountGrouped(t.Anew, "failure", "failures"))
+	if t.RoutedFromScratch > 0 {
+		b.row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
 	}
 	if len(r.Cases) == 0 || top == 0 {
 		return
