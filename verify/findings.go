@@ -199,7 +199,7 @@ func (p *plan) reportPorts(c *collector) {
 			continue
 		}
 		peer := f.Peer(port)
-		if lids := p.lids(peer); lids > 0 && p.mute(port) {
+		if lids := lidsOf(p.f, peer); lids > 0 && p.mute(port) {
 			c.add(SLDropped, lids, func(x *Finding) {
 				x.Ports = []Endpoint{p.endpoint(port)}
 				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))

@@ -29,7 +29,7 @@ import (
 // with a credit loop, so that all findings have their witnesses; multicast; virtual
 // lanes; and changes of more than a part of all paths.
 //
-// Memory: for each switch a byte a LID, a byte a switch, and 6 bytes for each pair of
+// Memory: for each switch a byte a LID, a byte a switch, and 8 bytes for each pair of
 // its ports. Not safe for concurrent use.
 type IncrementalChecker struct {
 	now    *fabric.Snapshot // what the tables are for; nil when no tables are known
@@ -38,18 +38,23 @@ type IncrementalChecker struct {
 	// dist is by destination slot and slot: links on a shortest path, see
 	// fabric.HopMatrix. Rows are immutable; nil for a slot without CAs.
 	dist   [][]uint8
-	at     []int    // by slot: where its pairs of ports begin in flows and lids
-	flows  []uint32 // by slot, port that packets come in by and port they leave by: routes
-	lids   []uint16 // likewise: LIDs whose packets from the switch next to the former make the dependency
-	routes []int64  // by port: routes that leave by it
-	number []int32  // by port: of the channel that comes in there; immutable
+	at     []int     // by slot: where its pairs of ports begin in pairs
+	pairs  []pairUse // by slot, port that packets come in by and port they leave by
+	routes []int64   // by port: routes that leave by it
+	number []int32   // by port: of the channel that comes in there; immutable
 
 	hops         []int64 // delivered pairs by switches passed
 	nonMinimal   int64
-	dependencies int             // how many of flows are not 0
+	dependencies int             // how many of pairs have routes
 	journal      *checkerJournal // nil unless the last update is to be undone
 
 	checkerScratch
+}
+
+// pairUse is how much is sent from one port of a switch to another.
+type pairUse struct {
+	routes uint32
+	lids   uint16 // whose packets make the dependency from the switch that the former port is cabled to
 }
 
 // checkerScratch is what an update needs.
@@ -59,7 +64,7 @@ type checkerScratch struct {
 	serial  int32
 	marks   [][]mark // by LID
 	marked  int      // how many marks there are
-	rose    []int    // of lids: those that were 0 during an update, or are for a port with another cable
+	rose    []int    // of pairs: those that had no LIDs during an update, or are for a port with another cable
 }
 
 // mark says that a slot's path to a LID is to be counted again, and with entry those of
@@ -73,7 +78,7 @@ type mark struct {
 type checkerJournal struct {
 	before  IncrementalChecker
 	entries []formerEntry
-	counts  []formerCounts
+	pairs   []formerPair
 }
 
 // formerEntry is an entry of rows before it was changed.
@@ -82,11 +87,10 @@ type formerEntry struct {
 	num fabric.PortNum
 }
 
-// formerCounts is what a pair of ports had before it was changed.
-type formerCounts struct {
-	pair  int
-	flows uint32
-	lids  uint16
+// formerPair is a pair of ports before it was changed.
+type formerPair struct {
+	at  int
+	use pairUse
 }
 
 // maxPairs bounds the pairs of ports of all switches.
@@ -126,8 +130,8 @@ func (w *IncrementalChecker) Try(v *fabric.Snapshot, t *lft.Tables) (pairs, maxR
 			maxRoutes = max(maxRoutes, routes)
 		}
 	}
-	caLIDs, _ := w.countLIDs()
-	return (int64(len(v.Fabric.CAPorts())) - 1) * caLIDs, maxRoutes, true
+	pairs, _ = countPairs(v.Fabric)
+	return pairs, maxRoutes, true
 }
 
 // Undo takes back the last Try, also one that returned false.
@@ -135,8 +139,8 @@ func (w *IncrementalChecker) Undo() {
 	for _, e := range slices.Backward(w.journal.entries) {
 		w.rows[e.at] = e.num
 	}
-	for _, c := range slices.Backward(w.journal.counts) {
-		w.flows[c.pair], w.lids[c.pair] = c.flows, c.lids
+	for _, p := range slices.Backward(w.journal.pairs) {
+		w.pairs[p.at] = p.use
 	}
 	scratch := w.checkerScratch
 	*w = w.journal.before
@@ -146,7 +150,7 @@ func (w *IncrementalChecker) Undo() {
 // Clone is an independent copy, for another goroutine.
 func (w *IncrementalChecker) Clone() *IncrementalChecker {
 	c := *w
-	c.rows, c.flows, c.lids = slices.Clone(w.rows), slices.Clone(w.flows), slices.Clone(w.lids)
+	c.rows, c.pairs = slices.Clone(w.rows), slices.Clone(w.pairs)
 	c.routes, c.hops, c.dist = slices.Clone(w.routes), slices.Clone(w.hops), slices.Clone(w.dist)
 	c.checkerScratch = newCheckerScratch(len(w.isIn), w.stride)
 	return &c
@@ -173,35 +177,12 @@ func (w *IncrementalChecker) setEntry(slot, lid int32, num fabric.PortNum) {
 	w.rows[at] = num
 }
 
-// countLIDs counts those of CAs and of switches.
-func (w *IncrementalChecker) countLIDs() (ca, switches int64) {
-	x := w.now.Index
-	for _, dest := range w.now.Dest {
-		switch {
-		case dest == fabric.NoDestination:
-		case dest == x.Base[x.Owner[dest]]:
-			switches++
-		default:
-			ca++
-		}
-	}
-	return ca, switches
-}
-
 // result is what Check would have said, without notes.
 func (w *IncrementalChecker) result(opt Options) *Result {
 	f, x := w.now.Fabric, w.now.Index
 	r := Untested(f)
-	caLIDs, switchLIDs := w.countLIDs()
-	caPorts, switches := int64(len(f.CAPorts())), int64(f.NumSwitches())
-	r.Unicast.Pairs = (caPorts - 1) * caLIDs
-	r.Management.Pairs = switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
-	for passed, n := range w.hops {
-		if n > 0 {
-			r.Unicast.MaxHops = passed
-		}
-	}
-	r.Unicast.HopHistogram = append(Histogram{}, w.hops[:r.Unicast.MaxHops+1]...)
+	r.Unicast.Pairs, r.Management.Pairs = countPairs(f)
+	r.Unicast.setHops(w.hops)
 	r.Unicast.NonMinimal = w.nonMinimal
 	r.CreditLoops.Dependencies = w.dependencies
 	for _, routes := range w.routes {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // countPath adds the path from a slot to a LID with destination dest, or takes it off. It
@@ -62,26 +63,26 @@ func (w *IncrementalChecker) countDependency(in, out int32, first bool, sources,
 		return
 	}
 	i := w.pair(in, out)
+	use := &w.pairs[i]
 	if w.journal != nil {
-		w.journal.counts = append(w.journal.counts, formerCounts{i, w.flows[i], w.lids[i]})
+		w.journal.pairs = append(w.journal.pairs, formerPair{i, *use})
 	}
 	if first {
-		if w.lids[i] == 0 {
+		if use.lids == 0 {
 			w.rose = append(w.rose, i)
 		}
-		w.lids[i] += uint16(sign)
+		use.lids += uint16(sign)
 	}
 	if sources != 0 {
-		was := w.flows[i]
-		w.flows[i] += uint32(sources)
-		if (was == 0) != (w.flows[i] == 0) {
+		was := use.routes
+		use.routes += uint32(sources)
+		if (was == 0) != (use.routes == 0) {
 			w.dependencies += int(sign)
 		}
 	}
 }
 
-// pair is where flows and lids have what comes in by one port of a switch and leaves
-// by another.
+// pair is where pairs has what comes in by one port of a switch and leaves by another.
 func (w *IncrementalChecker) pair(in, out int32) int {
 	x := w.now.Index
 	s := x.Owner[in]
@@ -93,39 +94,26 @@ func (w *IncrementalChecker) pair(in, out int32) int {
 // It returns false when dependencies make a cycle. O(pairs of ports).
 func (w *IncrementalChecker) renumber() bool {
 	x, v := w.now.Index, w.now
-	waiting := make([]int32, x.NumPorts())
-	visit := func(in int32, f func(to int32)) {
-		s := x.Owner[in]
-		from := w.pair(in, x.Base[s])
-		for i, lids := range w.lids[from : from+int(x.Base[s+1]-x.Base[s])] {
-			if to := v.Peer[x.Base[s]+int32(i)]; lids > 0 && to >= 0 {
-				f(to)
+	var next []int32
+	order := graph.TopologicalOrder(x.NumPorts(), func(in int32) []int32 {
+		next = next[:0]
+		if v.Peer[in] < 0 {
+			return next
+		}
+		base, end := x.Base[x.Owner[in]], x.Base[x.Owner[in]+1]
+		from := w.pair(in, base)
+		for i, use := range w.pairs[from : from+int(end-base)] {
+			if to := v.Peer[base+int32(i)]; use.lids > 0 && to >= 0 {
+				next = append(next, to)
 			}
 		}
-	}
-	channels := 0
-	for in := range int32(x.NumPorts()) {
-		if v.Peer[in] >= 0 {
-			channels++
-			visit(in, func(to int32) { waiting[to]++ })
-		}
-	}
-	queue := make([]int32, 0, channels)
-	for in := range int32(x.NumPorts()) {
-		if v.Peer[in] >= 0 && waiting[in] == 0 {
-			queue = append(queue, in)
-		}
-	}
+		return next
+	})
 	w.number = make([]int32, x.NumPorts())
-	for i := 0; i < len(queue); i++ {
-		w.number[queue[i]] = int32(i)
-		visit(queue[i], func(to int32) {
-			if waiting[to]--; waiting[to] == 0 {
-				queue = append(queue, to)
-			}
-		})
+	for i, in := range order {
+		w.number[in] = int32(i)
 	}
-	return len(queue) == channels
+	return len(order) == x.NumPorts()
 }
 
 // rises says whether a dependency leads to a greater number.

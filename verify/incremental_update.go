@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -29,7 +30,7 @@ func (w *IncrementalChecker) update(v *fabric.Snapshot, t *lft.Tables) bool {
 	w.now, w.dist = v, dist
 	w.addMovedCables(old)
 	for _, i := range w.rose {
-		if w.lids[i] > 0 && !w.rises(i) {
+		if w.pairs[i].lids > 0 && !w.rises(i) {
 			return w.renumber()
 		}
 	}
@@ -69,12 +70,16 @@ func (w *IncrementalChecker) addMovedCables(old *fabric.Snapshot) {
 // updateDistances gives dist for v, and marks the paths that are to be compared with
 // another distance now. Distances are right if that of each switch is one more than the
 // least among its neighbours, and so only switches with other cables need be looked at.
-// It returns false when cables do not join all switches.
+// It returns false when cables do not join all switches, or some path is too long.
 func (w *IncrementalChecker) updateDistances(v *fabric.Snapshot) (dist [][]uint8, ok bool) {
 	changed := w.recabled(v)
 	dist = slices.Clone(w.dist)
 	differ := make([][]int32, len(dist)) // by destination slot: those at another distance
-	queue := make([]int32, 0, len(dist))
+	search := graph.NewSearch[int32](len(dist))
+	neighbors := func(s int32) []int32 {
+		_, to := v.SwitchLinks(s)
+		return to
+	}
 	for t, row := range dist {
 		if v.Sources[t] == 0 {
 			dist[t] = nil
@@ -84,9 +89,14 @@ func (w *IncrementalChecker) updateDistances(v *fabric.Snapshot) (dist [][]uint8
 		if row != nil && !slices.ContainsFunc(changed, stale) {
 			continue
 		}
-		dist[t] = make([]uint8, len(dist))
-		if search(v, int32(t), dist[t], queue) != v.Present {
+		search.Run(neighbors, int32(t))
+		farthest := search.Order[len(search.Order)-1]
+		if len(search.Order) != v.Present || search.Distance[farthest] >= int32(fabric.MaxHops) {
 			return nil, false
+		}
+		dist[t] = make([]uint8, len(dist))
+		for s, d := range search.Distance {
+			dist[t][s] = uint8(d) // fabric.Unreachable for graph.Unreached
 		}
 		for s, d := range row {
 			if d != dist[t][s] {
@@ -135,30 +145,6 @@ func nearest(v *fabric.Snapshot, dist []uint8, s, t int32) uint8 {
 		}
 	}
 	return least
-}
-
-// search fills in the distances to one slot, and says from how many slots there is a
-// path. One that is too long is none.
-func search(v *fabric.Snapshot, t int32, dist []uint8, queue []int32) int {
-	for s := range dist {
-		dist[s] = fabric.Unreachable
-	}
-	dist[t] = 0
-	queue = append(queue, t)
-	for i := 0; i < len(queue); i++ {
-		s := queue[i]
-		if dist[s] == fabric.MaxHops {
-			return i
-		}
-		_, neighbours := v.SwitchLinks(s)
-		for _, to := range neighbours {
-			if dist[to] == fabric.Unreachable {
-				dist[to] = dist[s] + 1
-				queue = append(queue, to)
-			}
-		}
-	}
-	return len(queue)
 }
 
 // markSwitches marks entries that differ or that are for ports with another cable, and

@@ -42,7 +42,7 @@ type worker struct {
 
 	flow *flow // nil when VLs can be left out
 
-	walked
+	paths forest // of the LID that is walked
 }
 
 // loads is what channels carry, in a record for each: the pairs of CAs that cross it, its
@@ -132,7 +132,7 @@ func newWorker(p *plan) *worker {
 		order:     make([]int32, max(0, p.n-1)),
 		pure:      make([]bool, len(p.equivalent.list)),
 		same:      make([]bool, len(p.equivalent.list)),
-		walked:    newWalked(p.n),
+		paths:     newForest(p.n),
 	}
 	if p.lanes.tracks() {
 		w.flow = newFlow(p.lanes)

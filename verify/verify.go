@@ -243,29 +243,21 @@ func (w *worker) merge(o *worker) {
 // summarize fills in the numbers of pairs and routes. It returns the channels between
 // switches without routes.
 func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
-	var caLIDs, switchLIDs int64
-	for _, port := range p.f.CAPorts() {
-		caLIDs += p.lids(port)
-	}
-	for s := range p.n {
-		switchLIDs += p.lids(p.f.PortBase(fabric.NodeID(s)))
-	}
-	caPorts, switches := int64(len(p.f.CAPorts())), int64(p.n)
-	r.Unicast.Pairs = (caPorts - 1) * caLIDs
-	r.Management.Pairs = switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
+	r.Unicast.Pairs, r.Management.Pairs = countPairs(p.f)
+	caLIDs, switchLIDs := countLIDs(p.f)
 	for i, port := range p.f.CAPorts() {
 		if p.f.CASwitches()[i] != fabric.NoNode {
 			continue
 		}
 		// A cable between two CAs reaches the LIDs at its other end only.
-		peer := p.lids(p.f.Peer(port))
+		peer := lidsOf(p.f, p.f.Peer(port))
 		if p.mute(port) {
 			peer = 0
 		}
 		w.delivered[0] += peer
-		w.apart[0] += caLIDs - p.lids(port) - p.lids(p.f.Peer(port))
+		w.apart[0] += caLIDs - lidsOf(p.f, port) - lidsOf(p.f, p.f.Peer(port))
 		w.apart[1] += switchLIDs
-		r.Unicast.Unreachable += p.lids(p.f.Peer(port)) - peer
+		r.Unicast.Unreachable += lidsOf(p.f, p.f.Peer(port)) - peer
 	}
 	r.Unicast.Unreachable += w.apart[0]
 	r.Management.Unreachable += w.apart[1]
@@ -279,22 +271,46 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	r.Unicast.Misdelivered, r.Unicast.Loops = pairs[tallyMisdelivered], pairs[tallyLoops]
 	r.Management.Unreachable += pairs[tallyManagementUnreachable] + pairs[tallyManagementDropped]
 	r.Management.Loops = pairs[tallyManagementLoops]
-	for h, n := range w.delivered {
-		if n > 0 {
-			r.Unicast.MaxHops = h
-		}
-	}
-	r.Unicast.HopHistogram = w.delivered[:r.Unicast.MaxHops+1]
+	r.Unicast.setHops(w.delivered)
 	r.Unicast.NonMinimal = w.nonMinimal
 	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
 }
 
-// lids is the number of LIDs that a port answers to.
-func (p *plan) lids(port fabric.PortID) int64 {
-	if p.f.LID(port) == 0 {
+// setHops takes over the delivered pairs by switches passed.
+func (u *UnicastCounts) setHops(delivered Histogram) {
+	for passed, n := range delivered {
+		if n > 0 {
+			u.MaxHops = passed
+		}
+	}
+	u.HopHistogram = slices.Clone(delivered[:u.MaxHops+1])
+}
+
+// countPairs counts the pairs of a fabric: see UnicastCounts and ManagementCounts.
+func countPairs(f *fabric.Fabric) (unicast, management int64) {
+	caLIDs, switchLIDs := countLIDs(f)
+	caPorts, switches := int64(len(f.CAPorts())), int64(f.NumSwitches())
+	return (caPorts - 1) * caLIDs, switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
+}
+
+// countLIDs counts the LIDs of CAs and routers, and those of switches.
+func countLIDs(f *fabric.Fabric) (ca, switches int64) {
+	f.EndPorts(func(port fabric.PortID) {
+		if f.IsSwitch(f.Owner(port)) {
+			switches += lidsOf(f, port)
+		} else {
+			ca += lidsOf(f, port)
+		}
+	})
+	return ca, switches
+}
+
+// lidsOf is the number of LIDs that a port answers to.
+func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 {
+	if f.LID(port) == 0 {
 		return 0
 	}
-	return 1 << p.f.LMC(port)
+	return 1 << f.LMC(port)
 }
 
 // mute says whether a CA port can send nothing for its own SL-to-VL table.

@@ -7,99 +7,58 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// walked is what a walk knows of each switch.
-type walked struct {
-	after []int32 // where it sends packets, as in channels.to
-	depth []int32 // links to the root, or one of those below
-	end   []int32 // where packets end that do not arrive
-	list  []int32 // those that arrive, each before the one it leads to
+// forest is the paths of packets for one LID: each switch sends them to one other.
+type forest struct {
+	next  []int32 // by switch: where it sends packets, as in channels.to
+	depth []int32 // by switch: links to the root, or one of those below
+	end   []int32 // by switch: where packets end that do not arrive
+	order []int32 // switches that packets arrive from without the root, each before the one it leads to
 	path  []int32
 }
 
-func newWalked(n int) walked {
-	return walked{after: make([]int32, n), depth: make([]int32, n), end: make([]int32, n), list: make([]int32, 0, n), path: make([]int32, 0, n)}
+func newForest(n int) forest {
+	return forest{next: make([]int32, n), depth: make([]int32, n), end: make([]int32, n), order: make([]int32, 0, n), path: make([]int32, 0, n)}
 }
 
 // Depths of switches that are not in the tree.
 const (
-	depthUnknown = -1 - iota
-	depthWalked  // on the way that is being walked
+	depthUnknown  = -1 - iota
+	depthFollowed // on the path that is being followed
 	depthDead
 	depthLoop
 )
 
-// walk takes a destination through tables of which nothing is known: packets
-// may be dropped, go round, or take long ways. It follows each switch's entry
-// until something known, once for each switch.
-func (w *worker) walk(d *dest) {
-	for s := range w.n {
-		p := w.stage[s*lft.BlockSize+d.column]
-		w.after[s] = w.leadsTo(int32(s), p)
-		w.cells[s] = uint32(p)<<cellBits | w.sources[s]
+// follow fills in all but next: it follows each switch until something known, once. root
+// is where packets arrive, or less than 0.
+func (w *forest) follow(root int32) {
+	for s := range w.depth {
 		w.depth[s] = depthUnknown
 	}
-	w.list = w.list[:0]
-	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
-		w.depth[d.root] = 0
+	w.order = w.order[:0]
+	if root >= 0 {
+		w.depth[root] = 0
 	}
-	for s := range int32(w.n) {
+	for s := range int32(len(w.depth)) {
 		if w.depth[s] == depthUnknown {
-			w.walkFrom(s)
+			w.followFrom(s)
 		}
 	}
-	slices.Reverse(w.list)
-	arrive := d.root >= 0 && w.depth[d.root] == 0
-	if arrive && w.flow != nil {
-		t := &tree{d, 1, 0, w.list}
-		if w.flow.drops {
-			w.discard(t)
-		}
-		w.descend(t)
-	}
-	if d.ca || w.flow != nil || !arrive || len(w.list) < w.n-1 { // else there is nothing to tell
-		w.tallyUp(d)
-	}
-	switch {
-	case arrive && d.ca:
-		w.load([]dest{*d}, w.list, false)
-	case arrive && w.flow == nil:
-		w.loadManagement(d.root)
-	}
+	slices.Reverse(w.order)
 }
 
-// loadManagement adds the dependencies of packets for the LID of port 0 of a switch
-// from the switches that walk has found to reach it.
-func (w *worker) loadManagement(root int32) {
-	for s, depth := range w.depth {
-		if depth <= 0 {
-			continue
-		}
-		ch := int(w.ports[s]) + int(w.cells[s]>>cellBits)
-		if w.after[s] == root {
-			w.own.ends[ch] = true
-			continue
-		}
-		out := w.cells[w.after[s]]>>cellBits - 1
-		_, idle := w.own.deps(ch)
-		if at := &idle[out>>6]; *at>>(out&63)&1 == 0 {
-			*at |= 1 << (out & 63)
-		}
-	}
-}
-
-// walkFrom follows packets from a switch until something known.
-func (w *worker) walkFrom(s int32) {
+// followFrom follows packets from a switch until something known.
+func (w *forest) followFrom(s int32) {
 	path, at := w.path[:0], s
 	for at >= 0 && w.depth[at] == depthUnknown {
-		w.depth[at] = depthWalked
+		w.depth[at] = depthFollowed
 		path = append(path, at)
-		at = w.after[at]
+		at = w.next[at]
 	}
 	depth, end := int32(depthDead), path[len(path)-1]
 	if at >= 0 {
 		depth, end = w.depth[at], w.end[at]
 	}
-	if depth == depthWalked {
+	if depth == depthFollowed {
 		depth = depthLoop
 	}
 	slices.Reverse(path)
@@ -110,7 +69,59 @@ func (w *worker) walkFrom(s int32) {
 		w.depth[u], w.end[u] = depth, end
 	}
 	if depth >= 0 {
-		w.list = append(w.list, path...)
+		w.order = append(w.order, path...)
+	}
+}
+
+// walk takes a destination through tables of which nothing is known: packets
+// may be dropped, loop, or take long paths.
+func (w *worker) walk(d *dest) {
+	for s := range w.n {
+		p := w.stage[s*lft.BlockSize+d.column]
+		w.paths.next[s] = w.leadsTo(int32(s), p)
+		w.cells[s] = uint32(p)<<cellBits | w.sources[s]
+	}
+	root := int32(-1)
+	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
+		root = d.root
+	}
+	w.paths.follow(root)
+	arrive := root >= 0
+	if arrive && w.flow != nil {
+		t := &tree{d, 1, 0, w.paths.order}
+		if w.flow.drops {
+			w.discard(t)
+		}
+		w.descend(t)
+	}
+	if d.ca || w.flow != nil || !arrive || len(w.paths.order) < w.n-1 { // else there is nothing to tell
+		w.tallyUp(d)
+	}
+	switch {
+	case arrive && d.ca:
+		w.load([]dest{*d}, w.paths.order, false)
+	case arrive && w.flow == nil:
+		w.loadManagement(d.root)
+	}
+}
+
+// loadManagement adds the dependencies of packets for the LID of port 0 of a switch
+// from the switches that they arrive from.
+func (w *worker) loadManagement(root int32) {
+	for s, depth := range w.paths.depth {
+		if depth <= 0 {
+			continue
+		}
+		ch := int(w.ports[s]) + int(w.cells[s]>>cellBits)
+		if w.paths.next[s] == root {
+			w.own.ends[ch] = true
+			continue
+		}
+		out := w.cells[w.paths.next[s]]>>cellBits - 1
+		_, idle := w.own.deps(ch)
+		if at := &idle[out>>6]; *at>>(out&63)&1 == 0 {
+			*at |= 1 << (out & 63)
+		}
 	}
 }
 
@@ -150,7 +161,7 @@ func (t *trouble) add(tally int, pairs int64, from int) {
 // that SL-to-VL tables drop out of its cells.
 func (w *worker) tallyUp(d *dest) {
 	bad := trouble{lid: d.lid}
-	for s, depth := range w.depth {
+	for s, depth := range w.paths.depth {
 		pairs, management := int64(w.sources[s]), int64(1)
 		switch {
 		case d.ca && int32(s) == d.root:
@@ -191,8 +202,8 @@ func (w *worker) tallyUp(d *dest) {
 
 // arrive counts pairs of sources at a switch that are delivered.
 func (w *worker) arrive(d *dest, s int, pairs int64) {
-	w.delivered[w.depth[s]+1] += pairs
-	if extra := w.depth[s] - w.distance(s); extra > 0 && pairs > 0 {
+	w.delivered[w.paths.depth[s]+1] += pairs
+	if extra := w.paths.depth[s] - w.distance(s); extra > 0 && pairs > 0 {
 		w.nonMinimal += pairs
 		w.stretch.consider(detour{extra, d.lid, int32(s)})
 	}
@@ -200,10 +211,10 @@ func (w *worker) arrive(d *dest, s int, pairs int64) {
 
 // fail counts pairs of a switch whose packets end somewhere else.
 func (w *worker) fail(d *dest, bad *trouble, s int, pairs, management int64) {
-	end := w.end[s]
+	end := w.paths.end[s]
 	apart := d.root < 0 || w.parts.Of[s] != w.parts.Of[d.root]
 	switch {
-	case d.ca && w.after[end] == toCA:
+	case d.ca && w.paths.next[end] == toCA:
 		bad.add(tallyMisdelivered, pairs, s)
 	case apart:
 		w.apart[0] += pairs
@@ -226,7 +237,7 @@ func (w *worker) fail(d *dest, bad *trouble, s int, pairs, management int64) {
 // noteDead notes an entry that leads nowhere. No entry at all is no dead
 // one, nor is one that leads to a wrong CA.
 func (w *worker) noteDead(s int32, port fabric.PortNum, lid fabric.LID) {
-	if port == fabric.NoPath || w.after[s] == toCA {
+	if port == fabric.NoPath || w.paths.next[s] == toCA {
 		return
 	}
 	key := deadKey{s, port}
