@@ -251,7 +251,7 @@ func (s *Sim) grant(b int32) bool {
 		port, out := br.port, br.out
 		s.unqueue(b)
 		s.prune(ce)
-		s.relay(c, ce, port, &s.ports[port], out, o)
+		s.relay(c, ce, port, &s.ports[port], out)
 		return true
 	case s.cfg.Copying == LockStep:
 		s.unqueue(b)
@@ -315,35 +315,17 @@ func (s *Sim) move(c, port, out int32) {
 }
 
 // relay sends the last copy of a cell's packet, which has no branch, and has it leave
-// its buffer: the cell goes along. It is send, enter and vacate in one piece, since
-// most of a simulation's time is spent here.
-func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32, o *channel) {
-	in, flits := ce.in, ce.flits
+// its buffer. The cell goes along, which move cannot do, and most of a simulation's
+// time is spent here.
+func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32) {
+	in, next, flits := ce.in, ce.next, ce.flits
 	if in == out { // a cable from a switch to itself: the packet is in the buffer twice
 		s.move(c, port, out)
 		s.depart(c, s.cells.items[c].tail)
 		return
 	}
-	now := s.events.now
-	if s.weighted {
-		s.served(pt, out-pt.to*s.vls, ce.bytes)
-	}
-	took := takes(ce.bytes, pt.rate)
-	left := now + took
+	left := s.send(ce, pt, port, out)
 	gone := max(ce.tail, left)
-	next := ce.next
-	pt.carry(ce.bytes, took, left, uint8(out-pt.to*s.vls))
-	if pt.waiting != 0 {
-		s.wake(port)
-	}
-	o.served = in
-	var lane *channel
-	if in == none {
-		s.packets.items[ce.packet].injected = now
-		s.counts.Queued--
-	} else {
-		lane = &s.channels[in]
-	}
 	if pt.sink {
 		s.sink(ce.packet, pt, port, flits, left)
 		s.cells.put(c)
@@ -351,37 +333,11 @@ func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32, o *chann
 		ce.tail, ce.in, ce.next, ce.state = left+s.cfg.WireDelay, out, none, cellComing
 		ce.branch, ce.waiting = none, 0
 		s.look(ce, pt.node, pt.to)
-		s.counts.FlitHops += int64(flits)
-		o.credits -= flits
-		if o.used += flits; o.used > s.room {
-			s.overfull(o)
-		}
-		if o.tail == none {
-			o.head = c
-		} else {
-			s.cells.items[o.tail].next = c
-		}
-		o.tail = c
-		s.soon.push(routed{now + s.hop, c, out})
+		s.enter(c, out, flits)
+		s.soon.push(routed{s.events.now + s.hop, c, out})
 	}
-	if lane == nil {
-		return
-	}
-	if lane.dueFlits != 0 && lane.dueAt <= now && lane.later == none && lane.first == none && lane.used >= flits {
-		// The credit of the packet before has come, and nobody waits: as makeRoom
-		// does it.
-		s.credit(lane, lane.dueFlits)
-		lane.used -= flits
-		s.returning += int64(flits)
-		lane.dueAt, lane.dueFlits = gone+s.cfg.CreditDelay, flits
-	} else {
-		s.makeRoom(in, flits, gone)
-	}
-	lane.head, lane.freeAt = next, gone
-	if next == none {
-		lane.tail = none
-	} else {
-		s.succeed(next, gone)
+	if in != none {
+		s.vacate(in, next, flits, gone)
 	}
 }
 
@@ -438,7 +394,7 @@ func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 			return false
 		}
 	}
-	s.relay(c, ce, port, pt, out, o)
+	s.relay(c, ce, port, pt, out)
 	return true
 }
 

@@ -165,29 +165,11 @@ func (q *queue[E]) turn(most Time) bool {
 	q.cur = cur
 	q.free = last
 	q.wheel -= len(cur)
-	for i, j := 0, len(cur)-1; i < j; i, j = i+1, j-1 {
-		cur[i], cur[j] = cur[j], cur[i]
-	}
+	slices.Reverse(cur)
 	if !sorted {
-		q.sort()
+		slices.SortStableFunc(cur, func(a, b timed[E]) int { return cmp.Compare(a.at, b.at) })
 	}
 	return true
-}
-
-// sort puts cur in order, and leaves events of one time in theirs.
-func (q *queue[E]) sort() {
-	if len(q.cur) > 24 {
-		slices.SortStableFunc(q.cur, func(a, b timed[E]) int { return cmp.Compare(a.at, b.at) })
-		return
-	}
-	for i := 1; i < len(q.cur); i++ {
-		t := q.cur[i]
-		j := i
-		for ; j > 0 && t.at < q.cur[j-1].at; j-- {
-			q.cur[j] = q.cur[j-1]
-		}
-		q.cur[j] = t
-	}
 }
 
 // ahead is how many buckets the next one with events is after the open one.
