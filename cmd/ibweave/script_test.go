@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ibweave/ibweave/internal/short"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 //	replace FILE OLD NEW     replaces the first OLD in FILE, which must be there
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Files:               scripts(t, "script", "check", "compile", "diff", "drift", "gen", "misc", "multicast", "undecided", "whatif"),
+		Dir:                 "testdata/script", // under -short each ends at its line "[short] stop"
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
@@ -242,17 +241,4 @@ func TestExitStatus(t *testing.T) {
 	if got := exitStatus(fmt.Errorf("anything: %w", errFindings)); got != exitFindings {
 		t.Errorf("wrapped findings give %d", got)
 	}
-}
-
-// scripts lists the scripts of a folder of testdata: all, or those of few under -short.
-func scripts(t *testing.T, folder string, few ...string) []string {
-	t.Helper()
-	all, err := filepath.Glob(filepath.Join("testdata", folder, "*.txtar"))
-	if err != nil || len(all) < len(few) {
-		t.Fatalf("%d scripts in %s: %v", len(all), folder, err)
-	}
-	for i, name := range few {
-		few[i] = filepath.Join("testdata", folder, name+".txtar")
-	}
-	return short.Of(all, few)
 }

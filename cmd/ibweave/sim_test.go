@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestInterrupted ends a sweep by SIGINT and by SIGKILL after some points, and goes
@@ -33,9 +34,10 @@ func TestInterrupted(t *testing.T) {
 			t.Fatalf("%s%v", out, err)
 		}
 	}
-	const points = 24
+	seeds := short.Of("1,2,3,4,5,6,7,8", "1,2,3,4")
+	points := 3 * (1 + strings.Count(seeds, ","))
 	sweep := func(state string) *exec.Cmd {
-		return command("sim", "tables", "--load", "0.2,0.3,0.4", "--seed", "1,2,3,4,5,6,7,8", "--error", "0", "--max-time", "400us", "--state", state, "--format", "csv")
+		return command("sim", "tables", "--load", "0.2,0.3,0.4", "--seed", seeds, "--error", "0", "--max-time", "400us", "--state", state, "--format", "csv")
 	}
 	want, err := sweep("whole").Output()
 	if err != nil || bytes.Count(want, []byte("\n")) != points+1 {

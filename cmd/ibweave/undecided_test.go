@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -640,7 +641,7 @@ func TestIncomplete(t *testing.T) {
 		}
 	})
 	t.Log(verdicts, hidden)
-	for _, v := range []string{"refused", verify.VerdictErrors, verify.VerdictUndecided} {
+	for _, v := range short.Of([]string{"refused", verify.VerdictErrors, verify.VerdictUndecided}, []string{"refused"}) {
 		if verdicts[v] == 0 {
 			t.Errorf("no part is %s", v)
 		}
