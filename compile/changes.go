@@ -89,7 +89,7 @@ func LeastChanges(prev, next *lft.Routing) (used, short int) {
 	length := make([]int32, n)
 	forest := lft.NewForest(g)
 	for lid := range g.LIDPorts() {
-		forest.Grow(next.Tables, fabric.LID(lid))
+		forest.FindTree(next.Tables, fabric.LID(lid))
 		for i, s := range forest.Order {
 			if i > 0 {
 				length[s] = length[g.Owner(g.Peer(forest.Next[s]))] + 1

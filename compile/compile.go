@@ -175,7 +175,7 @@ func assignLIDs(f *fabric.Fabric, opt *Options) (*fabric.Fabric, error) {
 		if err != nil {
 			return nil, err
 		}
-		lids.Place = g.LIDs
+		lids.MeshBases = g.LIDs
 	}
 	return lft.AssignLIDs(f, lids)
 }

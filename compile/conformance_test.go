@@ -126,7 +126,7 @@ func rows(r *lft.Routing) []byte {
 		}
 	}
 	if r.SL2VL != nil {
-		for in, out := range r.SL2VL.Ways() {
+		for in, out := range r.SL2VL.PortPairs() {
 			for _, vl := range r.SL2VL.At(in, out) {
 				b = append(b, byte(vl))
 			}

@@ -123,7 +123,7 @@ func rises(t *testing.T, old *lft.Routing, g *fabric.Fabric, tables *lft.Tables)
 	}
 	forest := lft.NewForest(g)
 	for lid := range g.LIDPorts() {
-		forest.Grow(tables, fabric.LID(lid))
+		forest.FindTree(tables, fabric.LID(lid))
 		for i, s := range forest.Order {
 			if i == 0 {
 				continue

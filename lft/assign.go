@@ -21,8 +21,8 @@ const (
 	// switches by GUID, then the ports of CAs and routers by node GUID and
 	// port number, whatever the order of the text.
 	DenseLIDs
-	// MeshLIDs forgets all LIDs and takes those of LIDOptions.Place, from
-	// which the coordinates of a port on a mesh can be read.
+	// MeshLIDs forgets all LIDs and takes those of LIDOptions.MeshBases, which
+	// encode the coordinates of a port on a mesh.
 	MeshLIDs
 )
 
@@ -60,7 +60,7 @@ type LIDOptions struct {
 	Policy LIDPolicy
 	// LMC is the subnet's, 0 to 7, or KeepLMC: then it is that of the ports
 	// which have LIDs already, which must agree, and 0 when there are none.
-	// As with OpenSM's option lmc, switches have LMC 0, but for EnhancedPort0.
+	// As with OpenSM's option lmc, switches have LMC 0, unless EnhancedPort0 says otherwise.
 	LMC int
 	// EnhancedPort0 gives enhanced switch ports 0 the LMC as well (OpenSM's
 	// lmc_esp0). A base port 0 has LMC 0 always (IBA 14.2.5.6). KeepLMC sets
@@ -69,9 +69,9 @@ type LIDOptions struct {
 	// GUID2LID overrides the LIDs of the topology for KeepLIDs. The LIDs of
 	// ports that the fabric does not have stay reserved, as with OpenSM.
 	GUID2LID []LIDRange
-	// Place is for MeshLIDs: it gives base LIDs by PortID for ports that have
+	// MeshBases is for MeshLIDs: it gives base LIDs by PortID for ports that have
 	// the LMCs, by PortID as well, and 0 for ports that get any free LID.
-	Place func(lmc []uint8) ([]fabric.LID, error)
+	MeshBases func(lmc []uint8) ([]fabric.LID, error)
 }
 
 // LIDConflictError says that a port cannot keep the LIDs that its source gives
@@ -88,17 +88,17 @@ func (e *LIDConflictError) Error() string { return e.msg }
 type lidSource uint8
 
 const (
-	fromNobody lidSource = iota
+	fromNone lidSource = iota
 	fromText
 	fromGUID2LID
-	fromPlace
+	fromMesh
 )
 
 func (s lidSource) String() string {
 	switch s {
 	case fromGUID2LID:
 		return "guid2lid"
-	case fromPlace:
+	case fromMesh:
 		return "its place in the mesh"
 	}
 	return "the topology"
@@ -135,9 +135,9 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	}
 	a.taken[0] = true
 	// Read for DenseLIDs too, whose LMC may be the one to keep.
-	a.fromTopology()
+	a.readTopology()
 	if opt.Policy == KeepLIDs {
-		if err := a.fromRanges(opt.GUID2LID); err != nil {
+		if err := a.readRanges(opt.GUID2LID); err != nil {
 			return nil, err
 		}
 	}
@@ -154,14 +154,14 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	case DenseLIDs:
 		clear(a.base)
 	case MeshLIDs:
-		if err := a.fromPlaces(opt.Place); err != nil {
+		if err := a.readMeshBases(opt.MeshBases); err != nil {
 			return nil, err
 		}
-		if err := a.settle(); err != nil {
+		if err := a.claimLIDs(); err != nil {
 			return nil, err
 		}
 	default:
-		if err := a.settle(); err != nil {
+		if err := a.claimLIDs(); err != nil {
 			return nil, err
 		}
 		slices.SortFunc(order, func(p, q fabric.PortID) int {
@@ -172,7 +172,7 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 		if a.base[p] != 0 {
 			continue
 		}
-		l := a.lowestFree(a.lmc[p])
+		l := a.takeLowestFree(a.lmc[p])
 		if l == 0 {
 			return nil, a.outOfLIDs(order, lmc)
 		}
@@ -186,8 +186,8 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	return f.WithLIDs(a.base, a.lmc)
 }
 
-// fromTopology takes over the LIDs that f has.
-func (a *assignment) fromTopology() {
+// readTopology takes over the LIDs that f has.
+func (a *assignment) readTopology() {
 	for p := range a.base {
 		if l := a.f.LID(fabric.PortID(p)); l != 0 {
 			a.base[p], a.lmc[p], a.source[p] = l, a.f.LMC(fabric.PortID(p)), fromText
@@ -195,8 +195,8 @@ func (a *assignment) fromTopology() {
 	}
 }
 
-// fromRanges takes over guid2lid, and reserves what it gives to absent ports.
-func (a *assignment) fromRanges(ranges []LIDRange) error {
+// readRanges takes over guid2lid, and reserves what it gives to absent ports.
+func (a *assignment) readRanges(ranges []LIDRange) error {
 	if len(ranges) == 0 {
 		return nil
 	}
@@ -248,8 +248,8 @@ func (a *assignment) fromRanges(ranges []LIDRange) error {
 	return nil
 }
 
-// fromPlaces takes over what LIDOptions.Place gives.
-func (a *assignment) fromPlaces(place func([]uint8) ([]fabric.LID, error)) error {
+// readMeshBases takes over what LIDOptions.MeshBases gives.
+func (a *assignment) readMeshBases(place func([]uint8) ([]fabric.LID, error)) error {
 	if place == nil {
 		return errors.New("LIDs by place in a mesh: want the mesh")
 	}
@@ -262,7 +262,7 @@ func (a *assignment) fromPlaces(place func([]uint8) ([]fabric.LID, error)) error
 	}
 	copy(a.base, base)
 	for p := range a.source {
-		a.source[p] = fromPlace
+		a.source[p] = fromMesh
 	}
 	return nil
 }
@@ -322,8 +322,8 @@ func (a *assignment) portLMC(p fabric.PortID, lmc uint8, esp0 bool) uint8 {
 	return lmc
 }
 
-// settle marks the LIDs of all ports that have a source as taken.
-func (a *assignment) settle() error {
+// claimLIDs marks the LIDs of all ports that have a source as taken.
+func (a *assignment) claimLIDs() error {
 	holder := make([]fabric.PortID, len(a.taken))
 	for i := range holder {
 		holder[i] = fabric.NoPort
@@ -343,7 +343,7 @@ func (a *assignment) settle() error {
 		}
 		for k := int(l); k < int(l)+n; k++ {
 			if q := holder[k]; q != fabric.NoPort {
-				return a.conflict(fabric.LID(k), q, p)
+				return a.conflictError(fabric.LID(k), q, p)
 			}
 			holder[k] = p
 			if a.taken[k] {
@@ -355,7 +355,7 @@ func (a *assignment) settle() error {
 	return nil
 }
 
-func (a *assignment) conflict(l fabric.LID, p, q fabric.PortID) error {
+func (a *assignment) conflictError(l fabric.LID, p, q fabric.PortID) error {
 	has := func(p fabric.PortID) string {
 		s := fmt.Sprintf("%s has %d", a.f.PortName(p), a.base[p])
 		if a.lmc[p] > 0 {
@@ -366,10 +366,10 @@ func (a *assignment) conflict(l fabric.LID, p, q fabric.PortID) error {
 	return &LIDConflictError{LID: l, A: p, B: q, msg: fmt.Sprintf("LID %d belongs to two ports: %s, %s; correct one of them, or number all anew (dense)", l, has(p), has(q))}
 }
 
-// lowestFree takes the lowest free run of 1<<lmc LIDs that is aligned to its
+// takeLowestFree takes the lowest free run of 1<<lmc LIDs that is aligned to its
 // length, and returns 0 when there is none. LIDs are never given back, so
 // each LMC's search goes on where the last one ended.
-func (a *assignment) lowestFree(lmc uint8) fabric.LID {
+func (a *assignment) takeLowestFree(lmc uint8) fabric.LID {
 	n := 1 << lmc
 	for l := a.next[lmc]; l+n <= len(a.taken); l += n {
 		run := a.taken[l : l+n]

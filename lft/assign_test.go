@@ -382,17 +382,17 @@ func TestMeshLIDs(t *testing.T) {
 		want map[fabric.GUID]string
 		err  string
 	}{
-		{"all", LIDOptions{Place: place(map[fabric.GUID]fabric.LID{1: 20, 2: 21, 0x11: 3, 0x12: 1, 0x13: 2})},
+		{"all", LIDOptions{MeshBases: place(map[fabric.GUID]fabric.LID{1: 20, 2: 21, 0x11: 3, 0x12: 1, 0x13: 2})},
 			map[fabric.GUID]string{1: "20", 2: "21", 0x11: "3", 0x12: "1", 0x13: "2"}, ""},
-		{"some, LMC 1", LIDOptions{LMC: 1, Place: place(map[fabric.GUID]fabric.LID{1: 3, 0x12: 4})},
+		{"some, LMC 1", LIDOptions{LMC: 1, MeshBases: place(map[fabric.GUID]fabric.LID{1: 3, 0x12: 4})},
 			map[fabric.GUID]string{1: "3", 2: "1", 0x11: "6/1", 0x12: "4/1", 0x13: "8/1"}, ""},
-		{"not a multiple", LIDOptions{LMC: 1, Place: place(map[fabric.GUID]fabric.LID{0x12: 5})}, nil,
+		{"not a multiple", LIDOptions{LMC: 1, MeshBases: place(map[fabric.GUID]fabric.LID{0x12: 5})}, nil,
 			`"host 12"[1] has LID 5 by its place in the mesh, which is not a multiple of 2`},
-		{"twice", LIDOptions{Place: place(map[fabric.GUID]fabric.LID{1: 5, 0x12: 5})}, nil,
+		{"twice", LIDOptions{MeshBases: place(map[fabric.GUID]fabric.LID{1: 5, 0x12: 5})}, nil,
 			`LID 5 belongs to two ports: "switch 1"[0] has 5 by its place in the mesh, "host 12"[1] has 5 by its place in the mesh`},
 		{"no mesh", LIDOptions{}, nil, "want the mesh"},
-		{"an error", LIDOptions{Place: func([]uint8) ([]fabric.LID, error) { return nil, errors.New("no grid") }}, nil, "no grid"},
-		{"too few", LIDOptions{Place: func([]uint8) ([]fabric.LID, error) { return make([]fabric.LID, 2), nil }}, nil, "for 2 ports"},
+		{"an error", LIDOptions{MeshBases: func([]uint8) ([]fabric.LID, error) { return nil, errors.New("no grid") }}, nil, "no grid"},
+		{"too few", LIDOptions{MeshBases: func([]uint8) ([]fabric.LID, error) { return make([]fabric.LID, 2), nil }}, nil, "for 2 ports"},
 	} {
 		tc.opt.Policy = MeshLIDs
 		g, err := AssignLIDs(f, tc.opt)

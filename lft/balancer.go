@@ -20,7 +20,7 @@ import (
 // An engine says for each destination switch which ports each other switch
 // may use, farthest switches first; Balancer knows by then how many sources
 // stand behind a switch. It weighs a port by the third powers of two loads,
-// its own and the greatest on the best way on from the next switch, and sends
+// its own and the greatest on the best path from the next switch on, and sends
 // each LID where the sum is least: that is how fast the sum of the fourth
 // powers of all loads grows, which the greatest loads dominate. LIDs of
 // switches carry no load; they are dealt in turn.
@@ -33,20 +33,20 @@ import (
 // one by one (refine.go), and the tables with the smallest greatest load are
 // kept.
 type Balancer struct {
-	fab    *fabric.Fabric
-	tables *Tables
-	jobs   []balancerJob
-	loaded int             // how many of jobs, the first, have a LID that carries load
-	hosts  []uint32        // by switch: CA ports with a cable to it
-	to     []fabric.NodeID // by PortID of switches: the switch that a channel leads to
-	num    []fabric.PortNum
-	unit   []uint64  // by PortID: what one route adds to a channel's load
-	load   []uint64  // by PortID
-	cost   []float64 // by PortID: the cube of load as the round begins
-	all    float64   // sources in the fabric
-	near   []fabric.NodeID
-	round  int // how many jobs see the same loads
-	passes int // how often all LIDs may be placed again
+	fab     *fabric.Fabric
+	tables  *Tables
+	jobs    []balancerJob
+	loaded  int             // how many of jobs, the first, have a LID that carries load
+	hosts   []uint32        // by switch: CA ports with a cable to it
+	to      []fabric.NodeID // by PortID of switches: the switch that a channel leads to
+	num     []fabric.PortNum
+	unit    []uint64  // by PortID: what one route adds to a channel's load
+	load    []uint64  // by PortID
+	cost    []float64 // by PortID: the cube of load as the round begins
+	sources float64   // sources in the fabric
+	near    []fabric.NodeID
+	round   int // how many jobs see the same loads
+	passes  int // how often all LIDs may be placed again
 }
 
 // balancerJob is a destination switch with at most maxJobLIDs of its LIDs, or
@@ -65,10 +65,10 @@ type lidRun struct {
 	at, n int32
 }
 
-// put writes the ports of the job's LIDs, by index, to the row of a switch.
+// writeRow writes the ports of the job's LIDs, by index, to the row of a switch.
 // Each row is another cache line, which a few large stores wait for less long
 // than many small ones.
-func (j *balancerJob) put(row, ports []fabric.PortNum) {
+func (j *balancerJob) writeRow(row, ports []fabric.PortNum) {
 	for _, r := range j.runs {
 		copy(row[r.lid:][:r.n], ports[r.at:])
 	}
@@ -92,8 +92,8 @@ func (s *lidSet) count() (n int) {
 	return n
 }
 
-// idle says that no LID of the job carries load.
-func (j *balancerJob) idle() bool { return j.mgmt == len(j.lids) }
+// isIdle says that no LID of the job carries load.
+func (j *balancerJob) isIdle() bool { return j.mgmt == len(j.lids) }
 
 const (
 	// maxJobLIDs bounds the scratch of a job.
@@ -178,10 +178,10 @@ func NewBalancer(f *fabric.Fabric, class []int32) *Balancer {
 		s.addJobs(t)
 	}
 	for _, h := range s.hosts {
-		s.all += float64(h)
+		s.sources += float64(h)
 	}
-	s.near = chain(f)
-	s.round = roundOf(len(s.jobs), roundsAtLeast, maxRound)
+	s.near = listNear(f)
+	s.round = roundSize(len(s.jobs), roundsAtLeast, maxRound)
 	s.passes = min(maxPasses, refineEntries/len(s.tables.entries))
 	joined := class != nil && (s.passes == 0 || alwaysJoin)
 	if joined {
@@ -190,14 +190,14 @@ func NewBalancer(f *fabric.Fabric, class []int32) *Balancer {
 	}
 	s.sortJobs()
 	if joined {
-		s.round = min(s.round, roundOf(s.loaded, joinedRoundsAtLeast, maxJoinedRound))
+		s.round = min(s.round, roundSize(s.loaded, joinedRoundsAtLeast, maxJoinedRound))
 	}
 	return s
 }
 
-// chain lists all switches so that near ones are close in the list: from each
-// to the nearest one left, equal ones by NodeID.
-func chain(f *fabric.Fabric) []fabric.NodeID {
+// listNear lists all switches so that near ones are close in the list: after each comes
+// the nearest one left, equal ones by NodeID.
+func listNear(f *fabric.Fabric) []fabric.NodeID {
 	list := make([]fabric.NodeID, 0, f.NumSwitches())
 	left := f.Switches()
 	for at := 0; len(left) > 0; {
@@ -230,16 +230,16 @@ func (s *Balancer) sortJobs() {
 	}
 	slices.SortStableFunc(s.jobs, func(a, b balancerJob) int {
 		switch {
-		case a.idle() && b.idle():
+		case a.isIdle() && b.isIdle():
 			return int(a.lids[0]) - int(b.lids[0])
-		case a.idle():
+		case a.isIdle():
 			return 1
-		case b.idle():
+		case b.isIdle():
 			return -1
 		}
 		return place[a.t] - place[b.t]
 	})
-	for s.loaded < len(s.jobs) && !s.jobs[s.loaded].idle() {
+	for s.loaded < len(s.jobs) && !s.jobs[s.loaded].isIdle() {
 		s.loaded++
 	}
 	jobs := make([]balancerJob, 0, len(s.jobs))
@@ -253,9 +253,9 @@ func (s *Balancer) sortJobs() {
 	s.jobs = append(jobs, s.jobs[s.loaded:]...)
 }
 
-// goldenStep is a step by which one comes to each of n places, and which keeps
-// those come to far apart at any time: the nearest to the golden section of n
-// that has no factor in common with it.
+// goldenStep is a step that visits each of n places and keeps the visited places far
+// apart at any time: the number nearest below the golden section of n that has no
+// factor in common with n.
 func goldenStep(n int) int {
 	step := int(math.Round(float64(n) * (math.Phi - 1)))
 	for step > 1 && gcd(n, step) > 1 {
@@ -273,11 +273,11 @@ func gcd(a, b int) int {
 
 // Near lists all switches so that near ones are close in the list. Place is
 // fastest when equally distant switches come in this order: those with the
-// same ways on then follow each other, and one choice serves several.
+// same paths on then follow each other, and one choice serves several.
 func (s *Balancer) Near() []fabric.NodeID { return s.near }
 
-// roundOf is how many of jobs see the same loads.
-func roundOf(jobs, rounds, most int) int {
+// roundSize is how many jobs see the same loads.
+func roundSize(jobs, rounds, most int) int {
 	n := jobs / rounds
 	if n <= 1 {
 		return 1
@@ -339,21 +339,21 @@ func (s *Balancer) Run(ctx context.Context, newGrow func() func(t fabric.NodeID,
 		ended := false
 		defer func() {
 			if !ended {
-				q.stop()
+				q.stopWorkers()
 			}
 		}()
 		for mine := new(block); ctx.Err() == nil; {
-			job := q.take(mine)
+			job := q.takeJob(mine)
 			if job < 0 {
 				ended = true
 				return
 			}
-			placements[w].begin(&s.jobs[job], job)
+			placements[w].startJob(&s.jobs[job], job)
 			grow[w](s.jobs[job].t, placements[w])
-			placements[w].place()
-			if job < s.loaded && q.done() {
-				s.merge(placements)
-				q.begin()
+			placements[w].placeJob()
+			if job < s.loaded && q.finishJob() {
+				s.mergeLoads(placements)
+				q.startRound()
 			}
 		}
 	}
@@ -361,11 +361,11 @@ func (s *Balancer) Run(ctx context.Context, newGrow func() func(t fabric.NodeID,
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.refine(ctx, grow[0], placements[0])
+	return s.refineTables(ctx, grow[0], placements[0])
 }
 
-// merge ends a round: loads grow by what workers have placed.
-func (s *Balancer) merge(placements []*Placement) {
+// mergeLoads ends a round: it adds what the workers have placed to the loads.
+func (s *Balancer) mergeLoads(placements []*Placement) {
 	const part = 1 << 9 // that stays in a cache
 	for from := 0; from < len(s.load); from += part {
 		end := min(from+part, len(s.load))
@@ -388,8 +388,8 @@ func (s *Balancer) merge(placements []*Placement) {
 	}
 }
 
-// refine places all LIDs again, and keeps the best tables.
-func (s *Balancer) refine(ctx context.Context, grow func(fabric.NodeID, *Placement), p *Placement) error {
+// refineTables places all LIDs again, and keeps the best tables.
+func (s *Balancer) refineTables(ctx context.Context, grow func(fabric.NodeID, *Placement), p *Placement) error {
 	passes := s.passes
 	if passes == 0 {
 		return nil
@@ -402,11 +402,11 @@ func (s *Balancer) refine(ctx context.Context, grow func(fabric.NodeID, *Placeme
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			p.begin(&s.jobs[i], i)
+			p.startJob(&s.jobs[i], i)
 			grow(s.jobs[i].t, p)
-			r.begin()
+			r.startDestination()
 			for _, lid := range s.jobs[i].lids[s.jobs[i].mgmt:] {
-				r.replace(lid)
+				r.replaceLID(lid)
 			}
 		}
 		if slices.Max(s.load) < slices.Max(bestLoad) {
@@ -434,54 +434,54 @@ type Placement struct {
 	index []int32           // by NodeID: index in order
 	jobs  int               // how many jobs there were
 
-	stride  int
-	weight  []uint32  // by switch and LID of the job: sources behind the switch
-	loaded  []lidSet  // by NodeID: those of the LIDs, by index in the job, with a weight there
-	routes  []uint64  // by NodeID: sum of the weights
-	ahead   []way     // by NodeID
-	far     []float64 // by NodeID, as ahead: sum of the cubes of the loads on the way, as the round begins
-	pending []uint64  // by PortID: load to add when the round ends
-	placed  bool      // pending may hold any
-	sent    []float64 // by NodeID: routes sent there since the last flush
-	sentTo  []fabric.NodeID
-	flushes int
-	sides   []side                        // by port, of the last switch with a choice
-	sums    []float64                     // by port: scratch of few
-	taker   []taker                       // by port, of the last switch with few
-	keys    []uint64                      // from the port on that begins
-	rows    [2][maxJobLIDs]fabric.PortNum // row, and what chosenRow makes
-	row     []fabric.PortNum              // by index in the LIDs of the job: the ports of the switch at hand
-	taken   []uint8                       // by index in the LIDs of the job: index in sides
-	shares  []uint64                      // by index in sides: how many LIDs took it
-	began   int                           // the start that choose was given
-	chosen  int                           // how many sides repeat may use, 0 for none
-	chooser int32                         // the run that they are of
-	first   fabric.PortNum                // of consecutive ports that chosenRow was last asked for
-	again   uint32                        // hosts that repeat has placed since, not yet in weight and sent
-	costs   []float64                     // scratch of channelCosts
-	role    []uint8                       // by NodeID, in a job of several members
-	last    []fabric.PortID               // scratch of channelsTo
-	fars    onward                        // values of far
-	risks   onward                        // values of way.risk as of a flush
+	stride        int
+	weight        []uint32     // by switch and LID of the job: sources behind the switch
+	loaded        []lidSet     // by NodeID: those of the LIDs, by index in the job, with a weight there
+	routes        []uint64     // by NodeID: sum of the weights
+	paths         []onwardPath // by NodeID
+	pathCost      []float64    // by NodeID, as paths: sum of the cubes of the loads on the path, as the round begins
+	pending       []uint64     // by PortID: load to add when the round ends
+	placed        bool         // pending may hold any
+	sent          []float64    // by NodeID: routes sent there since the last flush
+	sentTo        []fabric.NodeID
+	flushes       int
+	sides         []side                        // by port, of the last switch with a choice
+	sums          []float64                     // by port: scratch of placeFew
+	fewShares     []fewShare                    // by port, of the last switch with few LIDs
+	keys          []uint64                      // from the port on that begins
+	rows          [2][maxJobLIDs]fabric.PortNum // row, and the result of chosenRow
+	row           []fabric.PortNum              // by index in the LIDs of the job: the ports of the switch at hand
+	taken         []uint8                       // by index in the LIDs of the job: index in sides
+	shares        []uint64                      // by index in sides: how many LIDs took it
+	began         int                           // the start that choosePorts was given
+	chosen        int                           // how many sides repeatChoice may use, 0 for none
+	chooser       int32                         // the run that they are of
+	first         fabric.PortNum                // of consecutive ports that chosenRow was last asked for
+	repeatedHosts uint32                        // hosts that repeatChoice has placed since, not yet in weight and sent
+	costs         []float64                     // scratch of channelCosts
+	role          []uint8                       // by NodeID, in a job of several members
+	last          []fabric.PortID               // scratch of channelsTo
+	pathCosts     onwardCosts                   // values of far
+	risks         onwardCosts                   // values of onwardPath.risk as of a flush
 }
 
-// onward is what the ways on from the ports of a switch cost, the same for all
+// onwardCosts is the costs of the paths on from the ports of a switch, the same for all
 // switches of a run.
-type onward struct {
+type onwardCosts struct {
 	cost  []float64 // by index in the ports
 	run   int32     // -1 for none
 	flush int
 }
 
-// way is the best way on from a switch as a round begins, and what the job
+// onwardPath is the best path on from a switch as a round begins, and what the job
 // has added to it since.
-type way struct {
-	near float64       // load of the channel that the way begins with
-	came float64       // routes to the destination that come to the switch, or are expected to
-	each float64       // load of one route, divided among the ports of the switch
-	next fabric.NodeID // where the channel leads; the destination has no way
-	job  int           // the job that all this belongs to
-	// most is the greatest load on the way as of flush known, risk its cube.
+type onwardPath struct {
+	near     float64       // load of the channel that the path begins with
+	arriving float64       // routes to the destination that come to the switch, or are expected to
+	each     float64       // load of one route, divided among the ports of the switch
+	next     fabric.NodeID // where the channel leads; the destination has no path
+	job      int           // the job that all this belongs to
+	// most is the greatest load on the path as of flush known, risk its cube.
 	most  float64
 	risk  float64
 	known int
@@ -490,35 +490,35 @@ type way struct {
 func newPlacement(s *Balancer, lids int) *Placement {
 	n := s.fab.NumSwitches()
 	return &Placement{
-		s:       s,
-		stride:  lids,
-		weight:  make([]uint32, n*lids),
-		loaded:  make([]lidSet, n),
-		routes:  make([]uint64, n),
-		ahead:   make([]way, n),
-		far:     make([]float64, n),
-		index:   make([]int32, n),
-		role:    make([]uint8, n),
-		pending: make([]uint64, len(s.load)),
-		sent:    make([]float64, n),
-		sides:   make([]side, 256),
-		sums:    make([]float64, 256),
-		taker:   make([]taker, 256),
-		taken:   make([]uint8, lids),
-		keys:    make([]uint64, 256),
-		shares:  make([]uint64, 256),
-		costs:   make([]float64, 256),
-		fars:    onward{cost: make([]float64, 256)},
-		risks:   onward{cost: make([]float64, 256)},
+		s:         s,
+		stride:    lids,
+		weight:    make([]uint32, n*lids),
+		loaded:    make([]lidSet, n),
+		routes:    make([]uint64, n),
+		paths:     make([]onwardPath, n),
+		pathCost:  make([]float64, n),
+		index:     make([]int32, n),
+		role:      make([]uint8, n),
+		pending:   make([]uint64, len(s.load)),
+		sent:      make([]float64, n),
+		sides:     make([]side, 256),
+		sums:      make([]float64, 256),
+		fewShares: make([]fewShare, 256),
+		taken:     make([]uint8, lids),
+		keys:      make([]uint64, 256),
+		shares:    make([]uint64, 256),
+		costs:     make([]float64, 256),
+		pathCosts: onwardCosts{cost: make([]float64, 256)},
+		risks:     onwardCosts{cost: make([]float64, 256)},
 	}
 }
 
-func (p *Placement) begin(job *balancerJob, turn int) {
+func (p *Placement) startJob(job *balancerJob, turn int) {
 	p.job, p.turn = job, turn
 	p.jobs++
 	p.row = p.rows[0][:len(job.lids)]
 	p.order, p.ports, p.run = p.order[:0], p.ports[:0], p.run[:0]
-	p.fars.run, p.risks.run = -1, -1
+	p.pathCosts.run, p.risks.run = -1, -1
 }
 
 // Turn is a number that differs between destinations.
@@ -527,16 +527,16 @@ func (p *Placement) Turn() int { return p.turn }
 // Single says that the destination carries no load, so that one port for each
 // switch is as good as all; which, should depend on Turn. The order of
 // switches does not matter then.
-func (p *Placement) Single() bool { return p.job.idle() && len(p.job.lids) == 1 }
+func (p *Placement) Single() bool { return p.job.isIdle() && len(p.job.lids) == 1 }
 
 // Place lets the LIDs of the destination leave switch u through any of ports,
 // of which there must be at least one, all leading to other switches, in
 // ascending order. Unless the destination is Single, the list must not change
 // until the next destination.
 func (p *Placement) Place(u fabric.NodeID, ports []fabric.PortID) {
-	if p.job.idle() {
-		p.s.deal(p.row, ports, p.start(ports))
-		p.job.put(p.s.tables.Row(u), p.row)
+	if p.job.isIdle() {
+		p.s.dealPorts(p.row, ports, p.startPort(ports))
+		p.job.writeRow(p.s.tables.Row(u), p.row)
 		return
 	}
 	p.index[u] = int32(len(p.order))
@@ -560,8 +560,8 @@ func (p *Placement) PlaceOnly(u fabric.NodeID, port fabric.PortNum) {
 	t.entries[int(u)*t.stride+int(p.job.lids[0])] = port
 }
 
-// start is the port that comes first where equal ports are used in turn.
-func (p *Placement) start(ports []fabric.PortID) int {
+// startPort is the port that comes first where equal ports are used in turn.
+func (p *Placement) startPort(ports []fabric.PortID) int {
 	if len(ports) == 1 {
 		return 0
 	}
@@ -573,48 +573,50 @@ func (p *Placement) start(ports []fabric.PortID) int {
 // result depend on the processor.
 func cube(load float64) float64 { return float64(load * load * load) }
 
-// beyond is the way on from v, whose most and risk are as of the last flush.
-func (p *Placement) beyond(v fabric.NodeID) *way {
-	w := &p.ahead[v]
+// pathAtFlush is the path on from v, with most and risk as of the last flush.
+func (p *Placement) pathAtFlush(v fabric.NodeID) *onwardPath {
+	w := &p.paths[v]
 	if w.known != p.flushes { // no two jobs have a flush in common
-		w = p.way(v)
-		w.most, w.known = p.follow(v), p.flushes
+		w = p.pathFrom(v)
+		w.most, w.known = p.maxLoadFrom(v), p.flushes
 		w.risk = cube(w.most)
 	}
 	return w
 }
 
-func (p *Placement) follow(v fabric.NodeID) float64 {
+// maxLoadFrom is the greatest load on the path from v, with the routes expected on it.
+func (p *Placement) maxLoadFrom(v fabric.NodeID) float64 {
 	most := 0.0
 	for v != p.job.t {
-		w := p.way(v)
-		most = max(most, w.near+float64(w.came*w.each))
+		w := p.pathFrom(v)
+		most = max(most, w.near+float64(w.arriving*w.each))
 		v = w.next
 	}
 	return most
 }
 
-// expect adds routes to the way from v to t.
-func (p *Placement) expect(v, t fabric.NodeID, routes float64) {
+// expectRoutes adds routes to the path from v to t.
+func (p *Placement) expectRoutes(v, t fabric.NodeID, routes float64) {
 	for v != t {
-		w := p.way(v)
-		w.came += routes
+		w := p.pathFrom(v)
+		w.arriving += routes
 		v = w.next
 	}
 }
 
-// send notes that routes were sent to v; flush makes that show.
-func (p *Placement) send(v fabric.NodeID, routes float64) {
+// noteRoutes records routes sent to v, until flushRoutes adds them to the path from v.
+func (p *Placement) noteRoutes(v fabric.NodeID, routes float64) {
 	if p.sent[v] == 0 {
 		p.sentTo = append(p.sentTo, v)
 	}
 	p.sent[v] += routes
 }
 
-func (p *Placement) flush() {
-	p.settle()
+// flushRoutes adds the recorded routes to the paths of the switches that they were sent to.
+func (p *Placement) flushRoutes() {
+	p.addRepeats()
 	for _, v := range p.sentTo {
-		p.expect(v, p.job.t, p.sent[v])
+		p.expectRoutes(v, p.job.t, p.sent[v])
 		p.sent[v] = 0
 	}
 	p.sentTo = p.sentTo[:0]
@@ -622,20 +624,21 @@ func (p *Placement) flush() {
 	p.chosen = 0
 }
 
-// way finds the best way on from v when it is first asked for: of the many
-// switches that only send, it never is.
-func (p *Placement) way(v fabric.NodeID) *way {
-	w := &p.ahead[v]
+// pathFrom is the best path on from v, found at the first call: most switches only send,
+// and their paths are never needed.
+func (p *Placement) pathFrom(v fabric.NodeID) *onwardPath {
+	w := &p.paths[v]
 	if w.job != p.jobs {
-		p.look(v)
+		p.findPath(v)
 	}
 	return w
 }
 
-func (p *Placement) look(v fabric.NodeID) {
+// findPath finds the best path on from v.
+func (p *Placement) findPath(v fabric.NodeID) {
 	s := p.s
-	found := way{job: p.jobs, known: -1}
-	p.far[v] = 0
+	found := onwardPath{job: p.jobs, known: -1}
+	p.pathCost[v] = 0
 	switch {
 	case v == p.job.t:
 	case p.role[v] == roleNeighbour:
@@ -643,13 +646,13 @@ func (p *Placement) look(v fabric.NodeID) {
 	default:
 		i := p.index[v]
 		ports := p.ports[i]
-		fars := &p.fars
+		fars := &p.pathCosts
 		if fars.run != p.run[i] {
 			for _, c := range ports {
-				p.way(s.to[c]) // which may look itself
+				p.pathFrom(s.to[c]) // which may find paths itself
 			}
 			for i, c := range ports {
-				fars.cost[i] = p.far[s.to[c]]
+				fars.cost[i] = p.pathCost[s.to[c]]
 			}
 			fars.run = p.run[i]
 		}
@@ -658,12 +661,12 @@ func (p *Placement) look(v fabric.NodeID) {
 			sums[i] = cost + fars.cost[i]
 		}
 		best := leastFrom(sums, 0)
-		p.far[v] = sums[best]
+		p.pathCost[v] = sums[best]
 		found.near = float64(s.load[ports[best]])
 		found.each = float64(s.unit[ports[best]]) / float64(len(ports))
 		found.next = s.to[ports[best]]
 	}
-	p.ahead[v] = found
+	p.paths[v] = found
 }
 
 // channelCosts is the costs of the channels as the round began.
@@ -677,15 +680,15 @@ func (p *Placement) channelCosts(ports []fabric.PortID) []float64 {
 	return p.costs[:len(ports)]
 }
 
-// taker is what a port takes of the LIDs of few.
-type taker struct {
+// fewShare is what a port carries of the LIDs of placeFew.
+type fewShare struct {
 	routes uint64
 	lids   float64
 }
 
 // leastFrom finds the least of costs, and of equal ones that which comes first
 // from start on, and then from 0 on. Costs are not negative, so their bits order as
-// they do, and min needs no jumps that nobody can foresee.
+// they do, and min needs no unpredictable branches.
 func leastFrom(costs []float64, start int) int {
 	lowest := ^uint64(0)
 	for _, c := range costs {
@@ -701,19 +704,19 @@ func leastFrom(costs []float64, start int) int {
 	return at
 }
 
-// came is how many routes come to u, all of them once all that send to it are
-// placed and flushed.
-func (p *Placement) came(u fabric.NodeID) float64 {
-	if w := &p.ahead[u]; w.job == p.jobs {
-		return w.came
+// routesTo is how many routes come to u. It is complete once all switches that send to u
+// are placed and flushed.
+func (p *Placement) routesTo(u fabric.NodeID) float64 {
+	if w := &p.paths[u]; w.job == p.jobs {
+		return w.arriving
 	}
 	return 0
 }
 
-// place fills the tables for the job, whose ports are all known.
-func (p *Placement) place() {
+// placeJob fills the tables for the job, whose ports are all known.
+func (p *Placement) placeJob() {
 	s, job, lids := p.s, p.job, p.job.lids
-	if job.idle() {
+	if job.isIdle() {
 		return
 	}
 	p.placed = true
@@ -725,20 +728,20 @@ func (p *Placement) place() {
 		hosted.add(k)
 	}
 	p.setRoles(roleMember, roleNeighbour)
-	// Ways from switches without hosts are wanted, since something else came
-	// to them if they are on a path at all. Nearest first, the alike together.
+	// Find the paths from switches without hosts: if these are on a path at all, others
+	// send to them. Nearest first, equivalent ones together.
 	for _, u := range slices.Backward(p.order) {
 		if s.hosts[u] == 0 {
-			p.way(u)
+			p.pathFrom(u)
 		}
 	}
-	// Sources alike choose once for all of a run, but for long runs.
+	// Equivalent sources choose once for a whole run, except in long runs.
 	long := max(1, 2*(len(p.order)/flushesAtLeast))
 	every := max(1, len(p.order)/flushesAtLeast/max(1, len(job.members)))
 	due, chose := 0, 0
 	for i, u := range p.order {
 		if p.sent[u] > 0 || i >= due && (p.chosen == 0 || p.chooser != p.run[i] || i >= chose+long) {
-			p.flush()
+			p.flushRoutes()
 			due, chose = i+every, i
 		}
 		ports := p.ports[i]
@@ -751,10 +754,10 @@ func (p *Placement) place() {
 			continue
 		}
 		row := s.tables.Row(u)
-		start := p.start(ports)
-		source := p.came(u) == 0 // nothing comes to u from other switches
-		if source && s.hosts[u] > 0 && (p.chosen > 0 && p.chooser == p.run[i] || p.repeats(ports)) {
-			job.put(row, p.repeat(ports, s.hosts[u]))
+		start := p.startPort(ports)
+		source := p.routesTo(u) == 0 // nothing comes to u from other switches
+		if source && s.hosts[u] > 0 && (p.chosen > 0 && p.chooser == p.run[i] || p.canRepeat(ports)) {
+			job.writeRow(row, p.repeatChoice(ports, s.hosts[u]))
 			continue
 		}
 		weight := p.weight[int(u)*p.stride:][:len(lids)]
@@ -768,26 +771,26 @@ func (p *Placement) place() {
 		loaded := p.loaded[u].count()
 		switch {
 		case p.role[u] == roleNeighbour:
-			p.deliver(u, weight)
+			p.deliverToMembers(u, weight)
 		case loaded == 0:
-			s.deal(p.row, ports, start)
+			s.dealPorts(p.row, ports, start)
 		case len(ports) == 1:
-			p.only(u, ports[0], weight)
+			p.placeOnOnePort(u, ports[0], weight)
 		case loaded == 1, !source && loaded <= maxFew:
-			p.few(u, ports, start, weight)
+			p.placeFew(u, ports, start, weight)
 		default:
-			job.put(row, p.choose(u, ports, start, weight))
+			job.writeRow(row, p.choosePorts(u, ports, start, weight))
 			continue
 		}
-		job.put(row, p.row)
+		job.writeRow(row, p.row)
 	}
-	p.flush()
+	p.flushRoutes()
 	p.setRoles(roleNone, roleNone)
 }
 
-// only sends all LIDs through channel c, as was expected of all routes that
-// do not begin at u.
-func (p *Placement) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
+// placeOnOnePort sends all LIDs through channel c. Routes that do not begin at u were
+// expected there.
+func (p *Placement) placeOnOnePort(u fabric.NodeID, c fabric.PortID, weight []uint32) {
 	s := p.s
 	num, next := s.num[c], s.to[c]
 	for k := range p.row {
@@ -804,28 +807,28 @@ func (p *Placement) only(u fabric.NodeID, c fabric.PortID, weight []uint32) {
 	sum := p.routes[u]
 	p.routes[next] += sum
 	p.pending[c] += sum * s.unit[c]
-	if more := float64(sum) - p.came(u); more > 0 {
-		p.send(next, more)
+	if more := float64(sum) - p.routesTo(u); more > 0 {
+		p.noteRoutes(next, more)
 	}
 }
 
-// few does what choose does where only some LIDs carry load, with less work for
-// each switch of a run and little for the idle ones.
-func (p *Placement) few(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) {
+// placeFew does what choosePorts does where only some LIDs carry load, with less work
+// for each switch of a run and little for the idle LIDs.
+func (p *Placement) placeFew(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) {
 	s := p.s
-	p.withdraw(u)
+	p.withdrawExpected(u)
 	i := p.index[u]
 	risks := &p.risks
 	if risks.run != p.run[i] || risks.flush != p.flushes {
 		for i, c := range ports {
-			risks.cost[i] = p.beyond(s.to[c]).risk
+			risks.cost[i] = p.pathAtFlush(s.to[c]).risk
 		}
 		risks.run, risks.flush = p.run[i], p.flushes
 	}
 	sums := p.sums[:len(ports)]
 	for i, cost := range p.channelCosts(ports) {
 		sums[i] = cost + risks.cost[i]
-		p.taker[i] = taker{}
+		p.fewShares[i] = fewShare{}
 	}
 	turn, from := start, 0
 	for w, set := range p.loaded[u] {
@@ -839,18 +842,18 @@ func (p *Placement) few(u fabric.NodeID, ports []fabric.PortID, start int, weigh
 			p.loaded[next].add(k)
 			p.routes[next] += routes
 			p.pending[c] += routes * s.unit[c]
-			p.send(next, float64(routes))
-			turn = s.deal(p.row[from:k], ports, turn)
+			p.noteRoutes(next, float64(routes))
+			turn = s.dealPorts(p.row[from:k], ports, turn)
 			p.row[k] = s.num[c]
 			from = k + 1
-			x := &p.taker[at]
+			x := &p.fewShares[at]
 			x.routes += routes
 			x.lids++
 			own := float64(s.load[c] + x.routes*s.unit[c])
-			sums[at] = cube(own) + cube(p.beyond(next).most+float64(x.lids*s.all*float64(s.unit[c])))
+			sums[at] = cube(own) + cube(p.pathAtFlush(next).most+float64(x.lids*s.sources*float64(s.unit[c])))
 		}
 	}
-	s.deal(p.row[from:], ports, turn)
+	s.dealPorts(p.row[from:], ports, turn)
 }
 
 // consecutive says that ports follow each other in their switch.
@@ -858,9 +861,9 @@ func consecutive(ports []fabric.PortID) bool {
 	return int(ports[len(ports)-1]-ports[0]) == len(ports)-1
 }
 
-// deal gives the LIDs of row to the ports in turn, from the one at start, and
-// returns where the next turn is.
-func (s *Balancer) deal(row []fabric.PortNum, ports []fabric.PortID, start int) int {
+// dealPorts gives the LIDs of row the ports in turn, beginning with the one at start, and
+// returns the next start.
+func (s *Balancer) dealPorts(row []fabric.PortNum, ports []fabric.PortID, start int) int {
 	if consecutive(ports) {
 		first := s.num[ports[0]]
 		num, end := first+fabric.PortNum(start), first+fabric.PortNum(len(ports))
@@ -881,20 +884,20 @@ func (s *Balancer) deal(row []fabric.PortNum, ports []fabric.PortID, start int) 
 	return start
 }
 
-// withdraw takes back what was expected to go on from u by its best way, since
-// now it is known.
-func (p *Placement) withdraw(u fabric.NodeID) {
-	if came := p.came(u); came > 0 {
-		p.expect(p.ahead[u].next, p.job.t, -came)
+// withdrawExpected removes the routes that were expected on the best path from u: their
+// ports are chosen now.
+func (p *Placement) withdrawExpected(u fabric.NodeID) {
+	if came := p.routesTo(u); came > 0 {
+		p.expectRoutes(p.paths[u].next, p.job.t, -came)
 	}
 }
 
-// choose sends each LID through the channel of ports that costs least, of equal
+// choosePorts sends each LID through the channel of ports that costs least, of equal
 // ones that which comes first from start on. It returns the ports of the LIDs.
-func (p *Placement) choose(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) []fabric.PortNum {
+func (p *Placement) choosePorts(u fabric.NodeID, ports []fabric.PortID, start int, weight []uint32) []fabric.PortNum {
 	s := p.s
-	p.settle()
-	p.withdraw(u)
+	p.addRepeats()
+	p.withdrawExpected(u)
 	p.began = start
 	sides := p.sides[:len(ports)]
 	keys := p.keys[:len(ports)]
@@ -912,9 +915,9 @@ func (p *Placement) choose(u fabric.NodeID, ports []fabric.PortID, start int, we
 		x.weight = int(x.to) * p.stride
 		x.routes, x.lids, x.set, x.same = 0, 0, lidSet{}, 0
 		x.own = float64(s.load[c])
-		x.beyond = p.beyond(x.to).most
+		x.onward = p.pathAtFlush(x.to).most
 		x.unit = float64(s.unit[c])
-		keys[i] = x.key(i)
+		keys[i] = x.costKey(i)
 	}
 	idle, next := 0, p.nextMember(-1, nil, nil)
 	for k, w := range weight {
@@ -928,7 +931,7 @@ func (p *Placement) choose(u fabric.NodeID, ports []fabric.PortID, start int, we
 			}
 			continue
 		}
-		i := int(least(keys) & 0xff)
+		i := int(leastKey(keys) & 0xff)
 		at := turn(i)
 		x := &sides[at]
 		p.taken[k] = uint8(at)
@@ -937,11 +940,11 @@ func (p *Placement) choose(u fabric.NodeID, ports []fabric.PortID, start int, we
 		x.set.add(k)
 		x.routes += uint64(w)
 		x.own += float64(float64(w) * x.unit)
-		x.beyond += float64(s.all * x.unit)
+		x.onward += float64(s.sources * x.unit)
 		if next >= 0 {
-			x.same += float64(s.all * x.unit)
+			x.same += float64(s.sources * x.unit)
 		}
-		keys[i] = x.key(i)
+		keys[i] = x.costKey(i)
 	}
 	for i := range sides {
 		x := &sides[i]
@@ -950,19 +953,19 @@ func (p *Placement) choose(u fabric.NodeID, ports []fabric.PortID, start int, we
 			p.pending[x.port] += x.routes * uint64(x.unit)
 			p.loaded[x.to].join(&x.set)
 			p.routes[x.to] += x.routes
-			p.send(x.to, float64(x.routes))
+			p.noteRoutes(x.to, float64(x.routes))
 		}
 	}
 	p.chosen, p.chooser = len(ports), p.run[p.index[u]]
-	if p.came(u) > 0 {
+	if p.routesTo(u) > 0 {
 		p.chosen = 0
 	}
 	p.first = fabric.ManagementPort
 	return p.chosenRow(ports)
 }
 
-// chosenRow is the ports of the LIDs as choose chose, for a switch whose ports
-// are the given ones.
+// chosenRow is the ports of the LIDs as choosePorts chose them, for a switch with these
+// ports.
 func (p *Placement) chosenRow(ports []fabric.PortID) []fabric.PortNum {
 	row := p.rows[1][:len(p.row)]
 	first := fabric.ManagementPort // which is among no ports
@@ -978,9 +981,9 @@ func (p *Placement) chosenRow(ports []fabric.PortID) []fabric.PortNum {
 	return row
 }
 
-// repeats says whether the last choice, since the last flush and for a switch
-// that nothing came through, was between ports to the same switches.
-func (p *Placement) repeats(ports []fabric.PortID) bool {
+// canRepeat says whether the last choice since the last flush, for a switch that no routes
+// came through, was between ports to the same switches.
+func (p *Placement) canRepeat(ports []fabric.PortID) bool {
 	if p.chosen != len(ports) {
 		return false
 	}
@@ -992,43 +995,43 @@ func (p *Placement) repeats(ports []fabric.PortID) bool {
 	return true
 }
 
-// repeat chooses as choose did the last time. What that sends to the next
-// switches is left to settle: they have routes of choose to be flushed, so that
-// place flushes before it looks at any of them.
-func (p *Placement) repeat(ports []fabric.PortID, hosts uint32) []fabric.PortNum {
+// repeatChoice chooses as choosePorts did the last time. addRepeats passes the routes on
+// to the next switches later: these have routes of choosePorts to be flushed, so that
+// placeJob flushes before it looks at any of them.
+func (p *Placement) repeatChoice(ports []fabric.PortID, hosts uint32) []fabric.PortNum {
 	shares := p.shares[:len(ports)]
 	for i, c := range ports {
 		p.pending[c] += shares[i] * uint64(hosts) * p.s.unit[c]
 	}
-	p.again += hosts
+	p.repeatedHosts += hosts
 	return p.chosenRow(ports)
 }
 
-// settle passes on what repeat placed.
-func (p *Placement) settle() {
-	if p.again == 0 {
+// addRepeats adds the routes of repeatChoice to the next switches.
+func (p *Placement) addRepeats() {
+	if p.repeatedHosts == 0 {
 		return
 	}
 	for i := range p.sides[:p.chosen] {
-		if x := &p.sides[i]; x.lids > 0 { // loaded is as choose left it
-			routes := x.lids * uint64(p.again)
+		if x := &p.sides[i]; x.lids > 0 { // loaded is as choosePorts left it
+			routes := x.lids * uint64(p.repeatedHosts)
 			p.routes[x.to] += routes
-			p.send(x.to, float64(routes))
+			p.noteRoutes(x.to, float64(routes))
 		}
 	}
 	for k := p.job.mgmt; k < len(p.job.lids); k++ {
-		p.weight[p.sides[p.taken[k]].weight+k] += p.again
+		p.weight[p.sides[p.taken[k]].weight+k] += p.repeatedHosts
 	}
-	p.again = 0
+	p.repeatedHosts = 0
 }
 
 // side is one of the ports to choose from.
 type side struct {
 	own float64 // load of the channel
-	// beyond is the greatest load on the way on. Each LID sent there adds to
+	// onward is the greatest load on the path on. Each LID sent there adds to
 	// it as if all sources did the same, so that the LIDs of a destination
 	// divide over the ports.
-	beyond float64
+	onward float64
 	same   float64 // in a job of several members: what beyond has of the LIDs of the last one, once more
 	unit   float64
 	routes uint64 // sent there now
@@ -1039,14 +1042,14 @@ type side struct {
 	to     fabric.NodeID
 }
 
-// key makes the cost of a side comparable as an integer, with its index to
+// costKey makes the cost of a side comparable as an integer, with its index to
 // break ties. Costs are not negative, so their bits order as they do.
-func (x *side) key(i int) uint64 {
-	return math.Float64bits(cube(x.own)+cube(x.beyond+x.same))&^0xff | uint64(i)
+func (x *side) costKey(i int) uint64 {
+	return math.Float64bits(cube(x.own)+cube(x.onward+x.same))&^0xff | uint64(i)
 }
 
-// least is the smallest key, by four independent chains of comparisons.
-func least(keys []uint64) uint64 {
+// leastKey is the smallest key, by four independent chains of comparisons.
+func leastKey(keys []uint64) uint64 {
 	a, b, c, d := keys[0], ^uint64(0), ^uint64(0), ^uint64(0)
 	keys = keys[1:]
 	for len(keys) >= 4 {

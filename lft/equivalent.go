@@ -53,7 +53,7 @@ func (s *Balancer) joinEquivalent(class []int32) {
 	last := make(map[int32]int) // by class: the job that takes the next one
 	jobs := s.jobs[:0]
 	for _, j := range s.jobs {
-		if j.idle() || parts[j.t] > 1 {
+		if j.isIdle() || parts[j.t] > 1 {
 			jobs = append(jobs, j)
 			continue
 		}
@@ -64,7 +64,7 @@ func (s *Balancer) joinEquivalent(class []int32) {
 			jobs = append(jobs, j)
 			continue
 		}
-		jobs[at].join(j)
+		jobs[at].addDestination(j)
 	}
 	for i := range jobs {
 		if len(jobs[i].members) == 1 {
@@ -74,8 +74,8 @@ func (s *Balancer) joinEquivalent(class []int32) {
 	s.jobs = jobs
 }
 
-// join adds the one destination of another job.
-func (j *balancerJob) join(other balancerJob) {
+// addDestination adds the one destination of another job.
+func (j *balancerJob) addDestination(other balancerJob) {
 	for i := range j.members {
 		j.members[i].hosts.from += other.mgmt
 		j.members[i].hosts.end += other.mgmt
@@ -127,20 +127,20 @@ func (p *Placement) placeMember(i int, ports []fabric.PortID) {
 			p.routes[u] += uint64(h)
 		}
 	}
-	ways := p.row
+	chosen := p.row
 	if len(ports) == 1 {
-		p.only(u, ports[0], weight)
+		p.placeOnOnePort(u, ports[0], weight)
 	} else {
-		ways = p.choose(u, ports, p.start(ports), weight)
+		chosen = p.choosePorts(u, ports, p.startPort(ports), weight)
 		p.chosen = 0 // others send to all members
 	}
 	row := s.tables.Row(u)
 	for _, x := range [2]span{own.mgmt, own.hosts} {
 		for k := x.from; k < x.end; k++ {
-			ways[k] = row[p.job.lids[k]]
+			chosen[k] = row[p.job.lids[k]]
 		}
 	}
-	p.job.put(row, ways)
+	p.job.writeRow(row, chosen)
 }
 
 // placeFirstMember places the job's first destination, which the tree is grown for
@@ -169,15 +169,15 @@ func (p *Placement) channelsTo(v, t fabric.NodeID) []fabric.PortID {
 	return p.last
 }
 
-// deliver sends the LIDs of each member from their neighbour v through the least
+// deliverToMembers sends the LIDs of each member from their neighbour v through the least
 // loaded of its channels there.
-func (p *Placement) deliver(v fabric.NodeID, weight []uint32) {
+func (p *Placement) deliverToMembers(v fabric.NodeID, weight []uint32) {
 	s := p.s
 	for i := range p.job.members {
 		x := &p.job.members[i]
 		ports := p.channelsTo(v, x.t)
-		start := p.start(ports)
-		s.deal(p.row[x.mgmt.from:x.mgmt.end], ports, start)
+		start := p.startPort(ports)
+		s.dealPorts(p.row[x.mgmt.from:x.mgmt.end], ports, start)
 		for k := x.hosts.from; k < x.hosts.end; k++ {
 			best := ports[start]
 			for _, c := range ports {
@@ -193,7 +193,7 @@ func (p *Placement) deliver(v fabric.NodeID, weight []uint32) {
 
 // findNeighbourPath is findPath for a neighbour of the members: what comes to it divides
 // over them, and of each the least loaded channel counts.
-func (p *Placement) findNeighbourPath(v fabric.NodeID, found *way) {
+func (p *Placement) findNeighbourPath(v fabric.NodeID, found *onwardPath) {
 	s := p.s
 	channels, unit := 0, uint64(0)
 	for i := range p.job.members {
@@ -208,7 +208,7 @@ func (p *Placement) findNeighbourPath(v fabric.NodeID, found *way) {
 		channels += len(ports)
 		if load := float64(s.load[best]); load >= found.near {
 			found.near = load
-			p.far[v] = s.cost[best]
+			p.pathCost[v] = s.cost[best]
 		}
 	}
 	found.each = float64(unit) / float64(channels)
@@ -216,7 +216,7 @@ func (p *Placement) findNeighbourPath(v fabric.NodeID, found *way) {
 }
 
 // nextMember returns which LID after k, by index in the job, is the first of
-// another member, for choose. The LIDs of one member have the last channel in
+// another member, for choosePorts. The LIDs of one member have the last channel in
 // common, so that more of them on one side weigh more, and it takes back what
 // those before weighed.
 func (p *Placement) nextMember(k int, sides []side, keys []uint64) int {
@@ -230,7 +230,7 @@ func (p *Placement) nextMember(k int, sides []side, keys []uint64) int {
 		}
 		if x := &sides[at]; x.same > 0 {
 			x.same = 0
-			keys[i] = x.key(i)
+			keys[i] = x.costKey(i)
 		}
 	}
 	for i := range p.job.members {

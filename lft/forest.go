@@ -2,8 +2,8 @@ package lft
 
 import "github.com/ibweave/ibweave/fabric"
 
-// Forest is what tables make of the switches for one LID: each sends it to one
-// next switch. Grow fills it in, again and again without allocating.
+// Forest is the paths of tables to one LID: each switch sends it to one next switch.
+// FindTree fills it in, again and again without allocating.
 type Forest struct {
 	f *fabric.Fabric
 	// Next is by switch in Order, the root excepted: the port that it sends the
@@ -40,29 +40,19 @@ func (t *Tables) Step(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (out, p
 	return out, peer
 }
 
-// Grow finds the switches that deliver a LID to the port that has it, which for
-// the LID of a switch is its port 0. For a LID of nobody, or of a port that is cabled
-// to no switch, Order is empty.
-func (x *Forest) Grow(t *Tables, lid fabric.LID) {
+// FindTree finds the switches that deliver a LID to the port that has it, which for
+// the LID of a switch is its port 0. Order is empty for a LID that no port has, and for
+// a port without a cable to a switch.
+func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 	f := x.f
 	x.Order = x.Order[:0]
-	at := f.LIDPort(lid)
-	if at == fabric.NoPort {
+	last := f.Attachment(f.LIDPort(lid))
+	if last == fabric.NoPort {
 		return
 	}
-	root := f.Owner(at)
-	if f.IsSwitch(root) {
-		if t.Row(root)[lid] != fabric.ManagementPort {
-			return
-		}
-	} else {
-		if f.Peer(at) == fabric.NoPort || !f.IsSwitch(f.Owner(f.Peer(at))) {
-			return
-		}
-		root = f.Owner(f.Peer(at))
-		if _, peer := t.Step(f, root, lid); peer != at {
-			return
-		}
+	root := f.Owner(last)
+	if t.Row(root)[lid] != f.Num(last) {
+		return
 	}
 	for s := range x.child {
 		x.child[s] = -1
@@ -71,11 +61,14 @@ func (x *Forest) Grow(t *Tables, lid fabric.LID) {
 		if s == root {
 			continue
 		}
-		out, peer := t.Step(f, s, lid)
-		if peer == fabric.NoPort || !f.IsSwitch(f.Owner(peer)) || f.Owner(peer) == s {
+		out, _ := t.Step(f, s, lid)
+		if out == fabric.NoPort {
 			continue
 		}
-		to := f.Owner(peer)
+		to := f.PeerSwitch(out)
+		if to == fabric.NoNode || to == s {
+			continue
+		}
 		x.Next[s] = out
 		x.older[s] = x.child[to]
 		x.child[to] = int32(s)

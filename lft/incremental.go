@@ -144,7 +144,7 @@ func (l *Incremental) Undo() {
 		l.rows[e.at] = e.num
 	}
 	for _, d := range slices.Backward(l.journal.dist) {
-		hops, down := l.dist.to(d.slot)
+		hops, down := l.dist.distancesTo(d.slot)
 		copy(hops, d.hops)
 		copy(down, d.down)
 	}

@@ -26,8 +26,8 @@ func newDistances(n int) distances {
 	return distances{n: n, hops: make([]uint8, n*n), down: make([]bool, n*n)}
 }
 
-// to is the distances to one slot.
-func (d *distances) to(t int32) (hops []uint8, down []bool) {
+// distancesTo is the distances to one slot.
+func (d *distances) distancesTo(t int32) (hops []uint8, down []bool) {
 	a, b := int(t)*d.n, int(t+1)*d.n
 	return d.hops[a:b], d.down[a:b]
 }
@@ -38,7 +38,7 @@ func (l *Incremental) searchAll() bool {
 	var tooLong atomic.Bool
 	newQueue := func() []int32 { return make([]int32, 0, l.dist.n) }
 	par.EachWith(l.dist.n, newQueue, func(queue []int32, t int) {
-		if l.now.Node[t] != fabric.NoNode && !l.search(int32(t), queue) {
+		if l.now.Node[t] != fabric.NoNode && !l.searchDistances(int32(t), queue) {
 			tooLong.Store(true)
 		}
 	})
@@ -54,25 +54,25 @@ func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (search
 		if l.now.Node[t] == fabric.NoNode {
 			continue
 		}
-		if old.Node[t] != fabric.NoNode && !slices.ContainsFunc(changed, func(u int32) bool { return !l.holds(t, u) }) {
+		if old.Node[t] != fabric.NoNode && !slices.ContainsFunc(changed, func(u int32) bool { return !l.distanceHolds(t, u) }) {
 			continue
 		}
 		searched[t] = true
 		if l.journal != nil {
-			hops, down := l.dist.to(t)
+			hops, down := l.dist.distancesTo(t)
 			l.journal.dist = append(l.journal.dist, formerDistances{t, slices.Clone(hops), slices.Clone(down)})
 		}
-		if !l.search(t, queue) {
+		if !l.searchDistances(t, queue) {
 			return nil, false
 		}
 	}
 	return searched, true
 }
 
-// search computes the distances to one slot: O(channels). It returns false when one is
+// searchDistances computes the distances to one slot: O(channels). It returns false when one is
 // more than can be counted.
-func (l *Incremental) search(t int32, queue []int32) bool {
-	hops, down := l.dist.to(t)
+func (l *Incremental) searchDistances(t int32, queue []int32) bool {
+	hops, down := l.dist.distancesTo(t)
 	for s := range hops {
 		hops[s], down[s] = fabric.Unreachable, false
 	}
@@ -113,10 +113,10 @@ func (l *Incremental) search(t int32, queue []int32) bool {
 	return true
 }
 
-// holds says whether the distance from slot u to slot t follows from those of u's
+// distanceHolds says whether the distance from slot u to slot t follows from those of u's
 // neighbours.
-func (l *Incremental) holds(t, u int32) bool {
-	hops, down := l.dist.to(t)
+func (l *Incremental) distanceHolds(t, u int32) bool {
+	hops, down := l.dist.distancesTo(t)
 	if u == t {
 		return hops[u] == 0 && down[u]
 	}
@@ -141,7 +141,7 @@ func (l *Incremental) holds(t, u int32) bool {
 
 // mayStep says whether packets to slot t may go from u to v, which are neighbours.
 func (l *Incremental) mayStep(t, u, v int32) bool {
-	hops, down := l.dist.to(t)
+	hops, down := l.dist.distancesTo(t)
 	if hops[u] == fabric.Unreachable || hops[v]+1 != hops[u] {
 		return false
 	}
@@ -160,7 +160,7 @@ func (l *Incremental) mayStay(u int32, num fabric.PortNum, dest int32) bool {
 	if u == t {
 		return l.index.Base[t]+int32(num) == dest
 	}
-	if hops, _ := l.dist.to(t); hops[u] == fabric.Unreachable {
+	if hops, _ := l.dist.distancesTo(t); hops[u] == fabric.Unreachable {
 		return num == fabric.NoPath
 	}
 	out := l.index.Base[u] + int32(num)

@@ -20,7 +20,7 @@ func snapshot(t *testing.T, x *fabric.StableIndex, f *fabric.Fabric) *fabric.Sna
 }
 
 // TestIncrementalLoads: after each failure and return the loads, the distances and the order
-// are those that somebody finds who only sees the tables.
+// are those found from the tables alone.
 func TestIncrementalLoads(t *testing.T) {
 	whole, err := gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4})
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // updateScratch is what an update needs, and what is known of the LID at hand. Paths of
-// packets that are already on their way are followed in peer.
+// packets that were sent before the update are followed by peer.
 type updateScratch struct {
 	peer  []int32 // by port: the port at the other end, or at the end of the cable that is gone
 	fresh []bool  // by port: the channel is new and is to get a share
@@ -16,21 +16,21 @@ type updateScratch struct {
 	// there is no such channel.
 	tails [][]int32
 
-	serial   int32
-	isIn     []int32      // by slot: the serial of the LID that it was last in work for
-	viaFresh []int32      // by slot: the serial of the last LID whose path from it has a fresh channel
-	work     [256][]int32 // slots by distance
-	tree     []int32
-	column   []fabric.PortNum // by slot: the entries before
-	flow     []int64          // by slot: sources that send through it
-	next     []int32          // by slot: the slot that it sends to
-	waiting  []int32
-	flowsSet bool // flow is that of the LID
+	serial    int32
+	queuedFor []int32      // by slot: the serial of the LID that it was last in work for
+	viaFresh  []int32      // by slot: the serial of the last LID whose path from it has a fresh channel
+	work      [256][]int32 // slots by distance
+	tree      []int32
+	column    []fabric.PortNum // by slot: the entries before
+	flow      []int64          // by slot: sources that send through it
+	next      []int32          // by slot: the slot that it sends to
+	waiting   []int32
+	flowsSet  bool // flow is that of the LID
 }
 
 func newUpdateScratch(n int) updateScratch {
 	return updateScratch{
-		isIn: make([]int32, n), viaFresh: make([]int32, n), column: make([]fabric.PortNum, n),
+		queuedFor: make([]int32, n), viaFresh: make([]int32, n), column: make([]fabric.PortNum, n),
 		flow: make([]int64, n), next: make([]int32, n), waiting: make([]int32, n),
 	}
 }
@@ -225,13 +225,13 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 	dest := v.Dest[lid]
 	t := l.index.Owner[dest]
 	ca := l.isCA(dest)
-	hops, _ := l.dist.to(t)
+	hops, _ := l.dist.distancesTo(t)
 	l.serial++
 	l.lids++
 	farthest := uint8(0)
 	add := func(s int32) {
-		if l.isIn[s] != l.serial {
-			l.isIn[s] = l.serial
+		if l.queuedFor[s] != l.serial {
+			l.queuedFor[s] = l.serial
 			l.work[hops[s]] = append(l.work[hops[s]], s)
 			farthest = max(farthest, hops[s])
 		}
@@ -274,7 +274,7 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 			}
 			_, neighbours := v.SwitchLinks(u)
 			for _, s := range neighbours {
-				if l.isIn[s] != l.serial && l.mayStep(t, s, u) {
+				if l.queuedFor[s] != l.serial && l.mayStep(t, s, u) {
 					add(s)
 				}
 			}
@@ -320,8 +320,8 @@ func (l *Incremental) leadsFresh(out int32) bool {
 	return l.fresh[out] || l.viaFresh[l.index.Owner[l.peer[out]]] == l.serial
 }
 
-// manyParts: if more than one in so many switches need another entry, all flows are
-// computed at once.
+// If more than 1/manyParts of the switches need another entry, all flows are computed at
+// once.
 const manyParts = 16
 
 // cheapestPort finds the port of u with the least costly path, fabric.NoPath if there is

@@ -7,7 +7,7 @@ import (
 )
 
 // refiner places LIDs again, one at a time, each against the load of all
-// others, and looks at the whole path: it adds up for each way to the
+// others, and looks at the whole path: it adds up for each path to the
 // destination by how much the fourth power of the loads on it would grow, so
 // that the most loaded channels count most. Work for each LID is
 // O(equal ports, times the equal ports of the next switch).
@@ -17,7 +17,7 @@ type refiner struct {
 	index  []int32    // by NodeID: its place in p.order, -1 for none
 	weight []uint64
 	was    []uint64
-	ahead  []float64 // by NodeID: growth on the way to the destination
+	ahead  []float64 // by NodeID: growth on the path to the destination
 }
 
 func newRefiner(s *Balancer, p *Placement) *refiner {
@@ -32,8 +32,8 @@ func newRefiner(s *Balancer, p *Placement) *refiner {
 	}
 }
 
-// begin takes over the ports of a destination.
-func (r *refiner) begin() {
+// startDestination reads the ports of a destination from p.
+func (r *refiner) startDestination() {
 	for u := range r.index {
 		r.index[u] = -1
 	}
@@ -42,8 +42,8 @@ func (r *refiner) begin() {
 	}
 }
 
-// candidates is empty for the destination.
-func (r *refiner) candidates(u fabric.NodeID) []fabric.PortID {
+// portsOf is the ports that a switch may use; none for the destination.
+func (r *refiner) portsOf(u fabric.NodeID) []fabric.PortID {
 	i := r.index[u]
 	if i < 0 {
 		return nil
@@ -51,17 +51,17 @@ func (r *refiner) candidates(u fabric.NodeID) []fabric.PortID {
 	return r.p.ports[i]
 }
 
-// growth is by how much the fourth power of a load grows with more. The
+// fourthPowerGrowth is how much the fourth power of a load grows with more. The
 // conversions keep the compiler from fusing a multiplication with an addition,
 // which would make the result depend on the processor.
-func growth(load, more uint64) float64 {
+func fourthPowerGrowth(load, more uint64) float64 {
 	a, b := float64(load), float64(load+more)
 	a, b = float64(a*a), float64(b*b)
 	return float64(b*b) - float64(a*a)
 }
 
-// replace places one LID again.
-func (r *refiner) replace(lid fabric.LID) {
+// replaceLID places one LID again.
+func (r *refiner) replaceLID(lid fabric.LID) {
 	s := r.s
 	for u, h := range s.hosts {
 		r.was[u] = uint64(h)
@@ -77,8 +77,8 @@ func (r *refiner) replace(lid fabric.LID) {
 	for _, u := range slices.Backward(r.p.order) {
 		w := max(1, uint64(s.hosts[u]))
 		least := -1.0
-		for _, c := range r.candidates(u) {
-			if g := growth(s.load[c], w*s.unit[c]) + r.beyond(s.to[c]); least < 0 || g < least {
+		for _, c := range r.portsOf(u) {
+			if g := fourthPowerGrowth(s.load[c], w*s.unit[c]) + r.growthFrom(s.to[c]); least < 0 || g < least {
 				least = g
 			}
 		}
@@ -89,12 +89,12 @@ func (r *refiner) replace(lid fabric.LID) {
 		if w == 0 {
 			continue
 		}
-		ports := r.candidates(u)
+		ports := r.portsOf(u)
 		best := ports[0]
 		if len(ports) > 1 {
 			least := -1.0
 			for _, c := range ports {
-				if g := growth(s.load[c], w*s.unit[c]) + r.onward(s.to[c], w); least < 0 || g < least {
+				if g := fourthPowerGrowth(s.load[c], w*s.unit[c]) + r.growthBeyond(s.to[c], w); least < 0 || g < least {
 					best, least = c, g
 				}
 			}
@@ -105,20 +105,21 @@ func (r *refiner) replace(lid fabric.LID) {
 	}
 }
 
-func (r *refiner) beyond(v fabric.NodeID) float64 {
+// growthFrom is the growth on the path from switch v on; 0 for the destination.
+func (r *refiner) growthFrom(v fabric.NodeID) float64 {
 	if r.index[v] < 0 {
 		return 0
 	}
 	return r.ahead[v]
 }
 
-// onward is the growth from switch v on when w more sources come to it.
-func (r *refiner) onward(v fabric.NodeID, w uint64) float64 {
+// growthBeyond is the growth from switch v on when w more sources come to it.
+func (r *refiner) growthBeyond(v fabric.NodeID, w uint64) float64 {
 	s := r.s
 	least := -1.0
-	for _, c := range r.candidates(v) {
+	for _, c := range r.portsOf(v) {
 		there := r.weight[v] * s.unit[c]
-		if g := growth(s.load[c]+there, w*s.unit[c]) + r.beyond(s.to[c]); least < 0 || g < least {
+		if g := fourthPowerGrowth(s.load[c]+there, w*s.unit[c]) + r.growthFrom(s.to[c]); least < 0 || g < least {
 			least = g
 		}
 	}

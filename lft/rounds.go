@@ -12,10 +12,10 @@ type rounds struct {
 	mu        sync.Mutex
 	changed   sync.Cond // another round has begun, or stopped is set
 	size      int
-	next, end int // jobs of the round that nobody has begun
+	next, end int // jobs of the round that no worker has
 	busy      int // jobs of the round that are not done
 	loaded    int
-	idle, all int  // jobs without load that nobody has taken, in blocks
+	idle, all int  // jobs without load that no worker has, in blocks
 	stopped   bool // a worker gave up
 }
 
@@ -30,8 +30,8 @@ func newRounds(size, loaded, all int) *rounds {
 	return q
 }
 
-// take gives a worker its next job, -1 when there is none left.
-func (q *rounds) take(mine *block) int {
+// takeJob gives a worker its next job, -1 when there is none left.
+func (q *rounds) takeJob(mine *block) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.stopped {
@@ -54,17 +54,17 @@ func (q *rounds) take(mine *block) int {
 	return -1
 }
 
-// done takes note that a job with load is done. If it was the last one of its
-// round, it says so, and whoever called it has to call begin.
-func (q *rounds) done() bool {
+// finishJob takes note that a job with load is done. If it was the last one of its
+// round, it returns true, and the caller must call startRound.
+func (q *rounds) finishJob() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy--
 	return q.busy == 0
 }
 
-// begin begins the next round.
-func (q *rounds) begin() {
+// startRound begins the next round.
+func (q *rounds) startRound() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.next, q.end = q.end, min(q.end+q.size, q.loaded)
@@ -72,8 +72,8 @@ func (q *rounds) begin() {
 	q.changed.Broadcast()
 }
 
-// stop lets the others know that a worker has given up.
-func (q *rounds) stop() {
+// stopWorkers ends all workers, since one has given up.
+func (q *rounds) stopWorkers() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.stopped = true

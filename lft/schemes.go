@@ -46,13 +46,13 @@ func IdentitySL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	return NewSL2VL(f, OpenSMVLs(vls)), nil
 }
 
-// SpreadSL2VL is the scheme spread: VL = SL mod vls on every way through every
-// switch, whatever the ports have beyond vls VLs, so that a packet may use any
+// SpreadSL2VL is the scheme spread: VL = SL mod vls for every input and output port of
+// every switch, whatever the ports have beyond vls VLs, so that a packet may use any
 // VL on any port (Zhou, Liu and Chung, Fig. 8(b) and (d) with two and four
-// VLs). Since the tables see (way in, way out, SL) and never the load, it is
-// the choice of the SL that balances the VLs, and it is the sender's: path SLs,
+// VLs). The tables see the input port, the output port and the SL, never the load,
+// so the sender balances the VLs by its choice of the SL: by path SLs,
 // or for simulation (index of the source + packet number) mod vls, which the
-// paper leaves open. A packet keeps its VL all the way, so this breaks no credit
+// paper leaves open. A packet keeps its VL on its whole path, so this breaks no credit
 // loop: tables that have one on one VL have it on each. The error is
 // CheckVLCount's.
 func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
@@ -62,11 +62,11 @@ func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	return NewSL2VL(f, IdentityVLs(vls)), nil
 }
 
-// Ways yields every way in and way out that a packet can take: through a
+// PortPairs yields every input port and output port that a packet can take: through a
 // switch from its port 0 or a port with a cable to a port with a cable, and
-// out of a CA or router port with a cable, for which the way in is 0. The order
-// is that of the ways out, then of the ways in.
-func (s *SL2VL) Ways() iter.Seq2[fabric.PortNum, fabric.PortID] {
+// out of a CA or router port with a cable, with 0 for the input port. They are in the
+// order of the output ports, then of the input ports.
+func (s *SL2VL) PortPairs() iter.Seq2[fabric.PortNum, fabric.PortID] {
 	return func(yield func(fabric.PortNum, fabric.PortID) bool) {
 		f := s.fab
 		for out := range fabric.PortID(f.NumPorts()) {
@@ -91,7 +91,7 @@ func (s *SL2VL) Ways() iter.Seq2[fabric.PortNum, fabric.PortID] {
 
 // VLError says that a port has no VL of the number that an SL maps to.
 type VLError struct {
-	In  fabric.PortNum // way in, 0 for CAs and routers
+	In  fabric.PortNum // input port, 0 for CAs and routers
 	Out fabric.PortID  // the port
 	SL  fabric.SL
 	VL  fabric.VL
@@ -106,26 +106,22 @@ func (e *VLError) Error() string {
 
 // CheckVLs says whether every port with a cable has the VLs that SLs map to on
 // it. vls gives the data VLs of a port, one of VLCounts: the smaller VLCap of
-// both ends of the cable. Errors: a *VLError for the first way that has none,
-// in the order of Ways, and CheckVLCount's for what vls returns.
+// both ends of the cable. Errors: a *VLError for the first pair of ports without
+// the VL, in the order of PortPairs, and CheckVLCount's for what vls returns.
 func (s *SL2VL) CheckVLs(vls func(fabric.PortID) int) error {
-	top := make([]fabric.VL, len(s.maps))
-	for i, m := range s.maps {
-		for _, v := range m {
-			if v != DropVL {
-				top[i] = max(top[i], v)
-			}
-		}
+	want := make([]int, len(s.maps))
+	for i := range s.maps {
+		want[i] = s.maps[i].vls()
 	}
 	last, have := fabric.NoPort, 0
-	for in, out := range s.Ways() {
+	for in, out := range s.PortPairs() {
 		if out != last {
 			last, have = out, vls(out)
 			if err := CheckVLCount(have); err != nil {
 				return fmt.Errorf("%s: %w", s.fab.PortName(out), err)
 			}
 		}
-		if i := s.index[s.slot(in, out)]; int(top[i]) >= have {
+		if i := s.index[s.indexOf(in, out)]; want[i] > have {
 			for sl, v := range s.maps[i] {
 				if v != DropVL && int(v) >= have {
 					return &VLError{In: in, Out: out, SL: fabric.SL(sl), VL: v, VLs: have, name: s.fab.PortName(out)}

@@ -59,7 +59,7 @@ func TestSchemes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for in, out := range s.Ways() {
+			for in, out := range s.PortPairs() {
 				if *s.At(in, out) != scheme.want {
 					t.Errorf("%s on %d VLs, from port %d to %s: %v, want %v", name, c.vls, in, f.PortName(out), s.At(in, out), scheme.want)
 				}
@@ -87,15 +87,15 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
-// TestWays lists the ways of a fabric with unused ports.
-func TestWays(t *testing.T) {
+// TestPortPairs lists the pairs of ports of a fabric with unused ports.
+func TestPortPairs(t *testing.T) {
 	f := schemeFabric(t)
 	s := lft.NewSL2VL(f, lft.ConstantVL(0))
-	type way struct {
+	type pair struct {
 		in, out fabric.PortNum
 		node    fabric.NodeID
 	}
-	want := []way{
+	want := []pair{
 		{0, 1, 0}, {1, 1, 0}, {2, 1, 0}, {3, 1, 0},
 		{0, 2, 0}, {1, 2, 0}, {2, 2, 0}, {3, 2, 0},
 		{0, 3, 0}, {1, 3, 0}, {2, 3, 0}, {3, 3, 0},
@@ -105,19 +105,19 @@ func TestWays(t *testing.T) {
 		{0, 2, 2}, {0, 1, 3},
 	}
 	i := 0
-	for in, out := range s.Ways() {
-		if w := (way{in, f.Num(out), f.Owner(out)}); i >= len(want) || w != want[i] {
-			t.Fatalf("way %d is %+v, want of %+v", i, w, want)
+	for in, out := range s.PortPairs() {
+		if w := (pair{in, f.Num(out), f.Owner(out)}); i >= len(want) || w != want[i] {
+			t.Fatalf("pair %d is %+v, want of %+v", i, w, want)
 		}
 		i++
 	}
 	if i != len(want) {
-		t.Errorf("%d ways, want %d", i, len(want))
+		t.Errorf("%d pairs, want %d", i, len(want))
 	}
 	// Breaking off is allowed everywhere.
 	for stop := range want {
 		i := 0
-		for range s.Ways() {
+		for range s.PortPairs() {
 			if i == stop {
 				break
 			}
@@ -126,7 +126,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestCheckVLs finds the one way that needs a VL that its port does not have.
+// TestCheckVLs finds the one pair of ports whose output port lacks a VL.
 func TestCheckVLs(t *testing.T) {
 	f := schemeFabric(t)
 	vls := func(p fabric.PortID) int {

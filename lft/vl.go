@@ -41,14 +41,24 @@ func ConstantVL(v fabric.VL) VLMap {
 	return m
 }
 
+// vls is one more than the greatest data VL that m maps an SL to.
+func (m *VLMap) vls() (n int) {
+	for _, v := range m {
+		if v != DropVL {
+			n = max(n, int(v)+1)
+		}
+	}
+	return n
+}
+
 // SL2VL is the SL-to-VL mapping tables of a whole fabric. A switch has one for
 // each port that a packet may come in by, its own port 0 included, and each
 // port that it may leave by; a CA or router has one for each of its ports. A
 // map that occurs often is stored once.
 type SL2VL struct {
 	fab   *fabric.Fabric
-	start []int32  // by PortID of the way out: where its row of index begins
-	index []uint16 // by way out and number of the way in: index in maps
+	start []int32  // by PortID of the output port: where its row of index begins
+	index []uint16 // by output port and number of the input port: index in maps
 	maps  []VLMap
 	known map[VLMap]uint16
 	last  uint16 // index in maps of what Set had before
@@ -65,16 +75,16 @@ func NewSL2VL(f *fabric.Fabric, m VLMap) *SL2VL {
 	n := int32(0)
 	for p := range fabric.PortID(f.NumPorts()) {
 		s.start[p] = n
-		n += int32(s.waysIn(f.Owner(p)))
+		n += int32(s.countInputs(f.Owner(p)))
 	}
 	s.start[f.NumPorts()] = n
 	s.index = make([]uint16, n)
 	return s
 }
 
-// waysIn is how many ports a packet may come in by: for CAs and routers, whose
-// tables do not depend on it, one.
-func (s *SL2VL) waysIn(n fabric.NodeID) int {
+// countInputs counts the ports that a packet may come in by: one for CAs and routers,
+// whose tables do not depend on it.
+func (s *SL2VL) countInputs(n fabric.NodeID) int {
 	if s.fab.IsSwitch(n) {
 		return int(s.fab.Node(n).NumPorts) + 1
 	}
@@ -88,12 +98,12 @@ func (s *SL2VL) Fabric() *fabric.Fabric { return s.fab }
 // and leave by port out of the same switch. For a port out of a CA or router,
 // in is not used.
 func (s *SL2VL) At(in fabric.PortNum, out fabric.PortID) *VLMap {
-	return &s.maps[s.index[s.slot(in, out)]]
+	return &s.maps[s.index[s.indexOf(in, out)]]
 }
 
 // Index is the number of the map At returns among Maps.
 func (s *SL2VL) Index(in fabric.PortNum, out fabric.PortID) uint16 {
-	return s.index[s.slot(in, out)]
+	return s.index[s.indexOf(in, out)]
 }
 
 // Maps lists the different maps, of which some may be in use nowhere. It must
@@ -115,10 +125,10 @@ func (s *SL2VL) Set(in fabric.PortNum, out fabric.PortID, m VLMap) {
 		}
 		s.last = i
 	}
-	s.index[s.slot(in, out)] = s.last
+	s.index[s.indexOf(in, out)] = s.last
 }
 
-// SetOut sets the map of a way out for all ways in.
+// SetOut sets the map of an output port for all input ports.
 func (s *SL2VL) SetOut(out fabric.PortID, m VLMap) {
 	s.Set(0, out, m)
 	row := s.index[s.start[out]:s.start[out+1]]
@@ -127,7 +137,7 @@ func (s *SL2VL) SetOut(out fabric.PortID, m VLMap) {
 	}
 }
 
-func (s *SL2VL) slot(in fabric.PortNum, out fabric.PortID) int32 {
+func (s *SL2VL) indexOf(in fabric.PortNum, out fabric.PortID) int32 {
 	at := s.start[out]
 	if s.start[out+1]-at == 1 {
 		return at
@@ -151,14 +161,9 @@ func (s *SL2VL) VLs() int {
 		}
 	}
 	n := 0
-	for i, m := range s.maps {
-		if !used[i] {
-			continue
-		}
-		for _, v := range m {
-			if v != DropVL {
-				n = max(n, int(v)+1)
-			}
+	for i := range s.maps {
+		if used[i] {
+			n = max(n, s.maps[i].vls())
 		}
 	}
 	return n

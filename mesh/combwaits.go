@@ -38,7 +38,7 @@ func newSLVLs(g *Grid, r *lft.Routing) *slVLs {
 		return l
 	}
 	f := g.Fabric
-	for in, out := range r.SL2VL.Ways() {
+	for in, out := range r.SL2VL.PortPairs() {
 		s := f.Owner(out)
 		between := f.IsSwitch(s) && g.Dir(out) != NoDir
 		for sl, vl := range r.SL2VL.At(in, out) {
@@ -107,7 +107,7 @@ func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 		return work{lft.NewForest(f), make([]uint16, f.NumSwitches()), make([]uint16, len(a.head)*int(a.ways))}
 	}
 	list, err := par.ForEachWith(ctx, 0, len(f.LIDPorts()), start, func(w work, lid int) error {
-		w.forest.Grow(l.r.Tables, fabric.LID(lid))
+		w.forest.FindTree(l.r.Tables, fabric.LID(lid))
 		order := w.forest.Order
 		for i := len(order) - 1; i > 0; i-- {
 			s := order[i]

@@ -86,7 +86,7 @@ func TestLIDsByRule(t *testing.T) {
 		{"LMC 2", plot{dims: []int{3, 3}, hosts: func(int) int { return 2 }, lmc: 2, seed: 5}, 2, 2, 84},
 	} {
 		g := grow(t, tt.plot)
-		f, err := lft.AssignLIDs(g.Fabric, lft.LIDOptions{Policy: lft.MeshLIDs, LMC: lft.KeepLMC, Place: g.LIDs})
+		f, err := lft.AssignLIDs(g.Fabric, lft.LIDOptions{Policy: lft.MeshLIDs, LMC: lft.KeepLMC, MeshBases: g.LIDs})
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -158,7 +158,7 @@ func TestLIDsOfPort0(t *testing.T) {
 	}
 	dir[f.Port(0, 1)], dir[f.Port(1, 1)] = East, West
 	g := newGrid(f, []int{2}, []bool{false}, []int16{0, 1}, dir)
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.MeshLIDs, LMC: 1, EnhancedPort0: true, Place: g.LIDs})
+	f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.MeshLIDs, LMC: 1, EnhancedPort0: true, MeshBases: g.LIDs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestLIDsTooMany(t *testing.T) {
 		}
 		return 1
 	}})
-	f, err := lft.AssignLIDs(g.Fabric, lft.LIDOptions{Policy: lft.MeshLIDs, Place: g.LIDs})
+	f, err := lft.AssignLIDs(g.Fabric, lft.LIDOptions{Policy: lft.MeshLIDs, MeshBases: g.LIDs})
 	if f != nil || err == nil || !strings.Contains(err.Error(), "need LIDs up to 51200") {
 		t.Errorf("%v, want an error that 51200 LIDs are too many", err)
 	}

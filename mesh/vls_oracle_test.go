@@ -69,7 +69,7 @@ func AddVLs(r *lft.Routing, vls int) (*lft.Routing, error) {
 	case sl+vls-inUse > lft.NumSLs:
 		return nil, fmt.Errorf("routing %s has %d SLs, of %d, which is too many for %d VLs more", r.Engine, sl, lft.NumSLs, vls-inUse)
 	}
-	for in, out := range x.SL2VL.Ways() {
+	for in, out := range x.SL2VL.PortPairs() {
 		if peer := f.Peer(out); !f.IsSwitch(f.Owner(out)) || !f.IsSwitch(f.Owner(peer)) {
 			continue
 		}

@@ -195,7 +195,7 @@ func gridByNumber(t testing.TB, f *fabric.Fabric, spec Spec, opt lft.LIDOptions)
 	}
 	g := newGrid(f, spec.Dims, wrap, coord, dir)
 	if opt.Policy == lft.MeshLIDs {
-		opt.Place = g.LIDs
+		opt.MeshBases = g.LIDs
 	}
 	var err error
 	if g.Fabric, err = lft.AssignLIDs(f, opt); err != nil {

@@ -253,7 +253,7 @@ func unicastLinks(ctx context.Context, r *lft.Routing, trees []Tree) ([]int64, e
 	total := make([]int64, len(trees))
 	_, err := par.ForEachWith(ctx, 0, len(receivers), func() *lft.Forest { return lft.NewForest(f) }, func(forest *lft.Forest, i int) error {
 		links := make([]int64, f.NumSwitches()) // 0 where there is no path
-		forest.Grow(r.Tables, f.LID(receivers[i]))
+		forest.FindTree(r.Tables, f.LID(receivers[i]))
 		for _, s := range forest.Order[min(1, len(forest.Order)):] {
 			links[s] = links[f.PeerSwitch(forest.Next[s])] + 1
 		}

@@ -85,7 +85,7 @@ func newTurnSet(r *lft.Routing) *turnSet {
 		if p == fabric.NoPort || f.IsSwitch(f.Owner(p)) {
 			continue
 		}
-		forest.Grow(r.Tables, fabric.LID(lid))
+		forest.FindTree(r.Tables, fabric.LID(lid))
 		forest.Flow(sources, func(out fabric.PortID, routes int64) {
 			if to := f.Owner(f.Peer(out)); routes > 0 && to != forest.Order[0] {
 				n := int(f.Num(forest.Next[to]))

@@ -168,7 +168,7 @@ func (x *trial) lanes() {
 		x.name += fmt.Sprintf(" VLs=%d", vls)
 	} else {
 		x.name += fmt.Sprintf(" VLs=%d by port", vls)
-		for in, out := range x.net.SL2VL.Ways() {
+		for in, out := range x.net.SL2VL.PortPairs() {
 			x.net.SL2VL.Set(in, out, maps[x.rng.IntN(len(maps))])
 		}
 	}

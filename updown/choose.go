@@ -79,10 +79,10 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric, roots []fabric.Node
 		hosts[s] = uint64(len(f.HostsOn(fabric.NodeID(s))))
 		channels += len(f.Neighbors(fabric.NodeID(s)))
 	}
-	tops := tops(f, dist, hosts)
-	targets := targets(hosts)
+	tops := listTops(f, dist, hosts)
+	targets := listTargets(hosts)
 	if most := trialWork / max(1, channels*min(len(tops), minTrials)); len(targets) > max(most, minTargets) {
-		targets = sample(targets, max(most, minTargets))
+		targets = sampleTargets(targets, max(most, minTargets))
 	}
 	if most := max(trialWork/max(1, channels*len(targets)), minTrials); len(tops) > most {
 		kept := make([]fabric.NodeID, most)
@@ -95,7 +95,7 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric, roots []fabric.Node
 	scores := make([]score, len(tops))
 	err := par.ForEach(ctx, 0, len(tops), func(i int) error {
 		tried[i] = newDirections(f, NewOrder(f, tops[i:i+1]))
-		scores[i] = tried[i].measure(f, dist, hosts, targets)
+		scores[i] = tried[i].scoreOrder(f, dist, hosts, targets)
 		return nil
 	})
 	if err != nil {
@@ -111,9 +111,9 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric, roots []fabric.Node
 	return tried[best], nil
 }
 
-// tops lists the switches worth trying on top, the most central first: all of
+// listTops lists the switches worth trying on top, the most central first: all of
 // a small fabric, one of each kind of a large one.
-func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.NodeID {
+func listTops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.NodeID {
 	n := f.NumSwitches()
 	type kind struct {
 		sum          uint64
@@ -142,9 +142,9 @@ func tops(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64) []fabric.Nod
 	return list
 }
 
-// targets lists the destination switches of the trials: those with hosts, any
-// when no switch has hosts.
-func targets(hosts []uint64) []fabric.NodeID {
+// listTargets lists the destination switches of the trials: those with hosts, or all if no
+// switch has hosts.
+func listTargets(hosts []uint64) []fabric.NodeID {
 	var all []fabric.NodeID
 	for s, h := range hosts {
 		if h > 0 {
@@ -159,17 +159,17 @@ func targets(hosts []uint64) []fabric.NodeID {
 	return all
 }
 
-// sample takes n of list at random, but the same ones every time: a stride
-// would pick one column of a mesh.
-func sample(list []fabric.NodeID, n int) []fabric.NodeID {
+// sampleTargets takes n of list at random, but the same ones every time: a stride
+// could pick one column of a mesh.
+func sampleTargets(list []fabric.NodeID, n int) []fabric.NodeID {
 	rnd := rand.New(rand.NewPCG(uint64(len(list)), uint64(n)))
 	rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list[:n]
 }
 
-// measure routes to targets along the order and divides all traffic evenly over equal
+// scoreOrder routes to targets along the order and divides all traffic evenly over equal
 // ports.
-func (d *directions) measure(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) score {
+func (d *directions) scoreOrder(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []uint64, targets []fabric.NodeID) score {
 	x := newTree(d)
 	load := make([]uint64, f.PortBase(fabric.NodeID(f.NumSwitches()))) // by PortID of switches
 	flow := make([]uint64, len(hosts))                                 // by rank
@@ -186,14 +186,14 @@ func (d *directions) measure(f *fabric.Fabric, dist *fabric.HopMatrix, hosts []u
 				longer += hosts[s] * weight
 			}
 		}
-		x.divide(flow, load)
+		x.divideFlows(flow, load)
 	}
-	return scoreOf(f, load, longer)
+	return scoreLoads(f, load, longer)
 }
 
-// divide adds to load what comes of flow, the routes that begin at each switch, by
-// rank: each switch divides what it has evenly over its ports.
-func (x *tree) divide(flow, load []uint64) {
+// divideFlows adds to load the channels' shares of flow, the routes that begin at each
+// switch, by rank: each switch divides its routes evenly over its ports.
+func (x *tree) divideFlows(flow, load []uint64) {
 	for _, s := range x.sort.FarthestFirst(x.hops) {
 		r := int32(s) // hops are by rank
 		if flow[r] == 0 {
@@ -221,8 +221,8 @@ func (x *tree) divide(flow, load []uint64) {
 	}
 }
 
-// scoreOf is the score of the loads of channels: a route counts more on a slower one.
-func scoreOf(f *fabric.Fabric, load []uint64, longer uint64) score {
+// scoreLoads is the score of the loads of channels: a route counts more on a slower one.
+func scoreLoads(f *fabric.Fabric, load []uint64, longer uint64) score {
 	fastest := 0
 	for c := range load {
 		if load[c] > 0 {

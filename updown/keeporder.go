@@ -30,7 +30,7 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 			continue
 		}
 		was[s] = last + 1
-		if like := alike(f, ranks, fabric.NodeID(s)); like != fabric.NoNode {
+		if like := findSimilar(f, ranks, fabric.NodeID(s)); like != fabric.NoNode {
 			was[s] = was[like] + 1
 		}
 	}
@@ -39,7 +39,7 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 	for i, s := range byRank {
 		was[s] = int32(i)
 	}
-	lift(f, byRank, was)
+	liftNeighbours(f, byRank, was)
 	// Of the switches next to those that have a rank, the first comes next. If the
 	// order serves, that is it. The components have nothing to do with each other: each
 	// takes the ranks that its switches had, so that one which is alone for a while
@@ -58,12 +58,12 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 	return order
 }
 
-// lift changes an order, byRank and its inverse rank. For a switch that has neighbours
+// liftNeighbours changes an order, byRank and its inverse rank. For a switch that has neighbours
 // and none above it, the first neighbour that has one which is above both comes to stand
 // right after that one. It does not matter to others: what was above them still is, or
 // one more. If instead the switch came below a neighbour, that one would send all that
 // it can down to it.
-func lift(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
+func liftNeighbours(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
 	for i := 0; i < len(byRank); i++ {
 		near := f.Neighbors(byRank[i])
 		w, v := fabric.NoNode, fabric.NoNode
@@ -93,9 +93,9 @@ func lift(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
 	}
 }
 
-// alike is the switch with a rank that has most neighbours in common with s, counting
+// findSimilar is the switch with a rank that has most neighbours in common with s, counting
 // parallel cables, of several the one on top; NoNode for none.
-func alike(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
+func findSimilar(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
 	common := make([]int32, len(ranks))
 	best := fabric.NoNode
 	near := f.Neighbors(s)

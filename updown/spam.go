@@ -39,8 +39,8 @@ import (
 // path of the Order, there is no cycle of channel dependencies, and trees along
 // the Order (SPAMTree) can share the VL.
 //
-// In a breadth-first tree an ancestor's way is a shortest one. An extended
-// ancestor may have a shorter way up and down again, which it does not take,
+// In a breadth-first tree an ancestor's path is a shortest one. An extended
+// ancestor may have a shorter path up and down again. It does not take it,
 // since packets may come to it by cross channels.
 type SPAM struct{}
 

@@ -34,7 +34,7 @@ type SPAMTree struct{}
 func (SPAMTree) Name() string { return "spam" }
 
 // Build takes O(channels) once, and for each group O(members x depth of the
-// tree), with a sort of the switches on the way.
+// tree), and a sort of its switches.
 func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -117,7 +117,7 @@ func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
 	x.touched = x.touched[:0]
 	ports := make([]fabric.PortID, 0, len(g.Receivers))
 	for _, p := range g.Receivers {
-		at, err := x.add(g, p)
+		at, err := x.addMember(g, p)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
 		ports = append(ports, at)
 	}
 	for _, p := range g.Senders {
-		if _, err := x.add(g, p); err != nil {
+		if _, err := x.addMember(g, p); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +148,7 @@ func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
 		}
 		x.members[u] += x.members[v]
 		x.receivers[u] += x.receivers[v]
-		up := x.cable(v, cable)
+		up := x.parentPort(v, cable)
 		if x.receivers[v] < wanted {
 			ports = append(ports, up)
 		}
@@ -160,8 +160,8 @@ func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
 	return ports, nil
 }
 
-// add counts member p at its switch, and is the switch's port to it.
-func (x *spamSubtree) add(g *mft.Group, p fabric.PortID) (fabric.PortID, error) {
+// addMember counts member p at its switch, and returns the switch's port to it.
+func (x *spamSubtree) addMember(g *mft.Group, p fabric.PortID) (fabric.PortID, error) {
 	at := x.f.Attachment(p)
 	if at == fabric.NoPort {
 		return 0, &mft.RefusedError{Scheme: SPAMTree{}.Name(), Group: g.Name, Reason: fmt.Sprintf("member %s has no cable to a switch", x.f.PortName(p))}
@@ -179,9 +179,9 @@ func (x *spamSubtree) touch(r int32) {
 	}
 }
 
-// cable is the port of the switch with rank v to its parent, the one that turn
-// falls on when there are several.
-func (x *spamSubtree) cable(v int32, turn int) fabric.PortID {
+// parentPort is the port of the switch with rank v to its parent; turn chooses among
+// several.
+func (x *spamSubtree) parentPort(v int32, turn int) fabric.PortID {
 	to, port := x.d.up.from(v)
 	n := 0
 	for _, u := range to {

@@ -117,7 +117,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 			}
 		}
 	}
-	w.number()
+	w.numberTree()
 	for s := range fabric.NodeID(n) {
 		ports, to := f.SwitchLinks(s)
 		for i, p := range ports {
@@ -125,7 +125,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 			switch {
 			case w.down[v] == p:
 				w.kind[p] = DownTree
-			case w.before(v, s):
+			case w.isUp(v, s):
 				w.kind[p] = Up
 			default:
 				w.kind[p] = DownCross
@@ -140,7 +140,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 	order := f.Switches()
 	slices.SortFunc(order, func(a, b fabric.NodeID) int { return cmp.Or(cmp.Compare(w.level[a], w.level[b]), cmp.Compare(a, b)) })
 	for t := range fabric.NodeID(n) {
-		w.relate(t, order)
+		w.findAncestors(t, order)
 	}
 	return w, nil
 }
@@ -180,8 +180,8 @@ func (w *SPAMNetwork) growDeep() {
 	}
 }
 
-// number puts the tree into preorder, children by their parents' ports.
-func (w *SPAMNetwork) number() {
+// numberTree puts the tree into preorder, children by their parents' ports.
+func (w *SPAMNetwork) numberTree() {
 	stack := []fabric.NodeID{w.root}
 	for len(stack) > 0 {
 		s := stack[len(stack)-1]
@@ -203,14 +203,14 @@ func (w *SPAMNetwork) number() {
 	}
 }
 
-// before says whether a channel from b to a, outside of the tree, is up.
-func (w *SPAMNetwork) before(a, b fabric.NodeID) bool {
+// isUp says whether a channel from b to a, outside of the tree, is up.
+func (w *SPAMNetwork) isUp(a, b fabric.NodeID) bool {
 	return w.level[a] < w.level[b] || w.level[a] == w.level[b] && a < b
 }
 
-// relate finds the ancestors and extended ancestors of a target: order is the
+// findAncestors finds the ancestors and extended ancestors of a target: order is the
 // switches by level, then number, so that channels down lead further back.
-func (w *SPAMNetwork) relate(t fabric.NodeID, order []fabric.NodeID) {
+func (w *SPAMNetwork) findAncestors(t fabric.NodeID, order []fabric.NodeID) {
 	row := w.above[int(t)*len(order) : (int(t)+1)*len(order)]
 	for s := t; s != fabric.NoNode; s = w.parent[s] {
 		row[s] = ancestor
@@ -253,7 +253,7 @@ func (w *SPAMNetwork) IsExtendedAncestor(s, t fabric.NodeID) bool {
 	return w.above[int(t)*len(w.parent)+int(s)] != unrelated
 }
 
-// Worm is a message on its way, as its header has it.
+// Worm is the header of a message.
 type Worm struct {
 	// At is the switch that the worm is routed to: the least common ancestor of
 	// its destinations, or the switch of the only one.
@@ -335,7 +335,7 @@ type Channels interface {
 // by, when a neighbour of its source is a destination.
 func (w *SPAMNetwork) Route(c Channels, at fabric.NodeID, in fabric.PortID, x *Worm, to []fabric.PortID) []fabric.PortID {
 	if len(x.to) > 1 && (at == x.At || w.kind[w.f.Peer(in)] == DownTree && w.IsAncestor(x.At, at)) {
-		return w.split(at, x, to)
+		return w.splitWorm(at, x, to)
 	}
 	from := len(to)
 	to = w.Allowed(at, in, x, to)
@@ -348,9 +348,9 @@ func (w *SPAMNetwork) Route(c Channels, at fabric.NodeID, in fabric.PortID, x *W
 	return to[:min(len(to), from+1)]
 }
 
-// split appends the ports down from a switch behind which there are destinations,
+// splitWorm appends the ports down from a switch behind which there are destinations,
 // ascending.
-func (w *SPAMNetwork) split(at fabric.NodeID, x *Worm, to []fabric.PortID) []fabric.PortID {
+func (w *SPAMNetwork) splitWorm(at fabric.NodeID, x *Worm, to []fabric.PortID) []fabric.PortID {
 	from := len(to)
 	i, _ := slices.BinarySearchFunc(x.to, w.first[at], func(p fabric.PortID, place int32) int {
 		return cmp.Compare(w.first[w.f.Owner(p)], place)
@@ -375,7 +375,7 @@ func (w *SPAMNetwork) split(at fabric.NodeID, x *Worm, to []fabric.PortID) []fab
 }
 
 // Allowed appends the ports that the routing function allows a worm before it
-// splits, the preferred first: that from which the way to At is shortest in the
+// splits, the preferred first: that from which the path to At is shortest in the
 // graph, of equals the one to the lowest switch. After up channels all up channels
 // are allowed; after up and down cross channels also down cross channels to
 // extended ancestors of At; and always the tree channel down to an ancestor of At,

@@ -41,7 +41,7 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // like what came down. So a switch from which a destination lies only
 // downward hops away goes down, by a shortest such path, and every other
 // switch goes up, to the neighbour from which the destination is nearest.
-// That is within the rule for every packet, whoever sends it.
+// So every packet keeps to the rule, from whatever source.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
 		if r, ok := lft.Reroute(e, p, f); ok {

@@ -314,7 +314,7 @@ func TestCertificateUnknownSLs(t *testing.T) {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
 		sl2vl, _ := someLanes(f, r)
-		for in, out := range sl2vl.Ways() { // two SLs stand for all
+		for in, out := range sl2vl.PortPairs() { // two SLs stand for all
 			m := *sl2vl.At(in, out)
 			for sl := range m {
 				m[sl] = m[sl%2]

@@ -184,7 +184,7 @@ func TestCopyingOnLanes(t *testing.T) {
 	} {
 		sl2vl := lft.NewSL2VL(f, lft.IdentityVLs(2))
 		if tt.merged {
-			for in, out := range sl2vl.Ways() {
+			for in, out := range sl2vl.PortPairs() {
 				if f.IsSwitch(f.Owner(out)) {
 					sl2vl.Set(in, out, lft.ConstantVL(0))
 				}
@@ -259,7 +259,7 @@ func TestReservingOnLanes(t *testing.T) {
 	sl2vl := lft.NewSL2VL(f, lft.IdentityVLs(4))
 	back := lft.IdentityVLs(4)
 	back[2] = 1
-	for in, out := range sl2vl.Ways() {
+	for in, out := range sl2vl.PortPairs() {
 		if out == port(1, 1) {
 			sl2vl.Set(in, out, back)
 		}

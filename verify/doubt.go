@@ -64,7 +64,7 @@ func (l *lanes) mayDrop() []Undecided {
 			break
 		}
 	}
-	for in, out := range l.sl2vl.Ways() {
+	for in, out := range l.sl2vl.PortPairs() {
 		s := l.f.Owner(out)
 		if in == fabric.ManagementPort && l.f.IsSwitch(s) && dropsSome(l.sl2vl.At(in, out)) && missing(s, l.f.PortBase(s)) {
 			return append(list, of(ManagementSLDropped, l.f.PortBase(s)))

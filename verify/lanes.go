@@ -80,7 +80,7 @@ func newLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs, multicast uint16
 	used := make([]bool, len(s.Maps()))
 	known := make([]bool, n)
 	l.out = make([]uint16, n)
-	for in, out := range s.Ways() {
+	for in, out := range s.PortPairs() {
 		if f.IsSwitch(f.Owner(out)) && in == f.Num(out) {
 			continue // no packet turns round
 		}

@@ -27,7 +27,7 @@ func someLanes(f *fabric.Fabric, r *rand.Rand) (*lft.SL2VL, *lft.PathSLs) {
 		}
 	}
 	s := lft.NewSL2VL(f, maps[0])
-	for in, out := range s.Ways() {
+	for in, out := range s.PortPairs() {
 		s.Set(in, out, maps[r.IntN(len(maps))])
 	}
 	if r.IntN(3) == 0 {
@@ -134,7 +134,7 @@ func TestWitnessOnLanes(t *testing.T) {
 		s, sls := someLanes(f, r)
 		if r.IntN(2) == 0 {
 			s = lft.NewSL2VL(f, lft.ConstantVL(fabric.VL(r.IntN(2))))
-			for in, out := range s.Ways() {
+			for in, out := range s.PortPairs() {
 				if r.IntN(3) == 0 {
 					m := *s.At(in, out)
 					m[r.IntN(3)] = lft.DropVL
@@ -243,7 +243,7 @@ func TestDateline(t *testing.T) {
 	}
 	// One direction without its second lane.
 	wrong := s.Clone()
-	for _, out := range s.Ways() {
+	for _, out := range s.PortPairs() {
 		if f.IsSwitch(f.Owner(out)) && f.Num(out) == 1 {
 			wrong.SetOut(out, lft.ConstantVL(0))
 		}
@@ -302,7 +302,7 @@ func TestLanesByWayOut(t *testing.T) {
 	check := func(f *fabric.Fabric, tables *lft.Tables, vl func(out fabric.PortID) fabric.VL) *Result {
 		t.Helper()
 		s := lft.NewSL2VL(f, lft.ConstantVL(0))
-		for _, out := range s.Ways() {
+		for _, out := range s.PortPairs() {
 			s.SetOut(out, lft.ConstantVL(vl(out)))
 		}
 		one, onOne := compare(t, f, tables)
@@ -486,7 +486,7 @@ warning management-sl-dropped 1: LID 1 of "switch 0"[0]: 1 port cannot reach it;
 warning management-sl-dropped 1: LID 2 of "switch 1"[0]: 1 port cannot reach it; the SL-to-VL table of "host 2"[1] drops all SLs {}
 `},
 		{"an SL that nobody may send", func(s *lft.SL2VL) {
-			for in, out := range s.Ways() {
+			for in, out := range s.PortPairs() {
 				s.Set(in, out, drop)
 			}
 		}, false, 0, 0, 8, ""},

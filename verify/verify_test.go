@@ -979,7 +979,7 @@ func compareUnowned(t testing.TB, s *slow, r *Result) {
 	}
 	mayDrop, managersMay := false, false // paths of any SL, of which the sender's table drops some
 	if s.s != nil && s.sls == nil {
-		for in, out := range s.s.Ways() {
+		for in, out := range s.s.PortPairs() {
 			n, own := s.f.Owner(out), s.s.At(in, out)
 			some := slices.Contains(own[:], lft.DropVL) && slices.ContainsFunc(own[:], func(vl fabric.VL) bool { return vl != lft.DropVL })
 			managersMay = managersMay || some && s.f.IsSwitch(n) && in == 0

@@ -271,7 +271,7 @@ func countHops(f *fabric.Fabric, t *lft.Tables, l fabric.LID, forest *lft.Forest
 	clear(hops)
 	forest.Order = forest.Order[:0]
 	if l <= t.MaxLID() {
-		forest.Grow(t, l)
+		forest.FindTree(t, l)
 	}
 	for i, s := range forest.Order {
 		hops[s] = 1

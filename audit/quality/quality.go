@@ -241,7 +241,7 @@ func (m *measurement) count(c *counts, j *job) {
 	wide := min(len(j.lids), maxDiversityLIDs)
 	c.hash = append(c.hash[:0], make([]uint64, m.f.NumSwitches()*wide)...)
 	for k, lid := range j.lids {
-		c.forest.Grow(m.t, lid)
+		c.forest.FindTree(m.t, lid)
 		order := c.forest.Order
 		if k < wide {
 			c.hash[int(j.t)*wide+k] = 1

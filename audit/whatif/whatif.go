@@ -522,7 +522,7 @@ func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 			continue
 		}
 		joined := int64(0) // ports, the one with the LID among them
-		forest.Grow(t.base.Routing.Tables, fabric.LID(lid))
+		forest.FindTree(t.base.Routing.Tables, fabric.LID(lid))
 		for _, s := range forest.Order {
 			joined += int64(len(g.HostsOn(s)))
 		}

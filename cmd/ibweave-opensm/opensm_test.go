@@ -433,7 +433,7 @@ func TestLatePorts(t *testing.T) {
 		t.Fatal(err, tables.Problems)
 	}
 	used := make(map[fabric.VL]bool)
-	for in, out := range r.Routing.SL2VL.Ways() {
+	for in, out := range r.Routing.SL2VL.PortPairs() {
 		if s.f.Peer(out) == fabric.NoPort {
 			continue
 		}

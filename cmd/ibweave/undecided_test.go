@@ -111,7 +111,7 @@ func anyWhole(t *rapid.T, fabrics map[string]*fabric.Fabric) (*whole, *compile.R
 		switch kind := rapid.IntRange(0, 7).Draw(t, "change"); {
 		case kind <= 1 && w.SL2VL != nil:
 			ways := [][2]int{}
-			for in, out := range w.SL2VL.Ways() {
+			for in, out := range w.SL2VL.PortPairs() {
 				if kind == 0 || !f.IsSwitch(f.Owner(out)) { // any, or that of a sender
 					ways = append(ways, [2]int{int(in), int(out)})
 				}
@@ -417,7 +417,7 @@ func (w *whole) open(list []*piece) (rules []string) {
 		rules = append(rules, verify.ManagementLoop, verify.ManagementCreditLoop)
 	}
 	if w.SL2VL != nil && w.PathSLs == nil {
-		for in, out := range w.SL2VL.Ways() {
+		for in, out := range w.SL2VL.PortPairs() {
 			own := w.SL2VL.At(in, out)
 			if !slices.Contains(own[:], lft.DropVL) || *own == lft.ConstantVL(lft.DropVL) {
 				continue

@@ -30,7 +30,7 @@ func loads(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]int64, error
 			return nil
 		}
 		for k := range fabric.LID(1) << f.LMC(p) {
-			c.forest.Grow(t, f.LID(p)+k)
+			c.forest.FindTree(t, f.LID(p)+k)
 			if len(c.forest.Order) == 0 {
 				continue
 			}

@@ -70,7 +70,7 @@ const arbitrationWeight = 64
 // and routers, and qos_sw0_sl2vl is for the way from an enhanced port 0 to
 // itself (osm_qos.c). What no packet can use does not matter: ways in and out
 // without cables. The error is a *QoSError, for the first two ways, in the
-// order of lft.SL2VL.Ways, that need different maps in one option.
+// order of lft.SL2VL.PortPairs, that need different maps in one option.
 //
 // OpenSM programs no map without "qos TRUE" (or -Q), and does not program base
 // ports 0 as ways out nor, in 3.3.23, ports without cables. It then masks each
@@ -101,7 +101,7 @@ func QoSOptions(s *lft.SL2VL) ([]string, error) {
 		}
 		return nil
 	}
-	for in, out := range s.Ways() {
+	for in, out := range s.PortPairs() {
 		c := qosSwe
 		switch f.Node(f.Owner(out)).Type {
 		case fabric.CA:

@@ -60,7 +60,7 @@ func ways(s *lft.SL2VL) string {
 	f := s.Fabric()
 	var b strings.Builder
 	last := fabric.NoNode
-	for in, out := range s.Ways() {
+	for in, out := range s.PortPairs() {
 		n := f.Owner(out)
 		if n != last && last != fabric.NoNode {
 			b.WriteByte('\n')
@@ -619,7 +619,7 @@ func TestSL2VLRoundTrip(t *testing.T) {
 			guids[f.PortGUID(p)] = true
 		}
 		s := lft.NewSL2VL(f, lft.ConstantVL(0))
-		for in, out := range s.Ways() {
+		for in, out := range s.PortPairs() {
 			var m lft.VLMap
 			for sl := range m {
 				m[sl] = fabric.VL(rapid.IntRange(0, 15).Draw(t, "VL"))
@@ -640,7 +640,7 @@ func TestSL2VLRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", form, err, b)
 			}
-			for in, out := range s.Ways() {
+			for in, out := range s.PortPairs() {
 				n := f.Owner(out)
 				end := out
 				if f.IsSwitch(n) {

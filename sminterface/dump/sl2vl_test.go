@@ -35,7 +35,7 @@ func mustReadSL2VL(t testing.TB, name string, data []byte, f *fabric.Fabric) *lf
 func sameWays(t testing.TB, name string, want, got *lft.SL2VL, cas bool) {
 	t.Helper()
 	f := want.Fabric()
-	for in, out := range want.Ways() {
+	for in, out := range want.PortPairs() {
 		if a, b := *want.At(in, out), *got.At(in, out); a != b && (cas || f.IsSwitch(f.Owner(out))) {
 			t.Fatalf("%s: from port %d to %s: %v, want %v", name, in, f.PortName(out), b, a)
 		}
@@ -178,13 +178,13 @@ func TestTorus2QoS(t *testing.T) {
 	if err != nil || len(problems) != f.NumSwitches()-len(few)+1 {
 		t.Fatalf("%v, %v", err, problems)
 	}
-	for in, out := range tables.Ways() {
+	for in, out := range tables.PortPairs() {
 		if n := f.Owner(out); slices.Contains(few, n) && *tables.At(in, out) != *got.At(in, out) {
 			t.Errorf("from port %d to %s: %v, want %v", in, f.PortName(out), got.At(in, out), tables.At(in, out))
 		}
 	}
 	maps := make(map[lft.VLMap]bool)
-	for in, out := range tables.Ways() {
+	for in, out := range tables.PortPairs() {
 		maps[*tables.At(in, out)] = true
 	}
 	if len(maps) < 3 {

@@ -533,7 +533,7 @@ func TestLanes(t *testing.T) {
 		t.Errorf("%q", o.lines)
 	}
 	r := got.Routing
-	for in, out := range r.SL2VL.Ways() {
+	for in, out := range r.SL2VL.PortPairs() {
 		n := got.Fabric.Owner(out)
 		table, ok := got.SL2VL(got.Fabric.Node(n).GUID, in, got.Fabric.Num(out))
 		want := r.SL2VL.At(in, out)

@@ -138,7 +138,7 @@ func newHops(f *fabric.Fabric, t *lft.Tables) *hops {
 	for to := range fabric.NodeID(n) {
 		row := h.to(to)
 		row[to] = 0
-		forest.Grow(t, f.LID(f.PortBase(to)))
+		forest.FindTree(t, f.LID(f.PortBase(to)))
 		for i, s := range forest.Order {
 			if i > 0 {
 				row[s] = min(row[f.PeerSwitch(forest.Next[s])], fabric.MaxHops-1) + 1
