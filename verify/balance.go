@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
@@ -30,10 +31,6 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 	b := &r.Balance
 	var sum int64
 	links := 0
-	hop := func(p fabric.PortID) Hop {
-		n := f.Owner(p)
-		return Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
-	}
 	fastest, most := fabric.NoPort, fabric.NoPort
 	differ := false
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -60,7 +57,7 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 		return nil
 	}
 	b.MeanRoutes = float64(sum) / float64(links)
-	at := hop(most)
+	at := hopOf(f, most)
 	b.MaxLink = &at
 	b.IdleLinks = len(idle)
 	if !differ {
@@ -75,7 +72,7 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 				continue
 			}
 			if load := float64(routes(p)) * float64(f.Link(fastest).Mbps()) / float64(rate); load > x.Load {
-				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), hop(p), f.Link(p).String()
+				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), hopOf(f, p), f.Link(p).String()
 			}
 		}
 	}
@@ -137,8 +134,7 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 		if len(named) == maxIdleNamed {
 			continue
 		}
-		n := f.Owner(p)
-		x.Ports = append(x.Ports, Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)})
+		x.Ports = append(x.Ports, endpointOf(f, p))
 		arrow := " to "
 		if twin {
 			arrow = " and back from "
@@ -215,42 +211,39 @@ func (u *usable) unused(idle []bool) []fabric.NodeID {
 // host to the LID of another, on another switch.
 type usable struct {
 	f     *fabric.Fabric
-	hosts []int32 // by switch: CA and router ports
-	lids  []int32 // by switch: their LIDs
+	lids  []int64 // by switch: those of its CA and router ports
 	takes []bool  // by PortID: some shortest path takes the channel
 	// beyond and into are by switch the LIDs whose shortest paths leave it, and come
 	// to it, by other switches. They are complete after searchAll(nil).
 	beyond, into []int64
 
-	dist    []int32
-	order   []fabric.NodeID
-	reached []bool
+	distances *graph.Search[fabric.NodeID]
+	reached   []bool
 }
 
 func newUsable(f *fabric.Fabric) *usable {
 	n := f.NumSwitches()
 	u := &usable{
-		f: f, hosts: make([]int32, n), lids: make([]int32, n), takes: make([]bool, f.NumPorts()),
-		beyond: make([]int64, n), into: make([]int64, n),
-		dist: make([]int32, n), order: make([]fabric.NodeID, 0, n), reached: make([]bool, n),
+		f: f, lids: make([]int64, n), takes: make([]bool, f.NumPorts()), beyond: make([]int64, n), into: make([]int64, n),
+		distances: graph.NewSearch[fabric.NodeID](n), reached: make([]bool, n),
 	}
-	for i, p := range f.CAPorts() {
-		if s := f.CASwitches()[i]; s != fabric.NoNode {
-			u.hosts[s]++
-			if f.LID(p) != 0 {
-				u.lids[s] += 1 << f.LMC(p)
-			}
+	for s := range u.lids {
+		for _, p := range f.HostsOn(fabric.NodeID(s)) {
+			u.lids[s] += lidsOf(f, p)
 		}
 	}
 	return u
 }
+
+// hasHosts says whether a CA or router port is cabled to switch s.
+func (u *usable) hasHosts(s fabric.NodeID) bool { return len(u.f.HostsOn(s)) > 0 }
 
 // search decides about some channels.
 func (u *usable) search(channels []fabric.PortID) {
 	var open []fabric.PortID
 	for _, p := range channels {
 		a, b := u.f.Owner(p), u.f.Owner(u.f.Peer(p))
-		if u.hosts[a] > 0 && u.lids[b] > 0 {
+		if u.hasHosts(a) && u.lids[b] > 0 {
 			u.takes[p] = true
 		} else {
 			open = append(open, p)
@@ -281,25 +274,13 @@ func (u *usable) searchAll(open []fabric.PortID) {
 
 // toward marks the channels on shortest paths to switch t.
 func (u *usable) toward(t fabric.NodeID) {
-	for s := range u.dist {
-		u.dist[s] = -1
-		u.reached[s] = u.hosts[s] > 0
+	for s := range u.reached {
+		u.reached[s] = u.hasHosts(fabric.NodeID(s))
 	}
-	u.dist[t] = 0
-	u.order = append(u.order[:0], t)
-	for i := 0; i < len(u.order); i++ {
-		_, to := u.f.SwitchLinks(u.order[i])
-		for _, o := range to {
-			if u.dist[o] < 0 {
-				u.dist[o] = u.dist[u.order[i]] + 1
-				u.order = append(u.order, o)
-			}
-		}
-	}
-	lids := int64(u.lids[t])
+	u.distances.Run(u.f.Neighbors, t)
+	dist, lids := u.distances.Distance, u.lids[t]
 	u.reached[t] = false // its own hosts need no channel
-	for i := len(u.order) - 1; i >= 0; i-- {
-		s := u.order[i]
+	for _, s := range slices.Backward(u.distances.Order) {
 		if !u.reached[s] {
 			continue
 		}
@@ -308,12 +289,12 @@ func (u *usable) toward(t fabric.NodeID) {
 			continue
 		}
 		u.beyond[s] += lids
-		if u.hosts[s] == 0 || u.fed(s) {
+		if !u.hasHosts(s) || u.isFed(s) {
 			u.into[s] += lids
 		}
 		ports, to := u.f.SwitchLinks(s)
 		for k, p := range ports {
-			if u.dist[to[k]] == u.dist[s]-1 {
+			if dist[to[k]] == dist[s]-1 {
 				u.takes[p] = true
 				u.reached[to[k]] = true
 			}
@@ -321,15 +302,10 @@ func (u *usable) toward(t fabric.NodeID) {
 	}
 }
 
-// fed says whether packets come to s from a switch that is farther from the destination.
-func (u *usable) fed(s fabric.NodeID) bool {
-	_, from := u.f.SwitchLinks(s)
-	for _, o := range from {
-		if u.dist[o] == u.dist[s]+1 && u.reached[o] {
-			return true
-		}
-	}
-	return false
+// isFed says whether packets come to s from a switch that is farther from the destination.
+func (u *usable) isFed(s fabric.NodeID) bool {
+	dist := u.distances.Distance
+	return slices.ContainsFunc(u.f.Neighbors(s), func(o fabric.NodeID) bool { return dist[o] == dist[s]+1 && u.reached[o] })
 }
 
 // could estimates how many channels tables by destination use at least when they spread

@@ -36,19 +36,7 @@ func (l *lanes) mayDrop() []Undecided {
 		return nil
 	}
 	missing := func(s fabric.NodeID, port fabric.PortID) bool {
-		if l.sls == nil {
-			return true
-		}
-		row := l.sls.PortRow(port)
-		if row == nil {
-			row = l.sls.Given(s)
-		}
-		for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
-			if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
-				return true
-			}
-		}
-		return false
+		return l.sls == nil || l.unknownOf(l.slsFrom(port, s)) > 0
 	}
 	of := func(rule string, port fabric.PortID) Undecided {
 		return Undecided{Rule: rule, Reason: fmt.Sprintf("the SLs of paths from %s are missing, and its SL-to-VL table drops some", l.f.PortName(port))}
@@ -76,18 +64,21 @@ func (l *lanes) mayDrop() []Undecided {
 // unknown counts the paths from switches, and from ports with a row of their own, whose
 // SL is not known.
 func (l *lanes) unknown() (n int64) {
-	count := func(row []fabric.SL) {
-		for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
-			if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
-				n++
-			}
-		}
-	}
 	for s := range fabric.NodeID(l.f.NumSwitches()) {
-		count(l.sls.Given(s))
+		n += l.unknownOf(l.sls.Given(s))
 	}
 	for _, port := range l.sls.Ports() {
-		count(l.sls.PortRow(port))
+		n += l.unknownOf(l.sls.PortRow(port))
+	}
+	return n
+}
+
+// unknownOf counts the paths of one row whose SL is not known.
+func (l *lanes) unknownOf(row []fabric.SL) (n int64) {
+	for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
+		if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
+			n++
+		}
 	}
 	return n
 }

@@ -128,7 +128,7 @@ func (p *plan) reportParts(c *collector, r *Result, w *worker) {
 			if k > 0 {
 				message += ", "
 			}
-			ports = append(ports, p.endpoint(port))
+			ports = append(ports, endpointOf(p.f, port))
 			message += ports[len(ports)-1].String()
 		}
 		if len(members) > namedMembers {
@@ -190,7 +190,7 @@ func (p *plan) reportPorts(c *collector) {
 			return
 		}
 		c.add(UnassignedLID, 1, func(x *Finding) {
-			x.Ports = []Endpoint{p.endpoint(port)}
+			x.Ports = []Endpoint{endpointOf(p.f, port)}
 			x.Message = fmt.Sprintf("%s %s, port GUID %s, has a cable and no LID", f.Node(f.Owner(port)).Type, f.PortName(port), f.PortGUID(port))
 		})
 	})
@@ -201,7 +201,7 @@ func (p *plan) reportPorts(c *collector) {
 		peer := f.Peer(port)
 		if lids := lidsOf(p.f, peer); lids > 0 && p.mute(port) {
 			c.add(SLDropped, lids, func(x *Finding) {
-				x.Ports = []Endpoint{p.endpoint(port)}
+				x.Ports = []Endpoint{endpointOf(p.f, port)}
 				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))
 			})
 		}
@@ -563,7 +563,7 @@ func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 		return []fabric.SL{0}
 	}
 	if l.sls != nil {
-		if sl := l.slFrom(source, p.f.Owner(p.f.Attachment(source)), lid); sl != lft.UnknownSL {
+		if sl := l.slsFrom(source, p.f.Owner(p.f.Attachment(source)))[lid]; sl != lft.UnknownSL {
 			return []fabric.SL{sl}
 		}
 	}
@@ -656,11 +656,6 @@ func (p *plan) sourceName(port fabric.PortID) string {
 func (p *plan) lidName(lid fabric.LID) string {
 	port := p.f.LIDPort(lid)
 	return fmt.Sprintf("LID %d of %s", lid, p.f.PortName(port))
-}
-
-func (p *plan) endpoint(port fabric.PortID) Endpoint {
-	n := p.f.Node(p.f.Owner(port))
-	return Endpoint{n.GUID, p.f.Name(p.f.Owner(port)), p.f.Num(port)}
 }
 
 func (p *plan) switchName(s fabric.NodeID) string {

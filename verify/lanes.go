@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -122,8 +123,8 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 	if s == nil {
 		return 0, nil
 	}
-	if err := sameNodes("SL-to-VL tables", s.Fabric(), f); err != nil {
-		return 0, err
+	if !fabric.SameNodes(s.Fabric(), f) {
+		return 0, errors.New("SL-to-VL tables of other nodes than the fabric has")
 	}
 	for _, m := range s.Maps() {
 		if vl := slices.Max(m[:]); vl > lft.DropVL {
@@ -169,21 +170,6 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 		}
 	}
 	return inUse, nil
-}
-
-// sameNodes says whether what is of nodes and ports of g is of those of f.
-func sameNodes(what string, g, f *fabric.Fabric) error {
-	if g == f {
-		return nil
-	}
-	same := g.NumNodes() == f.NumNodes() && g.NumSwitches() == f.NumSwitches()
-	for n := fabric.NodeID(0); same && int(n) < f.NumNodes(); n++ {
-		same = g.PortBase(n) == f.PortBase(n) && g.Node(n).GUID == f.Node(n).GUID && g.Node(n).NumPorts == f.Node(n).NumPorts
-	}
-	if !same {
-		return fmt.Errorf("%s of other nodes than the fabric has", what)
-	}
-	return nil
 }
 
 // classify makes the classes of the SLs in use.
@@ -253,17 +239,16 @@ func (l *lanes) prepare() {
 			l.peer[out] = f.Num(peer)
 		}
 		first := len(l.senders)
-		base := f.PortBase(f.Owner(out))
-		for in := base + 1; in <= base+fabric.PortID(f.Node(f.Owner(out)).NumPorts); in++ {
-			if l.to[in] != toCA || in == out || l.to[out] == toNowhere {
+		for _, host := range f.HostsOn(f.Owner(out)) {
+			if f.Peer(host) == out || l.to[out] == toNowhere {
 				continue
 			}
-			s := senders{n: 1, may: l.may(f.Peer(in)), m: uint16(len(l.maps) - 1), row: noRow}
-			if row, ok := l.rows[f.Peer(in)]; ok {
+			s := senders{n: 1, may: l.may(host), m: uint16(len(l.maps) - 1), row: noRow}
+			if row, ok := l.rows[host]; ok {
 				s.row = row
 			}
-			if out != base {
-				s.m = l.mapAt(f.Num(in), out)
+			if l.to[out] != toPort0 {
+				s.m = l.mapAt(f.Num(f.Peer(host)), out)
 			}
 			i := slices.IndexFunc(l.senders[first:], func(o senders) bool { return o.may == s.may && o.m == s.m && o.row == s.row })
 			if i < 0 {
@@ -306,12 +291,12 @@ func (l *lanes) wantOf(sl fabric.SL) want {
 	return want{l.classes, len(l.first) > 1}
 }
 
-// slFrom is the SL of paths from a source port on switch s to a LID.
-func (l *lanes) slFrom(source fabric.PortID, s fabric.NodeID, lid fabric.LID) fabric.SL {
+// slsFrom is by LID the SL of paths from a source port on switch s.
+func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
 	if row := l.sls.PortRow(source); row != nil {
-		return row[lid]
+		return row
 	}
-	return l.sls.Given(s)[lid]
+	return l.sls.Given(s)
 }
 
 // wantFrom is the classes of these paths.
@@ -319,7 +304,7 @@ func (l *lanes) wantFrom(source fabric.PortID, s fabric.NodeID, lid fabric.LID) 
 	if l.sls == nil {
 		return want{set: l.classes}
 	}
-	return l.wantOf(l.slFrom(source, s, lid))
+	return l.wantOf(l.slsFrom(source, s)[lid])
 }
 
 // taken is the classes of which packets are to be looked at.
@@ -342,13 +327,10 @@ func (l *lanes) loses(w want, may, live uint16) bool {
 // graphs puts together what the workers found.
 func (l *lanes) graphs() (unicast, all *dependencyGraph) {
 	unicast, all = l.unicast, l.all
-	for i, set := range unicast.deps {
-		all.deps[i] |= set
-	}
 	for ch := range int32(l.count()) {
-		end, idleEnd := l.ends[ch>>6]>>(ch&63)&1 != 0, l.idleEnds[ch>>6]>>(ch&63)&1 != 0
-		unicast.used[ch] = end || unicast.depends(ch)
-		all.used[ch] = end || idleEnd || all.depends(ch)
+		unicast.used[ch] = l.ends[ch>>6]>>(ch&63)&1 != 0 || unicast.depends(ch)
+		all.used[ch] = l.idleEnds[ch>>6]>>(ch&63)&1 != 0 || all.depends(ch)
 	}
+	all.union(unicast)
 	return unicast, all
 }

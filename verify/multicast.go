@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -78,10 +79,10 @@ func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 // check says whether multicast tables are of this fabric.
 func (m *Multicast) check(f *fabric.Fabric) error {
 	if m.Tables == nil {
-		return fmt.Errorf("multicast without tables")
+		return errors.New("multicast without tables")
 	}
-	if err := sameNodes("multicast tables", m.Tables.Fabric(), f); err != nil {
-		return err
+	if !fabric.SameNodes(m.Tables.Fabric(), f) {
+		return errors.New("multicast tables of other nodes than the fabric has")
 	}
 	for i := range m.Trees {
 		t := &m.Trees[i]
@@ -127,16 +128,20 @@ type multicast struct {
 	start []int        // by index in mlids, one more at the end: its part of trees
 	trees []*mft.Tree  // by MLID
 
-	graph  *dependencyGraph // of multicast packets alone
-	used   []uint64         // a bit for each channel of graph
-	splits []split          // unless switches copy independently
+	graph *dependencyGraph // of multicast packets alone
+	used  []uint64         // a bit for each channel of graph
+	found mcFound
+}
 
+// mcFound is what is found out about packets.
+type mcFound struct {
 	counts   MulticastCounts
 	troubles []mcTrouble
 	dead     []deadMask // ports without a cable
 	ends     []deadMask // ports to switches with nowhere to go on
 	gaps     []deadMask // ports to switches, and of senders, whose switch there has no mask
 	unused   []deadMask // for each MLID with ports that nobody's packets reach, the first
+	splits   []split    // unless switches copy independently
 }
 
 // mcTrouble is what is wrong with the packets of one tree. Each tally counts
@@ -194,12 +199,12 @@ func newMulticast(p *plan, m *Multicast) *multicast {
 			at++
 		}
 		if at == c.start[len(c.start)-1] {
-			c.counts.Groups++
+			c.found.counts.Groups++
 		}
 	}
 	c.start = append(c.start, at)
-	c.counts.Groups += len(groups)
-	c.counts.MLIDs = len(c.mlids)
+	c.found.counts.Groups += len(groups)
+	c.found.counts.MLIDs = len(c.mlids)
 	ch := p.channels
 	if p.lanes != nil {
 		ch = p.lanes.channels
@@ -240,26 +245,36 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 		return err
 	}
 	for _, w := range workers {
-		c.counts.add(&w.counts)
-		c.troubles = append(c.troubles, w.troubles...)
-		c.dead = append(c.dead, w.dead...)
-		c.ends = append(c.ends, w.ends...)
-		c.gaps = append(c.gaps, w.gaps...)
-		c.unused = append(c.unused, w.unused...)
-		c.splits = append(c.splits, w.splits...)
+		c.found.add(&w.found)
 	}
 	for ch := range int32(c.graph.count()) {
 		c.graph.used[ch] = c.used[ch>>6]>>(ch&63)&1 != 0
 	}
-	// Trees of one MLID were looked at by one worker, in their order.
-	slices.SortStableFunc(c.troubles, func(a, b mcTrouble) int { return cmp.Compare(a.tree.MLID, b.tree.MLID) })
-	slices.SortFunc(c.dead, deadMask.compare)
-	slices.SortFunc(c.ends, deadMask.compare)
-	slices.SortFunc(c.gaps, deadMask.compare)
-	slices.SortFunc(c.unused, func(a, b deadMask) int { return cmp.Compare(a.mlid, b.mlid) })
-	slices.SortFunc(c.splits, split.compare)
-	c.splits = slices.Compact(c.splits)
+	c.found.sort()
 	return nil
+}
+
+// add takes over what another one has.
+func (x *mcFound) add(o *mcFound) {
+	x.counts.add(&o.counts)
+	x.troubles = append(x.troubles, o.troubles...)
+	x.dead = append(x.dead, o.dead...)
+	x.ends = append(x.ends, o.ends...)
+	x.gaps = append(x.gaps, o.gaps...)
+	x.unused = append(x.unused, o.unused...)
+	x.splits = append(x.splits, o.splits...)
+}
+
+// sort makes the lists the same whichever worker had which MLID. One worker had all trees
+// of an MLID, in their order.
+func (x *mcFound) sort() {
+	slices.SortStableFunc(x.troubles, func(a, b mcTrouble) int { return cmp.Compare(a.tree.MLID, b.tree.MLID) })
+	slices.SortFunc(x.dead, deadMask.compare)
+	slices.SortFunc(x.ends, deadMask.compare)
+	slices.SortFunc(x.gaps, deadMask.compare)
+	slices.SortFunc(x.unused, func(a, b deadMask) int { return cmp.Compare(a.mlid, b.mlid) })
+	slices.SortFunc(x.splits, split.compare)
+	x.splits = slices.Compact(x.splits)
 }
 
 func (c *MulticastCounts) add(o *MulticastCounts) {

@@ -13,55 +13,39 @@ import (
 // mcWorker follows the packets of one MLID at a time.
 type mcWorker struct {
 	*multicast
-	counts   MulticastCounts
-	troubles []mcTrouble
-	dead     []deadMask
-	ends     []deadMask
-	gaps     []deadMask
-	unused   []deadMask
-	splits   []split
-	packed   int // splits, when each was last in there once
+	found  mcFound
+	packed int // found.splits, when each was last in there once
 
 	// The masks of the MLID.
 	current fabric.LID
 	ports   []fabric.PortID        // ascending
 	arcs    []mcArc                // by index in ports
 	mask    []mcMask               // by switch
-	loaded  uint32                 // of masks that are the MLID's
 	forest  bool                   // the cables of the masks close no cycle, whichever their direction
 	joined  graph.UnionFind[int32] // of switches, for forest
-	taken   []uint32               // by index in ports: loaded when some packet goes out by it
+	taken   []bool                 // by index in ports: some packet goes out by it
 
 	// One tree.
-	tree    uint32
-	wanted  []uint32        // by PortID of a switch: tree when a receiver is there
-	behind  []mcBehind      // by index in ports, in a forest
-	from    []mcFrom        // by switch, elsewhere
-	loopers []fabric.PortID // senders whose packets go round, ascending
+	tree    *mft.Tree
+	wanted  []bool                  // by PortID of a switch: a receiver is there
+	behind  []mcBehind              // by index in ports, in a forest
+	from    map[fabric.NodeID]reach // elsewhere: what becomes of a packet that goes out by all ports of a switch's mask
+	loopers []fabric.PortID         // senders whose packets loop, ascending
 
 	// One packet.
-	packet uint32
-	hit    []uint32 // by index in ports: packet when it goes out by it
+	hit    []bool // by index in ports: it goes out by it
 	way    []mcHop
 	copies []int64 // by index in ports, of those hit
 	before []int32 // the same: arcs that lead to it and have not been counted
 
-	reached  []uint32 // by index in ports and VL
-	reachNow uint32
-	queue    []mcState
-	stack    []int32
+	reached []bool // by index in ports and VL
+	queue   []mcState
+	stack   []int32
 }
 
 // mcBehind is the copies that a packet makes which goes out by an arc: to
 // receivers, and to other end ports; -1 when not known yet.
 type mcBehind struct{ good, stray int32 }
-
-// mcFrom is what becomes of a packet that begins in a switch and goes out by all
-// ports of its mask.
-type mcFrom struct {
-	tree uint32 // that it is for
-	reach
-}
 
 // reach is what is wrong with a packet: receivers that get no copy, or several, and
 // other end ports that get some. Packets that loop have no duplicates.
@@ -70,11 +54,11 @@ type reach struct {
 	loops                     bool
 }
 
-// mcArc is a port in a mask and where it leads.
+// mcArc is a port in a mask and where it leads: the mask of the switch there, which
+// is empty at the end of the packet's path.
 type mcArc struct {
-	from, to int32 // the mask of the switch there, a part of ports
-	back     int32 // the index in ports of the port there, -1 when it is not in the mask
-	kind     uint8
+	mcStart
+	kind uint8
 }
 
 const (
@@ -83,11 +67,19 @@ const (
 	arcDead   // no cable
 )
 
-// mcMask is a part of ports, if it is that of the MLID which is loaded.
-type mcMask struct {
-	from, to int32
-	loaded   uint32
+// mcStart is where a packet is when it has come to a switch: the mask, the index in
+// ports of the port that it came in by, -1 when that is not in the mask, and the number
+// of that port.
+type mcStart struct {
+	mcMask
+	back int32
+	num  fabric.PortNum
 }
+
+// mcMask is a part of ports.
+type mcMask struct{ from, to int32 }
+
+func (m mcMask) isEmpty() bool { return m.from == m.to }
 
 // mcHop is a copy that went out: by which arc, and after which other copy.
 type mcHop struct{ arc, after int32 }
@@ -97,18 +89,10 @@ func newMCWorker(c *multicast) *mcWorker {
 		multicast: c,
 		mask:      make([]mcMask, c.n),
 		joined:    graph.NewUnionFind[int32](c.n),
-		wanted:    make([]uint32, len(c.to)),
+		tree:      &mft.Tree{},
+		wanted:    make([]bool, len(c.to)),
+		from:      make(map[fabric.NodeID]reach),
 	}
-}
-
-// next makes a new number for stamps that have the one before; it clears them when
-// numbers come round.
-func next(number *uint32, stamps []uint32) uint32 {
-	if *number++; *number == 0 {
-		clear(stamps)
-		*number = 1
-	}
-	return *number
 }
 
 // mlid checks the i-th MLID. Its error is ctx's.
@@ -128,67 +112,56 @@ func (w *mcWorker) mlid(ctx context.Context, i int) error {
 	}
 	idle := deadMask{mlid: w.current}
 	for k, p := range w.ports {
-		if w.taken[k] != w.loaded {
+		if !w.taken[k] {
 			if idle.n++; idle.n == 1 {
 				idle.port = p
 			}
 		}
 	}
 	if idle.n > 0 {
-		w.unused = append(w.unused, idle)
+		w.found.unused = append(w.found.unused, idle)
 	}
 	return nil
 }
 
 // load takes the masks of an MLID.
 func (w *mcWorker) load(mlid fabric.LID) {
-	if w.loaded++; w.loaded == 0 {
-		clear(w.mask)
-		clear(w.taken)
-		w.loaded = 1
+	for _, p := range w.ports {
+		w.mask[w.f.Owner(p)] = mcMask{}
 	}
 	w.current, w.ports = mlid, w.Tables.Ports(mlid)
-	for i := 0; i < len(w.ports); {
-		s := w.f.Owner(w.ports[i])
-		end := w.f.PortBase(s) + fabric.PortID(w.f.Node(s).NumPorts)
-		from := i
-		for i < len(w.ports) && w.ports[i] <= end {
-			i++
+	for i, p := range w.ports {
+		m := &w.mask[w.f.Owner(p)]
+		if m.isEmpty() {
+			m.from = int32(i)
 		}
-		w.mask[s] = mcMask{int32(from), int32(i), w.loaded}
+		m.to = int32(i + 1)
 	}
 	w.arcs = w.arcs[:0]
 	for _, p := range w.ports {
-		a := mcArc{back: -1, kind: arcEnd}
+		a := mcArc{mcStart{back: -1}, arcEnd}
 		switch to := w.to[p]; {
 		case to >= 0:
-			a.kind = arcSwitch
-			if m := w.mask[to]; m.loaded == w.loaded {
-				a.from, a.to = m.from, m.to
-				if i, ok := slices.BinarySearch(w.ports[m.from:m.to], w.f.Peer(p)); ok {
-					a.back = m.from + int32(i)
-				}
-			}
+			a = mcArc{w.enter(w.f.Peer(p)), arcSwitch}
 			n := a.to - a.from
 			if n == 0 || n == 1 && a.back >= 0 {
-				w.ends = append(w.ends, deadMask{port: p, mlid: mlid})
+				w.found.ends = append(w.found.ends, deadMask{port: p, mlid: mlid})
 			}
 			if n == 0 {
-				w.gaps = append(w.gaps, deadMask{port: p, mlid: mlid})
+				w.found.gaps = append(w.found.gaps, deadMask{port: p, mlid: mlid})
 			}
 		case to == toNowhere && w.f.Num(p) != fabric.ManagementPort:
 			a.kind = arcDead
-			w.dead = append(w.dead, deadMask{port: p, mlid: mlid})
+			w.found.dead = append(w.found.dead, deadMask{port: p, mlid: mlid})
 		}
 		w.arcs = append(w.arcs, a)
 	}
 	w.forest = w.isForest()
-	if n := len(w.ports); len(w.hit) < n {
-		w.hit = append(w.hit, make([]uint32, n-len(w.hit))...)
-		w.taken = append(w.taken, make([]uint32, n-len(w.taken))...)
-		w.behind = make([]mcBehind, n)
-		w.copies, w.before = make([]int64, n), make([]int32, n)
-	}
+	n := len(w.ports)
+	w.hit, w.taken = slices.Grow(w.hit[:0], n)[:n], slices.Grow(w.taken[:0], n)[:n]
+	clear(w.taken)
+	w.behind = slices.Grow(w.behind[:0], n)[:n]
+	w.copies, w.before = slices.Grow(w.copies[:0], n)[:n], slices.Grow(w.before[:0], n)[:n]
 }
 
 // isForest says whether the cables in the masks close no cycle.
@@ -211,18 +184,13 @@ func (w *mcWorker) isForest() bool {
 	return true
 }
 
-// enter is the mask of the switch that port in is on, and the index in ports
-// of in, -1 when it is not in the mask.
-func (w *mcWorker) enter(in fabric.PortID) (from, to, back int32) {
-	m := w.mask[w.f.Owner(in)]
-	if m.loaded != w.loaded {
-		return 0, 0, -1
+// enter is where a packet is that has come in by a port of a switch.
+func (w *mcWorker) enter(in fabric.PortID) mcStart {
+	at := mcStart{w.mask[w.f.Owner(in)], -1, w.f.Num(in)}
+	if i, ok := slices.BinarySearch(w.ports[at.from:at.to], in); ok {
+		at.back = at.from + int32(i)
 	}
-	back = -1
-	if i, ok := slices.BinarySearch(w.ports[m.from:m.to], in); ok {
-		back = m.from + int32(i)
-	}
-	return m.from, m.to, back
+	return at
 }
 
 // deliver counts what becomes of the packets of each sender of a tree. Its error is
@@ -252,9 +220,9 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 		if member {
 			want--
 		}
-		w.counts.Pairs += int64(want)
-		if in := w.f.Attachment(s); want == 0 && len(w.ports) > 0 && in != fabric.NoPort && w.mask[w.f.Owner(in)].loaded != w.loaded {
-			w.gaps = append(w.gaps, deadMask{port: s, mlid: t.MLID}) // else its receivers are missing
+		w.found.counts.Pairs += int64(want)
+		if in := w.f.Attachment(s); want == 0 && len(w.ports) > 0 && in != fabric.NoPort && w.mask[w.f.Owner(in)].isEmpty() {
+			w.found.gaps = append(w.found.gaps, deadMask{port: s, mlid: t.MLID}) // else its receivers are missing
 		}
 		var r reach
 		switch in := w.f.Attachment(s); {
@@ -280,23 +248,28 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 		}
 	}
 	if trouble.missing.n+trouble.duplicate.n+trouble.loop.n+trouble.stray.n > 0 {
-		w.troubles = append(w.troubles, trouble)
-		w.counts.Missing += int(trouble.missing.n)
-		w.counts.Duplicates += int(trouble.duplicate.n)
-		w.counts.Loops += int(trouble.loop.n)
-		w.counts.Stray += int(trouble.stray.n)
+		w.found.troubles = append(w.found.troubles, trouble)
+		w.found.counts.Missing += int(trouble.missing.n)
+		w.found.counts.Duplicates += int(trouble.duplicate.n)
+		w.found.counts.Loops += int(trouble.loop.n)
+		w.found.counts.Stray += int(trouble.stray.n)
 	}
 	return nil
 }
 
 // expect makes a tree the one whose receivers are wanted.
 func (w *mcWorker) expect(t *mft.Tree) {
-	if next(&w.tree, w.wanted) == 1 {
-		clear(w.from)
-	}
-	for _, p := range t.Receivers {
+	w.setWanted(false)
+	w.tree = t
+	w.setWanted(true)
+	clear(w.from)
+}
+
+// setWanted says of the receivers of the tree whether they are wanted.
+func (w *mcWorker) setWanted(wanted bool) {
+	for _, p := range w.tree.Receivers {
 		if q := w.f.Attachment(p); q != fabric.NoPort {
-			w.wanted[q] = w.tree
+			w.wanted[q] = wanted
 		}
 	}
 }
@@ -319,10 +292,10 @@ func (w *mcWorker) copiesBehind(arc int32) mcBehind {
 	switch {
 	case n.good >= 0: // known
 	case w.arcs[arc].kind == arcSwitch:
-		*n = w.copiesFrom(w.behindArc(arc))
+		*n = w.copiesFrom(w.arcs[arc].mcStart)
 	case w.arcs[arc].kind == arcDead:
 		*n = mcBehind{}
-	case w.wanted[w.ports[arc]] == w.tree:
+	case w.wanted[w.ports[arc]]:
 		*n = mcBehind{good: 1}
 	default:
 		*n = mcBehind{stray: 1}
@@ -358,20 +331,16 @@ func (c *multicast) dropsSL(sl fabric.SL) bool {
 // unless the packet loops, since a copy that comes back to the switch goes out again by
 // the port that led to it.
 func (w *mcWorker) followFrom(t *mft.Tree, in fabric.PortID, member bool) reach {
-	s := w.f.Owner(in)
-	from, to, own := w.enter(in)
-	if len(w.from) == 0 {
-		w.from = make([]mcFrom, w.n)
+	s, at := w.f.Owner(in), w.enter(in)
+	r, ok := w.from[s]
+	if !ok {
+		r = w.judge(t, w.flood(t.SL, mcStart{mcMask: at.mcMask, back: -1}), fabric.NoPort)
+		w.from[s] = r
 	}
-	at := &w.from[s]
-	if at.tree != w.tree {
-		*at = mcFrom{tree: w.tree, reach: w.judge(t, w.flood(t.SL, mcStart{from: from, to: to, back: -1}), fabric.NoPort)}
-	}
-	r := at.reach
 	switch {
-	case member && own < 0:
+	case member && at.back < 0:
 		r.missing-- // itself
-	case !member && own >= 0:
+	case !member && at.back >= 0:
 		r.stray-- // itself
 	}
 	return r
@@ -382,22 +351,13 @@ func (w *mcWorker) follow(t *mft.Tree, sender fabric.PortID) reach {
 	return w.judge(t, w.flood(t.SL, w.start(t.SL, sender)), sender)
 }
 
-// mcStart is where a packet is when it has come to its first switch: the mask, the
-// index in ports of the port that it came in by, -1 when that is not in the mask, and
-// the number of that port.
-type mcStart struct {
-	from, to, back int32
-	num            fabric.PortNum
-}
-
 // start is where packets of a sender are, with no way out for one who cannot send.
 func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
 	in := w.f.Attachment(sender)
 	if in == fabric.NoPort || w.mutes(sl, sender) {
 		return mcStart{back: -1}
 	}
-	from, to, back := w.enter(in)
-	return mcStart{from, to, back, w.f.Num(in)}
+	return w.enter(in)
 }
 
 // goesOut says whether a packet that is in a switch goes out by an arc.
@@ -414,37 +374,27 @@ func (w *mcWorker) outs(sl fabric.SL, at mcStart, do func(k int32)) {
 	}
 }
 
-// behindArc is where a packet is that went out by an arc, with no way on for one that
-// has arrived.
-func (w *mcWorker) behindArc(arc int32) mcStart {
-	a := &w.arcs[arc]
-	if a.kind != arcSwitch {
-		return mcStart{back: -1}
-	}
-	return mcStart{a.from, a.to, a.back, w.f.Num(w.f.Peer(w.ports[arc]))}
-}
-
 // flood sends a packet through the masks. Each arc it goes out by is in way once, and
-// has the packet's number in hit and in copies how many copies take it, unless it
+// is in hit and has in copies how many copies take it, unless it
 // loops: then it says true.
 func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
-	next(&w.packet, w.hit)
+	clear(w.hit)
 	w.way = w.way[:0]
 	twice := false
 	for i := int32(-1); ; {
 		w.outs(sl, at, func(k int32) {
-			if w.hit[k] == w.packet {
+			if w.hit[k] {
 				twice = true
 				return
 			}
-			w.hit[k] = w.packet
+			w.hit[k] = true
 			w.copies[k], w.before[k] = 1, 0
 			w.way = append(w.way, mcHop{k, i})
 		})
 		if i++; int(i) == len(w.way) {
 			break
 		}
-		at = w.behindArc(w.way[i].arc)
+		at = w.arcs[w.way[i].arc].mcStart
 	}
 	return twice && !w.countCopies(sl)
 }
@@ -461,7 +411,7 @@ func (w *mcWorker) countCopies(sl fabric.SL) bool {
 		if h.after < 0 {
 			w.copies[h.arc] = 1 // from where the packet began
 		}
-		w.outs(sl, w.behindArc(h.arc), func(k int32) { w.before[k]++ })
+		w.outs(sl, w.arcs[h.arc].mcStart, func(k int32) { w.before[k]++ })
 	}
 	ready := w.stack[:0]
 	for _, h := range w.way {
@@ -473,7 +423,7 @@ func (w *mcWorker) countCopies(sl fabric.SL) bool {
 	for ; len(ready) > 0; done++ {
 		i := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
-		w.outs(sl, w.behindArc(i), func(k int32) {
+		w.outs(sl, w.arcs[i].mcStart, func(k int32) {
 			w.copies[k] = min(maxCopies, w.copies[k]+w.copies[i])
 			if w.before[k]--; w.before[k] == 0 {
 				ready = append(ready, k)
@@ -493,7 +443,7 @@ func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
 	}
 	i, ok := slices.BinarySearch(w.ports, q)
 	switch {
-	case !ok || w.hit[i] != w.packet:
+	case !ok || !w.hit[i]:
 		return 0
 	case loops:
 		return 1
@@ -529,7 +479,7 @@ func (w *mcWorker) judge(t *mft.Tree, loops bool, sender fabric.PortID) reach {
 func (w *mcWorker) strays(do func(p fabric.PortID)) {
 	for _, h := range w.way {
 		q := w.ports[h.arc]
-		if w.arcs[h.arc].kind != arcEnd || w.wanted[q] == w.tree {
+		if w.arcs[h.arc].kind != arcEnd || w.wanted[q] {
 			continue
 		}
 		if peer := w.f.Peer(q); peer != fabric.NoPort {

@@ -27,10 +27,9 @@ func (s split) compare(o split) int {
 // alone, so that each arc is looked at once for each VL.
 func (w *mcWorker) spread(t *mft.Tree) {
 	vls := w.graph.vls
-	if n := len(w.ports) * vls; len(w.reached) < n {
-		w.reached = append(w.reached, make([]uint32, n-len(w.reached))...)
-	}
-	next(&w.reachNow, w.reached)
+	n := len(w.ports) * vls
+	w.reached = slices.Grow(w.reached[:0], n)[:n]
+	clear(w.reached)
 	w.queue = w.queue[:0]
 	for _, s := range t.Senders {
 		in := w.f.Attachment(s)
@@ -46,7 +45,7 @@ func (w *mcWorker) spread(t *mft.Tree) {
 	for i := 0; i < len(w.queue); i++ {
 		at := w.queue[i]
 		ch := int32(w.ports[at.arc])*int32(vls) + at.vl
-		w.leave(t.SL, ch, w.behindArc(at.arc), w.graph.row(ch))
+		w.leave(t.SL, ch, w.arcs[at.arc].mcStart, w.graph.row(ch))
 	}
 }
 
@@ -62,14 +61,14 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 	first, vls := int32(-1), int32(w.graph.vls)
 	w.outs(sl, at, func(k int32) {
 		p := w.ports[k]
-		w.taken[k] = w.loaded
+		w.taken[k] = true
 		if w.arcs[k].kind == arcDead || w.f.Num(p) == fabric.ManagementPort {
 			return
 		}
 		vl := w.lane(w.vlOf(at.num, p, sl))
 		ch := int32(p)*vls + vl
-		if seen := &w.reached[k*vls+vl]; *seen != w.reachNow {
-			*seen = w.reachNow
+		if seen := &w.reached[k*vls+vl]; !*seen {
+			*seen = true
 			w.queue = append(w.queue, mcState{k, vl})
 			add(w.used, int(ch>>6), 1<<(ch&63))
 		}
@@ -79,21 +78,21 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 		}
 		if w.Copying != Independent {
 			if first >= 0 {
-				w.splits = append(w.splits, split{in, first, ch})
+				w.found.splits = append(w.found.splits, split{in, first, ch})
 			}
 			first = ch
 		}
 	})
-	if len(w.splits) > 1<<16 && len(w.splits) > 2*w.packed {
+	if len(w.found.splits) > 1<<16 && len(w.found.splits) > 2*w.packed {
 		w.pack()
 	}
 }
 
 // pack leaves each split in the list once.
 func (w *mcWorker) pack() {
-	slices.SortFunc(w.splits, split.compare)
-	w.splits = slices.Compact(w.splits)
-	w.packed = len(w.splits)
+	slices.SortFunc(w.found.splits, split.compare)
+	w.found.splits = slices.Compact(w.found.splits)
+	w.packed = len(w.found.splits)
 }
 
 // union adds the dependencies of another graph of the same channels.
@@ -136,7 +135,7 @@ type portGraph struct {
 
 func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
 	k := &portGraph{dependencyGraph: g, class: graph.NewUnionFind[int32](g.count()), members: make(map[int32][]int32)}
-	for _, s := range c.splits {
+	for _, s := range c.found.splits {
 		k.class.Join(s.a, s.b)
 		if c.Copying == Wormhole {
 			continue

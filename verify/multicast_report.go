@@ -16,8 +16,8 @@ import (
 func (c *multicast) report(r *Result, opt Options) {
 	out := newCollector(r, opt.Findings)
 	w := newMCWorker(c)
-	for i := range c.troubles {
-		t := &c.troubles[i]
+	for i := range c.found.troubles {
+		t := &c.found.troubles[i]
 		for _, at := range []struct {
 			rule string
 			mcTally
@@ -39,9 +39,9 @@ func (c *multicast) report(r *Result, opt Options) {
 			}
 		}
 	}
-	c.reportDead(out, MulticastDeadPort, c.dead, "has no cable")
-	c.reportDead(out, MulticastDeadEnd, c.ends, "leads to a switch with no other port in its mask")
-	for _, x := range c.unused {
+	c.reportDead(out, MulticastDeadPort, c.found.dead, "has no cable")
+	c.reportDead(out, MulticastDeadEnd, c.found.ends, "leads to a switch with no other port in its mask")
+	for _, x := range c.found.unused {
 		out.add(MulticastUnused, int64(x.n), func(f *Finding) {
 			f.Switch, f.LID = c.f.Node(c.f.Owner(x.port)).GUID, x.mlid
 			f.Message = fmt.Sprintf("no sender's packets reach %s in the masks of MLID %#x, such as %s", text.Count(x.n, "port", "ports"), uint16(x.mlid), c.f.PortName(x.port))
@@ -50,8 +50,8 @@ func (c *multicast) report(r *Result, opt Options) {
 	if c.Trees != nil {
 		c.reportUnknown(out)
 	}
-	if n := len(c.gaps); n > 0 {
-		x := c.gaps[0]
+	if n := len(c.found.gaps); n > 0 {
+		x := c.found.gaps[0]
 		reason := fmt.Sprintf("%s sends packets of MLID %#x to a switch without a mask for it", c.f.PortName(x.port), uint16(x.mlid))
 		if n > 1 {
 			reason += fmt.Sprintf(", and so do %d more ports and MLIDs", n-1)
@@ -117,9 +117,9 @@ func (w *mcWorker) pathTo(i int32) (list []Hop) {
 
 // hopOf is the hop of an arc. VLs are not in it.
 func (w *mcWorker) hopOf(arc int32) Hop {
-	p := w.ports[arc]
-	n := w.f.Owner(p)
-	return Hop{Switch: w.f.Node(n).GUID, Name: w.f.Name(n), Port: w.f.Num(p), LID: w.current}
+	h := hopOf(w.f, w.ports[arc])
+	h.LID = w.current
+	return h
 }
 
 func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
@@ -142,7 +142,7 @@ func (w *mcWorker) loop(sl fabric.SL, sender fabric.PortID) []int32 {
 	cycle := graph.FirstCycle(len(w.ports)+1, func(v int32) []int32 {
 		at := w.start(sl, sender)
 		if v > 0 {
-			at = w.behindArc(v - 1)
+			at = w.arcs[v-1].mcStart
 		}
 		next = next[:0]
 		w.outs(sl, at, func(k int32) { next = append(next, k+1) })
@@ -185,7 +185,7 @@ func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, seco
 			before = append(before, -1)
 		}
 		for i, h := range w.way {
-			if w.goesOut(sl, w.behindArc(h.arc), arc) {
+			if w.goesOut(sl, w.arcs[h.arc].mcStart, arc) {
 				before = append(before, int32(i))
 			}
 		}
@@ -228,7 +228,7 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 	switch {
 	case came < 0 && w.f.Owner(in) != s:
 		what := "no packet of %s comes to %s of receiver %s"
-		if w.mask[s].loaded != w.loaded {
+		if w.mask[s].isEmpty() {
 			what += ", which has no mask"
 		}
 		f.Message += fmt.Sprintf(what, sender, w.switchName(s), receiver)
@@ -332,7 +332,7 @@ func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph)
 	var why string
 	switch c.Copying {
 	case LockStep:
-		found = k.outputPairs(c.splits)
+		found = k.outputPairs(c.found.splits)
 		why = "packets of two ways in go out by both %s and %s, so that each can take one of them first"
 	case Wormhole:
 		found = k.inputPairs()

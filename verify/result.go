@@ -115,6 +115,11 @@ type Hop struct {
 // String is "name"[port].
 func (h Hop) String() string { return h.Name.At(h.Port) }
 
+// hopOf is the channel that leaves a switch by a port, on VL 0.
+func hopOf(f *fabric.Fabric, p fabric.PortID) Hop {
+	return Hop{Switch: f.Node(f.Owner(p)).GUID, Name: f.Name(f.Owner(p)), Port: f.Num(p)}
+}
+
 // Target is "LID 5", or "MLID 0xc001".
 func (h Hop) Target() string {
 	if h.LID >= mft.MinMLID {
@@ -164,6 +169,10 @@ func (e Endpoint) String() string {
 		return e.Name.String()
 	}
 	return e.Name.At(e.Port)
+}
+
+func endpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
+	return Endpoint{f.Node(f.Owner(p)).GUID, f.Name(f.Owner(p)), f.Num(p)}
 }
 
 // Waiver excuses a finding for some time.

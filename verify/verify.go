@@ -366,7 +366,7 @@ func (p *plan) judge(r *Result, unicast, all *dependencyGraph, mc *multicast, w 
 	both := unicast
 	fromCAs := p.fromCAs(w)
 	if mc != nil {
-		r.Multicast = mc.counts
+		r.Multicast = mc.found.counts
 		both = mc.graph
 		all.union(both)
 		both.union(unicast)
@@ -395,7 +395,7 @@ func (p *plan) judge(r *Result, unicast, all *dependencyGraph, mc *multicast, w 
 			}
 		}
 	}
-	if ok && (mc == nil || mc.Copying == Independent && mc.counts.Loops == 0) {
+	if ok && (mc == nil || mc.Copying == Independent && mc.found.counts.Loops == 0) {
 		r.proof = proof
 	}
 	return l
