@@ -27,13 +27,13 @@ import (
 // A mask has a port when a sender is on this side of it and a receiver on the
 // other. With all hosts as senders that is the closed form X12. A comb has one
 // way between any two switches, so every sender reaches every receiver once, by
-// this way, and nobody else, wherever senders are, whether they receive or not.
+// this way, and no other host, wherever senders are, whether they receive or not.
 // Cables that close rings are in no comb.
 //
 // # Credit loops
 //
 // With dimension-order unicast on the same VL, channels cannot wait for each
-// other in a circle, as long as all combs on the VL have one trunk. Take the
+// other in a cycle, as long as all combs on the VL have one trunk. Take the
 // channels of the last dimension apart by whether they lead towards the trunk's
 // plane or away from it, and all others by the plane that they are in, which
 // has one coordinate of the last dimension. Every packet that makes a turn out
@@ -43,21 +43,21 @@ import (
 //
 //	other planes < towards the trunk's plane < trunk's plane < away from it
 //
-// and a circle would lie in one of the four. Channels along the last dimension
+// and a cycle would lie in one of the four. Channels along the last dimension
 // wait for none that lead the other way, so it would lie in one plane. In
 // planes other than the trunk's there are only turns of dimension-order
-// routing, which has no circles. The trunk's plane is a mesh of one dimension
+// routing, which has no cycles. The trunk's plane is a mesh of one dimension
 // less, with its comb: the same holds there, down to the trunk, a line. On a
 // ring with datelines (see XY) the same holds on VL 0, whose packets cross no
 // closing cable, and on a ring of three, where a channel of a closing cable
 // waits for none of its ring.
 //
-// Two trunk rows on one VL close a circle, on 2x2 already.
+// Two trunk rows on one VL close a cycle, on 2x2 already.
 //
 // Nothing rests on that proof alone. Build looks at the tables that it is given,
 // whatever engine made them, with their SL-to-VL tables and path SLs, adds
 // the turns of whole combs, and takes trunks with which no channels wait for each
-// other in a circle. West-first allows any row. Negative-first allows the first
+// other in a cycle. West-first allows any row. Negative-first allows the first
 // row only, where combs have no turn from a channel that leads to greater
 // coordinates; so does north-last, while the comb with the dimensions in the
 // opposite order, whose trunk is a column, has any column there. That comb is
@@ -79,7 +79,7 @@ import (
 // On a grid with missing parts trunks are compared as if nothing were missing, and
 // the best one is taken on which no group lacks a cable. Where there is none,
 // combs become spanning trees (B6): cable after cable is added, those of the
-// comb first, as long as the turns into it and out of it close no circle. On the
+// comb first, as long as the turns into it and out of it close no cycle. On the
 // detours of a repaired routing that may fail for all trunks; on a VL without
 // unicast it cannot. Build then refuses and names a switch that
 // remains apart, as it does for groups that no cables join.

@@ -361,7 +361,7 @@ func TestCombExhaustive(t *testing.T) {
 
 // TestCombExact floods from every sender of random groups of all end ports,
 // switches' own included, on grids of all shapes; with their unicast paths the
-// packets close no circle.
+// packets close no cycle.
 func TestCombExact(t *testing.T) {
 	for name, shape := range shapes() {
 		t.Run(name, func(t *testing.T) {
@@ -378,7 +378,7 @@ func TestCombExact(t *testing.T) {
 						}
 					}
 				}
-				if circleOf(together(waitsFor(t, r), r, p)) {
+				if hasCycle(together(waitsFor(t, r), r, p)) {
 					t.Error("unicast and multicast close a circle")
 				}
 			}
@@ -388,7 +388,7 @@ func TestCombExact(t *testing.T) {
 			}
 			p := combed(t, Comb{}, r, groups, mft.Options{}) // on the grid that both find
 			mustBeExact(t, groups, p)
-			if circleOf(together(waitsFor(t, r), r, p)) {
+			if hasCycle(together(waitsFor(t, r), r, p)) {
 				t.Error("without a grid unicast and multicast close a circle")
 			}
 		})
@@ -434,9 +434,9 @@ func together(unicast map[channel]map[channel]bool, r *lft.Routing, p *mft.Plan)
 	return after
 }
 
-// circleOf says whether channels wait for each other in a circle, by taking
+// hasCycle says whether channels wait for each other in a cycle, by taking
 // away those that wait for none that is left.
-func circleOf(after map[channel]map[channel]bool) bool {
+func hasCycle(after map[channel]map[channel]bool) bool {
 	before := make(map[channel][]channel)
 	waits := make(map[channel]int)
 	var free []channel
@@ -463,7 +463,7 @@ func circleOf(after map[channel]map[channel]bool) bool {
 }
 
 // TestCombDeadlock has B3 on one VL: with XY on 8x8, 200 sets of 50 random groups
-// close no circle; and when one group of a set is on another trunk, they mostly
+// close no cycle; and when one group of a set is on another trunk, they mostly
 // do.
 func TestCombDeadlock(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{8, 8}, Hosts: 1}, lft.LIDOptions{})
@@ -474,7 +474,7 @@ func TestCombDeadlock(t *testing.T) {
 	for i := range 200 {
 		groups := randomGroups(rnd, g.Fabric.CAPorts(), 50, 16)
 		p := combed(t, Comb{Grid: g}, r, groups, mft.Options{})
-		if circleOf(together(unicast, r, p)) {
+		if hasCycle(together(unicast, r, p)) {
 			t.Fatalf("a circle with %s", p.Notes)
 		}
 		if i >= 50 {
@@ -491,7 +491,7 @@ func TestCombDeadlock(t *testing.T) {
 			moved.Add(p.Trees[k].MLID, from.Tables.Ports(p.Trees[k].MLID))
 		}
 		p.Tables = moved
-		if circleOf(together(unicast, r, p)) {
+		if hasCycle(together(unicast, r, p)) {
 			circles++
 		}
 	}
@@ -657,7 +657,7 @@ func TestCombTurnModels(t *testing.T) {
 				return false
 			}
 			mustBeExact(t, groups, p)
-			if circleOf(together(unicast, r, p)) {
+			if hasCycle(together(unicast, r, p)) {
 				t.Errorf("%s with trunk %v closes a circle", r.Engine, trunk[0])
 			}
 			return true

@@ -483,7 +483,7 @@ func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	}
 	x.served = group
 	s := t.node[stuck]
-	name, place := nameOf(x.g.Fabric, s), x.g.place(s)
+	name, place := nameOf(x.g.Fabric, s), x.g.coordinatesOf(s)
 	if x.bridge {
 		x.why = x.refuse(group, "of the cables that are left none joins %s at %s, or what is behind it, to the comb on %v without closing a circle of cables that wait for each other",
 			name, place, t.trunk)

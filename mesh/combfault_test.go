@@ -49,7 +49,7 @@ func connected(f *fabric.Fabric) [][]fabric.PortID {
 
 // TestCombFaults has B6: every cable and switch of a 4x4 mesh missing, each
 // alone and in pairs, on repaired XY routing. Every group of hosts that are still
-// connected gets an exact tree, which with unicast closes no circle on any VL:
+// connected gets an exact tree, which with unicast closes no cycle on any VL:
 // on a VL without unicast if need be.
 func TestCombFaults(t *testing.T) {
 	type fault struct{ at, dim int } // dim 2 for a switch
@@ -93,7 +93,7 @@ func TestCombFaults(t *testing.T) {
 			}
 			made++
 			mustBeExact(t, groups, p)
-			if circleOf(together(waitsFor(t, r), r, p)) {
+			if hasCycle(together(waitsFor(t, r), r, p)) {
 				t.Fatal(a, b, "a circle")
 			}
 			if len(parts) > 1 {
@@ -114,7 +114,7 @@ func TestCombFaults(t *testing.T) {
 }
 
 // TestCombProperties has random grids with parallel cables and missing parts,
-// repaired or not, SLs, trunks: what is built is exact and closes no circle.
+// repaired or not, SLs, trunks: what is built is exact and closes no cycle.
 func TestCombProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		shape := drawPlot(rt, true)
@@ -160,7 +160,7 @@ func TestCombProperties(t *testing.T) {
 		if r.SL2VL != nil && r.PathSLs == nil {
 			unicast = everySL(t, r)
 		}
-		if circleOf(together(unicast, r, p)) {
+		if hasCycle(together(unicast, r, p)) {
 			rt.Fatal("a circle")
 		}
 	})

@@ -101,10 +101,10 @@ func (t *combTree) join(s fabric.NodeID, way Dir) {
 
 // climb finds the ways to the root.
 func (t *combTree) climb() {
-	g, n, ways := t.g, len(t.near), 2*len(t.g.Dims)
+	g, n, dirs := t.g, len(t.near), 2*len(t.g.Dims)
 	t.rank, t.node = make([]int32, n), make([]fabric.NodeID, 0, n)
 	t.parent, t.up = make([]int32, 0, n), make([]Dir, 0, n)
-	t.first = make([]fabric.PortID, n*ways)
+	t.first = make([]fabric.PortID, n*dirs)
 	for i := range t.first {
 		t.first[i] = fabric.NoPort
 	}
@@ -132,8 +132,8 @@ func (t *combTree) climb() {
 				}
 				add(u, int32(i), way.Opposite())
 				ports := g.Ports(u, way.Opposite())
-				t.first[int(u)*ways+int(way.Opposite())] = ports[0]
-				t.first[int(s)*ways+int(way)] = g.Fabric.Peer(ports[0])
+				t.first[int(u)*dirs+int(way.Opposite())] = ports[0]
+				t.first[int(s)*dirs+int(way)] = g.Fabric.Peer(ports[0])
 				t.many = t.many || len(ports) > 1
 			}
 		}
@@ -150,7 +150,7 @@ type combWalk struct {
 	senders   []int32  // by rank: of the group, in the subtree; likewise
 	receivers []int32
 	has       []uint64 // by NodeID, a bit: the mask has ports to other switches
-	ways      []uint32 // by NodeID: their directions, a bit each
+	dirs      []uint32 // by NodeID: their directions, a bit each
 	links     []combLink
 	hosts     []fabric.PortID
 	some      []fabric.PortID
@@ -166,7 +166,7 @@ func newCombWalk(g *Grid) *combWalk {
 	n := g.Fabric.NumSwitches()
 	words := (n + 63) / 64
 	return &combWalk{g: g, touched: make([]uint64, words), senders: make([]int32, n), receivers: make([]int32, n),
-		has: make([]uint64, words), ways: make([]uint32, n)}
+		has: make([]uint64, words), dirs: make([]uint32, n)}
 }
 
 // tree fills links with the part of the comb that joins the group's members.
@@ -249,14 +249,14 @@ func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 		for ; w.has[k] != 0; w.has[k] &= w.has[k] - 1 {
 			s := fabric.NodeID(k*64 + bits.TrailingZeros64(w.has[k]))
 			w.some = w.some[:0]
-			for ways := w.ways[s]; ways != 0; ways &= ways - 1 {
-				p := t.first[int(s)*2*len(w.g.Dims)+bits.TrailingZeros32(ways)]
+			for dirs := w.dirs[s]; dirs != 0; dirs &= dirs - 1 {
+				p := t.first[int(s)*2*len(w.g.Dims)+bits.TrailingZeros32(dirs)]
 				if t.many && cable > 0 {
 					p = t.cable(p, cable)
 				}
 				w.some = append(w.some, p)
 			}
-			w.ways[s] = 0
+			w.dirs[s] = 0
 			slices.Sort(w.some)
 			for _, p := range w.some {
 				for len(hosts) > 0 && hosts[0] < p {
@@ -271,7 +271,7 @@ func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 
 func (w *combWalk) put(s fabric.NodeID, way Dir) {
 	w.has[s/64] |= 1 << (s % 64)
-	w.ways[s] |= 1 << way
+	w.dirs[s] |= 1 << way
 }
 
 // cable is the port p of the comb, or, of several parallel cables, the one whose

@@ -14,7 +14,7 @@ import (
 )
 
 // TestCombVLs has B3: with V VLs there are V trunk rows, groups are divided over
-// them by load, nothing waits in a circle on any VL, and a group moved to another
+// them by load, nothing waits in a cycle on any VL, and a group moved to another
 // trunk without its VL closes one.
 func TestCombVLs(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{8, 8}, Hosts: 1}, lft.LIDOptions{})
@@ -36,7 +36,7 @@ func TestCombVLs(t *testing.T) {
 		p := combed(t, Comb{Grid: g, VLs: vls}, r, groups, mft.Options{})
 		mustBeExact(t, groups, p)
 		unicast := everySL(t, r)
-		if circleOf(together(unicast, r, p)) {
+		if hasCycle(together(unicast, r, p)) {
 			t.Fatalf("%d VLs: a circle", vls)
 		}
 		bySL := make(map[fabric.SL][]int)
@@ -57,7 +57,7 @@ func TestCombVLs(t *testing.T) {
 		for _, i := range bySL[0] {
 			sl := p.Trees[i].SL
 			p.Trees[i].SL = 1
-			if circleOf(together(unicast, r, p)) {
+			if hasCycle(together(unicast, r, p)) {
 				circles++
 			}
 			p.Trees[i].SL = sl
@@ -132,7 +132,7 @@ func TestCombSLs(t *testing.T) {
 		}
 		p := combed(t, c, r, list, mft.Options{})
 		mustBeExact(t, groups, p)
-		if circleOf(together(everySL(t, r), r, p)) {
+		if hasCycle(together(everySL(t, r), r, p)) {
 			t.Error("a circle")
 		}
 		// Parts of the list get the same trees.
@@ -223,7 +223,7 @@ func TestCombRings(t *testing.T) {
 			if more.PathSLs == nil {
 				unicast = everySL(t, more)
 			}
-			if circleOf(together(unicast, more, p)) {
+			if hasCycle(together(unicast, more, p)) {
 				t.Error("a circle")
 			}
 		})
@@ -243,7 +243,7 @@ func TestCombRings(t *testing.T) {
 		}
 		for y := range 6 { // whatever is refused is really unsafe
 			bare := combed(t, Comb{Grid: g, Trunks: trunkAt(-1, y)}, &lft.Routing{Engine: "none", Fabric: r.Fabric, Tables: lft.NewTables(36, r.Fabric.MaxLID())}, groups, mft.Options{})
-			if circleOf(together(waitsFor(t, r), r, bare)) == safe {
+			if hasCycle(together(waitsFor(t, r), r, bare)) == safe {
 				t.Errorf("SL %d, trunk row %d: safe %v", sl, y, !safe)
 			}
 		}
@@ -258,7 +258,7 @@ func TestCombTwoOrders(t *testing.T) {
 	groups := randomGroups(rand.New(rand.NewPCG(4, 4)), g.Fabric.CAPorts(), 60, 9)
 	p := combed(t, Comb{Grid: g, VLs: 2}, r, groups, mft.Options{})
 	mustBeExact(t, groups, p)
-	if circleOf(together(waitsFor(t, r), r, p)) {
+	if hasCycle(together(waitsFor(t, r), r, p)) {
 		t.Error("a circle")
 	}
 	t.Log(p.Notes)

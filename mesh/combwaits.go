@@ -87,7 +87,7 @@ func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 	}
 	for i, sls := range turns {
 		if sls != 0 {
-			w.addTurn(int32(i)/w.ways, Dir(int32(i)%w.ways), sls)
+			w.addTurn(int32(i)/w.dirs, Dir(int32(i)%w.dirs), sls)
 		}
 	}
 	return w, nil
@@ -104,7 +104,7 @@ func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 		turns  []uint16
 	}
 	start := func() work {
-		return work{lft.NewForest(f), make([]uint16, f.NumSwitches()), make([]uint16, len(a.head)*int(a.ways))}
+		return work{lft.NewForest(f), make([]uint16, f.NumSwitches()), make([]uint16, len(a.head)*int(a.dirs))}
 	}
 	list, err := par.ForEachWith(ctx, 0, len(f.LIDPorts()), start, func(w work, lid int) error {
 		w.forest.FindTree(l.r.Tables, fabric.LID(lid))
@@ -123,7 +123,7 @@ func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 			}
 			w.sls[to] |= sls
 			arc := a.arc(a.index[s], l.g.Dir(out))
-			w.turns[arc*a.ways+int32(l.g.Dir(w.forest.Next[to]))] |= sls
+			w.turns[arc*a.dirs+int32(l.g.Dir(w.forest.Next[to]))] |= sls
 		}
 		return nil
 	})
@@ -144,7 +144,7 @@ func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 func (w *combWaits) addTurn(arc int32, way Dir, sls uint16) bool {
 	g, r := w.sl.g, w.sl.r
 	for _, out := range g.Ports(w.node[w.head[arc]], way) {
-		for _, port := range g.Ports(w.node[arc/w.ways], Dir(arc%w.ways)) {
+		for _, port := range g.Ports(w.node[arc/w.dirs], Dir(arc%w.dirs)) {
 			var m lft.VLMap // of one VL
 			if r.SL2VL != nil {
 				m = *r.SL2VL.At(g.Fabric.Num(g.Fabric.Peer(port)), out)
@@ -201,14 +201,14 @@ func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits 
 	x := &combWaits{w.clone(), w.sl}
 	x.keepAcyclic(x.sorted())
 	joined := graph.NewUnionFind[fabric.NodeID](len(t.node))
-	for s, ways := range t.joined {
-		for ; ways != 0; ways &= ways - 1 {
-			joined.Join(fabric.NodeID(s), g.Neighbor(fabric.NodeID(s), Dir(bits.TrailingZeros32(ways))))
+	for s, dirs := range t.joined {
+		for ; dirs != 0; dirs &= dirs - 1 {
+			joined.Join(fabric.NodeID(s), g.Neighbor(fabric.NodeID(s), Dir(bits.TrailingZeros32(dirs))))
 		}
 	}
 	for kind := range 3 {
 		for _, s := range t.near {
-			for way := range Dir(w.ways) {
+			for way := range Dir(w.dirs) {
 				ports := g.Ports(s, way)
 				if len(ports) == 0 || kind == 0 && wanted[s]>>way&1 == 0 || kind > 0 && g.Wraps(ports[0]) != (kind == 2) {
 					continue
@@ -236,7 +236,7 @@ func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits 
 // describe names the switches round a cycle.
 func (w *combWaits) describe(cycle []int32) string {
 	const most = 12
-	name := func(ch int32) fabric.Name { return w.sl.g.Fabric.Name(w.node[ch/int32(w.vls)/w.ways]) }
+	name := func(ch int32) fabric.Name { return w.sl.g.Fabric.Name(w.node[ch/int32(w.vls)/w.dirs]) }
 	var b strings.Builder
 	for i, ch := range cycle {
 		if i == most {

@@ -133,7 +133,7 @@ func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGrid
 	e := &NotGridError{}
 	var names []string
 	for _, c := range out {
-		names = append(names, fmt.Sprintf("between %s, which joins %s and %s", cableName(f, c), grid.place(c[0]), grid.place(c[1])))
+		names = append(names, fmt.Sprintf("between %s, which joins %s and %s", cableName(f, c), grid.coordinatesOf(c[0]), grid.coordinatesOf(c[1])))
 		e.Cables = append(e.Cables, cablePorts(f, c)...)
 	}
 	e.Reason = fmt.Sprintf("all cables fit %s%s, but not that %s", withArticle(grid.String()), grid.lacking(), strings.Join(names, "; nor that "))

@@ -70,7 +70,7 @@ func growLayouts(g *links, dims, layouts int) (found *fit, why trouble) {
 			break
 		}
 		l := startLayout(g, dims, seeds)
-		l.grow()
+		l.placeAll()
 		var t trouble
 		if found, t = l.finish(); found != nil {
 			return found, trouble{}
@@ -113,8 +113,8 @@ func startLayout(g *links, dims int, seeds []seed) *layout {
 	return best
 }
 
-// grow places as many switches as it can, but stops when far too much does not fit.
-func (l *layout) grow() {
+// placeAll places as many switches as it can, but stops when far too much does not fit.
+func (l *layout) placeAll() {
 	budget := 1<<20 + 256*l.g.switches()
 	for {
 		l.placeSure()

@@ -82,8 +82,8 @@ func (a *axis) flip() {
 	a.plus, a.minus = a.minus, a.plus
 }
 
-// begin gives a switch on a ring the coordinate 0.
-func (a *axis) begin(s fabric.NodeID) {
+// setOrigin gives a switch on a ring the coordinate 0.
+func (a *axis) setOrigin(s fabric.NodeID) {
 	zero := a.coord[s]
 	for s, x := range a.coord {
 		a.coord[s] = (x - zero + a.size) % a.size
@@ -241,9 +241,9 @@ func (r *reading) grid(start fabric.NodeID) *Grid {
 	for _, a := range r.axes {
 		switch {
 		case a.ring && start == fabric.NoNode: // all such corners are missing
-			a.begin(0)
+			a.setOrigin(0)
 		case a.ring:
-			a.begin(start)
+			a.setOrigin(start)
 		case start != fabric.NoNode && a.coord[start] != 0:
 			a.flip()
 		}

@@ -219,13 +219,13 @@ func searchShapes(g *links, best *fit, steps int, suits func(Shape) bool) *fit {
 	var options []option
 	for positions := n; positions <= mostPositions(n); positions++ {
 		for _, s := range appendShapes(nil, nil, nil, positions) {
-			ways := 0 // the most neighbours of a position
+			dirs := 0 // the most neighbours of a position
 			for _, size := range s.Dims {
-				ways += min(size-1, 2)
+				dirs += min(size-1, 2)
 			}
 			links := s.links()
-			least := max(0, links-count-(positions-n)*ways)
-			if ways >= most && links >= count && least <= s.mostMissing(n) && suits(s) {
+			least := max(0, links-count-(positions-n)*dirs)
+			if dirs >= most && links >= count && least <= s.mostMissing(n) && suits(s) {
 				options = append(options, option{s, positions, least})
 			}
 		}

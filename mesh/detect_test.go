@@ -592,8 +592,8 @@ func TestDetectFaults(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			if d := f.Node(s).Description; d != "switch "+g.place(s) {
-				t.Errorf("%s: %s is at %s", tt.name, d, g.place(s))
+			if d := f.Node(s).Description; d != "switch "+g.coordinatesOf(s) {
+				t.Errorf("%s: %s is at %s", tt.name, d, g.coordinatesOf(s))
 			}
 		}
 	}
@@ -684,8 +684,8 @@ func TestDetectGenerated(t *testing.T) {
 			t.Errorf("%s: dimensions %v", tt.want, g.Dims)
 		}
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			if d := f.Node(s).Description; d != "switch "+g.place(s) {
-				t.Fatalf("%s: %s is at %s", tt.want, d, g.place(s))
+			if d := f.Node(s).Description; d != "switch "+g.coordinatesOf(s) {
+				t.Fatalf("%s: %s is at %s", tt.want, d, g.coordinatesOf(s))
 			}
 			for d, size := range g.Dims {
 				plus, minus := directions(d)
@@ -712,8 +712,8 @@ func TestDetectGenerated(t *testing.T) {
 			t.Errorf("%s: detected a %s", want, g)
 		}
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			if d := f.Node(s).Description; d != "switch "+g.place(s) {
-				t.Fatalf("%s: %s is at %s", g, d, g.place(s))
+			if d := f.Node(s).Description; d != "switch "+g.coordinatesOf(s) {
+				t.Fatalf("%s: %s is at %s", g, d, g.coordinatesOf(s))
 			}
 		}
 	}
@@ -832,8 +832,8 @@ func TestDetectReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		if d := f.Node(s).Description; d != "switch "+g.place(s) {
-			t.Errorf("%s is at %s", d, g.place(s))
+		if d := f.Node(s).Description; d != "switch "+g.coordinatesOf(s) {
+			t.Errorf("%s is at %s", d, g.coordinatesOf(s))
 		}
 	}
 }

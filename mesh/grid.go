@@ -29,7 +29,7 @@ func Minus(d int) Dir { return Dir(2*d + 1) }
 // Dim is the dimension that d is a direction of.
 func (d Dir) Dim() int { return int(d) >> 1 }
 
-// Positive says whether d leads to greater coordinates, but for the cable that
+// Positive says whether d leads to greater coordinates, except for the cable that
 // closes a ring.
 func (d Dir) Positive() bool { return d&1 == 0 }
 
@@ -176,13 +176,13 @@ func newGrid(f *fabric.Fabric, dims []int, wrap []bool, coords []int16, dir []Di
 	for i := range g.at {
 		g.at[i] = fabric.NoNode
 	}
-	ways := 2 * len(dims)
-	g.start = make([]int32, f.NumSwitches()*ways+1)
+	dirs := 2 * len(dims)
+	g.start = make([]int32, f.NumSwitches()*dirs+1)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		g.at[g.Position(s)] = s
 		ports, _ := f.SwitchLinks(s)
-		for way := range Dir(ways) {
-			g.start[int(s)*ways+int(way)] = int32(len(g.ports))
+		for way := range Dir(dirs) {
+			g.start[int(s)*dirs+int(way)] = int32(len(g.ports))
 			for _, p := range ports {
 				if dir[p] == way {
 					g.ports = append(g.ports, p)
@@ -279,7 +279,7 @@ func (g *Grid) Faults() []string {
 			continue
 		}
 		s, t := g.at[at], g.at[g.Next(at, m.Dir)]
-		words[i] = fmt.Sprintf("no cable between %s at %s and %s at %s", nameOf(g.Fabric, s), g.place(s), nameOf(g.Fabric, t), g.place(t))
+		words[i] = fmt.Sprintf("no cable between %s at %s and %s at %s", nameOf(g.Fabric, s), g.coordinatesOf(s), nameOf(g.Fabric, t), g.coordinatesOf(t))
 	}
 	return words
 }
@@ -298,5 +298,5 @@ func (g *Grid) beside(position int) string {
 	return ", next to " + text.List(names, "and")
 }
 
-// place is the coordinates of s as text.
-func (g *Grid) place(s fabric.NodeID) string { return g.Coordinates(g.Position(s)) }
+// coordinatesOf is the coordinates of s as text.
+func (g *Grid) coordinatesOf(s fabric.NodeID) string { return g.Coordinates(g.Position(s)) }

@@ -26,15 +26,15 @@ const (
 // 2o+1 with datelines, and o without, where v is the bit of the hop's
 // dimension, 0 in other dimensions.
 //
-// A switch chooses the VL by way in, way out and SL, and never learns on which
+// A switch chooses the VL by input port, output port and SL, and never learns on which
 // VL the packet came (IBA 7.6.6); so the packet cannot change to the other VL
 // when it crosses the dateline, as Dally and Seitz have it, but is on one of
 // the two for the whole dimension, and the SL must know beforehand.
 //
-// No circle of channels waits for each other:
+// No cycle of channels waits for each other:
 //
 //   - A path passes through the dimensions in order and never returns to one,
-//     and it keeps to its order's VLs, so a circle would have to lie within one
+//     and it keeps to its order's VLs, so a cycle would have to lie within one
 //     dimension, one direction, one VL: on a ring, all the way round.
 //   - On VL 0 of a ring no packet uses the closing cable.
 //   - On VL 1 of a ring of k positions, in the direction of greater
@@ -44,7 +44,7 @@ const (
 //     the one that is k/2 - 1, rounded up. The other direction is the mirror
 //     image.
 //
-// The channels into and out of hosts have all VLs to themselves in no circle:
+// The channels into and out of hosts have all VLs to themselves in no cycle:
 // nothing comes before the former and nothing after the latter. They use VL 0
 // (X15).
 type lanes struct {
@@ -83,7 +83,7 @@ func (l *lanes) slBits() int {
 	return n
 }
 
-// sl2vl is the tables of all ports. They depend on the way out and the SL
+// sl2vl is the tables of all ports. They depend on the output port and the SL
 // only.
 func (l *lanes) sl2vl() *lft.SL2VL {
 	f := l.g.Fabric
@@ -231,7 +231,7 @@ const (
 )
 
 // ByDirection is the SL-to-VL tables in which a switch's port has its
-// direction's VL for all SLs and all ways in; vls is how many data VLs the
+// direction's VL for all SLs and all input ports; vls is how many data VLs the
 // ports have. With 2n and more on a grid of n dimensions each direction has a
 // VL of its own, as the preset says (Fig. 6(e) and 8(e)). With fewer, but two
 // or more, positive directions share VL 0 and negative ones VL 1 (Fig. 6(c) and

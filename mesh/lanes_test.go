@@ -122,9 +122,9 @@ func TestDateline(t *testing.T) {
 			t.Error("the engine takes other SLs")
 		}
 	}
-	// On one VL it would be a circle, so that circle() does see them.
+	// On one VL it would be a cycle, so that waitInCycle does see them.
 	r.SL2VL, r.PathSLs = nil, nil
-	if !circle(t, r) {
+	if !waitInCycle(t, r) {
 		t.Error("a torus on one VL should have a circle")
 	}
 }
@@ -180,24 +180,24 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestByDirectionIsOneVL has X17: when the VL follows from the way out alone,
+// TestByDirectionIsOneVL has X17: when the VL follows from the output port alone,
 // each port has packets on one VL only, and what waits for what is the same as on
-// one VL. It holds for any routing; two of them have circles on either.
+// one VL. It holds for any routing; two of them have cycles on either.
 func TestByDirectionIsOneVL(t *testing.T) {
 	mesh := grow(t, plot{dims: []int{5, 4}, seed: 1})
 	torus := grow(t, plot{dims: []int{5, 4}, wrap: []bool{true, true}, links: []int{2, 1}, seed: 2})
 	both := grow(t, plot{dims: []int{4, 4}, lmc: 1, seed: 3})
 	for _, tt := range []struct {
-		name   string
-		g      *Grid
-		circle bool
+		name  string
+		g     *Grid
+		cycle bool
 	}{{"XY on a mesh", mesh, false}, {"XY on a torus", torus, true}, {"XY and YX", both, true}} {
 		r := routed(t, tt.g, lft.Options{})
 		sls := r.PathSLs
 		r.SL2VL, r.PathSLs = nil, nil
 		one := waitsFor(t, r)
-		if got := circle(t, r); got != tt.circle {
-			t.Errorf("%s on one VL: circle %v, want %v", tt.name, got, tt.circle)
+		if got := waitInCycle(t, r); got != tt.cycle {
+			t.Errorf("%s on one VL: circle %v, want %v", tt.name, got, tt.cycle)
 		}
 		r.PathSLs = sls // whatever SLs packets have
 		for _, vls := range []int{2, 4} {

@@ -28,15 +28,15 @@ const maxRepairVLs = 8
 // from one direction into another one, but never back. A packet that makes a
 // turn holds a buffer of the first cable while it waits for one of the second,
 // so the turns in use are the edges of the channel dependency graph, and a
-// credit loop is a circle of turns (Dally and Seitz, IEEE Trans. Computers
+// credit loop is a cycle of turns (Dally and Seitz, IEEE Trans. Computers
 // 1987). XY's rule is that no path turns from a later dimension into an earlier
 // one, anywhere. The rule of a repair is:
 //
 //   - On the VL of XY every turn that an existing XY path makes is allowed.
 //   - A detour may make any other turn, wherever, as long as all turns made on
 //     its VL can be put in an order in which every path makes them: a turn
-//     that would close a circle is refused, now and later. A cable that is
-//     missing breaks the circles around it, and so the turns next to it are
+//     that would close a cycle is refused, now and later. A cable that is
+//     missing breaks the cycles around it, and so the turns next to it are
 //     mostly free.
 //   - A path that finds no detour on one VL takes another one, on which only the
 //     detours count that take it, with their XY part: SL k is VL k, for the
@@ -46,8 +46,8 @@ const maxRepairVLs = 8
 // are added (see waits), so that no step of the search ever has a credit loop
 // to take back. The sources are all switches, which includes their own port 0,
 // so the proof holds for management traffic as well; channels from and to
-// hosts come first and last and are in no circle. Parallel links are the same
-// way for all this: circles through parallel cables would be circles of ways.
+// hosts come first and last and are in no cycle. Parallel links are the same
+// way for all this: cycles through parallel cables would be cycles of ways.
 //
 // # Detours
 //
@@ -246,7 +246,7 @@ func (r *repairer) write(base *lft.Routing, found *detours) {
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
 		for _, out := range ports {
-			m := *base.SL2VL.At(0, out) // XY's depend on the way out only
+			m := *base.SL2VL.At(0, out) // XY's depend on the output port only
 			for i := range used {
 				m[r.firstSL+i] = fabric.VL(r.firstVL + i)
 			}

@@ -71,7 +71,7 @@ func (r *repairer) search(ctx context.Context) (*detours, error) {
 // repeat tries with each of the preferences in turn.
 func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours, error) {
 	r.work = 0
-	orders := make([][]int32, r.ways+1) // by preferred direction, NoDir first
+	orders := make([][]int32, r.dirs+1) // by preferred direction, NoDir first
 	for i := range orders {
 		orders[i] = slices.Clone(order)
 	}
@@ -102,7 +102,7 @@ func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) 
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		for !r.grow(&r.columns[c]) {
+		for !r.growDetours(&r.columns[c]) {
 			if len(r.vls) == vls {
 				r.failed = c
 				return nil, i, nil
@@ -122,7 +122,7 @@ func (r *repairer) newVL() *waits {
 	return w
 }
 
-// shorten grows all columns anew, on the turns of all together and more where
+// shorten grows all columns again, on the turns of all together and more where
 // they make paths shorter. A column for which that fails keeps its detours.
 func (r *repairer) shorten(ctx context.Context, found *detours) error {
 	r.vls = found.vls
@@ -131,7 +131,7 @@ func (r *repairer) shorten(ctx context.Context, found *detours) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if len(hops) > 0 && r.grow(&r.columns[i]) {
+		if len(hops) > 0 && r.growDetours(&r.columns[i]) {
 			copy(hops, r.hops)
 		}
 	}
@@ -175,8 +175,8 @@ func (r *repairer) allowed(arc int32, d Dir) uint16 {
 	return set
 }
 
-// grow finds the hops of all broken entries of a column, or returns false.
-func (r *repairer) grow(c *column) bool {
+// growDetours finds the hops of all broken entries of a column, or returns false.
+func (r *repairer) growDetours(c *column) bool {
 	r.c = c
 	copy(r.way, c.xy)
 	for i := range r.length {
@@ -189,7 +189,7 @@ func (r *repairer) grow(c *column) bool {
 		r.queue[i] = r.queue[i][:0]
 	}
 	for _, u := range c.broken {
-		for d := range Dir(r.ways) {
+		for d := range Dir(r.dirs) {
 			if v := r.head[r.arc(u, d)]; v >= 0 && (v == c.to || c.xy[v] != NoDir) {
 				r.measure(v)
 				r.offer(r.arc(u, d))
@@ -199,9 +199,9 @@ func (r *repairer) grow(c *column) bool {
 	for ; r.cost < len(r.queue); r.cost++ {
 		for i := 0; i < len(r.queue[r.cost]); i++ {
 			arc := r.queue[r.cost][i]
-			u := arc / r.ways
+			u := arc / r.dirs
 			if r.length[u] < 0 {
-				r.take(arc)
+				r.addDetour(arc)
 			}
 		}
 	}
@@ -247,7 +247,7 @@ func (r *repairer) offer(arc int32) {
 	cost := int(r.length[v]) + 1
 	if r.clearFrom(arc) == 0 {
 		cost += r.newTurn
-		if r.prefer != NoDir && r.prefer != Dir(arc%r.ways) && r.prefer != r.way[v] {
+		if r.prefer != NoDir && r.prefer != Dir(arc%r.dirs) && r.prefer != r.way[v] {
 			cost += r.otherTurn
 		}
 	}
@@ -258,20 +258,20 @@ func (r *repairer) offer(arc int32) {
 	r.queue[cost] = append(r.queue[cost], arc)
 }
 
-// take makes an arc the first hop of a detour, when its turns are allowed.
-func (r *repairer) take(arc int32) {
+// addDetour makes an arc the first hop of a detour, when its turns are allowed.
+func (r *repairer) addDetour(arc int32) {
 	clear := r.clearFrom(arc)
 	if clear == 0 {
 		if clear = r.allow(arc); clear == 0 {
 			return
 		}
 	}
-	u, d := arc/r.ways, Dir(arc%r.ways)
+	u, d := arc/r.dirs, Dir(arc%r.dirs)
 	r.way[u] = d
 	r.length[u] = r.length[r.head[arc]] + 1
 	r.clear[u] = clear
 	r.hops = append(r.hops, hop{from: u, way: d, vl: uint8(bits.TrailingZeros16(clear))})
-	for d := range Dir(r.ways) {
+	for d := range Dir(r.dirs) {
 		if w := r.head[r.arc(u, d)]; w >= 0 && r.length[w] < 0 && w != r.c.to && r.c.xy[w] == NoDir {
 			r.offer(r.arc(w, d.Opposite()))
 		}
@@ -280,7 +280,7 @@ func (r *repairer) take(arc int32) {
 
 // allow adds the turns of a path that begins with arc on a VL, as a set: first
 // of those on which the rest of the path has no new turn. It is empty when
-// circles forbid it on all VLs.
+// cycles forbid it on all VLs.
 func (r *repairer) allow(arc int32) uint16 {
 	clear := r.clear[r.head[arc]]
 	for _, rest := range []uint16{clear, r.all() &^ clear} {

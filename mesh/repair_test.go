@@ -121,7 +121,7 @@ func (w waitGraph) add(from, to int) {
 	}
 }
 
-// cycle names a channel that is in a circle, or -1.
+// cycle names a channel that is in a cycle, or -1.
 func (w waitGraph) cycle() int32 {
 	const open, done = 1, 2
 	state := make([]uint8, len(w))
@@ -499,7 +499,7 @@ func TestRepairRandom(t *testing.T) {
 }
 
 // TestWaits adds turns at random, takes some back, and compares what is
-// accepted with a search for circles.
+// accepted with a search for cycles.
 func TestWaits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dims := rapid.SampledFrom([][]int{{2, 2}, {2, 3}, {3, 3}, {2, 2, 2}}).Draw(rt, "dims")
@@ -512,8 +512,8 @@ func TestWaits(t *testing.T) {
 		}
 		var turns, kept, trial []turn
 		for arc := range int32(len(a.head)) {
-			for way := range Dir(a.ways) {
-				if a.head[arc] >= 0 && a.head[a.next(arc, way)] >= 0 && way != Dir(arc%a.ways).Opposite() {
+			for way := range Dir(a.dirs) {
+				if a.head[arc] >= 0 && a.head[a.next(arc, way)] >= 0 && way != Dir(arc%a.dirs).Opposite() {
 					turns = append(turns, turn{arc, way})
 				}
 			}

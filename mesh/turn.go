@@ -9,7 +9,7 @@ import (
 )
 
 // The turn models of Glass and Ni (The turn model for adaptive routing, JACM
-// 1994) forbid just the turns that every circle of channels on an open mesh
+// 1994) forbid just the turns that every cycle of channels on an open mesh
 // needs: a path takes directions of one set first, in any order, then
 // directions of another, and never returns to the first.
 //
@@ -22,8 +22,8 @@ import (
 //
 // Where a cable or a switch on that path is missing, the adaptive form's
 // freedom serves to find another. A table knows no history, so a switch from
-// which the second set alone leads to the destination takes that, whoever
-// sends, and any other switch takes the first set; each by a shortest way,
+// which the second set alone leads to the destination takes that, for any
+// sender, and any other switch takes the first set; each by a shortest way,
 // directions by the list where several are. Paths that are whole stay what they
 // were: they are such ways. What cannot be reached so has NoPath in all switches
 // that cannot reach it.
@@ -230,8 +230,8 @@ func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
 
 // behind appends the switches to list that have no way yet, and come to u by
 // a hop in one of the directions.
-func (b *bypasses) behind(u fabric.NodeID, ways []Dir, list []fabric.NodeID) []fabric.NodeID {
-	for _, way := range ways {
+func (b *bypasses) behind(u fabric.NodeID, dirs []Dir, list []fabric.NodeID) []fabric.NodeID {
+	for _, way := range dirs {
 		s := b.next(u, way.Opposite())
 		if s != fabric.NoNode && b.hops[s] < 0 && b.next(s, way) == u {
 			b.hops[s] = b.hops[u] + 1
@@ -243,11 +243,11 @@ func (b *bypasses) behind(u fabric.NodeID, ways []Dir, list []fabric.NodeID) []f
 
 // enter fills the entries of switch s that are NoPath with the first of the
 // directions that leads nearer to the destination. Parallel links take turns.
-func (b *bypasses) enter(s fabric.NodeID, ways []Dir, lids []fabric.LID, row []fabric.PortNum) {
+func (b *bypasses) enter(s fabric.NodeID, dirs []Dir, lids []fabric.LID, row []fabric.PortNum) {
 	if row[lids[0]] != fabric.NoPath {
 		return
 	}
-	for _, way := range ways {
+	for _, way := range dirs {
 		if u := b.next(s, way); u != fabric.NoNode && b.hops[u] == b.hops[s]-1 {
 			ports := b.g.Ports(s, way)
 			for i, lid := range lids {

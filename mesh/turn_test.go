@@ -65,7 +65,7 @@ func TestTurnOrder(t *testing.T) {
 
 // TestTurnModels holds the engines on whole grids of all kinds to what they
 // promise: shortest paths of the open mesh, directions in the order of the
-// list, no circle.
+// list, no cycle.
 func TestTurnModels(t *testing.T) {
 	for name, shape := range shapes() {
 		for _, e := range turnEngines {
@@ -102,7 +102,7 @@ func TestTurnModels(t *testing.T) {
 						}
 					}
 				}
-				if circle(t, r) {
+				if waitInCycle(t, r) {
 					t.Error("channels wait for each other in a circle")
 				}
 			})
@@ -150,7 +150,7 @@ func TestTurnModelsBypass(t *testing.T) {
 				}
 			}
 		}
-		if circle(t, r) {
+		if waitInCycle(t, r) {
 			rt.Fatalf("%s: channels wait for each other in a circle", e.Name())
 		}
 	})
@@ -274,8 +274,8 @@ func TestNegativeFirstCopies(t *testing.T) {
 	at := func(x, y int) fabric.NodeID { return g.At(4*x + y) }
 	model := NegativeFirst{}.turns(2)
 	// ways lists the shortest ways that the model allows.
-	var ways func(s, t fabric.NodeID, second bool) [][]Dir
-	ways = func(s, t fabric.NodeID, second bool) [][]Dir {
+	var dirs func(s, t fabric.NodeID, second bool) [][]Dir
+	dirs = func(s, t fabric.NodeID, second bool) [][]Dir {
 		if s == t {
 			return [][]Dir{nil}
 		}
@@ -285,7 +285,7 @@ func TestNegativeFirstCopies(t *testing.T) {
 			if x == y || (x < y) != way.Positive() || second && i < model.first {
 				continue
 			}
-			for _, rest := range ways(g.Neighbor(s, way), t, i >= model.first) {
+			for _, rest := range dirs(g.Neighbor(s, way), t, i >= model.first) {
 				list = append(list, append([]Dir{way}, rest...))
 			}
 		}
@@ -294,9 +294,9 @@ func TestNegativeFirstCopies(t *testing.T) {
 	from := at(1, 1)
 	dests := []fabric.NodeID{at(2, 2), at(3, 2), at(3, 3)}
 	counts := make(map[[3]int]int)
-	for _, a := range ways(from, dests[0], false) {
-		for _, b := range ways(from, dests[1], false) {
-			for _, c := range ways(from, dests[2], false) {
+	for _, a := range dirs(from, dests[0], false) {
+		for _, b := range dirs(from, dests[1], false) {
+			for _, c := range dirs(from, dests[2], false) {
 				out := make(map[fabric.NodeID]map[Dir]bool)
 				for _, path := range [][]Dir{a, b, c} {
 					s := from

@@ -13,7 +13,7 @@ import (
 // on GUIDs; the arc from switch s in direction d is s*ways+d, however many
 // parallel cables it has. Arcs without a cable keep their number.
 type arcs struct {
-	ways  int32
+	dirs  int32
 	head  []int32         // by arc: the switch that it leads to, -1 without a cable
 	node  []fabric.NodeID // by switch
 	index []int32         // by NodeID: the switch
@@ -21,8 +21,8 @@ type arcs struct {
 
 // newArcs leaves out the cables that close rings when noWrap says so.
 func newArcs(g *Grid, noWrap bool) *arcs {
-	n, ways := g.Fabric.NumSwitches(), 2*len(g.Dims)
-	a := &arcs{ways: int32(ways), head: make([]int32, n*ways), index: make([]int32, n)}
+	n, dirs := g.Fabric.NumSwitches(), 2*len(g.Dims)
+	a := &arcs{dirs: int32(dirs), head: make([]int32, n*dirs), index: make([]int32, n)}
 	for at := range g.Positions() {
 		if s := g.At(at); s != fabric.NoNode {
 			a.index[s] = int32(len(a.node))
@@ -31,7 +31,7 @@ func newArcs(g *Grid, noWrap bool) *arcs {
 	}
 	for i := range a.head {
 		a.head[i] = -1
-		ports := g.Ports(a.node[i/ways], Dir(i%ways))
+		ports := g.Ports(a.node[i/dirs], Dir(i%dirs))
 		if len(ports) > 0 && !(noWrap && g.Wraps(ports[0])) {
 			a.head[i] = a.index[g.Fabric.PeerSwitch(ports[0])]
 		}
@@ -40,14 +40,14 @@ func newArcs(g *Grid, noWrap bool) *arcs {
 }
 
 // arc is the one from switch s in direction d.
-func (a *arcs) arc(s int32, d Dir) int32 { return s*a.ways + int32(d) }
+func (a *arcs) arc(s int32, d Dir) int32 { return s*a.dirs + int32(d) }
 
 // next is the arc that leads on in direction d from where an arc leads.
 func (a *arcs) next(arc int32, d Dir) int32 { return a.arc(a.head[arc], d) }
 
 // neighbors lists the switches that cables join with s.
 func (a *arcs) neighbors(s int32) []int32 {
-	return slices.DeleteFunc(slices.Clone(a.head[s*a.ways:(s+1)*a.ways]), func(to int32) bool { return to < 0 })
+	return slices.DeleteFunc(slices.Clone(a.head[s*a.dirs:(s+1)*a.dirs]), func(to int32) bool { return to < 0 })
 }
 
 // into is the arc that leads to switch s in direction d, -1 without a cable.
@@ -77,7 +77,7 @@ type waits struct {
 }
 
 func newWaits(a *arcs, vls int) *waits {
-	return &waits{arcs: a, vls: vls, on: make([]uint16, len(a.head)*vls*int(a.ways))}
+	return &waits{arcs: a, vls: vls, on: make([]uint16, len(a.head)*vls*int(a.dirs))}
 }
 
 // keepAcyclic makes add refuse cycles from now on. order is as of sorted, of all
@@ -96,12 +96,12 @@ func (w *waits) channels() int { return len(w.head) * w.vls }
 func (w *waits) channel(arc int32, vl int) int32 { return arc*int32(w.vls) + int32(vl) }
 
 // turn is the index in on of what a channel waits for in direction d.
-func (w *waits) turn(channel int32, d Dir) int { return int(channel)*int(w.ways) + int(d) }
+func (w *waits) turn(channel int32, d Dir) int { return int(channel)*int(w.dirs) + int(d) }
 
 // after lists the channels that a channel waits for.
 func (w *waits) after(channel int32) []int32 {
 	w.list = w.list[:0]
-	for d := range Dir(w.ways) {
+	for d := range Dir(w.dirs) {
 		for set := w.on[w.turn(channel, d)]; set != 0; set &= set - 1 {
 			next := w.next(channel/int32(w.vls), d)
 			w.list = append(w.list, w.channel(next, bits.TrailingZeros16(set)))
@@ -114,8 +114,8 @@ func (w *waits) after(channel int32) []int32 {
 func (w *waits) before(channel int32) []int32 {
 	w.list = w.list[:0]
 	arc, vl := channel/int32(w.vls), channel%int32(w.vls)
-	s, way := arc/w.ways, Dir(arc%w.ways)
-	for d := range Dir(w.ways) {
+	s, way := arc/w.dirs, Dir(arc%w.dirs)
+	for d := range Dir(w.dirs) {
 		in := w.into(s, d)
 		for v := 0; in >= 0 && v < w.vls; v++ {
 			if held := w.channel(in, v); w.on[w.turn(held, way)]>>vl&1 != 0 {

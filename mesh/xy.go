@@ -32,10 +32,10 @@ import (
 // source to all destinations are a tree on rings, too, so that mft.Union and its
 // like can follow them, unless parallel cables divide the destinations.
 //
-// Channels of a ring can wait for each other in a circle, so each ring of four
+// Channels of a ring can wait for each other in a cycle, so each ring of four
 // positions or more takes two VLs: see Dateline. It takes a bit of the SL for
 // each such dimension; an SL has four. A ring of three has no path that goes
-// two hops in it, and so no circle.
+// two hops in it, and so no cycle.
 //
 // With Options.NoWrap the cables that close rings are not used, nothing but
 // VL 0 is needed, and paths are those of a mesh.
@@ -45,7 +45,7 @@ import (
 // With an LMC of 1 or more the LIDs at odd distances from the base LID are
 // routed in the opposite order of the dimensions, YX, so that a sender has two
 // paths; where all coordinates differ on a grid of two dimensions, they share
-// no link between switches. Both orders on one VL would close circles, so the
+// no link between switches. Both orders on one VL would close cycles, so the
 // second one has VLs of its own, and the next bit of the SL says which: on
 // a mesh it is SL 0 and VL 0 for XY, SL 1 and VL 1 for YX. Options.VLs too
 // small for both leaves all LIDs to XY. On a grid of one dimension both orders

@@ -107,7 +107,7 @@ func grow(t testing.TB, p plot) *Grid {
 		at  int
 		num fabric.PortNum
 	}
-	ways := make(map[end]Dir)
+	dirs := make(map[end]Dir)
 	for i, c := range cables {
 		used[c.a]++
 		link := fabric.Link{Width: 4, Speed: fabric.QDR}
@@ -121,8 +121,8 @@ func grow(t testing.TB, p plot) *Grid {
 			link = p.mbps(c.dim, c.copy)
 		}
 		used[c.b]++
-		ways[end{c.a, used[c.a]}] = Plus(c.dim)
-		ways[end{c.b, used[c.b]}] = Minus(c.dim)
+		dirs[end{c.a, used[c.a]}] = Plus(c.dim)
+		dirs[end{c.b, used[c.b]}] = Minus(c.dim)
 		must(0, b.Connect(index[c.a], used[c.a], index[c.b], used[c.b], link))
 	}
 	f, err := b.Build()
@@ -147,7 +147,7 @@ func grow(t testing.TB, p plot) *Grid {
 			coord[int(s)*len(p.dims)+d] = int16(at / step[d] % size)
 		}
 		for num := fabric.PortNum(1); num <= used[at]; num++ {
-			if way, ok := ways[end{at, num}]; ok {
+			if way, ok := dirs[end{at, num}]; ok {
 				dir[f.Port(s, num)] = way
 			}
 		}
@@ -287,9 +287,9 @@ func waitsFor(t testing.TB, r *lft.Routing) map[channel]map[channel]bool {
 	return after
 }
 
-// circle says whether channels can wait for each other in a circle, by a plain
+// waitInCycle says whether channels can wait for each other in a cycle, by a plain
 // search for an order of all of them.
-func circle(t testing.TB, r *lft.Routing) bool {
+func waitInCycle(t testing.TB, r *lft.Routing) bool {
 	t.Helper()
 	after := waitsFor(t, r)
 	before := make(map[channel]int)
@@ -435,7 +435,7 @@ func shapes() map[string]plot {
 
 // TestXY holds the routing of all kinds of grids to what it promises: all
 // switches reach all LIDs by shortest paths, with one dimension after the
-// other, and no circle of channels exists, with and without the cables that
+// other, and no cycle of channels exists, with and without the cables that
 // close rings.
 func TestXY(t *testing.T) {
 	for name, shape := range shapes() {
@@ -480,7 +480,7 @@ func checkXY(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
 			}
 		}
 	}
-	if circle(t, r) {
+	if waitInCycle(t, r) {
 		t.Fatalf("%v, rings %v: channels wait for each other in a circle", g.Dims, g.Wrap)
 	}
 	return r
@@ -489,7 +489,7 @@ func checkXY(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
 // TestXYProperties has random grids with parallel links and missing cables and
 // switches. A path must be the one of dimension order, found again here hop by
 // hop, and be missing from its first switch on where it is broken. Nothing may
-// wait in a circle.
+// wait in a cycle.
 func TestXYProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		shape := drawPlot(rt, true)
@@ -522,14 +522,14 @@ func TestXYProperties(t *testing.T) {
 				}
 			}
 		}
-		if circle(t, r) {
+		if waitInCycle(t, r) {
 			rt.Fatal("channels wait for each other in a circle")
 		}
 	})
 }
 
 // plainPath is the directions of the path from s to t, and whether it is whole.
-func plainPath(g *Grid, s, t fabric.NodeID, reversed, wrap bool) (ways []Dir, whole bool) {
+func plainPath(g *Grid, s, t fabric.NodeID, reversed, wrap bool) (dirs []Dir, whole bool) {
 	dims := make([]int, len(g.Dims))
 	for d := range dims {
 		dims[d] = d
@@ -564,7 +564,7 @@ func plainPath(g *Grid, s, t fabric.NodeID, reversed, wrap bool) (ways []Dir, wh
 			} else if to < at[d] {
 				way = Minus(d)
 			}
-			ways = append(ways, way)
+			dirs = append(dirs, way)
 			here := g.At(position(g, at))
 			if here == fabric.NoNode || len(g.Ports(here, way)) == 0 {
 				whole = false
@@ -576,7 +576,7 @@ func plainPath(g *Grid, s, t fabric.NodeID, reversed, wrap bool) (ways []Dir, wh
 			}
 		}
 	}
-	return ways, whole
+	return dirs, whole
 }
 
 func position(g *Grid, at []int16) int {

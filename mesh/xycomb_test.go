@@ -10,12 +10,12 @@ import (
 // TestCombDependencies has the rest of G-X13: XY unicast together with multicast
 // on combs, whose masks join all columns to a trunk row. What that adds to XY is
 // the turns from a column into the trunk row. With one trunk row for all groups
-// there is no circle; with two there is one, on 2x2 already.
+// there is no cycle; with two there is one, on 2x2 already.
 func TestCombDependencies(t *testing.T) {
 	for _, tt := range []struct {
 		side, dependencies int
 		trunks             []int
-		circle             bool
+		cycle              bool
 	}{
 		{4, 128, []int{1}, false},
 		{8, 640, []int{4}, false},
@@ -56,13 +56,13 @@ func TestCombDependencies(t *testing.T) {
 		if len(deps) != tt.dependencies {
 			t.Errorf("%dx%d, trunk rows %v: %d dependencies, want %d", tt.side, tt.side, tt.trunks, len(deps), tt.dependencies)
 		}
-		if got := closed(deps); got != tt.circle {
-			t.Errorf("%dx%d, trunk rows %v: circle %v, want %v", tt.side, tt.side, tt.trunks, got, tt.circle)
+		if got := closed(deps); got != tt.cycle {
+			t.Errorf("%dx%d, trunk rows %v: circle %v, want %v", tt.side, tt.side, tt.trunks, got, tt.cycle)
 		}
 	}
 }
 
-// closed says whether dependencies close a circle: whether some are left once
+// closed says whether dependencies close a cycle: whether some are left once
 // all channels that nothing waits for are taken away, again and again.
 func closed(deps map[[2]fabric.PortID]bool) bool {
 	for {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestEngines routes fabrics whose coordinates nobody says: paths are the
-// shortest there are, and no circle exists.
+// shortest there are, and no cycle exists.
 func TestEngines(t *testing.T) {
 	for name, shape := range shapes() {
 		g := grow(t, shape)
@@ -42,7 +42,7 @@ func TestEngines(t *testing.T) {
 						}
 					}
 				}
-				if circle(t, r) {
+				if waitInCycle(t, r) {
 					t.Error("channels wait for each other in a circle")
 				}
 			})

@@ -46,12 +46,12 @@ func openSMDor(t *testing.T, f *fabric.Fabric) *lft.Routing {
 // TestOpenSMDor compares with OpenSM's own dimension-order engine: the same
 // hops for every pair of a switch and a LID. On a torus, whose ties OpenSM may
 // decide as it likes, hops are the same as well, but OpenSM's paths close
-// circles.
+// cycles.
 func TestOpenSMDor(t *testing.T) {
 	for _, tt := range []struct {
-		dims   []int
-		wrap   bool
-		circle bool
+		dims  []int
+		wrap  bool
+		cycle bool
 	}{
 		{[]int{4, 4}, false, false},
 		{[]int{3, 4, 5}, false, false},
@@ -73,11 +73,11 @@ func TestOpenSMDor(t *testing.T) {
 					}
 				}
 			}
-			if circle(t, ours) {
+			if waitInCycle(t, ours) {
 				t.Error("our channels wait for each other in a circle")
 			}
-			if circle(t, theirs) != tt.circle {
-				t.Errorf("OpenSM's channels wait for each other in a circle: %v, want %v", !tt.circle, tt.circle)
+			if waitInCycle(t, theirs) != tt.cycle {
+				t.Errorf("OpenSM's channels wait for each other in a circle: %v, want %v", !tt.cycle, tt.cycle)
 			}
 		})
 	}

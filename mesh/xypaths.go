@@ -33,7 +33,7 @@ import (
 // leaves an odd number of such bundles for two ways.
 //
 // Whatever the list, on open dimensions no channels can wait for each other in
-// a circle: a packet that holds a channel waits for one of the same direction
+// a cycle: a packet that holds a channel waits for one of the same direction
 // further on, or for one of a direction that is later in the list.
 type paths struct {
 	g      *Grid
@@ -82,7 +82,7 @@ func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 			}
 		}
 	}
-	p.place()
+	p.findSlots()
 	return p
 }
 
@@ -106,8 +106,8 @@ func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
 	return p.g.Neighbor(s, way)
 }
 
-// place finds the slot of every LID, and the LIDs of every slot.
-func (p *paths) place() {
+// findSlots finds the slot of every LID, and the LIDs of every slot.
+func (p *paths) findSlots() {
 	f := p.g.Fabric
 	owners := f.LIDPorts()
 	slots := len(p.orders) * p.g.Positions()
@@ -248,27 +248,27 @@ type choice struct {
 }
 
 func newRow(p *paths, unit []uint64) *row {
-	ways := 2 * len(p.g.Dims)
+	dirs := 2 * len(p.g.Dims)
 	r := &row{
 		paths:   p,
 		unit:    unit,
-		arrived: uint8(len(p.orders) * ways),
-		rankOf:  make([]uint8, len(p.orders)*ways),
-		before:  make([]uint64, len(p.orders)*ways),
+		arrived: uint8(len(p.orders) * dirs),
+		rankOf:  make([]uint8, len(p.orders)*dirs),
+		before:  make([]uint64, len(p.orders)*dirs),
 		first:   make([]uint8, len(p.orders)*p.g.Positions()+1),
-		choices: make([]choice, ways),
+		choices: make([]choice, dirs),
 	}
 	r.lost = r.arrived + 1
 	r.first[len(r.first)-1] = r.lost
 	longest := slices.Max(p.g.Dims)
 	r.wants = make([]uint8, longest)
-	r.weight = make([]uint64, ways*longest)
+	r.weight = make([]uint64, dirs*longest)
 	for o, order := range p.orders {
 		before := uint64(1)
-		seen := make([]bool, ways)
+		seen := make([]bool, dirs)
 		for i, way := range order {
-			r.rankOf[o*ways+int(way)] = uint8(o*ways + i)
-			r.before[o*ways+int(way)] = before
+			r.rankOf[o*dirs+int(way)] = uint8(o*dirs + i)
+			r.before[o*dirs+int(way)] = before
 			if seen[way] = true; seen[way.Opposite()] {
 				before *= uint64(p.g.Dims[way.Dim()])
 			}
@@ -280,7 +280,7 @@ func newRow(p *paths, unit []uint64) *row {
 // fill makes the row of switch s.
 func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 	g := r.g
-	ways := 2 * len(g.Dims)
+	dirs := 2 * len(g.Dims)
 	positions := g.Positions()
 	r.broken = 0
 	for o := range r.orders {
@@ -294,7 +294,7 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 		r.num[i] = fabric.NoPath
 	}
 	parallel := false
-	for way := range Dir(ways) {
+	for way := range Dir(dirs) {
 		c := &r.choices[way]
 		c.ports = g.Ports(s, way)
 		if len(c.ports) == 0 {
@@ -302,7 +302,7 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 		}
 		parallel = parallel || len(c.ports) > 1
 		for o := range r.orders {
-			r.num[r.rankOf[o*ways+int(way)]] = g.Fabric.Num(c.ports[0])
+			r.num[r.rankOf[o*dirs+int(way)]] = g.Fabric.Num(c.ports[0])
 		}
 	}
 	to = to[:len(r.slot)]
@@ -325,7 +325,7 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 // its destination's coordinate, a path leaves a ring at other coordinates that
 // are those of s.
 func (r *row) directions(s fabric.NodeID, order int, first []uint8) {
-	ways := 2 * len(r.g.Dims)
+	dirs := 2 * len(r.g.Dims)
 	first[0] = r.arrived
 	n := 1
 	for d, size := range r.g.Dims {
@@ -333,7 +333,7 @@ func (r *row) directions(s fabric.NodeID, order int, first []uint8) {
 		x := int(r.g.Coord(s)[d])
 		for y := range wants {
 			way, _ := r.toward(s, d, x, y)
-			wants[y] = r.rankOf[order*ways+int(way)]
+			wants[y] = r.rankOf[order*dirs+int(way)]
 		}
 		wants[x] = r.arrived
 		for i := n - 1; i >= 0; i-- {
@@ -413,7 +413,7 @@ func (r *row) lose(s fabric.NodeID, order int, gap gap, first []uint8) {
 // dealt in turn.
 func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 	g := r.g
-	ways := 2 * len(g.Dims)
+	dirs := 2 * len(g.Dims)
 	positions := g.Positions()
 	for way := range r.choices {
 		c := &r.choices[way]
@@ -431,8 +431,8 @@ func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 		}
 		for at, t := range g.at {
 			slot := o*positions + at
-			rank := int(r.first[slot]) - o*ways
-			if t == fabric.NoNode || rank < 0 || rank >= ways {
+			rank := int(r.first[slot]) - o*dirs
+			if t == fabric.NoNode || rank < 0 || rank >= dirs {
 				continue
 			}
 			way := order[rank]

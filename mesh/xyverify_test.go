@@ -19,7 +19,7 @@ func checked(t testing.TB, r *lft.Routing) *verify.Result {
 }
 
 // TestFourTurns has X8 (Fig. 1 and 2): four packets A, B, C and D that each
-// turn left on a block of 2x2 switches wait for each other in a circle when
+// turn left on a block of 2x2 switches wait for each other in a cycle when
 // turns are free, and do not under XY.
 func TestFourTurns(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{2, 2}, Hosts: 1}, lft.LIDOptions{Policy: lft.MeshLIDs})
@@ -56,7 +56,7 @@ func TestFourTurns(t *testing.T) {
 
 // TestXYDependencies has the XY part of G-X13: channels, those to hosts
 // included, and dependencies between them; and that XY and YX on one VL close
-// circles, while each of them has none.
+// cycles, while each of them has none.
 func TestXYDependencies(t *testing.T) {
 	for _, tt := range []struct{ side, channels, dependencies int }{{4, 64, 116}, {8, 288, 612}, {16, 1216, 2756}} {
 		spec := Spec{Dims: []int{tt.side, tt.side}, Hosts: 1}
@@ -67,11 +67,11 @@ func TestXYDependencies(t *testing.T) {
 	}
 	g := generated(t, Spec{Dims: []int{4, 4}, Hosts: 1}, lft.LIDOptions{LMC: 1})
 	both := routed(t, g, lft.Options{})
-	if circle(t, both) {
+	if waitInCycle(t, both) {
 		t.Error("XY on VL 0 and YX on VL 1 have a circle")
 	}
 	both.SL2VL = nil
-	if !circle(t, both) {
+	if !waitInCycle(t, both) {
 		t.Error("XY and YX on one VL should have a circle")
 	}
 	if v := checked(t, both); v.CreditLoops.Count == 0 {

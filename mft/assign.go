@@ -117,7 +117,7 @@ func NewIDs(groups []Group, opt Options) (*IDs, error) {
 	}
 	for _, l := range opt.Reserved {
 		if l >= MinMLID && l <= MaxMLID {
-			a.take(l)
+			a.reserve(l)
 		}
 	}
 	byMLID := make(map[fabric.LID]int)
@@ -149,9 +149,9 @@ func NewIDs(groups []Group, opt Options) (*IDs, error) {
 			a.given = append(a.given, g.MGID)
 		}
 	}
-	a.take(MinMLID)
+	a.reserve(MinMLID)
 	for l := range byMLID {
-		a.take(l)
+		a.reserve(l)
 	}
 	for m := range a.limit {
 		if !a.isTaken(MinMLID + fabric.LID(m)) {
@@ -221,7 +221,7 @@ func fnv1a(data []byte) uint64 {
 	return h
 }
 
-func (a *IDs) take(l fabric.LID)         { a.taken[(l-MinMLID)/64] |= 1 << ((l - MinMLID) % 64) }
+func (a *IDs) reserve(l fabric.LID)      { a.taken[(l-MinMLID)/64] |= 1 << ((l - MinMLID) % 64) }
 func (a *IDs) isTaken(l fabric.LID) bool { return a.taken[(l-MinMLID)/64]>>((l-MinMLID)%64)&1 != 0 }
 
 // MGID is the MGID of a tree of a group; tree 0 has the group's own. Trees are
@@ -249,7 +249,7 @@ func (a *IDs) Next() (fabric.LID, error) {
 		return 0, &BudgetError{MLIDs: a.total}
 	}
 	l := MinMLID + fabric.LID(a.next)
-	a.take(l)
+	a.reserve(l)
 	a.free--
 	return l, nil
 }

@@ -145,7 +145,7 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 }
 
 // isForest says whether the links in the masks, whichever their direction, have
-// no cycle. Then no packet can loop or arrive twice, whoever sends it and whatever
+// no cycle. Then no packet can loop or arrive twice, whichever sender sends it and whatever
 // part of the ports is in the masks, since a copy never turns back; and the path
 // from a sender to a receiver is the only one.
 func (w *maskGraph) isForest() bool {

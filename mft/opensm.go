@@ -47,7 +47,7 @@ func (o OpenSM) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opt
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
 		t := opensmTree{f: r.Fabric, dist: dist, order: order}
 		return func(g *Group) ([]draft, error) {
-			ports, err := t.grow(g)
+			ports, err := t.growTree(g)
 			if err != nil {
 				return nil, err
 			}
@@ -96,7 +96,7 @@ type opensmTarget struct {
 	hops int32 // 1 when its members are hosts only
 }
 
-func (t *opensmTree) grow(g *Group) ([]fabric.PortID, error) {
+func (t *opensmTree) growTree(g *Group) ([]fabric.PortID, error) {
 	ports, err := attachments(t.f, OpenSM{}.Name(), g)
 	if err != nil || len(ports) < 2 {
 		return []fabric.PortID{}, err

@@ -280,7 +280,7 @@ func (t *treeGrower) tree(g *Group, i uint32) ([]draft, error) {
 			return nil, err
 		}
 		for k, c := range t.tops {
-			t.grow(c.rank, i)
+			t.growTree(c.rank, i)
 			if k == 0 || t.grown.compare(&t.best) < 0 {
 				t.grown, t.best = t.best, t.grown
 			}
@@ -383,8 +383,8 @@ func jitter(group, what uint32) uint32 {
 	return (x >> 13) % loadUnit
 }
 
-// grow grows a tree below a top.
-func (t *treeGrower) grow(top int32, group uint32) {
+// growTree grows a tree below a top.
+func (t *treeGrower) growTree(top int32, group uint32) {
 	clear(t.inTree)
 	h := t.h
 	row := h.hops[int(top)*h.n : (int(top)+1)*h.n]

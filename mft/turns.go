@@ -45,7 +45,7 @@ func (u UnionTurns) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 		return func(g *Group) ([]draft, error) {
 			list := make([]draft, len(g.Senders))
 			for i, s := range g.Senders {
-				ports, reason := w.grow(g, s)
+				ports, reason := w.growTree(g, s)
 				if reason == "" {
 					w.masks.load(ports)
 					reason = w.masks.explainInexact(s, g.Receivers)
@@ -115,9 +115,9 @@ type turnTree struct {
 // attempts is how often a tree is begun.
 const attempts = 16
 
-// grow is the masks of a tree from a sender to the receivers of a group, ascending,
+// growTree is the masks of a tree from a sender to the receivers of a group, ascending,
 // or why there is none.
-func (w *turnTree) grow(g *Group, sender fabric.PortID) (ports []fabric.PortID, reason string) {
+func (w *turnTree) growTree(g *Group, sender fabric.PortID) (ports []fabric.PortID, reason string) {
 	at := w.f.Attachment(sender)
 	if at == fabric.NoPort {
 		return nil, fmt.Sprintf("sender %s has no cable to a switch", w.f.PortName(sender))

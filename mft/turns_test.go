@@ -70,7 +70,7 @@ func TestTurnTree(t *testing.T) {
 			}
 		}
 		w := &turnTree{turnSet: set, f: f, by: make([]fabric.PortID, f.NumSwitches()), from: make([]fabric.PortID, f.NumPorts())}
-		got, reason := w.grow(&Group{Name: "g", Receivers: ends}, ends[0])
+		got, reason := w.growTree(&Group{Name: "g", Receivers: ends}, ends[0])
 		if len(got) != tt.ports || (reason == "") != (tt.ports > 0) {
 			t.Errorf("%s: %d ports, want %d: %s", tt.name, len(got), tt.ports, reason)
 		}

@@ -87,7 +87,7 @@ func (e *UnsafeError) Error() string {
 
 // PlanUpdate orders the writes that take a fabric from the old tables to the
 // new ones, so that in no state between does a packet loop or arrive twice,
-// whoever of the old or the new senders sends it, and in few stages. That holds
+// whichever old or new sender sends it, and in few stages. That holds
 // for every subset of the writes of a stage, and also for a packet that meets
 // some switches before their write and others after it.
 //

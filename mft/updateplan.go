@@ -270,7 +270,7 @@ func (w *updatePlanner) describeHarm(s *mlidSender) (string, fault) {
 
 // takeOutPutIn takes ports that are not new out of parting cells, besides writing
 // the early ones, and then writes the parting and the late ones. It returns who
-// loses packets, nil for nobody.
+// loses packets, nil for none.
 //
 // That is safe: while ports go out the masks are part of what they were, except
 // for the early ones, to which no packet comes. While ports come in the masks to

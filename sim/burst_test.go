@@ -186,7 +186,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestBurstEnds has tables that lose packets, and tables that send them in a circle.
+// TestBurstEnds has tables that lose packets, and tables that send them in a cycle.
 func TestBurstEnds(t *testing.T) {
 	g := newGrid(t, 2, 1)
 	with := func(port fabric.PortNum) Network {

@@ -17,7 +17,7 @@ func (s *Sim) conservation(format string, args ...any) error {
 	return &ConservationError{s.events.now, fmt.Sprintf(format, args...)}
 }
 
-// verify counts all flits, credits and copies anew. It takes time for all channels
+// verify counts all flits, credits and copies from scratch. It takes time for all channels
 // and copies.
 func (s *Sim) verify() error {
 	size := int32(s.cfg.BufferFlits)

@@ -8,7 +8,7 @@ import (
 )
 
 // Copying is how a switch sends a packet to several ports, with the names that
-// verify has for it. It also says how a packet with one way out waits for it.
+// verify has for it. It also says how a packet with one output port waits for it.
 type Copying uint8
 
 const (
@@ -35,7 +35,7 @@ const (
 	Wormhole
 	// GreedyWormhole is Wormhole with a worm that takes its output channels one by
 	// one, as they fall free. verify has no name for it, and clean for Wormhole is
-	// not enough: a worm that has one channel and waits for another closes circles
+	// not enough: a worm that has one channel and waits for another closes cycles
 	// that atomic requests do not. What is clean for verify's Wormhole and its
 	// LockStep both has never deadlocked here, which is a finding of
 	// TestRandomRoutings and no proof.
@@ -118,7 +118,7 @@ type Config struct {
 	// left a buffer until the sender behind it knows of the room.
 	CreditDelay Time
 	// RoutingDelay is the time from when a packet's first byte enters a switch
-	// until it asks for its way out. With flits, from when its first flit is
+	// until it asks for its output port. With flits, from when its first flit is
 	// complete and at the head of its buffer.
 	RoutingDelay Time
 	// Startup is how long a host is busy with each message before its first
@@ -148,7 +148,7 @@ type Config struct {
 	// a VLArbitration table (IBA 7.6.9). Packets are not cut: a VL goes on while
 	// any of its weight is left. Empty: one packet, or flit, from each in turn.
 	VLWeights []uint8
-	// FullChecks counts all flits and credits anew every so many events; 0 leaves
+	// FullChecks counts all flits and credits again every so many events; 0 leaves
 	// it at what is checked as they move. Errors are *ConservationError.
 	FullChecks int
 }

@@ -60,14 +60,14 @@ type Wait struct {
 	Reason Reason `json:"reason"`
 }
 
-// DeadlockError says that packets wait for each other in a circle.
+// DeadlockError says that packets wait for each other in a cycle.
 type DeadlockError struct {
 	At     Time   // when it was found: it may be older
 	Copies int64  // of packets that were under way then
 	Waits  []Wait // each for the next, and the last for the first
 }
 
-// Channels is the circle as the channels that are waited for, each once, in the
+// Channels is the cycle as the channels that are waited for, each once, in the
 // form of verify's witnesses.
 func (e *DeadlockError) Channels() []Hop {
 	var waited, hops []Hop
@@ -113,16 +113,16 @@ type edge struct {
 }
 
 // waitGraph is the buffers' first packets, and which of them waits for which. What
-// a packet waits for is all needed before it can leave, so that a circle never
+// a packet waits for is all needed before it can leave, so that a cycle never
 // ends. Packets that only wait for a moment, for a link that sends or for credits
-// on their way, wait for nobody.
+// on their way, wait for no packet.
 type waitGraph struct {
 	s     *Sim
-	stuck bool   // no event is left, so that nobody new will come
+	stuck bool   // no event is left, so that no other packet will come
 	list  []edge // scratch
 }
 
-// deadlock searches for packets that wait for each other in a circle.
+// deadlock searches for packets that wait for each other in a cycle.
 func (s *Sim) deadlock() error {
 	g := &waitGraph{s: s, stuck: s.pending() == 0}
 	var to []int32

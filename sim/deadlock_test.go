@@ -170,7 +170,7 @@ func TestRandomMulticasts(t *testing.T) {
 }
 
 // TestFourPackets has the picture of the mesh paper: four packets round a block of
-// four switches, each of which turns. verify finds the circle before, the simulator
+// four switches, each of which turns. verify finds the cycle before, the simulator
 // when the packets are in it, and both name the same channels. With XY all arrive.
 func TestFourPackets(t *testing.T) {
 	g := newGrid(t, 2, 2)
@@ -219,7 +219,7 @@ func TestFourPackets(t *testing.T) {
 			got = append(got, verify.Hop(h))
 		}
 		want = slices.Clone(r.CreditLoops.Cycles[0])
-		// A circle may begin anywhere.
+		// A cycle may begin anywhere.
 		at := slices.IndexFunc(want, func(h verify.Hop) bool { return h == got[0] })
 		if at < 0 || !slices.Equal(got, slices.Concat(want[at:], want[:at])) {
 			t.Errorf("%s: simulated %v, verified %v", tt.copying, got, want)

@@ -9,10 +9,10 @@ import (
 // Virtual cut-through: a packet is sent when the buffer at the other end has room
 // for all of it, and then goes through without a stop. So all that follows is known
 // when it is sent. A packet and hop have one event, where the packet may ask for its
-// ways out, and others only where somebody waits: for the port, for the head of the
+// output ports, and others only where something waits: for the port, for the head of the
 // buffer, for the credit.
 
-// ready has a packet that came by channel in ask for its ways out if it is the first
+// ready has a packet that came by channel in ask for its output ports if it is the first
 // of its buffer.
 func (s *Sim) ready(c, in int32) {
 	ce, lane := &s.cells.items[c], &s.channels[in]
@@ -22,14 +22,14 @@ func (s *Sim) ready(c, in int32) {
 	case lane.freeAt > s.events.now:
 		ce.state = cellReady
 		s.push(lane.freeAt, evBegin, c, 0)
-	case ce.way == none || !s.moveAt(c, ce, ce.way, ce.out):
+	case ce.port == none || !s.moveAt(c, ce, ce.port, ce.out):
 		s.stay(c, ce)
 	}
 }
 
-// begin has the first packet of a buffer, which is ready, ask for its ways out.
-func (s *Sim) begin(c int32, ce *cell) {
-	if ce.way == none || !s.moveAt(c, ce, ce.way, ce.out) {
+// askFirst has the first packet of a buffer, which is ready, ask for its output ports.
+func (s *Sim) askFirst(c int32, ce *cell) {
+	if ce.port == none || !s.moveAt(c, ce, ce.port, ce.out) {
 		s.stay(c, ce)
 	}
 }
@@ -37,10 +37,10 @@ func (s *Sim) begin(c int32, ce *cell) {
 // stay has the first packet of a buffer, which cannot go at once, wait for its ways
 // out, of which there may be none.
 func (s *Sim) stay(c int32, ce *cell) {
-	if ce.way == none {
+	if ce.port == none {
 		s.branchOut(c, ce)
 	} else {
-		s.addBranch(c, ce.way, ce.out)
+		s.addBranch(c, ce.port, ce.out)
 	}
 	ce.state = cellWaiting
 	switch {
@@ -236,7 +236,7 @@ func (s *Sim) grant(b int32) bool {
 	flits := ce.flits
 	o := &s.channels[br.out]
 	if o.credits < flits {
-		s.settle(br.out, flits)
+		s.collectCredits(br.out, flits)
 		if o.credits < flits {
 			return false
 		}
@@ -265,7 +265,7 @@ func (s *Sim) grant(b int32) bool {
 			br := &s.branches.items[b]
 			o := &s.channels[br.out]
 			if o.credits < flits {
-				s.settle(br.out, flits)
+				s.collectCredits(br.out, flits)
 			}
 			if o.first != b || o.credits < flits || s.ports[br.port].freeAt > s.events.now {
 				return false
@@ -377,7 +377,7 @@ func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
 	s.push(left, evDeliver, packet, pt.to)
 }
 
-// moveAt sends the packet of a cell that has one way out and needs not wait. It has
+// moveAt sends the packet of a cell that has one output port and needs not wait. It has
 // no branch then.
 func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 	pt, o := &s.ports[port], &s.channels[out]
@@ -389,7 +389,7 @@ func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 		return false
 	}
 	if o.credits < ce.flits {
-		s.settle(out, 0)
+		s.collectCredits(out, 0)
 		if o.credits < ce.flits {
 			return false
 		}
@@ -447,7 +447,7 @@ func (s *Sim) succeed(c int32, at Time) {
 	case at > s.events.now:
 		s.push(at, evBegin, c, 0)
 	default:
-		s.begin(c, ce)
+		s.askFirst(c, ce)
 	}
 }
 
@@ -465,7 +465,7 @@ func (s *Sim) makeRoom(in, flits int32, at Time) {
 		return
 	}
 	if o.dueFlits != 0 && o.dueAt <= s.events.now {
-		s.settle(in, 0)
+		s.collectCredits(in, 0)
 	}
 	if o.dueFlits == 0 {
 		o.dueAt, o.dueFlits = at, flits
@@ -499,9 +499,9 @@ func (s *Sim) overdrawn(o *channel) {
 	s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
 }
 
-// settle gives a channel the credits that have come by now. Those that have not
+// collectCredits gives a channel the credits that have come by now. Those that have not
 // get events if the channel still has less than somebody needs who waits for it.
-func (s *Sim) settle(channel, need int32) {
+func (s *Sim) collectCredits(channel, need int32) {
 	o := &s.channels[channel]
 	for o.dueFlits != 0 {
 		switch {

@@ -75,7 +75,7 @@ func (q *queue[E]) push(at Time, e E) {
 	}
 	i := q.free
 	if i == none {
-		i = q.grow()
+		i = q.addNode()
 	}
 	node := &q.nodes[i]
 	q.free = node.next
@@ -86,8 +86,8 @@ func (q *queue[E]) push(at Time, e E) {
 	q.wheel++
 }
 
-// grow adds a node.
-func (q *queue[E]) grow() int32 {
+// addNode adds a node.
+func (q *queue[E]) addNode() int32 {
 	q.nodes = append(q.nodes, linked[E]{next: none})
 	return int32(len(q.nodes) - 1)
 }

@@ -362,7 +362,7 @@ func (x *trial) anyTraffic(lids []fabric.LID) (list []Message) {
 	return list
 }
 
-// round is messages that hold the channels of a circle, from all hosts whose
+// round is messages that hold the channels of a cycle, from all hosts whose
 // packets pass them.
 func (x *trial) round(circle []verify.Hop, each int) (list []Message) {
 	for i, h := range circle {
@@ -414,7 +414,7 @@ func (x *trial) way(src fabric.PortID, lid fabric.LID) (way []fabric.PortID) {
 	return way
 }
 
-// checkWitness follows a deadlock's circle of channels in the tables: each must be
+// checkWitness follows a deadlock's cycle of channels in the tables: each must be
 // what the packet behind the one before goes on by.
 func (x *trial) checkWitness(t *testing.T, copying Copying, dead *DeadlockError) {
 	t.Helper()
@@ -444,15 +444,15 @@ func (x *trial) checkWitness(t *testing.T, copying Copying, dead *DeadlockError)
 	}
 }
 
-// hasLoops says whether CAs' packets can wait for each other in a circle.
+// hasLoops says whether CAs' packets can wait for each other in a cycle.
 func hasLoops(r *verify.Result) bool { return r.CreditLoops.Count+r.Multicast.CreditLoops > 0 }
 
 // TestRandomRoutings compares what verify says of random fabrics and routings, half
 // of them with credit loops, with what saturating traffic does to them. Where verify
 // finds none the simulator must not deadlock, however switches copy. Where it finds
 // some, the simulator is driven into them: by random traffic, or by traffic round the
-// circle that verify names. With switches that copy as InfiniBand's do it always gets
-// there. The other ways to copy have circles that need more than that traffic, or that
+// cycle that verify names. With switches that copy as InfiniBand's do it always gets
+// there. The other ways to copy have cycles that need more than that traffic, or that
 // cannot close at all: see docs/simulator-validation.md.
 func TestRandomRoutings(t *testing.T) {
 	trials := short.Of(*trials, 30)

@@ -139,7 +139,7 @@ const (
 	evArbitrate                  // port a chooses
 	evDeliver                    // packet a has arrived at port b
 	evWake                       // for the driver: a and b are the halves of its number
-	evDrop                       // the tail of cell a, which has no way out, has come
+	evDrop                       // the tail of cell a, which has no output port, has come
 	evFlit                       // a flit has arrived in cell a
 	evLink                       // port a has sent a flit
 )
@@ -249,7 +249,7 @@ type cell struct {
 	parent  int32 // with flits: the branch that feeds it, none when that is done
 	arrived int32 // with flits: how many have come
 	gone    int32 // with flits: how many have left the buffer
-	way     int32 // port that it will leave by, where the table says it; none if that is still to be asked
+	port    int32 // port that it will leave by, where the table says it; none if that is still to be asked
 	out     int32 // channel that it will leave by then
 }
 
@@ -265,7 +265,7 @@ const (
 // clear makes a cell one of no packet, channel or way.
 func (c *cell) clear() {
 	*c = cell{}
-	c.in, c.next, c.branch, c.parent, c.way = none, none, none, none, none
+	c.in, c.next, c.branch, c.parent, c.port = none, none, none, none, none
 }
 
 // branch is a copy of a cell's packet that leaves by one output channel.
@@ -435,7 +435,7 @@ func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
 		return false
 	}
 	channel := s.ports[p].to*s.vls + int32(vl)
-	s.settle(channel, 1)
+	s.collectCredits(channel, 1)
 	o := &s.channels[channel]
 	return s.ports[p].taken == none && s.ports[p].freeAt <= s.events.now && o.first == none && o.holder == none && o.credits > 0
 }
@@ -446,7 +446,7 @@ func (s *Sim) Wake(at Time, id int64) {
 }
 
 // Send gives a message to its host now. It is an error if the host cannot send,
-// nobody has the LID, or a packet does not fit a buffer.
+// no port has the LID, or a packet does not fit a buffer.
 func (s *Sim) Send(m Message) error {
 	if m.Src < 0 || int(m.Src) >= len(s.ports) || !s.ports[m.Src].sends {
 		return fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable", m.Src)
@@ -557,7 +557,7 @@ func (s *Sim) release(i int32) {
 	}
 }
 
-// addBranch adds a way out to a cell: by a port, and a channel of it.
+// addBranch adds an output port to a cell: by a port, and a channel of it.
 func (s *Sim) addBranch(c, port, out int32) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]
@@ -573,7 +573,7 @@ func (s *Sim) addBranch(c, port, out int32) {
 // look has the table of a switch say by which way a cell, which comes to its port in,
 // will leave it.
 func (s *Sim) look(ce *cell, node, in int32) {
-	ce.way = none
+	ce.port = none
 	if int(ce.dlid) > s.topLID {
 		return
 	}
@@ -594,7 +594,7 @@ func (s *Sim) look(ce *cell, node, in int32) {
 		vl = s.net.SL2VL.At(fabric.PortNum(in-at.base), fabric.PortID(out))[ce.sl]
 	}
 	if vl != lft.DropVL {
-		ce.way, ce.out = out, to*s.vls+int32(vl)
+		ce.port, ce.out = out, to*s.vls+int32(vl)
 	}
 }
 
@@ -618,8 +618,8 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 			}
 		}
 	case s.worms:
-		if s.look(ce, int32(at), in); ce.way != none {
-			s.addBranch(c, ce.way, ce.out)
+		if s.look(ce, int32(at), in); ce.port != none {
+			s.addBranch(c, ce.port, ce.out)
 		}
 	}
 	if ce.branch == none {
@@ -660,14 +660,14 @@ func (s *Sim) maskOf(at fabric.NodeID, mlid fabric.LID) []fabric.PortID {
 
 // leave adds the branch of a cell by port out, unless that leads nowhere.
 func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
-	if vl := s.way(in, int32(out), s.cells.items[c].sl); vl != lft.DropVL {
+	if vl := s.vlOut(in, int32(out), s.cells.items[c].sl); vl != lft.DropVL {
 		s.addBranch(c, int32(out), s.to[out]*s.vls+int32(vl))
 	}
 }
 
-// way is the VL on which a packet leaves a switch by port out, lft.DropVL where
+// vlOut is the VL on which a packet leaves a switch by port out, lft.DropVL where
 // that leads nowhere.
-func (s *Sim) way(in fabric.PortNum, out int32, sl fabric.SL) fabric.VL {
+func (s *Sim) vlOut(in fabric.PortNum, out int32, sl fabric.SL) fabric.VL {
 	switch s.to[out] {
 	case none:
 		return lft.DropVL
@@ -678,7 +678,7 @@ func (s *Sim) way(in fabric.PortNum, out int32, sl fabric.SL) fabric.VL {
 }
 
 // Run goes on until no event is left up to the time until, which is then Now. It
-// returns a *DeadlockError when packets wait for each other in a circle, which
+// returns a *DeadlockError when packets wait for each other in a cycle, which
 // ends the simulation, a *ConservationError when the simulator itself is wrong,
 // and ctx's error.
 func (s *Sim) Run(ctx context.Context, until Time) error {
@@ -692,7 +692,7 @@ func (s *Sim) Run(ctx context.Context, until Time) error {
 	return err
 }
 
-// Deadlock searches for packets that wait for each other in a circle now, whatever
+// Deadlock searches for packets that wait for each other in a cycle now, whatever
 // else still goes on, and returns a *DeadlockError when there are some. Run does so
 // by itself, but only now and then.
 func (s *Sim) Deadlock() error {
@@ -705,7 +705,7 @@ func (s *Sim) Deadlock() error {
 	return s.broken
 }
 
-// searchEvery is after how many events waiting packets are searched for a circle.
+// searchEvery is after how many events waiting packets are searched for a cycle.
 const searchEvery = 1 << 20
 
 // bucketBits makes the buckets of the queue 1 ns wide.
@@ -831,7 +831,7 @@ func (s *Sim) handle(e event) {
 		s.queue(a)
 		s.offer(s.branches.items[a].port)
 	case evBegin:
-		s.begin(a, &s.cells.items[a])
+		s.askFirst(a, &s.cells.items[a])
 	case evFree:
 		s.ports[a].wakes = false
 		s.offer(a)

@@ -320,7 +320,7 @@ func (x *stress) run(t testing.TB, router Router, copying Copying) *DeadlockErro
 // cross channels after they have split.
 type crossing struct {
 	net   *updown.SPAMNetwork
-	trees []map[[2]int32][]fabric.PortID // by worm: by switch, and 1 when down, the ways out
+	trees []map[[2]int32][]fabric.PortID // by worm: by switch, and 1 when down, the output ports
 }
 
 func newCrossing(x *stress) *crossing {

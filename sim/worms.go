@@ -25,7 +25,7 @@ func (s *Sim) askWorm(c int32) {
 	}
 }
 
-// routeWorm routes the first flit of a buffer. A worm without a way out is
+// routeWorm routes the first flit of a buffer. A worm without an output port is
 // swallowed.
 func (s *Sim) routeWorm(c int32) {
 	s.branchOut(c, &s.cells.items[c])
@@ -178,7 +178,7 @@ func (s *Sim) link(p int32) {
 		if pt.waiting&(1<<vl) != 0 {
 			o := &s.channels[pt.to*s.vls+vl]
 			if o.credits == 0 {
-				s.settle(pt.to*s.vls+vl, 1)
+				s.collectCredits(pt.to*s.vls+vl, 1)
 			}
 			switch {
 			case o.holder == none || !s.hasFlit(&s.branches.items[o.holder]):

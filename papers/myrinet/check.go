@@ -33,7 +33,7 @@ type Report struct {
 	Steps    int // most sends that one of them takes one after another to a member
 	// Faults has at most one for each group.
 	Faults []Fault
-	// Deadlock is waits for buffers that close a circle; nil when there is none.
+	// Deadlock is waits for buffers that close a cycle; nil when there is none.
 	Deadlock []Wait
 }
 
@@ -42,10 +42,10 @@ func (r *Report) Clean() bool { return len(r.Faults) == 0 && r.Deadlock == nil }
 
 // Check follows a message of every sender of every group and looks whether it
 // comes to each other member exactly once, and whether the buffers that messages
-// hold while they ask for others can close a circle (section 4 and Fig. 6 of the
+// hold while they ask for others can close a cycle (section 4 and Fig. 6 of the
 // paper, M16). A message keeps its buffer until everybody that the host sends it
 // to has taken it in. All groups share the buffers of a host, so schedules are safe
-// together or not. The circle is a shortest one through the host with the lowest
+// together or not. The cycle is a shortest one through the host with the lowest
 // ID that is on one.
 //
 // It takes time for all sends of all messages.
@@ -56,7 +56,7 @@ func (s *Schedule) Check() *Report {
 	for g := range s.Groups {
 		c.group(r, g)
 	}
-	r.Deadlock = c.circle()
+	r.Deadlock = c.findCycle()
 	return r
 }
 
@@ -87,7 +87,7 @@ func (c *checker) group(r *Report, g int) {
 	first := -1
 	for _, o := range grp.Senders {
 		r.Messages++
-		c.follow(r, grp, o)
+		c.followMessage(r, grp, o)
 		for _, m := range grp.Members {
 			bad := c.count[m] > 1 || m != o && c.count[m] == 0
 			if bad && first >= 0 {
@@ -109,8 +109,8 @@ func (c *checker) group(r *Report, g int) {
 	}
 }
 
-// follow sends a message of o. Second copies are not followed, so it ends.
-func (c *checker) follow(r *Report, g *Group, o int32) {
+// followMessage sends a message of o. Second copies are not followed, so it ends.
+func (c *checker) followMessage(r *Report, g *Group, o int32) {
 	for _, m := range g.Members {
 		c.count[m] = 0
 	}
@@ -146,8 +146,8 @@ func (c *checker) index(g *Group, v visit, k int) int {
 	return i + k
 }
 
-// circle finds waits that close a circle.
-func (c *checker) circle() []Wait {
+// findCycle finds waits that close a cycle.
+func (c *checker) findCycle() []Wait {
 	buffer := func(host int32, class Class) int32 { return host*int32(c.s.Classes+1) + int32(class) }
 	var to []int32
 	next := func(from int32) []int32 {
@@ -222,7 +222,7 @@ func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 		c.used = make([]bool, len(grp.Sends))
 		for _, o := range grp.Senders {
 			var r Report
-			c.follow(&r, grp, o)
+			c.followMessage(&r, grp, o)
 			cost.Sends += r.Sends
 			for i, v := range c.queue {
 				if i == 0 {
@@ -242,15 +242,15 @@ func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 	return cost, nil
 }
 
-// Witness is a circle in one line: "1/1 > 2/1 > 1/1", by IDs.
-func (s *Schedule) Witness(circle []Wait) string {
-	if len(circle) == 0 {
+// Witness is a cycle in one line: "1/1 > 2/1 > 1/1", by IDs.
+func (s *Schedule) Witness(cycle []Wait) string {
+	if len(cycle) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	for _, w := range circle {
+	for _, w := range cycle {
 		fmt.Fprintf(&b, "%d/%d > ", s.Hosts[w.At].ID, w.Held)
 	}
-	fmt.Fprintf(&b, "%d/%d", s.Hosts[circle[0].At].ID, circle[0].Held)
+	fmt.Fprintf(&b, "%d/%d", s.Hosts[cycle[0].At].ID, cycle[0].Held)
 	return b.String()
 }

@@ -179,7 +179,7 @@ func (w *wayTo) choose(s fabric.NodeID) (port fabric.PortNum, cost int32) {
 }
 
 // Path appends the ports by which a packet from an end port of a CA leaves the
-// switches on its way to a LID. Errors: tables that drop the packet, go round, or
+// switches on its way to a LID. Errors: tables that drop the packet, loop, or
 // bring it to another port.
 func Path(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
 	dest := f.LIDPort(dlid)

@@ -52,7 +52,7 @@ func ParseMethod(s string) (Method, error) {
 type Class uint8
 
 // SendBuffer as a class is where the originator of a message has it. Nothing that
-// arrives is put there, so nobody ever waits for it, and it closes no circle
+// arrives is put there, so no message waits for it, and it closes no cycle
 // (E-M9).
 const SendBuffer Class = 0
 

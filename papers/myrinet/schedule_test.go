@@ -140,7 +140,7 @@ func TestSharedClasses(t *testing.T) {
 }
 
 // TestRandomSchedules has random groups in all methods: each message comes to every
-// member once, no buffers wait in a circle, a message takes as many sends as the
+// member once, no buffers wait in a cycle, a message takes as many sends as the
 // paper says, and children have higher IDs than parents.
 func TestRandomSchedules(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))

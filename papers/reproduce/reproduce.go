@@ -1,5 +1,5 @@
 // Package reproduce has the experiments of the papers whose systems ibweave
-// carries: it measures their figures anew, with the simulator and on the tables
+// carries: it measures their figures with the simulator and on the tables
 // that compile makes, and judges what the papers say about them.
 // It makes no promise to other modules.
 //

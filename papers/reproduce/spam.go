@@ -173,7 +173,7 @@ func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, e
 	return s.Counts().LastAt, err
 }
 
-// doubling is software multicast (S17): whoever has the message sends it to one
+// doubling is software multicast (S17): each host that has the message sends it to one
 // more with each startup, so that in each phase twice as many have it. Those that
 // a host serves follow each other in the spanning tree, so that messages of one
 // phase are not all on the same channels.
@@ -233,7 +233,7 @@ func softwareBound(destinations int) float64 {
 }
 
 // spamPoint is a point of figure 2, and where it goes. Most is the longest latency of
-// all, nil if nobody asks.
+// all, nil if not asked for.
 type spamPoint struct {
 	tree     spamTree
 	switches int

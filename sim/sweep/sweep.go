@@ -30,7 +30,7 @@ type Options struct {
 	// Jobs is how many points run at a time; 0 is GOMAXPROCS.
 	Jobs int
 	// State, when not "", is a file that has the results of all points that are
-	// finished. It is written anew, as a whole, after each. A run takes results
+	// finished. It is written again, as a whole, after each. A run takes results
 	// from it that an earlier one with the same Key has left.
 	State string
 	// Key is all that the results depend on: input, parameters, version.

@@ -23,7 +23,7 @@ type Adapters struct {
 	HostBuffer int
 	FetchTime  int
 	// Acks has adapters answer multicast worms with ACK, or with NACK where there is
-	// no room: then the sender stops, and begins anew after Timeout byte times and a
+	// no room: then the sender stops, and begins again after Timeout byte times and a
 	// random part of as many, twice as many after each further NACK, up to 64 times:
 	// else the worms that are refused again and again fill the network. Without,
 	// worms that find no room are lost.
@@ -148,7 +148,7 @@ type adapters struct {
 	search   int64 // NACKs at which to look for a deadlock
 }
 
-func take[T any](items *[]T, free *[]int32, v T) int32 {
+func newItem[T any](items *[]T, free *[]int32, v T) int32 {
 	if k := len(*free); k > 0 {
 		i := (*free)[k-1]
 		*free = (*free)[:k-1]
@@ -255,7 +255,7 @@ func (a *adapters) head(host, hop int32) {
 		if !ok {
 			kind = nackWorm
 		}
-		a.enqueue(host, take(&a.worms, &a.freeWorm, worm{kind: kind, msg: none, job: x.job, from: host, to: x.from, bytes: int32(a.o.Adapters.AckBytes), copy: none}))
+		a.enqueue(host, newItem(&a.worms, &a.freeWorm, worm{kind: kind, msg: none, job: x.job, from: host, to: x.from, bytes: int32(a.o.Adapters.AckBytes), copy: none}))
 		x = &a.worms[w]
 	}
 	if !ok {
@@ -271,7 +271,7 @@ func (a *adapters) head(host, hop int32) {
 	if a.o.Adapters.Acks {
 		a.jobs[x.job].taken = true
 	}
-	c := take(&a.copies, &a.freeCopy, copyOf{
+	c := newItem(&a.copies, &a.freeCopy, copyOf{
 		msg: x.msg, host: host, from: a.host[x.from].at, held: x.class, hops: x.hops, coming: hop, inHost: inHost, used: true,
 	})
 	x.copy = c
@@ -298,7 +298,7 @@ func (a *adapters) sends(c int32) []myrinet.Send {
 func (a *adapters) wormOf(j, host int32) int32 {
 	msg := a.copies[a.jobs[j].copy].msg
 	a.msgs[msg].refs++
-	return take(&a.worms, &a.freeWorm, worm{
+	return newItem(&a.worms, &a.freeWorm, worm{
 		kind: multicastWorm, msg: msg, job: j, from: host, to: a.hostOf[a.jobs[j].send.To], bytes: a.msgs[msg].bytes,
 		class: a.jobs[j].send.Class, hops: max(a.copies[a.jobs[j].copy].hops-1, -1), copy: none,
 	})
@@ -388,7 +388,7 @@ func (a *adapters) ready(c int32) {
 	}
 	host := x.host
 	for _, s := range a.sends(c) {
-		j := take(&a.jobs, &a.freeJob, job{copy: c, send: s, hop: none, used: true})
+		j := newItem(&a.jobs, &a.freeJob, job{copy: c, send: s, hop: none, used: true})
 		if a.ordered(c) {
 			l := a.laneOf(j)
 			if l.busy {
@@ -458,7 +458,7 @@ func (a *adapters) answer(j int32, ok bool) {
 	}
 }
 
-// retry begins a job anew.
+// retry begins a job again.
 func (a *adapters) retry(j int32) {
 	x := &a.jobs[j]
 	x.nacked = false

@@ -79,7 +79,7 @@ type SwitchResult struct {
 	Arrived   [][]fabric.PortID
 	Fragments int // ends of branches before their worms' ends
 	Flushed   int // worms, each time
-	// Deadlock is worms that wait for each other in a circle; nil when all arrived.
+	// Deadlock is worms that wait for each other in a cycle; nil when all arrived.
 	Deadlock []SwitchWait
 }
 
@@ -210,7 +210,7 @@ func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 			return nil, fmt.Errorf("worms are still under way after %d cycles", maxCycles)
 		}
 		if quiet > o.FlagAfter+2 {
-			x.r.Deadlock = x.circle()
+			x.r.Deadlock = x.findCycle()
 			break
 		}
 	}
@@ -333,7 +333,7 @@ func (x *switches) pass(in fabric.PortID) error {
 	if x.o.Remedy == Interrupt && len(c.outs) > 1 && x.interrupt(c, blocked) {
 		return nil
 	}
-	if x.take(c) {
+	if x.takePorts(c) {
 		return nil
 	}
 	if blocked {
@@ -409,9 +409,9 @@ func (x *switches) interrupt(c *crossing, blocked bool) bool {
 	return true
 }
 
-// take gives a crossing the ports that are free. It says whether a flagged port has
+// takePorts gives a crossing the ports that are free. It says whether a flagged port has
 // flushed the worm instead.
-func (x *switches) take(c *crossing) (flushed bool) {
+func (x *switches) takePorts(c *crossing) (flushed bool) {
 	for i := range c.outs {
 		if w := &c.outs[i]; !w.owned && x.owner[w.port] == 0 {
 			w.owned, w.idle = true, 0
@@ -534,8 +534,8 @@ func (x *switches) flush(worm int32) {
 	x.moved = true
 }
 
-// circle finds worms that wait for each other.
-func (x *switches) circle() []SwitchWait {
+// findCycle finds worms that wait for each other.
+func (x *switches) findCycle() []SwitchWait {
 	waits := make([][]SwitchWait, len(x.worms))
 	for in, c := range x.through {
 		if c == nil || len(x.buffer[in]) == 0 {

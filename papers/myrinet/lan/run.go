@@ -366,7 +366,7 @@ func (a *adapters) birth(host int32) {
 	}
 	measured := a.n.now >= a.o.Warmup && a.n.now < a.o.Warmup+a.o.Time
 	a.serial++
-	m := take(&a.msgs, &a.freeMsg, message{group: group, origin: host, bytes: bytes, left: 1, born: a.n.now, serial: a.serial, measured: measured})
+	m := newItem(&a.msgs, &a.freeMsg, message{group: group, origin: host, bytes: bytes, left: 1, born: a.n.now, serial: a.serial, measured: measured})
 	h.backlog++
 	if group == none {
 		to := int32(h.rng.IntN(len(a.host) - 1))
@@ -374,7 +374,7 @@ func (a *adapters) birth(host int32) {
 			to++
 		}
 		a.msgs[m].refs++
-		a.enqueue(host, take(&a.worms, &a.freeWorm, worm{kind: unicastWorm, msg: m, job: none, from: host, to: to, bytes: bytes, copy: none}))
+		a.enqueue(host, newItem(&a.worms, &a.freeWorm, worm{kind: unicastWorm, msg: m, job: none, from: host, to: to, bytes: bytes, copy: none}))
 	} else {
 		a.r.Born++
 		g := &a.s.Groups[group]
@@ -383,7 +383,7 @@ func (a *adapters) birth(host int32) {
 		if hops == 0 {
 			hops = -1
 		}
-		c := take(&a.copies, &a.freeCopy, copyOf{msg: m, host: host, from: myrinet.Anyone, held: myrinet.SendBuffer, hops: hops, coming: none, used: true})
+		c := newItem(&a.copies, &a.freeCopy, copyOf{msg: m, host: host, from: myrinet.Anyone, held: myrinet.SendBuffer, hops: hops, coming: none, used: true})
 		a.msgs[m].refs++
 		a.copies[c].pending = int32(len(a.sends(c)))
 		a.handle(c, 0)

@@ -161,7 +161,7 @@ func overload(f *fabric.Fabric, tables *lft.Tables, s *myrinet.Schedule, seed ui
 }
 
 // TestBufferDeadlock is Figure 6 in the act. With one class of buffers an overload
-// stops for good, in a circle of waits that the schedule has; with two classes everything arrives, at every member once. Ordered
+// stops for good, in a cycle of waits that the schedule has; with two classes everything arrives, at every member once. Ordered
 // schedules need one class only, and every member gets the messages of a group in
 // the same order.
 func TestBufferDeadlock(t *testing.T) {

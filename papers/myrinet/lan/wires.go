@@ -74,7 +74,7 @@ const (
 	evOn    eventKind = iota // bytes of hop a begin to come
 	evOff                    // they stop
 	evTail                   // the last one has come
-	evAsk                    // the worm that hop a brought asks for its way out
+	evAsk                    // the worm that hop a brought asks for its output port
 	evEnd                    // hop a has sent all there is, if b is its version
 	evFill                   // the buffer of channel a is at a threshold, if b is its version
 	evStop                   // STOP has come to the sender of channel a, or with b 0 GO
@@ -172,7 +172,7 @@ func (n *network) newHop(worm, ch, prev, total int32) int32 {
 }
 
 // send has a host send a worm of so many bytes, of which those of hop prev are yet
-// to come, into its channel, which nobody has.
+// to come, into its channel, which is free.
 func (n *network) send(worm, ch, prev, bytes int32) int32 {
 	h := n.newHop(worm, ch, prev, bytes)
 	if prev != none {
@@ -328,7 +328,7 @@ func (n *network) input(i int32) fabric.PortNum {
 	return n.f.Num(n.f.Peer(fabric.PortID(n.hops[n.hops[i].prev].ch)))
 }
 
-// ask has the worm that a hop has brought ask for its way out.
+// ask has the worm that a hop has brought ask for its output port.
 func (n *network) ask(prev int32) {
 	p := &n.hops[prev]
 	at := n.f.Owner(n.f.Peer(fabric.PortID(p.ch)))
