@@ -41,36 +41,36 @@ type Result struct {
 
 // Check looks at the cabling of f. It takes O(ports) and what Recognize takes.
 func Check(f *fabric.Fabric, opt Options) *Result {
-	c := &checker{f: f, told: make([]bool, f.NumPorts())}
+	c := &checker{f: f, isNamed: make([]bool, f.NumPorts())}
 	r := &Result{Shape: Recognize(f)}
 	shape := r.Shape
 	switch {
 	case opt.Expected != nil:
-		c.compare(opt.Expected)
+		c.compareExpected(opt.Expected)
 	case opt.Meant != nil:
-		if shape = opt.Meant.fit(f, shape, c); shape != nil {
+		if shape = opt.Meant.fitShape(f, shape, c); shape != nil {
 			shape.Certain = true // by the operator's word
 			r.Shape = shape
-			c.deviations(shape)
+			c.addDeviations(shape)
 		}
 	default:
-		c.deviations(shape)
+		c.addDeviations(shape)
 		if !shape.Certain {
-			c.guessed(shape, 0)
+			c.mergeGuesses(shape, 0)
 			c.joined = nil
-			clear(c.told)
+			clear(c.isNamed)
 		}
 	}
-	c.links(opt)
-	c.nodes()
-	c.components()
+	c.checkLinks(opt)
+	c.checkNodes()
+	c.checkComponents()
 	if opt.Expected == nil {
 		from := len(c.findings)
-		c.levels(r.Shape)
+		c.checkLevels(r.Shape)
 		if !r.Shape.Certain {
-			c.guessed(r.Shape, from)
+			c.mergeGuesses(r.Shape, from)
 		}
-		c.portsDown(r.Shape)
+		c.checkPortsDown(r.Shape)
 	}
 	r.Findings = c.findings
 	return r
@@ -80,9 +80,9 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 type checker struct {
 	f        *fabric.Fabric
 	findings []verify.Finding
-	// told is by PortID: some finding names the port already as where a cable is
-	// missing or wrong.
-	told []bool
+	// isNamed says by PortID that a finding names the port as where a cable is missing or
+	// wrong.
+	isNamed []bool
 	// joined has the ends of cables that are missing, as nodes, and those of
 	// missing nodes' neighbours.
 	joined  [][2]fabric.NodeID
@@ -124,11 +124,11 @@ func (c *checker) add(rule string, count int, ports []verify.Endpoint, format st
 	c.findings = append(c.findings, x)
 }
 
-// tell notes that a finding names ports of f.
-func (c *checker) tell(ports ...fabric.PortID) {
+// markNamed notes that a finding names ports of f.
+func (c *checker) markNamed(ports ...fabric.PortID) {
 	for _, p := range ports {
 		if p != fabric.NoPort {
-			c.told[p] = true
+			c.isNamed[p] = true
 		}
 	}
 }
@@ -156,8 +156,8 @@ func hostsOf(f *fabric.Fabric) []int {
 	return hosts
 }
 
-// components finds parts of the fabric that no cables join.
-func (c *checker) components() {
+// checkComponents finds parts of the fabric that no cables join.
+func (c *checker) checkComponents() {
 	f := c.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumNodes())
 	cabled := make([]bool, f.NumNodes())
@@ -195,8 +195,8 @@ func (c *checker) components() {
 	}
 }
 
-// nodes looks for names and GUIDs that are not unique.
-func (c *checker) nodes() {
+// checkNodes looks for names and GUIDs that are not unique.
+func (c *checker) checkNodes() {
 	f := c.f
 	byName := make(map[string][]fabric.NodeID)
 	var names []string

@@ -21,8 +21,8 @@ const (
 	misfitCables = 3    // a switch with so many cables missing, half of its cables or more, does not fit
 )
 
-// weigh sets Fit and Certain from the counts of settle.
-func (s *Shape) weigh(f *fabric.Fabric) {
+// setCertainty sets Fit and Certain from the counts of countDeviations.
+func (s *Shape) setCertainty(f *fabric.Fabric) {
 	s.Fit, s.Certain, s.misfits = 0, false, nil
 	switch {
 	case s.Kind == Irregular || s.Kind == Tree:
@@ -40,15 +40,15 @@ func (s *Shape) weigh(f *fabric.Fabric) {
 		}
 	}
 	parts := fitParts
-	if neighbours(f) < fewPairs {
+	if countPairs(f) < fewPairs {
 		parts = fewParts
 	}
 	s.Certain = parts*deviating <= s.Cables && len(s.misfits) == 0 &&
 		fitParts*s.MissingSwitches <= f.NumSwitches()+s.MissingSwitches
 }
 
-// neighbours counts the pairs of switches that cables join.
-func neighbours(f *fabric.Fabric) int {
+// countPairs counts the pairs of switches that cables join.
+func countPairs(f *fabric.Fabric) int {
 	n := 0
 	for _, edges := range adjacency(f) {
 		n += len(edges)
@@ -93,9 +93,9 @@ func (s *Shape) condition() string {
 // percent writes a share, rounded down so that only all is 100 %.
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", math.Floor(1000*share)/10) }
 
-// guessed makes of the findings that follow from an uncertain shape one note for each
+// mergeGuesses makes of the findings that follow from an uncertain shape one note for each
 // rule, which stands for all of them. from is where they begin in the list.
-func (c *checker) guessed(s *Shape, from int) {
+func (c *checker) mergeGuesses(s *Shape, from int) {
 	byRule := make(map[string]*verify.Finding)
 	var order []string
 	for _, x := range c.findings[from:] {

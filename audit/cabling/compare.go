@@ -18,23 +18,23 @@ type comparison struct {
 	have []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
 }
 
-// compare makes findings of what differs from the expected topology, port by port.
+// compareExpected makes findings of what differs from the expected topology, port by port.
 //
 // Nodes are the same by GUID, then, among the others, by a description that is
 // unique on both sides. All cables between such nodes that are there and should
-// not be, and the other way round, make paths and circles over the ports they have
+// not be, and the other way round, make paths and cycles over the ports they have
 // in common. Each of these is one finding, since it is one slip of a hand: a cable
 // that is missing alone, one that is there alone, one with one end elsewhere, two that
 // are crossed.
-func (c *checker) compare(e *fabric.Fabric) {
+func (c *checker) compareExpected(e *fabric.Fabric) {
 	m := &comparison{checker: c, e: e}
-	m.match()
-	m.strangers()
-	m.cables()
+	m.matchNodes()
+	m.addStrangers()
+	m.compareCables()
 }
 
-// match finds out which nodes are the same.
-func (m *comparison) match() {
+// matchNodes finds out which nodes are the same.
+func (m *comparison) matchNodes() {
 	m.toE = make([]fabric.NodeID, m.f.NumNodes())
 	m.toF = make([]fabric.NodeID, m.e.NumNodes())
 	for n := range m.toF {
@@ -80,8 +80,8 @@ func (m *comparison) match() {
 	}
 }
 
-// strangers makes findings of nodes that only one side has, with all their cables.
-func (m *comparison) strangers() {
+// addStrangers makes findings of nodes that only one side has, with all their cables.
+func (m *comparison) addStrangers() {
 	for o := range fabric.NodeID(m.e.NumNodes()) {
 		peers := peersOf(m.e, o)
 		if m.toF[o] != fabric.NoNode || len(peers) == 0 {
@@ -93,23 +93,23 @@ func (m *comparison) strangers() {
 				ports = append(ports, p)
 			}
 		}
-		m.tell(ports...)
+		m.markNamed(ports...)
 		for _, p := range ports {
 			m.joined = append(m.joined, [2]fabric.NodeID{m.f.Owner(ports[0]), m.f.Owner(p)})
 		}
-		m.stranger(MissingNode, m.e, o, len(peers), ports, "%s %q (%s) is not there, nor %s of it, to %s")
+		m.addStranger(MissingNode, m.e, o, len(peers), ports, "%s %q (%s) is not there, nor %s of it, to %s")
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		ports := peersOf(m.f, n)
 		if m.toE[n] == fabric.NoNode && len(ports) > 0 { // an isolated node is a finding of its own
-			m.stranger(ExtraNode, m.f, n, len(ports), ports, "%s %q (%s) is not in the expected topology; it has %s, to %s")
+			m.addStranger(ExtraNode, m.f, n, len(ports), ports, "%s %q (%s) is not in the expected topology; it has %s, to %s")
 		}
 	}
 }
 
-// stranger adds a finding about a node of one side; ports are those of f that its cables
+// addStranger adds a finding about a node of one side; ports are those of f that its cables
 // lead to.
-func (m *comparison) stranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
+func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
 	at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
 	x := side.Node(n)
 	m.add(rule, cables, append([]verify.Endpoint{nodeEndpoint(side, n, 0)}, at...), format,
@@ -136,8 +136,8 @@ func (m *comparison) portOfF(p fabric.PortID) fabric.PortID {
 	return fabric.NoPort
 }
 
-// cables compares the cables between nodes that both have.
-func (m *comparison) cables() {
+// compareCables compares the cables between nodes that both have.
+func (m *comparison) compareCables() {
 	f := m.f
 	m.want = make([]fabric.PortID, f.NumPorts())
 	m.have = make([]fabric.PortID, f.NumPorts())
@@ -168,10 +168,10 @@ func (m *comparison) cables() {
 	seen := make([]bool, f.NumPorts())
 	wrong := func(p fabric.PortID) bool { return m.want[p] != m.have[p] }
 	swaps := make(map[[2]fabric.NodeID]int) // findings, by the hosts that are swapped
-	for _, circles := range []bool{false, true} {
+	for _, cycles := range []bool{false, true} {
 		for p := range fabric.PortID(f.NumPorts()) {
 			end := m.want[p] == fabric.NoPort || m.have[p] == fabric.NoPort
-			if seen[p] || !wrong(p) || !circles && !end {
+			if seen[p] || !wrong(p) || !cycles && !end {
 				continue
 			}
 			var path []fabric.PortID
@@ -185,33 +185,33 @@ func (m *comparison) cables() {
 					at = m.have[at]
 				}
 			}
-			m.recabled(path, missing, circles, swaps)
+			m.addRecabled(path, missing, cycles, swaps)
 		}
 	}
 }
 
-// recabled makes one finding of a path or circle of ports. From path[0] to path[1]
+// addRecabled makes one finding of a path or cycle of ports. From path[0] to path[1]
 // a cable should be, if missing, or is, else; then the other way round, in turn.
-func (m *comparison) recabled(path []fabric.PortID, missing, circle bool, swaps map[[2]fabric.NodeID]int) {
+func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swaps map[[2]fabric.NodeID]int) {
 	f := m.f
-	m.tell(path...)
+	m.markNamed(path...)
 	for _, p := range path {
 		if w := m.want[p]; w != fabric.NoPort {
 			m.joined = append(m.joined, [2]fabric.NodeID{f.Owner(p), f.Owner(w)})
 		}
 	}
 	switch {
-	case !circle && len(path) == 2 && missing:
+	case !cycle && len(path) == 2 && missing:
 		m.add(MissingCable, 1, endpoints(f, path...), "%s should lead to %s: neither has a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path))
-	case !circle && len(path) == 2:
+	case !cycle && len(path) == 2:
 		m.add(ExtraCable, 1, endpoints(f, path...), "%s leads to %s: neither should have a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.should(path))
-	case !circle && len(path) == 3:
+	case !cycle && len(path) == 3:
 		stays, meant, is := path[1], path[0], path[2]
 		if !missing {
 			meant, is = is, meant
 		}
 		m.add(MovedCable, 1, endpoints(f, stays, meant, is), "%s leads to %s and should lead to %s", f.PortName(stays), f.PortName(is), f.PortName(meant))
-	case circle && len(path) == 4 && m.swapped(path):
+	case cycle && len(path) == 4 && m.swapped(path):
 		hosts := slices.DeleteFunc(slices.Clone(path), func(p fabric.PortID) bool { return f.IsSwitch(f.Owner(p)) })
 		slices.Sort(hosts)
 		key := [2]fabric.NodeID{f.Owner(hosts[0]), f.Owner(hosts[1])}
@@ -239,14 +239,14 @@ func (m *comparison) recabled(path []fabric.PortID, missing, circle bool, swaps 
 			}
 		}
 		rule := CrossedCables
-		if !circle {
+		if !cycle {
 			rule = MovedCable
 		}
 		m.add(rule, cables, endpoints(f, path...), "%s", strings.Join(say, "; "))
 	}
 }
 
-// swapped says whether a circle of four ports is two hosts in each other's places.
+// swapped says whether a cycle of four ports is two hosts in each other's places.
 func (m *comparison) swapped(path []fabric.PortID) bool {
 	host := func(i int) bool { return !m.f.IsSwitch(m.f.Owner(path[i])) }
 	return host(0) && host(2) && !host(1) && !host(3) && m.f.Owner(path[0]) != m.f.Owner(path[2]) ||

@@ -9,11 +9,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// deviations makes findings of what a shape lacks and has too much.
-func (c *checker) deviations(s *Shape) {
+// addDeviations makes findings of what a shape lacks and has too much.
+func (c *checker) addDeviations(s *Shape) {
 	f := c.f
 	for _, h := range s.holes {
-		c.tell(h.ports...)
+		c.markNamed(h.ports...)
 		for i := range h.ports {
 			c.joined = append(c.joined, [2]fabric.NodeID{f.Owner(h.ports[0]), f.Owner(h.ports[i])})
 		}
@@ -23,10 +23,10 @@ func (c *checker) deviations(s *Shape) {
 	for _, d := range deficits {
 		c.joined = append(c.joined, [2]fabric.NodeID{d.a, d.b})
 		for _, p := range d.pa {
-			c.tell(f.Port(d.a, p))
+			c.markNamed(f.Port(d.a, p))
 		}
 		for _, p := range d.pb {
-			c.tell(f.Port(d.b, p))
+			c.markNamed(f.Port(d.b, p))
 		}
 	}
 	surplus := slices.Clone(s.surplus)
@@ -96,7 +96,7 @@ func (c *checker) matchCrossed(deficits []deficit, surplus []fabric.PortID) {
 			d.n--
 			e.n--
 			surplus[i], surplus[j] = fabric.NoPort, fabric.NoPort
-			c.tell(p, f.Peer(p), q, f.Peer(q))
+			c.markNamed(p, f.Peer(p), q, f.Peer(q))
 			c.add(CrossedCables, 2, endpoints(f, p, f.Peer(p), q, f.Peer(q)), "%s leads to %s and %s to %s: %s should have a cable to %s, and %s one to %s",
 				f.PortName(p), f.PortName(f.Peer(p)), f.PortName(q), f.PortName(f.Peer(q)),
 				f.Name(d.a), f.Name(d.b), f.Name(e.a), f.Name(e.b))
@@ -150,7 +150,7 @@ func (c *checker) matchMoved(deficits []deficit, surplus []fabric.PortID) {
 			ends[1].Port = (*ports)[0]
 			*ports = (*ports)[1:]
 		}
-		c.tell(at, f.Peer(at))
+		c.markNamed(at, f.Peer(at))
 		c.add(MovedCable, 1, ends, "%s leads to %s and should lead to %s", ends[0], ends[2], ends[1])
 		surplus[i] = fabric.NoPort
 	}

@@ -38,7 +38,7 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 		search.Extend(func(s fabric.NodeID) []fabric.NodeID { return neighbors(e.have[s]) }, s)
 	}
 	e.order, e.before = search.Order, search.From
-	if !e.put(0) {
+	if !e.assignFrom(0) {
 		return nil
 	}
 	return e.place
@@ -54,8 +54,8 @@ type embedding struct {
 	steps         int
 }
 
-// put places the switches from the i-th on.
-func (e *embedding) put(i int) bool {
+// assignFrom finds switches of full for those of the order from the i-th on.
+func (e *embedding) assignFrom(i int) bool {
 	if i == len(e.order) {
 		return true
 	}
@@ -65,7 +65,7 @@ func (e *embedding) put(i int) bool {
 			continue
 		}
 		e.place[s], e.taken[t] = t, true
-		if e.put(i + 1) {
+		if e.assignFrom(i + 1) {
 			return true
 		}
 		e.place[s], e.taken[t] = fabric.NoNode, false
@@ -202,9 +202,9 @@ func towardSwitches(f *fabric.Fabric) []int {
 	return lead
 }
 
-// shufflenet recognizes bidirectional (p, k) shufflenets of at least two columns, k
+// recognizeShufflenet recognizes bidirectional (p, k) shufflenets of at least two columns, k
 // p^k switches, with at most an eighth of their cables missing.
-func shufflenet(f *fabric.Fabric) *Shape {
+func recognizeShufflenet(f *fabric.Fabric) *Shape {
 	n := f.NumSwitches()
 	most := 0
 	for sw := range fabric.NodeID(n) {
@@ -235,9 +235,9 @@ type Meant struct {
 	Full *fabric.Fabric // such a fabric, nothing missing
 }
 
-// fit reads f as the shape that is meant. Where it is another one it adds a finding,
+// fitShape reads f as the shape that is meant. Where it is another one it adds a finding,
 // and returns nil when nothing further can be said.
-func (m *Meant) fit(f *fabric.Fabric, found *Shape, c *checker) *Shape {
+func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 	want := Recognize(m.Full)
 	wrong := func() {
 		c.add(WrongShape, f.NumSwitches(), nil, "the policy wants %s: %s; this is %s", m.Name, want.Name, found.Name)
@@ -254,8 +254,8 @@ func (m *Meant) fit(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 		return found
 	case Mesh, Torus, MixedGrid, Hypercube, Ring, Line:
 		for _, dims := range orders(want.Dims) {
-			if s := gridOf(f, dims); s != nil && s.Kind == want.Kind && s.Parallel == want.Parallel {
-				s.settle(f)
+			if s := recognizeGridOf(f, dims); s != nil && s.Kind == want.Kind && s.Parallel == want.Parallel {
+				s.countDeviations(f)
 				return s
 			}
 		}
@@ -267,7 +267,7 @@ func (m *Meant) fit(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 		wrong()
 		return nil
 	}
-	s.settle(f)
+	s.countDeviations(f)
 	return s
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// fatTree recognizes trees in which the switches of one level fall into blocks: all
+// recognizeFatTree recognizes trees in which the switches of one level fall into blocks: all
 // of a block are joined to the same switches of the next level, and by as many cables
 // each. Two levels are one block, of three levels the pods are blocks and so are the
 // switches below each group of core switches.
-func fatTree(f *fabric.Fabric) *Shape {
+func recognizeFatTree(f *fabric.Fabric) *Shape {
 	level := levelsOf(f, hostsOf(f))
 	if level == nil {
 		return nil

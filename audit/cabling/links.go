@@ -101,7 +101,7 @@ func least(a, b fabric.Link) fabric.Link {
 	return a
 }
 
-// links looks for links that are narrow or slow: below what the policy wants, what
+// checkLinks looks for links that are narrow or slow: below what the policy wants, what
 // the expected topology has, or what both ends and their neighbours do.
 //
 // An end shows what it can by its other links of the same kind: a switch by the
@@ -110,7 +110,7 @@ func least(a, b fabric.Link) fabric.Link {
 // kind in the whole fabric counts, and a switch whose links are all slow is held to
 // that as well, unless more than an eighth of the links of the kind is as slow. Among
 // hosts on one switch three, or a quarter or less, are slow ones.
-func (c *checker) links(opt Options) {
+func (c *checker) checkLinks(opt Options) {
 	f := c.f
 	if opt.Expected == nil && opt.Between == (fabric.Link{}) && opt.Hosts == (fabric.Link{}) && uniform(f) {
 		return
@@ -122,7 +122,7 @@ func (c *checker) links(opt Options) {
 			continue
 		}
 		if link := slowerEnd(f, p, peer); link != (fabric.Link{}) {
-			c.link(opt, p, peer, link, shows)
+			c.checkLink(opt, p, peer, link, shows)
 		}
 	}
 }
@@ -137,8 +137,8 @@ func slowerEnd(f *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
 	return a
 }
 
-// link looks at one link. shows is by PortID as of linksShown.
-func (c *checker) link(opt Options, p, peer fabric.PortID, link fabric.Link, shows []fabric.Link) {
+// checkLink looks at one link. shows is by PortID as of linksShown.
+func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link, shows []fabric.Link) {
 	f := c.f
 	between := f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(peer))
 	required := opt.Hosts
@@ -245,7 +245,7 @@ func uniform(f *fabric.Fabric) bool {
 // It takes O(ports).
 func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
 	c := &checker{f: f}
-	c.links(Options{})
+	c.checkLinks(Options{})
 	if limit <= 0 || len(c.findings) <= limit {
 		return c.findings
 	}
@@ -284,8 +284,8 @@ func (c *checker) expectedLink(e *fabric.Fabric, p, peer fabric.PortID) fabric.L
 	return slowerEnd(e, x, y)
 }
 
-// levels looks at hosts on spines and uneven uplinks.
-func (c *checker) levels(s *Shape) {
+// checkLevels looks at hosts on spines and uneven uplinks.
+func (c *checker) checkLevels(s *Shape) {
 	f := c.f
 	if s.level == nil {
 		return
@@ -344,8 +344,8 @@ func mode(list []int) int {
 	return best
 }
 
-// portsDown looks for ports that have no link where others like them have one.
-func (c *checker) portsDown(s *Shape) {
+// checkPortsDown looks for ports that have no link where others like them have one.
+func (c *checker) checkPortsDown(s *Shape) {
 	f := c.f
 	type class struct {
 		device
@@ -397,7 +397,7 @@ func (c *checker) portsDown(s *Shape) {
 		}
 		for num := fabric.PortNum(1); num <= k.ports; num++ {
 			p := f.Port(n, num)
-			if f.Peer(p) != fabric.NoPort || c.told[p] || 4*u.used[num] < 3*u.nodes {
+			if f.Peer(p) != fabric.NoPort || c.isNamed[p] || 4*u.used[num] < 3*u.nodes {
 				continue
 			}
 			c.add(PortDown, 1, endpoints(f, p), "%s has no link; %d of the %d %s like it have one there", f.PortName(p), u.used[num], u.nodes,

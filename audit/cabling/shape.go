@@ -148,21 +148,21 @@ func Recognize(f *fabric.Fabric) *Shape {
 		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}, Fit: 1, Certain: true}
 	}
 	var s *Shape
-	for _, try := range []func(*fabric.Fabric) *Shape{fatTree, asBanyan, grid, shufflenet, fullMesh} {
+	for _, try := range []func(*fabric.Fabric) *Shape{recognizeFatTree, recognizeBanyan, recognizeGrid, recognizeShufflenet, recognizeFullMesh} {
 		if s = try(f); s == nil {
 			continue
 		}
-		if s.settle(f); s.Fit >= leastFit {
+		if s.countDeviations(f); s.Fit >= leastFit {
 			return s
 		}
 	}
-	s = irregular(f)
-	s.settle(f)
+	s = describeIrregular(f)
+	s.countDeviations(f)
 	return s
 }
 
-// settle counts what a recognizer found, and weighs it.
-func (s *Shape) settle(f *fabric.Fabric) {
+// countDeviations counts what a recognizer found, and sets Fit and Certain.
+func (s *Shape) countDeviations(f *fabric.Fabric) {
 	lacks := make([]int, f.NumSwitches())
 	s.MissingCables = 0
 	for _, d := range s.deficits {
@@ -191,7 +191,7 @@ func (s *Shape) settle(f *fabric.Fabric) {
 		}
 	}
 	slices.SortStableFunc(s.Missing, func(a, b Lack) int { return b.Cables - a.Cables })
-	s.weigh(f)
+	s.setCertainty(f)
 }
 
 // switchCables counts cables between different switches.
@@ -204,8 +204,8 @@ func switchCables(f *fabric.Fabric) int {
 	return n / 2
 }
 
-// banyan recognizes a whole banyan network.
-func asBanyan(f *fabric.Fabric) *Shape {
+// recognizeBanyan recognizes a whole banyan network.
+func recognizeBanyan(f *fabric.Fabric) *Shape {
 	w, err := banyan.Detect(f)
 	if err != nil {
 		return nil
@@ -217,9 +217,9 @@ func asBanyan(f *fabric.Fabric) *Shape {
 	return &Shape{Kind: Banyan, Name: name, Parallel: 1, Cables: switchCables(f)}
 }
 
-// fullMesh recognizes switches that are all joined to each other: three and more,
+// recognizeFullMesh recognizes switches that are all joined to each other: three and more,
 // since two are a line.
-func fullMesh(f *fabric.Fabric) *Shape {
+func recognizeFullMesh(f *fabric.Fabric) *Shape {
 	n := f.NumSwitches()
 	if n < 4 || n > 256 {
 		return nil
@@ -246,7 +246,7 @@ func fullMesh(f *fabric.Fabric) *Shape {
 			}
 		}
 	}
-	if s.settle(f); 8*(s.MissingCables+s.ExtraCables) > s.Cables {
+	if s.countDeviations(f); 8*(s.MissingCables+s.ExtraCables) > s.Cables {
 		return nil
 	}
 	return s
@@ -264,8 +264,8 @@ func parallel(f *fabric.Fabric, a, b fabric.NodeID) []fabric.PortID {
 	return list
 }
 
-// irregular describes what fits no shape.
-func irregular(f *fabric.Fabric) *Shape {
+// describeIrregular describes what fits no shape.
+func describeIrregular(f *fabric.Fabric) *Shape {
 	n := f.NumSwitches()
 	low, high := 1<<30, 0
 	for sw := range fabric.NodeID(n) {
@@ -286,12 +286,12 @@ func irregular(f *fabric.Fabric) *Shape {
 	return &Shape{Kind: Irregular, Name: fmt.Sprintf("irregular: %d switches with %s to other switches each", n, degree)}
 }
 
-// grid recognizes meshes, tori and hypercubes, with cables that do not fit when
+// recognizeGrid recognizes meshes, tori and hypercubes, with cables that do not fit when
 // these are at most an eighth.
-func grid(f *fabric.Fabric) *Shape { return gridOf(f, nil) }
+func recognizeGrid(f *fabric.Fabric) *Shape { return recognizeGridOf(f, nil) }
 
-// gridOf is grid for given dimensions, nil for any.
-func gridOf(f *fabric.Fabric, dims []int) *Shape {
+// recognizeGridOf is recognizeGrid for given dimensions, nil for any.
+func recognizeGridOf(f *fabric.Fabric, dims []int) *Shape {
 	g, err := mesh.Detect(f, mesh.DetectOptions{Dims: dims, LeaveOut: true})
 	if err != nil || 8*len(g.Extra) > switchCables(f) {
 		return nil

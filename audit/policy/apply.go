@@ -20,16 +20,16 @@ func (p *Policy) Apply(r *verify.Result, f *fabric.Fabric, today time.Time) {
 		return
 	}
 	r.Edit(func(list []verify.Finding) []verify.Finding {
-		list = p.allow(list)
+		list = p.allowMissing(list)
 		return p.regrade(list)
 	})
 	r.SetFingerprints(f)
-	r.Edit(func(list []verify.Finding) []verify.Finding { return p.waive(list, today) })
+	r.Edit(func(list []verify.Finding) []verify.Finding { return p.applyWaivers(list, today) })
 	r.SetFingerprints(f)
 }
 
-// allow makes notes of missing cables that the policy allows.
-func (p *Policy) allow(list []verify.Finding) []verify.Finding {
+// allowMissing makes notes of missing cables that the policy allows.
+func (p *Policy) allowMissing(list []verify.Finding) []verify.Finding {
 	missing := int64(0)
 	for i := range list {
 		if x := &list[i]; x.Rule == cabling.MissingCable {
@@ -70,8 +70,8 @@ func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	return kept
 }
 
-// waive excuses findings, and adds findings about the waivers.
-func (p *Policy) waive(list []verify.Finding, today time.Time) []verify.Finding {
+// applyWaivers excuses findings, and adds findings about the waivers.
+func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.Finding {
 	own := list[:len(list):len(list)]
 	for i := range p.Waivers {
 		w := &p.Waivers[i]

@@ -63,13 +63,13 @@ func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r
 				list = append(list, x)
 			}
 		case UpDown:
-			x, err := p.upDown(ctx, f, t)
+			x, err := p.checkUpDown(ctx, f, t)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, x...)
 		case XY:
-			list = append(list, p.dimensionOrder(f, t)...)
+			list = append(list, p.checkDimensionOrder(f, t)...)
 		}
 	}
 	return list, nil
@@ -87,8 +87,8 @@ func (e *RootError) Error() string {
 	return fmt.Sprintf("the policy's root %q is no switch of this fabric", e.Root)
 }
 
-// upDown looks for paths that go down and then up.
-func (p *Policy) upDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]verify.Finding, error) {
+// checkUpDown looks for paths that go down and then up.
+func (p *Policy) checkUpDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]verify.Finding, error) {
 	if f.NumSwitches() == 0 {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func (p *Policy) upDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([
 	}
 	var best []verify.Finding
 	for i, o := range orders {
-		bad := turns(f, t, func(s, u, v fabric.NodeID, _, _ fabric.PortID) bool {
+		bad := findTurns(f, t, func(s, u, v fabric.NodeID, _, _ fabric.PortID) bool {
 			down := o.rank[u] > o.rank[s] || o.rank[u] == o.rank[s] && u > s
 			up := o.rank[v] < o.rank[u] || o.rank[v] == o.rank[u] && v < u
 			return down && up
@@ -139,15 +139,15 @@ func (p *Policy) upDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([
 		if i == 0 || bad.lids < best[0].Count {
 			x := p.finding(NotUpDown, bad.lids, "paths to %d LIDs go down and up again by %s: packets for LID %d at %s go down by %s and up by %s",
 				bad.lids, o.name, bad.lid, name(f, bad.at), bad.way[0], bad.way[1])
-			bad.fill(f, &x)
+			bad.describe(f, &x)
 			best = []verify.Finding{x}
 		}
 	}
 	return best, nil
 }
 
-// dimensionOrder looks for paths that turn into an earlier dimension or back.
-func (p *Policy) dimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.Finding {
+// checkDimensionOrder looks for paths that turn into an earlier dimension or back.
+func (p *Policy) checkDimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.Finding {
 	if f.NumSwitches() <= 1 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (p *Policy) dimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.Findin
 	if err != nil {
 		return []verify.Finding{p.finding(NotXY, 0, "%v", err)}
 	}
-	bad := turns(f, t, func(_, _, _ fabric.NodeID, first, second fabric.PortID) bool {
+	bad := findTurns(f, t, func(_, _, _ fabric.NodeID, first, second fabric.PortID) bool {
 		a, b := g.Dir(first), g.Dir(second)
 		return b.Dim() < a.Dim() || b == a.Opposite()
 	})
@@ -164,7 +164,7 @@ func (p *Policy) dimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.Findin
 	}
 	x := p.finding(NotXY, bad.lids, "paths to %d LIDs are not in the order of the dimensions of the %s: packets for LID %d at %s take %s and then %s",
 		bad.lids, g, bad.lid, name(f, bad.at), bad.way[0], bad.way[1])
-	bad.fill(f, &x)
+	bad.describe(f, &x)
 	return []verify.Finding{x}
 }
 
@@ -180,15 +180,15 @@ type turn struct {
 	way  []verify.Hop  // the two channels of the turn
 }
 
-func (b *turn) fill(f *fabric.Fabric, x *verify.Finding) {
+func (b *turn) describe(f *fabric.Fabric, x *verify.Finding) {
 	x.LID, x.Switch, x.Witness = b.lid, f.Node(b.at).GUID, b.way
 }
 
-// turns follows the packets from all CA and router ports to each LID of another one,
+// findTurns follows the packets from all CA and router ports to each LID of another one,
 // and says to how many LIDs they make a turn that wrong does not allow: from switch s
 // by port first to u, and from there by port second to v. Packets that are dropped or
 // loop are followed as far as they go.
-func turns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) turn {
+func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) turn {
 	n := f.NumSwitches()
 	seen := make([]fabric.LID, n)
 	// step is where switch s sends packets for a LID, when that is another switch.

@@ -32,9 +32,9 @@ type Bisection struct {
 	Lost       int64   `json:"lost"` // routes that the tables do not deliver; they have bandwidth 0
 }
 
-// bisect tries random bisections, each with a random number generator of its own.
+// measureBisections tries random bisections, each with a random number generator of its own.
 // Nil for a fabric with less than two ports to send to.
-func (m *measurement) bisect(ctx context.Context, opt *Options) (*Bisection, error) {
+func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bisection, error) {
 	var ends []fabric.PortID
 	for _, p := range m.f.CAPorts() {
 		if m.f.PeerSwitch(p) != fabric.NoNode && m.f.LID(p) != 0 {
@@ -53,7 +53,7 @@ func (m *measurement) bisect(ctx context.Context, opt *Options) (*Bisection, err
 	}
 	_, err := par.ForEachWith(ctx, opt.Workers, len(means), newPairing, func(w *pairing, i int) error {
 		copy(w.ends, ends)
-		means[i], lost[i] = w.try(rand.New(rand.NewPCG(opt.Seed, uint64(i))))
+		means[i], lost[i] = w.tryBisection(rand.New(rand.NewPCG(opt.Seed, uint64(i))))
 		return nil
 	})
 	if err != nil {
@@ -98,29 +98,29 @@ type pairing struct {
 	rate  []float64
 	ends  []fabric.PortID
 	count []int32         // by channel: routes on it
-	way   []fabric.PortID // the channels of all routes, one after the other
+	path  []fabric.PortID // the channels of all routes, one after the other
 	from  []int           // by route: where its channels begin
 }
 
-// try takes the mean bandwidth of the routes of one bisection.
-func (w *pairing) try(rng *rand.Rand) (mean float64, lost int64) {
+// tryBisection takes the mean bandwidth of the routes of one bisection.
+func (w *pairing) tryBisection(rng *rand.Rand) (mean float64, lost int64) {
 	rng.Shuffle(len(w.ends), func(i, j int) { w.ends[i], w.ends[j] = w.ends[j], w.ends[i] })
 	half := len(w.ends) / 2
-	w.way, w.from = w.way[:0], w.from[:0]
+	w.path, w.from = w.path[:0], w.from[:0]
 	for i, a := range w.ends[:half] {
-		w.from = append(w.from, len(w.way))
-		if !w.walk(a, w.ends[half+i]) {
-			w.way = w.way[:w.from[i]]
+		w.from = append(w.from, len(w.path))
+		if !w.followPath(a, w.ends[half+i]) {
+			w.path = w.path[:w.from[i]]
 			lost++
 		}
 	}
-	w.from = append(w.from, len(w.way))
-	for _, c := range w.way {
+	w.from = append(w.from, len(w.path))
+	for _, c := range w.path {
 		w.count[c]++
 	}
 	sum := 0.0
 	for i := range half {
-		way := w.way[w.from[i]:w.from[i+1]]
+		way := w.path[w.from[i]:w.from[i+1]]
 		if len(way) == 0 {
 			continue
 		}
@@ -130,18 +130,18 @@ func (w *pairing) try(rng *rand.Rand) (mean float64, lost int64) {
 		}
 		sum += share / min(w.rate[way[0]], w.rate[way[len(way)-1]])
 	}
-	for _, c := range w.way {
+	for _, c := range w.path {
 		w.count[c] = 0
 	}
 	return sum / float64(half), lost
 }
 
-// walk appends the channels from port a to port b, and says whether b is reached.
-func (w *pairing) walk(a, b fabric.PortID) bool {
+// followPath appends the channels from port a to port b, and says whether b is reached.
+func (w *pairing) followPath(a, b fabric.PortID) bool {
 	f, lid := w.m.f, w.m.f.LID(b)
 	out, peer := a, f.Peer(a)
 	for range f.NumSwitches() + 1 {
-		w.way = append(w.way, out)
+		w.path = append(w.path, out)
 		if peer == b {
 			return true
 		}

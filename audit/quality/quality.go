@@ -130,7 +130,7 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 	r := m.result(opt.Hottest)
 	if opt.Bisections > 0 {
 		var err error
-		if r.Bisection, err = m.bisect(ctx, &opt); err != nil {
+		if r.Bisection, err = m.measureBisections(ctx, &opt); err != nil {
 			return nil, err
 		}
 	}

@@ -52,9 +52,9 @@ func (d *demands) today() (time.Time, error) {
 	return t, nil
 }
 
-// demand adds to r what is wrong with the wiring, and holds everything to the policy.
+// checkDemands adds to r what is wrong with the wiring, and holds everything to the policy.
 // t is nil without tables. It returns what the fabric looks like.
-func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (*cabling.Shape, error) {
+func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (*cabling.Shape, error) {
 	today, err := in.today()
 	if err != nil {
 		return nil, err
@@ -116,9 +116,9 @@ func (in *audit) rulesOf() []verify.Rule {
 	return rules
 }
 
-// places finds the lines of switches, adapters and their ports in the texts of an
+// lineFinder finds the lines of switches, adapters and their ports in the texts of an
 // audit, for viewers that show findings beside the text.
-type places struct {
+type lineFinder struct {
 	topology, tables string
 	only             bool                // the lines of --source are all that count
 	nodes, switches  map[fabric.GUID]int // lines in the topology and in the tables
@@ -130,14 +130,14 @@ type portPlace struct {
 	port int
 }
 
-func newPlaces(in *audit) *places {
-	return &places{topology: in.topology, tables: in.lfts,
+func newLineFinder(in *audit) *lineFinder {
+	return &lineFinder{topology: in.topology, tables: in.lfts,
 		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[portPlace]int{}}
 }
 
 // readTopology takes the lines of ibnetdiscover text; of other forms, the first line
 // in which the GUID of a node is.
-func (p *places) readTopology(data []byte) {
+func (p *lineFinder) readTopology(data []byte) {
 	if p.only {
 		return
 	}
@@ -174,7 +174,7 @@ func (p *places) readTopology(data []byte) {
 }
 
 // readTables takes the lines that begin the table of a switch, which have its GUID.
-func (p *places) readTables(data []byte) {
+func (p *lineFinder) readTables(data []byte) {
 	if p.only {
 		return
 	}
@@ -204,7 +204,7 @@ func guidsIn(line []byte) (list []fabric.GUID) {
 
 // of is where a finding is: its port or node in the topology when it is about ports,
 // else the table of its switch.
-func (p *places) of(f *verify.Finding) (string, int) {
+func (p *lineFinder) of(f *verify.Finding) (string, int) {
 	_, table := verify.RuleByName(f.Rule)
 	if table || len(f.Ports) == 0 {
 		if p.tables != "" {
@@ -281,14 +281,14 @@ func (a *app) readSource(in *audit, source string) error {
 	if !topology.Recognize(data) && dump.Recognize(data) != dump.SubnetList {
 		return inputf("%s: no topology; --source wants ibnetdiscover text or opensm-subnet.lst", source)
 	}
-	in.places = newPlaces(&audit{topology: source})
+	in.places = newLineFinder(&audit{topology: source})
 	in.places.readTopology(data)
 	in.places.only = true
 	return nil
 }
 
-// placed is the options of a report in a form: with --source, viewers see no other file.
-func (in *audit) placed(form report.Form, opt report.Options, source string) report.Options {
+// withSource is the options of a report in a form: with --source, viewers see no other file.
+func (in *audit) withSource(form report.Form, opt report.Options, source string) report.Options {
 	if source != "" && located(form) {
 		if opt.Rules == nil {
 			opt.Rules = verify.Rules

@@ -42,8 +42,8 @@ type audit struct {
 	compiled    *outdir.Directory // that compile wrote; nil for files from elsewhere
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
 	loaded      map[string][]byte // text by path of what need not be read again
-	places      *places           // to be filled; nil when nobody needs it
-	judge       bool              // make findings of what is odd in tables and files of a manifest
+	places      *lineFinder       // to be filled; nil when nobody needs it
+	asFindings  bool              // make findings of what is odd in tables and files of a manifest
 	undecided   []verify.Undecided
 	findings    []verify.Finding
 	demands
@@ -242,7 +242,7 @@ func fileError(ctx context.Context, err error) error {
 // check audits, and writes the reports, of which the first is for standard output.
 func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) error {
 	if slices.ContainsFunc(reports, func(f reportFile) bool { return located(f.form) }) {
-		in.places = newPlaces(in)
+		in.places = newLineFinder(in)
 	}
 	if err := a.readSource(in, source); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 	opt := in.reportOptions(x.shape)
 	opt.FailOn, opt.Never = level.at, level.never
 	for _, f := range reports {
-		placed := in.placed(f.form, opt, source)
+		placed := in.withSource(f.form, opt, source)
 		if f.name == "" {
 			err = report.Write(a.stdout, f.form, x.result, placed)
 		} else {
@@ -289,7 +289,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		}
 	}()
 	x = &auditResult{options: verify.Options{Buffer: in.buffer}}
-	in.judge = true
+	in.asFindings = true
 	if x.fabric, x.tables, err = a.readTables(in); err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	}
 	x.result.Add(in.findings...)
 	x.result.Leave(in.undecided...)
-	x.shape, err = a.demand(ctx, in, x.fabric, x.tables, x.result)
+	x.shape, err = a.checkDemands(ctx, in, x.fabric, x.tables, x.result)
 	return x, err
 }
 

@@ -81,7 +81,7 @@ on the same bisections.`,
 			if err := c.print(a.stdout, s, s.text); err != nil {
 				return err
 			}
-			return c.judgeAll(s)
+			return c.checkAll(s)
 		},
 	}
 	flags := cmd.Flags()
@@ -125,8 +125,8 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	return opt, oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...)
 }
 
-// judgeAll says whether a column fails.
-func (c *contest) judgeAll(s *standings) error {
+// checkAll says whether a column fails.
+func (c *contest) checkAll(s *standings) error {
 	for _, x := range s.Contenders {
 		if !c.never && (x.Refused != "" || x.Verify.Fails(c.at)) {
 			return errFindings
@@ -209,9 +209,9 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 // or a compiled directory.
 func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*contender, error) {
 	x := &contender{Name: filepath.Base(name), File: name}
-	in := audit{topology: c.topology, lfts: name, lenient: c.lenient, judge: true, undecided: slices.Clone(undecided)}
+	in := audit{topology: c.topology, lfts: name, lenient: c.lenient, asFindings: true, undecided: slices.Clone(undecided)}
 	if isFolder(name) {
-		in = audit{lenient: c.lenient, judge: true}
+		in = audit{lenient: c.lenient, asFindings: true}
 		if err := a.resolve(&in, name, true); err != nil {
 			return nil, err
 		}

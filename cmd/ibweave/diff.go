@@ -73,7 +73,7 @@ do not any more are errors.`,
 			} else {
 				err = diff.Text(a.stdout, r, verbose)
 			}
-			return cmp.Or(err, c.judge(r.Worst()))
+			return cmp.Or(err, c.checkWorst(r.Worst()))
 		},
 	}
 	flags := cmd.Flags()
@@ -150,7 +150,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 		}
 	}
 	for i, s := range states {
-		s.narrow(snapshots[i], snapshots[1-i])
+		s.limitToCommon(snapshots[i], snapshots[1-i])
 	}
 	// A compiled directory without multicast tables has no groups.
 	for i, s := range snapshots {
@@ -163,10 +163,9 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 	return diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
 }
 
-// narrow sees to it that a file is compared with a directory in what the file can
-// tell. What a dump does not tell is as in the directory: on the same cables VLs
+// limitToCommon has a file compared with a directory only in what the file can tell. What a dump does not tell is as in the directory: on the same cables VLs
 // still say whether there are credit loops.
-func (s *state) narrow(mine, other *diff.Snapshot) {
+func (s *state) limitToCommon(mine, other *diff.Snapshot) {
 	switch {
 	case s.kind == directory:
 	case s.kind > cables && mine.Fabric == other.Fabric:

@@ -79,7 +79,7 @@ are errors, extra ones and cables that moved are warnings.`,
 				return err
 			}
 			err = d.print(a.stdout, r, func(b *facts) { d.text(b, r, args[0]) })
-			return cmp.Or(err, d.judge(r.Worst()))
+			return cmp.Or(err, d.checkWorst(r.Worst()))
 		},
 	}
 	flags := cmd.Flags()
@@ -213,7 +213,7 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 			// A switch without a table lacks what it was meant to have.
 			problems = slices.DeleteFunc(problems, func(p dump.Problem) bool { return p.Kind == dump.Missing })
 		}
-		d.parts.undecide(problems, []string{drift.Unread}, []string{drift.Unread})
+		d.parts.addUndecided(problems, []string{drift.Unread}, []string{drift.Unread})
 	}
 	return live, nil
 }

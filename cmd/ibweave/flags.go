@@ -70,8 +70,8 @@ func (t *threshold) parse() error {
 	return nil
 }
 
-// judge is errFindings if the worst finding is at or above the threshold.
-func (t *threshold) judge(worst verify.Severity) error {
+// checkWorst is errFindings if the worst finding is at or above the threshold.
+func (t *threshold) checkWorst(worst verify.Severity) error {
 	if !t.never && worst >= t.at {
 		return errFindings
 	}

@@ -58,17 +58,17 @@ func (a *app) resolve(in *audit, dir string, tables bool) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return inputf("%s is a file, want a directory; files are named by -t FILE --lfts FILE", dir)
 	}
-	said, err := in.gather(dir, tables)
+	said, err := in.findDumps(dir, tables)
 	if err == nil {
 		fmt.Fprintln(a.stderr, said)
 	}
 	return err
 }
 
-// gather finds the files of a folder that OpenSM or pull wrote or somebody filled, by
+// findDumps finds the files of a folder that OpenSM, pull or an operator filled, by
 // what is in them. Only regular files count, and of each its beginning is read. It says
 // in one line which files are taken.
-func (in *audit) gather(dir string, tables bool) (said string, err error) {
+func (in *audit) findDumps(dir string, tables bool) (said string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", &inputError{err}
@@ -108,9 +108,9 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 		parts = append(parts, part)
 	}
 	if in.topology == "" || in.lfts == "" && tables {
-		return "", lacks(dir, parts, denied)
+		return "", missingDumps(dir, parts, denied)
 	}
-	in.leaveWidowed(dir)
+	in.dropUnpaired(dir)
 	in.unknownSLs = in.pathSL == ""
 	if n := len(denied); n > 0 {
 		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", text.CountGrouped(n, "file", "files"), denied[0]))
@@ -118,16 +118,16 @@ func (in *audit) gather(dir string, tables bool) (said string, err error) {
 	return dir + ": " + strings.Join(parts, "; "), nil
 }
 
-// leaveWidowed leaves out path SLs without SL-to-VL tables, and groups without multicast tables,
+// dropUnpaired leaves out path SLs without SL-to-VL tables, and groups without multicast tables,
 // which say nothing by themselves. The rules of the tables that they refer to are undecided.
-func (in *audit) leaveWidowed(dir string) {
+func (in *audit) dropUnpaired(dir string) {
 	if in.sl2vl == "" && in.pathSL != "" {
 		rules, _ := in.laneRules()
-		in.leave(&left{what: fmt.Sprintf("%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, outdir.SL2VLName), rules: rules})
+		in.addOmission(&omission{what: fmt.Sprintf("%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, outdir.SL2VLName), rules: rules})
 		in.pathSL = ""
 	}
 	if in.mfts == "" && in.groups != "" {
-		in.leave(&left{what: fmt.Sprintf("%s has groups and no multicast tables, %s or the text of dump_mfts", dir, outdir.MCFDBsName), rules: verify.MulticastRules})
+		in.addOmission(&omission{what: fmt.Sprintf("%s has groups and no multicast tables, %s or the text of dump_mfts", dir, outdir.MCFDBsName), rules: verify.MulticastRules})
 		in.groups = ""
 	}
 }
@@ -142,8 +142,8 @@ func isDumpName(name string) bool {
 		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName}, name)
 }
 
-// lacks says what was looked for in a folder that has not enough of it.
-func lacks(dir string, parts, denied []string) error {
+// missingDumps says what was looked for in a folder that has not enough of it.
+func missingDumps(dir string, parts, denied []string) error {
 	has := "nothing of that"
 	if len(parts) > 0 {
 		has = "only " + strings.Join(parts, "; ")

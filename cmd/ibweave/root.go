@@ -281,7 +281,7 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 			return nil, err
 		}
 		a.dumpProblems(problems, lenient)
-		in.undecide(problems, in.topologyRules(), nil)
+		in.addUndecided(problems, in.topologyRules(), nil)
 		return a.named(f)
 	}
 	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient})
@@ -291,7 +291,7 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 	a.listProblems(len(problems), lenient, func(i int) string {
 		return fabric.Printable(fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message))
 	})
-	in.undecideTopology(name, problems)
+	in.addUndecidedTopology(name, problems)
 	return a.named(f)
 }
 

@@ -48,7 +48,7 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	}
 	switch {
 	case in.compiled == nil || !in.compiled.Read(name, hash):
-	case in.judge:
+	case in.asFindings:
 		in.findings = append(in.findings, outdir.Changed(verify.Warning, "%s was changed since it was compiled; the verdict is about what it is now", name))
 	default:
 		fmt.Fprintf(a.stderr, "%s: warning: changed since it was compiled (%s has another SHA-256)\n", name, outdir.ManifestName)
@@ -87,12 +87,12 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
 	}
 	s := a.startStage("parse " + in.lfts)
 	defer s.end()
-	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient, AnyPort: in.judge})
+	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient, AnyPort: in.asFindings})
 	if err != nil {
 		return nil, err
 	}
 	a.dumpProblems(problems, in.lenient)
-	in.undecide(problems, verify.UnicastRules, nil)
+	in.addUndecided(problems, verify.UnicastRules, nil)
 	in.lostRows = dump.Recognize(text) == dump.LFTs
 	for i := range problems {
 		if p := &problems[i]; p.Kind == dump.PrivateTables {
@@ -126,7 +126,7 @@ func (a *app) parseTables(in *audit, name string, rules, ends []string, parse fu
 		return err
 	}
 	a.dumpProblems(problems, in.lenient)
-	in.undecide(problems, rules, ends)
+	in.addUndecided(problems, rules, ends)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 	if err != nil {
 		return nil, err
 	}
-	in.undecide(problems, verify.MulticastRules, nil)
+	in.addUndecided(problems, verify.MulticastRules, nil)
 	m.Trees = []mft.Tree{}
 	number := make(map[string]int) // a group with several MLIDs has one name
 	for i := range groups {

@@ -9,10 +9,10 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// undecide notes which rules the problems of a file leave undecided: some where the file
+// addUndecided notes which rules the problems of a file leave undecided: some where the file
 // lacks CA and router ports only.
-func (in *audit) undecide(problems []dump.Problem, rules, ends []string) {
-	reason := map[string]*left{}
+func (in *audit) addUndecided(problems []dump.Problem, rules, ends []string) {
+	reason := map[string]*omission{}
 	for i := range problems {
 		p := &problems[i]
 		key, what, of := "", p.File+": "+p.Err.Error(), rules
@@ -32,23 +32,23 @@ func (in *audit) undecide(problems []dump.Problem, rules, ends []string) {
 			continue
 		}
 		if reason[key] == nil {
-			reason[key] = &left{what: what, rules: of}
+			reason[key] = &omission{what: what, rules: of}
 		}
 		reason[key].n++
 	}
 	for _, l := range reason {
-		in.leave(l)
+		in.addOmission(l)
 	}
 }
 
-// left is what a reader left out, or did not find: the first one and how many.
-type left struct {
+// omission is what a reader left out, or did not find: the first one and how many.
+type omission struct {
 	what  string
 	n     int
 	rules []string
 }
 
-func (in *audit) leave(l *left) {
+func (in *audit) addOmission(l *omission) {
 	if l.n > 1 {
 		l.what += fmt.Sprintf("; and %d more like that", l.n-1)
 	}
@@ -57,9 +57,9 @@ func (in *audit) leave(l *left) {
 	}
 }
 
-// undecideTopology is undecide for ibnetdiscover text.
-func (in *audit) undecideTopology(name string, problems []topology.Problem) {
-	l := left{rules: in.topologyRules()}
+// addUndecidedTopology is addUndecided for ibnetdiscover text.
+func (in *audit) addUndecidedTopology(name string, problems []topology.Problem) {
+	l := omission{rules: in.topologyRules()}
 	for i := range problems {
 		if p := &problems[i]; p.Lost {
 			if l.n++; l.n == 1 {
@@ -68,7 +68,7 @@ func (in *audit) undecideTopology(name string, problems []topology.Problem) {
 		}
 	}
 	if l.n > 0 {
-		in.leave(&l)
+		in.addOmission(&l)
 	}
 }
 

@@ -293,7 +293,7 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 	if err := out.print(a.stdout, r, func(b *facts) { printCases(b, r, out.top, out.sort) }); err != nil {
 		return err
 	}
-	return out.judge(r.Worst())
+	return out.checkWorst(r.Worst())
 }
 
 // caseTitle says which failures these are.
