@@ -62,6 +62,20 @@ func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	return NewSL2VL(f, IdentityVLs(vls)), nil
 }
 
+// EachMap calls visit for the input and output port of every SL-to-VL map that a switch has:
+// for every output port with a cable, and every input port, port 0 first.
+func EachMap(f *fabric.Fabric, s fabric.NodeID, visit func(in, out fabric.PortNum)) {
+	last := f.Node(s).NumPorts
+	for out := fabric.PortNum(1); out <= last; out++ {
+		if f.Peer(f.Port(s, out)) == fabric.NoPort {
+			continue
+		}
+		for in := fabric.PortNum(0); in <= last; in++ {
+			visit(in, out)
+		}
+	}
+}
+
 // PortPairs yields every input port and output port that a packet can take: through a
 // switch from its port 0 or a port with a cable to a port with a cable, and
 // out of a CA or router port with a cable, with 0 for the input port. They are in the

@@ -136,29 +136,22 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 }
 
 // compareLanes compares the SL-to-VL maps of ports that have a cable, and of ports 0
-// of switches as ways in.
+// of switches as input ports.
 func (c *comparison) compareLanes() {
 	d := &SL2VLChanges{Ports: []MapChange{}}
 	c.r.SL2VL = d
 	a, b := c.a.SL2VL, c.b.SL2VL
-	for x := range fabric.PortID(c.new.NumPorts()) {
+	for in, x := range b.PortPairs() {
 		p := c.backPort[x]
-		if p == fabric.NoPort || c.new.Peer(x) == fabric.NoPort || c.old.Peer(p) == fabric.NoPort {
+		if p == fabric.NoPort || c.old.Peer(p) == fabric.NoPort {
 			continue
 		}
-		ways := 1
-		if n := c.new.Owner(x); c.new.IsSwitch(n) {
-			ways = 1 + int(min(c.new.Node(n).NumPorts, c.old.Node(c.back[n]).NumPorts))
+		was := c.old.Owner(p)
+		if in > 0 && (in > c.old.Node(was).NumPorts || c.old.Peer(c.old.Port(was, in)) == fabric.NoPort) {
+			continue
 		}
-		base, was := c.new.PortBase(c.new.Owner(x)), c.old.PortBase(c.old.Owner(p))
-		for in := range ways {
-			if in > 0 && (c.new.Peer(base+fabric.PortID(in)) == fabric.NoPort || c.old.Peer(was+fabric.PortID(in)) == fabric.NoPort) {
-				continue
-			}
-			m, n := a.At(fabric.PortNum(in), p), b.At(fabric.PortNum(in), x)
-			if *m != *n {
-				d.Ports = append(d.Ports, MapChange{Out: portRef(c.new, x), In: fabric.PortNum(in), Old: *m, New: *n})
-			}
+		if m, n := a.At(in, p), b.At(in, x); *m != *n {
+			d.Ports = append(d.Ports, MapChange{Out: portRef(c.new, x), In: in, Old: *m, New: *n})
 		}
 	}
 	d.Changed = int64(len(d.Ports))

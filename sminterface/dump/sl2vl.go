@@ -38,7 +38,7 @@ func WriteSL2VL(w io.Writer, s *lft.SL2VL, opt WriteOptions) error {
 		if !f.IsSwitch(n) {
 			b = appendSL2VLRow(b, 0, 0, s.At(0, p))
 		} else {
-			eachPortPair(f, n, func(in, out fabric.PortNum) { b = appendSL2VLRow(b, in, out, s.At(in, f.Port(n, out))) })
+			lft.EachMap(f, n, func(in, out fabric.PortNum) { b = appendSL2VLRow(b, in, out, s.At(in, f.Port(n, out))) })
 		}
 		return append(b, slRuler+"\n\n"...)
 	})
@@ -66,20 +66,6 @@ func appendSL2VLRow(b []byte, in, out fabric.PortNum, m *lft.VLMap) []byte {
 	}
 	b[len(b)-1] = '\n'
 	return b
-}
-
-// eachPortPair calls visit for every output port of a switch that has a cable, and
-// every input port, port 0 first.
-func eachPortPair(f *fabric.Fabric, n fabric.NodeID, visit func(in, out fabric.PortNum)) {
-	last := f.Node(n).NumPorts
-	for out := fabric.PortNum(1); out <= last; out++ {
-		if f.Peer(f.Port(n, out)) == fabric.NoPort {
-			continue
-		}
-		for in := fabric.PortNum(0); in <= last; in++ {
-			visit(in, out)
-		}
-	}
 }
 
 // sl2vlPorts lists the ports that have sections: ports 0 of switches, and CA
@@ -433,7 +419,7 @@ func (r *sl2vlReader) findMissing() {
 	}
 	for s := range fabric.NodeID(r.f.NumSwitches()) {
 		count, in0, out0 := 0, fabric.PortNum(0), fabric.PortNum(0)
-		eachPortPair(r.f, s, func(in, out fabric.PortNum) {
+		lft.EachMap(r.f, s, func(in, out fabric.PortNum) {
 			if r.hasRow(in, r.f.Port(s, out)) || in != 0 && r.f.Peer(r.f.Port(s, in)) == fabric.NoPort {
 				return
 			}

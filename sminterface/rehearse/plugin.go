@@ -565,14 +565,7 @@ func (p *pluginRun) compareMaps(got *lft.SL2VL) {
 		if !ok {
 			continue // is among the switches that could not be read
 		}
-		for out := fabric.PortNum(1); out <= f.Node(s).NumPorts; out++ {
-			if f.Peer(f.Port(s, out)) == fabric.NoPort {
-				continue
-			}
-			for in := fabric.PortNum(0); in <= f.Node(s).NumPorts; in++ {
-				compare(in, f.Port(s, out), g.Port(m, out))
-			}
-		}
+		lft.EachMap(f, s, func(in, out fabric.PortNum) { compare(in, f.Port(s, out), g.Port(m, out)) })
 	}
 	for _, q := range f.CAPorts() {
 		if found, ok := byGUID[p.twin.PortGUID(f.PortGUID(q))]; ok && f.Peer(q) != fabric.NoPort {

@@ -205,17 +205,11 @@ func (p *pull) addMask(s fabric.NodeID, mlid fabric.LID, mask uint16, first int)
 
 // readSL2VL reads the SL-to-VL maps of a switch.
 func (p *pull) readSL2VL(s fabric.NodeID, to Target) {
-	f := p.d.Fabric
-	last := f.Node(s).NumPorts
-	for num := fabric.PortNum(1); num <= last; num++ {
-		out := f.Port(s, num)
-		if f.Peer(out) == fabric.NoPort {
-			continue
-		}
-		for in := fabric.PortNum(0); in <= last; in++ {
-			p.askSwitch(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, num), func(data *mad.Data) { p.setMap(in, out, data) })
-		}
-	}
+	lft.EachMap(p.d.Fabric, s, func(in, out fabric.PortNum) {
+		p.askSwitch(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), func(data *mad.Data) {
+			p.setMap(in, p.d.Fabric.Port(s, out), data)
+		})
+	})
 }
 
 func (p *pull) setMap(in fabric.PortNum, out fabric.PortID, data *mad.Data) {

@@ -116,19 +116,14 @@ func IBDMSL2VL(s *lft.SL2VL) []byte {
 	f := s.Fabric()
 	var b []byte
 	for n := range fabric.NodeID(f.NumSwitches()) {
-		for out := fabric.PortNum(1); out <= f.Node(n).NumPorts; out++ {
-			if f.Peer(f.Port(n, out)) == fabric.NoPort {
-				continue
+		lft.EachMap(f, n, func(in, out fabric.PortNum) {
+			b = fmt.Appendf(b, "%s %d %d", f.Node(n).GUID, in, out)
+			m := s.At(in, f.Port(n, out))
+			for sl := 0; sl < len(m); sl += 2 {
+				b = fmt.Appendf(b, " 0x%x%x", uint8(m[sl]), uint8(m[sl+1]))
 			}
-			for in := fabric.PortNum(0); in <= f.Node(n).NumPorts; in++ {
-				b = fmt.Appendf(b, "%s %d %d", f.Node(n).GUID, in, out)
-				m := s.At(in, f.Port(n, out))
-				for sl := 0; sl < len(m); sl += 2 {
-					b = fmt.Appendf(b, " 0x%x%x", uint8(m[sl]), uint8(m[sl+1]))
-				}
-				b = append(b, '\n')
-			}
-		}
+			b = append(b, '\n')
+		})
 	}
 	return b
 }
