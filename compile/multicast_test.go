@@ -300,11 +300,11 @@ func TestRandomGroups(t *testing.T) {
 			}
 			t.Logf("%d groups, %d refused, %v; %d bits flipped, %d make a difference, all of them found", *trials, refused, made, flips, seen)
 			for _, c := range choices {
-				if made[c] == 0 && c.scheme != "union" {
+				if made[c] == 0 && c.scheme != "union" && !testing.Short() {
 					t.Errorf("%s never made trees with scheme %q", c.engine, c.scheme)
 				}
 			}
-			if seen < flips/3 || flips == 0 {
+			if seen < flips/short.Of(3, 6) || flips == 0 {
 				t.Errorf("only %d of %d bits make a difference", seen, flips)
 			}
 		})
@@ -348,12 +348,14 @@ func TestUnicastAndMulticast(t *testing.T) {
 	sets := max(1, *trials/5)
 	on := fabricsOnTrial(t)
 	mesh, fat, irregular := on[0].f, on[3].f, on[4].f
-	for _, tt := range []struct {
+	for _, tt := range short.Part(4, []struct {
 		name           string
 		f              *fabric.Fabric
 		engine, scheme string
 		loops          bool
 	}{
+		{"irregular", irregular, "updn", "updn-tree", false},
+		{"irregular", irregular, "updn", "opensm", true},
 		{"mesh 8x8", mesh, "xy", "comb", false},
 		{"mesh 8x8", mesh, "xy", "union-row", false},
 		{"mesh 8x8", mesh, "updn", "updn-tree", false},
@@ -364,11 +366,9 @@ func TestUnicastAndMulticast(t *testing.T) {
 		{"fat tree", fat, "updn", "updn-tree", false},
 		{"fat tree", fat, "updn", "spam", false},
 		{"fat tree", fat, "updn", "opensm", true},
-		{"irregular", irregular, "updn", "updn-tree", false},
 		{"irregular", irregular, "spam", "spam", false},
-		{"irregular", irregular, "updn", "opensm", true},
 		{"banyan", on[5].f, "banyan", "region", false},
-	} {
+	}) {
 		t.Run(fmt.Sprintf("%s/%s/%s", tt.name, tt.engine, tt.scheme), func(t *testing.T) {
 			t.Parallel()
 			loops := loopsOf(t, tt.f, tt.engine, tt.scheme, sets)

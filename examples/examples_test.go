@@ -22,14 +22,23 @@ var measured = regexp.MustCompile(`(?m)^(seconds +).*$`)
 // generated finds in an example's README how its fabric was made.
 var generated = regexp.MustCompile(`(?m)^    ibweave (gen .*)$`)
 
-// build makes the program and returns its name.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "ibweave")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/ibweave").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+// program is ibweave, built for all tests.
+var program string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "ibweave-examples-")
+	if err != nil {
+		panic(err)
 	}
-	return program
+	program = filepath.Join(dir, "ibweave")
+	status := 1
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", program, "../cmd/ibweave").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+	} else {
+		status = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(status)
 }
 
 // runShell runs a shell script in a directory, with the program on the PATH.
@@ -50,7 +59,6 @@ func runShell(t *testing.T, program, dir string, args ...string) (output string,
 // added, and its fabric is what its README says. With UPDATE_EXAMPLES set,
 // expected.txt is written instead.
 func TestExamples(t *testing.T) {
-	program := build(t)
 	scripts, err := filepath.Glob("*/run.sh")
 	if err != nil || len(scripts) < 3 {
 		t.Fatalf("examples: %v, %v", scripts, err)
@@ -110,7 +118,6 @@ var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 // UPDATE_EXAMPLES set, README.md is written instead.
 func TestREADME(t *testing.T) {
 	const name = "../README.md"
-	program := build(t)
 	work := t.TempDir()
 	here, err := os.Getwd()
 	if err != nil {

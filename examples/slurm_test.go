@@ -105,7 +105,6 @@ func startSlurm(t *testing.T) {
 // TestSlurm runs the job array of whatif-slurm in a Slurm of its own: the shards
 // together are what one run without shards writes.
 func TestSlurm(t *testing.T) {
-	program := build(t)
 	startSlurm(t)
 	const dir = "whatif-slurm"
 	work := t.TempDir()

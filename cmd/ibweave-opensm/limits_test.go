@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
@@ -28,20 +29,20 @@ func TestLimits(t *testing.T) {
 	}
 	const space = "3072 MiB of address space are not left, which the plugin needs: raise LimitAS (ulimit -v), or set no limit"
 	const data = "256 MiB of data are not left, which the plugin needs: raise LimitDATA (ulimit -d), or set no limit"
-	for _, tc := range []struct{ limit, want string }{
-		{"ulimit -v 200000", space},
+	for _, tc := range short.Part(5, []struct{ limit, want string }{
 		{"ulimit -v 700000", space}, // the runtime would end the process here
-		{"ulimit -v 1500000", space},
-		{"ulimit -v 3500000", ""},
-		{"ulimit -d 130000", data},
-		{"ulimit -d 200000", data}, // OpenSM's own threads would not start here
-		{"ulimit -d 400000", ""},
+		{"ulimit -d 200000", data},  // OpenSM's own threads would not start here
 		{"ulimit -n 10", "16 more files cannot be opened, which the plugin needs: raise LimitNOFILE (ulimit -n)"},
-		{"ulimit -n 32", ""},
 		{cgroup("33554432"), "the cgroup has 32 MiB of memory, and OpenSM with the plugin needs 64 MiB: raise MemoryMax (memory.max)"},
+		{"ulimit -v 3500000", ""},
+		{"ulimit -v 200000", space},
+		{"ulimit -v 1500000", space},
+		{"ulimit -d 130000", data},
+		{"ulimit -d 400000", ""},
+		{"ulimit -n 32", ""},
 		{cgroup("67108864"), ""},
 		{cgroup("max"), ""},
-	} {
+	}) {
 		name, _, _ := strings.Cut(tc.limit, " sh ")
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("LD_LIBRARY_PATH", libraries.lib)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,8 +35,19 @@ const library = "libibweave-opensm.so"
 // engine that panics, in fault.
 var libraries struct{ lib, fault string }
 
-// The tests load the plugin into the real OpenSM, so it is built first.
+// withFaults are the build tags of the plugin with the tests' engines.
+const withFaults = "opensm,ibweave_fault"
+
+// build is a plugin to build.
+type build struct {
+	to   *string // its folder
+	tags string
+}
+
+// The tests load the plugin into the real OpenSM, so it is built first; under -short
+// only with the tests' engines, for all tests.
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "ibweave-opensm-")
 		if err != nil {
@@ -43,16 +55,16 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		for _, b := range []struct {
-			to   *string
-			tags string
-		}{{&libraries.lib, "opensm"}, {&libraries.fault, "opensm,ibweave_fault"}} {
+		for _, b := range short.Of([]build{{&libraries.lib, "opensm"}, {&libraries.fault, withFaults}}, []build{{&libraries.fault, withFaults}}) {
 			*b.to = filepath.Join(dir, b.tags)
-			out, err := exec.Command("go", "build", "-tags", b.tags, "-buildmode=c-shared", "-o", filepath.Join(*b.to, library), ".").CombinedOutput()
+			out, err := exec.Command("go", "build", "-tags", b.tags, "-buildmode=c-shared", "-ldflags=-w", "-o", filepath.Join(*b.to, library), ".").CombinedOutput()
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%s%v\n", out, err)
 				return 1
 			}
+		}
+		if testing.Short() {
+			libraries.lib = libraries.fault
 		}
 		return m.Run()
 	}())
@@ -237,7 +249,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 	tree := func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}) }
 	other := filepath.Join(t.TempDir(), "other")
 	otherVersion(t, other)
-	for _, tc := range short.Part(3, []struct {
+	for _, tc := range short.Part(2, []struct {
 		name, lib, engine, config string
 		options                   []string
 		make                      func() (*fabric.Fabric, error)

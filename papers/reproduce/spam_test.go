@@ -11,7 +11,7 @@ import (
 // TestSPAM has the figures of the SPAM paper: latencies in the bands of G-S3, and
 // the verdicts.
 func TestSPAM(t *testing.T) {
-	figures, verdicts := quick(t, &spam1998)
+	figures, verdicts := quick(t, &spam1998, "fig2")
 	for _, tt := range []struct {
 		panel     int
 		curve     string
@@ -30,11 +30,15 @@ func TestSPAM(t *testing.T) {
 	for spec, want := range map[string]Verdict{
 		"S15-1": HoldsAs, "S15-2": Holds, "S15-3 deep": Fails, "S15-4": Fails, "S15-5": Holds, "S16": Holds, "S18": Fails,
 	} {
-		if got := verdicts[spec]; got.Verdict != want || got.Measured == "" || got.Why == "" {
+		got, ok := verdicts[spec]
+		if !ok && testing.Short() {
+			continue
+		}
+		if got.Verdict != want || got.Measured == "" || got.Why == "" {
 			t.Errorf("%s: %+v, want %s", spec, got, want)
 		}
 	}
-	if got := verdicts["S15-3"].Verdict; got != Holds && got != HoldsAs {
+	if got := verdicts["S15-3"].Verdict; len(figures) > 1 && got != Holds && got != HoldsAs {
 		t.Errorf("S15-3: %s", got)
 	}
 }

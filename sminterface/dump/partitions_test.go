@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -69,7 +70,7 @@ func TestGroupRate(t *testing.T) {
 
 // Of many groups, the two that have one MGID are found wherever they are.
 func TestOrderGroups(t *testing.T) {
-	const n = 2000
+	n := short.Of(2000, 300)
 	trees := make([]mft.Tree, n)
 	for i := range trees {
 		trees[i] = mft.Tree{Name: fmt.Sprint(i), MGID: netip.AddrFrom16([16]byte{0xff, 0x12, 7: byte(i), 15: byte(i >> 8)}), MLID: mft.MinMLID + fabric.LID(n-i)}
