@@ -246,6 +246,55 @@ func TestParseLIDPolicy(t *testing.T) {
 	}
 }
 
+// checkLIDs holds that all ports have the LMC that they should have, keep the LIDs that
+// they had, and share none. It returns the port of each LID.
+func checkLIDs(rt *rapid.T, keep *fabric.Fabric, nodes []lidNode, given map[fabric.GUID]fabric.LID, lmcOf func(lidNode) uint8) map[fabric.LID]fabric.PortID {
+	holder := map[fabric.LID]fabric.PortID{}
+	keep.EndPorts(func(p fabric.PortID) {
+		node := keep.Node(keep.Owner(p))
+		l, m := keep.LID(p), keep.LMC(p)
+		i := (int(node.GUID) - 8) / 2
+		if node.GUID == 1 {
+			i = 0
+		}
+		if l == 0 || m != lmcOf(nodes[i]) || int(l)%(1<<m) != 0 {
+			rt.Errorf("%s has LID %d with LMC %d, want LMC %d", keep.PortName(p), l, m, lmcOf(nodes[i]))
+		}
+		if g := given[node.GUID]; g != 0 && g != l {
+			rt.Errorf("%s had LID %d and has %d", keep.PortName(p), g, l)
+		}
+		for k := l; k < l+1<<m; k++ {
+			if q, dup := holder[k]; dup {
+				rt.Errorf("%s and %s both have LID %d", keep.PortName(p), keep.PortName(q), k)
+			}
+			holder[k] = p
+		}
+	})
+	return holder
+}
+
+// checkLowestFree holds that a new LID is the lowest free one: each run below it has a LID
+// of an earlier port.
+func checkLowestFree(rt *rapid.T, keep *fabric.Fabric, given map[fabric.GUID]fabric.LID, holder map[fabric.LID]fabric.PortID) {
+	keep.EndPorts(func(p fabric.PortID) {
+		if given[keep.Node(keep.Owner(p)).GUID] != 0 {
+			return
+		}
+		size := fabric.LID(1) << keep.LMC(p)
+		for l := fabric.LID(0); l < keep.LID(p); l += size {
+			free := l > 0
+			for k := max(l, 1); k < l+size; k++ {
+				q, taken := holder[k]
+				older := taken && (given[keep.Node(keep.Owner(q)).GUID] != 0 || keep.Node(keep.Owner(q)).Order < keep.Node(keep.Owner(p)).Order)
+				free = free && !older
+			}
+			if free {
+				rt.Errorf("%s has LID %d while %d was free", keep.PortName(p), keep.LID(p), l)
+			}
+		}
+	})
+}
+
 // What holds for every assignment, whatever is kept.
 func TestAssignLIDsProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -282,45 +331,8 @@ func TestAssignLIDsProperties(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		holder := map[fabric.LID]fabric.PortID{}
-		keep.EndPorts(func(p fabric.PortID) {
-			node := keep.Node(keep.Owner(p))
-			l, m := keep.LID(p), keep.LMC(p)
-			i := (int(node.GUID) - 8) / 2
-			if node.GUID == 1 {
-				i = 0
-			}
-			if l == 0 || m != lmcOf(nodes[i]) || int(l)%(1<<m) != 0 {
-				rt.Errorf("%s has LID %d with LMC %d, want LMC %d", keep.PortName(p), l, m, lmcOf(nodes[i]))
-			}
-			if g := given[node.GUID]; g != 0 && g != l {
-				rt.Errorf("%s had LID %d and has %d", keep.PortName(p), g, l)
-			}
-			for k := l; k < l+1<<m; k++ {
-				if q, dup := holder[k]; dup {
-					rt.Errorf("%s and %s both have LID %d", keep.PortName(p), keep.PortName(q), k)
-				}
-				holder[k] = p
-			}
-		})
-		// Lowest free: a run below a new LID is in part of an earlier port's.
-		keep.EndPorts(func(p fabric.PortID) {
-			if given[keep.Node(keep.Owner(p)).GUID] != 0 {
-				return
-			}
-			size := fabric.LID(1) << keep.LMC(p)
-			for l := fabric.LID(0); l < keep.LID(p); l += size {
-				free := l > 0
-				for k := max(l, 1); k < l+size; k++ {
-					q, taken := holder[k]
-					older := taken && (given[keep.Node(keep.Owner(q)).GUID] != 0 || keep.Node(keep.Owner(q)).Order < keep.Node(keep.Owner(p)).Order)
-					free = free && !older
-				}
-				if free {
-					rt.Errorf("%s has LID %d while %d was free", keep.PortName(p), keep.LID(p), l)
-				}
-			}
-		})
+		holder := checkLIDs(rt, keep, nodes, given, lmcOf)
+		checkLowestFree(rt, keep, given, holder)
 		again, err := AssignLIDs(keep, LIDOptions{LMC: KeepLMC, EnhancedPort0: esp0})
 		if err != nil {
 			rt.Fatal(err)

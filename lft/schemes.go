@@ -21,6 +21,16 @@ func CheckVLCount(n int) error {
 	return fmt.Errorf("%d data VLs; ports have 1, 2, 4, 8 or 15", n)
 }
 
+// LeastVLCount is the least number of data VLs that a port can have, from n on.
+func LeastVLCount(n int) int {
+	for _, v := range VLCounts {
+		if v >= n {
+			return v
+		}
+	}
+	return n
+}
+
 // OpenSMVLs is the map that OpenSM gives ports with vls data VLs unless it is
 // told otherwise (OSM_DEFAULT_QOS_SL2VL, masked by sl2vl_update_table in
 // osm_qos.c): an SL has the VL of its number, and SL 15 VL 7, modulo vls. It
@@ -125,7 +135,7 @@ func (e *VLError) Error() string {
 func (s *SL2VL) CheckVLs(vls func(fabric.PortID) int) error {
 	want := make([]int, len(s.maps))
 	for i := range s.maps {
-		want[i] = s.maps[i].vls()
+		want[i] = s.maps[i].VLs()
 	}
 	last, have := fabric.NoPort, 0
 	for in, out := range s.PortPairs() {

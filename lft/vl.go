@@ -41,8 +41,8 @@ func ConstantVL(v fabric.VL) VLMap {
 	return m
 }
 
-// vls is one more than the greatest data VL that m maps an SL to.
-func (m *VLMap) vls() (n int) {
+// VLs is one more than the greatest data VL that m maps an SL to.
+func (m *VLMap) VLs() (n int) {
 	for _, v := range m {
 		if v != DropVL {
 			n = max(n, int(v)+1)
@@ -163,7 +163,7 @@ func (s *SL2VL) VLs() int {
 	n := 0
 	for i := range s.maps {
 		if used[i] {
-			n = max(n, s.maps[i].vls())
+			n = max(n, s.maps[i].VLs())
 		}
 	}
 	return n

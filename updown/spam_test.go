@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -230,31 +232,6 @@ func (d turns) add(a, b fabric.PortID) {
 	d[a][b] = true
 }
 
-// cyclic takes away channels that wait for none until none is left.
-func (d turns) cyclic() bool {
-	state := make(map[fabric.PortID]int)
-	var visit func(fabric.PortID) bool
-	visit = func(c fabric.PortID) bool {
-		if state[c] != 0 {
-			return state[c] == 1
-		}
-		state[c] = 1
-		for next := range d[c] {
-			if visit(next) {
-				return true
-			}
-		}
-		state[c] = 2
-		return false
-	}
-	for c := range d {
-		if visit(c) {
-			return true
-		}
-	}
-	return false
-}
-
 // kinds of channels in the order that a path must have.
 const (
 	up = iota
@@ -309,7 +286,7 @@ func TestSPAM(t *testing.T) {
 				exact(rt, f, mask, sender, x.Receivers, waits)
 			}
 		}
-		if waits.cyclic() {
+		if graph.FirstCycle(f.NumPorts(), func(c fabric.PortID) []fabric.PortID { return slices.Collect(maps.Keys(waits[c])) }) != nil {
 			rt.Fatal("unicast and multicast have a cycle of dependencies")
 		}
 	})

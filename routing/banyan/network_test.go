@@ -73,32 +73,7 @@ func TestDetect(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := w.Fabric
-			for stage := range n {
-				for e := range w.Size() / 2 {
-					s := w.Element(stage, e)
-					if got, want := f.Node(s).Description, fmt.Sprintf("stage %d element %d", stage, e); got != want {
-						t.Fatalf("n=%d: %q, want %q", n, got, want)
-					}
-					if i, k := w.Position(s); i != stage || k != e {
-						t.Fatalf("n=%d: place %d, %d of %q", n, i, k, f.Node(s).Description)
-					}
-				}
-			}
-			for a := range w.Size() {
-				want := fmt.Sprintf(`"source %d"[1] "sink %d"[1]`, a, a)
-				if wrap {
-					want = fmt.Sprintf(`"host %d"[1] "host %d"[2]`, a, a)
-				}
-				if got := f.PortName(w.Outputs[a]) + " " + f.PortName(w.Inputs[a]); got != want {
-					t.Fatalf("n=%d: processor %d is %s, want %s", n, a, got, want)
-				}
-				if x, sends := w.Address(w.Outputs[a]); x != a || !sends {
-					t.Fatalf("n=%d: address %d, sends %v, want %d", n, x, sends, a)
-				}
-				if x, sends := w.Address(w.Inputs[a]); x != a || sends {
-					t.Fatalf("n=%d: address %d, sends %v, want %d", n, x, sends, a)
-				}
-			}
+			checkPlaces(t, w, wrap)
 			if w.WrapAround() != wrap {
 				t.Fatalf("n=%d: wrap-around %v, want %v", n, !wrap, wrap)
 			}
@@ -115,6 +90,38 @@ func TestDetect(t *testing.T) {
 				if end := follow(w, x, 5%w.Size()); end != w.Inputs[5%w.Size()] {
 					t.Fatalf("n=%d: from %d to 5: %s", n, a, w.Fabric.PortName(end))
 				}
+			}
+		}
+	}
+}
+
+// checkPlaces holds that the elements and processors of a made network have the places
+// that their descriptions say.
+func checkPlaces(t *testing.T, w *Network, wrap bool) {
+	t.Helper()
+	f, n := w.Fabric, w.Stages
+	for stage := range n {
+		for e := range w.Size() / 2 {
+			s := w.Element(stage, e)
+			if got, want := f.Node(s).Description, fmt.Sprintf("stage %d element %d", stage, e); got != want {
+				t.Fatalf("n=%d: %q, want %q", n, got, want)
+			}
+			if i, k := w.Position(s); i != stage || k != e {
+				t.Fatalf("n=%d: place %d, %d of %q", n, i, k, f.Node(s).Description)
+			}
+		}
+	}
+	for a := range w.Size() {
+		want := fmt.Sprintf(`"source %d"[1] "sink %d"[1]`, a, a)
+		if wrap {
+			want = fmt.Sprintf(`"host %d"[1] "host %d"[2]`, a, a)
+		}
+		if got := f.PortName(w.Outputs[a]) + " " + f.PortName(w.Inputs[a]); got != want {
+			t.Fatalf("n=%d: processor %d is %s, want %s", n, a, got, want)
+		}
+		for _, p := range []fabric.PortID{w.Outputs[a], w.Inputs[a]} {
+			if x, sends := w.Address(p); x != a || sends != (p == w.Outputs[a]) {
+				t.Fatalf("n=%d: address %d, sends %v, want %d", n, x, sends, a)
 			}
 		}
 	}
@@ -270,41 +277,59 @@ func TestEngine(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				dist := f.Distances()
 				for a, in := range w.Inputs {
-					for k := range 1 << lmc {
-						lid := int(f.LID(in)) + k
-						for b, out := range w.Outputs {
-							at := f.Peer(out)
-							for i := n - 1; i >= 0; i-- {
-								stage, number := w.Position(f.Owner(at))
-								if link := InLink(i, b, a); stage != i || number != link/2 || int(f.Num(at)) != inputPort+link%2 {
-									t.Fatalf("n=%d: from %d to %d at %s", n, b, a, f.PortName(at))
-								}
-								at = f.Peer(f.Port(f.Owner(at), r.Tables.Row(f.Owner(at))[lid]))
-							}
-							if at != in {
-								t.Fatalf("n=%d: from %d to %d: at %s", n, b, a, f.PortName(at))
-							}
-						}
-						end := f.Owner(f.Peer(in))
-						for s := range fabric.NodeID(f.NumSwitches()) {
-							if s == end {
-								continue
-							}
-							next := f.Peer(f.Port(s, r.Tables.Row(s)[lid]))
-							if d := dist.To(end); d[f.Owner(next)]+1 != d[s] {
-								t.Fatalf("n=%d: LID %d goes by %s", n, lid, f.PortName(next))
-							}
-							if sl := r.PathSLs.Row(s)[lid]; sl != 0 {
-								t.Fatalf("n=%d: LID %d has SL %d", n, lid, sl)
-							}
-						}
+					for lid := range f.LIDs(in) {
+						checkTags(t, w, r, a, lid)
+						checkShortest(t, w, r, a, lid)
 					}
 				}
 			}
 		}
 	}
+}
+
+// checkTags holds that packets to a LID of address a pass the input links that its tags
+// say, from all processors.
+func checkTags(t *testing.T, w *Network, r *lft.Routing, a int, lid fabric.LID) {
+	t.Helper()
+	f := r.Fabric
+	for b, out := range w.Outputs {
+		at := f.Peer(out)
+		for i := w.Stages - 1; i >= 0; i-- {
+			stage, number := w.Position(f.Owner(at))
+			if link := InLink(i, b, a); stage != i || number != link/2 || int(f.Num(at)) != inputPort+link%2 {
+				t.Fatalf("n=%d: from %d to %d at %s", w.Stages, b, a, f.PortName(at))
+			}
+			_, at = r.Tables.Step(f, f.Owner(at), lid)
+		}
+		if at != w.Inputs[a] {
+			t.Fatalf("n=%d: from %d to %d: at %s", w.Stages, b, a, f.PortName(at))
+		}
+	}
+}
+
+// checkShortest holds that all switches send a LID of address a to a nearer switch, with SL 0.
+func checkShortest(t *testing.T, w *Network, r *lft.Routing, a int, lid fabric.LID) {
+	t.Helper()
+	f := r.Fabric
+	end := f.Owner(f.Peer(w.Inputs[a]))
+	dist := f.Distances().To(end)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if s == end {
+			continue
+		}
+		out, next := r.Tables.Step(f, s, lid)
+		if to := f.PeerSwitch(out); dist[to]+1 != dist[s] {
+			t.Fatalf("n=%d: LID %d goes by %s", w.Stages, lid, f.PortName(next))
+		}
+		if sl := r.PathSLs.Row(s)[lid]; sl != 0 {
+			t.Fatalf("n=%d: LID %d has SL %d", w.Stages, lid, sl)
+		}
+	}
+}
+
+// TestEngineOptions has numbers of VLs that the engine can use or not, and a context that ends.
+func TestEngineOptions(t *testing.T) {
 	f, err := lft.AssignLIDs(banyan(t, 3, true), lft.LIDOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -150,32 +150,36 @@ func TestThreeWormsExhaustively(t *testing.T) {
 	for _, tt := range []struct{ n, all, stuck int }{{2, 432, 8}, {3, 65856, 288}} {
 		size := 1 << tt.n
 		all, stuck := 0, 0
-		var worms [3]Worm
-		for a := range size {
-			for b := a + 1; b < size; b++ {
-				for c := range size {
-					if c == a || c == b {
-						continue
-					}
-					for x := range size - 1 {
-						for y := range size - 1 {
-							for z := range size {
-								worms = [3]Worm{{a, Region{x, x + 1}, 0}, {b, Region{y, y + 1}, 0}, {c, Region{z, z}, 0}}
-								all++
-								if runWorms(t, WormOptions{Stages: tt.n, Flits: 6, Buffer: 1}, worms[:]...).Deadlock != nil {
-									stuck++
-									if r := runWorms(t, WormOptions{Stages: tt.n, Flits: 6, Buffer: 6}, worms[:]...); r.Deadlock != nil {
-										t.Errorf("%+v with room for them: %+v", worms, r)
-									}
-								}
-							}
-						}
-					}
-				}
+		eachThreeWorms(size, func(worms ...Worm) {
+			all++
+			if runWorms(t, WormOptions{Stages: tt.n, Flits: 6, Buffer: 1}, worms...).Deadlock == nil {
+				return
 			}
-		}
+			stuck++
+			if r := runWorms(t, WormOptions{Stages: tt.n, Flits: 6, Buffer: 6}, worms...); r.Deadlock != nil {
+				t.Errorf("%+v with room for them: %+v", worms, r)
+			}
+		})
 		if all != tt.all || stuck != tt.stuck {
 			t.Errorf("N=%d: %d of %d deadlock, want %d of %d", size, stuck, all, tt.stuck, tt.all)
+		}
+	}
+}
+
+// eachThreeWorms makes all threes of worms from different processors, two to two
+// destinations and one to one.
+func eachThreeWorms(size int, try func(worms ...Worm)) {
+	for a := range size {
+		for b := a + 1; b < size; b++ {
+			for c := range size {
+				if c == a || c == b {
+					continue
+				}
+				for k := range (size - 1) * (size - 1) * size {
+					x, y, z := k/size/(size-1), k/size%(size-1), k%size
+					try(Worm{a, Region{x, x + 1}, 0}, Worm{b, Region{y, y + 1}, 0}, Worm{c, Region{z, z}, 0})
+				}
+			}
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		return r, nil
 	}
 	r.PathSLs = p.makePathSLs(ctx, x)
-	if r.SL2VL, err = lft.IdentitySL2VL(f, vlCount(max(len(x.layers), opt.VLs))); err != nil {
+	if r.SL2VL, err = lft.IdentitySL2VL(f, lft.LeastVLCount(max(len(x.layers), opt.VLs))); err != nil {
 		return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
 	}
 	return r, ctx.Err()
@@ -94,16 +94,6 @@ func (e Engine) renameError(err error) error {
 		return &lft.DomainError{Engine: e.Name(), Reason: domain.Reason}
 	}
 	return err
-}
-
-// vlCount is the least number of data VLs that a port can have, from n on.
-func vlCount(n int) int {
-	for _, v := range lft.VLCounts {
-		if v >= n {
-			return v
-		}
-	}
-	return n
 }
 
 // finishPaths finds layers for the paths that have none yet: management paths, and those

@@ -6,37 +6,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// hasCycle says whether the turns of a layer close a cycle, by a plain search.
+// hasCycle says whether the turns of a layer close a cycle.
 func hasCycle(l *layer) bool {
-	const (
-		unseen = iota
-		open
-		closed
-	)
-	state := make([]int, len(l.to))
-	var visit func(c int32) bool
-	visit = func(c int32) bool {
-		state[c] = open
+	return graph.FirstCycle(len(l.to), func(c int32) (next []int32) {
 		for e := l.turn[c]; e < l.turn[c+1]; e++ {
-			if !l.hasTurn(e) {
-				continue
-			}
-			d := l.first[l.to[c]] + e - l.turn[c]
-			if state[d] == open || state[d] == unseen && visit(d) {
-				return true
+			if l.hasTurn(e) {
+				next = append(next, l.first[l.to[c]]+e-l.turn[c])
 			}
 		}
-		state[c] = closed
-		return false
-	}
-	for c := range state {
-		if state[c] == unseen && visit(int32(c)) {
-			return true
-		}
-	}
-	return false
+		return next
+	}) != nil
 }
 
 // A layer takes a turn exactly when that closes no cycle, also after others were

@@ -124,7 +124,7 @@ func QoSOptions(s *lft.SL2VL) ([]string, error) {
 	for c := range first {
 		if m := first[c].m; m != nil {
 			name := qosClass(c).name()
-			vls := leastVLs(m)
+			vls := lft.LeastVLCount(m.VLs())
 			low := make([]string, vls)
 			for v := range low {
 				low[v] = fmt.Sprintf("%d:%d", v, arbitrationWeight)
@@ -138,20 +138,4 @@ func QoSOptions(s *lft.SL2VL) ([]string, error) {
 		}
 	}
 	return lines, nil
-}
-
-// leastVLs is the least number of data VLs that a port needs for a map.
-func leastVLs(m *lft.VLMap) int {
-	need := 1
-	for _, v := range m {
-		if v != lft.DropVL {
-			need = max(need, int(v)+1)
-		}
-	}
-	for _, n := range lft.VLCounts {
-		if n >= need {
-			return n
-		}
-	}
-	return lft.MaxDataVLs
 }
