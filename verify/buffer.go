@@ -5,7 +5,7 @@ import "fmt"
 // Buffer is the room that ports have for packets that come in.
 type Buffer struct {
 	MTU     int // greatest payload in bytes
-	Credits int // of 64 bytes each, that one VL of a port has; 0 when nobody knows
+	Credits int // of 64 bytes each, that one VL of a port has; 0 if unknown
 }
 
 const (

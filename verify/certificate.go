@@ -19,8 +19,8 @@ import (
 
 // Certificate proves that tables have no credit loop: it gives each channel
 // that their traffic uses a number, which increases along every dependency.
-// Numbers that increase cannot go round in a circle. Whoever has the tables
-// can check that in linear time (see Check) and need not trust who made it.
+// A strictly increasing numbering rules out cycles. Who has the tables checks it in
+// linear time (see Check), so the certificate needs no trust in its author.
 //
 // Its text is a line
 //
@@ -81,7 +81,7 @@ type certificateProof struct {
 }
 
 // Certificate proves that there is no credit loop; nil when there is one, when
-// multicast packets go round, and when switches do not copy independently, since its
+// multicast packets loop, and when switches do not copy independently, since its
 // numbers say nothing about that. It covers management traffic too unless that adds a credit loop. The numbers
 // are the lengths of the longest chains of dependencies that end in a
 // channel, so that those of CAs are 0.

@@ -113,7 +113,7 @@ func (g *gap) consider(o gap) {
 }
 
 // leaveGap notes what is undecided where the row of a gap may be lost. Pairs of CA ports
-// whose packets end there are errors in any case; those of others could go round by it.
+// whose packets end there are errors in any case; those of others could loop by it.
 func (p *plan) leaveGap(r *Result, g gap) {
 	if g.lid == 0 {
 		return

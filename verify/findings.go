@@ -175,7 +175,7 @@ func (p *plan) members(part int32) (list []fabric.PortID) {
 	return list
 }
 
-// reportPorts is about ports that nobody can reach whatever the tables say.
+// reportPorts is about ports that no tables can reach.
 func (p *plan) reportPorts(c *collector) {
 	f := p.f
 	f.EndPorts(func(port fabric.PortID) {
@@ -263,7 +263,7 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 	})
 }
 
-// reportLoop is about pairs of one LID whose packets go round.
+// reportLoop is about pairs of one LID whose packets loop.
 func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
 	if t.pairs == 0 {
 		return
@@ -275,7 +275,7 @@ func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
 		i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
 		f.LID, f.Witness = lid, rotate(p.witness(path[i:], lid))
 		f.Switch = f.Witness[0].Switch
-		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), text.Count(t.pairs, "port", "ports"), circle(f.Witness, false, false))
+		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
 	})
 }
 
@@ -316,7 +316,7 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 			c.add(UnownedLIDLoop, 1, func(f *Finding) {
 				f.LID, f.Witness = n.lid, rotate(cycle)
 				f.Switch = f.Witness[0].Switch
-				f.Message = fmt.Sprintf("LID %d has no port, and packets for it loop: %s", n.lid, circle(f.Witness, false, false))
+				f.Message = fmt.Sprintf("LID %d has no port, and packets for it loop: %s", n.lid, formatCycle(f.Witness, false, false))
 			})
 		}
 		if p.f.LIDPort(n.lid) == fabric.NoPort {
@@ -361,7 +361,7 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 }
 
 // reportCreditLoops looks for a witness of each credit loop. Where traffic closes
-// a circle without other traffic that finding is enough.
+// a cycle without other traffic that finding is enough.
 func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options) {
 	c := newCollector(r, opt.Witnesses)
 	inLoop := make(map[int32]bool)
@@ -408,7 +408,7 @@ func (p *plan) creditLoop(f *Finding, g *dependencyGraph, members []int32, unica
 		found = "shortest found in bounded time"
 	}
 	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s",
-		text.Count(len(members), "channel", "channels"), found, text.Count(len(cycle), "channel", "channels"), circle(f.Witness, true, g.vls > 1))
+		text.Count(len(members), "channel", "channels"), found, text.Count(len(cycle), "channel", "channels"), formatCycle(f.Witness, true, g.vls > 1))
 }
 
 // holds is a LID whose packets hold channel a of a graph while they wait for b:
@@ -461,10 +461,10 @@ func (p *plan) closes(g *dependencyGraph, a, b int32, unicast bool) fabric.LID {
 
 // carries says whether packets of the class of an SL for a LID leave switch
 // s on a VL, given that they are delivered from s. It searches the tree above
-// s, in which a VL but for that of s does not matter.
+// s, in which only the VL of s matters.
 func (p *plan) carries(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, unicast bool) bool {
 	begins := func(source fabric.PortID, s fabric.NodeID) bool {
-		return p.lanes == nil || p.lanes.taken(p.lanes.wantFrom(source, s, lid))>>p.lanes.class[sl]&1 != 0
+		return p.lanes == nil || p.lanes.followed(p.lanes.wantFrom(source, s, lid))>>p.lanes.class[sl]&1 != 0
 	}
 	type place struct {
 		s   fabric.NodeID
@@ -674,9 +674,9 @@ func rotate(cycle []Hop) []Hop {
 	return slices.Concat(cycle[low:], cycle[:low])
 }
 
-// circle writes a cycle of channels, its first one at both ends; lids says
+// formatCycle writes a cycle of channels, its first one at both ends; lids says
 // with the LID that leads from each to the next, vls with the VLs.
-func circle(hops []Hop, lids, vls bool) string {
+func formatCycle(hops []Hop, lids, vls bool) string {
 	const most = 12
 	var b strings.Builder
 	name := func(h Hop) {

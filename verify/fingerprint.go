@@ -15,11 +15,11 @@ import (
 // different for all findings of one result. They depend on the rule and on the
 // GUIDs and port numbers of what the finding is about, not on its message, its
 // count, its severity or the node descriptions, and not on LIDs, so that they
-// survive that LIDs are dealt out anew. MLIDs, and LIDs that no port has, are all
+// survive that LIDs are assigned again. MLIDs, and LIDs that no port has, are all
 // that can be known of their finding and do count, and so does the message of a finding
 // that has no switch, port or LID, such as a line of a file.
 //
-// What depends on a choice among many, such as the first switch whose way fails, is
+// What depends on a choice among many, such as the first switch whose path fails, is
 // not in it where the rule has one finding for each LID.
 func (r *Result) SetFingerprints(f *fabric.Fabric) {
 	seen := make(map[string]int, len(r.Findings))

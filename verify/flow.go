@@ -10,7 +10,7 @@ import (
 )
 
 // flow is what a worker needs to follow VLs down the trees of LIDs. A switch
-// chooses the VL by way in, way out and SL. So packets of one class that come to
+// chooses the VL by input port, output port and SL. So packets of one class that come to
 // it by one cable for one LID leave it on one VL, whatever VLs they came on:
 // all that flows down a tree is, for each cable and class, the set of VLs that
 // packets have on it. That takes O(switches x classes in use) for each LID.
@@ -25,7 +25,7 @@ type flow struct {
 	// present are empty between trees.
 	alive      []uint16 // classes that arrive once they have left the switch
 	present    []uint16 // classes of which packets leave the switch
-	unicastVLs []uint16 // VLs of the way out by class: of packets between CAs
+	unicastVLs []uint16 // VLs at the output port by class: of packets between CAs
 	everyVLs   []uint16 // and of all
 	lost       []uint32 // pairs that a map drops: of the switch's CAs
 	lostOwn    []uint32 // and of its port 0; both nil when no map drops anything
@@ -87,7 +87,7 @@ type tree struct {
 	order []int32 // without the root, each before the one it leads to
 }
 
-// hop is the way out of a switch of the tree, and where it leads.
+// hop is the output port at a switch of the tree, and where it leads.
 func (w *worker) hop(t *tree, s int32) (out fabric.PortID, next int32) {
 	at := w.ports[s] + int32(w.cells[int(s)*t.g+t.i]>>cellBits)
 	return fabric.PortID(at), w.to[at]
@@ -122,14 +122,14 @@ func (w *flow) countLost(t *tree, s int32, out fabric.PortID) {
 	want, alive := w.wants(t.dest, s), w.alive[s]
 	w.lost[s], w.lostOwn[s] = 0, 0
 	for _, from := range w.senders[w.sendersAt[out]:w.sendersAt[out+1]] {
-		if w.loses(w.orRow(want, t.dest, from.row), from.may, w.maps[from.m].live&alive) {
+		if w.isLost(w.orRow(want, t.dest, from.row), from.may, w.maps[from.m].live&alive) {
 			w.lost[s] += from.n
 		}
 	}
 	if s == t.root && !t.ca {
 		return
 	}
-	if live := w.maps[w.mapAt(fabric.ManagementPort, out)].live; w.loses(w.orRow(want, t.dest, w.own[s]), live, live&alive) {
+	if live := w.maps[w.mapAt(fabric.ManagementPort, out)].live; w.isLost(w.orRow(want, t.dest, w.own[s]), live, live&alive) {
 		w.lostOwn[s] = 1
 	}
 }
@@ -139,24 +139,24 @@ func (w *worker) descend(t *tree) {
 	f := w.flow
 	for _, s := range t.order {
 		out, u := w.hop(t, s)
-		f.begin(t, s, out)
+		f.addSources(t, s, out)
 		if u == t.root && !t.ca {
-			f.end(s, out)
+			f.addEnds(s, out)
 			continue
 		}
 		m, outU := w.mapTo(t, out, u)
-		f.pass(s, out, u, m, int(outU)-int(w.f.PortBase(fabric.NodeID(u)))-1)
+		f.addDependencies(s, out, u, m, int(outU)-int(w.f.PortBase(fabric.NodeID(u)))-1)
 	}
 	out, _ := w.hop(t, t.root)
-	if f.begin(t, t.root, out); t.ca {
-		f.end(t.root, out)
+	if f.addSources(t, t.root, out); t.ca {
+		f.addEnds(t.root, out)
 	}
 }
 
-// begin adds the packets that begin at switch s.
-func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
+// addSources adds the packets that begin at switch s.
+func (w *flow) addSources(t *tree, s int32, out fabric.PortID) {
 	want, alive := w.wants(t.dest, s), w.alive[s]
-	usual := w.taken(want)
+	usual := w.followed(want)
 	w.sent[out] |= usual & alive
 	at := int(s) * len(w.first)
 	present := uint16(0)
@@ -164,7 +164,7 @@ func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
 		m := &w.maps[from.m]
 		set := usual
 		if from.row != noRow {
-			set = w.taken(w.orRow(want, t.dest, from.row))
+			set = w.followed(w.orRow(want, t.dest, from.row))
 			w.sentBy[from.row] |= set & alive & m.live
 		}
 		if s == t.root && !t.ca {
@@ -184,7 +184,7 @@ func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
 		return
 	}
 	m := &w.maps[w.mapAt(fabric.ManagementPort, out)]
-	set := w.taken(w.orRow(want, t.dest, w.own[s])) & alive & m.live
+	set := w.followed(w.orRow(want, t.dest, w.own[s])) & alive & m.live
 	present |= set
 	for ; set != 0; set &= set - 1 {
 		class := bits.TrailingZeros16(set)
@@ -194,7 +194,7 @@ func (w *flow) begin(t *tree, s int32, out fabric.PortID) {
 }
 
 // sentFrom is the classes of packets that arrive from the CA on a port of a
-// switch, but for those that its own table drops.
+// switch, except those that its own table drops.
 func (w *flow) sentFrom(in fabric.PortID) (classes uint16) {
 	if row, ok := w.rows[w.f.Peer(in)]; ok {
 		return w.sentBy[row]
@@ -209,9 +209,9 @@ func (w *flow) sentFrom(in fabric.PortID) (classes uint16) {
 	return classes
 }
 
-// pass moves the packets that leave switch s on to u, which they leave by the
+// addDependencies moves the packets that leave switch s on to u, which they leave by the
 // port whose channels have the bits from index*vls on, on the VLs of m.
-func (w *flow) pass(s int32, out fabric.PortID, u int32, m *classMap, index int) {
+func (w *flow) addDependencies(s int32, out fabric.PortID, u int32, m *classMap, index int) {
 	at, to := int(s)*len(w.first), int(u)*len(w.first)
 	w.present[u] |= w.present[s]
 	for set := w.present[s]; set != 0; set &= set - 1 {
@@ -236,8 +236,8 @@ func (w *flow) pass(s int32, out fabric.PortID, u int32, m *classMap, index int)
 	w.present[s] = 0
 }
 
-// end takes in the packets that leave switch s: they wait for nothing more.
-func (w *flow) end(s int32, out fabric.PortID) {
+// addEnds notes the channels of the packets that leave switch s: they wait for nothing more.
+func (w *flow) addEnds(s int32, out fabric.PortID) {
 	at := int(s) * len(w.first)
 	unicast, every := uint16(0), uint16(0)
 	for set := w.present[s]; set != 0; set &= set - 1 {

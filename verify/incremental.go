@@ -180,7 +180,7 @@ func (w *IncrementalChecker) setEntry(slot, lid int32, num fabric.PortNum) {
 // result is what Check would have said, without notes.
 func (w *IncrementalChecker) result(opt Options) *Result {
 	f, x := w.now.Fabric, w.now.Index
-	r := Untested(f)
+	r := Unverified(f)
 	r.Unicast.Pairs, r.Management.Pairs = countPairs(f)
 	r.Unicast.setHops(w.hops)
 	r.Unicast.NonMinimal = w.nonMinimal
@@ -195,6 +195,6 @@ func (w *IncrementalChecker) result(opt Options) *Result {
 	})
 	reportIdle(r, f, idle, false)
 	opt.Buffer.report(r)
-	r.settle()
+	r.updateVerdict()
 	return r
 }

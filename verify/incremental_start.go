@@ -113,7 +113,7 @@ func (c *lidCounter) count(dest int32, entries []fabric.PortNum) bool {
 			c.sources[s] = uint32(v.Sources[s])
 		}
 	}
-	c.paths.follow(root)
+	c.paths.find(root)
 	if c.out[root] != dest || len(c.paths.order) != v.Present-1 {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // lanes is SL-to-VL tables and path SLs in the form that a check wants. SLs
-// that have the same VL as each other on every way through every port are one
+// that have the same VL as each other from every input to every output port are one
 // class: their packets can be told apart nowhere. Sets of classes are bits.
 type lanes struct {
 	*channels // of the VLs that the classes have
@@ -34,7 +34,7 @@ type lanes struct {
 	// with any SL. Then each VL is a copy of the network with one.
 	uniform bool
 	drops   bool // some map drops a class
-	// out is, by PortID of a switch, the map of the way out, or varies.
+	// out is, by PortID of a switch, the map of the port, or varies.
 	out       []uint16
 	peer      []fabric.PortNum // by PortID of a switch: the port's number at the other end of the cable
 	senders   []senders
@@ -46,7 +46,7 @@ type lanes struct {
 	ends, idleEnds []uint64 // a bit by channel: paths of unicast packets end with it, and of others
 }
 
-// varies stands for a map that depends on the way in.
+// varies stands for a map that depends on the input port.
 const varies = 0xffff
 
 // classMap is an SL-to-VL map by class.
@@ -266,7 +266,7 @@ func (l *lanes) prepare() {
 // tracks says whether workers must look at VLs.
 func (l *lanes) tracks() bool { return l != nil && !l.uniform }
 
-// mapAt is the number of the map from a way in to a way out of a switch.
+// mapAt is the number of the map from an input to an output port of a switch.
 func (l *lanes) mapAt(in fabric.PortNum, out fabric.PortID) uint16 {
 	if m := l.out[out]; m != varies {
 		return m
@@ -307,17 +307,17 @@ func (l *lanes) wantFrom(source fabric.PortID, s fabric.NodeID, lid fabric.LID) 
 	return l.wantOf(l.slsFrom(source, s)[lid])
 }
 
-// taken is the classes of which packets are to be looked at.
-func (l *lanes) taken(w want) uint16 {
+// followed is the classes whose packets are followed.
+func (l *lanes) followed(w want) uint16 {
 	if w.open && l.certain {
 		return 0
 	}
 	return w.set
 }
 
-// loses says whether a pair is not delivered: the first table drops all classes but
+// isLost says whether a pair is not delivered: the first table drops all classes but
 // may, and of these only live arrive.
-func (l *lanes) loses(w want, may, live uint16) bool {
+func (l *lanes) isLost(w want, may, live uint16) bool {
 	if l.sls == nil || w.open && !l.certain {
 		return may == 0 || may&^live != 0
 	}

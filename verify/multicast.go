@@ -140,7 +140,7 @@ type mcFound struct {
 	dead     []deadMask // ports without a cable
 	ends     []deadMask // ports to switches with nowhere to go on
 	gaps     []deadMask // ports to switches, and of senders, whose switch there has no mask
-	unused   []deadMask // for each MLID with ports that nobody's packets reach, the first
+	unused   []deadMask // for each MLID with ports that no packets reach, the first
 	splits   []split    // unless switches copy independently
 }
 

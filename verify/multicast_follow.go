@@ -13,8 +13,8 @@ import (
 // mcWorker follows the packets of one MLID at a time.
 type mcWorker struct {
 	*multicast
-	found  mcFound
-	packed int // found.splits, when each was last in there once
+	found     mcFound
+	compacted int // found.splits, when each was last in there once
 
 	// The masks of the MLID.
 	current fabric.LID
@@ -34,7 +34,7 @@ type mcWorker struct {
 
 	// One packet.
 	hit    []bool // by index in ports: it goes out by it
-	way    []mcHop
+	sent   []mcHop
 	copies []int64 // by index in ports, of those hit
 	before []int32 // the same: arcs that lead to it and have not been counted
 
@@ -104,7 +104,7 @@ func (w *mcWorker) mlid(ctx context.Context, i int) error {
 		if err := w.deliver(ctx, t); err != nil {
 			return err
 		}
-		w.spread(t)
+		w.addDependencies(t)
 		looped = looped || len(w.loopers) > 0
 	}
 	if looped { // what only these packets reach is not in taken
@@ -196,7 +196,7 @@ func (w *mcWorker) enter(in fabric.PortID) mcStart {
 // deliver counts what becomes of the packets of each sender of a tree. Its error is
 // ctx's.
 //
-// Where the cables of the masks close no circle no packet comes to a switch twice,
+// Where the cables of the masks close no cycle no packet comes to a switch twice,
 // and what is behind an arc is the same for all packets that take it: all senders
 // take O(ports in masks x ports of a switch). Elsewhere one packet is followed from
 // each switch with senders, since theirs differ by their own ports only; and where an
@@ -232,12 +232,12 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 				r.missing--
 			}
 		case drops:
-			r = w.follow(t, s)
+			r = w.reachOf(t, s)
 		case w.forest:
 			n := w.copiesFrom(w.start(t.SL, s))
 			r = reach{missing: want - int(n.good), stray: int(n.stray)}
 		default:
-			r = w.followFrom(t, in, member)
+			r = w.reachOfSwitch(t, in, member)
 		}
 		trouble.missing.count(r.missing, s)
 		trouble.duplicate.count(r.duplicate, s)
@@ -303,8 +303,8 @@ func (w *mcWorker) copiesBehind(arc int32) mcBehind {
 	return *n
 }
 
-// dropped says whether the SL-to-VL table of a way through a switch drops an
-// SL.
+// dropped says whether the SL-to-VL table by which a packet leaves a switch drops
+// an SL.
 func (w *mcWorker) dropped(sl fabric.SL, in fabric.PortNum, arc int32) bool {
 	return w.vlOf(in, w.ports[arc], sl) == lft.DropVL
 }
@@ -325,16 +325,16 @@ func (c *multicast) dropsSL(sl fabric.SL) bool {
 	return c.lanes != nil && slices.ContainsFunc(c.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[sl] == lft.DropVL })
 }
 
-// followFrom is what becomes of the packets of a sender at a port of a switch, where
+// reachOfSwitch is what becomes of the packets of a sender at a port of a switch, where
 // no SL-to-VL table drops them. They are those that begin in the switch and go out by
-// all ports, but for the copy that goes out by that port at once: no other one does,
+// all ports, except the copy that goes out by that port at once: no other one does,
 // unless the packet loops, since a copy that comes back to the switch goes out again by
 // the port that led to it.
-func (w *mcWorker) followFrom(t *mft.Tree, in fabric.PortID, member bool) reach {
+func (w *mcWorker) reachOfSwitch(t *mft.Tree, in fabric.PortID, member bool) reach {
 	s, at := w.f.Owner(in), w.enter(in)
 	r, ok := w.from[s]
 	if !ok {
-		r = w.judge(t, w.flood(t.SL, mcStart{mcMask: at.mcMask, back: -1}), fabric.NoPort)
+		r = w.countFaults(t, w.flood(t.SL, mcStart{mcMask: at.mcMask, back: -1}), fabric.NoPort)
 		w.from[s] = r
 	}
 	switch {
@@ -346,12 +346,12 @@ func (w *mcWorker) followFrom(t *mft.Tree, in fabric.PortID, member bool) reach 
 	return r
 }
 
-// follow is what becomes of the packets of a sender.
-func (w *mcWorker) follow(t *mft.Tree, sender fabric.PortID) reach {
-	return w.judge(t, w.flood(t.SL, w.start(t.SL, sender)), sender)
+// reachOf is what becomes of the packets of a sender.
+func (w *mcWorker) reachOf(t *mft.Tree, sender fabric.PortID) reach {
+	return w.countFaults(t, w.flood(t.SL, w.start(t.SL, sender)), sender)
 }
 
-// start is where packets of a sender are, with no way out for one who cannot send.
+// start is where packets of a sender are, with an empty mask if the sender cannot send.
 func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
 	in := w.f.Attachment(sender)
 	if in == fabric.NoPort || w.mutes(sl, sender) {
@@ -374,12 +374,12 @@ func (w *mcWorker) outs(sl fabric.SL, at mcStart, do func(k int32)) {
 	}
 }
 
-// flood sends a packet through the masks. Each arc it goes out by is in way once, and
+// flood sends a packet through the masks. Each arc it goes out by is in sent once, and
 // is in hit and has in copies how many copies take it, unless it
 // loops: then it says true.
 func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 	clear(w.hit)
-	w.way = w.way[:0]
+	w.sent = w.sent[:0]
 	twice := false
 	for i := int32(-1); ; {
 		w.outs(sl, at, func(k int32) {
@@ -389,12 +389,12 @@ func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 			}
 			w.hit[k] = true
 			w.copies[k], w.before[k] = 1, 0
-			w.way = append(w.way, mcHop{k, i})
+			w.sent = append(w.sent, mcHop{k, i})
 		})
-		if i++; int(i) == len(w.way) {
+		if i++; int(i) == len(w.sent) {
 			break
 		}
-		at = w.arcs[w.way[i].arc].mcStart
+		at = w.arcs[w.sent[i].arc].mcStart
 	}
 	return twice && !w.countCopies(sl)
 }
@@ -403,10 +403,9 @@ func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 const maxCopies = 1 << 40
 
 // countCopies counts the copies of the packet just flooded that go out by each arc,
-// after those by the arcs before it. It says false when the packet goes round for
-// ever.
+// after those by the arcs before it. It returns false when the packet loops.
 func (w *mcWorker) countCopies(sl fabric.SL) bool {
-	for _, h := range w.way {
+	for _, h := range w.sent {
 		w.copies[h.arc] = 0
 		if h.after < 0 {
 			w.copies[h.arc] = 1 // from where the packet began
@@ -414,7 +413,7 @@ func (w *mcWorker) countCopies(sl fabric.SL) bool {
 		w.outs(sl, w.arcs[h.arc].mcStart, func(k int32) { w.before[k]++ })
 	}
 	ready := w.stack[:0]
-	for _, h := range w.way {
+	for _, h := range w.sent {
 		if w.before[h.arc] == 0 {
 			ready = append(ready, h.arc)
 		}
@@ -431,7 +430,7 @@ func (w *mcWorker) countCopies(sl fabric.SL) bool {
 		})
 	}
 	w.stack = ready
-	return done == len(w.way)
+	return done == len(w.sent)
 }
 
 // got is how many copies of the packet just flooded come to an end port; 1 for any
@@ -451,8 +450,8 @@ func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
 	return w.copies[i]
 }
 
-// judge counts what is wrong with the packet just flooded, of a sender, or of NoPort.
-func (w *mcWorker) judge(t *mft.Tree, loops bool, sender fabric.PortID) reach {
+// countFaults counts what is wrong with the packet just flooded, of a sender, or of NoPort.
+func (w *mcWorker) countFaults(t *mft.Tree, loops bool, sender fabric.PortID) reach {
 	r := reach{loops: loops}
 	for _, p := range t.Receivers {
 		switch n := w.got(p, loops); {
@@ -477,7 +476,7 @@ func (w *mcWorker) judge(t *mft.Tree, loops bool, sender fabric.PortID) reach {
 // strays calls do for the end ports that are no receivers and get copies of the
 // packet just flooded.
 func (w *mcWorker) strays(do func(p fabric.PortID)) {
-	for _, h := range w.way {
+	for _, h := range w.sent {
 		q := w.ports[h.arc]
 		if w.arcs[h.arc].kind != arcEnd || w.wanted[q] {
 			continue

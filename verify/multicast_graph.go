@@ -14,18 +14,18 @@ type mcState struct{ arc, vl int32 }
 
 // split says that a packet which comes in by a channel goes out by both of two
 // others. Packets of a CA come in by the number that the channel would have if it
-// left the switch, less than 0 for ^, and those of port 0 by port 0 alike.
+// left the switch, less than 0 for ^, and those of port 0 by port 0, too.
 type split struct{ in, a, b int32 }
 
 func (s split) compare(o split) int {
 	return cmp.Or(cmp.Compare(s.in, o.in), cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b))
 }
 
-// spread notes the channels that packets of a tree take, from any sender but
-// loopers, and the dependencies between them: packets that go round are an error of
-// their own. A copy's way on depends on where it came in
-// alone, so that each arc is looked at once for each VL.
-func (w *mcWorker) spread(t *mft.Tree) {
+// addDependencies notes the channels that packets of a tree take, from any sender but
+// loopers, and the dependencies between them: packets that loop are an error of
+// their own. Where a copy goes on depends only on where it came in, so that each arc is
+// looked at once for each VL.
+func (w *mcWorker) addDependencies(t *mft.Tree) {
 	vls := w.graph.vls
 	n := len(w.ports) * vls
 	w.reached = slices.Grow(w.reached[:0], n)[:n]
@@ -83,16 +83,16 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 			first = ch
 		}
 	})
-	if len(w.found.splits) > 1<<16 && len(w.found.splits) > 2*w.packed {
-		w.pack()
+	if len(w.found.splits) > 1<<16 && len(w.found.splits) > 2*w.compacted {
+		w.compactSplits()
 	}
 }
 
-// pack leaves each split in the list once.
-func (w *mcWorker) pack() {
+// compactSplits leaves each split in the list once.
+func (w *mcWorker) compactSplits() {
 	slices.SortFunc(w.found.splits, split.compare)
 	w.found.splits = slices.Compact(w.found.splits)
-	w.packed = len(w.found.splits)
+	w.compacted = len(w.found.splits)
 }
 
 // union adds the dependencies of another graph of the same channels.

@@ -79,7 +79,7 @@ func (c *multicast) reportDead(out *collector, rule string, list []deadMask, why
 	}
 }
 
-// reportUnknown is about MLIDs of which nobody said who sends.
+// reportUnknown is about MLIDs without known senders.
 func (c *multicast) reportUnknown(out *collector) {
 	var unknown []fabric.LID
 	for i, mlid := range c.mlids {
@@ -106,10 +106,10 @@ func treeName(t *mft.Tree) string {
 	return fmt.Sprintf("group %q (MLID %#x)", t.Name, uint16(t.MLID))
 }
 
-// pathTo is the ports that a copy went out by up to the i-th of way.
+// pathTo is the ports that a copy went out by up to the i-th of sent.
 func (w *mcWorker) pathTo(i int32) (list []Hop) {
-	for ; i >= 0; i = w.way[i].after {
-		list = append(list, w.hopOf(w.way[i].arc))
+	for ; i >= 0; i = w.sent[i].after {
+		list = append(list, w.hopOf(w.sent[i].arc))
 	}
 	slices.Reverse(list)
 	return list
@@ -131,7 +131,7 @@ func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
 	f.Witness = rotate(hops)
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("packets of %s go round for ever, those of %s: %s",
-		text.Count(at.n, "sender", "senders"), w.sourceName(at.sender), circle(f.Witness, false, false))
+		text.Count(at.n, "sender", "senders"), w.sourceName(at.sender), formatCycle(f.Witness, false, false))
 }
 
 // loop is a cycle of arcs that a packet of a sender takes: the first that a
@@ -160,31 +160,31 @@ func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
 		n := w.got(p, false)
 		return n > 1 || n > 0 && p == at.sender
 	})]
-	first, second := w.twoWays(t.SL, at.sender, w.f.Attachment(other))
+	first, second := w.twoPaths(t.SL, at.sender, w.f.Attachment(other))
 	f.Witness = second
 	f.Switch = second[len(second)-1].Switch
 	f.Message = fmt.Sprintf("%s more than one copy; %s ", text.Count(at.n, "pair gets", "pairs get"), w.sourceName(other))
 	if first == nil {
-		f.Message += "gets its own packets back by " + route(second)
+		f.Message += "gets its own packets back by " + formatPath(second)
 		return
 	}
-	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", w.sourceName(at.sender), route(first), route(second))
+	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", w.sourceName(at.sender), formatPath(first), formatPath(second))
 }
 
-// twoWays is two ways of copies of a packet to the port of a switch. A sender may get
+// twoPaths is two paths of copies of a packet to the port of a switch. A sender may get
 // a single copy of its own packet: then there is no first one.
-func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, second []Hop) {
+func (w *mcWorker) twoPaths(sl fabric.SL, sender, end fabric.PortID) (first, second []Hop) {
 	w.flood(sl, w.start(sl, sender))
 	target, _ := slices.BinarySearch(w.ports, end)
 	// Back from the end to the arc that two copies come to.
 	tail := []Hop{}
 	arc := int32(target)
 	for {
-		var before []int32 // indices in way of copies that go out by arc next; -1 for the sender
+		var before []int32 // indices in sent of copies that go out by arc next; -1 for the sender
 		if w.goesOut(sl, w.start(sl, sender), arc) {
 			before = append(before, -1)
 		}
-		for i, h := range w.way {
+		for i, h := range w.sent {
 			if w.goesOut(sl, w.arcs[h.arc].mcStart, arc) {
 				before = append(before, int32(i))
 			}
@@ -198,7 +198,7 @@ func (w *mcWorker) twoWays(sl fabric.SL, sender, end fabric.PortID) (first, seco
 			slices.Reverse(tail)
 			return nil, tail
 		}
-		arc = w.way[before[0]].arc
+		arc = w.sent[before[0]].arc
 	}
 }
 
@@ -223,7 +223,7 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 	}
 	s := w.f.Owner(end)
 	f.Switch = w.f.Node(s).GUID
-	came := slices.IndexFunc(w.way, func(h mcHop) bool { return w.to[w.ports[h.arc]] == int32(s) })
+	came := slices.IndexFunc(w.sent, func(h mcHop) bool { return w.to[w.ports[h.arc]] == int32(s) })
 	_, listed := slices.BinarySearch(w.ports, end)
 	switch {
 	case came < 0 && w.f.Owner(in) != s:
@@ -253,15 +253,15 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 		}
 	})
 	end := w.f.Attachment(other)
-	i := slices.IndexFunc(w.way, func(h mcHop) bool { return w.ports[h.arc] == end })
+	i := slices.IndexFunc(w.sent, func(h mcHop) bool { return w.ports[h.arc] == end })
 	f.Witness = w.pathTo(int32(i))
 	f.Switch = w.f.Node(w.f.Owner(end)).GUID
 	f.Message = fmt.Sprintf("%s of a sender and an end port that is no receiver; %s gets packets of %s",
 		text.Count(at.n, "pair", "pairs"), w.sourceName(other), w.sourceName(at.sender))
 }
 
-// route writes a way from its first channel to its last.
-func route(hops []Hop) string {
+// formatPath writes a path from its first channel to its last.
+func formatPath(hops []Hop) string {
 	const most = 12
 	s := ""
 	for i, h := range hops {
@@ -299,7 +299,7 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 		trees, _ := c.of(i)
 		for _, t := range trees {
 			_ = w.deliver(context.Background(), t)
-			w.spread(t)
+			w.addDependencies(t)
 		}
 		if w.graph.has(a, b) {
 			return mlid
@@ -325,7 +325,7 @@ func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph)
 			}
 			f.Switch = f.Witness[0].Switch
 			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a circle, in which channels that leave one switch one after the other are held by one packet: %s",
-				c.Copying, text.Count(channels, "channel", "channels"), circle(f.Witness, false, g.vls > 1))
+				c.Copying, text.Count(channels, "channel", "channels"), formatCycle(f.Witness, false, g.vls > 1))
 		})
 	}
 	var found []sharedPair

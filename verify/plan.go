@@ -30,7 +30,7 @@ type plan struct {
 
 // unit is what a worker does at a time: up to lft.BlockSize LIDs that have ports, those
 // of one root side by side since they share what is computed for it, or as many that
-// nobody has.
+// no port has.
 type unit struct {
 	dests   []dest
 	unowned []fabric.LID
@@ -66,7 +66,7 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 func (p *plan) findUnits() {
 	var dests []dest
 	var unowned []fabric.LID
-	for lid := fabric.LID(1); lid <= max(p.f.MaxLID(), p.t.MaxLID()); lid++ { // LID 0 is nobody's, and its entry means nothing
+	for lid := fabric.LID(1); lid <= max(p.f.MaxLID(), p.t.MaxLID()); lid++ { // LID 0 belongs to no port, and its entry means nothing
 		if d, ok := p.destination(lid); ok {
 			dests = append(dests, d)
 		} else {

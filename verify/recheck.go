@@ -47,8 +47,8 @@ func (e *DependencyError) Error() string {
 // tables, and one that does needs them; none says anything about switches that do
 // not copy independently. These are errors.
 //
-// Packets that are dropped and unicast packets that go round make no dependency; no
-// certificate holds for multicast packets that go round. A certificate can hold for
+// Packets that are dropped and unicast packets that loop make no dependency; no
+// certificate holds for multicast packets that loop. A certificate can hold for
 // tables that are wrong in other ways, which Check the function tells.
 func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, opt Options) error {
 	sl2vl, pathSLs := opt.SL2VL, opt.PathSLs
@@ -138,7 +138,7 @@ type recheck struct {
 	// own port 0 for both; and what is known of their fate.
 	port, peer []fabric.PortID
 	state      []uint8
-	way        []fabric.NodeID
+	path       []fabric.NodeID
 }
 
 // What is known of a switch.
@@ -200,7 +200,7 @@ func (k *recheck) entries(lid fabric.LID) {
 
 // arrives says whether packets for a LID of owner arrive from switch s.
 func (k *recheck) arrives(s fabric.NodeID, owner fabric.PortID) bool {
-	k.way = k.way[:0]
+	k.path = k.path[:0]
 	result := uint8(stateFailing)
 	for {
 		if k.state[s] != stateUnknown {
@@ -208,7 +208,7 @@ func (k *recheck) arrives(s fabric.NodeID, owner fabric.PortID) bool {
 			break
 		}
 		k.state[s] = stateFailing
-		k.way = append(k.way, s)
+		k.path = append(k.path, s)
 		peer := k.peer[s]
 		if peer == owner {
 			result = stateArriving
@@ -219,13 +219,13 @@ func (k *recheck) arrives(s fabric.NodeID, owner fabric.PortID) bool {
 		}
 		s = k.f.Owner(peer)
 	}
-	for _, u := range k.way {
+	for _, u := range k.path {
 		k.state[u] = min(result, stateArriving)
 	}
 	return result != stateFailing
 }
 
-// destination checks the dependencies of packets for one LID, but for those
+// destination checks the dependencies of packets for one LID, except those
 // on channels that leave CAs.
 func (k *recheck) destination(lid fabric.LID, owner fabric.PortID, management bool) error {
 	f := k.f
@@ -242,7 +242,7 @@ func (k *recheck) destination(lid fabric.LID, owner fabric.PortID, management bo
 		if sources > 0 {
 			k.first[k.port[s]] = lid
 		}
-		if err := k.follow(s, lid, owner); err != nil {
+		if err := k.checkPath(s, lid, owner); err != nil {
 			return err
 		}
 	}
@@ -250,7 +250,7 @@ func (k *recheck) destination(lid fabric.LID, owner fabric.PortID, management bo
 }
 
 // fromCAs checks the dependencies of channels that leave CAs: on each port by
-// which packets of the switch's CAs go on, but for the one that leads back to
+// which packets of the switch's CAs go on, except the one that leads back to
 // the CA, where only the others' packets go.
 func (k *recheck) fromCAs() error {
 	f := k.f
@@ -272,9 +272,9 @@ func (k *recheck) fromCAs() error {
 	return nil
 }
 
-// follow checks the dependencies between the channels of switches on the way
+// checkPath checks the dependencies between the channels of switches on the path
 // from s, as far as no packet went before.
-func (k *recheck) follow(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) error {
+func (k *recheck) checkPath(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) error {
 	for k.state[s] != stateUsed {
 		k.state[s] = stateUsed
 		if k.peer[s] == owner {

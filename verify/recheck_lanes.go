@@ -90,7 +90,7 @@ func (k *recheckLanes) destination(lid fabric.LID, owner fabric.PortID, manageme
 				if vls>>vl&1 == 0 {
 					continue
 				}
-				if err := k.follow(s, vl, sl, lid, owner); err != nil {
+				if err := k.checkPath(s, vl, sl, lid, owner); err != nil {
 					return err
 				}
 			}
@@ -132,7 +132,7 @@ func (k *recheckLanes) from(s fabric.NodeID, lid fabric.LID) []fabric.SL {
 }
 
 // next is where packets of an SL for the LID go that have left switch s: the
-// next switch, its way out and the VL there. last says that they have arrived.
+// next switch, its output port and the VL there. last says that they have arrived.
 func (k *recheckLanes) next(s fabric.NodeID, sl fabric.SL, owner fabric.PortID) (u fabric.NodeID, out fabric.PortID, vl fabric.VL, last bool) {
 	in := k.peer[s]
 	if in == owner {
@@ -152,13 +152,13 @@ func (k *recheckLanes) next(s fabric.NodeID, sl fabric.SL, owner fabric.PortID) 
 func (k *recheckLanes) arrivesOn(s fabric.NodeID, sl fabric.SL, owner fabric.PortID) bool {
 	at := func(s fabric.NodeID) *uint8 { return &k.fate[int(s)*lft.NumSLs+int(sl)] }
 	result := uint8(stateArriving)
-	k.way = k.way[:0]
+	k.path = k.path[:0]
 	for {
 		if *at(s) != stateUnknown {
 			result = *at(s)
 			break
 		}
-		k.way = append(k.way, s)
+		k.path = append(k.path, s)
 		u, _, vl, last := k.next(s, sl, owner)
 		if last {
 			break
@@ -169,13 +169,13 @@ func (k *recheckLanes) arrivesOn(s fabric.NodeID, sl fabric.SL, owner fabric.Por
 		}
 		s = u
 	}
-	for _, u := range k.way {
+	for _, u := range k.path {
 		*at(u) = result
 	}
 	return result == stateArriving
 }
 
-// fromCAs checks the dependencies between channels that leave CAs and a way out
+// fromCAs checks the dependencies between channels that leave CAs and an output port
 // of their switch, and returns the VLs of the latter.
 func (k *recheckLanes) fromCAs(s fabric.NodeID, out fabric.PortID, sl fabric.SL, lid fabric.LID) (uint16, error) {
 	f := k.f
@@ -206,9 +206,9 @@ func (k *recheckLanes) fromCAs(s fabric.NodeID, out fabric.PortID, sl fabric.SL,
 	return k.begins[at], nil
 }
 
-// follow checks the dependencies between channels of switches, for packets that
+// checkPath checks the dependencies between channels of switches, for packets that
 // leave s on a VL.
-func (k *recheckLanes) follow(s fabric.NodeID, vl fabric.VL, sl fabric.SL, lid fabric.LID, owner fabric.PortID) error {
+func (k *recheckLanes) checkPath(s fabric.NodeID, vl fabric.VL, sl fabric.SL, lid fabric.LID, owner fabric.PortID) error {
 	for {
 		left := &k.followed[int(s)*lft.NumSLs+int(sl)]
 		if *left>>vl&1 != 0 {

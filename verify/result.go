@@ -70,16 +70,16 @@ type CreditLoopCounts struct {
 	Dependencies int `json:"dependencies"`
 }
 
-// MulticastCounts is about multicast packets, all zero when nobody checks
-// multicast tables. A packet of each sender of each group is followed: each
-// receiver but the sender itself must get one copy and nobody else any.
+// MulticastCounts is about multicast packets, all zero when no multicast
+// tables are checked. A packet of each sender of each group is followed: each
+// receiver but the sender itself must get one copy, and no other end port any.
 type MulticastCounts struct {
 	Groups     int   `json:"groups"`     // groups, and MLIDs in the tables that no group has
 	MLIDs      int   `json:"mlids"`      // of groups, or in the tables
 	Pairs      int64 `json:"pairs"`      // of a sender and a receiver of its packets
 	Missing    int   `json:"missing"`    // pairs of a sender and a receiver that gets no copy
 	Duplicates int   `json:"duplicates"` // the same with a receiver that gets several; packets that loop apart
-	Loops      int   `json:"loops"`      // senders whose packets go round for ever
+	Loops      int   `json:"loops"`      // senders whose packets loop
 	Stray      int   `json:"stray"`      // pairs of a sender and an end port that is no receiver and gets copies
 	// CreditLoops is of unicast and multicast traffic together, and
 	// Dependencies counts those of both between channels that leave switches.
@@ -140,7 +140,7 @@ type Finding struct {
 	Count   int64 `json:"count"`
 	Witness []Hop `json:"witness"` // never nil
 	// Ports are those that it is about, where it is about ports and not about
-	// the way of a packet.
+	// the path of a packet.
 	Ports []Endpoint `json:"ports,omitempty"`
 	// Fingerprint names the finding across runs; see SetFingerprints.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -160,7 +160,7 @@ type Undecided struct {
 type Endpoint struct {
 	Node fabric.GUID    `json:"node"`
 	Name fabric.Name    `json:"name"`
-	Port fabric.PortNum `json:"port"` // 0: the node, or nobody knows which of its ports
+	Port fabric.PortNum `json:"port"` // 0: the node, or an unknown one of its ports
 }
 
 // String is "name"[port], or "name" without a port.
@@ -256,10 +256,10 @@ func (r *Result) Worst() Severity {
 // is a graver one, or something is undecided.
 func (r *Result) Fails(at Severity) bool { return r.Worst() >= at || len(r.Undecided) > 0 }
 
-// Leave notes what the input does not decide, and settles the verdict.
+// Leave notes what the input does not decide, and updates the verdict.
 func (r *Result) Leave(list ...Undecided) {
 	r.Undecided = append(r.Undecided, list...)
-	r.settle()
+	r.updateVerdict()
 }
 
 // leave notes rules that are undecided for one reason.
@@ -269,7 +269,7 @@ func (r *Result) leave(reason string, rules ...string) {
 	}
 }
 
-// Add adds findings from elsewhere, sorts them in, and settles the verdict.
+// Add adds findings from elsewhere, sorts them in, and updates the verdict.
 func (r *Result) Add(findings ...Finding) {
 	for _, f := range findings {
 		if f.Witness == nil {
@@ -277,7 +277,7 @@ func (r *Result) Add(findings ...Finding) {
 		}
 		r.Findings = append(r.Findings, f)
 	}
-	r.settle()
+	r.updateVerdict()
 }
 
 // Regrade gives all findings of a rule another severity: a caller may know
@@ -288,7 +288,7 @@ func (r *Result) Regrade(rule string, to Severity) {
 			r.Findings[i].Severity = to
 		}
 	}
-	r.settle()
+	r.updateVerdict()
 }
 
 // Edit lets a caller who knows more change all findings: edit returns the list
@@ -298,13 +298,13 @@ func (r *Result) Edit(edit func([]Finding) []Finding) {
 	if r.Findings == nil {
 		r.Findings = []Finding{}
 	}
-	r.settle()
+	r.updateVerdict()
 }
 
-// settle sorts the findings, waived ones last, those of rules that are not
+// updateVerdict sorts the findings, waived ones last, those of rules that are not
 // this package after the others of their severity, and what is undecided, and
 // derives the verdict.
-func (r *Result) settle() {
+func (r *Result) updateVerdict() {
 	last := func(is bool) int {
 		if is {
 			return 1

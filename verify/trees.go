@@ -185,7 +185,7 @@ func (w *worker) stageEntries(dests []dest) {
 	}
 }
 
-// findStale looks for entries of LIDs that nobody has.
+// findStale looks for entries of LIDs without a port.
 func (w *worker) findStale(lids []fabric.LID) {
 	found := make([]staleLID, len(lids))
 	for s := range int32(w.n) {
@@ -207,7 +207,7 @@ func (w *worker) findStale(lids []fabric.LID) {
 func (w *worker) route(dests []dest) {
 	if dests[0].root >= 0 && (dests[0].ca || w.flow != nil) {
 		w.root(dests[0].root)
-		if drops := w.flow != nil && w.flow.drops; w.near && !drops && w.fill(dests) { // else nobody knows what is delivered
+		if drops := w.flow != nil && w.flow.drops; w.near && !drops && w.fill(dests) { // else it is unknown what is delivered
 			w.minimal(dests)
 			return
 		}
@@ -284,7 +284,7 @@ func (w *worker) sortByDistance(dist []uint8) {
 	}
 }
 
-// distance is that of switch s to the one that root was called with, if there is a way.
+// distance is that of switch s to the one that root was called with, if there is a path.
 func (w *worker) distance(s int) int32 {
 	if w.far {
 		return w.exact.Distance[s]

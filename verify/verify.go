@@ -1,6 +1,6 @@
 // Package verify proves or disproves forwarding tables: does every port reach
-// every LID, do packets go round, and can the channels they hold wait for each
-// other in a circle. It works on the tables alone and knows no engine. Clean
+// every LID, do packets loop, and can the channels they hold wait for each
+// other in a cycle. It works on the tables alone and knows no engine. Clean
 // tables come with a Certificate that anybody can check again in linear time.
 // It is part of the supported Go API.
 //
@@ -37,7 +37,7 @@ type Options struct {
 	// that in the row of the switch that the port is cabled to, packets from
 	// port 0 of a switch that in its own row. Nil means that a port may send
 	// with any SL that its own SL-to-VL table does not drop, which is the
-	// port's for CAs and routers, and that of way in 0 for switches. Where that
+	// port's for CAs and routers, and that of input port 0 for switches. Where that
 	// table drops some, it is undecided whether paths have one of these. It says
 	// nothing without SL2VL. Ports may have rows of their own, and SLs may be unknown.
 	PathSLs *lft.PathSLs
@@ -54,8 +54,8 @@ type Options struct {
 	// row where there is no path. Then a switch without an entry for a LID, to which an
 	// entry of another switch leads, leaves the rules of management undecided.
 	LostRows bool
-	// Buffer is what the switches have room for; the zero value means that nobody
-	// said.
+	// Buffer is what the switches have room for; the zero value means
+	// unknown.
 	Buffer Buffer
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
@@ -77,9 +77,9 @@ const (
 	DefaultFindings  = 50
 )
 
-// Untested is the result of a fabric whose tables nobody has looked at: only its size
+// Unverified is the result of a fabric whose tables are not verified: only its size
 // is known.
-func Untested(f *fabric.Fabric) *Result {
+func Unverified(f *fabric.Fabric) *Result {
 	return &Result{
 		Fabric:      FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()},
 		CreditLoops: CreditLoopCounts{VLs: 1, Cycles: [][]Hop{}},
@@ -161,7 +161,7 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 	if err != nil {
 		return nil, nil, err
 	}
-	r := Untested(f)
+	r := Unverified(f)
 	var mc *multicast
 	if opt.Multicast != nil {
 		mc = newMulticast(p, opt.Multicast)
@@ -171,7 +171,7 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 	}
 	idle := p.summarize(r, w)
 	unicast, all := p.graphs(w)
-	loops := p.judge(r, unicast, all, mc, w)
+	loops := p.findCreditLoops(r, unicast, all, mc, w)
 	p.report(r, w, opt)
 	if mc != nil {
 		mc.report(r, opt)
@@ -182,7 +182,7 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 	opt.Buffer.report(r)
 	reportIdle(r, p.f, idle, true)
 	p.reportCreditLoops(r, loops, mc, opt)
-	r.settle()
+	r.updateVerdict()
 	return r, l, nil
 }
 
@@ -352,10 +352,10 @@ type traffic struct {
 	loops [][]int32
 }
 
-// judge looks for credit loops, and keeps what a certificate needs: of unicast
+// findCreditLoops looks for credit loops, and keeps what a certificate needs: of unicast
 // packets, of these and multicast packets, and of those to and from switches as
 // well.
-func (p *plan) judge(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
+func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
 	r.CreditLoops.Dependencies = unicast.dependencies()
 	for _, used := range unicast.used {
 		if used {

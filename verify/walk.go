@@ -28,9 +28,9 @@ const (
 	depthLoop
 )
 
-// follow fills in all but next: it follows each switch until something known, once. root
+// find fills in all but next: it follows each switch until something known, once. root
 // is where packets arrive, or less than 0.
-func (w *forest) follow(root int32) {
+func (w *forest) find(root int32) {
 	for s := range w.depth {
 		w.depth[s] = depthUnknown
 	}
@@ -40,14 +40,14 @@ func (w *forest) follow(root int32) {
 	}
 	for s := range int32(len(w.depth)) {
 		if w.depth[s] == depthUnknown {
-			w.followFrom(s)
+			w.findFrom(s)
 		}
 	}
 	slices.Reverse(w.order)
 }
 
-// followFrom follows packets from a switch until something known.
-func (w *forest) followFrom(s int32) {
+// findFrom follows packets from a switch until something known.
+func (w *forest) findFrom(s int32) {
 	path, at := w.path[:0], s
 	for at >= 0 && w.depth[at] == depthUnknown {
 		w.depth[at] = depthFollowed
@@ -85,7 +85,7 @@ func (w *worker) walk(d *dest) {
 	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
 		root = d.root
 	}
-	w.paths.follow(root)
+	w.paths.find(root)
 	arrive := root >= 0
 	if arrive && w.flow != nil {
 		t := &tree{d, 1, 0, w.paths.order}

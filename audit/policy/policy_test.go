@@ -272,7 +272,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	result := func() *verify.Result {
-		r := verify.Untested(f)
+		r := verify.Unverified(f)
 		leaf := func(port fabric.PortNum) []verify.Endpoint {
 			return []verify.Endpoint{{Node: 0x200003, Name: fabric.Name{Text: "leaf 3"}, Port: port}}
 		}

@@ -293,7 +293,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	if x.fabric, x.tables, err = a.readTables(in); err != nil {
 		return nil, err
 	}
-	x.result = verify.Untested(x.fabric)
+	x.result = verify.Unverified(x.fabric)
 	if x.tables != nil {
 		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, &x.options); err != nil {
 			return nil, err
