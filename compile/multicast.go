@@ -44,16 +44,23 @@ var MulticastSchemes = []struct{ Name, Summary string }{
 	{openSMScheme, "the tree that OpenSM makes by itself, to compare; may have credit loops"},
 }
 
+// MulticastSchemeNames lists the names of the schemes, separated by commas.
+func MulticastSchemeNames() string {
+	var names []string
+	for _, s := range MulticastSchemes {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // CheckMulticastScheme says whether there is a scheme of that name.
 func CheckMulticastScheme(name string) error {
-	var names []string
 	for _, s := range MulticastSchemes {
 		if s.Name == name {
 			return nil
 		}
-		names = append(names, s.Name)
 	}
-	return fmt.Errorf("multicast scheme %q: want one of %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("multicast scheme %q: want one of %s", name, MulticastSchemeNames())
 }
 
 // multicaster makes schemes for a routing, and what they need only once.

@@ -125,7 +125,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
-	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+schemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
+	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
 	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
@@ -535,14 +535,6 @@ func schemeHelp() string {
 		fmt.Fprintf(&b, "  %-15s%s\n", s.Name, s.Summary)
 	}
 	return b.String()
-}
-
-func schemeNames() string {
-	var names []string
-	for _, s := range compile.MulticastSchemes {
-		names = append(names, s.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // readGUID2LID reads OpenSM's cache of LIDs.

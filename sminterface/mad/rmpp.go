@@ -136,7 +136,7 @@ func (r *Reassembly) Segment(b []byte) (reply, whole []byte, err error) {
 		if h.Segment > r.window {
 			return fail(rmppTooBig)
 		}
-		return r.ack(&a), nil, nil
+		return r.control(&a, RMPPAck, 0), nil, nil
 	}
 	// The SA header, of which the first segment's counts, is a part of every
 	// payload (IBA 15.2.1.2).
@@ -160,21 +160,16 @@ func (r *Reassembly) Segment(b []byte) (reply, whole []byte, err error) {
 	r.next = h.Segment
 	if last {
 		r.done = true
-		return r.ack(&a), r.mad, nil
+		return r.control(&a, RMPPAck, 0), r.mad, nil
 	}
 	if r.next == r.window {
 		r.window += rmppWindow
-		return r.ack(&a), nil, nil
+		return r.control(&a, RMPPAck, 0), nil, nil
 	}
 	return nil, nil, nil
 }
 
-// ack acknowledges all segments up to the last one in order.
-func (r *Reassembly) ack(a *Adm) []byte {
-	return r.control(a, RMPPAck, 0)
-}
-
-// control makes an acknowledgement or an abort: a MAD with the method of the
+// control makes an acknowledgement of all segments up to the last one in order, or an abort: a MAD with the method of the
 // request's answer less the response bit.
 func (r *Reassembly) control(a *Adm, kind RMPPType, status uint8) []byte {
 	h := a.Header

@@ -84,23 +84,34 @@ func (c *Client) Adm(ctx context.Context, to Manager, a *mad.Adm) (*mad.Adm, err
 // components of want that mask names, all with mask 0. Without an SM key
 // OpenSM lists each group once, without its ports.
 func (c *Client) Members(ctx context.Context, to Manager, want mad.MCMemberRecord, mask, smKey uint64) ([]mad.MCMemberRecord, error) {
-	answer, err := c.Adm(ctx, to, &mad.Adm{
+	return askRecords[mad.MCMemberRecord](ctx, c, to, mad.MCMemberRecordSize, &mad.Adm{
 		Header: mad.Header{Method: mad.GetTable, Attribute: mad.AttrMCMemberRecord},
 		SMKey:  smKey, ComponentMask: mask, Data: want.Append(nil),
 	})
+}
+
+// askRecords asks subnet administration for records of a size in bytes: all that match with
+// GetTable, one with Get. Where there are none, the list is empty.
+func askRecords[T any, P interface {
+	*T
+	Unmarshal([]byte) error
+}](ctx context.Context, c *Client, to Manager, size int, request *mad.Adm) ([]T, error) {
+	answer, err := c.Adm(ctx, to, request)
+	if status := new(mad.StatusError); errors.As(err, &status) && status.Status == mad.NoRecords {
+		return nil, nil
+	}
 	if err != nil {
-		if status := new(mad.StatusError); errors.As(err, &status) && status.Status == mad.NoRecords {
-			return nil, nil
+		return nil, err
+	}
+	records := [][]byte{answer.Data}
+	if request.Method == mad.GetTable {
+		if records, err = answer.Records(size); err != nil {
+			return nil, err
 		}
-		return nil, err
 	}
-	records, err := answer.Records(mad.MCMemberRecordSize)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]mad.MCMemberRecord, len(records))
+	list := make([]T, len(records))
 	for i, r := range records {
-		if err := list[i].Unmarshal(r); err != nil {
+		if err := P(&list[i]).Unmarshal(r); err != nil {
 			return nil, err
 		}
 	}

@@ -100,38 +100,14 @@ func (q *pathQuery) askPort(ctx context.Context, port fabric.PortID) ([]fabric.S
 // ask enters the SLs of the records that match want into a row.
 func (q *pathQuery) ask(ctx context.Context, row []fabric.SL, method mad.Method, want mad.PathRecord, mask uint64) error {
 	q.requests.Add(1)
-	list, err := q.c.paths(ctx, q.to, method, want, mask)
+	list, err := askRecords[mad.PathRecord](ctx, q.c, q.to, mad.PathRecordSize, &mad.Adm{
+		Header:        mad.Header{Method: method, Attribute: mad.AttrPathRecord},
+		ComponentMask: mask, Data: want.Append(nil),
+	})
 	for _, r := range list {
 		if r.SLID == want.SLID && int(r.DLID) < len(row) {
 			row[r.DLID] = r.SL
 		}
 	}
 	return err
-}
-
-// paths asks for path records; it has none where there are none.
-func (c *Client) paths(ctx context.Context, to Manager, method mad.Method, want mad.PathRecord, mask uint64) ([]mad.PathRecord, error) {
-	answer, err := c.Adm(ctx, to, &mad.Adm{
-		Header:        mad.Header{Method: method, Attribute: mad.AttrPathRecord},
-		ComponentMask: mask, Data: want.Append(nil),
-	})
-	if status := new(mad.StatusError); errors.As(err, &status) && status.Status == mad.NoRecords {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	records := [][]byte{answer.Data}
-	if method == mad.GetTable {
-		if records, err = answer.Records(mad.PathRecordSize); err != nil {
-			return nil, err
-		}
-	}
-	list := make([]mad.PathRecord, len(records))
-	for i, r := range records {
-		if err := list[i].Unmarshal(r); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }

@@ -49,7 +49,11 @@ func TestPathSLs(t *testing.T) {
 			}
 		}
 		// There is no such port, and so no record.
-		list, err := client.paths(t.Context(), sm, mad.Get, mad.PathRecord{SLID: 1, DLID: 1000, NumPath: 1}, mad.PathSLID|mad.PathDLID|mad.PathNumPath)
+		want := mad.PathRecord{SLID: 1, DLID: 1000, NumPath: 1}
+		list, err := askRecords[mad.PathRecord](t.Context(), client, sm, mad.PathRecordSize, &mad.Adm{
+			Header:        mad.Header{Method: mad.Get, Attribute: mad.AttrPathRecord},
+			ComponentMask: mad.PathSLID | mad.PathDLID | mad.PathNumPath, Data: want.Append(nil),
+		})
 		if status := new(mad.StatusError); len(list) > 0 || err != nil && !errors.As(err, &status) {
 			t.Errorf("%d paths to nowhere, %v", len(list), err)
 		}
