@@ -201,7 +201,7 @@ const maxDrift = 4 << 10
 // The memory of one OpenSM stays as it is, sweep after sweep, while the fabric
 // changes each time and is routed anew, with groups.
 func TestManySweeps(t *testing.T) {
-	sweeps := short.Of(*sweeps, 4)
+	sweeps := short.Of(*sweeps, 8)
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
 	s := start(t, f, err)
 	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
