@@ -48,30 +48,21 @@ const noParent = -1
 
 func newCombTree(g *Grid, order []int, trunk Trunk) *combTree {
 	n := g.Fabric.NumSwitches()
-	t := &combTree{g: g, trunk: trunk, near: make([]fabric.NodeID, n), joined: make([]uint32, n)}
+	t := &combTree{g: g, trunk: trunk, joined: make([]uint32, n)}
 	root := slices.Clone(trunk.At)
 	root[order[0]] = (g.Dims[order[0]] - 1) / 2
-	far := 0
-	for d, size := range g.Dims {
-		far += max(root[d], size-1-root[d])
-	}
-	start := make([]int32, far+2) // by distance: where it begins in near
-	distance := make([]int32, n)
+	distance := make([]int, n)
 	for s := range fabric.NodeID(n) {
 		for d, x := range g.Coord(s) {
-			distance[s] += int32(abs(int(x) - root[d]))
+			distance[s] += abs(int(x) - root[d])
 		}
-		start[distance[s]+1]++
-	}
-	for i := range far + 1 {
-		start[i+1] += start[i]
 	}
 	for at := range g.Positions() {
 		if s := g.At(at); s != fabric.NoNode {
-			t.near[start[distance[s]]] = s
-			start[distance[s]]++
+			t.near = append(t.near, s)
 		}
 	}
+	slices.SortStableFunc(t.near, func(a, b fabric.NodeID) int { return distance[a] - distance[b] })
 	for s := range fabric.NodeID(n) {
 		x := g.Coord(s)
 		for i := len(order) - 1; i >= 0; i-- {

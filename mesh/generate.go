@@ -95,29 +95,17 @@ func Generate(spec Spec) (*fabric.Fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mesh of %s: %w", times(dims), err)
 	}
-	names := make([]string, switches)
-	at := make([]int, len(dims)) // coordinates of the switch at hand
-	for s := range names {
-		names[s] = coordinates(at)
-		p.Switch(firstHost-1+max(spec.Hosts, 0), "switch "+names[s])
-		for d := len(dims) - 1; d >= 0; d-- {
-			if at[d]++; at[d] < dims[d] {
-				break
-			}
-			at[d] = 0
-		}
+	wrap := spec.Wrap
+	if wrap == nil {
+		wrap = make([]bool, len(dims))
 	}
-	stride := switches
-	for d, size := range dims {
-		block := stride
-		stride /= size
+	shape := newShape(dims, wrap)
+	names := addSwitches(p, shape, firstHost-1+max(spec.Hosts, 0))
+	for d := range dims {
 		plus, minus := directions(d)
 		for s := range switches {
-			switch {
-			case s%block+stride < block:
-				p.Cable(s, plus, s+stride, minus)
-			case spec.Wrap != nil && spec.Wrap[d] && size > 1:
-				p.Cable(s, plus, s-(size-1)*stride, minus)
+			if t := shape.Next(s, Plus(d)); t >= 0 && t != s {
+				p.Cable(s, plus, t, minus)
 			}
 		}
 	}
@@ -146,20 +134,12 @@ func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hypercube of %d dimensions: %w", dim, err)
 	}
-	names := make([]string, switches)
-	at := make([]int, dim)
-	for s := range names {
-		for d := range at {
-			at[d] = s >> (dim - 1 - d) & 1
-		}
-		names[s] = coordinates(at)
-		p.Switch(dim+hosts, "switch "+names[s])
-	}
+	shape := newShape(slices.Repeat([]int{2}, dim), make([]bool, dim))
+	names := addSwitches(p, shape, dim+hosts)
 	for d := range dim {
-		bit := 1 << (dim - 1 - d)
 		for s := range switches {
-			if s&bit == 0 {
-				p.Cable(s, d+1, s|bit, d+1)
+			if t := shape.Next(s, Plus(d)); t >= 0 {
+				p.Cable(s, d+1, t, d+1)
 			}
 		}
 	}
@@ -173,6 +153,17 @@ func plan(switches, firstHost, hosts int) (*gen.Plan, error) {
 		return nil, fmt.Errorf("%d hosts on each switch: want 0 to %d, since a switch has at most %d ports", hosts, most, fabric.MaxPortNum)
 	}
 	return gen.NewPlan(switches, switches*hosts)
+}
+
+// addSwitches adds the switches of a shape with so many ports each, and returns their
+// coordinates.
+func addSwitches(p *gen.Plan, shape Shape, ports int) []string {
+	names := make([]string, shape.Positions())
+	for s := range names {
+		names[s] = shape.Coordinates(s)
+		p.Switch(ports, "switch "+names[s])
+	}
+	return names
 }
 
 // addHosts puts hosts on all switches; names are the switches' coordinates.

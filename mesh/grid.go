@@ -90,14 +90,17 @@ func (s Shape) Next(position int, d Dir) int {
 // coord is the coordinate of a position in dimension d.
 func (s Shape) coord(position, d int) int { return position / s.step[d] % s.Dims[d] }
 
-// Coordinates writes those of a position as "2,3".
-func (s Shape) Coordinates(position int) string {
+// coords is all coordinates of a position.
+func (s Shape) coords(position int) []int {
 	at := make([]int, len(s.Dims))
 	for d := range at {
 		at[d] = s.coord(position, d)
 	}
-	return coordinates(at)
+	return at
 }
+
+// Coordinates writes those of a position as "2,3".
+func (s Shape) Coordinates(position int) string { return coordinates(s.coords(position)) }
 
 // rings is how many dimensions are rings.
 func (s Shape) rings() int {
@@ -247,11 +250,7 @@ func (g *Grid) Wraps(p fabric.PortID) bool {
 // that are there, by position, then by direction.
 func (g *Grid) findMissing() {
 	fault := func(position int, dir Dir) {
-		at := make([]int, len(g.Dims))
-		for d := range at {
-			at[d] = g.coord(position, d)
-		}
-		g.Missing = append(g.Missing, Fault{At: at, Dir: dir})
+		g.Missing = append(g.Missing, Fault{At: g.Shape.coords(position), Dir: dir})
 	}
 	for position, s := range g.at {
 		if s == fabric.NoNode {

@@ -194,8 +194,7 @@ type bypasses struct {
 
 // to fills the entries that are NoPath for the LIDs of switch t.
 func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
-	at := b.g.Position(t)
-	lids := b.lids[b.start[at]:b.start[at+1]]
+	lids := b.lids[b.g.Position(t)]
 	if len(lids) == 0 {
 		return
 	}

@@ -46,10 +46,9 @@ type paths struct {
 	// A slot is a position as the destination of one of orders: the number of
 	// the order times Positions, plus the position. LIDs that lead nowhere
 	// have one more slot.
-	slot  []int32          // by LID
-	lids  []fabric.LID     // by slot, then ascending
-	start []int32          // by slot, one more: its part of lids
-	exit  []fabric.PortNum // by LID: the port that delivers it at its position
+	slot []int32          // by LID
+	lids [][]fabric.LID   // by slot, ascending
+	exit []fabric.PortNum // by LID: the port that delivers it at its position
 }
 
 // gap is a hop that a grid without missing parts would have.
@@ -113,7 +112,7 @@ func (p *paths) findSlots() {
 	slots := len(p.orders) * p.g.Positions()
 	p.slot = make([]int32, len(owners))
 	p.exit = make([]fabric.PortNum, len(owners))
-	p.start = make([]int32, slots+1)
+	p.lids = make([][]fabric.LID, slots)
 	for lid, port := range owners {
 		p.slot[lid] = int32(slots)
 		exit := f.Attachment(port)
@@ -121,20 +120,10 @@ func (p *paths) findSlots() {
 			continue
 		}
 		order := (lid - int(f.LID(port))) % len(p.orders)
-		p.slot[lid] = int32(order*p.g.Positions() + p.g.Position(f.Owner(exit)))
+		slot := order*p.g.Positions() + p.g.Position(f.Owner(exit))
+		p.slot[lid] = int32(slot)
+		p.lids[slot] = append(p.lids[slot], fabric.LID(lid))
 		p.exit[lid] = f.Num(exit)
-		p.start[p.slot[lid]+1]++
-	}
-	for i := range slots {
-		p.start[i+1] += p.start[i]
-	}
-	p.lids = make([]fabric.LID, p.start[slots])
-	next := slices.Clone(p.start)
-	for lid, slot := range p.slot {
-		if slot < int32(slots) {
-			p.lids[next[slot]] = fabric.LID(lid)
-			next[slot]++
-		}
 	}
 }
 
@@ -313,7 +302,7 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 		r.divide(s, to)
 	}
 	for slot := g.Position(s); slot < len(r.orders)*positions; slot += positions {
-		for _, lid := range r.lids[r.start[slot]:r.start[slot+1]] {
+		for _, lid := range r.lids[slot] {
 			to[lid] = r.exit[lid]
 		}
 	}
@@ -400,8 +389,7 @@ func (r *row) lose(s fabric.NodeID, order int, gap gap, first []uint8) {
 	for _, at := range r.lostAt {
 		if first[at] != r.lost {
 			first[at] = r.lost
-			slot := order*len(first) + int(at)
-			r.broken += int(r.start[slot+1] - r.start[slot])
+			r.broken += len(r.lids[order*len(first)+int(at)])
 		}
 	}
 }
@@ -441,7 +429,7 @@ func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 				continue
 			}
 			weight := r.weight[rank*len(r.wants)+int(g.Coord(t)[way.Dim()])]
-			for _, lid := range r.lids[r.start[slot]:r.start[slot+1]] {
+			for _, lid := range r.lids[slot] {
 				i := c.turn
 				if r.exit[lid] == fabric.ManagementPort {
 					if c.turn++; c.turn == len(c.ports) {
