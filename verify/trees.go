@@ -339,7 +339,7 @@ func (w *worker) fill(dests []dest) bool {
 // switch, of which there are cells. order is the switches of the trees without the root,
 // each before the one it leads to in any of them.
 func (w *worker) load(dests []dest, order []int32, together bool) {
-	g, words, stride, cells, to := len(dests), w.words, w.own.stride(), w.cells, w.to
+	g, words, stride, cells := len(dests), w.words, w.own.stride(), w.cells
 	for _, s := range order {
 		l := w.own
 		if together {
@@ -350,23 +350,24 @@ func (w *worker) load(dests []dest, order []int32, together bool) {
 				l = w.shared
 			}
 		}
-		first, records := int(w.ports[s]), l.records
+		first, end := int(w.ports[s]), int(w.ports[s+1])
+		records, to := l.records[first*stride:end*stride], w.to[first:end]
 		for i, cell := range cells[int(s)*g:][:g] {
-			ch, sources := first+int(cell>>cellBits), cell&maxSources
-			next := int(to[ch])*g + i
+			port, sources := int(cell>>cellBits), cell&maxSources
+			next := int(to[port])*g + i
 			after := cells[next] + sources
 			cells[next] = after
-			out := int(after>>cellBits) - 1
-			at := ch * stride
+			out := after>>cellBits - 1
+			at := port * stride
 			records[at] += uint64(sources)
-			at += 1 + out>>6
+			at += 1 + int(out>>6)
 			if sources == 0 {
 				at += words
 			}
 			// Most dependencies are there already, and a store would only hold up the
 			// next load from there.
-			if records[at]>>(out&63)&1 == 0 {
-				records[at] |= 1 << (out & 63)
+			if set := &records[at]; *set>>(out&63)&1 == 0 {
+				*set |= 1 << (out & 63)
 			}
 		}
 	}
