@@ -164,12 +164,16 @@ func (s *cycleSearch) keep(start, last int32) {
 // newSubgraph is the graph of some vertices, ascending, by their places in the
 // list.
 func newSubgraph[V ~int32](members []V, next Next[V]) *CSR[int32] {
+	place := make([]int32, members[len(members)-1]+1) // in the list, from 1; 0 for none
+	for i, v := range members {
+		place[v] = int32(i) + 1
+	}
 	var row []int32
 	return NewCSR(len(members), func(i int32) []int32 {
 		row = row[:0]
 		for _, to := range next(members[i]) {
-			if at, ok := slices.BinarySearch(members, to); ok {
-				row = append(row, int32(at))
+			if int(to) < len(place) && place[to] != 0 {
+				row = append(row, place[to]-1)
 			}
 		}
 		return row
