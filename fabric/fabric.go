@@ -45,6 +45,7 @@ type ports struct {
 	peer  []PortID // NoPort without a cable
 	guid  []GUID   // of CA and router ports, and of switch port 0
 	link  []Link
+	*labels
 
 	caPorts  []PortID // CA and router ports with a cable
 	attached []NodeID // by index in caPorts: the switch at the other end, or NoNode

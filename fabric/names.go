@@ -82,8 +82,15 @@ func (f *Fabric) nameNodes() []Name {
 	return list
 }
 
-// PortName is the name of a port for messages, as Name.At gives it.
-func (f *Fabric) PortName(p PortID) string { return f.Name(f.owner[p]).At(f.Num(p)) }
+// PortName is the name of a port for messages, as Name.At gives it, and its label:
+// "text"[3](1/2/1), as ibdiagnet writes labels.
+func (f *Fabric) PortName(p PortID) string {
+	name := f.Name(f.owner[p]).At(f.Num(p))
+	if label := f.Label(p); label != "" {
+		name += "(" + label + ")"
+	}
+	return name
+}
 
 // WithNames is the same subnet with names for people, by node GUID. Nodes without one
 // keep the name that they have. Node descriptions stay, so that written files do not
