@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -48,16 +51,15 @@ was looked at.`},
 fingerprint is mistyped. Remove it before it excuses something else.`},
 }
 
-// AllRules lists the rules of all checks: those of tables, of wiring, of policies.
-func AllRules() []verify.Rule {
-	all := append([]verify.Rule{}, verify.Rules...)
-	all = append(all, cabling.Rules...)
-	return append(all, Rules...)
-}
+// lists are the rules of all checks: those of tables, of wiring, of captures, of policies.
+var lists = [][]verify.Rule{verify.Rules, cabling.Rules, capture.Rules, Rules}
+
+// AllRules lists the rules of all checks.
+func AllRules() []verify.Rule { return slices.Concat(lists...) }
 
 // RuleByName finds a rule of any check.
 func RuleByName(name string) (*verify.Rule, bool) {
-	for _, list := range [][]verify.Rule{verify.Rules, cabling.Rules, Rules} {
+	for _, list := range lists {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i], true

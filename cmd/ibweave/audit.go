@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -101,13 +102,14 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 func (in *audit) rulesOf() []verify.Rule {
 	if !in.wanted() { // of the cables only the slow ones are looked for
 		slow := slices.IndexFunc(cabling.Rules, func(r verify.Rule) bool { return r.Name == cabling.LinkDegraded })
-		return append(slices.Clone(verify.Rules), cabling.Rules[slow])
+		return slices.Concat(verify.Rules, cabling.Rules[slow:slow+1], capture.Rules)
 	}
 	var rules []verify.Rule
 	if in.lfts != "" {
 		rules = append(rules, verify.Rules...)
 	}
 	rules = append(rules, cabling.Rules...)
+	rules = append(rules, capture.Rules...)
 	if in.policy != "" {
 		rules = append(rules, policy.Rules...)
 	}
@@ -121,6 +123,7 @@ type places struct {
 	only             bool                // the lines of --source are all that count
 	nodes, switches  map[fabric.GUID]int // lines in the topology and in the tables
 	ports            map[portPlace]int   // lines in the topology
+	noticed          map[string]int      // by rule of a capture: line in the topology
 }
 
 type portPlace struct {
@@ -131,6 +134,16 @@ type portPlace struct {
 func newPlaces(in *audit) *places {
 	return &places{topology: in.topology, tables: in.lfts,
 		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[portPlace]int{}}
+}
+
+// notice takes the lines of what a reader noticed in the topology.
+func (p *places) notice(problems []topology.Problem) {
+	p.noticed = map[string]int{}
+	for i := range problems {
+		if rule := capture.RuleOf(problems[i].Kind); rule != "" && p.noticed[rule] == 0 {
+			p.noticed[rule] = problems[i].Line
+		}
+	}
 }
 
 // readTopology takes the lines of ibnetdiscover text; of other forms, the first line
@@ -221,6 +234,9 @@ func guidsIn(line []byte) []fabric.GUID {
 // of is where a finding is: its port or node in the topology when it is about ports,
 // else the table of its switch.
 func (p *places) of(f *verify.Finding) (string, int) {
+	if n := p.noticed[f.Rule]; n > 0 && !p.only {
+		return p.topology, n
+	}
 	_, table := verify.RuleByName(f.Rule)
 	if table || len(f.Ports) == 0 {
 		if p.tables != "" {

@@ -117,6 +117,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	}
 	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
+	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
 	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")
 	return cmd

@@ -107,6 +107,7 @@ Multicast schemes, --mcast:
 	}
 	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
+	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
 	return cmd
 }

@@ -81,6 +81,7 @@ do not any more are errors.`,
 	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE` of dumps")
 	a.nameFlag(cmd)
 	lenientFlag(flags, &c.lenient)
+	a.strictFlag(cmd)
 	c.outputForm.define(flags, "text or json")
 	c.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")

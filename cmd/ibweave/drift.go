@@ -89,6 +89,7 @@ are errors, extra ones and cables that moved are warnings.`,
 	flags.Uint16Var(&d.mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`, with --ibsim and --umad")
 	a.nameFlag(cmd)
 	lenientFlag(flags, &d.lenient)
+	a.strictFlag(cmd)
 	flags.IntVar(&d.samples, "samples", drift.DefaultSamples, "list at most `N` entries of a switch and table")
 	d.outputForm.define(flags, "text or json")
 	d.threshold.define(flags, failOnUsage)

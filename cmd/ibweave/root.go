@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
@@ -31,6 +33,7 @@ type app struct {
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
 	nameMap        nameMap
+	strict         bool            // --strict
 	stdinRead      bool            // standard input can be read once
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
 }
@@ -284,15 +287,41 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 		in.undecide(problems, in.topologyRules(), nil)
 		return a.named(f)
 	}
-	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient})
+	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient, Strict: a.strict})
 	if err != nil {
 		return nil, err
 	}
-	a.listProblems(len(problems), lenient, func(i int) string {
-		return fabric.Printable(fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message))
-	})
+	if f, err = a.named(f); err != nil {
+		return nil, err
+	}
 	in.undecideTopology(name, problems)
-	return a.named(f)
+	a.tellProblems(in, f, problems)
+	return f, nil
+}
+
+// tellProblems makes findings of what a reader noticed, or prints a line for each rule
+// where no findings are wanted, and prints the rest of the problems.
+func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Problem) {
+	findings := capture.Findings(f, problems)
+	switch {
+	case !in.judge:
+		for i := range findings {
+			fmt.Fprintln(a.stderr, findings[i].Message)
+		}
+	case in.places != nil:
+		in.places.notice(problems)
+		fallthrough
+	default:
+		in.findings = append(in.findings, findings...)
+	}
+	rest := slices.DeleteFunc(slices.Clone(problems), func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
+	a.listProblems(len(rest), in.lenient, func(i int) string { return rest[i].String() })
+}
+
+// strictFlag defines --strict, for commands with --lenient.
+func (a *app) strictFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
+	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
 }
 
 // nameMap is the flag --node-name-map of the commands that read a fabric.

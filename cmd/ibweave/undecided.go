@@ -61,8 +61,8 @@ func (in *audit) leave(l *left) {
 func (in *audit) undecideTopology(name string, problems []topology.Problem) {
 	l := left{rules: in.topologyRules()}
 	for i := range problems {
-		if p := &problems[i]; p.Lost {
-			if l.n++; l.n == 1 {
+		if p := &problems[i]; p.Kind == topology.Dropped {
+			if l.n += p.Count; l.what == "" {
 				l.what = fmt.Sprintf("%s:%d: --lenient left something out: %s", name, p.Line, p.Message)
 			}
 		}

@@ -99,6 +99,12 @@ func isListLine(text []byte, at int) bool {
 func (p *parser) readList() error {
 	lines := make([]listLine, 0, len(p.data)/96+16)
 	err := p.eachLine(func(l *line) error {
+		if !isListLine(l.text, l.at) && !isBrokenList(l.rest()) && !isStanza(*l) {
+			return p.passOver(l)
+		}
+		if err := p.settleNoise(len(lines) > 0); err != nil {
+			return err
+		}
 		x := listLine{at: p.line}
 		if err := p.readListLine(l, &x); err != nil {
 			return err
@@ -110,6 +116,22 @@ func (p *parser) readList() error {
 		return err
 	}
 	return p.listNodes(lines)
+}
+
+// isBrokenList says whether a line that is none of a port list begins as one: it may be
+// cut, or lack a blank.
+func isBrokenList(text []byte) bool {
+	if len(text) < 2 {
+		return false
+	}
+	_, ok := listKind(text[:2])
+	return ok && (len(text) == 2 || text[2] == ' ' || text[2] == '\t' || '0' <= text[2] && text[2] <= '9')
+}
+
+// isStanza says whether a line is one of a stanza.
+func isStanza(l line) bool {
+	word := l.letters()
+	return headerKind(word) != 0 && isBrokenHeader(l) || isBefore(word)
 }
 
 func (p *parser) readListLine(l *line, x *listLine) error {

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,14 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 	return f
 }
 
+// withoutZero is problems without those about ports that have no LID, which the fabrics of
+// these tests have.
+func withoutZero(problems []Problem) []Problem {
+	return slices.DeleteFunc(problems, func(p Problem) bool {
+		return p.Kind == InvalidLID && p.Message == "LID 0: want 1 to 49151; taken as none"
+	})
+}
+
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFabric(t)
@@ -105,7 +114,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if len(problems) != 0 {
+		if problems = withoutZero(problems); len(problems) != 0 {
 			t.Fatalf("%s%s", list(problems), text)
 		}
 		if diff := cmp.Diff(tell(f), tell(g)); diff != "" {
@@ -208,7 +217,7 @@ func checkParse(t interface {
 		if err != nil {
 			t.Fatalf("lenient %v: written text cannot be read: %v\n%s", lenient, err, text)
 		}
-		if len(problems) != 0 {
+		if problems = withoutZero(problems); len(problems) != 0 {
 			t.Fatalf("lenient %v: written text has problems:\n%s%s", lenient, list(problems), text)
 		}
 		if again := Append(nil, g); !bytes.Equal(text, again) {
