@@ -23,10 +23,27 @@ const (
 	InvalidLID   = "invalid-lid"
 	LoopbackPlug = "loopback-plug"
 	ForeignLines = "foreign-lines"
+
+	CutFile        = "cut-file"
+	FilesDisagree  = "files-disagree"
+	ToolWarning    = "tool-warning"
+	SeveralMasters = "several-masters"
 )
 
 // Rules lists the rules about captures, the gravest first.
 var Rules = []verify.Rule{
+	{Name: CutFile, Severity: verify.Error, Count: "places", Summary: "a file of the capture is cut short", Explain: `A section of ibdiagnet's db_csv has no end or fewer rows than its INDEX_TABLE says, or
+a file lacks the line "# File closed at" that this version of ibdiagnet prints last: the
+disk was full, ibdiagnet was killed, or the copy stopped. What is behind the cut is not
+looked at. Of the files of one run, one that is whole is taken for the topology.`},
+	{Name: SeveralMasters, Severity: verify.Error, Count: "subnet managers", Summary: "several subnet managers say that they are the master", Explain: `ibdiagnet found more than one master subnet manager (SM_INFO). Each assigns LIDs and
+writes forwarding tables, so that both may change while they are looked at: usually two
+parts of a fabric were joined while both had a master. The finding names the node of the
+first.`},
+	{Name: FilesDisagree, Severity: verify.Warning, Count: "differences", Summary: "files of one run disagree", Explain: `ibdiagnet writes the fabric of one sweep as db_csv, lst and ibnetdiscover text. Here
+they differ in nodes, cables, LIDs or speeds: files of several runs were put together, or
+one was edited. There is a finding for each kind of difference, with the first example;
+count says how many there are. db_csv is what everything else here rests on.`},
 	{Name: SweepErrors, Severity: verify.Warning, Count: "lines", Summary: "the sweep that made the capture had errors", Explain: `ibnetdiscover and its like ask every port, and say on standard error which ones did
 not answer; with 2>&1 these lines are in the file. What is behind a port that did not
 answer is not in the capture, so that switches, hosts and cables may be missing. The
@@ -40,6 +57,9 @@ capture. The ports are taken to have no LID. LID 0 counts where other ports have
 fabric that no subnet manager has seen yet has none at all.`},
 	{Name: LoopbackPlug, Severity: verify.Note, Count: "ports", Summary: "a port is connected to itself", Explain: `A loopback plug, as in tests of cables and ports. The port carries no traffic and counts
 as one without a cable.`},
+	{Name: ToolWarning, Severity: verify.Note, Count: "events", Summary: "ibdiagnet itself warned of something", Explain: `Sections WARNINGS_x and ERRORS_x of db_csv list what ibdiagnet found: ports that did not
+answer, counters, firmware, cables. There is one finding for all; the first event is
+quoted, and its line is where to read on.`},
 	{Name: ForeignLines, Severity: verify.Note, Count: "lines", Summary: "lines of the capture are no topology text", Explain: `A prompt, a command, the banner of a terminal's log: they stand before the first node,
 behind the last one or between nodes, and are skipped. In the middle of a node's lines
 they are an error, since a line of the topology may be what was lost. --strict refuses
@@ -53,6 +73,8 @@ var rules = map[topology.Kind]string{
 	topology.InvalidLID:   InvalidLID,
 	topology.Loopback:     LoopbackPlug,
 	topology.ForeignLines: ForeignLines,
+
+	CutFile: CutFile, FilesDisagree: FilesDisagree, ToolWarning: ToolWarning, SeveralMasters: SeveralMasters, // of ibdiagnet
 }
 
 // RuleOf is the rule that problems of a kind break, "" for a kind that is no finding.
@@ -120,6 +142,15 @@ func describe(f *fabric.Fabric, rule string, n, timeouts int, first *topology.Pr
 		what = text.CountGrouped(n, "line is", "lines are") + " no topology text and skipped"
 	case LoopbackPlug:
 		what = text.CountGrouped(n, "port is connected to itself", "ports are connected to themselves")
+	case CutFile:
+		return first.String()
+	case FilesDisagree, SeveralMasters: // the message says it all
+		if n > 1 && rule == FilesDisagree {
+			return fmt.Sprintf("%s; %d differences of this kind", fabric.Printable(first.Message), n)
+		}
+		return fabric.Printable(first.Message)
+	case ToolWarning:
+		what = text.CountGrouped(n, "warning of ibdiagnet", "warnings of ibdiagnet")
 	case InvalidLID:
 		what = text.CountGrouped(n, "port has a LID", "ports have LIDs") + " that cannot be"
 	}

@@ -138,9 +138,12 @@ func newPlaces(in *audit) *places {
 
 // notice takes the lines of what a reader noticed in the topology.
 func (p *places) notice(problems []topology.Problem) {
-	p.noticed = map[string]int{}
+	if p.noticed == nil {
+		p.noticed = map[string]int{}
+	}
 	for i := range problems {
-		if rule := capture.RuleOf(problems[i].Kind); rule != "" && p.noticed[rule] == 0 {
+		rule := capture.RuleOf(problems[i].Kind)
+		if rule != "" && p.noticed[rule] == 0 && problems[i].File == p.topology {
 			p.noticed[rule] = problems[i].Line
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,12 +145,8 @@ func (a *app) compare(ctx context.Context, c *contest, opt compile.Options) (*st
 			return nil, &usageError{err}
 		}
 	}
-	topology, err := a.readInput(c.topology)
-	if err != nil {
-		return nil, err
-	}
-	in := audit{lfts: c.topology, lenient: c.lenient} // for what the topology leaves undecided
-	f, err := a.parseTopology(&in, c.topology, topology)
+	in := audit{topology: c.topology, lfts: c.topology, lenient: c.lenient} // lfts for what the topology leaves undecided
+	f, err := a.fabricOf(&in)
 	if err != nil {
 		return nil, err
 	}
@@ -212,16 +207,12 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*contender, error) {
 	x := &contender{Name: filepath.Base(name), File: name}
 	in := audit{topology: c.topology, lfts: name, lenient: c.lenient, judge: true, undecided: slices.Clone(undecided)}
-	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+	if isFolder(name) {
 		in = audit{lenient: c.lenient, judge: true}
 		if err := a.resolve(&in, name, true); err != nil {
 			return nil, err
 		}
-		text, err := a.readAudited(&in, in.topology)
-		if err != nil {
-			return nil, err
-		}
-		own, err := a.parseTopology(&in, in.topology, text)
+		own, err := a.fabricOf(&in)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -195,8 +194,12 @@ func (s *state) narrow(mine, other *diff.Snapshot) {
 // openState finds out what a state is.
 func (a *app) openState(name string, lenient bool) (*state, error) {
 	s := &state{name: name, audit: audit{lenient: lenient}}
-	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+	if isFolder(name) {
 		return s, a.resolve(&s.audit, name, false)
+	}
+	if isDatabase(name) {
+		s.kind, s.topology = cables, name
+		return s, nil
 	}
 	data, err := a.readInput(name)
 	if err != nil {
@@ -229,11 +232,7 @@ func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 	if s.kind > cables && s.topology == other.topology {
 		from = other
 	}
-	data, err := a.readAudited(&from.audit, s.topology)
-	if err != nil {
-		return nil, err
-	}
-	return a.parseTopology(&s.audit, s.topology, data)
+	return a.fabricBy(&s.audit, &from.audit)
 }
 
 // readState reads the tables of a state.

@@ -266,13 +266,9 @@ func open(name string, size *atomic.Int64) (*os.File, error) {
 	return f, nil
 }
 
-// readTopology reads the fabric from a file.
+// readTopology reads the fabric from a file, or from a run of ibdiagnet.
 func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
-	data, err := a.readInput(name)
-	if err != nil {
-		return nil, err
-	}
-	return a.parseTopology(&audit{lenient: lenient}, name, data)
+	return a.fabricOf(&audit{topology: name, lenient: lenient})
 }
 
 // parseTopology makes a fabric of ibnetdiscover text or opensm-subnet.lst.

@@ -34,7 +34,7 @@ const (
 
 // generated is the flags of gen KIND.
 func generated(flags, seeds string) []scope {
-	return []scope{{flags: "output drop-links " + flags}, {flags: "seed", with: seeds, why: random, note: true}}
+	return []scope{{flags: "output format drop-links " + flags}, {flags: "seed", with: seeds, why: random, note: true}}
 }
 
 // scopes has all flags of all commands, by the words after ibweave: a test fails for a
@@ -81,8 +81,8 @@ var scopes = map[string][]scope{
 	"gen banyan":     generated("stages wrap-around", "drop-links"),
 	"gen fattree":    generated("hosts-per-leaf levels radix", "drop-links"),
 	"gen hypercube":  generated("dim hosts", "drop-links"),
-	"gen irregular":  {{flags: "output drop-links degree hosts switches seed"}},
-	"gen lattice":    {{flags: "output drop-links switches seed"}},
+	"gen irregular":  {{flags: "output format drop-links degree hosts switches seed"}},
+	"gen lattice":    {{flags: "output format drop-links switches seed"}},
 	"gen mesh":       generated("dims hosts wrap", "drop-links"),
 	"gen myrinet4":   generated("", "drop-links"),
 	"gen shufflenet": generated("k p", "drop-links"),
