@@ -29,10 +29,6 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 	b := &r.Balance
 	var sum int64
 	links := 0
-	hop := func(p fabric.PortID) Hop {
-		n := f.Owner(p)
-		return Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
-	}
 	fastest, most := fabric.NoPort, fabric.NoPort
 	differ := false
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -59,7 +55,7 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 		return nil
 	}
 	b.MeanRoutes = float64(sum) / float64(links)
-	at := hop(most)
+	at := HopOf(f, most)
 	b.MaxLink = &at
 	b.IdleLinks = len(idle)
 	if !differ {
@@ -74,7 +70,7 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 				continue
 			}
 			if load := float64(routes(p)) * float64(f.Link(fastest).Mbps()) / float64(rate); load > x.Load {
-				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), hop(p), f.Link(p).String()
+				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
 			}
 		}
 	}
@@ -136,8 +132,7 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 		if len(named) == maxIdleNamed {
 			continue
 		}
-		n := f.Owner(p)
-		x.Ports = append(x.Ports, Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)})
+		x.Ports = append(x.Ports, EndpointOf(f, p))
 		arrow := " to "
 		if twin {
 			arrow = " and back from "

@@ -83,8 +83,9 @@ func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
 // hop names a channel, and a LID that packets on it are for.
 func (c *channels) hop(ch int32, lid fabric.LID) Hop {
 	port, vl := c.portVL(ch)
-	n := c.f.Owner(port)
-	return Hop{Switch: c.f.Node(n).GUID, Name: c.f.Name(n), Port: c.f.Num(port), VL: vl, LID: lid}
+	h := HopOf(c.f, port)
+	h.VL, h.LID = vl, lid
+	return h
 }
 
 // dependencyGraph is a channel dependency graph: for each channel the set of channels of

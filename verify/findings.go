@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -126,7 +127,7 @@ func (p *plan) reportParts(c *collector, r *Result, w *worker) {
 			if k > 0 {
 				text += ", "
 			}
-			ports = append(ports, p.endpoint(port))
+			ports = append(ports, EndpointOf(p.f, port))
 			text += ports[len(ports)-1].String()
 		}
 		if len(members) > namedMembers {
@@ -195,7 +196,7 @@ func (p *plan) reportPorts(c *collector) {
 			return
 		}
 		c.add(UnassignedLID, 1, func(x *Finding) {
-			x.Ports = []Endpoint{p.endpoint(port)}
+			x.Ports = []Endpoint{EndpointOf(p.f, port)}
 			x.Message = fmt.Sprintf("%s %s, port GUID %s, has a cable and no LID", f.Node(f.Owner(port)).Type, f.PortName(port), f.PortGUID(port))
 		})
 	})
@@ -206,7 +207,7 @@ func (p *plan) reportPorts(c *collector) {
 		peer := f.Peer(port)
 		if lids := p.lids(peer); lids > 0 && p.mute(port) {
 			c.add(SLDropped, lids, func(x *Finding) {
-				x.Ports = []Endpoint{p.endpoint(port)}
+				x.Ports = []Endpoint{EndpointOf(p.f, port)}
 				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))
 			})
 		}
@@ -263,8 +264,9 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 		way = way[:slices.IndexFunc(way, func(h Hop) bool { return h.VL == lft.DropVL })+1]
 		last := way[len(way)-1]
 		f.Switch, f.Witness = last.Switch, way
-		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %d",
-			sl, p.sourceName(source), last.Name.Text, last.Switch, last.Port)
+		sw, _ := p.f.SwitchByGUID(last.Switch)
+		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %s",
+			sl, p.sourceName(source), last.Name.Text, last.Switch, p.f.PortText(p.f.Port(sw, last.Port)))
 	})
 }
 
@@ -306,7 +308,10 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 		c.add(DeadEntry, n.lids, func(f *Finding) {
 			node := p.f.Node(fabric.NodeID(key.sw))
 			f.Switch, f.LID = node.GUID, n.first
-			f.Ports = []Endpoint{{node.GUID, p.f.Name(fabric.NodeID(key.sw)), key.port}}
+			f.Ports = []Endpoint{{Node: node.GUID, Name: p.f.Name(fabric.NodeID(key.sw)), Port: key.port}}
+			if key.port <= node.NumPorts {
+				f.Ports[0].Label = p.f.Label(p.f.Port(fabric.NodeID(key.sw), key.port))
+			}
 			f.Message = fmt.Sprintf("%s: %s %s", p.lidName(n.first), p.switchName(fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
 			if n.lids > 1 {
 				f.Message += fmt.Sprintf("; %d LIDs have this entry", n.lids)
@@ -333,8 +338,8 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 			if port := p.f.LIDPort(n.lid); port != fabric.NoPort {
 				owner = "belongs to " + p.f.PortName(port) + ", which has no cable"
 			}
-			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %d",
-				n.lid, owner, have(n.switches), p.switchName(fabric.NodeID(n.first)), p.entry(n.first, n.lid))
+			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %s",
+				n.lid, owner, have(n.switches), p.switchName(fabric.NodeID(n.first)), p.entryText(n.first, p.entry(n.first, n.lid)))
 		})
 	}
 	if len(unowned) == 0 || complete {
@@ -359,8 +364,9 @@ func (p *plan) cycleOf(n staleLID, at []int32, seen *int32) []Hop {
 			if at[u] == *seen {
 				var cycle []Hop
 				for v := u; len(cycle) == 0 || v != u; v = p.step(v, n.lid) {
-					node := fabric.NodeID(v)
-					cycle = append(cycle, Hop{Switch: p.f.Node(node).GUID, Name: p.f.Name(node), Port: p.entry(v, n.lid), LID: n.lid})
+					h := HopOf(p.f, p.f.Port(fabric.NodeID(v), p.entry(v, n.lid)))
+					h.LID = n.lid
+					cycle = append(cycle, h)
 				}
 				return cycle
 			}
@@ -579,6 +585,9 @@ func (p *plan) trace(source fabric.PortID, lid fabric.LID, sl fabric.SL) (way []
 		n := p.f.Node(fabric.NodeID(s))
 		h := Hop{Switch: n.GUID, Name: p.f.Name(fabric.NodeID(s)), Port: p.entry(s, lid), LID: lid}
 		out := p.f.PortBase(fabric.NodeID(s)) + fabric.PortID(h.Port)
+		if h.Port <= n.NumPorts {
+			h.Label = p.f.Label(out)
+		}
 		if p.lanes != nil && h.Port != fabric.ManagementPort && h.Port <= n.NumPorts {
 			h.VL = p.lanes.sl2vl.At(in, out)[sl]
 		}
@@ -681,9 +690,17 @@ func (p *plan) fate(s int32, lid fabric.LID) string {
 	}
 	peer := p.f.Peer(p.f.Port(fabric.NodeID(s), e))
 	if peer == fabric.NoPort {
-		return fmt.Sprintf("sends it to port %d, which has no cable", e)
+		return fmt.Sprintf("sends it to port %s, which has no cable", p.entryText(s, e))
 	}
-	return fmt.Sprintf("sends it by port %d to %s, which has %s", e, p.f.PortName(peer), lidOf(p.f, peer))
+	return fmt.Sprintf("sends it by port %s to %s, which has %s", p.entryText(s, e), p.f.PortName(peer), lidOf(p.f, peer))
+}
+
+// entryText is the port of an entry of switch s, with its label if it has such a port.
+func (p *plan) entryText(s int32, e fabric.PortNum) string {
+	if e > p.f.Node(fabric.NodeID(s)).NumPorts {
+		return strconv.Itoa(int(e))
+	}
+	return p.f.PortText(p.f.Port(fabric.NodeID(s), e))
 }
 
 func lidOf(f *fabric.Fabric, port fabric.PortID) string {
@@ -725,11 +742,6 @@ func (p *plan) sourceName(port fabric.PortID) string {
 func (p *plan) lidName(lid fabric.LID) string {
 	port := p.f.LIDPort(lid)
 	return fmt.Sprintf("LID %d of %s", lid, p.f.PortName(port))
-}
-
-func (p *plan) endpoint(port fabric.PortID) Endpoint {
-	n := p.f.Node(p.f.Owner(port))
-	return Endpoint{n.GUID, p.f.Name(p.f.Owner(port)), p.f.Num(port)}
 }
 
 func (p *plan) switchName(s fabric.NodeID) string {

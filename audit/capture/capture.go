@@ -105,7 +105,7 @@ func Findings(f *fabric.Fabric, problems []topology.Problem) []verify.Finding {
 				timeouts += p.Count
 			}
 			if n, ok := f.NodeByGUID(p.Node); ok && len(x.Ports) < maxPorts {
-				x.Ports = append(x.Ports, verify.Endpoint{Node: p.Node, Name: f.Name(n), Port: p.Port})
+				x.Ports = append(x.Ports, verify.EndpointOf(f, f.Port(n, min(p.Port, f.Node(n).NumPorts))))
 			}
 		}
 		if first == nil {

@@ -356,7 +356,7 @@ func (x *contender) explain(b *facts) {
 		fmt.Fprintf(b, "\nmost loaded links of %s\n", x.Name)
 	}
 	for _, h := range x.Quality.Hottest {
-		fmt.Fprintf(b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
+		fmt.Fprintf(b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port, h.Label), h.ToName.At(h.ToPort, h.ToLabel))
 	}
 	if len(x.Verify.Undecided) > 0 {
 		fmt.Fprintf(b, "\nof %s", x.Name)

@@ -255,8 +255,8 @@ func treesOf(r *compile.Result) *treeSummary {
 		s.Unserved = append(s.Unserved, r.Groups[i].Name)
 	}
 	if p := c.Hottest; p != fabric.NoPort {
-		n := f.Owner(p)
-		s.Hottest = &verify.Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
+		h := verify.HopOf(f, p)
+		s.Hottest = &h
 	}
 	return s
 }
