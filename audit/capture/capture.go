@@ -58,8 +58,8 @@ fabric that no subnet manager has seen yet has none at all.`},
 	{Name: LoopbackPlug, Severity: verify.Note, Count: "ports", Summary: "a port is connected to itself", Explain: `A loopback plug, as in tests of cables and ports. The port carries no traffic and counts
 as one without a cable.`},
 	{Name: ToolWarning, Severity: verify.Note, Count: "events", Summary: "ibdiagnet itself warned of something", Explain: `Sections WARNINGS_x and ERRORS_x of db_csv list what ibdiagnet found: ports that did not
-answer, counters, firmware, cables. There is one finding for all; the first event is
-quoted, and its line is where to read on.`},
+answer, counters, firmware, cables. There is one finding for each kind of event in a section,
+with the first one and how many there are.`},
 	{Name: ForeignLines, Severity: verify.Note, Count: "lines", Summary: "lines of the capture are no topology text", Explain: `A prompt, a command, the banner of a terminal's log: they stand before the first node,
 behind the last one or between nodes, and are skipped. In the middle of a node's lines
 they are an error, since a line of the topology may be what was lost. --strict refuses

@@ -148,7 +148,7 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 // choose lists the files of a kind, the one to read first.
 func (c *contents) choose(kind *folderKind) (names []string, err error) {
 	for _, form := range kind.forms {
-		list := unpacked(c.files[form])
+		list := ownName(unpacked(c.files[form]))
 		if len(names) == 0 && len(list) > 1 {
 			return nil, inputf("%s has several files of %s in one form, %s: move all but one out of the folder, or name the files, -t FILE --lfts FILE",
 				c.dir, kind.name, strings.Join(list, " and "))
@@ -227,6 +227,19 @@ func formOf(name string) (form dump.Form, head []byte, ok bool, err error) {
 	}
 	form, ok = textForm(head)
 	return form, head, ok, nil
+}
+
+// ownName leaves of several names the one that ibdiagnet gives a file, without copies such
+// as ibdiagnet2.db_csv.old.
+func ownName(names []string) []string {
+	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		form, ok := strings.CutPrefix(filepath.Base(name), "ibdiagnet2.")
+		return !ok || strings.Contains(form, ".")
+	})
+	if len(own) == 1 {
+		return own
+	}
+	return names
 }
 
 // unpacked leaves out of a list of names those that are another one, compressed.

@@ -227,7 +227,10 @@ func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.
 		in.sums[from.topology] = textSum(topology.Append(nil, f))
 	}
 	in.undecideTopology(from.topology, d.Problems)
-	a.tellProblems(in, f, append(slices.Clone(d.Problems), toolProblems(from.topology, d)...))
+	a.tellProblems(in, f, d.Problems)
+	for _, p := range toolProblems(from.topology, d) { // each is a finding of its own
+		a.tellProblems(in, f, []topology.Problem{p})
+	}
 	a.compareRun(in, from, f)
 	return f, nil
 }

@@ -104,6 +104,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); r.lfts == "" {
 		r.wiring = true // there is nothing else to find
 	}
+	r.cablesDo = true
 	return a.resolveAudit(&r.audit, args)
 }
 

@@ -279,9 +279,17 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 		if err != nil {
 			return nil, err
 		}
-		a.dumpProblems(problems, lenient)
-		in.undecide(problems, in.topologyRules(), nil)
-		return a.named(f)
+		if f, err = a.named(f); err != nil {
+			return nil, err
+		}
+		noticed, rest := listProblemsOf(problems)
+		if len(noticed) > 0 && a.strict {
+			return nil, &fabric.ParseError{File: name, Line: noticed[0].Line, Err: errors.New(noticed[0].Message)}
+		}
+		a.dumpProblems(rest, lenient)
+		in.undecide(rest, in.topologyRules(), nil)
+		a.tellProblems(in, f, noticed)
+		return f, nil
 	}
 	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient, Strict: a.strict})
 	if err != nil {
@@ -293,6 +301,21 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 	in.undecideTopology(name, problems)
 	a.tellProblems(in, f, problems)
 	return f, nil
+}
+
+// listProblemsOf tells what a reader of a list of links noticed in the capture from the rest.
+func listProblemsOf(problems []dump.Problem) (noticed []topology.Problem, rest []dump.Problem) {
+	kinds := map[dump.ProblemKind]topology.Kind{dump.InvalidLID: topology.InvalidLID, dump.Loopback: topology.Loopback}
+	for i := range problems {
+		p := &problems[i]
+		kind, is := kinds[p.Kind]
+		if !is {
+			rest = append(rest, *p)
+			continue
+		}
+		noticed = append(noticed, topology.Problem{Kind: kind, File: p.File, Line: p.Line, Text: p.Text, Message: p.Err.Error(), Count: 1, Node: p.Node, Port: p.Port})
+	}
+	return noticed, rest
 }
 
 // tellProblems makes findings of what a reader noticed, or prints a line for each rule
