@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -150,6 +151,12 @@ const (
 	maxPlain = 8
 	maxLabel = 32
 )
+
+// readable says whether readLabel reads a label back that a port line has, behind which
+// ports of other nodes than switches have their GUID.
+func readable(label string, ofSwitch bool) bool {
+	return isLabel([]byte(label)) && label != "N/A" && (!ofSwitch || len(label) <= maxPlain || strings.Contains(label, "/"))
+}
 
 // isLabel says whether text can be a label: 1/12/2, 7, B184D0F0/0/0/1.
 func isLabel(text []byte) bool {

@@ -93,6 +93,13 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 		}
 		free = free[2:]
 	}
+	for i := range nodes {
+		for p := fabric.PortNum(1); p <= min(b.Node(i).NumPorts, 8); p++ {
+			if _, _, cabled := b.Connected(i, p); cabled {
+				must(b.SetLabel(i, p, rapid.SampledFrom([]string{"", "", "1", "1/2/3", "1/32/2/4", "HCA1", "B184D0F0/0/0/1"}).Draw(t, "label")))
+			}
+		}
+	}
 	f, err := b.Build()
 	must(err)
 	return f
@@ -123,6 +130,29 @@ func TestRoundTrip(t *testing.T) {
 		var written bytes.Buffer
 		if err := Write(&written, f); err != nil || !bytes.Equal(written.Bytes(), text) {
 			t.Fatal("Write differs from Append", err)
+		}
+	})
+}
+
+// Labels are read back, and are all that AppendLabelled adds.
+func TestLabelsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFabric(t)
+		text := AppendLabelled(nil, f)
+		g, _, err := Parse("in", text, Options{})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if diff := cmp.Diff(tell(f), tell(g)); diff != "" {
+			t.Fatalf("(-want +got)\n%s\n%s", diff, text)
+		}
+		for p := range fabric.PortID(f.NumPorts()) {
+			if f.Label(p) != g.Label(p) {
+				t.Fatalf("label %q, want %q\n%s", g.Label(p), f.Label(p), text)
+			}
+		}
+		if !bytes.Equal(AppendLabelled(nil, g), text) || !bytes.Equal(Append(nil, f), Append(nil, g)) {
+			t.Fatalf("written again it differs\n%s", text)
 		}
 	})
 }
