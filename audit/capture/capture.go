@@ -89,7 +89,7 @@ func Findings(f *fabric.Fabric, problems []topology.Problem) []verify.Finding {
 	var list []verify.Finding
 	for i := range Rules {
 		rule := &Rules[i]
-		x := verify.Finding{Rule: rule.Name, Severity: rule.Severity, Witness: []verify.Hop{}, Fingerprint: fingerprint(rule.Name)}
+		x := verify.Finding{Rule: rule.Name, Severity: rule.Severity, Witness: []verify.Hop{}, Fingerprint: Fingerprint(rule.Name, 1)}
 		var first *topology.Problem
 		timeouts := 0
 		for k := range problems {
@@ -117,11 +117,14 @@ func Findings(f *fabric.Fabric, problems []topology.Problem) []verify.Finding {
 	return list
 }
 
-// fingerprint depends on the rule alone: a capture has one finding of each, whatever its
-// lines are.
-func fingerprint(rule string) string {
+// Fingerprint is that of the n-th finding of a rule, from 1. It depends on nothing else,
+// so that the same captures of tomorrow have the same ones: Findings has the first of each.
+func Fingerprint(rule string, n int) string {
 	h := fnv.New64a()
 	h.Write([]byte(rule))
+	if n > 1 {
+		fmt.Fprintf(h, " #%d", n)
+	}
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 

@@ -55,6 +55,7 @@ type order struct {
 	balance        bool
 	dryRun, force  bool
 	lean, zstd     bool
+	labels         bool
 	installDir     string
 }
 
@@ -133,6 +134,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+outdir.ConfigName+" that cannot bring in all VLs and SLs")
+	flags.BoolVar(&o.labels, "labels", false, "keep the labels of ports in fabric.ibnetdiscover, which ibsim cannot load then")
 	flags.BoolVar(&o.lean, "lean", false, "leave the comments out of dumps")
 	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
@@ -467,7 +469,7 @@ func (c *compilation) summarize(ctx context.Context) (*summary, error) {
 func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error {
 	r := c.result
 	w := outdir.Options{
-		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
+		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Labels: c.labels, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
 		Options: c.manifestOptions(r.Routing.Fabric, c.opt, s.LIDs.LMC),
 	}
 	stage := a.startStage("write " + c.output)

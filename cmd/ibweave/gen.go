@@ -13,9 +13,11 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/gen/noise"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -28,6 +30,7 @@ type generator struct {
 	cmd    *cobra.Command
 	output string
 	format string
+	noise  uint64
 	drop   int
 	seed   uint64
 }
@@ -43,7 +46,7 @@ func (a *app) genCommand() *cobra.Command {
 ibnetdiscover text.
 
 The same kind, flags and seed give the same bytes. Switches have the GUIDs from
-0x200000 on, channel adapters those from 0x100000 on; no port has a LID.`,
+0x200000 on, channel adapters those from 0x100000 on; no port has a LID, but with --noise.`,
 		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
   ibweave gen fattree --radix 8 --format ibdiagnet2 -o ibdiagnet2
   ibweave gen mesh --dims 16x16 | ibweave compile -t - -e updn -o tables`,
@@ -55,6 +58,7 @@ The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 	flags := g.cmd.PersistentFlags()
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written, ibnetdiscover or ibdiagnet2")
+	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
 	flags.IntVar(&g.drop, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
 	flags.Uint64Var(&g.seed, "seed", 1, "seed of everything random")
 	g.addGrid("mesh", "n-dimensional mesh", false)
@@ -92,8 +96,11 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			if f, err = gen.DropLinks(f, g.drop, g.seed); err != nil {
 				return &usageError{err}
 			}
-			if g.format == "ibdiagnet2" {
+			switch {
+			case g.format == "ibdiagnet2":
 				return g.writeRun(f, g.output)
+			case cmd.Flags().Changed("noise"):
+				return g.writeNoise(f)
 			}
 			return g.writeTopology(f, g.output)
 		},
@@ -253,6 +260,28 @@ func (a *app) writeTopology(f *fabric.Fabric, name string) error {
 	return nil
 }
 
+// writeNoise writes ibnetdiscover text with noise, of a fabric with LIDs: some are spoilt.
+func (g *generator) writeNoise(f *fabric.Fabric) error {
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
+	if err != nil {
+		return err
+	}
+	noisy, err := noise.Make(f, g.noise)
+	if err != nil {
+		return err
+	}
+	if err := g.writeOutput(g.output, noisy.Data); err != nil {
+		return err
+	}
+	if g.output != "-" {
+		fmt.Fprintf(g.stdout, "wrote %s: %s; %s, %s, %s\n", g.output, fabricSize(f),
+			text.CountGrouped(noisy.Foreign+noisy.Timeouts+noisy.Errors, "foreign line", "foreign lines"),
+			text.CountGrouped(len(noisy.InvalidLIDs), "invalid LID", "invalid LIDs"),
+			text.CountGrouped(len(noisy.Loopbacks), "loopback plug", "loopback plugs"))
+	}
+	return nil
+}
+
 // writeRun writes a directory as a run of ibdiagnet leaves it.
 func (a *app) writeRun(f *fabric.Fabric, dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -272,7 +301,7 @@ func (a *app) writeRun(f *fabric.Fabric, dir string) error {
 	}{
 		{"ibdiagnet2.db_csv", func(w io.Writer) error { return ibdiagnet.Write(w, f, ibdiagnet.WriteOptions{}) }},
 		{"ibdiagnet2.ibnetdiscover", framed(func(w io.Writer) error {
-			_, err := w.Write(topology.Append(nil, f))
+			_, err := w.Write(topology.AppendLabelled(nil, f))
 			return err
 		})},
 		{"ibdiagnet2.lst", framed(func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) })},

@@ -331,7 +331,16 @@ func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Prob
 		in.places.notice(problems)
 		fallthrough
 	default:
-		in.findings = append(in.findings, findings...)
+		for _, x := range findings {
+			n := 1
+			for i := range in.findings {
+				if in.findings[i].Rule == x.Rule {
+					n++
+				}
+			}
+			x.Fingerprint = capture.Fingerprint(x.Rule, n)
+			in.findings = append(in.findings, x)
+		}
 	}
 	rest := slices.DeleteFunc(slices.Clone(problems), func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
 	a.listProblems(len(rest), in.lenient, func(i int) string { return rest[i].String() })

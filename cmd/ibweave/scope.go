@@ -32,9 +32,12 @@ const (
 	noTraces = "the trace says what is sent"
 )
 
+// noisy is the flag of gen KIND that needs text.
+var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal prints no directory"}
+
 // generated is the flags of gen KIND.
 func generated(flags, seeds string) []scope {
-	return []scope{{flags: "output format drop-links " + flags}, {flags: "seed", with: seeds, why: random, note: true}}
+	return []scope{{flags: "output format drop-links " + flags}, noisy, {flags: "seed", with: seeds, why: random, note: true}}
 }
 
 // scopes has all flags of all commands, by the words after ibweave: a test fails for a
@@ -54,7 +57,7 @@ var scopes = map[string][]scope{
 	},
 	"compile": {
 		{flags: "dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl strict topology vls"},
-		{flags: "install-dir lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
+		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
 		{flags: "mcast", with: "groups"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
 		{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
@@ -81,8 +84,8 @@ var scopes = map[string][]scope{
 	"gen banyan":     generated("stages wrap-around", "drop-links"),
 	"gen fattree":    generated("hosts-per-leaf levels radix", "drop-links"),
 	"gen hypercube":  generated("dim hosts", "drop-links"),
-	"gen irregular":  {{flags: "output format drop-links degree hosts switches seed"}},
-	"gen lattice":    {{flags: "output format drop-links switches seed"}},
+	"gen irregular":  {{flags: "output format drop-links degree hosts switches seed"}, noisy},
+	"gen lattice":    {{flags: "output format drop-links switches seed"}, noisy},
 	"gen mesh":       generated("dims hosts wrap", "drop-links"),
 	"gen myrinet4":   generated("", "drop-links"),
 	"gen shufflenet": generated("k p", "drop-links"),

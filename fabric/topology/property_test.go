@@ -151,6 +151,10 @@ func TestLabelsRoundTrip(t *testing.T) {
 				t.Fatalf("label %q, want %q\n%s", g.Label(p), f.Label(p), text)
 			}
 		}
+		var written bytes.Buffer
+		if err := WriteLabelled(&written, f); err != nil || !bytes.Equal(written.Bytes(), text) {
+			t.Fatal("WriteLabelled differs from AppendLabelled", err)
+		}
 		if !bytes.Equal(AppendLabelled(nil, g), text) || !bytes.Equal(Append(nil, f), Append(nil, g)) {
 			t.Fatalf("written again it differs\n%s", text)
 		}

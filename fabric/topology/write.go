@@ -44,11 +44,16 @@ func AppendLabelled(b []byte, f *fabric.Fabric) []byte {
 }
 
 // Write writes what Append appends, a piece at a time.
-func Write(w io.Writer, f *fabric.Fabric) error {
+func Write(w io.Writer, f *fabric.Fabric) error { return write(w, f, false) }
+
+// WriteLabelled is Write of what AppendLabelled appends.
+func WriteLabelled(w io.Writer, f *fabric.Fabric) error { return write(w, f, true) }
+
+func write(w io.Writer, f *fabric.Fabric, labels bool) error {
 	out := bufio.NewWriterSize(w, 1<<18)
 	out.WriteString(header)
 	for n := range inWriteOrder(f) {
-		out.Write(appendNode(out.AvailableBuffer(), f, n, false))
+		out.Write(appendNode(out.AvailableBuffer(), f, n, labels))
 	}
 	return out.Flush()
 }
