@@ -13,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 )
@@ -228,7 +227,7 @@ func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.
 	}
 	in.undecideTopology(from.topology, d.Problems)
 	a.tellProblems(in, f, d.Problems)
-	for _, p := range toolProblems(from.topology, d) { // each is a finding of its own
+	for _, p := range d.Notice(from.topology) { // each is a finding of its own
 		a.tellProblems(in, f, []topology.Problem{p})
 	}
 	a.compareRun(in, from, f)
@@ -298,29 +297,6 @@ func (a *app) checkEnd(in *audit, path string, data []byte) error {
 	}
 	a.tellProblems(in, &fabric.Fabric{}, []topology.Problem{p})
 	return nil
-}
-
-// toolProblems makes problems of what ibdiagnet itself warned of, one for each event of a
-// section, and of masters that are too many.
-func toolProblems(from string, d *ibdiagnet.Database) []topology.Problem {
-	var list []topology.Problem
-	index := map[[2]string]int{}
-	for i := range d.Warnings {
-		w := &d.Warnings[i]
-		key := [2]string{w.Section, w.Event}
-		if at, known := index[key]; known {
-			list[at].Count++
-			continue
-		}
-		index[key] = len(list)
-		list = append(list, topology.Problem{Kind: ibdiagnet.ToolWarning, File: from, Line: w.Line, Count: 1, Node: w.Node, Port: fabric.PortNum(w.PortNum),
-			Message: fmt.Sprintf("%s: %s", w.Event, w.Summary)})
-	}
-	if masters := d.Masters(); len(masters) > 1 {
-		list = append(list, topology.Problem{Kind: ibdiagnet.SeveralMasters, File: from, Count: len(masters), Node: masters[0].Node,
-			Message: fmt.Sprintf("%s say that they are the master, at %s and %s the first", text.CountGrouped(len(masters), "subnet manager", "subnet managers"), masters[0].Port, masters[1].Port)})
-	}
-	return list
 }
 
 // readDatabase takes the lines of a db_csv: of nodes in NODES and of ports in LINKS.

@@ -50,6 +50,10 @@ const (
 	ToolWarning topology.Kind = "tool-warning"
 	// SeveralMasters are subnet managers that all say that they are the master.
 	SeveralMasters topology.Kind = "several-masters"
+	// UnevenCable is a cable whose ends have other data VLs in operation or another MTU.
+	UnevenCable topology.Kind = "uneven-cable"
+	// NoDefaultPartition is an end port that is in partitions, but not in the default one.
+	NoDefaultPartition topology.Kind = "no-default-partition"
 )
 
 // ErrNoFabric is wrapped by errors about a database without nodes or cables, as ibdiagnet

@@ -2,6 +2,7 @@ package ibdiagnet
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -184,6 +185,48 @@ func TestBroken(t *testing.T) {
 		}
 		if !found || c.what != "node type" && len(d.Problems) != 1 {
 			t.Errorf("%s: %d problems, want one with %q: %v", c.what, len(d.Problems), c.problem, d.Problems)
+		}
+	}
+}
+
+// What is noticed has the first of each kind, and how many there are.
+func TestNotice(t *testing.T) {
+	notice := func(pairs ...string) (list []string) {
+		d, err := read(t, []byte(strings.NewReplacer(pairs...).Replace(text)), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range d.Notice("f") {
+			list = append(list, fmt.Sprintf("%s %d %s[%d] %s", p.Kind, p.Count, p.Node, p.Port, p.String()))
+		}
+		return list
+	}
+	warned := "tool-warning 1 0x0000000000000020[0] f:41: NODE_NO_RESPONSE: No response, status = 4"
+	mtu := "uneven-cable 1 0x0000000000000010[1] f:36: an MTU of 4096 bytes here and 2048 at \"h \\\"1\\\" HCA-1\"[1](B184D0F0/0/0/1)"
+	for _, c := range []struct {
+		what  string
+		pairs []string
+		want  []string
+	}{
+		{"as it is", nil, []string{warned, mtu}},
+		{"the same MTU", []string{"4,4,3,4\n", "4,4,3,5\n"}, []string{warned}},
+		{"other VLs", []string{"4,4,3,4\n", "4,4,2,5\n"}, []string{warned, "uneven-cable 1 0x0000000000000010[1] f:36: 4 data VLs in operation here and 2 at"}},
+		{"down", []string{"2,2048,4,4,3,4\n", "2,2048,2,4,3,4\n"}, []string{warned}},
+		{"two events", []string{"END_WARNINGS", "NODE,0x10,0x00,0x00,NODE_NO_RESPONSE,x\nNODE,0x10,0x00,0x00,OTHER,x\nEND_WARNINGS"},
+			[]string{"tool-warning 2 ", "tool-warning 1 0x0000000000000010[0] f:43: OTHER: x", "uneven-cable 1 "}},
+		{"two masters", []string{",3,12\n", ",3,12\n0x20,0x21,1,0x21,0x1,1,3,14\n0x20,0x22,1,0x22,0x1,1,2,14\n"},
+			[]string{warned, "several-masters 2 0x0000000000000010[0] f: 2 subnet managers", mtu}},
+		{"partition", []string{"0x7fff,1", "0x0013,1"}, []string{warned, mtu, "no-default-partition 1 0x0000000000000020[1] f: its partitions are without 0x7fff"}},
+	} {
+		got := notice(c.pairs...)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], c.want[i]) {
+				t.Errorf("%s: %q, want %q", c.what, got[i], c.want[i])
+			}
 		}
 	}
 }

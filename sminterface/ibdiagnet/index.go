@@ -138,9 +138,9 @@ func (t *table) indexEntry(row []byte) (e entry, err error) {
 // isThere says whether a section lies where its entry says, and gives the offsets of its
 // first line, START_, and of what follows its last one, END_.
 func (e *entry) isThere(from sized) (begin, behind int64, ok bool) {
-	start := startMark + e.name + "\n"
-	begin = e.offset - int64(len(start))
-	if begin < 0 || string(readAt(from, begin, int64(len(start)))) != start || e.offset > from.Size()-e.size {
+	start := "\n" + startMark + e.name + "\n" // there is a line before
+	begin = e.offset - int64(len(start)) + 1
+	if begin < 1 || string(readAt(from, begin-1, int64(len(start)))) != start || e.offset > from.Size()-e.size {
 		return 0, 0, false
 	}
 	end := endMark + e.name
