@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 )
@@ -219,6 +220,9 @@ func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.
 		return nil, err
 	}
 	in.database = d
+	if d.Virtual > 0 && !in.judge {
+		fmt.Fprintf(a.stderr, "%s: virtual ports have %s of their own: check holds tables to them, and compile gives them no entries\n", from.topology, text.CountGrouped(d.Virtual, "LID", "LIDs"))
+	}
 	if in.places != nil && !in.places.only {
 		in.places.readDatabase(d)
 	}

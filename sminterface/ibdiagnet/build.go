@@ -275,7 +275,35 @@ func (b *builder) finish(f *fabric.Fabric) *Database {
 			d.VPorts = append(d.VPorts, v.VPort)
 		}
 	}
+	d.Fabric, d.Virtual = b.withVirtual(f, d.VPorts)
 	b.sortProblems()
 	d.Problems = b.problems
 	return d
+}
+
+// withVirtual is a fabric in which the LIDs of virtual ports lead to the ports that they
+// are on, where they have LIDs of their own; they are counted.
+func (b *builder) withVirtual(f *fabric.Fabric, ports []VPort) (g *fabric.Fabric, count int) {
+	owner := map[fabric.LID]fabric.PortID{}
+	for i := range ports {
+		v := &ports[i]
+		if v.LID == 0 || f.LIDPort(v.LID) == v.Port || f.PortGUID(v.Port) == 0 {
+			continue
+		}
+		other := f.LIDPort(v.LID)
+		if p, twice := owner[v.LID]; twice {
+			other = p
+		}
+		if other != fabric.NoPort && other != v.Port {
+			x := b.note(topology.Contradiction, b.lines["VPORTS"], nil, "VPORTS: LID %d of virtual port %d on %s is that of %s too: left out", v.LID, v.Index, f.PortName(v.Port), f.PortName(other))
+			x.Node, x.Port = f.Node(f.Owner(v.Port)).GUID, f.Num(v.Port)
+			continue
+		}
+		owner[v.LID] = v.Port
+	}
+	g, err := f.WithVirtualLIDs(owner)
+	if err != nil { // what it says was looked at before
+		return f, 0
+	}
+	return g, len(owner)
 }

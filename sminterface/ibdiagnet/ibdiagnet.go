@@ -63,7 +63,9 @@ var ErrNoFabric = errors.New("want a db_csv with sections NODES, PORTS and LINKS
 // Database is what a db_csv says. Slices are in the order of the file.
 type Database struct {
 	Fabric *fabric.Fabric
-	Run    Run
+	// Virtual is how many LIDs of the fabric are those of virtual ports alone.
+	Virtual int
+	Run     Run
 	// Ports is by fabric.PortID. Ports that the database says nothing about have the
 	// zero value.
 	Ports []Port

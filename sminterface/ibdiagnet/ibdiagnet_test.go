@@ -118,7 +118,7 @@ func TestRead(t *testing.T) {
 		"name of the host":   f.Node(1).Description == `h "1" HCA-1`,
 		"enhanced port 0":    f.Node(0).EnhancedPort0,
 		"LID of the switch":  f.LID(f.PortBase(0)) == 5,
-		"LIDs of the host":   f.LID(h) == 8 && f.LMC(h) == 2 && f.MaxLID() == 11,
+		"LIDs of the host":   f.LID(h) == 8 && f.LMC(h) == 2 && f.MaxLID() == 77 && d.Virtual == 1 && f.LIDPort(77) == h && f.LIDPort(12) == fabric.NoPort,
 		"cable":              f.Peer(s) == h && f.Link(s) == fabric.Link{Width: 4, Speed: fabric.NDR},
 		"port GUID":          f.PortGUID(h) == 0x21,
 		"labels":             f.Label(s) == "1/12/2" && f.Label(h) == "B184D0F0/0/0/1",

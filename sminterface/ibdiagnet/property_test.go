@@ -3,6 +3,7 @@ package ibdiagnet
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,7 +198,8 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := sameFabric(again.Fabric, d.Fabric); err != nil && !strings.ContainsAny(string(data), "\r\x00\v\f\u0085") {
+		twice := slices.ContainsFunc(d.Problems, func(p topology.Problem) bool { return strings.HasPrefix(p.Message, "port GUID ") })
+		if err := sameFabric(again.Fabric, d.Fabric); err != nil && !twice && !strings.ContainsAny(string(data), "\r\x00\v\f\u0085") {
 			t.Fatal(err)
 		}
 	})
