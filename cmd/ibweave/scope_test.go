@@ -151,7 +151,7 @@ var withoutEffectTests = []struct {
 	{"gen banyan --stages 2 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
 	{"gen fattree --radix 4 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
 	{"gen hypercube --dim 2 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
-	{"gen irregular --switches 4 --degree 2 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
+	{"gen irregular --switches 4 --degree 2 --hosts 1 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
 	{"gen lattice --switches 4 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
 	{"gen mesh --dims 2x2 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
 	{"gen myrinet4 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
