@@ -120,20 +120,15 @@ func (in *audit) rulesOf() []verify.Rule {
 // audit, for viewers that show findings beside the text.
 type places struct {
 	topology, tables string
-	only             bool                // the lines of --source are all that count
-	nodes, switches  map[fabric.GUID]int // lines in the topology and in the tables
-	ports            map[portPlace]int   // lines in the topology
-	noticed          map[string]int      // by rule of a capture: line in the topology
-}
-
-type portPlace struct {
-	node fabric.GUID
-	port int
+	only             bool                      // the lines of --source are all that count
+	nodes, switches  map[fabric.GUID]int       // lines in the topology and in the tables
+	ports            map[topology.NodePort]int // lines in the topology
+	noticed          map[string]int            // by rule of a capture: line in the topology
 }
 
 func newPlaces(in *audit) *places {
 	return &places{topology: in.topology, tables: in.lfts,
-		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[portPlace]int{}}
+		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[topology.NodePort]int{}}
 }
 
 // notice takes the lines of what a reader noticed in the topology.
@@ -155,39 +150,20 @@ func (p *places) readTopology(data []byte) {
 	if p.only {
 		return
 	}
-	var node fabric.GUID
-	first := map[fabric.GUID]int{}
-	eachLine(data, func(n int, line []byte) {
-		guids := guidsIn(line)
-		for _, g := range guids {
-			if _, ok := first[g]; !ok {
-				first[g] = n
-			}
-		}
-		switch word, _, _ := bytes.Cut(line, []byte("\t")); string(word) {
-		case "Switch", "Ca", "Hca", "Rt":
-			if len(guids) > 0 {
-				node = guids[0]
-				p.nodes[node] = n
-			}
+	if topology.Recognize(data) {
+		var lines topology.Lines
+		if _, _, err := topology.Parse(p.topology, data, topology.Options{Lenient: true, Lines: &lines}); err == nil {
+			p.nodes, p.ports = lines.Nodes, lines.Ports
 			return
 		}
-		if node != 0 && len(line) > 2 && line[0] == '[' {
-			port := 0
-			for _, c := range line[1:min(len(line), 4)] {
-				if c < '0' || c > '9' {
-					break
-				}
-				port = 10*port + int(c-'0')
+	}
+	eachLine(data, func(n int, line []byte) {
+		for _, g := range guidsIn(line) {
+			if _, ok := p.nodes[g]; !ok {
+				p.nodes[g] = n
 			}
-			p.ports[portPlace{node, port}] = n
 		}
 	})
-	for g, n := range first {
-		if p.nodes[g] == 0 {
-			p.nodes[g] = n
-		}
-	}
 }
 
 // readTables takes the lines that begin the table of a switch, which have its GUID.
@@ -251,7 +227,7 @@ func (p *places) of(f *verify.Finding) (string, int) {
 		return p.topology, cmp.Or(p.nodes[f.Switch], 1)
 	}
 	for _, e := range f.Ports {
-		if n := p.ports[portPlace{e.Node, int(e.Port)}]; n > 0 {
+		if n := p.ports[topology.NodePort{Node: e.Node, Port: e.Port}]; n > 0 {
 			return p.topology, n
 		}
 	}

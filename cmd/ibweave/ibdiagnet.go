@@ -311,7 +311,7 @@ func (p *places) readDatabase(d *ibdiagnet.Database) {
 		p.nodes[g] = d.NodeLine(g)
 		for num := range f.Node(n).NumPorts + 1 {
 			if line := d.PortLine(f.Port(n, num)); line > 0 {
-				p.ports[portPlace{g, int(num)}] = line
+				p.ports[topology.NodePort{Node: g, Port: num}] = line
 			}
 		}
 	}

@@ -338,7 +338,7 @@ func (p *parser) zeroLIDs() []badLID {
 			list = append(list, badLID{text: "0", at: n.header, column: p.lidColumn(n.header, 0), node: int32(i), port: -1})
 		}
 	}
-	if !some || p.list {
+	if !some {
 		return nil
 	}
 	return list

@@ -892,13 +892,13 @@ var broken = []struct {
 			"  1 to 10 1 4xNDR lid 2 port GUID 21\n",
 	},
 	{
-		name: "port list: LID",
+		name: "port list: LID", strict: true,
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 49152 1 0x40 4x SDR 't'\n",
-		err: "in:3:3: LID \"49152\": want 0 to 49151\n" +
+		err: "in:3:3: LID 49152: want 0 to 49151\n" +
 			"    SW 49152 1 0x40 4x SDR 't'",
-		problems: "line 3: LID \"49152\": want 0 to 49151; LID dropped\n",
+		problems: "line 3: LID 49152: want 1 to 49151; taken as none\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Switch 40 \"t\" ports 1\n" +

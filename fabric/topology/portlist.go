@@ -34,6 +34,7 @@ type listPort struct {
 	kind fabric.NodeType
 	num  fabric.PortNum
 	lid  fabric.LID
+	bad  string // a LID that no port can have, "" for none
 }
 
 // key identifies the node of the port by its GUID.
@@ -194,9 +195,10 @@ func (p *parser) readListPort(l *line, to *listPort) error {
 	start := *l
 	lid := l.decimal()
 	if lid > int(fabric.MaxUnicastLID) {
-		if err := p.mend(p.line, start.at, "LID dropped", "LID %q: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID); err != nil {
-			return err
+		if p.strict {
+			return p.refusal(p.line, start.at, "LID %s: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID)
 		}
+		to.bad = string(start.nextToken())
 		lid = 0
 	}
 	to.lid = fabric.LID(lid)
@@ -274,6 +276,9 @@ func (p *parser) listNodes(lines []listLine) error {
 				p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.id.kind), n.guid, l.own.lid, n.lid, n.header.num)
 			}
 		}
+		if l.own.bad != "" && n.kind == fabric.Switch {
+			p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: of[i], port: -1})
+		}
 		if !l.linked {
 			continue
 		}
@@ -287,11 +292,20 @@ func (p *parser) listNodes(lines []listLine) error {
 			peerLID: l.peer.lid,
 			link:    l.link,
 		}
-		if n.kind != fabric.Switch {
-			line.guid, line.lid = l.own.guid, l.own.lid
+		if zero := l.own.lid == 0 && l.own.bad == ""; n.kind == fabric.Switch {
+			n.zero = n.zero || zero
+		} else {
+			line.guid, line.lid, line.zero = l.own.guid, l.own.lid, zero
 		}
 		if l.peer.kind != fabric.Switch {
 			line.peerGUID = l.peer.guid
+		}
+		at := int32(len(p.ports))
+		if l.own.bad != "" && n.kind != fabric.Switch {
+			p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: of[i], port: at})
+		}
+		if l.peer.bad != "" {
+			p.badLIDs = append(p.badLIDs, badLID{text: l.peer.bad, at: l.at, node: of[i], port: at, peer: true})
 		}
 		p.ports = append(p.ports, line)
 		p.slots[slot] = int32(len(p.ports))

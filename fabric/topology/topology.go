@@ -25,6 +25,33 @@ type Options struct {
 	// Strict refuses all that the tool itself does not print, as foreign lines, lost tabs
 	// and other ends of lines, and LIDs that no port can have. It goes before Lenient.
 	Strict bool
+	// Lines, if it is not nil, is filled with where the text has nodes and ports.
+	Lines *Lines
+}
+
+// Lines says where a text has nodes and ports, as numbers of lines from 1: the header of a
+// node, or in a port list the first line with it, and the line of a port.
+type Lines struct {
+	Nodes map[fabric.GUID]int
+	Ports map[NodePort]int
+}
+
+// NodePort is a port by the GUID of its node.
+type NodePort struct {
+	Node fabric.GUID
+	Port fabric.PortNum
+}
+
+// fillLines tells where nodes and ports are.
+func (p *parser) fillLines(to *Lines) {
+	to.Nodes, to.Ports = make(map[fabric.GUID]int, len(p.nodes)), make(map[NodePort]int, len(p.ports))
+	for i := range p.nodes {
+		to.Nodes[p.nodes[i].guid] = int(p.nodes[i].header.num)
+	}
+	for i := range p.ports {
+		l := &p.ports[i]
+		to.Ports[NodePort{p.nodes[l.node].guid, l.num}] = int(l.at.num)
+	}
 }
 
 // Parse reads topology text; name is for messages. The form is recognized by
@@ -64,6 +91,9 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, er
 	f, err := p.resolve()
 	if err != nil {
 		return nil, nil, err
+	}
+	if opt.Lines != nil {
+		p.fillLines(opt.Lines)
 	}
 	sortProblems(p.problems)
 	return f, p.problems, nil
