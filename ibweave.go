@@ -1,6 +1,7 @@
 package ibweave
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -30,8 +32,8 @@ func readFile(name string) ([]byte, error) {
 	return files.Decompress(name, raw, func([]byte) (int64, error) { return maxInput, nil })
 }
 
-// ReadFabric reads a fabric from a file with ibnetdiscover text or opensm-subnet.lst, which
-// zstd or gzip may have compressed.
+// ReadFabric reads a fabric from a file with ibnetdiscover text, opensm-subnet.lst, or db_csv
+// or lst of ibdiagnet, which zstd or gzip may have compressed.
 func ReadFabric(file string) (*fabric.Fabric, error) {
 	text, err := readFile(file)
 	if err != nil {
@@ -40,9 +42,16 @@ func ReadFabric(file string) (*fabric.Fabric, error) {
 	return ParseFabric(file, text)
 }
 
-// ParseFabric makes a fabric of ibnetdiscover text or opensm-subnet.lst. name stands for
-// the text in errors.
+// ParseFabric makes a fabric of the texts that ReadFabric reads. name stands for the text
+// in errors.
 func ParseFabric(name string, text []byte) (*fabric.Fabric, error) {
+	if ibdiagnet.Recognize(text[:min(len(text), files.StartSize)]) {
+		d, err := ibdiagnet.Read(name, bytes.NewReader(text), ibdiagnet.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return d.Fabric, nil
+	}
 	if dump.Recognize(text) == dump.SubnetList {
 		f, _, err := dump.ReadSubnetList(name, text, dump.Options{})
 		return f, err

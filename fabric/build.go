@@ -11,9 +11,10 @@ import (
 // Builder collects nodes and cables in any order and makes a Fabric of them.
 // Its indices are those of insertion; the Fabric's are different.
 type Builder struct {
-	nodes []Node
-	base  []PortID // by node: its first slot
-	slots []slot
+	nodes  []Node
+	base   []PortID // by node: its first slot
+	slots  []slot
+	labels map[PortID]string // by index of a slot; few fabrics have any
 }
 
 // slot is a port of a Builder, or one of a number that no port has.
@@ -165,6 +166,7 @@ func (b *Builder) Build() (*Fabric, error) {
 			f.peer[p] = moved[x.peer]
 		}
 	}
+	f.labels = b.orderLabels(moved)
 	f.indexCables()
 	return f.WithLIDs(lid, lmc)
 }

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -46,6 +47,7 @@ type ports struct {
 	peer  []PortID // NoPort without a cable
 	guid  []GUID   // of CA and router ports, and of switch port 0
 	link  []Link
+	*labels
 
 	caPorts  []PortID // CA and router ports with a cable
 	attached []NodeID // by index in caPorts: the switch at the other end, or NoNode
@@ -138,10 +140,11 @@ func (f *Fabric) LIDs(p PortID) iter.Seq[LID] {
 	}
 }
 
-// MaxLID is the highest LID of any port, with LMC, 0 when none is assigned.
+// MaxLID is the highest LID of any port, with LMC and virtual ports, 0 when none is
+// assigned.
 func (f *Fabric) MaxLID() LID { return LID(max(0, len(f.byLID)-1)) }
 
-// LIDPort is the end port that answers to a LID, or NoPort.
+// LIDPort is the end port that answers to a LID, also as a virtual port, or NoPort.
 func (f *Fabric) LIDPort(l LID) PortID {
 	if int(l) >= len(f.byLID) {
 		return NoPort
@@ -285,5 +288,36 @@ func (f *Fabric) WithLIDs(base []LID, lmc []uint8) (*Fabric, error) {
 	}
 	g := *f
 	g.lids = &lids{lid: base, lmc: lmc, byLID: byLID}
+	return &g, nil
+}
+
+// WithVirtualLIDs is the same subnet in which end ports answer to further LIDs as well:
+// those of virtual ports on them, by LID. LID and LMC of a port are as before, and WithLIDs
+// leaves these LIDs out again. Errors: a LID beyond MaxUnicastLID, a port that is no end
+// port, and a *LIDOverlapError.
+func (f *Fabric) WithVirtualLIDs(ports map[LID]PortID) (*Fabric, error) {
+	list := slices.Sorted(maps.Keys(ports))
+	if len(list) == 0 {
+		return f, nil
+	}
+	highest := list[len(list)-1]
+	byLID := slices.Clone(f.byLID)
+	for len(byLID) <= int(min(highest, MaxUnicastLID)) {
+		byLID = append(byLID, NoPort)
+	}
+	for _, l := range list {
+		p := ports[l]
+		switch {
+		case l == 0 || l > MaxUnicastLID:
+			return nil, fmt.Errorf("%s: LID %d of a virtual port, want 1 to %d", f.PortName(p), l, MaxUnicastLID)
+		case f.guid[p] == 0:
+			return nil, fmt.Errorf("LID %d of a virtual port on %s, which is no end port", l, f.PortName(p))
+		case byLID[l] != NoPort && byLID[l] != p:
+			return nil, &LIDOverlapError{LID: l, A: byLID[l], B: p, fab: f}
+		}
+		byLID[l] = p
+	}
+	g := *f
+	g.lids = &lids{lid: f.lid, lmc: f.lmc, byLID: byLID}
 	return &g, nil
 }

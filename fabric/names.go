@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -25,8 +24,15 @@ func (n Name) String() string {
 	return strconv.Quote(n.Text) + " " + n.GUID.String()
 }
 
-// At is the name of a port of the node: "text"[3], or "text" 0x0002c90300001234[3].
-func (n Name) At(p PortNum) string { return fmt.Sprintf("%s[%d]", n, p) }
+// At is the name of a port of the node: "text"[3], or "text" 0x0002c90300001234[3]. Behind
+// it stands the port's label, if it has one: "text"[3](1/2/1), as ibdiagnet writes it.
+func (n Name) At(p PortNum, label string) string {
+	name := n.String() + "[" + strconv.Itoa(int(p)) + "]"
+	if label != "" {
+		name += "(" + label + ")"
+	}
+	return name
+}
 
 // Label is String without quotation marks, for pictures and lists.
 func (n Name) Label() string {
@@ -83,7 +89,16 @@ func (f *Fabric) nameNodes() []Name {
 }
 
 // PortName is the name of a port for messages, as Name.At gives it.
-func (f *Fabric) PortName(p PortID) string { return f.Name(f.owner[p]).At(f.Num(p)) }
+func (f *Fabric) PortName(p PortID) string { return f.Name(f.owner[p]).At(f.Num(p), f.Label(p)) }
+
+// PortText is a port where the node is named already: 3, or 3(1/2/1) with its label.
+func (f *Fabric) PortText(p PortID) string {
+	text := strconv.Itoa(int(f.Num(p)))
+	if label := f.Label(p); label != "" {
+		text += "(" + label + ")"
+	}
+	return text
+}
 
 // WithNames is the same subnet with names for people, by node GUID. Nodes without one
 // keep the name that they have. Node descriptions stay, so that written files do not

@@ -14,7 +14,7 @@ func SameNodes(a, b *Fabric) bool {
 }
 
 // SameTopology says whether two fabrics have the same nodes and the same cables. LIDs,
-// descriptions, widths and speeds may differ.
+// descriptions, labels, widths and speeds may differ.
 func SameTopology(a, b *Fabric) bool {
 	return a == b || SameNodes(a, b) && slices.Equal(a.peer, b.peer)
 }

@@ -8,7 +8,7 @@ import "slices"
 // cable has no LID any more, nor has a switch without any.
 func (f *Fabric) Without(cables ...PortID) *Fabric {
 	g := *f
-	g.ports = &ports{owner: f.owner, guid: f.guid, peer: slices.Clone(f.peer), link: slices.Clone(f.link)}
+	g.ports = &ports{owner: f.owner, guid: f.guid, labels: f.labels, peer: slices.Clone(f.peer), link: slices.Clone(f.link)}
 	base, lmc := slices.Clone(f.lid), slices.Clone(f.lmc)
 	var cut []NodeID // switches that lost a cable
 	for _, p := range cables {

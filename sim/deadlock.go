@@ -16,6 +16,7 @@ type Hop struct {
 	Switch fabric.GUID    `json:"switch"`
 	Name   fabric.Name    `json:"name"`
 	Port   fabric.PortNum `json:"port"`
+	Label  string         `json:"label,omitempty"` // of the port, see fabric.Fabric.Label
 	VL     fabric.VL      `json:"vl"`
 	// LID is the destination of a packet that holds this channel, or the buffer
 	// behind it, and waits for the next channel of the cycle.
@@ -98,7 +99,7 @@ func (e *DeadlockError) Error() string {
 		if w.DLID >= mft.MinMLID {
 			target = fmt.Sprintf("MLID %#x", uint16(w.DLID))
 		}
-		fmt.Fprintf(&b, "%s from %s at %s on VL %d (%s)", target, w.Src, w.For.Name.At(w.For.Port), w.For.VL, w.Reason)
+		fmt.Fprintf(&b, "%s from %s at %s on VL %d (%s)", target, w.Src, w.For.Name.At(w.For.Port, w.For.Label), w.For.VL, w.Reason)
 	}
 	b.WriteString(", which waits for the first")
 	return b.String()
@@ -266,7 +267,7 @@ func (g *waitGraph) report(path []int32, edges []edge) error {
 		node := f.Owner(port)
 		e.Waits = append(e.Waits, Wait{
 			Src: f.Node(f.Owner(m.Src)).GUID, DLID: m.DLID, Reason: edges[i].reason,
-			For: Hop{Switch: f.Node(node).GUID, Name: f.Name(node), Port: f.Num(port), VL: vl, LID: next.DLID},
+			For: Hop{Switch: f.Node(node).GUID, Name: f.Name(node), Port: f.Num(port), Label: f.Label(port), VL: vl, LID: next.DLID},
 		})
 	}
 	return e

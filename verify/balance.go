@@ -57,7 +57,7 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 		return nil
 	}
 	b.MeanRoutes = float64(sum) / float64(links)
-	at := hopOf(f, most)
+	at := HopOf(f, most)
 	b.MaxLink = &at
 	b.IdleLinks = len(idle)
 	if !differ {
@@ -72,7 +72,7 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 				continue
 			}
 			if load := float64(routes(p)) * float64(f.Link(fastest).Mbps()) / float64(rate); load > x.Load {
-				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), hopOf(f, p), f.Link(p).String()
+				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 		if len(named) == maxIdleNamed {
 			continue
 		}
-		x.Ports = append(x.Ports, endpointOf(f, p))
+		x.Ports = append(x.Ports, EndpointOf(f, p))
 		arrow := " to "
 		if twin {
 			arrow = " and back from "

@@ -83,7 +83,7 @@ func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
 // hop names a channel, and a LID that packets on it are for.
 func (c *channels) hop(ch int32, lid fabric.LID) Hop {
 	port, vl := c.portVL(ch)
-	h := hopOf(c.f, port)
+	h := HopOf(c.f, port)
 	h.VL, h.LID = vl, lid
 	return h
 }

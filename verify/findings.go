@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -128,7 +129,7 @@ func (p *plan) reportParts(c *collector, r *Result, w *worker) {
 			if k > 0 {
 				message += ", "
 			}
-			ports = append(ports, endpointOf(p.f, port))
+			ports = append(ports, EndpointOf(p.f, port))
 			message += ports[len(ports)-1].String()
 		}
 		if len(members) > namedMembers {
@@ -190,7 +191,7 @@ func (p *plan) reportPorts(c *collector) {
 			return
 		}
 		c.add(UnassignedLID, 1, func(x *Finding) {
-			x.Ports = []Endpoint{endpointOf(p.f, port)}
+			x.Ports = []Endpoint{EndpointOf(p.f, port)}
 			x.Message = fmt.Sprintf("%s %s, port GUID %s, has a cable and no LID", f.Node(f.Owner(port)).Type, f.PortName(port), f.PortGUID(port))
 		})
 	})
@@ -201,7 +202,7 @@ func (p *plan) reportPorts(c *collector) {
 		peer := f.Peer(port)
 		if lids := lidsOf(p.f, peer); lids > 0 && p.mute(port) {
 			c.add(SLDropped, lids, func(x *Finding) {
-				x.Ports = []Endpoint{endpointOf(p.f, port)}
+				x.Ports = []Endpoint{EndpointOf(p.f, port)}
 				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))
 			})
 		}
@@ -258,8 +259,8 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 		f.Witness = p.witness(path[:slices.IndexFunc(path, step.isDrop)+1], lid)
 		last := f.Witness[len(f.Witness)-1]
 		f.Switch = last.Switch
-		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %d",
-			sl, p.sourceName(source), last.Name.Text, last.Switch, last.Port)
+		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %s",
+			sl, p.sourceName(source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
 	})
 }
 
@@ -302,7 +303,10 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 		c.add(DeadEntry, n.lids, func(f *Finding) {
 			node := p.f.Node(fabric.NodeID(key.sw))
 			f.Switch, f.LID = node.GUID, n.first
-			f.Ports = []Endpoint{{node.GUID, p.f.Name(fabric.NodeID(key.sw)), key.port}}
+			f.Ports = []Endpoint{{Node: node.GUID, Name: p.f.Name(fabric.NodeID(key.sw)), Port: key.port}}
+			if key.port <= node.NumPorts {
+				f.Ports[0].Label = p.f.Label(p.f.Port(fabric.NodeID(key.sw), key.port))
+			}
 			f.Message = fmt.Sprintf("%s: %s %s", p.lidName(n.first), p.switchName(fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
 			if n.lids > 1 {
 				f.Message += fmt.Sprintf("; %d LIDs have this entry", n.lids)
@@ -328,8 +332,8 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 			if port := p.f.LIDPort(n.lid); port != fabric.NoPort {
 				owner = "belongs to " + p.f.PortName(port) + ", which has no cable"
 			}
-			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %d",
-				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), p.switchName(fabric.NodeID(n.first)), p.entry(n.first, n.lid))
+			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %s",
+				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), p.switchName(fabric.NodeID(n.first)), p.entryText(n.first, p.entry(n.first, n.lid)))
 		})
 	}
 	if len(unowned) == 0 || complete {
@@ -535,6 +539,9 @@ func (p *plan) witness(path []step, lid fabric.LID) []Hop {
 	for i, x := range path {
 		s := fabric.NodeID(x.s)
 		hops[i] = Hop{Switch: p.f.Node(s).GUID, Name: p.f.Name(s), Port: x.port, VL: x.vl, LID: lid}
+		if x.port <= p.f.Node(s).NumPorts {
+			hops[i].Label = p.f.Label(p.f.Port(s, x.port))
+		}
 	}
 	return hops
 }
@@ -613,9 +620,17 @@ func (p *plan) fate(s int32, lid fabric.LID) string {
 	}
 	peer := p.f.Peer(p.f.Port(fabric.NodeID(s), e))
 	if peer == fabric.NoPort {
-		return fmt.Sprintf("sends it to port %d, which has no cable", e)
+		return fmt.Sprintf("sends it to port %s, which has no cable", p.entryText(s, e))
 	}
-	return fmt.Sprintf("sends it by port %d to %s, which has %s", e, p.f.PortName(peer), lidOf(p.f, peer))
+	return fmt.Sprintf("sends it by port %s to %s, which has %s", p.entryText(s, e), p.f.PortName(peer), lidOf(p.f, peer))
+}
+
+// entryText is the port of an entry of switch s, with its label if it has such a port.
+func (p *plan) entryText(s int32, e fabric.PortNum) string {
+	if e > p.f.Node(fabric.NodeID(s)).NumPorts {
+		return strconv.Itoa(int(e))
+	}
+	return p.f.PortText(p.f.Port(fabric.NodeID(s), e))
 }
 
 func lidOf(f *fabric.Fabric, port fabric.PortID) string {

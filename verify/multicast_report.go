@@ -117,7 +117,7 @@ func (w *mcWorker) pathTo(i int32) (list []Hop) {
 
 // hopOf is the hop of an arc. VLs are not in it.
 func (w *mcWorker) hopOf(arc int32) Hop {
-	h := hopOf(w.f, w.ports[arc])
+	h := HopOf(w.f, w.ports[arc])
 	h.LID = w.current
 	return h
 }
@@ -233,11 +233,11 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 		}
 		f.Message += fmt.Sprintf(what, sender, w.switchName(s), receiver)
 	case listed:
-		f.Message += fmt.Sprintf("packets of %s come to %s, whose SL-to-VL table drops SL %d on the way to port %d of receiver %s",
-			sender, w.switchName(s), t.SL, w.f.Num(end), receiver)
+		f.Message += fmt.Sprintf("packets of %s come to %s, whose SL-to-VL table drops SL %d on the way to port %s of receiver %s",
+			sender, w.switchName(s), t.SL, w.f.PortText(end), receiver)
 	default:
-		f.Message += fmt.Sprintf("packets of %s come to %s, which does not have port %d of receiver %s in its mask",
-			sender, w.switchName(s), w.f.Num(end), receiver)
+		f.Message += fmt.Sprintf("packets of %s come to %s, which does not have port %s of receiver %s in its mask",
+			sender, w.switchName(s), w.f.PortText(end), receiver)
 	}
 	if came >= 0 {
 		f.Witness = w.pathTo(int32(came))

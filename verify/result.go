@@ -106,19 +106,21 @@ type Hop struct {
 	Switch fabric.GUID    `json:"switch"`
 	Name   fabric.Name    `json:"name"`
 	Port   fabric.PortNum `json:"port"`
+	Label  string         `json:"label,omitempty"` // of the port, see fabric.Fabric.Label
 	VL     fabric.VL      `json:"vl"`
 	// LID is the destination of a packet that takes this channel: in a credit
 	// loop one that goes on to the next channel of the cycle.
 	LID fabric.LID `json:"lid,omitempty"`
 }
 
-// String is "name"[port].
-func (h Hop) String() string { return h.Name.At(h.Port) }
-
-// hopOf is the channel that leaves a switch by a port, on VL 0.
-func hopOf(f *fabric.Fabric, p fabric.PortID) Hop {
-	return Hop{Switch: f.Node(f.Owner(p)).GUID, Name: f.Name(f.Owner(p)), Port: f.Num(p)}
+// HopOf is the channel that leaves port p of a switch, without a VL and a LID.
+func HopOf(f *fabric.Fabric, p fabric.PortID) Hop {
+	n := f.Owner(p)
+	return Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
 }
+
+// String is "name"[port], with the port's label.
+func (h Hop) String() string { return h.Name.At(h.Port, h.Label) }
 
 // Target is "LID 5", or "MLID 0xc001".
 func (h Hop) Target() string {
@@ -161,18 +163,22 @@ type Endpoint struct {
 	Node fabric.GUID    `json:"node"`
 	Name fabric.Name    `json:"name"`
 	Port fabric.PortNum `json:"port"` // 0: the node, or an unknown one of its ports
+	// Label is that of the port, see fabric.Fabric.Label.
+	Label string `json:"label,omitempty"`
 }
 
-// String is "name"[port], or "name" without a port.
+// EndpointOf names port p.
+func EndpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
+	n := f.Owner(p)
+	return Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
+}
+
+// String is "name"[port] with the port's label, or "name" without a port.
 func (e Endpoint) String() string {
 	if e.Port == 0 {
 		return e.Name.String()
 	}
-	return e.Name.At(e.Port)
-}
-
-func endpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
-	return Endpoint{f.Node(f.Owner(p)).GUID, f.Name(f.Owner(p)), f.Num(p)}
+	return e.Name.At(e.Port, e.Label)
 }
 
 // Waiver excuses a finding for some time.

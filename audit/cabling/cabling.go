@@ -89,22 +89,20 @@ type checker struct {
 	systems map[fabric.GUID]bool // system image GUIDs of switches; nil until they are needed
 }
 
-// endpoint names a port.
-func endpoint(f *fabric.Fabric, p fabric.PortID) verify.Endpoint {
-	n := f.Owner(p)
-	return verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
-}
-
 // nodeEndpoint names a node, and a port of it unless port is 0.
 func nodeEndpoint(f *fabric.Fabric, n fabric.NodeID, port fabric.PortNum) verify.Endpoint {
-	return verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: port}
+	e := verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: port}
+	if 0 < port && port <= f.Node(n).NumPorts {
+		e.Label = f.Label(f.Port(n, port))
+	}
+	return e
 }
 
 // endpoints names ports.
 func endpoints(f *fabric.Fabric, ports ...fabric.PortID) []verify.Endpoint {
 	list := make([]verify.Endpoint, len(ports))
 	for i, p := range ports {
-		list[i] = endpoint(f, p)
+		list[i] = verify.EndpointOf(f, p)
 	}
 	return list
 }
@@ -241,7 +239,7 @@ func (c *checker) checkNodes() {
 			owner[guid] = p // the node itself claimed it
 			return
 		}
-		c.add(DuplicateGUID, 2, endpoints(f, first, p), "%s and %s have one GUID, %s", endpoint(f, first), endpoint(f, p), guid)
+		c.add(DuplicateGUID, 2, endpoints(f, first, p), "%s and %s have one GUID, %s", verify.EndpointOf(f, first), verify.EndpointOf(f, p), guid)
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		claim(f.Node(n).GUID, f.PortBase(n))

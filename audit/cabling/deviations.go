@@ -69,7 +69,7 @@ func portList(list []verify.Endpoint) string {
 			break
 		}
 		if i > 0 && e.Port != 0 && e.Node == list[i-1].Node {
-			parts = append(parts, fmt.Sprintf("[%d]", e.Port))
+			parts = append(parts, strings.TrimPrefix(e.String(), e.Name.String()))
 			continue
 		}
 		parts = append(parts, e.String())
@@ -145,9 +145,9 @@ func (c *checker) matchMoved(deficits []deficit, surplus []fabric.PortID) {
 		if f.Owner(at) == d.b {
 			missing, ports = d.a, &d.pa
 		}
-		ends := []verify.Endpoint{endpoint(f, at), nodeEndpoint(f, missing, 0), endpoint(f, f.Peer(at))}
+		ends := []verify.Endpoint{verify.EndpointOf(f, at), nodeEndpoint(f, missing, 0), verify.EndpointOf(f, f.Peer(at))}
 		if len(*ports) > 0 {
-			ends[1].Port = (*ports)[0]
+			ends[1] = nodeEndpoint(f, missing, (*ports)[0])
 			*ports = (*ports)[1:]
 		}
 		c.markNamed(at, f.Peer(at))

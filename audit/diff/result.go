@@ -56,10 +56,12 @@ type PortRef struct {
 	GUID fabric.GUID    `json:"guid"` // of the node
 	Name fabric.Name    `json:"name"` // of the node
 	Port fabric.PortNum `json:"port"`
+	// Label is that of the port, see fabric.Fabric.Label.
+	Label string `json:"label,omitempty"`
 }
 
 // String is "name"[port].
-func (p PortRef) String() string { return p.Name.At(p.Port) }
+func (p PortRef) String() string { return p.Name.At(p.Port, p.Label) }
 
 // LinkRef names a cable.
 type LinkRef struct {
@@ -295,6 +297,7 @@ type MixedHop struct {
 	Switch fabric.GUID    `json:"switch"`
 	Name   fabric.Name    `json:"name"`
 	Port   fabric.PortNum `json:"port"`
+	Label  string         `json:"label,omitempty"` // of the port
 	VL     fabric.VL      `json:"vl"`
 	// LID is that of a packet which takes this channel, and in a credit loop the
 	// next one after it.
@@ -304,7 +307,7 @@ type MixedHop struct {
 }
 
 // String is "description"[port].
-func (h MixedHop) String() string { return h.Name.At(h.Port) }
+func (h MixedHop) String() string { return h.Name.At(h.Port, h.Label) }
 
 // Order is stages of writes. The writes of a stage may be done in any order or
 // at once, and a stage begins when those of the one before are confirmed.
@@ -601,5 +604,5 @@ func nodeRef(f *fabric.Fabric, id fabric.NodeID) NodeRef {
 
 func portRef(f *fabric.Fabric, p fabric.PortID) PortRef {
 	n := f.Owner(p)
-	return PortRef{GUID: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
+	return PortRef{GUID: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
 }

@@ -110,7 +110,7 @@ func (w *mixWorker) findLIDs(ctx context.Context, g *dependencies, cycles [][]in
 // hop names a port that packets for the LID that was taken leave by.
 func (w *mixWorker) hop(out int32) MixedHop {
 	s := w.f.Owner(fabric.PortID(out))
-	h := MixedHop{Switch: w.f.Node(s).GUID, Name: w.f.Name(s), Port: w.f.Num(fabric.PortID(out)), LID: w.lid, Table: "both"}
+	h := MixedHop{Switch: w.f.Node(s).GUID, Name: w.f.Name(s), Port: w.f.Num(fabric.PortID(out)), Label: w.f.Label(fabric.PortID(out)), LID: w.lid, Table: "both"}
 	switch {
 	case w.next[0][s] != out:
 		h.Table = "new"

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -119,6 +120,30 @@ type Switch struct {
 	Entries []Entry     `json:"entries"` // the first, by LID
 	Masks   []Mask      `json:"masks"`   // the first, by MLID
 	Maps    []Lanes     `json:"maps"`    // the first, by port out and in
+	// Labels are those of its ports, see fabric.Fabric.Label; nil without any.
+	Labels map[fabric.PortNum]string `json:"labels,omitempty"`
+}
+
+// PortText is a port of the switch as text for people has it: 3, or 3(1/2/1).
+func (s *Switch) PortText(p fabric.PortNum) string {
+	text := strconv.Itoa(int(p))
+	if label := s.Labels[p]; label != "" {
+		text += "(" + label + ")"
+	}
+	return text
+}
+
+// labels gives a switch the labels of its ports.
+func (c *comparison) labels(n fabric.NodeID) {
+	f := c.meant.Fabric
+	for num := range f.Node(n).NumPorts + 1 {
+		if label := f.Label(f.Port(n, num)); label != "" {
+			if c.per.Labels == nil {
+				c.per.Labels = map[fabric.PortNum]string{}
+			}
+			c.per.Labels[num] = label
+		}
+	}
 }
 
 // Report is what Compare found.
@@ -238,6 +263,9 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		if p.LFT.Differ()+p.MFT.Differ()+p.SL2VL.Differ() > 0 {
 			if f.IsSwitch(n) {
 				r.Drifted++
+			}
+			if f.Labelled() {
+				c.labels(n)
 			}
 			r.PerSwitch = append(r.PerSwitch, *p)
 			c.reportDifferences()

@@ -105,9 +105,8 @@ func (c *comparison) compareLIDsAndCables() {
 		if q == fabric.NoPort || f.LID(p) == 0 || f.LID(p) == live.LID(q) && f.LMC(p) == live.LMC(q) {
 			return
 		}
-		n := f.Owner(p)
 		x := c.add(LID, 1, 0, "%s has LID %d, LMC %d, and was meant to have LID %d, LMC %d", f.PortName(p), live.LID(q), live.LMC(q), f.LID(p), f.LMC(p))
-		x.Ports = []verify.Endpoint{{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}}
+		x.Ports = []verify.Endpoint{verify.EndpointOf(f, p)}
 	})
 	type end struct {
 		node fabric.GUID
@@ -127,7 +126,7 @@ func (c *comparison) compareLIDsAndCables() {
 		var ports []verify.Endpoint
 		for num := fabric.PortNum(1); num <= n.NumPorts; num++ {
 			if peer(f, f.Port(fabric.NodeID(s), num)) != peer(live, live.Port(to, num)) {
-				ports = append(ports, verify.Endpoint{Node: n.GUID, Name: f.Name(fabric.NodeID(s)), Port: num})
+				ports = append(ports, verify.EndpointOf(f, f.Port(fabric.NodeID(s), num)))
 			}
 		}
 		if len(ports) == 0 {

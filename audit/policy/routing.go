@@ -44,7 +44,7 @@ func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r
 		x := p.finding(ImbalanceAboveLimit, b.MaxRoutes, "%s has %d routes, %.2f times the mean of %.1f; the policy allows %.2f times",
 			b.MaxLink, b.MaxRoutes, float64(b.MaxRoutes)/b.MeanRoutes, b.MeanRoutes, p.MaxImbalance)
 		x.Switch = b.MaxLink.Switch
-		x.Ports = []verify.Endpoint{{Node: b.MaxLink.Switch, Name: b.MaxLink.Name, Port: b.MaxLink.Port}}
+		x.Ports = []verify.Endpoint{{Node: b.MaxLink.Switch, Name: b.MaxLink.Name, Port: b.MaxLink.Port, Label: b.MaxLink.Label}}
 		list = append(list, x)
 	}
 	for _, property := range p.Require {
@@ -220,8 +220,9 @@ func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID
 					found = true
 					if bad.lids++; bad.lids == 1 {
 						hop := func(p fabric.PortID) verify.Hop {
-							s := f.Owner(p)
-							return verify.Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), LID: lid}
+							h := verify.HopOf(f, p)
+							h.LID = lid
+							return h
 						}
 						bad.lid, bad.at, bad.way = lid, at, []verify.Hop{hop(first), hop(second)}
 					}

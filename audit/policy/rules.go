@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -50,12 +51,13 @@ was looked at.`},
 fingerprint is mistyped. Remove it before it excuses something else.`},
 }
 
-// AllRules lists the rules of all checks: those of tables, of wiring, of policies.
-func AllRules() []verify.Rule {
-	return slices.Concat(verify.Rules, cabling.Rules, Rules)
-}
+// lists are the rules of all checks: those of tables, of wiring, of captures, of policies.
+var lists = [][]verify.Rule{verify.Rules, cabling.Rules, capture.Rules, Rules}
+
+// AllRules lists the rules of all checks.
+func AllRules() []verify.Rule { return slices.Concat(lists...) }
 
 // RuleByName finds a rule of any check.
 func RuleByName(name string) (*verify.Rule, bool) {
-	return verify.FindRule(name, verify.Rules, cabling.Rules, Rules)
+	return verify.FindRule(name, lists...)
 }

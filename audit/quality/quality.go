@@ -77,9 +77,11 @@ type Channel struct {
 	Switch   fabric.GUID    `json:"switch"`
 	Name     fabric.Name    `json:"name"`
 	Port     fabric.PortNum `json:"port"`
+	Label    string         `json:"label,omitempty"` // of the port, see fabric.Fabric.Label
 	ToSwitch fabric.GUID    `json:"to_switch"`
 	ToName   fabric.Name    `json:"to_name"`
 	ToPort   fabric.PortNum `json:"to_port"`
+	ToLabel  string         `json:"to_label,omitempty"`
 	Routes   int64          `json:"routes"`
 }
 
@@ -369,8 +371,8 @@ func (m *measurement) result(hottest int) *Result {
 			}
 			all = append(all, sum)
 			channels = append(channels, Channel{
-				Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p),
-				ToSwitch: f.Node(to[i]).GUID, ToName: f.Name(to[i]), ToPort: f.Num(f.Peer(p)), Routes: sum,
+				Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), Label: f.Label(p),
+				ToSwitch: f.Node(to[i]).GUID, ToName: f.Name(to[i]), ToPort: f.Num(f.Peer(p)), ToLabel: f.Label(f.Peer(p)), Routes: sum,
 			})
 		}
 	}

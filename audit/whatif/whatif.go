@@ -149,7 +149,10 @@ type Part struct {
 	To     fabric.GUID    `json:"to,omitempty"`
 	ToName string         `json:"to_name,omitempty"`
 	ToPort fabric.PortNum `json:"to_port,omitempty"`
-	Host   bool           `json:"host,omitempty"` // a cable with an end at a CA or router
+	// Label and ToLabel are those of the ports, see fabric.Fabric.Label.
+	Label   string `json:"label,omitempty"`
+	ToLabel string `json:"to_label,omitempty"`
+	Host    bool   `json:"host,omitempty"` // a cable with an end at a CA or router
 	// Ambiguous and ToAmbiguous say that the name alone does not tell which node it is.
 	Ambiguous   bool `json:"ambiguous,omitempty"`
 	ToAmbiguous bool `json:"to_ambiguous,omitempty"`
@@ -166,7 +169,7 @@ func (p Part) String() string {
 	if p.Port == 0 {
 		return a.String()
 	}
-	return a.At(p.Port) + " - " + name(p.ToName, p.To, p.ToAmbiguous).At(p.ToPort)
+	return a.At(p.Port, p.Label) + " - " + name(p.ToName, p.To, p.ToAmbiguous).At(p.ToPort, p.ToLabel)
 }
 
 // Trivial says that a case is cables of hosts alone, and harms these hosts only. before is
@@ -263,6 +266,7 @@ func listAtoms(f *fabric.Fabric, opt *Options) []atom {
 			from, to := f.Name(m), f.Name(n)
 			list = append(list, atom{at: at(m) || at(n), cut: []fabric.PortID{p}, part: Part{
 				GUID: f.Node(m).GUID, Name: from.Text, Port: f.Num(p), To: f.Node(n).GUID, ToName: to.Text, ToPort: f.Num(q), Host: host,
+				Label: f.Label(p), ToLabel: f.Label(q),
 				Ambiguous: from.GUID != 0, ToAmbiguous: to.GUID != 0,
 			}})
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -103,13 +103,14 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 func (in *audit) rulesOf() []verify.Rule {
 	if !in.wanted() { // of the cables only the slow ones are looked for
 		slow, _ := verify.FindRule(cabling.LinkDegraded, cabling.Rules)
-		return append(slices.Clone(verify.Rules), *slow)
+		return slices.Concat(verify.Rules, []verify.Rule{*slow}, capture.Rules)
 	}
 	var rules []verify.Rule
 	if in.lfts != "" {
 		rules = append(rules, verify.Rules...)
 	}
 	rules = append(rules, cabling.Rules...)
+	rules = append(rules, capture.Rules...)
 	if in.policy != "" {
 		rules = append(rules, policy.Rules...)
 	}
@@ -120,19 +121,28 @@ func (in *audit) rulesOf() []verify.Rule {
 // audit, for viewers that show findings beside the text.
 type lineFinder struct {
 	topology, tables string
-	only             bool                // the lines of --source are all that count
-	nodes, switches  map[fabric.GUID]int // lines in the topology and in the tables
-	ports            map[portPlace]int   // lines in the topology
-}
-
-type portPlace struct {
-	node fabric.GUID
-	port int
+	only             bool                      // the lines of --source are all that count
+	nodes, switches  map[fabric.GUID]int       // lines in the topology and in the tables
+	ports            map[topology.NodePort]int // lines in the topology
+	noticed          map[string]int            // by rule of a capture: line in the topology
 }
 
 func newLineFinder(in *audit) *lineFinder {
 	return &lineFinder{topology: in.topology, tables: in.lfts,
-		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[portPlace]int{}}
+		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[topology.NodePort]int{}}
+}
+
+// notice takes the lines of what a reader noticed in the topology.
+func (p *lineFinder) notice(problems []topology.Problem) {
+	if p.noticed == nil {
+		p.noticed = map[string]int{}
+	}
+	for i := range problems {
+		rule := capture.RuleOf(problems[i].Kind)
+		if rule != "" && p.noticed[rule] == 0 && problems[i].File == p.topology {
+			p.noticed[rule] = problems[i].Line
+		}
+	}
 }
 
 // readTopology takes the lines of ibnetdiscover text; of other forms, the first line
@@ -141,34 +151,20 @@ func (p *lineFinder) readTopology(data []byte) {
 	if p.only {
 		return
 	}
-	var node fabric.GUID
-	first := map[fabric.GUID]int{}
+	if topology.Recognize(data) {
+		var lines topology.Lines
+		if _, _, err := topology.Parse(p.topology, data, topology.Options{Lenient: true, Lines: &lines}); err == nil {
+			p.nodes, p.ports = lines.Nodes, lines.Ports
+			return
+		}
+	}
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
-		guids := guidsIn(line)
-		for _, g := range guids {
-			if first[g] == 0 {
-				first[g] = n
+		for _, g := range guidsIn(line) {
+			if _, ok := p.nodes[g]; !ok {
+				p.nodes[g] = n
 			}
-		}
-		switch word, _, _ := bytes.Cut(line, []byte("\t")); string(word) {
-		case "Switch", "Ca", "Hca", "Rt":
-			if len(guids) > 0 {
-				node = guids[0]
-				p.nodes[node] = n
-			}
-			continue
-		}
-		if number, ok := bytes.CutPrefix(line, []byte("[")); ok && node != 0 {
-			number, _, _ = bytes.Cut(number, []byte("]"))
-			port, _ := strconv.Atoi(string(number)) // 0 is no port of a cable
-			p.ports[portPlace{node, port}] = n
-		}
-	}
-	for g, n := range first {
-		if p.nodes[g] == 0 {
-			p.nodes[g] = n
 		}
 	}
 }
@@ -205,6 +201,9 @@ func guidsIn(line []byte) (list []fabric.GUID) {
 // of is where a finding is: its port or node in the topology when it is about ports,
 // else the table of its switch.
 func (p *lineFinder) of(f *verify.Finding) (string, int) {
+	if n := p.noticed[f.Rule]; n > 0 && !p.only {
+		return p.topology, n
+	}
 	_, table := verify.RuleByName(f.Rule)
 	if table || len(f.Ports) == 0 {
 		if p.tables != "" {
@@ -216,7 +215,7 @@ func (p *lineFinder) of(f *verify.Finding) (string, int) {
 		return p.topology, cmp.Or(p.nodes[f.Switch], 1)
 	}
 	for _, e := range f.Ports {
-		if n := p.ports[portPlace{e.Node, int(e.Port)}]; n > 0 {
+		if n := p.ports[topology.NodePort{Node: e.Node, Port: e.Port}]; n > 0 {
 			return p.topology, n
 		}
 	}

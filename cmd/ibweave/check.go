@@ -43,9 +43,11 @@ type audit struct {
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
 	loaded      map[string][]byte // text by path of what need not be read again
 	places      *lineFinder       // to be filled; nil when nobody needs it
-	asFindings  bool              // make findings of what is odd in tables and files of a manifest
-	undecided   []verify.Undecided
-	findings    []verify.Finding
+	cablesDo    bool              // a run of ibdiagnet without tables is looked at for its cables
+	fromRun
+	asFindings bool // make findings of what is odd in tables and files of a manifest
+	undecided  []verify.Undecided
+	findings   []verify.Finding
 	demands
 }
 
@@ -74,12 +76,16 @@ DIR is what compile wrote; its certificate is checked as well. Or it is a folder
 dumps: OpenSM's own, what pull wrote, or ibnetdiscover and dump_lfts output under
 any names. What is in it is recognized by content, other files are ignored, and a
 line on standard error says which files are taken: of several forms of the same,
-ibnetdiscover text before opensm-subnet.lst, opensm-lfts.dump before dump_lfts
-text before opensm.fdbs, and opensm.mcfdbs before dump_mfts text.
+db_csv of ibdiagnet before ibnetdiscover text before opensm-subnet.lst,
+opensm-lfts.dump before dump_lfts text before opensm.fdbs, and opensm.mcfdbs before
+dump_mfts text. Or it is the directory of a run of ibdiagnet; without tables in it, the
+cables are looked at. A .tar, .tar.gz, .tar.zst or .zip of such a directory does too,
+and so does -t DIR.
 
 Otherwise the tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
-opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text or
-opensm-subnet.lst. SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
+opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text,
+opensm-subnet.lst or lst of ibdiagnet, db_csv of ibdiagnet, or a directory or archive
+with one of them. SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
 prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
 tables everything is on one VL; with tables but no path SLs any path may have
 any SL.
@@ -98,6 +104,7 @@ without tables, too.
 Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		Example: `  ibweave check tables
   ibweave check /var/log
+  ibweave check /var/tmp/ibdiagnet2
   ibweave check -t fabric.txt --wiring
   ibweave check tables --policy policy.yaml --format sarif
   ibweave check tables --report sarif=ibweave.sarif --report junit=ibweave.xml
@@ -117,6 +124,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	}
 	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
+	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
 	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")
 	return cmd
@@ -153,6 +161,7 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err := in.checkBuffer(cmd.Flags().Changed("vl-credits")); err != nil {
 		return err
 	}
+	in.cablesDo = true
 	if err := a.resolveAudit(in, args); err != nil {
 		return err
 	}
@@ -182,6 +191,9 @@ func (in *audit) checkBuffer(credits bool) error {
 
 // resolveAudit finds the files of a directory, or sees that all are named.
 func (a *app) resolveAudit(in *audit, args []string) error {
+	if len(args) == 0 && in.isFolderAlone() {
+		args, in.topology = []string{in.topology}, ""
+	}
 	if len(args) == 0 {
 		if in.topology == "" || in.lfts == "" && !in.wanted() {
 			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring or --policy FILE")

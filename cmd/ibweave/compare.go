@@ -91,6 +91,7 @@ on the same bisections.`,
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
 	a.nameFlag(cmd)
+	a.strictFlag(cmd)
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")
 	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`; 0 for none")
@@ -144,12 +145,8 @@ func (a *app) compare(ctx context.Context, c *contest, opt compile.Options) (*st
 			return nil, &usageError{err}
 		}
 	}
-	topology, err := a.readInput(c.topology)
-	if err != nil {
-		return nil, err
-	}
-	in := audit{lfts: c.topology, lenient: c.lenient} // for what the topology leaves undecided
-	f, err := a.parseTopology(&in, c.topology, topology)
+	in := audit{topology: c.topology, lfts: c.topology, lenient: c.lenient} // lfts for what the topology leaves undecided
+	f, err := a.fabricOf(&in)
 	if err != nil {
 		return nil, err
 	}
@@ -215,11 +212,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		if err := a.resolve(&in, name, true); err != nil {
 			return nil, err
 		}
-		text, err := a.readAudited(&in, in.topology)
-		if err != nil {
-			return nil, err
-		}
-		own, err := a.parseTopology(&in, in.topology, text)
+		own, err := a.fabricOf(&in)
 		if err != nil {
 			return nil, err
 		}
@@ -363,7 +356,7 @@ func (x *contender) explain(b *facts) {
 		fmt.Fprintf(b, "\nmost loaded links of %s\n", x.Name)
 	}
 	for _, h := range x.Quality.Hottest {
-		fmt.Fprintf(b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port), h.ToName.At(h.ToPort))
+		fmt.Fprintf(b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port, h.Label), h.ToName.At(h.ToPort, h.ToLabel))
 	}
 	if len(x.Verify.Undecided) > 0 {
 		fmt.Fprintf(b, "\nof %s", x.Name)

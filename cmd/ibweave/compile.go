@@ -55,6 +55,7 @@ type order struct {
 	balance        bool
 	dryRun, force  bool
 	lean, zstd     bool
+	labels         bool
 	installDir     string
 }
 
@@ -67,7 +68,9 @@ func (a *app) compileCommand() *cobra.Command {
 		Long: `Make the forwarding tables of a fabric, prove them safe, and write what OpenSM
 needs to use them.
 
-FILE is ibnetdiscover text or opensm-subnet.lst; zstd and gzip are recognized.
+FILE is ibnetdiscover text, opensm-subnet.lst, or db_csv or lst of ibdiagnet; zstd and
+gzip are recognized. It may be a directory with one of them, such as that of a run of
+ibdiagnet, or its .tar, .tar.gz, .tar.zst or .zip.
 DIR gets OpenSM's own kinds of files, the fabric with its LIDs, the proof that
 there is no credit loop, and a manifest:
   opensm-lfts.dump  opensm-lid-matrix.dump  guid2lid  opensm.conf
@@ -107,6 +110,7 @@ Multicast schemes, --mcast:
 	}
 	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
+	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
 	return cmd
 }
@@ -130,6 +134,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+outdir.ConfigName+" that cannot bring in all VLs and SLs")
+	flags.BoolVar(&o.labels, "labels", false, "keep the labels of ports in fabric.ibnetdiscover, which ibsim cannot load then")
 	flags.BoolVar(&o.lean, "lean", false, "leave the comments out of dumps")
 	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
@@ -252,8 +257,8 @@ func treesOf(r *compile.Result) *treeSummary {
 		s.Unserved = append(s.Unserved, r.Groups[i].Name)
 	}
 	if p := c.Hottest; p != fabric.NoPort {
-		n := f.Owner(p)
-		s.Hottest = &verify.Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p)}
+		h := verify.HopOf(f, p)
+		s.Hottest = &h
 	}
 	return s
 }
@@ -464,7 +469,7 @@ func (c *compilation) summarize(ctx context.Context) (*summary, error) {
 func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error {
 	r := c.result
 	w := outdir.Options{
-		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
+		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Labels: c.labels, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
 		Options: c.manifestOptions(r.Routing.Fabric, c.opt, s.LIDs.LMC),
 	}
 	stage := a.startStage("write " + c.output)

@@ -80,6 +80,7 @@ do not any more are errors.`,
 	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE` of dumps")
 	a.nameFlag(cmd)
 	lenientFlag(flags, &c.lenient)
+	a.strictFlag(cmd)
 	c.outputForm.define(flags, "text or json")
 	c.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")
@@ -195,6 +196,10 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 	if isFolder(name) {
 		return s, a.resolve(&s.audit, name, false)
 	}
+	if isDatabase(name) {
+		s.kind, s.topology = cables, name
+		return s, nil
+	}
 	data, err := a.readInput(name)
 	if err != nil {
 		return nil, err
@@ -226,11 +231,7 @@ func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 	if s.kind > cables && s.topology == other.topology {
 		from = other
 	}
-	data, err := a.readAudited(&from.audit, s.topology)
-	if err != nil {
-		return nil, err
-	}
-	return a.parseTopology(&s.audit, s.topology, data)
+	return a.fabricBy(&s.audit, &from.audit)
 }
 
 // readState reads the tables of a state.

@@ -88,6 +88,7 @@ are errors, extra ones and cables that moved are warnings.`,
 	flags.Uint16Var(&d.mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`, with --ibsim and --umad")
 	a.nameFlag(cmd)
 	lenientFlag(flags, &d.lenient)
+	a.strictFlag(cmd)
 	flags.IntVar(&d.samples, "samples", drift.DefaultSamples, "list at most `N` entries of a switch and table")
 	d.outputForm.define(flags, "text or json")
 	d.threshold.define(flags, failOnUsage)
@@ -302,40 +303,44 @@ func writeDrifted(b *facts, s *drift.Switch) {
 		}
 	}
 	for _, e := range s.Entries {
-		fmt.Fprintf(b, "    LID %d: %s, meant %s\n", e.LID, outOf(e.Live), outOf(e.Meant))
+		fmt.Fprintf(b, "    LID %d: %s, meant %s\n", e.LID, outOf(s, e.Live), outOf(s, e.Meant))
 	}
 	more(s.LFT.Differ()-len(s.Entries), "entries")
 	for _, m := range s.Masks {
 		fmt.Fprintf(b, "    MLID %#x:", uint16(m.MLID))
 		if len(m.Missing) > 0 {
-			fmt.Fprintf(b, " lacks %s", portList(m.Missing))
+			fmt.Fprintf(b, " lacks %s", portList(s, m.Missing))
 		}
 		if len(m.Missing) > 0 && len(m.Extra) > 0 {
 			b.WriteByte(',')
 		}
 		if len(m.Extra) > 0 {
-			fmt.Fprintf(b, " was not meant to have %s", portList(m.Extra))
+			fmt.Fprintf(b, " was not meant to have %s", portList(s, m.Extra))
 		}
 		b.WriteByte('\n')
 	}
 	more(s.MFT.Differ()-len(s.Masks), "masks")
 	for _, m := range s.Maps {
-		fmt.Fprintf(b, "    port %d to port %d: VLs %v, meant %v\n", m.In, m.Out, m.Live, m.Meant)
+		fmt.Fprintf(b, "    port %s to port %s: VLs %v, meant %v\n", s.PortText(m.In), s.PortText(m.Out), m.Live, m.Meant)
 	}
 	more(s.SL2VL.Differ()-len(s.Maps), "maps")
 }
 
-func outOf(p fabric.PortNum) string {
+func outOf(s *drift.Switch, p fabric.PortNum) string {
 	if p == fabric.NoPath {
 		return "no entry"
 	}
-	return fmt.Sprintf("port %d", p)
+	return "port " + s.PortText(p)
 }
 
-func portList(ports []fabric.PortNum) string {
+func portList(s *drift.Switch, ports []fabric.PortNum) string {
 	name := "port "
 	if len(ports) > 1 {
 		name = "ports "
 	}
-	return name + strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ", "), "[]")
+	words := make([]string, len(ports))
+	for i, p := range ports {
+		words[i] = s.PortText(p)
+	}
+	return name + strings.Join(words, ", ")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -26,22 +27,16 @@ type folderKind struct {
 	file  func(*audit) *string
 }
 
-// folderKinds lists the kinds. Of several forms the first is the one that says most:
-// opensm-subnet.lst has no LMC, opensm.fdbs does not name the owners of LIDs, and
+// folderKinds lists the kinds. Of several forms the first is the one that says most: db_csv
+// has labels and LMCs, opensm-subnet.lst has no LMC, opensm.fdbs does not name the owners of LIDs, and
 // dump_mfts text has to be asked for as far as OpenSM's masks go.
 var folderKinds = []folderKind{
-	{"topology", []dump.Form{dump.Unknown, dump.SubnetList}, func(in *audit) *string { return &in.topology }},
+	{"topology", []dump.Form{dump.Database, dump.Unknown, dump.SubnetList}, func(in *audit) *string { return &in.topology }},
 	{"forwarding tables", []dump.Form{dump.LFTs, dump.IBRoute, dump.FDBs}, func(in *audit) *string { return &in.lfts }},
 	{"SL-to-VL tables", []dump.Form{dump.SL2VL, dump.SMPQuerySL2VL, dump.IBDMSL2VL}, func(in *audit) *string { return &in.sl2vl }},
 	{"path SLs", []dump.Form{dump.PathSLs, dump.IBDMPathSLs}, func(in *audit) *string { return &in.pathSL }},
 	{"multicast tables", []dump.Form{dump.MCFDBs, dump.MFTs}, func(in *audit) *string { return &in.mfts }},
 	{"groups", []dump.Form{dump.SAQuery}, func(in *audit) *string { return &in.groups }},
-}
-
-// isFolder says whether an argument names a folder.
-func isFolder(name string) bool {
-	info, err := os.Stat(name)
-	return name != "-" && err == nil && info.IsDir()
 }
 
 // resolve finds the files of a directory that compile wrote, else those of a folder of
@@ -55,67 +50,112 @@ func (a *app) resolve(in *audit, dir string, tables bool) error {
 	if _, there := os.Lstat(filepath.Join(dir, outdir.ManifestName)); there == nil {
 		return err
 	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() && !files.Archive(dir) {
 		return inputf("%s is a file, want a directory; files are named by -t FILE --lfts FILE", dir)
 	}
-	said, err := in.findDumps(dir, tables)
+	said, err := a.gather(in, dir, tables)
 	if err == nil {
 		fmt.Fprintln(a.stderr, said)
 	}
 	return err
 }
 
-// findDumps finds the files of a folder that OpenSM, pull or an operator filled, by
-// what is in them. Only regular files count, and of each its beginning is read. It says
-// in one line which files are taken.
-func (in *audit) findDumps(dir string, tables bool) (said string, err error) {
+// contents is what a folder or an archive has of dumps.
+type contents struct {
+	dir       string
+	files     map[dump.Form][]string // names in dir
+	generated map[string]bool        // by name: ibdiagnet wrote it
+	denied    []string               // names that may not be read
+}
+
+func newContents(dir string) *contents {
+	return &contents{dir: dir, files: map[dump.Form][]string{}, generated: map[string]bool{}}
+}
+
+// add enters a file of a form by its beginning.
+func (c *contents) add(name string, form dump.Form, head []byte) {
+	c.files[form] = append(c.files[form], name)
+	c.generated[name] = form == dump.Database || ibdiagnet.IsGenerated(head)
+}
+
+// path is the name of a file for messages, and to open it where dir is a folder.
+func (c *contents) path(name string) string { return filepath.Join(c.dir, name) }
+
+// listFolder finds the dumps of a folder. Only regular files count, and of each its
+// beginning is read.
+func listFolder(dir string) (*contents, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return "", &inputError{err}
+		return nil, &inputError{err}
 	}
-	found := map[dump.Form][]string{}
-	var denied []string
+	c := newContents(dir)
 	for _, e := range entries {
-		form, ok, err := formOf(filepath.Join(dir, e.Name()))
+		form, head, ok, err := formOf(filepath.Join(dir, e.Name()))
 		switch {
 		case errors.Is(err, fs.ErrPermission) && !isDumpName(e.Name()):
-			denied = append(denied, e.Name())
+			c.denied = append(c.denied, e.Name())
 		case err != nil:
-			return "", &inputError{err}
+			return nil, &inputError{err}
 		case ok:
-			found[form] = append(found[form], e.Name())
+			c.add(e.Name(), form, head)
 		}
 	}
+	return c, nil
+}
+
+// gather finds the files of a folder that OpenSM, pull or ibdiagnet wrote or somebody
+// filled, or of its archive, by what is in them. It says in one line which files are taken.
+func (a *app) gather(in *audit, dir string, tables bool) (said string, err error) {
+	c, err := a.list(in, dir)
+	if err != nil {
+		return "", err
+	}
 	var parts []string
-	for _, kind := range folderKinds {
-		var names []string
-		for _, form := range kind.forms {
-			list := unpacked(found[form])
-			if len(names) == 0 && len(list) > 1 {
-				return "", inputf("%s has several files of %s in one form, %s: move all but one out of the folder, or name the files, -t FILE --lfts FILE",
-					dir, kind.name, strings.Join(list, " and "))
-			}
-			names = append(names, list...)
+	for i := range folderKinds {
+		kind := &folderKinds[i]
+		names, err := c.choose(kind)
+		if err == nil && i == 0 && len(names) > 0 {
+			names, err = a.preferWhole(in, c, names)
+		}
+		if err != nil {
+			return "", err
 		}
 		if len(names) == 0 {
 			continue
 		}
-		*kind.file(in) = filepath.Join(dir, names[0])
+		*kind.file(in) = c.path(names[0])
 		part := kind.name + " " + names[0]
 		if len(names) > 1 {
 			part += ", not " + strings.Join(names[1:], ", ")
 		}
 		parts = append(parts, part)
 	}
+	if in.lfts == "" && tables && in.cablesDo && in.ofIbdiagnet {
+		in.wiring, tables = true, false
+		parts = append(parts, "no forwarding tables, so that only the cables are looked at")
+	}
 	if in.topology == "" || in.lfts == "" && tables {
-		return "", missingDumps(dir, parts, denied)
+		return "", missingDumps(dir, parts, c.denied)
 	}
 	in.dropUnpaired(dir)
 	in.unknownSLs = in.pathSL == ""
-	if n := len(denied); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", text.CountGrouped(n, "file", "files"), denied[0]))
+	if n := len(c.denied); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", text.CountGrouped(n, "file", "files"), c.denied[0]))
 	}
 	return dir + ": " + strings.Join(parts, "; "), nil
+}
+
+// choose lists the files of a kind, the one to read first.
+func (c *contents) choose(kind *folderKind) (names []string, err error) {
+	for _, form := range kind.forms {
+		list := ownName(unpacked(c.files[form]))
+		if len(names) == 0 && len(list) > 1 {
+			return nil, inputf("%s has several files of %s in one form, %s: move all but one out of the folder, or name the files, -t FILE --lfts FILE",
+				c.dir, kind.name, strings.Join(list, " and "))
+		}
+		names = append(names, list...)
+	}
+	return names, nil
 }
 
 // dropUnpaired leaves out path SLs without SL-to-VL tables, and groups without multicast tables,
@@ -155,28 +195,51 @@ func missingDumps(dir string, parts, denied []string) error {
 		dir, outdir.ManifestName, outdir.SubnetListName, outdir.LFTsName, outdir.FDBsName, has)
 }
 
-// formOf tells the form of a file by its beginning; Unknown is ibnetdiscover text. ok is
-// false for what is no regular file, for text of no form, and for compressed data of
-// something else, which a file with the name of a dump has not.
-func formOf(name string) (form dump.Form, ok bool, err error) {
+// textForm tells the form of a text by its beginning; Unknown is ibnetdiscover text. ok is
+// false for text of no form.
+func textForm(head []byte) (form dump.Form, ok bool) {
+	if ibdiagnet.Recognize(head) {
+		return dump.Database, true
+	}
+	form = dump.Recognize(head)
+	return form, form != dump.Unknown || topology.Recognize(head)
+}
+
+// formOf tells the form of a file by its beginning, which it returns; Unknown is
+// ibnetdiscover text. ok is false for what is no regular file, for text of no form, and
+// for compressed data of something else, which a file with the name of a dump has not.
+func formOf(name string) (form dump.Form, head []byte, ok bool, err error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
-		return 0, false, nil // a link to nowhere is no file, either
+		return 0, nil, false, nil // a link to nowhere is no file, either
 	}
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
 	if err != nil {
-		return 0, false, err
+		return 0, nil, false, err
 	}
 	defer f.Close()
-	head, err := files.Head(f)
+	head, err = files.Head(f)
 	if err != nil && isDumpName(filepath.Base(name)) {
-		return 0, false, fmt.Errorf("%s: %w", name, err)
+		return 0, nil, false, fmt.Errorf("%s: %w", name, err)
 	}
 	if err != nil {
-		return 0, false, nil
+		return 0, nil, false, nil
 	}
-	form = dump.Recognize(head)
-	return form, form != dump.Unknown || topology.Recognize(head), nil
+	form, ok = textForm(head)
+	return form, head, ok, nil
+}
+
+// ownName leaves of several names the one that ibdiagnet gives a file, without copies such
+// as ibdiagnet2.db_csv.old.
+func ownName(names []string) []string {
+	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		form, ok := strings.CutPrefix(filepath.Base(name), "ibdiagnet2.")
+		return !ok || strings.Contains(form, ".")
+	})
+	if len(own) == 1 {
+		return own
+	}
+	return names
 }
 
 // unpacked leaves out of a list of names those that are another one, compressed.

@@ -2,16 +2,24 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/gen/noise"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 )
 
 // generator is gen: kinds of fabrics are its commands.
@@ -19,6 +27,8 @@ type generator struct {
 	*app
 	cmd    *cobra.Command
 	output string
+	format string
+	noise  uint64
 	drop   int
 	seed   uint64
 }
@@ -29,11 +39,14 @@ func (a *app) genCommand() *cobra.Command {
 	g.cmd = &cobra.Command{
 		Use:   "gen KIND",
 		Short: "make a fabric",
-		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads.
+		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads, or with
+--format ibdiagnet2 as the directory that ibdiagnet writes: db_csv, lst and
+ibnetdiscover text.
 
 The same kind, flags and seed give the same bytes. Switches have the GUIDs from
-0x200000 on, channel adapters those from 0x100000 on; no port has a LID.`,
+0x200000 on, channel adapters those from 0x100000 on; no port has a LID, but with --noise.`,
 		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
+  ibweave gen fattree --radix 8 --format ibdiagnet2 -o ibdiagnet2
   ibweave gen mesh --dims 16x16 | ibweave compile -t - -e updn -o tables`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +54,9 @@ The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 		},
 	}
 	flags := g.cmd.PersistentFlags()
-	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write; - is standard output")
+	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
+	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written, ibnetdiscover or ibdiagnet2")
+	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
 	flags.IntVar(&g.drop, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
 	flags.Uint64Var(&g.seed, "seed", 1, "seed of everything random")
 	g.addGrid("mesh", "n-dimensional mesh", false)
@@ -63,12 +78,27 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 		Short: short,
 		Args:  g.noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch g.format {
+			case "ibnetdiscover":
+			case "ibdiagnet2":
+				if g.output == "-" {
+					return usagef("--format ibdiagnet2 is a directory: want -o DIR")
+				}
+			default:
+				return usagef("--format %q: want ibnetdiscover or ibdiagnet2", g.format)
+			}
 			f, err := make(args)
 			if err != nil {
 				return &usageError{err}
 			}
 			if f, err = gen.DropLinks(f, g.drop, g.seed); err != nil {
 				return &usageError{err}
+			}
+			switch {
+			case g.format == "ibdiagnet2":
+				return g.writeRun(f, g.output)
+			case cmd.Flags().Changed("noise"):
+				return g.writeNoise(f)
 			}
 			return g.writeTopology(f, g.output)
 		},
@@ -207,6 +237,60 @@ func (a *app) writeTopology(f *fabric.Fabric, name string) error {
 	if name != "-" {
 		fmt.Fprintf(a.stdout, "wrote %s: %s\n", name, fabricSize(f))
 	}
+	return nil
+}
+
+// writeNoise writes ibnetdiscover text with noise, of a fabric with LIDs: some are spoilt.
+func (g *generator) writeNoise(f *fabric.Fabric) error {
+	f, err := lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
+	if err != nil {
+		return err
+	}
+	noisy, err := noise.Make(f, g.noise)
+	if err != nil {
+		return err
+	}
+	if err := g.writeOutput(g.output, noisy.Data); err != nil {
+		return err
+	}
+	if g.output != "-" {
+		fmt.Fprintf(g.stdout, "wrote %s: %s; %s, %s, %s\n", g.output, fabricSize(f),
+			text.CountGrouped(noisy.Foreign+noisy.Timeouts+noisy.Errors, "foreign line", "foreign lines"),
+			text.CountGrouped(len(noisy.InvalidLIDs), "invalid LID", "invalid LIDs"),
+			text.CountGrouped(len(noisy.Loopbacks), "loopback plug", "loopback plugs"))
+	}
+	return nil
+}
+
+// writeRun writes a directory as a run of ibdiagnet leaves it.
+func (a *app) writeRun(f *fabric.Fabric, dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	framed := func(body func(io.Writer) error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			ibdiagnet.WriteHead(w)
+			err := body(w)
+			ibdiagnet.WriteTail(w)
+			return err
+		}
+	}
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{"ibdiagnet2.db_csv", func(w io.Writer) error { return ibdiagnet.Write(w, f, ibdiagnet.WriteOptions{}) }},
+		{"ibdiagnet2.ibnetdiscover", framed(func(w io.Writer) error {
+			_, err := w.Write(topology.AppendLabelled(nil, f))
+			return err
+		})},
+		{"ibdiagnet2.lst", framed(func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) })},
+	} {
+		if err := files.Write(filepath.Join(dir, file.name), file.write); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(a.stdout, "wrote %s: %s\n", dir, fabricSize(f))
 	return nil
 }
 

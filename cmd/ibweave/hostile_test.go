@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -253,6 +254,25 @@ func TestHostileInput(t *testing.T) {
 		},
 		"gzip bomb": func(name string) error {
 			return os.WriteFile(name, bomb(t, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestSpeed) }, 32), 0o600)
+		},
+		"tar bomb": func(name string) error {
+			var head bytes.Buffer
+			if err := tar.NewWriter(&head).WriteHeader(&tar.Header{Name: "x", Size: 8 << 30, Mode: 0o600}); err != nil {
+				return err
+			}
+			var packed bytes.Buffer
+			z, err := zstd.NewWriter(&packed)
+			if err != nil {
+				return err
+			}
+			if _, err := z.Write(head.Bytes()); err != nil {
+				return err
+			}
+			if err := z.Close(); err != nil {
+				return err
+			}
+			zeros := bomb(t, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }, 128)
+			return os.WriteFile(name, append(packed.Bytes(), zeros...), 0o600)
 		},
 		"endless": func(name string) error {
 			if err := syscall.Mkfifo(name, 0o600); err != nil {

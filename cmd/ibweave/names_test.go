@@ -269,7 +269,7 @@ func TestNamesHaveGUIDs(t *testing.T) {
 // descriptions are the rooms and files that use node descriptions as such: they read and
 // write texts, or compare what a device says of itself.
 var descriptions = []string{
-	"fabric/", "sminterface/dump/", "sminterface/mad/", "sminterface/ibsim/", "cmd/ibweave-opensm/plugin/snapshot.go",
+	"fabric/", "sminterface/dump/", "sminterface/ibdiagnet/", "sminterface/mad/", "sminterface/ibsim/", "cmd/ibweave-opensm/plugin/snapshot.go",
 	"compile/outdir/files.go", "audit/diff/match.go", "audit/diff/nodes.go", "audit/cabling/cabling.go",
 }
 

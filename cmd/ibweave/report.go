@@ -73,6 +73,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.BoolVar(&r.wiring, "wiring", false, "also look at the cables")
 	r.demands.flags(flags)
 	a.nameFlag(cmd)
+	a.strictFlag(cmd)
 	return cmd
 }
 
@@ -102,6 +103,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); r.lfts == "" {
 		r.wiring = true // there is nothing else to find
 	}
+	r.cablesDo = true
 	return a.resolveAudit(&r.audit, args)
 }
 

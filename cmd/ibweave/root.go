@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
@@ -31,6 +33,7 @@ type app struct {
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
 	nameMap        nameMap
+	strict         bool            // --strict
 	stdinRead      bool            // standard input can be read once
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
 }
@@ -263,13 +266,9 @@ func open(name string, size *atomic.Int64) (*os.File, error) {
 	return f, nil
 }
 
-// readTopology reads the fabric from a file.
+// readTopology reads the fabric from a file, or from a run of ibdiagnet.
 func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
-	data, err := a.readInput(name)
-	if err != nil {
-		return nil, err
-	}
-	return a.parseTopology(&audit{lenient: lenient}, name, data)
+	return a.fabricOf(&audit{topology: name, lenient: lenient})
 }
 
 // parseTopology makes a fabric of ibnetdiscover text or opensm-subnet.lst.
@@ -280,19 +279,77 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 		if err != nil {
 			return nil, err
 		}
-		a.dumpProblems(problems, lenient)
-		in.addUndecided(problems, in.topologyRules(), nil)
-		return a.named(f)
+		if f, err = a.named(f); err != nil {
+			return nil, err
+		}
+		noticed, rest := listProblemsOf(problems)
+		if len(noticed) > 0 && a.strict {
+			return nil, &fabric.ParseError{File: name, Line: noticed[0].Line, Err: errors.New(noticed[0].Message)}
+		}
+		a.dumpProblems(rest, lenient)
+		in.addUndecided(rest, in.topologyRules(), nil)
+		a.tellProblems(in, f, noticed)
+		return f, nil
 	}
-	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient})
+	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient, Strict: a.strict})
 	if err != nil {
 		return nil, err
 	}
-	a.listProblems(len(problems), lenient, func(i int) string {
-		return fabric.Printable(fmt.Sprintf("%s:%d: %s", name, problems[i].Line, problems[i].Message))
-	})
+	if f, err = a.named(f); err != nil {
+		return nil, err
+	}
 	in.addUndecidedTopology(name, problems)
-	return a.named(f)
+	a.tellProblems(in, f, problems)
+	return f, nil
+}
+
+// listProblemsOf tells what a reader of a list of links noticed in the capture from the rest.
+func listProblemsOf(problems []dump.Problem) (noticed []topology.Problem, rest []dump.Problem) {
+	kinds := map[dump.ProblemKind]topology.Kind{dump.InvalidLID: topology.InvalidLID, dump.Loopback: topology.Loopback}
+	for i := range problems {
+		p := &problems[i]
+		kind, is := kinds[p.Kind]
+		if !is {
+			rest = append(rest, *p)
+			continue
+		}
+		noticed = append(noticed, topology.Problem{Kind: kind, File: p.File, Line: p.Line, Text: p.Text, Message: p.Err.Error(), Count: 1, Node: p.Node, Port: p.Port})
+	}
+	return noticed, rest
+}
+
+// tellProblems makes findings of what a reader noticed, or prints a line for each rule
+// where no findings are wanted, and prints the rest of the problems.
+func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Problem) {
+	findings := capture.Findings(f, problems)
+	switch {
+	case !in.asFindings:
+		for i := range findings {
+			fmt.Fprintln(a.stderr, findings[i].Message)
+		}
+	case in.places != nil:
+		in.places.notice(problems)
+		fallthrough
+	default:
+		for _, x := range findings {
+			n := 1
+			for i := range in.findings {
+				if in.findings[i].Rule == x.Rule {
+					n++
+				}
+			}
+			x.Fingerprint = capture.Fingerprint(x.Rule, n)
+			in.findings = append(in.findings, x)
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(problems), func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
+	a.listProblems(len(rest), in.lenient, func(i int) string { return rest[i].String() })
+}
+
+// strictFlag defines --strict, for commands with --lenient.
+func (a *app) strictFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
+	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
 }
 
 // nameMap is the flag --node-name-map of the commands that read a fabric.

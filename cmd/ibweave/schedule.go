@@ -91,6 +91,7 @@ and one after it, no circle closes.
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	a.nameFlag(cmd)
 	lenientFlag(flags, &o.lenient)
+	a.strictFlag(cmd)
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
 	o.outputForm.define(flags, "form of the summary, text or json")
 	return cmd

@@ -26,15 +26,18 @@ const (
 	grids    = "engine=xy|dor|negative-first|west-first|north-last"
 	ordered  = "engine=updn|spam|layered|fattree"
 	asking   = "ibsim mkey node retries timeout umad window"
-	network  = "topology lfts sl2vl path-sl mfts groups lenient"
+	network  = "topology lfts sl2vl path-sl mfts groups lenient strict"
 	random   = "nothing is drawn at random then"
 	unsaid   = "JSON has all of it"
 	noTraces = "the trace says what is sent"
 )
 
+// noisy is the flag of gen KIND that needs text.
+var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal prints no directory"}
+
 // generated is the flags of gen KIND.
 func generated(flags, seeds string) []scope {
-	return []scope{{flags: "output drop-links " + flags}, {flags: "seed", with: seeds, why: random, note: true}}
+	return []scope{{flags: "output format drop-links " + flags}, noisy, {flags: "seed", with: seeds, why: random, note: true}}
 }
 
 // scopes has all flags of all commands, by the words after ibweave: a test fails for a
@@ -48,13 +51,13 @@ var scopes = map[string][]scope{
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
 	},
 	"compare": {
-		{flags: "bisections engines fail-on format hottest lenient lfts node-name-map topology"},
+		{flags: "bisections engines fail-on format hottest lenient lfts node-name-map strict topology"},
 		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "seed", not: "bisections=0", why: random, note: true},
 	},
 	"compile": {
-		{flags: "dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl topology vls"},
-		{flags: "install-dir lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
+		{flags: "dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl strict topology vls"},
+		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
 		{flags: "mcast", with: "groups"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
 		{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
@@ -68,12 +71,12 @@ var scopes = map[string][]scope{
 	"completion zsh":        {{flags: "no-descriptions"}},
 	"devices":               {{flags: "format"}},
 	"diff": {
-		{flags: "fail-on format lenient node-name-map topology"},
+		{flags: "fail-on format lenient node-name-map strict topology"},
 		{flags: "verbose", not: "format=json", why: unsaid, note: true},
 	},
 	"discover": {{flags: asking + " output node-name-map"}},
 	"drift": {
-		{flags: "fail-on format lenient live ibsim umad node max-mlid node-name-map"},
+		{flags: "fail-on format lenient live ibsim umad node max-mlid node-name-map strict"},
 		{flags: "mkey retries timeout window", not: "live", why: "files are not asked", note: true},
 		{flags: "summary verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "samples", not: "summary", why: "a line has no list", note: true},
@@ -81,8 +84,8 @@ var scopes = map[string][]scope{
 	"gen banyan":     generated("stages wrap-around", "drop-links"),
 	"gen fattree":    generated("hosts-per-leaf levels radix", "drop-links"),
 	"gen hypercube":  generated("dim hosts", "drop-links"),
-	"gen irregular":  {{flags: "output drop-links degree hosts switches seed"}},
-	"gen lattice":    {{flags: "output drop-links switches seed"}},
+	"gen irregular":  {{flags: "output format drop-links degree hosts switches seed"}, noisy},
+	"gen lattice":    {{flags: "output format drop-links switches seed"}, noisy},
 	"gen mesh":       generated("dims hosts wrap", "drop-links"),
 	"gen myrinet4":   generated("", "drop-links"),
 	"gen shufflenet": generated("k p", "drop-links"),
@@ -113,7 +116,7 @@ var scopes = map[string][]scope{
 		{flags: "cpus quick seed", with: "DIR", why: "without the names of figures they are listed", note: true},
 	},
 	"schedule": {
-		{flags: "topology lfts groups lenient check format node-name-map"},
+		{flags: "topology lfts groups lenient strict check format node-name-map"},
 		{flags: "classes force method", not: "check", why: "no schedule is made", note: true},
 		{flags: "output", not: "check", why: "no schedule is made"},
 		{flags: "ordered return", with: "method=circuit"},
@@ -134,7 +137,7 @@ var scopes = map[string][]scope{
 	},
 	"version": {},
 	"whatif": {
-		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc node-name-map only output sample shard sort switch topology vls"},
+		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc node-name-map only output sample shard sort strict switch topology vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 		{flags: "no-wrap", with: grids, note: true},
@@ -148,7 +151,7 @@ var lists = map[string][]string{"check": {"rules", "explain"}, "compile": {"engi
 
 // besideLists are flags that scripts pass to each call: beside one that lists they are
 // said, and not refused.
-const besideLists = "date fail-on format install-dir lenient node-name-map source"
+const besideLists = "date fail-on format install-dir lenient node-name-map source strict"
 
 // givenFlag says whether a flag was set, and not switched off or to its default value,
 // which asks for nothing.

@@ -92,6 +92,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	in.fileFlags(in.flags)
 	in.flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs unless --repeat")
 	a.nameFlag(cmd)
+	a.strictFlag(cmd)
 	in.defineTraffic()
 	in.defineHardware()
 	flags := in.flags
@@ -104,7 +105,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 }
 
 // ownFlags are those that say how sim runs, not what it finds.
-var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "help": true, "log-level": true, "log-format": true}
+var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "help": true, "log-level": true, "log-format": true, "strict": true}
 
 // fileFlags name files.
 var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "groups": true, "trace": true, "node-name-map": true}

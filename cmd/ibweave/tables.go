@@ -29,7 +29,7 @@ func (in *audit) fileFlags(flags *pflag.FlagSet) {
 // when the file is not as compile wrote it, with a finding if these are wanted.
 func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	if data, ok := in.loaded[name]; ok {
-		return data, nil
+		return data, a.checkEnd(in, name, data)
 	}
 	raw, err := a.readRaw(name)
 	if err != nil {
@@ -39,10 +39,10 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := func() string {
-		sum := sha256.Sum256(raw)
-		return hex.EncodeToString(sum[:])
+	if err := a.checkEnd(in, name, data); err != nil {
+		return nil, err
 	}
+	hash := func() string { return textSum(raw) }
 	if in.sums != nil {
 		in.sums[name] = hash()
 	}
@@ -56,18 +56,17 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	return data, nil
 }
 
+// textSum is the SHA-256 of a text.
+func textSum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
 // readTables reads a fabric and its tables, which are nil when there are none.
 func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
-	text, err := a.readAudited(in, in.topology)
+	f, err := a.fabricOf(in)
 	if err != nil {
 		return nil, nil, err
-	}
-	f, err := a.parseTopology(in, in.topology, text)
-	if err != nil {
-		return nil, nil, err
-	}
-	if in.places != nil {
-		in.places.readTopology(text)
 	}
 	if in.lfts == "" {
 		return f, nil, nil

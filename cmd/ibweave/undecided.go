@@ -61,8 +61,8 @@ func (in *audit) addOmission(l *omission) {
 func (in *audit) addUndecidedTopology(name string, problems []topology.Problem) {
 	l := omission{rules: in.topologyRules()}
 	for i := range problems {
-		if p := &problems[i]; p.Lost {
-			if l.n++; l.n == 1 {
+		if p := &problems[i]; p.Kind == topology.Dropped {
+			if l.n += p.Count; l.what == "" {
 				l.what = fmt.Sprintf("%s:%d: --lenient left something out: %s", name, p.Line, p.Message)
 			}
 		}

@@ -62,6 +62,9 @@ type Options struct {
 	InstallDir string
 	// Lean leaves the comments out of dumps.
 	Lean bool
+	// Labels writes the labels of ports into the topology, as ibdiagnet does. ibsim cannot
+	// load it then.
+	Labels bool
 	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix.
 	// OpenSM wants them unpacked.
 	Zstd bool
@@ -134,7 +137,12 @@ func (c *contents) addTables() {
 	c.addDump(FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, opt) })
 	c.add(GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) })
 	c.add(SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) })
-	c.add(TopologyName, func(w io.Writer) error { return topology.Write(w, f) })
+	c.add(TopologyName, func(w io.Writer) error {
+		if c.opt.Labels {
+			return topology.WriteLabelled(w, f)
+		}
+		return topology.Write(w, f)
+	})
 	if o := c.Routing.Order; o != nil {
 		c.add(OrderName, func(w io.Writer) error { return writeOrder(w, f, o) })
 	}
@@ -208,6 +216,9 @@ func (opt *Options) manifestOptions(f *fabric.Fabric) map[string]any {
 	m["install-dir"] = opt.InstallDir
 	m["lean"] = opt.Lean
 	m["path-sl"] = opt.PairSLs
+	if opt.Labels {
+		m["labels"] = true
+	}
 	if opt.Zstd {
 		m["zstd"] = true
 	}

@@ -36,6 +36,11 @@ func Remaining(f *fabric.Fabric, cables ...fabric.PortID) (*fabric.Fabric, error
 	}
 	for _, n := range nodes {
 		for p := g.PortBase(n); p < g.PortBase(n+1); p++ {
+			if label := g.Label(p); label != "" {
+				if err := b.SetLabel(at[n], g.Num(p), label); err != nil {
+					return nil, err
+				}
+			}
 			if peer := g.Peer(p); peer > p {
 				if err := b.Connect(at[n], g.Num(p), at[g.Owner(peer)], g.Num(peer), g.Link(p)); err != nil {
 					return nil, err

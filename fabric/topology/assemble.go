@@ -18,6 +18,10 @@ func (p *parser) resolve() (*fabric.Fabric, error) {
 			return nil, err
 		}
 	}
+	if err := p.tellLIDs(); err != nil {
+		return nil, err
+	}
+	p.tellNoise()
 	f, err := p.build()
 	if err != nil {
 		return nil, &fabric.ParseError{File: p.file, Err: err}
@@ -79,7 +83,12 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has ports 1 to %d (line %d)", p.portName(l), p.peerName(l), n.ports, n.header.num)
 	}
 	if peer == l.node && l.peerNum == l.num {
-		return p.fail(l.at, p.column(l), lost, "%s is connected to itself: want another port", p.portName(l))
+		if p.strict {
+			return p.refusal(l.at, p.column(l), "%s is connected to itself: want another port", p.portName(l))
+		}
+		q := p.problem(Loopback, l.at, p.column(l), "connected to itself; taken as a port without a cable")
+		q.Node, q.Port = p.nodes[l.node].guid, l.num
+		return nil
 	}
 	at := p.slots[n.base+int(l.peerNum)] - 1
 	if at < 0 {
@@ -253,6 +262,88 @@ func (p *parser) hearLIDs() {
 	}
 }
 
+// tellLIDs makes Problems of LIDs that no port can have, one for each end port. LID 0 is
+// among them where other ports have LIDs: the subnet manager has left that port out. A
+// strict read refuses it.
+func (p *parser) tellLIDs() error {
+	zero := p.zeroLIDs()
+	if p.strict && len(zero) > 0 {
+		x := &zero[0]
+		return p.refusal(x.at, x.column, "LID 0 in a fabric with LIDs: want 1 to %d", fabric.MaxUnicastLID)
+	}
+	told := make(map[int]bool) // by index in slots
+	for _, list := range [][]badLID{p.badLIDs, zero} {
+		for i := range list {
+			p.tellLID(&list[i], told)
+		}
+	}
+	return nil
+}
+
+// tellLID makes a Problem of a LID that no port can have, unless its port has one already.
+func (p *parser) tellLID(x *badLID, told map[int]bool) {
+	n, l := &p.nodes[x.node], (*portLine)(nil)
+	if x.port >= 0 {
+		l = &p.ports[x.port]
+		if x.peer {
+			if l.back < 0 {
+				return
+			}
+			l = &p.ports[l.back]
+			n = &p.nodes[l.node]
+		}
+	}
+	slot, num, lid := n.base, fabric.ManagementPort, n.lid
+	if n.kind != fabric.Switch {
+		slot, num, lid = slot+int(l.num), l.num, l.lid
+	}
+	if told[slot] {
+		return
+	}
+	told[slot] = true
+	message := fmt.Sprintf("LID %s: want 1 to %d; ", x.text, fabric.MaxUnicastLID)
+	if lid == 0 {
+		message += "taken as none"
+	} else {
+		message += fmt.Sprintf("taken as %d, as another line says", lid)
+	}
+	q := p.problem(InvalidLID, x.at, x.column, message)
+	q.Node, q.Port = n.guid, num
+}
+
+// zeroLIDs lists the ports with a cable that have no LID and say that it is 0, unless no
+// port has one.
+func (p *parser) zeroLIDs() []badLID {
+	var list []badLID
+	some := false
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		cabled := false
+		for _, at := range p.slots[n.base : n.base+int(n.ports)+1] {
+			if at == 0 || p.ports[at-1].back < 0 {
+				continue
+			}
+			cabled = true
+			l := &p.ports[at-1]
+			if n.kind == fabric.Switch {
+				break
+			}
+			some = some || l.lid != 0
+			if l.zero && l.lid == 0 {
+				list = append(list, badLID{text: "0", at: l.at, column: p.lidColumn(l.at, 0), node: int32(i), port: at - 1})
+			}
+		}
+		some = some || n.lid != 0
+		if n.zero && n.lid == 0 && cabled {
+			list = append(list, badLID{text: "0", at: n.header, column: p.lidColumn(n.header, 0), node: int32(i), port: -1})
+		}
+	}
+	if !some {
+		return nil
+	}
+	return list
+}
+
 // lidOwners holds for each LID the number of the line that gives it to a port,
 // or 0.
 type lidOwners [int(fabric.MaxUnicastLID) + 1]int32
@@ -272,7 +363,16 @@ func (p *parser) claim(owner *lidOwners, lid fabric.LID, lmc uint8, at place, no
 	}
 	low, n := int(lid), 1<<lmc
 	if low%n != 0 {
-		return false, p.mend(at, p.lidColumn(at, lid), lost, "LID %d of %s is not a multiple of %d, as LMC %d wants", low, name(), n, lmc)
+		what := fmt.Sprintf("%d, not a multiple of %d as LMC %d wants", low, n, lmc)
+		if p.strict {
+			return false, p.refusal(at, p.lidColumn(at, lid), "LID of %s is %s", name(), what)
+		}
+		x := badLID{text: what, at: at, column: p.lidColumn(at, lid), node: node, port: -1}
+		if l != nil {
+			x.port = p.slots[p.nodes[node].base+int(l.num)] - 1
+		}
+		p.badLIDs = append(p.badLIDs, x)
+		return false, nil
 	}
 	// low+n is in range, because low is and 0xC000 is a multiple of 128.
 	for k, line := range owner[low : low+n] {
@@ -324,6 +424,11 @@ func (p *parser) build() (*fabric.Fabric, error) {
 	}
 	for i := range p.ports {
 		l := &p.ports[i]
+		if l.label != 0 {
+			if err := b.SetLabel(int(l.node), l.num, p.labels[l.label]); err != nil {
+				return nil, err
+			}
+		}
 		if l.back < 0 {
 			continue
 		}

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"math"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -11,6 +12,9 @@ type comment struct {
 	lid      fabric.LID // the last one
 	firstLID fabric.LID // the first one
 	lids     int        // how many
+	zero     bool       // one of them is 0
+	bad      string     // one that no port can have
+	badAt    int        // where it stands
 	lmc      uint8
 	enhanced bool
 	unquoted bool // a description is among it
@@ -43,20 +47,9 @@ func (p *parser) readWord(l *line, c *comment) (known bool, err error) {
 	word := l.token()
 	switch {
 	case string(word) == "lid":
-		v, ok, err := p.readCommentNumber(l, c, "LID", uint64(fabric.MaxUnicastLID))
-		if ok {
-			if c.lid = fabric.LID(v); c.lids == 0 {
-				c.firstLID = c.lid
-			}
-			c.lids++
-		}
-		return true, err
+		return true, p.readLID(l, c)
 	case string(word) == "lmc":
-		v, ok, err := p.readCommentNumber(l, c, "LMC", fabric.MaxLMC)
-		if ok {
-			c.lmc = uint8(v)
-		}
-		return true, err
+		return true, p.readLMC(l, c)
 	case string(word) == "enhanced":
 		c.enhanced = true
 		return true, nil
@@ -72,23 +65,93 @@ func (p *parser) readWord(l *line, c *comment) (known bool, err error) {
 	return false, nil
 }
 
-// readCommentNumber reads the number behind lid or lmc. It is not ok if the word is one
-// of a description, or the number is dropped.
-func (p *parser) readCommentNumber(l *line, c *comment, what string, most uint64) (v uint64, ok bool, err error) {
-	ahead := *l
-	ahead.skipBlanks()
-	start := ahead
-	v, ok = ahead.number()
+// readLID reads the number behind lid. One that no port can have is kept in bad, as the
+// LIDs of ports that no subnet manager has brought up: 65535, -1, or none.
+func (p *parser) readLID(l *line, c *comment) error {
+	v, start, word := commentNumber(l)
 	switch {
-	case ahead.at == start.at && !ahead.is('-') || ahead.is('x'): // a word, or lid 4xNDR
-		return 0, false, nil
-	case ok && v <= most && ahead.isBlank():
-		l.at = ahead.at
-		return v, true, nil
+	case word && (c.unquoted || c.lids > 0 || !start.done() && !start.isNext("lmc") && !start.isLink()):
+		return nil // of a description
+	case !word && v <= uint64(fabric.MaxUnicastLID):
+		l.at = start.at + len(start.nextToken())
+		if c.lid = fabric.LID(v); c.lids == 0 {
+			c.firstLID = c.lid
+		}
+		c.lids++
+		c.zero = c.zero || v == 0
+		return nil
 	case c.unquoted:
-		return 0, false, nil
+		return nil
 	}
-	return 0, false, p.mend(p.line, start.at, what+" dropped", "%s %q: want 0 to %d", what, start.nextToken(), most)
+	what := "without a number"
+	if !word {
+		what = string(start.nextToken())
+		l.at = start.at + len(what)
+	}
+	if p.strict {
+		return p.refusal(p.line, start.at, "LID %s: want 0 to %d", what, fabric.MaxUnicastLID)
+	}
+	c.bad, c.badAt = what[:min(len(what), 32)], start.at
+	return nil
+}
+
+// readLMC reads the number behind lmc.
+func (p *parser) readLMC(l *line, c *comment) error {
+	v, start, word := commentNumber(l)
+	switch {
+	case word:
+		return nil
+	case v <= fabric.MaxLMC:
+		c.lmc = uint8(v)
+		l.at = start.at + len(start.nextToken())
+		return nil
+	case c.unquoted:
+		return nil
+	}
+	return p.mend(p.line, start.at, "LMC dropped", "LMC %q: want 0 to %d", start.nextToken(), fabric.MaxLMC)
+}
+
+// commentNumber is the number that comes next in a comment, math.MaxUint64 for a word that
+// only begins like one. It is a word if it does not even do that, as 4xNDR.
+func commentNumber(l *line) (v uint64, start line, word bool) {
+	start = *l
+	start.skipBlanks()
+	ahead := start
+	v, ok := ahead.number()
+	switch {
+	case ahead.at == start.at && !ahead.is('-') || ahead.is('x'):
+		return 0, start, true
+	case !ok || !ahead.isBlank():
+		return math.MaxUint64, start, false
+	}
+	return v, start, false
+}
+
+// isNext says whether a word comes next.
+func (l line) isNext(word string) bool { return string(l.nextToken()) == word }
+
+// isLink says whether 4xNDR or the like comes next.
+func (l line) isLink() bool {
+	_, ok := linkOf(l.token())
+	return ok
+}
+
+// badLID is a LID that no port can have, as a line says it.
+type badLID struct {
+	text   string
+	at     place
+	column int
+	node   int32 // index in nodes
+	port   int32 // index in ports; -1 for the management port of the node
+	peer   bool  // it is of the port's peer
+}
+
+// noteBadLID keeps the LID of a comment that no port can have, if there is one.
+func (p *parser) noteBadLID(c *comment, of badLID) {
+	if c.bad != "" {
+		of.text, of.at, of.column = c.bad, p.line, c.badAt
+		p.badLIDs = append(p.badLIDs, of)
+	}
 }
 
 // linkMasks is what ibsim lets a port run at, one bit each: IBA's

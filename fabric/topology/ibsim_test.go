@@ -229,7 +229,7 @@ func TestIbsim(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, printed)
 			}
-			if len(problems) != 0 {
+			if problems = withoutZero(problems); len(problems) != 0 {
 				t.Error(list(problems))
 			}
 			if diff := cmp.Diff(ascii.Replace(form.want), tell(got)); diff != "" {
@@ -305,7 +305,7 @@ Rt 2 "r1" # "router"
 	printed := simulate(t, text)()
 	golden(t, "short", "ibnetdiscover of infiniband-diags 44 on ibsim 0.10, of the short form in ibsim_test.go", printed)
 	g, problems, err := Parse("printed", []byte(printed), Options{})
-	if err != nil || len(problems) != 0 {
+	if err != nil || len(withoutZero(problems)) != 0 {
 		t.Fatal(err, problems)
 	}
 	// ibsim takes the node GUID for the system image GUID where none is said.

@@ -110,7 +110,8 @@ func TestParse(t *testing.T) {
 		{"link at one end", switches(` # "b" lid 2 4xHDR`, ` # "a" lid 1`), tellSwitches(" 4xHDR"), ""},
 		{"width at one end, speed at the other", switches(` # "b" lid 2 4x???`, ` # "a" lid 1 ??HDR`), tellSwitches(" 4xHDR"), ""},
 		{"unknown speed and width", switches(` # "b" lid 2 4xFAST`, ` # "a" lid 1 5xFAST`), tellSwitches(" 4x"), ""},
-		{"lid without a number", switches(` # "b" lid 4xDDR`, ` # "a" lid 4xDDR`), tellSwitches(" 4xDDR"), ""},
+		{"lid without a number", switches(` # "b" lid 4xDDR`, ` # "a" lid 4xDDR`), tellSwitches(" 4xDDR"),
+			"line 2: LID without a number: want 1 to 49151; taken as 2, as another line says\nline 5: LID without a number: want 1 to 49151; taken as 1, as another line says\n"},
 		{"hexadecimal LIDs", switches(` # "b" lid 0x2 1xSDR`, ` # "a" lid 0x1 1xSDR`), tellSwitches(" 1xSDR"), ""},
 		{"no quotes in comments", switches(` # b lid 2 12xQDR`, ` # lid 1 12xQDR`), tellSwitches(" 12xQDR"), ""},
 		{
@@ -328,12 +329,12 @@ func TestRecognize(t *testing.T) {
 
 // A long line with many problems does not fill the memory with copies of it.
 func TestProblemText(t *testing.T) {
-	line := "Switch 1 \"a\" # \"a\"" + strings.Repeat(" lid 99999", 1000)
+	line := "Switch 1 \"a\" # \"a\"" + strings.Repeat(" lmc 99999", 1000)
 	_, problems, err := Parse("in", []byte(line), Options{Lenient: true})
 	if err != nil || len(problems) != 1000 {
 		t.Fatal(len(problems), err)
 	}
-	want := Problem{Line: 1, Column: 23, Text: line[:256], Message: "LID \"99999\": want 0 to 49151; LID dropped", Lost: true}
+	want := Problem{Kind: Dropped, File: "in", Count: 1, Line: 1, Column: 23, Text: line[:256], Message: "LMC \"99999\": want 0 to 7; LMC dropped"}
 	if diff := cmp.Diff(want, problems[0]); diff != "" {
 		t.Error(diff)
 	}

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -11,7 +12,11 @@ import (
 //	[17]	"H-0002c90000000002"[1](2c90000000003) 		# "host 1" lid 9 4xNDR
 //	[1](2c90000000003) 	"S-0002c90000000001"[17]		# lid 9 lmc 0 "leaf 1" lid 7 4xNDR
 //
-// With -g, [ext 3] may stand behind either port number.
+// With -g, [ext 3] may stand behind either port number. ibdiagnet's own ibnetdiscover text
+// has labels of ports:
+//
+//	[17](1/9/1) "H-0002c90000000002"[1](2c90000000003)      # "host 1" lid 9 4xNDR
+//	[1](B66D0F0/0/0/1)(2c90000000003) "S-0002c90000000001"[17] # lid 9 lmc 0 "leaf 1" lid 7 4xNDR
 func (p *parser) readPort(l *line) error {
 	if p.current < 0 {
 		if p.dropped {
@@ -34,7 +39,7 @@ func (p *parser) readPort(l *line) error {
 	if err := p.readPortComment(l, &own, &peer); err != nil {
 		return err
 	}
-	port.lid, port.lmc, port.peerLID, port.link = own.lid, own.lmc, peer.lid, peer.link
+	port.lid, port.lmc, port.zero, port.peerLID, port.link = own.lid, own.lmc, own.zero, peer.lid, peer.link
 	if port.link == (fabric.Link{}) {
 		port.link = peer.masks.link()
 	}
@@ -42,12 +47,15 @@ func (p *parser) readPort(l *line) error {
 	if *slot != 0 {
 		return p.failHere(start, "line dropped", "port [%d] is there twice: line %d has it too", port.num, p.ports[*slot-1].at.num)
 	}
+	at := int32(len(p.ports))
+	p.noteBadLID(&own, badLID{node: p.current, port: at})
+	p.noteBadLID(&peer, badLID{node: p.current, port: at, peer: true})
 	p.ports = append(p.ports, port)
 	*slot = int32(len(p.ports))
 	return nil
 }
 
-// readOwnEnd reads the number of the port, and its GUID if it has one.
+// readOwnEnd reads the number of the port, and its label and its GUID if it has them.
 func (p *parser) readOwnEnd(l *line, port *portLine) (err error) {
 	ports := p.nodes[p.current].ports
 	start := *l
@@ -57,12 +65,18 @@ func (p *parser) readOwnEnd(l *line, port *portLine) (err error) {
 	}
 	port.num = fabric.PortNum(num)
 	l.skipExternal()
+	if l.is('(') {
+		port.label = p.readLabel(l, p.nodes[p.current].kind == fabric.Switch)
+	}
+	if p.strict && l.is('"') {
+		return p.refusal(p.line, l.at, "no tab in front of the other end: want one")
+	}
 	port.guid, err = p.readPortGUID(l)
 	return err
 }
 
 // readPeerEnd reads the id of the node at the other end, the number of the port there,
-// and its GUID if it has one.
+// and its GUID if it has one. A label there is passed over: the port's own line has it.
 func (p *parser) readPeerEnd(l *line, port *portLine) (err error) {
 	start := *l
 	id := l.quoted()
@@ -84,8 +98,74 @@ func (p *parser) readPeerEnd(l *line, port *portLine) (err error) {
 		port.peerNum = fabric.PortNum(num)
 		l.skipExternal()
 	}
+	if l.is('(') {
+		p.readLabel(l, port.peer.kind == 'S')
+	}
+	if p.strict && l.is('#') {
+		return p.refusal(p.line, l.at, "no tab in front of the comment: want one")
+	}
 	port.peerGUID, err = p.readPortGUID(l)
 	return err
+}
+
+// readLabel reads a label in brackets: an index in labels, 0 if none comes next. What
+// stands in the only brackets behind a port number is a GUID where the node is no switch,
+// as ibnetdiscover prints it, unless it cannot be one; a label of a switch has at most
+// maxPlain letters, or slashes.
+func (p *parser) readLabel(l *line, ofSwitch bool) int32 {
+	text := l.rest()
+	n := bytes.IndexByte(text, ')')
+	if n < 0 {
+		return 0
+	}
+	label := text[1:n]
+	ahead := line{text: text, at: n + 1}
+	ahead.skipBlanks()
+	switch slashes := bytes.IndexByte(label, '/') >= 0; {
+	case !isLabel(label):
+		return 0
+	case slashes || ahead.is('('):
+	case !ofSwitch || len(label) > maxPlain:
+		return 0
+	}
+	l.at += n + 1
+	l.skipBlanks()
+	if string(label) == "N/A" {
+		return 0
+	}
+	i, ok := p.labelNum[string(label)]
+	if !ok {
+		if p.labelNum == nil {
+			p.labels, p.labelNum = []string{""}, make(map[string]int32)
+		}
+		i = int32(len(p.labels))
+		p.labels = append(p.labels, string(label))
+		p.labelNum[p.labels[i]] = i
+	}
+	return i
+}
+
+// maxPlain is how long a label without slashes can be, in bytes, and maxLabel how long one
+// with them. All that ibdiagnet prints are shorter.
+const (
+	maxPlain = 8
+	maxLabel = 32
+)
+
+// readable says whether readLabel reads a label back that a port line has, behind which
+// ports of other nodes than switches have their GUID.
+func readable(label string, ofSwitch bool) bool {
+	return isLabel([]byte(label)) && label != "N/A" && (!ofSwitch || len(label) <= maxPlain || strings.Contains(label, "/"))
+}
+
+// isLabel says whether text can be a label: 1/12/2, 7, B184D0F0/0/0/1.
+func isLabel(text []byte) bool {
+	for _, c := range text {
+		if c != '/' && c != '-' && c != '.' && c != '_' && hexDigit(c) < 0 && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return 1 <= len(text) && len(text) <= maxLabel && !bytes.HasPrefix(text, []byte("0x"))
 }
 
 // readPortGUID reads a GUID in brackets between blanks, 0 if there is none.

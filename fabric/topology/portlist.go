@@ -34,6 +34,7 @@ type listPort struct {
 	kind fabric.NodeType
 	num  fabric.PortNum
 	lid  fabric.LID
+	bad  string // a LID that no port can have, "" for none
 }
 
 // key identifies the node of the port by its GUID.
@@ -99,6 +100,12 @@ func isListLine(text []byte, at int) bool {
 func (p *parser) readList() error {
 	lines := make([]listLine, 0, len(p.data)/96+16)
 	err := p.eachLine(func(l *line) error {
+		if !isListLine(l.text, l.at) && !isBrokenList(l.rest()) && !isStanza(*l) {
+			return p.passOver(l)
+		}
+		if err := p.settleNoise(len(lines) > 0); err != nil {
+			return err
+		}
 		x := listLine{at: p.line}
 		if err := p.readListLine(l, &x); err != nil {
 			return err
@@ -110,6 +117,22 @@ func (p *parser) readList() error {
 		return err
 	}
 	return p.listNodes(lines)
+}
+
+// isBrokenList says whether a line that is none of a port list begins as one: it may be
+// cut, or lack a blank.
+func isBrokenList(text []byte) bool {
+	if len(text) < 2 {
+		return false
+	}
+	_, ok := listKind(text[:2])
+	return ok && (len(text) == 2 || text[2] == ' ' || text[2] == '\t' || '0' <= text[2] && text[2] <= '9')
+}
+
+// isStanza says whether a line is one of a stanza.
+func isStanza(l line) bool {
+	word := l.letters()
+	return headerKind(word) != 0 && isBrokenHeader(l) || isBefore(word)
 }
 
 func (p *parser) readListLine(l *line, x *listLine) error {
@@ -172,9 +195,10 @@ func (p *parser) readListPort(l *line, to *listPort) error {
 	start := *l
 	lid := l.decimal()
 	if lid > int(fabric.MaxUnicastLID) {
-		if err := p.mend(p.line, start.at, "LID dropped", "LID %q: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID); err != nil {
-			return err
+		if p.strict {
+			return p.refusal(p.line, start.at, "LID %s: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID)
 		}
+		to.bad = string(start.nextToken())
 		lid = 0
 	}
 	to.lid = fabric.LID(lid)
@@ -252,6 +276,9 @@ func (p *parser) listNodes(lines []listLine) error {
 				p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.id.kind), n.guid, l.own.lid, n.lid, n.header.num)
 			}
 		}
+		if l.own.bad != "" && n.kind == fabric.Switch {
+			p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: of[i], port: -1})
+		}
 		if !l.linked {
 			continue
 		}
@@ -265,11 +292,20 @@ func (p *parser) listNodes(lines []listLine) error {
 			peerLID: l.peer.lid,
 			link:    l.link,
 		}
-		if n.kind != fabric.Switch {
-			line.guid, line.lid = l.own.guid, l.own.lid
+		if zero := l.own.lid == 0 && l.own.bad == ""; n.kind == fabric.Switch {
+			n.zero = n.zero || zero
+		} else {
+			line.guid, line.lid, line.zero = l.own.guid, l.own.lid, zero
 		}
 		if l.peer.kind != fabric.Switch {
 			line.peerGUID = l.peer.guid
+		}
+		at := int32(len(p.ports))
+		if l.own.bad != "" && n.kind != fabric.Switch {
+			p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: of[i], port: at})
+		}
+		if l.peer.bad != "" {
+			p.badLIDs = append(p.badLIDs, badLID{text: l.peer.bad, at: l.at, node: of[i], port: at, peer: true})
 		}
 		p.ports = append(p.ports, line)
 		p.slots[slot] = int32(len(p.ports))

@@ -8,17 +8,12 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// cutLine splits data after its first line; line is without its end, LF or
-// CRLF.
+// cutLine splits data after its first line; line is without its end, LF.
 func cutLine(data []byte) (line, rest []byte) {
-	line = data
 	if n := bytes.IndexByte(data, '\n'); n >= 0 {
-		line, rest = data[:n], data[n+1:]
+		return data[:n], data[n+1:]
 	}
-	if len(line) > 0 && line[len(line)-1] == '\r' {
-		line = line[:len(line)-1]
-	}
-	return line, rest
+	return data, nil
 }
 
 // line is a line of text that is read from left to right.

@@ -26,24 +26,64 @@ func (p *parser) readStanzas() error {
 	p.ports = make([]portLine, 0, len(p.data)/96+16)
 	p.nodes = make([]node, 0, len(p.data)/512+16)
 	return p.eachLine(func(l *line) error {
-		if l.is('[') {
+		if l.is('[') && p.isPort(*l) {
+			if err := p.settleNoise(p.current >= 0 || p.dropped); err != nil {
+				return err
+			}
 			return p.readPort(l)
 		}
 		return p.readOther(l)
 	})
 }
 
+// isPort says whether a line that begins with [ is one of a port, and not a prompt or the
+// time of a log.
+func (p *parser) isPort(l line) bool {
+	if bytes.IndexByte(l.rest(), '"') >= 0 {
+		return true
+	}
+	if p.current < 0 && !p.dropped {
+		return false
+	}
+	l.at++
+	l.skipBlanks()
+	if l.decimal() < 0 {
+		return l.is(']')
+	}
+	l.skipBlanks()
+	return l.done() || l.is(']')
+}
+
+// isBrokenHeader says whether a line that begins as a header is one, though it lacks
+// something: a prompt may begin with such a word, too.
+func isBrokenHeader(l line) bool {
+	if bytes.IndexByte(l.rest(), '"') >= 0 {
+		return true
+	}
+	l.skipBlanks()
+	l.decimal()
+	l.skipBlanks()
+	return l.done() || l.is('#')
+}
+
 // readOther reads a line that is not one of a port.
 func (p *parser) readOther(l *line) error {
 	start := *l
 	word := l.letters()
+	switch kind := headerKind(word); {
+	case kind != 0 && !isBrokenHeader(*l):
+		return p.passOver(&start)
+	case kind != 0:
+		if err := p.settleNoise(p.begun); err != nil {
+			return err
+		}
+		return p.readHeader(l, kind)
+	case p.pending.any() && isBefore(word):
+		if err := p.settleNoise(p.begun); err != nil {
+			return err
+		}
+	}
 	switch string(word) {
-	case "Switch":
-		return p.readHeader(l, fabric.Switch)
-	case "Ca", "Hca":
-		return p.readHeader(l, fabric.CA)
-	case "Rt":
-		return p.readHeader(l, fabric.Router)
 	case "switchguid", "switchguids":
 		return p.readGUID(l, fabric.Switch)
 	case "caguid", "caguids", "hcaguid", "hcaguids":
@@ -64,18 +104,12 @@ func (p *parser) readOther(l *line) error {
 		v, err := p.readNumber(l, math.MaxUint64)
 		p.system = fabric.GUID(v)
 		return err
-	case "width":
-		v, err := p.readNumber(l, 31)
-		p.masks.width = int(v)
-		return err
-	case "speed":
-		v, err := p.readNumber(l, 7)
-		p.masks.speed = int(v)
-		return err
-	case "extspeed":
-		v, err := p.readNumber(l, 15)
-		p.masks.ext = int(v)
-		return err
+	case "width", "speed", "extspeed":
+		ahead := *l
+		if ahead.skipBlanks(); !ahead.is('=') {
+			return p.passOver(&start)
+		}
+		return p.readMasks(l, word)
 	case "pdebug": // ibsim's switch for its own debugging
 		return nil
 	case "Chassis", "Hostname": // of ibnetdiscover -g
@@ -87,10 +121,52 @@ func (p *parser) readOther(l *line) error {
 	return p.refuse(start)
 }
 
-// refuse says why a line cannot be used.
+// headerKind is the type of node that the first word of a header says, 0 for another word.
+func headerKind(word []byte) fabric.NodeType {
+	switch string(word) {
+	case "Switch":
+		return fabric.Switch
+	case "Ca", "Hca":
+		return fabric.CA
+	case "Rt":
+		return fabric.Router
+	}
+	return 0
+}
+
+// isBefore says whether a word begins a line in front of a header.
+func isBefore(word []byte) bool {
+	switch string(word) {
+	case "vendid", "devid", "sysimgguid", "switchguid", "switchguids", "caguid", "caguids", "hcaguid", "hcaguids", "rtguid", "rtguids":
+		return true
+	}
+	return false
+}
+
+// readMasks reads ibsim's defaults for the links of the nodes that follow.
+func (p *parser) readMasks(l *line, word []byte) error {
+	switch string(word) {
+	case "width":
+		v, err := p.readNumber(l, 31)
+		p.masks.width = int(v)
+		return err
+	case "speed":
+		v, err := p.readNumber(l, 7)
+		p.masks.speed = int(v)
+		return err
+	default:
+		v, err := p.readNumber(l, 15)
+		p.masks.ext = int(v)
+		return err
+	}
+}
+
+// refuse says why a line cannot be used, or passes over what is no topology text at all.
 func (p *parser) refuse(l line) error {
 	at := l.at
+	quoted := bytes.IndexByte(l.rest(), '"') >= 0
 	switch word := l.letters(); {
+	case !quoted && !isListLine(l.text, at):
 	case string(word) == "include":
 		return p.failHere(at, "line dropped", "ibsim's include cannot be followed: put the text of that file here, or load this file into ibsim and read what ibnetdiscover prints there")
 	case string(word) == "do" || string(word) == "module":
@@ -103,7 +179,8 @@ func (p *parser) refuse(l line) error {
 		p.noNode()
 		return p.failHere(at, "stanza dropped", "no such node type %q: want Switch, Ca, Hca or Rt", word)
 	}
-	return p.failHere(at, "line dropped", "not a line of topology text: want what ibnetdiscover prints on standard output")
+	l.at = at
+	return p.passOver(&l)
 }
 
 // isHeader says whether a number and a quoted id follow a word, as in the first line
@@ -126,6 +203,7 @@ func (p *parser) noStanza() { p.current, p.dropped = -1, false }
 // readNumber reads =N, hexadecimal with 0x or decimal.
 func (p *parser) readNumber(l *line, most uint64) (uint64, error) {
 	p.noStanza()
+	p.begun = true
 	l.skipBlanks()
 	if !l.skip("=") {
 		return 0, p.failHere(l.at, "line dropped", "want = and a number")
@@ -146,6 +224,7 @@ func (p *parser) readNumber(l *line, most uint64) (uint64, error) {
 // line (parse_guidbase).
 func (p *parser) readGUID(l *line, kind fabric.NodeType) error {
 	p.noStanza()
+	p.begun = true
 	c := &p.guids[kind]
 	l.skipBlanks()
 	relative := l.is('+')
@@ -186,6 +265,10 @@ func (p *parser) readGUID(l *line, kind fabric.NodeType) error {
 //	Switch	36 "S-0002c90000000001"		# "leaf 1" enhanced port 0 lid 7 lmc 0
 func (p *parser) readHeader(l *line, kind fabric.NodeType) error {
 	p.noNode()
+	p.begun = false
+	if p.strict && !l.isBlank() {
+		return p.refusal(p.line, l.at, "no tab behind the type of node: want one")
+	}
 	n := node{
 		header: p.line, kind: kind, vendor: p.vendor, device: p.device, system: p.system, base: len(p.slots),
 		portGUID: p.guids[kind].port,
@@ -231,6 +314,9 @@ func (p *parser) readNodeID(l *line, n *node) (id nodeID, err error) {
 	if id.text = l.quoted(); len(id.text) == 0 {
 		return id, p.failHere(id.at, "stanza dropped", "want the node's id in quotes, such as \"S-0002c90000000001\"")
 	}
+	if p.strict && l.is('#') {
+		return id, p.refusal(p.line, l.at, "no tab behind the node's id: want one")
+	}
 	l.skipBlanks()
 	if !l.done() && !l.is('#') {
 		return id, p.failHere(l.at, "stanza dropped", "text behind the node's id: want nothing or a comment")
@@ -254,6 +340,13 @@ func (p *parser) identify(n *node, id nodeID) error {
 		if n.kind != fabric.Switch {
 			c.next += fabric.GUID(n.ports)
 		}
+	}
+	if of := fabric.GUID(n.id.value); fromID && n.guid != of && c.port == of {
+		// switchguid=0xSYSTEM(NODE) of ibdiagnet, where ibnetdiscover has 0xNODE(PORT)
+		if n.system == 0 {
+			n.system = n.guid
+		}
+		n.guid, n.portGUID = of, 0
 	}
 	c.stated, c.port = false, 0
 	if fromID && n.guid != fabric.GUID(n.id.value) {
@@ -301,7 +394,8 @@ func (p *parser) readNodeComment(l *line, n *node, id []byte) error {
 		return err
 	}
 	if n.kind == fabric.Switch {
-		n.lid, n.lmc, n.enhanced0 = c.lid, c.lmc, c.enhanced
+		n.lid, n.lmc, n.enhanced0, n.zero = c.lid, c.lmc, c.enhanced, c.zero
+		p.noteBadLID(&c, badLID{node: int32(len(p.nodes)), port: -1})
 	}
 	return nil
 }

@@ -12,11 +12,8 @@ package topology
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"fmt"
 	"math"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -25,25 +22,47 @@ import (
 type Options struct {
 	// Lenient drops what is broken and lists it, instead of refusing the text.
 	Lenient bool
+	// Strict refuses all that the tool itself does not print, as foreign lines, lost tabs
+	// and other ends of lines, and LIDs that no port can have. It goes before Lenient.
+	Strict bool
+	// Lines, if it is not nil, is filled with where the text has nodes and ports.
+	Lines *Lines
 }
 
-// Problem is something in a text that does not fit, and what was made of it.
-// A strict read has them too, for statements that contradict each other in
-// what one of them decides alone: the LID or port GUID that a line gives to
-// its peer, and the speed of a cable.
-type Problem struct {
-	Line    int    // 1-based
-	Column  int    // 0-based, in bytes
-	Text    string // the line, without its end, cut to 256 bytes
-	Message string
-	Lost    bool // something was left out; only in a lenient read
+// Lines says where a text has nodes and ports, as numbers of lines from 1: the header of a
+// node, or in a port list the first line with it, and the line of a port.
+type Lines struct {
+	Nodes map[fabric.GUID]int
+	Ports map[NodePort]int
+}
+
+// NodePort is a port by the GUID of its node.
+type NodePort struct {
+	Node fabric.GUID
+	Port fabric.PortNum
+}
+
+// fillLines tells where nodes and ports are.
+func (p *parser) fillLines(to *Lines) {
+	to.Nodes, to.Ports = make(map[fabric.GUID]int, len(p.nodes)), make(map[NodePort]int, len(p.ports))
+	for i := range p.nodes {
+		to.Nodes[p.nodes[i].guid] = int(p.nodes[i].header.num)
+	}
+	for i := range p.ports {
+		l := &p.ports[i]
+		to.Ports[NodePort{p.nodes[l.node].guid, l.num}] = int(l.at.num)
+	}
 }
 
 // Parse reads topology text; name is for messages. The form is recognized by
 // its lines. Nodes get their place in the text as Node.Order.
 //
-// Errors are *fabric.ParseError. A strict read stops at the first line that is
-// wrong by itself, and after that at the first that contradicts another. A
+// Text is read as terminals and editors leave it: with a byte order mark, with CRLF or
+// CR, with blanks for tabs or none, with foreign lines before the first stanza, behind the
+// last and between them. ibdiagnet's own ibnetdiscover text has the labels of ports.
+//
+// Errors are *fabric.ParseError. A read that is not lenient stops at the first line that
+// is wrong by itself, and after that at the first that contradicts another. A
 // lenient one only fails where there is no node at all; the fabric that it
 // returns can be written and then read strictly. Problems are sorted by line.
 //
@@ -57,9 +76,15 @@ type Problem struct {
 // the kind of port 0 besides, and a node has as many ports as are listed.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
 	p := &parser{
-		file: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), lenient: opt.Lenient,
+		file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict,
 		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
 	}
+	if opt.Strict {
+		if err := p.checkEnds(data); err != nil {
+			return nil, nil, err
+		}
+	}
+	p.data = withLF(bytes.TrimPrefix(data, []byte(byteOrderMark)))
 	if err := p.read(); err != nil {
 		return nil, nil, err
 	}
@@ -67,24 +92,26 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, er
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.SortStableFunc(p.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	if opt.Lines != nil {
+		p.fillLines(opt.Lines)
+	}
+	sortProblems(p.problems)
 	return f, p.problems, nil
 }
 
-// recognizeWithin is how far Recognize looks, in bytes.
+// recognizeWithin is how far Recognize looks, in bytes, errors of the sweep apart: there
+// may be thousands.
 const recognizeWithin = 64 << 10
 
 // Recognize says whether data, which may be only the beginning of a file, has
 // a line that only topology text has.
 func Recognize(data []byte) bool {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(data) > recognizeWithin {
-		data = data[:recognizeWithin]
-	}
-	for len(data) > 0 {
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	data = withLF(data[:min(len(data), 64*recognizeWithin)])
+	for left := recognizeWithin; len(data) > 0 && left > 0; {
 		var text []byte
 		text, data = cutLine(data)
-		l := line{text: text}
+		l := line{text: text[:min(len(text), left)]}
 		l.skipBlanks()
 		if isListLine(text, l.at) || bytes.HasPrefix(l.rest(), []byte("# Topology file:")) {
 			return true
@@ -99,6 +126,9 @@ func Recognize(data []byte) bool {
 				return true
 			}
 		}
+		if kindOfNoise(text) == otherText {
+			left -= len(text) + 1
+		}
 	}
 	return false
 }
@@ -107,12 +137,15 @@ func Recognize(data []byte) bool {
 // what they make together (see resolve).
 type parser struct {
 	file     string
-	data     []byte
+	data     []byte // with LF alone
 	lenient  bool
+	strict   bool
 	list     bool // the text is a port list
 	problems []Problem
 
-	line place // being read
+	line    place   // being read
+	pending foreign // foreign lines since the last line of topology text
+	noise   foreign // all others
 
 	nodes    []node
 	ports    []portLine
@@ -124,11 +157,16 @@ type parser struct {
 	// What the next lines of a text without port lists refer to.
 	current int32 // node that port lines belong to, -1 without
 	dropped bool  // there is none because its header was dropped
+	begun   bool  // a line of the next stanza is there, but not its header
 	guids   [4]guidCounter
 	vendor  uint32
 	device  uint16
 	system  fabric.GUID
 	masks   linkMasks // by width, speed and extspeed lines
+
+	labels   []string         // of ports, each once; labels[0] is ""
+	labelNum map[string]int32 // the reverse
+	badLIDs  []badLID
 }
 
 // place is a line of the text.
@@ -158,6 +196,7 @@ type node struct {
 	heard     fabric.LID // what others say that it is
 	disagree  bool       // others say different things
 	lmc       uint8
+	zero      bool // it says that its LID is 0
 	kind      fabric.NodeType
 	ports     fabric.PortNum
 	enhanced0 bool
@@ -173,7 +212,9 @@ type portLine struct {
 	back     int32 // index of the line of the other end, -1 when dropped
 	lid      fabric.LID
 	peerLID  fabric.LID
+	label    int32 // index in parser.labels
 	lmc      uint8
+	zero     bool // it says that its LID is 0
 	num      fabric.PortNum
 	peerNum  fabric.PortNum
 	link     fabric.Link
@@ -181,43 +222,6 @@ type portLine struct {
 
 // errDropped is returned by fail in a lenient read, up to the loop over lines.
 var errDropped = errors.New("dropped")
-
-// fail is for what cannot be used: an error, or in a lenient read a Problem
-// that says what is lost by it, and errDropped.
-func (p *parser) fail(at place, column int, lost, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	if p.lenient {
-		p.problem(at, column, err.Error()+"; "+lost)
-		p.problems[len(p.problems)-1].Lost = true
-		return errDropped
-	}
-	return &fabric.ParseError{File: p.file, Line: int(at.num), Column: column, Text: string(p.textOf(at)), Err: err}
-}
-
-// failHere is fail for the line being read.
-func (p *parser) failHere(column int, lost, format string, args ...any) error {
-	return p.fail(p.line, column, lost, format, args...)
-}
-
-// mend is fail for what a lenient read can go on without: nil then.
-func (p *parser) mend(at place, column int, lost, format string, args ...any) error {
-	if err := p.fail(at, column, lost, format, args...); err != errDropped {
-		return err
-	}
-	return nil
-}
-
-// note is for a contradiction that is resolved in any case.
-func (p *parser) note(at place, column int, format string, args ...any) {
-	p.problem(at, column, fmt.Sprintf(format, args...))
-}
-
-func (p *parser) problem(at place, column int, message string) {
-	text := p.textOf(at)
-	// One long line may have many problems.
-	text = text[:min(len(text), 256)]
-	p.problems = append(p.problems, Problem{Line: int(at.num), Column: column, Text: string(text), Message: message})
-}
 
 // textOf is the line at a place.
 func (p *parser) textOf(at place) []byte {
@@ -234,7 +238,13 @@ func (p *parser) read() error {
 	} else if err := p.readStanzas(); err != nil {
 		return err
 	}
+	if err := p.settleNoise(false); err != nil {
+		return err
+	}
 	if len(p.nodes) == 0 {
+		if first := p.noise.first(); first.num > 0 && !p.lenient {
+			return p.refusal(first, 0, notTopology)
+		}
 		return &fabric.ParseError{File: p.file, Err: errors.New("no node in this text: want what ibnetdiscover prints, with lines such as Switch 36 \"S-0002c90000000001\"")}
 	}
 	if len(p.ports) > math.MaxInt32 || len(p.slots) > math.MaxInt32 {

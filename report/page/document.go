@@ -40,6 +40,8 @@ type document struct {
 	Names []string      `json:"names"` // by node
 	GUIDs []fabric.GUID `json:"guids"` // by node
 	Links []string      `json:"links"` // the widths and speeds that occur
+	// Labels are those of ports that occur, "" first; array label has the index by port.
+	Labels []string `json:"labels,omitempty"`
 
 	Tables string  `json:"tables"` // "here", "none", or why they are left out
 	Max    int64   `json:"max"`    // routes on the most loaded channel between switches
@@ -188,6 +190,23 @@ func compress(b *bytes.Buffer, data []byte) error {
 	return encoder.Close()
 }
 
+// packLabels packs what is printed at the ports.
+func (s *scene) packLabels(d *document, p *packer) {
+	f := s.Fabric
+	d.Labels = []string{""}
+	known := map[string]int32{"": 0}
+	p.ints("label", f.NumPorts(), func(i int) int32 {
+		label := strings.ToValidUTF8(f.Label(fabric.PortID(i)), "\uFFFD")
+		k, ok := known[label]
+		if !ok {
+			k = int32(len(d.Labels))
+			known[label] = k
+			d.Labels = append(d.Labels, label)
+		}
+		return k
+	})
+}
+
 // document packs everything.
 func (s *scene) document() (*document, []byte) {
 	f := s.Fabric
@@ -232,6 +251,9 @@ func (s *scene) document() (*document, []byte) {
 		}
 		return k
 	})
+	if f.Labelled() {
+		s.packLabels(d, p)
+	}
 	p.shorts("lid", ports, func(i int) uint16 { return uint16(f.LID(fabric.PortID(i))) })
 	p.bytes("lmc", ports, func(i int) uint8 { return f.LMC(fabric.PortID(i)) })
 	p.floats("x", s.x)

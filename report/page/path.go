@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -70,7 +71,11 @@ func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 			}
 			return path
 		case num > f.Node(s).NumPorts || f.Peer(f.Port(s, num)) == fabric.NoPort:
-			path.Lost = fmt.Sprintf("%s sends it to port %d, where no cable is", name, num)
+			to := strconv.Itoa(int(num))
+			if num <= f.Node(s).NumPorts {
+				to = f.PortText(f.Port(s, num))
+			}
+			path.Lost = fmt.Sprintf("%s sends it to port %s, where no cable is", name, to)
 			return path
 		}
 		out := f.Port(s, num)

@@ -59,6 +59,10 @@ const (
 	// PrivateTables means that switches forward by private LFTs (PLFT), as
 	// adaptive routing does: the LFT alone does not tell the path.
 	PrivateTables
+	// InvalidLID is a LID that no end port can have; the port has none then.
+	InvalidLID
+	// Loopback is a cable from a port to itself, which has no cable then.
+	Loopback
 )
 
 // String is the kind in lower case, for messages.
@@ -74,6 +78,10 @@ func (k ProblemKind) String() string {
 		return "missing"
 	case PrivateTables:
 		return "private tables"
+	case InvalidLID:
+		return "invalid LID"
+	case Loopback:
+		return "loopback plug"
 	}
 	return "problem kind " + strconv.Itoa(int(k))
 }
@@ -88,6 +96,9 @@ type Problem struct {
 	Line int    // 1-based; 0 when it belongs to no line
 	Text string // the line, without its end
 	Err  error  // what is wrong
+	// Node and Port say of which port InvalidLID and Loopback are.
+	Node fabric.GUID
+	Port fabric.PortNum
 }
 
 // String is file:line: kind: cause, all printable.

@@ -28,11 +28,12 @@ const (
 	PathSLs            // what WritePathSLs writes
 	IBDMPathSLs        // ibdmchk -c
 	SAQuery            // saquery -m, -g, MCMR
+	Database           // db_csv of ibdiagnet, which package ibdiagnet reads and recognizes
 )
 
 var formNames = [...]string{"unknown text", "opensm-lfts.dump", "ibroute or dump_lfts text", "opensm.fdbs",
 	"opensm-lid-matrix.dump", "guid2lid", "opensm-subnet.lst", "opensm.mcfdbs", "dump_mfts text", "opensm-sl2vl.dump",
-	"smpquery sl2vl text", "ibdmchk's SL-to-VL tables", "path SLs by switch and DLID", "ibdmchk's path SLs", "saquery's multicast groups"}
+	"smpquery sl2vl text", "ibdmchk's SL-to-VL tables", "path SLs by switch and DLID", "ibdmchk's path SLs", "saquery's multicast groups", "ibdiagnet's db_csv"}
 
 // String is the name of the file, or of the tool that prints the form.
 func (f Form) String() string {

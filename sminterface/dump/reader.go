@@ -97,6 +97,8 @@ type fault struct {
 	at   int
 	kind ProblemKind
 	err  error
+	node fabric.GUID // of a port, 0 for none
+	port fabric.PortNum
 }
 
 // maxFaults bounds the Problems that a reader lists.
@@ -124,7 +126,16 @@ func (x *findings) add(at int, kind ProblemKind, err error) {
 // note notes a fault of which there are not too many.
 func (x *findings) note(at int, kind ProblemKind, err error) {
 	x.failed = x.failed || !x.lenient && kind.fatal()
-	x.faults = append(x.faults, fault{at, kind, err})
+	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})
+}
+
+// addPort notes a fault of a port.
+func (x *findings) addPort(at int, kind ProblemKind, node fabric.GUID, port fabric.PortNum, err error) {
+	before := len(x.faults)
+	if x.add(at, kind, err); len(x.faults) > before {
+		f := &x.faults[before]
+		f.node, f.port = node, port
+	}
 }
 
 // leaveOut counts a fault that is not listed.
@@ -206,7 +217,7 @@ func (r *textReader) listProblems() ([]Problem, error) {
 	var list []Problem
 	line, at := 1, 0
 	for _, f := range r.faults[:min(maxFaults, len(r.faults))] {
-		p := Problem{Kind: f.kind, File: r.name, Err: f.err}
+		p := Problem{Kind: f.kind, File: r.name, Err: f.err, Node: f.node, Port: f.port}
 		if f.at >= 0 {
 			to := min(f.at, len(r.data))
 			line += bytes.Count(r.data[at:to], nl)

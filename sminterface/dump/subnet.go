@@ -32,6 +32,8 @@ var linkSpeeds = [...]linkSpeed{
 	{"50", fabric.HDR},
 	{"100", fabric.NDR},
 	{"200", fabric.XDR},
+	{"EDR20", fabric.SpeedUnknown}, // ibdiagnet's, of one vendor
+	{"UNKNOWN", fabric.SpeedUnknown},
 }
 
 // linkWidth is a value of PHY.
@@ -41,7 +43,7 @@ type linkWidth struct {
 }
 
 // linkWidths are the values of PHY. OpenSM 3.3.23 prints ?? for 2x.
-var linkWidths = [...]linkWidth{{"??", 0}, {"1x", 1}, {"2x", 2}, {"4x", 4}, {"8x", 8}, {"12x", 12}}
+var linkWidths = [...]linkWidth{{"??", 0}, {"1x", 1}, {"2x", 2}, {"4x", 4}, {"8x", 8}, {"12x", 12}, {"UNKNOWN", 0}}
 
 // nodeType is how a record names a type.
 type nodeType struct {
@@ -153,6 +155,7 @@ type record struct {
 	desc     []byte
 	portGUID fabric.GUID
 	lid      fabric.LID
+	invalid  uint64 // the LID that it says, if no port can have that
 	num      fabric.PortNum
 	index    int // of its node in the builder, -1 when it is new
 }
@@ -276,7 +279,10 @@ func (e *record) parseNode(b []byte) (rest []byte, err error) {
 func (e *record) parsePort(b []byte) (rest []byte, err error) {
 	r := fieldReader{rest: b}
 	lid := r.field("} LID:", 4)
-	r.refuse(lid > uint64(fabric.MaxUnicastLID), "LID %#x, want at most %#x", lid, fabric.MaxUnicastLID)
+	e.invalid = 0
+	if lid > uint64(fabric.MaxUnicastLID) {
+		lid, e.invalid = 0, lid
+	}
 	num := r.field("PN:", 8)
 	r.refuse(num == 0 || num > uint64(e.node.NumPorts), "port %d of a node with ports 1 to %d", num, e.node.NumPorts)
 	rest, ok := bytes.CutPrefix(r.rest, []byte("}"))
@@ -382,7 +388,8 @@ type endPortID struct {
 // cables, of LMCs and of enhanced ports 0. Links that are down are left out,
 // and a Contradiction says so; another is that two lines give a node different
 // descriptions, system GUIDs or vendor or device IDs, of which the first
-// counts, but 0 never does.
+// counts, but 0 never does. An InvalidLID, such as 0xffff of a port that no subnet manager has
+// seen, counts as none, and a port with a Loopback as one without a cable.
 //
 // Errors are *fabric.ParseError, and the fabric is then nil. With
 // Options.Lenient these are Problems instead, and the line is left out: lines
@@ -450,6 +457,9 @@ func (r *subnetReader) readLine(at int, line []byte) error {
 	case !l.up:
 		r.add(at, Contradiction, errors.New("the link is down; left out"))
 		return nil
+	case first.node.GUID == second.node.GUID && first.num == second.num:
+		r.addPort(at, Loopback, first.node.GUID, first.num, errors.New("connected to itself; taken as a port without a cable"))
+		return nil
 	case wired:
 		return nil
 	}
@@ -486,8 +496,6 @@ func checkPair(a, b *record) error {
 		return nil
 	}
 	switch {
-	case a.num == b.num:
-		return fmt.Errorf("a cable from port %d of %q to itself", a.num, a.desc)
 	case a.node.Type != b.node.Type || a.node.NumPorts != b.node.NumPorts:
 		return fmt.Errorf("node %s is %s with %d ports and %s with %d", a.node.GUID, a.node.Type, a.node.NumPorts, b.node.Type, b.node.NumPorts)
 	case a.node.Type == fabric.Switch && (a.lid != b.lid || a.portGUID != b.portGUID):
@@ -545,6 +553,9 @@ func (r *subnetReader) addRecord(e *record, at int) error {
 		return nil
 	}
 	r.ports[port] = endPortID{e.portGUID, e.lid}
+	if e.invalid != 0 {
+		r.addPort(at, InvalidLID, n.GUID, e.endPort(), fmt.Errorf("LID %#x: want 1 to %#x; taken as none", e.invalid, fabric.MaxUnicastLID))
+	}
 	if e.lid != 0 {
 		r.owner[e.lid] = port
 	}

@@ -39,7 +39,7 @@ function loadBins(D, colour) {
 function ring(D, cycle) {
   const n = cycle.length, size = 320, middle = size / 2, radius = n > 12 ? 126 : 108;
   const svg = el("svg", {viewBox: `-70 0 ${size + 140} ${size}`, class: "ring", role: "img",
-    "aria-label": `cycle of ${plural(n, "channel")}: ${cycle.map(h => `${h.name}[${h.port}] VL ${h.vl}`).join(", ")}`});
+    "aria-label": `cycle of ${plural(n, "channel")}: ${cycle.map(h => `${D.hopName(h)} VL ${h.vl}`).join(", ")}`});
   svg.append(el("defs", {}, el("marker", {id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse"},
     el("path", {d: "M0 0 8 4 0 8z", class: "head"}))));
   const at = (i, r) => {
@@ -52,7 +52,7 @@ function ring(D, cycle) {
     svg.append(el("path", {d: `M${x0} ${y0}A${radius} ${radius} 0 ${n === 1 ? 1 : 0} 1 ${x1} ${y1}`, class: "arc", "marker-end": "url(#head)"}));
     if (n <= 12) {
       const [x, y] = at(i + 0.5, radius - 30);
-      svg.append(el("text", {x, y, class: "port"}, `port ${cycle[i].port}`), el("text", {x, y: y + 14, class: "port"}, `VL ${cycle[i].vl}`));
+      svg.append(el("text", {x, y, class: "port"}, `port ${D.hopText(cycle[i])}`), el("text", {x, y: y + 14, class: "port"}, `VL ${cycle[i].vl}`));
     }
   }
   for (let i = 0; i < n; i++) {

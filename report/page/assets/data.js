@@ -78,7 +78,13 @@ async function load() {
   }
   D.isSwitch = n => n < D.switches;
   D.num = p => p - D.base[D.owner[p]];
-  D.portName = p => `${D.names[D.owner[p]]}[${D.num(p)}]`;
+  // What is printed at the port stands behind its number, as in all texts of ibweave.
+  const labelled = label => label ? `(${label})` : "";
+  const labelOf = p => labelled(D.labels && D.labels[D.label[p]]);
+  D.portText = p => `${D.num(p)}${labelOf(p)}`;
+  D.portName = p => `${D.names[D.owner[p]]}[${D.num(p)}]${labelOf(p)}`;
+  D.hopText = h => `${h.port}${labelled(h.label)}`;
+  D.hopName = h => `${h.name}[${h.port}]${labelled(h.label)}`;
   // lidOf is a node's LID: of port 0 of a switch, of the first port of a host that has one.
   D.portOf = n => {
     if (D.isSwitch(n)) return D.base[n];

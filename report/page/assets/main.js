@@ -164,7 +164,7 @@ class App {
     const D = this.D, lines = [`${D.names[D.edgeA[e]]} — ${D.names[D.edgeB[e]]}`];
     for (let i = D.edgeCables[e]; i < Math.min(D.edgeCables[e + 1], D.edgeCables[e] + 8); i++) {
       const p = D.cables[i], q = D.peer[p];
-      lines.push(`port ${D.num(p)} — ${D.num(q)}, ${D.links[D.link[p]]}${D.routes ? `: ${grouped(D.routes[p])} routes there, ${grouped(D.routes[q])} back` : ""}`);
+      lines.push(`port ${D.portText(p)} — ${D.portText(q)}, ${D.links[D.link[p]]}${D.routes ? `: ${grouped(D.routes[p])} routes there, ${grouped(D.routes[q])} back` : ""}`);
     }
     const more = D.edgeCables[e + 1] - D.edgeCables[e] - 8;
     if (more > 0) lines.push(`and ${plural(more, "cable")} more`);

@@ -75,8 +75,8 @@ function details(app) {
     const q = D.peer[p];
     if (q === noPort) continue;
     rows.push(el("tr", {},
-      el("td", {class: "number"}, D.num(p)),
-      el("td", {}, nodeButton(app, D.owner[q]), el("small", {}, ` port ${D.num(q)}`)),
+      el("td", {class: "number"}, D.portText(p)),
+      el("td", {}, nodeButton(app, D.owner[q]), el("small", {}, ` port ${D.portText(q)}`)),
       el("td", {}, D.links[D.link[p]]),
       D.routes && el("td", {class: "number"}, D.edgeOf[p] >= 0 && swatch(app, D.routes[p]), grouped(D.routes[p])),
       D.routes && el("td", {class: "number"}, D.edgeOf[p] >= 0 && swatch(app, D.routes[q]), grouped(D.routes[q])),
@@ -106,7 +106,7 @@ function entryTable(app, n) {
       if (port ? out !== +port[1] : want && !(String(lid) === want || hex(lid, 4) === want || D.names[at].toLowerCase().includes(want))) continue;
       if (++found > mostEntries) continue;
       rows.push(el("tr", {}, el("td", {class: "number"}, lid), el("td", {}, nodeButton(app, at)),
-        el("td", {class: "number"}, out === noPath ? "no path" : out === 0 ? "own" : out)));
+        el("td", {class: "number"}, out === noPath ? "no path" : out === 0 ? "own" : D.base[n] + out < D.base[n + 1] ? D.portText(D.base[n] + out) : out)));
     }
     body.replaceChildren(...rows);
     count.textContent = found > mostEntries ? `the first ${mostEntries} of ${grouped(found)} entries` : plural(found, "entry", "entries");
@@ -131,11 +131,11 @@ function pathPanel(app) {
 function pathResult(app, path) {
   const D = app.D, steps = [];
   const step = (n, kind, text) => steps.push(el("li", {class: kind}, nodeButton(app, n), text && el("small", {}, text)));
-  step(D.owner[path.src], "host", path.hops.length ? `out of port ${D.num(path.src)} · VL ${path.hops[0].vl}` : "");
+  step(D.owner[path.src], "host", path.hops.length ? `out of port ${D.portText(path.src)} · VL ${path.hops[0].vl}` : "");
   path.hops.forEach((hop, i) => {
     const at = D.peer[hop.out], next = path.hops[i + 1];
     step(D.owner[at], D.isSwitch(D.owner[at]) ? "switch" : "host",
-      next ? `in by port ${D.num(at)}, out of port ${D.num(next.out)} · VL ${next.vl}${D.routes ? ` · ${grouped(D.routes[next.out])} routes` : ""}` : `in by port ${D.num(at)}`);
+      next ? `in by port ${D.portText(at)}, out of port ${D.portText(next.out)} · VL ${next.vl}${D.routes ? ` · ${grouped(D.routes[next.out])} routes` : ""}` : `in by port ${D.portText(at)}`);
   });
   const switches = path.hops.filter(h => D.isSwitch(D.owner[D.peer[h.out]])).length;
   return [
@@ -192,7 +192,7 @@ function loopAbout(app, cycle) {
   return [ring(D, cycle), el("ol", {class: "steps loop"}, cycle.map((h, i) => {
     const next = cycle[(i + 1) % cycle.length];
     return el("li", {class: "switch"}, nodeButton(app, D.byGUID.get(h.switch), h.name),
-      el("small", {}, `port ${h.port} · VL ${h.vl}: a packet to ${h.lid >= 0xc000 ? "MLID " + hex(h.lid, 4) : "LID " + h.lid} waits for ${next.name}[${next.port}]`));
+      el("small", {}, `port ${D.hopText(h)} · VL ${h.vl}: a packet to ${h.lid >= 0xc000 ? "MLID " + hex(h.lid, 4) : "LID " + h.lid} waits for ${D.hopName(next)}`));
   }))];
 }
 
@@ -238,6 +238,6 @@ function finding(app, f) {
     f.waiver && el("small", {}, `waived until ${f.waiver.until}: ${f.waiver.reason}`));
   return el("li", {class: f.waiver ? "waived" : ""}, button,
     f.witness.length > 0 && el("details", {}, el("summary", {}, plural(f.witness.length, "hop")),
-      el("ol", {}, f.witness.map(h => el("li", {}, `${h.name}[${h.port}] VL ${h.vl}${h.lid ? `, to ${h.lid >= 0xc000 ? "MLID " + hex(h.lid, 4) : "LID " + h.lid}` : ""}`)))),
+      el("ol", {}, f.witness.map(h => el("li", {}, `${D.hopName(h)} VL ${h.vl}${h.lid ? `, to ${h.lid >= 0xc000 ? "MLID " + hex(h.lid, 4) : "LID " + h.lid}` : ""}`)))),
     about && el("details", {}, el("summary", {}, "What it means"), el("p", {}, about.explain || about.summary)));
 }

@@ -48,7 +48,7 @@ function route(D, src, lid) {
     }
     const out = D.base[s] + num;
     if (out >= D.base[s + 1] || D.peer[out] === noPort) {
-      path.lost = `${name} sends it to port ${num}, where no cable is`;
+      path.lost = `${name} sends it to port ${out < D.base[s + 1] ? D.portText(out) : num}, where no cable is`;
       return path;
     }
     if (!take(D.num(at), out)) return path;

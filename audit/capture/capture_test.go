@@ -1,0 +1,93 @@
+package capture_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/audit/capture"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/verify"
+)
+
+const text = `Switch 4 "S-0000000000000001" # "leaf" enhanced port 0 lid 1 lmc 0
+[1](1/1/1) "H-0000000000000002"[1](2) # "host" lid 65535 4xNDR
+
+Ca 1 "H-0000000000000002" # "host"
+[1](2) "S-0000000000000001"[1] # lid 65535 lmc 0 "leaf" lid 1 4xNDR
+`
+
+func parse(t *testing.T, text string) (*fabric.Fabric, []topology.Problem) {
+	t.Helper()
+	f, problems, err := topology.Parse("in", []byte(text), topology.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, problems
+}
+
+func TestFindings(t *testing.T) {
+	for _, test := range []struct {
+		name, before, want string
+		count              int64
+		rule               string
+	}{
+		{"one port", "", `1 port has a LID that cannot be; in:2: "host"[1]: LID 65535: want 1 to 49151; taken as none`, 1, capture.InvalidLID},
+		{"a timeout", "ibwarn: [1] mad_rpc: timed out\n", "the sweep had timeouts: 1; in:1: ibwarn: [1] mad_rpc: timed out", 1, capture.SweepErrors},
+		{"no timeouts", "ibwarn: [1] x\n../libibnetdisc/ibnetdisc.c:12; y\n", "the sweep had errors: 2; the first, in:1: ibwarn: [1] x", 2, capture.SweepErrors},
+		{"of several kinds", "iberror: [1] x\nx.c:12; timeout\n", "the sweep had errors: 2, 1 of them timeouts; the first, in:1: iberror: [1] x", 2, capture.SweepErrors},
+		{"a prompt", "$ ibnetdiscover\n", "1 line is no topology text and skipped; in:1: $ ibnetdiscover", 1, capture.ForeignLines},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f, problems := parse(t, test.before+text)
+			for _, x := range capture.Findings(f, problems) {
+				if x.Rule != test.rule {
+					continue
+				}
+				if diff := cmp.Diff(test.want, x.Message); diff != "" || x.Count != test.count || len(x.Fingerprint) != 16 {
+					t.Errorf("count %d, (-want +got)\n%s", x.Count, diff)
+				}
+				return
+			}
+			t.Errorf("no finding of rule %s", test.rule)
+		})
+	}
+}
+
+// The same capture with other lines has the same fingerprints, and each rule its own.
+func TestFingerprints(t *testing.T) {
+	const noise = "$ ibnetdiscover\nibwarn: [1] x\n"
+	f, problems := parse(t, noise+text)
+	g, more := parse(t, noise+"# shifts lines\n"+noise+text)
+	first, second := capture.Findings(f, problems), capture.Findings(g, more)
+	if len(first) != 3 || len(second) != 3 {
+		t.Fatalf("%d and %d findings", len(first), len(second))
+	}
+	seen := map[string]bool{}
+	for i := range first {
+		if first[i].Fingerprint != second[i].Fingerprint || seen[first[i].Fingerprint] {
+			t.Errorf("fingerprints %s and %s", first[i].Fingerprint, second[i].Fingerprint)
+		}
+		seen[first[i].Fingerprint] = true
+	}
+}
+
+func TestRules(t *testing.T) {
+	names := map[string]bool{}
+	for _, r := range capture.Rules {
+		if r.Severity == verify.Clean || r.Count == "" || r.Summary == "" || strings.TrimSpace(r.Explain) == "" {
+			t.Errorf("rule %+v", r)
+		}
+		names[r.Name] = true
+	}
+	for _, kind := range []topology.Kind{topology.SweepTimeout, topology.SweepError, topology.InvalidLID, topology.Loopback, topology.ForeignLines} {
+		if !names[capture.RuleOf(kind)] {
+			t.Errorf("kind %s has the rule %q, which is not there", kind, capture.RuleOf(kind))
+		}
+	}
+	if capture.RuleOf(topology.Contradiction) != "" || capture.RuleOf(topology.Dropped) != "" {
+		t.Error("what is listed line by line has a rule")
+	}
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+)
+
+// fromRun is what an audit has of a run of ibdiagnet.
+type fromRun struct {
+	ofIbdiagnet bool                    // ibdiagnet wrote the topology
+	beside      []string                // other files of the run with a topology
+	databases   map[string]readDatabase // by path: those that are read
+	database    *ibdiagnet.Database     // that the topology came from; nil for none
+	ends        map[string]bool         // by path: files whose end was looked at
+}
+
+// readDatabase is a db_csv, or the error of reading it.
+type readDatabase struct {
+	*ibdiagnet.Database
+	err error
+}
+
+// isFolder says whether a name is that of a directory or of an archive.
+func isFolder(name string) bool {
+	if name == "-" {
+		return false
+	}
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir() || files.Archive(name)
+}
+
+// isDatabase says whether a name is that of a regular file with a db_csv.
+func isDatabase(name string) bool {
+	form, _, ok, err := formOf(name)
+	return name != "-" && err == nil && ok && form == dump.Database
+}
+
+// isFolderAlone says whether -t names a folder, and no other flag names files: all that is
+// in the folder counts then.
+func (in *audit) isFolderAlone() bool {
+	return in.topology != "" && in.lfts == "" && in.sl2vl == "" && in.pathSL == "" && in.mfts == "" && in.groups == "" && isFolder(in.topology)
+}
+
+// list finds the dumps of a folder or an archive. Those of an archive are read.
+func (a *app) list(in *audit, dir string) (*contents, error) {
+	if !files.Archive(dir) {
+		return listFolder(dir)
+	}
+	s := a.startStage("read " + dir)
+	defer s.end()
+	c := newContents(dir)
+	if in.loaded == nil {
+		in.loaded = map[string][]byte{}
+	}
+	err := files.EachMember(dir, func(m files.Member) error {
+		text := bufio.NewReaderSize(m.From, 64<<10)
+		head, err := text.Peek(64 << 10)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		form, ok := textForm(head)
+		if !ok || slices.Contains(c.files[form], m.Name) {
+			return nil // of two with one name, as tar -r makes them, the first counts
+		}
+		path := c.path(m.Name)
+		if form == dump.Database {
+			in.keepDatabase(path)(ibdiagnet.Read(path, text, a.databaseOptions(in)))
+		} else if in.loaded[path], err = files.ReadAll(path, text, inputLimit, new(atomic.Int64)); err != nil {
+			return err
+		}
+		c.add(m.Name, form, head)
+		return nil
+	})
+	if err != nil {
+		return nil, &inputError{err}
+	}
+	return c, nil
+}
+
+func (a *app) databaseOptions(in *audit) ibdiagnet.Options {
+	return ibdiagnet.Options{Lenient: in.lenient, Strict: a.strict}
+}
+
+// keepDatabase keeps a database or the error of reading it.
+func (in *audit) keepDatabase(path string) func(*ibdiagnet.Database, error) {
+	return func(d *ibdiagnet.Database, err error) {
+		if in.databases == nil {
+			in.databases = map[string]readDatabase{}
+		}
+		in.databases[path] = readDatabase{d, err}
+	}
+}
+
+// databaseAt reads a db_csv of a regular file, once.
+func (a *app) databaseAt(in *audit, path string) (*ibdiagnet.Database, error) {
+	if d, known := in.databases[path]; known {
+		return d.Database, d.err
+	}
+	s := a.startStage("read " + path)
+	defer s.end()
+	t, err := files.OpenText(path)
+	if err != nil {
+		return nil, &inputError{err}
+	}
+	defer func() { _ = t.Close() }()
+	d, err := ibdiagnet.Read(path, t.From, a.databaseOptions(in))
+	var parse *fabric.ParseError
+	if err != nil && !errors.As(err, &parse) {
+		err = &inputError{err}
+	}
+	in.keepDatabase(path)(d, err)
+	return d, err
+}
+
+// preferWhole puts a db_csv without a fabric or with its end missing behind the other
+// files of the run. It notes which of them are to be compared with the first.
+func (a *app) preferWhole(in *audit, c *contents, names []string) ([]string, error) {
+	if slices.Contains(c.files[dump.Database], names[0]) {
+		d, err := a.databaseAt(in, c.path(names[0]))
+		switch {
+		case err != nil && (len(names) == 1 || !errors.Is(err, ibdiagnet.ErrNoFabric)):
+			return nil, err
+		case len(names) > 1 && (err != nil || isCut(d.Problems)):
+			names = append(slices.Clone(names[1:]), names[0])
+		}
+	}
+	in.ofIbdiagnet = c.generated[names[0]]
+	for _, name := range names[1:] {
+		if in.ofIbdiagnet && c.generated[name] {
+			in.beside = append(in.beside, c.path(name))
+		}
+	}
+	return names, nil
+}
+
+func isCut(problems []topology.Problem) bool {
+	return slices.ContainsFunc(problems, func(p topology.Problem) bool { return p.Kind == ibdiagnet.CutFile })
+}
+
+// enter finds the topology in the folder or archive that -t names.
+func (a *app) enter(in *audit) error {
+	if in.topology == "" || in.loaded[in.topology] != nil || in.databases[in.topology] != (readDatabase{}) || !isFolder(in.topology) {
+		return nil
+	}
+	inside := audit{lenient: in.lenient}
+	if err := a.resolve(&inside, in.topology, false); err != nil {
+		return err
+	}
+	in.topology, in.compiled = inside.topology, inside.compiled
+	if in.loaded == nil {
+		in.loaded = map[string][]byte{}
+	}
+	for path, data := range inside.loaded {
+		in.loaded[path] = data
+	}
+	in.fromRun = inside.fromRun
+	return nil
+}
+
+// fabricOf reads the fabric of an audit: from a text of any form, and from a folder or
+// archive with one.
+func (a *app) fabricOf(in *audit) (*fabric.Fabric, error) { return a.fabricBy(in, in) }
+
+// fabricBy is fabricOf where another audit has read the topology already: what is noticed
+// goes into in.
+func (a *app) fabricBy(in, from *audit) (*fabric.Fabric, error) {
+	if err := a.enter(from); err != nil {
+		return nil, err
+	}
+	if from != in {
+		in.topology, in.fromRun = from.topology, from.fromRun
+	}
+	name := from.topology
+	if _, known := from.databases[name]; known || isDatabase(name) {
+		d, err := a.databaseAt(from, name)
+		if err != nil {
+			return nil, err
+		}
+		return a.fabricOfDatabase(in, from, d)
+	}
+	data, err := a.readAudited(from, name)
+	if err != nil {
+		return nil, err
+	}
+	if ibdiagnet.Recognize(data[:min(len(data), 64<<10)]) { // from standard input
+		d, err := ibdiagnet.Read(name, bytes.NewReader(data), a.databaseOptions(in))
+		if err != nil {
+			return nil, err
+		}
+		return a.fabricOfDatabase(in, from, d)
+	}
+	f, err := a.parseTopology(in, name, data)
+	if err != nil {
+		return nil, err
+	}
+	if in.places != nil {
+		in.places.readTopology(data)
+	}
+	a.compareRun(in, from, f)
+	return f, nil
+}
+
+// fabricOfDatabase takes the fabric of a db_csv and what is noticed in it.
+func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.Fabric, error) {
+	f, err := a.named(d.Fabric)
+	if err != nil {
+		return nil, err
+	}
+	in.database = d
+	if d.Virtual > 0 && !in.asFindings {
+		fmt.Fprintf(a.stderr, "%s: virtual ports have %s of their own: check holds tables to them, and compile gives them no entries\n", from.topology, text.CountGrouped(d.Virtual, "LID", "LIDs"))
+	}
+	if in.places != nil && !in.places.only {
+		in.places.readDatabase(d)
+	}
+	if in.sums != nil {
+		in.sums[from.topology] = textSum(topology.Append(nil, f))
+	}
+	in.addUndecidedTopology(from.topology, d.Problems)
+	a.tellProblems(in, f, d.Problems)
+	for _, p := range d.Notice(from.topology) { // each is a finding of its own
+		a.tellProblems(in, f, []topology.Problem{p})
+	}
+	a.compareRun(in, from, f)
+	return f, nil
+}
+
+// compareRun compares the topology with the other files of the run.
+func (a *app) compareRun(in, from *audit, f *fabric.Fabric) {
+	for _, path := range from.beside {
+		var problems []topology.Problem
+		g, err := a.besideFabric(from, path, &problems)
+		if err != nil {
+			problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: 1,
+				Message: fmt.Sprintf("%s is not read, and not compared with %s: %v", path, from.topology, err)})
+		} else {
+			for _, d := range ibdiagnet.Disagreements(f, g, from.topology, path) {
+				problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: d.Count, Node: d.Node, Port: d.Port, Message: d.What})
+			}
+		}
+		for _, p := range problems { // each is a finding of its own
+			a.tellProblems(in, f, []topology.Problem{p})
+		}
+	}
+}
+
+// besideFabric reads a file of the run for comparison. Of what is noticed in it, it counts
+// only that it is cut.
+func (a *app) besideFabric(from *audit, path string, problems *[]topology.Problem) (*fabric.Fabric, error) {
+	if d, known := from.databases[path]; known {
+		if d.err != nil {
+			return nil, d.err
+		}
+		for _, p := range d.Problems {
+			if p.Kind == ibdiagnet.CutFile {
+				*problems = append(*problems, p)
+			}
+		}
+		return d.Fabric, nil
+	}
+	data, err := a.readAudited(from, path)
+	if err != nil {
+		return nil, err
+	}
+	if dump.Recognize(data) == dump.SubnetList {
+		f, _, err := dump.ReadSubnetList(path, data, dump.Options{Lenient: from.lenient})
+		return f, err
+	}
+	f, _, err := topology.Parse(path, data, topology.Options{Lenient: from.lenient})
+	return f, err
+}
+
+// checkEnd looks whether a file of ibdiagnet has its last line: with --strict it is an
+// error that it does not, else a finding.
+func (a *app) checkEnd(in *audit, path string, data []byte) error {
+	const near = 4 << 10
+	if in.ends[path] || !ibdiagnet.IsCut(data[:min(len(data), near)], data[max(0, len(data)-near):]) {
+		return nil
+	}
+	if in.ends == nil {
+		in.ends = map[string]bool{}
+	}
+	in.ends[path] = true
+	p := topology.Problem{Kind: ibdiagnet.CutFile, File: path, Line: bytes.Count(data, []byte("\n")) + 1, Count: 1,
+		Message: "no last line \"# File closed at\", which this version of ibdiagnet prints: the file is cut short"}
+	if a.strict {
+		return &fabric.ParseError{File: path, Line: p.Line, Err: errors.New(p.Message)}
+	}
+	a.tellProblems(in, &fabric.Fabric{}, []topology.Problem{p})
+	return nil
+}
+
+// readDatabase takes the lines of a db_csv: of nodes in NODES and of ports in LINKS.
+func (p *lineFinder) readDatabase(d *ibdiagnet.Database) {
+	f := d.Fabric
+	for n := range fabric.NodeID(f.NumNodes()) {
+		g := f.Node(n).GUID
+		p.nodes[g] = d.NodeLine(g)
+		for num := range f.Node(n).NumPorts + 1 {
+			if line := d.PortLine(f.Port(n, num)); line > 0 {
+				p.ports[topology.NodePort{Node: g, Port: num}] = line
+			}
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package files
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/klauspost/compress/zip"
+	"golang.org/x/sys/unix"
+)
+
+// The limits of archives.
+const (
+	maxMembers = 100_000
+	// maxDeflate bounds the ratio of gzip and zip: deflate reaches 1,032.
+	maxDeflate = 1_100
+)
+
+// Member is a file of an archive.
+type Member struct {
+	Name string // its path in the archive, without .. and a leading /
+	Size int64  // bytes
+	From io.Reader
+}
+
+// Archive says whether a name is that of a regular file with a tar archive, which zstd or
+// gzip may have compressed, or a zip archive. The beginning of the file tells.
+func Archive(name string) bool {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, _, err := openRegular(name, math.MaxInt64)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, err := Head(f)
+	return err == nil && (isZip(head) || isTar(head))
+}
+
+func isZip(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
+}
+
+// isTar tells the header of POSIX and GNU tar.
+func isTar(head []byte) bool {
+	return len(head) >= 512 && bytes.HasPrefix(head[257:], []byte("ustar"))
+}
+
+// EachMember visits the regular files of an archive, in its order. Members are text that
+// is read as it comes: nothing is unpacked to a disk, so that their paths are names and no
+// more. It stops where the text is out of proportion to the archive. Errors: those of the
+// system and of visit, *RefusedError, and what is wrong with the archive.
+func EachMember(name string, visit func(Member) error) error {
+	f, size, err := openRegular(name, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	start := make([]byte, 4)
+	n, err := f.ReadAt(start, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if isZip(start[:n]) {
+		return eachZip(name, f, size, visit)
+	}
+	packed := &counter{from: bufio.NewReaderSize(f, 256<<10)}
+	var text io.Reader = packed
+	if form := compression(start[:n]); form != "" {
+		u, err := unpack(form, packed)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", name, form, err)
+		}
+		defer func() { _ = u.Close() }()
+		ratio := int64(maxRatio)
+		if form == "gzip" {
+			ratio = maxDeflate
+		}
+		text = &bounded{name: name, from: u, most: func() int64 { return ratio * packed.bytes }}
+	}
+	return eachTar(name, text, visit)
+}
+
+// counter counts what is read.
+type counter struct {
+	from  io.Reader
+	bytes int64
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// bounded is text of an archive, of which only so much may come as most says or freely.
+type bounded struct {
+	name  string
+	from  io.Reader
+	most  func() int64
+	bytes int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	b.bytes += int64(n)
+	if most := max(freely, b.most()); b.bytes > most {
+		return 0, &RefusedError{b.name, fmt.Sprintf("unpacks to more than %s, out of proportion to its size; want less", Size(most))}
+	}
+	return n, err
+}
+
+// eachTar visits the files of a tar archive.
+func eachTar(name string, text io.Reader, visit func(Member) error) error {
+	last := &lastBlock{from: text}
+	r := tar.NewReader(last)
+	for n := 0; ; n++ {
+		h, err := r.Next()
+		switch {
+		case err == io.EOF && last.zeros < 512:
+			return archiveError(name, "tar", io.ErrUnexpectedEOF)
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return archiveError(name, "tar", err)
+		case n == maxMembers:
+			return tooManyMembers(name)
+		case h.Typeflag != tar.TypeReg:
+			continue
+		}
+		if err := visit(Member{plainPath(h.Name), h.Size, &memberReader{name, r}}); err != nil {
+			return err
+		}
+	}
+}
+
+// lastBlock counts the zeros at the end of what was read: a tar archive ends with a block
+// of them.
+type lastBlock struct {
+	from  io.Reader
+	zeros int
+}
+
+func (l *lastBlock) Read(b []byte) (int, error) {
+	n, err := l.from.Read(b)
+	zeros := n - len(bytes.TrimRight(b[:n], "\x00"))
+	if zeros < n {
+		l.zeros = 0
+	}
+	l.zeros += zeros
+	return n, err
+}
+
+// memberReader says of what archive a damaged member is.
+type memberReader struct {
+	archive string
+	from    io.Reader
+}
+
+func (m *memberReader) Read(b []byte) (int, error) {
+	n, err := m.from.Read(b)
+	if err != nil && err != io.EOF {
+		err = archiveError(m.archive, "archive", err)
+	}
+	return n, err
+}
+
+// eachZip visits the files of a zip archive. Entries may overlap, so that they are bounded
+// together.
+func eachZip(name string, f *os.File, size int64, visit func(Member) error) error {
+	r, err := zip.NewReader(f, size)
+	if err != nil {
+		return archiveError(name, "zip", err)
+	}
+	if len(r.File) > maxMembers {
+		return tooManyMembers(name)
+	}
+	all := &bounded{name: name, most: func() int64 { return maxDeflate * size }}
+	for _, x := range r.File {
+		if !x.Mode().IsRegular() {
+			continue
+		}
+		from, err := x.Open()
+		if err != nil {
+			return archiveError(name, "zip", err)
+		}
+		all.from = from
+		err = visit(Member{plainPath(x.Name), int64(min(x.UncompressedSize64, math.MaxInt64)), &memberReader{name, all}})
+		if err = errors.Join(err, from.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func archiveError(name, form string, err error) error {
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return err
+	}
+	return &RefusedError{name, fmt.Sprintf("is no %s that can be read to its end: %v", form, err)}
+}
+
+func tooManyMembers(name string) error {
+	return &RefusedError{name, fmt.Sprintf("has more than %d files; want the archive of one directory", maxMembers)}
+}
+
+// plainPath is a path of an archive without ways out of it.
+func plainPath(name string) string {
+	return strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/")
+}
+
+// Text is a file that is read as it comes. If nothing has compressed it, From is an
+// *io.SectionReader.
+type Text struct {
+	From io.Reader
+	file *os.File
+	undo io.Closer // nil without compression
+}
+
+// OpenText opens a regular file and undoes zstd or gzip. Errors: those of the system,
+// what is wrong with the compressed data, and *RefusedError, which reading can return too.
+func OpenText(name string) (*Text, error) {
+	f, size, err := openRegular(name, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	start := make([]byte, 4)
+	n, err := f.ReadAt(start, 0)
+	if err != nil && err != io.EOF {
+		return nil, errors.Join(err, f.Close())
+	}
+	form := compression(start[:n])
+	if form == "" {
+		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_SEQUENTIAL) // advice only
+		return &Text{io.NewSectionReader(f, 0, size), f, nil}, nil
+	}
+	packed := &counter{from: bufio.NewReaderSize(f, 256<<10)}
+	u, err := unpack(form, packed)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %s: %w", name, form, err), f.Close())
+	}
+	return &Text{&bounded{name: name, from: u, most: func() int64 { return maxRatio * packed.bytes }}, f, u}, nil
+}
+
+// Close closes the file.
+func (t *Text) Close() error {
+	if t.undo != nil {
+		_ = t.undo.Close() // nothing depends on it
+	}
+	return t.file.Close()
+}

@@ -1,0 +1,240 @@
+package files
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// member is a file for an archive.
+type member struct {
+	name string
+	data []byte
+	kind byte // of tar, 0 for a regular file
+}
+
+func tarOf(t *testing.T, members ...member) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, m := range members {
+		h := &tar.Header{Name: m.name, Mode: 0o600, Size: int64(len(m.data)), Typeflag: tar.TypeReg}
+		if m.kind != 0 {
+			h.Typeflag, h.Linkname = m.kind, "/etc/passwd"
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(m.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func zipOf(t *testing.T, members ...member) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, m := range members {
+		if m.kind != 0 {
+			continue
+		}
+		f, err := w.Create(m.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(m.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func compressed(t *testing.T, data []byte, open func(io.Writer) (io.WriteCloser, error)) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := open(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func gz(t *testing.T, data []byte) []byte {
+	return compressed(t, data, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestCompression) })
+}
+
+func zst(t *testing.T, data []byte) []byte {
+	return compressed(t, data, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })
+}
+
+// Archives of all forms have the same files; paths that lead out of them, links and
+// devices lead nowhere.
+func TestEachMember(t *testing.T) {
+	members := []member{
+		{"run/", nil, tar.TypeDir}, {"run/a.txt", []byte("one"), 0}, {"../../etc/b", []byte("two"), 0}, {`/abs\c`, []byte("three"), 0},
+		{"link", nil, tar.TypeSymlink}, {"hard", nil, tar.TypeLink}, {"dev", nil, tar.TypeBlock}, {"empty", nil, 0},
+	}
+	want := []string{"run/a.txt=one", "etc/b=two", "abs/c=three", "empty="}
+	plain := tarOf(t, members...)
+	for name, data := range map[string][]byte{"x.tar": plain, "x.tar.gz": gz(t, plain), "x.tar.zst": zst(t, plain), "x.zip": zipOf(t, members...)} {
+		file := filepath.Join(t.TempDir(), "any name")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !Archive(file) {
+			t.Errorf("%s is no archive", name)
+		}
+		var got []string
+		err := EachMember(file, func(m Member) error {
+			text, err := io.ReadAll(m.From)
+			if int(m.Size) != len(text) {
+				t.Errorf("%s: %s has %d bytes, not %d", name, m.Name, len(text), m.Size)
+			}
+			got = append(got, m.Name+"="+string(text))
+			return err
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+		// Damage is an error that names the archive, and never a panic.
+		for _, length := range []int{len(data) / 2, len(data) - 1100, 30} {
+			if length < 0 {
+				continue
+			}
+			if err := os.WriteFile(file, data[:length], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := EachMember(file, func(m Member) error {
+				_, err := io.Copy(io.Discard, m.From)
+				return err
+			})
+			if err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("%s cut to %d bytes: %v", name, length, err)
+			}
+		}
+	}
+	for name, data := range map[string][]byte{"empty": nil, "text": []byte("Switch 36"), "gz of text": gz(t, []byte("Switch 36"))} {
+		file := filepath.Join(t.TempDir(), "x.tar.gz")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if Archive(file) {
+			t.Errorf("%s is an archive", name)
+		}
+	}
+	if Archive(t.TempDir()) || Archive("/dev/zero") || Archive("not there") {
+		t.Error("no regular file is an archive")
+	}
+}
+
+// Bombs are refused after what an honest archive of their size can have.
+func TestArchiveBomb(t *testing.T) {
+	zeros := make([]byte, 128<<20)
+	bomb := tarOf(t, member{"x", zeros, 0})
+	for name, data := range map[string][]byte{"zstd": zst(t, bomb)} {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := EachMember(file, func(m Member) error {
+			_, err := io.Copy(io.Discard, m.From)
+			return err
+		})
+		var refused *RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "out of proportion") {
+			t.Errorf("%s of %d bytes: %v", name, len(data), err)
+		}
+	}
+}
+
+// Entries of a zip that share their data are bounded together.
+func TestOverlappingZip(t *testing.T) {
+	b := &bounded{name: "x.zip", from: bytes.NewReader(make([]byte, 1<<20)), most: func() int64 { return 0 }}
+	var err error
+	for n := int64(0); err == nil && n < freely+2<<20; n += 1 << 20 {
+		b.from = bytes.NewReader(make([]byte, 1<<20))
+		_, err = io.Copy(io.Discard, b)
+	}
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOpenText(t *testing.T) {
+	text := []byte(strings.Repeat("START_NODES\n", 100))
+	for name, data := range map[string][]byte{"plain": text, "gzip": gz(t, text), "zstd": zst(t, text)} {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x, err := OpenText(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(x.From)
+		if _, sized := x.From.(*io.SectionReader); err != nil || !bytes.Equal(got, text) || sized != (name == "plain") {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := OpenText(t.TempDir()); err == nil {
+		t.Error("a directory is a text")
+	}
+}
+
+func FuzzEachMember(f *testing.F) {
+	f.Add([]byte("PK\x03\x04"))
+	f.Add([]byte{0x1f, 0x8b, 8, 0})
+	for _, open := range []func(io.Writer) (io.WriteCloser, error){
+		func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, 1) },
+	} {
+		var b bytes.Buffer
+		w, _ := open(&b)
+		tw := tar.NewWriter(w)
+		_ = tw.WriteHeader(&tar.Header{Name: "a", Size: 3, Mode: 0o600, Typeflag: tar.TypeReg})
+		_, _ = tw.Write([]byte("one"))
+		_, _ = tw.Close(), w.Close()
+		f.Add(b.Bytes())
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		name := filepath.Join(dir, "x")
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = EachMember(name, func(m Member) error {
+			if strings.HasPrefix(m.Name, "/") || strings.HasPrefix(m.Name, "..") {
+				t.Errorf("path %q", m.Name)
+			}
+			_, err := io.Copy(io.Discard, m.From)
+			return err
+		})
+	})
+}

@@ -1,0 +1,309 @@
+package ibdiagnet
+
+import (
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+)
+
+// builder makes a fabric of a draft.
+type builder struct {
+	*draft
+	b       fabric.Builder
+	index   map[fabric.GUID]int // of nodes, in b
+	nodeRow map[fabric.GUID]int // by node: its row in draft.nodes
+	ports   map[portAt]*portRow // the first row of a port
+	guids   map[fabric.GUID]portAt
+	owner   map[fabric.LID]int // by LID: the line that gives it to a port
+	cables  map[portAt]int     // by port: the line of its cable
+}
+
+// build makes a database of the rows.
+func (d *draft) build() (*Database, error) {
+	for _, name := range []string{"NODES", "LINKS"} {
+		if _, there := d.lines[name]; !there {
+			return nil, parseError(d.file, 0, nil, "no section %s: %w", name, ErrNoFabric)
+		}
+	}
+	b := &builder{draft: d, index: map[fabric.GUID]int{}, nodeRow: map[fabric.GUID]int{}, ports: map[portAt]*portRow{},
+		guids: map[fabric.GUID]portAt{}, owner: map[fabric.LID]int{}, cables: map[portAt]int{}}
+	b.addNodes()
+	b.addPorts()
+	b.addLinks()
+	b.addLabels()
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if len(b.index) == 0 {
+		return nil, parseError(d.file, d.lines["NODES"], nil, "no node in section NODES: %w", ErrNoFabric)
+	}
+	f, err := b.b.Build()
+	if err != nil {
+		return nil, parseError(d.file, 0, nil, "%w", err)
+	}
+	return b.finish(f), nil
+}
+
+// addNodes enters the nodes. A node may have a row for each of its ports, which must say
+// the same.
+func (b *builder) addNodes() {
+	for i := range b.nodes {
+		n := &b.nodes[i]
+		if at, twice := b.nodeRow[n.node.GUID]; twice {
+			first := &b.nodes[at]
+			switch {
+			case first.node.Type != n.node.Type || first.node.NumPorts != n.node.NumPorts:
+				b.wrong(n.line, []byte(n.text), "NODES: node %s is a %s with %d ports here, and a %s with %d ports in line %d: two nodes have one GUID",
+					n.node.GUID, n.node.Type, n.node.NumPorts, first.node.Type, first.node.NumPorts, first.line)
+				continue
+			case first.node.Description != n.node.Description:
+				b.note(topology.Contradiction, n.line, []byte(n.text), "NODES: node %s has another description in line %d: taken from there", n.node.GUID, first.line)
+			}
+			b.setNodePort(b.index[n.node.GUID], n)
+			continue
+		}
+		n.node.EnhancedPort0 = n.node.Type == fabric.Switch && b.switches[n.node.GUID].EnhancedPort0
+		at, err := b.b.AddNode(n.node)
+		if err != nil {
+			b.wrong(n.line, []byte(n.text), "NODES: %w", err)
+			continue
+		}
+		b.index[n.node.GUID], b.nodeRow[n.node.GUID] = at, i
+		b.setNodePort(at, n)
+	}
+}
+
+// setNodePort takes the port GUID of a row of NODES: of port 0 of a switch, else of the
+// port by which ibdiagnet came to the node.
+func (b *builder) setNodePort(at int, n *nodeRow) {
+	num := fabric.ManagementPort
+	if n.node.Type != fabric.Switch {
+		num = n.localPort
+	}
+	p := portAt{n.node.GUID, num}
+	if n.portGUID == 0 || num == 0 && n.node.Type != fabric.Switch || !b.takeGUID(p, n.portGUID, n.line) {
+		return
+	}
+	if err := b.b.SetPort(at, num, n.portGUID, 0, 0); err != nil {
+		b.wrong(n.line, []byte(n.text), "NODES: %w", err)
+	}
+}
+
+// takeGUID says whether a port can have a GUID, which no other port may have.
+func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
+	if other, twice := b.guids[g]; twice && other != p {
+		b.note(topology.Contradiction, line, nil, "port GUID %s of %s is that of %s too: left out", g, p, other)
+		return false
+	}
+	b.guids[g] = p
+	return true
+}
+
+// addPorts enters the GUIDs and LIDs of end ports.
+func (b *builder) addPorts() {
+	for i := range b.draft.ports {
+		p := &b.draft.ports[i]
+		at, known := b.index[p.at.node]
+		if !known {
+			b.wrong(p.line, nil, "PORTS: node %s is not in NODES", p.at.node)
+			continue
+		}
+		n := b.b.Node(at)
+		if p.at.num > n.NumPorts || p.at.num == 0 && n.Type != fabric.Switch {
+			b.wrong(p.line, nil, "PORTS: port %d of node %s, which has ports 1 to %d", p.at.num, n.GUID, n.NumPorts)
+			continue
+		}
+		if first, twice := b.ports[p.at]; twice {
+			if first.lid != p.lid || first.guid != p.guid || first.link != p.link {
+				b.wrong(p.line, nil, "PORTS: port %s is another one in line %d; want one row for each port", p.at, first.line)
+			}
+			continue
+		}
+		b.ports[p.at] = p
+		if (p.at.num == fabric.ManagementPort) != (n.Type == fabric.Switch) {
+			continue // the GUID and LID of a switch are those of its port 0
+		}
+		guid := p.guid
+		if guid != 0 && !b.takeGUID(p.at, guid, p.line) {
+			guid = 0
+		}
+		lid, lmc := b.claim(p)
+		if err := b.b.SetPort(at, p.at.num, guid, lid, lmc); err != nil {
+			b.wrong(p.line, nil, "PORTS: %w", err)
+		}
+	}
+}
+
+// claim gives the LIDs of a port to it, if it can have them.
+func (b *builder) claim(p *portRow) (fabric.LID, uint8) {
+	switch {
+	case p.lid == 0:
+		return 0, p.info.LMC
+	case p.lid > uint64(fabric.MaxUnicastLID):
+		b.count(topology.InvalidLID, p.line, nil, "LID %d of port %s: want 1 to %d; it counts as a port without a LID", p.lid, p.at, fabric.MaxUnicastLID)
+		return 0, p.info.LMC
+	}
+	low, n := fabric.LID(p.lid), fabric.LID(1)<<p.info.LMC
+	if low%n != 0 {
+		b.wrong(p.line, nil, "PORTS: LID %d of port %s is not a multiple of %d, as LMC %d wants", low, p.at, n, p.info.LMC)
+		return 0, p.info.LMC
+	}
+	for l := low; l < low+n; l++ {
+		if line, twice := b.owner[l]; twice {
+			b.wrong(p.line, nil, "PORTS: LID %d of port %s is that of the port in line %d too", l, p.at, line)
+			return 0, p.info.LMC
+		}
+	}
+	for l := low; l < low+n; l++ {
+		b.owner[l] = p.line
+	}
+	return low, p.info.LMC
+}
+
+// addLinks enters the cables. A cable may be listed from both its ends.
+func (b *builder) addLinks() {
+	for _, l := range b.links {
+		if l.ends[0] == l.ends[1] {
+			x := b.note(topology.Loopback, l.line, nil, "LINKS: a cable from port %s to itself: left out", l.ends[0])
+			x.Node, x.Port = l.ends[0].node, l.ends[0].num
+			continue
+		}
+		var at [2]int
+		known := true
+		for i, end := range l.ends {
+			if at[i], known = b.index[end.node]; !known {
+				b.wrong(l.line, nil, "LINKS: node %s is not in NODES", end.node)
+				break
+			}
+		}
+		if !known || b.isListed(&l, at) {
+			continue
+		}
+		if err := b.b.Connect(at[0], l.ends[0].num, at[1], l.ends[1].num, b.linkOf(&l)); err != nil {
+			b.wrong(l.line, nil, "LINKS: %w", err)
+			continue
+		}
+		for _, end := range l.ends {
+			b.cables[end] = l.line
+		}
+	}
+}
+
+// isListed says whether a cable is one that a row before has.
+func (b *builder) isListed(l *linkRow, at [2]int) bool {
+	peer, port, ok := b.b.Connected(at[0], l.ends[0].num)
+	return ok && peer == at[1] && port == l.ends[1].num
+}
+
+// linkOf is the width and speed of a cable by PORTS.
+func (b *builder) linkOf(l *linkRow) fabric.Link {
+	p, q := b.ports[l.ends[0]], b.ports[l.ends[1]]
+	var x, y fabric.Link
+	if p != nil {
+		x = p.link
+	}
+	if q != nil {
+		y = q.link
+	}
+	switch {
+	case x == y || y == (fabric.Link{}):
+		return x
+	case x == fabric.Link{}:
+		return y
+	}
+	slow := x
+	if y.Mbps() != 0 && (x.Mbps() == 0 || y.Mbps() < x.Mbps()) {
+		slow = y
+	}
+	b.note(topology.Contradiction, l.line, nil, "LINKS: the cable is %s at port %s and %s at port %s: taken as %s", x, l.ends[0], y, l.ends[1], slow)
+	return slow
+}
+
+// addLabels enters what is printed beside the ports.
+func (b *builder) addLabels() {
+	for at, label := range b.labels {
+		i, known := b.index[at.node]
+		if !known || !isLabel(label) {
+			continue
+		}
+		_ = b.b.SetLabel(i, at.num, label) // of a port that is not there: nothing depends on it
+	}
+}
+
+// isLabel says whether a text can be a label in all forms: ibnetdiscover text has it in
+// brackets.
+func isLabel(text string) bool {
+	const most = 64
+	return len(text) <= most && strings.IndexFunc(text, func(r rune) bool {
+		return r != '/' && r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0
+}
+
+// finish brings what the rows say of nodes and ports into the order of the fabric.
+func (b *builder) finish(f *fabric.Fabric) *Database {
+	d := &Database{Fabric: f, Run: b.run, SMs: b.sms, Warnings: b.warnings,
+		Ports: make([]Port, f.NumPorts()), Switches: make([]Switch, f.NumSwitches()),
+		nodeLines: map[fabric.GUID]int{}, portLines: map[fabric.PortID]int{}}
+	portOf := func(at portAt) fabric.PortID {
+		n, known := f.NodeByGUID(at.node)
+		if !known || at.num > f.Node(n).NumPorts {
+			return fabric.NoPort
+		}
+		return f.Port(n, at.num)
+	}
+	for g, i := range b.nodeRow {
+		d.nodeLines[g] = b.nodes[i].line
+	}
+	for s := range f.NumSwitches() {
+		d.Switches[s] = b.switches[f.Node(fabric.NodeID(s)).GUID]
+	}
+	for at, line := range b.cables {
+		d.portLines[portOf(at)] = line
+	}
+	for at, p := range b.ports {
+		d.Ports[portOf(at)] = p.info
+	}
+	for _, k := range b.pkeys {
+		if k.Port = portOf(k.at); k.Port != fabric.NoPort {
+			d.PKeys = append(d.PKeys, k.PKey)
+		}
+	}
+	for _, v := range b.vports {
+		if v.Port = portOf(v.at); v.Port != fabric.NoPort {
+			v.Name = b.vnodes[vportAt{v.at, v.Index}]
+			d.VPorts = append(d.VPorts, v.VPort)
+		}
+	}
+	d.Fabric, d.Virtual = b.withVirtual(f, d.VPorts)
+	b.sortProblems()
+	d.Problems = b.problems
+	return d
+}
+
+// withVirtual is a fabric in which the LIDs of virtual ports lead to the ports that they
+// are on, where they have LIDs of their own; they are counted.
+func (b *builder) withVirtual(f *fabric.Fabric, ports []VPort) (g *fabric.Fabric, count int) {
+	owner := map[fabric.LID]fabric.PortID{}
+	for i := range ports {
+		v := &ports[i]
+		if v.LID == 0 || f.LIDPort(v.LID) == v.Port || f.PortGUID(v.Port) == 0 {
+			continue
+		}
+		other := f.LIDPort(v.LID)
+		if p, twice := owner[v.LID]; twice {
+			other = p
+		}
+		if other != fabric.NoPort && other != v.Port {
+			x := b.note(topology.Contradiction, b.lines["VPORTS"], nil, "VPORTS: LID %d of virtual port %d on %s is that of %s too: left out", v.LID, v.Index, f.PortName(v.Port), f.PortName(other))
+			x.Node, x.Port = f.Node(f.Owner(v.Port)).GUID, f.Num(v.Port)
+			continue
+		}
+		owner[v.LID] = v.Port
+	}
+	g, err := f.WithVirtualLIDs(owner)
+	if err != nil { // what it says was looked at before
+		return f, 0
+	}
+	return g, len(owner)
+}

@@ -1,0 +1,172 @@
+// Package ibdiagnet reads and writes db_csv, the database that ibdiagnet of MLNX_OFED and
+// UFM leaves among its other files in /var/tmp/ibdiagnet2. It makes no promise to other
+// modules.
+//
+// A database is a text of sections. Between them are blank lines and comments:
+//
+//	START_NODES
+//	NodeDesc,NumPorts,NodeType,..
+//	"leaf 1",65,2,..
+//	END_NODES
+//
+// Columns differ from version to version, so they are found by their names in the header
+// row, in either case. Numbers are decimal or hexadecimal with 0x; N/A says that there is
+// none. Newer versions write the place of each section into a last one, INDEX_TABLE, and
+// the place of that into the first line of the file.
+//
+// The source of the form are files that ibdiagnet 2.6 to 2.13 wrote; there is no
+// specification. The encodings of widths and speeds are those of PortInfo (IBA 14.2.5.6)
+// and of ibdm's IBLinkSpeed.
+//
+// [Read] needs memory for the sections that it uses, and none for the rest: counters
+// make most of a large database.
+package ibdiagnet
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+)
+
+// Options are what a caller may ask of Read.
+type Options struct {
+	// Lenient leaves out what is wrong and lists it as a Problem, instead of failing.
+	Lenient bool
+	// Strict refuses what a tool itself does not leave: a file that is cut, foreign lines
+	// between sections, LIDs that no port can have. It goes before Lenient.
+	Strict bool
+}
+
+// Kinds of topology.Problem that files of ibdiagnet have besides those of package topology.
+const (
+	// CutFile means that text is missing: a section or the file has no end, or a section
+	// fewer rows than INDEX_TABLE says.
+	CutFile topology.Kind = "cut-file"
+	// FilesDisagree means that two files of one run say different things.
+	FilesDisagree topology.Kind = "files-disagree"
+	// ToolWarning is a warning or an error of ibdiagnet.
+	ToolWarning topology.Kind = "tool-warning"
+	// SeveralMasters are subnet managers that all say that they are the master.
+	SeveralMasters topology.Kind = "several-masters"
+	// UnevenCable is a cable whose ends have other data VLs in operation or another MTU.
+	UnevenCable topology.Kind = "uneven-cable"
+	// NoDefaultPartition is an end port that is in partitions, but not in the default one.
+	NoDefaultPartition topology.Kind = "no-default-partition"
+)
+
+// ErrNoFabric is wrapped by errors about a database without nodes or cables, as ibdiagnet
+// leaves it where it was told to skip its discovery.
+var ErrNoFabric = errors.New("want a db_csv with sections NODES, PORTS and LINKS")
+
+// Database is what a db_csv says. Slices are in the order of the file.
+type Database struct {
+	Fabric *fabric.Fabric
+	// Virtual is how many LIDs of the fabric are those of virtual ports alone.
+	Virtual int
+	Run     Run
+	// Ports is by fabric.PortID. Ports that the database says nothing about have the
+	// zero value.
+	Ports []Port
+	// Switches is by fabric.NodeID of switches.
+	Switches []Switch
+	SMs      []SM
+	PKeys    []PKey
+	VPorts   []VPort
+	Warnings []Warning
+	Problems []topology.Problem // sorted by line
+
+	nodeLines map[fabric.GUID]int
+	portLines map[fabric.PortID]int
+}
+
+// NodeLine is the line of the row of a node in NODES, 0 when there is none.
+func (d *Database) NodeLine(g fabric.GUID) int { return d.nodeLines[g] }
+
+// PortLine is the line of the row of a port's cable in LINKS, 0 when there is none.
+func (d *Database) PortLine(p fabric.PortID) int { return d.portLines[p] }
+
+// Run is the row of RUN_INFO; parts that are not there are "".
+type Run struct {
+	Version string // of ibdiagnet
+	Date    string
+	Args    string
+}
+
+// Port is what a database says of a port beyond the model.
+type Port struct {
+	State PortState // logical
+	VLCap uint8     // data VLs that the port can have: 1, 2, 4, 8 or 15; 0 unknown
+	OpVLs uint8     // data VLs in operation, as VLCap
+	MTU   int       // of the neighbour (NeighborMTU), in bytes; 0 unknown
+	LMC   uint8
+}
+
+// PortState is PortInfo.PortState (IBA 14.2.5.6); 0 is unknown.
+type PortState uint8
+
+// The states of ports.
+const (
+	Down   PortState = 1
+	Init   PortState = 2
+	Armed  PortState = 3
+	Active PortState = 4
+)
+
+// Switch is what a database says of a switch beyond the model.
+type Switch struct {
+	Known         bool // there is a row
+	LinearFDBTop  fabric.LID
+	LinearFDBCap  int // LIDs
+	MCastFDBCap   int // MLIDs
+	MCastFDBTop   fabric.LID
+	EnhancedPort0 bool
+}
+
+// SM is a subnet manager, of section SM_INFO.
+type SM struct {
+	Node, Port fabric.GUID
+	PortNum    fabric.PortNum
+	State      uint8 // SMInfo.SMState: 0 not active, 1 discovering, 2 standby, 3 master
+	Priority   uint8
+}
+
+// MasterSM is SM.State of the master.
+const MasterSM = 3
+
+// PKey is a partition that a port is a member of.
+type PKey struct {
+	Port fabric.PortID
+	PKey uint16 // without the bit of the membership
+	Full bool
+}
+
+// VPort is a virtual port.
+type VPort struct {
+	Port  fabric.PortID // the port that it is on
+	Index int           // 0 is the port itself
+	GUID  fabric.GUID
+	LID   fabric.LID // 0 for none
+	State PortState
+	Name  string // of its virtual node; "" when not known
+}
+
+// Warning is a row of a section WARNINGS_x or ERRORS_x: something that ibdiagnet found.
+type Warning struct {
+	Section string // without START_
+	Line    int
+	Scope   string // CLUSTER, SYSTEM, NODE or PORT
+	Node    fabric.GUID
+	PortNum int    // 0 when the event is none of a port
+	Event   string // as PORT_HIERARCHY_MISSING
+	Summary string
+}
+
+// maxQuoted bounds the text of a line that errors and problems keep, in bytes.
+const maxQuoted = 256
+
+// parseError is what is wrong with a line.
+func parseError(file string, line int, text []byte, format string, args ...any) *fabric.ParseError {
+	return &fabric.ParseError{File: file, Line: line, Text: string(text[:min(len(text), maxQuoted)]), Err: fmt.Errorf(format, args...)}
+}

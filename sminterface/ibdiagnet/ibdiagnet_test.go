@@ -1,0 +1,232 @@
+package ibdiagnet
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+)
+
+// stream hides that a text can be read at any place.
+type stream struct{ io.Reader }
+
+// read reads a database with its index and without, which must be the same.
+func read(t *testing.T, data []byte, opt Options) (*Database, error) {
+	t.Helper()
+	d, err := Read("x.db_csv", bytes.NewReader(data), opt)
+	s, err2 := Read("x.db_csv", stream{bytes.NewReader(data)}, opt)
+	if (err == nil) != (err2 == nil) {
+		t.Fatalf("by the index %v, without it %v", err, err2)
+	}
+	if err == nil && !bytes.Equal(topology.Append(nil, d.Fabric), topology.Append(nil, s.Fabric)) {
+		t.Fatal("another fabric by the index than without it")
+	}
+	return d, err
+}
+
+// text is a database as ibdiagnet writes it, of a switch, a host with a comma in its name
+// and one that is switched off.
+const text = `# INDEX_TABLE offset:        9999, line:          99
+
+START_NODES
+NodeDesc,NumPorts,NodeType,ClassVersion,BaseVersion,SystemImageGUID,NodeGUID,PortGUID,DeviceID,PartitionCap,revision,VendorID,LocalPortNum
+"MF0;a,b:X/U1",3,2,1,1,0x0000000000000010,0x0000000000000010,0x0000000000000010,54002,8,160,713,1
+"h "1" HCA-1",1,1,1,1,0x0000000000000020,0x0000000000000020,0x0000000000000021,4129,128,0,713,1
+END_NODES
+
+# a comment of ibdiagnet
+START_PORTS
+NodeGuid,PortGuid,PortNum,LID,LMC,LinkWidthActv,LinkSpeedActv,PortState,VLCap,OpVLs,NMTU
+0x0000000000000010,0x0000000000000010,0,5,0,2,1,4,1,1,5
+0x0000000000000010,0x0000000000000010,1,0,0,2,2052,4,4,3,5
+0x0000000000000010,0x0000000000000010,2,0,0,N/A,N/A,1,4,3,N/A
+0x0000000000000020,0x0000000000000021,1,0x8,2,2,2048,4,4,3,4
+END_PORTS
+
+START_PM_INFO
+anything,at,all
+1,2,"3
+END_PM_INFO
+
+START_SWITCHES
+NodeGUID,LinearFDBCap,MCastFDBCap,LinearFDBTop,ENP0,MCastFDBTop
+0x0000000000000010,49152,8192,11,1,49183
+END_SWITCHES
+
+START_PORT_HIERARCHY_INFO
+NodeGUID,PortGUID,PortNum,Bus,Device,Function,ASIC,Cage,Port,Split
+0x0000000000000010,0x0000000000000010,1,N/A,N/A,N/A,1,12,2,N/A
+0x0000000000000020,0x0000000000000021,1,184,0,0,N/A,0,0,1
+END_PORT_HIERARCHY_INFO
+
+START_LINKS
+NodeGuid1,PortNum1,NodeGuid2,PortNum2
+0x0000000000000010,1,0x0000000000000020,1
+END_LINKS
+
+START_WARNINGS_X
+Scope,NodeGUID,PortGUID,PortNumber,EventName,Summary
+NODE,0x0000000000000020,0x00,0x00,NODE_NO_RESPONSE,"No response, status = 4"
+END_WARNINGS_X
+
+START_SM_INFO
+NodeGUID,PortGUID,PortNumber,GUID,Sm_Key,ActCount,SmState,Priority
+0x0000000000000010,0x0000000000000010,0,0x0000000000000010,0x0000000000000001,7,3,12
+END_SM_INFO
+
+START_PKEY
+NodeGUID,PortGUID,LocalPortNum,BlockNum,Index,PKey,Membership
+0x0000000000000020,0x0000000000000021,1,0,0,0x7fff,1
+0x0000000000000020,0x0000000000000021,1,0,1,0x0012,0
+END_PKEY
+
+START_VNODES
+NodeGuid,PortGUID,PortNum,VPortIndex,VNodeDesc,VNumberOfPorts
+0x0000000000000020,0x0000000000000021,1,3,guest, the third,1
+END_VNODES
+
+START_VPORTS
+NodeGuid,PortGUID,PortNum,VPortIndex,VPortGuid,VPortLid,VPortState
+0x0000000000000020,0x0000000000000021,1,3,0x0000000000000099,77,4
+END_VPORTS
+
+START_INDEX_TABLE
+Name, Offset, Size, Line, Rows
+NODES,   1, 1, 1, 2
+END_INDEX_TABLE
+`
+
+func TestRead(t *testing.T) {
+	d, err := read(t, []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range d.Problems {
+		t.Error(d.Problems[i].String())
+	}
+	f := d.Fabric
+	if f.NumSwitches() != 1 || f.NumNodes() != 2 || f.NumLinks() != 1 {
+		t.Fatalf("%d switches, %d nodes, %d links", f.NumSwitches(), f.NumNodes(), f.NumLinks())
+	}
+	s, h := f.Port(0, 1), f.Port(1, 1)
+	for what, ok := range map[string]bool{
+		"name of the switch": f.Node(0).Description == "MF0;a,b:X/U1",
+		"name of the host":   f.Node(1).Description == `h "1" HCA-1`,
+		"enhanced port 0":    f.Node(0).EnhancedPort0,
+		"LID of the switch":  f.LID(f.PortBase(0)) == 5,
+		"LIDs of the host":   f.LID(h) == 8 && f.LMC(h) == 2 && f.MaxLID() == 77 && d.Virtual == 1 && f.LIDPort(77) == h && f.LIDPort(12) == fabric.NoPort,
+		"cable":              f.Peer(s) == h && f.Link(s) == fabric.Link{Width: 4, Speed: fabric.NDR},
+		"port GUID":          f.PortGUID(h) == 0x21,
+		"labels":             f.Label(s) == "1/12/2" && f.Label(h) == "B184D0F0/0/0/1",
+		"port":               d.Ports[s] == Port{State: Active, VLCap: 8, OpVLs: 4, MTU: 4096} && d.Ports[h].MTU == 2048,
+		"port that is down":  d.Ports[f.Port(0, 2)].State == Down,
+		"switch":             d.Switches[0] == Switch{true, 11, 49152, 8192, 49183, true},
+		"SM":                 len(d.SMs) == 1 && d.SMs[0] == SM{0x10, 0x10, 0, MasterSM, 12},
+		"partitions":         len(d.PKeys) == 2 && d.PKeys[0] == PKey{h, 0x7fff, true} && d.PKeys[1] == PKey{h, 0x12, false},
+		"virtual port":       len(d.VPorts) == 1 && d.VPorts[0] == VPort{h, 3, 0x99, 77, Active, "guest, the third"},
+		"warning": len(d.Warnings) == 1 && d.Warnings[0].Event == "NODE_NO_RESPONSE" && d.Warnings[0].Node == 0x20 &&
+			d.Warnings[0].Summary == "No response, status = 4",
+		"lines": d.NodeLine(0x20) == 6 && d.PortLine(s) == 36 && d.PortLine(h) == 36,
+	} {
+		if !ok {
+			t.Errorf("%s: %+v", what, d)
+		}
+	}
+}
+
+// What is wrong is told with its line, and left out of a lenient read.
+func TestBroken(t *testing.T) {
+	for _, c := range []struct {
+		what, old, new string
+		want           string // in the error of a strict read; "" where a problem says it
+		problem        string // in a problem of a lenient one
+	}{
+		{"no number", "1,0x8,2,2,2048", "1,eight,2,2,2048", `x.db_csv:15: PORTS: lid "eight": want a number`, "eight"},
+		{"a field less", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,1,0x0000000000000020\n", "x.db_csv:36: LINKS: a row of 3 fields; want 4", "3 fields"},
+		{"no such node", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,1,0x0000000000000030,1\n", "x.db_csv:36: LINKS: node 0x0000000000000030 is not in NODES", "0x0000000000000030"},
+		{"no such port", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,4,0x0000000000000020,1\n", "x.db_csv:36: LINKS: port 4", "port 4"},
+		{"node type", `X/U1",3,2`, `X/U1",3,7`, "x.db_csv:5: NODES: node type 7: want 1", "node type 7"},
+		{"LID twice", "0,5,0,2,1,4", "0,8,0,2,1,4", "x.db_csv:15: PORTS: LID 8 of port 0x0000000000000020[1] is that of the port in line 12 too", "LID 8"},
+		{"LID and LMC", "1,0x8,2,2", "1,0x9,2,2", "not a multiple of 4", "multiple"},
+		{"no section", "_LINKS", "_LYNX", "no section LINKS", ""},
+		{"no column", "PortNum2", "PortNumber2", "x.db_csv:35: LINKS has no column portnum2", ""},
+		{"bad LID", "0,5,0,2,1,4", "0,65535,0,2,1,4", "", "x.db_csv:12: LID 65535"},
+		{"section not ended", "END_LINKS\n", "", "", "x.db_csv:38: section LINKS has no end"},
+		{"rows missing", "NODES,   1, 1, 1, 2", "NODES,   1, 1, 1, 3", "", "x.db_csv:4: section NODES has 2 rows, INDEX_TABLE says 3"},
+		{"cut", text[strings.Index(text, "\nSTART_INDEX_TABLE"):], "", "", "no INDEX_TABLE"},
+		{"cut in a section", text[strings.Index(text, "\nEND_PKEY"):], "", "", "section PKEY has no end"},
+		{"speeds differ", "2,2048,4", "2,1024,4", "", "4xNDR at port 0x0000000000000010[1] and 4xHDR"},
+		{"loop", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,1,0x0000000000000010,1\n", "", "to itself"},
+		{"foreign", "# a comment of ibdiagnet", "[root@host ~]# cat x", "", `x.db_csv:9: "[root@host ~]# cat x" stands between sections`},
+	} {
+		broken := strings.Replace(text, c.old, c.new, 1)
+		if broken == text {
+			t.Fatalf("%s: nothing broken", c.what)
+		}
+		d, err := read(t, []byte(broken), Options{})
+		if c.want != "" && (err == nil || d != nil || !strings.Contains(err.Error(), c.want)) || c.want == "" && err != nil {
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+		if c.problem == "" {
+			continue
+		}
+		d, err = read(t, []byte(broken), Options{Lenient: true})
+		if err != nil {
+			t.Errorf("%s: lenient: %v", c.what, err)
+			continue
+		}
+		found := false
+		for i := range d.Problems {
+			found = found || strings.Contains(d.Problems[i].String(), c.problem)
+		}
+		if !found || c.what != "node type" && len(d.Problems) != 1 {
+			t.Errorf("%s: %d problems, want one with %q: %v", c.what, len(d.Problems), c.problem, d.Problems)
+		}
+	}
+}
+
+// What is noticed has the first of each kind, and how many there are.
+func TestNotice(t *testing.T) {
+	notice := func(pairs ...string) (list []string) {
+		d, err := read(t, []byte(strings.NewReplacer(pairs...).Replace(text)), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range d.Notice("f") {
+			list = append(list, fmt.Sprintf("%s %d %s[%d] %s", p.Kind, p.Count, p.Node, p.Port, p.String()))
+		}
+		return list
+	}
+	warned := "tool-warning 1 0x0000000000000020[0] f:41: NODE_NO_RESPONSE: No response, status = 4"
+	mtu := "uneven-cable 1 0x0000000000000010[1] f:36: an MTU of 4096 bytes here and 2048 at \"h \\\"1\\\" HCA-1\"[1](B184D0F0/0/0/1)"
+	for _, c := range []struct {
+		what  string
+		pairs []string
+		want  []string
+	}{
+		{"as it is", nil, []string{warned, mtu}},
+		{"the same MTU", []string{"4,4,3,4\n", "4,4,3,5\n"}, []string{warned}},
+		{"other VLs", []string{"4,4,3,4\n", "4,4,2,5\n"}, []string{warned, "uneven-cable 1 0x0000000000000010[1] f:36: 4 data VLs in operation here and 2 at"}},
+		{"down", []string{"2,2048,4,4,3,4\n", "2,2048,2,4,3,4\n"}, []string{warned}},
+		{"two events", []string{"END_WARNINGS", "NODE,0x10,0x00,0x00,NODE_NO_RESPONSE,x\nNODE,0x10,0x00,0x00,OTHER,x\nEND_WARNINGS"},
+			[]string{"tool-warning 2 ", "tool-warning 1 0x0000000000000010[0] f:43: OTHER: x", "uneven-cable 1 "}},
+		{"two masters", []string{",3,12\n", ",3,12\n0x20,0x21,1,0x21,0x1,1,3,14\n0x20,0x22,1,0x22,0x1,1,2,14\n"},
+			[]string{warned, "several-masters 2 0x0000000000000010[0] f: 2 subnet managers", mtu}},
+		{"partition", []string{"0x7fff,1", "0x0013,1"}, []string{warned, mtu, "no-default-partition 1 0x0000000000000020[1] f: its partitions are without 0x7fff"}},
+	} {
+		got := notice(c.pairs...)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], c.want[i]) {
+				t.Errorf("%s: %q, want %q", c.what, got[i], c.want[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package ibdiagnet
+
+import (
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+)
+
+// defaultPartition is the P_Key of the partition that subnet administration is in, without
+// the bit of the membership (IBA 10.9.1.2).
+const defaultPartition = 0x7fff
+
+// Notice lists what a database says to be wrong with the fabric: events that ibdiagnet
+// warned of, one for each kind in a section; masters that are too many; cables whose ends
+// are set up differently; ports that are in partitions and not in the default one. file is
+// for messages. A Problem stands for Count of its kind, and names the first.
+func (d *Database) Notice(file string) []topology.Problem {
+	list := d.events(file)
+	if masters := d.Masters(); len(masters) > 1 {
+		list = append(list, topology.Problem{Kind: SeveralMasters, File: file, Count: len(masters), Node: masters[0].Node,
+			Message: fmt.Sprintf("%d subnet managers say that they are the master, those of ports %s and %s the first", len(masters), masters[0].Port, masters[1].Port)})
+	}
+	list = append(list, d.unevenCables(file)...)
+	return append(list, d.unreachable(file)...)
+}
+
+// events counts the warnings of a kind in a section.
+func (d *Database) events(file string) (list []topology.Problem) {
+	index := map[[2]string]int{}
+	for i := range d.Warnings {
+		w := &d.Warnings[i]
+		key := [2]string{w.Section, w.Event}
+		if at, known := index[key]; known {
+			list[at].Count++
+			continue
+		}
+		index[key] = len(list)
+		list = append(list, topology.Problem{Kind: ToolWarning, File: file, Line: w.Line, Count: 1, Node: w.Node, Port: fabric.PortNum(w.PortNum),
+			Message: fmt.Sprintf("%s: %s", w.Event, w.Summary)})
+	}
+	return list
+}
+
+// unevenCables finds the cables of which both ends are active and have other data VLs or
+// another MTU.
+func (d *Database) unevenCables(file string) []topology.Problem {
+	f := d.Fabric
+	x := topology.Problem{Kind: UnevenCable, File: file}
+	for p := range fabric.PortID(f.NumPorts()) {
+		q := f.Peer(p)
+		if q == fabric.NoPort || q < p || d.Ports[p].State != Active || d.Ports[q].State != Active {
+			continue
+		}
+		a, b := &d.Ports[p], &d.Ports[q]
+		what := ""
+		switch {
+		case differ(a.OpVLs, b.OpVLs):
+			what = fmt.Sprintf("%d data VLs in operation here and %d at %s", a.OpVLs, b.OpVLs, f.PortName(q))
+		case differ(a.MTU, b.MTU):
+			what = fmt.Sprintf("an MTU of %d bytes here and %d at %s", a.MTU, b.MTU, f.PortName(q))
+		default:
+			continue
+		}
+		if x.Count++; x.Count == 1 {
+			x.Line, x.Node, x.Port, x.Message = d.PortLine(p), f.Node(f.Owner(p)).GUID, f.Num(p), what
+		}
+	}
+	if x.Count == 0 {
+		return nil
+	}
+	return []topology.Problem{x}
+}
+
+// unreachable finds the end ports with partitions but without the default one.
+func (d *Database) unreachable(file string) []topology.Problem {
+	f := d.Fabric
+	some, reached := make([]bool, f.NumPorts()), make([]bool, f.NumPorts())
+	for _, k := range d.PKeys {
+		some[k.Port] = true
+		reached[k.Port] = reached[k.Port] || k.PKey == defaultPartition
+	}
+	x := topology.Problem{Kind: NoDefaultPartition, File: file}
+	f.EndPorts(func(p fabric.PortID) {
+		if !some[p] || reached[p] {
+			return
+		}
+		if x.Count++; x.Count == 1 {
+			x.Node, x.Port = f.Node(f.Owner(p)).GUID, f.Num(p)
+			x.Message = fmt.Sprintf("its partitions are without %#x", defaultPartition)
+		}
+	})
+	if x.Count == 0 {
+		return nil
+	}
+	return []topology.Problem{x}
+}

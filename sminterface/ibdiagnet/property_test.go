@@ -1,0 +1,206 @@
+package ibdiagnet
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+)
+
+// anyFabric draws a fabric of all that a database can hold: names with commas and quotes,
+// cables from a switch to itself, LMCs, labels, ports without cables, unknown links.
+func anyFabric(t *rapid.T) *fabric.Fabric {
+	var b fabric.Builder
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	type end struct {
+		node int
+		num  fabric.PortNum
+	}
+	var free []end
+	letters := rapid.StringOfN(rapid.RuneFrom([]rune(`abc ,;"'#\()[]-@0é/`)), 0, 20, -1)
+	labels := rapid.SampledFrom([]string{"", "", "1", "1/12/2", "1/1/1/1", "B184D0F0/0/0/1"})
+	speeds := []fabric.Speed{fabric.SpeedUnknown, fabric.SDR, fabric.DDR, fabric.QDR, fabric.FDR10, fabric.FDR, fabric.EDR, fabric.HDR, fabric.NDR, fabric.XDR}
+	nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
+	guids := rapid.SliceOfNDistinct(rapid.Uint64Range(1, 1<<54), nodes, nodes, rapid.ID).Draw(t, "guids")
+	lid := fabric.LID(0)
+	for i := range nodes {
+		n := fabric.Node{
+			GUID: fabric.GUID(guids[i] << 8), SystemGUID: fabric.GUID(rapid.Uint64().Draw(t, "system")),
+			Type:     rapid.SampledFrom([]fabric.NodeType{fabric.Switch, fabric.Switch, fabric.CA, fabric.Router}).Draw(t, "type"),
+			NumPorts: fabric.PortNum(rapid.IntRange(1, 8).Draw(t, "ports")), VendorID: rapid.Uint32Range(0, 1<<24-1).Draw(t, "vendor"),
+			DeviceID: rapid.Uint16().Draw(t, "device"), Description: letters.Draw(t, "description"),
+		}
+		n.EnhancedPort0 = n.Type == fabric.Switch && rapid.Bool().Draw(t, "enhanced")
+		_, err := b.AddNode(n)
+		must(err)
+		for p := range n.NumPorts + 1 {
+			if p > 0 {
+				free = append(free, end{i, p})
+				must(b.SetLabel(i, p, labels.Draw(t, "label")))
+			}
+			if (p == 0) == (n.Type == fabric.Switch) && rapid.Bool().Draw(t, "has a LID") {
+				lmc := uint8(rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "lmc"))
+				lid = (lid>>lmc + 1) << lmc
+				must(b.SetPort(i, p, n.GUID+fabric.GUID(p)+fabric.GUID(rapid.IntRange(0, 1).Draw(t, "odd GUID"))<<7, lid, lmc))
+				lid += 1<<lmc - 1
+			}
+		}
+	}
+	for len(free) > 1 && rapid.IntRange(0, 9).Draw(t, "more cables") > 0 {
+		var ends [2]end
+		for i := range ends {
+			k := rapid.IntRange(0, len(free)-1).Draw(t, "end")
+			ends[i] = free[k]
+			free = append(free[:k], free[k+1:]...)
+		}
+		link := fabric.Link{Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"), Speed: rapid.SampledFrom(speeds).Draw(t, "speed")}
+		must(b.Connect(ends[0].node, ends[0].num, ends[1].node, ends[1].num, link))
+	}
+	f, err := b.Build()
+	must(err)
+	return f
+}
+
+// sameFabric compares all that a database holds.
+func sameFabric(f, g *fabric.Fabric) error {
+	if a, b := topology.Append(nil, f), topology.Append(nil, g); !bytes.Equal(a, b) {
+		return fmt.Errorf("another fabric:\n%s\nwant\n%s", b, a)
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if f.LID(p) != g.LID(p) || f.LMC(p) != g.LMC(p) || f.Label(p) != g.Label(p) || f.Link(p) != g.Link(p) || f.PortGUID(p) != g.PortGUID(p) {
+			return fmt.Errorf("%s: LID %d, LMC %d, label %q, link %v, GUID %s; want %d, %d, %q, %v, %s", f.PortName(p),
+				g.LID(p), g.LMC(p), g.Label(p), g.Link(p), g.PortGUID(p), f.LID(p), f.LMC(p), f.Label(p), f.Link(p), f.PortGUID(p))
+		}
+	}
+	return nil
+}
+
+// write writes a database.
+func write(t interface{ Fatal(...any) }, f *fabric.Fabric, opt WriteOptions) []byte {
+	var b bytes.Buffer
+	if err := Write(&b, f, opt); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What Write writes is read back as the same fabric, by its index and without, and after
+// what copying and editing does to text.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFabric(t)
+		data := write(t, f, WriteOptions{Counters: rapid.IntRange(0, 3).Draw(t, "counters")})
+		if _, err := readIndex(bytes.NewReader(data)); err != nil {
+			t.Fatalf("%v:\n%s", err, data)
+		}
+		for what, text := range map[string][]byte{
+			"as it is":            data,
+			"CRLF":                bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")),
+			"a byte order mark":   append([]byte("\ufeff"), data...),
+			"upper-case headers":  upperHeaders(data),
+			"comments":            bytes.ReplaceAll(data, []byte("\nEND_"), []byte("\n# END\n\nEND_")),
+			"blanks at line ends": bytes.ReplaceAll(data, []byte("\n"), []byte(" \n")),
+		} {
+			for _, from := range []interface{ Read([]byte) (int, error) }{bytes.NewReader(text), stream{bytes.NewReader(text)}} {
+				d, err := Read("x", from, Options{})
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", what, err, text)
+				}
+				if len(d.Problems) > 0 {
+					t.Fatalf("%s: %s", what, d.Problems[0].String())
+				}
+				if err := sameFabric(f, d.Fabric); err != nil {
+					t.Fatalf("%s: %v\n%s", what, err, text)
+				}
+			}
+		}
+	})
+}
+
+// upperHeaders prints the names of columns in upper case, as another version may.
+func upperHeaders(data []byte) []byte {
+	lines := strings.Split(string(data), "\n")
+	for i := range lines {
+		if strings.HasPrefix(lines[i], startMark) {
+			lines[i+1] = strings.ToUpper(lines[i+1])
+		}
+	}
+	return []byte(strings.Join(lines, "\n"))
+}
+
+// A database that is cut anywhere is refused, or a problem says that it is cut.
+func TestCutAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := write(t, anyFabric(t), WriteOptions{Counters: 2})
+		cut := data[:rapid.IntRange(0, len(data)-2).Draw(t, "length")]
+		d, err := Read("x", bytes.NewReader(cut), Options{})
+		if err != nil {
+			return
+		}
+		for i := range d.Problems {
+			if d.Problems[i].Kind == CutFile {
+				return
+			}
+		}
+		t.Fatalf("cut, and no problem says so:\n%s", cut)
+	})
+}
+
+// A line that is lost anywhere is an error or a problem, if it says something.
+func TestLostLine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFabric(t)
+		lines := bytes.SplitAfter(write(t, f, WriteOptions{}), []byte("\n"))
+		at := rapid.IntRange(0, len(lines)-1).Draw(t, "line")
+		lost := bytes.TrimSpace(lines[at])
+		lines[at] = nil
+		d, err := Read("x", bytes.NewReader(bytes.Join(lines, nil)), Options{})
+		if err == nil && len(d.Problems) == 0 {
+			if err := sameFabric(f, d.Fabric); err != nil {
+				t.Fatalf("line %d lost, %q, and no problem says so: %v", at+1, lost, err)
+			}
+		}
+	})
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(text))
+	f.Add([]byte(strings.Replace(text, "END_LINKS\n", "", 1)))
+	for seed := range 20 {
+		f.Add(write(f, rapid.Custom(anyFabric).Example(seed), WriteOptions{Counters: 1}))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		strict, err := read(t, data, Options{})
+		if (err == nil) != (strict != nil) {
+			t.Fatalf("database %v with error %v", strict, err)
+		}
+		d, err := read(t, data, Options{Lenient: true})
+		if strict != nil && err != nil {
+			t.Fatalf("a lenient read fails where a strict one does not: %v", err)
+		}
+		if err != nil {
+			return
+		}
+		for p := range d.PKeys {
+			_ = d.Fabric.PortName(d.PKeys[p].Port)
+		}
+		again, err := read(t, write(t, d.Fabric, WriteOptions{}), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice := slices.ContainsFunc(d.Problems, func(p topology.Problem) bool { return strings.HasPrefix(p.Message, "port GUID ") })
+		if err := sameFabric(again.Fabric, d.Fabric); err != nil && !twice && !strings.ContainsAny(string(data), "\r\x00\v\f\u0085") {
+			t.Fatal(err)
+		}
+	})
+}

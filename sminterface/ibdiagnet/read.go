@@ -1,0 +1,437 @@
+package ibdiagnet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+)
+
+// The rows of the sections that make the fabric.
+type (
+	nodeRow struct {
+		line      int
+		node      fabric.Node // without Order
+		portGUID  fabric.GUID
+		localPort fabric.PortNum // of a CA or router: the port that has portGUID
+		text      string
+	}
+	portRow struct {
+		line int
+		at   portAt
+		guid fabric.GUID
+		lid  uint64 // as it stands
+		link fabric.Link
+		info Port
+	}
+	linkRow struct {
+		line int
+		ends [2]portAt
+	}
+	vportRow struct {
+		at portAt
+		VPort
+	}
+)
+
+// portAt is a port by the GUID of its node.
+type portAt struct {
+	node fabric.GUID
+	num  fabric.PortNum
+}
+
+func (p portAt) String() string { return fmt.Sprintf("%s[%d]", p.node, p.num) }
+
+// draft is what the rows of a database say, one by one.
+type draft struct {
+	file     string
+	lenient  bool
+	strict   bool
+	problems []topology.Problem
+	counted  map[topology.Kind]int // by kind: the place in problems of the one that counts all, +1
+	failed   error                 // the first error of a strict read
+
+	run      Run
+	nodes    []nodeRow
+	ports    []portRow
+	links    []linkRow
+	switches map[fabric.GUID]Switch
+	labels   map[portAt]string
+	sms      []SM
+	pkeys    []pkeyRow
+	vports   []vportRow
+	vnodes   map[vportAt]string
+	warnings []Warning
+
+	rows  map[string]int // by section that is read: how many
+	lines map[string]int // and the line of its header row
+	index []entry        // of INDEX_TABLE
+}
+
+type pkeyRow struct {
+	at portAt
+	PKey
+}
+
+// vportAt is a virtual port.
+type vportAt struct {
+	portAt
+	index int
+}
+
+// maxProblems bounds the list of problems.
+const maxProblems = 10000
+
+// note lists a problem, of a line or without one, and returns it to be completed.
+func (d *draft) note(kind topology.Kind, line int, text []byte, format string, args ...any) *topology.Problem {
+	p := topology.Problem{Kind: kind, File: d.file, Line: line, Text: string(text[:min(len(text), maxQuoted)]), Message: fmt.Sprintf(format, args...), Count: 1}
+	if d.strict && kind != topology.Contradiction && kind != topology.Loopback && d.failed == nil {
+		d.failed = parseError(d.file, line, text, "%s", p.Message)
+	}
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, p)
+		return &d.problems[len(d.problems)-1]
+	}
+	return &p
+}
+
+// count lists the first problem of a kind and counts the others.
+func (d *draft) count(kind topology.Kind, line int, text []byte, format string, args ...any) *topology.Problem {
+	if at := d.counted[kind]; at > 0 {
+		d.problems[at-1].Count++
+		return &d.problems[at-1]
+	}
+	p := d.note(kind, line, text, format, args...)
+	d.counted[kind] = len(d.problems)
+	return p
+}
+
+// wrong is for a row that cannot be used: an error, or in a lenient read a problem.
+func (d *draft) wrong(line int, text []byte, format string, args ...any) {
+	if d.lenient {
+		err := fmt.Errorf(format, args...)
+		d.note(topology.Dropped, line, text, "%s; left out", err)
+		return
+	}
+	if d.failed == nil {
+		d.failed = parseError(d.file, line, text, format, args...)
+	}
+}
+
+// Read reads a database. name is for messages. Where from is a file, or something else
+// that has ReadAt and Size, and its INDEX_TABLE is right, only the sections that are used
+// are read.
+//
+// Errors are *fabric.ParseError and those of from; the database is then nil. Errors of a
+// strict read are: no section NODES or LINKS, numbers that are none or out of range, two
+// rows that say different things of one node, port or cable, and a LID that two ports
+// have. With Options.Strict all Problems are errors but contradictions and loopback plugs. With Options.Lenient these are Problems, and what is wrong is left out.
+//
+// The fabric is that which ibnetdiscover would print: LIDs and labels are as in PORTS and
+// PORT_HIERARCHY_INFO. Where the two ends of a cable have different widths or speeds the
+// slower one counts, and a Contradiction says so. A port that has a cable to itself
+// counts as one without a cable.
+func Read(name string, from io.Reader, opt Options) (*Database, error) {
+	d, err := readDraft(name, from, opt)
+	if err != nil {
+		return nil, err
+	}
+	db, err := d.build()
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// readDraft reads the rows of a database, by its index or else all of it.
+func readDraft(name string, from io.Reader, opt Options) (*draft, error) {
+	if file, ok := from.(sized); ok {
+		d := newDraft(name, opt)
+		index, err := readIndex(file)
+		if err == nil {
+			d.index = index
+			err = d.readText(func(v *visitor) error { return walkIndexed(file, index, v) })
+		}
+		if !errors.Is(err, errNoIndex) {
+			return d, err
+		}
+		from = io.NewSectionReader(file, 0, file.Size())
+	}
+	d := newDraft(name, opt)
+	return d, d.readText(func(v *visitor) error { return d.walkAll(from, v) })
+}
+
+func newDraft(name string, opt Options) *draft {
+	return &draft{file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict, counted: map[topology.Kind]int{}, switches: map[fabric.GUID]Switch{},
+		labels: map[portAt]string{}, vnodes: map[vportAt]string{}, rows: map[string]int{}, lines: map[string]int{}}
+}
+
+// readText reads all rows, and says what is missing.
+func (d *draft) readText(walk func(*visitor) error) error {
+	var r row
+	err := walk(&visitor{
+		wants: func(name string) bool { return name == indexName || formOf(name) != nil },
+		begin: func(t *table, line int) error {
+			d.lines[t.name] = line
+			if t.name == indexName {
+				return nil
+			}
+			if err := r.begin(t, formOf(t.name)); err != nil {
+				return parseError(d.file, line, t.header, "%w", err)
+			}
+			return nil
+		},
+		row: func(t *table, line int, text []byte) error {
+			if t.name == indexName {
+				if e, err := t.indexEntry(text); err == nil {
+					d.index = append(d.index, e)
+				}
+				return nil
+			}
+			return d.readRow(&r, line, text)
+		},
+		end: func(t *table, line, rows int) error {
+			d.rows[t.name] += rows
+			return nil
+		},
+		cut: func(line int, text []byte, format string, args ...any) {
+			d.note(CutFile, line, text, format, args...)
+		},
+		foreign: func(line int, text []byte) {
+			d.count(topology.ForeignLines, line, text, "%q stands between sections, where only comments are expected", text[:min(len(text), 60)])
+		},
+	})
+	if errors.Is(err, errLongLine) {
+		return &fabric.ParseError{File: d.file, Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	d.checkRows()
+	return d.failed
+}
+
+// readRow reads a row of a section that is used.
+func (d *draft) readRow(r *row, line int, text []byte) error {
+	r.line, r.text, r.err = line, text, nil
+	if r.fields, r.err = r.table.split(r.fields, text); r.err == nil {
+		r.form.read(d, r)
+	}
+	if r.err != nil {
+		d.wrong(line, text, "%w", r.err)
+	}
+	return d.failed
+}
+
+// walkAll is walk for a whole text. The first line says whether it ends with an index.
+func (d *draft) walkAll(from io.Reader, v *visitor) error {
+	r := newLineReader(from)
+	promised := false
+	first, err := r.from.Peek(maxMark)
+	if err == nil || err == io.EOF {
+		promised = promisesIndex(first)
+	}
+	err = walk(r, v)
+	_, there := d.lines[indexName]
+	if err == nil && promised && !there && !d.isCut() {
+		d.note(CutFile, r.number, nil, "no INDEX_TABLE, which the first line says to be there: the file is cut short")
+	}
+	return err
+}
+
+// isCut says whether a problem says already that text is missing.
+func (d *draft) isCut() bool {
+	return slices.ContainsFunc(d.problems, func(p topology.Problem) bool { return p.Kind == CutFile })
+}
+
+// checkRows compares how many rows there are with what INDEX_TABLE says.
+func (d *draft) checkRows() {
+	if d.isCut() {
+		return
+	}
+	for _, e := range d.index {
+		if rows, read := d.rows[e.name]; read && rows < e.rows {
+			d.note(CutFile, d.lines[e.name], nil, "section %s has %d rows, INDEX_TABLE says %d: rows are missing", e.name, rows, e.rows)
+		} else if !read && formOf(e.name) != nil {
+			d.note(CutFile, 0, nil, "no section %s, which INDEX_TABLE lists: it is missing", e.name)
+		}
+	}
+}
+
+// sortProblems brings the problems into the order of lines.
+func (d *draft) sortProblems() {
+	slices.SortStableFunc(d.problems, func(a, b topology.Problem) int { return cmp.Compare(a.Line, b.Line) })
+}
+
+func (d *draft) readRun(r *row) {
+	d.run = Run{Version: r.words(0), Date: r.words(1), Args: r.words(2)}
+}
+
+func (d *draft) readNode(r *row) {
+	n := fabric.Node{
+		GUID: r.guid(0), Type: fabric.NodeType(r.number(1, 255)), NumPorts: fabric.PortNum(r.number(2, uint64(fabric.MaxPortNum))),
+		Description: r.words(3), SystemGUID: r.guid(4), VendorID: uint32(r.number(6, 0xffffff)), DeviceID: uint16(r.number(7, 0xffff)),
+	}
+	switch {
+	case r.err != nil:
+		return
+	case n.GUID == 0:
+		r.refuse("node GUID 0")
+	case n.Type != fabric.CA && n.Type != fabric.Switch && n.Type != fabric.Router:
+		r.refuse("node type %d: want 1 for a channel adapter, 2 for a switch, 3 for a router", n.Type)
+	case n.NumPorts == 0:
+		r.refuse("node %s has no ports; want 1 to %d", n.GUID, fabric.MaxPortNum)
+	}
+	port := r.guid(5)
+	if r.err == nil {
+		d.nodes = append(d.nodes, nodeRow{r.line, n, port, fabric.PortNum(r.small(8, uint64(n.NumPorts))), string(r.text[:min(len(r.text), maxQuoted)])})
+	}
+}
+
+// port reads a node GUID and a port number, the first two cells of many sections.
+func (r *row) port() portAt {
+	return portAt{r.guid(0), fabric.PortNum(r.number(1, uint64(fabric.MaxPortNum)))}
+}
+
+func (d *draft) readPort(r *row) {
+	p := portRow{line: r.line, at: r.port(), guid: r.guid(2), lid: r.number(3, 1<<32-1)}
+	p.link = fabric.Link{Width: widths[r.small(5, 255)], Speed: speedOf(uint32(r.small(6, 1<<32-1)))}
+	p.info = Port{State: PortState(r.small(7, 4)), VLCap: vlCount(r.small(8, 15)), OpVLs: vlCount(r.small(9, 15)), MTU: mtuBytes(r.small(10, 7)),
+		LMC: uint8(r.number(4, fabric.MaxLMC))}
+	if r.err == nil {
+		d.ports = append(d.ports, p)
+	}
+}
+
+func (d *draft) readLink(r *row) {
+	most := uint64(fabric.MaxPortNum)
+	l := linkRow{r.line, [2]portAt{{r.guid(0), fabric.PortNum(r.number(1, most))}, {r.guid(2), fabric.PortNum(r.number(3, most))}}}
+	if r.err == nil {
+		d.links = append(d.links, l)
+	}
+}
+
+func (d *draft) readSwitch(r *row) {
+	g := r.guid(0)
+	if r.err == nil {
+		d.switches[g] = Switch{Known: true, LinearFDBTop: fabric.LID(r.small(1, 0xffff)), LinearFDBCap: int(r.small(2, 1<<17)),
+			MCastFDBCap: int(r.small(3, 1<<17)), MCastFDBTop: fabric.LID(r.small(4, 0xffff)), EnhancedPort0: r.small(5, 1) == 1}
+	}
+}
+
+// readLabel reads what is printed on the cage of a port. Old versions have its parts only.
+func (d *draft) readLabel(r *row) {
+	at, label := r.port(), r.cell(2)
+	if r.err != nil {
+		return
+	}
+	if label == "" {
+		label = joinLabel(r)
+	}
+	if label != "" {
+		d.labels[at] = label
+	}
+}
+
+// joinLabel makes a label of its parts as newer versions do: ASIC/Cage/Port/Split, and
+// for an adapter bus, device and function in front.
+func joinLabel(r *row) string {
+	label := ""
+	if r.cell(3) != "" {
+		label = "B" + r.cell(3) + "D" + r.cell(4) + "F" + r.cell(5)
+	}
+	for i := 6; i <= 9; i++ {
+		switch part := r.cell(i); {
+		case part == "", part == "-1":
+		case label == "":
+			label = part
+		default:
+			label += "/" + part
+		}
+	}
+	return label
+}
+
+func (d *draft) readSM(r *row) {
+	s := SM{Node: r.guid(0), Port: r.guid(1), PortNum: fabric.PortNum(r.small(2, uint64(fabric.MaxPortNum))), State: uint8(r.small(3, 255)), Priority: uint8(r.small(4, 255))}
+	if r.err == nil {
+		d.sms = append(d.sms, s)
+	}
+}
+
+func (d *draft) readPKey(r *row) {
+	at, key := r.port(), r.number(2, 0xffff)
+	if r.err == nil {
+		d.pkeys = append(d.pkeys, pkeyRow{at, PKey{PKey: uint16(key & 0x7fff), Full: r.small(3, 1) == 1 || key > 0x7fff}})
+	}
+}
+
+func (d *draft) readVPort(r *row) {
+	at := r.port()
+	v := VPort{Index: int(r.small(2, 1<<16)), GUID: r.guid(3), State: PortState(r.small(5, 4))}
+	lid := r.number(4, 0xffff)
+	if lid <= uint64(fabric.MaxUnicastLID) {
+		v.LID = fabric.LID(lid)
+	}
+	if r.err == nil {
+		d.vports = append(d.vports, vportRow{at, v})
+	}
+}
+
+func (d *draft) readVNode(r *row) {
+	at := r.port()
+	if r.err == nil {
+		d.vnodes[vportAt{at, int(r.small(2, 1<<16))}] = r.words(3)
+	}
+}
+
+func (d *draft) readWarning(r *row) {
+	w := Warning{Section: r.table.name, Line: r.line, Scope: r.cell(0), Node: r.guid(1), PortNum: int(r.small(2, 255)), Event: r.cell(3), Summary: r.words(4)}
+	if r.err == nil {
+		d.warnings = append(d.warnings, w)
+	}
+}
+
+// widths are the values of PortInfo.LinkWidthActive (IBA 14.2.5.6).
+var widths = [256]uint8{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
+
+// speedCode is a bit of LinkSpeedActv.
+type speedCode struct {
+	bit   uint32
+	speed fabric.Speed
+}
+
+// speedCodes are the bits of LinkSpeedActv, the fastest first: byte 0 has the speeds of
+// PortInfo.LinkSpeedActive, byte 1 those of LinkSpeedExtActive, byte 2 the vendor's, byte 3
+// those of LinkSpeedExtActive2 (ibdm's IBLinkSpeed). Ports at an extended speed have that
+// of byte 0 besides.
+var speedCodes = []speedCode{
+	{1 << 24, fabric.XDR}, {8 << 8, fabric.NDR}, {4 << 8, fabric.HDR}, {2 << 8, fabric.EDR}, {1 << 8, fabric.FDR},
+	{1 << 16, fabric.FDR10}, {4, fabric.QDR}, {2, fabric.DDR}, {1, fabric.SDR},
+}
+
+func speedOf(code uint32) fabric.Speed {
+	for _, c := range speedCodes {
+		if code&c.bit != 0 {
+			return c.speed
+		}
+	}
+	return fabric.SpeedUnknown
+}
+
+// vlCount decodes VLCap and OperationalVLs (IBA 14.2.5.6) into data VLs.
+func vlCount(code uint64) uint8 {
+	return [16]uint8{1: 1, 2: 2, 3: 4, 4: 8, 5: 15}[code]
+}
+
+// mtuBytes decodes NeighborMTU (IBA 14.2.5.6).
+func mtuBytes(code uint64) int {
+	if code < 1 || code > 5 {
+		return 0
+	}
+	return 128 << code
+}

@@ -1,0 +1,166 @@
+package ibdiagnet
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// column is a column that a section is read for: its name in plain form, or several by
+// which versions know it.
+type column struct {
+	names    []string
+	required bool // the section cannot be read without it
+}
+
+func must(names ...string) column  { return column{names, true} }
+func maybe(names ...string) column { return column{names, false} }
+
+// sectionForm is how the rows of a section are read.
+type sectionForm struct {
+	columns []column
+	read    func(d *draft, r *row)
+}
+
+// row is a row of a section; cells are numbered as the columns of its form.
+type row struct {
+	form   *sectionForm
+	table  *table
+	place  []int // by cell: the field, -1 when the section has no such column
+	fields [][]byte
+	line   int
+	text   []byte
+	err    error // the first thing that is wrong
+}
+
+// begin finds the columns of a form in a header row.
+func (r *row) begin(t *table, form *sectionForm) error {
+	r.form, r.table, r.place = form, t, r.place[:0]
+	for _, c := range form.columns {
+		i := t.column(c.names...)
+		if i < 0 && c.required {
+			return fmt.Errorf("%s has no column %s; want a header row such as ibdiagnet prints", t.name, c.names[0])
+		}
+		r.place = append(r.place, i)
+	}
+	return nil
+}
+
+// cell is the text of a cell, without quotes; "" when there is none or it is N/A.
+func (r *row) cell(i int) string {
+	if r.place[i] < 0 {
+		return ""
+	}
+	text := strings.TrimSpace(unquoted(r.fields[r.place[i]]))
+	if strings.EqualFold(text, "N/A") {
+		return ""
+	}
+	return text
+}
+
+// text is the text of a cell as it is, without quotes.
+func (r *row) words(i int) string {
+	if r.place[i] < 0 {
+		return ""
+	}
+	return unquoted(r.fields[r.place[i]])
+}
+
+// refuse notes what is wrong with the row.
+func (r *row) refuse(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%s: "+format, append([]any{r.table.name}, args...)...)
+	}
+}
+
+// has says whether a cell says something, and refuses the row if it must and does not.
+func (r *row) has(i int) bool {
+	if r.cell(i) != "" {
+		return true
+	}
+	if r.form.columns[i].required {
+		r.refuse("no %s", r.form.columns[i].names[0])
+	}
+	return false
+}
+
+// guid reads a GUID, 0 for none. Versions print it with 0x and without.
+func (r *row) guid(i int) fabric.GUID {
+	if !r.has(i) {
+		return 0
+	}
+	g, err := fabric.ParseGUID(r.cell(i))
+	if err != nil {
+		r.refuse("%s: %w", r.form.columns[i].names[0], err)
+	}
+	return g
+}
+
+// number reads a decimal number, or a hexadecimal one with 0x; 0 for none.
+func (r *row) number(i int, most uint64) uint64 {
+	if !r.has(i) {
+		return 0
+	}
+	text := r.cell(i)
+	v, err := parseNumber(text)
+	switch {
+	case err != nil:
+		r.refuse("%s %q: want a number, 0x and hexadecimal digits, or N/A", r.form.columns[i].names[0], text)
+	case v > most:
+		r.refuse("%s %s: want at most %d", r.form.columns[i].names[0], text, most)
+	}
+	return v
+}
+
+// small is a number of something that a section can do without: 0 when it is none.
+func (r *row) small(i int, most uint64) uint64 {
+	if v, err := parseNumber(r.cell(i)); err == nil && v <= most {
+		return v
+	}
+	return 0
+}
+
+func parseNumber(text string) (uint64, error) {
+	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+		return strconv.ParseUint(digits, 16, 64)
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
+// The columns of each section that is used, in the order of the cells below.
+var forms = map[string]*sectionForm{
+	"RUN_INFO": {columns: []column{maybe("ibdiagnetversion"), maybe("date"), maybe("args")}, read: (*draft).readRun},
+	"NODES": {columns: []column{must("nodeguid"), must("nodetype"), must("numports"), maybe("nodedesc", "nodedescription"),
+		maybe("systemimageguid", "sysimageguid", "systemguid"), maybe("portguid"), maybe("vendorid"), maybe("deviceid"),
+		maybe("localportnum")}, read: (*draft).readNode},
+	"PORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("portguid"), maybe("lid"), maybe("lmc"),
+		maybe("linkwidthactv", "linkwidthactive"), maybe("linkspeedactv", "linkspeedactive"), maybe("portstate"),
+		maybe("vlcap"), maybe("opvls"), maybe("nmtu", "neighbormtu")}, read: (*draft).readPort},
+	"LINKS": {columns: []column{must("nodeguid1"), must("portnum1"), must("nodeguid2"), must("portnum2")}, read: (*draft).readLink},
+	"SWITCHES": {columns: []column{must("nodeguid"), maybe("linearfdbtop"), maybe("linearfdbcap"), maybe("mcastfdbcap"),
+		maybe("mcastfdbtop"), maybe("enp0", "enhancedport0")}, read: (*draft).readSwitch},
+	"PORT_HIERARCHY_INFO": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("label"), maybe("bus"), maybe("device"),
+		maybe("function"), maybe("asic"), maybe("cage"), maybe("port"), maybe("split")}, read: (*draft).readLabel},
+	"SM_INFO": {columns: []column{must("nodeguid"), maybe("guid", "portguid"), maybe("portnumber", "portnum"), maybe("smstate", "state"),
+		maybe("priority")}, read: (*draft).readSM},
+	"PKEY": {columns: []column{must("nodeguid"), must("localportnum", "portnum", "portnumber"), must("pkey"), maybe("membership")},
+		read: (*draft).readPKey},
+	"VPORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("vportindex"), maybe("vportguid"), maybe("vportlid"),
+		maybe("vportstate")}, read: (*draft).readVPort},
+	"VNODES": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("vportindex"), maybe("vnodedesc")},
+		read: (*draft).readVNode},
+}
+
+// warningForm is that of all sections of warnings and errors.
+var warningForm = &sectionForm{columns: []column{maybe("scope"), maybe("nodeguid"), maybe("portnumber", "portnum"), maybe("eventname"),
+	maybe("summary")}, read: (*draft).readWarning}
+
+// formOf is how a section is read, nil when nothing of it is needed.
+func formOf(name string) *sectionForm {
+	if strings.HasPrefix(name, "WARNINGS_") || strings.HasPrefix(name, "ERRORS_") {
+		return warningForm
+	}
+	return forms[name]
+}

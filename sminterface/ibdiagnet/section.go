@@ -1,0 +1,273 @@
+package ibdiagnet
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxLine bounds a line, in bytes. The longest that ibdiagnet prints are the header rows
+// of counters, with some kilobytes.
+const maxLine = 256 << 10
+
+// Lines that begin and end sections.
+const (
+	startMark = "START_"
+	endMark   = "END_"
+	indexName = "INDEX_TABLE"
+)
+
+// errLongLine is for text that is no database.
+var errLongLine = fmt.Errorf("a line of more than %d bytes; want db_csv of ibdiagnet", maxLine)
+
+// lineReader reads lines, which it numbers.
+type lineReader struct {
+	from   *bufio.Reader
+	number int   // 1-based, of the last line; 0 before the first
+	offset int64 // of the next line, in bytes
+}
+
+func newLineReader(from io.Reader) *lineReader {
+	return &lineReader{from: bufio.NewReaderSize(from, maxLine)}
+}
+
+// next gives a line without its end, valid until the next call. io.EOF comes alone.
+func (r *lineReader) next() ([]byte, error) {
+	line, err := r.from.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		r.number++
+		return nil, errLongLine
+	}
+	if err != nil && (err != io.EOF || len(line) == 0) {
+		return nil, err
+	}
+	r.number++
+	r.offset += int64(len(line))
+	line = bytes.TrimRight(line, "\r\n")
+	if r.number == 1 {
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
+	return line, nil
+}
+
+// isMark says whether a line begins (START_) or ends (END_) a section, and which.
+func isMark(line []byte, mark string) (name string, ok bool) {
+	if len(line) <= len(mark) || string(line[:len(mark)]) != mark {
+		return "", false
+	}
+	word := bytes.TrimRight(line[len(mark):], " \t")
+	for _, c := range word {
+		if c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return "", false
+		}
+	}
+	return string(word), len(word) > 0
+}
+
+// Recognize says whether data, which may be only the beginning of a file, has a line that
+// begins a section.
+func Recognize(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if _, ok := isMark(bytes.TrimRight(line, "\r\n"), startMark); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// table is a section that is being read.
+type table struct {
+	name    string
+	columns map[string]int // by plain name
+	width   int            // columns
+	free    int            // the column of free text that may have commas; -1 for none
+	header  []byte
+}
+
+// plain is the name of a column as it is looked for: versions differ in case.
+func plain(name string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.Trim(strings.TrimSpace(name), `"`), "_", ""))
+}
+
+// freeColumns are the columns whose text may have commas without quotes around it.
+var freeColumns = []string{"nodedesc", "nodedescription", "vnodedesc", "summary", "label"}
+
+// newTable reads a header row.
+func newTable(name string, header []byte) *table {
+	t := &table{name: name, columns: map[string]int{}, free: -1, header: bytes.Clone(header)}
+	fields, _ := splitRow(nil, header)
+	t.width = len(fields)
+	for i, field := range fields {
+		key := plain(string(field))
+		if _, twice := t.columns[key]; !twice {
+			t.columns[key] = i
+		}
+	}
+	for _, key := range freeColumns {
+		if i, ok := t.columns[key]; ok {
+			t.free = i
+			break
+		}
+	}
+	return t
+}
+
+// column is the place of the first of several names, -1 when there is none.
+func (t *table) column(names ...string) int {
+	for _, name := range names {
+		if i, ok := t.columns[name]; ok {
+			return i
+		}
+	}
+	return -1
+}
+
+// splitRow appends the fields of a row: split at commas, but not at those between quotes.
+// A quote ends a text if a comma or the end of the line follows. clean is false where a
+// quote has no end.
+func splitRow(fields [][]byte, row []byte) (list [][]byte, clean bool) {
+	clean = true
+	for {
+		end := bytes.IndexByte(row, ',')
+		if len(row) > 0 && row[0] == '"' {
+			switch i := bytes.Index(row[1:], []byte(`",`)); {
+			case i >= 0:
+				end = i + 2
+			case len(row) > 1 && row[len(row)-1] == '"':
+				end = -1
+			default:
+				clean = false
+			}
+		}
+		if end < 0 {
+			return append(fields, row), clean
+		}
+		fields = append(fields, row[:end])
+		row = row[end+1:]
+	}
+}
+
+// split takes a row apart, one field for each column. Where the number of fields is not
+// that of the columns, the column of free text takes what the others leave.
+func (t *table) split(fields [][]byte, row []byte) ([][]byte, error) {
+	list, clean := splitRow(fields[:0], row)
+	if clean && len(list) == t.width {
+		return list, nil
+	}
+	wrong := fmt.Errorf("%s: a row of %d fields; want %d, as the header row has", t.name, len(list), t.width)
+	if t.free < 0 {
+		return nil, wrong
+	}
+	list = fields[:0]
+	for range t.free {
+		field, rest, found := bytes.Cut(row, []byte(","))
+		if !found {
+			return nil, wrong
+		}
+		list, row = append(list, field), rest
+	}
+	behind := t.width - t.free - 1
+	tail := make([][]byte, behind)
+	for i := behind - 1; i >= 0; i-- {
+		comma := bytes.LastIndexByte(row, ',')
+		if comma < 0 {
+			return nil, wrong
+		}
+		tail[i], row = row[comma+1:], row[:comma]
+	}
+	return append(append(list, row), tail...), nil
+}
+
+// unquoted is a field without the quotes around it.
+func unquoted(field []byte) string {
+	if n := len(field); n > 1 && field[0] == '"' && field[n-1] == '"' {
+		field = field[1 : n-1]
+	}
+	return string(field)
+}
+
+// visitor takes what a file of sections has.
+type visitor struct {
+	wants func(name string) bool // whether the rows of a section are needed
+	// begin has the header row of a section that is needed, row the following ones, end
+	// how many of them there were. line is that of the header, the row, and END_.
+	begin func(t *table, line int) error
+	row   func(t *table, line int, row []byte) error
+	end   func(t *table, line, rows int) error
+	// cut is called for a section without an end, foreign for text between sections.
+	cut     func(line int, text []byte, format string, args ...any)
+	foreign func(line int, text []byte)
+}
+
+// walk reads sections to the end of the text. A line that begins or ends another section
+// ends one that has no end. Errors are those of the reader and of the visitor.
+func walk(r *lineReader, v *visitor) error {
+	name, t, rows := "", (*table)(nil), 0 // the section that is being read; t is nil for one that nobody wants
+	header := false                       // the next line is the header row
+	finish := func(line int) error {
+		x := t
+		name, t, header = "", nil, false
+		if x == nil {
+			return nil
+		}
+		return v.end(x, line, rows)
+	}
+	for {
+		line, err := r.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if name != "" && t == nil && !header && (len(line) == 0 || line[0] != 'S' && line[0] != 'E') {
+			continue // of a section that nobody wants
+		}
+		if next, ok := isMark(line, startMark); ok {
+			if name != "" {
+				v.cut(r.number, line, "section %s has no end before %s begins: rows may be missing", name, next)
+				if err := finish(r.number); err != nil {
+					return err
+				}
+			}
+			name, rows = next, 0
+			header = v.wants(name)
+			continue
+		}
+		if last, ok := isMark(line, endMark); ok {
+			switch {
+			case name == "":
+				v.cut(r.number, line, "section %s ends and has not begun: rows may be missing", last)
+			case name != last:
+				v.cut(r.number, line, "section %s has no end before %s ends: rows may be missing", name, last)
+			}
+			if err := finish(r.number); err != nil {
+				return err
+			}
+			continue
+		}
+		switch text := bytes.TrimSpace(line); {
+		case len(text) == 0 || text[0] == '#':
+		case name == "":
+			v.foreign(r.number, line)
+		case header:
+			header = false
+			t = newTable(name, text)
+			err = v.begin(t, r.number)
+		case t != nil:
+			rows++
+			err = v.row(t, r.number, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if name != "" {
+		v.cut(r.number, nil, "section %s has no end: the file is cut short", name)
+		return finish(r.number)
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package ibdiagnet
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// WriteOptions are what a caller may ask of Write.
+type WriteOptions struct {
+	// SM is the port of the master subnet manager, 0 for none.
+	SM fabric.GUID
+	// VLs is how many data VLs all ports have, 1, 2, 4, 8 or 15; 0 is 4.
+	VLs int
+	// Counters is how many rows section PM_INFO has, which readers of a fabric skip. They
+	// are of the ports in turn, all zeros. 0 leaves the section out.
+	Counters int
+}
+
+// Written is the time in what is written, so that the same fabric gives the same bytes.
+const Written = "2000-01-01 00:00:00 UTC +0000"
+
+// Version is the version in what is written: that of the form, and of nobody's program.
+const Version = `"IBDIAGNET 2.10.0.IBWEAVE"`
+
+// Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes come in
+// the order of Node.Order. Read makes the same fabric of it. The only errors are those of w.
+func Write(w io.Writer, f *fabric.Fabric, opt WriteOptions) error {
+	var index bytes.Buffer
+	body := &sectionWriter{w: &index}
+	// The place of the index is in the first line: so everything is counted before.
+	counted := &sectionWriter{w: io.Discard}
+	writeSections(counted, f, opt, 0, 0)
+	offset, line := counted.offset, counted.line
+	out := bufio.NewWriterSize(w, 1<<20)
+	body.w = out
+	writeSections(body, f, opt, offset, line)
+	body.printf("\n\n%s%s\nName, Offset, Size, Line, Rows\n", startMark, indexName)
+	for _, e := range body.index {
+		body.printf("%s,%12d,%12d,%12d,%12d\n", e.name, e.offset, e.size, e.line, e.rows)
+	}
+	body.printf("%s%s\n", endMark, indexName)
+	return out.Flush()
+}
+
+// sectionWriter writes sections and keeps their places.
+type sectionWriter struct {
+	w      io.Writer
+	offset int64 // bytes so far
+	line   int   // lines so far
+	index  []entry
+	buffer []byte
+}
+
+// printf writes text. Errors come from the Flush at the end.
+func (s *sectionWriter) printf(format string, args ...any) {
+	s.buffer = fmt.Appendf(s.buffer[:0], format, args...)
+	_, _ = s.w.Write(s.buffer)
+	s.offset += int64(len(s.buffer))
+	s.line += bytes.Count(s.buffer, []byte{'\n'})
+}
+
+// section writes a section; rows writes its rows.
+func (s *sectionWriter) section(name, header string, rows func()) {
+	s.printf("\n\n%s%s\n", startMark, name)
+	e := entry{name: name, offset: s.offset, line: s.line + 1}
+	s.printf("%s\n", header)
+	first := s.line
+	rows()
+	e.size, e.rows = s.offset-e.offset, s.line-first
+	s.printf("%s%s\n", endMark, name)
+	s.index = append(s.index, e)
+}
+
+// writeSections writes all but the index, whose place it says.
+func writeSections(s *sectionWriter, f *fabric.Fabric, opt WriteOptions, offset int64, line int) {
+	// The mark of the index follows two blank lines.
+	s.printf("%s %11d, line: %11d\n", indexPromise, offset+2, line+3)
+	nodes := nodesInOrder(f)
+	s.section("RUN_INFO", "IBDIAGNET_Version,Date,Args", func() { s.printf("%s,%q,%q\n", Version, Written, "") })
+	s.section("NODES", "NodeDesc,NumPorts,NodeType,SystemImageGUID,NodeGUID,PortGUID,DeviceID,VendorID,LocalPortNum", func() {
+		for _, n := range nodes {
+			s.node(f, n)
+		}
+	})
+	s.section("PORTS", "NodeGuid,PortGuid,PortNum,LID,LinkWidthActv,LinkSpeedActv,LMC,PortPhyState,PortState,VLCap,NMTU,OpVLs", func() {
+		for _, n := range nodes {
+			s.ports(f, n, opt)
+		}
+	})
+	s.section("SWITCHES", "NodeGUID,LinearFDBCap,MCastFDBCap,LinearFDBTop,ENP0,MCastFDBTop", func() {
+		for _, n := range nodes {
+			if f.IsSwitch(n) {
+				s.printf("%s,49152,8192,%d,%d,49151\n", f.Node(n).GUID, f.MaxLID(), bit(f.Node(n).EnhancedPort0))
+			}
+		}
+	})
+	if f.Labelled() {
+		s.section("PORT_HIERARCHY_INFO", "NodeGUID,PortGUID,PortNum,Label", func() { s.labels(f, nodes) })
+	}
+	s.section("LINKS", "NodeGuid1,PortNum1,NodeGuid2,PortNum2", func() { s.links(f, nodes) })
+	if opt.SM != 0 {
+		s.section("SM_INFO", "NodeGUID,PortGUID,PortNumber,GUID,Sm_Key,ActCount,SmState,Priority", func() { s.manager(f, opt.SM) })
+	}
+	if opt.Counters > 0 {
+		s.section("PM_INFO", counterHeader, func() { s.counters(f, opt.Counters) })
+	}
+}
+
+func nodesInOrder(f *fabric.Fabric) []fabric.NodeID {
+	nodes := make([]fabric.NodeID, f.NumNodes())
+	for i := range nodes {
+		nodes[i] = fabric.NodeID(i)
+	}
+	slices.SortStableFunc(nodes, func(a, b fabric.NodeID) int { return cmp.Compare(f.Node(a).Order, f.Node(b).Order) })
+	return nodes
+}
+
+// node writes a row of NODES. PortGUID is that of port 0 of a switch, else of port 1.
+func (s *sectionWriter) node(f *fabric.Fabric, n fabric.NodeID) {
+	x := f.Node(n)
+	num := fabric.PortNum(1)
+	if f.IsSwitch(n) {
+		num = fabric.ManagementPort
+	}
+	desc := strings.NewReplacer("\n", " ", "\r", " ").Replace(x.Description)
+	s.printf("\"%s\",%d,%d,%s,%s,%s,%d,%d,%d\n", desc, x.NumPorts, x.Type, x.SystemGUID, x.GUID, f.PortGUID(f.Port(n, num)), x.DeviceID, x.VendorID, num)
+}
+
+// ports writes the rows of PORTS of a node. Rows of external ports of a switch have the
+// GUID of its port 0.
+func (s *sectionWriter) ports(f *fabric.Fabric, n fabric.NodeID, opt WriteOptions) {
+	first := fabric.PortNum(1)
+	if f.IsSwitch(n) {
+		first = fabric.ManagementPort
+	}
+	vls := vlCode(opt.VLs)
+	for num := first; num <= f.Node(n).NumPorts; num++ {
+		p := f.Port(n, num)
+		end := p
+		if f.IsSwitch(n) {
+			end = f.PortBase(n)
+		}
+		up := num == fabric.ManagementPort || f.Peer(p) != fabric.NoPort
+		state, physical, width, speed := Down, 2, "N/A", "N/A"
+		if up {
+			state, physical = Active, 5
+			width, speed = codeText(widthCode(f.Link(p).Width)), codeText(speedCodeOf(f.Link(p).Speed))
+		}
+		s.printf("%s,%s,%d,%d,%s,%s,%d,%d,%d,%d,5,%d\n", f.Node(n).GUID, f.PortGUID(end), num, f.LID(p), width, speed, f.LMC(p), physical, state, vls, vls)
+	}
+}
+
+func (s *sectionWriter) labels(f *fabric.Fabric, nodes []fabric.NodeID) {
+	for _, n := range nodes {
+		for num := range f.Node(n).NumPorts + 1 {
+			p := f.Port(n, num)
+			if label := f.Label(p); label != "" {
+				s.printf("%s,%s,%d,\"%s\"\n", f.Node(n).GUID, f.Node(n).GUID, num, label)
+			}
+		}
+	}
+}
+
+// links writes each cable once, from the node that comes first.
+func (s *sectionWriter) links(f *fabric.Fabric, nodes []fabric.NodeID) {
+	for _, n := range nodes {
+		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
+			p := f.Port(n, num)
+			peer := f.Peer(p)
+			if peer == fabric.NoPort {
+				continue
+			}
+			other := f.Owner(peer)
+			if a, b := f.Node(n).Order, f.Node(other).Order; b < a || b == a && peer < p {
+				continue
+			}
+			s.printf("%s,%d,%s,%d\n", f.Node(n).GUID, num, f.Node(other).GUID, f.Num(peer))
+		}
+	}
+}
+
+// manager writes the row of the master subnet manager.
+func (s *sectionWriter) manager(f *fabric.Fabric, sm fabric.GUID) {
+	f.EndPorts(func(p fabric.PortID) {
+		if f.PortGUID(p) == sm {
+			s.printf("%s,%s,%d,%s,0x0000000000000001,1,%d,14\n", f.Node(f.Owner(p)).GUID, sm, f.Num(p), sm, MasterSM)
+		}
+	})
+}
+
+// counterHeader is that of PM_INFO, with the counters of all ports.
+const counterHeader = "NodeGUID,PortGUID,PortNumber,link_down_counter,link_error_recovery_counter,symbol_error_counter," +
+	"port_rcv_remote_physical_errors,port_rcv_errors,port_xmit_discard,port_rcv_switch_relay_errors,excessive_buffer_errors," +
+	"local_link_integrity_errors,port_rcv_constraint_errors,port_xmit_constraint_errors,vl15_dropped,port_xmit_data,port_rcv_data," +
+	"port_xmit_pkts,port_rcv_pkts,port_xmit_wait,port_xmit_data_extended,port_rcv_data_extended,port_xmit_pkts_extended,port_rcv_pkts_extended"
+
+var noCounters = strings.Repeat(",0x0000000000000000", strings.Count(counterHeader, ",")-2) + "\n"
+
+// counters writes rows of PM_INFO, of the ports with a cable in turn.
+func (s *sectionWriter) counters(f *fabric.Fabric, rows int) {
+	var ports []fabric.PortID
+	for p := range fabric.PortID(f.NumPorts()) {
+		if f.Peer(p) != fabric.NoPort {
+			ports = append(ports, p)
+		}
+	}
+	for i := 0; i < rows && len(ports) > 0; i++ {
+		p := ports[i%len(ports)]
+		g := f.Node(f.Owner(p)).GUID
+		s.printf("%s,%s,%d%s", g, g, f.Num(p), noCounters)
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// codeText is a code of PORTS; 0 stands for unknown.
+func codeText(code uint32) string {
+	if code == 0 {
+		return "N/A"
+	}
+	return strconv.FormatUint(uint64(code), 10)
+}
+
+func widthCode(width uint8) uint32 {
+	for code, w := range widths {
+		if w == width && w != 0 {
+			return uint32(code)
+		}
+	}
+	return 0
+}
+
+// speedCodeOf is LinkSpeedActv: an extended speed has QDR in byte 0 besides.
+func speedCodeOf(speed fabric.Speed) uint32 {
+	for _, c := range speedCodes {
+		switch {
+		case c.speed != speed:
+		case c.bit > 4:
+			return c.bit | 4
+		default:
+			return c.bit
+		}
+	}
+	return 0
+}
+
+// vlCode encodes a number of data VLs.
+func vlCode(vls int) int {
+	for code := range uint64(6) {
+		if int(vlCount(code)) == vls && vls > 0 {
+			return int(code)
+		}
+	}
+	return 3
+}
+
+// WriteHead writes the lines that ibdiagnet begins its other files with.
+func WriteHead(w io.Writer) {
+	fmt.Fprintf(w, "# %s\n# Running version   : %s\n# Running command   : \n# Running timestamp : %s\n# File created at   : %s\n\n\n",
+		generated, Version, Written, Written)
+}
+
+// WriteTail writes the line that ibdiagnet ends its other files with.
+func WriteTail(w io.Writer) { fmt.Fprintf(w, "\n\n\n%s : %s\n", closed, Written) }
+
+// Lines of the other files of ibdiagnet.
+const (
+	generated = "This database file was automatically generated by IBDIAG"
+	created   = "# File created at"
+	closed    = "# File closed at"
+)
+
+// IsGenerated says whether the beginning of a file says that ibdiagnet wrote it.
+func IsGenerated(head []byte) bool { return bytes.Contains(head, []byte(generated)) }
+
+// IsCut says whether a file of ibdiagnet lacks its last line. head and tail are its
+// beginning and end. Versions that say when a file was created say when it was closed as
+// well; older ones print neither.
+func IsCut(head, tail []byte) bool {
+	return IsGenerated(head) && bytes.Contains(head, []byte(created)) && !bytes.Contains(tail, []byte(closed))
+}
