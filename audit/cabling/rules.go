@@ -93,8 +93,8 @@ same device) have one on that port, to a host; or the other ports of the same ad
 have one. With an expected topology there are no such findings: missing-cable is exact.`},
 }
 
-// ruleByName finds a rule of this package.
-func ruleByName(name string) *verify.Rule {
+// RuleByName finds a rule of this package; nil when it has none of the name.
+func RuleByName(name string) *verify.Rule {
 	for i := range Rules {
 		if Rules[i].Name == name {
 			return &Rules[i]
