@@ -4,9 +4,10 @@
 // It makes no promise to other modules.
 //
 // What was meant is one of three things. An expected topology, which is compared
-// port by port. A shape, as a generator makes it: then the sizes must agree and
-// the deviations from it are findings. Or nothing: then Recognize says what the
-// fabric looks like, and what it lacks of that is a finding.
+// port by port; package plan makes one of a cabling plan. A shape, as a generator
+// makes it: then the sizes must agree and the deviations from it are findings. Or
+// nothing: then Recognize says what the fabric looks like, and what it lacks of that
+// is a finding.
 //
 // Forwarding tables and LIDs do not matter here.
 package cabling

@@ -85,6 +85,14 @@ func (m *comparison) match() {
 	}
 }
 
+// meant is what the fabric is compared with, in words.
+func (m *comparison) meant() string {
+	if m.invented != nil {
+		return "plan"
+	}
+	return "expected topology"
+}
+
 // strangers makes findings of nodes that only one side has, with all their cables.
 func (m *comparison) strangers() {
 	for o := range fabric.NodeID(m.e.NumNodes()) {
@@ -107,7 +115,7 @@ func (m *comparison) strangers() {
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		ports := peersOf(m.f, n)
 		if m.toE[n] == fabric.NoNode && len(ports) > 0 { // an isolated node is a finding of its own
-			m.stranger(ExtraNode, m.f, n, len(ports), ports, "%s is not in the expected topology; it has %s, to %s")
+			m.stranger(ExtraNode, m.f, n, len(ports), ports, "%s is not in the "+m.meant()+"; it has %s, to %s")
 		}
 	}
 }
@@ -274,7 +282,7 @@ func (m *comparison) swapped(path []fabric.PortID) bool {
 func (m *comparison) elsewhere(path []fabric.PortID) string {
 	for _, p := range path {
 		if peer := m.f.Peer(p); peer != fabric.NoPort {
-			return " to the nodes of the expected topology, and " + m.f.PortName(p) + " leads to " + m.f.PortName(peer)
+			return " to the nodes of the " + m.meant() + ", and " + m.f.PortName(p) + " leads to " + m.f.PortName(peer)
 		}
 	}
 	return ""

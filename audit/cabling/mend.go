@@ -36,13 +36,16 @@ func (m *Move) Text(f *fabric.Fabric) string {
 // mend is the moves in words, behind a message.
 func (r *Recabled) mend(f *fabric.Fabric) string {
 	var list []string
+	for _, x := range r.Surplus {
+		list = append(list, fmt.Sprintf("take out the cable from %s to %s", f.PortName(x[0]), f.PortName(x[1])))
+	}
 	for i := range r.Moves {
 		if text := r.Moves[i].Text(f); !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
-	if len(list) == 0 {
-		return ""
+	for _, x := range r.Lacking {
+		list = append(list, fmt.Sprintf("lay a cable from %s to %s", f.PortName(x[0]), f.PortName(x[1])))
 	}
 	return "; to mend: " + strings.Join(list, ", then ")
 }
@@ -52,16 +55,25 @@ func (r *Recabled) mend(f *fabric.Fabric) string {
 // port is free by then, but for a cable to a node that is not expected. In a circle of k cables k-1 exchanges do it, of the plugs that are
 // at switches where all of one side are.
 func (m *comparison) mend(path []fabric.PortID, missing, circle bool) Recabled {
-	r := Recabled{}
 	path = slices.Clone(path)
 	if circle {
 		return m.mendCircle(path, missing)
 	}
-	if last := (len(path)%2 == 0) == missing; last && !missing { // only the far end lacks a cable
-		slices.Reverse(path)
-		missing = true
+	back := slices.Clone(path)
+	slices.Reverse(back)
+	if len(path)%2 == 0 { // both ends lack a cable or both have one too many
+		if m.cost(m.mendPath(back, missing)) < m.cost(m.mendPath(path, missing)) {
+			path = back
+		}
+	} else if !missing { // only the far end lacks a cable
+		path, missing = back, true
 	}
-	if !missing { // both ends have one too many
+	return m.mendPath(path, missing)
+}
+
+// mendPath is mend for a path whose first end lacks a cable, or both ends have one too many.
+func (m *comparison) mendPath(path []fabric.PortID, missing bool) (r Recabled) {
+	if !missing {
 		r.Surplus = append(r.Surplus, [2]fabric.PortID{path[0], path[1]})
 		path = path[1:]
 	}
@@ -73,6 +85,21 @@ func (m *comparison) mend(path []fabric.PortID, missing, circle bool) Recabled {
 		r.Lacking = append(r.Lacking, [2]fabric.PortID{path[0], path[1]})
 	}
 	return r
+}
+
+// cost is how inconvenient moves are: plugs that go to another node, and those at hosts.
+func (m *comparison) cost(r Recabled) (n int) {
+	for _, x := range r.Moves {
+		if m.f.Owner(x.From) != m.f.Owner(x.To) {
+			n++
+		}
+		for _, p := range [2]fabric.PortID{x.From, x.To} {
+			if !m.f.IsSwitch(m.f.Owner(p)) {
+				n += len(r.Moves) + 1
+			}
+		}
+	}
+	return n
 }
 
 // mendCircle is mend for a circle. From path[0] to path[1] a cable should be if missing.

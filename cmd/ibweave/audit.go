@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -95,6 +97,10 @@ func (a *app) demand(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Ta
 		var findings []verify.Finding
 		d.plan, findings = planned.Judge(w)
 		r.Add(findings...)
+		if n := len(planned.Problems); n > 0 {
+			r.Leave(verify.Undecided{Rule: cabling.MissingCable, Reason: fmt.Sprintf("%s of the plan left out, the first %s:%d: %v",
+				text.CountGrouped(n, "row", "rows"), planned.Problems[0].Err.File, planned.Problems[0].Err.Line, planned.Problems[0].Err.Err)})
+		}
 	}
 	d.shape = w.Shape
 	s = a.startStage("policy")

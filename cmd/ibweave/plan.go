@@ -96,7 +96,8 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 	if err != nil {
 		return nil, err
 	}
-	problems = append(problems, e.Problems...)
+	e.Problems = append(problems, e.Problems...)
+	problems = e.Problems
 	a.listProblems(len(problems), in.lenient, func(i int) string { return fmt.Sprintf("%v", problems[i].Err) })
 	opt.Expected, opt.Invented = e.Fabric, e.Invented
 	return e, nil

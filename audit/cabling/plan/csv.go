@@ -31,14 +31,23 @@ var columnNames = [required][]string{
 	endPort: {"endport", "port2", "portnum2", "destinationport", "toport", "portb", "bport", "remoteport", "peerport"},
 }
 
-// columnNamed is the column of a name, noColumn for any other.
-func columnNamed(name string) int {
-	key := strings.Map(func(c rune) rune {
+// bareNames are names of columns that count only where no other column has one of
+// columnNames: "node, port, peer, peer port".
+var bareNames = map[string]int{"node": startDevice, "device": startDevice, "name": startDevice, "switch": startDevice, "port": startPort}
+
+// columnKey is the letters and digits of the name of a column.
+func columnKey(name string) string {
+	return strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
 			return c
 		}
 		return -1
 	}, strings.ToLower(name))
+}
+
+// columnNamed is the column of a name, noColumn for any other.
+func columnNamed(name string) int {
+	key := columnKey(name)
 	for column, names := range columnNames {
 		for _, n := range names {
 			if n == key {
@@ -170,6 +179,12 @@ func headerOf(fields []string) (h *header, found int) {
 				h.at[column] = i
 				found++
 			}
+		}
+	}
+	for i, f := range fields {
+		if column, ok := bareNames[columnKey(f)]; ok && h.at[column] < 0 && found > 0 {
+			h.at[column] = i
+			found++
 		}
 	}
 	if len(h.start) == 0 { // the four columns alone: nothing tells a place

@@ -280,8 +280,13 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 	}
 	for i := range r.Recabled {
 		c := &r.Recabled[i]
-		for _, m := range c.Moves {
+		for j, m := range c.Moves {
 			mend := m.Text(f)
+			if j == 0 {
+				for _, x := range c.Surplus {
+					mend = fmt.Sprintf("take out the cable from %s to %s, then %s", f.PortName(x[0]), f.PortName(x[1]), mend)
+				}
+			}
 			if q := f.Peer(m.To); !m.Exchange && q != fabric.NoPort && e.number[f.Owner(q)] < 0 {
 				mend += ", where " + f.PortName(q) + " is now"
 			}
