@@ -244,6 +244,7 @@ func (m *comparison) describe(path []fabric.PortID, missing, circle bool, swaps 
 			x := &m.findings[at]
 			x.Count += 2
 			x.Ports = append(x.Ports, ports...)
+			x.Message += strings.Replace(mend, toMend, ", then ", 1)
 			return
 		}
 		swaps[key] = len(m.findings)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -90,10 +89,13 @@ func (b *binder) bind(p *Plan) error {
 		b.bound = append(b.bound, x)
 	}
 	b.guessTypes()
+	if err := b.agree(); err != nil {
+		return err
+	}
 	for i := range b.bound {
 		b.substitute(&b.bound[i])
 	}
-	return b.agree()
+	return nil
 }
 
 // leave leaves a cable out if the binder is lenient; else it returns the error.
@@ -515,7 +517,6 @@ func (b *binder) agree() error {
 		kept = append(kept, x)
 	}
 	b.bound = kept
-	slices.SortStableFunc(b.substitutes, func(x, y substitute) int { return cmp.Compare(x.actual, y.actual) })
 	return nil
 }
 

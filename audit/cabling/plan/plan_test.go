@@ -198,6 +198,9 @@ func TestVerdict(t *testing.T) {
 		{"another adapter of the host", "", []string{"Node2-1,Node2-1 ibp22s0f0", "NODE2-1,NODE2-1 ibp22s0f1"}, []string{
 			`miswired: NODE2-1/NODE2-1 ibp22s0f1 - leaf-02/4 is Node2-1/Node2-1 ibp22s0f0 - leaf-02/4: move the plug in "Node2-1 ibp22s0f0"[1] to "NODE2-1 ibp22s0f1" of the same host, or correct the plan`,
 			`moved-cable: "MF0;leaf-02:MQM0000/U1"[4] leads to "Node2-1 ibp22s0f0"[1] and should lead to "NODE2-1 ibp22s0f1"; to mend: move the plug in "Node2-1 ibp22s0f0"[1] to "NODE2-1 ibp22s0f1" of the same host, or correct the plan`}},
+		{"that twice", "leaf-02,4,NODE2-1,ibp22s0f1\n", []string{"Node2-1,Node2-1 ibp22s0f0", "NODE2-1,NODE2-1 ibp22s0f1"}, []string{
+			`miswired: NODE2-1/NODE2-1 ibp22s0f1 - leaf-02/4 is Node2-1/Node2-1 ibp22s0f0 - leaf-02/4: move the plug in "Node2-1 ibp22s0f0"[1] to "NODE2-1 ibp22s0f1" of the same host, or correct the plan`,
+			`moved-cable: "MF0;leaf-02:MQM0000/U1"[4] leads to "Node2-1 ibp22s0f0"[1] and should lead to "NODE2-1 ibp22s0f1"; to mend: move the plug in "Node2-1 ibp22s0f0"[1] to "NODE2-1 ibp22s0f1" of the same host, or correct the plan`}},
 		{"a switch that is not there", "n9,n9 ibp11s0f0,leaf-99,Port 9,Data\n", nil, []string{
 			"missing in the fabric: n9/n9 ibp11s0f0 - leaf-99/9",
 			`missing-node: switch "leaf-99" is not there, nor 1 cable of it, to nodes that are not there`,
@@ -242,6 +245,23 @@ func TestPlaceholders(t *testing.T) {
 	v, _ := e.Judge(cabling.Check(f, cabling.Options{Expected: e.Fabric, Invented: e.Invented}))
 	if v.Placeholders != 4 || v.AsPlanned != 4 || len(v.MissingInFabric) != 2 || len(v.Unjudged) != 1 || v.Unjudged[0] != "cables between switches" {
 		t.Errorf("%s\n%v", v, v)
+	}
+}
+
+// A row that is left out, since its port has a cable already, counts nowhere.
+func TestLeftOutRows(t *testing.T) {
+	f := site(t, 2, 1)
+	p, _, err := Parse("plan", []byte("leaf-00,1,leaf-01,20\nleaf-00,1,Node0-0,Node0-0 ibp99s0f0\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Bind(f, p, Options{Lenient: true})
+	if err != nil || len(e.Problems) != 1 {
+		t.Fatalf("%v %v", err, e)
+	}
+	v, _ := e.Judge(cabling.Check(f, cabling.Options{Expected: e.Fabric, Invented: e.Invented}))
+	if v.Planned != 1 || v.AsPlanned != 0 || len(v.Miswired)+len(v.MissingInFabric) != 1 {
+		t.Errorf("%s", v)
 	}
 }
 
