@@ -53,6 +53,9 @@ type Options struct {
 	// Shape is what the fabric looks like, lines by String and in JSON the member
 	// shape; nil when nobody asked.
 	Shape fmt.Stringer
+	// Plan is what differs from a cabling plan, lines by String and in JSON the member
+	// plan; nil when nobody asked.
+	Plan fmt.Stringer
 	// Place says where in which file a finding is, 1-based; nil, or line 0, for
 	// the beginning of the tables.
 	Place func(f *verify.Finding) (file string, line int)
@@ -91,7 +94,8 @@ func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 			return JSON(w, struct {
 				*verify.Result
 				Shape fmt.Stringer `json:"shape"`
-			}{r, opt.Shape})
+				Plan  fmt.Stringer `json:"plan,omitempty"`
+			}{r, opt.Shape, opt.Plan})
 		}
 		return JSON(w, r)
 	case SARIFForm:

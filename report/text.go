@@ -58,13 +58,17 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	row("fabric", "%s, %s, %s, LIDs up to %d",
 		text.CountGrouped(f.Switches, "switch", "switches"), text.CountGrouped(f.CAPorts, "CA port", "CA ports"),
 		text.CountGrouped(f.Links, "link", "links"), f.MaxLID)
-	if opt.Shape != nil {
-		name := "shape"
-		for line := range strings.Lines(opt.Shape.String()) {
+	lines := func(name string, what fmt.Stringer) {
+		if what == nil {
+			return
+		}
+		for line := range strings.Lines(what.String()) {
 			row(name, "%s", strings.TrimSuffix(line, "\n"))
 			name = ""
 		}
 	}
+	lines("shape", opt.Shape)
+	lines("plan", opt.Plan)
 	if opt.Tables == "" && opt.Shape != nil {
 		return // no tables, and so no routes
 	}

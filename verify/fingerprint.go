@@ -58,6 +58,9 @@ func (x *Finding) identity(f *fabric.Fabric) string {
 		ports := make([]string, len(x.Ports))
 		for i, e := range x.Ports {
 			ports[i] = fmt.Sprintf(" %s/%d", e.Node, e.Port)
+			if e.Node == 0 { // a plan has the name and no GUID
+				ports[i] += " " + strings.ToLower(e.Name.Text)
+			}
 		}
 		slices.Sort(ports)
 		return b.String() + strings.Join(ports, "")

@@ -160,7 +160,7 @@ type Undecided struct {
 
 // Endpoint is a port of a node of any type.
 type Endpoint struct {
-	Node fabric.GUID    `json:"node"`
+	Node fabric.GUID    `json:"node"` // 0 for a node that a cabling plan names and the fabric lacks
 	Name fabric.Name    `json:"name"`
 	Port fabric.PortNum `json:"port"` // 0: the node, or an unknown one of its ports
 	// Label is that of the port, see fabric.Fabric.Label.

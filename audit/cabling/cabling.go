@@ -4,9 +4,10 @@
 // It makes no promise to other modules.
 //
 // What was meant is one of three things. An expected topology, which is compared
-// port by port. A shape, as a generator makes it: then the sizes must agree and
-// the deviations from it are findings. Or nothing: then Recognize says what the
-// fabric looks like, and what it lacks of that is a finding.
+// port by port; package plan makes one of a cabling plan. A shape, as a generator
+// makes it: then the sizes must agree and the deviations from it are findings. Or
+// nothing: then Recognize says what the fabric looks like, and what it lacks of that
+// is a finding.
 //
 // Forwarding tables and LIDs do not matter here.
 package cabling
@@ -26,6 +27,9 @@ type Options struct {
 	// Expected is the topology that the fabric should be; nil for none. It
 	// decides about all cables then, and the shape of the fabric about none.
 	Expected *fabric.Fabric
+	// Invented has the GUIDs of nodes of Expected that a plan names without a GUID.
+	// Findings have no GUID for them.
+	Invented map[fabric.GUID]bool
 	// Meant is the shape that the fabric should have; nil for any.
 	Meant *Meant
 	// Between and Hosts are the width and speed that links between switches, and
@@ -37,6 +41,9 @@ type Options struct {
 type Result struct {
 	Shape    *Shape
 	Findings []verify.Finding // in no order that means anything, but always the same
+	// Recabled has the cables between nodes that both fabrics have and that differ from
+	// the expected ones.
+	Recabled []Recabled
 }
 
 // Check looks at the cabling of f. It takes O(ports) and what Recognize takes.
@@ -46,7 +53,7 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 	shape := r.Shape
 	switch {
 	case opt.Expected != nil:
-		c.compareExpected(opt.Expected)
+		r.Recabled = c.compareExpected(opt.Expected, opt.Invented)
 	case opt.Meant != nil:
 		if shape = opt.Meant.fitShape(f, shape, c); shape != nil {
 			shape.Certain = true // by the operator's word
@@ -110,7 +117,7 @@ func endpoints(f *fabric.Fabric, ports ...fabric.PortID) []verify.Endpoint {
 // add adds a finding about ports. Its switch is the first of them that is one.
 func (c *checker) add(rule string, count int, ports []verify.Endpoint, format string, args ...any) {
 	x := verify.Finding{
-		Rule: rule, Severity: findRule(rule).Severity, Count: int64(count), Ports: ports,
+		Rule: rule, Severity: RuleByName(rule).Severity, Count: int64(count), Ports: ports,
 		Message: fmt.Sprintf(format, args...), Witness: []verify.Hop{},
 	}
 	for _, e := range ports {

@@ -211,7 +211,7 @@ func TestFindings(t *testing.T) {
 			`replaced-node: switch "spine 1" has the GUID 0x00000000002f0007, in the expected topology 0x0000000000200007`,
 		}},
 		{"crossed", edited(t, tree, cross), Options{Expected: tree}, []string{
-			`crossed-cables: "leaf 1"[4] should lead to "spine 0"[2] and has "spine 1"[3]; "leaf 2"[5] should lead to "spine 1"[3] and has "spine 0"[2]`,
+			`crossed-cables: "leaf 1"[4] should lead to "spine 0"[2] and has "spine 1"[3]; "leaf 2"[5] should lead to "spine 1"[3] and has "spine 0"[2]; to mend: exchange the plugs in "leaf 1"[4] and "leaf 2"[5]`,
 		}},
 		{"crossed, by the shape", edited(t, tree, cross), Options{}, []string{
 			`crossed-cables: "leaf 1"[4] leads to "spine 1"[3] and "leaf 2"[5] to "spine 0"[2]: "leaf 1" should have a cable to "spine 0", and "leaf 2" one to "spine 1"`,
@@ -264,7 +264,7 @@ func TestFindings(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", got.Shape, d)
 			}
 			for _, x := range got.Findings {
-				if findRule(x.Rule) == nil || x.Count < 1 || x.Rule != WrongShape && len(x.Ports) == 0 {
+				if RuleByName(x.Rule) == nil || x.Count < 1 || x.Rule != WrongShape && len(x.Ports) == 0 {
 					t.Errorf("finding %+v", x)
 				}
 			}

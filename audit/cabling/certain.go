@@ -112,7 +112,7 @@ func (c *checker) mergeGuesses(s *Shape, from int) {
 	for _, rule := range order {
 		n := byRule[rule]
 		n.Severity = verify.Note
-		unit := findRule(rule).Count
+		unit := RuleByName(rule).Count
 		n.Message = fmt.Sprintf("%s %s; the first: %s", text.Count(n.Count, singular(unit), unit), s.condition(), n.Message)
 		c.findings = append(c.findings, *n)
 	}

@@ -1,6 +1,7 @@
 package cabling
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,14 +12,17 @@ import (
 // comparison is of the fabric with the topology that it should have.
 type comparison struct {
 	*checker
-	e    *fabric.Fabric
-	toE  []fabric.NodeID // by node of f: the node of e that it is, or NoNode
-	toF  []fabric.NodeID // the inverse
-	want []fabric.PortID // by PortID of f: the port of f that it should lead to; NoPort
-	have []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
+	e        *fabric.Fabric
+	invented map[fabric.GUID]bool // nodes of e that have no GUID of their own
+	recabled []Recabled
+	toE      []fabric.NodeID // by node of f: the node of e that it is, or NoNode
+	toF      []fabric.NodeID // the inverse
+	want     []fabric.PortID // by PortID of f: the port of f that it should lead to; NoPort
+	have     []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
 }
 
-// compareExpected makes findings of what differs from the expected topology, port by port.
+// compareExpected makes findings of what differs from the expected topology, port by port, and
+// returns the cables that differ between nodes that both have.
 //
 // Nodes are the same by GUID, then, among the others, by a description that is
 // unique on both sides. All cables between such nodes that are there and should
@@ -26,11 +30,12 @@ type comparison struct {
 // in common. Each of these is one finding, since it is one slip of a hand: a cable
 // that is missing alone, one that is there alone, one with one end elsewhere, two that
 // are crossed.
-func (c *checker) compareExpected(e *fabric.Fabric) {
-	m := &comparison{checker: c, e: e}
+func (c *checker) compareExpected(e *fabric.Fabric, invented map[fabric.GUID]bool) []Recabled {
+	m := &comparison{checker: c, e: e, invented: invented}
 	m.matchNodes()
 	m.addStrangers()
 	m.compareCables()
+	return m.recabled
 }
 
 // matchNodes finds out which nodes are the same.
@@ -59,7 +64,7 @@ func (m *comparison) matchNodes() {
 		names[k] = at
 	}
 	for o := range fabric.NodeID(m.e.NumNodes()) {
-		if m.toF[o] == fabric.NoNode {
+		if m.toF[o] == fabric.NoNode && !m.invented[m.e.Node(o).GUID] {
 			k := name{m.e.Node(o).Type, m.e.Name(o).Text}
 			at := names[k]
 			at[1] = append(at[1], o)
@@ -80,6 +85,14 @@ func (m *comparison) matchNodes() {
 	}
 }
 
+// meant is what the fabric is compared with, in words.
+func (m *comparison) meant() string {
+	if m.invented != nil {
+		return "plan"
+	}
+	return "expected topology"
+}
+
 // addStrangers makes findings of nodes that only one side has, with all their cables.
 func (m *comparison) addStrangers() {
 	for o := range fabric.NodeID(m.e.NumNodes()) {
@@ -97,12 +110,12 @@ func (m *comparison) addStrangers() {
 		for _, p := range ports {
 			m.joined = append(m.joined, [2]fabric.NodeID{m.f.Owner(ports[0]), m.f.Owner(p)})
 		}
-		m.addStranger(MissingNode, m.e, o, len(peers), ports, "%s %q (%s) is not there, nor %s of it, to %s")
+		m.addStranger(MissingNode, m.e, o, len(peers), ports, "%s is not there, nor %s of it, to %s")
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		ports := peersOf(m.f, n)
 		if m.toE[n] == fabric.NoNode && len(ports) > 0 { // an isolated node is a finding of its own
-			m.addStranger(ExtraNode, m.f, n, len(ports), ports, "%s %q (%s) is not in the expected topology; it has %s, to %s")
+			m.addStranger(ExtraNode, m.f, n, len(ports), ports, "%s is not in the "+m.meant()+"; it has %s, to %s")
 		}
 	}
 }
@@ -112,8 +125,17 @@ func (m *comparison) addStrangers() {
 func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
 	at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
 	x := side.Node(n)
-	m.add(rule, cables, append([]verify.Endpoint{nodeEndpoint(side, n, 0)}, at...), format,
-		strings.ToLower(x.Type.String()), side.Name(n).Text, x.GUID, countCables(cables), portList(at))
+	node := nodeEndpoint(side, n, 0)
+	what := fmt.Sprintf("%s %q (%s)", strings.ToLower(x.Type.String()), side.Name(n).Text, x.GUID)
+	if side == m.e && m.invented[x.GUID] {
+		node.Node = 0
+		what = fmt.Sprintf("%s %q", strings.ToLower(x.Type.String()), side.Name(n).Text)
+	}
+	to := portList(at)
+	if len(at) == 0 {
+		to = "nodes that are not there"
+	}
+	m.add(rule, cables, append([]verify.Endpoint{node}, at...), format, what, countCables(cables), to)
 }
 
 // peersOf lists the ports that a node's cables lead to.
@@ -194,6 +216,8 @@ func (m *comparison) compareCables() {
 // a cable should be, if missing, or is, else; then the other way round, in turn.
 func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swaps map[[2]fabric.NodeID]int) {
 	f := m.f
+	m.recabled = append(m.recabled, m.mend(path, missing, cycle))
+	mend := m.recabled[len(m.recabled)-1].mend(f)
 	m.markNamed(path...)
 	for _, p := range path {
 		if w := m.want[p]; w != fabric.NoPort {
@@ -210,7 +234,7 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swap
 		if !missing {
 			meant, is = is, meant
 		}
-		m.add(MovedCable, 1, endpoints(f, stays, meant, is), "%s leads to %s and should lead to %s", f.PortName(stays), f.PortName(is), f.PortName(meant))
+		m.add(MovedCable, 1, endpoints(f, stays, meant, is), "%s leads to %s and should lead to %s%s", f.PortName(stays), f.PortName(is), f.PortName(meant), mend)
 	case cycle && len(path) == 4 && m.swapped(path):
 		hosts := slices.DeleteFunc(slices.Clone(path), func(p fabric.PortID) bool { return f.IsSwitch(f.Owner(p)) })
 		slices.Sort(hosts)
@@ -220,11 +244,12 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swap
 			x := &m.findings[at]
 			x.Count += 2
 			x.Ports = append(x.Ports, ports...)
+			x.Message += strings.Replace(mend, toMend, ", then ", 1)
 			return
 		}
 		swaps[key] = len(m.findings)
-		m.add(SwappedHosts, 2, ports, "%s is at %s and %s at %s: each in the place of the other",
-			f.PortName(hosts[0]), f.PortName(f.Peer(hosts[0])), f.PortName(hosts[1]), f.PortName(f.Peer(hosts[1])))
+		m.add(SwappedHosts, 2, ports, "%s is at %s and %s at %s: each in the place of the other%s",
+			f.PortName(hosts[0]), f.PortName(f.Peer(hosts[0])), f.PortName(hosts[1]), f.PortName(f.Peer(hosts[1])), mend)
 	default:
 		var say []string
 		cables := 0
@@ -242,7 +267,7 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swap
 		if !cycle {
 			rule = MovedCable
 		}
-		m.add(rule, cables, endpoints(f, path...), "%s", strings.Join(say, "; "))
+		m.add(rule, cables, endpoints(f, path...), "%s%s", strings.Join(say, "; "), mend)
 	}
 }
 
@@ -258,7 +283,7 @@ func (m *comparison) swapped(path []fabric.PortID) bool {
 func (m *comparison) elsewhere(path []fabric.PortID) string {
 	for _, p := range path {
 		if peer := m.f.Peer(p); peer != fabric.NoPort {
-			return " to the nodes of the expected topology, and " + m.f.PortName(p) + " leads to " + m.f.PortName(peer)
+			return " to the nodes of the " + m.meant() + ", and " + m.f.PortName(p) + " leads to " + m.f.PortName(peer)
 		}
 	}
 	return ""

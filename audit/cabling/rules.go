@@ -41,10 +41,10 @@ flashed adapter. Reading a topology in which two nodes have one node GUID fails.
 	{Name: MissingSwitch, Severity: verify.Error, Count: "switches", Summary: "a switch of the recognized shape is not there", Explain: `The switches and cables that are there are a grid with a hole. The finding names the
 coordinates of the hole, and its ports are those of the neighbours that would lead
 there. The cables of a missing switch are no findings of their own.`},
-	{Name: MissingNode, Severity: verify.Error, Count: "cables", Summary: "a node of the expected topology is not there", Explain: `The expected topology has a node with this GUID and the fabric has none: it is
-switched off, or all its cables are unplugged, so that discovery did not find it. Its
-cables are no findings of their own; count says how many it should have. The ports are
-those of the neighbours that should lead to it.`},
+	{Name: MissingNode, Severity: verify.Error, Count: "cables", Summary: "a node of the expected topology is not there", Explain: `The expected topology has a node with this GUID, or a cabling plan one of this
+name, and the fabric has none: it is switched off, or all its cables are unplugged, so
+that discovery did not find it. Its cables are no findings of their own; count says how
+many it should have. The ports are those of the neighbours that should lead to it.`},
 	{Name: MissingCable, Severity: verify.Error, Count: "cables", Summary: "a cable is missing", Explain: `With an expected topology: both ports are named, and neither has a cable now.
 Without one, the fabric was recognized as a shape (a fat tree, a grid, a shufflenet)
 of which some cables are not there. The pair of switches is certain. The port numbers
@@ -52,7 +52,7 @@ are those that the other switches use in this place; a port without a number cou
 be told. Count is the number of parallel cables between the two. Where the shape is a
 guess, all of these are one note.`},
 	{Name: MovedCable, Severity: verify.Error, Count: "cables", Summary: "one end of a cable is in another port than it should be", Explain: `The first port is the end that stayed, the second one is where the other end should
-be, the third one is where it is.`},
+be, the third one is where it is. The message says which plugs to move.`},
 	{Name: CrossedCables, Severity: verify.Error, Count: "cables", Summary: "cables are exchanged", Explain: `Two cables, or more, lead to each other's ports. The ports are all ends. Without an
 expected topology this is told from the shape: two pairs of switches lack a cable and
 the two other pairs of the same four switches have one too many.`},
@@ -93,8 +93,8 @@ same device) have one on that port, to a host; or the other ports of the same ad
 have one. With an expected topology there are no such findings: missing-cable is exact.`},
 }
 
-// findRule finds a rule of this package.
-func findRule(name string) *verify.Rule {
+// RuleByName finds a rule of this package; nil when it has none of the name.
+func RuleByName(name string) *verify.Rule {
 	rule, _ := verify.FindRule(name, Rules)
 	return rule
 }

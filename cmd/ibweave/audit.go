@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,10 +14,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -26,18 +29,20 @@ import (
 // demands is what check holds a fabric to beyond its tables.
 type demands struct {
 	wiring bool
-	policy string // "" for none
-	date   string // "" for today
+	plans  []string // files; nil for none
+	policy string   // "" for none
+	date   string   // "" for today
 }
 
 // flags defines those that check and report share.
 func (d *demands) flags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
 	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
 	flags.StringVar(&d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
 }
 
 // wanted says whether anything is to be looked at but tables.
-func (d *demands) wanted() bool { return d.wiring || d.policy != "" }
+func (d *demands) wanted() bool { return d.wiring || d.policy != "" || len(d.plans) > 0 }
 
 // today is the day that waivers are held against.
 func (d *demands) today() (time.Time, error) {
@@ -52,51 +57,83 @@ func (d *demands) today() (time.Time, error) {
 	return t, nil
 }
 
-// checkDemands adds to r what is wrong with the wiring, and holds everything to the policy.
-// t is nil without tables. It returns what the fabric looks like.
-func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (*cabling.Shape, error) {
+// demanded is what checkDemands has found beside findings.
+type demanded struct {
+	shape *cabling.Shape // nil when nobody asked
+	plan  *plan.Verdict  // nil without a plan
+}
+
+// checkDemands adds to r what is wrong with the wiring, and holds everything to the plan and
+// the policy. t is nil without tables.
+func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (d demanded, err error) {
 	today, err := in.today()
 	if err != nil {
-		return nil, err
+		return d, err
 	}
 	if !in.wanted() {
 		r.Add(cabling.SlowLinks(f, verify.DefaultFindings)...)
 		(*policy.Policy)(nil).Apply(r, f, today)
-		return nil, nil
+		return d, nil
 	}
 	p := &policy.Policy{}
 	if in.policy != "" {
 		data, err := a.readInput(in.policy)
 		if err != nil {
-			return nil, err
+			return d, err
 		}
 		if p, err = policy.Parse(in.policy, data); err != nil {
-			return nil, err
+			return d, err
 		}
 	}
 	opt := cabling.Options{Meant: p.Meant, Between: p.Between, Hosts: p.Hosts}
-	if p.Expected != "" {
-		name := p.Expected
-		if !filepath.IsAbs(name) && in.policy != "-" {
-			name = filepath.Join(filepath.Dir(in.policy), name)
-		}
-		if opt.Expected, err = a.readTopology(name, in.lenient); err != nil {
-			return nil, err
-		}
+	planned, err := a.expect(in, p, f, &opt)
+	if err != nil {
+		return d, err
 	}
 	s := a.startStage("wiring")
 	w := cabling.Check(f, opt)
 	s.end()
 	r.Add(w.Findings...)
+	if planned != nil {
+		var findings []verify.Finding
+		d.plan, findings = planned.Judge(w)
+		r.Add(findings...)
+		if n := len(planned.Problems); n > 0 {
+			r.Leave(verify.Undecided{Rule: cabling.MissingCable, Reason: fmt.Sprintf("%s of the plan left out, the first %s:%d: %v",
+				text.CountGrouped(n, "row", "rows"), planned.Problems[0].Err.File, planned.Problems[0].Err.Line, planned.Problems[0].Err.Err)})
+		}
+	}
+	d.shape = w.Shape
 	s = a.startStage("policy")
 	defer s.end()
 	routing, err := p.Routing(ctx, f, t, r)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
 	r.Add(routing...)
 	p.Apply(r, f, today)
-	return w.Shape, nil
+	return d, nil
+}
+
+// expect reads the topology or the plan that the fabric should be into opt. The plan is nil
+// when there is none.
+func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
+	if len(in.plans) > 0 {
+		if p.Expected != "" || p.Meant != nil {
+			return nil, inputf("%s: it has a topology: of its own beside --plan; want one of them", in.policy)
+		}
+		return a.expectPlan(in, in.plans, f, opt)
+	}
+	if p.Expected == "" {
+		return nil, nil
+	}
+	name := p.Expected
+	if !filepath.IsAbs(name) && in.policy != "-" {
+		name = filepath.Join(filepath.Dir(in.policy), name)
+	}
+	var err error
+	opt.Expected, err = a.readTopology(name, in.lenient)
+	return nil, err
 }
 
 // rulesOf lists the rules of what an audit looks at.
@@ -228,10 +265,13 @@ func (p *lineFinder) of(f *verify.Finding) (string, int) {
 }
 
 // reportOptions are those of a report of an audit.
-func (in *audit) reportOptions(shape *cabling.Shape) report.Options {
+func (in *audit) reportOptions(d demanded) report.Options {
 	opt := report.Options{Version: version, Topology: in.topology, Tables: in.lfts, Certificate: in.certificate, Rules: in.rulesOf()}
-	if shape != nil {
-		opt.Shape = shape
+	if d.shape != nil {
+		opt.Shape = d.shape
+	}
+	if d.plan != nil {
+		opt.Plan = d.plan
 	}
 	if in.places != nil {
 		opt.Place = in.places.of

@@ -84,6 +84,8 @@ waivers:
   - {rule: missing-cable, until: 2030-06-01, reason: being cabled}
   - {rule: host-on-spine, until: 2020-06-01, reason: long ago}
 `)
+	moved := write("plan.csv", strings.Replace(string(ibweave(0, "plan", at("tree"), "--format", "csv")), "leaf 0,Port 1\n", "leaf 0,Port 2\n", 1))
+	moved = write("moved.csv", strings.NewReplacer("host 1 leaf 0,Port 1,leaf 0,Port 2", "somebody,Port 1,leaf 9,Port 3", "host 3 leaf 0,Port 1,leaf 0,Port 4\n", "").Replace(read(moved)))
 	all := map[string][]byte{}
 	for name, args := range map[string][]string{
 		"clean":    {at("updn")},
@@ -91,6 +93,7 @@ waivers:
 		"broken":   {"-t", at("updn/fabric.ibnetdiscover"), "--lfts", broken},
 		"wiring":   {"-t", slow, "--wiring"},
 		"policy":   {at("updn"), "--policy", pol, "--date", "2029-01-01"},
+		"plan":     {"-t", at("worn"), "--plan", moved},
 		"unlooped": {at("loop"), "--wiring"},
 		"cut":      {"-t", hostless, "--lfts", at("updn/opensm-lfts.dump")},
 	} {
@@ -230,7 +233,7 @@ func TestJUnitCases(t *testing.T) {
 			}
 			seen[c.Name] = true
 		}
-		if s.Tests != len(seen) || seen["credit-loop"] == (name == "wiring") || seen["missing-cable"] == (name == "clean" || name == "loop" || name == "broken" || name == "cut") || seen["waiver-expired"] != (name == "policy") {
+		if s.Tests != len(seen) || seen["credit-loop"] == (name == "wiring" || name == "plan") || seen["missing-cable"] == (name == "clean" || name == "loop" || name == "broken" || name == "cut") || seen["waiver-expired"] != (name == "policy") {
 			t.Errorf("%s: %d cases: %v", name, s.Tests, seen)
 		}
 	}

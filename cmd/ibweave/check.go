@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/compile/outdir"
@@ -98,14 +97,16 @@ ports in their masks.
 --wiring looks at the cables as well: it says what the fabric looks like, which
 links are slow, and which cables are missing or crossed by that shape. --policy
 holds the fabric and its tables to a file: an expected topology, required links,
-limits, properties of the routing, severities, and waivers with an end. Both do
-without tables, too.
+limits, properties of the routing, severities, and waivers with an end. --plan holds
+the cables to a plan: which are miswired, and how to mend that, which are missing in
+the fabric, and which are missing in the plan. All of these do without tables, too.
 
 Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		Example: `  ibweave check tables
   ibweave check /var/log
   ibweave check /var/tmp/ibdiagnet2
   ibweave check -t fabric.txt --wiring
+  ibweave check -t fabric.txt --plan switches.ndt,hosts.ndt
   ibweave check tables --policy policy.yaml --format sarif
   ibweave check tables --report sarif=ibweave.sarif --report junit=ibweave.xml
   ibweave check -t fabric.txt --lfts /var/log/opensm-lfts.dump
@@ -196,7 +197,7 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 	}
 	if len(args) == 0 {
 		if in.topology == "" || in.lfts == "" && !in.wanted() {
-			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring or --policy FILE")
+			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE")
 		}
 		if in.lfts == "" && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
@@ -207,12 +208,12 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.policy)
+		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.policy}, in.plans...)...)
 	}
 	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
-	if err := oneStdin(in.policy, in.certificate); err != nil {
+	if err := oneStdin(append([]string{in.policy, in.certificate}, in.plans...)...); err != nil {
 		return err
 	}
 	return a.resolve(in, args[0], !in.wanted())
@@ -263,7 +264,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 	if err != nil {
 		return err
 	}
-	opt := in.reportOptions(x.shape)
+	opt := in.reportOptions(x.demanded)
 	opt.FailOn, opt.Never = level.at, level.never
 	for _, f := range reports {
 		placed := in.withSource(f.form, opt, source)
@@ -288,7 +289,7 @@ type auditResult struct {
 	tables  *lft.Tables // nil without tables
 	options verify.Options
 	result  *verify.Result
-	shape   *cabling.Shape // nil when nobody asked
+	demanded
 }
 
 // audit reads what an audit needs and verifies it.
@@ -322,7 +323,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	}
 	x.result.Add(in.findings...)
 	x.result.Leave(in.undecided...)
-	x.shape, err = a.checkDemands(ctx, in, x.fabric, x.tables, x.result)
+	x.demanded, err = a.checkDemands(ctx, in, x.fabric, x.tables, x.result)
 	return x, err
 }
 

@@ -45,7 +45,7 @@ func generated(flags, seeds string) []scope {
 // two ways of saying the same.
 var scopes = map[string][]scope{
 	"check": {
-		{flags: network + " certificate copying explain fail-on format node-name-map policy report rules vl-credits wiring"},
+		{flags: network + " certificate copying explain fail-on format node-name-map plan policy report rules vl-credits wiring"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
@@ -97,13 +97,14 @@ var scopes = map[string][]scope{
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 	},
+	"plan": {{flags: "format lenient node-name-map output"}},
 	"pull": {{flags: asking + " max-mlid no-path-sl node-name-map output"}},
 	"rehearse": {
 		{flags: "format node-name-map via"},
 		{flags: "plugin", with: "via=plugin"},
 	},
 	"report": {
-		{flags: network + " node-name-map output png policy svg wiring"},
+		{flags: network + " node-name-map output plan png policy svg wiring"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "dark", with: "svg png", why: "the page has a switch"},
 		{flags: "view", with: "svg png", why: "the page has all views"},

@@ -1,0 +1,531 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// spot is a port that a plan names: of a node of the fabric, or of one that only the plan
+// has.
+type spot struct {
+	node fabric.NodeID // from NumNodes of the fabric on: index of an invented node
+	num  fabric.PortNum
+}
+
+// invented is a node that the plan names and the fabric lacks.
+type invented struct {
+	name   string
+	typ    fabric.NodeType
+	open   bool // the name does not tell the type
+	host   string
+	ports  map[fabric.PortNum]string // by number: its label, or ""
+	labels map[string]fabric.PortNum
+}
+
+// bound is a cable of the plan and the ports that it names.
+type bound struct {
+	cable *Cable
+	ends  [2]spot
+}
+
+// substitute is a cable in the right port of a switch, to another adapter of the host that
+// the plan names.
+type substitute struct {
+	cable  *Cable
+	end    int           // of the cable: the adapter that the plan names
+	actual fabric.PortID // of the adapter that is there
+}
+
+// binder finds the ports that a plan means.
+type binder struct {
+	f           *fabric.Fabric
+	x           *index
+	lenient     bool
+	problems    []Problem
+	bound       []bound
+	invented    []invented
+	byName      map[string]fabric.NodeID // invented nodes, by folded name
+	mentioned   []bool                   // by NodeID of f
+	placeholder map[string]bool          // by placeKey: stands in several places
+	unfilled    map[fabric.NodeID]bool   // invented nodes that are placeholders
+	substitutes []substitute
+	filled      int // placeholders for which some host is there
+}
+
+// bind finds the ports of all cables. It takes O(nodes + cables).
+func (b *binder) bind(p *Plan) error {
+	b.byName = map[string]fabric.NodeID{}
+	b.unfilled = map[fabric.NodeID]bool{}
+	b.mentioned = make([]bool, b.f.NumNodes())
+	b.findPlaceholders(p)
+	for i := range p.Cables {
+		c := &p.Cables[i]
+		x := bound{cable: c}
+		var err error
+		for end := range c.Ends {
+			if x.ends[end], err = b.resolve(c.Ends[end]); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			err = b.number(&x)
+		}
+		if err != nil {
+			if err := b.leave(c, err); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, s := range x.ends {
+			if int(s.node) < b.f.NumNodes() {
+				b.mentioned[s.node] = true
+			}
+		}
+		b.bound = append(b.bound, x)
+	}
+	b.guessTypes()
+	if err := b.agree(); err != nil {
+		return err
+	}
+	for i := range b.bound {
+		b.substitute(&b.bound[i])
+	}
+	return nil
+}
+
+// leave leaves a cable out if the binder is lenient; else it returns the error.
+func (b *binder) leave(c *Cable, err error) error {
+	var at *fabric.ParseError
+	if !errors.As(err, &at) {
+		errors.As(c.fail("%w", err), &at)
+	}
+	if !b.lenient {
+		return at
+	}
+	b.problems = append(b.problems, Problem{at})
+	return nil
+}
+
+// placeKey is an end without its place.
+func placeKey(e End) string { return fold(e.Device) + "\x00" + fold(e.Port) }
+
+// findPlaceholders finds ends that stand in several places, such as "Server 1" in every
+// rack: no name of a node, but a place for one.
+func (b *binder) findPlaceholders(p *Plan) {
+	at := map[string]string{}
+	b.placeholder = map[string]bool{}
+	for i := range p.Cables {
+		for _, e := range p.Cables[i].Ends {
+			if e.Place == "" {
+				continue
+			}
+			key := placeKey(e)
+			if first, ok := at[key]; ok && first != e.Place {
+				b.placeholder[key] = true
+			}
+			at[key] = cmp.Or(at[key], e.Place)
+		}
+	}
+}
+
+// resolve finds the port that an end names. Its number is 0 when it names an adapter of
+// several ports and does not say which.
+func (b *binder) resolve(e End) (spot, error) {
+	spec := parsePort(e.Port)
+	if e.Place != "" && b.placeholder[placeKey(e)] {
+		s, err := b.inventAdapter(fmt.Sprintf("%s, %s (%s)", e.Device, e.Port, e.Place), "", 1)
+		b.unfilled[s.node] = true
+		return s, err
+	}
+	if strings.HasPrefix(fold(e.Device), "0x") {
+		if guid, err := fabric.ParseGUID(fold(e.Device)); err == nil {
+			if n, ok := b.f.NodeByGUID(guid); ok {
+				return b.onNode(n, e, spec)
+			}
+			return b.unknown(e, spec)
+		}
+	}
+	if s, ok := b.adapter(e, spec); ok {
+		return s, nil
+	}
+	if list := b.x.system.find(e.Device); len(list) > 0 {
+		return b.onSystem(list, e, spec)
+	}
+	if list := b.x.whole.find(e.Device); len(list) > 0 {
+		n, ok := b.x.one(list, e.Device)
+		if !ok {
+			return spot{}, fmt.Errorf("%q is the name of %d nodes; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
+		}
+		return b.onNode(n, e, spec)
+	}
+	if list := b.x.host.find(e.Device); len(list) > 0 && spec.num > 0 && spec.unit == 0 {
+		n, ok := b.x.one(list, e.Device)
+		if !ok {
+			return spot{}, fmt.Errorf("%q has %d adapters, and port %q does not say which; want %q", e.Device, len(list), e.Port, b.f.Name(list[0]).Text)
+		}
+		return b.onNode(n, e, spec)
+	}
+	return b.unknown(e, spec)
+}
+
+// adapter finds the channel adapter that the name of a port names: "HOST mlx5_0", "mlx5_0",
+// "mlx5_0/1", "HOST mlx5_0 Port 1", and U2/P1 for HCA-2 as ibutils has it.
+func (b *binder) adapter(e End, spec portSpec) (spot, bool) {
+	try := func(name string) (fabric.NodeID, bool) {
+		n, ok := b.x.one(b.x.whole.find(name), name)
+		return n, ok && !b.f.IsSwitch(n)
+	}
+	if spec.num == 0 && spec.label == "" {
+		for _, name := range []string{e.Device + " " + e.Port, e.Port} {
+			if n, ok := try(name); ok {
+				return spot{node: n, num: b.only(n)}, true
+			}
+		}
+		if m := trailing.FindStringSubmatch(e.Port); m != nil {
+			num, _ := strconv.Atoi(m[2])
+			for _, name := range []string{e.Device + " " + m[1], m[1]} {
+				if n, ok := try(name); ok && num > 0 && num <= int(fabric.MaxPortNum) {
+					return spot{n, fabric.PortNum(num)}, true
+				}
+			}
+		}
+	}
+	if m := hostUnit.FindStringSubmatch(fold(e.Port)); m != nil {
+		if n, ok := try(e.Device + " HCA-" + m[1]); ok {
+			num, _ := strconv.Atoi(m[2])
+			return spot{n, fabric.PortNum(min(num, int(fabric.MaxPortNum)))}, true
+		}
+	}
+	return spot{}, false
+}
+
+// only is the port of an adapter that has only one, else 0.
+func (b *binder) only(n fabric.NodeID) fabric.PortNum {
+	if b.f.Node(n).NumPorts == 1 {
+		return 1
+	}
+	return 0
+}
+
+// onNode finds a port of a node.
+func (b *binder) onNode(n fabric.NodeID, e End, spec portSpec) (spot, error) {
+	if b.f.IsSwitch(n) {
+		return b.onSystem([]fabric.NodeID{n}, e, spec)
+	}
+	if s, ok := b.labelled([]fabric.NodeID{n}, spec); ok {
+		return s, nil
+	}
+	if spec.num > 0 && spec.card == 0 && spec.unit <= 1 {
+		return spot{n, fabric.PortNum(spec.num)}, nil
+	}
+	return spot{}, fmt.Errorf("%q is no port of %q; want one like %q", e.Port, e.Device, "Port 1")
+}
+
+// labelled finds the port on which the name of a port is printed.
+func (b *binder) labelled(nodes []fabric.NodeID, spec portSpec) (spot, bool) {
+	if !b.f.Labelled() {
+		return spot{}, false
+	}
+	want := strings.TrimPrefix(fold(spec.text), "port ")
+	found, ok := spot{}, false
+	for _, n := range nodes {
+		for num := fabric.PortNum(1); num <= b.f.Node(n).NumPorts && num != 0; num++ {
+			if fold(b.f.Label(b.f.Port(n, num))) == want {
+				if ok {
+					return spot{}, false
+				}
+				found, ok = spot{n, num}, true
+			}
+		}
+	}
+	return found, ok
+}
+
+// onSystem finds a port of a switch, or of one of the chips of a system.
+func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, error) {
+	if s, ok := b.labelled(list, spec); ok {
+		return s, nil
+	}
+	if spec.card != 0 || spec.unit != 0 {
+		return b.onChip(list, e, spec)
+	}
+	num := spec.num
+	if num == 0 {
+		num = cageNumber(spec.label)
+	}
+	if num == 0 {
+		return spot{}, fmt.Errorf("%q is no port of the switch %q; want one like %s", e.Port, e.Device, portHelp)
+	}
+	if n, ok := b.x.one(list, e.Device); ok {
+		return spot{n, fabric.PortNum(num)}, nil
+	}
+	if first := b.x.parts[list[0]]; first.unit != 0 && b.oneChassis(list) {
+		return spot{}, fmt.Errorf("port %q of %q, which has %d chips; want one like %q", e.Port, e.Device, len(list), b.chipPort(first, num))
+	}
+	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
+}
+
+// oneChassis says whether no two chips have the same place in their system.
+func (b *binder) oneChassis(list []fabric.NodeID) bool {
+	seen := map[part]bool{}
+	for _, n := range list {
+		if p := b.x.parts[n]; seen[p] {
+			return false
+		}
+		seen[b.x.parts[n]] = true
+	}
+	return true
+}
+
+// onChip finds a port by card, chip and number.
+func (b *binder) onChip(list []fabric.NodeID, e End, spec portSpec) (spot, error) {
+	var chips []fabric.NodeID
+	for _, n := range list {
+		p := b.x.parts[n]
+		if p.card == spec.card && p.slot == spec.slot && (p.unit == spec.unit || spec.unit == 0 || p.unit == 0 && spec.unit == 1) {
+			chips = append(chips, n)
+		}
+	}
+	switch {
+	case len(chips) == 1:
+		return spot{chips[0], fabric.PortNum(spec.num)}, nil
+	case len(chips) > 1 && spec.unit == 0 && b.oneChassis(chips):
+		return spot{}, fmt.Errorf("port %q of %q does not say which of %d chips; want one like %q", e.Port, e.Device, len(chips), b.chipPort(b.x.parts[chips[0]], spec.num))
+	case len(chips) > 1:
+		return spot{}, fmt.Errorf("port %q of %q: %d switches have that name and place; want a GUID, like %s", e.Port, e.Device, len(chips), b.f.Node(chips[0]).GUID)
+	}
+	return b.unknown(e, spec)
+}
+
+// chipPort is how a port of a chip is written.
+func (b *binder) chipPort(p part, num int) string {
+	switch p.card {
+	case 'L':
+		return fmt.Sprintf("Blade %d_Port %d/%d", p.slot, p.unit, num)
+	case 'S':
+		return fmt.Sprintf("S%d/U%d/%d", p.slot, p.unit, num)
+	}
+	return fmt.Sprintf("U%d/%d", p.unit, num)
+}
+
+// unknown is a port of a node that only the plan has.
+func (b *binder) unknown(e End, spec portSpec) (spot, error) {
+	switch {
+	case spec.card != 0 || spec.unit != 0:
+		name := e.Device
+		if spec.card != 0 {
+			name += fmt.Sprintf("/%c%d", spec.card, spec.slot)
+		}
+		n := b.invent(name+fmt.Sprintf("/U%d", max(1, spec.unit)), fabric.Switch)
+		return b.inventPort(n, spec.num, "")
+	case spec.label != "":
+		return b.inventPort(b.invent(e.Device, fabric.Switch), cageNumber(spec.label), spec.label)
+	case spec.num > 0:
+		n := b.invent(e.Device, fabric.Switch)
+		b.node(n).open = true
+		return b.inventPort(n, spec.num, "")
+	}
+	base, num := e.Port, 1
+	if m := trailing.FindStringSubmatch(e.Port); m != nil {
+		base = m[1]
+		num, _ = strconv.Atoi(m[2])
+	}
+	if !strings.HasPrefix(fold(base), fold(e.Device)) {
+		base = e.Device + " " + base
+	}
+	return b.inventAdapter(base, e.Device, num)
+}
+
+// node is an invented node.
+func (b *binder) node(n fabric.NodeID) *invented { return &b.invented[int(n)-b.f.NumNodes()] }
+
+// invent is the node of a name that only the plan has.
+func (b *binder) invent(name string, typ fabric.NodeType) fabric.NodeID {
+	key := fold(name)
+	if n, ok := b.byName[key]; ok {
+		return n
+	}
+	n := fabric.NodeID(b.f.NumNodes() + len(b.invented))
+	b.invented = append(b.invented, invented{name: name, typ: typ, ports: map[fabric.PortNum]string{}, labels: map[string]fabric.PortNum{}})
+	b.byName[key] = n
+	return n
+}
+
+// inventAdapter is a port of an adapter that only the plan has.
+func (b *binder) inventAdapter(name, host string, num int) (spot, error) {
+	n := b.invent(name, fabric.CA)
+	b.node(n).host = host
+	return b.inventPort(n, num, "")
+}
+
+// inventPort is a port of an invented node; num 0 is any number for a label.
+func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error) {
+	x := b.node(n)
+	if label != "" {
+		if p, ok := x.labels[label]; ok {
+			return spot{n, p}, nil
+		}
+		for num == 0 || x.ports[fabric.PortNum(num)] != "" {
+			if num++; num > int(fabric.MaxPortNum) {
+				return spot{}, fmt.Errorf("%q has more than %d ports", x.name, fabric.MaxPortNum)
+			}
+		}
+		x.labels[label] = fabric.PortNum(num)
+	}
+	if num < 1 || num > int(fabric.MaxPortNum) {
+		return spot{}, fmt.Errorf("port %d of %q; want 1 to %d", num, x.name, fabric.MaxPortNum)
+	}
+	if x.ports[fabric.PortNum(num)] == "" {
+		x.ports[fabric.PortNum(num)] = label
+	}
+	return spot{n, fabric.PortNum(num)}, nil
+}
+
+// number finds the ports of adapters that a cable names without their number: the one
+// that the cable is in, the only one with a cable, or the only one.
+func (b *binder) number(x *bound) error {
+	for i := range x.ends {
+		s, other := &x.ends[i], x.ends[1-i]
+		if s.num != 0 {
+			continue
+		}
+		if p := b.port(other); p != fabric.NoPort {
+			if peer := b.f.Peer(p); peer != fabric.NoPort && b.f.Owner(peer) == s.node {
+				s.num = b.f.Num(peer)
+				continue
+			}
+		}
+		cabled := 0
+		for num := fabric.PortNum(1); num <= b.f.Node(s.node).NumPorts; num++ {
+			if b.f.Peer(b.f.Port(s.node, num)) != fabric.NoPort {
+				s.num = num
+				cabled++
+			}
+		}
+		if cabled != 1 {
+			e := x.cable.Ends[i]
+			return fmt.Errorf("%q has %d ports, and %q does not say which; want %q", b.f.Name(s.node).Text, b.f.Node(s.node).NumPorts, e.Port, e.Port+" Port 1")
+		}
+	}
+	return nil
+}
+
+// port is the port of the fabric at a spot, NoPort when it has none.
+func (b *binder) port(s spot) fabric.PortID {
+	if int(s.node) >= b.f.NumNodes() || s.num == 0 || s.num > b.f.Node(s.node).NumPorts {
+		return fabric.NoPort
+	}
+	return b.f.Port(s.node, s.num)
+}
+
+// guessTypes says of nodes that only the plan has whether they are switches: those with a
+// port above 2, and those that are not cabled to switches alone.
+func (b *binder) guessTypes() {
+	toSwitch := make([]bool, len(b.invented))
+	for i := range toSwitch {
+		toSwitch[i] = true
+	}
+	for i := range b.bound {
+		for end, s := range b.bound[i].ends {
+			other := b.bound[i].ends[1-end]
+			if int(s.node) < b.f.NumNodes() {
+				continue
+			}
+			is := int(other.node) < b.f.NumNodes() && b.f.IsSwitch(other.node) ||
+				int(other.node) >= b.f.NumNodes() && b.node(other.node).typ == fabric.Switch && !b.node(other.node).open
+			at := int(s.node) - b.f.NumNodes()
+			toSwitch[at] = toSwitch[at] && is
+		}
+	}
+	for i := range b.invented {
+		x := &b.invented[i]
+		top := fabric.PortNum(0)
+		for num := range x.ports {
+			top = max(top, num)
+		}
+		if x.open && top <= 2 && toSwitch[i] {
+			x.typ = fabric.CA
+		}
+	}
+}
+
+// substitute finds the adapter that is in the place of one that the fabric lacks: another
+// one of the same host, or any for a placeholder. It must be cabled to the port that the
+// plan says, and the plan must not name it.
+func (b *binder) substitute(x *bound) {
+	for i, s := range x.ends {
+		p := b.port(x.ends[1-i])
+		if int(s.node) < b.f.NumNodes() || p == fabric.NoPort || b.node(s.node).typ != fabric.CA {
+			continue
+		}
+		peer := b.f.Peer(p)
+		if peer == fabric.NoPort {
+			continue
+		}
+		n := b.f.Owner(peer)
+		if b.f.IsSwitch(n) || b.mentioned[n] || isAggregation(b.f, n, b.f.Owner(p)) {
+			continue
+		}
+		host, _, ok := hostOf(b.f.Name(n).Text)
+		switch {
+		case b.unfilled[s.node]:
+			b.filled++
+		case ok && fold(host) == fold(b.node(s.node).host):
+			b.substitutes = append(b.substitutes, substitute{x.cable, i, peer})
+		default:
+			continue
+		}
+		b.mentioned[n] = true
+		x.ends[i] = spot{n, b.f.Num(peer)}
+	}
+}
+
+// agree takes cables that are listed twice as one, and refuses a port that should lead to
+// two.
+func (b *binder) agree() error {
+	at := make(map[spot]int, 2*len(b.bound))
+	kept := b.bound[:0]
+	for _, x := range b.bound {
+		if x.ends[0] == x.ends[1] {
+			if err := b.leave(x.cable, fmt.Errorf("a cable from %s to itself", x.cable.Ends[0])); err != nil {
+				return err
+			}
+			continue
+		}
+		i, there := at[x.ends[0]]
+		j, also := at[x.ends[1]]
+		if there && also && i == j {
+			continue
+		}
+		if there || also {
+			end := 0
+			if !there {
+				end, i = 1, j
+			}
+			first := kept[i].cable
+			if err := b.leave(x.cable, fmt.Errorf("%s has a cable already, to the other end of %q (%s:%d); want one cable for a port", x.cable.Ends[end], first, first.File, first.Line)); err != nil {
+				return err
+			}
+			continue
+		}
+		at[x.ends[0]], at[x.ends[1]] = len(kept), len(kept)
+		kept = append(kept, x)
+	}
+	b.bound = kept
+	return nil
+}
+
+// aggregationName is the description of aggregation nodes.
+const aggregationName = "Mellanox Technologies Aggregation Node"
+
+// isAggregation says whether an adapter is the aggregation node of a switch, which is no
+// cable that anybody plugs.
+func isAggregation(f *fabric.Fabric, ca, s fabric.NodeID) bool {
+	a, b := f.Node(ca), f.Node(s)
+	return strings.Contains(a.Description, aggregationName) || a.SystemGUID != 0 && a.SystemGUID == b.SystemGUID
+}

@@ -1,0 +1,341 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Expected is a fabric as a plan wants it.
+type Expected struct {
+	// Fabric has the nodes that the plan names, those of the fabric with their GUIDs, and
+	// its cables. Cables that no plan names are as they are in the fabric: those between
+	// the chips of a chassis and those to aggregation nodes, and all of a kind of which
+	// the plan has none (see Unjudged).
+	Fabric *fabric.Fabric
+	// Invented has the GUIDs of nodes that only the plan has. They are nobody's GUIDs.
+	Invented map[fabric.GUID]bool
+	// Problems are rows that were left out.
+	Problems []Problem
+	// Unjudged says which cables the plan says nothing about, in words; nil for none.
+	Unjudged []string
+
+	f           *fabric.Fabric
+	plan        *Plan
+	bound       []bound
+	substitutes []substitute
+	filled      int
+	number      []int // by NodeID of f, then of invented nodes: index in the builder, or -1
+}
+
+// Bind finds the nodes and ports of f that a plan means, and makes the fabric that the
+// plan wants. A device is, in this order: a node of that GUID; an adapter that the port
+// names ("HOST ibp11s0f0"); a switch system, whose ports may be on several chips ("Blade
+// 16_Port 2/20" is port 20 of the chip that describes itself as .../L16/U2); a node of
+// that description or name; a host with one adapter; else a node that the fabric lacks.
+//
+// Errors are *fabric.ParseError: a name that means several nodes, a port that no node of
+// the kind can have, a port with two cables. Bind takes O(nodes + ports + cables).
+func Bind(f *fabric.Fabric, p *Plan, opt Options) (*Expected, error) {
+	b := &binder{f: f, x: newIndex(f), lenient: opt.Lenient}
+	if err := b.bind(p); err != nil {
+		return nil, err
+	}
+	e := &Expected{f: f, plan: p, bound: b.bound, substitutes: b.substitutes, filled: b.filled, Problems: b.problems, Invented: map[fabric.GUID]bool{}}
+	betweenSwitches, ofHosts := b.kinds()
+	if !betweenSwitches {
+		e.Unjudged = append(e.Unjudged, "cables between switches")
+	}
+	if !ofHosts {
+		e.Unjudged = append(e.Unjudged, "cables of hosts")
+	}
+	var err error
+	e.Fabric, err = e.build(b, !betweenSwitches, !ofHosts)
+	return e, err
+}
+
+// kinds says whether the plan has a cable between switches and one of a host.
+func (b *binder) kinds() (switches, hosts bool) {
+	for i := range b.bound {
+		both := true
+		for _, s := range b.bound[i].ends {
+			if int(s.node) < b.f.NumNodes() {
+				both = both && b.f.IsSwitch(s.node)
+			} else {
+				both = both && b.node(s.node).typ == fabric.Switch
+			}
+		}
+		switches, hosts = switches || both, hosts || !both
+	}
+	return switches, hosts
+}
+
+// build makes the fabric. The plan says nothing of cables between switches where
+// switches is set, nor of those of hosts where hosts is.
+func (e *Expected) build(b *binder, switches, hosts bool) (*fabric.Fabric, error) {
+	f := e.f
+	in := e.members(b, switches, hosts)
+	e.number = make([]int, f.NumNodes()+len(b.invented))
+	ports := make([]fabric.PortNum, len(e.number)) // highest that the plan names
+	for i := range e.bound {
+		for _, s := range e.bound[i].ends {
+			ports[s.node] = max(ports[s.node], s.num)
+		}
+	}
+	out := &fabric.Builder{}
+	add := func(n fabric.NodeID, x fabric.Node) (err error) {
+		x.NumPorts = max(x.NumPorts, ports[n])
+		e.number[n], err = out.AddNode(x)
+		return err
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		e.number[n] = -1
+		if !in[n] {
+			continue
+		}
+		x := *f.Node(n)
+		x.Description = f.Name(n).Text
+		if err := add(n, x); err != nil {
+			return nil, err
+		}
+	}
+	next := fabric.GUID(1)
+	for i := range b.invented {
+		n := fabric.NodeID(f.NumNodes() + i)
+		for {
+			if _, taken := f.NodeByGUID(next); !taken {
+				break
+			}
+			next++
+		}
+		if err := add(n, fabric.Node{GUID: next, Type: b.invented[i].typ, Description: b.invented[i].name}); err != nil {
+			return nil, err
+		}
+		for num, label := range b.invented[i].ports {
+			if num <= ports[n] {
+				if err := out.SetLabel(e.number[n], num, label); err != nil {
+					return nil, err
+				}
+			}
+		}
+		e.Invented[next] = true
+		next++
+	}
+	for i := range e.bound {
+		x := e.bound[i].ends
+		if err := out.Connect(e.number[x[0].node], x[0].num, e.number[x[1].node], x[1].num, fabric.Link{}); err != nil {
+			return nil, err
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		q := f.Peer(p)
+		if q < p || !in[f.Owner(p)] || !in[f.Owner(q)] || !e.unplanned(b, p, q, switches, hosts) {
+			continue
+		}
+		a, z := e.number[f.Owner(p)], e.number[f.Owner(q)]
+		_, _, taken := out.Connected(a, f.Num(p))
+		_, _, also := out.Connected(z, f.Num(q))
+		if taken || also {
+			continue
+		}
+		if err := out.Connect(a, f.Num(p), z, f.Num(q), f.Link(p)); err != nil {
+			return nil, err
+		}
+	}
+	return out.Build()
+}
+
+// members says which nodes of f the plan expects: those that it names, all chips of a
+// system of which it names one, and their aggregation nodes. Where it says nothing of a
+// kind of cables, the nodes of these too.
+func (e *Expected) members(b *binder, switches, hosts bool) []bool {
+	f := e.f
+	in := make([]bool, f.NumNodes())
+	systems := map[fabric.GUID]bool{}
+	names := map[string]bool{}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		in[n] = b.mentioned[n] || hosts && !f.IsSwitch(n) || switches && f.IsSwitch(n)
+		if in[n] && f.IsSwitch(n) {
+			if g := f.Node(n).SystemGUID; g != 0 {
+				systems[g] = true
+			} else if b.x.parts[n].card != 0 {
+				names[fold(b.x.parts[n].system)] = true
+			}
+		}
+	}
+	for n := range fabric.NodeID(f.NumSwitches()) {
+		g := f.Node(n).SystemGUID
+		in[n] = in[n] || g != 0 && systems[g] || g == 0 && b.x.parts[n].card != 0 && names[fold(b.x.parts[n].system)]
+	}
+	for _, p := range f.CAPorts() {
+		if q := f.Peer(p); q != fabric.NoPort && in[f.Owner(q)] && f.IsSwitch(f.Owner(q)) && isAggregation(f, f.Owner(p), f.Owner(q)) {
+			in[f.Owner(p)] = true
+		}
+	}
+	return in
+}
+
+// unplanned says whether a cable is one that the plan says nothing about.
+func (e *Expected) unplanned(b *binder, p, q fabric.PortID, switches, hosts bool) bool {
+	f := e.f
+	m, n := f.Owner(p), f.Owner(q)
+	switch {
+	case f.IsSwitch(m) && f.IsSwitch(n):
+		return switches || b.x.internal(m, n)
+	case f.IsSwitch(n):
+		return hosts || isAggregation(f, m, n)
+	case f.IsSwitch(m):
+		return hosts || isAggregation(f, n, m)
+	}
+	return hosts
+}
+
+// internal says whether a cable between two switches is inside a chassis: they are chips
+// of one system, and not both on leaf cards, whose ports are on the front.
+func (x *index) internal(m, n fabric.NodeID) bool {
+	a, b := x.f.Node(m), x.f.Node(n)
+	p, q := x.parts[m], x.parts[n]
+	switch {
+	case m == n || p.card == 'L' && q.card == 'L':
+		return false
+	case a.SystemGUID != 0 && b.SystemGUID != 0:
+		return a.SystemGUID == b.SystemGUID
+	}
+	return p.card != 0 && q.card != 0 && fold(p.system) == fold(q.system)
+}
+
+// Verdict is what differs between a fabric and a plan, cable by cable.
+type Verdict struct {
+	Files []string `json:"files"`
+	// Planned counts the cables of the plan, AsPlanned those that are there.
+	Planned   int `json:"planned"`
+	AsPlanned int `json:"as_planned"`
+	// Placeholders counts cables to hosts that the plan does not name, such as "Server 1"
+	// of every rack, where some host is.
+	Placeholders    int        `json:"placeholders"`
+	Miswired        []Miswired `json:"miswired"`
+	MissingInFabric []Listed   `json:"missing_in_fabric"`
+	MissingInPlan   []Listed   `json:"missing_in_plan"`
+	Unjudged        []string   `json:"unjudged"` // kinds of cables that the plan does not have
+}
+
+// Miswired is a cable that is not where the plan has it.
+type Miswired struct {
+	Expected Listed `json:"expected"`
+	Actual   Listed `json:"actual"`
+	Mend     string `json:"mend"` // the plugs to move or to exchange
+}
+
+// Listed is a cable in a list.
+type Listed struct {
+	Cable string `json:"cable"`          // DEVICE/PORT - DEVICE/PORT, as UFM's reports have it
+	File  string `json:"file,omitempty"` // where the plan has it; "" where it has not
+	Line  int    `json:"line,omitempty"`
+}
+
+// String is lines for people.
+func (v *Verdict) String() string {
+	s := fmt.Sprintf("%s: %s as planned, %s miswired, %s missing in the fabric, %s missing in the plan",
+		text.CountGrouped(v.Planned, "cable", "cables"), text.Grouped(v.AsPlanned), text.Grouped(len(v.Miswired)),
+		text.Grouped(len(v.MissingInFabric)), text.Grouped(len(v.MissingInPlan)))
+	if v.Placeholders > 0 {
+		s += fmt.Sprintf("\n%s of hosts that the plan does not name: any host will do", text.CountGrouped(v.Placeholders, "cable", "cables"))
+	}
+	for _, kind := range v.Unjudged {
+		s += "\nthe plan has no " + kind + ": these are not judged"
+	}
+	return s
+}
+
+// listed is a cable of the plan in a list.
+func listed(c *Cable) Listed { return Listed{Cable: c.String(), File: c.File, Line: c.Line} }
+
+// Judge makes the verdict of what cabling.Check found with the fabric that the plan wants,
+// and the findings that it cannot see: hosts cabled by another adapter.
+func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
+	f := e.f
+	w := newWriter(f)
+	v := &Verdict{Files: e.plan.Files, Planned: len(e.bound), Placeholders: e.filled, Unjudged: append([]string{}, e.Unjudged...),
+		Miswired: []Miswired{}, MissingInFabric: []Listed{}, MissingInPlan: []Listed{}}
+	planned := make(map[[2]fabric.PortID]*Cable, len(e.bound))
+	var beyond []*Cable // to ports that the fabric lacks
+	for i := range e.bound {
+		x := &e.bound[i]
+		p, q := e.port(x.ends[0]), e.port(x.ends[1])
+		if p == fabric.NoPort || q == fabric.NoPort {
+			beyond = append(beyond, x.cable)
+			continue
+		}
+		planned[[2]fabric.PortID{min(p, q), max(p, q)}] = x.cable
+	}
+	actual := func(c [2]fabric.PortID) Listed { return Listed{Cable: w.cable(c[0], c[1])} }
+	expected := func(c [2]fabric.PortID) Listed {
+		if x := planned[[2]fabric.PortID{min(c[0], c[1]), max(c[0], c[1])}]; x != nil {
+			return listed(x)
+		}
+		return Listed{Cable: w.cable(c[0], c[1])} // a cable inside a chassis
+	}
+	for i := range r.Recabled {
+		c := &r.Recabled[i]
+		for j, m := range c.Moves {
+			mend := m.Text(f)
+			if j == 0 {
+				for _, x := range c.Surplus {
+					mend = fmt.Sprintf("take out the cable from %s to %s, then %s", f.PortName(x[0]), f.PortName(x[1]), mend)
+				}
+			}
+			if q := f.Peer(m.To); !m.Exchange && q != fabric.NoPort && e.number[f.Owner(q)] < 0 {
+				mend += ", where " + f.PortName(q) + " is now"
+			}
+			v.Miswired = append(v.Miswired, Miswired{expected(m.Want), actual(m.Have), mend})
+		}
+		for _, x := range c.Lacking {
+			v.MissingInFabric = append(v.MissingInFabric, expected(x))
+		}
+		for _, x := range c.Surplus {
+			v.MissingInPlan = append(v.MissingInPlan, actual(x))
+		}
+	}
+	for _, c := range beyond {
+		v.MissingInFabric = append(v.MissingInFabric, listed(c))
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p && (e.number[f.Owner(p)] < 0 || e.number[f.Owner(q)] < 0) {
+			v.MissingInPlan = append(v.MissingInPlan, actual([2]fabric.PortID{p, q}))
+		}
+	}
+	findings := e.otherAdapters(v, w)
+	v.AsPlanned = v.Planned - len(v.Miswired) - len(v.MissingInFabric)
+	return v, findings
+}
+
+// port is the port of the fabric at a spot, NoPort when it has none.
+func (e *Expected) port(s spot) fabric.PortID {
+	if int(s.node) >= e.f.NumNodes() || s.num > e.f.Node(s.node).NumPorts {
+		return fabric.NoPort
+	}
+	return e.f.Port(s.node, s.num)
+}
+
+// otherAdapters adds cables to another adapter of the host that the plan names.
+func (e *Expected) otherAdapters(v *Verdict, w *writer) []verify.Finding {
+	var list []verify.Finding
+	rule := cabling.RuleByName(cabling.MovedCable)
+	for _, s := range e.substitutes {
+		f, at := e.f, e.f.Peer(s.actual)
+		meant := s.cable.Ends[s.end].Port
+		mend := fmt.Sprintf("move the plug in %s to %q of the same host, or correct the plan", f.PortName(s.actual), meant)
+		v.Miswired = append(v.Miswired, Miswired{listed(s.cable), Listed{Cable: w.cable(s.actual, at)}, mend})
+		x := verify.Finding{Rule: rule.Name, Severity: rule.Severity, Count: 1, Witness: []verify.Hop{},
+			Message: fmt.Sprintf("%s leads to %s and should lead to %q; to mend: %s", f.PortName(at), f.PortName(s.actual), meant, mend),
+			Ports:   []verify.Endpoint{verify.EndpointOf(f, at), verify.EndpointOf(f, s.actual)}}
+		if n := f.Owner(at); f.IsSwitch(n) {
+			x.Switch = f.Node(n).GUID
+		}
+		list = append(list, x)
+	}
+	return list
+}

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// fold makes names comparable: case and the number of blanks do not matter.
+func fold(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
+
+// loose is fold for forms without blanks in names, where _ stands for one.
+func loose(s string) string { return fold(strings.ReplaceAll(s, "_", " ")) }
+
+func isNumber(s string) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// systemName is how firmware describes a switch chip: "MF0;NAME:MODEL/U1", and in a
+// director "MF0;NAME:MODEL/L16/U2", chip 2 of leaf card 16, or "MF0;NAME:MODEL/S3/U1",
+// chip 1 of spine card 3.
+var systemName = regexp.MustCompile(`^[A-Za-z0-9]+;(.+):([^:/]+)((?:/[A-Za-z]+[0-9]+)+)$`)
+
+// part is where in a system a chip is.
+type part struct {
+	system string // its name
+	model  string
+	card   byte // 'L', 'S', or 0 for none
+	slot   int  // of the card
+	unit   int  // number of the chip on the card or in the system
+}
+
+// partOf reads the description of a switch; the system is all of it when it says no more.
+func partOf(description string) part {
+	m := systemName.FindStringSubmatch(description)
+	if m == nil {
+		return part{system: description}
+	}
+	p := part{system: m[1], model: m[2]}
+	for _, piece := range strings.Split(m[3][1:], "/") {
+		letters := strings.TrimRight(piece, "0123456789")
+		n, err := strconv.Atoi(piece[len(letters):])
+		if err != nil {
+			return part{system: description}
+		}
+		switch strings.ToUpper(letters) {
+		case "L", "S":
+			p.card, p.slot = strings.ToUpper(letters)[0], n
+		case "U":
+			p.unit = n
+		default:
+			return part{system: description}
+		}
+	}
+	return p
+}
+
+// adapterName is what the second word of a description of two words is when the first one
+// is a host: "node17 mlx5_0", "node17 HCA-2", "node17 ibp11s0f0".
+var adapterName = regexp.MustCompile(`(?i)^(?:hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)$`)
+
+// hostOf splits the description of an adapter; ok is false when it names no host.
+func hostOf(description string) (host, adapter string, ok bool) {
+	words := strings.Fields(description)
+	if len(words) != 2 || !adapterName.MatchString(words[1]) {
+		return "", "", false
+	}
+	return words[0], words[1], true
+}
+
+// portSpec is the name of a port, taken apart.
+type portSpec struct {
+	text  string
+	card  byte   // 'L', 'S', or 0 for none
+	slot  int    // of the card
+	unit  int    // 0 when it names no chip
+	num   int    // 0 when it names no port by number
+	label string // as printed on the cage, "1/12/2"; "" for none
+}
+
+var (
+	plainPort = regexp.MustCompile(`^(?:port|p)?\s*(\d{1,3})$`)
+	bladePort = regexp.MustCompile(`^(blade|leaf|spine|l|s)\s*(\d{1,3})(?:/u(\d{1,2}))?[\s_/]+(?:port\s*|p)?(?:(\d{1,2})/)?(\d{1,3})$`)
+	unitPort  = regexp.MustCompile(`^u(\d{1,2})/p?(\d{1,3})$`)
+	labelPort = regexp.MustCompile(`^(?:port\s*)?(\d+(?:/\d+)+)$`)
+	trailing  = regexp.MustCompile(`(?i)^(.*\S)(?:\s+port\s+|\s*/\s*p?)(\d{1,3})$`)
+	hostUnit  = regexp.MustCompile(`(?i)^u(\d{1,2})(?:/p(\d{1,3}))?$`)
+)
+
+// parsePort takes the name of a port apart. What it does not know stays text alone.
+func parsePort(text string) portSpec {
+	s := fold(text)
+	p := portSpec{text: text}
+	number := func(s string) int {
+		n, _ := strconv.Atoi(s)
+		return n
+	}
+	if m := plainPort.FindStringSubmatch(s); m != nil {
+		p.num = number(m[1])
+	} else if m := unitPort.FindStringSubmatch(s); m != nil {
+		p.unit, p.num = number(m[1]), number(m[2])
+	} else if m := labelPort.FindStringSubmatch(s); m != nil {
+		p.label = m[1]
+	} else if m := bladePort.FindStringSubmatch(s); m != nil && (m[3] == "" || m[4] == "") {
+		p.card, p.slot, p.unit, p.num = 'L', number(m[2]), number(m[3]+m[4]), number(m[5])
+		if m[1][0] == 's' {
+			p.card = 'S'
+		}
+	}
+	if p.num > int(fabric.MaxPortNum) {
+		return portSpec{text: text}
+	}
+	return p
+}
+
+// cageNumber is the port number that a label of a switch with one chip and two ports in
+// a cage means, ASIC/cage/port, as Quantum-2 switches number them; 0 for other labels.
+func cageNumber(label string) int {
+	fields := strings.Split(label, "/")
+	if len(fields) != 3 || fields[0] != "1" {
+		return 0
+	}
+	cage, err1 := strconv.Atoi(fields[1])
+	port, err2 := strconv.Atoi(fields[2])
+	if err1 != nil || err2 != nil || cage < 1 || cage > 32 || port < 1 || port > 2 {
+		return 0
+	}
+	return 2*(cage-1) + port
+}
+
+// index finds nodes of a fabric by name.
+type index struct {
+	f      *fabric.Fabric
+	parts  []part // of switches, by NodeID
+	whole  table  // by name or description
+	system table  // switches, by the name of their system
+	host   table  // adapters, by the name of their host
+}
+
+// table has nodes by folded name.
+type table struct{ fold, loose map[string][]fabric.NodeID }
+
+func newTable() table {
+	return table{map[string][]fabric.NodeID{}, map[string][]fabric.NodeID{}}
+}
+
+func (t table) add(name string, n fabric.NodeID) {
+	for _, x := range []struct {
+		m   map[string][]fabric.NodeID
+		key string
+	}{{t.fold, fold(name)}, {t.loose, loose(name)}} {
+		if !slices.Contains(x.m[x.key][max(0, len(x.m[x.key])-1):], n) {
+			x.m[x.key] = append(x.m[x.key], n)
+		}
+	}
+}
+
+// find is the nodes of a name, by case and blanks folded, else with _ for blanks.
+func (t table) find(name string) []fabric.NodeID {
+	if list := t.fold[fold(name)]; len(list) > 0 {
+		return list
+	}
+	return t.loose[loose(name)]
+}
+
+// newIndex indexes the names of f. It takes O(nodes).
+func newIndex(f *fabric.Fabric) *index {
+	x := &index{f: f, parts: make([]part, f.NumSwitches()), whole: newTable(), system: newTable(), host: newTable()}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		for _, name := range []string{f.Name(n).Text, f.Node(n).Description} {
+			if name == "" {
+				continue
+			}
+			x.whole.add(name, n)
+			if f.IsSwitch(n) {
+				x.system.add(partOf(name).system, n)
+			} else if host, _, ok := hostOf(name); ok {
+				x.host.add(host, n)
+			}
+		}
+		if f.IsSwitch(n) {
+			if x.parts[n] = partOf(f.Name(n).Text); x.parts[n].unit == 0 {
+				x.parts[n] = partOf(f.Node(n).Description)
+			}
+		}
+	}
+	return x
+}
+
+// one is the only node of a list, or the one of several whose name is exactly that.
+func (x *index) one(list []fabric.NodeID, name string) (fabric.NodeID, bool) {
+	if len(list) == 1 {
+		return list[0], true
+	}
+	found := fabric.NoNode
+	for _, n := range list {
+		if x.f.Name(n).Text == name || x.f.Node(n).Description == name {
+			if found != fabric.NoNode {
+				return fabric.NoNode, false
+			}
+			found = n
+		}
+	}
+	return found, found != fabric.NoNode
+}

@@ -1,0 +1,238 @@
+package plan
+
+import (
+	"bufio"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// writer names the ports of a fabric as operators do. Each name is proven: it is read
+// back, and where it would mean another port, or several, the GUID takes its place.
+type writer struct {
+	f *fabric.Fabric
+	b *binder
+}
+
+func newWriter(f *fabric.Fabric) *writer { return &writer{f, &binder{f: f, x: newIndex(f)}} }
+
+// means says whether an end is read back as a port.
+func (w *writer) means(e End, p fabric.PortID) bool {
+	w.b.invented, w.b.byName = nil, map[string]fabric.NodeID{}
+	s, err := w.b.resolve(e)
+	return err == nil && int(s.node) < w.f.NumNodes() && s == spot{w.f.Owner(p), w.f.Num(p)}
+}
+
+// name is a port as UFM's NDT has it: by label where the fabric has labels.
+func (w *writer) name(p fabric.PortID) End {
+	f, n, num := w.f, w.f.Owner(p), int(w.f.Num(p))
+	name := f.Name(n).Text
+	var tries []End
+	add := func(device, port string) {
+		if device != "" && !strings.ContainsAny(device, "\r\n") {
+			tries = append(tries, End{Device: strings.TrimSpace(device), Port: port})
+		}
+	}
+	byNumber := fmt.Sprintf("Port %d", num)
+	if f.IsSwitch(n) {
+		x := partOf(name)
+		if label := f.Label(p); label != "" {
+			add(x.system, "Port "+label)
+		}
+		if x.card != 0 {
+			add(x.system, w.b.bladePort(x, num))
+		}
+		add(x.system, byNumber)
+		if x.card == 0 && x.unit != 0 {
+			add(x.system, w.b.chipPort(x, num))
+		}
+	} else if host, _, ok := hostOf(name); ok {
+		if f.Node(n).NumPorts == 1 {
+			add(host, name)
+		} else {
+			add(host, fmt.Sprintf("%s Port %d", name, num))
+		}
+	}
+	add(name, byNumber)
+	for _, e := range tries {
+		if w.means(e, p) {
+			return e
+		}
+	}
+	return End{Device: f.Node(n).GUID.String(), Port: byNumber}
+}
+
+// bladePort is chipPort with a card number of two digits, as UFM writes it.
+func (b *binder) bladePort(p part, num int) string {
+	if p.card == 'L' {
+		return fmt.Sprintf("Blade %02d_Port %d/%d", p.slot, max(1, p.unit), num)
+	}
+	return b.chipPort(p, num)
+}
+
+// cable is a cable of the fabric as Cable.String has it, the switch second.
+func (w *writer) cable(p, q fabric.PortID) string {
+	if w.f.IsSwitch(w.f.Owner(p)) && !w.f.IsSwitch(w.f.Owner(q)) {
+		p, q = q, p
+	}
+	c := Cable{Ends: [2]End{w.name(p), w.name(q)}}
+	for i, port := range [2]fabric.PortID{p, q} {
+		n := w.f.Owner(port)
+		if guid := w.f.Node(n).GUID.String(); c.Ends[i].Device == guid && w.f.Name(n).Text != "" {
+			c.Ends[i].Device = w.f.Name(n).Text + " " + guid // for people, who know it by name
+		}
+	}
+	return c.String()
+}
+
+// Write writes the cables of a fabric as a plan, those inside a chassis and those to
+// aggregation nodes left out. Order is that of ports. Errors are those of out.
+func Write(out io.Writer, f *fabric.Fabric, form Form) error {
+	w := newWriter(f)
+	b := bufio.NewWriter(out)
+	var err error
+	switch form {
+	case Topo:
+		err = w.topo(b)
+	case CSV:
+		err = w.table(b, []string{"node1", "port1", "node2", "port2"}, nil)
+	default:
+		err = w.table(b, []string{"#StartDevice", "StartPort", "EndDevice", "EndPort", "LinkType"}, []string{"Data"})
+	}
+	if err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// each visits the cables that a plan has, hosts first.
+func (w *writer) each(visit func(p, q fabric.PortID) error) error {
+	for p := range fabric.PortID(w.f.NumPorts()) {
+		q := w.f.Peer(p)
+		if q < p || !w.planned(p, q) {
+			continue
+		}
+		a, z := p, q
+		if w.f.IsSwitch(w.f.Owner(a)) && !w.f.IsSwitch(w.f.Owner(z)) {
+			a, z = z, a
+		}
+		if err := visit(a, z); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planned says whether somebody plugs a cable.
+func (w *writer) planned(p, q fabric.PortID) bool {
+	m, n := w.f.Owner(p), w.f.Owner(q)
+	switch a, b := w.f.IsSwitch(m), w.f.IsSwitch(n); {
+	case a && b:
+		return !w.b.x.internal(m, n)
+	case a:
+		return !isAggregation(w.f, n, m)
+	case b:
+		return !isAggregation(w.f, m, n)
+	}
+	return true
+}
+
+// table writes CSV: a row for each cable, with the fields in more behind it.
+func (w *writer) table(out io.Writer, header, more []string) error {
+	c := csv.NewWriter(out)
+	if err := c.Write(header); err != nil {
+		return err
+	}
+	err := w.each(func(p, q fabric.PortID) error {
+		a, z := w.name(p), w.name(q)
+		if strings.HasPrefix(a.Device, "#") { // which would be a comment
+			a = End{w.f.Node(w.f.Owner(p)).GUID.String(), fmt.Sprintf("Port %d", w.f.Num(p)), ""}
+		}
+		return c.Write(append([]string{a.Device, a.Port, z.Device, z.Port}, more...))
+	})
+	if err != nil {
+		return err
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// topo writes a .topo file: a section for each system, in the order of its first port.
+// Each cable is in the section of one end.
+func (w *writer) topo(out *bufio.Writer) error {
+	type row struct{ port, typ, name, peer string }
+	type section struct {
+		typ, name string
+		rows      []row
+	}
+	var sections []*section
+	byName := map[string]*section{}
+	err := w.each(func(q, p fabric.PortID) error { // from the switch
+		a, z := w.topoName(p), w.topoName(q)
+		s := byName[a.Device]
+		if s == nil {
+			s = &section{typ: w.topoType(p), name: a.Device}
+			byName[a.Device] = s
+			sections = append(sections, s)
+		}
+		s.rows = append(s.rows, row{a.Port, w.topoType(q), z.Device, z.Port})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range sections {
+		fmt.Fprintf(out, "%s %s\n", s.typ, s.name)
+		for _, r := range s.rows {
+			fmt.Fprintf(out, "   %s -> %s %s %s\n", r.port, r.typ, r.name, r.peer)
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// topoName names a port for a .topo file, without blanks.
+func (w *writer) topoName(p fabric.PortID) End {
+	f, n, num := w.f, w.f.Owner(p), w.f.Num(p)
+	name := f.Name(n).Text
+	port := fmt.Sprintf("P%d", num)
+	var tries []End
+	if f.IsSwitch(n) {
+		x := partOf(name)
+		switch {
+		case x.card != 0:
+			tries = append(tries, End{Device: x.system, Port: fmt.Sprintf("%c%d/U%d/%s", x.card, x.slot, max(1, x.unit), port)})
+		case x.unit != 0:
+			tries = append(tries, End{Device: x.system, Port: port}, End{Device: x.system, Port: fmt.Sprintf("U%d/%s", x.unit, port)})
+		}
+	} else if host, adapter, ok := hostOf(name); ok {
+		tries = append(tries, End{Device: host, Port: adapter + "/" + port})
+	}
+	for _, e := range append(tries, End{Device: name, Port: port}) {
+		e.Device = strings.Join(strings.Fields(e.Device), "_")
+		if !strings.ContainsAny(e.Device, `/#,;>"`) && w.means(e, p) {
+			return e
+		}
+	}
+	return End{Device: f.Node(n).GUID.String(), Port: port}
+}
+
+// topoType is the type of a node's system: its model where the description says it.
+func (w *writer) topoType(p fabric.PortID) string {
+	n := w.f.Owner(p)
+	x := w.f.Node(n)
+	if m := partOf(x.Description).model; m != "" && w.f.IsSwitch(n) && !strings.ContainsAny(m, " \t") {
+		return m
+	}
+	typ := "HCA"
+	switch x.Type {
+	case fabric.Switch:
+		typ = "SWITCH"
+	case fabric.Router:
+		typ = "ROUTER"
+	}
+	return fmt.Sprintf("%s%d", typ, x.NumPorts)
+}
