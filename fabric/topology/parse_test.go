@@ -280,6 +280,22 @@ func list(problems []Problem) string {
 	return s
 }
 
+// A strict read takes what ibnetdiscover and ibdiagnet print themselves.
+func TestStrict(t *testing.T) {
+	for name, text := range map[string]string{
+		"ibnetdiscover": pair,
+		"ibdiagnet": strings.NewReplacer("[17]\t", "[17](1/9/1) ", "[1](3) \t", "[1](B6D0F0/0/0/1)(3) ", "\t\t#", "      #",
+			"Switch\t", "Switch  ", "Ca\t", "Ca  ", " \t\t#", " #").Replace(pair),
+	} {
+		f, problems, err := Parse("in", []byte(text), Options{Strict: true})
+		if err != nil || len(problems) != 0 {
+			t.Errorf("%s: %v\n%s", name, err, list(problems))
+		} else if diff := cmp.Diff(tellPair, tell(f)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
 func TestParseOrder(t *testing.T) {
 	f, _, err := Parse("in", []byte("Ca 1 \"x\"\nSwitch 1 \"b\"\nSwitch 1 \"a\"\n"), Options{})
 	if err != nil {

@@ -68,7 +68,7 @@ func (p *parser) readOwnEnd(l *line, port *portLine) (err error) {
 	if l.is('(') {
 		port.label = p.readLabel(l, p.nodes[p.current].kind == fabric.Switch)
 	}
-	if p.strict && l.is('"') {
+	if p.strict && l.is('"') && !l.afterBlank() {
 		return p.refusal(p.line, l.at, "no tab in front of the other end: want one")
 	}
 	port.guid, err = p.readPortGUID(l)
@@ -101,7 +101,7 @@ func (p *parser) readPeerEnd(l *line, port *portLine) (err error) {
 	if l.is('(') {
 		p.readLabel(l, port.peer.kind == 'S')
 	}
-	if p.strict && l.is('#') {
+	if p.strict && l.is('#') && !l.afterBlank() {
 		return p.refusal(p.line, l.at, "no tab in front of the comment: want one")
 	}
 	port.peerGUID, err = p.readPortGUID(l)

@@ -31,6 +31,11 @@ func (l *line) is(c byte) bool { return l.at < len(l.text) && l.text[l.at] == c 
 // isBlank says whether a blank or the end of the line comes next.
 func (l *line) isBlank() bool { return l.done() || l.is(' ') || l.is('\t') }
 
+// afterBlank says whether a blank was read last.
+func (l *line) afterBlank() bool {
+	return l.at > 0 && (l.text[l.at-1] == ' ' || l.text[l.at-1] == '\t')
+}
+
 // rest is what is not read yet.
 func (l *line) rest() []byte { return l.text[l.at:] }
 
