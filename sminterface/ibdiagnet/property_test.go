@@ -3,7 +3,6 @@ package ibdiagnet
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -198,7 +197,14 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		twice := slices.ContainsFunc(d.Problems, func(p topology.Problem) bool { return strings.HasPrefix(p.Message, "port GUID ") })
+		// A port that no row is about has the GUID that follows from its node, which a row may
+		// give to another one.
+		guids, twice := map[fabric.GUID]bool{}, false
+		for p := range fabric.PortID(d.Fabric.NumPorts()) {
+			g := d.Fabric.PortGUID(p)
+			twice = twice || g != 0 && guids[g]
+			guids[g] = true
+		}
 		if err := sameFabric(again.Fabric, d.Fabric); err != nil && !twice && !strings.ContainsAny(string(data), "\r\x00\v\f\u0085") {
 			t.Fatal(err)
 		}
