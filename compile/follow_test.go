@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -21,6 +22,7 @@ var failureSteps = flag.Int("failures", 40, "failures and returns of TestIncreme
 // what comes of the last result against the checker, which knows nothing of it, and
 // what is reached against routing from scratch.
 func TestIncremental(t *testing.T) {
+	steps := short.Of(*failureSteps, 20)
 	for name, whole := range failingFabrics(t) {
 		for _, engineName := range []string{"updn", "minhop"} {
 			t.Run(name+"/"+engineName, func(t *testing.T) {
@@ -39,7 +41,7 @@ func TestIncremental(t *testing.T) {
 					heap           []uint64
 					before         *compile.Result
 				)
-				for step := range *failureSteps {
+				for step := range steps {
 					f := whole
 					if step > 0 {
 						x.step(rng)
@@ -69,16 +71,16 @@ func TestIncremental(t *testing.T) {
 						if n := compile.ChangesSince(before.Routing, r.Routing); n != how.Changes {
 							t.Fatalf("step %d: %+v, said %+v", step, n, how.Changes)
 						}
-						used, short := compile.LeastChanges(before.Routing, r.Routing)
-						if used > short || short > how.Changes.Blocks {
-							t.Fatalf("step %d: at least %d or %d blocks, but %d have changed", step, used, short, how.Changes.Blocks)
+						used, least := compile.LeastChanges(before.Routing, r.Routing)
+						if used > least || least > how.Changes.Blocks {
+							t.Fatalf("step %d: at least %d or %d blocks, but %d have changed", step, used, least, how.Changes.Blocks)
 						}
-						bounds += short
+						bounds += least
 						entries += how.Changes.Entries
 						anew += compile.ChangesSince(before.Routing, scratch.Routing).Entries
 					}
 					before = r
-					if every := max(*failureSteps/8, 1); step%every == every-1 {
+					if every := max(steps/8, 1); step%every == every-1 {
 						c.Wait()
 						runtime.GC()
 						var m runtime.MemStats
@@ -88,10 +90,10 @@ func TestIncremental(t *testing.T) {
 				}
 				c.Wait()
 				t.Logf("%d steps, %d kept, %d verified by what changed: %d entries changed, %d from scratch; heap %d to %d KiB",
-					*failureSteps, kept, byChange, entries, anew, heap[len(heap)/2]>>10, heap[len(heap)-1]>>10)
+					steps, kept, byChange, entries, anew, heap[len(heap)/2]>>10, heap[len(heap)-1]>>10)
 				// Tables with credit loops are never verified by what changed.
 				loops := !e.Guarantee().Has(lft.NoCreditLoop)
-				if kept < *failureSteps/2 || !loops && byChange < *failureSteps/2 || entries >= anew || bounds == 0 {
+				if kept < steps/2 || !loops && byChange < steps/2 || entries >= anew || bounds == 0 {
 					t.Error("that is not what incremental is for")
 				}
 				if now, then := heap[len(heap)-1], heap[len(heap)/2]; now > then+then/4+1<<20 {

@@ -111,15 +111,15 @@ func creditLoops(t *testing.T, dir, fdbs string, args ...string) bool {
 // path SLs that compile writes, has none: ours and ibdmchk say so alike, of
 // both. On an open mesh both are free of credit loops, with the same hops.
 func TestDOR(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range short.Part(2, []struct {
 		name string
 		f    *fabric.Fabric
 		loop bool
 	}{
-		{"8x8 torus", grid(t, true, 8, 8), true},
 		{"5x7 torus", grid(t, true, 5, 7), true},
 		{"6x5 mesh", grid(t, false, 6, 5), false},
-	} {
+		{"8x8 torus", grid(t, true, 8, 8), true},
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			r := compiled(t, c.f, compile.Options{})
 			dir := filepath.Join(t.TempDir(), "tables")

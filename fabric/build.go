@@ -26,6 +26,11 @@ type slot struct {
 	lmc  uint8
 }
 
+// Grow makes room for so many nodes and ports more, port 0 of each node included.
+func (b *Builder) Grow(nodes, ports int) {
+	b.nodes, b.base, b.slots = slices.Grow(b.nodes, nodes), slices.Grow(b.base, nodes), slices.Grow(b.slots, ports)
+}
+
 // AddNode adds a node and returns its index in the builder. Order is set by
 // Build. Switch port 0 gets the node's GUID, port p of a CA or router gets
 // GUID+p until SetPort says otherwise.
@@ -131,7 +136,7 @@ func (b *Builder) Build() (*Fabric, error) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, k int) int { return compareNodes(&b.nodes[i], &b.nodes[k]) })
+	slices.SortFunc(order, func(i, k int) int { return cmp.Or(compareNodes(&b.nodes[i], &b.nodes[k]), i-k) })
 	n, slots := len(order), len(b.slots)
 	f := &Fabric{
 		nodes: make([]Node, n), base: make([]PortID, n+1), lids: &lids{}, names: &names{},

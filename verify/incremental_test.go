@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/updown"
@@ -149,7 +150,7 @@ func TestIncrementalChecker(t *testing.T) {
 			var r *lft.Routing
 			byChange, faults, loops := 0, 0, 0
 			tried := false
-			steps := *checkedSteps
+			steps := short.Of(*checkedSteps, 40)
 			for range steps {
 				if r == nil || rng.IntN(2) == 0 {
 					g = whole

@@ -219,7 +219,9 @@ func TestMulticast(t *testing.T) {
 		make                 func() (*fabric.Fabric, error)
 		options              []string
 	}{
-		{"mesh", "xy", "comb", func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{4, 5}, Hosts: 2}) }, nil},
+		{"mesh", "xy", "comb", func() (*fabric.Fabric, error) {
+			return mesh.Generate(mesh.Spec{Dims: short.Of([]int{4, 5}, []int{3, 3}), Hosts: 2})
+		}, nil},
 		{"fat tree", "updn", "updn-tree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }, nil},
 		{"torus", "xy", "comb", func() (*fabric.Fabric, error) {
 			return mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})

@@ -249,7 +249,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 	tree := func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}) }
 	other := filepath.Join(t.TempDir(), "other")
 	otherVersion(t, other)
-	for _, tc := range short.Part(2, []struct {
+	for _, tc := range short.Part(1, []struct {
 		name, lib, engine, config string
 		options                   []string
 		make                      func() (*fabric.Fabric, error)

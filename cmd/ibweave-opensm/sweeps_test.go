@@ -202,7 +202,7 @@ const maxDrift = 4 << 10
 // changes each time and is routed anew, with groups.
 func TestManySweeps(t *testing.T) {
 	sweeps := short.Of(*sweeps, 8)
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3})
 	s := start(t, f, err)
 	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	routed := 0

@@ -234,7 +234,8 @@ func TestBrowserPaths(t *testing.T) {
 					lids = append(lids, fabric.LID(l))
 				}
 			}
-			srcs, err := json.Marshal(f.CAPorts())
+			ports := short.Of(f.CAPorts(), f.CAPorts()[:3])
+			srcs, err := json.Marshal(ports)
 			p.must(err)
 			list, err := json.Marshal(lids)
 			p.must(err)
@@ -243,7 +244,7 @@ func TestBrowserPaths(t *testing.T) {
 				return {SL: path.sl, Outs: path.hops.map(h => h.out), VLs: path.hops.map(h => h.vl), Lost: path.lost !== ""};
 			}))`, srcs, list)
 			i := 0
-			for _, src := range f.CAPorts() {
+			for _, src := range ports {
 				for _, lid := range lids {
 					path := in.Path(src, lid)
 					wanted := answer{SL: int(path.SL), Outs: outs(path), VLs: []int{}, Lost: path.Lost != ""}

@@ -61,6 +61,7 @@ const maxNotes = 5
 // whatever else OpenSM cannot have.
 func (s *Snapshot) fabric() (f *fabric.Fabric, notes []string, err error) {
 	b := modelBuilder{Snapshot: s}
+	b.model.Grow(len(s.Nodes), len(s.Ports))
 	for i := range s.Nodes {
 		if err := b.addNode(&s.Nodes[i]); err != nil {
 			return nil, nil, err
