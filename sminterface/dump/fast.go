@@ -133,7 +133,7 @@ func (r *lftReader) readFDBsSection(sec *section) {
 	ports := r.f.Node(sec.sw).NumPorts
 	for i := sec.body; i < len(d) && !sec.failed; {
 		if len(d)-i < len(row) || d[i] != '0' || d[i+1] != 'x' || string(d[i+6:i+9]) != " : " ||
-			string(d[i+12:i+16]) != "  : " || string(d[i+18:i+len(row)]) != "   : yes\n" || sec.private {
+			string(d[i+12:i+16]) != "  : " || d[i+16]-'0' > 9 || d[i+17]-'0' > 9 || string(d[i+18:i+len(row)]) != "   : yes\n" || sec.private {
 			i = r.readFDBsLine(sec, i)
 			continue
 		}

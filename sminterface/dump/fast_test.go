@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -46,8 +47,12 @@ func TestReadDamaged(t *testing.T) {
 	texts := written(t, f, tables, WriteOptions{})
 	delete(texts, LIDMatrix)
 	texts[Unknown] = written(t, f, tables, WriteOptions{Lean: true})[LFTs]
+	broken := slices.Clone(texts[FDBs])
+	broken[bytes.Index(broken, []byte("   : yes\n"))-2] = '\n'
+	sameWithCRLF(t, broken, f)
 	random := rand.New(rand.NewPCG(5, 6))
-	for _, text := range texts {
+	for _, form := range slices.Sorted(maps.Keys(texts)) {
+		text := texts[form]
 		sameWithCRLF(t, text, f)
 		for range short.Of(300, 30) {
 			at := random.IntN(len(text))
