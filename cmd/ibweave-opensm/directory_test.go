@@ -59,9 +59,7 @@ func TestCompiledDirectory(t *testing.T) {
 
 	temp := t.TempDir()
 	text := filepath.Join(temp, "fabric.txt")
-	if err := os.WriteFile(text, topology.Append(nil, twin.Fabric), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, text, topology.Append(nil, twin.Fabric))
 	sim, err := ibsim.Start(t.Context(), text, ibsim.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -74,9 +72,7 @@ func TestCompiledDirectory(t *testing.T) {
 		}
 		return data
 	}
-	if err := os.WriteFile(filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)))
 	// Where no engine serves OpenSM tries for ever.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -104,15 +104,11 @@ func (s *testbed) site(t *testing.T, conf string) {
 		t.Fatal(err)
 	}
 	partitions := filepath.Join(filepath.Dir(conf), "partitions.conf")
-	if err := os.WriteFile(partitions, []byte("Default=0x7fff,ipoib : ALL=full;\nours=0x8123 : ALL=full;\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, partitions, []byte("Default=0x7fff,ipoib : ALL=full;\nours=0x8123 : ALL=full;\n"))
 	lines := []string{
 		"subnet_prefix 0xfec0000000001234",
 		"log_file " + filepath.Join(s.dir, "opensm.log"), "dump_files_dir " + s.dir, "force_log_flush TRUE", "sweep_interval 0",
 		"partition_config_file " + partitions,
 	}
-	if err := os.WriteFile(conf, append(data, strings.Join(lines, "\n")...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, conf, append(data, strings.Join(lines, "\n")...))
 }

@@ -56,9 +56,7 @@ func (s *testbed) begin(t *testing.T, node, engine, config string, options ...st
 	}, options...)
 	conf := filepath.Join(s.dir, "opensm.conf")
 	for name, text := range map[string]string{file: config, conf: strings.Join(lines, "\n") + "\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, name, []byte(text))
 	}
 	return s.launch(t, conf, node, "0x47")
 }
@@ -246,9 +244,7 @@ func TestMulticast(t *testing.T) {
 				moved[i].MLID = mft.MinMLID + 20 + fabric.LID(len(moved)-i)
 			}
 			file := filepath.Join(s.dir, "sa.dump")
-			if err := os.WriteFile(file, dumptest.SADump(s.f, moved), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, file, dumptest.SADump(s.f, moved))
 			run, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Engine: "ibweave-" + tc.engine, Options: append(tc.options, "sa_db_file "+file)})
 			if run.Engine != "ibweave-"+tc.engine || len(ours(log)) > 0 {
 				t.Fatal(run.Engine, ours(log), run.Errors)
@@ -315,9 +311,7 @@ func TestMulticastNeverFails(t *testing.T) {
 		Multicast: "updn-tree",
 	})
 	file := filepath.Join(s.dir, "sa.dump")
-	if err := os.WriteFile(file, dumptest.SADump(s.f, r.Plan.Trees), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, dumptest.SADump(s.f, r.Plan.Trees))
 	run, log := s.opensm(t, libraries.fault, "multicast: {scheme: updn-tree}", ibsim.OpenSMConfig{Engine: "ibweave-lost,dor", Options: []string{"sa_db_file " + file}})
 	const want = "ibweave: ERR IBW7: ibweave-lost: 4 groups have any tree, such as "
 	if lines := ours(log); run.Engine != "ibweave-lost" || len(lines) != 1 || !strings.HasPrefix(lines[0], want) || !strings.HasSuffix(lines[0], ": updn-tree: an up*/down* order of 1 switches, the fabric has 6") {

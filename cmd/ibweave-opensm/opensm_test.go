@@ -103,9 +103,7 @@ func (s *testbed) opensm(t *testing.T, lib, config string, cfg ibsim.OpenSMConfi
 	t.Helper()
 	t.Setenv("LD_LIBRARY_PATH", lib)
 	file := filepath.Join(s.dir, "ibweave.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, []byte(config))
 	cfg.Dir = s.dir
 	cfg.LMC = lmcOf(s.f)
 	cfg.Options = append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file}, cfg.Options...)
@@ -508,5 +506,13 @@ func TestSampleConfiguration(t *testing.T) {
 	text = bytes.ReplaceAll(text, []byte("event_plugin"), nil)
 	if got, err = plugin.ParseConfig("ibweave.yaml", text); err != nil || len(got.Roots) != 1 || got.VLs != 2 || got.Log.File == "" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// writeFile makes a file that has data.
+func writeFile(t testing.TB, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
