@@ -66,10 +66,7 @@ func TestCompiledDirectory(t *testing.T) {
 	}
 	defer sim.Close()
 	read := func(name string) []byte {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, name)
 		return data
 	}
 	writeFile(t, filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)))
@@ -90,4 +87,14 @@ func TestCompiledDirectory(t *testing.T) {
 			t.Errorf("OpenSM's %s is not ours", theirs)
 		}
 	}
+}
+
+// readFile is what a file has.
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

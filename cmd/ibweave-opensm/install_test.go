@@ -99,10 +99,7 @@ func (s *testbed) site(t *testing.T, conf string) {
 	if out, err := exec.Command("opensm", "-c", conf).CombinedOutput(); err != nil {
 		t.Fatalf("opensm -c: %v\n%s", err, out)
 	}
-	data, err := os.ReadFile(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, conf)
 	partitions := filepath.Join(filepath.Dir(conf), "partitions.conf")
 	writeFile(t, partitions, []byte("Default=0x7fff,ipoib : ALL=full;\nours=0x8123 : ALL=full;\n"))
 	lines := []string{

@@ -140,10 +140,7 @@ func TestSignals(t *testing.T) {
 	}
 	const taken = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGUSR1-1)
 	for _, name := range tasks {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, name)
 		_, rest, ok := strings.Cut(string(data), "\nSigBlk:\t")
 		mask, err := strconv.ParseUint(strings.TrimSpace(rest[:16]), 16, 64)
 		if !ok || err != nil {
@@ -252,10 +249,7 @@ func TestMulticast(t *testing.T) {
 			if l := s.ownLog(t); !strings.Contains(l, `"verified": true`) || strings.Contains(l, "steps down") {
 				t.Error(l)
 			}
-			data, err := os.ReadFile(filepath.Join(s.dir, "opensm.mcfdbs"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := readFile(t, filepath.Join(s.dir, "opensm.mcfdbs"))
 			got, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, s.f, dump.Options{})
 			if err != nil || len(problems) > 0 {
 				t.Fatal(err, problems)
@@ -320,10 +314,7 @@ func TestMulticastNeverFails(t *testing.T) {
 	if l := s.ownLog(t); strings.Count(l, `"code": "IBW7"`) != 1 {
 		t.Error(l)
 	}
-	data, err := os.ReadFile(filepath.Join(s.dir, "opensm.mcfdbs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, filepath.Join(s.dir, "opensm.mcfdbs"))
 	got, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, s.f, dump.Options{})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -408,10 +399,7 @@ func TestLive(t *testing.T) {
 	}
 	dumped := filepath.Join(s.dir, "opensm-lfts.dump") // some time after the sweep
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		got, err := os.ReadFile(dumped)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := readFile(t, dumped)
 		if bytes.Equal(got, want.Bytes()) {
 			break
 		}

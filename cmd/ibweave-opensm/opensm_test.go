@@ -141,10 +141,7 @@ func ours(log []string) (lines []string) {
 // ownLog is our log.
 func (s *testbed) ownLog(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(s.dir, "ibweave.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, filepath.Join(s.dir, "ibweave.log"))
 	return string(data)
 }
 
@@ -166,10 +163,7 @@ func (s *testbed) compiled(t *testing.T, engine string, opt compile.Options) *co
 // sameDump compares a dump of OpenSM's with ours.
 func (s *testbed) sameDump(t *testing.T, name string, write func(*bytes.Buffer) error) {
 	t.Helper()
-	got, err := os.ReadFile(filepath.Join(s.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := readFile(t, filepath.Join(s.dir, name))
 	var want bytes.Buffer
 	if err := write(&want); err != nil {
 		t.Fatal(err)
@@ -312,10 +306,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 			if _, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "dor", Dir: alone.dir, Flags: 0x47}); err != nil {
 				t.Fatal(err)
 			}
-			plain, err := os.ReadFile(filepath.Join(alone.dir, "opensm-lfts.dump"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			plain := readFile(t, filepath.Join(alone.dir, "opensm-lfts.dump"))
 			if !bytes.Equal(got, plain) {
 				t.Error("OpenSM's dor has other tables after the plugin failed than without it")
 			}
@@ -468,10 +459,7 @@ func TestEnginesAreNamed(t *testing.T) {
 	}
 	slices.Sort(want)
 	for file, list := range map[string]string{"ibweave.yaml": `(?s)# Engines: (.*?)\. The keys`, "../../docs/plugin.md": `(?s)The engines are (.*?): those of`} {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, file)
 		found := regexp.MustCompile(list).FindSubmatch(data)
 		if found == nil {
 			t.Errorf("%s has no list of engines", file)
@@ -489,10 +477,7 @@ func TestEnginesAreNamed(t *testing.T) {
 
 // The sample configuration says what the defaults are.
 func TestSampleConfiguration(t *testing.T) {
-	data, err := os.ReadFile("ibweave.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, "ibweave.yaml")
 	got, err := plugin.ParseConfig("ibweave.yaml", data)
 	if err != nil {
 		t.Fatal(err)
