@@ -28,10 +28,7 @@ import (
 // readYAML reads a file of YAML into v.
 func readYAML(t *testing.T, name string, v any) {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, name)
 	if err := yaml.Unmarshal(data, v); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -174,10 +171,7 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 		if err != nil && !errors.As(err, &exit) {
 			t.Fatal(err)
 		}
-		data, err := os.ReadFile(output)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, output)
 		for line := range strings.Lines(string(data)) {
 			name, v, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 			if !ok {
@@ -197,10 +191,7 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 	for name, out := range a.Outputs {
 		r.outputs[name] = expand(out.Value)
 	}
-	data, err := os.ReadFile(summary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, summary)
 	if len(data) > 1<<20 {
 		t.Errorf("a summary of %d bytes, and GitHub takes 1 MiB", len(data))
 	}
@@ -287,10 +278,7 @@ var schema = sync.OnceValue(func() *jsonschema.Schema {
 // the rules of its errors.
 func checkSARIF(t *testing.T, dir, name string) (rules []string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, filepath.Join(dir, name))
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
@@ -460,14 +448,8 @@ func TestActionInputs(t *testing.T) {
 func TestActionDescribes(t *testing.T) {
 	var a action
 	readYAML(t, "../action.yml", &a)
-	text, err := os.ReadFile("../action.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile("../docs/ci.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, "../action.yml")
+	doc := readFile(t, "../docs/ci.md")
 	if a.Name == "" || a.Description == "" || a.Runs.Using != "composite" || len(a.Inputs) < 10 || len(a.Outputs) < 3 {
 		t.Fatalf("%+v", a)
 	}
@@ -614,4 +596,14 @@ func TestGitLabNoSource(t *testing.T) {
 	if r.status == 0 || !strings.Contains(r.log, "module lookup disabled by GOPROXY=off") {
 		t.Errorf("exit status %d\n%s", r.status, r.log)
 	}
+}
+
+// readFile is what a file has.
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

@@ -59,24 +59,17 @@ func TestCompiledDirectory(t *testing.T) {
 
 	temp := t.TempDir()
 	text := filepath.Join(temp, "fabric.txt")
-	if err := os.WriteFile(text, topology.Append(nil, twin.Fabric), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, text, topology.Append(nil, twin.Fabric))
 	sim, err := ibsim.Start(t.Context(), text, ibsim.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sim.Close()
 	read := func(name string) []byte {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, name)
 		return data
 	}
-	if err := os.WriteFile(filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)))
 	// Where no engine serves OpenSM tries for ever.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -94,4 +87,14 @@ func TestCompiledDirectory(t *testing.T) {
 			t.Errorf("OpenSM's %s is not ours", theirs)
 		}
 	}
+}
+
+// readFile is what a file has.
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

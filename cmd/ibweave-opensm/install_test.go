@@ -99,20 +99,13 @@ func (s *testbed) site(t *testing.T, conf string) {
 	if out, err := exec.Command("opensm", "-c", conf).CombinedOutput(); err != nil {
 		t.Fatalf("opensm -c: %v\n%s", err, out)
 	}
-	data, err := os.ReadFile(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, conf)
 	partitions := filepath.Join(filepath.Dir(conf), "partitions.conf")
-	if err := os.WriteFile(partitions, []byte("Default=0x7fff,ipoib : ALL=full;\nours=0x8123 : ALL=full;\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, partitions, []byte("Default=0x7fff,ipoib : ALL=full;\nours=0x8123 : ALL=full;\n"))
 	lines := []string{
 		"subnet_prefix 0xfec0000000001234",
 		"log_file " + filepath.Join(s.dir, "opensm.log"), "dump_files_dir " + s.dir, "force_log_flush TRUE", "sweep_interval 0",
 		"partition_config_file " + partitions,
 	}
-	if err := os.WriteFile(conf, append(data, strings.Join(lines, "\n")...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, conf, append(data, strings.Join(lines, "\n")...))
 }

@@ -82,9 +82,7 @@ func TestLogTooLarge(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/bash\nulimit -f 512\nexec opensm \"$@\"\n"), 0o700); err != nil { // KiB
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(own, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, own, make([]byte, 1<<20))
 	run, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Program: script, Engine: "ibweave-updn", Flags: 0x03})
 	want := "ibweave: ERR IBW9: log: write " + own + ": file too large; its lines are counted until it can be written"
 	if lines := ours(log); run.Engine != "ibweave-updn" || len(lines) != 1 || lines[0] != want {

@@ -56,9 +56,7 @@ func (s *testbed) begin(t *testing.T, node, engine, config string, options ...st
 	}, options...)
 	conf := filepath.Join(s.dir, "opensm.conf")
 	for name, text := range map[string]string{file: config, conf: strings.Join(lines, "\n") + "\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, name, []byte(text))
 	}
 	return s.launch(t, conf, node, "0x47")
 }
@@ -142,10 +140,7 @@ func TestSignals(t *testing.T) {
 	}
 	const taken = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGUSR1-1)
 	for _, name := range tasks {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, name)
 		_, rest, ok := strings.Cut(string(data), "\nSigBlk:\t")
 		mask, err := strconv.ParseUint(strings.TrimSpace(rest[:16]), 16, 64)
 		if !ok || err != nil {
@@ -246,9 +241,7 @@ func TestMulticast(t *testing.T) {
 				moved[i].MLID = mft.MinMLID + 20 + fabric.LID(len(moved)-i)
 			}
 			file := filepath.Join(s.dir, "sa.dump")
-			if err := os.WriteFile(file, dumptest.SADump(s.f, moved), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, file, dumptest.SADump(s.f, moved))
 			run, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Engine: "ibweave-" + tc.engine, Options: append(tc.options, "sa_db_file "+file)})
 			if run.Engine != "ibweave-"+tc.engine || len(ours(log)) > 0 {
 				t.Fatal(run.Engine, ours(log), run.Errors)
@@ -256,10 +249,7 @@ func TestMulticast(t *testing.T) {
 			if l := s.ownLog(t); !strings.Contains(l, `"verified": true`) || strings.Contains(l, "steps down") {
 				t.Error(l)
 			}
-			data, err := os.ReadFile(filepath.Join(s.dir, "opensm.mcfdbs"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := readFile(t, filepath.Join(s.dir, "opensm.mcfdbs"))
 			got, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, s.f, dump.Options{})
 			if err != nil || len(problems) > 0 {
 				t.Fatal(err, problems)
@@ -315,9 +305,7 @@ func TestMulticastNeverFails(t *testing.T) {
 		Multicast: "updn-tree",
 	})
 	file := filepath.Join(s.dir, "sa.dump")
-	if err := os.WriteFile(file, dumptest.SADump(s.f, r.Plan.Trees), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, dumptest.SADump(s.f, r.Plan.Trees))
 	run, log := s.opensm(t, libraries.fault, "multicast: {scheme: updn-tree}", ibsim.OpenSMConfig{Engine: "ibweave-lost,dor", Options: []string{"sa_db_file " + file}})
 	const want = "ibweave: ERR IBW7: ibweave-lost: 4 groups have any tree, such as "
 	if lines := ours(log); run.Engine != "ibweave-lost" || len(lines) != 1 || !strings.HasPrefix(lines[0], want) || !strings.HasSuffix(lines[0], ": updn-tree: an up*/down* order of 1 switches, the fabric has 6") {
@@ -326,10 +314,7 @@ func TestMulticastNeverFails(t *testing.T) {
 	if l := s.ownLog(t); strings.Count(l, `"code": "IBW7"`) != 1 {
 		t.Error(l)
 	}
-	data, err := os.ReadFile(filepath.Join(s.dir, "opensm.mcfdbs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, filepath.Join(s.dir, "opensm.mcfdbs"))
 	got, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, s.f, dump.Options{})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -414,10 +399,7 @@ func TestLive(t *testing.T) {
 	}
 	dumped := filepath.Join(s.dir, "opensm-lfts.dump") // some time after the sweep
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		got, err := os.ReadFile(dumped)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := readFile(t, dumped)
 		if bytes.Equal(got, want.Bytes()) {
 			break
 		}

@@ -103,9 +103,7 @@ func (s *testbed) opensm(t *testing.T, lib, config string, cfg ibsim.OpenSMConfi
 	t.Helper()
 	t.Setenv("LD_LIBRARY_PATH", lib)
 	file := filepath.Join(s.dir, "ibweave.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, []byte(config))
 	cfg.Dir = s.dir
 	cfg.LMC = lmcOf(s.f)
 	cfg.Options = append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file}, cfg.Options...)
@@ -143,10 +141,7 @@ func ours(log []string) (lines []string) {
 // ownLog is our log.
 func (s *testbed) ownLog(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(s.dir, "ibweave.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, filepath.Join(s.dir, "ibweave.log"))
 	return string(data)
 }
 
@@ -168,10 +163,7 @@ func (s *testbed) compiled(t *testing.T, engine string, opt compile.Options) *co
 // sameDump compares a dump of OpenSM's with ours.
 func (s *testbed) sameDump(t *testing.T, name string, write func(*bytes.Buffer) error) {
 	t.Helper()
-	got, err := os.ReadFile(filepath.Join(s.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := readFile(t, filepath.Join(s.dir, name))
 	var want bytes.Buffer
 	if err := write(&want); err != nil {
 		t.Fatal(err)
@@ -314,10 +306,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 			if _, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "dor", Dir: alone.dir, Flags: 0x47}); err != nil {
 				t.Fatal(err)
 			}
-			plain, err := os.ReadFile(filepath.Join(alone.dir, "opensm-lfts.dump"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			plain := readFile(t, filepath.Join(alone.dir, "opensm-lfts.dump"))
 			if !bytes.Equal(got, plain) {
 				t.Error("OpenSM's dor has other tables after the plugin failed than without it")
 			}
@@ -470,10 +459,7 @@ func TestEnginesAreNamed(t *testing.T) {
 	}
 	slices.Sort(want)
 	for file, list := range map[string]string{"ibweave.yaml": `(?s)# Engines: (.*?)\. The keys`, "../../docs/plugin.md": `(?s)The engines are (.*?): those of`} {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, file)
 		found := regexp.MustCompile(list).FindSubmatch(data)
 		if found == nil {
 			t.Errorf("%s has no list of engines", file)
@@ -491,10 +477,7 @@ func TestEnginesAreNamed(t *testing.T) {
 
 // The sample configuration says what the defaults are.
 func TestSampleConfiguration(t *testing.T) {
-	data, err := os.ReadFile("ibweave.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, "ibweave.yaml")
 	got, err := plugin.ParseConfig("ibweave.yaml", data)
 	if err != nil {
 		t.Fatal(err)
@@ -508,5 +491,13 @@ func TestSampleConfiguration(t *testing.T) {
 	text = bytes.ReplaceAll(text, []byte("event_plugin"), nil)
 	if got, err = plugin.ParseConfig("ibweave.yaml", text); err != nil || len(got.Roots) != 1 || got.VLs != 2 || got.Log.File == "" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// writeFile makes a file that has data.
+func writeFile(t testing.TB, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

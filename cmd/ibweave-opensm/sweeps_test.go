@@ -249,10 +249,7 @@ func TestManySweeps(t *testing.T) {
 	if err := o.Stop(); err != nil {
 		t.Error(err)
 	}
-	log, err := os.ReadFile(filepath.Join(s.dir, "ibweave.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := readFile(t, filepath.Join(s.dir, "ibweave.log"))
 	anew := strings.Count(string(log), "routed") - strings.Count(string(log), `"route": "0s"`)
 	quarter := len(rss) / 4
 	early, late := slices.Max(rss[quarter:2*quarter]), slices.Max(rss[3*quarter:])

@@ -257,9 +257,7 @@ func TestOpenSMLoads(t *testing.T) {
 				dir := t.TempDir()
 				lfts, matrix := filepath.Join(dir, "lfts"), filepath.Join(dir, "matrix")
 				for name, form := range map[string]Form{lfts: LFTs, matrix: LIDMatrix} {
-					if err := os.WriteFile(name, files[form], 0o600); err != nil {
-						t.Fatal(err)
-					}
+					writeFile(t, name, files[form])
 				}
 				s.opensm(ibsim.OpenSMConfig{Engine: "file", LFTs: lfts, LIDMatrix: matrix, LMC: c.lmc})
 				files = written(t, c.f, tables, WriteOptions{})
@@ -329,5 +327,13 @@ func TestAgainstIBRoute(t *testing.T) {
 			ours := ibRoute(t, c.f, tables, WriteOptions{})
 			sameTables(t, "our own", tables, mustRead(t, "our own", ours, c.f))
 		})
+	}
+}
+
+// writeFile makes a file that has data.
+func writeFile(t testing.TB, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -282,13 +282,9 @@ func TestGroupsInOpenSM(t *testing.T) {
 	}
 	s := startSimulator(t, f)
 	file := filepath.Join(t.TempDir(), "opensm-sa.dump")
-	if err := os.WriteFile(file, dumptest.SADump(f, trees), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, dumptest.SADump(f, trees))
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
-	if err := os.WriteFile(partitions, text(t, func(w io.Writer) error { return WritePartitions(w, f, nil) }), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, partitions, text(t, func(w io.Writer) error { return WritePartitions(w, f, nil) }))
 	s.daemon("sa_db_file " + file + "\npartition_config_file " + partitions + "\n")
 	if c := s.complaints(); c != "" {
 		t.Error(c)
@@ -406,9 +402,7 @@ NONE;
 		t.Fatal(diff)
 	}
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
-	if err := os.WriteFile(partitions, conf, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, partitions, conf)
 	s := startSimulator(t, f)
 	s.daemon("partition_config_file " + partitions + "\n")
 	if c := s.complaints(); c != "" {

@@ -27,9 +27,7 @@ func startSimulator(t *testing.T, f *fabric.Fabric) *simulator {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "fabric.topo")
-	if err := os.WriteFile(file, text(t, func(w io.Writer) error { return topology.Write(w, f) }), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, text(t, func(w io.Writer) error { return topology.Write(w, f) }))
 	s, err := ibsim.Start(t.Context(), file, ibsim.Config{
 		Nodes: f.NumNodes(), Switches: f.NumSwitches(), Ports: f.NumPorts(),
 		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),

@@ -164,9 +164,7 @@ func TestTorus2QoS(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf := fmt.Sprintf("torus 5 5 1\nxp_link %s %s\nyp_link %s %s\n", guid(0, 0), guid(1, 0), guid(0, 0), guid(0, 1))
-	if err := os.WriteFile(filepath.Join(s.dir, "torus-2QoS.conf"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(s.dir, "torus-2QoS.conf"), []byte(conf))
 	s.opensm(ibsim.OpenSMConfig{Engine: "torus-2QoS", Options: []string{"qos TRUE"}})
 	dumped := s.file("opensm-sl2vl.dump")
 	tables := mustReadSL2VL(t, "opensm-sl2vl.dump", dumped, f)
@@ -294,9 +292,7 @@ func TestAgainstIBDM(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name string, write func(io.Writer) error) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), text(t, write), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), text(t, write))
 	}
 	putPaths := func(name string, p *lft.PathSLs) {
 		t.Helper()

@@ -96,9 +96,7 @@ func TestParseConfigErrors(t *testing.T) {
 
 func TestReadConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("vls: 8"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, []byte("vls: 8"))
 	for _, options := range []string{"--config " + file, "--config=" + file, "  --config  " + file + " ", `"--config ` + file + `"`} {
 		if c, err := readConfig(options); err != nil || c.VLs != 8 || c.File != file {
 			t.Errorf("%q: %v, %v", options, c, err)
@@ -135,4 +133,12 @@ func FuzzParseConfig(f *testing.F) {
 			t.Errorf("%v, %v", c, err)
 		}
 	})
+}
+
+// writeFile makes a file that has data.
+func writeFile(t testing.TB, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -81,9 +81,7 @@ func TestFilesOfOtherKinds(t *testing.T) {
 				dir := t.TempDir()
 				groups := compiledGroups(t, dir, f, []mft.Tree{tree})
 				config := filepath.Join(dir, "ibweave.yaml")
-				if err := os.WriteFile(config, []byte("multicast: {groups: "+groups+"}\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				writeFile(t, config, []byte("multicast: {groups: "+groups+"}\n"))
 				var lines []string
 				begin := func() *Plugin {
 					p := Open("--config "+config, Host{LogDir: dir, Log: func(_ Level, line string) { lines = append(lines, line) }})
@@ -184,9 +182,7 @@ func newLogging(t *testing.T, name string) *logging {
 	t.Helper()
 	l := &logging{name: name, lines: make(chan string, 100)}
 	config := filepath.Join(t.TempDir(), "ibweave.yaml")
-	if err := os.WriteFile(config, []byte("log: {file: "+name+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, config, []byte("log: {file: "+name+"}\n"))
 	l.Plugin = Open("--config "+config, Host{LogDir: t.TempDir(), Log: func(_ Level, line string) { l.lines <- line }})
 	t.Cleanup(func() { _ = l.Close() })
 	if l.failed != nil {
@@ -316,9 +312,7 @@ func TestLogIsFull(t *testing.T) {
 		t.Errorf("%d lines are lost, want %d; told %q, why %v", l.lost, want, told, l.why)
 	}
 	name := filepath.Join(t.TempDir(), "ibweave.log")
-	if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, name, []byte("half"))
 	half, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -344,9 +338,7 @@ func TestNoRoom(t *testing.T) {
 	o := open(t, "")
 	s := snapshotOf(f, rand.New(rand.NewPCG(1, 1)))
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, make([]byte, 8<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, make([]byte, 8<<20))
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		t.Fatal(err)

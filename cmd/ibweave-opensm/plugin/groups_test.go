@@ -33,9 +33,7 @@ func compiledGroups(t testing.TB, dir string, f *fabric.Fabric, trees []mft.Tree
 	}
 	name := filepath.Join(dir, outdir.GroupsName)
 	for file, data := range map[string][]byte{name: text, filepath.Join(dir, outdir.GUID2LIDName): lids.Bytes()} {
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, data)
 	}
 	return name
 }
@@ -207,9 +205,7 @@ func TestGroupsReadAgain(t *testing.T) {
 	if slices.Equal(first, second) || len(first) == 0 {
 		t.Errorf("another sender has the masks of the one before: %v", second)
 	}
-	if err := os.WriteFile(file, []byte("[\n{\"name\": \"g\",\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, []byte("[\n{\"name\": \"g\",\n"))
 	for range 3 {
 		if got := masks(); !slices.Equal(got, second) {
 			t.Errorf("a broken file changes masks: %v, want %v", got, second)

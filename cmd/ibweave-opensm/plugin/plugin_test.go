@@ -88,9 +88,7 @@ func open(t testing.TB, config string, engines ...compile.Engine) *opened {
 	options := ""
 	if config != "" {
 		file := filepath.Join(o.dir, "ibweave.yaml")
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, []byte(config))
 		options = "--config " + file
 	}
 	o.Plugin = Open(options, host)
