@@ -137,6 +137,7 @@ type Plugin struct {
 	engines []compile.Engine
 	needs   func(*fabric.Fabric) int64 // of memory for a routing, in bytes
 
+	reserve sync.Once
 	routing sync.Mutex // OpenSM asks for one routing at a time
 	last    *compile.Incremental
 	litter  bool // something was routed since the last collection
@@ -243,6 +244,9 @@ func (p *Plugin) Setup(engine int, s Settings) error {
 	return p.reported(p.guard(p.engineName(engine), func() error {
 		if s.UcastCache {
 			return &Error{Code: NeedsOpenSM, Err: errors.New("use_ucast_cache TRUE makes OpenSM change tables without asking the engine; set it FALSE")}
+		}
+		if fits(compile.Reserved, "a routing") == nil {
+			p.reserve.Do(func() { go compile.Reserve() }) // while OpenSM discovers the subnet
 		}
 		p.log.Info("engine set up", zap.String("engine", p.engineName(engine)), zap.String("configuration", p.config.File))
 		return nil
