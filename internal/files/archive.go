@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zip"
 	"golang.org/x/sys/unix"
@@ -85,20 +86,20 @@ func EachMember(name string, visit func(Member) error) error {
 		if form == "gzip" {
 			ratio = maxDeflate
 		}
-		text = &bounded{name: name, from: u, most: func() int64 { return ratio * packed.bytes }}
+		text = &bounded{name: name, from: u, most: func() int64 { return ratio * packed.bytes.Load() }}
 	}
 	return eachTar(name, text, visit)
 }
 
-// counter counts what is read.
+// counter counts what is read, also by the goroutines of a decompressor.
 type counter struct {
 	from  io.Reader
-	bytes int64
+	bytes atomic.Int64
 }
 
 func (c *counter) Read(b []byte) (int, error) {
 	n, err := c.from.Read(b)
-	c.bytes += int64(n)
+	c.bytes.Add(int64(n))
 	return n, err
 }
 
@@ -249,7 +250,7 @@ func OpenText(name string) (*Text, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %s: %w", name, form, err), f.Close())
 	}
-	return &Text{&bounded{name: name, from: u, most: func() int64 { return maxRatio * packed.bytes }}, f, u}, nil
+	return &Text{&bounded{name: name, from: u, most: func() int64 { return maxRatio * packed.bytes.Load() }}, f, u}, nil
 }
 
 // Close closes the file.
