@@ -59,7 +59,7 @@ func (d *demands) today() (time.Time, error) {
 
 // demanded is what checkDemands has found beside findings.
 type demanded struct {
-	shape *cabling.Shape // nil when nobody asked
+	shape *cabling.Shape // nil when it was not asked for
 	plan  *plan.Verdict  // nil without a plan
 }
 

@@ -41,7 +41,7 @@ type audit struct {
 	compiled    *outdir.Directory // that compile wrote; nil for files from elsewhere
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
 	loaded      map[string][]byte // text by path of what need not be read again
-	places      *lineFinder       // to be filled; nil when nobody needs it
+	places      *lineFinder       // to be filled; nil when it is not needed
 	cablesDo    bool              // a run of ibdiagnet without tables is looked at for its cables
 	fromRun
 	asFindings bool // make findings of what is odd in tables and files of a manifest
