@@ -29,8 +29,7 @@ type generator struct {
 	output string
 	format string
 	noise  uint64
-	drop   int
-	seed   uint64
+	change gen.Options
 }
 
 // genCommand makes fabrics.
@@ -44,9 +43,12 @@ func (a *app) genCommand() *cobra.Command {
 ibnetdiscover text.
 
 The same kind, flags and seed give the same bytes. Switches have the GUIDs from
-0x200000 on, channel adapters those from 0x100000 on; no port has a LID, but with --noise.`,
+0x200000 on, channel adapters those from 0x100000 on; no port has a LID, but with --noise.
+
+Options after the kind make any kind like fabrics that operators have.`,
 		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
   ibweave gen fattree --radix 8 --format ibdiagnet2 -o ibdiagnet2
+  ibweave gen fattree --radix 40 --aggregation-nodes -o sharp.ibnetdiscover
   ibweave gen mesh --dims 16x16 | ibweave compile -t - -e updn -o tables`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,8 +59,9 @@ The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written, ibnetdiscover or ibdiagnet2")
 	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
-	flags.IntVar(&g.drop, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
-	flags.Uint64Var(&g.seed, "seed", 1, "seed of everything random")
+	flags.IntVar(&g.change.DropLinks, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
+	flags.BoolVar(&g.change.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
+	flags.Uint64Var(&g.change.Seed, "seed", 1, "seed of everything random")
 	g.addGrid("mesh", "n-dimensional mesh", false)
 	g.addGrid("torus", "n-dimensional torus: a mesh with all dimensions wrapped", true)
 	g.addHypercube()
@@ -91,7 +94,7 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			if err != nil {
 				return &usageError{err}
 			}
-			if f, err = gen.DropLinks(f, g.drop, g.seed); err != nil {
+			if f, err = g.change.Apply(f); err != nil {
 				return &usageError{err}
 			}
 			switch {
@@ -169,7 +172,7 @@ func (g *generator) addShufflenet() {
 
 func (g *generator) addLattice() {
 	var points int
-	c := g.kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, g.seed) })
+	c := g.kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, g.change.Seed) })
 	c.Flags().IntVar(&points, "switches", 128, "switches")
 }
 
@@ -185,7 +188,7 @@ func (g *generator) addBanyan() {
 func (g *generator) addIrregular() {
 	var random gen.IrregularSpec
 	c := g.kind("irregular", "connected random network, every switch of the same degree", func([]string) (*fabric.Fabric, error) {
-		random.Seed = g.seed
+		random.Seed = g.change.Seed
 		return gen.Irregular(random)
 	})
 	c.Flags().IntVar(&random.Switches, "switches", 0, "switches")

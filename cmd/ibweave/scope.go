@@ -35,9 +35,12 @@ const (
 // noisy is the flag of gen KIND that needs text.
 var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal prints no directory"}
 
+// everyKind is the flags of gen KIND that each kind has, without the seed.
+const everyKind = "output format drop-links aggregation-nodes "
+
 // generated is the flags of gen KIND.
 func generated(flags, seeds string) []scope {
-	return []scope{{flags: "output format drop-links " + flags}, noisy, {flags: "seed", with: seeds, why: random, note: true}}
+	return []scope{{flags: everyKind + flags}, noisy, {flags: "seed", with: seeds, why: random, note: true}}
 }
 
 // scopes has all flags of all commands, by the words after ibweave: a test fails for a
@@ -84,8 +87,8 @@ var scopes = map[string][]scope{
 	"gen banyan":     generated("stages wrap-around", "drop-links"),
 	"gen fattree":    generated("hosts-per-leaf levels radix", "drop-links"),
 	"gen hypercube":  generated("dim hosts", "drop-links"),
-	"gen irregular":  {{flags: "output format drop-links degree hosts switches seed"}, noisy},
-	"gen lattice":    {{flags: "output format drop-links switches seed"}, noisy},
+	"gen irregular":  {{flags: everyKind + "degree hosts switches seed"}, noisy},
+	"gen lattice":    {{flags: everyKind + "switches seed"}, noisy},
 	"gen mesh":       generated("dims hosts wrap", "drop-links"),
 	"gen myrinet4":   generated("", "drop-links"),
 	"gen shufflenet": generated("k p", "drop-links"),

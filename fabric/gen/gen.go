@@ -11,8 +11,9 @@
 // GUIDs are those that ibsim gives to nodes that have none: channel adapters
 // from 0x100000, each taking its port count + 1, so that port p has the
 // adapter's GUID + p; switches from 0x200000, one each; both in the order in
-// which they were made. The two ranges cannot meet: there are at most
-// MaxUnicastLID adapter ports, which take at most twice as many GUIDs.
+// which they were made. Aggregation nodes (Options) have GUIDs from 0x300000.
+// The ranges cannot meet: there are at most MaxUnicastLID adapter ports, which
+// take at most twice as many GUIDs.
 //
 // All numbers in node descriptions count from 0. Made fabrics depend on
 // their parameters and seed only, and the same ones give the same fabric in
