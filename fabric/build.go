@@ -172,6 +172,7 @@ func (b *Builder) Build() (*Fabric, error) {
 		}
 	}
 	f.labels = b.orderLabels(moved)
+	f.findKinds()
 	f.indexCables()
 	return f.WithLIDs(lid, lmc)
 }

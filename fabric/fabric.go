@@ -34,6 +34,7 @@ type Node struct {
 // Fabric is one subnet. The zero value is an empty one.
 type Fabric struct {
 	nodes    []Node
+	kinds    []Kind // by NodeID
 	switches int
 	base     []PortID // by NodeID, one more at the end
 	*ports

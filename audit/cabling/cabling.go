@@ -92,8 +92,7 @@ type checker struct {
 	isNamed []bool
 	// joined has the ends of cables that are missing, as nodes, and those of
 	// missing nodes' neighbours.
-	joined  [][2]fabric.NodeID
-	systems map[fabric.GUID]bool // system image GUIDs of switches; nil until they are needed
+	joined [][2]fabric.NodeID
 }
 
 // nodeEndpoint names a node, and a port of it unless port is 0.
@@ -138,23 +137,12 @@ func (c *checker) markNamed(ports ...fabric.PortID) {
 	}
 }
 
-// aggregationName is the description of aggregation nodes, for sources without system
-// image GUIDs.
-const aggregationName = "Mellanox Technologies Aggregation Node"
-
-// aggregation says whether a CA is the aggregation node of the switch that it is
-// cabled to: part of the same hardware.
-func aggregation(f *fabric.Fabric, ca, s fabric.NodeID) bool {
-	a, b := f.Node(ca), f.Node(s)
-	return a.SystemGUID != 0 && a.SystemGUID == b.SystemGUID || a.SystemGUID == 0 && a.NumPorts == 1 && a.Description == aggregationName
-}
-
 // hostsOf counts the ports of channel adapters and routers on each switch, those
 // of aggregation nodes apart.
 func hostsOf(f *fabric.Fabric) []int {
 	hosts := make([]int, f.NumSwitches())
 	for i, p := range f.CAPorts() {
-		if s := f.CASwitches()[i]; s != fabric.NoNode && !aggregation(f, f.Owner(p), s) {
+		if s := f.CASwitches()[i]; s != fabric.NoNode && f.Kind(f.Owner(p)) != fabric.AggregationKind {
 			hosts[s]++
 		}
 	}
@@ -217,7 +205,7 @@ func (c *checker) checkNodes() {
 	}
 	for _, name := range names {
 		nodes := byName[name]
-		if len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return !c.part(n) }) {
+		if len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return f.Kind(n) != fabric.AggregationKind }) {
 			continue // aggregation nodes are all called the same
 		}
 		ports := make([]verify.Endpoint, 0, min(len(nodes), maxPorts))
@@ -270,23 +258,4 @@ const maxPorts = 100
 func (c *checker) oneHost(nodes []fabric.NodeID) bool {
 	system := c.f.Node(nodes[0]).SystemGUID
 	return system != 0 && !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return c.f.Node(n).SystemGUID != system })
-}
-
-// part says whether a node is the aggregation node of a switch, wherever its cable
-// leads.
-func (c *checker) part(n fabric.NodeID) bool {
-	if c.f.IsSwitch(n) {
-		return false
-	}
-	x := c.f.Node(n)
-	if x.SystemGUID == 0 {
-		return x.Description == aggregationName
-	}
-	if c.systems == nil {
-		c.systems = make(map[fabric.GUID]bool, c.f.NumSwitches())
-		for s := range fabric.NodeID(c.f.NumSwitches()) {
-			c.systems[c.f.Node(s).SystemGUID] = true
-		}
-	}
-	return c.systems[x.SystemGUID]
 }

@@ -234,7 +234,7 @@ var faults = []fault{
 	{"swapped", SwappedHosts, func(f *fabric.Fabric, cables []cable, r *rand.Rand) ([]cable, []fabric.PortID) {
 		var hosts []int
 		for i, c := range cables {
-			if !f.IsSwitch(f.Owner(c.b)) && f.IsSwitch(f.Owner(c.a)) && !aggregation(f, f.Owner(c.b), f.Owner(c.a)) {
+			if !f.IsSwitch(f.Owner(c.b)) && f.IsSwitch(f.Owner(c.a)) && f.Kind(f.Owner(c.b)) != fabric.AggregationKind {
 				hosts = append(hosts, i)
 			}
 		}

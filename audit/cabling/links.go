@@ -291,7 +291,7 @@ func (c *checker) checkLevels(s *Shape) {
 		return
 	}
 	for i, p := range f.CAPorts() {
-		if at := f.CASwitches()[i]; at != fabric.NoNode && s.level[at] > 0 && !aggregation(f, f.Owner(p), at) {
+		if at := f.CASwitches()[i]; at != fabric.NoNode && s.level[at] > 0 && f.Kind(f.Owner(p)) != fabric.AggregationKind {
 			c.add(HostOnSpine, 1, endpoints(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
 		}
 	}

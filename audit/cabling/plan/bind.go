@@ -468,7 +468,7 @@ func (b *binder) substitute(x *bound) {
 			continue
 		}
 		n := b.f.Owner(peer)
-		if b.f.IsSwitch(n) || b.mentioned[n] || isAggregation(b.f, n, b.f.Owner(p)) {
+		if b.f.IsSwitch(n) || b.mentioned[n] || b.f.Kind(n) == fabric.AggregationKind {
 			continue
 		}
 		host, _, ok := hostOf(b.f.Name(n).Text)
@@ -518,14 +518,4 @@ func (b *binder) agree() error {
 	}
 	b.bound = kept
 	return nil
-}
-
-// aggregationName is the description of aggregation nodes.
-const aggregationName = "Mellanox Technologies Aggregation Node"
-
-// isAggregation says whether an adapter is the aggregation node of a switch, which is no
-// cable that anybody plugs.
-func isAggregation(f *fabric.Fabric, ca, s fabric.NodeID) bool {
-	a, b := f.Node(ca), f.Node(s)
-	return strings.Contains(a.Description, aggregationName) || a.SystemGUID != 0 && a.SystemGUID == b.SystemGUID
 }

@@ -171,7 +171,7 @@ func (e *Expected) members(b *binder, switches, hosts bool) []bool {
 		in[n] = in[n] || g != 0 && systems[g] || g == 0 && b.x.parts[n].card != 0 && names[fold(b.x.parts[n].system)]
 	}
 	for _, p := range f.CAPorts() {
-		if q := f.Peer(p); q != fabric.NoPort && in[f.Owner(q)] && f.IsSwitch(f.Owner(q)) && isAggregation(f, f.Owner(p), f.Owner(q)) {
+		if q := f.Peer(p); q != fabric.NoPort && in[f.Owner(q)] && f.Kind(f.Owner(p)) == fabric.AggregationKind {
 			in[f.Owner(p)] = true
 		}
 	}
@@ -182,15 +182,10 @@ func (e *Expected) members(b *binder, switches, hosts bool) []bool {
 func (e *Expected) unplanned(b *binder, p, q fabric.PortID, switches, hosts bool) bool {
 	f := e.f
 	m, n := f.Owner(p), f.Owner(q)
-	switch {
-	case f.IsSwitch(m) && f.IsSwitch(n):
+	if f.IsSwitch(m) && f.IsSwitch(n) {
 		return switches || b.x.internal(m, n)
-	case f.IsSwitch(n):
-		return hosts || isAggregation(f, m, n)
-	case f.IsSwitch(m):
-		return hosts || isAggregation(f, n, m)
 	}
-	return hosts
+	return hosts || f.Kind(m) == fabric.AggregationKind || f.Kind(n) == fabric.AggregationKind
 }
 
 // internal says whether a cable between two switches is inside a chassis: they are chips

@@ -105,7 +105,7 @@ func site(t *testing.T, leaves, directors int) *fabric.Fabric {
 				}
 			}
 		}
-		join(n, 21, node(fabric.CA, 1, system, aggregationName), 1)
+		join(n, 21, node(fabric.CA, 1, system, "Mellanox Technologies Aggregation Node"), 1)
 		for h := range 2 {
 			for a := range 2 {
 				join(n, 1+2*h+a, node(fabric.CA, 1, 0, fmt.Sprintf("Node%d-%d ibp%ds0f0", l, h, 11*(a+1))), 1)

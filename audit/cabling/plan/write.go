@@ -129,15 +129,10 @@ func (w *writer) each(visit func(p, q fabric.PortID) error) error {
 // planned says whether somebody plugs a cable.
 func (w *writer) planned(p, q fabric.PortID) bool {
 	m, n := w.f.Owner(p), w.f.Owner(q)
-	switch a, b := w.f.IsSwitch(m), w.f.IsSwitch(n); {
-	case a && b:
+	if w.f.IsSwitch(m) && w.f.IsSwitch(n) {
 		return !w.b.x.internal(m, n)
-	case a:
-		return !isAggregation(w.f, n, m)
-	case b:
-		return !isAggregation(w.f, m, n)
 	}
-	return true
+	return w.f.Kind(m) != fabric.AggregationKind && w.f.Kind(n) != fabric.AggregationKind
 }
 
 // table writes CSV: a row for each cable, with the fields in more behind it.

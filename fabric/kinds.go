@@ -1,0 +1,108 @@
+package fabric
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Kind is what a node is for. The type of a node says how it is built; several kinds of
+// nodes are channel adapters.
+type Kind uint8
+
+// The kinds.
+const (
+	HostKind        Kind = iota // a computer that runs jobs, and any node of no other kind
+	AggregationKind             // a SHARP aggregation node, which is part of a switch
+	RouterKind                  // a router between subnets
+	ServiceKind                 // storage, and hosts that run the fabric
+	GatewayKind                 // a gateway to another network
+	SwitchKind                  // a switch, whose port 0 has its LID
+)
+
+var kindNames = [...]string{"host", "aggregation", "router", "service", "gateway", "switch"}
+
+// String is the name of a kind: "aggregation".
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// Kind is what node n is for. By default that follows from what the nodes say of
+// themselves:
+//
+//   - A router is what its type says, and so is a switch.
+//   - An aggregation node is a channel adapter with one port that describes itself as
+//     one, has the device ID of one, or has the system image GUID of a switch whose last
+//     port it is cabled to. An adapter on another port of such a switch is a host.
+//   - A gateway or service node is a channel adapter whose description begins with a
+//     host name of which one word says so: "gw3 mlx5_0", "rack2-oss01 mlx5_0".
+//   - Everything else is a host.
+func (f *Fabric) Kind(n NodeID) Kind { return f.kinds[n] }
+
+// findKinds finds the kinds of all nodes by the default rule.
+func (f *Fabric) findKinds() {
+	f.kinds = make([]Kind, len(f.nodes))
+	for n := range f.nodes {
+		switch node := &f.nodes[n]; {
+		case node.Type == Switch:
+			f.kinds[n] = SwitchKind
+		case node.Type == Router:
+			f.kinds[n] = RouterKind
+		case f.isAggregation(NodeID(n)):
+			f.kinds[n] = AggregationKind
+		default:
+			f.kinds[n] = kindByName(node.Description)
+		}
+	}
+}
+
+// Aggregation nodes by what they say of themselves. The device ID is the same on
+// Switch-IB 2, Quantum and Quantum-2 switches.
+const (
+	aggregationName   = "Aggregation Node"
+	aggregationDevice = 0xcf09 // 53001
+	mellanox          = 0x2c9  // the vendor whose device ID it is
+)
+
+// isAggregation says whether a channel adapter is an aggregation node.
+func (f *Fabric) isAggregation(n NodeID) bool {
+	node := &f.nodes[n]
+	if node.NumPorts != 1 {
+		return false
+	}
+	if strings.Contains(node.Description, aggregationName) || node.VendorID == mellanox && node.DeviceID == aggregationDevice {
+		return true
+	}
+	port := f.Port(n, 1)
+	s := f.PeerSwitch(port)
+	return s != NoNode && node.SystemGUID != 0 && node.SystemGUID == f.nodes[s].SystemGUID && f.Num(f.peer[port]) == f.nodes[s].NumPorts
+}
+
+// kindWords are the words of host names that tell a kind.
+var kindWords = map[string]Kind{
+	"gateway": GatewayKind, "gw": GatewayKind, "lnet": GatewayKind, "skyway": GatewayKind,
+	"beegfs": ServiceKind, "ddn": ServiceKind, "gpfs": ServiceKind, "lustre": ServiceKind,
+	"mds": ServiceKind, "mgs": ServiceKind, "nsd": ServiceKind, "oss": ServiceKind,
+	"storage": ServiceKind, "ufm": ServiceKind, "weka": ServiceKind,
+}
+
+// kindByName is the kind that the host name of a description tells, which ends at the
+// first blank. Its words are runs of letters.
+func kindByName(description string) Kind {
+	host, _, _ := strings.Cut(description, " ")
+	begin := 0
+	for i := 0; i <= len(host); i++ {
+		if i < len(host) && (host[i]|0x20) >= 'a' && (host[i]|0x20) <= 'z' {
+			continue
+		}
+		if word := host[begin:i]; word != "" {
+			if k, ok := kindWords[strings.ToLower(word)]; ok {
+				return k
+			}
+		}
+		begin = i + 1
+	}
+	return HostKind
+}
