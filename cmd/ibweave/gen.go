@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,8 @@ Options after the kind make any kind like fabrics that operators have.`,
 	g.addGrid("torus", "n-dimensional torus: a mesh with all dimensions wrapped", true)
 	g.addHypercube()
 	g.addFatTree()
+	g.addTree()
+	g.addDirector()
 	g.kind("myrinet4", "four switches in a ring with eight hosts", func([]string) (*fabric.Fabric, error) { return gen.Myrinet4() })
 	g.addShufflenet()
 	g.addLattice()
@@ -161,6 +164,78 @@ func (g *generator) addFatTree() {
 	c.Flags().IntVar(&tree.Levels, "levels", 2, "levels of switches, 2 or 3")
 	c.Flags().IntVar(&tree.HostsPerLeaf, "hosts-per-leaf", 0, "hosts on each leaf; half the radix when not given")
 	g.require(c, "radix")
+}
+
+// addTree adds the tree of leaves, spines and core switches.
+func (g *generator) addTree() {
+	var tree gen.TreeSpec
+	var pods treePods
+	c := g.kind("tree", "tree of pods below core switches, as sites have it", func([]string) (*fabric.Fabric, error) {
+		var err error
+		if tree.Pods, err = pods.list(); err != nil {
+			return nil, err
+		}
+		return gen.Tree(tree)
+	})
+	pods.flags(c)
+	c.Flags().IntVar(&tree.Ports, "ports", 40, "ports of each switch")
+	c.Flags().IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
+	c.Flags().IntVar(&tree.Spines, "spines", 10, "spines of each pod")
+	c.Flags().IntVar(&tree.Parallel, "parallel", 1, "cables between a leaf and each spine of its pod")
+	c.Flags().IntVar(&tree.Groups, "groups", 0, "groups of core switches, each above as many spines of each pod; as many as spines when not given")
+	c.Flags().IntVar(&tree.Cores, "cores", 0, "core switches of each group")
+}
+
+// addDirector adds directors, below which are leaves or hosts.
+func (g *generator) addDirector() {
+	tree := gen.TreeSpec{Directors: true}
+	var pods treePods
+	var lines int
+	c := g.kind("director", "directors, chassis of line and spine chips, with leaves or hosts below", func([]string) (*fabric.Fabric, error) {
+		var err error
+		if tree.Pods, err = pods.list(); err != nil {
+			return nil, err
+		}
+		spec := tree
+		if spec.Spines = lines * spec.Groups; lines == 0 {
+			if spec.Groups != 1 || len(spec.Pods) != 1 {
+				return nil, fmt.Errorf("%s and %s with hosts on line chips: want 1 of each, since nothing would connect them",
+					text.Count(spec.Groups, "director", "directors"), text.Count(len(spec.Pods), "pod", "pods"))
+			}
+			spec.Spines, spec.Cores = spec.Cores, 0
+		}
+		return gen.Tree(spec)
+	})
+	pods.flags(c)
+	c.Flags().IntVar(&tree.Ports, "ports", 40, "ports of each switch and chip")
+	c.Flags().IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
+	c.Flags().IntVar(&tree.Groups, "directors", 1, "directors")
+	c.Flags().IntVar(&lines, "line-chips", 4, "line chips of each director for each pod; 0: the leaves are the line chips of one director")
+	c.Flags().IntVar(&tree.Cores, "spine-chips", 20, "spine chips of each director")
+}
+
+// treePods is the flags that say how many pods there are, and how many leaves each has.
+type treePods struct {
+	pods   int
+	leaves []int
+}
+
+func (t *treePods) flags(c *cobra.Command) {
+	c.Flags().IntVar(&t.pods, "pods", 1, "pods, which meet in the switches on top")
+	c.Flags().IntSliceVar(&t.leaves, "leaves", []int{8}, "leaves of each pod: `N`, or as many numbers as pods, with commas")
+}
+
+// list is the leaves by pod.
+func (t *treePods) list() ([]int, error) {
+	switch {
+	case t.pods < 1 || t.pods > int(fabric.MaxUnicastLID):
+		return nil, fmt.Errorf("--pods %d: want 1 to %d", t.pods, fabric.MaxUnicastLID)
+	case len(t.leaves) == 1:
+		return slices.Repeat(t.leaves, t.pods), nil
+	case len(t.leaves) != t.pods:
+		return nil, fmt.Errorf("--leaves has %d numbers for %d pods: want 1, or one for each pod", len(t.leaves), t.pods)
+	}
+	return t.leaves, nil
 }
 
 func (g *generator) addShufflenet() {

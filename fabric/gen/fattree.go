@@ -2,7 +2,7 @@ package gen
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -46,55 +46,13 @@ func FatTree(spec FatTreeSpec) (*fabric.Fabric, error) {
 	if hosts < 1 || hosts >= radix {
 		return nil, fmt.Errorf("fat tree of radix %d with %d hosts per leaf: want 1 to %d, so that a port is left to go up", radix, hosts, radix-1)
 	}
-	up := min(half, radix-hosts)
-
-	pods, leaves, cores := 1, radix, 0
+	tree := TreeSpec{Ports: radix, Pods: []int{radix}, Hosts: hosts, Spines: min(half, radix-hosts)}
 	if spec.Levels == 3 {
-		pods, leaves, cores = radix, half, half
+		tree.Pods, tree.Cores = slices.Repeat([]int{half}, radix), half
 	}
-	p, err := NewPlan(pods*(leaves+up)+up*cores, pods*leaves*hosts)
+	f, err := Tree(tree)
 	if err != nil {
 		return nil, fmt.Errorf("fat tree of radix %d, %d levels and %d hosts per leaf: %w", radix, spec.Levels, hosts, err)
 	}
-	podNames := []string{""}
-	if spec.Levels == 3 {
-		podNames = make([]string, pods)
-		for pod := range podNames {
-			podNames[pod] = " pod " + strconv.Itoa(pod)
-		}
-	}
-	leaf := make([]int, 0, pods*leaves) // by pod, by leaf
-	leafNames := make([]string, 0, pods*leaves)
-	for _, in := range podNames {
-		for l := range leaves {
-			name := "leaf " + strconv.Itoa(l) + in
-			leafNames = append(leafNames, name)
-			leaf = append(leaf, p.Switch(radix, name))
-		}
-	}
-	spine := make([]int, 0, pods*up) // by pod, by spine
-	for pod, in := range podNames {
-		for s := range up {
-			i := p.Switch(radix, "spine "+strconv.Itoa(s)+in)
-			for l := range leaves {
-				p.Cable(leaf[pod*leaves+l], radix-up+1+s, i, l+1)
-			}
-			spine = append(spine, i)
-		}
-	}
-	for g := range up {
-		group := "core " + strconv.Itoa(g) + ","
-		for c := range cores {
-			i := p.Switch(radix, group+strconv.Itoa(c))
-			for pod := range pods {
-				p.Cable(spine[pod*up+g], half+1+c, i, pod+1)
-			}
-		}
-	}
-	for l, name := range leafNames {
-		for h := range hosts {
-			p.Cable(p.CA(1, "host "+strconv.Itoa(h)+" "+name), 1, leaf[l], h+1)
-		}
-	}
-	return p.Fabric()
+	return f, nil
 }

@@ -90,6 +90,16 @@ func (p *Plan) node(n fabric.Node, ports int) int {
 	return i
 }
 
+// System makes one system of nodes: they share the system image GUID of the first.
+func (p *Plan) System(nodes []int) {
+	if p.err != nil {
+		return
+	}
+	for _, n := range nodes {
+		p.b.Node(n).SystemGUID = p.b.Node(nodes[0]).GUID
+	}
+}
+
 // Cable connects two ports, which must be free.
 func (p *Plan) Cable(node1, port1, node2, port2 int) {
 	if p.err != nil {

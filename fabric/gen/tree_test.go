@@ -1,0 +1,179 @@
+package gen_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+)
+
+// Every cable of small trees, by the definition in the comment of Tree.
+func TestTreeWiring(t *testing.T) {
+	for _, tt := range []struct {
+		spec gen.TreeSpec
+		want string
+	}{
+		{gen.TreeSpec{Ports: 8, Pods: []int{2, 1}, Hosts: 1, Spines: 2, Parallel: 2, Groups: 1, Cores: 2}, `
+"leaf 0 pod 0"[1] "host 0 leaf 0 pod 0"[1]
+"leaf 0 pod 0"[5] "spine 0 pod 0"[1]
+"leaf 0 pod 0"[6] "spine 1 pod 0"[1]
+"leaf 0 pod 0"[7] "spine 0 pod 0"[2]
+"leaf 0 pod 0"[8] "spine 1 pod 0"[2]
+"leaf 1 pod 0"[1] "host 0 leaf 1 pod 0"[1]
+"leaf 1 pod 0"[5] "spine 0 pod 0"[3]
+"leaf 1 pod 0"[6] "spine 1 pod 0"[3]
+"leaf 1 pod 0"[7] "spine 0 pod 0"[4]
+"leaf 1 pod 0"[8] "spine 1 pod 0"[4]
+"leaf 0 pod 1"[1] "host 0 leaf 0 pod 1"[1]
+"leaf 0 pod 1"[5] "spine 0 pod 1"[1]
+"leaf 0 pod 1"[6] "spine 1 pod 1"[1]
+"leaf 0 pod 1"[7] "spine 0 pod 1"[2]
+"leaf 0 pod 1"[8] "spine 1 pod 1"[2]
+"spine 0 pod 0"[5] "core 0,0"[1]
+"spine 0 pod 0"[6] "core 0,1"[1]
+"spine 1 pod 0"[5] "core 0,0"[2]
+"spine 1 pod 0"[6] "core 0,1"[2]
+"spine 0 pod 1"[5] "core 0,0"[3]
+"spine 0 pod 1"[6] "core 0,1"[3]
+"spine 1 pod 1"[5] "core 0,0"[4]
+"spine 1 pod 1"[6] "core 0,1"[4]`},
+		{gen.TreeSpec{Ports: 6, Pods: []int{2, 1}, Hosts: 1, Spines: 4, Groups: 2, Cores: 2, Directors: true}, `
+"leaf 0 pod 0"[1] "host 0 leaf 0 pod 0"[1]
+"leaf 0 pod 0"[3] "line 0 director 0"[1]
+"leaf 0 pod 0"[4] "line 1 director 0"[1]
+"leaf 0 pod 0"[5] "line 0 director 1"[1]
+"leaf 0 pod 0"[6] "line 1 director 1"[1]
+"leaf 1 pod 0"[1] "host 0 leaf 1 pod 0"[1]
+"leaf 1 pod 0"[3] "line 0 director 0"[2]
+"leaf 1 pod 0"[4] "line 1 director 0"[2]
+"leaf 1 pod 0"[5] "line 0 director 1"[2]
+"leaf 1 pod 0"[6] "line 1 director 1"[2]
+"leaf 0 pod 1"[1] "host 0 leaf 0 pod 1"[1]
+"leaf 0 pod 1"[3] "line 2 director 0"[1]
+"leaf 0 pod 1"[4] "line 3 director 0"[1]
+"leaf 0 pod 1"[5] "line 2 director 1"[1]
+"leaf 0 pod 1"[6] "line 3 director 1"[1]
+"line 0 director 0"[3] "spine 0 director 0"[1]
+"line 0 director 0"[4] "spine 1 director 0"[1]
+"line 1 director 0"[3] "spine 0 director 0"[2]
+"line 1 director 0"[4] "spine 1 director 0"[2]
+"line 0 director 1"[3] "spine 0 director 1"[1]
+"line 0 director 1"[4] "spine 1 director 1"[1]
+"line 1 director 1"[3] "spine 0 director 1"[2]
+"line 1 director 1"[4] "spine 1 director 1"[2]
+"line 2 director 0"[3] "spine 0 director 0"[3]
+"line 2 director 0"[4] "spine 1 director 0"[3]
+"line 3 director 0"[3] "spine 0 director 0"[4]
+"line 3 director 0"[4] "spine 1 director 0"[4]
+"line 2 director 1"[3] "spine 0 director 1"[3]
+"line 2 director 1"[4] "spine 1 director 1"[3]
+"line 3 director 1"[3] "spine 0 director 1"[4]
+"line 3 director 1"[4] "spine 1 director 1"[4]`},
+	} {
+		f, err := gen.Tree(tt.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(tt.want[1:], "\n"), wiring(f)); diff != "" {
+			t.Errorf("%+v: cables (-want +got):\n%s", tt.spec, diff)
+		}
+	}
+}
+
+// systems lists the descriptions of switches by system image GUID, in the order of the
+// first ones.
+func systems(f *fabric.Fabric) [][]string {
+	var list [][]string
+	at := map[fabric.GUID]int{}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		x := f.Node(s)
+		i, ok := at[x.SystemGUID]
+		if !ok {
+			i = len(list)
+			at[x.SystemGUID] = i
+			list = append(list, nil)
+			if x.GUID != x.SystemGUID {
+				list[i] = append(list[i], "not its own")
+			}
+		}
+		list[i] = append(list[i], x.Description)
+	}
+	return list
+}
+
+// The chips of a director are one system each, and leaves are systems of their own.
+func TestDirectors(t *testing.T) {
+	for _, tt := range []struct {
+		spec gen.TreeSpec
+		want string
+	}{
+		{gen.TreeSpec{Ports: 8, Pods: []int{1, 1}, Spines: 4, Groups: 2, Cores: 1, Directors: true},
+			"leaf 0 pod 0|leaf 0 pod 1|" +
+				"line 0 director 0,line 1 director 0,line 2 director 0,line 3 director 0,spine 0 director 0|" +
+				"line 0 director 1,line 1 director 1,line 2 director 1,line 3 director 1,spine 0 director 1"},
+		{gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true},
+			"line 0 director 0,line 1 director 0,line 2 director 0,spine 0 director 0,spine 1 director 0"},
+	} {
+		f, err := gen.Tree(tt.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range systems(f) {
+			got = append(got, strings.Join(s, ","))
+		}
+		if diff := cmp.Diff(strings.Split(tt.want, "|"), got); diff != "" {
+			t.Errorf("%+v: systems (-want +got):\n%s", tt.spec, diff)
+		}
+	}
+	// An aggregation node belongs to the chassis of its chip.
+	f, err := gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = (gen.Options{AggregationNodes: true}).Apply(f); err != nil {
+		t.Fatal(err)
+	}
+	if got := systems(f); len(got) != 1 || len(got[0]) != 5 {
+		t.Errorf("systems %v, want one of 5 chips", got)
+	}
+	for n := fabric.NodeID(f.NumSwitches()); int(n) < f.NumNodes(); n++ {
+		if x := f.Node(n); (x.SystemGUID == f.Node(0).GUID) != (x.Description == gen.AggregationNode) {
+			t.Errorf("%+v, the chassis is %s", x, f.Node(0).GUID)
+		}
+	}
+}
+
+func TestTreeErrors(t *testing.T) {
+	good := gen.TreeSpec{Ports: 8, Pods: []int{2, 2}, Hosts: 2, Spines: 2, Cores: 2}
+	for _, tt := range []struct {
+		change func(*gen.TreeSpec)
+		want   string
+	}{
+		{func(s *gen.TreeSpec) { s.Ports = 0 }, "switches of 0 ports: want 1 to 254"},
+		{func(s *gen.TreeSpec) { s.Ports = 255 }, "switches of 255 ports: want 1 to 254"},
+		{func(s *gen.TreeSpec) { s.Pods = nil }, "a tree without leaves: want 1 or more"},
+		{func(s *gen.TreeSpec) { s.Pods = []int{2, 0} }, "a pod of 0 leaves: want 1 or more"},
+		{func(s *gen.TreeSpec) { s.Cores = 0 }, "2 pods without core switches between them: want 1 pod"},
+		{func(s *gen.TreeSpec) { s.Cores = -1 }, "-1 core switches in each of 2 groups: want 0, 1, 0 and 1 or more"},
+		{func(s *gen.TreeSpec) { s.Groups = 3 }, "2 spines of a pod below 3 groups of core switches: want as many for each group"},
+		{func(s *gen.TreeSpec) { s.Hosts = 7 }, "9 cables on a leaf: want at most 8, one for each port"},
+		{func(s *gen.TreeSpec) { s.Parallel = 4 }, "10 cables on a leaf: want at most 8"},
+		{func(s *gen.TreeSpec) { s.Cores = 7 }, "9 cables on a spine: want at most 8"},
+		{func(s *gen.TreeSpec) { s.Pods = slices.Repeat([]int{1}, 9) }, "9 cables on a core switch: want at most 8"},
+		{func(s *gen.TreeSpec) { s.Ports, s.Pods = 254, slices.Repeat([]int{200}, 250); s.Hosts = 2 }, "larger than InfiniBand can address"},
+	} {
+		spec := good
+		tt.change(&spec)
+		if f, err := gen.Tree(spec); err == nil || f != nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %q", spec, err, tt.want)
+		}
+	}
+	if _, err := gen.Tree(good); err != nil {
+		t.Error(err)
+	}
+}
