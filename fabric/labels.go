@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // labels are what is printed beside the ports on the cages: few texts on many ports.
@@ -25,6 +26,45 @@ func (f *Fabric) Label(p PortID) string {
 
 // Labelled says whether any port has a label.
 func (f *Fabric) Labelled() bool { return f.labels != nil }
+
+// PortLabels is the labels of the ports of one node that have one, by port number.
+type PortLabels map[PortNum]string
+
+// PortLabels gives the labels of a node's ports, nil without any.
+func (f *Fabric) PortLabels(n NodeID) PortLabels {
+	if f.labels == nil {
+		return nil
+	}
+	var list PortLabels
+	for num := range f.nodes[n].NumPorts + 1 {
+		if label := f.Label(f.Port(n, num)); label != "" {
+			if list == nil {
+				list = PortLabels{}
+			}
+			list[num] = label
+		}
+	}
+	return list
+}
+
+// Text is a port where the node is named already: 3, or 3(1/2/1) with its label.
+func (l PortLabels) Text(p PortNum) string { return portText(p, l[p]) }
+
+func portText(p PortNum, label string) string {
+	if label == "" {
+		return strconv.Itoa(int(p))
+	}
+	return strconv.Itoa(int(p)) + "(" + label + ")"
+}
+
+// Texts is Text of ports.
+func (l PortLabels) Texts(ports []int) []string {
+	list := make([]string, len(ports))
+	for i, p := range ports {
+		list[i] = l.Text(PortNum(p))
+	}
+	return list
+}
 
 // SetLabel sets the label of a port; "" takes it away.
 func (b *Builder) SetLabel(node int, p PortNum, label string) error {

@@ -92,13 +92,7 @@ func (f *Fabric) nameNodes() []Name {
 func (f *Fabric) PortName(p PortID) string { return f.Name(f.owner[p]).At(f.Num(p), f.Label(p)) }
 
 // PortText is a port where the node is named already: 3, or 3(1/2/1) with its label.
-func (f *Fabric) PortText(p PortID) string {
-	text := strconv.Itoa(int(f.Num(p)))
-	if label := f.Label(p); label != "" {
-		text += "(" + label + ")"
-	}
-	return text
-}
+func (f *Fabric) PortText(p PortID) string { return portText(f.Num(p), f.Label(p)) }
 
 // WithNames is the same subnet with names for people, by node GUID. Nodes without one
 // keep the name that they have. Node descriptions stay, so that written files do not

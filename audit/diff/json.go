@@ -60,7 +60,15 @@ func (s *SwitchChange) append(b []byte) ([]byte, error) {
 		return nil, err
 	}
 	b = fmt.Appendf(b, `{"switch": "%s", "name": %s, "changed": %d, "blocks": %d, "entries": `, s.Switch, name, s.Changed, s.Blocks)
-	return append(s.Entries.append(b), '}'), nil
+	b = s.Entries.append(b)
+	if len(s.Labels) > 0 {
+		labels, err := json.Marshal(s.Labels)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `, "labels": `...), labels...)
+	}
+	return append(b, '}'), nil
 }
 
 // MarshalJSON is a list of {"lid", "old", "new"}, and "old_lid" where that is

@@ -38,7 +38,7 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 		for _, s := range slices.Compact(switches) {
 			x, y := numbers(c.old, a.Mask(c.back[s], l)), numbers(c.new, b.Mask(s, l))
 			if !slices.Equal(x, y) {
-				change.Masks = append(change.Masks, MaskChange{Switch: c.new.Node(s).GUID, Name: c.new.Name(s), Old: x, New: y})
+				change.Masks = append(change.Masks, MaskChange{Switch: c.new.Node(s).GUID, Name: c.new.Name(s), Old: x, New: y, Labels: c.new.PortLabels(s)})
 			}
 		}
 		if len(change.Masks) > 0 {
@@ -69,7 +69,8 @@ func newUpdatePlan(f *fabric.Fabric, u *mft.Update) *UpdatePlan {
 		s := MaskStage{SMPs: u.SMPs(i), Writes: make([]MaskWrite, len(stage))}
 		for k := range stage {
 			w := &stage[k]
-			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: numbers(f, w.Ports), name: f.Name(w.Switch)}
+			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: numbers(f, w.Ports),
+				name: f.Name(w.Switch), labels: f.PortLabels(w.Switch)}
 		}
 		p.Stages = append(p.Stages, s)
 	}

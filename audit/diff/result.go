@@ -170,6 +170,8 @@ type SwitchChange struct {
 	Changed int         `json:"changed"` // entries that lead elsewhere
 	Blocks  int         `json:"blocks"`
 	Entries Entries     `json:"entries"` // those that changed, by new LID
+	// Labels are those of its ports in the new state, see fabric.Fabric.PortLabels.
+	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
 // Entries is entries that changed.
@@ -194,8 +196,10 @@ type SL2VLChanges struct {
 type MapChange struct {
 	Out PortRef        `json:"out"`
 	In  fabric.PortNum `json:"in"`
-	Old [16]fabric.VL  `json:"old"`
-	New [16]fabric.VL  `json:"new"`
+	// InLabel is the label of port In.
+	InLabel string        `json:"in_label,omitempty"`
+	Old     [16]fabric.VL `json:"old"`
+	New     [16]fabric.VL `json:"new"`
 }
 
 // PathSLChanges is paths, of a switch that they start from and a destination,
@@ -366,6 +370,8 @@ type MaskChange struct {
 	Name   fabric.Name `json:"name"`
 	Old    []int       `json:"old"` // ports, ascending; never nil
 	New    []int       `json:"new"`
+	// Labels are those of its ports.
+	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
 // UpdatePlan is the order of writes of multicast masks, see mft.PlanUpdate.
@@ -391,6 +397,7 @@ type MaskWrite struct {
 	Position int         `json:"position"`
 	Ports    []int       `json:"ports"` // never nil
 	name     fabric.Name // of the switch
+	labels   fabric.PortLabels
 }
 
 // Interruption is an MLID some receivers of which lose packets in the meantime.

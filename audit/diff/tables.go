@@ -112,7 +112,9 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 				r.Entries = append(r.Entries, Entry{LID: t.new, OldLID: t.old, Old: a, New: b})
 			}
 		}
-		r.Changed = len(r.Entries)
+		if r.Changed = len(r.Entries); r.Changed > 0 {
+			r.Labels = c.new.PortLabels(fabric.NodeID(s))
+		}
 		return nil
 	})
 	if err != nil {
@@ -151,7 +153,7 @@ func (c *comparison) compareLanes() {
 			continue
 		}
 		if m, n := a.At(in, p), b.At(in, x); *m != *n {
-			d.Ports = append(d.Ports, MapChange{Out: portRef(c.new, x), In: in, Old: *m, New: *n})
+			d.Ports = append(d.Ports, MapChange{Out: portRef(c.new, x), In: in, InLabel: c.new.Label(c.new.Port(c.new.Owner(x), in)), Old: *m, New: *n})
 		}
 	}
 	d.Changed = int64(len(d.Ports))

@@ -241,11 +241,11 @@ func (t *printer) printChanges(r *Result) {
 }
 
 // entryText is an entry in words.
-func entryText(p fabric.PortNum) string {
+func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	if p == fabric.NoPath {
 		return "none"
 	}
-	return fmt.Sprint(p)
+	return labels.Text(p)
 }
 
 // printTables prints entries, maps and path SLs.
@@ -275,7 +275,7 @@ func (t *printer) printTables(r *Result) {
 				if e.OldLID != e.LID {
 					was = fmt.Sprintf(" (was %d)", e.OldLID)
 				}
-				s += fmt.Sprintf("\n        LID %d%s: port %s -> %s", e.LID, was, entryText(e.Old), entryText(e.New))
+				s += fmt.Sprintf("\n        LID %d%s: port %s -> %s", e.LID, was, entryText(e.Old, x.Labels), entryText(e.New, x.Labels))
 			}
 			return s
 		})
@@ -283,7 +283,7 @@ func (t *printer) printTables(r *Result) {
 	if d := r.SL2VL; d != nil {
 		section(t, "SL-to-VL maps that changed", len(d.Ports), func(i int) string {
 			x := &d.Ports[i]
-			return fmt.Sprintf("%s in by port %d: %v -> %v", x.Out, x.In, x.Old, x.New)
+			return fmt.Sprintf("%s in by port %s: %v -> %v", x.Out, fabric.PortLabels{x.In: x.InLabel}.Text(x.In), x.Old, x.New)
 		})
 	}
 	if d := r.PathSLs; d != nil {
@@ -417,7 +417,7 @@ func (t *printer) printMulticast(r *Result) {
 			return s
 		}
 		for _, m := range x.Masks {
-			s += fmt.Sprintf("\n        %s: ports %v -> %v", m.Name, m.Old, m.New)
+			s += fmt.Sprintf("\n        %s: ports %v -> %v", m.Name, m.Labels.Texts(m.Old), m.Labels.Texts(m.New))
 		}
 		return s
 	})
@@ -457,7 +457,7 @@ func (t *printer) updateLines(p *UpdatePlan) []string {
 		for _, w := range stage.Writes {
 			ports := "no ports"
 			if len(w.Ports) > 0 {
-				ports = "ports " + strings.Trim(fmt.Sprint(w.Ports), "[]")
+				ports = "ports " + strings.Join(w.labels.Texts(w.Ports), " ")
 			}
 			add("    %s %q MLID %#04x position %d: %s", w.Switch, w.name.Text, uint16(w.MLID), w.Position, ports)
 		}

@@ -12,8 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -95,9 +93,9 @@ type Entry struct {
 // Mask is the mask of an MLID that differs, as the ports that are only in one of the
 // two; ascending.
 type Mask struct {
-	MLID    fabric.LID       `json:"mlid"`
-	Missing []fabric.PortNum `json:"missing"`
-	Extra   []fabric.PortNum `json:"extra"`
+	MLID    fabric.LID `json:"mlid"`
+	Missing []int      `json:"missing"`
+	Extra   []int      `json:"extra"`
 }
 
 // Lanes is an SL-to-VL map that differs: of packets that come in by a port, 0 for the
@@ -105,8 +103,8 @@ type Mask struct {
 type Lanes struct {
 	In    fabric.PortNum `json:"in"`
 	Out   fabric.PortNum `json:"out"`
-	Meant []fabric.VL    `json:"meant"` // by SL
-	Live  []fabric.VL    `json:"live"`
+	Meant lft.VLMap      `json:"meant"`
+	Live  lft.VLMap      `json:"live"`
 }
 
 // Switch is a switch, or for SL-to-VL maps also a CA or router, whose tables differ.
@@ -121,29 +119,7 @@ type Switch struct {
 	Masks   []Mask      `json:"masks"`   // the first, by MLID
 	Maps    []Lanes     `json:"maps"`    // the first, by port out and in
 	// Labels are those of its ports, see fabric.Fabric.Label; nil without any.
-	Labels map[fabric.PortNum]string `json:"labels,omitempty"`
-}
-
-// PortText is a port of the switch as text for people has it: 3, or 3(1/2/1).
-func (s *Switch) PortText(p fabric.PortNum) string {
-	text := strconv.Itoa(int(p))
-	if label := s.Labels[p]; label != "" {
-		text += "(" + label + ")"
-	}
-	return text
-}
-
-// labels gives a switch the labels of its ports.
-func (c *comparison) labels(n fabric.NodeID) {
-	f := c.meant.Fabric
-	for num := range f.Node(n).NumPorts + 1 {
-		if label := f.Label(f.Port(n, num)); label != "" {
-			if c.per.Labels == nil {
-				c.per.Labels = map[fabric.PortNum]string{}
-			}
-			c.per.Labels[num] = label
-		}
-	}
+	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
 // Report is what Compare found.
@@ -264,9 +240,7 @@ func (c *comparison) compareTables(ctx context.Context) error {
 			if f.IsSwitch(n) {
 				r.Drifted++
 			}
-			if f.Labelled() {
-				c.labels(n)
-			}
+			p.Labels = f.PortLabels(n)
 			r.PerSwitch = append(r.PerSwitch, *p)
 			c.reportDifferences()
 		}
@@ -351,7 +325,7 @@ func (c *comparison) compareMasks(s, to fabric.NodeID) {
 			continue
 		}
 		p.MFT.Compared++
-		x := Mask{mlid, []fabric.PortNum{}, []fabric.PortNum{}}
+		x := Mask{mlid, []int{}, []int{}}
 		has := [2][256]bool{}
 		for _, port := range meant {
 			has[0][c.meant.Fabric.Num(port)] = true
@@ -361,9 +335,9 @@ func (c *comparison) compareMasks(s, to fabric.NodeID) {
 		}
 		for port := range c.meant.Fabric.Node(s).NumPorts + 1 {
 			if has[0][port] && !has[1][port] {
-				x.Missing = append(x.Missing, port)
+				x.Missing = append(x.Missing, int(port))
 			} else if has[1][port] && !has[0][port] {
-				x.Extra = append(x.Extra, port)
+				x.Extra = append(x.Extra, int(port))
 			}
 		}
 		switch {
@@ -405,7 +379,7 @@ func (c *comparison) compareMaps(n, to fabric.NodeID) {
 			}
 			p.SL2VL.Changed++
 			if len(p.Maps) < c.samples {
-				p.Maps = append(p.Maps, Lanes{in, out, slices.Clone(meant[:]), slices.Clone(live[:])})
+				p.Maps = append(p.Maps, Lanes{in, out, *meant, *live})
 			}
 		}
 	}

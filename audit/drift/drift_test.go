@@ -210,17 +210,17 @@ func TestRandom(t *testing.T) {
 			}
 			for _, m := range p.Masks {
 				gotMFT[fmt.Sprint(s)] = true
-				var ports []fabric.PortNum
+				var ports []int
 				for _, q := range meant.MFT.Mask(s, m.MLID) {
-					if !slices.Contains(m.Missing, f.Num(q)) {
-						ports = append(ports, f.Num(q))
+					if !slices.Contains(m.Missing, int(f.Num(q))) {
+						ports = append(ports, int(f.Num(q)))
 					}
 				}
 				ports = append(ports, m.Extra...)
 				slices.Sort(ports)
-				var want []fabric.PortNum
+				var want []int
 				for _, q := range live.MFT.Mask(s, m.MLID) {
-					want = append(want, f.Num(q))
+					want = append(want, int(f.Num(q)))
 				}
 				if !slices.Equal(ports, want) {
 					t.Errorf("switch %d: %+v gives ports %v, live %v", s, m, ports, want)

@@ -321,7 +321,7 @@ func writeDrifted(b *facts, s *drift.Switch) {
 	}
 	more(s.MFT.Differ()-len(s.Masks), "masks")
 	for _, m := range s.Maps {
-		fmt.Fprintf(b, "    port %s to port %s: VLs %v, meant %v\n", s.PortText(m.In), s.PortText(m.Out), m.Live, m.Meant)
+		fmt.Fprintf(b, "    port %s to port %s: VLs %v, meant %v\n", s.Labels.Text(m.In), s.Labels.Text(m.Out), m.Live, m.Meant)
 	}
 	more(s.SL2VL.Differ()-len(s.Maps), "maps")
 }
@@ -330,17 +330,13 @@ func outOf(s *drift.Switch, p fabric.PortNum) string {
 	if p == fabric.NoPath {
 		return "no entry"
 	}
-	return "port " + s.PortText(p)
+	return "port " + s.Labels.Text(p)
 }
 
-func portList(s *drift.Switch, ports []fabric.PortNum) string {
+func portList(s *drift.Switch, ports []int) string {
 	name := "port "
 	if len(ports) > 1 {
 		name = "ports "
 	}
-	words := make([]string, len(ports))
-	for i, p := range ports {
-		words[i] = s.PortText(p)
-	}
-	return name + strings.Join(words, ", ")
+	return name + strings.Join(s.Labels.Texts(ports), ", ")
 }

@@ -70,6 +70,8 @@ type MaskDifference struct {
 	Switch Switch     `json:"switch"`
 	Ours   []int      `json:"ours"` // ascending
 	OpenSM []int      `json:"opensm"`
+	// Labels are those of the ports of Switch.
+	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
 // String is the group, the switch and both masks.
@@ -78,17 +80,18 @@ func (d MaskDifference) String() string {
 	if d.MGID == "" {
 		group = "none of ours"
 	}
-	return fmt.Sprintf("group %s, MLID %#x, %q (%s): %s, OpenSM has %s", group, uint16(d.MLID), d.Switch.Name.Text, d.Switch.GUID, maskText(d.Ours), maskText(d.OpenSM))
+	return fmt.Sprintf("group %s, MLID %#x, %q (%s): %s, OpenSM has %s", group, uint16(d.MLID), d.Switch.Name.Text, d.Switch.GUID, maskText(d.Ours, d.Labels), maskText(d.OpenSM, d.Labels))
 }
 
-func maskText(ports []int) string {
-	switch len(ports) {
+func maskText(ports []int, labels fabric.PortLabels) string {
+	switch list := strings.Join(labels.Texts(ports), ","); len(ports) {
 	case 0:
 		return "no port"
 	case 1:
-		return fmt.Sprintf("port %d", ports[0])
+		return "port " + list
+	default:
+		return "ports " + list
 	}
-	return "ports " + strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
 }
 
 // MulticastReport is what a rehearsal found of multicast. A mask is that of one
@@ -113,12 +116,14 @@ type MapDifference struct {
 	Out    fabric.PortNum `json:"out"`
 	Ours   []int          `json:"ours"` // VL by SL
 	OpenSM []int          `json:"opensm"`
+	// Labels are those of the ports of Node.
+	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
 // String is the way through the node and both tables.
 func (d MapDifference) String() string {
 	vls := func(m []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(m), " ", ","), "[]") }
-	return fmt.Sprintf("%q (%s), port %d to port %d: VLs %s, OpenSM has %s", d.Node.Name.Text, d.Node.GUID, d.In, d.Out, vls(d.Ours), vls(d.OpenSM))
+	return fmt.Sprintf("%q (%s), port %s to port %s: VLs %s, OpenSM has %s", d.Node.Name.Text, d.Node.GUID, d.Labels.Text(d.In), d.Labels.Text(d.Out), vls(d.Ours), vls(d.OpenSM))
 }
 
 // SL2VLReport is what a rehearsal found of SL-to-VL tables: those of every way
@@ -515,7 +520,7 @@ func (p *pluginRun) compareMasks(got *mft.Tables) {
 			}
 			if !slices.Equal(want, have) {
 				same = false
-				list = append(list, MaskDifference{group, mgid, live, nameOf(f, s), want, have})
+				list = append(list, MaskDifference{group, mgid, live, nameOf(f, s), want, have, f.PortLabels(s)})
 			}
 		}
 		return same
@@ -553,7 +558,7 @@ func (p *pluginRun) compareMaps(got *lft.SL2VL) {
 			return
 		}
 		if report.Differences++; report.Differences <= p.opt.Samples {
-			d := MapDifference{Node: nameOf(f, f.Owner(out)), In: in, Out: f.Num(out)}
+			d := MapDifference{Node: nameOf(f, f.Owner(out)), In: in, Out: f.Num(out), Labels: f.PortLabels(f.Owner(out))}
 			for sl := range want {
 				d.Ours, d.OpenSM = append(d.Ours, int(want[sl])), append(d.OpenSM, int(have[sl]))
 			}

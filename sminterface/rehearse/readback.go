@@ -218,7 +218,7 @@ func (b *readback) compare() {
 				continue
 			}
 			if report.Differences++; report.Differences <= b.opt.Samples {
-				report.Samples = append(report.Samples, Difference{Switch: b.f.Node(s).GUID, Name: b.f.Name(s), LID: l, Ours: ours, OpenSM: theirs})
+				report.Samples = append(report.Samples, Difference{Switch: b.f.Node(s).GUID, Name: b.f.Name(s), LID: l, Ours: ours, OpenSM: theirs, Labels: b.f.PortLabels(s)})
 			}
 		}
 		if report.Differences == before {

@@ -70,18 +70,20 @@ type Difference struct {
 	LID    fabric.LID     `json:"lid"`
 	Ours   fabric.PortNum `json:"ours"`   // fabric.NoPath for none
 	OpenSM fabric.PortNum `json:"opensm"` // what the switch has
+	// Labels are those of its ports, see fabric.Fabric.PortLabels.
+	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
 // String is "switch" (GUID), LID: port against port.
 func (d Difference) String() string {
-	return fmt.Sprintf("%q (%s), LID %d: %s, OpenSM has %s", d.Name.Text, d.Switch, d.LID, portText(d.Ours), portText(d.OpenSM))
+	return fmt.Sprintf("%q (%s), LID %d: %s, OpenSM has %s", d.Name.Text, d.Switch, d.LID, entryText(d.Ours, d.Labels), entryText(d.OpenSM, d.Labels))
 }
 
-func portText(p fabric.PortNum) string {
+func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	if p == fabric.NoPath {
 		return "no path"
 	}
-	return fmt.Sprintf("port %d", p)
+	return "port " + labels.Text(p)
 }
 
 // LIDDifference is a port that has got another LID than it was meant to have.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -312,8 +313,8 @@ func TestChangedEntry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []Difference{{f.Node(s).GUID, f.Name(s), c.lid, c.port, was}}
-		if r.Equal() || r.Differences != 1 || r.EqualSwitches != 31 || !slices.Equal(r.Samples, want) || r.Entries != 32*64 {
+		want := []Difference{{Switch: f.Node(s).GUID, Name: f.Name(s), LID: c.lid, Ours: c.port, OpenSM: was}}
+		if r.Equal() || r.Differences != 1 || r.EqualSwitches != 31 || !reflect.DeepEqual(r.Samples, want) || r.Entries != 32*64 {
 			t.Errorf("LID %d, port %d: report %+v, want the difference %+v", c.lid, c.port, r, want)
 		}
 	}
@@ -362,8 +363,8 @@ func TestRemapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The row of LID 901 comes later, and is right.
-	want := []Difference{{f.Node(s).GUID, f.Name(s), 900, tb.Row(s)[900], fabric.NoPath}}
-	if r.Equal() || !slices.Equal(r.Samples, want) || r.Differences != 1 || r.WrongLIDs != 0 {
+	want := []Difference{{Switch: f.Node(s).GUID, Name: f.Name(s), LID: 900, Ours: tb.Row(s)[900], OpenSM: fabric.NoPath}}
+	if r.Equal() || !reflect.DeepEqual(r.Samples, want) || r.Differences != 1 || r.WrongLIDs != 0 {
 		t.Errorf("report %+v, want the difference %+v", r, want)
 	}
 	notes(t, r, `the row is for LID 900, but its comment names "dgx-1 mlx5_1"[1] (0xfc6a1c0300000003), which has LID 901`)

@@ -283,3 +283,26 @@ func FuzzReplaceGUIDs(f *testing.F) {
 		}
 	})
 }
+
+// Differences name ports by number and label.
+func TestDifferencesHaveLabels(t *testing.T) {
+	labels := fabric.PortLabels{1: "1/1/1", 3: "1/2/1"}
+	s := Switch{0x10, fabric.Name{Text: "leaf"}}
+	for _, c := range []struct {
+		got  fmt.Stringer
+		want string
+	}{
+		{Difference{Switch: 0x10, Name: s.Name, LID: 4, Ours: 3, OpenSM: 2, Labels: labels},
+			`"leaf" (0x0000000000000010), LID 4: port 3(1/2/1), OpenSM has port 2`},
+		{Difference{Switch: 0x10, Name: s.Name, LID: 4, Ours: fabric.NoPath, OpenSM: 1, Labels: labels},
+			`"leaf" (0x0000000000000010), LID 4: no path, OpenSM has port 1(1/1/1)`},
+		{MaskDifference{"g", "ff12::1", 0xc001, s, []int{1, 2, 3}, []int{3}, labels},
+			`group "g" (ff12::1), MLID 0xc001, "leaf" (0x0000000000000010): ports 1(1/1/1),2,3(1/2/1), OpenSM has port 3(1/2/1)`},
+		{MapDifference{s, 1, 2, []int{0, 1}, []int{0, 0}, labels},
+			`"leaf" (0x0000000000000010), port 1(1/1/1) to port 2: VLs 0,1, OpenSM has 0,0`},
+	} {
+		if got := c.got.String(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
