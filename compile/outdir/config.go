@@ -131,6 +131,9 @@ func (c *contents) writePluginConfig(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if c.opt.Labels && c.Routing.Fabric.Labelled() {
+		b = fmt.Appendf(b, "labels: %q\n", c.installed(TopologyName))
+	}
 	_, err = fmt.Fprintf(w, "# How OpenSM's plugin makes what ibweave's %s made.\n%s", c.Routing.Engine, b)
 	return err
 }

@@ -16,11 +16,12 @@ const (
 )
 
 // How large our files may be, in bytes. groups.json has some seven bytes for each
-// member of each group, guid2lid 40 for each port.
+// member of each group, guid2lid 40 for each port, a topology text 70 for each end of a cable.
 const (
 	maxConfig   = 1 << 20
 	maxGroups   = 32 << 20
 	maxGUID2LID = 16 << 20
+	maxLabels   = 64 << 20
 )
 
 // hangError says that a file could not be read, or written, in time.

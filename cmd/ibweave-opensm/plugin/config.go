@@ -54,6 +54,8 @@ type Config struct {
 	Verify  string
 	VLArb   string
 	Timeout time.Duration
+	// Labels is a topology text with the labels of ports, for the logs; "" for none.
+	Labels string
 	// Incremental keeps of the last tables what a change of the subnet leaves. Then
 	// tables depend on what the subnet was like before.
 	Incremental bool
@@ -185,6 +187,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 		{"verify", func(n *yaml.Node) error { return r.oneOf(n, &c.Verify, VerifyError, VerifyWarn) }},
 		{"vlarb", func(n *yaml.Node) error { return r.oneOf(n, &c.VLArb, ArbitrationOpenSM, ArbitrationEqual) }},
 		{"timeout", func(n *yaml.Node) error { return r.duration(n, &c.Timeout) }},
+		{"labels", func(n *yaml.Node) error { return r.path(n, &c.Labels) }},
 		{"incremental", func(n *yaml.Node) error { return r.boolean(n, &c.Incremental) }},
 		{"multicast", func(n *yaml.Node) error {
 			return r.mapping(n, []key{

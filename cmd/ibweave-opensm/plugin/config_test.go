@@ -61,7 +61,7 @@ log:
 // Errors have the line and what would have been right.
 func TestParseConfigErrors(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
-		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, incremental, multicast, log\n    vl: 3"},
+		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, labels, incremental, multicast, log\n    vl: 3"},
 		{"vls: 2\nvls: 4\n", "f:2: key \"vls\" is in line 1 already\n    vls: 4"},
 		{"vls: 3\n", "f:1:5: \"3\": want 1, 2, 4, 8 or 15 data VLs\n    vls: 3"},
 		{"vls:\n", "f:1:4: no value: want 1, 2, 4, 8 or 15"},

@@ -147,6 +147,7 @@ type Plugin struct {
 	sweeps  uint64  // how often OpenSM has swept
 	refused map[int]refusal
 	groups  *declaredGroups
+	labels  nodeLabels
 	absent  string // the roots that are not in the subnet, as OpenSM's log has them
 
 	reading    sync.Mutex // the file of groups is being read
@@ -185,6 +186,7 @@ func Open(options string, host Host) *Plugin {
 			return err
 		}
 		p.log, p.close = openLog(&p.config.Log, host.LogDir, p.logTrouble)
+		p.openLabels()
 		if name := p.config.Multicast.Groups; name != "" {
 			p.groupsFile.file = name
 			p.groups, err = p.groupsFile.get(startTimeout, func() (*declaredGroups, error) { return readGroups(name, nil) })
@@ -402,7 +404,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		p.log.Debug("the subnet has not changed", zap.String("engine", t.Engine))
 		return &again, nil
 	}
-	f, notes, err := s.fabric()
+	f, notes, err := s.fabric(p.labels)
 	if err != nil {
 		return nil, &Error{Code: BadSubnet, Err: err}
 	}

@@ -617,7 +617,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	s := snapshotOf(f, rand.New(rand.NewPCG(1, 2)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := s.fabric(); err != nil {
+		if _, _, err := s.fabric(nil); err != nil {
 			b.Fatal(err)
 		}
 	}

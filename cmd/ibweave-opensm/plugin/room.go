@@ -15,6 +15,7 @@ const (
 	configTimes   = 64
 	groupsTimes   = 8
 	guid2lidTimes = 16
+	labelsTimes   = 16
 )
 
 // routingNeeds is about what a routing of a fabric and its verification take at most, in

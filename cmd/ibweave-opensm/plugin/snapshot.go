@@ -59,8 +59,8 @@ const maxNotes = 5
 // are left out, as OpenSM's own engines do, and so are ports of CAs without LIDs, for
 // which there is nothing to write; notes say so. Errors: a switch without a LID, and
 // whatever else OpenSM cannot have.
-func (s *Snapshot) fabric() (f *fabric.Fabric, notes []string, err error) {
-	b := modelBuilder{Snapshot: s}
+func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, err error) {
+	b := modelBuilder{Snapshot: s, labels: labels}
 	b.model.Grow(len(s.Nodes), len(s.Ports))
 	for i := range s.Nodes {
 		if err := b.addNode(&s.Nodes[i]); err != nil {
@@ -93,6 +93,7 @@ func (s *Snapshot) fabric() (f *fabric.Fabric, notes []string, err error) {
 // modelBuilder makes the model of a Snapshot.
 type modelBuilder struct {
 	*Snapshot
+	labels        nodeLabels
 	model         fabric.Builder
 	notes         []string
 	sick, without int // cables and ports that are left out
@@ -102,12 +103,19 @@ func (b *modelBuilder) addNode(n *Node) error {
 	if n.First < 0 || int(n.First)+int(n.NumPorts) >= len(b.Ports) {
 		return fmt.Errorf("node %s has ports that are not there", n.GUID)
 	}
-	_, err := b.model.AddNode(fabric.Node{
+	at, err := b.model.AddNode(fabric.Node{
 		GUID: n.GUID, SystemGUID: n.SystemGUID, Type: fabric.NodeType(n.Type), NumPorts: fabric.PortNum(n.NumPorts),
 		EnhancedPort0: n.EnhancedPort0, VendorID: n.VendorID, DeviceID: n.DeviceID, Description: n.Description,
 	})
 	if err != nil {
 		return fmt.Errorf("node %s %q: %w", n.GUID, n.Description, err)
+	}
+	for p, label := range b.labels[n.GUID] {
+		if p <= fabric.PortNum(n.NumPorts) { // else the label is of another device with this GUID
+			if err := b.model.SetLabel(at, p, label); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -130,7 +138,7 @@ func (b *modelBuilder) addEndPorts(i int) error {
 			}
 		case at.Peer >= 0:
 			if b.without++; b.without <= maxNotes {
-				b.notes = append(b.notes, fmt.Sprintf("port %d of %s %q has no LID: left out", p, n.GUID, n.Description))
+				b.notes = append(b.notes, b.portName(n, p)+" has no LID: left out")
 			}
 		}
 	}
@@ -155,8 +163,7 @@ func (b *modelBuilder) addCables(i int) error {
 		to := &b.Nodes[j]
 		if (at.Sick || peer.Sick) && n.isSwitch() && to.isSwitch() {
 			if b.sick++; b.sick <= maxNotes {
-				b.notes = append(b.notes, fmt.Sprintf("cable from port %d of %s %q to port %d of %s %q is unhealthy: not used",
-					p, n.GUID, n.Description, at.Num, to.GUID, to.Description))
+				b.notes = append(b.notes, fmt.Sprintf("cable from %s to %s is unhealthy: not used", b.portName(n, p), b.portName(to, int(at.Num))))
 			}
 			continue
 		}
@@ -169,6 +176,11 @@ func (b *modelBuilder) addCables(i int) error {
 		}
 	}
 	return nil
+}
+
+// portName names a port for messages: port 3(1/2/1) of 0x0002c90300001234 "leaf 1".
+func (b *modelBuilder) portName(n *Node, p int) string {
+	return fmt.Sprintf("port %s of %s %q", b.labels[n.GUID].Text(fabric.PortNum(p)), n.GUID, n.Description)
 }
 
 func (n *Node) isSwitch() bool { return n.Type == uint8(fabric.Switch) }
