@@ -50,6 +50,7 @@ Options after the kind make any kind like fabrics that operators have.`,
 		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
   ibweave gen fattree --radix 8 --format ibdiagnet2 -o ibdiagnet2
   ibweave gen fattree --radix 40 --aggregation-nodes -o sharp.ibnetdiscover
+  ibweave gen tree --leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.ibnetdiscover
   ibweave gen mesh --dims 16x16 | ibweave compile -t - -e updn -o tables`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -180,7 +181,9 @@ func (g *generator) addTree() {
 	pods.flags(c)
 	c.Flags().IntVar(&tree.Ports, "ports", 40, "ports of each switch")
 	c.Flags().IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
+	c.Flags().IntVar(&tree.Rails, "rails", 1, "adapters of each host, each on a leaf of its own: so many leaves there are for each of --leaves")
 	c.Flags().IntVar(&tree.Spines, "spines", 10, "spines of each pod")
+	c.Flags().BoolVar(&tree.RailSpines, "rail-spines", false, "give each rail of a pod spines of its own")
 	c.Flags().IntVar(&tree.Parallel, "parallel", 1, "cables between a leaf and each spine of its pod")
 	c.Flags().IntVar(&tree.Groups, "groups", 0, "groups of core switches, each above as many spines of each pod; as many as spines when not given")
 	c.Flags().IntVar(&tree.Cores, "cores", 0, "core switches of each group")

@@ -94,7 +94,7 @@ var scopes = map[string][]scope{
 	"gen myrinet4":   generated("", "drop-links"),
 	"gen shufflenet": generated("k p", "drop-links"),
 	"gen torus":      generated("dims hosts", "drop-links"),
-	"gen tree":       generated("cores groups hosts leaves parallel pods ports spines", "drop-links"),
+	"gen tree":       append(generated("cores groups hosts leaves parallel pods ports rails spines", "drop-links"), scope{flags: "rail-spines", with: "rails"}),
 	"join":           {{flags: asking + " format mgid mlid non-member pkey port-guid qkey send-only sl"}},
 	"leave":          {{flags: asking + " format mgid mlid non-member port-guid send-only"}},
 	"man":            {{flags: "output"}},

@@ -74,6 +74,7 @@ func shapes() []shape {
 		{"fat tree 3 of 56", tree(56, 3, 0), 3920, 43904, 43904, 3 * 43904, 4, 0},
 		{"tree of pods of 3 and 2 leaves", sites(gen.TreeSpec{Ports: 12, Pods: []int{3, 2}, Hosts: 4, Spines: 4, Groups: 2, Cores: 3, Parallel: 2}),
 			5 + 8 + 6, 20, 20, 20 + 5*4*2 + 8*3, 4, 0},
+		{"tree of 2 units with 3 rails", sites(gen.TreeSpec{Ports: 12, Pods: []int{2}, Hosts: 4, Rails: 3, Spines: 2, Parallel: 2}), 8, 24, 24, 24 + 6*4, 2, 0},
 		{"tree of two levels", sites(gen.TreeSpec{Ports: 36, Pods: []int{30}, Hosts: 1, Spines: 5}), 35, 30, 30, 30 + 150, 2, 0},
 		{"shufflenet 2,3", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) }, 24, 24, 24, 48 + 24, 4, 2.3913},
 		{"shufflenet 2,2, double cables", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 2) }, 8, 8, 8, 16 + 8, 3, 0},

@@ -1,6 +1,7 @@
 package gen_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,81 @@ func TestDirectors(t *testing.T) {
 	}
 }
 
+// Adapter r of a host is on leaf r of its unit, at the host's number; with spines of their
+// own, leaves of a rail of a pod have the same spines and share them with no other.
+func TestRails(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		spec := gen.TreeSpec{Ports: 16, Pods: []int{3, 2}, Hosts: 4, Rails: 3, RailSpines: own, Spines: 2, Cores: 1}
+		f, err := gen.Tree(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		adapters := 0
+		for _, p := range f.CAPorts() {
+			var r, h, u, pod int
+			if n, _ := fmt.Sscanf(f.Node(f.Owner(p)).Description, "adapter %d host %d unit %d pod %d", &r, &h, &u, &pod); n != 4 {
+				t.Fatalf("%q", f.Node(f.Owner(p)).Description)
+			}
+			adapters++
+			if got, want := f.PortName(f.Peer(p)), fmt.Sprintf("%q[%d]", fmt.Sprintf("leaf %d unit %d pod %d", r, u, pod), h+1); got != want {
+				t.Errorf("%s leads to %s, want %s", f.PortName(p), got, want)
+			}
+		}
+		if adapters != 5*3*4 {
+			t.Errorf("%d adapters, want 60", adapters)
+		}
+		spines := map[string]string{} // by spine: the pod, or the rail of the pod
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			var r, u, pod int
+			if n, _ := fmt.Sscanf(f.Node(s).Description, "leaf %d unit %d pod %d", &r, &u, &pod); n != 3 {
+				continue
+			}
+			block := fmt.Sprint(pod)
+			if own {
+				block += fmt.Sprint(" rail ", r)
+			}
+			_, to := f.SwitchLinks(s)
+			if len(to) != 2 {
+				t.Errorf("%d spines of %q, want 2", len(to), f.Node(s).Description)
+			}
+			for _, spine := range to {
+				name := f.Node(spine).Description
+				if was, ok := spines[name]; ok && was != block {
+					t.Errorf("%q has leaves of %s and of %s", name, was, block)
+				}
+				spines[name] = block
+			}
+		}
+		want := 4
+		if own {
+			want = 12
+		}
+		if len(spines) != want {
+			t.Errorf("%d spines have leaves, want %d", len(spines), want)
+		}
+	}
+}
+
+// A tree of the size of NVIDIA's Selene: 25 units of 20 hosts with 8 rails.
+func TestSelene(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{
+		Ports: 40, Pods: []int{7, 7, 7, 4}, Hosts: 20, Rails: 8, RailSpines: true, Spines: 10, Parallel: 2, Cores: 14,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		_, to := f.SwitchLinks(s)
+		word, _, _ := strings.Cut(f.Node(s).Description, " ")
+		kinds[fmt.Sprintf("%s %d", word, len(to))]++
+	}
+	want := map[string]int{"leaf 20": 200, "spine 28": 240, "spine 22": 80, "core 32": 140}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("switches by their cables (-want +got):\n%s", diff)
+	}
+}
+
 func TestTreeErrors(t *testing.T) {
 	good := gen.TreeSpec{Ports: 8, Pods: []int{2, 2}, Hosts: 2, Spines: 2, Cores: 2}
 	for _, tt := range []struct {
@@ -156,11 +232,12 @@ func TestTreeErrors(t *testing.T) {
 	}{
 		{func(s *gen.TreeSpec) { s.Ports = 0 }, "switches of 0 ports: want 1 to 254"},
 		{func(s *gen.TreeSpec) { s.Ports = 255 }, "switches of 255 ports: want 1 to 254"},
-		{func(s *gen.TreeSpec) { s.Pods = nil }, "a tree without leaves: want 1 or more"},
-		{func(s *gen.TreeSpec) { s.Pods = []int{2, 0} }, "a pod of 0 leaves: want 1 or more"},
-		{func(s *gen.TreeSpec) { s.Cores = 0 }, "2 pods without core switches between them: want 1 pod"},
+		{func(s *gen.TreeSpec) { s.Pods = nil }, "pods of [] leaves: want 1 or more of 1 or more"},
+		{func(s *gen.TreeSpec) { s.Pods = []int{2, 0} }, "pods of [2 0] leaves: want 1 or more of 1 or more"},
+		{func(s *gen.TreeSpec) { s.Cores = 0 }, "2 pods or rails with spines of their own, and no core switches between them: want 1"},
 		{func(s *gen.TreeSpec) { s.Cores = -1 }, "-1 core switches in each of 2 groups: want 0, 1, 0 and 1 or more"},
 		{func(s *gen.TreeSpec) { s.Groups = 3 }, "2 spines of a pod below 3 groups of core switches: want as many for each group"},
+		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.Rails, s.RailSpines = []int{2}, 0, 4, true }, "4 pods or rails with spines of their own, and no core"},
 		{func(s *gen.TreeSpec) { s.Hosts = 7 }, "9 cables on a leaf: want at most 8, one for each port"},
 		{func(s *gen.TreeSpec) { s.Parallel = 4 }, "10 cables on a leaf: want at most 8"},
 		{func(s *gen.TreeSpec) { s.Cores = 7 }, "9 cables on a spine: want at most 8"},
