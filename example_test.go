@@ -137,5 +137,5 @@ func ExamplePath() {
 	// "host 0,0"[1] to "switch 0,0"[5]
 	// "switch 0,0"[3] to "switch 5,0"[1]
 	// "switch 5,0"[5] to "host 5,0"[1]
-	// 1 "switch 0,0" has no way to LID 5
+	// 1 "switch 0,0" has no entry for LID 5
 }

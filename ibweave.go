@@ -3,7 +3,6 @@ package ibweave
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/ibweave/ibweave/compile"
@@ -127,32 +126,7 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt WriteOptions)
 
 // Path follows a packet from a CA or router port to the base LID of another port: it returns the
 // ports by which the packet leaves the source and each switch. The error says where the
-// packet is lost. It takes at most as many hops as the fabric has switches.
+// packet is lost, and the ports until there are returned with it.
 func Path(f *fabric.Fabric, t *lft.Tables, source, destination fabric.PortID) ([]fabric.PortID, error) {
-	lid := f.LID(destination)
-	if t.Switches() != f.NumSwitches() || t.MaxLID() < lid {
-		return nil, fmt.Errorf("tables of %d switches and LIDs up to %d are not of this fabric", t.Switches(), t.MaxLID())
-	}
-	hops := []fabric.PortID{source}
-	for at := f.Peer(source); at != destination; at = f.Peer(hops[len(hops)-1]) {
-		if at == fabric.NoPort {
-			return hops, fmt.Errorf("%s has no cable", f.PortName(hops[len(hops)-1]))
-		}
-		s := f.Owner(at)
-		if !f.IsSwitch(s) {
-			return hops, fmt.Errorf("the packet comes to %s, which does not have LID %d", f.PortName(at), lid)
-		}
-		if len(hops) > f.NumSwitches() {
-			return hops, fmt.Errorf("the packet loops at %s", f.Name(s))
-		}
-		num := t.Row(s)[lid]
-		switch {
-		case num == fabric.ManagementPort && f.Port(s, 0) == destination:
-			return hops, nil
-		case num == fabric.ManagementPort || num > f.Node(s).NumPorts:
-			return hops, fmt.Errorf("%s has no way to LID %d", f.Name(s), lid)
-		}
-		hops = append(hops, f.Port(s, num))
-	}
-	return hops, nil
+	return t.Path(f, source, f.LID(destination), nil)
 }

@@ -479,17 +479,17 @@ func TestNoPath(t *testing.T) {
 		want string
 	}{
 		{"no entry", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = fabric.NoPath },
-			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: switch "switch 1,0" has no entry for LID 4; use updn-tree`},
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: "switch 1,0" has no entry for LID 4; use updn-tree`},
 		{"no such port", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 9 },
-			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entry for LID 4 of switch "switch 1,0" is port 9, which it does not have; use updn-tree`},
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: "switch 1,0" sends LID 4 to port 9, which it does not have; use updn-tree`},
 		{"loop", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 3 },
-			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 loop through switch "switch 0,0"; use updn-tree`},
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the packet for LID 4 loops at "switch 0,0"; use updn-tree`},
 		{"another host", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 5 },
-			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 end at "switch 1,0"[5]; use updn-tree`},
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the packet for LID 4 comes to "host 1,0"[1], which has another LID; use updn-tree`},
 		{"port 0", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 0 },
-			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 end at "switch 1,0"[0]; use updn-tree`},
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: "switch 1,0" takes LID 4 for its own; use updn-tree`},
 		{"no cable", func(g *grid) { g.r.Tables.Row(g.at(1, 0))[4] = 4 },
-			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: the entries for LID 4 end at "switch 1,0"[4]; use updn-tree`},
+			`union cannot serve group g: sender "host 0,0"[1] has no unicast path to receiver "host 1,1"[1]: "switch 1,0" sends LID 4 to port 4, which has no cable; use updn-tree`},
 	} {
 		g := newGrid(t, 2, 2)
 		x.spot(g)

@@ -49,6 +49,7 @@ type unionMaker struct {
 	ports  []fabric.PortID
 	masks  maskGraph
 	merged []fabric.PortID
+	path   []fabric.PortID // the last one followed
 }
 
 func (w *unionMaker) refuse(g *Group, format string, args ...any) error {
@@ -98,7 +99,7 @@ func (w *unionMaker) item(g *Group, senders []fabric.PortID) (item, error) {
 		if len(senders) == 1 && d == sender {
 			continue
 		}
-		if reason := w.addPath(w.f.Owner(from), d); reason != "" {
+		if reason := w.addPath(sender, d); reason != "" {
 			return item{}, w.refuse(g, "sender %s has no unicast path to receiver %s: %s", w.f.PortName(sender), w.f.PortName(d), reason)
 		}
 	}
@@ -110,9 +111,9 @@ func (w *unionMaker) item(g *Group, senders []fabric.PortID) (item, error) {
 	return item{from: []fabric.PortID{from}, senders: senders, ports: slices.Clone(w.ports)}, nil
 }
 
-// addPath adds the ports on the path from switch s to end port d, and says why
+// addPath adds the ports of switches on the path between two end ports, and says why
 // there is none.
-func (w *unionMaker) addPath(s fabric.NodeID, d fabric.PortID) string {
+func (w *unionMaker) addPath(sender, d fabric.PortID) string {
 	end := w.f.Attachment(d)
 	if end == fabric.NoPort {
 		return "it has no cable to a switch"
@@ -121,28 +122,21 @@ func (w *unionMaker) addPath(s fabric.NodeID, d fabric.PortID) string {
 	if lid == 0 {
 		return "it has no LID"
 	}
-	for range w.f.NumSwitches() {
-		row := w.r.Tables.Row(s)
-		if int(lid) >= len(row) || row[lid] == fabric.NoPath {
-			return fmt.Sprintf("switch %s has no entry for LID %d", w.f.Name(s), lid)
-		}
-		n := row[lid]
-		if n > w.f.Node(s).NumPorts {
-			return fmt.Sprintf("the entry for LID %d of switch %s is port %d, which it does not have", lid, w.f.Name(s), n)
-		}
-		p := w.f.Port(s, n)
+	path, err := w.r.Tables.Path(w.f, sender, lid, w.path[:0])
+	if err != nil {
+		return err.Error()
+	}
+	if !w.f.IsSwitch(w.f.Owner(sender)) {
+		path = path[1:]
+	}
+	for _, p := range append(path, end) {
 		if !w.mark[p] {
 			w.mark[p] = true
 			w.ports = append(w.ports, p)
 		}
-		if p == end {
-			return ""
-		}
-		if s = w.f.PeerSwitch(p); s == fabric.NoNode {
-			return fmt.Sprintf("the entries for LID %d end at %s", lid, w.f.PortName(p))
-		}
 	}
-	return fmt.Sprintf("the entries for LID %d loop through switch %s", lid, w.f.Name(s))
+	w.path = path
+	return ""
 }
 
 // uniteClass makes one item of several, or divides them by first fit when that is

@@ -109,10 +109,12 @@ func (w *pairing) tryBisection(rng *rand.Rand) (mean float64, lost int64) {
 	w.path, w.from = w.path[:0], w.from[:0]
 	for i, a := range w.ends[:half] {
 		w.from = append(w.from, len(w.path))
-		if !w.followPath(a, w.ends[half+i]) {
-			w.path = w.path[:w.from[i]]
+		path, err := w.m.t.Path(w.m.f, a, w.m.f.LID(w.ends[half+i]), w.path)
+		if err != nil {
 			lost++
+			continue
 		}
+		w.path = path
 	}
 	w.from = append(w.from, len(w.path))
 	for _, c := range w.path {
@@ -134,24 +136,4 @@ func (w *pairing) tryBisection(rng *rand.Rand) (mean float64, lost int64) {
 		w.count[c] = 0
 	}
 	return sum / float64(half), lost
-}
-
-// followPath appends the channels from port a to port b, and says whether b is reached.
-func (w *pairing) followPath(a, b fabric.PortID) bool {
-	f, lid := w.m.f, w.m.f.LID(b)
-	out, peer := a, f.Peer(a)
-	for range f.NumSwitches() + 1 {
-		w.path = append(w.path, out)
-		if peer == b {
-			return true
-		}
-		s := f.Owner(peer)
-		if !f.IsSwitch(s) {
-			return false
-		}
-		if out, peer = w.m.t.Step(f, s, lid); peer == fabric.NoPort {
-			return false
-		}
-	}
-	return false
 }

@@ -22,14 +22,14 @@ const maxSubtree = 254
 type Route []fabric.PortNum
 
 // SourceRoute is the route that forwarding tables give from an end port to a LID.
-// Errors are Path's.
+// Errors are those of lft.Tables.Path.
 func SourceRoute(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID) (Route, error) {
-	p, err := Path(f, t, src, dlid, nil)
+	p, err := t.Path(f, src, dlid, nil)
 	if err != nil {
 		return nil, err
 	}
-	r := make(Route, len(p))
-	for i, out := range p {
+	r := make(Route, len(p)-1)
+	for i, out := range p[1:] {
 		r[i] = f.Num(out)
 	}
 	return r, nil

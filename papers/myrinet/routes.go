@@ -178,42 +178,10 @@ func (w *wayTo) choose(s fabric.NodeID) (port fabric.PortNum, cost int32) {
 	return port, min(cost+1, far)
 }
 
-// Path appends the ports by which a packet from an end port of a CA leaves the
-// switches on its way to a LID. Errors: tables that drop the packet, loop, or
-// bring it to another port.
-func Path(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
-	dest := f.LIDPort(dlid)
-	if dest == fabric.NoPort || f.Peer(src) == fabric.NoPort || dlid > t.MaxLID() {
-		return nil, fmt.Errorf("no path from %s to LID %d: nobody has the LID, or there is no cable", f.PortName(src), dlid)
-	}
-	at := f.Peer(src)
-	for range f.NumSwitches() {
-		s := f.Owner(at)
-		if !f.IsSwitch(s) {
-			break
-		}
-		num := t.Row(s)[dlid]
-		if num == fabric.ManagementPort {
-			if f.Port(s, num) == dest {
-				return path, nil
-			}
-			break
-		}
-		if num > f.Node(s).NumPorts || f.Peer(f.Port(s, num)) == fabric.NoPort {
-			return nil, fmt.Errorf("packets from %s to LID %d end at %s, whose table says %d", f.PortName(src), dlid, f.Name(s), num)
-		}
-		path = append(path, f.Port(s, num))
-		if at = f.Peer(f.Port(s, num)); at == dest {
-			return path, nil
-		}
-	}
-	return nil, fmt.Errorf("packets from %s to LID %d go round, or come to %s", f.PortName(src), dlid, f.PortName(at))
-}
-
 // Links is how many links between switches a packet crosses from one end port to
 // another, the hop count of the paper's figures: a path by one switch has none.
-// Errors are Path's.
+// Errors are those of lft.Tables.Path.
 func Links(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID) (int, error) {
-	p, err := Path(f, t, src, dlid, make([]fabric.PortID, 0, 16))
-	return max(len(p)-1, 0), err
+	p, err := t.Path(f, src, dlid, make([]fabric.PortID, 0, 16))
+	return max(len(p)-2, 0), err
 }

@@ -82,10 +82,11 @@ func TestUpDown(t *testing.T) {
 					continue
 				}
 				to := f.Owner(f.Peer(b))
-				path, err := Path(f, tables, a, f.LID(b), nil)
+				path, err := tables.Path(f, a, f.LID(b), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
+				path = path[1:]
 				down := false
 				for _, p := range path[:len(path)-1] {
 					load[p]++
@@ -258,10 +259,10 @@ func TestUpDownErrors(t *testing.T) {
 	tables := routed(t, f)
 	a, b := f.CAPorts()[0], f.CAPorts()[9]
 	tables.Row(f.Owner(f.Peer(a)))[f.LID(b)] = fabric.NoPath
-	if _, err := Path(f, tables, a, f.LID(b), nil); err == nil {
+	if _, err := Links(f, tables, a, f.LID(b)); err == nil {
 		t.Error("a path through a table that drops")
 	}
-	if _, err := Path(f, tables, a, f.MaxLID()+1, nil); err == nil {
+	if _, err := Links(f, tables, a, f.MaxLID()+1); err == nil {
 		t.Error("a path to nobody")
 	}
 }

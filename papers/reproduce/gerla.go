@@ -242,15 +242,15 @@ func (s *gerlaSetting) links(lab *Lab, p *chart.Panel) error {
 			if a == b {
 				continue
 			}
-			path, err := myrinet.Path(s.net.f, s.net.tables, a, s.net.f.LID(b), nil)
+			path, err := s.net.tables.Path(s.net.f, a, s.net.f.LID(b), nil)
 			if err != nil {
 				return err
 			}
-			for _, out := range path[:len(path)-1] {
+			for _, out := range path[1 : len(path)-1] {
 				load[out]++
 				hottest = max(hottest, float64(load[out]))
 			}
-			sum += float64(len(path) - 1)
+			sum += float64(len(path) - 2)
 			pairs++
 		}
 	}

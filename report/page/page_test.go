@@ -204,7 +204,7 @@ func TestPath(t *testing.T) {
 					for k := range fabric.LID(1) << f.LMC(dst) {
 						path := in.Path(src, f.LID(dst)+k)
 						switch {
-						case strings.Contains(path.Lost, "circle"):
+						case strings.Contains(path.Lost, " loops at "):
 							loops++
 						case path.Lost != "":
 							lost++
@@ -220,7 +220,7 @@ func TestPath(t *testing.T) {
 			}
 			want := in.Result.Unicast
 			if lost != want.Unreachable || loops != want.Loops {
-				t.Errorf("%d pairs lost and %d in circles, verify has %d and %d", lost, loops, want.Unreachable, want.Loops)
+				t.Errorf("%d pairs lost and %d in loops, verify has %d and %d", lost, loops, want.Unreachable, want.Loops)
 			}
 			if diff := cmp.Diff(want.HopHistogram, hops); diff != "" {
 				t.Error(diff)

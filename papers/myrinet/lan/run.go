@@ -250,7 +250,7 @@ func (a *adapters) fill() error {
 			if p == q {
 				continue
 			}
-			if _, err := myrinet.Path(f, a.o.Tables, p, f.LID(q), nil); err != nil {
+			if _, err := a.o.Tables.Path(f, p, f.LID(q), nil); err != nil {
 				return err
 			}
 		}

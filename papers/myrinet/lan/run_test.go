@@ -120,11 +120,11 @@ func TestQuietNetwork(t *testing.T) {
 					continue
 				}
 				for k, send := range g.Of(x.host, x.held, x.from) {
-					path, err := myrinet.Path(f, tables, f.LIDPort(s.Hosts[x.host].LID), s.Hosts[send.To].LID, nil)
+					path, err := tables.Path(f, f.LIDPort(s.Hosts[x.host].LID), s.Hosts[send.To].LID, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
-					way := int64(len(path)+1)*int64(w.Delay) + int64(len(path))*int64(w.Switch)
+					way := int64(len(path))*int64(w.Delay) + int64(len(path)-1)*int64(w.Switch)
 					arrived := x.time + int64(k)*(bytes+int64(w.Switch)) + way // behind another worm a head waits for its tail
 					if !tt.cut {
 						arrived += bytes

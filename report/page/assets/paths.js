@@ -33,8 +33,8 @@ function route(D, src, lid) {
   let at = D.peer[src];
   while (D.isSwitch(D.owner[at])) {
     const s = D.owner[at], name = D.names[s];
-    if (path.hops.length > D.switches + 1) {
-      path.lost = "it goes round in a circle";
+    if (path.hops.length > D.switches) {
+      path.lost = `the packet for LID ${lid} loops at ${name}`;
       return path;
     }
     const num = D.lft[s * columns + column];
@@ -43,17 +43,21 @@ function route(D, src, lid) {
       return path;
     }
     if (num === 0) {
-      if (D.byLID[lid] !== D.base[s]) path.lost = `${name} keeps it for itself`;
+      if (D.byLID[lid] !== D.base[s]) path.lost = `${name} takes LID ${lid} for its own`;
       return path;
     }
     const out = D.base[s] + num;
-    if (out >= D.base[s + 1] || D.peer[out] === noPort) {
-      path.lost = `${name} sends it to port ${out < D.base[s + 1] ? D.portText(out) : num}, where no cable is`;
+    if (out >= D.base[s + 1]) {
+      path.lost = `${name} sends LID ${lid} to port ${num}, which it does not have`;
+      return path;
+    }
+    if (D.peer[out] === noPort) {
+      path.lost = `${name} sends LID ${lid} to port ${D.portText(out)}, which has no cable`;
       return path;
     }
     if (!take(D.num(at), out)) return path;
     at = D.peer[out];
   }
-  if (D.byLID[lid] !== at) path.lost = `it arrives at ${D.portName(at)}, which has another LID`;
+  if (D.byLID[lid] !== at) path.lost = `the packet for LID ${lid} comes to ${D.portName(at)}, which has another LID`;
   return path;
 }

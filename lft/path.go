@@ -1,0 +1,71 @@
+package lft
+
+import (
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Path follows a packet from end port src to a LID. It appends to path the ports by which
+// the packet leaves: src itself, unless it is port 0 of a switch, and a port of each
+// switch, at most one more port than the fabric has switches. The error says where the packet
+// is lost; the ports until there are appended all the same.
+func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
+	if t.Switches() != f.NumSwitches() {
+		return path, fmt.Errorf("tables of %d switches, the fabric has %d", t.Switches(), f.NumSwitches())
+	}
+	dest := f.LIDPort(lid)
+	if dest == fabric.NoPort {
+		return path, fmt.Errorf("no port has LID %d", lid)
+	}
+	at := src
+	if !f.IsSwitch(f.Owner(src)) {
+		if at = f.Peer(src); at == fabric.NoPort {
+			return path, fmt.Errorf("%s has no cable", f.PortName(src))
+		}
+		path = append(path, src)
+	}
+	for range f.NumSwitches() {
+		s := f.Owner(at)
+		if !f.IsSwitch(s) {
+			break
+		}
+		if dest == f.PortBase(s) && int(lid) < len(t.Row(s)) && t.Row(s)[lid] == fabric.ManagementPort {
+			return path, nil
+		}
+		out, err := t.leave(f, s, lid)
+		if err != nil {
+			return path, err
+		}
+		path = append(path, out)
+		at = f.Peer(out)
+	}
+	switch {
+	case at == dest:
+		return path, nil
+	case f.IsSwitch(f.Owner(at)):
+		return path, fmt.Errorf("the packet for LID %d loops at %s", lid, f.Name(f.Owner(at)))
+	}
+	return path, fmt.Errorf("the packet for LID %d comes to %s, which has another LID", lid, f.PortName(at))
+}
+
+// leave is the port by which switch s sends a LID that is not its own.
+func (t *Tables) leave(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (fabric.PortID, error) {
+	num := fabric.NoPath
+	if int(lid) < len(t.Row(s)) {
+		num = t.Row(s)[lid]
+	}
+	switch {
+	case num == fabric.NoPath:
+		return fabric.NoPort, fmt.Errorf("%s has no entry for LID %d", f.Name(s), lid)
+	case num == fabric.ManagementPort:
+		return fabric.NoPort, fmt.Errorf("%s takes LID %d for its own", f.Name(s), lid)
+	case num > f.Node(s).NumPorts:
+		return fabric.NoPort, fmt.Errorf("%s sends LID %d to port %d, which it does not have", f.Name(s), lid, num)
+	}
+	out := f.Port(s, num)
+	if f.Peer(out) == fabric.NoPort {
+		return fabric.NoPort, fmt.Errorf("%s sends LID %d to port %s, which has no cable", f.Name(s), lid, f.PortText(out))
+	}
+	return out, nil
+}
