@@ -61,6 +61,7 @@ Options after the kind make any kind like fabrics that operators have.`,
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written, ibnetdiscover or ibdiagnet2")
 	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
+	flags.IntVar(&g.change.Planes, "planes", 1, "make so many chips of each switch, and so many ports of each port of an adapter; a cable has a lane to each")
 	flags.IntVar(&g.change.DropLinks, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
 	flags.BoolVar(&g.change.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
 	flags.Uint64Var(&g.change.Seed, "seed", 1, "seed of everything random")

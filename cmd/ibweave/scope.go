@@ -36,7 +36,7 @@ const (
 var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal prints no directory"}
 
 // everyKind is the flags of gen KIND that each kind has, without the seed.
-const everyKind = "output format drop-links aggregation-nodes "
+const everyKind = "output format drop-links aggregation-nodes planes "
 
 // generated is the flags of gen KIND.
 func generated(flags, seeds string) []scope {

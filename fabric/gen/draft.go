@@ -48,8 +48,23 @@ func (e end) compare(o end) int {
 	return cmp.Or(cmp.Compare(e.node, o.node), cmp.Compare(e.port, o.port))
 }
 
+// redraft is f after a change of its draft, or f itself if there is none.
+func redraft(f *fabric.Fabric, changed bool, change func(*draft) error) (*fabric.Fabric, error) {
+	if !changed {
+		return f, nil
+	}
+	d := newDraft(f)
+	if err := change(d); err != nil {
+		return nil, err
+	}
+	return d.fabric()
+}
+
 // fabric puts the draft together.
 func (d *draft) fabric() (*fabric.Fabric, error) {
+	if err := d.checkLIDs(); err != nil {
+		return nil, err
+	}
 	var b fabric.Builder
 	for _, n := range d.nodes {
 		if _, err := b.AddNode(n); err != nil {
