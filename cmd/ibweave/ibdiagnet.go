@@ -71,15 +71,17 @@ func (a *app) list(in *audit, dir string) (*contents, error) {
 		if err != nil && err != io.EOF {
 			return err
 		}
-		form, ok := textForm(head)
+		form, ok := textForm(bytes.TrimPrefix(head, []byte("\ufeff")))
 		if !ok || slices.Contains(c.files[form], m.Name) {
 			return nil // of two with one name, as tar -r makes them, the first counts
 		}
 		path := c.path(m.Name)
 		if form == dump.Database {
 			in.keepDatabase(path)(ibdiagnet.Read(path, text, a.databaseOptions(in)))
-		} else if in.loaded[path], err = files.ReadAll(path, text, inputLimit, new(atomic.Int64)); err != nil {
+		} else if data, err := files.ReadAll(path, text, inputLimit, new(atomic.Int64)); err != nil {
 			return err
+		} else {
+			in.loaded[path] = a.withoutMark(data)
 		}
 		c.add(m.Name, form, head)
 		return nil

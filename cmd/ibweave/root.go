@@ -168,23 +168,31 @@ func oneStdin(names ...string) error {
 
 var errOneStdin = usagef("standard input (-) can be one file only")
 
-// readInput reads a whole file, or standard input for "-", and undoes zstd or
-// gzip.
+// readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
+// UTF-16.
 func (a *app) readInput(name string) ([]byte, error) {
 	raw, err := a.readRaw(name)
 	if err != nil {
 		return nil, err
 	}
-	return decompressed(name, raw)
+	return a.decompressed(name, raw)
 }
 
-// decompressed undoes zstd or gzip.
-func decompressed(name string, raw []byte) ([]byte, error) {
+// decompressed undoes zstd, gzip or UTF-16.
+func (a *app) decompressed(name string, raw []byte) ([]byte, error) {
 	data, err := files.Decompress(name, raw, inputLimit)
 	if err != nil {
 		return nil, &inputError{err}
 	}
-	return data, nil
+	return a.withoutMark(data), nil
+}
+
+// withoutMark is text without a byte order mark, which --strict refuses.
+func (a *app) withoutMark(data []byte) []byte {
+	if a.strict {
+		return data
+	}
+	return bytes.TrimPrefix(data, []byte("\ufeff"))
 }
 
 // The greatest inputs of each kind, in bytes of text. In a fabric of 4,000 switches and

@@ -35,7 +35,7 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := decompressed(name, raw)
+	data, err := a.decompressed(name, raw)
 	if err != nil {
 		return nil, err
 	}

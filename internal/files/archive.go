@@ -27,7 +27,7 @@ const (
 // Member is a file of an archive.
 type Member struct {
 	Name string // its path in the archive, without .. and a leading /
-	Size int64  // bytes
+	Size int64  // bytes in the archive
 	From io.Reader
 }
 
@@ -58,14 +58,16 @@ func isTar(head []byte) bool {
 
 // EachMember visits the regular files of an archive, in its order. Members are text that
 // is read as it comes: nothing is unpacked to a disk, so that their paths are names and no
-// more. It stops where the text is out of proportion to the archive. Errors: those of the
-// system and of visit, *RefusedError, and what is wrong with the archive.
+// more. A member that is zstd, gzip or UTF-16 itself is undone too. It stops where the text
+// is out of proportion to the archive. Errors: those of the system and of visit,
+// *RefusedError, and what is wrong with the archive.
 func EachMember(name string, visit func(Member) error) error {
 	f, size, err := openRegular(name, math.MaxInt64)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	visit = unpackMembers(name, size, visit)
 	start := make([]byte, 4)
 	n, err := f.ReadAt(start, 0)
 	if err != nil && err != io.EOF {
@@ -89,6 +91,28 @@ func EachMember(name string, visit func(Member) error) error {
 		text = &bounded{name: name, from: u, most: func() int64 { return ratio * packed.bytes.Load() }}
 	}
 	return eachTar(name, text, visit)
+}
+
+// unpackMembers is visit for members that may be compressed in an archive of size bytes.
+// All of them are bounded together.
+func unpackMembers(name string, size int64, visit func(Member) error) func(Member) error {
+	all := &bounded{name: name, most: func() int64 { return maxRatio * size }}
+	return func(m Member) error {
+		from := bufio.NewReaderSize(m.From, 4<<10)
+		m.From = from
+		start, err := from.Peek(4)
+		form := compression(start)
+		if err != nil || form == "" {
+			return visit(m) // which meets the error
+		}
+		text, err := unpack(form, from)
+		if err != nil {
+			return archiveError(name, m.Name+", "+form, err)
+		}
+		all.from = text
+		m.From = &memberReader{name, all}
+		return errors.Join(visit(m), text.Close())
+	}
 }
 
 // counter counts what is read, also by the goroutines of a decompressor.
@@ -190,6 +214,9 @@ func eachZip(name string, f *os.File, size int64, visit func(Member) error) erro
 		if !x.Mode().IsRegular() {
 			continue
 		}
+		if x.Flags&1 != 0 {
+			return &RefusedError{name, "is protected by a password; want it without one, or unpacked"}
+		}
 		from, err := x.Open()
 		if err != nil {
 			return archiveError(name, "zip", err)
@@ -228,7 +255,7 @@ type Text struct {
 	undo io.Closer // nil without compression
 }
 
-// OpenText opens a regular file and undoes zstd or gzip. Errors: those of the system,
+// OpenText opens a regular file and undoes zstd, gzip or UTF-16. Errors: those of the system,
 // what is wrong with the compressed data, and *RefusedError, which reading can return too.
 func OpenText(name string) (*Text, error) {
 	f, size, err := openRegular(name, math.MaxInt64)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -171,6 +172,61 @@ func TestArchiveBomb(t *testing.T) {
 	}
 }
 
+// Members that are compressed themselves are undone, also with a bound for all together.
+func TestPackedMembers(t *testing.T) {
+	text := []byte(strings.Repeat("START_NODES\n", 100))
+	plain := tarOf(t, member{"a.gz", gz(t, text), 0}, member{"b.zst", zst(t, text), 0}, member{"c.txt", utf16Of(string(text), binary.LittleEndian), 0}, member{"d", nil, 0}, member{"e", []byte("x"), 0})
+	file := filepath.Join(t.TempDir(), "x")
+	for name, data := range map[string][]byte{"tar": plain, "tar.gz": gz(t, plain)} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err := EachMember(file, func(m Member) error {
+			text, err := io.ReadAll(m.From)
+			got = append(got, m.Name+"="+string(text))
+			return err
+		})
+		want := []string{"a.gz=" + string(text), "b.zst=" + string(text), "c.txt=" + string(text), "d=", "e=x"}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %.80q, %v", name, got, err)
+		}
+	}
+	bomb := zst(t, make([]byte, 128<<20))
+	if err := os.WriteFile(file, tarOf(t, member{"x.zst", bomb, 0}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *RefusedError
+	err := EachMember(file, func(m Member) error {
+		_, err := io.Copy(io.Discard, m.From)
+		return err
+	})
+	if !errors.As(err, &refused) {
+		t.Errorf("bomb of %d bytes: %v", len(bomb), err)
+	}
+	broken := tarOf(t, member{"x.gz", gz(t, text)[:40], 0})
+	if err := os.WriteFile(file, broken, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := EachMember(file, func(m Member) error { _, err := io.Copy(io.Discard, m.From); return err }); !errors.As(err, &refused) {
+		t.Errorf("a member cut short: %v", err)
+	}
+}
+
+// A zip with a password says so.
+func TestLockedZip(t *testing.T) {
+	data := zipOf(t, member{"a", []byte("one"), 0})
+	at := bytes.Index(data, []byte("PK\x01\x02"))
+	data[at+8] |= 1
+	file := filepath.Join(t.TempDir(), "x.zip")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := EachMember(file, func(Member) error { return nil }); err == nil || !strings.Contains(err.Error(), "password") {
+		t.Errorf("%v", err)
+	}
+}
+
 // Entries of a zip that share their data are bounded together.
 func TestOverlappingZip(t *testing.T) {
 	b := &bounded{name: "x.zip", from: bytes.NewReader(make([]byte, 1<<20)), most: func() int64 { return 0 }}
@@ -187,7 +243,7 @@ func TestOverlappingZip(t *testing.T) {
 
 func TestOpenText(t *testing.T) {
 	text := []byte(strings.Repeat("START_NODES\n", 100))
-	for name, data := range map[string][]byte{"plain": text, "gzip": gz(t, text), "zstd": zst(t, text)} {
+	for name, data := range map[string][]byte{"plain": text, "gzip": gz(t, text), "zstd": zst(t, text), "utf-16": utf16Of(string(text), binary.BigEndian)} {
 		file := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -212,6 +268,7 @@ func TestOpenText(t *testing.T) {
 func FuzzEachMember(f *testing.F) {
 	f.Add([]byte("PK\x03\x04"))
 	f.Add([]byte{0x1f, 0x8b, 8, 0})
+	f.Add(tarOf(&testing.T{}, member{"a", []byte("\xff\xfea\x00"), 0}))
 	for _, open := range []func(io.Writer) (io.WriteCloser, error){
 		func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, 1) },
 	} {

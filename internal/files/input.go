@@ -117,24 +117,43 @@ func newBound(name string, start []byte, limit Limit, copies int64) (bound, erro
 	return b, nil
 }
 
-// compression tells zstd and gzip by the first bytes, "" for neither.
+// compression tells zstd, gzip and UTF-16 by the first bytes, "" for none of them.
 func compression(data []byte) string {
 	switch {
 	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		return "zstd"
 	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
 		return "gzip"
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
+		return littleEndian
+	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		return bigEndian
 	}
 	return ""
 }
 
-// Decompress undoes zstd or gzip, told by the first bytes, and returns other data as it
-// is, without copying. It stops at the limit of the text, at three quarters of the
-// memory that is available, and where the text is out of proportion to data. Errors:
-// what is wrong with the compressed data, and *RefusedError.
+// foreignForms are forms that people take for text, by their first bytes, and what to do.
+var foreignForms = []struct{ first, is string }{
+	{"PK\x03\x04", "a zip archive or a workbook of Excel; want text: unpack it, or save the sheet as CSV"},
+	{"\xd0\xcf\x11\xe0", "an old workbook of Excel; want text: save the sheet as CSV"},
+	{"BZh", "compressed by bzip2; want it unpacked, or zstd or gzip"},
+	{"\xfd7zXZ\x00", "compressed by xz; want it unpacked, or zstd or gzip"},
+	{"7z\xbc\xaf\x27\x1c", "packed by 7-Zip; want it unpacked, or .zip or .tar.gz"},
+	{"Rar!", "packed by RAR; want it unpacked, or .zip or .tar.gz"},
+}
+
+// Decompress undoes zstd or gzip, told by the first bytes, makes UTF-8 of UTF-16, and
+// returns other data as it is, without copying. It stops at the limit of the text, at
+// three quarters of the memory that is available, and where the text is out of proportion
+// to data. Errors: what is wrong with the compressed data, and *RefusedError.
 func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 	form := compression(data)
 	if form == "" {
+		for _, x := range foreignForms {
+			if bytes.HasPrefix(data, []byte(x.first)) {
+				return nil, &RefusedError{name, "is " + x.is}
+			}
+		}
 		return data, nil
 	}
 	from, err := unpack(form, bytes.NewReader(data))
@@ -154,8 +173,11 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 
 // unpack undoes one compression.
 func unpack(form string, from io.Reader, opt ...zstd.DOption) (io.ReadCloser, error) {
-	if form == "gzip" {
+	switch form {
+	case "gzip":
 		return gzip.NewReader(from)
+	case littleEndian, bigEndian:
+		return io.NopCloser(newUTF16(form, from)), nil
 	}
 	d, err := zstd.NewReader(from, append(opt, zstd.WithDecoderMaxWindow(maxWindow))...)
 	if err != nil {
@@ -168,9 +190,9 @@ func unpack(form string, from io.Reader, opt ...zstd.DOption) (io.ReadCloser, er
 // newer tools put first are shorter.
 const headSize = 64 << 10
 
-// Head reads the beginning of a file, which tells its form, and undoes zstd or gzip. Text
-// has at most 64 KiB. Errors are those of from, and what is wrong with the compressed
-// data so far.
+// Head reads the beginning of a file, which tells its form, and undoes zstd, gzip or
+// UTF-16. Text has at most 64 KiB, and no byte order mark. Errors are those of from, and
+// what is wrong with the compressed data so far.
 func Head(from io.Reader) ([]byte, error) {
 	first := make([]byte, 4)
 	n, err := io.ReadFull(from, first)
@@ -189,5 +211,6 @@ func Head(from io.Reader) ([]byte, error) {
 		defer func() { _ = text.Close() }()
 		from = text
 	}
-	return io.ReadAll(io.LimitReader(from, headSize))
+	text, err := io.ReadAll(io.LimitReader(from, headSize))
+	return bytes.TrimPrefix(text, []byte("\ufeff")), err
 }
