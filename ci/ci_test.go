@@ -19,7 +19,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
@@ -70,6 +72,9 @@ func repository(t *testing.T, patch string) string {
 	return dir
 }
 
+// buildFlags leave debugging information out, which takes a third of a link, and what git says.
+const buildFlags = "-ldflags=-w -buildvcs=false"
+
 var goFolders = []string{"GOCACHE", "GOMODCACHE", "GOROOT"}
 
 // goEnv asks Go for its folders.
@@ -86,7 +91,7 @@ var goEnv = sync.OnceValue(func() []string {
 func clean(t *testing.T, variables map[string]string) []string {
 	t.Helper()
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8", "GOPROXY=off", "GOTELEMETRY=off",
-		"GOFLAGS=-ldflags=-w"} // without debugging information, which takes a third of a link
+		"GOFLAGS=" + buildFlags}
 	for i, name := range goFolders {
 		env = append(env, name+"="+goEnv()[i])
 	}
@@ -145,6 +150,9 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 	if err := os.WriteFile(summary, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	if with["program"] == "" {
+		defer leave(t, filepath.Join(temp, "ibweave/ibweave"))()
+	}
 	for i, step := range a.Runs.Steps {
 		if step.Shell != "bash" || expression.MatchString(step.Run) {
 			t.Fatalf("step %d: want bash, and inputs by its environment only", i)
@@ -183,11 +191,6 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 			break
 		}
 	}
-	if made := filepath.Join(temp, "ibweave/ibweave"); built == "" {
-		if err := os.Rename(made, filepath.Join(keep, "ibweave")); err == nil {
-			built = filepath.Join(keep, "ibweave")
-		}
-	}
 	for name, out := range a.Outputs {
 		r.outputs[name] = expand(out.Value)
 	}
@@ -199,33 +202,30 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 	return r
 }
 
-// built has ibweave, once the action has built it.
-var built string
-
-// program is ibweave, as the action's first step builds it.
-func program(t *testing.T) string {
-	t.Helper()
-	if built == "" {
-		if r := runAction(t, repository(t, ""), nil); built == "" {
-			t.Fatalf("the action has not built the program\n%s", r.log)
-		}
-	}
-	return built
-}
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "ibweave-ci-")
+// program is ibweave, as jobs build it.
+var program = sync.OnceValue(func() string {
+	file, err := built.Program("ibweave", "../cmd/ibweave", append(strings.Fields(buildFlags), "-trimpath")...)
 	if err != nil {
 		panic(err)
 	}
-	keep = dir
-	status := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(status)
-}
+	return file
+})
 
-// keep is a folder for what all tests use.
-var keep string
+// leave puts the program where a job builds it, as an old job has left it, so that go need
+// not link it again. The job must have built it when the test calls the result.
+func leave(t *testing.T, name string) (check func()) {
+	t.Helper()
+	old := time.Unix(0, 0)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, readFile(t, program()), 0o777), os.Chtimes(name, old, old)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if info, err := os.Stat(name); err != nil || info.ModTime().Equal(old) {
+			t.Errorf("the job has not built %s: %v", name, err)
+		}
+	}
+}
 
 // with is the inputs that the example's workflow gives the action.
 func with(t *testing.T, dir string) map[string]string {
@@ -354,7 +354,7 @@ func TestAction(t *testing.T) {
 			dir := repository(t, c.patch)
 			in := with(t, dir)
 			if i > 0 { // the first builds it
-				in["program"] = program(t)
+				in["program"] = program()
 			}
 			r := runAction(t, dir, in)
 			verdict := map[int]string{0: "pass", 1: "fail"}[c.status]
@@ -390,11 +390,11 @@ func TestActionInputs(t *testing.T) {
 	dir := repository(t, "")
 	run := func(in map[string]string) ran {
 		t.Helper()
-		in["program"] = program(t)
+		in["program"] = program()
 		return runAction(t, dir, in)
 	}
 	for _, engine := range []string{"xy", "minhop"} {
-		if out, err := exec.Command(program(t), "compile", "-t", filepath.Join(dir, "fabric.ibnetdiscover"), "-e", engine, "-o", filepath.Join(dir, engine)).CombinedOutput(); err != nil {
+		if out, err := exec.Command(program(), "compile", "-t", filepath.Join(dir, "fabric.ibnetdiscover"), "-e", engine, "-o", filepath.Join(dir, engine)).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -492,6 +492,9 @@ func runGitLab(t *testing.T, dir string, more map[string]string) (ran, job) {
 	maps.Copy(variables, base.Variables)
 	maps.Copy(variables, own.Fabric.Variables)
 	maps.Copy(variables, more)
+	if more["IBWEAVE_CHECKOUT"] != "" {
+		defer leave(t, filepath.Join(dir, "ibweave/bin/ibweave"))()
+	}
 	cmd := exec.Command("bash", "-eo", "pipefail", "-c", strings.Join(base.Script, "\n"))
 	cmd.Dir, cmd.Env = dir, clean(t, variables)
 	log, err := cmd.CombinedOutput()

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 )
 
@@ -26,19 +27,12 @@ var generated = regexp.MustCompile(`(?m)^    ibweave (gen .*)$`)
 var program string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "ibweave-examples-")
-	if err != nil {
-		panic(err)
+	var err error
+	if program, err = built.Program("ibweave", "../cmd/ibweave", "-ldflags=-w"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	program = filepath.Join(dir, "ibweave")
-	status := 1
-	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", program, "../cmd/ibweave").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
-	} else {
-		status = m.Run()
-	}
-	os.RemoveAll(dir)
-	os.Exit(status)
+	os.Exit(m.Run())
 }
 
 // runShell runs a shell script in a directory, with the program on the PATH.

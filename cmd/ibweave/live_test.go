@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
@@ -30,15 +31,15 @@ import (
 // PLUGIN is OpenSM's plugin.
 func TestLive(t *testing.T) {
 	type key struct{}
-	plugin := filepath.Join(t.TempDir(), rehearse.LibraryName)
+	plugin := ""
 	all, err := filepath.Glob("testdata/live/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !testing.Short() { // subnet.txtar does without the plugin
-		out, err := exec.Command("go", "build", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w", "-o", plugin, "../ibweave-opensm").CombinedOutput()
+		plugin, err = built.Program(rehearse.LibraryName, "../ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w")
 		if err != nil {
-			t.Fatalf("the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%s%v", out, err)
+			t.Fatalf("the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%v", err)
 		}
 	}
 	sim := func(ts *testscript.TestScript) *ibsim.Sim {

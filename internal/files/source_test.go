@@ -23,6 +23,7 @@ var opens = map[string][]string{
 // theirOwn are the files and folders that use them, and why they may.
 var theirOwn = map[string]string{
 	"internal/files/":                  "this room",
+	"internal/built/":                  "programs for tests, in a private folder",
 	"compile/outdir/directory.go":      "makes a directory of its own and exchanges it with the old one",
 	"cmd/ibweave/root.go:open":         "opens what files.ReadAll reads",
 	"cmd/ibweave/folder.go:formOf":     "opens a regular file for files.Head",

@@ -1,0 +1,94 @@
+// Package built builds this module's programs for tests, and keeps them for other tests and
+// later runs. Only tests import it. It makes no promise to other modules.
+package built
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// keptFor is how long a program stays that no test asks for.
+const keptFor = 24 * time.Hour
+
+// Program returns the file, called name, that go build makes of a package with flags. The
+// file is in a folder of its own in the user's cache, which is named after the contents of
+// all packages in the file: it is linked only if one of them has changed. Several processes
+// may ask at once.
+func Program(name, pkg string, flags ...string) (file string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return build(filepath.Join(cache, "ibweave-tests"), name, pkg, flags...)
+}
+
+// build is Program with a folder for all programs.
+func build(all, name, pkg string, flags ...string) (file string, err error) {
+	flags = append([]string{"-buildvcs=false"}, flags...)
+	// With -buildmode=c-shared go list leaves a header in the package's folder.
+	listed := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return strings.HasPrefix(f, "-buildmode") })
+	contents, err := runGo("list", append(listed, "-deps", "-export", "-f", "{{.ImportPath}} {{.BuildID}}", pkg)...)
+	if err != nil {
+		return "", err
+	}
+	key := sha256.Sum256(fmt.Appendf(contents, "%q %q %q", name, flags, os.Getenv("GOFLAGS")))
+	dir := filepath.Join(all, fmt.Sprintf("%x", key[:12]))
+	file = filepath.Join(dir, name)
+	now := time.Now()
+	if err := os.Chtimes(dir, now, now); !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	if err := os.MkdirAll(all, 0o700); err != nil {
+		return "", err
+	}
+	made, err := os.MkdirTemp(all, "new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(made)
+	if _, err := runGo("build", append(flags, "-o", filepath.Join(made, name), pkg)...); err != nil {
+		return "", err
+	}
+	if err := os.Rename(made, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another process was first
+		return "", err
+	}
+	return file, removeOld(all, now.Add(-keptFor))
+}
+
+// removeOld removes the programs for which no test has asked since a time.
+func removeOld(all string, since time.Time) error {
+	dirs, err := os.ReadDir(all)
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		if info, err := d.Info(); err == nil && info.ModTime().Before(since) {
+			err = os.RemoveAll(filepath.Join(all, d.Name()))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// runGo returns what a command of go prints.
+func runGo(command string, args ...string) ([]byte, error) {
+	cmd := exec.Command("go", append([]string{command}, args...)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", command, err, said.Bytes())
+	}
+	return out, nil
+}

@@ -1,0 +1,61 @@
+package built
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A program is built again when its source or a flag changes, and at no other time; one for
+// which no test asks goes.
+func TestProgram(t *testing.T) {
+	t.Chdir(t.TempDir())
+	all := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module hello\n")
+	program := func(text string, flags ...string) string {
+		t.Helper()
+		write("main.go", "package main\n\nfunc main() { print(\""+text+"\") }\n")
+		file, err := build(all, "hello", ".", flags...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(file).CombinedOutput(); err != nil || string(out) != text || filepath.Base(file) != "hello" {
+			t.Errorf("%s prints %q: %v", file, out, err)
+		}
+		return file
+	}
+	first := program("one")
+	long := time.Now().Add(-2 * keptFor)
+	if err := os.Chtimes(filepath.Dir(first), long, long); err != nil {
+		t.Fatal(err)
+	}
+	if again := program("one"); again != first {
+		t.Errorf("the same program is in %s, and was in %s", again, first)
+	}
+	other := program("two")
+	if flagged := program("two", "-ldflags=-w"); other == first || flagged == other {
+		t.Errorf("other programs are in %s and %s, as the first", other, flagged)
+	}
+	if _, err := os.Stat(first); err != nil {
+		t.Errorf("what a test has asked for goes: %v", err)
+	}
+	if err := os.Chtimes(filepath.Dir(first), long, long); err != nil {
+		t.Fatal(err)
+	}
+	program("three")
+	if left, err := os.ReadDir(all); err != nil || len(left) != 3 {
+		t.Errorf("%d programs are left, want 3: %v", len(left), err)
+	}
+	write("main.go", "package main\n")
+	if file, err := build(all, "hello", "."); err == nil {
+		t.Errorf("a program without a main function is in %s", file)
+	}
+}
