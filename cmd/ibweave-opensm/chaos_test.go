@@ -63,15 +63,17 @@ func TestChaos(t *testing.T) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 32, Seed: 7})
 		}},
 	}
+	t.Cleanup(func() {
+		for _, left := range running() {
+			t.Errorf("still running: %s", left)
+		}
+	})
 	for i, tc := range short.Of(cases, []chaosCase{cases[1], cases[3]}) {
 		n := short.Of(*changes, len(cases)) / len(cases)
 		if i < short.Of(*changes, 0)%len(cases) {
 			n++
 		}
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, n) })
-	}
-	for _, left := range running() {
-		t.Errorf("still running: %s", left)
 	}
 }
 
@@ -175,7 +177,6 @@ func (tc chaosCase) begin(t *testing.T) *chaos {
 	t.Helper()
 	f, err := tc.make()
 	s := start(t, f, err)
-	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	c := &chaos{
 		chaosCase: tc, testbed: s, t: t, rnd: rand.New(rand.NewPCG(*seed, 1)), sm: ibsim.Centre(s.f),
 		down: make(map[fabric.PortID]bool), gone: make(map[fabric.PortID]bool), kinds: make(map[string]int), engines: make(map[string]int),

@@ -74,7 +74,7 @@ func TestCompiledDirectory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := sim.Command(ctx, "opensm", "-o", "-D", "0x43", "-F", filepath.Join(dir, outdir.PluginOpenSMName), "-f", filepath.Join(temp, "opensm.log"))
-	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+temp, "OSM_CACHE_DIR="+temp, "LD_LIBRARY_PATH="+libraries.lib)
+	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+temp, "OSM_CACHE_DIR="+temp)
 	if err := sim.Run(ctx, cmd); err != nil {
 		t.Fatalf("%v\n%s", err, read(filepath.Join(temp, "opensm.log")))
 	}

@@ -45,7 +45,6 @@ func TestLimits(t *testing.T) {
 	}) {
 		name, _, _ := strings.Cut(tc.limit, " sh ")
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 			script := filepath.Join(group, "opensm.sh")
 			if err := os.WriteFile(script, []byte("#!/bin/bash\n"+tc.limit+"\nexec opensm \"$@\"\n"), 0o700); err != nil {
 				t.Fatal(err)

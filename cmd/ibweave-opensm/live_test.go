@@ -65,7 +65,6 @@ func (s *testbed) begin(t *testing.T, node, engine, config string, options ...st
 // folder. LIDs come from the folder cache there.
 func (s *testbed) launch(t *testing.T, conf, node, flags string) *daemon {
 	t.Helper()
-	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	cache := filepath.Join(s.dir, "cache")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		t.Fatal(err)

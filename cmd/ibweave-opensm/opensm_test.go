@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/cmd/ibweave-opensm/plugin"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -38,36 +39,21 @@ var libraries struct{ lib, fault string }
 // withFaults are the build tags of the plugin with the tests' engines.
 const withFaults = "opensm,ibweave_fault"
 
-// build is a plugin to build.
-type build struct {
-	to   *string // its folder
-	tags string
-}
-
 // The tests load the plugin into the real OpenSM, so it is built first; under -short
-// only with the tests' engines, for all tests.
+// only with the tests' engines, for all tests. Programs find it by LD_LIBRARY_PATH.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "ibweave-opensm-")
+	for dir, tags := range short.Of(map[*string]string{&libraries.lib: "opensm", &libraries.fault: withFaults}, map[*string]string{&libraries.fault: withFaults}) {
+		file, err := built.Program(library, ".", "-tags", tags, "-buildmode=c-shared", "-ldflags=-w")
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			fmt.Fprintf(os.Stderr, "the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%v\n", err)
+			os.Exit(1)
 		}
-		defer os.RemoveAll(dir)
-		for _, b := range short.Of([]build{{&libraries.lib, "opensm"}, {&libraries.fault, withFaults}}, []build{{&libraries.fault, withFaults}}) {
-			*b.to = filepath.Join(dir, b.tags)
-			out, err := exec.Command("go", "build", "-tags", b.tags, "-buildmode=c-shared", "-ldflags=-w", "-o", filepath.Join(*b.to, library), ".").CombinedOutput()
-			if err != nil {
-				fmt.Fprintf(os.Stderr, "the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%s%v\n", out, err)
-				return 1
-			}
-		}
-		if testing.Short() {
-			libraries.lib = libraries.fault
-		}
-		return m.Run()
-	}())
+		*dir = filepath.Dir(file)
+	}
+	libraries.lib = cmp.Or(libraries.lib, libraries.fault)
+	os.Setenv("LD_LIBRARY_PATH", libraries.lib)
+	os.Exit(m.Run())
 }
 
 // testbed is a fabric in ibsim, with LIDs.
@@ -77,9 +63,10 @@ type testbed struct {
 	dir string
 }
 
-// start loads a fabric, with dense LIDs, into ibsim.
+// start loads a fabric, with dense LIDs, into ibsim, beside other tests.
 func start(t *testing.T, f *fabric.Fabric, err error) *testbed {
 	t.Helper()
+	t.Parallel()
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lft.KeepLMC})
 	}
@@ -101,11 +88,11 @@ func start(t *testing.T, f *fabric.Fabric, err error) *testbed {
 // opensm runs OpenSM once with the plugin.
 func (s *testbed) opensm(t *testing.T, lib, config string, cfg ibsim.OpenSMConfig) (run *ibsim.OpenSMRun, log []string) {
 	t.Helper()
-	t.Setenv("LD_LIBRARY_PATH", lib)
 	file := filepath.Join(s.dir, "ibweave.yaml")
 	writeFile(t, file, []byte(config))
 	cfg.Dir = s.dir
 	cfg.LMC = lmcOf(s.f)
+	cfg.Env = append(cfg.Env, "LD_LIBRARY_PATH="+lib)
 	cfg.Options = append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file}, cfg.Options...)
 	cfg.Line = func(l ibsim.LogLine) { log = append(log, l.Message) }
 	if cfg.Flags == 0 {
@@ -483,8 +470,8 @@ func TestSampleConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, err := plugin.ParseConfig("ibweave.yaml", nil)
-	if err != nil || !cmp.Equal(got, want) {
-		t.Errorf("%v %s", err, cmp.Diff(want, got))
+	if err != nil || !gocmp.Equal(got, want) {
+		t.Errorf("%v %s", err, gocmp.Diff(want, got))
 	}
 	// What is commented out can be used.
 	text := regexp.MustCompile(`(?m)^( *)#([a-z0-9-]+: )`).ReplaceAll(data, []byte("$1$2"))

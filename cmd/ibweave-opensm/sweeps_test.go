@@ -110,7 +110,6 @@ func TestHandover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	polling := []string{"sminfo_polling_timeout 200", "polling_retry_number 2"}
 	// ibsim keeps the place of a client that is killed, unless it is told.
 	first, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
@@ -204,7 +203,6 @@ func TestManySweeps(t *testing.T) {
 	sweeps := short.Of(*sweeps, 8)
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3})
 	s := start(t, f, err)
-	t.Setenv("LD_LIBRARY_PATH", libraries.lib)
 	routed := 0
 	o, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
 		Engine: "ibweave-updn", Dir: s.dir, Timeout: time.Minute, Flags: 0x07,
