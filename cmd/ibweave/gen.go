@@ -188,6 +188,15 @@ func (g *generator) addTree() {
 	c.Flags().IntVar(&tree.Parallel, "parallel", 1, "cables between a leaf and each spine of its pod")
 	c.Flags().IntVar(&tree.Groups, "groups", 0, "groups of core switches, each above as many spines of each pod; as many as spines when not given")
 	c.Flags().IntVar(&tree.Cores, "cores", 0, "core switches of each group")
+	c.Flags().IntVar(&tree.SpareCores, "spare-cores", 0, "core switches more in each group, with cables to the first pod only")
+	treeExtras(c, &tree)
+}
+
+// treeExtras adds the flags of what trees of both kinds may have.
+func treeExtras(c *cobra.Command, tree *gen.TreeSpec) {
+	c.Flags().IntVar(&tree.HalfCabled, "half-cabled", 0, "last pods, or leaves where there is one level above, that have every second cable up only")
+	c.Flags().IntVar(&tree.Management, "management-leaves", 0, "leaves more, each with two cables to one spine; half of them below a spine of their own if there are core switches")
+	c.Flags().IntVar(&tree.ManagementHosts, "management-hosts", 4, "hosts on each of --management-leaves")
 }
 
 // addDirector adds directors, below which are leaves or hosts.
@@ -216,6 +225,7 @@ func (g *generator) addDirector() {
 	c.Flags().IntVar(&tree.Groups, "directors", 1, "directors")
 	c.Flags().IntVar(&lines, "line-chips", 4, "line chips of each director for each pod; 0: the leaves are the line chips of one director")
 	c.Flags().IntVar(&tree.Cores, "spine-chips", 20, "spine chips of each director")
+	treeExtras(c, &tree)
 }
 
 // treePods is the flags that say how many pods there are, and how many leaves each has.

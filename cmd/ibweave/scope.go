@@ -38,6 +38,12 @@ var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal pri
 // everyKind is the flags of gen KIND that each kind has, without the seed.
 const everyKind = "output format drop-links aggregation-nodes planes "
 
+// extras is the flags of gen tree and gen director for what is not above all leaves alike.
+const extras = "half-cabled management-leaves"
+
+// managed is the flag of them that needs leaves of management.
+var managed = scope{flags: "management-hosts", with: "management-leaves", note: true}
+
 // generated is the flags of gen KIND.
 func generated(flags, seeds string) []scope {
 	return []scope{{flags: everyKind + flags}, noisy, {flags: "seed", with: seeds, why: random, note: true}}
@@ -85,7 +91,7 @@ var scopes = map[string][]scope{
 		{flags: "samples", not: "summary", why: "a line has no list", note: true},
 	},
 	"gen banyan":     generated("stages wrap-around", "drop-links"),
-	"gen director":   generated("directors hosts leaves line-chips pods ports spine-chips", "drop-links"),
+	"gen director":   append(generated("directors hosts leaves line-chips pods ports spine-chips "+extras, "drop-links"), managed),
 	"gen fattree":    generated("hosts-per-leaf levels radix", "drop-links"),
 	"gen hypercube":  generated("dim hosts", "drop-links"),
 	"gen irregular":  {{flags: everyKind + "degree hosts switches seed"}, noisy},
@@ -94,7 +100,7 @@ var scopes = map[string][]scope{
 	"gen myrinet4":   generated("", "drop-links"),
 	"gen shufflenet": generated("k p", "drop-links"),
 	"gen torus":      generated("dims hosts", "drop-links"),
-	"gen tree":       append(generated("cores groups hosts leaves parallel pods ports rails spines", "drop-links"), scope{flags: "rail-spines", with: "rails"}),
+	"gen tree":       append(generated("cores groups hosts leaves parallel pods ports rails spare-cores spines "+extras, "drop-links"), managed, scope{flags: "rail-spines", with: "rails"}),
 	"join":           {{flags: asking + " format mgid mlid non-member pkey port-guid qkey send-only sl"}},
 	"leave":          {{flags: asking + " format mgid mlid non-member port-guid send-only"}},
 	"man":            {{flags: "output"}},

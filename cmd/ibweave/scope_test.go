@@ -161,6 +161,8 @@ var withoutEffectTests = []struct {
 	{"gen torus --dims 3x3 --noise 1 --format ibdiagnet2", "noise", "with --format ibdiagnet2: a terminal", false},
 	{"gen banyan --stages 2 --seed 3", "seed", "without --drop-links: nothing is drawn", true},
 	{"gen fattree --radix 4 --seed 3", "seed", "without --drop-links", true},
+	{"gen tree --management-hosts 3", "management-hosts", "without --management-leaves", true},
+	{"gen director --management-hosts 3", "management-hosts", "without --management-leaves", true},
 	{"gen tree --rail-spines", "rail-spines", "without --rails", false},
 	{"gen director --seed 3", "seed", "without --drop-links", true},
 	{"gen tree --seed 3", "seed", "without --drop-links", true},

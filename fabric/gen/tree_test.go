@@ -2,6 +2,7 @@ package gen_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -204,23 +205,73 @@ func TestRails(t *testing.T) {
 	}
 }
 
-// A tree of the size of NVIDIA's Selene: 25 units of 20 hosts with 8 rails.
-func TestSelene(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{
-		Ports: 40, Pods: []int{7, 7, 7, 4}, Hosts: 20, Rails: 8, RailSpines: true, Spines: 10, Parallel: 2, Cores: 14,
-	})
-	if err != nil {
-		t.Fatal(err)
+// census counts switches that are alike: by the first word of their descriptions, and how
+// many cables they have to nodes by the first word of theirs.
+func census(f *fabric.Fabric) map[string]int {
+	word := func(n fabric.NodeID) string {
+		w, _, _ := strings.Cut(f.Node(n).Description, " ")
+		return w
 	}
-	kinds := map[string]int{}
+	counts := map[string]int{}
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		_, to := f.SwitchLinks(s)
-		word, _, _ := strings.Cut(f.Node(s).Description, " ")
-		kinds[fmt.Sprintf("%s %d", word, len(to))]++
+		peers := map[string]int{}
+		for p := f.PortBase(s) + 1; p < f.PortBase(s+1); p++ {
+			if peer := f.Peer(p); peer != fabric.NoPort {
+				peers[word(f.Owner(peer))]++
+			}
+		}
+		line := word(s) + ":"
+		for _, w := range slices.Sorted(maps.Keys(peers)) {
+			line += fmt.Sprintf(" %d %s", peers[w], w)
+		}
+		counts[line]++
 	}
-	want := map[string]int{"leaf 20": 200, "spine 28": 240, "spine 22": 80, "core 32": 140}
-	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("switches by their cables (-want +got):\n%s", diff)
+	return counts
+}
+
+// Trees as sites have them. The first one has the size of NVIDIA's Selene: 25 units of 20
+// hosts with 8 rails.
+func TestSites(t *testing.T) {
+	selene := gen.TreeSpec{Ports: 40, Pods: []int{7, 7, 7, 4}, Hosts: 20, Rails: 8, RailSpines: true, Spines: 10, Parallel: 2, Cores: 14}
+	more := selene
+	more.SpareCores, more.HalfCabled, more.Management, more.ManagementHosts = 1, 1, 5, 3
+	for _, tt := range []struct {
+		name string
+		spec gen.TreeSpec
+		want map[string]int
+	}{
+		{"Selene", selene, map[string]int{
+			"leaf: 20 adapter 20 spine": 200, "spine: 14 core 14 leaf": 240, "spine: 14 core 8 leaf": 80, "core: 32 spine": 140,
+		}},
+		// 2 of 5 leaves of management are below mspine. The last pod is half-cabled: to 7 of
+		// the 14 core switches of a group, none of them the spare one.
+		{"Selene and more", more, map[string]int{
+			"leaf: 20 adapter 20 spine": 200, "spine: 15 core 14 leaf": 77, "spine: 14 core 14 leaf": 160, "spine: 7 core 8 leaf": 80,
+			"spine: 15 core 14 leaf 2 mleaf": 3,
+			"core: 1 mspine 32 spine":        10, "core: 32 spine": 60, "core: 24 spine": 70, "core: 8 spine": 10,
+			"mleaf: 3 host 2 spine": 3, "mleaf: 3 host 2 mspine": 2, "mspine: 10 core 4 mleaf": 1,
+		}},
+		{"two levels", gen.TreeSpec{Ports: 12, Pods: []int{4}, Hosts: 4, Spines: 3, Parallel: 2, HalfCabled: 2, Management: 4, ManagementHosts: 1}, map[string]int{
+			"leaf: 4 host 6 spine": 2, "leaf: 4 host 3 spine": 2, "mleaf: 1 host 2 spine": 4,
+			"spine: 6 leaf 2 mleaf": 2, "spine: 6 leaf 4 mleaf": 1,
+		}},
+		{"half-cabled unit of two rails", gen.TreeSpec{Ports: 12, Pods: []int{3}, Hosts: 4, Rails: 2, Spines: 4, HalfCabled: 1}, map[string]int{
+			"leaf: 4 adapter 4 spine": 4, "leaf: 4 adapter 2 spine": 2, "spine: 6 leaf": 2, "spine: 4 leaf": 2,
+		}},
+		// The line chips of odd numbers have no leaf of the last pod. Management is on line
+		// chips: spine chips have no cables that leave the chassis.
+		{"directors", gen.TreeSpec{Ports: 12, Pods: []int{3, 2}, Hosts: 4, Spines: 4, Groups: 2, Cores: 6, Directors: true, HalfCabled: 1, Management: 1}, map[string]int{
+			"leaf: 4 host 4 line": 3, "leaf: 4 host 2 line": 2, "mleaf: 2 line": 1,
+			"line: 3 leaf 6 spine": 3, "line: 3 leaf 2 mleaf 6 spine": 1, "line: 2 leaf 6 spine": 2, "line: 6 spine": 2, "spine: 4 line": 12,
+		}},
+	} {
+		f, err := gen.Tree(tt.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, census(f)); diff != "" {
+			t.Errorf("%s: switches by their cables (-want +got):\n%s", tt.name, diff)
+		}
 	}
 }
 
@@ -238,6 +289,17 @@ func TestTreeErrors(t *testing.T) {
 		{func(s *gen.TreeSpec) { s.Cores = -1 }, "-1 core switches in each of 2 groups: want 0, 1, 0 and 1 or more"},
 		{func(s *gen.TreeSpec) { s.Groups = 3 }, "2 spines of a pod below 3 groups of core switches: want as many for each group"},
 		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.Rails, s.RailSpines = []int{2}, 0, 4, true }, "4 pods or rails with spines of their own, and no core"},
+		{func(s *gen.TreeSpec) { s.HalfCabled = 2 }, "2 half-cabled pods of 2: want less, so that one is whole"},
+		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.HalfCabled = []int{1}, 0, 1 }, "1 half-cabled units of 1: want less"},
+		{func(s *gen.TreeSpec) { s.HalfCabled = -1 }, "-1 half-cabled pods of 2"},
+		{func(s *gen.TreeSpec) { s.SpareCores = -1 }, "-1 spare core switches in each group: want 0 or more"},
+		{func(s *gen.TreeSpec) { s.SpareCores, s.Directors = 1, true }, "want 0 or more, and core switches that are no chips of directors"},
+		{func(s *gen.TreeSpec) { s.Management = -1 }, "-1 leaves of management with 0 hosts each: want 0 or more"},
+		{func(s *gen.TreeSpec) { s.Management, s.ManagementHosts = 1, 7 }, "9 cables on a leaf of management: want at most 8"},
+		{func(s *gen.TreeSpec) { s.Management = 8 }, "10 cables on a spine of management: want at most 8"},
+		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.Management = []int{2}, 0, 8 }, "10 cables on a spine: want at most 8"},
+		{func(s *gen.TreeSpec) { s.Pods, s.Management = slices.Repeat([]int{1}, 8), 2 }, "9 cables on a core switch: want at most 8"},
+		{func(s *gen.TreeSpec) { s.SpareCores = 5 }, "9 cables on a spine: want at most 8"},
 		{func(s *gen.TreeSpec) { s.Hosts = 7 }, "9 cables on a leaf: want at most 8, one for each port"},
 		{func(s *gen.TreeSpec) { s.Parallel = 4 }, "10 cables on a leaf: want at most 8"},
 		{func(s *gen.TreeSpec) { s.Cores = 7 }, "9 cables on a spine: want at most 8"},
