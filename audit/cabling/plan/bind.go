@@ -231,7 +231,12 @@ func (b *binder) labelled(nodes []fabric.NodeID, spec portSpec) (spot, bool) {
 	if !b.f.Labelled() {
 		return spot{}, false
 	}
-	want := strings.TrimPrefix(fold(spec.text), "port ")
+	if _, inSlot, _ := strings.Cut(spec.label, "/"); spec.slot1 {
+		if s, ok := b.labelled(nodes, portSpec{text: inSlot}); ok {
+			return s, true
+		}
+	}
+	want := cmp.Or(spec.label, strings.TrimPrefix(fold(spec.text), "port "))
 	found, ok := spot{}, false
 	for _, n := range nodes {
 		for num := fabric.PortNum(1); num <= b.f.Node(n).NumPorts && num != 0; num++ {

@@ -5,7 +5,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // The columns that a plan needs.
@@ -20,20 +23,46 @@ const (
 	noColumn
 )
 
-// columnNames tells columns by their names, of which only lower-case letters and digits
-// count. The first of each row are UFM's.
-var columnNames = [required][]string{
-	startDevice: {"startdevice", "fieldsstartdevice", "node1", "name1", "device1", "switch1", "host1", "source", "sourcenode", "sourcename",
-		"sourcedevice", "sourceportnodedescription", "from", "fromnode", "fromdevice", "nodea", "devicea", "namea", "a", "localnode", "localdevice", "localname", "nodeguid1"},
-	startPort: {"startport", "port1", "portnum1", "sourceport", "fromport", "porta", "aport", "localport"},
-	endDevice: {"enddevice", "node2", "name2", "device2", "switch2", "host2", "destination", "destinationnode", "destinationname",
-		"destinationdevice", "destinationportnodedescription", "to", "tonode", "todevice", "nodeb", "deviceb", "nameb", "b", "remotenode", "remotedevice", "remotename", "peer", "nodeguid2"},
-	endPort: {"endport", "port2", "portnum2", "destinationport", "toport", "portb", "bport", "remoteport", "peerport"},
-}
+// Columns are told by their names, of which only lower-case letters and digits count: a
+// word for the end of the cable and one for what stands there, in either order. The first
+// words are UFM's.
+var (
+	endWords = [2][]string{
+		{"start", "source", "src", "from", "local", "left", "near", "a", "aside", "sidea", "aend", "enda", "1", "von", "quelle", "quell"},
+		{"end", "destination", "dest", "dst", "to", "remote", "peer", "right", "far", "target", "b", "bside", "sideb", "bend", "endb",
+			"z", "zside", "sidez", "zend", "endz", "2", "nach", "ziel"},
+	}
+	deviceWords = []string{"device", "node", "name", "host", "hostname", "switch", "system", "equipment", "equipement", "nodename", "devicename",
+		"switchname", "nodeguid", "portnodedescription", "gert", "geraet"}
+	portWords = []string{"port", "portnum", "portnumber", "portname", "portno", "portnr", "interface", "anschluss"}
 
-// bareNames are names of columns that count only where no other column has one of
-// columnNames: "node, port, peer, peer port".
-var bareNames = map[string]int{"node": startDevice, "device": startDevice, "name": startDevice, "switch": startDevice, "port": startPort}
+	// columns is by name of a column, and bare, of words for one thing, its first column.
+	columns, bare = columnTables()
+)
+
+func columnTables() (columns, bare map[string]int) {
+	columns, bare = map[string]int{}, map[string]int{}
+	for side, ends := range endWords {
+		for _, end := range ends {
+			for _, word := range deviceWords {
+				columns[end+word], columns[word+end] = startDevice+2*side, startDevice+2*side
+			}
+			for _, word := range portWords {
+				columns[end+word], columns[word+end] = startPort+2*side, startPort+2*side
+			}
+			if end > "9" {
+				columns[end] = startDevice + 2*side
+			}
+		}
+	}
+	for _, word := range deviceWords {
+		bare[word] = startDevice
+	}
+	for _, word := range portWords {
+		bare[word] = startPort
+	}
+	return columns, bare
+}
 
 // columnKey is the letters and digits of the name of a column.
 func columnKey(name string) string {
@@ -47,13 +76,9 @@ func columnKey(name string) string {
 
 // columnNamed is the column of a name, noColumn for any other.
 func columnNamed(name string) int {
-	key := columnKey(name)
-	for column, names := range columnNames {
-		for _, n := range names {
-			if n == key {
-				return column
-			}
-		}
+	key := strings.TrimPrefix(columnKey(name), "fields") // #Fields:StartDevice of UFM
+	if column, ok := columns[key]; ok {
+		return column
 	}
 	switch {
 	case strings.HasPrefix(key, "startdevicelocation"):
@@ -100,9 +125,14 @@ func (r *reader) csv(data []byte) error {
 	return nil
 }
 
-// rows splits the file. The separator is a comma, a semicolon or a tab, whichever the
-// first lines have most of.
-func (r *reader) rows(data []byte) ([]csvRow, error) {
+// separator is what separates fields: a comma, a semicolon, a tab or a bar, whichever the
+// first lines have most of, or what a first line sep=; says, as Excel reads it. rest is
+// the text without such a line, of which there are skipped ones.
+func separator(data []byte) (comma rune, rest []byte, skipped int) {
+	line, behind, _ := bytes.Cut(data, []byte("\n"))
+	if is, ok := bytes.CutPrefix(bytes.Trim(line, "\"\r"), []byte("sep=")); ok && len(is) == 1 && strings.IndexByte(",;\t|", is[0]) >= 0 {
+		return rune(is[0]), behind, 1
+	}
 	var first []byte
 	n := 0
 	for line := range bytes.Lines(data) {
@@ -111,14 +141,20 @@ func (r *reader) rows(data []byte) ([]csvRow, error) {
 		}
 		first = append(first, line...)
 	}
-	c := csv.NewReader(bytes.NewReader(data))
-	c.FieldsPerRecord, c.LazyQuotes = -1, true
-	c.Comma = ','
-	for _, comma := range []rune{';', '\t'} {
-		if bytes.Count(first, []byte(string(comma))) > bytes.Count(first, []byte(string(c.Comma))) {
-			c.Comma = comma
+	comma = ','
+	for _, c := range ";\t|" {
+		if bytes.Count(first, []byte(string(c))) > bytes.Count(first, []byte(string(comma))) {
+			comma = c
 		}
 	}
+	return comma, data, 0
+}
+
+// rows splits the file.
+func (r *reader) rows(data []byte) ([]csvRow, error) {
+	comma, data, skipped := separator(data)
+	c := csv.NewReader(bytes.NewReader(data))
+	c.FieldsPerRecord, c.LazyQuotes, c.Comma = -1, true, comma
 	var rows []csvRow
 	for {
 		fields, err := c.Read()
@@ -128,7 +164,7 @@ func (r *reader) rows(data []byte) ([]csvRow, error) {
 		if err != nil {
 			var at *csv.ParseError
 			if errors.As(err, &at) {
-				return nil, r.error(at.Line, "", "%w; want CSV", at.Err)
+				return nil, r.error(at.Line+skipped, "", "%w; want CSV", at.Err)
 			}
 			return nil, r.error(0, "", "%w", err)
 		}
@@ -139,29 +175,63 @@ func (r *reader) rows(data []byte) ([]csvRow, error) {
 		}
 		line, _ := c.FieldPos(0)
 		if !empty {
-			rows = append(rows, csvRow{line, fields})
+			rows = append(rows, csvRow{line + skipped, fields})
 		}
 	}
 }
 
 // header finds the header and the first row behind it. Without one there are four columns.
+// Where cells above the header are merged, as From above Device and Port, both rows are one.
 func (r *reader) header(rows []csvRow) (*header, int, error) {
+	var best *header
+	most, at := 1, 0
 	for i, row := range rows[:min(maxTitle, len(rows))] {
 		h, found := headerOf(row.fields)
+		if found < required && i > 0 {
+			if both, n := headerOf(underMerged(rows[i-1].fields, row.fields)); n == required {
+				h, found = both, n
+			}
+		}
 		if found == required {
 			return h, i + 1, nil
 		}
-		if found < 2 {
-			continue
+		if isCable(row.fields) {
+			break
 		}
-		for column, at := range h.at {
-			if at < 0 {
-				return nil, 0, r.error(row.line, strings.Join(row.fields, ","), "the header has no column %s; want StartDevice, StartPort, EndDevice and EndPort",
-					[required]string{"StartDevice", "StartPort", "EndDevice", "EndPort"}[column])
-			}
+		if found > most {
+			best, most, at = h, found, i
 		}
 	}
-	return &header{at: [required]int{0, 1, 2, 3}}, 0, nil
+	if best == nil {
+		if len(rows) > 0 && len(rows[0].fields) >= required && !isCable(rows[0].fields) {
+			return nil, 0, r.error(rows[0].line, strings.Join(rows[0].fields, ","), "this is no cable, nor a header with columns StartDevice, StartPort, EndDevice and EndPort; want one of them")
+		}
+		return &header{at: [required]int{0, 1, 2, 3}}, 0, nil
+	}
+	missing := slices.Index(best.at[:], -1)
+	return nil, 0, r.error(rows[at].line, strings.Join(rows[at].fields, ","), "the header has no column %s; want StartDevice, StartPort, EndDevice and EndPort",
+		[required]string{"StartDevice", "StartPort", "EndDevice", "EndPort"}[missing])
+}
+
+// isCable says whether a row without a header may be a cable: both ports have a number.
+func isCable(fields []string) bool {
+	const digits = "0123456789"
+	return len(fields) >= required && !strings.HasPrefix(fields[0], "#") && fields[0] != "" && fields[2] != "" &&
+		strings.ContainsAny(fields[1], digits) && strings.ContainsAny(fields[3], digits)
+}
+
+// underMerged is a row of names with the row above put in front of each. Of merged cells the
+// first one has the text.
+func underMerged(above, fields []string) []string {
+	list := slices.Clone(fields)
+	text := ""
+	for i := range list {
+		if i < len(above) && above[i] != "" {
+			text = above[i]
+		}
+		list[i] = text + " " + list[i]
+	}
+	return list
 }
 
 // headerOf takes a row for a header and says how many of the four columns it has.
@@ -181,8 +251,12 @@ func headerOf(fields []string) (h *header, found int) {
 			}
 		}
 	}
-	for i, f := range fields {
-		if column, ok := bareNames[columnKey(f)]; ok && h.at[column] < 0 && found > 0 {
+	for i, f := range fields { // node, port, peer, peer port; Device, Port, Device, Port
+		column, ok := bare[columnKey(f)]
+		if ok && h.at[column] >= 0 {
+			column += endDevice - startDevice
+		}
+		if ok && h.at[column] < 0 {
 			h.at[column] = i
 			found++
 		}
@@ -206,7 +280,7 @@ func (r *reader) row(h *header, row csvRow) error {
 	if strings.HasPrefix(row.fields[0], "#") {
 		return nil
 	}
-	text := strings.Join(row.fields, ",")
+	joined := strings.Join(row.fields, ",")
 	get := func(i int) string {
 		if i < len(row.fields) {
 			return row.fields[i]
@@ -226,11 +300,11 @@ func (r *reader) row(h *header, row csvRow) error {
 	b := End{get(h.at[endDevice]), get(h.at[endPort]), place(h.end)}
 	switch {
 	case len(row.fields) < required:
-		return r.skip(row.line, text, "%d columns; want %s", len(row.fields), formsHelp)
+		return r.skip(row.line, joined, "a row of %s; want %s", text.CountGrouped(len(row.fields), "column", "columns"), formsHelp)
 	case a.Device != "" && a.Port != "" && b.Device == "" && b.Port == "":
 		return nil
 	case a.Device == "" && a.Port == "" && b.Device == "" && b.Port == "":
 		return nil // a row of remarks
 	}
-	return r.add(row.line, text, a, b)
+	return r.add(row.line, joined, a, b)
 }

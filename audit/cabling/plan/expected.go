@@ -236,6 +236,9 @@ func (v *Verdict) String() string {
 	s := fmt.Sprintf("%s: %s as planned, %s miswired, %s missing in the fabric, %s missing in the plan",
 		text.CountGrouped(v.Planned, "cable", "cables"), text.Grouped(v.AsPlanned), text.Grouped(len(v.Miswired)),
 		text.Grouped(len(v.MissingInFabric)), text.Grouped(len(v.MissingInPlan)))
+	if v.Planned > 0 && v.AsPlanned == 0 && len(v.Miswired) == 0 {
+		s += "\nno cable is as planned: the plan may be of another fabric, or its names want --node-name-map"
+	}
 	if v.Placeholders > 0 {
 		s += fmt.Sprintf("\n%s of hosts that the plan does not name: any host will do", text.CountGrouped(v.Placeholders, "cable", "cables"))
 	}

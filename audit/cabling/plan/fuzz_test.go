@@ -17,6 +17,7 @@ func FuzzPlan(f *testing.F) {
 		"leaf-00;U1/3;node0-1;U1/P1\nleaf-00;8;\"gateway, the 0. of them\";1\nstorage0;mlx5_0/2;leaf-00;7\n",
 		"MQM0000 leaf-00\n P1 -> HCA1 Node0-0 ibp11s0f0/P1\n P2 -4x-10G-> HCA1 Node0-0 ibp22s0f0/P1\n\nMCS0000 Dir0\n L1/U1/P1 -> MQM0000 leaf-00 P11\n S1/P2 -> X Y 1/2/3\n",
 		"0x0000000000001900,Port 1,leaf-00,Port 300\n", "a,b,c,d\n", "P1 -> A B C\n", "\ufeff\"", "a,1/1/1/1,b,0\n",
+		"sep=;\nleaf-00;IB1/8;leaf-01;sw1p2\n", ";From;;To;\r\nNr;Device;Port;Device;Port\r\n1;leaf-00.a.b;8;leaf-01;9.0\r\n", "Device|Port|Device|Port\rleaf-00|8|leaf-01|9\r",
 	} {
 		f.Add([]byte(seed), false)
 	}

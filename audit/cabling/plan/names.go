@@ -84,13 +84,15 @@ type portSpec struct {
 	unit  int    // 0 when it names no chip
 	num   int    // 0 when it names no port by number
 	label string // as printed on the cage, "1/12/2"; "" for none
+	slot1 bool   // the label may have the slot of the only card in front, as IB1/12/2
 }
 
 var (
-	plainPort = regexp.MustCompile(`^(?:port|p)?\s*(\d{1,3})$`)
+	plainPort = regexp.MustCompile(`^(?:port|p)?[\s_#-]*(\d{1,3})(?:\.0)?$`)
 	bladePort = regexp.MustCompile(`^(blade|leaf|spine|l|s)\s*(\d{1,3})(?:/u(\d{1,2}))?[\s_/]+(?:port\s*|p)?(?:(\d{1,2})/)?(\d{1,3})$`)
 	unitPort  = regexp.MustCompile(`^u(\d{1,2})/p?(\d{1,3})$`)
-	labelPort = regexp.MustCompile(`^(?:port\s*)?(\d+(?:/\d+)+)$`)
+	labelPort = regexp.MustCompile(`^(port\s*|ib\s*)?(\d+(?:/\d+)+)$`)
+	nvosPort  = regexp.MustCompile(`^sw(\d+)p(\d+)(?:s(\d+))?$`) // of NVOS: cage, port, split
 	trailing  = regexp.MustCompile(`(?i)^(.*\S)(?:\s+port\s+|\s*/\s*p?)(\d{1,3})$`)
 	hostUnit  = regexp.MustCompile(`(?i)^u(\d{1,2})(?:/p(\d{1,3}))?$`)
 )
@@ -108,7 +110,9 @@ func parsePort(text string) portSpec {
 	} else if m := unitPort.FindStringSubmatch(s); m != nil {
 		p.unit, p.num = number(m[1]), number(m[2])
 	} else if m := labelPort.FindStringSubmatch(s); m != nil {
-		p.label = m[1]
+		p.label, p.slot1 = m[2], strings.HasPrefix(m[1], "ib")
+	} else if m := nvosPort.FindStringSubmatch(s); m != nil {
+		p.label = strings.TrimSuffix("1/"+m[1]+"/"+m[2]+"/"+m[3], "/")
 	} else if m := bladePort.FindStringSubmatch(s); m != nil && (m[3] == "" || m[4] == "") {
 		p.card, p.slot, p.unit, p.num = 'L', number(m[2]), number(m[3]+m[4]), number(m[5])
 		if m[1][0] == 's' {
@@ -121,19 +125,27 @@ func parsePort(text string) portSpec {
 	return p
 }
 
-// cageNumber is the port number that a label of a switch with one chip and two ports in
-// a cage means, ASIC/cage/port, as Quantum-2 switches number them; 0 for other labels.
+// cageNumber is the port number that a label of a switch with one chip means, 0 for other
+// labels: ASIC/cage/port or cage/port where two ports are in a cage, as Quantum-2 switches
+// number them, and slot/port as MLNX-OS does, where the only slot is 1.
 func cageNumber(label string) int {
-	fields := strings.Split(label, "/")
-	if len(fields) != 3 || fields[0] != "1" {
+	var n []int
+	for _, field := range strings.Split(label, "/") {
+		i, err := strconv.Atoi(field)
+		if err != nil || i < 1 || i > int(fabric.MaxPortNum) {
+			return 0
+		}
+		n = append(n, i)
+	}
+	if len(n) == 3 && n[0] == 1 {
+		n = n[1:]
+	} else if len(n) == 2 && n[0] == 1 {
+		return n[1] // of cage 1, too
+	}
+	if len(n) != 2 || n[0] > 32 || n[1] > 2 {
 		return 0
 	}
-	cage, err1 := strconv.Atoi(fields[1])
-	port, err2 := strconv.Atoi(fields[2])
-	if err1 != nil || err2 != nil || cage < 1 || cage > 32 || port < 1 || port > 2 {
-		return 0
-	}
-	return 2*(cage-1) + port
+	return 2*(n[0]-1) + n[1]
 }
 
 // index finds nodes of a fabric by name.
@@ -145,30 +157,51 @@ type index struct {
 	host   table  // adapters, by the name of their host
 }
 
-// table has nodes by folded name.
-type table struct{ fold, loose map[string][]fabric.NodeID }
+// table has nodes by folded name; short has names without their domains.
+type table struct{ fold, loose, short map[string][]fabric.NodeID }
 
 func newTable() table {
-	return table{map[string][]fabric.NodeID{}, map[string][]fabric.NodeID{}}
+	return table{map[string][]fabric.NodeID{}, map[string][]fabric.NodeID{}, map[string][]fabric.NodeID{}}
 }
 
 func (t table) add(name string, n fabric.NodeID) {
 	for _, x := range []struct {
 		m   map[string][]fabric.NodeID
 		key string
-	}{{t.fold, fold(name)}, {t.loose, loose(name)}} {
+	}{{t.fold, fold(name)}, {t.loose, loose(name)}, {t.short, withoutDomain(fold(name))}} {
 		if !slices.Contains(x.m[x.key][max(0, len(x.m[x.key])-1):], n) {
 			x.m[x.key] = append(x.m[x.key], n)
 		}
 	}
 }
 
-// find is the nodes of a name, by case and blanks folded, else with _ for blanks.
+// find is the nodes of a name, by case and blanks folded, else with _ for blanks, else
+// those that have a domain behind the name, or lack the one that it has.
 func (t table) find(name string) []fabric.NodeID {
 	if list := t.fold[fold(name)]; len(list) > 0 {
 		return list
 	}
-	return t.loose[loose(name)]
+	if list := t.loose[loose(name)]; len(list) > 0 {
+		return list
+	}
+	if short := withoutDomain(fold(name)); short != fold(name) {
+		return t.fold[short]
+	}
+	return t.short[fold(name)]
+}
+
+// withoutDomain is a name without what follows the first dot of its first word: node17 mlx5_0
+// for node17.cluster.example.com mlx5_0.
+func withoutDomain(name string) string {
+	word, rest, blank := strings.Cut(name, " ")
+	host, domain, _ := strings.Cut(word, ".")
+	if host == "" || domain == "" || isNumber(host) {
+		return name
+	}
+	if blank {
+		return host + " " + rest
+	}
+	return host
 }
 
 // newIndex indexes the names of f. It takes O(nodes).

@@ -94,6 +94,9 @@ type Options struct {
 // *fabric.ParseError, and the plan is nil then.
 func Parse(name string, data []byte, opt Options) (*Plan, []Problem, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if bytes.IndexByte(data, '\n') < 0 { // as Excel on a Mac ends lines
+		data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
+	}
 	r := &reader{name: name, lenient: opt.Lenient, plan: &Plan{Files: []string{name}}}
 	var err error
 	if recognizeTopo(data) {
