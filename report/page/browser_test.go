@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -504,6 +505,92 @@ func TestBrowserFindings(t *testing.T) {
 			t.Errorf("%s: %s", tree.Name, diff)
 		}
 	}
+}
+
+// labelled is a fabric with a label on each port of its switches and hosts.
+func labelled(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
+	t.Helper()
+	b := &fabric.Builder{}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		_, err := b.AddNode(*f.Node(n))
+		must(err)
+		for num := range f.Node(n).NumPorts + 1 {
+			at := f.Port(n, num)
+			if guid := f.PortGUID(at); guid != 0 {
+				must(b.SetPort(int(n), num, guid, f.LID(at), f.LMC(at)))
+			}
+			if num > 0 {
+				must(b.SetLabel(int(n), num, fmt.Sprintf("%d/%d/1", n, num)))
+			}
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p {
+			must(b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
+		}
+	}
+	g, err := b.Build()
+	must(err)
+	return g
+}
+
+// TestBrowserLabels: wherever the page says a port it says the label of just this port.
+func TestBrowserLabels(t *testing.T) {
+	in := broken(t, compiled(t, labelled(t, grid(t, 1, true, 4, 4)), "minhop", compile.Options{}), 30, 2)
+	p := open(t, in)
+	f := in.Fabric
+	bare := regexp.MustCompile(`port \d+\b[^(]|\[\d+\][^(]`)
+	check := func(what, text string) {
+		t.Helper()
+		if found := bare.FindString(text + " "); found != "" {
+			t.Errorf("%s has a port without its label, %q:\n%s", what, found, text)
+		}
+		named := 0
+		for _, m := range regexp.MustCompile(`(\d+)\]?\((\d+)/(\d+)/1\)`).FindAllStringSubmatch(text, -1) {
+			if named++; m[1] != m[3] {
+				t.Errorf("%s has the label of another port: %s", what, m[0])
+			}
+		}
+		if named == 0 {
+			t.Errorf("%s has no label:\n%s", what, text)
+		}
+	}
+	cycle := in.Result.CreditLoops.Cycles[0]
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#findings-text"), "credit-loop")))
+	p.click("#findings .finding")
+	check("the loop", p.text("#loop"))
+	want(p, fmt.Sprintf("port %d(%s)", cycle[0].Port, cycle[0].Label), "document.querySelector('.ring .port').textContent")
+	check("a finding", eval[string](p, "document.querySelector('#findings').textContent"))
+
+	s := p.node("switch 1,2")
+	p.clickNode(s)
+	rows := eval[[][]string](p, "[...document.querySelectorAll('#links tbody tr')].map(tr => [...tr.cells].map(td => td.textContent))")
+	for i, row := range rows {
+		at := f.Port(s, fabric.PortNum(i+1))
+		peer := f.Peer(at)
+		if diff := cmp.Diff([]string{f.PortText(at), f.Name(f.Owner(peer)).Text + " port " + f.PortText(peer)}, row[:2]); diff != "" {
+			t.Error(diff)
+		}
+	}
+	entries := eval[[]string](p, "[...document.querySelectorAll('#entries tbody tr')].map(tr => tr.cells[2].textContent)")
+	out := slices.IndexFunc(entries, func(s string) bool { return strings.Contains(s, "(") })
+	if out < 0 {
+		t.Errorf("no entry with a label: %q", entries)
+	} else {
+		check("an entry", entries[out])
+	}
+	a, b := p.node("host 0,0"), p.node("host 1,0")
+	p.clickNode(a)
+	p.clickNode(b, chromedp.ButtonModifiers(chromedp.ModifierShift))
+	check("a path", p.text("#path"))
+	p.click("#tab-overview")
+	check("the overview", p.text("#panel-overview"))
 }
 
 // TestBrowserThemes: as the browser likes, and by the switch.
