@@ -55,8 +55,12 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 		fmt.Fprintf(w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 	}
 	f, u, m := &r.Fabric, &r.Unicast, &r.Management
+	switches := text.CountGrouped(f.Switches, "switch", "switches")
+	if f.Systems > 0 {
+		switches += " in " + text.CountGrouped(f.Systems, "system", "systems")
+	}
 	row("fabric", "%s, %s, %s, LIDs up to %d",
-		text.CountGrouped(f.Switches, "switch", "switches"), text.CountGrouped(f.CAPorts, "CA port", "CA ports"),
+		switches, text.CountGrouped(f.CAPorts, "CA port", "CA ports"),
 		text.CountGrouped(f.Links, "link", "links"), f.MaxLID)
 	lines := func(name string, what fmt.Stringer) {
 		if what == nil {

@@ -30,9 +30,21 @@ type Result struct {
 // FabricCounts says how large the fabric is.
 type FabricCounts struct {
 	Switches int        `json:"switches"`
-	CAPorts  int        `json:"ca_ports"` // CA and router ports with a cable
-	Links    int        `json:"links"`    // cables, those of hosts included
+	Systems  int        `json:"systems,omitempty"` // with a system image GUID each, where fewer than switches
+	CAPorts  int        `json:"ca_ports"`          // CA and router ports with a cable
+	Links    int        `json:"links"`             // cables, those of hosts included
 	MaxLID   fabric.LID `json:"max_lid"`
+}
+
+func countFabric(f *fabric.Fabric) FabricCounts {
+	n := FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()}
+	if systems := f.Systems(); len(systems) > 0 {
+		n.Systems = n.Switches
+		for _, chips := range systems {
+			n.Systems -= len(chips) - 1
+		}
+	}
+	return n
 }
 
 // UnicastCounts is about ordered pairs of a CA or router port and a LID of

@@ -81,7 +81,7 @@ const (
 // is known.
 func Unverified(f *fabric.Fabric) *Result {
 	return &Result{
-		Fabric:      FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()},
+		Fabric:      countFabric(f),
 		CreditLoops: CreditLoopCounts{VLs: 1, Cycles: [][]Hop{}},
 		Undecided:   []Undecided{},
 		Findings:    []Finding{},

@@ -69,6 +69,12 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 		}
 	}
 	c.checkLinks(opt)
+	if opt.Expected == nil {
+		c.checkPlanes()
+	}
+	if opt.Expected == nil || !hasAggregation(opt.Expected) {
+		c.checkAggregation()
+	}
 	c.checkNodes()
 	c.checkComponents()
 	if opt.Expected == nil {

@@ -23,6 +23,9 @@ const (
 	PortDown          = "port-down"
 	HostOnSpine       = "host-on-spine"
 	UnevenUplinks     = "uneven-uplinks"
+
+	UnevenPlanes       = "uneven-planes"
+	MissingAggregation = "missing-aggregation-node"
 )
 
 // Rules lists the rules about cables and nodes, the gravest first.
@@ -78,6 +81,19 @@ hosts.`},
 this switch has fewer cables upward than most of its level. Its hosts share less
 bandwidth than others. In fat trees that are recognized as such missing-cable says it
 more exactly.`},
+	{Name: UnevenPlanes, Severity: verify.Warning, Count: "lanes", Summary: "a plane lacks a lane that its sister planes have", Explain: `Chips that share a system image GUID, have no cables between them and are cabled to the
+same systems are the planes of one switch, as XDR has four. Every cable has a lane for each
+plane. Here one plane has no lane to a system where most of its sisters have one, its
+lane is narrower or slower, or a system has fewer planes than those like it. Traffic of
+the adapters is spread over all planes, so that the slowest plane sets their pace. Reseat
+the cable and look at the ports of all planes in its cage. A lane that another rule
+reports (missing-cable, link-degraded) is no finding of this one.`},
+	{Name: MissingAggregation, Severity: verify.Warning, Count: "switches", Summary: "a switch has no aggregation node where switches like it have one", Explain: `Switches have a channel adapter of their own, by which they take part in SHARP; it is
+on their last port. At least four switches of the same vendor, device, number of ports and
+kind of port 0, and three quarters of all, have one, and this one has none: SHARP trees
+cannot use the switch, and reductions over it are done by hosts. SHARP may be off in its
+configuration, or its firmware may have failed: reset the switch. An aggregation node that
+is there and that tables do not lead to is unicast-unreachable.`},
 	{Name: IsolatedNode, Severity: verify.Warning, Count: "nodes", Summary: "a node has no cable", Explain: `The node is listed and none of its ports has a link. Discovery lists such a node only
 when it started there.`},
 	{Name: ReplacedNode, Severity: verify.Note, Count: "cables", Summary: "a node has another GUID than in the expected topology", Explain: `A node with this description is in both, with different GUIDs, and nothing else has
