@@ -14,6 +14,8 @@ go test -count=1 -timeout 60m ./compile -run TestPrevious -trials 20000 -v | gre
 # The same with the last result in memory, verified by what changed.
 go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./verify -run TestIncrementalChecker -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
+# Bounds against exact linear programs and all forwarding tables of small fabrics.
+go test -count=1 -timeout 60m ./verify/bound -fabrics 1000 -v | grep -E 'paths:|refused|^(ok|FAIL|---)'
 # 1,000 processes that write a directory are killed.
 go test -count=1 -timeout 60m ./compile/outdir -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./routing/banyan -trials 20

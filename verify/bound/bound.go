@@ -1,0 +1,251 @@
+// Package bound proves lower bounds of the greatest relative load that forwarding tables
+// put on a cable between switches. It says how much better tables could be, and knows no
+// engine. It makes no promise to other modules.
+//
+// # What is bounded
+//
+// The traffic is one route from each CA or router port to each LID of another one. The load
+// of a channel, which is one direction of a cable between two switches, is the number of
+// routes on it. Its relative load is that times the rate of the fastest channel, over its own
+// rate: as many routes take that time on the fastest cable. A rate that is not known counts as
+// the commonest. Tables that deliver all pairs have a greatest relative load. A bound is a
+// number that it cannot be below.
+//
+// # The theorem
+//
+// Give each channel c a length l(c) of 0 or more. Choose some switches with hosts, the
+// sources, and a unit g of 1 or more. Let h(s) be the hosts of source s, D(t) the LIDs of the
+// hosts on switch t, and dist(s, t) the least length of a path from s to t that the tables may
+// take. Let r(c) be the rate of channel c, and F the fastest rate. With
+//
+//	N    = sum over sources s and switches t of g floor(h(s) / g) D(t) dist(s, t)
+//	C(L) = sum over channels c of l(c) g floor(L r(c) / (g F))
+//
+// no tables have a greatest relative load of L unless C(L) >= N.
+//
+// Proof. A switch has one output port for a LID, so that the h(s) routes from the hosts of s
+// to a LID take the same channels. Count g floor(h(s) / g) of them. Then the counted routes
+// x(c) on channel c are a multiple of g, and no more than its load, which is at most
+// L r(c) / F. So x(c) <= g floor(L r(c) / (g F)), and the sum of l(c) x(c) is at most C(L).
+// The same sum, route by route, is the sum of the lengths of the paths of the counted routes,
+// which is at least N.
+//
+// C does not fall as L grows, so there is a least L with C(L) >= N: that is the bound. It is a
+// rational number, because C changes only where some L r(c) / (g F) is an integer. All numbers
+// are integers, lengths too, and no proof rests on floating point. Any lengths prove a bound;
+// rounding them may make it worse, and never wrong.
+//
+// Without a unit routes may be divided at will. N counts h(s) for each source, C(L) is the sum
+// of l(c) L r(c) / F, and the bound is F N over the sum of l(c) r(c). By linear programming
+// duality the best lengths then give the least greatest relative load of a fractional
+// multicommodity flow: no bound for divisible routes is better.
+//
+// # What it contains
+//
+// A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere; with
+// the switches of the set as sources N is their hosts times the LIDs beyond. A single leaf with
+// h hosts and k cables sends to D LIDs beyond by k ports in whole lumps of h routes: the unit h
+// gives h ceil(D / k). Cuts of single switches, pods, planes and islands are tried, and from
+// the best one on, lengths are sought by multiplicative weights, see [Options].
+package bound
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/big"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Paths are those that tables may take.
+type Paths uint8
+
+// The kinds of paths.
+const (
+	AnyPaths      Paths = iota // whatever joins two switches
+	ShortestPaths              // those with the fewest channels
+	LegalPaths                 // those over an engine's legal ports, see Legal
+)
+
+var pathNames = [...]string{AnyPaths: "any", ShortestPaths: "shortest", LegalPaths: "legal"}
+
+// String is the word for p in certificates.
+func (p Paths) String() string { return pathNames[p] }
+
+// Legal says by which channels packets to the hosts of switch t may go: it sets legal to true
+// at the PortIDs of channels between switches, all others being false. It is called from
+// several goroutines.
+type Legal func(t fabric.NodeID, legal []bool)
+
+// network is a fabric's switches, the channels between them and the traffic, in flat tables.
+type network struct {
+	f       *fabric.Fabric
+	hosts   []int64         // by switch: CA and router ports
+	lids    []int64         // by switch: their LIDs
+	targets []fabric.NodeID // switches with LIDs
+	first   []int32         // by switch: its first channel, and one more
+	port    []fabric.PortID // by channel: the port that it leaves
+	from    []fabric.NodeID // by channel
+	to      []fabric.NodeID // by channel
+	back    []int32         // by channel: the other direction of its cable
+	rate    []int64         // by channel
+	fastest int64           // rate
+	rates   []int64         // that occur, ascending
+}
+
+func newNetwork(f *fabric.Fabric) *network {
+	n := f.NumSwitches()
+	w := &network{f: f, first: make([]int32, 1, n+1)}
+	w.hosts, w.lids = traffic(f)
+	for s := range fabric.NodeID(n) {
+		if w.lids[s] > 0 {
+			w.targets = append(w.targets, s)
+		}
+		ports, to := f.SwitchLinks(s)
+		w.port, w.to = append(w.port, ports...), append(w.to, to...)
+		for range ports {
+			w.from = append(w.from, s)
+		}
+		w.first = append(w.first, int32(len(w.port)))
+	}
+	w.back = make([]int32, len(w.port))
+	for c, p := range w.port {
+		w.back[c] = w.channel(f.Peer(p))
+	}
+	w.rate = Rates(f, w.port)
+	w.rates = slices.Compact(slices.Sorted(slices.Values(w.rate)))
+	if len(w.rates) > 0 {
+		w.fastest = w.rates[len(w.rates)-1]
+	}
+	return w
+}
+
+// channel finds the channel that leaves a port.
+func (w *network) channel(p fabric.PortID) int32 {
+	s := w.f.Owner(p)
+	i, _ := slices.BinarySearch(w.port[w.first[s]:w.first[s+1]], p)
+	return w.first[s] + int32(i)
+}
+
+// traffic counts by switch the CA and router ports, and their LIDs. In a fabric in which
+// no such port has a LID each counts as one that has 1, as LIDs will be assigned.
+func traffic(f *fabric.Fabric) (hosts, lids []int64) {
+	n := f.NumSwitches()
+	hosts, lids = make([]int64, n), make([]int64, n)
+	assigned := slices.ContainsFunc(f.CAPorts(), func(p fabric.PortID) bool { return f.LID(p) != 0 })
+	for s := range hosts {
+		for _, p := range f.HostsOn(fabric.NodeID(s)) {
+			hosts[s]++
+			if !assigned || f.LID(p) != 0 {
+				lids[s] += 1 << f.LMC(p)
+			}
+		}
+	}
+	return hosts, lids
+}
+
+// Rates is the data rate in Mbit/s of each of some channels between switches. Unknown rates
+// count as the commonest, of equally common ones as the highest; all are 1 when none is known.
+func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
+	rate := make([]int64, len(channels))
+	count := make(map[int64]int)
+	commonest := int64(1)
+	for i, p := range channels {
+		if rate[i] = int64(f.Link(p).Mbps()); rate[i] > 0 {
+			count[rate[i]]++
+		}
+	}
+	for r, n := range count {
+		if cmp.Or(cmp.Compare(n, count[commonest]), cmp.Compare(r, commonest)) > 0 {
+			commonest = r
+		}
+	}
+	for i := range rate {
+		if rate[i] == 0 {
+			rate[i] = commonest
+		}
+	}
+	return rate
+}
+
+// Digest names what a bound is about: switches with their hosts and LIDs, and the channels
+// between them with their rates. It is the SHA-256 of these in the order of NodeIDs and port
+// numbers: of each switch the GUID, the number of hosts and of their LIDs, and of channels,
+// and of each channel its port number, the switch that it leads to and its rate; the GUID
+// and rates in 8 bytes, the others in 4, port numbers in 1, in big-endian order. Names, LIDs and the cables of hosts may change.
+func Digest(f *fabric.Fabric) [sha256.Size]byte {
+	var b []byte
+	hosts, lids := traffic(f)
+	var channels []fabric.PortID
+	for s := range hosts {
+		ports, _ := f.SwitchLinks(fabric.NodeID(s))
+		channels = append(channels, ports...)
+	}
+	rate := Rates(f, channels)
+	at := 0
+	for s := range hosts {
+		ports, to := f.SwitchLinks(fabric.NodeID(s))
+		b = binary.BigEndian.AppendUint64(b, uint64(f.Node(fabric.NodeID(s)).GUID))
+		for _, n := range []int64{hosts[s], lids[s], int64(len(ports))} {
+			b = binary.BigEndian.AppendUint32(b, uint32(n))
+		}
+		for k, p := range ports {
+			b = binary.BigEndian.AppendUint32(append(b, byte(f.Num(p))), uint32(to[k]))
+			b = binary.BigEndian.AppendUint64(b, uint64(rate[at]))
+			at++
+		}
+	}
+	return sha256.Sum256(b)
+}
+
+// least is the least L with C(L) >= need: the bound of the theorem, over one length for each
+// rate, the sum of its channels' lengths. It is 0 for need 0. Some length is more than 0.
+func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
+	if unit == 0 {
+		sum := new(big.Int)
+		for i, l := range length {
+			sum.Add(sum, new(big.Int).Mul(big.NewInt(l), big.NewInt(w.rates[i])))
+		}
+		return new(big.Rat).SetFrac(new(big.Int).Mul(need, big.NewInt(w.fastest)), sum)
+	}
+	var best *big.Rat
+	for i, r := range w.rates {
+		if length[i] == 0 {
+			continue
+		}
+		// L is k lumps on channels of rate r: the least k that does.
+		holds := func(k *big.Int) bool {
+			sum, x := new(big.Int), new(big.Int)
+			for j, l := range length {
+				x.Div(x.Mul(k, big.NewInt(w.rates[j])), big.NewInt(r))
+				sum.Add(sum, x.Mul(x, big.NewInt(l)))
+			}
+			return sum.Mul(sum, big.NewInt(unit)).Cmp(need) >= 0
+		}
+		low, high := new(big.Int), big.NewInt(1)
+		for !holds(high) {
+			high.Lsh(high, 1)
+		}
+		one := big.NewInt(1)
+		low.Sub(new(big.Int).Rsh(high, 1), one)
+		for { // low does not hold, or is below 0; high holds
+			middle := new(big.Int).Add(low, high)
+			middle.Rsh(middle, 1)
+			if middle.Cmp(low) == 0 {
+				break
+			}
+			if middle.Sign() >= 0 && holds(middle) {
+				high = middle
+			} else {
+				low = middle
+			}
+		}
+		x := new(big.Rat).SetFrac(new(big.Int).Mul(high, big.NewInt(unit*w.fastest)), big.NewInt(r))
+		if best == nil || x.Cmp(best) < 0 {
+			best = x
+		}
+	}
+	return best
+}

@@ -1,0 +1,246 @@
+package bound
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Certificate proves a bound: see the theorem at the head of the package. Check proves it
+// again, so it needs no trust in its author.
+//
+// Its text is a line
+//
+//	ibweave bound 1 paths any unit 16 bound 128/1 sources 1 channels 15 fabric sha256:<64 digits>
+//
+// and one for each source, the GUID of the switch, ascending, and one for each channel with a
+// length: the GUID of the switch that it leaves, the port and the length, ascending by GUID
+// and port. "sources all" has no such lines: all switches with hosts are sources. A
+// fraction is in lowest terms.
+type Certificate struct {
+	Paths    Paths
+	Unit     int64             // 0 for routes that may be divided
+	Bound    *big.Rat          // more than 0
+	Sources  []fabric.GUID     // nil for all
+	Channels []Length          // by GUID and port
+	Fabric   [sha256.Size]byte // see Digest
+}
+
+// Length is the length of a channel.
+type Length struct {
+	Switch fabric.GUID // that the channel leaves
+	Port   fabric.PortNum
+	Length int64 // 1 to MaxLength
+}
+
+// MaxLength is the greatest length of a channel. A path is shorter than 1<<47 then.
+const MaxLength = 1 << 30
+
+const (
+	magic      = "ibweave bound 1"
+	hashPrefix = "sha256:"
+	allSources = "all"
+)
+
+// Append appends the certificate's text to b.
+func (c *Certificate) Append(b []byte) []byte {
+	sources := allSources
+	if c.Sources != nil {
+		sources = strconv.Itoa(len(c.Sources))
+	}
+	b = fmt.Appendf(b, "%s paths %s unit %d bound %s sources %s channels %d fabric %s%x\n",
+		magic, c.Paths, c.Unit, c.Bound, sources, len(c.Channels), hashPrefix, c.Fabric)
+	for _, g := range c.Sources {
+		b = append(g.Append(b), '\n')
+	}
+	for _, x := range c.Channels {
+		b = fmt.Appendf(b, "%s %d %d\n", x.Switch, x.Port, x.Length)
+	}
+	return b
+}
+
+// Read reads one certificate or several, one after the other. It takes what Append writes and
+// nothing else: other text is an error, a *fabric.ParseError with the line.
+func Read(name string, data []byte) ([]*Certificate, error) {
+	r := reader{rest: data}
+	var list []*Certificate
+	for len(list) == 0 || len(r.rest) > 0 {
+		c, err := r.certificate()
+		if err != nil {
+			return nil, &fabric.ParseError{File: name, Line: r.line, Text: r.text, Err: err}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// reader is where in a text Read is.
+type reader struct {
+	rest []byte
+	line int    // number of the last line read
+	text string // of it
+}
+
+// next reads a line.
+func (r *reader) next(what string) error {
+	text, rest, ok := bytes.Cut(r.rest, []byte("\n"))
+	r.line++
+	r.text, r.rest = string(text), rest
+	switch {
+	case ok:
+		return nil
+	case len(text) == 0:
+		return fmt.Errorf("the file ends: want %s", what)
+	}
+	return errors.New("the line has no end: the file was cut off")
+}
+
+func (r *reader) certificate() (*Certificate, error) {
+	if err := r.next(fmt.Sprintf("a line that begins with %q", magic)); err != nil {
+		return nil, err
+	}
+	c, sources, channels, err := parseHeader(r.text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range sources {
+		if err := r.next(fmt.Sprintf("%d sources, as the head says", sources)); err != nil {
+			return nil, err
+		}
+		g, err := parseGUID(r.text)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && c.Sources[i-1] >= g {
+			return nil, errors.New("sources must ascend by GUID, each once")
+		}
+		c.Sources = append(c.Sources, g)
+	}
+	for i := range channels {
+		if err := r.next(fmt.Sprintf("%d channels, as the head says", channels)); err != nil {
+			return nil, err
+		}
+		x, err := parseLength(r.text)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && c.Channels[i-1].compare(x) >= 0 {
+			return nil, errors.New("channels must ascend by GUID and port, each once")
+		}
+		c.Channels = append(c.Channels, x)
+	}
+	return c, nil
+}
+
+func (x Length) compare(y Length) int {
+	return cmp.Or(cmp.Compare(x.Switch, y.Switch), cmp.Compare(x.Port, y.Port))
+}
+
+// parseHeader reads the first line. Without sources all are.
+func parseHeader(s string) (c *Certificate, sources, channels int, err error) {
+	fail := func(format string, args ...any) (*Certificate, int, int, error) {
+		return nil, 0, 0, fmt.Errorf(format, args...)
+	}
+	rest, ok := strings.CutPrefix(s, magic+" ")
+	if !ok {
+		return fail("no bound that can be read: want a line that begins with %q", magic)
+	}
+	field := strings.Split(rest, " ")
+	if len(field) != 12 || field[0] != "paths" || field[2] != "unit" || field[4] != "bound" || field[6] != "sources" || field[8] != "channels" || field[10] != "fabric" {
+		return fail("want %q", magic+" paths P unit U bound N/D sources S channels C fabric "+hashPrefix+"H")
+	}
+	c = &Certificate{}
+	paths := slices.Index(pathNames[:], field[1])
+	if paths < 0 {
+		return fail("paths %q: want %s", field[1], strings.Join(pathNames[:], ", "))
+	}
+	c.Paths = Paths(paths)
+	if c.Unit, err = parseDecimal(field[3], 0, math.MaxInt32); err != nil {
+		return fail("unit %w", err)
+	}
+	if c.Bound, ok = parseFraction(field[5]); !ok {
+		return fail("bound %q: want a fraction above 0 in lowest terms, such as 128/1", field[5])
+	}
+	var n int64
+	if field[7] != allSources {
+		if n, err = parseDecimal(field[7], 1, math.MaxInt32); err != nil {
+			return fail("sources %w, or %s", err, allSources)
+		}
+	}
+	sources = int(n)
+	if n, err = parseDecimal(field[9], 1, math.MaxInt32); err != nil {
+		return fail("channels %w", err)
+	}
+	channels = int(n)
+	digits, ok := strings.CutPrefix(field[11], hashPrefix)
+	hash, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(hash) != len(c.Fabric) || strings.ToLower(digits) != digits {
+		return fail("fabric %q: want %s and %d hexadecimal digits in lower case", field[11], hashPrefix, 2*len(c.Fabric))
+	}
+	copy(c.Fabric[:], hash)
+	return c, sources, channels, nil
+}
+
+// maxDigits bounds the digits of a numerator and of a denominator.
+const maxDigits = 40
+
+// parseFraction reads a fraction in the one way that it is written.
+func parseFraction(s string) (*big.Rat, bool) {
+	if len(s) > 2*maxDigits+1 {
+		return nil, false
+	}
+	num, den, ok := strings.Cut(s, "/")
+	if !ok || strings.Trim(num+den, "0123456789") != "" {
+		return nil, false
+	}
+	x, ok := new(big.Rat).SetString(s)
+	return x, ok && x.Sign() > 0 && x.String() == s
+}
+
+// parseLength reads the line of a channel.
+func parseLength(text string) (x Length, err error) {
+	field := strings.Split(text, " ")
+	if len(field) != 3 {
+		return x, errors.New("want a GUID, a port and a length")
+	}
+	if x.Switch, err = parseGUID(field[0]); err != nil {
+		return x, err
+	}
+	port, err := parseDecimal(field[1], 1, int64(fabric.MaxPortNum))
+	if err != nil {
+		return x, fmt.Errorf("port %w", err)
+	}
+	x.Port = fabric.PortNum(port)
+	if x.Length, err = parseDecimal(field[2], 1, MaxLength); err != nil {
+		return x, fmt.Errorf("length %w", err)
+	}
+	return x, nil
+}
+
+// parseGUID reads a GUID in the one way that it is written.
+func parseGUID(s string) (fabric.GUID, error) {
+	g, err := fabric.ParseGUID(s)
+	if err == nil && (g == 0 || g.String() != s) {
+		err = fmt.Errorf("GUID %q: want 0x and 16 hexadecimal digits in lower case, not all 0", s)
+	}
+	return g, err
+}
+
+// parseDecimal reads a number in the one way that it is written.
+func parseDecimal(s string, low, high int64) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < low || n > high || strconv.FormatInt(n, 10) != s {
+		return 0, fmt.Errorf("%q: want %d to %d", s, low, high)
+	}
+	return n, nil
+}

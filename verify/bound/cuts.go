@@ -1,0 +1,358 @@
+package bound
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// candidate is what proves a bound: lengths, sources and a unit.
+type candidate struct {
+	value   *big.Rat // nil for none
+	paths   Paths
+	unit    int64
+	sources []bool  // by switch
+	length  []int64 // by channel
+	words   string  // why, for people
+}
+
+// improve replaces x by y if that is better.
+func (x *candidate) improve(y candidate) {
+	if y.value != nil && (x.value == nil || y.value.Cmp(x.value) > 0) {
+		*x = y
+	}
+}
+
+// partition divides the switches.
+type partition struct {
+	name string  // "pod"; "" for single switches
+	of   []int32 // by switch: its class
+	n    int
+}
+
+// maxUnits bounds the units that are tried for a cut: that many numbers of hosts on a switch.
+const maxUnits = 16
+
+// partitions are the sets of switches whose cuts are tried: single switches; and by levels,
+// a level being the channels to the nearest switch with hosts, the parts that are joined below
+// each level, at or above it, and without channels inside a level.
+func (w *network) partitions() []*partition {
+	n := w.f.NumSwitches()
+	single := &partition{of: make([]int32, n), n: n}
+	for s := range single.of {
+		single.of[s] = int32(s)
+	}
+	list := []*partition{single}
+	var leaves []fabric.NodeID
+	for s, h := range w.hosts {
+		if h > 0 {
+			leaves = append(leaves, fabric.NodeID(s))
+		}
+	}
+	search := graph.NewSearch[fabric.NodeID](n)
+	search.Run(w.f.Neighbors, leaves...)
+	level := search.Distance
+	top := int32(0)
+	for _, l := range level {
+		top = max(top, l)
+	}
+	add := func(name string, joined func(a, b fabric.NodeID) bool) {
+		sets := graph.NewUnionFind[fabric.NodeID](n)
+		for c, a := range w.from {
+			if b := w.to[c]; joined(a, b) {
+				sets.Join(a, b)
+			}
+		}
+		p := &partition{name: name, of: make([]int32, n)}
+		class := make([]int32, n)
+		for s := range p.of {
+			root := sets.Find(fabric.NodeID(s))
+			if class[root] == 0 {
+				p.n++
+				class[root] = int32(p.n)
+			}
+			p.of[s] = class[root] - 1
+		}
+		same := func(q *partition) bool { return slices.Equal(q.of, p.of) }
+		if p.n > 1 && !slices.ContainsFunc(list, same) {
+			list = append(list, p)
+		}
+	}
+	for k := int32(1); k <= top; k++ {
+		add("pod", func(a, b fabric.NodeID) bool { return level[a] < k && level[b] < k })
+		add("plane", func(a, b fabric.NodeID) bool { return level[a] >= k && level[b] >= k })
+	}
+	add("island", func(a, b fabric.NodeID) bool { return level[a] != level[b] })
+	return list
+}
+
+// edge is what crosses a cut in one direction: the routes from some switches to some LIDs.
+type edge struct {
+	hosts []count // on the switches that send
+	lids  int64   // that they send to
+	rates []int64 // by rate: channels
+}
+
+// cuts finds the cut with the greatest bound, of equal ones the first. It takes
+// O(channels x levels).
+func (w *network) cuts() (best candidate) {
+	component, components := graph.Components(w.f.NumSwitches(), w.f.Neighbors)
+	whole := w.sums(&partition{of: component, n: components})
+	limit := 0.0
+	for _, p := range w.partitions() {
+		sums := w.sums(p)
+		in := make([]int32, p.n) // by class: the component that it is part of
+		for s, class := range p.of {
+			in[class] = component[s]
+		}
+		for class := range sums {
+			x, all := &sums[class], &whole[in[class]]
+			out := edge{x.hosts, all.lids - x.lids, x.out}
+			if value, unit := w.bestUnit(&out, &limit); value != nil {
+				best = w.cut(p, int32(class), false, component, &out, value, unit)
+			}
+			into := edge{subtract(all.hosts, x.hosts), x.lids, x.in}
+			if value, unit := w.bestUnit(&into, &limit); value != nil {
+				best = w.cut(p, int32(class), true, component, &into, value, unit)
+			}
+		}
+	}
+	return best
+}
+
+// bestUnit is the greatest bound of a cut and its unit, of equal ones the least; nil if it is not
+// above limit, which it raises.
+func (w *network) bestUnit(e *edge, limit *float64) (value *big.Rat, unit int64) {
+	total := int64(0)
+	for _, c := range e.rates {
+		total += c
+	}
+	if e.lids == 0 || total == 0 {
+		return nil, 0
+	}
+	for _, u := range units(e.hosts) {
+		sources := int64(0)
+		for _, c := range e.hosts {
+			sources += c.switches * (c.hosts - c.hosts%u)
+		}
+		if w.carries(*limit*(1+1e-9), e.rates, u) < float64(sources*e.lids) {
+			value, unit = w.least(big.NewInt(sources*e.lids), e.rates, u), u
+			*limit, _ = value.Float64()
+		}
+	}
+	return value, unit
+}
+
+// cut writes down what the edge of a class proves.
+func (w *network) cut(p *partition, class int32, in bool, component []int32, e *edge, value *big.Rat, unit int64) candidate {
+	first := fabric.NodeID(slices.Index(p.of, class))
+	x := candidate{value: value, unit: unit, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
+	switches := 0
+	for s, h := range w.hosts {
+		inside := p.of[s] == class
+		if inside {
+			switches++
+		}
+		x.sources[s] = h >= unit && component[s] == component[first] && inside != in
+	}
+	for c, a := range w.from {
+		if from, to := p.of[a], p.of[w.to[c]]; from != to && (from == class && !in || to == class && in) {
+			x.length[c] = 1
+		}
+	}
+	var hosts int64
+	for _, c := range e.hosts {
+		if c.hosts >= unit {
+			hosts += c.hosts * c.switches
+		}
+	}
+	where := w.f.Name(first).String()
+	if p.name != "" && switches > 1 {
+		where = fmt.Sprintf("a %s of %d switches, %s the first", p.name, switches, where)
+	}
+	routes := fmt.Sprintf("%s to %s beyond", text.CountGrouped(hosts, "host sends", "hosts send"), text.CountGrouped(e.lids, "LID", "LIDs"))
+	if in {
+		routes = fmt.Sprintf("%s to %s", text.CountGrouped(hosts, "host beyond sends", "hosts beyond send"), text.CountGrouped(e.lids, "LID", "LIDs"))
+	}
+	x.words = fmt.Sprintf("%s: %s over %s", where, routes, w.cables(e.rates)) + w.lumps(&x, e.rates, hosts*e.lids)
+	return x
+}
+
+// cables counts those of an edge by their rates.
+func (w *network) cables(rates []int64) string {
+	total, equal := int64(0), 0.0
+	for i, c := range rates {
+		total += c
+		equal += float64(c*w.rates[i]) / float64(w.fastest)
+	}
+	s := text.CountGrouped(total, "cable", "cables")
+	if rates[len(rates)-1] < total {
+		s += fmt.Sprintf(", as fast as %.4g of the fastest", equal)
+	}
+	return s
+}
+
+// lumps says that routes are not divided at will, where the bound of a cut rests on it.
+func (w *network) lumps(x *candidate, rates []int64, need int64) string {
+	if x.unit == 1 || x.value.Cmp(w.least(big.NewInt(need), rates, 1)) <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", in lumps of %d, since a switch has one port for a LID", x.unit)
+}
+
+// neighbors finds the bound, for shortest paths alone, of the cables from one switch with
+// hosts to another: the routes between the two take no other. It takes O(channels).
+func (w *network) neighbors() (best candidate) {
+	limit := 0.0
+	rates := make([]int64, len(w.rates))
+	for s, h := range w.hosts {
+		ports, to := w.f.SwitchLinks(fabric.NodeID(s))
+		if h == 0 {
+			continue
+		}
+		for k, t := range to {
+			if w.lids[t] == 0 || slices.Contains(to[:k], t) {
+				continue
+			}
+			clear(rates)
+			for c := w.first[s] + int32(k); c < w.first[s]+int32(len(ports)); c++ {
+				if w.to[c] == t {
+					i, _ := slices.BinarySearch(w.rates, w.rate[c])
+					rates[i]++
+				}
+			}
+			e := edge{[]count{{h, 1}}, w.lids[t], rates}
+			value, unit := w.bestUnit(&e, &limit)
+			if value == nil {
+				continue
+			}
+			best = candidate{value: value, paths: ShortestPaths, unit: unit, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
+			best.sources[s] = true
+			for c := w.first[s]; c < w.first[s+1]; c++ {
+				if w.to[c] == t {
+					best.length[c] = 1
+				}
+			}
+			best.words = fmt.Sprintf("%s: %s to the %s of its neighbor %s over %s", w.f.Name(fabric.NodeID(s)),
+				text.CountGrouped(h, "host sends", "hosts send"), text.CountGrouped(w.lids[t], "LID", "LIDs"), w.f.Name(t), w.cables(rates)) + w.lumps(&best, rates, h*w.lids[t])
+		}
+	}
+	return best
+}
+
+// carries is C(load) of a cut, for a load that is a little more than where C changes.
+func (w *network) carries(load float64, rates []int64, unit int64) float64 {
+	sum := 0.0
+	for i, c := range rates {
+		sum += float64(c*unit) * math.Floor(load*float64(w.rates[i])/float64(unit*w.fastest))
+	}
+	return sum
+}
+
+// sum is what a class of switches has.
+type sum struct {
+	hosts   []count
+	lids    int64
+	out, in []int64 // by rate: channels that leave the class, and enter it
+}
+
+// count is how many switches have a number of hosts.
+type count struct{ hosts, switches int64 }
+
+// sums adds up the classes of a partition.
+func (w *network) sums(p *partition) []sum {
+	list := make([]sum, p.n)
+	edges := make([]int64, 2*len(w.rates)*p.n)
+	for i := range list {
+		k := len(w.rates)
+		list[i].out, edges = edges[:k], edges[k:]
+		list[i].in, edges = edges[:k], edges[k:]
+	}
+	for s, class := range p.of {
+		x := &list[class]
+		x.lids += w.lids[s]
+		if w.hosts[s] > 0 {
+			x.hosts = addCount(x.hosts, count{w.hosts[s], 1})
+		}
+	}
+	for c, a := range w.from {
+		if from, to := p.of[a], p.of[w.to[c]]; from != to {
+			i, _ := slices.BinarySearch(w.rates, w.rate[c])
+			list[from].out[i]++
+			list[to].in[i]++
+		}
+	}
+	return list
+}
+
+// addCount adds to a list by hosts, ascending.
+func addCount(list []count, c count) []count {
+	i, ok := slices.BinarySearchFunc(list, c, func(a, b count) int { return int(a.hosts - b.hosts) })
+	if ok {
+		list[i].switches += c.switches
+		return list
+	}
+	return slices.Insert(list, i, c)
+}
+
+// subtract is the counts of all without those of some.
+func subtract(all, some []count) []count {
+	list := slices.Clone(all)
+	for _, c := range some {
+		list = addCount(list, count{c.hosts, -c.switches})
+	}
+	return slices.DeleteFunc(list, func(c count) bool { return c.switches == 0 })
+}
+
+// units are those worth trying for sources with some numbers of hosts: 1, what divides all, and
+// each number itself, the commonest first.
+func units(counts []count) []int64 {
+	list := []int64{1}
+	var all int64
+	common := slices.Clone(counts)
+	slices.SortStableFunc(common, func(a, b count) int { return int(b.switches*b.hosts - a.switches*a.hosts) })
+	for _, c := range common {
+		all = divisor(all, c.hosts)
+		if len(list) <= maxUnits {
+			list = append(list, c.hosts)
+		}
+	}
+	list = append(list, max(all, 1))
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// divisor is the greatest common divisor.
+func divisor(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// certificate writes a candidate down.
+func (w *network) certificate(x *candidate) *Certificate {
+	c := &Certificate{Paths: x.paths, Unit: x.unit, Bound: x.value, Fabric: Digest(w.f)}
+	all := true
+	for s, h := range w.hosts {
+		if x.sources[s] {
+			c.Sources = append(c.Sources, w.f.Node(fabric.NodeID(s)).GUID)
+		} else if h > 0 {
+			all = false
+		}
+	}
+	if all {
+		c.Sources = nil
+	}
+	for i, l := range x.length {
+		if l > 0 {
+			c.Channels = append(c.Channels, Length{w.f.Node(w.from[i]).GUID, w.f.Num(w.port[i]), l})
+		}
+	}
+	return c
+}

@@ -1,0 +1,157 @@
+package bound_test
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// shapes are fabrics as they are.
+func shapes(t testing.TB) map[string]*fabric.Fabric {
+	t.Helper()
+	list := map[string]*fabric.Fabric{}
+	must := func(name string, f *fabric.Fabric, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[name] = f
+	}
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	must("tree", tree, err)
+	damaged, err := gen.DropLinks(tree, 12, 5)
+	must("damaged tree", damaged, err)
+	leaves, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	must("two levels", leaves, err)
+	torus, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 2})
+	must("torus", torus, err)
+	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 30, Seed: 9})
+	must("irregular", irregular, err)
+	return list
+}
+
+// upDown is the legal ports of an up*/down* order: see updown.Engine.Route. A switch from
+// which some path leads down all the way goes down, and others go up.
+func upDown(f *fabric.Fabric, rank []int32) bound.Legal {
+	return func(t fabric.NodeID, legal []bool) {
+		down := make([]bool, f.NumSwitches()) // reaches t downward
+		down[t] = true
+		queue := []fabric.NodeID{t}
+		for len(queue) > 0 {
+			v := queue[0]
+			queue = queue[1:]
+			for _, u := range f.Neighbors(v) {
+				if rank[u] < rank[v] && !down[u] {
+					down[u] = true
+					queue = append(queue, u)
+				}
+			}
+		}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			ports, to := f.SwitchLinks(s)
+			for k, p := range ports {
+				up := rank[to[k]] < rank[s]
+				legal[p] = s != t && (down[s] && !up && down[to[k]] || !down[s] && up)
+			}
+		}
+	}
+}
+
+// No engine's tables are better than a bound, on any LMC, and the bound of legal ports is between
+// that of all tables and the tables of the engine.
+func TestEngines(t *testing.T) {
+	for name, f := range shapes(t) {
+		for _, lmc := range []int{0, 1} {
+			for _, engine := range []string{"minhop", "updn", "layered", "fattree"} {
+				e, err := compile.EngineByName(engine)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}})
+				var domain *lft.DomainError
+				if errors.As(err, &domain) {
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				opt := bound.Options{Rounds: 30}
+				if engine == "updn" {
+					opt.Legal = upDown(f, r.Routing.Order)
+				}
+				b, err := bound.Find(t.Context(), r.Routing.Fabric, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				load := new(big.Rat).SetInt64(r.Verify.Balance.MaxRoutes)
+				for _, x := range b.List() {
+					if err := x.Certificate.Check(r.Routing.Fabric, opt.Legal); err != nil {
+						t.Errorf("%s, LMC %d, %s: %v", name, lmc, engine, err)
+					}
+					if x == b.Shortest && r.Verify.Unicast.NonMinimal > 0 {
+						continue
+					}
+					if x.Exact.Cmp(load) > 0 {
+						t.Errorf("%s, LMC %d, %s: %s, and the bound of %s paths is %s", name, lmc, engine, load, x.Certificate.Paths, x.Exact)
+					}
+				}
+				if name == "two levels" && engine == "fattree" && b.Any.Exact.Cmp(load) != 0 {
+					t.Errorf("%s, LMC %d, %s: %s, and the bound is %s: want the same", name, lmc, engine, load, b.Any.Exact)
+				}
+				if name == "torus" && engine == "updn" && b.Legal == nil {
+					t.Errorf("%s, LMC %d: up*/down* paths have no bound of their own, of %s in all", name, lmc, load)
+				}
+			}
+		}
+	}
+}
+
+// The bytes do not depend on the number of CPUs.
+func TestDeterminism(t *testing.T) {
+	for name, f := range shapes(t) {
+		var texts []string
+		for _, cpus := range []int{1, 2, 7} {
+			before := runtime.GOMAXPROCS(cpus)
+			b, err := bound.Find(t.Context(), f, bound.Options{Rounds: 20})
+			runtime.GOMAXPROCS(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, x := range b.List() {
+				text += fmt.Sprintln(x.Words, string(x.Certificate.Append(nil)))
+			}
+			texts = append(texts, text)
+		}
+		if texts = slices.Compact(texts); len(texts) > 1 || texts[0] == "" {
+			t.Errorf("%s: %d results on 1, 2 and 7 CPUs: %s", name, len(texts), texts)
+		}
+	}
+}
+
+// radix 24 is what the summary of a command has to be quick on.
+func BenchmarkFind(b *testing.B) {
+	for _, radix := range []int{24, 36} {
+		f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint("radix", radix), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := bound.Find(b.Context(), f, bound.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package bound
+
+import (
+	"context"
+	"math/big"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Options are the choices of Find.
+type Options struct {
+	// Rounds is for how many rounds lengths are sought, for each kind of paths; 0 for as
+	// many as take little time, in large fabrics none, and below 0 for none. Cuts are
+	// always tried.
+	Rounds int
+	// Legal is the ports of an engine; nil for none.
+	Legal Legal
+}
+
+// A default search visits maxVisits channels at most, a few milliseconds on one CPU, and is left
+// out where that is less than minRounds.
+const (
+	maxVisits     = 1 << 20
+	minRounds     = 8
+	defaultRounds = 60
+)
+
+// Bounds are the best ones that Find knows.
+type Bounds struct {
+	// Any is for all tables; nil where no routes cross a channel.
+	Any *Bound `json:"any"`
+	// Shortest is for tables that keep to shortest paths; nil unless above Any.
+	Shortest *Bound `json:"shortest,omitempty"`
+	// Legal is for tables that keep to legal ports; nil unless above Any.
+	Legal *Bound `json:"legal,omitempty"`
+}
+
+// Bound is what a certificate says.
+type Bound struct {
+	// Load is the bound in routes on the fastest cable, see the head of the package; Exact is
+	// the same.
+	Load  float64  `json:"load"`
+	Exact *big.Rat `json:"-"`
+	// Unit is the lumps of routes that it counts.
+	Unit        int64        `json:"unit"`
+	Words       string       `json:"witness"`
+	Certificate *Certificate `json:"-"`
+}
+
+// Find looks for bounds. Its result does not depend on the number of CPUs. Its only error is
+// that of ctx.
+func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
+	w := newNetwork(f)
+	best := w.cuts()
+	if best.value == nil {
+		return &Bounds{}, nil
+	}
+	shortest, legal := best, best
+	shortest.improve(w.neighbors())
+	rounds := opt.Rounds
+	if rounds == 0 {
+		rounds = min(defaultRounds, maxVisits/(len(w.targets)*len(w.port)))
+		if rounds < minRounds {
+			rounds = 0
+		}
+	}
+	if rounds > 0 {
+		var err error
+		if best, err = w.improve(ctx, best, newWays(w, AnyPaths, nil), rounds); err != nil {
+			return nil, err
+		}
+		shortest.improve(best)
+		if shortest, err = w.improve(ctx, shortest, newWays(w, ShortestPaths, nil), rounds); err != nil {
+			return nil, err
+		}
+		if opt.Legal != nil {
+			legal.improve(best)
+			if legal, err = w.improve(ctx, legal, newWays(w, LegalPaths, opt.Legal), rounds); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b := &Bounds{Any: w.bound(&best)}
+	if shortest.value.Cmp(best.value) > 0 {
+		b.Shortest = w.bound(&shortest)
+	}
+	if legal.value.Cmp(best.value) > 0 {
+		b.Legal = w.bound(&legal)
+	}
+	return b, nil
+}
+
+func (w *network) bound(x *candidate) *Bound {
+	load, _ := x.value.Float64()
+	return &Bound{load, x.value, x.unit, x.words, w.certificate(x)}
+}
+
+// List is the bounds that there are.
+func (b *Bounds) List() (list []*Bound) {
+	for _, x := range []*Bound{b.Any, b.Shortest, b.Legal} {
+		if x != nil {
+			list = append(list, x)
+		}
+	}
+	return list
+}

@@ -1,0 +1,140 @@
+package bound
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// What bounds say of fabrics that a reader can calculate.
+func TestFind(t *testing.T) {
+	ndr, hdr := fabric.Link{Width: 4, Speed: fabric.NDR}, fabric.Link{Width: 4, Speed: fabric.HDR}
+	for _, test := range []struct {
+		hosts  []int
+		cables []fabric.Link
+		want   string // bound, and words
+	}{
+		// 3 hosts send to 5 LIDs by 2 cables: 3 LIDs by one of them.
+		{[]int{3, 5}, []fabric.Link{ndr, ndr}, `10/1 "a": 5 hosts beyond send to 3 LIDs over 2 cables, in lumps of 5, since a switch has one port for a LID`},
+		{[]int{3, 6}, []fabric.Link{ndr, ndr}, `12/1 "a": 6 hosts beyond send to 3 LIDs over 2 cables, in lumps of 6, since a switch has one port for a LID`},
+		{[]int{3, 5}, []fabric.Link{ndr}, `15/1 "a": 3 hosts send to 5 LIDs beyond over 1 cable`},
+		{[]int{1, 1}, []fabric.Link{ndr, ndr, ndr}, `1/1 "a": 1 host sends to 1 LID beyond over 3 cables`},
+		// 4 lumps of 4: 3 by the fast cable, 1 by the slow one, as 8 on the fast one.
+		{[]int{4, 4}, []fabric.Link{ndr, hdr}, `12/1 "a": 4 hosts send to 4 LIDs beyond over 2 cables, as fast as 1.5 of the fastest, in lumps of 4, since a switch has one port for a LID`},
+		// The rate that is not known is that of most.
+		{[]int{4, 4}, []fabric.Link{ndr, ndr, {}}, `8/1 "a": 4 hosts send to 4 LIDs beyond over 3 cables, in lumps of 4, since a switch has one port for a LID`},
+		{[]int{4, 0}, []fabric.Link{ndr}, ""},
+		{[]int{4, 4}, nil, ""},
+	} {
+		b := find(t, leaves(t, test.hosts, test.cables), Options{})
+		got := ""
+		if b.Any != nil {
+			got = b.Any.Exact.String() + " " + b.Any.Words
+		}
+		if got != test.want || b.Shortest != nil || b.Legal != nil {
+			t.Errorf("%v hosts, cables %v: %q, want %q; by shortest paths %v", test.hosts, test.cables, got, test.want, b.Shortest)
+		}
+	}
+}
+
+// Shortest paths have to take the one cable between two leaves of a tree.
+func TestNeighbors(t *testing.T) {
+	var b fabric.Builder
+	fail := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range []string{"leaf 1", "leaf 2", "spine 1", "spine 2"} {
+		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 8, Description: name})
+		fail(err)
+	}
+	for i, cable := range [][2]int{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {0, 1}} {
+		fail(b.Connect(cable[0], fabric.PortNum(1+i), cable[1], fabric.PortNum(1+i), fabric.Link{}))
+	}
+	for i := range 4 {
+		h, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(0x100 + i), NumPorts: 1})
+		fail(err)
+		fail(b.Connect(h, 1, i/2, fabric.PortNum(6+i%2), fabric.Link{}))
+	}
+	f, err := b.Build()
+	fail(err)
+	for _, rounds := range []int{-1, 40} {
+		got := find(t, f, Options{Rounds: rounds})
+		const want = `"leaf 1": 2 hosts send to the 2 LIDs of its neighbor "leaf 2" over 1 cable`
+		if got.Any.Exact.String() != "2/1" || got.Shortest == nil || got.Shortest.Exact.String() != "4/1" || got.Shortest.Words != want {
+			t.Errorf("%d rounds: %+v, by shortest paths %+v, want 2/1 and 4/1, %s", rounds, got.Any, got.Shortest, want)
+		}
+	}
+}
+
+// The partitions of a tree of pods are its pods and planes.
+func TestPartitions(t *testing.T) {
+	f := podFabric(t)
+	var got []string
+	for _, p := range newNetwork(f).partitions() {
+		got = append(got, strings.TrimSpace(p.name+" "+strings.Join(classes(f, p), "|")))
+	}
+	want := []string{
+		"l0|l1|l2|l3|s0|s1|s2|s3|c0|c1",
+		"plane l0|l1|l2|l3|s0,s2,c0|s1,s3,c1",
+		"pod l0,l1,s0,s1|l2,l3,s2,s3|c0|c1",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("partitions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// classes names the switches of each class.
+func classes(f *fabric.Fabric, p *partition) []string {
+	list := make([]string, p.n)
+	for s, class := range p.of {
+		if list[class] != "" {
+			list[class] += ","
+		}
+		list[class] += f.Node(fabric.NodeID(s)).Description
+	}
+	return list
+}
+
+// podFabric is two pods of two leaves and two spines, each plane of spines with a core.
+func podFabric(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	fail := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	index, next := map[string]int{}, map[string]fabric.PortNum{}
+	for i, name := range []string{"l0", "l1", "l2", "l3", "s0", "s1", "s2", "s3", "c0", "c1"} {
+		n, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 8, Description: name})
+		fail(err)
+		index[name] = n
+	}
+	connect := func(x, y string) {
+		next[x]++
+		next[y]++
+		fail(b.Connect(index[x], next[x], index[y], next[y], fabric.Link{}))
+	}
+	for _, x := range []string{"l0", "l1", "l2", "l3"} {
+		for _, k := range []string{"0", "1"} {
+			spine := map[string]string{"0": "s0", "1": "s1"}[k]
+			if x > "l1" {
+				spine = map[string]string{"0": "s2", "1": "s3"}[k]
+			}
+			connect(x, spine)
+		}
+		h, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(0x100 + index[x]), NumPorts: 1})
+		fail(err)
+		next[x]++
+		fail(b.Connect(h, 1, index[x], next[x], fabric.Link{}))
+	}
+	for _, cable := range [][2]string{{"s0", "c0"}, {"s2", "c0"}, {"s1", "c1"}, {"s3", "c1"}} {
+		connect(cable[0], cable[1])
+	}
+	f, err := b.Build()
+	fail(err)
+	return f
+}

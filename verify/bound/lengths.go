@@ -1,0 +1,275 @@
+package bound
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// blocks is in how many parts the targets are divided. Each part adds up its loads one
+// target after the other, so that the sums do not depend on the number of CPUs.
+const blocks = 32
+
+// seeker looks for the lengths of the best fractional bound by multiplicative weights
+// (Garg and Könemann, Faster and simpler algorithms for multicommodity flow, FOCS 1998; Arora,
+// Hazan and Kale, The multiplicative weights update method, 2012). A channel's price is the
+// part of the sum of l(c) r(c) that it has. In each round all routes take the cheapest
+// paths, those nearly as cheap for a part; then the price of a channel rises with its load.
+type seeker struct {
+	*ways
+	price  []float64   // by channel; their sum is 1
+	length []float64   // by channel: price over rate, 1 for the fastest rate
+	load   []float64   // by channel: relative load of the last round
+	parts  [][]float64 // by block: routes by channel
+	bounds []float64   // by block: its part of the bound
+}
+
+func newSeeker(w *ways) *seeker {
+	n := len(w.port)
+	x := &seeker{ways: w, price: make([]float64, n), length: make([]float64, n), load: make([]float64, n), bounds: make([]float64, blocks)}
+	for range blocks {
+		x.parts = append(x.parts, make([]float64, n))
+	}
+	return x
+}
+
+// setPrices divides by the sum, and derives lengths.
+func (x *seeker) setPrices() {
+	sum := 0.0
+	for _, p := range x.price {
+		sum += p
+	}
+	for c := range x.price {
+		x.price[c] /= sum
+		x.length[c] = x.price[c] * float64(x.fastest) / float64(x.rate[c])
+	}
+}
+
+// route sends all routes, and returns the bound of the lengths. A path that is longer than the
+// best by less than blur gets a part.
+func (x *seeker) route(ctx context.Context, blur float64) (float64, error) {
+	err := par.ForEach(ctx, 0, blocks, func(b int) error {
+		x.bounds[b] = 0
+		clear(x.parts[b])
+		r := router{tree: newTree(x.ways, x.length), flow: make([]float64, x.f.NumSwitches()), load: x.parts[b]}
+		for i := b; i < len(x.targets); i += blocks {
+			x.bounds[b] += r.route(i, blur)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	bound := 0.0
+	for _, b := range x.bounds {
+		bound += b
+	}
+	for c := range x.load {
+		sum := 0.0
+		for b := range x.parts {
+			sum += x.parts[b][c]
+		}
+		x.load[c] = sum * float64(x.fastest) / float64(x.rate[c])
+	}
+	return bound, nil
+}
+
+// router is the scratch of one worker.
+type router struct {
+	*tree[float64]
+	flow  []float64 // by switch
+	load  []float64 // by channel
+	share []float64 // by channel of one switch
+}
+
+// route sends the routes to the i-th target, and returns the sum of their lengths.
+func (x *router) route(i int, blur float64) (sum float64) {
+	x.grow(i)
+	t := x.targets[i]
+	for _, s := range x.order {
+		x.flow[s] = float64(x.hosts[s] * x.lids[t])
+		sum += x.flow[s] * x.dist[s]
+	}
+	for k := len(x.order) - 1; k > 0; k-- {
+		s := x.order[k]
+		if x.flow[s] == 0 {
+			continue
+		}
+		begin, end := x.network.first[s], x.network.first[s+1]
+		x.share = x.share[:0]
+		total := 0.0
+		for c := begin; c < end; c++ {
+			share := 0.0
+			if x.onward(s, c) {
+				if slack := x.length[c] + x.dist[x.to[c]] - x.dist[s]; slack < blur {
+					share = 1 - slack/blur
+					share *= share * float64(x.rate[c])
+				}
+			}
+			x.share = append(x.share, share)
+			total += share
+		}
+		scale := x.flow[s] / total
+		for k, share := range x.share {
+			if share > 0 {
+				c := begin + int32(k)
+				x.load[c] += share * scale
+				x.flow[x.to[c]] += share * scale
+			}
+		}
+	}
+	return sum
+}
+
+// seek returns the prices of the best fractional bound that it finds in some rounds, the
+// first with the prices start. Every few rounds it tries the mean of the prices so far too,
+// later rounds counting more: prices swing about the best, and their mean comes to it.
+func (x *seeker) seek(ctx context.Context, start []float64, rounds int) (best []float64, err error) {
+	copy(x.price, start)
+	x.setPrices()
+	demand := 0.0
+	for _, t := range x.targets {
+		for s, h := range x.hosts {
+			if int(t) != s {
+				demand += float64(h * x.lids[t])
+			}
+		}
+	}
+	bound, mean := 0.0, make([]float64, len(x.price))
+	try := func(i int) error {
+		b, err := x.route(ctx, max(bound, 1/float64(len(x.price)))/demand/math.Sqrt(float64(i+1)))
+		if b > bound {
+			best, bound = append(best[:0], x.price...), b
+		}
+		return err
+	}
+	for i := range rounds {
+		for c := range mean {
+			mean[c] += x.price[c] * float64(i+1)
+		}
+		if i%4 == 3 {
+			last := slices.Clone(x.price)
+			copy(x.price, mean)
+			x.setPrices()
+			if err := try(i); err != nil {
+				return nil, err
+			}
+			copy(x.price, last)
+			x.setPrices()
+			continue
+		}
+		if err := try(i); err != nil {
+			return nil, err
+		}
+		step := 1 / math.Sqrt(float64(i+1))
+		for c := range x.price {
+			x.price[c] = max(x.price[c], 1e-12) * math.Exp(step*min(x.load[c]/bound-1, 2))
+		}
+		x.setPrices()
+	}
+	return best, nil
+}
+
+// lengthScales are the greatest lengths that prices are rounded to. Few lengths often prove as
+// much as many, or more: what is left of a price that goes to 0 is gone.
+var lengthScales = []float64{1, 8, 128, 1 << 16}
+
+// improve seeks lengths for some paths and returns the best bound that they prove, at least x.
+func (w *network) improve(ctx context.Context, x candidate, ways *ways, rounds int) (candidate, error) {
+	start := make([]float64, len(w.port))
+	sum := 0.0
+	for c, l := range x.length {
+		sum += float64(l * w.rate[c])
+	}
+	for c, l := range x.length {
+		start[c] = 1/float64(len(start)) + float64(l*w.rate[c])/sum
+	}
+	price, err := newSeeker(ways).seek(ctx, start, rounds)
+	if err != nil || price == nil {
+		return x, err
+	}
+	most := 0.0
+	for c := range price {
+		price[c] /= float64(w.rate[c])
+		most = max(most, price[c])
+	}
+	for _, scale := range lengthScales {
+		length := make([]int64, len(price))
+		for c := range price {
+			length[c] = int64(math.Round(price[c] / most * scale))
+		}
+		y, err := w.prove(ctx, length, ways)
+		if err != nil {
+			return x, err
+		}
+		x.improve(y)
+	}
+	return x, nil
+}
+
+// prove is the best bound of some lengths, over the units.
+func (w *network) prove(ctx context.Context, length []int64, ways *ways) (best candidate, err error) {
+	n := w.f.NumSwitches()
+	trees, err := par.ForEachWith(ctx, 0, len(w.targets), func() *prover {
+		return &prover{newTree(ways, length), make([]int64, n)}
+	}, func(x *prover, i int) error {
+		x.grow(i)
+		for _, s := range x.order {
+			x.sum[s] += x.dist[s] * w.lids[w.targets[i]]
+		}
+		return nil
+	})
+	if err != nil {
+		return best, err
+	}
+	sum := make([]int64, n) // by switch: lengths of the paths of one of its hosts to all LIDs
+	for _, x := range trees {
+		for s, d := range x.sum {
+			sum[s] += d
+		}
+	}
+	rates := make([]int64, len(w.rates))
+	channels, longest := 0, 0
+	for c, l := range length {
+		i, _ := slices.BinarySearch(w.rates, w.rate[c])
+		rates[i] += l
+		if l > 0 {
+			channels++
+		}
+		if l > length[longest] {
+			longest = c
+		}
+	}
+	var counts []count
+	for _, h := range w.hosts {
+		if h > 0 {
+			counts = addCount(counts, count{h, 1})
+		}
+	}
+	for _, unit := range units(counts) {
+		need, part := new(big.Int), new(big.Int)
+		y := candidate{paths: ways.paths, unit: unit, sources: make([]bool, n), length: length}
+		for s, h := range w.hosts {
+			y.sources[s] = h >= unit
+			need.Add(need, part.Mul(big.NewInt(h-h%unit), big.NewInt(sum[s])))
+		}
+		if need.Sign() == 0 {
+			continue
+		}
+		y.value = w.least(need, rates, unit)
+		y.words = fmt.Sprintf("lengths of %s, the greatest %s", text.CountGrouped(channels, "channel", "channels"), w.f.PortName(w.port[longest]))
+		best.improve(y)
+	}
+	return best, nil
+}
+
+// prover adds up lengths of paths.
+type prover struct {
+	*tree[int64]
+	sum []int64 // by switch
+}

@@ -1,0 +1,197 @@
+package bound
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+)
+
+// ways is the paths that a bound allows.
+type ways struct {
+	*network
+	paths Paths
+	legal Legal
+	hops  [][]int32 // by index in targets and switch, for shortest paths
+}
+
+func newWays(w *network, paths Paths, legal Legal) *ways {
+	x := &ways{network: w, paths: paths, legal: legal}
+	if paths == ShortestPaths {
+		search := graph.NewSearch[fabric.NodeID](w.f.NumSwitches())
+		for _, t := range w.targets {
+			search.Run(w.f.Neighbors, t)
+			x.hops = append(x.hops, slices.Clone(search.Distance))
+		}
+	}
+	return x
+}
+
+// number is what lengths are: floating point while they are sought, then integers.
+type number interface{ int64 | float64 }
+
+// tree is the least lengths of paths to one switch, and scratch of one worker.
+type tree[T number] struct {
+	*ways
+	length []T     // by channel
+	dist   []T     // by switch
+	order  []int32 // switches with a path, each after those that its paths lead to
+	rank   []int32 // by switch: its place in order, -1 without a path
+	legal  []bool  // by PortID, for legal paths
+	heap   []entry[T]
+	first  []int32 // by distance in hops: its part of order
+}
+
+func newTree[T number](w *ways, length []T) *tree[T] {
+	n := w.f.NumSwitches()
+	x := &tree[T]{ways: w, length: length, dist: make([]T, n), rank: make([]int32, n)}
+	if w.paths == LegalPaths {
+		x.legal = make([]bool, w.f.NumPorts())
+	}
+	return x
+}
+
+// grow finds the paths to the i-th target.
+func (x *tree[T]) grow(i int) {
+	if x.paths == ShortestPaths {
+		x.sortByHops(x.hops[i])
+		x.growShortest()
+		return
+	}
+	if x.paths == LegalPaths {
+		clear(x.legal)
+		x.ways.legal(x.targets[i], x.legal)
+	}
+	x.growNearest(x.targets[i])
+}
+
+// allowed says whether a path to the target may take channel c from s on.
+func (x *tree[T]) allowed(c int32) bool { return x.legal == nil || x.legal[x.port[c]] }
+
+// sortByHops puts the switches in order of their distance.
+func (x *tree[T]) sortByHops(hops []int32) {
+	x.first = append(x.first[:0], 0)
+	for _, d := range hops {
+		if d < 0 {
+			continue
+		}
+		for int(d)+1 >= len(x.first) {
+			x.first = append(x.first, 0)
+		}
+		x.first[d+1]++
+	}
+	for d := 1; d < len(x.first); d++ {
+		x.first[d] += x.first[d-1]
+	}
+	x.order = slices.Grow(x.order[:0], len(hops))[:x.first[len(x.first)-1]]
+	for s, d := range hops {
+		x.rank[s] = d // on each path it falls by 1
+		if d >= 0 {
+			x.order[x.first[d]] = int32(s)
+			x.first[d]++
+		}
+	}
+}
+
+// growShortest finds the least lengths among paths with the fewest channels.
+func (x *tree[T]) growShortest() {
+	for k, s := range x.order {
+		if k == 0 {
+			x.dist[s] = 0
+			continue
+		}
+		least, some := T(0), false
+		for c := x.first0(s); c < x.network.first[s+1]; c++ {
+			if to := x.to[c]; x.rank[to] == x.rank[s]-1 {
+				if d := x.dist[to] + x.length[c]; !some || d < least {
+					least, some = d, true
+				}
+			}
+		}
+		x.dist[s] = least
+	}
+}
+
+func (x *tree[T]) first0(s int32) int32 { return x.network.first[s] }
+
+// growNearest is Dijkstra's algorithm from switch t backward.
+func (x *tree[T]) growNearest(t fabric.NodeID) {
+	for s := range x.rank {
+		x.rank[s] = -2 // not seen
+	}
+	x.order = x.order[:0]
+	x.heap = append(x.heap[:0], entry[T]{0, int32(t)})
+	x.dist[t], x.rank[t] = 0, -1
+	for len(x.heap) > 0 {
+		v := x.pop()
+		if x.rank[v.at] >= 0 {
+			continue
+		}
+		x.rank[v.at] = int32(len(x.order))
+		x.order = append(x.order, v.at)
+		for c := x.network.first[v.at]; c < x.network.first[v.at+1]; c++ {
+			from, back := x.to[c], x.back[c]
+			if x.rank[from] >= 0 || !x.allowed(back) {
+				continue
+			}
+			if d := v.dist + x.length[back]; x.rank[from] == -2 || d < x.dist[from] {
+				x.dist[from], x.rank[from] = d, -1
+				x.push(entry[T]{d, int32(from)})
+			}
+		}
+	}
+	for s := range x.rank {
+		x.rank[s] = max(x.rank[s], -1)
+	}
+}
+
+// entry is a switch that is reached, in a heap with the nearest first.
+type entry[T number] struct {
+	dist T
+	at   int32
+}
+
+func (a entry[T]) before(b entry[T]) bool { return a.dist < b.dist || a.dist == b.dist && a.at < b.at }
+
+func (x *tree[T]) push(e entry[T]) {
+	h := append(x.heap, e)
+	i := len(h) - 1
+	for i > 0 && e.before(h[(i-1)/2]) {
+		h[i] = h[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	h[i] = e
+	x.heap = h
+}
+
+func (x *tree[T]) pop() entry[T] {
+	h := x.heap
+	least, e := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	x.heap = h
+	i := 0
+	for 2*i+1 < len(h) {
+		k := 2*i + 1
+		if k+1 < len(h) && h[k+1].before(h[k]) {
+			k++
+		}
+		if !h[k].before(e) {
+			break
+		}
+		h[i] = h[k]
+		i = k
+	}
+	if len(h) > 0 {
+		h[i] = e
+	}
+	return least
+}
+
+// onward says whether packets to the target may go by channel c of switch s: it leads nearer.
+func (x *tree[T]) onward(s, c int32) bool {
+	to := x.rank[x.to[c]]
+	if x.paths == ShortestPaths {
+		return to == x.rank[s]-1 && to >= 0
+	}
+	return to >= 0 && to < x.rank[s] && x.allowed(c)
+}

@@ -1,0 +1,225 @@
+package bound
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
+)
+
+// Check proves the bound again for fabric f, by the theorem at the head of the package
+// and with code of its own: it uses the model and nothing that made the certificate. It takes
+// O(switches with hosts x channels), times the logarithm of the switches where paths are not
+// the shortest, on all CPUs.
+//
+// legal is needed for legal paths only. Errors say what does not hold: the certificate is of
+// another fabric, names what the fabric does not have, or claims more, or less, than its
+// lengths prove.
+func (c *Certificate) Check(f *fabric.Fabric, legal Legal) error {
+	if c.Fabric != Digest(f) {
+		return errors.New("the bound is for other cables, rates, hosts or LMCs: its digest is not that of this fabric")
+	}
+	if c.Paths == LegalPaths && legal == nil {
+		return errors.New("the bound is for the legal paths of an engine, and these are not known here")
+	}
+	x := &recheck{f: f, paths: c.Paths, legal: legal, length: make([]int64, f.NumPorts()), counted: make([]int64, f.NumSwitches())}
+	for _, l := range c.Channels {
+		s, ok := f.SwitchByGUID(l.Switch)
+		if !ok || l.Port == 0 || l.Port > f.Node(s).NumPorts {
+			return fmt.Errorf("the fabric has no port %d of a switch %s", l.Port, l.Switch)
+		}
+		p := f.Port(s, l.Port)
+		if to := f.PeerSwitch(p); to == fabric.NoNode || to == s {
+			return fmt.Errorf("%s has no cable to another switch", f.PortName(p))
+		}
+		if l.Length < 1 || l.Length > MaxLength || x.length[p] != 0 {
+			return fmt.Errorf("%s has length %d: want 1 to %d, once", f.PortName(p), l.Length, MaxLength)
+		}
+		x.length[p] = l.Length
+	}
+	hosts, lids := traffic(f)
+	if err := x.countSources(c, hosts); err != nil {
+		return err
+	}
+	return c.compare(x.need(lids), x.f, x.length)
+}
+
+// recheck is what a certificate says, by the indices of a fabric.
+type recheck struct {
+	f       *fabric.Fabric
+	paths   Paths
+	legal   Legal
+	length  []int64 // by PortID; 0 for others
+	counted []int64 // by switch: routes to each LID that count
+}
+
+// countSources fills in x.counted.
+func (x *recheck) countSources(c *Certificate, hosts []int64) error {
+	count := func(s fabric.NodeID) {
+		x.counted[s] = hosts[s]
+		if c.Unit > 0 {
+			x.counted[s] -= hosts[s] % c.Unit
+		}
+	}
+	if c.Sources == nil {
+		for s := range hosts {
+			count(fabric.NodeID(s))
+		}
+		return nil
+	}
+	for _, g := range c.Sources {
+		s, ok := x.f.SwitchByGUID(g)
+		if !ok || hosts[s] == 0 || x.counted[s] != 0 {
+			return fmt.Errorf("source %s: want a switch with hosts, once", g)
+		}
+		count(s)
+	}
+	return nil
+}
+
+// need is N of the theorem.
+func (x *recheck) need(lids []int64) *big.Int {
+	part := make([]*big.Int, len(lids)) // by destination switch
+	par.Each(len(lids), func(t int) {
+		part[t] = new(big.Int)
+		if lids[t] == 0 {
+			return
+		}
+		sum, routes := part[t], new(big.Int)
+		for s, d := range x.distances(fabric.NodeID(t)) {
+			if d > 0 && x.counted[s] > 0 {
+				sum.Add(sum, routes.Mul(big.NewInt(d), big.NewInt(x.counted[s])))
+			}
+		}
+		sum.Mul(sum, big.NewInt(lids[t]))
+	})
+	sum := new(big.Int)
+	for _, n := range part {
+		sum.Add(sum, n)
+	}
+	return sum
+}
+
+// distances is by switch the least length of a path to switch t, -1 where there is none.
+// Every path that the tables may take counts: one that they may not take makes the bound
+// worse, and not wrong.
+func (x *recheck) distances(t fabric.NodeID) []int64 {
+	var legal []bool
+	var hops []int64
+	switch x.paths {
+	case ShortestPaths:
+		hops = x.search(t, func(fabric.PortID) int64 { return 1 }, func(fabric.PortID, fabric.NodeID) bool { return true })
+	case LegalPaths:
+		legal = make([]bool, x.f.NumPorts())
+		x.legal(t, legal)
+	}
+	return x.search(t, func(p fabric.PortID) int64 { return x.length[p] }, func(p fabric.PortID, to fabric.NodeID) bool {
+		switch {
+		case legal != nil:
+			return legal[p]
+		case hops != nil:
+			return hops[x.f.Owner(p)] == hops[to]+1
+		}
+		return true
+	})
+}
+
+// search is Dijkstra's algorithm from switch t backward over channels that allowed takes.
+func (x *recheck) search(t fabric.NodeID, length func(fabric.PortID) int64, allowed func(p fabric.PortID, to fabric.NodeID) bool) []int64 {
+	dist := make([]int64, x.f.NumSwitches())
+	for s := range dist {
+		dist[s] = -1
+	}
+	dist[t] = 0
+	open := &frontier{{t, 0}}
+	for open.Len() > 0 {
+		v := heap.Pop(open).(reached)
+		if v.distance > dist[v.at] {
+			continue
+		}
+		ports, to := x.f.SwitchLinks(v.at)
+		for k, p := range ports {
+			p = x.f.Peer(p) // the channel from to[k] to v.at
+			if !allowed(p, v.at) {
+				continue
+			}
+			if d := v.distance + length(p); dist[to[k]] < 0 || d < dist[to[k]] {
+				dist[to[k]] = d
+				heap.Push(open, reached{to[k], d})
+			}
+		}
+	}
+	return dist
+}
+
+// reached is a switch with a path of some length.
+type reached struct {
+	at       fabric.NodeID
+	distance int64
+}
+
+// frontier is a heap, nearest first.
+type frontier []reached
+
+func (h frontier) Len() int           { return len(h) }
+func (h frontier) Less(i, j int) bool { return h[i].distance < h[j].distance }
+func (h frontier) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *frontier) Push(v any)        { *h = append(*h, v.(reached)) }
+func (h *frontier) Pop() any {
+	old := *h
+	v := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return v
+}
+
+// compare says whether the bound is the least L with C(L) >= need: it holds for the bound, and
+// for nothing below it.
+func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) error {
+	var ports []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		channels, _ := f.SwitchLinks(s)
+		ports = append(ports, channels...)
+	}
+	rate, fastest := Rates(f, ports), int64(0)
+	for _, r := range rate {
+		fastest = max(fastest, r)
+	}
+	at, below := new(big.Int), new(big.Int) // C(bound), and C just below it
+	whole, rest, divisor := new(big.Int), new(big.Int), new(big.Int)
+	for i, p := range ports {
+		if length[p] == 0 {
+			continue
+		}
+		// bound times rate, over unit times fastest
+		whole.Mul(c.Bound.Num(), big.NewInt(rate[i]))
+		if c.Unit == 0 { // C is a multiple of what it is here, by fastest and the denominator
+			at.Add(at, whole.Mul(whole, big.NewInt(length[p])))
+			continue
+		}
+		divisor.Mul(c.Bound.Denom(), big.NewInt(fastest))
+		divisor.Mul(divisor, big.NewInt(c.Unit))
+		whole.QuoRem(whole, divisor, rest)
+		weight := big.NewInt(length[p])
+		weight.Mul(weight, big.NewInt(c.Unit))
+		at.Add(at, new(big.Int).Mul(whole, weight))
+		if rest.Sign() == 0 {
+			whole.Sub(whole, big.NewInt(1))
+		}
+		below.Add(below, whole.Mul(whole, weight))
+	}
+	if c.Unit == 0 {
+		need = new(big.Int).Mul(need, big.NewInt(fastest))
+		need.Mul(need, c.Bound.Denom())
+		below.Sub(at, big.NewInt(1)) // as good as just below
+	}
+	switch {
+	case below.Cmp(need) >= 0:
+		return fmt.Errorf("the bound is %s, and the lengths prove less", c.Bound)
+	case at.Cmp(need) < 0:
+		return fmt.Errorf("the bound is %s, and the lengths prove more", c.Bound)
+	}
+	return nil
+}
