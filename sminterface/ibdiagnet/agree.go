@@ -141,5 +141,5 @@ func samePort(f *fabric.Fabric, p fabric.PortID, g *fabric.Fabric, q fabric.Port
 func (d *Database) Masters() []SM {
 	masters := slices.DeleteFunc(slices.Clone(d.SMs), func(s SM) bool { return s.State != MasterSM })
 	slices.SortFunc(masters, func(a, b SM) int { return cmp.Compare(a.Port, b.Port) })
-	return masters
+	return slices.CompactFunc(masters, func(a, b SM) bool { return a.Port == b.Port && a.PortNum == b.PortNum }) // of two runs in one file
 }

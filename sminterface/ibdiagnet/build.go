@@ -1,6 +1,8 @@
 package ibdiagnet
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -22,15 +24,20 @@ type builder struct {
 // build makes a database of the rows.
 func (d *draft) build() (*Database, error) {
 	for _, name := range []string{"NODES", "LINKS"} {
-		if _, there := d.lines[name]; !there {
-			return nil, parseError(d.file, 0, nil, "no section %s: %w", name, ErrNoFabric)
+		if _, there := d.lines[name]; there {
+			continue
 		}
+		if i := slices.IndexFunc(d.problems, isCut); i >= 0 {
+			return nil, parseError(d.file, d.problems[i].Line, nil, "no section %s, since %w: %w", name, ErrCut, ErrNoFabric)
+		}
+		return nil, parseError(d.file, 0, nil, "no section %s: %w", name, ErrNoFabric)
 	}
 	b := &builder{draft: d, index: map[fabric.GUID]int{}, nodeRow: map[fabric.GUID]int{}, ports: map[portAt]*portRow{},
 		guids: map[fabric.GUID]portAt{}, owner: map[fabric.LID]int{}, cables: map[portAt]int{}}
 	b.addNodes()
 	b.addPorts()
 	b.addLinks()
+	b.noteMissingLIDs()
 	b.addLabels()
 	if d.failed != nil {
 		return nil, d.failed
@@ -137,14 +144,15 @@ func (b *builder) addPorts() {
 
 // claim gives the LIDs of a port to it, if it can have them.
 func (b *builder) claim(p *portRow) (fabric.LID, uint8) {
+	lid, err := parseNumber(p.lid)
 	switch {
-	case p.lid == 0:
+	case p.lid == "" || err == nil && lid == 0:
 		return 0, p.info.LMC
-	case p.lid > uint64(fabric.MaxUnicastLID):
-		b.count(topology.InvalidLID, p.line, nil, "LID %d of port %s: want 1 to %d; it counts as a port without a LID", p.lid, p.at, fabric.MaxUnicastLID)
+	case err != nil || lid > uint64(fabric.MaxUnicastLID):
+		b.badLID(p, p.lid)
 		return 0, p.info.LMC
 	}
-	low, n := fabric.LID(p.lid), fabric.LID(1)<<p.info.LMC
+	low, n := fabric.LID(lid), fabric.LID(1)<<p.info.LMC
 	if low%n != 0 {
 		b.wrong(p.line, nil, "PORTS: LID %d of port %s is not a multiple of %d, as LMC %d wants", low, p.at, n, p.info.LMC)
 		return 0, p.info.LMC
@@ -159,6 +167,41 @@ func (b *builder) claim(p *portRow) (fabric.LID, uint8) {
 		b.owner[l] = p.line
 	}
 	return low, p.info.LMC
+}
+
+// badLID counts a port with a LID that cannot be.
+func (b *builder) badLID(p *portRow, lid string) {
+	x := b.count(topology.InvalidLID, p.line, nil, "LID %s of port %s: want 1 to %d; it counts as a port without a LID", lid, p.at, fabric.MaxUnicastLID)
+	if x.Count == 1 {
+		x.Node, x.Port = p.at.node, p.at.num
+	}
+}
+
+// noteMissingLIDs counts end ports with cables that have no LID, where others have one: no
+// subnet manager has brought them up.
+func (b *builder) noteMissingLIDs() {
+	if len(b.owner) == 0 {
+		return
+	}
+	cabled := map[fabric.GUID]bool{}
+	for at := range b.cables {
+		cabled[at.node] = true
+	}
+	for i := range b.draft.ports {
+		p := &b.draft.ports[i]
+		at, known := b.index[p.at.node]
+		if !known || p.at.num > b.b.Node(at).NumPorts || b.ports[p.at] != p {
+			continue
+		}
+		isSwitch := b.b.Node(at).Type == fabric.Switch
+		if lid, err := parseNumber(p.lid); p.lid != "" && (err != nil || lid != 0) {
+			continue
+		}
+		_, here := b.cables[p.at]
+		if isSwitch && p.at.num == fabric.ManagementPort && cabled[p.at.node] || !isSwitch && here {
+			b.badLID(p, cmp.Or(p.lid, "N/A"))
+		}
+	}
 }
 
 // addLinks enters the cables. A cable may be listed from both its ends.

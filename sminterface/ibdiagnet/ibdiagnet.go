@@ -52,6 +52,9 @@ const (
 	SeveralMasters topology.Kind = "several-masters"
 	// UnevenCable is a cable whose ends have other data VLs in operation or another MTU.
 	UnevenCable topology.Kind = "uneven-cable"
+	// UnreadRows are rows of a section that cannot be read, and that the fabric does not need:
+	// they are left out.
+	UnreadRows topology.Kind = "unread-rows"
 	// NoDefaultPartition is an end port that is in partitions, but not in the default one.
 	NoDefaultPartition topology.Kind = "no-default-partition"
 )
@@ -59,6 +62,10 @@ const (
 // ErrNoFabric is wrapped by errors about a database without nodes or cables, as ibdiagnet
 // leaves it where it was told to skip its discovery.
 var ErrNoFabric = errors.New("want a db_csv with sections NODES, PORTS and LINKS")
+
+// ErrCut is wrapped, besides ErrNoFabric, by errors about a database that is cut before its
+// cables.
+var ErrCut = errors.New("the file is cut short")
 
 // Database is what a db_csv says. Slices are in the order of the file.
 type Database struct {

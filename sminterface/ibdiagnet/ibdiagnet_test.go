@@ -145,7 +145,14 @@ func TestBroken(t *testing.T) {
 		want           string // in the error of a strict read; "" where a problem says it
 		problem        string // in a problem of a lenient one
 	}{
-		{"no number", "1,0x8,2,2,2048", "1,eight,2,2,2048", `x.db_csv:15: PORTS: lid "eight": want a number`, "eight"},
+		{"no number", "1,0x8,2,2,2048", "1,eight,2,2,2048", "", "x.db_csv:15: LID eight of port 0x0000000000000020[1]: want 1 to 49151"},
+		{"LID -1", "1,0x8,2,2,2048", "1,-1,2,2,2048", "", "x.db_csv:15: LID -1"},
+		{"LID 0", "1,0x8,2,2,2048", "1,0,2,2,2048", "", "x.db_csv:15: LID 0 of port 0x0000000000000020[1]"},
+		{"no LID", "0,5,0,2,1,4", "0,N/A,0,2,1,4", "", "x.db_csv:12: LID N/A of port 0x0000000000000010[0]"},
+		{"LMC", "1,0x8,2,2,2048", "1,0x8,x,2,2048", `x.db_csv:15: PORTS: lmc "x": want a number`, "lmc"},
+		{"commas behind a row", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,1,0x0000000000000020,1,,\n", "", ""},
+		{"another version", "NodeGUID,PortGUID,LocalPortNum,BlockNum", "NodeGUID,PortGUID,Other,BlockNum", "", "x.db_csv:50: PKEY has no column localportnum"},
+		{"rows not needed", "0,1,0x0012,0\n", "0,1,0x0012,0,8\n", "", "x.db_csv:52: PKEY: a row of 8 fields; want 7, as the header row has; such rows are left out"},
 		{"a field less", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,1,0x0000000000000020\n", "x.db_csv:36: LINKS: a row of 3 fields; want 4", "3 fields"},
 		{"no such node", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,1,0x0000000000000030,1\n", "x.db_csv:36: LINKS: node 0x0000000000000030 is not in NODES", "0x0000000000000030"},
 		{"no such port", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,4,0x0000000000000020,1\n", "x.db_csv:36: LINKS: port 4", "port 4"},
@@ -159,6 +166,8 @@ func TestBroken(t *testing.T) {
 		{"rows missing", "NODES,   1, 1, 1, 2", "NODES,   1, 1, 1, 3", "", "x.db_csv:4: section NODES has 2 rows, INDEX_TABLE says 3"},
 		{"cut", text[strings.Index(text, "\nSTART_INDEX_TABLE"):], "", "", "no INDEX_TABLE"},
 		{"cut in a section", text[strings.Index(text, "\nEND_PKEY"):], "", "", "section PKEY has no end"},
+		{"cut in a row", text[strings.Index(text, "12,0\nEND_PKEY"):], "", "", "x.db_csv:52: section PKEY has no end"},
+		{"cut before the cables", text[strings.Index(text, "2,2048,4"):], "", "x.db_csv:15: no section LINKS, since the file is cut short: want", ""},
 		{"speeds differ", "2,2048,4", "2,1024,4", "", "4xNDR at port 0x0000000000000010[1] and 4xHDR"},
 		{"loop", "0x0000000000000010,1,0x0000000000000020,1\n", "0x0000000000000010,1,0x0000000000000010,1\n", "", "to itself"},
 		{"foreign", "# a comment of ibdiagnet", "[root@host ~]# cat x", "", `x.db_csv:9: "[root@host ~]# cat x" stands between sections`},
@@ -216,6 +225,7 @@ func TestNotice(t *testing.T) {
 			[]string{"tool-warning 2 ", "tool-warning 1 0x0000000000000010[0] f:43: OTHER: x", "uneven-cable 1 "}},
 		{"two masters", []string{",3,12\n", ",3,12\n0x20,0x21,1,0x21,0x1,1,3,14\n0x20,0x22,1,0x22,0x1,1,2,14\n"},
 			[]string{warned, "several-masters 2 0x0000000000000010[0] f: 2 subnet managers", mtu}},
+		{"two runs in one file", []string{",3,12\n", ",3,12\n0x10,0x10,0,0x10,0x1,7,3,12\n"}, []string{warned, mtu}},
 		{"partition", []string{"0x7fff,1", "0x0013,1"}, []string{warned, mtu, "no-default-partition 1 0x0000000000000020[1] f: its partitions are without 0x7fff"}},
 	} {
 		got := notice(c.pairs...)

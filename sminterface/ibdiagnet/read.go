@@ -24,7 +24,7 @@ type (
 		line int
 		at   portAt
 		guid fabric.GUID
-		lid  uint64 // as it stands
+		lid  string // as it stands, "" for none
 		link fabric.Link
 		info Port
 	}
@@ -66,6 +66,8 @@ type draft struct {
 	vports   []vportRow
 	vnodes   map[vportAt]string
 	warnings []Warning
+
+	unread map[string]bool // sections with rows that are left out
 
 	rows  map[string]int // by section that is read: how many
 	lines map[string]int // and the line of its header row
@@ -167,7 +169,7 @@ func readDraft(name string, from io.Reader, opt Options) (*draft, error) {
 
 func newDraft(name string, opt Options) *draft {
 	return &draft{file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict, counted: map[topology.Kind]int{}, switches: map[fabric.GUID]Switch{},
-		labels: map[portAt]string{}, vnodes: map[vportAt]string{}, rows: map[string]int{}, lines: map[string]int{}}
+		labels: map[portAt]string{}, vnodes: map[vportAt]string{}, unread: map[string]bool{}, rows: map[string]int{}, lines: map[string]int{}}
 }
 
 // readText reads all rows, and says what is missing.
@@ -180,7 +182,12 @@ func (d *draft) readText(walk func(*visitor) error) error {
 			if t.name == indexName {
 				return nil
 			}
-			if err := r.begin(t, formOf(t.name)); err != nil {
+			err := r.begin(t, formOf(t.name))
+			if err != nil && !isNeeded(t.name) {
+				d.leaveOut(t.name, line, t.header, err)
+				err, r.form = nil, nil
+			}
+			if err != nil {
 				return parseError(d.file, line, t.header, "%w", err)
 			}
 			return nil
@@ -217,14 +224,30 @@ func (d *draft) readText(walk func(*visitor) error) error {
 
 // readRow reads a row of a section that is used.
 func (d *draft) readRow(r *row, line int, text []byte) error {
+	if r.form == nil {
+		return nil
+	}
 	r.line, r.text, r.err = line, text, nil
 	if r.fields, r.err = r.table.split(r.fields, text); r.err == nil {
 		r.form.read(d, r)
 	}
-	if r.err != nil {
+	switch {
+	case r.err == nil:
+	case isNeeded(r.table.name):
 		d.wrong(line, text, "%w", r.err)
+	default:
+		d.leaveOut(r.table.name, line, text, r.err)
 	}
 	return d.failed
+}
+
+// leaveOut notes the first rows of a section that cannot be read and that the fabric does
+// not need.
+func (d *draft) leaveOut(section string, line int, text []byte, err error) {
+	if !d.unread[section] {
+		d.unread[section] = true
+		d.note(UnreadRows, line, text, "%s; such rows are left out, the fabric does not need them", err)
+	}
 }
 
 // walkAll is walk for a whole text. The first line says whether it ends with an index.
@@ -244,9 +267,9 @@ func (d *draft) walkAll(from io.Reader, v *visitor) error {
 }
 
 // isCut says whether a problem says already that text is missing.
-func (d *draft) isCut() bool {
-	return slices.ContainsFunc(d.problems, func(p topology.Problem) bool { return p.Kind == CutFile })
-}
+func (d *draft) isCut() bool { return slices.ContainsFunc(d.problems, isCut) }
+
+func isCut(p topology.Problem) bool { return p.Kind == CutFile }
 
 // checkRows compares how many rows there are with what INDEX_TABLE says.
 func (d *draft) checkRows() {
@@ -298,7 +321,7 @@ func (r *row) port() portAt {
 }
 
 func (d *draft) readPort(r *row) {
-	p := portRow{line: r.line, at: r.port(), guid: r.guid(2), lid: r.number(3, 1<<32-1)}
+	p := portRow{line: r.line, at: r.port(), guid: r.guid(2), lid: r.cell(3)}
 	p.link = fabric.Link{Width: widths[r.small(5, 255)], Speed: speedOf(uint32(r.small(6, 1<<32-1)))}
 	p.info = Port{State: PortState(r.small(7, 4)), VLCap: vlCount(r.small(8, 15)), OpVLs: vlCount(r.small(9, 15)), MTU: mtuBytes(r.small(10, 7)),
 		LMC: uint8(r.number(4, fabric.MaxLMC))}

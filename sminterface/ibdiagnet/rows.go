@@ -153,6 +153,12 @@ var forms = map[string]*sectionForm{
 		read: (*draft).readVNode},
 }
 
+// isNeeded says whether a section makes the fabric. Others differ between versions, and
+// what cannot be read of them is left out.
+func isNeeded(section string) bool {
+	return section == "NODES" || section == "PORTS" || section == "LINKS"
+}
+
 // warningForm is that of all sections of warnings and errors.
 var warningForm = &sectionForm{columns: []column{maybe("scope"), maybe("nodeguid"), maybe("portnumber", "portnum"), maybe("eventname"),
 	maybe("summary")}, read: (*draft).readWarning}

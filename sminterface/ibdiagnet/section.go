@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,7 @@ type lineReader struct {
 	from   *bufio.Reader
 	number int   // 1-based, of the last line; 0 before the first
 	offset int64 // of the next line, in bytes
+	half   bool  // the last line has no end: the text may go on behind it
 }
 
 func newLineReader(from io.Reader) *lineReader {
@@ -46,6 +48,7 @@ func (r *lineReader) next() ([]byte, error) {
 	}
 	r.number++
 	r.offset += int64(len(line))
+	r.half = err == io.EOF
 	line = bytes.TrimRight(line, "\r\n")
 	if r.number == 1 {
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
@@ -154,8 +157,8 @@ func splitRow(fields [][]byte, row []byte) (list [][]byte, clean bool) {
 // that of the columns, the column of free text takes what the others leave.
 func (t *table) split(fields [][]byte, row []byte) ([][]byte, error) {
 	list, clean := splitRow(fields[:0], row)
-	if clean && len(list) == t.width {
-		return list, nil
+	if clean && len(list) >= t.width && areEmpty(list[t.width:]) {
+		return list[:t.width], nil
 	}
 	wrong := fmt.Errorf("%s: a row of %d fields; want %d, as the header row has", t.name, len(list), t.width)
 	if t.free < 0 {
@@ -179,6 +182,11 @@ func (t *table) split(fields [][]byte, row []byte) ([][]byte, error) {
 		tail[i], row = row[comma+1:], row[:comma]
 	}
 	return append(append(list, row), tail...), nil
+}
+
+// areEmpty says whether fields say nothing, as those that a spreadsheet adds.
+func areEmpty(fields [][]byte) bool {
+	return !slices.ContainsFunc(fields, func(f []byte) bool { return len(bytes.TrimSpace(f)) > 0 })
 }
 
 // unquoted is a field without the quotes around it.
@@ -253,6 +261,7 @@ func walk(r *lineReader, v *visitor) error {
 		case len(text) == 0 || text[0] == '#':
 		case name == "":
 			v.foreign(r.number, line)
+		case r.half: // the section has no end, either
 		case header:
 			header = false
 			t = newTable(name, text)
