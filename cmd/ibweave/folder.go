@@ -66,6 +66,7 @@ type contents struct {
 	files     map[dump.Form][]string // names in dir
 	generated map[string]bool        // by name: ibdiagnet wrote it
 	denied    []string               // names that may not be read
+	folders   int                    // in it, of which the files do not count
 }
 
 func newContents(dir string) *contents {
@@ -92,6 +93,8 @@ func listFolder(dir string) (*contents, error) {
 	for _, e := range entries {
 		form, head, ok, err := formOf(filepath.Join(dir, e.Name()))
 		switch {
+		case e.IsDir():
+			c.folders++
 		case errors.Is(err, fs.ErrPermission) && !isDumpName(e.Name()):
 			c.denied = append(c.denied, e.Name())
 		case err != nil:
@@ -135,7 +138,7 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 		parts = append(parts, "no forwarding tables, so that only the cables are looked at")
 	}
 	if in.topology == "" || in.lfts == "" && tables {
-		return "", missingDumps(dir, parts, c.denied)
+		return "", c.missingDumps(parts, in.topology == "", tables)
 	}
 	in.dropUnpaired(dir)
 	in.unknownSLs = in.pathSL == ""
@@ -148,10 +151,13 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 // choose lists the files of a kind, the one to read first.
 func (c *contents) choose(kind *folderKind) (names []string, err error) {
 	for _, form := range kind.forms {
-		list := ownName(unpacked(c.files[form]))
+		list := ownName(outermost(unpacked(c.files[form])))
 		if len(names) == 0 && len(list) > 1 {
-			return nil, inputf("%s has several files of %s in one form, %s: move all but one out of the folder, or name the files, -t FILE --lfts FILE",
-				c.dir, kind.name, strings.Join(list, " and "))
+			do := "move all but one out of the folder, or name the files, -t FILE --lfts FILE"
+			if strings.Contains(list[0], "/") { // of an archive
+				do = "unpack it, and name the folder of one run"
+			}
+			return nil, inputf("%s has several files of %s in one form, %s: %s", c.dir, kind.name, strings.Join(list, " and "), do)
 		}
 		names = append(names, list...)
 	}
@@ -182,17 +188,27 @@ func isDumpName(name string) bool {
 		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName}, name)
 }
 
-// missingDumps says what was looked for in a folder that has not enough of it.
-func missingDumps(dir string, parts, denied []string) error {
+// missingDumps says what was looked for in a folder that has not enough of it, and what it has.
+func (c *contents) missingDumps(parts []string, topology, tables bool) error {
+	const topologies = "ibnetdiscover text, db_csv or lst of ibdiagnet, or " + outdir.SubnetListName
 	has := "nothing of that"
 	if len(parts) > 0 {
 		has = "only " + strings.Join(parts, "; ")
 	}
-	if n := len(denied); n > 0 {
-		has += fmt.Sprintf("; %s may not be read, %s the first", text.CountGrouped(n, "file", "files"), denied[0])
+	if n := len(c.denied); n > 0 {
+		has += fmt.Sprintf("; %s may not be read, %s the first", text.CountGrouped(n, "file", "files"), c.denied[0])
 	}
-	return inputf("%s is no directory that compile wrote: it has no %s. As a folder of dumps it needs a topology (ibnetdiscover text or %s) and forwarding tables (%s, dump_lfts text or %s); it has %s",
-		dir, outdir.ManifestName, outdir.SubnetListName, outdir.LFTsName, outdir.FDBsName, has)
+	switch {
+	case c.folders > 0 && topology:
+		has += "; " + text.CountGrouped(c.folders, "folder in it is", "folders in it are") + " not looked into"
+	case !topology:
+		has += "; for its cables alone, check -t " + c.dir + " --wiring"
+	}
+	if !tables {
+		return inputf("%s has no topology: want %s, or what compile wrote; it has %s", c.dir, topologies, has)
+	}
+	return inputf("%s is no directory that compile wrote: it has no %s. As a folder of dumps it needs a topology (%s) and forwarding tables (%s, dump_lfts text or %s); it has %s",
+		c.dir, outdir.ManifestName, topologies, outdir.LFTsName, outdir.FDBsName, has)
 }
 
 // textForm tells the form of a text by its beginning; Unknown is ibnetdiscover text. ok is
@@ -227,6 +243,17 @@ func formOf(name string) (form dump.Form, head []byte, ok bool, err error) {
 	}
 	form, ok = textForm(head)
 	return form, head, ok, nil
+}
+
+// outermost leaves of the names in an archive those in the fewest folders, as of a folder only
+// its own files count.
+func outermost(names []string) []string {
+	depth := func(name string) int { return strings.Count(name, "/") }
+	if len(names) == 0 {
+		return nil
+	}
+	least := depth(slices.MinFunc(names, func(a, b string) int { return depth(a) - depth(b) }))
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return depth(name) > least })
 }
 
 // ownName leaves of several names the one that ibdiagnet gives a file, without copies such

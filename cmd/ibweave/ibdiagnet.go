@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -127,25 +128,64 @@ func (a *app) databaseAt(in *audit, path string) (*ibdiagnet.Database, error) {
 	return d, err
 }
 
-// preferWhole puts a db_csv without a fabric or with its end missing behind the other
-// files of the run. It notes which of them are to be compared with the first.
+// preferWhole puts the first file of the run that is whole in front of the others, or one
+// that has a fabric at least. It notes which of them are to be compared with the first.
 func (a *app) preferWhole(in *audit, c *contents, names []string) ([]string, error) {
-	if slices.Contains(c.files[dump.Database], names[0]) {
-		d, err := a.databaseAt(in, c.path(names[0]))
-		switch {
-		case err != nil && (len(names) == 1 || !errors.Is(err, ibdiagnet.ErrNoFabric)):
+	best := -1
+	for i, name := range names {
+		whole, err := a.isWhole(in, c, name)
+		if err != nil && (len(names) == 1 || !errors.Is(err, ibdiagnet.ErrNoFabric)) {
 			return nil, err
-		case len(names) > 1 && (err != nil || isCut(d.Problems)):
-			names = append(slices.Clone(names[1:]), names[0])
 		}
+		if err == nil && (best < 0 || whole) {
+			best = i
+		}
+		if whole {
+			break
+		}
+	}
+	if best > 0 {
+		names = append([]string{names[best]}, slices.Delete(slices.Clone(names), best, best+1)...)
 	}
 	in.ofIbdiagnet = c.generated[names[0]]
 	for _, name := range names[1:] {
-		if in.ofIbdiagnet && c.generated[name] {
+		if in.ofIbdiagnet && c.generated[name] && filepath.Dir(name) == filepath.Dir(names[0]) {
 			in.beside = append(in.beside, c.path(name))
 		}
 	}
 	return names, nil
+}
+
+// isWhole says whether a file is not known to be cut. Errors are those of a db_csv.
+func (a *app) isWhole(in *audit, c *contents, name string) (bool, error) {
+	path := c.path(name)
+	if slices.Contains(c.files[dump.Database], name) {
+		d, err := a.databaseAt(in, path)
+		return err == nil && !isCut(d.Problems), err
+	}
+	data, loaded := in.loaded[path]
+	if loaded || !c.generated[name] {
+		return !loaded || !lacksEnd(bytes.NewReader(data)), nil
+	}
+	t, err := files.OpenText(path)
+	if err != nil {
+		return true, nil // who reads it says so
+	}
+	defer func() { _ = t.Close() }()
+	from, plain := t.From.(*io.SectionReader)
+	return !plain || !lacksEnd(from), nil
+}
+
+// lacksEnd says whether a file of ibdiagnet has not the last line that its version prints.
+func lacksEnd(from interface {
+	io.ReaderAt
+	Size() int64
+}) bool {
+	const near = 4 << 10
+	head, tail := make([]byte, min(near, from.Size())), make([]byte, min(near, from.Size()))
+	_, err1 := from.ReadAt(head, 0)
+	_, err2 := from.ReadAt(tail, from.Size()-int64(len(tail)))
+	return (err1 == nil || err1 == io.EOF) && (err2 == nil || err2 == io.EOF) && ibdiagnet.IsCut(head, tail)
 }
 
 func isCut(problems []topology.Problem) bool {
@@ -245,10 +285,19 @@ func (a *app) compareRun(in, from *audit, f *fabric.Fabric) {
 	for _, path := range from.beside {
 		var problems []topology.Problem
 		g, err := a.besideFabric(from, path, &problems)
-		if err != nil {
+		var parse *fabric.ParseError
+		switch {
+		case errors.Is(err, ibdiagnet.ErrCut) && errors.As(err, &parse):
+			problems = append(problems, topology.Problem{Kind: ibdiagnet.CutFile, File: path, Line: parse.Line, Count: 1, Message: parse.Err.Error()})
+		case err != nil && in.ends[path]: // that it is cut is said already
+		case err != nil:
+			why := err.Error()
+			if errors.As(err, &parse) { // without the text of the line
+				why = fmt.Sprintf("line %d: %v", parse.Line, parse.Err)
+			}
 			problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: 1,
-				Message: fmt.Sprintf("%s is not read, and not compared with %s: %v", path, from.topology, err)})
-		} else {
+				Message: fmt.Sprintf("%s is not read, and not compared with %s: %s", path, from.topology, why)})
+		default:
 			for _, d := range ibdiagnet.Disagreements(f, g, from.topology, path) {
 				problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: d.Count, Node: d.Node, Port: d.Port, Message: d.What})
 			}
@@ -288,8 +337,7 @@ func (a *app) besideFabric(from *audit, path string, problems *[]topology.Proble
 // checkEnd looks whether a file of ibdiagnet has its last line: with --strict it is an
 // error that it does not, else a finding.
 func (a *app) checkEnd(in *audit, path string, data []byte) error {
-	const near = 4 << 10
-	if in.ends[path] || !ibdiagnet.IsCut(data[:min(len(data), near)], data[max(0, len(data)-near):]) {
+	if in.ends[path] || !lacksEnd(bytes.NewReader(data)) {
 		return nil
 	}
 	if in.ends == nil {
