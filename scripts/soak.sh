@@ -21,6 +21,7 @@ go test -count=1 -timeout 60m ./compile/outdir -run TestKill -kills 1000 -v | gr
 go test -count=1 -timeout 60m ./routing/banyan -trials 20
 go test -count=1 -timeout 60m ./routing/fattree -run TestDamaged -trials 500 -v | grep -E 'flows|sum|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./audit/cabling -run 'TestFaults|TestNoErrorsByGuess|TestErrorsOfCertainShapes' -trials 2000 -v | grep -E '^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./audit/cabling -run TestMissingCables -trials 1000 -v | grep -E 'named|^(ok|FAIL|---)'
 
 # Parts of 20,000 inputs: none hides the errors of the whole.
 go test -count=1 -timeout 60m ./cmd/ibweave -run TestIncomplete -rapid.checks 20000 -v | grep -E 'errors|^(ok|FAIL|---)'

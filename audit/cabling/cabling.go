@@ -143,18 +143,6 @@ func (c *checker) markNamed(ports ...fabric.PortID) {
 	}
 }
 
-// hostsOf counts the ports of channel adapters and routers on each switch, those
-// of aggregation nodes apart.
-func hostsOf(f *fabric.Fabric) []int {
-	hosts := make([]int, f.NumSwitches())
-	for i, p := range f.CAPorts() {
-		if s := f.CASwitches()[i]; s != fabric.NoNode && f.Kind(f.Owner(p)) != fabric.AggregationKind {
-			hosts[s]++
-		}
-	}
-	return hosts
-}
-
 // checkComponents finds parts of the fabric that no cables join.
 func (c *checker) checkComponents() {
 	f := c.f

@@ -18,6 +18,7 @@ const (
 	fitParts     = 8    // a certain shape deviates in at most one of so many cables, and of so many switches
 	fewPairs     = 12   // with fewer pairs of neighbours other shapes nearly fit too:
 	fewParts     = 16   // these deviate in at most one of so many cables
+	leastCables  = 8    // of a tree of so many one may be missing
 	misfitCables = 3    // a switch with so many cables missing, half of its cables or more, does not fit
 )
 
@@ -33,7 +34,7 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 	}
 	// A cable in a wrong place is one missing and one extra.
 	deviating := max(s.MissingCables, s.ExtraCables)
-	s.Fit = max(0, 1-float64(deviating)/float64(s.Cables))
+	s.Fit = s.fit()
 	for _, l := range s.lacking {
 		if l.Cables >= misfitCables && l.Cables >= l.Has {
 			s.misfits = append(s.misfits, l.Name)
@@ -43,8 +44,20 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 	if countPairs(f) < fewPairs {
 		parts = fewParts
 	}
-	s.Certain = parts*deviating <= s.Cables && len(s.misfits) == 0 &&
+	s.Certain = (parts*deviating <= s.Cables || s.Kind == FatTree && deviating == 1 && s.Cables >= leastCables) && len(s.misfits) == 0 &&
 		fitParts*s.MissingSwitches <= f.NumSwitches()+s.MissingSwitches
+}
+
+// fit is the share of the cables that the shape explains.
+func (s *Shape) fit() float64 {
+	missing := 0
+	for _, d := range s.deficits {
+		missing += d.n
+	}
+	if s.Cables == 0 {
+		return 0
+	}
+	return max(0, 1-float64(max(missing, s.unexplained, len(s.surplus)))/float64(s.Cables))
 }
 
 // countPairs counts the pairs of switches that cables join.
@@ -61,8 +74,12 @@ func countPairs(f *fabric.Fabric) int {
 func (s *Shape) certainty() string {
 	switch {
 	case s.Kind == Tree:
-		return "a guess: the cables between the levels follow no regular pattern"
-	case s.Kind == Irregular, s.Certain && s.MissingCables+s.MissingSwitches+s.ExtraCables == 0:
+		words := "a guess: the cables between the levels follow no regular pattern"
+		if s.LevelFit < 1 {
+			words += ", and " + percent(s.LevelFit) + " of all cables are between neighbouring levels"
+		}
+		return words
+	case s.Kind == Irregular, s.Certain && s.Fit == 1 && s.MissingSwitches == 0:
 		return ""
 	}
 	certain, share := "certain", "all cables"

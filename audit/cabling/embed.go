@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
@@ -25,7 +26,7 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	}
 	e := &embedding{have: adjacency(f), want: adjacency(full), place: make([]fabric.NodeID, n), taken: make([]bool, m)}
 	if hosts {
-		e.hosts, e.room = hostsOf(f), hostsOf(full)
+		e.hosts, e.room = levels.Hosts(f), levels.Hosts(full)
 	}
 	byDegree := make([]fabric.NodeID, n)
 	for s := range byDegree {

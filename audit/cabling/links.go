@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -353,7 +354,7 @@ func (c *checker) checkPortsDown(s *Shape) {
 		level int32
 		hosts bool
 	}
-	hosts := hostsOf(f)
+	hosts := levels.Hosts(f)
 	classOf := func(n fabric.NodeID) class {
 		k := class{device: c.device(n), ports: f.Node(n).NumPorts, level: -1}
 		if f.IsSwitch(n) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
@@ -62,6 +63,9 @@ type Shape struct {
 	// Fit is the share of the cables that the shape explains, at most 1; 0 for
 	// irregular shapes, which explain none.
 	Fit float64 `json:"fit"`
+	// LevelFit is the share of the cables between switches that join neighbouring levels of a
+	// tree; 0 without levels.
+	LevelFit float64 `json:"level_fit,omitempty"`
 
 	lacking  []Lack        // all switches that lack cables, as in Missing
 	misfits  []fabric.Name // names of switches that do not fit
@@ -69,6 +73,8 @@ type Shape struct {
 	deficits []deficit     // pairs of switches that lack cables
 	surplus  []fabric.PortID
 	holes    []hole
+	// unexplained counts the cables that a tree does not explain, surplus ones among them.
+	unexplained int
 }
 
 // Lack says how many cables a switch lacks.
@@ -88,8 +94,9 @@ type deficit struct {
 
 // addDeficit notes that a and b should have k cables more. leadA and leadB count by port
 // number the switches that lead to the like by it.
-func (s *Shape) addDeficit(f *fabric.Fabric, free []bool, k int, a, b fabric.NodeID, leadA, leadB []int) {
+func (s *Shape) addDeficit(f *fabric.Fabric, free []bool, k int, a, b fabric.NodeID, leadA, leadB []int) *deficit {
 	s.deficits = append(s.deficits, deficit{a: a, b: b, n: k, pa: likely(f, a, leadA, k, free), pb: likely(f, b, leadB, k, free)})
+	return &s.deficits[len(s.deficits)-1]
 }
 
 // hole is a position without a switch.
@@ -134,7 +141,7 @@ func (s *Shape) String() string {
 	return b.String()
 }
 
-// Recognize says what a fabric looks like: a fat tree, a banyan network, a grid, a
+// Recognize says what a fabric looks like: a banyan network, a fat tree, a grid, a
 // shufflenet, all switches joined to all, in this order, or irregular. It forgives
 // some missing cables: of a fat tree a quarter, of a grid what mesh.Detect forgives,
 // of a shufflenet an eighth, of a banyan network none.
@@ -148,7 +155,7 @@ func Recognize(f *fabric.Fabric) *Shape {
 		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}, Fit: 1, Certain: true}
 	}
 	var s *Shape
-	for _, try := range []func(*fabric.Fabric) *Shape{recognizeFatTree, recognizeBanyan, recognizeGrid, recognizeShufflenet, recognizeFullMesh} {
+	for _, try := range []func(*fabric.Fabric) *Shape{recognizeBanyan, recognizeFatTree, recognizeGrid, recognizeShufflenet, recognizeFullMesh} {
 		if s = try(f); s == nil {
 			continue
 		}
@@ -272,9 +279,8 @@ func describeIrregular(f *fabric.Fabric) *Shape {
 		ports, _ := f.SwitchLinks(sw)
 		low, high = min(low, len(ports)), max(high, len(ports))
 	}
-	hosts := hostsOf(f)
-	if level := levelsOf(f, hosts); level != nil {
-		s := &Shape{Kind: Tree, level: level}
+	if level := levels.Of(f); isLevelled(f, level) {
+		s := &Shape{Kind: Tree, level: level, LevelFit: levels.Share(f, level)}
 		s.Levels = levelSizes(level)
 		s.Name = fmt.Sprintf("irregular tree of %d levels: %s", len(s.Levels), levelNames(s.Levels))
 		return s

@@ -1,0 +1,604 @@
+package cabling
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// recognizeFatTree recognizes trees by their blocks: switches of one level that are all joined
+// to the same switches of the next level, and by as many cables each. Two levels are one
+// block, of three levels the pods are blocks and so are the switches below each group of
+// core switches.
+//
+// Blocks are found in rounds, each among the cables that the rounds before have not
+// explained. Switches that have less than half of the cables of their block are cabled by
+// another plan, and of no block until some round gives them one: leaves with half the
+// uplinks are a block of their own, a leaf for management on one spine is of none.
+func recognizeFatTree(f *fabric.Fabric) *Shape {
+	s := &Shape{Kind: FatTree, level: levels.Of(f)}
+	s.LevelFit = levels.Share(f, s.level)
+	s.Levels = levelSizes(s.level)
+	if len(s.Levels) < 2 || len(s.Levels) > len(levelCounts)-1 {
+		return nil
+	}
+	x := &blockFinder{f: f, level: s.level, explained: make([]bool, f.NumPorts())}
+	pods := 0
+	for l := range len(s.Levels) - 1 {
+		first := x.findBlocks(int32(l))
+		if l == 0 {
+			pods = first
+		}
+	}
+	x.joinLone()
+	x.describe(s)
+	if s.Fit = s.fit(); s.Fit < leastFit {
+		return nil
+	}
+	s.Name = fmt.Sprintf("%s-level fat tree: %s", levelCounts[len(s.Levels)], levelNames(s.Levels))
+	if len(s.Levels) == 2 {
+		s.Name += fmt.Sprintf(", %s between each two", countCables(s.Parallel))
+		if pods > 1 {
+			s.Name += fmt.Sprintf(" of each of %d parts", pods)
+		}
+	} else {
+		s.Name += ", " + text.Count(pods, "pod", "pods")
+	}
+	return s
+}
+
+var levelCounts = [...]string{"", "one", "two", "three", "four", "five", "six", "seven", "eight"}
+
+// block is switches of one level that are all joined to the same ones of the next.
+type block struct {
+	lower, upper []fabric.NodeID
+	cables       [][]fabric.PortID // by index in lower, then upper: ports of the lower switch
+	parallel     int               // the usual number of cables of a pair that has any
+}
+
+// blockFinder finds the blocks of a tree.
+type blockFinder struct {
+	f         *fabric.Fabric
+	level     []int32
+	blocks    []*block
+	explained []bool // by PortID: the cable is one of a block
+}
+
+// findBlocks finds the blocks between a level and the next one, and returns how many the
+// first round has found.
+func (x *blockFinder) findBlocks(level int32) (first int) {
+	for round := 0; ; round++ {
+		found := 0
+		for _, b := range x.groupLevel(level) {
+			b.findCables(x)
+			b.dropMisfits()
+			if !b.isRegular(round == 0) {
+				continue
+			}
+			found++
+			b.sortCables(x.f)
+			x.blocks = append(x.blocks, b)
+			for _, cables := range b.cables {
+				for _, p := range cables[:min(b.parallel, len(cables))] {
+					x.explained[p], x.explained[x.f.Peer(p)] = true, true
+				}
+			}
+		}
+		if round == 0 {
+			first = found
+		}
+		if found == 0 {
+			return first
+		}
+	}
+}
+
+// upCables lists the cables of a switch to the next level that no block explains.
+func (x *blockFinder) upCables(s fabric.NodeID) (ports []fabric.PortID, to []fabric.NodeID) {
+	all, far := x.f.SwitchLinks(s)
+	for i, p := range all {
+		if x.level[far[i]] == x.level[s]+1 && !x.explained[p] {
+			ports, to = append(ports, p), append(to, far[i])
+		}
+	}
+	return ports, to
+}
+
+// groupLevel makes blocks of the switches of a level with cables that are not explained. A
+// switch comes to the block whose first switch shares most neighbours of the next level
+// with it, if these are more than half of the smaller set, else into one of its own.
+// Switches with many neighbours come first. An upper switch belongs to the block of which
+// most switches are joined to it.
+func (x *blockFinder) groupLevel(level int32) []*block {
+	n := len(x.level)
+	up := make([][]fabric.NodeID, n) // neighbours of the next level
+	var order []fabric.NodeID
+	for s := range fabric.NodeID(n) {
+		if x.level[s] != level {
+			continue
+		}
+		if _, to := x.upCables(s); len(to) > 0 {
+			up[s] = slices.Compact(slices.Sorted(slices.Values(to)))
+			order = append(order, s)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return len(up[b]) - len(up[a]) })
+	var blocks []*block
+	var pivot []fabric.NodeID     // by block: its first switch
+	pivotsAt := make([][]int, n)  // by upper switch: the blocks whose first switch is joined to it
+	votes := make(map[[2]int]int) // by upper switch and block: switches joined to it
+	chosen := make([]int, n)      // by upper switch: its block
+	for _, s := range order {
+		shared := make([]int, len(blocks))
+		for _, t := range up[s] {
+			for _, k := range pivotsAt[t] {
+				shared[k]++
+			}
+		}
+		best, most := -1, 0.5
+		for k, both := range shared {
+			if share := float64(both) / float64(min(len(up[s]), len(up[pivot[k]]))); share > most {
+				best, most = k, share
+			}
+		}
+		if best < 0 {
+			best = len(blocks)
+			blocks, pivot = append(blocks, &block{}), append(pivot, s)
+			for _, t := range up[s] {
+				pivotsAt[t] = append(pivotsAt[t], best)
+			}
+		}
+		blocks[best].lower = append(blocks[best].lower, s)
+		for _, t := range up[s] {
+			votes[[2]int{int(t), best}]++
+		}
+	}
+	for t := range chosen {
+		chosen[t] = -1
+	}
+	for k, b := range blocks {
+		for _, s := range b.lower {
+			for _, t := range up[s] {
+				if c := chosen[t]; c < 0 || votes[[2]int{int(t), k}] > votes[[2]int{int(t), c}] {
+					chosen[t] = k
+				}
+			}
+		}
+		slices.Sort(b.lower)
+	}
+	for t, k := range chosen {
+		if k >= 0 {
+			blocks[k].upper = append(blocks[k].upper, fabric.NodeID(t))
+		}
+	}
+	return blocks
+}
+
+// findCables fills in cables and parallel.
+func (b *block) findCables(x *blockFinder) {
+	b.cables = make([][]fabric.PortID, len(b.lower)*len(b.upper))
+	for i, s := range b.lower {
+		ports, to := x.upCables(s)
+		for k, p := range ports {
+			if j, ok := slices.BinarySearch(b.upper, to[k]); ok {
+				c := &b.cables[i*len(b.upper)+j]
+				*c = append(*c, p)
+			}
+		}
+	}
+	b.setParallel()
+}
+
+// setParallel finds the usual number of cables.
+func (b *block) setParallel() {
+	var have []int
+	for _, c := range b.cables {
+		if len(c) > 0 {
+			have = append(have, len(c))
+		}
+	}
+	b.parallel = mode(have)
+}
+
+// compare counts what a pair lacks, what it has of the block's cables, and what it has beyond
+// them.
+func (b *block) compare(i, j int) (lacks, has, more int) {
+	n := len(b.cables[i*len(b.upper)+j])
+	has = min(b.parallel, n)
+	return b.parallel - has, has, n - has
+}
+
+// deviation is by how many cables a switch deviates from a block, how many it has of it, and
+// whether it has more than the block's where it has some.
+type deviation struct {
+	by, has int
+	more    bool
+}
+
+func (d *deviation) add(lacks, has, more int) {
+	d.by += lacks + more
+	d.has += has
+	d.more = d.more || more > 0
+}
+
+// isMisfit says whether a switch is cabled by another plan than the block.
+func (d deviation) isMisfit() bool {
+	least := misfitCables
+	if d.more {
+		least-- // chance takes cables, and adds none
+	}
+	return d.by >= least && d.by > d.has || d.by > misfitCables && d.by == d.has
+}
+
+// dropMisfits takes the misfits out of a block, those that deviate most first.
+func (b *block) dropMisfits() {
+	for {
+		lower, upper := make([]deviation, len(b.lower)), make([]deviation, len(b.upper))
+		for i := range b.lower {
+			for j := range b.upper {
+				lacks, has, more := b.compare(i, j)
+				lower[i].add(lacks, has, more)
+				upper[j].add(lacks, has, more)
+			}
+		}
+		worst := 0
+		for _, d := range slices.Concat(lower, upper) {
+			if d.isMisfit() {
+				worst = max(worst, d.by)
+			}
+		}
+		if worst == 0 {
+			return
+		}
+		stays := func(d deviation) bool { return !d.isMisfit() || d.by < worst }
+		b.keep(func(i int) bool { return stays(lower[i]) }, func(j int) bool { return stays(upper[j]) })
+		b.setParallel()
+	}
+}
+
+// keep keeps switches of a block by index.
+func (b *block) keep(lower, upper func(int) bool) {
+	var cables [][]fabric.PortID
+	for i := range b.lower {
+		for j := range b.upper {
+			if lower(i) && upper(j) {
+				cables = append(cables, b.cables[i*len(b.upper)+j])
+			}
+		}
+	}
+	b.cables = cables
+	b.lower = keepIndices(b.lower, lower)
+	b.upper = keepIndices(b.upper, upper)
+}
+
+func keepIndices(list []fabric.NodeID, keep func(int) bool) []fabric.NodeID {
+	var kept []fabric.NodeID
+	for i, s := range list {
+		if keep(i) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// isRegular says whether a block lacks at most a quarter of its cables. Where it has one
+// switch on a level, four on the other show that there is a rule, and two do in the first
+// round if nothing is missing.
+func (b *block) isRegular(first bool) bool {
+	lacking, all := 0, b.parallel*len(b.cables)
+	for i := range b.lower {
+		for j := range b.upper {
+			lacks, _, _ := b.compare(i, j)
+			lacking += lacks
+		}
+	}
+	few, many := min(len(b.lower), len(b.upper)), max(len(b.lower), len(b.upper))
+	return 4*lacking <= all && (few >= 2 && (first || many >= 3) || few == 1 && many >= 4 || first && few == 1 && many >= 2 && lacking == 0)
+}
+
+// joinLone gives leaves without a cable to another switch to the one block above leaves,
+// where such a leaf lacks one cable or two only.
+func (x *blockFinder) joinLone() {
+	var only *block
+	for _, b := range x.blocks {
+		if x.level[b.lower[0]] == 0 {
+			if only != nil {
+				return
+			}
+			only = b
+		}
+	}
+	if only == nil || len(only.lower) < 4 || only.parallel*len(only.upper) > 2 {
+		return
+	}
+	for s := range fabric.NodeID(len(x.level)) {
+		if ports, _ := x.f.SwitchLinks(s); len(ports) == 0 && len(x.f.HostsOn(s)) > 0 {
+			i, _ := slices.BinarySearch(only.lower, s)
+			only.lower = slices.Insert(only.lower, i, s)
+			only.cables = slices.Insert(only.cables, i*len(only.upper), make([][]fabric.PortID, len(only.upper))...)
+		}
+	}
+}
+
+// describe fills in what the blocks have and lack.
+func (x *blockFinder) describe(s *Shape) {
+	f := x.f
+	var each []int
+	for _, b := range x.blocks {
+		each = append(each, slices.Repeat([]int{b.parallel}, len(b.cables))...)
+		s.Cables += b.parallel * len(b.cables)
+	}
+	s.Parallel = mode(each)
+	x.findSurplus(s)
+	free := freePorts(f, s.surplus)
+	for _, b := range x.blocks {
+		b.addDeficits(s, f, free)
+	}
+	x.leavePlanned(s, free)
+}
+
+// leavePlanned takes out the deficits that no missing cable makes: those of a switch without
+// a free port, and those of a switch that is cabled in part, as in a pod of which half the
+// cables were laid.
+func (x *blockFinder) leavePlanned(s *Shape, free []bool) {
+	f := x.f
+	up := x.findPartial(s, 1, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.a, d.pa })
+	down := x.findPartial(s, -1, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.b, d.pb })
+	isFull := func(sw fabric.NodeID) bool {
+		base := f.PortBase(sw)
+		return !slices.Contains(free[base+1:base+1+fabric.PortID(f.Node(sw).NumPorts)], true)
+	}
+	s.deficits = slices.DeleteFunc(s.deficits, func(d deficit) bool {
+		return up[d.a] || down[d.b] || isFull(d.a) || isFull(d.b)
+	})
+}
+
+// findPartial says by switch whether it is cabled in part, up or down for -1: others of its
+// level lack cables in the same ports, and more than chance explains.
+func (x *blockFinder) findPartial(s *Shape, direction int32, end func(*deficit) (fabric.NodeID, []fabric.PortNum)) []bool {
+	lacking := make([][]fabric.PortNum, len(x.level))
+	pairs := make([]int, len(x.level))
+	for i := range s.deficits {
+		sw, ports := end(&s.deficits[i])
+		lacking[sw] = append(lacking[sw], ports...)
+		pairs[sw]++
+	}
+	key := func(sw fabric.NodeID) string { return fmt.Sprint(x.level[sw], lacking[sw]) }
+	alike := make(map[string]int)
+	for sw := range lacking {
+		slices.Sort(lacking[sw])
+		alike[key(fabric.NodeID(sw))]++
+	}
+	partial := make([]bool, len(x.level))
+	for sw, ports := range lacking {
+		has := 0
+		_, to := x.f.SwitchLinks(fabric.NodeID(sw))
+		for _, t := range to {
+			if x.level[t] == x.level[sw]+direction {
+				has++
+			}
+		}
+		n, same := len(ports), alike[key(fabric.NodeID(sw))]
+		partial[sw] = pairs[sw] >= 2 && (same >= 3 || same == 2 && (n >= 4 || n >= has))
+	}
+	// A pod of which each spine lacks the cables of one port.
+	for _, b := range x.blocks {
+		pod := b.upper
+		if direction > 0 && len(pod) >= 3 && pairs[pod[0]] > 0 && !slices.ContainsFunc(pod, func(u fabric.NodeID) bool { return key(u) != key(pod[0]) }) {
+			for _, u := range pod {
+				partial[u] = true
+			}
+		}
+	}
+	return partial
+}
+
+// findSurplus finds the cables that no block explains. One of them is surplus where the
+// blocks explain most cables of both ends, and have them in one part; the others are only
+// counted.
+func (x *blockFinder) findSurplus(s *Shape) {
+	f := x.f
+	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
+	odd, all := make([]int, f.NumSwitches()), make([]int, f.NumSwitches())
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		ports, to := f.SwitchLinks(sw)
+		all[sw] = len(ports)
+		for i, p := range ports {
+			if x.explained[p] {
+				part.Join(sw, to[i])
+			} else {
+				odd[sw]++
+			}
+		}
+	}
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		ports, to := f.SwitchLinks(sw)
+		for i, p := range ports {
+			if x.explained[p] || p > f.Peer(p) {
+				continue
+			}
+			s.unexplained++
+			if t := to[i]; 2*odd[sw] <= all[sw] && 2*odd[t] <= all[t] && part.Find(sw) == part.Find(t) {
+				s.surplus = append(s.surplus, p)
+			}
+		}
+	}
+}
+
+// sortCables puts the cables of pairs that have too many into the order in which they look
+// like part of the shape: those in ports that other switches use for the same come
+// first.
+func (b *block) sortCables(f *fabric.Fabric) {
+	up, down := make([]int, int(fabric.MaxPortNum)+1), make([]int, int(fabric.MaxPortNum)+1)
+	for i := range b.lower {
+		for j := range b.upper {
+			c := b.cables[i*len(b.upper)+j]
+			if len(c) <= b.parallel {
+				continue
+			}
+			b.countPorts(f, i, j, up, down)
+			slices.SortStableFunc(c, func(x, y fabric.PortID) int {
+				return up[f.Num(y)] + down[f.Num(f.Peer(y))] - up[f.Num(x)] - down[f.Num(f.Peer(x))]
+			})
+		}
+	}
+}
+
+// countPorts counts for a lower and an upper switch of a block by port number: in up the
+// lower switches that lead to the upper one by the port, in down the upper switches
+// that lead to the lower one by it.
+func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
+	clear(up)
+	clear(down)
+	for o := range b.lower {
+		for _, p := range b.cables[o*len(b.upper)+j] {
+			up[f.Num(p)]++
+		}
+	}
+	for o := range b.upper {
+		for _, p := range b.cables[i*len(b.upper)+o] {
+			down[f.Num(f.Peer(p))]++
+		}
+	}
+}
+
+// addDeficits adds the pairs of a block that lack cables. A missing cable is looked for at
+// the ports by which other switches of the block lead to the same switch; where these do
+// not say enough, at those that others of the level use.
+func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
+	up := make([]int, int(fabric.MaxPortNum)+1)
+	down := make([]int, int(fabric.MaxPortNum)+1)
+	for i, l := range b.lower {
+		for j, u := range b.upper {
+			k, _, _ := b.compare(i, j)
+			if k == 0 {
+				continue
+			}
+			b.countPorts(f, i, j, up, down)
+			d := s.addDeficit(f, free, k, l, u, up, down)
+			if len(d.pa) < k {
+				d.pa = s.portsOfLevel(f, l, 1, k, free)
+			}
+			if len(d.pb) < k {
+				d.pb = s.portsOfLevel(f, u, -1, k, free)
+			}
+		}
+	}
+}
+
+// portsOfLevel guesses k free ports of a switch that lead up, or down for -1: those by which
+// most others of its level do, else those in the gaps of the row that its cables make, or at
+// an end of it. It returns none where these are more or fewer than k.
+func (s *Shape) portsOfLevel(f *fabric.Fabric, sw fabric.NodeID, direction int32, k int, free []bool) []fabric.PortNum {
+	others, use := 0, make([]int, int(fabric.MaxPortNum)+1) // of others of the level, by port number
+	var own []fabric.PortNum
+	for t := range fabric.NodeID(f.NumSwitches()) {
+		if s.level[t] != s.level[sw] {
+			continue
+		}
+		ports, to := f.SwitchLinks(t)
+		any := 0
+		for i, p := range ports {
+			if s.level[to[i]] != s.level[t]+direction {
+				continue
+			}
+			any = 1
+			if t == sw {
+				own = append(own, f.Num(p))
+			} else {
+				use[f.Num(p)]++
+			}
+		}
+		if t != sw {
+			others += any
+		}
+	}
+	var list []fabric.PortNum
+	for num := fabric.PortNum(1); num <= f.Node(sw).NumPorts; num++ {
+		if 2*use[num] > others && free[f.Port(sw, num)] {
+			list = append(list, num)
+		}
+	}
+	if others >= 2 && len(list) == k {
+		return list
+	}
+	if list = gaps(own, f.Node(sw).NumPorts); len(list) == k && !slices.ContainsFunc(list, func(n fabric.PortNum) bool { return !free[f.Port(sw, n)] }) {
+		return list
+	}
+	return nil
+}
+
+// gaps lists the numbers that a row of three numbers or more leaves out, else the one that comes before it if
+// that is odd, else the one that comes after it.
+func gaps(row []fabric.PortNum, most fabric.PortNum) []fabric.PortNum {
+	if len(row) < 3 {
+		return nil
+	}
+	slices.Sort(row)
+	step := int(most)
+	for i := range row[1:] {
+		step = min(step, int(row[i+1]-row[i]))
+	}
+	first, last := int(row[0]), int(row[len(row)-1])
+	var list []fabric.PortNum
+	for n := first + step; n < last; n += step {
+		if _, ok := slices.BinarySearch(row, fabric.PortNum(n)); !ok {
+			list = append(list, fabric.PortNum(n))
+		}
+	}
+	switch before, after := first-step, last+step; {
+	case len(list) > 0:
+		return list
+	case before > 0 && before%2 == 1:
+		return []fabric.PortNum{fabric.PortNum(before)}
+	case after <= int(most):
+		return []fabric.PortNum{fabric.PortNum(after)}
+	}
+	return nil
+}
+
+// isLevelled says whether a fabric that is no fat tree has levels nevertheless: half of the
+// cables join neighbouring ones, and seven of eight hosts are on leaves.
+func isLevelled(f *fabric.Fabric, level []int32) bool {
+	all, above := 0, 0
+	for s, n := range levels.Hosts(f) {
+		all += n
+		if level[s] > 0 {
+			above += n
+		}
+	}
+	return slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && 8*above <= all
+}
+
+// levelSizes counts switches by level.
+func levelSizes(level []int32) []int {
+	sizes := make([]int, slices.Max(level)+1)
+	for _, l := range level {
+		sizes[l]++
+	}
+	return sizes
+}
+
+// levelNames is "31 leaves, 9 spines", the topmost of three levels or more being
+// core switches.
+func levelNames(sizes []int) string {
+	parts := make([]string, len(sizes))
+	for i, n := range sizes {
+		switch {
+		case i == 0:
+			parts[i] = text.Count(n, "leaf", "leaves")
+		case i == 1:
+			parts[i] = text.Count(n, "spine", "spines")
+		case i == len(sizes)-1:
+			parts[i] = text.Count(n, "core switch", "core switches")
+		default:
+			parts[i] = fmt.Sprintf("%d on level %d", n, i+1)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
