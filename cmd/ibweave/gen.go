@@ -31,6 +31,7 @@ type generator struct {
 	format string
 	noise  uint64
 	change gen.Options
+	speeds []string
 }
 
 // genCommand makes fabrics.
@@ -61,9 +62,17 @@ Options after the kind make any kind like fabrics that operators have.`,
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written, ibnetdiscover or ibdiagnet2")
 	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
-	flags.IntVar(&g.change.Planes, "planes", 1, "make so many chips of each switch, and so many ports of each port of an adapter; a cable has a lane to each")
-	flags.IntVar(&g.change.DropLinks, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
-	flags.BoolVar(&g.change.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
+	o := &g.change
+	flags.IntVar(&o.SwitchPorts, "switch-ports", 0, "give each switch `N` ports at least")
+	flags.IntVar(&o.Fill, "fill", 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
+	flags.IntVar(&o.ServiceHosts, "service-hosts", 0, "put `N` hosts on free ports of switches above those with hosts")
+	flags.IntVar(&o.Planes, "planes", 1, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
+	flags.IntVar(&o.DropLinks, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
+	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end")
+	flags.BoolVar(&o.Labels, "labels", false, "write what is printed beside the ports, as ibdiagnet does; ibsim does not load that")
+	flags.BoolVar(&o.Split, "split", false, "write the labels of split ports")
+	flags.StringVar(&o.Names, "names", "", "how nodes describe themselves: `STYLE` site, factory or mixed; without it, where in the made fabric they are")
+	flags.BoolVar(&o.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
 	flags.Uint64Var(&g.change.Seed, "seed", 1, "seed of everything random")
 	g.addGrid("mesh", "n-dimensional mesh", false)
 	g.addGrid("torus", "n-dimensional torus: a mesh with all dimensions wrapped", true)
@@ -99,6 +108,12 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			if err != nil {
 				return &usageError{err}
 			}
+			if g.change.Fill == 0 {
+				return usagef("--fill 0: want 1 to 100")
+			}
+			if g.change.Speeds, err = parseSpeeds(g.speeds); err != nil {
+				return &usageError{err}
+			}
 			if f, err = g.change.Apply(f); err != nil {
 				return &usageError{err}
 			}
@@ -108,7 +123,7 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			case cmd.Flags().Changed("noise"):
 				return g.writeNoise(f)
 			}
-			return g.writeTopology(f, g.output)
+			return g.writeTopology(f, g.output, g.change.Labels)
 		},
 	}
 	g.cmd.AddCommand(c)
@@ -321,9 +336,27 @@ func parseWrap(s string, n int) ([]bool, error) {
 	return wrap, nil
 }
 
-// writeTopology writes ibnetdiscover text to a file or standard output.
-func (a *app) writeTopology(f *fabric.Fabric, name string) error {
-	if err := a.writeOutput(name, topology.Append(nil, f)); err != nil {
+// parseSpeeds reads --speed.
+func parseSpeeds(names []string) ([]fabric.Speed, error) {
+	var speeds []fabric.Speed
+	for _, name := range names {
+		s, ok := fabric.ParseSpeed(strings.ToUpper(name))
+		if !ok {
+			return nil, fmt.Errorf("--speed %q: want QDR, FDR, EDR, HDR, NDR or XDR", name)
+		}
+		speeds = append(speeds, s)
+	}
+	return speeds, nil
+}
+
+// writeTopology writes ibnetdiscover text to a file or standard output, with labels of
+// ports or without.
+func (a *app) writeTopology(f *fabric.Fabric, name string, labels bool) error {
+	form := topology.Append
+	if labels {
+		form = topology.AppendLabelled
+	}
+	if err := a.writeOutput(name, form(nil, f)); err != nil {
 		return err
 	}
 	if name != "-" {

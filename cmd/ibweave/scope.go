@@ -36,7 +36,7 @@ const (
 var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal prints no directory"}
 
 // everyKind is the flags of gen KIND that each kind has, without the seed.
-const everyKind = "output format drop-links aggregation-nodes planes "
+const everyKind = "output format aggregation-nodes drop-links fill labels names planes service-hosts speed switch-ports "
 
 // extras is the flags of gen tree and gen director for what is not above all leaves alike.
 const extras = "half-cabled management-leaves"
@@ -45,8 +45,13 @@ const extras = "half-cabled management-leaves"
 var managed = scope{flags: "management-hosts", with: "management-leaves", note: true}
 
 // generated is the flags of gen KIND.
-func generated(flags, seeds string) []scope {
-	return []scope{{flags: everyKind + flags}, noisy, {flags: "seed", with: seeds, why: random, note: true}}
+func generated(flags string) []scope {
+	return drawn(flags, scope{flags: "seed", with: "drop-links fill names=mixed speed", why: random, note: true})
+}
+
+// drawn is the flags of gen KIND that has a scope for the seed.
+func drawn(flags string, seed scope) []scope {
+	return []scope{{flags: everyKind + flags}, noisy, {flags: "split", with: "labels"}, seed}
 }
 
 // scopes has all flags of all commands, by the words after ibweave: a test fails for a
@@ -90,17 +95,17 @@ var scopes = map[string][]scope{
 		{flags: "summary verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "samples", not: "summary", why: "a line has no list", note: true},
 	},
-	"gen banyan":     generated("stages wrap-around", "drop-links"),
-	"gen director":   append(generated("directors hosts leaves line-chips pods ports spine-chips "+extras, "drop-links"), managed),
-	"gen fattree":    generated("hosts-per-leaf levels radix", "drop-links"),
-	"gen hypercube":  generated("dim hosts", "drop-links"),
-	"gen irregular":  {{flags: everyKind + "degree hosts switches seed"}, noisy},
-	"gen lattice":    {{flags: everyKind + "switches seed"}, noisy},
-	"gen mesh":       generated("dims hosts wrap", "drop-links"),
-	"gen myrinet4":   generated("", "drop-links"),
-	"gen shufflenet": generated("k p", "drop-links"),
-	"gen torus":      generated("dims hosts", "drop-links"),
-	"gen tree":       append(generated("cores groups hosts leaves parallel pods ports rails spare-cores spines "+extras, "drop-links"), managed, scope{flags: "rail-spines", with: "rails"}),
+	"gen banyan":     generated("stages wrap-around"),
+	"gen director":   append(generated("directors hosts leaves line-chips pods ports spine-chips "+extras), managed),
+	"gen fattree":    generated("hosts-per-leaf levels radix"),
+	"gen hypercube":  generated("dim hosts"),
+	"gen irregular":  drawn("degree hosts switches", scope{flags: "seed"}),
+	"gen lattice":    drawn("switches", scope{flags: "seed"}),
+	"gen mesh":       generated("dims hosts wrap"),
+	"gen myrinet4":   generated(""),
+	"gen shufflenet": generated("k p"),
+	"gen torus":      generated("dims hosts"),
+	"gen tree":       append(generated("cores groups hosts leaves parallel pods ports rails spare-cores spines "+extras), managed, scope{flags: "rail-spines", with: "rails"}),
 	"join":           {{flags: asking + " format mgid mlid non-member pkey port-guid qkey send-only sl"}},
 	"leave":          {{flags: asking + " format mgid mlid non-member port-guid send-only"}},
 	"man":            {{flags: "output"}},

@@ -16,8 +16,9 @@ type draft struct {
 
 // cable joins two ports.
 type cable struct {
-	ends [2]end
-	link fabric.Link
+	ends   [2]end
+	link   fabric.Link
+	labels [2]string // of the ends
 }
 
 // end is a port at an end of a cable.
@@ -35,7 +36,7 @@ func newDraft(f *fabric.Fabric) *draft {
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if peer := f.Peer(p); peer != fabric.NoPort {
-			if c := (cable{[2]end{at(p), at(peer)}, f.Link(p)}); c.ends[0].compare(c.ends[1]) < 0 {
+			if c := (cable{[2]end{at(p), at(peer)}, f.Link(p), [2]string{f.Label(p), f.Label(peer)}}); c.ends[0].compare(c.ends[1]) < 0 {
 				d.cables = append(d.cables, c)
 			}
 		}
@@ -48,11 +49,8 @@ func (e end) compare(o end) int {
 	return cmp.Or(cmp.Compare(e.node, o.node), cmp.Compare(e.port, o.port))
 }
 
-// redraft is f after a change of its draft, or f itself if there is none.
-func redraft(f *fabric.Fabric, changed bool, change func(*draft) error) (*fabric.Fabric, error) {
-	if !changed {
-		return f, nil
-	}
+// redraft is f after a change of its draft.
+func redraft(f *fabric.Fabric, change func(*draft) error) (*fabric.Fabric, error) {
 	d := newDraft(f)
 	if err := change(d); err != nil {
 		return nil, err
@@ -75,6 +73,11 @@ func (d *draft) fabric() (*fabric.Fabric, error) {
 		x, y := c.ends[0], c.ends[1]
 		if err := b.Connect(x.node, x.port, y.node, y.port, c.link); err != nil {
 			return nil, err
+		}
+		for k, e := range c.ends {
+			if err := b.SetLabel(e.node, e.port, c.labels[k]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return b.Build()

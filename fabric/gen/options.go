@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -10,11 +11,31 @@ import (
 // changes nothing. Options apply in the order of the fields, whatever the kind.
 type Options struct {
 	Seed uint64 // of everything random
+	// SwitchPorts is how many ports each switch has at least, 0 to 254.
+	SwitchPorts int
+	// Fill is how many of a hundred hosts are there, the others being gone at random; a switch
+	// that has hosts keeps one. 0 is 100.
+	Fill int
+	// ServiceHosts is how many hosts more there are on free ports of spines, switches without
+	// hosts that are next to one with hosts. They take turns.
+	ServiceHosts int
 	// Planes makes as many chips of each switch, which share its system image GUID, and a
 	// port for each of them of each port of an adapter; a cable has a lane to each chip. XDR
 	// has four. Nothing joins the planes but adapters. 0 and 1 change nothing.
 	Planes    int
 	DropLinks int // random cables between switches that are taken away, as DropLinks does
+	// Speeds are those of switches and their hosts, from QDR to XDR; of several each system has
+	// one at random, and a cable that of its slower end. The hardware is what these speeds
+	// need. None changes nothing.
+	Speeds []fabric.Speed
+	// Labels gives each port with a cable the label that is printed beside it: 12 to the ports
+	// of switches up to HDR, 1/6/2 (ASIC, cage and port) from NDR on, B40D0F0/0/0/1 (bus,
+	// device, function, ..) to adapters. Split has the labels of split ports: 6/2 and 1/3/2/2.
+	Labels, Split bool
+	// Names are how nodes describe themselves: "site" as a site with careful people has it,
+	// "factory" as they are delivered, "mixed" something of both. "" leaves the names that say
+	// where in the made fabric a node is.
+	Names string
 	// AggregationNodes gives each switch one port more, the last, and on it the channel
 	// adapter by which a switch takes part in SHARP. It belongs to the system of its switch.
 	AggregationNodes bool
@@ -31,22 +52,43 @@ const (
 // Apply makes the fabric that the options ask for. Errors say which option cannot be, and
 // what could be. LIDs of f are lost if any option changes more than cables.
 func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
-	if o.Planes < 0 || o.Planes > int(fabric.MaxPortNum) {
-		return nil, fmt.Errorf("%d planes: want 1 to %d", o.Planes, fabric.MaxPortNum)
+	drafted := func(change func(*draft) error) func(*fabric.Fabric) (*fabric.Fabric, error) {
+		return func(f *fabric.Fabric) (*fabric.Fabric, error) { return redraft(f, change) }
 	}
-	f, err := redraft(f, o.Planes > 1, func(d *draft) error { return d.split(o.Planes) })
-	if err != nil {
-		return nil, err
+	for _, step := range []struct {
+		asked bool
+		make  func(*fabric.Fabric) (*fabric.Fabric, error)
+	}{
+		{o.SwitchPorts != 0, drafted(func(d *draft) error { return d.widen(o.SwitchPorts) })},
+		{o.Fill != 0, drafted(func(d *draft) error { return d.fill(o.Fill, o.Seed) })},
+		{o.ServiceHosts != 0, drafted(func(d *draft) error { return d.addServiceHosts(o.ServiceHosts) })},
+		{o.Planes != 0, drafted(func(d *draft) error { return d.split(o.Planes) })},
+		{o.DropLinks != 0, func(f *fabric.Fabric) (*fabric.Fabric, error) { return DropLinks(f, o.DropLinks, o.Seed) }},
+		{len(o.Speeds) > 0, drafted(func(d *draft) error { return d.setSpeeds(o.Speeds, o.Seed) })},
+		{o.Labels, drafted(func(d *draft) error { d.label(o.Split); return nil })},
+		{o.Names != "", drafted(func(d *draft) error { return d.rename(o.Names, o.Seed) })},
+		{o.AggregationNodes, drafted((*draft).addAggregationNodes)},
+	} {
+		if !step.asked {
+			continue
+		}
+		var err error
+		if f, err = step.make(f); err != nil {
+			return nil, err
+		}
 	}
-	if f, err = DropLinks(f, o.DropLinks, o.Seed); err != nil {
-		return nil, err
-	}
-	return redraft(f, o.AggregationNodes, (*draft).addAggregationNodes)
+	return f, nil
 }
 
 // split makes so many planes of the fabric. The chips of a switch take its place in the
 // order of the nodes, and GUIDs are numbered again.
 func (d *draft) split(planes int) error {
+	if planes < 0 || planes > int(fabric.MaxPortNum) {
+		return fmt.Errorf("%d planes: want 1 to %d", planes, fabric.MaxPortNum)
+	}
+	if planes < 2 {
+		return nil
+	}
 	old := *d
 	*d = draft{}
 	first := make([]int, len(old.nodes))          // by old node: its chip 0, or itself
@@ -90,17 +132,19 @@ func (d *draft) split(planes int) error {
 			c.link.Width = uint8(lanes / planes)
 		}
 		for k := range planes {
-			d.cables = append(d.cables, cable{[2]end{at(c.ends[0], k), at(c.ends[1], k)}, c.link})
+			d.cables = append(d.cables, cable{[2]end{at(c.ends[0], k), at(c.ends[1], k)}, c.link, c.labels})
 		}
 	}
 	return nil
 }
 
 // addAggregationNodes puts a channel adapter on a new last port of each switch. Its cable
-// is as fast as the fastest of its switch.
+// is as fast as the fastest of its switch, and has labels if any cable has.
 func (d *draft) addAggregationNodes() error {
 	fastest := make([]fabric.Link, len(d.nodes))
+	labelled := false
 	for _, c := range d.cables {
+		labelled = labelled || c.labels != [2]string{}
 		for _, e := range c.ends {
 			if c.link.Mbps() > fastest[e.node].Mbps() {
 				fastest[e.node] = c.link
@@ -116,7 +160,11 @@ func (d *draft) addAggregationNodes() error {
 			return fmt.Errorf("an aggregation node on %s, which has %d ports: want at most %d and one more", sw.Description, sw.NumPorts, fabric.MaxPortNum-1)
 		}
 		sw.NumPorts++
-		d.cables = append(d.cables, cable{[2]end{{s, sw.NumPorts}, {len(d.nodes), 1}}, fastest[s]})
+		c := cable{ends: [2]end{{s, sw.NumPorts}, {len(d.nodes), 1}}, link: fastest[s]}
+		if labelled {
+			c.labels = [2]string{strconv.Itoa(int(sw.NumPorts)), "1"}
+		}
+		d.cables = append(d.cables, c)
 		d.nodes = append(d.nodes, fabric.Node{
 			Type: fabric.CA, NumPorts: 1, Description: AggregationNode, VendorID: mellanox, DeviceID: aggregationDevice,
 			GUID: firstAggregation + 2*fabric.GUID(s), SystemGUID: sw.SystemGUID,

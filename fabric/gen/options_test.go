@@ -134,6 +134,221 @@ func TestPlanes(t *testing.T) {
 	}
 }
 
+// apply applies options to a tree.
+func apply(t *testing.T, spec gen.TreeSpec, o gen.Options) *fabric.Fabric {
+	t.Helper()
+	f, err := gen.Tree(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = o.Apply(f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+var small = gen.TreeSpec{Ports: 12, Pods: []int{4, 3}, Hosts: 6, Spines: 3, Cores: 2}
+
+// So many hosts of a hundred stay, on each leaf one at least, and not the same on each.
+func TestFill(t *testing.T) {
+	for percent, want := range map[int]int{100: 42, 99: 42, 97: 41, 50: 21, 17: 8, 1: 7} {
+		counts := map[int]int{}
+		f := apply(t, small, gen.Options{Fill: percent, Seed: 5})
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if n := len(f.HostsOn(s)); n > 0 {
+				counts[n]++
+			}
+		}
+		leaves := 0
+		for _, n := range counts {
+			leaves += n
+		}
+		if got := len(f.CAPorts()); got != want || f.NumNodes() != f.NumSwitches()+want || leaves != 7 {
+			t.Errorf("%d percent: %d hosts with cables of %d, want %d; %d leaves with hosts, want 7", percent, got, f.NumNodes()-f.NumSwitches(), want, leaves)
+		}
+		if percent == 50 && len(counts) < 3 {
+			t.Errorf("leaves by their hosts %v: want them filled in different parts", counts)
+		}
+	}
+	// A host that is gone is gone on all rails.
+	f := apply(t, gen.TreeSpec{Ports: 12, Pods: []int{2}, Hosts: 8, Rails: 4, Spines: 2}, gen.Options{Fill: 40})
+	adapters := map[string]int{}
+	for _, p := range f.CAPorts() {
+		_, host, _ := strings.Cut(f.Node(f.Owner(p)).Description, " host ")
+		adapters[host]++
+	}
+	for host, n := range adapters {
+		if n != 4 {
+			t.Errorf("host %s has %d adapters, want 4", host, n)
+		}
+	}
+	if len(adapters) != 7 {
+		t.Errorf("%d hosts, want 7", len(adapters))
+	}
+}
+
+func TestServiceHosts(t *testing.T) {
+	f := apply(t, small, gen.Options{ServiceHosts: 20, SwitchPorts: 14})
+	var got []string
+	for _, line := range wiring(f) {
+		if strings.Contains(line, `"service`) {
+			got = append(got, line)
+		}
+	}
+	// 6 spines have 3 or 4 leaves and 2 core switches; port 4 is free in the smaller pod.
+	want := []string{}
+	for k := range 20 {
+		pod, spine, round := k%6/3, k%3, k/6
+		port := 7 + round
+		if pod == 1 {
+			port = []int{4, 7, 8, 9}[round]
+		}
+		want = append(want, fmt.Sprintf("%q[%d] %q[1]", fmt.Sprintf("spine %d pod %d", spine, pod), port, fmt.Sprintf("service %d", k)))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cables (-want +got):\n%s", diff)
+	}
+}
+
+// One speed is that of all; of several each system has one, and no cable is faster than its
+// ends.
+func TestSpeeds(t *testing.T) {
+	f := apply(t, small, gen.Options{Speeds: []fabric.Speed{fabric.NDR}, AggregationNodes: true})
+	for p := range fabric.PortID(f.NumPorts()) {
+		if f.Peer(p) != fabric.NoPort && f.Link(p).String() != "4xNDR" {
+			t.Errorf("%s is %s", f.PortName(p), f.Link(p))
+		}
+	}
+	ids := map[uint16]fabric.Speed{0xd2f0: fabric.HDR, 0xd2f2: fabric.NDR, 0x101b: fabric.HDR, 0x1021: fabric.NDR}
+	small.Directors = true
+	defer func() { small.Directors = false }()
+	f = apply(t, small, gen.Options{Speeds: []fabric.Speed{fabric.NDR, fabric.HDR}, Seed: 2})
+	bySystem, seen := map[fabric.GUID]fabric.Speed{}, map[fabric.Speed]int{}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		x := f.Node(s)
+		speed := ids[x.DeviceID]
+		if was, ok := bySystem[x.SystemGUID]; ok && was != speed {
+			t.Errorf("%s: %s and %s in one system", x.SystemGUID, was, speed)
+		}
+		bySystem[x.SystemGUID] = speed
+		seen[speed]++
+	}
+	if seen[fabric.HDR] == 0 || seen[fabric.NDR] == 0 || len(seen) != 2 {
+		t.Errorf("switches by speed %v, want HDR and NDR", seen)
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if peer := f.Peer(p); peer != fabric.NoPort {
+			want := min(ids[f.Node(f.Owner(p)).DeviceID], ids[f.Node(f.Owner(peer)).DeviceID])
+			if f.Link(p).Speed != want {
+				t.Errorf("%s is %s, want %s", f.PortName(p), f.Link(p), want)
+			}
+		}
+	}
+}
+
+// labels are those of the ports of a node, in order.
+func labels(f *fabric.Fabric, n fabric.NodeID) string {
+	var list []string
+	for p := f.PortBase(n) + 1; p < f.PortBase(n+1); p++ {
+		if f.Peer(p) != fabric.NoPort {
+			list = append(list, f.Label(p))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func TestLabels(t *testing.T) {
+	ndr := []fabric.Speed{fabric.NDR}
+	for _, tt := range []struct {
+		o    gen.Options
+		want string // labels of the first leaf, with ports 1, 2 and 8 to 13
+	}{
+		{gen.Options{}, "1 2 8 9 10 11 12 13"},
+		{gen.Options{Speeds: []fabric.Speed{fabric.HDR}}, "1 2 8 9 10 11 12 13"},
+		{gen.Options{Split: true}, "1/1 1/2 4/2 5/1 5/2 6/1 6/2 13"},
+		{gen.Options{Speeds: ndr}, "1/1/1 1/1/2 1/4/2 1/5/1 1/5/2 1/6/1 1/6/2 13"},
+		{gen.Options{Speeds: ndr, Split: true}, "1/1/1/1 1/1/1/2 1/2/2/2 1/3/1/1 1/3/1/2 1/3/2/1 1/3/2/2 13"},
+	} {
+		tt.o.Labels, tt.o.AggregationNodes, tt.o.Names = true, true, "site"
+		f := apply(t, gen.TreeSpec{Ports: 12, Pods: []int{3}, Hosts: 2, Rails: 2, Spines: 5}, tt.o)
+		if got := labels(f, 0); got != tt.want {
+			t.Errorf("%+v: labels %s, want %s", tt.o, got, tt.want)
+		}
+		for p, want := range []string{"B16D0F0/0/0/1", "B40D0F0/0/0/1", "B16D0F0/0/0/1"} {
+			if got := f.Label(f.CAPorts()[p]); got != want {
+				t.Errorf("label of adapter %d is %s, want %s", p, got, want)
+			}
+		}
+		if ports := f.CAPorts(); f.Label(ports[len(ports)-1]) != "1" {
+			t.Errorf("the label of an aggregation node is %s, want 1", f.Label(ports[len(ports)-1]))
+		}
+	}
+	f := apply(t, gen.TreeSpec{Ports: 4, Pods: []int{1}, Hosts: 1, Spines: 1}, gen.Options{Planes: 4, Labels: true, Speeds: []fabric.Speed{fabric.XDR}})
+	if got := labels(f, 2); got != "3/1/1 3/2/2" {
+		t.Errorf("labels of chip 2 are %s, want 3/1/1 3/2/2", got)
+	}
+	if got := labels(f, fabric.NodeID(f.NumSwitches())); got != "B16D0F0/0/0/1 B16D0F0/0/0/2 B16D0F0/0/0/3 B16D0F0/0/0/4" {
+		t.Errorf("labels of an adapter are %s", got)
+	}
+}
+
+func TestNames(t *testing.T) {
+	names := func(f *fabric.Fabric) []string {
+		var list []string
+		for n := range fabric.NodeID(f.NumNodes()) {
+			list = append(list, f.Node(n).Description)
+		}
+		return list
+	}
+	hdr := []fabric.Speed{fabric.HDR}
+	for _, tt := range []struct {
+		spec gen.TreeSpec
+		o    gen.Options
+		want []string
+	}{
+		{gen.TreeSpec{Ports: 6, Pods: []int{1, 1}, Hosts: 2, Spines: 1, Cores: 1, Management: 1, ManagementHosts: 1},
+			gen.Options{Names: "site", Speeds: hdr, ServiceHosts: 1, AggregationNodes: true}, []string{
+				"MF0;pod00-leaf00:MQM8700/U1", "MF0;pod01-leaf00:MQM8700/U1", "MF0;pod00-spine00:MQM8700/U1", "MF0;pod01-spine00:MQM8700/U1",
+				"MF0;core0-0:MQM8700/U1", "MF0;mleaf00:MQM8700/U1", "node0001 mlx5_0", "node0002 mlx5_0", "node0003 mlx5_0", "node0004 mlx5_0",
+				"login0001 mlx5_0", "storage0001 mlx5_0", gen.AggregationNode, gen.AggregationNode, gen.AggregationNode, gen.AggregationNode, gen.AggregationNode,
+				gen.AggregationNode}},
+		{gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 1, Spines: 1, Directors: true}, gen.Options{Names: "site", Speeds: hdr}, []string{
+			"MF0;director00:MCS8500/L01/U1", "MF0;director00:MCS8500/L01/U2", "MF0;director00:MCS8500/L02/U1", "MF0;director00:MCS8500/S01/U1",
+			"node0001 mlx5_0", "node0002 mlx5_0", "node0003 mlx5_0"}},
+		{gen.TreeSpec{Ports: 6, Pods: []int{1}, Hosts: 2, Rails: 2, Spines: 1}, gen.Options{Names: "site", Planes: 2, Speeds: []fabric.Speed{fabric.XDR}}, []string{
+			"MF0;unit00-leaf00:Q3400_RA/U1", "MF0;unit00-leaf00:Q3400_RA/U2", "MF0;unit00-leaf01:Q3400_RA/U1", "MF0;unit00-leaf01:Q3400_RA/U2",
+			"MF0;spine00:Q3400_RA/U1", "MF0;spine00:Q3400_RA/U2", "node0001 mlx5_0", "node0001 mlx5_1", "node0002 mlx5_0", "node0002 mlx5_1"}},
+		{gen.TreeSpec{Ports: 6, Pods: []int{1}, Hosts: 1, Spines: 1}, gen.Options{Names: "factory", Speeds: []fabric.Speed{fabric.NDR}}, []string{
+			"Quantum-2 Mellanox Technologies", "Quantum-2 Mellanox Technologies", "MT4129 ConnectX7   Mellanox Technologies"}},
+		{gen.TreeSpec{Ports: 6, Pods: []int{1}, Hosts: 1, Spines: 1}, gen.Options{Names: "factory"}, []string{
+			"Infiniscale-IV Mellanox Technologies", "Infiniscale-IV Mellanox Technologies", "MT26428 ConnectX2   Mellanox Technologies"}},
+	} {
+		if diff := cmp.Diff(tt.want, names(apply(t, tt.spec, tt.o))); diff != "" {
+			t.Errorf("%+v: names (-want +got):\n%s", tt.o, diff)
+		}
+	}
+	// Mixed, some are as delivered, some have another number, and hosts keep theirs.
+	site, mixed := names(apply(t, small, gen.Options{Names: "site"})), names(apply(t, small, gen.Options{Names: "mixed", Seed: 3}))
+	same, hca, factory := 0, 0, 0
+	for i := range site {
+		switch {
+		case site[i] == mixed[i]:
+			same++
+		case strings.HasSuffix(mixed[i], "Mellanox Technologies"):
+			factory++
+		case mixed[i] == strings.TrimSuffix(site[i], "mlx5_0")+"HCA-1":
+			hca++
+		default:
+			t.Errorf("%q, at a site %q", mixed[i], site[i])
+		}
+	}
+	if same < len(site)/2 || hca == 0 || factory == 0 {
+		t.Errorf("of %d names %d are as at sites, %d HCA, %d as delivered", len(site), same, hca, factory)
+	}
+}
+
 func TestOptionsErrors(t *testing.T) {
 	wide, err := mesh.Generate(mesh.Spec{Dims: []int{2, 2}, Hosts: 250})
 	if err != nil {
@@ -154,6 +369,14 @@ func TestOptionsErrors(t *testing.T) {
 	}{
 		{wide, gen.Options{AggregationNodes: true}, "an aggregation node on switch 0,0, which has 254 ports: want at most 253 and one more"},
 		{many, gen.Options{AggregationNodes: true}, "16000 switches and 34000 ports of channel adapters: want at most 49151 together"},
+		{wide, gen.Options{SwitchPorts: 255}, "switches of 255 ports: want 1 to 254"},
+		{wide, gen.Options{SwitchPorts: -1}, "switches of -1 ports: want 1 to 254"},
+		{wide, gen.Options{Fill: 101}, "101 of 100 hosts: want 1 to 100"},
+		{wide, gen.Options{Fill: -1}, "-1 of 100 hosts: want 1 to 100"},
+		{wide, gen.Options{ServiceHosts: 1}, "1 service hosts: want 0 to 0, the free ports of switches above those with hosts; switches with more ports have more"},
+		{wide, gen.Options{ServiceHosts: -1}, "-1 service hosts: want 0 to 0"},
+		{wide, gen.Options{Speeds: []fabric.Speed{fabric.SDR}}, `switches of speed "SDR": want QDR, FDR, EDR, HDR, NDR or XDR`},
+		{wide, gen.Options{Names: "plain"}, `names in style "plain": want site, factory, mixed`},
 		{wide, gen.Options{Planes: -1}, "-1 planes: want 1 to 254"},
 		{wide, gen.Options{Planes: 255}, "255 planes: want 1 to 254"},
 		{two, gen.Options{Planes: 128}, "with 256 ports, 2 on each of 128 planes: want at most 254"},

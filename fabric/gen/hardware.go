@@ -1,0 +1,69 @@
+package gen
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// hardware is what switches and adapters of a speed are.
+type hardware struct {
+	speed           fabric.Speed
+	switchID, caID  uint16 // device IDs
+	chip            string // as a switch without a name says it
+	model, director string // as a managed switch says it
+	adapter         string // as an adapter without a driver says it
+}
+
+// generations are what NVIDIA and Mellanox made for each speed, slowest first. Every made
+// fabric is of the first, until Options have speeds.
+var generations = []hardware{
+	{fabric.QDR, infiniScaleIV, connectX2, "Infiniscale-IV", "IS5035", "IS5600", "ConnectX2"},
+	{fabric.FDR, 0xc738, 0x1003, "SwitchX", "SX6036", "SX6536", "ConnectX3"},
+	{fabric.EDR, 0xcb20, 0x1013, "SwitchIB", "MSB7700", "CS7500", "ConnectX4"},
+	{fabric.HDR, 0xd2f0, 0x101b, "Quantum", "MQM8700", "MCS8500", "ConnectX6"},
+	{fabric.NDR, 0xd2f2, 0x1021, "Quantum-2", "MQM9700", "MCS9500", "ConnectX7"},
+	{fabric.XDR, 0xd2f4, 0x1023, "Quantum-3", "Q3400_RA", "Q3800", "ConnectX8"},
+}
+
+// setSpeeds gives each system of switches one of the speeds at random, the hardware for it,
+// and its cables the speed of the slower end. Adapters are as fast as their fastest cable.
+func (d *draft) setSpeeds(speeds []fabric.Speed, seed uint64) error {
+	var of []*hardware
+	for _, s := range speeds {
+		i := slices.IndexFunc(generations, func(h hardware) bool { return h.speed == s })
+		if i < 0 {
+			return fmt.Errorf("switches of speed %q: want QDR, FDR, EDR, HDR, NDR or XDR", s)
+		}
+		of = append(of, &generations[i])
+	}
+	random := rand.New(rand.NewPCG(seed, 2))
+	system := map[fabric.GUID]*hardware{}
+	node := make([]*hardware, len(d.nodes))
+	for i := range d.nodes {
+		if n := &d.nodes[i]; n.Type == fabric.Switch {
+			if system[n.SystemGUID] == nil {
+				system[n.SystemGUID] = of[random.IntN(len(of))]
+			}
+			node[i] = system[n.SystemGUID]
+			n.DeviceID = node[i].switchID
+		}
+	}
+	for _, c := range d.cables {
+		for k, e := range c.ends {
+			if s := node[c.ends[1-k].node]; !d.isSwitch(e.node) && s != nil && (node[e.node] == nil || node[e.node].speed < s.speed) {
+				node[e.node] = s
+				d.nodes[e.node].DeviceID = s.caID
+			}
+		}
+	}
+	for i := range d.cables {
+		c := &d.cables[i]
+		if x, y := node[c.ends[0].node], node[c.ends[1].node]; x != nil && y != nil {
+			c.link.Speed = min(x.speed, y.speed)
+		}
+	}
+	return nil
+}

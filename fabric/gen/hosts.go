@@ -1,0 +1,180 @@
+package gen
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// widen gives each switch at least so many ports.
+func (d *draft) widen(ports int) error {
+	if ports < 0 || ports > int(fabric.MaxPortNum) {
+		return fmt.Errorf("switches of %d ports: want 1 to %d", ports, fabric.MaxPortNum)
+	}
+	for i := range d.nodes {
+		if n := &d.nodes[i]; n.Type == fabric.Switch {
+			n.NumPorts = max(n.NumPorts, fabric.PortNum(ports))
+		}
+	}
+	return nil
+}
+
+// adapterOf takes "adapter 3 host 1 unit 0" apart: the third adapter from 0 of a host. Others
+// are the first of theirs.
+func adapterOf(description string) (n int, host string) {
+	if rest, ok := strings.CutPrefix(description, "adapter "); ok {
+		number, host, _ := strings.Cut(rest, " ")
+		if n, err := strconv.Atoi(number); err == nil {
+			return n, host
+		}
+	}
+	return 0, description
+}
+
+// fill takes random hosts away, with all their adapters, until so many of a hundred are
+// left. A switch that has hosts keeps one.
+func (d *draft) fill(percent int, seed uint64) error {
+	if percent < 1 || percent > 100 {
+		return fmt.Errorf("%d of 100 hosts: want 1 to 100", percent)
+	}
+	hosts := d.hosts()
+	on := make([]int, len(d.nodes)) // cables to hosts, of each switch
+	for _, h := range hosts {
+		for _, s := range h.on {
+			on[s]++
+		}
+	}
+	gone := make([]bool, len(d.nodes))
+	remove := len(hosts) - (len(hosts)*percent+99)/100
+	for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(len(hosts)) {
+		h := hosts[i]
+		for _, s := range h.on {
+			on[s]--
+		}
+		if remove == 0 || slices.ContainsFunc(h.on, func(s int) bool { return on[s] == 0 }) {
+			for _, s := range h.on {
+				on[s]++
+			}
+			continue
+		}
+		for _, a := range h.adapters {
+			gone[a] = true
+		}
+		remove--
+	}
+	d.remove(gone)
+	return nil
+}
+
+// host is the adapters of a host, and the switch of each of their cables.
+type host struct{ adapters, on []int }
+
+// hosts lists the hosts in the order of their first adapters.
+func (d *draft) hosts() []host {
+	var hosts []host
+	of := map[string]int{}          // by name: index in hosts
+	at := make([]int, len(d.nodes)) // by adapter: the same
+	for i := range d.nodes {
+		if d.isSwitch(i) {
+			continue
+		}
+		_, name := adapterOf(d.nodes[i].Description)
+		h, ok := of[name]
+		if !ok {
+			h = len(hosts)
+			of[name] = h
+			hosts = append(hosts, host{})
+		}
+		at[i] = h
+		hosts[h].adapters = append(hosts[h].adapters, i)
+	}
+	for _, c := range d.cables {
+		for k, e := range c.ends {
+			if s := c.ends[1-k].node; !d.isSwitch(e.node) && d.isSwitch(s) {
+				hosts[at[e.node]].on = append(hosts[at[e.node]].on, s)
+			}
+		}
+	}
+	return hosts
+}
+
+// remove takes nodes away, with their cables.
+func (d *draft) remove(gone []bool) {
+	old := *d
+	*d = draft{}
+	moved := make([]int, len(old.nodes))
+	for i, n := range old.nodes {
+		if moved[i] = len(d.nodes); !gone[i] {
+			d.nodes = append(d.nodes, n)
+		}
+	}
+	for _, c := range old.cables {
+		x, y := &c.ends[0], &c.ends[1]
+		if !gone[x.node] && !gone[y.node] {
+			x.node, y.node = moved[x.node], moved[y.node]
+			d.cables = append(d.cables, c)
+		}
+	}
+}
+
+// addServiceHosts puts hosts on the first free ports of switches that have none and are
+// next to one that has. The switches take turns.
+func (d *draft) addServiceHosts(n int) error {
+	leaf, above := make([]bool, len(d.nodes)), make([]bool, len(d.nodes))
+	used := map[end]bool{}
+	next := firstCA
+	for i := range d.nodes {
+		if x := &d.nodes[i]; !d.isSwitch(i) {
+			next = max(next, x.GUID+fabric.GUID(x.NumPorts)+1)
+		}
+	}
+	for _, c := range d.cables {
+		for k, e := range c.ends {
+			used[e] = true
+			leaf[e.node] = leaf[e.node] || !d.isSwitch(c.ends[1-k].node)
+		}
+	}
+	for _, c := range d.cables {
+		for k, e := range c.ends {
+			above[e.node] = above[e.node] || d.isSwitch(e.node) && !leaf[e.node] && leaf[c.ends[1-k].node]
+		}
+	}
+	var free [][]end // ports, by switch
+	total, most := 0, 0
+	for i := range above {
+		if !above[i] {
+			continue
+		}
+		var ports []end
+		for port := fabric.PortNum(1); port <= d.nodes[i].NumPorts; port++ {
+			if e := (end{i, port}); !used[e] {
+				ports = append(ports, e)
+			}
+		}
+		free = append(free, ports)
+		total, most = total+len(ports), max(most, len(ports))
+	}
+	if n < 0 || n > total {
+		return fmt.Errorf("%d service hosts: want 0 to %d, the free ports of switches above those with hosts; switches with more ports have more", n, total)
+	}
+	added := 0
+	for round := range most {
+		for _, ports := range free {
+			if round >= len(ports) || added == n {
+				continue
+			}
+			d.cables = append(d.cables, cable{ends: [2]end{ports[round], {len(d.nodes), 1}}, link: link})
+			d.nodes = append(d.nodes, fabric.Node{
+				Type: fabric.CA, NumPorts: 1, Description: "service " + strconv.Itoa(added), VendorID: mellanox, DeviceID: connectX2,
+				GUID: next, SystemGUID: next,
+			})
+			next += 2
+			added++
+		}
+	}
+	return nil
+}

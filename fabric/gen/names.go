@@ -1,0 +1,155 @@
+package gen
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// made is a description of a made switch, taken apart: "chip 1 leaf 3 pod 2" is the words
+// leaf and pod, which have numbers, of chip 1.
+type made struct {
+	chip  int // -1 for a switch of one chip
+	words []string
+	nums  []string // "3", or "3,1" of coordinates
+}
+
+func parseMade(description string) made {
+	m := made{chip: -1}
+	fields := strings.Fields(description)
+	for i := 0; i+1 < len(fields); i += 2 {
+		if k, err := strconv.Atoi(fields[i+1]); err == nil && fields[i] == "chip" {
+			m.chip = k
+			continue
+		}
+		m.words, m.nums = append(m.words, fields[i]), append(m.nums, fields[i+1])
+	}
+	return m
+}
+
+// label gives the ends of all cables their labels.
+func (d *draft) label(split bool) {
+	for i := range d.cables {
+		c := &d.cables[i]
+		for k, e := range c.ends {
+			n := &d.nodes[e.node]
+			if !d.isSwitch(e.node) {
+				bus, _ := adapterOf(n.Description)
+				c.labels[k] = fmt.Sprintf("B%dD0F0/0/0/%d", (16+24*bus)%256, e.port)
+				continue
+			}
+			c.labels[k] = switchLabel(int(e.port), max(parseMade(n.Description).chip, 0)+1, d.hardware(e.node).speed >= fabric.NDR, split)
+		}
+	}
+}
+
+// switchLabel is the label of a port of a switch: cages have two ports from NDR on, and a
+// split port is one half of a port.
+func switchLabel(port, chip int, cages, split bool) string {
+	half := ""
+	if split {
+		half = "/" + strconv.Itoa(2-port%2)
+		port = (port + 1) / 2
+	}
+	if !cages {
+		return strconv.Itoa(port) + half
+	}
+	return fmt.Sprintf("%d/%d/%d%s", chip, (port+1)/2, 2-port%2, half)
+}
+
+// hardware is what a switch or an adapter is, by its device ID.
+func (d *draft) hardware(node int) *hardware {
+	for i := range generations {
+		if h := &generations[i]; d.nodes[node].DeviceID == h.switchID || d.nodes[node].DeviceID == h.caID {
+			return h
+		}
+	}
+	return &generations[0]
+}
+
+// rename gives all nodes names in a style. Mixed, one node in eight is as delivered, and
+// one adapter in eight has an older form of its number.
+func (d *draft) rename(style string, seed uint64) error {
+	if !slices.Contains(Styles, style) {
+		return fmt.Errorf("names in style %q: want %s", style, strings.Join(Styles, ", "))
+	}
+	random := rand.New(rand.NewPCG(seed, 3))
+	hosts := map[string]int{} // by name: its number
+	for i := range d.nodes {
+		n, h := &d.nodes[i], d.hardware(i)
+		form := 0
+		switch style {
+		case "factory":
+			form = 1
+		case "mixed":
+			form = random.IntN(8)
+		}
+		switch {
+		case d.isSwitch(i) && form == 1:
+			n.Description = h.chip + " Mellanox Technologies"
+		case d.isSwitch(i):
+			n.Description = siteSwitch(n.Description, h)
+		case form == 1:
+			siteAdapter(n.Description, hosts, false) // the host keeps its number
+			n.Description = fmt.Sprintf("MT%d %s   Mellanox Technologies", h.caID, h.adapter)
+		default:
+			n.Description = siteAdapter(n.Description, hosts, form == 2)
+		}
+	}
+	return nil
+}
+
+// Styles are the names that Options can have.
+var Styles = []string{"site", "factory", "mixed"}
+
+// siteSwitch is a managed switch's name: MF0;pod02-leaf03:MQM9700/U1. Chips of directors
+// have the card, two line chips being on one, MF0;director01:MCS8500/L04/U2.
+func siteSwitch(description string, h *hardware) string {
+	m := parseMade(description)
+	unit := max(m.chip, 0) + 1
+	number := func(i int) string {
+		n, err := strconv.Atoi(m.nums[i])
+		if err != nil {
+			return strings.ReplaceAll(m.nums[i], ",", "-")
+		}
+		return fmt.Sprintf("%02d", n)
+	}
+	if len(m.words) == 2 && m.words[1] == "director" {
+		card, _ := strconv.Atoi(m.nums[0])
+		if m.words[0] == "line" && m.chip < 0 {
+			card, unit = card/2, card%2+1
+		}
+		return fmt.Sprintf("MF0;director%s:%s/%s%02d/U%d", number(1), h.director, strings.ToUpper(m.words[0][:1]), card+1, unit)
+	}
+	var parts []string
+	for i := range slices.Backward(m.words) {
+		parts = append(parts, m.words[i]+number(i))
+	}
+	return fmt.Sprintf("MF0;%s:%s/U%d", strings.Join(parts, "-"), h.model, unit)
+}
+
+// siteAdapter is the name of an adapter: node0012 mlx5_3, or node0012 HCA-4. Hosts are
+// numbered from 1, those for storage and on leaves of management apart.
+func siteAdapter(description string, numbers map[string]int, hca bool) string {
+	n, host := adapterOf(description)
+	role := "node"
+	switch {
+	case strings.HasPrefix(host, "service "):
+		role = "storage"
+	case strings.Contains(host, " mleaf "):
+		role = "login"
+	}
+	if numbers[host] == 0 {
+		numbers[role]++
+		numbers[host] = numbers[role]
+	}
+	name := fmt.Sprintf("%s%04d", role, numbers[host])
+	if hca {
+		return name + " HCA-" + strconv.Itoa(n+1)
+	}
+	return name + " mlx5_" + strconv.Itoa(n)
+}
