@@ -2,8 +2,9 @@ package noise_test
 
 import (
 	"bytes"
-	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,14 +19,33 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// generated draws a fabric of any generator, with LIDs or without, and with labels or
-// without.
+// generated draws a fabric of any kind with any options, with LIDs or without.
 func generated(t *rapid.T) *fabric.Fabric {
 	seed := rapid.Uint64().Draw(t, "seed of the fabric")
 	n := func(low, high int, what string) int { return rapid.IntRange(low, high).Draw(t, what) }
+	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
+	tree := func() gen.TreeSpec {
+		pods := rapid.SliceOfN(rapid.IntRange(1, 3), 1, 3).Draw(t, "pods")
+		groups, each := n(1, 2, "groups"), n(1, 2, "spines below a group")
+		spec := gen.TreeSpec{
+			Ports: 40, Pods: pods, Hosts: n(0, 3, "hosts"), Rails: n(1, 3, "rails"), Spines: groups * each, Parallel: n(1, 2, "parallel"), Groups: groups,
+			Cores: n(min(len(pods)-1, 1), 2, "cores"), HalfCabled: n(0, len(pods)-1, "half-cabled"), Management: n(0, 3, "management"), ManagementHosts: n(0, 2, "hosts of it"),
+		}
+		if spec.Cores == 0 {
+			spec.HalfCabled = n(0, pods[0]-1, "half-cabled units")
+		} else {
+			spec.RailSpines = yes("spines of rails")
+		}
+		return spec
+	}
 	kinds := map[string]func() (*fabric.Fabric, error){
-		"banyan": func() (*fabric.Fabric, error) { return banyan.Banyan(n(2, 3, "stages"), false) },
+		"banyan": func() (*fabric.Fabric, error) { return banyan.Banyan(n(2, 3, "stages"), yes("wrap-around")) },
 		"cube":   func() (*fabric.Fabric, error) { return mesh.Hypercube(n(1, 4, "dim"), n(0, 2, "hosts")) },
+		"director": func() (*fabric.Fabric, error) {
+			spec := tree()
+			spec.Directors = true
+			return gen.Tree(spec)
+		},
 		"fat tree": func() (*fabric.Fabric, error) {
 			return gen.FatTree(gen.FatTreeSpec{Radix: 2 * n(2, 4, "radix"), Levels: n(2, 3, "levels")})
 		},
@@ -38,63 +58,77 @@ func generated(t *rapid.T) *fabric.Fabric {
 		"lattice":    func() (*fabric.Fabric, error) { return gen.Lattice(n(2, 20, "switches"), seed) },
 		"ring":       gen.Myrinet4,
 		"shufflenet": func() (*fabric.Fabric, error) { return gen.Shufflenet(2, n(2, 3, "k")) },
+		"tree": func() (*fabric.Fabric, error) {
+			spec := tree()
+			if spec.Cores > 0 {
+				spec.SpareCores = n(0, 2, "spare cores")
+			}
+			return gen.Tree(spec)
+		},
 	}
-	names := make([]string, 0, len(kinds))
-	for name := range kinds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	f, err := kinds[rapid.SampledFrom(names).Draw(t, "kind")]()
+	f, err := kinds[rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))).Draw(t, "kind")]()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rapid.Bool().Draw(t, "labels") {
-		f = labelled(t, f)
-	}
-	if rapid.IntRange(0, 3).Draw(t, "LIDs") > 0 {
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: rapid.IntRange(0, 2).Draw(t, "LMC")}); err != nil {
+	f = optional(t, f, seed)
+	if n(0, 3, "LIDs") > 0 {
+		if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: n(0, 2, "LMC")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return f
 }
 
-// labelled gives the ports labels as switches of Quantum-2 and HCAs have them, and the
-// nodes systems of their own.
-func labelled(t *rapid.T, f *fabric.Fabric) *fabric.Fabric {
-	var b fabric.Builder
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
+// optional draws any options. Service hosts and cables to drop are fewer where the fabric
+// lacks ports or cables for them.
+func optional(t *rapid.T, f *fabric.Fabric, seed uint64) *fabric.Fabric {
+	o := gen.Options{
+		Seed:             seed,
+		SwitchPorts:      rapid.SampledFrom([]int{0, 0, 12, 64}).Draw(t, "switch ports"),
+		Fill:             rapid.IntRange(0, 100).Draw(t, "fill"),
+		ServiceHosts:     rapid.IntRange(0, 3).Draw(t, "service hosts"),
+		Planes:           rapid.SampledFrom([]int{0, 0, 0, 2, 4}).Draw(t, "planes"),
+		DropLinks:        rapid.IntRange(0, 3).Draw(t, "cables to drop"),
+		Labels:           rapid.Bool().Draw(t, "labels"),
+		Split:            rapid.Bool().Draw(t, "split"),
+		Names:            rapid.SampledFrom(append([]string{""}, gen.Styles...)).Draw(t, "names"),
+		AggregationNodes: rapid.Bool().Draw(t, "aggregation nodes"),
+		Speeds:           rapid.SliceOfN(rapid.SampledFrom([]fabric.Speed{fabric.QDR, fabric.FDR, fabric.EDR, fabric.HDR, fabric.NDR, fabric.XDR}), 0, 3).Draw(t, "speeds"),
+	}
+	for {
+		g, err := o.Apply(f)
+		switch {
+		case err == nil:
+			distinct(t, g)
+			return g
+		case o.ServiceHosts > 0 && strings.Contains(err.Error(), " service hosts: want "):
+			o.ServiceHosts--
+		case o.DropLinks > 0 && strings.Contains(err.Error(), " links to drop: want "):
+			o.DropLinks--
+		default:
+			t.Fatalf("%+v: %v", o, err)
 		}
+	}
+}
+
+// distinct fails if two nodes or end ports have the same GUID. Port 0 of a switch has that
+// of its node.
+func distinct(t *rapid.T, f *fabric.Fabric) {
+	seen := map[fabric.GUID]bool{}
+	once := func(g fabric.GUID) {
+		if seen[g] {
+			t.Fatalf("two nodes or ports have GUID %s", g)
+		}
+		seen[g] = true
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		node := *f.Node(n)
-		node.SystemGUID = node.GUID&^1 + 0x5000000 // two chips in a box
-		_, err := b.AddNode(node)
-		must(err)
+		once(f.Node(n).GUID)
 	}
-	for p := range fabric.PortID(f.NumPorts()) {
-		n, num := f.Owner(p), f.Num(p)
-		if f.PortGUID(p) != 0 {
-			must(b.SetPort(int(n), num, f.PortGUID(p), 0, 0))
+	f.EndPorts(func(p fabric.PortID) {
+		if !f.IsSwitch(f.Owner(p)) {
+			once(f.PortGUID(p))
 		}
-		peer := f.Peer(p)
-		if peer == fabric.NoPort {
-			continue
-		}
-		label := fmt.Sprintf("1/%d/%d", (num+1)/2, 2-num%2)
-		if !f.IsSwitch(n) {
-			label = fmt.Sprintf("B%dD0F0/0/0/%d", n%64, num)
-		}
-		must(b.SetLabel(int(n), num, label))
-		if peer > p {
-			must(b.Connect(int(n), num, int(f.Owner(peer)), f.Num(peer), f.Link(p)))
-		}
-	}
-	g, err := b.Build()
-	must(err)
-	return g
+	})
 }
 
 // found is what a reader noticed, in the words of noise.Text.
