@@ -31,8 +31,8 @@ func readFile(name string) ([]byte, error) {
 	return files.Decompress(name, raw, func([]byte) (int64, error) { return maxInput, nil })
 }
 
-// ReadFabric reads a fabric from a file with ibnetdiscover text, opensm-subnet.lst, or db_csv
-// or lst of ibdiagnet, which zstd or gzip may have compressed.
+// ReadFabric reads a fabric from a file with a topology in any form that `ibweave help forms`
+// lists, which zstd or gzip may have compressed.
 func ReadFabric(file string) (*fabric.Fabric, error) {
 	text, err := readFile(file)
 	if err != nil {
@@ -44,14 +44,14 @@ func ReadFabric(file string) (*fabric.Fabric, error) {
 // ParseFabric makes a fabric of the texts that ReadFabric reads. name stands for the text
 // in errors.
 func ParseFabric(name string, text []byte) (*fabric.Fabric, error) {
-	if ibdiagnet.Recognize(text[:min(len(text), files.StartSize)]) {
+	switch dump.Recognize(text) {
+	case dump.Database:
 		d, err := ibdiagnet.Read(name, bytes.NewReader(text), ibdiagnet.Options{})
 		if err != nil {
 			return nil, err
 		}
 		return d.Fabric, nil
-	}
-	if dump.Recognize(text) == dump.SubnetList {
+	case dump.SubnetList:
 		f, _, err := dump.ReadSubnetList(name, text, dump.Options{})
 		return f, err
 	}

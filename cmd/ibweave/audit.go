@@ -188,7 +188,7 @@ func (p *lineFinder) readTopology(data []byte) {
 	if p.only {
 		return
 	}
-	if topology.Recognize(data) {
+	if topology.Recognize(data) != topology.NoForm {
 		var lines topology.Lines
 		if _, _, err := topology.Parse(p.topology, data, topology.Options{Lenient: true, Lines: &lines}); err == nil {
 			p.nodes, p.ports = lines.Nodes, lines.Ports
@@ -317,8 +317,8 @@ func (a *app) readSource(in *audit, source string) error {
 	if err != nil {
 		return err
 	}
-	if !topology.Recognize(data) && dump.Recognize(data) != dump.SubnetList {
-		return inputf("%s: no topology; --source wants ibnetdiscover text or opensm-subnet.lst", source)
+	if form := dump.Recognize(data); form == dump.Database || form.Info().Kind != dump.Topology {
+		return inputf("%s: no topology; --source wants ibnetdiscover text, opensm-subnet.lst or another form that ibweave help forms lists, and not db_csv", source)
 	}
 	in.places = newLineFinder(&audit{topology: source})
 	in.places.readTopology(data)

@@ -83,8 +83,9 @@ and so does -t DIR.
 
 Otherwise the tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
 opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text,
-opensm-subnet.lst or lst of ibdiagnet, db_csv of ibdiagnet, or a directory or archive
-with one of them. SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
+opensm-subnet.lst or lst of ibdiagnet, db_csv of ibdiagnet, what iblinkinfo prints or
+another form that ibweave help forms lists, or a directory or archive with one of them.
+SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
 prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
 tables everything is on one VL; with tables but no path SLs any path may have
 any SL.

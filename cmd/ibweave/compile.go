@@ -68,9 +68,10 @@ func (a *app) compileCommand() *cobra.Command {
 		Long: `Make the forwarding tables of a fabric, prove them safe, and write what OpenSM
 needs to use them.
 
-FILE is ibnetdiscover text, opensm-subnet.lst, or db_csv or lst of ibdiagnet; zstd and
-gzip are recognized. It may be a directory with one of them, such as that of a run of
-ibdiagnet, or its .tar, .tar.gz, .tar.zst or .zip.
+FILE is ibnetdiscover text, opensm-subnet.lst, db_csv or lst of ibdiagnet, or a topology
+in another form that ibweave help forms lists; zstd and gzip are recognized. It may be a
+directory with one of them, such as that of a run of ibdiagnet, or its .tar, .tar.gz,
+.tar.zst or .zip.
 DIR gets OpenSM's own kinds of files, the fabric with its LIDs, the proof that
 there is no credit loop, and a manifest:
   opensm-lfts.dump  opensm-lid-matrix.dump  guid2lid  opensm.conf

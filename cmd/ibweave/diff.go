@@ -9,7 +9,6 @@ import (
 
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -205,20 +204,20 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 		return nil, err
 	}
 	s.loaded = map[string][]byte{name: data}
-	switch form := dump.Recognize(data); form {
-	case dump.LFTs, dump.IBRoute, dump.FDBs:
+	form := dump.Recognize(data)
+	switch form.Info().Kind {
+	case dump.ForwardingTables:
 		s.kind, s.lfts = unicastDump, name
-	case dump.MCFDBs, dump.MFTs:
+	case dump.MulticastTables:
 		s.kind, s.mfts = multicastDump, name
-	case dump.SL2VL, dump.SMPQuerySL2VL, dump.IBDMSL2VL:
+	case dump.SL2VLTables:
 		s.kind, s.sl2vl = sl2vlDump, name
-	case dump.PathSLs, dump.IBDMPathSLs:
+	case dump.SLsOfPaths:
 		s.kind, s.pathSL = pathSLDump, name
-	case dump.SubnetList, dump.Unknown:
+	case dump.Topology:
 		s.kind, s.topology = cables, name
-		if form == dump.Unknown && !topology.Recognize(data) {
-			return nil, &fabric.ParseError{File: name, Err: errors.New("neither a topology nor tables; want ibnetdiscover text, opensm-subnet.lst, or a dump of tables")}
-		}
+	case "":
+		return nil, &fabric.ParseError{File: name, Err: errors.New("neither a topology nor tables; want ibnetdiscover text, opensm-subnet.lst, or a dump of tables")}
 	default:
 		return nil, &fabric.ParseError{File: name, Err: errors.New("this is " + form.String() + "; want a topology or a dump of tables")}
 	}

@@ -188,17 +188,18 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 		}
 		var problems []dump.Problem
 		twice := false
-		switch form := dump.Recognize(data); form {
-		case dump.LFTs, dump.IBRoute, dump.FDBs:
+		form := dump.Recognize(data)
+		switch form.Info().Kind {
+		case dump.ForwardingTables:
 			twice = live.LFT != nil
 			live.LFT, problems, err = dump.ReadLFTs(name, data, f, opt)
-		case dump.SL2VL, dump.SMPQuerySL2VL, dump.IBDMSL2VL:
+		case dump.SL2VLTables:
 			twice = live.SL2VL != nil
 			live.SL2VL, problems, err = dump.ReadSL2VL(name, data, f, opt)
-		case dump.MCFDBs, dump.MFTs:
+		case dump.MulticastTables:
 			twice = live.MFT != nil
 			live.MFT, problems, err = dump.ReadMFTs(name, data, f, opt)
-		case dump.Unknown:
+		case "":
 			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("no dump of tables; want what dump_lfts or dump_mfts print, opensm-lfts.dump, opensm.mcfdbs or opensm-sl2vl.dump")}
 		default:
 			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("this is %s; want a dump of forwarding, multicast or SL-to-VL tables", form)}
@@ -210,7 +211,7 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 			return nil, usagef("--live %s: there was a dump of such tables before; want one of each kind", name)
 		}
 		a.dumpProblems(problems, d.lenient)
-		if form := dump.Recognize(data); form == dump.LFTs || form == dump.IBRoute || form == dump.FDBs {
+		if form.Info().Kind == dump.ForwardingTables {
 			// A switch without a table lacks what it was meant to have.
 			problems = slices.DeleteFunc(problems, func(p dump.Problem) bool { return p.Kind == dump.Missing })
 		}

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -20,23 +19,20 @@ import (
 )
 
 // folderKind is what a command takes from a folder that compile did not write: files of
-// one kind tell the same in several forms.
+// one kind tell the same in several forms, of which the first that is there is read.
 type folderKind struct {
-	name  string
-	forms []dump.Form // the first that is there is read; Unknown is ibnetdiscover text
-	file  func(*audit) *string
+	kind dump.Kind
+	file func(*audit) *string
 }
 
-// folderKinds lists the kinds. Of several forms the first is the one that says most: db_csv
-// has labels and LMCs, opensm-subnet.lst has no LMC, opensm.fdbs does not name the owners of LIDs, and
-// dump_mfts text has to be asked for as far as OpenSM's masks go.
+// folderKinds lists the kinds.
 var folderKinds = []folderKind{
-	{"topology", []dump.Form{dump.Database, dump.Unknown, dump.SubnetList}, func(in *audit) *string { return &in.topology }},
-	{"forwarding tables", []dump.Form{dump.LFTs, dump.IBRoute, dump.FDBs}, func(in *audit) *string { return &in.lfts }},
-	{"SL-to-VL tables", []dump.Form{dump.SL2VL, dump.SMPQuerySL2VL, dump.IBDMSL2VL}, func(in *audit) *string { return &in.sl2vl }},
-	{"path SLs", []dump.Form{dump.PathSLs, dump.IBDMPathSLs}, func(in *audit) *string { return &in.pathSL }},
-	{"multicast tables", []dump.Form{dump.MCFDBs, dump.MFTs}, func(in *audit) *string { return &in.mfts }},
-	{"groups", []dump.Form{dump.SAQuery}, func(in *audit) *string { return &in.groups }},
+	{dump.Topology, func(in *audit) *string { return &in.topology }},
+	{dump.ForwardingTables, func(in *audit) *string { return &in.lfts }},
+	{dump.SL2VLTables, func(in *audit) *string { return &in.sl2vl }},
+	{dump.SLsOfPaths, func(in *audit) *string { return &in.pathSL }},
+	{dump.MulticastTables, func(in *audit) *string { return &in.mfts }},
+	{dump.Groups, func(in *audit) *string { return &in.groups }},
 }
 
 // resolve finds the files of a directory that compile wrote, else those of a folder of
@@ -91,7 +87,7 @@ func listFolder(dir string) (*contents, error) {
 	}
 	c := newContents(dir)
 	for _, e := range entries {
-		form, head, ok, err := formOf(filepath.Join(dir, e.Name()))
+		form, head, err := formOf(filepath.Join(dir, e.Name()))
 		switch {
 		case e.IsDir():
 			c.folders++
@@ -99,7 +95,7 @@ func listFolder(dir string) (*contents, error) {
 			c.denied = append(c.denied, e.Name())
 		case err != nil:
 			return nil, &inputError{err}
-		case ok:
+		case form != dump.Unknown:
 			c.add(e.Name(), form, head)
 		}
 	}
@@ -127,7 +123,7 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 			continue
 		}
 		*kind.file(in) = c.path(names[0])
-		part := kind.name + " " + names[0]
+		part := string(kind.kind) + " " + names[0]
 		if len(names) > 1 {
 			part += ", not " + strings.Join(names[1:], ", ")
 		}
@@ -150,14 +146,14 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 
 // choose lists the files of a kind, the one to read first.
 func (c *contents) choose(kind *folderKind) (names []string, err error) {
-	for _, form := range kind.forms {
+	for _, form := range dump.Forms(kind.kind) {
 		list := ownName(outermost(unpacked(c.files[form])))
 		if len(names) == 0 && len(list) > 1 {
 			do := "move all but one out of the folder, or name the files, -t FILE --lfts FILE"
 			if strings.Contains(list[0], "/") { // of an archive
 				do = "unpack it, and name the folder of one run"
 			}
-			return nil, inputf("%s has several files of %s in one form, %s: %s", c.dir, kind.name, strings.Join(list, " and "), do)
+			return nil, inputf("%s has several files of %s in one form, %s: %s", c.dir, kind.kind, strings.Join(list, " and "), do)
 		}
 		names = append(names, list...)
 	}
@@ -211,38 +207,27 @@ func (c *contents) missingDumps(parts []string, topology, tables bool) error {
 		c.dir, outdir.ManifestName, topologies, outdir.LFTsName, outdir.FDBsName, has)
 }
 
-// textForm tells the form of a text by its beginning; Unknown is ibnetdiscover text. ok is
-// false for text of no form.
-func textForm(head []byte) (form dump.Form, ok bool) {
-	if ibdiagnet.Recognize(head) {
-		return dump.Database, true
-	}
-	form = dump.Recognize(head)
-	return form, form != dump.Unknown || topology.Recognize(head)
-}
-
-// formOf tells the form of a file by its beginning, which it returns; Unknown is
-// ibnetdiscover text. ok is false for what is no regular file, for text of no form, and
-// for compressed data of something else, which a file with the name of a dump has not.
-func formOf(name string) (form dump.Form, head []byte, ok bool, err error) {
+// formOf tells the form of a file by its beginning, which it returns. It is Unknown for what
+// is no regular file, for text of no form, and for compressed data of something else, which a
+// file with the name of a dump has not.
+func formOf(name string) (form dump.Form, head []byte, err error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
-		return 0, nil, false, nil // a link to nowhere is no file, either
+		return dump.Unknown, nil, nil // a link to nowhere is no file, either
 	}
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
 	if err != nil {
-		return 0, nil, false, err
+		return dump.Unknown, nil, err
 	}
 	defer f.Close()
 	head, err = files.Head(f)
 	if err != nil && isDumpName(filepath.Base(name)) {
-		return 0, nil, false, fmt.Errorf("%s: %w", name, err)
+		return dump.Unknown, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err != nil {
-		return 0, nil, false, nil
+		return dump.Unknown, nil, nil
 	}
-	form, ok = textForm(head)
-	return form, head, ok, nil
+	return dump.Recognize(head), head, nil
 }
 
 // outermost leaves of the names in an archive those in the fewest folders, as of a folder only

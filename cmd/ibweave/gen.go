@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +44,9 @@ func (a *app) genCommand() *cobra.Command {
 		Short: "make a fabric",
 		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads, or with
 --format ibdiagnet2 as the directory that ibdiagnet writes: db_csv, lst and
-ibnetdiscover text.
+ibnetdiscover text. --format has other forms of topologies, too, for tests of what
+reads them: ports is ibnetdiscover -p, lst is opensm-subnet.lst, and ufm is the list of
+links of UFM.
 
 The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 0x200000 on, channel adapters those from 0x100000 on; no port has a LID, but with --noise.
@@ -60,7 +64,7 @@ Options after the kind make any kind like fabrics that operators have.`,
 	}
 	flags := g.cmd.PersistentFlags()
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
-	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written, ibnetdiscover or ibdiagnet2")
+	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written: "+genFormats())
 	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
 	o := &g.change
 	flags.IntVar(&o.SwitchPorts, "switch-ports", 0, "give each switch `N` ports at least")
@@ -95,14 +99,12 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 		Short: short,
 		Args:  g.noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch g.format {
-			case "ibnetdiscover":
-			case "ibdiagnet2":
-				if g.output == "-" {
-					return usagef("--format ibdiagnet2 is a directory: want -o DIR")
-				}
-			default:
-				return usagef("--format %q: want ibnetdiscover or ibdiagnet2", g.format)
+			form, known := genForms[g.format]
+			switch {
+			case !known && g.format != runFormat:
+				return usagef("--format %q: want %s", g.format, genFormats())
+			case !known && g.output == "-":
+				return usagef("--format ibdiagnet2 is a directory: want -o DIR")
 			}
 			f, err := make(args)
 			if err != nil {
@@ -118,16 +120,42 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 				return &usageError{err}
 			}
 			switch {
-			case g.format == "ibdiagnet2":
+			case g.format == runFormat:
 				return g.writeRun(f, g.output)
 			case cmd.Flags().Changed("noise"):
 				return g.writeNoise(f)
 			}
-			return g.writeTopology(f, g.output, g.change.Labels)
+			if g.change.Labels && g.format == "ibnetdiscover" {
+				form = topology.AppendLabelled
+			}
+			return g.writeTopology(f, form, g.output)
 		},
 	}
 	g.cmd.AddCommand(c)
 	return c
+}
+
+// runFormat is the --format of a run of ibdiagnet.
+const runFormat = "ibdiagnet2"
+
+// generated are the other forms that --format names.
+var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
+	"ibnetdiscover": topology.Append,
+	"ports":         topology.AppendPortList,
+	"iblinkinfo":    func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, false) },
+	"iblinkinfo-l":  func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) },
+	"ufm":           topology.AppendUFMLinks,
+	"lst": func(b []byte, f *fabric.Fabric) []byte {
+		out := bytes.NewBuffer(b)
+		_ = dump.WriteSubnetList(out, f, dump.SubnetListOptions{}) // whose errors are those of the writer
+		return out.Bytes()
+	},
+}
+
+// genFormats lists what --format can be.
+func genFormats() string {
+	names := slices.Sorted(maps.Keys(genForms))
+	return strings.Join(append([]string{runFormat}, names...), ", ")
 }
 
 func (g *generator) addGrid(use, short string, torus bool) {
@@ -349,13 +377,8 @@ func parseSpeeds(names []string) ([]fabric.Speed, error) {
 	return speeds, nil
 }
 
-// writeTopology writes ibnetdiscover text to a file or standard output, with labels of
-// ports or without.
-func (a *app) writeTopology(f *fabric.Fabric, name string, labels bool) error {
-	form := topology.Append
-	if labels {
-		form = topology.AppendLabelled
-	}
+// writeTopology writes the text of a fabric to a file or standard output.
+func (a *app) writeTopology(f *fabric.Fabric, form func([]byte, *fabric.Fabric) []byte, name string) error {
 	if err := a.writeOutput(name, form(nil, f)); err != nil {
 		return err
 	}

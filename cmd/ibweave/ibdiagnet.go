@@ -45,8 +45,8 @@ func isFolder(name string) bool {
 
 // isDatabase says whether a name is that of a regular file with a db_csv.
 func isDatabase(name string) bool {
-	form, _, ok, err := formOf(name)
-	return name != "-" && err == nil && ok && form == dump.Database
+	form, _, err := formOf(name)
+	return name != "-" && err == nil && form == dump.Database
 }
 
 // isFolderAlone says whether -t names a folder, and no other flag names files: all that is
@@ -72,8 +72,8 @@ func (a *app) list(in *audit, dir string) (*contents, error) {
 		if err != nil && err != io.EOF {
 			return err
 		}
-		form, ok := textForm(bytes.TrimPrefix(head, []byte("\ufeff")))
-		if !ok || slices.Contains(c.files[form], m.Name) {
+		form := dump.Recognize(head)
+		if form == dump.Unknown || slices.Contains(c.files[form], m.Name) {
 			return nil // of two with one name, as tar -r makes them, the first counts
 		}
 		path := c.path(m.Name)
@@ -237,7 +237,7 @@ func (a *app) fabricBy(in, from *audit) (*fabric.Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ibdiagnet.Recognize(data[:min(len(data), 64<<10)]) { // from standard input
+	if dump.Recognize(data) == dump.Database { // from standard input
 		d, err := ibdiagnet.Read(name, bytes.NewReader(data), a.databaseOptions(in))
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 )
 
 // noFabric are the commands that read no fabric, with those below them.
-var noFabric = []string{"gen", "merge", "join", "leave", "devices", "reproduce", "version", "man", "completion", "help"}
+var noFabric = []string{"gen", "forms", "merge", "join", "leave", "devices", "reproduce", "version", "man", "completion", "help"}
 
 // TestNameMapFlag: every command has --node-name-map, except those that read no fabric.
 func TestNameMapFlag(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -83,7 +82,7 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 		if err != nil {
 			return nil, err
 		}
-		if isTopology(data) {
+		if dump.Recognize(data).Info().Kind == dump.Topology {
 			return nil, inputf("%s: a topology, want a plan; the policy's topology: expected: takes topologies", name)
 		}
 		p, odd, err := plan.Parse(name, data, plan.Options{Lenient: in.lenient})
@@ -101,9 +100,4 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 	a.listProblems(len(problems), in.lenient, func(i int) string { return fmt.Sprintf("%v", problems[i].Err) })
 	opt.Expected, opt.Invented = e.Fabric, e.Invented
 	return e, nil
-}
-
-// isTopology says whether text is a topology in one of its forms.
-func isTopology(data []byte) bool {
-	return topology.Recognize(data) || dump.Recognize(data) == dump.SubnetList
 }

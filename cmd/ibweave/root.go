@@ -70,7 +70,7 @@ and hands them to OpenSM.`,
 	})
 	root.AddCommand(
 		a.genCommand(), a.compileCommand(), a.checkCommand(), a.planCommand(), a.diffCommand(), a.driftCommand(), a.compareCommand(), a.whatifCommand(), a.mergeCommand(), a.reportCommand(), a.simCommand(), a.scheduleCommand(), a.reproduceCommand(), a.rehearseCommand(),
-		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root),
+		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root), a.formsCommand(),
 	)
 	root.SetOut(a.exact)
 	root.InitDefaultCompletionCmd() // which asks for the output now
@@ -209,7 +209,7 @@ func inputLimit(start []byte) (int64, error) {
 	switch form := dump.Recognize(start); {
 	case bytes.IndexByte(start, 0) >= 0:
 		return 0, errors.New("no text: it has zero bytes; want a text form, or one that zstd or gzip compressed")
-	case form == dump.SubnetList, form == dump.Unknown && topology.Recognize(start):
+	case form.Info().Kind == dump.Topology:
 		return maxTopology, nil
 	case form == dump.Unknown:
 		return maxOther, nil
@@ -279,10 +279,17 @@ func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
 	return a.fabricOf(&audit{topology: name, lenient: lenient})
 }
 
-// parseTopology makes a fabric of ibnetdiscover text or opensm-subnet.lst.
+// parseTopology makes a fabric of a text of any form but db_csv.
 func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric, error) {
 	lenient := in.lenient
-	if dump.Recognize(data) == dump.SubnetList {
+	form := dump.Recognize(data)
+	switch {
+	case form == dump.UFMLinks && in.lfts != "":
+		return nil, inputf("%s: the links of UFM have no LIDs, and forwarding tables go by LIDs; want what ibnetdiscover or iblinkinfo prints, or no tables, to look at the cables alone", name)
+	case form == dump.UFMLinks && !in.asFindings:
+		fmt.Fprintf(a.stderr, "%s: the links of UFM have no LIDs and no speeds; ibweave help forms says what else they lack\n", name)
+	}
+	if form == dump.SubnetList {
 		f, problems, err := dump.ReadSubnetList(name, data, dump.Options{Lenient: lenient})
 		if err != nil {
 			return nil, err
@@ -368,7 +375,7 @@ type nameMap struct {
 }
 
 func (a *app) nameFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.nameMap.file, "node-name-map", "", "call nodes by the names in `FILE`, as infiniband-diags do")
+	cmd.Flags().StringVar(&a.nameMap.file, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
 }
 
 // named is a fabric with the names of --node-name-map.
@@ -382,8 +389,12 @@ func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.names, err = topology.ParseNames(m.file, data); err != nil {
+		var problems []topology.Problem
+		if m.names, problems, err = topology.ParseNames(m.file, data); err != nil {
 			return nil, err
+		}
+		for _, x := range capture.Findings(f, problems) {
+			fmt.Fprintln(a.stderr, x.Message)
 		}
 		m.sum = sha256.Sum256(data)
 	}

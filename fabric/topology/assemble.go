@@ -43,8 +43,13 @@ func (p *parser) find(k key) int32 {
 // column is where the other end stands in a line, for messages.
 func (p *parser) column(l *portLine) int {
 	s := p.textOf(l.at)
-	if p.list {
+	switch p.form {
+	case PortList:
 		return max(0, bytes.Index(s, []byte(" - "))+3)
+	case LinkInfo:
+		return p.columnOfPeer(l.at)
+	case UFMLinks:
+		return 0
 	}
 	return max(0, bytes.IndexByte(s, '"'))
 }
@@ -73,7 +78,7 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	peer := p.find(l.peer)
 	if peer < 0 {
 		what := "stanza"
-		if p.list {
+		if p.form != Stanzas {
 			what = "line"
 		}
 		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends", p.portName(l), p.peerName(l), what)
@@ -450,7 +455,7 @@ func (p *parser) build() (*fabric.Fabric, error) {
 // nodeName is a node as the text has it, for messages.
 func (p *parser) nodeName(i int32) string {
 	n := &p.nodes[i]
-	if p.list {
+	if p.form != Stanzas {
 		return listType(n.id.kind) + " " + n.guid.String()
 	}
 	return quotedIn(p.textOf(n.header))
@@ -459,7 +464,7 @@ func (p *parser) nodeName(i int32) string {
 // portName is the port of a line as the text has it, for messages.
 func (p *parser) portName(l *portLine) string {
 	name := p.nodeName(l.node)
-	if p.list && l.guid != 0 {
+	if p.form != Stanzas && l.guid != 0 {
 		name = listType(p.nodes[l.node].id.kind) + " " + l.guid.String()
 	}
 	return fmt.Sprintf("%s[%d]", name, l.num)
@@ -469,7 +474,7 @@ func (p *parser) portName(l *portLine) string {
 func (p *parser) peerName(l *portLine) string {
 	name := ""
 	switch {
-	case !p.list:
+	case p.form == Stanzas:
 		name = quotedIn(p.textOf(l.at))
 	case l.peerGUID != 0:
 		name = listType(l.peer.kind) + " " + l.peerGUID.String()

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -22,5 +23,23 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(logged))
 	f.Add([]byte(strings.ReplaceAll(logged, "\n", "\r\r\n")))
 	f.Add([]byte(strings.ReplaceAll(logged, "\n", "\r")))
+	f.Fuzz(func(t *testing.T, data []byte) { checkParse(t, data) })
+}
+
+func FuzzLinkInfo(f *testing.F) {
+	for _, name := range []string{"awkward-info", "awkward-lines", "awkward-settings"} {
+		data, err := os.ReadFile("testdata/" + name + ".golden")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(info))
+	f.Fuzz(func(t *testing.T, data []byte) { checkParse(t, data) })
+}
+
+func FuzzUFMLinks(f *testing.F) {
+	f.Add([]byte(links))
+	f.Add([]byte("[root@ufm ~]# curl\n" + strings.ReplaceAll(links, "\n", " ") + "[root@ufm ~]#"))
 	f.Fuzz(func(t *testing.T, data []byte) { checkParse(t, data) })
 }

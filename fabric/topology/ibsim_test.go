@@ -24,11 +24,11 @@ var update = flag.Bool("update", false, "write testdata/*.golden from what the r
 
 var simulators atomic.Int32
 
-// simulate starts the real ibsim with a text, and returns what runs
-// ibnetdiscover against it.
-func simulate(t *testing.T, text string) func(args ...string) string {
+// simulate starts the real ibsim with a text, and returns what runs a program, such as
+// ibnetdiscover, against it.
+func simulate(t *testing.T, text string) func(program string, args ...string) string {
 	t.Helper()
-	for _, program := range []string{"ibsim", "ibsim-run", "ibnetdiscover"} {
+	for _, program := range []string{"ibsim", "ibsim-run", "ibnetdiscover", "iblinkinfo", "ibswitches"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%v: this test needs ibsim and infiniband-diags (on Debian: apt-get install ibsim-utils infiniband-diags, and /usr/sbin in PATH)", err)
 		}
@@ -75,15 +75,15 @@ func simulate(t *testing.T, text string) func(args ...string) string {
 	case <-time.After(30 * time.Second):
 		t.Fatal("ibsim is not ready after 30 seconds")
 	}
-	return func(args ...string) string {
+	return func(program string, args ...string) string {
 		t.Helper()
-		cmd := exec.Command("ibsim-run", append([]string{"ibnetdiscover", "-t", "10000"}, args...)...)
+		cmd := exec.Command("ibsim-run", append([]string{program, "-t", "10000"}, args...)...)
 		cmd.Env = env
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("ibnetdiscover %s: %v\n%s", args, err, errs.String())
+			t.Fatalf("%s %s: %v\n%s", program, args, err, errs.String())
 		}
 		return string(out)
 	}
@@ -223,7 +223,7 @@ func TestIbsim(t *testing.T) {
 		{"ports", []string{"-p"}, tell(listed(t, f))},
 	} {
 		t.Run(form.name, func(t *testing.T) {
-			printed := discover(form.args...)
+			printed := discover("ibnetdiscover", form.args...)
 			golden(t, form.name, strings.TrimSpace("ibnetdiscover "+strings.Join(form.args, " "))+" of infiniband-diags 44 on ibsim 0.10, which simulates the fabric of ibsim_test.go", printed)
 			got, problems, err := Parse("printed", []byte(printed), Options{})
 			if err != nil {
@@ -235,7 +235,7 @@ func TestIbsim(t *testing.T) {
 			if diff := cmp.Diff(ascii.Replace(form.want), tell(got)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if !Recognize([]byte(printed)) {
+			if Recognize([]byte(printed)) == NoForm {
 				t.Error("not recognized")
 			}
 			if form.name == "plain" {
@@ -302,7 +302,7 @@ Rt 2 "r1" # "router"
 	if diff := cmp.Diff("line 15: \"right\"[4] is 12xQDR here, but \"left\"[4] is 12xDDR in line 8: taken as 12xDDR\n", list(problems)); diff != "" {
 		t.Error(diff)
 	}
-	printed := simulate(t, text)()
+	printed := simulate(t, text)("ibnetdiscover")
 	golden(t, "short", "ibnetdiscover of infiniband-diags 44 on ibsim 0.10, of the short form in ibsim_test.go", printed)
 	g, problems, err := Parse("printed", []byte(printed), Options{})
 	if err != nil || len(withoutZero(problems)) != 0 {
@@ -333,7 +333,7 @@ func TestIbsimLoadsUnknownLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed := simulate(t, string(Append(nil, f)))()
+	printed := simulate(t, string(Append(nil, f)))("ibnetdiscover")
 	g, problems, err := Parse("printed", []byte(printed), Options{})
 	if err != nil || len(problems) != 0 {
 		t.Fatal(err, problems)

@@ -2,54 +2,97 @@ package topology
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// ParseNames reads a node-name map of infiniband-diags and OpenSM (libosmcomp's
-// cl_nodenamemap.c): a line for each node with its GUID and, in quotes, the name that
-// takes the place of its description. What follows # is a comment, # in quotes too is
-// part of the name. Only the first 64 bytes of a description are on a wire, so names
-// may be longer than those.
+// ParseNames reads names of nodes: a node-name map, or what ibswitches, ibhosts, ibrouters
+// and ibnodes print, one behind the other if need be.
 //
-// A map without names is empty: distributions install one of comments alone. Errors are
-// *fabric.ParseError: a line that is not like that, a GUID that comes twice.
-func ParseNames(name string, data []byte) (map[fabric.GUID]string, error) {
-	names := make(map[fabric.GUID]string)
-	lines := make(map[fabric.GUID]int)
-	for i, line := range bytes.Split(data, []byte("\n")) {
-		text := strings.TrimRight(string(line), "\r")
-		fail := func(format string, args ...any) error {
-			return &fabric.ParseError{File: name, Line: i + 1, Text: text, Err: fmt.Errorf(format, args...)}
-		}
-		rest := strings.TrimSpace(text)
-		if rest == "" || rest[0] == '#' {
-			continue
-		}
-		digits, quoted, ok := strings.Cut(rest, `"`)
-		if !ok {
-			return nil, fail(`no name in quotes; want 0x0002c90300000001 "name"`)
-		}
-		guid, err := fabric.ParseGUID(strings.TrimSpace(digits))
-		if err != nil {
-			return nil, fail("%w", err)
-		}
-		if guid == 0 {
-			return nil, fail("GUID 0 belongs to no node")
-		}
-		label, after, ok := strings.Cut(quoted, `"`)
-		if !ok {
-			return nil, fail("the name has no closing quote")
-		}
-		if after = strings.TrimSpace(after); after != "" && after[0] != '#' {
-			return nil, fail("%q after the name; want nothing, or a comment after #", after)
-		}
-		if first, dup := lines[guid]; dup {
-			return nil, fail("GUID %s has a name in line %d already", guid, first)
-		}
-		names[guid], lines[guid] = label, i+1
+// A node-name map is that of infiniband-diags and OpenSM (libosmcomp's cl_nodenamemap.c): a
+// line for each node with its GUID and, in quotes, the name that takes the place of its
+// description. What follows # is a comment, # in quotes too is part of the name. Only the
+// first 64 bytes of a description are on a wire, so names may be longer than those. A map
+// without names is empty: distributions install one of comments alone.
+//
+// Errors are *fabric.ParseError: a line that is not like that, a GUID with two names.
+// Foreign lines among those of ibswitches and the like are skipped: Problems.
+func ParseNames(name string, data []byte) (map[fabric.GUID]string, []Problem, error) {
+	p := &parser{file: name, data: withLF(bytes.TrimPrefix(data, []byte(byteOrderMark)))}
+	n := nameReader{parser: p, names: make(map[fabric.GUID]string), lines: make(map[fabric.GUID]int32)}
+	read := n.readMapLine
+	if recognize(p.data, len(p.data)) == NodeList {
+		read = n.readNodeLine
 	}
-	return names, nil
+	if err := p.eachLine(read); err != nil {
+		return nil, nil, err
+	}
+	if err := p.settleNoise(false); err != nil {
+		return nil, nil, err
+	}
+	p.tellNoise()
+	return n.names, p.problems, nil
+}
+
+// nameReader is the state of one ParseNames.
+type nameReader struct {
+	*parser
+	names map[fabric.GUID]string
+	lines map[fabric.GUID]int32 // where they are
+}
+
+// take enters a name; same says that it may come twice.
+func (n *nameReader) take(guid fabric.GUID, label string, same bool) error {
+	if guid == 0 {
+		return n.refusal(n.line, 0, "GUID 0 belongs to no node")
+	}
+	if first, dup := n.lines[guid]; dup && !(same && n.names[guid] == label) {
+		return n.refusal(n.line, 0, "GUID %s has a name in line %d already", guid, first)
+	}
+	n.names[guid], n.lines[guid] = label, n.line.num
+	return nil
+}
+
+// readMapLine reads a line of a node-name map.
+func (n *nameReader) readMapLine(l *line) error {
+	digits, quoted, ok := strings.Cut(strings.TrimSpace(string(l.rest())), `"`)
+	if !ok {
+		return n.refusal(n.line, 0, `no name in quotes; want 0x0002c90300000001 "name"`)
+	}
+	guid, err := fabric.ParseGUID(strings.TrimSpace(digits))
+	if err != nil {
+		return n.refusal(n.line, 0, "%w", err)
+	}
+	label, after, ok := strings.Cut(quoted, `"`)
+	if !ok {
+		return n.refusal(n.line, 0, "the name has no closing quote")
+	}
+	if after = strings.TrimSpace(after); after != "" && after[0] != '#' {
+		return n.refusal(n.line, 0, "%q after the name; want nothing, or a comment after #", after)
+	}
+	return n.take(guid, label, false)
+}
+
+// readNodeLine reads a line of ibswitches or the like; the name stands between the first
+// quote and the last.
+func (n *nameReader) readNodeLine(l *line) error {
+	ahead := *l
+	if headerKind(ahead.letters()) == 0 {
+		return n.passOver(l)
+	}
+	if ahead.skipBlanks(); !ahead.is(':') {
+		return n.passOver(l)
+	}
+	if !isNodeLine(*l) {
+		return n.refusal(n.line, ahead.at, `want a node such as "Ca : 0x0002c90300000001 ports 2 "name"", as ibhosts prints it`)
+	}
+	ahead.at++
+	ahead.skipBlanks()
+	guid, ok := ahead.number()
+	first, last := bytes.IndexByte(l.text, '"'), bytes.LastIndexByte(l.text, '"')
+	if !ok || first < ahead.at || first == last {
+		return n.refusal(n.line, ahead.at, `want a GUID, the number of ports, and a name in quotes, as ibhosts prints them`)
+	}
+	return n.take(fabric.GUID(guid), string(l.text[first+1:last]), true)
 }

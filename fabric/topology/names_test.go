@@ -11,7 +11,7 @@ import (
 const goodNames = "# a map\n0x0002c90300000001 \"leaf 1\"\n2c90300000002\t\"spine # 2\" # in row 4\r\n\n0x3 \"\"\n"
 
 func TestParseNames(t *testing.T) {
-	names, err := ParseNames("map", []byte(goodNames))
+	names, _, err := ParseNames("map", []byte(goodNames))
 	if err != nil || len(names) != 3 || names[0x2c90300000001] != "leaf 1" || names[0x2c90300000002] != "spine # 2" || names[3] != "" {
 		t.Errorf("%q, %v", names, err)
 	}
@@ -47,11 +47,11 @@ var brokenNames = []struct {
 }
 
 func TestParseNamesErrors(t *testing.T) {
-	if names, err := ParseNames("map", []byte("# nothing\n\n")); names == nil || len(names) > 0 || err != nil {
+	if names, _, err := ParseNames("map", []byte("# nothing\n\n")); names == nil || len(names) > 0 || err != nil {
 		t.Errorf("comments alone: %v, %v", names, err)
 	}
 	for _, tc := range brokenNames {
-		names, err := ParseNames("map", []byte(tc.text))
+		names, _, err := ParseNames("map", []byte(tc.text))
 		var at *fabric.ParseError
 		if !errors.As(err, &at) || names != nil || at.Line != tc.line || !strings.Contains(err.Error(), tc.say) {
 			t.Errorf("%q: %v, %v", tc.text, names, err)
@@ -61,11 +61,12 @@ func TestParseNamesErrors(t *testing.T) {
 
 func FuzzParseNames(f *testing.F) {
 	f.Add([]byte(goodNames))
+	f.Add([]byte("[root@host ~]# ibnodes\nCa\t: 0x100 ports 2 \"a \"quoted\" name\"\nSwitch  : 0x10 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0\r\n"))
 	for _, tc := range brokenNames {
 		f.Add([]byte(tc.text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		names, err := ParseNames("map", data)
+		names, _, err := ParseNames("map", data)
 		var at *fabric.ParseError
 		if err != nil && (names != nil || !errors.As(err, &at)) || err == nil && names == nil {
 			t.Fatalf("%v, %v", names, err)

@@ -265,7 +265,7 @@ func TestParse(t *testing.T) {
 					t.Errorf("lenient %v: problems (-want +got)\n%s", lenient, diff)
 				}
 			}
-			if !Recognize([]byte(test.text)) {
+			if Recognize([]byte(test.text)) == NoForm {
 				t.Error("not recognized")
 			}
 		})
@@ -311,17 +311,26 @@ func TestParseOrder(t *testing.T) {
 }
 
 func TestRecognize(t *testing.T) {
-	for _, text := range []string{
-		pair,
-		"ibwarn: [12] mad_rpc: timed out\n" + pair,
-		"Switch 5 \"a\"",
-		"  vendid=0x2c9",
-		"switchguid+5",
-		"# Topology file: generated on Fri Aug  8 06:33:24 2025\n",
-		"SW    24  1 0x000000000020000f 4x SDR                                    'switch 3,3'",
+	for text, want := range map[string]Form{
+		pair: Stanzas,
+		"ibwarn: [12] mad_rpc: timed out\n" + pair: Stanzas,
+		"Switch 5 \"a\"": Stanzas,
+		"  vendid=0x2c9": Stanzas,
+		"switchguid+5":   Stanzas,
+		"# Topology file: generated on Fri Aug  8 06:33:24 2025\n":                              Stanzas,
+		"SW    24  1 0x000000000020000f 4x SDR                                    'switch 3,3'": PortList,
+		"[root@host ~]# iblinkinfo\nSwitch: 0x0002c90000000001 leaf:\n":                         LinkInfo,
+		"CA: host 1:": LinkInfo,
+		"Router: r:":  LinkInfo,
+		"           1    5[  ] ==(                Down/ Polling)==>             [  ] \"\" ( )": LinkInfo,
+		"0x0000000000000101 \"  host 1\"      4    1[  ] ==( 4X 2.5 Gbps Active/ LinkUp)==>  ": LinkInfo,
+		"HTTP/1.1 200 OK\n\n[{\"width\": \"4x\", \"source_guid\": \"1\"}]":                     UFMLinks,
+		"[root@host ~]# curl\n[\n  {\n  \"source_guid\": \"1\"":                                UFMLinks,
+		"Switch\t: 0x0002c90000000001 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0":         NodeList,
+		"Ca\t: 0x0000000000000100 ports 1 \"host\"":                                            NodeList,
 	} {
-		if !Recognize([]byte(text)) {
-			t.Errorf("not recognized: %q", text)
+		if got := Recognize([]byte(text)); got != want {
+			t.Errorf("form %d, want %d: %q", got, want, text)
 		}
 	}
 	for _, text := range []string{
@@ -336,8 +345,12 @@ func TestRecognize(t *testing.T) {
 		"Switches 5 \"a\"",
 		"SW    24  1 x",
 		"CA",
+		"CA: host",
+		"Switch: guid 0x0002c90000000001\n",
+		"[{\"guid\": \"1\"}]",
+		"[root@host ~]# grep source_guid",
 	} {
-		if Recognize([]byte(text)) {
+		if Recognize([]byte(text)) != NoForm {
 			t.Errorf("recognized: %q", text)
 		}
 	}
@@ -358,10 +371,10 @@ func TestProblemText(t *testing.T) {
 
 func TestRecognizeBeginning(t *testing.T) {
 	noise := strings.Repeat("noise\n", recognizeWithin/6)
-	if !Recognize([]byte(noise[:recognizeWithin-6*20] + pair)) {
+	if Recognize([]byte(noise[:recognizeWithin-6*20]+pair)) != Stanzas {
 		t.Error("not recognized within the limit")
 	}
-	if Recognize([]byte(noise + "noise\n" + pair)) {
+	if Recognize([]byte(noise+"noise\n"+pair)) != NoForm {
 		t.Error("recognized beyond the limit")
 	}
 }

@@ -133,14 +133,19 @@ func (p *parser) readLabel(l *line, ofSwitch bool) int32 {
 	if string(label) == "N/A" {
 		return 0
 	}
-	i, ok := p.labelNum[string(label)]
+	return p.labelOf(string(label))
+}
+
+// labelOf is the index of a label in labels.
+func (p *parser) labelOf(label string) int32 {
+	i, ok := p.labelNum[label]
 	if !ok {
 		if p.labelNum == nil {
 			p.labels, p.labelNum = []string{""}, make(map[string]int32)
 		}
 		i = int32(len(p.labels))
-		p.labels = append(p.labels, string(label))
-		p.labelNum[p.labels[i]] = i
+		p.labels = append(p.labels, label)
+		p.labelNum[label] = i
 	}
 	return i
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// listLine is a line of a port list (dump_ports_report):
+// listLine is a line of a port list (dump_ports_report), or what another form says of one
+// port:
 //
 //	CA    32  1 0x000000000010001f 4x QDR - SW    24  5 0x000000000020000f ( 'host 3,3' - 'switch 3,3' )
 //	SW    24  1 0x000000000020000f 4x SDR                                    'switch 3,3'
@@ -17,10 +18,16 @@ type listLine struct {
 	link   fabric.Link
 	linked bool
 	names  []byte // what stands between the first quote and the last
+	desc   []byte // of the node, where named says so; names is nil then
+	named  bool
+	label  string // of the port, "" for none
 }
 
 // firstName is names up to the first place where a description can end.
 func (l *listLine) firstName() []byte {
+	if l.named {
+		return l.desc
+	}
 	if n := bytes.Index(l.names, separator); n >= 0 {
 		return l.names[:n]
 	}
@@ -292,6 +299,9 @@ func (p *parser) listNodes(lines []listLine) error {
 			peerLID: l.peer.lid,
 			link:    l.link,
 		}
+		if l.label != "" {
+			line.label = p.labelOf(l.label)
+		}
 		if zero := l.own.lid == 0 && l.own.bad == ""; n.kind == fabric.Switch {
 			n.zero = n.zero || zero
 		} else {
@@ -355,8 +365,13 @@ func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*list
 		if of[i] < 0 {
 			continue
 		}
-		if !l.linked {
+		switch {
+		case l.named && known[of[i]] == nil:
+			known[of[i]] = l.desc
+		case !l.named && !l.linked:
 			known[of[i]] = l.names
+		}
+		if l.named || !l.linked {
 			continue
 		}
 		at := bytes.Index(l.names, separator)
@@ -369,7 +384,7 @@ func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*list
 	}
 	for i := range lines {
 		l := &lines[i]
-		if of[i] >= 0 && known[of[i]] == nil {
+		if of[i] >= 0 && known[of[i]] == nil && !l.named {
 			peer := p.find(l.peer.key(nodeOf))
 			known[of[i]] = p.splitNames(l, peer, known, lines, first)
 		}

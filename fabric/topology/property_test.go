@@ -238,7 +238,7 @@ func checkParse(t interface {
 			}
 			continue
 		}
-		if len(data) <= recognizeWithin && !Recognize(data) {
+		if len(data) <= recognizeWithin && Recognize(data) == NoForm {
 			t.Fatalf("read, but not recognized")
 		}
 		for _, p := range problems {

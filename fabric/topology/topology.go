@@ -1,8 +1,8 @@
 // Package topology reads and writes topology text: what ibnetdiscover prints,
-// with or without -p, and the short form that people write by hand for ibsim.
-// It makes no promise to other modules.
+// with or without -p, the short form that people write by hand for ibsim, what iblinkinfo
+// prints, and the links of UFM. It makes no promise to other modules.
 //
-// Sources of the format: infiniband-diags/ibnetdiscover.c of rdma-core
+// Sources of the format of ibnetdiscover: infiniband-diags/ibnetdiscover.c of rdma-core
 // (out_switch, out_ca, out_switch_port, out_ca_port, dump_ports_report) for
 // what is printed, ibsim/sim_net.c of ibsim (parse_netconf and below) for what
 // is accepted. Quirks of either are named where the code answers to them.
@@ -74,6 +74,8 @@ func (p *parser) fillLines(to *Lines) {
 // together. Where that contradicts another line of the list, each CA port is a
 // node of its own, with the port's GUID. Port lists lack vendor, device, LMC and
 // the kind of port 0 besides, and a node has as many ports as are listed.
+//
+// What iblinkinfo prints and the links of UFM lack the same, and more: see Form.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
 	p := &parser{
 		file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict,
@@ -99,40 +101,6 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, er
 	return f, p.problems, nil
 }
 
-// recognizeWithin is how far Recognize looks, in bytes, errors of the sweep apart: there
-// may be thousands.
-const recognizeWithin = 64 << 10
-
-// Recognize says whether data, which may be only the beginning of a file, has
-// a line that only topology text has.
-func Recognize(data []byte) bool {
-	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
-	data = withLF(data[:min(len(data), 64*recognizeWithin)])
-	for left := recognizeWithin; len(data) > 0 && left > 0; {
-		var text []byte
-		text, data = cutLine(data)
-		l := line{text: text[:min(len(text), left)]}
-		l.skipBlanks()
-		if isListLine(text, l.at) || bytes.HasPrefix(l.rest(), []byte("# Topology file:")) {
-			return true
-		}
-		switch word := l.letters(); string(word) {
-		case "Switch", "Ca", "Hca", "Rt":
-			if isHeader(l, word) {
-				return true
-			}
-		case "vendid", "devid", "sysimgguid", "switchguid", "caguid", "hcaguid", "hcaguids", "rtguid":
-			if (l.is('=') || l.is('+')) && len(l.rest()) > 1 {
-				return true
-			}
-		}
-		if kindOfNoise(text) == otherText {
-			left -= len(text) + 1
-		}
-	}
-	return false
-}
-
 // parser is the state of one Parse: first what the lines say, one by one, then
 // what they make together (see resolve).
 type parser struct {
@@ -140,7 +108,7 @@ type parser struct {
 	data     []byte // with LF alone
 	lenient  bool
 	strict   bool
-	list     bool // the text is a port list
+	form     Form
 	problems []Problem
 
 	line    place   // being read
@@ -231,11 +199,21 @@ func (p *parser) textOf(at place) []byte {
 
 // read reads all lines.
 func (p *parser) read() error {
-	if p.list = p.isPortList(); p.list {
-		if err := p.readList(); err != nil {
-			return err
-		}
-	} else if err := p.readStanzas(); err != nil {
+	var err error
+	switch p.form = recognize(p.data, len(p.data)); p.form {
+	case PortList:
+		err = p.readList()
+	case LinkInfo:
+		err = p.readLinkInfo()
+	case UFMLinks:
+		err = p.readUFM()
+	case NodeList:
+		err = &fabric.ParseError{File: p.file, Err: errors.New("a list of nodes as ibswitches or ibhosts print it has no cables: want what ibnetdiscover prints; the list can give names, by --node-name-map")}
+	default:
+		p.form = Stanzas
+		err = p.readStanzas()
+	}
+	if err != nil {
 		return err
 	}
 	if err := p.settleNoise(false); err != nil {
@@ -251,25 +229,6 @@ func (p *parser) read() error {
 		return &fabric.ParseError{File: p.file, Err: fabric.ErrTooLarge}
 	}
 	return nil
-}
-
-// isPortList says whether the first line that tells the form is one of a port
-// list.
-func (p *parser) isPortList() bool {
-	for data := p.data; len(data) > 0; {
-		var text []byte
-		text, data = cutLine(data)
-		l := line{text: text}
-		l.skipBlanks()
-		if isListLine(text, l.at) {
-			return true
-		}
-		switch string(l.letters()) {
-		case "Switch", "Ca", "Hca", "Rt":
-			return false
-		}
-	}
-	return false
 }
 
 // eachLine has read called for each line that is neither empty nor a comment, from its

@@ -3,49 +3,170 @@ package dump
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// Form is one of the text forms of this package.
+// Form is a form of text that ibweave reads and recognizes by its content.
 type Form uint8
 
 // The forms, by the file or the tool that has them.
 const (
 	Unknown       Form = iota
+	Database           // db_csv of ibdiagnet, which package ibdiagnet reads
+	NetDiscover        // ibnetdiscover, which package topology reads, as the next three
+	SubnetList         // opensm-subnet.lst, ibdiagnet's lst
+	PortList           // ibnetdiscover -p
+	LinkInfo           // iblinkinfo
+	UFMLinks           // links of UFM
 	LFTs               // opensm-lfts.dump
 	IBRoute            // ibroute, dump_fts, dump_lfts
 	FDBs               // opensm.fdbs, ibdiagnet's fdbs
-	LIDMatrix          // opensm-lid-matrix.dump
-	GUID2LID           // OpenSM's guid2lid cache
-	SubnetList         // opensm-subnet.lst, ibdiagnet's lst
-	MCFDBs             // opensm.mcfdbs
-	MFTs               // ibroute -M, dump_mfts
 	SL2VL              // opensm-sl2vl.dump
 	SMPQuerySL2VL      // smpquery sl2vl
 	IBDMSL2VL          // ibdmchk -d
 	PathSLs            // what WritePathSLs writes
 	IBDMPathSLs        // ibdmchk -c
+	MCFDBs             // opensm.mcfdbs
+	MFTs               // ibroute -M, dump_mfts
 	SAQuery            // saquery -m, -g, MCMR
-	Database           // db_csv of ibdiagnet, which package ibdiagnet reads and recognizes
+	NodeList           // ibswitches, ibhosts, ibrouters, ibnodes; names, which package topology reads
+	LIDMatrix          // opensm-lid-matrix.dump
+	GUID2LID           // OpenSM's guid2lid cache
+	formCount
 )
 
-var formNames = [...]string{"unknown text", "opensm-lfts.dump", "ibroute or dump_lfts text", "opensm.fdbs",
-	"opensm-lid-matrix.dump", "guid2lid", "opensm-subnet.lst", "opensm.mcfdbs", "dump_mfts text", "opensm-sl2vl.dump",
-	"smpquery sl2vl text", "ibdmchk's SL-to-VL tables", "path SLs by switch and DLID", "ibdmchk's path SLs", "saquery's multicast groups", "ibdiagnet's db_csv"}
+// Kind is what forms tell.
+type Kind string
 
-// String is the name of the file, or of the tool that prints the form.
-func (f Form) String() string {
-	if int(f) < len(formNames) {
-		return formNames[f]
-	}
-	return "form " + strconv.Itoa(int(f))
+// The kinds that a folder of dumps is searched for, and names.
+const (
+	Topology         Kind = "topology"
+	ForwardingTables Kind = "forwarding tables"
+	SL2VLTables      Kind = "SL-to-VL tables"
+	SLsOfPaths       Kind = "path SLs"
+	MulticastTables  Kind = "multicast tables"
+	Groups           Kind = "groups"
+	Names            Kind = "names of nodes"
+	HelpsOpenSM      Kind = "none" // OpenSM reads it, and no command of ibweave does
+)
+
+// Info is what is known of a form.
+type Info struct {
+	Name  string // the file or the tool
+	Kind  Kind
+	From  string // who writes or prints it
+	Lacks string // facts of its kind that it does not have, "" for none
 }
 
-// Recognize tells the form of a (decompressed) text by its first line that
-// says something; Unknown when it is none of them, or has no such line.
+// lacksOfLists is what all lists of ports and links lack.
+const lacksOfLists = "system GUIDs, vendors, devices, LMC, kind of port 0, adapters without a cable; GUIDs of adapters are those of their ports less the port number"
+
+// infos is the table of forms, by Form: of a kind, those that say most come first.
+var infos = [formCount]Info{
+	Unknown:       {Name: "unknown text"},
+	Database:      {"ibdiagnet's db_csv", Topology, "ibdiagnet", ""},
+	NetDiscover:   {"ibnetdiscover text", Topology, "ibnetdiscover, ibdiagnet, `ibweave compile`, `discover` and `gen`", "labels of ports, but where ibdiagnet writes it"},
+	SubnetList:    {"opensm-subnet.lst", Topology, "OpenSM, and ibdiagnet as lst", "LMC, kind of port 0, labels, nodes without a cable"},
+	PortList:      {"ports of ibnetdiscover -p", Topology, "`ibnetdiscover -p`", lacksOfLists + "; an adapter has no more ports than are listed"},
+	LinkInfo:      {"iblinkinfo text", Topology, "`iblinkinfo`, also with -l", lacksOfLists + "; with -l the types of nodes, so that a node with several ports under one GUID is a switch, and routers are taken for adapters; without -l two nodes with the same description, LID and port number cannot be told apart"},
+	UFMLinks:      {"links of UFM", Topology, "UFM, for `/ufmRest/resources/links`", lacksOfLists + "; LIDs, speeds, ports above the highest one with a cable; routers are taken for adapters"},
+	LFTs:          {"opensm-lfts.dump", ForwardingTables, "OpenSM", "rows without a path"},
+	IBRoute:       {"ibroute or dump_lfts text", ForwardingTables, "`dump_lfts`, `dump_fts`, `ibroute`", ""},
+	FDBs:          {"opensm.fdbs", ForwardingTables, "OpenSM, ibdiagnet", "owners of LIDs"},
+	SL2VL:         {"opensm-sl2vl.dump", SL2VLTables, "OpenSM", ""},
+	SMPQuerySL2VL: {"smpquery sl2vl text", SL2VLTables, "`smpquery sl2vl`", ""},
+	IBDMSL2VL:     {"ibdmchk's SL-to-VL tables", SL2VLTables, "ibutils, for `ibdmchk -d`", "tables of adapters"},
+	PathSLs:       {"path SLs by switch and DLID", SLsOfPaths, "`ibweave compile`", ""},
+	IBDMPathSLs:   {"ibdmchk's path SLs", SLsOfPaths, "ibutils, for `ibdmchk -c`; `ibweave compile`", ""},
+	MCFDBs:        {"opensm.mcfdbs", MulticastTables, "OpenSM, ibdiagnet", ""},
+	MFTs:          {"dump_mfts text", MulticastTables, "`dump_mfts`, `ibroute -M`", "masks beyond the MLIDs that are asked for"},
+	SAQuery:       {"saquery's multicast groups", Groups, "`saquery -m`, `-g`, `MCMR`", ""},
+	NodeList:      {"names of ibswitches or ibhosts", Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
+	LIDMatrix:     {"opensm-lid-matrix.dump", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
+	GUID2LID:      {"guid2lid", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
+}
+
+// Info is the row of the form in the table.
+func (f Form) Info() Info {
+	if f < formCount {
+		return infos[f]
+	}
+	return Info{Name: "form " + strconv.Itoa(int(f))}
+}
+
+// String is the name of the file, or of the tool that prints the form.
+func (f Form) String() string { return f.Info().Name }
+
+// Forms lists the forms of a kind, those that say most first.
+func Forms(kind Kind) (list []Form) {
+	for f := range formCount {
+		if infos[f].Kind == kind {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Kinds lists the kinds in the order of the table.
+func Kinds() (list []Kind) {
+	for f := range formCount {
+		if k := infos[f].Kind; k != "" && !slices.Contains(list, k) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// recognizeWithin is how far Recognize looks for what does not stand in the first line.
+const recognizeWithin = 64 << 10
+
+// Recognize tells the form of a (decompressed) text, of which data may be the beginning: by
+// its first line that says something. In front of a topology may be foreign lines, and
+// sections of db_csv may begin anywhere.
 func Recognize(data []byte) Form {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if form := recognizeFirst(data); form != Unknown {
+		return form
+	}
+	list := false
+	for line := range bytes.Lines(data[:min(len(data), recognizeWithin)]) {
+		line = bytes.TrimSpace(line)
+		if isSection(line) {
+			return Database
+		}
+		list = list || isSubnetLine(line)
+	}
+	switch topology.Recognize(data) {
+	case topology.Stanzas:
+		return NetDiscover
+	case topology.PortList:
+		return PortList
+	case topology.LinkInfo:
+		return LinkInfo
+	case topology.UFMLinks:
+		return UFMLinks
+	case topology.NodeList:
+		return NodeList
+	}
+	if list {
+		return SubnetList
+	}
+	return Unknown
+}
+
+// isSection says whether a line begins a section of db_csv.
+func isSection(line []byte) bool {
+	name, ok := bytes.CutPrefix(line, []byte("START_"))
+	return ok && len(name) > 0 && len(bytes.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")) == 0
+}
+
+// recognizeFirst is Recognize by the first line that says something.
+func recognizeFirst(data []byte) Form {
 	for at := 0; at < len(data); {
 		var line []byte
 		line, at = cutLine(data, at)
@@ -74,7 +195,7 @@ func formOf(line, next []byte) Form {
 		return FDBs
 	case beginsWith(line, "Switch: guid 0x"):
 		return LIDMatrix
-	case beginsWith(line, "{ "):
+	case isSubnetLine(line):
 		return SubnetList
 	case beginsWith(line, pathHead):
 		return PathSLs

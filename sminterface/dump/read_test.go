@@ -505,7 +505,17 @@ func TestRecognize(t *testing.T) {
 			t.Errorf("%q taken for %s, want %s", s, got, want)
 		}
 	}
-	for _, s := range []string{"", "\n", "x\n" + tabA, "vendid=0x2c9\n", "Switch\t36 \"S-1\"\t# \"a\"\n", " Unicast lids [0-4]"} {
+	for s, want := range map[string]Form{
+		"x\nSTART_NODES\n": Database, "vendid=0x2c9\n": NetDiscover, "Switch\t36 \"S-1\"\t# \"a\"\n": NetDiscover,
+		"# a run\nSwitch: 0x0000000000000001 leaf:\n": LinkInfo, "[{\"source_guid\": 1}]": UFMLinks,
+		"SW 24 1 0x1 4x SDR 'leaf'": PortList, "Ca\t: 0x1 ports 1 \"h\"": NodeList,
+		"[root@host ~]# cat opensm-subnet.lst\n" + string(files[SubnetList]): SubnetList,
+	} {
+		if got := Recognize([]byte(s)); got != want {
+			t.Errorf("%q taken for %s, want %s", s, got, want)
+		}
+	}
+	for _, s := range []string{"", "\n", "x\n" + tabA, "{ \"a\": 1 }", "START_\n", " Unicast lids [0-4]"} {
 		if got := Recognize([]byte(s)); got != Unknown {
 			t.Errorf("%q taken for %s", s, got)
 		}

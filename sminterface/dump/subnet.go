@@ -235,6 +235,16 @@ func parseRecord(b []byte, e *record, follow func(rest []byte) error) error {
 // node-name-map may be longer than the 64 bytes of a node description.
 const maxName = 256
 
+// isSubnetLine says whether a line begins as one of a subnet list.
+func isSubnetLine(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("{ "))
+	if !ok {
+		return false
+	}
+	word, _, _ := bytes.Cut(rest, []byte(" "))
+	return len(word) >= 2 && bytes.IndexByte([]byte(`"{[`), word[0]) < 0
+}
+
 // parseNode reads a record up to its description, and gives what follows the brace
 // before that.
 func (e *record) parseNode(b []byte) (rest []byte, err error) {

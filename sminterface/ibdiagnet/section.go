@@ -70,17 +70,6 @@ func isMark(line []byte, mark string) (name string, ok bool) {
 	return string(word), len(word) > 0
 }
 
-// Recognize says whether data, which may be only the beginning of a file, has a line that
-// begins a section.
-func Recognize(data []byte) bool {
-	for line := range bytes.Lines(data) {
-		if _, ok := isMark(bytes.TrimRight(line, "\r\n"), startMark); ok {
-			return true
-		}
-	}
-	return false
-}
-
 // table is a section that is being read.
 type table struct {
 	name    string

@@ -1,0 +1,113 @@
+package topology
+
+import "bytes"
+
+// Form is one of the forms of topology text.
+type Form uint8
+
+// The forms. Stanzas have all that a Fabric holds. In the others the GUIDs of adapters and
+// routers are those of their ports less the port number (see Parse), and there is no system
+// GUID, vendor, device, LMC and kind of port 0.
+const (
+	NoForm Form = iota
+	// Stanzas is what ibnetdiscover prints, and ibsim's short form.
+	Stanzas
+	// PortList is what ibnetdiscover -p prints.
+	PortList
+	// LinkInfo is what iblinkinfo prints, with or without -l. It has every port of a switch,
+	// also those that are down, so that the number of ports is right. An adapter has the ports
+	// with a cable. With -l a node with several ports under one GUID is a switch, and routers
+	// are taken for adapters. Without -l, two nodes that have the same description, and ports
+	// with the same number and LID, cannot be told apart: that is an error.
+	LinkInfo
+	// UFMLinks are the links of UFM. They have neither LIDs nor speeds; a node has as many ports
+	// as its highest one with a cable, and routers are taken for adapters.
+	UFMLinks
+	// NodeList is what ibswitches, ibhosts, ibrouters and ibnodes print: GUIDs and names, and
+	// no cables. ParseNames reads it, and Parse says so.
+	NodeList
+)
+
+// recognizeWithin is how far Recognize looks, in bytes, errors of the sweep apart: there
+// may be thousands.
+const recognizeWithin = 64 << 10
+
+// Recognize tells the form of data, which may be only the beginning of a file, by the first
+// line that only one form has.
+func Recognize(data []byte) Form {
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	return recognize(withLF(data[:min(len(data), 64*recognizeWithin)]), recognizeWithin)
+}
+
+// recognize is Recognize where the ends of lines are LF, within so many bytes.
+func recognize(data []byte, within int) Form {
+	for left := within; len(data) > 0 && left > 0; {
+		text, rest := cutLine(data)
+		l := line{text: text[:min(len(text), left)]}
+		l.skipBlanks()
+		if form := formOf(l); form != NoForm {
+			return form
+		}
+		if l.is('[') && isUFM(data[l.at:min(len(data), l.at+left)]) {
+			return UFMLinks
+		}
+		if kindOfNoise(text) == otherText {
+			left -= len(text) + 1
+		}
+		data = rest
+	}
+	return NoForm
+}
+
+// isUFM says whether data, from a bracket on, is JSON with the names of UFM's links.
+func isUFM(data []byte) bool {
+	return isArray(data) && bytes.Contains(data, []byte(`"source_guid"`))
+}
+
+// formOf is the form that only one form has a line of, NoForm for any other line. Links of
+// UFM are told by more than a line.
+func formOf(l line) Form {
+	switch {
+	case isListLine(l.text, l.at):
+		return PortList
+	case isInfoLine(l):
+		return LinkInfo
+	case isNodeLine(l):
+		return NodeList
+	case bytes.HasPrefix(l.rest(), []byte("# Topology file:")):
+		return Stanzas
+	}
+	switch word := l.letters(); string(word) {
+	case "Switch", "Ca", "Hca", "Rt":
+		if isHeader(l, word) {
+			return Stanzas
+		}
+	case "vendid", "devid", "sysimgguid", "switchguid", "caguid", "hcaguid", "hcaguids", "rtguid":
+		if (l.is('=') || l.is('+')) && len(l.rest()) > 1 {
+			return Stanzas
+		}
+	}
+	return NoForm
+}
+
+// isNodeLine says whether a line is one of a NodeList:
+//
+//	Switch	: 0x0002c90000000001 ports 36 "leaf 1" enhanced port 0 lid 7 lmc 0
+func isNodeLine(l line) bool {
+	if headerKind(l.letters()) == 0 {
+		return false
+	}
+	l.skipBlanks()
+	if !l.skip(":") {
+		return false
+	}
+	l.skipBlanks()
+	if !l.skip("0x") {
+		return false
+	}
+	if _, ok := l.hexadecimal(); !ok {
+		return false
+	}
+	l.skipBlanks()
+	return l.skip("ports ")
+}

@@ -1,0 +1,215 @@
+package topology
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// info is what iblinkinfo prints of a switch with a host, another without LIDs, and ports
+// without cables.
+const info = `Switch: 0x0000000000000010 leaf 1:
+           1    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2    1[  ] "host 1" ( )
+           1    2[  ] ==(                Down/ Polling)==>             [  ] "" ( )
+           1    3[ 7] ==( 2X        53.125 Gbps  Armed/  LinkUp)==>       3    1[ 2] "leaf 2" (Could be 4X )
+           1    4[  ] ==( 4X     10.0 Gbps (FDR10) Active/  LinkUp)==>       1    5[  ] "leaf 1" ( )
+           1    5[  ] ==( 4X     10.0 Gbps (FDR10) Active/  LinkUp)==>       1    4[  ] "leaf 1" ( )
+CA: host 1:
+      0x0000000000000101      2    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       1    1[  ] "leaf 1" ( )
+Switch: 0x0000000000000020 leaf 2:
+           3    1[ 2] ==( 2X        53.125 Gbps  Armed/  LinkUp) (HOQ:0 VL_Stall:7)==>       1    3[ 7] "leaf 1" (Could be 4X )
+           3    2[  ] ==( 4X           2.5 Gbps Initialize/  LinkUp)==>      "Port not available"
+`
+
+const infoTold = `Switch 10 "leaf 1" ports 5 lid 1
+  1 to 100 1 4xEDR
+  3 to 20 1 2xHDR
+  4 to 10 5 4xFDR10
+  5 to 10 4 4xFDR10
+Switch 20 "leaf 2" ports 2 lid 3
+  1 to 10 3 2xHDR
+Channel Adapter 100 "host 1" ports 1
+  1 to 10 1 4xEDR lid 2
+`
+
+func TestLinkInfo(t *testing.T) {
+	silent := "line 11: the port is up, and nothing answered behind it\n"
+	row := func(old, new string) string { return strings.Replace(info, old, new, 1) }
+	for _, test := range []struct {
+		name, text string
+		want       string // "" for an error
+		say        string // problems, or what the error has
+	}{
+		{"as printed", info, infoTold, silent},
+		{"a banner", "=~=~= PuTTY =~=~=\n[root@host ~]# iblinkinfo\n" + info + "[root@host ~]#\n", infoTold,
+			"line 1: =~=~= PuTTY =~=~=\n" + strings.Replace(silent, "11", "13", 1)},
+		{"a mark and CR", "\ufeff" + strings.ReplaceAll(info, "\n", "\r\r\n"), infoTold, silent},
+		{"between nodes", row("CA: host", "src/query_smp.c:195; timed out\nCA: host"), infoTold,
+			"line 7: src/query_smp.c:195; timed out\n" + strings.Replace(silent, "11", "12", 1)},
+		{"in a node", row("           1    2", "logout\n           1    2"), "", "in:3: not a line of topology text"},
+		{"no head", strings.TrimPrefix(info, "Switch: 0x0000000000000010 leaf 1:\n"), "", "in:1:11: a port of no node"},
+		{"a cut head", row("leaf 2:", "leaf 2"), "", "in:9:27: want the node's description and a colon"},
+		{"a head without a GUID", row("0x0000000000000020", "0x00000000000000201"), "", "in:9:8: GUID \"0x00000000000000201\""},
+		{"a cut row", info[:len(info)-60], "", "in:11:"},
+		{"a cut number", info + "           3", "", "in:12:12: want LID, port"},
+		{"no end", row(`"leaf 2" (Could`, `"leaf 2 (Could`), "", "in:4:"},
+		{"one end", row(`    1[  ] "host 1"`, `    2[  ] "host 1"`), "", `in:2:67: connected to port 2 of "host 1" here, but no row of that node says so`},
+		{"a port twice", row("1    2[  ]", "1    1[  ]"), "", "port 1 of SW 0x0000000000000010 is there twice: line 2 has it too"},
+		{"port 255", row("1    2[  ]", "1  255[  ]"), "", "in:3:14: port 255: want 1 to 254"},
+		{"no port GUID", row("      0x0000000000000101 ", "      "), "", "in:8:11: no GUID of the port"},
+		{"LID 65535", strings.NewReplacer("      2    1[", "  65535    1[").Replace(info), strings.Replace(infoTold, " lid 2", "", 1),
+			"line 2: LID 65535: want 1 to 49151; taken as none\n" + silent},
+		{"LIDs that disagree", row("      2    1[", "      9    1["), infoTold, "line 2: LID of CA 0x0000000000000101[1] is 9 here, but 2 in its own line: taken from there\n" + silent},
+		{"speeds that disagree", row("25.78125", "2.5"), strings.ReplaceAll(infoTold, "4xEDR", "4xSDR"),
+			"line 8: CA 0x0000000000000101[1] is 4xEDR here, but SW 0x0000000000000010[1] is 4xSDR in line 2: taken as 4xSDR\n" + silent},
+		{"twins", info + strings.ReplaceAll(strings.ReplaceAll(info, "0000010 ", "0000030 "), "0000000020 ", "0000000040 "), "",
+			`in:2:67: port 1 of "host 1" may be that of any of 2 nodes with this description and LID: want iblinkinfo -l`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			checkParse(t, []byte(test.text))
+			f, problems, err := Parse("in", []byte(test.text), Options{})
+			if test.want == "" {
+				if err == nil || !strings.Contains(err.Error(), test.say) {
+					t.Errorf("error %v, want %s", err, test.say)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, tell(f)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(test.say, list(problems)); diff != "" {
+				t.Errorf("problems (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// links are of UFM 6.20; those of UFM 6.11 have less. The second has its ends in the other
+// order in its name, the third is of a host with two adapters.
+const links = `[
+    {"source_guid": "0000000000000010", "source_port": "5", "destination_guid": "0000000000000020", "destination_port": "6",
+     "source_port_dname": "1/3/1", "destination_port_dname": "1/3/2", "width": "4x", "severity": "Info",
+     "source_port_node_description": "leaf 1:1/3/1", "destination_port_node_description": "leaf: 2:1/3/2",
+     "name": "0000000000000010_5:0000000000000020_6", "capabilities": ["collect_system_dump"]},
+    {"source_guid": "0x900", "source_port": 1, "source_port_dname": "HCA-1/1", "source_port_node_description": "host 1 mlx5_0",
+     "destination_guid": "0000000000000010", "destination_port": "7", "destination_port_dname": "7", "destination_port_node_description": "leaf 1:7",
+     "width": "IB_2x", "name": "0000000000000010_7:0000000000000101_1"},
+    {"source_guid": "0000000000000020", "source_port": "9", "source_port_dname": "9", "source_port_node_description": "leaf: 2:9",
+     "destination_guid": "900", "destination_port": "1", "destination_port_dname": "HCA-2/1", "destination_port_node_description": "host 1 mlx5_1",
+     "destination_port_name": "0000000000000201_1", "width": null, "severity": "Critical"}
+]
+`
+
+const linksTold = `Switch 10 "leaf 1" ports 7
+  5 to 20 6 4x (1/3/1)
+  7 to 100 1 2x
+Switch 20 "leaf: 2" ports 9
+  6 to 10 5 4x (1/3/2)
+  9 to 200 1
+Channel Adapter 100 "host 1 mlx5_0" ports 1
+  1 to 10 7 2x
+Channel Adapter 200 "host 1 mlx5_1" ports 1
+  1 to 20 9
+`
+
+func TestUFMLinks(t *testing.T) {
+	change := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(links) }
+	twice := strings.TrimSuffix(links, "\n]\n") + ",\n" + strings.TrimPrefix(links, "[\n")
+	old := `[ { "source_guid": "10", "source_port": "29", "destination_guid": "20", "destination_port": "28", "source_port_dname": "29",
+"destination_port_dname": "28", "width": "IB_4x", "severity": "Info", "name": "20_28:10_29", "capabilities": [ ] },
+{ "destination_port_dname": "HCA-1/2", "source_guid": "10", "width": "IB_4x", "source_port_dname": "20", "source_port": "20", "destination_port": "2", "destination_guid": "900", "name": "10_20:102_2" }]`
+	for _, test := range []struct{ name, text, want, say string }{
+		{"as answered", links, linksTold, ""},
+		{"each twice", twice, linksTold, ""},
+		{"in one line", strings.ReplaceAll(strings.ReplaceAll(links, "\n", " "), "  ", ""), linksTold, ""},
+		{"CRLF", "\ufeff" + strings.ReplaceAll(links, "\n", "\r\n"), linksTold, ""},
+		{"of a terminal", "[root@ufm ~]# curl -s -u admin https://ufm/ufmRest/resources/links\nHTTP/1.1 200 OK\n\n" + strings.TrimSuffix(links, "\n") + "[root@ufm ~]# ", linksTold,
+			"line 1: [root@ufm ~]# curl -s -u admin https://ufm/ufmRest/resources/links\n"},
+		{"of UFM 6.11", old, "Switch 10 \"\" ports 29\n  20 to 100 2 4x\n  29 to 20 28 4x\nSwitch 20 \"\" ports 28\n  28 to 10 29 4x\nChannel Adapter 100 \"\" ports 2\n  2 to 10 20 4x\n", ""},
+		{"cut short", links[:400], "", "in:5: no list of links as UFM gives it for /ufmRest/resources/links: the text ends within the list: the file is cut short"},
+		{"no JSON", change(`"width": "4x",`, `"width": 4x,`), "", "in:3: no list of links"},
+		{"no GUID", change(`"source_guid": "0000000000000010"`, `"source_guid": ""`), "", `in:2:4: source: GUID ""`},
+		{"no port", change(`"source_port": 1,`, ``), "", `in:6:4: source: port "": want 1 to 254`},
+		{"a list for a name", change(`"width": null`, `"width": [1]`), "", `in:9:4: [1]: want a string`},
+		{"another port in the name", change(`10_5:`, `10_4:`), "", `in:2:4: name "0000000000000010_4:0000000000000020_6" and ports 5 and 6: want the same ports in both`},
+		{"another port in the port's name", change(`201_1"`, `201_2"`), "", `in:9:4: name "0000000000000201_2" of port 1: want the same port in both`},
+		{"a port twice", change(`"destination_port": "7"`, `"destination_port": "5"`, "10_7:", "10_5:"), "", "in:6: port 5 of SW 0x0000000000000010 is there twice: line 2 has it too"},
+		{"text behind", links + "[\n", linksTold, "line 13: [\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			checkParse(t, []byte(test.text))
+			f, problems, err := Parse("in", []byte(test.text), Options{})
+			if test.want == "" {
+				if err == nil || !strings.Contains(err.Error(), test.say) {
+					t.Errorf("error %v, want %s", err, test.say)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, tellLabels(f)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(test.say, list(problems)); diff != "" {
+				t.Errorf("problems (-want +got)\n%s", diff)
+			}
+			g, _, err := Parse("again", AppendUFMLinks(nil, f), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tellLabels(f), tellLabels(g)); diff != "" && test.name != "of UFM 6.11" { // without names of nodes
+				t.Errorf("(-read +written and read again)\n%s", diff)
+			}
+		})
+	}
+}
+
+// tellLabels is tell with labels.
+func tellLabels(f *fabric.Fabric) string {
+	lines := strings.Split(tell(f), "\n")
+	i := 0
+	for n := range fabric.NodeID(f.NumNodes()) {
+		i++
+		for p := f.PortBase(n) + 1; p < f.PortBase(n)+fabric.PortID(f.Node(n).NumPorts)+1; p++ {
+			if f.Peer(p) != fabric.NoPort {
+				if label := f.Label(p); label != "" {
+					lines[i] += " (" + label + ")"
+				}
+				i++
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestNodeListNames(t *testing.T) {
+	text := "[root@host ~]# ibnodes\nibwarn: [7] mad_rpc: timeout\nCa\t: 0x0000000000000100 ports 2 \"a \"quoted\" name\"\n" +
+		"Switch  : 0x10 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0\r\nSwitch\t: 0x10 ports 36 \"leaf 1\" base port 0 lid 7 lmc 0\n"
+	names, problems, err := ParseNames("in", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[fabric.GUID]string{0x100: `a "quoted" name`, 0x10: "leaf 1"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("line 1: [root@host ~]# ibnodes\nline 2: ibwarn: [7] mad_rpc: timeout\n", list(problems)); diff != "" {
+		t.Error(diff)
+	}
+	for more, say := range map[string]string{
+		"Ca\t: 0x10 ports 1 \"other\"\n": "in:6: GUID 0x0000000000000010 has a name in line 5 already",
+		"Ca\t: 0x0 ports 1 \"other\"\n":  "in:6: GUID 0 belongs to no node",
+		"Ca\t: 0x11 ports 1 \"oth\n":     "in:6:9: want a GUID, the number of ports, and a name in quotes",
+		"Ca\t: 11 ports 1 \"other\"\n":   "in:6:3: want a node such as",
+	} {
+		if _, _, err := ParseNames("in", []byte(text+more)); err == nil || !strings.HasPrefix(err.Error(), say) {
+			t.Errorf("%q: %v", more, err)
+		}
+	}
+}

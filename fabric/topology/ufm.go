@@ -1,0 +1,314 @@
+package topology
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// This file reads the list of links of NVIDIA UFM (GET /ufmRest/resources/links; UFM
+// Enterprise REST API Guide, "Links REST API"): a JSON array with an object for each cable.
+//
+//	{"source_guid": "0002c90000000001", "source_port": "5", "source_port_dname": "1/3/1",
+//	 "source_port_node_description": "leaf 1:1/3/1", "destination_guid": .., "width": "4x",
+//	 "name": "0002c90000000001_5:0000000000000101_1", "severity": "Info"}
+//
+// source_guid may be the GUID of a system: of a host with several adapters, or of a director.
+// The port is named by GUID and number in source_port_name, or in name, where the two ends
+// may stand in either order.
+
+// ufmText is a JSON string, or a number in the place of one.
+type ufmText string
+
+// UnmarshalJSON takes a string, a number or null.
+func (t *ufmText) UnmarshalJSON(b []byte) error {
+	var s string
+	switch {
+	case string(b) == "null":
+	case len(b) > 0 && b[0] == '"':
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+	default:
+		var n json.Number
+		if err := json.Unmarshal(b, &n); err != nil {
+			return fmt.Errorf("%s: want a string", b)
+		}
+		s = n.String()
+	}
+	*t = ufmText(s)
+	return nil
+}
+
+// ufmLink is a link of UFM.
+type ufmLink struct {
+	SourceGUID  ufmText `json:"source_guid"`
+	SourcePort  ufmText `json:"source_port"`
+	SourceName  ufmText `json:"source_port_name"`
+	SourceLabel ufmText `json:"source_port_dname"`
+	SourceDesc  ufmText `json:"source_port_node_description"`
+	DestGUID    ufmText `json:"destination_guid"`
+	DestPort    ufmText `json:"destination_port"`
+	DestName    ufmText `json:"destination_port_name"`
+	DestLabel   ufmText `json:"destination_port_dname"`
+	DestDesc    ufmText `json:"destination_port_node_description"`
+	Name        ufmText `json:"name"`
+	Width       ufmText `json:"width"`
+}
+
+// ufmEnd is an end of a link of UFM.
+type ufmEnd struct {
+	guid        fabric.GUID
+	num         fabric.PortNum
+	label, desc string
+}
+
+// ufmBegin is where the JSON of UFM begins in data, -1 for nowhere: [ at the begin of a line,
+// and { behind it.
+func ufmBegin(data []byte) int {
+	for at := 0; at < len(data); {
+		text, _ := cutLine(data[at:])
+		l := line{text: text}
+		if l.skipBlanks(); l.is('[') && isArray(data[at+l.at:]) {
+			return at + l.at
+		}
+		at += len(text) + 1
+	}
+	return -1
+}
+
+// isArray says whether data begins with [ and then {, or ].
+func isArray(data []byte) bool {
+	rest := bytes.TrimLeft(data[1:], " \t\n")
+	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']')
+}
+
+// readUFM reads the links of UFM. Around the JSON may be foreign lines: what curl prints, and
+// a prompt behind the last bracket.
+func (p *parser) readUFM() error {
+	begin := ufmBegin(p.data)
+	d := json.NewDecoder(bytes.NewReader(p.data[begin:]))
+	if err := p.passOverText(0, begin); err != nil {
+		return err
+	}
+	here := place{num: 1} // where the last line begins
+	advance := func(to int) place {
+		for n := bytes.IndexByte(p.data[here.off:to], '\n'); n >= 0; n = bytes.IndexByte(p.data[here.off:to], '\n') {
+			here.off += n + 1
+			here.num++
+		}
+		return here
+	}
+	refuse := func(err error) error {
+		var syntax *json.SyntaxError
+		at := int(d.InputOffset())
+		if errors.As(err, &syntax) {
+			at = int(syntax.Offset) - 1
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			at, err = len(p.data)-begin, errors.New("the text ends within the list: the file is cut short")
+		}
+		l := advance(min(begin+max(at, 0), len(p.data)))
+		return p.refusal(l, 0, "no list of links as UFM gives it for /ufmRest/resources/links: %w", err)
+	}
+	if _, err := d.Token(); err != nil {
+		return refuse(err)
+	}
+	var lines []listLine
+	seen := map[[2]ufmEnd]bool{}
+	for d.More() {
+		var link ufmLink
+		start := begin + int(d.InputOffset())
+		start += len(p.data[start:]) - len(bytes.TrimLeft(p.data[start:], ", \t\n"))
+		err := d.Decode(&link)
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return refuse(err)
+		}
+		p.line = advance(start)
+		if err != nil {
+			err = p.failHere(start-p.line.off, "link dropped", "%v", err)
+		} else {
+			err = p.readUFMLink(&link, start-p.line.off, seen, &lines)
+		}
+		if err != nil && err != errDropped {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return refuse(err)
+	}
+	if err := p.passOverText(begin+int(d.InputOffset()), len(p.data)); err != nil {
+		return err
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	inferUFM(lines)
+	return p.listNodes(lines)
+}
+
+// passOverText passes over foreign lines.
+func (p *parser) passOverText(from, to int) error {
+	num := int32(1 + bytes.Count(p.data[:from], []byte("\n")))
+	for from < to {
+		text, _ := cutLine(p.data[from:to])
+		p.line = place{off: from, num: num}
+		l := line{text: text}
+		if l.skipBlanks(); !l.done() && !l.is('#') {
+			if err := p.passOver(&l); err != nil {
+				return err
+			}
+		}
+		from += len(text) + 1
+		num++
+	}
+	return p.settleNoise(false)
+}
+
+// readUFMLink makes of a link the lines of its two ends.
+func (p *parser) readUFMLink(u *ufmLink, column int, seen map[[2]ufmEnd]bool, lines *[]listLine) error {
+	const lost = "link dropped"
+	source, err := ufmEndOf(u.SourceGUID, u.SourcePort, u.SourceLabel, u.SourceDesc)
+	if err != nil {
+		return p.failHere(column, lost, "source: %w", err)
+	}
+	dest, err := ufmEndOf(u.DestGUID, u.DestPort, u.DestLabel, u.DestDesc)
+	if err != nil {
+		return p.failHere(column, lost, "destination: %w", err)
+	}
+	if err := u.identify(&source, &dest); err != nil {
+		return p.failHere(column, lost, "%w", err)
+	}
+	if seen[[2]ufmEnd{source, dest}] || seen[[2]ufmEnd{dest, source}] {
+		return nil
+	}
+	seen[[2]ufmEnd{source, dest}] = true
+	link := fabric.Link{}
+	if width, ok := linkOf([]byte(strings.ToLower(strings.TrimPrefix(string(u.Width), "IB_")))); ok {
+		link.Width = width.Width
+	}
+	one := listLine{at: p.line, linked: true, link: link, own: source.port(), peer: dest.port(), named: true, desc: []byte(source.desc), label: source.label}
+	other := one
+	other.own, other.peer, other.desc, other.label = one.peer, one.own, []byte(dest.desc), dest.label
+	if *lines = append(*lines, one); one.own != one.peer {
+		*lines = append(*lines, other)
+	}
+	return nil
+}
+
+// port is the end as a port of a list.
+func (e *ufmEnd) port() listPort { return listPort{guid: e.guid, num: e.num} }
+
+// ufmEndOf reads GUID and number of a port.
+func ufmEndOf(guid, port, label, desc ufmText) (e ufmEnd, err error) {
+	if e.guid, err = fabric.ParseGUID(string(guid)); err != nil {
+		return e, err
+	}
+	if e.guid == 0 {
+		return e, errors.New("GUID 0: want another")
+	}
+	n, err := strconv.ParseUint(string(port), 10, 8)
+	if err != nil || n < 1 || n > uint64(fabric.MaxPortNum) {
+		return e, fmt.Errorf("port %q: want 1 to %d", string(port), fabric.MaxPortNum)
+	}
+	e.num, e.label, e.desc = fabric.PortNum(n), string(label), string(desc)
+	return e, nil
+}
+
+// ufmPort reads "0002c90000000001_5", the name of a port.
+func ufmPort(s string) (e ufmEnd, ok bool) {
+	guid, port, ok := strings.Cut(s, "_")
+	if !ok {
+		return e, false
+	}
+	e, err := ufmEndOf(ufmText(guid), ufmText(port), "", "")
+	return e, err == nil
+}
+
+// identify takes the GUIDs of ports for those of their systems, where the link has them.
+func (u *ufmLink) identify(source, dest *ufmEnd) error {
+	first, second, named := strings.Cut(string(u.Name), ":")
+	one, ok1 := ufmPort(first)
+	other, ok2 := ufmPort(second)
+	if named = named && ok1 && ok2; named {
+		straight, swapped := one.num == source.num && other.num == dest.num, one.num == dest.num && other.num == source.num
+		switch {
+		case !straight && !swapped:
+			return fmt.Errorf("name %q and ports %d and %d: want the same ports in both", string(u.Name), source.num, dest.num)
+		case !straight || swapped && source.guid != dest.guid && (one.guid == dest.guid || other.guid == source.guid):
+			one, other = other, one
+		}
+	}
+	for _, end := range []struct {
+		to   *ufmEnd
+		name ufmText
+		of   ufmEnd
+	}{{source, u.SourceName, one}, {dest, u.DestName, other}} {
+		port, ok := ufmPort(string(end.name))
+		switch {
+		case ok && port.num != end.to.num:
+			return fmt.Errorf("name %q of port %d: want the same port in both", string(end.name), end.to.num)
+		case ok:
+			end.to.guid = port.guid
+		case named:
+			end.to.guid = end.of.guid
+		}
+	}
+	return nil
+}
+
+// adapterPort begins what UFM calls a port of an adapter, such as HCA-2/1.
+const adapterPort = "HCA-"
+
+// inferUFM finds what UFM does not say outright. The description of a switch has the port
+// behind a colon, "leaf 1:1/3/1", and the one of an adapter has not. UFM before 6.12 has no
+// descriptions: there the ports of adapters have names like HCA-2/1. A GUID with several
+// ports is a switch in any case, since the ports of adapters have each their own.
+func inferUFM(lines []listLine) {
+	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines))
+	first := make(map[fabric.GUID]fabric.PortNum, len(lines))
+	for i := range lines {
+		x := &lines[i]
+		g := x.own.guid
+		num, seen := first[g]
+		if !seen {
+			first[g] = x.own.num
+		}
+		desc, ofSwitch := x.switchName()
+		adapter := strings.HasPrefix(x.label, adapterPort)
+		switch {
+		case !adapter && (seen && num != x.own.num || ofSwitch || len(desc) == 0):
+			kinds[g] = fabric.Switch
+		case kinds[g] == 0:
+			kinds[g] = fabric.CA
+		}
+	}
+	for i := range lines {
+		x := &lines[i]
+		x.own.kind, x.peer.kind = kinds[x.own.guid], kinds[x.peer.guid]
+		if x.own.kind == fabric.Switch {
+			x.desc, _ = x.switchName()
+		}
+		if strings.HasPrefix(x.label, adapterPort) || !strings.Contains(x.label, "/") || !isLabel([]byte(x.label)) {
+			x.label = "" // the number of the port, or that of an adapter in its host
+		}
+	}
+}
+
+// switchName is the description without the port of a switch behind it, and whether it has
+// one.
+func (x *listLine) switchName() (name []byte, ofSwitch bool) {
+	for _, port := range []string{x.label, strconv.Itoa(int(x.own.num))} {
+		if name, ok := bytes.CutSuffix(x.desc, []byte(":"+port)); ok && port != "" {
+			return name, true
+		}
+	}
+	return x.desc, false
+}
