@@ -1,12 +1,16 @@
 package diff
 
 import (
+	"slices"
+
 	"github.com/ibweave/ibweave/fabric"
 )
 
 // compareNodes finds the nodes that came, went, were replaced or changed.
 func (c *comparison) compareNodes() {
 	d := &c.r.Nodes
+	// Not all forms of a topology tell the kind of port 0.
+	port0 := anyEnhancedPort0(c.old) && anyEnhancedPort0(c.new)
 	for n, at := range c.node {
 		node := c.old.Node(fabric.NodeID(n))
 		if at == fabric.NoNode {
@@ -35,7 +39,9 @@ func (c *comparison) compareNodes() {
 			}
 		}
 		if c.old.IsSwitch(fabric.NodeID(n)) {
-			add("enhanced_port_0", yes(node.EnhancedPort0), yes(now.EnhancedPort0))
+			if port0 {
+				add("enhanced_port_0", yes(node.EnhancedPort0), yes(now.EnhancedPort0))
+			}
 		} else {
 			for p := 1; p <= int(min(node.NumPorts, now.NumPorts)); p++ {
 				x, y := c.old.PortBase(fabric.NodeID(n))+fabric.PortID(p), c.new.PortBase(at)+fabric.PortID(p)
@@ -53,6 +59,11 @@ func (c *comparison) compareNodes() {
 			d.New = append(d.New, nodeRef(c.new, fabric.NodeID(n)))
 		}
 	}
+}
+
+// anyEnhancedPort0 says whether any switch has an enhanced port 0.
+func anyEnhancedPort0(f *fabric.Fabric) bool {
+	return slices.ContainsFunc(f.Switches(), func(s fabric.NodeID) bool { return f.Node(s).EnhancedPort0 })
 }
 
 // compareLinks finds the cables that came, went, moved or changed. A cable has moved
