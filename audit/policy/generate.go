@@ -22,6 +22,18 @@ var kinds = []struct {
 	{"fattree", []string{"radix", "levels", "hosts-per-leaf"}, func(l *line) (*fabric.Fabric, error) {
 		return gen.FatTree(gen.FatTreeSpec{Radix: l.number("radix", 0), Levels: l.number("levels", 2), HostsPerLeaf: l.number("hosts-per-leaf", 0)})
 	}},
+	{"tree", append(treeWords(), "rails", "rail-spines", "spines", "parallel", "groups", "cores", "spare-cores"), func(l *line) (*fabric.Fabric, error) {
+		spec := l.tree()
+		spec.Rails, spec.RailSpines = l.number("rails", 1), l.truth("rail-spines")
+		spec.Spines, spec.Parallel = l.number("spines", 10), l.number("parallel", 1)
+		spec.Groups, spec.Cores, spec.SpareCores = l.number("groups", 0), l.number("cores", 0), l.number("spare-cores", 0)
+		return gen.Tree(spec)
+	}},
+	{"director", append(treeWords(), "directors", "line-chips", "spine-chips"), func(l *line) (*fabric.Fabric, error) {
+		spec := l.tree()
+		spec.Groups, spec.Cores = l.number("directors", 1), l.number("spine-chips", 20)
+		return gen.Director(spec, l.number("line-chips", 4))
+	}},
 	{"mesh", []string{"dims", "wrap", "hosts"}, func(l *line) (*fabric.Fabric, error) {
 		spec := mesh.Spec{Dims: l.sizes("dims"), Hosts: l.number("hosts", 1)}
 		spec.Wrap = l.wraps("wrap", len(spec.Dims))
@@ -83,7 +95,7 @@ func Generate(text string) (*fabric.Fabric, error) {
 		if _, dup := l.words[word]; dup {
 			return nil, fmt.Errorf("generator line %q: %s comes twice", text, word)
 		}
-		if flag := word == "wrap" || word == "wrap-around"; flag && (j+1 == len(fields) || slices.Contains(k.words, strings.TrimPrefix(fields[j+1], "--"))) {
+		if slices.Contains([]string{"wrap", "wrap-around", "rail-spines"}, word) && (j+1 == len(fields) || slices.Contains(k.words, strings.TrimPrefix(fields[j+1], "--"))) {
 			l.words[word] = "all"
 			continue
 		}
@@ -134,6 +146,36 @@ func (l *line) truth(word string) bool {
 		l.fail(word, "no value")
 	}
 	return ok
+}
+
+// treeWords are the words that trees of both kinds have.
+func treeWords() []string {
+	return []string{"pods", "leaves", "ports", "hosts", "half-cabled", "management-leaves", "management-hosts"}
+}
+
+// tree reads them, with what gen has without them.
+func (l *line) tree() gen.TreeSpec {
+	spec := gen.TreeSpec{
+		Ports: l.number("ports", 40), Hosts: l.number("hosts", 20), HalfCabled: l.number("half-cabled", 0),
+		Management: l.number("management-leaves", 0), ManagementHosts: l.number("management-hosts", 4),
+	}
+	leaves := []int{8}
+	if s, ok := l.words["leaves"]; ok {
+		leaves = nil
+		for field := range strings.SplitSeq(s, ",") {
+			n, err := strconv.Atoi(field)
+			if err != nil {
+				l.fail("leaves", "numbers, with commas between them")
+			}
+			leaves = append(leaves, n)
+		}
+	}
+	pods, err := gen.PodSizes(l.number("pods", 1), leaves)
+	if l.err == nil {
+		l.err = err
+	}
+	spec.Pods = pods
+	return spec
 }
 
 // sizes reads 16x16x4.

@@ -94,10 +94,13 @@ var broken = []struct {
 	{"width", "links:\n  width: 3\n", 2, "1, 2, 4, 8 or 12"},
 	{"speed", "links:\n  speed: fast\n", 2, "EDR, HDR"},
 	{"both", "topology:\n  expected: a\n  generated: myrinet4\n", 3, "want one"},
-	{"generator", "topology:\n  generated: fatree radix 8\n", 2, "want one of fattree, mesh"},
+	{"generator", "topology:\n  generated: fatree radix 8\n", 2, "want one of fattree, tree, director, mesh"},
 	{"generator word", "topology:\n  generated: fattree radius 8\n", 2, "want radix, levels"},
 	{"generator value", "topology:\n  generated: fattree radix\n", 2, "needs a value"},
 	{"generator size", "topology:\n  generated: fattree radix 7\n", 2, "radix"},
+	{"generator leaves", "topology:\n  generated: tree leaves 4,x\n", 2, "leaves \"4,x\": want numbers, with commas between them"},
+	{"generator pods", "topology:\n  generated: tree pods 2 leaves 4,4,4\n", 2, "3 numbers of leaves for 2 pods: want 1"},
+	{"generator value of none", "topology:\n  generated: tree rail-spines yes\n", 2, "want no value"},
 	{"generator dims", "topology:\n  generated: mesh dims 4by4\n", 2, "like 16x16"},
 	{"generator wrap", "topology:\n  generated: mesh dims 4x4 wrap z\n", 2, "dimensions of 2"},
 	{"missing", "topology:\n  allow-missing: {cables: -1}\n", 2, "from 0 to"},
@@ -348,6 +351,10 @@ func TestGenerate(t *testing.T) {
 		"mesh dims 3x3 wrap": 9, "torus dims 3x4x5": 60, "hypercube dim 4": 16, "shufflenet": 24, "shufflenet p 2 k 2": 8,
 		"myrinet4": 4, "lattice switches 20 seed 7": 20, "banyan stages 3": 12, "banyan stages 3 wrap-around": 12,
 		"irregular switches 10 degree 3 hosts 10": 10,
+		"tree": 18, "tree pods 3 leaves 2,2,1 hosts 3 spines 2 cores 2 ports 8 half-cabled 1 spare-cores 1 management-leaves 2 management-hosts 1": 20,
+		"tree --pods=2 --leaves 2 --rails 4 --rail-spines --hosts 3 --spines 2 --cores 1 --ports 8": 34,
+		"director line-chips 0 leaves 7 spine-chips 4 hosts 2 ports 8":                              11,
+		"director directors 2 pods 3 leaves 4 line-chips 2 spine-chips 3 hosts 5 ports 12":          30,
 	} {
 		f, err := Generate(text)
 		if err != nil || f.NumSwitches() != switches {

@@ -214,17 +214,7 @@ func (g *generator) addFatTree() {
 // addTree adds the tree of leaves, spines and core switches.
 func (g *generator) addTree() {
 	var tree gen.TreeSpec
-	var pods treePods
-	c := g.kind("tree", "tree of pods below core switches, as sites have it", func([]string) (*fabric.Fabric, error) {
-		var err error
-		if tree.Pods, err = pods.list(); err != nil {
-			return nil, err
-		}
-		return gen.Tree(tree)
-	})
-	pods.flags(c)
-	c.Flags().IntVar(&tree.Ports, "ports", 40, "ports of each switch")
-	c.Flags().IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
+	c := g.treeKind("tree", "tree of pods below core switches, as sites have it", &tree, func() (*fabric.Fabric, error) { return gen.Tree(tree) })
 	c.Flags().IntVar(&tree.Rails, "rails", 1, "adapters of each host, each on a leaf of its own: so many leaves there are for each of --leaves")
 	c.Flags().IntVar(&tree.Spines, "spines", 10, "spines of each pod")
 	c.Flags().BoolVar(&tree.RailSpines, "rail-spines", false, "give each rail of a pod spines of its own")
@@ -232,67 +222,37 @@ func (g *generator) addTree() {
 	c.Flags().IntVar(&tree.Groups, "groups", 0, "groups of core switches, each above as many spines of each pod; as many as spines when not given")
 	c.Flags().IntVar(&tree.Cores, "cores", 0, "core switches of each group")
 	c.Flags().IntVar(&tree.SpareCores, "spare-cores", 0, "core switches more in each group, with cables to the first pod only")
-	treeExtras(c, &tree)
-}
-
-// treeExtras adds the flags of what trees of both kinds may have.
-func treeExtras(c *cobra.Command, tree *gen.TreeSpec) {
-	c.Flags().IntVar(&tree.HalfCabled, "half-cabled", 0, "last pods, or leaves where there is one level above, that have every second cable up only")
-	c.Flags().IntVar(&tree.Management, "management-leaves", 0, "leaves more, each with two cables to one spine; half of them below a spine of their own if there are core switches")
-	c.Flags().IntVar(&tree.ManagementHosts, "management-hosts", 4, "hosts on each of --management-leaves")
 }
 
 // addDirector adds directors, below which are leaves or hosts.
 func (g *generator) addDirector() {
-	tree := gen.TreeSpec{Directors: true}
-	var pods treePods
+	var tree gen.TreeSpec
 	var lines int
-	c := g.kind("director", "directors, chassis of line and spine chips, with leaves or hosts below", func([]string) (*fabric.Fabric, error) {
-		var err error
-		if tree.Pods, err = pods.list(); err != nil {
-			return nil, err
-		}
-		spec := tree
-		if spec.Spines = lines * spec.Groups; lines == 0 {
-			if spec.Groups != 1 || len(spec.Pods) != 1 {
-				return nil, fmt.Errorf("%s and %s with hosts on line chips: want 1 of each, since nothing would connect them",
-					text.Count(spec.Groups, "director", "directors"), text.Count(len(spec.Pods), "pod", "pods"))
-			}
-			spec.Spines, spec.Cores = spec.Cores, 0
-		}
-		return gen.Tree(spec)
-	})
-	pods.flags(c)
-	c.Flags().IntVar(&tree.Ports, "ports", 40, "ports of each switch and chip")
-	c.Flags().IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
+	c := g.treeKind("director", "directors, chassis of line and spine chips, with leaves or hosts below", &tree, func() (*fabric.Fabric, error) { return gen.Director(tree, lines) })
 	c.Flags().IntVar(&tree.Groups, "directors", 1, "directors")
 	c.Flags().IntVar(&lines, "line-chips", 4, "line chips of each director for each pod; 0: the leaves are the line chips of one director")
 	c.Flags().IntVar(&tree.Cores, "spine-chips", 20, "spine chips of each director")
-	treeExtras(c, &tree)
 }
 
-// treePods is the flags that say how many pods there are, and how many leaves each has.
-type treePods struct {
-	pods   int
-	leaves []int
-}
-
-func (t *treePods) flags(c *cobra.Command) {
-	c.Flags().IntVar(&t.pods, "pods", 1, "pods, which meet in the switches on top")
-	c.Flags().IntSliceVar(&t.leaves, "leaves", []int{8}, "leaves of each pod: `N`, or as many numbers as pods, with commas")
-}
-
-// list is the leaves by pod.
-func (t *treePods) list() ([]int, error) {
-	switch {
-	case t.pods < 1 || t.pods > int(fabric.MaxUnicastLID):
-		return nil, fmt.Errorf("--pods %d: want 1 to %d", t.pods, fabric.MaxUnicastLID)
-	case len(t.leaves) == 1:
-		return slices.Repeat(t.leaves, t.pods), nil
-	case len(t.leaves) != t.pods:
-		return nil, fmt.Errorf("--leaves has %d numbers for %d pods: want 1, or one for each pod", len(t.leaves), t.pods)
-	}
-	return t.leaves, nil
+// treeKind adds a kind of trees, with the flags that all have.
+func (g *generator) treeKind(use, short string, tree *gen.TreeSpec, make func() (*fabric.Fabric, error)) *cobra.Command {
+	var pods int
+	var leaves []int
+	c := g.kind(use, short, func([]string) (*fabric.Fabric, error) {
+		var err error
+		if tree.Pods, err = gen.PodSizes(pods, leaves); err != nil {
+			return nil, err
+		}
+		return make()
+	})
+	c.Flags().IntVar(&pods, "pods", 1, "pods, which meet in the switches on top")
+	c.Flags().IntSliceVar(&leaves, "leaves", []int{8}, "leaves of each pod: `N`, or as many numbers as pods, with commas")
+	c.Flags().IntVar(&tree.Ports, "ports", 40, "ports of each switch and chip")
+	c.Flags().IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
+	c.Flags().IntVar(&tree.HalfCabled, "half-cabled", 0, "last pods, or leaves where there is one level above, that have every second cable up only")
+	c.Flags().IntVar(&tree.Management, "management-leaves", 0, "leaves more, each with two cables to one spine; half of them below a spine of their own if there are core switches")
+	c.Flags().IntVar(&tree.ManagementHosts, "management-hosts", 4, "hosts on each of --management-leaves")
+	return c
 }
 
 func (g *generator) addShufflenet() {

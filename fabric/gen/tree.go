@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // TreeSpec describes a tree of two or three levels: leaves with the hosts, spines, and
@@ -39,6 +40,37 @@ type TreeSpec struct {
 	// spines below it the line chips. A tree of two levels is one chassis with hosts on the
 	// line chips. The chips of a chassis have one system image GUID, that of its first chip.
 	Directors bool
+}
+
+// PodSizes is by pod how many leaves it has, for TreeSpec.Pods: one number is that of all.
+func PodSizes(pods int, leaves []int) ([]int, error) {
+	switch {
+	case pods < 1 || pods > int(fabric.MaxUnicastLID):
+		return nil, fmt.Errorf("%d pods: want 1 to %d", pods, fabric.MaxUnicastLID)
+	case len(leaves) == 1:
+		return slices.Repeat(leaves, pods), nil
+	case len(leaves) != pods:
+		return nil, fmt.Errorf("%d numbers of leaves for %s: want 1, or one for each pod", len(leaves), text.Count(pods, "pod", "pods"))
+	}
+	return leaves, nil
+}
+
+// Director makes the tree of so many Groups, directors of Cores spine chips each, that have
+// so many line chips for each pod. Without, the leaves are the line chips of one director.
+func Director(spec TreeSpec, lines int) (*fabric.Fabric, error) {
+	spec.Directors = true
+	switch {
+	case lines < 0 || spec.Groups < 1 || spec.Cores < 1:
+		return nil, fmt.Errorf("%d directors of %d spine chips and %d line chips for each pod: want 1, 1 and 0 or more", spec.Groups, spec.Cores, lines)
+	case lines > 0:
+		spec.Spines = lines * spec.Groups
+	case spec.Groups != 1 || len(spec.Pods) != 1:
+		return nil, fmt.Errorf("%s and %s with hosts on line chips: want 1 of each, since nothing would connect them",
+			text.Count(spec.Groups, "director", "directors"), text.Count(len(spec.Pods), "pod", "pods"))
+	default:
+		spec.Spines, spec.Cores = spec.Cores, 0
+	}
+	return Tree(spec)
 }
 
 // Tree makes a tree. Switches have the ports that the spec gives them, whether it needs
@@ -97,6 +129,11 @@ type block struct {
 // prepare completes the spec and says what cannot be.
 func (t *tree) prepare() error {
 	t.Parallel, t.Rails = max(t.Parallel, 1), max(t.Rails, 1)
+	most := int(fabric.MaxUnicastLID)
+	numbers := []int{t.Hosts, t.Rails, len(t.Pods) * t.Rails, t.Spines, t.Parallel, t.Groups, t.Cores, t.SpareCores, t.Management, t.ManagementHosts}
+	if n := slices.Max(append(numbers, t.Pods...)); n > most {
+		return fmt.Errorf("%d nodes or cables of a kind in a tree: want at most %d: %w", n, most, fabric.ErrTooLarge)
+	}
 	switch {
 	case t.Directors && t.Cores == 0:
 		t.Groups = 1

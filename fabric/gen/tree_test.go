@@ -289,6 +289,9 @@ func TestTreeErrors(t *testing.T) {
 		{func(s *gen.TreeSpec) { s.Cores = -1 }, "-1 core switches in each of 2 groups: want 0, 1, 0 and 1 or more"},
 		{func(s *gen.TreeSpec) { s.Groups = 3 }, "2 spines of a pod below 3 groups of core switches: want as many for each group"},
 		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.Rails, s.RailSpines = []int{2}, 0, 4, true }, "4 pods or rails with spines of their own, and no core"},
+		{func(s *gen.TreeSpec) { s.Rails, s.Pods = 1<<32, []int{1 << 32} }, "4294967296 nodes or cables of a kind in a tree: want at most 49151: larger than"},
+		{func(s *gen.TreeSpec) { s.Rails, s.RailSpines = 40000, true }, "80000 nodes or cables of a kind in a tree"},
+		{func(s *gen.TreeSpec) { s.Cores = 49152 }, "49152 nodes or cables of a kind in a tree"},
 		{func(s *gen.TreeSpec) { s.HalfCabled = 2 }, "2 half-cabled pods of 2: want less, so that one is whole"},
 		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.HalfCabled = []int{1}, 0, 1 }, "1 half-cabled units of 1: want less"},
 		{func(s *gen.TreeSpec) { s.HalfCabled = -1 }, "-1 half-cabled pods of 2"},
@@ -314,5 +317,34 @@ func TestTreeErrors(t *testing.T) {
 	}
 	if _, err := gen.Tree(good); err != nil {
 		t.Error(err)
+	}
+	for _, tt := range []struct {
+		directors, pods, chips, lines int
+		want                          string
+	}{
+		{0, 1, 2, 1, "0 directors of 2 spine chips and 1 line chips for each pod: want 1, 1 and 0 or more"},
+		{1, 1, 0, 1, "1 directors of 0 spine chips"},
+		{1, 1, 2, -1, "2 spine chips and -1 line chips"},
+		{1, 2, 2, 0, "1 director and 2 pods with hosts on line chips: want 1 of each"},
+		{2, 1, 2, 0, "2 directors and 1 pod with hosts on line chips: want 1 of each"},
+	} {
+		spec := gen.TreeSpec{Ports: 8, Pods: slices.Repeat([]int{2}, tt.pods), Hosts: 2, Groups: tt.directors, Cores: tt.chips}
+		if f, err := gen.Director(spec, tt.lines); err == nil || f != nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	for _, tt := range []struct {
+		pods   int
+		leaves []int
+		want   string
+	}{
+		{0, []int{1}, "0 pods: want 1 to 49151"},
+		{49152, []int{1}, "49152 pods: want 1 to 49151"},
+		{2, []int{1, 2, 3}, "3 numbers of leaves for 2 pods: want 1, or one for each pod"},
+		{1, nil, "0 numbers of leaves for 1 pod"},
+	} {
+		if list, err := gen.PodSizes(tt.pods, tt.leaves); err == nil || list != nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
 	}
 }
