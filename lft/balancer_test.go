@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/verify"
@@ -35,7 +36,7 @@ func routed(t testing.TB, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tab
 // routing can beat: the routes into a leaf divided by its links. The larger
 // ones are beyond what is placed again.
 func TestSpreadFatTree(t *testing.T) {
-	for _, test := range []struct {
+	for _, test := range short.Part(3, []struct {
 		name    string
 		spec    gen.FatTreeSpec
 		drop    int
@@ -47,7 +48,7 @@ func TestSpreadFatTree(t *testing.T) {
 		{"radix 16, 11 hosts a leaf", gen.FatTreeSpec{Radix: 16, Levels: 3, HostsPerLeaf: 11}, 0, 125},
 		{"radix 20", gen.FatTreeSpec{Radix: 20, Levels: 3}, 0, 130},
 		{"radix 20, 100 links missing", gen.FatTreeSpec{Radix: 20, Levels: 3}, 100, 125},
-	} {
+	}) {
 		t.Run(test.name, func(t *testing.T) {
 			f, err := gen.FatTree(test.spec)
 			if err == nil && test.drop > 0 {

@@ -337,7 +337,7 @@ func TestCombExhaustive(t *testing.T) {
 		var groups []mft.Group
 		for to := range 1 << len(hosts) {
 			for from := range 1 << len(hosts) {
-				if tt.all || from == to || from == 1<<len(hosts)-1 || rnd.IntN(64) == 0 {
+				if tt.all || from == to || from == 1<<len(hosts)-1 || rnd.IntN(short.Of(64, 640)) == 0 {
 					groups = append(groups, mft.Group{Name: fmt.Sprintf("%b to %b", from, to), Receivers: set(to), Senders: set(from)})
 				}
 			}
@@ -368,7 +368,7 @@ func TestCombExact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := grow(t, shape)
 			r := routed(t, g, lft.Options{})
-			groups := randomGroups(rand.New(rand.NewPCG(3, 4)), endPorts(g.Fabric), 40, 9)
+			groups := randomGroups(rand.New(rand.NewPCG(3, 4)), endPorts(g.Fabric), short.Of(40, 8), 9)
 			for _, balance := range []bool{false, true} {
 				p := combed(t, Comb{Grid: g}, r, groups, mft.Options{Balance: balance})
 				mustBeExact(t, groups, p)

@@ -328,7 +328,7 @@ func TestRepair(t *testing.T) {
 			for _, size := range tt.plot.dims {
 				positions *= size
 			}
-			for range tt.trials {
+			for range short.Of(tt.trials, 1) {
 				cables := some(cuts(tt.plot.dims, tt.plot.wrap), tt.cables, rnd)
 				holes := rnd.Perm(positions)[:tt.holes]
 				r := mend(t, grow(t, tt.plot.without(cables, holes...)), tt.opt)

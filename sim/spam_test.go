@@ -98,7 +98,7 @@ func TestSPAMLatency(t *testing.T) {
 			t.Errorf("%d routers, broadcast: %s, want %s", routers, got, want)
 		}
 	}
-	for seed := range uint64(8) {
+	for seed := range uint64(short.Of(8, 2)) {
 		f, err := gen.Lattice(64, seed)
 		if err != nil {
 			t.Fatal(err)
@@ -383,7 +383,7 @@ func (c *crossing) Route(_ *Sim, at fabric.NodeID, in fabric.PortID, m *Message,
 // worms do deadlock when they ask for their outputs one by one, and when they take
 // cross channels after they have split.
 func TestSPAMStress(t *testing.T) {
-	networks := short.Of(*spamNetworks, 20)
+	networks := short.Of(*spamNetworks, 10)
 	greedy, crossed, multicasts := 0, 0, 0
 	for seed := range uint64(networks) {
 		x := newStress(t, seed)

@@ -150,7 +150,7 @@ func TestIncrementalChecker(t *testing.T) {
 			var r *lft.Routing
 			byChange, faults, loops := 0, 0, 0
 			tried := false
-			steps := short.Of(*checkedSteps, 40)
+			steps := short.Of(*checkedSteps, 25)
 			for range steps {
 				if r == nil || rng.IntN(2) == 0 {
 					g = whole

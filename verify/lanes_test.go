@@ -62,7 +62,7 @@ func someLanes(f *fabric.Fabric, r *rand.Rand) (*lft.SL2VL, *lft.PathSLs) {
 func TestAnyLanes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	loops, clean, lost := 0, 0, 0
-	part := short.Of(1, 3)
+	part := short.Of(1, 5)
 	for trials := range 150 / part {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
@@ -130,7 +130,7 @@ func sparseRing(t testing.TB, r *rand.Rand) (*fabric.Fabric, *lft.Tables) {
 // among the others: a LID that would do for a witness on one VL often does not.
 func TestWitnessOnLanes(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	loops, lost, part := 0, 0, short.Of(1, 5)
+	loops, lost, part := 0, 0, short.Of(1, 8)
 	for range 300 / part {
 		f, tables := sparseRing(t, r)
 		s, sls := someLanes(f, r)
@@ -349,7 +349,7 @@ func TestLanesByWayOut(t *testing.T) {
 func TestChangedLane(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	var seen struct{ none, creditLoop, managementLoop, lost, trials int }
-	part := short.Of(1, 5)
+	part := short.Of(1, 10)
 	for seen.trials < 1000/part {
 		var f *fabric.Fabric
 		var tables *lft.Tables

@@ -177,7 +177,7 @@ func TestWriteDirectoriesTogether(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			text := fmt.Sprintf("writer %d\n", i)
-			for range 40 {
+			for range short.Of(40, 10) {
 				if err := writeDirectory(t.Context(), filepath.Join(parent, fmt.Sprint("tables", i)), generation(text, 1), Manifest{Version: text, Engine: "updn"}); err != nil {
 					t.Error(err)
 				}

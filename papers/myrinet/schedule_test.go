@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -146,7 +147,7 @@ func TestRandomSchedules(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	f := torus8(t)
 	tables := routed(t, f)
-	for trial := range 40 {
+	for trial := range short.Of(40, 5) {
 		var groups []mft.Group
 		for g := range 10 {
 			groups = append(groups, group(f, fmt.Sprint(g), rng.Perm(64)[:2+rng.IntN(12)]...))
@@ -207,7 +208,7 @@ func TestTreeCosts(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 0))
 		tables := routed(t, tt.f)
 		var groups []mft.Group
-		for g := range 2000 {
+		for g := range short.Of(2000, 500) {
 			groups = append(groups, group(tt.f, fmt.Sprint(g), rng.Perm(len(tt.f.CAPorts()))[:tt.members]...))
 		}
 		for _, m := range []struct {

@@ -6,7 +6,7 @@ import (
 
 // TestGerla runs the Myrinet paper quickly, and has the outcome of its claims.
 func TestGerla(t *testing.T) {
-	_, verdicts := quick(t, &gerla1996, "fig12", "fig13")
+	_, verdicts := quick(t, &gerla1996, "fig12")
 	others := map[string]Verdict{
 		// Circuits are short then (E-M6), and cut-through is between the trees.
 		"M26-heavy, IDs by place":   NotDecidable,

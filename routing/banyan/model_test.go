@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func predict(t testing.TB, n int, p Placement, load, m float64, f int) *Prediction {
@@ -296,7 +298,7 @@ func enumerateElements(c []*big.Rat, rate, m *big.Rat) (packets, unicast *big.Ra
 // networks of up to 16 nodes, every fanout and placement.
 func TestPredictIsEnumeration(t *testing.T) {
 	float := func(r *big.Rat) float64 { f, _ := r.Float64(); return f }
-	for n := 1; n <= 4; n++ {
+	for n := 1; n <= short.Of(4, 3); n++ {
 		for f := 1; f <= 1<<n; f++ {
 			for p := range Placement(len(placements)) {
 				if p.Check(n, f) != nil {

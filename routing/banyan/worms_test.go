@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func runWorms(t testing.TB, o WormOptions, worms ...Worm) *WormResult {
@@ -147,7 +149,7 @@ func TestThreeWorms(t *testing.T) {
 // TestThreeWormsExhaustively has every two worms to two destinations with a third
 // one to one, of networks of 4 and 8 (G-N7).
 func TestThreeWormsExhaustively(t *testing.T) {
-	for _, tt := range []struct{ n, all, stuck int }{{2, 432, 8}, {3, 65856, 288}} {
+	for _, tt := range short.Part(1, []struct{ n, all, stuck int }{{2, 432, 8}, {3, 65856, 288}}) {
 		size := 1 << tt.n
 		all, stuck := 0, 0
 		eachThreeWorms(size, func(worms ...Worm) {
@@ -199,7 +201,7 @@ func randomWorms(r *rand.Rand, k, maxStart int) []Worm {
 // them.
 func TestRandomWorms(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
-	for range 10000 * *trials {
+	for range short.Of(10000, 1000) * *trials {
 		worms := randomWorms(r, 2, 12)
 		if x := runWorms(t, WormOptions{Stages: 4, Flits: 6, Buffer: 1 + r.IntN(6)}, worms...); x.Deadlock != nil {
 			t.Fatalf("%+v: %+v", worms, x)
@@ -207,7 +209,7 @@ func TestRandomWorms(t *testing.T) {
 	}
 	// Of 6,000 each the reference has 493 and 1503.
 	for k, want := range map[int]float64{3: 493. / 6000, 4: 1503. / 6000} {
-		stuck, all := 0, 3000**trials
+		stuck, all := 0, short.Of(3000, 600)**trials
 		for range all {
 			worms := randomWorms(r, k, 0)
 			if runWorms(t, WormOptions{Stages: 4, Flits: 6, Buffer: 1}, worms...).Deadlock != nil {

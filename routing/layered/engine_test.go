@@ -129,7 +129,7 @@ func TestLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range short.Part(4, []struct {
+	for _, tc := range short.Part(2, []struct {
 		name    string
 		f       *fabric.Fabric
 		vls     int

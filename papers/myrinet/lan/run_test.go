@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -167,6 +168,7 @@ func overload(f *fabric.Fabric, tables *lft.Tables, s *myrinet.Schedule, seed ui
 func TestBufferDeadlock(t *testing.T) {
 	f := torus(t, 4, 4)
 	tables := routed(t, f)
+	multicasts := short.Of(*multicasts, 1000)
 	for _, tt := range []struct {
 		opt     myrinet.Options
 		dead    bool
@@ -186,7 +188,7 @@ func TestBufferDeadlock(t *testing.T) {
 		if report := s.Check(); (report.Deadlock != nil) != tt.dead || len(report.Faults) > 0 {
 			t.Errorf("%+v: %q", tt.opt, s.Explain(report))
 		}
-		o := overload(f, tables, s, 5, *multicasts)
+		o := overload(f, tables, s, 5, multicasts)
 		copies := 0
 		order := map[[2]int32][]int64{} // by group and host: serial numbers
 		o.Delivered = func(group int, host int32, serial int64) {
@@ -220,17 +222,17 @@ func TestBufferDeadlock(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", tt.opt, err)
 		}
-		want := int64(*multicasts) * 5
+		want := int64(multicasts) * 5
 		if tt.opt.Return {
-			want += int64(*multicasts)
+			want += int64(multicasts)
 		}
 		if tt.ordered { // originators get their own, but those of the root
 			want = int64(copies)
-			if copies < *multicasts*5 || copies > *multicasts*6 {
-				t.Errorf("%+v: %d copies of %d messages", tt.opt, copies, *multicasts)
+			if copies < multicasts*5 || copies > multicasts*6 {
+				t.Errorf("%+v: %d copies of %d messages", tt.opt, copies, multicasts)
 			}
 		}
-		if r.Born != int64(*multicasts) || r.Completed != r.Born || int64(copies) != want || r.Nacks == 0 {
+		if r.Born != int64(multicasts) || r.Completed != r.Born || int64(copies) != want || r.Nacks == 0 {
 			t.Errorf("%+v: %d messages, %d complete, %d copies, want %d; %d NACKs", tt.opt, r.Born, r.Completed, copies, want, r.Nacks)
 		}
 		for g := range s.Groups {
@@ -329,16 +331,16 @@ func TestFigure10(t *testing.T) {
 		opt myrinet.Options
 		cut bool
 	}{{myrinet.Options{}, false}, {myrinet.Options{}, true}, {myrinet.Options{Method: myrinet.Tree}, false}, {myrinet.Options{Method: myrinet.TreeFlood}, false}}
-	for _, tt := range []struct {
+	for _, tt := range short.Part(2, []struct {
 		load float64
 		want [4]float64 // 0 for a value that has no band
 	}{
-		{0.0033, [4]float64{3937, 1108, 2400, 2705}},
 		{0.033, [4]float64{5328, 1967, 3099, 3305}},
+		{0.106, [4]float64{}},
+		{0.0033, [4]float64{3937, 1108, 2400, 2705}},
 		{0.053, [4]float64{7800, 3682, 3928, 3931}},
 		{0.080, [4]float64{}},
-		{0.106, [4]float64{}},
-	} {
+	}) {
 		var last [4]float64
 		for i, x := range schemes {
 			s := drawn(t, f, tables, x.opt, 10, 10, 1, true)
@@ -441,7 +443,7 @@ func TestPoissonGeometric(t *testing.T) {
 	tables := routed(t, f)
 	s := drawn(t, f, tables, myrinet.Options{}, 3, 6, 3, true)
 	r, err := Run(t.Context(), Options{
-		Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Seed: 4, Warmup: 1000, Time: 20_000_000, Drain: true,
+		Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Seed: 4, Warmup: 1000, Time: short.Of[int64](20_000_000, 8_000_000), Drain: true,
 		Traffic: Traffic{Rate: 0.0001, Multicast: 0.1, MeanBytes: 400},
 	})
 	if err != nil {
