@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,8 +19,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
-	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -236,28 +233,7 @@ func TestAgainstOpenSM(t *testing.T) {
 		bare := kinds[name]
 		t.Run(name, func(t *testing.T) {
 			f := assign(t, bare, lft.LIDOptions{})
-			twin, err := ibsim.NewTwin(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer sim.Close()
-			run, err := ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43})
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(run.Dir, "opensm-lfts.dump")
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			theirs, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			theirs, _ := ibsimtest.Route(t, f, "minhop")
 			check := func(tables *lft.Tables) *verify.Result {
 				v, err := verify.Check(ctx, f, tables, verify.Options{})
 				if err != nil {

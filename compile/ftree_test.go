@@ -13,8 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
 
 // TestAgainstOpenSMsFtree routes fat trees with OpenSM's ftree: the order of the hosts must
@@ -67,34 +66,13 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			twin, err := ibsim.NewTwin(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer sim.Close()
-			run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "ftree", Dir: t.TempDir(), Flags: 0x43})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tables, run := ibsimtest.Route(t, f, "ftree")
 			theirs, err := os.ReadFile(filepath.Join(run.Dir, outdir.CAOrderName))
 			if (err != nil) != tc.givesUp {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(string(theirs), string(ours)); d != "" && !tc.givesUp {
 				t.Errorf("order of hosts, OpenSM - and ours +:\n%s", d)
-			}
-			file := filepath.Join(run.Dir, "opensm-lfts.dump")
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
-			if err != nil {
-				t.Fatal(err)
 			}
 			got, peer := shifts(t, r.Routing, r.Routing.Tables), shifts(t, r.Routing, tables)
 			if got != tc.want || got > peer {

@@ -1,7 +1,6 @@
 package compile_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -127,7 +127,10 @@ func TestDOR(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := r.Routing.Fabric
-			theirs := openSMTables(t, f, "dor")
+			theirs, run := ibsimtest.Route(t, f, "dor")
+			if run.Engine != "dor" {
+				t.Fatalf("OpenSM used engine %q", run.Engine)
+			}
 			v, err := verify.Check(t.Context(), f, theirs, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -164,38 +167,6 @@ func TestDOR(t *testing.T) {
 			}
 		})
 	}
-}
-
-// openSMTables is what the real OpenSM's own engine makes of a fabric.
-func openSMTables(t *testing.T, f *fabric.Fabric, engine string) *lft.Tables {
-	t.Helper()
-	ctx := context.Background()
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sim.Close()
-	run, err := ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Flags: 0x43})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if run.Engine != engine {
-		t.Fatalf("OpenSM used engine %q", run.Engine)
-	}
-	file := filepath.Join(run.Dir, "opensm-lfts.dump")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tables
 }
 
 // What compile cannot put into files it does not pretend to: without an

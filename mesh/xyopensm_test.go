@@ -2,43 +2,19 @@ package mesh
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
 
 // openSMDor is the tables of the dor engine of the real OpenSM, on ibsim.
 func openSMDor(t *testing.T, f *fabric.Fabric) *lft.Routing {
 	t.Helper()
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sim.Close()
-	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "dor", Dir: t.TempDir(), Flags: 0x43})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables, run := ibsimtest.Route(t, f, "dor")
 	if run.Engine != "dor" {
 		t.Fatalf("OpenSM took the engine %q", run.Engine)
-	}
-	file := filepath.Join(run.Dir, "opensm-lfts.dump")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return &lft.Routing{Engine: "OpenSM's dor", Fabric: f, Tables: tables}
 }

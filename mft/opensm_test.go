@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
 
 // relabelled is f with random GUIDs, which OpenSM sorts in its own way, and
@@ -115,22 +116,10 @@ func TestOpenSMTrees(t *testing.T) {
 			if err := os.WriteFile(file, dumptest.SADump(f, p.Trees), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			twin, err := ibsim.NewTwin(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, twin := ibsimtest.Start(t, f)
 			if !twin.Same() {
 				t.Fatal("ibsim gives other GUIDs")
 			}
-			s, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
 			run, err := ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "minhop", Dir: dir, Flags: 0x43, Options: []string{"sa_db_file " + file}})
 			if err != nil {
 				t.Fatal(err)

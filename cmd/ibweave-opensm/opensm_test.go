@@ -26,6 +26,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
@@ -73,15 +74,7 @@ func start(t *testing.T, f *fabric.Fabric, err error) *testbed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sim.Close() })
+	sim, twin := ibsimtest.Start(t, f)
 	return &testbed{Sim: sim, f: twin.Fabric, dir: t.TempDir()}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
 
 // inputs are the command lines by what reads a file: a flag of a command, or the
@@ -339,19 +340,7 @@ func simulated(t *testing.T, d string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	sim, twin := ibsimtest.Start(t, f)
 	c, err := sim.Dial(t.Context(), "") // it listens when a client has been taken
 	if err != nil {
 		t.Fatal(err)

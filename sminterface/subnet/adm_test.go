@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -36,7 +37,7 @@ func mesh4x4(t testing.TB) *fabric.Fabric {
 }
 
 func TestJoin(t *testing.T) {
-	s, twin := start(t, mesh4x4(t))
+	s, twin := ibsimtest.Start(t, mesh4x4(t))
 	c := dial(t, s, "")
 	if _, err := c.Manager(t.Context()); !errors.Is(err, ErrNoManager) {
 		t.Errorf("without OpenSM: %v", err)

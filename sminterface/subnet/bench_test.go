@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
 
 // BenchmarkDiscover runs our sweep and the real ibnetdiscover on one ibsim, one
@@ -28,7 +29,7 @@ func BenchmarkDiscover(b *testing.B) {
 			if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
 				b.Fatal(err)
 			}
-			s, _ := start(b, f)
+			s, _ := ibsimtest.Start(b, f)
 			b.Run("ibweave", func(b *testing.B) {
 				b.ReportAllocs()
 				requests := 0

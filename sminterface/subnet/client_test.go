@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -243,7 +244,7 @@ func TestCancel(t *testing.T) {
 // A node that does not answer, and one that is lost after it was found, are
 // told, and the rest is there.
 func TestProblems(t *testing.T) {
-	s, twin := start(t, mesh4x4(t))
+	s, twin := ibsimtest.Start(t, mesh4x4(t))
 	f := twin.Fabric
 	host := f.Owner(f.CAPorts()[0])
 	mute := func(node fabric.NodeID, rate string) {

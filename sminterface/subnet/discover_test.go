@@ -14,26 +14,8 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
-
-// start runs ibsim on a fabric.
-func start(t testing.TB, f *fabric.Fabric) (*ibsim.Sim, *ibsim.Twin) {
-	t.Helper()
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s, twin
-}
 
 // dial connects to a simulator, attached to a node, "" for the centre.
 func dial(t testing.TB, s *ibsim.Sim, node string) *Client {
@@ -159,7 +141,7 @@ func TestDiscoverOdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, twin := start(t, f)
+	s, twin := ibsimtest.Start(t, f)
 	openSM(t, s, ibsim.OpenSMConfig{LMC: 2})
 	want := ibnetdiscover(t, s)
 	for n := range fabric.NodeID(twin.Fabric.NumNodes()) {
@@ -190,7 +172,7 @@ func TestDiscover(t *testing.T) {
 	for _, name := range short.Keys(kinds, "mesh", "fattree", "irregular") {
 		f := kinds[name]
 		t.Run(name, func(t *testing.T) {
-			s, _ := start(t, f)
+			s, _ := ibsimtest.Start(t, f)
 			want := ibnetdiscover(t, s)
 			c := dial(t, s, "")
 			began := time.Now()

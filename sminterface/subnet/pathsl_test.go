@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -26,7 +27,7 @@ func TestPathSLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, twin := start(t, f)
+		s, twin := ibsimtest.Start(t, f)
 		client := dial(t, s, "")
 		openSM(t, s, ibsim.OpenSMConfig{})
 		sm, err := client.Manager(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -27,7 +28,7 @@ func TestPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, twin := start(t, f)
+	s, twin := ibsimtest.Start(t, f)
 	dir := t.TempDir()
 	if _, err := ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x43,
 		Options: []string{"qos TRUE", "qos_max_vls 8", "qos_sl2vl 0,1,2,3,4,5,6,7,7,6,5,4,3,2,1,0"}}); err != nil {
@@ -98,7 +99,7 @@ func TestPull(t *testing.T) {
 
 // The masks that are read are those that were written, whatever the ports.
 func TestPullMasks(t *testing.T) {
-	s, _ := start(t, mesh4x4(t))
+	s, _ := ibsimtest.Start(t, mesh4x4(t))
 	c := dial(t, s, "")
 	d, err := c.Discover(t.Context())
 	if err != nil {
@@ -153,7 +154,7 @@ func TestPullMasks(t *testing.T) {
 // Groups that were joined by our requests are in the switches, as dump_mfts
 // prints them.
 func TestPullGroups(t *testing.T) {
-	s, twin := start(t, mesh4x4(t))
+	s, twin := ibsimtest.Start(t, mesh4x4(t))
 	openSM(t, s, ibsim.OpenSMConfig{})
 	c := dial(t, s, "")
 	m, err := c.Manager(t.Context())
@@ -194,7 +195,7 @@ func TestPullGroups(t *testing.T) {
 // A CA is as good a place to start from as a switch.
 func TestFromHost(t *testing.T) {
 	f := mesh4x4(t)
-	s, twin := start(t, f)
+	s, twin := ibsimtest.Start(t, f)
 	want := ibnetdiscover(t, s)
 	c := dial(t, s, twin.NodeID(twin.Fabric.Owner(twin.Fabric.CAPorts()[3])))
 	d, err := c.Discover(t.Context())

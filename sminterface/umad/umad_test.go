@@ -16,7 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
@@ -251,15 +251,7 @@ func TestThroughIbsim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, _ := ibsimtest.Start(t, f)
 	conn, err := s.Dial(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,54 @@
+// Package ibsimtest runs the real ibsim, and OpenSM on it, for tests of other packages. It
+// makes no promise to other modules.
+package ibsimtest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// Start runs ibsim on a fabric until the test ends.
+func Start(t testing.TB, f *fabric.Fabric) (*ibsim.Sim, *ibsim.Twin) {
+	t.Helper()
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return sim, twin
+}
+
+// Route runs OpenSM once with an engine of its own. It returns the tables, and the run,
+// which may have used another engine.
+func Route(t testing.TB, f *fabric.Fabric, engine string) (*lft.Tables, *ibsim.OpenSMRun) {
+	t.Helper()
+	sim, twin := Start(t, f)
+	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Flags: 0x43})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(run.Dir, "opensm-lfts.dump")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables, run
+}
