@@ -79,7 +79,8 @@ func (e *LIDError) Unwrap() error { return e.Err }
 // Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, which holds a
 // *mesh.NotGridError where LIDs want a mesh and there is none, a
 // *lft.DomainError of the engine, a *GroupError, those of Options.Groups, and ctx's. Tables with findings are no
-// error: see Result.Verify.
+// error: see Result.Verify. With lft.KeepLIDs the LIDs of virtual ports have the entries of
+// the ports that they are on; other policies leave them out.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r := &Result{Engine: e}
 	stage := func(name string, seconds *float64, run func() error) error {
@@ -98,6 +99,11 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		}
 		if r.Routing, err = e.Route(ctx, g, opt.Route); err != nil {
 			return err
+		}
+		if opt.LIDs.Policy == lft.KeepLIDs {
+			if err := r.Routing.AddVirtualLIDs(f.VirtualLIDs()); err != nil {
+				return &LIDError{err}
+			}
 		}
 		return addLanes(e, r.Routing, &opt)
 	})

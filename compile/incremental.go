@@ -70,7 +70,8 @@ type Step struct {
 func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (r *Result, step Step, err error) {
 	before := c.routing
 	_, keeps := e.Engine.(lft.IncrementalEngine)
-	can := keeps && opt.Groups == nil && opt.SL2VL == "" && opt.Route.VLs <= 1
+	virtual := opt.LIDs.Policy == lft.KeepLIDs && len(f.VirtualLIDs()) > 0
+	can := keeps && opt.Groups == nil && opt.SL2VL == "" && opt.Route.VLs <= 1 && !virtual
 	if can && c.engine != nil && c.engine.Name() == e.Name() {
 		start := time.Now()
 		if err := c.wait(ctx); err != nil {
@@ -86,6 +87,8 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	switch {
 	case !keeps:
 		step.Why = "the engine knows no other way"
+	case virtual:
+		step.Why = "virtual ports have LIDs of their own"
 	case !can:
 		step.Why = "there is more than unicast on one VL"
 	case c.router == nil && c.failure != nil:

@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 )
@@ -70,6 +69,8 @@ type lids struct {
 	lid   []LID   // by PortID: base LID, 0 for none
 	lmc   []uint8 // by PortID
 	byLID []PortID
+	// virtual counts LIDs of virtual ports alone, nil for none.
+	virtual map[PortID]int
 }
 
 // NumNodes counts nodes of all types.
@@ -289,36 +290,5 @@ func (f *Fabric) WithLIDs(base []LID, lmc []uint8) (*Fabric, error) {
 	}
 	g := *f
 	g.lids = &lids{lid: base, lmc: lmc, byLID: byLID}
-	return &g, nil
-}
-
-// WithVirtualLIDs is the same subnet in which end ports answer to further LIDs as well:
-// those of virtual ports on them, by LID. LID and LMC of a port are as before, and WithLIDs
-// leaves these LIDs out again. Errors: a LID beyond MaxUnicastLID, a port that is no end
-// port, and a *LIDOverlapError.
-func (f *Fabric) WithVirtualLIDs(ports map[LID]PortID) (*Fabric, error) {
-	list := slices.Sorted(maps.Keys(ports))
-	if len(list) == 0 {
-		return f, nil
-	}
-	highest := list[len(list)-1]
-	byLID := slices.Clone(f.byLID)
-	for len(byLID) <= int(min(highest, MaxUnicastLID)) {
-		byLID = append(byLID, NoPort)
-	}
-	for _, l := range list {
-		p := ports[l]
-		switch {
-		case l == 0 || l > MaxUnicastLID:
-			return nil, fmt.Errorf("%s: LID %d of a virtual port, want 1 to %d", f.PortName(p), l, MaxUnicastLID)
-		case f.guid[p] == 0:
-			return nil, fmt.Errorf("LID %d of a virtual port on %s, which is no end port", l, f.PortName(p))
-		case byLID[l] != NoPort && byLID[l] != p:
-			return nil, &LIDOverlapError{LID: l, A: byLID[l], B: p, fab: f}
-		}
-		byLID[l] = p
-	}
-	g := *f
-	g.lids = &lids{lid: f.lid, lmc: f.lmc, byLID: byLID}
 	return &g, nil
 }

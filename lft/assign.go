@@ -15,7 +15,7 @@ type LIDPolicy uint8
 const (
 	// KeepLIDs leaves every LID that the topology text or guid2lid gives
 	// where it is, and gives the other end ports the lowest free ones, by
-	// Node.Order and port number.
+	// Node.Order and port number. LIDs of virtual ports stay free.
 	KeepLIDs LIDPolicy = iota
 	// DenseLIDs forgets all LIDs and numbers the end ports from 1 on:
 	// switches by GUID, then the ports of CAs and routers by node GUID and
@@ -162,6 +162,9 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 		}
 	default:
 		if err := a.claimLIDs(); err != nil {
+			return nil, err
+		}
+		if err := a.reserveVirtual(); err != nil {
 			return nil, err
 		}
 		slices.SortFunc(order, func(p, q fabric.PortID) int {
@@ -351,6 +354,25 @@ func (a *assignment) claimLIDs() error {
 			}
 			a.taken[k] = true
 		}
+	}
+	return nil
+}
+
+// reserveVirtual keeps the LIDs of virtual ports free, which the result does not have.
+// A port may have those of its own virtual ports.
+func (a *assignment) reserveVirtual() error {
+	virtual := a.f.VirtualLIDs()
+	for p, l := range a.base {
+		p := fabric.PortID(p)
+		for k := range fabric.LID(1) << a.lmc[p] {
+			if q, is := virtual[l+k]; is && l != 0 && q != p {
+				return &LIDConflictError{LID: l + k, A: p, B: q, msg: fmt.Sprintf("LID %d belongs to two ports: %s has it by %s, and a virtual port on %s; correct one of them, or number all again (dense)",
+					l+k, a.f.PortName(p), a.source[p], a.f.PortName(q))}
+			}
+		}
+	}
+	for l := range virtual {
+		a.taken[l] = true
 	}
 	return nil
 }

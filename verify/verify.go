@@ -306,12 +306,7 @@ func countLIDs(f *fabric.Fabric) (ca, switches int64) {
 }
 
 // lidsOf is the number of LIDs that a port answers to.
-func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 {
-	if f.LID(port) == 0 {
-		return 0
-	}
-	return 1 << f.LMC(port)
-}
+func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
 
 // mute says whether a CA port can send nothing for its own SL-to-VL table.
 func (p *plan) mute(port fabric.PortID) bool {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
@@ -248,6 +249,11 @@ func (a *app) fabricBy(in, from *audit) (*fabric.Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
+	if from.compiled != nil && name == filepath.Join(from.compiled.Path, outdir.TopologyName) {
+		if f, err = from.compiled.WithVirtualLIDs(f); err != nil {
+			return nil, &inputError{err}
+		}
+	}
 	if in.places != nil {
 		in.places.readTopology(data)
 	}
@@ -263,7 +269,7 @@ func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.
 	}
 	in.database = d
 	if d.Virtual > 0 && !in.asFindings {
-		fmt.Fprintf(a.stderr, "%s: virtual ports have %s of their own: check holds tables to them, and compile gives them no entries\n", from.topology, text.CountGrouped(d.Virtual, "LID", "LIDs"))
+		fmt.Fprintf(a.stderr, "%s: virtual ports have %s of their own: check holds tables to them, and compile gives them the entries of their ports (with --lids keep)\n", from.topology, text.CountGrouped(d.Virtual, "LID", "LIDs"))
 	}
 	if in.places != nil && !in.places.only {
 		in.places.readDatabase(d)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,8 +108,26 @@ func rewrite(t *testing.T, name string, change func(io.Writer, *bufio.Reader) er
 	}
 }
 
-// The LIDs of virtual ports are to be in every table, as those of other ports.
-func TestVirtualPorts(t *testing.T) {
+// virtualRun writes the db_csv of a fabric with LIDs, and of two virtual ports on a host
+// with these LIDs and a third that is the port itself.
+func virtualRun(t *testing.T, f *fabric.Fabric, host fabric.PortID, lids ...fabric.LID) string {
+	t.Helper()
+	var database bytes.Buffer
+	if err := ibdiagnet.Write(&database, f, ibdiagnet.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	rows := ""
+	for i, l := range append([]fabric.LID{f.LID(host)}, lids...) {
+		guid := f.PortGUID(host) + fabric.GUID(i)<<32
+		rows += fmt.Sprintf("%s,%s,%d,%d,%s,%d,4\n", f.Node(f.Owner(host)).GUID, f.PortGUID(host), f.Num(host), i, guid, l)
+	}
+	return strings.Replace(database.String(), "START_LINKS",
+		"START_VPORTS\nNodeGuid,PortGUID,PortNum,VPortIndex,VPortGuid,VPortLid,VPortState\n"+rows+"END_VPORTS\n\nSTART_LINKS", 1)
+}
+
+// routed is a fabric with LIDs and tables.
+func routed(t *testing.T) *lft.Routing {
+	t.Helper()
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -117,16 +136,103 @@ func TestVirtualPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = r.Routing.Fabric
-	host := f.CAPorts()[3]
-	node := f.Node(f.Owner(host)).GUID
-	var database bytes.Buffer
-	if err := ibdiagnet.Write(&database, f, ibdiagnet.WriteOptions{}); err != nil {
+	return r.Routing
+}
+
+// compile gives the LIDs of virtual ports the entries of their ports, and check holds the
+// directory to them. A port without a LID does not get one of theirs.
+func TestCompileVirtualPorts(t *testing.T) {
+	f := routed(t).Fabric
+	host, other, top := f.CAPorts()[3], f.CAPorts()[5], f.MaxLID()+1
+	lids, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
+	f.EndPorts(func(p fabric.PortID) { lids[p] = f.LID(p) })
+	gap := lids[other]
+	lids[other] = 0
+	f, err := f.WithLIDs(lids, lmc)
+	if err != nil {
 		t.Fatal(err)
 	}
-	virtual := fmt.Sprintf("START_VPORTS\nNodeGuid,PortGUID,PortNum,VPortIndex,VPortGuid,VPortLid,VPortState\n%s,%s,%d,0,%s,%d,4\n%s,%s,%d,1,0x99,%d,4\nEND_VPORTS\n\n",
-		node, f.PortGUID(host), f.Num(host), f.PortGUID(host), f.LID(host), node, f.PortGUID(host), f.Num(host), f.MaxLID()+1)
-	text := strings.Replace(database.String(), "START_LINKS", virtual+"START_LINKS", 1)
+	database := virtualRun(t, f, host, top, gap)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("ibdiagnet2.db_csv", []byte(database), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ibweave := func(status int, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if got := run(args, nil, &out, &errs); got != status {
+			t.Fatalf("ibweave %q: exit status %d, want %d\n%s%s", args, got, status, &out, &errs)
+		}
+		return out.String() + errs.String()
+	}
+	for _, engine := range []string{"layered", "updn", "minhop", "fattree"} {
+		ibweave(exitClean, "compile", "-t", "ibdiagnet2.db_csv", "-e", engine, "-o", engine)
+		// Eight hosts with ten LIDs.
+		if out := ibweave(exitClean, "check", engine); strings.Contains(out, "error") || !strings.Contains(out, "unicast      70 pairs of a CA port and a LID: 0 unreachable") {
+			t.Errorf("%s: %s", engine, out)
+		}
+		data, err := os.ReadFile(filepath.Join(engine, "opensm-lfts.dump"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := func(l fabric.LID) (ports []string) {
+			for line := range strings.Lines(string(data)) {
+				if rest, ok := strings.CutPrefix(line, fmt.Sprintf("0x%04x ", l)); ok {
+					ports = append(ports, rest[:3])
+					if virtual := l != f.LID(host); virtual == strings.Contains(rest, "portguid") {
+						t.Errorf("%s: row of LID %d, where OpenSM would move one with a port GUID: %s", engine, l, rest)
+					}
+				}
+			}
+			return ports
+		}
+		want := row(f.LID(host))
+		if len(want) != f.NumSwitches() || !slices.Equal(row(top), want) || !slices.Equal(row(gap), want) {
+			t.Errorf("%s: entries %q, those of virtual ports %q and %q", engine, want, row(top), row(gap))
+		}
+	}
+	// Another policy for LIDs leaves them out, and so tables lack them.
+	ibweave(exitClean, "compile", "-t", "ibdiagnet2.db_csv", "-e", "updn", "-o", "dense", "--lids", "dense")
+	if out := ibweave(exitClean, "check", "dense"); strings.Contains(out, fmt.Sprintf("LID %d", top)) {
+		t.Error(out)
+	}
+	// An entry less is found in the directory too.
+	name := filepath.Join("updn", "opensm-lfts.dump")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := fmt.Sprintf("0x%04x ", top)
+	from := strings.Index(string(data), row)
+	to := from + strings.Index(string(data[from:]), "\n") + 1
+	if err := os.WriteFile(name, slices.Delete(data, from, to), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := ibweave(exitFindings, "check", "updn"); !strings.Contains(out, fmt.Sprintf("unreachable: LID %d", top)) {
+		t.Error(out)
+	}
+	ibweave(exitFindings, "rehearse", "layered")
+	ibweave(exitClean, "compile", "-t", "ibdiagnet2.db_csv", "-e", "minhop", "-o", "next", "--previous", "minhop")
+	ibweave(exitClean, "check", "next")
+	// A manifest that was changed.
+	name = filepath.Join("layered", "manifest.json")
+	if data, err = os.ReadFile(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(data, []byte(f.PortGUID(host).String()), []byte("0x0000000000000077"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := ibweave(exitInput, "check", "layered"); !strings.Contains(out, "virtual_lids: no port GUID 0x0000000000000077 in the topology") {
+		t.Error(out)
+	}
+}
+
+// The LIDs of virtual ports are to be in every table, as those of other ports.
+func TestVirtualPorts(t *testing.T) {
+	r := routed(t)
+	f := r.Fabric
+	host := f.CAPorts()[3]
+	text := virtualRun(t, f, host, f.MaxLID()+1)
 	check := func(what string, status int, want string, tables *lft.Tables) {
 		t.Helper()
 		dir := t.TempDir()
@@ -144,7 +250,7 @@ func TestVirtualPorts(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d and %q\n%s%s", what, got, status, want, &out, &errs)
 		}
 	}
-	check("no entries", exitFindings, fmt.Sprintf("error: unicast-unreachable: LID %d", f.MaxLID()+1), r.Routing.Tables)
+	check("no entries", exitFindings, fmt.Sprintf("error: unicast-unreachable: LID %d", f.MaxLID()+1), r.Tables)
 	// Entries as those of the port itself.
 	whole, err := f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{f.MaxLID() + 1: host})
 	if err != nil {
@@ -152,7 +258,7 @@ func TestVirtualPorts(t *testing.T) {
 	}
 	tables := lft.NewTables(whole.NumSwitches(), whole.MaxLID())
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		copy(tables.Row(s), r.Routing.Tables.Row(s))
+		copy(tables.Row(s), r.Tables.Row(s))
 		tables.Row(s)[whole.MaxLID()] = tables.Row(s)[f.LID(host)]
 	}
 	check("entries", exitClean, "verdict      clean", tables)

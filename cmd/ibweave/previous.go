@@ -55,7 +55,7 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &before{routing: &lft.Routing{Engine: m.Engine, Fabric: f, Tables: tables}, manifest: hex.EncodeToString(hash[:])}
+	b := &before{routing: &lft.Routing{Engine: m.Engine, Fabric: f.WithoutVirtualLIDs(), Tables: tables}, manifest: hex.EncodeToString(hash[:])}
 	if _, ok := m.Files[outdir.OrderName]; ok {
 		if b.routing.Order, err = a.readOrder(filepath.Join(dir, outdir.OrderName), f); err != nil {
 			return nil, err

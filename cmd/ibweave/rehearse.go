@@ -77,6 +77,9 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if err != nil {
 		return nil, err
 	}
+	if n := len(f.VirtualLIDs()); n > 0 {
+		return nil, &rehearse.UnfitError{Reason: fmt.Sprintf("virtual ports have %s of their own, and neither ibsim nor this OpenSM knows virtual ports", text.CountGrouped(n, "LID", "LIDs"))}
+	}
 	s := a.startStage("")
 	defer func() { s.end() }()
 	opt := rehearse.Options{Dir: dir, Progress: func(name string) {

@@ -95,6 +95,13 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]s
 	c.addGroups()
 	c.addConfigs()
 	m := Manifest{Version: Version, Engine: r.Routing.Engine, Options: c.options, Previous: opt.Previous}
+	f := r.Routing.Fabric
+	for l, p := range f.VirtualLIDs() {
+		if m.VirtualLIDs == nil {
+			m.VirtualLIDs = map[fabric.LID]fabric.GUID{}
+		}
+		m.VirtualLIDs[l] = f.PortGUID(p)
+	}
 	if err := writeDirectory(ctx, dir, c.files, m); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -39,6 +40,9 @@ type Manifest struct {
 	// Previous is the SHA-256 of the manifest of the directory whose tables were kept as
 	// far as possible, "" for none.
 	Previous string `json:"previous,omitempty"`
+	// VirtualLIDs are the LIDs of virtual ports, which no file has, and the GUIDs of the ports
+	// that they are on.
+	VirtualLIDs map[fabric.LID]fabric.GUID `json:"virtual_lids,omitempty"`
 	// Files is the SHA-256 of each file, in hexadecimal, by name.
 	Files map[string]string `json:"files"`
 }
@@ -79,6 +83,29 @@ func Open(path string) (*Directory, error) {
 		return nil, err
 	}
 	return &Directory{Manifest: m, Path: path, read: make(map[string]bool)}, nil
+}
+
+// WithVirtualLIDs is the fabric of the directory, as its topology text has it, with the
+// LIDs of virtual ports. The error says what is wrong with them.
+func (d *Directory) WithVirtualLIDs(f *fabric.Fabric) (*fabric.Fabric, error) {
+	if len(d.VirtualLIDs) == 0 {
+		return f, nil
+	}
+	ports := map[fabric.GUID]fabric.PortID{}
+	f.EndPorts(func(p fabric.PortID) { ports[f.PortGUID(p)] = p })
+	owner := map[fabric.LID]fabric.PortID{}
+	for l, guid := range d.VirtualLIDs {
+		p, known := ports[guid]
+		if !known {
+			return nil, fmt.Errorf("%s: virtual_lids: no port GUID %s in the topology", filepath.Join(d.Path, ManifestName), guid)
+		}
+		owner[l] = p
+	}
+	g, err := f.WithVirtualLIDs(owner)
+	if err != nil {
+		return nil, fmt.Errorf("%s: virtual_lids: %w", filepath.Join(d.Path, ManifestName), err)
+	}
+	return g, nil
 }
 
 // Find is the path of a file by its form, and whether the manifest has it. A compressed

@@ -47,6 +47,10 @@ func newRowTexts(f *fabric.Fabric, maxLID fabric.LID, lean bool) *rowTexts {
 		case lean:
 		case p == fabric.NoPort:
 			b = append(b, " # unknown node and type"...)
+		case f.IsVirtual(fabric.LID(l)): // with a GUID OpenSM would move the row to the port's own LID
+			b = append(b, " # virtual port of '"...)
+			b = appendDescription(b, f.Node(f.Owner(p)).Description)
+			b = append(b, '\'')
 		default:
 			node := f.Node(f.Owner(p))
 			b = fmt.Appendf(b, " # %s portguid %s: '", node.Type, f.PortGUID(p))

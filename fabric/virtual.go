@@ -1,0 +1,79 @@
+package fabric
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// WithVirtualLIDs is the same subnet in which end ports answer to further LIDs as well:
+// those of virtual ports on them, by LID. LID and LMC of a port are as before, and WithLIDs
+// leaves these LIDs out again. Errors: a LID beyond MaxUnicastLID, a port that is no end
+// port, and a *LIDOverlapError.
+func (f *Fabric) WithVirtualLIDs(ports map[LID]PortID) (*Fabric, error) {
+	list := slices.Sorted(maps.Keys(ports))
+	if len(list) == 0 {
+		return f, nil
+	}
+	highest := list[len(list)-1]
+	byLID := slices.Clone(f.byLID)
+	for len(byLID) <= int(min(highest, MaxUnicastLID)) {
+		byLID = append(byLID, NoPort)
+	}
+	for _, l := range list {
+		p := ports[l]
+		switch {
+		case l == 0 || l > MaxUnicastLID:
+			return nil, fmt.Errorf("%s: LID %d of a virtual port, want 1 to %d", f.PortName(p), l, MaxUnicastLID)
+		case f.guid[p] == 0:
+			return nil, fmt.Errorf("LID %d of a virtual port on %s, which is no end port", l, f.PortName(p))
+		case byLID[l] != NoPort && byLID[l] != p:
+			return nil, &LIDOverlapError{LID: l, A: byLID[l], B: p, fab: f}
+		}
+		byLID[l] = p
+	}
+	g := *f
+	g.lids = &lids{lid: f.lid, lmc: f.lmc, byLID: byLID, virtual: map[PortID]int{}}
+	for _, p := range g.VirtualLIDs() {
+		g.virtual[p]++
+	}
+	return &g, nil
+}
+
+// NumLIDs is how many LIDs a port answers to, those of virtual ports on it included.
+func (f *Fabric) NumLIDs(p PortID) int {
+	n := f.virtual[p]
+	if f.lid[p] != 0 {
+		n += 1 << f.lmc[p]
+	}
+	return n
+}
+
+// VirtualLIDs are the LIDs that WithVirtualLIDs has added, and the ports that they are on.
+func (f *Fabric) VirtualLIDs() map[LID]PortID {
+	all := map[LID]PortID{}
+	if f.virtual == nil {
+		return all
+	}
+	for l, p := range f.byLID {
+		if p != NoPort && f.IsVirtual(LID(l)) {
+			all[LID(l)] = p
+		}
+	}
+	return all
+}
+
+// IsVirtual says whether a LID is that of a virtual port alone. A port must have it.
+func (f *Fabric) IsVirtual(l LID) bool {
+	p := f.byLID[l]
+	return l < f.lid[p] || int(l) >= int(f.lid[p])+1<<f.lmc[p]
+}
+
+// WithoutVirtualLIDs is the same subnet without the LIDs of virtual ports.
+func (f *Fabric) WithoutVirtualLIDs() *Fabric {
+	g, err := f.WithLIDs(f.lid, f.lmc)
+	if err != nil { // they were good before
+		return f
+	}
+	return g
+}
