@@ -103,6 +103,30 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// docs/bound.md quotes the example that it works out.
+func TestBoundPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/bound.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected, err := os.ReadFile("bound/expected.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := strings.Join(strings.Fields(string(expected)), " ")
+	quoted := regexp.MustCompile(`(?m)(^    (balance|bound|ibweave bound|0x).*\n( {17}.*\n)*)+`).FindAllString(string(page), -1)
+	for _, text := range quoted {
+		for part := range strings.SplitSeq(strings.Join(strings.Fields(text), " "), "..") {
+			if !strings.Contains(flat, strings.TrimSpace(part)) {
+				t.Errorf("docs/bound.md has %q, and examples/bound/expected.txt does not", part)
+			}
+		}
+	}
+	if len(quoted) != 2 {
+		t.Errorf("docs/bound.md quotes %d texts, want 2", len(quoted))
+	}
+}
+
 // consoles finds the blocks of README.md that show commands, after "$ ", and
 // what they print.
 var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Text prints a result for people: the figures, the findings with their
@@ -17,12 +18,15 @@ import (
 func Text(w io.Writer, r *verify.Result, opt Options) error {
 	b := bufio.NewWriter(w)
 	figures(b, r, &opt)
-	if opt.Certificate != "" {
+	for _, proof := range [][3]string{{"certificate", opt.Certificate, verify.CertificateRule}, {"bound", opt.Bound, verify.BoundRule}} {
+		if proof[1] == "" {
+			continue
+		}
 		holds := "holds"
-		if slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.Rule == verify.CertificateRule }) {
+		if slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.Rule == proof[2] }) {
 			holds = "does not hold"
 		}
-		fmt.Fprintf(b, "%-13s%s %s\n", "certificate", opt.Certificate, holds)
+		fmt.Fprintf(b, "%-13s%s %s\n", proof[0], proof[1], holds)
 	}
 	for i := range r.Findings {
 		WriteFinding(b, &r.Findings[i])
@@ -73,7 +77,8 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	}
 	lines("shape", opt.Shape)
 	lines("plan", opt.Plan)
-	if opt.Tables == "" && opt.Shape != nil {
+	if opt.Tables == "" && (opt.Shape != nil || opt.Bound != "") {
+		bounds(r, row)
 		return // no tables, and so no routes
 	}
 	row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path",
@@ -95,6 +100,7 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 		row("", "%s on %s, %s, take the most time, as %s on %s",
 			text.CountGrouped(m.Routes, "route", "routes"), m.Link, m.Rate, text.Grouped(int64(math.Round(m.Load))), m.Fastest)
 	}
+	bounds(r, row)
 	c := &r.CreditLoops
 	row("credit loops", "%s on %s; %s between %s",
 		text.Grouped(c.Count), text.CountGrouped(c.VLs, "VL", "VLs"),
@@ -108,6 +114,38 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 			text.Grouped(g.Missing), text.Grouped(g.Duplicates), text.CountGrouped(g.Loops, "sender", "senders"), text.Grouped(g.Stray))
 		row("", "%s of unicast and multicast together; %s", text.CountGrouped(g.CreditLoops, "credit loop", "credit loops"),
 			text.CountGrouped(g.Dependencies, "dependency", "dependencies"))
+	}
+}
+
+// bounds prints lower bounds of the load, and how far above it is. Tables that take longer
+// paths than the shortest are not held to the bound of those that do not.
+func bounds(r *verify.Result, row func(name, format string, args ...any)) {
+	if r.Bound == nil {
+		return
+	}
+	on := ""
+	if m := r.Balance.MaxRelative; m != nil {
+		on = " on " + m.Fastest
+	}
+	name := "bound"
+	for _, x := range r.Bound.Bounds {
+		who := "no tables"
+		if x.Paths == bound.ShortestPaths.String() {
+			if r.Unicast.NonMinimal > 0 {
+				continue
+			}
+			who = "no tables of shortest paths"
+		}
+		least := verify.LoadText(x.Exact)
+		switch {
+		case r.Bound.Load == 0:
+			row(name, "%s have less than %s on the most loaded link%s: %s", who, least, on, x.Witness)
+		case x.Above < 0.0005:
+			row(name, "%s have less than %s%s: %s", who, least, on, x.Witness)
+		default:
+			row(name, "%s have less than %s%s (%.1f %% above): %s", who, least, on, 100*x.Above, x.Witness)
+		}
+		name = ""
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // RelativeLoad is the channel between switches that takes the most time: the one with
@@ -18,9 +19,12 @@ type RelativeLoad struct {
 	Load    float64 `json:"load"`
 	Routes  int64   `json:"routes"`
 	Link    Hop     `json:"link"`    // the first of equal ones, on VL 0
-	Rate    string  `json:"rate"`    // of the link, as "4xDDR"
+	Rate    string  `json:"rate"`    // of the link, as "4xDDR", or UnknownRate
 	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
 }
+
+// UnknownRate is the Rate of a link of which nobody said it. It counts as the commonest.
+const UnknownRate = "unknown rate"
 
 // maxIdleNamed bounds the idle cables, and the switches, that a finding names.
 const maxIdleNamed = 4
@@ -30,9 +34,9 @@ const maxIdleNamed = 4
 func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
 	b := &r.Balance
 	var sum int64
-	links := 0
 	fastest, most := fabric.NoPort, fabric.NoPort
 	differ := false
+	links := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
 		for _, p := range ports {
@@ -64,17 +68,19 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 		return idle
 	}
 	x := RelativeLoad{Fastest: f.Link(fastest).String()}
+	channels := make([]fabric.PortID, 0, links)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			rate := f.Link(p).Mbps()
-			if rate == 0 {
-				continue
-			}
-			if load := float64(routes(p)) * float64(f.Link(fastest).Mbps()) / float64(rate); load > x.Load {
-				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
-			}
+		channels = append(channels, ports...)
+	}
+	for i, rate := range bound.Rates(f, channels) {
+		p := channels[i]
+		if load := float64(routes(p)) * float64(f.Link(fastest).Mbps()) / float64(rate); load > x.Load {
+			x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
 		}
+	}
+	if x.Rate == "" {
+		x.Rate = UnknownRate
 	}
 	b.MaxRelative = &x
 	return idle

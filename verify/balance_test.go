@@ -54,7 +54,7 @@ func (s *slow) balance(t testing.TB, r *Result) (b BalanceCounts) {
 	}
 	var channels []fabric.PortID
 	fastest := fabric.Link{}
-	rates := map[int]bool{}
+	rates := map[int]int{}
 	for n := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(n)
 		channels = append(channels, ports...)
@@ -74,7 +74,7 @@ func (s *slow) balance(t testing.TB, r *Result) (b BalanceCounts) {
 			idle = append(idle, p)
 		}
 		if link := f.Link(p); link.Mbps() > 0 {
-			rates[link.Mbps()] = true
+			rates[link.Mbps()]++
 			if link.Mbps() > fastest.Mbps() {
 				fastest = link
 			}
@@ -84,11 +84,19 @@ func (s *slow) balance(t testing.TB, r *Result) (b BalanceCounts) {
 		idle = nil
 	} else if len(rates) > 1 {
 		b.MaxRelative = &RelativeLoad{Fastest: fastest.String()}
+		commonest := 0
+		for rate, n := range rates {
+			if n > rates[commonest] || n == rates[commonest] && rate > commonest {
+				commonest = rate
+			}
+		}
 		for _, p := range channels {
-			if rate := f.Link(p).Mbps(); rate > 0 {
-				if load := float64(s.routes[p]) * float64(fastest.Mbps()) / float64(rate); load > b.MaxRelative.Load {
-					*b.MaxRelative = RelativeLoad{load, s.routes[p], hop(p), f.Link(p).String(), fastest.String()}
-				}
+			rate, name := f.Link(p).Mbps(), f.Link(p).String()
+			if rate == 0 {
+				rate, name = commonest, UnknownRate
+			}
+			if load := float64(s.routes[p]) * float64(fastest.Mbps()) / float64(rate); load > b.MaxRelative.Load {
+				*b.MaxRelative = RelativeLoad{load, s.routes[p], hop(p), name, fastest.String()}
 			}
 		}
 	}

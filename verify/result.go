@@ -21,9 +21,10 @@ type Result struct {
 	CreditLoops CreditLoopCounts  `json:"credit_loops"`
 	Multicast   MulticastCounts   `json:"multicast"`
 	Balance     BalanceCounts     `json:"balance"`
-	Undecided   []Undecided       `json:"undecided"` // sorted, each once; never nil
-	Findings    []Finding         `json:"findings"`  // sorted; never nil
-	Verdict     string            `json:"verdict"`   // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
+	Bound       *LoadBound        `json:"bound,omitempty"` // nil unless CompareBounds had any
+	Undecided   []Undecided       `json:"undecided"`       // sorted, each once; never nil
+	Findings    []Finding         `json:"findings"`        // sorted; never nil
+	Verdict     string            `json:"verdict"`         // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
 }
 

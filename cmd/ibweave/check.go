@@ -33,16 +33,18 @@ type audit struct {
 	mfts        string // "" for none
 	groups      string // "" for none
 	certificate string // "" for none
-	unknownSLs  bool   // without path SLs they are unknown, as in a folder of dumps
-	lostRows    bool   // the form of the forwarding tables does not show that a row is lost
-	copying     verify.Copying
-	buffer      verify.Buffer
-	lenient     bool
-	compiled    *outdir.Directory // that compile wrote; nil for files from elsewhere
-	sums        map[string]string // SHA-256 by path of what was read, when not nil
-	loaded      map[string][]byte // text by path of what need not be read again
-	places      *lineFinder       // to be filled; nil when it is not needed
-	cablesDo    bool              // a run of ibdiagnet without tables is looked at for its cables
+	bound       string // "" for none
+	bounding
+	unknownSLs bool // without path SLs they are unknown, as in a folder of dumps
+	lostRows   bool // the form of the forwarding tables does not show that a row is lost
+	copying    verify.Copying
+	buffer     verify.Buffer
+	lenient    bool
+	compiled   *outdir.Directory // that compile wrote; nil for files from elsewhere
+	sums       map[string]string // SHA-256 by path of what was read, when not nil
+	loaded     map[string][]byte // text by path of what need not be read again
+	places     *lineFinder       // to be filled; nil when it is not needed
+	cablesDo   bool              // a run of ibdiagnet without tables is looked at for its cables
 	fromRun
 	asFindings bool // make findings of what is odd in tables and files of a manifest
 	undecided  []verify.Undecided
@@ -139,6 +141,8 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
 	flags.IntVar(&o.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
+	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
+	o.bounding.flags(flags)
 	flags.BoolVar(&o.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
 	o.demands.flags(flags)
 	flags.StringVar(&o.format, "format", "text", "text, json, sarif, junit, markdown or codequality")
@@ -197,8 +201,8 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		args, in.topology = []string{in.topology}, ""
 	}
 	if len(args) == 0 {
-		if in.topology == "" || in.lfts == "" && !in.wanted() {
-			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE")
+		if in.topology == "" || in.lfts == "" && !in.wanted() && in.bound == "" {
+			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, or --bound FILE")
 		}
 		if in.lfts == "" && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
@@ -209,12 +213,12 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.policy}, in.plans...)...)
+		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.bound, in.policy}, in.plans...)...)
 	}
 	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
-	if err := oneStdin(append([]string{in.policy, in.certificate}, in.plans...)...); err != nil {
+	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound}, in.plans...)...); err != nil {
 		return err
 	}
 	return a.resolve(in, args[0], !in.wanted())
@@ -321,6 +325,11 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 			return nil, fileError(ctx, err)
 		}
 		in.findings, in.undecided = append(in.findings, findings...), append(in.undecided, undecided...)
+	}
+	if x.tables != nil || in.bound != "" || in.write != "" {
+		if err := a.checkBounds(ctx, in, x.fabric, x.result); err != nil {
+			return nil, err
+		}
 	}
 	x.result.Add(in.findings...)
 	x.result.Leave(in.undecided...)

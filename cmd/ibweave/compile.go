@@ -42,6 +42,7 @@ const defaultInstallDir = "/etc/opensm/ibweave"
 type order struct {
 	routeFlags
 	outputForm
+	bounding
 	engine, output string
 	guid2lid       string
 	esp0           bool
@@ -121,6 +122,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 		"switches on top of the up*/down* order, highest first, for fattree those of the highest level: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
 	o.outputForm.define(flags, "form of the summary, text or json")
+	o.bounding.flags(flags)
 	flags.StringVarP(&o.output, "output", "o", "", "`DIR` to write")
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
@@ -438,6 +440,11 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
 	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
+	bounds, err := c.bounding.find(ctx, a, r.Routing.Fabric)
+	if err != nil {
+		return err
+	}
+	r.Verify.CompareBounds(bounds...)
 	c.result = r
 	return nil
 }

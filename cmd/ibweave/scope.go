@@ -59,7 +59,7 @@ func drawn(flags string, seed scope) []scope {
 // two ways of saying the same.
 var scopes = map[string][]scope{
 	"check": {
-		{flags: network + " certificate copying explain fail-on format node-name-map plan policy report rules vl-credits wiring"},
+		{flags: network + " bound bound-iterations write-bound certificate copying explain fail-on format node-name-map plan policy report rules vl-credits wiring"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
@@ -70,7 +70,7 @@ var scopes = map[string][]scope{
 		{flags: "seed", not: "bisections=0", why: random, note: true},
 	},
 	"compile": {
-		{flags: "dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl strict topology vls"},
+		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl strict topology vls"},
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
 		{flags: "mcast", with: "groups"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},

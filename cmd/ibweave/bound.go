@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// bounding is the flags of check and compile about lower bounds of the load.
+type bounding struct {
+	rounds int
+	write  string // file; "" for none
+}
+
+// writeRounds is for how many rounds lengths are sought for a file, where nobody says.
+const writeRounds = 200
+
+func (b *bounding) flags(flags *pflag.FlagSet) {
+	flags.IntVar(&b.rounds, "bound-iterations", 0, "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried")
+	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
+}
+
+// find looks for bounds and writes them.
+func (b *bounding) find(ctx context.Context, a *app, f *fabric.Fabric) ([]*bound.Bound, error) {
+	s := a.startStage("bound")
+	defer s.end()
+	opt := bound.Options{Rounds: b.rounds}
+	if b.write != "" && b.rounds == 0 {
+		opt.Rounds = writeRounds
+	}
+	found, err := bound.Find(ctx, f, opt)
+	if err != nil {
+		return nil, err
+	}
+	if b.write == "" {
+		return found.List(), nil
+	}
+	var text []byte
+	for _, x := range found.List() {
+		text = x.Certificate.Append(text)
+	}
+	if text == nil {
+		return nil, inputf("--write-bound %s: there is no bound, since no cable between switches has routes", b.write)
+	}
+	return found.List(), a.writeOutput(b.write, text)
+}
+
+// checkBounds adds to r how far its load is above the bounds that are found, and those of a file
+// that hold.
+func (a *app) checkBounds(ctx context.Context, in *audit, f *fabric.Fabric, r *verify.Result) error {
+	var list []*bound.Bound
+	if in.bound == "" || in.lfts != "" || in.bounding != (bounding{}) {
+		var err error
+		if list, err = in.bounding.find(ctx, a, f); err != nil {
+			return err
+		}
+	}
+	if in.bound != "" {
+		data, err := a.readAudited(in, in.bound)
+		if err != nil {
+			return err
+		}
+		proofs, err := bound.Read(in.bound, data)
+		if err != nil {
+			return err
+		}
+		for _, c := range proofs {
+			if err := c.Check(f, nil); err != nil {
+				r.Add(verify.Finding{Rule: verify.BoundRule, Severity: verify.Error, Message: err.Error(), Count: 1})
+				continue
+			}
+			load, _ := c.Bound.Float64()
+			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Certificate: c})
+		}
+	}
+	r.CompareBounds(list...)
+	return nil
+}

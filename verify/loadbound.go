@@ -1,0 +1,73 @@
+package verify
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// LoadBound is the greatest relative load of tables beside proven lower bounds: how much better
+// other tables could be.
+type LoadBound struct {
+	// Load is the routes on the most loaded channel between switches, those on slower cables
+	// times the rate of the fastest over theirs; 0 where tables do not deliver all pairs and
+	// without tables.
+	Load   float64      `json:"load"`
+	Bounds []LowerBound `json:"bounds"` // never nil
+}
+
+// LowerBound is a Load that no tables are below.
+type LowerBound struct {
+	Paths string   `json:"paths"` // tables that it is about: any; shortest, those that keep to shortest paths
+	Least float64  `json:"least"`
+	Exact *big.Rat `json:"-"`     // the same
+	Above float64  `json:"above"` // part of Least by which Load is above; 0 without Load
+	// Unit is the lumps of routes that the bound counts, since a switch has one port for a
+	// LID; 1 where it does not matter.
+	Unit    int64  `json:"unit"`
+	Witness string `json:"witness"` // why, in words
+}
+
+// CompareBounds fills in r.Bound. Of bounds for the same paths the greatest counts, of equal
+// ones the first. Without a bound and without routes between switches there is nothing to say.
+func (r *Result) CompareBounds(list ...*bound.Bound) {
+	b := &LoadBound{Bounds: []LowerBound{}}
+	if r.Unicast.Unreachable+r.Unicast.Loops == 0 {
+		b.Load = float64(r.Balance.MaxRoutes)
+		if m := r.Balance.MaxRelative; m != nil {
+			b.Load = m.Load
+		}
+	}
+	for paths := bound.AnyPaths; paths <= bound.ShortestPaths; paths++ {
+		var best *bound.Bound
+		for _, x := range list {
+			if x.Certificate.Paths == paths && (best == nil || x.Exact.Cmp(best.Exact) > 0) {
+				best = x
+			}
+		}
+		if best == nil || len(b.Bounds) > 0 && best.Exact.Cmp(b.Bounds[0].Exact) <= 0 {
+			continue
+		}
+		x := LowerBound{Paths: paths.String(), Least: best.Load, Exact: best.Exact, Unit: best.Unit, Witness: best.Words}
+		if b.Load > 0 {
+			x.Above = b.Load/best.Load - 1
+		}
+		b.Bounds = append(b.Bounds, x)
+	}
+	if len(b.Bounds) > 0 {
+		r.Bound = b
+	}
+}
+
+// LoadText writes a load, rounded down to a tenth: "714" or "714.2".
+func LoadText(x *big.Rat) string {
+	tenths := new(big.Int).Mul(x.Num(), big.NewInt(10))
+	tenths.Div(tenths, x.Denom())
+	s := text.Grouped(tenths.Int64() / 10)
+	if rest := tenths.Int64() % 10; rest != 0 {
+		s += fmt.Sprintf(".%d", rest)
+	}
+	return s
+}
