@@ -100,6 +100,7 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 		row("", "%s on %s, %s, take the most time, as %s on %s",
 			text.CountGrouped(m.Routes, "route", "routes"), m.Link, m.Rate, text.Grouped(int64(math.Round(m.Load))), m.Fastest)
 	}
+	idle(r, opt, row)
 	bounds(r, row)
 	c := &r.CreditLoops
 	row("credit loops", "%s on %s; %s between %s",
@@ -114,6 +115,41 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 			text.Grouped(g.Missing), text.Grouped(g.Duplicates), text.CountGrouped(g.Loops, "sender", "senders"), text.Grouped(g.Stray))
 		row("", "%s of unicast and multicast together; %s", text.CountGrouped(g.CreditLoops, "credit loop", "credit loops"),
 			text.CountGrouped(g.Dependencies, "dependency", "dependencies"))
+	}
+}
+
+// idleWords says what reasons of idle channels are.
+var idleWords = map[string]string{
+	verify.IdleNoHosts:     "to or from a switch that no host needs",
+	verify.IdleNotShortest: "on no shortest path",
+	verify.IdleSlow:        "slower than others of their switch",
+	verify.IdleFewLIDs:     "to fewer LIDs than cables",
+	verify.IdleUnused:      "that the tables could use",
+}
+
+// idle prints how many channels have no routes, by reason, and with Verbose each of them.
+func idle(r *verify.Result, opt *Options, row func(name, format string, args ...any)) {
+	list := r.Balance.Idle
+	if len(list) == 0 {
+		return
+	}
+	var parts []string
+	for _, reason := range verify.IdleReasons {
+		n := 0
+		for i := range list {
+			if list[i].Reason == reason {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, text.Grouped(n)+" "+idleWords[reason])
+		}
+	}
+	row("idle", "%s between switches: %s", text.CountGrouped(len(list), "channel", "channels"), strings.Join(parts, ", "))
+	if opt.Verbose {
+		for i := range list {
+			row("", "%s %s", list[i], list[i].Reason)
+		}
 	}
 }
 

@@ -123,6 +123,9 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 			list = append(list, p)
 		}
 	}
+	if notes {
+		r.Balance.Idle = u.explain(idle, isIdle)
+	}
 	if len(list) == 0 {
 		return
 	}
@@ -191,6 +194,52 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 		}
 	}
 	r.Findings = append(r.Findings, x)
+}
+
+// explain gives the reasons of idle channels.
+func (u *usable) explain(idle []fabric.PortID, isIdle []bool) (list []IdleChannel) {
+	var channels []fabric.PortID
+	for s := range fabric.NodeID(u.f.NumSwitches()) {
+		ports, _ := u.f.SwitchLinks(s)
+		channels = append(channels, ports...)
+	}
+	rate, fastest := make([]int64, u.f.NumPorts()), make([]int64, u.f.NumSwitches())
+	for i, x := range bound.Rates(u.f, channels) {
+		s := u.f.Owner(channels[i])
+		rate[channels[i]], fastest[s] = x, max(fastest[s], x)
+	}
+	for _, p := range idle {
+		from, to := u.f.Owner(p), u.f.Owner(u.f.Peer(p))
+		parallel := int64(0)
+		for _, o := range u.f.Neighbors(from) {
+			if o == to {
+				parallel++
+			}
+		}
+		x := IdleChannel{EndpointOf(u.f, p), IdleUnused}
+		switch {
+		case u.isSpare(from, isIdle) || u.isSpare(to, isIdle):
+			x.Reason = IdleNoHosts
+		case !u.takes[p]:
+			x.Reason = IdleNotShortest
+		case rate[p] < fastest[from]:
+			x.Reason = IdleSlow
+		case u.lids[to] > 0 && u.lids[to] < parallel:
+			x.Reason = IdleFewLIDs
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// isSpare says whether s has no hosts, and only idle channels, none of which a shortest path could
+// take.
+func (u *usable) isSpare(s fabric.NodeID, isIdle []bool) bool {
+	ports, _ := u.f.SwitchLinks(s)
+	return !u.hasHosts(s) && !slices.ContainsFunc(ports, func(p fabric.PortID) bool {
+		q := u.f.Peer(p)
+		return !isIdle[p] || !isIdle[q] || u.takes[p] || u.takes[q]
+	})
 }
 
 // unused lists the switches of which all channels are idle in both directions, and some

@@ -38,6 +38,55 @@ func far(f *fabric.Fabric) [][]int {
 	return d
 }
 
+// idleReasons is why channels are idle, by the definitions.
+func idleReasons(f *fabric.Fabric, channels, idle []fabric.PortID, usable map[fabric.PortID]bool, lids, hosts []int) (list []IdleChannel) {
+	ends := func(p fabric.PortID) [2]fabric.NodeID { return [2]fabric.NodeID{f.Owner(p), f.Owner(f.Peer(p))} }
+	spare := func(s fabric.NodeID) bool {
+		for _, p := range channels {
+			if (ends(p)[0] == s || ends(p)[1] == s) && (usable[p] || !slices.Contains(idle, p)) {
+				return false
+			}
+		}
+		return hosts[s] == 0
+	}
+	for _, p := range idle {
+		faster, parallel, known := false, 0, map[int]int{}
+		for _, q := range channels {
+			if rate := f.Link(q).Mbps(); rate > 0 {
+				known[rate]++
+			}
+		}
+		rate := func(q fabric.PortID) int {
+			best := f.Link(q).Mbps()
+			for x, n := range known {
+				if f.Link(q).Mbps() == 0 && (n > known[best] || n == known[best] && x > best) {
+					best = x
+				}
+			}
+			return best
+		}
+		for _, q := range channels {
+			faster = faster || ends(q)[0] == ends(p)[0] && rate(q) > rate(p)
+			if ends(q) == ends(p) {
+				parallel++
+			}
+		}
+		to := ends(p)[1]
+		reason := IdleUnused
+		if spare(ends(p)[0]) || spare(to) {
+			reason = IdleNoHosts
+		} else if !usable[p] {
+			reason = IdleNotShortest
+		} else if faster {
+			reason = IdleSlow
+		} else if lids[to] > 0 && lids[to] < parallel {
+			reason = IdleFewLIDs
+		}
+		list = append(list, IdleChannel{EndpointOf(f, p), reason})
+	}
+	return list
+}
+
 // balance is what the slow checker says of loads: everything but the routes by the
 // definitions, pair of switches by pair of switches.
 func (s *slow) balance(t testing.TB, r *Result) (b BalanceCounts) {
@@ -130,6 +179,9 @@ func (s *slow) balance(t testing.TB, r *Result) (b BalanceCounts) {
 			out[x]++
 			in[y]++
 		}
+	}
+	if r.Unicast.Unreachable+r.Unicast.Loops == 0 {
+		b.Idle = idleReasons(f, channels, idle, usable, lids, hosts)
 	}
 	sum := func(set map[int]bool) (n float64) {
 		for to := range set {

@@ -110,9 +110,30 @@ type BalanceCounts struct {
 	// IdleLinks counts those without routes, 0 when none has any. Rule IdleLinks is about
 	// the ones among them that shortest paths could take.
 	IdleLinks int `json:"idle_links"`
+	// Idle lists them with reasons, in the order of GUIDs and ports; nil where tables do not
+	// deliver all pairs, and from an IncrementalChecker.
+	Idle []IdleChannel `json:"idle,omitempty"`
 	// MaxRelative is nil unless the rates of cables between switches are known and differ.
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
 }
+
+// IdleChannel is a channel between switches without routes: the port that it leaves.
+type IdleChannel struct {
+	Endpoint
+	Reason string `json:"reason"` // one of IdleReasons
+}
+
+// IdleReasons are why channels have no routes; the first that is true counts.
+var IdleReasons = []string{IdleNoHosts, IdleNotShortest, IdleSlow, IdleFewLIDs, IdleUnused}
+
+// The reasons.
+const (
+	IdleNoHosts     = "no-hosts"     // a switch at one end has no hosts, and no shortest path between hosts passes it
+	IdleNotShortest = "not-shortest" // no shortest path between hosts takes it
+	IdleSlow        = "slow"         // the switch that it leaves has a faster cable to another switch
+	IdleFewLIDs     = "few-lids"     // the hosts of the switch that it leads to have fewer LIDs than there are cables to it
+	IdleUnused      = "unused"       // none of these: the tables could use it
+)
 
 // Hop is a channel that leaves a switch.
 type Hop struct {

@@ -1069,7 +1069,10 @@ func TestJSON(t *testing.T) {
  "management": {"pairs": 24, "unreachable": 0, "loops": 0, "credit_loops": 1},
  "credit_loops": {"count": 1, "vls": 1, "cycles": [` + loop + `], "channels": 6, "dependencies": 6},
  "multicast": {"groups": 0, "mlids": 0, "pairs": 0, "missing": 0, "duplicates": 0, "loops": 0, "stray": 0, "credit_loops": 0, "dependencies": 0},
- "balance": {"max_routes_per_link": 3, "mean_routes_per_link": 1.5, "max_link": {"switch": "0x0000000000005000", "name": "switch 0", "port": 1, "vl": 0}, "idle_links": 3},
+ "balance": {"max_routes_per_link": 3, "mean_routes_per_link": 1.5, "max_link": {"switch": "0x0000000000005000", "name": "switch 0", "port": 1, "vl": 0}, "idle_links": 3, "idle": [
+  {"node": "0x0000000000005000", "name": "switch 0", "port": 2, "reason": "unused"},
+  {"node": "0x0000000000005100", "name": "switch 1", "port": 2, "reason": "unused"},
+  {"node": "0x0000000000005200", "name": "switch 2", "port": 2, "reason": "unused"}]},
  "undecided": [],
  "findings": [
   {"rule": "credit-loop", "severity": "error", "message": "3 channels wait for each other; shortest cycle, 3 channels: \"switch 0\"[1] (LID 6) -> \"switch 1\"[1] (LID 4) -> \"switch 2\"[1] (LID 5) -> \"switch 0\"[1]",

@@ -61,6 +61,7 @@ var scopes = map[string][]scope{
 	"check": {
 		{flags: network + " bound bound-iterations write-bound certificate copying explain fail-on format node-name-map plan policy report rules vl-credits wiring"},
 		{flags: "mtu", with: "vl-credits"},
+		{flags: "verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
 	},
