@@ -81,7 +81,13 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 		if p.form != Stanzas {
 			what = "line"
 		}
-		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends", p.portName(l), p.peerName(l), what)
+		others := ""
+		if !p.lenient { // which goes on to the next
+			if n := p.countAstray(); n > 1 {
+				others = fmt.Sprintf("; so it is with %d lines: is the text cut short?", n)
+			}
+		}
+		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends%s", p.portName(l), p.peerName(l), what, others)
 	}
 	n := &p.nodes[peer]
 	if l.peerNum > n.ports {
@@ -105,6 +111,16 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	}
 	l.back, b.back = at, i
 	return nil
+}
+
+// countAstray counts the lines of ports whose peer is nowhere in the text.
+func (p *parser) countAstray() (n int) {
+	for i := range p.ports {
+		if p.find(p.ports[i].peer) < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // agreeOnLink gives both ends of a cable the same width and speed: what only

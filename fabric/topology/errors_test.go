@@ -232,9 +232,9 @@ var broken = []struct {
 		text: "Switch 4 \"S-0000000000000005\"\n" +
 			"\n" +
 			"Switch 4 \"S-0000000000000005\"\n",
-		err: "in:3:9: GUID 0x0000000000000005 is used twice: the node of line 1 has it too\n" +
+		err: "in:3:9: GUID 0x0000000000000005 is used twice: the node of line 1 has it too; want one capture in a file\n" +
 			"    Switch 4 \"S-0000000000000005\"",
-		problems: "line 3: GUID 0x0000000000000005 is used twice: the node of line 1 has it too; stanza dropped\n",
+		problems: "line 3: GUID 0x0000000000000005 is used twice: the node of line 1 has it too; want one capture in a file; stanza dropped\n",
 		want:     "Switch 5 \"S-0000000000000005\" ports 4\n",
 	},
 	{

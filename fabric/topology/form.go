@@ -36,7 +36,7 @@ const recognizeWithin = 64 << 10
 // line that only one form has.
 func Recognize(data []byte) Form {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
-	return recognize(withLF(data[:min(len(data), 64*recognizeWithin)]), recognizeWithin)
+	return recognize(withLF(withoutEscapes(data[:min(len(data), 64*recognizeWithin)])), recognizeWithin)
 }
 
 // recognize is Recognize where the ends of lines are LF, within so many bytes.

@@ -23,6 +23,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(logged))
 	f.Add([]byte(strings.ReplaceAll(logged, "\n", "\r\r\n")))
 	f.Add([]byte(strings.ReplaceAll(logged, "\n", "\r")))
+	f.Add([]byte(wrapped(strings.Repeat("# a line of a comment that is of some length\n", 2)+logged, minColumns, true)))
+	f.Add([]byte(strings.Replace(strings.ReplaceAll(logged, "lid", "\x1b[1mlid\x1b[m"), "enhanced", "enhsrc/x.c:1; failed\nancedibwarn: [7] x\n", 1)))
 	f.Fuzz(func(t *testing.T, data []byte) { checkParse(t, data) })
 }
 

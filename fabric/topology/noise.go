@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"math"
 
@@ -43,11 +44,15 @@ func (p *parser) checkEnds(data []byte) error {
 	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
 		return &fabric.ParseError{File: p.file, Line: 1, Err: errMark}
 	}
-	n := bytes.IndexByte(data, '\r')
-	if n < 0 {
-		return nil
+	for _, x := range []struct {
+		c   byte
+		err error
+	}{{'\r', errCR}, {escape, errEscape}} {
+		if n := bytes.IndexByte(data, x.c); n >= 0 {
+			return &fabric.ParseError{File: p.file, Line: 1 + bytes.Count(data[:n], []byte("\n")), Err: x.err}
+		}
 	}
-	return &fabric.ParseError{File: p.file, Line: 1 + bytes.Count(data[:n], []byte("\n")), Err: errCR}
+	return nil
 }
 
 // noise is what kind of foreign line a line is.
@@ -93,16 +98,25 @@ func fromSource(text []byte) bool {
 // foreign is lines that are no topology text, by kind of noise: the first one and how many.
 type foreign [noises]struct {
 	first place
+	text  string // of the first, where it is not the whole line
 	n     int
 }
 
 // add counts lines.
 func (f *foreign) add(kind noise, first place, n int) {
 	x := &f[kind]
-	if x.n == 0 {
-		x.first = first
+	if x.n == 0 || first.num < x.first.num {
+		x.first, x.text = first, ""
 	}
 	x.n = min(x.n+n, math.MaxInt32)
+}
+
+// addText counts what is a part of a line.
+func (f *foreign) addText(kind noise, at place, text []byte) {
+	first := f[kind].n == 0
+	if f.add(kind, at, 1); first {
+		f[kind].text = string(text[:min(len(text), 256)])
+	}
 }
 
 // any says whether there are any.
@@ -154,6 +168,7 @@ func (p *parser) tellNoise() {
 	for kind, rule := range [noises]Kind{otherText: ForeignLines, sweepTimeout: SweepTimeout, sweepError: SweepError} {
 		if x := &p.noise[kind]; x.n > 0 {
 			q := p.problem(rule, x.first, 0, "")
+			q.Text = cmp.Or(x.text, q.Text)
 			q.Message, q.Count = q.Text, x.n
 		}
 	}
@@ -172,4 +187,6 @@ func (f *foreign) first() (first place) {
 var (
 	errMark = errors.New("a byte order mark: want none")
 	errCR   = errors.New("a carriage return: want LF alone at the end of lines")
+
+	errEscape = errors.New("a control sequence of a terminal: want none")
 )

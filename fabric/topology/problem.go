@@ -29,6 +29,8 @@ const (
 	SweepTimeout Kind = "sweep-timeout"
 	// SweepError is any other error line of that tool.
 	SweepError Kind = "sweep-error"
+	// WrappedLines are lines that a terminal cut at its last column; they are whole again.
+	WrappedLines Kind = "wrapped-lines"
 	// InvalidLID is a LID that no end port can have; the port has none then.
 	InvalidLID Kind = "invalid-lid"
 	// Loopback is a cable from a port to itself, a loopback plug. The port has no cable

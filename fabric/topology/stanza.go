@@ -367,7 +367,11 @@ func (p *parser) identify(n *node, id nodeID) error {
 		return p.failHere(id.at, lost, "id %q is used twice: line %d has it too", id.text, p.nodes[p.nameNode[n.id.value]].header.num)
 	}
 	if other, ok := p.byGUID[n.guid]; ok {
-		return p.failHere(id.at, lost, "GUID %s is used twice: the node of line %d has it too", n.guid, p.nodes[other].header.num)
+		again := ""
+		if bytes.Equal(p.textOf(p.line), p.textOf(p.nodes[other].header)) {
+			again = "; want one capture in a file"
+		}
+		return p.failHere(id.at, lost, "GUID %s is used twice: the node of line %d has it too%s", n.guid, p.nodes[other].header.num, again)
 	}
 	return nil
 }

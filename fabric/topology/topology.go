@@ -58,8 +58,9 @@ func (p *parser) fillLines(to *Lines) {
 // its lines. Nodes get their place in the text as Node.Order.
 //
 // Text is read as terminals and editors leave it: with a byte order mark, with CRLF or
-// CR, with blanks for tabs or none, with foreign lines before the first stanza, behind the
-// last and between them. ibdiagnet's own ibnetdiscover text has the labels of ports.
+// CR, with blanks for tabs or none, with colours, wrapped at the last column, with foreign
+// lines before the first stanza, behind the last and between them, and with errors of the
+// sweep amid lines. ibdiagnet's own ibnetdiscover text has the labels of ports.
 //
 // Errors are *fabric.ParseError. A read that is not lenient stops at the first line that
 // is wrong by itself, and after that at the first that contradicts another. A
@@ -86,13 +87,18 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, er
 			return nil, nil, err
 		}
 	}
-	p.data = withLF(bytes.TrimPrefix(data, []byte(byteOrderMark)))
+	p.data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	if !opt.Strict {
+		p.data = withLF(withoutEscapes(p.data))
+		p.unwrap()
+		p.cutMessages()
+	}
 	if err := p.read(); err != nil {
-		return nil, nil, err
+		return nil, nil, p.hinted(err)
 	}
 	f, err := p.resolve()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, p.hinted(err)
 	}
 	if opt.Lines != nil {
 		p.fillLines(opt.Lines)

@@ -1,0 +1,272 @@
+package topology
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Terminals print the text in columns and colours, and their logs and copies keep that.
+// This file makes the text of it that the tool printed. Numbers of lines stay.
+
+// escape begins a control sequence of a terminal (ECMA-48).
+const escape = '\x1b'
+
+// withoutEscapes is data without control sequences: colours, titles of windows, modes.
+// Data without any is returned as it is.
+func withoutEscapes(data []byte) []byte {
+	if bytes.IndexByte(data, escape) < 0 {
+		return data
+	}
+	out := make([]byte, 0, len(data))
+	for len(data) > 0 {
+		n := bytes.IndexByte(data, escape)
+		if n < 0 {
+			return append(out, data...)
+		}
+		out = append(out, data[:n]...)
+		data = data[n+escapeLen(data[n:]):]
+	}
+	return out
+}
+
+// escapeLen is the length of the control sequence that data begins with. None goes beyond
+// its line.
+func escapeLen(data []byte) int {
+	line, _ := cutLine(data)
+	within := func(n int, low, high byte) int {
+		for n < len(line) && low <= line[n] && line[n] <= high {
+			n++
+		}
+		return n
+	}
+	switch {
+	case len(line) < 2:
+		return 1
+	case line[1] == '[': // parameters, intermediates, and one that ends it
+		return min(within(within(2, 0x30, 0x3f), 0x20, 0x2f)+1, len(line))
+	case line[1] == ']': // up to BEL or ESC \
+		if n := bytes.IndexAny(line, "\a\\"); n > 0 {
+			return n + 1
+		}
+		return len(line)
+	}
+	return min(within(1, 0x20, 0x2f)+1, len(line))
+}
+
+// The least and the greatest width of a terminal that unwrapped looks for, in columns.
+const (
+	minColumns = 60
+	maxColumns = 400
+	// maxTrimmed is how many blanks at the end of a row a copy may lack: those of the tabs in
+	// front of a comment.
+	maxTrimmed = 16
+)
+
+// unwrapped joins the rows of lines that a terminal has cut at its last column, and puts
+// empty lines in the place of rows that are joined. It says how many rows that are, at
+// how many columns, and the first line. Text is wrapped where its longest rows go on in the
+// next one, which begins as no line of the topology does. Other data is returned as it is.
+func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
+	if !hasOddRow(data) {
+		return data, 0, 0, place{}
+	}
+	lines := bytes.Split(data, []byte("\n"))
+	for _, l := range lines {
+		columns = max(columns, utf8.RuneCount(l))
+	}
+	if columns < minColumns || columns > maxColumns {
+		return data, 0, 0, place{}
+	}
+	goOn, stop := 0, 0 // longest rows that go on, and that do not
+	for i := range len(lines) - 1 {
+		if len(lines[i]) < columns || utf8.RuneCount(lines[i]) != columns || !beginsRecord(lines[i]) {
+			continue
+		}
+		if continues(lines[i+1]) {
+			goOn++
+		} else if len(lines[i+1]) > 0 {
+			stop++
+		}
+	}
+	if goOn < 2 || stop > goOn/2 {
+		return data, 0, 0, place{}
+	}
+	out = make([]byte, 0, len(data)+len(lines)*maxTrimmed/4)
+	for i := 0; i < len(lines); i++ {
+		begin := i
+		out = append(out, lines[i]...)
+		for i+1 < len(lines) && beginsRecord(lines[begin]) && continues(lines[i+1]) {
+			missing := columns - utf8.RuneCount(lines[i])
+			if missing > maxTrimmed {
+				break
+			}
+			out = append(append(out, strings.Repeat(" ", missing)...), lines[i+1]...)
+			if rows++; rows == 1 {
+				first.num = int32(begin) + 1
+			}
+			i++
+		}
+		out = append(out, strings.Repeat("\n", i-begin+1)...)
+	}
+	return out[:len(out)-1], rows, columns, first
+}
+
+// hasOddRow says whether a row begins with two bytes that no line of a stanza begins with, as
+// at least one of several that go on does.
+func hasOddRow(data []byte) bool {
+	for rest := data; len(rest) > 0; {
+		var row []byte
+		if row, rest = cutLine(rest); len(row) == 0 || row[0] == '[' || row[0] == '#' {
+			continue
+		}
+		if len(row) < 2 || !strings.Contains("vedesyswcarthcSwCaHcRt", string(row[:2])) {
+			return true
+		}
+	}
+	return false
+}
+
+// continues says whether a row may be the rest of a line: it begins as none does.
+func continues(row []byte) bool {
+	return len(bytes.TrimSpace(row)) > 0 && !beginsRecord(row) && kindOfNoise(row) == otherText
+}
+
+// beginsRecord says whether a row begins as a line of topology text does that is not a
+// comment.
+func beginsRecord(row []byte) bool {
+	l := line{text: row}
+	l.skipBlanks()
+	if isListLine(row, l.at) || headWord(l) != 0 || isNodeLine(l) || isInfoRow(l) && bytes.Contains(row, linkBegin) {
+		return true
+	}
+	if l.is('[') { // behind the number of the port, its label and GUID is the peer, and no comment
+		comment, quote := bytes.IndexByte(row, '#'), bytes.IndexByte(row, '"')
+		l.at++
+		l.skipBlanks()
+		return l.decimal() >= 0 && quote >= 0 && (comment < 0 || quote < comment)
+	}
+	start := l
+	word := l.letters()
+	switch {
+	case headerKind(word) != 0:
+		return isHeader(l, word)
+	case isBefore(word):
+		l.skipBlanks()
+		return l.is('=') || l.is('+')
+	}
+	return slices.ContainsFunc([]string{"Chassis ", "Hostname: ", "Non-Chassis Nodes"}, func(s string) bool { return bytes.HasPrefix(start.rest(), []byte(s)) })
+}
+
+// unwrap makes lines of the rows of a terminal, and says so.
+func (p *parser) unwrap() {
+	data, rows, columns, first := unwrapped(p.data)
+	if rows == 0 {
+		return
+	}
+	p.data = data
+	q := p.problem(WrappedLines, first, 0, fmt.Sprintf("cut at column %d by a terminal, as %d rows are: joined again", columns, rows))
+	q.Text, q.Count = "", rows
+}
+
+// messages are what lines of libibumad and libibmad begin with, which a tool may print amid
+// a line of its other stream; those of libibnetdisc begin with the name of a source file.
+var messages = [][]byte{[]byte("ibwarn: ["), []byte("iberror: ["), []byte("ibpanic: ["), []byte("ibdebug: [")}
+
+// cutMessages takes errors of the sweep out of lines that they stand in. What stands in front
+// of one goes on in the next line, unless that begins as a line of its own.
+func (p *parser) cutMessages() {
+	if !bytes.Contains(p.data, []byte(": [")) && !bytes.Contains(p.data, []byte(".c:")) {
+		return
+	}
+	out := make([]byte, 0, len(p.data))
+	num := int32(0)
+	for rest := p.data; len(rest) > 0; {
+		var text []byte
+		text, rest = cutLine(rest)
+		num++
+		ends := 1
+		for n := messageIn(text); n > 0; n = messageIn(text) {
+			p.noise.addText(kindOfNoise(text[n:]), place{num: num + int32(ends) - 1}, text[n:])
+			text = text[:n:n]
+			following, behind := cutLine(rest)
+			if !continues(following) && (messageIn(following) < 0 || beginsRecord(following)) {
+				break
+			}
+			text, rest = append(text, following...), behind
+			ends++
+		}
+		num += int32(ends) - 1
+		out = append(append(out, text...), strings.Repeat("\n", ends)...)
+	}
+	p.data = out
+}
+
+// messageIn is where in a line an error of the sweep begins, -1 for none or where it
+// is the whole line.
+func messageIn(text []byte) int {
+	for _, m := range messages {
+		if n := bytes.Index(text, m); n > 0 {
+			return n
+		}
+	}
+	n := bytes.Index(text, []byte(".c:"))
+	if n <= 0 {
+		return -1
+	}
+	from := n
+	for from > 0 && isPath(text[from-1]) {
+		from--
+	}
+	if k := sourcePath(text[from:n]); from > 0 || k == 0 || text[k-1] != '/' { // else dir/src/name.c
+		from += k
+	}
+	if from == 0 || !fromSource(text[from:]) || len(bytes.TrimSpace(text[:from])) == 0 {
+		return -1
+	}
+	return from
+}
+
+// sourcePath is where in a run of letters, points and slashes the path of a source file
+// begins: src/query_smp.c, ../libibnetdisc/query_smp.c, /build/rdma-core/..
+func sourcePath(run []byte) int {
+	if k := bytes.LastIndex(run, []byte("../")); k >= 0 {
+		return k
+	}
+	src := bytes.LastIndex(run, []byte("src/"))
+	for k := range run {
+		l := line{text: run, at: k + 1}
+		if run[k] == '/' && k+1 != src && len(l.letters()) >= 3 && run[k+1] >= 'a' && bytes.IndexByte(l.rest(), '/') >= 0 {
+			return k
+		}
+	}
+	return max(src, 0)
+}
+
+// isPath says whether a byte may be of the path of a source file.
+func isPath(c byte) bool {
+	return c == '/' || c == '.' || c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// hinted says behind an error that the text may be cut, where it ends amid a line.
+func (p *parser) hinted(err error) error {
+	parse, ok := err.(*fabric.ParseError)
+	last := p.data[bytes.LastIndexByte(p.data, '\n')+1:]
+	if !ok || len(last) == 0 || len(p.nodes) == 0 {
+		return err
+	}
+	l := line{text: last}
+	l.skipBlanks()
+	port := l.is('[') && bytes.Count(last, []byte(`"`)) < 2
+	word := l.letters()
+	header := headerKind(word) != 0 && bytes.Count(last, []byte(`"`)) < 2 || isBefore(word) && bytes.IndexByte(last, '=') < 0
+	if !port && !header {
+		return err
+	}
+	parse.Err = fmt.Errorf("%w; the text ends amid line %d: is it cut short?", parse.Err, bytes.Count(p.data, []byte("\n"))+1)
+	return parse
+}
