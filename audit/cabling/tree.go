@@ -24,7 +24,7 @@ func recognizeFatTree(f *fabric.Fabric) *Shape {
 	s := &Shape{Kind: FatTree, level: levels.Of(f)}
 	s.LevelFit = levels.Share(f, s.level)
 	s.Levels = levelSizes(s.level)
-	if len(s.Levels) < 2 || len(s.Levels) > len(levelCounts)-1 {
+	if len(s.Levels) < 2 || len(s.Levels) > len(levelCounts)-1 || above(f, s.level) > 1./3 {
 		return nil
 	}
 	x := &blockFinder{f: f, level: s.level, explained: make([]bool, f.NumPorts())}
@@ -565,6 +565,11 @@ func gaps(row []fabric.PortNum, most fabric.PortNum) []fabric.PortNum {
 // isLevelled says whether a fabric that is no fat tree has levels nevertheless: half of the
 // cables join neighbouring ones, and seven of eight hosts are on leaves.
 func isLevelled(f *fabric.Fabric, level []int32) bool {
+	return slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8
+}
+
+// above is the share of the hosts that are above leaves.
+func above(f *fabric.Fabric, level []int32) float64 {
 	all, above := 0, 0
 	for s, n := range levels.Hosts(f) {
 		all += n
@@ -572,7 +577,7 @@ func isLevelled(f *fabric.Fabric, level []int32) bool {
 			above += n
 		}
 	}
-	return slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && 8*above <= all
+	return float64(above) / float64(max(1, all))
 }
 
 // levelSizes counts switches by level.

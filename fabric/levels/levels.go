@@ -29,22 +29,20 @@ func Of(f *fabric.Fabric) []int32 {
 	if f.NumSwitches() == 0 {
 		return nil
 	}
-	leaves, pendants := r.findLeaves()
-	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
-	search.Run(r.neighbors, leaves...)
-	r.level = search.Distance
-	for s := range r.level {
-		r.level[s] = max(r.level[s], 0)
-	}
-	for c := int32(1); c < slices.Max(r.level); c++ {
-		if r.foldDown(c) {
-			c = 0 // what came down may have left others alone
+	var parts int
+	r.part, parts = graph.Components(len(r.near), r.neighbors)
+	leaves := r.findLeaves(parts)
+	level := r.rank(leaves)
+	if some := r.ofOneColour(leaves, parts); len(some) < len(leaves) {
+		other := r.rank(some)
+		cost, less := r.costs(level, parts), r.costs(other, parts)
+		for s, i := range r.part {
+			if less[i] < cost[i] {
+				level[s] = other[s]
+			}
 		}
 	}
-	for _, s := range pendants {
-		r.level[s] = max(0, r.level[r.near[s][0]]-1)
-	}
-	return r.level
+	return level
 }
 
 // Share is the share of the cables between switches that join neighbouring levels, 1
@@ -82,56 +80,116 @@ func Hosts(f *fabric.Fabric) []int {
 
 // ranker finds levels.
 type ranker struct {
-	f      *fabric.Fabric
-	near   [][]fabric.NodeID // by switch: its neighbours, each once, by NodeID
-	hosts  []int             // by switch
-	level  []int32           // by switch
-	shared []int32           // by switch; see likeness
+	f        *fabric.Fabric
+	near     [][]fabric.NodeID // by switch: its neighbours, each once, by NodeID
+	part     []int32           // by switch: what cables join
+	hosts    []int             // by switch
+	isLeaf   []bool            // by switch: it has as many hosts as leaves have, and is no spine with hosts
+	pendants []fabric.NodeID   // of these, switches with one neighbour
+	level    []int32           // by switch
+	shared   []int32           // by switch; 0 outside isLikeBelow
 }
 
 func (r *ranker) neighbors(s fabric.NodeID) []fabric.NodeID { return r.near[s] }
 
-// findLeaves lists the switches of each part that have at least half as many hosts as the
-// switch of the median host, spines with hosts apart. Those with one neighbour are
-// pendants, if others are left: they are below their neighbour, wherever that is.
-func (r *ranker) findLeaves() (leaves, pendants []fabric.NodeID) {
-	part, count := graph.Components(len(r.near), r.neighbors)
-	counts := make([][]int, count)
-	for s, h := range r.hosts {
-		counts[part[s]] = append(counts[part[s]], h)
+// rank finds the levels that follow from some leaves.
+func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
+	search := graph.NewSearch[fabric.NodeID](len(r.near))
+	search.Run(r.neighbors, leaves...)
+	r.level = search.Distance
+	for s := range r.level {
+		r.level[s] = max(r.level[s], 0)
 	}
-	least := make([]int, count)
+	for c := int32(1); c < slices.Max(r.level); c++ {
+		if r.foldDown(c) {
+			c = 0 // what came down may have left others alone
+		}
+	}
+	for _, s := range r.pendants {
+		r.level[s] = max(0, r.level[r.near[s][0]]-1)
+	}
+	return r.level
+}
+
+// costs counts by part what levels do not explain: cables that do not join neighbouring ones,
+// and hosts above leaves.
+func (r *ranker) costs(level []int32, parts int) []int {
+	cost := make([]int, parts)
+	for s := range fabric.NodeID(len(r.near)) {
+		_, to := r.f.SwitchLinks(s)
+		for _, t := range to {
+			if d := level[s] - level[t]; s < t && d != 1 && d != -1 {
+				cost[r.part[s]]++
+			}
+		}
+		if level[s] > 0 {
+			cost[r.part[s]] += r.hosts[s]
+		}
+	}
+	return cost
+}
+
+// ofOneColour keeps the leaves of one colour of each part, which have most hosts.
+// Neighbours have different colours where that is possible, so every second level of a tree has the same.
+// Leaves that are joined to core switches have the colour of spines.
+func (r *ranker) ofOneColour(leaves []fabric.NodeID, parts int) []fabric.NodeID {
+	search := graph.NewSearch[fabric.NodeID](len(r.near))
+	for s := range fabric.NodeID(len(r.near)) {
+		search.Extend(r.neighbors, s)
+	}
+	odd := make([]int, parts) // hosts of odd colour, less those of even colour
+	for _, s := range leaves {
+		odd[r.part[s]] += r.hosts[s] * int(2*(search.Distance[s]&1)-1)
+	}
+	return slices.DeleteFunc(slices.Clone(leaves), func(s fabric.NodeID) bool {
+		return (search.Distance[s]&1 == 1) != (odd[r.part[s]] > 0)
+	})
+}
+
+// findLeaves fills in isLeaf and pendants, and lists the leaves that are no pendants. Leaves
+// are the switches of each part that have at least half as many hosts as the switch of the
+// median host, spines with hosts apart. Those with one neighbour are pendants, if others are
+// left: they are below their neighbour, wherever that is.
+func (r *ranker) findLeaves(parts int) (leaves []fabric.NodeID) {
+	counts := make([][]int, parts)
+	for s, h := range r.hosts {
+		counts[r.part[s]] = append(counts[r.part[s]], h)
+	}
+	least := make([]int, parts)
 	for i := range least {
 		least[i] = (medianHost(counts[i]) + 1) / 2
 	}
-	leaf := make([]bool, len(r.near))
+	many := make([]bool, len(r.near))
 	for s, h := range r.hosts {
-		leaf[s] = h >= least[part[s]]
+		many[s] = h >= least[r.part[s]]
 	}
-	others := make([]bool, count) // leaves that are no pendants
+	r.isLeaf = make([]bool, len(r.near))
+	others := make([]bool, parts) // leaves that are no pendants
 	for s := range fabric.NodeID(len(r.near)) {
-		if leaf[s] && !r.isHostedSpine(s, leaf) {
+		if many[s] && !r.isHostedSpine(s, many) {
+			r.isLeaf[s] = true
+			others[r.part[s]] = others[r.part[s]] || len(r.near[s]) > 1
+		}
+	}
+	for s := range fabric.NodeID(len(r.near)) {
+		switch {
+		case r.isLeaf[s] && len(r.near[s]) == 1 && others[r.part[s]]:
+			r.pendants = append(r.pendants, s)
+		case r.isLeaf[s]:
 			leaves = append(leaves, s)
-			others[part[s]] = others[part[s]] || len(r.near[s]) > 1
 		}
 	}
-	isPendant := func(s fabric.NodeID) bool { return len(r.near[s]) == 1 && others[part[s]] }
-	for _, s := range leaves {
-		if isPendant(s) {
-			pendants = append(pendants, s)
-		}
-	}
-	return slices.DeleteFunc(leaves, isPendant), pendants
+	return leaves
 }
 
-// isHostedSpine says whether s, among those that look like leaves, is a spine with hosts on
+// isHostedSpine says whether s, among switches with many hosts, is a spine with hosts on
 // it: two cables in five lead to such switches with more hosts, and to several of them.
-func (r *ranker) isHostedSpine(s fabric.NodeID, leaf []bool) bool {
+func (r *ranker) isHostedSpine(s fabric.NodeID, many []bool) bool {
 	_, to := r.f.SwitchLinks(s)
 	cables := 0
 	distinct := make(map[fabric.NodeID]bool)
 	for _, t := range to {
-		if leaf[t] && r.hosts[t] > r.hosts[s] {
+		if many[t] && r.hosts[t] > r.hosts[s] {
 			cables++
 			distinct[t] = true
 		}
@@ -156,8 +214,8 @@ func medianHost(counts []int) int {
 
 // foldDown looks at the parts into which the switches above level c fall. A part belongs
 // below level c if most of its lowest switches, on level c+1, are cabled as switches of
-// level c-1, or if it has levels of its own and most hosts on what would be leaves. It is
-// mirrored there. foldDown returns whether any was.
+// level c-1, or if c is above spines and most hosts of the part are on leaves, or on what
+// would be leaves. It is mirrored there. foldDown returns whether any was.
 func (r *ranker) foldDown(c int32) bool {
 	any := false
 	search := graph.NewSearch[fabric.NodeID](len(r.near))
@@ -174,7 +232,7 @@ func (r *ranker) foldDown(c int32) bool {
 		lowest, below := 0, 0
 		leaf, other := 0, 0 // hosts on what would be leaves, and on the others
 		for _, t := range part {
-			if r.level[t] == 2*c {
+			if r.level[t] == 2*c || r.isLeaf[t] {
 				leaf += r.hosts[t]
 			} else {
 				other += r.hosts[t]

@@ -148,6 +148,15 @@ func TestLevels(t *testing.T) {
 			k.hosts["l0.1"], k.hosts["l1.1"] = 1, 1
 			k.join(k.add(1, 1, "x"), []string{"l3.2"}, 1)
 		}},
+		{"a leaf on core switches, on the level of spines", func(k *sketch) {
+			k.tree(3, 4, 8, 3, 4)
+			k.join(k.add(1, 8, "sx"), []string{"c0.0", "c0.1", "c1.0", "c2.0"}, 2)
+		}},
+		{"a tree upside down, joined by cores", func(k *sketch) {
+			k.tree(2, 3, 8, 2, 3)
+			k.join(k.add(2, 0, "cj"), append(k.add(4, 0, "sj"), "s0.0", "s1.1"), 1)
+			k.join(k.add(3, 8, "lj"), []string{"sj0", "sj1", "sj2", "sj3"}, 1)
+		}},
 		{"leaves of management", func(k *sketch) {
 			k.tree(3, 4, 8, 3, 4)
 			k.join(k.add(2, 2, "lm"), []string{"s0.1"}, 2)
