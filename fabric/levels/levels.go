@@ -157,7 +157,7 @@ func (r *ranker) findLeaves(parts int) (leaves []fabric.NodeID) {
 	}
 	least := make([]int, parts)
 	for i := range least {
-		least[i] = (medianHost(counts[i]) + 1) / 2
+		least[i] = (MedianHost(counts[i]) + 1) / 2
 	}
 	many := make([]bool, len(r.near))
 	for s, h := range r.hosts {
@@ -197,10 +197,11 @@ func (r *ranker) isHostedSpine(s fabric.NodeID, many []bool) bool {
 	return 5*cables >= 2*len(to) && len(distinct) >= 2
 }
 
-// medianHost is the number of hosts of the switch that has the median host, 0 without any.
-func medianHost(counts []int) int {
+// MedianHost is the number of hosts of the switch that has the median host, 0 without any.
+// It sorts the numbers of hosts.
+func MedianHost[N int | int32](counts []N) N {
 	slices.Sort(counts)
-	left := 0
+	left := N(0)
 	for _, n := range counts {
 		left += n
 	}

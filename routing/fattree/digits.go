@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
@@ -287,7 +288,7 @@ func (p *plan) findUplinks() {
 	for _, u := range p.leaves {
 		counts = append(counts, p.indexCount[u])
 	}
-	slots := findMedian(counts) // of a switch of the level
+	slots := levels.MedianHost(counts) // of a switch of the level
 	for l := range p.height {
 		p.uplinkList[l] = p.listUplinks(l)
 		p.uplinks[l], p.distinctParents[l] = 1, 1

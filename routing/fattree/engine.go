@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -45,7 +46,7 @@ const (
 	joinedPairs   = 75
 )
 
-// Route finds levels, by the distance from opt.Roots where there are any, and fills the
+// Route takes levels from package levels, or the distance from opt.Roots where there are any, and fills the
 // tables. It refuses, with a *lft.DomainError, a fabric with a cable between switches
 // that are not on neighbouring levels; and without roots, one with many hosts on
 // upper levels, or with many pairs of leaves without a path up and then down.
@@ -59,16 +60,16 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	for s := range hosts {
 		hosts[s] = int32(len(f.HostsOn(fabric.NodeID(s))))
 	}
-	index, level := make([]int32, n), make([]int32, n)
+	index, level := make([]int32, n), levels.Of(f)
 	search := graph.NewSearch[fabric.NodeID](n)
 	placed := int32(0)
 	for _, part := range listComponents(f) {
-		k := &ranker{f: f, part: part, hosts: hosts, level: level, search: search}
-		byRoots, err := k.rankFromRoots(opt.Roots)
+		k := &ranker{f: f, part: part, level: level, search: search}
+		byRoots := k.rankFromRoots(opt.Roots)
 		if !byRoots {
-			err = k.rankFromLeaves()
+			k.liftPendants()
 		}
-		if err != nil {
+		if err := k.checkCables(); err != nil {
 			return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
 		}
 		x := newTree(f, part, index, level, hosts)
