@@ -54,7 +54,7 @@ func arrange(in *Input) *layout {
 		l.kind = "levels"
 		levels := in.Levels
 		if levels == nil {
-			levels = distances(f, hosts)
+			levels = distances(f)
 		}
 		l.onLevels(f, levels, hosts)
 	}

@@ -6,45 +6,24 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// distances gives each switch a level where nobody knows one: its distance to the
-// nearest switch with many hosts where some switches have few, else from the bottom,
-// with the switch in the middle of the fabric on top.
-func distances(f *fabric.Fabric, hosts [][]fabric.NodeID) []int32 {
-	most := 0
-	for _, h := range hosts {
-		most = max(most, len(h))
+// distances gives each switch a level where the fabric has none: what package levels finds
+// in its cables, or its distance from the bottom with the switch in the middle on top.
+func distances(f *fabric.Fabric) []int32 {
+	level := levels.Of(f)
+	if len(level) == 0 || slices.Max(level) > 0 {
+		return level
 	}
-	var leaves []fabric.NodeID
-	for s, h := range hosts {
-		if len(h) > 0 && 4*len(h) >= most {
-			leaves = append(leaves, fabric.NodeID(s))
-		}
-	}
-	if 0 < len(leaves) && len(leaves) < f.NumSwitches() {
-		levels, _ := breadthFirst(f, leaves)
-		return levels
-	}
-	levels, deepest := breadthFirst(f, middles(f))
-	for s := range levels {
-		levels[s] = deepest - levels[s]
-	}
-	return levels
-}
-
-// breadthFirst is the distance of all switches from the nearest of some, and the
-// greatest; 0 for those that no cable reaches.
-func breadthFirst(f *fabric.Fabric, from []fabric.NodeID) ([]int32, int32) {
 	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
-	search.Run(f.Neighbors, from...)
-	deepest := int32(0)
-	for s := range search.Distance {
-		search.Distance[s] = max(search.Distance[s], 0)
-		deepest = max(deepest, search.Distance[s])
+	search.Run(f.Neighbors, middles(f)...)
+	deepest := slices.Max(search.Distance)
+	for s, d := range search.Distance {
+		level[s] = deepest - d
 	}
-	return search.Distance, deepest
+	return level
 }
 
 // middles is a switch in the middle of each connected part of the fabric: halfway

@@ -348,7 +348,7 @@ func TestCrossings(t *testing.T) {
 	random, err := gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 40, Seed: 11})
 	f := made(t, random, err)
 	l := arrange(&Input{Fabric: f})
-	level := distances(f, hostsOf(f))
+	level := distances(f)
 	r := newRows(f, level, l.edges)
 	want := int64(0)
 	for i, e := range l.edges {
