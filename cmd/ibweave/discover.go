@@ -171,6 +171,11 @@ func (a *app) discoverCommand() *cobra.Command {
 what they find in the form of ibnetdiscover. It only reads.
 ` + reachHelp + `
 
+Directed routes need neither LIDs nor forwarding tables; pull and drift send no
+other subnet management packets. Adapters do not pass them on, so that of a
+fabric of several planes (XDR) the plane of the port is found: name a port of
+each plane in turn.
+
 With --node-name-map the text has those names, as that of ibnetdiscover.
 
 What does not answer, and what contradicts itself, goes to standard error, and

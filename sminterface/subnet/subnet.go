@@ -262,7 +262,9 @@ func (c *Client) end(err error) {
 	}
 }
 
-// Target is whom a SMP goes to: by LID, or by a directed route where LID is 0.
+// Target is whom a SMP goes to: by LID, or by a directed route where LID is 0. A LID needs
+// tables that lead there, and a LID that only one port has. Discover and Pull do not rely on
+// either, and so use directed routes alone.
 type Target struct {
 	LID fabric.LID
 	// Route has the ports to leave by, the local node's first. The empty
