@@ -12,16 +12,16 @@ import (
 type draft struct {
 	nodes  []fabric.Node // in the order in which they were made
 	cables []cable       // in the order of their first ends
+	labels map[end]string
 }
 
 // cable joins two ports.
 type cable struct {
-	ends   [2]end
-	link   fabric.Link
-	labels [2]string // of the ends
+	ends [2]end
+	link fabric.Link
 }
 
-// end is a port at an end of a cable.
+// end is a port, where a cable can end.
 type end struct {
 	node int // index in draft.nodes
 	port fabric.PortNum
@@ -29,14 +29,17 @@ type end struct {
 
 // newDraft takes a fabric apart.
 func newDraft(f *fabric.Fabric) *draft {
-	d := &draft{nodes: make([]fabric.Node, f.NumNodes()), cables: make([]cable, 0, f.NumLinks())}
+	d := &draft{nodes: make([]fabric.Node, f.NumNodes()), cables: make([]cable, 0, f.NumLinks()), labels: map[end]string{}}
 	at := func(p fabric.PortID) end { return end{int(f.Node(f.Owner(p)).Order), f.Num(p)} }
 	for n := range fabric.NodeID(f.NumNodes()) {
 		d.nodes[f.Node(n).Order] = *f.Node(n)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
+		if label := f.Label(p); label != "" {
+			d.labels[at(p)] = label
+		}
 		if peer := f.Peer(p); peer != fabric.NoPort {
-			if c := (cable{[2]end{at(p), at(peer)}, f.Link(p), [2]string{f.Label(p), f.Label(peer)}}); c.ends[0].compare(c.ends[1]) < 0 {
+			if c := (cable{[2]end{at(p), at(peer)}, f.Link(p)}); c.ends[0].compare(c.ends[1]) < 0 {
 				d.cables = append(d.cables, c)
 			}
 		}
@@ -74,10 +77,10 @@ func (d *draft) fabric() (*fabric.Fabric, error) {
 		if err := b.Connect(x.node, x.port, y.node, y.port, c.link); err != nil {
 			return nil, err
 		}
-		for k, e := range c.ends {
-			if err := b.SetLabel(e.node, e.port, c.labels[k]); err != nil {
-				return nil, err
-			}
+	}
+	for e, label := range d.labels {
+		if err := b.SetLabel(e.node, e.port, label); err != nil {
+			return nil, err
 		}
 	}
 	return b.Build()

@@ -317,11 +317,31 @@ func TestSeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	options, err := gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 3, Spines: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err = gen.Options{Fill: 50, Speeds: []fabric.Speed{fabric.HDR, fabric.NDR}, Names: "mixed", Seed: 3}.Apply(options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name string
 		got  *fabric.Fabric
 		want string
 	}{
+		{"options", options, `
+"Quantum-2 Mellanox Technologies"[1] "node0001 mlx5_0"[1]
+"Quantum-2 Mellanox Technologies"[2] "node0002 mlx5_0"[1]
+"Quantum-2 Mellanox Technologies"[5] "Quantum Mellanox Technologies"[1]
+"Quantum-2 Mellanox Technologies"[6] "MF0;spine01:MQM9700/U1"[1]
+"MF0;leaf01:MQM8700/U1"[3] "node0003 HCA-1"[1]
+"MF0;leaf01:MQM8700/U1"[5] "Quantum Mellanox Technologies"[2]
+"MF0;leaf01:MQM8700/U1"[6] "MF0;spine01:MQM9700/U1"[2]
+"MF0;leaf02:MQM8700/U1"[2] "node0004 mlx5_0"[1]
+"MF0;leaf02:MQM8700/U1"[3] "MT4123 ConnectX6   Mellanox Technologies"[1]
+"MF0;leaf02:MQM8700/U1"[5] "Quantum Mellanox Technologies"[3]
+"MF0;leaf02:MQM8700/U1"[6] "MF0;spine01:MQM9700/U1"[3]`},
 		{"irregular", irregular, `
 "switch 0"[1] "switch 2"[1]
 "switch 0"[2] "switch 3"[1]

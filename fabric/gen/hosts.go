@@ -105,11 +105,16 @@ func (d *draft) hosts() []host {
 // remove takes nodes away, with their cables.
 func (d *draft) remove(gone []bool) {
 	old := *d
-	*d = draft{}
+	*d = draft{labels: map[end]string{}}
 	moved := make([]int, len(old.nodes))
 	for i, n := range old.nodes {
 		if moved[i] = len(d.nodes); !gone[i] {
 			d.nodes = append(d.nodes, n)
+		}
+	}
+	for e, label := range old.labels {
+		if !gone[e.node] {
+			d.labels[end{moved[e.node], e.port}] = label
 		}
 	}
 	for _, c := range old.cables {
@@ -167,7 +172,7 @@ func (d *draft) addServiceHosts(n int) error {
 			if round >= len(ports) || added == n {
 				continue
 			}
-			d.cables = append(d.cables, cable{ends: [2]end{ports[round], {len(d.nodes), 1}}, link: link})
+			d.cables = append(d.cables, cable{[2]end{ports[round], {len(d.nodes), 1}}, link})
 			d.nodes = append(d.nodes, fabric.Node{
 				Type: fabric.CA, NumPorts: 1, Description: "service " + strconv.Itoa(added), VendorID: mellanox, DeviceID: connectX2,
 				GUID: next, SystemGUID: next,

@@ -31,18 +31,18 @@ func parseMade(description string) made {
 	return m
 }
 
-// label gives the ends of all cables their labels.
+// label gives all ports their labels.
 func (d *draft) label(split bool) {
-	for i := range d.cables {
-		c := &d.cables[i]
-		for k, e := range c.ends {
-			n := &d.nodes[e.node]
-			if !d.isSwitch(e.node) {
-				bus, _ := adapterOf(n.Description)
-				c.labels[k] = fmt.Sprintf("B%dD0F0/0/0/%d", (16+24*bus)%256, e.port)
-				continue
+	for i := range d.nodes {
+		n, cages := &d.nodes[i], d.hardware(i).speed >= fabric.NDR
+		chip := max(parseMade(n.Description).chip, 0) + 1
+		slot, _ := adapterOf(n.Description)
+		for port := fabric.PortNum(1); port <= n.NumPorts; port++ {
+			label := fmt.Sprintf("B%dD0F0/0/0/%d", (16+24*slot)%256, port)
+			if n.Type == fabric.Switch {
+				label = switchLabel(int(port), chip, cages, split)
 			}
-			c.labels[k] = switchLabel(int(e.port), max(parseMade(n.Description).chip, 0)+1, d.hardware(e.node).speed >= fabric.NDR, split)
+			d.labels[end{i, port}] = label
 		}
 	}
 }

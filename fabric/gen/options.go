@@ -28,7 +28,7 @@ type Options struct {
 	// one at random, and a cable that of its slower end. The hardware is what these speeds
 	// need. None changes nothing.
 	Speeds []fabric.Speed
-	// Labels gives each port with a cable the label that is printed beside it: 12 to the ports
+	// Labels gives each port the label that is printed beside it: 12 to the ports
 	// of switches up to HDR, 1/6/2 (ASIC, cage and port) from NDR on, B40D0F0/0/0/1 (bus,
 	// device, function, ..) to adapters. Split has the labels of split ports: 6/2 and 1/3/2/2.
 	Labels, Split bool
@@ -90,7 +90,7 @@ func (d *draft) split(planes int) error {
 		return nil
 	}
 	old := *d
-	*d = draft{}
+	*d = draft{labels: map[end]string{}}
 	first := make([]int, len(old.nodes))          // by old node: its chip 0, or itself
 	moved := make(map[fabric.GUID]fabric.GUID, 8) // by GUID of an old switch: that of its chip 0
 	sw, ca := firstSwitch, firstCA
@@ -127,24 +127,28 @@ func (d *draft) split(planes int) error {
 		}
 		return end{first[e.node], (e.port-1)*fabric.PortNum(planes) + fabric.PortNum(plane) + 1}
 	}
+	for e, label := range old.labels {
+		for k := range planes {
+			d.labels[at(e, k)] = label
+		}
+	}
 	for _, c := range old.cables {
 		if lanes := int(c.link.Width); lanes%planes == 0 {
 			c.link.Width = uint8(lanes / planes)
 		}
 		for k := range planes {
-			d.cables = append(d.cables, cable{[2]end{at(c.ends[0], k), at(c.ends[1], k)}, c.link, c.labels})
+			d.cables = append(d.cables, cable{[2]end{at(c.ends[0], k), at(c.ends[1], k)}, c.link})
 		}
 	}
 	return nil
 }
 
 // addAggregationNodes puts a channel adapter on a new last port of each switch. Its cable
-// is as fast as the fastest of its switch, and has labels if any cable has.
+// is as fast as the fastest of its switch, and has labels if any port has.
 func (d *draft) addAggregationNodes() error {
 	fastest := make([]fabric.Link, len(d.nodes))
-	labelled := false
+	labelled := len(d.labels) > 0
 	for _, c := range d.cables {
-		labelled = labelled || c.labels != [2]string{}
 		for _, e := range c.ends {
 			if c.link.Mbps() > fastest[e.node].Mbps() {
 				fastest[e.node] = c.link
@@ -160,11 +164,11 @@ func (d *draft) addAggregationNodes() error {
 			return fmt.Errorf("an aggregation node on %s, which has %d ports: want at most %d and one more", sw.Description, sw.NumPorts, fabric.MaxPortNum-1)
 		}
 		sw.NumPorts++
-		c := cable{ends: [2]end{{s, sw.NumPorts}, {len(d.nodes), 1}}, link: fastest[s]}
+		ends := [2]end{{s, sw.NumPorts}, {len(d.nodes), 1}}
 		if labelled {
-			c.labels = [2]string{strconv.Itoa(int(sw.NumPorts)), "1"}
+			d.labels[ends[0]], d.labels[ends[1]] = strconv.Itoa(int(sw.NumPorts)), "1"
 		}
-		d.cables = append(d.cables, c)
+		d.cables = append(d.cables, cable{ends, fastest[s]})
 		d.nodes = append(d.nodes, fabric.Node{
 			Type: fabric.CA, NumPorts: 1, Description: AggregationNode, VendorID: mellanox, DeviceID: aggregationDevice,
 			GUID: firstAggregation + 2*fabric.GUID(s), SystemGUID: sw.SystemGUID,
