@@ -62,6 +62,9 @@ func kinds(t testing.TB) map[string]*fabric.Fabric {
 	add("fattree 3 levels, links missing")(gen.DropLinks(list["fattree 3 levels"], 12, 1))
 	add("torus 5x4, 2 links missing")(gen.DropLinks(list["torus 5x4"], 2, 1))
 	add("remains of a torus 5x4")(gen.DropLinks(list["torus 5x4"], 12, 1))
+	for _, name := range []string{"mesh 3x4x2, 2 hosts", "torus 5x4", "hypercube 4", "fattree 2 levels", "fattree 3 levels, links missing", "banyan", "lattice, seed 0", "irregular, seed 1"} {
+		add(name + ", aggregation nodes")(gen.Options{AggregationNodes: true}.Apply(list[name]))
+	}
 	return list
 }
 

@@ -172,8 +172,8 @@ func (b *Builder) Build() (*Fabric, error) {
 		}
 	}
 	f.labels = b.orderLabels(moved)
-	f.findKinds()
 	f.indexCables()
+	f.indexHosts(f.findKinds())
 	return f.WithLIDs(lid, lmc)
 }
 
@@ -217,7 +217,7 @@ func (f *Fabric) checkGUIDs() error {
 // indexCables makes what follows from peer and owner.
 func (f *Fabric) indexCables() {
 	end := f.base[f.switches] // the slots of switches come first
-	channels, hosts, hostPorts := 0, 0, 0
+	channels, ends, caPorts := 0, 0, 0
 	f.links = 0
 	for p, peer := range f.peer {
 		if peer == NoPort {
@@ -225,32 +225,32 @@ func (f *Fabric) indexCables() {
 		}
 		switch p := PortID(p); {
 		case p >= end:
-			hostPorts++
+			caPorts++
 		case peer >= end:
-			hosts++
+			ends++
 		case f.owner[p] != f.owner[peer]:
 			channels++
 		}
 		f.links++
 	}
 	f.links /= 2
-	f.first, f.firstHost = make([]int32, f.switches+1), make([]int32, f.switches+1)
+	f.first, f.firstEnd = make([]int32, f.switches+1), make([]int32, f.switches+1)
 	f.chans, f.to = make([]PortID, 0, channels), make([]NodeID, 0, channels)
-	f.hosts = make([]PortID, 0, hosts)
+	f.ends = make([]PortID, 0, ends)
 	for s := range NodeID(f.switches) {
 		for p := f.base[s] + 1; p < f.base[s+1]; p++ {
 			switch peer := f.peer[p]; {
 			case peer == NoPort || f.owner[peer] == s:
 			case peer >= end:
-				f.hosts = append(f.hosts, peer)
+				f.ends = append(f.ends, peer)
 			default:
 				f.chans = append(f.chans, p)
 				f.to = append(f.to, f.owner[peer])
 			}
 		}
-		f.first[s+1], f.firstHost[s+1] = int32(len(f.chans)), int32(len(f.hosts))
+		f.first[s+1], f.firstEnd[s+1] = int32(len(f.chans)), int32(len(f.ends))
 	}
-	f.caPorts, f.attached = make([]PortID, 0, hostPorts), make([]NodeID, 0, hostPorts)
+	f.caPorts, f.attached = make([]PortID, 0, caPorts), make([]NodeID, 0, caPorts)
 	for p := end; int(p) < len(f.peer); p++ {
 		if f.peer[p] != NoPort {
 			f.caPorts = append(f.caPorts, p)

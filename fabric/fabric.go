@@ -33,10 +33,10 @@ type Node struct {
 // Fabric is one subnet. The zero value is an empty one.
 type Fabric struct {
 	nodes    []Node
-	kinds    []Kind // by NodeID
 	switches int
 	base     []PortID // by NodeID, one more at the end
 	*ports
+	*hosts
 	*lids
 	names *names
 }
@@ -52,8 +52,8 @@ type ports struct {
 	caPorts  []PortID // CA and router ports with a cable
 	attached []NodeID // by index in caPorts: the switch at the other end, or NoNode
 
-	firstHost []int32  // by switch: its part of hosts
-	hosts     []PortID // CA and router ports with a cable to a switch, by switch and its port number
+	firstEnd []int32  // by switch: its part of ends
+	ends     []PortID // CA and router ports with a cable to a switch, by switch and its port number
 
 	first []int32  // by switch: its part of chans and to
 	chans []PortID // switch-to-switch channels, by switch and port number
@@ -62,6 +62,13 @@ type ports struct {
 
 	once     sync.Once
 	distance *HopMatrix
+}
+
+// hosts is what follows from the kinds of nodes.
+type hosts struct {
+	kinds     []Kind   // by NodeID
+	firstHost []int32  // by switch: its part of hosts
+	hosts     []PortID // those of ends that count for load
 }
 
 // lids is what an assignment of LIDs replaces.
@@ -165,9 +172,15 @@ func (f *Fabric) CAPorts() []PortID { return f.caPorts }
 // for a cable to another CA; not to be changed.
 func (f *Fabric) CASwitches() []NodeID { return f.attached }
 
-// HostsOn lists the CA and router ports with a cable to switch s, by the switch's port
+// EndPortsOn lists the CA and router ports with a cable to switch s, by the switch's port
 // numbers; not to be changed.
-func (f *Fabric) HostsOn(s NodeID) []PortID { return f.hosts[f.firstHost[s]:f.firstHost[s+1]] }
+func (f *Fabric) EndPortsOn(s NodeID) []PortID { return f.ends[f.firstEnd[s]:f.firstEnd[s+1]] }
+
+// HostsOn lists those of EndPortsOn that count for load: all except aggregation nodes. Not
+// to be changed.
+func (f *Fabric) HostsOn(s NodeID) []PortID {
+	return f.hosts.hosts[f.firstHost[s]:f.firstHost[s+1]]
+}
 
 // PeerSwitch is the switch that p's cable leads to; NoNode for a cable to a CA or
 // router, and without one.

@@ -37,25 +37,84 @@ func (k Kind) String() string {
 //     one, has the device ID of one, or has the system image GUID of a switch whose last
 //     port it is cabled to. An adapter on another port of such a switch is a host.
 //   - A gateway or service node is a channel adapter whose description begins with a
-//     host name of which one word says so: "gw3 mlx5_0", "rack2-oss01 mlx5_0".
+//     host name of which one word says so: "gw3 mlx5_0", "rack2-oss01 mlx5_0". Where that
+//     were half of them or more, as in a fabric for storage, all are hosts.
 //   - Everything else is a host.
 func (f *Fabric) Kind(n NodeID) Kind { return f.kinds[n] }
 
+// Use is something that nodes count for, or not, by their kind. Uses are bits.
+type Use uint8
+
+// The uses.
+const (
+	// ForLoad: routes to and from the node are load on the cables, which engines balance,
+	// and may be a reason for another virtual lane.
+	ForLoad Use = 1 << iota
+	// ForShape: a switch with such nodes is a leaf.
+	ForShape
+	// ForBisection: the node is in the halves of a bisection.
+	ForBisection
+	// ForHostsPerLeaf: the node is one of the hosts of its leaf.
+	ForHostsPerLeaf
+)
+
+// uses is by kind what the nodes count for.
+var uses = [...]Use{
+	HostKind:        ForLoad | ForShape | ForBisection | ForHostsPerLeaf,
+	AggregationKind: 0,
+	RouterKind:      ForLoad,
+	ServiceKind:     ForLoad,
+	GatewayKind:     ForLoad,
+	SwitchKind:      0,
+}
+
+// Counts says whether nodes of kind k count for a use.
+func (k Kind) Counts(u Use) bool { return uses[k]&u != 0 }
+
+// PortCounts says whether the node of a port counts for a use.
+func (f *Fabric) PortCounts(p PortID, u Use) bool { return f.kinds[f.owner[p]].Counts(u) }
+
+// indexHosts makes what follows from the kinds of all nodes, by NodeID, and the cables.
+func (f *Fabric) indexHosts(kinds []Kind) {
+	f.hosts = &hosts{kinds: kinds, firstHost: make([]int32, f.switches+1), hosts: make([]PortID, 0, len(f.ends))}
+	for s := range NodeID(f.switches) {
+		for _, p := range f.EndPortsOn(s) {
+			if f.PortCounts(p, ForLoad) {
+				f.hosts.hosts = append(f.hosts.hosts, p)
+			}
+		}
+		f.firstHost[s+1] = int32(len(f.hosts.hosts))
+	}
+}
+
 // findKinds finds the kinds of all nodes by the default rule.
-func (f *Fabric) findKinds() {
-	f.kinds = make([]Kind, len(f.nodes))
+func (f *Fabric) findKinds() []Kind {
+	kinds := make([]Kind, len(f.nodes))
+	all, others := 0, 0 // hosts, and those of which names say more
 	for n := range f.nodes {
 		switch node := &f.nodes[n]; {
 		case node.Type == Switch:
-			f.kinds[n] = SwitchKind
+			kinds[n] = SwitchKind
 		case node.Type == Router:
-			f.kinds[n] = RouterKind
+			kinds[n] = RouterKind
 		case f.isAggregation(NodeID(n)):
-			f.kinds[n] = AggregationKind
+			kinds[n] = AggregationKind
 		default:
-			f.kinds[n] = kindByName(node.Description)
+			kinds[n] = kindByName(node.Description)
+			all++
+			if kinds[n] != HostKind {
+				others++
+			}
 		}
 	}
+	if 2*others >= all {
+		for n, k := range kinds {
+			if k == ServiceKind || k == GatewayKind {
+				kinds[n] = HostKind
+			}
+		}
+	}
+	return kinds
 }
 
 // Aggregation nodes by what they say of themselves. The device ID is the same on

@@ -71,6 +71,21 @@ func TestKinds(t *testing.T) {
 			t.Errorf("node %d is a %s once a cable is gone", i, cut.Kind(n))
 		}
 	}
+	alone := &fabric.Builder{}
+	for i, name := range []string{"n1", "oss1", "oss2", "gw1"} {
+		if _, err := alone.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.CA, NumPorts: 1, Description: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storage, err := alone.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range fabric.NodeID(4) {
+		if storage.Kind(n) != fabric.HostKind {
+			t.Errorf("%s is a %s of a fabric for storage", storage.Name(n), storage.Kind(n))
+		}
+	}
 	if f.Kind(0) != fabric.SwitchKind || f.Kind(0).String() != "switch" || fabric.Kind(9).String() != "kind 9" {
 		t.Errorf("switch: %s", f.Kind(0))
 	}

@@ -47,7 +47,8 @@ func (x *StableIndex) NumPorts() int { return len(x.Owner) }
 // What is at the other end of a port's cable, if not a switch.
 const (
 	NoCable int32 = -1 // nothing; and so it is with port 0
-	EndPort int32 = -2 // a CA or a router
+	EndPort int32 = -2 // a CA or a router that counts for load
+	NoLoad  int32 = -3 // one that does not: an aggregation node
 )
 
 // NoDestination stands for the destination of a LID that no port has.
@@ -65,13 +66,14 @@ type Snapshot struct {
 	// Slot is by NodeID of a switch.
 	Slot []int32
 	// Peer is by number of a port that of the port of a switch at the other end of
-	// its cable, or NoCable or EndPort.
+	// its cable, or NoCable, EndPort or NoLoad.
 	Peer []int32
 	// Dest is by LID the number of the port of a switch by which packets leave the
 	// fabric for it, port 0 for the switch's own; NoDestination for no port's.
 	Dest []int32
-	// Sources is by slot how many CA and router ports are cabled to it.
-	Sources []int32
+	// Sources is by slot how many CA and router ports that count for load are cabled to
+	// it, and Others how many that do not.
+	Sources, Others []int32
 	// Whole says that all switches that are there and all CA and router ports with a
 	// cable have LIDs, and that the latter are cabled to switches.
 	Whole bool
@@ -86,7 +88,7 @@ func (x *StableIndex) Snapshot(f *Fabric) (*Snapshot, bool) {
 	n := x.Slots()
 	v := &Snapshot{
 		Index: x, Fabric: f, Node: make([]NodeID, n), Slot: make([]int32, f.NumSwitches()),
-		Peer: make([]int32, x.NumPorts()), Dest: make([]int32, int(f.MaxLID())+1), Sources: make([]int32, n),
+		Peer: make([]int32, x.NumPorts()), Dest: make([]int32, int(f.MaxLID())+1), Sources: make([]int32, n), Others: make([]int32, n),
 		Whole: true,
 	}
 	for s := range v.Node {
@@ -122,12 +124,18 @@ func (v *Snapshot) addSwitch(s NodeID) {
 			continue
 		}
 		cabled = true
-		v.Peer[x.Base[slot]+num] = EndPort
-		if f.IsSwitch(f.Owner(peer)) {
-			v.Peer[x.Base[slot]+num] = v.number(peer)
+		at := &v.Peer[x.Base[slot]+num]
+		switch {
+		case f.IsSwitch(f.Owner(peer)):
+			*at = v.number(peer)
+		case f.PortCounts(peer, ForLoad):
+			*at = EndPort
+		default:
+			*at = NoLoad
 		}
 	}
 	v.Sources[slot] = int32(len(f.HostsOn(s)))
+	v.Others[slot] = int32(len(f.EndPortsOn(s))) - v.Sources[slot]
 	hasLID := f.LID(base) != 0
 	if cabled || hasLID {
 		v.Node[slot] = s
@@ -184,6 +192,17 @@ func (v *Snapshot) Destination(lid int) int32 {
 		return NoDestination
 	}
 	return v.Dest[lid]
+}
+
+// CarriesLoad says whether packets to a destination are load: it is no switch itself, nor
+// an aggregation node.
+func (v *Snapshot) CarriesLoad(dest int32) bool { return v.Peer[dest] == EndPort }
+
+// SameDestination says whether a LID has the same destination in two snapshots, of one
+// StableIndex, and carries load in both or none.
+func (v *Snapshot) SameDestination(old *Snapshot, lid int) bool {
+	dest := v.Destination(lid)
+	return dest == old.Destination(lid) && (dest == NoDestination || v.CarriesLoad(dest) == old.CarriesLoad(dest))
 }
 
 // WithoutMoved is v without the cables at ports that have another cable in old; v itself

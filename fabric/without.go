@@ -31,6 +31,7 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 		}
 	}
 	g.indexCables()
+	g.indexHosts(f.kinds)
 	with, err := g.WithLIDs(base, lmc)
 	if err != nil {
 		panic(err) // fewer LIDs than f has cannot overlap

@@ -23,7 +23,7 @@ import (
 // its own and the greatest on the best path from the next switch on, and sends
 // each LID where the sum is least: that is how fast the sum of the fourth
 // powers of all loads grows, which the greatest loads dominate. LIDs of
-// switches carry no load; they are dealt in turn.
+// switches and aggregation nodes carry no load; they are dealt in turn.
 //
 // Loads are those of the whole fabric, so the order of destinations matters,
 // and with it what may run in parallel: destinations are taken in rounds whose
@@ -37,7 +37,7 @@ type Balancer struct {
 	tables  *Tables
 	jobs    []balancerJob
 	loaded  int             // how many of jobs, the first, have a LID that carries load
-	hosts   []uint32        // by switch: CA ports with a cable to it
+	hosts   []uint32        // by switch: CA ports with a cable to it that send load
 	to      []fabric.NodeID // by PortID of switches: the switch that a channel leads to
 	num     []fabric.PortNum
 	unit    []uint64  // by PortID: what one route adds to a channel's load
@@ -53,8 +53,8 @@ type Balancer struct {
 // all LIDs of several equivalent ones, of which t is the first.
 type balancerJob struct {
 	t       fabric.NodeID
-	lids    []fabric.LID // of switch port 0 first, then by port of t
-	mgmt    int          // how many of lids are the switch's own
+	lids    []fabric.LID // of switch port 0 first, then of aggregation nodes, then by port of t
+	mgmt    int          // how many of lids, the first, carry no load
 	runs    []lidRun     // of all lids; those of hosts are one run, mostly
 	members []member     // none for a single destination
 }
@@ -297,6 +297,11 @@ func (s *Balancer) addJobs(t fabric.NodeID) {
 		}
 	}
 	add(f.PortBase(t), fabric.ManagementPort)
+	for _, p := range f.EndPortsOn(t) {
+		if !f.PortCounts(p, fabric.ForLoad) {
+			add(p, f.Num(f.Peer(p)))
+		}
+	}
 	mgmt := len(lids)
 	for _, host := range f.HostsOn(t) {
 		add(host, f.Num(f.Peer(host)))

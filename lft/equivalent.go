@@ -21,7 +21,7 @@ import (
 // job's LIDs are its own.
 type member struct {
 	t           fabric.NodeID
-	mgmt, hosts span // of the LIDs of its port 0, and of its hosts
+	mgmt, hosts span // of its LIDs without load, and of those of its hosts
 }
 
 // span is lids[from:end] of a job.

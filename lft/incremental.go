@@ -247,7 +247,7 @@ func (l *Incremental) countLoads() {
 				l.clearEntries(int32(lid))
 			case !l.allMayStay(dest):
 				l.uncounted = append(l.uncounted, int32(lid))
-			case l.isCA(dest):
+			case v.CarriesLoad(dest):
 				l.sumFlows(dest, v)
 				l.addFlows(dest, 1)
 			}
@@ -261,9 +261,6 @@ func (l *Incremental) clearEntries(lid int32) {
 		l.setEntry(s, lid, fabric.NoPath)
 	}
 }
-
-// isCA says whether a destination is not a switch itself.
-func (l *Incremental) isCA(dest int32) bool { return dest != l.index.Base[l.index.Owner[dest]] }
 
 // MaxLoad is the most routes that cross a channel between switches, with those of slow
 // cables counted more, so that it does not matter which cable it is.

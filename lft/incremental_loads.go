@@ -71,8 +71,8 @@ func (l *Incremental) addPath(s, lid, dest int32, routes int64) {
 
 // sourcesThrough counts the sources that send a LID through a slot by the entries that
 // there are at the moment.
-func (l *Incremental) sourcesThrough(s, lid int32, ca bool) int64 {
-	if !ca {
+func (l *Incremental) sourcesThrough(s, lid int32, loaded bool) int64 {
+	if !loaded {
 		return 0
 	}
 	if l.flowsSet {

@@ -115,10 +115,10 @@ func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	}
 	for lid := range int32(len(uncounted)) {
 		was, is := old.Destination(int(lid)), v.Destination(int(lid))
-		if was == is {
+		if v.SameDestination(old, int(lid)) {
 			continue
 		}
-		if was != fabric.NoDestination && !uncounted[lid] && l.isCA(was) {
+		if was != fabric.NoDestination && !uncounted[lid] && old.CarriesLoad(was) {
 			l.loadColumn(lid)
 			l.sumFlows(was, old)
 			l.addFlows(was, -1)
@@ -134,7 +134,7 @@ func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 			continue // those of a new switch count when it gets entries
 		}
 		for lid, dest := range v.Dest {
-			if dest != fabric.NoDestination && !uncounted[lid] && l.isCA(dest) {
+			if dest != fabric.NoDestination && !uncounted[lid] && v.CarriesLoad(dest) {
 				l.addPath(s, int32(lid), dest, more)
 			}
 		}
@@ -224,7 +224,7 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 	v := l.now
 	dest := v.Dest[lid]
 	t := l.index.Owner[dest]
-	ca := l.isCA(dest)
+	loaded := v.CarriesLoad(dest)
 	hops, _ := l.dist.distancesTo(t)
 	l.serial++
 	l.lids++
@@ -253,13 +253,13 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 			}
 		}
 	}
-	share := ca && l.tails != nil
+	share := loaded && l.tails != nil
 	if share {
 		for _, s := range l.tails[t] {
 			add(s)
 		}
 	}
-	l.flowsSet = forced > l.index.Slots()/manyParts && ca && !uncounted
+	l.flowsSet = forced > l.index.Slots()/manyParts && loaded && !uncounted
 	if l.flowsSet {
 		l.loadColumn(lid)
 		l.sumFlows(dest, v)
@@ -268,7 +268,7 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 	for h := 0; h <= int(farthest); h++ {
 		slices.Sort(l.work[h])
 		for _, u := range l.work[h] {
-			l.updateEntry(u, lid, dest, ca, uncounted)
+			l.updateEntry(u, lid, dest, loaded, uncounted)
 			if !share || l.viaFresh[u] != l.serial {
 				continue
 			}
@@ -284,7 +284,7 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 }
 
 // updateEntry chooses the entry of one slot. All that are nearer have theirs.
-func (l *Incremental) updateEntry(u, lid, dest int32, ca, uncounted bool) {
+func (l *Incremental) updateEntry(u, lid, dest int32, loaded, uncounted bool) {
 	t := l.index.Owner[dest]
 	num := l.entry(u, lid)
 	if u == t {
@@ -295,17 +295,17 @@ func (l *Incremental) updateEntry(u, lid, dest int32, ca, uncounted bool) {
 	switch {
 	case uncounted:
 		flow := int64(0)
-		if ca {
+		if loaded {
 			flow = int64(l.now.Sources[u])
 		}
 		if !stays {
 			l.setEntry(u, lid, l.cheapestPort(u, lid, t, flow))
 		}
 		l.addPath(u, lid, dest, flow)
-	case stays && ca:
+	case stays && loaded:
 		l.shareFresh(u, lid, dest)
 	case !stays:
-		flow := l.sourcesThrough(u, lid, ca)
+		flow := l.sourcesThrough(u, lid, loaded)
 		l.addPath(u, lid, dest, -flow)
 		l.setEntry(u, lid, l.cheapestPort(u, lid, t, flow))
 		l.addPath(u, lid, dest, flow)

@@ -90,8 +90,8 @@ func (o *Order) UnmarshalText(text []byte) error {
 // Traffic is what hosts send. In open loop they send the same messages at the same
 // times whatever the network does, since each host draws from numbers of its own.
 type Traffic struct {
-	// Hosts send to each other; nil stands for all ports of CAs and routers that
-	// have a LID. Pattern counts them from 0.
+	// Hosts send to each other; nil stands for all ports of CAs and routers that have a
+	// LID and count for load. Pattern counts them from 0.
 	Hosts   []fabric.PortID
 	Pattern Pattern
 	// Load is the bytes that a host offers, headers not included, as a share of
@@ -210,7 +210,7 @@ func (o *open) check(s *Sim) error {
 	f := s.net.Fabric
 	if o.Hosts == nil {
 		for _, p := range f.CAPorts() {
-			if f.LID(p) != 0 {
+			if f.LID(p) != 0 && f.PortCounts(p, fabric.ForLoad) {
 				o.Hosts = append(o.Hosts, p)
 			}
 		}

@@ -94,7 +94,7 @@ func (s *slow) balance(t testing.TB, r *Result) (b BalanceCounts) {
 	f := s.f
 	hosts, lids := make([]int, f.NumSwitches()), make([]int, f.NumSwitches())
 	for i, p := range f.CAPorts() {
-		if at := f.CASwitches()[i]; at != fabric.NoNode {
+		if at := f.CASwitches()[i]; at != fabric.NoNode && f.Kind(f.Owner(p)) != fabric.AggregationKind {
 			hosts[at]++
 			if f.LID(p) != 0 {
 				lids[at] += 1 << f.LMC(p)

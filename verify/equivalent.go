@@ -25,7 +25,7 @@ type equivalence struct {
 // findEquivalent compares the switches by where their ports lead and by their sources.
 func (p *plan) findEquivalent() equivalence {
 	compare := func(s, t int32) int {
-		return cmp.Or(cmp.Compare(p.sources[s], p.sources[t]),
+		return cmp.Or(cmp.Compare(p.sources[s], p.sources[t]), cmp.Compare(p.hosts[s], p.hosts[t]),
 			slices.Compare(p.to[p.ports[s]:p.ports[s+1]], p.to[p.ports[t]:p.ports[t+1]]))
 	}
 	list, e := make([]int32, p.n), equivalence{of: make([]int32, p.n)}

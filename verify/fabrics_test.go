@@ -75,6 +75,19 @@ func number(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	return f
 }
 
+// withAggregation is f or, once in three times, f with an aggregation node on each switch.
+func withAggregation(t testing.TB, r *rand.Rand, f *fabric.Fabric) *fabric.Fabric {
+	t.Helper()
+	if f == nil || r.IntN(3) > 0 {
+		return f
+	}
+	f, err := gen.Options{AggregationNodes: true}.Apply(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // randomFabric is a small fabric of some kind, with what real ones have now
 // and then.
 func randomFabric(t testing.TB, r *rand.Rand) *fabric.Fabric {
@@ -82,16 +95,16 @@ func randomFabric(t testing.TB, r *rand.Rand) *fabric.Fabric {
 	switch r.IntN(7) {
 	case 0:
 		f, err := mesh.Generate(mesh.Spec{Dims: []int{2 + r.IntN(3), 2 + r.IntN(3)}, Hosts: 1})
-		return number(t, f, err)
+		return number(t, withAggregation(t, r, f), err)
 	case 1:
 		f, err := mesh.Generate(mesh.Spec{Dims: []int{3 + r.IntN(2), 3}, Wrap: []bool{true, r.IntN(2) == 0}, Hosts: 1})
 		return number(t, f, err)
 	case 2, 3:
 		f, err := gen.Irregular(gen.IrregularSpec{Switches: 6 + r.IntN(5), Degree: 4, Hosts: 14, Seed: r.Uint64()})
-		return number(t, f, err)
+		return number(t, withAggregation(t, r, f), err)
 	case 4:
 		f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2 + r.IntN(2)})
-		return number(t, f, err)
+		return number(t, withAggregation(t, r, f), err)
 	}
 	// An irregular network: a random tree, further cables (some twice, some
 	// from a switch to itself), CAs with several ports, routers, now and then
@@ -120,6 +133,11 @@ func randomFabric(t testing.TB, r *rand.Rand) *fabric.Fabric {
 	}
 	if r.IntN(4) == 0 {
 		w.cable(w.node(fabric.CA, 1), w.node(fabric.CA, 2))
+	}
+	for range max(0, r.IntN(4)-2) * n / 2 { // on some switches, two on others
+		a := w.node(fabric.CA, 1)
+		w.b.Node(a).Description = gen.AggregationNode
+		w.cable(a, switches[r.IntN(n)])
 	}
 	return numberAtRandom(t, r, w.fabric(t))
 }

@@ -73,7 +73,7 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 	if w.nonMinimal > 0 {
 		c.add(NonMinimal, w.nonMinimal, func(f *Finding) {
 			lid, from := w.stretch.lid, w.stretch.from
-			list := p.sourcesAt(from, lid, false)
+			list := p.f.HostsOn(fabric.NodeID(from))
 			source := list[slices.IndexFunc(list, func(port fabric.PortID) bool {
 				_, lost := p.discards(port, lid)
 				return !lost
@@ -649,7 +649,7 @@ func lidOf(f *fabric.Fabric, port fabric.PortID) string {
 func (p *plan) sourcesAt(s int32, lid fabric.LID, management bool) (list []fabric.PortID) {
 	to := p.f.LIDPort(lid)
 	if !management || p.f.IsSwitch(p.f.Owner(to)) {
-		for _, host := range p.f.HostsOn(fabric.NodeID(s)) {
+		for _, host := range p.f.EndPortsOn(fabric.NodeID(s)) {
 			if host != to {
 				list = append(list, host)
 			}

@@ -28,7 +28,8 @@ type flow struct {
 	unicastVLs []uint16 // VLs at the output port by class: of packets between CAs
 	everyVLs   []uint16 // and of all
 	lost       []uint32 // pairs that a map drops: of the switch's CAs
-	lostOwn    []uint32 // and of its port 0; both nil when no map drops anything
+	lostHosts  []uint32 // of these, from ports that count for load
+	lostOwn    []uint32 // and of its port 0; all nil when no map drops anything
 }
 
 func newFlow(l *lanes) *flow {
@@ -44,7 +45,7 @@ func newFlow(l *lanes) *flow {
 		everyVLs:   make([]uint16, n*len(l.first)),
 	}
 	if l.drops {
-		w.lost, w.lostOwn = make([]uint32, n), make([]uint32, n)
+		w.lost, w.lostHosts, w.lostOwn = make([]uint32, n), make([]uint32, n), make([]uint32, n)
 	}
 	return w
 }
@@ -120,10 +121,11 @@ func (w *worker) discard(t *tree) {
 // countLost counts the lost pairs that begin at switch s.
 func (w *flow) countLost(t *tree, s int32, out fabric.PortID) {
 	want, alive := w.wants(t.dest, s), w.alive[s]
-	w.lost[s], w.lostOwn[s] = 0, 0
+	w.lost[s], w.lostHosts[s], w.lostOwn[s] = 0, 0, 0
 	for _, from := range w.senders[w.sendersAt[out]:w.sendersAt[out+1]] {
 		if w.isLost(w.orRow(want, t.dest, from.row), from.may, w.maps[from.m].live&alive) {
 			w.lost[s] += from.n
+			w.lostHosts[s] += from.hosts
 		}
 	}
 	if s == t.root && !t.ca {

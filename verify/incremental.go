@@ -36,16 +36,17 @@ type IncrementalChecker struct {
 	stride int              // of rows: the LIDs that there is room for
 	rows   []fabric.PortNum // by slot and LID
 	// dist is by destination slot and slot: links on a shortest path, see
-	// fabric.HopMatrix. Rows are immutable; nil for a slot without CAs.
+	// fabric.HopMatrix. Rows are immutable; nil for a slot without CAs that count for load.
 	dist   [][]uint8
 	at     []int     // by slot: where its pairs of ports begin in pairs
 	pairs  []pairUse // by slot, port that packets come in by and port they leave by
 	routes []int64   // by port: routes that leave by it
+	sent   []int64   // by port: delivered pairs of CAs that leave by it, which are routes or count for no load
 	number []int32   // by port: of the channel that comes in there; immutable
 
 	hops         []int64 // delivered pairs by switches passed
 	nonMinimal   int64
-	dependencies int             // how many of pairs have routes
+	dependencies int             // how many of pairs of ports CAs send through
 	journal      *checkerJournal // nil unless the last update is to be undone
 
 	checkerScratch
@@ -53,8 +54,8 @@ type IncrementalChecker struct {
 
 // pairUse is how much is sent from one port of a switch to another.
 type pairUse struct {
-	routes uint32
-	lids   uint16 // whose packets make the dependency from the switch that the former port is cabled to
+	sent uint32 // delivered pairs of CAs
+	lids uint16 // whose packets make the dependency from the switch that the former port is cabled to
 }
 
 // checkerScratch is what an update needs.
@@ -121,7 +122,7 @@ func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, t *l
 // loop; pairs is as in UnicastCounts, and maxRoutes as in BalanceCounts.
 func (w *IncrementalChecker) Try(v *fabric.Snapshot, t *lft.Tables) (pairs, maxRoutes int64, ok bool) {
 	w.journal = &checkerJournal{before: *w}
-	w.routes, w.hops = slices.Clone(w.routes), slices.Clone(w.hops)
+	w.routes, w.sent, w.hops = slices.Clone(w.routes), slices.Clone(w.sent), slices.Clone(w.hops)
 	if w.now == nil || !w.update(v, t) {
 		return 0, 0, false
 	}
@@ -151,7 +152,7 @@ func (w *IncrementalChecker) Undo() {
 func (w *IncrementalChecker) Clone() *IncrementalChecker {
 	c := *w
 	c.rows, c.pairs = slices.Clone(w.rows), slices.Clone(w.pairs)
-	c.routes, c.hops, c.dist = slices.Clone(w.routes), slices.Clone(w.hops), slices.Clone(w.dist)
+	c.routes, c.sent, c.hops, c.dist = slices.Clone(w.routes), slices.Clone(w.sent), slices.Clone(w.hops), slices.Clone(w.dist)
 	c.checkerScratch = newCheckerScratch(len(w.isIn), w.stride)
 	return &c
 }
@@ -185,8 +186,8 @@ func (w *IncrementalChecker) result(opt Options) *Result {
 	r.Unicast.setHops(w.hops)
 	r.Unicast.NonMinimal = w.nonMinimal
 	r.CreditLoops.Dependencies = w.dependencies
-	for _, routes := range w.routes {
-		if routes > 0 {
+	for _, sent := range w.sent {
+		if sent > 0 {
 			r.CreditLoops.Channels++
 		}
 	}

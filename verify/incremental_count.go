@@ -13,14 +13,18 @@ func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from,
 	x := v.Index
 	root := x.Owner[dest]
 	ca := dest != x.Base[root]
-	sources := int64(0)
+	sent, routes := int64(0), int64(0)
 	if ca {
-		sources = int64(v.Sources[from])
-		if from == root {
-			sources-- // the port does not send to itself
+		sent = int64(v.Sources[from] + v.Others[from])
+		if v.CarriesLoad(dest) {
+			routes = int64(v.Sources[from])
+		}
+		if from == root { // the port does not send to itself
+			sent--
+			routes = max(0, routes-1)
 		}
 	}
-	sources *= sign
+	sent, routes = sent*sign, routes*sign
 	in := int32(-1) // the port that packets came in by
 	passed := 1
 	for s := from; ; passed++ {
@@ -31,8 +35,7 @@ func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from,
 				return false
 			}
 			if ca {
-				w.routes[out] += sources
-				w.countDependency(in, out, passed == 2, sources, sign)
+				w.countDependency(in, out, passed == 2, sent, routes, sign)
 			}
 			break
 		}
@@ -43,23 +46,24 @@ func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from,
 		if peer < 0 {
 			return false
 		}
-		w.routes[out] += sources
-		w.countDependency(in, out, passed == 2, sources, sign)
+		w.countDependency(in, out, passed == 2, sent, routes, sign)
 		in, s = peer, x.Owner[peer]
 	}
 	if ca {
-		w.hops[passed] += sources
-		if int(dist[root][from])+1 < passed {
-			w.nonMinimal += sources
+		w.hops[passed] += sent
+		if routes != 0 && int(dist[root][from])+1 < passed {
+			w.nonMinimal += routes
 		}
 	}
 	return true
 }
 
-// countDependency counts a dependency of packets from in to out; first says that they
-// began at the other end of in.
-func (w *IncrementalChecker) countDependency(in, out int32, first bool, sources, sign int64) {
-	if in < 0 || !first && sources == 0 {
+// countDependency counts packets from in to out, and what the channel of out carries; first
+// says that they began at the other end of in.
+func (w *IncrementalChecker) countDependency(in, out int32, first bool, sent, routes, sign int64) {
+	w.sent[out] += sent
+	w.routes[out] += routes
+	if in < 0 || !first && sent == 0 {
 		return
 	}
 	i := w.pair(in, out)
@@ -73,10 +77,10 @@ func (w *IncrementalChecker) countDependency(in, out int32, first bool, sources,
 		}
 		use.lids += uint16(sign)
 	}
-	if sources != 0 {
-		was := use.routes
-		use.routes += uint32(sources)
-		if (was == 0) != (use.routes == 0) {
+	if sent != 0 {
+		was := use.sent
+		use.sent += uint32(sent)
+		if (was == 0) != (use.sent == 0) {
 			w.dependencies += int(sign)
 		}
 	}

@@ -41,14 +41,14 @@ func (w *IncrementalChecker) Start(v *fabric.Snapshot, t *lft.Tables, r *Result)
 	}
 	w.copyDistances(hops)
 	w.pairs = make([]pairUse, pairs)
-	w.routes, w.hops = make([]int64, x.NumPorts()), make([]int64, n+2)
+	w.routes, w.sent, w.hops = make([]int64, x.NumPorts()), make([]int64, x.NumPorts()), make([]int64, n+2)
 	w.checkerScratch = newCheckerScratch(n, w.stride)
 	if !w.countAll() || !w.renumber() {
 		w.now = nil
 	}
 }
 
-// copyDistances fills in dist for the slots with CAs.
+// copyDistances fills in dist for the slots with CAs that count for load.
 func (w *IncrementalChecker) copyDistances(hops *fabric.HopMatrix) {
 	w.dist = make([][]uint8, len(w.now.Node))
 	for t, sources := range w.now.Sources {
@@ -72,7 +72,7 @@ func (w *IncrementalChecker) copyDistances(hops *fabric.HopMatrix) {
 // path. It returns false when not all is delivered.
 func (w *IncrementalChecker) countAll() bool {
 	n := len(w.now.Node)
-	c := lidCounter{IncrementalChecker: w, paths: newForest(n), out: make([]int32, n), sources: make([]uint32, n)}
+	c := lidCounter{IncrementalChecker: w, paths: newForest(n), out: make([]int32, n), sent: make([]uint32, n), load: make([]uint32, n)}
 	stage := make([]fabric.PortNum, n*lft.BlockSize)
 	for block := 0; block < len(w.now.Dest); block += lft.BlockSize {
 		for s := range n {
@@ -92,9 +92,10 @@ func (w *IncrementalChecker) countAll() bool {
 // lidCounter counts the paths of all switches to one LID after the other.
 type lidCounter struct {
 	*IncrementalChecker
-	paths   forest
-	out     []int32  // by slot: the port that packets leave by
-	sources []uint32 // by slot: sources that send through it
+	paths forest
+	out   []int32  // by slot: the port that packets leave by
+	sent  []uint32 // by slot: CAs that send through it
+	load  []uint32 // of these, sources of load
 }
 
 // count counts the paths to a destination by the entries for it, by slot. It returns
@@ -102,15 +103,18 @@ type lidCounter struct {
 func (c *lidCounter) count(dest int32, entries []fabric.PortNum) bool {
 	v, x := c.now, c.now.Index
 	root := x.Owner[dest]
-	ca := dest != x.Base[root]
+	ca, loads := dest != x.Base[root], v.CarriesLoad(dest)
 	for s, num := range entries {
 		out := x.Base[s] + int32(num)
-		c.out[s], c.paths.next[s], c.sources[s] = out, toNowhere, 0
+		c.out[s], c.paths.next[s], c.sent[s], c.load[s] = out, toNowhere, 0, 0
 		if num != fabric.ManagementPort && out < x.Base[s+1] && v.Peer[out] >= 0 {
 			c.paths.next[s] = x.Owner[v.Peer[out]]
 		}
 		if ca {
-			c.sources[s] = uint32(v.Sources[s])
+			c.sent[s] = uint32(v.Sources[s] + v.Others[s])
+		}
+		if loads {
+			c.load[s] = uint32(v.Sources[s])
 		}
 	}
 	c.paths.find(root)
@@ -118,29 +122,35 @@ func (c *lidCounter) count(dest int32, entries []fabric.PortNum) bool {
 		return false
 	}
 	for _, s := range c.paths.order {
-		to, sources := c.paths.next[s], c.sources[s]
-		c.routes[c.out[s]] += int64(sources)
-		c.sources[to] += sources
+		to, sent := c.paths.next[s], c.sent[s]
+		c.IncrementalChecker.sent[c.out[s]] += int64(sent)
+		c.routes[c.out[s]] += int64(c.load[s])
+		c.sent[to] += sent
+		c.load[to] += c.load[s]
 		if to == root && !ca {
 			continue
 		}
 		use := &c.pairs[c.pair(v.Peer[c.out[s]], c.out[to])]
 		use.lids++
-		if sources > 0 && use.routes == 0 {
+		if sent > 0 && use.sent == 0 {
 			c.dependencies++
 		}
-		use.routes += sources
+		use.sent += sent
 	}
 	if !ca {
 		return true
 	}
-	c.routes[dest] += int64(c.sources[root]) - 1 // the port does not send to itself
+	c.IncrementalChecker.sent[dest] += int64(c.sent[root]) - 1 // the port does not send to itself
+	if loads {
+		c.routes[dest] += int64(c.load[root]) - 1
+	}
 	for s, sources := range v.Sources {
+		sent := int64(sources + v.Others[s])
 		if int32(s) == root {
-			sources--
+			sent--
 		}
-		c.hops[c.paths.depth[s]+1] += int64(sources)
-		if int32(c.dist[root][s]) < c.paths.depth[s] {
+		c.hops[c.paths.depth[s]+1] += sent
+		if loads && int32(s) != root && int32(c.dist[root][s]) < c.paths.depth[s] {
 			c.nonMinimal += int64(sources)
 		}
 	}

@@ -55,6 +55,8 @@ func changingFabrics(t *testing.T) map[string]*fabric.Fabric {
 	}
 	f, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 14, Seed: 2})
 	add("irregular", f, err)
+	f, err = gen.Options{AggregationNodes: true}.Apply(f)
+	add("irregular with aggregation nodes", f, err)
 	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	add("fat tree", f, err)
 	f, err = mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Wrap: []bool{true, false}, Hosts: 2})

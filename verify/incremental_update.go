@@ -21,7 +21,7 @@ func (w *IncrementalChecker) update(v *fabric.Snapshot, t *lft.Tables) bool {
 		return false
 	}
 	for lid := range int32(w.stride) {
-		moved := v.Destination(int(lid)) != w.now.Destination(int(lid))
+		moved := !v.SameDestination(w.now, int(lid))
 		if (len(w.marks[lid]) > 0 || moved) && !w.updateLID(v, t, dist, lid, moved) {
 			return false
 		}
@@ -157,7 +157,7 @@ func (w *IncrementalChecker) markSwitches(v *fabric.Snapshot, t *lft.Tables) boo
 	for slot, node := range v.Node {
 		s := int32(slot)
 		was, is := old.Node[s] != fabric.NoNode, node != fabric.NoNode
-		if was != is || old.Sources[s] != v.Sources[s] {
+		if was != is || old.Sources[s] != v.Sources[s] || old.Others[s] != v.Others[s] {
 			for lid := range int32(lids) {
 				w.mark(lid, s, was && !is)
 			}

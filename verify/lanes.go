@@ -58,10 +58,11 @@ type classMap struct {
 // senders are CA and router ports on one switch whose packets meet the same
 // tables when they leave it by one port.
 type senders struct {
-	n   uint32
-	may uint16 // classes that their own tables do not drop
-	m   uint16 // the map at the switch
-	row int32  // in lanes.others, or noRow
+	n     uint32
+	hosts uint32 // of n: those that count for load
+	may   uint16 // classes that their own tables do not drop
+	m     uint16 // the map at the switch
+	row   int32  // in lanes.others, or noRow
 }
 
 // noRow stands for the path SLs of the switch.
@@ -239,7 +240,7 @@ func (l *lanes) prepare() {
 			l.peer[out] = f.Num(peer)
 		}
 		first := len(l.senders)
-		for _, host := range f.HostsOn(f.Owner(out)) {
+		for _, host := range f.EndPortsOn(f.Owner(out)) {
 			if f.Peer(host) == out || l.to[out] == toNowhere {
 				continue
 			}
@@ -252,9 +253,13 @@ func (l *lanes) prepare() {
 			}
 			i := slices.IndexFunc(l.senders[first:], func(o senders) bool { return o.may == s.may && o.m == s.m && o.row == s.row })
 			if i < 0 {
+				i = len(l.senders) - first
 				l.senders = append(l.senders, s)
 			} else {
 				l.senders[first+i].n++
+			}
+			if f.PortCounts(host, fabric.ForLoad) {
+				l.senders[first+i].hosts++
 			}
 		}
 		l.sendersAt[out+1] = int32(len(l.senders))

@@ -21,6 +21,7 @@ type plan struct {
 	*channels                   // on one VL
 	lanes     *lanes            // nil without SL-to-VL tables
 	sources   []uint32          // by switch: CA and router ports cabled to it
+	hosts     []uint32          // by switch: those that count for load
 	parts     *fabric.Components
 	ports     []int32 // by switch: its first PortID; one more at the end
 	units     []unit
@@ -42,15 +43,16 @@ type dest struct {
 	column int            // in its unit
 	last   fabric.PortNum // what the root's entry must be
 	ca     bool           // the owner is a CA or router port, else port 0 of the root
+	loads  bool           // the owner counts for load
 	root   int32          // -1 when the owner's cable leads to no switch
 }
 
 func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	n := f.NumSwitches()
 	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 0), lanes: l, parts: f.Components()}
-	p.sources, p.ports = make([]uint32, n), make([]int32, n+1)
+	p.sources, p.hosts, p.ports = make([]uint32, n), make([]uint32, n), make([]int32, n+1)
 	for s := range fabric.NodeID(n) {
-		p.sources[s] = uint32(len(f.HostsOn(s)))
+		p.sources[s], p.hosts[s] = uint32(len(f.EndPortsOn(s))), uint32(len(f.HostsOn(s)))
 		p.ports[s] = int32(f.PortBase(s))
 	}
 	p.ports[n] = int32(len(p.to))
@@ -74,8 +76,11 @@ func (p *plan) findUnits() {
 		}
 	}
 	kind := func(d *dest) int {
-		if d.ca {
+		switch {
+		case d.loads:
 			return 1
+		case d.ca:
+			return 2
 		}
 		return 0
 	}
@@ -114,7 +119,7 @@ func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
 	if p.f.IsSwitch(node) {
 		return dest{lid: lid, root: int32(node), last: fabric.ManagementPort}, p.f.Num(port) == fabric.ManagementPort
 	}
-	d = dest{lid: lid, root: -1, ca: true}
+	d = dest{lid: lid, root: -1, ca: true, loads: p.f.PortCounts(port, fabric.ForLoad)}
 	if at := p.f.Attachment(port); at != fabric.NoPort {
 		d.root, d.last = int32(p.f.Owner(at)), p.f.Num(at)
 	}

@@ -54,7 +54,7 @@ type UnicastCounts struct {
 	Pairs        int64     `json:"pairs"`
 	Unreachable  int64     `json:"unreachable"` // misdelivered pairs among them
 	Loops        int64     `json:"loops"`
-	NonMinimal   int64     `json:"non_minimal"`   // delivered pairs that pass more switches than needed
+	NonMinimal   int64     `json:"non_minimal"`   // delivered pairs that pass more switches than needed, without aggregation nodes
 	HopHistogram Histogram `json:"hop_histogram"` // delivered pairs by switches passed
 	MaxHops      int       `json:"max_hops"`      // of delivered pairs
 	Misdelivered int64     `json:"misdelivered"`
@@ -102,7 +102,7 @@ type MulticastCounts struct {
 
 // BalanceCounts says how routes spread over the cables between switches, each
 // direction apart and all VLs together. A route is a delivered unicast pair that
-// crosses the cable.
+// crosses the cable, of two ports that count for load: see fabric.Kind.
 type BalanceCounts struct {
 	MaxRoutes  int64   `json:"max_routes_per_link"`
 	MeanRoutes float64 `json:"mean_routes_per_link"` // over all of them, unused ones too

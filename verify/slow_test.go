@@ -267,6 +267,9 @@ func (s *slow) pair(from, to fabric.PortID, lid fabric.LID) {
 		s.unreachable++
 	case end == delivered:
 		s.hist[hops]++
+		if s.f.Kind(s.f.Owner(from)) == fabric.AggregationKind || s.f.Kind(s.f.Owner(to)) == fabric.AggregationKind {
+			break
+		}
 		if hops > s.distance(from, to) {
 			s.nonMinimal++
 		}

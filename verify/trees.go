@@ -45,23 +45,24 @@ type worker struct {
 	paths forest // of the LID that is walked
 }
 
-// loads is what channels carry, in a record for each: the pairs of CAs that cross it, its
-// dependencies in traffic between CAs, and those in traffic to and from port 0 of
+// loads is what channels carry, in a record for each: the pairs that cross it and count for
+// load, its dependencies in traffic between CAs, and those in traffic to and from port 0 of
 // switches alone. Sets of channels are as in dependencyGraph.
 type loads struct {
 	records []uint64
-	words   int    // of a set
-	ends    []bool // by channel: paths end with it, which shows in no dependency
+	words   int // of a set
+	// By channel: paths end with it, which shows in no dependency; of CAs, and of others.
+	caEnds, idleEnds []bool
 }
 
 func newLoads(c *channels) *loads {
-	return &loads{make([]uint64, c.count()*(1+2*c.words)), c.words, make([]bool, c.count())}
+	return &loads{make([]uint64, c.count()*(1+2*c.words)), c.words, make([]bool, c.count()), make([]bool, c.count())}
 }
 
 // stride is the length of a record.
 func (l *loads) stride() int { return 1 + 2*l.words }
 
-// routes is the pairs of CAs that cross a channel.
+// routes is the pairs that cross a channel and count for load.
 func (l *loads) routes(ch int) *uint64 { return &l.records[ch*l.stride()] }
 
 // deps is the dependencies of a channel, of traffic between CAs and of other traffic.
@@ -74,7 +75,8 @@ func (l *loads) deps(ch int) (cas, idle []uint64) {
 func (l *loads) add(o *loads, to, from, n int) {
 	for i := range n {
 		*l.routes(to + i) += *o.routes(from + i)
-		l.ends[to+i] = l.ends[to+i] || o.ends[from+i]
+		l.caEnds[to+i] = l.caEnds[to+i] || o.caEnds[from+i]
+		l.idleEnds[to+i] = l.idleEnds[to+i] || o.idleEnds[from+i]
 		cas, idle := l.deps(to + i)
 		moreCAs, moreIdle := o.deps(from + i)
 		for k := range cas {
@@ -157,7 +159,7 @@ func (w *worker) unit(u *unit) {
 	w.findSame()
 	for dests := u.dests; len(dests) > 0; {
 		n := 1
-		for n < len(dests) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca {
+		for n < len(dests) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca && dests[n].loads == dests[0].loads {
 			n++
 		}
 		w.route(dests[:n])
@@ -292,12 +294,30 @@ func (w *worker) distance(s int) int32 {
 	return int32(w.dist[beyond+s])
 }
 
-// A cell is what is known of a switch and one LID of a root: the entry in
-// the upper 8 bits, and below it how many sources' packets pass the switch.
+// A cell is what is known of a switch and one LID of a root: the entry in the upper 8 bits,
+// below it a bit that says whether packets of CAs pass the switch that count for no load,
+// and how many sources' packets pass it that do.
 const (
 	cellBits   = 24
-	maxSources = 1<<cellBits - 1
+	noLoad     = 1 << (cellBits - 1)
+	maxSources = noLoad - 1
 )
+
+// weigh is what the sources on switch s add to its cell for a destination, itself excepted
+// if it counts for no load.
+func (p *plan) weigh(s int32, d *dest) uint32 {
+	hosts, others := p.hosts[s], p.sources[s]-p.hosts[s]
+	if !d.loads {
+		hosts, others = 0, p.sources[s]
+		if s == d.root {
+			others--
+		}
+	}
+	if others > 0 {
+		hosts |= noLoad
+	}
+	return hosts
+}
 
 // fill makes the cells of destinations that are all rooted where root was
 // called with. It says whether all their paths are minimal, that is, whether
@@ -315,9 +335,9 @@ func (w *worker) fill(dests []dest) bool {
 		cells := w.cells[s*g:][:len(row)]
 		to := w.to[w.ports[s]:w.ports[s+1]]
 		want := w.dist[beyond+s] - 1
-		sources := w.sources[s]
+		sources := w.weigh(int32(s), &dests[0])
 		if together {
-			sources *= w.classSize(int32(s))
+			sources = sources&maxSources*w.classSize(int32(s)) | sources&noLoad
 		}
 		for i, p := range row {
 			if int(p) >= len(to) {
@@ -355,13 +375,13 @@ func (w *worker) load(dests []dest, order []int32, together bool) {
 		for i, cell := range cells[int(s)*g:][:g] {
 			port, sources := int(cell>>cellBits), cell&maxSources
 			next := int(to[port])*g + i
-			after := cells[next] + sources
+			after := (cells[next] + sources) | cell&noLoad
 			cells[next] = after
 			out := after>>cellBits - 1
 			at := port * stride
 			records[at] += uint64(sources)
 			at += 1 + int(out>>6)
-			if sources == 0 {
+			if cell&(noLoad|maxSources) == 0 {
 				at += words
 			}
 			// Most dependencies are there already, and a store would only hold up the
@@ -374,7 +394,16 @@ func (w *worker) load(dests []dest, order []int32, together bool) {
 	root := int(dests[0].root)
 	for i := range dests {
 		out := int(w.ports[root]) + int(dests[i].last)
-		*w.own.routes(out) += uint64(w.cells[root*g+i]&maxSources - 1) // the owner does not send to itself
-		w.own.ends[out] = true
+		cell := w.cells[root*g+i]
+		sources := cell & maxSources
+		if dests[i].loads {
+			sources-- // the owner does not send to itself
+		}
+		*w.own.routes(out) += uint64(sources)
+		if sources > 0 || cell&noLoad != 0 {
+			w.own.caEnds[out] = true
+		} else {
+			w.own.idleEnds[out] = true
+		}
 	}
 }

@@ -326,8 +326,8 @@ func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 		for i, set := range cas {
 			all.row(ch)[i] = set | idle[i]
 		}
-		unicast.used[ch] = *w.own.routes(int(ch)) > 0
-		all.used[ch] = unicast.used[ch] || w.own.ends[ch] || all.depends(ch)
+		unicast.used[ch] = w.own.caEnds[ch] || unicast.depends(ch)
+		all.used[ch] = unicast.used[ch] || w.own.idleEnds[ch] || all.depends(ch)
 	}
 	if p.lanes != nil {
 		return unicast.copies(p.lanes.channels), all.copies(p.lanes.channels)

@@ -79,7 +79,7 @@ func (w *worker) walk(d *dest) {
 	for s := range w.n {
 		p := w.stage[s*lft.BlockSize+d.column]
 		w.paths.next[s] = w.leadsTo(int32(s), p)
-		w.cells[s] = uint32(p)<<cellBits | w.sources[s]
+		w.cells[s] = uint32(p)<<cellBits | w.weigh(int32(s), d)
 	}
 	root := int32(-1)
 	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
@@ -114,7 +114,7 @@ func (w *worker) loadManagement(root int32) {
 		}
 		ch := int(w.ports[s]) + int(w.cells[s]>>cellBits)
 		if w.paths.next[s] == root {
-			w.own.ends[ch] = true
+			w.own.idleEnds[ch] = true
 			continue
 		}
 		out := w.cells[w.paths.next[s]]>>cellBits - 1
@@ -180,7 +180,9 @@ func (w *worker) tallyUp(d *dest) {
 					bad.add(tallyDropped, lost, s)
 					bad.add(tallyManagementDropped, own, s)
 					pairs -= lost
-					w.cells[s] -= uint32(lost)
+					if d.loads {
+						w.cells[s] -= w.flow.lostHosts[s]
+					}
 				} else {
 					bad.add(tallyManagementDropped, lost+own, s)
 				}
@@ -200,11 +202,13 @@ func (w *worker) tallyUp(d *dest) {
 	}
 }
 
-// arrive counts pairs of sources at a switch that are delivered.
+// arrive counts pairs of sources at a switch that are delivered. Those that count for load
+// are in the cell.
 func (w *worker) arrive(d *dest, s int, pairs int64) {
 	w.delivered[w.paths.depth[s]+1] += pairs
-	if extra := w.paths.depth[s] - w.distance(s); extra > 0 && pairs > 0 {
-		w.nonMinimal += pairs
+	hosts := int64(w.cells[s] & maxSources)
+	if extra := w.paths.depth[s] - w.distance(s); extra > 0 && hosts > 0 {
+		w.nonMinimal += hosts
 		w.stretch.consider(detour{extra, d.lid, int32(s)})
 	}
 }

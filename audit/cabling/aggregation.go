@@ -23,7 +23,7 @@ func (c *checker) checkAggregation() {
 			uses[m] = u
 		}
 		u.switches++
-		for _, p := range f.HostsOn(s) {
+		for _, p := range f.EndPortsOn(s) {
 			if f.Kind(f.Owner(p)) == fabric.AggregationKind && !has[s] {
 				has[s] = true
 				u.with++

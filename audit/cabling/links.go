@@ -292,7 +292,7 @@ func (c *checker) checkLevels(s *Shape) {
 		return
 	}
 	for i, p := range f.CAPorts() {
-		if at := f.CASwitches()[i]; at != fabric.NoNode && s.level[at] > 0 && f.Kind(f.Owner(p)) != fabric.AggregationKind {
+		if at := f.CASwitches()[i]; at != fabric.NoNode && s.level[at] > 0 && f.PortCounts(p, fabric.ForShape) {
 			c.add(HostOnSpine, 1, endpoints(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
 		}
 	}

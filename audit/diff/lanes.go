@@ -84,7 +84,7 @@ func (c *comparison) mixLanes(m *mixture) int {
 // injections lists where packets of CAs come in at a switch.
 func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 	known := map[string]int{}
-	for _, port := range m.f.HostsOn(s) {
+	for _, port := range m.f.EndPortsOn(s) {
 		j := injection{in: m.f.Num(m.f.Peer(port)), ports: 1, port: port}
 		var key []byte
 		for k := range m.layers {

@@ -318,7 +318,7 @@ func (w *mixWorker) searchFromCAs() {
 	}
 	w.sources = w.sources[:0]
 	for s := range fabric.NodeID(w.n) {
-		if n := len(w.f.HostsOn(s)); n > 1 || n == 1 && s != owner {
+		if n := len(w.f.EndPortsOn(s)); n > 1 || n == 1 && s != owner {
 			w.sources = append(w.sources, int32(s))
 		}
 	}

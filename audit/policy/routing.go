@@ -207,7 +207,7 @@ func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID
 		}
 		found := false
 		for s := range fabric.NodeID(n) {
-			if hosts := f.HostsOn(s); len(hosts) == 0 || len(hosts) == 1 && hosts[0] == to {
+			if hosts := f.EndPortsOn(s); len(hosts) == 0 || len(hosts) == 1 && hosts[0] == to {
 				continue // no other port sends from here
 			}
 			for at := s; seen[at] != lid; {

@@ -37,7 +37,7 @@ type Bisection struct {
 func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bisection, error) {
 	var ends []fabric.PortID
 	for _, p := range m.f.CAPorts() {
-		if m.f.PeerSwitch(p) != fabric.NoNode && m.f.LID(p) != 0 {
+		if m.f.PeerSwitch(p) != fabric.NoNode && m.f.LID(p) != 0 && m.f.PortCounts(p, fabric.ForBisection) {
 			ends = append(ends, p)
 		}
 	}

@@ -148,13 +148,14 @@ type measurement struct {
 	own     bool // some source ports have path SLs of their own
 	vls     int
 	jobs    []job              // by destination switch
-	ports   [][]fabric.PortNum // by switch: those with a CA or router port at the other end
+	ports   [][]fabric.PortNum // by switch: those with a host at the other end
 	sources []int64            // by switch: how many these are
+	hosts   int64              // CA and router ports that count for load
 	apart   int64              // pairs with a LID of a port that is cabled to another CA
 	totals  *counts
 }
 
-// job is the LIDs of the CA and router ports on a switch.
+// job is the LIDs of the hosts on a switch.
 type job struct {
 	t    fabric.NodeID
 	lids []fabric.LID
@@ -166,9 +167,14 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
 		m.own = m.sls != nil && len(m.sls.Ports()) > 0
 	}
+	for _, p := range f.CAPorts() {
+		if f.PortCounts(p, fabric.ForLoad) {
+			m.hosts++
+		}
+	}
 	for i, p := range f.CAPorts() {
-		if f.CASwitches()[i] == fabric.NoNode && f.LID(p) != 0 { // only the other end of the cable reaches it
-			m.apart += int64(len(f.CAPorts())-2) << f.LMC(p)
+		if f.CASwitches()[i] == fabric.NoNode && f.LID(p) != 0 && f.PortCounts(p, fabric.ForLoad) { // only the other end of the cable reaches it
+			m.apart += (m.hosts - 2) << f.LMC(p)
 		}
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -258,9 +264,9 @@ func (m *measurement) count(c *counts, j *job) {
 			sources += m.sources[s]
 		}
 		if len(order) == 0 {
-			c.lost += int64(len(m.f.CAPorts())) - 1 // the port itself is no source
+			c.lost += m.hosts - 1 // the port itself is no source
 		} else {
-			c.lost += int64(len(m.f.CAPorts())) - sources
+			c.lost += m.hosts - sources
 		}
 		if m.sls == nil {
 			c.forest.Flow(m.sources, func(out fabric.PortID, routes int64) { c.routes[out] += routes })

@@ -528,7 +528,7 @@ func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 		joined := int64(0) // ports, the one with the LID among them
 		forest.FindTree(t.base.Routing.Tables, fabric.LID(lid))
 		for _, s := range forest.Order {
-			joined += int64(len(g.HostsOn(s)))
+			joined += int64(len(g.EndPortsOn(s)))
 		}
 		switch {
 		case !g.IsSwitch(g.Owner(g.Peer(p))): // two CAs with a cable between them

@@ -353,7 +353,7 @@ func (a *app) prepare(in *simulation, net sim.Network, trees []mft.Tree) (*simRu
 	r := &simRun{in: in, net: net, trees: trees, mbps: in.cfg.Mbps}
 	f := net.Fabric
 	for _, p := range f.CAPorts() {
-		if f.LID(p) == 0 || f.Peer(p) == fabric.NoPort {
+		if f.LID(p) == 0 || f.Peer(p) == fabric.NoPort || !f.PortCounts(p, fabric.ForLoad) {
 			continue
 		}
 		r.hosts++

@@ -64,13 +64,12 @@ func Share(f *fabric.Fabric, level []int32) float64 {
 	return float64(good) / float64(all)
 }
 
-// Hosts counts by switch the ports of hosts, and of all other nodes that are no aggregation
-// nodes.
+// Hosts counts by switch the ports of nodes that count for the shape: see fabric.Kind.
 func Hosts(f *fabric.Fabric) []int {
 	hosts := make([]int, f.NumSwitches())
 	for s := range hosts {
 		for _, p := range f.HostsOn(fabric.NodeID(s)) {
-			if f.Kind(f.Owner(p)) != fabric.AggregationKind {
+			if f.PortCounts(p, fabric.ForShape) {
 				hosts[s]++
 			}
 		}

@@ -10,7 +10,8 @@ import (
 
 // loads counts the routes on each channel, by the PortID that it leaves: a route is an
 // ordered pair of a CA or router port and a LID of another one that the tables
-// deliver. Host cables count, in both directions. It takes O(switches x LIDs).
+// deliver, of ports that count for load. Host cables count, in both directions. It takes
+// O(switches x LIDs).
 func loads(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]int64, error) {
 	sources := make([]int64, f.NumSwitches())
 	for s := range sources {
@@ -19,14 +20,14 @@ func loads(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]int64, error
 	type count struct {
 		forest  *lft.Forest
 		routes  []int64
-		reached []int64 // by switch: LIDs of CA and router ports that it delivers
+		reached []int64 // by switch: LIDs of hosts that it delivers
 	}
 	start := func() *count {
 		return &count{lft.NewForest(f), make([]int64, f.NumPorts()), make([]int64, f.NumSwitches())}
 	}
 	counts, err := par.ForEachWith(ctx, 0, len(f.CAPorts()), start, func(c *count, i int) error {
 		p := f.CAPorts()[i]
-		if f.LID(p) == 0 || f.PeerSwitch(p) == fabric.NoNode {
+		if f.LID(p) == 0 || f.PeerSwitch(p) == fabric.NoNode || !f.PortCounts(p, fabric.ForLoad) {
 			return nil
 		}
 		for k := range fabric.LID(1) << f.LMC(p) {
@@ -58,7 +59,7 @@ func loads(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]int64, error
 		}
 	}
 	for i, p := range f.CAPorts() {
-		if s := f.CASwitches()[i]; s != fabric.NoNode {
+		if s := f.CASwitches()[i]; s != fabric.NoNode && f.PortCounts(p, fabric.ForLoad) {
 			sum.routes[p] += sum.reached[s]
 		}
 	}

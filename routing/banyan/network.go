@@ -74,14 +74,23 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 		return nil, fmt.Errorf("%d switches; a network of n stages has n * 2^(n-1)", f.NumSwitches())
 	}
 	size := w.Size()
-	if len(f.CAPorts()) != 2*size {
-		return nil, fmt.Errorf("%d ports of channel adapters; a network of %d stages has %d", len(f.CAPorts()), w.Stages, 2*size)
+	ports := 0
+	for _, p := range f.CAPorts() {
+		if f.PortCounts(p, fabric.ForLoad) {
+			ports++
+		}
+	}
+	if ports != 2*size {
+		return nil, fmt.Errorf("%d ports of channel adapters; a network of %d stages has %d", ports, w.Stages, 2*size)
 	}
 	last := fabric.NoNode
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
 			p := f.Port(s, num)
 			q := f.Peer(p)
+			if num > elementPorts && q != fabric.NoPort && f.Kind(f.Owner(q)) == fabric.AggregationKind {
+				continue
+			}
 			if (q != fabric.NoPort) != (num <= elementPorts) {
 				return nil, fmt.Errorf("%s: cables are on ports 1 to %d of each switch", f.PortName(p), elementPorts)
 			}

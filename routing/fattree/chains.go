@@ -45,6 +45,11 @@ func newChains(p *plan) *chains {
 		}
 		x.ownStart[u] = int32(len(x.lid))
 		x.addPort(p.f.PortBase(s), fabric.ManagementPort)
+		for _, port := range p.f.EndPortsOn(s) {
+			if !p.f.PortCounts(port, fabric.ForLoad) {
+				x.addPort(port, p.f.Num(p.f.Peer(port)))
+			}
+		}
 		x.destStart[u+1] = int32(len(x.lid))
 	}
 

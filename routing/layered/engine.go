@@ -129,7 +129,7 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 	if err := replace(p.assignManagementPaths(ctx, x, p.management)); err != nil {
 		return err
 	}
-	p.copyHostPaths()
+	p.copyPaths()
 	longer = append(longer, more...)
 	note := fmt.Sprintf("%d virtual lanes", len(x.layers))
 	if len(x.layers) == 1 {

@@ -9,13 +9,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Management paths are the paths to the LIDs of switches, and those from switches without
-// hosts. They get no layers of their own, but shortest or longer paths in the layers that
+// Management paths are the paths to the LIDs of switches and of their aggregation nodes, and
+// those from switches without hosts. They get no layers of their own, but shortest or longer paths in the layers that
 // the hosts need.
 
 // listManagementJobs lists the LIDs of switches without hosts. The LIDs of a switch with
 // hosts take the paths of its hosts' LIDs in turn, which lead to the same switch, and their
-// layers.
+// layers. Those of an aggregation node take the paths of the LIDs of its switch.
 func (p *assigner) listManagementJobs() {
 	hostLIDs := make([][]fabric.LID, len(p.all)) // by switch
 	for i := range p.jobs {
@@ -25,10 +25,18 @@ func (p *assigner) listManagementJobs() {
 	p.sameAs = make([]fabric.LID, len(p.upDownOnly))
 	for t, lids := range hostLIDs {
 		own := slices.Collect(p.f.LIDs(p.f.PortBase(fabric.NodeID(t))))
-		if len(lids) > 0 {
-			for k, lid := range own {
-				p.sameAs[lid] = lids[k%len(lids)]
+		hasHosts := len(lids) > 0
+		if hasHosts {
+			p.takePathsOf(lids, own)
+		} else {
+			lids = own
+		}
+		for _, port := range p.f.EndPortsOn(fabric.NodeID(t)) {
+			if !p.f.PortCounts(port, fabric.ForLoad) {
+				p.takePathsOf(lids, slices.Collect(p.f.LIDs(port)))
 			}
+		}
+		if hasHosts {
 			continue
 		}
 		for part := range slices.Chunk(own, blockLIDs) {
@@ -37,14 +45,28 @@ func (p *assigner) listManagementJobs() {
 	}
 }
 
-// copyHostPaths fills in the entries for the LIDs of switches with hosts, row by row.
-func (p *assigner) copyHostPaths() {
+// takePathsOf gives LIDs on a switch the paths of others there, in turn.
+func (p *assigner) takePathsOf(others, lids []fabric.LID) {
+	for k, lid := range lids {
+		p.sameAs[lid] = others[k%len(others)]
+	}
+}
+
+// copyPaths fills in the entries for the LIDs that take the paths of others, row by row, and
+// those of the switches that they are on.
+func (p *assigner) copyPaths() {
 	for s := range p.all {
 		row := p.tables.Row(fabric.NodeID(s))
 		for lid, like := range p.sameAs {
-			if like != 0 && row[lid] != fabric.ManagementPort {
+			if like != 0 {
 				row[lid] = row[like]
 			}
+		}
+	}
+	for lid, like := range p.sameAs {
+		if like != 0 {
+			last := p.f.Attachment(p.f.LIDPort(fabric.LID(lid)))
+			p.tables.Row(p.f.Owner(last))[lid] = p.f.Num(last)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type paths struct {
 	all        []fabric.NodeID // all switches
 	jobs       []job
 	management []job        // the LIDs of switches without hosts
-	sameAs     []fabric.LID // by LID of a switch with hosts: the LID of a host that has the same paths; 0 for other LIDs
+	sameAs     []fabric.LID // by LID that takes the paths of another on the same switch: that one; 0 for other LIDs
 	detoured   []bool       // by LID: some paths lead to switches that are not nearer
 	upDownOnly []bool       // by LID: its paths are up*/down* and have the first layer
 	rank       []int32      // by switch: its rank in the order whose turns the paths keep to; nil for any turns
