@@ -221,11 +221,11 @@ func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 	for _, l := range w.links {
 		s, u := t.node[l.below], t.node[t.parent[l.below]]
 		if l.up > 0 {
-			w.put(s, t.up[l.below])
+			w.setMaskPort(s, t.up[l.below])
 			n++
 		}
 		if l.down > 0 {
-			w.put(u, t.up[l.below].Opposite())
+			w.setMaskPort(u, t.up[l.below].Opposite())
 			n++
 		}
 	}
@@ -260,7 +260,7 @@ func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 	return append(ports, hosts...)
 }
 
-func (w *combWalk) put(s fabric.NodeID, way Dir) {
+func (w *combWalk) setMaskPort(s fabric.NodeID, way Dir) {
 	w.has[s/64] |= 1 << (s % 64)
 	w.dirs[s] |= 1 << way
 }

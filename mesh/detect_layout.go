@@ -72,7 +72,7 @@ func growLayouts(g *links, dims, layouts int) (found *fit, why trouble) {
 		l := startLayout(g, dims, seeds)
 		l.placeAll()
 		var t trouble
-		if found, t = l.finish(); found != nil {
+		if found, t = l.makeFit(); found != nil {
 			return found, trouble{}
 		}
 		if seen == 0 || t.left+len(t.odd) < why.left+len(why.odd) {
@@ -94,7 +94,7 @@ func startLayout(g *links, dims int, seeds []seed) *layout {
 			continue
 		}
 		l := newLayout(g, dims)
-		l.put(s.at, make([]int32, dims), 0)
+		l.setCoord(s.at, make([]int32, dims), 0)
 		for d := range dims { // the links that lead in different dimensions
 			l.putNext(g.of(s.at)[bits.TrailingZeros32(s.links)], s.at, Plus(d))
 			s.links &= s.links - 1
@@ -163,10 +163,10 @@ func (l *layout) putNext(x, u fabric.NodeID, d Dir) {
 	copy(at[:], l.coord[int(u)*l.dims:(int(u)+1)*l.dims])
 	code, y := l.next(u, d)
 	at[d.Dim()] = y
-	l.put(x, at[:l.dims], code)
+	l.setCoord(x, at[:l.dims], code)
 }
 
-func (l *layout) put(x fabric.NodeID, at []int32, code uint64) {
+func (l *layout) setCoord(x fabric.NodeID, at []int32, code uint64) {
 	l.placed[x] = true
 	l.order = append(l.order, x)
 	copy(l.coord[int(x)*l.dims:], at)
@@ -416,7 +416,7 @@ func (l *layout) candidates(x fabric.NodeID, budget *int) (best, second candidat
 			continue
 		}
 		c := candidate{switchID: x, beside: beside, dir: d}
-		if !l.weigh(&c) {
+		if !l.rate(&c) {
 			continue
 		}
 		switch {
@@ -430,9 +430,9 @@ func (l *layout) candidates(x fabric.NodeID, budget *int) (best, second candidat
 	return best, second, count
 }
 
-// weigh fills in how likely a place is, and returns false unless it is next to all
+// rate fills in how likely a place is, and returns false unless it is next to all
 // neighbours of the switch that have places.
-func (l *layout) weigh(c *candidate) bool {
+func (l *layout) rate(c *candidate) bool {
 	code, at := l.next(c.beside, c.dir)
 	dim := c.dir.Dim()
 	low, high := l.low, l.high
@@ -478,9 +478,9 @@ func (l *layout) weigh(c *candidate) bool {
 // lengthening is the cost of one more position along a dimension.
 func (l *layout) lengthening(dim int) int32 { return 1 << 20 / (l.high[dim] - l.low[dim] + 1) }
 
-// finish makes a fit of a layout, or says what stands in the way. It searches places
+// makeFit makes a fit of a layout, or says what stands in the way. It searches places
 // for the switches that have none, unless these are many.
-func (l *layout) finish() (*fit, trouble) {
+func (l *layout) makeFit() (*fit, trouble) {
 	why := trouble{left: l.g.switches() - len(l.order), lone: fabric.NoNode}
 	for s, placed := range l.placed {
 		if !placed && int(l.open[s]) < len(l.g.of(fabric.NodeID(s))) {

@@ -64,9 +64,9 @@ func newSearch(g *links, s Shape, allowed int, steps *int) *search {
 	return r
 }
 
-// put places x at p and says whether that may be; it has to be taken back with
+// occupy places x at p and says whether that may be; it has to be taken back with
 // remove in either case.
-func (r *search) put(x fabric.NodeID, p int) bool {
+func (r *search) occupy(x fabric.NodeID, p int) bool {
 	r.at[p], r.position[x] = x, p
 	r.left--
 	for _, y := range r.g.of(x) {
@@ -125,7 +125,7 @@ func (r *search) run() bool {
 			return true
 		}
 		*r.steps--
-		over := r.put(x, p) && r.run()
+		over := r.occupy(x, p) && r.run()
 		r.remove(x)
 		if over {
 			return true
@@ -195,7 +195,7 @@ func searchRest(g *links, s Shape, placed []fabric.NodeID, position []int) *fit 
 	steps := searchSteps
 	r := newSearch(g, s, s.mostMissing(g.switches()), &steps)
 	for _, x := range placed {
-		r.put(x, position[x])
+		r.occupy(x, position[x])
 	}
 	if r.missing > r.allowed {
 		return nil

@@ -414,7 +414,7 @@ func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
 	for o, order := range r.orders {
 		for i, way := range order {
 			if len(r.choices[way].ports) > 1 {
-				r.weigh(s, o, i, way)
+				r.countBehind(s, o, i, way)
 			}
 		}
 		for at, t := range g.at {
@@ -457,11 +457,11 @@ func (c *choice) least(weight uint64) int {
 	return best
 }
 
-// weigh counts for the destinations with each coordinate in the dimension of
+// countBehind counts for the destinations with each coordinate in the dimension of
 // way, the direction of some rank, the switches whose paths to them leave s in
 // that direction: those behind s in this dimension, with any coordinates in
 // the dimensions that paths are through with by then.
-func (r *row) weigh(s fabric.NodeID, order, rank int, way Dir) {
+func (r *row) countBehind(s fabric.NodeID, order, rank int, way Dir) {
 	d := way.Dim()
 	size := r.g.Dims[d]
 	x := int(r.g.Coord(s)[d])

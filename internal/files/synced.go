@@ -92,7 +92,7 @@ func (s *SyncedFile) drain() {
 	var err error
 	for b := range s.full {
 		if err == nil {
-			if err = s.put(b); err != nil {
+			if err = s.writeBlock(b); err != nil {
 				s.failed.Store(&err)
 			}
 		}
@@ -101,8 +101,8 @@ func (s *SyncedFile) drain() {
 	s.done <- err
 }
 
-// put writes a whole block.
-func (s *SyncedFile) put(b diskBlock) error {
+// writeBlock writes a whole block.
+func (s *SyncedFile) writeBlock(b diskBlock) error {
 	if !s.tried {
 		s.tried = true
 		s.direct = openDirect(s.file.Name())

@@ -49,7 +49,7 @@ func (d *draft) build() (*Database, error) {
 	if err != nil {
 		return nil, parseError(d.file, 0, nil, "%w", err)
 	}
-	return b.finish(f), nil
+	return b.makeDatabase(f), nil
 }
 
 // addNodes enters the nodes. A node may have a row for each of its ports, which must say
@@ -283,8 +283,8 @@ func isLabel(text string) bool {
 	}) < 0
 }
 
-// finish brings what the rows say of nodes and ports into the order of the fabric.
-func (b *builder) finish(f *fabric.Fabric) *Database {
+// makeDatabase brings what the rows say of nodes and ports into the order of the fabric.
+func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
 	d := &Database{Fabric: f, Run: b.run, SMs: b.sms, Warnings: b.warnings,
 		Ports: make([]Port, f.NumPorts()), Switches: make([]Switch, f.NumSwitches()),
 		nodeLines: map[fabric.GUID]int{}, portLines: map[fabric.PortID]int{}}

@@ -454,7 +454,7 @@ func (c *console) Write(b []byte) (int, error) {
 	c.lines.add(b)
 	// Neither the prompt nor the mark has an end of line.
 	if rest := trimPrompts(c.lines.partial); bytes.HasPrefix(rest, endBytes) {
-		c.finish()
+		c.endAnswer()
 		c.lines.partial = append(c.lines.partial[:0], rest[len(endBytes):]...)
 	}
 	return len(b), nil
@@ -470,7 +470,7 @@ func trimPrompts(line []byte) []byte {
 	}
 }
 
-func (c *console) finish() {
+func (c *console) endAnswer() {
 	if c.skip > 0 {
 		c.skip--
 	} else if c.each != nil {
@@ -482,7 +482,7 @@ func (c *console) finish() {
 func (c *console) line(line []byte) {
 	line = trimPrompts(line)
 	if rest, found := bytes.CutPrefix(line, endBytes); found {
-		c.finish()
+		c.endAnswer()
 		line = trimPrompts(rest)
 	}
 	if !c.isReady && bytes.Equal(line, readyLine) {

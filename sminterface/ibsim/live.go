@@ -59,7 +59,7 @@ func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error)
 			err = nil
 		}
 		o.mu.Lock()
-		o.watch.finish()
+		o.watch.takeLastLine()
 		o.run.Total = time.Since(start)
 		o.err = err
 		o.mu.Unlock()

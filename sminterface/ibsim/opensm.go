@@ -101,7 +101,7 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 		}
 	})
 	run.Total = time.Since(start)
-	watch.finish()
+	watch.takeLastLine()
 
 	var exit *exec.ExitError
 	switch {
@@ -309,8 +309,8 @@ func newLogWatch(run *OpenSMRun, each func(LogLine)) *logWatch {
 	return w
 }
 
-// finish takes a last line without an end.
-func (w *logWatch) finish() {
+// takeLastLine takes a last line without an end.
+func (w *logWatch) takeLastLine() {
 	if len(w.lines.partial) > 0 {
 		w.line(w.lines.partial)
 	}

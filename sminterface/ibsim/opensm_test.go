@@ -134,7 +134,7 @@ func TestPieces(t *testing.T) {
 		for chunk := range slices.Chunk([]byte(log), size) {
 			w.lines.add(chunk)
 		}
-		w.finish()
+		w.takeLastLine()
 		if run.Version != "9.9" || run.Discovery != time.Microsecond || run.Routing != 1500*time.Millisecond || !run.UP ||
 			run.NumErrors != 1 || run.Errors[0] != "a: ERR 1" || run.Engine != "x" {
 			t.Fatalf("in pieces of %d: %+v", size, run)
@@ -189,7 +189,7 @@ func FuzzParseLogLine(f *testing.F) {
 		var run OpenSMRun
 		w := newLogWatch(&run, nil)
 		w.lines.add(line)
-		w.finish()
+		w.takeLastLine()
 	})
 }
 

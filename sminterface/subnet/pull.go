@@ -90,7 +90,7 @@ func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tabl
 		return nil, err
 	}
 	p.t.Requests = requests
-	p.finish()
+	p.makeTables()
 	return p.t, nil
 }
 
@@ -231,8 +231,8 @@ func (p *pull) readHost(port fabric.PortID) {
 		func(err error) { p.problem(node, "port %d: %v", f.Num(port), err) })
 }
 
-// finish makes tables of what was read.
-func (p *pull) finish() {
+// makeTables makes tables of what was read.
+func (p *pull) makeTables() {
 	f := p.d.Fabric
 	if p.opt.LFT {
 		top := int(f.MaxLID())

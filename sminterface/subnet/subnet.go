@@ -431,7 +431,7 @@ func (c *Client) run(ctx context.Context, begin func(*batch)) (requests int, err
 	defer b.cancel()
 	b.mu.Lock()
 	begin(b)
-	b.finish()
+	b.countAnswer()
 	b.mu.Unlock()
 	select {
 	case <-b.done:
@@ -453,8 +453,8 @@ func (b *batch) fail(err error) {
 	}
 }
 
-// finish counts an answer. The lock is held.
-func (b *batch) finish() {
+// countAnswer counts an answer. The lock is held.
+func (b *batch) countAnswer() {
 	if b.left--; b.left == 0 {
 		close(b.done)
 	}
@@ -476,7 +476,7 @@ func (b *batch) get(to Target, attr mad.Attribute, modifier uint32, answer func(
 				b.fail(err)
 			}
 		}
-		b.finish()
+		b.countAnswer()
 	})
 }
 

@@ -318,7 +318,7 @@ func TestLogIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = &logFile{name: name, file: half, torn: true}
-	if n, err := l.put([]byte("a line\n"), 0, nil); n != 7 || err != nil || l.torn {
+	if n, err := l.appendLines([]byte("a line\n"), 0, nil); n != 7 || err != nil || l.torn {
 		t.Error(n, err)
 	}
 	if has, err := os.ReadFile(name); string(has) != "half\na line\n" {

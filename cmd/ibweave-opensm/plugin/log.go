@@ -151,7 +151,7 @@ func (l *logFile) run() {
 			batch, l.queue = l.queue, batch[:0]
 			lost, why := l.lost, l.why
 			l.mu.Unlock()
-			n, err := l.put(batch, lost, why)
+			n, err := l.appendLines(batch, lost, why)
 			l.mu.Lock()
 			if n >= 0 {
 				l.lost -= lost
@@ -178,9 +178,9 @@ func (l *logFile) run() {
 	}
 }
 
-// put writes lines, and before them how many were lost. n is how many bytes of the lines
+// appendLines writes lines, and before them how many were lost. n is how many bytes of the lines
 // are in the file, negative when the file does not say how many were lost.
-func (l *logFile) put(lines []byte, lost int, why error) (n int, err error) {
+func (l *logFile) appendLines(lines []byte, lost int, why error) (n int, err error) {
 	if err := l.open(); err != nil {
 		return -1, err
 	}

@@ -232,7 +232,7 @@ func (a *adapters) sent(hop int32) {
 		if !j.nacked {
 			j.sent = true
 			if j.acked || !a.o.Adapters.Acks {
-				a.finish(x.job)
+				a.endJob(x.job)
 			}
 		}
 	}
@@ -434,7 +434,7 @@ func (a *adapters) answer(j int32, ok bool) {
 	if ok {
 		x.acked = true
 		if x.sent {
-			a.finish(j)
+			a.endJob(j)
 		}
 		return
 	}
@@ -466,8 +466,8 @@ func (a *adapters) retry(j int32) {
 	a.enqueue(host, a.wormOf(j, host))
 }
 
-// finish is the end of a job.
-func (a *adapters) finish(j int32) {
+// endJob ends a job.
+func (a *adapters) endJob(j int32) {
 	c := a.jobs[j].copy
 	if a.ordered(c) {
 		l := a.laneOf(j)
