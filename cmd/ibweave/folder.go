@@ -208,8 +208,8 @@ func (c *contents) missingDumps(parts []string, topology, tables bool) error {
 }
 
 // formOf tells the form of a file by its beginning, which it returns. It is Unknown for what
-// is no regular file, for text of no form, and for compressed data of something else, which a
-// file with the name of a dump has not.
+// is no regular file, for text of no form, and for an archive, and for compressed data of something
+// else, which a file with the name of a dump has not.
 func formOf(name string) (form dump.Form, head []byte, err error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
@@ -224,7 +224,7 @@ func formOf(name string) (form dump.Form, head []byte, err error) {
 	if err != nil && isDumpName(filepath.Base(name)) {
 		return dump.Unknown, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err != nil {
+	if err != nil || files.IsArchive(head) {
 		return dump.Unknown, nil, nil
 	}
 	return dump.Recognize(head), head, nil

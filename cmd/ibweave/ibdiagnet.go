@@ -74,7 +74,7 @@ func (a *app) list(in *audit, dir string) (*contents, error) {
 			return err
 		}
 		form := dump.Recognize(head)
-		if form == dump.Unknown || slices.Contains(c.files[form], m.Name) {
+		if form == dump.Unknown || files.IsArchive(head) || slices.Contains(c.files[form], m.Name) {
 			return nil // of two with one name, as tar -r makes them, the first counts
 		}
 		path := c.path(m.Name)

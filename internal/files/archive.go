@@ -44,8 +44,12 @@ func Archive(name string) bool {
 	}
 	defer f.Close()
 	head, err := Head(f)
-	return err == nil && (isZip(head) || isTar(head))
+	return err == nil && IsArchive(head)
 }
+
+// IsArchive says whether data begins a tar or zip archive, in which texts may stand as they
+// are.
+func IsArchive(head []byte) bool { return isZip(head) || isTar(head) }
 
 func isZip(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))

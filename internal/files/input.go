@@ -154,14 +154,14 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 				return nil, &RefusedError{name, "is " + x.is}
 			}
 		}
-		return data, nil
+		return noTar(name, data)
 	}
 	from, err := unpack(form, bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", name, form, err)
 	}
 	defer func() { _ = from.Close() }()
-	return readStream(name+": "+form, from, 0, new(atomic.Int64), func(start []byte) (bound, error) {
+	text, err := readStream(name+": "+form, from, 0, new(atomic.Int64), func(start []byte) (bound, error) {
 		b, err := newBound(name, start, limit, 2)
 		if most := max(freely, maxRatio*int64(len(data))); most < b.most {
 			b = bound{most, &RefusedError{name, fmt.Sprintf("has %s of %s that unpack to more than %s, %d times as much; want less",
@@ -169,6 +169,18 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 		}
 		return b, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return noTar(name, text)
+}
+
+// noTar refuses a tar archive, whose texts are not to be taken for one.
+func noTar(name string, data []byte) ([]byte, error) {
+	if isTar(data) {
+		return nil, &RefusedError{name, "is a tar archive; want text, or the archive as the file of a topology"}
+	}
+	return data, nil
 }
 
 // unpack undoes one compression.

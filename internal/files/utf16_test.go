@@ -55,7 +55,8 @@ func TestUTF16(t *testing.T) {
 
 // What is no text says what to do.
 func TestForeignForms(t *testing.T) {
-	for start, want := range map[string]string{"PK\x03\x04...": "Excel", "BZh91": "bzip2", "\xfd7zXZ\x00...": "xz"} {
+	archive := string(tarOf(t, member{"a", []byte("one"), 0}))
+	for start, want := range map[string]string{archive: "tar archive", string(gz(t, []byte(archive))): "tar archive", "PK\x03\x04...": "Excel", "BZh91": "bzip2", "\xfd7zXZ\x00...": "xz"} {
 		if _, err := Decompress("f", []byte(start), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %s", start, err, want)
 		}
