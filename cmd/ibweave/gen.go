@@ -49,7 +49,8 @@ reads them: ports is ibnetdiscover -p, lst is opensm-subnet.lst, and ufm is the 
 links of UFM.
 
 The same kind, flags and seed give the same bytes. Switches have the GUIDs from
-0x200000 on, channel adapters those from 0x100000 on; no port has a LID, but with --noise.
+0x200000 on, channel adapters those from 0x100000 on, aggregation nodes those from
+0x300000 on; no port has a LID, but with --noise.
 
 Options after the kind make any kind like fabrics that operators have.`,
 		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
