@@ -86,7 +86,7 @@ type ranker struct {
 	isLeaf   []bool            // by switch: it has as many hosts as leaves have, and is no spine with hosts
 	pendants []fabric.NodeID   // of these, switches with one neighbour
 	level    []int32           // by switch
-	shared   []int32           // by switch; 0 outside isLikeBelow
+	shared   []int32           // by switch; 0 outside compare
 }
 
 func (r *ranker) neighbors(s fabric.NodeID) []fabric.NodeID { return r.near[s] }
@@ -94,16 +94,28 @@ func (r *ranker) neighbors(s fabric.NodeID) []fabric.NodeID { return r.near[s] }
 // rank finds the levels that follow from some leaves.
 func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 	search := graph.NewSearch[fabric.NodeID](len(r.near))
-	search.Run(r.neighbors, leaves...)
-	r.level = search.Distance
-	for s := range r.level {
-		r.level[s] = max(r.level[s], 0)
+	for {
+		search.Run(r.neighbors, leaves...)
+		r.level = slices.Clone(search.Distance)
+		for s := range r.level {
+			r.level[s] = max(r.level[s], 0)
+		}
+		more := false
+		for s := range fabric.NodeID(len(r.near)) {
+			if r.level[s] == 2 && r.isLikeBelow(s, 1) {
+				leaves, more = append(slices.Clip(leaves), s), true
+			}
+		}
+		if !more {
+			break
+		}
 	}
 	for c := int32(1); c < slices.Max(r.level); c++ {
 		if r.foldDown(c) {
 			c = 0 // what came down may have left others alone
 		}
 	}
+	r.raiseBare()
 	for _, s := range r.pendants {
 		r.level[s] = max(0, r.level[r.near[s][0]]-1)
 	}
@@ -259,6 +271,27 @@ func (r *ranker) foldDown(c int32) bool {
 // in common with one switch of level c-1, and has hosts or is not more like another one of
 // its own level.
 func (r *ranker) isLikeBelow(s fabric.NodeID, c int32) bool {
+	below, beside, contained := r.compare(s, c, c-1)
+	return contained && (below >= beside || r.hosts[s] > 0)
+}
+
+// raiseBare puts leaves without hosts that are cabled as a switch of level 2, and more so than
+// as a leaf, on that level: folding took them down with their neighbours.
+func (r *ranker) raiseBare() {
+	for s := range fabric.NodeID(len(r.near)) {
+		if r.level[s] != 0 || r.hosts[s] > 0 || r.countNear(s, 1) < len(r.near[s]) {
+			continue
+		}
+		if above, beside, _ := r.compare(s, 1, 2); above > 0.5 && above > beside {
+			r.level[s] = 2
+		}
+	}
+}
+
+// compare says how much s is like another switch of its own level, and like one of level
+// other: the share of the neighbours on level c of both that they have in common. A switch
+// contains s if it has three quarters of the neighbours of s.
+func (r *ranker) compare(s fabric.NodeID, c, other int32) (most, beside float64, contained bool) {
 	own := r.countNear(s, c)
 	var touched []fabric.NodeID
 	for _, v := range r.near[s] {
@@ -266,7 +299,7 @@ func (r *ranker) isLikeBelow(s fabric.NodeID, c int32) bool {
 			continue
 		}
 		for _, t := range r.near[v] {
-			if t != s && (r.level[t] == c-1 || r.level[t] == c+1) {
+			if t != s && (r.level[t] == other || r.level[t] == r.level[s]) {
 				if r.shared[t] == 0 {
 					touched = append(touched, t)
 				}
@@ -274,19 +307,18 @@ func (r *ranker) isLikeBelow(s fabric.NodeID, c int32) bool {
 			}
 		}
 	}
-	below, beside, contained := 0.0, 0.0, false
 	for _, t := range touched {
 		n := int(r.shared[t])
 		r.shared[t] = 0
 		alike := float64(n) / float64(own+r.countNear(t, c)-n)
-		if r.level[t] > c {
+		if r.level[t] != other {
 			beside = max(beside, alike)
 			continue
 		}
-		below = max(below, alike)
+		most = max(most, alike)
 		contained = contained || 4*n >= 3*own
 	}
-	return contained && (below >= beside || r.hosts[s] > 0)
+	return most, beside, contained
 }
 
 // countNear counts the neighbours of a switch on a level.

@@ -148,6 +148,16 @@ func TestLevels(t *testing.T) {
 			k.hosts["l0.1"], k.hosts["l1.1"] = 1, 1
 			k.join(k.add(1, 1, "x"), []string{"l3.2"}, 1)
 		}},
+		{"one host, on a leaf that a cable is missing at", func(k *sketch) {
+			k.tree(3, 4, 0, 3, 2)
+			k.hosts["l1.2"] = 1
+			k.cables = slices.DeleteFunc(k.cables, func(c [2]string) bool { return c == [2]string{"l1.2", "s1.1"} })
+		}},
+		{"hosts in one pod, and a cable to a core switch missing there", func(k *sketch) {
+			k.tree(4, 3, 0, 3, 3)
+			k.hosts["l1.2"], k.hosts["l1.1"] = 1, 1
+			k.cables = slices.DeleteFunc(k.cables, func(c [2]string) bool { return c == [2]string{"s1.1", "c1.2"} })
+		}},
 		{"a leaf on core switches, on the level of spines", func(k *sketch) {
 			k.tree(3, 4, 8, 3, 4)
 			k.join(k.add(1, 8, "sx"), []string{"c0.0", "c0.1", "c1.0", "c2.0"}, 2)
