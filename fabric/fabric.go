@@ -119,6 +119,15 @@ func (f *Fabric) Owner(p PortID) NodeID { return f.owner[p] }
 // Num is a port's number on its node.
 func (f *Fabric) Num(p PortID) PortNum { return PortNum(p - f.base[f.owner[p]]) }
 
+// Nums lists the numbers of ports on their nodes; never nil.
+func (f *Fabric) Nums(ports []PortID) []int {
+	list := make([]int, len(ports))
+	for i, p := range ports {
+		list[i] = int(f.Num(p))
+	}
+	return list
+}
+
 // Peer is the port at the other end of p's cable, or NoPort.
 func (f *Fabric) Peer(p PortID) PortID { return f.peer[p] }
 

@@ -36,7 +36,7 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 		}
 		slices.Sort(switches)
 		for _, s := range slices.Compact(switches) {
-			x, y := numbers(c.old, a.Mask(c.back[s], l)), numbers(c.new, b.Mask(s, l))
+			x, y := c.old.Nums(a.Mask(c.back[s], l)), c.new.Nums(b.Mask(s, l))
 			if !slices.Equal(x, y) {
 				change.Masks = append(change.Masks, MaskChange{Switch: c.new.Node(s).GUID, Name: c.new.Name(s), Old: x, New: y, Labels: c.new.PortLabels(s)})
 			}
@@ -69,7 +69,7 @@ func newUpdatePlan(f *fabric.Fabric, u *mft.Update) *UpdatePlan {
 		s := MaskStage{SMPs: u.SMPs(i), Writes: make([]MaskWrite, len(stage))}
 		for k := range stage {
 			w := &stage[k]
-			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: numbers(f, w.Ports),
+			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: f.Nums(w.Ports),
 				name: f.Name(w.Switch), labels: f.PortLabels(w.Switch)}
 		}
 		p.Stages = append(p.Stages, s)
@@ -98,13 +98,4 @@ func maskOf(f *fabric.Fabric, ports []fabric.PortID) []fabric.PortID {
 		n++
 	}
 	return ports[:n]
-}
-
-// numbers is the port numbers of a list, never nil.
-func numbers(f *fabric.Fabric, ports []fabric.PortID) []int {
-	list := make([]int, len(ports))
-	for i, p := range ports {
-		list[i] = int(f.Num(p))
-	}
-	return list
 }

@@ -494,14 +494,6 @@ func (p *pluginRun) readAll(ctx context.Context, sim *ibsim.Sim, c *subnet.Clien
 	return nil
 }
 
-func numbers(f *fabric.Fabric, ports []fabric.PortID) []int {
-	list := make([]int, len(ports))
-	for i, p := range ports {
-		list[i] = int(f.Num(p))
-	}
-	return list
-}
-
 // compareMasks compares the masks of all groups, by MGID. Switches have the same GUIDs in
 // the twin.
 func (p *pluginRun) compareMasks(got *mft.Tables) {
@@ -513,10 +505,10 @@ func (p *pluginRun) compareMasks(got *mft.Tables) {
 			report.Masks++
 			want, have := []int{}, []int{}
 			if ours != 0 {
-				want = numbers(f, p.opt.MFT.Mask(s, ours))
+				want = f.Nums(p.opt.MFT.Mask(s, ours))
 			}
 			if m, ok := got.Fabric().SwitchByGUID(f.Node(s).GUID); ok && live != 0 {
-				have = numbers(got.Fabric(), got.Mask(m, live))
+				have = got.Fabric().Nums(got.Mask(m, live))
 			}
 			if !slices.Equal(want, have) {
 				same = false
