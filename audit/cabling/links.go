@@ -32,7 +32,7 @@ func (c *checker) device(n fabric.NodeID) device {
 // census counts links by width and speed.
 type census map[fabric.Link]int
 
-// usual is the most common link, but for one of its kind that is looked at; of
+// usual is the most common link, without one of the kind that is looked at; of
 // equally common ones the slower. Links of which nothing is known do not count. It is
 // the link itself when more than fewFaults links, and more than one of share, are no
 // faster: then that is a generation of its own, and no fault.

@@ -18,7 +18,7 @@ type Recabled struct {
 }
 
 // Move takes the plug in port From to port To, or exchanges the plugs in both. The last two
-// moves of a circle of cables are the same exchange.
+// moves of a cycle of cables are the same exchange.
 type Move struct {
 	Want, Have [2]fabric.PortID // the cable as it should be, and the one that becomes it
 	From, To   fabric.PortID
@@ -53,14 +53,14 @@ func (r *Recabled) mend(f *fabric.Fabric) string {
 	return toMend + strings.Join(list, ", then ")
 }
 
-// mend finds the moves that turn the cables of a path or circle of ports into the
+// mend finds the moves that turn the cables of a path or cycle of ports into the
 // expected ones; its arguments are those of describe. On a path each cable goes where a
-// port is free by then, but for a cable to a node that is not expected. In a circle of k cables k-1 exchanges do it, of the plugs that are
-// at switches where all of one side are.
-func (m *comparison) mend(path []fabric.PortID, missing, circle bool) Recabled {
+// port is free by then, except a cable to a node that is not expected. A cycle of k cables takes
+// k-1 exchanges, of the plugs that are at switches where all of one side are.
+func (m *comparison) mend(path []fabric.PortID, missing, cycle bool) Recabled {
 	path = slices.Clone(path)
-	if circle {
-		return m.mendCircle(path, missing)
+	if cycle {
+		return m.mendCycle(path, missing)
 	}
 	back := slices.Clone(path)
 	slices.Reverse(back)
@@ -105,8 +105,8 @@ func (m *comparison) cost(r Recabled) (n int) {
 	return n
 }
 
-// mendCircle is mend for a circle. From path[0] to path[1] a cable should be if missing.
-func (m *comparison) mendCircle(path []fabric.PortID, missing bool) Recabled {
+// mendCycle is mend for a cycle. From path[0] to path[1] a cable should be if missing.
+func (m *comparison) mendCycle(path []fabric.PortID, missing bool) Recabled {
 	if !missing { // begin with a cable that should be
 		path = append(path[1:], path[0])
 	}

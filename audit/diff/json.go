@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// JSON prints the document of a result, with two blanks a level but for the
-// switches of the forwarding tables, which have a line each: there can be
-// millions of entries.
+// JSON prints the document of a result, with two blanks a level. Switches of the
+// forwarding tables have a line each, since there can be millions of entries.
 func JSON(w io.Writer, r *Result) error {
 	shown := *r
 	if r.LFTs != nil {

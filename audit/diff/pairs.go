@@ -240,7 +240,7 @@ func (p *pairCounter) differs(t target) bool {
 
 // classifyPair says what became of the pair of a port of a group and a destination.
 func classifyPair(w *pairWorker, g sourceGroup) (one tally) {
-	// As in verify, a CA that is cabled to another one reaches nobody.
+	// As in verify, a CA that is cabled to another one reaches no other port.
 	var old, new int32
 	if g.old != fabric.NoNode {
 		old = w.oldHops[g.old]

@@ -126,7 +126,7 @@ type Switch struct {
 type Report struct {
 	Switches int `json:"switches"` // that were meant to have tables
 	Drifted  int `json:"drifted"`  // of them, those whose tables differ
-	Unread   int `json:"unread"`   // of them, those whose tables nobody knows
+	Unread   int `json:"unread"`   // of them, those whose tables are not known
 	// LFT counts entries, MFT masks of a switch for an MLID, and SL2VL maps of two
 	// ports; nil for what was not compared.
 	LFT   *Counts `json:"lft"`

@@ -27,7 +27,7 @@ is one finding for each switch; count is the entries, a mask of an MLID being on
 	{Name: Changed, Severity: verify.Error, Count: "entries", Summary: "a switch has other entries than it was meant to have", Explain: `What was proved of the tables does not hold for these. There is one finding for each
 switch, or CA or router for SL-to-VL maps; count is the entries: ports of LIDs, masks of
 MLIDs, and SL-to-VL maps of two ports.`},
-	{Name: Unread, Severity: verify.Error, Count: "switches", Summary: "nobody knows what tables a switch has", Explain: `The switch did not answer, or is not in the live fabric, or has no entry at all although
+	{Name: Unread, Severity: verify.Error, Count: "switches", Summary: "the tables of a switch are not known", Explain: `The switch did not answer, or is not in the live fabric, or has no entry at all although
 it was meant to have some: then it was left out of the dump, or a reset has emptied it and
 no subnet manager has written it since. Or rows are missing in a dump of SL-to-VL tables,
 --lenient left something out, or switches have private tables (PLFT_NUM).`},
@@ -40,8 +40,7 @@ anywhere. Only a live fabric, or a folder of pull, tells cables.`},
 do not pass. Alone they bring no packet astray: to get there, it has to meet an entry
 that has changed. A host that was added since is the usual cause.`},
 	{Name: ForeignMLID, Severity: verify.Note, Count: "MLIDs", Summary: "the switches have masks of MLIDs that were not compiled", Explain: `Subnet managers make groups of their own, such as that of IPoIB broadcasts, 0xc000, and
-other programs join groups. Their masks are nobody's drift. They are looked at for loops
-nevertheless.`},
+other programs join groups. Their masks are no drift, and are still looked at for loops.`},
 }
 
 func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, args ...any) *verify.Finding {

@@ -37,7 +37,7 @@ func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Findi
 		}
 	}
 	if tables == nil {
-		return nil, nil // nobody knows where packets go
+		return nil, nil // where packets go is not known
 	}
 	if opt.SL2VL != nil && c.meant.PathSLs != nil {
 		opt.PathSLs = c.movePathSLs(tables)
@@ -101,7 +101,7 @@ func (c *comparison) movePathSLs(live *lft.Tables) *lft.PathSLs {
 
 // listTrees makes the trees to follow packets by: the groups that were meant, with every
 // end port in the live masks of an MLID as a sender too. A mask that loops only for
-// packets of a port that nobody has named as a sender loops nevertheless.
+// packets of a port that is not named as a sender is a loop too.
 func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 	f := c.live.Fabric
 	meant := map[fabric.LID]mft.Tree{}

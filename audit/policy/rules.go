@@ -43,7 +43,7 @@ the dimensions is the one in which the grid is recognized (by port numbers), tha
 ibweave's xy. Only paths between CA and router ports count. Count is the number of
 destination LIDs with such a path; the witness is the two channels of the turn.`},
 	{Name: WaiverExpired, Severity: verify.Warning, Count: "waivers", Summary: "a waiver of the policy has expired", Explain: `After its day a waiver excuses nothing: its findings count again, and the waiver is a
-finding itself until somebody removes it or decides anew how long it holds. --date says
+finding itself until it is removed or gets another day. --date says
 which day it is.`},
 	{Name: RoutingUnchecked, Severity: verify.Note, Count: "demands", Summary: "the policy has demands on the routing, and there are no tables", Explain: `The check was asked for the wiring only, so that nothing under routing: in the policy
 was looked at.`},

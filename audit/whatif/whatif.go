@@ -351,7 +351,7 @@ func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 }
 
 // Run tries failures of the fabric of base, which compile.Run made with route.
-// Errors: those of compile.Run, but for a *lft.DomainError after a failure.
+// Errors: those of compile.Run, except a *lft.DomainError after a failure.
 func Run(ctx context.Context, base *compile.Result, route compile.Options, opt Options) (*Result, error) {
 	f := base.Routing.Fabric
 	list, all := listFailures(f, &opt)

@@ -16,7 +16,7 @@ type bounding struct {
 	write  string // file; "" for none
 }
 
-// writeRounds is for how many rounds lengths are sought for a file, where nobody says.
+// writeRounds is for how many rounds lengths are sought for a file, unless it is said.
 const writeRounds = 200
 
 func (b *bounding) flags(flags *pflag.FlagSet) {

@@ -139,7 +139,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.fileFlags(flags)
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.StringVar(&o.how, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
-	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default nobody knows")
+	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
 	flags.IntVar(&o.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")

@@ -36,11 +36,11 @@ OLD and NEW are each a directory that compile wrote, a folder of dumps as check
 takes it, a topology, or one dump of tables. A dump alone does not tell the cables:
 they are those of -t, else those of the other side. A file is compared with a
 directory in what it tells. Nodes are matched by GUID and entries by the port
-that they lead to, so LIDs dealt out anew are no other differences.
+that they lead to, so that other LIDs alone are no differences.
 
 OpenSM writes switch by switch, so meanwhile packets meet old entries on some
 switches and new ones on others. diff says whether they can loop then, whether
-old and new paths together can wait for each other's credits in a circle, and in
+old and new paths together can wait for each other's credits in a cycle, and in
 which order to write so that no state on the way has a loop.
 
 Differences are notes, loops on the way are warnings, and pairs that arrived and

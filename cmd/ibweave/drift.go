@@ -50,7 +50,7 @@ folder that pull wrote. Forms are recognized by content; - is standard input.
 
 Entries are compared as the switches have them, by LID, MLID and port number;
 switches by GUID. Multicast packets that go round for ever come before anything
-else, with the circle of switches and ports, then unicast packets that do, then
+else, with the cycle of switches and ports, then unicast packets that do, then
 credit loops.
 
 Without anything but notes it prints nothing, so that cron sends mail only when

@@ -55,7 +55,8 @@ func inputf(format string, args ...any) error {
 	return &inputError{fmt.Errorf(format, args...)}
 }
 
-// exitStatus sorts errors. What nobody claims is the environment's fault.
+// exitStatus maps an error to the exit status. Errors of unknown type count as environment
+// errors (4).
 func exitStatus(err error) int {
 	var (
 		usage  *usageError

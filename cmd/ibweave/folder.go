@@ -102,8 +102,8 @@ func listFolder(dir string) (*contents, error) {
 	return c, nil
 }
 
-// gather finds the files of a folder that OpenSM, pull or ibdiagnet wrote or somebody
-// filled, or of its archive, by what is in them. It says in one line which files are taken.
+// gather finds the files of a folder that OpenSM, pull or ibdiagnet wrote or that was
+// filled by hand, or of its archive, by what is in them. It says in one line which files are taken.
 func (a *app) gather(in *audit, dir string, tables bool) (said string, err error) {
 	c, err := a.list(in, dir)
 	if err != nil {

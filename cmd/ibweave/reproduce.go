@@ -27,7 +27,7 @@ func (a *app) reproduceCommand() *cobra.Command {
 	var o evaluation
 	cmd := &cobra.Command{
 		Use:   "reproduce [PAPER|PAPER/FIGURE|all ...]",
-		Short: "measure the figures of the papers anew, and judge what the papers say",
+		Short: "measure the figures of the papers again, and judge what the papers say",
 		Long: `Measure figures of the papers with the simulator, on the tables that compile makes,
 and judge the claims of the papers' text by them. Without arguments, list what there
 is. Several names are separated by blanks or commas.
@@ -39,7 +39,7 @@ printed, not decidable, or not measured when some of its figures are not in DIR.
 claim that fails is a result and no error.
 
 Figures that the same program wrote into DIR, with the same seed and all of --quick or
-not, are kept, so an interrupted run goes on where it was; --again makes them anew.
+not, are kept, so an interrupted run goes on where it was; --again makes them again.
 The same seed gives the same bytes, on any number of CPUs.`,
 		Example: `  ibweave reproduce
   ibweave reproduce zhou2010 -o figures
@@ -63,7 +63,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&o.dir, "output", "o", "", "`DIR` for the figures; what else is in it stays")
 	flags.BoolVar(&o.quick, "quick", false, "fewer points and shorter measurements, for a first look")
-	flags.BoolVar(&o.again, "again", false, "make figures anew that DIR has already")
+	flags.BoolVar(&o.again, "again", false, "make figures again that DIR has already")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of everything random")
 	flags.IntVar(&o.cpus, "cpus", 0, "measure so many points at the same time; 0 is one for each CPU")
 	o.outputForm.define(flags, "text or json")
@@ -156,7 +156,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 		if !slices.ContainsFunc(work, func(w reproduce.Work) bool { return w.Paper == p }) {
 			continue
 		}
-		// By what is in DIR, whoever made it.
+		// By what is in DIR, not by who made it.
 		list, err := reproduce.JudgeSaved(o.dir, p, opt)
 		if err != nil {
 			return err

@@ -44,9 +44,9 @@ Methods:
 
 A message keeps its buffer at a host until the next hosts have taken it in. Schedules
 are checked: does every message come to every member once, and can buffers wait for
-each other in a circle? With errors nothing is written, unless --force says so. With
+each other in a cycle? With errors nothing is written, unless --force says so. With
 two classes of buffers, one for messages before the turn from high LIDs to low ones
-and one after it, no circle closes.
+and one after it, no cycle closes.
 
 --check FILE looks at a schedule, and at the hosts and paths that it needs.`,
 		Example: `  ibweave schedule tables -g groups.yaml --method tree -o schedule.txt
@@ -109,7 +109,7 @@ type scheduled struct {
 	MeanLinks float64  `json:"mean_links"`
 	Steps     int      `json:"steps"` // most sends one after another
 	Faults    int      `json:"faults"`
-	Deadlock  []string `json:"deadlock"` // the circle, as host/class; empty without one
+	Deadlock  []string `json:"deadlock"` // the cycle, as host/class; empty without one
 	Verdict   string   `json:"verdict"`
 	lines     []string // what is wrong
 }

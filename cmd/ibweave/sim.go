@@ -72,7 +72,7 @@ each receiver. --multicast 1 --sources one --burst 1 is one multicast.
 each core at a time. With --state FILE a sweep that was interrupted goes on where
 it was. Results are the same on any number of cores.
 
-A deadlock is reported with the channels of its circle, as check reports a credit
+A deadlock is reported with the channels of its cycle, as check reports a credit
 loop, and exit status 1; so are packets that the tables lose.
 
 An experiment file, -f FILE, is YAML: the names of flags with their values, lists
@@ -154,7 +154,7 @@ func (in *simulation) defineHardware() {
 	flags.TextVar(&c.Copying, "copying", sim.Independent, "how switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
 	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "which input goes next: round-robin, fifo, lowest-port")
 	flags.Var(&listValue[uint8]{to: &c.VLWeights, parse: parseWeights}, "vl-weights", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each")
-	numberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits anew every `N` events; 0 checks them as they move")
+	numberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
 // choices are flags of which one is wanted: what the command line
@@ -445,7 +445,7 @@ func vlCount(net sim.Network) int {
 	return net.SL2VL.VLs()
 }
 
-// sendersOf is how many hosts may send to a group that somebody else receives.
+// sendersOf is how many hosts may send to a group that another host receives.
 func sendersOf(trees []mft.Tree) int {
 	senders := map[fabric.PortID]bool{}
 	for _, t := range trees {

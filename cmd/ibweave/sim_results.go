@@ -51,7 +51,7 @@ type simNs struct {
 	Max   float64  `json:"max"`
 }
 
-// simDeadlock is a circle of packets that wait for each other.
+// simDeadlock is a cycle of packets that wait for each other.
 type simDeadlock struct {
 	At      float64      `json:"at_ns"` // when it was found
 	Message string       `json:"message"`

@@ -49,7 +49,7 @@ one line what the loss of host cables does when each cuts off its own host only;
 --only hosts lists them.
 
 updn and minhop mend their tables, so that what the failure did not touch stays as
-it is; other engines route all anew. Where failures are many, --sample draws some,
+it is; other engines route all again. Where failures are many, --sample draws some,
 and --shard divides them among machines: merge puts the results together.
 
 Lost pairs are warnings, and credit loops that were not there before are errors.`,

@@ -49,7 +49,7 @@ type Problem struct {
 	Message string // one line
 	// Count is how many lines or ports it stands for, 1 or more.
 	Count int
-	// Node and Port say whom it is about: 0 for nobody, and port 0 for the node or its
+	// Node and Port say what it is about: 0 for no node, and port 0 for the node or its
 	// management port.
 	Node fabric.GUID
 	Port fabric.PortNum

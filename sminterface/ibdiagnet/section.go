@@ -202,7 +202,7 @@ type visitor struct {
 // walk reads sections to the end of the text. A line that begins or ends another section
 // ends one that has no end. Errors are those of the reader and of the visitor.
 func walk(r *lineReader, v *visitor) error {
-	name, t, rows := "", (*table)(nil), 0 // the section that is being read; t is nil for one that nobody wants
+	name, t, rows := "", (*table)(nil), 0 // the section that is being read; t is nil for one that is not used
 	header := false                       // the next line is the header row
 	finish := func(line int) error {
 		x := t
@@ -221,7 +221,7 @@ func walk(r *lineReader, v *visitor) error {
 			return err
 		}
 		if name != "" && t == nil && !header && (len(line) == 0 || line[0] != 'S' && line[0] != 'E') {
-			continue // of a section that nobody wants
+			continue // of a section that is not used
 		}
 		if next, ok := isMark(line, startMark); ok {
 			if name != "" {

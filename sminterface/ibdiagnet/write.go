@@ -27,7 +27,7 @@ type WriteOptions struct {
 // Written is the time in what is written, so that the same fabric gives the same bytes.
 const Written = "2000-01-01 00:00:00 UTC +0000"
 
-// Version is the version in what is written: that of the form, and of nobody's program.
+// Version is the version in what is written: that of the form, and of no program.
 const Version = `"IBDIAGNET 2.10.0.IBWEAVE"`
 
 // Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes come in

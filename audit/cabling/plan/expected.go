@@ -16,7 +16,7 @@ type Expected struct {
 	// the chips of a chassis and those to aggregation nodes, and all of a kind of which
 	// the plan has none (see Unjudged).
 	Fabric *fabric.Fabric
-	// Invented has the GUIDs of nodes that only the plan has. They are nobody's GUIDs.
+	// Invented has the GUIDs of nodes that only the plan has. No device has them.
 	Invented map[fabric.GUID]bool
 	// Problems are rows that were left out.
 	Problems []Problem

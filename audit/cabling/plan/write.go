@@ -126,7 +126,7 @@ func (w *writer) each(visit func(p, q fabric.PortID) error) error {
 	return nil
 }
 
-// planned says whether somebody plugs a cable.
+// planned says whether a cable is plugged by hand.
 func (w *writer) planned(p, q fabric.PortID) bool {
 	m, n := w.f.Owner(p), w.f.Owner(q)
 	if w.f.IsSwitch(m) && w.f.IsSwitch(n) {

@@ -64,7 +64,7 @@ type wish struct {
 	mlid    fabric.LID
 	sl      fabric.SL
 	members mft.Group // senders and receivers only
-	scheme  string    // by which the group was compiled, "" when nobody says
+	scheme  string    // by which the group was compiled, "" when not known
 	unknown int       // members that the fabric does not have, or not in its main piece
 }
 
@@ -111,7 +111,7 @@ func (p *Plugin) HandlesMulticast() bool {
 // they still fit, else an updn-tree, and in the worst case any tree. OpenSM's
 // log then has one line.
 //
-// OpenSM asks for one MLID after the other. When masks are missing, or somebody
+// OpenSM asks for one MLID after the other. When masks are missing, or a port
 // has joined or left, or there is a new routing, all boxes are taken from boxes,
 // and what has changed is built and everything is verified together, unicast
 // included, at once; the other calls then find their masks ready.
@@ -157,7 +157,7 @@ func or(a, b Code) Code {
 
 // renew forgets what belongs to an older routing. What was planned little by
 // little, as ports joined and left, may depend on the order in which they did;
-// when OpenSM sweeps again, and so asks for all boxes, they are planned anew. So
+// when OpenSM sweeps again, and so asks for all boxes, they are planned again. So
 // after each sweep masks depend on the subnet and its members only, and another
 // OpenSM has the same.
 //
@@ -364,7 +364,7 @@ func (d *draft) next(why string) {
 	d.step, d.built, d.trusted = d.step+1, false, false
 }
 
-// plan makes m.set anew for all boxes, and keeps the masks of those that have
+// plan makes m.set again for all boxes, and keeps the masks of those that have
 // not changed.
 func (m *masks) plan(boxes []Box) error {
 	ctx, cancel := context.WithTimeout(context.Background(), m.p.config.Timeout)

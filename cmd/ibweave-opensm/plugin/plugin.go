@@ -85,7 +85,7 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// maxLine bounds a line of a log, in bytes: it may quote what somebody has put in a file.
+// maxLine bounds a line of a log, in bytes: it may quote what is in a file.
 const maxLine = 2000
 
 // oneLine joins the lines of a message, as OpenSM's log has a line for each, without
@@ -349,7 +349,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		t.generation = p.current.generation
 		if regrouped || !t.same(p.current) {
 			t.generation++
-			// Else they would be old ones, until somebody joins.
+			// Else they would be old ones, until a port joins.
 			t.SweepAgain = t.SweepAgain || s.Reroute
 		}
 	}

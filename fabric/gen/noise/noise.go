@@ -1,7 +1,7 @@
 // Package noise makes ibnetdiscover text look as terminals, editors and half-broken fabrics
 // leave it, and says what a reader has to make of it. It makes no promise to other modules.
 //
-// Tests of readers and `ibweave gen --noise` use it, so that nobody needs a real capture.
+// Tests of readers and `ibweave gen --noise` use it, instead of real captures.
 package noise
 
 import (
