@@ -124,12 +124,12 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			case g.format == runFormat:
 				return g.writeRun(f, g.output)
 			case cmd.Flags().Changed("noise"):
-				return g.writeNoise(f)
+				return g.writeNoise(f, form)
 			}
 			if g.change.Labels && g.format == "ibnetdiscover" {
-				form = topology.AppendLabelled
+				form.Append = topology.AppendLabelled
 			}
-			return g.writeTopology(f, form, g.output)
+			return g.writeTopology(f, form.Append, g.output)
 		},
 	}
 	g.cmd.AddCommand(c)
@@ -139,18 +139,18 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 // runFormat is the --format of a run of ibdiagnet.
 const runFormat = "ibdiagnet2"
 
-// generated are the other forms that --format names.
-var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
-	"ibnetdiscover": topology.Append,
-	"ports":         topology.AppendPortList,
-	"iblinkinfo":    func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, false) },
-	"iblinkinfo-l":  func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) },
-	"ufm":           topology.AppendUFMLinks,
-	"lst": func(b []byte, f *fabric.Fabric) []byte {
+// genForms are the other forms that --format names.
+var genForms = map[string]noise.List{
+	"ibnetdiscover": {Append: topology.Append}, // whose noise is that of noise.Make
+	"ports":         noise.Decimal(topology.AppendPortList),
+	"iblinkinfo":    noise.Decimal(func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, false) }, "Switch: ", "CA: ", "Router: "),
+	"iblinkinfo-l":  noise.Decimal(func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) }),
+	"ufm":           {Append: topology.AppendUFMLinks},
+	"lst": noise.Subnet(func(b []byte, f *fabric.Fabric) []byte {
 		out := bytes.NewBuffer(b)
 		_ = dump.WriteSubnetList(out, f, dump.SubnetListOptions{}) // whose errors are those of the writer
 		return out.Bytes()
-	},
+	}),
 }
 
 // genFormats lists what --format can be.
@@ -349,13 +349,18 @@ func (a *app) writeTopology(f *fabric.Fabric, form func([]byte, *fabric.Fabric) 
 	return nil
 }
 
-// writeNoise writes ibnetdiscover text with noise, of a fabric with LIDs: some are spoilt.
-func (g *generator) writeNoise(f *fabric.Fabric) error {
+// writeNoise writes text with noise, of a fabric with LIDs: some are spoilt.
+func (g *generator) writeNoise(f *fabric.Fabric, form noise.List) error {
 	f, err := lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
 	if err != nil {
 		return err
 	}
-	noisy, err := noise.Make(f, g.noise)
+	var noisy *noise.Text
+	if g.format == "ibnetdiscover" {
+		noisy, err = noise.Make(f, g.noise)
+	} else {
+		noisy, err = noise.MakeList(f, form, g.noise)
+	}
 	if err != nil {
 		return err
 	}

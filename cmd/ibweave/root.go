@@ -290,6 +290,11 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 		fmt.Fprintf(a.stderr, "%s: the links of UFM have no LIDs and no speeds; ibweave help forms says what else they lack\n", name)
 	}
 	if form == dump.SubnetList {
+		if a.strict {
+			if err := topology.CheckEnds(name, data); err != nil {
+				return nil, err
+			}
+		}
 		f, problems, err := dump.ReadSubnetList(name, data, dump.Options{Lenient: lenient})
 		if err != nil {
 			return nil, err
@@ -320,7 +325,10 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 
 // listProblemsOf tells what a reader of a list of links noticed in the capture from the rest.
 func listProblemsOf(problems []dump.Problem) (noticed []topology.Problem, rest []dump.Problem) {
-	kinds := map[dump.ProblemKind]topology.Kind{dump.InvalidLID: topology.InvalidLID, dump.Loopback: topology.Loopback}
+	kinds := map[dump.ProblemKind]topology.Kind{
+		dump.InvalidLID: topology.InvalidLID, dump.Loopback: topology.Loopback,
+		dump.ForeignLines: topology.ForeignLines, dump.SweepTimeout: topology.SweepTimeout, dump.SweepError: topology.SweepError,
+	}
 	for i := range problems {
 		p := &problems[i]
 		kind, is := kinds[p.Kind]
@@ -328,7 +336,7 @@ func listProblemsOf(problems []dump.Problem) (noticed []topology.Problem, rest [
 			rest = append(rest, *p)
 			continue
 		}
-		noticed = append(noticed, topology.Problem{Kind: kind, File: p.File, Line: p.Line, Text: p.Text, Message: p.Err.Error(), Count: 1, Node: p.Node, Port: p.Port})
+		noticed = append(noticed, topology.Problem{Kind: kind, File: p.File, Line: p.Line, Text: p.Text, Message: p.Err.Error(), Count: max(1, p.Count), Node: p.Node, Port: p.Port})
 	}
 	return noticed, rest
 }

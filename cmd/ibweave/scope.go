@@ -33,7 +33,7 @@ const (
 )
 
 // noisy is the flag of gen KIND that needs text.
-var noisy = scope{flags: "noise", not: "format=ibdiagnet2|iblinkinfo|iblinkinfo-l|lst|ports|ufm", why: "only ibnetdiscover text is made with noise"}
+var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal prints no directory"}
 
 // everyKind is the flags of gen KIND that each kind has, without the seed.
 const everyKind = "output format aggregation-nodes drop-links fill labels names planes service-hosts speed switch-ports "

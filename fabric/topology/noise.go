@@ -39,17 +39,24 @@ func withLF(data []byte) []byte {
 	return out
 }
 
-// checkEnds refuses a byte order mark and ends of lines other than LF, for strict reads.
-func (p *parser) checkEnds(data []byte) error {
+// Plain is text as Parse reads it: without a byte order mark and colours, and with LF for
+// every end of a line.
+func Plain(data []byte) []byte {
+	return withLF(withoutEscapes(bytes.TrimPrefix(data, []byte(byteOrderMark))))
+}
+
+// CheckEnds refuses a byte order mark and ends of lines other than LF, for strict reads of a
+// file.
+func CheckEnds(file string, data []byte) error {
 	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
-		return &fabric.ParseError{File: p.file, Line: 1, Err: errMark}
+		return &fabric.ParseError{File: file, Line: 1, Err: errMark}
 	}
 	for _, x := range []struct {
 		c   byte
 		err error
 	}{{'\r', errCR}, {escape, errEscape}} {
 		if n := bytes.IndexByte(data, x.c); n >= 0 {
-			return &fabric.ParseError{File: p.file, Line: 1 + bytes.Count(data[:n], []byte("\n")), Err: x.err}
+			return &fabric.ParseError{File: file, Line: 1 + bytes.Count(data[:n], []byte("\n")), Err: x.err}
 		}
 	}
 	return nil
@@ -65,6 +72,13 @@ const (
 	sweepError
 	noises // how many there are
 )
+
+// noiseKinds are the Kinds of Problems by kind of noise.
+var noiseKinds = [noises]Kind{otherText: ForeignLines, sweepTimeout: SweepTimeout, sweepError: SweepError}
+
+// ForeignKind says what Kind of Problem a foreign line is, for readers of other forms:
+// ForeignLines, SweepTimeout or SweepError.
+func ForeignKind(text []byte) Kind { return noiseKinds[kindOfNoise(text)] }
 
 // kindOfNoise says what a line that is no topology text is. Its sources are IBWARN and its
 // like in rdma-core/libibumad and libibmad (`ibwarn: [PID] function: ..`), and IBND_ERROR
@@ -165,7 +179,7 @@ func (p *parser) settleNoise(inside bool) error {
 
 // tellNoise makes Problems of the foreign lines.
 func (p *parser) tellNoise() {
-	for kind, rule := range [noises]Kind{otherText: ForeignLines, sweepTimeout: SweepTimeout, sweepError: SweepError} {
+	for kind, rule := range noiseKinds {
 		if x := &p.noise[kind]; x.n > 0 {
 			q := p.problem(rule, x.first, 0, "")
 			q.Text = cmp.Or(x.text, q.Text)

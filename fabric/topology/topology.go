@@ -11,7 +11,6 @@
 package topology
 
 import (
-	"bytes"
 	"errors"
 	"math"
 
@@ -83,13 +82,11 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, er
 		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
 	}
 	if opt.Strict {
-		if err := p.checkEnds(data); err != nil {
+		if err := CheckEnds(name, data); err != nil {
 			return nil, nil, err
 		}
 	}
-	p.data = bytes.TrimPrefix(data, []byte(byteOrderMark))
-	if !opt.Strict {
-		p.data = withLF(withoutEscapes(p.data))
+	if p.data = Plain(data); !opt.Strict {
 		p.unwrap()
 		p.cutMessages()
 	}

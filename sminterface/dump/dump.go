@@ -63,6 +63,11 @@ const (
 	InvalidLID
 	// Loopback is a cable from a port to itself, which has no cable then.
 	Loopback
+	// ForeignLines, SweepTimeout and SweepError are lines in front of a list of links or
+	// behind it, as topology has them: of terminals, and of the tool that discovered the fabric.
+	ForeignLines
+	SweepTimeout
+	SweepError
 )
 
 // String is the kind in lower case, for messages.
@@ -82,6 +87,10 @@ func (k ProblemKind) String() string {
 		return "invalid LID"
 	case Loopback:
 		return "loopback plug"
+	case ForeignLines:
+		return "foreign lines"
+	case SweepTimeout, SweepError:
+		return "sweep"
 	}
 	return "problem kind " + strconv.Itoa(int(k))
 }
@@ -99,6 +108,9 @@ type Problem struct {
 	// Node and Port say of which port InvalidLID and Loopback are.
 	Node fabric.GUID
 	Port fabric.PortNum
+	// Count is how many lines ForeignLines, SweepTimeout and SweepError stand for; Line is the
+	// first. It is 0 for other kinds, which stand for one.
+	Count int
 }
 
 // String is file:line: kind: cause, all printable.

@@ -134,7 +134,7 @@ func Recognize(data []byte) Form {
 		return form
 	}
 	list := false
-	for line := range bytes.Lines(data[:min(len(data), recognizeWithin)]) {
+	for line := range bytes.Lines(topology.Plain(data[:min(len(data), recognizeWithin)])) {
 		line = bytes.TrimSpace(line)
 		if isSection(line) {
 			return Database

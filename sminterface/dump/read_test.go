@@ -481,6 +481,52 @@ func TestSubnetList(t *testing.T) {
 
 const errText = "want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour"
 
+// Foreign lines around a list of links are passed over and counted, those among its records
+// are an error, and LID 0 is a finding where other ports have LIDs.
+func TestSubnetListNoise(t *testing.T) {
+	list := string(text(t, func(w io.Writer) error { return WriteSubnetList(w, pair(t), SubnetListOptions{}) }))
+	first, rest, _ := strings.Cut(list, "\n")
+	before, behind := "=~=~= PuTTY =~=~=\nibwarn: [7] mad_rpc: timeout\n", "[root@host ~]# \nlogout"
+	found := func(data string, opt Options) (string, error) {
+		f, problems, err := ReadSubnetList("in", []byte(data), opt)
+		if err != nil {
+			return "", err
+		}
+		said := fmt.Sprintf("%d nodes\n", f.NumNodes())
+		for _, p := range problems {
+			said += fmt.Sprintf("%d: %s, %d: %v\n", p.Line, p.Kind, p.Count, p.Err)
+		}
+		return said, nil
+	}
+	want := "4 nodes\n1: foreign lines, 3: =~=~= PuTTY =~=~=\n2: sweep, 1: ibwarn: [7] mad_rpc: timeout\n"
+	for name, data := range map[string]string{
+		"around": before + list + behind,
+		"a mark": "\ufeff" + before + list + behind,
+		"CRLF":   strings.ReplaceAll(before+list+behind, "\n", "\r\n"),
+		"CR":     strings.ReplaceAll(before+list+behind, "\n", "\r"),
+	} {
+		if got, err := found(data, Options{}); got != want || err != nil {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	inside := first + "\nibwarn: [7] x: timeout\nlogout\n" + rest
+	var at *fabric.ParseError
+	if _, err := found(inside, Options{}); !errors.As(err, &at) || at.Line != 2 {
+		t.Errorf("among records: %v", err)
+	}
+	if got, err := found(inside, Options{Lenient: true}); err != nil || !strings.Contains(got, "2: sweep, 1: ibwarn") || !strings.Contains(got, "3: dropped") {
+		t.Errorf("leniently: %s, %v", got, err)
+	}
+	for _, broken := range []string{"PHY=4x LOG=ACT SPD=10", "SW Ports:18 SystemGUID:0 NodeGUID:1", "{"} {
+		if got, err := found(list+broken, Options{}); err == nil {
+			t.Errorf("%q at the end: %s", broken, got)
+		}
+	}
+	if got, err := found(strings.ReplaceAll(list, "LID:0001", "LID:0000"), Options{}); err != nil || !strings.Contains(got, ": invalid LID, 0: LID 0: want 1 to 0xbfff; taken as none\n") || strings.Count(got, "LID 0:") != 1 {
+		t.Errorf("LID 0: %s, %v", got, err)
+	}
+}
+
 // TestRecognize tells all forms.
 func TestRecognize(t *testing.T) {
 	f := pair(t)

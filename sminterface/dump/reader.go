@@ -99,6 +99,7 @@ type fault struct {
 	err  error
 	node fabric.GUID // of a port, 0 for none
 	port fabric.PortNum
+	n    int // lines that it stands for, 0 for one
 }
 
 // maxFaults bounds the Problems that a reader lists.
@@ -217,7 +218,7 @@ func (r *textReader) listProblems() ([]Problem, error) {
 	var list []Problem
 	line, at := 1, 0
 	for _, f := range r.faults[:min(maxFaults, len(r.faults))] {
-		p := Problem{Kind: f.kind, File: r.name, Err: f.err, Node: f.node, Port: f.port}
+		p := Problem{Kind: f.kind, File: r.name, Err: f.err, Node: f.node, Port: f.port, Count: f.n}
 		if f.at >= 0 {
 			to := min(f.at, len(r.data))
 			line += bytes.Count(r.data[at:to], nl)

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // linkSpeed is a value of SPD.
@@ -377,7 +379,75 @@ type subnetReader struct {
 	index map[fabric.GUID]int // of nodes, in b
 	ports map[endPort]endPortID
 	owner map[fabric.LID]endPort
-	odd   map[int]bool // nodes, by index in b, of which a contradiction has been listed
+	odd   map[int]bool    // nodes, by index in b, of which a contradiction has been listed
+	zero  map[endPort]int // offsets of the lines of those with LID 0 and an active cable
+
+	records int                    // lines that are records, or broken ones
+	pending map[ProblemKind]*fault // foreign lines since the last record
+	foreign map[ProblemKind]*fault // all others
+}
+
+// foreignKinds are the kinds of foreign lines, by what topology calls them.
+var foreignKinds = map[topology.Kind]ProblemKind{
+	topology.ForeignLines: ForeignLines, topology.SweepTimeout: SweepTimeout, topology.SweepError: SweepError,
+}
+
+// notice lists what belongs to no record, and the ports with LID 0 where others have LIDs.
+func (r *subnetReader) notice() {
+	for _, x := range r.foreign {
+		r.faults = append(r.faults, *x) // no two are of one line
+	}
+	if len(r.owner) == 0 {
+		return
+	}
+	ends := slices.SortedFunc(maps.Keys(r.zero), func(a, b endPort) int { return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.num, b.num)) })
+	for _, end := range ends {
+		r.addPort(r.zero[end], InvalidLID, r.b.Node(end.node).GUID, end.num, fmt.Errorf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID))
+	}
+}
+
+// isRecord says whether a line is a record or was one: it has something that only records
+// have.
+func isRecord(line []byte) bool {
+	if isSubnetLine(line) {
+		return true
+	}
+	for _, mark := range []string{"GUID:", "VenID:", "DevID:", "} LID:", " PN:", "PHY=", "LOG=", "SPD="} {
+		if bytes.Contains(line, []byte(mark)) {
+			return true
+		}
+	}
+	return line[0] == '{' || line[0] == '}'
+}
+
+// passOver is for a line that is no record: where it may stand is not known before the next
+// one that is.
+func (r *subnetReader) passOver(at int, line []byte) {
+	kind := foreignKinds[topology.ForeignKind(line)]
+	x := r.pending[kind]
+	if x == nil {
+		x = &fault{at: at, kind: kind, err: errors.New(r.text(at))}
+		r.pending[kind] = x
+	}
+	x.n++
+}
+
+// settle is called before a record, and at the end: the foreign lines since the last record
+// stand in front of the list, behind it, or among the records, where one may be lost.
+func (r *subnetReader) settle(inside bool) {
+	for _, kind := range []ProblemKind{ForeignLines, SweepTimeout, SweepError} {
+		x := r.pending[kind]
+		switch {
+		case x == nil:
+		case inside && (!r.lenient || kind == ForeignLines):
+			r.drop(x.at, "%w", errRecord)
+		case r.foreign[kind] == nil:
+			r.foreign[kind] = x
+		default:
+			r.foreign[kind].n += x.n
+		}
+	}
+	clear(r.pending)
 }
 
 // endPort is an end port by its node's index in the builder, and its number.
@@ -399,7 +469,9 @@ type endPortID struct {
 // and a Contradiction says so; another is that two lines give a node different
 // descriptions, system GUIDs or vendor or device IDs, of which the first
 // counts, but 0 never does. An InvalidLID, such as 0xffff of a port that no subnet manager has
-// seen, counts as none, and a port with a Loopback as one without a cable.
+// seen, or 0 where other ports have LIDs, counts as none, and a port with a Loopback as one
+// without a cable. A byte order mark, CR, and foreign lines in front of the list and behind it
+// are passed over.
 //
 // Errors are *fabric.ParseError, and the fabric is then nil. With
 // Options.Lenient these are Problems instead, and the line is left out: lines
@@ -408,11 +480,14 @@ type endPortID struct {
 // another port has already.
 func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
 	r := &subnetReader{
-		textReader: newTextReader(name, data, opt),
+		textReader: newTextReader(name, topology.Plain(data), opt),
 		index:      make(map[fabric.GUID]int),
 		ports:      make(map[endPort]endPortID),
 		owner:      make(map[fabric.LID]endPort),
 		odd:        make(map[int]bool),
+		zero:       make(map[endPort]int),
+		pending:    make(map[ProblemKind]*fault),
+		foreign:    make(map[ProblemKind]*fault),
 	}
 	if form := Recognize(data); form != SubnetList {
 		return nil, nil, r.notForm(form, "list of links", "opensm-subnet.lst")
@@ -422,10 +497,18 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 		if isSilent(line) {
 			return
 		}
+		if !isRecord(line) {
+			r.passOver(at, line)
+			return
+		}
+		r.settle(r.records > 0)
+		r.records++
 		if err := r.readLine(at, line); err != nil {
 			r.add(at, Dropped, err)
 		}
 	})
+	r.settle(false)
+	r.notice()
 	problems, err := r.listProblems()
 	if err != nil {
 		return nil, nil, err
@@ -461,6 +544,10 @@ func (r *subnetReader) readLine(at int, line []byte) error {
 	for _, e := range []*record{first, second} {
 		if err := r.addRecord(e, at); err != nil {
 			return err
+		}
+		end := endPort{e.index, e.endPort()}
+		if _, known := r.zero[end]; !known && l.up && e.lid == 0 && e.invalid == 0 {
+			r.zero[end] = at
 		}
 	}
 	switch {

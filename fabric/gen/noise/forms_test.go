@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen/noise"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
@@ -70,11 +71,123 @@ var lists = []struct {
 	write func([]byte, *fabric.Fabric) []byte
 	form  topology.Form
 	types bool // routers are told from adapters
+	noise noise.List
 }{
-	{"ports", topology.AppendPortList, topology.PortList, true},
-	{"iblinkinfo", func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, false) }, topology.LinkInfo, true},
-	{"iblinkinfo -l", func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) }, topology.LinkInfo, false},
-	{"links of UFM", topology.AppendUFMLinks, topology.UFMLinks, false},
+	{"ports", topology.AppendPortList, topology.PortList, true, noise.Decimal(topology.AppendPortList)},
+	{"iblinkinfo", linkInfo, topology.LinkInfo, true, noise.Decimal(linkInfo, "Switch: ", "CA: ", "Router: ")},
+	{"iblinkinfo -l", linkLines, topology.LinkInfo, false, noise.Decimal(linkLines)},
+	{"links of UFM", topology.AppendUFMLinks, topology.UFMLinks, false, noise.List{Append: topology.AppendUFMLinks}},
+}
+
+func linkInfo(b []byte, f *fabric.Fabric) []byte  { return topology.AppendLinkInfo(b, f, false) }
+func linkLines(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) }
+
+func subnetList(b []byte, f *fabric.Fabric) []byte {
+	out := bytes.NewBuffer(b)
+	if err := dump.WriteSubnetList(out, f, dump.SubnetListOptions{}); err != nil {
+		panic(err) // a Buffer has none
+	}
+	return out.Bytes()
+}
+
+// Any fabric of the generators in any list with any noise is read back as what the list has
+// of it, with what the noise deserves and nothing else, leniently or not.
+func TestListNoise(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := generated(t)
+		seed := rapid.Uint64().Draw(t, "seed")
+		at := rapid.IntRange(0, len(lists)).Draw(t, "list")
+		for _, list := range lists[at:min(at+1, len(lists))] {
+			if onePort(f) && !list.types || twins(f) && list.name == "iblinkinfo" {
+				continue
+			}
+			noisy, err := noise.MakeList(f, list.noise, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if twins(noisy.Fabric) && list.name == "iblinkinfo" {
+				continue
+			}
+			for _, lenient := range []bool{false, true} {
+				g, problems, err := topology.Parse("in", noisy.Data, topology.Options{Lenient: lenient})
+				if err != nil && g == nil && f.NumLinks() == 0 {
+					continue // nothing of it is in the list
+				}
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", list.name, err, noisy.Data)
+				}
+				if diff := cmp.Diff(inList(noisy.Fabric, list.form, list.types), inList(g, list.form, list.types)); diff != "" {
+					t.Fatalf("%s (-want +got):\n%s\n%s", list.name, diff, noisy.Data)
+				}
+				deserved(t, noisy, g, problems)
+			}
+		}
+		if at < len(lists) || f.NumLinks() == 0 {
+			return
+		}
+		noisy, err := noise.MakeList(f, noise.Subnet(subnetList), seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lenient := range []bool{false, true} {
+			g, odd, err := dump.ReadSubnetList("in", noisy.Data, dump.Options{Lenient: lenient})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, noisy.Data)
+			}
+			want := bytes.ReplaceAll(unlabelled(withoutLMC(noisy.Fabric)), []byte(" 2x"), []byte(" ??"))
+			if diff := cmp.Diff(string(want), string(unlabelled(g))); diff != "" {
+				t.Fatalf("(-want +got):\n%s\n%s", diff, noisy.Data)
+			}
+			kinds := map[dump.ProblemKind]topology.Kind{dump.InvalidLID: topology.InvalidLID, dump.ForeignLines: topology.ForeignLines, dump.SweepTimeout: topology.SweepTimeout, dump.SweepError: topology.SweepError}
+			var problems []topology.Problem
+			for _, p := range odd {
+				problems = append(problems, topology.Problem{Kind: kinds[p.Kind], Count: p.Count, Node: p.Node, Port: p.Port, Message: p.Err.Error()})
+			}
+			deserved(t, noisy, g, problems)
+		}
+	})
+}
+
+// deserved checks that problems are what the noise deserves.
+func deserved(t *rapid.T, noisy *noise.Text, g *fabric.Fabric, problems []topology.Problem) {
+	// Lists may not say which adapter a port is on: LIDs that cannot be are counted.
+	x := noise.Text{Data: noisy.Data}
+	for _, p := range problems {
+		switch p.Kind {
+		case topology.ForeignLines:
+			x.Foreign += p.Count
+		case topology.SweepTimeout:
+			x.Timeouts += p.Count
+		case topology.SweepError:
+			x.Errors += p.Count
+		case topology.InvalidLID:
+			n, ok := g.NodeByGUID(p.Node)
+			if !ok {
+				t.Fatalf("no node %s", p.Node)
+			}
+			x.InvalidLIDs = append(x.InvalidLIDs, g.Port(n, p.Port))
+		default:
+			t.Fatalf("nothing deserves %s", p.String())
+		}
+	}
+	ends := func(f *fabric.Fabric, ports []fabric.PortID) (list []string) {
+		for _, p := range ports {
+			list = append(list, f.PortGUID(p).String())
+		}
+		slices.Sort(list)
+		return list
+	}
+	if x.Foreign != noisy.Foreign || x.Timeouts != noisy.Timeouts || x.Errors != noisy.Errors {
+		t.Fatalf("%d foreign lines, %d timeouts, %d errors; want %d, %d, %d\n%s", x.Foreign, x.Timeouts, x.Errors, noisy.Foreign, noisy.Timeouts, noisy.Errors, noisy.Data)
+	}
+	if diff := cmp.Diff(ends(noisy.Fabric, noisy.InvalidLIDs), ends(g, x.InvalidLIDs)); diff != "" {
+		t.Fatalf("LIDs that cannot be (-want +got):\n%s\n%s", diff, noisy.Data)
+	}
+}
+
+// onePort says whether a switch has one port: without types it looks like an adapter.
+func onePort(f *fabric.Fabric) bool {
+	return slices.ContainsFunc(f.Switches(), func(s fabric.NodeID) bool { return f.Node(s).NumPorts == 1 })
 }
 
 // inList is what a list says of a fabric, a line for each switch and each port with a cable.
@@ -141,9 +254,10 @@ func twins(f *fabric.Fabric) bool {
 func TestLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := generated(t)
-		for _, list := range lists {
-			if list.name == "iblinkinfo -l" && slices.ContainsFunc(f.Switches(), func(s fabric.NodeID) bool { return f.Node(s).NumPorts == 1 }) {
-				continue // a switch of one port looks like an adapter
+		at := rapid.IntRange(0, len(lists)-1).Draw(t, "list")
+		for _, list := range lists[at : at+1] {
+			if list.name == "iblinkinfo -l" && onePort(f) {
+				continue
 			}
 			text := list.write(nil, f)
 			if form := topology.Recognize(text); form != list.form && len(f.CAPorts())+f.NumLinks() > 0 {

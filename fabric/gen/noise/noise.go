@@ -102,7 +102,7 @@ func (m *maker) listInvalid() {
 		switch {
 		case g.LID(p) != 0:
 			return
-		case !spoilt || said == "0":
+		case !spoilt || strings.Trim(said, "0") == "" && said != "":
 			if g.MaxLID() == 0 || !cabled(g, p) {
 				return
 			}
