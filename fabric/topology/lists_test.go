@@ -134,6 +134,8 @@ func TestUFMLinks(t *testing.T) {
 		{"of UFM 6.11", old, "Switch 10 \"\" ports 29\n  20 to 100 2 4x\n  29 to 20 28 4x\nSwitch 20 \"\" ports 28\n  28 to 10 29 4x\nChannel Adapter 100 \"\" ports 2\n  2 to 10 20 4x\n", ""},
 		{"cut short", links[:400], "", "in:5: no list of links as UFM gives it for /ufmRest/resources/links: the text ends within the list: the file is cut short"},
 		{"no JSON", change(`"width": "4x",`, `"width": 4x,`), "", "in:3: no list of links"},
+		{"no JSON in the last link", change(`"width": null`, `"width": nil`), "", "in:11: no list of links"},
+		{"no comma", change("},\n    {\"source_guid\": \"0x900\"", "}\n    {\"source_guid\": \"0x900\""), "", "in:6: no list of links"},
 		{"no GUID", change(`"source_guid": "0000000000000010"`, `"source_guid": ""`), "", `in:2:4: source: GUID ""`},
 		{"no port", change(`"source_port": 1,`, ``), "", `in:6:4: source: port "": want 1 to 254`},
 		{"a list for a name", change(`"width": null`, `"width": [1]`), "", `in:9:4: [1]: want a string`},

@@ -105,20 +105,22 @@ func (p *parser) readUFM() error {
 		}
 		return here
 	}
-	refuse := func(err error) error {
+	// refuse says what is wrong with the JSON from an offset on. Offsets of a Decoder's errors
+	// are not those of its input where it has read a value before.
+	refuse := func(from int, err error) error {
+		var raw json.RawMessage
 		var syntax *json.SyntaxError
-		at := int(d.InputOffset())
-		if errors.As(err, &syntax) {
-			at = int(syntax.Offset) - 1
+		again := json.NewDecoder(bytes.NewReader(p.data[from:])).Decode(&raw)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			from, err = len(p.data), errors.New("the text ends within the list: the file is cut short")
+		case errors.As(again, &syntax):
+			from += int(syntax.Offset) - 1
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			at, err = len(p.data)-begin, errors.New("the text ends within the list: the file is cut short")
-		}
-		l := advance(min(begin+max(at, 0), len(p.data)))
-		return p.refusal(l, 0, "no list of links as UFM gives it for /ufmRest/resources/links: %w", err)
+		return p.refusal(advance(min(max(from, here.off), len(p.data))), 0, "no list of links as UFM gives it for /ufmRest/resources/links: %w", err)
 	}
 	if _, err := d.Token(); err != nil {
-		return refuse(err)
+		return refuse(begin, err)
 	}
 	var lines []listLine
 	seen := map[[2]ufmEnd]bool{}
@@ -129,7 +131,7 @@ func (p *parser) readUFM() error {
 		err := d.Decode(&link)
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return refuse(err)
+			return refuse(start, err)
 		}
 		p.line = advance(start)
 		if err != nil {
@@ -142,7 +144,7 @@ func (p *parser) readUFM() error {
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return refuse(err)
+		return refuse(begin+int(d.InputOffset()), err)
 	}
 	if err := p.passOverText(begin+int(d.InputOffset()), len(p.data)); err != nil {
 		return err
