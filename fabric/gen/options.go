@@ -60,9 +60,9 @@ func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 		make  func(*fabric.Fabric) (*fabric.Fabric, error)
 	}{
 		{o.SwitchPorts != 0, drafted(func(d *draft) error { return d.widen(o.SwitchPorts) })},
-		{o.Fill != 0, drafted(func(d *draft) error { return d.fill(o.Fill, o.Seed) })},
+		{o.Fill != 0 && o.Fill != 100, drafted(func(d *draft) error { return d.fill(o.Fill, o.Seed) })},
 		{o.ServiceHosts != 0, drafted(func(d *draft) error { return d.addServiceHosts(o.ServiceHosts) })},
-		{o.Planes != 0, drafted(func(d *draft) error { return d.split(o.Planes) })},
+		{o.Planes != 0 && o.Planes != 1, drafted(func(d *draft) error { return d.split(o.Planes) })},
 		{o.DropLinks != 0, func(f *fabric.Fabric) (*fabric.Fabric, error) { return DropLinks(f, o.DropLinks, o.Seed) }},
 		{len(o.Speeds) > 0, drafted(func(d *draft) error { return d.setSpeeds(o.Speeds, o.Seed) })},
 		{o.Labels, drafted(func(d *draft) error { d.label(o.Split); return nil })},
@@ -83,11 +83,8 @@ func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 // split makes so many planes of the fabric. The chips of a switch take its place in the
 // order of the nodes, and GUIDs are numbered again.
 func (d *draft) split(planes int) error {
-	if planes < 0 || planes > int(fabric.MaxPortNum) {
+	if planes < 1 || planes > int(fabric.MaxPortNum) {
 		return fmt.Errorf("%d planes: want 1 to %d", planes, fabric.MaxPortNum)
-	}
-	if planes < 2 {
-		return nil
 	}
 	old := *d
 	*d = draft{labels: map[end]string{}}
