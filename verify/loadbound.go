@@ -33,13 +33,7 @@ type LowerBound struct {
 // CompareBounds fills in r.Bound. Of bounds for the same paths the greatest counts, of equal
 // ones the first. Without a bound and without routes between switches there is nothing to say.
 func (r *Result) CompareBounds(list ...*bound.Bound) {
-	b := &LoadBound{Bounds: []LowerBound{}}
-	if r.Unicast.Unreachable+r.Unicast.Loops == 0 {
-		b.Load = float64(r.Balance.MaxRoutes)
-		if m := r.Balance.MaxRelative; m != nil {
-			b.Load = m.Load
-		}
-	}
+	b := &LoadBound{Load: r.GreatestLoad(), Bounds: []LowerBound{}}
 	for paths := bound.AnyPaths; paths <= bound.ShortestPaths; paths++ {
 		var best *bound.Bound
 		for _, x := range list {
@@ -59,6 +53,17 @@ func (r *Result) CompareBounds(list ...*bound.Bound) {
 	if len(b.Bounds) > 0 {
 		r.Bound = b
 	}
+}
+
+// GreatestLoad is the greatest relative load, see LoadBound.
+func (r *Result) GreatestLoad() float64 {
+	switch m := r.Balance.MaxRelative; {
+	case r.Unicast.Unreachable+r.Unicast.Loops > 0:
+		return 0
+	case m != nil:
+		return m.Load
+	}
+	return float64(r.Balance.MaxRoutes)
 }
 
 // LoadText writes a load, rounded down to a tenth: "714" or "714.2".

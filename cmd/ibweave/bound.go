@@ -24,11 +24,11 @@ func (b *bounding) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
 }
 
-// find looks for bounds and writes them.
-func (b *bounding) find(ctx context.Context, a *app, f *fabric.Fabric) ([]*bound.Bound, error) {
+// find looks for bounds of tables, of which r has the load, and writes them.
+func (b *bounding) find(ctx context.Context, a *app, f *fabric.Fabric, r *verify.Result) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
 	defer s.end()
-	opt := bound.Options{Rounds: b.rounds}
+	opt := bound.Options{Rounds: b.rounds, Load: r.GreatestLoad()}
 	if b.write != "" && b.rounds == 0 {
 		opt.Rounds = writeRounds
 	}
@@ -55,7 +55,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, f *fabric.Fabric, r *v
 	var list []*bound.Bound
 	if in.bound == "" || in.lfts != "" || in.bounding != (bounding{}) {
 		var err error
-		if list, err = in.bounding.find(ctx, a, f); err != nil {
+		if list, err = in.bounding.find(ctx, a, f, r); err != nil {
 			return err
 		}
 	}

@@ -13,14 +13,17 @@ type Options struct {
 	// many as take little time, in large fabrics none, and below 0 for none. Cuts are
 	// always tried.
 	Rounds int
+	// Load is the greatest relative load of tables, 0 when there are none. If a cut is within 1 % of
+	// it, a default search is left out.
+	Load float64
 	// Legal is the ports of an engine; nil for none.
 	Legal Legal
 }
 
-// A default search visits maxVisits channels at most, a few milliseconds on one CPU, and is left
-// out where that is less than minRounds.
+// A default search visits maxVisits channels at most for each kind of paths, some milliseconds on
+// one CPU, and is left out where that is less than minRounds.
 const (
-	maxVisits     = 1 << 20
+	maxVisits     = 1 << 19
 	minRounds     = 8
 	defaultRounds = 60
 )
@@ -60,7 +63,7 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	rounds := opt.Rounds
 	if rounds == 0 {
 		rounds = min(defaultRounds, maxVisits/(len(w.targets)*len(w.port)))
-		if rounds < minRounds {
+		if near, _ := shortest.value.Float64(); rounds < minRounds || near*1.01 >= opt.Load && opt.Load > 0 {
 			rounds = 0
 		}
 	}
