@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -164,4 +166,68 @@ func kindByName(description string) Kind {
 		begin = i + 1
 	}
 	return HostKind
+}
+
+// KindRule gives a kind to channel adapters and routers.
+type KindRule struct {
+	Kind    Kind
+	Pattern string // a GUID of the node, or a pattern of its name: * stands for any text
+}
+
+// ParseKindRules reads rules as "service=oss*,host=0x2c903000abcd": a kind, and a pattern
+// of names or a GUID. Errors say what would have been right.
+func ParseKindRules(s string) ([]KindRule, error) {
+	var list []KindRule
+	for rule := range strings.SplitSeq(s, ",") {
+		name, pattern, ok := strings.Cut(strings.TrimSpace(rule), "=")
+		k := slices.Index(kindNames[:SwitchKind], name)
+		if !ok || pattern == "" || k < 0 {
+			return nil, fmt.Errorf("kind %q: want KIND=PATTERN, where KIND is one of %s and PATTERN a GUID or a name with * for any text", rule, strings.Join(kindNames[:SwitchKind], ", "))
+		}
+		list = append(list, KindRule{Kind(k), pattern})
+	}
+	return list, nil
+}
+
+// WithKinds is the same subnet in which nodes that match a rule have its kind, that of the
+// last of several. Switches are switches. unused lists the rules that no node matches.
+func (f *Fabric) WithKinds(rules []KindRule) (g *Fabric, unused []KindRule) {
+	kinds := slices.Clone(f.kinds)
+	for _, r := range rules {
+		guid, err := ParseGUID(r.Pattern)
+		byGUID := err == nil && strings.HasPrefix(r.Pattern, "0x")
+		parts := strings.Split(r.Pattern, "*")
+		used := false
+		for n := f.switches; n < len(f.nodes); n++ {
+			if byGUID && f.nodes[n].GUID == guid || !byGUID && matches(f.Name(NodeID(n)).Text, parts) {
+				kinds[n], used = r.Kind, true
+			}
+		}
+		if !used {
+			unused = append(unused, r)
+		}
+	}
+	c := *f
+	c.indexHosts(kinds)
+	return &c, unused
+}
+
+// matches says whether text is the parts in their order, with any text between them.
+func matches(text string, parts []string) bool {
+	if len(parts) == 1 {
+		return text == parts[0]
+	}
+	text, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	last := len(parts) - 1
+	for _, part := range parts[1:last] {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return strings.HasSuffix(text, parts[last])
 }

@@ -90,3 +90,71 @@ func TestKinds(t *testing.T) {
 		t.Errorf("switch: %s", f.Kind(0))
 	}
 }
+
+// TestWithKinds: rules go by names and GUIDs, the last one counts, and switches stay switches.
+func TestWithKinds(t *testing.T) {
+	b := &fabric.Builder{}
+	for i, name := range []string{"s", "n1 mlx5_0", "n1 mlx5_1", "oss1", "n2"} {
+		n := fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.CA, NumPorts: 1, Description: name}
+		if i == 0 {
+			n.Type, n.NumPorts = fabric.Switch, 9
+		}
+		if _, err := b.AddNode(n); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			if err := b.Connect(0, fabric.PortNum(i), i, 1, fabric.Link{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := fabric.ParseKindRules("service=n*, aggregation=n1*_1,host=oss1,gateway=0x5,router=s,service=nobody*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, unused := f.WithKinds(rules)
+	if len(unused) != 2 || unused[0].Pattern != "s" || unused[1].Pattern != "nobody*" {
+		t.Errorf("unused: %v", unused)
+	}
+	for n, want := range []fabric.Kind{fabric.SwitchKind, fabric.ServiceKind, fabric.AggregationKind, fabric.HostKind, fabric.GatewayKind} {
+		if got := g.Kind(fabric.NodeID(n)); got != want {
+			t.Errorf("%s is a %s, want %s", g.Name(fabric.NodeID(n)), got, want)
+		}
+	}
+	if len(g.HostsOn(0)) != 3 || len(g.EndPortsOn(0)) != 4 || len(f.HostsOn(0)) != 4 || len(g.Without(g.Port(0, 1)).HostsOn(0)) != 2 {
+		t.Errorf("%d hosts of %d, %d before", len(g.HostsOn(0)), len(g.EndPortsOn(0)), len(f.HostsOn(0)))
+	}
+	for _, bad := range []string{"", "host", "host=", "storage=x", "switch=x", "host=a,,"} {
+		if rules, err := fabric.ParseKindRules(bad); err == nil {
+			t.Errorf("%q: %v", bad, rules)
+		}
+	}
+}
+
+// FuzzKindRules: rules that are read match nodes without a panic.
+func FuzzKindRules(f *testing.F) {
+	f.Add("host=a*b*,service=0x5", "a mlx5_0")
+	f.Add("gateway=*", "")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		rules, err := fabric.ParseKindRules(text)
+		if err != nil {
+			if rules != nil {
+				t.Error("rules and an error")
+			}
+			return
+		}
+		var b fabric.Builder
+		if _, err := b.AddNode(fabric.Node{GUID: 5, Type: fabric.CA, NumPorts: 1, Description: name}); err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.WithKinds(rules)
+	})
+}

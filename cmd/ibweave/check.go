@@ -129,6 +129,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	}
 	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
+	a.kindFlag(cmd)
 	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
 	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")

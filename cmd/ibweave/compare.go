@@ -91,6 +91,7 @@ on the same bisections.`,
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
 	a.nameFlag(cmd)
+	a.kindFlag(cmd)
 	a.strictFlag(cmd)
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")

@@ -112,6 +112,7 @@ Multicast schemes, --mcast:
 	}
 	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
+	a.kindFlag(cmd)
 	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
 	return cmd

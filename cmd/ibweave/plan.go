@@ -47,6 +47,7 @@ its own, or cannot be written in the form, stands there by its GUID.`,
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
 	lenientFlag(cmd.Flags(), &in.lenient)
 	a.nameFlag(cmd)
+	a.kindFlag(cmd)
 	return cmd
 }
 

@@ -73,6 +73,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.BoolVar(&r.wiring, "wiring", false, "also look at the cables")
 	r.demands.flags(flags)
 	a.nameFlag(cmd)
+	a.kindFlag(cmd)
 	a.strictFlag(cmd)
 	return cmd
 }

@@ -33,6 +33,7 @@ type app struct {
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
 	nameMap        nameMap
+	kinds          string          // of --kinds
 	strict         bool            // --strict
 	stdinRead      bool            // standard input can be read once
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
@@ -386,8 +387,31 @@ func (a *app) nameFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.nameMap.file, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
 }
 
-// named is a fabric with the names of --node-name-map.
+// kindFlag defines --kinds, for commands that count hosts.
+func (a *app) kindFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.kinds, "kinds", "", "say what nodes are for, as `KIND=PATTERN,..`: host, aggregation, router, service or gateway, and a GUID or a name with * (docs/kinds.md)")
+}
+
+// named is a fabric with the names of --node-name-map and the kinds of --kinds, which go by
+// these.
 func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
+	f, err := a.renamed(f)
+	if err != nil || a.kinds == "" {
+		return f, err
+	}
+	rules, err := fabric.ParseKindRules(a.kinds)
+	if err != nil {
+		return nil, usagef("--kinds: %w", err)
+	}
+	f, unused := f.WithKinds(rules)
+	for _, r := range unused {
+		fmt.Fprintf(a.stderr, "--kinds: no channel adapter or router is called %q\n", r.Pattern)
+	}
+	return f, nil
+}
+
+// renamed is a fabric with the names of --node-name-map.
+func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
 	m := &a.nameMap
 	if m.file == "" {
 		return f, nil

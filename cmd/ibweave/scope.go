@@ -59,19 +59,19 @@ func drawn(flags string, seed scope) []scope {
 // two ways of saying the same.
 var scopes = map[string][]scope{
 	"check": {
-		{flags: network + " bound bound-iterations write-bound certificate copying explain fail-on format node-name-map plan policy report rules vl-credits wiring"},
+		{flags: network + " bound bound-iterations write-bound certificate copying explain fail-on format kinds node-name-map plan policy report rules vl-credits wiring"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
 	},
 	"compare": {
-		{flags: "bisections engines fail-on format hottest lenient lfts node-name-map strict topology"},
+		{flags: "bisections engines fail-on format hottest lenient lfts kinds node-name-map strict topology"},
 		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "seed", not: "bisections=0", why: random, note: true},
 	},
 	"compile": {
-		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 node-name-map output previous sl2vl strict topology vls"},
+		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 kinds node-name-map output previous sl2vl strict topology vls"},
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
 		{flags: "mcast", with: "groups"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
@@ -114,14 +114,14 @@ var scopes = map[string][]scope{
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 	},
-	"plan": {{flags: "format lenient node-name-map output"}},
+	"plan": {{flags: "format lenient kinds node-name-map output"}},
 	"pull": {{flags: asking + " max-mlid no-path-sl node-name-map output"}},
 	"rehearse": {
 		{flags: "format node-name-map via"},
 		{flags: "plugin", with: "via=plugin"},
 	},
 	"report": {
-		{flags: network + " node-name-map output plan png policy svg wiring"},
+		{flags: network + " kinds node-name-map output plan png policy svg wiring"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "dark", with: "svg png", why: "the page has a switch"},
 		{flags: "view", with: "svg png", why: "the page has all views"},
@@ -141,7 +141,7 @@ var scopes = map[string][]scope{
 		{flags: "max-fan-out", with: "method=tree|tree-flood"},
 	},
 	"sim": {
-		{flags: network + " node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
+		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
 			"credit-delay flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
 		{flags: "bytes lengths multicast sls", not: "trace", why: noTraces},
 		{flags: "seed", not: "trace", why: noTraces, note: true},
@@ -155,7 +155,7 @@ var scopes = map[string][]scope{
 	},
 	"version": {},
 	"whatif": {
-		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc node-name-map only output sample shard sort strict switch topology vls"},
+		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 		{flags: "no-wrap", with: grids, note: true},
@@ -169,7 +169,7 @@ var lists = map[string][]string{"check": {"rules", "explain"}, "compile": {"engi
 
 // besideLists are flags that scripts pass to each call: beside one that lists they are
 // said, and not refused.
-const besideLists = "date fail-on format install-dir lenient node-name-map source strict"
+const besideLists = "date fail-on format install-dir kinds lenient node-name-map source strict"
 
 // givenFlag says whether a flag was set, and not switched off or to its default value,
 // which asks for nothing.

@@ -92,6 +92,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	in.fileFlags(in.flags)
 	in.flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs unless --repeat")
 	a.nameFlag(cmd)
+	a.kindFlag(cmd)
 	a.strictFlag(cmd)
 	in.defineTraffic()
 	in.defineHardware()

@@ -96,6 +96,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags.Uint64Var(&o.opt.Seed, "seed", 1, "chooses the sample")
 	flags.StringVar(&shard, "shard", "", "try part `i/n` of the failures only")
 	a.nameFlag(cmd)
+	a.kindFlag(cmd)
 	a.strictFlag(cmd)
 	out.define(flags)
 	return cmd
