@@ -449,20 +449,42 @@ func (b *block) sortCables(f *fabric.Fabric) {
 	}
 }
 
-// countPorts counts for a lower and an upper switch of a block by port number: in up the
-// lower switches that lead to the upper one by the port, in down the upper switches
-// that lead to the lower one by it.
+// countPorts votes for the ports of the cables between a lower and an upper switch of a block,
+// by port number: in up for ports of the lower one, in down for ports of the upper one.
+// Switches beside it vote for the port by which they lead to the same switch, and twice
+// for the one that is as far from the port to a third switch as theirs is: rows of ports
+// may begin anywhere.
 func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
-	clear(up)
-	clear(down)
-	for o := range b.lower {
-		for _, p := range b.cables[o*len(b.upper)+j] {
-			up[f.Num(p)]++
+	near := func(i, j int) []fabric.PortID { return b.cables[i*len(b.upper)+j] }
+	vote(up, len(b.lower), i, len(b.upper), j, near, f.Num)
+	vote(down, len(b.upper), j, len(b.lower), i, func(i, j int) []fabric.PortID { return near(j, i) },
+		func(p fabric.PortID) fabric.PortNum { return f.Num(f.Peer(p)) })
+}
+
+// vote is countPorts for one side: of rows switches beside the one, and columns switches that
+// they lead to.
+func vote(votes []int, rows, row, columns, column int, cables func(row, column int) []fabric.PortID, num func(fabric.PortID) fabric.PortNum) {
+	clear(votes)
+	var third []int
+	for c := 0; c < columns && len(third) < 8; c++ {
+		if c != column && len(cables(row, c)) > 0 {
+			third = append(third, c)
 		}
 	}
-	for o := range b.upper {
-		for _, p := range b.cables[i*len(b.upper)+o] {
-			down[f.Num(f.Peer(p))]++
+	for r := range rows {
+		if r == row {
+			continue
+		}
+		for _, p := range cables(r, column) {
+			votes[num(p)] += max(1, len(third))
+			for _, c := range third {
+				if other := cables(r, c); len(other) > 0 {
+					x := int(num(p)) - int(num(other[0])) + int(num(cables(row, c)[0]))
+					if 0 < x && x < len(votes) {
+						votes[x] += 2
+					}
+				}
+			}
 		}
 	}
 }
