@@ -70,7 +70,7 @@ const lacksOfLists = "system GUIDs, vendors, devices, LMC, kind of port 0, adapt
 var infos = [formCount]Info{
 	Unknown:       {Name: "unknown text"},
 	Database:      {"ibdiagnet's db_csv", Topology, "ibdiagnet", ""},
-	NetDiscover:   {"ibnetdiscover text", Topology, "ibnetdiscover, ibdiagnet, `ibweave compile`, `discover` and `gen`", "labels of ports, but where ibdiagnet writes it"},
+	NetDiscover:   {"ibnetdiscover text", Topology, "ibnetdiscover, ibdiagnet, `ibweave compile`, `discover` and `gen`", "labels of ports, unless ibdiagnet wrote it"},
 	SubnetList:    {"opensm-subnet.lst", Topology, "OpenSM, and ibdiagnet as lst", "LMC, kind of port 0, labels, nodes without a cable"},
 	PortList:      {"ports of ibnetdiscover -p", Topology, "`ibnetdiscover -p`", lacksOfLists + "; an adapter has no more ports than are listed"},
 	LinkInfo:      {"iblinkinfo text", Topology, "`iblinkinfo`, also with -l", lacksOfLists + "; with -l the types of nodes, so that a node with several ports under one GUID is a switch, and routers are taken for adapters; without -l two nodes with the same description, LID and port number cannot be told apart"},
