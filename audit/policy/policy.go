@@ -22,6 +22,7 @@
 //	  roots: ["0x0000000000200000"]     # for updown: GUIDs or descriptions
 //	severities:
 //	  port-down: off                    # or note, warning, error
+//	kinds: ["service=nvme*"]            # what nodes are for, as --kinds has it
 //	waivers:
 //	  - rule: missing-cable             # or fingerprint: 0123456789abcdef
 //	    at: "leaf 7[3]"
@@ -79,6 +80,7 @@ type Policy struct {
 	// Severities is by rule; verify.Clean leaves the rule's findings out.
 	Severities map[string]verify.Severity
 	Waivers    []Waiver
+	Kinds      []fabric.KindRule // for fabric.Fabric.WithKinds
 }
 
 // Waiver excuses findings for some time.
@@ -182,7 +184,7 @@ func Parse(name string, data []byte) (*Policy, error) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	if err := d.Decode(&doc); err != nil {
 		if err.Error() == "EOF" {
-			return nil, r.fail(nil, "the policy is empty; want at least one of topology:, links:, routing:, severities: or waivers:")
+			return nil, r.fail(nil, "the policy is empty; want at least one of topology:, links:, routing:, severities:, kinds: or waivers:")
 		}
 		return nil, r.yamlError(err)
 	}
@@ -201,6 +203,7 @@ func Parse(name string, data []byte) (*Policy, error) {
 		"links":      func(n *yaml.Node) error { return r.links(p, n) },
 		"routing":    func(n *yaml.Node) error { return r.routing(p, n) },
 		"severities": func(n *yaml.Node) error { return r.severities(p, n) },
+		"kinds":      func(n *yaml.Node) error { return r.kinds(p, n) },
 		"waivers":    func(n *yaml.Node) error { return r.waivers(p, n) },
 	})
 	if err != nil {
@@ -492,6 +495,21 @@ func (r *reader) severities(p *Policy, n *yaml.Node) error {
 		p.Severities[rule] = s
 	}
 	return nil
+}
+
+func (r *reader) kinds(p *Policy, n *yaml.Node) error {
+	return r.list(n, "kinds of nodes", func(item *yaml.Node) error {
+		s, err := r.text(item, "KIND=PATTERN")
+		if err != nil {
+			return err
+		}
+		rules, err := fabric.ParseKindRules(s)
+		if err != nil {
+			return r.fail(item, "%w", err)
+		}
+		p.Kinds = append(p.Kinds, rules...)
+		return nil
+	})
 }
 
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)

@@ -83,8 +83,8 @@ var broken = []struct {
 }{
 	{"empty", "", 0, "empty"},
 	{"comment", "# nothing\n", 0, "empty"},
-	{"list", "- a\n", 1, "want a mapping with links, routing, severities, topology, waivers"},
-	{"unknown key", "links: {width: 4}\nlink: 4\n", 2, `unknown key "link"; want links, routing`},
+	{"list", "- a\n", 1, "want a mapping with kinds, links, routing, severities, topology, waivers"},
+	{"unknown key", "links: {width: 4}\nlink: 4\n", 2, `unknown key "link"; want kinds, links, routing`},
 	{"twice", "links: {width: 4}\nlinks: {width: 4}\n", 2, "line 1"},
 	{"two documents", "links: {width: 4}\n---\nlinks: {}\n", 2, "one policy"},
 	{"no YAML", "links: {width: 4\nrouting: ]\n", 0, "want YAML"},
@@ -137,6 +137,7 @@ func TestParseErrors(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
+	f.Add([]byte("kinds: [\"service=nvme*\", \"host=0x5\"]\n"))
 	f.Add([]byte(whole))
 	for _, tc := range broken {
 		f.Add([]byte(tc.text))

@@ -29,9 +29,10 @@ import (
 // demands is what check holds a fabric to beyond its tables.
 type demands struct {
 	wiring bool
-	plans  []string // files; nil for none
-	policy string   // "" for none
-	date   string   // "" for today
+	plans  []string       // files; nil for none
+	policy string         // "" for none
+	date   string         // "" for today
+	held   *policy.Policy // what is in policy, once readPolicy was called
 }
 
 // flags defines those that check and report share.
@@ -63,6 +64,23 @@ type demanded struct {
 	plan  *plan.Verdict  // nil without a plan
 }
 
+// readPolicy reads the policy, whose kinds of nodes the fabric has from the beginning.
+func (a *app) readPolicy(in *audit) error {
+	in.held = &policy.Policy{}
+	if in.policy == "" {
+		return nil
+	}
+	data, err := a.readInput(in.policy)
+	if err != nil {
+		return err
+	}
+	if in.held, err = policy.Parse(in.policy, data); err != nil {
+		return err
+	}
+	a.policyKinds = in.held.Kinds
+	return nil
+}
+
 // checkDemands adds to r what is wrong with the wiring, and holds everything to the plan and
 // the policy. t is nil without tables.
 func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (d demanded, err error) {
@@ -75,16 +93,7 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 		(*policy.Policy)(nil).Apply(r, f, today)
 		return d, nil
 	}
-	p := &policy.Policy{}
-	if in.policy != "" {
-		data, err := a.readInput(in.policy)
-		if err != nil {
-			return d, err
-		}
-		if p, err = policy.Parse(in.policy, data); err != nil {
-			return d, err
-		}
-	}
+	p := in.held
 	opt := cabling.Options{Meant: p.Meant, Between: p.Between, Hosts: p.Hosts}
 	planned, err := a.expect(in, p, f, &opt)
 	if err != nil {

@@ -174,6 +174,9 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err := a.resolveAudit(in, args); err != nil {
 		return err
 	}
+	if err := a.readPolicy(in); err != nil {
+		return err
+	}
 	if in.mfts == "" && cmd.Flags().Changed("copying") {
 		return usagef("--copying says nothing without multicast tables")
 	}

@@ -105,7 +105,10 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 		r.wiring = true // there is nothing else to find
 	}
 	r.cablesDo = true
-	return a.resolveAudit(&r.audit, args)
+	if err := a.resolveAudit(&r.audit, args); err != nil {
+		return err
+	}
+	return a.readPolicy(&r.audit)
 }
 
 // writeReport reads, checks and draws.

@@ -33,7 +33,8 @@ type app struct {
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
 	nameMap        nameMap
-	kinds          string          // of --kinds
+	kinds          string // of --kinds
+	policyKinds    []fabric.KindRule
 	strict         bool            // --strict
 	stdinRead      bool            // standard input can be read once
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
@@ -392,20 +393,24 @@ func (a *app) kindFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.kinds, "kinds", "", "say what nodes are for, as `KIND=PATTERN,..`: host, aggregation, router, service or gateway, and a GUID or a name with * (docs/kinds.md)")
 }
 
-// named is a fabric with the names of --node-name-map and the kinds of --kinds, which go by
-// these.
+// named is a fabric with the names of --node-name-map and the kinds of the policy and of
+// --kinds, which go by these.
 func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
 	f, err := a.renamed(f)
-	if err != nil || a.kinds == "" {
+	if err != nil || a.kinds == "" && a.policyKinds == nil {
 		return f, err
 	}
-	rules, err := fabric.ParseKindRules(a.kinds)
-	if err != nil {
-		return nil, usagef("--kinds: %w", err)
+	rules := a.policyKinds
+	if a.kinds != "" {
+		more, err := fabric.ParseKindRules(a.kinds)
+		if err != nil {
+			return nil, usagef("--kinds: %w", err)
+		}
+		rules = slices.Concat(rules, more)
 	}
 	f, unused := f.WithKinds(rules)
 	for _, r := range unused {
-		fmt.Fprintf(a.stderr, "--kinds: no channel adapter or router is called %q\n", r.Pattern)
+		fmt.Fprintf(a.stderr, "kinds: no channel adapter or router is called %q\n", r.Pattern)
 	}
 	return f, nil
 }
