@@ -35,6 +35,10 @@
 // are integers, lengths too, and no proof rests on floating point. Any lengths prove a bound;
 // rounding them may make it worse, and never wrong.
 //
+// Or there is one source, a gate, which need not have hosts. Then h(s) is, for each t, the hosts that
+// reach t through s alone: those of s, and those that are not joined to t without s. Their routes to a
+// LID leave s by one port and go on together, and the proof is the same.
+//
 // Without a unit routes may be divided at will. N counts h(s) for each source, C(L) is the sum
 // of l(c) L r(c) / F, and the bound is F N over the sum of l(c) r(c). By linear programming
 // duality the best lengths then give the least greatest relative load of a fractional

@@ -25,13 +25,15 @@ import (
 //
 // and one for each source, the GUID of the switch, ascending, and one for each channel with a
 // length: the GUID of the switch that it leaves, the port and the length, ascending by GUID
-// and port. "sources all" has no such lines: all switches with hosts are sources. A
+// and port. "sources all" has no such lines: all switches with hosts are sources. "sources gate" has
+// one, the gate. A
 // fraction is in lowest terms.
 type Certificate struct {
 	Paths    Paths
 	Unit     int64             // 0 for routes that may be divided
 	Bound    *big.Rat          // more than 0
 	Sources  []fabric.GUID     // nil for all
+	Gate     bool              // there is one source, a gate
 	Channels []Length          // by GUID and port
 	Fabric   [sha256.Size]byte // see Digest
 }
@@ -50,12 +52,15 @@ const (
 	magic      = "ibweave bound 1"
 	hashPrefix = "sha256:"
 	allSources = "all"
+	gateSource = "gate"
 )
 
 // Append appends the certificate's text to b.
 func (c *Certificate) Append(b []byte) []byte {
 	sources := allSources
-	if c.Sources != nil {
+	if c.Gate {
+		sources = gateSource
+	} else if c.Sources != nil {
 		sources = strconv.Itoa(len(c.Sources))
 	}
 	b = fmt.Appendf(b, "%s paths %s unit %d bound %s sources %s channels %d fabric %s%x\n",
@@ -172,9 +177,13 @@ func parseHeader(s string) (c *Certificate, sources, channels int, err error) {
 		return fail("bound %q: want a fraction above 0 in lowest terms, such as 128/1", field[5])
 	}
 	var n int64
-	if field[7] != allSources {
+	switch field[7] {
+	case allSources:
+	case gateSource:
+		c.Gate, n = true, 1
+	default:
 		if n, err = parseDecimal(field[7], 1, math.MaxInt32); err != nil {
-			return fail("sources %w, or %s", err, allSources)
+			return fail("sources %w, or %s or %s", err, allSources, gateSource)
 		}
 	}
 	sources = int(n)

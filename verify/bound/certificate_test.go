@@ -205,7 +205,7 @@ func TestRead(t *testing.T) {
 		{"bound 4/1", "bound 4", 1, "in lowest terms"},
 		{"bound 4/1", "bound 1e9/1", 1, "in lowest terms"},
 		{"bound 4/1", "bound " + strings.Repeat("9", 100) + "/1", 1, "in lowest terms"},
-		{"sources 1", "sources 0", 1, "want 1 to 2147483647, or all"},
+		{"sources 1", "sources 0", 1, "want 1 to 2147483647, or all or gate"},
 		{"sources 1", "sources none", 1, "or all"},
 		{"sources 1", "sources 2147483647", 3, "GUID"},
 		{"channels 2", "channels 0", 1, "channels"},

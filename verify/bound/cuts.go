@@ -17,6 +17,7 @@ type candidate struct {
 	paths   Paths
 	unit    int64
 	sources []bool  // by switch
+	gate    bool    // the one source is a gate
 	length  []int64 // by channel
 	words   string  // why, for people
 }
@@ -183,6 +184,43 @@ func (w *network) cut(p *partition, class int32, in bool, component []int32, e *
 	return x
 }
 
+// gates finds the bound of the cables to a switch with one neighbor: that is a gate. It takes
+// O(channels).
+func (w *network) gates() (best candidate) {
+	component, components := graph.Components(w.f.NumSwitches(), w.f.Neighbors)
+	hosts := make([]int64, components)
+	for s, h := range w.hosts {
+		hosts[component[s]] += h
+	}
+	limit := 0.0
+	for _, t := range w.targets {
+		_, to := w.f.SwitchLinks(t)
+		if len(to) == 0 || slices.ContainsFunc(to, func(o fabric.NodeID) bool { return o != to[0] }) {
+			continue
+		}
+		behind := hosts[component[t]] - w.hosts[t]
+		if behind == 0 {
+			continue
+		}
+		rates := make([]int64, len(w.rates))
+		length := make([]int64, len(w.port))
+		for c := w.first[t]; c < w.first[t+1]; c++ {
+			length[w.back[c]] = 1
+			i, _ := slices.BinarySearch(w.rates, w.rate[w.back[c]])
+			rates[i]++
+		}
+		value, unit := w.bestUnit(&edge{[]count{{behind, 1}}, w.lids[t], rates}, &limit)
+		if value == nil {
+			continue
+		}
+		best = candidate{value: value, unit: unit, sources: make([]bool, len(w.hosts)), length: length, gate: true}
+		best.sources[to[0]] = true
+		best.words = fmt.Sprintf("%s: %s to %s over %s from %s alone", w.f.Name(t), text.CountGrouped(behind, "host beyond sends", "hosts beyond send"),
+			text.CountGrouped(w.lids[t], "LID", "LIDs"), w.cables(rates), w.f.Name(to[0])) + w.lumps(&best, rates, behind*w.lids[t])
+	}
+	return best
+}
+
 // cables counts those of an edge by their rates.
 func (w *network) cables(rates []int64) string {
 	total, equal := int64(0), 0.0
@@ -346,7 +384,7 @@ func (w *network) certificate(x *candidate) *Certificate {
 			all = false
 		}
 	}
-	if all {
+	if c.Gate = x.gate; all && !c.Gate {
 		c.Sources = nil
 	}
 	for i, l := range x.length {

@@ -55,6 +55,7 @@ type Bound struct {
 func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	w := newNetwork(f)
 	best := w.cuts()
+	best.improve(w.gates())
 	if best.value == nil {
 		return &Bounds{}, nil
 	}

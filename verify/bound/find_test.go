@@ -138,3 +138,68 @@ func podFabric(t *testing.T) *fabric.Fabric {
 	fail(err)
 	return f
 }
+
+// All routes to a leaf with one neighbor come together there.
+func TestGates(t *testing.T) {
+	f := leaves(t, []int{7, 3}, []fabric.Link{{}, {}})
+	x := newNetwork(f).gates()
+	if x.value == nil || !x.gate {
+		t.Fatal("no gate")
+	}
+	if err := newNetwork(f).certificate(&x).Check(f, nil); err != nil {
+		t.Error(err)
+	}
+	three := gateFabric(t)
+	b := find(t, three, Options{Rounds: -1})
+	if got := b.Any.Exact.String(); got != "8/1" || !b.Any.Certificate.Gate {
+		t.Errorf("%s by %s, want 8/1 by a gate", got, b.Any.Words)
+	}
+	if list, err := Read("x", b.Any.Certificate.Append(nil)); err != nil || !list[0].Gate || list[0].Check(three, nil) != nil {
+		t.Errorf("read again: %v", err)
+	}
+	for _, change := range []func(c *Certificate){
+		func(c *Certificate) { c.Sources = append(c.Sources, 1) },
+		func(c *Certificate) { c.Sources[0] = 77 },
+		func(c *Certificate) { c.Sources[0] = 2 },
+		func(c *Certificate) { c.Gate = false },
+		func(c *Certificate) { c.Unit = 5; c.Bound.SetInt64(10) }, // of 4 hosts beyond
+	} {
+		c := clone(b.Any.Certificate)
+		change(c)
+		if c.Check(three, nil) == nil {
+			t.Errorf("a changed gate holds: %+v", c)
+		}
+	}
+}
+
+// gateFabric is two leaves of two hosts each at a spine without hosts, which has two cables to a third
+// leaf with three hosts, and four to each other one.
+func gateFabric(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	fail := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range []string{"leaf 1", "leaf 2", "leaf 3", "spine"} {
+		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 20, Description: name})
+		fail(err)
+	}
+	next := fabric.PortNum(0)
+	for leaf, cables := range []int{4, 4, 2} {
+		for range cables {
+			next++
+			fail(b.Connect(leaf, next, 3, next, fabric.Link{}))
+		}
+	}
+	for i := range 7 {
+		leaf := min(i/2, 2)
+		h, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(0x100 + i), NumPorts: 1})
+		fail(err)
+		fail(b.Connect(h, 1, leaf, fabric.PortNum(12+i), fabric.Link{}))
+	}
+	f, err := b.Build()
+	fail(err)
+	return f
+}

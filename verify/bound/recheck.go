@@ -41,7 +41,11 @@ func (c *Certificate) Check(f *fabric.Fabric, legal Legal) error {
 		x.length[p] = l.Length
 	}
 	hosts, lids := traffic(f)
-	if err := x.countSources(c, hosts); err != nil {
+	if c.Gate {
+		if err := x.findGate(c, hosts); err != nil {
+			return err
+		}
+	} else if err := x.countSources(c, hosts); err != nil {
 		return err
 	}
 	return c.compare(x.need(lids), x.f, x.length)
@@ -54,6 +58,9 @@ type recheck struct {
 	legal   Legal
 	length  []int64 // by PortID; 0 for others
 	counted []int64 // by switch: routes to each LID that count
+	gate    fabric.NodeID
+	behind  []int64 // by switch: hosts that reach it through the gate alone; nil without a gate
+	unit    int64
 }
 
 // countSources fills in x.counted.
@@ -80,6 +87,46 @@ func (x *recheck) countSources(c *Certificate, hosts []int64) error {
 	return nil
 }
 
+// findGate fills in x.behind: without the gate the switches fall into parts, and all hosts that
+// are not in the part of a switch reach it through the gate alone.
+func (x *recheck) findGate(c *Certificate, hosts []int64) error {
+	var ok bool
+	if len(c.Sources) != 1 {
+		return fmt.Errorf("%d gates: want one", len(c.Sources))
+	}
+	if x.gate, ok = x.f.SwitchByGUID(c.Sources[0]); !ok {
+		return fmt.Errorf("gate %s: want a switch", c.Sources[0])
+	}
+	x.unit, x.behind = c.Unit, make([]int64, len(hosts))
+	part := make([]int, len(hosts)) // by switch, from 1; 0 for none
+	part[x.gate] = -1
+	sum, all := []int64{0}, hosts[x.gate] // by part: its hosts
+	for _, start := range x.f.Neighbors(x.gate) {
+		if part[start] != 0 {
+			continue
+		}
+		k := len(sum)
+		sum = append(sum, 0)
+		part[start] = k
+		for queue := []fabric.NodeID{start}; len(queue) > 0; queue = queue[1:] {
+			sum[k] += hosts[queue[0]]
+			for _, o := range x.f.Neighbors(queue[0]) {
+				if part[o] == 0 {
+					part[o] = k
+					queue = append(queue, o)
+				}
+			}
+		}
+		all += sum[k]
+	}
+	for s, k := range part {
+		if k > 0 {
+			x.behind[s] = all - sum[k]
+		}
+	}
+	return nil
+}
+
 // need is N of the theorem.
 func (x *recheck) need(lids []int64) *big.Int {
 	part := make([]*big.Int, len(lids)) // by destination switch
@@ -89,6 +136,16 @@ func (x *recheck) need(lids []int64) *big.Int {
 			return
 		}
 		sum, routes := part[t], new(big.Int)
+		if x.behind != nil {
+			counted := x.behind[t]
+			if x.unit > 0 {
+				counted -= counted % x.unit
+			}
+			if d := x.distances(fabric.NodeID(t))[x.gate]; d > 0 {
+				sum.Mul(big.NewInt(d), routes.Mul(big.NewInt(counted), big.NewInt(lids[t])))
+			}
+			return
+		}
 		for s, d := range x.distances(fabric.NodeID(t)) {
 			if d > 0 && x.counted[s] > 0 {
 				sum.Add(sum, routes.Mul(big.NewInt(d), big.NewInt(x.counted[s])))
