@@ -2,8 +2,10 @@ package dump
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,7 +125,10 @@ func FuzzReadSubnetList(f *testing.F) {
 		}
 		once := text(t, func(w io.Writer) error { return WriteSubnetList(w, lenient, SubnetListOptions{}) })
 		again, problems, err := ReadSubnetList("again", once, Options{})
-		if err != nil || problems != nil {
+		problems = slices.DeleteFunc(problems, func(p Problem) bool { // those without a LID have none
+			return p.Kind == InvalidLID && p.Err.Error() == fmt.Sprintf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID)
+		})
+		if err != nil || len(problems) > 0 {
 			t.Fatalf("%v %v\n%s", err, problems, once)
 		}
 		if twice := text(t, func(w io.Writer) error { return WriteSubnetList(w, again, SubnetListOptions{}) }); !bytes.Equal(once, twice) {
