@@ -647,6 +647,8 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	compiled := filepath.Join(h, "compiled")
+	// A topology text loses whole control sequences, which terminals put into what they log.
+	left := strings.NewReplacer("\x1b]0;x\a", "", "\x1b[2J", "").Replace(evil)
 	for _, c := range []struct {
 		line  string
 		names bool // whether it names nodes
@@ -671,7 +673,7 @@ func TestHostileText(t *testing.T) {
 		if found := acts(out.String() + errs.String()); found != "" {
 			t.Errorf("%s: %s", line, found)
 		}
-		if c.names && !strings.Contains(out.String(), "0;x") {
+		if c.names && !strings.Contains(out.String(), "2J") {
 			t.Errorf("%s: no name in\n%s", line, &out)
 		}
 		if strings.HasSuffix(line, "json") {
@@ -680,7 +682,7 @@ func TestHostileText(t *testing.T) {
 				t.Fatal(err)
 			}
 			// encoding/json makes U+FFFD of what is no UTF-8.
-			if want := strings.ToValidUTF8(evil, "\ufffd"); !strings.Contains(fmt.Sprint(doc), want) {
+			if want := strings.ToValidUTF8(left, "\ufffd"); !strings.Contains(fmt.Sprint(doc), want) {
 				t.Errorf("%s: JSON has no %q\n%.3000q", line, want, fmt.Sprint(doc))
 			}
 		}

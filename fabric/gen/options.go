@@ -44,10 +44,10 @@ type Options struct {
 // AggregationNode is how all adapters inside switches describe themselves.
 const AggregationNode = "Mellanox Technologies Aggregation Node"
 
-const (
-	firstAggregation  fabric.GUID = 0x300000
-	aggregationDevice             = 0xcf09 // device ID
-)
+const firstAggregation fabric.GUID = 0x300000
+
+// aggregationDevice is the device ID of all adapters inside switches.
+const aggregationDevice = 0xcf09
 
 // Apply makes the fabric that the options ask for. Errors say which option cannot be, and
 // what could be. LIDs of f are lost if any option changes more than cables.
