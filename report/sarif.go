@@ -208,7 +208,11 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) sarifRe
 			if e.Port != 0 {
 				qualified += fmt.Sprintf("/%d", e.Port)
 			}
-			at.Logical = append(at.Logical, sarifLogical{Name: e.Name.Text, Qualified: qualified, Kind: "resource"})
+			name := e.Name.Text
+			if e.Label != "" { // for the technician; GUID and number are beside it
+				name = e.String()
+			}
+			at.Logical = append(at.Logical, sarifLogical{Name: name, Qualified: qualified, Kind: "resource"})
 		}
 	case f.Switch != 0:
 		at.Logical = []sarifLogical{{Qualified: f.Switch.String(), Kind: "resource"}}

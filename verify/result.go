@@ -182,6 +182,10 @@ type Finding struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Waiver says that it is known and does not count for now.
 	Waiver *Waiver `json:"waiver,omitempty"`
+	// File and Line are where the input has it, for what a reader noticed; "" and 0 for
+	// other findings.
+	File string `json:"-"`
+	Line int    `json:"-"`
 	more   bool    // stands for those that are left out, and comes last
 }
 

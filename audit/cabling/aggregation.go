@@ -43,7 +43,7 @@ func (c *checker) checkAggregation() {
 			}
 		}
 		c.markNamed(f.Port(s, usual))
-		c.add(MissingAggregation, 1, []verify.Endpoint{nodeEndpoint(f, s, usual)}, "%s has no aggregation node; %d of the %d switches like it have one, most on port %d",
+		c.add(MissingAggregation, 1, []verify.Endpoint{nodeEndpoint(f, s, usual)}, "%s has no aggregation node, which is inside a switch; %d of the %d switches like it have one, most on port %d",
 			f.Name(s), u.with, u.switches, usual)
 	}
 }

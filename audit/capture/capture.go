@@ -121,6 +121,7 @@ func Findings(f *fabric.Fabric, problems []topology.Problem) []verify.Finding {
 		if first == nil {
 			continue
 		}
+		x.File, x.Line = first.File, first.Line
 		x.Message = describe(f, rule.Name, int(x.Count), timeouts, first)
 		list = append(list, x)
 	}

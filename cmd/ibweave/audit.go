@@ -170,7 +170,6 @@ type lineFinder struct {
 	only             bool                      // the lines of --source are all that count
 	nodes, switches  map[fabric.GUID]int       // lines in the topology and in the tables
 	ports            map[topology.NodePort]int // lines in the topology
-	noticed          map[string]int            // by rule of a capture: line in the topology
 }
 
 func newLineFinder(in *audit) *lineFinder {
@@ -178,25 +177,13 @@ func newLineFinder(in *audit) *lineFinder {
 		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[topology.NodePort]int{}}
 }
 
-// notice takes the lines of what a reader noticed in the topology.
-func (p *lineFinder) notice(problems []topology.Problem) {
-	if p.noticed == nil {
-		p.noticed = map[string]int{}
-	}
-	for i := range problems {
-		rule := capture.RuleOf(problems[i].Kind)
-		if rule != "" && p.noticed[rule] == 0 && problems[i].File == p.topology {
-			p.noticed[rule] = problems[i].Line
-		}
-	}
-}
-
 // readTopology takes the lines of ibnetdiscover text; of other forms, the first line
 // in which the GUID of a node is.
-func (p *lineFinder) readTopology(data []byte) {
+func (p *lineFinder) readTopology(name string, data []byte) {
 	if p.only {
 		return
 	}
+	p.topology = name
 	if topology.Recognize(data) != topology.NoForm {
 		var lines topology.Lines
 		if _, _, err := topology.Parse(p.topology, data, topology.Options{Lenient: true, Lines: &lines}); err == nil {
@@ -247,8 +234,8 @@ func guidsIn(line []byte) (list []fabric.GUID) {
 // of is where a finding is: its port or node in the topology when it is about ports,
 // else the table of its switch.
 func (p *lineFinder) of(f *verify.Finding) (string, int) {
-	if n := p.noticed[f.Rule]; n > 0 && !p.only {
-		return p.topology, n
+	if f.File != "" && !p.only {
+		return f.File, max(1, f.Line)
 	}
 	_, table := verify.RuleByName(f.Rule)
 	if table || len(f.Ports) == 0 {
@@ -330,7 +317,7 @@ func (a *app) readSource(in *audit, source string) error {
 		return inputf("%s: no topology; --source wants ibnetdiscover text, opensm-subnet.lst or another form that ibweave help forms lists, and not db_csv", source)
 	}
 	in.places = newLineFinder(&audit{topology: source})
-	in.places.readTopology(data)
+	in.places.readTopology(source, data)
 	in.places.only = true
 	return nil
 }

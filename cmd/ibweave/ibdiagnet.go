@@ -255,7 +255,7 @@ func (a *app) fabricBy(in, from *audit) (*fabric.Fabric, error) {
 		}
 	}
 	if in.places != nil {
-		in.places.readTopology(data)
+		in.places.readTopology(name, data)
 	}
 	a.compareRun(in, from, f)
 	return f, nil
@@ -272,7 +272,7 @@ func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.
 		fmt.Fprintf(a.stderr, "%s: virtual ports have %s of their own: check holds tables to them, and compile gives them the entries of their ports (with --lids keep)\n", from.topology, text.CountGrouped(d.Virtual, "LID", "LIDs"))
 	}
 	if in.places != nil && !in.places.only {
-		in.places.readDatabase(d)
+		in.places.readDatabase(from.topology, d)
 	}
 	if in.sums != nil {
 		in.sums[from.topology] = textSum(topology.Append(nil, f))
@@ -360,7 +360,8 @@ func (a *app) checkEnd(in *audit, path string, data []byte) error {
 }
 
 // readDatabase takes the lines of a db_csv: of nodes in NODES and of ports in LINKS.
-func (p *lineFinder) readDatabase(d *ibdiagnet.Database) {
+func (p *lineFinder) readDatabase(name string, d *ibdiagnet.Database) {
+	p.topology = name
 	f := d.Fabric
 	for n := range fabric.NodeID(f.NumNodes()) {
 		g := f.Node(n).GUID

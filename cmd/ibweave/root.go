@@ -352,9 +352,6 @@ func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Prob
 		for i := range findings {
 			fmt.Fprintln(a.stderr, findings[i].Message)
 		}
-	case in.places != nil:
-		in.places.notice(problems)
-		fallthrough
 	default:
 		for _, x := range findings {
 			n := 1
