@@ -68,6 +68,12 @@ type testbed struct {
 func start(t *testing.T, f *fabric.Fabric, err error) *testbed {
 	t.Helper()
 	t.Parallel()
+	return startAlone(t, f, err)
+}
+
+// startAlone is start for a test that other tests must not slow down.
+func startAlone(t *testing.T, f *fabric.Fabric, err error) *testbed {
+	t.Helper()
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lft.KeepLMC})
 	}
