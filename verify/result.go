@@ -186,7 +186,7 @@ type Finding struct {
 	// other findings.
 	File string `json:"-"`
 	Line int    `json:"-"`
-	more   bool    // stands for those that are left out, and comes last
+	more bool   // stands for those that are left out, and comes last
 }
 
 // Undecided is a rule that the input is too incomplete to decide: there may be
