@@ -421,7 +421,7 @@ func TestAnyMulticast(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var exact, loops, duplicates, missing, stray, creditLoops, tired, apart int
 	part := short.Of(1, 8)
-	for range 400 / part {
+	for range 500 / part {
 		f := randomFabric(t, r)
 		if f.NumSwitches() == 0 {
 			continue
