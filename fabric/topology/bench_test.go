@@ -18,19 +18,6 @@ func BenchmarkParse10kNodes(b *testing.B) {
 	}
 }
 
-// The same without the building of the fabric and the comparison of lines.
-func BenchmarkScan10kNodes(b *testing.B) {
-	text := Append(nil, fatTree(b, 72, fabric.Link{Width: 4, Speed: fabric.NDR}))
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		p := &parser{file: "bench", data: text}
-		if err := p.readStanzas(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkAppend10kNodes(b *testing.B) {
 	f := fatTree(b, 72, fabric.Link{Width: 4, Speed: fabric.NDR})
 	text := Append(nil, f)
