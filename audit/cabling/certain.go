@@ -18,7 +18,7 @@ const (
 	fitParts     = 8    // a certain shape deviates in at most one of so many cables, and of so many switches
 	fewPairs     = 12   // with fewer pairs of neighbours other shapes nearly fit too:
 	fewParts     = 16   // these deviate in at most one of so many cables
-	leastCables  = 8    // of a tree of so many one may be missing
+	leastCables  = 8    // least cables of a tree of which one may be missing
 	misfitCables = 3    // a switch with so many cables missing, half of its cables or more, does not fit
 )
 

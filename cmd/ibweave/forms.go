@@ -43,7 +43,7 @@ func formsText() string {
 	return b.String()
 }
 
-// wrapped breaks text into lines of at most so many bytes.
+// wrapped breaks text into lines of most bytes or fewer.
 func wrapped(text string, most int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {

@@ -85,7 +85,7 @@ func TestLargeRun(t *testing.T) {
 	check("compressed", 10*time.Second)
 }
 
-// rewrite makes a file anew from itself.
+// rewrite replaces a file by what change makes of it.
 func rewrite(t *testing.T, name string, change func(io.Writer, *bufio.Reader) error) {
 	t.Helper()
 	from, err := os.Open(name)

@@ -57,8 +57,8 @@ func recable(t *testing.T, f *fabric.Fabric, cables []pair) *fabric.Fabric {
 }
 
 // site makes a fabric as sites have them: leaf switches cabled to directors of leaf and
-// spine cards, hosts with several adapters, aggregation nodes, adapters that nobody
-// named, one with two ports, and labels on some switches.
+// spine cards, hosts with several adapters, aggregation nodes, adapters without
+// names, one with two ports, and labels on some switches.
 func site(t *testing.T, leaves, directors int) *fabric.Fabric {
 	t.Helper()
 	b := &fabric.Builder{}
