@@ -71,7 +71,7 @@ func start(t *testing.T, f *fabric.Fabric, err error) *testbed {
 	return startAlone(t, f, err)
 }
 
-// startAlone is start for a test that other tests must not slow down.
+// startAlone is start for a test that other tests must not disturb.
 func startAlone(t *testing.T, f *fabric.Fabric, err error) *testbed {
 	t.Helper()
 	if err == nil {
