@@ -252,7 +252,12 @@ func TestManySweeps(t *testing.T) {
 	quarter := len(rss) / 4
 	early, late := slices.Max(rss[quarter:2*quarter]), slices.Max(rss[3*quarter:])
 	t.Logf("%d heavy sweeps, %d routings, %d of them from scratch; OpenSM has %d KiB in the second quarter and %d KiB in the last", sweeps, routed, anew, early, late)
-	if late > early+maxDrift {
+	// One step of some MiB is no leak: the kernel makes huge pages of small ones at any time.
+	step := 0
+	for i := quarter + 1; i < len(rss); i++ {
+		step = max(step, rss[i]-rss[i-1])
+	}
+	if late-step > early+maxDrift {
 		t.Errorf("OpenSM grows: %v KiB", rss)
 	}
 	if anew < sweeps/2 {
