@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// widen gives each switch at least so many ports.
+// widen gives each switch a least number of ports.
 func (d *draft) widen(ports int) error {
 	if ports < 0 || ports > int(fabric.MaxPortNum) {
 		return fmt.Errorf("switches of %d ports: want 1 to %d", ports, fabric.MaxPortNum)
@@ -35,7 +35,7 @@ func adapterOf(description string) (n int, host string) {
 	return 0, description
 }
 
-// fill takes random hosts away, with all their adapters, until so many of a hundred are
+// fill takes random hosts away, with all their adapters, until percent of a hundred are
 // left. A switch that has hosts keeps one.
 func (d *draft) fill(percent int, seed uint64) error {
 	if percent < 1 || percent > 100 {

@@ -80,7 +80,7 @@ func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// split makes so many planes of the fabric. The chips of a switch take its place in the
+// split makes the planes of the fabric. The chips of a switch take its place in the
 // order of the nodes, and GUIDs are numbered again.
 func (d *draft) split(planes int) error {
 	if planes < 1 || planes > int(fabric.MaxPortNum) {

@@ -149,7 +149,7 @@ func apply(t *testing.T, spec gen.TreeSpec, o gen.Options) *fabric.Fabric {
 
 var small = gen.TreeSpec{Ports: 12, Pods: []int{4, 3}, Hosts: 6, Spines: 3, Cores: 2}
 
-// So many hosts of a hundred stay, on each leaf one at least, and not the same on each.
+// The given share of hosts stays, on each leaf one at least, and not the same on each.
 func TestFill(t *testing.T) {
 	for percent, want := range map[int]int{100: 42, 99: 42, 97: 41, 50: 21, 17: 8, 1: 7} {
 		counts := map[int]int{}
