@@ -8,9 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
-
-	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 )
 
 // Bisection is the effective bisection bandwidth of Hoefler, Schneider and
@@ -30,110 +27,82 @@ type Bisection struct {
 	Least      float64 `json:"least"` // of the worst bisection
 	Most       float64 `json:"most"`
 	Lost       int64   `json:"lost"` // routes that the tables do not deliver; they have bandwidth 0
+
+	means []float64 // of each bisection
 }
 
 // measureBisections tries random bisections, each with a random number generator of its own.
 // Nil for a fabric with less than two ports to send to.
 func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bisection, error) {
-	var ends []fabric.PortID
-	for _, p := range m.f.CAPorts() {
-		if m.f.PeerSwitch(p) != fabric.NoNode && m.f.LID(p) != 0 && m.f.PortCounts(p, fabric.ForBisection) {
-			ends = append(ends, p)
-		}
-	}
-	if len(ends) < 2 {
+	half := len(m.ends) / 2
+	if half == 0 {
 		return nil, nil
 	}
-	b := &Bisection{Bisections: opt.Bisections, Seed: opt.Seed, Routes: len(ends) / 2}
-	rate := m.rates()
-	means := make([]float64, opt.Bisections)
-	lost := make([]int64, opt.Bisections)
-	newPairing := func() *pairing {
-		return &pairing{m: m, rate: rate, count: make([]int32, m.f.NumPorts()), ends: make([]fabric.PortID, len(ends))}
-	}
-	_, err := par.ForEachWith(ctx, opt.Workers, len(means), newPairing, func(w *pairing, i int) error {
-		copy(w.ends, ends)
-		means[i], lost[i] = w.tryBisection(rand.New(rand.NewPCG(opt.Seed, uint64(i))))
-		return nil
+	trials, err := m.tryAll(ctx, opt.Workers, opt.Bisections, func(w *walker, i int) {
+		ends := w.shuffle(m.ends, rand.NewPCG(opt.Seed, uint64(i)))
+		w.senders, w.receivers = ends[:half], ends[half:2*half]
 	})
 	if err != nil {
 		return nil, err
 	}
-	b.Mean = stat.Mean(means, nil)
-	b.Least, b.Most = slices.Min(means), slices.Max(means)
-	b.Low, b.High = b.Mean, b.Mean
-	if n := len(means); n > 1 {
-		t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
-		half := t * stat.StdDev(means, nil) / math.Sqrt(float64(n))
-		b.Low, b.High = max(b.Mean-half, 0), min(b.Mean+half, 1)
-	}
-	for _, n := range lost {
-		b.Lost += n
-	}
+	b := &Bisection{Bisections: opt.Bisections, Seed: opt.Seed, Routes: half, Lost: lostOf(trials)}
+	b.means = bandwidths(trials)
+	b.Mean, b.Low, b.High = interval(b.means)
+	b.Low, b.High = max(b.Low, 0), min(b.High, 1)
+	b.Least, b.Most = slices.Min(b.means), slices.Max(b.means)
 	return b, nil
 }
 
-// rates is the data rate of each port's cable; all the same when any is unknown.
-func (m *measurement) rates() []float64 {
-	rate := make([]float64, m.f.NumPorts())
-	for p := range rate {
-		if m.f.Peer(fabric.PortID(p)) == fabric.NoPort {
-			continue
-		}
-		mbps := m.f.Link(fabric.PortID(p)).Mbps()
-		if mbps == 0 {
-			for p := range rate {
-				rate[p] = 1
-			}
-			return rate
-		}
-		rate[p] = float64(mbps)
+// interval is the mean of some numbers and its 95 % confidence interval by Student's t;
+// of one number the interval is the number.
+func interval(x []float64) (mean, low, high float64) {
+	mean = stat.Mean(x, nil)
+	n := len(x)
+	if n < 2 {
+		return mean, mean, mean
 	}
-	return rate
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
+	half := t * stat.StdDev(x, nil) / math.Sqrt(float64(n))
+	return mean, mean - half, mean + half
 }
 
-// pairing is the scratch of one worker.
-type pairing struct {
-	m     *measurement
-	rate  []float64
-	ends  []fabric.PortID
-	count []int32         // by channel: routes on it
-	path  []fabric.PortID // the channels of all routes, one after the other
-	from  []int           // by route: where its channels begin
+// Difference is how much more bandwidth one set of tables has than another over the same
+// bisections: 0.01 is a point of a hundred. The interval is that of the mean of the
+// differences, bisection by bisection, and far smaller than the intervals of the two.
+type Difference struct {
+	Mean float64 `json:"mean"`
+	Low  float64 `json:"low"` // the 95 % confidence interval of the mean
+	High float64 `json:"high"`
+	// Verdict is Worse where the interval lies below -Margin, Better where it lies above
+	// Margin, else Alike.
+	Verdict string `json:"verdict"`
 }
 
-// tryBisection takes the mean bandwidth of the routes of one bisection.
-func (w *pairing) tryBisection(rng *rand.Rand) (mean float64, lost int64) {
-	rng.Shuffle(len(w.ends), func(i, j int) { w.ends[i], w.ends[j] = w.ends[j], w.ends[i] })
-	half := len(w.ends) / 2
-	w.path, w.from = w.path[:0], w.from[:0]
-	for i, a := range w.ends[:half] {
-		w.from = append(w.from, len(w.path))
-		path, err := w.m.t.Path(w.m.f, a, w.m.f.LID(w.ends[half+i]), w.path)
-		if err != nil {
-			lost++
-			continue
-		}
-		w.path = path
+// The verdicts of a Difference, and the difference that counts.
+const (
+	Worse  = "worse"
+	Alike  = "alike"
+	Better = "better"
+	Margin = 0.005
+)
+
+// Against compares b with a reference. Nil when they are not over the same bisections: either
+// is nil, or they differ in their number, seed or routes.
+func (b *Bisection) Against(reference *Bisection) *Difference {
+	if b == nil || reference == nil || len(b.means) != len(reference.means) || b.Seed != reference.Seed || b.Routes != reference.Routes {
+		return nil
 	}
-	w.from = append(w.from, len(w.path))
-	for _, c := range w.path {
-		w.count[c]++
+	more := make([]float64, len(b.means))
+	for i, x := range b.means {
+		more[i] = x - reference.means[i]
 	}
-	sum := 0.0
-	for i := range half {
-		way := w.path[w.from[i]:w.from[i+1]]
-		if len(way) == 0 {
-			continue
-		}
-		share := math.Inf(1)
-		for _, c := range way {
-			share = min(share, w.rate[c]/float64(w.count[c]))
-		}
-		sum += share / min(w.rate[way[0]], w.rate[way[len(way)-1]])
+	d := Difference{Verdict: Alike}
+	d.Mean, d.Low, d.High = interval(more)
+	switch {
+	case d.High < -Margin:
+		d.Verdict = Worse
+	case d.Low > Margin:
+		d.Verdict = Better
 	}
-	for _, c := range w.path {
-		w.count[c] = 0
-	}
-	return sum / float64(half), lost
+	return &d
 }

@@ -1,5 +1,6 @@
 // Package quality measures how well forwarding tables use a fabric: routes on
-// each cable and virtual lane, effective bisection bandwidth, path diversity.
+// each cable and virtual lane, effective bisection bandwidth, contention of random
+// permutations and of shifts, path diversity.
 // It is for comparing routings, says nothing of whether they are right (verify
 // does), and knows no engine.
 // It makes no promise to other modules.
@@ -18,10 +19,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Defaults of Options.
+// Defaults of programs for Options.
 const (
-	DefaultBisections = 1000
-	DefaultHottest    = 10
+	DefaultBisections   = 1000
+	DefaultPermutations = 1000
+	DefaultShifts       = 5000
 )
 
 // Options are the choices of Measure.
@@ -30,16 +32,16 @@ type Options struct {
 	// figures by VL: all traffic is on one, or on whichever the senders like.
 	SL2VL   *lft.SL2VL
 	PathSLs *lft.PathSLs
-	// Bisections is how many random ones to try; 0 for DefaultBisections, less
-	// than 0 for none.
-	Bisections int
-	// Seed chooses them. The same seed has the same bisections of a fabric
-	// whatever its tables, so that tables can be compared by less than their
+	// CAOrder is the order of ports for shifts, as in lft.Routing; nil for that of LIDs.
+	CAOrder []fabric.PortID
+	// How many patterns of traffic to try, 0 for none: random bisections, random
+	// permutations, and shifts, which are chosen at random where there are more.
+	Bisections, Permutations, Shifts int
+	// Seed chooses them. The same seed has the same bisections and permutations of a
+	// fabric whatever its tables, so that tables can be compared by less than their
 	// intervals.
-	Seed uint64
-	// Hottest bounds the list of most loaded channels; 0 for DefaultHottest, less
-	// than 0 for none.
-	Hottest int
+	Seed    uint64
+	Hottest int // bounds the list of most loaded channels
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
 	Workers int
@@ -47,12 +49,18 @@ type Options struct {
 
 // Result is the figures of one set of tables.
 type Result struct {
-	Links     Loads      `json:"links"`
-	VLs       []VLLoads  `json:"vls,omitempty"` // by VL, those in use
-	Hottest   []Channel  `json:"hottest"`       // most loaded first; by GUID and port where equal
-	Bisection *Bisection `json:"bisection,omitempty"`
-	Diversity Diversity  `json:"diversity"`
-	Lost      int64      `json:"lost"` // pairs that the tables do not deliver; they are on no link
+	Links Loads `json:"links"`
+	// AllToAll is the greatest relative load of a channel when every port sends to every
+	// LID: its routes times the rate of the fastest channel, over its own. A rate that is not
+	// known counts as the commonest.
+	AllToAll     float64       `json:"all_to_all"`
+	VLs          []VLLoads     `json:"vls,omitempty"` // by VL, those in use
+	Hottest      []Channel     `json:"hottest"`       // most loaded first; by GUID and port where equal
+	Bisection    *Bisection    `json:"bisection,omitempty"`
+	Permutations *Permutations `json:"permutations,omitempty"`
+	Shifts       *Shifts       `json:"shifts,omitempty"`
+	Diversity    Diversity     `json:"diversity"`
+	Lost         int64         `json:"lost"` // pairs that the tables do not deliver; they are on no link
 }
 
 // Loads says how routes spread over channels. A route is an ordered pair of a CA
@@ -101,8 +109,8 @@ type Diversity struct {
 const maxDiversityLIDs = 256
 
 // Measure looks at the tables t of fabric f, in which every switch has a row by
-// its NodeID for all LIDs of f. It takes O(switches x LIDs), and O(bisections x
-// CA ports x hops). Errors: tables that are not of this fabric, path SLs or
+// its NodeID for all LIDs of f. It takes O(switches x LIDs), and O(CA ports x hops)
+// for each pattern of traffic. Errors: tables that are not of this fabric, path SLs or
 // SL-to-VL tables likewise, and ctx's.
 func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
 	if t.Switches() != f.NumSwitches() || t.MaxLID() < f.MaxLID() {
@@ -116,12 +124,6 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 	if s := opt.SL2VL; s != nil && s.Fabric() != f {
 		return nil, fmt.Errorf("SL-to-VL tables are not of this fabric")
 	}
-	if opt.Bisections == 0 {
-		opt.Bisections = DefaultBisections
-	}
-	if opt.Hottest == 0 {
-		opt.Hottest = DefaultHottest
-	}
 	if opt.Workers <= 0 {
 		opt.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -130,13 +132,34 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 		return nil, err
 	}
 	r := m.result(opt.Hottest)
-	if opt.Bisections > 0 {
-		var err error
-		if r.Bisection, err = m.measureBisections(ctx, &opt); err != nil {
-			return nil, err
-		}
+	if err := m.measurePatterns(ctx, r, &opt); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+// measurePatterns fills in what opt asks for.
+func (m *measurement) measurePatterns(ctx context.Context, r *Result, opt *Options) (err error) {
+	m.ends, m.rate = senders(m.f), rates(m.f)
+	m.longest = m.totals.longest
+	m.next = make([]fabric.NodeID, m.f.NumPorts())
+	for p := range m.next {
+		m.next[p] = m.f.PeerSwitch(fabric.PortID(p))
+	}
+	if opt.Bisections > 0 {
+		if r.Bisection, err = m.measureBisections(ctx, opt); err != nil {
+			return err
+		}
+	}
+	if opt.Permutations > 0 {
+		if r.Permutations, err = m.measurePermutations(ctx, opt); err != nil {
+			return err
+		}
+	}
+	if opt.Shifts > 0 {
+		r.Shifts, err = m.measureShifts(ctx, opt)
+	}
+	return err
 }
 
 // measurement is what workers share.
@@ -153,6 +176,14 @@ type measurement struct {
 	hosts   int64              // CA and router ports that count for load
 	apart   int64              // pairs with a LID of a port that is cabled to another CA
 	totals  *counts
+	weight  []float64 // see weights
+
+	// Of patterns of traffic.
+	ends []fabric.PortID // that send
+	rate []float64       // by PortID, see rates
+	next []fabric.NodeID // by PortID: the switch at the other end, or NoNode
+	// longest is how many switches a delivered route passes at most.
+	longest int
 }
 
 // job is the LIDs of the hosts on a switch.
@@ -162,7 +193,7 @@ type job struct {
 }
 
 func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement {
-	m := &measurement{f: f, t: t, vls: 1, ports: make([][]fabric.PortNum, f.NumSwitches()), sources: make([]int64, f.NumSwitches())}
+	m := &measurement{f: f, t: t, vls: 1, weight: weights(f), ports: make([][]fabric.PortNum, f.NumSwitches()), sources: make([]int64, f.NumSwitches())}
 	if opt.SL2VL != nil && opt.PathSLs != nil {
 		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
 		m.own = m.sls != nil && len(m.sls.Ports()) > 0
@@ -207,8 +238,11 @@ type counts struct {
 
 	forest *lft.Forest
 	flow   []int64
-	hash   []uint64 // by switch and index in the LIDs of the job; 0 for not delivered
-	list   []uint64
+	depth  []int // by switch: how many switches a route from there passes
+	// longest is the greatest depth.
+	longest int
+	hash    []uint64 // by switch and index in the LIDs of the job; 0 for not delivered
+	list    []uint64
 }
 
 func (m *measurement) newCounts() *counts {
@@ -218,6 +252,7 @@ func (m *measurement) newCounts() *counts {
 		min:    math.MaxInt,
 		forest: lft.NewForest(m.f),
 		flow:   make([]int64, n),
+		depth:  make([]int, n),
 	}
 }
 
@@ -239,6 +274,7 @@ func (m *measurement) countRoutes(ctx context.Context, workers int) error {
 		sum.lost += c.lost
 		sum.pairs += c.pairs
 		sum.ways += c.ways
+		sum.longest = max(sum.longest, c.longest)
 		sum.min, sum.max = min(sum.min, c.min), max(sum.max, c.max)
 	}
 	return nil
@@ -251,6 +287,7 @@ func (m *measurement) count(c *counts, j *job) {
 	for k, lid := range j.lids {
 		c.forest.FindTree(m.t, lid)
 		order := c.forest.Order
+		c.measureDepth(m.f)
 		if k < wide {
 			c.hash[int(j.t)*wide+k] = 1
 			for _, s := range order[min(1, len(order)):] {
@@ -288,6 +325,17 @@ func (m *measurement) count(c *counts, j *job) {
 		c.pairs++
 		c.ways += int64(ways)
 		c.min, c.max = min(c.min, ways), max(c.max, ways)
+	}
+}
+
+// measureDepth takes the longest route of the forest.
+func (c *counts) measureDepth(f *fabric.Fabric) {
+	for i, s := range c.forest.Order {
+		c.depth[s] = 1
+		if i > 0 {
+			c.depth[s] += c.depth[f.Owner(f.Peer(c.forest.Next[s]))]
+		}
+		c.longest = max(c.longest, c.depth[s])
 	}
 }
 
@@ -376,6 +424,7 @@ func (m *measurement) result(hottest int) *Result {
 				byVL[vl] = append(byVL[vl], n)
 			}
 			all = append(all, sum)
+			r.AllToAll = max(r.AllToAll, float64(sum)*m.weight[p])
 			channels = append(channels, Channel{
 				Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), Label: f.Label(p),
 				ToSwitch: f.Node(to[i]).GUID, ToName: f.Name(to[i]), ToPort: f.Num(f.Peer(p)), ToLabel: f.Label(f.Peer(p)), Routes: sum,
@@ -391,7 +440,7 @@ func (m *measurement) result(hottest int) *Result {
 		}
 	}
 	slices.SortStableFunc(channels, func(a, b Channel) int { return cmp.Compare(b.Routes, a.Routes) })
-	for _, ch := range channels[:min(max(hottest, 0), len(channels))] {
+	for _, ch := range channels[:min(hottest, len(channels))] {
 		if ch.Routes > 0 {
 			r.Hottest = append(r.Hottest, ch)
 		}

@@ -2,6 +2,7 @@ package quality_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -50,6 +51,16 @@ func measure(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt quality.Opt
 		t.Fatal(err)
 	}
 	return r
+}
+
+// text is a result for people.
+func text(t testing.TB, r *quality.Result) string {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // slow walks every pair.
@@ -237,14 +248,14 @@ func TestAgainstWalking(t *testing.T) {
 // TestAsVerifySays compares what both count.
 func TestAsVerifySays(t *testing.T) {
 	for name, r := range fabrics(t) {
-		got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1})
+		got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Hottest: 1})
 		if b := r.Verify.Balance; got.Links.Max != b.MaxRoutes || math.Abs(got.Links.Mean-b.MeanRoutes) > 1e-9 {
 			t.Errorf("%s: %d at most and %g on average, verify says %d and %g", name, got.Links.Max, got.Links.Mean, b.MaxRoutes, b.MeanRoutes)
 		}
 		if got.Bisection != nil {
 			t.Errorf("%s: bisections that nobody wanted", name)
 		}
-		if none := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1, Hottest: -1}); len(none.Hottest) > 0 || len(got.Hottest) == 0 {
+		if none := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{}); len(none.Hottest) > 0 || len(got.Hottest) == 0 {
 			t.Errorf("%s: %d of the most loaded channels, and %d where nobody wanted any", name, len(got.Hottest), len(none.Hottest))
 		}
 	}
@@ -253,9 +264,9 @@ func TestAsVerifySays(t *testing.T) {
 // TestTellsRoutingsApart: a table that sends everything by one cable of two is
 // seen in every figure.
 func TestTellsRoutingsApart(t *testing.T) {
-	r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})), "updn", 0)
+	r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2})), "fattree", 0)
 	f := r.Routing.Fabric
-	good := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7})
+	good := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7, Bisections: 1000, Permutations: 300, Shifts: 1000})
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
 		if len(ports) == int(f.Node(s).NumPorts) {
@@ -268,23 +279,26 @@ func TestTellsRoutingsApart(t *testing.T) {
 			}
 		}
 	}
-	bad := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7})
+	bad := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7, Bisections: 1000, Permutations: 300, Shifts: 1000})
 	if bad.Lost != 0 {
 		t.Fatal("the bad tables are to be legal")
 	}
 	if bad.Links.Max <= good.Links.Max || bad.Links.Gini <= good.Links.Gini ||
-		bad.Bisection.High >= good.Bisection.Low || bad.Diversity.Mean >= good.Diversity.Mean {
-		t.Errorf("good %+v %+v %+v\nbad %+v %+v %+v", good.Links, good.Bisection, good.Diversity, bad.Links, bad.Bisection, bad.Diversity)
+		bad.Bisection.High >= good.Bisection.Low || bad.AllToAll <= good.AllToAll ||
+		bad.Permutations.Median <= good.Permutations.Median || bad.Permutations.P99 <= good.Permutations.P99 ||
+		bad.Permutations.Bandwidth >= good.Permutations.Bandwidth || bad.Shifts.Contention <= good.Shifts.Contention ||
+		bad.Shifts.Most <= good.Shifts.Most || bad.Shifts.Least >= good.Shifts.Least || bad.Diversity.Mean >= good.Diversity.Mean {
+		t.Errorf("good %s\nbad %s", text(t, good), text(t, bad))
 	}
 }
 
 // TestWorkers: the same on any number of CPUs.
 func TestWorkers(t *testing.T) {
 	for name, r := range fabrics(t) {
-		opt := quality.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 50, Seed: 3, Workers: 1}
+		opt := quality.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 50, Permutations: 20, Shifts: 20, Seed: 3, Workers: 1}
 		one := measure(t, r.Routing.Fabric, r.Routing.Tables, opt)
 		opt.Workers = 5
-		if d := cmp.Diff(one, measure(t, r.Routing.Fabric, r.Routing.Tables, opt)); d != "" {
+		if d := cmp.Diff(one, measure(t, r.Routing.Fabric, r.Routing.Tables, opt), cmp.AllowUnexported(quality.Bisection{})); d != "" {
 			t.Errorf("%s (-1 +5 workers):\n%s", name, d)
 		}
 	}
@@ -301,9 +315,15 @@ func TestCrossbar(t *testing.T) {
 		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, 0, h+1)
 	}
 	r := compiled(t, must(t)(p.Fabric()), "minhop", 0)
-	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 20})
+	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 20, Permutations: 20, Shifts: 20})
 	if b := got.Bisection; b.Mean != 1 || b.Low != 1 || b.Most != 1 || b.Routes != 4 {
 		t.Errorf("%+v", b)
+	}
+	if p := got.Permutations; p.Most != 0 || p.Bandwidth != 1 || got.AllToAll != 0 { // no cable between switches
+		t.Errorf("%+v, all-to-all %g", p, got.AllToAll)
+	}
+	if s := got.Shifts; s.Most != 0 || s.Least != 1 || s.Shifts != 8 || s.Places != 9 {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -312,6 +332,10 @@ func TestCrossbar(t *testing.T) {
 // in 8, and then both share the cable: bandwidth 1/2. Else the senders a and b are
 // on different switches; in 8 orders both send across, each alone in its
 // direction, and in 8 both stay on their switch. So the mean is 5/6.
+//
+// Of the 24 permutations 4 have both hosts of each switch send across: load 2, bandwidth 1/2.
+// 4 have nobody send across, and 16 one in each direction. The mean bandwidth is 11/12. The
+// shift by two has all four send across.
 func TestTwoSwitches(t *testing.T) {
 	p, err := gen.NewPlan(2, 4)
 	if err != nil {
@@ -324,9 +348,147 @@ func TestTwoSwitches(t *testing.T) {
 		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, h/2, 2+h%2)
 	}
 	r := compiled(t, must(t)(p.Fabric()), "updn", 0)
-	b := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 4000}).Bisection
+	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 4000, Permutations: 4000, Shifts: 4})
+	b := got.Bisection
 	if b.Low > 5./6 || b.High < 5./6 || b.High-b.Low > 0.02 || b.Least != 0.5 || b.Most != 1 {
 		t.Errorf("%+v, want 5/6", b)
+	}
+	if p := got.Permutations; p.Median != 1 || p.P99 != 2 || p.Most != 2 || math.Abs(p.Bandwidth-11./12) > 0.01 {
+		t.Errorf("%+v, want 1, 2, 2 and 11/12", p)
+	}
+	if s := got.Shifts; s.Most != 2 || s.Worst != 2 || s.Least != 0.5 || s.Contention != 4./3 || s.Order != quality.LIDOrder {
+		t.Errorf("%+v, want 2 for the shift by 2, else 1", s)
+	}
+}
+
+// shiftsByWalking is Shifts as its comment says, one pair after the other.
+func shiftsByWalking(f *fabric.Fabric, tables *lft.Tables, order []fabric.PortID) quality.Shifts {
+	var want quality.Shifts
+	fastest := 0.0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			fastest = max(fastest, float64(f.Link(p).Mbps()))
+		}
+	}
+	want.Places, want.Shifts, want.Least = len(order), len(order)-1, 1
+	for k := 1; k < len(order); k++ {
+		load := map[fabric.PortID]float64{} // in units of the time that a route takes
+		var paths [][]fabric.PortID
+		sent := 0.0
+		for i, from := range order {
+			to := order[(i+k)%len(order)]
+			if from == fabric.NoPort || to == fabric.NoPort {
+				continue
+			}
+			sent++
+			path, err := tables.Path(f, from, f.LID(to), nil)
+			if err != nil {
+				want.Lost++
+				continue
+			}
+			paths = append(paths, path)
+			for _, c := range path {
+				load[c]++
+			}
+		}
+		most, sum := 0.0, 0.0
+		for _, path := range paths {
+			rate := float64(min(f.Link(path[0]).Mbps(), f.Link(path[len(path)-1]).Mbps()))
+			share := rate
+			for i, c := range path {
+				share = min(share, float64(f.Link(c).Mbps())/load[c])
+				if i > 0 && i < len(path)-1 {
+					most = max(most, load[c]*fastest/float64(f.Link(c).Mbps()))
+				}
+			}
+			sum += share / rate
+		}
+		want.Contention += most / float64(len(order)-1)
+		if most > want.Most {
+			want.Most, want.Worst = most, k
+		}
+		want.Bandwidth += sum / sent / float64(len(order)-1)
+		want.Least = min(want.Least, sum/sent)
+	}
+	return want
+}
+
+// TestShiftsByWalking compares, on whole and on broken tables, with cables of several speeds.
+func TestShiftsByWalking(t *testing.T) {
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	for name, r := range fabrics(t) {
+		f, err := gen.Options{Speeds: []fabric.Speed{fabric.QDR, fabric.HDR, fabric.NDR}, Seed: 4}.Apply(r.Routing.Fabric)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := compiled(t, f, r.Routing.Engine, 0)
+		f = r.Routing.Fabric
+		tables := r.Routing.Tables
+		order := slices.Clone(f.CAPorts())
+		rng := rand.New(rand.NewPCG(2, 2))
+		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		order[3] = fabric.NoPort
+		for _, changes := range []int{0, 40} {
+			for range changes {
+				s := fabric.NodeID(rng.IntN(f.NumSwitches()))
+				tables.Row(s)[1+rng.IntN(int(f.MaxLID()))] = fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 2))
+			}
+			want := shiftsByWalking(f, tables, order)
+			want.Order = quality.EngineOrder
+			got := measure(t, f, tables, quality.Options{Shifts: 1 << 20, CAOrder: order})
+			if load := r.Verify.Balance.MaxRelative.Load; changes == 0 && math.Abs(got.AllToAll-load) > 1e-9 {
+				t.Errorf("%s: all-to-all %g, verify says %g", name, got.AllToAll, load)
+			}
+			if d := cmp.Diff(want, *got.Shifts, near); d != "" {
+				t.Errorf("%s, %d changes (-want +got):\n%s", name, changes, d)
+			}
+			if (want.Lost > 0) != (changes > 0) {
+				t.Errorf("%s: %d lost", name, want.Lost)
+			}
+			if some := measure(t, f, tables, quality.Options{Shifts: 5, CAOrder: order}).Shifts; some.Shifts != 5 || some.Most > want.Most {
+				t.Errorf("%s, five of them: %+v", name, some)
+			}
+		}
+	}
+}
+
+// TestIdeal: shifts of a full tree are free of contention with fattree, and not with updn.
+func TestIdeal(t *testing.T) {
+	f := must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))
+	for engine, ideal := range map[string]bool{"fattree": true, "updn": false} {
+		r := compiled(t, f, engine, 0).Routing
+		s := measure(t, r.Fabric, r.Tables, quality.Options{Shifts: 1000, CAOrder: r.CAOrder}).Shifts
+		if got := s.Most == 1 && s.Contention == 1 && s.Least == 1; got != ideal {
+			t.Errorf("%s: %+v", engine, s)
+		}
+	}
+}
+
+// TestDifference: the interval of the paired difference is that of bandwidths bisection by
+// bisection, and only equal bisections are paired.
+func TestDifference(t *testing.T) {
+	f := must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))
+	of := func(engine string, seed uint64) *quality.Bisection {
+		r := compiled(t, f, engine, 0).Routing
+		return measure(t, r.Fabric, r.Tables, quality.Options{Bisections: 2000, Seed: seed}).Bisection
+	}
+	good, bad := of("fattree", 1), of("updn", 1)
+	d := bad.Against(good)
+	if d.Verdict != quality.Worse || math.Abs(d.Mean-(bad.Mean-good.Mean)) > 1e-12 || d.Low > d.Mean || d.High < d.Mean {
+		t.Errorf("%+v of %g and %g", d, bad.Mean, good.Mean)
+	}
+	if pair, each := d.High-d.Low, bad.High-bad.Low+good.High-good.Low; pair <= 0 || pair > each {
+		t.Errorf("intervals: %g of the difference, %g of the two", pair, each)
+	}
+	if back := good.Against(bad); back.Verdict != quality.Better || back.Mean != -d.Mean {
+		t.Errorf("%+v, the other way round %+v", d, back)
+	}
+	if same := good.Against(of("fattree", 1)); same.Verdict != quality.Alike || same.Low != 0 || same.High != 0 {
+		t.Errorf("of itself: %+v", same)
+	}
+	if x := good.Against(of("updn", 2)); x != nil {
+		t.Errorf("other bisections: %+v", x)
 	}
 }
 
@@ -344,7 +506,7 @@ func TestCableBetweenCAs(t *testing.T) {
 	p.Cable(two, 1, 0, 4)
 	p.Cable(two, 2, other, 1)
 	r := compiled(t, must(t)(p.Fabric()), "updn", 1)
-	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: -1})
+	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{})
 	if want := r.Verify.Unicast.Unreachable; got.Lost != want || want == 0 {
 		t.Errorf("%d lost, verify says %d", got.Lost, want)
 	}
@@ -353,10 +515,12 @@ func TestCableBetweenCAs(t *testing.T) {
 func BenchmarkMeasure(b *testing.B) {
 	for _, radix := range []int{16, 24} {
 		r := compiled(b, must(b)(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})), "updn", 0)
-		for _, bisections := range []int{-1, 100} {
-			b.Run(fmt.Sprintf("radix=%d/bisections=%d", radix, max(bisections, 0)), func(b *testing.B) {
+		for name, opt := range map[string]quality.Options{
+			"all-to-all": {}, "bisections=1000": {Bisections: 1000}, "permutations=1000": {Permutations: 1000}, "shifts=1000": {Shifts: 1000},
+		} {
+			b.Run(fmt.Sprintf("radix=%d/%s", radix, name), func(b *testing.B) {
 				for b.Loop() {
-					measure(b, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: bisections})
+					measure(b, r.Routing.Fabric, r.Routing.Tables, opt)
 				}
 			})
 		}

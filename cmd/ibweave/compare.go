@@ -27,6 +27,7 @@ type contest struct {
 	threshold
 	engines []string
 	lfts    []string
+	against string // name of the contender that others are compared with
 	quality quality.Options
 }
 
@@ -39,12 +40,15 @@ type contender struct {
 	Seconds *compile.Seconds `json:"seconds,omitempty"` // of an engine
 	Verify  *verify.Result   `json:"verify,omitempty"`
 	Quality *quality.Result  `json:"quality,omitempty"`
+	// Difference is to the reference; nil for itself, and where there are no bisections.
+	Difference *quality.Difference `json:"difference,omitempty"`
 }
 
 // standings is the JSON document of compare.
 type standings struct {
 	Version    string              `json:"version"`
 	Fabric     verify.FabricCounts `json:"fabric"`
+	Against    string              `json:"against,omitempty"` // name of the reference
 	Contenders []*contender        `json:"contenders"`
 }
 
@@ -64,7 +68,13 @@ or a directory that compile wrote for the same fabric, with its virtual lanes.
 The effective bisection bandwidth is that of Hoefler, Schneider and Lumsdaine: over
 random bisections, each port of one half sends to one of the other, and the routes
 on a cable share it evenly; 100 % is what a crossbar would do. All columns are tried
-on the same bisections.`,
+on the same bisections, and the difference of each to the first, or to that of
+--against, is the mean over bisections with its 95 % interval: a column is worse where
+this interval lies below -0.5 points.
+
+All-to-all, random permutations and shifts are traffic of all ports at once. Their
+figure is the greatest load of a cable: routes on it at the same time, times the rate of
+the fastest cable over its own; 1 is what a crossbar would do. See docs/quality.md.`,
 		Example: `  ibweave compare -t fabric.txt -e updn,minhop,spam
   ibweave compare -t fabric.txt -e updn --lfts /var/log/opensm-lfts.dump
   ibweave compare -t torus.txt -e xy,updn --format json`,
@@ -93,8 +103,11 @@ on the same bisections.`,
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 	a.strictFlag(cmd)
+	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
-	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses the bisections")
+	flags.IntVar(&c.quality.Permutations, "permutations", quality.DefaultPermutations, "random permutations to try, `N`; 0 for none")
+	flags.IntVar(&c.quality.Shifts, "shifts", quality.DefaultShifts, "shifts to try, at most `N`; 0 for none")
+	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses bisections, permutations and, where there are too many, shifts")
 	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`; 0 for none")
 	return cmd
 }
@@ -113,15 +126,11 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if opt, err = c.routeFlags.parse(cmd); err != nil {
 		return opt, err
 	}
-	for _, n := range []struct {
-		flag  string
-		value *int
-	}{{"bisections", &c.quality.Bisections}, {"hottest", &c.quality.Hottest}} {
-		switch {
-		case *n.value < 0:
-			return opt, usagef("--%s %d: want 0 or more", n.flag, *n.value)
-		case *n.value == 0:
-			*n.value = -1 // 0 is the default there
+	for flag, n := range map[string]int{
+		"bisections": c.quality.Bisections, "hottest": c.quality.Hottest, "permutations": c.quality.Permutations, "shifts": c.quality.Shifts,
+	} {
+		if n < 0 {
+			return opt, usagef("--%s %d: want 0 or more", flag, n)
 		}
 	}
 	return opt, oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...)
@@ -183,7 +192,39 @@ func (a *app) compare(ctx context.Context, c *contest, opt compile.Options) (*st
 			x.Name = x.File
 		}
 	}
-	return s, nil
+	return s, s.compareWith(c.against)
+}
+
+// compareWith fills in the differences of bandwidth to a reference, "" for the first that
+// routes the fabric.
+func (s *standings) compareWith(name string) error {
+	i := slices.IndexFunc(s.Contenders, func(x *contender) bool { return x.Quality != nil && (name == "" || x.Name == name) })
+	if i < 0 {
+		if name == "" {
+			return nil
+		}
+		return usagef("--against %q: want one of the columns, %s", name, text.List(s.names(), "and"))
+	}
+	reference := s.Contenders[i]
+	for _, x := range s.Contenders {
+		if x.Quality != nil && x != reference {
+			if x.Difference = x.Quality.Bisection.Against(reference.Quality.Bisection); x.Difference != nil {
+				s.Against = reference.Name
+			}
+		}
+	}
+	return nil
+}
+
+// names are those of all columns with tables.
+func (s *standings) names() []string {
+	var list []string
+	for _, x := range s.Contenders {
+		if x.Quality != nil {
+			list = append(list, x.Name)
+		}
+	}
+	return list
 }
 
 // contendByEngine routes f.
@@ -199,7 +240,7 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 		return nil, lidInput(c.topology, err)
 	}
 	x.Verify, x.Seconds = r.Verify, &r.Seconds
-	x.Quality, err = a.measure(ctx, c, x.Name, r.Routing.Fabric, r.Routing.Tables, r.Routing.SL2VL, r.Routing.PathSLs)
+	x.Quality, err = a.measure(ctx, c, x.Name, r.Routing)
 	return x, err
 }
 
@@ -235,7 +276,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	}
 	x.Verify.Add(in.findings...)
 	x.Verify.Leave(in.undecided...)
-	x.Quality, err = a.measure(ctx, c, x.Name, f, tables, opt.SL2VL, opt.PathSLs)
+	x.Quality, err = a.measure(ctx, c, x.Name, &lft.Routing{Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
 	return x, err
 }
 
@@ -261,12 +302,12 @@ func sameCables(f, g *fabric.Fabric) error {
 	return nil
 }
 
-func (a *app) measure(ctx context.Context, c *contest, name string, f *fabric.Fabric, t *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) (*quality.Result, error) {
-	s := a.startStage(name + ": bisections")
+func (a *app) measure(ctx context.Context, c *contest, name string, r *lft.Routing) (*quality.Result, error) {
+	s := a.startStage(name + ": traffic")
 	defer s.end()
 	opt := c.quality
-	opt.SL2VL, opt.PathSLs = sl2vl, sls
-	return quality.Measure(ctx, f, t, opt)
+	opt.SL2VL, opt.PathSLs, opt.CAOrder = r.SL2VL, r.PathSLs, r.CAOrder
+	return quality.Measure(ctx, r.Fabric, r.Tables, opt)
 }
 
 // text is the table for people.
@@ -323,11 +364,7 @@ func (s *standings) rows(shown []*contender) [][]string {
 		}
 	}
 	row("ways between two switches, mean", func(x *contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
-	row("bisection bandwidth, mean", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Mean }) })
-	row("  95 % interval, +-", func(x *contender) string {
-		return x.bandwidth(func(q *quality.Bisection) float64 { return (q.High - q.Low) / 2 })
-	})
-	row("  worst bisection", func(x *contender) string { return x.bandwidth(func(q *quality.Bisection) float64 { return q.Least }) })
+	s.patternRows(row, shown)
 	row("seconds to route and verify", func(x *contender) string {
 		if x.Seconds == nil {
 			return "-"
@@ -335,6 +372,63 @@ func (s *standings) rows(shown []*contender) [][]string {
 		return fmt.Sprintf("%.3f", x.Seconds.Route+x.Seconds.Verify)
 	})
 	return rows
+}
+
+// patternRows are the lines about patterns of traffic.
+func (s *standings) patternRows(row func(name string, value func(x *contender) string), shown []*contender) {
+	bisections := func(name string, value func(q *quality.Bisection) string) {
+		row(name, func(x *contender) string {
+			if x.Quality.Bisection == nil {
+				return "-"
+			}
+			return value(x.Quality.Bisection)
+		})
+	}
+	bisections("bisection bandwidth, mean", func(q *quality.Bisection) string { return percent(q.Mean) })
+	bisections("  95 % interval, +-", func(q *quality.Bisection) string { return percent((q.High - q.Low) / 2) })
+	bisections("  worst bisection", func(q *quality.Bisection) string { return percent(q.Least) })
+	if s.Against != "" {
+		differences := func(name string, value func(d *quality.Difference) string) {
+			row(name, func(x *contender) string {
+				if x.Difference == nil {
+					return "-"
+				}
+				return value(x.Difference)
+			})
+		}
+		differences("  points more than "+s.Against, func(d *quality.Difference) string { return fmt.Sprintf("%+.2f", 100*d.Mean) })
+		differences("    95 % interval, +-", func(d *quality.Difference) string { return fmt.Sprintf("%.2f", 50*(d.High-d.Low)) })
+		differences("    so it is", func(d *quality.Difference) string { return d.Verdict })
+	}
+	row("all-to-all, greatest load", func(x *contender) string { return load(x.Quality.AllToAll) })
+	permutations := func(name string, value func(p *quality.Permutations) string) {
+		if shown[0].Quality.Permutations != nil {
+			row(name, func(x *contender) string { return value(x.Quality.Permutations) })
+		}
+	}
+	permutations("random permutations, median load", func(p *quality.Permutations) string { return load(p.Median) })
+	permutations("  load of the 99th percentile", func(p *quality.Permutations) string { return load(p.P99) })
+	permutations("  bandwidth, mean", func(p *quality.Permutations) string { return percent(p.Bandwidth) })
+	shifts := func(name string, value func(p *quality.Shifts) string) {
+		if shown[0].Quality.Shifts != nil {
+			row(name, func(x *contender) string { return value(x.Quality.Shifts) })
+		}
+	}
+	shifts("shifts, mean load", func(p *quality.Shifts) string { return fmt.Sprintf("%.2f", p.Contention) })
+	shifts("  greatest load", func(p *quality.Shifts) string { return load(p.Most) })
+	shifts("  bandwidth, mean", func(p *quality.Shifts) string { return percent(p.Bandwidth) })
+	shifts("  worst shift", func(p *quality.Shifts) string { return percent(p.Least) })
+}
+
+// percent is a part of 1.
+func percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }
+
+// load is routes relative to rates: a whole number where all cables are alike.
+func load(x float64) string {
+	if n := int64(x); float64(n) == x {
+		return text.Grouped(n)
+	}
+	return fmt.Sprintf("%.2f", x)
 }
 
 // routesOn is the most routes of a link on a VL, "-" where none are known.
@@ -379,13 +473,6 @@ func (x *contender) meanHops() float64 {
 		sum += int64(hops) * n
 	}
 	return float64(sum) / float64(max(pairs, 1))
-}
-
-func (x *contender) bandwidth(of func(*quality.Bisection) float64) string {
-	if x.Quality.Bisection == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f %%", 100*of(x.Quality.Bisection))
 }
 
 // writeColumns writes rows with one column to the left and all others to the

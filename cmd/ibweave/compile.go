@@ -465,7 +465,7 @@ func (c *compilation) summarize(ctx context.Context) (*summary, error) {
 		}
 	}
 	if p := c.previous; p != nil {
-		q, err := quality.Measure(ctx, p.routing.Fabric, p.routing.Tables, quality.Options{Bisections: -1})
+		q, err := quality.Measure(ctx, p.routing.Fabric, p.routing.Tables, quality.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -98,7 +98,7 @@ func TestNotBusierThanUpDown(t *testing.T) {
 // busiest is the routes on the busiest link.
 func busiest(t require, f *fabric.Fabric, tables *lft.Tables) int64 {
 	t.Helper()
-	q, err := quality.Measure(context.Background(), f, tables, quality.Options{Bisections: -1})
+	q, err := quality.Measure(context.Background(), f, tables, quality.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

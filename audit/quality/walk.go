@@ -1,0 +1,209 @@
+package quality
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// senders lists the ports of patterns of traffic: CA ports with a LID and a cable to a switch
+// that count for bisections, in the order of CAPorts.
+func senders(f *fabric.Fabric) []fabric.PortID {
+	var ends []fabric.PortID
+	for _, p := range f.CAPorts() {
+		if f.PeerSwitch(p) != fabric.NoNode && f.LID(p) != 0 && f.PortCounts(p, fabric.ForBisection) {
+			ends = append(ends, p)
+		}
+	}
+	return ends
+}
+
+// rates is the data rate of each port's cable; all the same when any is unknown.
+func rates(f *fabric.Fabric) []float64 {
+	rate := make([]float64, f.NumPorts())
+	for p := range rate {
+		if f.Peer(fabric.PortID(p)) == fabric.NoPort {
+			continue
+		}
+		mbps := f.Link(fabric.PortID(p)).Mbps()
+		if mbps == 0 {
+			for p := range rate {
+				rate[p] = 1
+			}
+			return rate
+		}
+		rate[p] = float64(mbps)
+	}
+	return rate
+}
+
+// weights is by PortID how long a route takes on a channel between switches: the rate of the
+// fastest one over its own, by the same rates as package bound. 0 for other ports.
+func weights(f *fabric.Fabric) []float64 {
+	var channels []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		channels = append(channels, ports...)
+	}
+	rate := bound.Rates(f, channels)
+	fastest := int64(0)
+	for _, r := range rate {
+		fastest = max(fastest, r)
+	}
+	weight := make([]float64, f.NumPorts())
+	for i, p := range channels {
+		weight[p] = float64(fastest) / float64(rate[i])
+	}
+	return weight
+}
+
+// trial is what became of a pattern.
+type trial struct {
+	bandwidth  float64 // the mean of its routes, as in Bisection; 1 of no routes
+	contention float64 // the greatest relative load of a channel between switches
+	lost       int64   // routes that the tables do not deliver
+}
+
+func bandwidths(trials []trial) []float64 {
+	list := make([]float64, len(trials))
+	for i, t := range trials {
+		list[i] = t.bandwidth
+	}
+	return list
+}
+
+func contentions(trials []trial) []float64 {
+	list := make([]float64, len(trials))
+	for i, t := range trials {
+		list[i] = t.contention
+	}
+	return list
+}
+
+func lostOf(trials []trial) int64 {
+	sum := int64(0)
+	for _, t := range trials {
+		sum += t.lost
+	}
+	return sum
+}
+
+// walker follows patterns of traffic through the tables: the scratch of one worker.
+type walker struct {
+	m                  *measurement
+	senders, receivers []fabric.PortID // the pattern, port by port; see try
+	shuffled           []fabric.PortID
+	routes             []walked
+	at                 []fabric.NodeID // by route: the switch that it has come to
+	moving             []int32         // routes that are not at their end
+	hops               []hop           // of all routes, over channels between switches
+	count              []int32         // by channel: routes on it; all 0 between patterns
+}
+
+// walked is a route, and how far it is.
+type walked struct {
+	to        fabric.PortID
+	lid       fabric.LID
+	delivered bool
+	rate      float64 // of its slower host cable
+	share     float64 // of the rate of its slowest channel
+}
+
+// hop is a step of a route.
+type hop struct {
+	route   int32
+	channel fabric.PortID
+}
+
+// tryAll tries n patterns, which draw gives to a walker.
+func (m *measurement) tryAll(ctx context.Context, workers, n int, draw func(w *walker, i int)) ([]trial, error) {
+	trials := make([]trial, n)
+	start := func() *walker { return &walker{m: m, count: make([]int32, m.f.NumPorts())} }
+	_, err := par.ForEachWith(ctx, workers, n, start, func(w *walker, i int) error {
+		draw(w, i)
+		trials[i] = w.try()
+		return nil
+	})
+	return trials, err
+}
+
+// shuffle is a list in random order, good until the next one.
+func (w *walker) shuffle(list []fabric.PortID, source rand.Source) []fabric.PortID {
+	w.shuffled = append(w.shuffled[:0], list...)
+	rand.New(source).Shuffle(len(list), func(i, j int) { w.shuffled[i], w.shuffled[j] = w.shuffled[j], w.shuffled[i] })
+	return w.shuffled
+}
+
+// try has each sender send to its receiver, all at the same time, and nobody to himself or to
+// NoPort. Each port sends once at most, and receives once at most, so that host cables are
+// never shared.
+func (w *walker) try() (t trial) {
+	w.follow()
+	for _, h := range w.hops {
+		if w.routes[h.route].delivered {
+			w.count[h.channel]++
+		}
+	}
+	for _, h := range w.hops {
+		r := &w.routes[h.route]
+		n := float64(w.count[h.channel])
+		r.share = min(r.share, w.m.rate[h.channel]/n)
+		t.contention = max(t.contention, n*w.m.weight[h.channel])
+	}
+	for _, h := range w.hops {
+		w.count[h.channel] = 0
+	}
+	sum := 0.0
+	for i := range w.routes {
+		if r := &w.routes[i]; r.delivered {
+			sum += r.share / r.rate
+		} else {
+			t.lost++
+		}
+	}
+	t.bandwidth = 1
+	if n := len(w.routes); n > 0 {
+		t.bandwidth = sum / float64(n)
+	}
+	return t
+}
+
+// follow fills in the routes and hops of the pattern, to the first LID of each receiver. All
+// routes go one hop at a time: the memory of one is waited for while others are looked up.
+func (w *walker) follow() {
+	m, f := w.m, w.m.f
+	w.routes, w.moving, w.hops = w.routes[:0], w.moving[:0], w.hops[:0]
+	w.at = w.at[:0]
+	for i, from := range w.senders {
+		to := w.receivers[i]
+		if from == to || from == fabric.NoPort || to == fabric.NoPort {
+			continue
+		}
+		rate := min(m.rate[from], m.rate[to])
+		w.moving = append(w.moving, int32(len(w.routes)))
+		w.routes = append(w.routes, walked{to: to, lid: f.LID(to), rate: rate, share: rate})
+		w.at = append(w.at, m.next[from])
+	}
+	for range m.longest {
+		still := w.moving[:0]
+		for _, i := range w.moving {
+			r, s := &w.routes[i], w.at[i]
+			out := f.Port(s, m.t.Row(s)[r.lid])
+			if out >= f.PortBase(s+1) { // no entry, or no such port
+				continue
+			}
+			s = m.next[out]
+			if s == fabric.NoNode {
+				r.delivered = f.Peer(out) == r.to
+				continue
+			}
+			w.at[i] = s
+			w.hops = append(w.hops, hop{i, out})
+			still = append(still, i)
+		}
+		w.moving = still
+	}
+}
