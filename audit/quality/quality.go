@@ -102,6 +102,8 @@ type Diversity struct {
 	Mean  float64 `json:"mean"`
 	Min   int     `json:"min"`
 	Max   int     `json:"max"`
+	// Disjoint is about the LIDs of one port; nil when none has several.
+	Disjoint *Disjoint `json:"disjoint,omitempty"`
 }
 
 // maxDiversityLIDs bounds the memory for the ways to one switch: 8 bytes each for
@@ -132,6 +134,10 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 		return nil, err
 	}
 	r := m.result(opt.Hottest)
+	var err error
+	if r.Diversity.Disjoint, err = Disjointness(ctx, f, t, opt.Workers); err != nil {
+		return nil, err
+	}
 	if err := m.measurePatterns(ctx, r, &opt); err != nil {
 		return nil, err
 	}

@@ -364,6 +364,20 @@ func (s *standings) rows(shown []*contender) [][]string {
 		}
 	}
 	row("ways between two switches, mean", func(x *contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
+	disjoint := func(name string, value func(d *quality.Disjoint) string) {
+		if slices.ContainsFunc(shown, func(x *contender) bool { return x.Quality.Diversity.Disjoint != nil }) {
+			row(name, func(x *contender) string {
+				if x.Quality.Diversity.Disjoint == nil {
+					return "-"
+				}
+				return value(x.Quality.Diversity.Disjoint)
+			})
+		}
+	}
+	disjoint("disjoint paths to the LIDs of a port, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Cables.Mean) })
+	disjoint("  least", func(d *quality.Disjoint) string { return fmt.Sprint(d.Cables.Min) })
+	disjoint("  by different switches, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Switches.Mean) })
+	disjoint("  that cables allow, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Possible.Mean) })
 	s.patternRows(row, shown)
 	row("seconds to route and verify", func(x *contender) string {
 		if x.Seconds == nil {
