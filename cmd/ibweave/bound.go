@@ -69,7 +69,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, f *fabric.Fabric, r *v
 			return err
 		}
 		for _, c := range proofs {
-			if err := c.Check(f, nil); err != nil {
+			if err := c.Check(f); err != nil {
 				r.Add(verify.Finding{Rule: verify.BoundRule, Severity: verify.Error, Message: err.Error(), Count: 1})
 				continue
 			}

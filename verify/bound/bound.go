@@ -44,6 +44,15 @@
 // duality the best lengths then give the least greatest relative load of a fractional
 // multicommodity flow: no bound for divisible routes is better.
 //
+// # Legal ports
+//
+// An up*/down* engine has an order of the switches; a channel goes up if it leads to a switch that
+// comes before its own in the order, else down. Towards a switch t, a switch from which some path of
+// channels that all go down leads to t sends by the first channel of such a path with the fewest
+// channels. Every other switch sends up, to a switch from which t is nearest by legal ports. These
+// ports are the legal ones: the order alone says which they are. With dist over paths of legal ports
+// the theorem bounds the tables that keep to them, and its proof is the same.
+//
 // # What it contains
 //
 // A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere; with
@@ -70,18 +79,13 @@ type Paths uint8
 const (
 	AnyPaths      Paths = iota // whatever joins two switches
 	ShortestPaths              // those with the fewest channels
-	LegalPaths                 // those over an engine's legal ports, see Legal
+	LegalPaths                 // those over the legal ports of an order, see LegalPorts
 )
 
 var pathNames = [...]string{AnyPaths: "any", ShortestPaths: "shortest", LegalPaths: "legal"}
 
 // String is the word for p in certificates.
 func (p Paths) String() string { return pathNames[p] }
-
-// Legal says by which channels packets to the hosts of switch t may go: it sets legal to true
-// at the PortIDs of channels between switches, all others being false. It is called from
-// several goroutines.
-type Legal func(t fabric.NodeID, legal []bool)
 
 // network is a fabric's switches, the channels between them and the traffic, in flat tables.
 type network struct {

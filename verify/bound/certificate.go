@@ -27,7 +27,8 @@ import (
 // length: the GUID of the switch that it leaves, the port and the length, ascending by GUID
 // and port. "sources all" has no such lines: all switches with hosts are sources. "sources gate" has
 // one, the gate. A
-// fraction is in lowest terms.
+// fraction is in lowest terms. Where paths are legal ones, the line has "order N" before the fabric,
+// and the GUIDs of all N switches follow, in the order that says which ports are legal.
 type Certificate struct {
 	Paths    Paths
 	Unit     int64             // 0 for routes that may be divided
@@ -35,6 +36,7 @@ type Certificate struct {
 	Sources  []fabric.GUID     // nil for all
 	Gate     bool              // there is one source, a gate
 	Channels []Length          // by GUID and port
+	Order    []fabric.GUID     // for legal paths: all switches, the first on top; else nil
 	Fabric   [sha256.Size]byte // see Digest
 }
 
@@ -63,13 +65,19 @@ func (c *Certificate) Append(b []byte) []byte {
 	} else if c.Sources != nil {
 		sources = strconv.Itoa(len(c.Sources))
 	}
-	b = fmt.Appendf(b, "%s paths %s unit %d bound %s sources %s channels %d fabric %s%x\n",
-		magic, c.Paths, c.Unit, c.Bound, sources, len(c.Channels), hashPrefix, c.Fabric)
+	b = fmt.Appendf(b, "%s paths %s unit %d bound %s sources %s channels %d", magic, c.Paths, c.Unit, c.Bound, sources, len(c.Channels))
+	if c.Paths == LegalPaths {
+		b = fmt.Appendf(b, " order %d", len(c.Order))
+	}
+	b = fmt.Appendf(b, " fabric %s%x\n", hashPrefix, c.Fabric)
 	for _, g := range c.Sources {
 		b = append(g.Append(b), '\n')
 	}
 	for _, x := range c.Channels {
 		b = fmt.Appendf(b, "%s %d %d\n", x.Switch, x.Port, x.Length)
+	}
+	for _, g := range c.Order {
+		b = append(g.Append(b), '\n')
 	}
 	return b
 }
@@ -114,25 +122,20 @@ func (r *reader) certificate() (*Certificate, error) {
 	if err := r.next(fmt.Sprintf("a line that begins with %q", magic)); err != nil {
 		return nil, err
 	}
-	c, sources, channels, err := parseHeader(r.text)
+	c, n, err := parseHeader(r.text)
 	if err != nil {
 		return nil, err
 	}
-	for i := range sources {
-		if err := r.next(fmt.Sprintf("%d sources, as the head says", sources)); err != nil {
-			return nil, err
-		}
-		g, err := parseGUID(r.text)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 && c.Sources[i-1] >= g {
+	if c.Sources, err = r.guids(n.sources, "sources"); err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(c.Sources); i++ {
+		if c.Sources[i-1] >= c.Sources[i] {
 			return nil, errors.New("sources must ascend by GUID, each once")
 		}
-		c.Sources = append(c.Sources, g)
 	}
-	for i := range channels {
-		if err := r.next(fmt.Sprintf("%d channels, as the head says", channels)); err != nil {
+	for i := range n.channels {
+		if err := r.next(fmt.Sprintf("%d channels, as the head says", n.channels)); err != nil {
 			return nil, err
 		}
 		x, err := parseLength(r.text)
@@ -144,25 +147,50 @@ func (r *reader) certificate() (*Certificate, error) {
 		}
 		c.Channels = append(c.Channels, x)
 	}
-	return c, nil
+	c.Order, err = r.guids(n.order, "switches of the order")
+	return c, err
+}
+
+// guids reads n lines with a GUID each.
+func (r *reader) guids(n int, what string) (list []fabric.GUID, err error) {
+	for range n {
+		if err := r.next(fmt.Sprintf("%d %s, as the head says", n, what)); err != nil {
+			return nil, err
+		}
+		g, err := parseGUID(r.text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, g)
+	}
+	return list, nil
 }
 
 func (x Length) compare(y Length) int {
 	return cmp.Or(cmp.Compare(x.Switch, y.Switch), cmp.Compare(x.Port, y.Port))
 }
 
+// lines is how many lines of each kind follow the first.
+type lines struct{ sources, channels, order int }
+
 // parseHeader reads the first line. Without sources all are.
-func parseHeader(s string) (c *Certificate, sources, channels int, err error) {
-	fail := func(format string, args ...any) (*Certificate, int, int, error) {
-		return nil, 0, 0, fmt.Errorf(format, args...)
+func parseHeader(s string) (c *Certificate, count lines, err error) {
+	fail := func(format string, args ...any) (*Certificate, lines, error) {
+		return nil, lines{}, fmt.Errorf(format, args...)
 	}
 	rest, ok := strings.CutPrefix(s, magic+" ")
 	if !ok {
 		return fail("no bound that can be read: want a line that begins with %q", magic)
 	}
 	field := strings.Split(rest, " ")
-	if len(field) != 12 || field[0] != "paths" || field[2] != "unit" || field[4] != "bound" || field[6] != "sources" || field[8] != "channels" || field[10] != "fabric" {
-		return fail("want %q", magic+" paths P unit U bound N/D sources S channels C fabric "+hashPrefix+"H")
+	keys := []string{"paths", "unit", "bound", "sources", "channels", "fabric"}
+	if len(field) > 1 && field[1] == LegalPaths.String() {
+		keys = slices.Insert(keys, 5, "order")
+	}
+	for i, key := range keys {
+		if len(field) != 2*len(keys) || field[2*i] != key {
+			return fail("want %q", magic+" paths P unit U bound N/D sources S channels C fabric "+hashPrefix+"H, with order N before fabric where P is legal")
+		}
 	}
 	c = &Certificate{}
 	paths := slices.Index(pathNames[:], field[1])
@@ -186,18 +214,25 @@ func parseHeader(s string) (c *Certificate, sources, channels int, err error) {
 			return fail("sources %w, or %s or %s", err, allSources, gateSource)
 		}
 	}
-	sources = int(n)
+	count.sources = int(n)
 	if n, err = parseDecimal(field[9], 1, math.MaxInt32); err != nil {
 		return fail("channels %w", err)
 	}
-	channels = int(n)
-	digits, ok := strings.CutPrefix(field[11], hashPrefix)
+	count.channels = int(n)
+	if c.Paths == LegalPaths {
+		if n, err = parseDecimal(field[11], 1, math.MaxInt32); err != nil {
+			return fail("order %w", err)
+		}
+		count.order = int(n)
+	}
+	last := field[len(field)-1]
+	digits, ok := strings.CutPrefix(last, hashPrefix)
 	hash, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(hash) != len(c.Fabric) || strings.ToLower(digits) != digits {
-		return fail("fabric %q: want %s and %d hexadecimal digits in lower case", field[11], hashPrefix, 2*len(c.Fabric))
+		return fail("fabric %q: want %s and %d hexadecimal digits in lower case", last, hashPrefix, 2*len(c.Fabric))
 	}
 	copy(c.Fabric[:], hash)
-	return c, sources, channels, nil
+	return c, count, nil
 }
 
 // maxDigits bounds the digits of a numerator and of a denominator.

@@ -16,14 +16,14 @@ import (
 func clone(c *Certificate) *Certificate {
 	d := *c
 	d.Bound = new(big.Rat).Set(c.Bound)
-	d.Sources, d.Channels = slices.Clone(c.Sources), slices.Clone(c.Channels)
+	d.Sources, d.Channels, d.Order = slices.Clone(c.Sources), slices.Clone(c.Channels), slices.Clone(c.Order)
 	return &d
 }
 
 // change alters a certificate as a mistake or a forger may, and says how.
 func change(r *rand.Rand, c *Certificate, f *fabric.Fabric) (how string) {
 	i := r.IntN(len(c.Channels))
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		c.Channels[i].Length += 1 + r.Int64N(5)
 		return "length"
@@ -34,7 +34,7 @@ func change(r *rand.Rand, c *Certificate, f *fabric.Fabric) (how string) {
 		c.Unit += 1 + r.Int64N(3)
 		return "unit"
 	case 3:
-		c.Paths = Paths(r.IntN(2))
+		c.Paths = Paths(r.IntN(3))
 		return "paths"
 	case 4:
 		if len(c.Sources) > 0 {
@@ -50,6 +50,12 @@ func change(r *rand.Rand, c *Certificate, f *fabric.Fabric) (how string) {
 	case 6:
 		c.Channels[i].Port = fabric.PortNum(1 + r.IntN(40))
 		return "port"
+	case 7:
+		if k := len(c.Order); k > 0 {
+			j := r.IntN(k)
+			c.Order[0], c.Order[j] = c.Order[j], c.Order[0]
+		}
+		return "order"
 	}
 	return "nothing else"
 }
@@ -61,27 +67,26 @@ func TestRaisedBoundsAreRefused(t *testing.T) {
 	refused := 0
 	for refused < *fabrics {
 		f := small{4, 4, 6}.random(t, r)
-		for _, x := range find(t, f, Options{Rounds: 20}).List() {
+		for _, x := range find(t, f, Options{Rounds: 20, Order: order(f)}).List() {
 			if refused == *fabrics {
 				break
 			}
-			exact := exhaustive(f, x.Certificate.Paths)
-			if exact == nil {
-				continue
-			}
 			c := clone(x.Certificate)
 			how := change(r, c, f)
-			if c.Paths != x.Certificate.Paths {
-				if exact = exhaustive(f, c.Paths); exact == nil {
-					continue
-				}
+			rank := order(f)
+			if c.Order != nil {
+				rank, _ = c.Ranks(f)
+			}
+			exact := exhaustive(f, c.Paths, rank)
+			if exact == nil || exact.Sign() == 0 {
+				continue
 			}
 			// From a quarter of a percent to many times what some tables have.
 			c.Bound.Mul(exact, big.NewRat(401+r.Int64N(400), 400))
 			if r.IntN(4) == 0 {
 				c.Bound.Mul(c.Bound, big.NewRat(2+r.Int64N(5), 1))
 			}
-			if err := c.Check(f, nil); err == nil {
+			if err := c.Check(f); err == nil {
 				t.Errorf("%s changed: a bound of %s holds, and some tables have %s", how, c.Bound, exact)
 			}
 			refused++
@@ -95,11 +100,11 @@ func TestOtherBoundsAreRefused(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 50 {
 		f := small{5, 7, 8}.random(t, r)
-		for _, x := range find(t, f, Options{Rounds: 20}).List() {
+		for _, x := range find(t, f, Options{Rounds: 20, Order: order(f)}).List() {
 			for _, factor := range []*big.Rat{big.NewRat(1_000_001, 1_000_000), big.NewRat(999_999, 1_000_000)} {
 				c := clone(x.Certificate)
 				c.Bound.Mul(c.Bound, factor)
-				err := c.Check(f, nil)
+				err := c.Check(f)
 				want := "prove less"
 				if factor.Cmp(big.NewRat(1, 1)) < 0 {
 					want = "prove more"
@@ -154,7 +159,7 @@ func TestCheckErrors(t *testing.T) {
 	other := leaves(t, []int{2, 3}, []fabric.Link{{Width: 4, Speed: fabric.NDR}, {Width: 4, Speed: fabric.HDR}})
 	slower := leaves(t, []int{2, 2}, []fabric.Link{{Width: 4, Speed: fabric.NDR}, {Width: 4, Speed: fabric.NDR}})
 	for _, g := range []*fabric.Fabric{other, slower} {
-		if err := good.Check(g, nil); err == nil || !strings.Contains(err.Error(), "other cables, rates, hosts") {
+		if err := good.Check(g); err == nil || !strings.Contains(err.Error(), "other cables, rates, hosts") {
 			t.Errorf("another fabric: %v", err)
 		}
 	}
@@ -170,12 +175,14 @@ func TestCheckErrors(t *testing.T) {
 		{func(c *Certificate) { c.Channels[0].Length = -1 }, "want 1 to"},
 		{func(c *Certificate) { c.Sources = []fabric.GUID{0x1000} }, "want a switch with hosts"},
 		{func(c *Certificate) { c.Sources = []fabric.GUID{0x10, 0x10} }, "want a switch with hosts, once"},
-		{func(c *Certificate) { c.Paths = LegalPaths }, "legal paths of an engine"},
+		{func(c *Certificate) { c.Paths = LegalPaths }, "the order has 0 of 2 switches"},
+		{func(c *Certificate) { c.Paths, c.Order = LegalPaths, []fabric.GUID{0x10, 0x10} }, "a switch twice"},
+		{func(c *Certificate) { c.Paths, c.Order = LegalPaths, []fabric.GUID{0x10, 0x1000} }, "want a switch"},
 		{func(c *Certificate) { c.Unit = 3 }, "prove less"},
 	} {
 		c := clone(good)
 		test.change(c)
-		if err := c.Check(f, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := c.Check(f); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, want %q", err, test.want)
 		}
 	}
@@ -212,6 +219,8 @@ func TestRead(t *testing.T) {
 		{"channels 2", "channels 3", 5, "the file ends: want 3 channels"},
 		{"channels 2", "channels 1", 4, "no bound that can be read"},
 		{"sha256:", "sha1:", 1, "64 hexadecimal digits"},
+		{"paths any", "paths legal", 1, "with order N before fabric where P is legal"},
+		{" fabric", " order 2 fabric", 1, "with order N before fabric where P is legal"},
 		{"fabric", "farbic", 1, "want \"ibweave bound 1 paths P"},
 		{lines[1], "0x10\n", 2, "0x and 16 hexadecimal digits"},
 		{lines[1], "0x0000000000000000\n", 2, "not all 0"},
@@ -227,6 +236,22 @@ func TestRead(t *testing.T) {
 		var at *fabric.ParseError
 		if list != nil || !errors.As(err, &at) || at.Line != test.line || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q for %q: %v, want line %d and %q", test.new, test.old, err, test.line, test.want)
+		}
+	}
+}
+
+// The order of legal ports is part of a certificate.
+func TestReadOrder(t *testing.T) {
+	_, c := crossed(t)
+	c.Paths, c.Order = LegalPaths, []fabric.GUID{0x11, 0x10}
+	text := string(c.Append(nil))
+	list, err := Read("x", []byte(text))
+	if err != nil || !slices.Equal(list[0].Order, c.Order) || string(list[0].Append(nil)) != text {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, cut := range []int{1, 20, 40} {
+		if _, err := Read("x", []byte(text[:len(text)-cut])); err == nil {
+			t.Errorf("%d bytes fewer: no error", cut)
 		}
 	}
 }

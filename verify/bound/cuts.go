@@ -18,6 +18,7 @@ type candidate struct {
 	unit    int64
 	sources []bool  // by switch
 	gate    bool    // the one source is a gate
+	rank    []int32 // by switch: its place in the order, for legal paths
 	length  []int64 // by channel
 	words   string  // why, for people
 }
@@ -376,6 +377,11 @@ func divisor(a, b int64) int64 {
 // certificate writes a candidate down.
 func (w *network) certificate(x *candidate) *Certificate {
 	c := &Certificate{Paths: x.paths, Unit: x.unit, Bound: x.value, Fabric: Digest(w.f)}
+	if x.paths == LegalPaths {
+		for _, s := range switchesByRank(x.rank) {
+			c.Order = append(c.Order, w.f.Node(s).GUID)
+		}
+	}
 	all := true
 	for s, h := range w.hosts {
 		if x.sources[s] {

@@ -47,7 +47,7 @@ func flowLP(t *testing.T, f *fabric.Fabric, paths Paths) float64 {
 		if n == 0 {
 			continue
 		}
-		allowed := allowedPorts(f, fabric.NodeID(d), paths)
+		allowed := allowedPorts(f, fabric.NodeID(d), paths, order(f))
 		distance := f.Distances().To(fabric.NodeID(d))
 		row := make([]int, len(hosts))
 		for s := range hosts {
@@ -99,7 +99,7 @@ func fractional(t *testing.T, w *network, c *Certificate) float64 {
 		s, _ := w.f.SwitchByGUID(x.Switch)
 		length[w.channel(w.f.Port(s, x.Port))] = x.Length
 	}
-	x := recheck{f: w.f, paths: c.Paths, length: make([]int64, w.f.NumPorts()), counted: make([]int64, len(w.hosts))}
+	x := recheck{f: w.f, paths: c.Paths, rank: order(w.f), length: make([]int64, w.f.NumPorts()), counted: make([]int64, len(w.hosts))}
 	rates := make([]int64, len(w.rates))
 	for i, l := range length {
 		x.length[w.port[i]] = l
@@ -110,7 +110,7 @@ func fractional(t *testing.T, w *network, c *Certificate) float64 {
 	value := w.least(x.need(w.lids), rates, 0)
 	proof := *c
 	proof.Unit, proof.Sources, proof.Bound = 0, nil, value
-	if err := proof.Check(w.f, nil); err != nil {
+	if err := proof.Check(w.f); err != nil {
 		t.Errorf("without a unit: %v", err)
 	}
 	v, _ := value.Float64()
@@ -120,7 +120,7 @@ func fractional(t *testing.T, w *network, c *Certificate) float64 {
 // Lengths prove no more than the exact optimum of the fractional flow, and come near it.
 func TestLP(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, paths := range []Paths{AnyPaths, ShortestPaths} {
+	for _, paths := range []Paths{AnyPaths, ShortestPaths, LegalPaths} {
 		sum, n := 0.0, 0
 		for i := 0; n < *fabrics; i++ {
 			f := small{5, 7, 8}.random(t, r)
@@ -137,7 +137,7 @@ func TestLP(t *testing.T) {
 			}
 			exact := flowLP(t, f, paths)
 			cut := fractional(t, w, w.certificate(&best))
-			x, err := w.improve(context.Background(), candidate{length: best.length}, newWays(w, paths, nil), 200)
+			x, err := w.improve(context.Background(), candidate{length: best.length}, newWays(w, paths, order(f)), 200)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestLP(t *testing.T) {
 
 // exhaustive is the least greatest relative load of all forwarding tables that deliver what can
 // be delivered, by trying all; nil when there are too many.
-func exhaustive(f *fabric.Fabric, paths Paths) *big.Rat {
+func exhaustive(f *fabric.Fabric, paths Paths, rank []int32) *big.Rat {
 	w := newNetwork(f)
 	best := math.Inf(1)
 	var exact *big.Rat
@@ -172,7 +172,7 @@ func exhaustive(f *fabric.Fabric, paths Paths) *big.Rat {
 	}
 	var targets []target
 	for _, d := range w.targets {
-		loads := treeLoads(w, d, paths)
+		loads := treeLoads(w, d, paths, rank)
 		if loads == nil {
 			return nil
 		}
@@ -223,8 +223,8 @@ func exhaustive(f *fabric.Fabric, paths Paths) *big.Rat {
 }
 
 // treeLoads is the loads that tables may give one LID on switch d; nil when there are too many.
-func treeLoads(w *network, d fabric.NodeID, paths Paths) (list [][]int64) {
-	allowed := allowedPorts(w.f, d, paths)
+func treeLoads(w *network, d fabric.NodeID, paths Paths, rank []int32) (list [][]int64) {
+	allowed := allowedPorts(w.f, d, paths, rank)
 	distance := w.f.Distances().To(d)
 	choice := make([]int32, len(w.hosts)) // by switch: channel
 	var try func(s int) bool
@@ -270,15 +270,17 @@ func TestExhaustive(t *testing.T) {
 	tight, n := map[Paths]int{}, map[Paths]int{}
 	for i := 0; n[ShortestPaths] < *fabrics; i++ {
 		f := small{4, 4, 6}.random(t, r)
-		b := find(t, f, Options{Rounds: 40})
-		for _, paths := range []Paths{AnyPaths, ShortestPaths} {
-			exact := exhaustive(f, paths)
+		b := find(t, f, Options{Rounds: 40, Order: order(f)})
+		for _, paths := range []Paths{AnyPaths, ShortestPaths, LegalPaths} {
+			exact := exhaustive(f, paths, order(f))
 			if exact == nil {
 				continue
 			}
 			x := b.Any
 			if paths == ShortestPaths && b.Shortest != nil {
 				x = b.Shortest
+			} else if paths == LegalPaths && b.Legal != nil {
+				x = b.Legal
 			}
 			if x == nil {
 				if exact.Sign() != 0 {
@@ -295,7 +297,7 @@ func TestExhaustive(t *testing.T) {
 			}
 		}
 	}
-	for _, paths := range []Paths{AnyPaths, ShortestPaths} {
+	for _, paths := range []Paths{AnyPaths, ShortestPaths, LegalPaths} {
 		t.Logf("%s paths: %d of %d bounds are reached", paths, tight[paths], n[paths])
 		if n[paths] < *fabrics/2 || tight[paths] < n[paths]*9/10 {
 			t.Errorf("%s paths: %d of %d bounds are reached, want nine tenths", paths, tight[paths], n[paths])

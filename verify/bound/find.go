@@ -16,8 +16,9 @@ type Options struct {
 	// Load is the greatest relative load of tables, 0 when there are none. If a cut is within 1 % of
 	// it, a default search is left out.
 	Load float64
-	// Legal is the ports of an engine; nil for none.
-	Legal Legal
+	// Order is the place of each switch in an up*/down* order, 0 on top, which says what ports are
+	// legal; nil for none.
+	Order []int32
 }
 
 // A default search visits maxVisits channels at most for each kind of paths, some milliseconds on
@@ -77,9 +78,9 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 		if shortest, err = w.improve(ctx, shortest, newWays(w, ShortestPaths, nil), rounds); err != nil {
 			return nil, err
 		}
-		if opt.Legal != nil {
+		if opt.Order != nil {
 			legal.improve(best)
-			if legal, err = w.improve(ctx, legal, newWays(w, LegalPaths, opt.Legal), rounds); err != nil {
+			if legal, err = w.improve(ctx, legal, newWays(w, LegalPaths, opt.Order), rounds); err != nil {
 				return nil, err
 			}
 		}

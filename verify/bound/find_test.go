@@ -146,7 +146,7 @@ func TestGates(t *testing.T) {
 	if x.value == nil || !x.gate {
 		t.Fatal("no gate")
 	}
-	if err := newNetwork(f).certificate(&x).Check(f, nil); err != nil {
+	if err := newNetwork(f).certificate(&x).Check(f); err != nil {
 		t.Error(err)
 	}
 	three := gateFabric(t)
@@ -154,7 +154,7 @@ func TestGates(t *testing.T) {
 	if got := b.Any.Exact.String(); got != "8/1" || !b.Any.Certificate.Gate {
 		t.Errorf("%s by %s, want 8/1 by a gate", got, b.Any.Words)
 	}
-	if list, err := Read("x", b.Any.Certificate.Append(nil)); err != nil || !list[0].Gate || list[0].Check(three, nil) != nil {
+	if list, err := Read("x", b.Any.Certificate.Append(nil)); err != nil || !list[0].Gate || list[0].Check(three) != nil {
 		t.Errorf("read again: %v", err)
 	}
 	for _, change := range []func(c *Certificate){
@@ -166,7 +166,7 @@ func TestGates(t *testing.T) {
 	} {
 		c := clone(b.Any.Certificate)
 		change(c)
-		if c.Check(three, nil) == nil {
+		if c.Check(three) == nil {
 			t.Errorf("a changed gate holds: %+v", c)
 		}
 	}

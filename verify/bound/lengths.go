@@ -253,7 +253,7 @@ func (w *network) prove(ctx context.Context, length []int64, ways *ways) (best c
 	}
 	for _, unit := range units(counts) {
 		need, part := new(big.Int), new(big.Int)
-		y := candidate{paths: ways.paths, unit: unit, sources: make([]bool, n), length: length}
+		y := candidate{paths: ways.paths, rank: ways.order, unit: unit, sources: make([]bool, n), length: length}
 		for s, h := range w.hosts {
 			y.sources[s] = h >= unit
 			need.Add(need, part.Mul(big.NewInt(h-h%unit), big.NewInt(sum[s])))

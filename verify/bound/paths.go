@@ -11,20 +11,50 @@ import (
 type ways struct {
 	*network
 	paths Paths
-	legal Legal
-	hops  [][]int32 // by index in targets and switch, for shortest paths
+	order []int32   // by switch: its place in the order, for legal paths
+	hops  [][]int32 // by index in targets and switch: channels of each path; nil for any paths
+	climb [][]bool  // by index in targets and switch: sends up, for legal paths
 }
 
-func newWays(w *network, paths Paths, legal Legal) *ways {
-	x := &ways{network: w, paths: paths, legal: legal}
-	if paths == ShortestPaths {
-		search := graph.NewSearch[fabric.NodeID](w.f.NumSwitches())
+func newWays(w *network, paths Paths, order []int32) *ways {
+	x := &ways{network: w, paths: paths}
+	search := graph.NewSearch[fabric.NodeID](w.f.NumSwitches())
+	switch paths {
+	case ShortestPaths:
 		for _, t := range w.targets {
 			search.Run(w.f.Neighbors, t)
 			x.hops = append(x.hops, slices.Clone(search.Distance))
 		}
+	case LegalPaths:
+		x.order = order
+		above := w.neighborsAbove(order)
+		top := switchesByRank(order)
+		for _, t := range w.targets {
+			search.Run(func(s fabric.NodeID) []fabric.NodeID { return above[s] }, t)
+			hops, climb := slices.Clone(search.Distance), make([]bool, len(order))
+			for _, s := range top {
+				climb[s] = hops[s] < 0
+				for _, o := range above[s] {
+					if climb[s] && hops[o] >= 0 && (hops[s] < 0 || hops[o] < hops[s]) {
+						hops[s] = hops[o] + 1
+					}
+				}
+			}
+			x.hops, x.climb = append(x.hops, hops), append(x.climb, climb)
+		}
 	}
 	return x
+}
+
+// neighborsAbove lists by switch the ends of its channels that go up.
+func (w *network) neighborsAbove(order []int32) [][]fabric.NodeID {
+	list := make([][]fabric.NodeID, len(order))
+	for c, s := range w.from {
+		if order[w.to[c]] < order[s] {
+			list[s] = append(list[s], w.to[c])
+		}
+	}
+	return list
 }
 
 // number is what lengths are: floating point while they are sought, then integers.
@@ -37,36 +67,28 @@ type tree[T number] struct {
 	dist   []T     // by switch
 	order  []int32 // switches with a path, each after those that its paths lead to
 	rank   []int32 // by switch: its place in order, -1 without a path
-	legal  []bool  // by PortID, for legal paths
+	climbs []bool  // by switch: sends up, for legal paths
 	heap   []entry[T]
 	first  []int32 // by distance in hops: its part of order
 }
 
 func newTree[T number](w *ways, length []T) *tree[T] {
 	n := w.f.NumSwitches()
-	x := &tree[T]{ways: w, length: length, dist: make([]T, n), rank: make([]int32, n)}
-	if w.paths == LegalPaths {
-		x.legal = make([]bool, w.f.NumPorts())
-	}
-	return x
+	return &tree[T]{ways: w, length: length, dist: make([]T, n), rank: make([]int32, n)}
 }
 
 // grow finds the paths to the i-th target.
 func (x *tree[T]) grow(i int) {
-	if x.paths == ShortestPaths {
-		x.sortByHops(x.hops[i])
-		x.growShortest()
+	if x.paths == AnyPaths {
+		x.growNearest(x.targets[i])
 		return
 	}
 	if x.paths == LegalPaths {
-		clear(x.legal)
-		x.ways.legal(x.targets[i], x.legal)
+		x.climbs = x.climb[i]
 	}
-	x.growNearest(x.targets[i])
+	x.sortByHops(x.hops[i])
+	x.growByHops()
 }
-
-// allowed says whether a path to the target may take channel c from s on.
-func (x *tree[T]) allowed(c int32) bool { return x.legal == nil || x.legal[x.port[c]] }
 
 // sortByHops puts the switches in order of their distance.
 func (x *tree[T]) sortByHops(hops []int32) {
@@ -93,8 +115,8 @@ func (x *tree[T]) sortByHops(hops []int32) {
 	}
 }
 
-// growShortest finds the least lengths among paths with the fewest channels.
-func (x *tree[T]) growShortest() {
+// growByHops finds the least lengths among the paths that are all as many channels long.
+func (x *tree[T]) growByHops() {
 	for k, s := range x.order {
 		if k == 0 {
 			x.dist[s] = 0
@@ -102,8 +124,8 @@ func (x *tree[T]) growShortest() {
 		}
 		least, some := T(0), false
 		for c := x.first0(s); c < x.network.first[s+1]; c++ {
-			if to := x.to[c]; x.rank[to] == x.rank[s]-1 {
-				if d := x.dist[to] + x.length[c]; !some || d < least {
+			if x.onward(s, c) {
+				if d := x.dist[x.to[c]] + x.length[c]; !some || d < least {
 					least, some = d, true
 				}
 			}
@@ -131,7 +153,7 @@ func (x *tree[T]) growNearest(t fabric.NodeID) {
 		x.order = append(x.order, v.at)
 		for c := x.network.first[v.at]; c < x.network.first[v.at+1]; c++ {
 			from, back := x.to[c], x.back[c]
-			if x.rank[from] >= 0 || !x.allowed(back) {
+			if x.rank[from] >= 0 {
 				continue
 			}
 			if d := v.dist + x.length[back]; x.rank[from] == -2 || d < x.dist[from] {
@@ -189,9 +211,18 @@ func (x *tree[T]) pop() entry[T] {
 
 // onward says whether packets to the target may go by channel c of switch s: it leads nearer.
 func (x *tree[T]) onward(s, c int32) bool {
-	to := x.rank[x.to[c]]
-	if x.paths == ShortestPaths {
-		return to == x.rank[s]-1 && to >= 0
+	to := x.to[c]
+	switch x.paths {
+	case ShortestPaths:
+		return x.rank[to] >= 0 && x.rank[to] == x.rank[s]-1
+	case LegalPaths:
+		if x.rank[to] < 0 || x.rank[to] != x.rank[s]-1 {
+			return false
+		}
+		if x.climbs[s] {
+			return x.ways.order[to] < x.ways.order[s]
+		}
+		return x.ways.order[to] > x.ways.order[s] && !x.climbs[to]
 	}
-	return to >= 0 && to < x.rank[s] && x.allowed(c)
+	return x.rank[to] >= 0 && x.rank[to] < x.rank[s]
 }

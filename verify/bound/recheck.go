@@ -12,20 +12,21 @@ import (
 
 // Check proves the bound again for fabric f, by the theorem at the head of the package
 // and with code of its own: it uses the model and nothing that made the certificate. It takes
-// O(switches with hosts x channels), times the logarithm of the switches where paths are not
-// the shortest, on all CPUs.
+// O(switches with hosts x channels), times the logarithm of the switches, on all CPUs.
 //
-// legal is needed for legal paths only. Errors say what does not hold: the certificate is of
-// another fabric, names what the fabric does not have, or claims more, or less, than its
-// lengths prove.
-func (c *Certificate) Check(f *fabric.Fabric, legal Legal) error {
+// Errors say what does not hold: the certificate is of another fabric, names what the fabric does not
+// have, or claims more, or less, than its lengths prove.
+func (c *Certificate) Check(f *fabric.Fabric) error {
 	if c.Fabric != Digest(f) {
 		return errors.New("the bound is for other cables, rates, hosts or LMCs: its digest is not that of this fabric")
 	}
-	if c.Paths == LegalPaths && legal == nil {
-		return errors.New("the bound is for the legal paths of an engine, and these are not known here")
+	x := &recheck{f: f, paths: c.Paths, length: make([]int64, f.NumPorts()), counted: make([]int64, f.NumSwitches())}
+	if c.Paths == LegalPaths {
+		var err error
+		if x.rank, err = c.Ranks(f); err != nil {
+			return err
+		}
 	}
-	x := &recheck{f: f, paths: c.Paths, legal: legal, length: make([]int64, f.NumPorts()), counted: make([]int64, f.NumSwitches())}
 	for _, l := range c.Channels {
 		s, ok := f.SwitchByGUID(l.Switch)
 		if !ok || l.Port == 0 || l.Port > f.Node(s).NumPorts {
@@ -55,7 +56,7 @@ func (c *Certificate) Check(f *fabric.Fabric, legal Legal) error {
 type recheck struct {
 	f       *fabric.Fabric
 	paths   Paths
-	legal   Legal
+	rank    []int32 // by switch: for legal paths, its place in the order
 	length  []int64 // by PortID; 0 for others
 	counted []int64 // by switch: routes to each LID that count
 	gate    fabric.NodeID
@@ -170,8 +171,7 @@ func (x *recheck) distances(t fabric.NodeID) []int64 {
 	case ShortestPaths:
 		hops = x.search(t, func(fabric.PortID) int64 { return 1 }, func(fabric.PortID, fabric.NodeID) bool { return true })
 	case LegalPaths:
-		legal = make([]bool, x.f.NumPorts())
-		x.legal(t, legal)
+		legal = LegalPorts(x.f, x.rank, t)
 	}
 	return x.search(t, func(p fabric.PortID) int64 { return x.length[p] }, func(p fabric.PortID, to fabric.NodeID) bool {
 		switch {
