@@ -110,7 +110,7 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	if err != nil {
 		return nil, err
 	}
-	opt.check = verify.Options{Complete: true, SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Progress: opt.Progress}
+	opt.check = verify.Options{Complete: true, SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Order: r.Routing.Order, Progress: opt.Progress}
 	var m *multicaster
 	if opt.Groups != nil {
 		m = newMulticaster(r.Routing, &opt)

@@ -122,6 +122,7 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 var idleWords = map[string]string{
 	verify.IdleNoHosts:     "to or from a switch that no host needs",
 	verify.IdleNotShortest: "on no shortest path",
+	verify.IdleNotLegal:    "not legal for the engine's order",
 	verify.IdleSlow:        "slower than others of their switch",
 	verify.IdleFewLIDs:     "to fewer LIDs than cables",
 	verify.IdleUnused:      "that the tables could use",
@@ -166,11 +167,13 @@ func bounds(r *verify.Result, row func(name, format string, args ...any)) {
 	name := "bound"
 	for _, x := range r.Bound.Bounds {
 		who := "no tables"
-		if x.Paths == bound.ShortestPaths.String() {
-			if r.Unicast.NonMinimal > 0 {
-				continue
-			}
+		switch {
+		case x.Paths == bound.ShortestPaths.String() && r.Unicast.NonMinimal > 0:
+			continue
+		case x.Paths == bound.ShortestPaths.String():
 			who = "no tables of shortest paths"
+		case x.Paths == bound.LegalPaths.String():
+			who = "no tables by legal ports of this order"
 		}
 		least := verify.LoadText(x.Exact)
 		switch {

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -96,7 +97,10 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 // use as many of its ports as there are LIDs beyond, and a channel into a leaf with
 // fewer LIDs than cables cannot count in full. It takes O(switches x channels) where
 // channels between switches without hosts are idle, else O(channels).
-func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
+//
+// order is the up*/down* order of tables t, nil for none. Where no legal path takes a channel that a
+// shortest one takes, looking for it takes O(switches with hosts x channels).
+func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID, order []int32, notes bool) {
 	if len(idle) == 0 || r.Unicast.Unreachable+r.Unicast.Loops > 0 {
 		return
 	}
@@ -124,7 +128,7 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 		}
 	}
 	if notes {
-		r.Balance.Idle = u.explain(idle, isIdle)
+		r.Balance.Idle = u.explain(idle, isIdle, u.illegal(t, list, order))
 	}
 	if len(list) == 0 {
 		return
@@ -196,8 +200,43 @@ func reportIdle(r *Result, f *fabric.Fabric, idle []fabric.PortID, notes bool) {
 	r.Findings = append(r.Findings, x)
 }
 
+// illegal lists those of some channels, in the order of ports, that no path between hosts by legal
+// ports of an order takes; none where tables t do not keep to these.
+func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32) []fabric.PortID {
+	if !bound.IsOrder(u.f, order) {
+		return nil
+	}
+	open := slices.Clone(channels)
+	for d := range fabric.NodeID(u.f.NumSwitches()) {
+		if u.lids[d] == 0 || len(open) == 0 {
+			continue
+		}
+		legal := bound.LegalPorts(u.f, order, d)
+		var queue []fabric.NodeID
+		for s := range u.reached {
+			if u.reached[s] = u.hasHosts(fabric.NodeID(s)); u.reached[s] {
+				queue = append(queue, fabric.NodeID(s))
+			}
+		}
+		for i := 0; i < len(queue); i++ {
+			ports, to := u.f.SwitchLinks(queue[i])
+			for k, p := range ports {
+				if legal[p] && !u.reached[to[k]] {
+					u.reached[to[k]] = true
+					queue = append(queue, to[k])
+				}
+			}
+		}
+		open = slices.DeleteFunc(open, func(p fabric.PortID) bool { return legal[p] && u.reached[u.f.Owner(p)] })
+	}
+	if len(open) > 0 && !bound.Keeps(u.f, t, order) {
+		return nil
+	}
+	return open
+}
+
 // explain gives the reasons of idle channels.
-func (u *usable) explain(idle []fabric.PortID, isIdle []bool) (list []IdleChannel) {
+func (u *usable) explain(idle []fabric.PortID, isIdle []bool, illegal []fabric.PortID) (list []IdleChannel) {
 	var channels []fabric.PortID
 	for s := range fabric.NodeID(u.f.NumSwitches()) {
 		ports, _ := u.f.SwitchLinks(s)
@@ -222,6 +261,8 @@ func (u *usable) explain(idle []fabric.PortID, isIdle []bool) (list []IdleChanne
 			x.Reason = IdleNoHosts
 		case !u.takes[p]:
 			x.Reason = IdleNotShortest
+		case slices.Contains(illegal, p):
+			x.Reason = IdleNotLegal
 		case rate[p] < fastest[from]:
 			x.Reason = IdleSlow
 		case u.lids[to] > 0 && u.lids[to] < parallel:

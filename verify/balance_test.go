@@ -404,3 +404,59 @@ func TestIdleLinks(t *testing.T) {
 		})
 	}
 }
+
+// Two leaves below two spines, of which the order has one at the bottom: no path by its legal ports
+// takes the cables of that spine.
+func TestIdleNotLegal(t *testing.T) {
+	var b fabric.Builder
+	fail := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 4 { // 0 and 1 are leaves
+		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 4})
+		fail(err)
+	}
+	for leaf := range 2 {
+		h, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(0x10 + leaf), NumPorts: 1})
+		fail(err)
+		fail(b.SetPort(h, 1, fabric.GUID(0x10+leaf), fabric.LID(1+leaf), 0))
+		fail(b.Connect(h, 1, leaf, 1, fabric.Link{}))
+		for spine := 2; spine < 4; spine++ {
+			fail(b.Connect(leaf, fabric.PortNum(spine), spine, fabric.PortNum(1+leaf), fabric.Link{}))
+		}
+	}
+	f, err := b.Build()
+	fail(err)
+	tables := lft.NewTables(4, 2)
+	for leaf := range fabric.NodeID(2) {
+		tables.Row(leaf)[1+leaf], tables.Row(leaf)[2-leaf] = 1, 2
+		tables.Row(2)[1+leaf], tables.Row(3)[1+leaf] = fabric.PortNum(1+leaf), fabric.PortNum(1+leaf)
+	}
+	order := []int32{1, 2, 0, 3}
+	detour := tables.Clone()
+	detour.Row(3)[1] = 2 // by the other leaf, which is farther
+	for _, test := range []struct {
+		tables *lft.Tables
+		order  []int32
+		want   string
+	}{
+		{tables, nil, IdleUnused},
+		{tables, []int32{1, 2, 0}, IdleUnused},
+		{tables, order, IdleNotLegal},
+		{detour, order, IdleUnused},
+		{tables, []int32{2, 3, 0, 1}, IdleUnused}, // both spines on top
+	} {
+		r, err := Check(t.Context(), f, test.tables, Options{Order: test.order})
+		fail(err)
+		for _, x := range r.Balance.Idle {
+			if x.Reason != test.want {
+				t.Errorf("order %v: %s %s, want %s", test.order, x, x.Reason, test.want)
+			}
+		}
+		if len(r.Balance.Idle) != 4 {
+			t.Errorf("order %v: %d idle channels, want 4", test.order, len(r.Balance.Idle))
+		}
+	}
+}

@@ -194,7 +194,7 @@ func (w *IncrementalChecker) result(opt Options) *Result {
 	idle := balance(r, f, func(p fabric.PortID) int64 {
 		return w.routes[x.Base[w.now.Slot[f.Owner(p)]]+int32(f.Num(p))]
 	})
-	reportIdle(r, f, idle, false)
+	reportIdle(r, f, nil, idle, nil, false)
 	opt.Buffer.report(r)
 	r.updateVerdict()
 	return r

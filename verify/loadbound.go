@@ -20,7 +20,9 @@ type LoadBound struct {
 
 // LowerBound is a Load that no tables are below.
 type LowerBound struct {
-	Paths string   `json:"paths"` // tables that it is about: any; shortest, those that keep to shortest paths
+	// Paths says what tables it is about: any; shortest, those that keep to shortest paths; legal,
+	// those that keep to the legal ports of their up*/down* order.
+	Paths string   `json:"paths"`
 	Least float64  `json:"least"`
 	Exact *big.Rat `json:"-"`     // the same
 	Above float64  `json:"above"` // part of Least by which Load is above; 0 without Load
@@ -34,7 +36,7 @@ type LowerBound struct {
 // ones the first. Without a bound and without routes between switches there is nothing to say.
 func (r *Result) CompareBounds(list ...*bound.Bound) {
 	b := &LoadBound{Load: r.GreatestLoad(), Bounds: []LowerBound{}}
-	for paths := bound.AnyPaths; paths <= bound.ShortestPaths; paths++ {
+	for paths := bound.AnyPaths; paths <= bound.LegalPaths; paths++ {
 		var best *bound.Bound
 		for _, x := range list {
 			if x.Certificate.Paths == paths && (best == nil || x.Exact.Cmp(best.Exact) > 0) {

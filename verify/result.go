@@ -124,12 +124,13 @@ type IdleChannel struct {
 }
 
 // IdleReasons are why channels have no routes; the first that is true counts.
-var IdleReasons = []string{IdleNoHosts, IdleNotShortest, IdleSlow, IdleFewLIDs, IdleUnused}
+var IdleReasons = []string{IdleNoHosts, IdleNotShortest, IdleNotLegal, IdleSlow, IdleFewLIDs, IdleUnused}
 
 // The reasons.
 const (
 	IdleNoHosts     = "no-hosts"     // a switch at one end has no hosts, and no shortest path between hosts passes it
 	IdleNotShortest = "not-shortest" // no shortest path between hosts takes it
+	IdleNotLegal    = "not-legal"    // no path between hosts by legal ports of the up*/down* order takes it
 	IdleSlow        = "slow"         // the switch that it leaves has a faster cable to another switch
 	IdleFewLIDs     = "few-lids"     // the hosts of the switch that it leads to have fewer LIDs than there are cables to it
 	IdleUnused      = "unused"       // none of these: the tables could use it

@@ -44,6 +44,9 @@ type Options struct {
 	// UnknownSLs says that nil PathSLs are not known: there is a choice of SLs for the
 	// paths, which is not at hand.
 	UnknownSLs bool
+	// Order is the place of each switch in the up*/down* order of an engine that has one, 0 on top:
+	// it says why channels are idle. What is no order of all switches, see bound.IsOrder, counts as none.
+	Order []int32
 	// Multicast is checked too unless it is nil.
 	Multicast *Multicast
 	// Complete says that the fabric has all ports there are. Else LIDs that have
@@ -180,7 +183,7 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 		p.leaveGap(r, w.gap)
 	}
 	opt.Buffer.report(r)
-	reportIdle(r, p.f, idle, true)
+	reportIdle(r, p.f, p.t, idle, opt.Order, true)
 	p.reportCreditLoops(r, loops, mc, opt)
 	r.updateVerdict()
 	return r, l, nil

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -24,17 +24,21 @@ func (b *bounding) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
 }
 
-// find looks for bounds of tables, of which r has the load, and writes them.
-func (b *bounding) find(ctx context.Context, a *app, f *fabric.Fabric, r *verify.Result) ([]*bound.Bound, error) {
+// find looks for bounds of tables, of which r has the load, and writes them. Without tables, and
+// where these do not keep to the legal ports of their order, there is no bound for legal ports.
+func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
 	defer s.end()
-	opt := bound.Options{Rounds: b.rounds, Load: r.GreatestLoad()}
+	opt := bound.Options{Rounds: b.rounds, Load: r.GreatestLoad(), Order: tables.Order}
 	if b.write != "" && b.rounds == 0 {
 		opt.Rounds = writeRounds
 	}
-	found, err := bound.Find(ctx, f, opt)
+	found, err := bound.Find(ctx, tables.Fabric, opt)
 	if err != nil {
 		return nil, err
+	}
+	if found.Legal != nil && !bound.Keeps(tables.Fabric, tables.Tables, tables.Order) {
+		found.Legal = nil
 	}
 	if b.write == "" {
 		return found.List(), nil
@@ -51,11 +55,12 @@ func (b *bounding) find(ctx context.Context, a *app, f *fabric.Fabric, r *verify
 
 // checkBounds adds to r how far its load is above the bounds that are found, and those of a file
 // that hold.
-func (a *app) checkBounds(ctx context.Context, in *audit, f *fabric.Fabric, r *verify.Result) error {
+func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) error {
+	f := tables.Fabric
 	var list []*bound.Bound
 	if in.bound == "" || in.lfts != "" || in.bounding != (bounding{}) {
 		var err error
-		if list, err = in.bounding.find(ctx, a, f, r); err != nil {
+		if list, err = in.bounding.find(ctx, a, tables, r); err != nil {
 			return err
 		}
 	}
@@ -69,9 +74,13 @@ func (a *app) checkBounds(ctx context.Context, in *audit, f *fabric.Fabric, r *v
 			return err
 		}
 		for _, c := range proofs {
-			if err := c.Check(f); err != nil {
+			err := c.Check(f)
+			if err != nil {
 				r.Add(verify.Finding{Rule: verify.BoundRule, Severity: verify.Error, Message: err.Error(), Count: 1})
 				continue
+			}
+			if rank, err := c.Ranks(f); err == nil && tables.Tables != nil && !bound.Keeps(f, tables.Tables, rank) {
+				continue // it is about other tables
 			}
 			load, _ := c.Bound.Float64()
 			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Certificate: c})

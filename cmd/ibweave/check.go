@@ -318,6 +318,13 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		return nil, err
 	}
 	x.result = verify.Unverified(x.fabric)
+	if in.compiled != nil {
+		if order, listed := in.compiled.Find(outdir.OrderName); listed {
+			if x.options.Order, err = a.readOrder(order, x.fabric); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if x.tables != nil {
 		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, &x.options); err != nil {
 			return nil, err
@@ -333,7 +340,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		in.findings, in.undecided = append(in.findings, findings...), append(in.undecided, undecided...)
 	}
 	if x.tables != nil || in.bound != "" || in.write != "" {
-		if err := a.checkBounds(ctx, in, x.fabric, x.result); err != nil {
+		if err := a.checkBounds(ctx, in, &lft.Routing{Fabric: x.fabric, Tables: x.tables, Order: x.options.Order}, x.result); err != nil {
 			return nil, err
 		}
 	}

@@ -441,7 +441,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
 	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
-	bounds, err := c.bounding.find(ctx, a, r.Routing.Fabric, r.Verify)
+	bounds, err := c.bounding.find(ctx, a, r.Routing, r.Verify)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ type Options struct {
 	// it, a default search is left out.
 	Load float64
 	// Order is the place of each switch in an up*/down* order, 0 on top, which says what ports are
-	// legal; nil for none.
+	// legal. What is no order of all switches, see IsOrder, counts as none.
 	Order []int32
 }
 
@@ -78,7 +78,7 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 		if shortest, err = w.improve(ctx, shortest, newWays(w, ShortestPaths, nil), rounds); err != nil {
 			return nil, err
 		}
-		if opt.Order != nil {
+		if IsOrder(f, opt.Order) {
 			legal.improve(best)
 			if legal, err = w.improve(ctx, legal, newWays(w, LegalPaths, opt.Order), rounds); err != nil {
 				return nil, err

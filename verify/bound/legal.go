@@ -9,7 +9,7 @@ import (
 )
 
 // LegalPorts says by PortID which channels between switches packets to the hosts of switch t may
-// take, by the rank of each switch in an up*/down* order, 0 on top: see the head of the package.
+// take, by the rank of each switch in an up*/down* order, see IsOrder and the head of the package.
 // It takes O(channels).
 func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 	legal := make([]bool, f.NumPorts())
@@ -42,6 +42,18 @@ func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 		}
 	}
 	return legal
+}
+
+// IsOrder says whether ranks are those of an order of the switches of f: each from 0 on once.
+func IsOrder(f *fabric.Fabric, rank []int32) bool {
+	seen := make([]bool, f.NumSwitches())
+	for _, r := range rank {
+		if r < 0 || int(r) >= len(seen) || seen[r] {
+			return false
+		}
+		seen[r] = true
+	}
+	return len(rank) == len(seen)
 }
 
 // switchesByRank is the switches in their order.
