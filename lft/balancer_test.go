@@ -2,8 +2,10 @@ package lft_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
+	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -69,6 +71,36 @@ func TestSpreadFatTree(t *testing.T) {
 				t.Errorf("%d routes on the most loaded link, want %d to %d", got, bound, bound*test.percent/100)
 			}
 		})
+	}
+}
+
+// TestMerge: routes to one LID that meet early leave more bandwidth to pairs of ports than
+// routes that take a next hop at random.
+func TestMerge(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
+	f, tables, _ := routed(t, f, err)
+	random := tables.Clone()
+	rng := rand.New(rand.NewPCG(1, 2))
+	list := lft.ShortestNextHops(f)
+	for _, p := range f.CAPorts() {
+		var h lft.NextHops
+		if err := list(f.PeerSwitch(p), &h); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range h.Switches {
+			ports := h.Ports(i)
+			random.Row(s)[f.LID(p)] = f.Num(ports[rng.IntN(len(ports))])
+		}
+	}
+	bandwidth := func(tables *lft.Tables) float64 {
+		q, err := quality.Measure(context.Background(), f, tables, quality.Options{Bisections: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Bisection.Mean
+	}
+	if ours, theirs := bandwidth(tables), bandwidth(random); ours < 1.05*theirs {
+		t.Errorf("bisection bandwidth %.3f; at random it is %.3f", ours, theirs)
 	}
 }
 

@@ -394,3 +394,7 @@ func (l *Incremental) pathCost(u int32, num fabric.PortNum, lid, t int32, more i
 		num = l.entry(u, lid)
 	}
 }
+
+// cube keeps the compiler from fusing its multiplications with an addition, which would
+// make the result depend on the processor.
+func cube(load float64) float64 { return float64(load * load * load) }

@@ -52,24 +52,24 @@ func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop 
 
 // Route grows the order from opt.Roots, or takes that of ChooseOrder, and
 // spreads each destination over the ports that are equally near it. It takes
-// O(channels) for each destination switch, and the time of lft.Balancer.
+// O(channels) for each destination switch, and the time of lft.Balance.
 func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	d, err := chooseDirections(ctx, f, opt.Roots)
 	if err != nil {
 		return nil, err
 	}
 	parent := d.findParents()
-	return d.route(ctx, e.Name(), f, lft.NewBalancer(f, nil), func() func(fabric.NodeID, *lft.Placement) bool {
+	return d.route(ctx, e.Name(), f, func() lft.ListNextHops {
 		x := newSpamPaths(d, parent)
 		sort := lft.NewByDistance(d.near)
-		return func(t fabric.NodeID, p *lft.Placement) bool {
+		return func(t fabric.NodeID, h *lft.NextHops) error {
 			if !x.growTo(d.order.Rank[t]) {
-				return false
+				return errTooLong(e)
 			}
 			for _, r := range sort.FarthestFirst(x.hops) {
-				p.Place(d.order.Switch[r], x.ports(int32(r)))
+				h.Add(d.order.Switch[r], x.ports(int32(r))...)
 			}
-			return true
+			return nil
 		}
 	})
 }

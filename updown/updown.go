@@ -18,7 +18,6 @@ package updown
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -53,66 +52,31 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	s := lft.NewBalancer(f, d.equivalentSwitches())
-	near := make([]fabric.NodeID, len(s.Near())) // by rank
-	for i, u := range s.Near() {
-		near[i] = fabric.NodeID(d.order.Rank[u])
-	}
-	return d.route(ctx, e.Name(), f, s, func() func(fabric.NodeID, *lft.Placement) bool {
+	return d.route(ctx, e.Name(), f, func() lft.ListNextHops {
 		tree := newTree(d)
-		tree.sort = lft.NewByDistance(near)
-		return tree.placeDestination
+		return func(t fabric.NodeID, h *lft.NextHops) error {
+			if !tree.growTo(t) {
+				return errTooLong(e)
+			}
+			for _, r := range tree.sort.FarthestFirst(tree.hops) {
+				h.Add(d.order.Switch[r], tree.ports(int32(r))...)
+			}
+			return nil
+		}
 	})
 }
 
-// route balances the routes of an engine over its ports. newGrow is called once for each
-// worker and gives the function that places one destination; it returns false if a path
-// is longer than 254 links.
-func (d *directions) route(ctx context.Context, engine string, f *fabric.Fabric, s *lft.Balancer, newGrow func() func(fabric.NodeID, *lft.Placement) bool) (*lft.Routing, error) {
-	var tooLong atomic.Bool
-	err := s.Run(ctx, func() func(fabric.NodeID, *lft.Placement) {
-		grow := newGrow()
-		return func(t fabric.NodeID, p *lft.Placement) {
-			if !grow(t, p) {
-				tooLong.Store(true)
-			}
-		}
-	})
+// route balances the routes of an engine over its next hops.
+func (d *directions) route(ctx context.Context, engine string, f *fabric.Fabric, newList func() lft.ListNextHops) (*lft.Routing, error) {
+	tables, err := lft.Balance(ctx, f, newList)
 	if err != nil {
 		return nil, err
 	}
-	if tooLong.Load() {
-		return nil, &lft.DomainError{Engine: engine, Reason: fmt.Sprintf("a path has more than %d links", fabric.Unreachable-1)}
-	}
-	return &lft.Routing{Engine: engine, Fabric: f, Tables: s.Tables(), Order: d.order.Rank}, nil
+	return &lft.Routing{Engine: engine, Fabric: f, Tables: tables, Order: d.order.Rank}, nil
 }
 
-// placeDestination places all switches for destination t. It returns false if a path is
-// longer than 254 links.
-func (x *tree) placeDestination(t fabric.NodeID, p *lft.Placement) bool {
-	if !x.growTo(t) {
-		return false
-	}
-	switches := x.d.order.Switch
-	if p.Single() {
-		for r, h := range x.hops {
-			if h != 0 && h != fabric.Unreachable {
-				p.PlaceOnly(switches[r], x.anyPort(int32(r), p.Turn()))
-			}
-		}
-		return true
-	}
-	var last *choice
-	for _, r := range x.sort.FarthestFirst(x.hops) {
-		_, which, _ := x.side(int32(r))
-		if which == last {
-			p.PlaceEquivalent(switches[r], x.ports(int32(r)))
-		} else {
-			p.Place(switches[r], x.ports(int32(r)))
-		}
-		last = which
-	}
-	return true
+func errTooLong(e lft.Engine) error {
+	return &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf("a path has more than %d links", fabric.Unreachable-1)}
 }
 
 // directions is the switch graph by rank, upward and downward channels apart.
@@ -173,16 +137,6 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 		d.near = append(d.near, fabric.NodeID(r))
 	}
 	return d
-}
-
-// equivalentSwitches tells the switches apart, by NodeID, that have other channels up or other
-// channels down.
-func (d *directions) equivalentSwitches() []int32 {
-	class := make([]int32, len(d.order.Rank))
-	for s, r := range d.order.Rank {
-		class[s] = d.up.class[r]*int32(d.down.classes) + d.down.class[r]
-	}
-	return class
 }
 
 // tree is the paths to one destination switch: scratch of one worker. It
@@ -321,21 +275,4 @@ func (x *tree) findChoice(to []int32, hops []uint8, want uint8) choice {
 		x.index = x.index[:from]
 	}
 	return choice{true, int32(from), int32(len(x.index))}
-}
-
-// anyPort is the number of one of ports: the first from a start that turn decides.
-func (x *tree) anyPort(r int32, turn int) fabric.PortNum {
-	c, which, hops := x.side(r)
-	if !which.known {
-		to := c.ranksFrom(r)
-		want := x.hops[r] - 1
-		i := int32(uint32(turn) % uint32(len(to)))
-		for hops[to[i]] != want {
-			if i++; int(i) == len(to) {
-				i = 0
-			}
-		}
-		*which = choice{known: true, from: i}
-	}
-	return c.num[c.first[r]+which.from]
 }

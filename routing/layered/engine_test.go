@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -149,29 +148,6 @@ func TestLanes(t *testing.T) {
 				tc.name, vls, n, v.Unicast.NonMinimal, tc.vls, tc.busiest, r.Notes)
 		}
 		t.Logf("%s: %d VLs, %d routes", tc.name, vls, n)
-	}
-}
-
-// Routes to one LID that come together leave more bandwidth to pairs of ports than
-// routes that part, and the busiest link is none the worse for it.
-func TestGather(t *testing.T) {
-	f := withLIDs(t, 0)(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3}))
-	r, _, _ := routed(t, f, lft.Options{})
-	m, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	figures := func(tables *lft.Tables) *quality.Result {
-		q, err := quality.Measure(context.Background(), f, tables, quality.Options{Bisections: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return q
-	}
-	ours, theirs := figures(r.Tables), figures(m.Tables)
-	if ours.Bisection.Mean < 1.05*theirs.Bisection.Mean || float64(ours.Links.Max) > 1.1*float64(theirs.Links.Max) {
-		t.Errorf("bisection bandwidth %.3f, busiest link %d; minhop has %.3f and %d",
-			ours.Bisection.Mean, ours.Links.Max, theirs.Bisection.Mean, theirs.Links.Max)
 	}
 }
 

@@ -1,0 +1,96 @@
+package lft
+
+import "github.com/ibweave/ibweave/fabric"
+
+// NextHops are the output ports that an engine allows towards one destination switch. The
+// paths over them have no loop.
+type NextHops struct {
+	// Switches lists the switches that reach the destination, which is not among them. Each
+	// comes before the switches that its ports lead to.
+	Switches []fabric.NodeID
+	start    []int32 // by index in Switches: its part of ports; one more at the end
+	ports    []fabric.PortID
+}
+
+// ListNextHops lists the next hops to switch t in h, which is empty. It does the same each
+// time it is called for t, and belongs to one goroutine.
+type ListNextHops func(t fabric.NodeID, h *NextHops) error
+
+// Add puts the ports of a switch at the end; it copies them. There is at least one.
+func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortID) {
+	if len(h.start) == 0 {
+		h.start = append(h.start, 0)
+	}
+	h.Switches = append(h.Switches, s)
+	h.ports = append(h.ports, ports...)
+	h.start = append(h.start, int32(len(h.ports)))
+}
+
+// Ports lists the ports of the switch with an index in Switches.
+func (h *NextHops) Ports(i int) []fabric.PortID { return h.ports[h.start[i]:h.start[i+1]] }
+
+// find is the index in ports of a port of the i-th switch.
+func (h *NextHops) find(i int, c fabric.PortID) int32 {
+	at := h.start[i]
+	for h.ports[at] != c {
+		at++
+	}
+	return at
+}
+
+// Reset empties h.
+func (h *NextHops) Reset() { h.Switches, h.start, h.ports = h.Switches[:0], h.start[:0], h.ports[:0] }
+
+// ShortestNextHops lists all ports that lead nearer.
+func ShortestNextHops(f *fabric.Fabric) ListNextHops {
+	dist := f.Distances()
+	sort := NewByDistance(f.Switches())
+	return func(t fabric.NodeID, h *NextHops) error {
+		to := dist.To(t)
+		for _, s := range sort.FarthestFirst(to) {
+			ports, next := f.SwitchLinks(s)
+			from := len(h.ports)
+			for i, v := range next {
+				if to[v]+1 == to[s] {
+					h.ports = append(h.ports, ports[i])
+				}
+			}
+			nearer := h.ports[from:]
+			h.ports = h.ports[:from]
+			h.Add(s, nearer...)
+		}
+		return nil
+	}
+}
+
+// ByDistance sorts switches by their distance to a destination, again and
+// again without allocating.
+type ByDistance struct {
+	list   []fabric.NodeID
+	sorted []fabric.NodeID
+}
+
+// NewByDistance is for the switches of list, which it keeps.
+func NewByDistance(list []fabric.NodeID) *ByDistance {
+	return &ByDistance{list: list, sorted: make([]fabric.NodeID, len(list))}
+}
+
+// FarthestFirst lists the switches with a distance from 1 to MaxHops, the
+// greatest first, equal ones as in the list of NewByDistance. The result is
+// good until the next call.
+func (b *ByDistance) FarthestFirst(dist []uint8) []fabric.NodeID {
+	var start [257]int32 // start[i]: where distance 255-i begins, then goes on
+	for _, d := range dist {
+		start[256-int(d)]++
+	}
+	unreachable, end := start[1], int32(len(dist))-start[256]
+	for i := 1; i < len(start); i++ {
+		start[i] += start[i-1]
+	}
+	for _, u := range b.list {
+		at := &start[255-int(dist[u])]
+		b.sorted[*at] = u
+		*at++
+	}
+	return b.sorted[unreachable:end]
+}

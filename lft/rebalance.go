@@ -1,0 +1,235 @@
+package lft
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+const (
+	// Passes of rebalance end when the greatest load is within 1/rebalanceDone of its known
+	// lower bound, after maxPasses, after patience passes without a smaller greatest load, or when
+	// they have weighed rebalanceWork channels.
+	rebalanceDone = 128
+	maxPasses     = 16
+	patience      = 3
+	rebalanceWork = 1 << 24
+)
+
+// rebalancer takes routes off the busiest channels. It is the scratch of rebalance.
+type rebalancer struct {
+	*chooser
+	*destination
+	list  ListNextHops
+	limit uint64
+	busy  []bool // by index in hops.Switches: the path to the current LID has a channel above limit
+	work  int    // channels weighed
+}
+
+// rebalance takes routes off the busiest channels. Each pass has a limit between the
+// greatest load and its known lower bound, and goes through the LIDs with a path that has a
+// channel above it. Switch after switch, the farthest first, it moves the routes on such
+// paths to where the squares of the loads above the limit grow least in sum. All other
+// routes stay, so that routes to a LID still merge. The tables of the best pass remain.
+func (b *balancer) rebalance(ctx context.Context) error {
+	r := &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, b.fab.NumSwitches()+1)}
+	high := slices.Max(b.load)
+	low := min(b.boundLoad(), high)
+	var best *Tables
+	bestLoad := slices.Clone(b.load)
+	for pass, worse := 0, 0; pass < maxPasses && worse < patience && high > low+low/rebalanceDone && r.work < rebalanceWork; pass++ {
+		r.limit = low + (high-low)/2
+		if err := r.pass(ctx); err != nil {
+			return err
+		}
+		most := slices.Max(b.load)
+		if most > r.limit && most-r.limit > (high-r.limit)/2 { // the limit was too low
+			low = r.limit
+		}
+		worse++
+		if most < high {
+			high, worse = most, 0
+			best = b.tables.Clone()
+			copy(bestLoad, b.load)
+		}
+	}
+	if best != nil {
+		b.tables = best
+		b.load = bestLoad
+	}
+	return ctx.Err()
+}
+
+// pass goes through all LIDs once.
+func (r *rebalancer) pass(ctx context.Context) error {
+	b := r.balancer
+	busy := r.listBusyLIDs()
+	for i := range r.jobs {
+		j := &r.jobs[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		listed := false
+		for _, lid := range j.lids {
+			if !busy[lid] || r.work > rebalanceWork {
+				continue
+			}
+			if !listed {
+				if err := r.set(b, r.list, j); err != nil {
+					return err
+				}
+				listed = true
+			}
+			r.moveLID(lid)
+		}
+	}
+	return nil
+}
+
+// listBusyLIDs marks the LIDs with an entry for a channel above the limit.
+func (r *rebalancer) listBusyLIDs() []bool {
+	busy := make([]bool, int(r.fab.MaxLID())+1)
+	for s := range fabric.NodeID(r.fab.NumSwitches()) {
+		ports, _ := r.fab.SwitchLinks(s)
+		var above [256]bool
+		some := false
+		for _, c := range ports {
+			if r.load[c] > r.limit {
+				above[r.num[c]], some = true, true
+			}
+		}
+		if !some {
+			continue
+		}
+		for lid, num := range r.tables.Row(s) {
+			if above[num] {
+				busy[lid] = true
+			}
+		}
+	}
+	return busy
+}
+
+// moveLID moves routes to one LID.
+func (r *rebalancer) moveLID(lid fabric.LID) {
+	h := &r.hops
+	n := len(h.Switches)
+	r.busy[n] = false
+	some := false
+	for i, s := range slices.Backward(h.Switches) {
+		at := h.find(i, r.fab.Port(s, r.tables.Row(s)[lid]))
+		r.choice[i] = at
+		r.busy[i] = r.load[h.ports[at]] > r.limit || r.busy[r.next[at]]
+		some = some || r.busy[i] && r.hosts[s] > 0
+	}
+	if !some {
+		return
+	}
+	for i, s := range h.Switches {
+		r.arriving[i] = uint64(r.hosts[s])
+	}
+	for i, s := range h.Switches {
+		n := r.arriving[i]
+		if n == 0 {
+			continue
+		}
+		if ports := h.Ports(i); r.busy[i] && len(ports) > 1 && r.maxLoad(r.choice[i]) > r.limit {
+			if c := r.bestMove(i, n, int(lid)); c != r.choice[i] {
+				r.choice[i] = c
+				r.tables.Row(s)[lid] = r.num[h.ports[c]]
+			}
+		}
+		r.arriving[r.next[r.choice[i]]] += n
+	}
+}
+
+// bestMove moves the n routes of the i-th switch from its choice to the best of its next hops:
+// where the cost grows least, of equal ones that with the least sum of loads, the choice
+// itself, or the first from turn on.
+func (r *rebalancer) bestMove(i int, n uint64, turn int) int32 {
+	from, count := r.hops.start[i], int(r.hops.start[i+1]-r.hops.start[i])
+	best := r.choice[i]
+	r.addPath(best, -n)
+	least, sum := r.growCost(best, n)
+	for k := range count {
+		at := from + int32((turn+k)%count)
+		if at == r.choice[i] {
+			continue
+		}
+		if x, y := r.growCost(at, n); x < least || x == least && y < sum {
+			best, least, sum = at, x, y
+		}
+	}
+	r.addPath(best, n)
+	return best
+}
+
+// follow calls visit with each channel of the path that begins with a next hop, by index in
+// hops.ports.
+func (r *rebalancer) follow(at int32, visit func(c fabric.PortID)) {
+	for {
+		visit(r.hops.ports[at])
+		i := r.next[at]
+		if int(i) == len(r.hops.Switches) {
+			return
+		}
+		at = r.choice[i]
+	}
+}
+
+// maxLoad is the greatest load on the path by a next hop.
+func (r *rebalancer) maxLoad(at int32) (most uint64) {
+	r.follow(at, func(c fabric.PortID) { most = max(most, r.load[c]) })
+	return most
+}
+
+// addPath adds n routes to the loads on the path by a next hop, or takes them off when given -n.
+func (r *rebalancer) addPath(at int32, n uint64) {
+	r.follow(at, func(c fabric.PortID) { r.load[c] += n * r.unit[c] })
+}
+
+// growCost is how much the squares of the loads above the limit grow by n more routes on the
+// path by a next hop, and the sum of the loads on that path now.
+func (r *rebalancer) growCost(at int32, n uint64) (grow float64, sum uint64) {
+	r.follow(at, func(c fabric.PortID) {
+		r.work++
+		before := r.load[c]
+		after := before + n*r.unit[c]
+		sum += before
+		if after > r.limit {
+			a := float64(after - r.limit)
+			b := float64(max(before, r.limit) - r.limit)
+			grow += float64(a*a) - float64(b*b)
+		}
+	})
+	return grow, sum
+}
+
+// boundLoad is a lower bound of the greatest load: the routes from and to the hosts of
+// each switch, in its component of the fabric, divided among its channels.
+func (b *balancer) boundLoad() (most uint64) {
+	const one = 1 << 30
+	lids := make([]uint64, len(b.hosts))
+	for i := range b.jobs {
+		lids[b.jobs[i].t] += uint64(len(b.jobs[i].lids))
+	}
+	components := b.fab.Components()
+	lidsOf, hostsOf := make([]uint64, len(components.List)), make([]uint64, len(components.List))
+	for s, c := range components.Of {
+		lidsOf[c] += lids[s]
+		hostsOf[c] += uint64(b.hosts[s])
+	}
+	for s, h := range b.hosts {
+		c := components.Of[s]
+		var room uint64
+		ports, _ := b.fab.SwitchLinks(fabric.NodeID(s))
+		for _, p := range ports {
+			room += one / b.unit[p]
+		}
+		if room > 0 {
+			most = max(most, lids[s]*(hostsOf[c]-uint64(h))*one/room, uint64(h)*(lidsOf[c]-lids[s])*one/room)
+		}
+	}
+	return most
+}
