@@ -47,15 +47,15 @@ func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bis
 	}
 	b := &Bisection{Bisections: opt.Bisections, Seed: opt.Seed, Routes: half, Lost: lostOf(trials)}
 	b.means = bandwidths(trials)
-	b.Mean, b.Low, b.High = interval(b.means)
+	b.Mean, b.Low, b.High = Interval(b.means)
 	b.Low, b.High = max(b.Low, 0), min(b.High, 1)
 	b.Least, b.Most = slices.Min(b.means), slices.Max(b.means)
 	return b, nil
 }
 
-// interval is the mean of some numbers and its 95 % confidence interval by Student's t;
+// Interval is the mean of some numbers and its 95 % confidence interval by Student's t;
 // of one number the interval is the number.
-func interval(x []float64) (mean, low, high float64) {
+func Interval(x []float64) (mean, low, high float64) {
 	mean = stat.Mean(x, nil)
 	n := len(x)
 	if n < 2 {
@@ -97,7 +97,7 @@ func (b *Bisection) Against(reference *Bisection) *Difference {
 		more[i] = x - reference.means[i]
 	}
 	d := Difference{Verdict: Alike}
-	d.Mean, d.Low, d.High = interval(more)
+	d.Mean, d.Low, d.High = Interval(more)
 	switch {
 	case d.High < -Margin:
 		d.Verdict = Worse

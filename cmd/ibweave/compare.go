@@ -28,6 +28,7 @@ type contest struct {
 	engines []string
 	lfts    []string
 	against string // name of the contender that others are compared with
+	damage  damage
 	quality quality.Options
 }
 
@@ -74,17 +75,33 @@ this interval lies below -0.5 points.
 
 All-to-all, random permutations and shifts are traffic of all ports at once. Their
 figure is the greatest load of a cable: routes on it at the same time, times the rate of
-the fastest cable over its own; 1 is what a crossbar would do. See docs/quality.md.`,
+the fastest cable over its own; 1 is what a crossbar would do. See docs/quality.md.
+
+ENGINE is one of ours, or opensm:NAME for an engine of OpenSM, which then runs on ibsim:
+opensm:minhop, opensm:updn, opensm:ftree, opensm:dfsssp, opensm:nue, opensm:lash.
+
+--damage measures the same on fabrics of which 1, 3, 5 and 10 % of the cables between
+switches are gone at random, or of the switches without hosts, ten fabrics each. No host
+is cut off.`,
 		Example: `  ibweave compare -t fabric.txt -e updn,minhop,spam
   ibweave compare -t fabric.txt -e updn --lfts /var/log/opensm-lfts.dump
-  ibweave compare -t torus.txt -e xy,updn --format json`,
+  ibweave compare -t torus.txt -e xy,updn --format json
+  ibweave compare -t fabric.txt -e updn,opensm:updn --damage cables --svg damage.svg`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt, err := c.parse(cmd)
 			if err != nil {
 				return err
 			}
-			s, err := a.compare(cmd.Context(), &c, opt)
+			in := audit{topology: c.topology, lfts: c.topology, lenient: c.lenient} // lfts for what the topology leaves undecided
+			f, err := a.contestFabric(&c, &in, &opt)
+			if err != nil {
+				return err
+			}
+			if c.damage.kind != "" {
+				return a.compareDamaged(cmd.Context(), &c, f, opt)
+			}
+			s, err := a.compare(cmd.Context(), &c, f, opt, in.undecided)
 			if err != nil {
 				return err
 			}
@@ -108,6 +125,10 @@ the fastest cable over its own; 1 is what a crossbar would do. See docs/quality.
 	flags.IntVar(&c.quality.Permutations, "permutations", quality.DefaultPermutations, "random permutations to try, `N`; 0 for none")
 	flags.IntVar(&c.quality.Shifts, "shifts", quality.DefaultShifts, "shifts to try, at most `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses bisections, permutations and, where there are too many, shifts")
+	flags.StringVar(&c.damage.kind, "damage", "", "compare on fabrics of which random `cables` or switches are gone")
+	flags.Float64SliceVar(&c.damage.percents, "percent", []float64{1, 3, 5, 10}, "how many are gone, in percent, `P,..`")
+	flags.IntVar(&c.damage.samples, "samples", 10, "fabrics for each percentage, `N`")
+	flags.StringVar(&c.damage.svg, "svg", "", "write a picture of the figures by damage, `FILE`")
 	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`; 0 for none")
 	return cmd
 }
@@ -133,6 +154,9 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 			return opt, usagef("--%s %d: want 0 or more", flag, n)
 		}
 	}
+	if err := c.damage.parse(c); err != nil {
+		return opt, err
+	}
 	return opt, oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...)
 }
 
@@ -146,36 +170,35 @@ func (c *contest) checkAll(s *standings) error {
 	return nil
 }
 
-// compare fills in all columns.
-func (a *app) compare(ctx context.Context, c *contest, opt compile.Options) (*standings, error) {
-	engines := make([]*compile.Engine, len(c.engines))
-	for i, name := range c.engines {
-		var err error
-		if engines[i], err = compile.EngineByName(name); err != nil {
+// contestFabric reads the fabric of all columns.
+func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabric.Fabric, error) {
+	for _, name := range c.engines {
+		if strings.HasPrefix(name, openSMPrefix) {
+			continue
+		}
+		if _, err := compile.EngineByName(name); err != nil {
 			return nil, &usageError{err}
 		}
 	}
-	in := audit{topology: c.topology, lfts: c.topology, lenient: c.lenient} // lfts for what the topology leaves undecided
-	f, err := a.fabricOf(&in)
+	f, err := a.fabricOf(in)
 	if err != nil {
 		return nil, err
 	}
 	if f.NumSwitches() == 0 {
 		return nil, inputf("%s has no switch, so there are no tables to compare", c.topology)
 	}
-	if opt.Route.Roots, err = a.switches(f, "--roots", c.roots); err != nil {
+	opt.Route.Roots, err = a.switches(f, "--roots", c.roots)
+	return f, err
+}
+
+// compare fills in all columns of f, whose topology leaves something undecided.
+func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options, undecided []verify.Undecided) (*standings, error) {
+	s := &standings{Version: version}
+	if err := a.contendByEngines(ctx, c, s, f, opt); err != nil {
 		return nil, err
 	}
-	s := &standings{Version: version}
-	for _, e := range engines {
-		x, err := a.contendByEngine(ctx, c, f, e, opt)
-		if err != nil {
-			return nil, err
-		}
-		s.Contenders = append(s.Contenders, x)
-	}
 	for _, name := range c.lfts {
-		x, err := a.contendByFile(ctx, c, f, name, in.undecided)
+		x, err := a.contendByFile(ctx, c, f, name, undecided)
 		if err != nil {
 			return nil, err
 		}
@@ -183,9 +206,7 @@ func (a *app) compare(ctx context.Context, c *contest, opt compile.Options) (*st
 	}
 	names := make(map[string]int)
 	for _, x := range s.Contenders {
-		if names[x.Name]++; x.Verify != nil {
-			s.Fabric = x.Verify.Fabric
-		}
+		names[x.Name]++
 	}
 	for _, x := range s.Contenders {
 		if names[x.Name] > 1 && x.File != "" {
@@ -195,15 +216,38 @@ func (a *app) compare(ctx context.Context, c *contest, opt compile.Options) (*st
 	return s, s.compareWith(c.against)
 }
 
-// compareWith fills in the differences of bandwidth to a reference, "" for the first that
+// contendByEngines fills in the columns of the engines.
+func (a *app) contendByEngines(ctx context.Context, c *contest, s *standings, f *fabric.Fabric, opt compile.Options) error {
+	for _, name := range c.engines {
+		var x *contender
+		var err error
+		if engine, is := strings.CutPrefix(name, openSMPrefix); is {
+			x, err = a.contendByOpenSM(ctx, c, f, engine, opt)
+		} else {
+			x, err = a.contendByEngine(ctx, c, f, name, opt)
+		}
+		if err != nil {
+			return err
+		}
+		s.Contenders = append(s.Contenders, x)
+	}
+	return nil
+}
+
+// compareWith fills in the counts of the fabric, and the differences of bandwidth to a reference, "" for the first that
 // routes the fabric.
 func (s *standings) compareWith(name string) error {
-	i := slices.IndexFunc(s.Contenders, func(x *contender) bool { return x.Quality != nil && (name == "" || x.Name == name) })
-	if i < 0 {
-		if name == "" {
-			return nil
+	for _, x := range s.Contenders {
+		if x.Verify != nil {
+			s.Fabric = x.Verify.Fabric
 		}
+	}
+	i := slices.IndexFunc(s.Contenders, func(x *contender) bool { return x.Name == name || name == "" && x.Quality != nil })
+	if i < 0 && name != "" {
 		return usagef("--against %q: want one of the columns, %s", name, text.List(s.names(), "and"))
+	}
+	if i < 0 || s.Contenders[i].Quality == nil {
+		return nil
 	}
 	reference := s.Contenders[i]
 	for _, x := range s.Contenders {
@@ -216,19 +260,21 @@ func (s *standings) compareWith(name string) error {
 	return nil
 }
 
-// names are those of all columns with tables.
+// names are those of all columns.
 func (s *standings) names() []string {
 	var list []string
 	for _, x := range s.Contenders {
-		if x.Quality != nil {
-			list = append(list, x.Name)
-		}
+		list = append(list, x.Name)
 	}
 	return list
 }
 
 // contendByEngine routes f.
-func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, e *compile.Engine, opt compile.Options) (*contender, error) {
+func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, name string, opt compile.Options) (*contender, error) {
+	e, err := compile.EngineByName(name)
+	if err != nil {
+		return nil, &usageError{err}
+	}
 	x := &contender{Name: e.Name()}
 	r, err := a.runEngine(ctx, f, e, opt, func(stage string) string { return e.Name() + ": " + stage })
 	var outside *lft.DomainError

@@ -9,7 +9,7 @@ import (
 
 // Remaining is what a subnet manager sees of f when cables are gone, each named by one
 // of its ports: the largest connected part of what is left, of equal ones that with the
-// lowest NodeID. All that is there has the LIDs that it has in f. A switch that is dead is
+// lowest NodeID. All that is there has the LIDs and kinds that it has in f. A switch that is dead is
 // one without cables.
 func Remaining(f *fabric.Fabric, cables ...fabric.PortID) (*fabric.Fabric, error) {
 	g := f.Without(cables...)
@@ -48,7 +48,18 @@ func Remaining(f *fabric.Fabric, cables ...fabric.PortID) (*fabric.Fabric, error
 			}
 		}
 	}
-	return b.Build()
+	rest, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	var kinds []fabric.KindRule
+	for n := fabric.NodeID(rest.NumSwitches()); int(n) < rest.NumNodes(); n++ {
+		if was, _ := f.NodeByGUID(rest.Node(n).GUID); rest.Kind(n) != f.Kind(was) {
+			kinds = append(kinds, fabric.KindRule{Kind: f.Kind(was), Pattern: rest.Node(n).GUID.String()})
+		}
+	}
+	rest, _ = rest.WithKinds(kinds)
+	return rest, nil
 }
 
 // largestPart is the nodes of the connected part with most nodes.

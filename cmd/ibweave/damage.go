@@ -1,0 +1,344 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/ibweave/ibweave/audit/quality"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// damage is what compare --damage takes away.
+type damage struct {
+	kind     string // of damages, "" for none
+	percents []float64
+	samples  int
+	svg      string // file; "" for none
+}
+
+// damages are the kinds of damage: what may be gone, and the fabric without n of them.
+var damages = map[string]struct {
+	of   string
+	all  func(f *fabric.Fabric) int
+	drop func(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error)
+}{
+	"cables":   {"cables between switches", countSwitchCables, gen.DropLinks},
+	"switches": {"switches without hosts", func(f *fabric.Fabric) int { return len(gen.WithoutHosts(f)) }, gen.DropSwitches},
+}
+
+// countSwitchCables counts cables between switches.
+func countSwitchCables(f *fabric.Fabric) int {
+	ends := 0
+	for _, s := range f.Switches() {
+		ports, _ := f.SwitchLinks(s)
+		ends += len(ports)
+	}
+	return ends / 2
+}
+
+// damaged is the JSON document of compare --damage.
+type damaged struct {
+	Version string `json:"version"`
+	Damage  string `json:"damage"` // cables or switches
+	Of      int    `json:"of"`     // how many of them there are
+	// Levels begin with the whole fabric, of one sample.
+	Levels []damageLevel `json:"levels"`
+}
+
+// damageLevel is samples with the same damage.
+type damageLevel struct {
+	Percent float64        `json:"percent"`
+	Gone    int            `json:"gone"`
+	Samples []damageSample `json:"samples"`
+}
+
+// damageSample is a fabric with its columns.
+type damageSample struct {
+	Seed uint64 `json:"seed"` // of the damage
+	*standings
+}
+
+// parse sees that the flags make sense.
+func (d *damage) parse(c *contest) error {
+	switch {
+	case d.kind == "":
+		return nil
+	case damages[d.kind].drop == nil:
+		return usagef("--damage %q: want cables or switches", d.kind)
+	case len(c.lfts) > 0:
+		return usagef("--lfts has tables of the whole fabric: --damage is for engines only")
+	case len(c.roots) > 0:
+		return usagef("--roots: they may be gone with --damage")
+	case d.samples < 1:
+		return usagef("--samples %d: want 1 or more", d.samples)
+	}
+	for _, p := range d.percents {
+		if !(p > 0 && p <= 100) {
+			return usagef("--percent %g: want more than 0 and at most 100", p)
+		}
+	}
+	return nil
+}
+
+// damage measures the columns on the whole fabric and on damaged ones.
+func (a *app) damage(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options) (*damaged, error) {
+	kind := damages[c.damage.kind]
+	d := &damaged{Version: version, Damage: c.damage.kind, Of: kind.all(f)}
+	for _, percent := range append([]float64{0}, c.damage.percents...) {
+		l := damageLevel{Percent: percent, Gone: int(math.Round(float64(d.Of) * percent / 100))}
+		samples := c.damage.samples
+		if percent == 0 {
+			samples = 1
+		} else {
+			l.Gone = max(l.Gone, 1)
+		}
+		for i := range samples {
+			seed := c.quality.Seed + uint64(i)
+			g, err := kind.drop(f, l.Gone, seed)
+			if err != nil {
+				return nil, inputf("%s: %g %%: %w", c.topology, percent, err)
+			}
+			s := &standings{Version: version}
+			if err := a.contendByEngines(ctx, c, s, g, opt); err != nil {
+				return nil, err
+			}
+			if err := s.compareWith(c.against); err != nil {
+				return nil, err
+			}
+			l.Samples = append(l.Samples, damageSample{seed, s})
+		}
+		d.Levels = append(d.Levels, l)
+	}
+	return d, nil
+}
+
+// damageFigure is a figure that is shown by damage.
+type damageFigure struct {
+	name, unit string
+	value      func(q *quality.Result) (x float64, known bool)
+	digits     int
+	most       bool // the worst is the most
+}
+
+var damageFigures = []damageFigure{
+	{"bisection bandwidth", "%", func(q *quality.Result) (float64, bool) {
+		if q.Bisection == nil {
+			return 0, false
+		}
+		return 100 * q.Bisection.Mean, true
+	}, 1, false},
+	{"all-to-all, greatest load", "routes", func(q *quality.Result) (float64, bool) { return q.AllToAll, true }, 0, true},
+	{"random permutations, median load", "routes", func(q *quality.Result) (float64, bool) {
+		if q.Permutations == nil {
+			return 0, false
+		}
+		return q.Permutations.Median, true
+	}, 1, true},
+	{"random permutations, 99th percentile", "routes", func(q *quality.Result) (float64, bool) {
+		if q.Permutations == nil {
+			return 0, false
+		}
+		return q.Permutations.P99, true
+	}, 1, true},
+	{"shifts, mean load", "routes", func(q *quality.Result) (float64, bool) {
+		if q.Shifts == nil {
+			return 0, false
+		}
+		return q.Shifts.Contention, true
+	}, 2, true},
+	{"shifts, greatest load", "routes", func(q *quality.Result) (float64, bool) {
+		if q.Shifts == nil {
+			return 0, false
+		}
+		return q.Shifts.Most, true
+	}, 1, true},
+}
+
+// summary is a figure of a column over the samples of a level.
+type damageSummary struct {
+	samples           int
+	mean, half, worst float64 // half of the 95 % interval of the mean
+}
+
+// sum sums up column i of a level.
+func (l *damageLevel) sum(i int, figure *damageFigure) (s damageSummary) {
+	var values []float64
+	for _, sample := range l.Samples {
+		if q := sample.Contenders[i].Quality; q != nil {
+			if x, known := figure.value(q); known {
+				values = append(values, x)
+			}
+		}
+	}
+	s.samples = len(values)
+	if s.samples == 0 {
+		return s
+	}
+	s.worst = values[0]
+	for _, x := range values {
+		if figure.most == (x > s.worst) {
+			s.worst = x
+		}
+	}
+	mean, _, high := quality.Interval(values)
+	s.mean, s.half = mean, high-mean
+	return s
+}
+
+// text is the tables for people: one for each figure.
+func (d *damaged) text(b *facts) {
+	whole := d.Levels[0].Samples[0]
+	fmt.Fprintf(b, "fabric: %s\n", counts(whole.Fabric.Switches, whole.Fabric.CAPorts, whole.Fabric.Links))
+	fmt.Fprintf(b, "gone: %s of %s; mean of %s, and the worst\n", d.percents(), text.CountGrouped(d.Of, d.noun(), d.noun()),
+		text.CountGrouped(len(d.Levels[len(d.Levels)-1].Samples), "sample", "samples"))
+	for i := range damageFigures {
+		figure := &damageFigures[i]
+		title := figure.name
+		if figure.unit == "%" {
+			title += ", %"
+		}
+		rows := [][]string{{title}}
+		for _, x := range whole.Contenders {
+			rows[0] = append(rows[0], x.Name)
+		}
+		for l := range d.Levels {
+			level := &d.Levels[l]
+			row := []string{level.name()}
+			for k := range whole.Contenders {
+				row = append(row, level.sum(k, figure).text(figure, l == 0))
+			}
+			rows = append(rows, row)
+		}
+		b.WriteByte('\n')
+		writeColumns(b, rows, 0)
+	}
+	d.writeFailures(b)
+}
+
+func (d *damaged) noun() string { return damages[d.Damage].of }
+
+// percents is all levels but the whole fabric.
+func (d *damaged) percents() string {
+	var list []string
+	for _, l := range d.Levels[1:] {
+		list = append(list, strconv.FormatFloat(l.Percent, 'g', -1, 64))
+	}
+	return text.List(list, "and") + " %"
+}
+
+func (l *damageLevel) name() string {
+	if l.Percent == 0 {
+		return "whole"
+	}
+	return fmt.Sprintf("%g %% (%s)", l.Percent, text.Grouped(l.Gone))
+}
+
+func (s damageSummary) text(figure *damageFigure, single bool) string {
+	if s.samples == 0 {
+		return "-"
+	}
+	mean := strconv.FormatFloat(s.mean, 'f', figure.digits, 64)
+	if single {
+		return mean
+	}
+	return mean + " / " + strconv.FormatFloat(s.worst, 'f', figure.digits, 64)
+}
+
+// writeFailures says which columns have no tables for some samples, or lost pairs.
+func (d *damaged) writeFailures(b *facts) {
+	for i, column := range d.Levels[0].Samples[0].Contenders {
+		all, refused, lost := 0, 0, 0
+		reason := ""
+		for _, l := range d.Levels {
+			for _, s := range l.Samples {
+				all++
+				switch x := s.Contenders[i]; {
+				case x.Refused != "":
+					refused++
+					reason = x.Refused
+				case x.Quality.Lost > 0:
+					lost++
+				}
+			}
+		}
+		if refused > 0 {
+			fmt.Fprintf(b, "\n%s cannot route %d of %d fabrics, which its means leave out: %s\n", column.Name, refused, all, reason)
+		}
+		if lost > 0 {
+			fmt.Fprintf(b, "\n%s loses pairs on %d of %d fabrics\n", column.Name, lost, all)
+		}
+	}
+}
+
+// chart is the picture: a panel for each figure.
+func (d *damaged) chart() *chart.Chart {
+	whole := d.Levels[0].Samples[0]
+	c := &chart.Chart{Title: fmt.Sprintf("%s, %s gone at random", counts(whole.Fabric.Switches, whole.Fabric.CAPorts, whole.Fabric.Links), d.noun())}
+	for i := range damageFigures {
+		figure := &damageFigures[i]
+		p := chart.Panel{
+			Title: figure.name, X: chart.Axis{Label: d.noun() + " gone", Unit: "%", Scale: chart.Linear}, Y: chart.Axis{Label: "mean", Unit: figure.unit, Scale: chart.Linear},
+		}
+		for k, column := range whole.Contenders {
+			curve := chart.Curve{Name: column.Name}
+			for l := range d.Levels {
+				if s := d.Levels[l].sum(k, figure); s.samples > 0 {
+					curve.Points = append(curve.Points, chart.Point{X: d.Levels[l].Percent, Y: s.mean, Half: s.half})
+				}
+			}
+			if curve.Points != nil {
+				p.Curves = append(p.Curves, curve)
+			}
+		}
+		if p.Curves != nil {
+			p.Y.Scale = scaleOf(p.Curves)
+			c.Panels = append(c.Panels, p)
+		}
+	}
+	return c
+}
+
+// scaleOf is a logarithm where the values differ much.
+func scaleOf(curves []chart.Curve) chart.Scale {
+	least, most := math.Inf(1), 0.0
+	for _, c := range curves {
+		for _, p := range c.Points {
+			least, most = min(least, p.Y), max(most, p.Y)
+		}
+	}
+	if least > 0 && most > 8*least {
+		return chart.Log2
+	}
+	return chart.Linear
+}
+
+// compareDamaged runs compare --damage.
+func (a *app) compareDamaged(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options) error {
+	d, err := a.damage(ctx, c, f, opt)
+	if err != nil {
+		return err
+	}
+	if c.damage.svg != "" {
+		if err := a.writeComplete(c.damage.svg, func(w io.Writer) error { return d.chart().SVG(w) }); err != nil {
+			return err
+		}
+	}
+	if err := c.print(a.stdout, d, d.text); err != nil {
+		return err
+	}
+	for _, l := range d.Levels {
+		for _, s := range l.Samples {
+			if err := c.checkAll(s.standings); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
