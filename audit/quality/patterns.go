@@ -75,11 +75,8 @@ const (
 	LIDOrder    = "lid"
 )
 
-// measureShifts tries shifts. Nil for a fabric with less than two ports to send to.
+// measureShifts tries shifts. Nil where there are less than two places.
 func (m *measurement) measureShifts(ctx context.Context, opt *Options) (*Shifts, error) {
-	if len(m.ends) < 2 {
-		return nil, nil
-	}
 	x := &Shifts{Order: LIDOrder}
 	order := slices.Clone(m.ends)
 	if opt.CAOrder != nil {
@@ -95,6 +92,9 @@ func (m *measurement) measureShifts(ctx context.Context, opt *Options) (*Shifts,
 		}
 	} else {
 		slices.SortFunc(order, func(a, b fabric.PortID) int { return int(m.f.LID(a)) - int(m.f.LID(b)) })
+	}
+	if len(order) < 2 {
+		return nil, nil
 	}
 	x.Places = len(order)
 	by := make([]int, len(order)-1)

@@ -323,6 +323,11 @@ func TestCrossbar(t *testing.T) {
 	if p := got.Permutations; p.Most != 0 || p.Bandwidth != 1 || got.AllToAll != 0 { // no cable between switches
 		t.Errorf("%+v, all-to-all %g", p, got.AllToAll)
 	}
+	for _, order := range [][]fabric.PortID{{}, r.Routing.Fabric.CAPorts()[:1]} {
+		if none := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Shifts: 2, CAOrder: order}).Shifts; none != nil {
+			t.Errorf("an order of %d places: %+v", len(order), none)
+		}
+	}
 	if s := got.Shifts; s.Most != 0 || s.Least != 1 || s.Shifts != 8 || s.Places != 9 {
 		t.Errorf("%+v", s)
 	}
@@ -454,14 +459,33 @@ func TestShiftsByWalking(t *testing.T) {
 	}
 }
 
-// TestIdeal: shifts of a full tree are free of contention with fattree, and not with updn.
+// hashed are tables of a full tree of two levels whose leaves choose spines by a hash of the LID.
+func hashed(f *fabric.Fabric, tables *lft.Tables) *lft.Tables {
+	tables = tables.Clone()
+	for i, p := range f.CAPorts() {
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			if ports, _ := f.SwitchLinks(s); s != f.CASwitches()[i] && len(f.HostsOn(s)) > 0 {
+				hash := uint64(f.LID(p)) * 0x9e3779b97f4a7c15 >> 40
+				tables.Row(s)[f.LID(p)] = f.Num(ports[hash%uint64(len(ports))])
+			}
+		}
+	}
+	return tables
+}
+
+// TestIdeal: shifts of a full tree are free of contention with fattree, and not where spines are
+// chosen by a hash.
 func TestIdeal(t *testing.T) {
-	f := must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))
-	for engine, ideal := range map[string]bool{"fattree": true, "updn": false} {
-		r := compiled(t, f, engine, 0).Routing
-		s := measure(t, r.Fabric, r.Tables, quality.Options{Shifts: 1000, CAOrder: r.CAOrder}).Shifts
-		if got := s.Most == 1 && s.Contention == 1 && s.Least == 1; got != ideal {
-			t.Errorf("%s: %+v", engine, s)
+	for _, levels := range []int{2, 3} {
+		r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: levels})), "fattree", 0).Routing
+		opt := quality.Options{Shifts: 1000, CAOrder: r.CAOrder}
+		if s := measure(t, r.Fabric, r.Tables, opt).Shifts; s.Most != 1 || s.Contention != 1 || s.Least != 1 {
+			t.Errorf("%d levels: %+v", levels, s)
+		}
+		if levels == 2 {
+			if s := measure(t, r.Fabric, hashed(r.Fabric, r.Tables), opt).Shifts; s.Most <= 1 || s.Least >= 1 {
+				t.Errorf("by a hash: %+v", s)
+			}
 		}
 	}
 }
@@ -469,12 +493,11 @@ func TestIdeal(t *testing.T) {
 // TestDifference: the interval of the paired difference is that of bandwidths bisection by
 // bisection, and only equal bisections are paired.
 func TestDifference(t *testing.T) {
-	f := must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))
-	of := func(engine string, seed uint64) *quality.Bisection {
-		r := compiled(t, f, engine, 0).Routing
-		return measure(t, r.Fabric, r.Tables, quality.Options{Bisections: 2000, Seed: seed}).Bisection
+	r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2})), "fattree", 0).Routing
+	of := func(tables *lft.Tables, seed uint64) *quality.Bisection {
+		return measure(t, r.Fabric, tables, quality.Options{Bisections: 2000, Seed: seed}).Bisection
 	}
-	good, bad := of("fattree", 1), of("updn", 1)
+	good, bad := of(r.Tables, 1), of(hashed(r.Fabric, r.Tables), 1)
 	d := bad.Against(good)
 	if d.Verdict != quality.Worse || math.Abs(d.Mean-(bad.Mean-good.Mean)) > 1e-12 || d.Low > d.Mean || d.High < d.Mean {
 		t.Errorf("%+v of %g and %g", d, bad.Mean, good.Mean)
@@ -485,10 +508,10 @@ func TestDifference(t *testing.T) {
 	if back := good.Against(bad); back.Verdict != quality.Better || back.Mean != -d.Mean {
 		t.Errorf("%+v, the other way round %+v", d, back)
 	}
-	if same := good.Against(of("fattree", 1)); same.Verdict != quality.Alike || same.Low != 0 || same.High != 0 {
+	if same := good.Against(of(r.Tables, 1)); same.Verdict != quality.Alike || same.Low != 0 || same.High != 0 {
 		t.Errorf("of itself: %+v", same)
 	}
-	if x := good.Against(of("updn", 2)); x != nil {
+	if x := good.Against(of(r.Tables, 2)); x != nil {
 		t.Errorf("other bisections: %+v", x)
 	}
 }
