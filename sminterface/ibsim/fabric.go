@@ -263,7 +263,7 @@ func StartTwin(ctx context.Context, t *Twin, cfg Config) (*Sim, error) {
 		// nodes: some 10 ns each.
 		cfg.Timeout = time.Minute + time.Duration(f.NumNodes())*time.Duration(f.NumLinks())*100*time.Nanosecond
 	}
-	file, err := os.CreateTemp(cfg.Dir, "ibweave-*.ibnetdiscover")
+	file, err := os.CreateTemp("", "ibweave-*.ibnetdiscover")
 	if err != nil {
 		return nil, err
 	}

@@ -40,10 +40,6 @@ type Config struct {
 	Program string
 	// Preload is libumad2sim.so, by default the one that is installed.
 	Preload string
-	// Dir is the folder that clients run in, absolute. libumad2sim.so makes
-	// its imitation of sysfs there (./sys-PID). By default a temporary
-	// folder, which Close removes.
-	Dir string
 	// Nodes, Switches and Ports are what ibsim has room for; switches count
 	// as nodes, and their port 0 as a port. 0 leaves ibsim's own limits:
 	// 2048, 256 and 10240.
@@ -64,8 +60,7 @@ type Sim struct {
 	socket  string
 	preload string
 	host    string
-	dir     string
-	ownDir  bool
+	dir     string // the folder that clients run in
 
 	proc   *process
 	stdin  io.WriteCloser
@@ -112,21 +107,31 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s := &Sim{
-		preload: cfg.Preload, host: cfg.Host, dir: cfg.Dir, ctx: ctx,
+		preload: cfg.Preload, host: cfg.Host, ctx: ctx,
 		slots: make(chan struct{}, MaxClients), closing: make(chan struct{}),
 	}
 	s.out.ready = make(chan struct{})
-	if s.dir == "" {
-		if s.dir, err = os.MkdirTemp("", "ibweave-ibsim-"); err != nil {
-			return nil, err
-		}
-		s.ownDir = true
+	if s.dir, err = makeDir(); err != nil {
+		return nil, err
 	}
 	if err := s.start(ctx, program, topologyFile, cfg); err != nil {
 		_ = s.Close() // what went wrong first matters
 		return nil, err
 	}
 	return s, nil
+}
+
+// makeDir makes the folder that clients run in. libumad2sim.so makes its imitation of sysfs
+// there (./sys-PID), some 60 files for each client. So it is in memory where that is possible
+// and $TMPDIR does not say otherwise: the files cost OpenSM half its CPU time on a disk.
+func makeDir() (string, error) {
+	const name = "ibweave-ibsim-"
+	if os.Getenv("TMPDIR") == "" {
+		if dir, err := os.MkdirTemp("/dev/shm", name); err == nil {
+			return dir, nil
+		}
+	}
+	return os.MkdirTemp("", name)
 }
 
 func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Config) error {
@@ -193,8 +198,8 @@ func (s *Sim) ended() error {
 	return &ExitError{Program: "ibsim", Output: append(s.stderr.last(), s.out.tail.last()...), Err: err}
 }
 
-// Close kills ibsim and its clients, and removes the folder if it is not the
-// caller's. It may be called more than once, and at any time.
+// Close kills ibsim and its clients, and removes their folder. It may be called more than
+// once, and at any time.
 func (s *Sim) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -213,10 +218,7 @@ func (s *Sim) Close() error {
 	if s.proc != nil {
 		s.proc.kill()
 	}
-	if s.ownDir {
-		return os.RemoveAll(s.dir)
-	}
-	return nil
+	return os.RemoveAll(s.dir)
 }
 
 // environ is the environment of ibsim, or of a client.
@@ -242,8 +244,8 @@ func (s *Sim) environ(client bool) []string {
 }
 
 // Command prepares a program, found by Find, to run against the simulated
-// fabric: it talks to ibsim instead of the kernel, and its working folder is
-// Dir. Give it to Run. Programs must not be shell scripts: the shell would
+// fabric: it talks to ibsim instead of the kernel, and its working folder is one
+// that Close removes. Give it to Run. Programs must not be shell scripts: the shell would
 // take one of ibsim's clients too.
 func (s *Sim) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	path, err := Find(name)

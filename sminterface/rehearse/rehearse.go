@@ -299,10 +299,6 @@ func (r *run) all() error {
 func (r *run) simulate(simulated func(*ibsim.Sim) error) error {
 	var sim *ibsim.Sim
 	if err := r.stage(StageSimulate, func() (err error) {
-		clients := filepath.Join(r.dir, "clients")
-		if err := os.Mkdir(clients, 0o700); err != nil {
-			return err
-		}
 		// The ports have no LIDs yet, so that OpenSM has to find them all in
 		// guid2lid.
 		ports := r.twin.Fabric.NumPorts()
@@ -310,7 +306,7 @@ func (r *run) simulate(simulated func(*ibsim.Sim) error) error {
 		if err != nil {
 			return err
 		}
-		sim, err = ibsim.StartTwin(r.ctx, blank, ibsim.Config{Dir: clients})
+		sim, err = ibsim.StartTwin(r.ctx, blank, ibsim.Config{})
 		return err
 	}); err != nil {
 		return err
