@@ -538,10 +538,6 @@ func TestHostileMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := tables(t)
-	program, err := exec.LookPath("ibweave")
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -v 2500000; exec "$@"`, "sh", program, "compile", "-t", filepath.Join(d, "fabric.ibnetdiscover"), "-e", "xy", "--dry-run", "-g", name)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
 	out, _ := cmd.CombinedOutput()

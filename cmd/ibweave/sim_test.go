@@ -19,10 +19,6 @@ import (
 // TestInterrupted ends a sweep by SIGINT and by SIGKILL after some points, and goes
 // on: with the results of a sweep that was not interrupted.
 func TestInterrupted(t *testing.T) {
-	program, err := exec.LookPath("ibweave")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program, args...)
