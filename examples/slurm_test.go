@@ -14,9 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// slurmConfig is a Slurm of one node. Its ports are its own, and jobs need no
-// munged: whoever reaches them may submit, which on the loopback of a test is
-// nobody else.
+// slurmConfig is a Slurm of one node, which takes all jobs of the array at once. Its ports
+// are its own, and jobs need no munged: only programs of this machine can reach them.
 const slurmConfig = `ClusterName=ibweave
 SlurmctldHost=%[1]s(127.0.0.1)
 SlurmctldPort=%[4]d
@@ -31,6 +30,7 @@ SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
 StateSaveLocation=%[3]s/state
 SlurmdSpoolDir=%[3]s/spool
 SlurmctldPidFile=%[3]s/slurmctld.pid
@@ -41,7 +41,7 @@ ReturnToService=2
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 NodeName=%[1]s NodeAddr=127.0.0.1 CPUs=%[6]d State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE
+PartitionName=all OverSubscribe=FORCE:4 Nodes=ALL Default=YES State=UP MaxTime=INFINITE
 `
 
 // startSlurm starts the real slurmctld and slurmd, and ends them with the test.
@@ -94,6 +94,9 @@ func startSlurm(t *testing.T) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		out, _ := exec.Command("sinfo", "--noheader", "--format", "%T").CombinedOutput()
 		if string(bytes.TrimSpace(out)) == "idle" {
+			// slurmctld looks for jobs every two seconds, and did so just now; sbatch --wait
+			// looks for their end after 2 and after 10 seconds.
+			time.Sleep(time.Second)
 			return
 		}
 		if time.Now().After(end) {
