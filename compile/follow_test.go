@@ -22,7 +22,7 @@ var failureSteps = flag.Int("failures", 40, "failures and returns of TestIncreme
 // what comes of the last result against the checker, which knows nothing of it, and
 // what is reached against routing from scratch.
 func TestIncremental(t *testing.T) {
-	steps := short.Of(*failureSteps, 10)
+	steps := short.Of(*failureSteps, 6)
 	for name, whole := range failingFabrics(t) {
 		for _, engineName := range []string{"updn", "minhop"} {
 			t.Run(name+"/"+engineName, func(t *testing.T) {

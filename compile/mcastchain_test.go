@@ -59,7 +59,7 @@ func TestDefaultScheme(t *testing.T) {
 	outcome := map[string]int{}
 	for name, whole := range fabrics {
 		for _, e := range []string{"updn", "spam", "minhop", "xy", "negative-first", "west-first", "north-last", "layered", "fattree"} {
-			n := short.Of(*trials/10, 2)
+			n := short.Of(*trials/10, 1)
 			if e == "xy" && name == "mesh 3x3x3" {
 				n = *trials / short.Of(2, 4) // the paths of repaired meshes part and meet
 			}

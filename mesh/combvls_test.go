@@ -29,7 +29,7 @@ func TestCombVLs(t *testing.T) {
 		return c.MaxLink
 	}
 	before := measure(one, combed(t, Comb{Grid: g}, one, groups, mft.Options{}))
-	for _, vls := range short.Part(2, []int{2, 4, 8}) {
+	for _, vls := range short.Part(1, []int{2, 4, 8}) {
 		r, err := AddVLs(one, vls)
 		if err != nil {
 			t.Fatal(err)

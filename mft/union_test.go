@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -322,7 +323,7 @@ func TestExpectedRows(t *testing.T) {
 		k    int
 		want float64
 	}{{1, 1}, {4, 3.66}, {8, 6.52}, {16, 10.49}, {32, 14.24}, {102, 15.997}} {
-		groups := make([]mft.Group, 400)
+		groups := make([]mft.Group, short.Of(400, 100))
 		for i := range groups {
 			groups[i] = mft.Group{Name: fmt.Sprint(i), Receivers: g.byLID(1)}
 			for _, s := range rnd.Perm(256)[:x.k] {

@@ -408,7 +408,7 @@ func (d fullLoad) Deliver(s *Sim, m *Delivery) { d.Wake(s, m.Tag) }
 // TestNoAllocation has a warm simulation, of packets and of worms, with and without
 // output buffers, that allocates nothing.
 func TestNoAllocation(t *testing.T) {
-	runs := short.Of(20, 5)
+	runs := short.Of(20, 2)
 	for _, tt := range []struct {
 		copying        Copying
 		buffer, output int

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
 )
@@ -48,7 +49,7 @@ func shapes() []shape {
 			return gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels, HostsPerLeaf: hosts})
 		}
 	}
-	return []shape{
+	list := []shape{
 		{"mesh 4x4", grid(1, 4, 4), 16, 16, 16, 24 + 16, 6, 0},
 		{"mesh 7", grid(1, 7), 7, 7, 7, 6 + 7, 6, 0},
 		{"mesh 1x1", grid(3, 1, 1), 1, 3, 3, 3, 0, 0},
@@ -91,6 +92,8 @@ func shapes() []shape {
 		{"lattice 1", func() (*fabric.Fabric, error) { return gen.Lattice(1, 3) }, 1, 1, 1, 1, 0, 0},
 		{"lattice 128", func() (*fabric.Fabric, error) { return gen.Lattice(128, 3) }, 128, 128, 128, -1, unknown, 0},
 	}
+	largest := short.Of(1<<20, 3000) // end ports
+	return slices.DeleteFunc(list, func(s shape) bool { return s.caPorts > largest })
 }
 
 const unknown uint8 = 254

@@ -62,7 +62,7 @@ func TestLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.NumNodes() > short.Of(600, 30) { // ibsim reads byte by byte and searches nodes one by one
+		if f.NumNodes() > short.Of(600, 24) { // ibsim reads byte by byte and searches nodes one by one
 			continue
 		}
 		t.Run(load.name, func(t *testing.T) {

@@ -17,8 +17,8 @@ func Part[T any](few int, cases []T) []T {
 	return cases[:Of(len(cases), min(few, len(cases)))]
 }
 
-// Keys returns the keys of a table with named cases: all, or those of few under -short.
-func Keys[T any](table map[string]T, few ...string) (keys []string) {
+// Keys returns the keys of a table of cases: all, or those of few under -short.
+func Keys[K comparable, T any](table map[K]T, few ...K) (keys []K) {
 	if testing.Short() {
 		return few
 	}

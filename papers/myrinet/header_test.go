@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func hexBytes(t testing.TB, s string) []byte {
@@ -142,7 +143,7 @@ func randomTree(rng *rand.Rand, n int) TreeRoute {
 // subtrees, and every host gets the empty one.
 func TestRandomTrees(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for range 2000 {
+	for range short.Of(2000, 300) {
 		tree := randomTree(rng, rng.IntN(120))
 		b, err := AppendTree(nil, tree)
 		if err != nil {

@@ -58,7 +58,7 @@ func TestSlotsAndExact(t *testing.T) {
 
 // TestSlotsReference is the simulated part of golden G-N6, as bands.
 func TestSlotsReference(t *testing.T) {
-	for _, tt := range short.Part(4, []struct {
+	for _, tt := range short.Part(2, []struct {
 		f          int
 		m          float64
 		simulated  float64

@@ -331,7 +331,7 @@ func TestFigure10(t *testing.T) {
 		opt myrinet.Options
 		cut bool
 	}{{myrinet.Options{}, false}, {myrinet.Options{}, true}, {myrinet.Options{Method: myrinet.Tree}, false}, {myrinet.Options{Method: myrinet.TreeFlood}, false}}
-	for _, tt := range short.Part(2, []struct {
+	for _, tt := range short.Part(1, []struct {
 		load float64
 		want [4]float64 // 0 for a value that has no band
 	}{
