@@ -1,0 +1,85 @@
+package updown
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/par"
+)
+
+// improveAll improves each order by itself.
+func (l *legality) improveAll(ctx context.Context, list []candidate) ([]candidate, error) {
+	better := make([]candidate, len(list))
+	_, parts := graph.Components(len(l.hosts), l.f.Neighbors)
+	err := par.ForEach(ctx, 0, len(list), func(i int) error {
+		better[i] = l.improve(ctx, list[i], parts)
+		return ctx.Err()
+	})
+	return better, err
+}
+
+// improve moves one switch after the other to where the order bars less: right before or
+// after one of its neighbours. It tries those first with most to gain, as long as
+// searchWork allows.
+func (l *legality) improve(ctx context.Context, best candidate, parts int) candidate {
+	c := l.newCounter()
+	for moved := true; moved && c.work < searchWork && !best.none() && ctx.Err() == nil; {
+		moved = false
+		c.count(best.Order, anyBars)
+		tally := slices.Clone(c.tally)
+		list := l.f.Switches()
+		slices.SortStableFunc(list, func(a, b fabric.NodeID) int { return cmp.Compare(tally[b], tally[a]) })
+		for _, s := range list {
+			if tally[s] == 0 {
+				break
+			}
+			for _, v := range l.to[l.first[s]:l.first[s+1]] {
+				for _, to := range []int32{best.Rank[v], best.Rank[v] + 1} {
+					if c.work >= searchWork {
+						return best
+					}
+					o := best.move(s, to)
+					if o == nil || !l.connects(o, parts) {
+						continue
+					}
+					if b := c.count(o, best.bars); b.compare(best.bars) < 0 {
+						best, moved = candidate{Order: o, bars: b}, true
+					}
+				}
+			}
+		}
+	}
+	return best
+}
+
+// move is the order with a switch before the one that has the rank to now. It is nil if the
+// switch is there.
+func (o *Order) move(s fabric.NodeID, to int32) *Order {
+	from := o.Rank[s]
+	if to > from {
+		to--
+	}
+	if to == from {
+		return nil
+	}
+	m := &Order{Rank: slices.Clone(o.Rank), Switch: slices.Delete(slices.Clone(o.Switch), int(from), int(from)+1)}
+	m.Switch = slices.Insert(m.Switch, int(to), s)
+	for r := min(from, to); r <= max(from, to); r++ {
+		m.Rank[m.Switch[r]] = r
+	}
+	return m
+}
+
+// connects says whether all switches have an upward link, except for one in each part of the
+// fabric.
+func (l *legality) connects(o *Order, parts int) bool {
+	for s, rank := range o.Rank {
+		if !slices.ContainsFunc(l.to[l.first[s]:l.first[s+1]], func(v fabric.NodeID) bool { return o.Rank[v] < rank }) {
+			parts--
+		}
+	}
+	return parts >= 0
+}

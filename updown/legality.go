@@ -1,0 +1,267 @@
+package updown
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// network is the switches as orders are judged on it. Parallel cables are one link, as fast
+// as all of them together.
+type network struct {
+	f     *fabric.Fabric
+	dist  *fabric.HopMatrix
+	hosts []float64 // by switch; 1 for each if no switch has hosts
+	first []int32   // by switch: its part of to and rate
+	to    []fabric.NodeID
+	rate  []float64 // in fastest cables
+}
+
+func newNetwork(f *fabric.Fabric) *network {
+	n := f.NumSwitches()
+	x := &network{f: f, dist: f.Distances(), hosts: make([]float64, n), first: make([]int32, 1, n+1)}
+	unit := lft.LoadUnits(f)
+	fastest := float64(slices.Min(append(unit, math.MaxInt64)))
+	any := false
+	for s := range fabric.NodeID(n) {
+		x.hosts[s] = float64(len(f.HostsOn(s)))
+		any = any || x.hosts[s] > 0
+		ports, to := f.SwitchLinks(s)
+		from := len(x.to)
+		for i, v := range to {
+			k := from + slices.Index(x.to[from:], v)
+			if k < from {
+				k = len(x.to)
+				x.to, x.rate = append(x.to, v), append(x.rate, 0)
+			}
+			x.rate[k] += fastest / float64(unit[ports[i]])
+		}
+		x.first = append(x.first, int32(len(x.to)))
+	}
+	if !any {
+		for s := range x.hosts {
+			x.hosts[s] = 1
+		}
+	}
+	return x
+}
+
+// listTargets lists the switches with hosts, most of them if there are more: a random sample,
+// the same one every time, since a stride could pick one column of a mesh.
+func (x *network) listTargets(most int) []fabric.NodeID {
+	var list []fabric.NodeID
+	for s, h := range x.hosts {
+		if h > 0 {
+			list = append(list, fabric.NodeID(s))
+		}
+	}
+	if len(list) > most {
+		rnd := rand.New(rand.NewPCG(uint64(len(list)), uint64(most)))
+		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		list = list[:most]
+		slices.Sort(list)
+	}
+	return list
+}
+
+// legality counts what orders bar, for 64 targets at a time. It is read only once made.
+type legality struct {
+	*network
+	targets []fabric.NodeID
+	words   int // of a set of targets
+	// at is by distance and switch the set of targets at that distance, and busy those of
+	// them to which a shortest path from a host leads over the switch.
+	at, busy [][]uint64
+}
+
+// bars is what an order bars.
+type bars struct {
+	longer float64 // routes between hosts that have no shortest path left
+	// hops counts the shortest next hops that are lost, more where few are left: the sum over
+	// switches and routes of what there was, in fastest cables, times the square of its
+	// ratio to what is left, less 1.
+	hops float64
+}
+
+func (b bars) none() bool { return b.longer == 0 && b.hops == 0 }
+
+func (b bars) compare(c bars) int {
+	return cmp.Or(cmp.Compare(b.longer, c.longer), cmp.Compare(b.hops, c.hops))
+}
+
+// anyBars is more than any order bars.
+var anyBars = bars{longer: math.Inf(1)}
+
+// newLegality takes as many targets as memory allows.
+func (x *network) newLegality() *legality {
+	n := len(x.hosts)
+	diameter := 0
+	for s := range fabric.NodeID(n) {
+		for _, d := range x.dist.To(s) {
+			if d != fabric.Unreachable {
+				diameter = max(diameter, int(d))
+			}
+		}
+	}
+	most := legalityWork / max(1, (diameter+1)*(len(x.to)+n))
+	l := &legality{network: x, targets: x.listTargets(64 * max(1, most))}
+	l.words = (len(l.targets) + 63) / 64
+	l.at, l.busy = make([][]uint64, diameter+1), make([][]uint64, diameter+1)
+	for h := range l.at {
+		l.at[h], l.busy[h] = make([]uint64, n*l.words), make([]uint64, n*l.words)
+	}
+	for i, t := range l.targets {
+		for s, d := range x.dist.To(t) {
+			if d != fabric.Unreachable {
+				l.at[d][s*l.words+i/64] |= 1 << (i & 63)
+			}
+		}
+	}
+	for h := diameter; h >= 0; h-- {
+		for s := range n {
+			own := l.set(l.busy[h], s)
+			if x.hosts[s] > 0 {
+				copy(own, l.set(l.at[h], s))
+				continue
+			}
+			if h == diameter {
+				continue
+			}
+			for _, v := range x.to[x.first[s]:x.first[s+1]] {
+				for w, word := range l.set(l.busy[h+1], int(v)) {
+					own[w] |= word & l.at[h][s*l.words+w]
+				}
+			}
+		}
+	}
+	return l
+}
+
+// set is that of a switch.
+func (l *legality) set(all []uint64, s int) []uint64 { return all[s*l.words : (s+1)*l.words] }
+
+// counter counts what orders bar. It is scratch of one worker.
+type counter struct {
+	*legality
+	*Order
+	bars
+	// By switch: targets that lie downward, those of them to which a shortest path leads
+	// downward only, and those to which any legal path is a shortest one.
+	below, down, legal []uint64
+	open               []uint64  // by link of the switch at hand: targets that may take it
+	tally              []float64 // by switch: hops of which it is either end
+	work               int       // links looked at since the beginning
+}
+
+func (l *legality) newCounter() *counter {
+	n := len(l.hosts)
+	return &counter{
+		legality: l, below: make([]uint64, n*l.words), down: make([]uint64, n*l.words),
+		legal: make([]uint64, n*l.words), tally: make([]float64, n),
+	}
+}
+
+// count counts what an order bars: O(links x diameter x targets / 64), and more where it bars
+// something. It stops as soon as it is as much as in worst.
+func (c *counter) count(o *Order, worst bars) bars {
+	c.Order, c.bars = o, bars{}
+	clear(c.below)
+	for i, t := range c.targets {
+		c.below[int(t)*c.words+i/64] |= 1 << (i & 63)
+	}
+	copy(c.down, c.below)
+	copy(c.legal, c.below)
+	clear(c.tally)
+	for _, s := range slices.Backward(o.Switch) {
+		own := c.set(c.below, int(s))
+		for _, v := range c.to[c.first[s]:c.first[s+1]] {
+			if o.Rank[v] > o.Rank[s] {
+				for w, word := range c.set(c.below, int(v)) {
+					own[w] |= word
+				}
+			}
+		}
+	}
+	for h := 1; h < len(c.at); h++ {
+		for s := range fabric.NodeID(len(c.hosts)) {
+			for w := range c.words {
+				if c.at[h][int(s)*c.words+w] != 0 {
+					c.countWord(h, s, w)
+				}
+			}
+		}
+		if c.bars.compare(worst) >= 0 {
+			break
+		}
+	}
+	return c.bars
+}
+
+// countWord counts for 64 targets, of which those at distance h from s matter.
+func (c *counter) countWord(h int, s fabric.NodeID, w int) {
+	k, rank := int(s)*c.words+w, c.Rank[s]
+	near, here, below := c.at[h-1], c.at[h][k], c.below[k]
+	links := c.to[c.first[s]:c.first[s+1]]
+	c.work += len(links)
+	c.open = c.open[:0]
+	var down, up, lost uint64
+	for _, v := range links {
+		kv := int(v)*c.words + w
+		toward := here & near[kv]
+		open := toward & c.legal[kv] &^ below
+		if c.Rank[v] > rank {
+			open = toward & c.down[kv]
+			down |= open
+		} else {
+			up |= open
+		}
+		c.open = append(c.open, open)
+		lost |= toward &^ open
+	}
+	c.down[k] |= down
+	c.legal[k] |= down | up
+	for lost &= c.busy[h][k]; lost != 0; lost &= lost - 1 {
+		c.countTarget(s, w, bits.TrailingZeros64(lost), near)
+	}
+}
+
+// countTarget counts for one target to which s has shortest next hops that are lost.
+func (c *counter) countTarget(s fabric.NodeID, w, bit int, near []uint64) {
+	from := c.first[s]
+	all, left := 0.0, 0.0
+	c.work += len(c.open)
+	for i, v := range c.to[from:c.first[s+1]] {
+		if near[int(v)*c.words+w]>>bit&1 == 0 {
+			continue
+		}
+		r := c.rate[int(from)+i]
+		if all += r; c.open[i]>>bit&1 != 0 {
+			left += r
+		}
+	}
+	hosts := c.hosts[c.targets[w*64+bit]]
+	if left == 0 {
+		if c.hosts[s] == 0 {
+			return // it counts where packets would come from
+		}
+		c.longer += float64(c.hosts[s] * hosts)
+		left = min(all, 1)
+	}
+	squeezed := all / left
+	much := float64(hosts * all * float64(float64(squeezed*squeezed)-1))
+	c.hops += much
+	c.tally[s] += much
+	for i, v := range c.to[from:c.first[s+1]] {
+		if near[int(v)*c.words+w]>>bit&1 != 0 && c.open[i]>>bit&1 == 0 {
+			c.tally[v] += much
+		}
+	}
+}
+
+// countWork is the words that one count looks at.
+func (l *legality) countWork() int { return max(1, len(l.at)*l.words*(len(l.to)+len(l.hosts))) }
