@@ -141,9 +141,10 @@ func (w *walker) measureImbalance(destinations []destination, rank []int32) (sum
 }
 
 // chooseOrder chooses the order of the switches: the order of updn, grown from roots if there
-// are any. If that rules out some next hops between hosts, but leaves each pair a shortest
-// path, it tries orders grown from single switches, as many as orderWork allows, and takes
-// the one with the least imbalance, of equal ones the first.
+// are any. If that leaves some pair of hosts no shortest path, it takes the best order grown
+// from a single switch. If the order rules out some next hops, but leaves each pair a
+// shortest path, it tries orders grown from single switches, as many as orderWork allows, and
+// takes the one with the least imbalance if it has less, or rules out fewer next hops.
 func (p *paths) chooseOrder(ctx context.Context, roots []fabric.NodeID) (*order, error) {
 	grown, err := updown.ChooseOrder(ctx, p.f, roots)
 	if err != nil {
@@ -152,6 +153,14 @@ func (p *paths) chooseOrder(ctx context.Context, roots []fabric.NodeID) (*order,
 	chosen := &order{Order: grown, root: fabric.NoNode}
 	destinations := p.listDestinations()
 	chosen.missing = p.countMissing(ctx, destinations, chosen.Rank)
+	if chosen.missing < 0 && len(roots) == 0 {
+		// Lanes are fewer with an order that grows from one switch.
+		grown, err := updown.ChooseTop(ctx, p.f)
+		if err != nil {
+			return nil, err
+		}
+		chosen = &order{Order: grown, root: grown.Switch[0], missing: p.countMissing(ctx, destinations, grown.Rank)}
+	}
 	if chosen.missing <= 0 || len(roots) > 0 {
 		return chosen, ctx.Err()
 	}
@@ -179,13 +188,16 @@ func (p *paths) chooseOrder(ctx context.Context, roots []fabric.NodeID) (*order,
 	}
 	best := 0
 	for i, o := range tried {
-		if o != nil && imbalance[i] < float64(imbalance[best]*(1-1e-9)) { // less is rounding
+		if o != nil && (best == 0 || imbalance[i] < float64(imbalance[best]*(1-1e-9))) { // less is rounding
 			best = i
 		}
 	}
 	if best > 0 {
-		chosen = tried[best]
-		chosen.missing = p.countMissing(ctx, destinations, chosen.Rank)
+		grown := tried[best]
+		grown.missing = p.countMissing(ctx, destinations, grown.Rank)
+		if grown.missing < chosen.missing || imbalance[best] < float64(imbalance[0]*(1-1e-9)) {
+			chosen = grown
+		}
 	}
 	return chosen, ctx.Err()
 }
