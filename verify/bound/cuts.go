@@ -42,7 +42,9 @@ const maxUnits = 16
 
 // partitions are the sets of switches whose cuts are tried: single switches; and by levels,
 // a level being the channels to the nearest switch with hosts, the parts that are joined below
-// each level, at or above it, and without channels inside a level.
+// each level, at or above it, and without channels inside a level; and the parts that are joined inside
+// a level by channels whose ends have a number of neighbors in common, or more: the groups of
+// a dragonfly, the rows of a HyperX.
 func (w *network) partitions() []*partition {
 	n := w.f.NumSwitches()
 	single := &partition{of: make([]int32, n), n: n}
@@ -90,7 +92,44 @@ func (w *network) partitions() []*partition {
 		add("plane", func(a, b fabric.NodeID) bool { return level[a] >= k && level[b] >= k })
 	}
 	add("island", func(a, b fabric.NodeID) bool { return level[a] != level[b] })
+	common, numbers := w.commonNeighbors(level)
+	for _, n := range numbers {
+		add("group", func(a, b fabric.NodeID) bool { return common[[2]fabric.NodeID{min(a, b), max(a, b)}] >= n })
+	}
 	return list
+}
+
+// maxGroups bounds how many partitions into groups are tried.
+const maxGroups = 8
+
+// commonNeighbors counts for each pair of neighbors inside a level, the lesser first, the neighbors
+// that they have in common. It lists the maxGroups least counts that occur, without 0, ascending.
+func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]int, numbers []int) {
+	common = make(map[[2]fabric.NodeID]int)
+	near := make([][2]fabric.NodeID, w.f.NumSwitches()) // the last pair for which it was seen near the first
+	for c, a := range w.from {
+		pair := [2]fabric.NodeID{a, w.to[c]}
+		if pair[0] >= pair[1] || level[pair[0]] != level[pair[1]] {
+			continue
+		}
+		if _, known := common[pair]; known {
+			continue
+		}
+		for _, o := range w.f.Neighbors(pair[0]) {
+			near[o] = pair
+		}
+		n := 0
+		for _, o := range w.f.Neighbors(pair[1]) {
+			if near[o] == pair {
+				near[o], n = [2]fabric.NodeID{}, n+1 // parallel cables count once
+			}
+		}
+		common[pair] = n
+		if i, known := slices.BinarySearch(numbers, n); !known && n > 0 {
+			numbers = slices.Insert(numbers, i, n)
+		}
+	}
+	return common, numbers[:min(len(numbers), maxGroups)]
 }
 
 // edge is what crosses a cut in one direction: the routes from some switches to some LIDs.

@@ -21,11 +21,12 @@ type Options struct {
 	Order []int32
 }
 
-// A default search visits maxVisits channels at most for each kind of paths, some milliseconds on
-// one CPU, and is left out where that is less than minRounds.
+// A default search visits maxVisits channels at most for each kind of paths, about 10 ms of CPU time,
+// and is left out where that is less than minRounds. A visit takes as long with each of lengthScales
+// as in a round.
 const (
 	maxVisits     = 1 << 19
-	minRounds     = 8
+	minRounds     = 4
 	defaultRounds = 60
 )
 
@@ -64,7 +65,7 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	shortest.improve(w.neighbors())
 	rounds := opt.Rounds
 	if rounds == 0 {
-		rounds = min(defaultRounds, maxVisits/(len(w.targets)*len(w.port)))
+		rounds = min(defaultRounds, maxVisits/(len(w.targets)*len(w.port))-len(lengthScales))
 		if near, _ := shortest.value.Float64(); rounds < minRounds || near*1.01 >= opt.Load && opt.Load > 0 {
 			rounds = 0
 		}

@@ -1,6 +1,7 @@
 package bound
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -202,4 +203,45 @@ func gateFabric(t *testing.T) *fabric.Fabric {
 	f, err := b.Build()
 	fail(err)
 	return f
+}
+
+// The groups of a dragonfly are cut off, whatever their number of switches.
+func TestGroups(t *testing.T) {
+	var b fabric.Builder
+	fail := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const groups, size = 3, 4
+	next := make([]fabric.PortNum, groups*size)
+	cable := func(i, k int) {
+		next[i]++
+		next[k]++
+		fail(b.Connect(i, next[i], k, next[k], fabric.Link{}))
+	}
+	for i := range groups * size {
+		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 20, Description: fmt.Sprint("s", i)})
+		fail(err)
+	}
+	for i := range groups * size {
+		for k := i/size*size + size - 1; k > i; k-- {
+			cable(i, k)
+		}
+		for range 2 {
+			h, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(0x100 + len(next)), NumPorts: 1})
+			fail(err)
+			next = append(next, 0)
+			cable(h, i)
+		}
+	}
+	cable(0, size)
+	cable(1, 2*size)
+	cable(size+1, 2*size+1)
+	f, err := b.Build()
+	fail(err)
+	const want = `64/1 a group of 4 switches, "s0" the first: 8 hosts send to 16 LIDs beyond over 2 cables`
+	if x := find(t, f, Options{Rounds: -1}).Any; x.Exact.String()+" "+x.Words != want {
+		t.Errorf("%s %s, want %s", x.Exact, x.Words, want)
+	}
 }
