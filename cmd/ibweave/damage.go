@@ -298,7 +298,9 @@ func (d *damaged) chart() *chart.Chart {
 			}
 		}
 		if p.Curves != nil {
-			p.Y.Scale = scaleOf(p.Curves)
+			if figure.unit != "%" {
+				p.Y.Scale = scaleOf(p.Curves)
+			}
 			c.Panels = append(c.Panels, p)
 		}
 	}
