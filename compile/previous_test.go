@@ -54,7 +54,7 @@ func TestPrevious(t *testing.T) {
 						t.Fatal("a credit loop")
 					}
 					if e.Guarantee().Has(lft.Minimal) && got.Unicast.NonMinimal > 0 {
-						t.Fatalf("%d pairs go round", got.Unicast.NonMinimal)
+						t.Fatalf("%d pairs loop", got.Unicast.NonMinimal)
 					}
 					changed += differences(now, next)
 					anew += differences(now, scratch)
@@ -269,7 +269,7 @@ func TestPreviousOfAnything(t *testing.T) {
 				t.Errorf("%s: %+v %+v", name, v.Unicast, v.Management)
 			}
 			if e.Guarantee().Has(lft.NoCreditLoop) && v.CreditLoops.Count+v.Management.CreditLoops > 0 || e.Guarantee().Has(lft.Minimal) && v.Unicast.NonMinimal > 0 {
-				t.Errorf("%s: %d credit loops, %d pairs go round", name, v.CreditLoops.Count+v.Management.CreditLoops, v.Unicast.NonMinimal)
+				t.Errorf("%s: %d credit loops, %d pairs loop", name, v.CreditLoops.Count+v.Management.CreditLoops, v.Unicast.NonMinimal)
 			}
 			before = after
 		}

@@ -338,7 +338,7 @@ func (a *assignment) claimLIDs() error {
 		}
 		n := 1 << a.lmc[p]
 		if int(l)%n != 0 {
-			return fmt.Errorf("%s has LID %d by %s, which is not a multiple of %d as LMC %d wants; use another LMC or number all anew (dense)",
+			return fmt.Errorf("%s has LID %d by %s, which is not a multiple of %d as LMC %d wants; use another LMC or renumber all (dense)",
 				a.f.PortName(p), l, a.source[p], n, a.lmc[p])
 		}
 		if int(l)+n-1 > int(fabric.MaxUnicastLID) {
@@ -385,7 +385,7 @@ func (a *assignment) conflictError(l fabric.LID, p, q fabric.PortID) error {
 		}
 		return s + " by " + a.source[p].String()
 	}
-	return &LIDConflictError{LID: l, A: p, B: q, msg: fmt.Sprintf("LID %d belongs to two ports: %s, %s; correct one of them, or number all anew (dense)", l, has(p), has(q))}
+	return &LIDConflictError{LID: l, A: p, B: q, msg: fmt.Sprintf("LID %d belongs to two ports: %s, %s; correct one of them, or renumber all (dense)", l, has(p), has(q))}
 }
 
 // takeLowestFree takes the lowest free run of 1<<lmc LIDs that is aligned to its
@@ -423,7 +423,7 @@ func (a *assignment) outOfLIDs(order []fabric.PortID, lmc uint8) error {
 	case lmc > 0:
 		s += "; use a smaller LMC"
 	case wanted+a.absent <= int(fabric.MaxUnicastLID):
-		s += "; number all anew (dense)"
+		s += "; renumber all (dense)"
 	}
 	return fmt.Errorf("out of LIDs: %s", s)
 }

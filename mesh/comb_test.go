@@ -91,7 +91,7 @@ func (c *copyTracker) visit(in fabric.PortID) int {
 // wrong says what is wrong with what became of the packet, "" for nothing.
 func (c *copyTracker) wrong(sender fabric.PortID, receivers []fabric.PortID) string {
 	if c.loop {
-		return "it goes round"
+		return "it loops"
 	}
 	if c.waste > 0 {
 		return fmt.Sprintf("%d copies come to nobody", c.waste)
@@ -380,7 +380,7 @@ func TestCombExact(t *testing.T) {
 					}
 				}
 				if hasCycle(together(waitsFor(t, r), r, p)) {
-					t.Error("unicast and multicast close a circle")
+					t.Error("unicast and multicast close a cycle")
 				}
 			}
 			r, err := XY{}.Route(t.Context(), g.Fabric, lft.Options{})
@@ -390,7 +390,7 @@ func TestCombExact(t *testing.T) {
 			p := combed(t, Comb{}, r, groups, mft.Options{}) // on the grid that both find
 			mustBeExact(t, groups, p)
 			if hasCycle(together(waitsFor(t, r), r, p)) {
-				t.Error("without a grid unicast and multicast close a circle")
+				t.Error("without a grid unicast and multicast close a cycle")
 			}
 		})
 	}
@@ -471,12 +471,12 @@ func TestCombDeadlock(t *testing.T) {
 	r := routed(t, g, lft.Options{})
 	unicast := waitsFor(t, r)
 	rnd := rand.New(rand.NewPCG(5, 6))
-	circles, part := 0, short.Of(1, 5)
+	cycles, part := 0, short.Of(1, 5)
 	for i := range 200 / part {
 		groups := randomGroups(rnd, g.Fabric.CAPorts(), 50, 16)
 		p := combed(t, Comb{Grid: g}, r, groups, mft.Options{})
 		if hasCycle(together(unicast, r, p)) {
-			t.Fatalf("a circle with %s", p.Notes)
+			t.Fatalf("a cycle with %s", p.Notes)
 		}
 		if i >= 50/part {
 			continue
@@ -493,12 +493,12 @@ func TestCombDeadlock(t *testing.T) {
 		}
 		p.Tables = moved
 		if hasCycle(together(unicast, r, p)) {
-			circles++
+			cycles++
 		}
 	}
-	t.Logf("one group on another row closes a circle in %d of %d sets", circles, 50/part)
-	if part*circles < 35 {
-		t.Errorf("one group on another row closes a circle in %d of %d sets only", circles, 50/part)
+	t.Logf("one group on another row closes a cycle in %d of %d sets", cycles, 50/part)
+	if part*cycles < 35 {
+		t.Errorf("one group on another row closes a cycle in %d of %d sets only", cycles, 50/part)
 	}
 }
 
@@ -652,14 +652,14 @@ func TestCombTurnModels(t *testing.T) {
 			p, err := Comb{Grid: g, Trunks: trunk}.Build(t.Context(), r, groups, mft.Options{})
 			if err != nil {
 				var no *mft.RefusedError
-				if !errors.As(err, &no) || !strings.Contains(no.Reason, "closes a circle of cables") || !slices.Contains(no.Suggest, "union-merge") {
+				if !errors.As(err, &no) || !strings.Contains(no.Reason, "closes a cycle of cables") || !slices.Contains(no.Suggest, "union-merge") {
 					t.Fatal(err)
 				}
 				return false
 			}
 			mustBeExact(t, groups, p)
 			if hasCycle(together(unicast, r, p)) {
-				t.Errorf("%s with trunk %v closes a circle", r.Engine, trunk[0])
+				t.Errorf("%s with trunk %v closes a cycle", r.Engine, trunk[0])
 			}
 			return true
 		}

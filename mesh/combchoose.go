@@ -75,7 +75,7 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		return nil, err
 	}
 	if cycle := x.paths.cycle(); cycle != nil {
-		return nil, x.refuse(0, "the unicast paths alone wait for each other in a circle: %s", x.paths.describe(cycle))
+		return nil, x.refuse(0, "the unicast paths alone wait for each other in a cycle: %s", x.paths.describe(cycle))
 	}
 	lanes, err := x.lanes()
 	if err != nil {
@@ -441,7 +441,7 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 			w = w.bridge(t, sls, wanted)
 		default:
 			if x.why == nil {
-				x.why = x.refuse(x.firstOn(lanes, k), "with the unicast paths of routing %s a comb on %v closes a circle of cables that wait for each other: %s",
+				x.why = x.refuse(x.firstOn(lanes, k), "with the unicast paths of routing %s a comb on %v closes a cycle of cables that wait for each other: %s",
 					x.r.Engine, t.trunk, with.describe(cycle))
 			}
 			return nil, k
@@ -485,7 +485,7 @@ func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	s := t.node[stuck]
 	name, place := nameOf(x.g.Fabric, s), x.g.coordinatesOf(s)
 	if x.bridge {
-		x.why = x.refuse(group, "of the cables that are left none joins %s at %s, or what is behind it, to the comb on %v without closing a circle of cables that wait for each other",
+		x.why = x.refuse(group, "of the cables that are left none joins %s at %s, or what is behind it, to the comb on %v without closing a cycle of cables that wait for each other",
 			name, place, t.trunk)
 		return
 	}

@@ -95,7 +95,7 @@ func TestCombFaults(t *testing.T) {
 			made++
 			mustBeExact(t, groups, p)
 			if hasCycle(together(waitsFor(t, r), r, p)) {
-				t.Fatal(a, b, "a circle")
+				t.Fatal(a, b, "a cycle")
 			}
 			if len(parts) > 1 {
 				cut++
@@ -162,7 +162,7 @@ func TestCombProperties(t *testing.T) {
 			unicast = everySL(t, r)
 		}
 		if hasCycle(together(unicast, r, p)) {
-			rt.Fatal("a circle")
+			rt.Fatal("a cycle")
 		}
 	})
 }

@@ -38,7 +38,7 @@ func TestCombVLs(t *testing.T) {
 		mustBeExact(t, groups, p)
 		unicast := everySL(t, r)
 		if hasCycle(together(unicast, r, p)) {
-			t.Fatalf("%d VLs: a circle", vls)
+			t.Fatalf("%d VLs: a cycle", vls)
 		}
 		bySL := make(map[fabric.SL][]int)
 		for i, x := range p.Trees {
@@ -54,20 +54,20 @@ func TestCombVLs(t *testing.T) {
 		}
 		before = load
 		// The busiest groups of two trunks with their SLs exchanged.
-		circles := 0
+		cycles := 0
 		for _, i := range bySL[0] {
 			sl := p.Trees[i].SL
 			p.Trees[i].SL = 1
 			if hasCycle(together(unicast, r, p)) {
-				circles++
+				cycles++
 			}
 			p.Trees[i].SL = sl
-			if circles > 3 {
+			if cycles > 3 {
 				break
 			}
 		}
-		if circles == 0 {
-			t.Errorf("%d VLs: no group of trunk 0 closes a circle on VL 1", vls)
+		if cycles == 0 {
+			t.Errorf("%d VLs: no group of trunk 0 closes a cycle on VL 1", vls)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestCombSLs(t *testing.T) {
 		p := combed(t, c, r, list, mft.Options{})
 		mustBeExact(t, groups, p)
 		if hasCycle(together(everySL(t, r), r, p)) {
-			t.Error("a circle")
+			t.Error("a cycle")
 		}
 		// Parts of the list get the same trees.
 		for _, part := range [][]mft.Group{list[:7], list[30:], {list[2]}, {list[3]}} {
@@ -228,7 +228,7 @@ func TestCombRings(t *testing.T) {
 				unicast = everySL(t, more)
 			}
 			if hasCycle(together(unicast, more, p)) {
-				t.Error("a circle")
+				t.Error("a cycle")
 			}
 		})
 	}
@@ -263,7 +263,7 @@ func TestCombTwoOrders(t *testing.T) {
 	p := combed(t, Comb{Grid: g, VLs: 2}, r, groups, mft.Options{})
 	mustBeExact(t, groups, p)
 	if hasCycle(together(waitsFor(t, r), r, p)) {
-		t.Error("a circle")
+		t.Error("a cycle")
 	}
 	t.Log(p.Notes)
 }
@@ -310,7 +310,7 @@ func TestCombRefusals(t *testing.T) {
 		{Comb{VLs: 3}, two, groups, "3 trunks are wanted, and only 2 SLs have no VL in common", false},
 		{Comb{}, &dropping, withSL, "group b: the SL-to-VL tables drop packets of its SL 5", false},
 		{Comb{VLs: 2, Trunks: []Trunk{{At: []int{-1, 0}}, {At: []int{-1, 1}, SL: 1}}}, &dropping, groups, "packets of trunk row 1's SL 1 are dropped", false},
-		{Comb{}, loop, []mft.Group{{Name: "a"}}, `the unicast paths alone wait for each other in a circle: "switch`, false},
+		{Comb{}, loop, []mft.Group{{Name: "a"}}, `the unicast paths alone wait for each other in a cycle: "switch`, false},
 		{Comb{}, ring, []mft.Group{{Name: "a"}}, "comb cannot serve group a: ", false},
 		{Comb{Grid: other}, r, groups, "a grid of another fabric", true},
 		{Comb{Trunks: trunkAt(-1)}, r, groups, "a trunk with 1 coordinates, the grid has 2 dimensions", true},

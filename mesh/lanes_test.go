@@ -125,7 +125,7 @@ func TestDateline(t *testing.T) {
 	// On one VL it would be a cycle, so that waitInCycle does see them.
 	r.SL2VL, r.PathSLs = nil, nil
 	if !waitInCycle(t, r) {
-		t.Error("a torus on one VL should have a circle")
+		t.Error("a torus on one VL should have a cycle")
 	}
 }
 
@@ -197,7 +197,7 @@ func TestByDirectionIsOneVL(t *testing.T) {
 		r.SL2VL, r.PathSLs = nil, nil
 		one := waitsFor(t, r)
 		if got := waitInCycle(t, r); got != tt.cycle {
-			t.Errorf("%s on one VL: circle %v, want %v", tt.name, got, tt.cycle)
+			t.Errorf("%s on one VL: cycle %v, want %v", tt.name, got, tt.cycle)
 		}
 		r.PathSLs = sls // whatever SLs packets have
 		for _, vls := range []int{2, 4} {

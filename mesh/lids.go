@@ -78,7 +78,7 @@ func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 		assign(p, (block[p]*g.Positions()+g.Position(s)+1)<<hostLMC)
 	}
 	if last > int(fabric.MaxUnicastLID) {
-		return nil, fmt.Errorf("LIDs by place in the mesh: %d positions with up to %d hosts and LMC %d need LIDs up to %d, and a subnet has %d; use a smaller LMC, or number all anew (dense)",
+		return nil, fmt.Errorf("LIDs by place in the mesh: %d positions with up to %d hosts and LMC %d need LIDs up to %d, and a subnet has %d; use a smaller LMC, or renumber all (dense)",
 			g.Positions(), blocks, hostLMC, last, fabric.MaxUnicastLID)
 	}
 	return base, nil

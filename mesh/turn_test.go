@@ -105,7 +105,7 @@ func TestTurnModels(t *testing.T) {
 					}
 				}
 				if waitInCycle(t, r) {
-					t.Error("channels wait for each other in a circle")
+					t.Error("channels wait for each other in a cycle")
 				}
 			})
 		}
@@ -153,7 +153,7 @@ func TestTurnModelsBypass(t *testing.T) {
 			}
 		}
 		if waitInCycle(t, r) {
-			rt.Fatalf("%s: channels wait for each other in a circle", e.Name())
+			rt.Fatalf("%s: channels wait for each other in a cycle", e.Name())
 		}
 	})
 }

@@ -236,7 +236,7 @@ func walk(t testing.TB, r *lft.Routing, s fabric.NodeID, lid fabric.LID) (ports 
 		}
 		s = f.Owner(peer)
 	}
-	t.Fatalf("a packet for LID %d goes round", lid)
+	t.Fatalf("a packet for LID %d loops", lid)
 	return nil, false
 }
 
@@ -482,7 +482,7 @@ func checkXY(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
 		}
 	}
 	if waitInCycle(t, r) {
-		t.Fatalf("%v, rings %v: channels wait for each other in a circle", g.Dims, g.Wrap)
+		t.Fatalf("%v, rings %v: channels wait for each other in a cycle", g.Dims, g.Wrap)
 	}
 	return r
 }
@@ -524,7 +524,7 @@ func TestXYProperties(t *testing.T) {
 			}
 		}
 		if waitInCycle(t, r) {
-			rt.Fatal("channels wait for each other in a circle")
+			rt.Fatal("channels wait for each other in a cycle")
 		}
 	})
 }

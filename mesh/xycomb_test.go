@@ -57,7 +57,7 @@ func TestCombDependencies(t *testing.T) {
 			t.Errorf("%dx%d, trunk rows %v: %d dependencies, want %d", tt.side, tt.side, tt.trunks, len(deps), tt.dependencies)
 		}
 		if got := closed(deps); got != tt.cycle {
-			t.Errorf("%dx%d, trunk rows %v: circle %v, want %v", tt.side, tt.side, tt.trunks, got, tt.cycle)
+			t.Errorf("%dx%d, trunk rows %v: cycle %v, want %v", tt.side, tt.side, tt.trunks, got, tt.cycle)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestEngines(t *testing.T) {
 					}
 				}
 				if waitInCycle(t, r) {
-					t.Error("channels wait for each other in a circle")
+					t.Error("channels wait for each other in a cycle")
 				}
 			})
 		}

@@ -50,10 +50,10 @@ func TestOpenSMDor(t *testing.T) {
 				}
 			}
 			if waitInCycle(t, ours) {
-				t.Error("our channels wait for each other in a circle")
+				t.Error("our channels wait for each other in a cycle")
 			}
 			if waitInCycle(t, theirs) != tt.cycle {
-				t.Errorf("OpenSM's channels wait for each other in a circle: %v, want %v", !tt.cycle, tt.cycle)
+				t.Errorf("OpenSM's channels wait for each other in a cycle: %v, want %v", !tt.cycle, tt.cycle)
 			}
 		})
 	}

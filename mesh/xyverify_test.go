@@ -50,7 +50,7 @@ func TestFourTurns(t *testing.T) {
 	}
 	slices.Sort(ports)
 	if !slices.Equal(ports, []fabric.PortNum{east, north, west, south}) {
-		t.Errorf("free turns: the circle has ports %v, want each direction once", ports)
+		t.Errorf("free turns: the cycle has ports %v, want each direction once", ports)
 	}
 }
 
@@ -62,20 +62,20 @@ func TestXYDependencies(t *testing.T) {
 		spec := Spec{Dims: []int{tt.side, tt.side}, Hosts: 1}
 		c := checked(t, routed(t, generated(t, spec, lft.LIDOptions{}), lft.Options{})).CreditLoops
 		if c.Count != 0 || c.Channels != tt.channels || c.Dependencies != tt.dependencies {
-			t.Errorf("%dx%d: %d channels, %d dependencies, %d circles, want %d, %d and none", tt.side, tt.side, c.Channels, c.Dependencies, c.Count, tt.channels, tt.dependencies)
+			t.Errorf("%dx%d: %d channels, %d dependencies, %d cycles, want %d, %d and none", tt.side, tt.side, c.Channels, c.Dependencies, c.Count, tt.channels, tt.dependencies)
 		}
 	}
 	g := generated(t, Spec{Dims: []int{4, 4}, Hosts: 1}, lft.LIDOptions{LMC: 1})
 	both := routed(t, g, lft.Options{})
 	if waitInCycle(t, both) {
-		t.Error("XY on VL 0 and YX on VL 1 have a circle")
+		t.Error("XY on VL 0 and YX on VL 1 have a cycle")
 	}
 	both.SL2VL = nil
 	if !waitInCycle(t, both) {
-		t.Error("XY and YX on one VL should have a circle")
+		t.Error("XY and YX on one VL should have a cycle")
 	}
 	if v := checked(t, both); v.CreditLoops.Count == 0 {
-		t.Error("the checker finds no circle in XY and YX on one VL")
+		t.Error("the checker finds no cycle in XY and YX on one VL")
 	}
 }
 

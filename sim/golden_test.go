@@ -17,7 +17,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 )
 
-var update = flag.Bool("update", false, "write testdata/golden.txt anew")
+var update = flag.Bool("update", false, "write testdata/golden.txt again")
 
 // goldenTrial is a random fabric with links of several rates, random tables, lanes and
 // groups. Nothing in it is of an engine, so that no other package can change it.

@@ -114,7 +114,7 @@ func TestCopying(t *testing.T) {
 
 // TestWormsThatMeet has two worms that split at different switches and go to the
 // same two hosts: each can hold one of them and wait for the other. No dependencies
-// close a circle, even with the channels of a split taken as one.
+// close a cycle, even with the channels of a split taken as one.
 func TestWormsThatMeet(t *testing.T) {
 	// Two switches a and b, each cabled to both of c and d, which have a host each.
 	var w wiring
@@ -208,7 +208,7 @@ func TestCopyingOnLanes(t *testing.T) {
 	}
 }
 
-// TestReservingOnLanes has a circle that goes through two VLs of one port: a packet
+// TestReservingOnLanes has a cycle that goes through two VLs of one port: a packet
 // that waits for a credit on one holds the port for the other as well.
 func TestReservingOnLanes(t *testing.T) {
 	// A ring of three switches, clockwise: port 1 leads on, port 2 comes from the one

@@ -276,7 +276,7 @@ func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
 		i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
 		f.LID, f.Witness = lid, rotate(p.witness(path[i:], lid))
 		f.Switch = f.Witness[0].Switch
-		f.Message = fmt.Sprintf("%s: packets from %s go round: %s", p.lidName(lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
+		f.Message = fmt.Sprintf("%s: packets from %s loop: %s", p.lidName(lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Fingerprints survive that LIDs are dealt out anew: the same tables under other LIDs
+// Fingerprints survive that LIDs are assigned again: the same tables under other LIDs
 // have the same defects with the same fingerprints, and no two in one result are
 // equal.
 func TestFingerprintsWithoutLIDs(t *testing.T) {

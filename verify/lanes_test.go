@@ -222,7 +222,7 @@ func TestDateline(t *testing.T) {
 	if r, _ := compareOn(t, f, tables, s, nil); r.CreditLoops.Count == 0 {
 		t.Error("no credit loop though any path may have any SL")
 	}
-	// Each single wrong SL shows just when it closes a circle.
+	// Each single wrong SL shows just when it closes a cycle.
 	found := 0
 	for from := range fabric.NodeID(6) {
 		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
@@ -241,7 +241,7 @@ func TestDateline(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Error("no wrong SL closes a circle")
+		t.Error("no wrong SL closes a cycle")
 	}
 	// One direction without its second lane.
 	wrong := s.Clone()
@@ -410,7 +410,7 @@ func cloneSLs(f *fabric.Fabric, p *lft.PathSLs) *lft.PathSLs {
 }
 
 // changeLane changes one SL-to-VL entry that packets may meet, or one path SL;
-// mostly in ways that may close a circle.
+// mostly in ways that may close a cycle.
 func changeLane(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs, r *rand.Rand) {
 	n := fabric.NodeID(r.IntN(f.NumSwitches()))
 	if r.IntN(2) == 0 {

@@ -130,7 +130,7 @@ func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
 	}
 	f.Witness = rotate(hops)
 	f.Switch = f.Witness[0].Switch
-	f.Message = fmt.Sprintf("packets of %s go round for ever, those of %s: %s",
+	f.Message = fmt.Sprintf("packets of %s loop, those of %s: %s",
 		text.Count(at.n, "sender", "senders"), w.sourceName(at.sender), formatCycle(f.Witness, false, false))
 }
 
@@ -324,7 +324,7 @@ func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph)
 				f.Witness = append(f.Witness, g.hop(ch, 0))
 			}
 			f.Switch = f.Witness[0].Switch
-			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a circle, in which channels that leave one switch one after the other are held by one packet: %s",
+			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a cycle, in which channels that leave one switch one after the other are held by one packet: %s",
 				c.Copying, text.Count(channels, "channel", "channels"), formatCycle(f.Witness, false, g.vls > 1))
 		})
 	}

@@ -24,7 +24,7 @@ type slowMulticast struct {
 	m      *Multicast
 	s      *lft.SL2VL // nil for one VL
 	counts MulticastCounts
-	deps   dependencies // of packets that do not go round
+	deps   dependencies // of packets that do not loop
 	used   map[channel]bool
 	steps  int
 	tired  bool // there were too many copies to follow
@@ -515,7 +515,7 @@ func TestSharedMLID(t *testing.T) {
 		{"wrong sender (1,2)", 5, 5, paper, [][2]int{{1, 2}}, members, MulticastCounts{Pairs: 5, Missing: 3}, "3 pairs get no copy"},
 		{"loop on 2x2", 2, 2, mask{{0, 0}: {1, 5}, {1, 0}: {2}, {1, 1}: {3, 5}, {0, 1}: {4}},
 			[][2]int{{0, 0}, {1, 1}}, [][2]int{{0, 0}, {1, 1}}, MulticastCounts{Pairs: 2, Loops: 2},
-			`packets of 2 senders go round for ever, those of "host 0,0"[1]: "switch 0,0"[1] -> "switch 1,0"[2] -> "switch 1,1"[3] -> "switch 0,1"[4] -> "switch 0,0"[1]`},
+			`packets of 2 senders loop, those of "host 0,0"[1]: "switch 0,0"[1] -> "switch 1,0"[2] -> "switch 1,1"[3] -> "switch 0,1"[4] -> "switch 0,0"[1]`},
 		{"duplicate on 2x2", 2, 2, mask{{0, 0}: {1, 2, 5}, {0, 1}: {1, 4, 5}, {1, 0}: {5}, {1, 1}: {4}},
 			[][2]int{{0, 0}, {0, 1}}, [][2]int{{0, 0}, {0, 1}, {1, 0}}, MulticastCounts{Pairs: 4, Duplicates: 2},
 			`2 pairs get more than one copy; "host 1,0"[1] gets copies of a packet of "host 0,0"[1] by "switch 0,0"[1] -> "switch 1,0"[5] and by "switch 0,0"[2] -> "switch 0,1"[1] -> "switch 1,1"[4] -> "switch 1,0"[5]`},
@@ -524,7 +524,7 @@ func TestSharedMLID(t *testing.T) {
 			{0, 2}: {2}, {1, 2}: {3}, {2, 2}: {1, 3, 5}, {3, 2}: {1, 2, 3}, {4, 2}: {3, 4, 5}, {3, 1}: {2}, {4, 1}: {2, 4},
 			{0, 3}: {1, 2, 5}, {1, 3}: {1, 3}, {2, 3}: {1, 3, 4}, {3, 3}: {1, 3, 4, 5}, {4, 3}: {4},
 			{0, 4}: {1, 4, 5}, {1, 4}: {1}, {2, 4}: {1, 4}, {3, 4}: {1, 4}, {4, 4}: {4},
-		}, append([][2]int{{2, 2}}, members...), append([][2]int{{2, 2}}, members...), MulticastCounts{Loops: 6, Pairs: 30}, "packets of 6 senders go round"},
+		}, append([][2]int{{2, 2}}, members...), append([][2]int{{2, 2}}, members...), MulticastCounts{Loops: 6, Pairs: 30}, "packets of 6 senders loop"},
 	} {
 		f, tables, mc := masked(t, tt.m, tt.n, tt.masks, tt.senders, tt.receivers)
 		r, _ := compareMulticast(t, f, tables, mc, nil, nil)

@@ -105,7 +105,7 @@ witness the way of one of them, up to the switch that drops the packet. Pairs th
 cables join are in partitioned instead.`},
 	{Misdelivered, Error, "pairs", "packets for a LID arrive at a port that has another LID", `The last switch hands the packet to a CA or router port that does not own the
 LID, which drops it. The usual cause is a table that is older than the cabling:
-two cables were swapped, or LIDs were assigned anew. These pairs are among the
+two cables were swapped, or LIDs were assigned again. These pairs are among the
 unreachable ones. There is one finding for each LID.`},
 	{SLDropped, Error, "pairs", "packets are dropped because their SL has no VL at a port on the way", `An SL-to-VL table on the way has VL 15 for the SL of the path: the port discards
 the packets (IBA 7.6.6). These pairs are among the unreachable ones. There is
@@ -114,13 +114,13 @@ up to the way out with VL 15. Give the SL a VL there, or the path another SL.
 Without path SLs a port may send with every SL that its own table does not drop,
 and all of them must arrive. Whether a path has an SL that its own table drops is
 undecided then: give path SLs.`},
-	{UnicastLoop, Error, "pairs", "packets for a LID go round in a circle", `The tables send packets for the LID round a cycle of switches. InfiniBand has no
+	{UnicastLoop, Error, "pairs", "packets for a LID loop", `The tables send packets for the LID round a cycle of switches. InfiniBand has no
 hop limit inside a subnet: they circulate until the head of queue or switch
 lifetime limit drops them, and take the links from everybody else until then.
 The witness is the cycle, which starts at the switch with the lowest GUID. There
 is one finding for each LID.`},
-	{CreditLoop, Error, "channels", "channels can wait for each other's credits in a circle", `A packet that holds the receive buffer of one channel waits for credits of the
-next one on its way. When such waits close a circle the packets in it can stop
+	{CreditLoop, Error, "channels", "channels can wait for each other's credits in a cycle", `A packet that holds the receive buffer of one channel waits for credits of the
+next one on its way. When such waits close a cycle the packets in it can stop
 for good, and so does all that queues behind them. Only waits that traffic
 between CA and router ports really makes are counted: dependencies that no pair
 uses cannot deadlock. There is one finding for each set of channels that all
@@ -129,13 +129,13 @@ graph, Dally and Seitz 1987), with a shortest cycle as the witness: each line
 is a channel (a port and a VL), and a LID whose packets hold it while they wait
 for the next one.
 Use an engine that guarantees freedom from credit loops, as updn does, or
-virtual lanes that break the circle.`},
-	{MulticastLoop, Error, "senders", "copies of a multicast packet go round in a circle", `A switch sends a multicast packet to all ports of the MLID's mask but the one that
-it came in by. The masks lead packets of the sender round a circle of switches,
+virtual lanes that break the cycle.`},
+	{MulticastLoop, Error, "senders", "copies of a multicast packet loop", `A switch sends a multicast packet to all ports of the MLID's mask but the one that
+it came in by. The masks lead packets of the sender round a cycle of switches,
 and each switch of it goes on copying them: InfiniBand has no hop limit inside a
 subnet, so that one packet is a storm for everybody. The usual cause is an MLID
 that senders share whose trees do not fit together. There is one finding for each
-group and MLID; its count is the number of senders, and the witness the circle.`},
+group and MLID; its count is the number of senders, and the witness the cycle.`},
 	{MulticastDuplicate, Error, "pairs", "a receiver gets several copies of a multicast packet", `Copies of one packet come to the receiver, or back to the sender, on different
 ways. Applications that do not number their packets take them for different
 ones. There is one finding for each group and MLID; its count is the number of
@@ -143,21 +143,21 @@ pairs of a sender and a receiver, and the witness the way of a second copy.`},
 	{MulticastMissing, Error, "pairs", "a receiver gets no copy of a multicast packet", `The masks of the MLID do not lead from the sender to the receiver. There is one
 finding for each group and MLID; its count is the number of pairs of a sender and
 a receiver.`},
-	{MulticastCreditLoop, Error, "channels", "channels of unicast and multicast traffic can wait for each other in a circle", `As credit-loop, for unicast and multicast packets together. A multicast packet
+	{MulticastCreditLoop, Error, "channels", "channels of unicast and multicast traffic can wait for each other in a cycle", `As credit-loop, for unicast and multicast packets together. A multicast packet
 holds the buffer that it came in by until its last copy has left, and so waits for
 each of its ways out; which those are depends on where it came in. Trees that were
-made without regard to the unicast routing close circles easily, even where the
+made without regard to the unicast routing close cycles easily, even where the
 routing by itself has none. Use a scheme that keeps to the routing's own order:
 updn-tree with updn, comb or union-row with xy.`},
 	{MulticastCopying, Error, "channels", "copies of packets hold output ports while others wait", `The switches were said to copy packets in a way in which one copy can hold an
 output port while it waits for another one: all of them reserved at once, taken
 one by one, or held by the branches of a worm. Then output ports that packets
-leave by together wait for each other too, and that closes a circle, or lets two
+leave by together wait for each other too, and that closes a cycle, or lets two
 packets hold what the other one wants. Independent copying, which is what
 InfiniBand switches do, has no such rule.`},
 	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `Nobody can send to the port, and a clean result would say nothing about it.
 Assign LIDs before the tables are made.`},
-	{ManagementLoop, Error, "pairs", "management packets for a LID go round in a circle", `As unicast-loop, for packets from port 0 of a switch to any LID, or from any
+	{ManagementLoop, Error, "pairs", "management packets for a LID loop", `As unicast-loop, for packets from port 0 of a switch to any LID, or from any
 port to the LID of a switch. A subnet manager or performance manager that polls
 a switch starts such a storm.`},
 	{CertificateRule, Error, "dependencies", "the certificate does not hold for these tables", `A certificate gives each channel a number, and the number must increase along
@@ -182,7 +182,7 @@ baseboard management, traps, SA queries from a manager on a switch. There is
 one finding for each LID.`},
 	{ManagementSLDropped, Warning, "pairs", "management packets are dropped because their SL has no VL", `As sl-dropped, for packets from port 0 of a switch to any LID, or from any port
 to the LID of a switch.`},
-	{ManagementCreditLoop, Warning, "channels", "management traffic closes a circle of credits", `Traffic between CAs alone has no such circle, but together with packets to and
+	{ManagementCreditLoop, Warning, "channels", "management traffic closes a cycle of credits", `Traffic between CAs alone has no such cycle, but together with packets to and
 from port 0 of switches there is one. On VL15 management packets need no
 credits; performance management and SA queries (GMPs) take a data VL. They are
 rare and small, so such a loop hardly ever stops a fabric, but nothing rules it
@@ -198,10 +198,10 @@ clean verdict without every table.`},
 Its adapter discards the packets by their MGID, but its link carries them. Groups
 that share an MLID for want of others do that on purpose. There is one finding for
 each group and MLID.`},
-	{UnownedLIDLoop, Warning, "LIDs", "packets for a LID that no port has are sent in a circle", `The tables have entries for the LID, and those of some switches lead round a circle.
+	{UnownedLIDLoop, Warning, "LIDs", "packets for a LID that no port has loop", `The tables have entries for the LID, and those of some switches lead round a cycle.
 Any host that addresses the LID, of its own accord or because it remembers a port that
-is gone, fills the links of the circle until the lifetime limit of the switches drops
-the packets. The witness is the circle, which starts at the switch with the lowest
+is gone, fills the links of the cycle until the lifetime limit of the switches drops
+the packets. The witness is the cycle, which starts at the switch with the lowest
 GUID. There is one finding for each LID. A subnet manager clears such entries when it
 routes again.`},
 	{MulticastDeadPort, Warning, "MLIDs", "a multicast mask has a port without a cable", `The switch makes copies for a port that is down. They are dropped, and the port

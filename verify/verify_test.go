@@ -750,8 +750,8 @@ warning management-unreachable 3: LID 4 of "host 3"[1]: 3 ports cannot reach it;
 		{"loop", func(f *fabric.Fabric, row func(int) []fabric.PortNum) *fabric.Fabric {
 			row(1)[6] = 1
 			return nil
-		}, `error unicast-loop 4: LID 6 of "host 5"[1]: packets from 4 ports go round: "switch 0"[1] -> "switch 1"[1] -> "switch 0"[1]
-error management-loop 2: LID 6 of "host 5"[1]: packets from 2 ports go round: "switch 0"[1] -> "switch 1"[1] -> "switch 0"[1]
+		}, `error unicast-loop 4: LID 6 of "host 5"[1]: packets from 4 ports loop: "switch 0"[1] -> "switch 1"[1] -> "switch 0"[1]
+error management-loop 2: LID 6 of "host 5"[1]: packets from 2 ports loop: "switch 0"[1] -> "switch 1"[1] -> "switch 0"[1]
 `},
 		{"stale", func(f *fabric.Fabric, row func(int) []fabric.PortNum) *fabric.Fabric {
 			row(1)[12], row(2)[12], row(2)[13] = 3, 1, 1
@@ -838,12 +838,12 @@ warning management-partitioned 28: 28 of 52 pairs with port 0 of a switch cannot
 `},
 		{"three parts, and pairs inside one", func(w *wiring) { pair(w, 2); pair(w, 3); pair(w, 2) }, func(f *fabric.Fabric, tables *lft.Tables) {
 			tables.Row(0)[f.LID(f.CAPorts()[1])] = fabric.NoPath // inside the first
-			tables.Row(4)[f.LID(f.CAPorts()[0])] = 1             // a circle in the last, for a LID of the first
+			tables.Row(4)[f.LID(f.CAPorts()[0])] = 1             // a cycle in the last, for a LID of the first
 			tables.Row(5)[f.LID(f.CAPorts()[0])] = 1
 		}, `error partitioned 30: 3 parts that no cable joins: 2 switches and 3 CA ports with "switch 4", "switch 5"; 2 switches and 2 CA ports with "switch 0", "switch 1"; 2 switches and 2 CA ports with "switch 9", "switch 10"; 30 of 42 pairs of CA ports cannot talk
 error unicast-unreachable 1: LID 8 of "host 3"[1]: 1 port cannot reach it; packets from "host 2"[1] end at switch "switch 0" (0x0000000000005000), which has no entry for it
-error unicast-loop 2: LID 7 of "host 2"[1]: packets from 2 ports go round: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
-error management-loop 2: LID 7 of "host 2"[1]: packets from 2 ports go round: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
+error unicast-loop 2: LID 7 of "host 2"[1]: packets from 2 ports loop: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
+error management-loop 2: LID 7 of "host 2"[1]: packets from 2 ports loop: "switch 9"[1] -> "switch 10"[1] -> "switch 9"[1]
 warning management-partitioned 78: 78 of 114 pairs with port 0 of a switch cannot talk: they are in different parts, which partitioned names
 warning management-unreachable 1: LID 8 of "host 3"[1]: 1 port cannot reach it; packets from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), which has no entry for it
 `},
@@ -1013,7 +1013,7 @@ func compareUnowned(t testing.TB, s *slow, r *Result) {
 	}
 }
 
-// TestUnownedLIDLoop has tables that send a LID without a port round in a circle, and
+// TestUnownedLIDLoop has tables that send a LID without a port in a cycle, and
 // the same when the fabric is said to have all ports: the loop is still there.
 func TestUnownedLIDLoop(t *testing.T) {
 	f, old := ring(t, 4)

@@ -40,7 +40,7 @@ func cablesOf(f *fabric.Fabric) []cable {
 	return list
 }
 
-// rewire is f with other cables, its LIDs dealt out anew, and its nodes in another
+// rewire is f with other cables, its LIDs assigned again, and its nodes in another
 // order.
 func rewire(t testing.TB, f *fabric.Fabric, cables []cable, r *rand.Rand) *fabric.Fabric {
 	t.Helper()

@@ -20,7 +20,7 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// plan is a fabric to be made anew with changes.
+// plan is a fabric to be made again with changes.
 type plan struct {
 	t rapid.TB
 	b fabric.Builder
@@ -636,7 +636,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// LIDs dealt out anew by another policy are no differences of entries.
+// LIDs assigned again by another policy are no differences of entries.
 func TestRenumbered(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
 	if err != nil {

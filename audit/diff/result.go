@@ -558,7 +558,7 @@ func (r *Result) addWarnings() {
 		switch {
 		case c.Count > 0 && c.Old == 0 && c.New == 0:
 			add(TransientCreditLoop, verify.Warning, int64(c.Count),
-				"while tables are written, old and new paths together can wait for each other's credits in a circle, though neither do by themselves")
+				"while tables are written, old and new paths together can wait for each other's credits in a cycle, though neither do by themselves")
 		case c.Count > 0:
 			whose := "the old and the new tables both do"
 			if c.Old == 0 {
@@ -571,10 +571,10 @@ func (r *Result) addWarnings() {
 				assumed = " where any path may have any SL, since path SLs are missing"
 			}
 			add(TransientCreditLoop, verify.Warning, int64(c.Count),
-				"while tables are written, paths can wait for each other's credits in a circle; %s by themselves%s", whose, assumed)
+				"while tables are written, paths can wait for each other's credits in a cycle; %s by themselves%s", whose, assumed)
 		case c.Management > 0 && c.OldManagement == 0 && c.NewManagement == 0:
 			add(TransientManagement, verify.Warning, int64(c.Management),
-				"while tables are written, paths to and from switches close a circle of credits, though neither old nor new ones do by themselves")
+				"while tables are written, paths to and from switches close a cycle of credits, though neither old nor new ones do by themselves")
 		}
 	}
 	if m := r.Multicast; m != nil {

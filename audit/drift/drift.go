@@ -132,10 +132,10 @@ type Report struct {
 	LFT   *Counts `json:"lft"`
 	MFT   *Counts `json:"mft"`
 	SL2VL *Counts `json:"sl2vl"`
-	// Loops is how many MLIDs and LIDs have packets that go round, of those that have
+	// Loops is how many MLIDs and LIDs have packets that loop, of those that have
 	// a finding: verify.DefaultFindings of each rule at most.
 	Loops int `json:"loops"`
-	// Findings begin with multicast packets that go round, then unicast packets that
+	// Findings begin with multicast packets that loop, then unicast packets that
 	// do, then credit loops, then the rest by switch; never nil.
 	Findings  []verify.Finding `json:"findings"`
 	PerSwitch []Switch         `json:"per_switch"` // those that drifted, by GUID; never nil

@@ -114,7 +114,7 @@ func compare(t rapid.TB, meant, live *State) *Report {
 	return r
 }
 
-// Nothing has drifted when nothing has, on the same fabric and on one read anew.
+// Nothing has drifted when nothing has, on the same fabric and on one read again.
 func TestEqual(t *testing.T) {
 	fabrics := map[string]*fabric.Fabric{}
 	for name, make := range map[string]func() (*fabric.Fabric, error){
@@ -239,8 +239,8 @@ func TestRandom(t *testing.T) {
 	})
 }
 
-// A mask that closes a circle comes before everything else, with the circle; also when
-// the packets that go round are those of another MLID than any that was compiled.
+// A mask that closes a cycle comes before everything else, with the cycle; also when
+// the packets that loop are those of another MLID than any that was compiled.
 func TestMulticastLoop(t *testing.T) {
 	meant := grid(t)
 	f := meant.Fabric
@@ -270,13 +270,13 @@ func TestMulticastLoop(t *testing.T) {
 		}
 		w := r.Findings[0].Witness
 		if len(w) != 4 {
-			t.Fatalf("the circle is %+v", w)
+			t.Fatalf("the cycle is %+v", w)
 		}
 		for i, h := range w {
 			s, _ := f.SwitchByGUID(h.Switch)
 			next, _ := f.SwitchByGUID(w[(i+1)%len(w)].Switch)
 			if f.Owner(f.Peer(f.Port(s, h.Port))) != next || !slices.Contains(live.MFT.Mask(s, mlid), f.Port(s, h.Port)) {
-				t.Errorf("the circle is %+v", w)
+				t.Errorf("the cycle is %+v", w)
 			}
 		}
 		rules := map[string]int{}
@@ -312,7 +312,7 @@ func TestLoopOfNobody(t *testing.T) {
 	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop || !strings.Contains(r.Findings[0].Message, `group "all"`) {
 		t.Errorf("%d loops, %+v", r.Loops, r.Findings)
 	}
-	// The same in a fabric that was found anew.
+	// The same in a fabric that was found again.
 	other := again(t, f, nil)
 	r = compare(t, meant, &State{Fabric: other, LFT: meant.LFT, MFT: remade(other, masks)})
 	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop {
@@ -320,7 +320,7 @@ func TestLoopOfNobody(t *testing.T) {
 	}
 }
 
-// Unicast packets that go round come next, with or without a multicast table.
+// Unicast packets that loop come next, with or without a multicast table.
 func TestUnicastLoop(t *testing.T) {
 	meant := grid(t)
 	f := meant.Fabric

@@ -274,7 +274,7 @@ func (c *chaos) port(p fabric.PortID) string {
 }
 
 // cut and mend take a cable away and put it back. A port that is cleared loses its
-// LID as well, as when a host starts anew.
+// LID as well, as when a host starts again.
 func (c *chaos) cut(p fabric.PortID, how string) {
 	if !c.down[p] {
 		c.down[p] = true
@@ -489,7 +489,7 @@ func (c *chaos) settle() {
 		}
 	}
 	// With the last full member a group has gone, for the others too (IBA
-	// 15.2.5.17.2): they join anew.
+	// 15.2.5.17.2): they join again.
 	for _, g := range c.groups {
 		kept := false
 		for p, state := range g.members {

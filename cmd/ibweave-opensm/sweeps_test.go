@@ -198,7 +198,7 @@ func TestReroute(t *testing.T) {
 const maxDrift = 4 << 10
 
 // The memory of one OpenSM stays as it is, sweep after sweep, while the fabric
-// changes each time and is routed anew, with groups.
+// changes each time and is routed from scratch, with groups.
 func TestManySweeps(t *testing.T) {
 	sweeps := short.Of(*sweeps, 8)
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3})
@@ -261,7 +261,7 @@ func TestManySweeps(t *testing.T) {
 		t.Errorf("OpenSM grows: %v KiB", rss)
 	}
 	if anew < sweeps/2 {
-		t.Errorf("routed anew %d times, want %d", anew, sweeps/2)
+		t.Errorf("routed from scratch %d times, want %d", anew, sweeps/2)
 	}
 }
 

@@ -49,7 +49,7 @@ folder that pull wrote. Forms are recognized by content; - is standard input.
 ` + strings.Replace(reachHelp[1:], "One of them\nis needed.", "Tables are read\nas pull reads them, and nothing is written.", 1) + `
 
 Entries are compared as the switches have them, by LID, MLID and port number;
-switches by GUID. Multicast packets that go round for ever come before anything
+switches by GUID. Multicast packets that loop come before anything
 else, with the cycle of switches and ports, then unicast packets that do, then
 credit loops.
 

@@ -44,7 +44,7 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 		return nil, inputf("%s is of engine %s, not %s", dir, m.Engine, c.engine.Name())
 	}
 	if _, ok := c.engine.Engine.(lft.IncrementalEngine); !ok {
-		return nil, usagef("--previous: %s makes all tables anew, whatever there was", c.engine.Name())
+		return nil, usagef("--previous: %s makes all tables from scratch", c.engine.Name())
 	}
 	manifest, err := a.readInput(filepath.Join(dir, outdir.ManifestName))
 	if err != nil {

@@ -254,7 +254,7 @@ func TestWriteLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Write(loop, say("x")); !errors.Is(err, syscall.ELOOP) {
-		t.Errorf("a circle of links: %v", err)
+		t.Errorf("a cycle of links: %v", err)
 	}
 	if err := Write(dir, say("x")); err == nil || err.Error() != dir+" is a directory; want a file" {
 		t.Errorf("a directory: %v", err)

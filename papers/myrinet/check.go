@@ -183,7 +183,7 @@ func (s *Schedule) Explain(r *Report) []string {
 			s.Groups[f.Group].Name, s.Hosts[f.Sender].ID, what, s.Hosts[f.Host].ID, f.Dependents))
 	}
 	if len(r.Deadlock) > 0 {
-		lines = append(lines, "buffers wait for each other in a circle:")
+		lines = append(lines, "buffers wait for each other in a cycle:")
 		for _, w := range r.Deadlock {
 			lines = append(lines, fmt.Sprintf("    a message of group %q holds class %d at host %d and waits for class %d at host %d",
 				s.Groups[w.Group].Name, w.Held, s.Hosts[w.At].ID, w.Class, s.Hosts[w.To].ID))

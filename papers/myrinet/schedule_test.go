@@ -136,7 +136,7 @@ func TestSharedClasses(t *testing.T) {
 	if r := both.Check(); len(r.Deadlock) == 0 || len(r.Faults) != 0 {
 		t.Errorf("together: %v", r.Deadlock)
 	} else if groups := r.Deadlock[0].Group + r.Deadlock[1].Group; groups != 1 {
-		t.Errorf("the circle %s has no wait of one of the groups", both.Witness(r.Deadlock))
+		t.Errorf("the cycle %s has no wait of one of the groups", both.Witness(r.Deadlock))
 	}
 }
 

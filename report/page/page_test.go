@@ -88,7 +88,7 @@ func withGroups(f *fabric.Fabric) ([]mft.Group, error) {
 }
 
 // broken changes entries of the tables at random, into ports that may not be, no path
-// and the switch itself, and SL-to-VL tables, and checks them anew.
+// and the switch itself, and SL-to-VL tables, and checks them again.
 func broken(t testing.TB, in *Input, entries int, seed uint64) *Input {
 	t.Helper()
 	f := in.Fabric

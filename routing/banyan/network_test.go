@@ -378,7 +378,7 @@ func flood(t testing.TB, w *Network, tables *mft.Tables, mlid fabric.LID, source
 			stage, number := w.Position(f.Owner(out))
 			hops = append(hops, [2]int{stage, 2*number + int(f.Num(out)) - outputPort})
 			if len(hops) > f.NumPorts() {
-				t.Fatalf("MLID %#x from %d goes round", uint16(mlid), source)
+				t.Fatalf("MLID %#x from %d loops", uint16(mlid), source)
 			}
 			q := f.Peer(out)
 			if q == fabric.NoPort {

@@ -266,7 +266,7 @@ func TestShifts(t *testing.T) {
 			for lmc := range short.Of(3, 2) {
 				r := route(t, assign(t, tree.f, lmc), fattree.Engine{})
 				if v := clean(t, r); v.Unicast.NonMinimal != 0 {
-					t.Errorf("LMC %d: %d pairs go round", lmc, v.Unicast.NonMinimal)
+					t.Errorf("LMC %d: %d pairs loop", lmc, v.Unicast.NonMinimal)
 				}
 				if len(r.CAOrder) != len(tree.f.CAPorts()) {
 					t.Errorf("an order of %d, want %d", len(r.CAOrder), len(tree.f.CAPorts()))

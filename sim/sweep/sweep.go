@@ -177,7 +177,7 @@ func readState[R any](name string, key [sha256.Size]byte, n int) ([]point[R], er
 
 func parseState[R any](name string, data []byte, key [sha256.Size]byte, n int) ([]point[R], error) {
 	damaged := func(line int, why string) error {
-		return &fabric.ParseError{File: name, Line: line, Err: fmt.Errorf("%s: this is not a whole state file; remove it to begin anew", why)}
+		return &fabric.ParseError{File: name, Line: line, Err: fmt.Errorf("%s: this is not a whole state file; remove it to start again", why)}
 	}
 	text, rest, _ := bytes.Cut(data, []byte("\n"))
 	sum := sha256.Sum256(text)

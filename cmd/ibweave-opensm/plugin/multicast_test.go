@@ -203,7 +203,7 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// OpenSM that starts anew gets the masks that the one before had after its last
+// OpenSM that starts again gets the masks that the one before had after its last
 // sweep.
 func TestMasksAfterRestart(t *testing.T) {
 	for _, tc := range fabrics {

@@ -236,7 +236,7 @@ func flitsIn(b []cell) (n int) {
 // hosts counts the hosts at the ends of a route.
 func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute, broadcast bool, depth int) (int, error) {
 	if depth > 1000 || broadcast && len(r) > 1 {
-		return 0, fmt.Errorf("a route that goes round, or a broadcast with branches")
+		return 0, fmt.Errorf("a route that loops, or a broadcast with branches")
 	}
 	outs := x.expand(at, r, broadcast)
 	if len(outs) == 0 {
