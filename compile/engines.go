@@ -18,17 +18,20 @@ import (
 type Engine struct {
 	lft.Engine
 	Aliases []string
-	Domain  string // the fabrics that it routes
-	Summary string
+	// Counterparts are engines of OpenSM for which it is ours: their names stand for it, too.
+	Counterparts []string
+	Domain       string // the fabrics that it routes
+	Summary      string
 }
 
 // Engines is the table of engines, in the order of the help texts.
 var Engines = []Engine{
 	{
-		Engine:  updown.Engine{},
-		Aliases: []string{"updown"},
-		Domain:  "any fabric",
-		Summary: "up*/down* on a strict order of the switches, loads balanced over the whole fabric",
+		Engine:       updown.Engine{},
+		Aliases:      []string{"updown"},
+		Counterparts: []string{"up_down"},
+		Domain:       "any fabric",
+		Summary:      "up*/down* on a strict order of the switches, loads balanced over the whole fabric",
 	},
 	{
 		Engine:  lft.Minhop{},
@@ -36,14 +39,16 @@ var Engines = []Engine{
 		Summary: "shortest paths, loads balanced over the whole fabric",
 	},
 	{
-		Engine:  layered.Engine{},
-		Domain:  "any fabric",
-		Summary: "shortest paths, loads balanced over the whole fabric, on as many VLs as that takes",
+		Engine:       layered.Engine{},
+		Counterparts: []string{"dfsssp", "lash", "nue"},
+		Domain:       "any fabric",
+		Summary:      "shortest paths, loads balanced over the whole fabric, on as many VLs as that takes",
 	},
 	{
-		Engine:  fattree.Engine{},
-		Domain:  "fat trees, damaged ones too",
-		Summary: "by destination (d-mod-k): no contention in shifts of the hosts on full trees",
+		Engine:       fattree.Engine{},
+		Counterparts: []string{"ftree"},
+		Domain:       "fat trees, damaged ones too",
+		Summary:      "by destination (d-mod-k): no contention in shifts of the hosts on full trees",
 	},
 	{
 		Engine:  updown.SPAM{},
@@ -94,12 +99,21 @@ func (e *Engine) Promise() string {
 	return strings.Join(s, ", ")
 }
 
-// EngineByName finds an engine by its name or an alias.
+// IsCounterpart says which engine it is where it is called by the name of OpenSM's counterpart, ""
+// for other names.
+func (e *Engine) IsCounterpart(name string) string {
+	if !slices.Contains(e.Counterparts, name) {
+		return ""
+	}
+	return fmt.Sprintf("%s is our counterpart of OpenSM's %s", e.Name(), name)
+}
+
+// EngineByName finds an engine by its name, an alias, or the name of OpenSM's counterpart.
 func EngineByName(name string) (*Engine, error) {
 	var names []string
 	for i := range Engines {
 		e := &Engines[i]
-		if e.Name() == name || slices.Contains(e.Aliases, name) {
+		if e.Name() == name || slices.Contains(e.Aliases, name) || slices.Contains(e.Counterparts, name) {
 			return e, nil
 		}
 		names = append(names, e.Name())

@@ -170,15 +170,17 @@ func (c *contest) checkAll(s *standings) error {
 	return nil
 }
 
-// contestFabric reads the fabric of all columns.
+// contestFabric reads the fabric of all columns, and gives our engines their own names.
 func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabric.Fabric, error) {
-	for _, name := range c.engines {
+	for i, name := range c.engines {
 		if strings.HasPrefix(name, openSMPrefix) {
 			continue
 		}
-		if _, err := compile.EngineByName(name); err != nil {
-			return nil, &usageError{err}
+		e, err := a.engine(name)
+		if err != nil {
+			return nil, err
 		}
+		c.engines[i] = e.Name()
 	}
 	f, err := a.fabricOf(in)
 	if err != nil {

@@ -124,6 +124,19 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 	flags.IntVar(&r.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
 }
 
+// engine finds an engine by its name. A line on standard error says which one stands for an engine
+// of OpenSM.
+func (a *app) engine(name string) (*compile.Engine, error) {
+	e, err := compile.EngineByName(name)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if line := e.IsCounterpart(name); line != "" {
+		fmt.Fprintf(a.stderr, "ibweave: %s\n", line)
+	}
+	return e, nil
+}
+
 // parse makes options of the flags that need no fabric.
 func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	opt.LIDs.LMC = r.lmc

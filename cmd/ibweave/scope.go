@@ -7,11 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/compile"
 )
 
 // scope says when flags of a command have an effect. A condition is alternatives with
 // blanks between them: the name of a flag, which is given; a flag and its values,
-// "engine=xy|dor", which it has, by default too; or DIR, an argument.
+// "engine=xy|updn", which it has, by default too; or DIR, an argument.
 type scope struct {
 	flags string // names
 	with  string // condition that has to hold; "" for none
@@ -23,7 +25,7 @@ type scope struct {
 }
 
 const (
-	grids    = "engine=xy|dor|negative-first|west-first|north-last"
+	grids    = "engine=xy|negative-first|west-first|north-last"
 	ordered  = "engine=updn|spam|layered|fattree"
 	asking   = "ibsim mkey node retries timeout umad window"
 	network  = "topology lfts sl2vl path-sl mfts groups lenient strict"
@@ -78,7 +80,7 @@ var scopes = map[string][]scope{
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
 		{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
 		{flags: "no-wrap", with: grids, note: true},
-		{flags: "repair", with: "engine=xy|dor", note: true},
+		{flags: "repair", with: "engine=xy", note: true},
 		{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true},
 	},
 	"completion bash":       {{flags: "no-descriptions"}},
@@ -160,7 +162,7 @@ var scopes = map[string][]scope{
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 		{flags: "no-wrap", with: grids, note: true},
-		{flags: "repair", with: "engine=xy|dor", note: true},
+		{flags: "repair", with: "engine=xy", note: true},
 		{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true},
 	},
 }
@@ -187,13 +189,23 @@ func holds(condition string, flags *pflag.FlagSet, args []string) (string, bool)
 		case name == "DIR" && len(args) > 0:
 			return "arguments", true
 		case f == nil:
-		case isValue && slices.Contains(strings.Split(values, "|"), f.Value.String()):
+		case name == "engine" && f.Value.String() == "":
+			return "an engine that is chosen", true
+		case isValue && slices.Contains(strings.Split(values, "|"), engineOf(name, f.Value.String())):
 			return "--" + name + " " + f.Value.String(), true
 		case !isValue && givenFlag(f):
 			return "--" + name, true
 		}
 	}
 	return "", false
+}
+
+// engineOf is the engine that a value of --engine names, and the values of other flags.
+func engineOf(flag, value string) string {
+	if e, err := compile.EngineByName(value); flag == "engine" && err == nil {
+		return e.Name()
+	}
+	return value
 }
 
 // conditionText is a condition in words.

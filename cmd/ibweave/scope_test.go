@@ -136,10 +136,10 @@ var withoutEffectTests = []struct {
 	{"compile -t f -e updn -o d --mcast comb", "mcast", "without --groups", false},
 	{"compile -t f -e updn -o d --mcast-balance", "mcast-balance", "without --groups", true},
 	{"compile -t f -e updn -o d --mft-capacity 8", "mft-capacity", "without --groups", true},
-	{"compile -t f -e updn -o d --dims 4x4", "dims", "without --engine xy, dor, negative-first, west-first, north-last or --lids mesh or --groups: only these look for a mesh", true},
+	{"compile -t f -e updn -o d --dims 4x4", "dims", "without --engine xy, negative-first, west-first, north-last or --lids mesh or --groups: only these look for a mesh", true},
 	{"compile -t f -e updn -o d --origin 0x1", "origin", "without --engine xy", true},
 	{"compile -t f -e updn -o d --no-wrap", "no-wrap", "without --engine xy", true},
-	{"compile -t f -e west-first -o d --repair", "repair", "without --engine xy, dor", true},
+	{"compile -t f -e west-first -o d --repair", "repair", "without --engine xy", true},
 	{"compile -t f -e minhop -o d --roots 0x1", "roots", "without --engine updn, spam, layered, fattree: other engines", true},
 	{"diff a b --format json -v", "verbose", "with --format json: JSON has all of it", true},
 	{"drift d --live f --mkey 1", "mkey", "with --live: files are not asked", true},
@@ -223,7 +223,7 @@ var withoutEffectTests = []struct {
 	{"whatif -t f -e updn --fail links --seed 2", "seed", "without --sample: nothing is drawn", true},
 	{"whatif -t f -e updn --fail links --format json --top 3", "top", "with --format json", true},
 	{"whatif -t f -e updn --fail links --no-wrap", "no-wrap", "without --engine xy", true},
-	{"whatif -t f -e updn --fail links --repair", "repair", "without --engine xy, dor", true},
+	{"whatif -t f -e updn --fail links --repair", "repair", "without --engine xy", true},
 	{"whatif -t f -e minhop --fail links --roots 0x1", "roots", "without --engine updn", true},
 }
 

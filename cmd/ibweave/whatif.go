@@ -207,9 +207,9 @@ func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err 
 
 // whatif routes the fabric and has it fail.
 func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*whatif.Result, error) {
-	engine, err := compile.EngineByName(o.engine)
+	engine, err := a.engine(o.engine)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, err
 	}
 	if err := oneStdin(append([]string{o.topology}, o.roots...)...); err != nil {
 		return nil, err

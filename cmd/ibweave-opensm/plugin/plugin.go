@@ -134,7 +134,7 @@ type Plugin struct {
 	failed  *Error // why there is no configuration
 	log     *zap.Logger
 	close   func() error
-	engines []compile.Engine
+	engines []offered
 	needs   func(*fabric.Fabric) int64 // of memory for a routing, in bytes
 
 	reserve sync.Once
@@ -174,10 +174,8 @@ type refusal struct {
 // been logged, and Setup refuses all engines with the same error.
 func Open(options string, host Host) *Plugin {
 	collectEarlier()
-	p := &Plugin{host: host, engines: host.Engines, needs: routingNeeds, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
-	if p.engines == nil {
-		p.engines = compile.Engines
-	}
+	p := &Plugin{host: host, needs: routingNeeds, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
+	p.offer()
 	err := p.guard("", func() error {
 		var err error
 		if p.config, err = readConfig(options); err != nil {
@@ -216,17 +214,41 @@ func (p *Plugin) logTrouble(l Level, err error) {
 // Close ends our log, for which it may wait some seconds.
 func (p *Plugin) Close() error { return p.close() }
 
-// Engines are OpenSM's names of our engines.
+// offered is a name that routing_engine may have, without Prefix, and its engine.
+type offered struct {
+	name string
+	*compile.Engine
+}
+
+// offer lists the names of engines.
+func (p *Plugin) offer() {
+	engines := p.host.Engines
+	if engines == nil {
+		engines = compile.Engines
+	}
+	var counterparts []offered
+	for i := range engines {
+		e := &engines[i]
+		p.engines = append(p.engines, offered{e.Name(), e})
+		for _, name := range e.Counterparts {
+			counterparts = append(counterparts, offered{name, e})
+		}
+	}
+	p.engines = append(p.engines, counterparts...)
+}
+
+// Engines are OpenSM's names of our engines, those of counterparts last. Engines are named by
+// their index in it.
 func (p *Plugin) Engines() []string {
 	names := make([]string, len(p.engines))
 	for i := range p.engines {
-		names[i] = Prefix + p.engines[i].Name()
+		names[i] = p.engineName(i)
 	}
 	return names
 }
 
 // engineName is OpenSM's name of an engine.
-func (p *Plugin) engineName(engine int) string { return Prefix + p.engines[engine].Name() }
+func (p *Plugin) engineName(engine int) string { return Prefix + p.engines[engine].name }
 
 // Settings are options of OpenSM.
 type Settings struct {
@@ -249,6 +271,11 @@ func (p *Plugin) Setup(engine int, s Settings) error {
 		}
 		if fits(compile.Reserved, "a routing") == nil {
 			p.reserve.Do(func() { go compile.Reserve() }) // while OpenSM discovers the subnet
+		}
+		if e := p.engines[engine]; e.name != e.Name() {
+			line := e.IsCounterpart(e.name)
+			p.log.Info(line)
+			p.host.Log(LogInfo, Prefix+e.name+": "+line)
 		}
 		p.log.Info("engine set up", zap.String("engine", p.engineName(engine)), zap.String("configuration", p.config.File))
 		return nil
@@ -412,7 +439,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		p.log.Warn(n)
 	}
 	built := time.Now()
-	e := &p.engines[engine]
+	e := p.engines[engine].Engine
 	if err := fits(p.needs(f), "a routing"); err != nil {
 		return nil, &Error{Code: Limits, Err: err}
 	}
