@@ -59,6 +59,8 @@ type Options struct {
 	// Plan is what differs from a cabling plan, lines by String and in JSON the member
 	// plan; nil when nobody asked.
 	Plan fmt.Stringer
+	// Lines are names and texts of further lines, after those about the load.
+	Lines [][2]string
 	// Place says where in which file a finding is, 1-based; nil, or line 0, for
 	// the beginning of the tables.
 	Place func(f *verify.Finding) (file string, line int)

@@ -102,6 +102,9 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	}
 	idle(r, opt, row)
 	bounds(r, row)
+	for _, line := range opt.Lines {
+		row(line[0], "%s", line[1])
+	}
 	c := &r.CreditLoops
 	row("credit loops", "%s on %s; %s between %s",
 		text.Grouped(c.Count), text.CountGrouped(c.VLs, "VL", "VLs"),
@@ -160,7 +163,7 @@ func bounds(r *verify.Result, row func(name, format string, args ...any)) {
 	if r.Bound == nil {
 		return
 	}
-	on := ""
+	load, on := text.Grouped(int64(math.Round(r.Bound.Load))), ""
 	if m := r.Balance.MaxRelative; m != nil {
 		on = " on " + m.Fastest
 	}
@@ -175,14 +178,17 @@ func bounds(r *verify.Result, row func(name, format string, args ...any)) {
 		case x.Paths == bound.LegalPaths.String():
 			who = "no tables by legal ports of this order"
 		}
-		least := verify.LoadText(x.Exact)
+		least, why := verify.LoadText(x.Exact), x.Witness
+		if !x.Close {
+			why += "; --bound-iterations seeks a better bound"
+		}
 		switch {
 		case r.Bound.Load == 0:
 			row(name, "%s have less than %s on the most loaded link%s: %s", who, least, on, x.Witness)
 		case x.Above < 0.0005:
-			row(name, "%s have less than %s%s: %s", who, least, on, x.Witness)
+			row(name, "%s%s, and %s have less: %s", load, on, who, x.Witness)
 		default:
-			row(name, "%s have less than %s%s (%.1f %% above): %s", who, least, on, 100*x.Above, x.Witness)
+			row(name, "%s%s is %s %s, and %s have less than that: %s", load, on, x.AboveText(), least, who, why)
 		}
 		name = ""
 	}

@@ -83,7 +83,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 				continue // it is about other tables
 			}
 			load, _ := c.Bound.Float64()
-			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Certificate: c})
+			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Close: true, Certificate: c})
 		}
 	}
 	r.CompareBounds(list...)

@@ -261,7 +261,7 @@ func TestVirtualPorts(t *testing.T) {
 		copy(tables.Row(s), r.Tables.Row(s))
 		tables.Row(s)[whole.MaxLID()] = tables.Row(s)[f.LID(host)]
 	}
-	check("entries", exitClean, "verdict      clean", tables)
+	check("entries", exitClean, "verdict      warnings (1 warning)", tables)
 	tables.Row(2)[whole.MaxLID()] = fabric.NoPath
 	check("an entry less", exitFindings, "unicast-unreachable", tables)
 }

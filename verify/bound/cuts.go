@@ -52,15 +52,7 @@ func (w *network) partitions() []*partition {
 		single.of[s] = int32(s)
 	}
 	list := []*partition{single}
-	var leaves []fabric.NodeID
-	for s, h := range w.hosts {
-		if h > 0 {
-			leaves = append(leaves, fabric.NodeID(s))
-		}
-	}
-	search := graph.NewSearch[fabric.NodeID](n)
-	search.Run(w.f.Neighbors, leaves...)
-	level := search.Distance
+	level := w.levels()
 	top := int32(0)
 	for _, l := range level {
 		top = max(top, l)
@@ -130,6 +122,30 @@ func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]in
 		}
 	}
 	return common, numbers[:min(len(numbers), maxGroups)]
+}
+
+// levels is by switch the channels to the nearest switch with hosts, -1 where there is none.
+func (w *network) levels() []int32 {
+	var leaves []fabric.NodeID
+	for s, h := range w.hosts {
+		if h > 0 {
+			leaves = append(leaves, fabric.NodeID(s))
+		}
+	}
+	search := graph.NewSearch[fabric.NodeID](len(w.hosts))
+	search.Run(w.f.Neighbors, leaves...)
+	return search.Distance
+}
+
+// isTree says whether nine channels in ten join different levels.
+func (w *network) isTree() bool {
+	level, inside := w.levels(), 0
+	for c, s := range w.from {
+		if level[s] == level[w.to[c]] {
+			inside++
+		}
+	}
+	return 10*inside <= len(w.from)
 }
 
 // edge is what crosses a cut in one direction: the routes from some switches to some LIDs.

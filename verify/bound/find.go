@@ -47,8 +47,11 @@ type Bound struct {
 	Load  float64  `json:"load"`
 	Exact *big.Rat `json:"-"`
 	// Unit is the lumps of routes that it counts.
-	Unit        int64        `json:"unit"`
-	Words       string       `json:"witness"`
+	Unit  int64  `json:"unit"`
+	Words string `json:"witness"`
+	// Close says that tables far above the bound are worth a word: lengths were sought, or the fabric
+	// is a tree, in which cuts are nearly as good.
+	Close       bool         `json:"-"`
 	Certificate *Certificate `json:"-"`
 }
 
@@ -93,12 +96,16 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	if legal.value.Cmp(best.value) > 0 {
 		b.Legal = w.bound(&legal)
 	}
+	searched := rounds > 0 || w.isTree()
+	for _, x := range b.List() {
+		x.Close = searched
+	}
 	return b, nil
 }
 
 func (w *network) bound(x *candidate) *Bound {
 	load, _ := x.value.Float64()
-	return &Bound{load, x.value, x.unit, x.words, w.certificate(x)}
+	return &Bound{Load: load, Exact: x.value, Unit: x.unit, Words: x.words, Certificate: w.certificate(x)}
 }
 
 // List is the bounds that there are.
