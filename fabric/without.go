@@ -39,6 +39,19 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 	return with
 }
 
+// WithLinks is the same subnet with other widths and speeds at some ports.
+func (f *Fabric) WithLinks(links map[PortID]Link) *Fabric {
+	g := *f
+	g.ports = &ports{
+		owner: f.owner, peer: f.peer, guid: f.guid, link: slices.Clone(f.link), labels: f.labels,
+		caPorts: f.caPorts, attached: f.attached, firstEnd: f.firstEnd, ends: f.ends, first: f.first, chans: f.chans, to: f.to, links: f.links,
+	}
+	for p, link := range links {
+		g.link[p] = link
+	}
+	return &g
+}
+
 func alone(peers []PortID) bool {
 	return !slices.ContainsFunc(peers, func(p PortID) bool { return p != NoPort })
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
@@ -155,6 +156,9 @@ func engineHelp() string {
 			name += " (" + strings.Join(e.Aliases, ", ") + ")"
 		}
 		fmt.Fprintf(&b, "  %-14s %s\n%17sfor %s; guarantees: %s\n", name, e.Summary, "", e.Domain, e.Promise())
+		if len(e.Counterparts) > 0 {
+			fmt.Fprintf(&b, "%17sstands for OpenSM's %s\n", "", strings.Join(e.Counterparts, ", "))
+		}
 	}
 	return b.String()
 }
@@ -178,6 +182,7 @@ type summary struct {
 	Trees         *treeSummary    `json:"multicast,omitempty"`
 	Changes       *changeSummary  `json:"changes,omitempty"` // with --previous
 	Verify        *verify.Result  `json:"verify"`
+	judgement
 }
 
 // changeSummary is what a subnet manager with the tables of a directory has to write.
@@ -278,7 +283,8 @@ type lidSummary struct {
 // compilation is an order on its way to tables.
 type compilation struct {
 	*order
-	engine   *compile.Engine
+	engine   *compile.Engine // nil before it is chosen
+	choice   *choice.Choice  // nil where it was given
 	opt      compile.Options
 	fabric   *fabric.Fabric // as read
 	only     []fabric.NodeID
@@ -296,14 +302,16 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	if c.opt, err = o.routeFlags.parse(cmd); err != nil {
 		return nil, err
 	}
-	if o.topology == "" || o.engine == "" {
-		return nil, usagef("compile needs a topology, -t FILE, and an engine, -e ENGINE")
+	if o.topology == "" {
+		return nil, usagef("compile needs a topology, -t FILE")
 	}
 	if (o.output == "") != o.dryRun {
 		return nil, usagef("compile needs either a directory to write, -o DIR, or --dry-run")
 	}
-	if c.engine, err = compile.EngineByName(o.engine); err != nil {
-		return nil, &usageError{err}
+	if o.engine != "" {
+		if c.engine, err = a.engine(o.engine); err != nil {
+			return nil, err
+		}
 	}
 	if !filepath.IsAbs(o.installDir) {
 		return nil, usagef("--install-dir %q: want an absolute path", o.installDir)
@@ -370,6 +378,9 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 	if err != nil {
 		return err
 	}
+	if err := c.judge(ctx, a, &s.judgement); err != nil {
+		return err
+	}
 	failed := c.result.Verify.Fails(verify.Error)
 	if !c.dryRun && (!failed || c.force) {
 		if err := a.writeTables(ctx, c, s); err != nil {
@@ -422,7 +433,14 @@ func (a *app) readOrdered(c *compilation) (err error) {
 // runOrdered routes and verifies.
 func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	size := fabricSize(c.fabric)
-	r, err := a.runEngine(ctx, c.fabric, c.engine, c.opt, func(stage string) string { return stage + " " + size })
+	label := func(stage string) string { return stage + " " + size }
+	var r *compile.Result
+	var err error
+	if c.engine == nil {
+		r, err = a.routeChosen(ctx, c, label)
+	} else {
+		r, err = a.runEngine(ctx, c.fabric, c.engine, c.opt, label)
+	}
 	var notGrid *mesh.NotGridError
 	var groups *compile.GroupError
 	switch {
@@ -666,6 +684,7 @@ host of the subnet manager:
 // text is the summary for people.
 func (s *summary) text(b *facts, c *compilation) {
 	b.row("engine", "%s: %s", c.engine.Name(), c.engine.Summary)
+	s.judgement.text(b)
 	if t := s.Top; t != nil {
 		hint := "; --roots chooses others"
 		if c.engine.Name() == (fattree.Engine{}).Name() {
@@ -685,7 +704,7 @@ func (s *summary) text(b *facts, c *compilation) {
 		b.row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
 			text.CountGrouped(x.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(x.Switches, "switch", "switches"), x.Previous, text.CountGrouped(x.MaxRoutes, "route", "routes"))
 	}
-	_ = report.Text(b, s.Verify, report.Options{}) // a buffer takes all
+	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: oneLine{s.Shape}, Lines: s.judgement.lines()}) // a buffer takes all
 	s.printFiles(b, c)
 	seconds := fmt.Sprintf("read %.3f, route %.3f, ", s.Seconds.Read, s.Seconds.Route)
 	if s.Trees != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -36,10 +37,16 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 		return nil, usagef("--previous keeps entries, which --lids %s gives to other ports", c.lids)
 	}
 	in := audit{lenient: c.lenient}
-	if err := in.findCompiled(dir); err != nil {
+	err := in.findCompiled(dir)
+	if err != nil {
 		return nil, err
 	}
 	m := in.compiled.Manifest
+	if c.engine == nil {
+		if c.engine, err = compile.EngineByName(m.Engine); err != nil {
+			return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
+		}
+	}
 	if m.Engine != c.engine.Name() {
 		return nil, inputf("%s is of engine %s, not %s", dir, m.Engine, c.engine.Name())
 	}

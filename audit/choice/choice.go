@@ -1,0 +1,275 @@
+// Package choice picks the engine for a fabric, and tells which engine would be clearly better
+// than a given one. It routes the fabric with each candidate, and compares the tables by what
+// the checker and random bisections say of them. It makes no promise to other modules.
+//
+// # The rule
+//
+// Candidates are fattree, xy, banyan, updn and layered. Out of the running are engines that do
+// not support the fabric, those whose tables have errors while others have none, and those
+// that need more virtual lanes than there are, which is one lane unless a caller says more:
+// OpenSM's files carry one. Of the others each loses something against the best: in greatest
+// relative load, and in effective bisection bandwidth, over the same random bisections. The
+// greater of both is its loss. The least loss wins; losses that differ by a hundredth or less
+// count as equal, and of equal engines the first in the list wins, since the structure of its
+// paths is simpler.
+//
+// layered takes the most time. It is not tried on fat trees without faults on which fattree
+// has the least possible load, nor on fabrics of more than 32 million forwarding entries.
+package choice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/quality"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// engines are the names of the candidates. Those that share an order or structure with
+// multicast schemes and OpenSM's own engines come first.
+var engines = []string{"fattree", "xy", "banyan", "updn"}
+
+// slow is the last candidate, which takes seconds on large fabrics.
+const slow = "layered"
+
+const (
+	// equal is the difference of losses that does not count: bisections are a sample, and a
+	// greedy search ends anywhere near its goal.
+	equal = 0.01
+	// clear is the part by which a load or a bandwidth is better that deserves a word.
+	clear = 0.05
+	// maxEntries bounds the forwarding entries of fabrics on which the slow engine is tried, and
+	// maxBeside of those on which others are tried beside a given engine.
+	maxEntries, maxBeside = 32 << 20, 4 << 20
+	// samples is how many routes the bisections have, and mostBisections bounds their number:
+	// the mean of so many routes is known to about a tenth of a point.
+	samples, mostBisections = 1 << 17, 1000
+)
+
+// Candidate is an engine and what its tables are worth.
+type Candidate struct {
+	Engine string `json:"engine"`
+	// Refused is why there are no tables of it; nothing follows then.
+	Refused string  `json:"refused,omitempty"`
+	VLs     int     `json:"vls"`  // data VLs that its tables need
+	Load    float64 `json:"load"` // greatest relative load, see verify.LoadBound
+	// Bandwidth is the mean effective bisection bandwidth, 0 to 1; 0 where there are no two
+	// ports to send.
+	Bandwidth float64 `json:"bandwidth"`
+	// Loss is the greater of the parts by which load and bandwidth are worse than the least
+	// load and the greatest bandwidth of the candidates in the running.
+	Loss float64 `json:"loss"`
+
+	Result    *compile.Result    `json:"-"` // without multicast
+	Bisection *quality.Bisection `json:"-"` // nil where there are no two ports to send
+	errors    bool
+}
+
+// Choice is what the candidates are worth. Its JSON form is the member choice of the
+// document of `ibweave compile --format json`.
+type Choice struct {
+	Engine     string      `json:"engine"`
+	Chosen     bool        `json:"chosen"` // by Choose; false where it was given
+	Why        string      `json:"why"`    // it was chosen; "" where it was given
+	Candidates []Candidate `json:"candidates"`
+	// Better is the engine that is clearly better, "" for none. One that was not chosen needs more
+	// lanes.
+	Better string `json:"better"`
+}
+
+// Find is the candidate of a name, nil for none.
+func (c *Choice) Find(engine string) *Candidate {
+	for i := range c.Candidates {
+		if c.Candidates[i].Engine == engine {
+			return &c.Candidates[i]
+		}
+	}
+	return nil
+}
+
+// Choose picks an engine. The result of the compilation is without multicast groups, which
+// opt is not asked for. Errors: those of compile.Run but for lft.DomainErrors.
+func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice, *compile.Result, error) {
+	list, err := try(ctx, f, opt, engines)
+	if err != nil {
+		return nil, nil, err
+	}
+	if entries(f) <= maxEntries {
+		settled, err := isSettled(ctx, f, list)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !settled {
+			more, err := try(ctx, f, opt, []string{slow})
+			if err != nil {
+				return nil, nil, err
+			}
+			list = append(list, more...)
+		}
+	}
+	lanes := max(1, opt.Route.VLs)
+	flawless := slices.ContainsFunc(list, func(c Candidate) bool { return c.runs(lanes) && !c.errors })
+	var running []*Candidate
+	for i := range list {
+		if c := &list[i]; c.runs(lanes) && !(c.errors && flawless) {
+			running = append(running, c)
+		}
+	}
+	if len(running) == 0 {
+		return nil, nil, errors.New("no engine routes this fabric")
+	}
+	best := least(running)
+	c := &Choice{Engine: best.Engine, Chosen: true, Candidates: list, Better: better(best, list)}
+	switch {
+	case len(running) == 1:
+		c.Why = fmt.Sprintf("no other engine suits this fabric on %s", text.Count(lanes, "VL", "VLs"))
+	case best.Loss <= equal:
+		c.Why = fmt.Sprintf("of %d engines none has %.0f %% less load or more bandwidth", len(running), 100*equal)
+	default:
+		c.Why = fmt.Sprintf("of %d engines it is closest to the least load and the most bandwidth, %.1f %% off at most", len(running), 100*best.Loss)
+	}
+	return c, best.Result, nil
+}
+
+// isSettled says whether a fabric is a fat tree without faults, and fattree's tables have a load within
+// a hundredth of the bound.
+func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate) (bool, error) {
+	i := slices.IndexFunc(list, func(c Candidate) bool { return c.Engine == "fattree" && c.Refused == "" })
+	s := cabling.Recognize(f)
+	if i < 0 || s.Kind != cabling.FatTree || s.MissingCables+s.MissingSwitches+s.ExtraCables > 0 {
+		return false, nil
+	}
+	b, err := bound.Find(ctx, list[i].Result.Routing.Fabric, bound.Options{Rounds: -1})
+	return b != nil && b.Any != nil && list[i].Load <= b.Any.Load*(1+equal), err
+}
+
+// Advise looks for a clearly better engine than that of r, whose bandwidth is given. It is nil
+// where the load of r is within a tenth of a bound, and in fabrics where the search would
+// take long. Errors are as those of Choose.
+func Advise(ctx context.Context, r *compile.Result, bandwidth float64, opt compile.Options) (*Choice, error) {
+	f, b := r.Routing.Fabric, r.Verify.Bound
+	if b == nil || !Quick(f) || r.Verify.Worst() == verify.Error {
+		return nil, nil
+	}
+	if len(b.Bounds) == 0 || b.Bounds[0].Above <= 0.1 {
+		return nil, nil
+	}
+	names := slices.DeleteFunc(append(slices.Clone(engines), slow), func(name string) bool { return name == r.Engine.Name() })
+	list, err := try(ctx, f, opt, names)
+	if err != nil {
+		return nil, err
+	}
+	given := candidate(r)
+	given.Bandwidth = bandwidth
+	return &Choice{Engine: given.Engine, Better: better(&given, list), Candidates: append(list, given)}, nil
+}
+
+// entries is the number of forwarding entries of a fabric.
+func entries(f *fabric.Fabric) int { return f.NumSwitches() * max(int(f.MaxLID()), f.NumNodes()) }
+
+// Bisections is how many random bisections are tried on a fabric.
+func Bisections(f *fabric.Fabric) int {
+	return max(1, min(mostBisections, 2*samples/max(1, len(f.CAPorts()))))
+}
+
+// Bandwidth measures tables on the bisections of a fabric, the same for all tables. It is nil
+// where there are no two ports to send.
+func Bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) {
+	q, err := quality.Measure(ctx, r.Fabric, r.Tables, quality.Options{Bisections: Bisections(r.Fabric), Seed: 1})
+	if err != nil {
+		return nil, err
+	}
+	return q.Bisection, nil
+}
+
+// Quick says whether a fabric is so small that Bandwidth takes some tenths of a second at most.
+func Quick(f *fabric.Fabric) bool { return entries(f) <= maxBeside }
+
+// try routes f with some engines, at the same time.
+func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []string) ([]Candidate, error) {
+	opt.Groups, opt.Stage, opt.Progress = nil, nil, nil
+	list := make([]Candidate, len(names))
+	return list, par.ForEach(ctx, 0, len(names), func(i int) error {
+		e, err := compile.EngineByName(names[i])
+		if err != nil {
+			return err
+		}
+		r, err := compile.Run(ctx, f, e, opt)
+		var outside *lft.DomainError
+		if errors.As(err, &outside) {
+			list[i] = Candidate{Engine: e.Name(), Refused: outside.Reason}
+			return nil
+		} else if err != nil {
+			return err
+		}
+		list[i] = candidate(r)
+		return list[i].measure(ctx)
+	})
+}
+
+// measure fills in the bandwidth.
+func (c *Candidate) measure(ctx context.Context) (err error) {
+	if c.Bisection, err = Bandwidth(ctx, c.Result.Routing); c.Bisection != nil {
+		c.Bandwidth = c.Bisection.Mean
+	}
+	return err
+}
+
+func candidate(r *compile.Result) Candidate {
+	return Candidate{Engine: r.Engine.Name(), VLs: r.Verify.CreditLoops.VLs, Load: r.Verify.GreatestLoad(), Result: r, errors: r.Verify.Worst() == verify.Error}
+}
+
+// runs says whether c has tables for a number of lanes.
+func (c *Candidate) runs(lanes int) bool { return c.Refused == "" && c.VLs <= lanes }
+
+// least sets the losses of candidates, and finds the first with the least.
+func least(list []*Candidate) *Candidate {
+	load, bandwidth := math.Inf(1), 0.0
+	for _, c := range list {
+		load, bandwidth = min(load, c.Load), max(bandwidth, c.Bandwidth)
+	}
+	least := math.Inf(1)
+	for _, c := range list {
+		c.Loss = max(part(c.Load, load), part(bandwidth, c.Bandwidth))
+		least = min(least, c.Loss)
+	}
+	return list[slices.IndexFunc(list, func(c *Candidate) bool { return c.Loss <= least+equal })]
+}
+
+// part is by which part of y x is above it, 0 where y is 0.
+func part(x, y float64) float64 {
+	if y == 0 {
+		return 0
+	}
+	return x/y - 1
+}
+
+// better finds the candidate that is clearly better than one: in load or bandwidth, and not worse
+// in the other. Of several it is the one with the least loss among them.
+func better(than *Candidate, list []Candidate) string {
+	var found []*Candidate
+	for i := range list {
+		c := list[i] // its loss is another one here
+		if c.Refused != "" || c.errors {
+			continue
+		}
+		load, bandwidth := part(than.Load, c.Load), part(c.Bandwidth, than.Bandwidth)
+		if load >= clear && bandwidth >= -equal || bandwidth >= clear && load >= -equal {
+			found = append(found, &c)
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return least(found).Engine
+}
