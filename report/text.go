@@ -188,7 +188,7 @@ func bounds(r *verify.Result, row func(name, format string, args ...any)) {
 		case x.Above < 0.0005:
 			row(name, "%s%s, and %s have less: %s", load, on, who, x.Witness)
 		default:
-			row(name, "%s%s is %s %s, and %s have less than that: %s", load, on, x.AboveText(), least, who, why)
+			row(name, "%s%s is %s %s, and %s have less than %s: %s", load, on, x.AboveText(), least, who, least, why)
 		}
 		name = ""
 	}

@@ -36,8 +36,9 @@ type LowerBound struct {
 }
 
 // farAbove is the part by which a load above a bound is a note, and muchAbove that by which it is
-// a warning if all paths are shortest: longer ones are the price of few lanes. Of 45 fabrics as operators have them the best engine is above the bound by 16 % at
-// most, and its figure is 0 % on the median one.
+// a warning if all paths are shortest: longer ones are the price of few lanes. Of 45 fabrics as
+// operators have them the best engine is above the bound by 16 % at most, and by 0 % on the
+// median one.
 const farAbove, muchAbove = 0.25, 0.5
 
 // CompareBounds fills in r.Bound. Of bounds for the same paths the greatest counts, of equal

@@ -13,8 +13,9 @@
 // count as equal, and of equal engines the first in the list wins, since the structure of its
 // paths is simpler.
 //
-// layered takes the most time. It is not tried on fat trees without faults on which fattree
-// has the least possible load, nor on fabrics of more than 32 million forwarding entries.
+// layered takes the most time. On fabrics of more than a million forwarding entries it is tried only
+// where no load of the others is within a hundredth of a proven bound, and on more than 32
+// million not at all.
 package choice
 
 import (
@@ -24,7 +25,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -48,9 +48,9 @@ const (
 	equal = 0.01
 	// clear is the part by which a load or a bandwidth is better that deserves a word.
 	clear = 0.05
-	// maxEntries bounds the forwarding entries of fabrics on which the slow engine is tried, and
-	// maxBeside of those on which others are tried beside a given engine.
-	maxEntries, maxBeside = 32 << 20, 4 << 20
+	// Of fabrics by their forwarding entries: up to slowEntries the slow engine is always tried,
+	// beyond maxEntries never, and up to maxBeside others are tried beside a given engine.
+	slowEntries, maxEntries, maxBeside = 1 << 20, 32 << 20, 4 << 20
 	// samples is how many routes the bisections have, and mostBisections bounds their number:
 	// the mean of so many routes is known to about a tenth of a point.
 	samples, mostBisections = 1 << 17, 1000
@@ -100,22 +100,9 @@ func (c *Choice) Find(engine string) *Candidate {
 // Choose picks an engine. The result of the compilation is without multicast groups, which
 // opt is not asked for. Errors: those of compile.Run but for lft.DomainErrors.
 func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice, *compile.Result, error) {
-	list, err := try(ctx, f, opt, engines)
+	list, err := tryAll(ctx, f, opt, "")
 	if err != nil {
 		return nil, nil, err
-	}
-	if entries(f) <= maxEntries {
-		settled, err := isSettled(ctx, f, list)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !settled {
-			more, err := try(ctx, f, opt, []string{slow})
-			if err != nil {
-				return nil, nil, err
-			}
-			list = append(list, more...)
-		}
 	}
 	lanes := max(1, opt.Route.VLs)
 	flawless := slices.ContainsFunc(list, func(c Candidate) bool { return c.runs(lanes) && !c.errors })
@@ -141,36 +128,55 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 	return c, best.Result, nil
 }
 
-// isSettled says whether a fabric is a fat tree without faults, and fattree's tables have a load within
-// a hundredth of the bound.
-func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate) (bool, error) {
-	i := slices.IndexFunc(list, func(c Candidate) bool { return c.Engine == "fattree" && c.Refused == "" })
-	s := cabling.Recognize(f)
-	if i < 0 || s.Kind != cabling.FatTree || s.MissingCables+s.MissingSwitches+s.ExtraCables > 0 {
-		return false, nil
+// tryAll routes f with all candidates but one.
+func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options, but string) ([]Candidate, error) {
+	list, err := try(ctx, f, opt, slices.DeleteFunc(slices.Clone(engines), func(name string) bool { return name == but }))
+	if err != nil || but == slow {
+		return list, err
 	}
-	b, err := bound.Find(ctx, list[i].Result.Routing.Fabric, bound.Options{Rounds: -1})
-	return b != nil && b.Any != nil && list[i].Load <= b.Any.Load*(1+equal), err
+	settled, err := isSettled(ctx, f, list, max(1, opt.Route.VLs))
+	if err != nil || settled {
+		return list, err
+	}
+	more, err := try(ctx, f, opt, []string{slow})
+	return append(list, more...), err
 }
 
-// Advise looks for a clearly better engine than that of r, whose bandwidth is given. It is nil
-// where the load of r is within a tenth of a bound, and in fabrics where the search would
-// take long. Errors are as those of Choose.
-func Advise(ctx context.Context, r *compile.Result, bandwidth float64, opt compile.Options) (*Choice, error) {
-	f, b := r.Routing.Fabric, r.Verify.Bound
+// isSettled says whether the slow engine is left out: a fabric is large, and the load of some
+// candidate on the lanes that there are is within a hundredth of the bound.
+func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes int) (bool, error) {
+	n := entries(f)
+	if n <= slowEntries || n > maxEntries {
+		return n > maxEntries, nil
+	}
+	for i := range list {
+		if x := &list[i]; x.runs(lanes) && !x.errors {
+			b, err := bound.Find(ctx, x.Result.Routing.Fabric, bound.Options{Rounds: -1})
+			if err != nil || b.Any != nil && x.Load <= b.Any.Load*(1+equal) {
+				return err == nil, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// Advise looks for a clearly better engine than that of r, a routing of f with bandwidth. It
+// is nil where the load of r is within a tenth of a bound, and in fabrics where the search
+// would take long. Errors are as those of Choose.
+func Advise(ctx context.Context, f *fabric.Fabric, r *compile.Result, bandwidth *quality.Bisection, opt compile.Options) (*Choice, error) {
+	b := r.Verify.Bound
 	if b == nil || !Quick(f) || r.Verify.Worst() == verify.Error {
 		return nil, nil
 	}
 	if len(b.Bounds) == 0 || b.Bounds[0].Above <= 0.1 {
 		return nil, nil
 	}
-	names := slices.DeleteFunc(append(slices.Clone(engines), slow), func(name string) bool { return name == r.Engine.Name() })
-	list, err := try(ctx, f, opt, names)
+	list, err := tryAll(ctx, f, opt, r.Engine.Name())
 	if err != nil {
 		return nil, err
 	}
 	given := candidate(r)
-	given.Bandwidth = bandwidth
+	given.Bandwidth = bandwidth.Mean
 	return &Choice{Engine: given.Engine, Better: better(&given, list), Candidates: append(list, given)}, nil
 }
 
@@ -197,7 +203,7 @@ func Quick(f *fabric.Fabric) bool { return entries(f) <= maxBeside }
 
 // try routes f with some engines, at the same time.
 func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []string) ([]Candidate, error) {
-	opt.Groups, opt.Stage, opt.Progress = nil, nil, nil
+	opt.Groups, opt.Stage, opt.Progress, opt.Route.Previous = nil, nil, nil, nil
 	list := make([]Candidate, len(names))
 	return list, par.ForEach(ctx, 0, len(names), func(i int) error {
 		e, err := compile.EngineByName(names[i])

@@ -75,7 +75,7 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 	if s.Bandwidth, err = choice.Bandwidth(ctx, r.Routing); err != nil || s.Bandwidth == nil {
 		return err
 	}
-	s.Choice, err = choice.Advise(ctx, r, s.Bandwidth.Mean, c.opt)
+	s.Choice, err = choice.Advise(ctx, c.fabric, r, s.Bandwidth, c.opt)
 	return err
 }
 
