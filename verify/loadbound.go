@@ -33,12 +33,12 @@ type LowerBound struct {
 	Witness string `json:"witness"` // why, in words
 	// Close is false where only cuts were tried and the fabric is no tree: better bounds may exist.
 	Close bool `json:"close"`
+	tree  bool
 }
 
 // farAbove is the part by which a load above a bound is a note, and muchAbove that by which it is
-// a warning if all paths are shortest: longer ones are the price of few lanes. Of 45 fabrics as
-// operators have them the best engine is above the bound by 16 % at most, and by 0 % on the
-// median one.
+// a warning in trees; elsewhere it may be the price of few lanes. Of 45 fabrics as operators
+// have them the best engine is above the bound by 16 % at most, and by 0 % on the median one.
 const farAbove, muchAbove = 0.25, 0.5
 
 // CompareBounds fills in r.Bound. Of bounds for the same paths the greatest counts, of equal
@@ -57,7 +57,7 @@ func (r *Result) CompareBounds(list ...*bound.Bound) {
 		if best == nil || len(b.Bounds) > 0 && best.Exact.Cmp(b.Bounds[0].Exact) <= 0 {
 			continue
 		}
-		x := LowerBound{Paths: paths.String(), Least: best.Load, Exact: best.Exact, Unit: best.Unit, Witness: best.Words, Close: best.Close}
+		x := LowerBound{Paths: paths.String(), Least: best.Load, Exact: best.Exact, Unit: best.Unit, Witness: best.Words, Close: best.Close, tree: best.Tree}
 		if b.Load > 0 {
 			x.Above = b.Load/best.Load - 1
 		}
@@ -75,7 +75,7 @@ func (r *Result) CompareBounds(list ...*bound.Bound) {
 	}
 	if x.Close && x.Above > farAbove {
 		severity := Note
-		if x.Above > muchAbove && r.Unicast.NonMinimal == 0 {
+		if x.Above > muchAbove && x.tree {
 			severity = Warning
 		}
 		r.Add(Finding{Rule: FarFromBound, Severity: severity, Count: int64(b.Load - x.Least),

@@ -197,13 +197,11 @@ one of them: packets that take another are not covered, so that there can be no
 clean verdict without every table.`},
 	{FarFromBound, Warning, "routes", "the busiest cable has far more load than it need have", `The greatest relative load of the tables is far above a proven lower bound, below which no
 tables are (docs/bound.md): a note where it is more than a quarter above; a warning where
-it is more than a half above, and all paths are shortest. Other tables may do better, though
-not always as well as the bound.
-The count is the routes by which the load is above the bound. There is no finding where only
-cuts were tried and the fabric is no tree, since better bounds are likely there. compile
-without -e tries several engines and takes the best; compare puts tables side by side. On
-rings, tori and the like, where updn takes longer paths, an engine with more virtual lanes
-helps.`},
+it is more than a half above in a tree. Other tables may do better, though not always as well
+as the bound. The count is the routes by which the load is above the bound. There is no
+finding where only cuts were tried and the fabric is no tree, since better bounds are likely
+there. compile without -e tries several engines and takes the best; compare puts tables side
+by side. On rings, tori and the like an engine with more virtual lanes helps.`},
 	{MulticastStray, Warning, "pairs", "an end port gets copies of multicast packets that it does not want", `The end port is no receiver of the group, and the masks of the MLID lead to it.
 Its adapter discards the packets by their MGID, but its link carries them. Groups
 that share an MLID for want of others do that on purpose. There is one finding for

@@ -65,7 +65,7 @@ func (a *app) compileCommand() *cobra.Command {
 	var o order
 	var list bool
 	cmd := &cobra.Command{
-		Use:   "compile -t FILE -e ENGINE -o DIR",
+		Use:   "compile -t FILE [-e ENGINE] -o DIR",
 		Short: "make forwarding tables for OpenSM, and prove them",
 		Long: `Make the forwarding tables of a fabric, prove them safe, and write what OpenSM
 needs to use them.
@@ -89,11 +89,15 @@ and with multicast groups:
 It appears as a whole: a crash leaves the old DIR or the new one. With errors in
 the tables nothing is written, unless --force says so.
 
+Without -e several engines are tried on as many virtual lanes as --vls says, or one. The
+one wins that is nearest to the least load and the most bandwidth of all, the greater
+distance counting; docs/routing.md has the rule. With --previous it is that of DIR.
+
 Engines:
 ` + engineHelp() + `
 Multicast schemes, --mcast:
 ` + schemeHelp(),
-		Example: `  ibweave compile -t fabric.txt -e updn -o tables
+		Example: `  ibweave compile -t fabric.txt -o tables
   ibweave compile -t fabric.txt -e updn --lids dense --lmc 1 --dry-run
   ibweave compile -t changed.txt -e updn --previous tables -o tables.new
   ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables

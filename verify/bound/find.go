@@ -52,6 +52,7 @@ type Bound struct {
 	// Close says that tables far above the bound are worth a word: lengths were sought, or the fabric
 	// is a tree, in which cuts are nearly as good.
 	Close       bool         `json:"-"`
+	Tree        bool         `json:"-"` // the fabric is a tree, in which one lane is enough for any load
 	Certificate *Certificate `json:"-"`
 }
 
@@ -96,9 +97,9 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	if legal.value.Cmp(best.value) > 0 {
 		b.Legal = w.bound(&legal)
 	}
-	searched := rounds > 0 || w.isTree()
+	tree := w.isTree()
 	for _, x := range b.List() {
-		x.Close = searched
+		x.Close, x.Tree = rounds > 0 || tree, tree
 	}
 	return b, nil
 }
