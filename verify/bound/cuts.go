@@ -30,11 +30,12 @@ func (x *candidate) improve(y candidate) {
 	}
 }
 
-// partition divides the switches.
+// partition divides the switches into classes, each of them connected.
 type partition struct {
 	name string  // "pod"; "" for single switches
 	of   []int32 // by switch: its class
 	n    int
+	sums []sum // by class
 }
 
 // maxUnits bounds the units that are tried for a cut: that many numbers of hosts on a switch.
@@ -80,13 +81,16 @@ func (w *network) partitions() []*partition {
 		}
 	}
 	for k := int32(1); k <= top; k++ {
-		add("pod", func(a, b fabric.NodeID) bool { return level[a] < k && level[b] < k })
-		add("plane", func(a, b fabric.NodeID) bool { return level[a] >= k && level[b] >= k })
+		add("a pod", func(a, b fabric.NodeID) bool { return level[a] < k && level[b] < k })
+		add("a plane", func(a, b fabric.NodeID) bool { return level[a] >= k && level[b] >= k })
 	}
-	add("island", func(a, b fabric.NodeID) bool { return level[a] != level[b] })
+	add("an island", func(a, b fabric.NodeID) bool { return level[a] != level[b] })
 	common, numbers := w.commonNeighbors(level)
 	for _, n := range numbers {
-		add("group", func(a, b fabric.NodeID) bool { return common[[2]fabric.NodeID{min(a, b), max(a, b)}] >= n })
+		add("a group", func(a, b fabric.NodeID) bool { return common[[2]fabric.NodeID{min(a, b), max(a, b)}] >= n })
+	}
+	for _, p := range list {
+		p.sums = w.sums(p)
 	}
 	return list
 }
@@ -157,18 +161,17 @@ type edge struct {
 
 // cuts finds the cut with the greatest bound, of equal ones the first. It takes
 // O(channels x levels).
-func (w *network) cuts() (best candidate) {
+func (w *network) cuts(partitions []*partition) (best candidate) {
 	component, components := graph.Components(w.f.NumSwitches(), w.f.Neighbors)
 	whole := w.sums(&partition{of: component, n: components})
 	limit := 0.0
-	for _, p := range w.partitions() {
-		sums := w.sums(p)
+	for _, p := range partitions {
 		in := make([]int32, p.n) // by class: the component that it is part of
 		for s, class := range p.of {
 			in[class] = component[s]
 		}
-		for class := range sums {
-			x, all := &sums[class], &whole[in[class]]
+		for class := range p.sums {
+			x, all := &p.sums[class], &whole[in[class]]
 			out := edge{x.hosts, all.lids - x.lids, x.out}
 			if value, unit := w.bestUnit(&out, &limit); value != nil {
 				best = w.cut(p, int32(class), false, component, &out, value, unit)
@@ -209,12 +212,8 @@ func (w *network) bestUnit(e *edge, limit *float64) (value *big.Rat, unit int64)
 func (w *network) cut(p *partition, class int32, in bool, component []int32, e *edge, value *big.Rat, unit int64) candidate {
 	first := fabric.NodeID(slices.Index(p.of, class))
 	x := candidate{value: value, unit: unit, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
-	switches := 0
 	for s, h := range w.hosts {
 		inside := p.of[s] == class
-		if inside {
-			switches++
-		}
 		x.sources[s] = h >= unit && component[s] == component[first] && inside != in
 	}
 	for c, a := range w.from {
@@ -228,53 +227,68 @@ func (w *network) cut(p *partition, class int32, in bool, component []int32, e *
 			hosts += c.hosts * c.switches
 		}
 	}
-	where := w.f.Name(first).String()
-	if p.name != "" && switches > 1 {
-		where = fmt.Sprintf("a %s of %d switches, %s the first", p.name, switches, where)
-	}
 	routes := fmt.Sprintf("%s to %s beyond", text.CountGrouped(hosts, "host sends", "hosts send"), text.CountGrouped(e.lids, "LID", "LIDs"))
 	if in {
 		routes = fmt.Sprintf("%s to %s", text.CountGrouped(hosts, "host beyond sends", "hosts beyond send"), text.CountGrouped(e.lids, "LID", "LIDs"))
 	}
-	x.words = fmt.Sprintf("%s: %s over %s", where, routes, w.cables(e.rates)) + w.lumps(&x, e.rates, hosts*e.lids)
+	x.words = fmt.Sprintf("%s: %s over %s", w.className(p, class), routes, w.cables(e.rates)) + w.lumps(&x, e.rates, hosts*e.lids)
 	return x
 }
 
-// gates finds the bound of the cables to a switch with one neighbor: that is a gate. It takes
-// O(channels).
-func (w *network) gates() (best candidate) {
+// gates finds the best bound of the cables to a class of a partition where all come from one switch: that is
+// a gate, since a class is connected. It takes O(classes).
+func (w *network) gates(partitions []*partition) (best candidate) {
 	component, components := graph.Components(w.f.NumSwitches(), w.f.Neighbors)
-	hosts := make([]int64, components)
+	whole := make([]int64, components)
 	for s, h := range w.hosts {
-		hosts[component[s]] += h
+		whole[component[s]] += h
 	}
 	limit := 0.0
-	for _, t := range w.targets {
-		_, to := w.f.SwitchLinks(t)
-		if len(to) == 0 || slices.ContainsFunc(to, func(o fabric.NodeID) bool { return o != to[0] }) {
-			continue
+	for _, p := range partitions {
+		for class := range p.sums {
+			x := &p.sums[class]
+			g := x.gate
+			if g == fabric.NoNode {
+				continue
+			}
+			behind := whole[component[g]]
+			for _, c := range x.hosts {
+				behind -= c.hosts * c.switches
+			}
+			if behind == 0 {
+				continue
+			}
+			value, unit := w.bestUnit(&edge{[]count{{behind, 1}}, x.lids, x.in}, &limit)
+			if value == nil {
+				continue
+			}
+			best = candidate{value: value, unit: unit, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port)), gate: true}
+			best.sources[g] = true
+			for c := w.first[g]; c < w.first[g+1]; c++ {
+				if p.of[w.to[c]] == int32(class) {
+					best.length[c] = 1
+				}
+			}
+			best.words = fmt.Sprintf("%s: %s to %s over %s from %s alone", w.className(p, int32(class)), text.CountGrouped(behind, "host beyond sends", "hosts beyond send"),
+				text.CountGrouped(x.lids, "LID", "LIDs"), w.cables(x.in), w.f.Name(g)) + w.lumps(&best, x.in, behind*x.lids)
 		}
-		behind := hosts[component[t]] - w.hosts[t]
-		if behind == 0 {
-			continue
-		}
-		rates := make([]int64, len(w.rates))
-		length := make([]int64, len(w.port))
-		for c := w.first[t]; c < w.first[t+1]; c++ {
-			length[w.back[c]] = 1
-			i, _ := slices.BinarySearch(w.rates, w.rate[w.back[c]])
-			rates[i]++
-		}
-		value, unit := w.bestUnit(&edge{[]count{{behind, 1}}, w.lids[t], rates}, &limit)
-		if value == nil {
-			continue
-		}
-		best = candidate{value: value, unit: unit, sources: make([]bool, len(w.hosts)), length: length, gate: true}
-		best.sources[to[0]] = true
-		best.words = fmt.Sprintf("%s: %s to %s over %s from %s alone", w.f.Name(t), text.CountGrouped(behind, "host beyond sends", "hosts beyond send"),
-			text.CountGrouped(w.lids[t], "LID", "LIDs"), w.cables(rates), w.f.Name(to[0])) + w.lumps(&best, rates, behind*w.lids[t])
 	}
 	return best
+}
+
+// className says in words which switches a class has.
+func (w *network) className(p *partition, class int32) string {
+	switches := 0
+	for _, c := range p.of {
+		if c == class {
+			switches++
+		}
+	}
+	name := w.f.Name(fabric.NodeID(slices.Index(p.of, class))).String()
+	if p.name != "" && switches > 1 {
+		name = fmt.Sprintf("%s of %d switches, %s the first", p.name, switches, name)
+	}
+	return name
 }
 
 // cables counts those of an edge by their rates.
@@ -353,6 +367,8 @@ type sum struct {
 	hosts   []count
 	lids    int64
 	out, in []int64 // by rate: channels that leave the class, and enter it
+	// gate is the switch that all channels into the class leave, NoNode for none or several.
+	gate fabric.NodeID
 }
 
 // count is how many switches have a number of hosts.
@@ -374,11 +390,22 @@ func (w *network) sums(p *partition) []sum {
 			x.hosts = addCount(x.hosts, count{w.hosts[s], 1})
 		}
 	}
+	several := make([]bool, p.n)
+	for i := range list {
+		list[i].gate = fabric.NoNode
+	}
 	for c, a := range w.from {
 		if from, to := p.of[a], p.of[w.to[c]]; from != to {
 			i, _ := slices.BinarySearch(w.rates, w.rate[c])
 			list[from].out[i]++
 			list[to].in[i]++
+			several[to] = several[to] || list[to].gate != fabric.NoNode && list[to].gate != a
+			list[to].gate = a
+		}
+	}
+	for i := range list {
+		if several[i] {
+			list[i].gate = fabric.NoNode
 		}
 	}
 	return list

@@ -126,7 +126,7 @@ func TestLP(t *testing.T) {
 		for i := 0; n < short.Of(*fabrics, 40); i++ {
 			f := small{5, 7, 8}.random(t, r)
 			w := newNetwork(f)
-			best := w.cuts()
+			best := w.cuts(w.partitions())
 			if best.value == nil {
 				if load := flowLP(t, f, paths); load > 1e-9 {
 					t.Fatalf("fabric %d has no bound, and a load of %g", i, load)

@@ -60,8 +60,9 @@ type Bound struct {
 // that of ctx.
 func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	w := newNetwork(f)
-	best := w.cuts()
-	best.improve(w.gates())
+	partitions := w.partitions()
+	best := w.cuts(partitions)
+	best.improve(w.gates(partitions))
 	if best.value == nil {
 		return &Bounds{}, nil
 	}

@@ -79,8 +79,8 @@ func TestPartitions(t *testing.T) {
 	}
 	want := []string{
 		"l0|l1|l2|l3|s0|s1|s2|s3|c0|c1",
-		"plane l0|l1|l2|l3|s0,s2,c0|s1,s3,c1",
-		"pod l0,l1,s0,s1|l2,l3,s2,s3|c0|c1",
+		"a plane l0|l1|l2|l3|s0,s2,c0|s1,s3,c1",
+		"a pod l0,l1,s0,s1|l2,l3,s2,s3|c0|c1",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("partitions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -143,11 +143,12 @@ func podFabric(t *testing.T) *fabric.Fabric {
 // All routes to a leaf with one neighbor come together there.
 func TestGates(t *testing.T) {
 	f := leaves(t, []int{7, 3}, []fabric.Link{{}, {}})
-	x := newNetwork(f).gates()
+	w := newNetwork(f)
+	x := w.gates(w.partitions())
 	if x.value == nil || !x.gate {
 		t.Fatal("no gate")
 	}
-	if err := newNetwork(f).certificate(&x).Check(f); err != nil {
+	if err := w.certificate(&x).Check(f); err != nil {
 		t.Error(err)
 	}
 	three := gateFabric(t)
@@ -170,6 +171,38 @@ func TestGates(t *testing.T) {
 		if c.Check(three) == nil {
 			t.Errorf("a changed gate holds: %+v", c)
 		}
+	}
+}
+
+// An island that one switch joins to the others has it as a gate.
+func TestGateOfIsland(t *testing.T) {
+	var b fabric.Builder
+	fail := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range []string{"leaf 1", "leaf 2", "spine", "core", "leaf 3", "leaf 4"} {
+		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 20, Description: name})
+		fail(err)
+	}
+	next := fabric.PortNum(0)
+	for _, cable := range [][3]int{{0, 2, 2}, {1, 2, 2}, {2, 3, 2}, {3, 4, 4}, {3, 5, 4}} {
+		for range cable[2] {
+			next++
+			fail(b.Connect(cable[0], next, cable[1], next, fabric.Link{}))
+		}
+	}
+	for i, leaf := range []int{0, 1, 1, 4, 4, 5, 5} {
+		h, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(0x100 + i), NumPorts: 1})
+		fail(err)
+		fail(b.Connect(h, 1, leaf, fabric.PortNum(12+i), fabric.Link{}))
+	}
+	f, err := b.Build()
+	fail(err)
+	const want = `8/1 an island of 3 switches, "leaf 1" the first: 4 hosts beyond send to 3 LIDs over 2 cables from "core" alone, in lumps of 4, since a switch has one port for a LID`
+	if x := find(t, f, Options{Rounds: -1}).Any; x.Exact.String()+" "+x.Words != want {
+		t.Errorf("%s %s, want %s", x.Exact, x.Words, want)
 	}
 }
 
