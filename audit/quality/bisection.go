@@ -68,7 +68,7 @@ func Interval(x []float64) (mean, low, high float64) {
 
 // Difference is how much more bandwidth one set of tables has than another over the same
 // bisections: 0.01 is a point of a hundred. The interval is that of the mean of the
-// differences, bisection by bisection, and far smaller than the intervals of the two.
+// differences, bisection by bisection: what is hard for both counts for nothing.
 type Difference struct {
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"` // the 95 % confidence interval of the mean
