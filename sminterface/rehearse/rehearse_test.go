@@ -25,7 +25,13 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
+
+func TestMain(m *testing.M) {
+	ibsimtest.UseMemory()
+	os.Exit(m.Run())
+}
 
 // assign gives all end ports LIDs.
 func assign(t *testing.T, f *fabric.Fabric, lmc int) *fabric.Fabric {
