@@ -42,7 +42,7 @@ func (l *legality) improve(ctx context.Context, best candidate, parts int) candi
 						return best
 					}
 					o := best.move(s, to)
-					if o == nil || !l.connects(o, parts) {
+					if o == nil || !o.connects(l.f, parts) {
 						continue
 					}
 					if b := c.count(o, best.bars); b.compare(best.bars) < 0 {
@@ -75,9 +75,9 @@ func (o *Order) move(s fabric.NodeID, to int32) *Order {
 
 // connects says whether all switches have an upward link, except for one in each part of the
 // fabric.
-func (l *legality) connects(o *Order, parts int) bool {
+func (o *Order) connects(f *fabric.Fabric, parts int) bool {
 	for s, rank := range o.Rank {
-		if !slices.ContainsFunc(l.to[l.first[s]:l.first[s+1]], func(v fabric.NodeID) bool { return o.Rank[v] < rank }) {
+		if !slices.ContainsFunc(f.Neighbors(fabric.NodeID(s)), func(v fabric.NodeID) bool { return o.Rank[v] < rank }) {
 			parts--
 		}
 	}

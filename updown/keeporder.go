@@ -2,6 +2,7 @@ package updown
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -14,8 +15,9 @@ var _ lft.IncrementalEngine = Engine{}
 // KeepOrder is the earlier order for the switches of f. A switch that is new comes after
 // the one that has most neighbours in common with it, so that it is of as much use;
 // without such a switch it comes last. Where a switch has lost its last upward cable,
-// a neighbour is lifted above it, and if that is not possible the switch comes after the
-// first of its neighbours that has a place.
+// it comes last, or a neighbour is lifted above it, and if that is not possible the switch
+// comes after the first of its neighbours that has a place. Where all that bars much, and
+// the order of ChooseOrder less, it is that one.
 func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 	n := f.NumSwitches()
 	// Twice the rank, so that new switches find a place after any.
@@ -39,23 +41,77 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 	for i, s := range byRank {
 		was[s] = int32(i)
 	}
+	of, components := graph.Components(n, f.Neighbors)
+	kept := &Order{Rank: was, Switch: byRank}
+	if kept.connects(f, components) {
+		return was
+	}
+	sunk := sinkRootless(f, byRank, was, of, components)
 	liftNeighbours(f, byRank, was)
 	// Of the switches next to those that have a rank, the first comes next. If the
 	// order serves, that is it. The components have nothing to do with each other: each
 	// takes the ranks that its switches had, so that one which is alone for a while
 	// comes back to its own.
-	of, components := graph.Components(n, f.Neighbors)
 	ranksOf := make([][]int32, components)
 	for rank, s := range byRank {
 		ranksOf[of[s]] = append(ranksOf[of[s]], int32(rank))
 	}
-	order := make([]int32, n)
+	lifted := &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, n)}
 	for _, s := range graph.BestFirst(n, f.Neighbors, was) {
 		ranks := &ranksOf[of[s]]
-		order[s] = (*ranks)[0]
+		lifted.Rank[s], lifted.Switch[(*ranks)[0]] = (*ranks)[0], s
 		*ranks = (*ranks)[1:]
 	}
-	return order
+	return chooseRepaired(f, lifted, sunk).Rank
+}
+
+// maxSqueeze is how many times what is left of shortest next hops may have been there, for any
+// switch and destination, with an order that is kept.
+const maxSqueeze = 1.2
+
+// chooseRepaired is the order that bars least of a lifted and a sunk one; the sunk one may be
+// nil. Where it bars much, it is that of ChooseOrder if this bars less. Most entries may
+// stay with that one, too: those that both allow.
+func chooseRepaired(f *fabric.Fabric, lifted, sunk *Order) *Order {
+	c := newNetwork(f).newLegality().newCounter()
+	best, least := lifted, c.count(lifted, anyBars)
+	if sunk != nil {
+		if b := c.count(sunk, anyBars); b.compare(least) < 0 {
+			best, least = sunk, b
+		}
+	}
+	if least.squeeze <= maxSqueeze {
+		return best
+	}
+	chosen, err := ChooseOrder(context.Background(), f, nil)
+	if err != nil || c.count(chosen, anyBars).compare(least) >= 0 {
+		return best
+	}
+	return chosen
+}
+
+// sinkRootless puts the switches at the end that have no upward link, one in each component
+// excepted. It is nil if others have none then.
+func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []int32, components int) *Order {
+	first := make([]bool, components)
+	var stay, sink []fabric.NodeID
+	for r, s := range byRank {
+		rootless := !slices.ContainsFunc(f.Neighbors(s), func(v fabric.NodeID) bool { return rank[v] < int32(r) })
+		if rootless && first[component[s]] {
+			sink = append(sink, s)
+		} else {
+			stay = append(stay, s)
+			first[component[s]] = true
+		}
+	}
+	o := &Order{Rank: make([]int32, len(rank)), Switch: append(stay, sink...)}
+	for r, s := range o.Switch {
+		o.Rank[s] = int32(r)
+	}
+	if !o.connects(f, components) {
+		return nil
+	}
+	return o
 }
 
 // liftNeighbours changes an order, byRank and its inverse rank. For a switch that has neighbours

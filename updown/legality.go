@@ -86,6 +86,8 @@ type bars struct {
 	// switches and routes of what there was, in fastest cables, times the square of its
 	// ratio to what is left, less 1.
 	hops float64
+	// squeeze is the greatest of these ratios.
+	squeeze float64
 }
 
 func (b bars) none() bool { return b.longer == 0 && b.hops == 0 }
@@ -250,9 +252,11 @@ func (c *counter) countTarget(s fabric.NodeID, w, bit int, near []uint64) {
 			return // it counts where packets would come from
 		}
 		c.longer += float64(c.hosts[s] * hosts)
+		c.squeeze = math.Inf(1)
 		left = min(all, 1)
 	}
 	squeezed := all / left
+	c.squeeze = max(c.squeeze, squeezed)
 	much := float64(hosts * all * float64(float64(squeezed*squeezed)-1))
 	c.hops += much
 	c.tally[s] += much
