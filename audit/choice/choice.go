@@ -183,15 +183,15 @@ func Advise(ctx context.Context, f *fabric.Fabric, r *compile.Result, bandwidth 
 // entries is the number of forwarding entries of a fabric.
 func entries(f *fabric.Fabric) int { return f.NumSwitches() * max(int(f.MaxLID()), f.NumNodes()) }
 
-// Bisections is how many random bisections are tried on a fabric.
-func Bisections(f *fabric.Fabric) int {
+// bisections is how many random ones are tried on a fabric.
+func bisections(f *fabric.Fabric) int {
 	return max(1, min(mostBisections, 2*samples/max(1, len(f.CAPorts()))))
 }
 
 // Bandwidth measures tables on the bisections of a fabric, the same for all tables. It is nil
 // where there are no two ports to send.
 func Bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) {
-	q, err := quality.Measure(ctx, r.Fabric, r.Tables, quality.Options{Bisections: Bisections(r.Fabric), Seed: 1})
+	q, err := quality.Measure(ctx, r.Fabric, r.Tables, quality.Options{Bisections: bisections(r.Fabric), Seed: 1})
 	if err != nil {
 		return nil, err
 	}

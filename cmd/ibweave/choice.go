@@ -129,11 +129,11 @@ func (j *judgement) lines() (list [][2]string) {
 		list = append(list, [2]string{name, fmt.Sprintf(format, args...)})
 	}
 	if s := j.SlowLinks; s != nil {
-		cost := "they do not raise the bound"
+		bound := "no lower"
 		if s.AtFullRate < s.Bound {
-			cost = fmt.Sprintf("the bound would be %s if they had the rate of others like them", text.Grouped(int64(s.AtFullRate)))
+			bound = text.Grouped(int64(s.AtFullRate))
 		}
-		line("slow cables", "%s between switches; %s", text.Grouped(s.Links), cost)
+		line("slow cables", "%s between switches; at the rate of others the bound would be %s", text.Grouped(s.Links), bound)
 	}
 	if q := j.Bandwidth; q != nil {
 		line("bandwidth", "%.1f %% of a crossbar's, the mean of %s", 100*q.Mean, text.CountGrouped(q.Bisections, "random bisection", "random bisections"))

@@ -121,7 +121,7 @@ func TestRoute(t *testing.T) {
 	for _, tc := range []struct {
 		engine string
 		make   func() (*fabric.Fabric, error)
-	}{{"updn", tree}, {"minhop", tree}, {"spam", tree}, {"xy", grid}, {"north-last", grid}, {"layered", tree}, {"fattree", tree}} {
+	}{{"updn", tree}, {"minhop", tree}, {"spam", tree}, {"xy", grid}, {"north-last", grid}, {"layered", tree}, {"fattree", tree}, {"ftree", tree}} {
 		f, err := tc.make()
 		f = withLIDs(t, f, err)
 		e, err := compile.EngineByName(tc.engine)
