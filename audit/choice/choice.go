@@ -9,7 +9,7 @@
 // that need more virtual lanes than there are, which is one lane unless a caller says more:
 // OpenSM's files carry one. Of the others each loses something against the best: in greatest
 // relative load, and in effective bisection bandwidth, over the same random bisections. The
-// greater of both is its loss. The least loss wins; losses that differ by a hundredth or less
+// greater of both is its loss. The least loss wins; losses that differ by half a hundredth
 // count as equal, and of equal engines the first in the list wins, since the structure of its
 // paths is simpler.
 //
@@ -45,7 +45,9 @@ const slow = "layered"
 const (
 	// equal is the difference of losses that does not count: bisections are a sample, and a
 	// greedy search ends anywhere near its goal.
-	equal = 0.01
+	equal = 0.005
+	// near is the part by which a load may be above a bound, and figures of a better engine may be worse.
+	near = 0.01
 	// clear is the part by which a load or a bandwidth is better that deserves a word.
 	clear = 0.05
 	// Of fabrics by their forwarding entries: up to slowEntries the slow engine is always tried,
@@ -53,7 +55,7 @@ const (
 	slowEntries, maxEntries, maxBeside = 1 << 20, 32 << 20, 4 << 20
 	// samples is how many routes the bisections have, and mostBisections bounds their number:
 	// the mean of so many routes is known to about a tenth of a point.
-	samples, mostBisections = 1 << 17, 1000
+	samples, mostBisections = 1 << 17, 10000
 )
 
 // Candidate is an engine and what its tables are worth.
@@ -121,7 +123,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 	case len(running) == 1:
 		c.Why = fmt.Sprintf("no other engine suits this fabric on %s", text.Count(lanes, "VL", "VLs"))
 	case best.Loss <= equal:
-		c.Why = fmt.Sprintf("of %d engines none has %.0f %% less load or more bandwidth", len(running), 100*equal)
+		c.Why = fmt.Sprintf("of %d engines none has %.1f %% less load or more bandwidth", len(running), 100*equal)
 	default:
 		c.Why = fmt.Sprintf("of %d engines it is closest to the least load and the most bandwidth, %.1f %% off at most", len(running), 100*best.Loss)
 	}
@@ -152,7 +154,7 @@ func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes in
 	for i := range list {
 		if x := &list[i]; x.runs(lanes) && !x.errors {
 			b, err := bound.Find(ctx, x.Result.Routing.Fabric, bound.Options{Rounds: -1})
-			if err != nil || b.Any != nil && x.Load <= b.Any.Load*(1+equal) {
+			if err != nil || b.Any != nil && x.Load <= b.Any.Load*(1+near) {
 				return err == nil, err
 			}
 		}
@@ -270,7 +272,7 @@ func better(than *Candidate, list []Candidate) string {
 			continue
 		}
 		load, bandwidth := part(than.Load, c.Load), part(c.Bandwidth, than.Bandwidth)
-		if load >= clear && bandwidth >= -equal || bandwidth >= clear && load >= -equal {
+		if load >= clear && bandwidth >= -near || bandwidth >= clear && load >= -near {
 			found = append(found, &c)
 		}
 	}
