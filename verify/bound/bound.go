@@ -58,7 +58,7 @@
 // A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere; with
 // the switches of the set as sources N is their hosts times the LIDs beyond. A single leaf with
 // h hosts and k cables sends to D LIDs beyond by k ports in whole lumps of h routes: the unit h
-// gives h ceil(D / k). Cuts of single switches, pods, planes, islands and groups are tried, and
+// gives h ceil(D / k). Cuts of single switches, pods, planes, islands, groups and the first switches are tried, and
 // lengths are sought by multiplicative weights, see [Options].
 package bound
 

@@ -185,6 +185,50 @@ func (w *network) cuts(partitions []*partition) (best candidate) {
 	return best
 }
 
+// sweep finds the best cut between the first switches in the order of NodeIDs, which is that of GUIDs and often that
+// of a plan, and the others. It takes O(channels), and is for fabrics of one component.
+func (w *network) sweep() (best candidate) {
+	n := w.f.NumSwitches()
+	component, components := graph.Components(n, w.f.Neighbors)
+	if components > 1 {
+		return best
+	}
+	all := w.sums(&partition{of: component, n: 1})[0]
+	limit, at := 0.0, -1
+	var value *big.Rat
+	var unit int64
+	var prefix, found edge
+	prefix.rates = make([]int64, len(w.rates))
+	for s := range n - 1 {
+		if w.hosts[s] > 0 {
+			prefix.hosts = addCount(prefix.hosts, count{w.hosts[s], 1})
+		}
+		prefix.lids += w.lids[s]
+		for c := w.first[s]; c < w.first[s+1]; c++ {
+			out, change := c, int64(1)
+			if w.to[c] < fabric.NodeID(s) { // it led out so far
+				out, change = w.back[c], -1
+			}
+			i, _ := slices.BinarySearch(w.rates, w.rate[out])
+			prefix.rates[i] += change
+		}
+		x := prefix
+		x.lids = all.lids - prefix.lids
+		if v, u := w.bestUnit(&x, &limit); v != nil {
+			value, unit, at, found = v, u, s, x
+			found.hosts, found.rates = slices.Clone(x.hosts), slices.Clone(x.rates)
+		}
+	}
+	if at < 0 {
+		return best
+	}
+	p := &partition{name: "a part", of: make([]int32, n), n: 2}
+	for s := at + 1; s < n; s++ {
+		p.of[s] = 1
+	}
+	return w.cut(p, 0, false, component, &found, value, unit)
+}
+
 // bestUnit is the greatest bound of a cut and its unit, of equal ones the least; nil if it is not
 // above limit, which it raises.
 func (w *network) bestUnit(e *edge, limit *float64) (value *big.Rat, unit int64) {

@@ -93,6 +93,31 @@ func TestEngines(t *testing.T) {
 	}
 }
 
+// Half of a torus or a mesh is cut off, and dimension order has that load.
+func TestHalves(t *testing.T) {
+	for _, wrap := range []bool{false, true} {
+		f, err := mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{wrap, wrap}, Hosts: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := compile.EngineByName("xy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := compile.Run(t.Context(), f, e, compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := bound.Find(t.Context(), r.Routing.Fabric, bound.Options{Rounds: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if load := big.NewRat(r.Verify.Balance.MaxRoutes, 1); b.Any.Exact.Cmp(load) != 0 {
+			t.Errorf("wrapped %t: %s, and the bound is %s by %s: want the same", wrap, load, b.Any.Exact, b.Any.Words)
+		}
+	}
+}
+
 // The bytes do not depend on the number of CPUs.
 func TestDeterminism(t *testing.T) {
 	for name, f := range shapes(t) {

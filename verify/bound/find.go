@@ -63,17 +63,28 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	partitions := w.partitions()
 	best := w.cuts(partitions)
 	best.improve(w.gates(partitions))
+	best.improve(w.sweep())
 	if best.value == nil {
 		return &Bounds{}, nil
 	}
 	shortest, legal := best, best
 	shortest.improve(w.neighbors())
-	rounds := opt.Rounds
-	if rounds == 0 {
-		rounds = min(defaultRounds, maxVisits/(len(w.targets)*len(w.port))-len(lengthScales))
-		if near, _ := shortest.value.Float64(); rounds < minRounds || near*1.01 >= opt.Load && opt.Load > 0 {
+	rounds, mean := opt.Rounds, opt.Rounds > 0
+	if near, _ := shortest.value.Float64(); rounds == 0 && (near*1.01 < opt.Load || opt.Load == 0) {
+		affordable := maxVisits / (len(w.targets) * len(w.port))
+		mean = affordable > 0
+		if rounds = min(defaultRounds, affordable-len(lengthScales)); rounds < minRounds {
 			rounds = 0
 		}
+	}
+	if mean {
+		x, err := w.mean(ctx)
+		if err != nil {
+			return nil, err
+		}
+		best.improve(x)
+		shortest.improve(best)
+		legal.improve(best)
 	}
 	if rounds > 0 {
 		var err error
