@@ -39,15 +39,18 @@ func Balance(ctx context.Context, f *fabric.Fabric, newList func() ListNextHops)
 	if err := b.placeRoutes(ctx); err != nil {
 		return nil, err
 	}
-	if len(b.load) > 0 && slices.Max(b.load) > b.boundLoad() {
+	for range b.countAgain() {
+		if b.greatestLoad() <= BoundLoad(f) {
+			break
+		}
 		if err := b.placeAgain(ctx); err != nil {
 			return nil, err
 		}
-		if err := b.rebalance(ctx); err != nil {
-			return nil, err
-		}
 	}
-	return b.tables, ctx.Err()
+	if err := b.rebalance(ctx); err != nil {
+		return nil, err
+	}
+	return b.tables, nil
 }
 
 const (
@@ -128,6 +131,14 @@ func newBalancer(f *fabric.Fabric, newList func() ListNextHops) *balancer {
 		b.addJobs(s)
 	}
 	return b
+}
+
+// greatestLoad is the load of the busiest channel.
+func (b *balancer) greatestLoad() (most uint64) {
+	for _, n := range b.load {
+		most = max(most, n)
+	}
+	return most
 }
 
 // addJobs lists the LIDs that t delivers, and fills in t's own row for them.
@@ -314,68 +325,75 @@ func (c *chooser) choosePaths(d *destination, turn uint32) {
 	beyond := uint64(0) // the least cost beyond any next hop
 	for i := len(h.Switches) - 1; i >= 0; i-- {
 		from, n := h.start[i], h.start[i+1]-h.start[i]
-		ports, next := h.ports[from:from+n], d.next[from:from+n]
 		if n == 1 {
 			c.choice[i] = from
-			c.cost[i] = c.load[ports[0]] + c.cost[next[0]]
+			c.cost[i] = c.load[h.ports[from]] + c.cost[d.next[from]]
 			continue
 		}
 		if !d.like[i] {
 			beyond = math.MaxUint64
-			for _, v := range next {
+			for _, v := range d.nextOf(i) {
 				beyond = min(beyond, c.cost[v])
 			}
 		}
-		goal := c.least[i] + beyond
-		best, lowest := int32(0), uint64(math.MaxUint64)
-		at := int32(turn % uint32(n))
-		for range n {
-			if cost := c.load[ports[at]] + c.cost[next[at]]; cost < lowest {
-				best, lowest = at, cost
-				if cost == goal {
-					break
-				}
-			}
-			if at++; at == n {
-				at = 0
+		c.choice[i], c.cost[i] = c.leastNextHop(d, i, turn, c.least[i]+beyond)
+	}
+}
+
+// leastNextHop finds the next hop of the i-th switch with the least sum of loads on the path, of equal
+// ones the first from turn on, by index in hops.ports. None has less than goal.
+func (c *chooser) leastNextHop(d *destination, i int, turn uint32, goal uint64) (best int32, lowest uint64) {
+	from, n := d.hops.start[i], d.hops.start[i+1]-d.hops.start[i]
+	ports, next := d.hops.ports[from:from+n], d.next[from:from+n]
+	lowest = math.MaxUint64
+	at := int32(turn % uint32(n))
+	for range n {
+		if cost := c.load[ports[at]] + c.cost[next[at]]; cost < lowest {
+			best, lowest = at, cost
+			if cost == goal {
+				break
 			}
 		}
-		c.choice[i], c.cost[i] = from+best, lowest
+		if at++; at == n {
+			at = 0
+		}
 	}
+	return from + best, lowest
 }
 
 // placeAgain places all LIDs again, each with the loads of all others.
 func (b *balancer) placeAgain(ctx context.Context) error {
+	d, c, list := b.newDestination(), b.newChooser(), b.newList()
+	for i := range b.jobs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(b.jobs[i].lids) == 0 {
+			continue
+		}
+		if err := d.set(b, list, &b.jobs[i]); err != nil {
+			return err
+		}
+		c.replaceJob(d)
+		d.writeRows(b)
+	}
+	return nil
+}
+
+// countAgain is how often LIDs take their paths again.
+func (b *balancer) countAgain() int {
 	visits := 1
 	for i := range b.jobs {
 		visits += len(b.jobs[i].lids) * len(b.load) / 2
 	}
-	d, c, list := b.newDestination(), b.newChooser(), b.newList()
-	for range min(againWork/visits, maxAgain) {
-		for i := range b.jobs {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if len(b.jobs[i].lids) == 0 {
-				continue
-			}
-			if err := d.set(b, list, &b.jobs[i]); err != nil {
-				return err
-			}
-			c.replaceJob(d)
-			d.writeRows(b)
-		}
-	}
-	return nil
+	return min(againWork/visits, maxAgain)
 }
 
 // replaceJob places the LIDs of a job again.
 func (c *chooser) replaceJob(d *destination) {
 	c.findLeast(d)
 	for k, lid := range d.job.lids {
-		for i, s := range d.hops.Switches {
-			c.choice[i] = d.hops.find(i, c.fab.Port(s, c.tables.Row(s)[lid]))
-		}
+		c.readEntries(d, c.tables, lid)
 		c.addRoutes(d, -1)
 		for i, at := range c.choice[:len(d.hops.Switches)] {
 			c.least[i] = min(c.least[i], c.load[d.hops.ports[at]])

@@ -185,3 +185,39 @@ func TestRouteCancelled(t *testing.T) {
 		t.Errorf("%v, %v; want nil and %v", r, err, context.Canceled)
 	}
 }
+
+// TestKeep: after cables are lost, entries change only where the port leads nowhere, or
+// where the greatest load demands it; all pairs are delivered.
+func TestKeep(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
+	f, tables, _ := routed(t, f, err)
+	for seed := range short.Of(uint64(20), 5) {
+		g, err := gen.DropLinks(f, 3, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := lft.Keep(context.Background(), g, tables, func() lft.ListNextHops { return lft.ShortestNextHops(g) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := verify.Check(context.Background(), g, kept, verify.Options{Complete: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, broken := 0, 0
+		for s := range fabric.NodeID(g.NumSwitches()) {
+			row, old := kept.Row(s), tables.Row(s)
+			for lid := range row {
+				if row[lid] != old[lid] {
+					changed++
+				}
+				if out := g.Port(s, old[lid]); old[lid] != 0 && old[lid] != fabric.NoPath && g.Peer(out) == fabric.NoPort {
+					broken++
+				}
+			}
+		}
+		if v.Unicast.Unreachable+v.Unicast.Loops > 0 || changed < broken || changed > 4*broken || v.Balance.MaxRoutes > 600 {
+			t.Errorf("seed %d: %d entries changed, %d lost their cable; %d routes on the busiest link; %+v", seed, changed, broken, v.Balance.MaxRoutes, v.Unicast)
+		}
+	}
+}

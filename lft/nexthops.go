@@ -29,13 +29,15 @@ func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortID) {
 // Ports lists the ports of the switch with an index in Switches.
 func (h *NextHops) Ports(i int) []fabric.PortID { return h.ports[h.start[i]:h.start[i+1]] }
 
-// find is the index in ports of a port of the i-th switch.
+// find is the index in ports of a port of the i-th switch, -1 for a port that is not
+// allowed.
 func (h *NextHops) find(i int, c fabric.PortID) int32 {
-	at := h.start[i]
-	for h.ports[at] != c {
-		at++
+	for at := h.start[i]; at < h.start[i+1]; at++ {
+		if h.ports[at] == c {
+			return at
+		}
 	}
-	return at
+	return -1
 }
 
 // Reset empties h.

@@ -34,30 +34,28 @@ type rebalancer struct {
 // routes stay, so that routes to a LID still merge. The tables of the best pass remain.
 func (b *balancer) rebalance(ctx context.Context) error {
 	r := &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, b.fab.NumSwitches()+1)}
-	high := slices.Max(b.load)
-	low := min(b.boundLoad(), high)
-	var best *Tables
-	bestLoad := slices.Clone(b.load)
+	high := b.greatestLoad()
+	low := min(BoundLoad(b.fab), high)
+	if high <= low+low/rebalanceDone {
+		return ctx.Err()
+	}
+	best, bestLoad := b.tables.Clone(), slices.Clone(b.load)
 	for pass, worse := 0, 0; pass < maxPasses && worse < patience && high > low+low/rebalanceDone && r.work < rebalanceWork; pass++ {
 		r.limit = low + (high-low)/2
 		if err := r.pass(ctx); err != nil {
 			return err
 		}
-		most := slices.Max(b.load)
+		most := b.greatestLoad()
 		if most > r.limit && most-r.limit > (high-r.limit)/2 { // the limit was too low
 			low = r.limit
 		}
-		worse++
-		if most < high {
+		if worse++; most < high {
 			high, worse = most, 0
-			best = b.tables.Clone()
+			copy(best.entries, b.tables.entries)
 			copy(bestLoad, b.load)
 		}
 	}
-	if best != nil {
-		b.tables = best
-		b.load = bestLoad
-	}
+	b.tables, b.load = best, bestLoad
 	return ctx.Err()
 }
 
@@ -117,9 +115,9 @@ func (r *rebalancer) moveLID(lid fabric.LID) {
 	n := len(h.Switches)
 	r.busy[n] = false
 	some := false
+	r.readEntries(r.destination, r.tables, lid)
 	for i, s := range slices.Backward(h.Switches) {
-		at := h.find(i, r.fab.Port(s, r.tables.Row(s)[lid]))
-		r.choice[i] = at
+		at := r.choice[i]
 		r.busy[i] = r.load[h.ports[at]] > r.limit || r.busy[r.next[at]]
 		some = some || r.busy[i] && r.hosts[s] > 0
 	}
@@ -206,29 +204,34 @@ func (r *rebalancer) growCost(at int32, n uint64) (grow float64, sum uint64) {
 	return grow, sum
 }
 
-// boundLoad is a lower bound of the greatest load: the routes from and to the hosts of
-// each switch, in its component of the fabric, divided among its channels.
-func (b *balancer) boundLoad() (most uint64) {
+// BoundLoad is a lower bound of the greatest load of any tables, in LoadUnits: the routes
+// from and to the hosts of each switch, in its component of the fabric, divided among its
+// channels.
+func BoundLoad(f *fabric.Fabric) (most uint64) {
 	const one = 1 << 30
-	lids := make([]uint64, len(b.hosts))
-	for i := range b.jobs {
-		lids[b.jobs[i].t] += uint64(len(b.jobs[i].lids))
+	unit := LoadUnits(f)
+	hosts, lids := make([]uint64, f.NumSwitches()), make([]uint64, f.NumSwitches())
+	components := f.Components()
+	hostsOf, lidsOf := make([]uint64, len(components.List)), make([]uint64, len(components.List))
+	for s := range hosts {
+		for _, p := range f.HostsOn(fabric.NodeID(s)) {
+			hosts[s]++
+			if f.LID(p) != 0 {
+				lids[s] += 1 << f.LMC(p)
+			}
+		}
+		hostsOf[components.Of[s]] += hosts[s]
+		lidsOf[components.Of[s]] += lids[s]
 	}
-	components := b.fab.Components()
-	lidsOf, hostsOf := make([]uint64, len(components.List)), make([]uint64, len(components.List))
-	for s, c := range components.Of {
-		lidsOf[c] += lids[s]
-		hostsOf[c] += uint64(b.hosts[s])
-	}
-	for s, h := range b.hosts {
-		c := components.Of[s]
+	for s, h := range hosts {
 		var room uint64
-		ports, _ := b.fab.SwitchLinks(fabric.NodeID(s))
+		ports, _ := f.SwitchLinks(fabric.NodeID(s))
 		for _, p := range ports {
-			room += one / b.unit[p]
+			room += one / unit[p]
 		}
 		if room > 0 {
-			most = max(most, lids[s]*(hostsOf[c]-uint64(h))*one/room, uint64(h)*(lidsOf[c]-lids[s])*one/room)
+			c := components.Of[s]
+			most = max(most, lids[s]*(hostsOf[c]-h)*one/room, h*(lidsOf[c]-lids[s])*one/room)
 		}
 	}
 	return most

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
 )
 
 // DefaultVLs is how many virtual lanes the engine takes at most by default: what
@@ -31,6 +32,8 @@ const (
 	trialWork = 1 << 22
 	minTrials = 2
 	maxTrials = 8
+	// alignedTries is how often aligned paths are improved.
+	alignedTries = 6
 	// loadSlack is how much the greatest load may grow to save a lane: by 1/loadSlack.
 	loadSlack = 10
 )
@@ -45,32 +48,45 @@ func (Engine) Name() string { return "layered" }
 // shortest paths if the virtual lanes suffice; a note says when they do not.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route takes the time of lft.Minhop, O(LIDs x channels x hops) at most to place the paths
-// again, O(switches x LIDs) for each layer, and the searches for cycles. It routes from
-// scratch, whatever opt.Previous is.
+// Route takes the paths of updn if these are shortest paths between all hosts and no channel
+// has more than 1/loadSlack above its lower bound, or above the load of Minhop: one
+// lane is enough for them. Otherwise it takes those of lft.Minhop and assigns layers.
+//
+// It takes O(switches x LIDs) for each layer beside the time of these engines, and the searches
+// for cycles. It routes from scratch, whatever opt.Previous is.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	opt.Previous = nil // its turns and lanes are not ours
 	limit := opt.VLs
 	if limit == 0 {
 		limit = DefaultVLs
 	}
+	updn, err := updown.Engine{}.Route(ctx, f, opt)
+	if err != nil {
+		return nil, e.renameError(err)
+	}
+	updn.Engine = e.Name()
+	t := newTurns(f)
+	p := &assigner{paths: newPaths(t, updn.Tables), updnTables: updn.Tables}
+	shortest := p.areShortest(ctx)
+	least := lft.BoundLoad(f)
+	if shortest && !isBusier(p.greatestLoad(), least) {
+		updn.Notes = append(updn.Notes, describeLanes(1))
+		return updn, ctx.Err()
+	}
 	r, err := lft.Minhop{}.Route(ctx, f, opt)
 	if err != nil {
 		return nil, e.renameError(err)
 	}
-	r.Engine = e.Name()
-	t := newTurns(f)
-	p := &assigner{paths: newPaths(t, r.Tables)}
-	p.listManagementJobs()
-	order, err := p.chooseOrder(ctx, opt.Roots)
-	if err != nil {
-		return nil, err
+	r.Engine, r.Order = e.Name(), updn.Order
+	updnLoad := p.greatestLoad()
+	p.tables = r.Tables
+	if shortest && (limit == 1 || !isBusier(updnLoad, p.greatestLoad())) {
+		updn.Notes = append(updn.Notes, describeLanes(1))
+		return updn, ctx.Err()
 	}
-	r.Order = order.Rank
-	p.updn = newUpDown(t, order.Order)
-	p.opt = opt
-	p.opt.Roots = order.rootsFor(opt.Roots)
-	x, err := p.choosePathsAndLayers(ctx, order, limit)
+	p.listManagementJobs()
+	p.updn = newUpDown(t, r.Order)
+	x, err := p.choosePaths(ctx, limit)
 	if err != nil {
 		return nil, e.renameError(err)
 	}
@@ -85,6 +101,17 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
 	}
 	return r, ctx.Err()
+}
+
+// isBusier says that a load is above another by more than 1/loadSlack.
+func isBusier(load, other uint64) bool { return load > other+other/loadSlack }
+
+// describeLanes is a note that says how many lanes there are.
+func describeLanes(n int) string {
+	if n == 1 {
+		return "1 virtual lane"
+	}
+	return fmt.Sprintf("%d virtual lanes", n)
 }
 
 // renameError puts this engine's name into a *lft.DomainError of another engine.
@@ -102,39 +129,22 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 	for _, l := range x.layers {
 		l.work = searchWork
 	}
-	replace := func(lids []fabric.LID) error {
-		if len(lids) == 0 {
-			return nil
-		}
-		tables, err := p.upDownTables(ctx)
-		if err != nil {
-			return err
-		}
+	replace := func(lids []fabric.LID) {
 		for _, lid := range lids {
-			p.replacePaths(tables, lid)
+			p.replacePaths(p.updnTables, lid)
 		}
-		return nil
 	}
 	var longer []fabric.LID // of CA and router ports
 	if x.unassigned > 0 {
 		longer = p.listUnassigned(x)
-		if err := replace(longer); err != nil {
-			return err
-		}
+		replace(longer)
 	}
 	more := p.assignManagementPaths(ctx, x, p.jobs)
-	if err := replace(more); err != nil {
-		return err
-	}
-	if err := replace(p.assignManagementPaths(ctx, x, p.management)); err != nil {
-		return err
-	}
+	replace(more)
+	replace(p.assignManagementPaths(ctx, x, p.management))
 	p.copyPaths()
 	longer = append(longer, more...)
-	note := fmt.Sprintf("%d virtual lanes", len(x.layers))
-	if len(x.layers) == 1 {
-		note = "1 virtual lane"
-	}
+	note := describeLanes(len(x.layers))
 	if n := len(longer); n > 0 {
 		note += fmt.Sprintf("; they do not suffice for shortest paths to %d of %d LIDs, which have up*/down* paths instead", n, p.numLIDs())
 	}
@@ -142,34 +152,50 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 	return ctx.Err()
 }
 
-// choosePathsAndLayers chooses the paths between hosts and assigns layers to them. On a
-// fabric small enough it begins with aligned paths. If these take several layers, it tries
-// again with the paths of the tables, and takes the assignment with fewer layers, of equal
-// ones the first.
-func (p *assigner) choosePathsAndLayers(ctx context.Context, o *order, limit int) (*assignment, error) {
-	try := func(aligned bool) (*assignment, error) {
-		load, err := p.choosePaths(ctx, o, limit, aligned)
+// choosePaths assigns the paths of the tables to layers. Where these are several and the fabric is
+// small enough, it also tries paths that it improves step by step from aligned ones. It takes
+// those with the fewest layers, of equal ones those with the smallest greatest load.
+func (p *assigner) choosePaths(ctx context.Context, limit int) (*assignment, error) {
+	best := p.assignFewest(ctx, limit, p.countLoads())
+	if len(best.layers) <= 1 || p.countTrials() < maxTrials {
+		return best, ctx.Err()
+	}
+	tables, load := p.tables.Clone(), p.greatestLoad()
+	next := p.alignPaths()
+	for range alignedTries {
+		var err error
+		next, err = lft.Improve(ctx, p.f, next, func() lft.ListNextHops { return lft.ShortestNextHops(p.f) })
 		if err != nil {
 			return nil, err
 		}
-		return p.assignFewest(ctx, limit, load), ctx.Err()
+		*p.tables = *next.Clone()
+		x := p.assignFewest(ctx, limit, p.countLoads())
+		if y := p.greatestLoad(); x.isBetter(best) || !best.isBetter(x) && y < load {
+			best, tables, load = x, p.tables.Clone(), y
+		}
 	}
-	if p.countPasses() < maxPasses || p.countTrials() < maxTrials {
-		return try(false)
+	*p.tables = *tables
+	return best, ctx.Err()
+}
+
+// alignPaths makes tables that send all LIDs from each switch by the first channel that leads
+// nearer. On a torus that is along one dimension first and then along the other, which takes few turns.
+func (p *paths) alignPaths() *lft.Tables {
+	tables := p.tables.Clone()
+	for i := range p.jobs {
+		dist := p.dist.To(p.jobs[i].t)
+		for _, s := range p.all {
+			for c := p.first[s]; c < p.first[s+1]; c++ {
+				if dist[p.to[c]] < dist[s] {
+					for _, lid := range p.jobs[i].lids {
+						tables.Row(s)[lid] = p.port[c]
+					}
+					break
+				}
+			}
+		}
 	}
-	spread := p.tables.Clone()
-	x, err := try(true)
-	if err != nil || len(x.layers) == 1 && x.unassigned == 0 {
-		return x, err
-	}
-	aligned := p.tables.Clone()
-	*p.tables = *spread
-	y, err := try(false)
-	if err != nil || y.isBetter(x) {
-		return y, err
-	}
-	*p.tables = *aligned
-	return x, nil
+	return tables
 }
 
 // assignFewest assigns all paths to as few layers as it can.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/updown"
 )
 
 // assignment says which layers have which turns. The first layer has all turns that the
@@ -33,15 +32,15 @@ type upDown struct {
 }
 
 // newUpDown lists the turns of packets that go up to switches with lower ranks, then down.
-func newUpDown(t *turns, o *updown.Order) *upDown {
-	n := int32(len(o.Rank))
+func newUpDown(t *turns, rank []int32) *upDown {
+	n := int32(len(rank))
 	key := make([]int32, len(t.to))
 	x := &upDown{order: make([]int32, len(t.to)), legal: make([]bool, t.countTurns())}
-	up := func(c int32) bool { return o.Rank[t.to[c]] < o.Rank[t.from[c]] }
+	up := func(c int32) bool { return rank[t.to[c]] < rank[t.from[c]] }
 	for c := range int32(len(t.to)) {
 		x.order[c] = c
-		if key[c] = n + o.Rank[t.to[c]]; up(c) {
-			key[c] = n - o.Rank[t.to[c]]
+		if key[c] = n + rank[t.to[c]]; up(c) {
+			key[c] = n - rank[t.to[c]]
 		}
 		for e := t.turn[c]; e < t.turn[c+1]; e++ {
 			d := t.first[t.to[c]] + e - t.turn[c]
@@ -65,8 +64,7 @@ func (x *upDown) seedLayer(l *layer) {
 type assigner struct {
 	*paths
 	updn       *upDown
-	opt        lft.Options // by which updn takes the same order
-	updnTables *lft.Tables // of updn with the same order; nil until needed
+	updnTables *lft.Tables // of updn with the same order
 }
 
 // sortByWeight lists the turns with a weight, the heaviest first. A seed other than 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -32,7 +33,6 @@ type paths struct {
 	sameAs     []fabric.LID // by LID that takes the paths of another on the same switch: that one; 0 for other LIDs
 	detoured   []bool       // by LID: some paths lead to switches that are not nearer
 	upDownOnly []bool       // by LID: its paths are up*/down* and have the first layer
-	rank       []int32      // by switch: its rank in the order whose turns the paths keep to; nil for any turns
 }
 
 func newPaths(t *turns, tables *lft.Tables) *paths {
@@ -65,26 +65,89 @@ func (p *paths) numLIDs() (n int) {
 	return n
 }
 
+// addLoad adds the routes to the k-th LID of the current job to the loads, or takes them off.
+func (w *walker) addLoad(k int, load []uint64, add bool) {
+	for _, s := range w.order {
+		w.arriving[s] = uint64(w.hosts[s])
+	}
+	for _, s := range w.order {
+		c := w.next[int(s)*blockLIDs+k]
+		n := w.arriving[s]
+		if n == 0 {
+			continue
+		}
+		w.arriving[w.to[c]] += n
+		if add {
+			load[c] += n * w.unit[c]
+		} else {
+			load[c] -= n * w.unit[c]
+		}
+	}
+}
+
+// countLoads counts the routes to all LIDs of CA and router ports, all of which take
+// shortest paths.
+func (p *paths) countLoads() []uint64 {
+	load := make([]uint64, len(p.to))
+	w := p.newWalker()
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		w.order = w.sort.FarthestFirst(p.dist.To(j.t))
+		w.readJob(j)
+		for k := range j.lids {
+			w.addLoad(k, load, true)
+		}
+	}
+	return load
+}
+
+// greatestLoad is the greatest of countLoads.
+func (p *paths) greatestLoad() uint64 { return slices.Max(append(p.countLoads(), 0)) }
+
+// areShortest says whether the tables have shortest paths between all hosts.
+func (p *paths) areShortest(ctx context.Context) bool {
+	var longer atomic.Bool
+	forEach(ctx, 0, len(p.jobs), p.newWalker, func(w *walker, i int) {
+		if longer.Load() {
+			return
+		}
+		j := &p.jobs[i]
+		dist := p.dist.To(j.t)
+		w.order = w.sort.FarthestFirst(dist)
+		w.readJob(j)
+		for k := range j.lids {
+			clear(w.busy) // on a path from a host
+			for _, s := range w.order {
+				if !w.busy[s] && w.hosts[s] == 0 {
+					continue
+				}
+				v := w.to[w.next[int(s)*blockLIDs+k]]
+				if dist[v] >= dist[s] {
+					longer.Store(true)
+					return
+				}
+				w.busy[v] = true
+			}
+		}
+	})
+	return !longer.Load()
+}
+
 // walker follows the paths of one job at a time.
 type walker struct {
 	*paths
-	sort      *lft.ByDistance
-	order     []fabric.NodeID // farthest first
-	next      []int32         // by switch and LID: its channel
-	layersOf  []uint16        // by switch and LID: the layers that have all turns of the path
-	flow      []uint32        // by switch and LID: sources that come through
-	arriving  []uint64        // by switch: the same for one LID
-	cost      []uint64        // by switch: of the path to a LID
-	list      []int32         // next hops of all switches
-	start     []int32         // by index in order: the end of its part of list, and the start of the one before
-	direction []direction     // by switch
-	busy      []bool          // by switch: scratch of countNextHops and rebalanceJob
-	work      int             // channels that rebalanceJob has weighed
+	sort     *lft.ByDistance
+	order    []fabric.NodeID // farthest first
+	next     []int32         // by switch and LID: its channel
+	layersOf []uint16        // by switch and LID: the layers that have all turns of the path
+	flow     []uint32        // by switch and LID: sources that come through
+	arriving []uint64        // by switch: the same for one LID
+	busy     []bool          // by switch: scratch of areShortest
 }
 
 func (p *paths) newWalker() *walker {
 	n := len(p.all) * blockLIDs
-	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), layersOf: make([]uint16, n), flow: make([]uint32, n), arriving: make([]uint64, len(p.all)), cost: make([]uint64, len(p.all)), direction: make([]direction, len(p.all)), busy: make([]bool, len(p.all))}
+	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), layersOf: make([]uint16, n), flow: make([]uint32, n), arriving: make([]uint64, len(p.all)), busy: make([]bool, len(p.all))}
 }
 
 // readJob reads the channels of a job's paths from the tables, for the switches in order.
