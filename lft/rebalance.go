@@ -9,19 +9,21 @@ import (
 
 const (
 	// Passes of rebalance end when the greatest load is within 1/rebalanceDone of its known
-	// lower bound, after maxPasses, after patience passes without a smaller greatest load, or when
-	// they have weighed rebalanceWork channels.
+	// lower bound, after patience passes without a smaller greatest load, or when they have
+	// weighed rebalanceWork channels.
 	rebalanceDone = 128
-	maxPasses     = 16
-	patience      = 3
+	patience      = 40
 	rebalanceWork = 1 << 24
+	// The limit of a pass is below the greatest load by 1/leastStep of it at least.
+	leastStep = 64
 )
 
-// rebalancer takes routes off the busiest channels. It is the scratch of rebalance.
+// rebalancer takes routes off the busiest channels.
 type rebalancer struct {
 	*chooser
 	*destination
 	list  ListNextHops
+	pass  int
 	limit uint64
 	busy  []bool // by index in hops.Switches: the path to the current LID has a channel above limit
 	work  int    // channels weighed
@@ -33,24 +35,25 @@ type rebalancer struct {
 // paths to where the squares of the loads above the limit grow least in sum. All other
 // routes stay, so that routes to a LID still merge. The tables of the best pass remain.
 func (b *balancer) rebalance(ctx context.Context) error {
-	r := &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, b.fab.NumSwitches()+1)}
-	high := b.greatestLoad()
-	low := min(BoundLoad(b.fab), high)
-	if high <= low+low/rebalanceDone {
+	bound, high := BoundLoad(b.fab), b.greatestLoad()
+	tooHigh := func() bool { return high > bound+bound/rebalanceDone }
+	if !tooHigh() {
 		return ctx.Err()
 	}
+	r := &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, b.fab.NumSwitches()+1)}
 	best, bestLoad := b.tables.Clone(), slices.Clone(b.load)
-	for pass, worse := 0, 0; pass < maxPasses && worse < patience && high > low+low/rebalanceDone && r.work < rebalanceWork; pass++ {
-		r.limit = low + (high-low)/2
-		if err := r.pass(ctx); err != nil {
+	low := bound
+	for last := patience; r.pass < last && tooHigh() && r.work < rebalanceWork; r.pass++ {
+		r.limit = min(low+(high-low)/2, high-high/leastStep)
+		if err := r.moveRoutes(ctx); err != nil {
 			return err
 		}
 		most := b.greatestLoad()
 		if most > r.limit && most-r.limit > (high-r.limit)/2 { // the limit was too low
 			low = r.limit
 		}
-		if worse++; most < high {
-			high, worse = most, 0
+		if most < high {
+			high, low, last = most, min(bound, most), r.pass+patience
 			copy(best.entries, b.tables.entries)
 			copy(bestLoad, b.load)
 		}
@@ -59,12 +62,13 @@ func (b *balancer) rebalance(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pass goes through all LIDs once.
-func (r *rebalancer) pass(ctx context.Context) error {
+// moveRoutes goes through all LIDs once. Each pass begins at another one, so that passes that
+// move the same excess about end in different ways.
+func (r *rebalancer) moveRoutes(ctx context.Context) error {
 	b := r.balancer
 	busy := r.listBusyLIDs()
 	for i := range r.jobs {
-		j := &r.jobs[i]
+		j := &r.jobs[(i+31*r.pass)%len(r.jobs)]
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -133,7 +137,7 @@ func (r *rebalancer) moveLID(lid fabric.LID) {
 			continue
 		}
 		if ports := h.Ports(i); r.busy[i] && len(ports) > 1 && r.maxLoad(r.choice[i]) > r.limit {
-			if c := r.bestMove(i, n, int(lid)); c != r.choice[i] {
+			if c := r.bestMove(i, n, lid); c != r.choice[i] {
 				r.choice[i] = c
 				r.tables.Row(s)[lid] = r.num[h.ports[c]]
 			}
@@ -142,11 +146,14 @@ func (r *rebalancer) moveLID(lid fabric.LID) {
 	}
 }
 
-// bestMove moves the n routes of the i-th switch from its choice to the best of its next hops:
-// where the cost grows least, of equal ones that with the least sum of loads, the choice
-// itself, or the first from turn on.
-func (r *rebalancer) bestMove(i int, n uint64, turn int) int32 {
+// bestMove moves the n routes of the i-th switch to a LID from its choice to the best of its
+// next hops: where the cost grows least, of equal ones that with the least sum of loads, or
+// the first from one on that changes with the pass. Of equal costs, the choice itself stays
+// three times out of four, at random: where nothing is better, the excess moves until it finds room.
+func (r *rebalancer) bestMove(i int, n uint64, lid fabric.LID) int32 {
 	from, count := r.hops.start[i], int(r.hops.start[i+1]-r.hops.start[i])
+	turn := int(lid) + r.pass
+	leaves := uint32(7919*turn+104729*i)*2654435761>>30 == 0
 	best := r.choice[i]
 	r.addPath(best, -n)
 	least, sum := r.growCost(best, n)
@@ -155,7 +162,7 @@ func (r *rebalancer) bestMove(i int, n uint64, turn int) int32 {
 		if at == r.choice[i] {
 			continue
 		}
-		if x, y := r.growCost(at, n); x < least || x == least && y < sum {
+		if x, y := r.growCost(at, n); x < least || x == least && (y < sum || best == r.choice[i] && leaves) {
 			best, least, sum = at, x, y
 		}
 	}
