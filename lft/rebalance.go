@@ -9,11 +9,12 @@ import (
 
 const (
 	// Passes of rebalance end when the greatest load is within 1/rebalanceDone of its known
-	// lower bound, after patience passes without a smaller greatest load, or when they have
-	// weighed rebalanceWork channels.
+	// lower bound, when they have weighed rebalanceWork channels, or when patience passes, or those
+	// that weighed patienceWork channels, had no smaller greatest load.
 	rebalanceDone = 128
-	patience      = 40
 	rebalanceWork = 1 << 24
+	patience      = 40
+	patienceWork  = 1 << 20
 	// The limit of a pass is below the greatest load by 1/leastStep of it at least.
 	leastStep = 64
 )
@@ -43,7 +44,8 @@ func (b *balancer) rebalance(ctx context.Context) error {
 	r := &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, b.fab.NumSwitches()+1)}
 	best, bestLoad := b.tables.Clone(), slices.Clone(b.load)
 	low := bound
-	for last := patience; r.pass < last && tooHigh() && r.work < rebalanceWork; r.pass++ {
+	lastPass, lastWork := patience, patienceWork
+	for ; tooHigh() && r.pass < lastPass && r.work < min(lastWork, rebalanceWork); r.pass++ {
 		r.limit = min(low+(high-low)/2, high-high/leastStep)
 		if err := r.moveRoutes(ctx); err != nil {
 			return err
@@ -53,7 +55,8 @@ func (b *balancer) rebalance(ctx context.Context) error {
 			low = r.limit
 		}
 		if most < high {
-			high, low, last = most, min(bound, most), r.pass+patience
+			high, low = most, min(bound, most)
+			lastPass, lastWork = r.pass+patience, r.work+patienceWork
 			copy(best.entries, b.tables.entries)
 			copy(bestLoad, b.load)
 		}
