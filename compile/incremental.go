@@ -33,8 +33,8 @@ type prepared struct {
 	failure error
 }
 
-// MaxDrift is how many times the load on the most loaded link may be what it was after
-// the last routing from scratch. Beyond that all is routed from scratch.
+// MaxDrift is how many times the greatest load may be what it was after the last routing from
+// scratch, or a lower bound of it. Beyond that all is routed from scratch.
 const MaxDrift = 2
 
 // largeChange is of how many LIDs all entries may have to be looked at: a quarter of all.
@@ -214,7 +214,10 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 		step.Why = "the change is too large, or has new switches or higher LIDs"
 		return nil, nil
 	}
-	if c.router.MaxLoad() > MaxDrift*c.load {
+	if err := c.router.TakeFirstStep(func() (uint64, error) { return c.load, nil }); err != nil {
+		return nil, err
+	}
+	if !c.router.IsBalanced(MaxDrift, c.load) {
 		step.Why = "the loads have drifted apart"
 		return nil, nil
 	}

@@ -36,9 +36,17 @@ func TestTry(t *testing.T) {
 					if !ok || !router.Try(now) {
 						t.Fatal("not updated")
 					}
-					want, err := base.Engine.Route(t.Context(), g, lft.Options{Previous: base.Routing})
+					first := rng.IntN(2) == 0
+					want, err := base.Engine.Route(t.Context(), g, lft.Options{Previous: base.Routing, FirstStep: first})
 					if err != nil {
 						t.Fatal(err)
+					}
+					if scratch := takeStep(t, base.Engine, g, router, first); scratch != nil {
+						if !equalRows(g, scratch, want.Tables) {
+							t.Fatal("other tables than from scratch")
+						}
+						router.Undo()
+						continue
 					}
 					if !equalRows(g, router.Tables(), want.Tables) {
 						t.Fatal("other tables than those routed from before")
@@ -58,6 +66,33 @@ func TestTry(t *testing.T) {
 			})
 		}
 	}
+}
+
+// takeStep takes the first step or the last. It returns the tables from scratch where the last is too
+// far.
+func takeStep(t *testing.T, e *compile.Engine, g *fabric.Fabric, router *lft.Incremental, first bool) *lft.Tables {
+	t.Helper()
+	scratch, err := e.Route(t.Context(), g, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	greatest := func() (uint64, error) { return lft.GreatestLoad(g, scratch.Tables), nil }
+	ok := true
+	if first {
+		err = router.TakeFirstStep(greatest)
+	} else {
+		ok, err = router.TakeLastStep(lft.DefaultRebalance, greatest)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lft.GreatestLoad(g, router.Tables()); got != router.MaxLoad() {
+		t.Fatalf("greatest load %d, want %d", router.MaxLoad(), got)
+	}
+	if ok {
+		return nil
+	}
+	return scratch.Tables
 }
 
 func equalRows(f *fabric.Fabric, a, b *lft.Tables) bool {

@@ -29,7 +29,7 @@ import (
 // rebalance.
 //
 // LIDs of switches and of aggregation nodes carry no load. They take the paths of the LIDs
-// of hosts on the same switch.
+// of hosts on the same switch: each those of the nearest, so that both change in one block.
 //
 // It takes O(LIDs x channels) at most, and on regular fabrics little more than O(LIDs x
 // switches). The result is the same on any number of CPUs. Errors are those of ctx and of
@@ -85,6 +85,7 @@ type balancerJob struct {
 	t      fabric.NodeID
 	lids   []fabric.LID // of hosts
 	others []fabric.LID // without load
+	like   []int        // by index in others: the LID of lids that it is routed as
 }
 
 // switchPorts counts the PortIDs of switches, which come before all others.
@@ -164,7 +165,11 @@ func (b *balancer) addJobs(t fabric.NodeID) {
 	}
 	for len(lids)+len(others) > 0 {
 		k := min(len(lids), maxJobLIDs)
-		b.jobs = append(b.jobs, balancerJob{t, lids[:k], others})
+		j := balancerJob{t: t, lids: lids[:k], others: others}
+		for _, lid := range others {
+			j.like = append(j.like, nearest(j.lids, lid))
+		}
+		b.jobs = append(b.jobs, j)
 		lids, others = lids[k:], nil
 	}
 }
@@ -223,9 +228,24 @@ func (d *destination) writeRows(b *balancer) {
 			}
 		}
 		for k, lid := range d.job.others {
-			row[lid] = ports[(int(lid)+k)%len(ports)]
+			if len(d.job.lids) > 0 {
+				row[lid] = ports[d.job.like[k]]
+			} else {
+				row[lid] = ports[(int(lid)+k)%len(ports)]
+			}
 		}
 	}
+}
+
+// nearest is the index in list of the LID that is nearest to lid.
+func nearest(list []fabric.LID, lid fabric.LID) int {
+	best, least := 0, math.MaxInt
+	for i, l := range list {
+		if d := max(int(l)-int(lid), int(lid)-int(l)); d < least {
+			best, least = i, d
+		}
+	}
+	return best
 }
 
 // placeRoutes places all LIDs, one after the other. Meanwhile it lists the next hops of the jobs

@@ -1,6 +1,7 @@
 package lft
 
 import (
+	"context"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -45,6 +46,7 @@ type Incremental struct {
 	rows   []fabric.PortNum // by slot and LID
 	load   []int64          // by port: routes that leave by it to a switch
 	unit   []uint64         // by port, as LoadUnits
+	bound  uint64           // LoadBound, 0 when it is not known
 	first  []int32          // by slot: its rank in the first order; nil without an order
 	rank   []int32          // by slot: its rank now
 	order  []int32          // slots that are there, by rank
@@ -54,6 +56,10 @@ type Incremental struct {
 	uncounted []int32
 	journal   *journal // nil unless the last update is to be undone
 	lids      int      // how many the last update looked at
+	// changed is by slot and block of LIDs whether an entry has changed since the last update
+	// began, and changedBlocks is how many have one, of switches that are there.
+	changed       []bool
+	changedBlocks int
 
 	updateScratch
 }
@@ -90,6 +96,7 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 		dist:          newDistances(n),
 		updateScratch: newUpdateScratch(n),
 	}
+	l.countChanges()
 	for slot, s := range now.Node {
 		if s != fabric.NoNode {
 			copy(l.row(int32(slot)), r.Tables.Row(s))
@@ -107,19 +114,40 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 	return l, true
 }
 
-// Reroute updates the tables of previous for another fabric. It returns false where an
-// Incremental cannot.
-func Reroute(e IncrementalEngine, previous *Routing, f *fabric.Fabric) (*Routing, bool) {
+// Reroute updates the tables of opt.Previous for another fabric, and rebalances them. They are
+// from scratch where an Incremental cannot do that, or not as opt.Rebalance says. Errors
+// are those of routing from scratch.
+//
+// Where it cannot rebalance them for a lower bound of the greatest load, it routes from scratch
+// besides, to learn what that would give.
+func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Options) (r *Routing, err error) {
+	previous := opt.Previous
+	opt.Previous = nil
+	fromScratch := func() (*Routing, error) { return e.Route(ctx, f, opt) }
 	x := fabric.NewStableIndex(previous.Fabric, f)
 	l, ok := NewIncremental(e, x, previous)
 	if !ok {
-		return nil, false
+		return fromScratch()
 	}
 	v, ok := x.Snapshot(f)
 	if !ok || !l.Update(v, 0) {
-		return nil, false
+		return fromScratch()
 	}
-	return l.Routing(nil), true
+	greatest := func() (uint64, error) {
+		if r, err = fromScratch(); err != nil {
+			return 0, err
+		}
+		return GreatestLoad(f, r.Tables), nil
+	}
+	if opt.FirstStep {
+		ok, err = true, l.TakeFirstStep(greatest)
+	} else {
+		ok, err = l.TakeLastStep(opt.RebalanceFactor(), greatest)
+	}
+	if err == nil && ok {
+		r = l.Routing(nil)
+	}
+	return r, err
 }
 
 // Clone is an independent copy, for another goroutine.
@@ -127,6 +155,7 @@ func (l *Incremental) Clone() *Incremental {
 	c := *l
 	c.rows, c.load = slices.Clone(l.rows), slices.Clone(l.load)
 	c.dist.hops, c.dist.down = slices.Clone(l.dist.hops), slices.Clone(l.dist.down)
+	c.changed = slices.Clone(l.changed)
 	c.updateScratch = newUpdateScratch(l.index.Slots())
 	return &c
 }
@@ -163,10 +192,27 @@ func (l *Incremental) entry(slot, lid int32) fabric.PortNum {
 
 func (l *Incremental) setEntry(slot, lid int32, num fabric.PortNum) {
 	at := int(slot)*l.stride + int(lid)
-	if l.journal != nil && l.rows[at] != num {
+	if l.rows[at] == num {
+		return
+	}
+	if l.journal != nil {
 		l.journal.entries = append(l.journal.entries, formerEntry{at, l.rows[at]})
 	}
+	if block := l.blockOf(slot, lid); !l.changed[block] {
+		l.changed[block] = true
+		l.changedBlocks++
+	}
 	l.rows[at] = num
+}
+
+// blockOf is the index in changed of an entry.
+func (l *Incremental) blockOf(slot, lid int32) int {
+	return (int(slot)*l.stride + int(lid)) / BlockSize
+}
+
+// countChanges begins to count changed blocks.
+func (l *Incremental) countChanges() {
+	l.changed, l.changedBlocks = make([]bool, len(l.rows)/BlockSize), 0
 }
 
 // setFirstOrder takes the order of the first routing. It returns false when the engine
@@ -218,7 +264,7 @@ func (l *Incremental) setOrder() {
 // setUnits sets unit for the fabric at hand.
 func (l *Incremental) setUnits() {
 	f := l.now.Fabric
-	l.unit = make([]uint64, l.index.NumPorts())
+	l.unit, l.bound = make([]uint64, l.index.NumPorts()), 0
 	byID := LoadUnits(f)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		base := f.PortBase(s)

@@ -46,6 +46,7 @@ func (l *Incremental) Update(v *fabric.Snapshot, most int) bool {
 		return false
 	}
 	l.lids = 0
+	l.countChanges()
 	// No entry ever changes for a port whose cable leads elsewhere at once: first the
 	// cable is gone.
 	if between := v.WithoutMoved(l.now); between != v && !l.updateTo(between, most) {

@@ -24,9 +24,7 @@ func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 // Route takes the time of Balance.
 func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
 	if opt.Previous != nil {
-		if r, ok := Reroute(e, opt.Previous, f); ok {
-			return r, nil
-		}
+		return Reroute(ctx, e, f, opt)
 	}
 	if f.Distances().TooLong() {
 		return nil, &DomainError{Engine: "minhop", Reason: fmt.Sprintf("two switches are %d links or more apart", fabric.MaxHops)}

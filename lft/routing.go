@@ -42,8 +42,25 @@ type Options struct {
 	// Previous, if not nil, is a routing of a similar fabric with the same LIDs.
 	// An IncrementalEngine keeps of it what the difference does not touch.
 	Previous *Routing
+	// Rebalance is how many times the greatest load of routing from scratch the tables may have
+	// that keep some of Previous, 1 or more; 0 stands for DefaultRebalance.
+	Rebalance float64
+	// FirstStep changes little of Previous, whatever Rebalance is: see
+	// Incremental.TakeFirstStep.
+	FirstStep bool
 	// Repair routes around missing cables and switches of a mesh.
 	Repair bool
+}
+
+// DefaultRebalance is Options.Rebalance by default.
+const DefaultRebalance = 1.1
+
+// RebalanceFactor is Rebalance, or the default.
+func (o *Options) RebalanceFactor() float64 {
+	if o.Rebalance == 0 {
+		return DefaultRebalance
+	}
+	return o.Rebalance
 }
 
 // Engine computes the forwarding tables of a fabric whose end ports all have

@@ -43,10 +43,7 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // So every packet keeps to the rule, from whatever source.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
-		if r, ok := lft.Reroute(e, p, f); ok {
-			return r, nil
-		}
-		// Another order may have shorter paths.
+		return lft.Reroute(ctx, e, f, opt)
 	}
 	d, err := chooseDirections(ctx, f, opt.Roots)
 	if err != nil {

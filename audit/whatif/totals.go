@@ -4,12 +4,27 @@ import "github.com/ibweave/ibweave/verify"
 
 // Totals sum up a Result.
 type Totals struct {
-	Lost, Gone, Refused, CreditLoops, RoutedFromScratch int     // failures with some; CreditLoops with more than before
-	MaxRoutes, FromScratch                              int64   // on the most loaded channel after any failure
-	MeanBlocks                                          float64 // that a subnet manager has to write
-	MaxBlocks                                           int
-	Trivial                                             int   // failures, see Case.Trivial
-	Cut                                                 int64 // most pairs that one of these cuts off
+	Lost, Gone, Refused, CreditLoops, RoutedFromScratch int   // failures with some; CreditLoops with more than before
+	FromScratch                                         int64 // on the most loaded channel after any failure
+	StepTotals
+	Last    StepTotals // without failures after which all was routed from scratch
+	Trivial int        // failures, see Case.Trivial
+	Cut     int64      // most pairs that one of these cuts off
+}
+
+// StepTotals sum up steps.
+type StepTotals struct {
+	MaxRoutes  int64   // on the most loaded channel after any failure
+	MeanBlocks float64 // that a subnet manager has to write
+	MaxBlocks  int
+	steps      int
+}
+
+func (t *StepTotals) add(s *Step) {
+	t.MaxRoutes = max(t.MaxRoutes, s.MaxRoutes)
+	t.MeanBlocks += (float64(s.Blocks) - t.MeanBlocks) / float64(t.steps+1)
+	t.MaxBlocks = max(t.MaxBlocks, s.Blocks)
+	t.steps++
 }
 
 // Totals sums up all cases.
@@ -26,12 +41,13 @@ func (r *Result) Totals() (t Totals) {
 		count(&t.Refused, c.Refused != "")
 		count(&t.CreditLoops, c.CreditLoops > r.Before.CreditLoops)
 		count(&t.RoutedFromScratch, c.RoutedFromScratch)
-		t.MaxRoutes = max(t.MaxRoutes, c.MaxRoutes)
+		t.add(&c.Step)
+		if c.Last != nil {
+			t.Last.add(c.Last)
+		}
 		if c.FromScratch != nil {
 			t.FromScratch = max(t.FromScratch, *c.FromScratch)
 		}
-		t.MeanBlocks += float64(c.Blocks) / float64(len(r.Cases))
-		t.MaxBlocks = max(t.MaxBlocks, c.Blocks)
 		if c.Trivial(&r.Before) {
 			t.Trivial++
 			t.Cut = max(t.Cut, c.Gone)

@@ -123,22 +123,28 @@ type Case struct {
 	Lost int64 `json:"lost_pairs"`
 	// CreditLoops that there are afterwards, of management traffic too.
 	CreditLoops int `json:"credit_loops"`
-	// What a subnet manager has to write: entries, blocks of 64 of them, and
-	// switches that have some. A switch without any cable has none.
-	Entries  int `json:"entries"`
-	Blocks   int `json:"blocks"`
-	Switches int `json:"switches"`
-	// MaxRoutes is on the most loaded channel between switches afterwards, with the
-	// tables that are kept as far as they can be. FromScratch is the same with tables
-	// that are made without the old ones; nil when Options did not ask for it, or the
-	// engine refuses.
-	MaxRoutes   int64  `json:"max_routes_per_link"`
+	// The first step, with the tables that are kept as far as they can be.
+	Step
+	// FromScratch is the same as Step.MaxRoutes  with tables that are made without the old ones; nil when Options did
+	// not ask for it, or the engine refuses.
 	FromScratch *int64 `json:"max_routes_from_scratch,omitempty"`
+	// Last is what comes of rebalancing these tables, see lft.Options.Rebalance; nil when all was
+	// routed from scratch.
+	Last *Step `json:"last,omitempty"`
 	// Refused is why the engine cannot route what is left; nothing else holds then.
 	Refused string `json:"refused,omitempty"`
 	// RoutedFromScratch says that all entries were made again, so that some may have changed
 	// without need.
 	RoutedFromScratch bool `json:"anew,omitempty"`
+}
+
+// Step is tables after a failure.
+type Step struct {
+	// What a subnet manager has to write since before the failure. A switch without any cable
+	// has nothing.
+	compile.Changes
+	// MaxRoutes is on the most loaded channel between switches.
+	MaxRoutes int64 `json:"max_routes_per_link"`
 }
 
 // Part is a cable, by both ends, or a switch.
@@ -443,7 +449,7 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 		if now, ok := t.router.Snapshot().Index.Snapshot(g); ok {
 			defer t.router.Undo()
 			if t.router.Try(now) {
-				return c, t.checkIncremental(ctx, &c, now)
+				return c, t.keepTables(ctx, &c, now)
 			}
 		}
 	}
@@ -482,6 +488,47 @@ func (t *trial) routeFromScratch(ctx context.Context, c *Case, cut []fabric.Port
 	return err
 }
 
+// keepTables takes the first step with the router's tables, which a failure has changed, then the
+// last, and says what they are like.
+func (t *trial) keepTables(ctx context.Context, c *Case, now *fabric.Snapshot) error {
+	var scratch *compile.Result
+	load := uint64(0)
+	greatest := func() (_ uint64, err error) {
+		if scratch == nil {
+			if scratch, err = compile.Run(ctx, now.Fabric, t.base.Engine, t.route); err != nil {
+				return 0, err
+			}
+			load = lft.GreatestLoad(now.Fabric, scratch.Routing.Tables)
+		}
+		return load, nil
+	}
+	if err := t.router.TakeFirstStep(greatest); err != nil {
+		return err
+	}
+	if err := t.checkIncremental(ctx, c, now); err != nil {
+		return err
+	}
+	last := *c
+	c.Last = &last.Step
+	factor := t.route.Route.RebalanceFactor()
+	if t.router.IsBalanced(factor, 0) {
+		return nil
+	}
+	// As compile --previous, which does not take the first step before.
+	t.router.Undo()
+	t.router.Try(now)
+	ok, err := t.router.TakeLastStep(factor, greatest)
+	switch {
+	case err != nil:
+	case ok:
+		err = t.checkIncremental(ctx, &last, now)
+	default:
+		last.countChanges(t.base.Routing, now.Fabric, scratch.Routing.Tables)
+		t.fromCheck(&last, now.Fabric, scratch.Verify)
+	}
+	return err
+}
+
 // checkIncremental says what the router's tables are like: by what changed, or by a whole check
 // where the checker cannot follow them.
 func (t *trial) checkIncremental(ctx context.Context, c *Case, now *fabric.Snapshot) error {
@@ -509,8 +556,7 @@ func (t *trial) fromCheck(c *Case, g *fabric.Fabric, v *verify.Result) {
 
 // countChanges counts what a subnet manager of g has to write.
 func (c *Case) countChanges(before *lft.Routing, g *fabric.Fabric, tables *lft.Tables) {
-	n := compile.ChangesSince(before, &lft.Routing{Fabric: g, Tables: tables})
-	c.Entries, c.Blocks, c.Switches = n.Entries, n.Blocks, n.Switches
+	c.Changes = compile.ChangesSince(before, &lft.Routing{Fabric: g, Tables: tables})
 }
 
 // countUnjoined counts the pairs of g that the tables from before the failure did not join in

@@ -38,6 +38,8 @@ func routed(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) 
 	return r
 }
 
+var allFailures = flag.Bool("all", false, "every failure in TestSteps, not a sample")
+
 func run(t testing.TB, base *compile.Result, route compile.Options, opt Options) *Result {
 	t.Helper()
 	r, err := Run(t.Context(), base, route, opt)
@@ -523,4 +525,52 @@ func TestScratchIsFreed(t *testing.T) {
 	}
 	runtime.KeepAlive(base)
 	runtime.KeepAlive(r)
+}
+
+// TestSteps: after any failure the first step is small, and the loads of both are near those of
+// tables from scratch.
+func TestSteps(t *testing.T) {
+	sample := short.Of(60, 12)
+	f, err := gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{31}, Hosts: 18, Spines: 9, Parallel: 2})
+	if err == nil {
+		f, err = gen.DropLinks(f, 20, 3)
+	}
+	if *allFailures {
+		sample = 0
+	}
+	if *topologyFile != "" {
+		data, failed := os.ReadFile(*topologyFile)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		f, _, err = topology.Parse(*topologyFile, data, topology.Options{Lenient: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []string{"updn", "minhop"} {
+		for _, kind := range []Kind{Links, Switches} {
+			t.Run(fmt.Sprint(engine, " ", kind), func(t *testing.T) {
+				opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+				e, _ := compile.EngineByName(engine)
+				base, err := compile.Run(t.Context(), f, e, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := run(t, base, opt, Options{Kind: kind, Only: SwitchCables, Depth: 1, FromScratch: true, Sample: sample})
+				var worst [3]float64 // blocks, loads
+				for _, c := range got.Cases {
+					if c.Last == nil {
+						t.Fatalf("%v: no tables were kept", c.Failed)
+					}
+					first, last := float64(c.MaxRoutes)/float64(*c.FromScratch), float64(c.Last.MaxRoutes)/float64(*c.FromScratch)
+					worst[0], worst[1], worst[2] = max(worst[0], float64(c.Blocks)), max(worst[1], first), max(worst[2], last)
+					if kind == Links && c.Blocks > 64 || first > 1.5 || last > lft.DefaultRebalance {
+						t.Errorf("%v: %d blocks, %.2f times the load from scratch, last %.2f", c.Failed, c.Blocks, first, last)
+					}
+				}
+				t.Logf("%d failures: at most %.0f blocks, %.3f and %.3f times the load", len(got.Cases), worst[0], worst[1], worst[2])
+			})
+		}
+	}
 }

@@ -52,6 +52,7 @@ type order struct {
 	sl2vl          string
 	pathSL         bool
 	previous       string
+	firstStep      bool
 	groups, mcast  string
 	mftCapacity    int
 	balance        bool
@@ -133,6 +134,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
+	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
@@ -326,6 +328,7 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	if err := o.parseSchemes(&c.opt); err != nil {
 		return nil, err
 	}
+	c.opt.Route.FirstStep = o.firstStep
 	c.opt.LIDs.EnhancedPort0 = o.esp0
 	if o.guid2lid != "" && c.opt.LIDs.Policy != lft.KeepLIDs {
 		return nil, usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
@@ -543,6 +546,12 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	}
 	if o.vls != 0 {
 		m["vls"] = o.vls
+	}
+	if o.rebalance != lft.DefaultRebalance {
+		m["rebalance"] = o.rebalance
+	}
+	if o.firstStep {
+		m["first-step"] = true
 	}
 	if o.sl2vl != "" {
 		m["sl2vl"] = o.sl2vl

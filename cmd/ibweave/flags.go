@@ -97,6 +97,9 @@ func lenientFlag(flags *pflag.FlagSet, to *bool) {
 	flags.BoolVar(to, "lenient", false, "leave out of the input what is broken, and list it")
 }
 
+// maxRebalance bounds --rebalance; nothing is moved for so much.
+const maxRebalance = 1000
+
 // routeFlags are the flags of commands that route a fabric.
 type routeFlags struct {
 	topology string
@@ -107,6 +110,8 @@ type routeFlags struct {
 	repair   bool
 	vls      int
 	lenient  bool
+	// rebalance is 0 where there is no such flag.
+	rebalance float64
 }
 
 func (r *routeFlags) define(flags *pflag.FlagSet, lids, roots string) {
@@ -122,6 +127,7 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 	flags.BoolVar(&r.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
 	flags.BoolVar(&r.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
 	flags.IntVar(&r.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
+	flags.Float64Var(&r.rebalance, "rebalance", lft.DefaultRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 }
 
 // engine finds an engine by its name. A line on standard error says which one stands for an engine
@@ -153,7 +159,10 @@ func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) 
 			return opt, usagef("--vls: %w", err)
 		}
 	}
-	opt.Route = lft.Options{NoWrap: r.noWrap, Repair: r.repair, VLs: r.vls}
+	if r.rebalance != 0 && !(r.rebalance >= 1 && r.rebalance <= maxRebalance) {
+		return opt, usagef("--rebalance %g: want 1 to %g", r.rebalance, float64(maxRebalance))
+	}
+	opt.Route = lft.Options{NoWrap: r.noWrap, Repair: r.repair, VLs: r.vls, Rebalance: r.rebalance}
 	return opt, nil
 }
 

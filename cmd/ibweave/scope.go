@@ -77,6 +77,7 @@ var scopes = map[string][]scope{
 		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 kinds node-name-map output previous sl2vl strict topology vls"},
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
 		{flags: "mcast", with: "groups"},
+		{flags: "first-step rebalance", with: "previous"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
 		{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
 		{flags: "no-wrap", with: grids, note: true},
@@ -158,7 +159,7 @@ var scopes = map[string][]scope{
 	},
 	"version": {},
 	"whatif": {
-		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology vls"},
+		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology rebalance vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 		{flags: "no-wrap", with: grids, note: true},

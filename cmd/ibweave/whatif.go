@@ -350,6 +350,9 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	}
 	b.row("load", "at most %s routes on a link%s", text.Grouped(t.MaxRoutes), scratch)
 	b.row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
+	if t.RoutedFromScratch < len(r.Cases) {
+		b.row("rebalanced", "at most %s routes on a link; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
+	}
 	if t.RoutedFromScratch > 0 {
 		b.row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
 	}
@@ -381,7 +384,7 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 
 // printTable is a line for each case.
 func printTable(b *facts, cases []whatif.Case, scratch bool) {
-	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", ""}}
+	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", "last", "blocks", "entries", ""}}
 	if scratch {
 		rows[0] = slices.Insert(rows[0], 4, "scratch")
 	}
@@ -392,9 +395,12 @@ func printTable(b *facts, cases []whatif.Case, scratch bool) {
 			names[k] = p.String()
 		}
 		n := func(n int64) string { return text.Grouped(n) }
-		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), strings.Join(names, " and ")}
+		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), "-", "-", "-", strings.Join(names, " and ")}
+		if x := c.Last; x != nil {
+			cells[6], cells[7], cells[8] = n(x.MaxRoutes), n(int64(x.Blocks)), n(int64(x.Entries))
+		}
 		if c.Refused != "" {
-			cells = []string{"-", "-", "-", "-", "-", "-", cells[6] + ": " + c.Refused}
+			cells = append(slices.Repeat([]string{"-"}, 9), cells[9]+": "+c.Refused)
 		}
 		if scratch {
 			text := "-"
