@@ -29,7 +29,7 @@ import (
 // rebalance.
 //
 // LIDs of switches and of aggregation nodes carry no load. They take the paths of the LIDs
-// of hosts on the same switch: each those of the nearest, so that both change in one block.
+// of hosts on the same switch, those in the same block of the tables.
 //
 // It takes O(LIDs x channels) at most, and on regular fabrics little more than O(LIDs x
 // switches). The result is the same on any number of CPUs. Errors are those of ctx and of
@@ -50,6 +50,7 @@ func Balance(ctx context.Context, f *fabric.Fabric, newList func() ListNextHops)
 	if err := b.rebalance(ctx); err != nil {
 		return nil, err
 	}
+	b.routeAlike()
 	return b.tables, nil
 }
 
@@ -85,7 +86,6 @@ type balancerJob struct {
 	t      fabric.NodeID
 	lids   []fabric.LID // of hosts
 	others []fabric.LID // without load
-	like   []int        // by index in others: the LID of lids that it is routed as
 }
 
 // switchPorts counts the PortIDs of switches, which come before all others.
@@ -165,11 +165,7 @@ func (b *balancer) addJobs(t fabric.NodeID) {
 	}
 	for len(lids)+len(others) > 0 {
 		k := min(len(lids), maxJobLIDs)
-		j := balancerJob{t: t, lids: lids[:k], others: others}
-		for _, lid := range others {
-			j.like = append(j.like, nearest(j.lids, lid))
-		}
-		b.jobs = append(b.jobs, j)
+		b.jobs = append(b.jobs, balancerJob{t, lids[:k], others})
 		lids, others = lids[k:], nil
 	}
 }
@@ -222,30 +218,38 @@ func (d *destination) writeRows(b *balancer) {
 		for k, lid := range d.job.lids {
 			row[lid] = ports[k]
 		}
-		if len(ports) == 0 {
-			for _, c := range d.hops.Ports(i) {
-				ports = append(ports, b.num[c])
-			}
+		if len(ports) > 0 {
+			continue // see routeAlike
+		}
+		for _, c := range d.hops.Ports(i) {
+			ports = append(ports, b.num[c])
 		}
 		for k, lid := range d.job.others {
-			if len(d.job.lids) > 0 {
-				row[lid] = ports[d.job.like[k]]
-			} else {
-				row[lid] = ports[(int(lid)+k)%len(ports)]
-			}
+			row[lid] = ports[(int(lid)+k)%len(ports)]
 		}
 	}
 }
 
-// nearest is the index in list of the LID that is nearest to lid.
-func nearest(list []fabric.LID, lid fabric.LID) int {
-	best, least := 0, math.MaxInt
-	for i, l := range list {
-		if d := max(int(l)-int(lid), int(lid)-int(l)); d < least {
-			best, least = i, d
+// routeAlike gives LIDs without load the paths of those with load at the same switch. It is one of
+// those in the same block of the tables, so that both change together. Where there is none,
+// each switch takes another one, so that few entries change when a path is gone.
+func (b *balancer) routeAlike() {
+	for i := range b.jobs {
+		j := &b.jobs[i]
+		for k, lid := range j.others {
+			near := slices.DeleteFunc(slices.Clone(j.lids), func(like fabric.LID) bool { return like/BlockSize != lid/BlockSize })
+			for s := range b.hosts {
+				row, at := b.tables.Row(fabric.NodeID(s)), int(lid)+k
+				switch {
+				case fabric.NodeID(s) == j.t || len(j.lids) == 0:
+				case len(near) > 0:
+					row[lid] = row[near[at%len(near)]]
+				default:
+					row[lid] = row[j.lids[(at+s)%len(j.lids)]]
+				}
+			}
 		}
 	}
-	return best
 }
 
 // placeRoutes places all LIDs, one after the other. Meanwhile it lists the next hops of the jobs
