@@ -60,8 +60,8 @@ type Step struct {
 }
 
 // Run is the function Run for f, which comes after the fabrics of the calls before. It
-// is from scratch where the engine is no lft.IncrementalEngine, for multicast and for more
-// than one VL, where the change or the drift of the loads is too large, where the tables
+// is from scratch where the engine is no lft.IncrementalEngine, for multicast and SL-to-VL schemes,
+// where the engine does not keep tables with several lanes, where the change or the drift of the loads is too large, where the tables
 // would have faults, and where keeping tables fails or panics.
 //
 // The next call needs a state that takes as long to prepare as to route from scratch.
@@ -112,10 +112,18 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 			step = Step{Why: "the tables that were kept have faults"}
 		}
 	}
-	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
 	opt.Route.Previous = nil
+	// The engine itself knows what it can keep of tables with lanes.
+	if lanes := before != nil && before.PathSLs != nil; lanes && keeps && opt.Groups == nil && opt.SL2VL == "" && !virtual && c.engine.Name() == e.Name() {
+		opt.Route.Previous = before
+		step.Why = "virtual lanes are for all paths together"
+	}
+	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
 	if r, err = Run(ctx, f, e, opt); err != nil {
 		return nil, step, err
+	}
+	if r.Routing.Kept {
+		step = Step{Kept: true}
 	}
 	if before != nil {
 		step.Changes = ChangesSince(before, r.Routing)

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -92,6 +93,32 @@ func TestIncrementalFaults(t *testing.T) {
 		}
 		if n := compile.ChangesSince(scratch.Routing, r.Routing); step.Kept || r.Verify.Worst() != verify.Error || n != (compile.Changes{}) {
 			t.Errorf("%+v: %s, and from scratch %+v would be others", step, r.Verify.Verdict, n)
+		}
+	}
+}
+
+// TestIncrementalLanes: tables with several lanes stay when a host goes and comes, and are proven as
+// a whole; when a cable goes they are from scratch, and the step says why.
+func TestIncrementalLanes(t *testing.T) {
+	whole, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 2})
+	if err == nil {
+		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cables, _ := whole.SwitchLinks(0)
+	var c compile.Incremental
+	for i, x := range []struct {
+		f    *fabric.Fabric
+		kept bool
+	}{{whole, false}, {whole.Without(whole.CAPorts()[3]), true}, {whole, true}, {whole.Without(cables[0]), false}} {
+		r, step, err := c.Run(t.Context(), x.f, engine(t, "layered"), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Routing.SL2VL == nil || r.Verify.Worst() == verify.Error || step.Kept != x.kept || (step.Why == "") != x.kept {
+			t.Errorf("%d: %+v: %s", i, step, r.Verify.Verdict)
 		}
 	}
 }

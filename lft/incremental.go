@@ -146,6 +146,7 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 	}
 	if err == nil && ok {
 		r = l.Routing(nil)
+		r.Kept = true
 	}
 	return r, err
 }

@@ -98,6 +98,8 @@ type Routing struct {
 	// CAOrder is CA and router ports in the order in which the engine means hosts to be
 	// numbered, NoPort for a number without a host. Nil for engines without one.
 	CAOrder []fabric.PortID
+	// Kept says that Tables are those of Options.Previous but for what had to change.
+	Kept bool
 	// Notes is what the engine has to say about the fabric, for people: a line
 	// each.
 	Notes []string

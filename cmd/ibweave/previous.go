@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // before is the tables of --previous.
@@ -68,6 +69,11 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 			return nil, err
 		}
 	}
+	var lanes verify.Options
+	if err := a.readLanes(&in, f, &lanes); err != nil {
+		return nil, err
+	}
+	b.routing.SL2VL, b.routing.PathSLs = lanes.SL2VL, lanes.PathSLs
 	c.opt.Route.Previous = b.routing
 	if c.guid2lid == "" && c.fabric.MaxLID() == 0 {
 		c.opt.LIDs.GUID2LID, err = a.readGUID2LID(filepath.Join(dir, outdir.GUID2LIDName), c.lenient)

@@ -53,9 +53,23 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // lane is enough for them. Otherwise it takes those of lft.Minhop and assigns layers.
 //
 // It takes O(switches x LIDs) for each layer beside the time of these engines, and the searches
-// for cycles. It routes from scratch, whatever opt.Previous is.
+// for cycles. Tables of opt.Previous stay where keep can.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	opt.Previous = nil // its turns and lanes are not ours
+	if opt.Previous == nil {
+		return e.routeFromScratch(ctx, f, opt)
+	}
+	r, why, err := e.keep(ctx, f, opt)
+	if r != nil || err != nil {
+		return r, err
+	}
+	opt.Previous = nil
+	if r, err = e.routeFromScratch(ctx, f, opt); err == nil {
+		r.Notes = append(r.Notes, "routed from scratch: "+why)
+	}
+	return r, err
+}
+
+func (e Engine) routeFromScratch(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	limit := opt.VLs
 	if limit == 0 {
 		limit = DefaultVLs

@@ -1,0 +1,121 @@
+package layered
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
+)
+
+var _ lft.IncrementalEngine = Engine{}
+
+// KeepOrder is that of updn.
+func (Engine) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
+	return updown.Engine{}.KeepOrder(f, was)
+}
+
+// keep gives opt.Previous for another fabric. On one lane it is what updn does, as long as paths
+// between hosts are shortest paths. Tables with several lanes stay where all switches have the
+// cables that they had: only hosts came, went or moved, and the greatest load has not grown
+// by more than opt.Rebalance. For tables that cannot be kept it says why.
+func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (r *lft.Routing, why string, err error) {
+	p := opt.Previous
+	if p.SL2VL == nil && p.PathSLs == nil {
+		if p.Order == nil || len(opt.Roots) > 0 {
+			return nil, "there is no order of the switches to keep", nil
+		}
+		if r, err = lft.Reroute(ctx, e, f, opt); err != nil || !r.Kept {
+			return r, "", err
+		}
+		if x := newPaths(newTurns(f), r.Tables); !x.areShortest(ctx) {
+			return nil, "on the lane that there was some paths are longer than a shortest path", ctx.Err()
+		}
+		r.Notes = append(r.Notes, describeLanes(1))
+		return r, "", ctx.Err()
+	}
+	if p.SL2VL == nil || p.PathSLs == nil || opt.VLs > 0 && p.SL2VL.VLs() > opt.VLs {
+		return nil, "it has other virtual lanes", nil
+	}
+	if !sameCables(p.Fabric, f) {
+		return nil, "the cables between switches have changed, and virtual lanes are for all paths together", nil
+	}
+	if r, err = keepLanes(p, f); err != nil {
+		return nil, "", err
+	}
+	least := max(lft.BoundLoad(f), lft.GreatestLoad(p.Fabric, p.Tables))
+	if float64(lft.GreatestLoad(f, r.Tables)) > opt.RebalanceFactor()*float64(least) {
+		return nil, "the greatest load has grown too much", nil
+	}
+	r.Engine, r.Order, r.Kept = e.Name(), p.Order, true
+	last := fabric.SL(0)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		last = max(last, slices.Max(r.PathSLs.Row(s)))
+	}
+	r.Notes = []string{describeLanes(int(last) + 1)}
+	return r, "", nil
+}
+
+// sameCables says whether two fabrics have the same switches with the same cables between them.
+func sameCables(f, g *fabric.Fabric) bool {
+	if f.NumSwitches() != g.NumSwitches() {
+		return false
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		a, to := f.SwitchLinks(s)
+		b, same := g.SwitchLinks(s)
+		if f.Node(s).GUID != g.Node(s).GUID || f.PortBase(s) != g.PortBase(s) || !slices.Equal(a, b) || !slices.Equal(to, same) {
+			return false
+		}
+		for _, p := range a {
+			if f.Peer(p) != g.Peer(p) || f.Link(p) != g.Link(p) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// keepLanes gives tables and path SLs to a fabric with the same cables between switches. A LID that
+// is at another port than before has the paths, and so the lanes, of one that was at the
+// same switch, or of the switch's own.
+func keepLanes(p *lft.Routing, f *fabric.Fabric) (*lft.Routing, error) {
+	n := f.NumSwitches()
+	r := &lft.Routing{Fabric: f, Tables: lft.NewTables(n, f.MaxLID()), PathSLs: lft.NewPathSLs(n, f.MaxLID())}
+	was := p.Fabric
+	like := make([]fabric.LID, int(f.MaxLID())+1) // by LID, 0 for none
+	for lid, port := range f.LIDPorts() {
+		at := f.Attachment(port)
+		if at == fabric.NoPort {
+			continue
+		}
+		if lid <= int(was.MaxLID()) && was.Attachment(was.LIDPort(fabric.LID(lid))) == at {
+			like[lid] = fabric.LID(lid)
+			continue
+		}
+		t := f.Owner(at)
+		like[lid] = was.LID(was.PortBase(t))
+		if hosts := was.HostsOn(t); len(hosts) > 0 {
+			like[lid] = was.LID(hosts[lid%len(hosts)])
+		}
+		r.Tables.Row(t)[lid] = f.Num(at)
+	}
+	for s := range fabric.NodeID(n) {
+		row, old, given := r.Tables.Row(s), p.Tables.Row(s), p.PathSLs.Given(s)
+		sls := make([]fabric.SL, len(row))
+		for lid, other := range like {
+			if other == 0 {
+				continue
+			}
+			sls[lid] = given[other]
+			if row[lid] == fabric.NoPath {
+				row[lid] = old[other]
+			}
+		}
+		r.PathSLs.SetRow(sls, s)
+	}
+	var err error
+	r.SL2VL, err = lft.IdentitySL2VL(f, p.SL2VL.VLs())
+	return r, err
+}
