@@ -1,5 +1,5 @@
-// Judge says for each fabric whether an engine of OpenSM beats one of ours, and how far our
-// engines are from the best of all: judge [flags] FABRIC..
+// Command judge says for each fabric whether an engine of OpenSM beats one of ours, and how
+// far our engines are from the best of all: judge [flags] FABRIC..
 //
 // It runs ibweave compare, and so OpenSM on ibsim. An engine of OpenSM counts if its tables
 // deliver all pairs without credit loops on no more lanes than ours. It beats ours if it is
