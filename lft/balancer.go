@@ -86,6 +86,7 @@ type balancerJob struct {
 	t      fabric.NodeID
 	lids   []fabric.LID // of hosts
 	others []fabric.LID // without load
+	turn   uint32       // how many jobs come before
 }
 
 // switchPorts counts the PortIDs of switches, which come before all others.
@@ -165,7 +166,7 @@ func (b *balancer) addJobs(t fabric.NodeID) {
 	}
 	for len(lids)+len(others) > 0 {
 		k := min(len(lids), maxJobLIDs)
-		b.jobs = append(b.jobs, balancerJob{t, lids[:k], others})
+		b.jobs = append(b.jobs, balancerJob{t, lids[:k], others, uint32(len(b.jobs))})
 		lids, others = lids[k:], nil
 	}
 }
@@ -309,6 +310,9 @@ type chooser struct {
 	cost     []uint64 // by index of the destination's switches: of the path on
 	arriving []uint64 // by the same: routes that come there or begin there
 	choice   []int32  // by the same: the next hop of the current LID, by index in hops.ports
+
+	beyond      [256]uint64 // by next hop of the current switch: the cost beyond
+	leastBeyond uint64      // the least of them
 }
 
 func (b *balancer) newChooser() *chooser {
@@ -346,7 +350,6 @@ func (c *chooser) findLeast(d *destination) {
 func (c *chooser) choosePaths(d *destination, turn uint32) {
 	h := &d.hops
 	c.cost[len(h.Switches)] = 0
-	beyond := uint64(0) // the least cost beyond any next hop
 	for i := len(h.Switches) - 1; i >= 0; i-- {
 		from, n := h.start[i], h.start[i+1]-h.start[i]
 		if n == 1 {
@@ -355,34 +358,47 @@ func (c *chooser) choosePaths(d *destination, turn uint32) {
 			continue
 		}
 		if !d.like[i] {
-			beyond = math.MaxUint64
-			for _, v := range d.nextOf(i) {
-				beyond = min(beyond, c.cost[v])
-			}
+			c.readBeyond(d, i)
 		}
-		c.choice[i], c.cost[i] = c.leastNextHop(d, i, turn, c.least[i]+beyond)
+		first := turn
+		if c.hosts[h.Switches[i]] == 0 {
+			first = d.job.turn
+		}
+		c.choice[i], c.cost[i] = c.leastNextHop(h.ports[from:from+n], first, c.least[i])
+		c.choice[i] += from
 	}
 }
 
-// leastNextHop finds the next hop of the i-th switch with the least sum of loads on the path, of equal
-// ones the first from turn on, by index in hops.ports. None has less than goal.
-func (c *chooser) leastNextHop(d *destination, i int, turn uint32, goal uint64) (best int32, lowest uint64) {
-	from, n := d.hops.start[i], d.hops.start[i+1]-d.hops.start[i]
-	ports, next := d.hops.ports[from:from+n], d.next[from:from+n]
+// readBeyond sets beyond to the costs beyond the next hops of the i-th switch.
+func (c *chooser) readBeyond(d *destination, i int) {
+	next := d.nextOf(i)
+	c.leastBeyond = math.MaxUint64
+	for k, v := range next {
+		c.beyond[k] = c.cost[v]
+		c.leastBeyond = min(c.leastBeyond, c.cost[v])
+	}
+}
+
+// leastNextHop finds the one of ports with the least sum of loads on the path, of equal ones
+// the first from turn on, by index. No port has a load of less than least. The costs beyond are
+// those of readBeyond.
+func (c *chooser) leastNextHop(ports []fabric.PortID, turn uint32, least uint64) (best int32, lowest uint64) {
+	goal := least + c.leastBeyond
+	beyond := c.beyond[:len(ports)]
 	lowest = math.MaxUint64
-	at := int32(turn % uint32(n))
-	for range n {
-		if cost := c.load[ports[at]] + c.cost[next[at]]; cost < lowest {
-			best, lowest = at, cost
+	at := int(turn % uint32(len(ports)))
+	for range ports {
+		if cost := c.load[ports[at]] + beyond[at]; cost < lowest {
+			best, lowest = int32(at), cost
 			if cost == goal {
 				break
 			}
 		}
-		if at++; at == n {
+		if at++; at == len(ports) {
 			at = 0
 		}
 	}
-	return from + best, lowest
+	return best, lowest
 }
 
 // placeAgain places all LIDs again, each with the loads of all others.
@@ -431,7 +447,7 @@ func (c *chooser) replaceJob(d *destination) {
 // keepPorts writes the chosen ports of the k-th LID of the job to rows.
 func (c *chooser) keepPorts(d *destination, k int) {
 	for i, at := range c.choice[:len(d.hops.Switches)] {
-		d.rows[i*maxJobLIDs+k] = c.num[d.hops.ports[at]]
+		d.rows[i*maxJobLIDs+k] = fabric.PortNum(d.hops.ports[at] - c.fab.PortBase(d.hops.Switches[i])) // num would be a cache miss
 	}
 }
 

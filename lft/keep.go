@@ -86,7 +86,9 @@ func (c *chooser) completePaths(d *destination, turn uint32) {
 	for i := len(h.Switches) - 1; i >= 0; i-- {
 		at := c.choice[i]
 		if at < 0 {
-			at, _ = c.leastNextHop(d, i, turn, 0)
+			c.readBeyond(d, i)
+			at, _ = c.leastNextHop(h.Ports(i), turn, 0)
+			at += h.start[i]
 			c.choice[i] = at
 		}
 		c.cost[i] = c.load[h.ports[at]] + c.cost[d.next[at]]

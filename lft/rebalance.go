@@ -13,7 +13,7 @@ const (
 	// that weighed patienceWork channels, had no smaller greatest load.
 	rebalanceDone = 128
 	rebalanceWork = 1 << 24
-	patience      = 40
+	patience      = 60
 	patienceWork  = 1 << 20
 	// The limit of a pass is below the greatest load by 1/leastStep of it at least.
 	leastStep = 64
@@ -50,6 +50,7 @@ func (b *balancer) rebalance(ctx context.Context) error {
 		if err := r.moveRoutes(ctx); err != nil {
 			return err
 		}
+		r.work += len(b.load)
 		most := b.greatestLoad()
 		if most > r.limit && most-r.limit > (high-r.limit)/2 { // the limit was too low
 			low = r.limit
