@@ -187,6 +187,7 @@ type summary struct {
 	Groups        []mft.Entry     `json:"groups"`
 	Trees         *treeSummary    `json:"multicast,omitempty"`
 	Changes       *changeSummary  `json:"changes,omitempty"` // with --previous
+	Saving        *savingSummary  `json:"saving,omitempty"`  // without it, over an older directory
 	Verify        *verify.Result  `json:"verify"`
 	judgement
 }
@@ -196,6 +197,14 @@ type changeSummary struct {
 	Previous string `json:"previous"`
 	compile.Changes
 	MaxRoutes int64 `json:"max_routes_per_link_before"`
+}
+
+// savingSummary is what a subnet manager with the tables of a directory has to write, and what
+// it would have to with --previous.
+type savingSummary struct {
+	Previous string          `json:"previous"`
+	Scratch  compile.Changes `json:"scratch"`
+	Kept     compile.Changes `json:"kept"`
 }
 
 type topSwitch struct {
@@ -389,6 +398,7 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 		return err
 	}
 	failed := c.result.Verify.Fails(verify.Error)
+	s.Saving = a.findSaving(ctx, c)
 	if !c.dryRun && (!failed || c.force) {
 		if err := a.writeTables(ctx, c, s); err != nil {
 			return err
@@ -716,6 +726,10 @@ func (s *summary) text(b *facts, c *compilation) {
 	if x := s.Changes; x != nil {
 		b.row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
 			text.CountGrouped(x.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(x.Switches, "switch", "switches"), x.Previous, text.CountGrouped(x.MaxRoutes, "route", "routes"))
+	}
+	if x := s.Saving; x != nil {
+		b.row("changes", "%s since the tables that were in %s; with --previous %s: %s", text.CountGrouped(x.Scratch.Blocks, "block", "blocks"), x.Previous, x.Previous,
+			text.CountGrouped(x.Kept.Blocks, "block", "blocks"))
 	}
 	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: oneLine{s.Shape}, Lines: s.judgement.lines()}) // a buffer takes all
 	s.printFiles(b, c)
