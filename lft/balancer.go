@@ -36,22 +36,26 @@ import (
 // listing next hops.
 func Balance(ctx context.Context, f *fabric.Fabric, newList func() ListNextHops) (*Tables, error) {
 	b := newBalancer(f, newList)
-	if err := b.placeRoutes(ctx); err != nil {
-		return nil, err
-	}
-	for range b.countAgain() {
-		if b.greatestLoad() <= BoundLoad(f) {
-			break
-		}
-		if err := b.placeAgain(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if err := b.rebalance(ctx); err != nil {
+	if err := b.balance(ctx); err != nil {
 		return nil, err
 	}
 	b.routeAlike()
 	return b.tables, nil
+}
+
+func (b *balancer) balance(ctx context.Context) error {
+	if err := b.placeRoutes(ctx, b.jobs, (*chooser).placeJob); err != nil {
+		return err
+	}
+	for range b.countAgain() {
+		if b.greatestLoad() <= BoundLoad(b.fab) {
+			break
+		}
+		if err := b.placeAgain(ctx); err != nil {
+			return err
+		}
+	}
+	return b.rebalance(ctx)
 }
 
 const (
@@ -226,7 +230,9 @@ func (d *destination) writeRows(b *balancer) {
 			ports = append(ports, b.num[c])
 		}
 		for k, lid := range d.job.others {
-			row[lid] = ports[(int(lid)+k)%len(ports)]
+			if row[lid] == fabric.NoPath {
+				row[lid] = ports[(int(lid)+k)%len(ports)]
+			}
 		}
 	}
 }
@@ -242,7 +248,7 @@ func (b *balancer) routeAlike() {
 			for s := range b.hosts {
 				row, at := b.tables.Row(fabric.NodeID(s)), int(lid)+k
 				switch {
-				case fabric.NodeID(s) == j.t || len(j.lids) == 0:
+				case row[lid] != fabric.NoPath || len(j.lids) == 0:
 				case len(near) > 0:
 					row[lid] = row[near[at%len(near)]]
 				default:
@@ -253,10 +259,10 @@ func (b *balancer) routeAlike() {
 	}
 }
 
-// placeRoutes places all LIDs, one after the other. Meanwhile it lists the next hops of the jobs
-// ahead, and writes the rows of those behind.
-func (b *balancer) placeRoutes(ctx context.Context) error {
-	batches := slices.Collect(slices.Chunk(b.jobs, batchJobs))
+// placeRoutes places the LIDs of jobs, one job after the other. Meanwhile it lists the next hops
+// of the jobs ahead, and writes the rows of those behind.
+func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place func(c *chooser, d *destination)) error {
+	batches := slices.Collect(slices.Chunk(jobs, batchJobs))
 	var sets [3][batchJobs]*destination
 	for i := range sets {
 		for k := range sets[i] {
@@ -293,7 +299,7 @@ func (b *balancer) placeRoutes(ctx context.Context) error {
 			return list(i + 1)
 		})
 		for k := range batches[i] {
-			c.placeJob(sets[i%3][k])
+			place(c, sets[i%3][k])
 		}
 		if err := wait(); err != nil {
 			return err

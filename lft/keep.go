@@ -18,6 +18,7 @@ func Keep(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func() 
 	if err := b.rebalance(ctx); err != nil {
 		return nil, err
 	}
+	b.routeAlike()
 	return b.tables, nil
 }
 
@@ -33,46 +34,152 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 	if err := b.rebalance(ctx); err != nil {
 		return nil, err
 	}
+	b.routeAlike()
 	return b.tables, nil
 }
 
-// keepRoutes places all LIDs by the entries of old, as far as these are next hops: at first the
-// LIDs of which all entries are.
-func (b *balancer) keepRoutes(ctx context.Context, old *Tables) error {
+// idleShare is what share of the channels may be idle with Prefer beyond those that are with Balance.
+const idleShare = 1.0 / 256
+
+// Prefer is Keep if that is good enough, else Balance. It is Keep without rebalancing if the greatest
+// load is at most untouched times that of Balance. Otherwise it takes only as many routes off the
+// busiest channels as it has to for a greatest load of at most factor times that of Balance; and
+// routes to a LID meet as early as with Balance, by the same factor.
+func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, untouched, factor float64, newList func() ListNextHops) (*Tables, error) {
+	b, err := prefer(ctx, newBalancer(f, newList), tables, untouched, factor)
+	if err != nil {
+		return nil, err
+	}
+	b.routeAlike()
+	return b.tables, nil
+}
+
+func prefer(ctx context.Context, b *balancer, tables *Tables, untouched, factor float64) (*balancer, error) {
+	if err := b.keepRoutes(ctx, tables); err != nil {
+		return nil, err
+	}
+	times := func(x float64, load uint64) uint64 { return uint64(float64(x * float64(load))) }
+	if b.greatestLoad() <= times(factor, BoundLoad(b.fab)) && b.countIdle() == 0 {
+		return b, nil
+	}
+	scratch := newBalancer(b.fab, b.newList)
+	if err := scratch.balance(ctx); err != nil {
+		return nil, err
+	}
+	least := scratch.greatestLoad()
+	if b.greatestLoad() <= times(untouched, least) {
+		return b, nil
+	}
+	if err := b.rebalanceTo(ctx, least, times(factor, least)); err != nil {
+		return nil, err
+	}
+	idle := scratch.countIdle() + int(float64(idleShare*float64(len(b.load))))
+	if b.greatestLoad() > times(factor, least) || b.countIdle() > idle {
+		return scratch, nil
+	}
+	ours, err := b.countBranches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := scratch.countBranches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if uint64(ours) > times(factor, uint64(theirs)) {
+		return scratch, nil
+	}
+	return b, nil
+}
+
+// countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer there are, the
+// earlier routes to a LID meet.
+func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	d, c, list := b.newDestination(), b.newChooser(), b.newList()
-	for _, whole := range []bool{true, false} {
-		for i := range b.jobs {
-			j := &b.jobs[i]
-			if err := ctx.Err(); err != nil {
-				return err
+	for i := range b.jobs {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if err := d.set(b, list, &b.jobs[i]); err != nil {
+			return 0, err
+		}
+		for _, lid := range b.jobs[i].lids {
+			c.readEntries(d, b.tables, lid)
+			for k, s := range d.hops.Switches {
+				c.arriving[k] = uint64(b.hosts[s])
 			}
-			if err := d.set(b, list, j); err != nil {
-				return err
-			}
-			for _, lid := range j.lids {
-				if c.readEntries(d, old, lid) == whole {
-					c.completePaths(d, uint32(lid))
-					c.addRoutes(d, 1)
-					c.writeEntries(d, lid)
-				}
-			}
-			for _, lid := range j.others {
-				if c.readEntries(d, old, lid) == whole {
-					c.completePaths(d, uint32(lid))
-					c.writeEntries(d, lid)
+			for k, at := range c.choice[:len(d.hops.Switches)] {
+				if c.arriving[k] > 0 {
+					n++
+					c.arriving[d.next[at]]++
 				}
 			}
 		}
 	}
-	return nil
+	return n, nil
 }
 
-// readEntries sets choice to the entries for a LID, -1 for those that are no next hops. It
-// says whether all are.
+// countIdle counts the channels without load.
+func (b *balancer) countIdle() (n int) {
+	for s := range fabric.NodeID(len(b.hosts)) {
+		ports, _ := b.fab.SwitchLinks(s)
+		for _, c := range ports {
+			if b.load[c] == 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// keepRoutes places all LIDs by the entries of tables, as far as these are next hops: at first the
+// LIDs of which all entries are.
+func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
+	var broken []balancerJob
+	if err := b.placeRoutes(ctx, b.jobs, func(c *chooser, d *destination) {
+		whole := &balancerJob{t: d.job.t, others: d.job.others}
+		rest := balancerJob{t: d.job.t}
+		for _, lid := range d.job.lids {
+			if c.readEntries(d, tables, lid) {
+				c.addRoutes(d, 1)
+				c.keepPorts(d, len(whole.lids))
+				whole.lids = append(whole.lids, lid)
+			} else {
+				rest.lids = append(rest.lids, lid)
+			}
+		}
+		for _, lid := range d.job.others {
+			c.readEntries(d, tables, lid)
+			for i, at := range c.choice[:len(d.hops.Switches)] {
+				if at >= 0 {
+					b.tables.Row(d.hops.Switches[i])[lid] = c.num[d.hops.ports[at]]
+				}
+			}
+		}
+		d.job = whole
+		if len(rest.lids) > 0 {
+			broken = append(broken, rest)
+		}
+	}); err != nil {
+		return err
+	}
+	return b.placeRoutes(ctx, broken, func(c *chooser, d *destination) {
+		for k, lid := range d.job.lids {
+			c.readEntries(d, tables, lid)
+			c.completePaths(d, uint32(lid))
+			c.addRoutes(d, 1)
+			c.keepPorts(d, k)
+		}
+	})
+}
+
+// readEntries sets choice to the entries for a LID, -1 for those that are no next hops, and to
+// the next hop where there is only one. It says whether all switches have a choice.
 func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 	all := true
 	for i, s := range d.hops.Switches {
-		c.choice[i] = d.hops.find(i, c.fab.Port(s, t.Row(s)[lid]))
+		if c.choice[i] = d.hops.start[i]; d.hops.start[i+1]-d.hops.start[i] > 1 {
+			c.choice[i] = d.hops.find(i, c.fab.Port(s, t.Row(s)[lid]))
+		}
 		all = all && c.choice[i] >= 0
 	}
 	return all
@@ -92,11 +199,5 @@ func (c *chooser) completePaths(d *destination, turn uint32) {
 			c.choice[i] = at
 		}
 		c.cost[i] = c.load[h.ports[at]] + c.cost[d.next[at]]
-	}
-}
-
-func (c *chooser) writeEntries(d *destination, lid fabric.LID) {
-	for i, s := range d.hops.Switches {
-		c.tables.Row(s)[lid] = c.num[d.hops.ports[c.choice[i]]]
 	}
 }

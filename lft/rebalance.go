@@ -36,8 +36,14 @@ type rebalancer struct {
 // paths to where the squares of the loads above the limit grow least in sum. All other
 // routes stay, so that routes to a LID still merge. The tables of the best pass remain.
 func (b *balancer) rebalance(ctx context.Context) error {
-	bound, high := BoundLoad(b.fab), b.greatestLoad()
-	tooHigh := func() bool { return high > bound+bound/rebalanceDone }
+	bound := BoundLoad(b.fab)
+	return b.rebalanceTo(ctx, bound, bound+bound/rebalanceDone)
+}
+
+// rebalanceTo rebalances until the greatest load is at most done, with limits above bound.
+func (b *balancer) rebalanceTo(ctx context.Context, bound, done uint64) error {
+	high := b.greatestLoad()
+	tooHigh := func() bool { return high > done }
 	if !tooHigh() {
 		return ctx.Err()
 	}

@@ -14,7 +14,7 @@ import (
 const treeShare = 0.9
 
 // levelOrders yields orders by the levels of a tree, with different leaves on top: those
-// from which most switches can be reached by going up, then those with fewest hosts. It
+// from which most switches can be reached by going up, then those without hosts. It
 // yields nothing for fabrics that are not nearly trees.
 func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
 	return func(yield func(*Order) bool) {
@@ -35,7 +35,7 @@ func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
 				leaves = append(leaves, leaf{s, len(search.Order), len(f.HostsOn(s))})
 			}
 		}
-		slices.SortStableFunc(leaves, func(a, b leaf) int { return cmp.Or(cmp.Compare(b.above, a.above), cmp.Compare(a.hosts, b.hosts)) })
+		slices.SortStableFunc(leaves, func(a, b leaf) int { return cmp.Or(cmp.Compare(b.above, a.above), cmp.Compare(min(a.hosts, 1), min(b.hosts, 1))) })
 		for _, top := range leaves[:min(len(leaves), someLeaves)] {
 			for _, others := range []uncovered{moreTops, anyHigher, atEnd} {
 				o, whole := x.newOrder(top.s, others)

@@ -49,7 +49,17 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	return d.route(ctx, e.Name(), f, func() lft.ListNextHops {
+	return d.route(ctx, e.Name(), f, d.nextHops(e))
+}
+
+// NextHops lists the legal ports of an order that are equally near the destination; see Route. Its
+// errors name the engine e.
+func NextHops(e lft.Engine, f *fabric.Fabric, order *Order) func() lft.ListNextHops {
+	return newDirections(f, order).nextHops(e)
+}
+
+func (d *directions) nextHops(e lft.Engine) func() lft.ListNextHops {
+	return func() lft.ListNextHops {
 		tree := newTree(d)
 		return func(t fabric.NodeID, h *lft.NextHops) error {
 			if !tree.growTo(t) {
@@ -60,7 +70,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			}
 			return nil
 		}
-	})
+	}
 }
 
 // route balances the routes of an engine over its next hops.
