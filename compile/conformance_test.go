@@ -95,7 +95,7 @@ func inDomain(e lft.Engine, kind string) bool {
 	case "negative-first", "west-first", "north-last":
 		return strings.HasPrefix(kind, "mesh") || strings.HasPrefix(kind, "hypercube")
 	case "fattree":
-		return strings.HasPrefix(kind, "fattree")
+		return strings.HasPrefix(kind, "fattree") || strings.HasPrefix(kind, "banyan") // trees by levels
 	case "banyan":
 		return strings.HasPrefix(kind, "banyan")
 	}

@@ -1,220 +1,350 @@
 package fattree
 
 import (
-	"math"
+	"cmp"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/lft"
 )
 
-// chains is the chain of each destination LID: the path by which it comes down from the top,
-// a switch of each level. Destinations are numbered from 0, switch by switch: first the
-// LIDs of its hosts, by port, then its own.
+// chains finds the path by which each LID of a host comes down from the top of a full tree: its
+// chain, a switch of each level. Where a tree lacks a cable or a switch, no chain leads there.
 type chains struct {
-	*plan
-	destStart []int32 // by switch: its destinations are destStart[u]:destStart[u+1]
-	ownStart  []int32 // by switch: the destinations on its hosts are destStart[u]:ownStart[u]
-	lid       []fabric.LID
-	out       []fabric.PortNum // the port by which its switch delivers it
-	// switchAt is by level and destination the switch of the chain, -1 for none.
-	switchAt [][]int32
-	// channelUp is by level below the top and destination the channel that leads up from
-	// switchAt, -1 for none. copyUp is its number among those between the same switches.
-	channelUp [][]int32
-	copyUp    [][]uint8
-	// uplinkOf is by level below the top and destination the number of the chain's uplink
-	// among those of its digit.
-	uplinkOf [][]uint8
-	load     []float64 // by channel that leads up: destinations that come down by it
-
-	// The cheapest path to the top, for displaceChain.
-	cost     []float64
-	next     []int32 // channel, -1 at the top
-	knownFor []int32 // by switch: the destination that cost and next are of
+	*numbers
+	// digit is by switch its number in its level. Switches of different subtrees have the
+	// same digit if they are joined to the same switches above.
+	digit []int
+	// mixed says that levels above join many switches of the same subtrees: shifts would meet on
+	// any chains.
+	mixed bool
+	// uplinkList is by level below the top and digit the uplinks that most switches with
+	// that digit have, by copy and digit above.
+	uplinkList [][][]digitUplink
+	// uplinksOf is by switch and number in uplinkList the uplink, nil for a missing one.
+	uplinksOf [][]*uplink
+	// uplinks is by level the most uplinks of a digit, and distinctParents the most different
+	// switches that they lead to. oversubscription is how many hosts of a leaf, or slots of
+	// the level, share one of these switches.
+	uplinks, distinctParents, oversubscription []int
+	// turns is by level the least multiple of its uplinks that is no less than the slots.
+	turns []int
+	// offsets is by level and top subtree what offset gives.
+	offsets [][]int
 }
 
-func newChains(p *plan) *chains {
-	n := len(p.switches)
-	x := &chains{
-		plan: p, destStart: make([]int32, n+1), ownStart: make([]int32, n), load: make([]float64, len(p.to)),
-		cost: make([]float64, n), next: make([]int32, n), knownFor: slices.Repeat([]int32{-1}, n),
+// A tree is mixed if one in mixedShare of the switches of a level, or more, are so.
+const mixedShare = 4
+
+// digitUplink is an uplink, as all switches with one digit have it.
+type digitUplink struct{ copy, digit int }
+
+func newChains(p *numbers) *chains {
+	c := &chains{numbers: p, digit: make([]int, len(p.switches))}
+	for l := range c.byLevel {
+		c.findDigits(l)
 	}
-	for u, s := range p.switches {
-		for _, host := range p.f.HostsOn(s) {
-			x.addPort(host, p.f.Num(p.f.Peer(host)))
+	c.findUplinks()
+	c.offsets = make([][]int, c.height())
+	for l := range c.offsets {
+		for i := range c.subtreeCount[c.height()-1] + 1 {
+			c.offsets[l] = append(c.offsets[l], c.offset(l, i))
 		}
-		x.ownStart[u] = int32(len(x.lid))
-		x.addPort(p.f.PortBase(s), fabric.ManagementPort)
-		for _, port := range p.f.EndPortsOn(s) {
-			if !p.f.PortCounts(port, fabric.ForLoad) {
-				x.addPort(port, p.f.Num(p.f.Peer(port)))
+	}
+	return c
+}
+
+// findDigits numbers the switches of a level. Those that the levels above join are alike; the
+// n-th of them in each subtree, by NodeID, has the same digit.
+func (c *chains) findDigits(l int) {
+	type key struct {
+		part int32
+		nth  int
+	}
+	part := c.findParts(l, c.height())
+	before := map[[2]int32]int{}
+	further := 0
+	keys := make([]key, len(c.byLevel[l]))
+	for i, u := range c.byLevel[l] {
+		where := [2]int32{part[u], c.subtree[l][u]}
+		keys[i] = key{part[u], before[where]}
+		if before[where]++; before[where] > 1 && l > 0 {
+			further++
+		}
+	}
+	c.mixed = c.mixed || mixedShare*further > len(keys)
+	compare := func(a, b key) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.nth, b.nth)) }
+	all := slices.SortedFunc(slices.Values(keys), compare)
+	all = slices.Compact(all)
+	for i, u := range c.byLevel[l] {
+		c.digit[u], _ = slices.BinarySearchFunc(all, keys[i], compare)
+	}
+}
+
+// findUplinks finds the uplinks of all digits, and which switches have them.
+func (c *chains) findUplinks() {
+	c.uplinksOf = make([][]*uplink, len(c.switches))
+	var counts []int
+	for _, u := range c.leaves {
+		counts = append(counts, c.indexCount[u])
+	}
+	slots := levels.MedianHost(counts) // of a switch of the level
+	for l, switches := range c.byLevel[:c.height()] {
+		if l == 0 {
+			switches = c.leaves
+			for _, u := range switches {
+				c.digit[u] = 0
 			}
 		}
-		x.destStart[u+1] = int32(len(x.lid))
-	}
-
-	none := slices.Repeat([]int32{-1}, len(x.lid))
-	x.switchAt = append(x.switchAt, slices.Clone(none))
-	for range p.height {
-		x.switchAt = append(x.switchAt, slices.Clone(none))
-		x.channelUp = append(x.channelUp, slices.Clone(none))
-		x.copyUp = append(x.copyUp, make([]uint8, len(x.lid)))
-		x.uplinkOf = append(x.uplinkOf, make([]uint8, len(x.lid)))
-	}
-	x.chooseChains()
-	return x
-}
-
-// addPort gives the LIDs of an end port the next numbers.
-func (x *chains) addPort(p fabric.PortID, out fabric.PortNum) {
-	for lid := range x.f.LIDs(p) {
-		x.lid = append(x.lid, lid)
-		x.out = append(x.out, out)
-	}
-}
-
-// chooseChains makes all chains: first those of a full tree, then those of displaced hosts,
-// then those of switches.
-func (x *chains) chooseChains() {
-	var displaced []int32
-	n := int32(len(x.switches))
-	wanted := make([]int32, x.height)
-	for u := range n {
-		for d := x.destStart[u]; d < x.ownStart[u]; d++ {
-			port := x.f.LIDPort(x.lid[d])
-			x.switchAt[x.level[u]][d] = u
-			x.wantUplinks(u, x.hostIndex[u][x.out[d]], int32(x.lid[d]-x.f.LID(port)), int32(1)<<x.f.LMC(port), wanted)
-			if !x.takeWanted(d, u, wanted) {
-				displaced = append(displaced, d)
-			}
-		}
-	}
-	for _, d := range displaced {
-		x.displaceChain(d, x.findOwner(d))
-	}
-	for u := range n {
-		for d := x.ownStart[u]; d < x.destStart[u+1]; d++ {
-			x.switchAt[x.level[u]][d] = u
-			v := u
-			for l := x.level[u]; l < x.height; l++ {
-				from, to := x.ups(v)
-				if from == to {
-					break
+		lists := c.listUplinks(switches)
+		uplinks, parents := 1, 1
+		for _, list := range lists {
+			uplinks = max(uplinks, len(list))
+			distinct := 0
+			for _, d := range list {
+				if d.copy == 0 {
+					distinct++
 				}
-				v = x.extendChain(d, l, from+(u+d-x.ownStart[u])%(to-from))
+			}
+			parents = max(parents, distinct)
+		}
+		for _, u := range switches {
+			list := lists[c.digit[u]]
+			c.uplinksOf[u] = make([]*uplink, len(list))
+			for i := range c.ups[u] {
+				up := &c.ups[u][i]
+				if k := slices.Index(list, digitUplink{up.copy, c.digit[up.to]}); k >= 0 {
+					c.uplinksOf[u][k] = up
+				}
+			}
+		}
+		share := max(1, (slots+parents-1)/parents)
+		c.uplinks, c.distinctParents, c.oversubscription = append(c.uplinks, uplinks), append(c.distinctParents, parents), append(c.oversubscription, share)
+		slots = c.subtreeCount[l] * share
+		all := c.leafIndices
+		if l > 0 {
+			all = c.subtreeCount[l-1] * c.oversubscription[l-1]
+		}
+		c.turns = append(c.turns, max(1, (all+uplinks-1)/uplinks)*uplinks)
+	}
+}
+
+// listUplinks lists the uplinks that at least half of the switches with a digit have, by
+// digit.
+func (c *chains) listUplinks(switches []int32) map[int][]digitUplink {
+	type key struct {
+		digitUplink
+		below int // digit of the level
+	}
+	having, count := map[key]int{}, map[int]int{}
+	for _, u := range switches {
+		if len(c.ups[u]) > 0 {
+			count[c.digit[u]]++
+		}
+		for _, up := range c.ups[u] {
+			having[key{digitUplink{up.copy, c.digit[up.to]}, c.digit[u]}]++
+		}
+	}
+	lists := map[int][]digitUplink{}
+	for k, n := range having {
+		if 2*n >= count[k.below] {
+			lists[k.below] = append(lists[k.below], k.digitUplink)
+		}
+	}
+	for _, list := range lists {
+		slices.SortFunc(list, func(a, b digitUplink) int { return cmp.Or(cmp.Compare(a.copy, b.copy), cmp.Compare(a.digit, b.digit)) })
+	}
+	return lists
+}
+
+// offset rotates the uplinks of a level for a top subtree, so that all uplinks have equal shares
+// of the routes where the slots do not divide evenly among them. Slots take the uplinks again and
+// again, and some turns at the end are spare. From one subtree to the next the offset falls by
+// no more than the spare turns. So any window of the order with as many slots as a switch has
+// takes different turns, even if the window spans two subtrees, or the end and the
+// beginning of the order.
+func (c *chains) offset(l, subtree int) int {
+	slots := c.leafIndices
+	if l > 0 {
+		slots = c.subtreeCount[l-1] * c.oversubscription[l-1]
+	}
+	turns := c.turns[l]
+	subtrees := c.subtreeCount[c.height()-1]
+	rounds := min(1, (turns-slots)*subtrees/turns)
+	return (turns - subtree*rounds*turns/subtrees%turns) % turns
+}
+
+// target is a LID, and what its chain follows from.
+type target struct {
+	lid     fabric.LID
+	u       int32 // its switch
+	i       int   // its host index there
+	k, lids int   // it is LID k of so many of a port
+}
+
+// listTargets lists all LIDs.
+func (c *chains) listTargets() []target {
+	var list []target
+	add := func(u int, port fabric.PortID, i int) {
+		for lid := range c.f.LIDs(port) {
+			list = append(list, target{lid, int32(u), i, int(lid - c.f.LID(port)), 1 << c.f.LMC(port)})
+		}
+	}
+	for u, s := range c.switches {
+		for _, port := range c.f.HostsOn(s) {
+			add(u, port, c.hostIndex[u][c.f.Num(c.f.Peer(port))])
+		}
+		add(u, c.f.PortBase(s), u)
+		for _, port := range c.f.EndPortsOn(s) {
+			if !c.f.PortCounts(port, fabric.ForLoad) {
+				add(u, port, u)
 			}
 		}
 	}
-	// Below the switch of a destination there is no chain: copies take turns there.
-	for u := range n {
-		for l := range x.level[u] {
-			for d := x.destStart[u]; d < x.destStart[u+1]; d++ {
-				x.copyUp[l][d] = uint8(int32(x.lid[d]) % x.copies)
+	return list
+}
+
+// numberUplinks finds, by level below the top, the number of the uplink that switches of a top
+// subtree take to a LID, and puts it into numbers. The LIDs of one port are rotated against
+// each other, so that the k-th LIDs of all ports are as contention-free for each k.
+func (c *chains) numberUplinks(t *target, subtree int, numbers []uint8) {
+	slot, k, lids := t.i, t.k, t.lids
+	inOrder := c.level[t.u] == 0 && c.subtreeIndex[0][t.u] >= 0
+	for l := range numbers {
+		uplinks := c.uplinks[l]
+		if l < c.level[t.u] {
+			numbers[l] = uint8(slot % uplinks)
+			continue
+		}
+		same := min(lids, uplinks)
+		shift := k % same * (uplinks / same)
+		k /= same
+		lids = (lids + same - 1) / same
+		if inOrder {
+			top := c.subtreeIndex[c.height()-1][t.u]
+			slot = (slot + c.offsets[l][top] + c.turns[l] - c.offsets[l][subtree]) % c.turns[l]
+		}
+		numbers[l] = uint8((slot + shift) % uplinks)
+		if inOrder {
+			slot = c.subtreeIndex[l][t.u]*c.oversubscription[l] + slot/c.distinctParents[l]%c.oversubscription[l]
+		}
+	}
+}
+
+// writeEntries writes the entries by which a full tree sends to all LIDs: those of paths up, and
+// those of paths down where there are several cables between two switches. All other entries of
+// paths down have no choice.
+func (c *chains) writeEntries(t *lft.Tables) {
+	targets := c.listTargets()
+	if c.height() == 0 || c.mixed {
+		return
+	}
+	below := make([][]int32, c.subtreeCount[c.height()-1]+1) // by top subtree: its switches
+	top := make([]int, len(c.switches))                      // by switch: its top subtree
+	byRoot := map[int32]int{}
+	for _, u := range c.leaves {
+		byRoot[c.subtree[c.height()-1][u]] = c.subtreeIndex[c.height()-1][u]
+	}
+	for u := range c.switches {
+		top[u] = byRoot[c.subtree[c.height()-1][u]]
+		if c.level[u] < c.height() {
+			below[top[u]] = append(below[top[u]], int32(u))
+		}
+	}
+	par.Each(len(below), func(i int) {
+		levels := c.height()
+		numbers := make([]uint8, len(targets)*levels) // by LID and level
+		for k := range targets {
+			c.numberUplinks(&targets[k], i, numbers[k*levels:][:levels])
+		}
+		for _, u := range below[i] {
+			var num [256]fabric.PortNum // by number of the uplink
+			for w := range num {
+				num[w] = fabric.NoPath
+			}
+			for w, up := range c.uplinksOf[u] {
+				if up != nil {
+					num[w] = c.f.Num(up.port)
+				}
+			}
+			row, l := t.Row(c.switches[u]), c.level[u]
+			for k := range targets {
+				row[targets[k].lid] = num[numbers[k*levels+l]]
+			}
+		}
+	})
+	numbers := make([]uint8, c.height())
+	var groups [][]uplink
+	for k := range targets {
+		x := &targets[k]
+		if k == 0 || targets[k-1].u != x.u {
+			groups = c.listParallels(x.u)
+		}
+		if len(groups) == 0 {
+			continue
+		}
+		c.numberUplinks(x, top[x.u], numbers)
+		for _, group := range groups {
+			l := c.level[group[0].to] - 1
+			up := group[int(numbers[l])/c.distinctParents[l]%len(group)]
+			t.Row(c.switches[up.to])[x.lid] = c.f.Num(up.peer)
+		}
+	}
+}
+
+// listParallels lists the uplinks, in groups, of each two switches on paths up from u that have
+// several.
+func (c *chains) listParallels(u int32) (groups [][]uplink) {
+	if slices.Equal(c.uplinks, c.distinctParents) {
+		return nil
+	}
+	seen := map[int32]bool{u: true}
+	for list := []int32{u}; len(list) > 0; list = list[1:] {
+		v := list[0]
+		for _, first := range c.ups[v] {
+			if first.copy > 0 {
+				continue
+			}
+			var group []uplink
+			for _, up := range c.ups[v] {
+				if up.to == first.to {
+					group = append(group, up)
+				}
+			}
+			if len(group) > 1 {
+				groups = append(groups, group)
+			}
+			if !seen[first.to] {
+				seen[first.to] = true
+				list = append(list, first.to)
 			}
 		}
 	}
+	return groups
 }
 
-// findOwner finds the switch of a destination.
-func (x *chains) findOwner(d int32) int32 {
-	for l := range x.switchAt {
-		if u := x.switchAt[l][d]; u >= 0 {
-			return u
-		}
+// isFull says whether the tree is full: all leaves with hosts have as many, all switches of a level
+// as many uplinks, and none is missing. So shifts of the hosts are as free of contention
+// as the shape allows.
+func (c *chains) isFull() bool {
+	if c.mixed {
+		return false
 	}
-	return -1
-}
-
-// wantUplinks puts into wanted, by level below the top, the number of the uplink that a full
-// tree gives to LID k of the lids of the host with index i on switch u. The LIDs of one port
-// are rotated against each other, so that the k-th LIDs of all ports are as
-// contention-free for each k.
-func (x *chains) wantUplinks(u, i, k, lids int32, wanted []int32) {
-	slot := i
-	for l := range x.height {
-		if l < x.level[u] {
-			continue
-		}
-		turn := min(lids, x.uplinks[l])
-		shift := k % turn * (x.uplinks[l] / turn)
-		k /= turn
-		lids = (lids + turn - 1) / turn
-		if x.level[u] > 0 || x.subtreeIndex[0][u] < 0 {
-			wanted[l] = slot + shift
-			continue
-		}
-		wanted[l] = slot + shift + x.uplinkOffset(l, u)
-		slot = x.subtreeIndex[l][u]*x.oversubscription[l] + slot/x.distinctParents[l]%x.oversubscription[l]
-	}
-}
-
-// takeWanted gives a destination the wanted chain. It returns false if a cable is missing.
-func (x *chains) takeWanted(d, u int32, wanted []int32) bool {
-	var channels [maxHeight]int32
-	for v, l := u, x.level[u]; l < x.height; l++ {
-		list := x.uplinkChannel[l][v]
-		if len(list) == 0 {
+	for u, s := range c.switches {
+		hosts := len(c.f.HostsOn(s))
+		ports, _ := c.f.SwitchLinks(s)
+		switch l := c.level[u]; {
+		case l == 0 && hosts == 0 && len(c.leaves) > 0 && len(c.switches) > 1:
+			// A leaf without hosts is of no matter.
+		case l > 0 && hosts > 0:
+			return false
+		case l < c.height() && (len(c.ups[u]) != c.uplinks[l] || slices.Contains(c.uplinksOf[u], nil)):
+			return false
+		case l == 0 && len(ports) != len(c.ups[u]):
 			return false
 		}
-		c := list[wanted[l]%int32(len(list))]
-		if c < 0 {
-			return false
-		}
-		channels[l] = c
-		v = x.to[c]
-	}
-	for l := x.level[u]; l < x.height; l++ {
-		x.load[channels[l]] += x.unit[channels[l]]
-		x.extendChain(d, l, channels[l])
 	}
 	return true
-}
-
-// extendChain adds channel c to the chain of d, and returns the switch that it leads to.
-func (x *chains) extendChain(d, l, c int32) int32 {
-	u, v := x.switchAt[l][d], x.to[c]
-	if i := slices.Index(x.uplinkChannel[l][u], c); i >= 0 {
-		x.uplinkOf[l][d] = uint8(i)
-	}
-	x.channelUp[l][d], x.copyUp[l][d], x.switchAt[l+1][d] = c, x.copy[c], v
-	return v
-}
-
-// displaceChain gives d the chain with the least sum of the cubes of the loads on it.
-func (x *chains) displaceChain(d, u int32) {
-	x.findCostToTop(d, u)
-	for l := x.level[u]; l < x.height; l++ {
-		c := x.next[u]
-		if c < 0 {
-			return
-		}
-		x.load[c] += x.unit[c]
-		u = x.extendChain(d, l, c)
-	}
-}
-
-// findCostToTop finds the least cost of a path from u to the top. A path that ends below the
-// top costs more than any that ends higher.
-func (x *chains) findCostToTop(d, u int32) float64 {
-	if x.knownFor[u] == d {
-		return x.cost[u]
-	}
-	x.knownFor[u], x.next[u] = d, -1
-	x.cost[u] = 0
-	from, to := x.ups(u)
-	if from == to {
-		x.cost[u] = float64(x.height-x.level[u]) * 1e100
-		return x.cost[u]
-	}
-	best := math.Inf(1)
-	for i := range to - from {
-		c := from + (i+int32(x.lid[d]))%(to-from)
-		load := x.load[c] + x.unit[c]
-		if cost := load*load*load + x.findCostToTop(d, x.to[c]); cost < best {
-			best = cost
-			x.next[u] = c
-		}
-	}
-	x.cost[u] = best
-	return best
 }

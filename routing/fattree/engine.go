@@ -3,194 +3,184 @@
 // (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real
 // Life Fat Trees, CCIT report 776, Technion, 2010). It makes no promise to other modules.
 //
-// A fat tree has levels, and cables lead to the next level only. Packets come down to a
-// destination by one chain of switches, which follows from the host's position: host i of
+// A fat tree has levels, and most cables lead to the next one. Packets come down to a
+// destination by a chain of switches, which follows from the number of the host: host i of
 // a leaf uses uplink i modulo the number of uplinks, and so on. All switches send up to the
-// chain of a destination. A missing cable or switch displaces the chains that it was part
-// of, and no others, to where the load is least.
+// chain of a destination.
 //
-// Paths go up in the levels and then down. The guarantee follows from a strict order of
-// the switches, with a leaf on top: a path by levels is taken only if it is a legal
-// up*/down* path of the order. So each port has a legal path to each other one, also where
-// no path up and then down is left, and between the switches at the top.
+// Chains are what the engine prefers. What it allows are the shortest up*/down* paths of an
+// order of the switches, as updn does: on a full tree these are all paths up and then down. The
+// balancer of package lft keeps the chains as far as they are allowed and the load is good, and
+// chooses all other paths.
 package fattree
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
 )
 
 // Engine is the fattree engine.
 type Engine struct{}
 
-var _ lft.Engine = Engine{}
+var _ lft.IncrementalEngine = Engine{}
 
 // Name is "fattree".
 func (Engine) Name() string { return "fattree" }
 
-// Guarantee is Reachable and NoCreditLoop. Paths between hosts on leaves are shortest
-// paths as long as some path up and then down is left.
+// Guarantee is Reachable and NoCreditLoop.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
+// KeepOrder is that of updn.
+func (Engine) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
+	return updown.Engine{}.KeepOrder(f, was)
+}
+
 const (
-	// In percent: hostsOnLeaves of the hosts must be on leaves, and joinedPairs of the pairs
-	// of leaves must have a path up and then down.
+	// In percent: hostsOnLeaves of the hosts must be on leaves, and cablesByLevel of the cables
+	// must lead to the next level.
 	hostsOnLeaves = 66
-	joinedPairs   = 75
+	cablesByLevel = 75
+	// The greatest load with chains may be fullFactor times that without them on full trees, where
+	// they make shifts as free of contention as can be, and loadFactor times on others.
+	fullFactor = 1.1
+	loadFactor = 1.02
 )
 
-// Route takes levels from package levels, or the distance from opt.Roots where there are any, and fills the
-// tables. It refuses, with a *lft.DomainError, a fabric with a cable between switches
-// that are not on neighbouring levels; and without roots, one with many hosts on
-// upper levels, or with many pairs of leaves without a path up and then down.
+// Route takes levels from package levels, or the distance from opt.Roots where there are any,
+// and the order that updn takes. Without roots it refuses, with a *lft.DomainError, a
+// connected part with many hosts above the leaves, or with many cables that do not lead to the
+// next level.
 //
-// It takes O(switches x LIDs) and, for each switch above the leaves, O(channels).
-// It ignores opt.Previous: a cable changes the chains that use it only.
+// With opt.Previous it updates these tables as updn does.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	n := f.NumSwitches()
-	r := &lft.Routing{Engine: e.Name(), Fabric: f, Tables: lft.NewTables(n, f.MaxLID()), Order: make([]int32, n)}
-	hosts := make([]int32, n)
-	for s := range hosts {
-		hosts[s] = int32(len(f.HostsOn(fabric.NodeID(s))))
-	}
 	index, level := make([]int32, n), levels.Of(f)
 	search := graph.NewSearch[fabric.NodeID](n)
-	placed := int32(0)
-	for _, part := range listComponents(f) {
-		k := &ranker{f: f, part: part, level: level, search: search}
-		byRoots := k.rankFromRoots(opt.Roots)
-		if !byRoots {
-			k.liftPendants()
+	search.Run(f.Neighbors, opt.Roots...)
+	r := &lft.Routing{Engine: e.Name(), Fabric: f}
+	wanted := lft.NewTables(n, f.MaxLID())
+	units := lft.LoadUnits(f)
+	full := len(units) == 0 || slices.Min(units) == slices.Max(units)
+	regular := false // in part
+	for _, part := range listParts(f) {
+		if search.Reached(part[0]) {
+			height := int32(0)
+			for _, s := range part {
+				height = max(height, search.Distance[s])
+			}
+			for _, s := range part {
+				level[s] = height - search.Distance[s]
+			}
 		}
-		if err := k.checkCables(); err != nil {
-			return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
-		}
-		x := newTree(f, part, index, level, hosts)
-		x.findReach()
-		if !byRoots {
+		x := newTree(f, part, level, index)
+		if !search.Reached(part[0]) {
 			if err := x.checkShape(); err != nil {
 				return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
 			}
 		}
-		x.findOrder()
-		p := newPlan(x)
-		fill := newFiller(newChains(p), r.Tables)
-		if err := fill.fillTables(ctx); errors.Is(err, errTooLong) {
-			return nil, &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf("a path has more than %d links", fabric.MaxHops-1)}
-		} else if err != nil {
-			return nil, err
-		}
-		for u, s := range part {
-			r.Order[s] = placed + x.rank[u]
-		}
-		placed += int32(len(part))
-		r.CAOrder = append(r.CAOrder, p.listCAOrder()...)
-		if note := fill.describe(); note != "" {
+		hosts := numberHosts(x)
+		chains := newChains(hosts)
+		chains.writeEntries(wanted)
+		full = full && chains.isFull()
+		regular = regular || !chains.mixed
+		r.CAOrder = append(r.CAOrder, hosts.listCAOrder()...)
+		if note := x.describe(); note != "" {
 			r.Notes = append(r.Notes, note)
 		}
 	}
-	if note := describeRates(f); note != "" {
-		r.Notes = append(r.Notes, note)
+	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
+		kept, err := lft.Reroute(ctx, e, f, opt)
+		if err != nil {
+			return nil, err
+		}
+		kept.CAOrder, kept.Notes = r.CAOrder, r.Notes
+		return kept, nil
+	}
+	order, err := updown.ChooseOrder(ctx, f, opt.Roots)
+	if err != nil {
+		return nil, err
+	}
+	r.Order = order.Rank
+	untouched := 0.0
+	if full {
+		untouched = fullFactor
+	}
+	next := updown.NextHops(e, f, order)
+	if regular {
+		r.Tables, err = lft.Prefer(ctx, f, wanted, untouched, loadFactor, next)
+	} else {
+		r.Tables, err = lft.Balance(ctx, f, next)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
-// describeRates is a note that cables between switches have different rates; "" if they
-// have one rate.
-func describeRates(f *fabric.Fabric) string {
-	var slow, fast fabric.Link
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			link := f.Link(p)
-			if rate := link.Mbps(); rate > 0 {
-				if slow.Mbps() == 0 || rate < slow.Mbps() {
-					slow = link
-				}
-				if rate > fast.Mbps() {
-					fast = link
-				}
-			}
-		}
+// listParts lists the switches of each connected component, all in the order of NodeIDs.
+func listParts(f *fabric.Fabric) [][]fabric.NodeID {
+	of, n := graph.Components(f.NumSwitches(), f.Neighbors)
+	list := make([][]fabric.NodeID, n)
+	for s, c := range of {
+		list[c] = append(list[c], fabric.NodeID(s))
 	}
-	if slow.Mbps() == fast.Mbps() {
-		return ""
-	}
-	return fmt.Sprintf("fattree ignores rates: cables between switches are %s to %s, and slow ones get as many routes as fast ones", slow, fast)
+	return list
 }
 
-// checkShape returns an error if a fabric with levels is no fat tree.
+// checkShape returns an error if a part is no fat tree.
 func (x *tree) checkShape() error {
-	all, on := int32(0), int32(0)
-	for u, h := range x.hosts {
-		all += h
+	hosts, on, cables, good := 0, 0, 0, 0
+	for u, s := range x.switches {
+		h := len(x.f.HostsOn(s))
+		hosts += h
 		if x.level[u] == 0 {
 			on += h
 		}
+		ports, _ := x.f.SwitchLinks(s)
+		cables += len(ports)
+		good += 2 * len(x.ups[u])
 	}
-	if 100*on < hostsOnLeaves*all {
-		return fmt.Errorf("hosts of a fat tree are on its leaves, but only %d of %d are on those that look like leaves (--roots GUID,.. says which switches are on top)", on, all)
+	if 100*on < hostsOnLeaves*hosts {
+		return fmt.Errorf("hosts of a fat tree are on its leaves, but only %d of %d are on those that look like leaves (--roots GUID,.. says which switches are on top)", on, hosts)
 	}
-	joined, pairs := x.countJoined()
-	if 100*joined < joinedPairs*pairs {
-		return fmt.Errorf("only %d of %d pairs of leaves have a way up and then down (--roots GUID,.. says which switches are on top)", joined, pairs)
+	if 100*good < cablesByLevel*cables {
+		return fmt.Errorf("cables of a fat tree lead to the next level, but only %d of %d do (--roots GUID,.. says which switches are on top)", good/2, cables/2)
 	}
 	return nil
 }
 
-// countJoined counts the ordered pairs of leaves with hosts, and how many of them have a path
-// up and then down.
-func (x *tree) countJoined() (joined, pairs int) {
-	leaves := make([]uint64, x.words)
-	n := 0
-	for u, h := range x.hosts {
-		if h > 0 && x.level[u] == 0 {
-			leaves[u>>6] |= 1 << (u & 63)
-			n++
-		}
-	}
-	set := make([]uint64, x.words)
-	forEachSwitch(leaves, func(u int32) {
-		clear(set)
-		for k := range x.reach {
-			for w, word := range x.setOf(x.reach[k], u) {
-				set[w] |= word & leaves[w]
-			}
-		}
-		forEachSwitch(set, func(int32) { joined++ })
-	})
-	return joined - n, n*n - n
-}
-
 // describe describes a tree of several switches.
-func (x *filler) describe() string {
+func (x *tree) describe() string {
 	if len(x.switches) == 1 {
 		return ""
 	}
 	var sizes []string
-	above := int32(0)
-	for l := range x.height + 1 {
-		list := x.byLevel(l)
+	above, cables := 0, 0
+	for l, list := range x.byLevel {
 		sizes = append(sizes, fmt.Sprint(len(list)))
 		for _, u := range list {
 			if l > 0 {
-				above += x.hosts[u]
+				above += len(x.f.HostsOn(x.switches[u]))
 			}
+			ports, _ := x.f.SwitchLinks(x.switches[u])
+			cables += len(ports) - 2*len(x.ups[u])
 		}
 	}
-	s := fmt.Sprintf("fat tree of %d levels, with %s switches from the leaves up", x.height+1, strings.Join(sizes, ", "))
+	s := fmt.Sprintf("fat tree of %s, with %s switches from the leaves up", text.Count(len(x.byLevel), "level", "levels"), strings.Join(sizes, ", "))
 	if above > 0 {
 		s += fmt.Sprintf("; %d hosts above the leaves", above)
 	}
-	if joined, pairs := x.countJoined(); joined < pairs {
-		s += fmt.Sprintf("; %d of %d pairs of leaves have no way up and then down, and go by %s", pairs-joined, pairs, x.f.Name(x.switches[x.byRank[0]]))
+	if cables > 0 {
+		s += "; " + text.Count(cables/2, "cable does", "cables do") + " not lead to the next level"
 	}
 	return s
 }

@@ -423,8 +423,8 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestRatesNote: a slow cable changes nothing but the notes, which name both rates.
-func TestRatesNote(t *testing.T) {
+// TestRates: a slow cable gets a share of the routes by its rate.
+func TestRates(t *testing.T) {
 	f := fatTree(t, 4, 2, 0)
 	var b fabric.Builder
 	for n := range fabric.NodeID(f.NumNodes()) {
@@ -447,15 +447,21 @@ func TestRatesNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, slow := route(t, assign(t, f, 0), fattree.Engine{}), route(t, assign(t, g, 0), fattree.Engine{})
-	want := append(r.Notes, "fattree ignores rates: cables between switches are 4xDDR to 4xNDR, and slow ones get as many routes as fast ones")
-	if !cmp.Equal(want, slow.Notes) {
-		t.Error(slow.Notes)
+	g = assign(t, g, 0)
+	r := route(t, g, fattree.Engine{})
+	clean(t, r)
+	forest := lft.NewForest(g)
+	sources, routes := make([]int64, g.NumSwitches()), map[fabric.PortID]int64{}
+	for s := range sources {
+		sources[s] = int64(len(g.HostsOn(fabric.NodeID(s))))
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		if !slices.Equal(r.Tables.Row(s), slow.Tables.Row(s)) {
-			t.Errorf("switch %d has another table", s)
-		}
+	for _, p := range r.CAOrder {
+		forest.FindTree(r.Tables, g.LID(p))
+		forest.Flow(sources, func(out fabric.PortID, n int64) { routes[out] += n })
+	}
+	up, other := g.Port(0, 3), g.Port(0, 4)
+	if slow, fast := routes[up]+routes[g.Peer(up)], routes[other]+routes[g.Peer(other)]; 10*slow > fast || slow+fast != 24 {
+		t.Errorf("%d routes on the slow cable, %d on the other", slow, fast)
 	}
 }
 
@@ -466,9 +472,6 @@ func TestLongerWays(t *testing.T) {
 	f := assign(t, whole.Without(whole.Port(0, 3), whole.Port(1, 4)), 0)
 	r := route(t, f, fattree.Engine{})
 	v := clean(t, r)
-	if want := []string{`fat tree of 2 levels, with 4, 2 switches from the leaves up; 2 of 12 pairs of leaves have no way up and then down, and go by "leaf 2"`}; !cmp.Equal(want, r.Notes) {
-		t.Error(r.Notes)
-	}
 	// Switches passed: 8 pairs on one leaf, 8 between leaves 0 and 1 by five, others by three.
 	got := fmt.Sprint(v.Unicast.HopHistogram)
 	if want := "[0 8 0 40 0 8]"; got != want {
@@ -504,6 +507,29 @@ func joined(t *testing.T, radix int, pairs ...[2]int) *fabric.Fabric {
 	return f
 }
 
+// chain joins nine switches in a row, every second one with a host.
+func chain(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	p, err := gen.NewPlan(9, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		p.Switch(4, fmt.Sprint("switch ", i))
+		if i > 0 {
+			p.Cable(i-1, 1, i, 2)
+		}
+	}
+	for i := range 5 {
+		p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, 2*i, 3)
+	}
+	f, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // TestRefuses names what is not as in a fat tree.
 func TestRefuses(t *testing.T) {
 	grid, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{false, false}, Hosts: 1})
@@ -514,45 +540,53 @@ func TestRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := gen.NewPlan(9, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 9 { // a chain: every second switch has a host
-		p.Switch(4, fmt.Sprint("switch ", i))
-		if i > 0 {
-			p.Cable(i-1, 1, i, 2)
-		}
-	}
-	for i := range 5 {
-		p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, 2*i, 3)
-	}
-	chain, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spines := joined(t, 6, [2]int{4, 5})
 	const prefix = "fattree cannot route this fabric: "
+	for _, tc := range []struct {
+		name string
+		f    *fabric.Fabric
+		want string
+	}{
+		{"mesh", grid, "hosts of a fat tree are on its leaves, but only 8 of 16 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
+		{"hypercube", cube, "hosts of a fat tree are on its leaves, but only 16 of 32 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
+		{"leaves joined", joined(t, 10, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 3}), "cables of a fat tree lead to the next level, but only 8 of 11 do (--roots GUID,.. says which switches are on top)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := fattree.Engine{}.Route(t.Context(), assign(t, tc.f, 0), lft.Options{})
+			var domain *lft.DomainError
+			if r != nil || !errors.As(err, &domain) {
+				t.Fatalf("%v, %v; want a DomainError", r, err)
+			}
+			if d := cmp.Diff(prefix+tc.want, err.Error()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestOddCables routes what has few cables that do not lead to the next level, and trees that
+// lack nearly all.
+func TestOddCables(t *testing.T) {
+	spines := joined(t, 6, [2]int{4, 5})
 	for _, tc := range []struct {
 		name  string
 		f     *fabric.Fabric
 		roots []fabric.NodeID
 		want  string
 	}{
-		{"mesh", grid, nil, "hosts of a fat tree are on its leaves, but only 8 of 16 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
-		{"hypercube", cube, nil, "hosts of a fat tree are on its leaves, but only 16 of 32 are on those that look like leaves (--roots GUID,.. says which switches are on top)"},
-		{"chain", chain, nil, "only 8 of 20 pairs of leaves have a way up and then down (--roots GUID,.. says which switches are on top)"},
-		{"spines joined", spines, nil, `a cable of a fat tree joins a switch to one on the next level, but "spine 0"[6] - "spine 1"[6] joins two switches of level 1 (0 for leaves)`},
-		{"leaves joined twice", joined(t, 6, [2]int{0, 2}, [2]int{1, 3}), nil, `a cable of a fat tree joins a switch to one on the next level, but "leaf 0"[6] - "leaf 2"[6] joins two switches of level 0 (0 for leaves), and 1 more are like it`},
-		{"roots joined", spines, []fabric.NodeID{4, 5}, `a cable of a fat tree joins a switch to one on the next level, but "spine 0"[6] - "spine 1"[6] joins two switches of level 1 (0 for leaves)`},
+		{"chain", chain(t), nil, "fat tree of 2 levels, with 5, 4 switches from the leaves up"},
+		{"spines joined", spines, nil, "fat tree of 2 levels, with 4, 2 switches from the leaves up; 1 cable does not lead to the next level"},
+		{"roots joined", spines, []fabric.NodeID{4, 5}, "fat tree of 2 levels, with 4, 2 switches from the leaves up; 1 cable does not lead to the next level"},
+		{"leaves joined twice", joined(t, 6, [2]int{0, 2}, [2]int{1, 3}), nil, "fat tree of 2 levels, with 4, 2 switches from the leaves up; 2 cables do not lead to the next level"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, err := fattree.Engine{}.Route(t.Context(), assign(t, tc.f, 0), lft.Options{Roots: tc.roots})
-			var domain *lft.DomainError
-			if r != nil || !errors.As(err, &domain) {
-				t.Fatalf("%v, %v; want a DomainError", r, err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if d := cmp.Diff(prefix+tc.want, err.Error()); d != "" {
+			if v := clean(t, r); v.Unicast.NonMinimal > 0 {
+				t.Errorf("%d pairs have longer paths", v.Unicast.NonMinimal)
+			}
+			if d := cmp.Diff([]string{tc.want}, r.Notes); d != "" {
 				t.Error(d)
 			}
 		})
@@ -651,6 +685,35 @@ func TestHostGone(t *testing.T) {
 	}
 	if i := slices.Index(whole.CAOrder, gone); less.CAOrder[i] != fabric.NoPort || less.CAOrder[i+1] != whole.CAOrder[i+1] {
 		t.Error("other hosts have other places in the order")
+	}
+}
+
+// TestPrevious: with the tables from before, a host that goes from a damaged tree, and comes back, leaves
+// the entries for all others alone.
+func TestPrevious(t *testing.T) {
+	f := assign(t, cut(fatTree(t, 8, 3, 0), rand.New(rand.NewPCG(7, 8)), 9, 1), 0)
+	before := route(t, f, fattree.Engine{})
+	for _, gone := range f.CAPorts()[30:34] {
+		less, err := fattree.Engine{}.Route(t.Context(), f.Without(gone), lft.Options{Previous: before})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean(t, less)
+		again, err := fattree.Engine{}.Route(t.Context(), f, lft.Options{Previous: less})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean(t, again)
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			for lid, port := range before.Tables.Row(s) {
+				if fabric.LID(lid) != f.LID(gone) && (less.Tables.Row(s)[lid] != port || again.Tables.Row(s)[lid] != port) {
+					t.Fatalf("%q sends LID %d elsewhere", f.Node(s).Description, lid)
+				}
+			}
+		}
+		if len(less.CAOrder) != len(before.CAOrder) || !cmp.Equal(before.Notes, less.Notes) {
+			t.Error("another order of the hosts, or other notes")
+		}
 	}
 }
 

@@ -1,0 +1,189 @@
+package fattree
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// numbers are the numbers of the hosts of a tree, and those of subtrees.
+type numbers struct {
+	*tree
+	// leaves lists the switches of level 0 with hosts, in the order of the hosts. The leaves
+	// of a subtree follow each other.
+	leaves []int32
+	// subtree is by level and switch the part of the tree up to that level that it is in.
+	subtree [][]int32
+	// subtreeIndex is by level and leaf the number of the leaf's subtree of that level within
+	// the subtree one level above; -1 for leaves without hosts. On level 0 the subtree is the
+	// leaf itself.
+	subtreeIndex [][]int
+	// subtreeCount is by level the most subtrees with hosts of that level in a subtree of the
+	// next level. The last is 1.
+	subtreeCount []int
+	// hostIndex is by switch and port the index of the host there. indexCount is by switch
+	// the number of indices, some of them without a host.
+	hostIndex   [][]int
+	indexCount  []int
+	leafIndices int // the most indices of a leaf
+}
+
+func numberHosts(x *tree) *numbers {
+	p := &numbers{tree: x}
+	for _, u := range x.byLevel[0] {
+		if len(x.f.HostsOn(x.switches[u])) > 0 {
+			p.leaves = append(p.leaves, u)
+		}
+	}
+	for l := range x.byLevel {
+		p.subtree = append(p.subtree, x.findParts(0, l))
+	}
+	p.findHostIndices()
+	p.findSubtreeIndices()
+	return p
+}
+
+// findSubtreeIndices sorts the leaves and numbers their subtrees.
+func (p *numbers) findSubtreeIndices() {
+	// first is by level the first leaf of each subtree, which decides the subtree's index.
+	first := make([][]int32, len(p.subtree))
+	for l, of := range p.subtree {
+		first[l] = make([]int32, len(p.switches))
+		for _, u := range slices.Backward(p.leaves) {
+			first[l][of[u]] = u
+		}
+	}
+	slices.SortFunc(p.leaves, func(a, b int32) int {
+		for l, of := range slices.Backward(p.subtree) {
+			if c := cmp.Compare(first[l][of[a]], first[l][of[b]]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	p.subtreeIndex = make([][]int, p.height())
+	p.subtreeCount = make([]int, p.height())
+	for l := range p.subtreeIndex {
+		p.subtreeIndex[l] = slices.Repeat([]int{-1}, len(p.switches))
+		below, above := p.subtree[l], p.subtree[l+1]
+		index := 0
+		for i, u := range p.leaves {
+			switch {
+			case i == 0 || above[p.leaves[i-1]] != above[u]:
+				index = 0
+			case below[p.leaves[i-1]] != below[u]:
+				index++
+			}
+			p.subtreeIndex[l][u] = index
+			p.subtreeCount[l] = max(p.subtreeCount[l], index+1)
+		}
+	}
+}
+
+// findHostIndices numbers the hosts of each switch. A port has the same index on all leaves if
+// it is a usual one, so that a host that goes leaves the indices of others alone. Hosts on
+// other ports take the indices that are left.
+func (p *numbers) findHostIndices() {
+	ports := make([][]fabric.PortNum, len(p.switches)) // with hosts
+	for u, s := range p.switches {
+		for _, host := range p.f.HostsOn(s) {
+			ports[u] = append(ports[u], p.f.Num(p.f.Peer(host)))
+		}
+	}
+	usual := p.listUsualPorts(ports)
+	p.hostIndex, p.indexCount = make([][]int, len(p.switches)), make([]int, len(p.switches))
+	for u, s := range p.switches {
+		p.hostIndex[u] = make([]int, int(p.f.Node(s).NumPorts)+1)
+		var others []fabric.PortNum
+		var taken [int(fabric.MaxPortNum) + 1]bool
+		give := func(n fabric.PortNum, i int) {
+			p.hostIndex[u][n], taken[i] = i, true
+			p.indexCount[u] = max(p.indexCount[u], i+1)
+		}
+		for _, n := range ports[u] {
+			if i := slices.Index(usual, n); i >= 0 && p.level[u] == 0 {
+				give(n, i)
+			} else {
+				others = append(others, n)
+			}
+		}
+		for _, n := range others {
+			give(n, slices.Index(taken[:], false))
+		}
+		if p.level[u] == 0 {
+			p.leafIndices = max(p.leafIndices, p.indexCount[u])
+		}
+	}
+}
+
+// listUsualPorts lists the ports on which half of the leaves or more have hosts; none if fewer
+// than three of four leaves have hosts on such ports only, or on fewer than three of four of
+// them.
+func (p *numbers) listUsualPorts(ports [][]fabric.PortNum) []fabric.PortNum {
+	var users [int(fabric.MaxPortNum) + 1]int
+	for _, u := range p.leaves {
+		for _, n := range ports[u] {
+			users[n]++
+		}
+	}
+	var usual []fabric.PortNum
+	for n, k := range users {
+		if k > 0 && 2*k >= len(p.leaves) {
+			usual = append(usual, fabric.PortNum(n))
+		}
+	}
+	like, all := 0, 0
+	for _, u := range p.leaves {
+		if !slices.ContainsFunc(ports[u], func(n fabric.PortNum) bool { return !slices.Contains(usual, n) }) {
+			like++
+			all += len(ports[u])
+		}
+	}
+	if 4*like < 3*len(p.leaves) || 4*all < 3*like*len(usual) {
+		return nil
+	}
+	return usual
+}
+
+// listCAOrder lists the CA ports of the leaves, subtree by subtree, then those of other
+// switches. All subtrees of a level are equally long: fabric.NoPort stands for a missing
+// host.
+func (p *numbers) listCAOrder() []fabric.PortID {
+	size := p.leafIndices
+	present := 0
+	for _, w := range p.subtreeCount {
+		if size *= w; size > 1<<20 {
+			break
+		}
+	}
+	for _, s := range p.switches {
+		present += len(p.f.HostsOn(s))
+	}
+	padded := size <= 4*present+256
+	if !padded {
+		size = p.leafIndices * len(p.leaves)
+	}
+	list := slices.Repeat([]fabric.PortID{fabric.NoPort}, size)
+	end := 0
+	for i, u := range p.leaves {
+		at := i
+		if padded {
+			at = 0
+			for l := p.height() - 1; l >= 0; l-- {
+				at = at*p.subtreeCount[l] + p.subtreeIndex[l][u]
+			}
+		}
+		for _, port := range p.f.HostsOn(p.switches[u]) {
+			list[at*p.leafIndices+p.hostIndex[u][p.f.Num(p.f.Peer(port))]] = port
+		}
+		end = (at + 1) * p.leafIndices
+	}
+	list = list[:end]
+	for u, s := range p.switches {
+		if p.level[u] > 0 {
+			list = append(list, p.f.HostsOn(s)...)
+		}
+	}
+	return list
+}
