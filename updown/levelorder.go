@@ -35,7 +35,9 @@ func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
 				leaves = append(leaves, leaf{s, len(search.Order), len(f.HostsOn(s))})
 			}
 		}
-		slices.SortStableFunc(leaves, func(a, b leaf) int { return cmp.Or(cmp.Compare(b.above, a.above), cmp.Compare(min(a.hosts, 1), min(b.hosts, 1))) })
+		slices.SortStableFunc(leaves, func(a, b leaf) int {
+			return cmp.Or(cmp.Compare(b.above, a.above), cmp.Compare(min(a.hosts, 1), min(b.hosts, 1)))
+		})
 		for _, top := range leaves[:min(len(leaves), someLeaves)] {
 			for _, others := range []uncovered{moreTops, anyHigher, atEnd} {
 				o, whole := x.newOrder(top.s, others)
