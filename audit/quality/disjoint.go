@@ -98,7 +98,6 @@ func (t *tally) add(n int) {
 type lidSet [2]uint64
 
 func (s *lidSet) add(i int)            { s[i>>6] |= 1 << (i & 63) }
-func (s *lidSet) has(i int) bool       { return s[i>>6]>>(i&63)&1 != 0 }
 func (s lidSet) union(o lidSet) lidSet { return lidSet{s[0] | o[0], s[1] | o[1]} }
 func (s lidSet) both(o lidSet) lidSet  { return lidSet{s[0] & o[0], s[1] & o[1]} }
 func (s lidSet) less(o lidSet) lidSet  { return lidSet{s[0] &^ o[0], s[1] &^ o[1]} }
