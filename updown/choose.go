@@ -92,16 +92,6 @@ func sortByBars(list []candidate) {
 	slices.SortStableFunc(list, func(a, b candidate) int { return a.compare(b.bars) })
 }
 
-// ChooseTop is the best of the orders that grow from single switches by distance.
-func ChooseTop(ctx context.Context, f *fabric.Fabric) (*Order, error) {
-	x := newNetwork(f)
-	grown, err := x.newLegality().growAll(ctx)
-	if err != nil || len(grown) == 0 {
-		return NewOrder(f, nil), err
-	}
-	return x.chooseBest(ctx, grown)
-}
-
 // growAll grows orders from single switches, the most central first.
 func (l *legality) growAll(ctx context.Context) ([]candidate, error) {
 	tops := l.listTops()
