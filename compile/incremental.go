@@ -28,7 +28,9 @@ type Incremental struct {
 type prepared struct {
 	router  *lft.Incremental // nil: the next Run is from scratch
 	checker *verify.IncrementalChecker
-	load    uint64 // router.MaxLoad of the last routing from scratch
+	load    uint64 // greatest load of the last routing from scratch
+	// exact says that load is of the fabric at hand.
+	exact bool
 	// failure is why there is no router, a panic being a *par.Panic.
 	failure error
 }
@@ -162,6 +164,78 @@ func (c *Incremental) prepareNext(r *Result) {
 	}
 }
 
+// prepareRebalance says how to prepare for Rebalance where tables are not balanced: to route from
+// scratch, to learn what that gives.
+func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
+	if c.router.IsBalanced(opt.Route.RebalanceFactor(), 0) {
+		return
+	}
+	prepare, x, engine := c.prepare, c.prepared, c.engine.Engine
+	c.prepare = func() prepared {
+		x := x
+		if prepare != nil {
+			if x = prepare(); x.failure != nil {
+				return x
+			}
+		}
+		// Without, Rebalance does nothing.
+		_ = par.Catch(func() error {
+			r, err := engine.Route(context.Background(), f, opt.Route)
+			if err == nil {
+				x.load, x.exact = lft.GreatestLoad(f, r.Tables), true
+			}
+			return err
+		})
+		return x
+	}
+}
+
+// Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards tables with
+// no load above opt.Route.Rebalance times that of tables from scratch: at most 64 blocks. What
+// comes of it is proven together with the tables before: packets may meet entries of
+// both in any mixture. The result is nil when there is nothing to do, it is not prepared, or
+// nothing is proven; then all is as it was.
+func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
+	step := Step{Kept: true, ByChange: true}
+	select {
+	case c.prepared = <-c.ready:
+		c.ready = nil
+	default:
+	}
+	if c.ready != nil || c.prepare != nil || c.router == nil || c.checker == nil || !c.exact {
+		return nil, step
+	}
+	factor := opt.Route.RebalanceFactor()
+	if c.router.IsBalanced(factor, c.load) {
+		return nil, step
+	}
+	start := time.Now()
+	undo := c.router.TakePart(factor, c.load)
+	if undo == nil {
+		return nil, step
+	}
+	r := &Result{Engine: c.engine, Routing: c.router.Routing(nil)}
+	r.Seconds.Route = time.Since(start).Seconds()
+	start = time.Now()
+	if !c.checker.MayMix(r.Routing.Tables) {
+		undo()
+		c.exact = false // it would come to the same again
+		return nil, step
+	}
+	var err error
+	r.Verify, step.ByChange, err = c.checker.Check(ctx, c.router.Snapshot(), r.Routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
+	if err != nil || r.Verify.Fails(verify.Error) || !step.ByChange {
+		// The checker knows these tables no more: the next Run is from scratch.
+		c.prepared = prepared{}
+		return nil, step
+	}
+	step.Changes = ChangesSince(c.routing, r.Routing)
+	c.routing = r.Routing
+	r.regrade(opt.Multicast)
+	r.Seconds.Verify = time.Since(start).Seconds()
+	return r, step
+}
+
 // Prepare begins to prepare for the next call of Run, if that is not done yet.
 func (c *Incremental) Prepare() {
 	prepare := c.prepare
@@ -246,6 +320,7 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 		opt.Stage("verify")
 	}
 	start = time.Now()
+	c.exact = false
 	r.Verify, step.ByChange, err = c.checker.Check(ctx, now, r.Routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
 	if failed := compared(); err == nil {
 		err = failed
@@ -257,6 +332,7 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 	if !step.ByChange {
 		c.prepareNext(r)
 	}
+	c.prepareRebalance(f, opt)
 	r.regrade(opt.Multicast)
 	r.Seconds.Verify = time.Since(start).Seconds()
 	return r, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -120,5 +121,61 @@ func TestIncrementalLanes(t *testing.T) {
 		if r.Routing.SL2VL == nil || r.Verify.Worst() == verify.Error || step.Kept != x.kept || (step.Why == "") != x.kept {
 			t.Errorf("%d: %+v: %s", i, step, r.Verify.Verdict)
 		}
+	}
+}
+
+// TestRebalance: after a failure steps of a few blocks each lead to balanced tables, each proven
+// together with the one before.
+func TestRebalance(t *testing.T) {
+	whole, err := gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{20}, Hosts: 16, Spines: 8, Parallel: 2})
+	if err == nil {
+		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, "updn")
+	cables, _ := whole.SwitchLinks(3)
+	damaged := whole.Without(cables[0], cables[5])
+	var c compile.Incremental
+	if _, _, err := c.Run(t.Context(), whole, e, compile.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	last, step, err := c.Run(t.Context(), damaged, e, compile.Options{})
+	if err != nil || !step.Kept {
+		t.Fatalf("%+v, %v", step, err)
+	}
+	if r, _ := c.Rebalance(t.Context(), compile.Options{}); r != nil {
+		t.Fatal("rebalanced without what from scratch gives")
+	}
+	scratch, err := compile.Run(t.Context(), damaged, e, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	steps := 0
+	for ; steps < 20; steps++ {
+		r, step := c.Rebalance(t.Context(), compile.Options{})
+		if r == nil {
+			break
+		}
+		if n := compile.ChangesSince(last.Routing, r.Routing); n != step.Changes || n.Blocks == 0 || n.Blocks > 64 {
+			t.Errorf("%+v, said %+v", n, step.Changes)
+		}
+		asChecked(t, damaged, e, r, step)
+		d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: damaged, Tables: last.Routing.Tables}, &diff.Snapshot{Fabric: damaged, Tables: r.Routing.Tables}, diff.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := d.Transition; x.Loops != 0 || x.CreditLoops.Count+x.CreditLoops.Management != 0 {
+			t.Errorf("step %d: %d loops, credit loops %+v", steps, x.Loops, x.CreditLoops)
+		}
+		last = r
+	}
+	if got, want := lft.GreatestLoad(damaged, last.Routing.Tables), lft.GreatestLoad(damaged, scratch.Routing.Tables); steps == 0 || 10*got > 11*want {
+		t.Errorf("%d steps: load %d, %d from scratch", steps, got, want)
+	}
+	if _, step, err := c.Run(t.Context(), whole, e, compile.Options{}); err != nil || !step.Kept || !step.ByChange {
+		t.Errorf("%+v, %v", step, err)
 	}
 }

@@ -62,6 +62,18 @@ func (l *Incremental) TakeLastStep(factor float64, fromScratch func() (uint64, e
 	return l.takeStep(factor, len(l.changed), fromScratch, true)
 }
 
+// TakePart changes at most firstStepBlocks blocks on the way to what TakeLastStep does. undo takes
+// that back; it is nil when nothing has changed.
+func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
+	l.countChanges()
+	r := l.newReliever(uint64(factor*float64(max(least, l.LoadBound()))), firstStepBlocks)
+	r.relieve()
+	if len(r.taken) == 0 {
+		return nil
+	}
+	return r.undo
+}
+
 // takeStep takes routes off until no load is above factor times LoadBound; where that cannot be,
 // above factor times what fromScratch says. It returns whether it came so far; else undo
 // says to leave entries as they were.

@@ -59,8 +59,10 @@ type Config struct {
 	// Incremental keeps of the last tables what a change of the subnet leaves. Then
 	// tables depend on what the subnet was like before.
 	Incremental bool
-	Multicast   MulticastConfig
-	Log         LogConfig
+	// Rebalance is lft.Options.Rebalance.
+	Rebalance float64
+	Multicast MulticastConfig
+	Log       LogConfig
 }
 
 // MulticastConfig is the part of the configuration about multicast.
@@ -83,7 +85,7 @@ type LogConfig struct {
 // defaults is the configuration without a file.
 func defaults() *Config {
 	return &Config{
-		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute, Incremental: true,
+		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute, Incremental: true, Rebalance: lft.DefaultRebalance,
 		Multicast: MulticastConfig{Scheme: SchemeAuto},
 		Log:       LogConfig{Level: zapcore.InfoLevel, Format: "console"},
 	}
@@ -189,6 +191,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 		{"timeout", func(n *yaml.Node) error { return r.duration(n, &c.Timeout) }},
 		{"labels", func(n *yaml.Node) error { return r.path(n, &c.Labels) }},
 		{"incremental", func(n *yaml.Node) error { return r.boolean(n, &c.Incremental) }},
+		{"rebalance", func(n *yaml.Node) error { return r.factor(n, &c.Rebalance) }},
 		{"multicast", func(n *yaml.Node) error {
 			return r.mapping(n, []key{
 				{"scheme", func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) }},
@@ -391,6 +394,20 @@ func (r *reader) duration(n *yaml.Node, to *time.Duration) error {
 	return nil
 }
 
+func (r *reader) factor(n *yaml.Node, to *float64) error {
+	const want = "a number from 1 to 1000"
+	s, err := r.scalar(n, want)
+	if err != nil {
+		return err
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(x >= 1 && x <= 1000) {
+		return r.fail(n, fmt.Errorf("%q: want %s", s, want))
+	}
+	*to = x
+	return nil
+}
+
 func (r *reader) path(n *yaml.Node, to *string) error {
 	const want = "an absolute path"
 	s, err := r.scalar(n, want)
@@ -417,7 +434,7 @@ func (r *reader) level(n *yaml.Node, to *zapcore.Level) error {
 func (c *Config) compileOptions(f *fabric.Fabric) (opt compile.Options, absent []fabric.GUID, err error) {
 	opt = compile.Options{
 		LIDs:  lft.LIDOptions{Policy: lft.KeepLIDs, LMC: lft.KeepLMC},
-		Route: lft.Options{VLs: c.VLs, Dims: c.Dims, NoWrap: c.NoWrap, Repair: c.Repair},
+		Route: lft.Options{VLs: c.VLs, Dims: c.Dims, NoWrap: c.NoWrap, Repair: c.Repair, Rebalance: c.Rebalance},
 		SL2VL: c.SL2VL,
 	}
 	for _, g := range c.Roots {

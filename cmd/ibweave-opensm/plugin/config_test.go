@@ -26,6 +26,7 @@ verify: warn
 vlarb: equal
 timeout: 90s
 incremental: false
+rebalance: 1.25
 multicast:
   scheme: comb
   groups: /etc/opensm/ibweave/groups.json
@@ -37,7 +38,7 @@ log:
 `
 	want := &Config{
 		File: "all", Roots: []fabric.GUID{0x2c90000000001, 2}, Origin: 0x200000, Dims: []int{16, 8, 4}, NoWrap: true, Repair: true,
-		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second,
+		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second, Rebalance: 1.25,
 		Multicast: MulticastConfig{Scheme: "comb", Groups: "/etc/opensm/ibweave/groups.json", Balance: true},
 		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Format: "json"},
 	}
@@ -61,7 +62,8 @@ log:
 // Errors have the line and what would have been right.
 func TestParseConfigErrors(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
-		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, labels, incremental, multicast, log\n    vl: 3"},
+		{"rebalance: 0.9\n", "f:1:11: \"0.9\": want a number from 1 to 1000\n    rebalance: 0.9"},
+		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, labels, incremental, rebalance, multicast, log\n    vl: 3"},
 		{"vls: 2\nvls: 4\n", "f:2: key \"vls\" is in line 1 already\n    vls: 4"},
 		{"vls: 3\n", "f:1:5: \"3\": want 1, 2, 4, 8 or 15 data VLs\n    vls: 3"},
 		{"vls:\n", "f:1:4: no value: want 1, 2, 4, 8 or 15"},

@@ -424,8 +424,12 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	defer cancel()
 	start := time.Now()
 	if t := p.Current(); t != nil && t.isOf(p.engineName(engine), s) {
+		if next := p.rebalance(ctx, t, s); next != nil {
+			next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
+			return next, nil
+		}
 		again := *t
-		again.SweepAgain = false
+		again.SweepAgain, again.Rebalanced = false, false
 		again.Step = compile.Step{Kept: true}
 		again.Timing = Timing{Snapshot: s.Took + time.Since(start)}
 		p.log.Debug("the subnet has not changed", zap.String("engine", t.Engine))
@@ -537,6 +541,39 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 	return r, step, err
 }
 
+// rebalance is for a subnet that has not changed since the tables t: a step of a few blocks towards
+// balanced ones, once that is prepared; nil for none. A panic leaves nothing to go on from, and t in force.
+func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables {
+	p.routing.Lock()
+	defer p.routing.Unlock()
+	last := p.last
+	if last == nil || !p.config.Incremental {
+		return nil
+	}
+	opt, _, err := p.config.compileOptions(t.Fabric)
+	if err != nil {
+		return nil
+	}
+	var r *compile.Result
+	var step compile.Step
+	if err := par.Catch(func() error { r, step = last.Rebalance(ctx, opt); return nil }); err != nil {
+		p.last = nil
+		p.stepFailed(t.Engine, err)
+		return nil
+	}
+	if r == nil || verdict(r.Verify) != nil {
+		return nil
+	}
+	p.litter = true
+	next := *t
+	next.Routing, next.Verify, next.Step, next.Rebalanced, next.SweepAgain, next.snapshot = r.Routing, r.Verify, step, true, false, s
+	if next.WantsLIDMatrix() {
+		next.hops = newHops(next.Fabric, r.Routing.Tables)
+	}
+	next.Timing = Timing{Route: time.Duration(r.Seconds.Route * float64(time.Second)), Verify: time.Duration(r.Seconds.Verify * float64(time.Second))}
+	return &next
+}
+
 // stepFailed logs why tables could not be kept. All has been routed from scratch since, so
 // that OpenSM need not take another engine; but a bug is a line in its log.
 func (p *Plugin) stepFailed(engine string, err error) {
@@ -574,6 +611,9 @@ func (p *Plugin) Written(t *Tables) {
 	switch {
 	case t.Step.Why != "":
 		how = append(how, zap.String("why", t.Step.Why), zap.Int("blocks", t.Step.Changes.Blocks))
+	case t.Rebalanced:
+		how = append(how, zap.Bool("rebalanced", true))
+		text = fmt.Sprintf("; rebalanced, %d blocks changed", t.Step.Changes.Blocks)
 	case t.Step.LIDs > 0 || t.Step.Changes.Blocks > 0:
 		text = fmt.Sprintf("; %d LIDs rerouted, %d blocks changed", t.Step.LIDs, t.Step.Changes.Blocks)
 	}
@@ -588,8 +628,8 @@ func (p *Plugin) Written(t *Tables) {
 		zap.Duration("snapshot", t.Timing.Snapshot), zap.Duration("route", t.Timing.Route),
 		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.rest()),
 		zap.Duration("total", t.Timing.Total()))
-	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
-		t.Timing.Total().Round(time.Microsecond), text))
+	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v, at most %d routes on a link%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
+		t.Timing.Total().Round(time.Microsecond), v.Balance.MaxRoutes, text))
 	// It reports, and so it must not end OpenSM.
 	_ = p.Guard(t.Engine, func() error { p.cables(t); return nil })
 	if t.LatePorts == 0 {

@@ -21,6 +21,8 @@ type Tables struct {
 	Verify  *verify.Result
 	// Step is how they came of the tables before.
 	Step compile.Step
+	// Rebalanced says that the subnet has not changed, and they are a step towards balanced tables.
+	Rebalanced bool
 	// GUIDs is the GUID of each switch, by NodeID.
 	GUIDs []fabric.GUID
 	// LatePorts is how many ports have fewer VLs at this moment than the

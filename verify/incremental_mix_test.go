@@ -1,0 +1,75 @@
+package verify_test
+
+import (
+	"testing"
+
+	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// TestMayMix changes from one order of the switches to another: what may mix has no loop on the way,
+// and leaves the checker as it was.
+func TestMayMix(t *testing.T) {
+	var yes, no int
+	for seed := range uint64(12) {
+		f, err := gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: seed})
+		if err == nil {
+			f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		route := func(root fabric.NodeID) *lft.Tables {
+			r, err := updown.Engine{}.Route(t.Context(), f, lft.Options{Roots: []fabric.NodeID{root}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Tables
+		}
+		check := func(tables *lft.Tables) *verify.Result {
+			r, err := verify.Check(t.Context(), f, tables, verify.Options{Complete: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		a := route(0)
+		now, _ := fabric.NewStableIndex(f).Snapshot(f)
+		for root := range fabric.NodeID(f.NumSwitches()) {
+			b := route(root)
+			if root > 3 { // one entry that is not that of the other order
+				b = a.Clone()
+				b.Row(root)[1] = route(root).Row(root)[1]
+			}
+			var w verify.IncrementalChecker
+			w.Start(now, a, check(a))
+			may := w.MayMix(b)
+			d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: f, Tables: a}, &diff.Snapshot{Fabric: f, Tables: b}, diff.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := d.Transition
+			bad := x.Loops+x.OldLoops+x.NewLoops > 0 || x.CreditLoops.Count+x.CreditLoops.Management > 0
+			if may {
+				yes++
+			} else {
+				no++
+			}
+			if may == bad {
+				t.Errorf("seed %d, root %d: may mix %v, loops %d, credit loops %+v", seed, root, may, x.Loops, x.CreditLoops)
+			}
+			if r, byChange, err := w.Check(t.Context(), now, a, verify.Options{Complete: true}); err != nil || !byChange {
+				t.Errorf("%v, %v", byChange, err)
+			} else {
+				sameResult(t, r, check(a), byChange)
+			}
+		}
+	}
+	if yes == 0 || no == 0 {
+		t.Errorf("%d may mix, %d may not", yes, no)
+	}
+}
