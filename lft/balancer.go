@@ -83,6 +83,9 @@ type balancer struct {
 	num     []fabric.PortNum // by PortID of switches
 	unit    []uint64         // by PortID of switches: what a route adds to the load
 	load    []uint64         // by PortID of switches
+	// loads are the parts of load by the number of a LID among those of its port; load alone
+	// where all have one LID.
+	loads [][]uint64
 }
 
 // balancerJob is a destination switch and some of its LIDs.
@@ -128,6 +131,7 @@ func newBalancer(f *fabric.Fabric, newList func() ListNextHops) *balancer {
 		unit:    LoadUnits(f),
 		load:    make([]uint64, channels),
 	}
+	b.loads = [][]uint64{b.load}
 	for s := range fabric.NodeID(n) {
 		ports, to := f.SwitchLinks(s)
 		for i, p := range ports {
@@ -136,7 +140,38 @@ func newBalancer(f *fabric.Fabric, newList func() ListNextHops) *balancer {
 		b.hosts[s] = uint32(len(f.HostsOn(s)))
 		b.addJobs(s)
 	}
+	b.splitLoads()
 	return b
+}
+
+// splitLoads prepares loads for ports with several LIDs.
+func (b *balancer) splitLoads() {
+	lmc := uint8(0)
+	for i := range b.jobs {
+		for _, lid := range b.jobs[i].lids {
+			lmc = max(lmc, b.fab.LMC(b.fab.LIDPort(lid)))
+		}
+	}
+	if lmc == 0 {
+		return
+	}
+	b.loads = make([][]uint64, min(1<<lmc, maxJobLIDs))
+	for k := range b.loads {
+		b.loads[k] = make([]uint64, len(b.load))
+	}
+}
+
+// sumLoads sets load to the sum of its parts.
+func (b *balancer) sumLoads() {
+	if len(b.loads) == 1 {
+		return
+	}
+	clear(b.load)
+	for _, part := range b.loads {
+		for c, n := range part {
+			b.load[c] += n
+		}
+	}
 }
 
 // greatestLoad is the load of the busiest channel.
@@ -306,6 +341,7 @@ func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place fu
 		}
 	}
 	write(len(batches) - 1)
+	b.sumLoads()
 	return nil
 }
 
@@ -317,28 +353,105 @@ type chooser struct {
 	arriving []uint64 // by the same: routes that come there or begin there
 	choice   []int32  // by the same: the next hop of the current LID, by index in hops.ports
 
+	load      []uint64  // by PortID of switches: of the LIDs at hand
+	penalties []penalty // for the LIDs before of the current port
+
 	beyond      [256]uint64 // by next hop of the current switch: the cost beyond
 	leastBeyond uint64      // the least of them
 }
 
 func (b *balancer) newChooser() *chooser {
 	n := len(b.hosts)
-	return &chooser{balancer: b, least: make([]uint64, n), cost: make([]uint64, n+1), arriving: make([]uint64, n+1), choice: make([]int32, n)}
+	return &chooser{balancer: b, load: b.load, least: make([]uint64, n), cost: make([]uint64, n+1), arriving: make([]uint64, n+1), choice: make([]int32, n)}
 }
 
 // placeJob places the LIDs of a job.
 func (c *chooser) placeJob(d *destination) {
 	c.findLeast(d)
-	for k, lid := range d.job.lids {
-		c.choosePaths(d, uint32(lid))
+	for from, end := range c.ports(d.job.lids) {
+		c.placePort(d, from, end)
+	}
+}
+
+// ports yields the parts of a list of LIDs that belong to one port each.
+func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool) {
+	return func(yield func(from, end int) bool) {
+		for from := 0; from < len(lids); {
+			end := min(from+1<<b.fab.LMC(b.fab.LIDPort(lids[from])), len(lids))
+			if !yield(from, end) {
+				return
+			}
+			from = end
+		}
+	}
+}
+
+// placePort places the LIDs of one port, some of the job. Each takes other switches than
+// those before it, as far as there are any, else other channels. The k-th LIDs of all ports
+// are balanced among themselves, since programs may use the first ones only.
+func (c *chooser) placePort(d *destination, from, end int) {
+	first := d.job.lids[from]
+	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // counts ports
+	c.penalties = c.penalties[:0]
+	for k := from; k < end; k++ {
+		c.selectLoad(d.job.lids[k])
+		for _, x := range c.penalties {
+			c.load[x.port] += x.load
+		}
+		c.choosePaths(d, turn+uint32(k-from))
+		for _, x := range c.penalties {
+			c.load[x.port] -= x.load
+		}
 		c.addRoutes(d, 1)
 		c.keepPorts(d, k)
+		if k+1 < end {
+			c.penalize(d)
+		}
+	}
+}
+
+// selectLoad sets load to the part that a LID belongs to.
+func (c *chooser) selectLoad(lid fabric.LID) {
+	if len(c.loads) > 1 {
+		c.load = c.loads[int(lid-c.fab.LID(c.fab.LIDPort(lid)))%len(c.loads)]
+	}
+}
+
+const (
+	// A path has at most 255 channels, so that no load comes near a penalty, nor a sum of penalties for
+	// channels near one for switches.
+	channelPenalty = 1 << 40
+	switchPenalty  = 1 << 50
+)
+
+// penalty is what a channel seems to have more of load.
+type penalty struct {
+	port fabric.PortID
+	load uint64
+}
+
+// penalize makes the paths of the current LID costly for the next LIDs of its port.
+func (c *chooser) penalize(d *destination) {
+	for i, s := range d.hops.Switches {
+		if c.arriving[i] == 0 {
+			continue
+		}
+		c.penalties = append(c.penalties, penalty{d.hops.ports[c.choice[i]], channelPenalty})
+		if c.arriving[i] > uint64(c.hosts[s]) {
+			for _, port := range d.hops.Ports(i) {
+				c.penalties = append(c.penalties, penalty{port, switchPenalty})
+			}
+		}
 	}
 }
 
 // findLeast finds the least load of the next hops of each switch. Later loads are no smaller,
 // as long as no routes are taken off.
 func (c *chooser) findLeast(d *destination) {
+	if len(c.loads) > 1 { // not known for each part
+		clear(c.least)
+		return
+	}
 	for i := range d.hops.Switches {
 		least := uint64(math.MaxUint64)
 		for _, port := range d.hops.Ports(i) {
@@ -423,6 +536,7 @@ func (b *balancer) placeAgain(ctx context.Context) error {
 		c.replaceJob(d)
 		d.writeRows(b)
 	}
+	b.sumLoads()
 	return nil
 }
 
@@ -435,18 +549,19 @@ func (b *balancer) countAgain() int {
 	return min(againWork/visits, maxAgain)
 }
 
-// replaceJob places the LIDs of a job again.
+// replaceJob places the LIDs of a job again, all LIDs of a port at a time.
 func (c *chooser) replaceJob(d *destination) {
 	c.findLeast(d)
-	for k, lid := range d.job.lids {
-		c.readEntries(d, c.tables, lid)
-		c.addRoutes(d, -1)
-		for i, at := range c.choice[:len(d.hops.Switches)] {
-			c.least[i] = min(c.least[i], c.load[d.hops.ports[at]])
+	for from, end := range c.ports(d.job.lids) {
+		for _, lid := range d.job.lids[from:end] {
+			c.selectLoad(lid)
+			c.readEntries(d, c.tables, lid)
+			c.addRoutes(d, -1)
+			for i, at := range c.choice[:len(d.hops.Switches)] {
+				c.least[i] = min(c.least[i], c.load[d.hops.ports[at]])
+			}
 		}
-		c.choosePaths(d, uint32(lid))
-		c.addRoutes(d, 1)
-		c.keepPorts(d, k)
+		c.placePort(d, from, end)
 	}
 }
 

@@ -222,3 +222,33 @@ func TestKeep(t *testing.T) {
 		}
 	}
 }
+
+// TestSeveralLIDs: the four LIDs of each host take the four spines of a tree, and the first
+// LIDs alone leave as much bandwidth as those of a fabric with one LID a host.
+func TestSeveralLIDs(t *testing.T) {
+	bandwidth := make([]float64, 2)
+	for i, lmc := range []int{0, 2} {
+		f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+		if err == nil {
+			f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := quality.Measure(context.Background(), f, r.Tables, quality.Options{Bisections: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bandwidth[i] = q.Bisection.Mean
+		if d := q.Diversity.Disjoint; lmc == 2 && (d == nil || d.Switches.Min != 4) {
+			t.Errorf("paths by different switches: %+v, want 4 for all", d)
+		}
+	}
+	if bandwidth[1] < 0.99*bandwidth[0] {
+		t.Errorf("bisection bandwidth %.3f with four LIDs a host, %.3f with one", bandwidth[1], bandwidth[0])
+	}
+}

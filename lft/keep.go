@@ -140,6 +140,7 @@ func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 		rest := balancerJob{t: d.job.t}
 		for _, lid := range d.job.lids {
 			if c.readEntries(d, tables, lid) {
+				c.selectLoad(lid)
 				c.addRoutes(d, 1)
 				c.keepPorts(d, len(whole.lids))
 				whole.lids = append(whole.lids, lid)
@@ -164,6 +165,7 @@ func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 	}
 	return b.placeRoutes(ctx, broken, func(c *chooser, d *destination) {
 		for k, lid := range d.job.lids {
+			c.selectLoad(lid)
 			c.readEntries(d, tables, lid)
 			c.completePaths(d, uint32(lid))
 			c.addRoutes(d, 1)

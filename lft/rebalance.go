@@ -157,8 +157,8 @@ func (r *rebalancer) moveLID(lid fabric.LID) {
 }
 
 // bestMove moves the n routes of the i-th switch to a LID from its choice to the best of its
-// next hops: where the cost grows least, of equal ones that with the least sum of loads, or
-// the first from one on that changes with the pass. Of equal costs, the choice itself stays
+// next hops: where the cost grows least, of equal ones that with the fewest other LIDs of the port, then with
+// the least sum of loads, or the first from one on that changes with the pass. Of equal costs, the choice itself stays
 // three times out of four, at random: where nothing is better, the excess moves until it finds room.
 func (r *rebalancer) bestMove(i int, n uint64, lid fabric.LID) int32 {
 	from, count := r.hops.start[i], int(r.hops.start[i+1]-r.hops.start[i])
@@ -167,17 +167,35 @@ func (r *rebalancer) bestMove(i int, n uint64, lid fabric.LID) int32 {
 	best := r.choice[i]
 	r.addPath(best, -n)
 	least, sum := r.growCost(best, n)
+	sum += r.countSiblings(i, best, lid) * channelPenalty
 	for k := range count {
 		at := from + int32((turn+k)%count)
 		if at == r.choice[i] {
 			continue
 		}
-		if x, y := r.growCost(at, n); x < least || x == least && (y < sum || best == r.choice[i] && leaves) {
+		x, y := r.growCost(at, n)
+		y += r.countSiblings(i, at, lid) * channelPenalty
+		if x < least || x == least && (y < sum || best == r.choice[i] && leaves) {
 			best, least, sum = at, x, y
 		}
 	}
 	r.addPath(best, n)
 	return best
+}
+
+// countSiblings counts the other LIDs of the same port that take a next hop.
+func (r *rebalancer) countSiblings(i int, at int32, lid fabric.LID) (n uint64) {
+	port := r.fab.LIDPort(lid)
+	if r.fab.LMC(port) == 0 {
+		return 0
+	}
+	row, num := r.tables.Row(r.hops.Switches[i]), r.num[r.hops.ports[at]]
+	for other := range r.fab.LIDs(port) {
+		if other != lid && row[other] == num {
+			n++
+		}
+	}
+	return n
 }
 
 // follow calls visit with each channel of the path that begins with a next hop, by index in
