@@ -186,9 +186,9 @@ func TestRouteCancelled(t *testing.T) {
 	}
 }
 
-// TestKeep: after cables are lost, entries change only where the port leads nowhere, or
+// TestPrefer: after cables are lost, entries change only where the port leads nowhere, or
 // where the greatest load demands it; all pairs are delivered.
-func TestKeep(t *testing.T) {
+func TestPrefer(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
 	f, tables, _ := routed(t, f, err)
 	for seed := range short.Of(uint64(20), 5) {
@@ -196,7 +196,7 @@ func TestKeep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := lft.Keep(context.Background(), g, tables, func() lft.ListNextHops { return lft.ShortestNextHops(g) })
+		kept, err := lft.Prefer(context.Background(), g, tables, 1, 1.1, func() lft.ListNextHops { return lft.ShortestNextHops(g) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,23 +6,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Keep is Balance from given tables: entries that are next hops stay, except for those of
-// routes that rebalancing takes off the busiest channels. Other entries take the next hop with
-// the least sum of loads on the path. The tables have a row for each switch of f and an entry for each LID; they
-// do not change.
-func Keep(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func() ListNextHops) (*Tables, error) {
-	b := newBalancer(f, newList)
-	if err := b.keepRoutes(ctx, tables); err != nil {
-		return nil, err
-	}
-	if err := b.rebalance(ctx); err != nil {
-		return nil, err
-	}
-	b.routeAlike()
-	return b.tables, nil
-}
-
-// Improve is Balance from given tables, as for Keep: all LIDs take their paths again, once.
+// Improve is Balance from given tables: all LIDs take their paths again, once. The tables have a
+// row for each switch of f and an entry for each LID; they do not change.
 func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func() ListNextHops) (*Tables, error) {
 	b := newBalancer(f, newList)
 	if err := b.keepRoutes(ctx, tables); err != nil {
@@ -41,10 +26,11 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 // idleShare is what share of the channels may be idle with Prefer beyond those that are with Balance.
 const idleShare = 1.0 / 256
 
-// Prefer is Keep if that is good enough, else Balance. It is Keep without rebalancing if the greatest
-// load is at most untouched times that of Balance. Otherwise it takes only as many routes off the
-// busiest channels as it has to for a greatest load of at most factor times that of Balance; and
-// routes to a LID meet as early as with Balance, by the same factor.
+// Prefer keeps the entries of given tables that are next hops, if that is good enough, else it is
+// Balance. Other entries take the next hop with the least sum of loads on the path. All entries stay if the
+// greatest load is at most untouched times that of Balance. Otherwise it takes only as many routes
+// off the busiest channels as it has to for a greatest load of at most factor times that of Balance; and
+// routes to a LID meet as early as with Balance, by the same factor. The tables are as for Improve.
 func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, untouched, factor float64, newList func() ListNextHops) (*Tables, error) {
 	b, err := prefer(ctx, newBalancer(f, newList), tables, untouched, factor)
 	if err != nil {

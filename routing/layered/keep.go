@@ -18,8 +18,8 @@ func (Engine) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
 
 // keep gives opt.Previous for another fabric. On one lane it is what updn does, as long as paths
 // between hosts are shortest paths. Tables with several lanes stay where all switches have the
-// cables that they had: only hosts came, went or moved, and the greatest load has not grown
-// by more than opt.Rebalance. For tables that cannot be kept it says why.
+// cables that they had: only hosts came, went or moved, and the greatest load is not greater than
+// from scratch by more than opt.Rebalance. For tables that cannot be kept it says why.
 func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (r *lft.Routing, why string, err error) {
 	p := opt.Previous
 	if p.SL2VL == nil && p.PathSLs == nil {
@@ -44,9 +44,12 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (r 
 	if r, err = keepLanes(p, f); err != nil {
 		return nil, "", err
 	}
-	least := max(lft.BoundLoad(f), lft.GreatestLoad(p.Fabric, p.Tables))
-	if float64(lft.GreatestLoad(f, r.Tables)) > opt.RebalanceFactor()*float64(least) {
-		return nil, "the greatest load has grown too much", nil
+	tooBusy := func(least uint64) bool { return float64(lft.GreatestLoad(f, r.Tables)) > opt.RebalanceFactor()*float64(least) }
+	if tooBusy(max(lft.BoundLoad(f), lft.GreatestLoad(p.Fabric, p.Tables))) {
+		scratch, err := e.routeFromScratch(ctx, f, opt)
+		if err != nil || tooBusy(lft.GreatestLoad(f, scratch.Tables)) {
+			return nil, "the greatest load has grown too much", err
+		}
 	}
 	r.Engine, r.Order, r.Kept = e.Name(), p.Order, true
 	last := fabric.SL(0)
