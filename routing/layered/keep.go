@@ -44,7 +44,9 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (r 
 	if r, err = keepLanes(p, f); err != nil {
 		return nil, "", err
 	}
-	tooBusy := func(least uint64) bool { return float64(lft.GreatestLoad(f, r.Tables)) > opt.RebalanceFactor()*float64(least) }
+	tooBusy := func(least uint64) bool {
+		return float64(lft.GreatestLoad(f, r.Tables)) > opt.RebalanceFactor()*float64(least)
+	}
 	if tooBusy(max(lft.BoundLoad(f), lft.GreatestLoad(p.Fabric, p.Tables))) {
 		scratch, err := e.routeFromScratch(ctx, f, opt)
 		if err != nil || tooBusy(lft.GreatestLoad(f, scratch.Tables)) {
@@ -99,8 +101,12 @@ func keepLanes(p *lft.Routing, f *fabric.Fabric) (*lft.Routing, error) {
 		}
 		t := f.Owner(at)
 		like[lid] = was.LID(was.PortBase(t))
-		if hosts := was.HostsOn(t); len(hosts) > 0 {
-			like[lid] = was.LID(hosts[lid%len(hosts)])
+		var lids []fabric.LID
+		for _, host := range was.HostsOn(t) {
+			lids = slices.AppendSeq(lids, was.LIDs(host))
+		}
+		if len(lids) > 0 {
+			like[lid] = lids[lid%len(lids)]
 		}
 		r.Tables.Row(t)[lid] = f.Num(at)
 	}
