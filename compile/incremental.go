@@ -21,7 +21,12 @@ type Incremental struct {
 	prepared
 	prepare func() prepared // nil when there is nothing to prepare
 	ready   chan prepared   // gets what prepare makes; nil when it is not under way
-	readers atomic.Int32    // how many preparations are under way, abandoned ones included
+	// findScratch finds the greatest load of tables from scratch of the fabric at hand, 0 when that
+	// fails; nil when nobody wants to know. scratch gets what it finds; nil when it is not under way.
+	findScratch func() uint64
+	scratch     chan uint64
+	scratchLoad uint64       // what it got, 0 for nothing
+	readers     atomic.Int32 // how many preparations are under way, abandoned ones included
 }
 
 // prepared is what the next Run can go on from.
@@ -29,8 +34,6 @@ type prepared struct {
 	router  *lft.Incremental // nil: the next Run is from scratch
 	checker *verify.IncrementalChecker
 	load    uint64 // greatest load of the last routing from scratch
-	// exact says that load is of the fabric at hand.
-	exact bool
 	// failure is why there is no router, a panic being a *par.Panic.
 	failure error
 }
@@ -121,6 +124,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		step.Why = "virtual lanes are for all paths together"
 	}
 	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
+	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
 	if r, err = Run(ctx, f, e, opt); err != nil {
 		return nil, step, err
 	}
@@ -165,28 +169,23 @@ func (c *Incremental) prepareNext(r *Result) {
 }
 
 // prepareRebalance says how to prepare for Rebalance where tables are not balanced: to route from
-// scratch, to learn what that gives.
+// scratch, to learn what that gives. Run does not wait for that.
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
+	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
 	if c.router.IsBalanced(opt.Route.RebalanceFactor(), 0) {
 		return
 	}
-	prepare, x, engine := c.prepare, c.prepared, c.engine.Engine
-	c.prepare = func() prepared {
-		x := x
-		if prepare != nil {
-			if x = prepare(); x.failure != nil {
-				return x
-			}
-		}
+	engine := c.engine.Engine
+	c.findScratch = func() (load uint64) {
 		// Without, Rebalance does nothing.
 		_ = par.Catch(func() error {
 			r, err := engine.Route(context.Background(), f, opt.Route)
 			if err == nil {
-				x.load, x.exact = lft.GreatestLoad(f, r.Tables), true
+				load = lft.GreatestLoad(f, r.Tables)
 			}
 			return err
 		})
-		return x
+		return load
 	}
 }
 
@@ -202,9 +201,18 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 		c.ready = nil
 	default:
 	}
-	if c.ready != nil || c.prepare != nil || c.router == nil || c.checker == nil || !c.exact {
+	if c.ready != nil || c.prepare != nil || c.router == nil || c.checker == nil {
 		return nil, step
 	}
+	select {
+	case c.scratchLoad = <-c.scratch:
+		c.scratch = nil
+	default:
+	}
+	if c.scratchLoad == 0 {
+		return nil, step
+	}
+	c.load = c.scratchLoad
 	factor := opt.Route.RebalanceFactor()
 	if c.router.IsBalanced(factor, c.load) {
 		return nil, step
@@ -219,7 +227,7 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	start = time.Now()
 	if !c.checker.MayMix(r.Routing.Tables) {
 		undo()
-		c.exact = false // it would come to the same again
+		c.scratchLoad = 0 // it would come to the same again
 		return nil, step
 	}
 	var err error
@@ -238,6 +246,16 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 
 // Prepare begins to prepare for the next call of Run, if that is not done yet.
 func (c *Incremental) Prepare() {
+	c.prepareRun()
+	if find := c.findScratch; find != nil {
+		c.findScratch = nil
+		scratch := make(chan uint64, 1)
+		c.scratch = scratch
+		go func() { scratch <- find() }()
+	}
+}
+
+func (c *Incremental) prepareRun() {
 	prepare := c.prepare
 	if prepare == nil {
 		return
@@ -256,18 +274,24 @@ func (c *Incremental) Prepare() {
 // Recycle gives back tables of a Run before the last, which nothing uses any more:
 // another Run may write over them.
 func (c *Incremental) Recycle(r *lft.Routing) {
-	c.Wait()
+	_ = c.wait(context.Background())
 	if r != c.routing && c.readers.Load() == 0 {
 		c.spare = r.Tables
 	}
 }
 
-// Wait prepares for the next call of Run, and waits until that is done.
-func (c *Incremental) Wait() { _ = c.wait(context.Background()) }
-
-// wait is Wait, or ctx's error.
-func (c *Incremental) wait(ctx context.Context) error {
+// Wait prepares for the next calls of Run and Rebalance, and waits until that is done.
+func (c *Incremental) Wait() {
 	c.Prepare()
+	_ = c.wait(context.Background())
+	if c.scratch != nil {
+		c.scratchLoad, c.scratch = <-c.scratch, nil
+	}
+}
+
+// wait prepares for the next call of Run, and waits for that or gives ctx's error.
+func (c *Incremental) wait(ctx context.Context) error {
+	c.prepareRun()
 	if c.ready == nil {
 		return nil
 	}
@@ -320,7 +344,6 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 		opt.Stage("verify")
 	}
 	start = time.Now()
-	c.exact = false
 	r.Verify, step.ByChange, err = c.checker.Check(ctx, now, r.Routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
 	if failed := compared(); err == nil {
 		err = failed
