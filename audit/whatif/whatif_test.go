@@ -548,7 +548,7 @@ func TestSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, engine := range []string{"updn", "minhop", "layered"} {
+	for _, engine := range []string{"updn", "minhop", "layered", "fattree"} {
 		for _, kind := range []Kind{Links, Switches} {
 			t.Run(fmt.Sprint(engine, " ", kind), func(t *testing.T) {
 				opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}

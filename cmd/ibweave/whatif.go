@@ -48,7 +48,7 @@ Of equal harm, cables between switches come before cables of hosts. The text say
 one line what the loss of host cables does when each cuts off its own host only;
 --only hosts lists them.
 
-updn, minhop and layered on one lane mend their tables, so that what the failure did not touch stays as
+updn, minhop, fattree and layered on one lane mend their tables, so that what the failure did not touch stays as
 it is; other engines route all again. Where failures are many, --sample draws some,
 and --shard divides them among machines: merge puts the results together.
 
