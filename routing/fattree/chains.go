@@ -20,10 +20,7 @@ type chains struct {
 	// mixed says that levels above join many switches of the same subtrees: shifts would meet on
 	// any chains.
 	mixed bool
-	// uplinkList is by level below the top and digit the uplinks that most switches with
-	// that digit have, by copy and digit above.
-	uplinkList [][][]digitUplink
-	// uplinksOf is by switch and number in uplinkList the uplink, nil for a missing one.
+	// uplinksOf is by switch the uplinks that listUplinks lists for its digit, nil for a missing one.
 	uplinksOf [][]*uplink
 	// uplinks is by level the most uplinks of a digit, and distinctParents the most different
 	// switches that they lead to. oversubscription is how many hosts of a leaf, or slots of
@@ -171,7 +168,7 @@ func (c *chains) offset(l, subtree int) int {
 		slots = c.subtreeCount[l-1] * c.oversubscription[l-1]
 	}
 	turns := c.turns[l]
-	subtrees := c.subtreeCount[c.height()-1]
+	subtrees := max(1, c.subtreeCount[c.height()-1]) // roots may leave all hosts above level 0
 	rounds := min(1, (turns-slots)*subtrees/turns)
 	return (turns - subtree*rounds*turns/subtrees%turns) % turns
 }

@@ -622,6 +622,7 @@ func TestLevels(t *testing.T) {
 		{"leaves with few hosts and none", without(three(t), 0, 1, 9, 10, 11), nil, "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
 		{"two levels, a leaf without hosts", without(fatTree(t, 6, 2, 0), 0, 1, 2), nil, "fat tree of 2 levels, with 6, 3 switches from the leaves up"},
 		{"roots", three(t), rows(three(t), "core", "corf"), "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
+		{"some spines as roots", fatTree(t, 6, 2, 0), []fabric.NodeID{6, 7}, "fat tree of 3 levels, with 1, 6, 2 switches from the leaves up; 18 hosts above the leaves"},
 		{"mesh with roots", func() *fabric.Fabric {
 			f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Wrap: []bool{false, false}, Hosts: 1})
 			if err != nil {
