@@ -214,15 +214,15 @@ func (b *balancer) addJobs(t fabric.NodeID) {
 type destination struct {
 	job   *balancerJob
 	hops  NextHops
-	index []int32          // by switch: its index in hops.Switches; that of the destination is their number
-	next  []int32          // by index in hops.ports: the index of the switch that the port leads to
-	like  []bool           // by index in hops.Switches: its ports lead where those of the one after it lead
-	rows  []fabric.PortNum // by index in hops.Switches and LID of the job
+	index []int32   // by switch: its index in hops.Switches; that of the destination is their number
+	next  []int32   // by index in hops.ports: the index of the switch that the port leads to
+	like  []bool    // by index in hops.Switches: its ports lead where those of the one after it lead
+	kept  [][]int32 // by LID of the job, then by index in hops.Switches: its next hop, by index in hops.ports
 }
 
 func (b *balancer) newDestination() *destination {
 	n := b.fab.NumSwitches()
-	return &destination{index: make([]int32, n), like: make([]bool, n), rows: make([]fabric.PortNum, n*maxJobLIDs)}
+	return &destination{index: make([]int32, n), like: make([]bool, n), kept: make([][]int32, maxJobLIDs)}
 }
 
 // set lists the next hops for a job.
@@ -254,19 +254,16 @@ func (d *destination) nextOf(i int) []int32 { return d.next[d.hops.start[i]:d.ho
 // writeRows writes the rows of all switches for the LIDs of the job.
 func (d *destination) writeRows(b *balancer) {
 	for i, s := range d.hops.Switches {
-		row, ports := b.tables.Row(s), d.rows[i*maxJobLIDs:][:len(d.job.lids)]
+		row, base, ports := b.tables.Row(s), b.fab.PortBase(s), d.hops.Ports(i)
 		for k, lid := range d.job.lids {
-			row[lid] = ports[k]
+			row[lid] = fabric.PortNum(d.hops.ports[d.kept[k][i]] - base)
 		}
-		if len(ports) > 0 {
+		if len(d.job.lids) > 0 {
 			continue // see routeAlike
-		}
-		for _, c := range d.hops.Ports(i) {
-			ports = append(ports, b.num[c])
 		}
 		for k, lid := range d.job.others {
 			if row[lid] == fabric.NoPath {
-				row[lid] = ports[(int(lid)+k)%len(ports)]
+				row[lid] = b.num[ports[(int(lid)+k)%len(ports)]]
 			}
 		}
 	}
@@ -403,7 +400,7 @@ func (c *chooser) placePort(d *destination, from, end int) {
 			c.load[x.port] -= x.load
 		}
 		c.addRoutes(d, 1)
-		c.keepPorts(d, k)
+		c.keepPaths(d, k)
 		if k+1 < end {
 			c.penalize(d)
 		}
@@ -565,11 +562,9 @@ func (c *chooser) replaceJob(d *destination) {
 	}
 }
 
-// keepPorts writes the chosen ports of the k-th LID of the job to rows.
-func (c *chooser) keepPorts(d *destination, k int) {
-	for i, at := range c.choice[:len(d.hops.Switches)] {
-		d.rows[i*maxJobLIDs+k] = fabric.PortNum(d.hops.ports[at] - c.fab.PortBase(d.hops.Switches[i])) // num would be a cache miss
-	}
+// keepPaths keeps the chosen paths for the k-th LID of the job.
+func (c *chooser) keepPaths(d *destination, k int) {
+	d.kept[k] = append(d.kept[k][:0], c.choice[:len(d.hops.Switches)]...)
 }
 
 // addRoutes adds the load of the chosen paths, or takes it off when sign is -1.

@@ -128,7 +128,7 @@ func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 			if c.readEntries(d, tables, lid) {
 				c.selectLoad(lid)
 				c.addRoutes(d, 1)
-				c.keepPorts(d, len(whole.lids))
+				c.keepPaths(d, len(whole.lids))
 				whole.lids = append(whole.lids, lid)
 			} else {
 				rest.lids = append(rest.lids, lid)
@@ -155,7 +155,7 @@ func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 			c.readEntries(d, tables, lid)
 			c.completePaths(d, uint32(lid))
 			c.addRoutes(d, 1)
-			c.keepPorts(d, k)
+			c.keepPaths(d, k)
 		}
 	})
 }
