@@ -19,7 +19,9 @@ type judgement struct {
 	Shape *cabling.Shape `json:"shape"`
 	// Bandwidth is measured where that takes little time, or an engine was chosen.
 	Bandwidth *quality.Bisection `json:"bandwidth,omitempty"`
-	SlowLinks *slowLinks         `json:"slow_links,omitempty"` // nil without any
+	// Diversity is measured where Bandwidth is; nil where no port has several LIDs.
+	Diversity *quality.Disjoint `json:"path_diversity,omitempty"`
+	SlowLinks *slowLinks        `json:"slow_links,omitempty"` // nil without any
 	// Choice is there if several engines were tried: none was given, or the tables of the one that was given
 	// are far above the bound of their load.
 	Choice *choice.Choice `json:"choice,omitempty"`
@@ -64,14 +66,17 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 			s.SlowLinks = &slowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: found.Any.Load}
 		}
 	}
+	if c.choice == nil && !choice.Quick(f) {
+		return nil
+	}
+	var err error
+	if s.Diversity, err = quality.Disjointness(ctx, f, r.Routing.Tables, 0); err != nil {
+		return err
+	}
 	if c.choice != nil {
 		s.Bandwidth = c.choice.Find(c.choice.Engine).Bisection
 		return nil
 	}
-	if !choice.Quick(f) {
-		return nil
-	}
-	var err error
 	if s.Bandwidth, err = choice.Bandwidth(ctx, r.Routing); err != nil || s.Bandwidth == nil {
 		return err
 	}
@@ -137,6 +142,10 @@ func (j *judgement) lines() (list [][2]string) {
 	}
 	if q := j.Bandwidth; q != nil {
 		line("bandwidth", "%.1f %% of a crossbar's, the mean of %s", 100*q.Mean, text.CountGrouped(q.Bisections, "random bisection", "random bisections"))
+	}
+	if d := j.Diversity; d != nil {
+		line("diversity", "%d LIDs a port: %.2f disjoint paths, at least %d (%.2f possible); by different switches %.2f, at least %d",
+			d.LIDs, d.Cables.Mean, d.Cables.Min, d.Possible.Mean, d.Switches.Mean, d.Switches.Min)
 	}
 	if j.Choice == nil || j.Choice.Better == "" {
 		return list

@@ -215,10 +215,14 @@ func (c *chains) numberUplinks(t *target, subtree int, numbers []uint8) {
 			numbers[l] = uint8(slot % uplinks)
 			continue
 		}
-		same := min(lids, uplinks)
-		shift := k % same * (uplinks / same)
-		k /= same
-		lids = (lids + same - 1) / same
+		shift, step := 0, 1
+		for _, n := range []int{c.distinctParents[l], uplinks / c.distinctParents[l]} { // other switches first, then other cables
+			same := min(lids, n)
+			shift += k % same * (n / same) * step
+			k /= same
+			lids = (lids + same - 1) / same
+			step *= n
+		}
 		if inOrder {
 			top := c.subtreeIndex[c.height()-1][t.u]
 			slot = (slot + c.offsets[l][top] + c.turns[l] - c.offsets[l][subtree]) % c.turns[l]
