@@ -55,7 +55,10 @@ func (b *balancer) balance(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.rebalance(ctx)
+	if err := b.rebalance(ctx); err != nil {
+		return err
+	}
+	return b.useIdle(ctx)
 }
 
 const (

@@ -252,3 +252,20 @@ func TestSeveralLIDs(t *testing.T) {
 		t.Errorf("bisection bandwidth %.3f with four LIDs a host, %.3f with one", bandwidth[1], bandwidth[0])
 	}
 }
+
+// TestNoIdleChannels: no channel of damaged trees is idle that the tables could use.
+func TestNoIdleChannels(t *testing.T) {
+	tree, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{6}, Hosts: 5, Spines: 3, Parallel: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range short.Of(uint64(200), 50) {
+		f, err := gen.DropLinks(tree, 4, seed)
+		_, _, v := routed(t, f, err)
+		for _, c := range v.Balance.Idle {
+			if c.Reason == verify.IdleUnused {
+				t.Errorf("seed %d: %s port %d is idle", seed, c.Name, c.Port)
+			}
+		}
+	}
+}

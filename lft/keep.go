@@ -19,6 +19,9 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 	if err := b.rebalance(ctx); err != nil {
 		return nil, err
 	}
+	if err := b.useIdle(ctx); err != nil {
+		return nil, err
+	}
 	b.routeAlike()
 	return b.tables, nil
 }
@@ -57,6 +60,9 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, untouched, factor 
 		return b, nil
 	}
 	if err := b.rebalanceTo(ctx, least, times(factor, least)); err != nil {
+		return nil, err
+	}
+	if err := b.useIdle(ctx); err != nil {
 		return nil, err
 	}
 	idle := scratch.countIdle() + int(float64(idleShare*float64(len(b.load))))

@@ -2,6 +2,7 @@ package lft
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -30,6 +31,10 @@ type rebalancer struct {
 	work  int    // channels weighed
 }
 
+func (b *balancer) newRebalancer() *rebalancer {
+	return &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, len(b.hosts)+1)}
+}
+
 // rebalance takes routes off the busiest channels. Each pass has a limit between the
 // greatest load and its known lower bound, and goes through the LIDs with a path that has a
 // channel above it. Switch after switch, the farthest first, it moves the routes on such
@@ -47,7 +52,7 @@ func (b *balancer) rebalanceTo(ctx context.Context, bound, done uint64) error {
 	if !tooHigh() {
 		return ctx.Err()
 	}
-	r := &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, b.fab.NumSwitches()+1)}
+	r := b.newRebalancer()
 	best, bestLoad := b.tables.Clone(), slices.Clone(b.load)
 	low := bound
 	lastPass, lastWork := patience, patienceWork
@@ -70,6 +75,84 @@ func (b *balancer) rebalanceTo(ctx context.Context, bound, done uint64) error {
 	}
 	b.tables, b.load = best, bestLoad
 	return ctx.Err()
+}
+
+// useIdle moves routes to channels that have none, as long as the greatest load stays and no
+// other channel becomes idle.
+func (b *balancer) useIdle(ctx context.Context) error {
+	left := b.countIdle()
+	if left == 0 {
+		return ctx.Err()
+	}
+	r := b.newRebalancer()
+	r.limit = b.greatestLoad()
+	for i := 0; i < len(b.jobs) && left > 0; i++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(b.jobs[i].lids) == 0 {
+			continue
+		}
+		if err := r.set(b, r.list, &b.jobs[i]); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(r.hops.ports, func(c fabric.PortID) bool { return b.load[c] == 0 }) {
+			continue
+		}
+		for _, lid := range b.jobs[i].lids {
+			left -= r.moveToIdle(lid)
+		}
+	}
+	return nil
+}
+
+// moveToIdle moves routes to one LID to paths with idle channels. It returns how many it moves.
+func (r *rebalancer) moveToIdle(lid fabric.LID) (moves int) {
+	h := &r.hops
+	r.readEntries(r.destination, r.tables, lid)
+	idle := r.busy // by index in hops.Switches: some channel of the path is idle
+	idle[len(h.Switches)] = false
+	for i, at := range slices.Backward(r.choice[:len(h.Switches)]) {
+		r.arriving[i] = uint64(r.hosts[h.Switches[i]])
+		idle[i] = r.load[h.ports[at]] == 0 || idle[r.next[at]]
+	}
+	for i := range h.Switches {
+		for at := h.start[i]; r.arriving[i] > 0 && at < h.start[i+1]; at++ {
+			if (r.load[h.ports[at]] == 0 || idle[r.next[at]]) && r.tryMove(i, at, r.arriving[i]) {
+				r.tables.Row(h.Switches[i])[lid] = r.num[h.ports[at]]
+				moves++
+				break
+			}
+		}
+		r.arriving[r.next[r.choice[i]]] += r.arriving[i]
+	}
+	return moves
+}
+
+// tryMove moves the n routes of the i-th switch to a next hop with an idle channel. It returns
+// false and moves nothing if a load would be above the limit, or another channel idle.
+func (r *rebalancer) tryMove(i int, at int32, n uint64) bool {
+	least := func(at int32) uint64 {
+		x := uint64(math.MaxUint64)
+		r.follow(at, func(c fabric.PortID) { x = min(x, r.load[c]) })
+		return x
+	}
+	if least(at) > 0 { // no longer idle
+		return false
+	}
+	r.addPath(r.choice[i], -n)
+	if cost, _ := r.growCost(at, n); cost > 0 {
+		r.addPath(r.choice[i], n)
+		return false
+	}
+	r.addPath(at, n)
+	if least(r.choice[i]) == 0 {
+		r.addPath(at, -n)
+		r.addPath(r.choice[i], n)
+		return false
+	}
+	r.choice[i] = at
+	return true
 }
 
 // moveRoutes goes through all LIDs once. Each pass begins at another one, so that passes that
