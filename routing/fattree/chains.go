@@ -206,13 +206,13 @@ func (c *chains) listTargets() []target {
 // numberUplinks finds, by level below the top, the number of the uplink that switches of a top
 // subtree take to a LID, and puts it into numbers. The LIDs of one port are rotated against
 // each other, so that the k-th LIDs of all ports are as contention-free for each k.
-func (c *chains) numberUplinks(t *target, subtree int, numbers []uint8) {
+func (c *chains) numberUplinks(t *target, subtree int, numbers []uint16) {
 	slot, k, lids := t.i, t.k, t.lids
 	inOrder := c.level[t.u] == 0 && c.subtreeIndex[0][t.u] >= 0
 	for l := range numbers {
 		uplinks := c.uplinks[l]
 		if l < c.level[t.u] {
-			numbers[l] = uint8(slot % uplinks)
+			numbers[l] = uint16(slot % uplinks)
 			continue
 		}
 		shift, step := 0, 1
@@ -227,7 +227,7 @@ func (c *chains) numberUplinks(t *target, subtree int, numbers []uint8) {
 			top := c.subtreeIndex[c.height()-1][t.u]
 			slot = (slot + c.offsets[l][top] + c.turns[l] - c.offsets[l][subtree]) % c.turns[l]
 		}
-		numbers[l] = uint8((slot + shift) % uplinks)
+		numbers[l] = uint16((slot + shift) % uplinks)
 		if inOrder {
 			slot = c.subtreeIndex[l][t.u]*c.oversubscription[l] + slot/c.distinctParents[l]%c.oversubscription[l]
 		}
@@ -256,27 +256,24 @@ func (c *chains) writeEntries(t *lft.Tables) {
 	}
 	par.Each(len(below), func(i int) {
 		levels := c.height()
-		numbers := make([]uint8, len(targets)*levels) // by LID and level
+		numbers := make([]uint16, len(targets)*levels) // by LID and level
 		for k := range targets {
 			c.numberUplinks(&targets[k], i, numbers[k*levels:][:levels])
 		}
 		for _, u := range below[i] {
-			var num [256]fabric.PortNum // by number of the uplink
-			for w := range num {
-				num[w] = fabric.NoPath
-			}
+			row, l := t.Row(c.switches[u]), c.level[u]
+			num := slices.Repeat([]fabric.PortNum{fabric.NoPath}, c.uplinks[l]) // by number of the uplink
 			for w, up := range c.uplinksOf[u] {
 				if up != nil {
 					num[w] = c.f.Num(up.port)
 				}
 			}
-			row, l := t.Row(c.switches[u]), c.level[u]
 			for k := range targets {
 				row[targets[k].lid] = num[numbers[k*levels+l]]
 			}
 		}
 	})
-	numbers := make([]uint8, c.height())
+	numbers := make([]uint16, c.height())
 	var groups [][]uplink
 	for k := range targets {
 		x := &targets[k]

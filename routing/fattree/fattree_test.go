@@ -746,3 +746,43 @@ func BenchmarkRoute(b *testing.B) {
 		}
 	}
 }
+
+// TestManyUplinks: two leaves lead to more switches than a leaf has ports.
+func TestManyUplinks(t *testing.T) {
+	const ups, spines, hosts = 160, 319, 4
+	p, err := gen.NewPlan(2+spines, 2*hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaves := []int{p.Switch(ups+hosts, "leaf"), p.Switch(ups+hosts, "leaf")}
+	for i := range spines {
+		spine := p.Switch(2, "spine")
+		if i < ups {
+			p.Cable(leaves[0], i+1, spine, 1)
+		}
+		if k := i - (spines - ups); k >= 0 {
+			p.Cable(leaves[1], k+1, spine, 2)
+		}
+	}
+	for _, leaf := range leaves {
+		for h := range hosts {
+			p.Cable(p.CA(1, "host"), 1, leaf, ups+h+1)
+		}
+	}
+	f, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = assign(t, f, 0)
+	var roots []fabric.NodeID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if f.Node(s).Description == "spine" {
+			roots = append(roots, s)
+		}
+	}
+	r, err := fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: roots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean(t, r)
+}
