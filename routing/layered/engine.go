@@ -55,21 +55,9 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // It takes O(switches x LIDs) for each layer beside the time of these engines, and the searches
 // for cycles. Tables of opt.Previous stay where keep can.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	if opt.Previous == nil {
-		return e.routeFromScratch(ctx, f, opt)
+	if opt.Previous != nil {
+		return e.keep(ctx, f, opt)
 	}
-	r, why, err := e.keep(ctx, f, opt)
-	if r != nil || err != nil {
-		return r, err
-	}
-	opt.Previous = nil
-	if r, err = e.routeFromScratch(ctx, f, opt); err == nil {
-		r.Notes = append(r.Notes, "routed from scratch: "+why)
-	}
-	return r, err
-}
-
-func (e Engine) routeFromScratch(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	limit := opt.VLs
 	if limit == 0 {
 		limit = DefaultVLs

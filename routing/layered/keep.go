@@ -19,38 +19,48 @@ func (Engine) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
 // keep gives opt.Previous for another fabric. On one lane it is what updn does, as long as paths
 // between hosts are shortest paths. Tables with several lanes stay where all switches have the
 // cables that they had: only hosts came, went or moved, and the greatest load is not greater than
-// from scratch by more than opt.Rebalance. For tables that cannot be kept it says why.
-func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (r *lft.Routing, why string, err error) {
+// from scratch by more than opt.Rebalance. All else is from scratch, and a note says why.
+func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	p := opt.Previous
+	fromScratch := func(why string) (*lft.Routing, error) {
+		opt := opt
+		opt.Previous = nil
+		r, err := e.Route(ctx, f, opt)
+		if err == nil {
+			r.Notes = append(r.Notes, "routed from scratch: "+why)
+		}
+		return r, err
+	}
 	if p.SL2VL == nil && p.PathSLs == nil {
 		if p.Order == nil || len(opt.Roots) > 0 {
-			return nil, "there is no order of the switches to keep", nil
+			return fromScratch("there is no order of the switches to keep")
 		}
-		if r, err = lft.Reroute(ctx, e, f, opt); err != nil || !r.Kept {
-			return r, "", err
+		r, err := lft.Reroute(ctx, e, f, opt)
+		if err != nil || !r.Kept {
+			return r, err
 		}
 		if x := newPaths(newTurns(f), r.Tables); !x.areShortest(ctx) {
-			return nil, "on the lane that there was some paths are longer than a shortest path", ctx.Err()
+			return fromScratch("on the lane that there was some paths are longer than a shortest path")
 		}
 		r.Notes = append(r.Notes, describeLanes(1))
-		return r, "", ctx.Err()
+		return r, ctx.Err()
 	}
 	if p.SL2VL == nil || p.PathSLs == nil || opt.VLs > 0 && p.SL2VL.VLs() > opt.VLs {
-		return nil, "it has other virtual lanes", nil
+		return fromScratch("it has other virtual lanes")
 	}
 	if !sameCables(p.Fabric, f) {
-		return nil, "the cables between switches have changed, and virtual lanes are for all paths together", nil
+		return fromScratch("the cables between switches have changed, and virtual lanes are for all paths together")
 	}
-	if r, err = keepLanes(p, f); err != nil {
-		return nil, "", err
+	r, err := keepLanes(p, f)
+	if err != nil {
+		return nil, err
 	}
-	tooBusy := func(least uint64) bool {
-		return float64(lft.GreatestLoad(f, r.Tables)) > opt.RebalanceFactor()*float64(least)
-	}
+	most := lft.GreatestLoad(f, r.Tables)
+	tooBusy := func(least uint64) bool { return float64(most) > opt.RebalanceFactor()*float64(least) }
 	if tooBusy(max(lft.BoundLoad(f), lft.GreatestLoad(p.Fabric, p.Tables))) {
-		scratch, err := e.routeFromScratch(ctx, f, opt)
+		scratch, err := fromScratch("the greatest load has grown too much")
 		if err != nil || tooBusy(lft.GreatestLoad(f, scratch.Tables)) {
-			return nil, "the greatest load has grown too much", err
+			return scratch, err
 		}
 	}
 	r.Engine, r.Order, r.Kept = e.Name(), p.Order, true
@@ -59,7 +69,7 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (r 
 		last = max(last, slices.Max(r.PathSLs.Row(s)))
 	}
 	r.Notes = []string{describeLanes(int(last) + 1)}
-	return r, "", nil
+	return r, nil
 }
 
 // sameCables says whether two fabrics have the same switches with the same cables between them.

@@ -55,7 +55,6 @@ func newTurns(f *fabric.Fabric) *turns {
 		at[v]++
 		t.turn[c+1] = t.turn[c] + t.first[v+1] - t.first[v]
 	}
-
 	return t
 }
 
