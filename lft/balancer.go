@@ -102,8 +102,9 @@ type balancerJob struct {
 // switchPorts counts the PortIDs of switches, which come before all others.
 func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
 
-// LoadUnits is what a route adds to the load of each channel, by PortID of switches: 64
-// on the fastest link, and more on slower ones, by the ratio of the rates.
+// LoadUnits is what a route adds to the load of each channel between switches, by PortID of
+// switches: 64 on the fastest, and more on slower ones, by the ratio of the rates. It is 64
+// where a rate is not known, and for ports that lead to no other switch.
 func LoadUnits(f *fabric.Fabric) []uint64 {
 	fastest := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -112,11 +113,13 @@ func LoadUnits(f *fabric.Fabric) []uint64 {
 			fastest = max(fastest, f.Link(p).Mbps())
 		}
 	}
-	unit := make([]uint64, switchPorts(f))
-	for p := range unit {
-		unit[p] = capacityUnits
-		if mbps := f.Link(fabric.PortID(p)).Mbps(); mbps > 0 {
-			unit[p] = uint64((capacityUnits*fastest + mbps/2) / mbps)
+	unit := slices.Repeat([]uint64{capacityUnits}, switchPorts(f))
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			if mbps := f.Link(p).Mbps(); mbps > 0 {
+				unit[p] = uint64((capacityUnits*fastest + mbps/2) / mbps)
+			}
 		}
 	}
 	return unit
@@ -377,7 +380,10 @@ func (c *chooser) placeJob(d *destination) {
 func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool) {
 	return func(yield func(from, end int) bool) {
 		for from := 0; from < len(lids); {
-			end := min(from+1<<b.fab.LMC(b.fab.LIDPort(lids[from])), len(lids))
+			port, end := b.fab.LIDPort(lids[from]), from+1
+			for end < len(lids) && b.fab.LIDPort(lids[end]) == port {
+				end++
+			}
 			if !yield(from, end) {
 				return
 			}

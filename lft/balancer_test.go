@@ -105,7 +105,7 @@ func TestMerge(t *testing.T) {
 }
 
 // TestSpreadCapacity: links of different speed between two switches carry load
-// in proportion.
+// in proportion, whatever the speed of hosts.
 func TestSpreadCapacity(t *testing.T) {
 	var b fabric.Builder
 	node := func(typ fabric.NodeType, guid fabric.GUID, ports fabric.PortNum) int {
@@ -124,7 +124,7 @@ func TestSpreadCapacity(t *testing.T) {
 	x, y := node(fabric.Switch, 1, 64), node(fabric.Switch, 2, 64)
 	for i := range fabric.PortNum(hosts) {
 		connect(x, 10+i, node(fabric.CA, 0x100+2*fabric.GUID(i), 1), 1, fabric.XDR)
-		connect(y, 10+i, node(fabric.CA, 0x200+2*fabric.GUID(i), 1), 1, fabric.XDR)
+		connect(y, 10+i, node(fabric.CA, 0x200+2*fabric.GUID(i), 1), 1, fabric.HDR)
 	}
 	connect(x, 1, y, 1, fabric.XDR) // 200 of 500 gigabits a second and lane
 	connect(x, 2, y, 2, fabric.XDR)
@@ -141,6 +141,12 @@ func TestSpreadCapacity(t *testing.T) {
 		}
 		if want := [5]int{0, 16, 16, 4, 4}; lids != want {
 			t.Errorf("switch %d: LIDs by port %v, want %v", s, lids, want)
+		}
+	}
+	units := lft.LoadUnits(f)
+	for _, p := range f.CAPorts() {
+		if got := units[f.Peer(p)]; got != 64 {
+			t.Fatalf("%d load units on the port of a host", got)
 		}
 	}
 }
