@@ -13,8 +13,8 @@
 // count as equal, and of equal engines the first in the list wins, since the structure of its
 // paths is simpler.
 //
-// layered takes the most time. On fabrics of more than a million forwarding entries it is tried only
-// where no load of the others is within a hundredth of a proven bound, and on more than 32
+// layered takes the most time. On fabrics of more than a million forwarding entries it is tried
+// only where no load of the others is within a hundredth of a proven bound, and on more than 32
 // million not at all.
 package choice
 
@@ -46,7 +46,8 @@ const (
 	// equal is the difference of losses that does not count: bisections are a sample, and a
 	// greedy search ends anywhere near its goal.
 	equal = 0.005
-	// near is the part by which a load may be above a bound, and figures of a better engine may be worse.
+	// near is the part by which a load may be above a bound, and figures of a better engine may
+	// be worse.
 	near = 0.01
 	// clear is the part by which a load or a bandwidth is better that deserves a word.
 	clear = 0.05
@@ -151,15 +152,15 @@ func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes in
 	if n <= slowEntries || n > maxEntries {
 		return n > maxEntries, nil
 	}
-	for i := range list {
-		if x := &list[i]; x.runs(lanes) && !x.errors {
-			b, err := bound.Find(ctx, x.Result.Routing.Fabric, bound.Options{Rounds: -1})
-			if err != nil || b.Any != nil && x.Load <= b.Any.Load*(1+near) {
-				return err == nil, err
-			}
-		}
+	good := slices.DeleteFunc(slices.Clone(list), func(x Candidate) bool { return !x.runs(lanes) || x.errors })
+	if len(good) == 0 {
+		return false, nil
 	}
-	return false, nil
+	b, err := bound.Find(ctx, good[0].Result.Routing.Fabric, bound.Options{Rounds: -1})
+	if err != nil || b.Any == nil {
+		return false, err
+	}
+	return slices.ContainsFunc(good, func(x Candidate) bool { return x.Load <= b.Any.Load*(1+near) }), nil
 }
 
 // Advise looks for a clearly better engine than that of r, a routing of f with bandwidth. It
