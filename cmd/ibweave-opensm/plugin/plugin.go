@@ -541,8 +541,9 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 	return r, step, err
 }
 
-// rebalance is for a subnet that has not changed since the tables t: a step of a few blocks towards
-// balanced ones, once that is prepared; nil for none. A panic leaves nothing to go on from, and t in force.
+// rebalance is for a subnet that has not changed since the tables t: a step of a few blocks
+// towards balanced ones, once that is prepared; nil for none. A panic leaves nothing to go on
+// from, and t in force.
 func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables {
 	p.routing.Lock()
 	defer p.routing.Unlock()
@@ -561,7 +562,11 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables 
 		p.stepFailed(t.Engine, err)
 		return nil
 	}
-	if r == nil || verdict(r.Verify) != nil {
+	if r == nil {
+		return nil
+	}
+	if verdict(r.Verify) != nil {
+		p.last = nil // it would go on from tables that are not in force
 		return nil
 	}
 	p.litter = true

@@ -150,8 +150,8 @@ func newHops(f *fabric.Fabric, t *lft.Tables) *hops {
 	return h
 }
 
-// HopRow is a row of OpenSM's lid matrix, for Tables that WantsLIDMatrix: the hops from switch s to switch t by
-// each of the switch's ports, 255 by ports that do not lead there. hops has a
+// HopRow is a row of OpenSM's lid matrix, for Tables that WantsLIDMatrix: the hops from switch s
+// to switch t by each of the switch's ports, 255 by ports that do not lead there. hops has a
 // place for port 0, for the least of them, and one for each of the ports.
 //
 // By any port it is one more than the tables' path from the neighbour there,
