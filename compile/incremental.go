@@ -64,10 +64,11 @@ type Step struct {
 	ByChange bool
 }
 
-// Run is the function Run for f, which comes after the fabrics of the calls before. It
-// is from scratch where the engine is no lft.IncrementalEngine, for multicast and SL-to-VL schemes,
-// where the engine does not keep tables with several lanes, where the change or the drift of the loads is too large, where the tables
-// would have faults, and where keeping tables fails or panics.
+// Run is the function Run for f, which comes after the fabrics of the calls before. It is from
+// scratch where the engine is no lft.IncrementalEngine, for multicast and SL-to-VL schemes,
+// where the engine does not keep tables with several lanes, where the change or the drift of the
+// loads is too large, where the tables would have faults, and where keeping tables fails or
+// panics.
 //
 // The next call needs a state that takes as long to prepare as to route from scratch.
 // Prepare does it in the background, when the caller has time; else the call does, and
@@ -189,10 +190,10 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	}
 }
 
-// Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards tables with
-// no load above opt.Route.Rebalance times that of tables from scratch: at most 64 blocks. What
-// comes of it is proven together with the tables before: packets may meet entries of
-// both in any mixture. The result is nil when there is nothing to do, it is not prepared, or
+// Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards
+// tables with no load above opt.Route.Rebalance times that of tables from scratch: at most 64
+// blocks. What comes of it is proven together with the tables before: packets may meet entries
+// of both in any mixture. The result is nil when there is nothing to do, it is not prepared, or
 // nothing is proven; then all is as it was.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
 	step := Step{Kept: true, ByChange: true}

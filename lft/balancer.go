@@ -424,8 +424,8 @@ func (c *chooser) selectLoad(lid fabric.LID) {
 }
 
 const (
-	// A path has at most 255 channels, so that no load comes near a penalty, nor a sum of penalties for
-	// channels near one for switches.
+	// A path has at most 255 channels, so that no load comes near a penalty, nor a sum of
+	// penalties for channels near one for switches.
 	channelPenalty = 1 << 40
 	switchPenalty  = 1 << 50
 )

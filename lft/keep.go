@@ -26,14 +26,16 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 	return b.tables, nil
 }
 
-// idleShare is what share of the channels may be idle with Prefer beyond those that are with Balance.
+// idleShare is what share of the channels may be idle with Prefer beyond those that are with
+// Balance.
 const idleShare = 1.0 / 256
 
-// Prefer keeps the entries of given tables that are next hops, if that is good enough, else it is
-// Balance. Other entries take the next hop with the least sum of loads on the path. All entries stay if the
-// greatest load is at most untouched times that of Balance. Otherwise it takes only as many routes
-// off the busiest channels as it has to for a greatest load of at most factor times that of Balance; and
-// routes to a LID meet as early as with Balance, by the same factor. The tables are as for Improve.
+// Prefer keeps the entries of given tables that are next hops, if that is good enough, else it
+// is Balance. Other entries take the next hop with the least sum of loads on the path. All
+// entries stay if the greatest load is at most untouched times that of Balance. Otherwise it
+// takes only as many routes off the busiest channels as it has to for a greatest load of at most
+// factor times that of Balance; and routes to a LID meet as early as with Balance, by the same
+// factor. The tables are as for Improve.
 func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, untouched, factor float64, newList func() ListNextHops) (*Tables, error) {
 	b, err := prefer(ctx, newBalancer(f, newList), tables, untouched, factor)
 	if err != nil {
@@ -83,8 +85,8 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, untouched, factor 
 	return b, nil
 }
 
-// countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer there are, the
-// earlier routes to a LID meet.
+// countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer
+// there are, the earlier routes to a LID meet.
 func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	d, c, list := b.newDestination(), b.newChooser(), b.newList()
 	for i := range b.jobs {

@@ -240,9 +240,10 @@ func (r *rebalancer) moveLID(lid fabric.LID) {
 }
 
 // bestMove moves the n routes of the i-th switch to a LID from its choice to the best of its
-// next hops: where the cost grows least, of equal ones that with the fewest other LIDs of the port, then with
-// the least sum of loads, or the first from one on that changes with the pass. Of equal costs, the choice itself stays
-// three times out of four, at random: where nothing is better, the excess moves until it finds room.
+// next hops: where the cost grows least, of equal ones that with the fewest other LIDs of the
+// port, then with the least sum of loads, or the first from one on that changes with the pass.
+// Of equal costs, the choice itself stays three times out of four, at random: where nothing is
+// better, the excess moves until it finds room.
 func (r *rebalancer) bestMove(i int, n uint64, lid fabric.LID) int32 {
 	from, count := r.hops.start[i], int(r.hops.start[i+1]-r.hops.start[i])
 	turn := int(lid) + r.pass

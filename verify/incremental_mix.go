@@ -5,9 +5,9 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// MayMix says whether packets may meet entries of the last tables and of t, for the same fabric, in
-// any mixture, as they do while a subnet manager writes t. Then all dependencies of
-// both, and those from an entry of one to an entry of the other, lead to greater numbers: there is no
+// MayMix says whether packets may meet entries of the last tables and of t, for the same fabric,
+// in any mixture, as they do while a subnet manager writes t. Then all dependencies of both, and
+// those from an entry of one to an entry of the other, lead to greater numbers: there is no
 // credit loop and no forwarding loop. It is false for tables that the checker does not know.
 // O(switches x LIDs).
 func (w *IncrementalChecker) MayMix(t *lft.Tables) bool {

@@ -689,8 +689,8 @@ func TestHostGone(t *testing.T) {
 	}
 }
 
-// TestPrevious: with the tables from before, a host that goes from a damaged tree, and comes back, leaves
-// the entries for all others alone.
+// TestPrevious: with the tables from before, a host that goes from a damaged tree, and comes
+// back, leaves the entries for all others alone.
 func TestPrevious(t *testing.T) {
 	f := assign(t, cut(fatTree(t, 8, 3, 0), rand.New(rand.NewPCG(7, 8)), 9, 1), 0)
 	before := route(t, f, fattree.Engine{})

@@ -10,8 +10,8 @@ import (
 )
 
 // Management paths are the paths to the LIDs of switches and of their aggregation nodes, and
-// those from switches without hosts. They get no layers of their own, but shortest or longer paths in the layers that
-// the hosts need.
+// those from switches without hosts. They get no layers of their own, but shortest or longer
+// paths in the layers that the hosts need.
 
 // listManagementJobs lists the LIDs of switches without hosts. The LIDs of a switch with
 // hosts take the paths of its hosts' LIDs in turn, which lead to the same switch, and their
