@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,23 +25,20 @@ var measured = regexp.MustCompile(`(?m)^(seconds +).*$`)
 var generated = regexp.MustCompile(`(?m)^    ibweave (gen .*)$`)
 
 // program is ibweave, built for all tests.
-var program string
-
-func TestMain(m *testing.M) {
-	var err error
-	if program, err = built.Program("ibweave", "../cmd/ibweave", "-ldflags=-w"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+var program = sync.OnceValue(func() string {
+	file, err := built.Program("ibweave", "../cmd/ibweave", "-ldflags=-w")
+	if err != nil {
+		panic(err)
 	}
-	os.Exit(m.Run())
-}
+	return file
+})
 
 // runShell runs a shell script in a directory, with the program on the PATH.
-func runShell(t *testing.T, program, dir string, args ...string) (output string, status int) {
+func runShell(t *testing.T, dir string, args ...string) (output string, status int) {
 	t.Helper()
 	cmd := exec.Command("sh", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program())+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -72,7 +70,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made, err := exec.Command(program, strings.Fields(string(args[1]))...).Output()
+			made, err := exec.Command(program(), strings.Fields(string(args[1]))...).Output()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +82,7 @@ func TestExamples(t *testing.T) {
 			if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
 				t.Fatal(err)
 			}
-			out, status := runShell(t, program, work, "run.sh")
+			out, status := runShell(t, work, "run.sh")
 			got := measured.ReplaceAllString(out, "${1}vary") + fmt.Sprintf("exit status  %d\n", status)
 			expected := filepath.Join(dir, "expected.txt")
 			if os.Getenv("UPDATE_EXAMPLES") != "" {
@@ -158,7 +156,7 @@ func TestREADME(t *testing.T) {
 				continue
 			}
 			commands++
-			out, _ := runShell(t, program, work, "-c", strings.Replace(command, "go run ./cmd/ibweave", "ibweave", 1))
+			out, _ := runShell(t, work, "-c", strings.Replace(command, "go run ./cmd/ibweave", "ibweave", 1))
 			b.WriteString(line)
 			b.WriteString(out)
 		}

@@ -122,10 +122,10 @@ func TestSlurm(t *testing.T) {
 	if args == nil {
 		t.Fatal("README.md does not say how the fabric was made")
 	}
-	if out, status := runShell(t, program, work, "-c", "mv fabric.ibnetdiscover was && ibweave "+string(args[1])+" 2>/dev/null && cmp was fabric.ibnetdiscover"); status != 0 {
+	if out, status := runShell(t, work, "-c", "mv fabric.ibnetdiscover was && ibweave "+string(args[1])+" 2>/dev/null && cmp was fabric.ibnetdiscover"); status != 0 {
 		t.Errorf("ibweave %s makes another fabric: %s", args[1], out)
 	}
-	out, status := runShell(t, program, work, "submit.sh")
+	out, status := runShell(t, work, "submit.sh")
 	got := out + fmt.Sprintf("exit status  %d\n", status)
 	want, err := os.ReadFile(filepath.Join(dir, "expected.txt"))
 	if err != nil {
@@ -142,7 +142,7 @@ func TestSlurm(t *testing.T) {
 	if shards, _ := filepath.Glob(filepath.Join(work, "shard-*.json")); len(shards) != 4 {
 		t.Errorf("%d shards, want 4", len(shards))
 	}
-	out, _ = runShell(t, program, work, "-c", "ibweave whatif -t fabric.ibnetdiscover -e updn --fail links --depth 2 -o one.json >/dev/null; cmp one.json all.json")
+	out, _ = runShell(t, work, "-c", "ibweave whatif -t fabric.ibnetdiscover -e updn --fail links --depth 2 -o one.json >/dev/null; cmp one.json all.json")
 	if out != "" {
 		t.Error(out)
 	}

@@ -19,10 +19,18 @@ import (
 // keptFor is how long a program stays that no test asks for.
 const keptFor = 24 * time.Hour
 
+// sources lists the folder of a package of this module, and the files that it embeds.
+const sources = `{{with .Module}}{{if .Main}}{{$.Dir}}{{range $.EmbedFiles}}
+{{$.Dir}}/{{.}}{{end}}{{end}}{{end}}`
+
 // Program returns the file, called name, that go build makes of a package with flags. The
 // file is in a folder of its own in the user's cache, which is named after the contents of
 // all packages in the file: it is linked only if one of them has changed. Several processes
 // may ask at once.
+//
+// It opens what the program is made of in this module, so that go test runs a test again, and
+// does not take a kept result, when only the program has changed and not what the test imports.
+// go test sees that in tests and not in TestMain.
 func Program(name, pkg string, flags ...string) (file string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -39,6 +47,17 @@ func build(all, name, pkg string, flags ...string) (file string, err error) {
 	contents, err := runGo("list", append(listed, "-deps", "-export", "-f", "{{.ImportPath}} {{.BuildID}}", pkg)...)
 	if err != nil {
 		return "", err
+	}
+	sources, err := runGo("list", append(listed, "-deps", "-f", sources, pkg)...)
+	if err != nil {
+		return "", err
+	}
+	for name := range strings.Lines(string(sources)) {
+		f, err := os.Open(strings.TrimSpace(name))
+		if err != nil {
+			return "", err
+		}
+		f.Close()
 	}
 	key := sha256.Sum256(fmt.Appendf(contents, "%q %q %q", name, flags, os.Getenv("GOFLAGS")))
 	dir := filepath.Join(all, fmt.Sprintf("%x", key[:12]))
