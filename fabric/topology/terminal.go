@@ -87,7 +87,7 @@ func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
 		if len(lines[i]) < columns || utf8.RuneCount(lines[i]) != columns || !beginsRecord(lines[i]) {
 			continue
 		}
-		if !whole(lines[i]) && continues(lines[i+1]) {
+		if !whole(lines[i], lines[i+1]) && continues(lines[i+1]) {
 			goOn++
 		} else if len(lines[i+1]) > 0 {
 			stop++
@@ -100,7 +100,7 @@ func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
 	for i := 0; i < len(lines); i++ {
 		begin := i
 		out = append(out, lines[i]...)
-		for i+1 < len(lines) && beginsRecord(lines[begin]) && !whole(lines[i]) && continues(lines[i+1]) {
+		for i+1 < len(lines) && beginsRecord(lines[begin]) && !whole(lines[i], lines[i+1]) && continues(lines[i+1]) {
 			missing := columns - utf8.RuneCount(lines[i])
 			if missing > maxTrimmed {
 				break
@@ -131,12 +131,12 @@ func hasOddRow(data []byte) bool {
 	return false
 }
 
-// whole says whether a row ends in a link, 4xNDR, as the lines of ports do: what follows
-// is no rest of it. 4xFDR may be that of 4xFDR10.
-func whole(row []byte) bool {
+// whole says whether a row ends in a link, 4xNDR, as the lines of ports do: the next row is no
+// rest of it, unless it makes 4xFDR10 of 4xFDR.
+func whole(row, next []byte) bool {
 	width, speed, ok := strings.Cut(string(row[bytes.LastIndexByte(row, ' ')+1:]), "x")
 	s, known := fabric.ParseSpeed(speed)
-	return ok && known && s != fabric.FDR && slices.Contains([]string{"1", "2", "4", "8", "12"}, width)
+	return ok && known && (s != fabric.FDR || !bytes.HasPrefix(next, []byte("10"))) && slices.Contains([]string{"1", "2", "4", "8", "12"}, width)
 }
 
 // continues says whether a row may be the rest of a line: it begins as none does.
