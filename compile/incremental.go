@@ -22,7 +22,7 @@ type Incremental struct {
 	prepare func() prepared // nil when there is nothing to prepare
 	ready   chan prepared   // gets what prepare makes; nil when it is not under way
 	// findScratch finds the greatest load of tables from scratch of the fabric at hand, 0 when that
-	// fails; nil when nobody wants to know. scratch gets what it finds; nil when it is not under way.
+	// fails; nil for none. scratch gets what it finds; nil when it is not under way.
 	findScratch func() uint64
 	scratch     chan uint64
 	scratchLoad uint64       // what it got, 0 for nothing

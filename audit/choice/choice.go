@@ -55,7 +55,7 @@ const (
 	// beyond maxEntries never, and up to maxBeside others are tried beside a given engine.
 	slowEntries, maxEntries, maxBeside = 1 << 20, 32 << 20, 4 << 20
 	// samples is how many routes the bisections have, and mostBisections bounds their number:
-	// the mean of so many routes is known to about a tenth of a point.
+	// the mean is then right to about a tenth of a point.
 	samples, mostBisections = 1 << 17, 10000
 )
 
@@ -101,7 +101,7 @@ func (c *Choice) Find(engine string) *Candidate {
 }
 
 // Choose picks an engine. The result of the compilation is without multicast groups, which
-// opt is not asked for. Errors: those of compile.Run but for lft.DomainErrors.
+// opt is not asked for. Errors: those of compile.Run except lft.DomainErrors.
 func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice, *compile.Result, error) {
 	list, err := tryAll(ctx, f, opt, "")
 	if err != nil {

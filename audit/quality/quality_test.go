@@ -340,7 +340,7 @@ func TestCrossbar(t *testing.T) {
 // direction, and in 8 both stay on their switch. So the mean is 5/6.
 //
 // Of the 24 permutations 4 have both hosts of each switch send across: load 2, bandwidth 1/2.
-// 4 have nobody send across, and 16 one in each direction. The mean bandwidth is 11/12. The
+// 4 have no host send across, and 16 one in each direction. The mean bandwidth is 11/12. The
 // shift by two has all four send across.
 func TestTwoSwitches(t *testing.T) {
 	p, err := gen.NewPlan(2, 4)
