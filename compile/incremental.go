@@ -192,7 +192,7 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 
 // Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards
 // tables with no load above opt.Route.Rebalance times that of tables from scratch: at most 64
-// blocks. What comes of it is proven together with the tables before: packets may meet entries
+// blocks. Each step is proven together with the tables before: packets may meet entries
 // of both in any mixture. The result is nil when there is nothing to do, it is not prepared, or
 // nothing is proven; then all is as it was.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {

@@ -137,7 +137,7 @@ func (w *walker) shuffle(list []fabric.PortID, source rand.Source) []fabric.Port
 	return w.shuffled
 }
 
-// try has each sender send to its receiver, all at the same time, and nobody to himself or to
+// try has each sender send to its receiver, all at the same time. No port sends to itself or to
 // NoPort. Each port sends once at most, and receives once at most, so that host cables are
 // never shared.
 func (w *walker) try() (t trial) {

@@ -248,10 +248,10 @@ func TestManySweeps(t *testing.T) {
 		t.Error(err)
 	}
 	log := readFile(t, filepath.Join(s.dir, "ibweave.log"))
-	anew := strings.Count(string(log), "routed") - strings.Count(string(log), `"route": "0s"`)
+	scratch := strings.Count(string(log), "routed") - strings.Count(string(log), `"route": "0s"`)
 	quarter := len(rss) / 4
 	early, late := slices.Max(rss[quarter:2*quarter]), slices.Max(rss[3*quarter:])
-	t.Logf("%d heavy sweeps, %d routings, %d of them from scratch; OpenSM has %d KiB in the second quarter and %d KiB in the last", sweeps, routed, anew, early, late)
+	t.Logf("%d heavy sweeps, %d routings, %d of them from scratch; OpenSM has %d KiB in the second quarter and %d KiB in the last", sweeps, routed, scratch, early, late)
 	// One step of some MiB is no leak: the kernel makes huge pages of small ones at any time.
 	step := 0
 	for i := quarter + 1; i < len(rss); i++ {
@@ -260,8 +260,8 @@ func TestManySweeps(t *testing.T) {
 	if late-step > early+maxDrift {
 		t.Errorf("OpenSM grows: %v KiB", rss)
 	}
-	if anew < sweeps/2 {
-		t.Errorf("routed from scratch %d times, want %d", anew, sweeps/2)
+	if scratch < sweeps/2 {
+		t.Errorf("routed from scratch %d times, want %d", scratch, sweeps/2)
 	}
 }
 
