@@ -1,0 +1,198 @@
+// Package adaptive holds what adaptive switches may do with a packet: instead of one output
+// port, a forwarding table has a set of them for each LID. It makes no promise to other
+// modules.
+//
+// A switch has up to some 8 private LFTs (PLFT). An entry of a PLFT has a static port, a state
+// and a group of output ports. The service level of a packet and its input port select the
+// PLFT. A routing with one port everywhere is the special case in which all entries are
+// Static.
+package adaptive
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// State says what a switch does with a packet to a LID.
+type State uint8
+
+const (
+	Static State = iota // the packet leaves by the static port
+	Free                // by the static port or any port of the group, chosen for each packet
+	HBF                 // by the static port or the port of the group that a hash of the flow gives
+)
+
+var stateNames = [...]string{Static: "Static", Free: "Free", HBF: "HBF"}
+
+// String is the state as ibdiagnet writes it.
+func (s State) String() string { return stateNames[s] }
+
+// ParseState reads what String writes.
+func ParseState(s string) (State, bool) {
+	i := slices.Index(stateNames[:], s)
+	return State(max(i, 0)), i >= 0
+}
+
+// PortSet is a set of a switch's ports, 0 to 255.
+type PortSet [4]uint64
+
+// Add puts a port into the set.
+func (s *PortSet) Add(p fabric.PortNum) { s[p>>6] |= 1 << (p & 63) }
+
+// Has says whether a port is in the set.
+func (s *PortSet) Has(p fabric.PortNum) bool { return s[p>>6]>>(p&63)&1 != 0 }
+
+// Len counts the ports.
+func (s *PortSet) Len() int {
+	return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) + bits.OnesCount64(s[2]) + bits.OnesCount64(s[3])
+}
+
+// Union adds the ports of another set.
+func (s *PortSet) Union(t PortSet) {
+	for i := range s {
+		s[i] |= t[i]
+	}
+}
+
+// Each visits the ports in ascending order.
+func (s *PortSet) Each(visit func(fabric.PortNum)) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			visit(fabric.PortNum(i*64 + bits.TrailingZeros64(word)))
+		}
+	}
+}
+
+// Subgroup is a row of a switch's group table.
+type Subgroup struct {
+	Number int
+	WHBF   int // as the file has it; 0 where it says nothing
+	Ports  PortSet
+}
+
+// Group is a group of a switch's group table: the ports of all its subgroups.
+type Group struct {
+	Number    int
+	Subgroups []Subgroup
+}
+
+// Ports is the union of the subgroups' ports.
+func (g *Group) Ports() (s PortSet) {
+	for i := range g.Subgroups {
+		s.Union(g.Subgroups[i].Ports)
+	}
+	return s
+}
+
+// MaxGroups is the greatest number of groups in the group table of a switch.
+const MaxGroups = 1<<stateShift - 1
+
+// An entry has the state above the index of its group in the switch's group table.
+const (
+	stateShift = 14
+	groupMask  = 1<<stateShift - 1
+	noGroup    = groupMask
+)
+
+// Tables is the adaptive routing of all switches.
+type Tables struct {
+	// Groups is the group table of each switch, by NodeID; nil for a switch without one.
+	Groups [][]Group
+	// PLFTs is the private LFTs by their number.
+	PLFTs []*PLFT
+	// Select says which PLFT a packet takes; nil if that is not known, which matters where
+	// there is more than one.
+	Select *Selector
+}
+
+// PLFT is the private LFT of one number on all switches. A switch without the PLFT has
+// NoPath everywhere.
+type PLFT struct {
+	Ports  *lft.Tables // the static ports
+	stride int
+	choice []uint16
+}
+
+// NewPLFT makes a PLFT in which all entries are Static and have no group. It keeps ports.
+func NewPLFT(ports *lft.Tables) *PLFT {
+	stride := int(ports.MaxLID()) + 1
+	p := &PLFT{Ports: ports, stride: stride, choice: make([]uint16, ports.Switches()*stride)}
+	for i := range p.choice {
+		p.choice[i] = noGroup
+	}
+	return p
+}
+
+// Set sets the state of an entry and its group, an index in the switch's group table or -1
+// for none.
+func (p *PLFT) Set(s fabric.NodeID, lid fabric.LID, state State, group int) {
+	if group < -1 || group >= MaxGroups {
+		panic(fmt.Sprintf("group %d of switch %d: want -1 to %d", group, s, MaxGroups-1))
+	}
+	p.choice[int(s)*p.stride+int(lid)] = uint16(state)<<stateShift | uint16(group)&groupMask
+}
+
+// At is the state of an entry and its group, -1 for none.
+func (p *PLFT) At(s fabric.NodeID, lid fabric.LID) (state State, group int) {
+	e := p.choice[int(s)*p.stride+int(lid)]
+	if group = int(e & groupMask); group == noGroup {
+		group = -1
+	}
+	return State(e >> stateShift), group
+}
+
+// Row is the entries of a switch by LID, MaxLID+1 of them. Equal entries have the same state
+// and group.
+func (p *PLFT) Row(s fabric.NodeID) []uint16 {
+	return p.choice[int(s)*p.stride : int(s+1)*p.stride]
+}
+
+// Choices is the set of ports by which a packet may leave: the static port, and unless the
+// entry is Static the ports of its group. It is empty where there is no path.
+func (t *Tables) Choices(plft int, s fabric.NodeID, lid fabric.LID) (ports PortSet) {
+	p := t.PLFTs[plft]
+	if state, group := p.At(s, lid); state != Static && group >= 0 {
+		ports = t.Groups[s][group].Ports()
+	}
+	if static := p.Ports.Row(s)[lid]; static != fabric.NoPath {
+		ports.Add(static)
+	}
+	return ports
+}
+
+// Selector says which PLFT a packet takes, by switch, input port and SL. Port 0 is the
+// switch's own packets.
+type Selector struct {
+	start []int32 // by switch: its first row
+	rows  [][lft.NumSLs]uint8
+}
+
+// NewSelector makes a selector by which all packets take PLFT 0.
+func NewSelector(f *fabric.Fabric) *Selector {
+	x := &Selector{start: make([]int32, 0, f.NumSwitches()+1)}
+	n := int32(0)
+	for _, s := range f.Switches() {
+		x.start = append(x.start, n)
+		n += int32(f.Node(s).NumPorts) + 1
+	}
+	x.start = append(x.start, n)
+	x.rows = make([][lft.NumSLs]uint8, n)
+	return x
+}
+
+// Row is the number of the PLFT by SL, for packets that come in by a port.
+func (x *Selector) Row(s fabric.NodeID, in fabric.PortNum) *[lft.NumSLs]uint8 {
+	return &x.rows[x.start[s]+int32(in)]
+}
+
+// PLFT is the number of the PLFT for a packet. A nil selector gives 0.
+func (x *Selector) PLFT(s fabric.NodeID, in fabric.PortNum, sl fabric.SL) int {
+	if x == nil {
+		return 0
+	}
+	return int(x.Row(s, in)[sl])
+}
