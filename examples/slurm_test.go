@@ -2,16 +2,24 @@ package examples
 
 import (
 	"bytes"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // slurmConfig is a Slurm of one node, which takes all jobs of the array at once. Its ports
@@ -40,25 +48,38 @@ SlurmdLogFile=%[3]s/slurmd.log
 ReturnToService=2
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
-NodeName=%[1]s NodeAddr=127.0.0.1 CPUs=%[6]d State=UNKNOWN
+NodeName=%[6]s
 PartitionName=all OverSubscribe=FORCE:4 Nodes=ALL Default=YES State=UP MaxTime=INFINITE
 `
 
-// startSlurm starts the real slurmctld and slurmd, and ends them with the test.
-func startSlurm(t *testing.T) {
+// hostName is the name of this machine.
+func hostName(t *testing.T) string {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// startSlurm starts the real slurmctld, which knows the nodes of a NodeName line, and other
+// daemons. They end with the test. topology is a topology.conf, or empty.
+func startSlurm(t *testing.T, nodes, topology string, daemons ...[]string) {
 	t.Helper()
 	dir := t.TempDir()
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
 	port := 20000 + 2*(os.Getpid()%10000)
 	config := filepath.Join(dir, "slurm.conf")
-	text := fmt.Sprintf(slurmConfig, host, me.Username, dir, port, port+1, runtime.NumCPU())
+	text := fmt.Sprintf(slurmConfig, hostName(t), me.Username, dir, port, port+1, nodes)
+	if topology != "" {
+		text += "TopologyPlugin=topology/tree\n"
+		if err := os.WriteFile(filepath.Join(dir, "topology.conf"), []byte(topology), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.WriteFile(config, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +90,7 @@ func startSlurm(t *testing.T) {
 	}
 	t.Setenv("SLURM_CONF", config)
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin")
-	for _, args := range [][]string{{"slurmctld", "-c", "-D"}, {"slurmd", "-D", "-N", host}} {
+	for _, args := range append([][]string{{"slurmctld", "-c", "-D"}}, daemons...) {
 		var said bytes.Buffer
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Stdout, cmd.Stderr = &said, &said
@@ -91,16 +112,18 @@ func startSlurm(t *testing.T) {
 			}
 		})
 	}
+}
+
+// awaitSlurm waits until a command prints what it should.
+func awaitSlurm(t *testing.T, done func(out string) bool, args ...string) string {
+	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		out, _ := exec.Command("sinfo", "--noheader", "--format", "%T").CombinedOutput()
-		if string(bytes.TrimSpace(out)) == "idle" {
-			// slurmctld looks for jobs every two seconds, and did so just now; sbatch --wait
-			// looks for their end after 2 and after 10 seconds.
-			time.Sleep(time.Second)
-			return
+		out, _ := exec.Command(args[0], args[1:]...).CombinedOutput()
+		if done(string(out)) {
+			return string(out)
 		}
 		if time.Now().After(end) {
-			t.Fatalf("no node is ready: %s", out)
+			t.Fatalf("%s prints %s", args, out)
 		}
 	}
 }
@@ -108,7 +131,12 @@ func startSlurm(t *testing.T) {
 // TestSlurm runs the job array of whatif-slurm in a Slurm of its own: the shards
 // together are what one run without shards writes.
 func TestSlurm(t *testing.T) {
-	startSlurm(t)
+	host := hostName(t)
+	startSlurm(t, fmt.Sprintf("%s NodeAddr=127.0.0.1 CPUs=%d State=UNKNOWN", host, runtime.NumCPU()), "", []string{"slurmd", "-D", "-N", host})
+	awaitSlurm(t, func(out string) bool { return strings.TrimSpace(out) == "idle" }, "sinfo", "--noheader", "--format", "%T")
+	// slurmctld looks for jobs every two seconds, and did so just now; sbatch --wait looks for
+	// their end after 2 and after 10 seconds.
+	time.Sleep(time.Second)
 	const dir = "whatif-slurm"
 	work := t.TempDir()
 	if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
@@ -145,5 +173,85 @@ func TestSlurm(t *testing.T) {
 	out, _ = runShell(t, work, "-c", "ibweave whatif -t fabric.ibnetdiscover -e updn --fail links --depth 2 -o one.json >/dev/null; cmp one.json all.json")
 	if out != "" {
 		t.Error(out)
+	}
+}
+
+// slurmTopology takes a capture for TestSlurmTopology in place of the made fabrics.
+var slurmTopology = flag.String("slurm-topology", "", "`FILE` to test ibweave slurm with")
+
+// TestSlurmTopology gives the real slurmctld the files that ibweave slurm writes. It shows the
+// same groups with the same hosts, and no other.
+func TestSlurmTopology(t *testing.T) {
+	kinds := map[string]string{
+		"rails":    "tree --leaves 3 --rails 2 --hosts 6 --spines 2 --parallel 3 --ports 24 --names site --aggregation-nodes",
+		"pods":     "tree --pods 3 --leaves 3,2,4 --hosts 12 --spines 4 --cores 4 --names site --service-hosts 2 --fill 70",
+		"director": "director --pods 3 --leaves 4 --line-chips 2 --spine-chips 2 --names mixed",
+	}
+	for _, name := range short.Keys(kinds, "pods") {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			make := "ibweave gen " + kinds[name] + " > fabric.txt"
+			if *slurmTopology != "" {
+				make = "ln -s " + *slurmTopology + " fabric.txt"
+			}
+			if out, status := runShell(t, dir, "-c", make+" && ibweave slurm -t fabric.txt -o topology.conf 2>&1 && ibweave slurm -t fabric.txt --format json -o topology.json 2>&1"); status != 0 {
+				t.Fatal(out)
+			}
+			checkSlurmTopology(t, dir)
+		})
+	}
+}
+
+// checkSlurmTopology compares what Slurm makes of topology.conf with topology.json.
+func checkSlurmTopology(t *testing.T, dir string) {
+	t.Helper()
+	type group struct {
+		Name            string
+		Level           int
+		Hosts, Children []string
+	}
+	var doc struct{ Groups []group }
+	data, err := os.ReadFile(filepath.Join(dir, "topology.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &doc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, err := os.ReadFile(filepath.Join(dir, "topology.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]group)
+	var nodes []string
+	for _, g := range doc.Groups {
+		slices.Sort(g.Hosts)
+		slices.Sort(g.Children)
+		want[g.Name] = g
+		nodes = append(nodes, g.Hosts...)
+	}
+	startSlurm(t, strings.Join(nodes, ",")+" NodeAddr=127.0.0.1 State=UNKNOWN", string(conf))
+	out := awaitSlurm(t, func(out string) bool { return strings.Contains(out, "SwitchName=") }, "scontrol", "--oneliner", "show", "topology")
+	expand := func(list string) []string {
+		if list == "" {
+			return []string{}
+		}
+		names, err := exec.Command("scontrol", "show", "hostnames", list).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(slices.Values(strings.Fields(string(names))))
+	}
+	got := make(map[string]group)
+	for _, m := range regexp.MustCompile(`SwitchName=(\S+) Level=(\d+) LinkSpeed=1(?: Nodes=(\S+))?(?: Switches=(\S+))?`).FindAllStringSubmatch(out, -1) {
+		level, _ := strconv.Atoi(m[2])
+		g := group{m[1], level, expand(m[3]), expand(m[4])}
+		if level > 0 {
+			g.Hosts = []string{} // all below it
+		}
+		got[g.Name] = g
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("Slurm shows another topology (-want +got):\n%s\n%s", d, conf)
 	}
 }

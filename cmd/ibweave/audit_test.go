@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -249,5 +250,21 @@ func TestExplain(t *testing.T) {
 		if text := out.String(); !strings.HasPrefix(text, r.Name+" ("+r.Severity.String()+"): "+r.Summary) || len(r.Explain) < 50 || !strings.Contains(text, r.Explain[:50]) {
 			t.Errorf("--explain %s:\n%s", r.Name, text)
 		}
+	}
+}
+
+// The groups of slurm are what docs/slurm.schema.json says.
+func TestSlurmSchema(t *testing.T) {
+	s := schema(t, "../../docs/slurm.schema.json")
+	out, err := exec.Command(program, "slurm", "-t", "../../examples/slurm-topology/fabric.ibnetdiscover", "--format", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
+	if err == nil {
+		err = s.Validate(doc)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -118,6 +118,10 @@ var scopes = map[string][]scope{
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 	},
+	"slurm": {
+		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},
+		{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true},
+	},
 	"plan": {{flags: "format lenient kinds node-name-map output"}},
 	"pull": {{flags: asking + " max-mlid no-path-sl node-name-map output"}},
 	"rehearse": {

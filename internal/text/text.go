@@ -3,6 +3,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -52,4 +53,34 @@ func Few(words []string, most int) string {
 		return strings.Join(words, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
+}
+
+// Natural compares names as people do: numbers in them by value.
+func Natural(a, b string) int {
+	for a != "" && b != "" {
+		x, restA := digits(a)
+		y, restB := digits(b)
+		if x != "" && y != "" {
+			x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+			if c := cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)); c != 0 {
+				return c
+			}
+			a, b = restA, restB
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits splits off the number that s begins with.
+func digits(s string) (number, rest string) {
+	i := 0
+	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
+		i++
+	}
+	return s[:i], s[i:]
 }

@@ -26,3 +26,18 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestNatural(t *testing.T) {
+	names := []string{"", "a", "leaf 2", "leaf 10", "leaf 10 pod 3", "leaf 10 pod 20", "spine 1"}
+	for i, a := range names {
+		for k, b := range names {
+			got := Natural(a, b)
+			if want := i - k; got < 0 != (want < 0) || got > 0 != (want > 0) {
+				t.Errorf("Natural(%q, %q) = %d", a, b, got)
+			}
+		}
+	}
+	if Natural("leaf 02", "leaf 2") != 0 {
+		t.Error("leading zeros count")
+	}
+}

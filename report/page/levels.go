@@ -3,11 +3,11 @@ package page
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // distances gives each switch a level where the fabric has none: what package levels finds
@@ -123,7 +123,7 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	r.rows = slices.DeleteFunc(r.rows, func(row []fabric.NodeID) bool { return len(row) == 0 })
 	for _, row := range r.rows {
 		slices.SortFunc(row, func(a, b fabric.NodeID) int {
-			return cmp.Or(natural(f.Name(a).Text, f.Name(b).Text), cmp.Compare(a, b))
+			return cmp.Or(text.Natural(f.Name(a).Text, f.Name(b).Text), cmp.Compare(a, b))
 		})
 	}
 	r.pods(edges)
@@ -327,34 +327,4 @@ func (r *rows) crossings() int64 {
 		}
 	}
 	return total
-}
-
-// natural compares names as people do: numbers in them by value.
-func natural(a, b string) int {
-	for a != "" && b != "" {
-		x, restA := digits(a)
-		y, restB := digits(b)
-		if x != "" && y != "" {
-			x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
-			if c := cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)); c != 0 {
-				return c
-			}
-			a, b = restA, restB
-			continue
-		}
-		if a[0] != b[0] {
-			return cmp.Compare(a[0], b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// digits splits off the number that s begins with.
-func digits(s string) (number, rest string) {
-	i := 0
-	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
-		i++
-	}
-	return s[:i], s[i:]
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"io"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/report/scheduler"
+)
+
+// slurmOptions is what slurm is asked to do.
+type slurmOptions struct {
+	topology  string
+	lenient   bool
+	format    string
+	output    string
+	host      string
+	switches  string
+	blockSize int
+}
+
+// slurmCommand writes the topology of a scheduler.
+func (a *app) slurmCommand() *cobra.Command {
+	var o slurmOptions
+	cmd := &cobra.Command{
+		Use:   "slurm -t TOPOLOGY",
+		Short: "write Slurm's topology files from a fabric",
+		Long: `Write which hosts are on which leaf and how leaves are joined, for a scheduler that
+places jobs. --format conf is topology.conf of Slurm's topology/tree, yaml is
+topology.yaml of Slurm 25.05 with a tree and a block topology, json has the same facts
+for other schedulers.
+
+The switches of Slurm are groups: each leaf, and for each level above the leaves what
+its cables join (pod1, pod2, .. top). The leaves of a host with several ports, its
+rails, are one group, called after the first of them. Storage, gateways, routers and
+aggregation nodes are left out, as are adapters without the name of a host: --kinds and
+--host-regexp say otherwise. Comments say what was left out.
+
+A block is a leaf with at least --block-size hosts.`,
+		Example: `  ibweave slurm -t fabric.txt -o /etc/slurm/topology.conf
+  ibweave slurm -t /var/tmp/ibdiagnet2 --format yaml --block-size 16 -o topology.yaml
+  ibweave slurm -t fabric.txt --host-regexp '^(\S+)-ib\d' --switch-names numbers`,
+		Args: a.noArgs,
+		RunE: func(*cobra.Command, []string) error { return a.slurm(&o) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVar(&o.format, "format", "conf", "conf, yaml or json")
+	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
+	flags.StringVar(&o.host, "host-regexp", scheduler.DefaultHost, "`REGEXP` that finds the name of a host in the description of its adapter: the first group")
+	flags.StringVar(&o.switches, "switch-names", "fabric", "leaves have the names of their switches in the fabric, or `numbers`: leaf1, leaf2")
+	flags.IntVar(&o.blockSize, "block-size", 0, "a block has `N` hosts at least; by default as many as the smallest leaf")
+	lenientFlag(flags, &o.lenient)
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	a.require(cmd, "topology")
+	return cmd
+}
+
+// slurm reads a fabric and writes its groups.
+func (a *app) slurm(o *slurmOptions) error {
+	var write func(w io.Writer, t *scheduler.Topology) error
+	switch o.format {
+	case "conf":
+		write = func(w io.Writer, t *scheduler.Topology) error { return t.WriteConf(w) }
+	case "yaml":
+		write = func(w io.Writer, t *scheduler.Topology) error { return t.WriteYAML(w, o.blockSize) }
+	case "json":
+		write = func(w io.Writer, t *scheduler.Topology) error {
+			return report.JSON(w, newSchedulerDocument(t, o.blockSize))
+		}
+	default:
+		return usagef("--format %q: want conf, yaml or json", o.format)
+	}
+	opt := scheduler.Options{Numbered: o.switches == "numbers"}
+	if o.switches != "fabric" && !opt.Numbered {
+		return usagef("--switch-names %q: want fabric or numbers", o.switches)
+	}
+	if o.blockSize < 0 {
+		return usagef("--block-size %d: want a number of hosts, 1 or more", o.blockSize)
+	}
+	var err error
+	if opt.Host, err = regexp.Compile(o.host); err != nil {
+		return usagef("--host-regexp: %w", err)
+	}
+	f, err := a.readTopology(o.topology, o.lenient)
+	if err != nil {
+		return err
+	}
+	t, err := scheduler.Of(f, opt)
+	if err != nil {
+		return inputf("%s: %w; want descriptions like \"n001 HCA-1\", a --host-regexp, or a --node-name-map", o.topology, err)
+	}
+	if o.blockSize == 0 {
+		o.blockSize = t.SmallestLeaf()
+	}
+	if blocks, _ := t.Blocks(o.blockSize); len(blocks) == 0 && o.format != "conf" {
+		return usagef("--block-size %d: no leaf has so many hosts", o.blockSize)
+	}
+	return a.writeComplete(o.output, func(w io.Writer) error { return write(w, t) })
+}
+
+// schedulerDocument is the JSON form.
+type schedulerDocument struct {
+	*scheduler.Topology
+	BlockSize int      `json:"block_size"`
+	Blocks    []string `json:"blocks"`   // names of leaves
+	NoBlock   []string `json:"no_block"` // names of leaves with too few hosts
+}
+
+func newSchedulerDocument(t *scheduler.Topology, size int) *schedulerDocument {
+	names := func(groups []scheduler.Group) []string {
+		list := []string{}
+		for i := range groups {
+			list = append(list, groups[i].Name)
+		}
+		return list
+	}
+	blocks, tooFew := t.Blocks(size)
+	return &schedulerDocument{t, size, names(blocks), names(tooFew)}
+}

@@ -1,0 +1,3 @@
+ibweave slurm -t fabric.ibnetdiscover
+echo
+ibweave slurm -t fabric.ibnetdiscover --format yaml --switch-names numbers

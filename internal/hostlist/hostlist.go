@@ -1,0 +1,104 @@
+// Package hostlist writes names of hosts as Slurm, pdsh and ClusterShell do, with runs of
+// numbers in brackets: n[001-018,020]. It makes no promise to other modules.
+package hostlist
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// maxDigits bounds the numbers that brackets fold. Longer ones stay names.
+const maxDigits = 9
+
+// numbered is a name that ends in a number.
+type numbered struct {
+	prefix string
+	width  int // of a number with leading zeros, else 0
+	number int
+}
+
+// Fold writes names as one list, without repetitions and in natural order. Numbers fold only
+// at the end of a name, where every tool understands brackets.
+func Fold(names []string) string {
+	padded := make(map[numbered]bool) // prefixes and widths of numbers with leading zeros
+	list := make([]numbered, len(names))
+	for i, name := range names {
+		n := split(name)
+		if list[i] = n; n.width > 0 {
+			padded[numbered{n.prefix, n.width, 0}] = true
+		}
+	}
+	for i, name := range names {
+		n := &list[i]
+		if width := len(name) - len(n.prefix); n.width == 0 && padded[numbered{n.prefix, width, 0}] {
+			n.width = width
+		}
+	}
+	slices.SortFunc(list, func(a, b numbered) int {
+		return cmp.Or(text.Natural(a.prefix, b.prefix), strings.Compare(a.prefix, b.prefix), cmp.Compare(a.width, b.width), cmp.Compare(a.number, b.number))
+	})
+	list = slices.Compact(list)
+	var parts []string
+	for len(list) > 0 {
+		k := 1
+		for k < len(list) && list[k].prefix == list[0].prefix && list[k].width == list[0].width {
+			k++
+		}
+		parts = append(parts, fold(list[:k]))
+		list = list[k:]
+	}
+	return strings.Join(parts, ",")
+}
+
+// split splits the number at the end off a name. Without one, the number is -1.
+func split(name string) numbered {
+	i := len(name)
+	for i > 0 && '0' <= name[i-1] && name[i-1] <= '9' {
+		i--
+	}
+	digits := name[i:]
+	if digits == "" || len(digits) > maxDigits {
+		return numbered{name, 0, -1}
+	}
+	n := numbered{prefix: name[:i]}
+	if len(digits) > 1 && digits[0] == '0' {
+		n.width = len(digits)
+	}
+	for _, d := range digits {
+		n.number = 10*n.number + int(d-'0')
+	}
+	return n
+}
+
+// fold writes names that have prefix and width in common, by ascending numbers.
+func fold(list []numbered) string {
+	prefix, width := list[0].prefix, list[0].width
+	if list[0].number < 0 {
+		rest := list[1:] // the same text with numbers behind it
+		if len(rest) == 0 {
+			return prefix
+		}
+		return prefix + "," + fold(rest)
+	}
+	var runs []string
+	for i := 0; i < len(list); {
+		k := i + 1
+		for k < len(list) && list[k].number == list[k-1].number+1 {
+			k++
+		}
+		run := fmt.Sprintf("%0*d", width, list[i].number)
+		if k > i+1 {
+			run += fmt.Sprintf("-%0*d", width, list[k-1].number)
+		}
+		runs = append(runs, run)
+		i = k
+	}
+	if len(list) == 1 {
+		return prefix + runs[0]
+	}
+	return prefix + "[" + strings.Join(runs, ",") + "]"
+}

@@ -1,0 +1,35 @@
+package hostlist_test
+
+import (
+	"testing"
+
+	"github.com/ibweave/ibweave/internal/hostlist"
+)
+
+// TestFold has names as sites use them. The tests of ibweave slurm ask Slurm itself what
+// such a list means.
+func TestFold(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		names []string
+	}{
+		{"", nil},
+		{"login", []string{"login"}},
+		{"n1", []string{"n1", "n1"}},
+		{"n[1-3,5]", []string{"n5", "n3", "n2", "n1"}},
+		{"n[8-11]", []string{"n11", "n10", "n9", "n8"}},
+		{"n[08-11]", []string{"n11", "n10", "n09", "n08"}},
+		{"n[099-100]", []string{"n100", "n099"}},
+		{"n[8-9],n[08-09]", []string{"n08", "n09", "n8", "n9"}},
+		{"a-01-c[1-2],a-02-c1", []string{"a-02-c1", "a-01-c2", "a-01-c1"}},
+		{"0c42a103009d62fe", []string{"0c42a103009d62fe"}},
+		{"n1234567890,n1234567891", []string{"n1234567890", "n1234567891"}},
+		{"[1-2]", []string{"1", "2"}},
+		{"n,n[1-2]", []string{"n2", "n", "n1"}},
+		{"n0,n[00-01]", []string{"n0", "n00", "n01"}},
+	} {
+		if got := hostlist.Fold(c.names); got != c.want {
+			t.Errorf("%q: %s, want %s", c.names, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,387 @@
+// Package scheduler says what a job scheduler needs to know of a fabric: which hosts hang on
+// the same leaf, which leaves are in the same part of the tree. It writes that as Slurm's
+// topology files. It makes no promise to other modules.
+//
+// A scheduler wants a tree of groups of hosts; a fabric has many spines above each leaf. So a
+// group above the leaves stands for all switches up to a level that cables join: a pod, then
+// the whole fabric. A host with several ports hangs on several leaves, its rails, and those
+// are one leaf to the scheduler.
+package scheduler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// DefaultHost finds the name of a host in the description of its adapter: the first word, and
+// nothing or the name of the adapter behind it, "n001 HCA-1", "n001 mlx5_0", "n001 ibp85s0f0".
+const DefaultHost = `^(\S+)(?:\s+(?:HCA-\d+|(?:mlx|mthca|hfi|qib|ib|bnxt|irdma|i40iw|cxgb)\w*))?\s*$`
+
+// Options says how hosts and groups are named.
+type Options struct {
+	// Host finds the name of a host in the description of its adapter: its first group, or
+	// without groups the whole match. Nil is DefaultHost.
+	Host *regexp.Regexp
+	// Numbered gives leaves the names leaf1, leaf2 and so on instead of those of their
+	// switches.
+	Numbered bool
+}
+
+// Topology is a forest of groups of hosts.
+type Topology struct {
+	// Groups is the leaves in the natural order of their hosts, then the groups above them,
+	// level by level. There is no group with one child alone.
+	Groups  []Group   `json:"groups"`
+	LeftOut []LeftOut `json:"left_out"`
+	Hosts   int       `json:"hosts"`
+}
+
+// Group is a leaf, or what is joined by switches up to a level.
+type Group struct {
+	Name  string `json:"name"`
+	Level int    `json:"level"` // 0 is a leaf
+	// Switches is the switches of a leaf that its hosts are cabled to: several for rails. It
+	// is empty for other groups.
+	Switches []fabric.GUID `json:"switches"`
+	Hosts    []string      `json:"hosts"`    // of a leaf, in natural order
+	Children []string      `json:"children"` // names of groups, for levels above 0
+}
+
+// LeftOut is adapters that are no hosts to a scheduler.
+type LeftOut struct {
+	Reason string   `json:"reason"`
+	Nodes  []string `json:"nodes"` // descriptions, in natural order
+}
+
+// ErrNoHosts says that no adapter is a host with a name.
+var ErrNoHosts = errors.New("no channel adapter describes itself by the name of a host")
+
+// Of finds the groups of a fabric. Storage, gateways, routers and aggregation nodes are no
+// hosts: see fabric.Kind.
+func Of(f *fabric.Fabric, opt Options) (*Topology, error) {
+	if opt.Host == nil {
+		opt.Host = regexp.MustCompile(DefaultHost)
+	}
+	t := &Topology{}
+	b := &builder{f: f, opt: opt, names: make(map[string]bool)}
+	b.findHosts()
+	t.LeftOut = b.listLeftOut()
+	if t.Hosts = len(b.hosts); t.Hosts == 0 {
+		return t, ErrNoHosts
+	}
+	b.groupByLeaves()
+	t.Groups = b.leaves()
+	t.Groups = append(t.Groups, b.above()...)
+	return t, nil
+}
+
+// Leaves is the groups of level 0.
+func (t *Topology) Leaves() []Group {
+	i := slices.IndexFunc(t.Groups, func(g Group) bool { return g.Level > 0 })
+	if i < 0 {
+		return t.Groups
+	}
+	return t.Groups[:i]
+}
+
+// host is a host and the switches that it is cabled to, ascending.
+type host struct {
+	name     string
+	switches []fabric.NodeID
+}
+
+// unit is hosts that share their switches: what becomes a leaf.
+type unit struct {
+	name     string
+	switches []fabric.NodeID // ascending
+	hosts    []string
+}
+
+type builder struct {
+	f       *fabric.Fabric
+	opt     Options
+	hosts   []host
+	leftOut map[string][]string // descriptions by reason
+	units   []unit
+	names   map[string]bool // names of groups
+}
+
+// findHosts collects the ports of each host.
+func (b *builder) findHosts() {
+	b.leftOut = make(map[string][]string)
+	byName := make(map[string]*host)
+	described := make(map[string]int)
+	for n := range fabric.NodeID(b.f.NumNodes()) {
+		described[b.f.Node(n).Description]++
+	}
+	for n := range fabric.NodeID(b.f.NumNodes()) {
+		if b.f.IsSwitch(n) {
+			continue
+		}
+		description := b.f.Node(n).Description
+		name := b.hostName(description)
+		switches := b.switchesOf(n)
+		reason := ""
+		switch kind := b.f.Kind(n); {
+		case kind != fabric.HostKind:
+			reason = kind.String()
+		case name == "" || name == "localhost":
+			reason = "no name of a host in the description"
+		case described[description] > 1 && description != name: // "localhost mlx5_0"
+			reason = "several adapters have this description"
+		case len(switches) == 0:
+			reason = "not cabled to a switch"
+		default:
+			h := byName[name]
+			if h == nil {
+				h = &host{name: name}
+				byName[name] = h
+			}
+			h.switches = append(h.switches, switches...)
+			continue
+		}
+		b.leftOut[reason] = append(b.leftOut[reason], description)
+	}
+	for _, name := range sortNames(slices.Collect(maps.Keys(byName))) {
+		h := *byName[name]
+		slices.Sort(h.switches)
+		h.switches = slices.Compact(h.switches)
+		b.hosts = append(b.hosts, h)
+	}
+}
+
+// hostName is the name of the host in a description, "" for none.
+func (b *builder) hostName(description string) string {
+	m := b.opt.Host.FindStringSubmatch(description)
+	if m == nil {
+		return ""
+	}
+	return slurmName(m[min(1, len(m)-1)])
+}
+
+// switchesOf lists the switches that a node's ports are cabled to.
+func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
+	for p := fabric.PortNum(1); p <= b.f.Node(n).NumPorts; p++ {
+		if s := b.f.PeerSwitch(b.f.Port(n, p)); s != fabric.NoNode {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// listLeftOut lists what is no host by the reason.
+func (b *builder) listLeftOut() []LeftOut {
+	list := []LeftOut{}
+	for _, reason := range slices.Sorted(maps.Keys(b.leftOut)) {
+		list = append(list, LeftOut{reason, sortNames(b.leftOut[reason])})
+	}
+	return list
+}
+
+// groupByLeaves makes a unit of all hosts with the same switches. A unit joins a greater one
+// that has all of its switches or only some of them: the others of a host with a port down,
+// or those beside a login node with a second cable.
+func (b *builder) groupByLeaves() {
+	index := make(map[string]int)
+	for _, h := range b.hosts {
+		key := fmt.Sprint(h.switches)
+		i, known := index[key]
+		if !known {
+			i = len(b.units)
+			index[key] = i
+			b.units = append(b.units, unit{switches: h.switches})
+		}
+		b.units[i].hosts = append(b.units[i].hosts, h.name)
+	}
+	joins := graph.NewUnionFind[int32](len(b.units))
+	onSwitch := make(map[fabric.NodeID][]int)
+	for i := range b.units {
+		for _, s := range b.units[i].switches {
+			onSwitch[s] = append(onSwitch[s], i)
+		}
+	}
+	for i := range b.units {
+		u, best := &b.units[i], -1
+		for _, s := range u.switches {
+			for _, k := range onSwitch[s] {
+				v := &b.units[k]
+				if len(v.hosts) > len(u.hosts) && (isSubset(u.switches, v.switches) || isSubset(v.switches, u.switches)) &&
+					(best < 0 || len(v.hosts) > len(b.units[best].hosts) || len(v.hosts) == len(b.units[best].hosts) && k < best) {
+					best = k
+				}
+			}
+		}
+		if best >= 0 {
+			joins.Join(int32(i), int32(best))
+		}
+	}
+	merged := make(map[int32]*unit)
+	for i := range b.units {
+		root := joins.Find(int32(i))
+		if merged[root] == nil {
+			merged[root] = &unit{}
+		}
+		m := merged[root]
+		m.hosts = append(m.hosts, b.units[i].hosts...)
+		m.switches = append(m.switches, b.units[i].switches...)
+	}
+	b.units = b.units[:0]
+	for _, m := range merged {
+		m.hosts = sortNames(m.hosts)
+		slices.Sort(m.switches)
+		m.switches = slices.Compact(m.switches)
+		b.units = append(b.units, *m)
+	}
+}
+
+// isSubset says whether all of a, ascending, are in b, ascending.
+func isSubset(a, b []fabric.NodeID) bool {
+	for _, s := range a {
+		if _, ok := slices.BinarySearch(b, s); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// leaves names the units and puts them in the order of their hosts. A unit of several
+// switches is called after the first name of these.
+func (b *builder) leaves() []Group {
+	for i := range b.units {
+		u := &b.units[i]
+		names := make([]string, len(u.switches))
+		for k, s := range u.switches {
+			names[k] = b.switchName(s)
+		}
+		if u.name = sortNames(names)[0]; len(names) > 1 {
+			u.name += fmt.Sprintf("-and-%d", len(names)-1)
+		}
+	}
+	slices.SortFunc(b.units, func(x, y unit) int {
+		return cmp.Or(text.Natural(x.hosts[0], y.hosts[0]), strings.Compare(x.hosts[0], y.hosts[0]))
+	})
+	groups := make([]Group, len(b.units))
+	for i := range b.units {
+		u := &b.units[i]
+		if b.opt.Numbered {
+			u.name = fmt.Sprintf("leaf%d", i+1)
+		}
+		u.name = b.unused(u.name, b.f.Node(u.switches[0]).GUID)
+		groups[i] = Group{Name: u.name, Hosts: u.hosts, Children: []string{}}
+		for _, s := range u.switches {
+			groups[i].Switches = append(groups[i].Switches, b.f.Node(s).GUID)
+		}
+	}
+	return groups
+}
+
+// systemName is how firmware describes a switch chip: MF0;NAME:MODEL/U1.
+var systemName = regexp.MustCompile(`^\w*;([^:]+):[^:]*?(?:/(\w+))?/U(\d+)$`)
+
+// switchName is a switch's name as Slurm can write it. Chips of a director have their card
+// and number behind the name of the system.
+func (b *builder) switchName(s fabric.NodeID) string {
+	name := b.f.Node(s).Description
+	if m := systemName.FindStringSubmatch(name); m != nil {
+		name = m[1]
+		if m[2] != "" || m[3] != "1" {
+			name += "-" + m[2] + "U" + m[3]
+		}
+	}
+	return cmp.Or(slurmName(name), "switch")
+}
+
+// unused makes a name that no group has.
+func (b *builder) unused(name string, g fabric.GUID) string {
+	if b.names[name] {
+		name += "-" + strings.TrimPrefix(g.String(), "0x")
+	}
+	b.names[name] = true
+	return name
+}
+
+// above makes the groups above the leaves: with each level of switches that is added, those
+// that have come together.
+func (b *builder) above() (groups []Group) {
+	level := levels.Of(b.f)
+	joins := graph.NewUnionFind[fabric.NodeID](b.f.NumSwitches())
+	for i := range b.units {
+		for _, s := range b.units[i].switches {
+			joins.Join(b.units[i].switches[0], s)
+		}
+	}
+	now := make([]string, len(b.units)) // by unit: the highest group that it is in
+	for i := range now {
+		now[i] = b.units[i].name
+	}
+	for k, high := int32(1), slices.Max(level); k <= max(high, 1); k++ {
+		for s := range fabric.NodeID(b.f.NumSwitches()) {
+			for _, to := range b.f.Neighbors(s) {
+				if max(level[s], level[to]) <= k {
+					joins.Join(s, to)
+				}
+			}
+		}
+		children := make(map[fabric.NodeID][]string)
+		var roots []fabric.NodeID
+		for i := range b.units {
+			root := joins.Find(b.units[i].switches[0])
+			if children[root] == nil {
+				roots = append(roots, root)
+			}
+			if !slices.Contains(children[root], now[i]) {
+				children[root] = append(children[root], now[i])
+			}
+		}
+		named := make(map[fabric.NodeID]string)
+		for _, root := range roots {
+			if len(children[root]) < 2 {
+				continue
+			}
+			name := "top"
+			if len(roots) > 1 {
+				name = fmt.Sprintf("%s%d", [...]string{"pod", "zone"}[min(k-1, 1)], len(named)+1)
+				if k > 2 {
+					name = fmt.Sprintf("level%d-%d", k, len(named)+1)
+				}
+			}
+			name = b.unused(name, b.f.Node(root).GUID)
+			named[root] = name
+			groups = append(groups, Group{Name: name, Level: int(k), Switches: []fabric.GUID{}, Hosts: []string{}, Children: children[root]})
+		}
+		for i := range b.units {
+			if name, is := named[joins.Find(b.units[i].switches[0])]; is {
+				now[i] = name
+			}
+		}
+	}
+	return groups
+}
+
+// slurmName is a text with the characters alone that names of nodes and switches may have.
+func slurmName(s string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '.', r == '-':
+			return r
+		}
+		return ' '
+	}, s)
+	return strings.Join(strings.Fields(clean), "-")
+}
+
+// sortNames puts names in natural order.
+func sortNames(names []string) []string {
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(text.Natural(a, b), strings.Compare(a, b)) })
+	return names
+}
