@@ -59,6 +59,8 @@ const (
 	// PrivateTables means that switches forward by private LFTs (PLFT), as
 	// adaptive routing does: the LFT alone does not tell the path.
 	PrivateTables
+	// NotUnderstood are lines whose meaning is not public, and that do not change what is read.
+	NotUnderstood
 	// InvalidLID is a LID that no end port can have; the port has none then.
 	InvalidLID
 	// Loopback is a cable from a port to itself, which has no cable then.
@@ -83,6 +85,8 @@ func (k ProblemKind) String() string {
 		return "missing"
 	case PrivateTables:
 		return "private tables"
+	case NotUnderstood:
+		return "not understood"
 	case InvalidLID:
 		return "invalid LID"
 	case Loopback:

@@ -26,6 +26,8 @@ const (
 	LFTs               // opensm-lfts.dump
 	IBRoute            // ibroute, dump_fts, dump_lfts
 	FDBs               // opensm.fdbs, ibdiagnet's fdbs
+	FAR                // ibdiagnet's far
+	PLFTMap            // what WritePLFTMap writes
 	SL2VL              // opensm-sl2vl.dump
 	SMPQuerySL2VL      // smpquery sl2vl
 	IBDMSL2VL          // ibdmchk -d
@@ -47,6 +49,8 @@ type Kind string
 const (
 	Topology         Kind = "topology"
 	ForwardingTables Kind = "forwarding tables"
+	AdaptiveTables   Kind = "adaptive routing"
+	PLFTChoice       Kind = "choice of private LFTs"
 	SL2VLTables      Kind = "SL-to-VL tables"
 	SLsOfPaths       Kind = "path SLs"
 	MulticastTables  Kind = "multicast tables"
@@ -78,6 +82,8 @@ var infos = [formCount]Info{
 	LFTs:          {"opensm-lfts.dump", ForwardingTables, "OpenSM", "rows without a path"},
 	IBRoute:       {"ibroute or dump_lfts text", ForwardingTables, "`dump_lfts`, `dump_fts`, `ibroute`", ""},
 	FDBs:          {"opensm.fdbs", ForwardingTables, "OpenSM, ibdiagnet", "owners of LIDs"},
+	FAR:           {"ibdiagnet's far", AdaptiveTables, "ibdiagnet, `ibweave compile --adaptive`", "the PLFT that a packet takes; what of its settings is not public"},
+	PLFTMap:       {"PLFTs by input port and SL", PLFTChoice, "`ibweave compile --adaptive`; the form of ibdiagnet's plft is not public", ""},
 	SL2VL:         {"opensm-sl2vl.dump", SL2VLTables, "OpenSM", ""},
 	SMPQuerySL2VL: {"smpquery sl2vl text", SL2VLTables, "`smpquery sl2vl`", ""},
 	IBDMSL2VL:     {"ibdmchk's SL-to-VL tables", SL2VLTables, "ibutils, for `ibdmchk -d`", "tables of adapters"},
@@ -175,7 +181,11 @@ func recognizeFirst(data []byte) Form {
 			continue
 		}
 		next, _ := cutLine(data, at)
-		return formOf(line, bytes.TrimSpace(next))
+		next = bytes.TrimSpace(next)
+		if beginsWith(line, mcfdbsSwitch) && !beginsWith(next, "LID ") && bytes.Contains(data[at-1:min(len(data), at+recognizeWithin)], []byte("\n"+farGroups)) {
+			return FAR
+		}
+		return formOf(line, next)
 	}
 	return Unknown
 }
@@ -193,6 +203,8 @@ func formOf(line, next []byte) Form {
 		return MFTs
 	case fdbsHeader(line) > 0:
 		return FDBs
+	case beginsWith(line, plftsOf):
+		return PLFTMap
 	case beginsWith(line, "Switch: guid 0x"):
 		return LIDMatrix
 	case isSubnetLine(line):

@@ -1,0 +1,131 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+)
+
+const (
+	plftsOf   = "PLFTs of switch 0x"
+	plftHeads = "#in : SL 0 to 15"
+)
+
+// WritePLFTMap writes which private LFT a packet takes: for each switch a row for each input
+// port, 0 included, with the PLFT by SL. The form is ibweave's own: that of ibdiagnet's plft
+// is not public. opt.Lean changes nothing. Errors are those of w, and options that do not
+// belong to the fabric.
+func WritePLFTMap(w io.Writer, f *fabric.Fabric, x *adaptive.Selector, opt WriteOptions) error {
+	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte {
+		b = fmt.Appendf(b, "%s%016x\n%s\n", plftsOf, uint64(f.Node(s).GUID), plftHeads)
+		for in := 0; in <= int(f.Node(s).NumPorts); in++ {
+			b = fmt.Appendf(b, "%d :", in)
+			for _, plft := range x.Row(s, fabric.PortNum(in)) {
+				b = strconv.AppendUint(append(b, ' '), uint64(plft), 10)
+			}
+			b = append(b, '\n')
+		}
+		return b
+	})
+}
+
+// plftReader reads what WritePLFTMap writes.
+type plftReader struct {
+	sectionReader
+	x *adaptive.Selector
+}
+
+// ReadPLFTMap reads what WritePLFTMap writes. name is the file's, for messages. A switch
+// without a section takes PLFT 0 and is a Missing Problem, and so is an input port with a
+// cable that has no row.
+//
+// Errors are *fabric.ParseError, and the selector is then nil. With Options.Lenient these
+// are Problems instead: unknown switches, ports that the switch does not have, numbers above
+// 7, a second section or row, and lines that are nothing of the form.
+func ReadPLFTMap(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive.Selector, []Problem, error) {
+	r := &plftReader{newSectionReader(name, data, f, opt), adaptive.NewSelector(f)}
+	if form := Recognize(data); form != PLFTMap {
+		return nil, nil, r.notForm(form, "choice of private LFTs", "ibweave's own form, PLFTs of switch 0x0123456789abcdef; the form of ibdiagnet's plft is not public")
+	}
+	r.findSections(plftsOf, r.readHead)
+	par.Each(len(r.sections), func(i int) {
+		if sec := &r.sections[i]; !sec.skip {
+			r.readSection(sec)
+		}
+	})
+	r.joinSections()
+	r.findMissing()
+	return finish(&r.textReader, r.x)
+}
+
+// readHead reads the first line of a section.
+func (r *plftReader) readHead(_ *section, line []byte) (fabric.GUID, error) {
+	s := scanner{rest: bytes.TrimSpace(line)}
+	s.want(plftsOf)
+	guid := fabric.GUID(s.hex(16))
+	if !s.atEnd() {
+		return 0, errors.New("bad GUID; want PLFTs of switch 0x0123456789abcdef")
+	}
+	return guid, nil
+}
+
+// readSection reads the rows of a switch.
+func (r *plftReader) readSection(sec *section) {
+	node := r.f.Node(sec.sw)
+	given := make([]bool, int(node.NumPorts)+1)
+	for at := sec.body; at < sec.end && !sec.failed; {
+		line, next := cutLine(r.data[:sec.end], at)
+		if line = bytes.TrimSpace(line); !isSilent(line) {
+			if err := r.readRow(sec.sw, line, given); err != nil {
+				sec.add(at, Dropped, err)
+			}
+		}
+		at = next
+	}
+	missing, first := 0, -1
+	for in, has := range given {
+		if !has && (in == 0 || r.f.Peer(r.f.Port(sec.sw, fabric.PortNum(in))) != fabric.NoPort) {
+			if missing++; missing == 1 {
+				first = in
+			}
+		}
+	}
+	if missing > 0 {
+		sec.add(-1, Missing, fmt.Errorf("no row for %d input ports of switch %s, the first %d: PLFT 0 is taken", missing, node.GUID, first))
+	}
+}
+
+// readRow reads the row of an input port.
+func (r *plftReader) readRow(sw fabric.NodeID, line []byte, given []bool) error {
+	s := scanner{rest: line}
+	in := s.decimal(9)
+	s.skipBlanks()
+	s.want(":")
+	var row [lft.NumSLs]uint8
+	for sl := range row {
+		s.blanks()
+		plft := s.decimal(9)
+		if plft > maxPLFT {
+			return fmt.Errorf("PLFT %d for SL %d, want 0 to %d", plft, sl, maxPLFT)
+		}
+		row[sl] = uint8(plft)
+	}
+	switch node := r.f.Node(sw); {
+	case !s.atEnd():
+		return errors.New("want an input port and the PLFT of 16 SLs such as 1 : 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1")
+	case in >= len(given):
+		return fmt.Errorf("port %d of switch %s, which has ports 0 to %d", in, node.GUID, node.NumPorts)
+	case given[in] && *r.x.Row(sw, fabric.PortNum(in)) != row:
+		return fmt.Errorf("a second row for input port %d of switch %s, with other PLFTs", in, node.GUID)
+	}
+	given[in] = true
+	*r.x.Row(sw, fabric.PortNum(in)) = row
+	return nil
+}
