@@ -71,7 +71,7 @@ func until(maxTime Time) Time {
 
 // closed fills in how a closed loop ended.
 func (m *Measured) closed(s *Sim) {
-	m.Counts = s.Counts()
+	m.Counts, m.Reordering = s.Counts(), s.Reordering()
 	m.Time = m.Counts.LastAt
 	m.TimeUp = s.pending() > 0
 }

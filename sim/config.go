@@ -143,6 +143,12 @@ type Config struct {
 	HeaderBytes int
 	Copying     Copying
 	Arbitration Arbitration
+	// Choice is how a packet chooses its output port with Network.Adaptive.
+	Choice Choice
+	// ChooseAgain has a packet that cannot leave by the port that it has chosen wait for all
+	// that it may leave by, and take the first one that is free and has room behind it. HBF
+	// entries never choose again. With Independent copying only.
+	ChooseAgain bool
 	// VLWeights, when not empty, is by VL how many units of 64 bytes a port sends
 	// from it before it turns to the next VL that waits, if any: 1 to 255, as in
 	// a VLArbitration table (IBA 7.6.9). Packets are not cut: a VL goes on while
@@ -203,6 +209,7 @@ func (c *Config) check(vls int) error {
 		{"HeaderBytes", int64(c.HeaderBytes), 0, 1 << 20},
 		{"Copying", int64(c.Copying), 0, int64(len(copyings)) - 1},
 		{"Arbitration", int64(c.Arbitration), 0, int64(len(arbitrations)) - 1},
+		{"Choice", int64(c.Choice), 0, int64(len(choiceNames)) - 1},
 		{"FullChecks", int64(c.FullChecks), 0, 1 << 40},
 	} {
 		if v.value < v.least || v.value > v.most {

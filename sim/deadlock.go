@@ -115,22 +115,29 @@ type edge struct {
 
 // waitGraph is the buffers' first packets, and which of them waits for which. What
 // a packet waits for is all needed before it can leave, so that a cycle never
-// ends. Packets that only wait for a moment, for a link that sends or for credits
+// ends. Only a packet that chooses again needs no more than one of what it waits for: see
+// movable. Packets that only wait for a moment, for a link that sends or for credits
 // on their way, wait for no packet.
 type waitGraph struct {
-	s     *Sim
-	stuck bool   // no event is left, so that no other packet will come
-	list  []edge // scratch
+	s       *Sim
+	stuck   bool   // no event is left, so that no other packet will come
+	movable []bool // by channel; nil where no packet chooses again
+	list    []edge // scratch
 }
 
 // deadlock searches for packets that wait for each other in a cycle.
 func (s *Sim) deadlock() error {
 	g := &waitGraph{s: s, stuck: s.pending() == 0}
+	if s.net.Adaptive != nil && s.cfg.ChooseAgain {
+		g.findMovable()
+	}
 	var to []int32
 	path := graph.FirstCycle(len(s.channels), func(in int32) []int32 {
 		to = to[:0]
-		for _, e := range g.waits(in) {
-			to = append(to, e.to)
+		if g.movable == nil || !g.movable[in] {
+			for _, e := range g.waits(in) {
+				to = append(to, e.to)
+			}
 		}
 		return to
 	})
@@ -144,6 +151,42 @@ func (s *Sim) deadlock() error {
 		edges[i] = list[slices.IndexFunc(list, func(e edge) bool { return e.to == next })]
 	}
 	return g.report(path, edges)
+}
+
+// findMovable finds the buffers whose first packets can leave, now or after others have: all
+// that such a packet waits for can leave, or one of it if the packet chooses again. Each of the
+// others waits for one of the others, so that there is a cycle among them. It takes time for
+// all waits.
+func (g *waitGraph) findMovable() {
+	n := len(g.s.channels)
+	g.movable = make([]bool, n)
+	needs := make([]int, n) // how many of its waits have to end
+	waiters := make([][]int32, n)
+	var free []int32
+	for in := range int32(n) {
+		list := g.waits(in)
+		needs[in] = len(list)
+		if needs[in] == 0 {
+			free = append(free, in)
+			continue
+		}
+		if g.s.cells.items[g.s.channels[in].head].state == cellChoosing {
+			needs[in] = 1
+		}
+		for _, e := range list {
+			waiters[e.to] = append(waiters[e.to], in)
+		}
+	}
+	for len(free) > 0 {
+		to := free[len(free)-1]
+		free = free[:len(free)-1]
+		g.movable[to] = true
+		for _, in := range waiters[to] {
+			if needs[in]--; needs[in] == 0 {
+				free = append(free, in)
+			}
+		}
+	}
 }
 
 func (g *waitGraph) add(out, to int32, reason Reason) {
@@ -162,39 +205,51 @@ func (g *waitGraph) waits(in int32) []edge {
 		g.wormWaits(&g.s.cells.items[c])
 	case g.s.cells.items[c].state == cellWaiting:
 		g.packetWaits(&g.s.cells.items[c])
+	case g.s.cells.items[c].state == cellChoosing:
+		ce := &g.s.cells.items[c]
+		for b := ce.branch; b != none; b = g.s.branches.items[b].sibling {
+			waits := len(g.list)
+			if g.branchWaits(b, ce.flits); len(g.list) == waits { // this way is open, or soon
+				g.list = g.list[:0]
+				break
+			}
+		}
 	}
 	return g.list
 }
 
 func (g *waitGraph) packetWaits(ce *cell) {
+	for b := ce.branch; b != none; b = g.s.branches.items[b].sibling {
+		if !g.s.branches.items[b].granted {
+			g.branchWaits(b, ce.flits)
+		}
+	}
+}
+
+// branchWaits lists what a branch of a packet of so many flits waits for.
+func (g *waitGraph) branchWaits(b, flits int32) {
 	s := g.s
-	flits := ce.flits
-	for b := ce.branch; b != none; b = s.branches.items[b].sibling {
-		br := &s.branches.items[b]
-		if br.granted {
-			continue
+	br := &s.branches.items[b]
+	o, pt := &s.channels[br.out], &s.ports[br.port]
+	full := g.full(o, flits)
+	if full {
+		g.add(br.out, br.out, NoRoom)
+	}
+	switch s.cfg.Copying {
+	case Reserving:
+		if br.waits && br.prev != none {
+			g.add(br.out, s.branches.items[br.prev].in, Behind)
 		}
-		o, pt := &s.channels[br.out], &s.ports[br.port]
-		full := g.full(o, flits)
-		if full {
-			g.add(br.out, br.out, NoRoom)
+	case LockStep:
+		if pt.taken != none {
+			g.add(br.out, s.branches.items[pt.taken].in, Held)
 		}
-		switch s.cfg.Copying {
-		case Reserving:
-			if br.waits && br.prev != none {
-				g.add(br.out, s.branches.items[br.prev].in, Behind)
-			}
-		case LockStep:
-			if pt.taken != none {
-				g.add(br.out, s.branches.items[pt.taken].in, Held)
-			}
-		}
-		// Where sizes differ, the packet whose turn it is may lack the room that
-		// this one has.
-		if g.stuck && !full && br.waits && pt.taken == none && s.cfg.Copying != Reserving {
-			if next := s.choose(o); next != b {
-				g.add(br.out, s.branches.items[next].in, Behind)
-			}
+	}
+	// Where sizes differ, the packet whose turn it is may lack the room that
+	// this one has.
+	if g.stuck && !full && br.waits && pt.taken == none && s.cfg.Copying != Reserving {
+		if next := s.choose(o); next != b {
+			g.add(br.out, s.branches.items[next].in, Behind)
 		}
 	}
 }

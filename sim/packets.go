@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // Virtual cut-through: a packet is sent when the buffer at the other end has room
@@ -37,6 +38,17 @@ func (s *Sim) askFirst(c int32, ce *cell) {
 // stay has the first packet of a buffer, which cannot go at once, wait for its ways
 // out, of which there may be none.
 func (s *Sim) stay(c int32, ce *cell) {
+	if ce.port == none && s.net.Adaptive != nil && ce.dlid < mft.MinMLID {
+		s.pick(ce)
+		switch {
+		case ce.port == none:
+		case s.moveAt(c, ce, ce.port, ce.out):
+			return
+		case s.cfg.ChooseAgain && len(s.outlets) > 1:
+			s.waitForAny(c, ce)
+			return
+		}
+	}
 	if ce.port == none {
 		s.branchOut(c, ce)
 	} else {
@@ -243,13 +255,17 @@ func (s *Sim) grant(b int32) bool {
 	}
 	switch {
 	case s.cfg.Copying == Independent || br.in == none:
-		if ce.waiting > 1 {
+		if ce.waiting > 1 && ce.state != cellChoosing {
 			s.transmit(b)
 			return true
 		}
 		br.granted = true
 		port, out := br.port, br.out
-		s.unqueue(b)
+		for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+			if s.branches.items[b].waits {
+				s.unqueue(b)
+			}
+		}
 		s.prune(ce)
 		s.relay(c, ce, port, &s.ports[port], out)
 		return true

@@ -9,6 +9,7 @@
 // time to route. Flow control is by credits for each VL. Packets of one VL stay
 // in order, and the first one of a buffer alone can leave it. Switching is
 // virtual cut-through as on InfiniBand, or wormhole flit by flit: see Copying.
+// Switches with adaptive tables choose among the ports of a group: see Choice.
 // Hosts send from one queue for each VL, and take in everything at once.
 //
 // Moments are integers, in picoseconds. Events of one moment come in the order
@@ -25,6 +26,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -39,6 +41,9 @@ type Network struct {
 	Fabric *fabric.Fabric
 	// Tables forwards unicast packets; nil drops them.
 	Tables *lft.Tables
+	// Adaptive, when not nil, forwards unicast packets in place of Tables: see Choice. A port
+	// of an HBF entry is that of the packet's flow.
+	Adaptive *adaptive.Tables
 	// Multicast forwards multicast packets: to all ports of the mask but the one
 	// that they came by. Nil drops them.
 	Multicast *mft.Tables
@@ -46,7 +51,7 @@ type Network struct {
 	SL2VL *lft.SL2VL
 	// PathSLs gives the SL of messages that are sent with PathSL; nil gives 0.
 	PathSLs *lft.PathSLs
-	// Router, when not nil, is asked in place of both tables.
+	// Router, when not nil, is asked in place of all tables.
 	Router Router
 }
 
@@ -69,6 +74,7 @@ type Message struct {
 	Src   fabric.PortID // port of a CA or router, with a cable
 	DLID  fabric.LID    // LID or MLID
 	SL    fabric.SL     // 0 to 15, or PathSL
+	Flow  uint32        // number of a queue pair or the like, for the hash of HBF and for Reordering
 	Bytes int           // of data, 1 or more
 	Tag   int64         // the sender's own
 }
@@ -81,8 +87,8 @@ type Delivery struct {
 	At       Time
 	Born     Time // when the message was sent
 	Injected Time // when the packet's first byte left the host
-	// Last says that the message is complete with this packet: packets of one
-	// message stay in order.
+	// Last says that the message is complete with this packet. Packets of one message stay
+	// in order, unless adaptive tables let them overtake.
 	Last bool
 }
 
@@ -176,6 +182,9 @@ type Sim struct {
 	hostFree []Time          // by PortID: when a host is done with the start of its messages
 	masks    []mask          // by MLID from mft.MinMLID on
 	route    []fabric.PortID // scratch
+	outlets  []outlet        // scratch
+	groups   [][][]int32     // by switch and group of Network.Adaptive: its ports
+	order    *ordering       // nil without Network.Adaptive
 	delivery Delivery
 	soon     soon
 	events   queue[event]
@@ -256,10 +265,11 @@ type cell struct {
 type cellState uint8
 
 const (
-	cellComing  cellState = iota // is not routed yet
-	cellReady                    // is routed, and may ask as soon as it is first
-	cellWaiting                  // has asked
-	cellGoing                    // with flits: has all it asked for
+	cellComing   cellState = iota // is not routed yet
+	cellReady                     // is routed, and may ask as soon as it is first
+	cellWaiting                   // has asked
+	cellChoosing                  // has asked for several ports, and leaves by the first that takes it
+	cellGoing                     // with flits: has all it asked for
 )
 
 // clear makes a cell one of no packet, channel or way.
@@ -339,6 +349,9 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	if net.PathSLs != nil && net.PathSLs.Switches() != f.NumSwitches() {
 		return nil, fmt.Errorf("path SLs of %d switches for a fabric of %d", net.PathSLs.Switches(), f.NumSwitches())
 	}
+	if err := checkAdaptive(&net, &cfg); err != nil {
+		return nil, err
+	}
 	if int64(f.NumPorts())*int64(vls) > math.MaxInt32 {
 		return nil, fabric.ErrTooLarge
 	}
@@ -368,7 +381,10 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 			s.hubs[i].row = net.Tables.Row(at)
 		}
 	}
-	if net.Tables != nil && net.Router == nil {
+	if net.Adaptive != nil {
+		s.groups = groupPorts(f, net.Adaptive)
+		s.order = &ordering{index: map[flowKey]int32{}}
+	} else if net.Tables != nil && net.Router == nil {
 		s.topLID = min(int(net.Tables.MaxLID()), int(mft.MinMLID)-1)
 	}
 	if net.SL2VL == nil {
@@ -477,6 +493,10 @@ func (s *Sim) Send(m Message) error {
 		ready = max(now, s.hostFree[m.Src]) + s.cfg.Startup
 		s.hostFree[m.Src] = ready
 	}
+	message := none
+	if s.ordered(m.DLID) {
+		message = s.order.messages.get()
+	}
 	for left := m.Bytes; left > 0; left -= size {
 		m.Bytes = min(left, size)
 		i := s.packets.get()
@@ -484,12 +504,15 @@ func (s *Sim) Send(m Message) error {
 		// Field by field, here and elsewhere: a composite literal is made on the stack
 		// first and then copied in larger pieces, for which the processor waits.
 		p := &s.packets.items[i]
-		p.msg.Src, p.msg.DLID, p.msg.SL, p.msg.Bytes, p.msg.Tag = m.Src, m.DLID, m.SL, m.Bytes, m.Tag
+		p.msg.Src, p.msg.DLID, p.msg.SL, p.msg.Flow, p.msg.Bytes, p.msg.Tag = m.Src, m.DLID, m.SL, m.Flow, m.Bytes, m.Tag
 		p.bytes, p.flits = int32(bytes), int32(s.cfg.flits(bytes))
 		p.refs, p.last = 1, left <= size
 		p.born, p.injected = now, 0
 		s.counts.Packets++
 		s.counts.Queued++
+		if message != none {
+			s.order.send(i, message, &m)
+		}
 		if ready == now {
 			s.inject(i)
 		} else {
@@ -618,7 +641,12 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 			}
 		}
 	case s.worms:
-		if s.look(ce, int32(at), in); ce.port != none {
+		if s.net.Adaptive != nil {
+			s.pick(ce)
+		} else {
+			s.look(ce, int32(at), in)
+		}
+		if ce.port != none {
 			s.addBranch(c, ce.port, ce.out)
 		}
 	}
@@ -872,10 +900,14 @@ func (s *Sim) deliver(i int32, at fabric.PortID) {
 	if p.msg.DLID < mft.MinMLID && s.net.Fabric.LIDPort(p.msg.DLID) != at {
 		s.counts.Strayed++
 	}
+	last := p.last
+	if s.ordered(p.msg.DLID) {
+		last = s.order.deliver(i, s.events.now)
+	}
 	if s.driver != nil {
 		d := &s.delivery
 		d.Message = p.msg
-		d.Port, d.At, d.Born, d.Injected, d.Last = at, s.events.now, p.born, p.injected, p.last
+		d.Port, d.At, d.Born, d.Injected, d.Last = at, s.events.now, p.born, p.injected, last
 		s.driver.Deliver(s, d)
 	}
 	s.release(i)

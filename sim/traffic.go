@@ -120,8 +120,11 @@ type Traffic struct {
 	// SLs spreads messages over SL 0 to SLs-1, by the number of the host and of
 	// its message together (X16), each one of Repeat counted. 0 takes path SLs
 	// for unicast, and the SLs of trees for multicast.
-	SLs  int
-	Seed uint64
+	SLs int
+	// Flows is how many flows a host has to each other one: its k-th message is of flow
+	// k mod Flows. 0 is 1.
+	Flows int
+	Seed  uint64
 }
 
 // Stop is when a measurement ends.
@@ -165,6 +168,7 @@ type Measured struct {
 	// time was up.
 	Incomplete int64
 	Counts     Counts
+	Reordering *Reordering // nil without adaptive tables; the warm-up included
 }
 
 // open drives open-loop traffic.
@@ -236,12 +240,14 @@ func (o *open) check(s *Sim) error {
 		return fmt.Errorf("shape %d: want 1 to 1000", o.Shape)
 	case o.SLs < 0 || o.SLs > 16:
 		return fmt.Errorf("%d SLs: want 1 to 16", o.SLs)
+	case o.Flows < 0 || o.Flows > 1<<30:
+		return fmt.Errorf("%d flows: want 1 or more", o.Flows)
 	case o.MaxBytes < 0 || o.MaxBytes > 0 && o.MaxBytes < o.Bytes:
 		return fmt.Errorf("messages of %d bytes on average, and of %d at most", o.Bytes, o.MaxBytes)
 	case o.Cycle < 0:
 		return fmt.Errorf("a cycle of %s", o.Cycle)
 	}
-	o.Shape = max(o.Shape, 1)
+	o.Shape, o.Flows = max(o.Shape, 1), max(o.Flows, 1)
 	index := make(map[fabric.PortID]int, len(o.Hosts))
 	for i, p := range o.Hosts {
 		if p < 0 || int(p) >= f.NumPorts() || f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort || f.LID(p) == 0 {
@@ -383,6 +389,7 @@ func (o *open) draw(s *Sim, i int) {
 	}
 	k := h.drawn
 	h.drawn++
+	m.Flow = uint32(k % int64(o.Flows))
 	if o.Multicast > 0 && rng.Float64() < o.Multicast {
 		if n := len(o.trees[i]); n > 0 {
 			at := int(k % int64(n))
@@ -558,7 +565,7 @@ func (o *open) meanGap() float64 {
 // sign of saturation.
 func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 	m := o.out
-	m.Time, m.Counts = s.Now(), s.Counts()
+	m.Time, m.Counts, m.Reordering = s.Now(), s.Counts(), s.Reordering()
 	m.Incomplete = int64(o.flights.live())
 	o.shares(stop.WarmUp)
 	if stop.RelativeError > 0 && !m.Saturated {
