@@ -50,7 +50,8 @@ type NumberedChannel struct {
 	Number int32 // from 0 on
 }
 
-func (c NumberedChannel) compare(d NumberedChannel) int {
+// Compare orders channels by GUID, port and VL.
+func (c NumberedChannel) Compare(d NumberedChannel) int {
 	return cmp.Or(cmp.Compare(c.GUID, d.GUID), cmp.Compare(c.Port, d.Port), cmp.Compare(c.VL, d.VL))
 }
 
@@ -102,7 +103,7 @@ func (r *Result) Certificate() *Certificate {
 	for _, ch := range c.Channels {
 		c.VLs = max(c.VLs, int(ch.VL)+1)
 	}
-	slices.SortFunc(c.Channels, NumberedChannel.compare)
+	slices.SortFunc(c.Channels, NumberedChannel.Compare)
 	return c
 }
 
@@ -169,7 +170,7 @@ func ReadCertificate(name string, data []byte) (*Certificate, error) {
 			return fail(text, err)
 		case int(ch.VL) >= c.VLs:
 			return fail(text, fmt.Errorf("VL %d: want 0 to %d, as the first line says", ch.VL, c.VLs-1))
-		case len(c.Channels) > 0 && c.Channels[len(c.Channels)-1].compare(ch) >= 0:
+		case len(c.Channels) > 0 && c.Channels[len(c.Channels)-1].Compare(ch) >= 0:
 			return fail(text, errors.New("channels must ascend by GUID, port and VL, each once"))
 		}
 		c.Channels = append(c.Channels, ch)

@@ -46,10 +46,15 @@ func (c *collector) close() {
 		if at.left == 0 {
 			continue
 		}
-		c.r.Findings = append(c.r.Findings, Finding{
-			Rule: Rules[i].Name, Severity: Rules[i].Severity, Count: at.count, Witness: []Hop{}, more: true,
-			Message: fmt.Sprintf("and %d more findings of this rule, for %d %s", at.left, at.count, Rules[i].Count),
-		})
+		c.r.Findings = append(c.r.Findings, More(&Rules[i], at.left, at.count))
+	}
+}
+
+// More stands for findings of a rule that are left out, which stand for count.
+func More(rule *Rule, left, count int64) Finding {
+	return Finding{
+		Rule: rule.Name, Severity: rule.Severity, Count: count, Witness: []Hop{}, more: true,
+		Message: fmt.Sprintf("and %d more findings of this rule, for %d %s", left, count, rule.Count),
 	}
 }
 

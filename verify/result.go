@@ -21,10 +21,11 @@ type Result struct {
 	CreditLoops CreditLoopCounts  `json:"credit_loops"`
 	Multicast   MulticastCounts   `json:"multicast"`
 	Balance     BalanceCounts     `json:"balance"`
-	Bound       *LoadBound        `json:"bound,omitempty"` // nil unless CompareBounds had any
-	Undecided   []Undecided       `json:"undecided"`       // sorted, each once; never nil
-	Findings    []Finding         `json:"findings"`        // sorted; never nil
-	Verdict     string            `json:"verdict"`         // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
+	Bound       *LoadBound        `json:"bound,omitempty"`    // nil unless CompareBounds had any
+	Adaptive    *AdaptiveCounts   `json:"adaptive,omitempty"` // nil unless multipath.Check was asked
+	Undecided   []Undecided       `json:"undecided"`          // sorted, each once; never nil
+	Findings    []Finding         `json:"findings"`           // sorted; never nil
+	Verdict     string            `json:"verdict"`            // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
 }
 
@@ -117,6 +118,31 @@ type BalanceCounts struct {
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
 }
 
+// AdaptiveCounts is about adaptive tables, where a switch chooses one of several ports. All
+// choices count: a pair is lost if any sequence of choices loses a packet. Pairs are as in
+// UnicastCounts and ManagementCounts, without those that no cables join.
+type AdaptiveCounts struct {
+	PLFTs  int   `json:"plfts"`  // private LFTs of a switch
+	Groups int   `json:"groups"` // rows of all group tables
+	Free   int64 `json:"free"`   // entries in which a switch chooses for each packet
+	HBF    int64 `json:"hbf"`    // entries in which it chooses for each flow
+	// Pairs whose packets can come to a dead end, and those that can loop.
+	DeadEnds           int64 `json:"dead_ends"`
+	Loops              int64 `json:"loops"`
+	ManagementDeadEnds int64 `json:"management_dead_ends"`
+	ManagementLoops    int64 `json:"management_loops"`
+	// CreditLoops is of all choices together; NoEscape of the channels that packets bring to
+	// a static port, which stays empty where a packet always has an escape. Channels and
+	// Dependencies are those of all choices, of pairs of CA ports as in CreditLoopCounts.
+	CreditLoops           int `json:"credit_loops"`
+	NoEscape              int `json:"no_escape"`
+	ManagementCreditLoops int `json:"management_credit_loops"`
+	ManagementNoEscape    int `json:"management_no_escape"`
+	VLs                   int `json:"vls"`
+	Channels              int `json:"channels"`
+	Dependencies          int `json:"dependencies"`
+}
+
 // IdleChannel is a channel between switches without routes: the port that it leaves.
 type IdleChannel struct {
 	Endpoint
@@ -146,6 +172,9 @@ type Hop struct {
 	// LID is the destination of a packet that takes this channel: in a credit
 	// loop one that goes on to the next channel of the cycle.
 	LID fabric.LID `json:"lid,omitempty"`
+	// Choice says how an adaptive switch comes to the port: "static" or "group 3", and in
+	// which PLFT where there are several. It is empty in tables without a choice.
+	Choice string `json:"choice,omitempty"`
 }
 
 // HopOf is the channel that leaves port p of a switch, without a VL and a LID.

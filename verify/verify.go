@@ -370,7 +370,7 @@ func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mul
 		both.union(unicast)
 		r.Multicast.Dependencies = both.dependencies()
 		fromCAs = append(fromCAs, mc.injections()...)
-		slices.SortFunc(fromCAs, NumberedChannel.compare)
+		slices.SortFunc(fromCAs, NumberedChannel.Compare)
 		fromCAs = slices.Compact(fromCAs)
 	}
 	r.CreditLoops.VLs = vlsOf(all, fromCAs)

@@ -40,6 +40,27 @@ func NewCSR[V ~int32](n int, next Next[V]) *CSR[V] {
 // Next lists the vertices that edges from v lead to.
 func (g *CSR[V]) Next(v V) []V { return g.Edges[g.Start[v]:g.Start[v+1]] }
 
+// Reverse is the graph with all edges turned round. Edges to a vertex are in the order of
+// the vertices that they came from.
+func (g *CSR[V]) Reverse() *CSR[V] {
+	n := len(g.Start) - 1
+	r := &CSR[V]{Start: make([]int32, n+1), Edges: make([]V, len(g.Edges))}
+	for _, to := range g.Edges {
+		r.Start[to+1]++
+	}
+	for v := range n {
+		r.Start[v+1] += r.Start[v]
+	}
+	at := slices.Clone(r.Start)
+	for v := range V(n) {
+		for _, to := range g.Next(v) {
+			r.Edges[at[to]] = v
+			at[to]++
+		}
+	}
+	return r
+}
+
 // Equivalent numbers the classes of equivalent vertices, from 0 in the order of their
 // rows: vertices of which the edges lead to the same vertices, one by one. It also lists
 // all vertices, those of a class together and ascending.

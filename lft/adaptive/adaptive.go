@@ -9,11 +9,14 @@
 package adaptive
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -88,6 +91,9 @@ func (g *Group) Ports() (s PortSet) {
 	return s
 }
 
+// countRows is the number of rows of a Selector.
+func countRows(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
+
 // MaxGroups is the greatest number of groups in the group table of a switch.
 const MaxGroups = 1<<stateShift - 1
 
@@ -149,6 +155,53 @@ func (p *PLFT) At(s fabric.NodeID, lid fabric.LID) (state State, group int) {
 // and group.
 func (p *PLFT) Row(s fabric.NodeID) []uint16 {
 	return p.choice[int(s)*p.stride : int(s+1)*p.stride]
+}
+
+// Check says why t cannot be tables of f: another number of switches, or entries with groups
+// that the switch does not have.
+func (t *Tables) Check(f *fabric.Fabric) error {
+	n := f.NumSwitches()
+	if len(t.Groups) != n {
+		return fmt.Errorf("group tables of %d switches for a fabric of %d", len(t.Groups), n)
+	}
+	if len(t.PLFTs) == 0 {
+		return errors.New("there is no PLFT")
+	}
+	if t.Select != nil && (len(t.Select.start) != n+1 || len(t.Select.rows) != countRows(f)) {
+		return errors.New("the PLFTs are selected for another fabric")
+	}
+	for k, p := range t.PLFTs {
+		if p.Ports.Switches() != n {
+			return fmt.Errorf("PLFT %d of %d switches for a fabric of %d", k, p.Ports.Switches(), n)
+		}
+		if err := par.ForEach(context.Background(), 0, n, func(i int) error {
+			s := fabric.NodeID(i)
+			for lid, e := range p.Row(s) {
+				if group := int(e & groupMask); group != noGroup && group >= len(t.Groups[s]) {
+					return fmt.Errorf("%s has group %d for LID %d in PLFT %d, and %d groups", f.Name(s), group, lid, k, len(t.Groups[s]))
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Count counts the entries that leave a choice.
+func (t *Tables) Count() (free, hbf int64) {
+	for _, p := range t.PLFTs {
+		for _, e := range p.choice {
+			switch State(e >> stateShift) {
+			case Free:
+				free++
+			case HBF:
+				hbf++
+			}
+		}
+	}
+	return free, hbf
 }
 
 // Choices is the set of ports by which a packet may leave: the static port, and unless the

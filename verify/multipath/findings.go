@@ -1,0 +1,420 @@
+package multipath
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// collector makes findings, up to a limit for each rule.
+type collector struct {
+	r     *Result
+	limit int
+	rules [8]struct{ made, left, count int64 } // by position in Rules
+}
+
+// add makes a finding of a rule which stands for count, unless the rule has enough of them.
+func (c *collector) add(rule string, count int64, fill func(*verify.Finding)) {
+	i := slices.IndexFunc(Rules, func(r verify.Rule) bool { return r.Name == rule })
+	at := &c.rules[i]
+	if at.made == int64(c.limit) {
+		at.left++
+		at.count += count
+		return
+	}
+	at.made++
+	f := verify.Finding{Rule: rule, Severity: Rules[i].Severity, Count: count, Witness: []verify.Hop{}}
+	fill(&f)
+	c.r.Findings = append(c.r.Findings, f)
+}
+
+// close adds what was left out.
+func (c *collector) close() {
+	for i, at := range c.rules {
+		if at.left > 0 {
+			c.r.Findings = append(c.r.Findings, verify.More(&Rules[i], at.left, at.count))
+		}
+	}
+}
+
+// reportTroubles is about pairs whose packets are lost or loop.
+func (p *plan) reportTroubles(c *collector, list []trouble) {
+	w := newWorker(p, nil, nil, false)
+	w.slow = newSlowSearch(len(w.state), len(w.senders))
+	n := &c.r.Counts
+	for _, t := range list {
+		for i, at := range []struct {
+			rule  string
+			pairs *int64
+			loop  bool
+		}{
+			tallyDead: {DeadEnd, &n.DeadEnds, false}, tallyLoop: {Loop, &n.Loops, true},
+			tallyManagementDead: {ManagementDeadEnd, &n.ManagementDeadEnds, false},
+			tallyManagementLoop: {ManagementLoop, &n.ManagementLoops, true},
+		} {
+			tally := t.tallies[i]
+			if tally.pairs == 0 {
+				continue
+			}
+			*at.pairs += tally.pairs
+			c.add(at.rule, tally.pairs, func(f *verify.Finding) {
+				f.LID = t.lid
+				if at.loop {
+					w.describeLoop(f, tally)
+				} else {
+					w.describeDeadEnd(f, tally)
+				}
+			})
+		}
+	}
+}
+
+// destination finds the destination of a LID.
+func (p *plan) destination(lid fabric.LID) []dest {
+	for _, dests := range p.units {
+		for i := range dests {
+			if dests[i].lid == lid {
+				return dests[i : i+1]
+			}
+		}
+	}
+	return nil
+}
+
+// searchFor searches the LID of a finding for the first class of which packets of a sender
+// come to one of some nodes. It returns the nearest, and the nodes on the way there.
+func (w *worker) searchFor(f *verify.Finding, from *sender, is func(x int32) bool) (way []int32) {
+	w.dests = w.destination(f.LID)
+	for _, w.c = range w.classes {
+		if !w.sends(from, w.c, f.LID) {
+			continue
+		}
+		w.searchSlowly()
+		s := graph.NewSearch[int32](len(w.c.nodes))
+		s.Run(w.next(), w.c.node[from.in])
+		for _, x := range s.Order {
+			if is(x) {
+				return s.Path(x)
+			}
+		}
+	}
+	return nil
+}
+
+// describeDeadEnd tells how packets are lost.
+func (w *worker) describeDeadEnd(f *verify.Finding, t tally) {
+	from := &w.senders[t.from]
+	way := w.searchFor(f, from, func(x int32) bool { return w.slow.lost[x] })
+	for i, x := range way[:len(way)-1] {
+		f.Witness = append(f.Witness, w.step(x, way[i+1]))
+	}
+	last := way[len(way)-1]
+	port, fate := w.fate(last)
+	f.Witness = append(f.Witness, w.hopOf(last, port))
+	f.Switch = f.Witness[len(f.Witness)-1].Switch
+	f.Message = fmt.Sprintf("%s: packets from %s can be lost; those from %s%s end at %s, which %s",
+		w.lidName(f.LID), text.Count(t.pairs, "port", "ports"), w.senderName(from), w.slName(),
+		w.switchName(w.c.nodes[last].s), fate)
+}
+
+// describeLoop tells how packets loop.
+func (w *worker) describeLoop(f *verify.Finding, t tally) {
+	from := &w.senders[t.from]
+	way := w.searchFor(f, from, func(x int32) bool { return w.slow.cycles.Of[x] >= 0 })
+	component := w.slow.cycles.Of[way[len(way)-1]]
+	var members []int32
+	for x, of := range w.slow.cycles.Of {
+		if of == component {
+			members = append(members, int32(x))
+		}
+	}
+	cycle, _ := graph.ShortestCycle(members, w.next(), 1, cycleBudget)
+	for i, x := range cycle {
+		f.Witness = append(f.Witness, w.step(x, cycle[(i+1)%len(cycle)]))
+	}
+	f.Switch = f.Witness[0].Switch
+	f.Message = fmt.Sprintf("%s: packets from %s can loop, as those from %s%s: %s",
+		w.lidName(f.LID), text.Count(t.pairs, "port", "ports"), w.senderName(from), w.slName(), formatCycle(f.Witness, false))
+}
+
+// cycleBudget bounds the work of a search for a shortest cycle, in nodes visited.
+const cycleBudget = 1 << 26
+
+// step is the lowest port by which packets leave a node for another one.
+func (w *worker) step(x, to int32) verify.Hop {
+	base := w.f.PortBase(fabric.NodeID(w.c.nodes[x].s))
+	for word := range w.words {
+		for set := w.onward(x, word); set != 0; set &= set - 1 {
+			num := fabric.PortNum(word*64 + bits.TrailingZeros64(set))
+			if w.c.node[w.f.Peer(base+fabric.PortID(num))] == to {
+				return w.hopOf(x, num)
+			}
+		}
+	}
+	return verify.Hop{}
+}
+
+// hopOf is the channel by which packets for the LID leave a node.
+func (w *worker) hopOf(x int32, num fabric.PortNum) verify.Hop {
+	at := w.c.nodes[x]
+	s, lid := fabric.NodeID(at.s), w.dests[0].lid
+	h := verify.Hop{Switch: w.f.Node(s).GUID, Name: w.f.Name(s), Port: num, LID: lid, Choice: w.choiceText(at, lid, num)}
+	if num <= w.f.Node(s).NumPorts {
+		h.Label = w.f.Label(w.f.Port(s, num))
+		h.VL = lft.DropVL
+		if vl := w.vlOf(w.c, at.in, w.f.Port(s, num)); vl >= 0 {
+			h.VL = w.vls[vl]
+		}
+	}
+	return h
+}
+
+// choiceText says how a switch comes to a port.
+func (p *plan) choiceText(at node, lid fabric.LID, num fabric.PortNum) string {
+	for k, t := range p.t.PLFTs {
+		if at.plft != anyPLFT && int(at.plft) != k || lid > t.Ports.MaxLID() {
+			continue
+		}
+		s := fabric.NodeID(at.s)
+		which := ""
+		if len(p.t.PLFTs) > 1 {
+			which = fmt.Sprintf(" of PLFT %d", k)
+		}
+		if num != fabric.NoPath && t.Ports.Row(s)[lid] == num {
+			return "static" + which
+		}
+		if state, group := t.At(s, lid); state != adaptive.Static && group >= 0 {
+			g := &p.t.Groups[s][group]
+			if ports := g.Ports(); ports.Has(num) {
+				return fmt.Sprintf("group %d%s", g.Number, which)
+			}
+		}
+	}
+	return ""
+}
+
+// fate says by which choice a node loses packets, the static port before others.
+func (w *worker) fate(x int32) (num fabric.PortNum, text string) {
+	at, d := w.c.nodes[x], &w.dests[0]
+	s := fabric.NodeID(at.s)
+	var bad []fabric.PortNum
+	for k, t := range w.t.PLFTs {
+		if at.plft != anyPLFT && int(at.plft) != k || d.lid > t.Ports.MaxLID() {
+			continue
+		}
+		choices := w.t.Choices(k, s, d.lid)
+		choices.Each(func(num fabric.PortNum) {
+			if num > w.f.Node(s).NumPorts {
+				bad = append(bad, num)
+				return
+			}
+			onward := w.toSwitch[int(s)*w.words+int(num>>6)]>>(num&63)&1 != 0
+			arrives := at.s == d.root && num == d.last
+			if !onward && !arrives || w.vlOf(w.c, at.in, w.f.Port(s, num)) < 0 {
+				bad = append(bad, num)
+			}
+		})
+	}
+	if len(bad) == 0 {
+		return fabric.NoPath, "has no entry for it"
+	}
+	num = bad[0]
+	choice := w.choiceText(at, d.lid, num)
+	if num > w.f.Node(s).NumPorts {
+		return num, fmt.Sprintf("can send it to port %d (%s) and has ports 1 to %d", num, choice, w.f.Node(s).NumPorts)
+	}
+	out := w.f.Port(s, num)
+	switch peer := w.f.Peer(out); {
+	case num == fabric.ManagementPort:
+		return num, fmt.Sprintf("can take it in at port 0 (%s), which has another LID", choice)
+	case peer == fabric.NoPort:
+		return num, fmt.Sprintf("can send it to port %s (%s), which has no cable", w.f.PortText(out), choice)
+	case w.f.IsSwitch(w.f.Owner(peer)) || at.s == d.root && num == d.last:
+		return num, fmt.Sprintf("drops SL %d on the way to port %s (%s)", w.c.sl, w.f.PortText(out), choice)
+	default:
+		return num, fmt.Sprintf("can send it by port %s (%s) to %s, which has another LID", w.f.PortText(out), choice, w.f.PortName(peer))
+	}
+}
+
+func (p *plan) lidName(lid fabric.LID) string {
+	return fmt.Sprintf("LID %d of %s", lid, p.f.PortName(p.f.LIDPort(lid)))
+}
+
+func (p *plan) switchName(s int32) string {
+	return fmt.Sprintf("switch %q (%s)", p.f.Name(fabric.NodeID(s)).Text, p.f.Node(fabric.NodeID(s)).GUID)
+}
+
+func (p *plan) senderName(x *sender) string {
+	if port := x.ports[0]; !p.f.IsSwitch(p.f.Owner(port)) {
+		return p.f.PortName(port)
+	}
+	return p.switchName(x.s) + " itself"
+}
+
+// slName names the SL of the search where it matters.
+func (w *worker) slName() string {
+	if len(w.classes) == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" with SL %d", w.c.sl)
+}
+
+// formatCycle writes a cycle of channels with their choices, its first one at both ends;
+// lids says with the LID that leads from each to the next.
+func formatCycle(hops []verify.Hop, lids bool) string {
+	const most = 12
+	var b strings.Builder
+	several := slices.ContainsFunc(hops, func(h verify.Hop) bool { return h.VL != hops[0].VL })
+	for i, h := range hops {
+		if i == most && len(hops) > most+1 {
+			fmt.Fprintf(&b, "%d more -> ", len(hops)-most)
+			break
+		}
+		b.WriteString(h.String())
+		if several {
+			fmt.Fprintf(&b, " VL %d", h.VL)
+		}
+		switch {
+		case lids && h.Choice != "":
+			fmt.Fprintf(&b, " (%s, %s)", h.Target(), h.Choice)
+		case lids:
+			fmt.Fprintf(&b, " (%s)", h.Target())
+		case h.Choice != "":
+			fmt.Fprintf(&b, " (%s)", h.Choice)
+		}
+		b.WriteString(" -> ")
+	}
+	b.WriteString(hops[0].String())
+	return b.String()
+}
+
+// judge looks for credit loops, and for escapes where there are some.
+func (p *plan) judge(ctx context.Context, c *collector, union *found) error {
+	n := &c.r.Counts
+	copies := max(1, len(p.copies))
+	n.Channels, n.Dependencies = union.unicast.size()
+	n.Channels, n.Dependencies, n.VLs = n.Channels*copies, n.Dependencies*copies, len(p.vls)*copies
+	if level := union.all.levels(); level != nil {
+		c.r.proof = &proof{union.all, level, true}
+		return nil
+	}
+	if level := union.unicast.levels(); level != nil {
+		c.r.proof = &proof{union.unicast, level, false}
+	}
+	bound, err := p.run(ctx, true)
+	if err != nil {
+		return err
+	}
+	told := make(map[int32]bool) // channels of loops that findings tell of
+	report := func(rule string, g *cdg, unicast, escape bool) int {
+		loops := g.loops()
+		for _, members := range loops {
+			if slices.ContainsFunc(members, func(ch int32) bool { return told[ch] }) {
+				continue
+			}
+			c.add(rule, int64(len(members)), func(f *verify.Finding) {
+				p.describeCreditLoop(f, g, members, unicast, escape)
+			})
+		}
+		for _, members := range loops {
+			for _, ch := range members {
+				told[ch] = true
+			}
+		}
+		return len(loops) * copies
+	}
+	n.NoEscape = report(CreditLoop, bound.unicast, true, true)
+	n.CreditLoops = report(Escape, union.unicast, true, false)
+	n.ManagementNoEscape = report(ManagementCreditLoop, bound.all, false, true)
+	n.ManagementCreditLoops = report(ManagementEscape, union.all, false, false)
+	const premise = "safe if a blocked packet is offered its static port again, which no public document says"
+	if n.NoEscape == 0 && n.CreditLoops > 0 {
+		c.r.Undecided = append(c.r.Undecided, verify.Undecided{Rule: CreditLoop, Reason: premise})
+	}
+	if n.ManagementNoEscape == 0 && n.ManagementCreditLoops > 0 {
+		c.r.Undecided = append(c.r.Undecided, verify.Undecided{Rule: ManagementCreditLoop, Reason: premise})
+	}
+	return nil
+}
+
+// describeCreditLoop describes channels that wait for each other.
+func (p *plan) describeCreditLoop(f *verify.Finding, g *cdg, members []int32, unicast, escape bool) {
+	cycle, exact := graph.ShortestCycle(members, g.next(), 1, cycleBudget)
+	f.Witness = p.holders(g, cycle, unicast, escape)
+	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
+	found := "shortest"
+	if !exact {
+		found = "shortest found in bounded time"
+	}
+	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s", text.Count(len(members), "channel", "channels"),
+		found, text.Count(len(cycle), "channel", "channels"), formatCycle(f.Witness, true))
+}
+
+// holders names the channels of a cycle, each with the lowest LID of packets that hold it while
+// they wait for the next one.
+func (p *plan) holders(g *cdg, cycle []int32, unicast, escape bool) []verify.Hop {
+	w := newWorker(p, newCDG(p), newCDG(p), escape)
+	hops := make([]verify.Hop, len(cycle))
+	left := len(cycle)
+	for lid := fabric.LID(1); lid <= p.f.MaxLID() && left > 0; lid++ {
+		w.dests = p.destination(lid)
+		if w.dests == nil || unicast && !w.dests[0].ca {
+			continue
+		}
+		for i, ch := range cycle {
+			if hops[i].LID == 0 && w.holds(ch, cycle[(i+1)%len(cycle)], unicast, &hops[i]) {
+				left--
+			}
+		}
+	}
+	return hops
+}
+
+// holds says whether packets of the search's LID hold channel a while they wait for b, and
+// names a.
+func (w *worker) holds(a, b int32, unicast bool, h *verify.Hop) bool {
+	portA, portB := fabric.PortID(int(a)/len(w.vls)), fabric.PortID(int(b)/len(w.vls))
+	may := func(port fabric.PortID) bool {
+		for k := range w.t.PLFTs {
+			if w.dests[0].lid <= w.t.PLFTs[k].Ports.MaxLID() {
+				ports := w.t.Choices(k, w.f.Owner(port), w.dests[0].lid)
+				if ports.Has(w.f.Num(port)) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	if !may(portA) || !may(portB) {
+		return false
+	}
+	for _, w.c = range w.classes {
+		if w.slow == nil {
+			w.slow = newSlowSearch(len(w.state), len(w.senders))
+		}
+		w.searchSlowly()
+		w.keepLive()
+		next := w.c.node[w.f.Peer(portA)]
+		for i, x := range w.order {
+			has := func(sets []uint64, x int32, port fabric.PortID) bool {
+				num := int(w.f.Num(port))
+				return fabric.NodeID(w.c.nodes[x].s) == w.f.Owner(port) && sets[int(x)*w.words+num>>6]>>(num&63)&1 != 0
+			}
+			if (i < w.fromCAs || !unicast) && has(w.sets, x, portA) && w.vlOf(w.c, w.c.nodes[x].in, portA) == int(a)%len(w.vls) &&
+				slices.Contains(w.order, next) && has(w.bind, next, portB) && w.vlOf(w.c, w.c.nodes[next].in, portB) == int(b)%len(w.vls) {
+				*h = w.hopOf(x, w.f.Num(portA))
+				return true
+			}
+		}
+	}
+	return false
+}

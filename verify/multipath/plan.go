@@ -1,0 +1,423 @@
+package multipath
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+)
+
+// plan is what all workers read. Sets of the ports of a switch are words of bits, port 0 the
+// lowest bit of the first.
+type plan struct {
+	f     *fabric.Fabric
+	t     *adaptive.Tables
+	opt   Options
+	n     int // switches
+	words int
+	parts *fabric.Components
+
+	vls      []fabric.VL // those in use, ascending; one stands for all if they are copies
+	copies   []fabric.VL // all VLs, each of which is a copy of one network
+	toSwitch []uint64    // by switch: its ports that are cabled to switches
+	groups   []groupSets // by switch
+
+	classes []*class
+	senders []sender // CA and router ports by switch, then port 0 of each switch
+	ports0  int      // where the latter begin
+	units   [][]dest
+
+	certain bool // packets of unknown SL are left out; else they have any
+}
+
+// groupSets is the groups of a switch: their ports, words for each, and whether one has a
+// port that the switch lacks.
+type groupSets struct {
+	ports  []uint64
+	beyond []bool
+}
+
+// class is SLs whose packets are treated alike everywhere.
+type class struct {
+	sl    fabric.SL // the lowest
+	sls   uint16
+	node  []int32 // by PortID of a switch: the node of packets that come in by the port
+	nodes []node
+	// lanes is by node and VL the output ports to which packets take it, words for each; nil
+	// where all take one VL and none are dropped.
+	lanes []uint64
+}
+
+// node is a switch with some of its input ports, by which packets meet the same tables.
+type node struct {
+	s    int32
+	plft int32          // or anyPLFT
+	in   fabric.PortNum // one of the ports
+	// own says that the packets are the switch's, which it sends by no port that drops them,
+	// as their SL may be another.
+	own bool
+}
+
+const anyPLFT = -1
+
+// dest is a LID and the switch where packets for it leave the switches.
+type dest struct {
+	lid  fabric.LID
+	root int32          // -1 when the owner's cable leads to no switch
+	last fabric.PortNum // the port to the owner; 0 for the switch itself
+	ca   bool
+}
+
+// sender is ports whose packets come into a switch at the same nodes with the same SLs.
+type sender struct {
+	s     int32
+	in    fabric.PortID   // the port of the switch that those of the first come in by
+	ports []fabric.PortID // the end ports
+	row   []fabric.SL     // by LID; nil for any of may
+	may   uint16          // SLs that their own tables do not drop
+}
+
+func newPlan(f *fabric.Fabric, t *adaptive.Tables, opt Options, certain bool) (*plan, error) {
+	p := &plan{f: f, t: t, opt: opt, n: f.NumSwitches(), certain: certain, parts: f.Components()}
+	if opt.SL2VL != nil && !fabric.SameNodes(opt.SL2VL.Fabric(), f) {
+		return nil, errors.New("SL-to-VL tables of other nodes than the fabric has")
+	}
+	inUse, err := p.slsInUse()
+	if err != nil {
+		return nil, err
+	}
+	most := 0
+	for s := range p.n {
+		most = max(most, int(f.Node(fabric.NodeID(s)).NumPorts))
+	}
+	p.words = most/64 + 1
+	p.toSwitch = make([]uint64, p.n*p.words)
+	for s := range fabric.NodeID(p.n) {
+		for num := 1; num <= int(f.Node(s).NumPorts); num++ {
+			if f.PeerSwitch(f.Port(s, fabric.PortNum(num))) != fabric.NoNode {
+				p.toSwitch[int(s)*p.words+num>>6] |= 1 << (num & 63)
+			}
+		}
+	}
+	p.findGroups()
+	p.findClasses(inUse)
+	p.findSenders()
+	p.findUnits()
+	return p, nil
+}
+
+// findGroups makes sets of the groups' ports.
+func (p *plan) findGroups() {
+	p.groups = make([]groupSets, p.n)
+	for s := range p.groups {
+		list := p.t.Groups[s]
+		g := groupSets{make([]uint64, len(list)*p.words), make([]bool, len(list))}
+		for i := range list {
+			ports := list[i].Ports()
+			ports.Each(func(num fabric.PortNum) {
+				if num > p.f.Node(fabric.NodeID(s)).NumPorts {
+					g.beyond[i] = true
+				} else {
+					g.ports[i*p.words+int(num>>6)] |= 1 << (num & 63)
+				}
+			})
+		}
+		p.groups[s] = g
+	}
+}
+
+// slsInUse is the SLs that packets may have.
+func (p *plan) slsInUse() (inUse uint16, err error) {
+	sls := p.opt.PathSLs
+	if sls == nil {
+		return cmp.Or(p.opt.SLs, 0xffff), nil
+	}
+	if sls.Switches() != p.n || sls.MaxLID() < p.f.MaxLID() {
+		return 0, fmt.Errorf("path SLs of %d switches and LIDs up to %d for a fabric of %d and up to %d",
+			sls.Switches(), sls.MaxLID(), p.n, p.f.MaxLID())
+	}
+	var seen [256]bool
+	known := make(map[*fabric.SL]bool) // switches share rows
+	look := func(row []fabric.SL) {
+		if !known[&row[0]] {
+			known[&row[0]] = true
+			for _, sl := range row[1 : int(p.f.MaxLID())+1] {
+				seen[sl] = true
+			}
+		}
+	}
+	for s := range fabric.NodeID(p.n) {
+		look(sls.Given(s))
+	}
+	for _, port := range sls.Ports() {
+		look(sls.PortRow(port))
+	}
+	for sl, ok := range seen {
+		switch {
+		case ok && sl == int(lft.UnknownSL):
+			inUse = 0xffff
+		case ok && sl >= lft.NumSLs:
+			return 0, fmt.Errorf("a path has SL %d: want 0 to %d", sl, lft.NumSLs-1)
+		case ok:
+			inUse |= 1 << sl
+		}
+	}
+	return inUse, nil
+}
+
+// selections numbers the SLs by the PLFTs that they take: equal ones take the same
+// everywhere.
+func (p *plan) selections() (number [lft.NumSLs]int) {
+	if p.t.Select == nil {
+		return number
+	}
+	type key struct {
+		number int
+		plft   uint8
+	}
+	for s := range fabric.NodeID(p.n) {
+		for in := range int(p.f.Node(s).NumPorts) + 1 {
+			row := p.t.Select.Row(s, fabric.PortNum(in))
+			known := make(map[key]int)
+			for sl, plft := range row {
+				k := key{number[sl], plft}
+				if _, ok := known[k]; !ok {
+					known[k] = len(known)
+				}
+				number[sl] = known[k]
+			}
+		}
+	}
+	return number
+}
+
+// findClasses makes the classes of the SLs in use, their nodes, and the VLs.
+func (p *plan) findClasses(inUse uint16) {
+	var maps []lft.VLMap // in use
+	if s := p.opt.SL2VL; s != nil {
+		used := make([]bool, len(s.Maps()))
+		for in, out := range s.PortPairs() {
+			used[s.Index(in, out)] = true
+		}
+		for i, ok := range used {
+			if ok {
+				maps = append(maps, s.Maps()[i])
+			}
+		}
+	}
+	selected := p.selections()
+	sls := func(yield func(fabric.SL) bool) {
+		for set := inUse; set != 0 && yield(fabric.SL(bits.TrailingZeros16(set))); set &= set - 1 {
+		}
+	}
+	// With one map everywhere each VL is a copy of the network, unless SLs differ otherwise.
+	copies := p.opt.PathSLs == nil && len(maps) == 1
+	for sl := range sls {
+		copies = copies && selected[sl] == selected[bits.TrailingZeros16(inUse)]
+	}
+	for sl := range sls {
+		i := slices.IndexFunc(p.classes, func(c *class) bool {
+			return selected[c.sl] == selected[sl] && !slices.ContainsFunc(maps, func(m lft.VLMap) bool {
+				return m[c.sl] != m[sl] && !(copies && m[c.sl] != lft.DropVL && m[sl] != lft.DropVL)
+			})
+		})
+		if i < 0 {
+			i = len(p.classes)
+			p.classes = append(p.classes, &class{sl: sl})
+		}
+		p.classes[i].sls |= 1 << sl
+	}
+	for sl := range sls {
+		for _, m := range maps {
+			if m[sl] != lft.DropVL {
+				p.vls = append(p.vls, m[sl])
+			}
+		}
+	}
+	slices.Sort(p.vls)
+	if p.vls = slices.Compact(p.vls); len(p.vls) == 0 {
+		p.vls = []fabric.VL{0}
+	}
+	p.copies = p.vls
+	if copies {
+		p.vls = p.vls[:1]
+	} else {
+		p.copies = nil
+	}
+	for _, c := range p.classes {
+		p.findNodes(c, slices.ContainsFunc(maps, func(m lft.VLMap) bool { return m[c.sl] == lft.DropVL }))
+	}
+}
+
+// vlOf is the place in p.vls of the VL of packets of a class that come into a switch by a
+// port and leave it by another; -1 where they are dropped. It is 0 for ports without a cable.
+func (p *plan) vlOf(c *class, in fabric.PortNum, out fabric.PortID) int {
+	if p.opt.SL2VL == nil || p.f.Peer(out) == fabric.NoPort {
+		return 0
+	}
+	vl := p.opt.SL2VL.At(in, out)[c.sl]
+	if vl == lft.DropVL {
+		return -1
+	}
+	if p.copies != nil {
+		return 0
+	}
+	i, _ := slices.BinarySearch(p.vls, vl)
+	return i
+}
+
+// findNodes makes the nodes of a class, of which some port may drop packets.
+func (p *plan) findNodes(c *class, drops bool) {
+	f := p.f
+	c.node = make([]int32, f.PortBase(fabric.NodeID(p.n)))
+	for s := range fabric.NodeID(p.n) {
+		first := len(c.nodes)
+		num := int(f.Node(s).NumPorts)
+		for i := range num + 1 {
+			in := fabric.PortNum(i)
+			x := node{s: int32(s), plft: anyPLFT, in: in}
+			if p.t.Select != nil {
+				x.plft = int32(p.t.Select.PLFT(s, in, c.sl))
+			} else if len(p.t.PLFTs) == 1 {
+				x.plft = 0
+			}
+			x.own = i == 0 && p.opt.PathSLs == nil && p.dropsSome(c, s, in)
+			same := func(y node) bool {
+				if x.plft != y.plft || x.own != y.own {
+					return false
+				}
+				for out := 1; p.opt.SL2VL != nil && out <= num; out++ {
+					port := f.Port(s, fabric.PortNum(out))
+					if p.vlOf(c, x.in, port) != p.vlOf(c, y.in, port) {
+						return false
+					}
+				}
+				return true
+			}
+			at := first + slices.IndexFunc(c.nodes[first:], same)
+			if at < first {
+				at = len(c.nodes)
+				c.nodes = append(c.nodes, x)
+			}
+			c.node[f.Port(s, in)] = int32(at)
+		}
+	}
+	if len(p.vls) == 1 && !drops {
+		return
+	}
+	c.lanes = make([]uint64, len(c.nodes)*len(p.vls)*p.words)
+	for i, x := range c.nodes {
+		for out := range int(f.Node(fabric.NodeID(x.s)).NumPorts) + 1 {
+			if vl := p.vlOf(c, x.in, f.Port(fabric.NodeID(x.s), fabric.PortNum(out))); vl >= 0 {
+				c.lanes[(i*len(p.vls)+vl)*p.words+out>>6] |= 1 << (out & 63)
+			}
+		}
+	}
+}
+
+// dropsSome says whether packets of a class that come into a switch by a port are dropped
+// at some other port.
+func (p *plan) dropsSome(c *class, s fabric.NodeID, in fabric.PortNum) bool {
+	for num := 1; num <= int(p.f.Node(s).NumPorts); num++ {
+		if p.vlOf(c, in, p.f.Port(s, fabric.PortNum(num))) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// findSenders lists the senders.
+func (p *plan) findSenders() {
+	f := p.f
+	add := func(first int, port, in fabric.PortID, may uint16) {
+		x := sender{s: int32(f.Owner(in)), in: in, ports: []fabric.PortID{port}, may: may}
+		if sls := p.opt.PathSLs; sls != nil {
+			if x.row = sls.PortRow(port); x.row == nil {
+				x.row = sls.Given(f.Owner(in))
+			}
+		}
+		for i := first; i < len(p.senders); i++ {
+			y := &p.senders[i]
+			differ := func(c *class) bool { return c.node[x.in] != c.node[y.in] }
+			if x.may == y.may && (x.row == nil || &x.row[0] == &y.row[0]) && !slices.ContainsFunc(p.classes, differ) {
+				y.ports = append(y.ports, port)
+				return
+			}
+		}
+		p.senders = append(p.senders, x)
+	}
+	for s := range fabric.NodeID(p.n) {
+		first := len(p.senders)
+		for _, port := range f.EndPortsOn(s) {
+			may := uint16(0xffff)
+			if p.opt.SL2VL != nil {
+				for sl, vl := range p.opt.SL2VL.At(0, port) {
+					if vl == lft.DropVL {
+						may &^= 1 << sl
+					}
+				}
+			}
+			add(first, port, f.Peer(port), may)
+		}
+	}
+	p.ports0 = len(p.senders)
+	for s := range fabric.NodeID(p.n) {
+		port := f.PortBase(s)
+		add(len(p.senders), port, port, 0xffff)
+	}
+}
+
+// sends says whether a sender's packets for a LID can be of a class.
+func (p *plan) sends(x *sender, c *class, lid fabric.LID) bool {
+	set := c.sls & x.may
+	if x.row != nil {
+		switch sl := x.row[lid]; {
+		case sl != lft.UnknownSL:
+			set &= 1 << sl
+		case p.certain:
+			set = 0
+		}
+	} else if p.certain && p.opt.UnknownSLs {
+		set = 0
+	}
+	return set != 0
+}
+
+// findUnits deals the LIDs out, those of one root and kind together.
+func (p *plan) findUnits() {
+	f := p.f
+	var dests []dest
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		port := f.LIDPort(lid)
+		if port == fabric.NoPort {
+			continue
+		}
+		switch node := f.Owner(port); {
+		case f.IsSwitch(node):
+			if f.Num(port) == fabric.ManagementPort {
+				dests = append(dests, dest{lid: lid, root: int32(node)})
+			}
+		case f.Attachment(port) != fabric.NoPort:
+			at := f.Attachment(port)
+			dests = append(dests, dest{lid, int32(f.Owner(at)), f.Num(at), true})
+		case f.Peer(port) != fabric.NoPort:
+			dests = append(dests, dest{lid, -1, 0, true})
+		}
+	}
+	slices.SortFunc(dests, func(a, b dest) int {
+		return cmp.Or(cmp.Compare(a.root, b.root), cmp.Compare(a.last, b.last), cmp.Compare(a.lid, b.lid))
+	})
+	for len(dests) > 0 {
+		n := 1
+		for n < len(dests) && n < lft.BlockSize && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca {
+			n++
+		}
+		p.units = append(p.units, dests[:n])
+		dests = dests[n:]
+	}
+}

@@ -1,0 +1,278 @@
+package multipath_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/verify/multipath"
+)
+
+// randomFabric has switches in a tree, so that switch 0 is on top and each has one of a
+// lower index above it, with more cables at random, and CAs, routers and aggregation nodes.
+// Now and then a cable of the tree is missing. LIDs are in any order, with gaps and LMCs.
+func randomFabric(t testing.TB, r *rand.Rand, switches, cables, hosts int) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	guid := fabric.GUID(0)
+	ports := make([]fabric.PortNum, switches+hosts+2)
+	add := func(typ fabric.NodeType, ports fabric.PortNum) int {
+		guid++
+		n, err := b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: ports})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	cable := func(x, y int) {
+		ports[x]++
+		from := ports[x]
+		ports[y]++
+		if err := b.Connect(x, from, y, ports[y], fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	high := fabric.PortNum(r.IntN(2) * 50) // ports of the second word of a set are in use
+	for s := range switches {
+		add(fabric.Switch, 70)
+		ports[s] = high
+		if s > 0 && r.IntN(20) > 0 {
+			cable(s, r.IntN(s))
+		}
+	}
+	for range cables {
+		cable(r.IntN(switches), r.IntN(switches))
+	}
+	for range hosts {
+		typ := fabric.CA
+		if r.IntN(8) == 0 {
+			typ = fabric.Router
+		}
+		h := add(typ, 2)
+		if r.IntN(10) == 0 {
+			b.Node(h).Description = gen.AggregationNode
+		}
+		for range 1 + r.IntN(2) {
+			cable(h, r.IntN(switches))
+		}
+	}
+	if r.IntN(10) == 0 {
+		cable(add(fabric.CA, 1), add(fabric.CA, 1))
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
+	var ends []fabric.PortID
+	f.EndPorts(func(p fabric.PortID) { ends = append(ends, p) })
+	r.Shuffle(len(ends), func(i, j int) { ends[i], ends[j] = ends[j], ends[i] })
+	lid := fabric.LID(1)
+	for _, p := range ends {
+		if r.IntN(30) == 0 {
+			continue
+		}
+		if r.IntN(8) == 0 && !f.IsSwitch(f.Owner(p)) {
+			lmc[p] = 1
+			lid = (lid + 1) &^ 1
+		}
+		base[p] = lid
+		lid += 1<<lmc[p] + fabric.LID(r.IntN(8)/7)
+	}
+	if f, err = f.WithLIDs(base, lmc); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// styles of random tables: how the ports of an entry are chosen.
+const (
+	shortest = iota // all ports that lead nearer
+	upDown          // up*/down* by the indices of the switches
+	duato           // ports that lead nearer, and a static port by up*/down*
+	anyPorts
+	numStyles
+)
+
+// tables makes adaptive tables at random, of several PLFTs now and then.
+func randomTables(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
+	t := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches())}
+	style := r.IntN(numStyles)
+	states := [][]adaptive.State{
+		{adaptive.Free}, {adaptive.Free}, {adaptive.Free, adaptive.Free, adaptive.HBF, adaptive.Static}, {adaptive.HBF}, {adaptive.Static},
+	}[r.IntN(5)]
+	for range 1 + max(0, r.IntN(5)-2) {
+		if r.IntN(2) == 0 {
+			style = r.IntN(numStyles)
+		}
+		t.PLFTs = append(t.PLFTs, randomPLFT(f, t, r, style, states))
+	}
+	if r.IntN(20) > 0 {
+		t.Select = adaptive.NewSelector(f)
+		some := len(t.PLFTs)
+		if r.IntN(40) == 0 {
+			some++ // one that there is not
+		}
+		bySL, byPort := r.IntN(2) == 0, r.IntN(2) == 0
+		for _, s := range f.Switches() {
+			for in := range int(f.Node(s).NumPorts) + 1 {
+				row := t.Select.Row(s, fabric.PortNum(in))
+				for sl := range row {
+					switch {
+					case byPort:
+						row[sl] = uint8(r.IntN(some))
+					case bySL:
+						row[sl] = uint8(sl % some)
+					}
+				}
+			}
+		}
+	}
+	return t
+}
+
+func randomPLFT(f *fabric.Fabric, t *adaptive.Tables, r *rand.Rand, style int, states []adaptive.State) *adaptive.PLFT {
+	ports := lft.NewTables(f.NumSwitches(), f.MaxLID()-fabric.LID(r.IntN(20)/19))
+	p := adaptive.NewPLFT(ports)
+	spoil := []int{0, 0, 60, 10}[r.IntN(4)]
+	hops := f.Distances()
+	for lid := fabric.LID(1); lid <= ports.MaxLID(); lid++ {
+		at := f.Attachment(f.LIDPort(lid))
+		if at == fabric.NoPort {
+			continue
+		}
+		root := f.Owner(at)
+		down := make([]bool, f.NumSwitches()) // has a way down to the root
+		for s := f.NumSwitches() - 1; s >= 0; s-- {
+			down[s] = fabric.NodeID(s) == root
+			for _, to := range f.Neighbors(fabric.NodeID(s)) {
+				down[s] = down[s] || int(to) > s && down[to]
+			}
+		}
+		for _, s := range f.Switches() {
+			var near, legal adaptive.PortSet
+			links, to := f.SwitchLinks(s)
+			for i, out := range links {
+				if hops.To(root)[to[i]] < hops.To(root)[s] {
+					near.Add(f.Num(out))
+				}
+				if down[s] && to[i] > s && down[to[i]] || !down[s] && to[i] < s {
+					legal.Add(f.Num(out))
+				}
+			}
+			set := near
+			switch {
+			case s == root:
+				set, legal = adaptive.PortSet{}, adaptive.PortSet{}
+				set.Add(f.Num(at))
+				legal.Add(f.Num(at))
+			case style == upDown:
+				set = legal
+			case style == duato:
+				set.Union(legal)
+			case style == anyPorts:
+				set = somePorts(f, r, s)
+				legal = set
+			default:
+				legal = near
+			}
+			if spoil > 0 && r.IntN(spoil) == 0 {
+				set = somePorts(f, r, s)
+				legal = set
+			}
+			setEntry(t, p, s, lid, states[r.IntN(len(states))], set, legal, r)
+		}
+	}
+	return p
+}
+
+// somePorts is a few ports of a switch, mostly with cables.
+func somePorts(f *fabric.Fabric, r *rand.Rand, s fabric.NodeID) (set adaptive.PortSet) {
+	links, _ := f.SwitchLinks(s)
+	for range r.IntN(3) {
+		switch {
+		case r.IntN(10) == 0:
+			set.Add(fabric.PortNum(r.IntN(256)))
+		case len(links) > 0:
+			set.Add(f.Num(links[r.IntN(len(links))]))
+		}
+	}
+	return set
+}
+
+// setEntry makes an entry with some ports, and a static port of some.
+func setEntry(t *adaptive.Tables, p *adaptive.PLFT, s fabric.NodeID, lid fabric.LID, state adaptive.State, set, static adaptive.PortSet, r *rand.Rand) {
+	list := func(set adaptive.PortSet) (list []fabric.PortNum) {
+		set.Each(func(num fabric.PortNum) { list = append(list, num) })
+		return list
+	}
+	if ports := list(static); len(ports) > 0 && r.IntN(50) > 0 {
+		p.Ports.Row(s)[lid] = ports[r.IntN(len(ports))]
+	}
+	group := -1
+	if ports := list(set); len(ports) > 1 || r.IntN(3) == 0 {
+		g := adaptive.Group{Number: len(t.Groups[s]) + 1, Subgroups: make([]adaptive.Subgroup, 1+r.IntN(2))}
+		for _, num := range ports {
+			g.Subgroups[r.IntN(len(g.Subgroups))].Ports.Add(num)
+		}
+		for i := range t.Groups[s] {
+			if t.Groups[s][i].Ports() == g.Ports() {
+				group = i
+			}
+		}
+		if group < 0 {
+			group = len(t.Groups[s])
+			t.Groups[s] = append(t.Groups[s], g)
+		}
+	}
+	p.Set(s, lid, state, group)
+}
+
+// randomLanes makes SL-to-VL tables and path SLs at random, or leaves them away.
+func randomLanes(f *fabric.Fabric, r *rand.Rand) (opt multipath.Options) {
+	if r.IntN(2) == 0 {
+		maps := make([]lft.VLMap, 1+r.IntN(3))
+		drops, vls := r.IntN(3) == 0, 1+r.IntN(3)
+		for i := range maps {
+			for sl := range maps[i] {
+				if maps[i][sl] = fabric.VL(r.IntN(vls)); drops && r.IntN(8) == 0 {
+					maps[i][sl] = lft.DropVL
+				}
+			}
+		}
+		opt.SL2VL = lft.NewSL2VL(f, maps[0])
+		byInput := r.IntN(2) == 0
+		for p := range fabric.PortID(f.NumPorts()) {
+			opt.SL2VL.SetOut(p, maps[r.IntN(len(maps))])
+		}
+		for in, out := range opt.SL2VL.PortPairs() {
+			if byInput {
+				opt.SL2VL.Set(in, out, maps[r.IntN(len(maps))])
+			}
+		}
+	}
+	some := 1 + r.IntN(4)
+	opt.SLs = uint16(1<<some - 1)
+	if r.IntN(2) == 0 {
+		row := func() []fabric.SL {
+			row := make([]fabric.SL, int(f.MaxLID())+1)
+			for lid := range row {
+				row[lid] = fabric.SL(r.IntN(some))
+			}
+			return row
+		}
+		opt.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+		for _, s := range f.Switches() {
+			opt.PathSLs.SetRow(row(), s)
+		}
+		f.EndPorts(func(port fabric.PortID) {
+			if r.IntN(6) == 0 {
+				opt.PathSLs.SetPorts(row(), port)
+			}
+		})
+	}
+	return opt
+}

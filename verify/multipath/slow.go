@@ -1,0 +1,240 @@
+package multipath
+
+import (
+	"math/bits"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+)
+
+// slowSearch is what is known of the nodes that packets for one LID of one class reach,
+// where some are lost or loop.
+type slowSearch struct {
+	lost    []bool // by node: a choice loses packets, or there is none
+	reached *graph.Search[int32]
+	// The nodes from which some choices lead to a node that loses packets, into a cycle, and
+	// to the owner.
+	dead, loop, live *graph.Search[int32]
+	cycles           graph.Strong[int32]
+	flags            []uint8 // by sender: what can become of its packets for the LID, in any class
+}
+
+// What can become of packets.
+const (
+	canDie = 1 << iota
+	canLoop
+)
+
+func newSlowSearch(nodes, senders int) *slowSearch {
+	s := &slowSearch{lost: make([]bool, nodes), flags: make([]uint8, senders)}
+	for _, x := range []**graph.Search[int32]{&s.reached, &s.dead, &s.loop, &s.live} {
+		*x = graph.NewSearch[int32](nodes)
+	}
+	return s
+}
+
+// trouble is what pairs of one LID come to.
+type trouble struct {
+	lid     fabric.LID
+	tallies [numTallies]tally
+}
+
+// The tallies of a trouble: of CA and router ports and a CA LID, and of management.
+const (
+	tallyDead = iota
+	tallyLoop
+	tallyManagementDead
+	tallyManagementLoop
+	numTallies
+)
+
+type tally struct {
+	pairs int64
+	from  int // the first sender
+}
+
+// apart checks one destination by itself, with packets that are lost or loop. Only the
+// packets that can still arrive make dependencies.
+func (w *worker) apart(dests []dest) {
+	w.dests = dests
+	if w.slow == nil {
+		w.slow = newSlowSearch(len(w.state), len(w.senders))
+	}
+	clear(w.slow.flags)
+	for _, w.c = range w.classes {
+		w.searchSlowly()
+		w.flag()
+		w.keepLive()
+		w.addDependencies()
+	}
+	w.order = w.order[:0]
+	d, bad := &dests[0], trouble{lid: dests[0].lid}
+	for i, flags := range w.slow.flags {
+		x := &w.senders[i]
+		pairs := int64(len(x.ports))
+		for _, port := range x.ports {
+			if port == w.f.LIDPort(d.lid) {
+				pairs--
+			}
+		}
+		for at, flag := range []uint8{canDie, canLoop} {
+			if flags&flag == 0 {
+				continue
+			}
+			if !d.ca || i >= w.ports0 {
+				at += tallyManagementDead
+			}
+			if t := &bad.tallies[at]; pairs > 0 {
+				if t.pairs == 0 {
+					t.from = i
+				}
+				t.pairs += pairs
+			}
+		}
+	}
+	if bad != (trouble{lid: d.lid}) {
+		w.troubles = append(w.troubles, bad)
+	}
+}
+
+// begin readies w for searches of one destination.
+func (w *worker) begin() {
+	for _, x := range w.order {
+		w.state[x] = stateNew
+	}
+	for i := range w.stack {
+		w.state[w.stack[i].x] = stateNew
+	}
+	w.order, w.stack = w.order[:0], w.stack[:0]
+	clear(w.last)
+	for _, d := range w.dests {
+		if d.root >= 0 {
+			w.last[d.last>>6] |= 1 << (d.last & 63)
+		}
+	}
+}
+
+// searchSlowly finds out of all nodes that packets reach what can become of them there.
+func (w *worker) searchSlowly() {
+	s, d := w.slow, &w.dests[0]
+	w.begin()
+	s.reached.Reset()
+	next := w.next()
+	choose := func(x int32) []int32 {
+		s.lost[x] = !w.choose(x)
+		return next(x)
+	}
+	w.fromCAs = 0
+	for i := range w.senders {
+		if i == w.ports0 && d.ca {
+			w.fromCAs = len(s.reached.Order)
+		}
+		if x := &w.senders[i]; !w.owns(x, d) && w.sends(x, w.c, d.lid) {
+			s.reached.Extend(choose, w.c.node[x.in])
+		}
+	}
+	inSearch := func(x int32) []int32 {
+		if !s.reached.Reached(x) {
+			return nil
+		}
+		return next(x)
+	}
+	back := graph.NewCSR(len(w.c.nodes), inSearch).Reverse()
+	s.cycles.Find(len(w.c.nodes), inSearch)
+	var lost, loop, live []int32
+	for _, x := range s.reached.Order {
+		if s.lost[x] {
+			lost = append(lost, x)
+		}
+		if s.cycles.Of[x] >= 0 {
+			loop = append(loop, x)
+		}
+		if w.arrives(x) {
+			live = append(live, x)
+		}
+	}
+	s.dead.Run(back.Next, lost...)
+	s.loop.Run(back.Next, loop...)
+	s.live.Run(back.Next, live...)
+}
+
+// arrives says whether a choice of a node leads to the owner at once.
+func (w *worker) arrives(x int32) bool {
+	if w.c.nodes[x].s != w.dests[0].root {
+		return false
+	}
+	for i, set := range w.set(x) {
+		if set&w.last[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// next lists the nodes that the choices of one lead to, by port.
+func (w *worker) next() graph.Next[int32] {
+	var list []int32
+	return func(x int32) []int32 {
+		list = list[:0]
+		base := w.f.PortBase(fabric.NodeID(w.c.nodes[x].s))
+		for word := range w.words {
+			for set := w.onward(x, word); set != 0; set &= set - 1 {
+				out := base + fabric.PortID(word*64+bits.TrailingZeros64(set))
+				list = append(list, w.c.node[w.f.Peer(out)])
+			}
+		}
+		return list
+	}
+}
+
+// flag notes what can become of the packets of each sender.
+func (w *worker) flag() {
+	s, d := w.slow, &w.dests[0]
+	for i := range w.senders {
+		x := &w.senders[i]
+		if w.owns(x, d) || !w.sends(x, w.c, d.lid) {
+			continue
+		}
+		start := w.c.node[x.in]
+		joined := d.root >= 0 && w.parts.Of[x.s] == w.parts.Of[d.root]
+		if joined && s.dead.Reached(start) {
+			s.flags[i] |= canDie
+		}
+		if s.loop.Reached(start) {
+			s.flags[i] |= canLoop
+		}
+	}
+}
+
+// keepLive keeps the nodes that packets can arrive from, and the choices that lead to such.
+// Where the static port is none of them, packets wait for all that are.
+func (w *worker) keepLive() {
+	s := w.slow
+	fromCAs := w.fromCAs
+	w.fromCAs = 0
+	for i, x := range s.reached.Order {
+		if !s.live.Reached(x) {
+			continue
+		}
+		if i < fromCAs {
+			w.fromCAs++
+		}
+		w.order = append(w.order, x)
+		set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
+		base := w.f.PortBase(fabric.NodeID(w.c.nodes[x].s))
+		waits := uint64(0)
+		for word := range set {
+			for onward := w.onward(x, word); onward != 0; onward &= onward - 1 {
+				bit := bits.TrailingZeros64(onward)
+				if !s.live.Reached(w.c.node[w.f.Peer(base+fabric.PortID(word*64+bit))]) {
+					set[word] &^= 1 << bit
+				}
+			}
+			bind[word] &= set[word]
+			waits |= bind[word]
+		}
+		if waits == 0 {
+			copy(bind, set)
+		}
+	}
+}
