@@ -21,6 +21,8 @@ type Hop struct {
 	// LID is the destination of a packet that holds this channel, or the buffer
 	// behind it, and waits for the next channel of the cycle.
 	LID fabric.LID `json:"lid,omitempty"`
+	// Choice is as in verify.Hop: how an adaptive switch comes to the port.
+	Choice string `json:"choice,omitempty"`
 }
 
 // Reason is why a packet waits.
