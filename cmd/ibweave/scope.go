@@ -118,6 +118,10 @@ var scopes = map[string][]scope{
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 	},
+	"path": {
+		{flags: "topology lfts sl2vl path-sl mfts lenient strict format kinds node-name-map all-from"},
+		{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true},
+	},
 	"slurm": {
 		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},
 		{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true},

@@ -49,7 +49,7 @@ A block is a leaf with at least --block-size hosts.`,
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVar(&o.format, "format", "conf", "conf, yaml or json")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
-	flags.StringVar(&o.host, "host-regexp", scheduler.DefaultHost, "`REGEXP` that finds the name of a host in the description of its adapter: the first group")
+	flags.StringVar(&o.host, "host-regexp", "", "`REGEXP` that finds the name of a host in the description of its adapter, by its first group; by default n001 in \"n001 HCA-1\", \"n001 mlx5_0\" and \"n001\"")
 	flags.StringVar(&o.switches, "switch-names", "fabric", "leaves have the names of their switches in the fabric, or `numbers`: leaf1, leaf2")
 	flags.IntVar(&o.blockSize, "block-size", 0, "a block has `N` hosts at least; by default as many as the smallest leaf")
 	lenientFlag(flags, &o.lenient)
@@ -82,9 +82,11 @@ func (a *app) slurm(o *slurmOptions) error {
 	if o.blockSize < 0 {
 		return usagef("--block-size %d: want a number of hosts, 1 or more", o.blockSize)
 	}
-	var err error
-	if opt.Host, err = regexp.Compile(o.host); err != nil {
-		return usagef("--host-regexp: %w", err)
+	if o.host != "" {
+		var err error
+		if opt.Host, err = regexp.Compile(o.host); err != nil {
+			return usagef("--host-regexp: %w", err)
+		}
 	}
 	f, err := a.readTopology(o.topology, o.lenient)
 	if err != nil {

@@ -4,8 +4,10 @@ package hostlist
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/internal/text"
@@ -101,4 +103,75 @@ func fold(list []numbered) string {
 		return prefix + runs[0]
 	}
 	return prefix + "[" + strings.Join(runs, ",") + "]"
+}
+
+// MaxNames bounds what Expand makes of one list.
+const MaxNames = 1 << 20
+
+// Expand lists the names of a list, in its order: names with commas between them, with any
+// number of brackets in each. It is the reverse of Fold.
+func Expand(list string) (names []string, err error) {
+	for _, part := range splitList(list) {
+		expanded, err := expand(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", part, err)
+		}
+		if names = append(names, expanded...); len(names) > MaxNames {
+			return nil, fmt.Errorf("%q: more than %d names", list, MaxNames)
+		}
+	}
+	return names, nil
+}
+
+// splitList splits a list at the commas outside of brackets, and drops blanks around parts.
+func splitList(list string) (parts []string) {
+	inside := false
+	for _, part := range strings.FieldsFunc(list, func(r rune) bool {
+		if r == '[' || r == ']' {
+			inside = r == '['
+		}
+		return r == ',' && !inside
+	}) {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// expand lists the names of one part of a list.
+func expand(part string) ([]string, error) {
+	prefix, rest, ok := strings.Cut(part, "[")
+	if !ok {
+		if strings.Contains(part, "]") {
+			return nil, errors.New("] without [ before it")
+		}
+		return []string{part}, nil
+	}
+	ranges, rest, ok := strings.Cut(rest, "]")
+	if !ok || strings.Contains(ranges, "[") || strings.Contains(prefix, "]") {
+		return nil, errors.New("want brackets like [1-4,7]")
+	}
+	tails, err := expand(rest)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, r := range strings.Split(ranges, ",") {
+		low, high, isRange := strings.Cut(r, "-")
+		if !isRange {
+			high = low
+		}
+		from, err1 := strconv.ParseUint(low, 10, 31)
+		to, err2 := strconv.ParseUint(high, 10, 31)
+		if err1 != nil || err2 != nil || to < from || uint64(len(names))+(to-from+1)*uint64(len(tails)) > MaxNames {
+			return nil, fmt.Errorf("range %q: want numbers like 7 or 1-4, and at most %d names", r, MaxNames)
+		}
+		for i := from; i <= to; i++ {
+			for _, tail := range tails {
+				names = append(names, fmt.Sprintf("%s%0*d%s", prefix, len(low), i, tail))
+			}
+		}
+	}
+	return names, nil
 }

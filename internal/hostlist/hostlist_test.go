@@ -1,6 +1,7 @@
 package hostlist_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/internal/hostlist"
@@ -28,8 +29,34 @@ func TestFold(t *testing.T) {
 		{"n,n[1-2]", []string{"n2", "n", "n1"}},
 		{"n0,n[00-01]", []string{"n0", "n00", "n01"}},
 	} {
+		back, err := hostlist.Expand(c.want)
+		if names := slices.Compact(slices.Sorted(slices.Values(c.names))); err != nil || !slices.Equal(slices.Sorted(slices.Values(back)), names) {
+			t.Errorf("%s means %q, %v; want %q", c.want, back, err, names)
+		}
 		if got := hostlist.Fold(c.names); got != c.want {
 			t.Errorf("%q: %s, want %s", c.names, got, c.want)
 		}
 	}
+}
+
+// FuzzExpand folds again what a list means: the same names.
+func FuzzExpand(f *testing.F) {
+	for _, list := range []string{"n[001-018,020]", "a,b , c", "r[1-2]n[3-4]x", "n[1-", "n]1[", "n[5-1]", "n[1-99999999999]", "n[0-9][0-9][0-9][0-9][0-9][0-9][0-9]", "[08-10],8"} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		names, err := hostlist.Expand(list)
+		if err != nil || len(names) > 1000 {
+			return
+		}
+		again, err := hostlist.Expand(hostlist.Fold(names))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		slices.Sort(again)
+		if !slices.Equal(slices.Compact(names), again) {
+			t.Fatalf("%q means %q, and folded %q", list, names, again)
+		}
+	})
 }

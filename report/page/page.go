@@ -101,7 +101,7 @@ func newScene(ctx context.Context, in *Input) (*scene, error) {
 		return s, nil
 	}
 	var err error
-	if s.routes, err = loads(ctx, in.Fabric, in.Tables); err != nil {
+	if s.routes, err = lft.ChannelLoads(ctx, in.Fabric, in.Tables); err != nil {
 		return nil, err
 	}
 	channels, sum := 0, int64(0)

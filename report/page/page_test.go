@@ -156,7 +156,7 @@ func TestLoads(t *testing.T) {
 	for name, in := range inputs(t) {
 		t.Run(name, func(t *testing.T) {
 			f := in.Fabric
-			got, err := loads(context.Background(), f, in.Tables)
+			got, err := lft.ChannelLoads(context.Background(), f, in.Tables)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,18 +19,15 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/levels"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// DefaultHost finds the name of a host in the description of its adapter: the first word, and
-// nothing or the name of the adapter behind it, "n001 HCA-1", "n001 mlx5_0", "n001 ibp85s0f0".
-const DefaultHost = `^(\S+)(?:\s+(?:HCA-\d+|(?:mlx|mthca|hfi|qib|ib|bnxt|irdma|i40iw|cxgb)\w*))?\s*$`
-
 // Options says how hosts and groups are named.
 type Options struct {
 	// Host finds the name of a host in the description of its adapter: its first group, or
-	// without groups the whole match. Nil is DefaultHost.
+	// without groups the whole match. Nil takes one word, or those that names.HostOf knows.
 	Host *regexp.Regexp
 	// Numbered gives leaves the names leaf1, leaf2 and so on instead of those of their
 	// switches.
@@ -69,11 +66,8 @@ var ErrNoHosts = errors.New("no channel adapter describes itself by the name of 
 // Of finds the groups of a fabric. Storage, gateways, routers and aggregation nodes are no
 // hosts: see fabric.Kind.
 func Of(f *fabric.Fabric, opt Options) (*Topology, error) {
-	if opt.Host == nil {
-		opt.Host = regexp.MustCompile(DefaultHost)
-	}
 	t := &Topology{}
-	b := &builder{f: f, opt: opt, names: make(map[string]bool)}
+	b := &builder{f: f, opt: opt, taken: make(map[string]bool)}
 	b.findHosts()
 	t.LeftOut = b.listLeftOut()
 	if t.Hosts = len(b.hosts); t.Hosts == 0 {
@@ -113,7 +107,7 @@ type builder struct {
 	hosts   []host
 	leftOut map[string][]string // descriptions by reason
 	units   []unit
-	names   map[string]bool // names of groups
+	taken   map[string]bool // names of groups
 }
 
 // findHosts collects the ports of each host.
@@ -162,6 +156,15 @@ func (b *builder) findHosts() {
 
 // hostName is the name of the host in a description, "" for none.
 func (b *builder) hostName(description string) string {
+	if b.opt.Host == nil {
+		if host, _, ok := names.HostOf(description); ok {
+			return slurmName(host)
+		}
+		if words := strings.Fields(description); len(words) == 1 {
+			return slurmName(words[0])
+		}
+		return ""
+	}
 	m := b.opt.Host.FindStringSubmatch(description)
 	if m == nil {
 		return ""
@@ -259,12 +262,12 @@ func isSubset(a, b []fabric.NodeID) bool {
 func (b *builder) leaves() []Group {
 	for i := range b.units {
 		u := &b.units[i]
-		names := make([]string, len(u.switches))
+		all := make([]string, len(u.switches))
 		for k, s := range u.switches {
-			names[k] = b.switchName(s)
+			all[k] = b.switchName(s)
 		}
-		if u.name = sortNames(names)[0]; len(names) > 1 {
-			u.name += fmt.Sprintf("-and-%d", len(names)-1)
+		if u.name = sortNames(all)[0]; len(all) > 1 {
+			u.name += fmt.Sprintf("-and-%d", len(all)-1)
 		}
 	}
 	slices.SortFunc(b.units, func(x, y unit) int {
@@ -285,28 +288,26 @@ func (b *builder) leaves() []Group {
 	return groups
 }
 
-// systemName is how firmware describes a switch chip: MF0;NAME:MODEL/U1.
-var systemName = regexp.MustCompile(`^\w*;([^:]+):[^:]*?(?:/(\w+))?/U(\d+)$`)
-
 // switchName is a switch's name as Slurm can write it. Chips of a director have their card
 // and number behind the name of the system.
 func (b *builder) switchName(s fabric.NodeID) string {
-	name := b.f.Node(s).Description
-	if m := systemName.FindStringSubmatch(name); m != nil {
-		name = m[1]
-		if m[2] != "" || m[3] != "1" {
-			name += "-" + m[2] + "U" + m[3]
-		}
+	c := names.ChipOf(b.f.Node(s).Description)
+	name := c.System
+	if c.Card != 0 {
+		name += fmt.Sprintf("-%c%02d", c.Card, c.Slot)
+	}
+	if c.Card != 0 || c.Unit > 1 {
+		name += fmt.Sprintf("-U%d", c.Unit)
 	}
 	return cmp.Or(slurmName(name), "switch")
 }
 
 // unused makes a name that no group has.
 func (b *builder) unused(name string, g fabric.GUID) string {
-	if b.names[name] {
+	if b.taken[name] {
 		name += "-" + strings.TrimPrefix(g.String(), "0x")
 	}
-	b.names[name] = true
+	b.taken[name] = true
 	return name
 }
 
@@ -381,7 +382,7 @@ func slurmName(s string) string {
 }
 
 // sortNames puts names in natural order.
-func sortNames(names []string) []string {
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(text.Natural(a, b), strings.Compare(a, b)) })
-	return names
+func sortNames(list []string) []string {
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(text.Natural(a, b), strings.Compare(a, b)) })
+	return list
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 )
 
 // spot is a port that a plan names: of a node of the fabric, or of one that only the plan
@@ -269,7 +270,7 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 	if n, ok := b.x.one(list, e.Device); ok {
 		return spot{n, fabric.PortNum(num)}, nil
 	}
-	if first := b.x.parts[list[0]]; first.unit != 0 && b.oneChassis(list) {
+	if first := b.x.parts[list[0]]; first.Unit != 0 && b.oneChassis(list) {
 		return spot{}, fmt.Errorf("port %q of %q, which has %d chips; want one like %q", e.Port, e.Device, len(list), b.chipPort(first, num))
 	}
 	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
@@ -277,7 +278,7 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 
 // oneChassis says whether no two chips have the same place in their system.
 func (b *binder) oneChassis(list []fabric.NodeID) bool {
-	seen := map[part]bool{}
+	seen := map[names.Chip]bool{}
 	for _, n := range list {
 		if p := b.x.parts[n]; seen[p] {
 			return false
@@ -292,7 +293,7 @@ func (b *binder) onChip(list []fabric.NodeID, e End, spec portSpec) (spot, error
 	var chips []fabric.NodeID
 	for _, n := range list {
 		p := b.x.parts[n]
-		if p.card == spec.card && p.slot == spec.slot && (p.unit == spec.unit || spec.unit == 0 || p.unit == 0 && spec.unit == 1) {
+		if p.Card == spec.card && p.Slot == spec.slot && (p.Unit == spec.unit || spec.unit == 0 || p.Unit == 0 && spec.unit == 1) {
 			chips = append(chips, n)
 		}
 	}
@@ -308,14 +309,14 @@ func (b *binder) onChip(list []fabric.NodeID, e End, spec portSpec) (spot, error
 }
 
 // chipPort is how a port of a chip is written.
-func (b *binder) chipPort(p part, num int) string {
-	switch p.card {
+func (b *binder) chipPort(p names.Chip, num int) string {
+	switch p.Card {
 	case 'L':
-		return fmt.Sprintf("Blade %d_Port %d/%d", p.slot, p.unit, num)
+		return fmt.Sprintf("Blade %d_Port %d/%d", p.Slot, p.Unit, num)
 	case 'S':
-		return fmt.Sprintf("S%d/U%d/%d", p.slot, p.unit, num)
+		return fmt.Sprintf("S%d/U%d/%d", p.Slot, p.Unit, num)
 	}
-	return fmt.Sprintf("U%d/%d", p.unit, num)
+	return fmt.Sprintf("U%d/%d", p.Unit, num)
 }
 
 // unknown is a port of a node that only the plan has.
@@ -476,7 +477,7 @@ func (b *binder) substitute(x *bound) {
 		if b.f.IsSwitch(n) || b.mentioned[n] || b.f.Kind(n) == fabric.AggregationKind {
 			continue
 		}
-		host, _, ok := hostOf(b.f.Name(n).Text)
+		host, _, ok := names.HostOf(b.f.Name(n).Text)
 		switch {
 		case b.unfilled[s.node]:
 			b.filled++

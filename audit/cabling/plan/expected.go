@@ -161,14 +161,14 @@ func (e *Expected) members(b *binder, switches, hosts bool) []bool {
 		if in[n] && f.IsSwitch(n) {
 			if g := f.Node(n).SystemGUID; g != 0 {
 				systems[g] = true
-			} else if b.x.parts[n].card != 0 {
-				names[fold(b.x.parts[n].system)] = true
+			} else if b.x.parts[n].Card != 0 {
+				names[fold(b.x.parts[n].System)] = true
 			}
 		}
 	}
 	for n := range fabric.NodeID(f.NumSwitches()) {
 		g := f.Node(n).SystemGUID
-		in[n] = in[n] || g != 0 && systems[g] || g == 0 && b.x.parts[n].card != 0 && names[fold(b.x.parts[n].system)]
+		in[n] = in[n] || g != 0 && systems[g] || g == 0 && b.x.parts[n].Card != 0 && names[fold(b.x.parts[n].System)]
 	}
 	for _, p := range f.CAPorts() {
 		if q := f.Peer(p); q != fabric.NoPort && in[f.Owner(q)] && f.Kind(f.Owner(p)) == fabric.AggregationKind {
@@ -194,12 +194,12 @@ func (x *index) internal(m, n fabric.NodeID) bool {
 	a, b := x.f.Node(m), x.f.Node(n)
 	p, q := x.parts[m], x.parts[n]
 	switch {
-	case m == n || p.card == 'L' && q.card == 'L':
+	case m == n || p.Card == 'L' && q.Card == 'L':
 		return false
 	case a.SystemGUID != 0 && b.SystemGUID != 0:
 		return a.SystemGUID == b.SystemGUID
 	}
-	return p.card != 0 && q.card != 0 && fold(p.system) == fold(q.system)
+	return p.Card != 0 && q.Card != 0 && fold(p.System) == fold(q.System)
 }
 
 // Verdict is what differs between a fabric and a plan, cable by cable.

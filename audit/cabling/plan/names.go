@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 )
 
 // fold makes names comparable: case and the number of blanks do not matter.
@@ -22,58 +23,6 @@ func isNumber(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// systemName is how firmware describes a switch chip: "MF0;NAME:MODEL/U1", and in a
-// director "MF0;NAME:MODEL/L16/U2", chip 2 of leaf card 16, or "MF0;NAME:MODEL/S3/U1",
-// chip 1 of spine card 3.
-var systemName = regexp.MustCompile(`^[A-Za-z0-9]+;(.+):([^:/]+)((?:/[A-Za-z]+[0-9]+)+)$`)
-
-// part is where in a system a chip is.
-type part struct {
-	system string // its name
-	model  string
-	card   byte // 'L', 'S', or 0 for none
-	slot   int  // of the card
-	unit   int  // number of the chip on the card or in the system
-}
-
-// partOf reads the description of a switch; the system is all of it when it says no more.
-func partOf(description string) part {
-	m := systemName.FindStringSubmatch(description)
-	if m == nil {
-		return part{system: description}
-	}
-	p := part{system: m[1], model: m[2]}
-	for _, piece := range strings.Split(m[3][1:], "/") {
-		letters := strings.TrimRight(piece, "0123456789")
-		n, err := strconv.Atoi(piece[len(letters):])
-		if err != nil {
-			return part{system: description}
-		}
-		switch strings.ToUpper(letters) {
-		case "L", "S":
-			p.card, p.slot = strings.ToUpper(letters)[0], n
-		case "U":
-			p.unit = n
-		default:
-			return part{system: description}
-		}
-	}
-	return p
-}
-
-// adapterName is what the second word of a description of two words is when the first one
-// is a host: "node17 mlx5_0", "node17 HCA-2", "node17 ibp11s0f0".
-var adapterName = regexp.MustCompile(`(?i)^(?:hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)$`)
-
-// hostOf splits the description of an adapter; ok is false when it names no host.
-func hostOf(description string) (host, adapter string, ok bool) {
-	words := strings.Fields(description)
-	if len(words) != 2 || !adapterName.MatchString(words[1]) {
-		return "", "", false
-	}
-	return words[0], words[1], true
 }
 
 // portSpec is the name of a port, taken apart.
@@ -151,10 +100,10 @@ func cageNumber(label string) int {
 // index finds nodes of a fabric by name.
 type index struct {
 	f      *fabric.Fabric
-	parts  []part // of switches, by NodeID
-	whole  table  // by name or description
-	system table  // switches, by the name of their system
-	host   table  // adapters, by the name of their host
+	parts  []names.Chip // of switches, by NodeID
+	whole  table        // by name or description
+	system table        // switches, by the name of their system
+	host   table        // adapters, by the name of their host
 }
 
 // table has nodes by folded name; short has names without their domains.
@@ -206,7 +155,7 @@ func withoutDomain(name string) string {
 
 // newIndex indexes the names of f. It takes O(nodes).
 func newIndex(f *fabric.Fabric) *index {
-	x := &index{f: f, parts: make([]part, f.NumSwitches()), whole: newTable(), system: newTable(), host: newTable()}
+	x := &index{f: f, parts: make([]names.Chip, f.NumSwitches()), whole: newTable(), system: newTable(), host: newTable()}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		for _, name := range []string{f.Name(n).Text, f.Node(n).Description} {
 			if name == "" {
@@ -214,14 +163,14 @@ func newIndex(f *fabric.Fabric) *index {
 			}
 			x.whole.add(name, n)
 			if f.IsSwitch(n) {
-				x.system.add(partOf(name).system, n)
-			} else if host, _, ok := hostOf(name); ok {
+				x.system.add(names.ChipOf(name).System, n)
+			} else if host, _, ok := names.HostOf(name); ok {
 				x.host.add(host, n)
 			}
 		}
 		if f.IsSwitch(n) {
-			if x.parts[n] = partOf(f.Name(n).Text); x.parts[n].unit == 0 {
-				x.parts[n] = partOf(f.Node(n).Description)
+			if x.parts[n] = names.ChipOf(f.Name(n).Text); x.parts[n].Unit == 0 {
+				x.parts[n] = names.ChipOf(f.Node(n).Description)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -221,7 +222,7 @@ func damage(t *testing.T, f *fabric.Fabric, text []byte, planned []pair, seed ui
 	var free []fabric.PortID
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
-			if p := f.Port(s, num); !used[p] && partOf(f.Node(s).Description).card != 'S' {
+			if p := f.Port(s, num); !used[p] && names.ChipOf(f.Node(s).Description).Card != 'S' {
 				free = append(free, p)
 			}
 		}

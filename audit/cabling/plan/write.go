@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 )
 
 // writer names the ports of a fabric as operators do. Each name is proven: it is read
@@ -38,18 +39,18 @@ func (w *writer) name(p fabric.PortID) End {
 	}
 	byNumber := fmt.Sprintf("Port %d", num)
 	if f.IsSwitch(n) {
-		x := partOf(name)
+		x := names.ChipOf(name)
 		if label := f.Label(p); label != "" {
-			add(x.system, "Port "+label)
+			add(x.System, "Port "+label)
 		}
-		if x.card != 0 {
-			add(x.system, w.b.bladePort(x, num))
+		if x.Card != 0 {
+			add(x.System, w.b.bladePort(x, num))
 		}
-		add(x.system, byNumber)
-		if x.card == 0 && x.unit != 0 {
-			add(x.system, w.b.chipPort(x, num))
+		add(x.System, byNumber)
+		if x.Card == 0 && x.Unit != 0 {
+			add(x.System, w.b.chipPort(x, num))
 		}
-	} else if host, _, ok := hostOf(name); ok {
+	} else if host, _, ok := names.HostOf(name); ok {
 		if f.Node(n).NumPorts == 1 {
 			add(host, name)
 		} else {
@@ -66,9 +67,9 @@ func (w *writer) name(p fabric.PortID) End {
 }
 
 // bladePort is chipPort with a card number of two digits, as UFM writes it.
-func (b *binder) bladePort(p part, num int) string {
-	if p.card == 'L' {
-		return fmt.Sprintf("Blade %02d_Port %d/%d", p.slot, max(1, p.unit), num)
+func (b *binder) bladePort(p names.Chip, num int) string {
+	if p.Card == 'L' {
+		return fmt.Sprintf("Blade %02d_Port %d/%d", p.Slot, max(1, p.Unit), num)
 	}
 	return b.chipPort(p, num)
 }
@@ -196,14 +197,14 @@ func (w *writer) topoName(p fabric.PortID) End {
 	port := fmt.Sprintf("P%d", num)
 	var tries []End
 	if f.IsSwitch(n) {
-		x := partOf(name)
+		x := names.ChipOf(name)
 		switch {
-		case x.card != 0:
-			tries = append(tries, End{Device: x.system, Port: fmt.Sprintf("%c%d/U%d/%s", x.card, x.slot, max(1, x.unit), port)})
-		case x.unit != 0:
-			tries = append(tries, End{Device: x.system, Port: port}, End{Device: x.system, Port: fmt.Sprintf("U%d/%s", x.unit, port)})
+		case x.Card != 0:
+			tries = append(tries, End{Device: x.System, Port: fmt.Sprintf("%c%d/U%d/%s", x.Card, x.Slot, max(1, x.Unit), port)})
+		case x.Unit != 0:
+			tries = append(tries, End{Device: x.System, Port: port}, End{Device: x.System, Port: fmt.Sprintf("U%d/%s", x.Unit, port)})
 		}
-	} else if host, adapter, ok := hostOf(name); ok {
+	} else if host, adapter, ok := names.HostOf(name); ok {
 		tries = append(tries, End{Device: host, Port: adapter + "/" + port})
 	}
 	for _, e := range append(tries, End{Device: name, Port: port}) {
@@ -219,7 +220,7 @@ func (w *writer) topoName(p fabric.PortID) End {
 func (w *writer) topoType(p fabric.PortID) string {
 	n := w.f.Owner(p)
 	x := w.f.Node(n)
-	if m := partOf(x.Description).model; m != "" && w.f.IsSwitch(n) && !strings.ContainsAny(m, " \t") {
+	if m := names.ChipOf(x.Description).Model; m != "" && w.f.IsSwitch(n) && !strings.ContainsAny(m, " \t") {
 		return m
 	}
 	typ := "HCA"

@@ -1,29 +1,28 @@
-package page
+package lft
 
 import (
 	"context"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
-	"github.com/ibweave/ibweave/lft"
 )
 
-// loads counts the routes on each channel, by the PortID that it leaves: a route is an
+// ChannelLoads counts the routes on each channel, by the PortID that it leaves: a route is an
 // ordered pair of a CA or router port and a LID of another one that the tables
 // deliver, of ports that count for load. Host cables count, in both directions. It takes
 // O(switches x LIDs).
-func loads(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]int64, error) {
+func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, error) {
 	sources := make([]int64, f.NumSwitches())
 	for s := range sources {
 		sources[s] = int64(len(f.HostsOn(fabric.NodeID(s))))
 	}
 	type count struct {
-		forest  *lft.Forest
+		forest  *Forest
 		routes  []int64
 		reached []int64 // by switch: LIDs of hosts that it delivers
 	}
 	start := func() *count {
-		return &count{lft.NewForest(f), make([]int64, f.NumPorts()), make([]int64, f.NumSwitches())}
+		return &count{NewForest(f), make([]int64, f.NumPorts()), make([]int64, f.NumSwitches())}
 	}
 	counts, err := par.ForEachWith(ctx, 0, len(f.CAPorts()), start, func(c *count, i int) error {
 		p := f.CAPorts()[i]

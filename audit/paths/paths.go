@@ -1,0 +1,192 @@
+// Package paths follows packets through forwarding tables and says whom they meet: the
+// cables, lanes and loads of a path, and who shares its busiest cable. It makes no promise
+// to other modules.
+package paths
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Options has the lanes of the tables.
+type Options struct {
+	SL2VL   *lft.SL2VL   // nil: all traffic is on VL 0
+	PathSLs *lft.PathSLs // nil: a path may have any SL
+}
+
+// Finder finds the paths of forwarding tables.
+type Finder struct {
+	f      *fabric.Fabric
+	t      *lft.Tables
+	opt    Options
+	routes []int64 // by PortID, on the channel that leaves there
+}
+
+// New counts the routes on all channels. It takes O(switches x LIDs).
+func New(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Finder, error) {
+	routes, err := lft.ChannelLoads(ctx, f, t)
+	if err != nil {
+		return nil, err
+	}
+	return &Finder{f, t, opt, routes}, nil
+}
+
+// Path is the path of packets from a port to a LID.
+type Path struct {
+	Source      verify.Endpoint `json:"source"`
+	Destination verify.Endpoint `json:"destination"`
+	LID         fabric.LID      `json:"lid"`
+	Hops        []Hop           `json:"hops"`
+	Lanes       []Lane          `json:"lanes"` // empty for a path that is lost
+	// Lost says where the packet is lost; "" for a path that arrives.
+	Lost string `json:"lost,omitempty"`
+	// Busiest is the index of the hop between switches with the greatest load relative to its
+	// rate, the first of several; -1 without one.
+	Busiest int `json:"busiest"`
+
+	channels []fabric.PortID // by hop
+}
+
+// Hop is a channel of a path.
+type Hop struct {
+	From   verify.Endpoint `json:"from"`
+	To     verify.Endpoint `json:"to"`
+	Rate   int             `json:"rate_mbps"` // data rate; 0 unknown
+	Routes int64           `json:"routes"`    // of ports that count for load
+}
+
+// Lane is SLs with the same VLs.
+type Lane struct {
+	SLs []fabric.SL `json:"sls"`
+	VLs []fabric.VL `json:"vls"` // by hop
+}
+
+// Find follows packets from an end port to a LID.
+func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
+	p := Path{Source: verify.EndpointOf(x.f, src), LID: lid, Hops: []Hop{}, Lanes: []Lane{}, Busiest: -1}
+	if dst := x.f.LIDPort(lid); dst != fabric.NoPort {
+		p.Destination = verify.EndpointOf(x.f, dst)
+	}
+	channels, err := x.t.Path(x.f, src, lid, nil)
+	p.channels = channels
+	for i, c := range channels {
+		p.Hops = append(p.Hops, Hop{verify.EndpointOf(x.f, c), verify.EndpointOf(x.f, x.f.Peer(c)), x.f.Link(c).Mbps(), x.routes[c]})
+		if x.f.PeerSwitch(c) == fabric.NoNode || !x.f.IsSwitch(x.f.Owner(c)) {
+			continue
+		}
+		if p.Busiest < 0 || p.Hops[i].isBusier(&p.Hops[p.Busiest]) {
+			p.Busiest = i
+		}
+	}
+	if err != nil {
+		p.Lost = err.Error()
+		return p
+	}
+	if p.Lanes = x.lanes(src, lid, channels); len(p.Lanes) == 0 {
+		p.Lost = "each SL of the path has VL 15 on the way, which drops packets"
+	}
+	return p
+}
+
+// isBusier compares loads relative to rates; cables of unknown rate count alike.
+func (h *Hop) isBusier(g *Hop) bool {
+	if h.Rate == 0 || g.Rate == 0 {
+		return h.Routes > g.Routes
+	}
+	return h.Routes*int64(g.Rate) > g.Routes*int64(h.Rate)
+}
+
+// lanes groups the SLs that the path may have by their VLs. SLs that are dropped are not
+// among them.
+func (x *Finder) lanes(src fabric.PortID, lid fabric.LID, channels []fabric.PortID) (lanes []Lane) {
+	if x.opt.SL2VL == nil {
+		return []Lane{{SLs: x.slsOf(src, lid), VLs: make([]fabric.VL, len(channels))}}
+	}
+	for _, sl := range x.slsOf(src, lid) {
+		vls := make([]fabric.VL, 0, len(channels))
+		in := fabric.PortNum(0)
+		for _, c := range channels {
+			vl := x.opt.SL2VL.At(in, c)[sl]
+			if vl == lft.DropVL {
+				break
+			}
+			vls = append(vls, vl)
+			in = x.f.Num(x.f.Peer(c))
+		}
+		if len(vls) < len(channels) {
+			continue
+		}
+		i := slices.IndexFunc(lanes, func(l Lane) bool { return slices.Equal(l.VLs, vls) })
+		if i < 0 {
+			lanes, i = append(lanes, Lane{VLs: vls}), len(lanes)
+		}
+		lanes[i].SLs = append(lanes[i].SLs, sl)
+	}
+	return lanes
+}
+
+// slsOf lists the SLs that a path may have.
+func (x *Finder) slsOf(src fabric.PortID, lid fabric.LID) (sls []fabric.SL) {
+	if x.opt.PathSLs != nil {
+		row := x.opt.PathSLs.PortRow(src)
+		if row == nil {
+			row = x.opt.PathSLs.Given(x.f.Owner(x.f.Attachment(src)))
+		}
+		if int(lid) < len(row) && row[lid] != lft.UnknownSL {
+			return []fabric.SL{row[lid]}
+		}
+	}
+	for sl := range fabric.SL(lft.NumSLs) {
+		sls = append(sls, sl)
+	}
+	return sls
+}
+
+// Sharing is who uses a channel.
+type Sharing struct {
+	Routes       int64
+	Sources      []fabric.NodeID // ascending
+	Destinations []fabric.NodeID // ascending
+}
+
+// Share finds who shares the busiest hop of a path. It takes O(switches x LIDs).
+func (x *Finder) Share(p *Path) *Sharing {
+	if p.Busiest < 0 {
+		return nil
+	}
+	f, c := x.f, p.channels[p.Busiest]
+	sends, gets := make([]bool, f.NumNodes()), make([]bool, f.NumNodes())
+	forest := lft.NewForest(f)
+	for lid, dst := range f.LIDPorts() {
+		if dst == fabric.NoPort || !f.PortCounts(dst, fabric.ForLoad) {
+			continue
+		}
+		forest.FindTree(x.t, fabric.LID(lid))
+		if !slices.Contains(forest.Order, f.Owner(c)) || forest.Order[0] == f.Owner(c) || forest.Next[f.Owner(c)] != c {
+			continue
+		}
+		senders := []fabric.NodeID{f.Owner(c)}
+		for i := 0; i < len(senders); i++ {
+			for _, host := range f.HostsOn(senders[i]) {
+				sends[f.Owner(host)], gets[f.Owner(dst)] = true, true
+			}
+			for s := range forest.From(senders[i]) {
+				senders = append(senders, s)
+			}
+		}
+	}
+	share := &Sharing{Routes: x.routes[c]}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if sends[n] {
+			share.Sources = append(share.Sources, n)
+		}
+		if gets[n] {
+			share.Destinations = append(share.Destinations, n)
+		}
+	}
+	return share
+}

@@ -1,0 +1,142 @@
+package paths_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/audit/paths"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+)
+
+// route compiles a fabric.
+func route(t *testing.T, f *fabric.Fabric, err error, engine string, opt compile.Options) *compile.Result {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(context.Background(), f, e, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestPaths follows all pairs of a torus with two lanes and of a damaged tree with two LIDs a
+// port. Routes, sharers and lanes are what following every pair by itself gives.
+func TestPaths(t *testing.T) {
+	torus, err := mesh.Generate(mesh.Spec{Dims: []int{3, 4}, Wrap: []bool{true, true}, Hosts: 1})
+	cases := map[string]*compile.Result{"torus": route(t, torus, err, "xy", compile.Options{})}
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	if err == nil {
+		tree, err = gen.DropLinks(tree, 3, 1)
+	}
+	cases["tree"] = route(t, tree, err, "updn", compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
+	for name, r := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := r.Routing.Fabric
+			x, err := paths.New(context.Background(), f, r.Routing.Tables, paths.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routes := make(map[fabric.PortID]int64)
+			from, to := make(map[fabric.PortID][]fabric.NodeID), make(map[fabric.PortID][]fabric.NodeID)
+			var all []paths.Path
+			for _, src := range f.CAPorts() {
+				for _, dst := range f.CAPorts() {
+					if src == dst {
+						continue
+					}
+					for lid := range f.LIDs(dst) {
+						p := x.Find(src, lid)
+						if p.Lost != "" {
+							t.Fatalf("%v to %d: %s", p.Source, lid, p.Lost)
+						}
+						all = append(all, p)
+						channels, _ := r.Routing.Tables.Path(f, src, lid, nil)
+						for _, c := range channels {
+							routes[c]++
+							from[c] = append(from[c], f.Owner(src))
+							to[c] = append(to[c], f.Owner(dst))
+						}
+						checkLanes(t, r, &p, src, lid, channels)
+					}
+				}
+			}
+			busiest := int64(0)
+			for i := range all {
+				p := &all[i]
+				for k, h := range p.Hops {
+					n, _ := f.NodeByGUID(h.From.Node)
+					c := f.Port(n, h.From.Port)
+					if h.Routes != routes[c] {
+						t.Fatalf("%s: %d routes, followed %d", h.From, h.Routes, routes[c])
+					}
+					if k != p.Busiest {
+						continue
+					}
+					busiest = max(busiest, h.Routes)
+					if i%7 > 0 {
+						continue
+					}
+					got := x.Share(p)
+					want := &paths.Sharing{Routes: routes[c], Sources: distinct(from[c]), Destinations: distinct(to[c])}
+					if d := cmp.Diff(want, got); d != "" {
+						t.Fatalf("%s is shared (-followed +found): %s", h.From, d)
+					}
+				}
+			}
+			if busiest == 0 || busiest != r.Verify.Balance.MaxRoutes {
+				t.Errorf("busiest cable of all paths has %d routes, the checker says %d", busiest, r.Verify.Balance.MaxRoutes)
+			}
+		})
+	}
+}
+
+// checkLanes follows one packet of each SL of a path.
+func checkLanes(t *testing.T, r *compile.Result, p *paths.Path, src fabric.PortID, lid fabric.LID, channels []fabric.PortID) {
+	t.Helper()
+	seen := 0
+	for _, l := range p.Lanes {
+		for _, sl := range l.SLs {
+			seen++
+			for i, c := range channels {
+				want := fabric.VL(0)
+				if r.Routing.SL2VL != nil {
+					in := fabric.PortNum(0)
+					if i > 0 {
+						in = r.Routing.Fabric.Num(r.Routing.Fabric.Peer(channels[i-1]))
+					}
+					want = r.Routing.SL2VL.At(in, c)[sl]
+				}
+				if l.VLs[i] != want {
+					t.Fatalf("LID %d, SL %d, hop %d: VL %d, want %d", lid, sl, i, l.VLs[i], want)
+				}
+			}
+		}
+	}
+	want := 16
+	if r.Routing.PathSLs != nil {
+		want = 1
+		if s := r.Routing.Fabric.PeerSwitch(src); p.Lanes[0].SLs[0] != r.Routing.PathSLs.SL(src, s, lid) {
+			t.Fatalf("LID %d: SL %d", lid, p.Lanes[0].SLs[0])
+		}
+	}
+	if seen != want {
+		t.Fatalf("LID %d: %d SLs, want %d", lid, seen, want)
+	}
+}
+
+func distinct(list []fabric.NodeID) []fabric.NodeID {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/paths"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// pathOptions is what path is asked to do.
+type pathOptions struct {
+	audit
+	outputForm
+	allFrom  string
+	allPorts bool
+}
+
+// pathCommand follows packets.
+func (a *app) pathCommand() *cobra.Command {
+	var o pathOptions
+	cmd := &cobra.Command{
+		Use:   "path [DIR | -t TOPOLOGY --lfts FILE] SRC DST",
+		Short: "show the paths between two hosts, and whom they meet",
+		Long: `Follow packets from SRC to DST and back through the forwarding tables of DIR, as
+check takes it, or of FILE: the cables of each path with their rates, the routes that
+share them, its lanes, and for the busiest cable between switches the hosts on both
+sides. Each LID of a port has a path of its own.
+
+SRC and DST are names of hosts, adapters or switches, GUIDs with 0x in front, or lists
+of these with numbers in brackets, n[001-004]. DST may be a LID. Of two hosts with
+several adapters, those of the same name speak to each other, with --all-ports all.
+
+--all-from HOST is a line for each path from HOST to every other host. The exit status is 1
+when a packet is lost.`,
+		Example: `  ibweave path tables n001 n017
+  ibweave path -t fabric.txt --lfts opensm-lfts.dump 'n001 mlx5_0' 34
+  ibweave path tables --all-from n001`,
+		Args: a.maxArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.outputForm.parse(); err != nil {
+				return err
+			}
+			wanted := 2
+			if o.allFrom != "" {
+				wanted = 0
+			}
+			var dir []string
+			if o.topology == "" || o.isFolderAlone() && len(args) > wanted {
+				dir, args = args[:min(1, len(args))], args[min(1, len(args)):]
+			}
+			if len(args) != wanted || o.topology == "" && len(dir) == 0 {
+				return usagef("path needs tables, DIR or -t TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST in their place")
+			}
+			if err := a.resolveAudit(&o.audit, dir); err != nil {
+				return err
+			}
+			return a.path(cmd.Context(), &o, args)
+		},
+	}
+	flags := cmd.Flags()
+	o.audit.fileFlags(flags)
+	flags.StringVar(&o.allFrom, "all-from", "", "show the paths from `HOST` to all others, a line each")
+	flags.BoolVar(&o.allPorts, "all-ports", false, "of hosts with several adapters, show the paths between all of them")
+	o.outputForm.define(flags, "text or json")
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	return cmd
+}
+
+// pathDocument is the JSON form of path.
+type pathDocument struct {
+	Paths []sharedPath `json:"paths"`
+	Lost  int          `json:"lost"`
+}
+
+// sharedPath is a path, and who shares its busiest cable.
+type sharedPath struct {
+	paths.Path
+	// Sources and Destinations list the hosts on both sides of the busiest hop, as names with
+	// brackets; "" without such a hop, and with --all-from.
+	Sources      string `json:"busiest_sources,omitempty"`
+	Destinations string `json:"busiest_destinations,omitempty"`
+
+	hosts [2]int // how many these are
+}
+
+func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
+	f, tables, err := a.readTables(&o.audit)
+	if err != nil {
+		return err
+	}
+	if tables == nil {
+		return inputf("%s: no forwarding tables", cmp.Or(o.topology, "DIR"))
+	}
+	var opt verify.Options
+	if err := a.readLanes(&o.audit, f, &opt); err != nil {
+		return err
+	}
+	pairs, err := o.pairs(f, args)
+	if err != nil {
+		return err
+	}
+	stage := a.startStage("follow")
+	defer stage.end()
+	finder, err := paths.New(ctx, f, tables, paths.Options{SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
+	if err != nil {
+		return err
+	}
+	d := &pathDocument{Paths: []sharedPath{}}
+	for _, p := range pairs {
+		x := sharedPath{Path: finder.Find(p.src, p.lid)}
+		if x.Lost != "" {
+			d.Lost++
+		}
+		if o.allFrom == "" {
+			if s := finder.Share(&x.Path); s != nil {
+				x.hosts[0], x.Sources = foldHosts(f, s.Sources)
+				x.hosts[1], x.Destinations = foldHosts(f, s.Destinations)
+			}
+		}
+		d.Paths = append(d.Paths, x)
+	}
+	if err := o.print(a.stdout, d, func(b *facts) { d.print(b, o.allFrom != "") }); err != nil {
+		return err
+	}
+	if d.Lost > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// endPair is a packet to follow.
+type endPair struct {
+	src fabric.PortID
+	lid fabric.LID
+}
+
+// pairs lists the packets that the arguments mean: those there, each with those back behind it.
+func (o *pathOptions) pairs(f *fabric.Fabric, args []string) ([]endPair, error) {
+	if o.allFrom != "" {
+		sources, err := endPorts(f, o.allFrom)
+		if err != nil {
+			return nil, usagef("--all-from: %w", err)
+		}
+		var list []endPair
+		for _, src := range sources {
+			for _, dst := range f.CAPorts() {
+				if f.Owner(dst) != f.Owner(src) && f.PortCounts(dst, fabric.ForLoad) {
+					list = appendLIDs(list, f, src, dst)
+				}
+			}
+		}
+		return list, nil
+	}
+	sources, err := endPorts(f, args[0])
+	if err != nil {
+		return nil, usagef("SRC: %w", err)
+	}
+	if n, err := strconv.ParseUint(args[1], 10, 16); err == nil {
+		lid := fabric.LID(n)
+		dst := f.LIDPort(lid)
+		if dst == fabric.NoPort {
+			return nil, usagef("DST: no port has LID %d", lid)
+		}
+		var list []endPair
+		for _, src := range sources {
+			list = appendLIDs(append(list, endPair{src, lid}), f, dst, src)
+		}
+		return list, nil
+	}
+	destinations, err := endPorts(f, args[1])
+	if err != nil {
+		return nil, usagef("DST: %w", err)
+	}
+	var list []endPair
+	for _, src := range sources {
+		for _, dst := range destinations {
+			if src != dst && (o.allPorts || speak(f, src, dst, destinations)) {
+				list = appendLIDs(appendLIDs(list, f, src, dst), f, dst, src)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, usagef("%s and %s are the same port, or have no LID", args[0], args[1])
+	}
+	return list, nil
+}
+
+// appendLIDs adds a packet to each LID of a port.
+func appendLIDs(list []endPair, f *fabric.Fabric, src, dst fabric.PortID) []endPair {
+	for lid := range f.LIDs(dst) {
+		list = append(list, endPair{src, lid})
+	}
+	return list
+}
+
+// speak says whether src takes dst among the ports of its host: the one of the same adapter
+// and number, where the host has it.
+func speak(f *fabric.Fabric, src, dst fabric.PortID, all []fabric.PortID) bool {
+	adapter := func(p fabric.PortID) (host, adapter string) {
+		host, adapter, _ = names.HostOf(f.Node(f.Owner(p)).Description)
+		return host, fmt.Sprintf("%s/%d", adapter, f.Num(p))
+	}
+	_, mine := adapter(src)
+	host, its := adapter(dst)
+	return mine == its || !slices.ContainsFunc(all, func(p fabric.PortID) bool {
+		h, x := adapter(p)
+		return h == host && x == mine
+	})
+}
+
+// endPorts lists the ports with LIDs of the nodes that a text means: port 0 of a switch.
+func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
+	nodes, err := names.Find(f, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if f.IsSwitch(n) {
+			list = append(list, f.PortBase(n))
+			continue
+		}
+		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
+			if p := f.Port(n, num); f.LID(p) != 0 && f.PeerSwitch(p) != fabric.NoNode {
+				list = append(list, p)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%q has no port with a LID and a cable", text)
+	}
+	return list, nil
+}
+
+// foldHosts counts hosts and writes their names as one list.
+func foldHosts(f *fabric.Fabric, nodes []fabric.NodeID) (n int, list string) {
+	var hosts []string
+	for _, n := range nodes {
+		host, _, ok := names.HostOf(f.Node(n).Description)
+		if !ok {
+			host = f.Name(n).Label()
+		}
+		hosts = append(hosts, host)
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	return len(hosts), hostlist.Fold(hosts)
+}
+
+// print writes paths for people.
+func (d *pathDocument) print(b *facts, lines bool) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	if lines {
+		fmt.Fprintln(w, "DESTINATION\tLID\tHOPS\tBUSIEST CABLE\tROUTES\tRATE")
+	}
+	for i := range d.Paths {
+		p := &d.Paths[i]
+		if lines {
+			p.printLine(w)
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(b)
+		}
+		p.print(b)
+	}
+	_ = w.Flush() // a buffer takes all
+}
+
+// printLine writes a path as a row.
+func (p *sharedPath) printLine(w *tabwriter.Writer) {
+	busiest, routes, rate := "-", "-", "-"
+	if p.Busiest >= 0 {
+		h := &p.Hops[p.Busiest]
+		busiest, routes, rate = label(h.From), fmt.Sprint(h.Routes), gigabits(h.Rate)
+	}
+	if p.Lost != "" {
+		busiest = "lost: " + p.Lost
+	}
+	fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", label(p.Destination), p.LID, len(p.Hops), busiest, routes, rate)
+}
+
+// print writes a path hop by hop.
+func (p *sharedPath) print(b *facts) {
+	fmt.Fprintf(b, "%s -> %s, LID %d\n", label(p.Source), label(p.Destination), p.LID)
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for i, h := range p.Hops {
+		var vls []string
+		for _, l := range p.Lanes {
+			if vl := fmt.Sprint(l.VLs[i]); !slices.Contains(vls, vl) {
+				vls = append(vls, vl)
+			}
+		}
+		mark := ""
+		if i == p.Busiest {
+			mark = "busiest"
+		}
+		fmt.Fprintf(w, "  %s\t-> %s\t%s\tVL %s\t%s\t%s\n", label(h.From), label(h.To), gigabits(h.Rate), cmp.Or(strings.Join(vls, ","), "-"), text.CountGrouped(h.Routes, "route", "routes"), mark)
+	}
+	_ = w.Flush() // a buffer takes all
+	if p.Lost != "" {
+		fmt.Fprintf(b, "  lost: %s\n", p.Lost)
+	}
+	if p.Sources != "" {
+		fmt.Fprintf(b, "  on the busiest cable: from %s, %s\n", text.Count(p.hosts[0], "host", "hosts"), shorten(p.Sources))
+		fmt.Fprintf(b, "                        to %s, %s\n", text.Count(p.hosts[1], "host", "hosts"), shorten(p.Destinations))
+	}
+}
+
+// shorten cuts a list that does not fit into a line: JSON has all of it.
+func shorten(list string) string {
+	const most = 100
+	if len(list) <= most {
+		return list
+	}
+	return list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
+}
+
+// label names a port without quotation marks.
+func label(e verify.Endpoint) string { return strings.ReplaceAll(e.String(), `"`, "") }
+
+// gigabits is a data rate for people.
+func gigabits(mbps int) string {
+	if mbps == 0 {
+		return "?"
+	}
+	return strconv.FormatFloat(float64(mbps)/1000, 'f', -1, 64) + " Gb/s"
+}

@@ -1,0 +1,152 @@
+// Package names knows how nodes describe themselves, and which nodes a person means by a
+// name. It makes no promise to other modules.
+package names
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/hostlist"
+)
+
+// systemName is how firmware describes a switch chip: "MF0;NAME:MODEL/U1", and in a
+// director "MF0;NAME:MODEL/L16/U2", chip 2 of leaf card 16, or "MF0;NAME:MODEL/S3/U1",
+// chip 1 of spine card 3.
+var systemName = regexp.MustCompile(`^[A-Za-z0-9]+;(.+):([^:/]+)((?:/[A-Za-z]+[0-9]+)+)$`)
+
+// Chip is where in a system a switch chip is.
+type Chip struct {
+	System string // its name
+	Model  string
+	Card   byte // 'L', 'S', or 0 for none
+	Slot   int  // of the card
+	Unit   int  // number of the chip on the card or in the system
+}
+
+// ChipOf reads the description of a switch. The system is all of it when it says no more.
+func ChipOf(description string) Chip {
+	m := systemName.FindStringSubmatch(description)
+	if m == nil {
+		return Chip{System: description}
+	}
+	c := Chip{System: m[1], Model: m[2]}
+	for _, piece := range strings.Split(m[3][1:], "/") {
+		letters := strings.TrimRight(piece, "0123456789")
+		n, err := strconv.Atoi(piece[len(letters):])
+		if err != nil {
+			return Chip{System: description}
+		}
+		switch strings.ToUpper(letters) {
+		case "L", "S":
+			c.Card, c.Slot = strings.ToUpper(letters)[0], n
+		case "U":
+			c.Unit = n
+		default:
+			return Chip{System: description}
+		}
+	}
+	return c
+}
+
+// adapterName is what the second word of a description of two words is when the first one
+// is a host: "node17 mlx5_0", "node17 HCA-2", "node17 ibp11s0f0".
+var adapterName = regexp.MustCompile(`(?i)^(?:hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)$`)
+
+// HostOf splits the description of an adapter; ok is false when it names no host.
+func HostOf(description string) (host, adapter string, ok bool) {
+	words := strings.Fields(description)
+	if len(words) != 2 || !adapterName.MatchString(words[1]) {
+		return "", "", false
+	}
+	return words[0], words[1], true
+}
+
+// UnknownError says that no node has a name.
+type UnknownError struct {
+	Name string
+	Near string // a name like it, "" for none
+}
+
+func (e *UnknownError) Error() string {
+	if e.Near != "" {
+		return fmt.Sprintf("no node is called %q; %q is one", e.Name, e.Near)
+	}
+	return fmt.Sprintf("no node is called %q; want a GUID, a name, or a list of names like n[1-4,7]", e.Name)
+}
+
+// Find lists the nodes that a text means, in the order of the text and without repetitions.
+// The text is a GUID with 0x in front, a name, or names with commas between them and numbers in
+// brackets, n[001-004,7]. A name is that of a node, a switch system with all of its chips, or a
+// host with all of its adapters; case does not matter. The error is an *UnknownError, or about
+// brackets.
+func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) {
+	known := index(f)
+	if nodes := known[strings.ToLower(text)]; nodes != nil {
+		return nodes, nil // a description may have commas
+	}
+	list, err := hostlist.Expand(text)
+	if err != nil {
+		return nil, err
+	}
+	var found []fabric.NodeID
+	seen := make(map[fabric.NodeID]bool)
+	for _, name := range list {
+		nodes := known[strings.ToLower(name)]
+		if g, err := fabric.ParseGUID(name); nodes == nil && err == nil && strings.HasPrefix(name, "0x") {
+			if n, ok := f.NodeByGUID(g); ok {
+				nodes = []fabric.NodeID{n}
+			}
+		}
+		if nodes == nil {
+			return nil, &UnknownError{name, nearest(known, strings.ToLower(name))}
+		}
+		for _, n := range nodes {
+			if !seen[n] {
+				seen[n] = true
+				found = append(found, n)
+			}
+		}
+	}
+	return found, nil
+}
+
+// index lists nodes by all of their names in lower case.
+func index(f *fabric.Fabric) map[string][]fabric.NodeID {
+	known := make(map[string][]fabric.NodeID)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		description := strings.TrimSpace(f.Node(n).Description)
+		all := []string{description, strings.TrimSpace(f.Name(n).Text)}
+		if f.IsSwitch(n) {
+			all = append(all, ChipOf(description).System)
+		} else if host, _, ok := HostOf(description); ok {
+			all = append(all, host)
+		}
+		for i, name := range all {
+			if name = strings.ToLower(name); name != "" && !slices.Contains(all[:i], name) && !slices.Contains(known[name], n) {
+				known[name] = append(known[name], n)
+			}
+		}
+	}
+	return known
+}
+
+// nearest is a known name that differs from a name by two letters at most, "" for none.
+func nearest(known map[string][]fabric.NodeID, name string) (near string) {
+	least := 3
+	for _, k := range slices.Sorted(maps.Keys(known)) {
+		if d := len(k) - len(name); d > 2 || d < -2 {
+			continue
+		}
+		if d := levenshtein.ComputeDistance(k, name); d < least {
+			least, near = d, k
+		}
+	}
+	return near
+}

@@ -1,0 +1,66 @@
+package names_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+)
+
+// TestFind asks for nodes as people call them.
+func TestFind(t *testing.T) {
+	b := &fabric.Builder{}
+	descriptions := []string{
+		"n001 mlx5_0", "n001 mlx5_1", "n002 HCA-1", "n003 ibp85s0f0", "odd, name", "login",
+		"MF0;leaf01:MQM8700/U1", "MF0;dir:MCS8500/L04/U1", "MF0;dir:MCS8500/S01/U1",
+	}
+	for i, d := range descriptions {
+		kind := fabric.CA
+		if strings.HasPrefix(d, "MF0") {
+			kind = fabric.Switch
+		}
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + i), Type: kind, NumPorts: 1, Description: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"n001", "n001 mlx5_0; n001 mlx5_1"},
+		{"N001", "n001 mlx5_0; n001 mlx5_1"},
+		{"n001 mlx5_1", "n001 mlx5_1"},
+		{"n[001-003]", "n001 mlx5_0; n001 mlx5_1; n002 HCA-1; n003 ibp85s0f0"},
+		{"n003,n[002-003],login", "n003 ibp85s0f0; n002 HCA-1; login"},
+		{"odd, name", "odd, name"},
+		{"0x0000000000000012", "n002 HCA-1"},
+		{"leaf01", "MF0;leaf01:MQM8700/U1"},
+		{"dir", "MF0;dir:MCS8500/L04/U1; MF0;dir:MCS8500/S01/U1"},
+		{"n004", `no node is called "n004"; "n001" is one`},
+		{"tree", `no node is called "tree"; want a GUID, a name, or a list of names like n[1-4,7]`},
+		{"n[001-", `"n[001-": want brackets like [1-4,7]`},
+		{"n[5-1]", `"n[5-1]": range "5-1": want numbers like 7 or 1-4, and at most 1048576 names`},
+		{"0x0000000000000099", `no node is called "0x0000000000000099"; want a GUID, a name, or a list of names like n[1-4,7]`},
+	} {
+		nodes, err := names.Find(f, c.text)
+		var list []string
+		for _, n := range nodes {
+			list = append(list, f.Node(n).Description)
+		}
+		got := strings.Join(list, "; ")
+		if err != nil {
+			got = fmt.Sprint(err)
+		}
+		if got != c.want {
+			t.Errorf("%q: %s, want %s", c.text, got, c.want)
+		}
+		var unknown *names.UnknownError
+		if strings.HasPrefix(c.want, "no node") != errors.As(err, &unknown) {
+			t.Errorf("%q: error of type %T", c.text, err)
+		}
+	}
+}
