@@ -61,8 +61,8 @@ type Hop struct {
 
 // Lane is SLs with the same VLs.
 type Lane struct {
-	SLs []fabric.SL `json:"sls"`
-	VLs []fabric.VL `json:"vls"` // by hop
+	SLs []int `json:"sls"` // ascending
+	VLs []int `json:"vls"` // by hop
 }
 
 // Find follows packets from an end port to a LID.
@@ -104,17 +104,17 @@ func (h *Hop) isBusier(g *Hop) bool {
 // among them.
 func (x *Finder) lanes(src fabric.PortID, lid fabric.LID, channels []fabric.PortID) (lanes []Lane) {
 	if x.opt.SL2VL == nil {
-		return []Lane{{SLs: x.slsOf(src, lid), VLs: make([]fabric.VL, len(channels))}}
+		return []Lane{{SLs: x.slsOf(src, lid), VLs: make([]int, len(channels))}}
 	}
 	for _, sl := range x.slsOf(src, lid) {
-		vls := make([]fabric.VL, 0, len(channels))
+		vls := make([]int, 0, len(channels))
 		in := fabric.PortNum(0)
 		for _, c := range channels {
 			vl := x.opt.SL2VL.At(in, c)[sl]
 			if vl == lft.DropVL {
 				break
 			}
-			vls = append(vls, vl)
+			vls = append(vls, int(vl))
 			in = x.f.Num(x.f.Peer(c))
 		}
 		if len(vls) < len(channels) {
@@ -130,17 +130,17 @@ func (x *Finder) lanes(src fabric.PortID, lid fabric.LID, channels []fabric.Port
 }
 
 // slsOf lists the SLs that a path may have.
-func (x *Finder) slsOf(src fabric.PortID, lid fabric.LID) (sls []fabric.SL) {
+func (x *Finder) slsOf(src fabric.PortID, lid fabric.LID) (sls []int) {
 	if x.opt.PathSLs != nil {
 		row := x.opt.PathSLs.PortRow(src)
 		if row == nil {
 			row = x.opt.PathSLs.Given(x.f.Owner(x.f.Attachment(src)))
 		}
 		if int(lid) < len(row) && row[lid] != lft.UnknownSL {
-			return []fabric.SL{row[lid]}
+			return []int{int(row[lid])}
 		}
 	}
-	for sl := range fabric.SL(lft.NumSLs) {
+	for sl := range lft.NumSLs {
 		sls = append(sls, sl)
 	}
 	return sls

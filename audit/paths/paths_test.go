@@ -119,7 +119,7 @@ func checkLanes(t *testing.T, r *compile.Result, p *paths.Path, src fabric.PortI
 					}
 					want = r.Routing.SL2VL.At(in, c)[sl]
 				}
-				if l.VLs[i] != want {
+				if l.VLs[i] != int(want) {
 					t.Fatalf("LID %d, SL %d, hop %d: VL %d, want %d", lid, sl, i, l.VLs[i], want)
 				}
 			}
@@ -128,7 +128,7 @@ func checkLanes(t *testing.T, r *compile.Result, p *paths.Path, src fabric.PortI
 	want := 16
 	if r.Routing.PathSLs != nil {
 		want = 1
-		if s := r.Routing.Fabric.PeerSwitch(src); p.Lanes[0].SLs[0] != r.Routing.PathSLs.SL(src, s, lid) {
+		if s := r.Routing.Fabric.PeerSwitch(src); p.Lanes[0].SLs[0] != int(r.Routing.PathSLs.SL(src, s, lid)) {
 			t.Fatalf("LID %d: SL %d", lid, p.Lanes[0].SLs[0])
 		}
 	}
