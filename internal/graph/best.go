@@ -57,3 +57,32 @@ func (h *frontier[V]) Pop() any {
 	h.list = h.list[:last]
 	return v
 }
+
+// TopologicalByKey is TopologicalOrder with lower keys first where edges leave a choice: the
+// next vertex is the one with the lowest key of those whose predecessors are all listed, of
+// equal keys the lowest vertex. It takes O(edges + vertices x log vertices).
+func TopologicalByKey[V ~int32](n int, next Next[V], key []int32) []V {
+	missing := make([]int32, n) // by vertex: predecessors that are not listed
+	for v := range V(n) {
+		for _, w := range next(v) {
+			missing[w]++
+		}
+	}
+	h := frontier[V]{key: key}
+	for v, m := range missing {
+		if m == 0 {
+			heap.Push(&h, V(v))
+		}
+	}
+	list := make([]V, 0, n)
+	for len(h.list) > 0 {
+		v := heap.Pop(&h).(V)
+		list = append(list, v)
+		for _, w := range next(v) {
+			if missing[w]--; missing[w] == 0 {
+				heap.Push(&h, w)
+			}
+		}
+	}
+	return list
+}

@@ -260,6 +260,14 @@ func TestTopologicalOrderAndFirstCycle(t *testing.T) {
 		g := drawGraph(t, false)
 		d := g.distances()
 		order := TopologicalOrder(len(g), g.next())
+		if rapid.Bool().Draw(t, "by key") {
+			keys := rapid.SliceOfN(rapid.Int32Range(0, 3), len(g), len(g)).Draw(t, "keys")
+			order = TopologicalByKey(len(g), g.next(), keys)
+			free := TopologicalByKey(len(g), func(int32) []int32 { return nil }, keys)
+			if !slices.IsSortedFunc(free, func(a, b int32) int { return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(a, b)) }) {
+				t.Fatalf("without edges: %v by %v", free, keys)
+			}
+		}
 		place := map[int32]int{}
 		for i, v := range order {
 			place[v] = i

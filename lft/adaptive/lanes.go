@@ -1,0 +1,99 @@
+package adaptive
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// lanes says which virtual lanes the packets of a routing take. SLs that have the same VL as
+// each other from every input to every output port are one class.
+type lanes struct {
+	sl2vl   *lft.SL2VL
+	sls     *lft.PathSLs
+	vls     int               // one more than the highest VL
+	classes []fabric.SL       // by class: an SL of it
+	class   [lft.NumSLs]uint8 // by SL
+	senders [][]sender        // by switch
+}
+
+// sender is an end port; other ports on its switch that meet the same tables are left out.
+type sender struct {
+	end fabric.PortID
+	in  fabric.PortNum // the input port of its packets, 0 for port 0 of a switch
+}
+
+// newLanes is nil where a packet of any SL keeps to a lane, and all lanes are copies of one network.
+func newLanes(r *lft.Routing) *lanes {
+	s := r.SL2VL
+	if s == nil {
+		return nil
+	}
+	used := make([]bool, len(s.Maps()))
+	for in, out := range s.PortPairs() {
+		used[s.Index(in, out)] = used[s.Index(in, out)] || r.Fabric.IsSwitch(r.Fabric.Owner(out)) && in != r.Fabric.Num(out)
+	}
+	var maps []lft.VLMap
+	for i, m := range s.Maps() {
+		if used[i] {
+			maps = append(maps, m)
+		}
+	}
+	if len(maps) < 2 && r.PathSLs == nil {
+		return nil
+	}
+	l := &lanes{sl2vl: s, sls: r.PathSLs, vls: max(1, s.VLs())}
+	for sl := range fabric.SL(lft.NumSLs) {
+		i := slices.IndexFunc(l.classes, func(first fabric.SL) bool {
+			return !slices.ContainsFunc(maps, func(m lft.VLMap) bool { return m[sl] != m[first] })
+		})
+		if i < 0 {
+			i = len(l.classes)
+			l.classes = append(l.classes, sl)
+		}
+		l.class[sl] = uint8(i)
+	}
+	for _, n := range r.Fabric.Switches() {
+		l.senders = append(l.senders, l.listSenders(r.Fabric, n))
+	}
+	return l
+}
+
+// listSenders lists the end ports on a switch.
+func (l *lanes) listSenders(f *fabric.Fabric, s fabric.NodeID) []sender {
+	list := []sender{{end: f.PortBase(s)}}
+	links, _ := f.SwitchLinks(s)
+	same := func(a, b sender) bool {
+		if l.sls != nil && (l.sls.PortRow(a.end) != nil || l.sls.PortRow(b.end) != nil) {
+			return false
+		}
+		return !slices.ContainsFunc(links, func(out fabric.PortID) bool { return l.sl2vl.Index(a.in, out) != l.sl2vl.Index(b.in, out) })
+	}
+	for _, end := range f.EndPortsOn(s) {
+		x := sender{end, f.Num(f.Peer(end))}
+		if !slices.ContainsFunc(list, func(y sender) bool { return same(x, y) }) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// classesOf is the classes, as bits, that the packets of a sender on switch s to a LID may have.
+func (l *lanes) classesOf(x sender, s fabric.NodeID, lid fabric.LID) uint16 {
+	if l.sls != nil {
+		row := l.sls.PortRow(x.end)
+		if row == nil {
+			row = l.sls.Given(s)
+		}
+		if sl := row[lid]; sl < lft.NumSLs {
+			return 1 << l.class[sl]
+		}
+	}
+	return 1<<len(l.classes) - 1
+}
+
+// vl is the lane of packets of a class from an input to an output port of a switch.
+func (l *lanes) vl(in fabric.PortNum, out fabric.PortID, class int) fabric.VL {
+	return l.sl2vl.At(in, out)[l.classes[class]]
+}

@@ -1,0 +1,553 @@
+package adaptive
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Widen adds choices to static tables that have no credit loop: groups of ports for all LIDs, in
+// one PLFT for all packets. A port is a candidate for a LID if it leads to a switch that
+// is nearer by the length of its static path, so that packets arrive whatever they choose. It
+// is added if all dependencies of channels, (port, VL), that it brings still have no cycle
+// together with those of all other choices, static ports and management packets included.
+// So the result needs no escape path to be free of credit loops.
+//
+// The numbers of the channels decide first: dependencies must climb from lower to higher ones.
+// The numbers are those of up*/down* with the order of the routing, which bars no port that
+// updn or fattree allow, as far as the static dependencies climb with them. Else
+// the numbers are a topological order of the static dependencies near these. Then
+// the ports left over are tried one by one, by LID, and the order changes with them. After that
+// no single port can be added, unless the search took searchWork steps. Switches without
+// hosts are left out of this search, since they get few packets.
+//
+// A packet keeps its SL. So with several lanes a port is added only if its dependencies fit
+// on the lane of each SL with which packets to the LID come by.
+//
+// It takes O(switches x ports) for the LIDs of a leaf together on one lane; with several lanes, or
+// where the static paths of a leaf's LIDs do not fit together, for each LID. The tables are
+// the same on any number of CPUs. Errors: a *lft.DomainError for tables with a credit loop, and
+// ctx's. The result shares the static tables with the routing.
+func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
+	w := newWidener(r)
+	ok := false
+	var err error
+	if w.lanes == nil && r.Order != nil {
+		w.setOrder(w.sortByKey())
+		if ok, err = w.widenAll(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !ok {
+		w.reset()
+		if err := w.collect(ctx); err != nil {
+			return nil, err
+		}
+		order := graph.TopologicalByKey(w.numNodes(), w.turns.listNext, w.upDownKeys())
+		if len(order) < w.numNodes() {
+			return nil, &lft.DomainError{Engine: r.Engine, Reason: "the static tables have a credit loop, so no choice of ports can be proven"}
+		}
+		w.setOrder(order)
+		if _, err := w.widenAll(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.widenRest(ctx); err != nil {
+		return nil, err
+	}
+	return w.tables(), nil
+}
+
+// searchWork bounds the steps of the searches for ports that do not climb.
+const searchWork = 1 << 26
+
+// widener is what the workers share. A node is a channel on a VL: channel x VLs + VL.
+type widener struct {
+	*lft.Routing
+	*lanes // nil for one lane
+	channels
+	roots []root
+	// number is by node its place in order, which static dependencies climb.
+	number []int32
+	order  *graph.Order[int32]
+	turns  turns
+	plft   *PLFT
+	sets   []portSets // by switch
+}
+
+// channels is the directed cables between switches.
+type channels struct {
+	first []int32          // by switch: its first channel; one more at the end
+	port  []fabric.PortID  // by channel
+	from  []fabric.NodeID  // by channel
+	to    []fabric.NodeID  // by channel
+	back  []int32          // by channel: the same cable in the other direction
+	at    []int32          // by PortID of a switch: channel, -1 for none
+	nums  []fabric.PortNum // by channel: the port's number
+}
+
+// root is a switch with the LIDs that it delivers.
+type root struct {
+	s    fabric.NodeID
+	lids []fabric.LID
+	// split says that the LIDs are widened one by one, and left that candidates are to be tried one by one.
+	split, left bool
+}
+
+// portSets numbers the sets of ports of a switch as they come.
+type portSets struct {
+	sync.Mutex
+	index map[PortSet]int
+	list  []PortSet
+}
+
+func newWidener(r *lft.Routing) *widener {
+	f := r.Fabric
+	w := &widener{Routing: r, lanes: newLanes(r), plft: NewPLFT(r.Tables), sets: make([]portSets, f.NumSwitches())}
+	w.at = slices.Repeat([]int32{-1}, int(f.PortBase(fabric.NodeID(f.NumSwitches()))))
+	for _, s := range f.Switches() {
+		w.first = append(w.first, int32(len(w.to)))
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			w.at[p] = int32(len(w.to))
+			w.port, w.from, w.to, w.nums = append(w.port, p), append(w.from, s), append(w.to, to[i]), append(w.nums, f.Num(p))
+		}
+		w.sets[s].index = map[PortSet]int{}
+	}
+	w.first = append(w.first, int32(len(w.to)))
+	for _, p := range w.port {
+		w.back = append(w.back, w.at[f.Peer(p)])
+	}
+	lids := make([][]fabric.LID, f.NumSwitches())
+	for lid, end := range f.LIDPorts() {
+		last := f.Attachment(end)
+		if last == fabric.NoPort {
+			continue
+		}
+		if s := f.Owner(last); r.Tables.Row(s)[lid] == f.Num(last) {
+			lids[s] = append(lids[s], fabric.LID(lid))
+		}
+	}
+	for s, list := range lids {
+		if len(list) > 0 {
+			w.roots = append(w.roots, root{s: fabric.NodeID(s), lids: list, split: w.lanes != nil})
+		}
+	}
+	w.turns = newTurns(&w.channels, w.numVLs())
+	w.number = make([]int32, w.numNodes())
+	return w
+}
+
+func (w *widener) numVLs() int {
+	if w.lanes == nil {
+		return 1
+	}
+	return w.vls
+}
+
+func (w *widener) numNodes() int { return len(w.to) * w.numVLs() }
+
+// upDownKeys numbers the nodes so that up*/down* paths climb: channels that go up come first, by
+// the switch they lead to, then those that go down. Without an order of switches all are equal.
+func (w *widener) upDownKeys() []int32 {
+	keys := make([]int32, w.numNodes())
+	if w.Order == nil {
+		return keys
+	}
+	n := int32(w.Fabric.NumSwitches())
+	for node := range keys {
+		c := node / w.numVLs()
+		if to := w.Order[w.to[c]]; to < w.Order[w.from[c]] {
+			keys[node] = n - 1 - to
+		} else {
+			keys[node] = n + to
+		}
+	}
+	return keys
+}
+
+// sortByKey lists the nodes in the order of upDownKeys.
+func (w *widener) sortByKey() []int32 {
+	return graph.TopologicalByKey(w.numNodes(), func(int32) []int32 { return nil }, w.upDownKeys())
+}
+
+// setOrder numbers the nodes.
+func (w *widener) setOrder(order []int32) {
+	for i, node := range order {
+		w.number[node] = int32(i)
+	}
+	w.order = graph.NewOrder(order)
+}
+
+// reset takes all groups away, and has each LID looked at by itself.
+func (w *widener) reset() {
+	for i := range w.plft.choice {
+		w.plft.choice[i] = noGroup
+	}
+	for i := range w.roots {
+		w.roots[i].split = true
+	}
+}
+
+// widenAll adds the ports whose dependencies climb. It returns false and leaves everything
+// unfinished if static dependencies of one LID do not climb.
+func (w *widener) widenAll(ctx context.Context) (bool, error) {
+	var wrong atomic.Bool
+	_, err := par.ForEachWith(ctx, 0, len(w.roots), w.newPaths, func(p *paths, i int) error {
+		r := &w.roots[i]
+		if wrong.Load() {
+			return nil
+		}
+		if w.lanes == nil {
+			r.left, r.split = false, true
+			if p.load(r.s, r.lids) {
+				left, ok := p.widenOneLane()
+				r.left, r.split = left && ok, !ok
+			}
+		}
+		if r.split {
+			for i := range r.lids {
+				p.load(r.s, r.lids[i:i+1])
+				left, ok := p.widenOne()
+				if r.left = r.left || left; !ok {
+					wrong.Store(true)
+				}
+			}
+		}
+		r.left = r.left && len(w.Fabric.HostsOn(r.s)) > 0
+		return nil
+	})
+	return !wrong.Load(), err
+}
+
+// widenOne widens a single LID; see widenOneLane.
+func (p *paths) widenOne() (left, ok bool) {
+	w := p.w
+	if w.lanes == nil {
+		return p.widenOneLane()
+	}
+	p.arrive = newArrivals(p.arrive, p)
+	p.arrive.seed(func(int32, int32) bool { return true })
+	left = p.tryAll(func(a, b int32) bool { return w.number[a] < w.number[b] })
+	p.storeAll()
+	return left, true
+}
+
+// collect finds the turns that packets make: those of the static ports and of all groups that
+// are in the PLFT.
+func (w *widener) collect(ctx context.Context) error {
+	type collector struct {
+		*paths
+		turns turns
+	}
+	list, err := par.ForEachWith(ctx, 0, len(w.roots), func() collector {
+		return collector{w.newPaths(), newTurns(&w.channels, w.numVLs())}
+	}, func(c collector, i int) error {
+		w.roots[i].each(func(lids []fabric.LID) {
+			c.loadChoices(w.roots[i].s, lids)
+			if w.lanes == nil {
+				c.addTurns(&c.turns)
+				return
+			}
+			c.arrive = newArrivals(c.arrive, c.paths)
+			c.arrive.seed(func(a, b int32) bool {
+				c.turns.add(a, b)
+				return true
+			})
+		})
+		return nil
+	})
+	w.turns = newTurns(&w.channels, w.numVLs())
+	for _, c := range list {
+		w.turns.union(&c.turns)
+	}
+	return err
+}
+
+// each visits the LIDs that are widened together.
+func (r *root) each(visit func(lids []fabric.LID)) {
+	if !r.split {
+		visit(r.lids)
+		return
+	}
+	for i := range r.lids {
+		visit(r.lids[i : i+1])
+	}
+}
+
+// widenRest tries the ports that do not climb, one after the other.
+func (w *widener) widenRest(ctx context.Context) error {
+	if !slices.ContainsFunc(w.roots, func(r root) bool { return r.left }) {
+		return nil
+	}
+	if err := w.collect(ctx); err != nil {
+		return err
+	}
+	p, search := w.newPaths(), newTurnSearch(w)
+	for i := range w.roots {
+		if !w.roots[i].left {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		w.roots[i].each(func(lids []fabric.LID) {
+			p.loadChoices(w.roots[i].s, lids)
+			if w.lanes != nil {
+				p.arrive = newArrivals(p.arrive, p)
+				p.arrive.seed(func(int32, int32) bool { return true })
+			}
+			p.search = search
+			p.tryAll(search.add)
+			p.storeAll()
+		})
+	}
+	return nil
+}
+
+// tables puts the groups of each switch in the order of the LIDs that use them first.
+func (w *widener) tables() *Tables {
+	t := &Tables{Groups: make([][]Group, w.Fabric.NumSwitches()), PLFTs: []*PLFT{w.plft}}
+	par.Each(len(t.Groups), func(s int) {
+		number := slices.Repeat([]int{-1}, len(w.sets[s].list))
+		for lid := range w.plft.stride {
+			state, group := w.plft.At(fabric.NodeID(s), fabric.LID(lid))
+			if state == Static {
+				continue
+			}
+			if number[group] < 0 {
+				n := len(t.Groups[s])
+				number[group] = n
+				t.Groups[s] = append(t.Groups[s], Group{Number: n, Subgroups: []Subgroup{{Ports: w.sets[s].list[group]}}})
+			}
+			w.plft.Set(fabric.NodeID(s), fabric.LID(lid), state, number[group])
+		}
+	})
+	return t
+}
+
+// paths is the choices for some LIDs of one root: scratch of one worker.
+type paths struct {
+	w      *widener
+	root   fabric.NodeID
+	lids   []fabric.LID
+	forest *lft.Forest
+	// chosen marks, by channel, those that packets may take.
+	chosen []bool
+	queue  []fabric.NodeID // the switches that deliver, the root first, by depth
+	depth  []int32         // by switch: hops of the static path to the root, -1 for none
+	low    []int32         // by switch: the lowest number of its static channels
+	high   []int32         // by switch: the highest number of the channels that packets come by
+	last   []stored        // by switch
+	mask   []uint64
+	arrive *arrivals
+	search *turnSearch
+}
+
+// stored is a set of ports and its number.
+type stored struct {
+	set   PortSet
+	group int
+}
+
+func (w *widener) newPaths() *paths {
+	n := w.Fabric.NumSwitches()
+	return &paths{
+		w: w, forest: lft.NewForest(w.Fabric), chosen: make([]bool, len(w.to)), depth: make([]int32, n), low: make([]int32, n), high: make([]int32, n),
+		last: make([]stored, n),
+	}
+}
+
+// out is the channels of a switch: from the first one up to the last, which is not among them.
+func (w *widener) out(s fabric.NodeID) (first, last int32) { return w.first[s], w.first[s+1] }
+
+// load takes the static ports for LIDs of a root as the choices. It returns false if a switch has no
+// path for some of them.
+func (p *paths) load(root fabric.NodeID, lids []fabric.LID) bool {
+	w, f := p.w, p.w.Fabric
+	p.root, p.lids = root, lids
+	p.forest.FindTree(w.Tables, lids[0])
+	p.queue = p.forest.Order
+	clear(p.chosen)
+	for s := range p.depth {
+		p.depth[s], p.low[s], p.high[s] = -1, math.MaxInt32, -1
+	}
+	p.depth[root] = 0
+	for _, s := range p.queue[1:] {
+		p.depth[s] = p.depth[f.PeerSwitch(p.forest.Next[s])] + 1
+		row, base, ports, was := w.Tables.Row(s), f.PortBase(s), f.Node(s).NumPorts, fabric.ManagementPort
+		for _, lid := range lids {
+			num := row[lid]
+			if num == was {
+				continue
+			}
+			if was = num; num > ports || w.at[base+fabric.PortID(num)] < 0 {
+				return false
+			}
+			c := w.at[base+fabric.PortID(num)]
+			p.chosen[c] = true
+			p.low[s] = min(p.low[s], w.number[c])
+		}
+	}
+	return true
+}
+
+// loadChoices is load with the groups of the PLFT as choices, too.
+func (p *paths) loadChoices(root fabric.NodeID, lids []fabric.LID) {
+	p.load(root, lids)
+	for _, s := range p.queue[1:] {
+		if _, group := p.w.plft.At(s, lids[0]); group >= 0 {
+			set := p.w.sets[s].list[group]
+			for c, end := p.w.out(s); c < end; c++ {
+				p.chosen[c] = set.Has(p.w.nums[c])
+			}
+		}
+	}
+}
+
+// isCandidate says whether a channel is no choice yet and leads nearer.
+func (p *paths) isCandidate(c int32) bool {
+	to := p.depth[p.w.to[c]]
+	return !p.chosen[c] && to >= 0 && to < p.depth[p.w.from[c]]
+}
+
+// widenOneLane adds the channels whose dependencies climb, at the farthest switches first, and stores
+// the choices. left says that candidates are left. It returns early with false if static ports
+// of the LIDs do not climb together, or their paths have other lengths.
+func (p *paths) widenOneLane() (left, ok bool) {
+	w := p.w
+	for i := len(p.queue) - 1; i > 0; i-- {
+		s := p.queue[i]
+		high, depth := p.high[s], p.depth[s]
+		var set PortSet
+		for c, end := w.out(s); c < end; c++ {
+			to, number := w.to[c], w.number[c]
+			switch nearer, climbs := uint32(p.depth[to]) < uint32(depth), number < p.low[to]; {
+			case p.chosen[c]:
+				if !climbs || p.depth[to] != depth-1 {
+					return left, false
+				}
+			case !nearer:
+				continue
+			case !climbs || number <= high:
+				left = true
+				continue
+			}
+			set.Add(w.nums[c])
+			p.high[to] = max(p.high[to], number)
+		}
+		p.store(s, set)
+	}
+	return left, true
+}
+
+// tryAll offers all candidates, those of the farthest switches first. It says whether candidates
+// are left. turn says whether a dependency of two nodes is allowed.
+func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
+	w := p.w
+	for i := len(p.queue) - 1; i > 0; i-- {
+		for c, end := w.out(p.queue[i]); c < end; c++ {
+			if !p.isCandidate(c) {
+				continue
+			}
+			fits := false
+			if w.lanes == nil {
+				fits = p.fitsOneLane(c, turn)
+			} else {
+				fits = p.arrive.offer(c, turn)
+			}
+			p.chosen[c] = fits
+			if p.search != nil {
+				p.search.end(fits)
+			}
+			left = left || !fits
+		}
+	}
+	return left
+}
+
+// fitsOneLane says whether all dependencies of a channel are allowed on one lane.
+func (p *paths) fitsOneLane(c int32, turn func(a, b int32) bool) bool {
+	w := p.w
+	for out, end := w.out(w.from[c]); out < end; out++ {
+		if in := w.back[out]; p.chosen[in] && !turn(in, c) {
+			return false
+		}
+	}
+	for next, end := w.out(w.to[c]); next < end; next++ {
+		if p.chosen[next] && !turn(c, next) {
+			return false
+		}
+	}
+	return true
+}
+
+// addTurns adds the dependencies of all choices on one lane.
+func (p *paths) addTurns(t *turns) {
+	w := p.w
+	for _, s := range p.queue[1:] {
+		p.mask = append(p.mask[:0], make([]uint64, t.words)...)
+		first, end := w.out(s)
+		for c := first; c < end; c++ {
+			if p.chosen[c] {
+				p.mask[(c-first)>>6] |= 1 << ((c - first) & 63)
+			}
+		}
+		for c := first; c < end; c++ {
+			if in := w.back[c]; p.chosen[in] {
+				row := t.row(in)
+				for i := range row {
+					row[i] |= p.mask[i]
+				}
+			}
+		}
+	}
+}
+
+// storeAll writes the choices into the PLFT.
+func (p *paths) storeAll() {
+	for _, s := range p.queue[1:] {
+		var set PortSet
+		for c, end := p.w.out(s); c < end; c++ {
+			if p.chosen[c] {
+				set.Add(p.w.nums[c])
+			}
+		}
+		p.store(s, set)
+	}
+}
+
+// store writes the choices of a switch into the PLFT. A single port needs no group.
+func (p *paths) store(s fabric.NodeID, set PortSet) {
+	state, group := Static, -1
+	if set.Len() > 1 {
+		x := &p.last[s]
+		if x.set != set {
+			x.set, x.group = set, p.w.sets[s].find(set)
+		}
+		state, group = Free, x.group
+	}
+	for _, lid := range p.lids {
+		p.w.plft.Set(s, lid, state, group)
+	}
+}
+
+// find is the number of a set.
+func (x *portSets) find(set PortSet) int {
+	x.Lock()
+	defer x.Unlock()
+	i, ok := x.index[set]
+	if !ok {
+		i = len(x.list)
+		x.index[set] = i
+		x.list = append(x.list, set)
+	}
+	return i
+}
