@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -24,9 +25,10 @@ const (
 	JUnitForm
 	MarkdownForm
 	CodeQualityForm
+	PrometheusForm
 )
 
-var forms = [...]string{TextForm: "text", JSONForm: "json", SARIFForm: "sarif", JUnitForm: "junit", MarkdownForm: "markdown", CodeQualityForm: "codequality"}
+var forms = [...]string{TextForm: "text", JSONForm: "json", SARIFForm: "sarif", JUnitForm: "junit", MarkdownForm: "markdown", CodeQualityForm: "codequality", PrometheusForm: "prometheus"}
 
 // ParseForm reads a form's name.
 func ParseForm(s string) (Form, error) {
@@ -111,6 +113,8 @@ func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 		return Markdown(w, r, opt)
 	case CodeQualityForm:
 		return CodeQuality(w, r, opt)
+	case PrometheusForm:
+		return metrics.Write(w, "check", r)
 	}
 	return Text(w, r, opt)
 }

@@ -4,19 +4,26 @@ import "github.com/ibweave/ibweave/verify"
 
 // Totals sum up a Result.
 type Totals struct {
-	Lost, Gone, Refused, CreditLoops, RoutedFromScratch int   // failures with some; CreditLoops with more than before
-	FromScratch                                         int64 // on the most loaded channel after any failure
-	StepTotals
-	Last    StepTotals // without failures after which all was routed from scratch
-	Trivial int        // failures, see Case.Trivial
-	Cut     int64      // most pairs that one of these cuts off
+	// Failures that lose pairs, that take pairs away, that the engine refuses, that have more
+	// credit loops than before, and after which all was routed from scratch.
+	Lost              int `json:"failures_with_lost_pairs"`
+	Gone              int `json:"failures_with_gone_pairs"`
+	Refused           int `json:"failures_refused"`
+	CreditLoops       int `json:"failures_with_credit_loops"`
+	RoutedFromScratch int `json:"failures_routed_from_scratch"`
+	// FromScratch is routes on the most loaded channel after any failure.
+	FromScratch int64 `json:"max_routes_from_scratch"`
+	StepTotals  `json:"first_step"`
+	Last        StepTotals `json:"last_step"`          // without failures after which all was routed from scratch
+	Trivial     int        `json:"failures_trivial"`   // see Case.Trivial
+	Cut         int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
 }
 
 // StepTotals sum up steps.
 type StepTotals struct {
-	MaxRoutes  int64   // on the most loaded channel after any failure
-	MeanBlocks float64 // that a subnet manager has to write
-	MaxBlocks  int
+	MaxRoutes  int64   `json:"max_routes_per_link"` // on the most loaded channel after any failure
+	MeanBlocks float64 `json:"mean_blocks"`         // that a subnet manager has to write
+	MaxBlocks  int     `json:"max_blocks"`
 	steps      int
 }
 

@@ -148,7 +148,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list the channels between switches that carry nothing, with reasons")
 	flags.BoolVar(&o.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
 	o.demands.flags(flags)
-	flags.StringVar(&o.format, "format", "text", "text, json, sarif, junit, markdown or codequality")
+	flags.StringVar(&o.format, "format", "text", "text, json, sarif, junit, markdown, codequality or prometheus")
 	flags.StringArrayVar(&o.reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
 	flags.StringVar(&o.source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
 	o.level.define(flags, failOnUsage+"; what is undecided fails with all but never")

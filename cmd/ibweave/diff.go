@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/ibweave/ibweave/report/metrics"
 
 	"github.com/spf13/cobra"
 
@@ -67,9 +68,12 @@ do not any more are errors.`,
 			if err != nil {
 				return err
 			}
-			if c.json {
+			switch {
+			case c.json:
 				err = diff.JSON(a.stdout, r)
-			} else {
+			case c.isMetrics():
+				err = metrics.Write(a.stdout, c.metrics, r)
+			default:
 				err = diff.Text(a.stdout, r, verbose)
 			}
 			return cmp.Or(err, c.checkWorst(r.Worst()))
@@ -80,7 +84,7 @@ do not any more are errors.`,
 	a.nameFlag(cmd)
 	lenientFlag(flags, &c.lenient)
 	a.strictFlag(cmd)
-	c.outputForm.define(flags, "text or json")
+	c.outputForm.defineMetrics(flags, "diff")
 	c.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")
 	return cmd

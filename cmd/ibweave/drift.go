@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/verify"
@@ -78,7 +79,14 @@ are errors, extra ones and cables that moved are warnings.`,
 			if err != nil {
 				return err
 			}
-			err = d.print(a.stdout, r, func(b *facts) { d.text(b, r, args[0]) })
+			if d.isMetrics() {
+				err = metrics.Write(a.stdout, d.metrics, struct {
+					*drift.Report
+					Equal bool `json:"equal"`
+				}{r, r.Equal()})
+			} else {
+				err = d.print(a.stdout, r, func(b *facts) { d.text(b, r, args[0]) })
+			}
 			return cmp.Or(err, d.checkWorst(r.Worst()))
 		},
 	}
@@ -90,7 +98,7 @@ are errors, extra ones and cables that moved are warnings.`,
 	lenientFlag(flags, &d.lenient)
 	a.strictFlag(cmd)
 	flags.IntVar(&d.samples, "samples", drift.DefaultSamples, "list at most `N` entries of a switch and table")
-	d.outputForm.define(flags, "text or json")
+	d.outputForm.defineMetrics(flags, "drift")
 	d.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&d.verbose, "verbose", "v", false, "print a line when there is nothing to say, notes, and all switches that differ")
 	flags.BoolVar(&d.single, "summary", false, "print one line only")

@@ -19,21 +19,34 @@ import (
 
 // outputForm is the flag --format of commands that print text or JSON.
 type outputForm struct {
-	format string
-	json   bool
+	format  string
+	json    bool
+	metrics string // name of the command in metrics; "" where prometheus is no form
 }
 
 func (o *outputForm) define(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&o.format, "format", "text", usage)
 }
 
-func (o *outputForm) parse() error {
-	if o.format != "text" && o.format != "json" {
-		return usagef("--format %q: want text or json", o.format)
-	}
-	o.json = o.format == "json"
-	return nil
+// defineMetrics is define for a command that writes metrics, too.
+func (o *outputForm) defineMetrics(flags *pflag.FlagSet, command string) {
+	o.metrics = command
+	o.define(flags, "text, json or prometheus: metrics as node_exporter's textfile collector reads them")
 }
+
+func (o *outputForm) parse() error {
+	o.json = o.format == "json"
+	switch {
+	case o.format == "text" || o.json || o.isMetrics():
+		return nil
+	case o.metrics != "":
+		return usagef("--format %q: want text, json or prometheus", o.format)
+	}
+	return usagef("--format %q: want text or json", o.format)
+}
+
+// isMetrics says whether metrics are wanted.
+func (o *outputForm) isMetrics() bool { return o.metrics != "" && o.format == "prometheus" }
 
 // print prints a document as JSON, or its text, which is written at once.
 func (o *outputForm) print(w io.Writer, document any, text func(b *facts)) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/report/metrics"
 )
 
 // shownCases is how many failures the text form names.
@@ -159,7 +160,7 @@ type caseFlags struct {
 }
 
 func (c *caseFlags) define(flags *pflag.FlagSet) {
-	c.outputForm.define(flags, "text or json")
+	c.outputForm.defineMetrics(flags, "whatif")
 	c.threshold.define(flags, failOnUsage)
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
 	flags.StringVar(&c.sort, "sort", "harm", "order of the failures: "+strings.Join(whatif.Orders, ", "))
@@ -291,6 +292,15 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 		if err := a.writeComplete(out.file, func(w io.Writer) error { return report.JSON(w, r) }); err != nil {
 			return err
 		}
+	}
+	if out.isMetrics() {
+		if err := metrics.Write(a.stdout, out.metrics, struct {
+			*whatif.Result
+			Totals whatif.Totals `json:"totals"`
+		}{r, r.Totals()}); err != nil {
+			return err
+		}
+		return out.checkWorst(r.Worst())
 	}
 	if err := out.print(a.stdout, r, func(b *facts) { printCases(b, r, out.top, out.sort) }); err != nil {
 		return err

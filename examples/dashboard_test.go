@@ -1,0 +1,56 @@
+package examples
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDashboard finds the metrics of the dashboard's queries in what the program writes, and
+// Prometheus understands the queries.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("metrics/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			GridPos struct{ X, W int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	metrics, _ := runShell(t, dir, "-c", "ibweave gen fattree --radix 4 --levels 2 | ibweave compile -t - -e updn -o tables >log 2>&1; ibweave check tables --format prometheus; ibweave drift tables --live tables/opensm-lfts.dump --format prometheus")
+	rules := "groups:\n- name: dashboard\n  rules:\n"
+	queries := 0
+	for _, p := range dashboard.Panels {
+		if len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %q has no query, or is beyond the right edge", p.Title)
+		}
+		for _, q := range p.Targets {
+			queries++
+			expr := strings.ReplaceAll(q.Expr, "$instance", ".*")
+			rules += "  - alert: Query\n    expr: '" + expr + "'\n    labels: {panel: '" + p.Title + q.Expr + "'}\n"
+			for _, name := range regexp.MustCompile(`ibweave_\w+`).FindAllString(expr, -1) {
+				if !strings.Contains(metrics, "# TYPE "+name+" gauge\n") {
+					t.Errorf("panel %q asks for %s, which nothing writes", p.Title, name)
+				}
+			}
+		}
+	}
+	file := filepath.Join(dir, "rules.yml")
+	if err := os.WriteFile(file, []byte(rules), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("promtool", "check", "rules", "--lint=none", file).CombinedOutput(); err != nil || queries < 8 {
+		t.Errorf("%d queries, %v: %s", queries, err, out)
+	}
+}

@@ -1,0 +1,140 @@
+// Package metrics writes results as metrics of Prometheus, in the text form that
+// node_exporter's textfile collector reads. It makes no promise to other modules.
+//
+// Metrics are the numbers of a command's JSON document, by the names of their members:
+// unicast.unreachable of check is ibweave_check_unicast_unreachable. So they are as stable as
+// the document is. Members of lists are no metrics, but for findings, which are counted by rule
+// and severity.
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// Verdicts are the values of the label verdict, the best first.
+var Verdicts = []string{"clean", "warnings", "undecided", "errors"}
+
+// Write writes the numbers of a document, which marshals to a JSON object, as metrics whose
+// names begin with ibweave and the command. Every metric is a gauge.
+func Write(w io.Writer, command string, document any) error {
+	data, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	var members map[string]any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber() // digits as they are
+	if err := d.Decode(&members); err != nil {
+		return err
+	}
+	p := &printer{command: command}
+	p.object(nil, members)
+	_, err = w.Write(p.Bytes())
+	return err
+}
+
+// printer collects the text of metrics.
+type printer struct {
+	bytes.Buffer
+	command string
+}
+
+// object writes the members of an object, in the order of their names.
+func (p *printer) object(path []string, members map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		at := append(slices.Clone(path), name)
+		switch v := members[name].(type) {
+		case map[string]any:
+			if name == "hop_histogram" {
+				p.hops(path, v)
+			} else {
+				p.object(at, v)
+			}
+		case json.Number:
+			p.gauge(at, v.String())
+		case bool:
+			p.gauge(at, map[bool]string{false: "0", true: "1"}[v])
+		case []any:
+			if len(path) == 0 && name == "findings" {
+				p.findings(v)
+			}
+		case string:
+			if len(path) == 0 && name == "verdict" {
+				p.verdict(v)
+			}
+		}
+	}
+}
+
+// metricName is the name of the metric of a member. promtool reserves the last words count,
+// sum, total and bucket for other types: such a member has the name of what it is in.
+func (p *printer) metricName(path []string) string {
+	words := slices.Clone(path)
+	if n := len(words); n > 1 && slices.Contains([]string{"count", "sum", "total", "bucket"}, words[n-1]) {
+		words = words[:n-1]
+	}
+	return "ibweave_" + p.command + "_" + strings.Join(words, "_")
+}
+
+// head writes what a metric is.
+func (p *printer) head(name, help string) {
+	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+}
+
+// gauge writes the metric of a number.
+func (p *printer) gauge(path []string, value string) {
+	name := p.metricName(path)
+	p.head(name, fmt.Sprintf("Member %s of ibweave %s --format json.", strings.Join(path, "."), p.command))
+	fmt.Fprintf(p, "%s %s\n", name, value)
+}
+
+// hops writes the pairs by the switches that they pass.
+func (p *printer) hops(path []string, members map[string]any) {
+	name := p.metricName(append(slices.Clone(path), "pairs_by_hops"))
+	p.head(name, "Delivered pairs by the switches that they pass.")
+	for _, n := range slices.SortedFunc(maps.Keys(members), text.Natural) {
+		fmt.Fprintf(p, "%s{hops=%q} %v\n", name, n, members[n])
+	}
+}
+
+// verdict writes one metric for each verdict: 1 for the one that holds.
+func (p *printer) verdict(verdict string) {
+	name := "ibweave_" + p.command + "_verdict"
+	p.head(name, "Verdict of ibweave "+p.command+": 1 for the one that holds.")
+	for _, v := range Verdicts {
+		value := 0
+		if v == verdict {
+			value = 1
+		}
+		fmt.Fprintf(p, "%s{verdict=%q} %d\n", name, v, value)
+	}
+}
+
+// findings counts findings by rule and severity. Names of rules and severities need no
+// escapes.
+func (p *printer) findings(list []any) {
+	type key struct{ rule, severity string }
+	counts := make(map[key]int)
+	for _, x := range list {
+		finding, _ := x.(map[string]any)
+		rule, _ := finding["rule"].(string)
+		severity, _ := finding["severity"].(string)
+		counts[key{rule, severity}]++
+	}
+	name := "ibweave_" + p.command + "_findings"
+	p.head(name, "Findings of ibweave "+p.command+" by rule and severity.")
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b key) int {
+		return strings.Compare(a.rule+" "+a.severity, b.rule+" "+b.severity)
+	})
+	for _, k := range keys {
+		fmt.Fprintf(p, "%s{rule=%q,severity=%q} %d\n", name, k.rule, k.severity, counts[k])
+	}
+}
