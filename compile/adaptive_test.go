@@ -82,7 +82,7 @@ func TestWidenIsProven(t *testing.T) {
 		}
 		fabrics[fmt.Sprintf("damaged %d of %s", seed, base)] = f
 	}
-	wider := map[string]int{}
+	wider, gain := map[string]int{}, 0.0
 	for name, f := range fabrics {
 		f = assign(t, f, lft.LIDOptions{LMC: len(name) % 2})
 		for i := range compile.Engines {
@@ -118,13 +118,61 @@ func TestWidenIsProven(t *testing.T) {
 			if !sameChoices(tables, again) {
 				t.Errorf("%s: other tables on one CPU", what)
 			}
+			limit := 1 + len(name)%3
+			adaptive.Narrow(tables, limit)
+			if v := checkAll(t, r, tables); !isProven(v, checkAll(t, r, onlyStatic(r))) {
+				t.Errorf("%s: not proven with %d groups", what, limit)
+			}
+			gain += isNarrower(t, r, tables, again, limit)
 		}
+	}
+	if gain < 1 {
+		t.Errorf("joining groups gains %g", gain)
 	}
 	for i := range compile.Engines {
 		if e := &compile.Engines[i]; wider[e.Name()] == 0 && e.Name() != "banyan" && e.Name() != "minhop" {
 			t.Errorf("%s: no group at all", e.Name())
 		}
 	}
+}
+
+// isNarrower fails unless a switch has at most limit groups, with parts of the choices that there
+// were, and at least as much choice in the sum of 1-1/k as with the limit groups alone that are worth most.
+// It returns how much more.
+func isNarrower(t *testing.T, r *lft.Routing, narrow, wide *adaptive.Tables, limit int) (gain float64) {
+	t.Helper()
+	for s := range fabric.NodeID(r.Fabric.NumSwitches()) {
+		if n := len(narrow.Groups[s]); n > limit {
+			t.Errorf("switch %d has %d groups, want %d", s, n, limit)
+		}
+		worth, groups := 0.0, make([]float64, len(wide.Groups[s]))
+		for lid, port := range r.Tables.Row(s) {
+			is, was := narrow.Choices(0, s, fabric.LID(lid)), wide.Choices(0, s, fabric.LID(lid))
+			if port == fabric.NoPath {
+				continue
+			}
+			worth += 1 - 1/float64(is.Len())
+			if _, g := wide.PLFTs[0].At(s, fabric.LID(lid)); g >= 0 {
+				groups[g] += 1 - 1/float64(was.Len())
+			}
+			for i := range is {
+				if is[i]&^was[i] != 0 || !is.Has(port) {
+					t.Fatalf("switch %d, LID %d: %v of %v with static port %d", s, lid, is, was, port)
+				}
+			}
+		}
+		slices.Sort(groups)
+		slices.Reverse(groups)
+		best := 0.0
+		for _, x := range groups[:min(limit, len(groups))] {
+			best += x
+		}
+		if worth < best-1e-9 {
+			t.Errorf("switch %d: choice %g, the best %d groups alone have %g", s, worth, limit, best)
+		}
+		gain += worth - best
+	}
+	return gain
 }
 
 // TestWidenAsLegal compares the groups on trees with the ports that updn and fattree allow: they

@@ -62,6 +62,8 @@ type Result struct {
 	Groups []mft.Group
 	Plan   *mft.Plan
 	Cost   *mft.Cost
+	// Adaptive is nil without AddChoices.
+	Adaptive *Adaptive
 	// Verify is what the checker says. What the engine does not promise and
 	// an operator can live with, a credit loop of minhop, is a warning in it.
 	Verify  *verify.Result

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/mft/groupfile"
@@ -53,6 +55,8 @@ type order struct {
 	pathSL         bool
 	previous       string
 	firstStep      bool
+	adaptive       bool
+	arGroups       int
 	groups, mcast  string
 	mftCapacity    int
 	balance        bool
@@ -84,6 +88,8 @@ and the orders of the switches and of the hosts where the engine has them:
   switch-order  opensm-ftree-ca-order.dump
 and where paths need virtual lanes:
   opensm-sl2vl.dump  path-sls.dump
+with --adaptive:
+  ibweave.far  adaptive.json
 and with multicast groups:
   opensm.mcfdbs  mfts.dump  groups.json  partitions.conf
 
@@ -101,6 +107,7 @@ Multicast schemes, --mcast:
 		Example: `  ibweave compile -t fabric.txt -o tables
   ibweave compile -t fabric.txt -e updn --lids dense --lmc 1 --dry-run
   ibweave compile -t changed.txt -e updn --previous tables -o tables.new
+  ibweave compile -t fabric.txt -e updn --adaptive -o tables
   ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables
   ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,
 		Args: a.noArgs,
@@ -139,6 +146,8 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
+	flags.BoolVar(&o.adaptive, "adaptive", false, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
+	flags.IntVar(&o.arGroups, "ar-groups", adaptive.DefaultGroups, "groups that the group table of a switch holds, `N` up to "+strconv.Itoa(adaptive.MaxGroups))
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
 	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
 	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
@@ -181,14 +190,15 @@ type summary struct {
 	Files   []string    `json:"files"`
 	// Install are the commands that bring the tables in as static files, or by the plugin
 	// where files cannot carry them; InstallPlugin those that have the plugin route.
-	Install       []string        `json:"install"`
-	InstallPlugin []string        `json:"install_plugin"`
-	Seconds       compile.Seconds `json:"seconds"`
-	Groups        []mft.Entry     `json:"groups"`
-	Trees         *treeSummary    `json:"multicast,omitempty"`
-	Changes       *changeSummary  `json:"changes,omitempty"` // with --previous
-	Saving        *savingSummary  `json:"saving,omitempty"`  // without it, over an older directory
-	Verify        *verify.Result  `json:"verify"`
+	Install       []string          `json:"install"`
+	InstallPlugin []string          `json:"install_plugin"`
+	Seconds       compile.Seconds   `json:"seconds"`
+	Groups        []mft.Entry       `json:"groups"`
+	Trees         *treeSummary      `json:"multicast,omitempty"`
+	Adaptive      *compile.Adaptive `json:"adaptive,omitempty"` // with --adaptive
+	Changes       *changeSummary    `json:"changes,omitempty"`  // with --previous
+	Saving        *savingSummary    `json:"saving,omitempty"`   // without it, over an older directory
+	Verify        *verify.Result    `json:"verify"`
 	judgement
 }
 
@@ -372,6 +382,9 @@ func (o *order) parseSchemes(opt *compile.Options) error {
 			return usagef("--mcast: %w", err)
 		}
 	}
+	if o.arGroups < 1 || o.arGroups > adaptive.MaxGroups {
+		return usagef("--ar-groups %d: want 1 to %d", o.arGroups, adaptive.MaxGroups)
+	}
 	if o.mftCapacity < 0 || o.mftCapacity > mft.NumMLIDs {
 		return usagef("--mft-capacity %d: want 1 to %d", o.mftCapacity, mft.NumMLIDs)
 	}
@@ -473,6 +486,14 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	case err != nil:
 		return lidInput(c.topology, err)
 	}
+	if c.adaptive {
+		stage := a.startStage(label("adaptive"))
+		err = r.AddChoices(ctx, c.arGroups)
+		stage.end()
+		if err != nil {
+			return err
+		}
+	}
 	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
 	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
@@ -490,7 +511,7 @@ func (c *compilation) summarize(ctx context.Context) (*summary, error) {
 	r := c.result
 	s := &summary{
 		Version: version, Engine: c.engine.Name(), Top: top(r.Routing), LIDs: countLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: lanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Verify: r.Verify,
+		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
 	}
 	if r.Plan != nil {
 		s.Notes = append(s.Notes, r.Plan.Notes...)
@@ -565,6 +586,9 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	}
 	if o.sl2vl != "" {
 		m["sl2vl"] = o.sl2vl
+	}
+	if o.adaptive {
+		m["adaptive"], m["ar-groups"] = true, o.arGroups
 	}
 	if o.groups != "" {
 		m["mcast"], m["mft-capacity"], m["mcast-balance"] = o.mcast, o.mftCapacity, o.balance
@@ -723,6 +747,9 @@ func (s *summary) text(b *facts, c *compilation) {
 	if s.Trees != nil {
 		s.Trees.text(b)
 	}
+	if s.Adaptive != nil {
+		adaptiveText(b, s.Adaptive)
+	}
 	if x := s.Changes; x != nil {
 		b.row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
 			text.CountGrouped(x.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(x.Switches, "switch", "switches"), x.Previous, text.CountGrouped(x.MaxRoutes, "route", "routes"))
@@ -756,6 +783,17 @@ func (l *laneSummary) text(b *facts) {
 	if l.PluginOnly != "" {
 		b.row("", "plugin only: %s", l.PluginOnly)
 	}
+}
+
+// adaptiveText says how much choice the switches have.
+func adaptiveText(b *facts, a *compile.Adaptive) {
+	b.row("adaptive", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
+	groups := fmt.Sprintf("at most %s in a switch, %s allowed", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
+	if lost := a.Unlimited - a.Adaptive; lost > 0 {
+		groups += fmt.Sprintf("; without this limit %s would have a choice", text.CountGrouped(lost, "more entry", "more entries"))
+	}
+	b.row("", "%s", groups)
+	b.row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
 }
 
 // text says how many trees of which scheme there are, and what they cost.

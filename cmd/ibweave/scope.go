@@ -76,6 +76,8 @@ var scopes = map[string][]scope{
 	"compile": {
 		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 kinds node-name-map output previous sl2vl strict topology vls"},
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
+		{flags: "adaptive", not: "groups", why: "no proof covers multicast packets together with all choices of ports"},
+		{flags: "ar-groups", with: "adaptive"},
 		{flags: "mcast", with: "groups"},
 		{flags: "first-step rebalance", with: "previous"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},

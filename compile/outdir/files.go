@@ -38,7 +38,10 @@ const (
 	GroupsName      = "groups.json"
 	PartitionsName  = "partitions.conf"
 	CertificateName = "certificate.txt"
-	ConfigName      = "opensm.conf"
+	// Adaptive tables: as ibdiagnet dumps them, and as JSON.
+	FARName      = "ibweave.far"
+	AdaptiveName = "adaptive.json"
+	ConfigName   = "opensm.conf"
 	// OrderName has the order of the switches that an up*/down* engine used, for
 	// --previous; compile --roots takes it too.
 	OrderName = "switch-order"
@@ -169,7 +172,11 @@ func (c *contents) addTables() {
 		}
 		c.addDump(PairSLsName, func(w io.Writer) error { return dump.WriteIBDMPathSLs(w, f, p) })
 	}
-	if cert := c.Verify.Certificate(); cert != nil {
+	if a := c.Adaptive; a != nil {
+		c.addDump(FARName, func(w io.Writer) error { return dump.WriteFAR(w, f, a.Tables, opt) })
+		c.addDump(AdaptiveName, func(w io.Writer) error { return writeAdaptive(w, f, a.Tables, c.opt.Only) })
+	}
+	if cert := c.Certificate(); cert != nil {
 		c.add(CertificateName, func(w io.Writer) error {
 			_, err := cert.WriteTo(w)
 			return err
