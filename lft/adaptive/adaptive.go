@@ -191,17 +191,13 @@ func (t *Tables) Check(f *fabric.Fabric) error {
 
 // Count counts the entries that leave a choice.
 func (t *Tables) Count() (free, hbf int64) {
+	var n [1 << (16 - stateShift)]int64
 	for _, p := range t.PLFTs {
 		for _, e := range p.choice {
-			switch State(e >> stateShift) {
-			case Free:
-				free++
-			case HBF:
-				hbf++
-			}
+			n[e>>stateShift]++
 		}
 	}
-	return free, hbf
+	return n[Free], n[HBF]
 }
 
 // Choices is the set of ports by which a packet may leave: the static port, and unless the

@@ -151,11 +151,11 @@ const cycleBudget = 1 << 26
 
 // step is the lowest port by which packets leave a node for another one.
 func (w *worker) step(x, to int32) verify.Hop {
-	base := w.f.PortBase(fabric.NodeID(w.c.nodes[x].s))
+	base := w.c.nodes[x].base
 	for word := range w.words {
 		for set := w.onward(x, word); set != 0; set &= set - 1 {
 			num := fabric.PortNum(word*64 + bits.TrailingZeros64(set))
-			if w.c.node[w.f.Peer(base+fabric.PortID(num))] == to {
+			if w.c.next[base+int32(num)] == to {
 				return w.hopOf(x, num)
 			}
 		}
@@ -403,7 +403,7 @@ func (w *worker) holds(a, b int32, unicast bool, h *verify.Hop) bool {
 		}
 		w.searchSlowly()
 		w.keepLive()
-		next := w.c.node[w.f.Peer(portA)]
+		next := w.c.next[portA]
 		for i, x := range w.order {
 			has := func(sets []uint64, x int32, port fabric.PortID) bool {
 				num := int(w.f.Num(port))

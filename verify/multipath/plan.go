@@ -28,8 +28,9 @@ type plan struct {
 	groups   []groupSets // by switch
 
 	classes []*class
-	senders []sender // CA and router ports by switch, then port 0 of each switch
-	ports0  int      // where the latter begin
+	senders []sender      // CA and router ports by switch, then port 0 of each switch
+	slRows  [][]fabric.SL // the different rows of path SLs
+	ports0  int           // where the latter begin
 	units   [][]dest
 
 	certain bool // packets of unknown SL are left out; else they have any
@@ -47,6 +48,7 @@ type class struct {
 	sl    fabric.SL // the lowest
 	sls   uint16
 	node  []int32 // by PortID of a switch: the node of packets that come in by the port
+	next  []int32 // by PortID of a switch: the node that packets come to which leave by the port; -1 for none
 	nodes []node
 	// lanes is by node and VL the output ports to which packets take it, words for each; nil
 	// where all take one VL and none are dropped.
@@ -56,6 +58,7 @@ type class struct {
 // node is a switch with some of its input ports, by which packets meet the same tables.
 type node struct {
 	s    int32
+	base int32          // PortID of port 0 of the switch
 	plft int32          // or anyPLFT
 	in   fabric.PortNum // one of the ports
 	// own says that the packets are the switch's, which it sends by no port that drops them,
@@ -107,6 +110,12 @@ func newPlan(f *fabric.Fabric, t *adaptive.Tables, opt Options, certain bool) (*
 	p.findGroups()
 	p.findClasses(inUse)
 	p.findSenders()
+	for i := range p.senders {
+		row := p.senders[i].row
+		if row != nil && (len(p.slRows) == 0 || &p.slRows[len(p.slRows)-1][0] != &row[0]) {
+			p.slRows = append(p.slRows, row)
+		}
+	}
 	p.findUnits()
 	return p, nil
 }
@@ -280,7 +289,7 @@ func (p *plan) findNodes(c *class, drops bool) {
 		num := int(f.Node(s).NumPorts)
 		for i := range num + 1 {
 			in := fabric.PortNum(i)
-			x := node{s: int32(s), plft: anyPLFT, in: in}
+			x := node{s: int32(s), base: int32(f.PortBase(s)), plft: anyPLFT, in: in}
 			if p.t.Select != nil {
 				x.plft = int32(p.t.Select.PLFT(s, in, c.sl))
 			} else if len(p.t.PLFTs) == 1 {
@@ -305,6 +314,13 @@ func (p *plan) findNodes(c *class, drops bool) {
 				c.nodes = append(c.nodes, x)
 			}
 			c.node[f.Port(s, in)] = int32(at)
+		}
+	}
+	c.next = make([]int32, len(c.node))
+	for out := range c.next {
+		c.next[out] = -1
+		if f.PeerSwitch(fabric.PortID(out)) != fabric.NoNode {
+			c.next[out] = c.node[f.Peer(fabric.PortID(out))]
 		}
 	}
 	if len(p.vls) == 1 && !drops {
@@ -388,7 +404,10 @@ func (p *plan) sends(x *sender, c *class, lid fabric.LID) bool {
 	return set != 0
 }
 
-// findUnits deals the LIDs out, those of one root and kind together.
+// maxUnit bounds the LIDs of a unit.
+const maxUnit = 256
+
+// findUnits deals the LIDs out, those of one root together.
 func (p *plan) findUnits() {
 	f := p.f
 	var dests []dest
@@ -409,12 +428,12 @@ func (p *plan) findUnits() {
 			dests = append(dests, dest{lid, -1, 0, true})
 		}
 	}
-	slices.SortFunc(dests, func(a, b dest) int {
-		return cmp.Or(cmp.Compare(a.root, b.root), cmp.Compare(a.last, b.last), cmp.Compare(a.lid, b.lid))
+	slices.SortFunc(dests, func(a, b dest) int { // switches last
+		return cmp.Or(cmp.Compare(a.root, b.root), cmp.Compare(a.last-1, b.last-1), cmp.Compare(a.lid, b.lid))
 	})
 	for len(dests) > 0 {
 		n := 1
-		for n < len(dests) && n < lft.BlockSize && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca {
+		for n < len(dests) && n < maxUnit && dests[n].root == dests[0].root {
 			n++
 		}
 		p.units = append(p.units, dests[:n])

@@ -21,18 +21,22 @@ type worker struct {
 	last    []uint64 // ports from the root to the owners
 	state   []uint8  // by node
 	sets    []uint64 // by node that is reached: the ports that packets may leave by, words for each
-	bind    []uint64 // the same: the ports that they wait for
+	bind    []uint64 // the same: the ports that they wait for; sets itself unless escape
 	order   []int32  // the nodes that are reached, each after those that it leads to if none loops
 	fromCAs int      // how many of order packets of CAs reach, the first ones
 	stack   []frame
-	slow    *slowSearch // of LIDs with packets that are lost or loop; nil before the first
 
+	left []dest // of the unit
+	same []bool // by index in left: can be searched with the first
+
+	slow     *slowSearch // of LIDs with packets that are lost or loop; nil before the first
 	troubles []trouble
 }
 
 // frame is a node on the path of the depth-first search.
 type frame struct {
 	x    int32
+	base int32 // the first PortID of the switch
 	word int
 	left uint64 // of the word: ports that are not followed yet
 }
@@ -49,23 +53,28 @@ func newWorker(p *plan, unicast, all *cdg, escape bool) *worker {
 	for _, c := range p.classes {
 		most = max(most, len(c.nodes))
 	}
-	return &worker{
+	w := &worker{
 		plan: p, unicast: unicast, all: all, escape: escape, last: make([]uint64, p.words),
-		state: make([]uint8, most), sets: make([]uint64, most*p.words), bind: make([]uint64, most*p.words),
+		state: make([]uint8, most), sets: make([]uint64, most*p.words),
 	}
+	if w.bind = w.sets; escape {
+		w.bind = make([]uint64, len(w.sets))
+	}
+	return w
 }
 
 // unit searches the LIDs of a unit.
 func (w *worker) unit(dests []dest) {
-	for len(dests) > 0 {
-		var rest []dest
-		w.dests, rest = w.bundle(dests)
+	w.left = append(w.left[:0], dests...)
+	for len(w.left) > 0 {
+		n := w.bundle()
+		w.dests = w.left[:n]
 		if !w.together() {
-			for i := range w.dests {
-				w.apart(w.dests[i : i+1])
+			for i := range n {
+				w.apart(w.left[i : i+1])
 			}
 		}
-		dests = rest
+		w.left = w.left[n:]
 	}
 }
 
@@ -80,9 +89,89 @@ func (w *worker) together() bool {
 	return true
 }
 
-// bundle returns the first of some destinations with those that can be searched with it,
-// and the others.
-func (w *worker) bundle(dests []dest) (together, rest []dest) { return dests[:1], dests[1:] }
+// bundle brings the LIDs that are left and can be searched with the first of them to the
+// front, and counts them: at the root their packets leave for the owner, and elsewhere they
+// have the same choices and SLs. The LID of the root itself may be among those of CAs, since
+// its packets make no other dependencies.
+func (w *worker) bundle() int {
+	first := w.left[0]
+	if len(w.left) == 1 || !first.ca || first.root < 0 {
+		return 1
+	}
+	w.same = w.same[:0]
+	for i := range w.left {
+		w.same = append(w.same, w.leavesAt(&w.left[i]))
+	}
+	if !w.same[0] {
+		return 1
+	}
+	same := 1
+	for s := int32(0); s < int32(w.n) && same > 0; s++ {
+		if s == first.root {
+			continue
+		}
+		same = 0
+		for k := range w.t.PLFTs {
+			same = w.compare(k, s)
+		}
+	}
+	for _, row := range w.slRows {
+		for i := range w.left {
+			w.same[i] = w.same[i] && row[w.left[i].lid] == row[first.lid]
+		}
+	}
+	n := 0
+	for i, same := range w.same {
+		if same {
+			w.left[n], w.left[i] = w.left[i], w.left[n]
+			n++
+		}
+	}
+	return n
+}
+
+// leavesAt says whether packets for a LID leave the root for the owner, whatever their PLFT.
+func (w *worker) leavesAt(d *dest) bool {
+	for k, t := range w.t.PLFTs {
+		if d.lid > t.Ports.MaxLID() {
+			return false
+		}
+		choices := w.t.Choices(k, fabric.NodeID(d.root), d.lid)
+		if choices.Len() != 1 || !choices.Has(d.last) {
+			return false
+		}
+	}
+	return true
+}
+
+// compare clears same for the LIDs for which a switch has other choices than for the first. It
+// counts those that remain, except the first.
+func (w *worker) compare(plft int, s int32) (n int) {
+	t := w.t.PLFTs[plft]
+	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
+	lid := w.left[0].lid
+	choice, port := choices[lid], static[lid]
+	var ports []uint64 // of the group, if it has the static port: others of it make no difference
+	if state, group := t.At(fabric.NodeID(s), lid); state != adaptive.Static && group >= 0 {
+		ports = w.groups[s].ports[group*w.words : (group+1)*w.words]
+	}
+	has := func(port fabric.PortNum) bool {
+		return int(port>>6) < len(ports) && ports[port>>6]>>(port&63)&1 != 0
+	}
+	loose := has(port)
+	for i := 1; i < len(w.left); i++ {
+		if !w.same[i] {
+			continue
+		}
+		lid := w.left[i].lid
+		if choices[lid] == choice && (static[lid] == port || loose && has(static[lid])) {
+			n++
+		} else {
+			w.same[i] = false
+		}
+	}
+	return n
+}
 
 // set is the set of a node.
 func (w *worker) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
@@ -113,33 +202,38 @@ func (w *worker) owns(x *sender, d *dest) bool {
 	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
 }
 
-// visit searches from a node that is new.
+// visit searches from a node that is new. Most ports lead to nodes that are done, so that
+// what the inner loop needs is at hand.
 func (w *worker) visit(start int32) bool {
 	if !w.open(start) {
 		return false
 	}
+	state, next := w.state, w.c.next
 	for len(w.stack) > 0 {
 		at := &w.stack[len(w.stack)-1]
-		if at.left == 0 {
-			if at.word++; at.word < w.words {
-				at.left = w.onward(at.x, at.word)
-				continue
+		left, base := at.left, at.base+int32(at.word)*64
+		to := int32(-1)
+		for left != 0 {
+			x := next[base+int32(bits.TrailingZeros64(left))]
+			left &= left - 1
+			if state[x] != stateDone {
+				to = x
+				break
 			}
-			w.state[at.x] = stateDone
-			w.order = append(w.order, at.x)
-			w.stack = w.stack[:len(w.stack)-1]
-			continue
 		}
-		out := fabric.PortID(at.word*64 + bits.TrailingZeros64(at.left))
-		at.left &= at.left - 1
-		next := w.c.node[w.f.Peer(w.f.PortBase(fabric.NodeID(w.c.nodes[at.x].s))+out)]
-		switch w.state[next] {
-		case stateOpen:
-			return false
-		case stateNew:
-			if !w.open(next) {
+		at.left = left
+		switch {
+		case to >= 0:
+			if state[to] == stateOpen || !w.open(to) {
 				return false
 			}
+		case at.word+1 < w.words:
+			at.word++
+			at.left = w.onward(at.x, at.word)
+		default:
+			state[at.x] = stateDone
+			w.order = append(w.order, at.x)
+			w.stack = w.stack[:len(w.stack)-1]
 		}
 	}
 	return true
@@ -152,7 +246,7 @@ func (w *worker) onward(x int32, word int) uint64 {
 
 // open begins with a node. It returns false if a choice of it loses packets.
 func (w *worker) open(x int32) bool {
-	w.stack = append(w.stack, frame{x: x})
+	w.stack = append(w.stack, frame{x: x, base: w.c.nodes[x].base})
 	w.state[x] = stateOpen
 	ok := w.choose(x)
 	w.stack[len(w.stack)-1].left = w.onward(x, 0)
@@ -164,19 +258,21 @@ func (w *worker) open(x int32) bool {
 func (w *worker) choose(x int32) (ok bool) {
 	at := &w.c.nodes[x]
 	set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
-	clear(set)
-	clear(bind)
+	for i := range set {
+		set[i], bind[i] = 0, 0
+	}
+	dests := w.dests
+	if !w.escape && at.s != dests[0].root {
+		dests = dests[:1] // the others choose the same
+	}
+	first, end := int(at.plft), int(at.plft)+1
+	if at.plft == anyPLFT {
+		first, end = 0, len(w.t.PLFTs)
+	}
 	ok = true
-	for i := range w.dests {
-		first, end := int(at.plft), int(at.plft)+1
-		if at.plft == anyPLFT {
-			first, end = 0, len(w.t.PLFTs)
-		}
+	for i := range dests {
 		for k := first; k < min(end, len(w.t.PLFTs)); k++ {
-			ok = w.addEntry(k, at.s, w.dests[i].lid, set, bind) && ok
-		}
-		if i == 0 && !w.escape && (at.s != w.dests[0].root) {
-			break // the others choose the same
+			ok = w.addEntry(w.t.PLFTs[k], at.s, dests[i].lid, set, bind) && ok
 		}
 	}
 	return w.filter(x, set, bind) && ok
@@ -184,28 +280,25 @@ func (w *worker) choose(x int32) (ok bool) {
 
 // addEntry adds the choices of an entry to sets. It returns false if one is no port of the
 // switch.
-func (w *worker) addEntry(plft int, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
-	p := w.t.PLFTs[plft]
-	if lid > p.Ports.MaxLID() {
-		return true // no path
+func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
+	row := p.Ports.Row(fabric.NodeID(s))
+	if int(lid) >= len(row) {
+		return true
 	}
+	static := row[lid]
 	ok = true
-	static := p.Ports.Row(fabric.NodeID(s))[lid]
-	state, group := p.At(fabric.NodeID(s), lid)
-	free := w.escape && state == adaptive.Free
-	switch {
-	case static == fabric.NoPath:
-		free = false
-	case static > w.f.Node(fabric.NodeID(s)).NumPorts:
-		ok, free = false, false
-	default:
+	if static <= w.f.Node(fabric.NodeID(s)).NumPorts {
 		set[static>>6] |= 1 << (static & 63)
 		bind[static>>6] |= 1 << (static & 63)
+	} else {
+		ok = static == fabric.NoPath
 	}
+	state, group := p.At(fabric.NodeID(s), lid)
 	if state == adaptive.Static || group < 0 {
 		return ok
 	}
 	g := &w.groups[s]
+	free := w.escape && state == adaptive.Free && static <= w.f.Node(fabric.NodeID(s)).NumPorts
 	for i, ports := range g.ports[group*w.words : (group+1)*w.words] {
 		set[i] |= ports
 		if !free {
@@ -251,47 +344,70 @@ func (w *worker) addDependencies() {
 		if i < w.fromCAs {
 			g = w.unicast
 		}
-		at := &w.c.nodes[x]
-		base := w.f.PortBase(fabric.NodeID(at.s))
+		base := int(w.c.nodes[x].base)
 		for word, set := range w.set(x) {
+			if word == 0 {
+				set &^= 1 // at port 0 the packet has arrived
+			}
+			if w.c.lanes == nil {
+				w.addFrom(g, base+word*64, set)
+				continue
+			}
 			for ; set != 0; set &= set - 1 {
 				bit := bits.TrailingZeros64(set)
-				if num := word*64 + bit; num > 0 {
-					w.addFrom(g, x, base+fabric.PortID(num), word, uint64(1)<<bit)
-				}
+				w.addLanesFrom(g, x, base+word*64+bit, word, uint64(1)<<bit)
 			}
 		}
 	}
 }
 
-// addFrom adds the dependencies of the channels that packets leave a node by.
-func (w *worker) addFrom(g *cdg, x int32, out fabric.PortID, word int, bit uint64) {
-	for vl := range w.vls {
-		if w.c.lanes != nil && w.c.lanes[(int(x)*len(w.vls)+vl)*w.words+word]&bit == 0 {
-			continue
-		}
-		ch := int(out)*len(w.vls) + vl
-		peer := w.f.Peer(out)
-		if !w.f.IsSwitch(w.f.Owner(peer)) {
+// addFrom adds the dependencies of the channels that leave some ports, on one VL. The lowest
+// bit is that of the port with PortID base.
+func (w *worker) addFrom(g *cdg, base int, ports uint64) {
+	words, next, deps, bind := w.words, w.c.next, g.deps, w.bind
+	for ; ports != 0; ports &= ports - 1 {
+		ch := base + bits.TrailingZeros64(ports)
+		to := next[ch]
+		if to < 0 {
 			g.end(ch)
 			continue
 		}
-		next := w.c.node[peer]
+		set := bind[int(to)*words]
+		if set&1 != 0 { // for port 0
+			g.end(ch)
+			set &^= 1
+		}
+		or(&deps[ch*words], set)
+		for i := 1; i < words; i++ {
+			or(&deps[ch*words+i], bind[int(to)*words+i])
+		}
+	}
+}
+
+// addLanesFrom adds the dependencies of the channels by which packets leave a node by the
+// port with PortID out, which has a bit in a word of sets.
+func (w *worker) addLanesFrom(g *cdg, x int32, out, word int, bit uint64) {
+	next, vls := w.c.next[out], len(w.vls)
+	for vl := range vls {
+		if w.c.lanes[(int(x)*vls+vl)*w.words+word]&bit == 0 {
+			continue
+		}
+		ch := out*vls + vl
+		if next < 0 {
+			g.end(ch)
+			continue
+		}
 		waits, row := w.bind[int(next)*w.words:(int(next)+1)*w.words], g.row(ch)
-		if waits[0]&1 != 0 { // for port 0
+		if waits[0]&1 != 0 {
 			g.end(ch)
 		}
+		lanes := w.c.lanes[int(next)*len(row) : (int(next)+1)*len(row)]
 		for i := range row {
-			set := waits[i%w.words]
-			if w.c.lanes != nil {
-				set &= w.c.lanes[int(next)*len(row)+i]
-			}
+			set := waits[i%w.words] & lanes[i]
 			if i%w.words == 0 {
-				set &^= 1 // port 0 waits for nothing
+				set &^= 1
 			}
-			if set != 0 {
-				or(&row[i], set)
-			}
+			or(&row[i], set)
 		}
 	}
 }

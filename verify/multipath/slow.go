@@ -176,11 +176,10 @@ func (w *worker) next() graph.Next[int32] {
 	var list []int32
 	return func(x int32) []int32 {
 		list = list[:0]
-		base := w.f.PortBase(fabric.NodeID(w.c.nodes[x].s))
+		base := w.c.nodes[x].base
 		for word := range w.words {
 			for set := w.onward(x, word); set != 0; set &= set - 1 {
-				out := base + fabric.PortID(word*64+bits.TrailingZeros64(set))
-				list = append(list, w.c.node[w.f.Peer(out)])
+				list = append(list, w.c.next[base+int32(word*64+bits.TrailingZeros64(set))])
 			}
 		}
 		return list
@@ -221,12 +220,12 @@ func (w *worker) keepLive() {
 		}
 		w.order = append(w.order, x)
 		set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
-		base := w.f.PortBase(fabric.NodeID(w.c.nodes[x].s))
+		base := w.c.nodes[x].base
 		waits := uint64(0)
 		for word := range set {
 			for onward := w.onward(x, word); onward != 0; onward &= onward - 1 {
 				bit := bits.TrailingZeros64(onward)
-				if !s.live.Reached(w.c.node[w.f.Peer(base+fabric.PortID(word*64+bit))]) {
+				if !s.live.Reached(w.c.next[base+int32(word*64+bit)]) {
 					set[word] &^= 1 << bit
 				}
 			}
