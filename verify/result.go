@@ -132,8 +132,8 @@ type AdaptiveCounts struct {
 	ManagementDeadEnds int64 `json:"management_dead_ends"`
 	ManagementLoops    int64 `json:"management_loops"`
 	// CreditLoops is of all choices together; NoEscape of the channels that packets bring to
-	// a static port, which stays empty where a packet always has an escape. Channels and
-	// Dependencies are those of all choices, of pairs of CA ports as in CreditLoopCounts.
+	// a static port: it is 0 where a packet always has an escape. Channels and Dependencies
+	// are those of all choices of all pairs, on channels that leave switches.
 	CreditLoops           int `json:"credit_loops"`
 	NoEscape              int `json:"no_escape"`
 	ManagementCreditLoops int `json:"management_credit_loops"`

@@ -48,7 +48,7 @@ func (c *collector) close() {
 
 // reportTroubles is about pairs whose packets are lost or loop.
 func (p *plan) reportTroubles(c *collector, list []trouble) {
-	w := newWorker(p, nil, nil, false)
+	w := newWorker(p, nil, nil, false, false)
 	w.slow = newSlowSearch(len(w.state), len(w.senders))
 	n := &c.r.Counts
 	for _, t := range list {
@@ -297,20 +297,14 @@ func formatCycle(hops []verify.Hop, lids bool) string {
 	return b.String()
 }
 
-// judge looks for credit loops, and for escapes where there are some.
+// judge describes the credit loops of all choices, of which there are some, and looks for
+// escapes.
 func (p *plan) judge(ctx context.Context, c *collector, union *found) error {
-	n := &c.r.Counts
-	copies := max(1, len(p.copies))
-	n.Channels, n.Dependencies = union.unicast.size()
-	n.Channels, n.Dependencies, n.VLs = n.Channels*copies, n.Dependencies*copies, len(p.vls)*copies
-	if level := union.all.levels(); level != nil {
-		c.r.proof = &proof{union.all, level, true}
-		return nil
-	}
+	n, copies := &c.r.Counts, max(1, len(p.copies))
 	if level := union.unicast.levels(); level != nil {
 		c.r.proof = &proof{union.unicast, level, false}
 	}
-	bound, err := p.run(ctx, true)
+	bound, err := p.run(ctx, true, false)
 	if err != nil {
 		return err
 	}
@@ -362,7 +356,7 @@ func (p *plan) describeCreditLoop(f *verify.Finding, g *cdg, members []int32, un
 // holders names the channels of a cycle, each with the lowest LID of packets that hold it while
 // they wait for the next one.
 func (p *plan) holders(g *cdg, cycle []int32, unicast, escape bool) []verify.Hop {
-	w := newWorker(p, newCDG(p), newCDG(p), escape)
+	w := newWorker(p, nil, nil, escape, false)
 	hops := make([]verify.Hop, len(cycle))
 	left := len(cycle)
 	for lid := fabric.LID(1); lid <= p.f.MaxLID() && left > 0; lid++ {

@@ -107,15 +107,24 @@ func check(ctx context.Context, f *fabric.Fabric, t *adaptive.Tables, opt Option
 		return nil, nil, err
 	}
 	r := &Result{Findings: []verify.Finding{}}
-	p.countEntries(&r.Counts)
-	union, err := p.run(ctx, false)
+	sweep := p.canSweep()
+	union, err := p.run(ctx, false, sweep)
 	if err != nil {
 		return nil, nil, err
 	}
+	level := union.all.levels()
+	if level == nil && sweep {
+		if union, err = p.run(ctx, false, false); err != nil {
+			return nil, nil, err
+		}
+	}
+	r.count(p, union.all)
 	c := &collector{r: r, limit: opt.Findings}
 	p.reportTroubles(c, union.troubles)
 	c.limit = opt.Witnesses
-	if err := p.judge(ctx, c, union); err != nil {
+	if level != nil {
+		r.proof = &proof{union.all, level, true}
+	} else if err := p.judge(ctx, c, union); err != nil {
 		return nil, nil, err
 	}
 	c.close()
@@ -128,11 +137,12 @@ type found struct {
 	troubles     []trouble
 }
 
-// run searches all LIDs. With escape the dependencies are those on static ports.
-func (p *plan) run(ctx context.Context, escape bool) (*found, error) {
+// run looks at all LIDs. With escape the dependencies are those on static ports. With sweep
+// unicast lacks what is in all, and loops are not found that close a cycle of all.
+func (p *plan) run(ctx context.Context, escape, sweep bool) (*found, error) {
 	u := &found{unicast: newCDG(p), all: newCDG(p)}
 	workers, err := par.ForEachWith(ctx, p.opt.Workers, len(p.units),
-		func() *worker { return newWorker(p, u.unicast, u.all, escape) },
+		func() *worker { return newWorker(p, u.unicast, u.all, escape, sweep) },
 		func(w *worker, i int) error {
 			w.unit(p.units[i])
 			return nil
@@ -148,13 +158,17 @@ func (p *plan) run(ctx context.Context, escape bool) (*found, error) {
 	return u, nil
 }
 
-// countEntries counts what the tables are made of.
-func (p *plan) countEntries(n *verify.AdaptiveCounts) {
+// count counts what the tables and the graph of all choices are made of.
+func (r *Result) count(p *plan, all *cdg) {
+	n := &r.Counts
 	n.PLFTs = len(p.t.PLFTs)
 	for _, list := range p.t.Groups {
 		n.Groups += len(list)
 	}
 	n.Free, n.HBF = p.t.Count()
+	copies := max(1, len(p.copies))
+	channels, dependencies := all.size()
+	n.Channels, n.Dependencies, n.VLs = channels*copies, dependencies*copies, len(p.vls)*copies
 }
 
 // slsUnknown says whether the SL of some path is not known.

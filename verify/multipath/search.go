@@ -29,6 +29,7 @@ type worker struct {
 	left []dest // of the unit
 	same []bool // by index in left: can be searched with the first
 
+	swept    []swept     // by class; nil to search
 	slow     *slowSearch // of LIDs with packets that are lost or loop; nil before the first
 	troubles []trouble
 }
@@ -48,7 +49,7 @@ const (
 	stateDone
 )
 
-func newWorker(p *plan, unicast, all *cdg, escape bool) *worker {
+func newWorker(p *plan, unicast, all *cdg, escape, sweep bool) *worker {
 	most := 0
 	for _, c := range p.classes {
 		most = max(most, len(c.nodes))
@@ -60,6 +61,11 @@ func newWorker(p *plan, unicast, all *cdg, escape bool) *worker {
 	if w.bind = w.sets; escape {
 		w.bind = make([]uint64, len(w.sets))
 	}
+	for range w.classes {
+		if sweep {
+			w.swept = append(w.swept, swept{sets: make([]uint64, len(w.sets))})
+		}
+	}
 	return w
 }
 
@@ -69,7 +75,7 @@ func (w *worker) unit(dests []dest) {
 	for len(w.left) > 0 {
 		n := w.bundle()
 		w.dests = w.left[:n]
-		if !w.together() {
+		if (w.swept == nil || !w.sweep()) && !w.together() {
 			for i := range n {
 				w.apart(w.left[i : i+1])
 			}
@@ -340,24 +346,34 @@ func (w *worker) filter(x int32, set, bind []uint64) (ok bool) {
 // addDependencies adds those of the nodes that are reached.
 func (w *worker) addDependencies() {
 	for i, x := range w.order {
-		g := w.all
 		if i < w.fromCAs {
-			g = w.unicast
+			w.addOf(w.unicast, x)
+		} else {
+			w.addOf(w.all, x)
 		}
-		base := int(w.c.nodes[x].base)
-		for word, set := range w.set(x) {
-			if word == 0 {
-				set &^= 1 // at port 0 the packet has arrived
-			}
-			if w.c.lanes == nil {
-				w.addFrom(g, base+word*64, set)
-				continue
-			}
-			for ; set != 0; set &= set - 1 {
-				bit := bits.TrailingZeros64(set)
-				w.addLanesFrom(g, x, base+word*64+bit, word, uint64(1)<<bit)
-			}
+	}
+}
+
+// addOf adds the dependencies of the channels by which packets leave a node.
+func (w *worker) addOf(g *cdg, x int32) {
+	for word, set := range w.set(x) {
+		if word == 0 {
+			set &^= 1 // at port 0 the packet has arrived
 		}
+		w.addPorts(g, x, word, set)
+	}
+}
+
+// addPorts adds the dependencies of the channels that leave a node by the ports of a word.
+func (w *worker) addPorts(g *cdg, x int32, word int, set uint64) {
+	base := int(w.c.nodes[x].base) + word*64
+	if w.c.lanes == nil {
+		w.addFrom(g, base, set)
+		return
+	}
+	for ; set != 0; set &= set - 1 {
+		bit := bits.TrailingZeros64(set)
+		w.addLanesFrom(g, x, base+bit, word, uint64(1)<<bit)
 	}
 }
 
