@@ -37,12 +37,10 @@ type Options struct {
 	// SL2VL is the SL-to-VL tables of the fabric; nil puts everything on one VL.
 	SL2VL *lft.SL2VL
 	// PathSLs is the SL of each path, as in verify.Options, but also without SL2VL. Nil
-	// means that a port may send with any of SLs that its own SL-to-VL table does not drop.
+	// means that a port may send with any SL that its own SL-to-VL table does not drop.
 	PathSLs *lft.PathSLs
 	// UnknownSLs says that nil PathSLs are not known, as in verify.Options.
 	UnknownSLs bool
-	// SLs is the SLs in use where PathSLs is nil, as bits; 0 for all.
-	SLs uint16
 	// Workers is how many goroutines share the work; 0 for one on each CPU. The result does
 	// not depend on it.
 	Workers int

@@ -1,43 +1,49 @@
 package multipath_test
 
 import (
-	"context"
+	"cmp"
+	"flag"
 	"math/rand/v2"
+	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
 
+var trials = flag.Int("trials", 1000, "random tables that are compared with a slow checker")
+
 // TestAnyTables compares Check with a checker that follows every choice.
 func TestAnyTables(t *testing.T) {
-	trials := short.Of(1000, 200)
 	kinds := map[string]int{}
-	for seed := range trials {
+	for seed := range short.Of(*trials, 200) {
 		r := rand.New(rand.NewPCG(uint64(seed), 20))
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(6), 1+r.IntN(6))
 		tables, opt := randomTables(f, r), randomLanes(f, r)
-		got, err := multipath.Check(context.Background(), f, tables, opt)
+		got, err := multipath.Check(t.Context(), f, tables, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newSlow(f, tables, opt)
-		type counts struct{ DeadEnds, Loops, ManagementDeadEnds, ManagementLoops int64 }
-		type loops struct{ CreditLoops, NoEscape, ManagementCreditLoops, ManagementNoEscape, Dependencies int }
 		n := &got.Counts
-		if diff := cmp.Diff(counts{s.deadEnds, s.loops, s.mgmtDeadEnds, s.mgmtLoops},
-			counts{n.DeadEnds, n.Loops, n.ManagementDeadEnds, n.ManagementLoops}); diff != "" {
-			t.Fatalf("seed %d: -slow +fast\n%s", seed, diff)
+		compare := func(name string, slow, fast int64) {
+			if slow != fast {
+				t.Errorf("seed %d: %s: %d, want %d", seed, name, fast, slow)
+			}
 		}
-		want := loops{s.unicast.components(), s.unicastEscape.components(), s.all.components(), s.allEscape.components(), s.all.size()}
-		if want.ManagementCreditLoops == 0 {
-			want.NoEscape, want.ManagementNoEscape = 0, 0
-		}
-		if diff := cmp.Diff(want, loops{n.CreditLoops, n.NoEscape, n.ManagementCreditLoops, n.ManagementNoEscape, n.Dependencies}); diff != "" {
-			t.Fatalf("seed %d: -slow +fast\n%s", seed, diff)
+		compare("dead ends", s.deadEnds, n.DeadEnds)
+		compare("loops", s.loops, n.Loops)
+		compare("management dead ends", s.mgmtDeadEnds, n.ManagementDeadEnds)
+		compare("management loops", s.mgmtLoops, n.ManagementLoops)
+		compare("dependencies", int64(s.all.size()), int64(n.Dependencies))
+		compare("management credit loops", int64(s.all.components()), int64(n.ManagementCreditLoops))
+		compare("management without escape", int64(s.allEscape.components()), int64(n.ManagementNoEscape))
+		compare("credit loops", int64(s.unicast.components()), int64(n.CreditLoops))
+		compare("without escape", int64(s.unicastEscape.components()), int64(n.NoEscape))
+		checkCertificate(t, s, got.Certificate(), r)
+		if t.Failed() {
+			t.FailNow()
 		}
 		var v verify.Result
 		got.AddTo(&v)
@@ -47,4 +53,48 @@ func TestAnyTables(t *testing.T) {
 		}
 	}
 	t.Log(kinds)
+}
+
+// checkCertificate expects a certificate where there is no credit loop of CA ports, that it
+// holds, and that it does not if a number no longer climbs along some dependency.
+func checkCertificate(t *testing.T, s *slow, c *verify.Certificate, r *rand.Rand) {
+	t.Helper()
+	if (c != nil) != (s.unicast.components() == 0) {
+		t.Errorf("certificate %v, and %d credit loops", c, s.unicast.components())
+	}
+	if c == nil {
+		return
+	}
+	opt := verify.Options{SL2VL: s.opt.SL2VL, PathSLs: s.opt.PathSLs}
+	if err := c.CheckAdaptive(s.f, s.t, opt); err != nil {
+		t.Error(err)
+		return
+	}
+	deps := s.unicast
+	if c.Management {
+		deps = s.all
+	}
+	type dependency struct{ from, to channel }
+	var list []dependency
+	for from, next := range deps {
+		for to := range next {
+			list = append(list, dependency{from, to})
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	slices.SortFunc(list, func(a, b dependency) int {
+		return cmp.Or(cmp.Compare(a.from.port, b.from.port), cmp.Compare(a.from.vl, b.from.vl), cmp.Compare(a.to.port, b.to.port), cmp.Compare(a.to.vl, b.to.vl))
+	})
+	d := list[r.IntN(len(list))]
+	at := func(x channel) int {
+		return slices.IndexFunc(c.Channels, func(n verify.NumberedChannel) bool {
+			return n.GUID == s.f.Node(s.f.Owner(x.port)).GUID && n.Port == s.f.Num(x.port) && n.VL == x.vl
+		})
+	}
+	c.Channels[at(d.to)].Number = c.Channels[at(d.from)].Number
+	if err := c.CheckAdaptive(s.f, s.t, opt); err == nil {
+		t.Errorf("the certificate holds without climbing from %v to %v", d.from, d.to)
+	}
 }

@@ -22,10 +22,11 @@ type plan struct {
 	words int
 	parts *fabric.Components
 
-	vls      []fabric.VL // those in use, ascending; one stands for all if they are copies
-	copies   []fabric.VL // all VLs, each of which is a copy of one network
-	toSwitch []uint64    // by switch: its ports that are cabled to switches
-	groups   []groupSets // by switch
+	vls      []fabric.VL      // those in use, ascending; one stands for all if they are copies
+	copies   []fabric.VL      // all VLs, each of which is a copy of one network
+	numPorts []fabric.PortNum // by switch
+	toSwitch []uint64         // by switch: its ports that are cabled to switches
+	groups   []groupSets      // by switch
 
 	classes []*class
 	senders []sender      // CA and router ports by switch, then port 0 of each switch
@@ -96,7 +97,8 @@ func newPlan(f *fabric.Fabric, t *adaptive.Tables, opt Options, certain bool) (*
 	}
 	most := 0
 	for s := range p.n {
-		most = max(most, int(f.Node(fabric.NodeID(s)).NumPorts))
+		p.numPorts = append(p.numPorts, f.Node(fabric.NodeID(s)).NumPorts)
+		most = max(most, int(p.numPorts[s]))
 	}
 	p.words = most/64 + 1
 	p.toSwitch = make([]uint64, p.n*p.words)
@@ -144,7 +146,7 @@ func (p *plan) findGroups() {
 func (p *plan) slsInUse() (inUse uint16, err error) {
 	sls := p.opt.PathSLs
 	if sls == nil {
-		return cmp.Or(p.opt.SLs, 0xffff), nil
+		return 0xffff, nil
 	}
 	if sls.Switches() != p.n || sls.MaxLID() < p.f.MaxLID() {
 		return 0, fmt.Errorf("path SLs of %d switches and LIDs up to %d for a fabric of %d and up to %d",

@@ -255,8 +255,7 @@ func randomLanes(f *fabric.Fabric, r *rand.Rand) (opt multipath.Options) {
 		}
 	}
 	some := 1 + r.IntN(4)
-	opt.SLs = uint16(1<<some - 1)
-	if r.IntN(2) == 0 {
+	if r.IntN(4) > 0 {
 		row := func() []fabric.SL {
 			row := make([]fabric.SL, int(f.MaxLID())+1)
 			for lid := range row {

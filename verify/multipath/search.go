@@ -157,26 +157,25 @@ func (w *worker) compare(plft int, s int32) (n int) {
 	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
 	lid := w.left[0].lid
 	choice, port := choices[lid], static[lid]
-	var ports []uint64 // of the group, if it has the static port: others of it make no difference
+	var ports [4]uint64 // of the group, if it has the static port: others of it make no difference
 	if state, group := t.At(fabric.NodeID(s), lid); state != adaptive.Static && group >= 0 {
-		ports = w.groups[s].ports[group*w.words : (group+1)*w.words]
+		copy(ports[:], w.groups[s].ports[group*w.words:(group+1)*w.words])
 	}
-	has := func(port fabric.PortNum) bool {
-		return int(port>>6) < len(ports) && ports[port>>6]>>(port&63)&1 != 0
+	if ports[port>>6]>>(port&63)&1 == 0 {
+		ports = [4]uint64{}
 	}
-	loose := has(port)
-	for i := 1; i < len(w.left); i++ {
+	for i := range w.left {
 		if !w.same[i] {
 			continue
 		}
 		lid := w.left[i].lid
-		if choices[lid] == choice && (static[lid] == port || loose && has(static[lid])) {
+		if p := static[lid]; choices[lid] == choice && (p == port || ports[p>>6]>>(p&63)&1 != 0) {
 			n++
 		} else {
 			w.same[i] = false
 		}
 	}
-	return n
+	return n - 1
 }
 
 // set is the set of a node.
@@ -293,7 +292,7 @@ func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind [
 	}
 	static := row[lid]
 	ok = true
-	if static <= w.f.Node(fabric.NodeID(s)).NumPorts {
+	if static <= w.numPorts[s] {
 		set[static>>6] |= 1 << (static & 63)
 		bind[static>>6] |= 1 << (static & 63)
 	} else {
@@ -304,7 +303,7 @@ func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind [
 		return ok
 	}
 	g := &w.groups[s]
-	free := w.escape && state == adaptive.Free && static <= w.f.Node(fabric.NodeID(s)).NumPorts
+	free := w.escape && state == adaptive.Free && static <= w.numPorts[s]
 	for i, ports := range g.ports[group*w.words : (group+1)*w.words] {
 		set[i] |= ports
 		if !free {

@@ -238,9 +238,7 @@ func (s *slow) sls(from fabric.PortID, lid fabric.LID) (list []fabric.SL) {
 			continue
 		}
 		if s.opt.PathSLs == nil {
-			if s.opt.SLs == 0 || s.opt.SLs>>sl&1 != 0 {
-				list = append(list, sl)
-			}
+			list = append(list, sl)
 			continue
 		}
 		row := s.opt.PathSLs.PortRow(from)

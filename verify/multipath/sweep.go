@@ -90,13 +90,13 @@ func (w *worker) chooseAll(x *swept) bool {
 
 // addTo adds the dependencies of the channels that lead to a node.
 func (w *worker) addTo(g *cdg, x int32) {
-	s := w.c.nodes[x].s
+	at := &w.c.nodes[x]
 	for word := range w.words {
-		for set := w.toSwitch[int(s)*w.words+word]; set != 0; set &= set - 1 {
-			in := w.f.Peer(fabric.PortID(int(w.c.nodes[x].base) + word*64 + bits.TrailingZeros64(set)))
-			num := w.f.Num(in)
-			from := w.c.node[w.f.PortBase(w.f.Owner(in))]
-			if bit := uint64(1) << (num & 63); w.set(from)[num>>6]&bit != 0 {
+		for set := w.toSwitch[int(at.s)*w.words+word]; set != 0; set &= set - 1 {
+			back := int(at.base) + word*64 + bits.TrailingZeros64(set)
+			from := w.c.next[back]
+			num := int32(w.f.Peer(fabric.PortID(back))) - w.c.nodes[from].base
+			if bit := uint64(1) << (num & 63); w.sets[int(from)*w.words+int(num>>6)]&bit != 0 {
 				w.addPorts(g, from, int(num>>6), bit)
 			}
 		}
