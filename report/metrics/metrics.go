@@ -23,7 +23,8 @@ import (
 var Verdicts = []string{"clean", "warnings", "undecided", "errors"}
 
 // Write writes the numbers of a document, which marshals to a JSON object, as metrics whose
-// names begin with ibweave and the command. Every metric is a gauge.
+// names begin with ibweave and the command. Metrics are gauges, those that end in _total
+// counters.
 func Write(w io.Writer, command string, document any) error {
 	data, err := json.Marshal(document)
 	if err != nil {
@@ -72,34 +73,58 @@ func (p *printer) object(path []string, members map[string]any) {
 			}
 		}
 	}
+	if len(path) == 0 {
+		p.info(members)
+	}
+}
+
+// escape writes the value of a label.
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// info writes a metric that has the texts of the document as labels.
+func (p *printer) info(members map[string]any) {
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if v, ok := members[name].(string); ok && name != "verdict" && v != "" {
+			labels = append(labels, name+`="`+escape.Replace(v)+`"`)
+		}
+	}
+	if labels != nil {
+		name := "ibweave_" + p.command + "_info"
+		p.head(name, "gauge", "Texts of the document.")
+		fmt.Fprintf(p, "%s{%s} 1\n", name, strings.Join(labels, ","))
+	}
 }
 
 // metricName is the name of the metric of a member. promtool reserves the last words count,
-// sum, total and bucket for other types: such a member has the name of what it is in.
+// sum and bucket for other types: such a member has the name of what it is in.
 func (p *printer) metricName(path []string) string {
 	words := slices.Clone(path)
-	if n := len(words); n > 1 && slices.Contains([]string{"count", "sum", "total", "bucket"}, words[n-1]) {
+	if n := len(words); n > 1 && slices.Contains([]string{"count", "sum", "bucket"}, words[n-1]) {
 		words = words[:n-1]
 	}
 	return "ibweave_" + p.command + "_" + strings.Join(words, "_")
 }
 
 // head writes what a metric is.
-func (p *printer) head(name, help string) {
-	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+func (p *printer) head(name, kind, help string) {
+	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
 // gauge writes the metric of a number.
 func (p *printer) gauge(path []string, value string) {
-	name := p.metricName(path)
-	p.head(name, fmt.Sprintf("Member %s of ibweave %s --format json.", strings.Join(path, "."), p.command))
+	name, kind := p.metricName(path), "gauge"
+	if strings.HasSuffix(name, "_total") {
+		kind = "counter"
+	}
+	p.head(name, kind, fmt.Sprintf("Member %s of the document of ibweave %s.", strings.Join(path, "."), p.command))
 	fmt.Fprintf(p, "%s %s\n", name, value)
 }
 
 // hops writes the pairs by the switches that they pass.
 func (p *printer) hops(path []string, members map[string]any) {
 	name := p.metricName(append(slices.Clone(path), "pairs_by_hops"))
-	p.head(name, "Delivered pairs by the switches that they pass.")
+	p.head(name, "gauge", "Delivered pairs by the switches that they pass.")
 	for _, n := range slices.SortedFunc(maps.Keys(members), text.Natural) {
 		fmt.Fprintf(p, "%s{hops=%q} %v\n", name, n, members[n])
 	}
@@ -108,7 +133,7 @@ func (p *printer) hops(path []string, members map[string]any) {
 // verdict writes one metric for each verdict: 1 for the one that holds.
 func (p *printer) verdict(verdict string) {
 	name := "ibweave_" + p.command + "_verdict"
-	p.head(name, "Verdict of ibweave "+p.command+": 1 for the one that holds.")
+	p.head(name, "gauge", "Verdict of ibweave "+p.command+": 1 for the one that holds.")
 	for _, v := range Verdicts {
 		value := 0
 		if v == verdict {
@@ -130,7 +155,7 @@ func (p *printer) findings(list []any) {
 		counts[key{rule, severity}]++
 	}
 	name := "ibweave_" + p.command + "_findings"
-	p.head(name, "Findings of ibweave "+p.command+" by rule and severity.")
+	p.head(name, "gauge", "Findings of ibweave "+p.command+" by rule and severity.")
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b key) int {
 		return strings.Compare(a.rule+" "+a.severity, b.rule+" "+b.severity)
 	})

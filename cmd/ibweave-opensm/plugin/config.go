@@ -63,6 +63,8 @@ type Config struct {
 	Rebalance float64
 	Multicast MulticastConfig
 	Log       LogConfig
+	// Metrics is a file for metrics of Prometheus, "" for none.
+	Metrics string
 }
 
 // MulticastConfig is the part of the configuration about multicast.
@@ -205,6 +207,9 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 				{"level", func(n *yaml.Node) error { return r.level(n, &c.Log.Level) }},
 				{"format", func(n *yaml.Node) error { return r.oneOf(n, &c.Log.Format, "console", "json") }},
 			})
+		}},
+		{"metrics", func(n *yaml.Node) error {
+			return r.mapping(n, []key{{"file", func(n *yaml.Node) error { return r.path(n, &c.Metrics) }}})
 		}},
 	}
 	if err := r.mapping(doc.Content[0], top); err != nil {

@@ -63,7 +63,7 @@ log:
 func TestParseConfigErrors(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"rebalance: 0.9\n", "f:1:11: \"0.9\": want a number from 1 to 1000\n    rebalance: 0.9"},
-		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, labels, incremental, rebalance, multicast, log\n    vl: 3"},
+		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, labels, incremental, rebalance, multicast, log, metrics\n    vl: 3"},
 		{"vls: 2\nvls: 4\n", "f:2: key \"vls\" is in line 1 already\n    vls: 4"},
 		{"vls: 3\n", "f:1:5: \"3\": want 1, 2, 4, 8 or 15 data VLs\n    vls: 3"},
 		{"vls:\n", "f:1:4: no value: want 1, 2, 4, 8 or 15"},

@@ -134,6 +134,7 @@ type Plugin struct {
 	failed  *Error // why there is no configuration
 	log     *zap.Logger
 	close   func() error
+	meter   meter
 	engines []offered
 	needs   func(*fabric.Fabric) int64 // of memory for a routing, in bytes
 
@@ -184,6 +185,7 @@ func Open(options string, host Host) *Plugin {
 			return err
 		}
 		p.log, p.close = openLog(&p.config.Log, host.LogDir, p.logTrouble)
+		p.meter.file, p.meter.log = p.config.Metrics, p.log
 		p.openLabels()
 		if name := p.config.Multicast.Groups; name != "" {
 			p.groupsFile.file = name
@@ -352,6 +354,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 			err.Code = CannotRoute
 		}
 		p.refuse(engine, s, err)
+		p.meter.fellBack()
 		p.host.Log(LogError, err.Error()+"; OpenSM goes on with its next engine")
 		p.log.Error(oneLine(err.Err.Error()), zap.String("code", string(err.Code)), zap.String("engine", err.Engine))
 		return nil, err
@@ -607,6 +610,7 @@ func (p *Plugin) SubnetUp() {
 
 // Written is called when OpenSM has all of t, whose Timing is then complete.
 func (p *Plugin) Written(t *Tables) {
+	p.meter.written(t)
 	v := t.Verify
 	how := []zap.Field{zap.Bool("kept", t.Step.Kept)}
 	text := ""

@@ -1,0 +1,118 @@
+package plugin
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/report/metrics"
+)
+
+// meter counts what the plugin does, for the file metrics.file. Its methods return at once: a
+// goroutine writes, and a slow disk costs states in between and no sweep.
+type meter struct {
+	file string // "" for none
+	log  *zap.Logger
+
+	mu      sync.Mutex
+	state   measured
+	writing bool
+	stale   bool // the state has changed since the goroutine took it
+}
+
+// measured is the document whose numbers are the metrics ibweave_plugin_*.
+type measured struct {
+	Engine      string `json:"engine"`
+	Verdict     string `json:"verdict"` // of the last tables
+	Kept        uint64 `json:"routings_kept_total"`
+	FromScratch uint64 `json:"routings_from_scratch_total"`
+	Rebalanced  uint64 `json:"routings_rebalanced_total"`
+	Unchanged   uint64 `json:"routings_unchanged_total"`
+	Fallbacks   uint64 `json:"fallbacks_total"` // routings that were left to OpenSM's next engine
+	// Last is the last routing of a changed subnet.
+	Last struct {
+		Timestamp   int64   `json:"timestamp_seconds"`
+		Snapshot    float64 `json:"snapshot_seconds"`
+		Route       float64 `json:"route_seconds"`
+		Verify      float64 `json:"verify_seconds"`
+		All         float64 `json:"all_seconds"` // those and the writing
+		LIDs        int     `json:"rerouted_lids"`
+		Blocks      int     `json:"changed_blocks"`
+		MaxRoutes   int64   `json:"max_routes_per_link"`
+		IdleLinks   int     `json:"idle_links"`
+		Findings    int     `json:"findings"`
+		Switches    int     `json:"switches"`
+		CAPorts     int     `json:"ca_ports"`
+		Links       int     `json:"links"`
+		MaxLID      uint16  `json:"max_lid"`
+		MaxRelative float64 `json:"max_relative_load"` // MaxRoutes where all cables have one rate
+		Undecided   int     `json:"undecided_rules"`
+	} `json:"last_routing"`
+}
+
+// written counts tables that OpenSM has written.
+func (m *meter) written(t *Tables) {
+	m.update(func(s *measured) {
+		s.Engine, s.Verdict = t.Engine, t.Verify.Verdict
+		changed := t.Step.LIDs > 0 || t.Step.Changes.Blocks > 0
+		switch {
+		case t.Rebalanced:
+			s.Rebalanced++
+		case !t.Step.Kept:
+			s.FromScratch++
+		case changed:
+			s.Kept++
+		default:
+			s.Unchanged++
+			return
+		}
+		v, l := t.Verify, &s.Last
+		l.Timestamp = time.Now().Unix()
+		l.Snapshot, l.Route, l.Verify, l.All = t.Timing.Snapshot.Seconds(), t.Timing.Route.Seconds(), t.Timing.Verify.Seconds(), t.Timing.Total().Seconds()
+		l.LIDs, l.Blocks = t.Step.LIDs, t.Step.Changes.Blocks
+		l.MaxRoutes, l.IdleLinks, l.MaxRelative = v.Balance.MaxRoutes, v.Balance.IdleLinks, v.GreatestLoad()
+		l.Switches, l.CAPorts, l.Links, l.MaxLID = v.Fabric.Switches, v.Fabric.CAPorts, v.Fabric.Links, uint16(v.Fabric.MaxLID)
+		l.Findings, l.Undecided = len(v.Findings), len(v.Undecided)
+	})
+}
+
+// fellBack counts a routing that was left to OpenSM's next engine.
+func (m *meter) fellBack() { m.update(func(s *measured) { s.Fallbacks++ }) }
+
+// update changes the state and has it written.
+func (m *meter) update(change func(s *measured)) {
+	if m.file == "" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.state)
+	m.stale = true
+	if !m.writing {
+		m.writing = true
+		go m.write()
+	}
+}
+
+// write writes states until the last one is in the file.
+func (m *meter) write() {
+	told := ""
+	for {
+		m.mu.Lock()
+		if m.writing = m.stale; !m.stale {
+			m.mu.Unlock()
+			return
+		}
+		m.stale = false
+		state := m.state
+		m.mu.Unlock()
+		err := files.Write(m.file, func(w io.Writer) error { return metrics.Write(w, "plugin", &state) })
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			m.log.Warn("metrics are not written: "+oneLine(told), zap.String("file", m.file))
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package plugin
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// readMetrics waits until a file of metrics has a line, and gives it to promtool.
+func readMetrics(t *testing.T, file, line string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		text, _ := os.ReadFile(file)
+		if regexp.MustCompile("(?m)^" + line + "$").Match(text) {
+			promtool(t, text)
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no line %s in %s", line, text)
+		}
+	}
+}
+
+// promtool checks metrics with Prometheus' own tool.
+func promtool(t *testing.T, text []byte) {
+	t.Helper()
+	cmd := exec.Command("promtool", "check", "metrics")
+	cmd.Stdin = bytes.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v, %s of %s", err, out, text)
+	}
+}
+
+// TestMetrics counts what the plugin does.
+func TestMetrics(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	f = withLIDs(t, f, err)
+	file := filepath.Join(t.TempDir(), "ibweave.prom")
+	engines := []compile.Engine{{Engine: lft.Minhop{}}, {Engine: broken{name: "error"}}}
+	if e, err := compile.EngineByName("updn"); err == nil {
+		engines = append(engines, *e)
+	}
+	o := open(t, "metrics:\n  file: "+file+"\n", engines...)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	route := func(s *Snapshot) {
+		t.Helper()
+		tables, err := o.Route(o.engine("updn"), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Written(tables)
+	}
+	route(snapshotOf(f, rnd))
+	readMetrics(t, file, `ibweave_plugin_routings_from_scratch_total 1`)
+	readMetrics(t, file, `ibweave_plugin_verdict\{verdict="clean"\} 1`)
+	readMetrics(t, file, `ibweave_plugin_info\{engine="ibweave-updn"\} 1`)
+	readMetrics(t, file, `ibweave_plugin_last_routing_switches 20`)
+	readMetrics(t, file, `ibweave_plugin_last_routing_route_seconds 0\.\d+`)
+	cut := f.Without(f.Port(0, f.Node(0).NumPorts))
+	route(snapshotOf(cut, rnd))
+	readMetrics(t, file, `ibweave_plugin_routings_kept_total 1`)
+	readMetrics(t, file, fmt.Sprintf(`ibweave_plugin_last_routing_links %d`, f.NumLinks()-1))
+	route(snapshotOf(cut, rnd))
+	if _, err := o.Route(o.engine("error"), snapshotOf(f, rnd)); err == nil {
+		t.Error("no error")
+	}
+	readMetrics(t, file, `ibweave_plugin_fallbacks_total 1`)
+}
+
+// TestMetricsKilled kills a process that writes metrics again and again: the file is whole.
+func TestMetricsKilled(t *testing.T) {
+	if file := os.Getenv("IBWEAVE_METRICS"); file != "" {
+		m := &meter{file: file}
+		for {
+			m.fellBack()
+		}
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range short.Of(10, 3) {
+		file := filepath.Join(t.TempDir(), "ibweave.prom")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestMetricsKilled$")
+		cmd.Env = append(os.Environ(), "IBWEAVE_METRICS="+file)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(file); err == nil {
+				break
+			}
+		}
+		time.Sleep(time.Duration(rnd.IntN(20_000)) * time.Microsecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		promtool(t, text)
+		if !strings.HasSuffix(string(text), "\nibweave_plugin_verdict{verdict=\"errors\"} 0\n") {
+			t.Errorf("the file ends in %q", text[max(0, len(text)-100):])
+		}
+	}
+}
