@@ -64,6 +64,39 @@ func (p Permutation) For(n int) (Pattern, error) {
 // String is "permutation:SEED".
 func (p Permutation) String() string { return "permutation:" + strconv.FormatUint(p.Seed, 10) }
 
+// Bisection has pairs of hosts exchange messages: a random half of the hosts, and each of them
+// with a partner of the other half. Of an odd number one host sends nothing. The mean
+// bandwidth that pairs get is the effective bisection bandwidth (Hoefler, Schneider and
+// Lumsdaine, Cluster 2008).
+type Bisection struct {
+	Seed  uint64
+	Fixed bool // Seed counts, and not that of the traffic
+	to    []int32
+}
+
+// To is the partner.
+func (b Bisection) To(i int, _ int64, _ int, _ *rand.Rand) int { return int(b.to[i]) }
+
+// For draws the pairs.
+func (b Bisection) For(n int) (Pattern, error) {
+	rng := rand.New(rand.NewPCG(b.Seed, 0x62697365))
+	b.to = make([]int32, n)
+	order := rng.Perm(n)
+	b.to[order[n-1]] = int32(order[n-1])
+	for i := 0; i+1 < n; i += 2 {
+		b.to[order[i]], b.to[order[i+1]] = int32(order[i+1]), int32(order[i])
+	}
+	return b, nil
+}
+
+// String is "bisection", or "bisection:SEED" where the seed is fixed.
+func (b Bisection) String() string {
+	if !b.Fixed {
+		return "bisection"
+	}
+	return "bisection:" + strconv.FormatUint(b.Seed, 10)
+}
+
 // Shift has each host send to the one that is By after it, and the last ones to
 // the first.
 type Shift struct{ By int }
@@ -124,11 +157,11 @@ func (a AllToAll) For(int) (Pattern, error) { return a, nil }
 // String is "all-to-all".
 func (AllToAll) String() string { return "all-to-all" }
 
-// ParsePattern reads "uniform", "permutation", "permutation:SEED", "shift:BY",
-// "hot-spot:HOST:SHARE" or "all-to-all".
+// ParsePattern reads "uniform", "permutation", "permutation:SEED", "bisection",
+// "bisection:SEED", "shift:BY", "hot-spot:HOST:SHARE" or "all-to-all".
 func ParsePattern(text string) (Pattern, error) {
 	name, rest, has := strings.Cut(text, ":")
-	bad := fmt.Errorf("pattern %q: want uniform, permutation[:SEED], shift:BY, hot-spot:HOST:SHARE or all-to-all", text)
+	bad := fmt.Errorf("pattern %q: want uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE or all-to-all", text)
 	switch {
 	case name == "uniform" && !has:
 		return Uniform{}, nil
@@ -136,10 +169,15 @@ func ParsePattern(text string) (Pattern, error) {
 		return AllToAll{}, nil
 	case name == "permutation" && !has:
 		return Permutation{}, nil
-	case name == "permutation":
+	case name == "bisection" && !has:
+		return Bisection{}, nil
+	case name == "permutation" || name == "bisection":
 		seed, err := strconv.ParseUint(rest, 10, 64)
 		if err != nil {
 			return nil, bad
+		}
+		if name == "bisection" {
+			return Bisection{Seed: seed, Fixed: true}, nil
 		}
 		return Permutation{Seed: seed}, nil
 	case name == "shift":

@@ -225,6 +225,10 @@ func (o *open) check(s *Sim) error {
 	if o.Pattern == nil {
 		o.Pattern = Uniform{}
 	}
+	if b, ok := o.Pattern.(Bisection); ok && !b.Fixed {
+		b.Seed = o.Seed
+		o.Pattern = b
+	}
 	var err error
 	if o.Pattern, err = o.Pattern.For(len(o.Hosts)); err != nil {
 		return err

@@ -162,6 +162,7 @@ func TestPatterns(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"uniform", "uniform"}, {"permutation", "permutation:0"}, {"permutation:7", "permutation:7"}, {"shift:3", "shift:3"},
 		{"shift:-1", "shift:-1"}, {"hot-spot:4:0.5", "hot-spot:4:0.5"}, {"all-to-all", "all-to-all"},
+		{"bisection", "bisection"}, {"bisection:7", "bisection:7"},
 	} {
 		p, err := ParsePattern(tt.text)
 		if err != nil || p.String() != tt.want {
@@ -200,6 +201,10 @@ func TestPatterns(t *testing.T) {
 				if into != 900 {
 					t.Errorf("permutation: %d messages to %d", into, i)
 				}
+			case Bisection:
+				if j := p.to[i]; got[i][j] != 900 || got[j][i] != 900 {
+					t.Errorf("bisection: %d is the partner of %d, %v and %v", j, i, got[i], got[j])
+				}
 			case Shift:
 				if got[i][(i+p.By+n)%n] != 900 {
 					t.Errorf("shift: %v from %d", got[i], i)
@@ -211,7 +216,7 @@ func TestPatterns(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"", "uniform:1", "shift", "shift:x", "hot-spot:1", "hot-spot:1:2", "hot-spot:-1:0.5", "hot-spot:1:NaN", "permutation:-1", "tornado"} {
+	for _, bad := range []string{"", "uniform:1", "shift", "shift:x", "hot-spot:1", "hot-spot:1:2", "hot-spot:-1:0.5", "hot-spot:1:NaN", "permutation:-1", "bisection:x", "tornado"} {
 		if p, err := ParsePattern(bad); err == nil || p != nil || !strings.Contains(err.Error(), "want uniform, permutation") {
 			t.Errorf("%q: %v, %v", bad, p, err)
 		}

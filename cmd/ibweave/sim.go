@@ -15,6 +15,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/sim/sweep"
@@ -39,22 +40,28 @@ type simulation struct {
 	stop    sim.Stop
 	cfg     sim.Config
 	packets int // of the longest that room is for; 0 takes cfg.BufferFlits
-	jobs    int
-	output  string
-	state   string
-	format  string
+
+	engine   string // for -t without tables; "" chooses one
+	adaptive string // "" for static tables alone
+	svg, png string // files; "" for none
+
+	jobs   int
+	output string
+	state  string
+	format string
 }
 
 func (a *app) simCommand() *cobra.Command {
 	in := simulation{cfg: sim.Defaults(), pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
 	in.cfg.Mbps, in.cfg.MTU = 0, 4096
 	cmd := &cobra.Command{
-		Use:   "sim [DIR | -t TOPOLOGY --lfts FILE] {--load LIST | --burst N | --trace FILE}",
+		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE}",
 		Short: "simulate the tables with traffic, packet by packet or flit by flit",
 		Long: `Simulate a fabric with the very tables that its switches get, and measure latency
 and throughput.
 
-DIR is what compile wrote or a folder of dumps as check takes it; or the tables come from the files that check takes.
+DIR is what compile wrote or a folder of dumps as check takes it; or the tables come from the files that check takes,
+or from an engine, -e.
 There are three kinds of traffic:
   --load LIST   open loop: hosts send at random times, on average this share of
                 their links' data rate; measured after a warm-up until the mean
@@ -72,6 +79,13 @@ each receiver. --multicast 1 --sources one --burst 1 is one multicast.
 each core at a time. With --state FILE a sweep that was interrupted goes on where
 it was. Results are the same on any number of cores.
 
+--adaptive free|hbf|all answers what adaptive routing buys: the same traffic with the same
+seeds goes over the static tables and over tables that leave switches a choice of ports, as
+many as are proven free of credit loops. With free a switch chooses for each packet
+(--choice), with hbf by a hash of its flow. One table, and one picture with --svg or --png,
+compare them. -t alone takes the engine that compile would choose. The gain is in what is
+accepted; with several --seed it has a 95 % interval.
+
 A deadlock is reported with the channels of its cycle, as check reports a credit
 loop, and exit status 1; so are packets that the tables lose.
 
@@ -84,6 +98,8 @@ docs/simulator.md has the model, all parameters, and limits.`,
   ibweave sim tables --burst 1 --multicast 1 --sources one --bytes 32,256,2048
   ibweave sim tables --load 0.05:0.6:0.05 --sls 4 --format csv -o out.csv --state out.state
   ibweave sim -t fabric.txt --lfts opensm-lfts.dump --pattern shift:7 --load 0.5 --seed 1,2,3
+  ibweave sim -t fabric.txt --adaptive all --burst 50 --bytes 4096 --pattern bisection --seed 1,2,3
+  ibweave sim tables --adaptive free --load 0.2:1:0.2 --bytes 2048 --pattern shift:16 --svg gain.svg
   ibweave sim -f experiment.yaml`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
@@ -96,17 +112,21 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	a.strictFlag(cmd)
 	in.defineTraffic()
 	in.defineHardware()
+	in.flags.StringVarP(&in.engine, "engine", "e", "", "route -t FILE with `ENGINE`; names of OpenSM's engines stand for ours")
+	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing: free, hbf or all")
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	flags.IntVar(&in.jobs, "jobs", 0, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
 	flags.StringVar(&in.state, "state", "", "keep finished points in `FILE`, and go on from there")
 	flags.StringVar(&in.format, "format", "text", "text, csv or json")
+	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
+	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
 	return cmd
 }
 
 // ownFlags are those that say how sim runs, not what it finds.
-var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "help": true, "log-level": true, "log-format": true, "strict": true}
+var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "strict": true}
 
 // fileFlags name files.
 var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "groups": true, "trace": true, "node-name-map": true}
@@ -116,7 +136,7 @@ func (in *simulation) defineTraffic() {
 	flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP")
 	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: sim.ParsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], shift:BY, hot-spot:HOST:SHARE, all-to-all; hosts count from 0")
+	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: sim.ParsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, all-to-all; hosts count from 0")
 	flags.Var(&listValue[int]{to: &in.bytes, parse: parseSizes, text: "256"}, "bytes", "length of messages, `LIST`")
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "fixed, or geometric with the mean of --bytes")
 	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
@@ -128,6 +148,7 @@ func (in *simulation) defineTraffic() {
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
 	flags.TextVar(&t.Order, "order", sim.ByLID, "order of --repeat: lid, from-self, shuffled")
 	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
+	numberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
 	flags.Var(&listValue[uint64]{to: &in.seeds, parse: parseSeeds, text: "1"}, "seed", "seed of everything random, `LIST`")
 
 	in.time(&in.stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
@@ -154,13 +175,15 @@ func (in *simulation) defineHardware() {
 	numberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
 	flags.TextVar(&c.Copying, "copying", sim.Independent, "how switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
 	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "which input goes next: round-robin, fifo, lowest-port")
+	flags.TextVar(&c.Choice, "choice", sim.LeastQueued, "how adaptive switches choose for a packet: least-queued, most-credits")
+	flags.BoolVar(&c.ChooseAgain, "choose-again", false, "a packet that is blocked takes the first port of its choice that is free")
 	flags.Var(&listValue[uint8]{to: &c.VLWeights, parse: parseWeights}, "vl-weights", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each")
 	numberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
 // choices are flags of which one is wanted: what the command line
 // says of one takes the place of all that an experiment file says.
-var choices = [][]string{{"tables", "topology", "lfts"}, {"load", "burst", "trace"}, {"buffer-flits", "buffer-packets"}}
+var choices = [][]string{{"tables", "topology", "lfts", "engine"}, {"load", "burst", "trace"}, {"buffer-flits", "buffer-packets"}}
 
 // sourceLine is a place in an experiment file.
 type sourceLine struct {
@@ -198,11 +221,15 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if err := in.check(args); err != nil {
 		return err
 	}
-	net, trees, err := a.readNetwork(in, args)
+	net, trees, routing, err := a.readNetwork(ctx, in, args)
 	if err != nil {
 		return err
 	}
-	run, err := a.prepare(in, net, trees)
+	routings, err := a.findRoutings(ctx, in, net, routing)
+	if err != nil {
+		return err
+	}
+	run, err := a.prepare(in, routings, trees)
 	if err != nil {
 		return err
 	}
@@ -219,6 +246,10 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 		return &inputError{err}
 	}
 	if err != nil {
+		return err
+	}
+	run.compared = run.compare()
+	if err := a.drawCompared(run); err != nil {
 		return err
 	}
 	return a.writeSimulated(run, form, in.output)
@@ -249,11 +280,15 @@ func (in *simulation) check(args []string) error {
 		return usagef("sim needs one kind of traffic: --load LIST, --burst N or --trace FILE")
 	case in.given("burst") && in.burst == 0:
 		return in.wrong("burst", "0 messages: want 1 or more")
-	case len(args) == 0 && (in.topology == "" || in.lfts == ""):
+	case in.engine != "" && (len(args) > 0 || in.lfts != ""):
+		return in.wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
+	case in.routed(args) && (in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
+		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
+	case !in.routed(args) && len(args) == 0 && (in.topology == "" || in.lfts == ""):
 		if in.file != "" {
 			return fail("no tables: want a line with tables, or with topology and lfts, or a directory beside -f")
 		}
-		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
+		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE, or -t TOPOLOGY and -e ENGINE")
 	case len(args) > 0 && (files || in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("sim takes a directory or -t and --lfts, not both")
 	case in.packets > 0 && in.given("buffer-flits"):
@@ -271,13 +306,45 @@ func (in *simulation) check(args []string) error {
 	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.trace)
 }
 
-// readNetwork reads the tables, and the groups.
-func (a *app) readNetwork(in *simulation, args []string) (net sim.Network, trees []mft.Tree, err error) {
+// readNetwork reads the tables, or makes them, and reads the groups.
+func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (net sim.Network, trees []mft.Tree, r *lft.Routing, err error) {
+	if in.routed(args) {
+		r, err = a.routeSimulated(ctx, in)
+	} else {
+		r, err = a.readRouting(in, args)
+	}
+	if err != nil {
+		return net, nil, nil, err
+	}
+	if a.nameMap.file != "" {
+		in.sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
+	}
+	f := r.Fabric
+	net = sim.Network{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	switch {
+	case in.traffic.Multicast > 0 && in.groups == "":
+		return net, nil, r, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
+	case in.groups == "" && in.mfts == "":
+	case in.traffic.Repeat:
+		trees, err = a.readReceivers(in, f)
+	case in.mfts == "":
+		return net, nil, r, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.groups)
+	default:
+		var m *verify.Multicast
+		if m, err = a.readMulticast(&in.audit, f); err == nil {
+			net.Multicast, trees = m.Tables, m.Trees
+		}
+	}
+	return net, trees, r, err
+}
+
+// readRouting reads the unicast tables and lanes.
+func (a *app) readRouting(in *simulation, args []string) (*lft.Routing, error) {
 	in.sums = map[string]string{}
 	groups := in.groups
 	in.groups = ""
 	if err := a.resolveAudit(&in.audit, args); err != nil {
-		return net, nil, err
+		return nil, err
 	}
 	in.certificate = ""
 	if groups != "" {
@@ -285,31 +352,13 @@ func (a *app) readNetwork(in *simulation, args []string) (net sim.Network, trees
 	}
 	f, tables, err := a.readTables(&in.audit)
 	if err != nil {
-		return net, nil, err
-	}
-	if a.nameMap.file != "" {
-		in.sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
+		return nil, err
 	}
 	var lanes verify.Options
 	if err := a.readLanes(&in.audit, f, &lanes); err != nil {
-		return net, nil, err
+		return nil, err
 	}
-	net = sim.Network{Fabric: f, Tables: tables, SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}
-	switch {
-	case in.traffic.Multicast > 0 && in.groups == "":
-		return net, nil, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
-	case in.groups == "" && in.mfts == "":
-	case in.traffic.Repeat:
-		trees, err = a.readReceivers(in, f)
-	case in.mfts == "":
-		return net, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.groups)
-	default:
-		var m *verify.Multicast
-		if m, err = a.readMulticast(&in.audit, f); err == nil {
-			net.Multicast, trees = m.Tables, m.Trees
-		}
-	}
-	return net, trees, err
+	return &lft.Routing{Engine: "--adaptive", Fabric: f, Tables: tables, SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}, nil
 }
 
 // readReceivers reads groups of which MLIDs do not matter.
@@ -332,26 +381,30 @@ func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error
 
 // simRun is a sweep that is ready to run.
 type simRun struct {
-	in      *simulation
-	net     sim.Network
-	trees   []mft.Tree
-	trace   []sim.Timed
-	hosts   int
-	mbps    int // of the slowest link of a host
-	points  []simParameters
-	results []simResult
+	in       *simulation
+	routings []simRouting
+	net      sim.Network // of the first
+	trees    []mft.Tree
+	trace    []sim.Timed
+	hosts    int
+	mbps     int // of the slowest link of a host
+	points   []simParameters
+	results  []simResult
+	compared []simCompared // nil without adaptive routing
 }
 
 // simParameters are what tells points apart.
 type simParameters struct {
-	Load  float64 `json:"load,omitempty"` // 0 in closed loop
-	Bytes int     `json:"bytes,omitempty"`
-	Seed  uint64  `json:"seed,omitempty"`
+	Load    float64 `json:"load,omitempty"` // 0 in closed loop
+	Bytes   int     `json:"bytes,omitempty"`
+	Seed    uint64  `json:"seed,omitempty"`
+	Routing string  `json:"routing,omitempty"` // with --adaptive
 }
 
 // prepare makes the points.
-func (a *app) prepare(in *simulation, net sim.Network, trees []mft.Tree) (*simRun, error) {
-	r := &simRun{in: in, net: net, trees: trees, mbps: in.cfg.Mbps}
+func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (*simRun, error) {
+	net := routings[0].net
+	r := &simRun{in: in, routings: routings, net: net, trees: trees, mbps: in.cfg.Mbps}
 	f := net.Fabric
 	for _, p := range f.CAPorts() {
 		if f.LID(p) == 0 || f.Peer(p) == fabric.NoPort || !f.PortCounts(p, fabric.ForLoad) {
@@ -405,8 +458,10 @@ func (a *app) prepare(in *simulation, net sim.Network, trees []mft.Tree) (*simRu
 			return nil, in.wrong("bytes", "a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or more --buffer-flits", most, cfg.BufferFlits, cfg.FlitBytes)
 		}
 		for _, load := range loads {
-			for _, seed := range in.seeds {
-				r.points = append(r.points, simParameters{load, bytes, seed})
+			for i := range routings {
+				for _, seed := range in.seeds {
+					r.points = append(r.points, simParameters{load, bytes, seed, routings[i].name})
+				}
 			}
 		}
 	}
@@ -434,7 +489,9 @@ func (a *app) readTrace(r *simRun) error {
 	if most := in.longest(longest) + cfg.HeaderBytes; cfg.Copying < sim.Wormhole && most > cfg.FlitBytes*cfg.BufferFlits {
 		return inputf("%s: a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or more --buffer-flits", in.trace, most, cfg.BufferFlits, cfg.FlitBytes)
 	}
-	r.points = []simParameters{{Bytes: longest}}
+	for i := range r.routings {
+		r.points = append(r.points, simParameters{Bytes: longest, Routing: r.routings[i].name})
+	}
 	return nil
 }
 
@@ -518,13 +575,14 @@ func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
 	traffic.Pattern, traffic.Trees = r.in.pattern, r.trees
 	traffic.Load, traffic.Bytes, traffic.Seed = p.Load, p.Bytes, p.Seed
 	cfg := r.in.config(p.Bytes)
+	net := r.routings[slices.IndexFunc(r.routings, func(x simRouting) bool { return x.name == p.Routing })].net
 	var m *sim.Measured
 	var err error
 	switch {
 	case r.trace != nil:
-		m, err = sim.Play(ctx, r.net, cfg, r.trace, stop.MaxTime)
+		m, err = sim.Play(ctx, net, cfg, r.trace, stop.MaxTime)
 	case r.in.burst > 0:
-		m, err = sim.Burst(ctx, r.net, cfg, traffic, r.in.burst, stop.MaxTime)
+		m, err = sim.Burst(ctx, net, cfg, traffic, r.in.burst, stop.MaxTime)
 	default:
 		gap := traffic.Gap(r.mbps)
 		if stop.WarmUp == 0 {
@@ -536,7 +594,7 @@ func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
 		if stop.MaxTime <= stop.WarmUp {
 			return simResult{}, r.in.wrong("max-time", "%s is not after the warm-up, which takes %s", stop.MaxTime, stop.WarmUp)
 		}
-		m, err = sim.Measure(ctx, r.net, cfg, traffic, stop)
+		m, err = sim.Measure(ctx, net, cfg, traffic, stop)
 	}
 	var deadlock *sim.DeadlockError
 	var broken *sim.ConservationError

@@ -27,17 +27,18 @@ type simResult struct {
 	Accepted float64 `json:"accepted"` // the same
 	// Of the latency: unicast messages, multicast messages until the last receiver,
 	// and each of their receivers by itself.
-	Unicast    *simNs       `json:"unicast_ns,omitempty"`
-	Multicast  *simNs       `json:"multicast_ns,omitempty"`
-	Receiver   *simNs       `json:"receiver_ns,omitempty"`
-	Time       float64      `json:"time_ns"` // simulated; with --burst and --trace the makespan
-	Incomplete int64        `json:"incomplete"`
-	Dropped    int64        `json:"dropped"`
-	Strayed    int64        `json:"strayed"`
-	Packets    int64        `json:"packets"`
-	FlitHops   int64        `json:"flit_hops"`
-	Events     int64        `json:"events"`
-	Deadlock   *simDeadlock `json:"deadlock,omitempty"`
+	Unicast    *simNs         `json:"unicast_ns,omitempty"`
+	Multicast  *simNs         `json:"multicast_ns,omitempty"`
+	Receiver   *simNs         `json:"receiver_ns,omitempty"`
+	Time       float64        `json:"time_ns"` // simulated; with --burst and --trace the makespan
+	Incomplete int64          `json:"incomplete"`
+	Dropped    int64          `json:"dropped"`
+	Strayed    int64          `json:"strayed"`
+	Packets    int64          `json:"packets"`
+	FlitHops   int64          `json:"flit_hops"`
+	Events     int64          `json:"events"`
+	Reordering *simReordering `json:"reordering,omitempty"` // with adaptive tables
+	Deadlock   *simDeadlock   `json:"deadlock,omitempty"`
 }
 
 // simNs is a distribution.
@@ -68,7 +69,7 @@ func measured(m *sim.Measured, closed bool) simResult {
 	r := simResult{
 		State: "done", Messages: m.All.Count, Latency: nanoseconds(&m.All, closed), Offered: m.Offered, Accepted: m.Accepted,
 		Unicast: nanoseconds(&m.Unicast, closed), Multicast: nanoseconds(&m.Multicast, closed), Receiver: nanoseconds(&m.Receiver, closed),
-		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete,
+		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete, Reordering: reordered(m.Reordering),
 	}
 	switch {
 	case m.Saturated:
@@ -193,7 +194,8 @@ func writeSimJSON(w io.Writer, r *simRun) error {
 		} `json:"fabric"`
 		Parameters map[string]string `json:"parameters"`
 		Points     []point           `json:"points"`
-	}{Parameters: r.parameters()}
+		Compared   []simCompared     `json:"comparison,omitempty"`
+	}{Parameters: r.parameters(), Compared: r.compared}
 	doc.Fabric.Switches, doc.Fabric.CAPorts, doc.Fabric.Links, doc.Fabric.VLs = f.NumSwitches(), len(f.CAPorts()), f.NumLinks(), vlCount(r.net)
 	for i := range r.results {
 		doc.Points = append(doc.Points, point{r.points[i], r.results[i]})
@@ -205,7 +207,7 @@ func writeSimJSON(w io.Writer, r *simRun) error {
 var simColumns = []string{
 	"load", "bytes", "seed", "state", "messages", "latency_ns", "latency_error_ns", "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns",
 	"unicast_ns", "unicast_error_ns", "multicast_ns", "multicast_error_ns", "receiver_ns", "receiver_error_ns",
-	"offered", "accepted", "time_ns", "incomplete", "dropped", "strayed", "packets", "flit_hops", "events",
+	"offered", "accepted", "time_ns", "incomplete", "dropped", "strayed", "packets", "flit_hops", "events", "routing", "out_of_order",
 }
 
 func writeSimCSV(w io.Writer, r *simRun) error {
@@ -226,6 +228,10 @@ func writeSimCSV(w io.Writer, r *simRun) error {
 		row = append(row, number(x.Offered, r.trace == nil), number(x.Accepted, r.trace == nil), number(x.Time, true))
 		for _, n := range []int64{x.Incomplete, x.Dropped, x.Strayed, x.Packets, x.FlitHops, x.Events} {
 			row = append(row, strconv.FormatInt(n, 10))
+		}
+		row = append(row, p.Routing, "")
+		if x.Reordering != nil {
+			row[len(row)-1] = strconv.FormatInt(x.Reordering.OutOfOrder, 10)
 		}
 		_ = c.Write(row)
 	}
@@ -263,6 +269,12 @@ func writeSimText(w io.Writer, r *simRun) error {
 	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(r.net), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", in.trafficText(r))
 	fmt.Fprintf(w, "hardware     %s\n\n", in.hardwareText())
+	if r.compared != nil {
+		if err := r.writeCompared(w); err != nil {
+			return err
+		}
+		return r.writeDeadlocks(w)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	multi := in.traffic.Multicast > 0
 	open := in.loads != nil
@@ -329,6 +341,11 @@ func writeSimText(w io.Writer, r *simRun) error {
 		}
 		fmt.Fprintf(w, "\n%s stopped at --max-time: %s\n", text.CountGrouped(n, "point", "points"), why)
 	}
+	return r.writeDeadlocks(w)
+}
+
+// writeDeadlocks prints the deadlocks as findings.
+func (r *simRun) writeDeadlocks(w io.Writer) error {
 	for i := range r.results {
 		x := &r.results[i]
 		if d := x.Deadlock; d != nil {
@@ -352,10 +369,14 @@ func (r *simRun) count(state string) (n int) {
 
 // text says which point it is, before a message.
 func (p *simParameters) text() string {
+	said := fmt.Sprintf("%d bytes, seed %d: ", p.Bytes, p.Seed)
 	if p.Load > 0 {
-		return fmt.Sprintf("load %g, %d bytes, seed %d: ", p.Load, p.Bytes, p.Seed)
+		said = fmt.Sprintf("load %g, ", p.Load) + said
 	}
-	return fmt.Sprintf("%d bytes, seed %d: ", p.Bytes, p.Seed)
+	if p.Routing != "" {
+		said = p.Routing + ", " + said
+	}
+	return said
 }
 
 // trafficText is what hosts send.
@@ -406,5 +427,12 @@ func (in *simulation) hardwareText() string {
 	if c.MTU > 0 {
 		mtu = fmt.Sprintf("MTU %d", c.MTU)
 	}
-	return fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s for each VL, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
+	said := fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s for each VL, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
+	if in.adaptive != "" {
+		said += fmt.Sprintf(", choice %s", c.Choice)
+		if c.ChooseAgain {
+			said += " and again"
+		}
+	}
+	return said
 }
