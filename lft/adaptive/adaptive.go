@@ -139,7 +139,12 @@ func (p *PLFT) Set(s fabric.NodeID, lid fabric.LID, state State, group int) {
 	if group < -1 || group >= MaxGroups {
 		panic(fmt.Sprintf("group %d of switch %d: want -1 to %d", group, s, MaxGroups-1))
 	}
-	p.choice[int(s)*p.stride+int(lid)] = uint16(state)<<stateShift | uint16(group)&groupMask
+	p.choice[int(s)*p.stride+int(lid)] = pack(state, group)
+}
+
+// pack is the entry of a state and a group, -1 for none.
+func pack(state State, group int) uint16 {
+	return uint16(state)<<stateShift | uint16(group)&groupMask
 }
 
 // At is the state of an entry and its group, -1 for none.

@@ -2,6 +2,7 @@ package adaptive
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -33,8 +34,8 @@ import (
 //
 // It takes O(switches x ports) for the LIDs of a leaf together on one lane; with several lanes, or
 // where the static paths of a leaf's LIDs do not fit together, for each LID. The tables are
-// the same on any number of CPUs. Errors: a *lft.DomainError for tables with a credit loop, and
-// ctx's. The result shares the static tables with the routing.
+// the same on any number of CPUs. Errors: a *lft.DomainError for tables with a credit loop and for a
+// switch with more than MaxGroups different sets of ports, and ctx's. The result shares the static tables with the routing.
 func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	w := newWidener(r)
 	ok := false
@@ -61,6 +62,11 @@ func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	}
 	if err := w.widenRest(ctx); err != nil {
 		return nil, err
+	}
+	for s := range w.sets {
+		if len(w.sets[s].list) > MaxGroups {
+			return nil, &lft.DomainError{Engine: r.Engine, Reason: fmt.Sprintf("%s needs more than %d groups of ports", r.Fabric.Name(fabric.NodeID(s)), MaxGroups)}
+		}
 	}
 	return w.tables(), nil
 }
@@ -526,16 +532,17 @@ func (p *paths) storeAll() {
 
 // store writes the choices of a switch into the PLFT. A single port needs no group.
 func (p *paths) store(s fabric.NodeID, set PortSet) {
-	state, group := Static, -1
+	entry := pack(Static, -1)
 	if set.Len() > 1 {
 		x := &p.last[s]
 		if x.set != set {
 			x.set, x.group = set, p.w.sets[s].find(set)
 		}
-		state, group = Free, x.group
+		entry = pack(Free, x.group)
 	}
+	row := p.w.plft.Row(s)
 	for _, lid := range p.lids {
-		p.w.plft.Set(s, lid, state, group)
+		row[lid] = entry
 	}
 }
 
