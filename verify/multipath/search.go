@@ -280,6 +280,9 @@ func (w *worker) choose(x int32) (ok bool) {
 			ok = w.addEntry(w.t.PLFTs[k], at.s, dests[i].lid, set, bind) && ok
 		}
 	}
+	if at.plft == anyPLFT {
+		copy(bind, set) // static ports of which PLFT a packet is offered is not known
+	}
 	return w.filter(x, set, bind) && ok
 }
 

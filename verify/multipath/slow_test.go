@@ -129,7 +129,7 @@ func (s *slow) look(in fabric.PortID, lid fabric.LID, sl fabric.SL) (h hop) {
 				h.bad = true
 			default:
 				h.good[out] = vl
-				if state != adaptive.Free || static == fabric.NoPath || int(static) == num {
+				if state != adaptive.Free || static == fabric.NoPath || int(static) == num || len(plfts) > 1 {
 					offers[out] = true
 				}
 			}

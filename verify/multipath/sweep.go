@@ -2,6 +2,7 @@ package multipath
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -60,22 +61,20 @@ func (w *worker) sweep() bool {
 	return true
 }
 
-// chooseAll fills in the choices of all switches. It returns false if some lose packets.
+// chooseAll fills in the choices of all switches. It returns false if some lose packets, or
+// send such as cannot arrive.
 func (w *worker) chooseAll(x *swept) bool {
 	x.changed = x.changed[:0]
 	old, root := make([]uint64, w.words), w.dests[0].root
 	for s := range int32(w.n) {
 		set := w.set(s)
 		copy(old, set)
-		if !w.choose(s) {
-			if root >= 0 && w.parts.Of[s] == w.parts.Of[root] {
-				return false
-			}
-			for _, ports := range set { // packets for another part of the fabric: at most nothing is wrong
-				if ports != 0 {
-					return false
-				}
-			}
+		ok := w.choose(s)
+		if root < 0 || w.parts.Of[s] != w.parts.Of[root] { // packets cannot arrive from there
+			ok = !slices.ContainsFunc(set, func(ports uint64) bool { return ports != 0 })
+		}
+		if !ok {
+			return false
 		}
 		differs := uint64(0)
 		for i := range set {
