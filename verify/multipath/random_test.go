@@ -2,6 +2,7 @@ package multipath_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -93,6 +94,7 @@ const (
 	shortest = iota // all ports that lead nearer
 	upDown          // up*/down* by the indices of the switches
 	duato           // ports that lead nearer, and a static port by up*/down*
+	parallel        // ports that lead nearer, and a static port by up*/down* on a cable for it alone
 	anyPorts
 	numStyles
 )
@@ -108,7 +110,7 @@ func randomTables(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
 		if r.IntN(2) == 0 {
 			style = r.IntN(numStyles)
 		}
-		t.PLFTs = append(t.PLFTs, randomPLFT(f, t, r, style, states))
+		t.PLFTs = append(t.PLFTs, randomPLFT(f, t, r, style, []int{0, 0, 60, 10}[r.IntN(4)], states))
 	}
 	if r.IntN(20) > 0 {
 		t.Select = adaptive.NewSelector(f)
@@ -134,10 +136,10 @@ func randomTables(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
 	return t
 }
 
-func randomPLFT(f *fabric.Fabric, t *adaptive.Tables, r *rand.Rand, style int, states []adaptive.State) *adaptive.PLFT {
+// randomPLFT makes a PLFT of a style. One in spoil entries is anything.
+func randomPLFT(f *fabric.Fabric, t *adaptive.Tables, r *rand.Rand, style, spoil int, states []adaptive.State) *adaptive.PLFT {
 	ports := lft.NewTables(f.NumSwitches(), f.MaxLID()-fabric.LID(r.IntN(20)/19))
 	p := adaptive.NewPLFT(ports)
-	spoil := []int{0, 0, 60, 10}[r.IntN(4)]
 	hops := f.Distances()
 	for lid := fabric.LID(1); lid <= ports.MaxLID(); lid++ {
 		at := f.Attachment(f.LIDPort(lid))
@@ -173,6 +175,8 @@ func randomPLFT(f *fabric.Fabric, t *adaptive.Tables, r *rand.Rand, style int, s
 				set = legal
 			case style == duato:
 				set.Union(legal)
+			case style == parallel:
+				set, legal = apart(f, s, near, legal)
 			case style == anyPorts:
 				set = somePorts(f, r, s)
 				legal = set
@@ -187,6 +191,24 @@ func randomPLFT(f *fabric.Fabric, t *adaptive.Tables, r *rand.Rand, style int, s
 		}
 	}
 	return p
+}
+
+// apart takes the last of several cables to a switch out of near, and all others out of legal.
+func apart(f *fabric.Fabric, s fabric.NodeID, near, legal adaptive.PortSet) (set, static adaptive.PortSet) {
+	links, to := f.SwitchLinks(s)
+	for i, out := range links {
+		num, last := f.Num(out), true
+		for _, other := range to[i+1:] {
+			last = last && other != to[i]
+		}
+		if near.Has(num) && (!last || slices.Index(to, to[i]) == i) {
+			set.Add(num)
+		}
+		if legal.Has(num) && last {
+			static.Add(num)
+		}
+	}
+	return set, static
 }
 
 // somePorts is a few ports of a switch, mostly with cables.
