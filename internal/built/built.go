@@ -19,9 +19,9 @@ import (
 // keptFor is how long a program stays that no test asks for.
 const keptFor = 24 * time.Hour
 
-// sources lists the folder of a package of this module, and the files that it embeds.
-const sources = `{{with .Module}}{{if .Main}}{{$.Dir}}{{range $.EmbedFiles}}
-{{$.Dir}}/{{.}}{{end}}{{end}}{{end}}`
+// contents lists a package with its build ID and, if it is of this module, its folder and the
+// files that it embeds, with tabs between them.
+const contents = `{{.ImportPath}} {{.BuildID}}{{with .Module}}{{if .Main}}{{"\t"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\t"}}{{$.Dir}}/{{.}}{{end}}{{end}}{{end}}`
 
 // Program returns the file, called name, that go build makes of a package with flags. The
 // file is in a folder of its own in the user's cache, which is named after the contents of
@@ -44,23 +44,24 @@ func build(all, name, pkg string, flags ...string) (file string, err error) {
 	flags = append([]string{"-buildvcs=false"}, flags...)
 	// With -buildmode=c-shared go list leaves a header in the package's folder.
 	listed := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return strings.HasPrefix(f, "-buildmode") })
-	contents, err := runGo("list", append(listed, "-deps", "-export", "-f", "{{.ImportPath}} {{.BuildID}}", pkg)...)
+	packages, err := runGo("list", append(listed, "-deps", "-export", "-f", contents, pkg)...)
 	if err != nil {
 		return "", err
 	}
-	sources, err := runGo("list", append(listed, "-deps", "-f", sources, pkg)...)
-	if err != nil {
-		return "", err
-	}
-	for name := range strings.Lines(string(sources)) {
-		f, err := os.Open(strings.TrimSpace(name))
-		if err != nil {
-			return "", err
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q %q %q", name, flags, os.Getenv("GOFLAGS"))
+	for line := range strings.Lines(string(packages)) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		fmt.Fprintln(hash, fields[0])
+		for _, source := range fields[1:] {
+			f, err := os.Open(source)
+			if err != nil {
+				return "", err
+			}
+			f.Close()
 		}
-		f.Close()
 	}
-	key := sha256.Sum256(fmt.Appendf(contents, "%q %q %q", name, flags, os.Getenv("GOFLAGS")))
-	dir := filepath.Join(all, fmt.Sprintf("%x", key[:12]))
+	dir := filepath.Join(all, fmt.Sprintf("%x", hash.Sum(nil)[:12]))
 	file = filepath.Join(dir, name)
 	now := time.Now()
 	if err := os.Chtimes(dir, now, now); !errors.Is(err, fs.ErrNotExist) {
