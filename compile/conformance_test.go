@@ -158,7 +158,7 @@ func TestConformance(t *testing.T) {
 	kinds := kinds(t)
 	for _, name := range short.Keys(kinds, "mesh 4x4", "torus 5x4", "fattree 2 levels", "banyan", "irregular, seed 0") {
 		bare := kinds[name]
-		for lmc := range 2 {
+		for _, lmc := range short.Of([]int{0, 1}, []int{1}) {
 			f := assign(t, bare, lft.LIDOptions{LMC: lmc})
 			for i := range compile.Engines {
 				e := compile.Engines[i]

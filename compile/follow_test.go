@@ -23,7 +23,9 @@ var failureSteps = flag.Int("failures", 40, "failures and returns of TestIncreme
 // what is reached against routing from scratch.
 func TestIncremental(t *testing.T) {
 	steps := short.Of(*failureSteps, 6)
-	for name, whole := range failingFabrics(t) {
+	fabrics := failingFabrics(t)
+	for _, name := range short.Keys(fabrics, "fat tree", "irregular", "torus") {
+		whole := fabrics[name]
 		for _, engineName := range []string{"updn", "minhop"} {
 			t.Run(name+"/"+engineName, func(t *testing.T) {
 				whole, err := lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1})

@@ -47,15 +47,15 @@ type onTrial struct {
 
 func fabricsOnTrial(t testing.TB) []onTrial {
 	t.Helper()
-	fat, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	fat, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 80, Seed: 3})
+	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: short.Of(40, 16), Degree: short.Of(5, 4), Hosts: short.Of(80, 32), Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	banyan, err := banyan.Banyan(4, true)
+	banyan, err := banyan.Banyan(short.Of(4, 3), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +72,10 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 	}
 	onTrees := maps.Clone(all)
 	onTrees["fattree"] = []string{"union", "updn-tree", ""}
+	mesh, torus := short.Of(8, 5), short.Of(6, 4)
 	list := []onTrial{
-		{"mesh 8x8", grid(t, false, 8, 8), grids},
-		{"torus 6x6", grid(t, true, 6, 6), grids},
+		{fmt.Sprintf("mesh %[1]dx%[1]d", mesh), grid(t, false, mesh, mesh), grids},
+		{fmt.Sprintf("torus %[1]dx%[1]d", torus), grid(t, true, torus, torus), grids},
 		{"torus 5x4x3", grid(t, true, 5, 4, 3), map[string][]string{"xy": {"union", "comb", ""}}},
 		{"fat tree", fat, onTrees},
 		{"irregular", irregular, all},
@@ -345,7 +346,7 @@ func loopsOf(t *testing.T, f *fabric.Fabric, engineName, scheme string, sets int
 // unicast and multicast together: none with the schemes that keep to the order of
 // the routing. With OpenSM's own trees most have (docs/multicast.md).
 func TestUnicastAndMulticast(t *testing.T) {
-	sets := max(1, *trials/5)
+	sets := short.Of(max(1, *trials/5), 4)
 	on := fabricsOnTrial(t)
 	mesh, fat, irregular := on[0].f, on[3].f, on[4].f
 	for _, tt := range short.Part(4, []struct {
@@ -356,13 +357,13 @@ func TestUnicastAndMulticast(t *testing.T) {
 	}{
 		{"irregular", irregular, "updn", "updn-tree", false},
 		{"irregular", irregular, "updn", "opensm", true},
-		{"mesh 8x8", mesh, "xy", "comb", false},
-		{"mesh 8x8", mesh, "xy", "union-row", false},
-		{"mesh 8x8", mesh, "updn", "updn-tree", false},
-		{"mesh 8x8", mesh, "xy", "opensm", true},
-		{"mesh 8x8", mesh, "updn", "opensm", true},
-		{"mesh 8x8", mesh, "xy", "updn-tree", true},
-		{"torus 6x6", on[1].f, "xy", "comb", false},
+		{on[0].name, mesh, "xy", "comb", false},
+		{on[0].name, mesh, "xy", "union-row", false},
+		{on[0].name, mesh, "updn", "updn-tree", false},
+		{on[0].name, mesh, "xy", "opensm", true},
+		{on[0].name, mesh, "updn", "opensm", true},
+		{on[0].name, mesh, "xy", "updn-tree", true},
+		{on[1].name, on[1].f, "xy", "comb", false},
 		{"fat tree", fat, "updn", "updn-tree", false},
 		{"fat tree", fat, "updn", "spam", false},
 		{"fat tree", fat, "updn", "opensm", true},

@@ -17,7 +17,9 @@ import (
 // each time routed from the tables before. Everything is verified and compared with
 // routing from scratch.
 func TestPrevious(t *testing.T) {
-	for name, whole := range failingFabrics(t) {
+	fabrics := failingFabrics(t)
+	for _, name := range short.Keys(fabrics, "fat tree", "irregular", "torus") {
+		whole := fabrics[name]
 		for _, engineName := range []string{"updn", "minhop"} {
 			t.Run(name+"/"+engineName, func(t *testing.T) {
 				whole, err := lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1})
