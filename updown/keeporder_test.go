@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -14,7 +15,7 @@ import (
 // The busiest link of kept tables is not much busier for that than of tables from scratch.
 func TestKeepOrderNearTop(t *testing.T) {
 	ctx := context.Background()
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(12, 8), Levels: 3})
 	f = routable(t, f, err)
 	r, err := Engine{}.Route(ctx, f, lft.Options{})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/verify"
@@ -168,7 +169,7 @@ func TestChooseOrder(t *testing.T) {
 		f, err := mesh.Generate(mesh.Spec{Dims: dims, Wrap: w, Hosts: 1})
 		return routable(t, f, err)
 	}
-	cube, err := mesh.Hypercube(6, 1)
+	cube, err := mesh.Hypercube(short.Of(6, 5), 1)
 	for _, test := range []struct {
 		name string
 		f    *fabric.Fabric
@@ -180,10 +181,10 @@ func TestChooseOrder(t *testing.T) {
 		{"three levels, sampled", ft(gen.FatTreeSpec{Radix: 16, Levels: 3}, 0), "leaf"},
 		{"three levels, links missing", ft(gen.FatTreeSpec{Radix: 12, Levels: 3}, 40), "leaf"},
 		{"hosts on spines", cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2, missing: 7}), "leaf"},
-		{"mesh", grid(false, 8, 8), "switch 0,0"},
-		{"mesh, sampled", grid(false, 16, 16), "switch 0,0"},
+		{"mesh", grid(false, 8, short.Of(8, 5)), "switch 0,0"},
+		{"mesh, sampled", grid(false, 16, short.Of(16, 7)), "switch 0,0"},
 		{"mesh 3-D", grid(false, 3, 4, 5), "switch 0,0,0"},
-		{"torus 4x4x4", grid(true, 4, 4, 4), "switch"},
+		{"torus 3-D", grid(true, 4, 4, short.Of(4, 2)), "switch"},
 		{"hypercube", routable(t, cube, err), "switch"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

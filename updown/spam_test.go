@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -492,8 +493,8 @@ func TestSPAMLength(t *testing.T) {
 	}{
 		{"fat tree, radix 8", made(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})), true},
 		{"fat tree, radix 8, 3 levels", made(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})), true},
-		{"lattice of 128", made(gen.Lattice(128, 1)), false},
-		{"irregular, 64", made(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 4, Hosts: 128, Seed: 1})), false},
+		{"lattice", made(gen.Lattice(short.Of(128, 40), 1)), false},
+		{"irregular", made(gen.Irregular(gen.IrregularSpec{Switches: short.Of(64, 24), Degree: 4, Hosts: short.Of(128, 48), Seed: 1})), false},
 		{"torus 6x6", made(mesh.Generate(mesh.Spec{Dims: []int{6, 6}, Wrap: []bool{true, true}, Hosts: 1})), false},
 	} {
 		for _, e := range []lft.Engine{SPAM{}, Engine{}} {

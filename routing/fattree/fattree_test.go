@@ -230,10 +230,10 @@ type fullTree struct {
 
 func fullTrees(t testing.TB) []fullTree {
 	var list []fullTree
-	for radix := 4; radix <= 12; radix += 2 {
+	for radix := 4; radix <= short.Of(12, 8); radix += 2 {
 		list = append(list, fullTree{fmt.Sprintf("2 levels, radix %d", radix), fatTree(t, radix, 2, 0), 1})
 	}
-	for radix := 4; radix <= 10; radix += 2 {
+	for radix := 4; radix <= short.Of(10, 6); radix += 2 {
 		list = append(list, fullTree{fmt.Sprintf("3 levels, radix %d", radix), fatTree(t, radix, 3, 0), 1})
 	}
 	rng := func(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
@@ -348,9 +348,9 @@ func TestDamaged(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			worst, before := 0, [3]int{ours, updn, minhop}
 			refused := 0
-			n := short.Of(*trials, 5)
+			n := short.Of(*trials, 4)
 			if len(tree.f.CAPorts()) <= 20 {
-				n *= short.Of(15, 10) // where damage is worst: some paths of levels are illegal in the order
+				n *= short.Of(15, 3) // where damage is worst: some paths of levels are illegal in the order
 			}
 			for i := range n {
 				g := assign(t, cut(tree.f, rng, rng.IntN(1+tree.f.NumLinks()/12), i%3), i%2)
