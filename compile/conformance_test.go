@@ -24,6 +24,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
+func TestMain(m *testing.M) {
+	short.UseMemory()
+	m.Run()
+}
+
 // kinds has one or more fabrics of every kind that ibweave gen makes.
 func kinds(t testing.TB) map[string]*fabric.Fabric {
 	t.Helper()

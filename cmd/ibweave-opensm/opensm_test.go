@@ -44,6 +44,7 @@ const withFaults = "opensm,ibweave_fault"
 // only with the tests' engines, for all tests. Programs find it by LD_LIBRARY_PATH.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	short.UseMemory()
 	for dir, tags := range short.Of(map[*string]string{&libraries.lib: "opensm", &libraries.fault: withFaults}, map[*string]string{&libraries.fault: withFaults}) {
 		file, err := built.Program(library, ".", "-tags", tags, "-buildmode=c-shared", "-ldflags=-w")
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/internal/built"
-	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // program is the program as users have it: libraries of tests would add 10 ms to each of its
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv("PATH", filepath.Dir(program)+":"+os.Getenv("PATH"))
-	ibsimtest.UseMemory()
+	short.UseMemory()
 	os.Exit(m.Run())
 }
 

@@ -93,6 +93,7 @@ const writerVariable = "IBWEAVE_TEST_WRITER"
 func TestMain(m *testing.M) {
 	dir := os.Getenv(writerVariable)
 	if dir == "" {
+		short.UseMemory()
 		os.Exit(m.Run())
 	}
 	for i := 0; ; i++ {

@@ -24,6 +24,11 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 )
 
+func TestMain(m *testing.M) {
+	short.UseMemory()
+	m.Run()
+}
+
 // TestLoad gives every made fabric, as text, to the real ibsim, and compares
 // what the real ibnetdiscover then finds.
 func TestLoad(t *testing.T) {

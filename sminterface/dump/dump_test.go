@@ -22,6 +22,11 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
+func TestMain(m *testing.M) {
+	short.UseMemory()
+	m.Run()
+}
+
 // oddFabric has what fabrics of one kind do not have: a router, channel
 // adapters with two ports, several links between two switches, GUIDs that
 // OpenSM orders otherwise, all widths and speeds that ibsim has, an enhanced

@@ -15,8 +15,14 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
+
+func TestMain(m *testing.M) {
+	short.UseMemory()
+	m.Run()
+}
 
 func TestRunOpenSM(t *testing.T) {
 	f := mesh4x4(t)

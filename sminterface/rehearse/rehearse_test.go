@@ -25,12 +25,11 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
-	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
 
 func TestMain(m *testing.M) {
-	ibsimtest.UseMemory()
-	os.Exit(m.Run())
+	short.UseMemory()
+	m.Run()
 }
 
 // assign gives all end ports LIDs.

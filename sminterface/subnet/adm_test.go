@@ -6,12 +6,18 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
+
+func TestMain(m *testing.M) {
+	short.UseMemory()
+	m.Run()
+}
 
 // openSM runs OpenSM until the test ends.
 func openSM(t testing.TB, s *ibsim.Sim, cfg ibsim.OpenSMConfig) *ibsim.OpenSM {

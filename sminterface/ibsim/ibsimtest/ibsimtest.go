@@ -13,15 +13,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
-// UseMemory lets TestMain put temporary files into memory, unless $TMPDIR says where they go:
-// thousands of small files cost more CPU time on a disk than the tests that make them.
-func UseMemory() {
-	const memory = "/dev/shm"
-	if info, err := os.Stat(memory); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
-		_ = os.Setenv("TMPDIR", memory) // fails for a name or value that no variable can have
-	}
-}
-
 // Start runs ibsim on a fabric until the test ends.
 func Start(t testing.TB, f *fabric.Fabric) (*ibsim.Sim, *ibsim.Twin) {
 	t.Helper()
