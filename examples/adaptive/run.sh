@@ -1,0 +1,12 @@
+ibweave compile -t fabric.ibnetdiscover -e fattree --adaptive -o tables >summary.txt
+grep -A 2 '^adaptive' summary.txt
+grep '^verdict' summary.txt
+echo
+head -n 20 tables/ibweave.far
+echo
+grep 'leaf 0' tables/adaptive.json
+echo
+head -n 4 tables/certificate.txt
+echo
+ibweave compile -t fabric.ibnetdiscover -e fattree --adaptive --ar-groups 1 --dry-run >summary.txt
+grep -A 1 '^adaptive' summary.txt
