@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"net/url"
 	"os"
 	"os/exec"
@@ -216,10 +218,12 @@ func outs(path Path) []int {
 }
 
 // TestBrowserPaths: every path in the page is that of the tables, with its VLs, and so
-// are those that end nowhere.
+// are those that end nowhere, and the fans of adaptive routing.
 func TestBrowserPaths(t *testing.T) {
-	for _, name := range short.Keys(inputs(t), "broken torus") {
-		in := inputs(t)[name]
+	all := maps.Clone(inputs(t))
+	all["choices"] = withChoices(t, all["broken torus"], 4)
+	for _, name := range short.Keys(all, "broken torus", "choices") {
+		in := all[name]
 		t.Run(name, func(t *testing.T) {
 			p := open(t, in)
 			f := in.Fabric
@@ -227,7 +231,9 @@ func TestBrowserPaths(t *testing.T) {
 				SL   int
 				Outs []int
 				VLs  []int
-				Lost bool
+				// Shares are those of the hops, in millionths, and the one that is lost.
+				Shares []int
+				Lost   bool
 			}
 			var lids []fabric.LID
 			for l, at := range f.LIDPorts() {
@@ -242,7 +248,7 @@ func TestBrowserPaths(t *testing.T) {
 			p.must(err)
 			got := eval[[]answer](p, `%s.flatMap(src => %s.map(lid => {
 				const path = ibweave.path(src, lid);
-				return {SL: path.sl, Outs: path.hops.map(h => h.out), VLs: path.hops.map(h => h.vl), Lost: path.lost !== ""};
+				return {SL: path.sl, Outs: path.hops.map(h => h.out), VLs: path.hops.map(h => h.vl), Shares: [...path.hops.map(h => h.share), path.lostShare].map(x => Math.round(1e6 * x)), Lost: path.lost !== ""};
 			}))`, srcs, list)
 			i := 0
 			for _, src := range ports {
@@ -251,7 +257,9 @@ func TestBrowserPaths(t *testing.T) {
 					wanted := answer{SL: int(path.SL), Outs: outs(path), VLs: []int{}, Lost: path.Lost != ""}
 					for _, h := range path.Hops {
 						wanted.VLs = append(wanted.VLs, int(h.VL))
+						wanted.Shares = append(wanted.Shares, int(math.Round(1e6*h.Share)))
 					}
+					wanted.Shares = append(wanted.Shares, int(math.Round(1e6*path.LostShare)))
 					if diff := cmp.Diff(wanted, got[i]); diff != "" {
 						t.Fatalf("from %s to LID %d: %s", f.PortName(src), lid, diff)
 					}

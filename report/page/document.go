@@ -18,6 +18,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -294,6 +295,10 @@ func (s *scene) packTables(p *packer) string {
 	}
 	limit := cmp.Or(s.MaxEntries, DefaultMaxEntries)
 	entries := int64(len(lids)) * int64(f.NumSwitches())
+	all := entries
+	if s.Adaptive != nil {
+		all += 2 * entries * int64(len(s.Adaptive.PLFTs)) // two bytes each
+	}
 	slots := int64(0)
 	if s.SL2VL != nil {
 		for n := range fabric.NodeID(f.NumNodes()) {
@@ -301,8 +306,8 @@ func (s *scene) packTables(p *packer) string {
 		}
 	}
 	switch {
-	case entries > limit:
-		return fmt.Sprintf("they have %d entries, more than the %d that a page may hold", entries, limit)
+	case all > limit:
+		return fmt.Sprintf("they have %d entries, more than the %d that a page may hold", all, limit)
 	case slots > limit:
 		return fmt.Sprintf("the SL-to-VL tables have %d entries, more than the %d that a page may hold", slots, limit)
 	}
@@ -313,6 +318,11 @@ func (s *scene) packTables(p *packer) string {
 		row := s.Tables.Row(sw)
 		for _, l := range lids {
 			p.data = append(p.data, uint8(row[l]))
+		}
+	}
+	if s.Adaptive != nil {
+		if why := s.packChoices(p, lids); why != "" {
+			return why
 		}
 	}
 	if sls := s.PathSLs; sls != nil {
@@ -356,6 +366,49 @@ func (s *scene) packTables(p *packer) string {
 		}
 	}
 	return "here"
+}
+
+// packChoices adds what packets may leave switches by: by PLFT, switch and LID a set of ports,
+// 0 for none, and which PLFT a packet takes by input port and SL. It says why it cannot.
+func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
+	f, t := s.Fabric, s.Adaptive
+	known := map[adaptive.PortSet]uint16{{}: 0}
+	list := []adaptive.PortSet{{}}
+	p.begin("choice", "u16", len(t.PLFTs)*f.NumSwitches()*len(lids))
+	for plft := range t.PLFTs {
+		for sw := range fabric.NodeID(f.NumSwitches()) {
+			for _, l := range lids {
+				set := s.choices(plft, sw, l)
+				k, ok := known[set]
+				if !ok {
+					if len(list) > math.MaxUint16 {
+						return fmt.Sprintf("they have more than %d different choices", math.MaxUint16)
+					}
+					k = uint16(len(list))
+					known[set] = k
+					list = append(list, set)
+				}
+				p.data = binary.LittleEndian.AppendUint16(p.data, k)
+			}
+		}
+	}
+	p.begin("sets", "u8", 32*len(list)) // a bit for each port
+	for _, set := range list {
+		for _, word := range set {
+			p.data = binary.LittleEndian.AppendUint64(p.data, word)
+		}
+	}
+	if t.Select == nil || len(t.PLFTs) == 1 {
+		return ""
+	}
+	p.bytes("plft", f.NumPorts()*lft.NumSLs, func(i int) uint8 {
+		port := fabric.PortID(i / lft.NumSLs)
+		if s := f.Owner(port); f.IsSwitch(s) {
+			return t.Select.Row(s, f.Num(port))[i%lft.NumSLs]
+		}
+		return 0
+	})
+	return ""
 }
 
 // waysIn is how many SL-to-VL tables a port out of a node has.

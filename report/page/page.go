@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -30,6 +31,8 @@ type Input struct {
 
 	Fabric *fabric.Fabric
 	Tables *lft.Tables // rows for the switches of Fabric; nil without tables
+	// Adaptive, if not nil, has the choices of paths, while loads are those of Tables.
+	Adaptive *adaptive.Tables
 	// SL2VL and PathSLs give the virtual lanes of paths. Without the first all are
 	// on VL 0, without the second on SL 0.
 	SL2VL     *lft.SL2VL
@@ -63,6 +66,19 @@ func (in *Input) check() error {
 	if t := in.Tables; t != nil && (t.Switches() != f.NumSwitches() || t.MaxLID() < f.MaxLID()) {
 		return fmt.Errorf("tables of %d switches and LIDs up to %d: the fabric has %d and %d",
 			t.Switches(), t.MaxLID(), f.NumSwitches(), f.MaxLID())
+	}
+	if t := in.Adaptive; t != nil {
+		if in.Tables == nil {
+			return fmt.Errorf("adaptive routing without tables of the static ports")
+		}
+		for i, p := range t.PLFTs {
+			if p.Ports.Switches() != f.NumSwitches() || p.Ports.MaxLID() < f.MaxLID() {
+				return fmt.Errorf("PLFT %d has %d switches and LIDs up to %d: the fabric has %d and %d", i, p.Ports.Switches(), p.Ports.MaxLID(), f.NumSwitches(), f.MaxLID())
+			}
+		}
+		if t.Select != nil && !t.Select.Fits(f) {
+			return fmt.Errorf("what selects PLFTs is not of this fabric")
+		}
 	}
 	if s := in.SL2VL; s != nil && s.Fabric() != f {
 		return fmt.Errorf("SL-to-VL tables are not of this fabric")

@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
@@ -226,6 +227,146 @@ func TestPath(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// withChoices gives a page adaptive tables with random choices: groups of the ports that lead
+// nearer, some with more that do not, are not there or have no cable, and two private LFTs that
+// input ports and SLs select.
+func withChoices(t testing.TB, in *Input, seed uint64) *Input {
+	t.Helper()
+	f := in.Fabric
+	rng := rand.New(rand.NewPCG(seed, 2))
+	c := *in
+	c.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), Select: adaptive.NewSelector(f)}
+	list := lft.ShortestNextHops(f)
+	groups := map[[2]fabric.NodeID]adaptive.PortSet{} // by switch and destination
+	var h lft.NextHops
+	for _, to := range f.Switches() {
+		h.Reset()
+		if err := list(to, &h); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range h.Switches {
+			var set adaptive.PortSet
+			for _, p := range h.Ports(i) {
+				set.Add(f.Num(p))
+			}
+			if rng.IntN(40) == 0 {
+				set.Add(fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 3)))
+			}
+			groups[[2]fabric.NodeID{s, to}] = set
+		}
+	}
+	for range 2 {
+		p := adaptive.NewPLFT(in.Tables)
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			for lid, port := range f.LIDPorts() {
+				if port == fabric.NoPort {
+					continue
+				}
+				to := f.Owner(port)
+				if !f.IsSwitch(to) {
+					to = f.PeerSwitch(port)
+				}
+				if set, ok := groups[[2]fabric.NodeID{s, to}]; ok && rng.IntN(4) > 0 {
+					c.Adaptive.Groups[s] = append(c.Adaptive.Groups[s], adaptive.Group{Subgroups: []adaptive.Subgroup{{Ports: set}}})
+					p.Set(s, fabric.LID(lid), adaptive.Free, len(c.Adaptive.Groups[s])-1)
+				}
+			}
+			for num := range f.Node(s).NumPorts + 1 {
+				row := c.Adaptive.Select.Row(s, num)
+				for sl := range row {
+					row[sl] = uint8(rng.IntN(16) / 7) // 2 is one that there is not
+				}
+			}
+		}
+		c.Adaptive.PLFTs = append(c.Adaptive.PLFTs, p)
+	}
+	return &c
+}
+
+// TestFan holds the fans of random choices against following each packet by itself: the shares
+// of all channels, and of the packets that are lost.
+func TestFan(t *testing.T) {
+	in := withChoices(t, inputs(t)["broken torus"], 4)
+	f := in.Fabric
+	wide, lost, partly := 0, 0, 0
+	for _, src := range f.CAPorts() {
+		for lid, end := range f.LIDPorts() {
+			if end == fabric.NoPort || end == src {
+				continue
+			}
+			path := in.Path(src, fabric.LID(lid))
+			want, gone := map[Channel]float64{}, 0.0
+			var walk func(from, out fabric.PortID, hop int, share float64)
+			walk = func(from, out fabric.PortID, hop int, share float64) {
+				vl, way := fabric.VL(0), fabric.PortNum(0)
+				if from != fabric.NoPort {
+					way = f.Num(from)
+				}
+				if vl = in.SL2VL.At(way, out)[path.SL]; vl == lft.DropVL {
+					gone += share
+					return
+				}
+				want[Channel{Out: out, VL: vl, Hop: hop, From: from}] += share
+				at := f.Peer(out)
+				s := f.Owner(at)
+				switch {
+				case !f.IsSwitch(s):
+					if at != end {
+						gone += share
+					}
+					return
+				case hop >= 7: // broken entries can send packets round
+					return
+				}
+				plft := in.Adaptive.Select.PLFT(s, f.Num(at), path.SL)
+				var ports []fabric.PortNum
+				if plft < 2 {
+					set := in.Adaptive.Choices(plft, s, fabric.LID(lid))
+					set.Each(func(p fabric.PortNum) { ports = append(ports, p) })
+				}
+				if len(ports) == 0 {
+					gone += share
+				}
+				for _, p := range ports {
+					part := share / float64(len(ports))
+					switch {
+					case p == 0 && f.PortBase(s) == end:
+					case p == 0 || p > f.Node(s).NumPorts || f.Peer(f.Port(s, p)) == fabric.NoPort:
+						gone += part
+					default:
+						walk(at, f.Port(s, p), hop+1, part)
+					}
+				}
+			}
+			walk(fabric.NoPort, src, 0, 1)
+			for _, h := range path.Hops {
+				if h.Hop > 7 {
+					continue
+				}
+				share := h.Share
+				if h.Share = 0; math.Abs(want[h]-share) > 1e-9 {
+					t.Fatalf("%s to LID %d: %+v has %g, want %g", f.PortName(src), lid, h, share, want[h])
+				}
+				delete(want, h)
+			}
+			if len(want) > 0 || path.LostShare < gone-1e-9 || (path.Lost == "") != (path.LostShare == 0) || path.LostShare > 1+1e-9 {
+				t.Fatalf("%s to LID %d: %d channels missing, %g lost (%s), want at least %g", f.PortName(src), lid, len(want), path.LostShare, path.Lost, gone)
+			}
+			switch {
+			case path.LostShare > 0.999:
+				lost++
+			case path.LostShare > 0:
+				partly++
+			case slices.ContainsFunc(path.Hops, func(h Channel) bool { return h.Share < 0.4 }):
+				wide++
+			}
+		}
+	}
+	if wide < 5 || lost < 5 || partly < 5 {
+		t.Errorf("%d wide fans, %d lost and %d lost in part: too few to tell", wide, lost, partly)
 	}
 }
 

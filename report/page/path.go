@@ -2,25 +2,34 @@ package page
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// Path is the way of a packet by the tables.
+// Path is the way of a packet by the tables, or with adaptive routing the fan of all its ways.
 type Path struct {
 	SL fabric.SL
 	// Hops are the channels that the packet takes, the one out of the source port
-	// first.
+	// first. In a fan those of one distance from the source follow each other, by the ports
+	// that packets come by and leave by.
 	Hops []Channel
-	// Lost is why the packet does not arrive, "" when it does.
-	Lost string
+	// Lost is why the packet does not arrive, of a fan the first reason found; "" when it does.
+	Lost      string
+	LostShare float64 // of packets that do not arrive
 }
 
 // Channel is a virtual lane of a cable in one direction.
 type Channel struct {
 	Out fabric.PortID // the port that it leaves
 	VL  fabric.VL
+	// Share is the share of packets that take it if each switch takes all ports of its choice
+	// equally often; 1 on a path without a choice.
+	Share float64
+	Hop   int           // 0 out of the source
+	From  fabric.PortID // by which packets came to the switch; NoPort at the source
 }
 
 // Path follows a packet from a CA or router port to a LID. It takes at most as many
@@ -31,22 +40,117 @@ func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 	if first := f.PeerSwitch(src); in.PathSLs != nil && first != fabric.NoNode {
 		path.SL = in.PathSLs.SL(src, first, lid)
 	}
+	if in.Adaptive != nil {
+		in.fan(&path, src, lid)
+		return path
+	}
 	outs, err := in.Tables.Path(f, src, lid, nil)
-	inPort := fabric.PortNum(0)
+	inPort, from := fabric.PortNum(0), fabric.NoPort
 	for _, out := range outs {
 		vl := fabric.VL(0)
 		if in.SL2VL != nil {
 			vl = in.SL2VL.At(inPort, out)[path.SL]
 		}
 		if vl == lft.DropVL {
-			path.Lost = fmt.Sprintf("the SL-to-VL table of %s drops SL %d", f.PortName(out), path.SL)
+			path.lose(1, "the SL-to-VL table of %s drops SL %d", f.PortName(out), path.SL)
 			return path
 		}
-		path.Hops = append(path.Hops, Channel{out, vl})
-		inPort = f.Num(f.Peer(out))
+		path.Hops = append(path.Hops, Channel{out, vl, 1, len(path.Hops), from})
+		from = f.Peer(out)
+		inPort = f.Num(from)
 	}
 	if err != nil {
-		path.Lost = err.Error()
+		path.lose(1, "%s", err)
 	}
 	return path
+}
+
+// lose notes that a share of packets does not arrive.
+func (p *Path) lose(share float64, format string, args ...any) {
+	if p.Lost == "" {
+		p.Lost = fmt.Sprintf(format, args...)
+	}
+	p.LostShare += share
+}
+
+// arrival is a port that a share of the packets comes to.
+type arrival struct {
+	port  fabric.PortID
+	share float64
+}
+
+// fan follows all choices of a packet, all ports that it can come to after one hop more at a
+// time.
+func (in *Input) fan(path *Path, src fabric.PortID, lid fabric.LID) {
+	f := in.Fabric
+	if f.Peer(src) == fabric.NoPort {
+		path.lose(1, "%s has no cable", f.PortName(src))
+		return
+	}
+	var here, next []arrival
+	take := func(hop int, from, out fabric.PortID, share float64) {
+		vl, inPort := fabric.VL(0), fabric.PortNum(0)
+		if from != fabric.NoPort {
+			inPort = f.Num(from)
+		}
+		if in.SL2VL != nil {
+			vl = in.SL2VL.At(inPort, out)[path.SL]
+		}
+		if vl == lft.DropVL {
+			path.lose(share, "the SL-to-VL table of %s drops SL %d", f.PortName(out), path.SL)
+			return
+		}
+		path.Hops = append(path.Hops, Channel{out, vl, share, hop, from})
+		to := f.Peer(out)
+		if i := slices.IndexFunc(next, func(a arrival) bool { return a.port == to }); i >= 0 {
+			next[i].share += share
+		} else {
+			next = append(next, arrival{to, share})
+		}
+	}
+	take(0, fabric.NoPort, src, 1)
+	for hop := 1; len(next) > 0; hop++ {
+		here, next = next, here[:0]
+		for _, at := range here {
+			s, num := f.Owner(at.port), f.Num(at.port)
+			switch {
+			case !f.IsSwitch(s):
+				if f.LIDPort(lid) != at.port {
+					path.lose(at.share, "the packet for LID %d comes to %s, which has another LID", lid, f.PortName(at.port))
+				}
+				continue
+			case hop > f.NumSwitches():
+				path.lose(at.share, "the packet for LID %d loops at %s", lid, f.Name(s))
+				continue
+			}
+			ports := in.choices(in.Adaptive.Select.PLFT(s, num, path.SL), s, lid)
+			share := at.share / float64(max(ports.Len(), 1))
+			ports.Each(func(p fabric.PortNum) {
+				switch {
+				case p == fabric.ManagementPort:
+					if f.LIDPort(lid) != f.PortBase(s) {
+						path.lose(share, "%s takes LID %d for its own", f.Name(s), lid)
+					}
+				case p > f.Node(s).NumPorts:
+					path.lose(share, "%s sends LID %d to port %d, which it does not have", f.Name(s), lid, p)
+				case f.Peer(f.Port(s, p)) == fabric.NoPort:
+					path.lose(share, "%s sends LID %d to port %s, which has no cable", f.Name(s), lid, f.PortText(f.Port(s, p)))
+				default:
+					take(hop, at.port, f.Port(s, p), share)
+				}
+			})
+			if ports.Len() == 0 {
+				path.lose(share, "%s has no entry for LID %d", f.Name(s), lid)
+			}
+		}
+	}
+}
+
+// choices is the ports by which a packet may leave a switch by a PLFT; none without the PLFT.
+func (in *Input) choices(plft int, s fabric.NodeID, lid fabric.LID) (ports adaptive.PortSet) {
+	t := in.Adaptive
+	if plft < len(t.PLFTs) && lid <= t.PLFTs[plft].Ports.MaxLID() {
+		ports = t.Choices(plft, s, lid)
+	}
+	return ports
 }

@@ -165,7 +165,11 @@ func (p *Picture) showPath(arg string) error {
 	for _, h := range path.Hops {
 		p.channels = append(p.channels, h.Out)
 		p.labels = append(p.labels, f.Owner(f.Peer(h.Out)))
-		p.lines = append(p.lines, fmt.Sprintf("%s to %s, VL %d", f.PortName(h.Out), f.PortName(f.Peer(h.Out)), h.VL))
+		line := fmt.Sprintf("%s to %s, VL %d", f.PortName(h.Out), f.PortName(f.Peer(h.Out)), h.VL)
+		if h.Share < 0.9995 {
+			line += fmt.Sprintf(", %.1f %% of packets", 100*h.Share)
+		}
+		p.lines = append(p.lines, line)
 	}
 	if path.Lost != "" {
 		p.tone = p.theme.loop

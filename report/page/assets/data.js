@@ -77,6 +77,14 @@ async function load() {
     [g.ports, g.senders, g.receivers] = g.counts.map(part);
   }
   D.isSwitch = n => n < D.switches;
+  // The ports by which a switch may send to the LID of a column, by a private LFT.
+  D.choices = (s, column, plft) => {
+    const columns = D.lids.length, list = [];
+    if (plft * D.switches * columns >= D.choice.length) return list;
+    const from = 32 * D.choice[(plft * D.switches + s) * columns + column];
+    for (let p = 0; p < 256; p++) if (D.sets[from + (p >> 3)] >> (p & 7) & 1) list.push(p);
+    return list;
+  };
   D.num = p => p - D.base[D.owner[p]];
   // What is printed at the port stands behind its number, as in all texts of ibweave.
   const labelled = label => label ? `(${label})` : "";

@@ -284,12 +284,14 @@ class App {
     const path = route(D, D.portOf(this.from), lid);
     result.replaceChildren(...pathResult(this, path));
     const ends = [this.from, this.to];
+    const passed = [...new Set([ends[0], ...path.hops.map(h => D.owner[D.peer[h.out]])])];
+    const few = passed.length <= 20, split = h => path.hops.some(o => o.from === h.from && o.hop === h.hop && o.out !== h.out);
     view.current = -1;
     this.display(() => ({
       title: `Path from ${D.names[ends[0]]} to ${D.names[ends[1]]}`,
-      channels: path.hops.map(h => ({out: h.out, colour: path.lost ? view.colours.loop : view.colours.path})),
-      nodes: [{node: ends[0], colour: view.colours.path}, ...path.hops.map(h => ({node: D.owner[D.peer[h.out]], colour: D.isSwitch(D.owner[D.peer[h.out]]) ? view.colours.switch : view.colours.path}))],
-      labels: [ends[0], ...path.hops.map(h => D.owner[D.peer[h.out]])],
+      channels: path.hops.map(h => ({out: h.out, share: h.share, say: few && split(h), colour: path.lost ? view.colours.loop : view.colours.path})),
+      nodes: passed.map(n => ({node: n, colour: n !== ends[0] && D.isSwitch(n) ? view.colours.switch : view.colours.path})),
+      labels: few ? passed : ends,
     }));
   }
 

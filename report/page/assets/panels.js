@@ -127,22 +127,36 @@ function pathPanel(app) {
     el("button", {type: "button", id: "swap", title: "The other way", "aria-label": "The other way", onclick: () => app.swapEnds()}, "⇅")), lid, result);
 }
 
-// pathResult is the way of a packet, step by step.
+// percent is a share of packets: 12.5 %.
+const percent = share => `${Number(decimal(100 * share))} %`;
+
+// pathResult is the way of a packet, step by step; with choices all ports that it can come to.
 function pathResult(app, path) {
-  const D = app.D, steps = [];
+  const D = app.D, steps = [], come = new Map(); // by hop and port: the share that comes
   const step = (n, kind, text) => steps.push(el("li", {class: kind}, nodeButton(app, n), text && el("small", {}, text)));
   step(D.owner[path.src], "host", path.hops.length ? `out of port ${D.portText(path.src)} · VL ${path.hops[0].vl}` : "");
-  path.hops.forEach((hop, i) => {
-    const at = D.peer[hop.out], next = path.hops[i + 1];
-    step(D.owner[at], D.isSwitch(D.owner[at]) ? "switch" : "host",
-      next ? `in by port ${D.portText(at)}, out of port ${D.portText(next.out)} · VL ${next.vl}${D.routes ? ` · ${grouped(D.routes[next.out])} routes` : ""}` : `in by port ${D.portText(at)}`);
-  });
-  const switches = path.hops.filter(h => D.isSwitch(D.owner[D.peer[h.out]])).length;
+  for (const h of path.hops) {
+    const key = `${h.hop} ${D.peer[h.out]}`;
+    come.set(key, (come.get(key) || 0) + h.share);
+  }
+  let choices = 1; // at most, of one switch
+  for (const [key, share] of come) {
+    const [hop, at] = key.split(" ").map(Number), s = D.owner[at];
+    const next = path.hops.filter(h => h.from === at && h.hop === hop + 1), part = share < 0.9995;
+    choices = Math.max(choices, next.length);
+    let text = `${part ? `${percent(share)} · ` : ""}in by port ${D.portText(at)}`;
+    if (next.length === 1) text += `, out of port ${D.portText(next[0].out)} · VL ${next[0].vl}${D.routes && !D.choice ? ` · ${grouped(D.routes[next[0].out])} routes` : ""}`;
+    if (next.length > 1) text += `, out of ports ${next.map(h => D.portText(h.out)).join(", ")}, ${percent(next[0].share)} each · VL ${[...new Set(next.map(h => h.vl))].join(", ")}`;
+    step(s, (D.isSwitch(s) ? "switch" : "host") + (part ? " part" : ""), text);
+  }
+  const switches = path.hops.length ? path.hops[path.hops.length - 1].hop : 0;
+  const all = path.lostShare > 0.9995 || !D.choice ? "" : `${percent(path.lostShare)}, `;
   return [
     el("p", {class: path.lost ? "outcome bad" : "outcome good", role: "status"},
-      path.lost ? `Lost: ${path.lost}` : `Delivered to LID ${path.lid} through ${plural(switches, "switch", "switches")}, SL ${path.sl}`),
-    el("ol", {class: "steps"}, steps),
-  ];
+      path.lost ? `Lost: ${all}${path.lost}` : `Delivered to LID ${path.lid} through ${plural(switches, "switch", "switches")}, SL ${path.sl}${choices > 1 ? ", by any choice" : ""}`),
+    choices > 1 && el("p", {class: "note"}, "Shares are those of switches that take all ports of a choice equally often."),
+    el("ol", {class: choices > 1 ? "steps fan" : "steps"}, steps),
+  ].filter(Boolean);
 }
 
 function groupsPanel(app) {

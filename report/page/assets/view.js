@@ -441,8 +441,9 @@ class View {
     c.stroke();
   }
 
-  // paintChannel draws one direction of a cable: the line, or its arrow.
-  paintChannel(c, {out, colour, thin}, arrow) {
+  // paintChannel draws one direction of a cable: the line, the wider the greater the share of
+  // packets on it, or its arrow and, say, the share.
+  paintChannel(c, {out, colour, thin, share, say}, arrow) {
     const D = this.D, s = this.scale, peer = D.peer[out];
     if (peer === noPort) return;
     const e = D.edgeOf[out], a = D.owner[out], b = D.owner[peer];
@@ -462,7 +463,7 @@ class View {
         c.stroke();
       }
       c.strokeStyle = colour;
-      c.lineWidth = (thin ? 1.8 : 3.2) / s;
+      c.lineWidth = (thin ? 1.8 : 1 + 2.2 * Math.sqrt(share ?? 1)) / s;
       c.stroke();
       return;
     }
@@ -480,6 +481,15 @@ class View {
     c.lineWidth = 1.2 / s;
     c.fill();
     c.stroke();
+    if (!say || length * s < 150) return;
+    c.font = `${11 / s}px system-ui, sans-serif`;
+    c.textAlign = "center";
+    c.textBaseline = "middle";
+    c.lineWidth = 3 / s;
+    c.fillStyle = this.colours.ink;
+    const [px, py] = along(curve, 0.7);
+    c.strokeText(percent(share), px, py);
+    c.fillText(percent(share), px, py);
   }
 
   // nodeAt is the node at a place on the canvas, -1 for none.
