@@ -96,6 +96,8 @@ var inputs = map[string]string{
 	"rehearse --node-name-map": "rehearse D --node-name-map X",
 	"schedule --node-name-map": "schedule D -g D/groups.json --node-name-map X",
 	"sim --node-name-map":      "sim D --load 0.1 --node-name-map X",
+	"drain arguments":          "drain H --switch 0x0000000000200000",
+	"drain --node-name-map":    "drain D --switch 0x0000000000200000 --node-name-map X",
 	"path arguments":           "path X n1 n2",
 	"path --topology":          "path -t X --lfts D/opensm-lfts.dump n1 n2",
 	"path --lfts":              "path -t D/fabric.ibnetdiscover --lfts X --all-from 0x0000000000100000",
@@ -134,6 +136,7 @@ var outputs = map[string]string{
 
 // otherFiles are flags that name no file that ibweave reads or writes as a whole.
 var otherFiles = map[string]string{
+	"drain --output":        "directories that appear at once, of regular files",
 	"compile --output":      "a directory that appears at once, of regular files",
 	"report --title":        "text",
 	"reproduce --again":     "a switch",

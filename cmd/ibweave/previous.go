@@ -61,26 +61,36 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 		return nil, err
 	}
 	hash := sha256.Sum256(manifest)
-	f, tables, err := a.readTables(&in)
-	if err != nil {
+	b := &before{manifest: hex.EncodeToString(hash[:])}
+	if b.routing, err = a.readCompiledRouting(&in, dir); err != nil {
 		return nil, err
 	}
-	b := &before{routing: &lft.Routing{Engine: m.Engine, Fabric: f.WithoutVirtualLIDs(), Tables: tables}, manifest: hex.EncodeToString(hash[:])}
-	if _, ok := m.Files[outdir.OrderName]; ok {
-		if b.routing.Order, err = a.readOrder(filepath.Join(dir, outdir.OrderName), f); err != nil {
-			return nil, err
-		}
-	}
-	var lanes verify.Options
-	if err := a.readLanes(&in, f, &lanes); err != nil {
-		return nil, err
-	}
-	b.routing.SL2VL, b.routing.PathSLs = lanes.SL2VL, lanes.PathSLs
 	c.opt.Route.Previous = b.routing
 	if c.guid2lid == "" && c.fabric.MaxLID() == 0 {
 		c.opt.LIDs.GUID2LID, err = a.readGUID2LID(filepath.Join(dir, outdir.GUID2LIDName), c.lenient)
 	}
 	return b, err
+}
+
+// readCompiledRouting reads what an engine made of a directory that findCompiled has found.
+func (a *app) readCompiledRouting(in *audit, dir string) (*lft.Routing, error) {
+	f, tables, err := a.readTables(in)
+	if err != nil {
+		return nil, err
+	}
+	m := in.compiled.Manifest
+	r := &lft.Routing{Engine: m.Engine, Fabric: f.WithoutVirtualLIDs(), Tables: tables}
+	if _, ok := m.Files[outdir.OrderName]; ok {
+		if r.Order, err = a.readOrder(filepath.Join(dir, outdir.OrderName), f); err != nil {
+			return nil, err
+		}
+	}
+	var lanes verify.Options
+	if err := a.readLanes(in, f, &lanes); err != nil {
+		return nil, err
+	}
+	r.SL2VL, r.PathSLs = lanes.SL2VL, lanes.PathSLs
+	return r, nil
 }
 
 // findSaving is what --previous would save where there are tables of an earlier compile in the

@@ -120,6 +120,7 @@ var scopes = map[string][]scope{
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 	},
+	"drain": {{flags: "cable format kinds lenient limit node-name-map output rebalance strict switch"}},
 	"path": {
 		{flags: "topology lfts sl2vl path-sl mfts lenient strict format kinds node-name-map all-from"},
 		{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true},

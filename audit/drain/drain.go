@@ -1,0 +1,297 @@
+// Package drain plans how cables and switches are taken out of use and put back while the
+// fabric runs: forwarding tables that lead around them, proven for every moment, and the writes
+// that lead from each state to the next. It makes no promise to other modules.
+//
+// A part is drained before it is unplugged. Then all cables are there, and the tables lead no
+// packet through the part, but for those to and from the part itself: a switch that is drained
+// still answers the subnet manager, and the hosts of a leaf work until it is switched off. So a
+// state has one set of tables and two fabrics to be safe in, with the part and without it.
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Part is what is drained as a whole.
+type Part struct {
+	Name   string
+	Cables []fabric.PortID // one end of each
+	Nodes  []fabric.NodeID // whose traffic of their own ends when they are unplugged
+}
+
+// Options are what a caller may ask of Make.
+type Options struct {
+	// Limit is how many times its greatest relative load before the drain the fabric may
+	// have in any state; 0 for any load.
+	Limit float64
+	// Progress, if not nil, is told of each part before it is tried.
+	Progress func(part string)
+}
+
+// Plan is what Make found.
+type Plan struct {
+	Before  Load     `json:"before"`
+	Limit   float64  `json:"limit,omitempty"`
+	Windows []Window `json:"windows"`
+	// Refused is the parts that cannot be drained even alone.
+	Refused []Refusal `json:"refused"`
+}
+
+// Window is parts that are out of use together: they are drained one after another, unplugged
+// and worked on, plugged in again, and put back in the reverse order.
+type Window struct {
+	Steps []Step `json:"steps"`
+	// GoneHosts is the hosts that have no cable left while the parts are out.
+	GoneHosts []fabric.NodeID `json:"-"`
+	Gone      int             `json:"gone_hosts"`
+}
+
+// Step drains one more part of a window.
+type Step struct {
+	Part string `json:"part"`
+	// Load is that of the tables with the window's parts so far unplugged.
+	Load
+	Factor float64 `json:"factor"` // Load over that before the drain, 0 where there was none
+	Lost   int64   `json:"lost_pairs"`
+	Longer int64   `json:"non_minimal_pairs"`
+	// Verdict is the checker's on the tables with all parts still cabled, Unplugged that
+	// without the window's parts so far: that these are cut off is no finding.
+	Verdict   string `json:"verdict"`
+	Unplugged string `json:"verdict_unplugged"`
+	// Drain is the change of tables that drains the part, Back the one that puts it back.
+	Drain Change `json:"drain"`
+	Back  Change `json:"back"`
+
+	// Compiled is its tables on the whole fabric, and what the checker says of them.
+	Compiled *compile.Result `json:"-"`
+	rest     *fabric.Fabric
+}
+
+// Load is the greatest load of tables.
+type Load struct {
+	MaxRoutes   int64   `json:"max_routes_per_link"`
+	MaxRelative float64 `json:"max_relative_load"` // routes where all cables have one rate
+}
+
+// Change is what a subnet manager writes.
+type Change struct {
+	compile.Changes
+	// Loops and CreditLoops are of mixtures of old and new tables, beyond those in either.
+	Loops       int        `json:"transient_loops"`
+	CreditLoops int        `json:"transient_credit_loops"`
+	Order       diff.Order `json:"order"` // in which no state has a loop
+}
+
+// Refusal is a part that cannot be drained, and why.
+type Refusal struct {
+	Part   string `json:"part"`
+	Reason string `json:"reason"`
+}
+
+// planner makes a plan.
+type planner struct {
+	ctx     context.Context
+	base    *compile.Result
+	route   compile.Options
+	opt     Options
+	plan    *Plan
+	windows []*state // by window: that after its last step
+}
+
+// state is tables in force while parts are drained.
+type state struct {
+	routing *lft.Routing // on the whole fabric
+	reduced *lft.Routing // the same entries as far as the rest needs them, on the rest
+	cables  []fabric.PortID
+	nodes   []fabric.NodeID // drained, ascending
+}
+
+// Make plans how parts of the fabric of base are drained. base is the tables in force,
+// which compile.Run made or kept with route. Each part goes into the first window in which no host is
+// cut off that is no part, and the load stays below the limit. Errors: those of compile.Run.
+func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
+	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
+	p := &planner{ctx: ctx, base: base, route: route, opt: opt, plan: &Plan{
+		Before: loadOf(base.Verify), Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{},
+	}}
+	for i := range parts {
+		if opt.Progress != nil {
+			opt.Progress(parts[i].Name)
+		}
+		if err := p.add(&parts[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.plan.Windows {
+		p.closeWindow(&p.plan.Windows[i])
+	}
+	return p.plan, nil
+}
+
+// add drains a part in the first window that it fits into, else in one of its own, else
+// refuses it.
+func (p *planner) add(part *Part) error {
+	for i, w := range p.windows {
+		step, next, reason, err := p.try(w, part)
+		if err != nil {
+			return err
+		}
+		if reason == "" {
+			p.plan.Windows[i].Steps = append(p.plan.Windows[i].Steps, *step)
+			p.windows[i] = next
+			return nil
+		}
+	}
+	step, next, reason, err := p.try(&state{routing: p.base.Routing, reduced: p.base.Routing}, part)
+	switch {
+	case err != nil:
+		return err
+	case reason != "":
+		p.plan.Refused = append(p.plan.Refused, Refusal{part.Name, reason})
+	default:
+		p.plan.Windows = append(p.plan.Windows, Window{Steps: []Step{*step}})
+		p.windows = append(p.windows, next)
+	}
+	return nil
+}
+
+// try drains one more part. It gives the reason where that is not possible.
+func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason string, err error) {
+	whole := p.base.Routing.Fabric
+	next = &state{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
+	slices.Sort(next.nodes)
+	route := p.route
+	if _, ok := p.base.Engine.Engine.(lft.IncrementalEngine); ok {
+		route.Route.Previous = from.reduced
+	}
+	rest := whole.Without(next.cables...)
+	r, err := compile.Run(p.ctx, rest, p.base.Engine, route)
+	var refused *lft.DomainError
+	if errors.As(err, &refused) {
+		return nil, nil, refused.Reason, nil
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	next.reduced = r.Routing
+	// That cables no longer join what is unplugged is the purpose.
+	r.Verify.Edit(func(list []verify.Finding) []verify.Finding {
+		return slices.DeleteFunc(list, func(x verify.Finding) bool {
+			return x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned
+		})
+	})
+	if next.routing, err = p.withDrained(r.Routing, from.routing, next.nodes); err != nil {
+		return nil, nil, "", err
+	}
+	check := verify.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Complete: true}
+	v, err := verify.Check(p.ctx, whole, next.routing.Tables, check)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	step = &Step{
+		Part: part.Name, Load: loadOf(r.Verify), Lost: p.countLost(rest, next, r.Verify), Longer: r.Verify.Unicast.NonMinimal,
+		Verdict: v.Verdict, Unplugged: r.Verify.Verdict, rest: rest,
+		Compiled: &compile.Result{Engine: p.base.Engine, Routing: next.routing, Verify: v},
+	}
+	if p.plan.Before.MaxRelative > 0 {
+		step.Factor = step.MaxRelative / p.plan.Before.MaxRelative
+	}
+	switch {
+	case step.Lost > 0:
+		return nil, nil, fmt.Sprintf("cuts off hosts that are not drained: %d pairs", step.Lost), nil
+	case v.Verdict == verify.VerdictErrors || r.Verify.CreditLoops.Count > 0:
+		return nil, nil, "no safe tables were found", nil
+	case p.opt.Limit > 0 && step.Factor > p.opt.Limit:
+		return nil, nil, fmt.Sprintf("the greatest load would be %.2f times that before", step.Factor), nil
+	}
+	if step.Drain, err = p.change(from.routing, next.routing); err != nil {
+		return nil, nil, "", err
+	}
+	step.Back, err = p.change(next.routing, from.routing)
+	return step, next, "", err
+}
+
+// withDrained is tables of the rest on the whole fabric: drained switches keep their entries,
+// and all switches those for the LIDs of drained nodes.
+func (p *planner) withDrained(rest, from *lft.Routing, drained []fabric.NodeID) (*lft.Routing, error) {
+	f := p.base.Routing.Fabric
+	r := *rest
+	r.Fabric, r.Tables = f, lft.NewTables(f.NumSwitches(), max(rest.Tables.MaxLID(), from.Tables.MaxLID()))
+	isDrained := make([]bool, f.NumNodes())
+	for _, n := range drained {
+		isDrained[n] = true
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		to, old := r.Tables.Row(s), from.Tables.Row(s)
+		if isDrained[s] {
+			copy(to, old)
+			continue
+		}
+		copy(to, rest.Tables.Row(s))
+		for lid, port := range f.LIDPorts() {
+			if port != fabric.NoPort && isDrained[f.Owner(port)] && lid < len(old) {
+				to[lid] = old[lid]
+			}
+		}
+	}
+	return &r, nil
+}
+
+// countLost counts pairs of hosts that are no part and do not reach each other on the rest.
+func (p *planner) countLost(rest *fabric.Fabric, now *state, v *verify.Result) int64 {
+	lost := v.Unicast.Unreachable + v.Unicast.Loops - p.base.Verify.Unicast.Unreachable - p.base.Verify.Unicast.Loops
+	for _, c := range rest.CAPorts() {
+		// A host that has lost its cable without being drained.
+		if n := rest.Owner(c); rest.PeerSwitch(c) == fabric.NoNode && p.base.Routing.Fabric.PeerSwitch(c) != fabric.NoNode {
+			if _, drained := slices.BinarySearch(now.nodes, n); !drained {
+				lost++
+			}
+		}
+	}
+	return max(0, lost)
+}
+
+// change is what leads from one routing of the whole fabric to another.
+func (p *planner) change(from, to *lft.Routing) (Change, error) {
+	f := p.base.Routing.Fabric
+	snapshot := func(r *lft.Routing) *diff.Snapshot {
+		return &diff.Snapshot{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	}
+	d, err := diff.Compare(p.ctx, snapshot(from), snapshot(to), diff.Options{})
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Changes: compile.ChangesSince(from, to), Order: diff.Order{Kind: diff.OrderNone}}
+	if t := d.Transition; t != nil {
+		c.Loops, c.CreditLoops, c.Order = t.Loops, t.CreditLoops.Count-max(t.CreditLoops.Old, t.CreditLoops.New), t.Order
+	}
+	return c, nil
+}
+
+// closeWindow says which hosts a window leaves without a cable.
+func (p *planner) closeWindow(w *Window) {
+	f := p.base.Routing.Fabric
+	rest := w.Steps[len(w.Steps)-1].rest
+	for _, c := range f.CAPorts() {
+		if f.PeerSwitch(c) != fabric.NoNode && rest.PeerSwitch(c) == fabric.NoNode {
+			w.GoneHosts = append(w.GoneHosts, f.Owner(c))
+		}
+	}
+	slices.Sort(w.GoneHosts)
+	w.GoneHosts = slices.Compact(w.GoneHosts)
+	w.Gone = len(w.GoneHosts)
+}
+
+// loadOf is the greatest load that the checker found.
+func loadOf(v *verify.Result) Load {
+	return Load{v.Balance.MaxRoutes, v.GreatestLoad()}
+}

@@ -1,0 +1,177 @@
+package drain_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// drawFabric makes a damaged tree or an irregular fabric.
+func drawFabric(t *testing.T, rnd *rand.Rand) *fabric.Fabric {
+	t.Helper()
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2 + rnd.IntN(2)})
+	if rnd.IntN(3) == 0 {
+		f, err = gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 16, Seed: rnd.Uint64()})
+	}
+	if err == nil {
+		f, err = gen.DropLinks(f, rnd.IntN(4), rnd.Uint64())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// drawParts draws cables and switches with all that hangs on them.
+func drawParts(f *fabric.Fabric, rnd *rand.Rand) (parts []drain.Part) {
+	for i := range 1 + rnd.IntN(4) {
+		s := fabric.NodeID(rnd.IntN(f.NumSwitches()))
+		p := drain.Part{Name: fmt.Sprint("part ", i)}
+		ports, _ := f.SwitchLinks(s)
+		if rnd.IntN(2) == 0 && len(ports) > 0 {
+			p.Cables = []fabric.PortID{ports[rnd.IntN(len(ports))]}
+		} else {
+			p.Nodes, p.Cables = []fabric.NodeID{s}, slices.Clone(ports)
+			for _, host := range f.HostsOn(s) {
+				p.Cables, p.Nodes = append(p.Cables, host), append(p.Nodes, f.Owner(host))
+			}
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// TestPlans makes plans for random parts of random fabrics, and follows every pair in every
+// state: nobody but drained hosts goes through what is drained, all arrive, loads and limits are
+// as the plan says, and what the plan refuses is in no window.
+func TestPlans(t *testing.T) {
+	engines := []string{"updn", "layered", "minhop", "fattree"}
+	drained, refused, windows := 0, 0, 0
+	for seed := range uint64(short.Of(60, 12)) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		f := drawFabric(t, rnd)
+		e, err := compile.EngineByName(engines[seed%4])
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, err := compile.Run(context.Background(), f, e, compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}})
+		if err != nil || base.Verify.Verdict == verify.VerdictErrors {
+			continue // not for this engine
+		}
+		f = base.Routing.Fabric
+		parts := drawParts(f, rnd)
+		byName := make(map[string]*drain.Part)
+		for i := range parts {
+			byName[parts[i].Name] = &parts[i]
+		}
+		limit := float64(rnd.IntN(2)) * (1 + rnd.Float64())
+		plan, err := drain.Make(context.Background(), base, compile.Options{}, parts, drain.Options{Limit: limit})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		seen := 0
+		for _, w := range plan.Windows {
+			windows++
+			now := follower{f: f, nodes: make(map[fabric.NodeID]bool), cables: make(map[fabric.PortID]bool)}
+			for i := range w.Steps {
+				s := &w.Steps[i]
+				seen++
+				now.drain(byName[s.Part])
+				now.follow(t, seed, s)
+				if limit > 0 && s.Factor > limit {
+					t.Errorf("seed %d: factor %v above the limit %v", seed, s.Factor, limit)
+				}
+				if s.Drain.Entries != s.Back.Entries || s.Verdict == verify.VerdictErrors {
+					t.Errorf("seed %d: %+v", seed, s)
+				}
+			}
+		}
+		if seen+len(plan.Refused) != len(parts) {
+			t.Errorf("seed %d: %d drained and %d refused of %d", seed, seen, len(plan.Refused), len(parts))
+		}
+		for _, r := range plan.Refused {
+			if cut := cutsOff(f, byName[r.Part]); cut != strings.HasPrefix(r.Reason, "cuts off") {
+				t.Errorf("seed %d: %s, %s; the cables say %v", seed, r.Part, r.Reason, cut)
+			}
+		}
+		drained, refused = drained+seen, refused+len(plan.Refused)
+	}
+	if drained < 10 || refused == 0 || windows >= drained {
+		t.Errorf("%d drained in %d windows, %d refused: the draw is too narrow", drained, windows, refused)
+	}
+}
+
+// cutsOff says whether hosts that stay are cut off from each other without a part.
+func cutsOff(f *fabric.Fabric, p *drain.Part) bool {
+	rest := f.Without(p.Cables...)
+	seen := make(map[int32]bool)
+	for _, c := range rest.CAPorts() {
+		if s := rest.PeerSwitch(c); s != fabric.NoNode {
+			seen[rest.Components().Of[s]] = true
+		} else if !slices.Contains(p.Nodes, rest.Owner(c)) {
+			return true
+		}
+	}
+	return len(seen) > 1
+}
+
+// follower follows packets while parts are drained.
+type follower struct {
+	f      *fabric.Fabric
+	nodes  map[fabric.NodeID]bool
+	cables map[fabric.PortID]bool // both ends
+}
+
+func (x *follower) drain(p *drain.Part) {
+	for _, n := range p.Nodes {
+		x.nodes[n] = true
+	}
+	for _, c := range p.Cables {
+		x.cables[c], x.cables[x.f.Peer(c)] = true, true
+	}
+}
+
+// follow follows all pairs, and counts the routes of those that stay when all is unplugged.
+func (x *follower) follow(t *testing.T, seed uint64, s *drain.Step) {
+	t.Helper()
+	f, tables := x.f, s.Compiled.Routing.Tables
+	routes := make(map[fabric.PortID]int64)
+	most := int64(0)
+	for _, src := range f.CAPorts() {
+		for _, dst := range f.CAPorts() {
+			if src == dst {
+				continue
+			}
+			path, err := tables.Path(f, src, f.LID(dst), nil)
+			if err != nil {
+				t.Fatalf("seed %d, %s: with all cables in: %v", seed, s.Part, err)
+			}
+			if x.nodes[f.Owner(src)] || x.nodes[f.Owner(dst)] {
+				continue
+			}
+			for _, c := range path {
+				if x.cables[c] || x.nodes[f.Owner(c)] {
+					t.Fatalf("seed %d: a packet goes through %s, and %s is drained", seed, f.PortName(c), s.Part)
+				}
+				if f.IsSwitch(f.Owner(c)) && f.PeerSwitch(c) != fabric.NoNode {
+					routes[c]++
+					most = max(most, routes[c])
+				}
+			}
+		}
+	}
+	if most != s.MaxRoutes {
+		t.Errorf("seed %d, %s: %d routes on the busiest cable, the plan says %d", seed, s.Part, most, s.MaxRoutes)
+	}
+}

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// drainOptions is what drain is asked to do.
+type drainOptions struct {
+	outputForm
+	switches, cables []string
+	limit, rebalance float64
+	lenient          bool
+	output           string
+}
+
+// drainCommand plans drains.
+func (a *app) drainCommand() *cobra.Command {
+	var o drainOptions
+	cmd := &cobra.Command{
+		Use:   "drain DIR",
+		Short: "plan how switches and cables are taken out of use and put back",
+		Long: `Plan how the tables of DIR, which compile wrote and the fabric has, are led around
+switches and cables before these are unplugged, and back. Each part is drained by tables of
+its own, in which what needs no change stays, and which are proven twice: with the part
+still cabled, and without it. The plan says for each step the greatest load, what the
+subnet manager writes, in which order without loops on the way, and the same for the way
+back.
+
+Parts that can be out of use together are a window: no host that is not on them is cut off,
+and no cable has more than --limit times the greatest load of DIR. A part goes into the first
+window that it fits into. Between windows all is put back.
+
+--switch and --cable take names and GUIDs, lists with numbers in brackets too; a switch
+system is drained with all of its chips. A cable is a port at one end, NODE:PORT. The hosts of a
+drained leaf are out with it.
+
+-o DIR writes a compiled directory for each step, window-1/step-1 and so on. The exit
+status is 1 when a part cannot be drained.`,
+		Example: `  ibweave drain tables --switch 'spine[01-04]'
+  ibweave drain tables --cable leaf03:37 --cable leaf03:38
+  ibweave drain tables --switch director1 --limit 1.5 -o plan`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.outputForm.parse(); err != nil {
+				return err
+			}
+			switch {
+			case len(args) == 0 || len(o.switches)+len(o.cables) == 0:
+				return usagef("drain needs DIR, which compile wrote, and --switch or --cable")
+			case o.limit != 0 && !(o.limit >= 1):
+				return usagef("--limit %g: want 1 or more", o.limit)
+			case !(o.rebalance >= 1 && o.rebalance <= maxRebalance):
+				return usagef("--rebalance %g: want 1 to %d", o.rebalance, maxRebalance)
+			}
+			return a.drain(cmd.Context(), &o, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.switches, "switch", nil, "drain the switches of a `NAME` or list; may be repeated")
+	flags.StringArrayVar(&o.cables, "cable", nil, "drain the cable at `NODE:PORT`; may be repeated")
+	flags.Float64Var(&o.limit, "limit", 0, "no cable gets more than `F` times the greatest load of before, F from 1 on; by default any load")
+	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
+	lenientFlag(flags, &o.lenient)
+	o.outputForm.define(flags, "text or json")
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	return cmd
+}
+
+// drainDocument is the JSON form.
+type drainDocument struct {
+	*drain.Plan
+	GoneHosts []string `json:"gone_hosts"` // by window, names with brackets
+}
+
+func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
+	base, err := a.readCompiled(ctx, dir, o.lenient)
+	if err != nil {
+		return err
+	}
+	f := base.Routing.Fabric
+	parts, err := o.parts(f)
+	if err != nil {
+		return err
+	}
+	stage := a.startStage("plan")
+	var route compile.Options
+	route.Route.Rebalance = o.rebalance
+	plan, err := drain.Make(ctx, base, route, parts, drain.Options{Limit: o.limit})
+	stage.end()
+	if err != nil {
+		return err
+	}
+	d := &drainDocument{plan, []string{}}
+	for i := range plan.Windows {
+		_, hosts := foldHosts(f, plan.Windows[i].GoneHosts)
+		d.GoneHosts = append(d.GoneHosts, hosts)
+	}
+	if err := a.writeSteps(ctx, o.output, plan); err != nil {
+		return err
+	}
+	if err := o.print(a.stdout, d, func(b *facts) { d.print(b, len(parts)) }); err != nil {
+		return err
+	}
+	if len(plan.Refused) > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// readCompiled reads the tables that are in force, and verifies them.
+func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (*compile.Result, error) {
+	in := audit{lenient: lenient}
+	if err := in.findCompiled(dir); err != nil {
+		return nil, err
+	}
+	m := in.compiled.Manifest
+	e, err := compile.EngineByName(m.Engine)
+	if err != nil {
+		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
+	}
+	r, err := a.readCompiledRouting(&in, dir)
+	if err != nil {
+		return nil, err
+	}
+	stage := a.startStage("verify")
+	defer stage.end()
+	v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Order: r.Order, Complete: true})
+	if err != nil {
+		return nil, err
+	}
+	if v.Verdict == verify.VerdictErrors {
+		return nil, inputf("%s: the tables have errors, which ibweave check %s lists; want tables that are safe before a drain", dir, dir)
+	}
+	return &compile.Result{Engine: e, Routing: r, Verify: v}, nil
+}
+
+// parts lists what is to be drained, in the order of the flags: switches, then cables.
+func (o *drainOptions) parts(f *fabric.Fabric) (parts []drain.Part, err error) {
+	for _, name := range o.switches {
+		nodes, err := names.Find(f, name)
+		if err != nil {
+			return nil, usagef("--switch: %w", err)
+		}
+		var chips []fabric.NodeID
+		system := ""
+		for _, s := range nodes {
+			if !f.IsSwitch(s) {
+				return nil, usagef("--switch %q: %s is no switch", name, f.Name(s))
+			}
+			// Chips of one system are one part.
+			if is := names.ChipOf(f.Node(s).Description).System; len(chips) > 0 && is != system {
+				parts = append(parts, switchPart(f, chips))
+				chips, system = nil, is
+			} else {
+				system = is
+			}
+			chips = append(chips, s)
+		}
+		parts = append(parts, switchPart(f, chips))
+	}
+	for _, name := range o.cables {
+		p, err := findPort(f, name)
+		if err != nil {
+			return nil, usagef("--cable %q: %w", name, err)
+		}
+		part := drain.Part{Name: f.PortName(p), Cables: []fabric.PortID{p}}
+		for _, end := range [...]fabric.PortID{p, f.Peer(p)} {
+			if n := f.Owner(end); !f.IsSwitch(n) {
+				part.Nodes = append(part.Nodes, n)
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// switchPart is chips with all their cables and the hosts on them.
+func switchPart(f *fabric.Fabric, chips []fabric.NodeID) drain.Part {
+	p := drain.Part{Name: f.Name(chips[0]).String(), Nodes: slices.Clone(chips)}
+	if len(chips) > 1 {
+		p.Name = fmt.Sprintf("%q, %d chips", names.ChipOf(f.Node(chips[0]).Description).System, len(chips))
+	}
+	for _, s := range chips {
+		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
+			if port := f.Port(s, num); f.Peer(port) != fabric.NoPort {
+				p.Cables = append(p.Cables, port)
+			}
+		}
+		for _, host := range f.EndPortsOn(s) {
+			if n := f.Owner(host); !f.IsSwitch(n) {
+				p.Nodes = append(p.Nodes, n)
+			}
+		}
+	}
+	return p
+}
+
+// findPort finds a port with a cable by NODE:PORT.
+func findPort(f *fabric.Fabric, name string) (fabric.PortID, error) {
+	at := strings.LastIndexByte(name, ':')
+	if at < 0 {
+		return fabric.NoPort, fmt.Errorf("want NODE:PORT, like leaf03:37")
+	}
+	nodes, err := names.Find(f, name[:at])
+	if err != nil {
+		return fabric.NoPort, err
+	}
+	if len(nodes) != 1 {
+		return fabric.NoPort, fmt.Errorf("%d nodes are called %q; want one, or its GUID", len(nodes), name[:at])
+	}
+	num, err := strconv.ParseUint(name[at+1:], 10, 8)
+	if err != nil || num < 1 || num > uint64(f.Node(nodes[0]).NumPorts) {
+		return fabric.NoPort, fmt.Errorf("%s has ports 1 to %d", f.Name(nodes[0]), f.Node(nodes[0]).NumPorts)
+	}
+	p := f.Port(nodes[0], fabric.PortNum(num))
+	if f.Peer(p) == fabric.NoPort {
+		return fabric.NoPort, fmt.Errorf("%s has no cable", f.PortName(p))
+	}
+	return p, nil
+}
+
+// writeSteps writes a compiled directory for each step.
+func (a *app) writeSteps(ctx context.Context, output string, plan *drain.Plan) error {
+	if output == "" {
+		return nil
+	}
+	for i := range plan.Windows {
+		for k := range plan.Windows[i].Steps {
+			dir := filepath.Join(output, fmt.Sprintf("window-%d", i+1))
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return err
+			}
+			dir = filepath.Join(dir, fmt.Sprintf("step-%d", k+1))
+			install, err := filepath.Abs(dir)
+			if err != nil {
+				return err
+			}
+			if _, err := outdir.Write(ctx, dir, plan.Windows[i].Steps[k].Compiled, outdir.Options{InstallDir: install}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// print writes a plan for people.
+func (d *drainDocument) print(b *facts, parts int) {
+	drained := parts - len(d.Refused)
+	b.row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))
+	b.row("before", "%s on the busiest cable", text.CountGrouped(d.Before.MaxRoutes, "route", "routes"))
+	for i := range d.Windows {
+		w := &d.Windows[i]
+		fmt.Fprintf(b, "\nwindow %d\n", i+1)
+		t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "  STEP\tDRAIN\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
+		for k := range w.Steps {
+			s := &w.Steps[k]
+			fmt.Fprintf(t, "  %d\t%s\t%d\t%.2f\t%s\t%s\t%s\t%s\n", k+1, strings.ReplaceAll(s.Part, `"`, ""), s.MaxRoutes, s.Factor, writes(&s.Drain), writeOrder(&s.Drain), s.Verdict, s.Unplugged)
+		}
+		for k := len(w.Steps) - 1; k >= 0; k-- {
+			s := &w.Steps[k]
+			fmt.Fprintf(t, "  back %d\t%s\t\t\t%s\t%s\t\t\n", k+1, strings.ReplaceAll(s.Part, `"`, ""), writes(&s.Back), writeOrder(&s.Back))
+		}
+		_ = t.Flush() // a buffer takes all
+		if w.Gone > 0 {
+			fmt.Fprintf(b, "  without a cable meanwhile: %s, %s\n", text.Count(w.Gone, "adapter", "adapters"), shorten(d.GoneHosts[i]))
+		}
+	}
+	for _, r := range d.Refused {
+		fmt.Fprintf(b, "\nerror: %s cannot be drained: %s\n", r.Part, r.Reason)
+	}
+}
+
+// writes says what a subnet manager writes.
+func writes(c *drain.Change) string {
+	return fmt.Sprintf("%s on %s", text.CountGrouped(c.Blocks, "block", "blocks"), text.Count(c.Switches, "switch", "switches"))
+}
+
+// writeOrder says in which order it writes.
+func writeOrder(c *drain.Change) string {
+	switch {
+	case c.CreditLoops > 0:
+		return text.Count(c.CreditLoops, "credit loop on the way", "credit loops on the way")
+	case c.Order.Kind == diff.OrderNone || c.Order.Kind == diff.OrderAny:
+		return c.Order.Kind
+	}
+	return fmt.Sprintf("by %s, in %s", c.Order.Kind, text.Count(max(len(c.Order.Stages), 1), "stage", "stages"))
+}
