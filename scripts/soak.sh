@@ -18,8 +18,9 @@ go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 
 go test -count=1 -timeout 60m ./verify -run TestIncrementalChecker -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 # Bounds against exact linear programs and all forwarding tables of small fabrics.
 go test -count=1 -timeout 60m ./verify/bound -fabrics 1000 -v | grep -E 'paths:|refused|^(ok|FAIL|---)'
-# Adaptive tables against a checker that follows every choice, and against all states of tiny fabrics.
-go test -count=1 -timeout 60m ./verify/multipath -trials 10000 -tiny 1000 -v | grep -E 'map|seed|^(ok|FAIL|---)'
+# Adaptive tables against a checker that follows every choice, and against all states of tiny
+# fabrics; changes of them that matter are found.
+go test -count=1 -timeout 60m ./verify/multipath -trials 10000 -tiny 1000 -mutations 1000 -v | grep -E 'map|seed|^(ok|FAIL|---)'
 # 1,000 processes that write a directory are killed.
 go test -count=1 -timeout 60m ./compile/outdir -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./routing/banyan -trials 20

@@ -218,6 +218,27 @@ func (t *Tables) Choices(plft int, s fabric.NodeID, lid fabric.LID) (ports PortS
 	return ports
 }
 
+// Has says whether a switch has groups, or an entry with a static port or a group.
+func (t *Tables) Has(s fabric.NodeID) bool {
+	return len(t.Groups[s]) > 0 || slices.ContainsFunc(t.PLFTs, func(p *PLFT) bool { return p.Has(s) })
+}
+
+// Has says whether a switch has an entry with a static port or a group.
+func (p *PLFT) Has(s fabric.NodeID) bool {
+	for lid := range p.Ports.Row(s) {
+		if p.HasEntry(s, fabric.LID(lid)) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasEntry says whether an entry has a static port or a group to choose from.
+func (p *PLFT) HasEntry(s fabric.NodeID, lid fabric.LID) bool {
+	state, _ := p.At(s, lid)
+	return p.Ports.Row(s)[lid] != fabric.NoPath || state != Static
+}
+
 // Selector says which PLFT a packet takes, by switch, input port and SL. Port 0 is the
 // switch's own packets.
 type Selector struct {

@@ -55,6 +55,21 @@ func checkAdaptive(f *fabric.Fabric, t *adaptive.Tables) error {
 	if len(t.PLFTs) > maxPLFT+1 {
 		return fmt.Errorf("%d private LFTs, want at most %d", len(t.PLFTs), maxPLFT+1)
 	}
+	for s, groups := range t.Groups {
+		numbers := make(map[[2]int]bool)
+		for _, g := range groups {
+			if numbers[[2]int{g.Number, -1}] {
+				return fmt.Errorf("group %d of switch %s a second time", g.Number, f.Node(fabric.NodeID(s)).GUID)
+			}
+			numbers[[2]int{g.Number, -1}] = true
+			for _, sub := range g.Subgroups {
+				if numbers[[2]int{g.Number, sub.Number}] {
+					return fmt.Errorf("subgroup %d of group %d of switch %s a second time", sub.Number, g.Number, f.Node(fabric.NodeID(s)).GUID)
+				}
+				numbers[[2]int{g.Number, sub.Number}] = true
+			}
+		}
+	}
 	for i, p := range t.PLFTs {
 		if err := checkTables(f, p.Ports); err != nil {
 			return err
@@ -91,12 +106,8 @@ func appendFAR(b []byte, f *fabric.Fabric, t *adaptive.Tables, s fabric.NodeID) 
 	b = append(b, farLFT+"\n"...)
 	for i, plft := range t.PLFTs {
 		row := plft.Ports.Row(s)
-		says := func(l int) bool { // a row without a static port can name a group
-			state, _ := plft.At(s, fabric.LID(l))
-			return row[l] != fabric.NoPath || state != adaptive.Static
-		}
 		top := len(row) - 1
-		for top > 0 && !says(top) {
+		for top > 0 && !plft.HasEntry(s, fabric.LID(top)) {
 			top--
 		}
 		if top == 0 && i > 0 {
@@ -104,7 +115,7 @@ func appendFAR(b []byte, f *fabric.Fabric, t *adaptive.Tables, s fabric.NodeID) 
 		}
 		b = fmt.Appendf(b, "%s %d%s 0x%04x\n%s\n%s\n", plftNumber, i, farTop, top, farLFTHead, farRuler)
 		for l := 1; l <= top; l++ {
-			if !says(l) {
+			if !plft.HasEntry(s, fabric.LID(l)) {
 				continue
 			}
 			state, group := plft.At(s, fabric.LID(l))

@@ -40,7 +40,7 @@ func (r *lftReader) readFDBsHead(sec *section, line []byte) (fabric.GUID, error)
 	sec.high = -1
 	second, _ := cutLine(r.data[:sec.end], sec.body)
 	if number, ok := parsePLFT(second); ok && number > 0 {
-		sec.plft = sec.body + 1
+		sec.plft, sec.plfts = sec.body+1, 1<<min(number, 63)
 		sec.skip = true
 	}
 	return guid, nil
@@ -73,6 +73,7 @@ func (r *lftReader) readFDBsLine(sec *section, at int) int {
 		if sec.plft == 0 {
 			sec.plft = at + 1
 		}
+		sec.plfts |= 1 << min(number, 63)
 		sec.private = number > 0
 	case sec.private:
 	default:

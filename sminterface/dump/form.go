@@ -83,7 +83,7 @@ var infos = [formCount]Info{
 	IBRoute:       {"ibroute or dump_lfts text", ForwardingTables, "`dump_lfts`, `dump_fts`, `ibroute`", ""},
 	FDBs:          {"opensm.fdbs", ForwardingTables, "OpenSM, ibdiagnet", "owners of LIDs"},
 	FAR:           {"ibdiagnet's far", AdaptiveTables, "ibdiagnet, `ibweave compile --adaptive`", "the PLFT that a packet takes; what of its settings is not public"},
-	PLFTMap:       {"PLFTs by input port and SL", PLFTChoice, "`ibweave compile --adaptive`; the form of ibdiagnet's plft is not public", ""},
+	PLFTMap:       {"PLFTs by input port and SL", PLFTChoice, "people, or a script; the form of ibdiagnet's plft is not public", ""},
 	SL2VL:         {"opensm-sl2vl.dump", SL2VLTables, "OpenSM", ""},
 	SMPQuerySL2VL: {"smpquery sl2vl text", SL2VLTables, "`smpquery sl2vl`", ""},
 	IBDMSL2VL:     {"ibdmchk's SL-to-VL tables", SL2VLTables, "ibutils, for `ibdmchk -d`", "tables of adapters"},

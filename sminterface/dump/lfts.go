@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
 // checkTables says whether tables can be those of a fabric.
@@ -51,6 +53,7 @@ type lftSection struct {
 	over        int      // highest LID beyond the tables
 	unreachable []uint64 // by LID, a bit: there was a row without a path; nil for none
 	plft        int      // 1 + offset of the first PLFT_NUM line, 0 for none
+	plfts       uint64   // by number, a bit: the PLFTs that such lines name, 63 for all above
 	private     bool     // what follows is in a private table other than 0
 }
 
@@ -176,7 +179,7 @@ func (r *lftReader) findShort() {
 
 // findPrivate notes how many switches have private tables.
 func (r *lftReader) findPrivate() {
-	private := make(map[fabric.NodeID]int) // the offset of the first line that says so
+	private := make(PrivateTablesError)
 	first := -1
 	for i := range r.sections {
 		sec := &r.sections[i]
@@ -186,11 +189,30 @@ func (r *lftReader) findPrivate() {
 		if len(private) == 0 {
 			first = sec.plft - 1
 		}
-		private[sec.sw] = sec.plft
+		private[sec.sw] |= sec.plfts
 	}
-	if n := len(private); n > 0 {
-		r.note(first, PrivateTables, fmt.Errorf("%d switches have private tables (PLFT_NUM), as for adaptive routing: the table read here is not all of the path", n))
+	if len(private) > 0 {
+		r.note(first, PrivateTables, private)
 	}
+}
+
+// PrivateTablesError says which switches have private LFTs: by number, a bit for each.
+type PrivateTablesError map[fabric.NodeID]uint64
+
+func (e PrivateTablesError) Error() string {
+	return fmt.Sprintf("%d switches have private tables (PLFT_NUM), as for adaptive routing: the table read here is not all of the path", len(e))
+}
+
+// In says whether adaptive tables have all of them.
+func (e PrivateTablesError) In(t *adaptive.Tables) bool {
+	for s, plfts := range e {
+		for ; plfts != 0; plfts &= plfts - 1 {
+			if k := bits.TrailingZeros64(plfts); k >= len(t.PLFTs) || !t.PLFTs[k].Has(s) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // addEntry enters a row that the tuned loops do not read, after checking everything

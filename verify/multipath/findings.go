@@ -250,7 +250,7 @@ func (p *plan) lidName(lid fabric.LID) string {
 }
 
 func (p *plan) switchName(s int32) string {
-	return fmt.Sprintf("switch %q (%s)", p.f.Name(fabric.NodeID(s)).Text, p.f.Node(fabric.NodeID(s)).GUID)
+	return switchName(p.f, fabric.NodeID(s))
 }
 
 func (p *plan) senderName(x *sender) string {

@@ -1,0 +1,346 @@
+package multipath
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// The names of the rules of TableRules.
+const (
+	StaticDiffers  = "adaptive-static-differs"
+	PortDown       = "adaptive-port-down"
+	EmptyGroup     = "adaptive-empty-group"
+	StaticOutside  = "adaptive-static-outside"
+	UnselectedPLFT = "adaptive-unselected-plft"
+	UnevenGroups   = "adaptive-uneven-groups"
+	GroupOfOne     = "adaptive-group-of-one"
+)
+
+// TableRules lists the rules of adaptive tables by themselves, whatever packets do, the
+// gravest first.
+var TableRules = []verify.Rule{
+	{Name: StaticDiffers, Severity: verify.Warning, Count: "entries", Summary: "the static ports of adaptive routing are not those of the forwarding table", Explain: `Private LFT 0 in ibdiagnet's far is the same table as the fdbs of ibdiagnet or the LFTs of
+the subnet manager have, and here they say different ports, or only one has a path. One
+file is older than the other, or the fabric was routed again while ibdiagnet read it. What was
+checked is the adaptive tables: take both files from one run. There is one finding for
+each switch.`},
+	{Name: PortDown, Severity: verify.Warning, Count: "ports", Summary: "a group has a port without a cable", Explain: `Entries of the switch use a group that has a port that is down. Packets that choose it are
+lost, unless the switch leaves such ports out by itself; no public document says so. The subnet
+manager has not routed since the cable went. There is one finding for each switch.`},
+	{Name: EmptyGroup, Severity: verify.Warning, Count: "groups", Summary: "entries use a group without ports", Explain: `The entries are Free or HBF, and their group has no port: all packets take the static port,
+if there is one. There is one finding for each switch.`},
+	{Name: StaticOutside, Severity: verify.Warning, Count: "entries", Summary: "the static port of an entry is not in its group", Explain: `Packets may leave by the static port and by those of the group, so that the entry has one
+choice that its group does not show. It counts here as a choice like the others. The
+usual cause is a group that was made for another state of the cabling. There is one finding
+for each switch.`},
+	{Name: UnselectedPLFT, Severity: verify.Warning, Count: "PLFTs", Summary: "a private LFT that no input port and SL selects, or it is not known what selects it", Explain: `Which of several private LFTs a packet takes depends on its input port and SL. Without that
+(check --plft FILE) a packet is taken to use any of them at each switch: what is safe then is
+safe, and what is not is undecided. With it, a private LFT that has entries and that no input
+port with a cable selects by any SL is not in use. There is one finding for each
+switch.`},
+	{Name: UnevenGroups, Severity: verify.Warning, Count: "LIDs", Summary: "a switch has fewer choices for a LID than one with cables to the same switches", Explain: `Two switches have as many cables to each switch, so that what serves one serves the other.
+For LIDs behind neither of them, one has fewer ports to choose from. Traffic from its hosts
+collides more than that of its neighbours: the subnet manager has not given it all its
+ports, or its table of groups is full. There is one finding for each switch.`},
+	{Name: GroupOfOne, Severity: verify.Note, Count: "groups", Summary: "a group has one port, and so leaves no choice", Explain: `Where only one port leads to a LID, as from a spine to a leaf with one cable, there is nothing
+to choose. There is one finding for each switch.`},
+}
+
+// CheckTables holds adaptive tables of f to TableRules, except StaticDiffers. It returns at
+// most limit findings for each rule, 0 for the default of verify, in the order of the rules
+// and then of the switches. t.Check must have passed. It takes O(entries) time.
+func CheckTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []verify.Finding {
+	x := &tableCheck{f: f, t: t, lists: make([][]verify.Finding, len(TableRules))}
+	if len(t.PLFTs) > 1 && t.Select == nil {
+		x.add(UnselectedPLFT, fabric.NoNode, len(t.PLFTs), "there are %d PLFTs, and it is not known which packets take which: want --plft FILE", len(t.PLFTs))
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		x.checkGroups(s)
+		x.checkStatic(s)
+		if t.Select != nil {
+			x.checkSelected(s)
+		}
+	}
+	x.compareGroups()
+	var list []verify.Finding
+	for i, found := range x.lists {
+		list = append(list, limitTo(found, &TableRules[i], limit)...)
+	}
+	return list
+}
+
+// CompareStatic holds the static ports of private LFT 0 to forwarding tables of f, by the rule
+// StaticDiffers. A switch without any entry in t takes those of ports. It returns at most
+// limit findings, 0 for the default of verify, in the order of the switches.
+func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []verify.Finding {
+	rule := &TableRules[tableRule(StaticDiffers)]
+	var list []verify.Finding
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		static, row := t.PLFTs[0].Ports.Row(s), ports.Row(s)
+		if !t.Has(s) {
+			copy(static, row)
+			continue
+		}
+		n, first := 0, 0
+		at := func(row []fabric.PortNum, l int) fabric.PortNum {
+			if l < len(row) {
+				return row[l]
+			}
+			return fabric.NoPath
+		}
+		for l := range max(len(static), len(row)) {
+			if at(static, l) != at(row, l) {
+				if n++; n == 1 {
+					first = l
+				}
+			}
+		}
+		if n > 0 {
+			list = append(list, verify.Finding{Rule: rule.Name, Severity: rule.Severity, Switch: f.Node(s).GUID, LID: fabric.LID(first), Count: int64(n), Witness: []verify.Hop{},
+				Message: fmt.Sprintf("%s has other static ports for adaptive routing than in its forwarding table for %s: port %d and %d for LID %d",
+					switchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)})
+		}
+	}
+	return limitTo(list, rule, limit)
+}
+
+// switchName is a switch in messages.
+func switchName(f *fabric.Fabric, s fabric.NodeID) string {
+	return fmt.Sprintf("switch %s (%s)", f.Name(s), f.Node(s).GUID)
+}
+
+// limitTo leaves of the findings of a rule the first ones, 0 for the default of verify, and
+// one that counts the rest.
+func limitTo(found []verify.Finding, rule *verify.Rule, limit int) []verify.Finding {
+	if limit <= 0 {
+		limit = verify.DefaultFindings
+	}
+	if len(found) <= limit {
+		return found
+	}
+	count := int64(0)
+	for i := range found[limit:] {
+		count += found[limit+i].Count
+	}
+	return append(found[:limit:limit], verify.More(rule, int64(len(found)-limit), count))
+}
+
+// tableCheck is what CheckTables finds.
+type tableCheck struct {
+	f     *fabric.Fabric
+	t     *adaptive.Tables
+	home  []fabric.NodeID    // by LID: the switch that the LID is behind, or NoNode
+	lists [][]verify.Finding // by position in TableRules
+}
+
+// tableRule is the position of a rule in TableRules.
+func tableRule(name string) int {
+	return slices.IndexFunc(TableRules, func(r verify.Rule) bool { return r.Name == name })
+}
+
+func (x *tableCheck) add(rule string, s fabric.NodeID, count int, format string, args ...any) *verify.Finding {
+	i := tableRule(rule)
+	r := verify.Finding{Rule: rule, Severity: TableRules[i].Severity, Count: int64(count), Witness: []verify.Hop{}, Message: fmt.Sprintf(format, args...)}
+	if s != fabric.NoNode {
+		r.Switch = x.f.Node(s).GUID
+	}
+	x.lists[i] = append(x.lists[i], r)
+	return &x.lists[i][len(x.lists[i])-1]
+}
+
+// used says which groups of a switch its entries can choose from.
+func (x *tableCheck) used(s fabric.NodeID) []bool {
+	used := make([]bool, len(x.t.Groups[s]))
+	for _, plft := range x.t.PLFTs {
+		last := -1
+		for lid, e := range plft.Row(s) {
+			if int(e) == last {
+				continue // as most entries
+			}
+			last = int(e)
+			if state, group := plft.At(s, fabric.LID(lid)); state != adaptive.Static && group >= 0 {
+				used[group] = true
+			}
+		}
+	}
+	return used
+}
+
+// isUp says whether a switch has a cable on a port.
+func (x *tableCheck) isUp(s fabric.NodeID, p fabric.PortNum) bool {
+	return p > 0 && p <= x.f.Node(s).NumPorts && x.f.Peer(x.f.Port(s, p)) != fabric.NoPort
+}
+
+// checkGroups looks at the groups of a switch that are in use.
+func (x *tableCheck) checkGroups(s fabric.NodeID) {
+	var empty, single []int // numbers
+	var down adaptive.PortSet
+	for i, used := range x.used(s) {
+		if !used {
+			continue
+		}
+		group := &x.t.Groups[s][i]
+		ports := group.Ports()
+		switch ports.Len() {
+		case 0:
+			empty = append(empty, group.Number)
+		case 1:
+			single = append(single, group.Number)
+		}
+		ports.Each(func(p fabric.PortNum) {
+			if !x.isUp(s, p) {
+				down.Add(p)
+			}
+		})
+	}
+	name := switchName(x.f, s)
+	if len(empty) > 0 {
+		x.add(EmptyGroup, s, len(empty), "%s uses %s without a port, %d the first", name, text.Count(len(empty), "group", "groups"), empty[0])
+	}
+	if len(single) > 0 {
+		x.add(GroupOfOne, s, len(single), "%s uses %s of one port, %d the first", name, text.Count(len(single), "group", "groups"), single[0])
+	}
+	if n := down.Len(); n > 0 {
+		found := x.add(PortDown, s, n, "")
+		down.Each(func(p fabric.PortNum) {
+			found.Ports = append(found.Ports, verify.EndpointOf(x.f, x.f.Port(s, min(p, x.f.Node(s).NumPorts))))
+		})
+		found.Message = fmt.Sprintf("%s has groups with %s without a cable, %d the first", name, text.Count(n, "port", "ports"), found.Ports[0].Port)
+	}
+}
+
+// checkStatic looks for static ports of a switch that are not in their groups.
+func (x *tableCheck) checkStatic(s fabric.NodeID) {
+	ports := make([]adaptive.PortSet, len(x.t.Groups[s]))
+	for i := range ports {
+		ports[i] = x.t.Groups[s][i].Ports()
+	}
+	n, first, number := 0, fabric.LID(0), 0
+	for _, plft := range x.t.PLFTs {
+		for l, p := range plft.Ports.Row(s) {
+			state, group := plft.At(s, fabric.LID(l))
+			if p == fabric.NoPath || state == adaptive.Static || group < 0 || ports[group].Has(p) || ports[group] == (adaptive.PortSet{}) {
+				continue
+			}
+			if n++; n == 1 {
+				first, number = fabric.LID(l), x.t.Groups[s][group].Number
+			}
+		}
+	}
+	if n > 0 {
+		x.add(StaticOutside, s, n, "%s has %s with a static port outside of its group, LID %d and group %d the first", switchName(x.f, s), text.Count(n, "entry", "entries"), first, number).LID = first
+	}
+}
+
+// checkSelected looks for private LFTs of a switch that no packets take.
+func (x *tableCheck) checkSelected(s fabric.NodeID) {
+	var selected [256]bool
+	for in := range int(x.f.Node(s).NumPorts) + 1 {
+		if p := fabric.PortNum(in); p == fabric.ManagementPort || x.isUp(s, p) {
+			for _, plft := range x.t.Select.Row(s, p) {
+				selected[plft] = true
+			}
+		}
+	}
+	for k, plft := range x.t.PLFTs {
+		has := func(p fabric.PortNum) bool { return p != fabric.NoPath }
+		if !selected[k] && slices.ContainsFunc(plft.Ports.Row(s), has) {
+			x.add(UnselectedPLFT, s, 1, "%s has a PLFT %d that no input port with a cable selects", switchName(x.f, s), k)
+		}
+	}
+}
+
+// compareGroups compares switches with cables to the same switches.
+func (x *tableCheck) compareGroups() {
+	for _, p := range x.f.LIDPorts() {
+		home := fabric.NoNode
+		if at := x.f.Attachment(p); at != fabric.NoPort {
+			home = x.f.Owner(at)
+		}
+		x.home = append(x.home, home)
+	}
+	if len(x.home) == 0 {
+		return // no LIDs
+	}
+	alike := map[string][]fabric.NodeID{}
+	var keys []string // by the first switch
+	for s := range fabric.NodeID(x.f.NumSwitches()) {
+		to := slices.Clone(x.f.Neighbors(s))
+		if slices.Sort(to); len(to) == 0 {
+			continue
+		}
+		key := fmt.Sprint(to)
+		if alike[key] == nil {
+			keys = append(keys, key)
+		}
+		alike[key] = append(alike[key], s)
+	}
+	for _, key := range keys {
+		if list := alike[key]; len(list) > 1 {
+			x.compareAlike(list)
+		}
+	}
+	slices.SortStableFunc(x.lists[tableRule(UnevenGroups)], func(a, b verify.Finding) int { return cmp.Compare(a.Switch, b.Switch) })
+}
+
+// compareAlike compares the choices of switches that have cables to the same switches.
+func (x *tableCheck) compareAlike(list []fabric.NodeID) {
+	best := make([]int, len(x.home))
+	most := make([]fabric.NodeID, len(best)) // a switch with as many
+	counts := make([][]uint16, len(list))
+	for k := range x.t.PLFTs {
+		clear(best)
+		top := int(min(fabric.LID(len(x.home)-1), x.t.PLFTs[k].Ports.MaxLID()))
+		for i, s := range list {
+			counts[i] = x.countChoices(k, s, top)
+			for l, n := range counts[i] {
+				if int(n) > best[l] && x.home[l] != s && x.home[l] != fabric.NoNode {
+					best[l], most[l] = int(n), s
+				}
+			}
+		}
+		for i, s := range list {
+			less, first := 0, 0
+			for l, n := range counts[i] {
+				if int(n) < best[l] && x.home[l] != s && x.home[l] != fabric.NoNode {
+					if less++; less == 1 {
+						first = l
+					}
+				}
+			}
+			if less > 0 {
+				x.add(UnevenGroups, s, less, "%s has fewer choices for %s than a switch with the same cables: %d for LID %d, and %s has %d",
+					switchName(x.f, s), text.Count(less, "LID", "LIDs"), counts[i][first], first, switchName(x.f, most[first]), best[first]).LID = fabric.LID(first)
+			}
+		}
+	}
+}
+
+// countChoices counts the ports that a switch can choose from, by LID.
+func (x *tableCheck) countChoices(k int, s fabric.NodeID, top int) []uint16 {
+	counts := make([]uint16, top+1)
+	plft := x.t.PLFTs[k]
+	ports := make([]adaptive.PortSet, len(x.t.Groups[s]))
+	for i := range ports {
+		ports[i] = x.t.Groups[s][i].Ports()
+	}
+	for l := range counts {
+		static := plft.Ports.Row(s)[l]
+		var set adaptive.PortSet
+		if state, group := plft.At(s, fabric.LID(l)); state != adaptive.Static && group >= 0 {
+			set = ports[group]
+		}
+		if static != fabric.NoPath {
+			set.Add(static)
+		}
+		counts[l] = uint16(set.Len())
+	}
+	return counts
+}
