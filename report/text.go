@@ -109,6 +109,14 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	row("credit loops", "%s on %s; %s between %s",
 		text.Grouped(c.Count), text.CountGrouped(c.VLs, "VL", "VLs"),
 		text.CountGrouped(c.Dependencies, "dependency", "dependencies"), text.CountGrouped(c.Channels, "channel", "channels"))
+	if n := r.Adaptive; n != nil {
+		row("adaptive", "%s Free, %s HBF, %s in %s; by some choice %s lost, %s looping",
+			text.CountGrouped(n.Free, "entry", "entries"), text.Grouped(n.HBF), text.CountGrouped(n.Groups, "group", "groups"), text.CountGrouped(n.PLFTs, "PLFT", "PLFTs"),
+			text.CountGrouped(n.DeadEnds, "pair", "pairs"), text.Grouped(n.Loops))
+		row("", "%s of all choices on %s, %s without an escape; %s between %s",
+			text.CountGrouped(n.CreditLoops, "credit loop", "credit loops"), text.CountGrouped(n.VLs, "VL", "VLs"), text.Grouped(n.NoEscape),
+			text.CountGrouped(n.Dependencies, "dependency", "dependencies"), text.CountGrouped(n.Channels, "channel", "channels"))
+	}
 	row("management", "%s with a switch: %s unreachable, %s looping, %s with CA traffic",
 		text.CountGrouped(m.Pairs, "pair", "pairs"), text.Grouped(m.Unreachable), text.Grouped(m.Loops),
 		text.CountGrouped(m.CreditLoops, "credit loop", "credit loops"))

@@ -24,6 +24,7 @@ import (
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // demands is what check holds a fabric to beyond its tables.
@@ -147,13 +148,17 @@ func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling
 
 // rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
+	tables := verify.Rules
+	if in.far != "" {
+		tables = slices.Concat(tables, multipath.Rules, multipath.TableRules)
+	}
 	if !in.wanted() { // of the cables only the slow ones are looked for
 		slow, _ := verify.FindRule(cabling.LinkDegraded, cabling.Rules)
-		return slices.Concat(verify.Rules, []verify.Rule{*slow}, capture.Rules)
+		return slices.Concat(tables, []verify.Rule{*slow}, capture.Rules)
 	}
 	var rules []verify.Rule
-	if in.lfts != "" {
-		rules = append(rules, verify.Rules...)
+	if in.hasTables() {
+		rules = append(rules, tables...)
 	}
 	rules = append(rules, cabling.Rules...)
 	rules = append(rules, capture.Rules...)
@@ -173,7 +178,7 @@ type lineFinder struct {
 }
 
 func newLineFinder(in *audit) *lineFinder {
-	return &lineFinder{topology: in.topology, tables: in.lfts,
+	return &lineFinder{topology: in.topology, tables: cmp.Or(in.lfts, in.far),
 		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[topology.NodePort]int{}}
 }
 
@@ -262,7 +267,7 @@ func (p *lineFinder) of(f *verify.Finding) (string, int) {
 
 // reportOptions are those of a report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
-	opt := report.Options{Version: version, Topology: in.topology, Tables: in.lfts, Certificate: in.certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
+	opt := report.Options{Version: version, Topology: in.topology, Tables: cmp.Or(in.lfts, in.far), Certificate: in.certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
 	if d.shape != nil {
 		opt.Shape = d.shape
 	}

@@ -58,7 +58,7 @@ func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *ver
 func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) error {
 	f := tables.Fabric
 	var list []*bound.Bound
-	if in.bound == "" || in.lfts != "" || in.bounding != (bounding{}) {
+	if in.bound == "" || in.hasTables() || in.bounding != (bounding{}) {
 		var err error
 		if list, err = in.bounding.find(ctx, a, tables, r); err != nil {
 			return err

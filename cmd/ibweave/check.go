@@ -26,11 +26,12 @@ import (
 
 // audit is what check is asked to look at.
 type audit struct {
-	topology    string
-	lfts        string
-	sl2vl       string // "" for none
-	pathSL      string // "" for none
-	mfts        string // "" for none
+	topology string
+	lfts     string
+	sl2vl    string // "" for none
+	pathSL   string // "" for none
+	mfts     string // "" for none
+	choosing
 	groups      string // "" for none
 	certificate string // "" for none
 	bound       string // "" for none
@@ -138,6 +139,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 
 func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.fileFlags(flags)
+	o.choosing.flags(flags)
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.StringVar(&o.how, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
 	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
@@ -170,7 +172,7 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err := in.checkBuffer(cmd.Flags().Changed("vl-credits")); err != nil {
 		return err
 	}
-	in.cablesDo = true
+	in.cablesDo, in.adaptiveToo = true, true
 	if err := a.resolveAudit(in, args); err != nil {
 		return err
 	}
@@ -207,11 +209,14 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		args, in.topology = []string{in.topology}, ""
 	}
 	if len(args) == 0 {
-		if in.topology == "" || in.lfts == "" && !in.wanted() && in.bound == "" {
-			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, or --bound FILE")
+		if in.topology == "" || !in.hasTables() && !in.wanted() && in.bound == "" {
+			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, or --bound FILE")
 		}
-		if in.lfts == "" && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
+		if !in.hasTables() && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
+		}
+		if in.plft != "" && in.far == "" {
+			return usagef("--plft says nothing without adaptive routing, --far FILE")
 		}
 		if in.pathSL != "" && in.sl2vl == "" {
 			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
@@ -219,9 +224,9 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.certificate, in.bound, in.policy}, in.plans...)...)
+		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.certificate, in.bound, in.policy}, in.plans...)...)
 	}
-	if in.topology != "" || in.lfts != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
+	if in.topology != "" || in.hasTables() || in.plft != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
 	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound}, in.plans...)...); err != nil {
@@ -247,7 +252,11 @@ func (in *audit) findCompiled(dir string) error {
 		outdir.MCFDBsName:      &in.mfts,
 		outdir.GroupsName:      &in.groups,
 		outdir.CertificateName: &in.certificate,
+		outdir.FARName:         &in.far,
 	} {
+		if at == &in.far && !in.adaptiveToo {
+			continue
+		}
 		if path, listed := d.Find(name); listed && *at == "" {
 			*at = path
 		}
@@ -327,6 +336,9 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	}
 	if x.tables != nil {
 		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, &x.options); err != nil {
+			return nil, err
+		}
+		if err := a.checkChoices(ctx, in, x); err != nil {
 			return nil, err
 		}
 	}

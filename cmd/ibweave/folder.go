@@ -29,6 +29,8 @@ type folderKind struct {
 var folderKinds = []folderKind{
 	{dump.Topology, func(in *audit) *string { return &in.topology }},
 	{dump.ForwardingTables, func(in *audit) *string { return &in.lfts }},
+	{dump.AdaptiveTables, func(in *audit) *string { return &in.far }},
+	{dump.PLFTChoice, func(in *audit) *string { return &in.plft }},
 	{dump.SL2VLTables, func(in *audit) *string { return &in.sl2vl }},
 	{dump.SLsOfPaths, func(in *audit) *string { return &in.pathSL }},
 	{dump.MulticastTables, func(in *audit) *string { return &in.mfts }},
@@ -119,7 +121,7 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 		if err != nil {
 			return "", err
 		}
-		if len(names) == 0 {
+		if len(names) == 0 || !in.adaptiveToo && (kind.kind == dump.AdaptiveTables || kind.kind == dump.PLFTChoice) {
 			continue
 		}
 		*kind.file(in) = c.path(names[0])
@@ -129,11 +131,11 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 		}
 		parts = append(parts, part)
 	}
-	if in.lfts == "" && tables && in.cablesDo && in.ofIbdiagnet {
+	if !in.hasTables() && tables && in.cablesDo && in.ofIbdiagnet {
 		in.wiring, tables = true, false
 		parts = append(parts, "no forwarding tables, so that only the cables are looked at")
 	}
-	if in.topology == "" || in.lfts == "" && tables {
+	if in.topology == "" || !in.hasTables() && tables {
 		return "", c.missingDumps(parts, in.topology == "", tables)
 	}
 	in.dropUnpaired(dir)
@@ -167,6 +169,9 @@ func (in *audit) dropUnpaired(dir string) {
 		rules, _ := in.laneRules()
 		in.addOmission(&omission{what: fmt.Sprintf("%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, outdir.SL2VLName), rules: rules})
 		in.pathSL = ""
+	}
+	if in.far == "" {
+		in.plft = "" // it says nothing by itself
 	}
 	if in.mfts == "" && in.groups != "" {
 		in.addOmission(&omission{what: fmt.Sprintf("%s has groups and no multicast tables, %s or the text of dump_mfts", dir, outdir.MCFDBsName), rules: verify.MulticastRules})

@@ -25,6 +25,8 @@ import (
 
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
@@ -38,6 +40,8 @@ var inputs = map[string]string{
 	"check --lfts":             "check -t D/fabric.ibnetdiscover --lfts X",
 	"check --sl2vl":            "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X",
 	"check --path-sl":          "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X",
+	"check --far":              "check -t D/fabric.ibnetdiscover --far X",
+	"check --plft":             "check -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X",
 	"check --mfts":             "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json",
 	"check --groups":           "check -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X",
 	"check --bound":            "check D --bound X",
@@ -65,6 +69,8 @@ var inputs = map[string]string{
 	"report arguments":         "report H -o /dev/null",
 	"report --topology":        "report -t X -o /dev/null",
 	"report --lfts":            "report -t D/fabric.ibnetdiscover --lfts X -o /dev/null",
+	"report --far":             "report -t D/fabric.ibnetdiscover --far X -o /dev/null",
+	"report --plft":            "report -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X -o /dev/null",
 	"report --sl2vl":           "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X -o /dev/null",
 	"report --path-sl":         "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X -o /dev/null",
 	"report --mfts":            "report -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -o /dev/null",
@@ -199,7 +205,23 @@ func tables(t *testing.T) (dir string) {
 			t.Fatalf("%s: exit status %d, %s", line, got, &errs)
 		}
 	}
+	writeFAR(t, d)
 	return d
+}
+
+// writeFAR writes the tables of a compiled directory as adaptive routing without a choice.
+func writeFAR(t *testing.T, d string) {
+	t.Helper()
+	a := &app{stderr: io.Discard}
+	f, tables, err := a.readTables(&audit{topology: filepath.Join(d, "fabric.ibnetdiscover"), lfts: filepath.Join(d, "opensm-lfts.dump")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	x := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(tables)}}
+	if err := errors.Join(dump.WriteFAR(&b, f, x, dump.WriteOptions{}), os.WriteFile(filepath.Join(d, "ibdiagnet2.far"), b.Bytes(), 0o666)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // inputArgs makes arguments of a line of inputs. X is the manifest of h.

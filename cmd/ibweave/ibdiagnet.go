@@ -53,7 +53,7 @@ func isDatabase(name string) bool {
 // isFolderAlone says whether -t names a folder, and no other flag names files: all that is
 // in the folder counts then.
 func (in *audit) isFolderAlone() bool {
-	return in.topology != "" && in.lfts == "" && in.sl2vl == "" && in.pathSL == "" && in.mfts == "" && in.groups == "" && isFolder(in.topology)
+	return in.topology != "" && !in.hasTables() && in.plft == "" && in.sl2vl == "" && in.pathSL == "" && in.mfts == "" && in.groups == "" && isFolder(in.topology)
 }
 
 // list finds the dumps of a folder or an archive. Those of an archive are read.

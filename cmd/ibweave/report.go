@@ -69,6 +69,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
 	r.fileFlags(flags)
+	r.choosing.flags(flags)
 	flags.StringVarP(&r.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.BoolVar(&r.wiring, "wiring", false, "also look at the cables")
 	r.demands.flags(flags)
@@ -83,7 +84,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	switch {
 	case len(args) == 0 && r.topology == "":
 		return usagef("report needs a directory of tables, or -t TOPOLOGY")
-	case len(args) == 1 && (r.topology != "" || r.lfts != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
+	case len(args) == 1 && (r.topology != "" || r.hasTables() || r.plft != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
 		return usagef("report takes a directory or -t and --lfts, not both")
 	case r.output == "" && r.svg == "" && r.png == "":
 		return usagef("nothing to write: -o FILE for the page, --svg FILE or --png FILE for a picture")
@@ -101,10 +102,10 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	}
 	if len(args) == 1 {
 		r.title = cmp.Or(r.title, filepath.Base(filepath.Clean(args[0])))
-	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); r.lfts == "" {
+	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); !r.hasTables() {
 		r.wiring = true // there is nothing else to find
 	}
-	r.cablesDo = true
+	r.cablesDo, r.adaptiveToo = true, true
 	if err := a.resolveAudit(&r.audit, args); err != nil {
 		return err
 	}

@@ -286,7 +286,7 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 	lenient := in.lenient
 	form := dump.Recognize(data)
 	switch {
-	case form == dump.UFMLinks && in.lfts != "":
+	case form == dump.UFMLinks && in.hasTables():
 		return nil, inputf("%s: the links of UFM have no LIDs, and forwarding tables go by LIDs; want what ibnetdiscover or iblinkinfo prints, or no tables, to look at the cables alone", name)
 	case form == dump.UFMLinks && !in.asFindings:
 		fmt.Fprintf(a.stderr, "%s: the links of UFM have no LIDs and no speeds; ibweave help forms says what else they lack\n", name)

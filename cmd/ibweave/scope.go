@@ -61,7 +61,7 @@ func drawn(flags string, seed scope) []scope {
 // two ways of saying the same.
 var scopes = map[string][]scope{
 	"check": {
-		{flags: network + " bound bound-iterations write-bound certificate copying explain fail-on format kinds node-name-map plan policy report rules vl-credits wiring"},
+		{flags: network + " far plft bound bound-iterations write-bound certificate copying explain fail-on format kinds node-name-map plan policy report rules vl-credits wiring"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
@@ -136,7 +136,7 @@ var scopes = map[string][]scope{
 		{flags: "plugin", with: "via=plugin"},
 	},
 	"report": {
-		{flags: network + " kinds node-name-map output plan png policy svg wiring"},
+		{flags: network + " far plft kinds node-name-map output plan png policy svg wiring"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "dark", with: "svg png", why: "the page has a switch"},
 		{flags: "view", with: "svg png", why: "the page has all views"},

@@ -68,8 +68,14 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := a.readChoices(in, f); err != nil {
+		return nil, nil, err
+	}
 	if in.lfts == "" {
-		return f, nil, nil
+		if in.adaptive == nil {
+			return f, nil, nil
+		}
+		return f, in.adaptive.PLFTs[0].Ports, nil
 	}
 	tables, err := a.readLFTs(in, f)
 	return f, tables, err
@@ -90,6 +96,7 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
 	if err != nil {
 		return nil, err
 	}
+	problems = in.withoutKnown(problems)
 	a.dumpProblems(problems, in.lenient)
 	in.addUndecided(problems, verify.UnicastRules, nil)
 	in.lostRows = dump.Recognize(text) == dump.LFTs

@@ -74,7 +74,7 @@ func (in *audit) addUndecidedTopology(name string, problems []topology.Problem) 
 
 // topologyRules are those that rest on the topology.
 func (in *audit) topologyRules() (rules []string) {
-	if in.lfts != "" {
+	if in.hasTables() {
 		rules = append(rules, verify.UnicastRules...)
 	}
 	if in.mfts != "" {
