@@ -36,9 +36,9 @@ func randomFabric(t testing.TB, r *rand.Rand, switches, cables, hosts int) *fabr
 			t.Fatal(err)
 		}
 	}
-	high := fabric.PortNum(r.IntN(2) * 50) // ports of the second word of a set are in use
+	high := fabric.PortNum(r.IntN(2) * 61) // ports of the second word of a set are in use
 	for s := range switches {
-		add(fabric.Switch, 70)
+		add(fabric.Switch, 100)
 		ports[s] = high
 		if s > 0 && r.IntN(20) > 0 {
 			cable(s, r.IntN(s))
@@ -112,7 +112,7 @@ func randomTables(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
 		}
 		t.PLFTs = append(t.PLFTs, randomPLFT(f, t, r, style, []int{0, 0, 60, 10}[r.IntN(4)], states))
 	}
-	if r.IntN(20) > 0 {
+	if r.IntN(8) > 0 {
 		t.Select = adaptive.NewSelector(f)
 		some := len(t.PLFTs)
 		if r.IntN(40) == 0 {
@@ -174,7 +174,9 @@ func randomPLFT(f *fabric.Fabric, t *adaptive.Tables, r *rand.Rand, style, spoil
 			case style == upDown:
 				set = legal
 			case style == duato:
-				set.Union(legal)
+				if r.IntN(2) == 0 {
+					set.Union(legal)
+				}
 			case style == parallel:
 				set, legal = apart(f, s, near, legal)
 			case style == anyPorts:
@@ -211,13 +213,16 @@ func apart(f *fabric.Fabric, s fabric.NodeID, near, legal adaptive.PortSet) (set
 	return set, static
 }
 
-// somePorts is a few ports of a switch, mostly with cables.
+// somePorts is a few ports of a switch, mostly with cables to switches.
 func somePorts(f *fabric.Fabric, r *rand.Rand, s fabric.NodeID) (set adaptive.PortSet) {
 	links, _ := f.SwitchLinks(s)
+	ends := f.EndPortsOn(s)
 	for range r.IntN(3) {
-		switch {
-		case r.IntN(10) == 0:
+		switch i := r.IntN(10); {
+		case i == 0:
 			set.Add(fabric.PortNum(r.IntN(256)))
+		case i == 1 && len(ends) > 0:
+			set.Add(f.Num(f.Peer(ends[r.IntN(len(ends))])))
 		case len(links) > 0:
 			set.Add(f.Num(links[r.IntN(len(links))]))
 		}

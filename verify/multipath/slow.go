@@ -205,20 +205,12 @@ func (w *worker) flag() {
 	}
 }
 
-// keepLive keeps the nodes that packets can arrive from, and the choices that lead to such.
-// Where the static port is none of them, packets wait for all that are.
+// keepLive keeps the choices that lead to nodes from which packets can arrive. Where the
+// static port is none of them, packets wait for all that are.
 func (w *worker) keepLive() {
 	s := w.slow
-	fromCAs := w.fromCAs
-	w.fromCAs = 0
-	for i, x := range s.reached.Order {
-		if !s.live.Reached(x) {
-			continue
-		}
-		if i < fromCAs {
-			w.fromCAs++
-		}
-		w.order = append(w.order, x)
+	w.order = append(w.order, s.reached.Order...)
+	for _, x := range w.order {
 		set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
 		base := w.c.nodes[x].base
 		waits := uint64(0)
