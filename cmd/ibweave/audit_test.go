@@ -253,18 +253,28 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The groups of slurm are what docs/slurm.schema.json says.
-func TestSlurmSchema(t *testing.T) {
-	s := schema(t, "../../docs/slurm.schema.json")
-	out, err := exec.Command(program, "slurm", "-t", "../../examples/slurm-topology/fabric.ibnetdiscover", "--format", "json").Output()
-	if err != nil {
-		t.Fatal(err)
+// Documents are what their schemas in docs say.
+func TestSchemas(t *testing.T) {
+	tables := filepath.Join(t.TempDir(), "tables")
+	if out, err := exec.Command(program, "compile", "-t", "../../examples/path/fabric.ibnetdiscover", "-e", "updn", "-o", tables).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
-	if err == nil {
-		err = s.Validate(doc)
-	}
-	if err != nil {
-		t.Error(err)
+	for name, args := range map[string][]string{
+		"slurm": {"slurm", "-t", "../../examples/slurm-topology/fabric.ibnetdiscover"},
+		"path":  {"path", tables, "node0001", "node0009"},
+		"drain": {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
+	} {
+		s := schema(t, "../../docs/"+name+".schema.json")
+		out, err := exec.Command(program, append(args, "--format", "json")...).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
+		if err == nil {
+			err = s.Validate(doc)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -55,6 +55,7 @@ type order struct {
 	pathSL         bool
 	previous       string
 	firstStep      bool
+	without        []string // nodes and cables that are taken out of the fabric
 	adaptive       bool
 	arGroups       int
 	groups, mcast  string
@@ -141,6 +142,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
+	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
@@ -438,6 +440,9 @@ func (a *app) readOrdered(c *compilation) (err error) {
 			return err
 		}
 	}
+	if c.fabric, err = withoutParts(c.fabric, c.order.without); err != nil {
+		return err
+	}
 	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {
 		return err
 	}
@@ -583,6 +588,9 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	}
 	if o.firstStep {
 		m["first-step"] = true
+	}
+	if len(o.without) > 0 {
+		m["without"] = o.without
 	}
 	if o.sl2vl != "" {
 		m["sl2vl"] = o.sl2vl

@@ -202,11 +202,7 @@ func switchPart(f *fabric.Fabric, chips []fabric.NodeID) drain.Part {
 		p.Name = fmt.Sprintf("%q, %d chips", names.ChipOf(f.Node(chips[0]).Description).System, len(chips))
 	}
 	for _, s := range chips {
-		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
-			if port := f.Port(s, num); f.Peer(port) != fabric.NoPort {
-				p.Cables = append(p.Cables, port)
-			}
-		}
+		p.Cables = append(p.Cables, cabledPorts(f, s)...)
 		for _, host := range f.EndPortsOn(s) {
 			if n := f.Owner(host); !f.IsSwitch(n) {
 				p.Nodes = append(p.Nodes, n)
@@ -214,6 +210,42 @@ func switchPart(f *fabric.Fabric, chips []fabric.NodeID) drain.Part {
 		}
 	}
 	return p
+}
+
+// withoutParts is a fabric without the cables of nodes, and cables, NODE:PORT.
+func withoutParts(f *fabric.Fabric, texts []string) (*fabric.Fabric, error) {
+	var cut []fabric.PortID
+	for _, text := range texts {
+		nodes, err := names.Find(f, text)
+		if err == nil {
+			for _, n := range nodes {
+				cut = append(cut, cabledPorts(f, n)...)
+			}
+			continue
+		}
+		if !strings.Contains(text, ":") {
+			return nil, usagef("--without: %w", err)
+		}
+		p, err := findPort(f, text)
+		if err != nil {
+			return nil, usagef("--without %q: %w", text, err)
+		}
+		cut = append(cut, p)
+	}
+	if len(cut) == 0 {
+		return f, nil
+	}
+	return f.Without(cut...), nil
+}
+
+// cabledPorts lists the ports of a node that have a cable.
+func cabledPorts(f *fabric.Fabric, n fabric.NodeID) (ports []fabric.PortID) {
+	for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
+		if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
+			ports = append(ports, p)
+		}
+	}
+	return ports
 }
 
 // findPort finds a port with a cable by NODE:PORT.
