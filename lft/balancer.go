@@ -20,13 +20,14 @@ import (
 //   - few LIDs on a channel for the routes on it. A host receives one message at a time, so
 //     routes to one LID do not contend where they share channels. Paths to a LID therefore
 //     meet early, as paths by destination do (d-mod-k in fat trees; SSSP: Hoefler, Schneider
-//     and Lumsdaine, Optimized Routing for Large-Scale InfiniBand Networks, HOTI 2009).
+//     and Lumsdaine, Optimized Routing for Large-Scale InfiniBand Networks, HOTI 2009);
+//   - few near LIDs on a channel, which contend in shifts.
 //
 // One LID after the other takes its paths: each switch, the nearest to the destination
 // first, takes the next hop with the least sum of loads on the path, equal ones in turn. On
 // a full fat tree that is d-mod-k. Where some load is then above its lower bound, LIDs
-// take their paths again, and at last routes leave the busiest channels, see
-// rebalance.
+// take their paths again, and routes leave the busiest channels, see rebalance; at last routes
+// to different LIDs move apart, see separate.
 //
 // LIDs of switches and of aggregation nodes carry no load. They take the paths of the LIDs
 // of hosts on the same switch, those in the same block of the tables.
@@ -35,30 +36,47 @@ import (
 // switches). The result is the same on any number of CPUs. Errors are those of ctx and of
 // listing next hops.
 func Balance(ctx context.Context, f *fabric.Fabric, newList func() ListNextHops) (*Tables, error) {
-	b := newBalancer(f, newList)
+	return newBalancer(f, newList).makeTables(ctx, false)
+}
+
+// makeTables is Balance; with loadsOnly routes to different LIDs stay together where loads are small.
+func (b *balancer) makeTables(ctx context.Context, loadsOnly bool) (*Tables, error) {
 	if err := b.balance(ctx); err != nil {
+		return nil, err
+	}
+	b.even = b.even || loadsOnly
+	if err := b.improve(ctx); err != nil {
 		return nil, err
 	}
 	b.routeAlike()
 	return b.tables, nil
 }
 
+// improve improves balanced routes without a greater greatest load.
+func (b *balancer) improve(ctx context.Context) error {
+	if !b.even {
+		if err := b.separate(ctx); err != nil {
+			return err
+		}
+	}
+	return b.useIdle(ctx)
+}
+
 func (b *balancer) balance(ctx context.Context) error {
 	if err := b.placeRoutes(ctx, b.jobs, (*chooser).placeJob); err != nil {
 		return err
 	}
+	bound := BoundLoad(b.fab)
+	b.even = b.greatestLoad() <= bound
 	for range b.countAgain() {
-		if b.greatestLoad() <= BoundLoad(b.fab) {
+		if b.greatestLoad() <= bound {
 			break
 		}
 		if err := b.placeAgain(ctx); err != nil {
 			return err
 		}
 	}
-	if err := b.rebalance(ctx); err != nil {
-		return err
-	}
-	return b.useIdle(ctx)
+	return b.rebalance(ctx)
 }
 
 const (
@@ -89,6 +107,7 @@ type balancer struct {
 	// loads are the parts of load by the number of a LID among those of its port; load alone
 	// where all have one LID.
 	loads [][]uint64
+	even  bool // routes to different LIDs need not move apart: the first paths have small loads
 }
 
 // balancerJob is a destination switch and some of its LIDs.
@@ -548,11 +567,16 @@ func (b *balancer) placeAgain(ctx context.Context) error {
 
 // countAgain is how often LIDs take their paths again.
 func (b *balancer) countAgain() int {
+	return min(againWork/b.countVisits(), maxAgain)
+}
+
+// countVisits is about how many channels are visited when all LIDs take their paths once.
+func (b *balancer) countVisits() int {
 	visits := 1
 	for i := range b.jobs {
 		visits += len(b.jobs[i].lids) * len(b.load) / 2
 	}
-	return min(againWork/visits, maxAgain)
+	return visits
 }
 
 // replaceJob places the LIDs of a job again, all LIDs of a port at a time.

@@ -35,7 +35,8 @@ const idleShare = 1.0 / 256
 // entries stay if the greatest load is at most untouched times that of Balance. Otherwise it
 // takes only as many routes off the busiest channels as it has to for a greatest load of at most
 // factor times that of Balance; and routes to a LID meet as early as with Balance, by the same
-// factor. The tables are as for Improve.
+// factor. If it had to take routes off, routes to different LIDs move apart as with Balance. The
+// tables are as for Improve.
 func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, untouched, factor float64, newList func() ListNextHops) (*Tables, error) {
 	b, err := prefer(ctx, newBalancer(f, newList), tables, untouched, factor)
 	if err != nil {
@@ -57,32 +58,43 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, untouched, factor 
 	if err := scratch.balance(ctx); err != nil {
 		return nil, err
 	}
+	if err := scratch.useIdle(ctx); err != nil {
+		return nil, err
+	}
 	least := scratch.greatestLoad()
 	if b.greatestLoad() <= times(untouched, least) {
 		return b, nil
 	}
+	b.even = b.greatestLoad() <= times(factor, least)
 	if err := b.rebalanceTo(ctx, least, times(factor, least)); err != nil {
 		return nil, err
 	}
 	if err := b.useIdle(ctx); err != nil {
 		return nil, err
 	}
+	better, err := b.isBetter(ctx, scratch, factor)
+	if err != nil {
+		return nil, err
+	}
+	if !better {
+		b = scratch
+	}
+	return b, b.improve(ctx)
+}
+
+// isBetter says whether b, with preferred entries, is good enough: see Prefer.
+func (b *balancer) isBetter(ctx context.Context, scratch *balancer, factor float64) (bool, error) {
+	times := func(load uint64) uint64 { return uint64(float64(factor * float64(load))) }
 	idle := scratch.countIdle() + int(float64(idleShare*float64(len(b.load))))
-	if b.greatestLoad() > times(factor, least) || b.countIdle() > idle {
-		return scratch, nil
+	if b.greatestLoad() > times(scratch.greatestLoad()) || b.countIdle() > idle {
+		return false, nil
 	}
 	ours, err := b.countBranches(ctx)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	theirs, err := scratch.countBranches(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if uint64(ours) > times(factor, uint64(theirs)) {
-		return scratch, nil
-	}
-	return b, nil
+	return uint64(ours) <= times(uint64(theirs)), err
 }
 
 // countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer

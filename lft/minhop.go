@@ -13,7 +13,11 @@ import (
 //
 // Unlike OpenSM's minhop (osm_ucast_mgr.c), which counts for each switch by
 // itself how many LIDs a port has, it counts the routes of the whole fabric.
-type Minhop struct{}
+type Minhop struct {
+	// LoadsOnly makes it leave routes to different LIDs together where loads are small: on meshes
+	// they take fewer turns so, and thus fewer virtual lanes.
+	LoadsOnly bool
+}
 
 // Name is "minhop".
 func (Minhop) Name() string { return "minhop" }
@@ -29,7 +33,8 @@ func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Rout
 	if f.Distances().TooLong() {
 		return nil, &DomainError{Engine: "minhop", Reason: fmt.Sprintf("two switches are %d links or more apart", fabric.MaxHops)}
 	}
-	tables, err := Balance(ctx, f, func() ListNextHops { return ShortestNextHops(f) })
+	b := newBalancer(f, func() ListNextHops { return ShortestNextHops(f) })
+	tables, err := b.makeTables(ctx, e.LoadsOnly)
 	if err != nil {
 		return nil, err
 	}

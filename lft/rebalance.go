@@ -132,12 +132,7 @@ func (r *rebalancer) moveToIdle(lid fabric.LID) (moves int) {
 // tryMove moves the n routes of the i-th switch to a next hop with an idle channel. It returns
 // false and moves nothing if a load would be above the limit, or another channel idle.
 func (r *rebalancer) tryMove(i int, at int32, n uint64) bool {
-	least := func(at int32) uint64 {
-		x := uint64(math.MaxUint64)
-		r.follow(at, func(c fabric.PortID) { x = min(x, r.load[c]) })
-		return x
-	}
-	if least(at) > 0 { // no longer idle
+	if r.minLoad(at) > 0 { // no longer idle
 		return false
 	}
 	r.addPath(r.choice[i], -n)
@@ -146,7 +141,7 @@ func (r *rebalancer) tryMove(i int, at int32, n uint64) bool {
 		return false
 	}
 	r.addPath(at, n)
-	if least(r.choice[i]) == 0 {
+	if r.minLoad(r.choice[i]) == 0 {
 		r.addPath(at, -n)
 		r.addPath(r.choice[i], n)
 		return false
@@ -299,6 +294,13 @@ func (r *rebalancer) follow(at int32, visit func(c fabric.PortID)) {
 func (r *rebalancer) maxLoad(at int32) (most uint64) {
 	r.follow(at, func(c fabric.PortID) { most = max(most, r.load[c]) })
 	return most
+}
+
+// minLoad is the least load on the path by a next hop.
+func (r *rebalancer) minLoad(at int32) uint64 {
+	least := uint64(math.MaxUint64)
+	r.follow(at, func(c fabric.PortID) { least = min(least, r.load[c]) })
+	return least
 }
 
 // addPath adds n routes to the loads on the path by a next hop, or takes them off when given -n.

@@ -75,7 +75,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		updn.Notes = append(updn.Notes, describeLanes(1))
 		return updn, ctx.Err()
 	}
-	r, err := lft.Minhop{}.Route(ctx, f, opt)
+	r, err := lft.Minhop{LoadsOnly: true}.Route(ctx, f, opt)
 	if err != nil {
 		return nil, e.renameError(err)
 	}

@@ -1,0 +1,63 @@
+package lft
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+)
+
+// TestSeparateKeeps: separate makes the greatest load no greater and no channel idle, and its loads
+// are those that the tables have.
+func TestSeparateKeeps(t *testing.T) {
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 24, Degree: 5, Hosts: 60, Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3, HostsPerLeaf: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := false
+	for seed := range uint64(8) {
+		for _, f := range []*fabric.Fabric{tree, irregular, few} {
+			f, err := gen.DropLinks(f, 8, seed)
+			if err == nil {
+				f, err = AssignLIDs(f, LIDOptions{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ports, _ := f.SwitchLinks(fabric.NodeID(seed))
+			f = f.WithLinks(map[fabric.PortID]fabric.Link{ports[0]: {Width: 1, Speed: f.Link(ports[0]).Speed}})
+			newList := func() ListNextHops { return ShortestNextHops(f) }
+			b := newBalancer(f, newList)
+			if err := b.balance(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			before, most, idle := b.tables.Clone(), b.greatestLoad(), b.countIdle()
+			if err := b.separate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			moved = moved || !slices.Equal(before.entries, b.tables.entries)
+			if b.greatestLoad() > most || b.countIdle() > idle {
+				t.Errorf("seed %d: the greatest load is %d, it was %d; %d channels are idle, %d were", seed, b.greatestLoad(), most, b.countIdle(), idle)
+			}
+			again := newBalancer(f, newList)
+			if err := again.keepRoutes(t.Context(), b.tables); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(again.load, b.load) {
+				t.Errorf("seed %d: the loads are not those of the tables", seed)
+			}
+		}
+	}
+	if !moved {
+		t.Error("no routes have moved")
+	}
+}
