@@ -131,6 +131,8 @@ type Case struct {
 	// Last is what comes of rebalancing these tables, see lft.Options.Rebalance; nil when all was
 	// routed from scratch.
 	Last *Step `json:"last,omitempty"`
+	// Outage is there if the base has adaptive tables.
+	Outage *Outage `json:"until_rerouted,omitempty"`
 	// Refused is why the engine cannot route what is left; nothing else holds then.
 	Refused string `json:"refused,omitempty"`
 	// RoutedFromScratch says that all entries were made again, so that some may have changed
@@ -391,6 +393,9 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	var done atomic.Int64
 	_, err := par.ForEachWith(ctx, opt.Workers, len(list), func() *trial { return <-trials }, func(t *trial, i int) error {
 		c, err := t.try(ctx, &list[i])
+		if t.outages != nil {
+			c.Outage = t.outages.find(f.Without(list[i].cut...), list[i].cut)
+		}
 		if err == nil && opt.FromScratch {
 			err = t.routeFromScratch(ctx, &c, list[i].cut)
 		}
@@ -415,6 +420,7 @@ type trial struct {
 	route   compile.Options
 	router  *lft.Incremental // nil when every failure is routed from scratch
 	checker *verify.IncrementalChecker
+	outages *outages // nil without adaptive tables
 }
 
 func newTrial(base *compile.Result, route compile.Options) *trial {
@@ -422,6 +428,9 @@ func newTrial(base *compile.Result, route compile.Options) *trial {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	t := &trial{base: base, route: route}
 	r := base.Routing
+	if base.Adaptive != nil {
+		t.outages = newOutages(r.Fabric, base.Adaptive.Tables)
+	}
 	e, ok := base.Engine.Engine.(lft.IncrementalEngine)
 	if !ok || r.SL2VL != nil { // lanes are chosen for all paths together
 		return t
@@ -435,6 +444,9 @@ func newTrial(base *compile.Result, route compile.Options) *trial {
 
 func (t *trial) clone() *trial {
 	c := *t
+	if t.outages != nil {
+		c.outages = t.outages.clone()
+	}
 	if t.router != nil {
 		c.router, c.checker = t.router.Clone(), t.checker.Clone()
 	}

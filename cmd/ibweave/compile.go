@@ -148,8 +148,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
-	flags.BoolVar(&o.adaptive, "adaptive", false, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
-	flags.IntVar(&o.arGroups, "ar-groups", adaptive.DefaultGroups, "groups that the group table of a switch holds, `N` up to "+strconv.Itoa(adaptive.MaxGroups))
+	o.defineAdaptive(flags, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
 	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
 	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
@@ -161,6 +160,20 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
 	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+outdir.ConfigName)
+}
+
+// defineAdaptive defines the flags of adaptive tables.
+func (o *order) defineAdaptive(flags *pflag.FlagSet, usage string) {
+	flags.BoolVar(&o.adaptive, "adaptive", false, usage)
+	flags.IntVar(&o.arGroups, "ar-groups", adaptive.DefaultGroups, "groups that the group table of a switch holds, `N` up to "+strconv.Itoa(adaptive.MaxGroups))
+}
+
+// checkGroups sees that --ar-groups makes sense.
+func (o *order) checkGroups() error {
+	if o.arGroups < 1 || o.arGroups > adaptive.MaxGroups {
+		return usagef("--ar-groups %d: want 1 to %d", o.arGroups, adaptive.MaxGroups)
+	}
+	return nil
 }
 
 // engineHelp lists the engines with their domains and guarantees.
@@ -384,8 +397,8 @@ func (o *order) parseSchemes(opt *compile.Options) error {
 			return usagef("--mcast: %w", err)
 		}
 	}
-	if o.arGroups < 1 || o.arGroups > adaptive.MaxGroups {
-		return usagef("--ar-groups %d: want 1 to %d", o.arGroups, adaptive.MaxGroups)
+	if err := o.checkGroups(); err != nil {
+		return err
 	}
 	if o.mftCapacity < 0 || o.mftCapacity > mft.NumMLIDs {
 		return usagef("--mft-capacity %d: want 1 to %d", o.mftCapacity, mft.NumMLIDs)

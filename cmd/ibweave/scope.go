@@ -173,7 +173,8 @@ var scopes = map[string][]scope{
 	},
 	"version": {},
 	"whatif": {
-		{flags: "depth engine fail fail-on format from-scratch lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology rebalance vls"},
+		{flags: "ar-groups", with: "adaptive"},
+		{flags: "adaptive depth engine fail fail-on format from-scratch lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology rebalance vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 		{flags: "no-wrap", with: grids, note: true},

@@ -56,6 +56,7 @@ and --shard divides them among machines: merge puts the results together.
 Lost pairs are warnings, and credit loops that were not there before are errors.`,
 		Example: `  ibweave whatif -t fabric.txt -e updn --fail links
   ibweave whatif -t fabric.txt -e updn --only isl --sort load --from-scratch
+  ibweave whatif -t fabric.txt -e updn --only isl --adaptive
   ibweave whatif -t fabric.txt -e updn --fail links --switch 'spine 1'
   ibweave whatif -t fabric.txt -e updn --fail switches --depth 2 --sample 10000
   ibweave whatif -t fabric.txt -e updn --fail links --depth 2 --shard 3/16 -o part-3.json
@@ -69,6 +70,9 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 				return err
 			}
 			if err := parseShard(&o.opt, shard); err != nil {
+				return err
+			}
+			if err := o.checkGroups(); err != nil {
 				return err
 			}
 			route, err := o.routeFlags.parse(cmd)
@@ -88,6 +92,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags := cmd.Flags()
 	o.routeFlags.define(flags, "LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
+	o.defineAdaptive(flags, "also say what is lost until tables are written again: with static tables, and with the adaptive tables of compile --adaptive, when switches drop dead ports from their groups")
 	flags.StringVar(&fail, "fail", "", "what fails: links or switches")
 	flags.StringVar(&only, "only", "", "what fails: isl, the cables between switches; hosts, the cables of hosts; or switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
@@ -229,6 +234,11 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	if err != nil {
 		return nil, lidInput(o.topology, err)
 	}
+	if o.adaptive {
+		if err := base.AddChoices(ctx, o.arGroups); err != nil {
+			return nil, err
+		}
+	}
 	s := a.startStage("failures")
 	defer s.end()
 	o.opt.Progress = func(done, total int) { s.set(done, total) }
@@ -362,6 +372,12 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	b.row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
 	if t.RoutedFromScratch < len(r.Cases) {
 		b.row("rebalanced", "at most %s routes on a link; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
+	}
+	if x := t.Outage; x != nil {
+		b.row("until rerouted", "static tables lose at most %s, %.1f on average", text.CountGrouped(x.Max.Static, "pair", "pairs"), x.MeanStatic)
+		b.row("", "adaptive tables lose some packets of at most %s, and all of %s", text.CountGrouped(x.Max.CanLose, "pair", "pairs"), text.Grouped(x.Max.Cut))
+		b.row("", "in sum as many as %.1f pairs have at most, and %.1f on average", x.Max.Loss, x.MeanLoss)
+		b.row("", "at most %s, of which %s left with one port or none", text.CountGrouped(x.Max.Shrunk, "choice becomes smaller", "choices become smaller"), text.CountGrouped(x.Max.Last, "is", "are"))
 	}
 	if t.RoutedFromScratch > 0 {
 		b.row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
