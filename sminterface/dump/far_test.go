@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 )
 
 // Adaptive routing of pair, as ibdiagnet's far has it by the published grammar: columns are
@@ -92,10 +93,8 @@ func choices(f *fabric.Fabric, t *adaptive.Tables) string {
 					fmt.Fprintf(&b, "%s %d:", name, i)
 				}
 				fmt.Fprintf(&b, " %d=%d", l, p)
-				switch number := -1; {
-				case group >= 0:
-					number = t.Groups[s][group].Number
-					fmt.Fprintf(&b, map[adaptive.State]string{adaptive.Static: "(%d)", adaptive.Free: "~%d", adaptive.HBF: "#%d"}[state], number)
+				if group >= 0 {
+					fmt.Fprintf(&b, map[adaptive.State]string{adaptive.Static: "(%d)", adaptive.Free: "~%d", adaptive.HBF: "#%d"}[state], t.Groups[s][group].Number)
 				}
 			}
 			if b.Len() > from {
@@ -269,7 +268,7 @@ func TestFARRoundTrip(t *testing.T) {
 		if again := text(t, func(w io.Writer) error { return WriteFAR(w, f, got, WriteOptions{}) }); !bytes.Equal(again, written) {
 			t.Fatalf("%s\nagain:\n%s", written, again)
 		}
-		written = text(t, func(w io.Writer) error { return WritePLFTMap(w, f, x.Select, WriteOptions{}) })
+		written = dumptest.PLFTMap(f, x.Select)
 		if sel, problems, err := ReadPLFTMap("in", written, f, Options{}); err != nil || problems != nil || !reflect.DeepEqual(sel, x.Select) {
 			t.Fatalf("%v %v\n%s", err, problems, written)
 		}
@@ -345,7 +344,10 @@ func FuzzReadFAR(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		checkRead(t, data, fab, ReadFAR, WriteFAR, FAR)
-		checkRead(t, data, fab, ReadPLFTMap, WritePLFTMap, PLFTMap)
+		checkRead(t, data, fab, ReadPLFTMap, func(w io.Writer, f *fabric.Fabric, x *adaptive.Selector, _ WriteOptions) error {
+			_, err := w.Write(dumptest.PLFTMap(f, x))
+			return err
+		}, PLFTMap)
 	})
 }
 

@@ -27,7 +27,7 @@ const (
 	IBRoute            // ibroute, dump_fts, dump_lfts
 	FDBs               // opensm.fdbs, ibdiagnet's fdbs
 	FAR                // ibdiagnet's far
-	PLFTMap            // what WritePLFTMap writes
+	PLFTMap            // which private LFT a packet takes
 	SL2VL              // opensm-sl2vl.dump
 	SMPQuerySL2VL      // smpquery sl2vl
 	IBDMSL2VL          // ibdmchk -d

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -13,37 +11,18 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-const (
-	plftsOf   = "PLFTs of switch 0x"
-	plftHeads = "#in : SL 0 to 15"
-)
+// plftsOf begins the section of a switch.
+const plftsOf = "PLFTs of switch 0x"
 
-// WritePLFTMap writes which private LFT a packet takes: for each switch a row for each input
-// port, 0 included, with the PLFT by SL. The form is ibweave's own: that of ibdiagnet's plft
-// is not public. opt.Lean changes nothing. Errors are those of w, and options that do not
-// belong to the fabric.
-func WritePLFTMap(w io.Writer, f *fabric.Fabric, x *adaptive.Selector, opt WriteOptions) error {
-	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte {
-		b = fmt.Appendf(b, "%s%016x\n%s\n", plftsOf, uint64(f.Node(s).GUID), plftHeads)
-		for in := 0; in <= int(f.Node(s).NumPorts); in++ {
-			b = fmt.Appendf(b, "%d :", in)
-			for _, plft := range x.Row(s, fabric.PortNum(in)) {
-				b = strconv.AppendUint(append(b, ' '), uint64(plft), 10)
-			}
-			b = append(b, '\n')
-		}
-		return b
-	})
-}
-
-// plftReader reads what WritePLFTMap writes.
+// plftReader reads which private LFT a packet takes.
 type plftReader struct {
 	sectionReader
 	x *adaptive.Selector
 }
 
-// ReadPLFTMap reads what WritePLFTMap writes. name is the file's, for messages. A switch
-// without a section takes PLFT 0 and is a Missing Problem, and so is an input port with a
+// ReadPLFTMap reads which private LFT a packet takes, in a form of ibweave's own, since that
+// of ibdiagnet's plft is not public: for each switch a row for each input port, 0 included,
+// with the PLFT by SL. name is the file's, for messages. A switch without a section takes PLFT 0 and is a Missing Problem, and so is an input port with a
 // cable that has no row.
 //
 // Errors are *fabric.ParseError, and the selector is then nil. With Options.Lenient these

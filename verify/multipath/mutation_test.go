@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -193,9 +194,7 @@ func writeAdaptive(t *testing.T, f *fabric.Fabric, tables *adaptive.Tables) []st
 		t.Fatal(err)
 	}
 	if tables.Select != nil {
-		if err := dump.WritePLFTMap(&b, f, tables.Select, dump.WriteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		b.Write(dumptest.PLFTMap(f, tables.Select))
 	}
 	return strings.Split(b.String(), "\n")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -198,4 +199,20 @@ func ReadLIDMatrix(text []byte) (map[fabric.GUID]map[fabric.LID][]uint8, error) 
 		rows[lid] = hops
 	}
 	return matrix, nil
+}
+
+// PLFTMap is the text that says which private LFT a packet takes.
+func PLFTMap(f *fabric.Fabric, x *adaptive.Selector) []byte {
+	var b []byte
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		b = fmt.Appendf(b, "PLFTs of switch %s\n#in : SL 0 to 15\n", f.Node(s).GUID)
+		for in := range int(f.Node(s).NumPorts) + 1 {
+			b = fmt.Appendf(b, "%d :", in)
+			for _, plft := range x.Row(s, fabric.PortNum(in)) {
+				b = fmt.Appendf(b, " %d", plft)
+			}
+			b = append(b, '\n')
+		}
+	}
+	return b
 }

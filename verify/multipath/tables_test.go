@@ -1,0 +1,111 @@
+package multipath_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/multipath"
+)
+
+// TestTableRules breaks each rule of tables in one place and pins what is said.
+func TestTableRules(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2, HostsPerLeaf: 2})
+	if err == nil {
+		f, err = gen.Options{SwitchPorts: 8}.Apply(f)
+	}
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, _ := f.SwitchByGUID(0x200000)
+	base := func() (*adaptive.Tables, *adaptive.Group) {
+		x := shortestTables(f, 1, rand.New(rand.NewPCG(1, 5)))
+		for s := range fabric.NodeID(f.NumSwitches()) { // without what is left to chance
+			for l := range x.PLFTs[0].Ports.Row(s) {
+				_, group := x.PLFTs[0].At(s, fabric.LID(l))
+				if group < 0 {
+					continue
+				}
+				ports := x.Groups[s][group].Ports()
+				x.Groups[s][group].Subgroups = []adaptive.Subgroup{{Ports: ports}}
+				if x.PLFTs[0].Set(s, fabric.LID(l), adaptive.Free, group); ports.Len() == 1 {
+					x.PLFTs[0].Set(s, fabric.LID(l), adaptive.Static, -1)
+				}
+				ports.Each(func(p fabric.PortNum) { x.PLFTs[0].Ports.Row(s)[l] = p })
+			}
+		}
+		return x, &x.Groups[leaf][0]
+	}
+	for _, c := range []struct {
+		rule    string
+		breakIt func(x *adaptive.Tables, g *adaptive.Group)
+		want    string
+	}{
+		{multipath.PortDown, func(_ *adaptive.Tables, g *adaptive.Group) { g.Subgroups[0].Ports.Add(7); g.Subgroups[0].Ports.Add(8) },
+			`warning 2 switch "leaf 0" (0x0000000000200000) has groups with 2 ports without a cable, 7 the first`},
+		{multipath.EmptyGroup, func(_ *adaptive.Tables, g *adaptive.Group) { g.Subgroups[0].Ports = adaptive.PortSet{} },
+			`warning 1 switch "leaf 0" (0x0000000000200000) uses 1 group without a port, 1 the first`},
+		{multipath.StaticOutside, func(x *adaptive.Tables, _ *adaptive.Group) { x.PLFTs[0].Ports.Row(leaf)[f.LID(f.CAPorts()[4])] = 1 },
+			`warning 1 switch "leaf 0" (0x0000000000200000) has 1 entry with a static port outside of its group, LID %d and group 1 the first`},
+		{multipath.GroupOfOne, func(_ *adaptive.Tables, g *adaptive.Group) {
+			g.Subgroups[0].Ports = adaptive.PortSet{}
+			g.Subgroups[0].Ports.Add(3)
+		},
+			`note 1 switch "leaf 0" (0x0000000000200000) uses 1 group of one port, 1 the first`},
+		{multipath.UnevenGroups, func(x *adaptive.Tables, _ *adaptive.Group) {
+			x.PLFTs[0].Set(leaf, f.LID(f.CAPorts()[4]), adaptive.Static, -1)
+		},
+			`warning 1 switch "leaf 0" (0x0000000000200000) has fewer choices for 1 LID than a switch with the same cables: 1 for LID %d, and switch "leaf 1" (0x0000000000200001) has 3`},
+		{multipath.UnselectedPLFT, func(x *adaptive.Tables, _ *adaptive.Group) { x.PLFTs, x.Select = append(x.PLFTs, x.PLFTs[0]), nil },
+			`warning 2 there are 2 PLFTs, and it is not known which packets take which: want --plft FILE`},
+		{multipath.UnselectedPLFT, func(x *adaptive.Tables, _ *adaptive.Group) {
+			p := adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), f.MaxLID()))
+			p.Ports.Row(leaf)[1] = 1
+			x.PLFTs = append(x.PLFTs, p)
+			x.Select.Row(leaf, 8)[3] = 1 // without a cable
+		}, `warning 1 switch "leaf 0" (0x0000000000200000) has a PLFT 1 that no input port with a cable selects`},
+	} {
+		x, g := base()
+		before := say(multipath.CheckTables(f, x, 0), c.rule)
+		c.breakIt(x, g)
+		got := say(multipath.CheckTables(f, x, 0), c.rule)
+		want := c.want
+		if strings.Contains(want, "%d") {
+			want = fmt.Sprintf(want, f.LID(f.CAPorts()[4]))
+		}
+		if before != "" || got != want+"\n" {
+			t.Errorf("%s: before\n%sthen\n%swant\n%s", c.rule, before, got, want)
+		}
+	}
+	x, _ := base()
+	y, _ := base()
+	y.PLFTs[0].Ports.Row(leaf)[3]++
+	if diff := cmp.Diff("", say(multipath.CompareStatic(f, x, x.PLFTs[0].Ports, 0), multipath.StaticDiffers)); diff != "" {
+		t.Error(diff)
+	}
+	if got := say(multipath.CompareStatic(f, x, y.PLFTs[0].Ports, 0), multipath.StaticDiffers); strings.Count(got, "\n") != 1 || !strings.Contains(got, "for 1 LID: port ") {
+		t.Error(got)
+	}
+}
+
+// say is the findings of a rule as text.
+func say(list []verify.Finding, rule string) string {
+	var b strings.Builder
+	for _, f := range list {
+		if f.Rule == rule {
+			fmt.Fprintln(&b, f.Severity, f.Count, f.Message)
+		}
+	}
+	return b.String()
+}
