@@ -26,6 +26,7 @@ var Papers = []*Paper{
 	&spam1998,
 	&recursiveMIN,
 	&gerla1996,
+	&geoffray2008,
 }
 
 // Paper is the evaluation of a paper.
