@@ -91,6 +91,8 @@ var inputs = map[string]string{
 	"sim --sl2vl":              "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --load 0.1",
 	"sim --path-sl":            "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X --load 0.1",
 	"sim --mfts":               "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts X -g D/groups.json --load 0.1",
+	"sim --far":                "sim -t D/fabric.ibnetdiscover --far X --load 0.1",
+	"sim --plft":               "sim -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X --load 0.1",
 	"sim --groups":             "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X --load 0.1",
 	"sim --trace":              "sim D --trace X",
 	"compare --node-name-map":  "compare -t D/fabric.ibnetdiscover -e updn --node-name-map X",
@@ -132,6 +134,8 @@ var outputs = map[string]string{
 	"schedule --output":     "schedule D -g D/groups.json -o X",
 	"slurm --output":        "slurm -t D/fabric.ibnetdiscover --host-regexp .* -o X",
 	"sim --output":          "sim D --load 0.1 --max-time 20us -o X",
+	"sim --svg":             "sim D --adaptive free --burst 1 --svg X",
+	"sim --png":             "sim D --adaptive free --burst 1 --png X",
 	"whatif --output":       "whatif -t D/fabric.ibnetdiscover -e updn --fail links -o X",
 	"merge --output":        "merge D/whatif.json -o X",
 

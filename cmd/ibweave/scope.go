@@ -157,10 +157,10 @@ var scopes = map[string][]scope{
 	},
 	"sim": {
 		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
-			"credit-delay engine adaptive flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
-		{flags: "choice choose-again", with: "adaptive", why: "static tables leave no choice"},
-		{flags: "png svg", with: "adaptive", why: "the picture compares static and adaptive routing"},
-		{flags: "flows", with: "adaptive", not: "trace", why: "only adaptive tables tell flows apart"},
+			"credit-delay engine adaptive far plft flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
+		{flags: "choice choose-again", with: "adaptive far", why: "static tables leave no choice"},
+		{flags: "png svg", with: "adaptive far", why: "the picture compares static and adaptive routing"},
+		{flags: "flows", with: "adaptive far", not: "trace", why: "only adaptive tables tell flows apart"},
 		{flags: "bytes lengths multicast sls", not: "trace", why: noTraces},
 		{flags: "seed", not: "trace", why: noTraces, note: true},
 		{flags: "pattern", not: "trace multicast=1", why: "there is no unicast to choose receivers for"},

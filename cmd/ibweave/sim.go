@@ -80,8 +80,8 @@ each core at a time. With --state FILE a sweep that was interrupted goes on wher
 it was. Results are the same on any number of cores.
 
 --adaptive free|hbf|all answers what adaptive routing buys: the same traffic with the same
-seeds goes over the static tables and over tables that leave switches a choice of ports, as
-many as are proven free of credit loops. With free a switch chooses for each packet
+seeds goes over the static tables and over tables that leave switches a choice of ports: those
+of --far FILE, or of DIR, or else as many as are proven free of credit loops. With free a switch chooses for each packet
 (--choice), with hbf by a hash of its flow. One table, and one picture with --svg or --png,
 compare them. -t alone takes the engine that compile would choose. The gain is in what is
 accepted; with several --seed it has a 95 % interval.
@@ -112,8 +112,9 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	a.strictFlag(cmd)
 	in.defineTraffic()
 	in.defineHardware()
-	in.flags.StringVarP(&in.engine, "engine", "e", "", "route -t FILE with `ENGINE`; names of OpenSM's engines stand for ours")
-	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing: free, hbf or all")
+	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
+	in.choosing.flags(in.flags)
+	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing: free, hbf, all, or far, with the states of --far as they are")
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	flags.IntVar(&in.jobs, "jobs", 0, "simulations at a time, `N`; by default one on each core")
@@ -129,7 +130,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "strict": true}
 
 // fileFlags name files.
-var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "groups": true, "trace": true, "node-name-map": true}
+var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "node-name-map": true}
 
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.traffic
@@ -183,7 +184,7 @@ func (in *simulation) defineHardware() {
 
 // choices are flags of which one is wanted: what the command line
 // says of one takes the place of all that an experiment file says.
-var choices = [][]string{{"tables", "topology", "lfts", "engine"}, {"load", "burst", "trace"}, {"buffer-flits", "buffer-packets"}}
+var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load", "burst", "trace"}, {"buffer-flits", "buffer-packets"}}
 
 // sourceLine is a place in an experiment file.
 type sourceLine struct {
@@ -263,7 +264,7 @@ func (in *simulation) check(args []string) error {
 			kinds++
 		}
 	}
-	files := in.topology != "" || in.lfts != ""
+	files := in.topology != "" || in.hasTables() || in.plft != ""
 	fail := usagef
 	if in.file != "" {
 		fail = func(format string, args ...any) error {
@@ -280,11 +281,11 @@ func (in *simulation) check(args []string) error {
 		return usagef("sim needs one kind of traffic: --load LIST, --burst N or --trace FILE")
 	case in.given("burst") && in.burst == 0:
 		return in.wrong("burst", "0 messages: want 1 or more")
-	case in.engine != "" && (len(args) > 0 || in.lfts != ""):
+	case in.engine != "" && (len(args) > 0 || in.hasTables()):
 		return in.wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
 	case in.routed(args) && (in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
-	case !in.routed(args) && len(args) == 0 && (in.topology == "" || in.lfts == ""):
+	case !in.routed(args) && len(args) == 0 && (in.topology == "" || !in.hasTables()):
 		if in.file != "" {
 			return fail("no tables: want a line with tables, or with topology and lfts, or a directory beside -f")
 		}
@@ -303,7 +304,7 @@ func (in *simulation) check(args []string) error {
 			}
 		}
 	}
-	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.groups, in.trace)
+	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.trace)
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.
@@ -341,6 +342,7 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (n
 // readRouting reads the unicast tables and lanes.
 func (a *app) readRouting(in *simulation, args []string) (*lft.Routing, error) {
 	in.sums = map[string]string{}
+	in.adaptiveToo = in.adaptive != "" || in.far != ""
 	groups := in.groups
 	in.groups = ""
 	if err := a.resolveAudit(&in.audit, args); err != nil {
@@ -544,7 +546,7 @@ func (r *simRun) key() any {
 	in := r.in
 	input := map[string]string{}
 	for role, name := range map[string]string{
-		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "groups": in.groups, "trace": in.trace, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
+		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "far": in.far, "plft": in.plft, "groups": in.groups, "trace": in.trace, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
 	} {
 		if sum, ok := in.sums[name]; ok {
 			input[role] = sum

@@ -27,6 +27,7 @@ const (
 	routedStatic = "static"
 	routedFree   = "free"
 	routedHBF    = "hbf"
+	routedAsRead = "far" // as a file says
 )
 
 // simRouting is a routing that points are simulated with.
@@ -35,22 +36,25 @@ type simRouting struct {
 	net  sim.Network
 }
 
-// parseAdaptive reads --adaptive: the routings that are compared with the static one.
-func parseAdaptive(value string) ([]string, error) {
-	switch value {
+// compared lists the routings that are compared with the static one.
+func (in *simulation) compared() ([]string, error) {
+	switch in.adaptive {
 	case "":
+		if in.far != "" {
+			return []string{routedAsRead}, nil
+		}
 		return nil, nil
-	case routedFree, routedHBF:
-		return []string{value}, nil
+	case routedFree, routedHBF, routedAsRead:
+		return []string{in.adaptive}, nil
 	case "all":
 		return []string{routedFree, routedHBF}, nil
 	}
-	return nil, usagef("--adaptive %q: want free, hbf or all", value)
+	return nil, usagef("--adaptive %q: want free, hbf, all or far", in.adaptive)
 }
 
 // routed says whether the tables are to be made: -t FILE without tables.
 func (in *simulation) routed(args []string) bool {
-	return len(args) == 0 && in.topology != "" && in.lfts == "" && (in.engine != "" || in.adaptive != "")
+	return len(args) == 0 && in.topology != "" && !in.hasTables() && (in.engine != "" || in.adaptive != "")
 }
 
 // routeSimulated makes the tables of -t with an engine, or with the one that suits the fabric
@@ -89,20 +93,36 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) (*lft.Routing,
 // findRoutings are the static tables and the adaptive ones that they are compared with. Both have
 // the same static ports and lanes.
 func (a *app) findRoutings(ctx context.Context, in *simulation, net sim.Network, r *lft.Routing) ([]simRouting, error) {
-	names, err := parseAdaptive(in.adaptive)
+	names, err := in.compared()
 	if err != nil || names == nil {
 		return []simRouting{{net: net}}, err
 	}
-	s := a.startStage("find choices")
-	tables, err := adaptive.Widen(ctx, r)
-	s.end()
-	if err != nil {
-		return nil, err
+	tables := in.choosing.adaptive
+	if tables == nil && in.adaptive == routedAsRead {
+		return nil, in.wrong("adaptive", "far: there is none: want --far FILE, or a directory with adaptive routing")
+	}
+	if tables == nil {
+		s := a.startStage("find choices")
+		tables, err = adaptive.Widen(ctx, r)
+		s.end()
+		if err != nil {
+			return nil, err
+		}
 	}
 	list := []simRouting{{routedStatic, net}}
+	if len(tables.PLFTs) > 1 { // each with static ports of its own
+		list[0].net.Adaptive = withState(tables, adaptive.Static)
+	}
 	for _, name := range names {
 		more := net
-		more.Adaptive = withState(tables, map[string]adaptive.State{routedFree: adaptive.Free, routedHBF: adaptive.HBF}[name])
+		switch name {
+		case routedFree:
+			more.Adaptive = withState(tables, adaptive.Free)
+		case routedHBF:
+			more.Adaptive = withState(tables, adaptive.HBF)
+		default:
+			more.Adaptive = tables
+		}
 		list = append(list, simRouting{name, more})
 	}
 	return list, nil

@@ -428,7 +428,7 @@ func (in *simulation) hardwareText() string {
 		mtu = fmt.Sprintf("MTU %d", c.MTU)
 	}
 	said := fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s for each VL, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
-	if in.adaptive != "" {
+	if in.adaptiveToo || in.adaptive != "" {
 		said += fmt.Sprintf(", choice %s", c.Choice)
 		if c.ChooseAgain {
 			said += " and again"
