@@ -7,7 +7,7 @@ SOAKTIME ?= 10m
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
-.PHONY: build test race lint fuzz soak bench bench-plugin figures update man licenses install uninstall deb test-deb clean
+.PHONY: build test race lint fuzz soak bench bench-plugin figures update man licenses install uninstall deb test-deb test-debian13 clean
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
@@ -128,6 +128,10 @@ deb:
 test-deb:
 	scripts/install-tools.sh
 	scripts/test-deb.sh
+
+# The plugin in the OpenSM of Debian 13, which is installed into bin/debian13; as root.
+test-debian13:
+	scripts/debian13.sh
 
 clean:
 	rm -rf bin
