@@ -20,6 +20,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -36,6 +37,8 @@ type Snapshot struct {
 	// Multicast is the multicast tables, and the trees that they are made of
 	// where those are known.
 	Multicast *mft.Plan
+	// Adaptive is the choices of adaptive switches. Pairs and Transition are about Tables alone.
+	Adaptive *adaptive.Tables
 }
 
 // Options are what a caller may ask of Compare.
@@ -113,6 +116,11 @@ func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) 
 			return nil, err
 		}
 	}
+	if a.Adaptive != nil && b.Adaptive != nil {
+		if err := c.compareChoices(ctx); err != nil {
+			return nil, err
+		}
+	}
 	c.r.addFindings()
 	return c.r, nil
 }
@@ -130,6 +138,11 @@ func (s *Snapshot) check() error {
 		return fmt.Errorf("%s: path SLs from %d switches for a fabric of %d", s.Name, s.PathSLs.Switches(), f.NumSwitches())
 	case s.Multicast != nil && s.Multicast.Tables.Fabric().NumPorts() != f.NumPorts():
 		return fmt.Errorf("%s: multicast tables of another fabric", s.Name)
+	}
+	if s.Adaptive != nil {
+		if err := s.Adaptive.Check(s.Fabric); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -23,6 +24,7 @@ type Result struct {
 	SL2VL     *SL2VLChanges     `json:"sl2vl"`
 	PathSLs   *PathSLChanges    `json:"path_sls"`
 	Multicast *MulticastChanges `json:"multicast"`
+	Adaptive  *ChoiceChanges    `json:"adaptive"`
 	// Pairs is whom changes of tables and cables affect.
 	Pairs *PairChanges `json:"pairs"`
 	// Transition is what can happen while the forwarding tables are written.
@@ -40,7 +42,7 @@ type Side struct {
 	Links    int        `json:"links"`
 	MaxLID   fabric.LID `json:"max_lid"`
 	// Has is the parts that this state has: "lfts", "sl2vl", "path_sls",
-	// "multicast". Nodes and links are always there.
+	// "multicast", "adaptive". Nodes and links are always there.
 	Has []string `json:"has"`
 }
 
@@ -200,6 +202,51 @@ type MapChange struct {
 	InLabel string        `json:"in_label,omitempty"`
 	Old     [16]fabric.VL `json:"old"`
 	New     [16]fabric.VL `json:"new"`
+}
+
+// ChoiceChanges is choices of adaptive switches that changed, of a switch, a destination and
+// a private LFT. Entries without a choice in either state are those of LFTs.
+type ChoiceChanges struct {
+	Changed  int64          `json:"changed"`
+	Wider    int64          `json:"wider"`    // they have all ports that they had, and more
+	Narrower int64          `json:"narrower"` // they lost ports, and have no new ones
+	Switches []ChoiceChange `json:"switches"` // those with a change
+}
+
+// ChoiceChange is a switch of these.
+type ChoiceChange struct {
+	Switch   fabric.GUID `json:"switch"`
+	Name     fabric.Name `json:"name"`
+	Changed  int64       `json:"changed"`
+	Wider    int64       `json:"wider"`
+	Narrower int64       `json:"narrower"`
+	Sets     []SetChange `json:"sets"` // by PLFT and first LID
+}
+
+// SetChange is another choice for some LIDs.
+type SetChange struct {
+	PLFT int          `json:"plft"`
+	Old  Choice       `json:"old"`
+	New  Choice       `json:"new"`
+	LIDs []fabric.LID `json:"lids"` // in the new state
+}
+
+// Choice is the ports by which packets may leave, the static one among them.
+type Choice struct {
+	State string `json:"state"` // "Static", "Free" or "HBF"
+	Ports []int  `json:"ports"`
+}
+
+// String is "Free 4,5,6", or "no path".
+func (c Choice) String() string {
+	if len(c.Ports) == 0 {
+		return "no path"
+	}
+	s := c.State
+	for i, p := range c.Ports {
+		s += string(" ,"[min(i, 1)]) + strconv.Itoa(p)
+	}
+	return s
 }
 
 // PathSLChanges is paths, of a switch that they start from and a destination,
@@ -443,6 +490,7 @@ const (
 	SL2VLDiffer          = "sl2vl-differ"          //
 	PathSLsDiffer        = "path-sls-differ"       //
 	MulticastDiffer      = "multicast-differ"      //
+	AdaptiveDiffer       = "adaptive-differ"       //
 	NotCompared          = "not-compared"          // one state has tables that the other lacks
 )
 
@@ -460,12 +508,13 @@ var parts = [...]struct{ name, words string }{
 	{"sl2vl", "SL-to-VL tables"},
 	{"path_sls", "path SLs"},
 	{"multicast", "multicast tables"},
+	{"adaptive", "adaptive routing"},
 }
 
 func side(s *Snapshot) Side {
 	f := s.Fabric
 	d := Side{Name: s.Name, Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID(), Has: []string{}}
-	for i, has := range []bool{s.Tables != nil, s.SL2VL != nil, s.PathSLs != nil, s.Multicast != nil} {
+	for i, has := range []bool{s.Tables != nil, s.SL2VL != nil, s.PathSLs != nil, s.Multicast != nil, s.Adaptive != nil} {
 		if has {
 			d.Has = append(d.Has, parts[i].name)
 		}
@@ -513,6 +562,10 @@ func (r *Result) addFindings() {
 	if d := r.Multicast; d != nil {
 		differ(MulticastDiffer, int64(d.Masks), "%s of %s changed",
 			text.CountGrouped(d.Masks, "multicast mask", "multicast masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
+	}
+	if d := r.Adaptive; d != nil {
+		differ(AdaptiveDiffer, d.Changed, "%s of adaptive switches changed: %s wider, %s narrower; what can happen on the way is told of static ports alone",
+			text.CountGrouped(d.Changed, "choice", "choices"), text.Grouped(d.Wider), text.Grouped(d.Narrower))
 	}
 	for _, p := range parts {
 		x, y := slices.Contains(r.Old.Has, p.name), slices.Contains(r.New.Has, p.name)

@@ -99,6 +99,10 @@ func (t *printer) printFigures(r *Result) {
 	if d := r.Multicast; d != nil {
 		part("multicast", d.Masks > 0, "%s of %s changed", text.CountGrouped(d.Masks, "mask", "masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
 	}
+	if d := r.Adaptive; d != nil {
+		part("choices", d.Changed > 0, "%s changed on %s: %s wider, %s narrower", text.Grouped(d.Changed),
+			text.CountGrouped(len(d.Switches), "switch", "switches"), text.Grouped(d.Wider), text.Grouped(d.Narrower))
+	}
 	if p := r.Pairs; p != nil {
 		part("paths", p.Changed > 0, "%s of %s affected: %s rerouted (%s longer, %s shorter), %s lost, %s gained",
 			text.Grouped(p.Changed), text.CountGrouped(p.Compared, "pair", "pairs"), text.Grouped(p.Rerouted), text.Grouped(p.Longer), text.Grouped(p.Shorter),
@@ -284,6 +288,27 @@ func (t *printer) printTables(r *Result) {
 		section(t, "SL-to-VL maps that changed", len(d.Ports), func(i int) string {
 			x := &d.Ports[i]
 			return fmt.Sprintf("%s in by port %s: %v -> %v", x.Out, fabric.PortLabels{x.In: x.InLabel}.Text(x.In), x.Old, x.New)
+		})
+	}
+	if d := r.Adaptive; d != nil {
+		section(t, "choices of adaptive switches that changed", len(d.Switches), func(i int) string {
+			x := &d.Switches[i]
+			s := fmt.Sprintf("%s: %s", x.Name, text.CountGrouped(x.Changed, "entry", "entries"))
+			for k := range x.Sets {
+				if k == few && !t.verbose {
+					return s + fmt.Sprintf("\n        and %d more sets of ports", len(x.Sets)-few)
+				}
+				c := &x.Sets[k]
+				s += fmt.Sprintf("\n        %s, LID %d", text.CountGrouped(len(c.LIDs), "entry", "entries"), c.LIDs[0])
+				if len(c.LIDs) > 1 {
+					s += " the first"
+				}
+				if c.PLFT > 0 {
+					s += fmt.Sprintf(", PLFT %d", c.PLFT)
+				}
+				s += fmt.Sprintf(": %s -> %s", c.Old, c.New)
+			}
+			return s
 		})
 	}
 	if d := r.PathSLs; d != nil {

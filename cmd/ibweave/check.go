@@ -94,6 +94,9 @@ prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Withou
 tables everything is on one VL; with tables but no path SLs any path may have
 any SL.
 
+Adaptive routing is far of ibdiagnet: every choice that switches have is followed then.
+Which of several private LFTs a packet takes is in a file of its own, --plft.
+
 Multicast tables are opensm.mcfdbs or what dump_mfts prints, and groups what compile
 takes, with their MLIDs, groups.json of a compiled directory, or what saquery -m
 prints. MLIDs that no group has are taken to be sent to and received by all end

@@ -30,8 +30,8 @@ func (a *app) diffCommand() *cobra.Command {
 		Use:   "diff OLD NEW",
 		Short: "what a change does, whom it affects, and in which order to write it",
 		Long: `Compare two states of a fabric: nodes, cables, LIDs, forwarding tables,
-SL-to-VL tables, path SLs and multicast tables that changed, and the pairs of
-ports whose path did.
+SL-to-VL tables, path SLs, multicast tables and choices of adaptive switches that
+changed, and the pairs of ports whose path did.
 
 OLD and NEW are each a directory that compile wrote, a folder of dumps as check
 takes it, a topology, or one dump of tables. A dump alone does not tell the cables:
@@ -107,10 +107,11 @@ const (
 	multicastDump
 	sl2vlDump
 	pathSLDump
+	adaptiveDump
 )
 
 func (k stateKind) String() string {
-	return [...]string{"directory", "topology", "forwarding tables", "multicast tables", "SL-to-VL tables", "path SLs"}[k]
+	return [...]string{"directory", "topology", "forwarding tables", "multicast tables", "SL-to-VL tables", "path SLs", "adaptive routing"}[k]
 }
 
 // diff reads both states and compares them.
@@ -177,6 +178,7 @@ func (s *state) limitToCommon(mine, other *diff.Snapshot) {
 		mine.SL2VL = cmp.Or(mine.SL2VL, other.SL2VL)
 		mine.PathSLs = cmp.Or(mine.PathSLs, other.PathSLs)
 		mine.Multicast = cmp.Or(mine.Multicast, other.Multicast)
+		mine.Adaptive = cmp.Or(mine.Adaptive, other.Adaptive)
 	default:
 		if mine.Tables == nil {
 			other.Tables = nil
@@ -190,12 +192,15 @@ func (s *state) limitToCommon(mine, other *diff.Snapshot) {
 		if mine.Multicast == nil {
 			other.Multicast = nil
 		}
+		if mine.Adaptive == nil {
+			other.Adaptive = nil
+		}
 	}
 }
 
 // openState finds out what a state is.
 func (a *app) openState(name string, lenient bool) (*state, error) {
-	s := &state{name: name, audit: audit{lenient: lenient}}
+	s := &state{name: name, audit: audit{lenient: lenient, choosing: choosing{adaptiveToo: true}}}
 	if isFolder(name) {
 		return s, a.resolve(&s.audit, name, false)
 	}
@@ -212,6 +217,8 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 	switch form.Info().Kind {
 	case dump.ForwardingTables:
 		s.kind, s.lfts = unicastDump, name
+	case dump.AdaptiveTables:
+		s.kind, s.far = adaptiveDump, name
 	case dump.MulticastTables:
 		s.kind, s.mfts = multicastDump, name
 	case dump.SL2VLTables:
@@ -241,10 +248,17 @@ func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 func (a *app) readState(s *state, f *fabric.Fabric) (*diff.Snapshot, error) {
 	x := &diff.Snapshot{Name: s.name, Fabric: f}
 	var err error
-	if s.lfts != "" {
+	if err := a.readChoices(&s.audit, f); err != nil {
+		return nil, err
+	}
+	x.Adaptive = s.adaptive
+	switch {
+	case s.lfts != "":
 		if x.Tables, err = a.readLFTs(&s.audit, f); err != nil {
 			return nil, err
 		}
+	case x.Adaptive != nil:
+		x.Tables = x.Adaptive.PLFTs[0].Ports
 	}
 	var lanes verify.Options
 	if err := a.readLanes(&s.audit, f, &lanes); err != nil {

@@ -1,0 +1,91 @@
+package diff_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+)
+
+// TestChoices compares random choices, and counts again by each entry.
+func TestChoices(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		a, b := someChoices(f, r), someChoices(f, r)
+		if seed == 0 {
+			b = a
+		}
+		got, err := diff.Compare(t.Context(),
+			&diff.Snapshot{Name: "a", Fabric: f, Adaptive: a}, &diff.Snapshot{Name: "b", Fabric: f, Adaptive: b}, diff.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changed, wider, narrower, listed int64
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+				x, y := a.Choices(0, s, lid), b.Choices(0, s, lid)
+				stateX, _ := a.PLFTs[0].At(s, lid)
+				stateY, _ := b.PLFTs[0].At(s, lid)
+				if x.Len() < 2 && y.Len() < 2 || x == y && stateX == stateY {
+					continue
+				}
+				changed++
+				more, less := 0, 0
+				for p := range 256 {
+					switch has, had := y.Has(fabric.PortNum(p)), x.Has(fabric.PortNum(p)); {
+					case has && !had:
+						more++
+					case had && !has:
+						less++
+					}
+				}
+				if more > 0 && less == 0 {
+					wider++
+				}
+				if less > 0 && more == 0 {
+					narrower++
+				}
+			}
+		}
+		for _, x := range got.Adaptive.Switches {
+			for _, set := range x.Sets {
+				listed += int64(len(set.LIDs))
+			}
+		}
+		d := got.Adaptive
+		if d.Changed != changed || d.Wider != wider || d.Narrower != narrower || listed != changed || got.Equal != (changed == 0) {
+			t.Errorf("seed %d: %d changed, %d listed, %d wider, %d narrower, equal %v; want %d, %d, %d", seed, d.Changed, listed, d.Wider, d.Narrower, got.Equal, changed, wider, narrower)
+		}
+	}
+}
+
+// someChoices has two groups in each switch, and entries of all states.
+func someChoices(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
+	t := &adaptive.Tables{PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), f.MaxLID()))}}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		groups := make([]adaptive.Group, 2)
+		for i := range groups {
+			groups[i] = adaptive.Group{Number: i, Subgroups: make([]adaptive.Subgroup, 1)}
+			for range r.IntN(4) {
+				groups[i].Subgroups[0].Ports.Add(fabric.PortNum(1 + r.IntN(4)))
+			}
+		}
+		t.Groups = append(t.Groups, groups)
+		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+			t.PLFTs[0].Ports.Row(s)[lid] = fabric.PortNum(1 + r.IntN(4))
+			t.PLFTs[0].Set(s, lid, adaptive.State(r.IntN(3)), r.IntN(2))
+		}
+	}
+	return t
+}
