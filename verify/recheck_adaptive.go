@@ -1,7 +1,10 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -10,9 +13,9 @@ import (
 
 // CheckAdaptive is Check for adaptive tables: the number must increase along every dependency
 // that packets make which can still arrive, whatever ports the switches choose. With
-// several PLFTs and no selector packets may take any at each switch. It follows packets
-// from port to port, and takes O(switches x ports) time for each LID, with SL-to-VL tables
-// for each SL and O(switches x ports x ports).
+// several PLFTs and no selector packets may take any at each switch. Multicast packets are an
+// error. It takes O(switches x ports) time for each LID, with SL-to-VL tables, selectors
+// and path SLs for each SL.
 func (c *Certificate) CheckAdaptive(f *fabric.Fabric, t *adaptive.Tables, opt Options) error {
 	if err := t.Check(f); err != nil {
 		return err
@@ -25,24 +28,24 @@ func (c *Certificate) CheckAdaptive(f *fabric.Fabric, t *adaptive.Tables, opt Op
 		return fmt.Errorf("the certificate is of %d VLs: want 1 to %d", c.VLs, lft.MaxDataVLs)
 	case opt.SL2VL == nil && c.VLs != 1:
 		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
+	case c.Multicast || opt.Multicast != nil:
+		return errors.New("there are multicast packets, and no certificate covers them together with adaptive tables")
 	}
-	ports := int(f.PortBase(fabric.NodeID(f.NumSwitches())))
 	k := &recheckAdaptive{
 		recheck: &recheck{f: f, vls: c.VLs, number: make([]int32, f.NumPorts()*c.VLs)},
-		choices: t, opt: opt, management: c.Management,
-		came: make([]uint16, ports), live: make([]bool, ports),
-		nodes: make([]recheckNode, f.NumSwitches()*(len(t.PLFTs)+1)),
+		tables:  t, opt: opt, management: c.Management,
 	}
 	if err := k.numbers(c); err != nil {
 		return err
 	}
-	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-		k.lid, k.owner = lid, f.LIDPort(lid)
-		if f.Attachment(k.owner) == fabric.NoPort || f.IsSwitch(f.Owner(k.owner)) && !c.Management {
-			continue
+	for k.sl = range fabric.SL(lft.NumSLs) {
+		if k.sl > 0 && opt.SL2VL == nil && opt.PathSLs == nil && t.Select == nil {
+			break // as SL 0
 		}
-		for k.sl = range fabric.SL(lft.NumSLs) {
-			if k.sl > 0 && k.alike(k.sl) {
+		k.findStops()
+		for k.lid = 1; k.lid <= f.MaxLID(); k.lid++ {
+			k.owner = f.LIDPort(k.lid)
+			if f.Attachment(k.owner) == fabric.NoPort || f.IsSwitch(f.Owner(k.owner)) && !c.Management {
 				continue
 			}
 			if err := k.destination(); err != nil {
@@ -56,202 +59,206 @@ func (c *Certificate) CheckAdaptive(f *fabric.Fabric, t *adaptive.Tables, opt Op
 // recheckAdaptive enumerates the dependencies of packets for one LID with one SL.
 type recheckAdaptive struct {
 	*recheck
-	choices    *adaptive.Tables
+	tables     *adaptive.Tables
 	opt        Options
 	management bool
 
-	lid   fabric.LID
-	owner fabric.PortID
-	sl    fabric.SL
-
-	// By PortID of a switch, that packets come in by: the VLs that they come on, whether
-	// they can arrive from there; and those with any VL. Port 0 is the switch's own packets.
-	came    []uint16
-	live    []bool
-	reached []fabric.PortID
-	nodes   []recheckNode // by switch and PLFT; behind the last PLFT, all of them
-	known   []int         // of nodes
+	sl     fabric.SL
+	stops  []stop
+	stopAt []int32 // by PortID of a switch, that packets come in by
+	lid    fabric.LID
+	owner  fabric.PortID
+	queue  []int32 // the stops that packets come to
 }
 
-// recheckNode is what packets of one PLFT can do at a switch.
-type recheckNode struct {
-	known    bool
-	followed bool            // without SL-to-VL tables: where the ports lead has been noted
-	ports    []fabric.PortID // those that lead to a switch or the owner
-	low      int32           // without SL-to-VL tables: the least number of those from which packets arrive; 0 for unknown
+// stop is a switch for packets that come in by some ports, and meet the same tables.
+type stop struct {
+	s       fabric.NodeID
+	in      fabric.PortNum // one of the ports
+	plft    int            // -1 for any
+	senders []fabric.PortID
+
+	// For one LID: the ways on from here, whether packets can arrive, and the least number of
+	// the channels that they wait for.
+	reached, live bool
+	ways          []way
+	low           int32
 }
 
-// alike says whether packets of an SL do everywhere what those of a lower one do, so that
-// there is no need to look.
-func (k *recheckAdaptive) alike(sl fabric.SL) bool {
-	return k.opt.SL2VL == nil && k.opt.PathSLs == nil && k.choices.Select == nil
+// way is a port by which packets leave a stop.
+type way struct {
+	out    fabric.PortID
+	vl     fabric.VL
+	number int32 // of the channel
+	next   int32 // stop, or -1 for the owner
 }
 
-// node is what packets do that come into a switch by a port.
-func (k *recheckAdaptive) node(in fabric.PortID) *recheckNode {
-	s, all := k.f.Owner(in), len(k.choices.PLFTs)
-	plft := all
-	if k.choices.Select != nil || all == 1 {
-		plft = k.choices.Select.PLFT(s, k.f.Num(in), k.sl)
-	}
-	i := int(s)*(all+1) + min(plft, all)
-	n := &k.nodes[i]
-	if n.known {
-		return n
-	}
-	k.known = append(k.known, i)
-	*n = recheckNode{known: true, ports: n.ports[:0]}
-	var set adaptive.PortSet
-	for p := range all {
-		if (p == plft || k.choices.Select == nil) && k.lid <= k.choices.PLFTs[p].Ports.MaxLID() {
-			set.Union(k.choices.Choices(p, s, k.lid))
+// findStops finds the stops of packets with the SL, and who sends there.
+func (k *recheckAdaptive) findStops() {
+	f := k.f
+	k.stops, k.stopAt = nil, make([]int32, f.PortBase(fabric.NodeID(f.NumSwitches())))
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		known := map[string]int32{}
+		for num := range int(f.Node(s).NumPorts) + 1 {
+			in, plft := fabric.PortNum(num), 0
+			if k.tables.Select != nil {
+				plft = k.tables.Select.PLFT(s, in, k.sl)
+			} else if len(k.tables.PLFTs) > 1 {
+				plft = -1
+			}
+			key := []byte{byte(plft)}
+			for out := f.PortBase(s) + 1; k.opt.SL2VL != nil && out <= f.PortBase(s)+fabric.PortID(f.Node(s).NumPorts); out++ {
+				key = append(key, byte(k.opt.SL2VL.At(in, out)[k.sl]))
+			}
+			at, ok := known[string(key)]
+			if !ok {
+				at = int32(len(k.stops))
+				known[string(key)] = at
+				k.stops = append(k.stops, stop{s: s, in: in, plft: plft})
+			}
+			k.stopAt[f.Port(s, in)] = at
 		}
 	}
-	set.Each(func(num fabric.PortNum) {
-		if num > k.f.Node(s).NumPorts {
+	f.EndPorts(func(port fabric.PortID) {
+		in := f.Attachment(port)
+		if in == fabric.NoPort || in == port && !k.management || k.vlFrom(port) == lft.DropVL {
 			return
 		}
-		if out := k.f.Port(s, num); k.arrived(out) || k.f.PeerSwitch(out) != fabric.NoNode {
-			n.ports = append(n.ports, out)
-		}
+		at := &k.stops[k.stopAt[in]]
+		at.senders = append(at.senders, port)
 	})
-	return n
 }
 
-// arrived says whether packets that leave by a port are where they should be.
-func (k *recheckAdaptive) arrived(out fabric.PortID) bool {
-	return out == k.owner || k.f.Peer(out) == k.owner
-}
-
-// vl is the VL of packets that come into a switch by a port and leave it by another.
-func (k *recheckAdaptive) vl(in, out fabric.PortID) fabric.VL {
-	if k.opt.SL2VL == nil || out == k.owner {
+// vlFrom is the VL on which a CA or router port sends, 0 for port 0 of a switch.
+func (k *recheckAdaptive) vlFrom(port fabric.PortID) fabric.VL {
+	if k.opt.SL2VL == nil || k.f.IsSwitch(k.f.Owner(port)) {
 		return 0
 	}
-	return k.opt.SL2VL.At(k.f.Num(in), out)[k.sl]
+	return k.opt.SL2VL.At(0, port)[k.sl]
 }
 
-// come notes that packets come into a switch by a port on a VL.
-func (k *recheckAdaptive) come(in fabric.PortID, vl fabric.VL) {
-	if k.came[in] == 0 {
-		k.reached = append(k.reached, in)
+// sends says whether a port sends packets for the LID with the SL.
+func (k *recheckAdaptive) sends(port fabric.PortID) bool {
+	if port == k.owner || k.opt.PathSLs == nil {
+		return port != k.owner
 	}
-	k.came[in] |= 1 << vl
+	row := k.opt.PathSLs.PortRow(port)
+	if row == nil {
+		row = k.opt.PathSLs.Given(k.f.Owner(k.f.Attachment(port)))
+	}
+	return row[k.lid] == k.sl || row[k.lid] == lft.UnknownSL
 }
 
 // destination checks the dependencies of packets for the LID.
 func (k *recheckAdaptive) destination() error {
-	for _, in := range k.reached {
-		k.came[in], k.live[in] = 0, false
-	}
-	for _, i := range k.known {
-		k.nodes[i].known = false
-	}
-	k.reached, k.known = k.reached[:0], k.known[:0]
-	k.f.EndPorts(k.begin)
-	for i := 0; i < len(k.reached); i++ {
-		in := k.reached[i]
-		n := k.node(in)
-		if n.followed {
-			continue
+	k.queue = k.queue[:0]
+	for i := range k.stops {
+		at := &k.stops[i]
+		at.reached, at.live = slices.ContainsFunc(at.senders, k.sends), false
+		if at.reached {
+			k.queue = append(k.queue, int32(i))
 		}
-		n.followed = k.opt.SL2VL == nil
-		for _, out := range n.ports {
-			if vl := k.vl(in, out); vl != lft.DropVL && !k.arrived(out) {
-				k.come(k.f.Peer(out), vl)
-			}
-		}
+	}
+	for i := 0; i < len(k.queue); i++ {
+		k.findWays(&k.stops[k.queue[i]])
 	}
 	for more := true; more; {
 		more = false
-		for i := len(k.reached) - 1; i >= 0; i-- {
-			if in := k.reached[i]; !k.live[in] && k.leadsOn(in) {
-				k.live[in], more = true, true
+		for _, i := range slices.Backward(k.queue) {
+			if at := &k.stops[i]; !at.live && slices.ContainsFunc(at.ways, k.arrives) {
+				at.live, more = true, true
 			}
 		}
 	}
-	for _, in := range k.reached {
-		if err := k.climbs(in); err != nil {
-			return err
+	for _, i := range k.queue {
+		at := &k.stops[i]
+		at.low = math.MaxInt32
+		for _, w := range at.ways {
+			if k.arrives(w) && w.out != k.owner { // port 0 of a switch is no channel
+				at.low = min(at.low, w.number)
+			}
+		}
+	}
+	for _, i := range k.queue {
+		at := &k.stops[i]
+		for _, w := range at.ways {
+			if w.next >= 0 && k.arrives(w) {
+				if err := k.climbs(w.out, w.vl, w.number, w.next); err != nil {
+					return err
+				}
+			}
+		}
+		for _, port := range at.senders {
+			if from := k.vlFrom(port); at.live && !k.f.IsSwitch(k.f.Owner(port)) && k.sends(port) {
+				if err := k.climbs(port, from, k.numberOf(port, from), i); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
 }
 
-// begin notes the packets that a port sends.
-func (k *recheckAdaptive) begin(source fabric.PortID) {
-	in := k.f.Attachment(source)
-	if source == k.owner || in == fabric.NoPort {
-		return
+// numberOf is the number of a channel, -1 without one.
+func (k *recheckAdaptive) numberOf(port fabric.PortID, vl fabric.VL) int32 {
+	if int(vl) >= k.vls {
+		return -1
 	}
-	s := k.f.Owner(in)
-	if k.opt.PathSLs != nil {
-		row := k.opt.PathSLs.PortRow(source)
-		if row == nil {
-			row = k.opt.PathSLs.Given(s)
+	return k.number[int(port)*k.vls+int(vl)]
+}
+
+// findWays fills in the ways on from a stop that do not lose packets.
+func (k *recheckAdaptive) findWays(at *stop) {
+	at.ways = at.ways[:0]
+	var set adaptive.PortSet
+	for p, t := range k.tables.PLFTs {
+		if (p == at.plft || at.plft < 0) && k.lid <= t.Ports.MaxLID() {
+			set.Union(k.tables.Choices(p, at.s, k.lid))
 		}
-		if row[k.lid] != k.sl && row[k.lid] != lft.UnknownSL {
+	}
+	base, last := k.f.PortBase(at.s), k.f.Node(at.s).NumPorts
+	set.Each(func(num fabric.PortNum) {
+		if num > last {
 			return
 		}
-	}
-	if source == in { // the switch itself: its packets hold no channel
-		if k.management {
-			k.come(in, lft.DropVL)
+		w := way{out: base + fabric.PortID(num), next: -1}
+		peer := k.f.Peer(w.out)
+		if k.opt.SL2VL != nil && w.out != k.owner {
+			w.vl = k.opt.SL2VL.At(at.in, w.out)[k.sl]
 		}
-		return
-	}
-	vl := fabric.VL(0)
-	if k.opt.SL2VL != nil {
-		vl = k.opt.SL2VL.At(0, source)[k.sl]
-	}
-	if vl != lft.DropVL {
-		k.come(in, vl)
-	}
-}
-
-// leadsOn says whether packets that come in by a port can arrive, as far as live tells.
-func (k *recheckAdaptive) leadsOn(in fabric.PortID) bool {
-	for _, out := range k.node(in).ports {
-		if k.useful(in, out) {
-			return true
-		}
-	}
-	return false
-}
-
-// useful says whether packets that come in by a port and leave by another can arrive.
-func (k *recheckAdaptive) useful(in, out fabric.PortID) bool {
-	return k.vl(in, out) != lft.DropVL && (k.arrived(out) || k.live[k.f.Peer(out)])
-}
-
-// climbs checks the dependencies of packets that come in by a port.
-func (k *recheckAdaptive) climbs(in fabric.PortID) error {
-	n, from := k.node(in), k.f.Peer(in)
-	if !k.live[in] || from == fabric.NoPort {
-		return nil
-	}
-	vl := fabric.VL(0)
-	if k.opt.SL2VL == nil && n.low > 0 && k.number[from] >= 0 && k.number[from] < n.low {
-		return nil
-	}
-	low := int32(0)
-	for _, out := range n.ports {
-		if out == k.owner || !k.useful(in, out) {
-			continue
-		}
-		to := k.vl(in, out)
-		for vl = range fabric.VL(lft.MaxDataVLs) {
-			if k.came[in]>>vl&1 == 0 {
-				continue
+		switch {
+		case w.vl == lft.DropVL:
+			return
+		case w.out == k.owner || peer == k.owner:
+		case k.f.PeerSwitch(w.out) == fabric.NoNode:
+			return
+		default:
+			w.next = k.stopAt[peer]
+			if to := &k.stops[w.next]; !to.reached {
+				to.reached = true
+				k.queue = append(k.queue, w.next)
 			}
-			if err := k.increases(from, vl, out, to, k.lid); err != nil {
+		}
+		w.number = k.numberOf(w.out, w.vl)
+		at.ways = append(at.ways, w)
+	})
+}
+
+// arrives says whether packets that take a way can arrive.
+func (k *recheckAdaptive) arrives(w way) bool { return w.next < 0 || k.stops[w.next].live }
+
+// climbs checks the dependencies of packets that come to a stop by a channel with a number.
+func (k *recheckAdaptive) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error {
+	at := &k.stops[to]
+	if number >= 0 && number < at.low {
+		return nil
+	}
+	for _, w := range at.ways {
+		if k.arrives(w) && w.out != k.owner {
+			if err := k.increases(in, vl, w.out, w.vl, k.lid); err != nil {
 				return err
 			}
 		}
-		if number := k.number[int(out)*k.vls+int(to)]; low == 0 || number < low {
-			low = number
-		}
 	}
-	n.low = low
 	return nil
 }

@@ -393,7 +393,12 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Check(f, tables, *opt); err != nil {
+	if in.adaptive != nil {
+		err = c.CheckAdaptive(f, in.adaptive, *opt)
+	} else {
+		err = c.Check(f, tables, *opt)
+	}
+	if err != nil {
 		finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
 		var at *verify.DependencyError
 		if errors.As(err, &at) {
