@@ -110,6 +110,8 @@ var inputs = map[string]string{
 	"path --topology":          "path -t X --lfts D/opensm-lfts.dump n1 n2",
 	"path --lfts":              "path -t D/fabric.ibnetdiscover --lfts X --all-from 0x0000000000100000",
 	"path --sl2vl":             "path -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --all-from 0x0000000000100000",
+	"path --far":               "path -t D/fabric.ibnetdiscover --far X --all-from 0x0000000000100000",
+	"path --plft":              "path -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X --all-from 0x0000000000100000",
 	"path --node-name-map":     "path D --node-name-map X --all-from 0x0000000000100000",
 	"slurm --topology":         "slurm -t X",
 	"slurm --node-name-map":    "slurm -t D/fabric.ibnetdiscover --host-regexp .* --node-name-map X",

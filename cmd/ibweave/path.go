@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -42,6 +43,9 @@ SRC and DST are names of hosts, adapters or switches, GUIDs with 0x in front, or
 of these with numbers in brackets, n[001-004]. DST may be a LID. Of two hosts with
 several adapters, those of the same name speak to each other, with --all-ports all.
 
+With adaptive routing, of DIR or of --far FILE, all choices of each path follow with their
+share of packets. The path itself and all routes are those of the static ports.
+
 --all-from HOST is a line for each path from HOST to every other host. The exit status is 1
 when a packet is lost.`,
 		Example: `  ibweave path tables n001 n017
@@ -63,6 +67,7 @@ when a packet is lost.`,
 			if len(args) != wanted || o.topology == "" && len(dir) == 0 {
 				return usagef("path needs tables, DIR or -t TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST in their place")
 			}
+			o.adaptiveToo = true
 			if err := a.resolveAudit(&o.audit, dir); err != nil {
 				return err
 			}
@@ -71,6 +76,7 @@ when a packet is lost.`,
 	}
 	flags := cmd.Flags()
 	o.audit.fileFlags(flags)
+	o.choosing.flags(flags)
 	flags.StringVar(&o.allFrom, "all-from", "", "show the paths from `HOST` to all others, a line each")
 	flags.BoolVar(&o.allPorts, "all-ports", false, "of hosts with several adapters, show the paths between all of them")
 	o.outputForm.define(flags, "text or json")
@@ -94,7 +100,34 @@ type sharedPath struct {
 	Sources      string `json:"busiest_sources,omitempty"`
 	Destinations string `json:"busiest_destinations,omitempty"`
 
+	// Choices are all channels that packets may take with adaptive routing, those of one hop
+	// after those of the hop before; nil without it. LostShare is what they lose.
+	Choices   []pathChoice `json:"choices,omitempty"`
+	LostShare float64      `json:"lost_share,omitempty"`
+
 	hosts [2]int // how many these are
+}
+
+// pathChoice is a channel with the share of packets on it if each switch takes all ports of
+// its choice equally often.
+type pathChoice struct {
+	Hop   int             `json:"hop"` // 0 out of the source
+	From  verify.Endpoint `json:"from"`
+	To    verify.Endpoint `json:"to"`
+	VL    int             `json:"vl"`
+	Share float64         `json:"share"`
+}
+
+// spread follows all choices of packets from a port.
+func (p *sharedPath) spread(in *page.Input, src fabric.PortID) {
+	f := in.Fabric
+	fan := in.Path(src, p.LID)
+	for _, h := range fan.Merged() {
+		p.Choices = append(p.Choices, pathChoice{h.Hop, verify.EndpointOf(f, h.Out), verify.EndpointOf(f, f.Peer(h.Out)), int(h.VL), h.Share})
+	}
+	if p.LostShare = fan.LostShare; fan.Lost != "" {
+		p.Lost = fan.Lost
+	}
 }
 
 func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
@@ -120,8 +153,12 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		return err
 	}
 	d := &pathDocument{Paths: []sharedPath{}}
+	drawn := &page.Input{Fabric: f, Tables: tables, Adaptive: o.adaptive, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs}
 	for _, p := range pairs {
 		x := sharedPath{Path: finder.Find(p.src, p.lid)}
+		if o.adaptive != nil && !f.IsSwitch(f.Owner(p.src)) {
+			x.spread(drawn, p.src)
+		}
 		if x.Lost != "" {
 			d.Lost++
 		}
@@ -311,7 +348,17 @@ func (p *sharedPath) print(b *facts) {
 		fmt.Fprintf(w, "  %s\t-> %s\t%s\tVL %s\t%s\t%s\n", label(h.From), label(h.To), gigabits(h.Rate), cmp.Or(strings.Join(vls, ","), "-"), text.CountGrouped(h.Routes, "route", "routes"), mark)
 	}
 	_ = w.Flush() // a buffer takes all
-	if p.Lost != "" {
+	if p.Choices != nil {
+		fmt.Fprintln(b, "  all choices, with their share of packets:")
+	}
+	for _, c := range p.Choices {
+		fmt.Fprintf(w, "  %d\t%s\t-> %s\tVL %d\t%.1f %%\n", c.Hop, label(c.From), label(c.To), c.VL, 100*c.Share)
+	}
+	_ = w.Flush()
+	switch {
+	case p.Lost != "" && p.LostShare > 0 && p.LostShare < 0.9995:
+		fmt.Fprintf(b, "  lost, %.1f %%: %s\n", 100*p.LostShare, p.Lost)
+	case p.Lost != "":
 		fmt.Fprintf(b, "  lost: %s\n", p.Lost)
 	}
 	if p.Sources != "" {

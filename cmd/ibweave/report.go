@@ -161,7 +161,7 @@ func (r *reporting) input(x *auditResult) (*page.Input, error) {
 	in := &page.Input{
 		Title: r.title, Version: version, Fabric: f, Tables: x.tables,
 		SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, Multicast: x.options.Multicast,
-		Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
+		Adaptive: r.adaptive, Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
 	}
 	if in.Rules == nil {
 		in.Rules = verify.Rules

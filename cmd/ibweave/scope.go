@@ -122,7 +122,7 @@ var scopes = map[string][]scope{
 	},
 	"drain": {{flags: "cable format kinds lenient limit node-name-map output rebalance strict switch"}},
 	"path": {
-		{flags: "topology lfts sl2vl path-sl mfts lenient strict format kinds node-name-map all-from"},
+		{flags: "topology lfts sl2vl path-sl mfts far plft lenient strict format kinds node-name-map all-from"},
 		{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true},
 	},
 	"slurm": {

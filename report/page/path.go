@@ -73,6 +73,19 @@ func (p *Path) lose(share float64, format string, args ...any) {
 	p.LostShare += share
 }
 
+// Merged is Hops without regard to the ports that packets came by.
+func (p *Path) Merged() (list []Channel) {
+	for _, h := range p.Hops {
+		h.From = fabric.NoPort
+		if i := slices.IndexFunc(list, func(c Channel) bool { return c.Out == h.Out && c.VL == h.VL && c.Hop == h.Hop }); i >= 0 {
+			list[i].Share += h.Share
+		} else {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
 // arrival is a port that a share of the packets comes to.
 type arrival struct {
 	port  fabric.PortID

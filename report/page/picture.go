@@ -162,7 +162,7 @@ func (p *Picture) showPath(arg string) error {
 	p.tone = p.theme.path
 	p.marks[f.Owner(src)], p.marks[f.Owner(dst)] = p.theme.path, p.theme.path
 	p.labels = append(p.labels, f.Owner(src))
-	for _, h := range path.Hops {
+	for _, h := range path.Merged() {
 		p.channels = append(p.channels, h.Out)
 		p.labels = append(p.labels, f.Owner(f.Peer(h.Out)))
 		line := fmt.Sprintf("%s to %s, VL %d", f.PortName(h.Out), f.PortName(f.Peer(h.Out)), h.VL)

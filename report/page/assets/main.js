@@ -285,11 +285,13 @@ class App {
     result.replaceChildren(...pathResult(this, path));
     const ends = [this.from, this.to];
     const passed = [...new Set([ends[0], ...path.hops.map(h => D.owner[D.peer[h.out]])])];
-    const few = passed.length <= 20, split = h => path.hops.some(o => o.from === h.from && o.hop === h.hop && o.out !== h.out);
+    const few = passed.length <= 20, shares = new Map(); // by port that packets leave
+    for (const h of path.hops) shares.set(h.out, (shares.get(h.out) || 0) + h.share);
+    const split = out => path.hops.some(h => h.out === out && path.hops.some(o => o.from === h.from && o.hop === h.hop && o.out !== out));
     view.current = -1;
     this.display(() => ({
       title: `Path from ${D.names[ends[0]]} to ${D.names[ends[1]]}`,
-      channels: path.hops.map(h => ({out: h.out, share: h.share, say: few && split(h), colour: path.lost ? view.colours.loop : view.colours.path})),
+      channels: [...shares].map(([out, share]) => ({out, share: Math.min(share, 1), say: few && split(out), colour: path.lost ? view.colours.loop : view.colours.path})),
       nodes: passed.map(n => ({node: n, colour: n !== ends[0] && D.isSwitch(n) ? view.colours.switch : view.colours.path})),
       labels: few ? passed : ends,
     }));
