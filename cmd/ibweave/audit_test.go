@@ -256,7 +256,7 @@ func TestExplain(t *testing.T) {
 // Documents are what their schemas in docs say.
 func TestSchemas(t *testing.T) {
 	tables := filepath.Join(t.TempDir(), "tables")
-	if out, err := exec.Command(program, "compile", "-t", "../../examples/path/fabric.ibnetdiscover", "-e", "updn", "-o", tables).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, "compile", "-t", "../../examples/path/fabric.ibnetdiscover", "-e", "updn", "--adaptive", "-o", tables).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for name, args := range map[string][]string{

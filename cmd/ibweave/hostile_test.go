@@ -110,6 +110,7 @@ var inputs = map[string]string{
 	"path --topology":          "path -t X --lfts D/opensm-lfts.dump n1 n2",
 	"path --lfts":              "path -t D/fabric.ibnetdiscover --lfts X --all-from 0x0000000000100000",
 	"path --sl2vl":             "path -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --all-from 0x0000000000100000",
+	"path --path-sl":           "path -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X --all-from 0x0000000000100000",
 	"path --far":               "path -t D/fabric.ibnetdiscover --far X --all-from 0x0000000000100000",
 	"path --plft":              "path -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X --all-from 0x0000000000100000",
 	"path --node-name-map":     "path D --node-name-map X --all-from 0x0000000000100000",
@@ -150,6 +151,7 @@ var outputs = map[string]string{
 var otherFiles = map[string]string{
 	"drain --output":        "directories that appear at once, of regular files",
 	"compile --output":      "a directory that appears at once, of regular files",
+	"path --mfts":           "path follows unicast, and does not read it",
 	"report --title":        "text",
 	"reproduce --again":     "a switch",
 	"compile --install-dir": "a name that is written into opensm.conf",
