@@ -51,13 +51,13 @@ func TestChaos(t *testing.T) {
 			return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 		}},
 		{"fat tree, kept", "ibweave-updn,updn", keepsTables, nil, compile.Options{}, func() (*fabric.Fabric, error) {
-			return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
+			return gen.FatTree(gen.FatTreeSpec{Radix: short.Of(6, 4), Levels: 3})
 		}},
 		{"irregular, kept", "ibweave-updn,updn", keepsTables, nil, compile.Options{}, func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 32, Seed: 7})
 		}},
 		{"mesh", "ibweave-xy,ibweave-updn,updn", "incremental: false\n", nil, compile.Options{}, func() (*fabric.Fabric, error) {
-			return mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Hosts: 2})
+			return mesh.Generate(mesh.Spec{Dims: short.Of([]int{5, 4}, []int{4, 3}), Hosts: short.Of(2, 1)})
 		}},
 		{"irregular with VLs", "ibweave-updn,updn", "vls: 2\nsl2vl: spread\n", []string{"qos TRUE"}, compile.Options{Route: lft.Options{VLs: 2}, SL2VL: "spread"}, func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 32, Seed: 7})

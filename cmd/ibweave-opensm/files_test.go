@@ -43,7 +43,7 @@ func TestFileChaos(t *testing.T) {
 	}()
 	start := time.Now()
 	slowest := time.Duration(0)
-	for i := range short.Of(*sequences, 4) {
+	for i := range short.Of(*sequences, 3) {
 		f.begin(i%10 == 5)
 		for range 3 {
 			for range 1 + c.rnd.IntN(2) {

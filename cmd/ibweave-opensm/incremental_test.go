@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/subnet"
@@ -17,7 +18,7 @@ import (
 // before in all switches, and in blocks few are others; and groups are reached all the
 // same. When it is back, entries that lead elsewhere since then may stay.
 func TestKeptTables(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(6, 4), Levels: 3})
 	s := start(t, f, err)
 	d := s.stay(t, "ibweave-updn", "")
 	c := s.dial(t)

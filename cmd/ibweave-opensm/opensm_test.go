@@ -339,7 +339,7 @@ func TestVerifyWarn(t *testing.T) {
 // OpenSM's dump; and with vlarb: equal all VLs in use have equal weights in the
 // table of low priority of every port, as read from the ports.
 func TestLanes(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	f, err := mesh.Generate(mesh.Spec{Dims: short.Of([]int{5, 5}, []int{4, 3}), Wrap: []bool{true, true}, Hosts: 1})
 	s := start(t, f, err)
 	transport, err := s.Dial(t.Context(), "")
 	if err != nil {
