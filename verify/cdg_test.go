@@ -50,7 +50,7 @@ func (g *dependencyGraph) named() dependencies {
 func TestGraph(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	cyclic, acyclic := 0, 0
-	part := short.Of(1, 8)
+	part := short.Of(1, 14)
 	for i := range 400 / part {
 		g := randomGraph(t, r, randomFabric(t, r), 1+i%4, 1+r.IntN(30))
 		d := g.named()

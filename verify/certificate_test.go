@@ -84,7 +84,7 @@ func TestCertificateTextOnLanes(t *testing.T) {
 func TestCertificateTampered(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	var tried [2]int // on one VL, on several
-	part := short.Of(1, 6)
+	part := short.Of(1, 10)
 	for i := range 60 / part {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)

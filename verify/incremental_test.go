@@ -153,7 +153,7 @@ func TestIncrementalChecker(t *testing.T) {
 			var r *lft.Routing
 			byChange, faults, loops := 0, 0, 0
 			tried := false
-			steps := short.Of(*checkedSteps, 25)
+			steps := short.Of(*checkedSteps, 15)
 			for range steps {
 				if r == nil || rng.IntN(2) == 0 {
 					g = whole

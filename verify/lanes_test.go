@@ -62,7 +62,7 @@ func someLanes(f *fabric.Fabric, r *rand.Rand) (*lft.SL2VL, *lft.PathSLs) {
 func TestAnyLanes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	loops, clean, lost := 0, 0, 0
-	part := short.Of(1, 5)
+	part := short.Of(1, 8)
 	for trials := range 150 / part {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
@@ -349,7 +349,7 @@ func TestLanesByWayOut(t *testing.T) {
 func TestChangedLane(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	var seen struct{ none, creditLoop, managementLoop, lost, trials int }
-	part := short.Of(1, 10)
+	part := short.Of(1, 16)
 	for seen.trials < 1000/part {
 		var f *fabric.Fabric
 		var tables *lft.Tables

@@ -420,7 +420,7 @@ func (w *slowMulticast) certificate(t testing.TB, r *Result, tables *lft.Tables,
 func TestAnyMulticast(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var exact, loops, duplicates, missing, stray, creditLoops, tired, apart int
-	part := short.Of(1, 8)
+	part := short.Of(1, 14)
 	for range 500 / part {
 		f := randomFabric(t, r)
 		if f.NumSwitches() == 0 {

@@ -627,7 +627,7 @@ func TestManyPorts(t *testing.T) {
 		w.cable(c, a)
 	}
 	for i, s := range []int{a, b, c} {
-		for range 60 + 15*(i%2) {
+		for range short.Of(60, 30) + 15*(i%2) {
 			w.cable(s, w.node(fabric.CA, 1))
 		}
 	}

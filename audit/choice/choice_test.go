@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 )
 
@@ -23,9 +24,9 @@ func TestChoose(t *testing.T) {
 	}
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Hosts: 2})
 	add("mesh", f, err)
-	f, err = mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	f, err = mesh.Generate(mesh.Spec{Dims: short.Of([]int{5, 5}, []int{4, 4}), Wrap: []bool{true, true}, Hosts: 1})
 	add("torus", f, err)
-	f, err = gen.Irregular(gen.IrregularSpec{Switches: 24, Degree: 5, Hosts: 2, Seed: 7})
+	f, err = gen.Irregular(gen.IrregularSpec{Switches: short.Of(24, 12), Degree: short.Of(5, 4), Hosts: 2, Seed: 7})
 	add("irregular", f, err)
 	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
 	add("tree", f, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
@@ -263,7 +264,7 @@ func check(t testing.TB, r *lft.Routing, m *verify.Multicast) *verify.Result {
 // TestEngine has all pairs reachable and no credit loop, management packets
 // included, and packets to inputs of processors on shortest paths by their tags.
 func TestEngine(t *testing.T) {
-	for n := 1; n <= 5; n++ {
+	for n := 1; n <= short.Of(5, 4); n++ {
 		for _, wrap := range []bool{false, true} {
 			for lmc := range 3 {
 				r := route(t, rebuilt(t, banyan(t, n, wrap), uint64(n), nil), lmc, 0)
