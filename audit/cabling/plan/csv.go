@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ibweave/ibweave/internal/text"
 )
@@ -35,12 +36,10 @@ var (
 	deviceWords = []string{"device", "node", "name", "host", "hostname", "switch", "system", "equipment", "equipement", "nodename", "devicename",
 		"switchname", "nodeguid", "portnodedescription", "gert", "geraet"}
 	portWords = []string{"port", "portnum", "portnumber", "portname", "portno", "portnr", "interface", "anschluss"}
-
-	// columns is by name of a column, and bare, of words for one thing, its first column.
-	columns, bare = columnTables()
 )
 
-func columnTables() (columns, bare map[string]int) {
+// columnTables returns the columns by name, and of words for one thing the first column.
+var columnTables = sync.OnceValues(func() (columns, bare map[string]int) {
 	columns, bare = map[string]int{}, map[string]int{}
 	for side, ends := range endWords {
 		for _, end := range ends {
@@ -62,7 +61,7 @@ func columnTables() (columns, bare map[string]int) {
 		bare[word] = startPort
 	}
 	return columns, bare
-}
+})
 
 // columnKey is the letters and digits of the name of a column.
 func columnKey(name string) string {
@@ -77,6 +76,7 @@ func columnKey(name string) string {
 // columnNamed is the column of a name, noColumn for any other.
 func columnNamed(name string) int {
 	key := strings.TrimPrefix(columnKey(name), "fields") // #Fields:StartDevice of UFM
+	columns, _ := columnTables()
 	if column, ok := columns[key]; ok {
 		return column
 	}
@@ -251,6 +251,7 @@ func headerOf(fields []string) (h *header, found int) {
 			}
 		}
 	}
+	_, bare := columnTables()
 	for i, f := range fields { // node, port, peer, peer port; Device, Port, Device, Port
 		column, ok := bare[columnKey(f)]
 		if ok && h.at[column] >= 0 {
