@@ -808,7 +808,7 @@ func (l *laneSummary) text(b *facts) {
 
 // adaptiveText says how much choice the switches have.
 func adaptiveText(b *facts, a *compile.Adaptive) {
-	b.row("adaptive", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
+	b.row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
 	groups := fmt.Sprintf("at most %s in a switch, %s allowed", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
 	if lost := a.Unlimited - a.Adaptive; lost > 0 {
 		groups += fmt.Sprintf("; without this limit %s would have a choice", text.CountGrouped(lost, "more entry", "more entries"))

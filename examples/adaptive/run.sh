@@ -1,5 +1,5 @@
 ibweave compile -t fabric.ibnetdiscover -e fattree --adaptive -o tables >summary.txt
-grep -A 2 '^adaptive' summary.txt
+grep -A 2 '^choices' summary.txt
 grep '^verdict' summary.txt
 echo
 head -n 20 tables/ibweave.far
@@ -7,6 +7,7 @@ echo
 grep 'leaf 0' tables/adaptive.json
 echo
 head -n 4 tables/certificate.txt
+ibweave check tables | grep -E '^(adaptive|certificate|verdict)'
 echo
 ibweave compile -t fabric.ibnetdiscover -e fattree --adaptive --ar-groups 1 --dry-run >summary.txt
-grep -A 1 '^adaptive' summary.txt
+grep -A 1 '^choices' summary.txt

@@ -26,8 +26,8 @@ import (
 // updn or fattree allow, as far as the static dependencies climb with them. Else
 // the numbers are a topological order of the static dependencies near these. Then
 // the ports left over are tried one by one, by LID, and the order changes with them. After that
-// no single port can be added, unless the search took searchWork steps. Switches without
-// hosts are left out of this search, since they get few packets.
+// no single port can be added, unless the search took searchWork steps. LIDs of switches without hosts
+// are left out of this search, and so are switches by which no host's packets to a LID come.
 //
 // A packet keeps its SL. So with several lanes a port is added only if its dependencies fit
 // on the lane of each SL with which packets to the LID come by.
@@ -352,9 +352,11 @@ type paths struct {
 	low    []int32         // by switch: the lowest number of its static channels
 	high   []int32         // by switch: the highest number of the channels that packets come by
 	last   []stored        // by switch
-	mask   []uint64
-	arrive *arrivals
-	search *turnSearch
+	// carries says, by switch, whether packets from hosts come there.
+	carries []bool
+	mask    []uint64
+	arrive  *arrivals
+	search  *turnSearch
 }
 
 // stored is a set of ports and its number.
@@ -367,7 +369,7 @@ func (w *widener) newPaths() *paths {
 	n := w.Fabric.NumSwitches()
 	return &paths{
 		w: w, forest: lft.NewForest(w.Fabric), chosen: make([]bool, len(w.to)), depth: make([]int32, n), low: make([]int32, n), high: make([]int32, n),
-		last: make([]stored, n),
+		last: make([]stored, n), carries: make([]bool, n),
 	}
 }
 
@@ -458,9 +460,16 @@ func (p *paths) widenOneLane() (left, ok bool) {
 // are left. turn says whether a dependency of two nodes is allowed.
 func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
 	w := p.w
+	for _, s := range p.queue {
+		p.carries[s] = len(w.Fabric.HostsOn(s)) > 0
+	}
 	for i := len(p.queue) - 1; i > 0; i-- {
-		for c, end := w.out(p.queue[i]); c < end; c++ {
-			if !p.isCandidate(c) {
+		s := p.queue[i]
+		for c, end := w.out(s); c < end; c++ {
+			if p.chosen[c] {
+				p.carries[w.to[c]] = p.carries[w.to[c]] || p.carries[s]
+			}
+			if !p.isCandidate(c) || p.search != nil && !p.carries[s] {
 				continue
 			}
 			fits := false
@@ -470,6 +479,7 @@ func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
 				fits = p.arrive.offer(c, turn)
 			}
 			p.chosen[c] = fits
+			p.carries[w.to[c]] = p.carries[w.to[c]] || fits && p.carries[s]
 			if p.search != nil {
 				p.search.end(fits)
 			}
