@@ -13,9 +13,8 @@ type arrivals struct {
 	p    *paths
 	last fabric.PortID // the port by which packets leave the root; port 0 for its own LID
 	// vls is by channel x classes + class the VLs, as bits.
-	vls  []uint16
-	log  []arrival
-	mark int
+	vls []uint16
+	log []arrival
 }
 
 // arrival is a change of vls.

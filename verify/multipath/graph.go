@@ -6,7 +6,6 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // cdg is a channel dependency graph. The channel of VL vls[i] that leaves the port with PortID
@@ -114,10 +113,3 @@ func (g *cdg) levels() []int32 {
 
 // loops are the sets of channels that all wait for each other.
 func (g *cdg) loops() [][]int32 { return graph.StronglyConnected(g.count(), g.next()) }
-
-// hop names a channel.
-func (g *cdg) hop(ch int32) verify.Hop {
-	h := verify.HopOf(g.f, fabric.PortID(int(ch)/len(g.vls)))
-	h.VL = g.vls[int(ch)%len(g.vls)]
-	return h
-}
