@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -225,28 +225,10 @@ type ChoiceChange struct {
 
 // SetChange is another choice for some LIDs.
 type SetChange struct {
-	PLFT int          `json:"plft"`
-	Old  Choice       `json:"old"`
-	New  Choice       `json:"new"`
-	LIDs []fabric.LID `json:"lids"` // in the new state
-}
-
-// Choice is the ports by which packets may leave, the static one among them.
-type Choice struct {
-	State string `json:"state"` // "Static", "Free" or "HBF"
-	Ports []int  `json:"ports"`
-}
-
-// String is "Free 4,5,6", or "no path".
-func (c Choice) String() string {
-	if len(c.Ports) == 0 {
-		return "no path"
-	}
-	s := c.State
-	for i, p := range c.Ports {
-		s += string(" ,"[min(i, 1)]) + strconv.Itoa(p)
-	}
-	return s
+	PLFT int             `json:"plft"`
+	Old  adaptive.Choice `json:"old"`
+	New  adaptive.Choice `json:"new"`
+	LIDs []fabric.LID    `json:"lids"` // in the new state
 }
 
 // PathSLChanges is paths, of a switch that they start from and a destination,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -26,6 +27,8 @@ type State struct {
 	LFT    *lft.Tables
 	MFT    *mft.Tables
 	SL2VL  *lft.SL2VL
+	// Adaptive is the choices of adaptive switches.
+	Adaptive *adaptive.Tables
 	// Trees are the senders and receivers of the MLIDs, and PathSLs the SLs of the
 	// paths, where they are known. Those of the live state are not used: subnet
 	// administration has them, and no table.
@@ -45,6 +48,8 @@ func (s *State) check(what string) error {
 		return fmt.Errorf("%s: multicast tables of another fabric", what)
 	case s.SL2VL != nil && s.SL2VL.Fabric() != s.Fabric:
 		return fmt.Errorf("%s: SL-to-VL tables of another fabric", what)
+	case s.Adaptive != nil && s.Adaptive.Check(s.Fabric) != nil:
+		return fmt.Errorf("%s: %w", what, s.Adaptive.Check(s.Fabric))
 	case s.Unread != nil && len(s.Unread) != s.Fabric.NumSwitches():
 		return fmt.Errorf("%s: %d switches read or not, of %d", what, len(s.Unread), s.Fabric.NumSwitches())
 	}
@@ -107,6 +112,14 @@ type Lanes struct {
 	Live  lft.VLMap      `json:"live"`
 }
 
+// Choice is a choice of an adaptive switch that differs.
+type Choice struct {
+	PLFT  int             `json:"plft"`
+	LID   fabric.LID      `json:"lid"`
+	Meant adaptive.Choice `json:"meant"`
+	Live  adaptive.Choice `json:"live"`
+}
+
 // Switch is a switch, or for SL-to-VL maps also a CA or router, whose tables differ.
 type Switch struct {
 	GUID    fabric.GUID `json:"switch"`
@@ -114,10 +127,12 @@ type Switch struct {
 	LFT     Counts      `json:"lft"`
 	MFT     Counts      `json:"mft"`
 	SL2VL   Counts      `json:"sl2vl"`
+	Choices Counts      `json:"adaptive"`
 	Empty   bool        `json:"empty"`   // it has no entry at all, and was meant to have some
 	Entries []Entry     `json:"entries"` // the first, by LID
 	Masks   []Mask      `json:"masks"`   // the first, by MLID
 	Maps    []Lanes     `json:"maps"`    // the first, by port out and in
+	Sets    []Choice    `json:"choices"` // the first, by PLFT and LID
 	// Labels are those of its ports, see fabric.Fabric.Label; nil without any.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
@@ -132,6 +147,8 @@ type Report struct {
 	LFT   *Counts `json:"lft"`
 	MFT   *Counts `json:"mft"`
 	SL2VL *Counts `json:"sl2vl"`
+	// Choices counts entries of a private LFT with a choice of ports.
+	Choices *Counts `json:"adaptive"`
 	// Loops is how many MLIDs and LIDs have packets that loop, of those that have
 	// a finding: verify.DefaultFindings of each rule at most.
 	Loops int `json:"loops"`
@@ -218,25 +235,28 @@ func (c *comparison) compareTables(ctx context.Context) error {
 	if c.meant.SL2VL != nil && c.live.SL2VL != nil {
 		r.SL2VL = &Counts{}
 	}
+	if c.meant.Adaptive != nil && c.live.Adaptive != nil {
+		r.Choices = &Counts{}
+	}
 	f := c.meant.Fabric
 	for n := range fabric.NodeID(f.NumNodes()) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.per = Switch{GUID: f.Node(n).GUID, Name: f.Name(n), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}}
+		c.per = Switch{GUID: f.Node(n).GUID, Name: f.Name(n), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}, Sets: []Choice{}}
 		if f.IsSwitch(n) {
 			c.compareSwitch(n)
 		} else if r.SL2VL != nil {
 			c.compareMaps(n, c.findHost(n))
 		}
 		p := &c.per
-		for _, x := range []struct{ sum, one *Counts }{{r.LFT, &p.LFT}, {r.MFT, &p.MFT}, {r.SL2VL, &p.SL2VL}} {
+		for _, x := range []struct{ sum, one *Counts }{{r.LFT, &p.LFT}, {r.MFT, &p.MFT}, {r.SL2VL, &p.SL2VL}, {r.Choices, &p.Choices}} {
 			if x.sum != nil {
 				x.sum.add(x.one)
 			}
 		}
 		p.Empty = p.LFT.Missing > 0 && p.LFT.Missing == p.LFT.Compared
-		if p.LFT.Differ()+p.MFT.Differ()+p.SL2VL.Differ() > 0 {
+		if p.LFT.Differ()+p.MFT.Differ()+p.SL2VL.Differ()+p.Choices.Differ() > 0 {
 			if f.IsSwitch(n) {
 				r.Drifted++
 			}
@@ -282,6 +302,9 @@ func (c *comparison) compareSwitch(s fabric.NodeID) {
 	if c.r.SL2VL != nil {
 		c.compareMaps(s, to)
 	}
+	if c.r.Choices != nil {
+		c.compareChoices(s, to)
+	}
 }
 
 // compareEntries compares linear forwarding tables.
@@ -312,6 +335,28 @@ func (c *comparison) compareEntries(s, to fabric.NodeID) {
 		}
 		if len(p.Entries) < c.samples {
 			p.Entries = append(p.Entries, x)
+		}
+	}
+}
+
+// compareChoices compares the choices of an adaptive switch. Entries without one in either
+// state are those of the linear table.
+func (c *comparison) compareChoices(s, to fabric.NodeID) {
+	p, meant, live := &c.per, c.meant.Adaptive, c.live.Adaptive
+	for plft := range max(len(meant.PLFTs), len(live.PLFTs)) {
+		for lid := fabric.LID(1); lid <= max(c.meant.Fabric.MaxLID(), c.live.Fabric.MaxLID()); lid++ {
+			x := Choice{plft, lid, meant.Choice(plft, s, lid), live.Choice(plft, to, lid)}
+			if x.Meant.Ports.Len() < 2 && x.Live.Ports.Len() < 2 {
+				continue
+			}
+			p.Choices.Compared++
+			if x.Meant == x.Live {
+				continue
+			}
+			p.Choices.Changed++
+			if len(p.Sets) < c.samples {
+				p.Sets = append(p.Sets, x)
+			}
 		}
 	}
 }

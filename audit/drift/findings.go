@@ -26,7 +26,7 @@ var Rules = []verify.Rule{
 is one finding for each switch; count is the entries, a mask of an MLID being one.`},
 	{Name: Changed, Severity: verify.Error, Count: "entries", Summary: "a switch has other entries than it was meant to have", Explain: `What was proved of the tables does not hold for these. There is one finding for each
 switch, or CA or router for SL-to-VL maps; count is the entries: ports of LIDs, masks of
-MLIDs, and SL-to-VL maps of two ports.`},
+MLIDs, SL-to-VL maps of two ports, and choices of adaptive switches.`},
 	{Name: Unread, Severity: verify.Error, Count: "switches", Summary: "the tables of a switch are not known", Explain: `The switch did not answer, or is not in the live fabric, or has no entry at all although
 it was meant to have some: then it was left out of the dump, or a reset has emptied it and
 no subnet manager has written it since. Or rows are missing in a dump of SL-to-VL tables,
@@ -74,7 +74,7 @@ func (c *comparison) reportDifferences() {
 	} else if n := p.LFT.Missing + p.MFT.Missing; n > 0 {
 		c.add(Missing, int64(n), p.GUID, "%s lacks %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Missing }))
 	}
-	if n := p.LFT.Changed + p.MFT.Changed + p.SL2VL.Changed; n > 0 {
+	if n := p.LFT.Changed + p.MFT.Changed + p.SL2VL.Changed + p.Choices.Changed; n > 0 {
 		c.add(Changed, int64(n), p.GUID, "%s has changed in %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Changed }))
 	}
 	if n := p.LFT.Extra + p.MFT.Extra; n > 0 {
@@ -88,7 +88,7 @@ func (p *Switch) listCounts(of func(*Counts) int) string {
 	for _, x := range []struct {
 		n         int
 		one, many string
-	}{{of(&p.LFT), "entry", "entries"}, {of(&p.MFT), "mask", "masks"}, {of(&p.SL2VL), "SL-to-VL map", "SL-to-VL maps"}} {
+	}{{of(&p.LFT), "entry", "entries"}, {of(&p.MFT), "mask", "masks"}, {of(&p.SL2VL), "SL-to-VL map", "SL-to-VL maps"}, {of(&p.Choices), "choice", "choices"}} {
 		if x.n > 0 {
 			parts = append(parts, text.Count(x.n, x.one, x.many))
 		}

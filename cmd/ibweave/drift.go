@@ -162,7 +162,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 
 // readFolder reads a compiled directory, or a folder of dumps: of pull, or OpenSM's own.
 func (a *app) readFolder(dir string, lenient bool) (*drift.State, error) {
-	in := audit{lenient: lenient}
+	in := audit{lenient: lenient, choosing: choosing{adaptiveToo: true}}
 	if err := a.resolve(&in, dir, false); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (a *app) readFolder(dir string, lenient bool) (*drift.State, error) {
 	if err := a.readTablesBeside(&in, f, &opt); err != nil {
 		return nil, err
 	}
-	state := &drift.State{Fabric: f, LFT: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs}
+	state := &drift.State{Fabric: f, LFT: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, Adaptive: in.adaptive}
 	if m := opt.Multicast; m != nil {
 		state.MFT, state.Trees = m.Tables, m.Trees
 	}
@@ -201,6 +201,9 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 		case dump.ForwardingTables:
 			twice = live.LFT != nil
 			live.LFT, problems, err = dump.ReadLFTs(name, data, f, opt)
+		case dump.AdaptiveTables:
+			twice = live.Adaptive != nil
+			live.Adaptive, problems, err = dump.ReadFAR(name, data, f, opt)
 		case dump.SL2VLTables:
 			twice = live.SL2VL != nil
 			live.SL2VL, problems, err = dump.ReadSL2VL(name, data, f, opt)
@@ -208,9 +211,9 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 			twice = live.MFT != nil
 			live.MFT, problems, err = dump.ReadMFTs(name, data, f, opt)
 		case "":
-			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("no dump of tables; want what dump_lfts or dump_mfts print, opensm-lfts.dump, opensm.mcfdbs or opensm-sl2vl.dump")}
+			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("no dump of tables; want what dump_lfts or dump_mfts print, opensm-lfts.dump, opensm.mcfdbs, opensm-sl2vl.dump or far of ibdiagnet")}
 		default:
-			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("this is %s; want a dump of forwarding, multicast or SL-to-VL tables", form)}
+			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("this is %s; want a dump of forwarding, multicast or SL-to-VL tables, or of adaptive routing", form)}
 		}
 		if err != nil {
 			return nil, err
@@ -224,6 +227,9 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 			problems = slices.DeleteFunc(problems, func(p dump.Problem) bool { return p.Kind == dump.Missing })
 		}
 		d.parts.addUndecided(problems, []string{drift.Unread}, []string{drift.Unread})
+	}
+	if live.LFT == nil && live.Adaptive != nil {
+		live.LFT = live.Adaptive.PLFTs[0].Ports
 	}
 	return live, nil
 }
@@ -266,7 +272,7 @@ func driftLine(r *drift.Report, dir string) string {
 	for _, x := range []struct {
 		name string
 		c    *drift.Counts
-	}{{"LFT entries", r.LFT}, {"MFT masks", r.MFT}, {"SL-to-VL maps", r.SL2VL}} {
+	}{{"LFT entries", r.LFT}, {"MFT masks", r.MFT}, {"SL-to-VL maps", r.SL2VL}, {"adaptive choices", r.Choices}} {
 		if x.c != nil {
 			fmt.Fprintf(&b, "; %s %s: %s missing, %s extra, %s changed", n(x.c.Compared), x.name, n(x.c.Missing), n(x.c.Extra), n(x.c.Changed))
 		}
@@ -305,7 +311,7 @@ func (d *drifting) text(b *facts, r *drift.Report, dir string) {
 // writeDrifted prints the entries of a switch that differ.
 func writeDrifted(b *facts, s *drift.Switch) {
 	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name.Text, s.GUID,
-		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed)
+		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed+s.Choices.Changed)
 	more := func(n int, what string) {
 		if n > 0 {
 			fmt.Fprintf(b, "    and %s more %s\n", text.Grouped(n), what)
@@ -333,6 +339,14 @@ func writeDrifted(b *facts, s *drift.Switch) {
 		fmt.Fprintf(b, "    port %s to port %s: VLs %v, meant %v\n", s.Labels.Text(m.In), s.Labels.Text(m.Out), m.Live, m.Meant)
 	}
 	more(s.SL2VL.Differ()-len(s.Maps), "maps")
+	for _, x := range s.Sets {
+		plft := ""
+		if x.PLFT > 0 {
+			plft = fmt.Sprintf(", PLFT %d", x.PLFT)
+		}
+		fmt.Fprintf(b, "    LID %d%s: %s, meant %s\n", x.LID, plft, x.Live, x.Meant)
+	}
+	more(s.Choices.Differ()-len(s.Sets), "choices")
 }
 
 func outOf(s *drift.Switch, p fabric.PortNum) string {

@@ -10,10 +10,12 @@ package adaptive
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
+	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -283,4 +285,51 @@ func (x *Selector) Fits(f *fabric.Fabric) bool {
 		}
 	}
 	return true
+}
+
+// Choice is what a switch may do with packets to a LID: all ports by which they may leave, the
+// static one among them.
+type Choice struct {
+	State State // Static where there is one port at most
+	Ports PortSet
+}
+
+// Choice is that of an entry of a private LFT, which the tables and the table need not have.
+func (t *Tables) Choice(plft int, s fabric.NodeID, lid fabric.LID) (c Choice) {
+	if plft >= len(t.PLFTs) || lid > t.PLFTs[plft].Ports.MaxLID() {
+		return c
+	}
+	if c.Ports = t.Choices(plft, s, lid); c.Ports.Len() > 1 {
+		c.State, _ = t.PLFTs[plft].At(s, lid)
+	}
+	return c
+}
+
+// list is the ports in ascending order.
+func (s *PortSet) list() []int {
+	list := []int{}
+	s.Each(func(p fabric.PortNum) { list = append(list, int(p)) })
+	return list
+}
+
+// String is "Free 4,5,6", or "no path".
+func (c Choice) String() string {
+	text := c.State.String()
+	separator := " "
+	for _, p := range c.Ports.list() {
+		text += separator + strconv.Itoa(p)
+		separator = ","
+	}
+	if separator == " " {
+		return "no path"
+	}
+	return text
+}
+
+// MarshalJSON writes {"state": "Free", "ports": [4, 5, 6]}.
+func (c Choice) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		State string `json:"state"`
+		Ports []int  `json:"ports"`
+	}{c.State.String(), c.Ports.list()})
 }
