@@ -10,7 +10,8 @@ import (
 
 // IncrementalEngine is an engine whose tables an Incremental can update. Each switch
 // sends a LID to a neighbour that is one link nearer to it: by shortest paths, or by
-// those up and then down an order of the switches.
+// those up and then down an order of the switches. Towards a destination a switch goes where that is
+// nearer; if both ways are as near, it only goes down if a neighbour above is farther, else both ways.
 type IncrementalEngine interface {
 	Engine
 	// KeepOrder gives the order of f's switches, rank by NodeID and 0 on top, that is

@@ -12,7 +12,7 @@ import (
 type distances struct {
 	n    int
 	hops []uint8 // by destination slot and slot: links, fabric.Unreachable for none
-	down []bool  // likewise: the path leads down only, by the order
+	down []bool  // likewise: the slot only goes down, by the order
 }
 
 // formerDistances is a row of distances before it was changed.
@@ -78,65 +78,63 @@ func (l *Incremental) searchDistances(t int32, queue []int32) bool {
 	}
 	hops[t], down[t] = 0, true
 	queue = append(queue[:0], t)
-	for i := 0; i < len(queue); i++ {
-		s := queue[i]
-		_, neighbours := l.now.SwitchLinks(s)
-		for _, u := range neighbours {
-			if hops[u] != fabric.Unreachable || l.rank != nil && l.rank[u] > l.rank[s] {
-				continue
-			}
-			if hops[s] == fabric.MaxHops {
-				return false
-			}
-			hops[u], down[u] = hops[s]+1, true
-			queue = append(queue, u)
-		}
-	}
-	for _, u := range l.order {
-		if down[u] {
-			continue
-		}
-		least := fabric.Unreachable
-		_, neighbours := l.now.SwitchLinks(u)
-		for _, v := range neighbours {
-			if l.rank[v] < l.rank[u] {
-				least = min(least, hops[v])
+	for from := 0; from < len(queue); {
+		to := len(queue)
+		for _, s := range queue[from:to] {
+			_, neighbours := l.now.SwitchLinks(s)
+			for _, u := range neighbours {
+				if hops[u] != fabric.Unreachable || !down[s] && l.isAbove(u, s) {
+					continue
+				}
+				if hops[s] == fabric.MaxHops {
+					return false
+				}
+				hops[u] = hops[s] + 1
+				queue = append(queue, u)
 			}
 		}
-		if least == fabric.MaxHops {
-			return false
+		for _, u := range queue[to:] {
+			_, down[u] = l.distanceFrom(t, u)
 		}
-		if least != fabric.Unreachable {
-			hops[u] = least + 1
-		}
+		from = to
 	}
 	return true
+}
+
+// isAbove says whether slot u comes before its neighbour s in the order. Without an order none does.
+func (l *Incremental) isAbove(u, s int32) bool { return l.rank != nil && l.rank[u] < l.rank[s] }
+
+// distanceFrom gives the distance from slot u to slot t as it follows from those of u's neighbours,
+// and whether u only goes down, see IncrementalEngine.
+func (l *Incremental) distanceFrom(t, u int32) (least uint8, onlyDown bool) {
+	hops, down := l.dist.distancesTo(t)
+	if u == t {
+		return 0, true
+	}
+	lower, upper, farthest := fabric.Unreachable, fabric.Unreachable, uint8(0)
+	_, neighbours := l.now.SwitchLinks(u)
+	for _, v := range neighbours {
+		above := l.isAbove(v, u)
+		if above {
+			farthest = max(farthest, hops[v])
+		}
+		switch {
+		case hops[v] >= fabric.MaxHops:
+		case above:
+			upper = min(upper, hops[v]+1)
+		case down[v]:
+			lower = min(lower, hops[v]+1)
+		}
+	}
+	return min(lower, upper), lower < upper || lower == upper && farthest > lower
 }
 
 // distanceHolds says whether the distance from slot u to slot t follows from those of u's
 // neighbours.
 func (l *Incremental) distanceHolds(t, u int32) bool {
 	hops, down := l.dist.distancesTo(t)
-	if u == t {
-		return hops[u] == 0 && down[u]
-	}
-	lower, upper := fabric.Unreachable, fabric.Unreachable
-	_, neighbours := l.now.SwitchLinks(u)
-	for _, v := range neighbours {
-		switch {
-		case hops[v] >= fabric.MaxHops:
-		case l.rank == nil || l.rank[v] > l.rank[u]:
-			if down[v] {
-				lower = min(lower, hops[v]+1)
-			}
-		default:
-			upper = min(upper, hops[v]+1)
-		}
-	}
-	if lower != fabric.Unreachable {
-		return down[u] && hops[u] == lower
-	}
-	return !down[u] && hops[u] == upper
+	least, onlyDown := l.distanceFrom(t, u)
+	return hops[u] == least && down[u] == onlyDown
 }
 
 // mayStep says whether packets to slot t may go from u to v, which are neighbours.
@@ -145,13 +143,10 @@ func (l *Incremental) mayStep(t, u, v int32) bool {
 	if hops[u] == fabric.Unreachable || hops[v]+1 != hops[u] {
 		return false
 	}
-	if l.rank == nil {
-		return true
+	if l.isAbove(v, u) {
+		return !down[u]
 	}
-	if down[u] {
-		return down[v] && l.rank[v] > l.rank[u]
-	}
-	return l.rank[v] < l.rank[u]
+	return down[v]
 }
 
 // mayStay says whether slot u may have an entry for a LID with destination dest.

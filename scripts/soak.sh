@@ -11,8 +11,9 @@ go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMul
 
 # 10,000 failures and returns on each fabric.
 go test -count=1 -timeout 60m ./compile -run TestPrevious -trials 20000 -v | grep -E 'steps|^(ok|FAIL|---)'
-# Every cable and every switch of a damaged tree fails.
-go test -count=1 -timeout 60m ./audit/whatif -run TestSteps -all -v | grep -E 'failures|^(ok|FAIL|---)'
+# Every cable and every switch of a damaged tree fails, and every switch of a full one of radix 24.
+go test -count=1 -timeout 60m ./audit/whatif -run 'TestSteps|TestSwitchFailures' -all -v |
+	grep -E 'failures|entries|^(ok|FAIL|---)'
 # 10,000 failures and returns with the last result in memory, verified by what changed.
 go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./verify -run TestIncrementalChecker -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'

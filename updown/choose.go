@@ -25,7 +25,8 @@ const (
 	flowRounds   = 4
 	minTargets   = 32
 	// someLeaves is how many leaves are tried on top of a tree, someStarts how many
-	// orders are improved, and someFlows of how many orders the loads are found with care.
+	// orders are improved, and someFlows of how many orders the loads are found with care
+	// though flowWork does not allow it.
 	someLeaves = 8
 	someStarts = 4
 	someFlows  = 8
@@ -148,7 +149,7 @@ func (x *network) chooseBest(ctx context.Context, list []candidate) (*Order, err
 	if err := x.findLoads(ctx, list, targets, 1); err != nil {
 		return nil, err
 	}
-	list = list[:min(len(list), someFlows)]
+	list = list[:min(len(list), max(someFlows, flowWork/(flowRounds*len(x.to)*len(targets))))]
 	if err := x.findLoads(ctx, list, targets, flowRounds); err != nil {
 		return nil, err
 	}

@@ -17,11 +17,9 @@ type flow struct {
 	*network
 	targets []fabric.NodeID
 
-	down, hops []uint8   // by switch, as in tree
-	busy       []float64 // by switch: routes to the target at hand that arrive
-	behind     []float64 // by switch: what flows on, or the load met
-	queue      []fabric.NodeID
-	byHops     [256][]fabric.NodeID
+	busy   []float64 // by switch: routes to the target at hand that arrive
+	behind []float64 // by switch: what flows on, or the load met
+	byHops [256][]fabric.NodeID
 
 	nodes []node
 	hop   []int32   // links
@@ -45,8 +43,7 @@ type loads struct {
 func (x *network) newFlow(targets []fabric.NodeID) *flow {
 	n := len(x.hosts)
 	return &flow{
-		network: x, targets: targets, down: make([]uint8, n), hops: make([]uint8, n),
-		busy: make([]float64, n), behind: make([]float64, n), load: make([]float64, len(x.to)),
+		network: x, targets: targets, busy: make([]float64, n), behind: make([]float64, n), load: make([]float64, len(x.to)),
 	}
 }
 
@@ -54,11 +51,12 @@ func (x *network) newFlow(targets []fabric.NodeID) *flow {
 // is longer than 254 links.
 func (x *flow) findLoads(o *Order, rounds int) (best loads, ok bool) {
 	x.nodes, x.hop = x.nodes[:0], x.hop[:0]
+	tree := newTree(newDirections(x.f, o))
 	for _, t := range x.targets {
-		if !x.grow(o, t) {
+		if !tree.growTo(t) {
 			return loads{}, false
 		}
-		x.listNodes(o, t)
+		x.listNodes(tree, t)
 	}
 	x.share = slices.Grow(x.share[:0], len(x.hop))[:len(x.hop)]
 	x.shareByRate()
@@ -73,75 +71,33 @@ func (x *flow) findLoads(o *Order, rounds int) (best loads, ok bool) {
 	return best, true
 }
 
-// grow finds down and hops for target t.
-func (x *flow) grow(o *Order, t fabric.NodeID) bool {
-	for s := range x.down {
-		x.down[s] = fabric.Unreachable
-	}
-	x.down[t] = 0
-	x.queue = append(x.queue[:0], t)
-	for i := 0; i < len(x.queue); i++ {
-		v := x.queue[i]
-		h := x.down[v] + 1
-		for _, u := range x.to[x.first[v]:x.first[v+1]] {
-			if o.Rank[u] < o.Rank[v] && x.down[u] == fabric.Unreachable {
-				if h == fabric.Unreachable {
-					return false
-				}
-				x.down[u] = h
-				x.queue = append(x.queue, u)
-			}
-		}
-	}
-	copy(x.hops, x.down)
-	for _, s := range o.Switch {
-		if x.hops[s] != fabric.Unreachable {
-			continue
-		}
-		least := fabric.Unreachable
-		for _, v := range x.to[x.first[s]:x.first[s+1]] {
-			if o.Rank[v] < o.Rank[s] {
-				least = min(least, x.hops[v])
-			}
-		}
-		if least == fabric.Unreachable-1 {
-			return false
-		}
-		if least != fabric.Unreachable {
-			x.hops[s] = least + 1
-		}
-	}
-	return true
-}
-
 // listNodes lists the switches that have routes to t, the farthest first, with their ports.
-func (x *flow) listNodes(o *Order, t fabric.NodeID) {
+func (x *flow) listNodes(tree *tree, t fabric.NodeID) {
 	for i := range x.byHops {
 		x.byHops[i] = x.byHops[i][:0]
 	}
 	farthest := 0
-	for s, h := range x.hops {
-		if x.busy[s] = x.hosts[s]; h != 0 && h != fabric.Unreachable {
-			x.byHops[h] = append(x.byHops[h], fabric.NodeID(s))
+	copy(x.busy, x.hosts)
+	for s := range fabric.NodeID(len(x.hosts)) {
+		if h := tree.hops[tree.d.order.Rank[s]]; h != 0 && h != fabric.Unreachable {
+			x.byHops[h] = append(x.byHops[h], s)
 			farthest = max(farthest, int(h))
 		}
 	}
 	for h := farthest; h > 0; h-- {
 		for _, s := range x.byHops[h] {
 			if x.busy[s] > 0 {
-				x.listHops(o, s, t)
+				x.listHops(tree, s, t)
 			}
 		}
 	}
 }
 
 // listHops adds a switch with routes to t to nodes.
-func (x *flow) listHops(o *Order, s, t fabric.NodeID) {
-	rank, want := o.Rank[s], x.hops[s]-1
-	goesDown := x.down[s] != fabric.Unreachable
+func (x *flow) listHops(tree *tree, s, t fabric.NodeID) {
+	rank := tree.d.order.Rank
 	for i := x.first[s]; i < x.first[s+1]; i++ {
-		v := x.to[i]
-		if goesDown && o.Rank[v] > rank && x.down[v] == want || !goesDown && o.Rank[v] < rank && x.hops[v] == want {
+		if v := x.to[i]; tree.mayStep(rank[s], rank[v]) {
 			x.hop = append(x.hop, i)
 			x.busy[v] = max(x.busy[v], 1)
 		}

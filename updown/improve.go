@@ -10,21 +10,28 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// improveAll improves each order by itself.
-func (l *legality) improveAll(ctx context.Context, list []candidate) ([]candidate, error) {
-	better := make([]candidate, len(list))
+// improveAll improves each order by itself. It gives the best of each, then those on the way to
+// them: with less of them barred the greatest load may be greater.
+func (l *legality) improveAll(ctx context.Context, list []candidate) (better []candidate, err error) {
+	steps := make([][]candidate, len(list))
 	_, parts := graph.Components(len(l.hosts), l.f.Neighbors)
-	err := par.ForEach(ctx, 0, len(list), func(i int) error {
-		better[i] = l.improve(ctx, list[i], parts)
+	err = par.ForEach(ctx, 0, len(list), func(i int) error {
+		steps[i] = l.improve(ctx, list[i], parts)
 		return ctx.Err()
 	})
-	return better, err
+	var before []candidate
+	for _, s := range steps {
+		last := len(s) - 1
+		better, before = append(better, s[last]), append(before, s[:last]...)
+	}
+	return append(better, before...), err
 }
 
 // improve moves one switch after the other to where the order bars less: right before or
 // after one of its neighbours. It tries those first with most to gain, as long as
-// searchWork allows.
-func (l *legality) improve(ctx context.Context, best candidate, parts int) candidate {
+// searchWork allows. It lists the order and each better one, the best last.
+func (l *legality) improve(ctx context.Context, best candidate, parts int) (steps []candidate) {
+	steps = []candidate{best}
 	c := l.newCounter()
 	for moved := true; moved && c.work < searchWork && !best.none() && ctx.Err() == nil; {
 		moved = false
@@ -39,7 +46,7 @@ func (l *legality) improve(ctx context.Context, best candidate, parts int) candi
 			for _, v := range l.to[l.first[s]:l.first[s+1]] {
 				for _, to := range []int32{best.Rank[v], best.Rank[v] + 1} {
 					if c.work >= searchWork {
-						return best
+						return steps
 					}
 					o := best.move(s, to)
 					if o == nil || !o.connects(l.f, parts) {
@@ -47,12 +54,13 @@ func (l *legality) improve(ctx context.Context, best candidate, parts int) candi
 					}
 					if b := c.count(o, best.bars); b.compare(best.bars) < 0 {
 						best, moved = candidate{Order: o, bars: b}, true
+						steps = append(steps, best)
 					}
 				}
 			}
 		}
 	}
-	return best
+	return steps
 }
 
 // move is the order with a switch before the one that has the rank to now. It is nil if the

@@ -152,51 +152,51 @@ type counter struct {
 	*legality
 	*Order
 	bars
-	// By switch: targets that lie downward, those of them to which a shortest path leads
-	// downward only, and those to which any legal path is a shortest one.
-	below, down, legal []uint64
-	open               []uint64  // by link of the switch at hand: targets that may take it
-	tally              []float64 // by switch: hops of which it is either end
-	work               int       // links looked at since the beginning
+	// By switch: targets that are farther by legal paths than the distance at hand, those that
+	// are as far, and those that are one link nearer; and of these two those to which the switch
+	// only goes down.
+	farther, here, near, hereDown, nearDown []uint64
+
+	open  []uint64  // by link of the switch at hand: targets that may take it
+	tally []float64 // by switch: hops of which it is either end
+	work  int       // links looked at since the beginning
 }
 
 func (l *legality) newCounter() *counter {
 	n := len(l.hosts)
-	return &counter{
-		legality: l, below: make([]uint64, n*l.words), down: make([]uint64, n*l.words),
-		legal: make([]uint64, n*l.words), tally: make([]float64, n),
+	c := &counter{legality: l, tally: make([]float64, n)}
+	for _, set := range []*[]uint64{&c.farther, &c.here, &c.near, &c.hereDown, &c.nearDown} {
+		*set = make([]uint64, n*l.words)
 	}
+	return c
 }
 
 // count counts what an order bars: O(links x diameter x targets / 64), and more where it bars
 // something. It stops as soon as it is as much as in worst.
 func (c *counter) count(o *Order, worst bars) bars {
 	c.Order, c.bars = o, bars{}
-	clear(c.below)
+	clear(c.near)
 	for i, t := range c.targets {
-		c.below[int(t)*c.words+i/64] |= 1 << (i & 63)
+		c.near[int(t)*c.words+i/64] |= 1 << (i & 63)
 	}
-	copy(c.down, c.below)
-	copy(c.legal, c.below)
+	copy(c.nearDown, c.near)
+	for k, set := range c.near {
+		c.farther[k] = ^set
+	}
 	clear(c.tally)
-	for _, s := range slices.Backward(o.Switch) {
-		own := c.set(c.below, int(s))
-		for _, v := range c.to[c.first[s]:c.first[s+1]] {
-			if o.Rank[v] > o.Rank[s] {
-				for w, word := range c.set(c.below, int(v)) {
-					own[w] |= word
-				}
-			}
-		}
-	}
 	for h := 1; h < len(c.at); h++ {
+		c.findHere()
 		for s := range fabric.NodeID(len(c.hosts)) {
 			for w := range c.words {
-				if c.at[h][int(s)*c.words+w] != 0 {
+				k := int(s)*c.words + w
+				c.hereDown[k] = 0
+				if c.here[k]|c.at[h][k] != 0 {
 					c.countWord(h, s, w)
 				}
 			}
 		}
+		c.near, c.here = c.here, c.near
+		c.nearDown, c.hereDown = c.hereDown, c.nearDown
 		if c.bars.compare(worst) >= 0 {
 			break
 		}
@@ -204,29 +204,60 @@ func (c *counter) count(o *Order, worst bars) bars {
 	return c.bars
 }
 
+// findHere finds here, and takes it from farther.
+func (c *counter) findHere() {
+	for s := range fabric.NodeID(len(c.hosts)) {
+		links := c.to[c.first[s]:c.first[s+1]]
+		for w := range c.words {
+			k := int(s)*c.words + w
+			reached := uint64(0)
+			if c.farther[k] != 0 {
+				for _, v := range links {
+					reached |= c.leads(s, v, w)
+				}
+			}
+			c.here[k] = reached & c.farther[k]
+			c.farther[k] &^= reached
+		}
+	}
+}
+
+// leads is the targets that packets from s may take a link for, as far as s may send there at all.
+func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
+	k := int(v)*c.words + w
+	if c.Rank[v] < c.Rank[s] {
+		return c.near[k]
+	}
+	return c.nearDown[k]
+}
+
 // countWord counts for 64 targets, of which those at distance h from s matter.
 func (c *counter) countWord(h int, s fabric.NodeID, w int) {
 	k, rank := int(s)*c.words+w, c.Rank[s]
-	near, here, below := c.at[h-1], c.at[h][k], c.below[k]
 	links := c.to[c.first[s]:c.first[s+1]]
 	c.work += len(links)
 	c.open = c.open[:0]
-	var down, up, lost uint64
+	var up, down, needed uint64
 	for _, v := range links {
-		kv := int(v)*c.words + w
-		toward := here & near[kv]
-		open := toward & c.legal[kv] &^ below
-		if c.Rank[v] > rank {
-			open = toward & c.down[kv]
-			down |= open
-		} else {
+		open := c.leads(s, v, w) & c.here[k]
+		if c.Rank[v] < rank {
 			up |= open
+			needed |= c.farther[int(v)*c.words+w]
+		} else {
+			down |= open
 		}
 		c.open = append(c.open, open)
-		lost |= toward &^ open
 	}
-	c.down[k] |= down
-	c.legal[k] |= down | up
+	down &= needed | ^up
+	c.hereDown[k] = down
+	var lost uint64
+	near := c.at[h-1]
+	for i, v := range links {
+		if c.Rank[v] < rank {
+			c.open[i] &^= down
+		}
+		lost |= near[int(v)*c.words+w] &^ c.open[i]
+	}
 	for lost &= c.busy[h][k]; lost != 0; lost &= lost - 1 {
 		c.countTarget(s, w, bits.TrailingZeros64(lost), near)
 	}

@@ -18,6 +18,7 @@ package updown
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -37,10 +38,13 @@ func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoo
 // spreads each destination over the legal ports that are equally near it.
 //
 // A forwarding table knows no history: a switch treats what came up to it
-// like what came down. So a switch from which a destination lies only
-// downward hops away goes down, by a shortest such path, and every other
-// switch goes up, to the neighbour from which the destination is nearest.
-// So every packet keeps to the rule, from whatever source.
+// like what came down. So towards each destination some switches only go down,
+// to switches that only go down; all others may go up, and no switch above
+// sends to them. So every packet keeps to the rule, from whatever source.
+//
+// A switch goes where the destination is nearer. If that is as near both ways, it
+// only goes down if a neighbour above is farther, which may want to send to it; else
+// it may go up and down.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
 		return lft.Reroute(ctx, e, f, opt)
@@ -151,7 +155,8 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 type tree struct {
 	d        *directions
 	hops     []uint8 // by rank: links to the destination, Unreachable for none
-	down     []uint8 // by rank: the same where the destination is reached downward, else Unreachable
+	down     []uint8 // by rank: the same for switches that only go down, else Unreachable
+	mixed    bool    // some of the others may go down, too
 	queue    []int32
 	climb    []uint8         // by class of upward channels: hops of those that go up, 0 for not known yet
 	upward   []choice        // by class of upward channels
@@ -192,25 +197,12 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 	clear(x.climb)
 	clear(x.upward)
 	clear(x.downward)
-	for i := range x.down {
-		x.down[i] = fabric.Unreachable
-	}
 	r := x.d.order.Rank[t]
-	x.down[r] = 0
-	x.queue = append(x.queue[:0], r)
-	for i := 0; i < len(x.queue); i++ {
-		v := x.queue[i]
-		h := x.down[v] + 1
-		above := x.d.up.ranksFrom(v)
-		for _, u := range above {
-			if x.down[u] == fabric.Unreachable {
-				if h == fabric.Unreachable {
-					return false
-				}
-				x.down[u] = h
-				x.queue = append(x.queue, u)
-			}
-		}
+	if !x.growDown(r) {
+		return false
+	}
+	if x.mixed {
+		return x.growByHops(r)
 	}
 	// Upward neighbours have lower ranks: one pass from the top.
 	copy(x.hops, x.down)
@@ -239,6 +231,83 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 	return true
 }
 
+// growDown finds down as if all switches went down that can, and sets mixed where one that does is
+// no nearer than one above it. It returns false if a path is longer than 254 links.
+func (x *tree) growDown(t int32) bool {
+	for i := range x.down {
+		x.down[i] = fabric.Unreachable
+	}
+	x.mixed = false
+	x.down[t] = 0
+	x.queue = append(x.queue[:0], t)
+	for i := 0; i < len(x.queue); i++ {
+		v := x.queue[i]
+		h := x.down[v] + 1
+		above := x.d.up.ranksFrom(v)
+		for _, u := range above {
+			switch {
+			case x.down[u] < x.down[v]:
+				x.mixed = true
+			case x.down[u] == fabric.Unreachable:
+				if h == fabric.Unreachable {
+					return false
+				}
+				x.down[u] = h
+				x.queue = append(x.queue, u)
+			}
+		}
+	}
+	return true
+}
+
+// growByHops is growTo for the destination with rank t by the rule itself, the nearest switches
+// first.
+func (x *tree) growByHops(t int32) bool {
+	for i := range x.hops {
+		x.hops[i], x.down[i] = fabric.Unreachable, fabric.Unreachable
+	}
+	x.hops[t], x.down[t] = 0, 0
+	x.queue = append(x.queue[:0], t)
+	for from, h := 0, uint8(1); from < len(x.queue); h++ {
+		to := len(x.queue)
+		reach := func(ranks []int32) {
+			for _, u := range ranks {
+				if x.hops[u] == fabric.Unreachable {
+					x.hops[u] = h
+					x.queue = append(x.queue, u)
+				}
+			}
+		}
+		for _, v := range x.queue[from:to] {
+			if x.down[v] != fabric.Unreachable {
+				reach(x.d.up.ranksFrom(v))
+			}
+			reach(x.d.down.ranksFrom(v))
+		}
+		if from = to; from < len(x.queue) && h == fabric.Unreachable {
+			return false
+		}
+		for _, u := range x.queue[from:] {
+			if x.isDown(u) {
+				x.down[u] = h
+			}
+		}
+	}
+	return true
+}
+
+// isDown says whether a switch only goes down. All that are as near have hops, and all that are
+// nearer have down.
+func (x *tree) isDown(u int32) bool {
+	h := x.hops[u]
+	if !slices.ContainsFunc(x.d.down.ranksFrom(u), func(v int32) bool { return x.down[v] == h-1 }) {
+		return false
+	}
+	above := x.d.up.ranksFrom(u)
+	return !slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] == h-1 }) ||
+		slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] > h })
+}
+
 // side gives the channels in the one direction that the switch with rank r may
 // take, what is known of those of its class, and the hops, by rank, to which
 // they must lead. All but the destination itself have this in common with the
@@ -255,6 +324,9 @@ func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 // ports lists the channels that the switch with rank r may use. The list is
 // good until the next growTo.
 func (x *tree) ports(r int32) []fabric.PortID {
+	if x.mixed {
+		return x.listPorts(r)
+	}
 	c, which, hops := x.side(r)
 	to, port := c.from(r)
 	if !which.known {
@@ -268,6 +340,28 @@ func (x *tree) ports(r int32) []fabric.PortID {
 		x.some = append(x.some, port[i])
 	}
 	return x.some[from:len(x.some):len(x.some)]
+}
+
+// listPorts is ports without regard to classes.
+func (x *tree) listPorts(r int32) []fabric.PortID {
+	from := len(x.some)
+	for _, c := range []*channels{&x.d.up, &x.d.down} {
+		to, port := c.from(r)
+		for i, v := range to {
+			if x.mayStep(r, v) {
+				x.some = append(x.some, port[i])
+			}
+		}
+	}
+	return x.some[from:len(x.some):len(x.some)]
+}
+
+// mayStep says whether packets may go from one rank to another, which are neighbours.
+func (x *tree) mayStep(from, to int32) bool {
+	if to > from {
+		return x.down[to] != fabric.Unreachable && x.down[to]+1 == x.hops[from]
+	}
+	return x.down[from] == fabric.Unreachable && x.hops[to] != fabric.Unreachable && x.hops[to]+1 == x.hops[from]
 }
 
 // findChoice lists the channels that lead to switches with the wanted hops.

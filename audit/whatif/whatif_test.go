@@ -38,7 +38,7 @@ func routed(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) 
 	return r
 }
 
-var allFailures = flag.Bool("all", false, "every failure in TestSteps, not a sample")
+var allFailures = flag.Bool("all", false, "every failure in TestSteps, not a sample; radix 24 in TestSwitchFailures")
 
 func run(t testing.TB, base *compile.Result, route compile.Options, opt Options) *Result {
 	t.Helper()
@@ -568,5 +568,29 @@ func TestSteps(t *testing.T) {
 				t.Logf("%d failures: at most %.0f blocks, %.3f and %.3f times the load", len(got.Cases), worst[0], worst[1], worst[2])
 			})
 		}
+	}
+}
+
+// TestSwitchFailures: no switch of a full tree costs much more than others, not even one next to the
+// switch on top of the order of updn, whose failure takes the upward cables of core switches.
+func TestSwitchFailures(t *testing.T) {
+	radix := 12
+	if *allFailures {
+		radix = 24
+	}
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range short.Of([]string{"updn", "layered", "fattree"}, []string{"updn"}) {
+		got := run(t, routed(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
+		if err := got.Sort("entries"); err != nil {
+			t.Fatal(err)
+		}
+		most, median := got.Cases[0], got.Cases[len(got.Cases)/2]
+		if most.Last.Entries > 3*median.Last.Entries {
+			t.Errorf("%s: %v changes %d entries, the median %d", engine, most.Failed, most.Last.Entries, median.Last.Entries)
+		}
+		t.Logf("%s, radix %d: %v changes %d entries, the median %d", engine, radix, most.Failed, most.Last.Entries, median.Last.Entries)
 	}
 }

@@ -47,10 +47,12 @@
 // # Legal ports
 //
 // An up*/down* engine has an order of the switches; a channel goes up if it leads to a switch that
-// comes before its own in the order, else down. Towards a switch t, a switch from which some path of
-// channels that all go down leads to t sends by the first channel of such a path with the fewest
-// channels. Every other switch sends up, to a switch from which t is nearest by legal ports. These
-// ports are the legal ones: the order alone says which they are. With dist over paths of legal ports
+// comes before its own in the order, else down. Distances from a switch t grow from 0 on. A switch
+// that has none yet gets d + 1 if it has a way down, a channel down to a switch of distance d that only
+// sends down, or a way up, a channel up to any switch of distance d. It only sends down if it has
+// a way down, and either no way up or a neighbour above whose distance is greater than its own; t only
+// sends down, too. Legal are ways down, and ways up of switches that do not only send down: the
+// order alone says which ports are legal. With dist over paths of legal ports
 // the theorem bounds the tables that keep to them, and its proof is the same.
 //
 // # What it contains

@@ -2,7 +2,6 @@ package bound
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -109,46 +108,48 @@ func allowedPorts(f *fabric.Fabric, t fabric.NodeID, paths Paths, rank []int32) 
 	return allowed
 }
 
-// legalPorts is the legal ports of an order, by the definition: it tries until nothing changes.
+// legalPorts is the legal ports of an order, by the definition: each switch takes the distance that
+// follows from those of its neighbours, until nothing changes.
 func legalPorts(f *fabric.Fabric, t fabric.NodeID, rank []int32) []bool {
-	down, hops := map[fabric.NodeID]int{t: 0}, map[fabric.NodeID]int{}
-	each := func(take func(s, to fabric.NodeID, p fabric.PortID) bool) {
-		for changed := true; changed; {
-			changed = false
-			for s := range fabric.NodeID(f.NumSwitches()) {
-				ports, to := f.SwitchLinks(s)
-				for k, p := range ports {
-					changed = take(s, to[k], p) || changed
+	type state struct {
+		hops     int
+		onlyDown bool
+	}
+	none := state{hops: 1 << 30}
+	now := slices.Repeat([]state{none}, f.NumSwitches())
+	now[t] = state{0, true}
+	for changed := true; changed; {
+		changed = false
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			up, down, farthest := none.hops, none.hops, 0
+			for _, v := range f.Neighbors(s) {
+				if rank[v] < rank[s] {
+					up, farthest = min(up, now[v].hops+1), max(farthest, now[v].hops)
+				} else if now[v].onlyDown {
+					down = min(down, now[v].hops+1)
 				}
+			}
+			is := state{min(up, down), down < up || down == up && farthest > down}
+			if is.hops >= none.hops {
+				is = none
+			}
+			if s != t && is != now[s] {
+				now[s], changed = is, true
 			}
 		}
 	}
-	nearer := func(of map[fabric.NodeID]int, s, to fabric.NodeID) bool {
-		next, ok := of[to]
-		now, known := of[s]
-		if !ok || known && now <= next+1 {
-			return false
-		}
-		of[s] = next + 1
-		return true
-	}
-	each(func(s, to fabric.NodeID, _ fabric.PortID) bool { return rank[s] < rank[to] && nearer(down, s, to) })
-	maps.Copy(hops, down)
-	each(func(s, to fabric.NodeID, _ fabric.PortID) bool {
-		_, isAbove := down[s]
-		return !isAbove && rank[s] > rank[to] && nearer(hops, s, to)
-	})
 	allowed := make([]bool, f.NumPorts())
-	each(func(s, to fabric.NodeID, p fabric.PortID) bool {
-		d, isAbove := down[s]
-		below, ok := down[to]
-		if isAbove {
-			allowed[p] = rank[s] < rank[to] && ok && below == d-1
-		} else if next, ok := hops[to]; ok {
-			allowed[p] = rank[s] > rank[to] && next == hops[s]-1
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, to := f.SwitchLinks(s)
+		for k, p := range ports {
+			v := to[k]
+			mayGo := now[v].onlyDown
+			if rank[v] < rank[s] {
+				mayGo = !now[s].onlyDown
+			}
+			allowed[p] = mayGo && now[s] != none && now[v].hops == now[s].hops-1
 		}
-		return false
-	})
+	}
 	return allowed
 }
 

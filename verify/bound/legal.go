@@ -13,35 +13,55 @@ import (
 // It takes O(channels).
 func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 	legal := make([]bool, f.NumPorts())
-	switches := switchesByRank(rank)
-	const none = int32(1 << 30)
-	hops := make([]int32, len(rank))
-	for s := range hops {
-		hops[s] = none
-	}
-	hops[t] = 0
-	// take makes legal the channels of s in one direction that lead nearest, if any leads to t.
-	take := func(s fabric.NodeID, up bool) {
+	hops, climbs := findLegal(f, rank, t)
+	for s := range fabric.NodeID(len(rank)) {
 		ports, to := f.SwitchLinks(s)
-		for k := range ports {
-			if up == (rank[to[k]] < rank[s]) {
-				hops[s] = min(hops[s], hops[to[k]]+1)
-			}
-		}
 		for k, p := range ports {
-			legal[p] = hops[s] < none && up == (rank[to[k]] < rank[s]) && hops[to[k]] == hops[s]-1
-		}
-	}
-	// From the bottom up only what is below s has hops, and is reached downward.
-	for r := rank[t] - 1; r >= 0; r-- {
-		take(switches[r], false)
-	}
-	for _, s := range switches {
-		if hops[s] == none {
-			take(s, true)
+			legal[p] = hops[s] > 0 && hops[to[k]] == hops[s]-1 && mayStep(rank, climbs, s, to[k])
 		}
 	}
 	return legal
+}
+
+// mayStep says whether a legal path may go from switch s to a neighbour that is nearer.
+func mayStep(rank []int32, climbs []bool, s, to fabric.NodeID) bool {
+	if rank[to] < rank[s] {
+		return climbs[s]
+	}
+	return !climbs[to]
+}
+
+// findLegal finds by switch the channels of a legal path to switch t, -1 where there is none, and
+// whether the switch may send up. It takes O(channels).
+func findLegal(f *fabric.Fabric, rank []int32, t fabric.NodeID) (hops []int32, climbs []bool) {
+	hops, climbs = make([]int32, len(rank)), make([]bool, len(rank))
+	for s := range hops {
+		hops[s], climbs[s] = -1, true
+	}
+	hops[t], climbs[t] = 0, false
+	for level := []fabric.NodeID{t}; len(level) > 0; {
+		var next []fabric.NodeID
+		for _, v := range level {
+			for _, s := range f.Neighbors(v) {
+				if hops[s] < 0 && (rank[v] < rank[s] || !climbs[v]) {
+					hops[s] = hops[v] + 1
+					next = append(next, s)
+				}
+			}
+		}
+		for _, s := range next {
+			up, down, wanted := false, false, false
+			for _, v := range f.Neighbors(s) {
+				above, nearer := rank[v] < rank[s], hops[v] == hops[s]-1
+				up = up || above && nearer
+				down = down || !above && nearer && !climbs[v]
+				wanted = wanted || above && (hops[v] < 0 || hops[v] > hops[s])
+			}
+			climbs[s] = !down || up && !wanted
+		}
+		level = next
+	}
+	return hops, climbs
 }
 
 // IsOrder says whether ranks are those of an order of the switches of f: each from 0 on once.

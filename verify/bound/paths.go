@@ -13,7 +13,7 @@ type ways struct {
 	paths Paths
 	order []int32   // by switch: its place in the order, for legal paths
 	hops  [][]int32 // by index in targets and switch: channels of each path; nil for any paths
-	climb [][]bool  // by index in targets and switch: sends up, for legal paths
+	climb [][]bool  // by index in targets and switch: may send up, for legal paths
 }
 
 func newWays(w *network, paths Paths, order []int32) *ways {
@@ -27,34 +27,12 @@ func newWays(w *network, paths Paths, order []int32) *ways {
 		}
 	case LegalPaths:
 		x.order = order
-		above := w.neighborsAbove(order)
-		top := switchesByRank(order)
 		for _, t := range w.targets {
-			search.Run(func(s fabric.NodeID) []fabric.NodeID { return above[s] }, t)
-			hops, climb := slices.Clone(search.Distance), make([]bool, len(order))
-			for _, s := range top {
-				climb[s] = hops[s] < 0
-				for _, o := range above[s] {
-					if climb[s] && hops[o] >= 0 && (hops[s] < 0 || hops[o] < hops[s]) {
-						hops[s] = hops[o] + 1
-					}
-				}
-			}
+			hops, climb := findLegal(w.f, order, t)
 			x.hops, x.climb = append(x.hops, hops), append(x.climb, climb)
 		}
 	}
 	return x
-}
-
-// neighborsAbove lists by switch the ends of its channels that go up.
-func (w *network) neighborsAbove(order []int32) [][]fabric.NodeID {
-	list := make([][]fabric.NodeID, len(order))
-	for c, s := range w.from {
-		if order[w.to[c]] < order[s] {
-			list[s] = append(list[s], w.to[c])
-		}
-	}
-	return list
 }
 
 // number is what lengths are: floating point while they are sought, then integers.
@@ -67,7 +45,7 @@ type tree[T number] struct {
 	dist   []T     // by switch
 	order  []int32 // switches with a path, each after those that its paths lead to
 	rank   []int32 // by switch: its place in order, -1 without a path
-	climbs []bool  // by switch: sends up, for legal paths
+	climbs []bool  // by switch: may send up, for legal paths
 	heap   []entry[T]
 	first  []int32 // by distance in hops: its part of order
 }
@@ -216,13 +194,7 @@ func (x *tree[T]) onward(s, c int32) bool {
 	case ShortestPaths:
 		return x.rank[to] >= 0 && x.rank[to] == x.rank[s]-1
 	case LegalPaths:
-		if x.rank[to] < 0 || x.rank[to] != x.rank[s]-1 {
-			return false
-		}
-		if x.climbs[s] {
-			return x.ways.order[to] < x.ways.order[s]
-		}
-		return x.ways.order[to] > x.ways.order[s] && !x.climbs[to]
+		return x.rank[to] >= 0 && x.rank[to] == x.rank[s]-1 && mayStep(x.ways.order, x.climbs, fabric.NodeID(s), to)
 	}
 	return x.rank[to] >= 0 && x.rank[to] < x.rank[s]
 }
