@@ -353,7 +353,7 @@ func (x *trial) doubleRing(t *testing.T) {
 // stops without one would be a *ConservationError.
 func TestChooseAgainDeadlock(t *testing.T) {
 	dead, early, whole := 0, 0, 0
-	for seed := range uint64(short.Of(300, 80)) {
+	for seed := range uint64(short.Of(300, 90)) {
 		x := newTrial(t, seed)
 		if seed%2 == 0 {
 			x.doubleRing(t)

@@ -348,7 +348,7 @@ func TestDamaged(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			worst, before := 0, [3]int{ours, updn, minhop}
 			refused := 0
-			n := short.Of(*trials, 4)
+			n := short.Of(*trials, 6)
 			if len(tree.f.CAPorts()) <= 20 {
 				n *= short.Of(15, 3) // where damage is worst: some paths of levels are illegal in the order
 			}
