@@ -11,6 +11,8 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // onePort is adaptive tables that leave no choice: up to three PLFTs with the same ports that
@@ -416,5 +418,106 @@ func TestChooseAgainDeadlock(t *testing.T) {
 	t.Logf("%d deadlocks, %d of them found while others moved, %d without", dead, early, whole)
 	if dead < 10 || early < 5 || whole < 10 {
 		t.Errorf("%d deadlocks, %d early, %d without: too few to tell", dead, early, whole)
+	}
+}
+
+// someChoices widens entries of a trial's tables by one in so many of the ports that may be chosen
+// and lead nearer, by the lengths of the static paths.
+func (x *trial) someChoices(one int, may func(fabric.PortNum) bool) *adaptive.Tables {
+	f := x.f
+	t := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(x.net.Tables)}}
+	for lid, end := range f.LIDPorts() {
+		if end == fabric.NoPort {
+			continue
+		}
+		far := make([]int, f.NumSwitches())
+		for s := range far {
+			for at := fabric.NodeID(s); f.IsSwitch(at) && f.PortBase(at) != end; far[s]++ {
+				out := x.net.Tables.Row(at)[lid]
+				if out == 0 {
+					break
+				}
+				at = f.Owner(f.Peer(f.Port(at, out)))
+			}
+		}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			var set adaptive.PortSet
+			ports, to := f.SwitchLinks(s)
+			for i, p := range ports {
+				if far[to[i]] < far[s] && may(f.Num(p)) && x.rng.IntN(one) == 0 {
+					set.Add(f.Num(p))
+				}
+			}
+			if set.Len() > 0 {
+				t.Groups[s] = append(t.Groups[s], adaptive.Group{Subgroups: []adaptive.Subgroup{{Ports: set}}})
+				t.PLFTs[0].Set(s, fabric.LID(lid), adaptive.Free, len(t.Groups[s])-1)
+			}
+		}
+	}
+	return t
+}
+
+// TestMultipath holds the checker of choices against floods: nothing deadlocks where it finds no
+// credit loop, and where it finds an escape nothing does that chooses again.
+func TestMultipath(t *testing.T) {
+	clean, escapes, loops, dead, once := 0, 0, 0, 0, 0
+	for seed := range uint64(short.Of(400, 80)) {
+		x := newTrial(t, seed)
+		x.trees, x.net.Multicast = nil, nil
+		one, may := 1+x.rng.IntN(8), func(fabric.PortNum) bool { return true }
+		if seed%4 == 0 { // static paths by up*/down* on one cable, choices on the other: these escape
+			x.doubleRing(t)
+			static, err := updown.Engine{}.Route(t.Context(), x.f, lft.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.net.Tables = static.Tables
+			for _, s := range x.f.Switches() {
+				for lid, port := range static.Tables.Row(s) {
+					if port == 2 || port == 4 {
+						static.Tables.Row(s)[lid]--
+					}
+				}
+			}
+			one, may = 1+x.rng.IntN(2), func(p fabric.PortNum) bool { return p == 2 || p == 4 }
+		}
+		x.net.Adaptive = x.someChoices(one, may)
+		r, err := multipath.Check(t.Context(), x.f, x.net.Adaptive, multipath.Options{SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case r.Counts.CreditLoops == 0:
+			clean++
+		case r.Counts.NoEscape == 0:
+			escapes++
+		default:
+			loops++
+		}
+		for _, again := range []bool{false, true} {
+			cfg := x.config(Independent)
+			cfg.Choice, cfg.ChooseAgain = Choice(x.rng.IntN(2)), again
+			s := mustNew(t, x.net, cfg, nil)
+			for _, m := range x.anyTraffic(x.lids(false)) {
+				mustSend(t, s, m)
+			}
+			err := s.Run(t.Context(), Forever)
+			found, is := errors.AsType[*DeadlockError](err)
+			if is {
+				dead++
+				if r.Counts.NoEscape == 0 {
+					once++
+				}
+			} else if err != nil || s.Counts().Copies > 0 || s.Counts().Dropped > 0 {
+				t.Fatalf("%s: %v, %+v", x, err, s.Counts())
+			}
+			if is && (r.Counts.CreditLoops == 0 || again && r.Counts.NoEscape == 0) {
+				t.Errorf("%s: again %t, %d credit loops, %d without escape, and %v", x, again, r.Counts.CreditLoops, r.Counts.NoEscape, found)
+			}
+		}
+	}
+	t.Logf("%d clean, %d with an escape, %d without, %d deadlocks of twice as many runs, %d with an escape that is not taken", clean, escapes, loops, dead, once)
+	if clean < 10 || escapes < 10 || loops < 10 || dead < 10 || once == 0 {
+		t.Errorf("%d clean, %d with an escape, %d without, %d deadlocks, %d with an escape: too few to tell", clean, escapes, loops, dead, once)
 	}
 }
