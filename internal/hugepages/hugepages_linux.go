@@ -18,13 +18,15 @@ const (
 // takes up to two huge pages more than its size, of which nothing is touched beyond the
 // last one while the heap has them from the system and not from slices that are free
 // by now.
-func Make[T ~uint8](size int) []T {
-	if size < hugePage {
+func Make[T ~uint8 | ~uint16](size int) []T {
+	var entry T
+	width := int(unsafe.Sizeof(entry))
+	if size*width < hugePage {
 		return make([]T, size)
 	}
-	end := (size + hugePage - 1) / hugePage * hugePage
-	memory := make([]T, end+hugePage)
-	start := int(-uintptr(unsafe.Pointer(&memory[0])) % hugePage)
+	end := (size*width + hugePage - 1) / hugePage * hugePage
+	memory := make([]T, (end+hugePage)/width)
+	start := int(-uintptr(unsafe.Pointer(&memory[0]))%hugePage) / width
 	_ = syscall.Madvise(unsafe.Slice((*byte)(unsafe.Pointer(&memory[start])), end), madvHugepage)
 	return memory[start : start+size : start+size]
 }
