@@ -43,6 +43,7 @@ func (r *Result) SetFingerprints(f *fabric.Fabric) {
 var perLID = []string{
 	UnicastUnreachable, Misdelivered, SLDropped, UnicastLoop,
 	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry, UnownedLIDLoop,
+	"adaptive-dead-end", "adaptive-loop", "management-adaptive-dead-end", "management-adaptive-loop", // of multipath
 }
 
 // identity is what makes a finding this one.
@@ -64,7 +65,7 @@ func (x *Finding) identity(f *fabric.Fabric) string {
 		}
 		slices.Sort(ports)
 		return b.String() + strings.Join(ports, "")
-	case len(x.Witness) > 0 && (x.Rule == CreditLoop || x.Rule == ManagementCreditLoop || x.Rule == MulticastCreditLoop):
+	case len(x.Witness) > 0 && (strings.HasSuffix(x.Rule, CreditLoop) || strings.HasSuffix(x.Rule, "adaptive-escape")):
 		for _, h := range x.Witness {
 			fmt.Fprintf(&b, " %s/%d/%d", h.Switch, h.Port, h.VL)
 		}
