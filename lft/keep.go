@@ -6,8 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Improve is Balance from given tables: all LIDs take their paths again, once. The tables have a
-// row for each switch of f and an entry for each LID; they do not change.
+// Improve is Balance from given tables, but leaves routes to different LIDs together where loads are
+// small: all LIDs take their paths again, once. The tables have a row for each switch of f and an
+// entry for each LID; they do not change.
 func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func() ListNextHops) (*Tables, error) {
 	b := newBalancer(f, newList)
 	if err := b.keepRoutes(ctx, tables); err != nil {
