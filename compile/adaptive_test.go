@@ -208,7 +208,7 @@ func TestWidenAsLegal(t *testing.T) {
 					got := tables.Choices(0, s, f.LID(host))
 					var want adaptive.PortSet
 					for _, p := range h.Ports(i) {
-						want.Add(f.Num(p))
+						want.Add(p)
 					}
 					if want.Len() > 1 {
 						groups++

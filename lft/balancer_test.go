@@ -89,7 +89,7 @@ func TestMerge(t *testing.T) {
 		}
 		for i, s := range h.Switches {
 			ports := h.Ports(i)
-			random.Row(s)[f.LID(p)] = f.Num(ports[rng.IntN(len(ports))])
+			random.Row(s)[f.LID(p)] = ports[rng.IntN(len(ports))]
 		}
 	}
 	bandwidth := func(tables *lft.Tables) float64 {

@@ -101,23 +101,21 @@ func (b *balancer) isBetter(ctx context.Context, scratch *balancer, factor float
 // countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer
 // there are, the earlier routes to a LID meet.
 func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
-	d, c, list := b.newDestination(), b.newChooser(), b.newList()
+	d, c := b.newDestination(), b.newChooser()
 	for i := range b.jobs {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		if err := d.set(b, list, &b.jobs[i]); err != nil {
+		if err := d.set(b, &b.jobs[i]); err != nil {
 			return 0, err
 		}
 		for _, lid := range b.jobs[i].lids {
 			c.readEntries(d, b.tables, lid)
-			for k, s := range d.hops.Switches {
-				c.arriving[k] = uint64(b.hosts[s])
-			}
-			for k, at := range c.choice[:len(d.hops.Switches)] {
+			copy(c.arriving, d.sources)
+			for k, hop := range c.choice[:len(d.hops.Switches)] {
 				if c.arriving[k] > 0 {
 					n++
-					c.arriving[d.next[at]]++
+					c.arriving[d.nextOf(k)[hop]]++
 				}
 			}
 		}
@@ -149,7 +147,7 @@ func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 			if c.readEntries(d, tables, lid) {
 				c.selectLoad(lid)
 				c.addRoutes(d, 1)
-				c.keepPaths(d, len(whole.lids))
+				c.keepPaths(d)
 				whole.lids = append(whole.lids, lid)
 			} else {
 				rest.lids = append(rest.lids, lid)
@@ -157,9 +155,9 @@ func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 		}
 		for _, lid := range d.job.others {
 			c.readEntries(d, tables, lid)
-			for i, at := range c.choice[:len(d.hops.Switches)] {
-				if at >= 0 {
-					b.tables.Row(d.hops.Switches[i])[lid] = c.num[d.hops.ports[at]]
+			for i, k := range c.choice[:len(d.hops.Switches)] {
+				if k != noChoice {
+					b.tables.Row(d.hops.Switches[i])[lid] = d.hops.Ports(i)[k]
 				}
 			}
 		}
@@ -171,42 +169,12 @@ func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 		return err
 	}
 	return b.placeRoutes(ctx, broken, func(c *chooser, d *destination) {
-		for k, lid := range d.job.lids {
+		for _, lid := range d.job.lids {
 			c.selectLoad(lid)
 			c.readEntries(d, tables, lid)
 			c.completePaths(d, uint32(lid))
 			c.addRoutes(d, 1)
-			c.keepPaths(d, k)
+			c.keepPaths(d)
 		}
 	})
-}
-
-// readEntries sets choice to the entries for a LID, -1 for those that are no next hops, and to
-// the next hop where there is only one. It says whether all switches have a choice.
-func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
-	all := true
-	for i, s := range d.hops.Switches {
-		if c.choice[i] = d.hops.start[i]; d.hops.start[i+1]-d.hops.start[i] > 1 {
-			c.choice[i] = d.hops.find(i, c.fab.Port(s, t.Row(s)[lid]))
-		}
-		all = all && c.choice[i] >= 0
-	}
-	return all
-}
-
-// completePaths chooses the next hops of the switches that have none: the one with the least
-// sum of loads on the path, of equal ones the first from turn on.
-func (c *chooser) completePaths(d *destination, turn uint32) {
-	h := &d.hops
-	c.cost[len(h.Switches)] = 0
-	for i := len(h.Switches) - 1; i >= 0; i-- {
-		at := c.choice[i]
-		if at < 0 {
-			c.readBeyond(d, i)
-			at, _ = c.leastNextHop(h.Ports(i), turn, 0)
-			at += h.start[i]
-			c.choice[i] = at
-		}
-		c.cost[i] = c.load[h.ports[at]] + c.cost[d.next[at]]
-	}
 }

@@ -9,15 +9,15 @@ type NextHops struct {
 	// comes before the switches that its ports lead to.
 	Switches []fabric.NodeID
 	start    []int32 // by index in Switches: its part of ports; one more at the end
-	ports    []fabric.PortID
+	ports    []fabric.PortNum
 }
 
 // ListNextHops lists the next hops to switch t in h, which is empty. It does the same each
-// time it is called for t, and belongs to one goroutine.
+// time it is called for t, and serves one goroutine at a time.
 type ListNextHops func(t fabric.NodeID, h *NextHops) error
 
 // Add puts the ports of a switch at the end; it copies them. There is at least one.
-func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortID) {
+func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortNum) {
 	if len(h.start) == 0 {
 		h.start = append(h.start, 0)
 	}
@@ -27,17 +27,17 @@ func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortID) {
 }
 
 // Ports lists the ports of the switch with an index in Switches.
-func (h *NextHops) Ports(i int) []fabric.PortID { return h.ports[h.start[i]:h.start[i+1]] }
+func (h *NextHops) Ports(i int) []fabric.PortNum { return h.ports[h.start[i]:h.start[i+1]] }
 
-// find is the index in ports of a port of the i-th switch, -1 for a port that is not
+// find is the index of a port among those of the i-th switch, noChoice for one that is not
 // allowed.
-func (h *NextHops) find(i int, c fabric.PortID) int32 {
-	for at := h.start[i]; at < h.start[i+1]; at++ {
-		if h.ports[at] == c {
-			return at
+func (h *NextHops) find(i int, num fabric.PortNum) uint8 {
+	for k, port := range h.Ports(i) {
+		if port == num {
+			return uint8(k)
 		}
 	}
-	return -1
+	return noChoice
 }
 
 // Reset empties h.
@@ -47,18 +47,17 @@ func (h *NextHops) Reset() { h.Switches, h.start, h.ports = h.Switches[:0], h.st
 func ShortestNextHops(f *fabric.Fabric) ListNextHops {
 	dist := f.Distances()
 	sort := NewByDistance(f.Switches())
+	var nearer []fabric.PortNum
 	return func(t fabric.NodeID, h *NextHops) error {
 		to := dist.To(t)
 		for _, s := range sort.FarthestFirst(to) {
 			ports, next := f.SwitchLinks(s)
-			from := len(h.ports)
+			nearer = nearer[:0]
 			for i, v := range next {
 				if to[v]+1 == to[s] {
-					h.ports = append(h.ports, ports[i])
+					nearer = append(nearer, fabric.PortNum(ports[i]-f.PortBase(s)))
 				}
 			}
-			nearer := h.ports[from:]
-			h.ports = h.ports[:from]
 			h.Add(s, nearer...)
 		}
 		return nil

@@ -24,15 +24,41 @@ const (
 type rebalancer struct {
 	*chooser
 	*destination
-	list  ListNextHops
 	pass  int
 	limit uint64
-	busy  []bool // by index in hops.Switches: the path to the current LID has a channel above limit
+	path  []step // by switch: the next hop of the current LID
+	busy  []bool // by switch: the path to the current LID has a channel above limit
 	work  int    // channels weighed
 }
 
+// step is a channel and the switch that it leads to.
+type step struct {
+	channel fabric.PortID
+	to      int32
+}
+
 func (b *balancer) newRebalancer() *rebalancer {
-	return &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), list: b.newList(), busy: make([]bool, len(b.hosts)+1)}
+	n := len(b.hosts)
+	return &rebalancer{chooser: b.newChooser(), destination: b.newDestination(), path: make([]step, n), busy: make([]bool, n+1)}
+}
+
+// read takes the paths of a LID.
+func (r *rebalancer) read(lid fabric.LID) {
+	r.readEntries(r.destination, r.tables, lid)
+	for i, k := range r.choice[:len(r.hops.Switches)] {
+		r.path[i] = r.step(i, k)
+	}
+}
+
+// step is that of a next hop of the i-th switch.
+func (r *rebalancer) step(i int, k uint8) step {
+	return step{r.channel(i, k), r.next[r.nextAt[i]+int32(k)]}
+}
+
+// choose changes the next hop of the i-th switch for a LID.
+func (r *rebalancer) choose(i int, k uint8, lid fabric.LID) {
+	r.choice[i], r.path[i] = k, r.step(i, k)
+	r.tables.Row(r.hops.Switches[i])[lid] = r.hops.Ports(i)[k]
 }
 
 // rebalance takes routes off the busiest channels. Each pass has a limit between the
@@ -93,10 +119,10 @@ func (b *balancer) useIdle(ctx context.Context) error {
 		if len(b.jobs[i].lids) == 0 {
 			continue
 		}
-		if err := r.set(b, r.list, &b.jobs[i]); err != nil {
+		if err := r.set(b, &b.jobs[i]); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(r.hops.ports, func(c fabric.PortID) bool { return b.load[c] == 0 }) {
+		if !r.hasIdle() {
 			continue
 		}
 		for _, lid := range b.jobs[i].lids {
@@ -106,47 +132,63 @@ func (b *balancer) useIdle(ctx context.Context) error {
 	return nil
 }
 
+// hasIdle says whether a next hop is idle.
+func (r *rebalancer) hasIdle() bool {
+	for i, base := range r.base {
+		load := r.load[base:]
+		for _, num := range r.hops.Ports(i) {
+			if load[num] == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // moveToIdle moves routes to one LID to paths with idle channels. It returns how many it moves.
 func (r *rebalancer) moveToIdle(lid fabric.LID) (moves int) {
-	h := &r.hops
-	r.readEntries(r.destination, r.tables, lid)
-	idle := r.busy // by index in hops.Switches: some channel of the path is idle
-	idle[len(h.Switches)] = false
-	for i, at := range slices.Backward(r.choice[:len(h.Switches)]) {
-		r.arriving[i] = uint64(r.hosts[h.Switches[i]])
-		idle[i] = r.load[h.ports[at]] == 0 || idle[r.next[at]]
+	r.read(lid)
+	n := len(r.hops.Switches)
+	idle := r.busy // by switch: some channel of the path is idle
+	idle[n] = false
+	for i, p := range slices.Backward(r.path[:n]) {
+		idle[i] = r.load[p.channel] == 0 || idle[p.to]
 	}
-	for i := range h.Switches {
-		for at := h.start[i]; r.arriving[i] > 0 && at < h.start[i+1]; at++ {
-			if (r.load[h.ports[at]] == 0 || idle[r.next[at]]) && r.tryMove(i, at, r.arriving[i]) {
-				r.tables.Row(h.Switches[i])[lid] = r.num[h.ports[at]]
+	copy(r.arriving, r.sources)
+	for i := range n {
+		for k := range r.hops.Ports(i) {
+			if r.arriving[i] == 0 {
+				break
+			}
+			if p := r.step(i, uint8(k)); (r.load[p.channel] == 0 || idle[p.to]) && r.tryMove(i, p, uint64(r.arriving[i])) {
+				r.choose(i, uint8(k), lid)
 				moves++
 				break
 			}
 		}
-		r.arriving[r.next[r.choice[i]]] += r.arriving[i]
+		r.arriving[r.path[i].to] += r.arriving[i]
 	}
 	return moves
 }
 
 // tryMove moves the n routes of the i-th switch to a next hop with an idle channel. It returns
 // false and moves nothing if a load would be above the limit, or another channel idle.
-func (r *rebalancer) tryMove(i int, at int32, n uint64) bool {
-	if r.minLoad(at) > 0 { // no longer idle
+func (r *rebalancer) tryMove(i int, to step, n uint64) bool {
+	if r.minLoad(to) > 0 { // no longer idle
 		return false
 	}
-	r.addPath(r.choice[i], -n)
-	if cost, _ := r.growCost(at, n); cost > 0 {
-		r.addPath(r.choice[i], n)
+	was := r.path[i]
+	r.addPath(was, -n)
+	if cost, _ := r.growCost(to, n); cost > 0 {
+		r.addPath(was, n)
 		return false
 	}
-	r.addPath(at, n)
-	if r.minLoad(r.choice[i]) == 0 {
-		r.addPath(at, -n)
-		r.addPath(r.choice[i], n)
+	r.addPath(to, n)
+	if r.minLoad(was) == 0 {
+		r.addPath(to, -n)
+		r.addPath(was, n)
 		return false
 	}
-	r.choice[i] = at
 	return true
 }
 
@@ -166,7 +208,7 @@ func (r *rebalancer) moveRoutes(ctx context.Context) error {
 				continue
 			}
 			if !listed {
-				if err := r.set(b, r.list, j); err != nil {
+				if err := r.set(b, j); err != nil {
 					return err
 				}
 				listed = true
@@ -186,7 +228,7 @@ func (r *rebalancer) listBusyLIDs() []bool {
 		some := false
 		for _, c := range ports {
 			if r.load[c] > r.limit {
-				above[r.num[c]], some = true, true
+				above[r.fab.Num(c)], some = true, true
 			}
 		}
 		if !some {
@@ -203,34 +245,29 @@ func (r *rebalancer) listBusyLIDs() []bool {
 
 // moveLID moves routes to one LID.
 func (r *rebalancer) moveLID(lid fabric.LID) {
-	h := &r.hops
-	n := len(h.Switches)
+	r.read(lid)
+	n := len(r.hops.Switches)
 	r.busy[n] = false
 	some := false
-	r.readEntries(r.destination, r.tables, lid)
-	for i, s := range slices.Backward(h.Switches) {
-		at := r.choice[i]
-		r.busy[i] = r.load[h.ports[at]] > r.limit || r.busy[r.next[at]]
-		some = some || r.busy[i] && r.hosts[s] > 0
+	for i, p := range slices.Backward(r.path[:n]) {
+		r.busy[i] = r.load[p.channel] > r.limit || r.busy[p.to]
+		some = some || r.busy[i] && r.sources[i] > 0
 	}
 	if !some {
 		return
 	}
-	for i, s := range h.Switches {
-		r.arriving[i] = uint64(r.hosts[s])
-	}
-	for i, s := range h.Switches {
+	copy(r.arriving, r.sources)
+	for i := range n {
 		n := r.arriving[i]
 		if n == 0 {
 			continue
 		}
-		if ports := h.Ports(i); r.busy[i] && len(ports) > 1 && r.maxLoad(r.choice[i]) > r.limit {
-			if c := r.bestMove(i, n, lid); c != r.choice[i] {
-				r.choice[i] = c
-				r.tables.Row(s)[lid] = r.num[h.ports[c]]
+		if r.busy[i] && len(r.hops.Ports(i)) > 1 && r.maxLoad(r.path[i]) > r.limit {
+			if k := r.bestMove(i, uint64(n), lid); k != r.choice[i] {
+				r.choose(i, k, lid)
 			}
 		}
-		r.arriving[r.next[r.choice[i]]] += n
+		r.arriving[r.path[i].to] += n
 	}
 }
 
@@ -239,36 +276,36 @@ func (r *rebalancer) moveLID(lid fabric.LID) {
 // port, then with the least sum of loads, or the first from one on that changes with the pass.
 // Of equal costs, the choice itself stays three times out of four, at random: where nothing is
 // better, the excess moves until it finds room.
-func (r *rebalancer) bestMove(i int, n uint64, lid fabric.LID) int32 {
-	from, count := r.hops.start[i], int(r.hops.start[i+1]-r.hops.start[i])
+func (r *rebalancer) bestMove(i int, n uint64, lid fabric.LID) uint8 {
+	count := len(r.hops.Ports(i))
 	turn := int(lid) + r.pass
 	leaves := uint32(7919*turn+104729*i)*2654435761>>30 == 0
 	best := r.choice[i]
-	r.addPath(best, -n)
-	least, sum := r.growCost(best, n)
+	r.addPath(r.path[i], -n)
+	least, sum := r.growCost(r.path[i], n)
 	sum += r.countSiblings(i, best, lid) * channelPenalty
-	for k := range count {
-		at := from + int32((turn+k)%count)
-		if at == r.choice[i] {
+	for from := range count {
+		k := uint8((turn + from) % count)
+		if k == r.choice[i] {
 			continue
 		}
-		x, y := r.growCost(at, n)
-		y += r.countSiblings(i, at, lid) * channelPenalty
+		x, y := r.growCost(r.step(i, k), n)
+		y += r.countSiblings(i, k, lid) * channelPenalty
 		if x < least || x == least && (y < sum || best == r.choice[i] && leaves) {
-			best, least, sum = at, x, y
+			best, least, sum = k, x, y
 		}
 	}
-	r.addPath(best, n)
+	r.addPath(r.step(i, best), n)
 	return best
 }
 
 // countSiblings counts the other LIDs of the same port that take a next hop.
-func (r *rebalancer) countSiblings(i int, at int32, lid fabric.LID) (n uint64) {
+func (r *rebalancer) countSiblings(i int, k uint8, lid fabric.LID) (n uint64) {
 	port := r.fab.LIDPort(lid)
 	if r.fab.LMC(port) == 0 {
 		return 0
 	}
-	row, num := r.tables.Row(r.hops.Switches[i]), r.num[r.hops.ports[at]]
+	row, num := r.tables.Row(r.hops.Switches[i]), r.hops.Ports(i)[k]
 	for other := range r.fab.LIDs(port) {
 		if other != lid && row[other] == num {
 			n++
@@ -277,41 +314,40 @@ func (r *rebalancer) countSiblings(i int, at int32, lid fabric.LID) (n uint64) {
 	return n
 }
 
-// follow calls visit with each channel of the path that begins with a next hop, by index in
-// hops.ports.
-func (r *rebalancer) follow(at int32, visit func(c fabric.PortID)) {
+// follow calls visit with each channel of the path that begins with p.
+func (r *rebalancer) follow(p step, visit func(c fabric.PortID)) {
 	for {
-		visit(r.hops.ports[at])
-		i := r.next[at]
-		if int(i) == len(r.hops.Switches) {
+		visit(p.channel)
+		if int(p.to) == len(r.hops.Switches) {
 			return
 		}
-		at = r.choice[i]
+		p = r.path[p.to]
 	}
 }
 
-// maxLoad is the greatest load on the path by a next hop.
-func (r *rebalancer) maxLoad(at int32) (most uint64) {
-	r.follow(at, func(c fabric.PortID) { most = max(most, r.load[c]) })
+// maxLoad is the greatest load on the path that begins with p.
+func (r *rebalancer) maxLoad(p step) (most uint64) {
+	r.follow(p, func(c fabric.PortID) { most = max(most, r.load[c]) })
 	return most
 }
 
-// minLoad is the least load on the path by a next hop.
-func (r *rebalancer) minLoad(at int32) uint64 {
+// minLoad is the least load on the path that begins with p.
+func (r *rebalancer) minLoad(p step) uint64 {
 	least := uint64(math.MaxUint64)
-	r.follow(at, func(c fabric.PortID) { least = min(least, r.load[c]) })
+	r.follow(p, func(c fabric.PortID) { least = min(least, r.load[c]) })
 	return least
 }
 
-// addPath adds n routes to the loads on the path by a next hop, or takes them off when given -n.
-func (r *rebalancer) addPath(at int32, n uint64) {
-	r.follow(at, func(c fabric.PortID) { r.load[c] += n * r.unit[c] })
+// addPath adds n routes to the loads on the path that begins with p, or takes them off when
+// given -n.
+func (r *rebalancer) addPath(p step, n uint64) {
+	r.follow(p, func(c fabric.PortID) { r.load[c] += n * r.unit[c] })
 }
 
 // growCost is how much the squares of the loads above the limit grow by n more routes on the
-// path by a next hop, and the sum of the loads on that path now.
-func (r *rebalancer) growCost(at int32, n uint64) (grow float64, sum uint64) {
-	r.follow(at, func(c fabric.PortID) {
+// path that begins with p, and the sum of the loads on that path now.
+func (r *rebalancer) growCost(p step, n uint64) (grow float64, sum uint64) {
+	r.follow(p, func(c fabric.PortID) {
 		r.work++
 		before := r.load[c]
 		after := before + n*r.unit[c]

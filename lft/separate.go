@@ -2,6 +2,7 @@ package lft
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -23,7 +24,7 @@ const (
 type separator struct {
 	*rebalancer
 	near   []nearRoutes // by PortID of switches
-	cost   []uint64     // by index in hops.Switches: of the path on
+	cost   []uint64     // by switch: of the path on
 	place  uint64       // of the current LID; places are counted on from pass to pass
 	places uint64       // of a pass: one for each LID of a host
 }
@@ -63,7 +64,7 @@ func (b *balancer) separate(ctx context.Context) error {
 			if len(b.jobs[i].lids) == 0 {
 				continue
 			}
-			if err := x.set(b, x.list, &b.jobs[i]); err != nil {
+			if err := x.set(b, &b.jobs[i]); err != nil {
 				return err
 			}
 			for _, lid := range b.jobs[i].lids {
@@ -76,29 +77,28 @@ func (b *balancer) separate(ctx context.Context) error {
 
 // separateLID moves routes to one LID, those of the farthest switch first.
 func (x *separator) separateLID(lid fabric.LID) {
-	h := &x.hops
-	x.readEntries(x.destination, x.tables, lid)
+	x.read(lid)
 	x.addRoutes(x.destination, -1)
-	for i := len(h.Switches) - 1; i >= 0; i-- {
-		at := x.choice[i]
-		x.cost[i] = x.channelCost(h.ports[at]) + x.cost[x.next[at]]
+	path := x.path[:len(x.hops.Switches)]
+	x.cost[len(path)] = 0
+	for i, p := range slices.Backward(path) {
+		x.cost[i] = x.channelCost(p.channel) + x.cost[p.to]
 	}
-	for i, s := range h.Switches {
-		n, was := x.arriving[i], x.choice[i]
-		if n == 0 || h.start[i+1]-h.start[i] == 1 || x.minLoad(was) == 0 {
+	for i, was := range path {
+		n := x.arriving[i]
+		if n == 0 || len(x.hops.Ports(i)) == 1 || x.minLoad(was) == 0 {
 			continue // a channel would be idle without these routes
 		}
 		x.addArriving(was, -n)
-		x.choice[i] = x.leastCost(i)
-		x.addArriving(x.choice[i], n)
-		if x.choice[i] != was {
-			x.tables.Row(s)[lid] = x.num[h.ports[x.choice[i]]]
+		if k := x.leastCost(i); k != x.choice[i] {
+			x.choose(i, k, lid)
 		}
+		x.addArriving(path[i], n)
 	}
 	x.addRoutes(x.destination, 1)
-	for i, at := range x.choice[:len(h.Switches)] {
+	for i, p := range path {
 		if n := x.arriving[i]; n > 0 {
-			x.near[h.ports[at]].add(n, x.place)
+			x.near[p.channel].add(uint64(n), x.place)
 		}
 	}
 	x.place++
@@ -106,16 +106,16 @@ func (x *separator) separateLID(lid fabric.LID) {
 
 // leastCost is the next hop of the i-th switch with the least cost of the path, of those within
 // the limit; its choice unless another is clearly better.
-func (x *separator) leastCost(i int) int32 {
-	h := &x.hops
+func (x *separator) leastCost(i int) uint8 {
 	best, least := x.choice[i], x.cost[i]-x.cost[i]/separateGain
-	for at := h.start[i]; at < h.start[i+1]; at++ {
-		c, beyond := h.ports[at], x.cost[x.next[at]]
-		if x.load[c]+beyond >= least {
+	for k := range x.hops.Ports(i) {
+		p := x.step(i, uint8(k))
+		beyond := x.cost[p.to]
+		if x.load[p.channel]+beyond >= least {
 			continue
 		}
-		if cost := x.channelCost(c) + beyond; cost < least && x.fits(at, x.arriving[i]) {
-			best, least = at, cost
+		if cost := x.channelCost(p.channel) + beyond; cost < least && x.fits(p, x.arriving[i]) {
+			best, least = uint8(k), cost
 		}
 	}
 	return best
@@ -150,24 +150,23 @@ func (n *nearRoutes) add(routes, place uint64) {
 	n.width = max(n.width, routes)
 }
 
-// addArriving adds n to the routes that arrive at the switches of the path by a next hop.
-func (x *separator) addArriving(at int32, n uint64) {
-	for i := x.next[at]; int(i) < len(x.hops.Switches); i = x.next[x.choice[i]] {
+// addArriving adds n to the routes that arrive at the switches of the path that begins with p.
+func (x *separator) addArriving(p step, n int32) {
+	for i := p.to; int(i) < len(x.hops.Switches); i = x.path[i].to {
 		x.arriving[i] += n
 	}
 }
 
-// fits says whether the path by a next hop keeps within the limit with n more routes, and those
-// that arrive on it.
-func (x *separator) fits(at int32, n uint64) bool {
+// fits says whether the path that begins with p keeps within the limit with n more routes, and
+// those that arrive on it.
+func (x *separator) fits(p step, n int32) bool {
 	for routes := n; ; {
-		c, i := x.hops.ports[at], x.next[at]
-		if x.load[c]+routes*x.unit[c] > x.limit {
+		if x.load[p.channel]+uint64(routes)*x.unit[p.channel] > x.limit {
 			return false
 		}
-		if int(i) == len(x.hops.Switches) {
+		if int(p.to) == len(x.hops.Switches) {
 			return true
 		}
-		at, routes = x.choice[i], x.arriving[i]+n
+		p, routes = x.path[p.to], x.arriving[p.to]+n
 	}
 }

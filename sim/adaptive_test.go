@@ -79,7 +79,7 @@ func freeTables(t testing.TB, f *fabric.Fabric, static *lft.Tables, list lft.Lis
 		for i, s := range h.Switches {
 			var set adaptive.PortSet
 			for _, p := range h.Ports(i) {
-				set.Add(f.Num(p))
+				set.Add(p)
 			}
 			n := len(tables.Groups[s])
 			tables.Groups[s] = append(tables.Groups[s], adaptive.Group{Number: n, Subgroups: []adaptive.Subgroup{{Ports: set}}})

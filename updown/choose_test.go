@@ -50,7 +50,7 @@ func slowBars(f *fabric.Fabric, x *network, o *Order) (b bars) {
 				busy[to[i]] = max(busy[to[i]], 1)
 				rate := float64(f.Link(p).Mbps()) / float64(fabric.Link{Width: 4, Speed: fabric.NDR}.Mbps())
 				all += rate
-				if tree.hops[o.Rank[s]] == dist[s] && slices.Contains(legal, p) {
+				if tree.hops[o.Rank[s]] == dist[s] && slices.Contains(legal, f.Num(p)) {
 					left += rate
 				}
 			}

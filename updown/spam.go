@@ -98,10 +98,10 @@ func (d *directions) findParents() []int32 {
 type spamPaths struct {
 	d      *directions
 	parent []int32
-	hops   []uint8         // by rank: links to the destination, Unreachable for none
-	down   []uint8         // by rank: hops of extended ancestors, else Unreachable
-	next   []int32         // by rank: of an ancestor the next one, else noParent
-	some   []fabric.PortID // the lists of ports
+	hops   []uint8          // by rank: links to the destination, Unreachable for none
+	down   []uint8          // by rank: hops of extended ancestors, else Unreachable
+	next   []int32          // by rank: of an ancestor the next one, else noParent
+	some   []fabric.PortNum // the lists of ports
 }
 
 func newSpamPaths(d *directions, parent []int32) *spamPaths {
@@ -167,7 +167,7 @@ func (x *spamPaths) growTo(t int32) bool {
 
 // ports lists the channels that the switch with rank r may use, in ascending
 // order. The list is good until the next growTo.
-func (x *spamPaths) ports(r int32) []fabric.PortID {
+func (x *spamPaths) ports(r int32) []fabric.PortNum {
 	from := len(x.some)
 	want := x.hops[r] - 1
 	switch {

@@ -148,7 +148,7 @@ func (x *spamSubtree) masks(g *mft.Group, cable int) ([]fabric.PortID, error) {
 		}
 		x.members[u] += x.members[v]
 		x.receivers[u] += x.receivers[v]
-		up := x.parentPort(v, cable)
+		up := x.f.Port(x.order.Switch[v], x.parentPort(v, cable))
 		if x.receivers[v] < wanted {
 			ports = append(ports, up)
 		}
@@ -181,7 +181,7 @@ func (x *spamSubtree) touch(r int32) {
 
 // parentPort is the port of the switch with rank v to its parent; turn chooses among
 // several.
-func (x *spamSubtree) parentPort(v int32, turn int) fabric.PortID {
+func (x *spamSubtree) parentPort(v int32, turn int) fabric.PortNum {
 	to, port := x.d.up.from(v)
 	n := 0
 	for _, u := range to {

@@ -108,14 +108,13 @@ type directions struct {
 type channels struct {
 	first   []int32 // by rank: its part of to and port
 	to      []int32
-	port    []fabric.PortID
-	num     []fabric.PortNum // of port
-	class   []int32          // by rank, from 0
+	port    []fabric.PortNum
+	class   []int32 // by rank, from 0
 	classes int
 }
 
 // from gives the channels of the switch with rank r.
-func (c *channels) from(r int32) (to []int32, port []fabric.PortID) {
+func (c *channels) from(r int32) (to []int32, port []fabric.PortNum) {
 	return c.ranksFrom(r), c.port[c.first[r]:c.first[r+1]]
 }
 
@@ -135,8 +134,7 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 				side = &d.down
 			}
 			side.to = append(side.to, order.Rank[u])
-			side.port = append(side.port, ports[i])
-			side.num = append(side.num, f.Num(ports[i]))
+			side.port = append(side.port, f.Num(ports[i]))
 		}
 		d.up.first = append(d.up.first, int32(len(d.up.to)))
 		d.down.first = append(d.down.first, int32(len(d.down.to)))
@@ -158,11 +156,11 @@ type tree struct {
 	down     []uint8 // by rank: the same for switches that only go down, else Unreachable
 	mixed    bool    // some of the others may go down, too
 	queue    []int32
-	climb    []uint8         // by class of upward channels: hops of those that go up, 0 for not known yet
-	upward   []choice        // by class of upward channels
-	downward []choice        // by class of downward channels
-	index    []int32         // the lists of choices
-	some     []fabric.PortID // the lists of ports that are not all of one side
+	climb    []uint8          // by class of upward channels: hops of those that go up, 0 for not known yet
+	upward   []choice         // by class of upward channels
+	downward []choice         // by class of downward channels
+	index    []int32          // the lists of choices
+	some     []fabric.PortNum // the lists of ports that are not all of one side
 	sort     *lft.ByDistance
 }
 
@@ -323,7 +321,7 @@ func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 
 // ports lists the channels that the switch with rank r may use. The list is
 // good until the next growTo.
-func (x *tree) ports(r int32) []fabric.PortID {
+func (x *tree) ports(r int32) []fabric.PortNum {
 	if x.mixed {
 		return x.listPorts(r)
 	}
@@ -343,7 +341,7 @@ func (x *tree) ports(r int32) []fabric.PortID {
 }
 
 // listPorts is ports without regard to classes.
-func (x *tree) listPorts(r int32) []fabric.PortID {
+func (x *tree) listPorts(r int32) []fabric.PortNum {
 	from := len(x.some)
 	for _, c := range []*channels{&x.d.up, &x.d.down} {
 		to, port := c.from(r)

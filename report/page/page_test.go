@@ -250,7 +250,7 @@ func withChoices(t testing.TB, in *Input, seed uint64) *Input {
 		for i, s := range h.Switches {
 			var set adaptive.PortSet
 			for _, p := range h.Ports(i) {
-				set.Add(f.Num(p))
+				set.Add(p)
 			}
 			if rng.IntN(40) == 0 {
 				set.Add(fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 3)))

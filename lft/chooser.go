@@ -1,0 +1,311 @@
+package lft
+
+import (
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// chooser chooses paths, LID after LID.
+type chooser struct {
+	*balancer
+	load     []uint64 // by PortID of switches: of the LIDs at hand
+	least    []uint64 // by index of the destination's switches: no next hop has a smaller load
+	cost     []uint64 // by the same: of the path on
+	arriving []int32  // by the same: routes that come there or begin there
+	choice   []uint8  // by the same: the next hop of the current LID
+	beyond   []uint64 // by index in the destination's next: the cost there
+	before   []int32  // arriving of the LID before
+	current  bool     // cost, choice and before are of the LID before, and loads have changed only by it
+
+	penalties []penalty // for the LIDs before of the current port
+}
+
+func (b *balancer) newChooser() *chooser {
+	n := len(b.hosts)
+	return &chooser{
+		balancer: b, load: b.load, least: make([]uint64, n), cost: make([]uint64, n+1),
+		arriving: make([]int32, n+1), before: make([]int32, n+1), choice: make([]uint8, n),
+	}
+}
+
+// placeJob places the LIDs of a job.
+func (c *chooser) placeJob(d *destination) {
+	c.findLeast(d)
+	for from, end := range c.ports(d.job.lids) {
+		c.placePort(d, from, end)
+	}
+}
+
+// replaceJob places the LIDs of a job again, all LIDs of a port at a time.
+func (c *chooser) replaceJob(d *destination) {
+	c.findLeast(d)
+	for from, end := range c.ports(d.job.lids) {
+		for _, lid := range d.job.lids[from:end] {
+			c.selectLoad(lid)
+			c.readEntries(d, c.tables, lid)
+			c.addRoutes(d, -1)
+			for i, k := range c.choice[:len(d.hops.Switches)] {
+				c.least[i] = min(c.least[i], c.load[d.channel(i, k)])
+			}
+		}
+		c.placePort(d, from, end)
+	}
+}
+
+// ports yields the parts of a list of LIDs that belong to one port each.
+func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool) {
+	return func(yield func(from, end int) bool) {
+		for from := 0; from < len(lids); {
+			port, end := b.fab.LIDPort(lids[from]), from+1
+			for end < len(lids) && b.fab.LIDPort(lids[end]) == port {
+				end++
+			}
+			if !yield(from, end) {
+				return
+			}
+			from = end
+		}
+	}
+}
+
+// placePort places the LIDs of one port, some of the job. Each takes other switches than
+// those before it, as far as there are any, else other channels. The k-th LIDs of all ports
+// are balanced among themselves, since programs may use the first ones only.
+func (c *chooser) placePort(d *destination, from, end int) {
+	first := d.job.lids[from]
+	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // counts ports
+	c.penalties = c.penalties[:0]
+	for k := from; k < end; k++ {
+		c.selectLoad(d.job.lids[k])
+		for _, x := range c.penalties {
+			c.load[x.port] += x.load
+			c.current = false
+		}
+		c.choosePaths(d, turn+uint32(k-from))
+		for _, x := range c.penalties {
+			c.load[x.port] -= x.load
+		}
+		c.keepPaths(d)
+		if k+1 < end {
+			c.penalize(d)
+		}
+	}
+}
+
+// selectLoad sets load to the part that a LID belongs to.
+func (c *chooser) selectLoad(lid fabric.LID) {
+	if len(c.loads) > 1 {
+		c.load = c.loads[int(lid-c.fab.LID(c.fab.LIDPort(lid)))%len(c.loads)]
+		c.current = false
+	}
+}
+
+const (
+	// A path has at most 255 channels, so that no load comes near a penalty, nor a sum of
+	// penalties for channels near one for switches.
+	channelPenalty = 1 << 40
+	switchPenalty  = 1 << 50
+)
+
+// penalty is what a channel seems to have more of load.
+type penalty struct {
+	port fabric.PortID
+	load uint64
+}
+
+// penalize makes the paths of the current LID costly for the next LIDs of its port.
+func (c *chooser) penalize(d *destination) {
+	for i, n := range d.sources {
+		if c.arriving[i] == 0 {
+			continue
+		}
+		c.penalties = append(c.penalties, penalty{d.channel(i, c.choice[i]), channelPenalty})
+		if c.arriving[i] > n {
+			for k := range d.hops.Ports(i) {
+				c.penalties = append(c.penalties, penalty{d.channel(i, uint8(k)), switchPenalty})
+			}
+		}
+	}
+}
+
+// findLeast finds the least load of the next hops of each switch. Later loads are no smaller,
+// as long as no routes are taken off.
+func (c *chooser) findLeast(d *destination) {
+	c.beyond, c.current = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)], false
+	if len(c.loads) > 1 { // not known for each part
+		clear(c.least)
+		return
+	}
+	for i, base := range d.base {
+		least, load := uint64(math.MaxUint64), c.load[base:]
+		for _, num := range d.hops.Ports(i) {
+			least = min(least, load[num])
+		}
+		c.least[i] = least
+	}
+}
+
+// choosePaths chooses the next hops of one LID and adds its routes: at each switch the next hop
+// with the least sum of loads on the path, of equal ones the first from turn on.
+//
+// On a regular fabric little is to be done. What was chosen for the LID before stays where no
+// loads, costs beyond or turns have changed, and one of the first next hops has the least
+// load and the least cost beyond.
+func (c *chooser) choosePaths(d *destination, turn uint32) {
+	c.arriving, c.before = c.before, c.arriving
+	copy(c.arriving, d.sources)
+	c.cost[len(d.sources)] = 0
+	for i := len(d.groups) - 1; i >= 0; i-- {
+		g := &d.groups[i]
+		next, beyond := d.next[g.next:][:g.hops], c.beyond[g.next:][:g.hops]
+		changed, least := c.readBeyond(next, beyond)
+		first := turn
+		if d.sources[g.first] == 0 {
+			first = d.job.turn
+		}
+		first %= uint32(g.hops)
+		if d.passed[g.first] {
+			c.chooseInner(d, g, int(first), changed || !c.current, least)
+		} else {
+			c.chooseOuter(d, g, int(first), least)
+		}
+	}
+	for _, i := range d.inner {
+		if n := c.arriving[i]; n > 0 {
+			c.send(d, int(i), n, 1)
+		}
+	}
+	c.current = true
+}
+
+// readBeyond sets beyond to the costs of some switches. It gives the least and says whether one
+// is another than before.
+func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least uint64) {
+	least = math.MaxUint64
+	for k, v := range next {
+		cost := c.cost[v]
+		least = min(least, cost)
+		if beyond[k] != cost {
+			beyond[k], changed = cost, true
+		}
+	}
+	return changed, least
+}
+
+// chooseOuter is for the switches of a group that are not passed. It adds their routes.
+func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond uint64) {
+	load, beyond, next := c.load, c.beyond[g.next:][:g.hops], d.next[g.next:][:g.hops]
+	choice, least := c.choice[g.first:g.end], c.least[g.first:g.end]
+	bases, sources, units := d.base[g.first:g.end], d.sources[g.first:g.end], d.units[g.first:g.end]
+	ports := d.hops.ports[d.hops.start[g.first]:]
+	for i, base := range bases {
+		k := first
+		port := base + fabric.PortID(ports[k])
+		if goal := least[i] + leastBeyond; load[port]+beyond[k] > goal {
+			k, _ = leastNextHop(load[base:], beyond, ports, k, goal)
+			port = base + fabric.PortID(ports[k])
+		}
+		choice[i] = uint8(k)
+		unit := units[i]
+		if unit == 0 {
+			unit = c.unit[port]
+		}
+		load[port] += uint64(sources[i]) * unit
+		c.arriving[next[k]] += sources[i]
+		ports = ports[g.hops:]
+	}
+}
+
+// chooseInner is for the switches of a group that are passed; see choosePaths for what stays.
+func (c *chooser) chooseInner(d *destination, g *group, first int, changed bool, leastBeyond uint64) {
+	beyond := c.beyond[g.next:][:g.hops]
+	for i := g.first; i < g.end; i++ {
+		if !changed && c.before[i] == 0 && d.sources[i] == 0 {
+			continue
+		}
+		load := c.load[d.base[i]:]
+		k, cost := leastNextHop(load, beyond, d.hops.Ports(int(i)), first, c.least[i]+leastBeyond)
+		c.choice[i], c.cost[i] = uint8(k), cost
+	}
+}
+
+// leastNextHop finds the one of ports with the least sum of loads on the path, of equal ones the
+// first from the given one on, by index. No sum is less than goal.
+func leastNextHop(load, beyond []uint64, ports []fabric.PortNum, first int, goal uint64) (best int, lowest uint64) {
+	lowest = math.MaxUint64
+	at := first
+	for range beyond {
+		if cost := load[ports[at]] + beyond[at]; cost < lowest {
+			best, lowest = at, cost
+			if cost == goal {
+				break
+			}
+		}
+		if at++; at == len(beyond) {
+			at = 0
+		}
+	}
+	return best, lowest
+}
+
+// send adds the load of n routes of the i-th switch, or takes it off when sign is -1. The routes
+// arrive at the next switch.
+func (c *chooser) send(d *destination, i int, n int32, sign int64) {
+	k := c.choice[i]
+	port := d.channel(i, k)
+	unit := d.units[i]
+	if unit == 0 {
+		unit = c.unit[port]
+	}
+	c.load[port] += uint64(sign*int64(n)) * unit
+	c.arriving[d.next[d.nextAt[i]+int32(k)]] += n
+}
+
+// keepPaths keeps the chosen paths for the next LID of the job.
+func (c *chooser) keepPaths(d *destination) {
+	d.kept = append(d.kept, c.choice[:len(d.hops.Switches)]...)
+}
+
+// addRoutes adds the load of the chosen paths, or takes it off when sign is -1.
+func (c *chooser) addRoutes(d *destination, sign int64) {
+	copy(c.arriving, d.sources)
+	for i := range d.sources {
+		if n := c.arriving[i]; n > 0 {
+			c.send(d, i, n, sign)
+		}
+	}
+	c.current = false
+}
+
+// readEntries sets choice to the entries for a LID, noChoice for those that are no next hops, and
+// to the next hop where there is only one. It says whether all switches have a choice.
+func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
+	all := true
+	for i, s := range d.hops.Switches {
+		if c.choice[i] = 0; d.hops.start[i+1]-d.hops.start[i] > 1 {
+			c.choice[i] = d.hops.find(i, t.Row(s)[lid])
+		}
+		all = all && c.choice[i] != noChoice
+	}
+	return all
+}
+
+// completePaths chooses the next hops of the switches that have none: the one with the least
+// sum of loads on the path, of equal ones the first from turn on.
+func (c *chooser) completePaths(d *destination, turn uint32) {
+	c.cost[len(d.sources)] = 0
+	c.beyond = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)]
+	for i := len(d.sources) - 1; i >= 0; i-- {
+		load, ports, next := c.load[d.base[i]:], d.hops.Ports(i), d.nextOf(i)
+		if c.choice[i] == noChoice {
+			beyond := c.beyond[:len(ports)]
+			c.readBeyond(next, beyond)
+			k, _ := leastNextHop(load, beyond, ports, int(turn%uint32(len(ports))), 0)
+			c.choice[i] = uint8(k)
+		}
+		k := c.choice[i]
+		c.cost[i] = load[ports[k]] + c.cost[next[k]]
+	}
+}

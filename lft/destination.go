@@ -1,0 +1,128 @@
+package lft
+
+import "github.com/ibweave/ibweave/fabric"
+
+// destination is the next hops to the switch of a job, and the chosen ones of its LIDs. A switch
+// goes by its index in hops.Switches, the destination by their number, and a next hop by its
+// index among the ports of its switch.
+type destination struct {
+	list    ListNextHops
+	job     *balancerJob
+	hops    NextHops
+	index   []int32         // by NodeID: the index of a switch
+	base    []fabric.PortID // by switch
+	sources []int32         // by switch: the routes that begin there
+	units   []uint64        // by switch: what a route adds to the load of each of its channels, 0 where they differ
+	// next lists the switches that next hops lead to, those of a group together; nextAt is by
+	// switch the beginning of its part.
+	next   []int32
+	nextAt []int32
+	groups []group
+	passed []bool  // by switch, the destination too: a next hop leads there
+	inner  []int32 // the switches that are passed
+	kept   []uint8 // by LID of the job, then by switch: its next hop
+}
+
+// group is switches in a row with next hops that lead to the same ones, one by one. All are
+// passed or none, and all have sources or none.
+type group struct {
+	first, end int32 // switches
+	next, hops int32 // its part of next: beginning, length
+}
+
+// noChoice is no next hop: a switch has fewer ports.
+const noChoice = 255
+
+func (b *balancer) newDestination() *destination {
+	n := b.fab.NumSwitches()
+	return &destination{list: b.newList(), index: make([]int32, n), passed: make([]bool, n+1)}
+}
+
+// set lists the next hops for a job. All else is for LIDs with load.
+func (d *destination) set(b *balancer, j *balancerJob) error {
+	d.job = j
+	d.base, d.sources, d.units, d.kept = d.base[:0], d.sources[:0], d.units[:0], d.kept[:0]
+	h := &d.hops
+	h.Reset()
+	if err := d.list(j.t, h); err != nil || len(j.lids) == 0 {
+		return err
+	}
+	for i, s := range h.Switches {
+		d.index[s] = int32(i)
+		d.base = append(d.base, b.fab.PortBase(s))
+		d.sources = append(d.sources, int32(b.hosts[s]))
+		d.units = append(d.units, b.switchUnit[s])
+	}
+	d.index[j.t] = int32(len(h.Switches))
+	d.findNext(b)
+	return nil
+}
+
+// findNext finds next, the groups and what is passed. A switch comes after all that lead to it.
+func (d *destination) findNext(b *balancer) {
+	d.next, d.nextAt, d.groups, d.inner = d.next[:0], d.nextAt[:0], d.groups[:0], d.inner[:0]
+	clear(d.passed)
+	for i := range d.hops.Switches {
+		if d.passed[i] {
+			d.inner = append(d.inner, int32(i))
+		}
+		if i == 0 || !d.areAlike(b, i-1, i) {
+			at := len(d.next)
+			to := b.to[d.base[i]:]
+			for _, num := range d.hops.Ports(i) {
+				v := d.index[to[num]]
+				d.next = append(d.next, v)
+				d.passed[v] = true
+			}
+			d.groups = append(d.groups, group{int32(i), int32(i), int32(at), int32(len(d.next) - at)})
+		}
+		g := &d.groups[len(d.groups)-1]
+		g.end++
+		d.nextAt = append(d.nextAt, g.next)
+	}
+}
+
+// areAlike says whether two switches are of one group.
+func (d *destination) areAlike(b *balancer, i, j int) bool {
+	ports, to := d.hops.Ports(i), b.to[d.base[i]:]
+	others, toOthers := d.hops.Ports(j), b.to[d.base[j]:]
+	if len(ports) != len(others) || d.passed[i] != d.passed[j] || (d.sources[i] == 0) != (d.sources[j] == 0) {
+		return false
+	}
+	for k, num := range ports {
+		if to[num] != toOthers[others[k]] {
+			return false
+		}
+	}
+	return true
+}
+
+// nextOf lists the switches that the next hops of the i-th switch lead to.
+func (d *destination) nextOf(i int) []int32 {
+	return d.next[d.nextAt[i]:][:len(d.hops.Ports(i))]
+}
+
+// channel is a next hop of the i-th switch.
+func (d *destination) channel(i int, k uint8) fabric.PortID {
+	return d.base[i] + fabric.PortID(d.hops.Ports(i)[k])
+}
+
+// writeRows writes the rows of all switches for the LIDs of the job.
+func (d *destination) writeRows(b *balancer) {
+	lids, n := d.job.lids, len(d.hops.Switches)
+	for i, s := range d.hops.Switches {
+		row, ports, at := b.tables.Row(s), d.hops.Ports(i), i
+		for _, lid := range lids {
+			row[lid] = ports[d.kept[at]]
+			at += n
+		}
+		if len(lids) > 0 {
+			continue // see routeAlike
+		}
+		for k, lid := range d.job.others {
+			if row[lid] == fabric.NoPath {
+				row[lid] = ports[(int(lid)+k)%len(ports)]
+			}
+		}
+	}
+}
