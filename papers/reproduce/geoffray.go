@@ -22,7 +22,7 @@ var geoffray2008 = Paper{
 		"16th IEEE Symposium on High Performance Interconnects, 2008",
 	Notes: []string{
 		"The paper is known here by its abstract, and by P. Geoffray's page on the measurement: Myri-10G with crossbars of 32 ports, a Clos network of diameter 3, MPI_Sendrecv of 1 MB between random pairs, 5000 patterns of 20 iterations, the mean over all pairs against the bandwidth of one pair alone.",
-		"From that follow 32 leaves with 16 nodes each and 16 spines. Ours are links of 10 Gb/s, 100 ns in a switch, 10 ns for a cable and for a credit, packets of 4 KB, input buffers of one packet where a figure does not vary them, 6 patterns (4 with --quick) of 2 iterations (1).",
+		"From that follow 32 leaves with 16 nodes each and 16 spines. Ours are links of 10 Gb/s, 100 ns in a switch, 10 ns for a cable and for a credit, packets of 4 KB, input buffers of one packet where a figure does not vary them, 6 patterns (4 with --quick) of 2 iterations (1, of 256 KB).",
 		"Myrinet has source routes: a static route belongs to a pair, and is drawn here by a hash of it. Routes of InfiniBand's LFTs belong to a destination: those of -e fattree, for which no two nodes of a leaf share the cable down.",
 		"The paper's adaptive routing is in the network interfaces, which probe paths. Ours is in the leaves, which see their own cables up, and choose for each packet. Packets out of order cost nothing, nor does MPI.",
 		"Smaller node counts are the nodes of the first leaves, below all spines.",
@@ -254,12 +254,12 @@ func (b bisection) simulate(ctx context.Context, lab *Lab, to []int32) (*sendrec
 	return x, x.err
 }
 
-// geoffrayDraws is how many patterns are drawn, and their iterations.
-func geoffrayDraws(lab *Lab) (draws, iterations int) {
+// geoffrayDraws is how many patterns are drawn, their iterations and the bytes of a message.
+func geoffrayDraws(lab *Lab) (draws, iterations, bytes int) {
 	if lab.Quick {
-		return 4, 1
+		return 4, 1, 1 << 18
 	}
-	return 6, 2
+	return 6, 2, 1 << 20
 }
 
 // geoffrayPoint is where the bandwidth of a run goes.
@@ -270,7 +270,7 @@ type geoffrayPoint struct {
 
 // measureGeoffray draws patterns for all points: the mean of each is that of its pairs.
 func measureGeoffray(lab *Lab, points []geoffrayPoint) error {
-	draws, iterations := geoffrayDraws(lab)
+	draws, iterations, bytes := geoffrayDraws(lab)
 	means := make([][]float64, len(points))
 	for i := range means {
 		means[i] = make([]float64, draws)
@@ -278,7 +278,7 @@ func measureGeoffray(lab *Lab, points []geoffrayPoint) error {
 	err := lab.Each(len(points)*draws, func(ctx context.Context, k int) error {
 		b := points[k/draws].bisection
 		b.draw, b.seed = uint64(k%draws), lab.Seed
-		b.bytes, b.iterations = 1<<20, iterations
+		b.bytes, b.iterations = bytes, iterations
 		if b.buffers == 0 { // worms take a hundred times as many events
 			b.bytes, b.iterations = 1<<16, 1
 		}
@@ -294,10 +294,10 @@ func measureGeoffray(lab *Lab, points []geoffrayPoint) error {
 
 // geoffrayParameters are those that no figure varies.
 func geoffrayParameters(lab *Lab) []Parameter {
-	draws, iterations := geoffrayDraws(lab)
+	draws, iterations, bytes := geoffrayDraws(lab)
 	return []Parameter{
 		{"leaves, spines, nodes of a leaf", fmt.Sprintf("%d, %d, %d", closLeaves, closHosts, closHosts)},
-		{"message", "1 MB; 64 KB of worms"}, {"packet", fmt.Sprint(geoffrayMTU, " bytes")}, {"links", "10 Gb/s"},
+		{"message", fmt.Sprintf("%d KB; 64 KB of worms", bytes>>10)}, {"packet", fmt.Sprint(geoffrayMTU, " bytes")}, {"links", "10 Gb/s"},
 		{"patterns", fmt.Sprint(draws)}, {"iterations", fmt.Sprint(iterations)},
 	}
 }
@@ -353,12 +353,12 @@ func geoffrayBuffers(lab *Lab) (*Figure, error) {
 
 // geoffrayPairs is the distribution over pairs, of all patterns together.
 func geoffrayPairs(lab *Lab) (*Figure, error) {
-	draws, iterations := geoffrayDraws(lab)
+	draws, iterations, bytes := geoffrayDraws(lab)
 	f := &Figure{Parameters: append(geoffrayParameters(lab), Parameter{"nodes", fmt.Sprint(closNodes)}, Parameter{"room of an input buffer", "1 packet"})}
 	panel := chart.Panel{X: chart.Axis{Label: "bandwidth", Unit: "of a pair alone", Scale: chart.Linear}, Y: chart.Axis{Label: "share of pairs with less", Scale: chart.Linear}}
 	shares := make([][]float64, len(geoffrayWays)*draws)
 	err := lab.Each(len(shares), func(ctx context.Context, k int) (err error) {
-		b := bisection{nodes: closNodes, bytes: 1 << 20, iterations: iterations, way: k / draws, buffers: 1, draw: uint64(k % draws), seed: lab.Seed}
+		b := bisection{nodes: closNodes, bytes: bytes, iterations: iterations, way: k / draws, buffers: 1, draw: uint64(k % draws), seed: lab.Seed}
 		shares[k], err = b.shares(ctx, lab)
 		return err
 	})
