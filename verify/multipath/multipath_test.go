@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
@@ -42,6 +43,9 @@ func TestAnyTables(t *testing.T) {
 		compare("credit loops", int64(s.unicast.components()), int64(n.CreditLoops))
 		compare("without escape", int64(s.unicastEscape.components()), int64(n.NoEscape))
 		checkCertificate(t, s, got.Certificate(), r)
+		for i := range got.Findings {
+			checkWitness(t, s, &got.Findings[i])
+		}
 		if t.Failed() {
 			t.FailNow()
 		}
@@ -53,6 +57,34 @@ func TestAnyTables(t *testing.T) {
 		}
 	}
 	t.Log(kinds)
+}
+
+// checkWitness expects that packets can go from each channel of a witness to the next one, in a
+// cycle except to a dead end, and that switches can choose them.
+func checkWitness(t *testing.T, s *slow, x *verify.Finding) {
+	t.Helper()
+	dead := x.Rule == multipath.DeadEnd || x.Rule == multipath.ManagementDeadEnd
+	for i, h := range x.Witness {
+		n, _ := s.f.SwitchByGUID(h.Switch)
+		chosen := h.Port == fabric.NoPath && dead
+		for k, plft := range s.t.PLFTs {
+			if h.LID <= plft.Ports.MaxLID() {
+				choices := s.t.Choices(k, n, h.LID)
+				chosen = chosen || h.LID != 0 && choices.Has(h.Port)
+			}
+		}
+		if !chosen {
+			t.Errorf("%s: no PLFT chooses hop %d of %v", x.Rule, i, x.Witness)
+			return
+		}
+		if dead && i == len(x.Witness)-1 {
+			return
+		}
+		next := x.Witness[(i+1)%len(x.Witness)]
+		if to := s.f.PeerSwitch(s.f.Port(n, h.Port)); to == fabric.NoNode || s.f.Node(to).GUID != next.Switch {
+			t.Errorf("%s: hop %d of %v does not lead to the next", x.Rule, i, x.Witness)
+		}
+	}
 }
 
 // checkCertificate expects a certificate where there is no credit loop of CA ports, that it
