@@ -67,10 +67,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	search := graph.NewSearch[fabric.NodeID](n)
 	search.Run(f.Neighbors, opt.Roots...)
 	r := &lft.Routing{Engine: e.Name(), Fabric: f}
-	wanted := lft.NewTables(n, f.MaxLID())
-	units := lft.LoadUnits(f)
-	full := len(units) == 0 || slices.Min(units) == slices.Max(units)
-	regular := false // in part
+	var trees []*numbers
 	for _, part := range listParts(f) {
 		if search.Reached(part[0]) {
 			height := int32(0)
@@ -88,10 +85,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			}
 		}
 		hosts := numberHosts(x)
-		chains := newChains(hosts)
-		chains.writeEntries(wanted)
-		full = full && chains.isFull()
-		regular = regular || !chains.mixed
+		trees = append(trees, hosts)
 		r.CAOrder = append(r.CAOrder, hosts.listCAOrder()...)
 		if note := x.describe(); note != "" {
 			r.Notes = append(r.Notes, note)
@@ -110,6 +104,16 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		return nil, err
 	}
 	r.Order = order.Rank
+	wanted := lft.NewTables(n, f.MaxLID())
+	units := lft.LoadUnits(f)
+	full := len(units) == 0 || slices.Min(units) == slices.Max(units)
+	regular := false // in part
+	for _, hosts := range trees {
+		chains := newChains(hosts)
+		chains.writeEntries(wanted)
+		full = full && chains.isFull()
+		regular = regular || !chains.mixed
+	}
 	untouched := 0.0
 	if full {
 		untouched = fullFactor
