@@ -219,7 +219,7 @@ func TestForms(t *testing.T) {
 	if got, err := ParseForm("codequality"); got != CodeQualityForm || err != nil {
 		t.Errorf("codequality reads as %v, %v", got, err)
 	}
-	if _, err := ParseForm("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, codequality` {
+	if _, err := ParseForm("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, codequality, prometheus` {
 		t.Errorf("got %v", err)
 	}
 }

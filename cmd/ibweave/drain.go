@@ -169,7 +169,7 @@ func (o *drainOptions) parts(f *fabric.Fabric) (parts []drain.Part, err error) {
 				return nil, usagef("--switch %q: %s is no switch", name, f.Name(s))
 			}
 			// Chips of one system are one part.
-			if is := names.ChipOf(f.Node(s).Description).System; len(chips) > 0 && is != system {
+			if is := names.ChipOf(f.Name(s).Text).System; len(chips) > 0 && is != system {
 				parts = append(parts, switchPart(f, chips))
 				chips, system = nil, is
 			} else {
@@ -199,7 +199,7 @@ func (o *drainOptions) parts(f *fabric.Fabric) (parts []drain.Part, err error) {
 func switchPart(f *fabric.Fabric, chips []fabric.NodeID) drain.Part {
 	p := drain.Part{Name: f.Name(chips[0]).String(), Nodes: slices.Clone(chips)}
 	if len(chips) > 1 {
-		p.Name = fmt.Sprintf("%q, %d chips", names.ChipOf(f.Node(chips[0]).Description).System, len(chips))
+		p.Name = fmt.Sprintf("%q, %d chips", names.ChipOf(f.Name(chips[0]).Text).System, len(chips))
 	}
 	for _, s := range chips {
 		p.Cables = append(p.Cables, cabledPorts(f, s)...)

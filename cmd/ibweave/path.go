@@ -248,7 +248,7 @@ func appendLIDs(list []endPair, f *fabric.Fabric, src, dst fabric.PortID) []endP
 // and number, where the host has it.
 func speak(f *fabric.Fabric, src, dst fabric.PortID, all []fabric.PortID) bool {
 	adapter := func(p fabric.PortID) (host, adapter string) {
-		host, adapter, _ = names.HostOf(f.Node(f.Owner(p)).Description)
+		host, adapter, _ = names.HostOf(f.Name(f.Owner(p)).Text)
 		return host, fmt.Sprintf("%s/%d", adapter, f.Num(p))
 	}
 	_, mine := adapter(src)
@@ -286,7 +286,7 @@ func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
 func foldHosts(f *fabric.Fabric, nodes []fabric.NodeID) (n int, list string) {
 	var hosts []string
 	for _, n := range nodes {
-		host, _, ok := names.HostOf(f.Node(n).Description)
+		host, _, ok := names.HostOf(f.Name(n).Text)
 		if !ok {
 			host = f.Name(n).Label()
 		}

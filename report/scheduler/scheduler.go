@@ -26,7 +26,7 @@ import (
 
 // Options says how hosts and groups are named.
 type Options struct {
-	// Host finds the name of a host in the description of its adapter: its first group, or
+	// Host finds the name of a host in the name of its adapter: its first group, or
 	// without groups the whole match. Nil takes one word, or those that names.HostOf knows.
 	Host *regexp.Regexp
 	// Numbered gives leaves the names leaf1, leaf2 and so on instead of those of their
@@ -116,13 +116,13 @@ func (b *builder) findHosts() {
 	byName := make(map[string]*host)
 	described := make(map[string]int)
 	for n := range fabric.NodeID(b.f.NumNodes()) {
-		described[b.f.Node(n).Description]++
+		described[b.f.Name(n).Text]++
 	}
 	for n := range fabric.NodeID(b.f.NumNodes()) {
 		if b.f.IsSwitch(n) {
 			continue
 		}
-		description := b.f.Node(n).Description
+		description := b.f.Name(n).Text
 		name := b.hostName(description)
 		switches := b.switchesOf(n)
 		reason := ""
@@ -291,7 +291,7 @@ func (b *builder) leaves() []Group {
 // switchName is a switch's name as Slurm can write it. Chips of a director have their card
 // and number behind the name of the system.
 func (b *builder) switchName(s fabric.NodeID) string {
-	c := names.ChipOf(b.f.Node(s).Description)
+	c := names.ChipOf(b.f.Name(s).Text)
 	name := c.System
 	if c.Card != 0 {
 		name += fmt.Sprintf("-%c%02d", c.Card, c.Slot)
