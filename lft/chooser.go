@@ -46,8 +46,10 @@ func (c *chooser) replaceJob(d *destination) {
 			c.selectLoad(lid)
 			c.readEntries(d, c.tables, lid)
 			c.addRoutes(d, -1)
-			for i, k := range c.choice[:len(d.hops.Switches)] {
-				c.least[i] = min(c.least[i], c.load[d.channel(i, k)])
+			for i, n := range c.arriving[:len(d.sources)] {
+				if n > 0 {
+					c.least[i] = min(c.least[i], c.load[d.channel(i, c.choice[i])])
+				}
 			}
 		}
 		c.placePort(d, from, end)
