@@ -181,6 +181,10 @@ func TestReroute(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wait("REROUTE COMPLETE", 1)
+	// Our log is written in the background.
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(s.ownLog(t), line) && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	if n := strings.Count(s.ownLog(t), line); n != 1 {
 		t.Errorf("%d lines %q, want one\n%s", n, line, s.ownLog(t))
 	}
