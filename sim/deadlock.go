@@ -251,7 +251,12 @@ func (g *waitGraph) branchWaits(b, flits int32) {
 	// this one has.
 	if g.stuck && !full && br.waits && pt.taken == none && s.cfg.Copying != Reserving {
 		if next := s.choose(o); next != b {
-			g.add(br.out, s.branches.items[next].in, Behind)
+			first := &s.branches.items[next]
+			if s.cfg.Copying == Independent && g.full(o, s.cells.items[first.cell].flits) {
+				g.add(br.out, br.out, NoRoom) // for a copy that waits for nothing else
+			} else {
+				g.add(br.out, first.in, Behind)
+			}
 		}
 	}
 }
