@@ -7,7 +7,7 @@ go=${GO:-go}
 
 print() { # name, folder
 	local files=() file
-	for file in "$2"/{LICENSE,LICENSE.*,UNLICENSE,NOTICE,PATENTS}; do
+	for file in "$2"/{LICENSE,LICENSE.*,License.txt,UNLICENSE,NOTICE,PATENTS}; do
 		[ ! -f "$file" ] || files+=("$file")
 	done
 	if [ ${#files[@]} = 0 ]; then
