@@ -10,7 +10,7 @@ import (
 )
 
 // compareChoices compares what adaptive switches may do, switch by switch. What a change of
-// choices does on the way is not looked at: nobody knows how a subnet manager writes groups.
+// choices does on the way is not looked at: how a subnet manager writes groups is not public.
 func (c *comparison) compareChoices(ctx context.Context) error {
 	d := &ChoiceChanges{Switches: []ChoiceChange{}}
 	c.r.Adaptive = d

@@ -3,8 +3,8 @@
 // that lead from each state to the next. It makes no promise to other modules.
 //
 // A part is drained before it is unplugged. Then all cables are there, and the tables lead no
-// packet through the part, but for those to and from the part itself: a switch that is drained
-// still answers the subnet manager, and the hosts of a leaf work until it is switched off. So a
+// packet through the part, except for packets to and from the part itself: a drained switch
+// answers the subnet manager, and the hosts of a leaf work until it is switched off. So a
 // state has one set of tables and two fabrics to be safe in, with the part and without it.
 package drain
 

@@ -53,7 +53,7 @@ func drawParts(f *fabric.Fabric, rnd *rand.Rand) (parts []drain.Part) {
 }
 
 // TestPlans makes plans for random parts of random fabrics, and follows every pair in every
-// state: nobody but drained hosts goes through what is drained, all arrive, loads and limits are
+// state: only packets of drained hosts go through what is drained, all arrive, loads and limits are
 // as the plan says, and what the plan refuses is in no window.
 func TestPlans(t *testing.T) {
 	engines := []string{"updn", "layered", "minhop", "fattree"}

@@ -76,7 +76,7 @@ status is 1 when a part cannot be drained.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.switches, "switch", nil, "drain the switches of a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.cables, "cable", nil, "drain the cable at `NODE:PORT`; may be repeated")
-	flags.Float64Var(&o.limit, "limit", 0, "no cable gets more than `F` times the greatest load of before, F from 1 on; by default any load")
+	flags.Float64Var(&o.limit, "limit", 0, "no cable gets more than `F` times the greatest load before the drain, F from 1 on; by default any load")
 	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
 	lenientFlag(flags, &o.lenient)

@@ -100,7 +100,7 @@ func (a *app) slurm(o *slurmOptions) error {
 		o.blockSize = t.SmallestLeaf()
 	}
 	if blocks, _ := t.Blocks(o.blockSize); len(blocks) == 0 && o.format != "conf" {
-		return usagef("--block-size %d: no leaf has so many hosts", o.blockSize)
+		return usagef("--block-size %d: every leaf has fewer hosts", o.blockSize)
 	}
 	return a.writeComplete(o.output, func(w io.Writer) error { return write(w, t) })
 }
