@@ -350,9 +350,9 @@ func (x *trial) doubleRing(t *testing.T) {
 }
 
 // TestChooseAgainDeadlock floods random fabrics, on which shortest paths have cycles, with
-// packets that choose again. A deadlock that is reported while others still move is one for
-// ever: the same packets are at the heads of these buffers when nothing moves any more. What
-// stops without one would be a *ConservationError.
+// packets that choose again. A deadlock that is reported while others still move stays one:
+// the same packets are at the heads of these buffers when all movement has ended. A stop
+// without a deadlock would be a *ConservationError.
 func TestChooseAgainDeadlock(t *testing.T) {
 	dead, early, whole := 0, 0, 0
 	for seed := range uint64(short.Of(300, 90)) {
@@ -421,8 +421,8 @@ func TestChooseAgainDeadlock(t *testing.T) {
 	}
 }
 
-// someChoices widens entries of a trial's tables by one in so many of the ports that may be chosen
-// and lead nearer, by the lengths of the static paths.
+// someChoices widens entries of a trial's tables. Of the ports that may be chosen and lead nearer,
+// by the lengths of the static paths, it adds each with probability 1/one.
 func (x *trial) someChoices(one int, may func(fabric.PortNum) bool) *adaptive.Tables {
 	f := x.f
 	t := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(x.net.Tables)}}

@@ -228,7 +228,7 @@ func (g *waitGraph) packetWaits(ce *cell) {
 	}
 }
 
-// branchWaits lists what a branch of a packet of so many flits waits for.
+// branchWaits lists what branch b of a packet waits for; flits is the size of the packet.
 func (g *waitGraph) branchWaits(b, flits int32) {
 	s := g.s
 	br := &s.branches.items[b]

@@ -6,9 +6,9 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// Outage is what a failure loses until a subnet manager writes new tables: with the static tables
-// of before, and with the adaptive ones, when a switch drops the ports from its groups whose
-// cables are dead, and no other switch knows. Pairs are those of ports that cables still join.
+// Outage is what a failure loses until a subnet manager writes new tables: with the old
+// static tables, and with the old adaptive ones, where a switch drops the ports with dead
+// cables from its groups, and no other switch knows. Pairs are those of ports that cables still join.
 type Outage struct {
 	Static int64 `json:"static_pairs"` // that lose all packets with the static tables
 	// With the adaptive tables: pairs that can lose packets, those that lose all, and the sum of the

@@ -52,6 +52,8 @@ window that it fits into. Between windows all is put back.
 system is drained with all of its chips. A cable is a port at one end, NODE:PORT. The hosts of a
 drained leaf are out with it.
 
+The plan is about unicast: multicast trees over a part are not moved.
+
 -o DIR writes a compiled directory for each step, window-1/step-1 and so on. The exit
 status is 1 when a part cannot be drained.`,
 		Example: `  ibweave drain tables --switch 'spine[01-04]'
@@ -133,6 +135,9 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (*comp
 	in := audit{lenient: lenient}
 	if err := in.findCompiled(dir); err != nil {
 		return nil, err
+	}
+	if in.mfts != "" {
+		fmt.Fprintf(a.stderr, "%s has multicast tables: the plan is about unicast alone\n", dir)
 	}
 	m := in.compiled.Manifest
 	e, err := compile.EngineByName(m.Engine)

@@ -3,7 +3,7 @@
 //
 // Metrics are the numbers of a command's JSON document, by the names of their members:
 // unicast.unreachable of check is ibweave_check_unicast_unreachable. So they are as stable as
-// the document is. Members of lists are no metrics, but for findings, which are counted by rule
+// the document is. Members of lists are no metrics. Findings are the exception: they are counted by rule
 // and severity.
 package metrics
 
