@@ -153,40 +153,67 @@ type Sharing struct {
 	Destinations []fabric.NodeID // ascending
 }
 
-// Share finds who shares the busiest hop of a path. It takes O(switches x LIDs).
-func (x *Finder) Share(p *Path) *Sharing {
-	if p.Busiest < 0 {
-		return nil
+// Shares finds who shares the busiest hop of each path, nil for a path without one. It takes
+// O(switches x LIDs) for all of them, and the time for the hosts on both sides of each hop.
+func (x *Finder) Shares(list []Path) []*Sharing {
+	f := x.f
+	type sides struct{ sends, gets []bool } // by NodeID
+	wanted := make(map[fabric.PortID]*sides)
+	var channels []fabric.PortID
+	for i := range list {
+		if p := &list[i]; p.Busiest >= 0 && wanted[p.channels[p.Busiest]] == nil {
+			c := p.channels[p.Busiest]
+			wanted[c] = &sides{make([]bool, f.NumNodes()), make([]bool, f.NumNodes())}
+			channels = append(channels, c)
+		}
 	}
-	f, c := x.f, p.channels[p.Busiest]
-	sends, gets := make([]bool, f.NumNodes()), make([]bool, f.NumNodes())
 	forest := lft.NewForest(f)
+	place := make([]int32, f.NumSwitches()) // by switch: 1 + its index in forest.Order, 0 for none
 	for lid, dst := range f.LIDPorts() {
 		if dst == fabric.NoPort || !f.PortCounts(dst, fabric.ForLoad) {
 			continue
 		}
+		for _, s := range forest.Order {
+			place[s] = 0
+		}
 		forest.FindTree(x.t, fabric.LID(lid))
-		if !slices.Contains(forest.Order, f.Owner(c)) || forest.Order[0] == f.Owner(c) || forest.Next[f.Owner(c)] != c {
-			continue
+		for i, s := range forest.Order {
+			place[s] = int32(i) + 1
 		}
-		senders := []fabric.NodeID{f.Owner(c)}
-		for i := 0; i < len(senders); i++ {
-			for _, host := range f.HostsOn(senders[i]) {
-				sends[f.Owner(host)], gets[f.Owner(dst)] = true, true
+		for _, c := range channels {
+			if s := f.Owner(c); place[s] < 2 || forest.Next[s] != c {
+				continue
 			}
-			for s := range forest.From(senders[i]) {
-				senders = append(senders, s)
+			w := wanted[c]
+			senders := []fabric.NodeID{f.Owner(c)}
+			for i := 0; i < len(senders); i++ {
+				for _, host := range f.HostsOn(senders[i]) {
+					w.sends[f.Owner(host)], w.gets[f.Owner(dst)] = true, true
+				}
+				for s := range forest.From(senders[i]) {
+					senders = append(senders, s)
+				}
 			}
 		}
 	}
-	share := &Sharing{Routes: x.routes[c]}
-	for n := range fabric.NodeID(f.NumNodes()) {
-		if sends[n] {
-			share.Sources = append(share.Sources, n)
+	shares := make(map[fabric.PortID]*Sharing)
+	for c, w := range wanted {
+		share := &Sharing{Routes: x.routes[c]}
+		for n := range fabric.NodeID(f.NumNodes()) {
+			if w.sends[n] {
+				share.Sources = append(share.Sources, n)
+			}
+			if w.gets[n] {
+				share.Destinations = append(share.Destinations, n)
+			}
 		}
-		if gets[n] {
-			share.Destinations = append(share.Destinations, n)
+		shares[c] = share
+	}
+	all := make([]*Sharing, len(list))
+	for i := range list {
+		if p := &list[i]; p.Busiest >= 0 {
+			all[i] = shares[p.channels[p.Busiest]]
 		}
 	}
-	return share
+	return all
 }

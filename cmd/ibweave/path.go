@@ -154,19 +154,24 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	}
 	d := &pathDocument{Paths: []sharedPath{}}
 	drawn := &page.Input{Fabric: f, Tables: tables, Adaptive: o.adaptive, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs}
-	for _, p := range pairs {
-		x := sharedPath{Path: finder.Find(p.src, p.lid)}
-		if o.adaptive != nil && !f.IsSwitch(f.Owner(p.src)) {
-			x.spread(drawn, p.src)
-		}
-		if x.Lost != "" {
+	found := make([]paths.Path, len(pairs))
+	for i, p := range pairs {
+		if found[i] = finder.Find(p.src, p.lid); found[i].Lost != "" {
 			d.Lost++
 		}
-		if o.allFrom == "" {
-			if s := finder.Share(&x.Path); s != nil {
-				x.hosts[0], x.Sources = foldHosts(f, s.Sources)
-				x.hosts[1], x.Destinations = foldHosts(f, s.Destinations)
-			}
+	}
+	shares := make([]*paths.Sharing, len(found))
+	if o.allFrom == "" {
+		shares = finder.Shares(found)
+	}
+	for i, s := range shares {
+		x := sharedPath{Path: found[i]}
+		if src := pairs[i].src; o.adaptive != nil && !f.IsSwitch(f.Owner(src)) {
+			x.spread(drawn, src)
+		}
+		if s != nil {
+			x.hosts[0], x.Sources = foldHosts(f, s.Sources)
+			x.hosts[1], x.Destinations = foldHosts(f, s.Destinations)
 		}
 		d.Paths = append(d.Paths, x)
 	}
