@@ -136,9 +136,6 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (*comp
 	if err := in.findCompiled(dir); err != nil {
 		return nil, err
 	}
-	if in.mfts != "" {
-		fmt.Fprintf(a.stderr, "%s has multicast tables: the plan is about unicast alone\n", dir)
-	}
 	m := in.compiled.Manifest
 	e, err := compile.EngineByName(m.Engine)
 	if err != nil {
@@ -147,6 +144,9 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (*comp
 	r, err := a.readCompiledRouting(&in, dir)
 	if err != nil {
 		return nil, err
+	}
+	if in.mfts != "" {
+		fmt.Fprintf(a.stderr, "%s has multicast tables: the plan is about unicast alone\n", dir)
 	}
 	stage := a.startStage("verify")
 	defer stage.end()
