@@ -5,6 +5,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -83,4 +84,10 @@ func digits(s string) (number, rest string) {
 		i++
 	}
 	return s[:i], s[i:]
+}
+
+// SortNatural puts a list into the order of Natural, and returns it.
+func SortNatural(list []string) []string {
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(Natural(a, b), strings.Compare(a, b)) })
+	return list
 }

@@ -110,66 +110,34 @@ type builder struct {
 	taken   map[string]bool // names of groups
 }
 
-// findHosts collects the ports of each host.
+// findHosts finds the switches of each host.
 func (b *builder) findHosts() {
 	b.leftOut = make(map[string][]string)
-	byName := make(map[string]*host)
-	described := make(map[string]int)
-	for n := range fabric.NodeID(b.f.NumNodes()) {
-		described[b.f.Name(n).Text]++
+	leave := func(reason string, n fabric.NodeID) {
+		b.leftOut[reason] = append(b.leftOut[reason], b.f.Name(n).Text)
 	}
-	for n := range fabric.NodeID(b.f.NumNodes()) {
-		if b.f.IsSwitch(n) {
-			continue
+	hosts, others := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
+	for reason, nodes := range others {
+		for _, n := range nodes {
+			leave(reason, n)
 		}
-		description := b.f.Name(n).Text
-		name := b.hostName(description)
-		switches := b.switchesOf(n)
-		reason := ""
-		switch kind := b.f.Kind(n); {
-		case kind != fabric.HostKind:
-			reason = kind.String()
-		case name == "" || name == "localhost":
-			reason = "no name of a host in the description"
-		case described[description] > 1 && description != name: // "localhost mlx5_0"
-			reason = "several adapters have this description"
-		case len(switches) == 0:
-			reason = "not cabled to a switch"
-		default:
-			h := byName[name]
-			if h == nil {
-				h = &host{name: name}
-				byName[name] = h
+	}
+	for _, found := range hosts {
+		h := host{name: found.Name}
+		for _, n := range found.Nodes {
+			switches := b.switchesOf(n)
+			if len(switches) == 0 {
+				leave("not cabled to a switch", n)
 			}
 			h.switches = append(h.switches, switches...)
+		}
+		if len(h.switches) == 0 {
 			continue
 		}
-		b.leftOut[reason] = append(b.leftOut[reason], description)
-	}
-	for _, name := range sortNames(slices.Collect(maps.Keys(byName))) {
-		h := *byName[name]
 		slices.Sort(h.switches)
 		h.switches = slices.Compact(h.switches)
 		b.hosts = append(b.hosts, h)
 	}
-}
-
-// hostName is the name of the host in a description, "" for none.
-func (b *builder) hostName(description string) string {
-	if b.opt.Host == nil {
-		if host, _, ok := names.HostOf(description); ok {
-			return slurmName(host)
-		}
-		if words := strings.Fields(description); len(words) == 1 {
-			return slurmName(words[0])
-		}
-		return ""
-	}
-	m := b.opt.Host.FindStringSubmatch(description)
-	if m == nil {
-		return ""
-	}
-	return slurmName(m[min(1, len(m)-1)])
 }
 
 // switchesOf lists the switches that a node's ports are cabled to.
@@ -186,7 +154,7 @@ func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
 func (b *builder) listLeftOut() []LeftOut {
 	list := []LeftOut{}
 	for _, reason := range slices.Sorted(maps.Keys(b.leftOut)) {
-		list = append(list, LeftOut{reason, sortNames(b.leftOut[reason])})
+		list = append(list, LeftOut{reason, text.SortNatural(b.leftOut[reason])})
 	}
 	return list
 }
@@ -240,7 +208,7 @@ func (b *builder) groupByLeaves() {
 	}
 	b.units = b.units[:0]
 	for _, m := range merged {
-		m.hosts = sortNames(m.hosts)
+		m.hosts = text.SortNatural(m.hosts)
 		slices.Sort(m.switches)
 		m.switches = slices.Compact(m.switches)
 		b.units = append(b.units, *m)
@@ -266,7 +234,7 @@ func (b *builder) leaves() []Group {
 		for k, s := range u.switches {
 			all[k] = b.switchName(s)
 		}
-		if u.name = sortNames(all)[0]; len(all) > 1 {
+		if u.name = text.SortNatural(all)[0]; len(all) > 1 {
 			u.name += fmt.Sprintf("-and-%d", len(all)-1)
 		}
 	}
@@ -299,7 +267,7 @@ func (b *builder) switchName(s fabric.NodeID) string {
 	if c.Card != 0 || c.Unit > 1 {
 		name += fmt.Sprintf("-U%d", c.Unit)
 	}
-	return cmp.Or(slurmName(name), "switch")
+	return cmp.Or(names.Plain(name), "switch")
 }
 
 // unused makes a name that no group has.
@@ -367,22 +335,4 @@ func (b *builder) above() (groups []Group) {
 		}
 	}
 	return groups
-}
-
-// slurmName is a text with the characters alone that names of nodes and switches may have.
-func slurmName(s string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '.', r == '-':
-			return r
-		}
-		return ' '
-	}, s)
-	return strings.Join(strings.Fields(clean), "-")
-}
-
-// sortNames puts names in natural order.
-func sortNames(list []string) []string {
-	slices.SortFunc(list, func(a, b string) int { return cmp.Or(text.Natural(a, b), strings.Compare(a, b)) })
-	return list
 }
