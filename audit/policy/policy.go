@@ -31,7 +31,6 @@
 package policy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -44,6 +43,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -170,35 +170,16 @@ func parsePlace(s string) (Place, error) {
 	return p, nil
 }
 
-// maxFile bounds the size of a policy, bytes.
-const maxFile = 1 << 20
-
 // Parse reads a policy; name is the file's, for messages. Errors are
 // *fabric.ParseError with the line, and the policy is nil then.
 func Parse(name string, data []byte) (*Policy, error) {
-	r := &reader{name: name, lines: bytes.Split(data, []byte("\n"))}
-	if len(data) > maxFile {
-		return nil, r.fail(nil, "%d bytes; want at most %d", len(data), maxFile)
-	}
-	var doc yaml.Node
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&doc); err != nil {
-		if err.Error() == "EOF" {
-			return nil, r.fail(nil, "the policy is empty; want at least one of topology:, links:, routing:, severities:, kinds: or waivers:")
-		}
-		return nil, r.yamlError(err)
-	}
-	var more yaml.Node
-	if err := d.Decode(&more); err == nil {
-		return nil, r.fail(&more, "a second document; want one policy a file")
-	} else if err.Error() != "EOF" {
-		return nil, r.yamlError(err)
-	}
-	if err := r.plain(&doc); err != nil {
+	file, root, err := yamlfile.Parse(name, data, "a policy", "at least one of topology:, links:, routing:, severities:, kinds: or waivers:")
+	if err != nil {
 		return nil, err
 	}
+	r := &reader{file}
 	p := &Policy{}
-	err := r.mapping(doc.Content[0], map[string]func(*yaml.Node) error{
+	err = r.Mapping(root, map[string]func(*yaml.Node) error{
 		"topology":   func(n *yaml.Node) error { return r.topology(p, n) },
 		"links":      func(n *yaml.Node) error { return r.links(p, n) },
 		"routing":    func(n *yaml.Node) error { return r.routing(p, n) },
@@ -213,167 +194,53 @@ func Parse(name string, data []byte) (*Policy, error) {
 }
 
 // reader reads a policy.
-type reader struct {
-	name  string
-	lines [][]byte
-}
-
-// fail is an error at a node of the file.
-func (r *reader) fail(n *yaml.Node, format string, args ...any) error {
-	e := &fabric.ParseError{File: r.name, Err: fmt.Errorf(format, args...)}
-	if n != nil && n.Line > 0 {
-		e.Line, e.Column = n.Line, max(0, n.Column-1)
-		if n.Line <= len(r.lines) {
-			e.Text = strings.TrimRight(string(r.lines[n.Line-1]), "\r")
-		}
-	}
-	return e
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
-
-// yamlError gives an error of the YAML reader its place.
-func (r *reader) yamlError(err error) error {
-	m := yamlLine.FindStringSubmatch(err.Error())
-	if m == nil {
-		return r.fail(nil, "%w", err)
-	}
-	n, _ := strconv.Atoi(m[1])
-	return r.fail(&yaml.Node{Line: n, Column: 1}, "%s; want YAML", m[2])
-}
-
-// plain refuses anchors, aliases and tags, which a policy needs for nothing.
-func (r *reader) plain(n *yaml.Node) error {
-	switch {
-	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		return r.fail(n, "an anchor or an alias; write the value out")
-	case n.Style&yaml.TaggedStyle != 0:
-		return r.fail(n, "a tag, %s; write the value without it", n.Tag)
-	}
-	for _, c := range n.Content {
-		if err := r.plain(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mapping reads the keys of a mapping, each once.
-func (r *reader) mapping(n *yaml.Node, keys map[string]func(*yaml.Node) error) error {
-	want := make([]string, 0, len(keys))
-	for k := range keys {
-		want = append(want, k)
-	}
-	slices.Sort(want)
-	if n.Kind != yaml.MappingNode {
-		return r.fail(n, "%s; want a mapping with %s", kindName(n), strings.Join(want, ", "))
-	}
-	seen := make(map[string]int)
-	for i := 0; i < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		read, ok := keys[key.Value]
-		if !ok || key.Kind != yaml.ScalarNode {
-			return r.fail(key, "unknown key %q; want %s", key.Value, strings.Join(want, ", "))
-		}
-		if line, dup := seen[key.Value]; dup {
-			return r.fail(key, "%s: is in line %d already; want it once", key.Value, line)
-		}
-		seen[key.Value] = key.Line
-		if err := read(value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func kindName(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	}
-	if n.Tag == "!!null" {
-		return "nothing"
-	}
-	return fmt.Sprintf("%q", n.Value)
-}
-
-// list reads the items of a list.
-func (r *reader) list(n *yaml.Node, what string, item func(*yaml.Node) error) error {
-	if n.Kind != yaml.SequenceNode {
-		return r.fail(n, "%s; want a list of %s", kindName(n), what)
-	}
-	for _, c := range n.Content {
-		if err := item(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// text reads a scalar that is not empty.
-func (r *reader) text(n *yaml.Node, what string) (string, error) {
-	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" || n.Tag == "!!null" {
-		return "", r.fail(n, "%s; want %s", kindName(n), what)
-	}
-	return n.Value, nil
-}
-
-// number reads an integer in a range.
-func (r *reader) number(n *yaml.Node, least, most int) (int, error) {
-	v, err := strconv.Atoi(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
-		return 0, r.fail(n, "%s; want a number from %d to %d", kindName(n), least, most)
-	}
-	return v, nil
-}
+type reader struct{ *yamlfile.File }
 
 // place reads a Place.
 func (r *reader) place(n *yaml.Node) (Place, error) {
-	s, err := r.text(n, `a node, like "leaf 3" or "0x0002c90300000001[12]"`)
+	s, err := r.Text(n, `a node, like "leaf 3" or "0x0002c90300000001[12]"`)
 	if err != nil {
 		return Place{}, err
 	}
 	p, err := parsePlace(s)
 	if err != nil {
-		return Place{}, r.fail(n, "%w", err)
+		return Place{}, r.Fail(n, "%w", err)
 	}
 	return p, nil
 }
 
 func (r *reader) topology(p *Policy, n *yaml.Node) error {
-	return r.mapping(n, map[string]func(*yaml.Node) error{
+	return r.Mapping(n, map[string]func(*yaml.Node) error{
 		"expected": func(v *yaml.Node) (err error) {
 			if p.Meant != nil {
-				return r.fail(v, "expected: and generated: together; want one")
+				return r.Fail(v, "expected: and generated: together; want one")
 			}
-			p.Expected, err = r.text(v, "the name of a topology file")
+			p.Expected, err = r.Text(v, "the name of a topology file")
 			return err
 		},
 		"generated": func(v *yaml.Node) error {
 			if p.Expected != "" {
-				return r.fail(v, "expected: and generated: together; want one")
+				return r.Fail(v, "expected: and generated: together; want one")
 			}
-			line, err := r.text(v, "a generator line, like fattree radix 40 levels 2")
+			line, err := r.Text(v, "a generator line, like fattree radix 40 levels 2")
 			if err != nil {
 				return err
 			}
 			f, err := Generate(line)
 			if err != nil {
-				return r.fail(v, "%w", err)
+				return r.Fail(v, "%w", err)
 			}
 			p.Meant = &cabling.Meant{Name: line, Full: f}
 			return nil
 		},
 		"allow-missing": func(v *yaml.Node) error {
-			return r.mapping(v, map[string]func(*yaml.Node) error{
+			return r.Mapping(v, map[string]func(*yaml.Node) error{
 				"cables": func(v *yaml.Node) (err error) {
-					p.MayMiss, err = r.number(v, 0, math.MaxInt32)
+					p.MayMiss, err = r.Number(v, 0, math.MaxInt32)
 					return err
 				},
 				"at": func(v *yaml.Node) error {
-					return r.list(v, "nodes or ports", func(v *yaml.Node) error {
+					return r.List(v, "nodes or ports", func(v *yaml.Node) error {
 						at, err := r.place(v)
 						p.MissAt = append(p.MissAt, at)
 						return err
@@ -393,12 +260,12 @@ func (r *reader) link(to *fabric.Link, keys map[string]func(*yaml.Node) error) m
 			to.Width = uint8(n)
 			return err
 		}
-		return r.fail(v, "%s; want a width: 1, 2, 4, 8 or 12", kindName(v))
+		return r.Fail(v, "%s; want a width: 1, 2, 4, 8 or 12", yamlfile.KindName(v))
 	}
 	keys["speed"] = func(v *yaml.Node) error {
 		speed, ok := fabric.ParseSpeed(strings.ToUpper(v.Value))
 		if !ok {
-			return r.fail(v, "%s; want a speed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR", kindName(v))
+			return r.Fail(v, "%s; want a speed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR", yamlfile.KindName(v))
 		}
 		to.Speed = speed
 		return nil
@@ -408,8 +275,8 @@ func (r *reader) link(to *fabric.Link, keys map[string]func(*yaml.Node) error) m
 
 func (r *reader) links(p *Policy, n *yaml.Node) error {
 	var all, hosts fabric.Link
-	err := r.mapping(n, r.link(&all, map[string]func(*yaml.Node) error{
-		"hosts": func(v *yaml.Node) error { return r.mapping(v, r.link(&hosts, map[string]func(*yaml.Node) error{})) },
+	err := r.Mapping(n, r.link(&all, map[string]func(*yaml.Node) error{
+		"hosts": func(v *yaml.Node) error { return r.Mapping(v, r.link(&hosts, map[string]func(*yaml.Node) error{})) },
 	}))
 	p.Between, p.Hosts = all, all
 	if hosts.Width != 0 {
@@ -422,23 +289,23 @@ func (r *reader) links(p *Policy, n *yaml.Node) error {
 }
 
 func (r *reader) routing(p *Policy, n *yaml.Node) error {
-	return r.mapping(n, map[string]func(*yaml.Node) error{
+	return r.Mapping(n, map[string]func(*yaml.Node) error{
 		"max-hops": func(v *yaml.Node) (err error) {
-			p.MaxHops, err = r.number(v, 1, maxHops)
+			p.MaxHops, err = r.Number(v, 1, maxHops)
 			return err
 		},
 		"max-imbalance": func(v *yaml.Node) error {
 			x, err := strconv.ParseFloat(v.Value, 64)
 			if v.Kind != yaml.ScalarNode || err != nil || !(x >= 1) || math.IsInf(x, 0) {
-				return r.fail(v, "%s; want a number from 1 on: routes on the most loaded link over the mean", kindName(v))
+				return r.Fail(v, "%s; want a number from 1 on: routes on the most loaded link over the mean", yamlfile.KindName(v))
 			}
 			p.MaxImbalance = x
 			return nil
 		},
 		"require": func(v *yaml.Node) error {
-			return r.list(v, "properties", func(v *yaml.Node) error {
+			return r.List(v, "properties", func(v *yaml.Node) error {
 				if v.Kind != yaml.ScalarNode || !slices.Contains(properties, Property(v.Value)) {
-					return r.fail(v, "%s; want minimal, updown or xy", kindName(v))
+					return r.Fail(v, "%s; want minimal, updown or xy", yamlfile.KindName(v))
 				}
 				if !slices.Contains(p.Require, Property(v.Value)) {
 					p.Require = append(p.Require, Property(v.Value))
@@ -447,10 +314,10 @@ func (r *reader) routing(p *Policy, n *yaml.Node) error {
 			})
 		},
 		"roots": func(v *yaml.Node) error {
-			return r.list(v, "switches", func(v *yaml.Node) error {
+			return r.List(v, "switches", func(v *yaml.Node) error {
 				at, err := r.place(v)
 				if err == nil && at.port != 0 {
-					err = r.fail(v, "%q is a port; want a switch", at.text)
+					err = r.Fail(v, "%q is a port; want a switch", at.text)
 				}
 				p.Roots = append(p.Roots, at)
 				return err
@@ -462,7 +329,7 @@ func (r *reader) routing(p *Policy, n *yaml.Node) error {
 // rule reads the name of a rule.
 func (r *reader) rule(n *yaml.Node) (string, error) {
 	if _, ok := RuleByName(n.Value); !ok || n.Kind != yaml.ScalarNode {
-		return "", r.fail(n, "%s is no rule; ibweave check --rules lists them", kindName(n))
+		return "", r.Fail(n, "%s is no rule; ibweave check --rules lists them", yamlfile.KindName(n))
 	}
 	return n.Value, nil
 }
@@ -475,37 +342,30 @@ const maxHops = 64
 const Off = "off"
 
 func (r *reader) severities(p *Policy, n *yaml.Node) error {
-	if n.Kind != yaml.MappingNode {
-		return r.fail(n, "%s; want a mapping of rules to severities", kindName(n))
-	}
 	p.Severities = make(map[string]verify.Severity)
-	for i := 0; i < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
+	return r.Entries(n, "a mapping of rules to severities", func(key, value *yaml.Node) error {
 		rule, err := r.rule(key)
 		if err != nil {
 			return err
 		}
-		if _, dup := p.Severities[rule]; dup {
-			return r.fail(key, "rule %s comes twice; want it once", rule)
-		}
 		var s verify.Severity
 		if value.Value != Off && (s.UnmarshalText([]byte(value.Value)) != nil || s == verify.Clean) || value.Kind != yaml.ScalarNode {
-			return r.fail(value, "%s; want off, note, warning or error", kindName(value))
+			return r.Fail(value, "%s; want off, note, warning or error", yamlfile.KindName(value))
 		}
 		p.Severities[rule] = s
-	}
-	return nil
+		return nil
+	})
 }
 
 func (r *reader) kinds(p *Policy, n *yaml.Node) error {
-	return r.list(n, "kinds of nodes", func(item *yaml.Node) error {
-		s, err := r.text(item, "KIND=PATTERN")
+	return r.List(n, "kinds of nodes", func(item *yaml.Node) error {
+		s, err := r.Text(item, "KIND=PATTERN")
 		if err != nil {
 			return err
 		}
 		rules, err := fabric.ParseKindRules(s)
 		if err != nil {
-			return r.fail(item, "%w", err)
+			return r.Fail(item, "%w", err)
 		}
 		p.Kinds = append(p.Kinds, rules...)
 		return nil
@@ -515,16 +375,16 @@ func (r *reader) kinds(p *Policy, n *yaml.Node) error {
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 func (r *reader) waivers(p *Policy, n *yaml.Node) error {
-	return r.list(n, "waivers", func(item *yaml.Node) error {
+	return r.List(n, "waivers", func(item *yaml.Node) error {
 		w := Waiver{Line: item.Line}
-		err := r.mapping(item, map[string]func(*yaml.Node) error{
+		err := r.Mapping(item, map[string]func(*yaml.Node) error{
 			"rule": func(v *yaml.Node) (err error) {
 				w.Rule, err = r.rule(v)
 				return err
 			},
 			"fingerprint": func(v *yaml.Node) error {
 				if v.Kind != yaml.ScalarNode || !fingerprint.MatchString(v.Value) {
-					return r.fail(v, "%s; want the 16 hexadecimal digits of a finding's fingerprint", kindName(v))
+					return r.Fail(v, "%s; want the 16 hexadecimal digits of a finding's fingerprint", yamlfile.KindName(v))
 				}
 				w.Fingerprint = v.Value
 				return nil
@@ -536,12 +396,12 @@ func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 			},
 			"until": func(v *yaml.Node) (err error) {
 				if w.Until, err = time.Parse(time.DateOnly, v.Value); err != nil || v.Kind != yaml.ScalarNode {
-					return r.fail(v, "%s; want the last day of the waiver, like 2026-12-31", kindName(v))
+					return r.Fail(v, "%s; want the last day of the waiver, like 2026-12-31", yamlfile.KindName(v))
 				}
 				return nil
 			},
 			"reason": func(v *yaml.Node) (err error) {
-				w.Reason, err = r.text(v, "a reason")
+				w.Reason, err = r.Text(v, "a reason")
 				return err
 			},
 		})
@@ -549,11 +409,11 @@ func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 		case err != nil:
 			return err
 		case w.Rule == "" && w.Fingerprint == "":
-			return r.fail(item, "a waiver of everything; want rule: or fingerprint:")
+			return r.Fail(item, "a waiver of everything; want rule: or fingerprint:")
 		case w.Until.IsZero():
-			return r.fail(item, "a waiver without an end; want until:, like 2026-12-31")
+			return r.Fail(item, "a waiver without an end; want until:, like 2026-12-31")
 		case w.Reason == "":
-			return r.fail(item, "a waiver without a reason; want reason:")
+			return r.Fail(item, "a waiver without a reason; want reason:")
 		}
 		p.Waivers = append(p.Waivers, w)
 		return nil

@@ -1,0 +1,172 @@
+// Package yamlfile reads the YAML files that operators write for audits, with the line in every
+// error. It makes no promise to other modules.
+package yamlfile
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// maxFile bounds the size of a file, bytes.
+const maxFile = 1 << 20
+
+// Parse reads the one document of a file; name is the file's and what the kind of it, for
+// messages, and want what should be in it. Errors of Parse and of the methods are
+// *fabric.ParseError with the line.
+func Parse(name string, data []byte, what, want string) (*File, *yaml.Node, error) {
+	r := &File{name: name, lines: bytes.Split(data, []byte("\n"))}
+	if len(data) > maxFile {
+		return nil, nil, r.Fail(nil, "%d bytes; want at most %d", len(data), maxFile)
+	}
+	var doc yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&doc); err != nil {
+		if err.Error() == "EOF" {
+			return nil, nil, r.Fail(nil, "the file is empty; want %s with %s", what, want)
+		}
+		return nil, nil, r.yamlError(err)
+	}
+	var more yaml.Node
+	if err := d.Decode(&more); err == nil {
+		return nil, nil, r.Fail(&more, "a second document; want %s a file", strings.Replace(what, "a ", "one ", 1))
+	} else if err.Error() != "EOF" {
+		return nil, nil, r.yamlError(err)
+	}
+	if err := r.plain(&doc); err != nil {
+		return nil, nil, err
+	}
+	return r, doc.Content[0], nil
+}
+
+// File is a file that is being read.
+type File struct {
+	name  string
+	lines [][]byte
+}
+
+// Fail is an error at a node of the file.
+func (r *File) Fail(n *yaml.Node, format string, args ...any) error {
+	e := &fabric.ParseError{File: r.name, Err: fmt.Errorf(format, args...)}
+	if n != nil && n.Line > 0 {
+		e.Line, e.Column = n.Line, max(0, n.Column-1)
+		if n.Line <= len(r.lines) {
+			e.Text = strings.TrimRight(string(r.lines[n.Line-1]), "\r")
+		}
+	}
+	return e
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+
+// yamlError gives an error of the YAML reader its place.
+func (r *File) yamlError(err error) error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		return r.Fail(nil, "%w", err)
+	}
+	n, _ := strconv.Atoi(m[1])
+	return r.Fail(&yaml.Node{Line: n, Column: 1}, "%s; want YAML", m[2])
+}
+
+// plain refuses anchors, aliases and tags, which such a file needs for nothing.
+func (r *File) plain(n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return r.Fail(n, "an anchor or an alias; write the value out")
+	case n.Style&yaml.TaggedStyle != 0:
+		return r.Fail(n, "a tag, %s; write the value without it", n.Tag)
+	}
+	for _, c := range n.Content {
+		if err := r.plain(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Entries reads the entries of a mapping, each key once. what is the mapping, for messages.
+func (r *File) Entries(n *yaml.Node, what string, read func(key, value *yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return r.Fail(n, "%s; want %s", KindName(n), what)
+	}
+	seen := make(map[string]int)
+	for i := 0; i < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode {
+			return r.Fail(key, "%s as a key; want %s", KindName(key), what)
+		}
+		if line, dup := seen[key.Value]; dup {
+			return r.Fail(key, "%s: is in line %d already; want it once", key.Value, line)
+		}
+		seen[key.Value] = key.Line
+		if err := read(key, n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mapping reads a mapping with some keys, each once.
+func (r *File) Mapping(n *yaml.Node, keys map[string]func(*yaml.Node) error) error {
+	want := strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
+	return r.Entries(n, "a mapping with "+want, func(key, value *yaml.Node) error {
+		read, ok := keys[key.Value]
+		if !ok {
+			return r.Fail(key, "unknown key %q; want %s", key.Value, want)
+		}
+		return read(value)
+	})
+}
+
+// KindName says what a node is, for messages.
+func KindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	if n.Tag == "!!null" {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// List reads the items of a list.
+func (r *File) List(n *yaml.Node, what string, item func(*yaml.Node) error) error {
+	if n.Kind != yaml.SequenceNode {
+		return r.Fail(n, "%s; want a list of %s", KindName(n), what)
+	}
+	for _, c := range n.Content {
+		if err := item(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Text reads a scalar that is not empty.
+func (r *File) Text(n *yaml.Node, what string) (string, error) {
+	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" || n.Tag == "!!null" {
+		return "", r.Fail(n, "%s; want %s", KindName(n), what)
+	}
+	return n.Value, nil
+}
+
+// Number reads an integer in a range.
+func (r *File) Number(n *yaml.Node, least, most int) (int, error) {
+	v, err := strconv.Atoi(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
+		return 0, r.Fail(n, "%s; want a number from %d to %d", KindName(n), least, most)
+	}
+	return v, nil
+}
