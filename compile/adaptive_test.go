@@ -194,9 +194,9 @@ func TestWidenAsLegal(t *testing.T) {
 			}
 			r := route(t, e, f)
 			tables := widen(t, r)
-			order := &updown.Order{Rank: r.Order, Switch: make([]fabric.NodeID, len(r.Order))}
-			for s, rank := range r.Order {
-				order.Switch[rank] = fabric.NodeID(s)
+			order, err := updown.OrderOf(r)
+			if err != nil {
+				t.Fatal(err)
 			}
 			list, groups := updown.NextHops(e, f, order)(), 0
 			for _, host := range f.CAPorts() {

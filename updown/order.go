@@ -2,10 +2,15 @@ package updown
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/lft"
 )
 
 // Order is a strict total order of the switches: the direction of every link
@@ -49,6 +54,26 @@ func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 	return o
 }
 
+// OrderOf is the Order with the ranks of the routing. Its error says that they
+// are not those of a strict order.
+func OrderOf(r *lft.Routing) (*Order, error) {
+	n := r.Fabric.NumSwitches()
+	if len(r.Order) != n {
+		return nil, fmt.Errorf("an up*/down* order of %d switches, the fabric has %d", len(r.Order), n)
+	}
+	o := &Order{Rank: r.Order, Switch: make([]fabric.NodeID, n)}
+	for i := range o.Switch {
+		o.Switch[i] = fabric.NoNode
+	}
+	for s, rank := range r.Order {
+		if rank < 0 || int(rank) >= n || o.Switch[rank] != fabric.NoNode {
+			return nil, fmt.Errorf("an up*/down* order with rank %d; want each of 0 to %d once", rank, n-1)
+		}
+		o.Switch[rank] = fabric.NodeID(s)
+	}
+	return o, nil
+}
+
 // add puts those of the switches at the end that have no rank.
 func (o *Order) add(list ...fabric.NodeID) {
 	for _, s := range list {
@@ -66,4 +91,30 @@ func (o *Order) addByDistance(search *graph.Search[fabric.NodeID]) {
 		return cmp.Or(cmp.Compare(search.Distance[a], search.Distance[b]), cmp.Compare(a, b))
 	})
 	o.add(found...)
+}
+
+// errLonger says that a path is longer than a shortest one.
+var errLonger = errors.New("longer than a shortest path")
+
+// HasShortest says whether legal paths between switches with hosts are shortest paths, as those of
+// Engine then are, and those that an lft.Incremental keeps of them. The error is that of ctx.
+func (o *Order) HasShortest(ctx context.Context, f *fabric.Fabric) (bool, error) {
+	d, dist := newDirections(f, o), f.Distances()
+	hosts := slices.DeleteFunc(f.Switches(), func(s fabric.NodeID) bool { return len(f.HostsOn(s)) == 0 })
+	_, err := par.ForEachWith(ctx, 0, len(hosts), func() *tree { return newTree(d) }, func(x *tree, i int) error {
+		if !x.growTo(hosts[i]) {
+			return errLonger
+		}
+		least := dist.To(hosts[i])
+		for _, s := range hosts {
+			if x.hops[o.Rank[s]] != least[s] {
+				return errLonger
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errLonger) {
+		return false, nil
+	}
+	return err == nil, err
 }

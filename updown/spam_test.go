@@ -91,7 +91,7 @@ func TestFigure1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order, err := orderOf(r)
+	order, err := OrderOf(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group,
 	if len(groups) == 0 {
 		return mft.NewPlan(r.Fabric, s.Name(), nil, nil), nil
 	}
-	order, err := orderOf(r)
+	order, err := OrderOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,26 +67,6 @@ func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group,
 		}
 	}
 	return mft.NewPlan(r.Fabric, s.Name(), named, masks), nil
-}
-
-// orderOf is the Order with the ranks of the routing. Its error says that they
-// are not those of a strict order.
-func orderOf(r *lft.Routing) (*Order, error) {
-	n := r.Fabric.NumSwitches()
-	if len(r.Order) != n {
-		return nil, fmt.Errorf("an up*/down* order of %d switches, the fabric has %d", len(r.Order), n)
-	}
-	o := &Order{Rank: r.Order, Switch: make([]fabric.NodeID, n)}
-	for i := range o.Switch {
-		o.Switch[i] = fabric.NoNode
-	}
-	for s, rank := range r.Order {
-		if rank < 0 || int(rank) >= n || o.Switch[rank] != fabric.NoNode {
-			return nil, fmt.Errorf("an up*/down* order with rank %d; want each of 0 to %d once", rank, n-1)
-		}
-		o.Switch[rank] = fabric.NodeID(s)
-	}
-	return o, nil
 }
 
 // spamSubtree finds the parts of the spanning tree that join groups. It knows

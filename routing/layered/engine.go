@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -62,32 +63,41 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if limit == 0 {
 		limit = DefaultVLs
 	}
-	updn, err := updown.Engine{}.Route(ctx, f, opt)
+	order, err := updown.ChooseOrder(ctx, f, opt.Roots)
 	if err != nil {
-		return nil, e.renameError(err)
+		return nil, err
 	}
-	updn.Engine = e.Name()
 	t := newTurns(f)
-	p := &assigner{paths: newPaths(t, updn.Tables), updnTables: updn.Tables}
-	shortest := p.areShortest(ctx)
-	least := lft.BoundLoad(f)
-	if shortest && !isBusier(p.greatestLoad(), least) {
-		updn.Notes = append(updn.Notes, describeLanes(1))
-		return updn, ctx.Err()
+	p := &assigner{paths: newPaths(t), balanceUpDown: sync.OnceValues(func() (*lft.Tables, error) {
+		return lft.Balance(ctx, f, updown.NextHops(e, f, order))
+	})}
+	shortest, err := order.HasShortest(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var updnLoad uint64
+	one := &lft.Routing{Engine: e.Name(), Fabric: f, Order: order.Rank, Notes: []string{describeLanes(1)}}
+	if shortest {
+		if one.Tables, err = p.balanceUpDown(); err != nil {
+			return nil, err
+		}
+		p.tables = one.Tables
+		updnLoad = p.greatestLoad()
+		if !isBusier(updnLoad, lft.BoundLoad(f)) {
+			return one, nil
+		}
 	}
 	r, err := lft.Minhop{LoadsOnly: true}.Route(ctx, f, opt)
 	if err != nil {
 		return nil, e.renameError(err)
 	}
-	r.Engine, r.Order = e.Name(), updn.Order
-	updnLoad := p.greatestLoad()
+	r.Engine, r.Order = e.Name(), order.Rank
 	p.tables = r.Tables
 	if shortest && (limit == 1 || !isBusier(updnLoad, p.greatestLoad())) {
-		updn.Notes = append(updn.Notes, describeLanes(1))
-		return updn, ctx.Err()
+		return one, nil
 	}
 	p.listManagementJobs()
-	p.updn = newUpDown(t, r.Order)
+	p.updn = newUpDown(t, order.Rank)
 	x, err := p.choosePaths(ctx, limit)
 	if err != nil {
 		return nil, e.renameError(err)
@@ -131,19 +141,32 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 	for _, l := range x.layers {
 		l.work = searchWork
 	}
-	replace := func(lids []fabric.LID) {
-		for _, lid := range lids {
-			p.replacePaths(p.updnTables, lid)
+	replace := func(lids []fabric.LID) error {
+		if len(lids) == 0 {
+			return nil
 		}
+		t, err := p.balanceUpDown()
+		for _, lid := range lids {
+			if err == nil {
+				p.replacePaths(t, lid)
+			}
+		}
+		return err
 	}
 	var longer []fabric.LID // of CA and router ports
 	if x.unassigned > 0 {
 		longer = p.listUnassigned(x)
-		replace(longer)
+		if err := replace(longer); err != nil {
+			return err
+		}
 	}
 	more := p.assignManagementPaths(ctx, x, p.jobs)
-	replace(more)
-	replace(p.assignManagementPaths(ctx, x, p.management))
+	if err := replace(more); err != nil {
+		return err
+	}
+	if err := replace(p.assignManagementPaths(ctx, x, p.management)); err != nil {
+		return err
+	}
 	p.copyPaths()
 	longer = append(longer, more...)
 	note := describeLanes(len(x.layers))
@@ -272,13 +295,23 @@ func (p *assigner) countTrials() int {
 	return min(max(n, minTrials), maxTrials)
 }
 
-// assignBest makes several trials with at most limit layers, and takes the best.
+// assignBest makes several trials with at most limit layers, and takes the best. The only layer of
+// one has the order in any case.
 func (p *assigner) assignBest(ctx context.Context, limit int) *assignment {
-	n := p.countTrials()
-	tries := make([]*assignment, n)
+	var trials []trial
+	for i := range p.countTrials() {
+		if t := (trial{ordered: i%2 == 0, seed: uint64(i / 2)}); t.ordered || limit > 1 {
+			trials = append(trials, t)
+		}
+	}
+	workers := 1
+	if len(trials) == 1 {
+		workers = 0
+	}
+	tries := make([]*assignment, len(trials))
 	none := func() struct{} { return struct{}{} }
-	forEach(ctx, 0, n, none, func(_ struct{}, i int) {
-		tries[i] = p.assignLayers(ctx, trial{ordered: i%2 == 0, seed: uint64(i / 2)}, limit, 1)
+	forEach(ctx, 0, len(trials), none, func(_ struct{}, i int) {
+		tries[i] = p.assignLayers(ctx, trials[i], limit, workers)
 	})
 	best := tries[0]
 	for _, x := range tries {

@@ -39,7 +39,15 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*l
 		if err != nil || !r.Kept {
 			return r, err
 		}
-		if x := newPaths(newTurns(f), r.Tables); !x.areShortest(ctx) {
+		order, err := updown.OrderOf(r)
+		if err != nil {
+			return nil, err
+		}
+		shortest, err := order.HasShortest(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if !shortest {
 			return fromScratch("on the lane that there was some paths are longer than a shortest path")
 		}
 		r.Notes = append(r.Notes, describeLanes(1))

@@ -63,8 +63,8 @@ func (x *upDown) seedLayer(l *layer) {
 // assigner assigns layers to paths.
 type assigner struct {
 	*paths
-	updn       *upDown
-	updnTables *lft.Tables // of updn with the same order
+	updn          *upDown
+	balanceUpDown func() (*lft.Tables, error) // gives the tables of updn with the same order
 }
 
 // sortByWeight lists the turns with a weight, the heaviest first. A seed other than 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -35,11 +34,11 @@ type paths struct {
 	upDownOnly []bool       // by LID: its paths are up*/down* and have the first layer
 }
 
-func newPaths(t *turns, tables *lft.Tables) *paths {
+func newPaths(t *turns) *paths {
 	f := t.f
 	lids := int(f.MaxLID()) + 1
 	p := &paths{
-		turns: t, tables: tables, dist: f.Distances(), hosts: make([]uint32, f.NumSwitches()), all: f.Switches(),
+		turns: t, dist: f.Distances(), hosts: make([]uint32, f.NumSwitches()), all: f.Switches(),
 		upDownOnly: make([]bool, lids), detoured: make([]bool, lids),
 	}
 	for _, s := range p.all {
@@ -104,35 +103,6 @@ func (p *paths) countLoads() []uint64 {
 // greatestLoad is the greatest of countLoads.
 func (p *paths) greatestLoad() uint64 { return slices.Max(append(p.countLoads(), 0)) }
 
-// areShortest says whether the tables have shortest paths between all hosts.
-func (p *paths) areShortest(ctx context.Context) bool {
-	var longer atomic.Bool
-	forEach(ctx, 0, len(p.jobs), p.newWalker, func(w *walker, i int) {
-		if longer.Load() {
-			return
-		}
-		j := &p.jobs[i]
-		dist := p.dist.To(j.t)
-		w.order = w.sort.FarthestFirst(dist)
-		w.readJob(j)
-		for k := range j.lids {
-			clear(w.busy) // on a path from a host
-			for _, s := range w.order {
-				if !w.busy[s] && w.hosts[s] == 0 {
-					continue
-				}
-				v := w.to[w.next[int(s)*blockLIDs+k]]
-				if dist[v] >= dist[s] {
-					longer.Store(true)
-					return
-				}
-				w.busy[v] = true
-			}
-		}
-	})
-	return !longer.Load()
-}
-
 // walker follows the paths of one job at a time.
 type walker struct {
 	*paths
@@ -142,12 +112,11 @@ type walker struct {
 	layersOf []uint16        // by switch and LID: the layers that have all turns of the path
 	flow     []uint32        // by switch and LID: sources that come through
 	arriving []uint64        // by switch: the same for one LID
-	busy     []bool          // by switch: scratch of areShortest
 }
 
 func (p *paths) newWalker() *walker {
 	n := len(p.all) * blockLIDs
-	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), layersOf: make([]uint16, n), flow: make([]uint32, n), arriving: make([]uint64, len(p.all)), busy: make([]bool, len(p.all))}
+	return &walker{paths: p, sort: lft.NewByDistance(p.all), next: make([]int32, n), layersOf: make([]uint16, n), flow: make([]uint32, n), arriving: make([]uint64, len(p.all))}
 }
 
 // readJob reads the channels of a job's paths from the tables, for the switches in order.
