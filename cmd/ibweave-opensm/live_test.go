@@ -153,25 +153,17 @@ func TestSignals(t *testing.T) {
 	const routed = "ibweave: ibweave-xy: 16 switches, LIDs up to 32, clean, in "
 	d.wait(routed, 1)
 	for n := 2; n <= 6; n++ {
-		if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		d.signal(syscall.SIGHUP)
 		d.wait(routed, n)
 	}
 	moved := filepath.Join(s.dir, "opensm.log")
 	if err := os.Rename(moved, moved+".1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	d.signal(syscall.SIGUSR1)
+	d.signal(syscall.SIGHUP)
 	d.wait(routed, 1)
-	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	d.signal(syscall.SIGTERM)
 	select {
 	case err := <-d.ended:
 		if err != nil {
@@ -412,7 +404,13 @@ func TestLive(t *testing.T) {
 // sweep makes OpenSM look at the whole fabric.
 func (d *daemon) sweep() {
 	d.t.Helper()
-	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	d.signal(syscall.SIGHUP)
+}
+
+// signal sends OpenSM a signal.
+func (d *daemon) signal(sig syscall.Signal) {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(sig); err != nil {
 		d.t.Fatal(err)
 	}
 }
