@@ -6,11 +6,13 @@ package compile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -21,6 +23,9 @@ import (
 type Options struct {
 	LIDs  lft.LIDOptions
 	Route lft.Options
+	// MaxDetour, if not nil, is how many switches more than needed a path between CA and router
+	// ports may pass. Without it engines take the detours that their guarantee needs.
+	MaxDetour *int
 	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes; "" is what
 	// the engine needs, else identity when Route.VLs is more than 1, else one
 	// VL for all traffic.
@@ -80,7 +85,7 @@ func (e *LIDError) Unwrap() error { return e.Err }
 
 // Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, which holds a
 // *mesh.NotGridError where LIDs want a mesh and there is none, a
-// *lft.DomainError of the engine, a *GroupError, those of Options.Groups, and ctx's. Tables with findings are no
+// *lft.DomainError of the engine or for paths longer than Options.MaxDetour, a *GroupError, those of Options.Groups, and ctx's. Tables with findings are no
 // error: see Result.Verify. With lft.KeepLIDs the LIDs of virtual ports have the entries of
 // the ports that they are on; other policies leave them out.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
@@ -130,6 +135,9 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		if err != nil {
 			return nil, err
 		}
+		if err := r.checkDetours(opt.MaxDetour); err != nil {
+			return nil, err
+		}
 		r.regrade(opt.Multicast)
 		if m == nil || opt.Multicast != "" {
 			return r, nil
@@ -155,6 +163,16 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 			return r, nil
 		}
 	}
+}
+
+// checkDetours returns an error if a path passes more switches than allowed.
+func (r *Result) checkDetours(allowed *int) error {
+	u := &r.Verify.Unicast
+	if allowed == nil || u.MaxDetour <= *allowed {
+		return nil
+	}
+	return &lft.DomainError{Engine: r.Engine.Name(), Reason: fmt.Sprintf("%s of %s pass up to %s more than a shortest path, and %d more are allowed",
+		text.Grouped(u.NonMinimal), text.CountGrouped(u.Pairs, "pair", "pairs"), text.Count(u.MaxDetour, "switch", "switches"), *allowed)}
 }
 
 // unicastErrors says whether there are errors that no multicast scheme can help.

@@ -81,8 +81,12 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 		bounds(r, row)
 		return // no tables, and so no routes
 	}
-	row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path",
-		text.CountGrouped(u.Pairs, "pair", "pairs"), text.Grouped(u.Unreachable), text.Grouped(u.Loops), text.Grouped(u.NonMinimal))
+	by := ""
+	if u.MaxDetour > 0 {
+		by = fmt.Sprintf(", by %s at most", text.Count(u.MaxDetour, "switch", "switches"))
+	}
+	row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path%s",
+		text.CountGrouped(u.Pairs, "pair", "pairs"), text.Grouped(u.Unreachable), text.Grouped(u.Loops), text.Grouped(u.NonMinimal), by)
 	delivered := u.Pairs - u.Unreachable - u.Loops
 	name := "hops"
 	for hops, n := range u.HopHistogram {

@@ -44,8 +44,8 @@ type IncrementalChecker struct {
 	sent   []int64   // by port: delivered pairs of CAs that leave by it, which are routes or count for no load
 	number []int32   // by port: of the channel that comes in there; immutable
 
-	hops         []int64 // delivered pairs by switches passed
-	nonMinimal   int64
+	hops         []int64         // delivered pairs by switches passed
+	longer       []int64         // of these, those that pass more than needed, by how many more
 	dependencies int             // how many of pairs of ports CAs send through
 	journal      *checkerJournal // nil unless the last update is to be undone
 
@@ -122,7 +122,7 @@ func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, t *l
 // loop; pairs is as in UnicastCounts, and maxRoutes as in BalanceCounts.
 func (w *IncrementalChecker) Try(v *fabric.Snapshot, t *lft.Tables) (pairs, maxRoutes int64, ok bool) {
 	w.journal = &checkerJournal{before: *w}
-	w.routes, w.sent, w.hops = slices.Clone(w.routes), slices.Clone(w.sent), slices.Clone(w.hops)
+	w.cloneCounts()
 	if w.now == nil || !w.update(v, t) {
 		return 0, 0, false
 	}
@@ -152,9 +152,17 @@ func (w *IncrementalChecker) Undo() {
 func (w *IncrementalChecker) Clone() *IncrementalChecker {
 	c := *w
 	c.rows, c.pairs = slices.Clone(w.rows), slices.Clone(w.pairs)
-	c.routes, c.sent, c.hops, c.dist = slices.Clone(w.routes), slices.Clone(w.sent), slices.Clone(w.hops), slices.Clone(w.dist)
+	c.cloneCounts()
+	c.dist = slices.Clone(w.dist)
 	c.checkerScratch = newCheckerScratch(len(w.isIn), w.stride)
 	return &c
+}
+
+// cloneCounts copies what another checker counts in place.
+func (w *IncrementalChecker) cloneCounts() {
+	for _, counts := range []*[]int64{&w.routes, &w.sent, &w.hops, &w.longer} {
+		*counts = slices.Clone(*counts)
+	}
 }
 
 func newCheckerScratch(slots, lids int) checkerScratch {
@@ -184,7 +192,12 @@ func (w *IncrementalChecker) result(opt Options) *Result {
 	r := Unverified(f)
 	r.Unicast.Pairs, r.Management.Pairs = countPairs(f)
 	r.Unicast.setHops(w.hops)
-	r.Unicast.NonMinimal = w.nonMinimal
+	for extra, n := range w.longer {
+		if n > 0 {
+			r.Unicast.NonMinimal += n
+			r.Unicast.MaxDetour = extra
+		}
+	}
 	r.CreditLoops.Dependencies = w.dependencies
 	for _, sent := range w.sent {
 		if sent > 0 {

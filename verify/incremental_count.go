@@ -51,8 +51,8 @@ func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from,
 	}
 	if ca {
 		w.hops[passed] += sent
-		if routes != 0 && int(dist[root][from])+1 < passed {
-			w.nonMinimal += routes
+		if extra := passed - 1 - int(dist[root][from]); routes != 0 && extra > 0 {
+			w.longer[extra] += routes
 		}
 	}
 	return true

@@ -41,7 +41,8 @@ func (w *IncrementalChecker) Start(v *fabric.Snapshot, t *lft.Tables, r *Result)
 	}
 	w.copyDistances(hops)
 	w.pairs = make([]pairUse, pairs)
-	w.routes, w.sent, w.hops = make([]int64, x.NumPorts()), make([]int64, x.NumPorts()), make([]int64, n+2)
+	w.routes, w.sent = make([]int64, x.NumPorts()), make([]int64, x.NumPorts())
+	w.hops, w.longer = make([]int64, n+2), make([]int64, n+2)
 	w.checkerScratch = newCheckerScratch(n, w.stride)
 	if !w.countAll() || !w.renumber() {
 		w.now = nil
@@ -150,8 +151,8 @@ func (c *lidCounter) count(dest int32, entries []fabric.PortNum) bool {
 			sent--
 		}
 		c.hops[c.paths.depth[s]+1] += sent
-		if loads && int32(s) != root && int32(c.dist[root][s]) < c.paths.depth[s] {
-			c.nonMinimal += int64(sources)
+		if extra := c.paths.depth[s] - int32(c.dist[root][s]); loads && int32(s) != root && extra > 0 {
+			c.longer[extra] += int64(sources)
 		}
 	}
 	return true

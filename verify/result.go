@@ -56,6 +56,7 @@ type UnicastCounts struct {
 	Unreachable  int64     `json:"unreachable"` // misdelivered pairs among them
 	Loops        int64     `json:"loops"`
 	NonMinimal   int64     `json:"non_minimal"`   // delivered pairs that pass more switches than needed, without aggregation nodes
+	MaxDetour    int       `json:"max_detour"`    // the most switches that one of these passes more than needed
 	HopHistogram Histogram `json:"hop_histogram"` // delivered pairs by switches passed
 	MaxHops      int       `json:"max_hops"`      // of delivered pairs
 	Misdelivered int64     `json:"misdelivered"`

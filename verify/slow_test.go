@@ -28,6 +28,7 @@ type slow struct {
 	sls *lft.PathSLs // nil for any SL
 
 	pairs, unreachable, misdelivered, loops, nonMinimal int64
+	maxDetour                                           int
 	discarded, mgmtDiscarded                            int64 // of the unreachable: for VL 15
 	mgmtPairs, mgmtUnreachable, mgmtLoops               int64
 	apart, mgmtApart                                    int64 // of the unreachable: no cables join them
@@ -270,8 +271,9 @@ func (s *slow) pair(from, to fabric.PortID, lid fabric.LID) {
 		if s.f.Kind(s.f.Owner(from)) == fabric.AggregationKind || s.f.Kind(s.f.Owner(to)) == fabric.AggregationKind {
 			break
 		}
-		if hops > s.distance(from, to) {
+		if extra := hops - s.distance(from, to); extra > 0 {
 			s.nonMinimal++
+			s.maxDetour = max(s.maxDetour, extra)
 		}
 		for _, p := range path {
 			s.routes[p]++

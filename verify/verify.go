@@ -275,7 +275,7 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	r.Management.Unreachable += pairs[tallyManagementUnreachable] + pairs[tallyManagementDropped]
 	r.Management.Loops = pairs[tallyManagementLoops]
 	r.Unicast.setHops(w.delivered)
-	r.Unicast.NonMinimal = w.nonMinimal
+	r.Unicast.NonMinimal, r.Unicast.MaxDetour = w.nonMinimal, int(w.stretch.extra)
 	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
 }
 

@@ -51,7 +51,7 @@ func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL
 	want := &Result{
 		Fabric: FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()},
 		Unicast: UnicastCounts{
-			Pairs: s.pairs, Unreachable: s.unreachable, Loops: s.loops, NonMinimal: s.nonMinimal, Misdelivered: s.misdelivered,
+			Pairs: s.pairs, Unreachable: s.unreachable, Loops: s.loops, NonMinimal: s.nonMinimal, MaxDetour: s.maxDetour, Misdelivered: s.misdelivered,
 		},
 		Management: ManagementCounts{
 			Pairs: s.mgmtPairs, Unreachable: s.mgmtUnreachable, Loops: s.mgmtLoops, CreditLoops: len(allSets),
@@ -1065,7 +1065,7 @@ func TestJSON(t *testing.T) {
 	way := "[" + hop(1, 1, 4) + ", " + hop(2, 1, 4) + ", " + hop(0, 3, 4) + "]"
 	want := `{
  "fabric": {"switches": 3, "ca_ports": 3, "links": 6, "max_lid": 6},
- "unicast": {"pairs": 6, "unreachable": 0, "loops": 0, "non_minimal": 3, "hop_histogram": {"2": 3, "3": 3}, "max_hops": 3, "misdelivered": 0},
+ "unicast": {"pairs": 6, "unreachable": 0, "loops": 0, "non_minimal": 3, "max_detour": 1, "hop_histogram": {"2": 3, "3": 3}, "max_hops": 3, "misdelivered": 0},
  "management": {"pairs": 24, "unreachable": 0, "loops": 0, "credit_loops": 1},
  "credit_loops": {"count": 1, "vls": 1, "cycles": [` + loop + `], "channels": 6, "dependencies": 6},
  "multicast": {"groups": 0, "mlids": 0, "pairs": 0, "missing": 0, "duplicates": 0, "loops": 0, "stray": 0, "credit_loops": 0, "dependencies": 0},

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
@@ -101,7 +102,7 @@ func (c *Choice) Find(engine string) *Candidate {
 }
 
 // Choose picks an engine. The result of the compilation is without multicast groups, which
-// opt is not asked for. Errors: those of compile.Run except lft.DomainErrors.
+// opt is not asked for. Errors: a *RefusedError, and those of compile.Run except lft.DomainErrors.
 func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice, *compile.Result, error) {
 	list, err := tryAll(ctx, f, opt, "")
 	if err != nil {
@@ -116,7 +117,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 		}
 	}
 	if len(running) == 0 {
-		return nil, nil, errors.New("no engine routes this fabric")
+		return nil, nil, &RefusedError{list, lanes}
 	}
 	best := least(running)
 	c := &Choice{Engine: best.Engine, Chosen: true, Candidates: list, Better: better(best, list)}
@@ -129,6 +130,24 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 		c.Why = fmt.Sprintf("of %d engines it is closest to the least load and the most bandwidth, %.1f %% off at most", len(running), 100*best.Loss)
 	}
 	return c, best.Result, nil
+}
+
+// RefusedError says why no engine is in the running.
+type RefusedError struct {
+	Candidates []Candidate
+	VLs        int // that there are
+}
+
+func (e *RefusedError) Error() string {
+	var why []string
+	for _, c := range e.Candidates {
+		reason := c.Refused
+		if reason == "" {
+			reason = "needs " + text.Count(c.VLs, "VL", "VLs")
+		}
+		why = append(why, c.Engine+": "+reason)
+	}
+	return fmt.Sprintf("no engine routes this fabric on %s: %s", text.Count(e.VLs, "VL", "VLs"), strings.Join(why, "; "))
 }
 
 // tryAll routes f with all candidates but one.

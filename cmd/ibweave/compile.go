@@ -55,6 +55,7 @@ type order struct {
 	pathSL         bool
 	previous       string
 	firstStep      bool
+	maxDetour      int
 	without        []string // nodes and cables that are taken out of the fabric
 	adaptive       bool
 	arGroups       int
@@ -144,6 +145,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
+	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused (default as many as it needs)")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
@@ -361,6 +363,12 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	}
 	if err := o.parseSchemes(&c.opt); err != nil {
 		return nil, err
+	}
+	if cmd.Flags().Changed("max-detour") {
+		if o.maxDetour < 0 {
+			return nil, usagef("--max-detour %d: want 0 or more", o.maxDetour)
+		}
+		c.opt.MaxDetour = &o.maxDetour
 	}
 	c.opt.Route.FirstStep = o.firstStep
 	c.opt.LIDs.EnhancedPort0 = o.esp0
@@ -598,6 +606,9 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	}
 	if o.rebalance != lft.DefaultRebalance {
 		m["rebalance"] = o.rebalance
+	}
+	if opt.MaxDetour != nil {
+		m["max-detour"] = *opt.MaxDetour
 	}
 	if o.firstStep {
 		m["first-step"] = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
@@ -63,6 +64,7 @@ func exitStatus(err error) int {
 		input  *inputError
 		parse  *fabric.ParseError
 		domain *lft.DomainError
+		none   *choice.RefusedError
 		unfit  *rehearse.UnfitError
 		grid   *mesh.NotGridError
 		refuse *mft.RefusedError
@@ -75,7 +77,7 @@ func exitStatus(err error) int {
 		return exitClean
 	case errors.Is(err, context.Canceled):
 		return exitEnvironment
-	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &unfit), errors.As(err, &grid),
+	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &none), errors.As(err, &unfit), errors.As(err, &grid),
 		errors.As(err, &refuse), errors.As(err, &budget):
 		return exitFindings
 	case errors.As(err, &usage):
